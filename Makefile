@@ -1,0 +1,100 @@
+# One line of help a target: the comment after ##. No second task runner.
+
+GO            ?= go
+GOLANGCI_LINT  = $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOVULNCHECK    = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0
+
+# make crash: how many kills, and the seed that repeats a run (0 draws one).
+KILLS    ?= 10000
+SEED     ?= 0
+# make fuzz: how long for each target.
+FUZZTIME ?= 60s
+# make bench: which benchmarks.
+BENCH    ?= transitions flat tree recover status run
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z\/-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: check
+check: fmt/check vet build/all test/race ## Everything CI runs
+
+.PHONY: build
+build: ## Build bin/perdure, static and without debug information
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/perdure ./cmd/perdure
+
+.PHONY: build/all
+build/all: ## Build for every supported system
+	CGO_ENABLED=0 GOOS=linux $(GO) build ./...
+	CGO_ENABLED=0 GOOS=darwin $(GO) build ./...
+	CGO_ENABLED=0 GOOS=windows $(GO) build ./...
+
+.PHONY: test
+test: ## Run all tests; what the machine lacks is skipped
+	$(GO) test ./...
+
+.PHONY: test/race
+test/race: ## Run all tests with the race detector
+	$(GO) test -race ./...
+
+.PHONY: test/postgres
+test/postgres: ## Run all tests; a missing PostgreSQL is an error
+	PERDURE_REQUIRE=postgres $(GO) test -race ./...
+
+.PHONY: test/crash
+test/crash: ## Run the crash tests at their ordinary size
+	$(GO) test -count=1 -tags failpoint ./e2e
+
+.PHONY: crash
+crash: ## Kill at random moments: make crash KILLS=10000 SEED=1
+	PERDURE_CRASH_KILLS=$(KILLS) PERDURE_CRASH_SEED=$(SEED) \
+	$(GO) test -count=1 -v -timeout 0 -tags failpoint ./e2e -run TestRandomKills
+
+.PHONY: fuzz
+fuzz: ## Fuzz each target for FUZZTIME
+	@set -e; for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "$$pkg $$target"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; \
+	done
+
+.PHONY: bench
+bench: ## Run the benchmarks, one JSON line a result: make bench BENCH="flat tree"
+	@set -e; for what in $(BENCH); do $(GO) run ./bench $$what; done
+
+.PHONY: vet
+vet: ## Run go vet
+	$(GO) vet ./...
+
+.PHONY: lint
+lint: ## Run golangci-lint (the first time builds it, which takes minutes)
+	$(GOLANGCI_LINT) run ./...
+
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities in what is used
+	$(GOVULNCHECK) ./...
+
+.PHONY: fmt
+fmt: ## Format all Go files
+	gofmt -w .
+
+.PHONY: fmt/check
+fmt/check: ## Fail when a Go file is not formatted
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not formatted:"; echo "$$unformatted"; exit 1; }
+
+.PHONY: generate
+generate: ## Regenerate what is generated
+	$(GO) generate ./...
+
+.PHONY: docs
+docs: ## Check that the examples and the documentation match the code
+	$(GO) build ./examples/...
+	$(GO) test -count=1 -run 'Example|Docs' ./...
+
+.PHONY: verify
+verify: generate ## Fail when modules or generated files are not what they should be
+	$(GO) mod verify
+	git diff --exit-code
