@@ -1,0 +1,214 @@
+package perdure_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// free marks programs and test suites outside the rows: they may import
+// everything and nothing may import them.
+const free = 100
+
+// leaf marks packages below all rows: they import nothing of the module and
+// every package may import them, those of row 0 included.
+const leaf = -1
+
+// rows says how high each package stands. A package imports only packages of
+// lower rows: no arrow points up or sideways. A name that ends in "/*" stands
+// for the packages directly below it, "/..." for a whole subtree. A package
+// that is not here has no place yet; give it one before writing it.
+var rows = map[string]int{
+	"cmd/perdure": 7,
+
+	"internal/cli": 6,
+
+	"internal/daemon": 5,
+
+	"internal/mcpserver": 4,
+	"internal/config":    4,
+
+	"worker":          3,
+	"rlm":             3,
+	"loop":            3,
+	"client":          3,
+	"internal/relay":  3,
+	"internal/server": 3,
+	"internal/aiwg":   3,
+	"internal/testdb": 3,
+
+	".": 2,
+
+	"internal/blob":       1,
+	"internal/pack":       1,
+	"internal/gather":     1,
+	"internal/workspace":  1,
+	"internal/detect":     1,
+	"internal/testreport": 1,
+	"internal/coverage":   1,
+	"internal/agenthook":  1,
+	"handoff":             1,
+	"agent/*":             1,
+	"model/*":             1,
+
+	"agent":               0,
+	"model":               0,
+	"rlm/internal/repl":   0,
+	"internal/guard":      0,
+	"internal/sqldb":      0,
+	"internal/atomicfile": 0,
+	"internal/inproc":     0,
+	"internal/dashboard":  0,
+
+	"internal/failpoint": leaf,
+	"internal/filelock":  leaf,
+
+	"bench/...":    free,
+	"e2e/...":      free,
+	"examples/...": free,
+}
+
+// testOnly are packages that only test files and the free rows may import.
+var testOnly = []string{"internal/testdb"}
+
+// forbiddenNames say nothing about what is inside, so everything ends up
+// there.
+var forbiddenNames = []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "base", "core"}
+
+// layerExceptions: key "layer importer imported" to the reason.
+var layerExceptions = map[string]string{}
+
+// rowOf looks dir up in rows.
+func rowOf(dir string) (int, bool) {
+	if row, ok := rows[dir]; ok {
+		return row, true
+	}
+	for pattern, row := range rows {
+		if prefix, ok := strings.CutSuffix(pattern, "/*"); ok {
+			rest, below := strings.CutPrefix(dir, prefix+"/")
+			if below && !strings.Contains(rest, "/") {
+				return row, true
+			}
+		}
+		if prefix, ok := strings.CutSuffix(pattern, "/..."); ok {
+			if dir == prefix || strings.HasPrefix(dir, prefix+"/") {
+				return row, true
+			}
+		}
+	}
+	return 0, false
+}
+
+func TestLayers(t *testing.T) {
+	t.Parallel()
+	report(t, checkLayers(handWritten(t)), layerExceptions)
+}
+
+func checkLayers(files []*sourceFile) []finding {
+	var found []finding
+	for dir, group := range byDir(files) {
+		row, known := rowOf(dir)
+		if !known {
+			found = append(found, finding{
+				key:  "place " + dir,
+				text: fmt.Sprintf("package %s has no row in layers_test.go", dir),
+			})
+		}
+		for _, f := range group {
+			if known {
+				found = append(found, checkImports(f, row)...)
+			}
+			found = append(found, checkPackageName(f)...)
+		}
+	}
+	return found
+}
+
+// checkImports holds the imports of a file against the rows. Test files are
+// bound by the compiler only: they may use what stands above them.
+func checkImports(f *sourceFile, row int) []finding {
+	var found []finding
+	for _, spec := range f.ast.Imports {
+		importPath := strings.Trim(spec.Path.Value, `"`)
+		target, ours := strings.CutPrefix(importPath+"/", modulePath+"/")
+		if !ours {
+			continue
+		}
+		target = strings.TrimSuffix(target, "/")
+		if target == "" {
+			target = "."
+		}
+		targetRow, known := rowOf(target)
+		why := ""
+		switch {
+		case !known:
+			why = "which has no row"
+		case targetRow == free && row != free:
+			why = "which nothing may import"
+		case f.test || row == free:
+		case slices.Contains(testOnly, target):
+			why = "which is for tests only"
+		case targetRow >= row:
+			why = fmt.Sprintf("row %d; only rows below %d are allowed", targetRow, row)
+		}
+		if why == "" {
+			continue
+		}
+		found = append(found, finding{
+			key:  "layer " + f.dir() + " " + target,
+			text: fmt.Sprintf("%s: package %s (row %d) imports %s, %s", f.at(spec.Pos()), f.dir(), row, target, why),
+		})
+	}
+	return found
+}
+
+func checkPackageName(f *sourceFile) []finding {
+	names := append(strings.Split(f.dir(), "/"), strings.TrimSuffix(f.ast.Name.Name, "_test"))
+	for _, name := range names {
+		if slices.Contains(forbiddenNames, name) {
+			return []finding{{
+				key:  "name " + f.dir(),
+				text: fmt.Sprintf("%s: %q says nothing about what is inside; name the package for what it provides", f.path, name),
+			}}
+		}
+	}
+	return nil
+}
+
+// The same import in several files is one breach.
+func distinct(all []string) []string { return slices.Compact(all) }
+
+func TestLayersRule(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		files map[string]string
+		want  []string
+	}{
+		{"down", map[string]string{"worker/w.go": "package worker\nimport _ \"" + modulePath + "\"\n"}, nil},
+		{"sideways", map[string]string{"worker/w.go": "package worker\nimport _ \"" + modulePath + "/rlm\"\n"}, []string{"layer worker rlm"}},
+		{"up", map[string]string{"task.go": "package perdure\nimport _ \"" + modulePath + "/worker\"\n"}, []string{"layer . worker"}},
+		{"up in a test", map[string]string{"task_test.go": "package perdure_test\nimport _ \"" + modulePath + "/internal/testdb\"\n"}, nil},
+		{"test package", map[string]string{"internal/cli/a.go": "package cli\nimport _ \"" + modulePath + "/internal/testdb\"\n"}, []string{"layer internal/cli internal/testdb"}},
+		{"port and its adapter", map[string]string{"model/mock/m.go": "package mock\nimport _ \"" + modulePath + "/model\"\n"}, nil},
+		{"adapter of an adapter", map[string]string{"model/mock/deep/m.go": "package deep\n"}, []string{"place model/mock/deep"}},
+		{"no place", map[string]string{"internal/new/n.go": "package new\n"}, []string{"place internal/new"}},
+		{"import without a place", map[string]string{"worker/w.go": "package worker\nimport _ \"" + modulePath + "/new\"\n"}, []string{"layer worker new"}},
+		{"free", map[string]string{"bench/main.go": "package main\nimport _ \"" + modulePath + "/internal/daemon\"\n"}, nil},
+		{"import of a free one", map[string]string{"worker/w_test.go": "package worker\nimport _ \"" + modulePath + "/bench\"\n"}, []string{"layer worker bench"}},
+		{"forbidden name", map[string]string{"examples/util/u.go": "package util\n"}, []string{"name examples/util"}},
+		{"forbidden package clause", map[string]string{"examples/u/u.go": "package helpers\n"}, []string{"name examples/u"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			got := distinct(keys(checkLayers(sources(t, test.files))))
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("findings differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
