@@ -1,0 +1,165 @@
+package model
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// admission decides who may send now: at most so many at a time, nobody during
+// a rate-limit pause, and first come first served.
+//
+// When a pause ends, not everybody starts at once, or the provider would
+// refuse most of them again: a rate limit halves how many may be in flight,
+// each answer adds one, until the configured limit is reached again.
+type admission struct {
+	mu sync.Mutex // guards all below
+	// max is the configured limit, 0 for none; limit is the present one.
+	max, limit int
+	inflight   int
+	// highest is how many were in flight when the first of a row of pauses
+	// came; without a configured limit it tells when the present one can go.
+	highest int
+	until   time.Time
+	reason  string
+	// pauses counts the pauses, answers the answers.
+	pauses, answers int
+	waiting         []chan struct{}
+	// wake lets the first ones in when the pause ends; it is stopped when
+	// nobody waits.
+	wake *time.Timer
+}
+
+func newAdmission(limit int) *admission { return &admission{max: limit, limit: limit} }
+
+// ticket is one call in flight: what the admission had seen when it was let in.
+type ticket struct{ pauses, answers int }
+
+// enter waits until a call may be sent. The ticket has to be given back with
+// leave.
+func (a *admission) enter(ctx context.Context) (ticket, error) {
+	if ctx.Err() != nil {
+		return ticket{}, ctx.Err()
+	}
+	a.mu.Lock()
+	if len(a.waiting) == 0 && a.free() {
+		defer a.mu.Unlock()
+		a.inflight++
+		return ticket{a.pauses, a.answers}, nil
+	}
+	turn := make(chan struct{})
+	a.waiting = append(a.waiting, turn)
+	a.admit()
+	a.mu.Unlock()
+
+	select {
+	case <-turn:
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return ticket{a.pauses, a.answers}, nil
+	case <-ctx.Done():
+		a.giveUp(turn)
+		return ticket{}, ctx.Err()
+	}
+}
+
+// giveUp takes turn out of the queue, or gives its place on when it was let in
+// at the same moment.
+func (a *admission) giveUp(turn chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i := slices.Index(a.waiting, turn); i >= 0 {
+		a.waiting = slices.Delete(a.waiting, i, i+1)
+	} else {
+		a.inflight--
+	}
+	a.admit()
+}
+
+// leave gives a ticket back. answered says whether the call got an answer.
+func (a *admission) leave(answered bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.inflight--
+	if answered {
+		a.answers++
+		a.grow()
+	}
+	a.admit()
+}
+
+// grow lets one more in at a time, as far as a limit is in the way.
+func (a *admission) grow() {
+	if a.limit == 0 || a.limit == a.max {
+		return
+	}
+	a.limit++
+	if a.max == 0 && a.limit > a.highest {
+		a.limit = 0
+	}
+}
+
+// pause stops everybody for d because of a call with this ticket. fresh says
+// that this is a new pause and not another call of the same burst being
+// refused; until is when the pause ends.
+func (a *admission) pause(t ticket, d time.Duration, reason string) (until time.Time, fresh bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	fresh = t.pauses == a.pauses
+	if fresh {
+		a.pauses++
+		if a.limit == 0 {
+			a.highest = a.inflight
+		}
+		a.limit = max(1, a.inflight/2)
+		a.reason = reason
+	}
+	if end := time.Now().Add(d); end.After(a.until) {
+		a.until = end
+	}
+	return a.until, fresh
+}
+
+// paused returns when the present pause ends; the zero time when there is none.
+func (a *admission) paused() (time.Time, string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !time.Now().Before(a.until) {
+		return time.Time{}, ""
+	}
+	return a.until, a.reason
+}
+
+// progress reports whether any call got an answer since t was let in.
+func (a *admission) progress(t ticket) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.answers > t.answers
+}
+
+// free reports whether one more may be sent now. The caller holds mu.
+func (a *admission) free() bool {
+	return !time.Now().Before(a.until) && (a.limit == 0 || a.inflight < a.limit)
+}
+
+// admit lets in those who may go, and sees to it that the rest is looked at
+// again when the pause ends. The caller holds mu.
+func (a *admission) admit() {
+	for len(a.waiting) > 0 && a.free() {
+		a.inflight++
+		close(a.waiting[0])
+		a.waiting = a.waiting[1:]
+	}
+	if a.wake != nil {
+		a.wake.Stop()
+		a.wake = nil
+	}
+	if left := time.Until(a.until); len(a.waiting) > 0 && left > 0 {
+		a.wake = time.AfterFunc(left, func() {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.admit()
+		})
+	}
+}

@@ -1,0 +1,103 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// replacement stands where text could not be kept.
+const replacement = "\uFFFD"
+
+// NoteReplaced is the note of a response whose text was not valid UTF-8 or
+// held NUL bytes.
+const NoteReplaced = "the answer was not valid UTF-8 or held NUL bytes; these were replaced by U+FFFD"
+
+// Clean returns s as valid UTF-8 without NUL bytes, and whether it had to
+// change anything: each NUL byte and each run of invalid bytes becomes U+FFFD.
+func Clean(s string) (clean string, changed bool) {
+	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
+		return s, false
+	}
+	s = strings.ToValidUTF8(s, replacement)
+	return strings.ReplaceAll(s, "\x00", replacement), true
+}
+
+// Collector gathers an answer that arrives in pieces, up to a limit. It is an
+// io.Writer. The zero value collects without a limit. It is not safe for
+// concurrent use.
+type Collector struct {
+	// Limit is how many bytes are taken; 0 means no limit.
+	Limit int
+	// OnText, when set, receives the text while it arrives, cleaned, never
+	// split inside a character.
+	OnText func(text string)
+
+	text strings.Builder
+	// told is how many bytes of text OnText has received.
+	told int
+}
+
+// Write adds p. When the limit is passed it keeps nothing of p and returns an
+// error of [KindTooLarge].
+func (c *Collector) Write(p []byte) (int, error) {
+	if c.Limit > 0 && c.text.Len()+len(p) > c.Limit {
+		return 0, TooLarge(c.Limit)
+	}
+	c.text.Write(p)
+	c.tell(false)
+	return len(p), nil
+}
+
+// WriteString is Write for a string.
+func (c *Collector) WriteString(s string) (int, error) { return c.Write([]byte(s)) }
+
+// Len returns how many bytes were collected.
+func (c *Collector) Len() int { return c.text.Len() }
+
+// Finish hands the rest to OnText and returns the whole answer, cleaned, and
+// whether cleaning changed it.
+func (c *Collector) Finish() (text string, changed bool) {
+	c.tell(true)
+	return Clean(c.text.String())
+}
+
+func (c *Collector) tell(all bool) {
+	if c.OnText == nil {
+		return
+	}
+	rest := c.text.String()[c.told:]
+	if !all {
+		rest = rest[:wholeCharacters(rest)]
+	}
+	if rest == "" {
+		return
+	}
+	c.told += len(rest)
+	clean, _ := Clean(rest)
+	c.OnText(clean)
+}
+
+// wholeCharacters returns how many bytes of s do not belong to a last
+// character of which bytes may still arrive.
+func wholeCharacters(s string) int {
+	for i := len(s) - 1; i >= 0 && i >= len(s)-utf8.UTFMax+1; i-- {
+		if !utf8.RuneStart(s[i]) {
+			continue
+		}
+		if !utf8.FullRuneInString(s[i:]) {
+			return i
+		}
+		break
+	}
+	return len(s)
+}
+
+// TooLarge returns the error of an answer over limit bytes.
+func TooLarge(limit int) *Error {
+	return &Error{
+		Kind: KindTooLarge,
+		Msg:  fmt.Sprintf("answer is larger than %d bytes", limit),
+		Hint: "ask for a shorter answer, or raise the limit for answers",
+	}
+}

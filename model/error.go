@@ -1,0 +1,124 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Kind says what kind of failure an [Error] is. It decides whether asking
+// again can help.
+type Kind string
+
+// The kinds of failure.
+const (
+	// KindInvalid: the model refuses this request; asking again changes
+	// nothing (HTTP 4xx other than those below).
+	KindInvalid Kind = "invalid"
+	// KindAuth: the key is missing, wrong or not allowed to do this (401, 403).
+	KindAuth Kind = "auth"
+	// KindNotFound: no such model, address or program (404).
+	KindNotFound Kind = "not_found"
+	// KindRateLimit: too many requests; everybody has to wait (429).
+	KindRateLimit Kind = "rate_limit"
+	// KindUnavailable: the model cannot answer now (408, 409, 5xx, connection
+	// refused or reset, name not resolved).
+	KindUnavailable Kind = "unavailable"
+	// KindCut: the answer began and broke off.
+	KindCut Kind = "cut"
+	// KindTimeout: the limit for one call passed.
+	KindTimeout Kind = "timeout"
+	// KindEmpty: the model returned nothing.
+	KindEmpty Kind = "empty"
+	// KindTooLarge: the answer is over the limit.
+	KindTooLarge Kind = "too_large"
+	// KindFailed: a program exited with a status other than zero, or a model
+	// failed in a way nothing more is known about.
+	KindFailed Kind = "failed"
+	// KindCanceled: the caller's context ended; the error wraps ctx.Err().
+	KindCanceled Kind = "canceled"
+)
+
+// Error is why a model did not answer.
+//
+// Its text holds no secrets as far as they can be recognised: what looks like
+// a key, a bearer token or a password in an address is masked. A provider that
+// knows its key masks it with [Redact] and [RedactError] before.
+type Error struct {
+	Kind Kind
+	// Status is the HTTP status or, for KindFailed, the exit status of the
+	// program; 0 when there is none.
+	Status int
+	// RetryAfter is how long the provider asked to wait; 0 when it did not.
+	RetryAfter time.Duration
+	// Tries is how many requests were sent; 0 means one, by a Model that does
+	// not retry.
+	Tries int
+	// Msg says what went wrong, for people.
+	Msg string
+	// Hint says what a person can do about it; may be empty.
+	Hint string
+	// Detail is what the model or program said itself, for example the end of
+	// its standard error; may be empty, may have many lines.
+	Detail string
+	// Err is the cause; may be nil.
+	Err error
+}
+
+// Error returns the kind, the message and the cause in one line.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(string(e.Kind))
+	if e.Msg != "" {
+		b.WriteString(": " + e.Msg)
+	}
+	if e.Err != nil {
+		b.WriteString(": " + e.Err.Error())
+	}
+	if e.Tries > 1 {
+		fmt.Fprintf(&b, " (%d tries)", e.Tries)
+	}
+	return Redact(strings.ReplaceAll(b.String(), "\n", " "))
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Retryable reports whether the same request may succeed when it is sent
+// again.
+func (e *Error) Retryable() bool {
+	switch e.Kind {
+	case KindRateLimit, KindUnavailable, KindCut, KindTimeout, KindEmpty:
+		return true
+	case KindInvalid, KindAuth, KindNotFound, KindTooLarge, KindFailed, KindCanceled:
+		return false
+	}
+	return false
+}
+
+// KindOfStatus returns the kind of failure an HTTP status stands for.
+func KindOfStatus(status int) Kind {
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return KindAuth
+	case status == http.StatusNotFound:
+		return KindNotFound
+	case status == http.StatusTooManyRequests:
+		return KindRateLimit
+	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500:
+		return KindUnavailable
+	}
+	return KindInvalid
+}
+
+// Canceled returns the error of a call whose context ended. It wraps ctx.Err()
+// and, when it says more, the context's cause.
+func Canceled(ctx context.Context) *Error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); cause != nil && cause != err {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	return &Error{Kind: KindCanceled, Msg: "call stopped", Err: err}
+}

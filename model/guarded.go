@@ -1,0 +1,320 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// Defaults of [GuardedConfig].
+const (
+	DefaultMaxTries         = 6
+	DefaultMaxTimeouts      = 2
+	DefaultTimeout          = 300 * time.Second
+	DefaultMaxResponseBytes = 10 << 20
+	DefaultInitialBackoff   = 500 * time.Millisecond
+	DefaultMaxBackoff       = 60 * time.Second
+	// DefaultMaxRetryAfter caps what a provider may ask for with Retry-After:
+	// some name the end of the day, and a person who tops up the account does
+	// not want to wait for it.
+	DefaultMaxRetryAfter = 10 * time.Minute
+)
+
+// pauseJitter is the part of a pause that may be added to it at random, so
+// that several processes do not come back in the same instant.
+const pauseJitter = 0.1
+
+// GuardedConfig configures [NewGuarded].
+type GuardedConfig struct {
+	// Model is what is asked. Required.
+	Model Model
+	// Name is how errors, reasons and log lines call it, for example
+	// "openai:gpt-4o". Empty: "model".
+	Name string
+	// MaxTries is how many requests are sent at most for one answer, at least
+	// 1. 0: DefaultMaxTries. A rate limit counts as a try only when nobody got
+	// an answer in the meantime: many callers who share a small limit take
+	// long, but all get through.
+	MaxTries int
+	// MaxTimeouts is how many of these may run into Timeout: what hung twice
+	// will hang again. 0: DefaultMaxTimeouts.
+	MaxTimeouts int
+	// Timeout is the limit for one request, without waiting for its turn.
+	// 0: DefaultTimeout; negative: none.
+	Timeout time.Duration
+	// Concurrency is how many requests may be in flight at once. 0: no limit.
+	Concurrency int
+	// MaxResponseBytes is the largest answer accepted.
+	// 0: DefaultMaxResponseBytes.
+	MaxResponseBytes int
+	// InitialBackoff, MaxBackoff: the waits between tries double from the first
+	// to the second, each varied at random by half.
+	// 0: DefaultInitialBackoff, DefaultMaxBackoff.
+	InitialBackoff time.Duration
+	MaxBackoff     time.Duration
+	// MaxRetryAfter caps Retry-After. 0: DefaultMaxRetryAfter.
+	MaxRetryAfter time.Duration
+	// OnPause, when set, is told when a rate limit stops everybody. It is
+	// called from the goroutine of the call that was refused, must not block,
+	// and has to be safe for concurrent use.
+	OnPause func(until time.Time, reason string)
+	// OnRetry, when set, is told before a request is sent again. What OnText
+	// of the request received of a broken answer is void then. The rules of
+	// OnPause apply.
+	OnRetry func(Retry)
+	// Logger: nil discards.
+	Logger *slog.Logger
+}
+
+// Retry tells of a request that is about to be sent again.
+type Retry struct {
+	// Try is the number of the try that failed, from 1.
+	Try int
+	// Wait is the time until the next one, not counting its turn.
+	Wait time.Duration
+	// Err is why.
+	Err *Error
+}
+
+// Guarded asks a [Model] and does what is the same for all of them: retries
+// with growing, random waits, Retry-After, a pause for everybody after a rate
+// limit, a limit on requests in flight, a time limit for each, a limit on the
+// size of an answer, and no empty answers.
+//
+// One Guarded is to be shared by all who ask the same model in a process. It is
+// safe for concurrent use and owns no goroutine.
+type Guarded struct {
+	cfg       GuardedConfig
+	admission *admission
+}
+
+// NewGuarded checks the configuration and returns a Guarded.
+func NewGuarded(cfg GuardedConfig) (*Guarded, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Guarded{cfg: cfg, admission: newAdmission(cfg.Concurrency)}, nil
+}
+
+func (c GuardedConfig) withDefaults() GuardedConfig {
+	setDefault(&c.Name, "model")
+	setDefault(&c.MaxTries, DefaultMaxTries)
+	setDefault(&c.MaxTimeouts, DefaultMaxTimeouts)
+	setDefault(&c.Timeout, DefaultTimeout)
+	setDefault(&c.MaxResponseBytes, DefaultMaxResponseBytes)
+	setDefault(&c.InitialBackoff, DefaultInitialBackoff)
+	setDefault(&c.MaxBackoff, DefaultMaxBackoff)
+	setDefault(&c.MaxRetryAfter, DefaultMaxRetryAfter)
+	setDefault(&c.Logger, slog.New(slog.DiscardHandler))
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (c GuardedConfig) validate() error {
+	var errs []error
+	check := func(ok bool, msg string) {
+		if !ok {
+			errs = append(errs, errors.New("guard model: "+msg))
+		}
+	}
+	check(c.Model != nil, "Model is missing")
+	check(c.MaxTries > 0, "MaxTries is below 1")
+	check(c.MaxTimeouts > 0, "MaxTimeouts is below 1")
+	check(c.Concurrency >= 0, "Concurrency is below 0")
+	check(c.MaxResponseBytes > 0, "MaxResponseBytes is below 1")
+	check(c.InitialBackoff > 0, "InitialBackoff is not above 0")
+	check(c.MaxBackoff >= c.InitialBackoff, "MaxBackoff is below InitialBackoff")
+	check(c.MaxRetryAfter > 0, "MaxRetryAfter is not above 0")
+	return errors.Join(errs...)
+}
+
+// Unwrap returns the model that is asked; [AsPreparer] and [AsWindower] look
+// through it.
+func (g *Guarded) Unwrap() Model { return g.cfg.Model }
+
+// Paused returns until when a rate limit stops everybody and why; the zero
+// time when it does not.
+func (g *Guarded) Paused() (until time.Time, reason string) { return g.admission.paused() }
+
+// Generate asks until there is an answer or asking again is of no use. The
+// error is an [*Error] that says how many tries there were.
+func (g *Guarded) Generate(ctx context.Context, req *Request) (*Response, error) {
+	p := g.newPatience()
+	for try := 1; ; try++ {
+		t, err := g.admission.enter(ctx)
+		if err != nil {
+			return nil, g.canceled(ctx, try-1)
+		}
+		resp, retry := g.try(ctx, req, t, p)
+		if resp != nil {
+			resp.Tries = try
+			return resp, nil
+		}
+		retry.Try, retry.Err.Tries = try, try
+		if p.spent(retry.Err) {
+			return nil, retry.Err
+		}
+		g.tellRetry(retry)
+		if retry.Err.Kind == KindRateLimit {
+			continue // the pause is the wait
+		}
+		if !sleep(ctx, retry.Wait) {
+			return nil, g.canceled(ctx, try)
+		}
+	}
+}
+
+// patience is what is left of it for one answer.
+type patience struct {
+	tries, timeouts int
+	waits           backoff.ExponentialBackOff
+}
+
+func (g *Guarded) newPatience() *patience {
+	p := &patience{tries: g.cfg.MaxTries, timeouts: g.cfg.MaxTimeouts, waits: backoff.ExponentialBackOff{
+		InitialInterval:     g.cfg.InitialBackoff,
+		RandomizationFactor: backoff.DefaultRandomizationFactor,
+		Multiplier:          2,
+		MaxInterval:         g.cfg.MaxBackoff,
+	}}
+	p.waits.Reset()
+	return p
+}
+
+func (p *patience) spent(failure *Error) bool {
+	return !failure.Retryable() || p.tries <= 0 || p.timeouts <= 0
+}
+
+// try sends one request with a ticket, which it gives back; a rate limit stops
+// the others before the place is given to the next one.
+func (g *Guarded) try(ctx context.Context, req *Request, t ticket, p *patience) (resp *Response, retry Retry) {
+	defer func() { g.admission.leave(resp != nil) }()
+	resp, failure := g.once(ctx, req)
+	if failure == nil {
+		return resp, Retry{}
+	}
+	if failure.Kind == KindTimeout {
+		p.timeouts--
+	}
+	if failure.Kind != KindRateLimit || !g.admission.progress(t) {
+		p.tries--
+	}
+	wait := max(p.waits.NextBackOff(), min(failure.RetryAfter, g.cfg.MaxRetryAfter))
+	if failure.Kind == KindRateLimit {
+		g.pauseAll(t, failure, wait)
+	}
+	return nil, Retry{Wait: wait, Err: failure}
+}
+
+// once sends one request.
+func (g *Guarded) once(ctx context.Context, req *Request) (*Response, *Error) {
+	callCtx, cancel := ctx, context.CancelFunc(func() {})
+	if g.cfg.Timeout > 0 {
+		callCtx, cancel = context.WithTimeout(ctx, g.cfg.Timeout)
+	}
+	defer cancel()
+	resp, err := g.cfg.Model.Generate(callCtx, req)
+	switch {
+	case err == nil && resp == nil:
+		return nil, &Error{Kind: KindFailed, Msg: g.cfg.Name + " returned neither an answer nor an error"}
+	case err == nil:
+		return g.check(resp)
+	case ctx.Err() != nil:
+		return nil, Canceled(ctx)
+	case callCtx.Err() != nil:
+		return nil, &Error{
+			Kind: KindTimeout,
+			Msg:  fmt.Sprintf("%s did not answer within %s", g.cfg.Name, g.cfg.Timeout),
+			Hint: "raise the time limit for one call, or ask for less at once",
+			Err:  err,
+		}
+	}
+	return nil, asError(err)
+}
+
+// asError returns a copy of the *Error in err, so that it can be changed, or
+// makes one.
+func asError(err error) *Error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return &Error{Kind: KindFailed, Err: err}
+	}
+	c := *e
+	if e != err { //nolint:errorlint // asks whether something was wrapped around it
+		c.Err = err
+	}
+	return &c
+}
+
+// check refuses answers that are too large or empty, and cleans the rest.
+func (g *Guarded) check(resp *Response) (*Response, *Error) {
+	if len(resp.Text) > g.cfg.MaxResponseBytes {
+		return nil, TooLarge(g.cfg.MaxResponseBytes)
+	}
+	if strings.TrimSpace(resp.Text) == "" && len(resp.Citations) == 0 {
+		return nil, &Error{
+			Kind: KindEmpty,
+			Msg:  g.cfg.Name + " returned an empty answer",
+			Hint: "look at the model's own log; a longer limit for answers may help",
+		}
+	}
+	c := *resp
+	var changed bool
+	if c.Text, changed = Clean(resp.Text); changed {
+		c.Notes = append(append([]string(nil), resp.Notes...), NoteReplaced)
+	}
+	return &c, nil
+}
+
+// pauseAll stops everybody after a rate limit and tells of it once.
+func (g *Guarded) pauseAll(t ticket, failure *Error, wait time.Duration) {
+	wait += time.Duration(rand.Float64() * pauseJitter * float64(wait)) //nolint:gosec // spreads load, guards nothing
+	reason := g.cfg.Name + ": " + failure.Error()
+	until, fresh := g.admission.pause(t, wait, reason)
+	if !fresh {
+		return
+	}
+	g.cfg.Logger.Warn("rate limit pauses the model", "model", g.cfg.Name, "duration_ms", wait.Milliseconds())
+	if g.cfg.OnPause != nil {
+		g.cfg.OnPause(until, reason)
+	}
+}
+
+func (g *Guarded) tellRetry(r Retry) {
+	g.cfg.Logger.Warn("model call is tried again", "model", g.cfg.Name, "try", r.Try,
+		"duration_ms", r.Wait.Milliseconds(), "error", r.Err.Error())
+	if g.cfg.OnRetry != nil {
+		g.cfg.OnRetry(r)
+	}
+}
+
+func (g *Guarded) canceled(ctx context.Context, tries int) *Error {
+	err := Canceled(ctx)
+	err.Tries = tries
+	return err
+}
+
+// sleep waits for d and reports whether ctx lasted that long.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

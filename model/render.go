@@ -1,0 +1,119 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"math"
+	"strings"
+)
+
+// renderVersion is part of every request's hash, so that a journal written
+// before the form of [Render] changed is not taken for today's.
+const renderVersion = "perdure request 1"
+
+// EndLine is the number of the last line of Text; StartLine for an empty text.
+func (d Document) EndLine() int {
+	lines := strings.Count(d.Text, "\n")
+	if lines > 0 && strings.HasSuffix(d.Text, "\n") {
+		lines--
+	}
+	return d.StartLine + lines
+}
+
+// Render returns the prompt and the documents as plain text, for models that
+// read text. Each document stands between two lines that name its file and its
+// lines, so that an answer can cite them:
+//
+//	PROMPT
+//
+//	=== document 1 of 2: "src/a.go" lines 10-42 ===
+//	…
+//	=== end of document 1 ===
+//
+// The system text is not part of it; see [RenderAll]. The form is stable.
+func Render(req *Request) string {
+	var b strings.Builder
+	b.Grow(renderedSize(req))
+	b.WriteString(req.Prompt)
+	if len(req.Documents) > 0 && !strings.HasSuffix(req.Prompt, "\n") {
+		b.WriteByte('\n')
+	}
+	for i, d := range req.Documents {
+		fmt.Fprintf(&b, "\n=== document %d of %d: %q lines %d-%d ===\n",
+			i+1, len(req.Documents), d.File, d.StartLine, d.EndLine())
+		b.WriteString(d.Text)
+		if !strings.HasSuffix(d.Text, "\n") {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "=== end of document %d ===\n", i+1)
+	}
+	return b.String()
+}
+
+// RenderAll returns the system text, a blank line, and what [Render] returns:
+// the whole request for a model that reads one text. Without a system text it
+// is Render.
+func RenderAll(req *Request) string {
+	if req.System == "" {
+		return Render(req)
+	}
+	return req.System + "\n\n" + Render(req)
+}
+
+func renderedSize(req *Request) int {
+	n := len(req.Prompt) + 1
+	for _, d := range req.Documents {
+		n += len(d.Text) + len(d.File) + 100
+	}
+	return n
+}
+
+// Hash returns the hexadecimal sha-256 of everything that determines the
+// answer of the model with this name to req: two requests with the same hash
+// may share one answer. OnText has no part in it.
+func Hash(name string, req *Request) string {
+	w := fieldHash{sha256.New()}
+	w.text(renderVersion)
+	w.text(name)
+	w.text(req.System)
+	w.text(req.Prompt)
+	w.number(uint64(len(req.Documents)))
+	for _, d := range req.Documents {
+		w.text(d.File)
+		w.number(uint64(d.StartLine))
+		w.text(d.Text)
+	}
+	w.text(string(req.Prepared))
+	w.optional(req.Temperature != nil, func() uint64 { return math.Float64bits(*req.Temperature) })
+	w.optional(req.Seed != nil, func() uint64 { return uint64(*req.Seed) })
+	w.number(uint64(req.MaxOutputTokens))
+	return hex.EncodeToString(w.h.Sum(nil))
+}
+
+// fieldHash hashes fields so that no two different lists of fields give the
+// same bytes: each text goes in with its length before it.
+type fieldHash struct{ h hash.Hash }
+
+func (w fieldHash) number(n uint64) {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], n)
+	w.h.Write(b[:])
+}
+
+func (w fieldHash) text(s string) {
+	w.number(uint64(len(s)))
+	_, _ = io.WriteString(w.h, s) // a hash never fails
+}
+
+func (w fieldHash) optional(set bool, value func() uint64) {
+	if !set {
+		w.number(0)
+		return
+	}
+	w.number(1)
+	w.number(value())
+}

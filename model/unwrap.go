@@ -1,0 +1,29 @@
+package model
+
+// Unwrapper is implemented by models that wrap another one, as [Guarded] does.
+type Unwrapper interface {
+	Unwrap() Model
+}
+
+// AsPreparer finds the [Preparer] in m or in what m wraps.
+func AsPreparer(m Model) (Preparer, bool) { return find[Preparer](m) }
+
+// AsWindower finds the [Windower] in m or in what m wraps.
+func AsWindower(m Model) (Windower, bool) { return find[Windower](m) }
+
+// find looks for an ability from the outside in, so that a wrapper may
+// override what it wraps.
+func find[T any](m Model) (T, bool) {
+	for m != nil {
+		if found, ok := m.(T); ok {
+			return found, true
+		}
+		w, ok := m.(Unwrapper)
+		if !ok {
+			break
+		}
+		m = w.Unwrap()
+	}
+	var none T
+	return none, false
+}
