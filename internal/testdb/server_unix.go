@@ -1,0 +1,244 @@
+//go:build unix
+
+package testdb
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	osuser "os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// guard is the shell program between the test process and the server. Its
+// standard input is a pipe that only the test process holds: however that
+// process ends, the read returns, and the server and its folder go.
+//
+// Of the two ways to order texts the server gets the one by an ICU locale; the
+// other is for servers built without ICU or older than PostgreSQL 15.
+//
+// fsync is off because these tests are about statements and transactions; the
+// server's own durability is not what is tested here, and a flush of each
+// commit would multiply their time. full_page_writes goes with it.
+const guard = `
+bin=$1 dir=$2 user=$3
+cd "$dir" || exit 1
+trap 'rm -rf "$dir"' EXIT
+init() {
+	"$bin/initdb" -D "$dir/data" -U "$user" -A trust -E UTF8 \
+		--no-sync --no-instructions --wal-segsize=1 --locale=C "$@" >init.log 2>&1
+}
+init --locale-provider=icu --icu-locale=en || init || { cat init.log; exit 1; }
+cat >>data/postgresql.conf <<END
+listen_addresses = ''
+unix_socket_directories = '$dir'
+port = 5432
+max_connections = 200
+shared_buffers = 16MB
+fsync = off
+full_page_writes = off
+autovacuum = off
+jit = off
+END
+"$bin/pg_ctl" -D "$dir/data" -l "$dir/log" -w -t 60 start >start.log 2>&1 </dev/null ||
+	{ cat start.log log; exit 1; }
+echo ready
+exec >/dev/null
+read -r _
+"$bin/pg_ctl" -D "$dir/data" -m immediate -w stop
+`
+
+// maxSocketPath is what fits into the address of a Unix socket on all
+// supported systems.
+const maxSocketPath = 103
+
+func startServer() (*postgres, error) {
+	bin, err := findPrograms()
+	if err != nil {
+		return nil, err
+	}
+	who, err := serverUser()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := makeFolder(who)
+	if err != nil {
+		return nil, err
+	}
+	life, err := runGuard(bin, dir, who)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return &postgres{dir: dir, life: life}, nil
+}
+
+// runGuard starts the guard and waits for its word that the server is ready.
+// The guard has a session of its own, so that an interrupt from the terminal
+// does not reach it before the pipe closes. Nobody waits for it: it ends after
+// this process.
+func runGuard(bin, dir string, who *syscall.Credential) (*os.File, error) {
+	stdin, life, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	out, stdout, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, life.Close())
+	}
+	defer out.Close()
+	cmd := exec.Command("/bin/sh", "-c", guard, "guard", bin, dir, user)
+	cmd.Dir = "/"
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
+	cmd.Stdin, cmd.Stdout = stdin, stdout
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: who}
+	err = cmd.Start()
+	stdout.Close()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the guard of the PostgreSQL server: %w", err), life.Close())
+	}
+	var said []string
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if lines.Text() == "ready" {
+			return life, nil
+		}
+		said = append(said, lines.Text())
+	}
+	life.Close()
+	return nil, fmt.Errorf("start a PostgreSQL server: %w\n%s", cmd.Wait(), strings.Join(said, "\n"))
+}
+
+// findPrograms returns the folder that holds initdb, pg_ctl and postgres: the
+// newest of the places where systems put them, or the one on PATH.
+func findPrograms() (string, error) {
+	var dirs []string
+	for _, pattern := range []string{
+		"/usr/lib/postgresql/*/bin",          // Debian
+		"/usr/pgsql-*/bin",                   // Red Hat
+		"/opt/homebrew/opt/postgresql@*/bin", // macOS on ARM
+		"/usr/local/opt/postgresql@*/bin",    // macOS on Intel
+	} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return "", err
+		}
+		dirs = append(dirs, found...)
+	}
+	slices.SortStableFunc(dirs, func(a, b string) int { return version(b) - version(a) })
+	if p, err := exec.LookPath("initdb"); err == nil {
+		if p, err = filepath.EvalSymlinks(p); err == nil {
+			dirs = append([]string{filepath.Dir(p)}, dirs...)
+		}
+	}
+	for _, dir := range dirs {
+		if hasPrograms(dir) {
+			return dir, nil
+		}
+	}
+	return "", errors.New("the PostgreSQL server's programs (initdb, pg_ctl, postgres) were not found; " +
+		"install the package postgresql, or put their folder on PATH")
+}
+
+// version is the number in the name of a folder of programs, 0 without one.
+func version(dir string) int {
+	digits := strings.FieldsFunc(dir, func(r rune) bool { return r < '0' || r > '9' })
+	if len(digits) == 0 {
+		return 0
+	}
+	n, err := strconv.Atoi(digits[0])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func hasPrograms(dir string) bool {
+	for _, name := range []string{"initdb", "pg_ctl", "postgres"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// serverUser is whom the server runs as. PostgreSQL refuses to run as root, so
+// root lends it an account without rights; others run it themselves (nil).
+func serverUser() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		account, err := osuser.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err := strconv.ParseUint(account.Uid, 10, 32)
+		if err != nil {
+			continue
+		}
+		gid, err := strconv.ParseUint(account.Gid, 10, 32)
+		if err != nil {
+			continue
+		}
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	}
+	return nil, errors.New("PostgreSQL does not run as root, and there is neither an account postgres nor nobody")
+}
+
+// makeFolder makes the server's folder where the socket's path fits and the
+// server's user gets in: a temporary folder may be deep, or root's own.
+func makeFolder(who *syscall.Credential) (string, error) {
+	var problems []error
+	for _, parent := range []string{os.TempDir(), "/tmp"} {
+		dir, err := makeFolderIn(parent, who)
+		if err == nil {
+			return dir, nil
+		}
+		problems = append(problems, err)
+	}
+	return "", fmt.Errorf("make a folder for the PostgreSQL server: %w", errors.Join(problems...))
+}
+
+func makeFolderIn(parent string, who *syscall.Credential) (string, error) {
+	if who != nil {
+		if err := reachable(parent); err != nil {
+			return "", err
+		}
+	}
+	dir, err := os.MkdirTemp(parent, "perdure-pg-")
+	if err != nil {
+		return "", err
+	}
+	if socket := filepath.Join(dir, ".s.PGSQL.5432"); len(socket) > maxSocketPath {
+		return "", errors.Join(fmt.Errorf("socket path %q is longer than %d bytes", socket, maxSocketPath), os.Remove(dir))
+	}
+	if who == nil {
+		return dir, nil
+	}
+	if err := os.Chown(dir, int(who.Uid), int(who.Gid)); err != nil {
+		return "", errors.Join(err, os.Remove(dir))
+	}
+	return dir, nil
+}
+
+// reachable tells whether every user may pass through all folders of dir.
+func reachable(dir string) error {
+	for d := dir; ; d = filepath.Dir(d) {
+		info, err := os.Stat(d)
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			return fmt.Errorf("folder %q is closed to the server's user", d)
+		}
+		if d == filepath.Dir(d) {
+			return nil
+		}
+	}
+}
