@@ -96,8 +96,15 @@ func checkNames(files []*sourceFile) []finding {
 		found = append(found, checkInit(f)...)
 		found = append(found, checkComments(f)...)
 		if !f.test {
-			found = append(found, checkGlobals(f)...)
 			found = append(found, checkErrorTexts(f)...)
+		}
+	}
+	for _, group := range byDir(files) {
+		written := writtenNames(group)
+		for _, f := range group {
+			if !f.test {
+				found = append(found, checkGlobals(f, written)...)
+			}
 		}
 	}
 	return found
@@ -181,8 +188,9 @@ func checkComments(f *sourceFile) []finding {
 
 // checkGlobals wants no package-level variables but those that stay as they
 // are: sentinel errors, embedded files, compiled regular expressions, values
-// computed once when first asked for, and assertions named "_".
-func checkGlobals(f *sourceFile) []finding {
+// computed once when first asked for, arrays that the package never writes
+// to (the language has no constant ones), and assertions named "_".
+func checkGlobals(f *sourceFile, written map[string]bool) []finding {
 	var found []finding
 	for _, decl := range f.ast.Decls {
 		d, ok := decl.(*ast.GenDecl)
@@ -195,7 +203,7 @@ func checkGlobals(f *sourceFile) []finding {
 				continue
 			}
 			for i, name := range s.Names {
-				if constant(f, s, i) {
+				if constant(f, s, i) || table(s, i) && !written[name.Name] {
 					continue
 				}
 				found = append(found, finding{
@@ -245,6 +253,61 @@ func constant(f *sourceFile, s *ast.ValueSpec, i int) bool {
 		return true
 	}
 	return false
+}
+
+// table tells whether a variable is an unexported array given with its values.
+func table(s *ast.ValueSpec, i int) bool {
+	if s.Names[i].IsExported() || i >= len(s.Values) {
+		return false
+	}
+	literal, ok := s.Values[i].(*ast.CompositeLit)
+	if !ok {
+		return false
+	}
+	array, ok := literal.Type.(*ast.ArrayType)
+	return ok && array.Len != nil
+}
+
+// writtenNames are the identifiers a package assigns to, whole or in part, or
+// lets others write to by taking an address or a slice.
+func writtenNames(files []*sourceFile) map[string]bool {
+	names := make(map[string]bool)
+	note := func(e ast.Expr) {
+		for {
+			switch x := e.(type) {
+			case *ast.IndexExpr:
+				e = x.X
+			case *ast.SelectorExpr:
+				e = x.X
+			case *ast.ParenExpr:
+				e = x.X
+			case *ast.Ident:
+				names[x.Name] = true
+				return
+			default:
+				return
+			}
+		}
+	}
+	for _, f := range files {
+		walk(f, func(n ast.Node, _ []ast.Node) {
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				for _, e := range n.Lhs {
+					note(e)
+				}
+			case *ast.IncDecStmt:
+				note(n.X)
+			case *ast.UnaryExpr:
+				if n.Op == token.AND {
+					note(n.X)
+				}
+			case *ast.SliceExpr:
+				note(n.X)
+			}
+		})
+	}
+	return names
 }
 
 // checkErrorTexts reads the texts given to errors.New and fmt.Errorf, and the
@@ -311,6 +374,11 @@ func TestNamesRule(t *testing.T) {
 		{"numbered open end", "a/a.go", "package a\n// TODO(#12): later", nil},
 		{"globals", "a/a.go", "package a\nimport (\"regexp\"; \"sync\")\nvar x = 1\nvar y []string\nvar ErrZ = 1\nvar _ = 2\nvar re = regexp.MustCompile(``)\nvar once = sync.OnceValue(f)",
 			[]string{"global a/a.go x", "global a/a.go y"}},
+		{"table", "a/a.go", "package a\nvar x = [...]string{\"a\"}\nfunc f() string { return x[0] }", nil},
+		{"table written to", "a/a.go", "package a\nvar x = [...]string{\"a\"}\nfunc f() { x[0] = \"b\" }", []string{"global a/a.go x"}},
+		{"table lent out", "a/a.go", "package a\nvar x = [...]string{\"a\"}\nfunc f() []string { return x[:] }", []string{"global a/a.go x"}},
+		{"exported table", "a/a.go", "package a\nvar X = [...]string{\"a\"}", []string{"global a/a.go X"}},
+		{"slice", "a/a.go", "package a\nvar x = []string{\"a\"}", []string{"global a/a.go x"}},
 		{"embed", "a/a.go", "package a\n//go:embed x.sql\nvar x string\nvar (\n//go:embed *.md\ny embed.FS\n)", nil},
 		{"global in a test", "a/a_test.go", "package a\nvar x = 1", nil},
 		{"wording", "a/a.go", "package a\nimport (\"errors\"; \"fmt\")\nfunc f() { errors.New(\"failed to x\"); fmt.Errorf(\"Failed to y: %w\", e); g(\"failed to z\") }",
