@@ -93,14 +93,13 @@ func runGuard(bin, dir string, who *syscall.Credential) (*os.File, error) {
 		return nil, errors.Join(err, life.Close())
 	}
 	defer out.Close()
+	//nolint:noctx // the guard outlives every context of this process
 	cmd := exec.Command("/bin/sh", "-c", guard, "guard", bin, dir, user)
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
 	cmd.Stdin, cmd.Stdout = stdin, stdout
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: who}
-	err = cmd.Start()
-	stdout.Close()
-	if err != nil {
+	if err := errors.Join(cmd.Start(), stdout.Close()); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the guard of the PostgreSQL server: %w", err), life.Close())
 	}
 	var said []string
@@ -110,8 +109,8 @@ func runGuard(bin, dir string, who *syscall.Credential) (*os.File, error) {
 		}
 		said = append(said, lines.Text())
 	}
-	life.Close()
-	return nil, fmt.Errorf("start a PostgreSQL server: %w\n%s", cmd.Wait(), strings.Join(said, "\n"))
+	err = errors.Join(life.Close(), cmd.Wait())
+	return nil, fmt.Errorf("start a PostgreSQL server: %w\n%s", err, strings.Join(said, "\n"))
 }
 
 // findPrograms returns the folder that holds initdb, pg_ctl and postgres: the
