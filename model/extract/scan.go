@@ -1,0 +1,154 @@
+package extract
+
+import (
+	"math/bits"
+
+	"github.com/perdure/perdure/model"
+)
+
+// found is a passage while it is looked at.
+type found struct {
+	span
+	// inPath and inHead are the terms that the path of the file and the
+	// declarations or headings around the passage hold.
+	inPath, inHead uint64
+	// body is what the passage itself holds; valid during the visit only.
+	body *tally
+}
+
+// terms returns all terms that the passage and what stands around it hold.
+func (f *found) terms() uint64 { return f.body.terms | f.inPath | f.inHead }
+
+// scanner goes through documents passage by passage. It serves one goroutine.
+type scanner struct {
+	t      tuning
+	reader reader
+	spans  []span
+	body   *tally
+	around *tally
+	// heads are the open declarations or headings, outermost first.
+	heads []head
+}
+
+// head is a declaration or heading that the lines below it belong to.
+type head struct {
+	indent uint8
+	terms  uint64
+}
+
+func newScanner(q *query) *scanner {
+	return &scanner{t: tuned(), body: newTally(q.m), around: newTally(q.m)}
+}
+
+// each calls visit for every passage of a document.
+func (s *scanner) each(d model.Document, visit func(found)) {
+	lang := languageOf(d.File)
+	s.reader.read(d.Text, lang)
+	s.spans = s.reader.spans(max(d.StartLine, 1), s.spans[:0])
+	s.heads = s.heads[:0]
+	path := s.termsOf(d.File)
+	for _, sp := range s.spans {
+		s.closeHeads(s.reader.lines[sp.first])
+		f := found{span: sp, inPath: path, body: s.body}
+		for _, h := range s.heads {
+			f.inHead |= h.terms
+		}
+		s.body.reset()
+		for i := sp.first; i < sp.last; i++ {
+			s.line(s.reader.lines[i], lang)
+		}
+		visit(f)
+	}
+}
+
+// termsOf returns the terms that a short text holds.
+func (s *scanner) termsOf(text string) uint64 {
+	s.around.reset()
+	s.around.scan(text, 1)
+	return s.around.terms
+}
+
+// line counts the words of a line by what kind of line it is.
+func (s *scanner) line(l line, lang language) {
+	text := s.reader.text[l.start:l.end]
+	switch l.kind {
+	case commentLine:
+		s.body.scan(text, s.t.comment)
+	case importLine:
+		s.body.scan(text, s.t.imported)
+	case declLine:
+		name := text[l.name[0]:l.name[1]]
+		s.body.scan(text[:l.name[0]], s.t.code)
+		s.body.scan(name, s.t.declName)
+		s.body.scan(text[l.name[1]:], s.t.decl)
+		s.openHead(l, s.termsOf(name))
+	case headingLine:
+		s.body.scan(text, s.t.declName)
+		s.openHead(l, s.termsOf(text))
+	case plainLine:
+		if lang.source {
+			s.body.scan(text, s.t.code)
+			return
+		}
+		s.body.scan(text, s.t.comment)
+	}
+}
+
+func (s *scanner) openHead(l line, terms uint64) {
+	for len(s.heads) > 0 && s.heads[len(s.heads)-1].indent >= l.indent {
+		s.heads = s.heads[:len(s.heads)-1]
+	}
+	s.heads = append(s.heads, head{l.indent, terms})
+}
+
+// closeHeads drops the declarations that a passage beginning with l is no
+// longer inside of.
+func (s *scanner) closeHeads(l line) {
+	if l.kind == plainLine && !s.reader.lang.source {
+		return
+	}
+	for len(s.heads) > 0 && s.heads[len(s.heads)-1].indent >= l.indent {
+		s.heads = s.heads[:len(s.heads)-1]
+	}
+}
+
+// judge scores passages with the statistics of the whole context.
+type judge struct {
+	t   tuning
+	q   *query
+	idf [maxTerms]float64
+	// average is the mean number of words of a passage.
+	average float64
+	// all is the sum of the idf of all terms that occur anywhere.
+	all float64
+}
+
+// score returns how well a passage answers the query: BM25 over the passage,
+// its path and the declarations around it, with a bonus for terms that stand
+// together, and less for a passage that covers only a part of the query.
+func (j *judge) score(f *found) float64 {
+	norm := 1 - j.t.b + j.t.b*float64(f.body.words)/j.average
+	sum, covered := 0.0, 0.0
+	for set := f.terms(); set != 0; set &= set - 1 {
+		i := bits.TrailingZeros64(set)
+		bit := uint64(1) << i
+		tf := 0.0
+		if f.body.terms&bit != 0 {
+			tf = f.body.tf[i] / norm
+		}
+		if f.inPath&bit != 0 {
+			tf += j.t.path
+		}
+		if f.inHead&bit != 0 {
+			tf += j.t.head
+		}
+		sum += j.idf[i] * tf * (j.t.k1 + 1) / (tf + j.t.k1)
+		covered += j.idf[i]
+	}
+	for p, pair := range j.q.near {
+		if near := f.body.near[p]; near > 0 {
+			sum += j.t.near * near * min(j.idf[pair[0]], j.idf[pair[1]])
+		}
+	}
+	return sum * (1 - j.t.cover + j.t.cover*covered/j.all)
+}
