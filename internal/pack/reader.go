@@ -1,0 +1,267 @@
+package pack
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"sort"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/perdure/perdure/model"
+)
+
+// ErrRange is wrapped by errors about places that are not in the pack.
+var ErrRange = errors.New("outside the pack")
+
+// pieceBytes is the largest text [Reader.All] yields.
+const pieceBytes = 1 << 20
+
+// Reader reads a pack. It is safe for concurrent use when its io.ReaderAt is.
+type Reader struct {
+	m      *Manifest
+	r      io.ReaderAt
+	byName func() map[string]int
+}
+
+// NewReader returns a reader of the pack that r holds and m describes. When r
+// tells its Size, it has to be that of the manifest. The caller closes r after
+// the last use of the reader.
+func NewReader(m *Manifest, r io.ReaderAt) (*Reader, error) {
+	if err := m.validate(); err != nil {
+		return nil, fmt.Errorf("open pack: %w", err)
+	}
+	if s, ok := r.(interface{ Size() int64 }); ok && s.Size() != m.Bytes {
+		return nil, fmt.Errorf("open pack: it has %d bytes, its manifest says %d", s.Size(), m.Bytes)
+	}
+	byName := sync.OnceValue(func() map[string]int {
+		names := make(map[string]int, len(m.Files))
+		for i, f := range m.Files {
+			names[f.Name] = i
+		}
+		return names
+	})
+	return &Reader{m: m, r: r, byName: byName}, nil
+}
+
+// Manifest is the pack's manifest. It is not to be changed.
+func (r *Reader) Manifest() *Manifest { return r.m }
+
+// ReadAt reads bytes of the pack as they were given; it implements
+// [io.ReaderAt].
+func (r *Reader) ReadAt(p []byte, off int64) (int, error) { return r.r.ReadAt(p, off) }
+
+// Documents returns the parts of files that lie in the length bytes from off, in
+// order, with the numbers of their first lines. A range that begins or ends
+// within a line gives the part of the line that is in it. Invalid UTF-8 is
+// replaced by U+FFFD. Empty files and bytes of no file give nothing. The texts
+// are held in memory.
+func (r *Reader) Documents(off, length int64) ([]model.Document, error) {
+	if off < 0 || length < 0 || length > r.m.Bytes-off {
+		return nil, fmt.Errorf("read pack: offset %d, length %d: %w of %d bytes", off, length, ErrRange, r.m.Bytes)
+	}
+	var docs []model.Document
+	end := off + length
+	for i := r.firstEndingAfter(off); i < len(r.m.Files) && r.m.Files[i].Offset < end; i++ {
+		f := r.m.Files[i]
+		from, to := max(off, f.Offset), min(end, f.End())
+		if from >= to {
+			continue
+		}
+		line, err := r.lineAt(f, from)
+		if err != nil {
+			return nil, err
+		}
+		text, err := r.text(from, to)
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, model.Document{File: f.Name, StartLine: line, Text: text})
+	}
+	return docs, nil
+}
+
+// firstEndingAfter is the index of the first file with bytes at or after off.
+func (r *Reader) firstEndingAfter(off int64) int {
+	return sort.Search(len(r.m.Files), func(i int) bool { return r.m.Files[i].End() > off })
+}
+
+// Lines returns lines start to end, counted from 1 and both included, of a file
+// as valid UTF-8, without the newline of the last one. A file that is not in the
+// pack is [fs.ErrNotExist], lines it does not have are [ErrRange].
+func (r *Reader) Lines(file string, start, end int) (string, error) {
+	i, ok := r.byName()[file]
+	if !ok {
+		return "", fmt.Errorf("read lines of %q: %w", file, fs.ErrNotExist)
+	}
+	f := r.m.Files[i]
+	if start < 1 || end < start || int64(end) > f.Lines {
+		return "", fmt.Errorf("read lines %d to %d of %q: %w: it has %d lines", start, end, file, ErrRange, f.Lines)
+	}
+	before, err := r.newlinesBefore(f.Offset)
+	if err != nil {
+		return "", err
+	}
+	from, err := r.lineStart(f, before, int64(start))
+	if err != nil {
+		return "", err
+	}
+	to := f.End()
+	if int64(end) < f.Lines {
+		if to, err = r.lineStart(f, before, int64(end)+1); err != nil {
+			return "", err
+		}
+	}
+	text, err := r.text(from, to)
+	return strings.TrimSuffix(text, "\n"), err
+}
+
+// lineStart is the offset of a line of f, when before newlines lie before f.
+func (r *Reader) lineStart(f File, before, line int64) (int64, error) {
+	if line == 1 {
+		return f.Offset, nil
+	}
+	nth := before + line - 1 // the line starts after this newline of the pack
+	block := sort.Search(len(r.m.Marks), func(i int) bool { return r.m.Marks[i] >= nth })
+	if block > 0 {
+		nth -= r.m.Marks[block-1]
+	}
+	off := int64(block) * markEvery
+	buf, err := r.read(off, min(off+markEvery, r.m.Bytes))
+	if err != nil {
+		return 0, err
+	}
+	at := 0
+	for ; nth > 0; nth-- {
+		i := bytes.IndexByte(buf[at:], '\n')
+		if i < 0 {
+			return 0, fmt.Errorf("read pack: %q has fewer lines than its manifest says", f.Name)
+		}
+		at += i + 1
+	}
+	start := off + int64(at)
+	if start < f.Offset || start >= f.End() {
+		return 0, fmt.Errorf("read pack: line %d of %q is not where its manifest says", line, f.Name)
+	}
+	return start, nil
+}
+
+// lineAt is the number of the line of f that off, a place in it, belongs to.
+func (r *Reader) lineAt(f File, off int64) (int, error) {
+	if off == f.Offset {
+		return 1, nil
+	}
+	start, err := r.newlinesBefore(f.Offset)
+	if err != nil {
+		return 0, err
+	}
+	here, err := r.newlinesBefore(off)
+	if err != nil {
+		return 0, err
+	}
+	return int(here-start) + 1, nil
+}
+
+// newlinesBefore counts the newlines in the first off bytes of the pack.
+func (r *Reader) newlinesBefore(off int64) (int64, error) {
+	var n int64
+	block := off / markEvery
+	if block > 0 {
+		n = r.m.Marks[block-1]
+	}
+	buf, err := r.read(block*markEvery, off)
+	if err != nil {
+		return 0, err
+	}
+	return n + int64(bytes.Count(buf, []byte{'\n'})), nil
+}
+
+// read reads the bytes between two offsets.
+func (r *Reader) read(from, to int64) ([]byte, error) {
+	buf := make([]byte, to-from)
+	if len(buf) == 0 {
+		return buf, nil
+	}
+	if err := r.fill(buf, from); err != nil {
+		return nil, err
+	}
+	return buf, nil
+}
+
+// fill fills buf with the bytes from off on.
+func (r *Reader) fill(buf []byte, off int64) error {
+	if n, err := r.r.ReadAt(buf, off); n < len(buf) {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return fmt.Errorf("read pack at %d: %w", off, err)
+	}
+	return nil
+}
+
+func (r *Reader) text(from, to int64) (string, error) {
+	buf, err := r.read(from, to)
+	if err != nil {
+		return "", err
+	}
+	return strings.ToValidUTF8(string(buf), "\uFFFD"), nil
+}
+
+// All yields the whole pack as documents of at most 1 MiB each, cut at the ends
+// of lines; a line longer than that is cut between runes. No two files share a
+// document. An error is yielded last. Memory use does not grow with the pack.
+func (r *Reader) All() iter.Seq2[model.Document, error] {
+	return func(yield func(model.Document, error) bool) {
+		buf := make([]byte, pieceBytes)
+		for _, f := range r.m.Files {
+			if !r.pieces(f, buf, yield) {
+				return
+			}
+		}
+	}
+}
+
+// pieces yields one file and reports whether more is wanted.
+func (r *Reader) pieces(f File, buf []byte, yield func(model.Document, error) bool) bool {
+	line := 1
+	for off := f.Offset; off < f.End(); {
+		piece := buf[:min(int64(len(buf)), f.End()-off)]
+		if err := r.fill(piece, off); err != nil {
+			yield(model.Document{}, err)
+			return false
+		}
+		if off+int64(len(piece)) < f.End() {
+			piece = piece[:CutPoint(piece)]
+		}
+		text := strings.ToValidUTF8(string(piece), "\uFFFD")
+		if !yield(model.Document{File: f.Name, StartLine: line, Text: text}, nil) {
+			return false
+		}
+		off += int64(len(piece))
+		line += bytes.Count(piece, []byte{'\n'})
+	}
+	return true
+}
+
+// CutPoint is where text that goes on after b is best cut: after the last
+// newline in b, else, in a line longer than b, before a rune that is not whole.
+// It is at least 1 when b is not empty.
+func CutPoint(b []byte) int {
+	if i := bytes.LastIndexByte(b, '\n'); i >= 0 {
+		return i + 1
+	}
+	for i := len(b) - 1; i > 0 && i >= len(b)-utf8.UTFMax; i-- {
+		if !utf8.RuneStart(b[i]) {
+			continue
+		}
+		if !utf8.FullRune(b[i:]) {
+			return i
+		}
+		break
+	}
+	return len(b)
+}
