@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure"
+)
+
+const (
+	boxWidth = 57 // between the borders
+	barWidth = 20
+)
+
+// box draws lines in a frame; an empty string in a list of sections starts the
+// part below a rule.
+func box(s *stream, head, body []string) string {
+	inner := min(boxWidth, s.width-2)
+	var b strings.Builder
+	rule := strings.Repeat("─", inner)
+	row := func(text string) {
+		fmt.Fprintf(&b, "%s %s %s\n", s.dim("│"), pad(text, inner-2), s.dim("│"))
+	}
+	b.WriteString(s.dim("╭"+rule+"╮") + "\n")
+	for _, text := range head {
+		row(text)
+	}
+	b.WriteString(s.dim("├"+rule+"┤") + "\n")
+	for _, text := range body {
+		row(text)
+	}
+	b.WriteString(s.dim("╰"+rule+"╯") + "\n")
+	return b.String()
+}
+
+// statusBox is the summary of a tree.
+func statusBox(s *stream, p perdure.Progress, name string) string {
+	room := min(boxWidth, s.width-2) - 2
+	state := string(p.State)
+	if p.Partial {
+		state += ", partial"
+	}
+	head := []string{
+		pad(s.bold("Tree Progress"), room-cells(state)-2) + s.mark(p.State) + " " + state,
+		"Tree: " + string(p.Tree),
+	}
+	if name != "" {
+		head = append(head, oneLine("Name: "+name, room))
+	}
+	line := func(label, value string) string { return clip(pad(label+":", 15)+" "+value, room) }
+	number := func(n int64) string { return padLeft(fmt.Sprint(n), 6) }
+	body := []string{
+		line("Total Nodes", number(p.Total)),
+		line("Completed", number(p.Completed)+" ("+wholePercent(share(p.Completed, p.Total))+")"),
+		line("Running", number(p.Running)),
+	}
+	if p.Waiting > 0 {
+		body = append(body, line("Waiting", number(p.Waiting)))
+	}
+	body = append(body, line("Queued", number(p.Queued)), line("Failed", number(p.Failed)))
+	if p.Cancelled > 0 {
+		body = append(body, line("Cancelled", number(p.Cancelled)))
+	}
+	body = append(body, "", line("Progress", bar(p.Percent, barWidth)+" "+wholePercent(p.Percent)), "")
+	if p.Completed > 0 {
+		body = append(body, line("Avg Node Time", seconds(p.MeanTaskSeconds)))
+	}
+	if p.State.Terminal() {
+		body = append(body, line("Took", seconds(p.ElapsedSeconds)))
+	} else {
+		body = append(body, line("ETA", eta(p.ETASeconds)))
+	}
+	body = append(body, line("Usage", usageShort(p.Usage)), line("Total Cost", cost(p.Usage)))
+	return box(s, head, body)
+}
+
+func usageShort(u perdure.Usage) string {
+	text := fmt.Sprintf("%s, %s tokens", count(u.Calls, "call"), compact(u.InputTokens+u.OutputTokens))
+	if u.UncertainCalls > 0 {
+		text += fmt.Sprintf(", %d uncertain", u.UncertainCalls)
+	}
+	return text
+}
+
+func share(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole) * 100
+}
+
+// activeList names the tasks that run.
+func activeList(s *stream, active []perdure.ActiveTask) string {
+	if len(active) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\nActive Tasks:\n")
+	for _, t := range active {
+		fmt.Fprintf(&b, "  - %s: %s\n", t.Task, oneLine(t.Prompt, max(20, s.width-18)))
+	}
+	return b.String()
+}

@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// A run of siblings longer than foldOver that ended the same way is folded:
+// its first foldHead and its last foldTail tasks are shown.
+const (
+	foldOver = 8
+	foldHead = 3
+	foldTail = 1
+)
+
+// node is a task with its children, as a tree view needs it.
+type node struct {
+	id       perdure.TaskID
+	parent   perdure.TaskID
+	position int
+	state    perdure.State
+	label    string
+	note     string // why it failed, what it waits for
+	active   time.Duration
+	usage    perdure.Usage
+	children []*node
+}
+
+// labelLength bounds what is kept of a prompt: a view may hold very many tasks.
+const labelLength = 200
+
+func newNode(t perdure.Task) *node {
+	n := &node{
+		id: t.ID, parent: t.Parent, position: t.Position, state: t.State,
+		label: oneLine(taskLabel(t), labelLength), active: t.Active, usage: t.Usage,
+	}
+	switch {
+	case t.Error != nil && t.State == perdure.Failed:
+		n.note = oneLine(t.Error.Kind+": "+t.Error.Message, labelLength)
+	case t.WaitsFor != 0:
+		n.note = "waits for " + t.WaitsFor.String()
+	case t.Lease != nil && t.Lease.Lost:
+		n.note = "its process is gone"
+	}
+	return n
+}
+
+// taskLabel says what a task is about: what its executor called it, else its
+// prompt and the piece of context it reads.
+func taskLabel(t perdure.Task) string {
+	var meta struct {
+		Label string `json:"label"`
+	}
+	if json.Unmarshal(t.Metadata, &meta) == nil && meta.Label != "" {
+		return meta.Label
+	}
+	if t.Parent != 0 && t.Context.Type == "slice" {
+		return fmt.Sprintf("bytes %d to %d: %s", t.Context.Offset, t.Context.Offset+t.Context.Length, t.Prompt)
+	}
+	return t.Prompt
+}
+
+// grow links nodes to a tree and returns the roots.
+func grow(nodes []*node) []*node {
+	byID := make(map[perdure.TaskID]*node, len(nodes))
+	for _, n := range nodes {
+		byID[n.id] = n
+	}
+	var roots []*node
+	for _, n := range nodes {
+		if parent := byID[n.parent]; parent != nil {
+			parent.children = append(parent.children, n)
+		} else {
+			roots = append(roots, n)
+		}
+	}
+	for _, n := range nodes {
+		slices.SortFunc(n.children, func(a, b *node) int { return a.position - b.position })
+	}
+	return roots
+}
+
+// treeView draws a tree.
+type treeView struct {
+	s *stream
+	// all: fold nothing. depth: levels below the root to show, -1 for all.
+	all   bool
+	depth int
+}
+
+func (v treeView) draw(root *node) {
+	fmt.Fprintln(v.s, v.line("", "", root))
+	v.drawChildren("", root, v.depth)
+}
+
+func (v treeView) drawChildren(indent string, n *node, depth int) {
+	if len(n.children) == 0 {
+		return
+	}
+	if depth == 0 {
+		fmt.Fprintln(v.s, v.s.dim(indent+"└─ … ")+v.s.dim(fmt.Sprintf("%s below", count(size64(n)-1, "task"))))
+		return
+	}
+	runs := v.runs(n.children)
+	for i, run := range runs {
+		last := i == len(runs)-1
+		branch, below := "├─ ", "│  "
+		if last {
+			branch, below = "└─ ", "   "
+		}
+		if len(run) > 1 {
+			fmt.Fprintln(v.s, v.s.dim(indent+branch)+v.folded(run))
+			continue
+		}
+		fmt.Fprintln(v.s, v.line(indent+branch, indent+below, run[0]))
+		v.drawChildren(indent+below, run[0], depth-1)
+	}
+}
+
+// runs splits siblings into what is shown as one line each: single tasks, and
+// runs of leaves in the same state of which only the ends are shown.
+func (v treeView) runs(siblings []*node) [][]*node {
+	var out [][]*node
+	single := func(list []*node) {
+		for _, n := range list {
+			out = append(out, []*node{n})
+		}
+	}
+	for start := 0; start < len(siblings); {
+		end := start + 1
+		for end < len(siblings) && alike(siblings[start], siblings[end]) {
+			end++
+		}
+		run := siblings[start:end]
+		if v.all || len(run) <= foldOver {
+			single(run)
+		} else {
+			single(run[:foldHead])
+			out = append(out, run[foldHead:len(run)-foldTail])
+			single(run[len(run)-foldTail:])
+		}
+		start = end
+	}
+	return out
+}
+
+// alike tells whether two siblings may be folded into one line. Failures are
+// always shown.
+func alike(a, b *node) bool {
+	return a.state == b.state && a.state != perdure.Failed && len(a.children) == 0 && len(b.children) == 0
+}
+
+// line shows a task behind indent, and its note in a line of its own behind
+// below.
+func (v treeView) line(indent, below string, n *node) string {
+	tail := "  " + v.figures(n.active, n.usage)
+	head := n.id.String() + "  "
+	room := v.s.width - cells(indent) - 2 - cells(head) - cells(tail)
+	text := v.s.dim(indent) + v.s.mark(n.state) + " " + v.s.bold(head) + oneLine(n.label, max(room, 24)) + v.s.dim(tail)
+	if n.note != "" {
+		text += "\n" + v.s.dim(below) + "  " + oneLine(n.note, max(v.s.width-cells(indent)-2, 24))
+	}
+	return text
+}
+
+func (v treeView) folded(run []*node) string {
+	var active time.Duration
+	var sum perdure.Usage
+	for _, n := range run {
+		active += n.active
+		sum.Calls += n.usage.Calls
+		sum.CostUSD += n.usage.CostUSD
+		sum.UnpricedCalls += n.usage.UnpricedCalls
+	}
+	return fmt.Sprintf("%s %s", v.s.mark(run[0].state), v.s.dim(fmt.Sprintf("… %d more %s, %s to %s  %s",
+		len(run), run[0].state, run[0].id, run[len(run)-1].id, v.figures(active, sum))))
+}
+
+// figures are the time and the cost of a task.
+func (v treeView) figures(active time.Duration, u perdure.Usage) string {
+	if u.Calls == 0 {
+		if active == 0 {
+			return ""
+		}
+		return duration(active)
+	}
+	return duration(active) + ", " + cost(u)
+}
+
+func size64(n *node) int64 {
+	total := int64(1)
+	for _, c := range n.children {
+		total += size64(c)
+	}
+	return total
+}
+
+// legend explains the signs of a tree view.
+func legend(w io.Writer, s *stream) {
+	states := []perdure.State{perdure.Completed, perdure.Running, perdure.Waiting, perdure.Queued, perdure.Failed, perdure.Cancelled}
+	parts := make([]string, len(states))
+	for i, state := range states {
+		parts[i] = s.mark(state) + " " + s.dim(string(state))
+	}
+	fmt.Fprintln(w, strings.Join(parts, "  "))
+}

@@ -1,0 +1,340 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure"
+)
+
+func progressOf(completed, total int64) perdure.Progress {
+	left := 135.0
+	return perdure.Progress{
+		Tree: "tree-12345678", State: perdure.Running,
+		Total: total, Completed: completed, Running: 2, Queued: total - completed - 2,
+		Percent: share(completed, total), ETASeconds: &left, MeanTaskSeconds: 45,
+		Usage: perdure.Usage{Calls: completed, InputTokens: 12_345, CostUSD: 0.065},
+	}
+}
+
+// same compares what a view drew with lines, spaces at the ends not counted.
+func same(t *testing.T, got, want string) {
+	t.Helper()
+	trim := func(text string) []string {
+		lines := strings.Split(strings.Trim(text, "\n"), "\n")
+		for i := range lines {
+			lines[i] = strings.TrimRight(lines[i], " ")
+		}
+		return lines
+	}
+	if diff := cmp.Diff(trim(want), trim(got)); diff != "" {
+		t.Errorf("view differs (-want +got):\n%s\nit is:\n%s", diff, got)
+	}
+}
+
+func TestStatusBox(t *testing.T) {
+	t.Parallel()
+	s, _ := screen(100)
+	same(t, statusBox(s, progressOf(10, 15), ""), `
+╭─────────────────────────────────────────────────────────╮
+│ Tree Progress                                 ● running │
+│ Tree: tree-12345678                                     │
+├─────────────────────────────────────────────────────────┤
+│ Total Nodes:        15                                  │
+│ Completed:          10 (66%)                            │
+│ Running:             2                                  │
+│ Queued:              3                                  │
+│ Failed:              0                                  │
+│                                                         │
+│ Progress:       [█████████████▒▒▒▒▒▒▒] 66%              │
+│                                                         │
+│ Avg Node Time:  45s                                     │
+│ ETA:            ~2m 15s                                 │
+│ Usage:          10 calls, 12.3k tokens                  │
+│ Total Cost:     $0.0650                                 │
+╰─────────────────────────────────────────────────────────╯
+`)
+}
+
+func TestStatusBoxOfAnEndedTree(t *testing.T) {
+	t.Parallel()
+	s, _ := screen(44)
+	p := progressOf(14, 15)
+	p.State, p.Partial, p.Running, p.Queued, p.Failed, p.Cancelled, p.Percent = perdure.Completed, true, 0, 0, 1, 2, 100
+	p.ElapsedSeconds = 3700
+	same(t, statusBox(s, p, "a name\x1b[31m that is too long for a narrow terminal"), `
+╭──────────────────────────────────────────╮
+│ Tree Progress       ✓ completed, partial │
+│ Tree: tree-12345678                      │
+│ Name: a name␛[31m that is too long for … │
+├──────────────────────────────────────────┤
+│ Total Nodes:        15                   │
+│ Completed:          14 (93%)             │
+│ Running:             0                   │
+│ Queued:              0                   │
+│ Failed:              1                   │
+│ Cancelled:           2                   │
+│                                          │
+│ Progress:       [████████████████████] … │
+│                                          │
+│ Avg Node Time:  45s                      │
+│ Took:           1h 01m                   │
+│ Usage:          14 calls, 12.3k tokens   │
+│ Total Cost:     $0.0650                  │
+╰──────────────────────────────────────────╯
+`)
+}
+
+func TestActiveList(t *testing.T) {
+	t.Parallel()
+	s, _ := screen(40)
+	got := activeList(s, []perdure.ActiveTask{{Task: 3, Prompt: "read\nthe first part of everything there is"}, {Task: 12345, Prompt: "b"}})
+	same(t, got, `
+Active Tasks:
+  - task-0003: read the first part o…
+  - task-12345: b
+`)
+	if got := activeList(s, nil); got != "" {
+		t.Errorf("no active task gives %q", got)
+	}
+}
+
+// testTasks is a root with the given leaves, states as letters.
+func testTasks(leaves string) []perdure.Task {
+	states := map[rune]perdure.State{
+		'c': perdure.Completed, 'f': perdure.Failed, 'r': perdure.Running, 'q': perdure.Queued, 'x': perdure.Cancelled,
+	}
+	tasks := []perdure.Task{{ID: 1, State: perdure.Waiting, Prompt: "the root", Active: 1500 * time.Millisecond}}
+	for i, letter := range leaves {
+		task := perdure.Task{
+			ID: perdure.TaskID(i + 2), Parent: 1, Position: i, Depth: 1, State: states[letter],
+			Prompt: fmt.Sprintf("part %d", i), Active: time.Second,
+			Usage: perdure.Usage{Calls: 1, CostUSD: 0.001},
+		}
+		switch letter {
+		case 'f':
+			task.Error = &perdure.TaskError{Kind: "timeout", Message: "no answer\nafter 300s"}
+		case 'q':
+			task.Active, task.Usage, task.WaitsFor = 0, perdure.Usage{}, task.ID-1
+		}
+		tasks = append(tasks, task)
+	}
+	return tasks
+}
+
+func drawn(v treeView, tasks []perdure.Task) string {
+	s, b := screen(70)
+	v.s = s
+	var nodes []*node
+	for _, task := range tasks {
+		nodes = append(nodes, newNode(task))
+	}
+	for _, root := range grow(nodes) {
+		v.draw(root)
+	}
+	return b.String()
+}
+
+func TestTreeView(t *testing.T) {
+	t.Parallel()
+	same(t, drawn(treeView{depth: -1}, testTasks("cfrq")), `
+◌ task-0001  the root  1.5s
+├─ ✓ task-0002  part 0  1.0s, $0.0010
+├─ ✗ task-0003  part 1  1.0s, $0.0010
+│    timeout: no answer after 300s
+├─ ● task-0004  part 2  1.0s, $0.0010
+└─ ○ task-0005  part 3
+     waits for task-0004
+`)
+}
+
+func TestTreeViewFolds(t *testing.T) {
+	t.Parallel()
+	same(t, drawn(treeView{depth: -1}, testTasks(strings.Repeat("c", 100)+"f"+"rr")), `
+◌ task-0001  the root  1.5s
+├─ ✓ task-0002  part 0  1.0s, $0.0010
+├─ ✓ task-0003  part 1  1.0s, $0.0010
+├─ ✓ task-0004  part 2  1.0s, $0.0010
+├─ ✓ … 96 more completed, task-0005 to task-0100  1m 36s, $0.0960
+├─ ✓ task-0101  part 99  1.0s, $0.0010
+├─ ✗ task-0102  part 100  1.0s, $0.0010
+│    timeout: no answer after 300s
+├─ ● task-0103  part 101  1.0s, $0.0010
+└─ ● task-0104  part 102  1.0s, $0.0010
+`)
+	if lines := strings.Count(drawn(treeView{depth: -1, all: true}, testTasks(strings.Repeat("c", 100))), "\n"); lines != 101 {
+		t.Errorf("with all: %d lines, want 101", lines)
+	}
+}
+
+func TestTreeViewNeverFoldsFailures(t *testing.T) {
+	t.Parallel()
+	got := drawn(treeView{depth: -1}, testTasks(strings.Repeat("f", 30)))
+	if n := strings.Count(got, "✗"); n != 30 {
+		t.Errorf("%d failures shown, want all 30", n)
+	}
+}
+
+func TestTreeViewDepth(t *testing.T) {
+	t.Parallel()
+	tasks := testTasks("cc")
+	tasks = append(tasks, perdure.Task{ID: 9, Parent: 2, State: perdure.Completed, Prompt: "deeper"})
+	same(t, drawn(treeView{depth: 1}, tasks), `
+◌ task-0001  the root  1.5s
+├─ ✓ task-0002  part 0  1.0s, $0.0010
+│  └─ … 1 task below
+└─ ✓ task-0003  part 1  1.0s, $0.0010
+`)
+}
+
+func TestTreeViewKeepsToTheWidth(t *testing.T) {
+	t.Parallel()
+	tasks := testTasks("c")
+	tasks[1].Prompt = strings.Repeat("wide 日本 ", 100)
+	for _, text := range strings.Split(drawn(treeView{depth: -1}, tasks), "\n") {
+		if cells(text) > 70 {
+			t.Errorf("%d cells, the terminal has 70: %q", cells(text), text)
+		}
+	}
+}
+
+func TestTaskLabel(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		task perdure.Task
+		want string
+	}{
+		{"prompt", perdure.Task{Prompt: "p"}, "p"},
+		{"label", perdure.Task{Prompt: "p", Metadata: json.RawMessage(`{"label":"a.go"}`)}, "a.go"},
+		{"other metadata", perdure.Task{Prompt: "p", Metadata: json.RawMessage(`{"label":7}`)}, "p"},
+		{"slice", perdure.Task{Parent: 1, Prompt: "p", Context: perdure.ContextRef{Type: "slice", Offset: 10, Length: 5}}, "bytes 10 to 15: p"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if got := taskLabel(test.task); got != test.want {
+				t.Errorf("label %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestPlainProgress(t *testing.T) {
+	t.Parallel()
+	s, b := screen(80)
+	s.terminal = false
+	v := newProgressView(s, false)
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(second int, done int64) {
+		v.update(start.Add(time.Duration(second)*time.Second), snapshot{progress: progressOf(done, 100)})
+	}
+	at(0, 0)  // says nothing: the tree was named just now
+	at(1, 4)  // less than a tenth, less than some seconds
+	at(2, 11) // another tenth
+	at(3, 14)
+	at(8, 15) // some seconds
+	at(9, 15)
+	at(20, 15) // nothing changed
+	same(t, b.String(), `
+perdure: tree-12345678: 11%, 11 of 100 tasks, 2 running, ETA ~2m 15s, $0.0650
+perdure: tree-12345678: 15%, 15 of 100 tasks, 2 running, ETA ~2m 15s, $0.0650
+`)
+}
+
+func TestTerminalProgress(t *testing.T) {
+	t.Parallel()
+	s, b := screen(60)
+	v := newProgressView(s, false)
+	active := make([]perdure.ActiveTask, 7)
+	for i := range active {
+		active[i] = perdure.ActiveTask{Task: perdure.TaskID(i + 1), Prompt: "reading\x1b[2J part"}
+	}
+	v.update(time.Time{}, snapshot{progress: progressOf(50, 100), active: active, notes: []string{"openai:m waits 12s"}})
+	v.update(time.Time{}, snapshot{progress: progressOf(60, 100)})
+	v.say("a line that stays")
+	v.finish()
+	got := b.String()
+	same(t, got, "\x1b[J[██████████▒▒▒▒▒▒▒▒▒▒]  50%  50 of 100 tasks, 2 running, E…\n"+`  task-0001 reading␛[2J part
+  task-0002 reading␛[2J part
+  task-0003 reading␛[2J part
+  task-0004 reading␛[2J part
+  … 3 more running
+  openai:m waits 12s
+`+"\x1b[7A\r\x1b[J[████████████▒▒▒▒▒▒▒▒]  60%  60 of 100 tasks, 2 running, E…\n"+
+		"\x1b[1A\r\x1b[Ja line that stays\n")
+}
+
+func TestQuietProgress(t *testing.T) {
+	t.Parallel()
+	s, b := screen(60)
+	v := newProgressView(s, true)
+	v.update(time.Time{}, snapshot{progress: progressOf(50, 100)})
+	v.say("text")
+	v.finish()
+	if b.Len() != 0 {
+		t.Errorf("printed %q", b)
+	}
+}
+
+func TestExitStatus(t *testing.T) {
+	t.Parallel()
+	code := func(c perdure.Code) error { return fmt.Errorf("do: %w", &perdure.Error{Code: c}) }
+	tests := []struct {
+		name string
+		err  error
+		want int
+	}{
+		{"none", nil, 0},
+		{"unknown", io.EOF, 1},
+		{"internal", code(perdure.CodeInternal), 1},
+		{"damaged", code(perdure.CodeDamaged), 1},
+		{"invalid", code(perdure.CodeInvalid), 2},
+		{"budget", code(perdure.CodeBudgetExceeded), 3},
+		{"not found", code(perdure.CodeNotFound), 4},
+		{"conflict", code(perdure.CodeConflict), 5},
+		{"lease lost", code(perdure.CodeLeaseLost), 5},
+		{"unavailable", code(perdure.CodeUnavailable), 7},
+		{"interrupted", fmt.Errorf("run: %w", errInterrupted), 130},
+		{"own", fmt.Errorf("run: %w", &outcome{status: exitIncomplete}), 3},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if got := exitStatus(test.err); got != test.want {
+				t.Errorf("exit status %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestPrintError(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"hint", &perdure.Error{Op: "open store", Msg: "it is damaged", Hint: "restore it"}, "perdure: error: open store: it is damaged\nperdure: hint: restore it\n"},
+		{"no hint", io.EOF, "perdure: error: EOF\n"},
+		{"lines and controls", &perdure.Error{Msg: "a\n\x1b[31mb\n"}, "perdure: error: a\n  ␛[31mb\n"},
+		{"said already", &outcome{status: 3}, ""},
+		{"outcome", &outcome{status: 3, msg: "m", hint: "h"}, "perdure: error: m\nperdure: hint: h\n"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s, b := screen(80)
+			printError(s, test.err)
+			if diff := cmp.Diff(test.want, b.String()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
