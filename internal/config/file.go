@@ -1,0 +1,277 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// maxFileBytes is far more than a settings file needs; beyond it somebody
+// confused files.
+const maxFileBytes = 64 << 10
+
+// readFile reads the settings file of l.Dir, if there is one.
+func (l *Loaded) readFile() (map[string]given, []error) {
+	if !l.Exists {
+		return nil, nil
+	}
+	name := filepath.Join(l.Dir, FileName)
+	f, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, []error{err}
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, []error{err}
+	}
+	l.File = name
+	return parseFile(name, text)
+}
+
+// fileParser collects the settings of a file and all that is wrong with it.
+type fileParser struct {
+	name     string
+	values   map[string]given
+	lines    map[string]int
+	problems []error
+}
+
+// parseFile reads the text of a settings file: strict, every key known, no key
+// twice. Values are kept as text with their line; their setting judges them
+// later. name is for messages.
+func parseFile(name string, text []byte) (map[string]given, []error) {
+	p := &fileParser{name: name, values: make(map[string]given), lines: make(map[string]int)}
+	if problem := unreadable(text); problem != "" {
+		return nil, []error{fmt.Errorf("%s: %s", name, problem)}
+	}
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return nil, []error{p.syntax(err)}
+	}
+	var body ast.Node
+	for _, doc := range file.Docs {
+		if doc.Body == nil {
+			continue
+		}
+		if body != nil {
+			p.add(doc.Body, "a second document begins; one is enough")
+			break
+		}
+		body = doc.Body
+	}
+	if body != nil {
+		p.mapping("", body)
+	}
+	return p.values, p.problems
+}
+
+// unreadable tells why text cannot be a settings file at all.
+func unreadable(text []byte) string {
+	switch {
+	case len(text) > maxFileBytes:
+		return fmt.Sprintf("larger than %d bytes", maxFileBytes)
+	case !utf8.Valid(text):
+		line := 1 + bytes.Count(text[:invalidAt(text)], []byte("\n"))
+		return fmt.Sprintf("line %d is not valid UTF-8", line)
+	case bytes.IndexByte(text, 0) >= 0:
+		return "holds a NUL byte; it is not text"
+	case deepestBracket(text) > 100:
+		return "brackets are nested too deeply"
+	}
+	return ""
+}
+
+func invalidAt(text []byte) int {
+	at := 0
+	for at < len(text) {
+		r, size := utf8.DecodeRune(text[at:])
+		if r == utf8.RuneError && size == 1 {
+			return at
+		}
+		at += size
+	}
+	return at
+}
+
+// deepestBracket bounds what the recursive parser is given.
+func deepestBracket(text []byte) int {
+	depth, deepest := 0, 0
+	for _, c := range text {
+		switch c {
+		case '[', '{':
+			depth++
+			deepest = max(deepest, depth)
+		case ']', '}':
+			depth--
+		}
+	}
+	return deepest
+}
+
+// syntax turns the parser's error, which prints a piece of the file, into one
+// line with its place.
+func (p *fileParser) syntax(err error) error {
+	var placed interface {
+		GetMessage() string
+		GetToken() *token.Token
+	}
+	if errors.As(err, &placed) && placed.GetToken() != nil {
+		return fmt.Errorf("%s:%d: %s", p.name, placed.GetToken().Position.Line, placed.GetMessage())
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return fmt.Errorf("%s: %s", p.name, first)
+}
+
+func (p *fileParser) add(at ast.Node, format string, args ...any) {
+	p.problems = append(p.problems, fmt.Errorf("%s:%d: %s", p.name, lineOf(at), fmt.Sprintf(format, args...)))
+}
+
+func lineOf(n ast.Node) int {
+	if t := n.GetToken(); t != nil && t.Position != nil {
+		return t.Position.Line
+	}
+	return 0
+}
+
+// mapping reads the keys of a section; the whole file is the section "".
+func (p *fileParser) mapping(section string, n ast.Node) {
+	var entries []*ast.MappingValueNode
+	switch m := n.(type) {
+	case *ast.MappingNode:
+		entries = m.Values
+	case *ast.MappingValueNode:
+		entries = []*ast.MappingValueNode{m}
+	default:
+		what := "the file"
+		if section != "" {
+			what = strings.TrimSuffix(section, ".")
+		}
+		p.add(n, "%s holds no keys; write key: value", what)
+		return
+	}
+	for _, entry := range entries {
+		key, ok := entry.Key.(*ast.StringNode)
+		if !ok {
+			p.add(entry.Key, "unknown key %s", entry.Key.String())
+			continue
+		}
+		p.entry(section+key.Value, key, entry.Value)
+	}
+}
+
+func (p *fileParser) entry(key string, at *ast.StringNode, value ast.Node) {
+	if isSection(key) {
+		p.mapping(key+".", value)
+		return
+	}
+	s, known := find(key)
+	if !known {
+		if isSecret(at.Value) {
+			p.add(at, "%s: secrets are not kept in files; give it by the environment, for example OPENAI_API_KEY or ANTHROPIC_API_KEY", key)
+			return
+		}
+		p.add(at, "%s", unknownKey(key))
+		return
+	}
+	if line, twice := p.lines[key]; twice {
+		p.add(at, "%s: already set in line %d", key, line)
+		return
+	}
+	line := lineOf(at)
+	p.lines[key] = line
+	g := given{origin: origin{OriginFile, fmt.Sprintf("%s:%d", p.name, line)}}
+	g.text, g.problem = scalar(s, value)
+	p.values[key] = g
+}
+
+// scalar returns the text of a value, or what is wrong with its kind: text for
+// a text, a number for a number; a duration may look like either.
+func scalar(s setting, value ast.Node) (text, problem string) {
+	switch v := value.(type) {
+	case *ast.StringNode:
+		quoted := v.Token.Type == token.DoubleQuoteType || v.Token.Type == token.SingleQuoteType
+		if s.kind() == numberKind && quoted {
+			return "", fmt.Sprintf("is text; write %s without quotes", v.Value)
+		}
+		return v.Value, ""
+	case *ast.LiteralNode:
+		return v.Value.Value, ""
+	case *ast.NullNode:
+		return "", "has no value; delete the line for the default"
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		text := value.GetToken().Value
+		if s.kind() == textKind {
+			return "", fmt.Sprintf("is not text; write %q", text)
+		}
+		return text, ""
+	case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode:
+		return "", "is one value, not a list or section"
+	default:
+		return "", "anchors, aliases and tags are not used in this file"
+	}
+}
+
+func isSection(key string) bool {
+	for _, s := range settings() {
+		if strings.HasPrefix(s.key, key+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// unknownKey says that a key is unknown, and the nearest known one.
+func unknownKey(key string) string {
+	var known []string
+	for _, s := range settings() {
+		known = append(known, s.key)
+	}
+	if near, ok := Nearest(key, known); ok {
+		return fmt.Sprintf("unknown key %q; did you mean %q?", key, near)
+	}
+	return fmt.Sprintf("unknown key %q; the keys are %s", key, strings.Join(known, ", "))
+}
+
+// isSecret tells whether a key's name says that its value is one.
+func isSecret(key string) bool {
+	words := strings.FieldsFunc(splitCamel(key), func(r rune) bool { return !unicode.IsLetter(r) })
+	for i, word := range words {
+		switch word {
+		case "token", "secret", "password", "passwd", "credential", "credentials", "apikey", "bearer":
+			return true
+		case "key":
+			if i > 0 && (words[i-1] == "api" || words[i-1] == "private" || words[i-1] == "access") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// splitCamel writes apiKey as api_key.
+func splitCamel(key string) string {
+	var b strings.Builder
+	lower := false
+	for _, r := range key {
+		if unicode.IsUpper(r) && lower {
+			b.WriteByte('_')
+		}
+		lower = unicode.IsLower(r)
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
