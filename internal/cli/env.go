@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -20,9 +21,11 @@ type Env struct {
 	// Terminal returns the width of the terminal behind one of the three
 	// streams, and false when there is no terminal.
 	Terminal func(stream any) (width int, ok bool)
-	// Getenv looks up an environment variable.
-	Getenv func(name string) string
-	// Cwd is the working directory.
+	// Args are the command line without the program's name.
+	Args []string
+	// Environ are the environment's variables as NAME=value.
+	Environ []string
+	// Cwd is the working directory, absolute.
 	Cwd string
 	// Signals delivers Ctrl-C and the request to end. The first stops cleanly,
 	// the second at once.
@@ -39,7 +42,8 @@ func System(cwd string) Env {
 	return Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Terminal: terminalWidth,
-		Getenv:   os.Getenv,
+		Args:     os.Args[1:],
+		Environ:  os.Environ(),
 		Cwd:      cwd,
 		Signals:  stops,
 	}
@@ -78,10 +82,17 @@ func (e Env) withDefaults() Env {
 	if e.Terminal == nil {
 		e.Terminal = func(any) (int, bool) { return 0, false }
 	}
-	if e.Getenv == nil {
-		e.Getenv = func(string) string { return "" }
-	}
 	return e
+}
+
+// getenv looks up an environment variable; the last of its name counts.
+func (e Env) getenv(name string) string {
+	for _, entry := range slices.Backward(e.Environ) {
+		if key, value, _ := strings.Cut(entry, "="); key == name {
+			return value
+		}
+	}
+	return ""
 }
 
 // stream is one of the two streams a command prints to. It remembers the first
@@ -101,7 +112,7 @@ func (e Env) stream(w io.Writer) *stream {
 	}
 	return &stream{
 		w: w, width: min(width, maxWidth), terminal: terminal,
-		color: terminal && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb",
+		color: terminal && e.getenv("NO_COLOR") == "" && e.getenv("TERM") != "dumb",
 	}
 }
 

@@ -84,18 +84,18 @@ func TestColorOnlyWhereWanted(t *testing.T) {
 	tests := []struct {
 		name     string
 		terminal func(any) (int, bool)
-		env      map[string]string
+		env      []string
 		want     bool
 	}{
 		{"terminal", terminal, nil, true},
 		{"file", file, nil, false},
-		{"NO_COLOR", terminal, map[string]string{"NO_COLOR": "1"}, false},
-		{"dumb", terminal, map[string]string{"TERM": "dumb"}, false},
+		{"NO_COLOR", terminal, []string{"NO_COLOR=1"}, false},
+		{"dumb", terminal, []string{"TERM=xterm", "TERM=dumb"}, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			env := Env{Terminal: test.terminal, Getenv: func(k string) string { return test.env[k] }}.withDefaults()
+			env := Env{Terminal: test.terminal, Environ: test.env}.withDefaults()
 			s := env.stream(&bytes.Buffer{})
 			if colored := s.bold("x") != "x"; colored != test.want {
 				t.Errorf("coloured: %v, want %v", colored, test.want)
