@@ -172,7 +172,8 @@ func TestProblems(t *testing.T) {
 		{"not UTF-8", "model: a\nstore: \xff\n", []string{`: line 2 is not valid UTF-8`}},
 		{"NUL", "model: a\x00\n", []string{`: holds a NUL byte; it is not text`}},
 		{"control character", "model: \"a\\nb\"\n", []string{`:1: model: holds a control character`}},
-		{"deep", strings.Repeat("[", 5000), []string{`: brackets are nested too deeply`}},
+		{"deep", strings.Repeat("[", 5000), []string{`: nested too deeply`}},
+		{"deep without brackets", strings.Repeat("- ", 5000), []string{`: nested too deeply`}},
 		{"large", strings.Repeat("# x\n", 20000), []string{`: larger than 65536 bytes`}},
 		{"several at once", "modle: x\nmax_depth: 9\nconcurrency: a\n", []string{`:1: unknown key "modle"`, `:3: concurrency: "a"`, `:2: max_depth: is 9`}},
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -89,8 +90,8 @@ func unreadable(text []byte) string {
 		return fmt.Sprintf("line %d is not valid UTF-8", line)
 	case bytes.IndexByte(text, 0) >= 0:
 		return "holds a NUL byte; it is not text"
-	case deepestBracket(text) > 100:
-		return "brackets are nested too deeply"
+	case deepestBracket(text) > 100 || manyDashes.Match(text):
+		return "nested too deeply"
 	}
 	return ""
 }
@@ -106,6 +107,10 @@ func invalidAt(text []byte) int {
 	}
 	return at
 }
+
+// manyDashes matches lists in lists in lists on one line, for which the
+// parser's time grows with the square of their depth.
+var manyDashes = regexp.MustCompile(`([-?:][ \t]+){100}`)
 
 // deepestBracket bounds what the recursive parser is given.
 func deepestBracket(text []byte) int {
