@@ -191,9 +191,9 @@ func (l *Loaded) locate(start, override string) error {
 	if err != nil {
 		return invalid([]error{err})
 	}
-	l.Dir, l.Exists, l.dirFrom = dir, dir != "", origin{"file", dir}
+	l.Dir, l.Exists, l.dirFrom = dir, dir != "", origin{kind: OriginDefault}
 	if !l.Exists {
-		l.Dir, l.dirFrom = filepath.Join(start, FolderName), origin{kind: OriginDefault}
+		l.Dir = filepath.Join(start, FolderName)
 	}
 	return nil
 }
