@@ -1,0 +1,4 @@
+package guard_test
+
+// adopts: the system lets a guard adopt orphans.
+const adopts = true

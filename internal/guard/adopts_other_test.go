@@ -1,0 +1,6 @@
+//go:build !linux
+
+package guard_test
+
+// adopts: the system lets a guard adopt orphans.
+const adopts = false

@@ -1,0 +1,160 @@
+//go:build unix
+
+package guard
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// File descriptors of the guard.
+const (
+	fdControl = 3
+	fdStatus  = 4
+	fdHold    = 5 // and the following
+)
+
+// Enter makes this process able to start guarded children. In an ordinary
+// process it returns at once; in a guard process it does the guard's work and
+// never returns. It has to be the first call of main or TestMain, before flags
+// are read and goroutines are started.
+func Enter() {
+	if len(os.Args) == 1 && os.Args[0] == guardName {
+		os.Exit(runGuard())
+	}
+	entered.Store(true)
+}
+
+// runGuard is the guard's main. The result is its exit status, which tells
+// nothing: what happened to the child is in the reports.
+func runGuard() int {
+	// The child is killed by the system when the thread that started it ends.
+	runtime.LockOSThread()
+	// Not ignored but caught, because a child inherits what is ignored.
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	unix.CloseOnExec(fdControl)
+	unix.CloseOnExec(fdStatus)
+	control := bufio.NewReader(os.NewFile(fdControl, "control"))
+	status := os.NewFile(fdStatus, "status")
+
+	o, err := readOrder(control)
+	if err != nil {
+		return 2
+	}
+	for fd := fdHold; fd < fdHold+o.Hold; fd++ {
+		unix.CloseOnExec(fd)
+	}
+	adopted := adoptOrphans()
+	pid, err := syscall.ForkExec(o.Path, o.Args, &syscall.ProcAttr{
+		Dir: o.Dir, Env: o.Env, Files: []uintptr{0, 1, 2}, Sys: childAttr(),
+	})
+	if err != nil {
+		send(status, startFailure(err))
+		return 1
+	}
+	silence()
+	send(status, report{Pid: pid})
+
+	w := &warden{pid: pid, grace: o.Grace, adopted: adopted}
+	asked := make(chan byte)
+	go readAsked(control, asked)
+	reaped := make(chan reaping)
+	go reap(pid, reaped)
+	send(status, w.watch(asked, signals, reaped))
+	return 0
+}
+
+func readOrder(control *bufio.Reader) (order, error) {
+	var o order
+	line, err := control.ReadBytes('\n')
+	if err != nil {
+		return o, err
+	}
+	return o, json.Unmarshal(line, &o)
+}
+
+func send(status io.Writer, r report) {
+	line, err := json.Marshal(r)
+	if err != nil {
+		line = []byte(`{"msg":"report cannot be written"}`)
+	}
+	_, _ = status.Write(append(line, '\n')) // nobody to tell when the program is dead
+}
+
+func startFailure(err error) report {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return report{Errno: errno}
+	}
+	return report{Msg: err.Error()}
+}
+
+// silence lets go of the child's input and output, so that the program sees
+// them close when the child closes them.
+func silence() {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		for fd := range 3 {
+			_ = unix.Close(fd)
+		}
+		return
+	}
+	defer null.Close()
+	for fd := range 3 {
+		_ = dup2(int(null.Fd()), fd)
+	}
+}
+
+// readAsked passes on what the program asks for; its death is asking to kill.
+// It ends with the process.
+func readAsked(control *bufio.Reader, asked chan<- byte) {
+	for {
+		b, err := control.ReadByte()
+		if err != nil {
+			asked <- askKill
+			return
+		}
+		asked <- b
+	}
+}
+
+// reaping tells that children ended.
+type reaping struct {
+	// main is set when the child itself was among them, with its status.
+	main   bool
+	status syscall.WaitStatus
+	// none is set when there are no children any more; it is the last.
+	none bool
+}
+
+// reap waits for children, the adopted ones too, until there are none.
+func reap(main int, reaped chan<- reaping) {
+	for {
+		var r reaping
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		for err == nil && pid > 0 {
+			if pid == main {
+				r.main, r.status = true, status
+			}
+			pid, err = syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		}
+		if err == syscall.EINTR { //nolint:errorlint // a system call's own error
+			err = nil
+		}
+		r.none = err != nil
+		reaped <- r
+		if r.none {
+			return
+		}
+	}
+}

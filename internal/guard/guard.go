@@ -1,0 +1,170 @@
+// Package guard runs child processes that cannot outlive the program that
+// started them, not even when it is killed with kill -9.
+//
+// Between the program and the child stands a small process, the guard: the
+// same binary started again. It holds a pipe from the program. When the pipe
+// closes, because the program died or because it asks, the guard kills the
+// child and everything the child started, waits until all of them are gone,
+// and only then ends itself. Files given in [Config].Hold stay open in the
+// guard until then, so that a lock on one of them tells others when it is safe
+// to take over.
+//
+// A program that uses the package calls [Enter] first thing in main, and its
+// tests in TestMain.
+//
+// # What it reaches
+//
+// The child gets a session and a process group of its own; it has no
+// controlling terminal and does not receive a terminal's Ctrl-C.
+//
+// On Linux the guard adopts every orphan among the child's descendants, so
+// that all of them are found and killed whatever session or group they moved
+// to. On macOS it finds descendants by their parents and by the session: a
+// process that starts a session of its own and whose parent has ended escapes.
+// On other Unix systems it reaches the child's process group. On Windows there
+// is no guard: the child runs directly, is killed alone when the context ends,
+// and survives the death of the program; Hold has no effect.
+//
+// When the guard itself is killed with kill -9, the child dies with it on
+// Linux, and the program kills the child's group when it notices.
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultGrace is the time between asking and killing when [Config].Grace is 0.
+const DefaultGrace = 5 * time.Second
+
+// ErrNotEntered is returned by [Start] in a program that did not call [Enter].
+var ErrNotEntered = errors.New("child processes are not guarded in this program: call guard.Enter first thing in main, and in TestMain of tests")
+
+// ErrGuardLost is returned by [Process.Wait] when the guard ended without
+// saying how the child ended, because somebody killed the guard.
+var ErrGuardLost = errors.New("guard process was lost")
+
+// entered is whether this process called Enter. It is a fact about the whole
+// process, like its arguments, and every user of the package has to see it.
+var entered atomic.Bool //nolint:gochecknoglobals // see above
+
+// Config describes a child process.
+type Config struct {
+	// Path is the program: a name looked up in PATH, or a path with a
+	// separator, relative to Dir. Required.
+	Path string
+	// Args are the arguments without the program's name.
+	Args []string
+	// Env is the environment; nil means that of this process.
+	Env []string
+	// Dir is the folder the child starts in; empty means this process's.
+	Dir string
+	// Stdin, Stdout, Stderr: nil is the null device. An *os.File is given to
+	// the child as it is; others are copied from and to. Stdout and Stderr
+	// are written by at most one goroutine each, unless they are the same.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Hold are files that stay open in the guard, and are closed to the child,
+	// until the child and its descendants are gone. A lock taken with flock on
+	// one of them stays taken that long, unless the program unlocks it.
+	Hold []*os.File
+	// Grace is how long the child may take to end after it was asked with
+	// SIGTERM, before it is killed. 0: DefaultGrace; negative: killed at once.
+	// After the death of the program there is no grace.
+	Grace time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.Grace == 0 {
+		c.Grace = DefaultGrace
+	}
+	if c.Grace < 0 {
+		c.Grace = 0
+	}
+	if c.Env == nil {
+		c.Env = os.Environ()
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	var errs []error
+	if c.Path == "" {
+		errs = append(errs, errors.New("Path is missing"))
+	}
+	for _, text := range append(append([]string{c.Path, c.Dir}, c.Args...), c.Env...) {
+		if strings.IndexByte(text, 0) >= 0 {
+			errs = append(errs, fmt.Errorf("%.40q holds a NUL byte", text))
+		}
+	}
+	for i, f := range c.Hold {
+		if f == nil {
+			errs = append(errs, fmt.Errorf("Hold[%d] is nil", i))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Find returns where a program of this name is: name itself when it holds a
+// separator, else its place in PATH. The error is an [*exec.Error] or
+// [*fs.PathError] and says that there is none.
+func Find(name, dir string) (string, error) {
+	if !strings.ContainsRune(name, filepath.Separator) && !strings.Contains(name, "/") {
+		return exec.LookPath(name)
+	}
+	full := name
+	if dir != "" && !filepath.IsAbs(name) {
+		full = filepath.Join(dir, name)
+	}
+	if _, err := exec.LookPath(full); err != nil {
+		return "", err
+	}
+	return filepath.Abs(full)
+}
+
+// ExitError says that a child ended otherwise than with status 0.
+type ExitError struct {
+	// Code is the exit status; -1 when a signal ended the child.
+	Code int
+	// Signal is the name of the signal that ended the child, for example
+	// "killed"; empty when it exited.
+	Signal string
+}
+
+// Error says how the child ended.
+func (e *ExitError) Error() string {
+	if e.Signal != "" {
+		return "ended by signal: " + e.Signal
+	}
+	return fmt.Sprintf("exit status %d", e.Code)
+}
+
+// Run starts a child and waits for it; see [Start] and [Process.Wait].
+func Run(ctx context.Context, cfg Config) error {
+	p, err := Start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	return p.Wait()
+}
+
+// waitError is what Wait returns for a child that ended with result, and was
+// stopped because of the end of a context if stopped is not nil: then also a
+// child that exited with status 0 may not have finished.
+func waitError(stopped, result error) error {
+	switch {
+	case stopped == nil:
+		return result
+	case result == nil:
+		return fmt.Errorf("stopped: %w", stopped)
+	}
+	return fmt.Errorf("stopped: %w (%w)", stopped, result)
+}

@@ -1,0 +1,250 @@
+//go:build unix
+
+package guard
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// guardName is the guard's argument 0. It tells Enter what to do, and people
+// who list processes what they see.
+const guardName = "perdure-guard"
+
+// What the program writes to the guard after the order.
+const (
+	askStop = 'T' // SIGTERM, grace, SIGKILL
+	askKill = 'K' // SIGKILL
+)
+
+// ioDelay is how long copying the child's output may go on after everything is
+// gone; it matters only for a process that escaped and holds the output open.
+const ioDelay = 10 * time.Second
+
+// order is the first line the guard reads.
+type order struct {
+	Path  string        `json:"path"`
+	Args  []string      `json:"args"`
+	Env   []string      `json:"env"`
+	Dir   string        `json:"dir"`
+	Grace time.Duration `json:"grace"`
+	Hold  int           `json:"hold"`
+}
+
+// report is what the guard writes: one line when the child started or could
+// not, one when all is over.
+type report struct {
+	Pid    int           `json:"pid,omitempty"`
+	Errno  syscall.Errno `json:"errno,omitempty"`
+	Msg    string        `json:"msg,omitempty"`
+	Ended  bool          `json:"ended,omitempty"`
+	Code   int           `json:"code,omitempty"`
+	Signal int           `json:"signal,omitempty"`
+}
+
+// Process is a running child. Its methods are safe for concurrent use, but
+// Wait is called once.
+type Process struct {
+	guard   *exec.Cmd
+	control *os.File
+	status  *os.File
+	reports *bufio.Reader
+	pid     int
+	waited  chan struct{} // closed by Wait
+	watcher sync.WaitGroup
+	stopped error // why the context ended; to be read when watcher is done
+}
+
+// Start starts a child under a guard. When ctx ends, the child is stopped as
+// by [Process.Stop]. Wait has to be called.
+//
+// It returns ErrNotEntered in a program that did not call Enter, an
+// [*exec.Error] when there is no such program, and an [*fs.PathError] when the
+// system refuses to run it.
+func Start(ctx context.Context, cfg Config) (*Process, error) {
+	if !entered.Load() {
+		return nil, ErrNotEntered
+	}
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("start child: %w", err)
+	}
+	path, err := Find(cfg.Path, cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	p := &Process{waited: make(chan struct{})}
+	if err := p.startGuard(cfg); err != nil {
+		return nil, fmt.Errorf("start guard process: %w", err)
+	}
+	if err := p.startChild(cfg, path); err != nil {
+		_ = p.control.Close() // makes the guard end
+		_ = p.guard.Wait()
+		_ = p.status.Close()
+		return nil, err
+	}
+	p.watcher.Go(func() { p.watch(ctx) })
+	return p, nil
+}
+
+// startGuard starts the guard and keeps this side of its two pipes.
+func (p *Process) startGuard(cfg Config) error {
+	exe, err := ownBinary()
+	if err != nil {
+		return err
+	}
+	controlR, controlW, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	statusR, statusW, err := os.Pipe()
+	if err != nil {
+		_ = controlR.Close()
+		_ = controlW.Close()
+		return err
+	}
+	p.control, p.status, p.reports = controlW, statusR, bufio.NewReader(statusR)
+	p.guard = &exec.Cmd{
+		Path: exe, Args: []string{guardName}, Env: guardEnv(),
+		Stdin: cfg.Stdin, Stdout: cfg.Stdout, Stderr: cfg.Stderr,
+		ExtraFiles:  append([]*os.File{controlR, statusW}, cfg.Hold...),
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		WaitDelay:   ioDelay,
+	}
+	err = p.guard.Start()
+	runtime.KeepAlive(cfg.Hold)
+	_ = controlR.Close()
+	_ = statusW.Close()
+	if err != nil {
+		_ = controlW.Close()
+		_ = statusR.Close()
+	}
+	return err
+}
+
+// ownBinary is the file this process runs, even when it was replaced since.
+func ownBinary() (string, error) {
+	const self = "/proc/self/exe"
+	if runtime.GOOS == "linux" {
+		if _, err := os.Stat(self); err == nil {
+			return self, nil
+		}
+	}
+	return os.Executable()
+}
+
+// guardEnv is the guard's own environment; the child's travels in the order.
+// A guard built with the race detector would sleep a second when it ends.
+func guardEnv() []string {
+	env := []string{"GOMAXPROCS=2", "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"}
+	if dir, ok := os.LookupEnv("GOCOVERDIR"); ok {
+		env = append(env, "GOCOVERDIR="+dir)
+	}
+	return env
+}
+
+// startChild sends the order and reads whether it could be carried out.
+func (p *Process) startChild(cfg Config, path string) error {
+	line, err := json.Marshal(order{
+		Path: path, Args: append([]string{cfg.Path}, cfg.Args...), Env: cfg.Env,
+		Dir: cfg.Dir, Grace: cfg.Grace, Hold: len(cfg.Hold),
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := p.control.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("send order to guard process: %w", err)
+	}
+	r, err := p.read()
+	if err != nil {
+		return fmt.Errorf("start child: %w", err)
+	}
+	if r.Errno != 0 {
+		return &fs.PathError{Op: "fork/exec", Path: path, Err: r.Errno}
+	}
+	if r.Msg != "" {
+		return errors.New("start child: " + r.Msg)
+	}
+	p.pid = r.Pid
+	return nil
+}
+
+func (p *Process) read() (report, error) {
+	var r report
+	line, err := p.reports.ReadBytes('\n')
+	if errors.Is(err, io.EOF) {
+		return r, ErrGuardLost
+	}
+	if err != nil {
+		return r, err
+	}
+	return r, json.Unmarshal(line, &r)
+}
+
+// watch stops the child when the context ends.
+func (p *Process) watch(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		p.stopped = ctx.Err()
+		p.Stop()
+	case <-p.waited:
+	}
+}
+
+// Pid returns the child's process ID, which is also that of its group.
+func (p *Process) Pid() int { return p.pid }
+
+// Stop asks the child and its descendants to end, and kills them when they
+// have not within the grace. It does not wait.
+func (p *Process) Stop() { p.ask(askStop) }
+
+// Kill kills the child and its descendants. It does not wait.
+func (p *Process) Kill() { p.ask(askKill) }
+
+func (p *Process) ask(what byte) {
+	_, _ = p.control.Write([]byte{what}) // fails only when all is over
+}
+
+// Wait waits until the child and all its descendants are gone and its output
+// has been copied. What the child left running when it ended is stopped as by
+// Stop.
+//
+// A child that exited with another status than 0 or was killed by a signal
+// gives an [*ExitError]; when the context had ended, the error wraps ctx.Err()
+// too.
+func (p *Process) Wait() error {
+	r, err := p.read()
+	ioErr := p.guard.Wait()
+	close(p.waited)
+	p.watcher.Wait()
+	_ = p.control.Close()
+	_ = p.status.Close()
+
+	var exit *exec.ExitError
+	switch {
+	case err != nil:
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
+		return waitError(p.stopped, err)
+	case r.Signal != 0:
+		return waitError(p.stopped, &ExitError{Code: -1, Signal: syscall.Signal(r.Signal).String()})
+	case r.Code != 0:
+		return waitError(p.stopped, &ExitError{Code: r.Code})
+	case ioErr != nil && !errors.As(ioErr, &exit):
+		return waitError(p.stopped, fmt.Errorf("copy the child's input and output: %w", ioErr))
+	}
+	return waitError(p.stopped, nil)
+}

@@ -1,0 +1,119 @@
+package guard
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// adoptOrphans makes this process the parent of descendants whose parent ends.
+func adoptOrphans() bool {
+	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil
+}
+
+func childAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+func dup2(from, to int) error { return unix.Dup3(from, to, 0) }
+
+// members are the processes that belong to the child and still run. The
+// guard's own subtree is walked, because a list of all processes may be long
+// and there may be a race against something that forks.
+func members(guard, child int) []process {
+	var found []process
+	todo, ok := children(guard)
+	if !ok { // a kernel without CONFIG_PROC_CHILDREN
+		return relatives(processes(), guard, child)
+	}
+	for len(todo) > 0 {
+		pid := todo[0]
+		more, _ := children(pid)
+		todo = append(todo[1:], more...)
+		if p, ok := readStat(pid); ok && !p.zombie {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// children lists the children of a process. ok is false when the kernel does
+// not tell.
+func children(pid int) (list []int, ok bool) {
+	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
+	for _, thread := range numbers(tasks) {
+		text, err := os.ReadFile(tasks + "/" + strconv.Itoa(thread) + "/children")
+		if err != nil {
+			continue
+		}
+		ok = true
+		for _, field := range bytes.Fields(text) {
+			if child, err := strconv.Atoi(string(field)); err == nil {
+				list = append(list, child)
+			}
+		}
+	}
+	return list, ok
+}
+
+// processes lists all processes there are. One that ends meanwhile is left
+// out.
+func processes() []process {
+	var all []process
+	for _, pid := range numbers("/proc") {
+		if p, ok := readStat(pid); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// numbers are the entries of a folder whose names are numbers.
+func numbers(folder string) []int {
+	dir, err := os.Open(folder)
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	var list []int
+	for _, name := range names {
+		if n, err := strconv.Atoi(name); err == nil {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+func readStat(pid int) (process, bool) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return process{}, false
+	}
+	return parseStat(pid, stat)
+}
+
+// parseStat reads "pid (name) state ppid pgrp session …". The name may hold
+// anything, also parentheses.
+func parseStat(pid int, stat []byte) (process, bool) {
+	end := bytes.LastIndexByte(stat, ')')
+	if end < 0 {
+		return process{}, false
+	}
+	fields := bytes.Fields(stat[end+1:])
+	if len(fields) < 4 {
+		return process{}, false
+	}
+	p := process{pid: pid, zombie: fields[0][0] == 'Z' || fields[0][0] == 'X'}
+	for i, to := range []*int{&p.parent, &p.group, &p.session} {
+		n, err := strconv.Atoi(string(fields[i+1]))
+		if err != nil {
+			return process{}, false
+		}
+		*to = n
+	}
+	return p, true
+}
