@@ -1,0 +1,302 @@
+package perdure
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/internal/sqldb"
+)
+
+// seqRow is what every transaction counts up.
+type seqRow struct{ tx, event, tree, task, call, session int64 }
+
+// cache is what the writer remembers between its transactions. It is right
+// while no other process wrote, which the transaction count tells.
+type cache struct {
+	seq   seqRow
+	stats map[int64]*treeStat
+}
+
+// maxCachedTrees bounds the memory of the cache.
+const maxCachedTrees = 512
+
+func (c *cache) clear() {
+	c.seq = seqRow{tx: -1}
+	clear(c.stats)
+}
+
+// batch is one transaction under way. Effects on rows that many operations
+// touch (the tree's counters, a parent's open children, the sessions' counts)
+// are summed and written once; rows that are only added are written together.
+type batch struct {
+	tx    *sqldb.Tx
+	s     *Store
+	now   int64
+	cache *cache
+	ready bool // a task became claimable
+
+	dirty    map[int64]*treeStat
+	parents  map[int64]int64 // open children to add, by parent
+	families map[int64]*family
+	sessions map[sessionCount]int64
+	in       *insertions
+	events   []any
+	ends     []any
+	hots     []any
+	colds    []any
+}
+
+type sessionCount struct{ tree, session int64 }
+
+const sqlSeq = `SELECT tx, event, tree, task, call, session FROM seq WHERE id = 1`
+
+// run applies the operations and writes what they left outstanding.
+func (b *batch) run(ctx context.Context, reqs []*request, errs []error) error {
+	var q seqRow
+	err := b.tx.QueryRow(ctx, sqlSeq, nil, &q.tx, &q.event, &q.tree, &q.task, &q.call, &q.session)
+	if err != nil {
+		return err
+	}
+	if q.tx != b.cache.seq.tx || len(b.cache.stats) > maxCachedTrees {
+		b.cache.clear() // somebody else wrote
+	}
+	b.cache.seq = q
+	for i, r := range reqs {
+		err := r.op.apply(ctx, b)
+		var refused *Error
+		if err != nil && !errors.As(err, &refused) {
+			return err
+		}
+		errs[i] = err
+	}
+	return b.flush(ctx)
+}
+
+func (b *batch) flush(ctx context.Context) error {
+	if err := b.flushTasks(ctx); err != nil {
+		return err
+	}
+	if err := b.flushParents(ctx); err != nil {
+		return err
+	}
+	if err := b.insert(ctx, b.in.ends, b.ends); err != nil {
+		return err
+	}
+	b.ends = b.ends[:0]
+	for key, n := range b.sessions {
+		if n == 0 {
+			continue
+		}
+		if _, err := b.tx.Exec(ctx, sqlCountSession, key.tree, key.session, n); err != nil {
+			return err
+		}
+	}
+	clear(b.sessions)
+	for _, st := range b.dirty {
+		if err := st.save(ctx, b.tx); err != nil {
+			return err
+		}
+	}
+	clear(b.dirty)
+	return b.flushEvents(ctx)
+}
+
+const (
+	sqlCountSession = `INSERT INTO tree_session (tree, session, running) VALUES ($1, $2, $3)
+		ON CONFLICT (tree, session) DO UPDATE SET running = tree_session.running + excluded.running`
+	sqlSaveSeq = `UPDATE seq SET tx = $1, event = $2, tree = $3, task = $4, call = $5, session = $6 WHERE id = 1`
+)
+
+// flushEvents writes the events and, last, the counters.
+func (b *batch) flushEvents(ctx context.Context) error {
+	if err := b.insert(ctx, b.in.events, b.events); err != nil {
+		return err
+	}
+	b.events = b.events[:0]
+	q := &b.cache.seq
+	q.tx++
+	_, err := b.tx.Exec(ctx, sqlSaveSeq, q.tx, q.event, q.tree, q.task, q.call, q.session)
+	return err
+}
+
+// event appends a line to the log. data is a JSON object, "" for none.
+func (b *batch) event(tree, task int64, kind EventKind, data string) {
+	b.cache.seq.event++
+	if data == "" {
+		data = "{}"
+	}
+	b.events = append(b.events, b.cache.seq.event, b.now, tree, task, string(kind), data)
+}
+
+func (b *batch) countSession(tree, session, n int64) {
+	if b.sessions == nil {
+		b.sessions = make(map[sessionCount]int64)
+	}
+	b.sessions[sessionCount{tree, session}] += n
+}
+
+// addOpen notes that a parent has n more (or fewer) children that are not
+// terminal.
+func (b *batch) addOpen(parent, n int64) {
+	if parent == 0 {
+		return
+	}
+	if b.parents == nil {
+		b.parents = make(map[int64]int64)
+	}
+	b.parents[parent] += n
+}
+
+// A parent that waits becomes queued when its last child is terminal. Woken
+// parents go before everything else, so that begun work is finished first.
+const sqlAddOpen = `UPDATE task_hot SET pending = pending + $2,
+		ready_at = CASE WHEN state = 3 AND pending + $2 = 0 THEN $3 ELSE ready_at END,
+		rank = CASE WHEN state = 3 AND pending + $2 = 0 AND rank >= 0 THEN rank - 9223372036854775807 - 1 ELSE rank END,
+		state = CASE WHEN state = 3 AND pending + $2 = 0 THEN 1 ELSE state END
+	WHERE id = $1 RETURNING tree, state, COALESCE(ready_at, 0)`
+
+func (b *batch) flushParents(ctx context.Context) error {
+	if err := b.flushTasks(ctx); err != nil {
+		return err
+	}
+	for parent := range b.parents {
+		if err := b.flushParent(ctx, parent); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flushParent writes what is outstanding for one task. Operations that depend
+// on a task's open children call it first.
+func (b *batch) flushParent(ctx context.Context, parent int64) error {
+	n := b.parents[parent]
+	if n == 0 {
+		return nil
+	}
+	delete(b.parents, parent)
+	var tree, state, readyAt int64
+	err := b.tx.QueryRow(ctx, sqlAddOpen, []any{parent, n, b.now}, &tree, &state, &readyAt)
+	if err != nil {
+		return err
+	}
+	if n > 0 || state != stQueued || readyAt != b.now {
+		return nil
+	}
+	st, err := b.stat(ctx, tree)
+	if err != nil {
+		return err
+	}
+	st.move(stWaiting, stQueued)
+	b.ready = true
+	b.event(tree, parent, EventTaskQueued, "")
+	return nil
+}
+
+// stat returns the counters of a tree for changing.
+func (b *batch) stat(ctx context.Context, tree int64) (*treeStat, error) {
+	if st := b.dirty[tree]; st != nil {
+		return st, nil
+	}
+	st := b.cache.stats[tree]
+	if st == nil {
+		var err error
+		if st, err = loadStat(ctx, b.tx.QueryRow, tree); err != nil {
+			if errors.Is(err, sql.ErrNoRows) {
+				return nil, notFoundf("change tree", "tree is gone")
+			}
+			return nil, err
+		}
+	}
+	b.keep(st)
+	return st, nil
+}
+
+func (b *batch) keep(st *treeStat) {
+	if b.dirty == nil {
+		b.dirty = make(map[int64]*treeStat)
+	}
+	if b.cache.stats == nil {
+		b.cache.stats = make(map[int64]*treeStat)
+	}
+	b.dirty[st.tree], b.cache.stats[st.tree] = st, st
+}
+
+// insertions are the statements that add rows, for one row and for many.
+type insertions struct{ events, ends, hots, colds insertion }
+
+const (
+	headEvent = `INSERT INTO event (seq, at, tree, task, kind, data)`
+	headEnd   = `INSERT INTO task_end (id, tree, result, data, error_kind, error, ended_at)`
+	tailEnd   = `ON CONFLICT (id) DO UPDATE SET result = excluded.result, data = excluded.data,
+		error_kind = excluded.error_kind, error = excluded.error, ended_at = excluded.ended_at`
+	headHot = `INSERT INTO task_hot (id, tree, parent, rank, state, ready_at, max_attempts, successor, flags,
+		fence, attempt, pending, active_us, input_tokens, output_tokens, cached_tokens, cost_micros, calls, unpriced)`
+	headCold = `INSERT INTO task (id, tree, parent, depth, position, prompt, agent, strategy, merge, context, metadata,
+		priority, created_at)`
+)
+
+func newInsertions() *insertions {
+	return &insertions{
+		events: newInsertion(headEvent, 6, ""),
+		ends:   newInsertion(headEnd, 7, tailEnd),
+		hots:   newInsertion(headHot, 19, ""),
+		colds:  newInsertion(headCold, 13, ""),
+	}
+}
+
+// insertion adds rows of one table, many with one statement.
+type insertion struct {
+	columns int
+	one     string
+	many    string
+}
+
+const manyRows = 16
+
+func newInsertion(head string, columns int, tail string) insertion {
+	return insertion{columns: columns, one: insertText(head, columns, 1, tail), many: insertText(head, columns, manyRows, tail)}
+}
+
+func insertText(head string, columns, rows int, tail string) string {
+	var sb strings.Builder
+	sb.WriteString(head)
+	sb.WriteString(" VALUES ")
+	for i := range rows {
+		if i > 0 {
+			sb.WriteString(", ")
+		}
+		sb.WriteString("(")
+		for c := range columns {
+			if c > 0 {
+				sb.WriteString(", ")
+			}
+			sb.WriteString("$")
+			sb.WriteString(itoa(int64(i*columns + c + 1)))
+		}
+		sb.WriteString(")")
+	}
+	sb.WriteString(" ")
+	sb.WriteString(tail)
+	return sb.String()
+}
+
+func (b *batch) insert(ctx context.Context, in insertion, args []any) error {
+	for chunk := range slices.Chunk(args, in.columns*manyRows) {
+		if len(chunk) == in.columns*manyRows {
+			if _, err := b.tx.Exec(ctx, in.many, chunk...); err != nil {
+				return err
+			}
+			continue
+		}
+		for row := range slices.Chunk(chunk, in.columns) {
+			if _, err := b.tx.Exec(ctx, in.one, row...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package perdure
+
+import "fmt"
+
+// warnShare is the share of a limit at which a warning event is written.
+const warnShare = 0.8
+
+// Bits of tree_stat.warned: one pair a limit, warned and exceeded.
+const (
+	limitNodes = iota
+	limitSoftNodes
+	limitCalls
+	limitTokens
+	limitCost
+	limitWall
+)
+
+type limitCheck struct {
+	bit   int
+	name  string
+	flag  string
+	limit int64
+	// used is what is spent or held before the request, want the request.
+	used, want int64
+}
+
+// admitNodes refuses tasks that would exceed the tree's node limit.
+func (b *batch) admitNodes(st *treeStat, n int64) error {
+	if soft := st.limits.SoftNodes; soft > 0 && st.counts[0]+n > soft && st.warned&(1<<(2*limitSoftNodes)) == 0 {
+		st.warned |= 1 << (2 * limitSoftNodes)
+		b.event(st.tree, 0, EventBudgetWarning, fmt.Sprintf(`{"limit":"soft_nodes","value":%d,"used":%d}`, soft, st.counts[0]+n))
+	}
+	return b.admit(st, limitCheck{limitNodes, "nodes", "--max-nodes", st.limits.MaxNodes, st.counts[0], n})
+}
+
+// reserve holds a call's expected use against the limits of the tree, or
+// refuses the call. The row of the tree is locked by the transaction, so calls
+// of parallel tasks cannot overspend together.
+func (b *batch) reserve(st *treeStat, l *Lease, spec *CallSpec) error {
+	lim := &st.limits
+	elapsed := b.now - l.Tree.CreatedAt.UnixMicro()
+	checks := [...]limitCheck{
+		{limitWall, "wall_time_seconds", "--timeout", lim.WallTime.Microseconds() / 1e6, elapsed / 1e6, 0},
+		{limitCalls, "calls", "--budget-calls", lim.Calls, st.calls + st.openCalls, 1},
+		{limitTokens, "tokens", "--budget-tokens", lim.Tokens, st.input + st.output + st.openTokens, spec.ReserveTokens},
+		{limitCost, "cost_micros", "--budget-usd", lim.CostMicros, st.cost + st.openCost, spec.ReserveCostMicros},
+	}
+	for _, c := range checks {
+		if err := b.admit(st, c); err != nil {
+			return err
+		}
+	}
+	st.openCalls++
+	st.openTokens += spec.ReserveTokens
+	st.openCost += spec.ReserveCostMicros
+	return nil
+}
+
+// admit warns once at 80 % of a limit, and refuses what would exceed it.
+func (b *batch) admit(st *treeStat, c limitCheck) error {
+	if c.limit <= 0 {
+		return nil
+	}
+	total := c.used + c.want
+	data := func() string {
+		return fmt.Sprintf(`{"limit":%q,"value":%d,"used":%d,"requested":%d}`, c.name, c.limit, c.used, c.want)
+	}
+	if total > c.limit {
+		if bit := int64(1) << (2*c.bit + 1); st.warned&bit == 0 {
+			st.warned |= bit
+			b.event(st.tree, 0, EventBudgetExceeded, data())
+		}
+		return &Error{Code: CodeBudgetExceeded, Op: "spend budget",
+			Msg:  fmt.Sprintf("%s: limit %d, used or held %d, asked for %d more", c.name, c.limit, c.used, c.want),
+			Hint: "start again with a higher " + c.flag}
+	}
+	if bit := int64(1) << (2 * c.bit); float64(total) >= warnShare*float64(c.limit) && st.warned&bit == 0 {
+		st.warned |= bit
+		b.event(st.tree, 0, EventBudgetWarning, data())
+	}
+	return nil
+}

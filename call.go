@@ -1,0 +1,82 @@
+package perdure
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// CallState is where a journaled call stands.
+type CallState string
+
+// The states of a call. Uncertain: it was sent by a process that died before it
+// recorded the result.
+const (
+	CallStarted   CallState = "started"
+	CallCompleted CallState = "completed"
+	CallFailed    CallState = "failed"
+	CallUncertain CallState = "uncertain"
+)
+
+const (
+	clStarted = iota + 1
+	clCompleted
+	clFailed
+	clUncertain
+)
+
+var callStates = [...]CallState{"", CallStarted, CallCompleted, CallFailed, CallUncertain}
+
+// Call is one request to a model or agent in the journal.
+type Call struct {
+	ID      CallID `json:"call_id"`
+	Task    TaskID `json:"task_id"`
+	Attempt int    `json:"attempt"`
+	// Position counts the calls of an attempt from 0.
+	Position    int       `json:"position"`
+	State       CallState `json:"state"`
+	Model       string    `json:"model"`
+	RequestHash string    `json:"request_hash"`
+	Response    string    `json:"response,omitempty"`
+	// Data is what the executor keeps beside the text (citations, notes).
+	Data  json.RawMessage `json:"data,omitempty"`
+	Error *TaskError      `json:"error,omitempty"`
+	// Tries counts the requests sent for this call.
+	Tries        int   `json:"tries"`
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+	CachedTokens int64 `json:"cached_tokens,omitempty"`
+	// Estimated is set when the provider did not report tokens.
+	Estimated bool `json:"estimated,omitempty"`
+	// CostUSD is nil when the price is unknown.
+	CostUSD   *float64   `json:"cost_usd"`
+	StartedAt time.Time  `json:"started_at"`
+	EndedAt   *time.Time `json:"ended_at,omitempty"`
+}
+
+// CallSpec announces a call.
+type CallSpec struct {
+	// Position counts the calls of the attempt from 0.
+	Position int
+	Model    string
+	// RequestHash identifies everything that determines the answer.
+	RequestHash string
+	// ReserveTokens and ReserveCostMicros are held against the tree's limits
+	// until the call is settled.
+	ReserveTokens     int64
+	ReserveCostMicros int64
+}
+
+// CallResult settles a call.
+type CallResult struct {
+	Response string
+	Data     json.RawMessage
+	// Err, when set, makes the call failed.
+	Err          *TaskError
+	Tries        int
+	InputTokens  int64
+	OutputTokens int64
+	CachedTokens int64
+	Estimated    bool
+	// CostMicros is in millionths of a US dollar; nil when unknown.
+	CostMicros *int64
+}

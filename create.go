@@ -1,0 +1,368 @@
+package perdure
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+)
+
+// Bits of task_hot.flags.
+const (
+	flagSequential   = 1 << iota // the children run one after another
+	flagFailFast                 // a failed child ends its siblings
+	flagSiblingsFail             // the parent has flagFailFast
+)
+
+// The rank orders claimable tasks: higher priority, then deeper, then older.
+// Woken parents get a negative rank and go first.
+const (
+	rankDepthShift    = 48
+	rankPriorityShift = 55
+	maxRankDepth      = 127
+)
+
+func rankOf(priority, depth int, id int64) int64 {
+	return int64(MaxPriority-priority)<<rankPriorityShift |
+		int64(maxRankDepth-min(depth, maxRankDepth))<<rankDepthShift | id
+}
+
+func depthOfRank(rank int64) int { return maxRankDepth - int(rank>>rankDepthShift&maxRankDepth) }
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+// newTask is a task about to be inserted.
+type newTask struct {
+	spec      TaskSpec
+	prompt    stored
+	context   string
+	id        int64
+	tree      int64
+	parent    int64
+	depth     int
+	position  int
+	flags     int64 // beside those of its own strategy and policy
+	blocked   bool  // waits for the sibling before it
+	successor int64
+}
+
+func (s *Store) prepareTask(ctx context.Context, spec *TaskSpec) (newTask, error) {
+	if err := spec.validate(); err != nil {
+		return newTask{}, err
+	}
+	t := newTask{spec: spec.withDefaults()}
+	raw, err := json.Marshal(&t.spec.Context)
+	if err != nil {
+		return newTask{}, wrap("create task", err)
+	}
+	t.context = string(raw)
+	t.prompt, err = s.store(ctx, t.spec.Prompt)
+	return t, err
+}
+
+// add queues the rows of a task for insertion; flushTasks writes them.
+func (b *batch) add(ctx context.Context, t *newTask) error {
+	if err := b.keepValue(ctx, t.tree, t.prompt); err != nil {
+		return err
+	}
+	flags := t.flags
+	if t.spec.Strategy == Sequential {
+		flags |= flagSequential
+	}
+	if t.spec.Policy == PolicyFail {
+		flags |= flagFailFast
+	}
+	var readyAt any
+	if !t.blocked {
+		readyAt = b.now
+		b.ready = true
+	}
+	b.hots = append(b.hots, t.id, t.tree, t.parent, rankOf(t.spec.Priority, t.depth, t.id), stQueued, readyAt,
+		t.spec.MaxAttempts, t.successor, flags, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+	b.colds = append(b.colds, t.id, t.tree, t.parent, t.depth, t.position, t.prompt.column, t.spec.Agent,
+		string(t.spec.Strategy), t.spec.Merge, t.context, string(t.spec.Metadata), t.spec.Priority, b.now)
+	b.event(t.tree, t.id, EventTaskCreated, `{"parent_id":"`+parentText(t.parent)+`","depth":`+itoa(int64(t.depth))+`}`)
+	return nil
+}
+
+func parentText(parent int64) string {
+	if parent == 0 {
+		return ""
+	}
+	return TaskID(parent).String()
+}
+
+func (b *batch) flushTasks(ctx context.Context) error {
+	if err := b.insert(ctx, b.in.hots, b.hots); err != nil {
+		return err
+	}
+	b.hots = b.hots[:0]
+	err := b.insert(ctx, b.in.colds, b.colds)
+	b.colds = b.colds[:0]
+	return err
+}
+
+// CreateTree creates a tree with its root task, queued. With an idempotency key
+// that was used before it returns the tree of that time.
+func (s *Store) CreateTree(ctx context.Context, spec TreeSpec) (Tree, error) {
+	if err := spec.validate(); err != nil {
+		return Tree{}, err
+	}
+	root, err := s.prepareTask(ctx, &spec.Root)
+	if err != nil {
+		return Tree{}, err
+	}
+	c := &createTree{spec: &spec, root: root, id: newTreeID()}
+	for {
+		err = s.w.do(ctx, c)
+		if !c.collided {
+			break
+		}
+		c.id, c.collided = newTreeID(), false
+	}
+	if err != nil {
+		return Tree{}, err
+	}
+	return s.Tree(ctx, c.id)
+}
+
+type createTree struct {
+	spec     *TreeSpec
+	root     newTask
+	id       TreeID
+	collided bool
+}
+
+const (
+	sqlTreeByKey  = `SELECT name FROM tree WHERE idempotency = $1`
+	sqlTreeTaken  = `SELECT id FROM tree WHERE name = $1`
+	sqlInsertTree = `INSERT INTO tree (id, name, kind, title, config, root, owner, placement, idempotency, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+)
+
+func (c *createTree) apply(ctx context.Context, b *batch) error {
+	if done, err := c.exists(ctx, b); done || err != nil {
+		return err
+	}
+	args, err := c.args(b)
+	if err != nil {
+		return err
+	}
+	tree := b.cache.seq.tree + 1
+	for _, id := range c.spec.Contexts {
+		if err := b.refContext(ctx, tree, id); err != nil {
+			return err
+		}
+	}
+	b.cache.seq.tree++
+	b.cache.seq.task++
+	c.root.tree, c.root.id = tree, b.cache.seq.task
+	if _, err := b.tx.Exec(ctx, sqlInsertTree, args...); err != nil {
+		return err
+	}
+	st := &treeStat{tree: tree, state: stQueued, limits: c.spec.Limits}
+	raw, err := json.Marshal(c.spec.Limits)
+	if err != nil {
+		return err
+	}
+	st.rawLimits = string(raw)
+	st.add(stQueued)
+	st.timing.depth(0).Total = 1
+	row, err := st.args()
+	if err != nil {
+		return err
+	}
+	if _, err := b.tx.Exec(ctx, sqlInsertStat, row...); err != nil {
+		return err
+	}
+	b.keep(st)
+	b.event(tree, 0, EventTreeCreated, `{"kind":`+quote(c.spec.Kind)+`}`)
+	return b.add(ctx, &c.root)
+}
+
+// exists looks for an earlier creation with the same key and for a collision of
+// the drawn name.
+func (c *createTree) exists(ctx context.Context, b *batch) (bool, error) {
+	if c.spec.IdempotencyKey != "" {
+		var name string
+		err := b.tx.QueryRow(ctx, sqlTreeByKey, []any{c.spec.IdempotencyKey}, &name)
+		if err == nil {
+			c.id = TreeID(name)
+			return true, nil
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return false, err
+		}
+	}
+	var taken int64
+	err := b.tx.QueryRow(ctx, sqlTreeTaken, []any{string(c.id)}, &taken)
+	c.collided = err == nil
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return c.collided, err
+}
+
+func (c *createTree) args(b *batch) ([]any, error) {
+	place, err := json.Marshal(c.spec.Placement)
+	if err != nil {
+		return nil, err
+	}
+	config := string(c.spec.Config)
+	if config == "" {
+		config = "{}"
+	}
+	var owner int64
+	if c.spec.Owner != nil {
+		owner = c.spec.Owner.key
+	}
+	var key any
+	if c.spec.IdempotencyKey != "" {
+		key = c.spec.IdempotencyKey
+	}
+	return []any{b.cache.seq.tree + 1, string(c.id), c.spec.Kind, c.spec.Name, config, b.cache.seq.task + 1,
+		owner, string(place), key, b.now}, nil
+}
+
+// Submit creates children of a task that is not terminal, from outside of it.
+// They are created together or not at all, and become claimable at once, or one
+// after another when the parent is sequential.
+func (s *Store) Submit(ctx context.Context, parent TaskID, specs ...TaskSpec) ([]TaskID, error) {
+	c, err := s.prepareChildren(ctx, specs)
+	if err != nil || len(specs) == 0 {
+		return nil, err
+	}
+	c.parent = int64(parent)
+	if err := s.w.do(ctx, c); err != nil {
+		return nil, err
+	}
+	return c.ids, nil
+}
+
+func (s *Store) prepareChildren(ctx context.Context, specs []TaskSpec) (*createChildren, error) {
+	c := &createChildren{tasks: make([]newTask, len(specs))}
+	for i := range specs {
+		t, err := s.prepareTask(ctx, &specs[i])
+		if err != nil {
+			return nil, err
+		}
+		c.tasks[i] = t
+	}
+	return c, nil
+}
+
+type createChildren struct {
+	parent int64
+	tasks  []newTask
+	ids    []TaskID
+}
+
+const (
+	sqlParent = `SELECT h.tree, h.state, h.flags, t.depth FROM task_hot h JOIN task t ON t.id = h.id WHERE h.id = $1`
+	sqlLast   = `SELECT t.id, t.position, h.state FROM task t JOIN task_hot h ON h.id = t.id
+		WHERE t.tree = $1 AND t.parent = $2 ORDER BY t.position DESC LIMIT 1`
+	sqlSucceed = `UPDATE task_hot SET successor = $2 WHERE id = $1`
+)
+
+func (c *createChildren) apply(ctx context.Context, b *batch) error {
+	f, err := b.family(ctx, c.parent)
+	if err != nil {
+		return err
+	}
+	if stateOf(f.state).Terminal() {
+		return conflictf("create task", "parent %q is %s", TaskID(c.parent), stateOf(f.state))
+	}
+	st, err := b.stat(ctx, f.tree)
+	if err != nil {
+		return err
+	}
+	if err := b.admitNodes(st, int64(len(c.tasks))); err != nil {
+		return err
+	}
+	return c.insert(ctx, b, st, f)
+}
+
+// family is what creating children needs to know of their parent.
+type family struct {
+	tree, state, flags int64
+	depth, position    int
+	last, lastState    int64
+}
+
+// family reads a parent, once in a transaction. The children of a sequential
+// parent depend on the state of the last of them, so that is read each time.
+func (b *batch) family(ctx context.Context, parent int64) (*family, error) {
+	if f := b.families[parent]; f != nil {
+		return f, nil
+	}
+	if err := b.flushTasks(ctx); err != nil {
+		return nil, err
+	}
+	f := &family{position: -1, lastState: stCompleted}
+	err := b.tx.QueryRow(ctx, sqlParent, []any{parent}, &f.tree, &f.state, &f.flags, &f.depth)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, notFoundf("create task", "there is no task %q", TaskID(parent))
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = b.tx.QueryRow(ctx, sqlLast, []any{f.tree, parent}, &f.last, &f.position, &f.lastState)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, err
+	}
+	if f.flags&flagSequential == 0 {
+		if b.families == nil {
+			b.families = make(map[int64]*family)
+		}
+		b.families[parent] = f
+	}
+	return f, nil
+}
+
+func (c *createChildren) insert(ctx context.Context, b *batch, st *treeStat, f *family) error {
+	sequential := f.flags&flagSequential != 0
+	blocked := sequential && !stateOf(f.lastState).Terminal()
+	c.ids = make([]TaskID, len(c.tasks))
+	for i := range c.tasks {
+		t := &c.tasks[i]
+		b.cache.seq.task++
+		f.position++
+		t.id, t.tree, t.parent, t.depth, t.position = b.cache.seq.task, st.tree, c.parent, f.depth+1, f.position
+		t.blocked = blocked || sequential && i > 0
+		if f.flags&flagFailFast != 0 {
+			t.flags |= flagSiblingsFail
+		}
+		if sequential && i+1 < len(c.tasks) {
+			t.successor = t.id + 1
+		}
+		if err := b.add(ctx, t); err != nil {
+			return err
+		}
+		st.add(stQueued)
+		st.timing.depth(t.depth).Total++
+		c.ids[i] = TaskID(t.id)
+	}
+	b.addOpen(c.parent, int64(len(c.tasks)))
+	if blocked && len(c.tasks) > 0 {
+		_, err := b.tx.Exec(ctx, sqlSucceed, f.last, c.tasks[0].id)
+		return err
+	}
+	return nil
+}
+
+func quote(s string) string {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return `""`
+	}
+	return string(raw)
+}
+
+func micros(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package perdure
+
+func isDiskFull(error) bool { return false }

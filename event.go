@@ -1,0 +1,57 @@
+package perdure
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// EventKind says what happened.
+type EventKind string
+
+// The kinds this package writes itself; executors may append others.
+const (
+	EventTreeCreated    EventKind = "tree.created"
+	EventTreeCompleted  EventKind = "tree.completed"
+	EventTreeFailed     EventKind = "tree.failed"
+	EventTreeCancelled  EventKind = "tree.cancelled"
+	EventTaskCreated    EventKind = "task.created"
+	EventTaskStarted    EventKind = "task.started"
+	EventTaskWaiting    EventKind = "task.waiting"
+	EventTaskQueued     EventKind = "task.queued"
+	EventTaskReleased   EventKind = "task.released"
+	EventTaskCompleted  EventKind = "task.completed"
+	EventTaskFailed     EventKind = "task.failed"
+	EventTaskCancelled  EventKind = "task.cancelled"
+	EventTaskRetried    EventKind = "task.retried"
+	EventTaskLeaseLost  EventKind = "task.lease_lost"
+	EventTaskProgress   EventKind = "task.progress"
+	EventCallStarted    EventKind = "call.started"
+	EventCallCompleted  EventKind = "call.completed"
+	EventCallFailed     EventKind = "call.failed"
+	EventCallUncertain  EventKind = "call.uncertain"
+	EventCallDiverged   EventKind = "call.diverged"
+	EventBudgetWarning  EventKind = "budget.warning"
+	EventBudgetExceeded EventKind = "budget.exceeded"
+)
+
+// Event is one line of the log of what happened.
+type Event struct {
+	// Seq numbers the events of a store without gaps, in the order in which
+	// they were committed; retention of whole trees leaves gaps.
+	Seq  int64           `json:"seq"`
+	Time time.Time       `json:"time"`
+	Tree TreeID          `json:"tree_id"`
+	Task TaskID          `json:"task_id,omitempty"`
+	Kind EventKind       `json:"kind"`
+	Data json.RawMessage `json:"data"`
+}
+
+// EventFilter selects events.
+type EventFilter struct {
+	// After is the number of the last event already seen.
+	After int64
+	// Tree, when set, selects the events of one tree.
+	Tree TreeID
+	// Limit bounds one page; 0 means 1,000, which is also the most.
+	Limit int
+}

@@ -1,0 +1,145 @@
+package sqldb
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+)
+
+// The schema this program speaks. A store records the oldest program version
+// that may read and write it; a program refuses only what it cannot do.
+const schemaVersion = 1
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+type migration struct {
+	number int
+	name   string
+	hash   string
+	text   string
+}
+
+const (
+	sqlMigrationTable = `CREATE TABLE IF NOT EXISTS migration (
+		number INTEGER PRIMARY KEY, name TEXT NOT NULL, hash TEXT NOT NULL, applied_at BIGINT NOT NULL,
+		min_reader INTEGER NOT NULL, min_writer INTEGER NOT NULL)`
+	sqlMigrations = `SELECT number, hash, min_reader, min_writer FROM migration ORDER BY number`
+	sqlMigrated   = `INSERT INTO migration (number, name, hash, applied_at, min_reader, min_writer)
+		VALUES ($1, $2, $3, $4, $5, $6)`
+)
+
+// migrate applies what is missing, each migration in a transaction of its own.
+// The usual case, nothing to do, is one read.
+func (db *DB) migrate(ctx context.Context) error {
+	all, err := loadMigrations(&db.Dialect)
+	if err != nil {
+		return err
+	}
+	done, err := db.applied(ctx)
+	if err == nil && done == len(all) {
+		return nil
+	}
+	if errors.Is(err, ErrTooNew) || errors.Is(err, ErrDamaged) {
+		return err
+	}
+	for range all {
+		more, err := db.applyNext(ctx, all)
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// applied counts the migrations of the store and checks that they are ours. An
+// error of the query itself means that there is no table yet.
+func (db *DB) applied(ctx context.Context) (int, error) {
+	rows, err := db.conn.QueryContext(ctx, sqlMigrations)
+	if err != nil {
+		return 0, db.classify(err)
+	}
+	defer rows.Close() //nolint:errcheck // Err tells
+	n := 0
+	for rows.Next() {
+		var number, minReader, minWriter int
+		var hash string
+		if err := rows.Scan(&number, &hash, &minReader, &minWriter); err != nil {
+			return 0, db.classify(err)
+		}
+		if minReader > schemaVersion || minWriter > schemaVersion {
+			return 0, fmt.Errorf("%w: its schema %d needs a program that knows schema %d, this one knows %d",
+				ErrTooNew, number, max(minReader, minWriter), schemaVersion)
+		}
+		n = number
+	}
+	return min(n, schemaVersion), db.classify(rows.Err())
+}
+
+func (db *DB) applyNext(ctx context.Context, all []migration) (more bool, err error) {
+	tx, err := db.Begin(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, tx.Rollback(ctx))
+		}
+	}()
+	// Not kept as prepared statements: the schema changes under them.
+	if _, err = db.conn.ExecContext(ctx, sqlMigrationTable); err != nil {
+		return false, db.classify(err)
+	}
+	done, err := db.applied(ctx)
+	if err != nil {
+		return false, err
+	}
+	if done < len(all) {
+		if err = db.applyOne(ctx, tx, all[done]); err != nil {
+			return false, fmt.Errorf("apply migration %q: %w", all[done].name, err)
+		}
+	}
+	return done+1 < len(all), tx.Commit(ctx)
+}
+
+func (db *DB) applyOne(ctx context.Context, tx *Tx, m migration) error {
+	for _, stmt := range strings.Split(m.text, ";\n") {
+		if strings.TrimSpace(stmt) == "" {
+			continue
+		}
+		if _, err := db.conn.ExecContext(ctx, stmt); err != nil {
+			return db.classify(err)
+		}
+	}
+	_, err := db.conn.ExecContext(ctx, sqlMigrated, m.number, m.name, m.hash, tx.Now, 1, 1)
+	return db.classify(err)
+}
+
+func loadMigrations(d *Dialect) ([]migration, error) {
+	names, err := fs.Glob(migrationFiles, "migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	var all []migration
+	for _, name := range names {
+		base := strings.TrimSuffix(strings.TrimPrefix(name, "migrations/"), ".sql")
+		number, err := strconv.Atoi(base[:4])
+		if err != nil || number != len(all)+1 {
+			return nil, fmt.Errorf("migration %q is out of order", name)
+		}
+		raw, err := migrationFiles.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(raw)
+		all = append(all, migration{number: number, name: base, hash: hex.EncodeToString(sum[:8]),
+			text: d.tokens.Replace(string(raw)) + "\n"})
+	}
+	return all, nil
+}

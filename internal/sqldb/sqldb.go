@@ -1,0 +1,165 @@
+// Package sqldb opens the database of a store, SQLite or PostgreSQL, and holds
+// everything in which the two differ, so that the root package can speak one
+// SQL text to both.
+//
+// The common text: $n parameters, TEXT, BIGINT and INTEGER columns, instants as
+// Unix microseconds, JSON as TEXT, ON CONFLICT … DO UPDATE, RETURNING, recursive
+// WITH. What differs is in [Dialect].
+//
+// Writing is serial: one connection writes for a process ([DB.Begin]), and
+// processes take turns, on SQLite through a turnstile of two file locks, on
+// PostgreSQL through an advisory lock that lasts as long as the transaction. So
+// a transaction reads, decides and writes without anybody in between, on both.
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Config says which database to open.
+type Config struct {
+	// Path is the SQLite file. Its folder must exist.
+	Path string
+	// DSN is a PostgreSQL address (postgres://…); it takes precedence over Path.
+	DSN string
+	// LockDir is the folder for the turnstile's lock files (SQLite only).
+	// Defaults to the folder of Path.
+	LockDir string
+	// BusyTimeout bounds the wait for other processes' writes. Defaults to 30 s.
+	BusyTimeout time.Duration
+	// ReadConns is the largest number of concurrent reads. Defaults to 4.
+	ReadConns int
+}
+
+// Errors that the store translates for people.
+var (
+	// ErrBusy: other processes kept the database busy for longer than BusyTimeout.
+	ErrBusy = errors.New("database is busy")
+	// ErrDamaged: the file is not a database or is corrupt.
+	ErrDamaged = errors.New("database is damaged")
+	// ErrTooNew: a newer program wrote the schema and this one may not use it.
+	ErrTooNew = errors.New("store was written by a newer version")
+	// ErrNetworkFS: the file system cannot be trusted with locks.
+	ErrNetworkFS = errors.New("network file system")
+	// ErrFull: the disk is full.
+	ErrFull = errors.New("disk is full")
+	// ErrReadOnly: the folder or the file cannot be written.
+	ErrReadOnly = errors.New("store is read-only")
+)
+
+// Dialect is what differs between the two databases. It is read-only.
+type Dialect struct {
+	// Name is "sqlite" or "postgres".
+	Name string
+	// SkipLocked ends a sub-select that locks rows.
+	SkipLocked string
+	// tokens are replaced in migrations.
+	tokens *strings.Replacer
+}
+
+// DB is an open database. Reads may run concurrently; Begin serves one caller
+// at a time.
+type DB struct {
+	Dialect
+	cfg   Config
+	read  *sql.DB
+	write *sql.DB
+	conn  *sql.Conn // the writing connection
+	turn  *turnstile
+	stmts map[string]*sql.Stmt // of conn
+	reads stmtCache
+}
+
+// Open opens the database and brings its schema up to date. The folder of
+// cfg.Path must exist. Several processes may open one database at once.
+func Open(ctx context.Context, cfg Config) (*DB, error) {
+	if cfg.BusyTimeout == 0 {
+		cfg.BusyTimeout = 30 * time.Second
+	}
+	if cfg.ReadConns == 0 {
+		cfg.ReadConns = 4
+	}
+	db := &DB{cfg: cfg, stmts: make(map[string]*sql.Stmt)}
+	open := db.openSQLite
+	if cfg.DSN != "" {
+		open = db.openPostgres
+	}
+	if err := open(ctx); err != nil {
+		return nil, errors.Join(db.classify(err), db.Close())
+	}
+	if err := db.migrate(ctx); err != nil {
+		return nil, errors.Join(db.classify(err), db.Close())
+	}
+	return db, nil
+}
+
+// Close closes all connections. It must not run beside a transaction.
+func (db *DB) Close() error {
+	var errs []error
+	db.reads.close()
+	for _, s := range db.stmts {
+		errs = append(errs, s.Close())
+	}
+	if db.conn != nil {
+		errs = append(errs, db.conn.Close())
+	}
+	if db.write != nil {
+		errs = append(errs, db.write.Close())
+	}
+	if db.read != nil {
+		errs = append(errs, db.read.Close())
+	}
+	if db.turn != nil {
+		errs = append(errs, db.turn.close())
+	}
+	return errors.Join(errs...)
+}
+
+// Query reads committed state. The statement is prepared once and kept.
+func (db *DB) Query(ctx context.Context, q string, args ...any) (*sql.Rows, error) {
+	st, err := db.reads.get(ctx, db.read, q)
+	if err != nil {
+		return nil, db.classify(err)
+	}
+	rows, err := st.QueryContext(ctx, args...)
+	return rows, db.classify(err)
+}
+
+// QueryRow reads one row of committed state into dest. It returns sql.ErrNoRows
+// when there is none.
+func (db *DB) QueryRow(ctx context.Context, q string, args []any, dest ...any) error {
+	st, err := db.reads.get(ctx, db.read, q)
+	if err != nil {
+		return db.classify(err)
+	}
+	return db.classify(st.QueryRowContext(ctx, args...).Scan(dest...))
+}
+
+// View runs fn on one snapshot of committed state.
+func (db *DB) View(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	tx, err := db.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: db.snapshotLevel()})
+	if err != nil {
+		return fmt.Errorf("begin read: %w", db.classify(err))
+	}
+	err = fn(tx)
+	return errors.Join(db.classify(err), ignoreDone(tx.Rollback()))
+}
+
+func (db *DB) snapshotLevel() sql.IsolationLevel {
+	if db.Name == postgresName {
+		return sql.LevelRepeatableRead
+	}
+	return sql.LevelDefault
+}
+
+func ignoreDone(err error) error {
+	if errors.Is(err, sql.ErrTxDone) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,161 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+const (
+	sqliteName = "sqlite"
+	// checkpointLimit is the WAL size in pages at which the writing connection
+	// itself checkpoints. It is a far limit: [DB.Checkpoint] runs long before,
+	// on another connection.
+	checkpointLimit = 10_000
+	// checkpointEvery is the WAL size in pages from which Checkpoint does work.
+	checkpointEvery = 1_000
+	pageSize        = 4096
+)
+
+func (db *DB) openSQLite(ctx context.Context) error {
+	db.Dialect = Dialect{Name: sqliteName, tokens: strings.NewReplacer(
+		"{{id}}", "INTEGER PRIMARY KEY", "{{bytes}}", "BLOB")}
+	dir := filepath.Dir(db.cfg.Path)
+	if err := checkFileSystem(dir); err != nil {
+		return err
+	}
+	if db.cfg.LockDir == "" {
+		db.cfg.LockDir = dir
+	}
+	if err := checkMagic(db.cfg.Path); err != nil {
+		return err
+	}
+	var err error
+	if db.turn, err = openTurnstile(db.cfg.LockDir); err != nil {
+		return err
+	}
+	if db.write, err = sql.Open(sqliteName, db.sqliteDSN(false)); err != nil {
+		return err
+	}
+	db.write.SetMaxOpenConns(2) // the writer, and now and then a checkpoint
+	if db.conn, err = db.write.Conn(ctx); err != nil {
+		return err
+	}
+	if db.read, err = sql.Open(sqliteName, db.sqliteDSN(true)); err != nil {
+		return err
+	}
+	db.read.SetMaxOpenConns(db.cfg.ReadConns)
+	db.read.SetMaxIdleConns(db.cfg.ReadConns)
+	return db.conn.PingContext(ctx)
+}
+
+func (db *DB) sqliteDSN(readOnly bool) string {
+	pragmas := []string{
+		fmt.Sprintf("busy_timeout(%d)", db.cfg.BusyTimeout.Milliseconds()),
+		"journal_mode(wal)",
+		"synchronous(full)",
+		fmt.Sprintf("wal_autocheckpoint(%d)", checkpointLimit),
+		"temp_store(memory)",
+	}
+	if readOnly {
+		pragmas = append(pragmas, "query_only(1)", "cache_size(-1024)")
+	} else {
+		pragmas = append(pragmas, "cache_size(-8192)")
+	}
+	v := url.Values{"_pragma": pragmas}
+	return "file:" + (&url.URL{Path: db.cfg.Path}).EscapedPath() + "?" + v.Encode()
+}
+
+// checkMagic refuses a file that cannot be a database before SQLite touches it,
+// so that a damaged store is never taken for an empty one.
+func checkMagic(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		// A log without its database is half of a store, not a new one.
+		if st, walErr := os.Stat(path + "-wal"); walErr == nil && st.Size() > 0 {
+			return fmt.Errorf("%w: %q is missing although its log %q is there", ErrDamaged, path, path+"-wal")
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	const magic = "SQLite format 3\x00"
+	buf := make([]byte, len(magic))
+	n, _ := f.ReadAt(buf, 0)
+	if n > 0 && string(buf[:n]) != magic {
+		return fmt.Errorf("%w: %q is not an SQLite database", ErrDamaged, path)
+	}
+	return nil
+}
+
+// Checkpoint moves what the log has collected into the database file, on a
+// connection of its own so that writers go on meanwhile. It does nothing while
+// the log is short. Safe beside everything else. A no-op on PostgreSQL.
+func (db *DB) Checkpoint(ctx context.Context) error {
+	if db.Name != sqliteName || db.walPages() < checkpointEvery {
+		return nil
+	}
+	var busy, log, done int
+	row := db.write.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+	return db.classify(row.Scan(&busy, &log, &done))
+}
+
+func (db *DB) walPages() int64 {
+	st, err := os.Stat(db.cfg.Path + "-wal")
+	if err != nil {
+		return 0
+	}
+	return st.Size() / pageSize
+}
+
+// IntegrityCheck reads the whole database and returns what is wrong with its
+// structure, nothing when it is sound. A no-op on PostgreSQL.
+func (db *DB) IntegrityCheck(ctx context.Context) ([]string, error) {
+	if db.Name != sqliteName {
+		return nil, nil
+	}
+	rows, err := db.read.QueryContext(ctx, "PRAGMA integrity_check(20)")
+	if err != nil {
+		return nil, db.classify(err)
+	}
+	defer rows.Close() //nolint:errcheck // Err tells
+	var faults []string
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			return nil, db.classify(err)
+		}
+		if s != "ok" {
+			faults = append(faults, s)
+		}
+	}
+	return faults, db.classify(rows.Err())
+}
+
+func classifySQLite(err error) error {
+	var se *sqlite.Error
+	if !errors.As(err, &se) {
+		return err
+	}
+	switch se.Code() & 0xff {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return fmt.Errorf("%w: %w", ErrBusy, err)
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	case sqlite3.SQLITE_FULL:
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+		return fmt.Errorf("%w: %w", ErrReadOnly, err)
+	}
+	return err
+}

@@ -1,0 +1,94 @@
+package sqldb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/perdure/perdure/internal/filelock"
+)
+
+// turnstile lets processes write in turn: lock "next", then lock "main", give
+// "next" back, write, give "main" back. Whoever writes in a tight loop has to
+// queue at "next" behind a process that already waits for "main", so a single
+// write of another process waits for one transaction and not for luck.
+//
+// A nil turnstile (PostgreSQL) does nothing.
+type turnstile struct {
+	next, main *os.File
+}
+
+func openTurnstile(dir string) (*turnstile, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create lock folder: %w", err)
+	}
+	open := func(name string) (*os.File, error) {
+		return os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE, 0o600)
+	}
+	next, err := open("write.next")
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	main, err := open("write.main")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open lock: %w", err), next.Close())
+	}
+	return &turnstile{next: next, main: main}, nil
+}
+
+// enter waits for this process's turn, at most for the given time.
+func (t *turnstile) enter(ctx context.Context, timeout time.Duration) error {
+	if t == nil {
+		return nil
+	}
+	if err := lockWithin(ctx, &t.next, timeout); err != nil {
+		return err
+	}
+	err := lockWithin(ctx, &t.main, timeout)
+	return errors.Join(err, filelock.Unlock(t.next))
+}
+
+func (t *turnstile) leave() {
+	if t != nil {
+		_ = filelock.Unlock(t.main) // cannot fail on a descriptor that holds it
+	}
+}
+
+func (t *turnstile) close() error { return errors.Join(t.next.Close(), t.main.Close()) }
+
+// lockWithin takes the lock without a second thread when it is free, and waits
+// in one otherwise. A thread that waits in the kernel cannot be called back, so
+// a wait that is given up leaves its descriptor to that thread and continues on
+// a fresh one.
+func lockWithin(ctx context.Context, f **os.File, timeout time.Duration) error {
+	err := filelock.TryLock(*f)
+	if !errors.Is(err, filelock.ErrLocked) {
+		return err
+	}
+	waiting := *f
+	got := make(chan error, 1)
+	go func() { got <- filelock.Lock(waiting) }()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case err = <-got:
+		return err
+	case <-timer.C:
+		err = fmt.Errorf("%w: another process has been writing for %s", ErrBusy, timeout)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	fresh, openErr := os.OpenFile(waiting.Name(), os.O_RDWR, 0o600)
+	if openErr != nil {
+		return errors.Join(err, openErr)
+	}
+	*f = fresh
+	go func() {
+		<-got
+		_ = waiting.Close() // gives the lock back
+	}()
+	return err
+}

@@ -1,0 +1,110 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Tx is the one writing transaction of this process, and, between Begin and
+// Commit, of all processes on the store.
+type Tx struct {
+	db *DB
+	// Now is the instant of the transaction in Unix microseconds: this
+	// process's clock on SQLite, the server's on PostgreSQL.
+	Now int64
+}
+
+// Begin waits for the other processes' turns and starts a transaction. One
+// caller at a time. Every Begin is followed by Commit or Rollback.
+func (db *DB) Begin(ctx context.Context) (*Tx, error) {
+	if err := db.turn.enter(ctx, db.cfg.BusyTimeout); err != nil {
+		return nil, err
+	}
+	tx := &Tx{db: db}
+	var err error
+	if db.Name == postgresName {
+		err = tx.beginPostgres(ctx)
+	} else {
+		_, err = tx.Exec(ctx, "BEGIN IMMEDIATE")
+		tx.Now = time.Now().UnixMicro()
+	}
+	if err != nil {
+		db.turn.leave()
+		return nil, fmt.Errorf("begin: %w", err)
+	}
+	return tx, nil
+}
+
+// Commit makes the transaction durable: when it returns nil, the changes
+// survive kill -9 and power loss.
+func (tx *Tx) Commit(ctx context.Context) error {
+	_, err := tx.Exec(context.WithoutCancel(ctx), "COMMIT")
+	if err != nil {
+		return errors.Join(fmt.Errorf("commit: %w", err), tx.Rollback(ctx))
+	}
+	tx.db.turn.leave()
+	return nil
+}
+
+// Rollback undoes the transaction.
+func (tx *Tx) Rollback(ctx context.Context) error {
+	defer tx.db.turn.leave()
+	_, err := tx.db.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+	if err != nil && tx.db.Name == sqliteName {
+		return nil //nolint:nilerr // SQLite rolled back by itself after a full disk or an I/O error
+	}
+	return tx.db.classify(err)
+}
+
+// Exec runs a statement, prepared once per connection, and returns the number
+// of rows it changed.
+func (tx *Tx) Exec(ctx context.Context, q string, args ...any) (int64, error) {
+	st, err := tx.stmt(ctx, q)
+	if err != nil {
+		return 0, err
+	}
+	res, err := st.ExecContext(ctx, args...)
+	if err != nil {
+		return 0, tx.db.classify(err)
+	}
+	n, err := res.RowsAffected()
+	return n, tx.db.classify(err)
+}
+
+// Query runs a statement that returns rows; the caller closes them before the
+// next statement.
+func (tx *Tx) Query(ctx context.Context, q string, args ...any) (*sql.Rows, error) {
+	st, err := tx.stmt(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := st.QueryContext(ctx, args...)
+	return rows, tx.db.classify(err)
+}
+
+// QueryRow scans one row into dest, or returns sql.ErrNoRows.
+func (tx *Tx) QueryRow(ctx context.Context, q string, args []any, dest ...any) error {
+	st, err := tx.stmt(ctx, q)
+	if err != nil {
+		return err
+	}
+	return tx.db.classify(st.QueryRowContext(ctx, args...).Scan(dest...))
+}
+
+// Dialect tells which database the transaction is on.
+func (tx *Tx) Dialect() *Dialect { return &tx.db.Dialect }
+
+func (tx *Tx) stmt(ctx context.Context, q string) (*sql.Stmt, error) {
+	if st := tx.db.stmts[q]; st != nil {
+		return st, nil
+	}
+	st, err := tx.db.conn.PrepareContext(ctx, q)
+	if err != nil {
+		return nil, tx.db.classify(err)
+	}
+	tx.db.stmts[q] = st
+	return st, nil
+}

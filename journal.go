@@ -1,0 +1,358 @@
+package perdure
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure/internal/failpoint"
+)
+
+// BeginCall announces a call before it is sent: the intent and a reservation
+// against the tree's limits are durable when it returns. When the attempt was
+// interrupted and the journal already has this call's result, it returns that
+// with replayed set, and the call must not be sent. A call that an earlier
+// lease sent and never settled becomes uncertain and is counted as spent. The
+// journal knows a call by its position in the attempt and the request hash;
+// another request at the same position is a recorded divergence and a new call.
+// It fails with CodeBudgetExceeded when a limit of the tree would be exceeded.
+func (l *Lease) BeginCall(ctx context.Context, spec CallSpec) (call Call, replayed bool, err error) {
+	const op = "begin call"
+	switch {
+	case spec.Position < 0:
+		return Call{}, false, invalidf(op, "position %d is negative", spec.Position)
+	case spec.Model == "" || !storable(spec.Model) || len(spec.Model) > maxNameBytes:
+		return Call{}, false, invalidf(op, "model is not a name of at most %d bytes", maxNameBytes)
+	case spec.RequestHash == "" || len(spec.RequestHash) > 128 || !storable(spec.RequestHash):
+		return Call{}, false, invalidf(op, "request hash is not a text of 1 to 128 bytes")
+	case spec.ReserveTokens < 0 || spec.ReserveCostMicros < 0:
+		return Call{}, false, invalidf(op, "a reservation is negative")
+	}
+	c := &beginCall{l: l, spec: spec}
+	l.calls.Store(true)
+	if err := l.s.w.do(ctx, c); err != nil {
+		return Call{}, false, err
+	}
+	failpoint.Hit("call.after_begin")
+	if c.found != 0 {
+		call, err = l.s.call(ctx, l.Tree.key, c.found)
+		return call, true, err
+	}
+	return Call{ID: CallID(c.id), Task: l.Task.ID, Attempt: l.Task.Attempts, Position: spec.Position, State: CallStarted,
+		Model: spec.Model, RequestHash: spec.RequestHash, StartedAt: micros(c.at)}, false, nil
+}
+
+type beginCall struct {
+	l     *Lease
+	spec  CallSpec
+	id    int64 // of the new call
+	found int64 // of the recorded one
+	at    int64
+}
+
+const (
+	sqlLastCall = `SELECT id, state, fence, request_hash FROM call WHERE task = $1 AND attempt = $2 AND position = $3
+		ORDER BY id DESC LIMIT 1`
+	sqlInsertCall = `INSERT INTO call (id, tree, task, attempt, position, fence, state, model, request_hash, open_tokens,
+		open_cost_micros, started_at, response, data, error_kind, error, tries, input_tokens, output_tokens, cached_tokens,
+		estimated) VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9, $10, $11, '', '', '', '', 0, 0, 0, 0, 0)`
+)
+
+func (c *beginCall) apply(ctx context.Context, b *batch) error {
+	l, id := c.l, int64(c.l.Task.ID)
+	if err := b.held(ctx, l, "begin call"); err != nil {
+		return err
+	}
+	st, err := b.stat(ctx, l.Tree.key)
+	if err != nil {
+		return err
+	}
+	c.found = 0
+	if l.fence > 1 { // a first lease has no journal
+		if done, err := c.look(ctx, b, st); done || err != nil {
+			return err
+		}
+	}
+	if err := b.reserve(st, l, &c.spec); err != nil {
+		return err
+	}
+	b.cache.seq.call++
+	c.id, c.at = b.cache.seq.call, b.now
+	_, err = b.tx.Exec(ctx, sqlInsertCall, c.id, st.tree, id, l.Task.Attempts, c.spec.Position, l.fence, c.spec.Model,
+		c.spec.RequestHash, c.spec.ReserveTokens, c.spec.ReserveCostMicros, b.now)
+	b.event(st.tree, id, EventCallStarted, `{"call_id":"`+CallID(c.id).String()+`","model":`+quote(c.spec.Model)+
+		`,"position":`+itoa(int64(c.spec.Position))+`}`)
+	return err
+}
+
+// look reads what the journal has at the position. It is done when the recorded
+// result is the answer.
+func (c *beginCall) look(ctx context.Context, b *batch, st *treeStat) (done bool, err error) {
+	l, id := c.l, int64(c.l.Task.ID)
+	var call, state, fence int64
+	var hash string
+	err = b.tx.QueryRow(ctx, sqlLastCall, []any{id, l.Task.Attempts, c.spec.Position}, &call, &state, &fence, &hash)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case state == clStarted && fence == l.fence:
+		return false, conflictf("begin call", "position %d of task %q has a call that is not settled", c.spec.Position, l.Task.ID)
+	case state == clStarted:
+		return false, b.closeCalls(ctx, st, id)
+	case state == clCompleted && hash == c.spec.RequestHash:
+		c.found = call
+		return true, nil
+	case state == clCompleted:
+		b.event(st.tree, id, EventCallDiverged, `{"call_id":"`+CallID(call).String()+`","position":`+
+			itoa(int64(c.spec.Position))+`}`)
+	}
+	return false, nil
+}
+
+const (
+	sqlCloseCalls = `UPDATE call SET state = 4, ended_at = $2 WHERE task = $1 AND state = 1
+		RETURNING id, open_tokens, open_cost_micros`
+	sqlAddUsage = `UPDATE task_hot SET calls = calls + $2, input_tokens = input_tokens + $3,
+		output_tokens = output_tokens + $4, cached_tokens = cached_tokens + $5, cost_micros = cost_micros + $6,
+		unpriced = unpriced + $7 WHERE id = $1`
+)
+
+// closeCalls makes the calls of a task uncertain that nobody will settle any
+// more; what was reserved for them counts as spent.
+func (b *batch) closeCalls(ctx context.Context, st *treeStat, task int64) error {
+	rows, err := b.tx.Query(ctx, sqlCloseCalls, task, b.now)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() //nolint:errcheck // Err tells
+	var calls, tokens, cost int64
+	for rows.Next() {
+		var id, t, m int64
+		if err := rows.Scan(&id, &t, &m); err != nil {
+			return err
+		}
+		calls, tokens, cost = calls+1, tokens+t, cost+m
+		b.event(st.tree, task, EventCallUncertain, `{"call_id":"`+CallID(id).String()+`"}`)
+	}
+	if err := rows.Err(); err != nil || calls == 0 {
+		return err
+	}
+	st.calls, st.uncertain, st.openCalls = st.calls+calls, st.uncertain+calls, st.openCalls-calls
+	st.input, st.openTokens = st.input+tokens, st.openTokens-tokens
+	st.cost, st.openCost = st.cost+cost, st.openCost-cost
+	_, err = b.tx.Exec(ctx, sqlAddUsage, task, calls, tokens, 0, 0, cost, 0)
+	return err
+}
+
+// SettleCall records the result of a call that BeginCall announced, or its
+// failure, and replaces the reservation by what was used. When it returns nil
+// the result is durable and will never be asked for again.
+func (l *Lease) SettleCall(ctx context.Context, id CallID, r CallResult) error {
+	const op = "settle call"
+	if !storable(r.Response) {
+		return invalidf(op, "response is not valid UTF-8 text")
+	}
+	if err := validateObject(op, "data", r.Data, MaxResultBytes); err != nil {
+		return err
+	}
+	if r.InputTokens < 0 || r.OutputTokens < 0 || r.CachedTokens < 0 || r.CostMicros != nil && *r.CostMicros < 0 {
+		return invalidf(op, "a usage figure is negative")
+	}
+	response, err := l.s.store(ctx, r.Response)
+	if err != nil {
+		return err
+	}
+	data, err := l.s.store(ctx, string(r.Data))
+	if err != nil {
+		return err
+	}
+	failpoint.Hit("call.before_settle")
+	err = l.s.w.do(ctx, &settleCall{l: l, id: int64(id), r: r, response: response, data: data})
+	failpoint.Hit("call.after_settle")
+	return err
+}
+
+type settleCall struct {
+	l              *Lease
+	id             int64
+	r              CallResult
+	response, data stored
+}
+
+const sqlSettleCall = `UPDATE call SET state = $2, response = $3, data = $4, error_kind = $5, error = $6, tries = $7,
+		input_tokens = $8, output_tokens = $9, cached_tokens = $10, estimated = $11, cost_micros = $12, ended_at = $13
+	WHERE id = $1 AND state = 1 AND task = $14 AND fence = $15 RETURNING open_tokens, open_cost_micros`
+
+func (c *settleCall) apply(ctx context.Context, b *batch) error {
+	l, id := c.l, int64(c.l.Task.ID)
+	if err := b.held(ctx, l, "settle call"); err != nil {
+		return err
+	}
+	state, kind, event := clCompleted, TaskError{}, EventCallCompleted
+	if c.r.Err != nil {
+		state, kind, event = clFailed, *c.r.Err, EventCallFailed
+	}
+	var cost any
+	var micro, unpriced int64
+	if c.r.CostMicros != nil {
+		cost, micro = *c.r.CostMicros, *c.r.CostMicros
+	} else if c.r.Err == nil {
+		unpriced = 1
+	}
+	var openTokens, openCost int64
+	err := b.tx.QueryRow(ctx, sqlSettleCall, []any{c.id, state, c.response.column, c.data.column, kind.Kind,
+		clip(kind.Message, MaxErrorBytes), c.r.Tries, c.r.InputTokens, c.r.OutputTokens, c.r.CachedTokens,
+		boolInt(c.r.Estimated), cost, b.now, id, l.fence}, &openTokens, &openCost)
+	if errors.Is(err, sql.ErrNoRows) {
+		return conflictf("settle call", "call %q of task %q is not open", CallID(c.id), l.Task.ID)
+	}
+	if err != nil {
+		return err
+	}
+	for _, v := range []stored{c.response, c.data} {
+		if err := b.keepValue(ctx, l.Tree.key, v); err != nil {
+			return err
+		}
+	}
+	st, err := b.stat(ctx, l.Tree.key)
+	if err != nil {
+		return err
+	}
+	st.calls, st.openCalls = st.calls+1, st.openCalls-1
+	st.input, st.output, st.cached = st.input+c.r.InputTokens, st.output+c.r.OutputTokens, st.cached+c.r.CachedTokens
+	st.openTokens, st.openCost = st.openTokens-openTokens, st.openCost-openCost
+	st.cost, st.unpriced = st.cost+micro, st.unpriced+unpriced
+	b.event(st.tree, id, event, fmt.Sprintf(`{"call_id":%q,"input_tokens":%d,"output_tokens":%d,"tries":%d,"error":%s}`,
+		CallID(c.id), c.r.InputTokens, c.r.OutputTokens, c.r.Tries, quote(kind.Kind)))
+	_, err = b.tx.Exec(ctx, sqlAddUsage, id, 1, c.r.InputTokens, c.r.OutputTokens, c.r.CachedTokens, micro, unpriced)
+	return err
+}
+
+const (
+	callColumns = `id, task, tree, attempt, position, state, model, request_hash, response, data, error_kind, error, tries,
+		input_tokens, output_tokens, cached_tokens, estimated, cost_micros, started_at, ended_at`
+	sqlCall  = `SELECT ` + callColumns + ` FROM call WHERE id = $1`
+	sqlCalls = `SELECT ` + callColumns + ` FROM call WHERE task = $1 ORDER BY attempt, position, id`
+)
+
+// call reads one call with its response.
+func (s *Store) call(ctx context.Context, tree, id int64) (Call, error) {
+	rows, err := s.db.Query(ctx, sqlCall, id)
+	if err != nil {
+		return Call{}, wrap("read call", err)
+	}
+	calls, err := s.scanCalls(ctx, rows)
+	if err != nil || len(calls) == 0 {
+		return Call{}, wrap("read call", errors.Join(err, ignoreNoRows(nil)))
+	}
+	return calls[0], nil
+}
+
+// Calls lists the calls of a task, of all its attempts, in order.
+func (s *Store) Calls(ctx context.Context, task TaskID) ([]Call, error) {
+	rows, err := s.db.Query(ctx, sqlCalls, int64(task))
+	if err != nil {
+		return nil, wrap("list calls", err)
+	}
+	calls, err := s.scanCalls(ctx, rows)
+	return calls, wrap("list calls", err)
+}
+
+func (s *Store) scanCalls(ctx context.Context, rows *sql.Rows) ([]Call, error) {
+	var calls []Call
+	var trees []int64
+	var columns [][2]string
+	err := each(rows, func() error {
+		var c Call
+		var tree, state, startedAt int64
+		var estimated int
+		var text [2]string
+		var kind, message string
+		var cost, endedAt *int64
+		err := rows.Scan((*int64)(&c.ID), (*int64)(&c.Task), &tree, &c.Attempt, &c.Position, &state, &c.Model, &c.RequestHash,
+			&text[0], &text[1], &kind, &message, &c.Tries, &c.InputTokens, &c.OutputTokens, &c.CachedTokens, &estimated,
+			&cost, &startedAt, &endedAt)
+		c.State, c.Estimated, c.StartedAt = callStates[state], estimated == 1, micros(startedAt)
+		if kind != "" {
+			c.Error = &TaskError{Kind: kind, Message: message}
+		}
+		if cost != nil {
+			usd := float64(*cost) / microsPerDollar
+			c.CostUSD = &usd
+		}
+		c.EndedAt = timePtr(endedAt)
+		calls, trees, columns = append(calls, c), append(trees, tree), append(columns, text)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range calls {
+		data := ""
+		if calls[i].Response, err = s.load(ctx, trees[i], columns[i][0]); err == nil {
+			data, err = s.load(ctx, trees[i], columns[i][1])
+		}
+		if err != nil {
+			return nil, err
+		}
+		if data != "" {
+			calls[i].Data = json.RawMessage(data)
+		}
+	}
+	return calls, nil
+}
+
+func timePtr(us *int64) *time.Time {
+	if us == nil {
+		return nil
+	}
+	t := micros(*us)
+	return &t
+}
+
+func boolInt(v bool) int {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// each scans rows to their end and closes them.
+func each(rows *sql.Rows, scan func() error) error {
+	defer rows.Close() //nolint:errcheck // Err tells
+	for rows.Next() {
+		if err := scan(); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func ignoreNoRows(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// clip shortens a text to at most n bytes of valid UTF-8 without NUL.
+func clip(s string, n int) string {
+	out := make([]byte, 0, min(len(s), n))
+	for _, r := range s {
+		if r == 0 {
+			r = '\uFFFD'
+		}
+		if len(out)+len(string(r)) > n {
+			break
+		}
+		out = append(out, string(r)...)
+	}
+	return string(out)
+}

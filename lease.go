@@ -1,0 +1,265 @@
+package perdure
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Lease is the right to run one task: the task as it was when it was claimed,
+// and the methods that change it under the lease. Every change carries the
+// fencing token of the claim; after another session took the task over, or the
+// task was cancelled, they return CodeLeaseLost and change nothing.
+//
+// Methods may be called from several goroutines, but not beside or after the
+// one that ends the lease: Complete, Fail, Release, Wait or Spawn.
+type Lease struct {
+	Task Task
+	Tree Tree
+
+	s         *Store
+	session   *Session
+	fence     int64
+	parent    int64
+	successor int64
+	flags     int64
+	claimedAt int64
+	calls     atomic.Bool // calls may be open
+}
+
+// ClaimRequest says what to claim.
+type ClaimRequest struct {
+	// Max is the largest number of tasks to claim, at least 1.
+	Max int
+	// Trees restricts the claim to these trees; nil means all.
+	Trees []TreeID
+	// Allow, when set, decides about each tree. It is called from the claiming
+	// goroutine and has to be quick.
+	Allow func(Tree) bool
+}
+
+// Claim leases tasks that are ready, those of dead sessions first, then by
+// priority, deeper first, older first; trees take turns. It returns at once,
+// without an error when there is nothing to do, and after the claim is durable.
+// One goroutine a process should claim: the session then never competes with
+// itself.
+func (ss *Session) Claim(ctx context.Context, req ClaimRequest) ([]*Lease, error) {
+	if req.Max < 1 {
+		return nil, invalidf("claim task", "max is %d, at least 1 is needed", req.Max)
+	}
+	dead, err := ss.s.deadSessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var leases []*Lease
+	for _, from := range append(dead, 0) {
+		got, err := ss.claimFrom(ctx, from, &req, req.Max-len(leases))
+		leases = append(leases, got...)
+		if err != nil || len(leases) >= req.Max {
+			return leases, err
+		}
+	}
+	return leases, nil
+}
+
+const (
+	sqlNextReadyTree = `SELECT tree FROM task_hot WHERE ready_at IS NOT NULL AND tree > $1 ORDER BY tree LIMIT 1`
+	sqlNextLostTree  = `SELECT tree FROM task_hot WHERE session = $2 AND tree > $1 ORDER BY tree LIMIT 1`
+)
+
+// claimFrom claims what a dead session held, or what is ready (from = 0). It
+// begins behind the tree it took from last, so that trees take turns.
+func (ss *Session) claimFrom(ctx context.Context, from int64, req *ClaimRequest, limit int) ([]*Lease, error) {
+	var leases []*Lease
+	start := ss.turn.Load()
+	after, wrapped := start, false
+	for len(leases) < limit {
+		tree, err := ss.s.nextTree(ctx, from, after)
+		if err != nil {
+			return leases, err
+		}
+		if tree == 0 && wrapped || wrapped && tree > start {
+			return leases, nil
+		}
+		if tree == 0 {
+			after, wrapped = 0, true
+			continue
+		}
+		after = tree
+		got, err := ss.claimTree(ctx, tree, from, req, limit-len(leases))
+		if err != nil {
+			return leases, err
+		}
+		if len(got) > 0 {
+			ss.turn.Store(tree)
+		}
+		leases = append(leases, got...)
+	}
+	return leases, nil
+}
+
+func (s *Store) nextTree(ctx context.Context, from, after int64) (int64, error) {
+	q, args := sqlNextReadyTree, []any{after}
+	if from != 0 {
+		q, args = sqlNextLostTree, []any{after, from}
+	}
+	var tree int64
+	err := s.db.QueryRow(ctx, q, args, &tree)
+	return tree, wrap("claim task", ignoreNoRows(err))
+}
+
+func (ss *Session) claimTree(ctx context.Context, key, from int64, req *ClaimRequest, limit int) ([]*Lease, error) {
+	tree, err := ss.s.knownTree(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if req.Trees != nil && !slices.Contains(req.Trees, tree.ID) || !ss.mayRun(ctx, &tree) {
+		return nil, nil
+	}
+	if req.Allow != nil && !req.Allow(tree) {
+		return nil, nil
+	}
+	c := &claim{session: ss, tree: tree, from: from, limit: limit}
+	if err := ss.s.w.do(ctx, c); err != nil {
+		return nil, err
+	}
+	for i, l := range c.leases {
+		if err := ss.s.fill(context.WithoutCancel(ctx), l); err != nil {
+			return c.leases[:i], err
+		}
+	}
+	return c.leases, nil
+}
+
+// mayRun keeps other sessions off a tree whose owner lives.
+func (ss *Session) mayRun(ctx context.Context, tree *Tree) bool {
+	if tree.owner == 0 || tree.owner == ss.key {
+		return true
+	}
+	var owner int64 // may have changed since the tree was remembered
+	if err := ss.s.db.QueryRow(ctx, sqlOwner, []any{tree.key}, &owner); err != nil {
+		return false
+	}
+	alive, err := ss.s.alive(ctx, owner)
+	return owner == ss.key || err == nil && !alive
+}
+
+const sqlOwner = `SELECT owner FROM tree WHERE id = $1`
+
+type claim struct {
+	session *Session
+	tree    Tree
+	from    int64
+	limit   int
+	leases  []*Lease
+}
+
+const (
+	leaseColumns = `id, parent, rank, fence, attempt, max_attempts, successor, flags, started_at, active_us, pending`
+
+	sqlClaim = `UPDATE task_hot SET state = 2, session = $1, fence = fence + 1, ready_at = NULL, claimed_at = $2,
+		started_at = COALESCE(started_at, $2)
+		WHERE id IN (SELECT id FROM task_hot WHERE tree = $3 AND ready_at IS NOT NULL AND ready_at <= $2
+			ORDER BY rank LIMIT $4)
+		RETURNING ` + leaseColumns
+
+	sqlTakeOver = `UPDATE task_hot SET session = $1, fence = fence + 1, claimed_at = $2
+		WHERE id IN (SELECT id FROM task_hot WHERE session = $5 AND tree = $3 ORDER BY rank LIMIT $4)
+		RETURNING ` + leaseColumns
+)
+
+func (c *claim) apply(ctx context.Context, b *batch) error {
+	q, args := sqlClaim, []any{c.session.key, b.now, c.tree.key, c.limit}
+	if c.from != 0 {
+		q, args = sqlTakeOver, append(args, c.from)
+	}
+	rows, err := b.tx.Query(ctx, q, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() //nolint:errcheck // Err tells
+	c.leases = c.leases[:0]
+	var ranks []int64
+	for rows.Next() {
+		l := &Lease{Tree: c.tree, s: b.s, session: c.session, claimedAt: b.now}
+		var rank, startedAt, active int64
+		err := rows.Scan((*int64)(&l.Task.ID), &l.parent, &rank, &l.fence, &l.Task.Attempts, &l.Task.MaxAttempts,
+			&l.successor, &l.flags, &startedAt, &active, &l.Task.Pending)
+		if err != nil {
+			return err
+		}
+		l.Task.StartedAt, l.Task.Active = micros(startedAt), time.Duration(active)*time.Microsecond
+		l.Task.Depth = depthOfRank(rank)
+		l.calls.Store(c.from != 0 || l.fence > 1)
+		at, _ := slices.BinarySearch(ranks, rank)
+		ranks = slices.Insert(ranks, at, rank)
+		c.leases = slices.Insert(c.leases, at, l)
+	}
+	if err := rows.Err(); err != nil || len(c.leases) == 0 {
+		return err
+	}
+	return c.count(ctx, b)
+}
+
+func (c *claim) count(ctx context.Context, b *batch) error {
+	st, err := b.stat(ctx, c.tree.key)
+	if err != nil {
+		return err
+	}
+	if st.startedAt == nil {
+		now := b.now
+		st.startedAt = &now
+	}
+	if st.state == stQueued {
+		st.state = stRunning
+	}
+	for _, l := range c.leases {
+		id := int64(l.Task.ID)
+		if c.from == 0 {
+			st.move(stQueued, stRunning)
+		} else {
+			b.event(st.tree, id, EventTaskLeaseLost, "")
+		}
+		b.event(st.tree, id, EventTaskStarted, `{"attempt":`+itoa(int64(l.Task.Attempts))+`,"fence":`+itoa(l.fence)+`}`)
+	}
+	n := int64(len(c.leases))
+	if c.from != 0 {
+		b.countSession(st.tree, c.from, -n)
+	}
+	b.countSession(st.tree, c.session.key, n)
+	return nil
+}
+
+const sqlHeld = `SELECT id, fence FROM task_hot WHERE session = $1`
+
+// Lost returns those of the leases that the session no longer holds: their
+// tasks were cancelled or taken over, and what runs for them should stop.
+func (ss *Session) Lost(ctx context.Context, leases []*Lease) ([]*Lease, error) {
+	rows, err := ss.s.db.Query(ctx, sqlHeld, ss.key)
+	if err != nil {
+		return nil, wrap("look at leases", err)
+	}
+	defer rows.Close() //nolint:errcheck // Err tells
+	held := make(map[TaskID]int64, len(leases))
+	for rows.Next() {
+		var id, fence int64
+		if err := rows.Scan(&id, &fence); err != nil {
+			return nil, wrap("look at leases", err)
+		}
+		held[TaskID(id)] = fence
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("look at leases", err)
+	}
+	var lost []*Lease
+	for _, l := range leases {
+		if held[l.Task.ID] != l.fence {
+			lost = append(lost, l)
+		}
+	}
+	return lost, nil
+}
+
+// Fence returns the fencing token: it rises with every claim of the task.
+func (l *Lease) Fence() int64 { return l.fence }

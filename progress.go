@@ -1,0 +1,280 @@
+package perdure
+
+import (
+	"context"
+	"time"
+)
+
+// Progress is how far a tree is. It is read from counters, at a cost that does
+// not grow with the tree.
+type Progress struct {
+	Tree    TreeID `json:"tree_id"`
+	State   State  `json:"state"`
+	Partial bool   `json:"partial,omitempty"`
+	Total   int64  `json:"total"`
+	// Completed … Cancelled count tasks by state; tasks of a dead process are
+	// counted as queued.
+	Completed int64 `json:"completed"`
+	Failed    int64 `json:"failed"`
+	Running   int64 `json:"running"`
+	Waiting   int64 `json:"waiting"`
+	Queued    int64 `json:"queued"`
+	Cancelled int64 `json:"cancelled"`
+	// Percent is 0 to 100, of terminal tasks.
+	Percent float64 `json:"percent"`
+	// ETASeconds is nil while unknown: before the first task completed.
+	ETASeconds      *float64 `json:"eta_seconds"`
+	MeanTaskSeconds float64  `json:"mean_task_seconds"`
+	P50TaskSeconds  float64  `json:"p50_task_seconds"`
+	P95TaskSeconds  float64  `json:"p95_task_seconds"`
+	Usage           Usage    `json:"usage"`
+	// ElapsedSeconds counts from the creation to the end, or until now.
+	ElapsedSeconds float64   `json:"elapsed_seconds"`
+	CreatedAt      time.Time `json:"created_at"`
+}
+
+// ActiveTask is a running task in a status.
+type ActiveTask struct {
+	Task TaskID `json:"task_id"`
+	// Prompt is shortened to 60 characters.
+	Prompt string    `json:"prompt"`
+	Since  time.Time `json:"since"`
+}
+
+const sqlTreeSessions = `SELECT session, running FROM tree_session WHERE tree = $1 AND running > 0`
+
+// Progress returns how far a tree is.
+func (s *Store) Progress(ctx context.Context, id TreeID) (Progress, error) {
+	var tree, createdAt int64
+	if err := s.db.QueryRow(ctx, sqlTreeKey, []any{string(id)}, &tree, &createdAt); err != nil {
+		if ignoreNoRows(err) == nil {
+			return Progress{}, notFoundf("read progress", "there is no tree %q", id)
+		}
+		return Progress{}, wrap("read progress", err)
+	}
+	st, err := loadStat(ctx, s.db.QueryRow, tree)
+	if err != nil {
+		return Progress{}, wrap("read progress", err)
+	}
+	lost := int64(0)
+	if st.counts[stRunning] > 0 {
+		if lost, err = s.lostTasks(ctx, tree); err != nil {
+			return Progress{}, err
+		}
+	}
+	now, err := s.db.Now(ctx)
+	if err != nil {
+		return Progress{}, wrap("read progress", err)
+	}
+	p := st.progress(now, createdAt, min(lost, st.counts[stRunning]))
+	p.Tree = id
+	return p, nil
+}
+
+const sqlTreeKey = `SELECT id, created_at FROM tree WHERE name = $1`
+
+// lostTasks counts the tasks of a tree that dead sessions hold.
+func (s *Store) lostTasks(ctx context.Context, tree int64) (int64, error) {
+	rows, err := s.db.Query(ctx, sqlTreeSessions, tree)
+	if err != nil {
+		return 0, wrap("read progress", err)
+	}
+	held := make(map[int64]int64)
+	err = each(rows, func() error {
+		var session, n int64
+		err := rows.Scan(&session, &n)
+		held[session] = n
+		return err
+	})
+	if err != nil {
+		return 0, wrap("read progress", err)
+	}
+	var lost int64
+	for session, n := range held {
+		alive, err := s.alive(ctx, session)
+		if err != nil {
+			return 0, err
+		}
+		if !alive {
+			lost += n
+		}
+	}
+	return lost, nil
+}
+
+func (st *treeStat) progress(now, createdAt, lost int64) Progress {
+	c := &st.counts
+	p := Progress{State: stateOf(st.state), Partial: st.partial == 1, Total: c[0], Queued: c[stQueued] + lost,
+		Running: c[stRunning] - lost, Waiting: c[stWaiting], Completed: c[stCompleted], Failed: c[stFailed],
+		Cancelled: c[stCancelled], Usage: st.usage(), CreatedAt: micros(createdAt)}
+	ended := p.Completed + p.Failed + p.Cancelled
+	if p.Total > 0 {
+		p.Percent = 100 * float64(ended) / float64(p.Total)
+	}
+	end := now
+	if st.endedAt != nil {
+		end = *st.endedAt
+	}
+	p.ElapsedSeconds = float64(max(end-createdAt, 0)) / 1e6
+	if p.Completed > 0 {
+		p.MeanTaskSeconds = float64(st.timing.Sum) / float64(p.Completed) / 1e6
+	}
+	p.P50TaskSeconds = st.timing.quantile(0.50).Seconds()
+	p.P95TaskSeconds = st.timing.quantile(0.95).Seconds()
+	if us, known := st.timing.remaining(p.Completed); known {
+		eta := us / float64(max(p.Running, 1)) / 1e6
+		if p.State.Terminal() {
+			eta = 0
+		}
+		p.ETASeconds = &eta
+	}
+	return p
+}
+
+func (st *treeStat) usage() Usage {
+	return Usage{Calls: st.calls, InputTokens: st.input, OutputTokens: st.output, CachedTokens: st.cached,
+		CostUSD: float64(st.cost) / microsPerDollar, UnpricedCalls: st.unpriced, UncertainCalls: st.uncertain}
+}
+
+const sqlActive = `SELECT t.id, t.tree, t.prompt, COALESCE(h.claimed_at, 0) FROM task_hot h JOIN task t ON t.id = h.id
+	WHERE h.session = $1 AND h.tree = $2 ORDER BY h.rank LIMIT $3`
+
+// activePromptRunes is how much of a prompt a status shows.
+const activePromptRunes = 60
+
+// Active lists tasks of a tree that living sessions run, at most limit.
+func (s *Store) Active(ctx context.Context, id TreeID, limit int) ([]ActiveTask, error) {
+	tree, err := s.Tree(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	sessions, err := s.liveSessions(ctx, tree.key)
+	if err != nil {
+		return nil, err
+	}
+	var active []ActiveTask
+	for _, session := range sessions {
+		rows, err := s.db.Query(ctx, sqlActive, session, tree.key, limit-len(active))
+		if err != nil {
+			return nil, wrap("list active tasks", err)
+		}
+		err = each(rows, func() error {
+			var a ActiveTask
+			var key, since int64
+			var column string
+			err := rows.Scan((*int64)(&a.Task), &key, &column, &since)
+			a.Since, a.Prompt = micros(since), column
+			active = append(active, a)
+			return err
+		})
+		if err != nil {
+			return nil, wrap("list active tasks", err)
+		}
+	}
+	for i := range active {
+		text, err := s.load(ctx, tree.key, active[i].Prompt)
+		if err != nil {
+			return nil, err
+		}
+		active[i].Prompt = headRunes(text, activePromptRunes)
+	}
+	return active, nil
+}
+
+func (s *Store) liveSessions(ctx context.Context, tree int64) ([]int64, error) {
+	rows, err := s.db.Query(ctx, sqlTreeSessions, tree)
+	if err != nil {
+		return nil, wrap("list active tasks", err)
+	}
+	var all, live []int64
+	err = each(rows, func() error {
+		var session, n int64
+		err := rows.Scan(&session, &n)
+		all = append(all, session)
+		return err
+	})
+	for _, session := range all {
+		if alive, aliveErr := s.alive(ctx, session); aliveErr == nil && alive {
+			live = append(live, session)
+		}
+	}
+	return live, wrap("list active tasks", err)
+}
+
+func headRunes(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// RecoverReport is what a resume of a tree finds.
+type RecoverReport struct {
+	Tree  TreeID `json:"tree_id"`
+	State State  `json:"state"`
+	// Done tasks keep their results; Requeued were lost by a dead process and
+	// are claimable again; Pending wait for their turn or for children; GivenUp
+	// failed with no attempts left or were cancelled.
+	Done     int64 `json:"done"`
+	Requeued int64 `json:"requeued"`
+	Pending  int64 `json:"pending"`
+	GivenUp  int64 `json:"given_up"`
+	// Running are tasks of living processes.
+	Running int64 `json:"running"`
+}
+
+// Recover tells what is left of a tree, and hands a tree whose owner is dead to
+// the session, if one is given. It refuses a tree that a living session owns
+// (CodeConflict). It changes no task: lost tasks are claimable as they are.
+func (s *Store) Recover(ctx context.Context, id TreeID, owner *Session) (RecoverReport, error) {
+	tree, err := s.Tree(ctx, id)
+	if err != nil {
+		return RecoverReport{}, err
+	}
+	if err := s.adopt(ctx, &tree, owner); err != nil {
+		return RecoverReport{}, err
+	}
+	p, err := s.Progress(ctx, id)
+	if err != nil {
+		return RecoverReport{}, err
+	}
+	lost, err := s.lostTasks(ctx, tree.key)
+	if err != nil {
+		return RecoverReport{}, err
+	}
+	lost = min(lost, p.Queued)
+	return RecoverReport{Tree: id, State: p.State, Done: p.Completed, Requeued: lost, Pending: p.Queued - lost + p.Waiting,
+		GivenUp: p.Failed + p.Cancelled, Running: p.Running}, nil
+}
+
+const sqlSetOwner = `UPDATE tree SET owner = $2 WHERE id = $1 AND owner = $3`
+
+func (s *Store) adopt(ctx context.Context, tree *Tree, owner *Session) error {
+	if tree.owner != 0 && (owner == nil || tree.owner != owner.key) {
+		alive, err := s.alive(ctx, tree.owner)
+		if err != nil {
+			return err
+		}
+		if alive {
+			return &Error{Code: CodeConflict, Op: "resume tree", Msg: "tree \"" + string(tree.ID) + "\" is being run by another process",
+				Hint: "`perdure status " + string(tree.ID) + "` shows its progress"}
+		}
+	}
+	if owner == nil || tree.owner == owner.key || tree.State.Terminal() {
+		return nil
+	}
+	err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		n, err := b.tx.Exec(ctx, sqlSetOwner, tree.key, owner.key, tree.owner)
+		if err == nil && n == 0 {
+			return conflictf("resume tree", "another process resumed tree %q just now", tree.ID)
+		}
+		return err
+	}))
+	s.mu.Lock()
+	delete(s.trees, tree.key)
+	s.mu.Unlock()
+	return err
+}

@@ -1,0 +1,319 @@
+package perdure
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/perdure/perdure/internal/failpoint"
+)
+
+// RetentionPolicy says how long trees are kept after their end.
+type RetentionPolicy struct {
+	// Completed is for completed and cancelled trees. Defaults to 7 days.
+	Completed time.Duration
+	// Failed is for failed trees; after it they are listed, and removed only
+	// with IncludeFailed. Defaults to 30 days.
+	Failed        time.Duration
+	IncludeFailed bool
+}
+
+// PruneRequest asks for a run of retention.
+type PruneRequest struct {
+	Policy RetentionPolicy
+	// DryRun lists what would go and removes nothing.
+	DryRun bool
+}
+
+// PrunedTree is a tree that went, or would.
+type PrunedTree struct {
+	ID      TreeID    `json:"tree_id"`
+	State   State     `json:"state"`
+	Tasks   int64     `json:"tasks"`
+	EndedAt time.Time `json:"ended_at"`
+}
+
+// PruneReport says what went. Due are failed trees past their time that wait
+// for somebody to look at them.
+type PruneReport struct {
+	DryRun bool         `json:"dry_run"`
+	Trees  []PrunedTree `json:"trees"`
+	Due    []PrunedTree `json:"due_failed"`
+	Blobs  int64        `json:"blobs"`
+	// Bytes sums the blobs removed and an estimate of the rows.
+	Bytes int64 `json:"bytes"`
+}
+
+const (
+	// blobGrace protects content that a running writer is about to refer to.
+	blobGrace = time.Hour
+	// pruneChunk bounds how many rows of a table one transaction removes, so
+	// that a large tree does not hold up other writers.
+	pruneChunk = 2000
+	// rowBytes is the estimate of what a task takes with its events and indexes.
+	rowBytes = 1500
+	// hashDigits is the length of a blob's name.
+	hashDigits = 64
+)
+
+func (p RetentionPolicy) withDefaults() RetentionPolicy {
+	if p.Completed == 0 {
+		p.Completed = 7 * 24 * time.Hour
+	}
+	if p.Failed == 0 {
+		p.Failed = 30 * 24 * time.Hour
+	}
+	return p
+}
+
+const sqlExpired = `SELECT t.id, t.name, s.state, s.total, s.ended_at FROM tree t JOIN tree_stat s ON s.tree = t.id
+	WHERE s.state >= 4 AND ((s.state <> 5 AND s.ended_at <= $1) OR (s.state = 5 AND s.ended_at <= $2)) ORDER BY t.id`
+
+type expiredTree struct {
+	PrunedTree
+	key int64
+}
+
+// Prune removes whole trees whose time is over, and blobs that nothing refers
+// to any more. It never removes a tree that is not terminal. It may be killed
+// at any time: a tree that is half removed is gone for readers and is finished
+// by the next run.
+func (s *Store) Prune(ctx context.Context, req PruneRequest) (PruneReport, error) {
+	p := req.Policy.withDefaults()
+	report := PruneReport{DryRun: req.DryRun, Trees: []PrunedTree{}, Due: []PrunedTree{}}
+	now, err := s.db.Now(ctx)
+	if err != nil {
+		return report, wrap("prune store", err)
+	}
+	expired, err := s.expired(ctx, now-p.Completed.Microseconds(), now-p.Failed.Microseconds())
+	if err != nil {
+		return report, err
+	}
+	for _, t := range expired {
+		if t.State == Failed && !p.IncludeFailed {
+			report.Due = append(report.Due, t.PrunedTree)
+			continue
+		}
+		report.Trees = append(report.Trees, t.PrunedTree)
+		report.Bytes += t.Tasks * rowBytes
+		if req.DryRun {
+			continue
+		}
+		if err := s.forgetTree(ctx, t.key); err != nil {
+			return report, err
+		}
+	}
+	if !req.DryRun {
+		if err := s.sweepRows(ctx); err != nil {
+			return report, err
+		}
+	}
+	err = s.sweepBlobs(ctx, &report, now-blobGrace.Microseconds())
+	return report, err
+}
+
+func (s *Store) expired(ctx context.Context, completed, failed int64) ([]expiredTree, error) {
+	rows, err := s.db.Query(ctx, sqlExpired, completed, failed)
+	if err != nil {
+		return nil, wrap("prune store", err)
+	}
+	var all []expiredTree
+	err = each(rows, func() error {
+		var t expiredTree
+		var state, ended int64
+		err := rows.Scan(&t.key, (*string)(&t.ID), &state, &t.Tasks, &ended)
+		t.State, t.EndedAt = stateOf(state), micros(ended)
+		all = append(all, t)
+		return err
+	})
+	return all, wrap("prune store", err)
+}
+
+const (
+	sqlForgetTree = `DELETE FROM tree WHERE id = $1 AND id IN (SELECT tree FROM tree_stat WHERE tree = $1 AND state >= 4)`
+	sqlForgetRefs = `DELETE FROM blob_ref WHERE tree = $1`
+	sqlForgetSess = `DELETE FROM tree_session WHERE tree = $1`
+	sqlForgetStat = `DELETE FROM tree_stat WHERE tree = $1`
+
+	// A tree that is gone has left its counters as a mark until its last row is.
+	sqlGone = `SELECT s.tree FROM tree_stat s WHERE NOT EXISTS (SELECT 1 FROM tree t WHERE t.id = s.tree)`
+
+	sqlSweepHot    = `DELETE FROM task_hot WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2)`
+	sqlSweepEnd    = `DELETE FROM task_end WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2)`
+	sqlSweepOutput = `DELETE FROM task_output WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2)`
+	sqlSweepTask   = `DELETE FROM task WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2)`
+
+	sqlSweepCall    = `DELETE FROM call WHERE id IN (SELECT id FROM call WHERE tree = $1 LIMIT $2)`
+	sqlSweepEvent   = `DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE tree = $1 LIMIT $2)`
+	sqlSweepPayload = `DELETE FROM payload WHERE tree = $1 AND hash IN (SELECT hash FROM payload WHERE tree = $1 LIMIT $2)`
+
+	sqlSweepRefs     = `DELETE FROM blob_ref WHERE tree = 0 AND created_at <= $1`
+	sqlSweepContexts = `DELETE FROM context WHERE NOT EXISTS (SELECT 1 FROM blob_ref r WHERE r.hash = context.pack)
+		OR NOT EXISTS (SELECT 1 FROM blob_ref r WHERE r.hash = context.manifest)`
+)
+
+// forgetTree removes the tree and its references in one transaction, from which
+// on it does not exist; the rows of its tasks follow in small steps.
+func (s *Store) forgetTree(ctx context.Context, key int64) error {
+	return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		n, err := b.tx.Exec(ctx, sqlForgetTree, key)
+		if err != nil || n == 0 {
+			return err // retried meanwhile, or gone
+		}
+		for _, q := range []string{sqlForgetSess, sqlForgetRefs} {
+			if _, err := b.tx.Exec(ctx, q, key); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// sweepRows removes the rows of trees that are gone, a few thousand in a
+// transaction.
+func (s *Store) sweepRows(ctx context.Context) error {
+	rows, err := s.db.Query(ctx, sqlGone)
+	if err != nil {
+		return wrap("sweep rows", err)
+	}
+	var gone []int64
+	err = each(rows, func() error {
+		var key int64
+		err := rows.Scan(&key)
+		gone = append(gone, key)
+		return err
+	})
+	if err != nil {
+		return wrap("sweep rows", err)
+	}
+	for _, key := range gone {
+		if err := s.sweepTree(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) sweepTree(ctx context.Context, key int64) error {
+	// The last statement of a step is the one whose rows the others go by.
+	steps := [][]string{{sqlSweepHot, sqlSweepEnd, sqlSweepOutput, sqlSweepTask}, {sqlSweepCall}, {sqlSweepEvent}, {sqlSweepPayload}}
+	for _, step := range steps {
+		for n := int64(pruneChunk); n == pruneChunk; {
+			err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) (err error) {
+				for _, q := range step {
+					if n, err = b.tx.Exec(ctx, q, key, pruneChunk); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+			if err != nil {
+				return err
+			}
+			failpoint.Hit("prune.after_step")
+		}
+	}
+	return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		delete(b.cache.stats, key)
+		delete(b.dirty, key)
+		_, err := b.tx.Exec(ctx, sqlForgetStat, key)
+		return err
+	}))
+}
+
+const (
+	sqlRefCount   = `SELECT COUNT(*) FROM blob_ref WHERE hash = $1`
+	sqlChunkNames = `SELECT hash, SUM(length(bytes)) FROM blob_chunk WHERE NOT EXISTS
+		(SELECT 1 FROM blob_ref r WHERE r.hash = blob_chunk.hash) GROUP BY hash`
+)
+
+// sweepBlobs removes blobs that nothing refers to and that are older than the
+// grace period.
+func (s *Store) sweepBlobs(ctx context.Context, report *PruneReport, before int64) error {
+	if !report.DryRun {
+		err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+			if _, err := b.tx.Exec(ctx, sqlSweepRefs, before); err != nil {
+				return err
+			}
+			_, err := b.tx.Exec(ctx, sqlSweepContexts)
+			return err
+		}))
+		if err != nil {
+			return err
+		}
+	}
+	if s.blobs == nil {
+		return s.sweepChunks(ctx, report)
+	}
+	for info, err := range s.blobs.Walk(ctx) {
+		if err != nil {
+			return wrap("sweep blobs", err)
+		}
+		if info.ModTime.UnixMicro() > before {
+			continue
+		}
+		if err := s.sweepBlob(ctx, report, info.Hash, info.Size, before); err != nil {
+			return err
+		}
+	}
+	if report.DryRun {
+		return nil
+	}
+	_, err := s.blobs.Sweep(ctx, time.UnixMicro(before))
+	return wrap("sweep blobs", err)
+}
+
+// sweepBlob removes one file inside the transaction that proved that no row
+// refers to it. Nobody else writes meanwhile, so no reference can appear.
+func (s *Store) sweepBlob(ctx context.Context, report *PruneReport, hash string, size, before int64) error {
+	return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		var refs int64
+		if err := b.tx.QueryRow(ctx, sqlRefCount, []any{hash}, &refs); err != nil || refs > 0 {
+			return err
+		}
+		info, err := s.blobs.Stat(hash)
+		if errors.Is(err, os.ErrNotExist) || err == nil && info.ModTime.UnixMicro() > before {
+			return nil // put again just now
+		}
+		if err == nil && !report.DryRun {
+			err = s.blobs.Remove(hash)
+		}
+		if err != nil {
+			return err
+		}
+		report.Blobs++
+		report.Bytes += size
+		return nil
+	}))
+}
+
+func (s *Store) sweepChunks(ctx context.Context, report *PruneReport) error {
+	return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		rows, err := b.tx.Query(ctx, sqlChunkNames)
+		if err != nil {
+			return err
+		}
+		var names []string
+		err = each(rows, func() error {
+			var name string
+			var size int64
+			err := rows.Scan(&name, &size)
+			if len(name) == hashDigits { // an upload under way has a temporary name
+				names = append(names, name)
+				report.Blobs++
+				report.Bytes += size
+			}
+			return err
+		})
+		if err != nil || report.DryRun {
+			return err
+		}
+		for _, name := range names {
+			if _, err := b.tx.Exec(ctx, sqlDropChunk, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}

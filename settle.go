@@ -1,0 +1,369 @@
+package perdure
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// Result is what a task that completed leaves.
+type Result struct {
+	Text string
+	// Data is a JSON object kept beside the text; may be nil.
+	Data json.RawMessage
+	// Partial tells that parts are missing. On a root it marks the tree.
+	Partial bool
+}
+
+// Failure is why an attempt failed.
+type Failure struct {
+	// Kind is a word for programs.
+	Kind    string
+	Message string
+	// Retry asks for another attempt if any are left, not before After.
+	Retry bool
+	After time.Duration
+}
+
+// Complete ends the task with its result. It is refused (CodeConflict) while
+// children of the task are not terminal. When it returns nil the result is
+// durable.
+func (l *Lease) Complete(ctx context.Context, r Result) error {
+	const op = "complete task"
+	if len(r.Text) > MaxResultBytes {
+		return invalidf(op, "result has %d bytes, the limit is %d", len(r.Text), MaxResultBytes)
+	}
+	if !storable(r.Text) {
+		return invalidf(op, "result is not valid UTF-8 text")
+	}
+	if err := validateObject(op, "result data", r.Data, MaxResultBytes); err != nil {
+		return err
+	}
+	text, err := l.s.store(ctx, r.Text)
+	if err != nil {
+		return err
+	}
+	data, err := l.s.store(ctx, string(r.Data))
+	if err != nil {
+		return err
+	}
+	return l.s.w.do(ctx, &complete{l: l, text: text, data: data, partial: r.Partial})
+}
+
+type complete struct {
+	l          *Lease
+	text, data stored
+	partial    bool
+}
+
+const sqlComplete = `UPDATE task_hot SET state = 4, session = NULL, active_us = active_us + $3 - claimed_at
+	WHERE id = $1 AND fence = $2 AND state = 2 AND pending = 0`
+
+func (c *complete) apply(ctx context.Context, b *batch) error {
+	l, id := c.l, int64(c.l.Task.ID)
+	if err := b.flushParent(ctx, id); err != nil {
+		return err
+	}
+	n, err := b.tx.Exec(ctx, sqlComplete, id, l.fence, b.now)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return b.refuse(ctx, l, "complete task")
+	}
+	for _, v := range []stored{c.text, c.data} {
+		if err := b.keepValue(ctx, l.Tree.key, v); err != nil {
+			return err
+		}
+	}
+	b.ends = append(b.ends, id, l.Tree.key, c.text.column, c.data.column, "", "", b.now)
+	return b.ended(ctx, l, stCompleted, c.partial, "")
+}
+
+const sqlHot = `SELECT fence, state, pending FROM task_hot WHERE id = $1`
+
+// refuse says why a guarded change of a leased task changed no row.
+func (b *batch) refuse(ctx context.Context, l *Lease, what string) error {
+	var fence, state, pending int64
+	err := b.tx.QueryRow(ctx, sqlHot, []any{int64(l.Task.ID)}, &fence, &state, &pending)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if err == nil && fence == l.fence && state == stRunning && pending > 0 {
+		return conflictf(what, "task %q has %d unfinished children", l.Task.ID, pending)
+	}
+	return &Error{Code: CodeLeaseLost, Op: what, Msg: "task \"" + l.Task.ID.String() + "\" is no longer leased (" +
+		string(stateOf(state)) + ")"}
+}
+
+// ended makes the effects of a task that a lease brought to a terminal state.
+func (b *batch) ended(ctx context.Context, l *Lease, state int64, partial bool, data string) error {
+	st, err := b.stat(ctx, l.Tree.key)
+	if err != nil {
+		return err
+	}
+	id := int64(l.Task.ID)
+	if l.calls.Load() {
+		if err := b.closeCalls(ctx, st, id); err != nil {
+			return err
+		}
+	}
+	delete(b.families, id)
+	st.move(stRunning, state)
+	b.countSession(st.tree, l.session.key, -1)
+	st.timing.depth(l.Task.Depth).Ended++
+	kind := EventTaskFailed
+	if state == stCompleted {
+		kind = EventTaskCompleted
+		st.timing.completed(l.Task.Depth, b.now-l.claimedAt+l.Task.Active.Microseconds())
+	}
+	b.event(st.tree, id, kind, data)
+	if l.parent == 0 {
+		b.endTree(st, state, partial)
+		return nil
+	}
+	b.addOpen(l.parent, -1)
+	if state == stFailed && l.flags&flagSiblingsFail != 0 {
+		return b.cancelSiblings(ctx, st, l)
+	}
+	return b.release(ctx, l.successor)
+}
+
+const sqlRelease = `UPDATE task_hot SET ready_at = $2 WHERE id = $1 AND state = 1 AND ready_at IS NULL`
+
+// release makes the sibling that waited for a task claimable.
+func (b *batch) release(ctx context.Context, successor int64) error {
+	if successor == 0 {
+		return nil
+	}
+	b.ready = true
+	_, err := b.tx.Exec(ctx, sqlRelease, successor, b.now)
+	return err
+}
+
+func (b *batch) endTree(st *treeStat, state int64, partial bool) {
+	now := b.now
+	st.state, st.endedAt = state, &now
+	kind, data := EventTreeCompleted, ""
+	switch {
+	case state == stFailed:
+		kind = EventTreeFailed
+	case state == stCancelled:
+		kind = EventTreeCancelled
+	case partial:
+		st.partial, data = 1, `{"partial":true}`
+	}
+	b.event(st.tree, 0, kind, data)
+}
+
+// Fail ends the attempt. When it asks for a retry and attempts are left, the
+// task is queued again, not before f.After, and retried is true; else it is
+// failed for good, and its unfinished descendants are cancelled.
+func (l *Lease) Fail(ctx context.Context, f Failure) (retried bool, err error) {
+	if f.Kind == "" || f.After < 0 || !storable(f.Kind) {
+		return false, invalidf("fail task", "a failure needs a kind, and a delay that is not negative")
+	}
+	c := &fail{l: l, f: f}
+	c.f.Message = clip(f.Message, MaxErrorBytes)
+	err = l.s.w.do(ctx, c)
+	return c.retried, err
+}
+
+type fail struct {
+	l       *Lease
+	f       Failure
+	retried bool
+}
+
+const (
+	sqlRetry = `UPDATE task_hot SET state = 1, session = NULL, ready_at = $4, attempt = attempt + 1,
+		active_us = active_us + $3 - claimed_at WHERE id = $1 AND fence = $2 AND state = 2 AND attempt < max_attempts`
+	sqlFail = `UPDATE task_hot SET state = 5, session = NULL, active_us = active_us + $3 - claimed_at
+		WHERE id = $1 AND fence = $2 AND state = 2`
+)
+
+func (c *fail) apply(ctx context.Context, b *batch) error {
+	l, id := c.l, int64(c.l.Task.ID)
+	c.retried = false
+	if c.f.Retry {
+		n, err := b.tx.Exec(ctx, sqlRetry, id, l.fence, b.now, b.now+c.f.After.Microseconds())
+		if err != nil {
+			return err
+		}
+		c.retried = n == 1
+	}
+	if !c.retried {
+		n, err := b.tx.Exec(ctx, sqlFail, id, l.fence, b.now)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return b.refuse(ctx, l, "fail task")
+		}
+	}
+	b.ends = append(b.ends, id, l.Tree.key, "", "", c.f.Kind, c.f.Message, b.now)
+	data := `{"kind":` + quote(c.f.Kind) + `,"message":` + quote(clip(c.f.Message, 500)) +
+		`,"attempt":` + itoa(int64(l.Task.Attempts)) + `,"retry":` + boolText(c.retried) + `}`
+	if c.retried {
+		return b.retried(ctx, l, data)
+	}
+	if err := b.cancelChildren(ctx, l.Tree.key, id); err != nil {
+		return err
+	}
+	return b.ended(ctx, l, stFailed, false, data)
+}
+
+func (b *batch) retried(ctx context.Context, l *Lease, data string) error {
+	st, err := b.stat(ctx, l.Tree.key)
+	if err != nil {
+		return err
+	}
+	id := int64(l.Task.ID)
+	if err := b.closeCalls(ctx, st, id); err != nil {
+		return err
+	}
+	st.move(stRunning, stQueued)
+	b.countSession(st.tree, l.session.key, -1)
+	b.event(st.tree, id, EventTaskFailed, data)
+	b.event(st.tree, id, EventTaskRetried, `{"attempt":`+itoa(int64(l.Task.Attempts)+1)+`}`)
+	b.ready = true
+	return nil
+}
+
+// Release gives the task back without a verdict: it is queued, and whoever
+// claims it continues the same attempt with its journal.
+func (l *Lease) Release(ctx context.Context) error {
+	return l.s.w.do(ctx, &suspend{l: l, to: stQueued})
+}
+
+// Wait suspends the task until its children are terminal; then it is queued and
+// claimed again. Without unfinished children it is queued at once.
+func (l *Lease) Wait(ctx context.Context) error {
+	return l.s.w.do(ctx, &suspend{l: l, to: stWaiting})
+}
+
+// Spawn creates children of the task and suspends it until they are terminal,
+// in one transaction: after a crash there are all children or none.
+func (l *Lease) Spawn(ctx context.Context, specs []TaskSpec) ([]TaskID, error) {
+	if len(specs) == 0 {
+		return nil, invalidf("spawn tasks", "there are no children to create")
+	}
+	c, err := l.s.prepareChildren(ctx, specs)
+	if err != nil {
+		return nil, err
+	}
+	c.parent = int64(l.Task.ID)
+	err = l.s.w.do(ctx, &suspend{l: l, to: stWaiting, children: c})
+	return c.ids, err
+}
+
+type suspend struct {
+	l        *Lease
+	to       int64
+	children *createChildren
+}
+
+const (
+	sqlHeldBy  = `SELECT pending FROM task_hot WHERE id = $1 AND fence = $2 AND state = 2`
+	sqlSuspend = `UPDATE task_hot SET state = $4, session = NULL, ready_at = $5, active_us = active_us + $3 - claimed_at
+		WHERE id = $1 AND fence = $2 AND state = 2`
+)
+
+func (c *suspend) apply(ctx context.Context, b *batch) error {
+	l, id := c.l, int64(c.l.Task.ID)
+	if err := b.flushParent(ctx, id); err != nil {
+		return err
+	}
+	var pending int64
+	err := b.tx.QueryRow(ctx, sqlHeldBy, []any{id, l.fence}, &pending)
+	if errors.Is(err, sql.ErrNoRows) {
+		return b.refuse(ctx, l, "suspend task")
+	}
+	if err != nil {
+		return err
+	}
+	if c.children != nil {
+		if err := c.children.apply(ctx, b); err != nil {
+			return err
+		}
+		pending += int64(len(c.children.tasks))
+	}
+	to, kind := c.to, EventTaskWaiting
+	var readyAt any
+	if to == stWaiting && pending == 0 || to == stQueued {
+		to, kind, readyAt = stQueued, EventTaskReleased, b.now
+		b.ready = true
+	}
+	if _, err := b.tx.Exec(ctx, sqlSuspend, id, l.fence, b.now, to, readyAt); err != nil {
+		return err
+	}
+	st, err := b.stat(ctx, l.Tree.key)
+	if err != nil {
+		return err
+	}
+	st.move(stRunning, to)
+	b.countSession(st.tree, l.session.key, -1)
+	b.event(st.tree, id, kind, "")
+	return nil
+}
+
+const (
+	sqlNextPart   = `SELECT COALESCE(MAX(part), 0) + 1 FROM task_output WHERE task = $1`
+	sqlAddOutput  = `INSERT INTO task_output (task, part, tree, text) VALUES ($1, $2, $3, $4)`
+	maxOutputPart = MaxPayloadBytes
+)
+
+// AppendOutput adds to what the task has streamed so far.
+func (l *Lease) AppendOutput(ctx context.Context, text string) error {
+	if len(text) > maxOutputPart || !storable(text) {
+		return invalidf("append output", "output is longer than %d bytes or not valid UTF-8 text", maxOutputPart)
+	}
+	return l.s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		if err := b.held(ctx, l, "append output"); err != nil {
+			return err
+		}
+		var part int64
+		if err := b.tx.QueryRow(ctx, sqlNextPart, []any{int64(l.Task.ID)}, &part); err != nil {
+			return err
+		}
+		_, err := b.tx.Exec(ctx, sqlAddOutput, int64(l.Task.ID), part, l.Tree.key, text)
+		return err
+	}))
+}
+
+// Note appends an event about the task. data is encoded as a JSON object.
+func (l *Lease) Note(ctx context.Context, kind EventKind, data any) error {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return &Error{Code: CodeInvalid, Op: "note event", Err: err}
+	}
+	if err := validateObject("note event", "data", raw, MaxMetadataBytes); err != nil {
+		return err
+	}
+	return l.s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		if err := b.held(ctx, l, "note event"); err != nil {
+			return err
+		}
+		b.event(l.Tree.key, int64(l.Task.ID), kind, string(raw))
+		return nil
+	}))
+}
+
+// held refuses when the lease was lost.
+func (b *batch) held(ctx context.Context, l *Lease, what string) error {
+	var pending int64
+	err := b.tx.QueryRow(ctx, sqlHeldBy, []any{int64(l.Task.ID), l.fence}, &pending)
+	if errors.Is(err, sql.ErrNoRows) {
+		return b.refuse(ctx, l, what)
+	}
+	return err
+}
+
+func boolText(v bool) string {
+	if v {
+		return "true"
+	}
+	return "false"
+}

@@ -1,0 +1,270 @@
+package perdure
+
+import (
+	"encoding/json"
+	"time"
+	"unicode/utf8"
+)
+
+// State is where a task stands.
+type State string
+
+// The states of a task. Completed and cancelled are terminal; failed is
+// terminal unless a person retries it.
+const (
+	Queued    State = "queued"
+	Running   State = "running"
+	Waiting   State = "waiting"
+	Completed State = "completed"
+	Failed    State = "failed"
+	Cancelled State = "cancelled"
+)
+
+// Terminal tells whether nothing happens to the task any more by itself.
+func (s State) Terminal() bool { return s == Completed || s == Failed || s == Cancelled }
+
+// CanBecome is the table of transitions. Running may become running: that is
+// the takeover of a lost lease.
+func (s State) CanBecome(to State) bool {
+	switch s {
+	case Queued:
+		return to == Running || to == Cancelled
+	case Running:
+		return true
+	case Waiting:
+		return to == Queued || to == Failed || to == Cancelled
+	case Failed:
+		return to == Queued
+	default:
+		return false
+	}
+}
+
+// The numbers of the states in the database.
+const (
+	stQueued = iota + 1
+	stRunning
+	stWaiting
+	stCompleted
+	stFailed
+	stCancelled
+)
+
+var stateNames = [...]State{"", Queued, Running, Waiting, Completed, Failed, Cancelled}
+
+func stateOf(n int64) State {
+	if n < 1 || n >= int64(len(stateNames)) {
+		return State("")
+	}
+	return stateNames[n]
+}
+
+func (s State) number() int64 {
+	for i, name := range stateNames {
+		if name == s && i > 0 {
+			return int64(i)
+		}
+	}
+	return 0
+}
+
+// Strategy says how the children of a task run.
+type Strategy string
+
+// The strategies. Children of a sequential task become claimable one after
+// another, in the order of their positions.
+const (
+	Parallel   Strategy = "parallel"
+	Sequential Strategy = "sequential"
+)
+
+// Policy says what the end of a child without a result means for its parent.
+type Policy string
+
+// The policies. With PolicyFail the first child that fails for good cancels its
+// unfinished siblings; with PolicyPartial the others go on and the parent
+// merges what there is.
+const (
+	PolicyPartial Policy = "partial"
+	PolicyFail    Policy = "fail"
+)
+
+// Limits of the values of a task; what is longer is refused with ErrInvalid.
+const (
+	MaxPromptBytes   = 64 << 20
+	MaxResultBytes   = 64 << 20
+	MaxMetadataBytes = 1 << 20
+	MaxAgentBytes    = 256
+	MaxErrorBytes    = 16 << 10
+	// DefaultMaxAttempts is how often a task is tried when nothing is said.
+	DefaultMaxAttempts = 3
+	// MaxPriority bounds TaskSpec.Priority to both sides.
+	MaxPriority = 100
+)
+
+// ContextRef says which text a task is about.
+type ContextRef struct {
+	// Type is full, slice, filtered, summary or none; empty means none.
+	Type string `json:"type"`
+	// Source is the context's ID, or another name of the text's origin.
+	Source string `json:"source,omitempty"`
+	// Offset and Length give the slice in bytes.
+	Offset int64 `json:"offset,omitempty"`
+	Length int64 `json:"length,omitempty"`
+	// SizeTokens is the estimated size.
+	SizeTokens int64 `json:"size_tokens"`
+	// Hash is the content hash of the source.
+	Hash string `json:"content_hash,omitempty"`
+}
+
+// TaskSpec describes a task to create.
+type TaskSpec struct {
+	Prompt   string
+	Agent    string
+	Priority int
+	// MaxAttempts defaults to DefaultMaxAttempts.
+	MaxAttempts int
+	// Strategy and Policy are about the task's children. Strategy defaults to
+	// Parallel; Policy to PolicyPartial, for sequential to PolicyFail.
+	Strategy Strategy
+	Policy   Policy
+	Merge    string
+	Context  ContextRef
+	// Metadata is a JSON object, kept as it is.
+	Metadata json.RawMessage
+}
+
+// TaskError is why a task ended without a result, or why its last attempt did.
+type TaskError struct {
+	// Kind is a word for programs: "model", "budget_exceeded", "timeout", …
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+}
+
+// Task is one node of a tree.
+type Task struct {
+	ID       TaskID
+	Node     NodeID
+	Tree     TreeID
+	Parent   TaskID // 0 for a root
+	Depth    int
+	Position int
+	Prompt   string
+	Agent    string
+	Priority int
+	State    State
+	Strategy Strategy
+	Policy   Policy
+	Merge    string
+	Context  ContextRef
+	Metadata json.RawMessage
+	// Attempts counts the attempts begun; an attempt that was interrupted and
+	// goes on under another lease is one attempt.
+	Attempts    int
+	MaxAttempts int
+	// Pending counts the children that are not terminal.
+	Pending int
+	// WaitsFor is the sibling a queued task of a sequential parent waits for.
+	WaitsFor TaskID
+	// ReadyAt is when a queued task may be claimed; zero when it waits for a
+	// sibling.
+	ReadyAt time.Time
+	// Result and Data are set when the task completed. Data is structured.
+	Result string
+	Data   json.RawMessage
+	Error  *TaskError
+	// Output is what the task has streamed so far.
+	Output      string
+	Usage       Usage
+	Lease       *LeaseInfo
+	CreatedAt   time.Time
+	StartedAt   time.Time // zero until first claimed
+	CompletedAt time.Time // zero until terminal
+	// Active is how long attempts ran, waits not counted.
+	Active time.Duration
+}
+
+// LeaseInfo tells who runs a task.
+type LeaseInfo struct {
+	Session   string    `json:"session"`
+	Fence     int64     `json:"fence"`
+	ClaimedAt time.Time `json:"claimed_at"`
+	// Lost is set when the session is dead; the task may be claimed.
+	Lost bool `json:"lost,omitempty"`
+}
+
+func (s *TaskSpec) validate() error {
+	const op = "create task"
+	switch {
+	case len(s.Prompt) > MaxPromptBytes:
+		return invalidf(op, "prompt has %d bytes, the limit is %d", len(s.Prompt), MaxPromptBytes)
+	case !storable(s.Prompt):
+		return invalidf(op, "prompt is not valid UTF-8 text")
+	case len(s.Agent) > MaxAgentBytes || !storable(s.Agent):
+		return invalidf(op, "agent is not a name of at most %d bytes", MaxAgentBytes)
+	case s.Priority < -MaxPriority || s.Priority > MaxPriority:
+		return invalidf(op, "priority %d is not between %d and %d", s.Priority, -MaxPriority, MaxPriority)
+	case s.MaxAttempts < 0:
+		return invalidf(op, "max attempts is %d, at least 1 is needed", s.MaxAttempts)
+	case s.Strategy != "" && s.Strategy != Parallel && s.Strategy != Sequential:
+		return invalidf(op, "strategy %q is not one of parallel, sequential", s.Strategy)
+	case s.Policy != "" && s.Policy != PolicyPartial && s.Policy != PolicyFail:
+		return invalidf(op, "policy %q is not one of partial, fail", s.Policy)
+	case !storable(s.Merge) || !storable(s.Context.Source):
+		return invalidf(op, "merge or context source is not valid UTF-8 text")
+	}
+	return validateObject(op, "metadata", s.Metadata, MaxMetadataBytes)
+}
+
+func (s *TaskSpec) withDefaults() TaskSpec {
+	d := *s
+	if d.MaxAttempts == 0 {
+		d.MaxAttempts = DefaultMaxAttempts
+	}
+	if d.Strategy == "" {
+		d.Strategy = Parallel
+	}
+	if d.Policy == "" {
+		d.Policy = PolicyPartial
+		if d.Strategy == Sequential {
+			d.Policy = PolicyFail
+		}
+	}
+	if d.Context.Type == "" {
+		d.Context.Type = "none"
+	}
+	if len(d.Metadata) == 0 {
+		d.Metadata = json.RawMessage("{}")
+	}
+	return d
+}
+
+// storable tells whether both databases can hold s as text.
+func storable(s string) bool {
+	if !utf8.ValidString(s) {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func validateObject(op, field string, raw json.RawMessage, limit int) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	if len(raw) > limit {
+		return invalidf(op, "%s has %d bytes, the limit is %d", field, len(raw), limit)
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &object); err != nil || object == nil {
+		return invalidf(op, "%s is not a JSON object", field)
+	}
+	if !storable(string(raw)) {
+		return invalidf(op, "%s is not valid UTF-8 text", field)
+	}
+	return nil
+}

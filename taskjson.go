@@ -1,0 +1,196 @@
+package perdure
+
+import (
+	"encoding/json"
+	"maps"
+	"time"
+)
+
+// ShowTask is a task with its calls, as `perdure show --json` prints it.
+type ShowTask struct {
+	Task
+	Calls []Call
+}
+
+// taskJSON is the written form of a task: standard fields at the top, what
+// belongs to the tree under metadata.
+type taskJSON struct {
+	ID          TaskID                     `json:"id"`
+	Prompt      string                     `json:"prompt"`
+	Agent       string                     `json:"agent"`
+	Priority    int                        `json:"priority"`
+	State       State                      `json:"state"`
+	Result      *string                    `json:"result"`
+	Data        json.RawMessage            `json:"data,omitempty"`
+	Error       *TaskError                 `json:"error"`
+	Output      string                     `json:"output,omitempty"`
+	Attempts    int                        `json:"attempts"`
+	MaxAttempts int                        `json:"max_attempts"`
+	Pending     int                        `json:"pending_children,omitempty"`
+	WaitsFor    *TaskID                    `json:"waits_for,omitempty"`
+	ReadyAt     *time.Time                 `json:"ready_at,omitempty"`
+	ActiveMS    float64                    `json:"active_ms"`
+	Usage       Usage                      `json:"usage"`
+	Lease       *LeaseInfo                 `json:"lease,omitempty"`
+	CreatedAt   time.Time                  `json:"createdAt"`
+	StartedAt   *time.Time                 `json:"startedAt"`
+	CompletedAt *time.Time                 `json:"completedAt"`
+	Metadata    map[string]json.RawMessage `json:"metadata"`
+	Calls       *[]Call                    `json:"calls,omitempty"`
+}
+
+// treeJSON are the keys of metadata that this package writes itself; all other
+// keys are the user's and are kept.
+type treeJSON struct {
+	TreeID   TreeID      `json:"tree_id"`
+	NodeID   NodeID      `json:"node_id"`
+	ParentID *TaskID     `json:"parent_id"`
+	Depth    int         `json:"depth"`
+	Position int         `json:"position"`
+	Strategy Strategy    `json:"decomposition_strategy"`
+	Merge    string      `json:"merge_strategy"`
+	Policy   Policy      `json:"failure_policy"`
+	Context  contextJSON `json:"context_reference"`
+	Cost     costJSON    `json:"cost_tracking"`
+}
+
+type contextJSON struct {
+	ContextRef
+	Source *string `json:"source"`
+}
+
+type costJSON struct {
+	InputTokens  int64   `json:"input_tokens"`
+	OutputTokens int64   `json:"output_tokens"`
+	TotalCostUSD float64 `json:"total_cost_usd"`
+}
+
+// MarshalJSON writes the stable form of a task.
+func (t Task) MarshalJSON() ([]byte, error) { return t.marshal(nil) }
+
+// MarshalJSON writes the stable form of a task with its calls.
+func (t ShowTask) MarshalJSON() ([]byte, error) {
+	calls := t.Calls
+	if calls == nil {
+		calls = []Call{}
+	}
+	return t.marshal(&calls)
+}
+
+func (t *Task) marshal(calls *[]Call) ([]byte, error) {
+	j := taskJSON{ID: t.ID, Prompt: t.Prompt, Agent: t.Agent, Priority: t.Priority, State: t.State, Data: t.Data,
+		Error: t.Error, Output: t.Output, Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Pending: t.Pending,
+		ReadyAt: someTime(t.ReadyAt), ActiveMS: float64(t.Active.Microseconds()) / 1000, Usage: t.Usage, Lease: t.Lease,
+		CreatedAt: t.CreatedAt, StartedAt: someTime(t.StartedAt), CompletedAt: someTime(t.CompletedAt), Calls: calls}
+	if t.State == Completed {
+		j.Result = &t.Result
+	}
+	if t.WaitsFor != 0 {
+		j.WaitsFor = &t.WaitsFor
+	}
+	own := treeJSON{TreeID: t.Tree, NodeID: t.Node, Depth: t.Depth, Position: t.Position, Strategy: t.Strategy,
+		Merge: t.Merge, Policy: t.Policy, Context: contextJSON{ContextRef: t.Context}, Cost: costJSON{
+			t.Usage.InputTokens, t.Usage.OutputTokens, t.Usage.CostUSD}}
+	if t.Parent != 0 {
+		own.ParentID = &t.Parent
+	}
+	if t.Context.Source != "" {
+		own.Context.Source = &t.Context.Source
+	}
+	var err error
+	j.Metadata, err = mergeMetadata(t.Metadata, own)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(j)
+}
+
+func mergeMetadata(user json.RawMessage, own treeJSON) (map[string]json.RawMessage, error) {
+	all := make(map[string]json.RawMessage)
+	if len(user) > 0 {
+		if err := json.Unmarshal(user, &all); err != nil {
+			return nil, err
+		}
+	}
+	raw, err := json.Marshal(own)
+	if err != nil {
+		return nil, err
+	}
+	mine := make(map[string]json.RawMessage)
+	if err := json.Unmarshal(raw, &mine); err != nil {
+		return nil, err
+	}
+	maps.Copy(all, mine)
+	return all, nil
+}
+
+// UnmarshalJSON reads the stable form.
+func (t *Task) UnmarshalJSON(b []byte) error { return t.unmarshal(b, nil) }
+
+// UnmarshalJSON reads the stable form of a task with its calls.
+func (t *ShowTask) UnmarshalJSON(b []byte) error { return t.unmarshal(b, &t.Calls) }
+
+func (t *Task) unmarshal(b []byte, calls *[]Call) error {
+	var j taskJSON
+	if err := json.Unmarshal(b, &j); err != nil {
+		return err
+	}
+	var own treeJSON
+	raw, err := json.Marshal(j.Metadata)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, &own); err != nil {
+		return err
+	}
+	*t = Task{ID: j.ID, Node: own.NodeID, Tree: own.TreeID, Depth: own.Depth, Position: own.Position, Prompt: j.Prompt,
+		Agent: j.Agent, Priority: j.Priority, State: j.State, Strategy: own.Strategy, Policy: own.Policy, Merge: own.Merge,
+		Context: own.Context.ContextRef, Attempts: j.Attempts, MaxAttempts: j.MaxAttempts, Pending: j.Pending, Data: j.Data,
+		Error: j.Error, Output: j.Output, Usage: j.Usage, Lease: j.Lease, CreatedAt: j.CreatedAt,
+		ReadyAt: timeOf(j.ReadyAt), StartedAt: timeOf(j.StartedAt), CompletedAt: timeOf(j.CompletedAt),
+		Active: time.Duration(j.ActiveMS * float64(time.Millisecond))}
+	if own.Context.Source != nil {
+		t.Context.Source = *own.Context.Source
+	}
+	if own.ParentID != nil {
+		t.Parent = *own.ParentID
+	}
+	if j.WaitsFor != nil {
+		t.WaitsFor = *j.WaitsFor
+	}
+	if j.Result != nil {
+		t.Result = *j.Result
+	}
+	if calls != nil && j.Calls != nil {
+		*calls = *j.Calls
+	}
+	return t.userMetadata(j.Metadata)
+}
+
+// userMetadata keeps the keys that are not this package's own.
+func (t *Task) userMetadata(all map[string]json.RawMessage) error {
+	for _, key := range []string{"tree_id", "node_id", "parent_id", "depth", "position", "decomposition_strategy",
+		"merge_strategy", "failure_policy", "context_reference", "cost_tracking"} {
+		delete(all, key)
+	}
+	raw, err := json.Marshal(all)
+	if len(all) == 0 {
+		raw = []byte("{}")
+	}
+	t.Metadata = raw
+	return err
+}
+
+func someTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func timeOf(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}

@@ -1,0 +1,112 @@
+package perdure
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Limits bound a tree; 0 means no limit. They are enforced for the whole tree
+// in the store, so that parallel tasks cannot overspend together.
+type Limits struct {
+	// MaxNodes bounds the number of tasks; SoftNodes only warns by an event.
+	MaxNodes  int64 `json:"max_nodes,omitempty"`
+	SoftNodes int64 `json:"soft_nodes,omitempty"`
+	// Calls, Tokens (input and output) and CostMicros (millionths of a US
+	// dollar) are reserved before a call and settled after it.
+	Calls      int64 `json:"calls,omitempty"`
+	Tokens     int64 `json:"tokens,omitempty"`
+	CostMicros int64 `json:"cost_micros,omitempty"`
+	// WallTime counts from the creation of the tree, in nanoseconds.
+	WallTime time.Duration `json:"wall_time,omitempty"`
+}
+
+// Placement says where a tree may be executed. Empty fields mean anywhere.
+type Placement struct {
+	Host      string   `json:"host,omitempty"`
+	Workspace string   `json:"workspace,omitempty"`
+	Tags      []string `json:"tags,omitempty"`
+}
+
+// TreeSpec describes a tree to create.
+type TreeSpec struct {
+	// Kind tells executors how to run it: "run".
+	Kind string
+	// Name is for people; may be empty.
+	Name string
+	// Config is a JSON object for the executor, kept as given.
+	Config json.RawMessage
+	Limits Limits
+	// Placement restricts who may claim the tree's tasks.
+	Placement Placement
+	// Owner, when set, is the only session that claims the tree's tasks while
+	// it lives.
+	Owner *Session
+	Root  TaskSpec
+	// Contexts are the IDs of contexts the tree needs; they live as long as it.
+	Contexts []string
+	// IdempotencyKey, when set, makes a second creation return the first tree.
+	IdempotencyKey string
+}
+
+// Tree is one run.
+type Tree struct {
+	ID        TreeID          `json:"tree_id"`
+	Name      string          `json:"name,omitempty"`
+	Kind      string          `json:"kind"`
+	Root      TaskID          `json:"root_task"`
+	Config    json.RawMessage `json:"config"`
+	Limits    Limits          `json:"limits"`
+	Placement Placement       `json:"placement"`
+	// State is queued until a task was claimed, then running until the root is
+	// terminal, then the root's.
+	State State `json:"state"`
+	// Partial is set when the tree completed without some of its parts.
+	Partial     bool       `json:"partial,omitempty"`
+	CreatedAt   time.Time  `json:"created_at"`
+	StartedAt   *time.Time `json:"started_at,omitempty"`
+	CompletedAt *time.Time `json:"completed_at,omitempty"`
+
+	key   int64 // the tree's number in the database
+	owner int64
+}
+
+// Usage sums what the calls of a task or tree took.
+type Usage struct {
+	Calls        int64 `json:"calls"`
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+	CachedTokens int64 `json:"cached_tokens,omitempty"`
+	// CostUSD is the sum of the calls whose price is known.
+	CostUSD float64 `json:"cost_usd"`
+	// UnpricedCalls counts calls whose price is unknown.
+	UnpricedCalls int64 `json:"unpriced_calls,omitempty"`
+	// UncertainCalls were sent and their result was never recorded: they are
+	// counted with what was reserved for them.
+	UncertainCalls int64 `json:"uncertain_calls"`
+}
+
+const microsPerDollar = 1e6
+
+// Limits of the values of a tree.
+const (
+	MaxConfigBytes = 1 << 20
+	maxNameBytes   = 1024
+)
+
+func (s *TreeSpec) validate() error {
+	const op = "create tree"
+	switch {
+	case s.Kind == "" || len(s.Kind) > 32 || !storable(s.Kind):
+		return invalidf(op, "kind %q is not a word", s.Kind)
+	case len(s.Name) > maxNameBytes || !storable(s.Name):
+		return invalidf(op, "name is longer than %d bytes or not text", maxNameBytes)
+	case len(s.IdempotencyKey) > maxNameBytes || !storable(s.IdempotencyKey):
+		return invalidf(op, "idempotency key is longer than %d bytes or not text", maxNameBytes)
+	case s.Limits.MaxNodes < 0, s.Limits.Calls < 0, s.Limits.Tokens < 0, s.Limits.CostMicros < 0, s.Limits.WallTime < 0:
+		return invalidf(op, "a limit is negative")
+	}
+	if err := validateObject(op, "config", s.Config, MaxConfigBytes); err != nil {
+		return err
+	}
+	return s.Root.validate()
+}

@@ -1,0 +1,171 @@
+package perdure
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/sqldb"
+)
+
+// maxBatch bounds the operations of one transaction, so that a write of
+// another process never waits for long.
+const maxBatch = 512
+
+// busyRetries is how often a transaction is tried again after the database
+// refused it for reasons of concurrency.
+const busyRetries = 5
+
+// op is one change of the store, decided and made inside a transaction that it
+// shares with others. apply first checks everything that could refuse the
+// operation and returns an *Error then, having changed nothing. Any other error
+// is unexpected and undoes the whole transaction.
+type op interface {
+	apply(ctx context.Context, b *batch) error
+}
+
+// opFunc is an operation for rare writes.
+type opFunc func(ctx context.Context, b *batch) error
+
+func (f opFunc) apply(ctx context.Context, b *batch) error {
+	// Rare writes look at rows with any statement: nothing may be outstanding.
+	if err := b.flushParents(ctx); err != nil {
+		return err
+	}
+	return f(ctx, b)
+}
+
+type request struct {
+	op   op
+	done chan error
+}
+
+// writer is the one goroutine of a process that writes. It takes all operations
+// that wait and commits them as one transaction, so that many callers share one
+// disk flush; a caller returns when its own operation is durable or refused.
+type writer struct {
+	s     *Store
+	queue chan *request
+	pool  sync.Pool
+
+	closing   sync.RWMutex // held for reading while an operation is handed over
+	closed    bool         // guarded by closing
+	committed atomic.Int64 // the number of the last transaction of this process
+
+	cache      cache
+	insertions *insertions
+}
+
+func newWriter(s *Store) *writer {
+	return &writer{s: s, queue: make(chan *request, maxBatch), insertions: newInsertions(),
+		pool: sync.Pool{New: func() any { return &request{done: make(chan error, 1)} }}}
+}
+
+// do hands an operation over and waits until it is durable or refused. The
+// context is looked at before, not after: what was handed over has an outcome.
+func (w *writer) do(ctx context.Context, op op) error {
+	if err := ctx.Err(); err != nil {
+		return &Error{Code: CodeCanceled, Op: "write", Err: err}
+	}
+	r, _ := w.pool.Get().(*request)
+	r.op = op
+	w.closing.RLock()
+	if w.closed {
+		w.closing.RUnlock()
+		return &Error{Code: CodeUnavailable, Op: "write", Msg: "the store is closed"}
+	}
+	w.queue <- r
+	w.closing.RUnlock()
+	err := <-r.done
+	r.op = nil
+	w.pool.Put(r)
+	return err
+}
+
+func (w *writer) close() {
+	w.closing.Lock()
+	defer w.closing.Unlock()
+	if !w.closed {
+		w.closed = true
+		close(w.queue)
+	}
+}
+
+func (w *writer) run(ctx context.Context) {
+	batch := make([]*request, 0, maxBatch)
+	for r := range w.queue {
+		batch = append(batch[:0], r)
+	gather:
+		for len(batch) < maxBatch {
+			select {
+			case more, ok := <-w.queue:
+				if !ok {
+					break gather
+				}
+				batch = append(batch, more)
+			default:
+				break gather
+			}
+		}
+		w.commit(ctx, batch)
+	}
+}
+
+// commit makes the operations durable together. When something unexpected
+// happens to the transaction, each operation gets one of its own, so that one
+// bad operation cannot fail its neighbours.
+func (w *writer) commit(ctx context.Context, reqs []*request) {
+	errs := make([]error, len(reqs))
+	err := w.transact(ctx, reqs, errs)
+	if err != nil && len(reqs) > 1 {
+		for i := range reqs {
+			one := errs[i : i+1]
+			if err := w.transact(ctx, reqs[i:i+1], one); err != nil {
+				one[0] = err
+			}
+		}
+	} else if err != nil {
+		errs[0] = err
+	}
+	for i, r := range reqs {
+		r.done <- errs[i]
+	}
+}
+
+// transact runs one transaction, again when the database was busy.
+func (w *writer) transact(ctx context.Context, reqs []*request, errs []error) error {
+	var err error
+	for range busyRetries {
+		err = w.attempt(ctx, reqs, errs)
+		if !errors.Is(err, sqldb.ErrBusy) {
+			break
+		}
+	}
+	return wrap("write", err)
+}
+
+func (w *writer) attempt(ctx context.Context, reqs []*request, errs []error) error {
+	tx, err := w.s.db.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	b := &batch{tx: tx, s: w.s, now: tx.Now, cache: &w.cache, in: w.insertions}
+	if err := b.run(ctx, reqs, errs); err != nil {
+		w.cache.clear()
+		return errors.Join(err, tx.Rollback(ctx))
+	}
+	failpoint.Hit("tx.before_commit")
+	if err := tx.Commit(ctx); err != nil {
+		w.cache.clear()
+		return err
+	}
+	failpoint.Hit("tx.after_commit")
+	w.committed.Store(w.cache.seq.tx)
+	w.s.changed.fire()
+	if b.ready {
+		w.s.ready.fire()
+	}
+	return nil
+}
