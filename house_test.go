@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -60,6 +61,7 @@ func (f *sourceFile) imports() map[string]string {
 // houseFiles parses every Go file of the module once.
 var houseFiles = sync.OnceValues(func() ([]*sourceFile, error) {
 	var files []*sourceFile
+	fset := token.NewFileSet()
 	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -74,7 +76,7 @@ var houseFiles = sync.OnceValues(func() ([]*sourceFile, error) {
 		if err != nil {
 			return err
 		}
-		f, err := parseFile(filepath.ToSlash(name), src)
+		f, err := parseFile(fset, filepath.ToSlash(name), src)
 		if err != nil {
 			return err
 		}
@@ -94,8 +96,7 @@ func skipFolder(name, base string) error {
 	return nil
 }
 
-func parseFile(name string, src []byte) (*sourceFile, error) {
-	fset := token.NewFileSet()
+func parseFile(fset *token.FileSet, name string, src []byte) (*sourceFile, error) {
 	tree, err := parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
@@ -125,7 +126,7 @@ func sources(t *testing.T, texts map[string]string) []*sourceFile {
 	t.Helper()
 	var files []*sourceFile
 	for name, text := range texts {
-		f, err := parseFile(name, []byte(text))
+		f, err := parseFile(token.NewFileSet(), name, []byte(text))
 		if err != nil {
 			t.Fatalf("parse %s: %v", name, err)
 		}
@@ -180,3 +181,6 @@ func keys(findings []finding) []string {
 	slices.Sort(all)
 	return all
 }
+
+// sortedNames returns the keys of a map in order.
+func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -206,7 +206,7 @@ func checkGlobals(f *sourceFile, written map[string]bool) []finding {
 				continue
 			}
 			for i, name := range s.Names {
-				if constant(f, s, i) || table(s, i) && !written[name.Name] {
+				if stays(f, s, i) || table(s, i) && !written[name.Name] {
 					continue
 				}
 				found = append(found, finding{
@@ -231,7 +231,7 @@ func embedded(doc *ast.CommentGroup) bool {
 	return false
 }
 
-func constant(f *sourceFile, s *ast.ValueSpec, i int) bool {
+func stays(f *sourceFile, s *ast.ValueSpec, i int) bool {
 	name := s.Names[i].Name
 	if name == "_" || strings.HasPrefix(name, "Err") || strings.HasPrefix(name, "err") {
 		return true
