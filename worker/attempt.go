@@ -1,0 +1,101 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// EventPanic tells of a handler that panicked; its data has the value and the
+// stack.
+const EventPanic perdure.EventKind = "task.panicked"
+
+// maxStackBytes bounds the stack in the event of a panic.
+const maxStackBytes = 16 << 10
+
+// errUnsettled is the failure of a handler with a bug.
+var errUnsettled = &Failure{Kind: KindUnsettled, Err: errors.New("handler returned without settling its task")}
+
+// attempt runs the handler and settles what it left unsettled. It reports
+// whether the handler says that it did so itself.
+func (w *Worker) attempt(ctx context.Context, l *perdure.Lease) (settled bool) {
+	log := w.cfg.Logger
+	log.Debug("task begins", "task_id", l.Task.ID.String(), "attempt", l.Task.Attempts)
+	begun := time.Now()
+	err := w.handle(ctx, l)
+	log.Debug("handler returned", "task_id", l.Task.ID.String(), "duration_ms", time.Since(begun).Milliseconds(), "error", err)
+	if err == nil {
+		return true
+	}
+	cause := context.Cause(ctx)
+	if errors.Is(cause, perdure.ErrLeaseLost) || errors.Is(err, perdure.ErrLeaseLost) {
+		log.Info("lease is lost, the work is dropped", "task_id", l.Task.ID.String())
+		return false
+	}
+	last, done := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.SettleTimeout)
+	defer done()
+	if cause != nil {
+		w.release(last, l)
+	} else {
+		w.settle(last, l, err)
+	}
+	return false
+}
+
+func (w *Worker) release(ctx context.Context, l *perdure.Lease) {
+	if err := l.Release(ctx); err != nil && !errors.Is(err, perdure.ErrLeaseLost) {
+		w.cfg.Logger.Warn("release task", "task_id", l.Task.ID.String(), "error", err)
+	}
+}
+
+// settle ends the attempt with a failure.
+func (w *Worker) settle(ctx context.Context, l *perdure.Lease, cause error) {
+	if err := w.fail(ctx, l, cause); err != nil && !errors.Is(err, perdure.ErrLeaseLost) {
+		w.cfg.Logger.Warn("fail task", "task_id", l.Task.ID.String(), "error", err)
+	}
+}
+
+func (w *Worker) fail(ctx context.Context, l *perdure.Lease, cause error) error {
+	var p *panicError
+	if errors.As(cause, &p) {
+		note := map[string]string{"value": p.value, "stack": p.stack}
+		if err := l.Note(ctx, EventPanic, note); err != nil {
+			return err
+		}
+	}
+	f := failureOf(cause)
+	if f.Retry {
+		if f.After <= 0 {
+			f.After = backoff(l.Task.Attempts)
+		}
+		f.After = within(&l.Tree, time.Now(), f.After)
+	}
+	_, err := l.Fail(ctx, f)
+	return err
+}
+
+// handle calls the handler and turns a panic into an error.
+func (w *Worker) handle(ctx context.Context, l *perdure.Lease) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			stack := debug.Stack()
+			p := &panicError{value: fmt.Sprint(v), stack: string(stack[:min(len(stack), maxStackBytes)])}
+			w.cfg.Logger.Error("handler panicked", "task_id", l.Task.ID.String(), "error", p.value, "stack", p.stack)
+			err = p
+		}
+	}()
+	return w.cfg.Handlers[l.Tree.Kind].Handle(ctx, l)
+}
+
+// panicError is the panic of a handler.
+type panicError struct{ value, stack string }
+
+func (p *panicError) Error() string { return "handler panicked: " + p.value }
+
+func (p *panicError) Failure() perdure.Failure {
+	return perdure.Failure{Kind: KindPanic, Message: p.Error(), Retry: true}
+}

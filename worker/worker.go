@@ -1,0 +1,206 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// Defaults of [Config].
+const (
+	DefaultConcurrency   = 4
+	DefaultDrainTimeout  = 10 * time.Second
+	DefaultSettleTimeout = 10 * time.Second
+)
+
+// ErrStopping is the cause of a handler's context that was cancelled because
+// the worker stops. The handler returns soon; its task goes back to the queue.
+var ErrStopping = errors.New("worker is stopping")
+
+// Handler does the work of one attempt of a task.
+//
+// It settles the task by itself through the lease (Complete, Spawn, Wait) and
+// returns nil, or returns an error, which fails the attempt. It must return
+// soon after ctx ended; the cause of ctx is then [perdure.ErrLeaseLost] or
+// [ErrStopping]. It is called from many goroutines, and again for a task that
+// waited for children, that failed, or whose process died: it has to find out
+// from the store what was done already.
+type Handler interface {
+	Handle(ctx context.Context, l *perdure.Lease) error
+}
+
+// Config says what a worker runs, and how much at once.
+type Config struct {
+	// Store and Session are where tasks are claimed. Required. The session is
+	// the caller's, to be closed after Run has returned.
+	Store   *perdure.Store
+	Session *perdure.Session
+	// Handlers by the kind of the tree. Required, not to be changed later.
+	// Trees of other kinds are left alone.
+	Handlers map[string]Handler
+	// Concurrency is how many tasks run at once. 0: DefaultConcurrency.
+	Concurrency int
+	// Trees, when set, returns the trees to claim from; it is asked before
+	// each claim, from one goroutine. See [Worker.Wake]. Nil: all trees.
+	Trees func() []perdure.TreeID
+	// Allow, when set, decides whether a tree may be executed here.
+	Allow func(perdure.Tree) bool
+	// DrainTimeout is how long work goes on after the context of Run ended.
+	// 0: DefaultDrainTimeout; negative: not at all.
+	DrainTimeout time.Duration
+	// SettleTimeout bounds the writes that settle an attempt while stopping.
+	// 0: DefaultSettleTimeout.
+	SettleTimeout time.Duration
+	// Logger: nil discards.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Concurrency == 0 {
+		c.Concurrency = DefaultConcurrency
+	}
+	if c.DrainTimeout == 0 {
+		c.DrainTimeout = DefaultDrainTimeout
+	}
+	if c.SettleTimeout == 0 {
+		c.SettleTimeout = DefaultSettleTimeout
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c *Config) validate() error {
+	var errs []error
+	check := func(ok bool, msg string) {
+		if !ok {
+			errs = append(errs, errors.New("create worker: "+msg))
+		}
+	}
+	check(c.Store != nil, "Store is missing")
+	check(c.Session != nil, "Session is missing")
+	check(len(c.Handlers) > 0, "Handlers is empty")
+	for kind, h := range c.Handlers {
+		check(h != nil, "Handlers has no handler for \""+kind+"\"")
+	}
+	check(c.Concurrency > 0, "Concurrency is below 1")
+	check(c.SettleTimeout > 0, "SettleTimeout is not above 0")
+	return errors.Join(errs...)
+}
+
+// Worker claims tasks and runs them. Its methods may be called from several
+// goroutines, Run only from one at a time.
+type Worker struct {
+	cfg  Config
+	wake chan struct{} // holds one: look for work again
+
+	mu      sync.Mutex // guards the fields below
+	running map[*perdure.Lease]context.CancelCauseFunc
+	// ended are tasks whose handler says it settled them; see checkLeases.
+	ended []*perdure.Lease
+}
+
+// New checks the configuration and returns a worker that does nothing until
+// Run.
+func New(cfg Config) (*Worker, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Worker{
+		cfg:     cfg,
+		wake:    make(chan struct{}, 1),
+		running: make(map[*perdure.Lease]context.CancelCauseFunc),
+	}, nil
+}
+
+// Wake makes a worker look for work now; it is called when Config.Trees or
+// Config.Allow would answer differently from before. It never blocks.
+func (w *Worker) Wake() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Running returns how many tasks are being worked on.
+func (w *Worker) Running() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.running)
+}
+
+// Run works until ctx ends, then drains and stops as the package comment says.
+// It returns nil then, and an error when the store refuses claims for another
+// reason than being unavailable for a while; the work under way is drained
+// then, too. Nothing it started is left when it returns.
+func (w *Worker) Run(ctx context.Context) error {
+	work, cancelWork := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancelWork(nil)
+	watch, stopWatch := context.WithCancel(context.WithoutCancel(ctx))
+
+	var tasks, watcher sync.WaitGroup
+	watcher.Go(func() { w.watchLeases(watch) })
+	err := w.claimLoop(ctx, func(l *perdure.Lease) {
+		taskCtx, cancel := context.WithCancelCause(work)
+		w.begin(l, cancel)
+		tasks.Go(func() {
+			settled := w.attempt(taskCtx, l)
+			cancel(nil)
+			w.end(l, settled)
+		})
+	})
+	w.drain(&tasks, cancelWork)
+	stopWatch()
+	watcher.Wait()
+	last, done := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.SettleTimeout)
+	defer done()
+	w.checkLeases(last)
+	return err
+}
+
+func (w *Worker) begin(l *perdure.Lease, cancel context.CancelCauseFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running[l] = cancel
+}
+
+// end frees the place of a task, so that another may be claimed. settled says
+// that the handler settled the task itself.
+func (w *Worker) end(l *perdure.Lease, settled bool) {
+	w.mu.Lock()
+	delete(w.running, l)
+	if settled {
+		w.ended = append(w.ended, l)
+	}
+	w.mu.Unlock()
+	w.Wake()
+}
+
+// drain waits for the work under way, at last by cancelling it.
+func (w *Worker) drain(tasks *sync.WaitGroup, cancelWork context.CancelCauseFunc) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tasks.Wait()
+	}()
+	if w.cfg.DrainTimeout > 0 {
+		timer := time.NewTimer(w.cfg.DrainTimeout)
+		defer timer.Stop()
+		select {
+		case <-done:
+			return
+		case <-timer.C:
+		}
+	}
+	if n := w.Running(); n > 0 {
+		w.cfg.Logger.Info("worker cancels its work to stop", "tasks", n)
+	}
+	cancelWork(ErrStopping)
+	<-done
+}
