@@ -1,0 +1,183 @@
+// Package client speaks the HTTP API /v1 of perdure: with a daemon over its
+// Unix socket, or with a handler in the same process.
+//
+// There is one method for each endpoint. Errors are [*perdure.Error] with the
+// code the server gave, so errors.Is(err, perdure.ErrNotFound) works here as it
+// does on a store. An error to reach the server has perdure.CodeUnavailable, and
+// one because the context ended perdure.CodeCanceled.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// Config says how to reach the server. Exactly one of Socket and Transport is
+// set.
+type Config struct {
+	// Socket is the path of the daemon's Unix socket.
+	Socket string
+	// Transport carries the requests instead, to any host it knows; the client
+	// does not close it.
+	Transport http.RoundTripper
+	// PingTimeout is how long Ping waits for an answer. Defaults to 2 s.
+	PingTimeout time.Duration
+	// Patience is how long Events goes on trying to reach a server that is
+	// gone. Defaults to 1 min; negative means without end.
+	Patience time.Duration
+	// Silence is how long an event stream may be silent before Events connects
+	// again; the server shows signs of life every 15 s. Defaults to 1 min.
+	Silence time.Duration
+}
+
+// Client is a client of the API. It may be used from several goroutines at
+// once.
+type Client struct {
+	cfg  Config
+	http *http.Client
+	own  *http.Transport // closed by Close; nil when the transport was given
+}
+
+func (c Config) withDefaults() Config {
+	if c.PingTimeout == 0 {
+		c.PingTimeout = 2 * time.Second
+	}
+	if c.Patience == 0 {
+		c.Patience = time.Minute
+	}
+	if c.Silence == 0 {
+		c.Silence = time.Minute
+	}
+	return c
+}
+
+// New returns a client. It does not connect; Ping does. It fails with
+// perdure.CodeInvalid when the configuration names no way to the server, two, or
+// a path that no socket can have.
+func New(cfg Config) (*Client, error) {
+	const op = "make client"
+	cfg = cfg.withDefaults()
+	c := &Client{cfg: cfg}
+	switch {
+	case cfg.Socket == "" && cfg.Transport == nil:
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: "neither a socket nor a transport is given"}
+	case cfg.Socket != "" && cfg.Transport != nil:
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: "both a socket and a transport are given"}
+	case cfg.Transport != nil:
+		c.http = &http.Client{Transport: cfg.Transport}
+		return c, nil
+	}
+	if err := checkSocketPath(cfg.Socket); err != nil {
+		return nil, err
+	}
+	c.own = socketTransport(cfg.Socket)
+	c.http = &http.Client{Transport: c.own}
+	return c, nil
+}
+
+// Close closes connections that no request uses. The client may be used
+// further.
+func (c *Client) Close() {
+	if c.own != nil {
+		c.own.CloseIdleConnections()
+	}
+}
+
+// host stands in the URLs; the transport decides where requests go.
+const host = "http://perdure"
+
+// request is one exchange of JSON.
+type request struct {
+	op     string // for errors
+	method string
+	path   string
+	query  url.Values
+	header http.Header
+	body   any // nil for none
+	out    any // what the response is decoded into
+}
+
+func (c *Client) get(ctx context.Context, op, path string, query url.Values, out any) error {
+	return c.do(ctx, &request{op: op, method: http.MethodGet, path: path, query: query, out: out})
+}
+
+func (c *Client) post(ctx context.Context, op, path string, body, out any) error {
+	return c.do(ctx, &request{op: op, method: http.MethodPost, path: path, body: body, out: out})
+}
+
+func (c *Client) do(ctx context.Context, r *request) error {
+	var body io.Reader
+	if r.body != nil {
+		encoded, err := json.Marshal(r.body)
+		if err != nil {
+			return &perdure.Error{Code: perdure.CodeInvalid, Op: r.op, Msg: "the request cannot be written as JSON", Err: err}
+		}
+		body = bytes.NewReader(encoded)
+	}
+	req, err := newRequest(ctx, r, body)
+	if err != nil {
+		return err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return c.transportError(ctx, r.op, err)
+	}
+	return c.answer(ctx, r, resp)
+}
+
+func newRequest(ctx context.Context, r *request, body io.Reader) (*http.Request, error) {
+	target := host + r.path
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, target, body)
+	if err != nil {
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: r.op, Msg: "the request cannot be made", Err: err}
+	}
+	for name, values := range r.header {
+		req.Header[name] = values
+	}
+	req.Header.Set("Accept", "application/json")
+	return req, nil
+}
+
+// answer decodes a response, or the problem it tells of, and closes it.
+func (c *Client) answer(ctx context.Context, r *request, resp *http.Response) error {
+	defer resp.Body.Close()
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return problemError(r.op, resp)
+	}
+	dec := json.NewDecoder(resp.Body)
+	if err := dec.Decode(r.out); err != nil {
+		var syntax *json.SyntaxError
+		var kind *json.UnmarshalTypeError
+		if errors.As(err, &syntax) || errors.As(err, &kind) {
+			return &perdure.Error{Code: perdure.CodeInternal, Op: r.op, Msg: "the server's answer is not what this client knows",
+				Hint: "server and client may be of different versions", Err: err}
+		}
+		return c.transportError(ctx, r.op, err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection can be used again
+	return nil
+}
+
+// segment writes an ID as a part of a path.
+func segment[T ~string](id T) string { return url.PathEscape(string(id)) }
+
+func treePath(id perdure.TreeID, rest string) string {
+	return fmt.Sprintf("/v1/trees/%s%s", segment(id), rest)
+}
+
+func taskPath(id perdure.TaskID, rest string) string { return fmt.Sprintf("/v1/tasks/%s%s", id, rest) }

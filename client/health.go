@@ -1,0 +1,54 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/perdure/perdure"
+)
+
+// Health tells that the server runs and can read its store.
+type Health struct {
+	OK bool `json:"ok"`
+	// Draining is set while the server stops: it starts no more trees.
+	Draining bool `json:"draining"`
+}
+
+// Version tells what the server is.
+type Version struct {
+	Version string `json:"version"`
+	// API is the version of the API, "v1".
+	API string `json:"api"`
+	// Database is "sqlite" or "postgres".
+	Database string `json:"database"`
+}
+
+// Ping tells whether a server answers, within Config.PingTimeout. An error says
+// whether there is no server, a dead one, or one that hangs.
+func (c *Client) Ping(ctx context.Context) error {
+	errSilent := errors.New("no answer in time")
+	within, cancel := context.WithTimeoutCause(ctx, c.cfg.PingTimeout, errSilent)
+	defer cancel()
+	_, err := c.Health(within)
+	if err != nil && errors.Is(context.Cause(within), errSilent) && ctx.Err() == nil {
+		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "ping server",
+			Msg:  fmt.Sprintf("the server takes connections and did not answer within %s", c.cfg.PingTimeout),
+			Hint: "it may be busy or stopped; try again, or stop it and start `perdure serve`", Err: err}
+	}
+	return err
+}
+
+// Health asks how the server is.
+func (c *Client) Health(ctx context.Context) (Health, error) {
+	var h Health
+	err := c.get(ctx, "ask for health", "/v1/health", nil, &h)
+	return h, err
+}
+
+// Version asks what the server is.
+func (c *Client) Version(ctx context.Context) (Version, error) {
+	var v Version
+	err := c.get(ctx, "ask for the version", "/v1/version", nil, &v)
+	return v, err
+}

@@ -1,0 +1,79 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/perdure/perdure"
+)
+
+// maxProblemBytes bounds what is read of an error.
+const maxProblemBytes = 64 << 10
+
+// problem is the part of an RFC 9457 document that this client reads.
+type problem struct {
+	Detail     string       `json:"detail"`
+	Code       perdure.Code `json:"code"`
+	Op         string       `json:"op"`
+	Hint       string       `json:"hint"`
+	Transition *struct {
+		Task perdure.TaskID `json:"task_id"`
+		Is   perdure.State  `json:"is"`
+		Want perdure.State  `json:"want"`
+	} `json:"transition"`
+}
+
+// problemError reads the error out of a response.
+func problemError(op string, resp *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblemBytes)) // a cut one is of no use, and told as such
+	var p problem
+	if err := json.Unmarshal(body, &p); err != nil || p.Code == "" {
+		return &perdure.Error{Code: codeOf(resp.StatusCode), Op: op,
+			Msg:  fmt.Sprintf("the server answered with status %d and no explanation", resp.StatusCode),
+			Hint: "what answers may not be perdure, or of another version"}
+	}
+	e := &perdure.Error{Code: p.Code, Op: p.Op, Msg: p.Detail, Hint: p.Hint}
+	if !known(p.Code) {
+		e.Code = codeOf(resp.StatusCode)
+	}
+	if e.Op == "" {
+		e.Op = op
+	}
+	if t := p.Transition; t != nil {
+		e.Err = &perdure.StateError{Task: t.Task, Is: t.Is, Want: t.Want}
+	}
+	return e
+}
+
+func known(code perdure.Code) bool {
+	switch code {
+	case perdure.CodeInvalid, perdure.CodeNotFound, perdure.CodeConflict, perdure.CodeLeaseLost, perdure.CodeBudgetExceeded,
+		perdure.CodeCanceled, perdure.CodeUnavailable, perdure.CodeDamaged, perdure.CodeInternal:
+		return true
+	}
+	return false
+}
+
+// statusCanceled is the customary status of a request its client gave up.
+const statusCanceled = 499
+
+// codeOf is the one table from statuses to codes, for answers that carry none.
+func codeOf(status int) perdure.Code {
+	switch {
+	case status == http.StatusNotFound || status == http.StatusGone:
+		return perdure.CodeNotFound
+	case status == http.StatusConflict || status == http.StatusPreconditionFailed:
+		return perdure.CodeConflict
+	case status == http.StatusPaymentRequired:
+		return perdure.CodeBudgetExceeded
+	case status == statusCanceled:
+		return perdure.CodeCanceled
+	case status == http.StatusTooManyRequests, status >= http.StatusBadGateway && status <= http.StatusGatewayTimeout:
+		return perdure.CodeUnavailable
+	case status >= 400 && status <= 499:
+		return perdure.CodeInvalid
+	}
+	return perdure.CodeInternal
+}

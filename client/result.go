@@ -1,0 +1,67 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/perdure/perdure"
+)
+
+// Result is the outcome of a terminal tree.
+type Result struct {
+	Tree  perdure.TreeID `json:"tree_id"`
+	State perdure.State  `json:"state"`
+	// Partial is set when parts are missing.
+	Partial bool `json:"partial"`
+	// Answer is a JSON string, the structured result, or null when the tree did
+	// not complete. See Text.
+	Answer    json.RawMessage `json:"answer"`
+	Citations []Citation      `json:"citations"`
+	Usage     perdure.Usage   `json:"usage"`
+	// Error is why the tree failed.
+	Error *perdure.TaskError `json:"error,omitempty"`
+	// Missing are the leaves that failed or were cancelled, at most 1,000;
+	// MissingTotal is how many there are.
+	Missing      []MissingTask `json:"missing"`
+	MissingTotal int64         `json:"missing_total"`
+}
+
+// Citation is a place in the context that the answer rests on.
+type Citation struct {
+	// File is the name as the user gave it.
+	File string `json:"file"`
+	// StartLine and EndLine are counted from 1, both included.
+	StartLine int    `json:"start_line"`
+	EndLine   int    `json:"end_line"`
+	Text      string `json:"text"`
+	SHA256    string `json:"sha256"`
+}
+
+// MissingTask is a part without a result.
+type MissingTask struct {
+	Task perdure.TaskID `json:"task_id"`
+	// Prompt is cut after 200 characters.
+	Prompt string            `json:"prompt"`
+	Error  perdure.TaskError `json:"error"`
+}
+
+// Text returns the answer for people: the text, or the structured result as
+// JSON; "" without an answer.
+func (r *Result) Text() string {
+	var text *string
+	if err := json.Unmarshal(r.Answer, &text); err != nil {
+		return string(r.Answer)
+	}
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+// Result returns the outcome of a tree. It fails with perdure.CodeConflict when
+// the tree is not terminal; WaitTree waits for that.
+func (c *Client) Result(ctx context.Context, id perdure.TreeID) (Result, error) {
+	var r Result
+	err := c.get(ctx, "read result", treePath(id, "/result"), nil, &r)
+	return r, err
+}

@@ -1,0 +1,72 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// maxSocketPath is the longest path that every system takes for a socket.
+const maxSocketPath = 103
+
+// maxIdle is how many connections are kept for later requests.
+const maxIdle = 64
+
+func checkSocketPath(path string) error {
+	if len(path) <= maxSocketPath {
+		return nil
+	}
+	return &perdure.Error{Code: perdure.CodeInvalid, Op: "make client",
+		Msg:  fmt.Sprintf("the socket path %q has %d bytes, systems take at most %d", path, len(path), maxSocketPath),
+		Hint: "set PERDURE_DIR to a folder with a shorter path"}
+}
+
+func socketTransport(path string) *http.Transport {
+	dialer := &net.Dialer{Timeout: 5 * time.Second}
+	return &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", path)
+		},
+		MaxIdleConns:        maxIdle,
+		MaxIdleConnsPerHost: maxIdle,
+		IdleConnTimeout:     time.Minute,
+		DisableCompression:  true,
+	}
+}
+
+// transportError tells why a request did not get through.
+func (c *Client) transportError(ctx context.Context, op string, err error) error {
+	var own *perdure.Error
+	if errors.As(err, &own) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return &perdure.Error{Code: perdure.CodeCanceled, Op: op, Err: errors.Join(ctx.Err(), context.Cause(ctx))}
+	}
+	e := &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Err: err}
+	var netErr *net.OpError
+	dialing := errors.As(err, &netErr) && netErr.Op == "dial"
+	switch {
+	case c.cfg.Socket == "" || !dialing:
+		e.Msg = "the connection to the server broke"
+		e.Hint = "whether the server did it is not known; `perdure status` shows what there is"
+	case errors.Is(err, fs.ErrNotExist):
+		e.Msg, e.Hint = fmt.Sprintf("no server runs: there is no socket %q", c.cfg.Socket), "start one with `perdure serve`"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		e.Msg = fmt.Sprintf("nobody answers on the socket %q: its server is dead", c.cfg.Socket)
+		e.Hint = "`perdure serve` starts a new server and replaces the socket"
+	case errors.Is(err, fs.ErrPermission):
+		e.Msg = fmt.Sprintf("the socket %q belongs to somebody else", c.cfg.Socket)
+		e.Hint = "only the user who started the server may use it"
+	default:
+		e.Msg = fmt.Sprintf("the server on the socket %q cannot be reached", c.cfg.Socket)
+	}
+	return e
+}

@@ -1,0 +1,249 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// TreeRequest asks for a tree.
+type TreeRequest struct {
+	// Kind says what runs it; empty means "run".
+	Kind string `json:"kind,omitempty"`
+	// Name is for people; may be empty.
+	Name   string `json:"name,omitempty"`
+	Prompt string `json:"prompt"`
+	// ContextID is what PutContext returned; may be empty.
+	ContextID string `json:"context_id,omitempty"`
+	// Config is the JSON object of the kind's configuration; may be nil.
+	Config json.RawMessage `json:"config,omitempty"`
+	// Owner is the session that alone may run the tree; only the session of
+	// the server's own process is accepted.
+	Owner string `json:"owner,omitempty"`
+	// IdempotencyKey makes a second request return the first tree, at most 255
+	// bytes. Empty means a new key, so that at least a request that the
+	// transport repeats makes one tree.
+	IdempotencyKey string `json:"-"`
+}
+
+// CreateTree makes a tree. When it returns, the tree is durable.
+func (c *Client) CreateTree(ctx context.Context, req TreeRequest) (perdure.Tree, error) {
+	key := req.IdempotencyKey
+	if key == "" {
+		var b [16]byte
+		_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+		key = hex.EncodeToString(b[:])
+	}
+	var tree perdure.Tree
+	err := c.do(ctx, &request{op: "create tree", method: http.MethodPost, path: "/v1/trees",
+		header: http.Header{"Idempotency-Key": {key}}, body: &req, out: &tree})
+	return tree, err
+}
+
+// TreeQuery selects trees.
+type TreeQuery struct {
+	// Kind, when set, selects one kind.
+	Kind string
+	// Active selects trees that are not terminal.
+	Active bool
+	// Limit bounds the page; 0 means 100, the most is 1,000.
+	Limit int
+	// Before continues behind a page; it is that page's Next.
+	Before perdure.TreeID
+}
+
+// TreePage is a part of a list of trees.
+type TreePage struct {
+	Trees []perdure.Tree `json:"trees"`
+	// Next, when not empty, is where the list goes on.
+	Next perdure.TreeID `json:"next"`
+}
+
+// Trees lists trees, the newest first.
+func (c *Client) Trees(ctx context.Context, q TreeQuery) (TreePage, error) {
+	v := url.Values{}
+	set(v, "kind", q.Kind)
+	set(v, "before", string(q.Before))
+	setInt(v, "limit", int64(q.Limit))
+	if q.Active {
+		v.Set("active", "true")
+	}
+	var page TreePage
+	err := c.get(ctx, "list trees", "/v1/trees", v, &page)
+	return page, err
+}
+
+func set(v url.Values, name, value string) {
+	if value != "" {
+		v.Set(name, value)
+	}
+}
+
+func setInt(v url.Values, name string, n int64) {
+	if n != 0 {
+		v.Set(name, strconv.FormatInt(n, 10))
+	}
+}
+
+// Tree returns a tree.
+func (c *Client) Tree(ctx context.Context, id perdure.TreeID) (perdure.Tree, error) {
+	var tree perdure.Tree
+	err := c.get(ctx, "read tree", treePath(id, ""), nil, &tree)
+	return tree, err
+}
+
+const (
+	// waitEach is how long one request waits at most; the server may say less.
+	waitEach = time.Minute
+	// waitPause is between requests that the server answered before their time.
+	waitPause = 200 * time.Millisecond
+)
+
+// WaitTree waits until a tree is terminal and returns it.
+func (c *Client) WaitTree(ctx context.Context, id perdure.TreeID) (perdure.Tree, error) {
+	for {
+		var tree perdure.Tree
+		begin := time.Now()
+		err := c.get(ctx, "wait for tree", treePath(id, ""), url.Values{"wait": {waitEach.String()}}, &tree)
+		if err != nil || tree.State.Terminal() {
+			return tree, err
+		}
+		if time.Since(begin) >= time.Second {
+			continue
+		}
+		if err := c.sleep(ctx, waitPause); err != nil {
+			return tree, err
+		}
+	}
+}
+
+// sleep waits for a time or the end of the context.
+func (c *Client) sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return c.transportError(ctx, "wait", ctx.Err())
+	}
+}
+
+// Status is how far a tree is.
+type Status struct {
+	perdure.Progress
+	// Active are the tasks that run, at most 100.
+	Active []perdure.ActiveTask `json:"active"`
+}
+
+// Status returns how far a tree is.
+func (c *Client) Status(ctx context.Context, id perdure.TreeID) (Status, error) {
+	var s Status
+	err := c.get(ctx, "read status", treePath(id, "/status"), nil, &s)
+	return s, err
+}
+
+// TaskQuery selects tasks of a tree.
+type TaskQuery struct {
+	Tree perdure.TreeID
+	// Parent, when not 0, selects the children of a task, by position. Without
+	// it all tasks come by ID.
+	Parent perdure.TaskID
+	// States, when set, selects by state.
+	States []perdure.State
+	// Brief cuts long prompts and leaves out results and output.
+	Brief bool
+	// Limit bounds the page; 0 means 100, the most is 1,000.
+	Limit int
+	// After continues behind a page; it is that page's Next.
+	After perdure.TaskID
+}
+
+// TaskPage is a part of a list of tasks.
+type TaskPage struct {
+	Tasks []perdure.Task `json:"tasks"`
+	// Next, when not 0, is where the list goes on.
+	Next perdure.TaskID `json:"next"`
+}
+
+// Tasks lists tasks of a tree.
+func (c *Client) Tasks(ctx context.Context, q TaskQuery) (TaskPage, error) {
+	v := url.Values{}
+	if q.Parent != 0 {
+		v.Set("parent", q.Parent.String())
+	}
+	if q.After != 0 {
+		v.Set("after", q.After.String())
+	}
+	for _, state := range q.States {
+		v.Add("state", string(state))
+	}
+	if q.Brief {
+		v.Set("brief", "true")
+	}
+	setInt(v, "limit", int64(q.Limit))
+	var page TaskPage
+	err := c.get(ctx, "list tasks", treePath(q.Tree, "/tasks"), v, &page)
+	return page, err
+}
+
+// AllTasks yields the tasks that q selects, from q.After to the end of the
+// list, page by page. An error is yielded last.
+func (c *Client) AllTasks(ctx context.Context, q TaskQuery) iter.Seq2[perdure.Task, error] {
+	return func(yield func(perdure.Task, error) bool) {
+		for {
+			page, err := c.Tasks(ctx, q)
+			if err != nil {
+				yield(perdure.Task{}, err)
+				return
+			}
+			for i := range page.Tasks {
+				if !yield(page.Tasks[i], nil) {
+					return
+				}
+			}
+			if page.Next == 0 {
+				return
+			}
+			q.After = page.Next
+		}
+	}
+}
+
+// CancelTree cancels all tasks of a tree that are not terminal, and returns how
+// many they were.
+func (c *Client) CancelTree(ctx context.Context, id perdure.TreeID, reason string) (int64, error) {
+	return c.cancel(ctx, "cancel tree", treePath(id, "/cancel"), reason)
+}
+
+func (c *Client) cancel(ctx context.Context, op, path, reason string) (int64, error) {
+	body := struct {
+		Reason string `json:"reason,omitempty"`
+	}{reason}
+	var out struct {
+		Cancelled int64 `json:"cancelled"`
+	}
+	err := c.post(ctx, op, path, &body, &out)
+	return out.Cancelled, err
+}
+
+// Resume prepares an interrupted tree to go on and tells what there is to do;
+// lost tasks are claimable at once. owner, when not empty, is the session that
+// is to run the tree: that of the server's own process. It fails with
+// perdure.CodeConflict when another living process runs the tree.
+func (c *Client) Resume(ctx context.Context, id perdure.TreeID, owner string) (perdure.RecoverReport, error) {
+	body := struct {
+		Owner string `json:"owner,omitempty"`
+	}{owner}
+	var report perdure.RecoverReport
+	err := c.post(ctx, "resume tree", treePath(id, "/resume"), &body, &report)
+	return report, err
+}

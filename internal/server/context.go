@@ -1,0 +1,136 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/pack"
+)
+
+const opContext = "create context"
+
+// createContext reads a stream of files and keeps them as one context. Nothing
+// is kept of a stream that is cut or malformed.
+func (s *server) createContext(w http.ResponseWriter, r *http.Request) error {
+	if err := noQuery(r); err != nil {
+		return err
+	}
+	ctx := r.Context()
+	body := http.MaxBytesReader(w, r.Body, s.limits.ContextBytes)
+	manifest, ref, err := s.receivePack(ctx, body)
+	if err != nil {
+		return err
+	}
+	encoded, err := manifest.Encode()
+	if err != nil {
+		return invalid(opContext, err.Error(), "give fewer files at once")
+	}
+	manifestRef, err := s.store.PutBlob(ctx, bytes.NewReader(encoded))
+	if err != nil {
+		return err
+	}
+	made, err := s.store.PutContext(ctx, perdure.ContextSpec{
+		Pack: ref, Manifest: manifestRef,
+		Files: int64(len(manifest.Files)), Bytes: manifest.Bytes, Tokens: manifest.Tokens(),
+	})
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/v1/contexts/"+made.ID)
+	return s.reply(w, http.StatusCreated, contextReport{
+		ID: made.ID, Files: made.Files, Bytes: made.Bytes, Tokens: made.Tokens,
+		Skipped: skipped(manifest.Skipped), MoreSkipped: manifest.MoreSkipped,
+	})
+}
+
+// contextReport answers POST /v1/contexts.
+type contextReport struct {
+	ID      string         `json:"context_id"`
+	Files   int64          `json:"files"`
+	Bytes   int64          `json:"bytes"`
+	Tokens  int64          `json:"tokens"`
+	Skipped []pack.Skipped `json:"skipped"`
+	// MoreSkipped counts those that the list has no room for.
+	MoreSkipped int64 `json:"more_skipped,omitempty"`
+}
+
+func skipped(list []pack.Skipped) []pack.Skipped {
+	if list == nil {
+		return []pack.Skipped{}
+	}
+	return list
+}
+
+// storeError is an error of the store on its way through the pack's writer, to
+// tell it from errors of the stream.
+type storeError struct{ err error }
+
+// Error is that of the store.
+func (e *storeError) Error() string { return e.err.Error() }
+
+// Unwrap returns the store's error.
+func (e *storeError) Unwrap() error { return e.err }
+
+// receivePack builds the pack while the stream is read, and writes it into a
+// blob while it is built.
+func (s *server) receivePack(ctx context.Context, body io.Reader) (*pack.Manifest, perdure.BlobRef, error) {
+	out, in := io.Pipe()
+	var ref perdure.BlobRef
+	stored := make(chan error, 1)
+	go func() { // ends with the pipe, which is closed below
+		var err error
+		ref, err = s.store.PutBlob(ctx, out)
+		if err != nil {
+			err = &storeError{err}
+		}
+		_ = out.CloseWithError(err)
+		stored <- err
+	}()
+	b := pack.NewBuilder(in, pack.Limits{Bytes: s.limits.ContextBytes})
+	err := pack.ReadStream(body, b)
+	_ = in.CloseWithError(err)
+	storeErr := <-stored
+	if err != nil {
+		return nil, ref, streamError(err)
+	}
+	if storeErr != nil {
+		return nil, ref, storeErr
+	}
+	manifest, err := b.Manifest()
+	if err != nil {
+		return nil, ref, streamError(err)
+	}
+	return manifest, ref, nil
+}
+
+// streamError tells who was at fault: the store, the size, or the stream.
+func streamError(err error) error {
+	var store *storeError
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &store):
+		return store.err
+	case errors.As(err, &large):
+		return bodyError(err, "context")
+	case errors.Is(err, pack.ErrLimit):
+		return &statusError{status: http.StatusRequestEntityTooLarge, err: invalid(opContext, err.Error(), "")}
+	case errors.Is(err, context.Canceled):
+		return err
+	}
+	return invalid(opContext, err.Error(), "")
+}
+
+func (s *server) context(w http.ResponseWriter, r *http.Request) error {
+	if err := noQuery(r); err != nil {
+		return err
+	}
+	found, err := s.store.Context(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return s.reply(w, http.StatusOK, found)
+}

@@ -1,0 +1,173 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// events lists a page of events, or follows them as server-sent events when
+// the request accepts text/event-stream.
+func (s *server) events(w http.ResponseWriter, r *http.Request) error {
+	q := readQuery(r)
+	filter := perdure.EventFilter{
+		After: q.number("after", 0, math.MaxInt64, 0),
+		Tree:  q.tree("tree"),
+		Limit: q.limit(maxPage),
+	}
+	if err := q.done(); err != nil {
+		return err
+	}
+	if filter.Tree != "" {
+		if _, err := s.store.Tree(r.Context(), filter.Tree); err != nil {
+			return err
+		}
+	}
+	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+		return s.follow(w, r, filter)
+	}
+	events, err := s.store.Events(r.Context(), filter)
+	if err != nil {
+		return err
+	}
+	page := struct {
+		Events []perdure.Event `json:"events"`
+		// Next is what to ask for after: the number of the last event seen.
+		Next int64 `json:"next"`
+	}{Events: events, Next: filter.After}
+	if events == nil {
+		page.Events = []perdure.Event{}
+	}
+	if len(events) > 0 {
+		page.Next = events[len(events)-1].Seq
+	}
+	return s.reply(w, http.StatusOK, page)
+}
+
+// follow sends all events after a number and then those to come, until the
+// client goes, stops reading for too long, or the server drains. The client
+// resumes by Last-Event-ID and misses nothing: every event is read from the
+// store by its number, none is handed over in memory. So a slow reader holds
+// up nobody but itself.
+func (s *server) follow(w http.ResponseWriter, r *http.Request, filter perdure.EventFilter) error {
+	if last := r.Header.Get("Last-Event-ID"); last != "" {
+		n, err := strconv.ParseInt(last, 10, 64)
+		if err != nil || n < 0 {
+			return invalid("follow events", "the header Last-Event-ID is not the number of an event", "")
+		}
+		filter.After = n
+	}
+	filter.Limit = maxPage
+	first, err := s.store.Events(r.Context(), filter)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	f := &follower{s: s, filter: filter, out: s.timed(w)}
+	f.buf = bufio.NewWriterSize(f.out, pieceBytes)
+	if err := f.run(r.Context(), first); err != nil {
+		s.log.DebugContext(r.Context(), "event stream ended", "error", err)
+	}
+	return nil
+}
+
+type follower struct {
+	s      *server
+	filter perdure.EventFilter
+	out    *timedWriter
+	buf    *bufio.Writer
+}
+
+func (f *follower) run(ctx context.Context, page []perdure.Event) error {
+	heartbeat := time.NewTicker(f.s.limits.Heartbeat)
+	defer heartbeat.Stop()
+	if err := f.comment("events"); err != nil {
+		return err
+	}
+	for {
+		if err := f.send(page); err != nil || f.s.draining() {
+			return err
+		}
+		changed, looked := f.s.store.Changed(), time.Now()
+		var err error
+		if page, err = f.s.store.Events(ctx, f.filter); err != nil {
+			return err
+		}
+		for len(page) == 0 {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-f.s.cfg.Draining:
+				return nil
+			case <-heartbeat.C:
+				if err := f.comment("alive"); err != nil {
+					return err
+				}
+				continue
+			case <-changed:
+			}
+			if err := pause(ctx, looked.Add(lookPause)); err != nil {
+				return err
+			}
+			break
+		}
+	}
+}
+
+// comment sends a line that clients skip.
+func (f *follower) comment(text string) error {
+	if _, err := f.buf.WriteString(": " + text + "\n\n"); err != nil {
+		return err
+	}
+	return f.flush()
+}
+
+func (f *follower) flush() error {
+	if err := f.buf.Flush(); err != nil {
+		return err
+	}
+	return f.out.flush()
+}
+
+func (f *follower) send(page []perdure.Event) error {
+	if len(page) == 0 {
+		return nil
+	}
+	for i := range page {
+		if err := f.event(&page[i]); err != nil {
+			return err
+		}
+	}
+	f.filter.After = page[len(page)-1].Seq
+	return f.flush()
+}
+
+// event writes one event. JSON has no line breaks, so one data line is enough.
+func (f *follower) event(e *perdure.Event) error {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	kind := strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return -1
+		}
+		return r
+	}, string(e.Kind))
+	_, err = f.buf.WriteString("id: " + strconv.FormatInt(e.Seq, 10) + "\nevent: " + kind + "\ndata: " + string(data) + "\n\n")
+	return err
+}

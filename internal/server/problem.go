@@ -1,0 +1,133 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/perdure/perdure"
+)
+
+// statusCanceled is what nginx made customary for a request its client gave up.
+const statusCanceled = 499
+
+// outcome is how an error code is told over HTTP.
+type outcome struct {
+	status int
+	title  string
+	// detail is for errors that have no message of their own.
+	detail string
+}
+
+// outcomeOf is the one table from codes to statuses.
+func outcomeOf(code perdure.Code) outcome {
+	switch code {
+	case perdure.CodeInvalid:
+		return outcome{http.StatusBadRequest, "Invalid request", "the request is not valid"}
+	case perdure.CodeNotFound:
+		return outcome{http.StatusNotFound, "Not found", "there is no such thing"}
+	case perdure.CodeConflict:
+		return outcome{http.StatusConflict, "Conflict", "it is not in the state for this"}
+	case perdure.CodeLeaseLost:
+		return outcome{http.StatusConflict, "Lease lost", "the lease was taken over"}
+	case perdure.CodeBudgetExceeded:
+		return outcome{http.StatusPaymentRequired, "Budget exceeded", "the tree's budget does not allow it"}
+	case perdure.CodeCanceled:
+		return outcome{statusCanceled, "Canceled", "it was canceled"}
+	case perdure.CodeUnavailable:
+		return outcome{http.StatusServiceUnavailable, "Unavailable", "the store cannot be used at the moment"}
+	case perdure.CodeDamaged:
+		return outcome{http.StatusInternalServerError, "Damaged", "the store is damaged"}
+	default:
+		return outcome{http.StatusInternalServerError, "Internal error", "something went wrong inside; the log of the server says what"}
+	}
+}
+
+// problem is an RFC 9457 document. Beyond the standard's members it has code,
+// op and hint of a perdure.Error, and the refused transition where that was it.
+type problem struct {
+	Type       string             `json:"type"`
+	Title      string             `json:"title"`
+	Status     int                `json:"status"`
+	Detail     string             `json:"detail"`
+	Code       perdure.Code       `json:"code"`
+	Op         string             `json:"op,omitempty"`
+	Hint       string             `json:"hint,omitempty"`
+	Transition *problemTransition `json:"transition,omitempty"`
+}
+
+// problemTransition is a perdure.StateError.
+type problemTransition struct {
+	Task perdure.TaskID `json:"task_id"`
+	Is   perdure.State  `json:"is"`
+	Want perdure.State  `json:"want"`
+}
+
+// statusError gives an error a more exact status than its code's.
+type statusError struct {
+	status int
+	err    *perdure.Error
+}
+
+// Error is that of the error inside.
+func (e *statusError) Error() string { return e.err.Error() }
+
+// Unwrap returns the error inside.
+func (e *statusError) Unwrap() error { return e.err }
+
+func invalid(op, msg, hint string) *perdure.Error {
+	return &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: msg, Hint: hint}
+}
+
+func problemOf(err error) problem {
+	var own *perdure.Error
+	if !errors.As(err, &own) {
+		own = &perdure.Error{Code: perdure.CodeInternal}
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			own.Code = perdure.CodeCanceled
+		}
+	}
+	out := outcomeOf(own.Code)
+	p := problem{
+		Type:   "urn:perdure:error:" + string(own.Code),
+		Title:  out.title,
+		Status: out.status,
+		Detail: own.Msg,
+		Code:   own.Code,
+		Op:     own.Op,
+		Hint:   perdure.HintOf(own),
+	}
+	if p.Detail == "" {
+		p.Detail = out.detail
+	}
+	var exact *statusError
+	if errors.As(err, &exact) {
+		p.Status = exact.status
+	}
+	var state *perdure.StateError
+	if errors.As(err, &state) {
+		p.Transition = &problemTransition{Task: state.Task, Is: state.Is, Want: state.Want}
+	}
+	return p
+}
+
+// fail answers with a problem document and logs what it does not tell.
+func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p := problemOf(err)
+	if p.Status >= http.StatusInternalServerError {
+		s.log.ErrorContext(r.Context(), "request failed", "pattern", r.Pattern, "code", string(p.Code), "error", err)
+	} else {
+		s.log.DebugContext(r.Context(), "request refused", "pattern", r.Pattern, "code", string(p.Code), "error", err)
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		body = []byte(`{"type":"urn:perdure:error:internal","status":500,"code":"internal"}`)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	h.Del("Content-Length")
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(body, '\n'))
+}

@@ -1,0 +1,141 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// handler answers a request, or returns an error and has written nothing.
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+// routes is the whole API.
+func (s *server) routes() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern string, h handler) {
+		mux.Handle(pattern, s.guard(h))
+	}
+	handle("GET /v1/health", s.health)
+	handle("GET /v1/version", s.version)
+
+	handle("POST /v1/contexts", s.createContext)
+	handle("GET /v1/contexts/{id}", s.context)
+
+	handle("POST /v1/trees", s.createTree)
+	handle("GET /v1/trees", s.trees)
+	handle("GET /v1/trees/{id}", s.tree)
+	handle("GET /v1/trees/{id}/status", s.treeStatus)
+	handle("GET /v1/trees/{id}/result", s.treeResult)
+	handle("GET /v1/trees/{id}/tasks", s.treeTasks)
+	handle("POST /v1/trees/{id}/cancel", s.cancelTree)
+	handle("POST /v1/trees/{id}/resume", s.resumeTree)
+
+	handle("GET /v1/tasks/{id}", s.task)
+	handle("GET /v1/tasks/{id}/calls", s.taskCalls)
+	handle("POST /v1/tasks/{id}/cancel", s.cancelTask)
+	handle("POST /v1/tasks/{id}/retry", s.retryTask)
+
+	handle("GET /v1/events", s.events)
+
+	handle("POST /v1/gc", s.collect)
+	handle("GET /v1/check", s.check)
+	return s.missing(mux)
+}
+
+// missing answers requests that no route takes with a problem document too.
+func (s *server) missing(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		own := headerOnly{} // the mux's own answer: 404 or 405
+		h.ServeHTTP(own, r)
+		if allow := http.Header(own).Get("Allow"); allow != "" {
+			w.Header().Set("Allow", allow)
+			s.fail(w, r, &statusError{status: http.StatusMethodNotAllowed, err: &perdure.Error{
+				Code: perdure.CodeInvalid, Op: "serve request",
+				Msg:  fmt.Sprintf("%s is not possible on %q", r.Method, r.URL.Path),
+				Hint: "possible are " + allow,
+			}})
+			return
+		}
+		s.fail(w, r, &perdure.Error{Code: perdure.CodeNotFound, Op: "serve request",
+			Msg: fmt.Sprintf("there is nothing at %q", r.URL.Path), Hint: "the API is at /v1; this server may be of another version"})
+	})
+}
+
+// headerOnly is a response of which only the header matters.
+type headerOnly http.Header
+
+// Header returns the header to fill in.
+func (h headerOnly) Header() http.Header { return http.Header(h) }
+
+// Write drops the body.
+func (h headerOnly) Write(p []byte) (int, error) { return len(p), nil }
+
+// WriteHeader drops the status.
+func (h headerOnly) WriteHeader(int) {}
+
+// guard runs h, answers its error, and keeps its panics to this request.
+func (s *server) guard(h handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w := &watched{ResponseWriter: rw}
+		begin := time.Now()
+		defer func() {
+			v := recover()
+			if v != nil {
+				s.panicked(w, r, v)
+			}
+			s.log.DebugContext(r.Context(), "request", "method", r.Method, "pattern", r.Pattern,
+				"status", w.status, "duration_ms", time.Since(begin).Milliseconds())
+			if v != nil && (w.begun || v == http.ErrAbortHandler) {
+				panic(http.ErrAbortHandler) // cuts the connection: what was sent is not whole
+			}
+		}()
+		if err := h(w, r); err != nil {
+			s.fail(w, r, err)
+		}
+	})
+}
+
+func (s *server) panicked(w *watched, r *http.Request, v any) {
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		return
+	}
+	s.log.ErrorContext(r.Context(), "handler panicked", "pattern", r.Pattern,
+		"error", fmt.Sprint(v), "stack", string(debug.Stack()))
+	if !w.begun {
+		s.fail(w, r, &perdure.Error{Code: perdure.CodeInternal, Op: "serve request"})
+		w.begun = false // the problem is the whole answer
+	}
+}
+
+// watched remembers what was sent.
+type watched struct {
+	http.ResponseWriter
+	status int
+	begun  bool
+}
+
+// Unwrap is for http.ResponseController.
+func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader sends the header.
+func (w *watched) WriteHeader(status int) {
+	w.status, w.begun = status, true
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write sends a part of the body.
+func (w *watched) Write(p []byte) (int, error) {
+	if !w.begun {
+		w.status, w.begun = http.StatusOK, true
+	}
+	return w.ResponseWriter.Write(p)
+}

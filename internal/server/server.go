@@ -1,0 +1,130 @@
+// Package server is the HTTP API /v1 of perdure over a store: one
+// [net/http.Handler], which the daemon serves on its socket and which commands
+// call in process when no daemon runs.
+//
+// There is one file per noun; routes.go lists all of them. The types of the
+// root package are the wire types. Every error is an RFC 9457 problem document
+// with the code of a [perdure.Error]; causes are logged and never sent.
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// Launcher creates trees of the kinds that the process can execute.
+type Launcher interface {
+	// Launch checks the request and creates its tree. It returns the tree of
+	// the first request when the idempotency key was used before.
+	Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, error)
+}
+
+// LaunchRequest asks for a tree.
+type LaunchRequest struct {
+	// Kind is "run" when the request did not say.
+	Kind      string
+	Name      string
+	Prompt    string
+	ContextID string
+	// Config is a JSON object, or nil.
+	Config         json.RawMessage
+	IdempotencyKey string
+	// Owner, when set, is the only session that may execute the tree.
+	Owner *perdure.Session
+}
+
+// Limits bound what a request may take. Zero values mean the defaults.
+type Limits struct {
+	// JSONBytes is the size of a JSON body. Defaults to 8 MiB.
+	JSONBytes int64
+	// ContextBytes is the size of an uploaded context. Defaults to 8 GiB.
+	ContextBytes int64
+	// Wait is the longest that a request may wait for a tree. Defaults to 60 s.
+	Wait time.Duration
+	// Heartbeat is the time between signs of life on an event stream.
+	// Defaults to 15 s.
+	Heartbeat time.Duration
+	// Write is how long a reader may stop a response. A reader of events that
+	// is slower is disconnected; it resumes where it was. Defaults to 30 s.
+	Write time.Duration
+}
+
+// Config says what the server serves.
+type Config struct {
+	// Store is required. The server does not close it.
+	Store *perdure.Store
+	// Launcher creates trees; without one POST /v1/trees is unavailable.
+	Launcher Launcher
+	// Session is the process's own session, the one that may be named as the
+	// owner of a new tree; may be nil.
+	Session *perdure.Session
+	// Version is what GET /v1/version tells.
+	Version string
+	// Draining, when it is closed, ends event streams and waiting requests and
+	// refuses new trees; nil never does.
+	Draining <-chan struct{}
+	Limits   Limits
+	// Logger receives requests (debug) and causes of internal errors; nil
+	// discards.
+	Logger *slog.Logger
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.JSONBytes == 0 {
+		l.JSONBytes = 8 << 20
+	}
+	if l.ContextBytes == 0 {
+		l.ContextBytes = 8 << 30
+	}
+	if l.Wait == 0 {
+		l.Wait = time.Minute
+	}
+	if l.Heartbeat == 0 {
+		l.Heartbeat = 15 * time.Second
+	}
+	if l.Write == 0 {
+		l.Write = 30 * time.Second
+	}
+	return l
+}
+
+func (c Config) withDefaults() Config {
+	c.Limits = c.Limits.withDefaults()
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// server has the handlers.
+type server struct {
+	cfg    Config
+	store  *perdure.Store
+	limits Limits
+	log    *slog.Logger
+}
+
+// New returns the handler of the API. It may be used by several servers and
+// transports at once and needs no closing. It panics without a store.
+func New(cfg Config) http.Handler {
+	if cfg.Store == nil {
+		panic("server: Config.Store is missing")
+	}
+	cfg = cfg.withDefaults()
+	s := &server{cfg: cfg, store: cfg.Store, limits: cfg.Limits, log: cfg.Logger}
+	return s.routes()
+}
+
+func (s *server) draining() bool {
+	select {
+	case <-s.cfg.Draining:
+		return true
+	default:
+		return false
+	}
+}
