@@ -63,7 +63,8 @@ type Config struct {
 	Path string
 	// Args are the arguments without the program's name.
 	Args []string
-	// Env is the environment; nil means that of this process.
+	// Env is the environment; nil means that of this process. Of variables
+	// given twice the last one counts.
 	Env []string
 	// Dir is the folder the child starts in; empty means this process's.
 	Dir string
@@ -89,9 +90,8 @@ func (c Config) withDefaults() Config {
 	if c.Grace < 0 {
 		c.Grace = 0
 	}
-	if c.Env == nil {
-		c.Env = os.Environ()
-	}
+	// Of variables given twice the last one counts, as in os/exec.
+	c.Env = (&exec.Cmd{Env: c.Env, Dir: c.Dir}).Environ()
 	return c
 }
 

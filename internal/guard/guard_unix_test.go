@@ -37,7 +37,7 @@ func TestChildSeesWhatItIsGiven(t *testing.T) {
 	var out, errs bytes.Buffer
 	cfg := sh(`cat; pwd; echo "$GIVEN" "$1"; echo "${GOTRACEBACK-unset}" >&2`)
 	cfg.Args = append(cfg.Args, "name", "two words")
-	cfg.Env = []string{"PATH=" + os.Getenv("PATH"), "GIVEN=given"}
+	cfg.Env = []string{"PATH=" + os.Getenv("PATH"), "GIVEN=first", "GIVEN=given"}
 	cfg.Dir = dir
 	cfg.Stdin = strings.NewReader("input\n")
 	cfg.Stdout, cfg.Stderr = &out, &errs

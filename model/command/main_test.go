@@ -1,0 +1,14 @@
+package command_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/perdure/perdure/internal/guard"
+)
+
+func TestMain(m *testing.M) {
+	guard.Enter()
+	goleak.VerifyTestMain(m)
+}
