@@ -1,0 +1,214 @@
+package gather
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"unicode/utf8"
+)
+
+// sniffBytes is how much of a file decides whether it is text.
+const sniffBytes = 8 << 10
+
+// candidate is a file that may be taken.
+type candidate struct {
+	name string
+	path string
+	// given is set when the user named the file itself: what is wrong with it is
+	// an error then.
+	given bool
+}
+
+// fault is why a text is not taken.
+type fault struct {
+	why  string
+	hint string
+	err  error
+}
+
+// refuse makes an error of a fault of a file that the user named, and a skipped
+// file of one that was found.
+func (g *gatherer) refuse(c candidate, f fault) error {
+	if c.given {
+		return &Error{Arg: c.name, Msg: f.why, Hint: f.hint, Err: f.err}
+	}
+	why := f.why
+	if f.err != nil {
+		why += ": " + f.err.Error()
+	}
+	g.skip(c.name, why)
+	return nil
+}
+
+// take reads one file into the sink. It is opened once; what is read is the file
+// as long as it was then, so that a log that grows has an end.
+func (g *gatherer) take(c candidate) error {
+	if err := g.ctx.Err(); err != nil {
+		return fmt.Errorf("read context: %w", err)
+	}
+	if !plainName(c.name) {
+		return g.refuse(c, fault{why: "the name is not plain text"})
+	}
+	// Without O_NONBLOCK, a pipe that takes the file's place would block for ever.
+	f, err := os.OpenFile(c.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return g.refuse(c, fault{why: "it went away", err: fs.ErrNotExist})
+	}
+	if err != nil {
+		return g.refuse(c, fault{why: "it cannot be read", err: bare(err)})
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return g.refuse(c, fault{why: "it cannot be read", err: bare(err)})
+	}
+	if !info.Mode().IsRegular() {
+		return g.refuse(c, fault{why: "it is " + modeWord(info.Mode())})
+	}
+	id := identify(c.path, info)
+	if _, twice := g.taken[id]; twice {
+		return nil
+	}
+	if limit := g.cfg.MaxFileBytes; limit > 0 && info.Size() > limit {
+		return g.refuse(c, tooLarge(limit))
+	}
+	r := io.Reader(f)
+	if info.Size() > 0 { // files of the kernel say 0 and have content
+		r = io.LimitReader(f, info.Size())
+	}
+	before := g.sum.Files
+	err = g.text(c, r)
+	if g.sum.Files > before { // what was skipped may still be named by the user
+		g.taken[id] = struct{}{}
+	}
+	return err
+}
+
+func (g *gatherer) stdin() error {
+	return g.text(candidate{name: stdinArg, given: true}, g.cfg.Stdin)
+}
+
+// text sniffs r and passes it on.
+func (g *gatherer) text(c candidate, r io.Reader) error {
+	src := &source{ctx: g.ctx, r: r, limit: g.cfg.MaxFileBytes}
+	head := make([]byte, sniffBytes)
+	n, err := io.ReadFull(src, head)
+	if ctxErr := g.ctx.Err(); ctxErr != nil {
+		return fmt.Errorf("read context: %w", ctxErr)
+	}
+	if src.err != nil {
+		return g.refuse(c, src.fault())
+	}
+	whole := err != nil // the end came first
+	if f, bad := sniff(head[:n], whole); bad {
+		return g.refuse(c, f)
+	}
+	err = g.sink.Add(c.name, io.MultiReader(bytes.NewReader(head[:n]), src))
+	if ctxErr := g.ctx.Err(); err != nil && ctxErr != nil {
+		return fmt.Errorf("read context: %w", ctxErr)
+	}
+	if err != nil && src.err != nil {
+		return g.refuse(c, src.fault())
+	}
+	if err != nil {
+		return fmt.Errorf("keep context %q: %w", c.name, err)
+	}
+	g.sum.Files++
+	g.sum.Bytes += src.size
+	return nil
+}
+
+// sniff tells why a text that begins with head is not taken; whole when it is
+// all of it.
+func sniff(head []byte, whole bool) (fault, bool) {
+	if len(head) == 0 {
+		return fault{why: "it is empty"}, true
+	}
+	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
+		return fault{why: "it is UTF-16 text", hint: "convert it to UTF-8, for example with iconv"}, true
+	}
+	if bytes.IndexByte(head, 0) >= 0 {
+		return fault{why: "it is binary", hint: "convert it to text first"}, true
+	}
+	invalid, runes := 0, 0
+	for rest := head; len(rest) > 0; runes++ {
+		r, size := utf8.DecodeRune(rest)
+		if r == utf8.RuneError && size == 1 {
+			if !whole && !utf8.FullRune(rest) {
+				break // cut by the end of head
+			}
+			invalid++
+		}
+		rest = rest[size:]
+	}
+	// A text in an old 8-bit encoding has some bytes that are not UTF-8.
+	if invalid*10 > runes*3 {
+		return fault{why: "it is binary: mostly not valid UTF-8", hint: "convert it to UTF-8 text first"}, true
+	}
+	return fault{}, false
+}
+
+// source reads a text and remembers whether it was the text that failed, so that
+// it can be told from a failing sink.
+type source struct {
+	ctx   context.Context
+	r     io.Reader
+	limit int64 // 0 for none
+	size  int64
+	err   error
+}
+
+var errTooLarge = errors.New("larger than the limit")
+
+func (s *source) Read(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	if err := s.ctx.Err(); err != nil {
+		s.err = err
+		return 0, err
+	}
+	n, err := s.r.Read(p)
+	s.size += int64(n)
+	if s.limit > 0 && s.size > s.limit {
+		err = errTooLarge
+	}
+	if err != nil && err != io.EOF { //nolint:errorlint // a wrapped EOF is not the end
+		s.err = err
+	}
+	return n, err
+}
+
+func (s *source) fault() fault {
+	if errors.Is(s.err, errTooLarge) {
+		return tooLarge(s.limit)
+	}
+	return fault{why: "it cannot be read to its end", err: bare(s.err)}
+}
+
+func tooLarge(limit int64) fault {
+	return fault{why: fmt.Sprintf("it is larger than the limit of %d bytes", limit)}
+}
+
+// bare drops the path from an error of a file whose name is told anyway.
+func bare(err error) error {
+	if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}
+
+// plainName tells names that can be shown, stored and sent as they are.
+func plainName(name string) bool {
+	for _, c := range []byte(name) {
+		if c < ' ' || c == 0x7f {
+			return false
+		}
+	}
+	return utf8.ValidString(name)
+}
