@@ -124,6 +124,18 @@ func (ss *Session) beat(ctx context.Context) {
 	}
 }
 
+// Session returns the open session of this process with that name.
+func (s *Store) Session(name string) (*Session, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ss := range s.sessions {
+		if ss.name == name {
+			return ss, true
+		}
+	}
+	return nil, false
+}
+
 // ID returns the session's name.
 func (ss *Session) ID() string { return ss.name }
 
