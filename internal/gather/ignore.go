@@ -184,12 +184,8 @@ func trimSpaces(line string) string {
 }
 
 // toDoublestar turns a pattern of git into one of the library: braces are plain
-// characters for git, and the library has no named classes.
+// characters for git, and classes are written otherwise.
 func toDoublestar(pattern string) string {
-	pattern = strings.NewReplacer(
-		"[:alnum:]", "a-zA-Z0-9", "[:alpha:]", "a-zA-Z", "[:digit:]", "0-9", "[:lower:]", "a-z",
-		"[:upper:]", "A-Z", "[:xdigit:]", "0-9a-fA-F", "[:space:]", " \t\n\r\f\v", "[:blank:]", " \t",
-	).Replace(pattern)
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {
 		switch c := pattern[i]; c {
@@ -201,9 +197,74 @@ func toDoublestar(pattern string) string {
 		case '{', '}':
 			b.WriteByte('\\')
 			b.WriteByte(c)
+		case '[':
+			length := writeClass(&b, pattern[i+1:])
+			if length < 0 {
+				return "[" // malformed: it matches nothing
+			}
+			i += length
 		default:
 			b.WriteByte(c)
 		}
 	}
 	return b.String()
+}
+
+// writeClass writes the class whose text after the bracket begins rest, and
+// returns how long that text is; -1 when it has no end.
+func writeClass(b *strings.Builder, rest string) int {
+	b.WriteByte('[')
+	start := 0
+	if strings.HasPrefix(rest, "!") || strings.HasPrefix(rest, "^") {
+		start = 1
+		b.WriteString("^/") // for git, no class matches a slash
+	}
+	for i := start; i < len(rest); i++ {
+		switch c := rest[i]; {
+		case c == ']' && i > start:
+			b.WriteByte(']')
+			return i + 1
+		case c == '/':
+		case c == '[' && strings.HasPrefix(rest[i:], "[:") && strings.Contains(rest[i:], ":]"):
+			name, _, _ := strings.Cut(rest[i+2:], ":]")
+			b.WriteString(namedClass(name))
+			i += len(name) + len("[:") + len(":]") - 1
+		case c == '\\' && i+1 < len(rest):
+			i++
+			b.WriteByte('\\')
+			b.WriteByte(rest[i])
+		case c == '-' && i > start && i+1 < len(rest) && rest[i+1] != ']':
+			b.WriteByte(c) // a range
+		case strings.IndexByte(`[]{}^!-\`, c) >= 0:
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return -1
+}
+
+// namedClass spells out a named class; "" for an unknown one.
+func namedClass(name string) string {
+	switch name {
+	case "alnum":
+		return "a-zA-Z0-9"
+	case "alpha":
+		return "a-zA-Z"
+	case "blank":
+		return " \t"
+	case "digit":
+		return "0-9"
+	case "lower":
+		return "a-z"
+	case "space":
+		return " \t\n\r\f\v"
+	case "upper":
+		return "A-Z"
+	case "xdigit":
+		return "0-9a-fA-F"
+	default:
+		return ""
+	}
 }
