@@ -1,0 +1,157 @@
+// Command bench measures the store on this machine and prints one JSON line a
+// result. Each line names its workload and holds F, the rate of 4 KiB
+// overwrites with fdatasync on the same disk in the same round, because only
+// ratios to F carry over to other machines.
+//
+//	go run ./bench/... transitions|flat|tree|idle|recover|takeover|contend|status|memory|run [flags]
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/pprof"
+	"slices"
+	"time"
+)
+
+// bench is one round: a folder on the disk to measure, and the options.
+type bench struct {
+	ctx    context.Context
+	dir    string
+	dsn    string
+	n      int
+	rounds int
+	args   []string
+	f      float64 // F of this round
+}
+
+// result is one line of output.
+type result struct {
+	Bench    string         `json:"bench"`
+	Workload string         `json:"workload"`
+	F        float64        `json:"f_per_s"`
+	Values   map[string]any `json:"values"`
+	Round    int            `json:"round"`
+	Date     string         `json:"date"`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	commands := map[string]func(*bench, int) error{
+		"transitions": transitions, "flat": flat, "tree": tree, "idle": idle, "recover": restart, "first-claim": firstClaim,
+		"takeover": takeover, "holder": holder, "contend": contend, "writer": lonelyWriter, "status": status, "memory": memory,
+		"overhead": overhead, "run": runText,
+	}
+	if len(args) == 0 || commands[args[0]] == nil {
+		names := make([]string, 0, len(commands))
+		for name := range commands {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return fmt.Errorf("name a benchmark: %v", names)
+	}
+	b := &bench{ctx: ctx}
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	flags.StringVar(&b.dir, "dir", "", "folder on the disk to measure (default: a temporary one)")
+	flags.StringVar(&b.dsn, "dsn", "", "PostgreSQL address instead of SQLite")
+	flags.IntVar(&b.n, "n", 0, "size of the workload (0: the published one)")
+	flags.IntVar(&b.rounds, "rounds", 1, "rounds to run")
+	profile := flags.String("cpuprofile", "", "write a CPU profile to this file")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close() //nolint:errcheck // a profile
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	b.args = flags.Args()
+	for round := range b.rounds {
+		if err := b.round(commands[args[0]], round+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) round(measure func(*bench, int) error, round int) error {
+	if b.dir == "" {
+		dir, err := os.MkdirTemp("", "perdure-bench-")
+		if err != nil {
+			return err
+		}
+		b.dir = dir
+		defer func() {
+			_ = os.RemoveAll(dir) // a temporary folder
+			b.dir = ""
+		}()
+	}
+	return measure(b, round)
+}
+
+// disk measures F in the folder of the benchmark.
+func (b *bench) disk() error {
+	const blocks, block = 256, 4096
+	f, err := os.Create(filepath.Join(b.dir, "disk-rate"))
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) //nolint:errcheck // a temporary file
+	defer f.Close()           //nolint:errcheck // a temporary file
+	buf := make([]byte, block)
+	for i := range blocks {
+		if _, err := f.WriteAt(buf, int64(i*block)); err != nil {
+			return err
+		}
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	start, n := time.Now(), 0
+	for ; time.Since(start) < time.Second; n++ {
+		if _, err := f.WriteAt(buf, int64(n%blocks*block)); err != nil {
+			return err
+		}
+		if err := fdatasync(f); err != nil {
+			return err
+		}
+	}
+	b.f = float64(n) / time.Since(start).Seconds()
+	return nil
+}
+
+func (b *bench) print(name, workload string, round int, values map[string]any) error {
+	return json.NewEncoder(os.Stdout).Encode(result{Bench: name, Workload: workload, F: rounded(b.f), Values: values,
+		Round: round, Date: time.Now().UTC().Format(time.DateOnly)})
+}
+
+func rounded(v float64) float64 { return float64(int64(v*1000+0.5)) / 1000 }
+
+// quantiles returns percentiles of durations in microseconds.
+func quantiles(d []time.Duration, values map[string]any) {
+	if len(d) == 0 {
+		return
+	}
+	slices.Sort(d)
+	us := func(q float64) float64 { return rounded(float64(d[int(q*float64(len(d)-1))].Nanoseconds()) / 1000) }
+	values["p50_us"], values["p99_us"], values["max_us"] = us(0.5), us(0.99), us(1)
+}
