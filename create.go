@@ -153,7 +153,7 @@ func (c *createTree) apply(ctx context.Context, b *batch) error {
 	tree := b.cache.seq.tree + 1
 	for _, id := range c.spec.Contexts {
 		if err := b.refContext(ctx, tree, id); err != nil {
-			return err
+			return &undo{err}
 		}
 	}
 	b.cache.seq.tree++

@@ -2,6 +2,7 @@ package perdure
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -124,8 +125,12 @@ func (ss *Session) claimTree(ctx context.Context, key, from int64, req *ClaimReq
 	if err := ss.s.w.do(ctx, c); err != nil {
 		return nil, err
 	}
+	ctx = context.WithoutCancel(ctx) // the claim is durable: see it through
 	for i, l := range c.leases {
-		if err := ss.s.fill(context.WithoutCancel(ctx), l); err != nil {
+		if err := ss.s.fill(ctx, l); err != nil {
+			for _, rest := range c.leases[i:] {
+				err = errors.Join(err, rest.Release(ctx))
+			}
 			return c.leases[:i], err
 		}
 	}

@@ -54,14 +54,17 @@ func hashOf(text string) string {
 
 const sqlInsertPayload = `INSERT INTO payload (tree, hash, text) VALUES ($1, $2, $3) ON CONFLICT (tree, hash) DO NOTHING`
 
-// keepValue writes what a column is going to refer to.
+// keepValue writes what a column is going to refer to. A refusal undoes the
+// transaction, because the column may be written already.
 func (b *batch) keepValue(ctx context.Context, tree int64, v stored) error {
 	if v.payload != "" {
 		_, err := b.tx.Exec(ctx, sqlInsertPayload, tree, strings.TrimPrefix(v.column, payloadRef), v.payload)
 		return err
 	}
 	if v.blob.Hash != "" {
-		return b.refBlob(ctx, tree, v.blob)
+		if err := b.refBlob(ctx, tree, v.blob); err != nil {
+			return &undo{err}
+		}
 	}
 	return nil
 }

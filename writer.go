@@ -26,6 +26,14 @@ type op interface {
 	apply(ctx context.Context, b *batch) error
 }
 
+// undo carries the refusal of an operation that had already changed something:
+// the transaction has to be undone.
+type undo struct{ err error }
+
+// Error returns the refusal's text. There is no Unwrap: the refusal must not be
+// found by those who look for one that changed nothing.
+func (u *undo) Error() string { return u.err.Error() }
+
 // opFunc is an operation for rare writes.
 type opFunc func(ctx context.Context, b *batch) error
 
@@ -136,21 +144,24 @@ func (w *writer) commit(ctx context.Context, reqs []*request) {
 
 // transact runs one transaction, again when the database was busy.
 func (w *writer) transact(ctx context.Context, reqs []*request, errs []error) error {
-	var err error
-	for range busyRetries {
-		err = w.attempt(ctx, reqs, errs)
-		if !errors.Is(err, sqldb.ErrBusy) {
-			break
+	for try := 1; ; try++ {
+		tx, err := w.s.db.Begin(ctx)
+		if err != nil {
+			return wrap("write", err) // it has waited long enough
 		}
+		err = w.attempt(ctx, tx, reqs, errs)
+		if errors.Is(err, sqldb.ErrBusy) && try < busyRetries {
+			continue
+		}
+		var u *undo
+		if errors.As(err, &u) {
+			return u.err
+		}
+		return wrap("write", err)
 	}
-	return wrap("write", err)
 }
 
-func (w *writer) attempt(ctx context.Context, reqs []*request, errs []error) error {
-	tx, err := w.s.db.Begin(ctx)
-	if err != nil {
-		return err
-	}
+func (w *writer) attempt(ctx context.Context, tx *sqldb.Tx, reqs []*request, errs []error) error {
 	b := &batch{tx: tx, s: w.s, now: tx.Now, cache: &w.cache, in: w.insertions}
 	if err := b.run(ctx, reqs, errs); err != nil {
 		w.cache.clear()

@@ -122,7 +122,7 @@ func (db *DB) Close() error {
 
 // Query reads committed state. The statement is prepared once and kept.
 func (db *DB) Query(ctx context.Context, q string, args ...any) (*sql.Rows, error) {
-	st, err := db.reads.get(ctx, db.read, q)
+	st, err := db.reads.get(ctx, db.read, db.text, q)
 	if err != nil {
 		return nil, db.classify(err)
 	}
@@ -133,7 +133,7 @@ func (db *DB) Query(ctx context.Context, q string, args ...any) (*sql.Rows, erro
 // QueryRow reads one row of committed state into dest. It returns sql.ErrNoRows
 // when there is none.
 func (db *DB) QueryRow(ctx context.Context, q string, args []any, dest ...any) error {
-	st, err := db.reads.get(ctx, db.read, q)
+	st, err := db.reads.get(ctx, db.read, db.text, q)
 	if err != nil {
 		return db.classify(err)
 	}

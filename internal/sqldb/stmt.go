@@ -13,14 +13,14 @@ type stmtCache struct {
 	stmts map[string]*sql.Stmt
 }
 
-func (c *stmtCache) get(ctx context.Context, db *sql.DB, q string) (*sql.Stmt, error) {
+func (c *stmtCache) get(ctx context.Context, db *sql.DB, text func(string) string, q string) (*sql.Stmt, error) {
 	c.mu.RLock()
 	st := c.stmts[q]
 	c.mu.RUnlock()
 	if st != nil {
 		return st, nil
 	}
-	st, err := db.PrepareContext(ctx, q)
+	st, err := db.PrepareContext(ctx, text(q))
 	if err != nil {
 		return nil, err
 	}

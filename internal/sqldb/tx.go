@@ -3,6 +3,7 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -24,18 +25,38 @@ func (db *DB) Begin(ctx context.Context) (*Tx, error) {
 		return nil, err
 	}
 	tx := &Tx{db: db}
-	var err error
-	if db.Name == postgresName {
-		err = tx.beginPostgres(ctx)
-	} else {
-		_, err = tx.Exec(ctx, "BEGIN IMMEDIATE")
-		tx.Now = time.Now().UnixMicro()
+	err := tx.begin(ctx)
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
+		if err = db.reconnect(ctx); err == nil {
+			err = tx.begin(ctx)
+		}
 	}
 	if err != nil {
 		db.turn.leave()
 		return nil, fmt.Errorf("begin: %w", err)
 	}
 	return tx, nil
+}
+
+func (tx *Tx) begin(ctx context.Context) error {
+	if tx.db.Name == postgresName {
+		return tx.beginPostgres(ctx)
+	}
+	_, err := tx.Exec(ctx, "BEGIN IMMEDIATE")
+	tx.Now = time.Now().UnixMicro()
+	return err
+}
+
+// reconnect replaces the writing connection after the server dropped it.
+func (db *DB) reconnect(ctx context.Context) error {
+	clear(db.stmts)
+	_ = db.conn.Close() // it is broken
+	conn, err := db.write.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("connect: %w", db.classify(err))
+	}
+	db.conn = conn
+	return nil
 }
 
 // Commit makes the transaction durable: when it returns nil, the changes
@@ -101,7 +122,7 @@ func (tx *Tx) stmt(ctx context.Context, q string) (*sql.Stmt, error) {
 	if st := tx.db.stmts[q]; st != nil {
 		return st, nil
 	}
-	st, err := tx.db.conn.PrepareContext(ctx, q)
+	st, err := tx.db.conn.PrepareContext(ctx, tx.db.text(q))
 	if err != nil {
 		return nil, tx.db.classify(err)
 	}
