@@ -2,11 +2,26 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// commands makes one of each, in the order in which the help lists them.
+// commands makes one of each.
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
-		a.newConfigCommand(),
+		a.newRunCommand(),
+		a.newBatchCommand(),
+		a.newResumeCommand(),
+		a.newCancelCommand(),
+		a.newRetryCommand(),
+
+		a.newStatusCommand(),
+		a.newTreeCommand(),
+		a.newShowCommand(),
+		a.newEventsCommand(),
+
+		a.newServeCommand(),
+		a.newGCCommand(),
 		a.newInitCommand(),
+		a.newConfigCommand(),
+		a.newSchemaCommand(),
+		a.newDoctorCommand(),
 		a.newVersionCommand(),
 	}
 }

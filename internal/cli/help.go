@@ -110,7 +110,7 @@ func flagRows(set *pflag.FlagSet) [][2]string {
 		if value != "" {
 			name += " " + value
 		}
-		if !slices.Contains([]string{"", "false", "[]"}, f.DefValue) {
+		if !slices.Contains([]string{"", "false", "[]", "0"}, f.DefValue) {
 			text += " (default " + f.DefValue + ")"
 		}
 		rows = append(rows, [2]string{name, text})

@@ -150,3 +150,10 @@ func (v *progressView) plain(now time.Time, t snapshot) {
 	fmt.Fprintf(v.s, "perdure: %s: %s\n", p.Tree, text)
 	v.last[p.Tree] = plainLine{at: now, step: step, text: text}
 }
+
+// transient shows one line on a terminal until the next update.
+func (v *progressView) transient(text string) {
+	if v.s.terminal && !v.quiet {
+		v.redraw([]string{text})
+	}
+}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -38,7 +37,7 @@ const labelLength = 200
 func newNode(t perdure.Task) *node {
 	n := &node{
 		id: t.ID, parent: t.Parent, position: t.Position, state: t.State,
-		label: oneLine(taskLabel(t), labelLength), active: t.Active, usage: t.Usage,
+		label: oneLine(t.Prompt, labelLength), active: t.Active, usage: t.Usage,
 	}
 	switch {
 	case t.Error != nil && t.State == perdure.Failed:
@@ -49,21 +48,6 @@ func newNode(t perdure.Task) *node {
 		n.note = "its process is gone"
 	}
 	return n
-}
-
-// taskLabel says what a task is about: what its executor called it, else its
-// prompt and the piece of context it reads.
-func taskLabel(t perdure.Task) string {
-	var meta struct {
-		Label string `json:"label"`
-	}
-	if json.Unmarshal(t.Metadata, &meta) == nil && meta.Label != "" {
-		return meta.Label
-	}
-	if t.Parent != 0 && t.Context.Type == "slice" {
-		return fmt.Sprintf("bytes %d to %d: %s", t.Context.Offset, t.Context.Offset+t.Context.Length, t.Prompt)
-	}
-	return t.Prompt
 }
 
 // grow links nodes to a tree and returns the roots.

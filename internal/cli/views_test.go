@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -201,28 +200,6 @@ func TestTreeViewKeepsToTheWidth(t *testing.T) {
 		if cells(text) > 70 {
 			t.Errorf("%d cells, the terminal has 70: %q", cells(text), text)
 		}
-	}
-}
-
-func TestTaskLabel(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name string
-		task perdure.Task
-		want string
-	}{
-		{"prompt", perdure.Task{Prompt: "p"}, "p"},
-		{"label", perdure.Task{Prompt: "p", Metadata: json.RawMessage(`{"label":"a.go"}`)}, "a.go"},
-		{"other metadata", perdure.Task{Prompt: "p", Metadata: json.RawMessage(`{"label":7}`)}, "p"},
-		{"slice", perdure.Task{Parent: 1, Prompt: "p", Context: perdure.ContextRef{Type: "slice", Offset: 10, Length: 5}}, "bytes 10 to 15: p"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			if got := taskLabel(test.task); got != test.want {
-				t.Errorf("label %q, want %q", got, test.want)
-			}
-		})
 	}
 }
 

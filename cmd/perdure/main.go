@@ -1,0 +1,16 @@
+// Command perdure runs work of AI agents that survives crashes.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/perdure/perdure/internal/cli"
+	"github.com/perdure/perdure/internal/guard"
+)
+
+func main() {
+	guard.Enter()
+	cwd, _ := os.Getwd() // without one, commands say what they need it for
+	os.Exit(cli.Main(context.Background(), cli.System(cwd)))
+}

@@ -1,0 +1,269 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// The scripts are the program's promises, one each. Those in testdata/script
+// run as they are; those in testdata/script/both run twice, alone and with a
+// daemon, and have to see the same.
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, params("testdata/script", false))
+}
+
+func TestScriptsAlone(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, params("testdata/script/both", false))
+}
+
+func TestScriptsWithDaemon(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, params("testdata/script/both", true))
+}
+
+// patience bounds every wait of a script. It is never what a test measures.
+const patience = time.Minute
+
+func params(dir string, daemon bool) testscript.Params {
+	return testscript.Params{
+		Dir:                 dir,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("NO_COLOR", "1")
+			// The socket's path has to be short; the scripts' folders are not.
+			short, err := os.MkdirTemp("", "pd")
+			if err != nil {
+				return err
+			}
+			env.Defer(func() { _ = os.RemoveAll(short) })
+			env.Setenv("PERDURE_SOCKET", filepath.Join(short, "s"))
+			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "daemon" {
+				return daemon, nil
+			}
+			return false, errors.New("unknown condition " + cond)
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"daemon": func(ts *testscript.TestScript, _ bool, args []string) {
+				if daemon {
+					startDaemon(ts, args)
+				}
+			},
+			"serve":    func(ts *testscript.TestScript, _ bool, args []string) { startDaemon(ts, args) },
+			"status":   wantStatus,
+			"validate": validate,
+			"waitfor":  waitFor,
+			"json":     jsonValue,
+			"tree-id":  treeID,
+		},
+	}
+}
+
+// startDaemon runs perdure serve in the script's current folder and waits
+// until it answers. It is stopped, and has to stop well, when the script ends.
+func startDaemon(ts *testscript.TestScript, args []string) {
+	program, err := exec.LookPath("perdure")
+	ts.Check(err)
+	log, err := os.Create(ts.MkAbs("daemon.log"))
+	ts.Check(err)
+	cmd := exec.Command(program, append([]string{"serve"}, args...)...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = environ(ts)
+	cmd.Stdout, cmd.Stderr = log, log
+	ts.Check(cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	ts.Defer(func() {
+		defer log.Close()
+		_ = cmd.Process.Signal(os.Interrupt)
+		select {
+		case err := <-ended:
+			if err != nil && !errors.Is(err, os.ErrProcessDone) {
+				text, _ := os.ReadFile(log.Name())
+				ts.Logf("daemon: %v\n%s", err, text)
+			}
+		case <-time.After(patience):
+			_ = cmd.Process.Kill()
+			<-ended
+		}
+	})
+	poll(ts, "the daemon listens", func() bool {
+		select {
+		case err := <-ended:
+			ended <- err
+			text, _ := os.ReadFile(log.Name())
+			ts.Fatalf("the daemon ended: %v\n%s", err, text)
+		default:
+		}
+		text, _ := os.ReadFile(log.Name())
+		return strings.Contains(string(text), "listening")
+	})
+}
+
+func environ(ts *testscript.TestScript) []string {
+	var env []string
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "NO_COLOR", "PERDURE_SOCKET", "PERDURE_DIR", "PERDURE_STORE", "PERDURE_DRAIN_TIMEOUT", "WORK"} {
+		if value := ts.Getenv(name); value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// poll waits until something is so.
+func poll(ts *testscript.TestScript, what string, so func() bool) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for !so() {
+		select {
+		case <-ctx.Done():
+			ts.Fatalf("waited %v until %s", patience, what)
+		case <-tick.C:
+		}
+	}
+}
+
+// wantStatus runs a program and checks its exit status:
+//
+//	status 4 perdure status tree-00000000
+func wantStatus(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N program args…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		got = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("run %s: %v", args[1], err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// validate checks that a file, or what was printed last, is JSON of a schema
+// that the program publishes; each line is a document:
+//
+//	validate status stdout
+func validate(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: validate SCHEMA FILE")
+	}
+	text := ts.ReadFile(args[1])
+	program, err := exec.LookPath("perdure")
+	ts.Check(err)
+	schema, err := exec.Command(program, "schema", args[0]).Output()
+	ts.Check(err)
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(schema)))
+	ts.Check(err)
+	c := jsonschema.NewCompiler()
+	ts.Check(c.AddResource("schema.json", doc))
+	compiled, err := c.Compile("schema.json")
+	ts.Check(err)
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for _, line := range lines {
+		instance, err := jsonschema.UnmarshalJSON(strings.NewReader(line))
+		ts.Check(err)
+		if err := compiled.Validate(instance); err != nil {
+			ts.Fatalf("%s is not of schema %s: %v", line, args[0], err)
+		}
+	}
+}
+
+// waitFor waits until a file is there, or holds a text:
+//
+//	waitfor held
+//	waitfor log text
+func waitFor(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: waitfor FILE [TEXT]")
+	}
+	name := ts.MkAbs(args[0])
+	poll(ts, args[0]+" is there", func() bool {
+		text, err := os.ReadFile(name)
+		return err == nil && (len(args) == 1 || strings.Contains(string(text), args[1]))
+	})
+}
+
+// jsonValue checks a value of the JSON printed last, or sets a variable to it:
+//
+//	json usage.calls = 3
+//	json tree_id -> TREE
+func jsonValue(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 3 || args[1] != "=" && args[1] != "->" {
+		ts.Fatalf("usage: json PATH = VALUE, or json PATH -> VARIABLE")
+	}
+	var value any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &value))
+	for _, key := range strings.Split(args[0], ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			switch {
+			case key == "length":
+				value = float64(len(v))
+			case err != nil || i >= len(v):
+				ts.Fatalf("%s: no element %q in a list of %d", args[0], key, len(v))
+			default:
+				value = v[i]
+			}
+		default:
+			ts.Fatalf("%s: %q is in nothing", args[0], key)
+		}
+	}
+	text, ok := value.(string)
+	if !ok {
+		b, err := json.Marshal(value)
+		ts.Check(err)
+		text = string(b)
+	}
+	if args[1] == "->" {
+		ts.Setenv(args[2], text)
+		return
+	}
+	if (text == args[2]) == neg {
+		ts.Fatalf("%s is %s", args[0], text)
+	}
+}
+
+// treeID sets a variable to the tree that a file, or what was printed last,
+// names first:
+//
+//	tree-id stderr TREE
+func treeID(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: tree-id FILE VARIABLE")
+	}
+	text := ts.ReadFile(args[0])
+	_, rest, found := strings.Cut(text, "tree-")
+	if !found || len(rest) < 8 {
+		ts.Fatalf("%s names no tree: %s", args[0], text)
+	}
+	ts.Setenv(args[1], "tree-"+rest[:8])
+}

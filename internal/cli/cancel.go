@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+)
+
+// cancelled is what cancel --json prints.
+type cancelled struct {
+	ID        string `json:"id"`
+	Cancelled int64  `json:"cancelled"`
+}
+
+func (a *app) newCancelCommand() *cobra.Command {
+	var reason string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "cancel TREE|TASK",
+		Short: "Cancel a tree, or a task with everything below it",
+		Long: "Cancel what has not ended of a tree, or of a task and everything below it. Calls that run are stopped, " +
+			"results that are there are kept. Cancelled is final.",
+		Example: "perdure cancel tree-1a2b3c4d --reason \"wrong model\"",
+		GroupID: groupRun,
+		Args:    arguments(1, 1, "one tree or task"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := a.load(cmd)
+			if err != nil {
+				return err
+			}
+			return a.withBackend(cmd.Context(), l, toRead, func(b *backend) error {
+				n, err := cancel(cmd, b, args[0], reason)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return a.printJSON(cancelled{ID: args[0], Cancelled: n})
+				}
+				if n == 0 {
+					a.printf("%s has ended already; nothing was cancelled\n", args[0])
+					return nil
+				}
+				a.printf("cancelled %s of %s\n", count(n, "task"), args[0])
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record: a `text`")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func cancel(cmd *cobra.Command, b *backend, id, reason string) (int64, error) {
+	if strings.HasPrefix(id, "tree-") {
+		tree, err := perdure.ParseTreeID(id)
+		if err != nil {
+			return 0, err
+		}
+		return b.CancelTree(cmd.Context(), tree, reason)
+	}
+	task, err := perdure.ParseTaskID(id)
+	if err != nil {
+		return 0, usageError("a tree looks like tree-1a2b3c4d, a task like task-0001", "%q is neither a tree nor a task", id)
+	}
+	return b.CancelTask(cmd.Context(), task, reason)
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/gather"
+	"github.com/perdure/perdure/internal/pack"
+)
+
+// upload reads what the user named and gives it to the server, once and as one
+// stream. Nothing is kept when it cannot be read to its end.
+func (a *app) upload(ctx context.Context, b *backend, names []string) (client.ContextReport, error) {
+	view := newProgressView(a.err, !a.err.terminal)
+	defer view.finish()
+	report, err := b.PutContext(ctx, func(w io.Writer) error {
+		sink := pack.NewStreamWriter(w)
+		_, err := gather.Into(ctx, gather.Config{Root: a.env.Cwd, Args: names, Stdin: a.env.Stdin}, &countingSink{Sink: sink, view: view})
+		if err != nil {
+			return contextError(ctx, err)
+		}
+		return sink.Close()
+	})
+	return report, err
+}
+
+// countingSink shows how much was read.
+type countingSink struct {
+	gather.Sink
+	view  *progressView
+	files int64
+	bytes int64
+	shown time.Time
+}
+
+// Add counts a file.
+func (s *countingSink) Add(name string, r io.Reader) error {
+	err := s.Sink.Add(name, &countingReader{r: r, s: s})
+	s.files++
+	s.show()
+	return err
+}
+
+const showEvery = 100 * time.Millisecond
+
+func (s *countingSink) show() {
+	if now := time.Now(); now.Sub(s.shown) >= showEvery {
+		s.shown = now
+		s.view.transient("reading context: " + count(s.files, "file") + ", " + size(s.bytes))
+	}
+}
+
+type countingReader struct {
+	r io.Reader
+	s *countingSink
+}
+
+// Read counts bytes.
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.s.bytes += int64(n)
+	c.s.show()
+	return n, err
+}
+
+// contextError makes bad input of what is wrong with the names; several
+// problems are told one a line.
+func contextError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var own *perdure.Error
+	if errors.As(err, &own) {
+		return err
+	}
+	var first *gather.Error
+	if !errors.As(err, &first) {
+		return err // the server ended the upload: its own error tells more
+	}
+	return &perdure.Error{Code: perdure.CodeInvalid, Msg: err.Error(), Hint: first.Hint}
+}
+
+// shownSkips bounds the skipped files that are named.
+const shownSkips = 3
+
+// tellContext says what was read, and what was not.
+func (a *app) tellContext(r client.ContextReport) {
+	a.note("context: %s, %s, about %s tokens", count(r.Files, "file"), size(r.Bytes), compact(r.Tokens))
+	skipped := int64(len(r.Skipped)) + r.MoreSkipped
+	if skipped == 0 {
+		return
+	}
+	a.note("left out: %s", count(skipped, "file"))
+	for i, s := range r.Skipped {
+		if i == shownSkips && skipped > shownSkips+1 {
+			a.note("  … and %d more", skipped-shownSkips)
+			return
+		}
+		if i > shownSkips {
+			return
+		}
+		a.note("  %s: %s", oneLine(s.File, 60), strings.TrimSpace(visible(s.Why)))
+	}
+}

@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/daemon"
+	"github.com/perdure/perdure/internal/filelock"
+	"github.com/perdure/perdure/rlm"
+)
+
+// check is one line of the doctor's report.
+type check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+}
+
+// report is what doctor --json prints.
+type report struct {
+	OK     bool    `json:"ok"`
+	Checks []check `json:"checks"`
+}
+
+func (a *app) newDoctorCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check store, disk, locks, settings and model",
+		Long: "Check the store's integrity, the disk and its file system, the folder's locks and socket, the settings, " +
+			"and that the configured model is there. Nothing is changed and nothing is sent. Exit status 1 when " +
+			"something is wrong.",
+		GroupID: groupManage,
+		Args:    arguments(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r := report{OK: true, Checks: a.examine(cmd)}
+			for _, c := range r.Checks {
+				r.OK = r.OK && c.OK
+			}
+			if asJSON {
+				if err := a.printJSON(r); err != nil {
+					return err
+				}
+			} else {
+				a.printReport(r)
+			}
+			if !r.OK {
+				return &outcome{status: exitFailed}
+			}
+			return nil
+		},
+	}
+	settingFlags(cmd, "model", "base_url")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func (a *app) printReport(r report) {
+	for _, c := range r.Checks {
+		state := a.out.mark(perdure.Completed)
+		if !c.OK {
+			state = a.out.mark(perdure.Failed)
+		}
+		a.printf("%s %s %s\n", state, pad(c.Name, 11), strings.ReplaceAll(visible(c.Detail), "\n", "\n"+strings.Repeat(" ", 14)))
+	}
+}
+
+func (a *app) examine(cmd *cobra.Command) []check {
+	b := thisBuild()
+	checks := []check{{Name: "version", OK: true, Detail: fmt.Sprintf("perdure %s, %s, %s", b.Version, b.Go, b.System)}}
+	l, err := a.load(cmd)
+	if err != nil {
+		return append(checks, failedCheck("settings", err))
+	}
+	settings := "built-in defaults"
+	if l.File != "" {
+		settings = l.File
+	}
+	checks = append(checks, check{Name: "settings", OK: true, Detail: settings}, checkFolder(l))
+	if l.Exists {
+		checks = append(checks, checkDisk(l.Dir), checkDaemon(cmd.Context(), l), checkLocks(l.Dir))
+	}
+	if hasStore(l) {
+		checks = append(checks, a.checkStore(cmd.Context(), l))
+	} else {
+		checks = append(checks, check{Name: "store", OK: true, Detail: "none yet; the first run makes it"})
+	}
+	return append(checks, a.checkModel(l))
+}
+
+func failedCheck(name string, err error) check {
+	detail := err.Error()
+	if hint := perdure.HintOf(err); hint != "" {
+		detail += "\nhint: " + hint
+	}
+	return check{Name: name, Detail: detail}
+}
+
+func checkFolder(l *config.Loaded) check {
+	c := check{Name: "folder", OK: true, Detail: l.Dir}
+	if !l.Exists {
+		c.Detail += " (made by the first command that writes)"
+		return c
+	}
+	probe, err := os.CreateTemp(l.Dir, ".doctor-*")
+	if err != nil {
+		return failedCheck(c.Name, unwritable(err))
+	}
+	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+		return failedCheck(c.Name, unwritable(err))
+	}
+	return c
+}
+
+// leastFree is the free space below which the next run may not end well.
+const leastFree = 256 << 20
+
+func checkDisk(dir string) check {
+	kind, free, err := diskOf(dir)
+	if err != nil {
+		return failedCheck("disk", err)
+	}
+	c := check{Name: "disk", OK: free >= leastFree, Detail: size(free) + " free"}
+	if kind != "" {
+		c.Detail += ", " + kind
+	}
+	if !c.OK {
+		c.Detail += "; free some space: a full disk stops every run"
+	}
+	return c
+}
+
+func checkDaemon(ctx context.Context, l *config.Loaded) check {
+	c := check{Name: "daemon", OK: true, Detail: "none runs"}
+	socket := socketPath(l)
+	if _, err := os.Stat(socket); err != nil {
+		return c
+	}
+	conn, err := net.DialTimeout("unix", socket, time.Second)
+	if err != nil {
+		c.Detail = fmt.Sprintf("none runs; %s was left by a dead one, perdure serve replaces it", socket)
+		return c
+	}
+	_ = conn.Close()
+	client, err := dial(ctx, socket)
+	if err != nil {
+		return failedCheck(c.Name, err)
+	}
+	defer client.Close()
+	v, err := client.Version(ctx)
+	if err != nil {
+		return failedCheck(c.Name, err)
+	}
+	c.Detail = "listens on " + socket
+	if own := thisBuild().Version; v.Version != own {
+		c.Detail += fmt.Sprintf(" and is version %s; this is %s, restart it to have the same", v.Version, own)
+	}
+	return c
+}
+
+// checkLocks counts the files of sessions: those of living processes are
+// locked, the others were left by processes that were killed.
+func checkLocks(dir string) check {
+	c := check{Name: "sessions", OK: true}
+	files, err := filepath.Glob(filepath.Join(dir, "sessions", "sess-*"))
+	if err != nil {
+		return failedCheck(c.Name, err)
+	}
+	alive, dead := 0, 0
+	for _, name := range files {
+		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			continue // it ended just now
+		}
+		if err := filelock.TryLock(f); errors.Is(err, filelock.ErrLocked) {
+			alive++
+		} else {
+			dead++
+		}
+		_ = f.Close()
+	}
+	c.Detail = fmt.Sprintf("%d alive", alive)
+	if dead > 0 {
+		c.Detail += fmt.Sprintf(", %d left by killed processes; `perdure resume` goes on with what they had", dead)
+	}
+	return c
+}
+
+// shownProblems bounds the problems that are named.
+const shownProblems = 10
+
+func (a *app) checkStore(ctx context.Context, l *config.Loaded) check {
+	c := check{Name: "store", Detail: "sound"}
+	store, err := perdure.Open(ctx, perdure.Config{Dir: l.Dir, DSN: l.Store})
+	if err != nil {
+		return failedCheck(c.Name, err)
+	}
+	problems, err := store.Check(ctx)
+	if err = errors.Join(err, store.Close()); err != nil {
+		return failedCheck(c.Name, err)
+	}
+	c.OK = len(problems) == 0
+	if c.OK {
+		c.Detail += ", " + store.Database()
+		return c
+	}
+	lines := []string{count(int64(len(problems)), "problem")}
+	for i, p := range problems {
+		if i == shownProblems {
+			lines = append(lines, "…")
+			break
+		}
+		lines = append(lines, p.Kind+": "+p.Detail)
+	}
+	c.Detail = strings.Join(lines, "\n")
+	return c
+}
+
+func (a *app) checkModel(l *config.Loaded) check {
+	models := daemon.NewModels(a.daemonConfig(l).Models)
+	if _, err := models.Resolve(l.Model, rlm.ModelOptions{BaseURL: a.baseURL(l)}); err != nil {
+		return failedCheck("model", err)
+	}
+	return check{Name: "model", OK: true, Detail: l.Model}
+}

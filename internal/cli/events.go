@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+)
+
+func (a *app) newEventsCommand() *cobra.Command {
+	var f eventFlags
+	cmd := &cobra.Command{
+		Use:   "events",
+		Short: "Read the log of what happened",
+		Long: "Read the log of what happened, oldest first. Events are numbered without gaps in the order in which they " +
+			"became durable, so --since with the last number seen misses nothing and repeats nothing. With --follow " +
+			"go on with those to come, until Ctrl-C.",
+		Example: "perdure events --tree tree-1a2b3c4d\n perdure events --follow --since 1200 --json",
+		GroupID: groupSee,
+		Args:    arguments(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.since < 0 {
+				return usageError("give the number of the last event seen", "--since is %d", f.since)
+			}
+			if f.tree != "" {
+				if _, err := perdure.ParseTreeID(f.tree); err != nil {
+					return err
+				}
+			}
+			l, err := a.load(cmd)
+			if err != nil {
+				return err
+			}
+			return a.withBackend(cmd.Context(), l, toRead, func(b *backend) error {
+				if f.follow {
+					return a.followEvents(cmd.Context(), b, f)
+				}
+				return a.listEvents(cmd.Context(), b, f)
+			})
+		},
+	}
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with the events to come")
+	cmd.Flags().Int64Var(&f.since, "since", 0, "only events behind this `number`")
+	cmd.Flags().StringVar(&f.tree, "tree", "", "only events of this `tree`")
+	jsonFlag(cmd, &f.json)
+	return cmd
+}
+
+type eventFlags struct {
+	follow bool
+	since  int64
+	tree   string
+	json   bool
+}
+
+func (a *app) listEvents(ctx context.Context, b *backend, f eventFlags) error {
+	for after := f.since; ; {
+		page, err := b.EventPage(ctx, after, perdure.TreeID(f.tree), 0)
+		if err != nil {
+			return err
+		}
+		for i := range page.Events {
+			if err := a.printEvent(&page.Events[i], f.json); err != nil {
+				return err
+			}
+		}
+		if len(page.Events) == 0 || a.out.err != nil {
+			return nil
+		}
+		after = page.Next
+	}
+}
+
+func (a *app) followEvents(ctx context.Context, b *backend, f eventFlags) error {
+	for e, err := range b.Events(ctx, f.since, perdure.TreeID(f.tree)) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if err := a.printEvent(&e, f.json); err != nil {
+			return err
+		}
+		if a.out.err != nil {
+			return nil // the reader has enough
+		}
+	}
+	return nil
+}
+
+func (a *app) printEvent(e *perdure.Event, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(e)
+	}
+	task := ""
+	if e.Task != 0 {
+		task = e.Task.String()
+	}
+	text := fmt.Sprintf("%s  %s  %s  %s  %s  %s", padLeft(fmt.Sprint(e.Seq), 6), a.out.dim(e.Time.UTC().Format("2006-01-02T15:04:05.000Z")),
+		e.Tree, pad(task, 10), pad(string(e.Kind), 16), eventData(e.Data))
+	a.printf("%s\n", strings.TrimRight(text, " "))
+	return nil
+}
+
+// maxEventData bounds what is shown of an event's data.
+const maxEventData = 120
+
+// eventData shows what an event holds in one line.
+func eventData(raw json.RawMessage) string {
+	if string(raw) == "{}" || string(raw) == "null" {
+		return ""
+	}
+	return oneLine(string(raw), maxEventData)
+}

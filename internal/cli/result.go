@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+)
+
+// printResult prints the outcome of a tree that ended: the answer on standard
+// output, what there is to say about it on standard error. The error decides
+// the exit status.
+func (a *app) printResult(ctx context.Context, b *backend, id perdure.TreeID, asJSON bool) error {
+	r, err := b.Result(ctx, id)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if err := a.printJSON(r); err != nil {
+			return err
+		}
+	} else if text := answerText(&r); text != "" {
+		a.printf("%s\n", a.out.safe(strings.TrimRight(text, "\n")))
+	}
+	s, err := b.Status(ctx, id)
+	if err != nil {
+		return err
+	}
+	a.note("%s: %s in %s, %s", id, count(s.Total, "task"), seconds(s.ElapsedSeconds), usage(r.Usage))
+	return judge(&r)
+}
+
+// answerText is the answer for people; a structured one is indented.
+func answerText(r *client.Result) string {
+	text := r.Text()
+	if len(r.Answer) > 0 && r.Answer[0] != '"' && string(r.Answer) != "null" {
+		var b bytes.Buffer
+		if json.Indent(&b, r.Answer, "", "  ") == nil {
+			return b.String()
+		}
+	}
+	return text
+}
+
+// shownMissing bounds the missing parts that are named.
+const shownMissing = 5
+
+// judge turns a result that is not whole into an error with its exit status.
+func judge(r *client.Result) error {
+	switch {
+	case r.State == perdure.Cancelled:
+		return &outcome{status: exitFailed, msg: fmt.Sprintf("tree %q was cancelled", r.Tree) + because(r)}
+	case r.State == perdure.Failed:
+		return &outcome{status: failedStatus(r.Error), msg: fmt.Sprintf("tree %q failed", r.Tree) + because(r), hint: failedHint(r)}
+	case r.Partial || r.MissingTotal > 0:
+		return &outcome{status: exitIncomplete, msg: incomplete(r),
+			hint: fmt.Sprintf("`perdure tree %s` shows the parts; the answer holds what there is", r.Tree)}
+	}
+	return nil
+}
+
+func because(r *client.Result) string {
+	if r.Error == nil || r.Error.Message == "" {
+		return ""
+	}
+	return ": " + r.Error.Message
+}
+
+func incomplete(r *client.Result) string {
+	var b strings.Builder
+	if r.MissingTotal == 0 {
+		fmt.Fprintf(&b, "tree %q is incomplete", r.Tree)
+		return b.String() + because(r)
+	}
+	fmt.Fprintf(&b, "tree %q is incomplete, %s missing", r.Tree, count(r.MissingTotal, "part"))
+	for i, m := range r.Missing {
+		if i == shownMissing && r.MissingTotal > shownMissing+1 {
+			fmt.Fprintf(&b, "\n… and %d more", r.MissingTotal-shownMissing)
+			break
+		}
+		fmt.Fprintf(&b, "\n%s: %s", m.Task, oneLine(m.Error.Message, 200))
+	}
+	return b.String()
+}
+
+// failedStatus tells failures of models and agents from others.
+func failedStatus(e *perdure.TaskError) int {
+	if e == nil {
+		return exitFailed
+	}
+	switch e.Kind {
+	case "auth", "rate_limit", "unavailable", "cut", "timeout", "not_found":
+		return exitUnavailable
+	case string(perdure.CodeBudgetExceeded):
+		return exitIncomplete
+	}
+	return exitFailed
+}
+
+func failedHint(r *client.Result) string {
+	for _, m := range r.Missing {
+		return fmt.Sprintf("`perdure retry %s` gives a failed task another attempt, `perdure tree %s` shows all", m.Task, r.Tree)
+	}
+	return fmt.Sprintf("`perdure tree %s` shows what happened", r.Tree)
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+)
+
+func (a *app) newResumeCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "resume [TREE]",
+		Short: "Go on with a tree that was interrupted",
+		Long: "Go on with a tree whose process was stopped or killed; without a tree, with all that are not finished. " +
+			"Finished tasks keep their results, and no finished model call is made again. The result is printed as " +
+			"perdure run prints it, one JSON object a line with --json. A tree that another process is executing " +
+			"is refused with exit status 5.",
+		Example: "perdure resume\n perdure resume tree-1a2b3c4d --json",
+		GroupID: groupRun,
+		Args:    arguments(0, 1, "at most one tree"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := a.load(cmd)
+			if err != nil {
+				return err
+			}
+			if !hasStore(l) { // toExecute would make one
+				return noStore(l)
+			}
+			return a.withBackend(cmd.Context(), l, toExecute, func(b *backend) error {
+				return a.resume(cmd.Context(), b, args, asJSON)
+			})
+		},
+	}
+	settingFlags(cmd, "concurrency")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func (a *app) resume(ctx context.Context, b *backend, args []string, asJSON bool) error {
+	if len(args) == 1 {
+		id, err := perdure.ParseTreeID(args[0])
+		if err != nil {
+			return err
+		}
+		if err := a.recover(ctx, b, id); err != nil {
+			return err
+		}
+		return a.attend(ctx, b, []perdure.TreeID{id}, asJSON)
+	}
+	all, err := unfinished(ctx, b)
+	if err != nil {
+		return err
+	}
+	var mine []perdure.TreeID
+	var refused error
+	for _, id := range all {
+		switch err := a.recover(ctx, b, id); {
+		case errors.Is(err, perdure.ErrConflict):
+			refused = err
+			a.note("%s is left alone: %v", id, err)
+		case err != nil:
+			return err
+		default:
+			mine = append(mine, id)
+		}
+	}
+	if len(mine) == 0 {
+		if refused == nil {
+			a.note("there is nothing to resume")
+		}
+		return refused
+	}
+	return a.attend(ctx, b, mine, asJSON)
+}
+
+// unfinished lists the trees that have not ended, the oldest first.
+func unfinished(ctx context.Context, b *backend) ([]perdure.TreeID, error) {
+	var ids []perdure.TreeID
+	q := client.TreeQuery{Kind: "run", Active: true, Limit: 1000}
+	for {
+		page, err := b.Trees(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page.Trees {
+			ids = append([]perdure.TreeID{t.ID}, ids...)
+		}
+		if page.Next == "" {
+			return ids, nil
+		}
+		q.Before = page.Next
+	}
+}
+
+// recover makes a tree this process's own, if no daemon executes it, and tells
+// what is left of it.
+func (a *app) recover(ctx context.Context, b *backend, id perdure.TreeID) error {
+	owner := ""
+	if b.local != nil {
+		tree, err := b.Tree(ctx, id)
+		if err != nil {
+			return err
+		}
+		if err := b.local.Check(&tree); err != nil && !tree.State.Terminal() {
+			return err
+		}
+		owner = b.local.SessionID()
+	}
+	r, err := b.Resume(ctx, id, owner)
+	if err != nil {
+		return err
+	}
+	if r.State.Terminal() {
+		a.note("%s is %s already", id, r.State)
+		return nil
+	}
+	running := ""
+	if r.Running > 0 {
+		running = fmt.Sprintf(", %d running", r.Running)
+	}
+	a.note("%s: %d done, %d re-queued, %d pending, %d given up%s", id, r.Done, r.Requeued, r.Pending, r.GivenUp, running)
+	if b.local != nil {
+		b.local.Own(id)
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/rlm"
+)
+
+// runFlags are the flags of run and batch that are not settings.
+type runFlags struct {
+	contexts      []string
+	name          string
+	planner       string
+	strategy      string
+	merge         string
+	policy        string
+	mode          string
+	timeout       string
+	overlap       int
+	contextWindow int
+	temperature   float64
+	seed          int64
+	detach        bool
+	json          bool
+}
+
+// runSettings are the settings that are flags of run and batch.
+func runSettings() []string {
+	return []string{"model", "sub_model", "base_url", "concurrency", "max_depth", "max_children", "max_nodes",
+		"max_attempts", "chunk_tokens", "call_timeout", "call_retries", "budget_usd", "budget_tokens", "budget_calls"}
+}
+
+func (f *runFlags) register(cmd *cobra.Command) {
+	settingFlags(cmd, runSettings()...)
+	fl := cmd.Flags()
+	fl.StringVar(&f.name, "name", "", "a `name` for the tree, for people")
+	fl.StringVar(&f.planner, "planner", "", "how the work is broken down: `none or split`; default: split when the context does not fit the model")
+	fl.StringVar(&f.strategy, "strategy", "", "how the parts run: `parallel or sequential` (each sees the results before it); default: parallel")
+	fl.StringVar(&f.merge, "merge", "", "how results become one: `merge or concatenate`; merge leaves out what is there already")
+	fl.StringVar(&f.policy, "policy", "", "when a part fails: `partial or fail`; default: partial, for sequential fail")
+	fl.StringVar(&f.mode, "mode", "", "how strictly the run can be repeated: `default, seeded, strict or logged`")
+	fl.StringVar(&f.timeout, "timeout", "", "the longest `time` the tree may take, for example 30m; default: no limit")
+	fl.IntVar(&f.overlap, "overlap-tokens", 0, "`tokens` that neighbouring parts share; default: a fiftieth of a part; -1: none")
+	fl.IntVar(&f.contextWindow, "context-window", 0, "`tokens` the model reads and writes at once, at least 1000; default: what is known of the model")
+	fl.Float64Var(&f.temperature, "temperature", rlm.DefaultTemperature, "`number` from 0 to 2 for the model")
+	fl.Int64Var(&f.seed, "seed", 0, "`number` for models that take one; default: none")
+	fl.BoolVar(&f.detach, "detach", false, "leave the tree to the daemon and return at once")
+	jsonFlag(cmd, &f.json)
+}
+
+// config makes the configuration of the tree.
+func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bool) (json.RawMessage, error) {
+	timeout, err := parseTimeout(f.timeout)
+	if err != nil {
+		return nil, err
+	}
+	c := rlm.Config{
+		Model: a.anchor(l.Model), SubModel: a.anchor(l.SubModel), BaseURL: a.baseURL(l),
+		Planner: f.planner, Strategy: perdure.Strategy(f.strategy), Merge: f.merge, Policy: perdure.Policy(f.policy),
+		Batch: batch, MaxDepth: &l.MaxDepth, MaxChildren: l.MaxChildren, MaxNodes: int64(l.MaxNodes),
+		ChunkTokens: l.ChunkTokens, OverlapTokens: f.overlap, ContextWindow: f.contextWindow,
+		MaxAttempts: l.MaxAttempts, Concurrency: l.Concurrency,
+		BudgetUSD: l.BudgetUSD, BudgetTokens: l.BudgetTokens, BudgetCalls: l.BudgetCalls, Timeout: rlm.Duration(timeout),
+		CallTimeout: rlm.Duration(l.CallTimeout), CallRetries: &l.CallRetries, Mode: f.mode,
+	}
+	if cmd.Flags().Changed("temperature") {
+		c.Temperature = &f.temperature
+	}
+	if cmd.Flags().Changed("seed") {
+		c.Seed = &f.seed
+	}
+	raw, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encode configuration: %w", err)
+	}
+	if _, err := rlm.ParseConfig(raw); err != nil { // before anything is read or uploaded
+		return nil, err
+	}
+	return raw, nil
+}
+
+func parseTimeout(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := config.ParseDuration(text)
+	if err != nil {
+		return 0, usageError("give it like 90s, 30m or 2h", "--timeout: %s", err)
+	}
+	return d, nil
+}
+
+// anchor makes the path in a model's name independent of the working
+// directory: the tree may be resumed from another one.
+func (a *app) anchor(model string) string {
+	scheme, rest, _ := strings.Cut(model, ":")
+	switch scheme {
+	case "mock":
+		if path := filepath.Join(a.env.Cwd, rest); rest != "" && !filepath.IsAbs(rest) && isFile(path) {
+			return scheme + ":" + path
+		}
+	case "exec":
+		program, arguments, _ := strings.Cut(rest, " ")
+		if strings.HasPrefix(program, "./") || strings.HasPrefix(program, "../") {
+			return strings.TrimRight(scheme+":"+shellWord(filepath.Join(a.env.Cwd, program))+" "+arguments, " ")
+		}
+	}
+	return model
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// shellWord quotes a path for the command line if it has to be.
+func shellWord(path string) string {
+	if strings.ContainsAny(path, " \t'\"\\|&;<>()`$") {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
+}
+
+// baseURL is the endpoint of an OpenAI-compatible model: the setting, or the
+// variable that other programs use. It is kept with the tree, so that a resumed
+// tree asks the same endpoint.
+func (a *app) baseURL(l *config.Loaded) string {
+	if l.BaseURL == "" && (strings.HasPrefix(l.Model, "openai:") || strings.HasPrefix(l.SubModel, "openai:")) {
+		return a.env.getenv("OPENAI_BASE_URL")
+	}
+	return l.BaseURL
+}

@@ -1,0 +1,213 @@
+package daemon
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/command"
+	"github.com/perdure/perdure/model/extract"
+	"github.com/perdure/perdure/model/mock"
+	"github.com/perdure/perdure/model/openai"
+	"github.com/perdure/perdure/rlm"
+)
+
+// ModelConfig says how models are reached.
+type ModelConfig struct {
+	// Root is the folder in which programs start.
+	Root string
+	// Getenv looks up keys (OPENAI_API_KEY); nil finds none.
+	Getenv func(name string) string
+	// CallTimeout and CallRetries are used where a run does not say. 0: the
+	// defaults of model.Guarded.
+	CallTimeout time.Duration
+	CallRetries int
+	// Lock, when set, is held open by the guards of programs until these are
+	// gone, so that nobody takes over while one still runs.
+	Lock *os.File
+	// Logger: nil discards.
+	Logger *slog.Logger
+}
+
+// Models finds models by name. What it returns is shared in the process: one
+// model asked by many tasks has one pause after a rate limit. It is safe for
+// concurrent use.
+type Models struct {
+	cfg ModelConfig
+
+	mu    sync.Mutex // guards found
+	found map[modelKey]*model.Guarded
+}
+
+// modelKey is everything that makes two models different.
+type modelKey struct {
+	name string
+	opt  rlm.ModelOptions
+}
+
+// NewModels returns a resolver that has found nothing yet.
+func NewModels(cfg ModelConfig) *Models {
+	if cfg.Getenv == nil {
+		cfg.Getenv = func(string) string { return "" }
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Models{cfg: cfg, found: make(map[modelKey]*model.Guarded)}
+}
+
+var _ rlm.Resolver = (*Models)(nil)
+
+// Resolve returns the model of a name, the same for the same name and options.
+// The error is a *perdure.Error with a hint: the name is not known, the key is
+// missing, there is no such program or script.
+func (m *Models) Resolve(name string, opt rlm.ModelOptions) (model.Model, error) {
+	key := modelKey{name: name, opt: opt}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if g := m.found[key]; g != nil {
+		return g, nil
+	}
+	inner, err := m.make(name, opt)
+	if err != nil {
+		return nil, modelError(name, err)
+	}
+	g, err := model.NewGuarded(model.GuardedConfig{
+		Model: inner, Name: shownName(name),
+		MaxTries:    cmp.Or(opt.Tries, m.cfg.CallRetries+1),
+		Timeout:     cmp.Or(time.Duration(opt.Timeout), m.cfg.CallTimeout),
+		Concurrency: opt.Concurrency,
+		Logger:      m.cfg.Logger,
+	})
+	if err != nil {
+		return nil, modelError(name, err)
+	}
+	m.found[key] = g
+	return g, nil
+}
+
+// The first words of the names of models, as people write them.
+const (
+	schemeBuiltin = "builtin"
+	schemeExec    = "exec"
+	schemeMock    = "mock"
+	schemeOpenAI  = "openai"
+)
+
+func (m *Models) make(name string, opt rlm.ModelOptions) (model.Model, error) {
+	scheme, rest, _ := strings.Cut(name, ":")
+	switch {
+	case name == extract.Name:
+		return extract.New(extract.Config{}), nil
+	case scheme == schemeBuiltin || rest == "":
+		return nil, unknownModel(name)
+	case scheme == schemeExec:
+		var hold []*os.File
+		if m.cfg.Lock != nil {
+			hold = []*os.File{m.cfg.Lock}
+		}
+		return command.New(command.Config{Command: rest, Dir: m.cfg.Root, Hold: hold, Logger: m.cfg.Logger})
+	case scheme == schemeMock:
+		script, err := mock.Open(rest)
+		if err != nil {
+			return nil, err
+		}
+		return mock.New(script), nil
+	case scheme == schemeOpenAI:
+		return openai.New(openai.Config{
+			Model: rest, BaseURL: opt.BaseURL, APIKey: m.cfg.Getenv("OPENAI_API_KEY"),
+		})
+	}
+	return nil, unknownModel(name)
+}
+
+// unknownModel names the nearest model that there is.
+func unknownModel(name string) error {
+	e := &perdure.Error{
+		Code: perdure.CodeInvalid, Msg: fmt.Sprintf("there is no model %q", shownName(name)),
+		Hint: "models are builtin:extract, openai:NAME, exec:COMMAND and mock:SCRIPT",
+	}
+	scheme, rest, found := strings.Cut(name, ":")
+	schemes := []string{schemeOpenAI, schemeExec, schemeMock, schemeBuiltin}
+	switch near, ok := config.Nearest(scheme, schemes); {
+	case scheme == "anthropic":
+		e.Hint = "this version reaches OpenAI-compatible servers (openai:NAME with --base-url) and programs (exec:COMMAND)"
+	case ok && (near == schemeBuiltin || near == scheme && rest == ""):
+		e.Hint = nearestHint(name, near)
+	case ok && rest != "":
+		e.Hint = fmt.Sprintf("did you mean %q?", near+":"+rest)
+	case !found:
+		if near, ok := config.Nearest(name, []string{"extract", extract.Name}); ok && near != "" {
+			e.Hint = fmt.Sprintf("did you mean %q?", extract.Name)
+		} else {
+			e.Hint = fmt.Sprintf("did you mean %q? %s", schemeOpenAI+":"+name, e.Hint)
+		}
+	}
+	return e
+}
+
+func nearestHint(name, scheme string) string {
+	examples := []string{extract.Name, schemeOpenAI + ":gpt-4o-mini", schemeExec + ":cat", schemeMock + ":echo"}
+	for _, example := range examples {
+		if strings.HasPrefix(example, scheme+":") && scheme != schemeBuiltin {
+			return fmt.Sprintf("%q needs a name behind it, for example %q", name, example)
+		}
+	}
+	return fmt.Sprintf("did you mean %q?", extract.Name)
+}
+
+// modelError gives a model's error the code that fits: what is written wrongly
+// is invalid input, what is not there or not allowed is unavailable.
+func modelError(name string, err error) error {
+	var own *perdure.Error
+	if errors.As(err, &own) {
+		return err
+	}
+	e := &perdure.Error{Code: perdure.CodeInvalid, Op: fmt.Sprintf("use model %q", shownName(name)), Err: model.RedactError(err)}
+	var m *model.Error
+	if errors.As(err, &m) {
+		// The message has to survive a way over HTTP, where causes are not told.
+		e.Msg, e.Err, e.Hint = m.Error(), nil, m.Hint
+		missing := m.Kind == model.KindNotFound && !strings.HasPrefix(name, schemeMock+":")
+		if missing || m.Kind == model.KindAuth || m.Kind == model.KindUnavailable {
+			e.Code = perdure.CodeUnavailable
+		}
+	}
+	return e
+}
+
+// shownName is a model's name without secrets and without the arguments of a
+// program, which may be long.
+func shownName(name string) string {
+	const most = 80
+	name = model.Redact(name)
+	if r := []rune(name); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return name
+}
+
+// Waiting tells which models everybody waits for after a rate limit, one line
+// each.
+func (m *Models) Waiting() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var lines []string
+	for key, g := range m.found {
+		until, reason := g.Paused()
+		if left := time.Until(until); left > 0 {
+			lines = append(lines, fmt.Sprintf("%s waits %s: %s", shownName(key.name), left.Round(time.Second), reason))
+		}
+	}
+	slices.Sort(lines)
+	return slices.Compact(lines)
+}
