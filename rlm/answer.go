@@ -1,0 +1,163 @@
+package rlm
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/model"
+)
+
+// answer does the work of a leaf: one call to its model.
+func (a *attempt) answer(ctx context.Context) error {
+	if a.emptyFile() {
+		return a.complete(ctx, "(the file is empty)", &Data{})
+	}
+	timed, stop := a.timed(ctx)
+	defer stop()
+	if over := a.outOfTime(timed); over != nil {
+		return over
+	}
+	m := a.run.model(&a.l.Task)
+	req, err := a.request(timed, m)
+	if err != nil {
+		return a.interrupted(timed, err)
+	}
+	text, data, err := a.ask(timed, 0, m, req)
+	if err != nil {
+		return err
+	}
+	if m.ranked && a.node.Whole {
+		merger := merger{prompt: a.query(), merge: MergeUnion, ranked: true, whole: true}
+		text, data = merger.run([]part{{text: text, data: data}})
+	}
+	return a.complete(ctx, text, &data)
+}
+
+// emptyFile tells of a file of a batch that holds nothing to ask about.
+func (a *attempt) emptyFile() bool {
+	return a.node.File != "" && a.l.Task.Context.Length == 0
+}
+
+// request is what a leaf asks its model.
+func (a *attempt) request(ctx context.Context, m *asked) (*model.Request, error) {
+	cfg := &a.run.cfg
+	req := &model.Request{System: cfg.System, Prompt: a.prompt(), Temperature: cfg.Temperature, Seed: cfg.Seed}
+	if cfg.AnswerTokens > 0 || cfg.BudgetTokens > 0 || cfg.BudgetUSD > 0 {
+		req.MaxOutputTokens = int(a.run.plan.Answer)
+	}
+	ref := a.l.Task.Context
+	if a.run.reader != nil && ref.Length > 0 {
+		docs, err := a.run.reader.Documents(ref.Offset, ref.Length)
+		if err != nil {
+			return nil, damaged(err)
+		}
+		req.Documents = docs
+	}
+	if m.ranked {
+		req.System, req.Prompt = "", a.query()
+		var err error
+		req.Prepared, err = a.prepared(ctx, m)
+		return req, err
+	}
+	if a.node.Total > 1 {
+		req.System = strings.TrimSpace(req.System + "\n\n" + partInstruction(a.node.First+1, a.node.Total))
+	}
+	if cfg.Strategy == perdure.Sequential && a.l.Task.Parent != 0 {
+		earlier, err := a.earlier(ctx)
+		if err != nil {
+			return nil, err
+		}
+		req.Prompt += earlier
+	}
+	return req, nil
+}
+
+// partInstruction tells a model that it sees a part of the context only.
+func partInstruction(number, total int) string {
+	return fmt.Sprintf("The documents are part %d of %d of a larger text; the other parts are read separately and the "+
+		"answers are put together. Answer from this part alone. If nothing in it helps, reply with exactly: %s",
+		number, total, nothingHere)
+}
+
+// prepared returns what the model computed over the whole context for this
+// tree; nil when it did not.
+func (a *attempt) prepared(ctx context.Context, m *asked) ([]byte, error) {
+	if _, ok := model.AsPreparer(m.Model); !ok || a.l.Task.Parent == 0 {
+		return nil, nil // a root that answers sees the whole context anyway
+	}
+	r := a.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.looked {
+		return r.prepared, nil
+	}
+	first, err := a.e.cfg.Store.Tasks(ctx, perdure.TaskFilter{Tree: a.l.Tree.ID, Parent: &r.root.ID, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(first) == 0 {
+		return nil, failf(KindPlan, "the root has no children")
+	}
+	n, err := nodeOf(&first[0])
+	if err != nil {
+		return nil, &failure{kind: KindPlan, err: err}
+	}
+	r.looked, r.prepared = true, n.Prepared
+	return r.prepared, nil
+}
+
+// earlierShare of the window is kept for the results of earlier parts in a
+// sequential tree.
+const earlierShare = 4
+
+// earlier is the section of the prompt with the results of the parts before
+// this one. When they are too long, the oldest are left out.
+func (a *attempt) earlier(ctx context.Context) (string, error) {
+	room := 4 * int(a.run.plan.Window) / earlierShare
+	var texts []string
+	left := 0
+	task := a.l.Task
+	for task.Parent != 0 {
+		siblings, err := a.children(ctx, task.Parent)
+		if err != nil {
+			return "", err
+		}
+		for i := len(siblings) - 1; i >= 0; i-- {
+			s := &siblings[i]
+			if s.Position >= task.Position || s.State != perdure.Completed || strings.TrimSpace(s.Result) == "" {
+				continue
+			}
+			if room -= len(s.Result) + resultHeader; room < 0 {
+				left++
+				continue
+			}
+			texts = append(texts, s.Result)
+		}
+		if task, err = a.e.cfg.Store.Task(ctx, task.Parent); err != nil {
+			return "", err
+		}
+	}
+	return renderEarlier(texts, left), nil
+}
+
+// resultHeader is about how many bytes stand before each earlier result.
+const resultHeader = 40
+
+// renderEarlier writes the results, which come latest first, in their order.
+func renderEarlier(texts []string, left int) string {
+	if len(texts) == 0 && left == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n\n=== results so far ===\n")
+	if left > 0 {
+		fmt.Fprintf(&b, "(%d earlier results are left out)\n", left)
+	}
+	for i := len(texts) - 1; i >= 0; i-- {
+		fmt.Fprintf(&b, "\n--- result %d ---\n%s\n", left+len(texts)-i, strings.TrimRight(texts[i], "\n"))
+	}
+	b.WriteString("\n=== end of results so far ===\n")
+	return b.String()
+}

@@ -1,0 +1,187 @@
+package rlm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/model"
+)
+
+// journaled is what the journal keeps of a call beside its text.
+type journaled struct {
+	Data
+	Request *loggedRequest `json:"request,omitempty"`
+}
+
+// loggedRequest is a request as mode logged keeps it.
+type loggedRequest struct {
+	System          string           `json:"system,omitempty"`
+	Prompt          string           `json:"prompt"`
+	Documents       []model.Document `json:"documents,omitempty"`
+	Prepared        json.RawMessage  `json:"prepared,omitempty"`
+	Temperature     *float64         `json:"temperature,omitempty"`
+	Seed            *int64           `json:"seed,omitempty"`
+	MaxOutputTokens int              `json:"max_output_tokens,omitempty"`
+}
+
+// ask has the model answer a request as the call of this number of the attempt.
+// A call that was finished before is not made again.
+func (a *attempt) ask(ctx context.Context, position int, m *asked, req *model.Request) (string, Data, error) {
+	hash := model.Hash(m.name, req)
+	if err := a.checkReplay(ctx, position, hash); err != nil {
+		return "", Data{}, err
+	}
+	call, replayed, err := a.l.BeginCall(ctx, a.announce(position, m, req, hash))
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return "", Data{}, a.interrupted(ctx, err)
+	case errors.Is(err, perdure.ErrBudgetExceeded):
+		return "", Data{}, &failure{kind: KindBudget, err: err}
+	case err != nil:
+		return "", Data{}, err
+	}
+	if replayed {
+		var j journaled
+		if len(call.Data) > 0 {
+			if err := json.Unmarshal(call.Data, &j); err != nil {
+				return "", Data{}, failf(KindPlan, "read call %q: %w", call.ID, err)
+			}
+		}
+		return call.Response, j.Data, nil
+	}
+	out := &streamed{ctx: ctx, l: a.l, begun: time.Now()}
+	if !m.ranked {
+		req.OnText = out.add
+	}
+	resp, err := m.Generate(ctx, req)
+	if err != nil {
+		return "", Data{}, a.unanswered(ctx, call.ID, m, err)
+	}
+	return a.settle(ctx, call.ID, m, req, resp)
+}
+
+// announce reserves what the call may take at most, as far as it can be known:
+// the tokens of a text are estimated on the high side.
+func (a *attempt) announce(position int, m *asked, req *model.Request, hash string) perdure.CallSpec {
+	spec := perdure.CallSpec{Position: position, Model: m.name, RequestHash: hash}
+	if m.ranked {
+		return spec
+	}
+	u := model.Usage{InputTokens: reservedTokens(len(model.RenderAll(req))), OutputTokens: a.run.plan.Answer}
+	spec.ReserveTokens = u.InputTokens + u.OutputTokens
+	if micros, known := a.e.cfg.Price(m.name, u); known {
+		spec.ReserveCostMicros = micros
+	}
+	return spec
+}
+
+// reservedTokens is the tokens that n bytes hardly exceed.
+func reservedTokens(n int) int64 { return (int64(n) + 2) / 3 }
+
+// checkReplay refuses, in mode strict, a request that is not the one the
+// journal has at its place.
+func (a *attempt) checkReplay(ctx context.Context, position int, hash string) error {
+	if a.run.cfg.Mode != ModeStrict || a.l.Fence() <= 1 {
+		return nil
+	}
+	calls, err := a.e.cfg.Store.Calls(ctx, a.l.Task.ID)
+	if err != nil {
+		return err
+	}
+	for _, c := range calls {
+		if c.Attempt == a.l.Task.Attempts && c.Position == position && c.State == perdure.CallCompleted && c.RequestHash != hash {
+			return failf(KindDiverged, "the request is not the one of call %q, and mode strict allows no other", c.ID)
+		}
+	}
+	return nil
+}
+
+// interrupted returns why a context ended.
+func (a *attempt) interrupted(ctx context.Context, err error) error {
+	if over := a.outOfTime(ctx); over != nil {
+		return over
+	}
+	return err
+}
+
+// unanswered ends a call without an answer. A call whose caller was stopped is
+// left open: whether it was paid for is not known, and who goes on with the
+// task counts it as uncertain.
+func (a *attempt) unanswered(ctx context.Context, id perdure.CallID, m *asked, cause error) error {
+	over := a.outOfTime(ctx)
+	if over == nil && ctx.Err() != nil {
+		return cause
+	}
+	f := modelFailure(m.name, cause)
+	r := perdure.CallResult{Err: &perdure.TaskError{Kind: f.kind, Message: f.Error()}, Tries: 1}
+	var e *model.Error
+	if errors.As(cause, &e) {
+		r.Tries = max(e.Tries, 1)
+	}
+	last, done := lastWrite(ctx)
+	defer done()
+	if err := a.l.SettleCall(last, id, r); err != nil {
+		return err
+	}
+	if over != nil {
+		return over
+	}
+	return f
+}
+
+// settle makes an answer durable before anything is made of it.
+func (a *attempt) settle(
+	ctx context.Context, id perdure.CallID, m *asked, req *model.Request, resp *model.Response,
+) (string, Data, error) {
+	j := journaled{Data: Data{Citations: resp.Citations, Notes: resp.Notes}}
+	if a.run.cfg.Mode == ModeLogged {
+		j.Request = &loggedRequest{System: req.System, Prompt: req.Prompt, Documents: req.Documents, Prepared: req.Prepared,
+			Temperature: req.Temperature, Seed: req.Seed, MaxOutputTokens: req.MaxOutputTokens}
+	}
+	raw, err := json.Marshal(j)
+	if err != nil {
+		return "", Data{}, fmt.Errorf("encode call: %w", err)
+	}
+	u := resp.Usage
+	r := perdure.CallResult{Response: resp.Text, Data: raw, Tries: max(resp.Tries, 1),
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedTokens: u.CachedTokens, Estimated: u.Estimated}
+	if micros, known := a.e.cfg.Price(m.name, u); known {
+		r.CostMicros = &micros
+	}
+	last, done := lastWrite(ctx)
+	defer done()
+	if err := a.l.SettleCall(last, id, r); err != nil {
+		return "", Data{}, err
+	}
+	return resp.Text, j.Data, nil
+}
+
+// How often text that arrives is written to the task's output: not for answers
+// that are quick, and not for each word.
+const (
+	streamAfter = time.Second
+	streamBytes = 16 << 10
+)
+
+// streamed writes an answer to the task's output while it arrives. What cannot
+// be written is no reason to stop: the answer itself comes at the end.
+type streamed struct {
+	ctx   context.Context // of the call, which it does not outlive
+	l     *perdure.Lease
+	begun time.Time
+	text  []byte
+}
+
+func (s *streamed) add(text string) {
+	s.text = append(s.text, text...)
+	if time.Since(s.begun) < streamAfter && len(s.text) < streamBytes {
+		return
+	}
+	if err := s.l.AppendOutput(s.ctx, string(s.text)); err == nil {
+		s.text, s.begun = s.text[:0], time.Now()
+	}
+}

@@ -1,0 +1,388 @@
+package rlm
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/model/extract"
+)
+
+// Defaults and limits of [Config].
+const (
+	DefaultModel        = extract.Name
+	DefaultMaxDepth     = 3
+	MaxDepthCeiling     = 5
+	DefaultMaxChildren  = 10
+	MaxChildrenCeiling  = 100_000
+	DefaultMaxNodes     = 10_000
+	DefaultSoftNodes    = 100
+	DefaultTemperature  = 0.7
+	MinContextWindow    = 1000
+	MaxContextWindow    = 100_000_000
+	MaxAttemptsCeiling  = 100
+	MaxConcurrency      = 4096
+	maxCallRetries      = 100
+	maxBudgetUSD        = 1e9
+	microsPerDollar     = 1e6
+	maxSystemBytes      = 1 << 20
+	maxModelNameBytes   = 1024
+	defaultAnswerTokens = 4096
+)
+
+// Planners: how a task is broken down.
+const (
+	// PlannerNone answers directly.
+	PlannerNone = "none"
+	// PlannerSplit splits the context into parts.
+	PlannerSplit = "split"
+)
+
+// Merges: how the results of the children become one.
+const (
+	// MergeConcatenate puts them one after another.
+	MergeConcatenate = "concatenate"
+	// MergeUnion leaves out what is exactly there already and keeps the order;
+	// ranked citations are ranked together.
+	MergeUnion = "merge"
+)
+
+// Modes: how strictly a run can be repeated.
+const (
+	ModeDefault = "default"
+	// ModeSeeded sends the seed with every request.
+	ModeSeeded = "seeded"
+	// ModeStrict is seeded, and a replayed call whose request differs from the
+	// recorded one fails the task.
+	ModeStrict = "strict"
+	// ModeLogged keeps every request beside its reply in the journal.
+	ModeLogged = "logged"
+)
+
+// Duration is a time.Duration that is text in JSON: "90s", "1h30m".
+type Duration time.Duration
+
+// MarshalText writes the form of time.Duration.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads the form of time.Duration.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration like 30s or 5m", b)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// Config is how a tree is run. It is JSON in the tree's configuration; a field
+// that is missing has its default.
+type Config struct {
+	// Model answers for the root, SubModel for the tasks below it.
+	// Default: DefaultModel; SubModel: Model.
+	Model    string `json:"model,omitempty"`
+	SubModel string `json:"sub_model,omitempty"`
+	// BaseURL is the endpoint of an OpenAI-compatible model; empty: the
+	// provider's own.
+	BaseURL string `json:"base_url,omitempty"`
+	// System is sent before the prompt; may be empty.
+	System string `json:"system,omitempty"`
+
+	// Planner is none or split. Default: none when the context fits the
+	// model, else split.
+	Planner string `json:"planner,omitempty"`
+	// Strategy is parallel or sequential. Default: parallel.
+	Strategy perdure.Strategy `json:"strategy,omitempty"`
+	// Merge is merge or concatenate. Default: merge; for a batch concatenate.
+	Merge string `json:"merge,omitempty"`
+	// Policy is partial or fail. Default: partial; for sequential fail.
+	Policy perdure.Policy `json:"policy,omitempty"`
+	// Batch makes one child for each file of the context, with {file} in the
+	// prompt replaced by the file's name.
+	Batch bool `json:"batch,omitempty"`
+
+	// MaxDepth is the deepest level of a decomposition, 0 to MaxDepthCeiling;
+	// the root is 0, and levels that only keep MaxChildren do not count.
+	// Default: DefaultMaxDepth.
+	MaxDepth *int `json:"max_depth,omitempty"`
+	// MaxChildren is the most children of a task, the root of a batch
+	// excepted. Default: DefaultMaxChildren.
+	MaxChildren int `json:"max_children,omitempty"`
+	// MaxNodes is the most tasks of the tree. Default: DefaultMaxNodes.
+	MaxNodes int64 `json:"max_nodes,omitempty"`
+	// ChunkTokens is the largest part of the context given to one task.
+	// Default: from the model's window.
+	ChunkTokens int `json:"chunk_tokens,omitempty"`
+	// OverlapTokens bounds what two parts of one file share; see SplitConfig.
+	// Default: a twentieth of a part, nothing for builtin:extract; -1: nothing.
+	OverlapTokens int `json:"overlap_tokens,omitempty"`
+	// ContextWindow is how many tokens a model reads and writes at once.
+	// Default: what the model says, else DefaultWindow.
+	ContextWindow int `json:"context_window,omitempty"`
+	// AnswerTokens is the longest answer. Default: 4096, or a quarter of a
+	// small window, is kept free; it is sent as a limit when a budget is set.
+	AnswerTokens int `json:"answer_tokens,omitempty"`
+	// MaxAttempts is how often a task is tried.
+	// Default: perdure.DefaultMaxAttempts.
+	MaxAttempts int `json:"max_attempts,omitempty"`
+	// Concurrency is how many tasks the executing process runs at once; it is
+	// for whoever starts the worker. Default: theirs.
+	Concurrency int `json:"concurrency,omitempty"`
+
+	// BudgetUSD, BudgetTokens, BudgetCalls and Timeout (from the creation of
+	// the tree) bound the whole tree. Default: no bound.
+	BudgetUSD    float64  `json:"budget_usd,omitempty"`
+	BudgetTokens int64    `json:"budget_tokens,omitempty"`
+	BudgetCalls  int64    `json:"budget_calls,omitempty"`
+	Timeout      Duration `json:"timeout,omitempty"`
+	// CallTimeout bounds one request to a model, CallRetries is how often a
+	// request is sent again. Default: those of who resolves the model.
+	CallTimeout Duration `json:"call_timeout,omitempty"`
+	CallRetries *int     `json:"call_retries,omitempty"`
+
+	// Temperature is 0 to 2. Default: DefaultTemperature.
+	Temperature *float64 `json:"temperature,omitempty"`
+	// Seed is sent to models that take one.
+	Seed *int64 `json:"seed,omitempty"`
+	// Mode is default, seeded, strict or logged. Default: default.
+	Mode string `json:"mode,omitempty"`
+}
+
+// ParseConfig reads a configuration from JSON and checks it. All that is wrong
+// is told at once, by the names of the fields; an unknown field is an error
+// that names the nearest one. Empty input is the default configuration. The
+// error has the code perdure.CodeInvalid.
+func ParseConfig(raw json.RawMessage) (Config, error) {
+	var c Config
+	if len(bytes.TrimSpace(raw)) > 0 {
+		if err := decodeStrict(raw, &c); err != nil {
+			return Config{}, err
+		}
+	}
+	c = c.withDefaults()
+	if problems := c.problems(); len(problems) > 0 {
+		return Config{}, invalid(strings.Join(problems, "; "), "correct the configuration of the run")
+	}
+	return c, nil
+}
+
+func invalid(msg, hint string) *perdure.Error {
+	return &perdure.Error{Code: perdure.CodeInvalid, Op: "launch run", Msg: msg, Hint: hint}
+}
+
+func decodeStrict(raw []byte, c *Config) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(c)
+	if err == nil {
+		if _, extra := dec.Token(); !errors.Is(extra, io.EOF) {
+			err = errors.New("there is something after the configuration's end")
+		}
+	}
+	var wrongType *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrongType):
+		return invalid(fmt.Sprintf("%s: a %s is not a %s", wrongType.Field, wrongType.Value, wrongType.Type),
+			"correct the configuration of the run")
+	}
+	msg := strings.TrimPrefix(err.Error(), "json: ")
+	if name, ok := strings.CutPrefix(msg, "unknown field "); ok {
+		name = strings.Trim(name, `"`)
+		hint := "the fields are " + strings.Join(fieldNames(), ", ")
+		if near := nearest(name, fieldNames()); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return invalid(fmt.Sprintf("there is no setting %q", name), hint)
+	}
+	return invalid("read configuration: "+msg, "the configuration is a JSON object")
+}
+
+func fieldNames() []string {
+	t := reflect.TypeFor[Config]()
+	names := make([]string, t.NumField())
+	for i := range names {
+		names[i], _, _ = strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	}
+	return names
+}
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.Model, DefaultModel)
+	setDefault(&c.SubModel, c.Model)
+	setDefault(&c.Strategy, perdure.Parallel)
+	if c.Batch {
+		setDefault(&c.Merge, MergeConcatenate)
+	}
+	setDefault(&c.Merge, MergeUnion)
+	if c.Strategy == perdure.Sequential {
+		setDefault(&c.Policy, perdure.PolicyFail)
+	}
+	setDefault(&c.Policy, perdure.PolicyPartial)
+	if c.MaxDepth == nil {
+		depth := DefaultMaxDepth
+		c.MaxDepth = &depth
+	}
+	setDefault(&c.MaxChildren, DefaultMaxChildren)
+	setDefault(&c.MaxNodes, DefaultMaxNodes)
+	setDefault(&c.MaxAttempts, perdure.DefaultMaxAttempts)
+	setDefault(&c.Mode, ModeDefault)
+	if c.Temperature == nil {
+		warm := DefaultTemperature
+		c.Temperature = &warm
+	}
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// problems says what is wrong, one sentence a field.
+func (c *Config) problems() []string {
+	var found []string
+	bad := func(field, format string, args ...any) {
+		found = append(found, field+": "+fmt.Sprintf(format, args...))
+	}
+	between := func(field string, n, low, high int64) {
+		if n < low || n > high {
+			bad(field, "%d is not between %d and %d", n, low, high)
+		}
+	}
+	oneOf := func(field, value string, later []string, now ...string) {
+		for _, v := range now {
+			if v == value {
+				return
+			}
+		}
+		for _, v := range later {
+			if v == value {
+				bad(field, "%q is not available in this version; there is %s", value, strings.Join(now, ", "))
+				return
+			}
+		}
+		bad(field, "%q is not one of %s", value, strings.Join(now, ", "))
+	}
+	c.checkNames(bad)
+	if c.Planner != "" {
+		oneOf("planner", c.Planner, []string{"model", "repl"}, PlannerNone, PlannerSplit)
+	}
+	oneOf("strategy", string(c.Strategy), []string{"conditional", "map-reduce"}, string(perdure.Parallel), string(perdure.Sequential))
+	oneOf("merge", c.Merge, []string{"summarize", "vote", "best-of-n"}, MergeConcatenate, MergeUnion)
+	oneOf("policy", string(c.Policy), nil, string(perdure.PolicyPartial), string(perdure.PolicyFail))
+	oneOf("mode", c.Mode, nil, ModeDefault, ModeSeeded, ModeStrict, ModeLogged)
+	between("max_depth", int64(*c.MaxDepth), 0, MaxDepthCeiling)
+	between("max_children", int64(c.MaxChildren), 2, MaxChildrenCeiling)
+	between("max_nodes", c.MaxNodes, 1, math.MaxInt32)
+	between("chunk_tokens", int64(c.ChunkTokens), 0, MaxContextWindow)
+	between("overlap_tokens", int64(c.OverlapTokens), -1, MaxContextWindow)
+	if c.ContextWindow != 0 {
+		between("context_window", int64(c.ContextWindow), MinContextWindow, MaxContextWindow)
+	}
+	between("answer_tokens", int64(c.AnswerTokens), 0, MaxContextWindow)
+	between("max_attempts", int64(c.MaxAttempts), 1, MaxAttemptsCeiling)
+	between("concurrency", int64(c.Concurrency), 0, MaxConcurrency)
+	c.checkBounds(bad, between)
+	return found
+}
+
+func (c *Config) checkNames(bad func(field, format string, args ...any)) {
+	names := []struct {
+		field, text string
+		limit       int
+	}{
+		{"model", c.Model, maxModelNameBytes},
+		{"sub_model", c.SubModel, maxModelNameBytes},
+		{"base_url", c.BaseURL, maxModelNameBytes},
+		{"system", c.System, maxSystemBytes},
+	}
+	for _, n := range names {
+		if len(n.text) > n.limit {
+			bad(n.field, "it has %d bytes, the limit is %d", len(n.text), n.limit)
+		}
+		if strings.ContainsRune(n.text, 0) {
+			bad(n.field, "it holds a NUL byte")
+		}
+	}
+}
+
+func (c *Config) checkBounds(bad func(field, format string, args ...any), between func(field string, n, low, high int64)) {
+	if !(c.BudgetUSD >= 0 && c.BudgetUSD <= maxBudgetUSD) {
+		bad("budget_usd", "%g is not between 0 and %g", c.BudgetUSD, maxBudgetUSD)
+	}
+	between("budget_tokens", c.BudgetTokens, 0, math.MaxInt64/4)
+	between("budget_calls", c.BudgetCalls, 0, math.MaxInt64/4)
+	if c.Timeout < 0 {
+		bad("timeout", "%s is negative", time.Duration(c.Timeout))
+	}
+	if c.CallTimeout < 0 {
+		bad("call_timeout", "%s is negative", time.Duration(c.CallTimeout))
+	}
+	if c.CallRetries != nil {
+		between("call_retries", int64(*c.CallRetries), 0, maxCallRetries)
+	}
+	if !(*c.Temperature >= 0 && *c.Temperature <= 2) {
+		bad("temperature", "%g is not between 0 and 2", *c.Temperature)
+	}
+	needsSeed := c.Mode == ModeSeeded || c.Mode == ModeStrict
+	if needsSeed && c.Seed == nil && !(deterministic(c.Model) && deterministic(c.SubModel)) {
+		bad("seed", "it is missing, and mode %s needs one", c.Mode)
+	}
+}
+
+// deterministic tells models whose answer is the same each time without a seed.
+func deterministic(name string) bool {
+	return strings.HasPrefix(name, "builtin:") || strings.HasPrefix(name, "mock:")
+}
+
+// limits are the tree's limits in the store.
+func (c *Config) limits() perdure.Limits {
+	return perdure.Limits{
+		MaxNodes: c.MaxNodes, SoftNodes: DefaultSoftNodes,
+		Calls: c.BudgetCalls, Tokens: c.BudgetTokens, CostMicros: int64(math.Round(c.BudgetUSD * microsPerDollar)),
+		WallTime: time.Duration(c.Timeout),
+	}
+}
+
+// nearest returns the candidate with the fewest edits from word, "" when none
+// is near.
+func nearest(word string, candidates []string) string {
+	best, limit := "", max(1, len(word)/3)
+	for _, c := range candidates {
+		if n := edits(word, c); n <= limit {
+			best, limit = c, n-1
+		}
+	}
+	return best
+}
+
+// edits is the number of letters to add, drop or change between two words.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}

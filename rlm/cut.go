@@ -1,0 +1,61 @@
+package rlm
+
+import (
+	"fmt"
+)
+
+// cut splits the context into parts of at most size tokens, files with the
+// frames a model sees around them included, but for that of the first.
+func (p *planning) cut(size int64) (chunks, error) {
+	overlap := p.cfg.OverlapTokens
+	if p.models[1].ranked && overlap == 0 {
+		overlap = -1 // passages are found whole, and none twice
+	}
+	found, err := Split(p.reader, SplitConfig{ChunkTokens: int(size), OverlapTokens: overlap, PerFile: p.cfg.Batch})
+	if err != nil {
+		return nil, damaged(err)
+	}
+	parts := make(chunks, len(found))
+	for i, c := range found {
+		parts[i] = chunk{c.Offset, c.Length}
+	}
+	return parts, nil
+}
+
+// assign gives each file of a batch its parts.
+func (p *planning) assign(root *node) error {
+	files := p.reader.Manifest().Files
+	root.Files = make([]int, len(files))
+	at := 0
+	for i, f := range files {
+		for at < len(root.Chunks) && root.Chunks[at].off < f.End() {
+			if root.Chunks[at].off < f.Offset || root.Chunks[at].end() > f.End() {
+				return fmt.Errorf("split %q: part %d goes beyond the file", f.Name, at)
+			}
+			root.Files[i]++
+			at++
+		}
+	}
+	return nil
+}
+
+// checkSize refuses a tree of more tasks than allowed.
+func (p *planning) checkSize(root *node, tokens, size int64) error {
+	tasks, levels := int64(1), 0
+	if p.cfg.Batch {
+		for _, n := range root.Files {
+			t, l := countTasks(n, p.cfg.MaxChildren)
+			tasks, levels = tasks+t, max(levels, l+1)
+		}
+	} else {
+		tasks, levels = countTasks(len(root.Chunks), p.cfg.MaxChildren)
+	}
+	if tasks <= p.cfg.MaxNodes {
+		p.e.cfg.Logger.Debug("tree is planned", "parts", len(root.Chunks), "tasks", tasks, "levels", levels)
+		return nil
+	}
+	larger := tokens/max(p.cfg.MaxNodes*8/10, 1) + 1
+	return invalid(fmt.Sprintf("the context (about %d tokens) makes %d parts of at most %d tokens and %d tasks, more than max_nodes, %d",
+		tokens, len(root.Chunks), size, tasks, p.cfg.MaxNodes),
+		fmt.Sprintf("raise --max-nodes to %d, or --chunk-tokens to about %d", tasks, max(larger, size*tasks/p.cfg.MaxNodes+1)))
+}

@@ -1,0 +1,296 @@
+package rlm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/model"
+)
+
+// maxPreparedBytes bounds what a model may compute over the whole context; it
+// stands in the metadata of a task.
+const maxPreparedBytes = 512 << 10
+
+// decompose creates the children of a task, all at once.
+func (a *attempt) decompose(ctx context.Context) error {
+	timed, stop := a.timed(ctx)
+	defer stop()
+	if over := a.outOfTime(timed); over != nil {
+		return over
+	}
+	nodes := a.below()
+	if a.l.Task.Parent == 0 {
+		var err error
+		if nodes[0].Prepared, err = a.prepare(timed); err != nil {
+			return a.interrupted(timed, err)
+		}
+	}
+	return a.spawn(ctx, nodes)
+}
+
+// prepare lets the model of the leaves look at the whole context once. What it
+// computes is durable with the first child.
+func (a *attempt) prepare(ctx context.Context) (json.RawMessage, error) {
+	m := a.run.models[1]
+	p, ok := model.AsPreparer(m.Model)
+	if !ok || a.run.reader == nil {
+		return nil, nil
+	}
+	raw, err := p.Prepare(ctx, a.query(), a.run.reader.All())
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > maxPreparedBytes {
+		return nil, failf(KindModel, "prepare %q: the result has %d bytes, the limit is %d", m.name, len(raw), maxPreparedBytes)
+	}
+	return raw, nil
+}
+
+// below returns the children that the plan gives this task.
+func (a *attempt) below() []*node {
+	n := a.node
+	if len(n.Files) == 0 {
+		return n.spread(n.Chunks, n.First, a.run.cfg.MaxChildren)
+	}
+	files := a.run.reader.Manifest().Files
+	nodes := make([]*node, len(n.Files))
+	at := 0
+	for i, count := range n.Files {
+		nodes[i] = &node{Version: planVersion, Total: count, File: files[i].Name, Whole: true, Chunks: n.Chunks[at : at+count]}
+		at += count
+	}
+	return nodes
+}
+
+// spread deals parts to at most fanout children, evenly, with as few levels
+// below as possible.
+func (n *node) spread(parts chunks, first, fanout int) []*node {
+	sizes := deal(len(parts), fanout)
+	nodes := make([]*node, len(sizes))
+	at := 0
+	for i, size := range sizes {
+		nodes[i] = &node{Version: planVersion, First: first + at, Total: n.Total, File: n.File, Chunks: parts[at : at+size]}
+		at += size
+	}
+	return nodes
+}
+
+// spawn creates children and waits for them.
+func (a *attempt) spawn(ctx context.Context, nodes []*node) error {
+	specs := make([]perdure.TaskSpec, len(nodes))
+	for i, n := range nodes {
+		spec, err := a.spec(n)
+		if err != nil {
+			return err
+		}
+		specs[i] = spec
+	}
+	_, err := a.l.Spawn(ctx, specs)
+	return err
+}
+
+// spec is the record of a child. One with a single part becomes a leaf: its
+// part is its context reference.
+func (a *attempt) spec(n *node) (perdure.TaskSpec, error) {
+	cfg, root := &a.run.cfg, &a.run.root
+	ref := perdure.ContextRef{Type: "slice", Source: root.Context.Source, Hash: root.Context.Hash}
+	count := len(n.Chunks)
+	if count > 0 {
+		ref.Offset = n.Chunks[0].off
+		ref.Length = n.Chunks[count-1].end() - ref.Offset
+		ref.SizeTokens = model.EstimateTokens(int(ref.Length))
+	}
+	title := n.title(root.Prompt, count)
+	if count <= 1 {
+		n.Chunks = nil
+	}
+	raw, err := n.encode()
+	if err != nil {
+		return perdure.TaskSpec{}, err
+	}
+	return perdure.TaskSpec{
+		Prompt: title, MaxAttempts: cfg.MaxAttempts, Priority: a.l.Task.Priority,
+		Strategy: cfg.Strategy, Policy: cfg.Policy, Merge: cfg.Merge, Context: ref, Metadata: raw,
+	}, nil
+}
+
+// child is a child with what it knows of the plan.
+type child struct {
+	*perdure.Task
+	node *node
+}
+
+// merge makes the task's result of those of its children.
+func (a *attempt) merge(ctx context.Context, tasks []perdure.Task) error {
+	children, err := latest(tasks)
+	if err != nil {
+		return err
+	}
+	var lost []child
+	var parts []part
+	for _, c := range children {
+		if c.State != perdure.Completed {
+			lost = append(lost, c)
+			continue
+		}
+		data, err := dataOf(c.Task)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, part{file: c.node.File, text: c.Result, data: data})
+	}
+	if a.hopeless(lost, parts) {
+		if a.mayRepair(lost) {
+			return a.repair(ctx, lost)
+		}
+		return a.giveUp(lost, len(parts))
+	}
+	m := a.merger()
+	text, data := m.run(parts)
+	if err := a.addLost(ctx, &data, lost); err != nil {
+		return err
+	}
+	return a.complete(ctx, text, &data)
+}
+
+func (a *attempt) merger() *merger {
+	cfg := &a.run.cfg
+	m := &merger{prompt: a.query(), merge: cfg.Merge, ranked: a.run.models[1].ranked, whole: a.node.Whole}
+	m.files = len(a.node.Files) > 0
+	return m
+}
+
+// latest returns one child for each part, in the order of the parts: of those
+// created for the same part the one that completed counts, else the last.
+func latest(tasks []perdure.Task) ([]child, error) {
+	type key struct {
+		file  string
+		first int
+	}
+	byPart := make(map[key]child)
+	var order []key
+	for i := range tasks {
+		n, err := nodeOf(&tasks[i])
+		if err != nil {
+			return nil, &failure{kind: KindPlan, err: err}
+		}
+		k := key{n.File, n.First}
+		old, there := byPart[k]
+		if !there {
+			order = append(order, k)
+		}
+		if !there || old.State != perdure.Completed {
+			byPart[k] = child{&tasks[i], n}
+		}
+	}
+	out := make([]child, len(order))
+	for i, k := range order {
+		out[i] = byPart[k]
+	}
+	return out, nil
+}
+
+// hopeless tells whether there is nothing to merge, or must not be because of
+// what is lost. When the budget is spent, what there is counts under either
+// policy.
+func (a *attempt) hopeless(lost []child, parts []part) bool {
+	if len(parts) == 0 {
+		return true
+	}
+	if len(lost) == 0 || a.run.cfg.Policy == perdure.PolicyPartial {
+		return false
+	}
+	return !slices.ContainsFunc(lost, func(c child) bool { return c.Error != nil && c.Error.Kind == KindBudget })
+}
+
+// mayRepair tells whether a person retried this task and the lost parts have
+// not been created again for that.
+func (a *attempt) mayRepair(lost []child) bool {
+	attempt := a.l.Task.Attempts
+	return attempt > 1 && !slices.ContainsFunc(lost, func(c child) bool { return c.node.Attempt == attempt })
+}
+
+// repair creates the lost parts again.
+func (a *attempt) repair(ctx context.Context, lost []child) error {
+	nodes := make([]*node, len(lost))
+	for i, c := range lost {
+		n := *c.node
+		n.Attempt = a.l.Task.Attempts
+		if n.leaf() && c.Context.Length > 0 {
+			n.Chunks = chunks{{c.Context.Offset, c.Context.Length}}
+		}
+		nodes[i] = &n
+	}
+	return a.spawn(ctx, nodes)
+}
+
+// giveUp returns the failure of a task whose children left nothing to merge.
+func (a *attempt) giveUp(lost []child, completed int) error {
+	first := lost[0]
+	for _, c := range lost {
+		if c.State == perdure.Failed {
+			first = c
+			break
+		}
+	}
+	kind, msg := KindChildren, string(first.State)
+	if first.Error != nil {
+		msg = first.Error.Message
+		if first.State == perdure.Failed {
+			kind = first.Error.Kind
+		}
+	}
+	if completed == 0 {
+		return failf(kind, "none of %d parts has a result; task %q: %s", len(lost), first.ID, msg)
+	}
+	return failf(kind, "the policy is fail, and %d of %d parts have no result; task %q: %s",
+		len(lost), completed+len(lost), first.ID, msg)
+}
+
+// addLost lists the parts without a result.
+func (a *attempt) addLost(ctx context.Context, d *Data, lost []child) error {
+	for _, c := range lost {
+		missing, more, err := a.missing(ctx, c.Task)
+		if err != nil {
+			return err
+		}
+		d.addMissing(missing, more)
+	}
+	return nil
+}
+
+// missing lists the leaves without a result at and below a task that has none.
+func (a *attempt) missing(ctx context.Context, t *perdure.Task) (list []Missing, more int, err error) {
+	children, err := a.children(ctx, t.ID)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(children) == 0 {
+		return []Missing{{Task: t.ID, Prompt: shorten(t.Prompt, shownPrompt), Error: lastError(t)}}, 0, nil
+	}
+	var d Data
+	for i := range children {
+		if children[i].State == perdure.Completed {
+			continue
+		}
+		list, more, err := a.missing(ctx, &children[i])
+		if err != nil {
+			return nil, 0, err
+		}
+		d.addMissing(list, more)
+	}
+	if !d.partial() { // the parts are there, but were not merged
+		d.addMissing([]Missing{{Task: t.ID, Prompt: t.Prompt, Error: lastError(t)}}, 0)
+	}
+	return d.Missing, d.MoreMissing, nil
+}
+
+func lastError(t *perdure.Task) string {
+	if t.Error == nil {
+		return string(t.State)
+	}
+	return shorten(fmt.Sprintf("%s: %s", t.Error.Kind, t.Error.Message), shownPrompt)
+}

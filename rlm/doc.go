@@ -1,0 +1,31 @@
+// Package rlm executes runs: a prompt over any amount of context becomes a tree
+// of tasks, each a durable record of the store, and the answers of the parts
+// become one answer.
+//
+// This package is experimental: it may change until version 1.0.
+//
+// # How a run goes
+//
+// [Executor.Launch] decides everything that can be decided before the first
+// call to a model: it checks the [Config], finds the models, splits the context
+// into parts that fit them, plans the shape of the tree, and refuses what
+// cannot work, with the numbers. Then it creates the tree, whose root task
+// carries the plan.
+//
+// [Executor.Handle] does one attempt of one task. What there is to do follows
+// from what the store already has, so a task that was interrupted at any point
+// goes on where it was:
+//
+//   - a leaf reads its part of the context and asks its model; a call that was
+//     finished before is answered from the journal;
+//   - an inner task without children creates all of them in one transaction and
+//     waits;
+//   - an inner task whose children have ended merges their results.
+//
+// # Plan
+//
+// The boundaries of the parts are durable with the tasks: the root's metadata
+// holds all of them, each inner task's those below it, and a leaf's reference to
+// the context is its own part. Nothing is split twice, so a later version of
+// this package continues a tree with the parts it began with.
+package rlm

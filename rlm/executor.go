@@ -1,0 +1,216 @@
+package rlm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/model"
+)
+
+// KindRun is the kind of the trees this package runs.
+const KindRun = "run"
+
+// ModelOptions are how a run wants to ask a model. Zero values leave it to the
+// resolver.
+type ModelOptions struct {
+	// BaseURL is the endpoint of an OpenAI-compatible model.
+	BaseURL string
+	// Timeout bounds one request, Tries is how many are sent for one answer.
+	Timeout Duration
+	Tries   int
+	// Concurrency is how many requests may be in flight at once.
+	Concurrency int
+}
+
+// Resolver finds models by name ("builtin:extract", "openai:NAME", …). It is
+// called from many goroutines, and more than once for the same name; what it
+// returns is shared and retries by itself (see model.Guarded). An error for a
+// name that is not known, or whose key is missing here, is an *perdure.Error
+// with a hint.
+type Resolver interface {
+	Resolve(name string, opt ModelOptions) (model.Model, error)
+}
+
+// ExecutorConfig says what an [Executor] works with.
+type ExecutorConfig struct {
+	// Store holds the trees. Required.
+	Store *perdure.Store
+	// Resolver finds the models. Required.
+	Resolver Resolver
+	// Price returns what a call costs in millionths of a US dollar, and whether
+	// that is known. It is called from many goroutines. Nil: builtin: and mock:
+	// models cost nothing, all other prices are unknown.
+	Price func(name string, u model.Usage) (micros int64, known bool)
+	// Logger: nil discards.
+	Logger *slog.Logger
+}
+
+func (c ExecutorConfig) withDefaults() ExecutorConfig {
+	if c.Price == nil {
+		c.Price = func(name string, _ model.Usage) (int64, bool) { return 0, deterministic(name) }
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c *ExecutorConfig) validate() error {
+	var errs []error
+	if c.Store == nil {
+		errs = append(errs, errors.New("create executor: Store is missing"))
+	}
+	if c.Resolver == nil {
+		errs = append(errs, errors.New("create executor: Resolver is missing"))
+	}
+	return errors.Join(errs...)
+}
+
+// Executor launches runs and does the work of their tasks. Its methods may be
+// called from many goroutines. It starts none of its own, and its Handle is
+// what a worker needs for trees of [KindRun].
+type Executor struct {
+	cfg  ExecutorConfig
+	runs *runs
+}
+
+// New checks the configuration and returns an executor, to be closed after use.
+func New(cfg ExecutorConfig) (*Executor, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	e := &Executor{cfg: cfg}
+	e.runs = &runs{load: e.load, byTree: make(map[perdure.TreeID]*runEntry)}
+	return e, nil
+}
+
+// Close closes the contexts that are open. Call it after the last Handle has
+// returned.
+func (e *Executor) Close() error { return e.runs.close() }
+
+// Check tells whether a tree can be executed here: its configuration is known
+// and its models are found, keys and programs included.
+func (e *Executor) Check(tree *perdure.Tree) error {
+	cfg, err := ParseConfig(tree.Config)
+	if err != nil {
+		return err
+	}
+	_, err = resolve(e.cfg.Resolver, &cfg)
+	return err
+}
+
+// Handle does one attempt of one task and settles it through its lease. It can
+// be interrupted at any point and be called again for the same task. An error
+// has a method Failure that says how the attempt ends; when ctx ended, it is
+// ctx's.
+func (e *Executor) Handle(ctx context.Context, l *perdure.Lease) (err error) {
+	entry, err := e.runs.get(ctx, &l.Tree)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.runs.put(entry)) }()
+	if l.Task.Pending > 0 {
+		return l.Wait(ctx) // it was retried before its children had ended
+	}
+	n, err := nodeOf(&l.Task)
+	if err != nil {
+		return &failure{kind: KindPlan, err: err}
+	}
+	a := &attempt{e: e, run: entry.run, l: l, node: n}
+	if n.leaf() {
+		return a.answer(ctx)
+	}
+	children, err := a.children(ctx, l.Task.ID)
+	if err != nil {
+		return err
+	}
+	if len(children) == 0 {
+		return a.decompose(ctx)
+	}
+	return a.merge(ctx, children)
+}
+
+// attempt is one attempt of one task.
+type attempt struct {
+	e    *Executor
+	run  *run
+	l    *perdure.Lease
+	node *node
+}
+
+// timed returns a context that ends when the tree's time is over.
+func (a *attempt) timed(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := a.l.Tree.Limits.WallTime
+	if limit <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadlineCause(ctx, a.l.Tree.CreatedAt.Add(limit), errTimeLimit)
+}
+
+// outOfTime returns the failure of an attempt whose context ended because the
+// tree's time is over, nil when it did not.
+func (a *attempt) outOfTime(ctx context.Context) error {
+	if !errors.Is(context.Cause(ctx), errTimeLimit) {
+		return nil
+	}
+	return failf(KindBudget, "%w (%s, see --timeout)", errTimeLimit, a.l.Tree.Limits.WallTime)
+}
+
+// lastWrite returns a context for a write that is made although the work was
+// cancelled: what was paid for is kept.
+func lastWrite(ctx context.Context) (context.Context, context.CancelFunc) {
+	const enough = 10 * time.Second
+	return context.WithTimeout(context.WithoutCancel(ctx), enough)
+}
+
+// children lists the children of a task in order.
+func (a *attempt) children(ctx context.Context, parent perdure.TaskID) ([]perdure.Task, error) {
+	const page = 1000
+	var all []perdure.Task
+	f := perdure.TaskFilter{Tree: a.l.Tree.ID, Parent: &parent, Limit: page}
+	for {
+		got, err := a.e.cfg.Store.Tasks(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, got...)
+		if len(got) < page {
+			return all, nil
+		}
+		f.After = got[len(got)-1].ID
+	}
+}
+
+// prompt is what the task asks: the tree's prompt, for a file of a batch with
+// its name.
+func (a *attempt) prompt() string {
+	prompt := a.run.root.Prompt
+	if a.run.cfg.Batch {
+		prompt = forFile(prompt, a.node.File)
+	}
+	return prompt
+}
+
+// query is what a retrieval engine looks for: the prompt without the names of
+// files, so that it is the same all over the tree.
+func (a *attempt) query() string {
+	if a.run.cfg.Batch {
+		return forFile(a.run.root.Prompt, "")
+	}
+	return a.run.root.Prompt
+}
+
+// complete ends the task with a result.
+func (a *attempt) complete(ctx context.Context, text string, d *Data) error {
+	raw, err := d.encode()
+	if err != nil {
+		return err
+	}
+	last, done := lastWrite(ctx)
+	defer done()
+	return a.l.Complete(last, perdure.Result{Text: text, Data: raw, Partial: d.partial()})
+}

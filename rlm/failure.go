@@ -1,0 +1,68 @@
+package rlm
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/model"
+)
+
+// The kinds of failure of a task, beside the codes of perdure's errors.
+const (
+	// KindModel is a model that refused the request or failed for good.
+	KindModel = "model"
+	// KindUnavailable is a model that could not be reached or asked.
+	KindUnavailable = string(perdure.CodeUnavailable)
+	// KindBudget is a limit of the tree, its time limit among them.
+	KindBudget = string(perdure.CodeBudgetExceeded)
+	// KindChildren is a task whose children left nothing to merge.
+	KindChildren = "children"
+	// KindDiverged is a replayed request that differs from the recorded one.
+	KindDiverged = "diverged"
+	// KindPlan is a plan that cannot be read or followed.
+	KindPlan = "plan"
+)
+
+// failure is an error of an attempt that says how it ends.
+type failure struct {
+	kind  string
+	retry bool
+	err   error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+
+func (f *failure) Unwrap() error { return f.err }
+
+// Failure tells a worker how the attempt ends.
+func (f *failure) Failure() perdure.Failure {
+	return perdure.Failure{Kind: f.kind, Message: f.err.Error(), Retry: f.retry}
+}
+
+func failf(kind, format string, args ...any) *failure {
+	return &failure{kind: kind, err: fmt.Errorf(format, args...)}
+}
+
+// errTimeLimit is the cause of a context that ended because the tree's time is
+// over.
+var errTimeLimit = errors.New("the tree's time limit passed")
+
+// modelFailure says how an attempt ends whose model did not answer.
+func modelFailure(name string, err error) *failure {
+	f := &failure{kind: KindModel, err: fmt.Errorf("ask %q: %w", name, err)}
+	var e *model.Error
+	if !errors.As(err, &e) {
+		return f
+	}
+	f.retry = e.Retryable()
+	if e.Hint != "" {
+		f.err = fmt.Errorf("%w (%s)", f.err, e.Hint)
+	}
+	switch e.Kind {
+	case model.KindRateLimit, model.KindUnavailable, model.KindCut, model.KindTimeout, model.KindAuth, model.KindNotFound:
+		f.kind = KindUnavailable
+	case model.KindInvalid, model.KindEmpty, model.KindTooLarge, model.KindFailed, model.KindCanceled:
+	}
+	return f
+}

@@ -1,0 +1,154 @@
+package rlm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/pack"
+	"github.com/perdure/perdure/model"
+)
+
+// LaunchRequest asks for a run.
+type LaunchRequest struct {
+	// Kind is KindRun; empty means that.
+	Kind string
+	// Name is for people; may be empty.
+	Name string
+	// Prompt is what is asked. Required.
+	Prompt string
+	// ContextID names the stored context; empty when there is none.
+	ContextID string
+	// Config is a [Config] as JSON; empty means all defaults.
+	Config json.RawMessage
+	// IdempotencyKey, when it was used before, makes Launch return the tree of
+	// that time.
+	IdempotencyKey string
+	// Owner, when set, is the only session that runs the tree while it lives.
+	Owner *perdure.Session
+}
+
+// Launch checks a request, plans its tree and creates it. What cannot work is
+// refused before anything exists: problems of the configuration (all at once),
+// a model that is not known or has no key here, a context that cannot be split
+// as asked or would make too many tasks. Errors are *perdure.Error values with
+// hints; those of the store and of the resolver come as they are.
+func (e *Executor) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, error) {
+	if req.Kind != "" && req.Kind != KindRun {
+		return perdure.Tree{}, invalid(fmt.Sprintf("kind %q is not %q", req.Kind, KindRun), "")
+	}
+	cfg, err := ParseConfig(req.Config)
+	if err != nil {
+		return perdure.Tree{}, err
+	}
+	if strings.TrimSpace(req.Prompt) == "" {
+		return perdure.Tree{}, invalid("the prompt is empty", "say what is to be found or done")
+	}
+	p := &planning{e: e, cfg: cfg, req: &req}
+	if p.models, err = resolve(e.cfg.Resolver, &cfg); err != nil {
+		return perdure.Tree{}, err
+	}
+	if err := p.checkPrice(); err != nil {
+		return perdure.Tree{}, err
+	}
+	spec, err := p.plan(ctx)
+	if err != nil {
+		return perdure.Tree{}, err
+	}
+	return e.cfg.Store.CreateTree(ctx, *spec)
+}
+
+// planning is what a launch finds out before it creates a tree.
+type planning struct {
+	e      *Executor
+	req    *LaunchRequest
+	cfg    Config
+	models [2]*asked
+	text   perdure.Context // zero without a context
+	reader *pack.Reader
+}
+
+// checkPrice refuses a budget in dollars for a model whose price is unknown: it
+// could not be kept.
+func (p *planning) checkPrice() error {
+	if p.cfg.BudgetUSD == 0 {
+		return nil
+	}
+	for _, m := range p.models {
+		if _, known := p.e.cfg.Price(m.name, model.Usage{InputTokens: 1}); !known {
+			return invalid(fmt.Sprintf("budget_usd: the price of model %q is not known, so the budget cannot be kept", m.name),
+				"use --budget-tokens or --budget-calls")
+		}
+	}
+	return nil
+}
+
+func (p *planning) plan(ctx context.Context) (spec *perdure.TreeSpec, err error) {
+	spec = &perdure.TreeSpec{Kind: KindRun, Name: p.req.Name, Limits: p.cfg.limits(), Owner: p.req.Owner,
+		IdempotencyKey: p.req.IdempotencyKey}
+	root := &node{Version: planVersion, Total: 1, Whole: true}
+	if p.req.ContextID != "" {
+		closer, err := p.openContext(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, closer()) }()
+		spec.Contexts = []string{p.text.ID}
+		root.Manifest = p.text.Manifest
+	} else if p.cfg.Batch {
+		return nil, invalid("batch: there are no files", "give the files to work on")
+	}
+	if err := p.decide(root); err != nil {
+		return nil, err
+	}
+	if spec.Config, err = json.Marshal(p.cfg); err != nil {
+		return nil, fmt.Errorf("encode configuration: %w", err)
+	}
+	spec.Root, err = p.rootSpec(root)
+	return spec, err
+}
+
+func (p *planning) openContext(ctx context.Context) (closer func() error, err error) {
+	if p.text, err = p.e.cfg.Store.Context(ctx, p.req.ContextID); err != nil {
+		return nil, err
+	}
+	r, c, err := p.e.openPack(ctx, p.text.Pack, p.text.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	p.reader = r
+	if m := r.Manifest(); m.Tokens() == 0 {
+		why := "it has no files"
+		if skipped := int64(len(m.Skipped)) + m.MoreSkipped; len(m.Files) > 0 {
+			why = fmt.Sprintf("its %d files are empty", len(m.Files))
+		} else if skipped > 0 {
+			why = fmt.Sprintf("all %d files were left out, %q because: %s", skipped, m.Skipped[0].File, m.Skipped[0].Why)
+		}
+		return nil, errors.Join(invalid("the context holds no text: "+why, "give files that hold text"), c.Close())
+	}
+	return c.Close, nil
+}
+
+// rootSpec is the record of the root task, which carries the whole plan.
+func (p *planning) rootSpec(root *node) (perdure.TaskSpec, error) {
+	raw, err := root.encode()
+	if err != nil {
+		return perdure.TaskSpec{}, err
+	}
+	if len(raw) > perdure.MaxMetadataBytes {
+		return perdure.TaskSpec{}, invalid(fmt.Sprintf("the plan of %d parts has %d bytes, the limit is %d",
+			len(root.Chunks), len(raw), perdure.MaxMetadataBytes), "use larger parts (--chunk-tokens)")
+	}
+	spec := perdure.TaskSpec{
+		Prompt: p.req.Prompt, MaxAttempts: p.cfg.MaxAttempts,
+		Strategy: p.cfg.Strategy, Policy: p.cfg.Policy, Merge: p.cfg.Merge, Metadata: raw,
+	}
+	if p.reader != nil {
+		m := p.reader.Manifest()
+		spec.Context = perdure.ContextRef{Type: "full", Source: p.text.ID, Length: m.Bytes, SizeTokens: m.Tokens(), Hash: p.text.Pack}
+	}
+	return spec, nil
+}

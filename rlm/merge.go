@@ -1,0 +1,271 @@
+package rlm
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/extract"
+)
+
+// Limits of what a result carries beside its text.
+const (
+	// rankedKept is how many ranked citations go up from a task to its
+	// parent, rankedShown how many an answer has.
+	rankedKept  = 20
+	rankedShown = 10
+	// maxMissing bounds the list of missing parts; more are counted.
+	maxMissing = 1000
+	maxNotes   = 100
+)
+
+// Data is what a result carries beside its text, as JSON.
+type Data struct {
+	// Citations are the places the result rests on.
+	Citations []model.Citation `json:"citations,omitempty"`
+	// Missing are parts that have no result, at most 1000; MoreMissing counts
+	// the others.
+	Missing     []Missing `json:"missing,omitempty"`
+	MoreMissing int       `json:"more_missing,omitempty"`
+	// Notes tell people what was unusual.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Missing is a part without a result.
+type Missing struct {
+	Task   perdure.TaskID `json:"task_id"`
+	Prompt string         `json:"prompt"`
+	Error  string         `json:"error"`
+}
+
+func (d *Data) encode() (json.RawMessage, error) {
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("encode result: %w", err)
+	}
+	return raw, nil
+}
+
+// partial tells whether parts are missing.
+func (d *Data) partial() bool { return len(d.Missing) > 0 || d.MoreMissing > 0 }
+
+func dataOf(t *perdure.Task) (Data, error) {
+	var d Data
+	if len(t.Data) == 0 {
+		return d, nil
+	}
+	if err := json.Unmarshal(t.Data, &d); err != nil {
+		return d, fmt.Errorf("read result of task %q: %w", t.ID, err)
+	}
+	return d, nil
+}
+
+func (d *Data) addMissing(missing []Missing, more int) {
+	room := min(len(missing), maxMissing-len(d.Missing))
+	d.Missing = append(d.Missing, missing[:room]...)
+	d.MoreMissing += more + len(missing) - room
+}
+
+func (d *Data) addNotes(notes []string) {
+	seen := make(map[string]bool, len(d.Notes))
+	for _, n := range d.Notes {
+		seen[n] = true
+	}
+	for _, n := range notes {
+		if !seen[n] && len(d.Notes) < maxNotes {
+			seen[n] = true
+			d.Notes = append(d.Notes, n)
+		}
+	}
+}
+
+// part is the result of one child.
+type part struct {
+	file string // in a batch
+	text string
+	data Data
+}
+
+// merger makes one result of several.
+type merger struct {
+	// prompt is what was asked, without what is about a part.
+	prompt string
+	merge  string
+	// ranked is set for models whose citations carry comparable scores.
+	ranked bool
+	// whole is set when the result is an answer for people.
+	whole bool
+	// files puts the name of the file before each text.
+	files bool
+}
+
+// run merges the parts, which are in the order of the context.
+func (m *merger) run(parts []part) (string, Data) {
+	var data Data
+	lists := make([][]model.Citation, len(parts))
+	for i, p := range parts {
+		lists[i] = p.data.Citations
+		data.addMissing(p.data.Missing, p.data.MoreMissing)
+		data.addNotes(p.data.Notes)
+	}
+	if m.ranked && m.merge == MergeUnion {
+		limit := rankedKept
+		if m.whole {
+			limit = rankedShown
+		}
+		data.Citations = extract.Merge(m.prompt, lists, limit)
+		return extract.Answer(m.prompt, data.Citations), data
+	}
+	data.Citations = unionCitations(lists)
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		texts[i] = p.text
+		if m.files && m.merge == MergeConcatenate {
+			texts[i] = "## " + p.file + "\n\n" + p.text
+		}
+	}
+	if m.merge == MergeConcatenate {
+		return concatenate(texts), data
+	}
+	return union(texts), data
+}
+
+// unionCitations puts the citations one after another and leaves out those that
+// are there already.
+func unionCitations(lists [][]model.Citation) []model.Citation {
+	type place struct {
+		file, hash string
+		start, end int
+	}
+	var out []model.Citation
+	seen := make(map[place]bool)
+	for _, list := range lists {
+		for _, c := range list {
+			p := place{c.File, c.SHA256, c.StartLine, c.EndLine}
+			if !seen[p] {
+				seen[p] = true
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// concatenate puts texts one after another with a blank line between them.
+func concatenate(texts []string) string {
+	var b strings.Builder
+	for _, t := range texts {
+		t = strings.TrimRight(t, " \t\r\n")
+		if t == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("\n\n")
+		}
+		b.WriteString(t)
+	}
+	return b.String()
+}
+
+// nothingHere is what a model is asked to say about a part that does not help;
+// it is left out when another part does.
+const nothingHere = "(nothing in this part)"
+
+// union puts texts one after another in their order and leaves out what an
+// earlier text has exactly: whole blocks, or lines where every text is a plain
+// list of different lines.
+func union(texts []string) string {
+	texts = helpful(texts)
+	if plainLines(texts) {
+		return strings.Join(unseen(texts, func(t string) []string { return strings.Split(t, "\n") }), "\n")
+	}
+	return concatenate(unseen(texts, blocks))
+}
+
+// helpful drops texts that say only that there is nothing, unless all do.
+func helpful(texts []string) []string {
+	out := make([]string, 0, len(texts))
+	empty := ""
+	for _, t := range texts {
+		t = strings.Trim(t, "\r\n")
+		switch strings.TrimSpace(t) {
+		case "":
+		case nothingHere:
+			empty = nothingHere
+		default:
+			out = append(out, t)
+		}
+	}
+	if len(out) == 0 && empty != "" {
+		return []string{empty}
+	}
+	return out
+}
+
+// unseen cuts texts into units and returns those that no earlier text has.
+// What a text repeats by itself stays.
+func unseen(texts []string, cut func(string) []string) []string {
+	var out []string
+	seen := make(map[string]bool)
+	for _, t := range texts {
+		units := cut(t)
+		for _, u := range units {
+			if !seen[strings.TrimSpace(u)] {
+				out = append(out, u)
+			}
+		}
+		for _, u := range units {
+			seen[strings.TrimSpace(u)] = true
+		}
+	}
+	return out
+}
+
+// plainLines tells whether each text is a list of different lines: then a line
+// can be left out without breaking what is around it.
+func plainLines(texts []string) bool {
+	for _, t := range texts {
+		seen := make(map[string]bool)
+		for line := range strings.SplitSeq(t, "\n") {
+			line = strings.TrimSpace(line)
+			if line == "" || seen[line] || strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~") {
+				return false
+			}
+			seen[line] = true
+		}
+	}
+	return true
+}
+
+// blocks cuts a text at blank lines outside of fences.
+func blocks(text string) []string {
+	var out, block []string
+	end := func() {
+		if len(block) > 0 {
+			out = append(out, strings.Join(block, "\n"))
+			block = nil
+		}
+	}
+	fence := ""
+	for line := range strings.SplitSeq(text, "\n") {
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case fence != "":
+			if strings.HasPrefix(trimmed, fence) {
+				fence = ""
+			}
+		case strings.HasPrefix(trimmed, "```"):
+			fence = "```"
+		case strings.HasPrefix(trimmed, "~~~"):
+			fence = "~~~"
+		case trimmed == "":
+			end()
+			continue
+		}
+		block = append(block, line)
+	}
+	end()
+	return out
+}

@@ -1,0 +1,157 @@
+package rlm
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/perdure/perdure"
+)
+
+// chunk is a part of the context: a range of bytes of the pack.
+type chunk struct{ off, length int64 }
+
+func (c chunk) end() int64 { return c.off + c.length }
+
+// planVersion is the version of what tasks carry in their metadata.
+const planVersion = 1
+
+// node is what a task knows of the plan. It stands in the task's metadata under
+// the key "rlm".
+type node struct {
+	Version int `json:"v"`
+	// First is the number of the first part below this task, counted from 0,
+	// Total the number of all parts of the tree (of the file, in a batch).
+	First int `json:"first"`
+	Total int `json:"total"`
+	// Chunks are the parts below this task; nil for a leaf, whose part is the
+	// task's context reference.
+	Chunks chunks `json:"chunks,omitempty"`
+	// Files, only in the root of a batch, counts the parts of each file, in
+	// the order of the manifest.
+	Files []int `json:"files,omitempty"`
+	// File is the file of a batch that this task is about or below.
+	File string `json:"file,omitempty"`
+	// Whole is set on tasks whose result is an answer for people: the root,
+	// and each file of a batch.
+	Whole bool `json:"whole,omitempty"`
+	// Manifest, Window and Answer, only in the root, are the hash of the
+	// context's manifest, the tokens a model reads and writes at once, and
+	// those of them kept for the answer.
+	Manifest string `json:"manifest,omitempty"`
+	Window   int64  `json:"window,omitempty"`
+	Answer   int64  `json:"answer,omitempty"`
+	// Attempt is the attempt of the parent that created this task, when it
+	// was not the first.
+	Attempt int `json:"attempt,omitempty"`
+	// Prepared, only in the first child of the root, is what the model
+	// computed over the whole context; see model.Preparer.
+	Prepared json.RawMessage `json:"prepared,omitempty"`
+}
+
+// metadata is the JSON object in which a node is kept.
+type metadata struct {
+	Node *node `json:"rlm"`
+}
+
+func (n *node) encode() (json.RawMessage, error) {
+	raw, err := json.Marshal(metadata{n})
+	if err != nil {
+		return nil, fmt.Errorf("encode plan: %w", err)
+	}
+	return raw, nil
+}
+
+// nodeOf reads what a task knows of the plan. A task that was made by somebody
+// else is a leaf of its own.
+func nodeOf(t *perdure.Task) (*node, error) {
+	var m metadata
+	if err := json.Unmarshal(t.Metadata, &m); err != nil {
+		return nil, fmt.Errorf("read plan of task %q: %w", t.ID, err)
+	}
+	if m.Node == nil {
+		return &node{Version: planVersion, Total: 1, Whole: true}, nil
+	}
+	if m.Node.Version != planVersion {
+		return nil, fmt.Errorf("read plan of task %q: version %d, this program knows %d", t.ID, m.Node.Version, planVersion)
+	}
+	return m.Node, nil
+}
+
+// leaf tells whether the task is answered by one call.
+func (n *node) leaf() bool { return len(n.Chunks) == 0 && len(n.Files) == 0 }
+
+// chunks are written as a flat list of numbers: for each part the distance from
+// the end of the part before it (negative where they overlap) and the length.
+type chunks []chunk
+
+// MarshalJSON writes the flat list.
+func (cs chunks) MarshalJSON() ([]byte, error) {
+	flat := make([]int64, 0, 2*len(cs))
+	var end int64
+	for _, c := range cs {
+		flat = append(flat, c.off-end, c.length)
+		end = c.end()
+	}
+	return json.Marshal(flat)
+}
+
+// UnmarshalJSON reads the flat list.
+func (cs *chunks) UnmarshalJSON(raw []byte) error {
+	var flat []int64
+	if err := json.Unmarshal(raw, &flat); err != nil {
+		return err
+	}
+	if len(flat)%2 != 0 {
+		return fmt.Errorf("a list of parts has %d numbers", len(flat))
+	}
+	list := make(chunks, 0, len(flat)/2)
+	var end int64
+	for i := 0; i < len(flat); i += 2 {
+		c := chunk{end + flat[i], flat[i+1]}
+		if c.off < 0 || c.length < 0 || c.end() < 0 {
+			return fmt.Errorf("part %d of a list is at %d with %d bytes", i/2, c.off, c.length)
+		}
+		list = append(list, c)
+		end = c.end()
+	}
+	*cs = list
+	return nil
+}
+
+// shownPrompt bounds the prompt in the record of a task below the root: the
+// whole prompt stands once, in the root.
+const shownPrompt = 400
+
+// title is the prompt in the record of a task: what it is about, and the
+// beginning of the prompt.
+func (n *node) title(prompt string, count int) string {
+	if n.File != "" {
+		prompt = forFile(prompt, n.File)
+	}
+	prompt = shorten(prompt, shownPrompt)
+	switch {
+	case n.Total <= 1 || n.Whole:
+		return prompt
+	case count == 1:
+		return fmt.Sprintf("[part %d of %d] %s", n.First+1, n.Total, prompt)
+	}
+	return fmt.Sprintf("[parts %d-%d of %d] %s", n.First+1, n.First+count, n.Total, prompt)
+}
+
+// filePlaceholder in the prompt of a batch stands for the file's name.
+const filePlaceholder = "{file}"
+
+func forFile(prompt, file string) string { return strings.ReplaceAll(prompt, filePlaceholder, file) }
+
+// shorten cuts a text to about n bytes, between characters, and marks the cut.
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,252 @@
+package rlm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/pack"
+	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/extract"
+)
+
+// maxIdleRuns is how many trees nobody works on stay loaded.
+const maxIdleRuns = 8
+
+// run is what all tasks of a tree share, loaded once: the configuration, the
+// models and the open context.
+type run struct {
+	cfg    Config
+	root   perdure.Task
+	plan   *node // of the root
+	models [2]*asked
+	reader *pack.Reader // nil without a context
+	blob   io.Closer
+
+	mu       sync.Mutex // guards the fields below
+	looked   bool       // prepared was looked for
+	prepared json.RawMessage
+}
+
+// asked is a model as this run asks it.
+type asked struct {
+	model.Model
+	name string
+	// ranked models find passages and score them: parts are merged by score.
+	ranked bool
+}
+
+// model returns what answers for a task.
+func (r *run) model(t *perdure.Task) *asked {
+	if t.Depth == 0 {
+		return r.models[0]
+	}
+	return r.models[1]
+}
+
+// resolve finds the root's model and that of the tasks below.
+func resolve(res Resolver, cfg *Config) (models [2]*asked, err error) {
+	opt := ModelOptions{BaseURL: cfg.BaseURL, Timeout: cfg.CallTimeout, Concurrency: cfg.Concurrency}
+	if cfg.CallRetries != nil {
+		opt.Tries = 1 + *cfg.CallRetries
+	}
+	for i, name := range []string{cfg.Model, cfg.SubModel} {
+		if i == 1 && name == cfg.Model {
+			models[1] = models[0]
+			break
+		}
+		m, err := res.Resolve(name, opt)
+		if err != nil {
+			return models, fmt.Errorf("find model %q: %w", name, err)
+		}
+		models[i] = &asked{Model: m, name: name, ranked: name == extract.Name}
+	}
+	return models, nil
+}
+
+// runs keeps the trees that are worked on, and a few others, loaded.
+type runs struct {
+	load func(ctx context.Context, tree *perdure.Tree) (*run, error)
+
+	mu     sync.Mutex // guards the fields below and those of the entries
+	byTree map[perdure.TreeID]*runEntry
+	idle   []*runEntry // oldest first
+}
+
+type runEntry struct {
+	id     perdure.TreeID
+	loaded chan struct{} // closed when run or err is set
+	run    *run
+	err    error
+	users  int
+}
+
+// get returns the run of a tree. Each get is followed by a put.
+func (s *runs) get(ctx context.Context, tree *perdure.Tree) (*runEntry, error) {
+	for {
+		e, mine := s.enter(tree.ID)
+		if mine {
+			s.fill(ctx, e, tree)
+		}
+		select {
+		case <-e.loaded:
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), s.put(e))
+		}
+		if e.err == nil {
+			return e, nil
+		}
+		closeErr := s.put(e)
+		if mine || ctx.Err() != nil || !errors.Is(e.err, context.Canceled) {
+			return nil, errors.Join(e.err, closeErr)
+		}
+		// Whoever loaded it was stopped, and we are not: load it ourselves.
+	}
+}
+
+// fill loads a run. When that fails the next one who asks tries again.
+func (s *runs) fill(ctx context.Context, e *runEntry, tree *perdure.Tree) {
+	run, err := s.load(ctx, tree)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.run, e.err = run, err
+	if err != nil {
+		delete(s.byTree, e.id)
+	}
+	close(e.loaded)
+}
+
+func (s *runs) enter(id perdure.TreeID) (e *runEntry, mine bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e = s.byTree[id]
+	if e == nil {
+		e = &runEntry{id: id, loaded: make(chan struct{})}
+		s.byTree[id] = e
+		mine = true
+	}
+	if e.users == 0 {
+		s.idle = remove(s.idle, e)
+	}
+	e.users++
+	return e, mine
+}
+
+func remove(list []*runEntry, e *runEntry) []*runEntry {
+	for i := range list {
+		if list[i] == e {
+			return append(list[:i], list[i+1:]...)
+		}
+	}
+	return list
+}
+
+// put ends a use. What nobody uses stays loaded for a while.
+func (s *runs) put(e *runEntry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.users--
+	if e.users > 0 {
+		return nil
+	}
+	s.idle = append(s.idle, e)
+	if e.err != nil {
+		return s.drop(e)
+	}
+	if len(s.idle) > maxIdleRuns {
+		return s.drop(s.idle[0])
+	}
+	return nil
+}
+
+// drop closes an idle run. The caller holds mu.
+func (s *runs) drop(e *runEntry) error {
+	s.idle = remove(s.idle, e)
+	if s.byTree[e.id] == e {
+		delete(s.byTree, e.id)
+	}
+	if e.run == nil || e.run.blob == nil {
+		return nil
+	}
+	return e.run.blob.Close()
+}
+
+// close drops all runs; nobody uses them any more.
+func (s *runs) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for len(s.idle) > 0 {
+		errs = append(errs, s.drop(s.idle[0]))
+	}
+	return errors.Join(errs...)
+}
+
+// load reads what the tasks of a tree share.
+func (e *Executor) load(ctx context.Context, tree *perdure.Tree) (*run, error) {
+	cfg, err := ParseConfig(tree.Config)
+	if err != nil {
+		return nil, &failure{kind: KindPlan, err: err}
+	}
+	r := &run{cfg: cfg}
+	if r.models, err = resolve(e.cfg.Resolver, &cfg); err != nil {
+		return nil, &failure{kind: KindUnavailable, retry: true, err: err}
+	}
+	if r.root, err = e.cfg.Store.Task(ctx, tree.Root); err != nil {
+		return nil, err
+	}
+	if r.plan, err = nodeOf(&r.root); err != nil {
+		return nil, &failure{kind: KindPlan, err: err}
+	}
+	if r.root.Context.Hash == "" {
+		return r, nil
+	}
+	r.reader, r.blob, err = e.openPack(ctx, r.root.Context.Hash, r.plan.Manifest)
+	return r, err
+}
+
+// openPack opens a context by the hashes of its pack and its manifest.
+func (e *Executor) openPack(ctx context.Context, packHash, manifestHash string) (*pack.Reader, io.Closer, error) {
+	m, err := e.readManifest(ctx, manifestHash)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := e.cfg.Store.OpenBlob(ctx, packHash)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open context: %w", err)
+	}
+	r, err := pack.NewReader(m, b)
+	if err != nil {
+		return nil, nil, errors.Join(damaged(err), b.Close())
+	}
+	return r, b, nil
+}
+
+func (e *Executor) readManifest(ctx context.Context, hash string) (*pack.Manifest, error) {
+	b, err := e.cfg.Store.OpenBlob(ctx, hash)
+	if err != nil {
+		return nil, fmt.Errorf("open manifest: %w", err)
+	}
+	defer b.Close() //nolint:errcheck // only read
+	if b.Size() > pack.MaxManifestBytes {
+		return nil, damaged(fmt.Errorf("the manifest has %d bytes", b.Size()))
+	}
+	raw := make([]byte, b.Size())
+	if _, err := io.ReadFull(io.NewSectionReader(b, 0, b.Size()), raw); err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	m, err := pack.Decode(raw)
+	if err != nil {
+		return nil, damaged(err)
+	}
+	return m, nil
+}
+
+func damaged(err error) error {
+	return &perdure.Error{Code: perdure.CodeDamaged, Op: "open context", Err: err,
+		Hint: "the stored context is not what was put there; start the run again"}
+}
