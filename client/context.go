@@ -42,30 +42,37 @@ func (c *Client) PutContext(ctx context.Context, write func(io.Writer) error) (C
 	r := &request{op: op, method: http.MethodPost, path: "/v1/contexts", out: &report}
 	out, in := io.Pipe()
 	written := make(chan error, 1)
-	defer func() { <-written }() // write must not be running when this returns
 	go func() {
-		defer close(written)
 		err := write(in)
 		_ = in.CloseWithError(err)
-		if !errors.Is(err, errUploadOver) && !errors.Is(err, io.ErrClosedPipe) {
-			written <- err
+		if errors.Is(err, errUploadOver) || errors.Is(err, io.ErrClosedPipe) {
+			err = nil // the answer says why nobody read on
 		}
+		written <- err
 	}()
-	defer out.CloseWithError(errUploadOver) //nolint:errcheck // always nil
-	req, err := newRequest(ctx, r, out)
+	err := c.upload(ctx, r, out)
+	_ = out.CloseWithError(errUploadOver)
+	writeErr := <-written // write must not be running when this returns
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return report, c.transportError(ctx, op, ctx.Err())
+	case writeErr != nil:
+		return report, writeErr
+	}
+	return report, err
+}
+
+func (c *Client) upload(ctx context.Context, r *request, body io.Reader) error {
+	req, err := newRequest(ctx, r, body)
 	if err != nil {
-		return report, err
+		return err
 	}
 	req.Header.Set("Content-Type", "application/x-tar")
 	resp, err := c.http.Do(req)
-	if err == nil {
-		return report, c.answer(ctx, r, resp)
+	if err != nil {
+		return c.transportError(ctx, r.op, err)
 	}
-	_ = out.CloseWithError(errUploadOver)
-	if writeErr := <-written; writeErr != nil && ctx.Err() == nil {
-		return report, writeErr
-	}
-	return report, c.transportError(ctx, op, err)
+	return c.answer(ctx, r, resp)
 }
 
 // Context returns what is known about a context.

@@ -42,7 +42,11 @@ func problemError(op string, resp *http.Response) error {
 		e.Op = op
 	}
 	if t := p.Transition; t != nil {
-		e.Err = &perdure.StateError{Task: t.Task, Is: t.Is, Want: t.Want}
+		state := &perdure.StateError{Task: t.Task, Is: t.Is, Want: t.Want}
+		e.Err = state
+		if e.Msg == state.Error() {
+			e.Msg = "" // or the text would say it twice
+		}
 	}
 	return e
 }

@@ -52,7 +52,7 @@ func Listen(path string) (*Listener, error) {
 	}
 	l, err := listenLocked(path, temp)
 	if err != nil {
-		_ = lock.Close()
+		_, _ = filelock.Unlock(lock), lock.Close()
 		return nil, err
 	}
 	l.lock = lock
@@ -177,8 +177,10 @@ func (l *Listener) Close() error {
 		if now, err := os.Lstat(l.path); err == nil && os.SameFile(now, l.made) {
 			l.closed = errors.Join(l.closed, os.Remove(l.path))
 		}
-		// Last: the next server may come as soon as the lock is free.
-		_ = l.lock.Close()
+		// Last: the next server may come as soon as the lock is free. Closing
+		// alone would not free it while a child that is being started has a
+		// copy.
+		l.closed = errors.Join(l.closed, filelock.Unlock(l.lock), l.lock.Close())
 	})
 	return l.closed
 }

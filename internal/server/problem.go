@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,17 +99,16 @@ func problemOf(err error) problem {
 		Op:     own.Op,
 		Hint:   perdure.HintOf(own),
 	}
-	if p.Detail == "" {
-		p.Detail = out.detail
-	}
 	var exact *statusError
 	if errors.As(err, &exact) {
 		p.Status = exact.status
 	}
-	var state *perdure.StateError
+	var state *perdure.StateError // the one cause that is safe to show
 	if errors.As(err, &state) {
 		p.Transition = &problemTransition{Task: state.Task, Is: state.Is, Want: state.Want}
+		p.Detail = cmp.Or(p.Detail, state.Error())
 	}
+	p.Detail = cmp.Or(p.Detail, out.detail)
 	return p
 }
 
