@@ -39,14 +39,14 @@ var languages = [...]language{
 
 // languageOf tells the kind of a text by the name of its file. A kind that is
 // not in the table is cut at paragraphs.
-func languageOf(name string) *language {
+func languageOf(name string) language {
 	extension := strings.ToLower(path.Ext(path.Base(strings.ReplaceAll(name, `\`, "/"))))
 	for i := range languages {
 		if slices.Contains(languages[i].extensions, extension) {
-			return &languages[i]
+			return languages[i]
 		}
 	}
-	return &language{}
+	return language{}
 }
 
 // Ranks of the places where a text can be cut: before a line that …
@@ -60,7 +60,7 @@ const (
 )
 
 // rank says how well a text is cut before a line.
-func (l *language) rank(line []byte, afterBlank bool) int {
+func (l language) rank(line []byte, afterBlank bool) int {
 	level := 0
 	if l.headings {
 		level = headingLevel(line)
@@ -81,7 +81,7 @@ func (l *language) rank(line []byte, afterBlank bool) int {
 	}
 }
 
-func (l *language) declares(line []byte) bool {
+func (l language) declares(line []byte) bool {
 	for _, d := range l.declarations {
 		if bytes.HasPrefix(line, []byte(d)) {
 			return true
@@ -109,7 +109,7 @@ func topLevel(line []byte) bool {
 
 // bestCut returns the place from earliest to latest in text before whose line it
 // is cut best, the last of equally good ones; -1 when no line begins there.
-func (l *language) bestCut(text []byte, earliest, latest int) int {
+func (l language) bestCut(text []byte, earliest, latest int) int {
 	best, bestRank := -1, -1
 	for limit := latest; ; {
 		end := bytes.LastIndexByte(text[:limit], '\n')

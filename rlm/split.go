@@ -163,7 +163,7 @@ func (s *splitter) cutFile(i int, f pack.File) error {
 
 // cut returns where the piece of f that begins at begin and has room for so many
 // bytes ends.
-func (s *splitter) cut(f pack.File, begin, room int64, l *language) (int64, error) {
+func (s *splitter) cut(f pack.File, begin, room int64, l language) (int64, error) {
 	left := f.End() - begin
 	if left <= room {
 		return f.End(), nil
