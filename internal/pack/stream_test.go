@@ -86,7 +86,7 @@ func TestStreamCut(t *testing.T) {
 	t.Parallel()
 	data := stream(t, source{"a", "one\n"}, source{"b", strings.Repeat("x", 1000)}, source{"c", ""})
 	end := bytes.LastIndexByte(data, '}') + 1 // the zeros after the trailer carry nothing
-	for n := 0; n < end; n += 3 { // each field of a header is longer
+	for n := 0; n < end; n += 3 {             // each field of a header is longer
 		if _, _, err := receive(bytes.NewReader(data[:n]), pack.Limits{}); !errors.Is(err, pack.ErrStream) {
 			t.Fatalf("cut after %d of %d bytes: %v, want a bad stream", n, len(data), err)
 		}
