@@ -20,9 +20,8 @@ import (
 )
 
 // note appends an event of a claimed task.
-func note(t testing.TB, l *perdure.Lease, n, size int) {
-	t.Helper()
-	must(t, l.Note(t.Context(), "tool.called", map[string]any{"n": n, "fill": strings.Repeat("x", size)}))
+func note(ctx context.Context, l *perdure.Lease, n, size int) error {
+	return l.Note(ctx, "tool.called", map[string]any{"n": n, "fill": strings.Repeat("x", size)})
 }
 
 // talker is a running task that can append events.
@@ -86,10 +85,20 @@ func TestEventsSurviveCuts(t *testing.T) {
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		wg.Go(func() {
-			for i := range events {
-				note(t, l, i, 10)
+			var notes sync.WaitGroup
+			for range 6 {
+				notes.Go(func() {
+					for i := range events / 6 {
+						if err := note(t.Context(), l, i, 10); err != nil {
+							t.Error(err)
+						}
+					}
+				})
 			}
-			must(t, l.Complete(t.Context(), perdure.Result{}))
+			notes.Wait()
+			if err := l.Complete(t.Context(), perdure.Result{}); err != nil {
+				t.Error(err)
+			}
 		})
 		last := int64(0)
 		for e, err := range c.Events(t.Context(), 0, "") {
@@ -137,7 +146,7 @@ func TestEventsSurviveRestart(t *testing.T) {
 		}
 		restarts++
 		srv.stop()
-		note(t, l, restarts, 0) // while nobody serves
+		must(t, note(t.Context(), l, restarts, 0)) // while nobody serves
 		srv = serve(t, h, path)
 	}
 }
@@ -237,30 +246,36 @@ func TestSlowReader(t *testing.T) {
 	for _, w := range ways() {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, testdb.Open(t, perdure.Config{Dir: t.TempDir()}), w,
-				server.Config{Limits: server.Limits{Write: 50 * time.Millisecond}})
-			l := f.talker(t)
-			const notes = 400
-			var first, last int64
-			wrote := false
-			for e, err := range f.client.Events(t.Context(), 0, "") {
+			s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+			h := server.New(server.Config{Store: s, Limits: server.Limits{Write: 50 * time.Millisecond}})
+			disconnected := make(chan struct{})
+			var once sync.Once
+			c := newClient(t, w.open(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				h.ServeHTTP(w, r)
+				once.Do(func() { close(disconnected) })
+			})))
+			session, err := s.OpenSession(t.Context(), "test")
+			must(t, err)
+			l := (&fixture{store: s, session: session}).talker(t)
+			const notes = 40
+			last := int64(0)
+			for e, err := range c.Events(t.Context(), 0, "") {
 				must(t, err)
-				if first == 0 {
-					first = e.Seq
-				} else if e.Seq != last+1 {
+				if e.Seq != last+1 {
 					t.Fatalf("event %d after %d", e.Seq, last)
 				}
 				last = e.Seq
-				if !wrote && e.Kind == perdure.EventTaskStarted {
-					wrote = true
-					for i := range notes { // more than all buffers hold, while this reader does not read
-						note(t, l, i, 8000)
-					}
-					must(t, l.Complete(t.Context(), perdure.Result{}))
-				}
 				if e.Kind == perdure.EventTreeCompleted {
 					break
 				}
+				if e.Kind != perdure.EventTaskStarted {
+					continue
+				}
+				for i := range notes { // more than all buffers hold, while this reader does not read
+					must(t, note(t.Context(), l, i, 60_000))
+				}
+				must(t, l.Complete(t.Context(), perdure.Result{}))
+				<-disconnected
 			}
 			if last < notes {
 				t.Errorf("last event is %d", last)

@@ -193,10 +193,10 @@ func (f *fixture) anything(t *testing.T, i int) error {
 		}
 		return err
 	case 1:
-		_, err := f.client.Trees(ctx, client.TreeQuery{})
+		_, err := f.client.Trees(ctx, client.TreeQuery{Limit: 5})
 		return err
 	case 2:
-		_, err := f.client.EventPage(ctx, int64(i), "", 0)
+		_, err := f.client.EventPage(ctx, int64(i), "", 5)
 		return err
 	default:
 		_, err := f.client.Task(ctx, perdure.TaskID(1_000_000+i))
