@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/perdure/perdure/internal/sqldb"
 )
@@ -82,7 +80,7 @@ func (b *batch) flush(ctx context.Context) error {
 	if err := b.flushParents(ctx); err != nil {
 		return err
 	}
-	if err := b.insert(ctx, b.in.ends, b.ends); err != nil {
+	if err := b.in.ends.Exec(ctx, b.tx, b.ends); err != nil {
 		return err
 	}
 	b.ends = b.ends[:0]
@@ -112,7 +110,7 @@ const (
 
 // flushEvents writes the events and, last, the counters.
 func (b *batch) flushEvents(ctx context.Context) error {
-	if err := b.insert(ctx, b.in.events, b.events); err != nil {
+	if err := b.in.events.Exec(ctx, b.tx, b.events); err != nil {
 		return err
 	}
 	b.events = b.events[:0]
@@ -152,11 +150,11 @@ func (b *batch) addOpen(parent, n int64) {
 
 // A parent that waits becomes queued when its last child is terminal. Woken
 // parents go before everything else, so that begun work is finished first.
-const sqlAddOpen = `UPDATE task_hot SET pending = pending + $2,
-		ready_at = CASE WHEN state = 3 AND pending + $2 = 0 THEN $3 ELSE ready_at END,
-		rank = CASE WHEN state = 3 AND pending + $2 = 0 AND rank >= 0 THEN rank - 9223372036854775807 - 1 ELSE rank END,
-		state = CASE WHEN state = 3 AND pending + $2 = 0 THEN 1 ELSE state END
-	WHERE id = $1 RETURNING tree, state, COALESCE(ready_at, 0)`
+const (
+	sqlAddOpen = `UPDATE task_hot SET pending = pending + $2 WHERE id = $1 RETURNING tree, state, pending`
+	sqlWake    = `UPDATE task_hot SET state = 1, ready_at = $2,
+		rank = CASE WHEN rank >= 0 THEN rank - 9223372036854775807 - 1 ELSE rank END WHERE id = $1`
+)
 
 func (b *batch) flushParents(ctx context.Context) error {
 	if err := b.flushTasks(ctx); err != nil {
@@ -178,13 +176,16 @@ func (b *batch) flushParent(ctx context.Context, parent int64) error {
 		return nil
 	}
 	delete(b.parents, parent)
-	var tree, state, readyAt int64
-	err := b.tx.QueryRow(ctx, sqlAddOpen, []any{parent, n, b.now}, &tree, &state, &readyAt)
+	var tree, state, pending int64
+	err := b.tx.QueryRow(ctx, sqlAddOpen, []any{parent, n}, &tree, &state, &pending)
 	if err != nil {
 		return err
 	}
-	if n > 0 || state != stQueued || readyAt != b.now {
+	if state != stWaiting || pending != 0 {
 		return nil
+	}
+	if _, err := b.tx.Exec(ctx, sqlWake, parent, b.now); err != nil {
+		return err
 	}
 	st, err := b.stat(ctx, tree)
 	if err != nil {
@@ -226,7 +227,7 @@ func (b *batch) keep(st *treeStat) {
 }
 
 // insertions are the statements that add rows, for one row and for many.
-type insertions struct{ events, ends, hots, colds insertion }
+type insertions struct{ events, ends, hots, colds sqldb.Insertion }
 
 const (
 	headEvent = `INSERT INTO event (seq, at, tree, task, kind, data)`
@@ -241,62 +242,9 @@ const (
 
 func newInsertions() *insertions {
 	return &insertions{
-		events: newInsertion(headEvent, 6, ""),
-		ends:   newInsertion(headEnd, 7, tailEnd),
-		hots:   newInsertion(headHot, 19, ""),
-		colds:  newInsertion(headCold, 13, ""),
+		events: sqldb.NewInsertion(headEvent, 6, ""),
+		ends:   sqldb.NewInsertion(headEnd, 7, tailEnd),
+		hots:   sqldb.NewInsertion(headHot, 19, ""),
+		colds:  sqldb.NewInsertion(headCold, 13, ""),
 	}
-}
-
-// insertion adds rows of one table, many with one statement.
-type insertion struct {
-	columns int
-	one     string
-	many    string
-}
-
-const manyRows = 16
-
-func newInsertion(head string, columns int, tail string) insertion {
-	return insertion{columns: columns, one: insertText(head, columns, 1, tail), many: insertText(head, columns, manyRows, tail)}
-}
-
-func insertText(head string, columns, rows int, tail string) string {
-	var sb strings.Builder
-	sb.WriteString(head)
-	sb.WriteString(" VALUES ")
-	for i := range rows {
-		if i > 0 {
-			sb.WriteString(", ")
-		}
-		sb.WriteString("(")
-		for c := range columns {
-			if c > 0 {
-				sb.WriteString(", ")
-			}
-			sb.WriteString("$")
-			sb.WriteString(itoa(int64(i*columns + c + 1)))
-		}
-		sb.WriteString(")")
-	}
-	sb.WriteString(" ")
-	sb.WriteString(tail)
-	return sb.String()
-}
-
-func (b *batch) insert(ctx context.Context, in insertion, args []any) error {
-	for chunk := range slices.Chunk(args, in.columns*manyRows) {
-		if len(chunk) == in.columns*manyRows {
-			if _, err := b.tx.Exec(ctx, in.many, chunk...); err != nil {
-				return err
-			}
-			continue
-		}
-		for row := range slices.Chunk(chunk, in.columns) {
-			if _, err := b.tx.Exec(ctx, in.one, row...); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

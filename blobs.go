@@ -1,20 +1,16 @@
 package perdure
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"hash"
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/perdure/perdure/internal/blob"
+	"github.com/perdure/perdure/internal/dbblob"
+	"github.com/perdure/perdure/internal/sqldb"
 )
 
 // BlobRef names content by its SHA-256.
@@ -33,9 +29,6 @@ type Blob struct {
 
 // Size returns the number of bytes.
 func (b *Blob) Size() int64 { return b.size }
-
-// chunkBytes is the size of a blob's pieces where the database holds them.
-const chunkBytes = 1 << 20
 
 // PutBlob makes content durable under its hash: in the blobs folder, or in the
 // database where the store is PostgreSQL. The same content is kept once. It is
@@ -90,11 +83,8 @@ func (s *Store) blobText(ctx context.Context, hash string) (string, error) {
 	return sb.String(), wrap("read blob", err)
 }
 
-const (
-	sqlRefBlob = `INSERT INTO blob_ref (hash, tree, bytes, created_at) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (hash, tree) DO UPDATE SET created_at = excluded.created_at`
-	sqlHasChunk = `SELECT COUNT(*) FROM blob_chunk WHERE hash = $1`
-)
+const sqlRefBlob = `INSERT INTO blob_ref (hash, tree, bytes, created_at) VALUES ($1, $2, $3, $4)
+	ON CONFLICT (hash, tree) DO UPDATE SET created_at = excluded.created_at`
 
 // refBlob records that a tree needs a blob. Retention removes a blob only in a
 // transaction that saw no reference, so a blob that is there now stays.
@@ -104,11 +94,11 @@ func (b *batch) refBlob(ctx context.Context, tree int64, ref BlobRef) error {
 			return blobError("refer to blob", err)
 		}
 	} else {
-		var n int64
-		if err := b.tx.QueryRow(ctx, sqlHasChunk, []any{ref.Hash}, &n); err != nil {
+		there, err := dbblob.Has(ctx, b.tx, ref.Hash)
+		if err != nil {
 			return err
 		}
-		if n == 0 {
+		if !there {
 			return notFoundf("refer to blob", "the blob is gone")
 		}
 	}
@@ -116,137 +106,29 @@ func (b *batch) refBlob(ctx context.Context, tree int64, ref BlobRef) error {
 	return err
 }
 
-const (
-	sqlPutChunk  = `INSERT INTO blob_chunk (hash, part, bytes) VALUES ($1, $2, $3) ON CONFLICT (hash, part) DO NOTHING`
-	sqlMoveChunk = `UPDATE blob_chunk SET hash = $2 WHERE hash = $1`
-	sqlDropChunk = `DELETE FROM blob_chunk WHERE hash = $1`
-	sqlGetChunk  = `SELECT bytes FROM blob_chunk WHERE hash = $1 AND part = $2`
-	sqlChunkEnd  = `SELECT part, length(bytes) FROM blob_chunk WHERE hash = $1 ORDER BY part DESC LIMIT 1`
-)
-
-// putChunks streams content into the database under a temporary name, because
-// its hash is known only at the end.
+// putChunks keeps content in the database.
 func (s *Store) putChunks(ctx context.Context, r io.Reader) (BlobRef, error) {
-	up := &chunkUpload{s: s, temp: "tmp-" + string(newTreeID()) + itoa(time.Now().UnixNano()), sum: sha256.New()}
-	if err := up.copy(ctx, r); err != nil {
-		dropErr := s.w.do(context.WithoutCancel(ctx), opFunc(func(ctx context.Context, b *batch) error {
-			_, err := b.tx.Exec(ctx, sqlDropChunk, up.temp)
-			return err
-		}))
-		return BlobRef{}, errors.Join(wrap("write blob", err), dropErr)
+	write := func(ctx context.Context, fn func(context.Context, *sqldb.Tx) error) error {
+		return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error { return fn(ctx, b.tx) }))
 	}
-	ref := BlobRef{Hash: hex.EncodeToString(up.sum.Sum(nil)), Size: up.size}
-	err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
-		var n int64
-		if err := b.tx.QueryRow(ctx, sqlHasChunk, []any{ref.Hash}, &n); err != nil {
-			return err
-		}
-		q, args := sqlMoveChunk, []any{up.temp, ref.Hash}
-		if n > 0 {
-			q, args = sqlDropChunk, args[:1]
-		}
-		if _, err := b.tx.Exec(ctx, q, args...); err != nil {
-			return err
-		}
-		_, err := b.tx.Exec(ctx, sqlRefBlob, ref.Hash, 0, ref.Size, b.now)
-		return err
-	}))
-	return ref, err
-}
-
-type chunkUpload struct {
-	s    *Store
-	temp string
-	sum  hash.Hash
-	size int64
-	part int64
-}
-
-func (u *chunkUpload) copy(ctx context.Context, r io.Reader) error {
-	buf := make([]byte, chunkBytes)
-	for {
-		n, err := io.ReadFull(r, buf)
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-			return err
-		}
-		if n > 0 || u.part == 0 {
-			if putErr := u.put(ctx, buf[:n]); putErr != nil {
-				return putErr
-			}
-		}
-		if err != nil {
-			return nil //nolint:nilerr // the end of the content
-		}
+	ref, err := dbblob.Put(ctx, write, "tmp-"+string(newTreeID())+itoa(time.Now().UnixNano()), r)
+	if err != nil {
+		return BlobRef{}, wrap("write blob", err)
 	}
-}
-
-func (u *chunkUpload) put(ctx context.Context, p []byte) error {
-	_, _ = u.sum.Write(p) // a hash never fails
-	part := u.part
-	u.part++
-	u.size += int64(len(p))
-	return u.s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
-		_, err := b.tx.Exec(ctx, sqlPutChunk, u.temp, part, p)
-		return err
-	}))
+	// From here on retention's grace period protects it.
+	err = s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error { return b.refBlob(ctx, 0, BlobRef(ref)) }))
+	return BlobRef(ref), err
 }
 
 func (s *Store) openChunks(ctx context.Context, hash string) (*Blob, error) {
-	var last, length int64
-	err := s.db.QueryRow(ctx, sqlChunkEnd, []any{hash}, &last, &length)
+	r, err := dbblob.Open(ctx, s.db, hash)
 	if err != nil {
 		if ignoreNoRows(err) == nil {
 			return nil, notFoundf("open blob", "the blob is gone")
 		}
 		return nil, wrap("open blob", err)
 	}
-	c := &chunks{s: s, ctx: context.WithoutCancel(ctx), hash: hash, size: last*chunkBytes + length, at: -1}
-	return &Blob{ReaderAt: c, Closer: io.NopCloser(nil), size: c.size}, nil
-}
-
-// chunks reads a blob of the database, keeping the piece it read last.
-type chunks struct {
-	s    *Store
-	ctx  context.Context // of the one who opened it, without its end
-	hash string
-	size int64
-
-	mu   sync.Mutex // guards at and data
-	at   int64
-	data []byte
-}
-
-// ReadAt reads as io.ReaderAt says.
-func (c *chunks) ReadAt(p []byte, off int64) (int, error) {
-	if off < 0 {
-		return 0, fmt.Errorf("read blob: offset %d is negative", off)
-	}
-	n := 0
-	for n < len(p) {
-		if off+int64(n) >= c.size {
-			return n, io.EOF
-		}
-		data, err := c.part((off + int64(n)) / chunkBytes)
-		if err != nil {
-			return n, err
-		}
-		n += copy(p[n:], data[(off+int64(n))%chunkBytes:])
-	}
-	return n, nil
-}
-
-func (c *chunks) part(i int64) ([]byte, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.at == i {
-		return c.data, nil
-	}
-	var data []byte
-	if err := c.s.db.QueryRow(c.ctx, sqlGetChunk, []any{c.hash, i}, &data); err != nil {
-		return nil, wrap("read blob", err)
-	}
-	c.at, c.data = i, bytes.Clone(data)
-	return c.data, nil
+	return &Blob{ReaderAt: r, Closer: io.NopCloser(nil), size: r.Size()}, nil
 }
 
 // ContextSpec describes the text of a run: one pack of files and its manifest,

@@ -35,7 +35,7 @@ func (s *Store) cancel(ctx context.Context, id TaskID, reason string) (n int64, 
 }
 
 const (
-	sqlCancelOne = `SELECT tree, parent, state, successor, flags FROM task_hot WHERE id = $1`
+	sqlCancelOne = `SELECT tree, parent, state, successor, flags, COALESCE(ready_at, 0) FROM task_hot WHERE id = $1`
 	sqlLiving    = `WITH RECURSIVE sub(id) AS (
 			SELECT id FROM task WHERE tree = $1 AND parent = $2
 			UNION ALL SELECT t.id FROM task t JOIN sub ON t.tree = $1 AND t.parent = sub.id)
@@ -47,8 +47,8 @@ const (
 )
 
 func (b *batch) cancelTask(ctx context.Context, id int64, reason string) (int64, error) {
-	var tree, parent, state, successor, flags int64
-	err := b.tx.QueryRow(ctx, sqlCancelOne, []any{id}, &tree, &parent, &state, &successor, &flags)
+	var tree, parent, state, successor, flags, readyAt int64
+	err := b.tx.QueryRow(ctx, sqlCancelOne, []any{id}, &tree, &parent, &state, &successor, &flags, &readyAt)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, notFoundf("cancel task", "there is no task %q", TaskID(id))
 	}
@@ -83,8 +83,16 @@ func (b *batch) cancelTask(ctx context.Context, id int64, reason string) (int64,
 	if flags&flagSiblingsFail != 0 {
 		return n, b.cancelChildren(ctx, tree, parent)
 	}
+	if state == stQueued && readyAt == 0 { // a step whose turn had not come
+		_, err := b.tx.Exec(ctx, sqlSkipStep, id, successor, tree, parent)
+		return n, err
+	}
 	return n, b.release(ctx, successor)
 }
+
+// The step before one that is left out is followed by the one after it.
+const sqlSkipStep = `UPDATE task_hot SET successor = $2 WHERE successor = $1 AND state IN (1, 2, 3)
+	AND id IN (SELECT id FROM task WHERE tree = $3 AND parent = $4)`
 
 // cancelSiblings cancels what is left of a family whose policy is fail.
 func (b *batch) cancelSiblings(ctx context.Context, st *treeStat, l *Lease) error {
@@ -134,12 +142,12 @@ func (b *batch) cancelAll(ctx context.Context, st *treeStat, tasks []livingTask,
 		if _, err := b.tx.Exec(ctx, sqlCancel, t.id, b.now); err != nil {
 			return err
 		}
-		if err := b.closeCalls(ctx, st, t.id); err != nil {
+		if err := b.closeCalls(ctx, st, t.id, allLeases); err != nil {
 			return err
 		}
 		delete(b.families, t.id)
 		st.move(t.state, stCancelled)
-		st.timing.depth(depthOfRank(t.rank)).Ended++
+		st.timing.Level(depthOfRank(t.rank)).Ended++
 		if t.session != 0 {
 			b.countSession(st.tree, t.session, -1)
 		}
@@ -226,7 +234,7 @@ func (b *batch) reopen(ctx context.Context, line []failedTask) error {
 			return err
 		}
 		st.move(stFailed, stQueued)
-		st.timing.depth(depthOfRank(t.rank)).Ended--
+		st.timing.Level(depthOfRank(t.rank)).Ended--
 		b.addOpen(t.parent, 1)
 		b.event(st.tree, t.id, EventTaskRetried, `{"attempt":`+itoa(t.attempt+1)+`,"by":"request"}`)
 	}

@@ -95,11 +95,11 @@ func parentText(parent int64) string {
 }
 
 func (b *batch) flushTasks(ctx context.Context) error {
-	if err := b.insert(ctx, b.in.hots, b.hots); err != nil {
+	if err := b.in.hots.Exec(ctx, b.tx, b.hots); err != nil {
 		return err
 	}
 	b.hots = b.hots[:0]
-	err := b.insert(ctx, b.in.colds, b.colds)
+	err := b.in.colds.Exec(ctx, b.tx, b.colds)
 	b.colds = b.colds[:0]
 	return err
 }
@@ -169,7 +169,7 @@ func (c *createTree) apply(ctx context.Context, b *batch) error {
 	}
 	st.rawLimits = string(raw)
 	st.add(stQueued)
-	st.timing.depth(0).Total = 1
+	st.timing.Level(0).Total = 1
 	row, err := st.args()
 	if err != nil {
 		return err
@@ -261,12 +261,18 @@ type createChildren struct {
 
 const (
 	sqlParent = `SELECT h.tree, h.state, h.flags, t.depth FROM task_hot h JOIN task t ON t.id = h.id WHERE h.id = $1`
-	sqlLast   = `SELECT t.id, t.position, h.state FROM task t JOIN task_hot h ON h.id = t.id
-		WHERE t.tree = $1 AND t.parent = $2 ORDER BY t.position DESC LIMIT 1`
+	sqlLast   = `SELECT position FROM task WHERE tree = $1 AND parent = $2 ORDER BY position DESC LIMIT 1`
+	sqlLiveOf = `SELECT t.id FROM task t JOIN task_hot h ON h.id = t.id
+		WHERE t.tree = $1 AND t.parent = $2 AND h.state IN (1, 2, 3) ORDER BY t.position DESC LIMIT 1`
 	sqlSucceed = `UPDATE task_hot SET successor = $2 WHERE id = $1`
 )
 
 func (c *createChildren) apply(ctx context.Context, b *batch) error {
+	if b.parents[c.parent] < 0 { // the last child may have ended: the parent is woken first
+		if err := b.flushParent(ctx, c.parent); err != nil {
+			return err
+		}
+	}
 	f, err := b.family(ctx, c.parent)
 	if err != nil {
 		return err
@@ -288,11 +294,11 @@ func (c *createChildren) apply(ctx context.Context, b *batch) error {
 type family struct {
 	tree, state, flags int64
 	depth, position    int
-	last, lastState    int64
+	last               int64 // the last step of a sequence that is not terminal
 }
 
-// family reads a parent, once in a transaction. The children of a sequential
-// parent depend on the state of the last of them, so that is read each time.
+// family reads a parent, once in a transaction. New children of a sequential
+// parent wait for the last one that goes on, so that is read each time.
 func (b *batch) family(ctx context.Context, parent int64) (*family, error) {
 	if f := b.families[parent]; f != nil {
 		return f, nil
@@ -300,7 +306,7 @@ func (b *batch) family(ctx context.Context, parent int64) (*family, error) {
 	if err := b.flushTasks(ctx); err != nil {
 		return nil, err
 	}
-	f := &family{position: -1, lastState: stCompleted}
+	f := &family{position: -1}
 	err := b.tx.QueryRow(ctx, sqlParent, []any{parent}, &f.tree, &f.state, &f.flags, &f.depth)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, notFoundf("create task", "there is no task %q", TaskID(parent))
@@ -308,22 +314,24 @@ func (b *batch) family(ctx context.Context, parent int64) (*family, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = b.tx.QueryRow(ctx, sqlLast, []any{f.tree, parent}, &f.last, &f.position, &f.lastState)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	err = b.tx.QueryRow(ctx, sqlLast, []any{f.tree, parent}, &f.position)
+	if ignoreNoRows(err) != nil {
 		return nil, err
 	}
-	if f.flags&flagSequential == 0 {
-		if b.families == nil {
-			b.families = make(map[int64]*family)
-		}
-		b.families[parent] = f
+	if f.flags&flagSequential != 0 {
+		err := b.tx.QueryRow(ctx, sqlLiveOf, []any{f.tree, parent}, &f.last)
+		return f, ignoreNoRows(err)
 	}
+	if b.families == nil {
+		b.families = make(map[int64]*family)
+	}
+	b.families[parent] = f
 	return f, nil
 }
 
 func (c *createChildren) insert(ctx context.Context, b *batch, st *treeStat, f *family) error {
 	sequential := f.flags&flagSequential != 0
-	blocked := sequential && !stateOf(f.lastState).Terminal()
+	blocked := f.last != 0
 	c.ids = make([]TaskID, len(c.tasks))
 	for i := range c.tasks {
 		t := &c.tasks[i]
@@ -341,7 +349,7 @@ func (c *createChildren) insert(ctx context.Context, b *batch, st *treeStat, f *
 			return err
 		}
 		st.add(stQueued)
-		st.timing.depth(t.depth).Total++
+		st.timing.Level(t.depth).Total++
 		c.ids[i] = TaskID(t.id)
 	}
 	b.addOpen(c.parent, int64(len(c.tasks)))

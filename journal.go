@@ -31,7 +31,7 @@ func (l *Lease) BeginCall(ctx context.Context, spec CallSpec) (call Call, replay
 	case spec.ReserveTokens < 0 || spec.ReserveCostMicros < 0:
 		return Call{}, false, invalidf(op, "a reservation is negative")
 	}
-	c := &beginCall{l: l, spec: spec}
+	c := &beginCall{l: l, spec: spec, look: l.fence > 1 || !l.begins(spec.Position)}
 	l.calls.Store(true)
 	if err := l.s.w.do(ctx, c); err != nil {
 		return Call{}, false, err
@@ -48,14 +48,16 @@ func (l *Lease) BeginCall(ctx context.Context, spec CallSpec) (call Call, replay
 type beginCall struct {
 	l     *Lease
 	spec  CallSpec
+	look  bool  // the journal may have something at the position
 	id    int64 // of the new call
 	found int64 // of the recorded one
 	at    int64
 }
 
 const (
+	// The result of this request if there is one, else what was asked last.
 	sqlLastCall = `SELECT id, state, fence, request_hash FROM call WHERE task = $1 AND attempt = $2 AND position = $3
-		ORDER BY id DESC LIMIT 1`
+		ORDER BY CASE WHEN state = 2 AND request_hash = $4 THEN 0 ELSE 1 END, id DESC LIMIT 1`
 	sqlInsertCall = `INSERT INTO call (id, tree, task, attempt, position, fence, state, model, request_hash, open_tokens,
 		open_cost_micros, started_at, response, data, error_kind, error, tries, input_tokens, output_tokens, cached_tokens,
 		estimated) VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9, $10, $11, '', '', '', '', 0, 0, 0, 0, 0)`
@@ -71,8 +73,8 @@ func (c *beginCall) apply(ctx context.Context, b *batch) error {
 		return err
 	}
 	c.found = 0
-	if l.fence > 1 { // a first lease has no journal
-		if done, err := c.look(ctx, b, st); done || err != nil {
+	if c.look {
+		if done, err := c.recorded(ctx, b, st); done || err != nil {
 			return err
 		}
 	}
@@ -88,13 +90,28 @@ func (c *beginCall) apply(ctx context.Context, b *batch) error {
 	return err
 }
 
-// look reads what the journal has at the position. It is done when the recorded
-// result is the answer.
-func (c *beginCall) look(ctx context.Context, b *batch, st *treeStat) (done bool, err error) {
+// begins notes that the lease begins a call at the position, and tells whether
+// it is further than all before: then a first lease has no journal there.
+func (l *Lease) begins(position int) bool {
+	for next := int64(position) + 1; ; {
+		done := l.positions.Load()
+		if next <= done {
+			return false
+		}
+		if l.positions.CompareAndSwap(done, next) {
+			return true
+		}
+	}
+}
+
+// recorded reads what the journal has at the position. It is done when the
+// recorded result is the answer.
+func (c *beginCall) recorded(ctx context.Context, b *batch, st *treeStat) (done bool, err error) {
 	l, id := c.l, int64(c.l.Task.ID)
 	var call, state, fence int64
 	var hash string
-	err = b.tx.QueryRow(ctx, sqlLastCall, []any{id, l.Task.Attempts, c.spec.Position}, &call, &state, &fence, &hash)
+	err = b.tx.QueryRow(ctx, sqlLastCall, []any{id, l.Task.Attempts, c.spec.Position, c.spec.RequestHash},
+		&call, &state, &fence, &hash)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -105,7 +122,7 @@ func (c *beginCall) look(ctx context.Context, b *batch, st *treeStat) (done bool
 	case state == clStarted && fence == l.fence:
 		return false, conflictf("begin call", "position %d of task %q has a call that is not settled", c.spec.Position, l.Task.ID)
 	case state == clStarted:
-		return false, b.closeCalls(ctx, st, id)
+		return false, b.closeCalls(ctx, st, id, l.fence)
 	case state == clCompleted && hash == c.spec.RequestHash:
 		c.found = call
 		return true, nil
@@ -117,17 +134,21 @@ func (c *beginCall) look(ctx context.Context, b *batch, st *treeStat) (done bool
 }
 
 const (
-	sqlCloseCalls = `UPDATE call SET state = 4, ended_at = $2 WHERE task = $1 AND state = 1
+	sqlCloseCalls = `UPDATE call SET state = 4, ended_at = $2 WHERE task = $1 AND state = 1 AND fence < $3
 		RETURNING id, open_tokens, open_cost_micros`
 	sqlAddUsage = `UPDATE task_hot SET calls = calls + $2, input_tokens = input_tokens + $3,
 		output_tokens = output_tokens + $4, cached_tokens = cached_tokens + $5, cost_micros = cost_micros + $6,
 		unpriced = unpriced + $7 WHERE id = $1`
 )
 
-// closeCalls makes the calls of a task uncertain that nobody will settle any
-// more; what was reserved for them counts as spent.
-func (b *batch) closeCalls(ctx context.Context, st *treeStat, task int64) error {
-	rows, err := b.tx.Query(ctx, sqlCloseCalls, task, b.now)
+// allLeases is above every fencing token.
+const allLeases = 1 << 62
+
+// closeCalls makes the calls of a task uncertain that leases below a fencing
+// token sent and that nobody will settle any more; what was reserved for them
+// counts as spent.
+func (b *batch) closeCalls(ctx context.Context, st *treeStat, task, below int64) error {
+	rows, err := b.tx.Query(ctx, sqlCloseCalls, task, b.now, below)
 	if err != nil {
 		return err
 	}

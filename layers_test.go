@@ -43,6 +43,8 @@ var rows = map[string]int{
 	".": 2,
 
 	"internal/blob":       1,
+	"internal/dbblob":     1,
+	"internal/invariant":  1,
 	"internal/pack":       1,
 	"internal/gather":     1,
 	"internal/workspace":  1,
@@ -62,6 +64,8 @@ var rows = map[string]int{
 	"internal/atomicfile": 0,
 	"internal/inproc":     0,
 	"internal/dashboard":  0,
+
+	"internal/timing": 0,
 
 	"internal/failpoint": leaf,
 	"internal/filelock":  leaf,

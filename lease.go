@@ -26,7 +26,8 @@ type Lease struct {
 	successor int64
 	flags     int64
 	claimedAt int64
-	calls     atomic.Bool // calls may be open
+	calls     atomic.Bool  // calls may be open
+	positions atomic.Int64 // up to here calls were begun
 }
 
 // ClaimRequest says what to claim.
@@ -115,13 +116,17 @@ func (ss *Session) claimTree(ctx context.Context, key, from int64, req *ClaimReq
 	if err != nil {
 		return nil, err
 	}
-	if req.Trees != nil && !slices.Contains(req.Trees, tree.ID) || !ss.mayRun(ctx, &tree) {
+	if req.Trees != nil && !slices.Contains(req.Trees, tree.ID) {
 		return nil, nil
+	}
+	owner, may, err := ss.mayRun(ctx, key)
+	if err != nil || !may {
+		return nil, err
 	}
 	if req.Allow != nil && !req.Allow(tree) {
 		return nil, nil
 	}
-	c := &claim{session: ss, tree: tree, from: from, limit: limit}
+	c := &claim{session: ss, tree: tree, owner: owner, from: from, limit: limit}
 	if err := ss.s.w.do(ctx, c); err != nil {
 		return nil, err
 	}
@@ -137,17 +142,17 @@ func (ss *Session) claimTree(ctx context.Context, key, from int64, req *ClaimReq
 	return c.leases, nil
 }
 
-// mayRun keeps other sessions off a tree whose owner lives.
-func (ss *Session) mayRun(ctx context.Context, tree *Tree) bool {
-	if tree.owner == 0 || tree.owner == ss.key {
-		return true
+// mayRun keeps other sessions off a tree whose owner lives. It returns the
+// owner that the decision was made for; the claim holds only for that one.
+func (ss *Session) mayRun(ctx context.Context, tree int64) (owner int64, may bool, err error) {
+	if err := ss.s.db.QueryRow(ctx, sqlOwner, []any{tree}, &owner); err != nil {
+		return 0, false, wrap("claim task", ignoreNoRows(err))
 	}
-	var owner int64 // may have changed since the tree was remembered
-	if err := ss.s.db.QueryRow(ctx, sqlOwner, []any{tree.key}, &owner); err != nil {
-		return false
+	if owner == 0 || owner == ss.key {
+		return owner, true, nil
 	}
 	alive, err := ss.s.alive(ctx, owner)
-	return owner == ss.key || err == nil && !alive
+	return owner, !alive, err
 }
 
 const sqlOwner = `SELECT owner FROM tree WHERE id = $1`
@@ -155,6 +160,7 @@ const sqlOwner = `SELECT owner FROM tree WHERE id = $1`
 type claim struct {
 	session *Session
 	tree    Tree
+	owner   int64
 	from    int64
 	limit   int
 	leases  []*Lease
@@ -166,16 +172,17 @@ const (
 	sqlClaim = `UPDATE task_hot SET state = 2, session = $1, fence = fence + 1, ready_at = NULL, claimed_at = $2,
 		started_at = COALESCE(started_at, $2)
 		WHERE id IN (SELECT id FROM task_hot WHERE tree = $3 AND ready_at IS NOT NULL AND ready_at <= $2
-			ORDER BY rank LIMIT $4)
+			ORDER BY rank LIMIT $4) AND EXISTS (SELECT 1 FROM tree WHERE id = $3 AND owner = $5)
 		RETURNING ` + leaseColumns
 
 	sqlTakeOver = `UPDATE task_hot SET session = $1, fence = fence + 1, claimed_at = $2
-		WHERE id IN (SELECT id FROM task_hot WHERE session = $5 AND tree = $3 ORDER BY rank LIMIT $4)
+		WHERE id IN (SELECT id FROM task_hot WHERE session = $6 AND tree = $3 ORDER BY rank LIMIT $4)
+			AND EXISTS (SELECT 1 FROM tree WHERE id = $3 AND owner = $5)
 		RETURNING ` + leaseColumns
 )
 
 func (c *claim) apply(ctx context.Context, b *batch) error {
-	q, args := sqlClaim, []any{c.session.key, b.now, c.tree.key, c.limit}
+	q, args := sqlClaim, []any{c.session.key, b.now, c.tree.key, c.limit, c.owner}
 	if c.from != 0 {
 		q, args = sqlTakeOver, append(args, c.from)
 	}

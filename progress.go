@@ -119,9 +119,9 @@ func (st *treeStat) progress(now, createdAt, lost int64) Progress {
 	if p.Completed > 0 {
 		p.MeanTaskSeconds = float64(st.timing.Sum) / float64(p.Completed) / 1e6
 	}
-	p.P50TaskSeconds = st.timing.quantile(0.50).Seconds()
-	p.P95TaskSeconds = st.timing.quantile(0.95).Seconds()
-	if us, known := st.timing.remaining(p.Completed); known {
+	p.P50TaskSeconds = st.timing.Quantile(0.50).Seconds()
+	p.P95TaskSeconds = st.timing.Quantile(0.95).Seconds()
+	if us, known := st.timing.Remaining(p.Completed); known {
 		eta := us / float64(max(p.Running, 1)) / 1e6
 		if p.State.Terminal() {
 			eta = 0
@@ -266,15 +266,11 @@ func (s *Store) adopt(ctx context.Context, tree *Tree, owner *Session) error {
 	if owner == nil || tree.owner == owner.key || tree.State.Terminal() {
 		return nil
 	}
-	err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+	return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
 		n, err := b.tx.Exec(ctx, sqlSetOwner, tree.key, owner.key, tree.owner)
 		if err == nil && n == 0 {
 			return conflictf("resume tree", "another process resumed tree %q just now", tree.ID)
 		}
 		return err
 	}))
-	s.mu.Lock()
-	delete(s.trees, tree.key)
-	s.mu.Unlock()
-	return err
 }

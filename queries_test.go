@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/types"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,18 +20,21 @@ import (
 // queryExceptions are constants named like statements that do not stand alone.
 var queryExceptions = map[string]string{}
 
-// TestQueries prepares every SQL statement of the package, that is every
+// TestQueries prepares every SQL statement of the store, that is every
 // constant named sql…, on both databases, so that a misspelt column or a word
 // that one of them does not know is found without running the statement.
 func TestQueries(t *testing.T) {
 	t.Parallel()
-	var files []*sourceFile
-	for _, f := range handWritten(t) {
-		if f.dir() == "." && !f.test {
-			files = append(files, f)
+	queries := make(map[string]string)
+	for _, dir := range []string{".", "internal/dbblob", "internal/invariant"} {
+		var files []*sourceFile
+		for _, f := range handWritten(t) {
+			if f.dir() == dir && !f.test {
+				files = append(files, f)
+			}
 		}
+		maps.Copy(queries, constantsNamed("sql", files))
 	}
-	queries := constantsNamed("sql", files)
 	if len(queries) < 10 {
 		t.Fatalf("found %d statements; the search is broken", len(queries))
 	}

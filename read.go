@@ -192,7 +192,7 @@ func scanTask(scan func(dest ...any) error) (rawTask, error) {
 
 const (
 	sqlOutput      = `SELECT text FROM task_output WHERE task = $1 ORDER BY part`
-	sqlPredecessor = `SELECT id FROM task_hot WHERE successor = $1 AND tree = $2 AND id < $1 AND id IN
+	sqlPredecessor = `SELECT id FROM task_hot WHERE successor = $1 AND state IN (1, 2, 3) AND id IN
 		(SELECT id FROM task WHERE tree = $2 AND parent = $3)`
 )
 

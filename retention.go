@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/perdure/perdure/internal/dbblob"
 	"github.com/perdure/perdure/internal/failpoint"
 )
 
@@ -53,8 +54,6 @@ const (
 	pruneChunk = 2000
 	// rowBytes is the estimate of what a task takes with its events and indexes.
 	rowBytes = 1500
-	// hashDigits is the length of a blob's name.
-	hashDigits = 64
 )
 
 func (p RetentionPolicy) withDefaults() RetentionPolicy {
@@ -222,11 +221,7 @@ func (s *Store) sweepTree(ctx context.Context, key int64) error {
 	}))
 }
 
-const (
-	sqlRefCount   = `SELECT COUNT(*) FROM blob_ref WHERE hash = $1`
-	sqlChunkNames = `SELECT hash, SUM(length(bytes)) FROM blob_chunk WHERE NOT EXISTS
-		(SELECT 1 FROM blob_ref r WHERE r.hash = blob_chunk.hash) GROUP BY hash`
-)
+const sqlRefCount = `SELECT COUNT(*) FROM blob_ref WHERE hash = $1`
 
 // sweepBlobs removes blobs that nothing refers to and that are older than the
 // grace period.
@@ -290,27 +285,17 @@ func (s *Store) sweepBlob(ctx context.Context, report *PruneReport, hash string,
 
 func (s *Store) sweepChunks(ctx context.Context, report *PruneReport) error {
 	return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
-		rows, err := b.tx.Query(ctx, sqlChunkNames)
+		unused, err := dbblob.Unused(ctx, b.tx)
 		if err != nil {
 			return err
 		}
-		var names []string
-		err = each(rows, func() error {
-			var name string
-			var size int64
-			err := rows.Scan(&name, &size)
-			if len(name) == hashDigits { // an upload under way has a temporary name
-				names = append(names, name)
-				report.Blobs++
-				report.Bytes += size
+		for _, ref := range unused {
+			report.Blobs++
+			report.Bytes += ref.Size
+			if report.DryRun {
+				continue
 			}
-			return err
-		})
-		if err != nil || report.DryRun {
-			return err
-		}
-		for _, name := range names {
-			if _, err := b.tx.Exec(ctx, sqlDropChunk, name); err != nil {
+			if err := dbblob.Drop(ctx, b.tx, ref.Hash); err != nil {
 				return err
 			}
 		}

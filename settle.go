@@ -106,18 +106,18 @@ func (b *batch) ended(ctx context.Context, l *Lease, state int64, partial bool, 
 	}
 	id := int64(l.Task.ID)
 	if l.calls.Load() {
-		if err := b.closeCalls(ctx, st, id); err != nil {
+		if err := b.closeCalls(ctx, st, id, allLeases); err != nil {
 			return err
 		}
 	}
 	delete(b.families, id)
 	st.move(stRunning, state)
 	b.countSession(st.tree, l.session.key, -1)
-	st.timing.depth(l.Task.Depth).Ended++
+	st.timing.Level(l.Task.Depth).Ended++
 	kind := EventTaskFailed
 	if state == stCompleted {
 		kind = EventTaskCompleted
-		st.timing.completed(l.Task.Depth, b.now-l.claimedAt+l.Task.Active.Microseconds())
+		st.timing.Completed(l.Task.Depth, b.now-l.claimedAt+l.Task.Active.Microseconds())
 	}
 	b.event(st.tree, id, kind, data)
 	if l.parent == 0 {
@@ -221,7 +221,7 @@ func (b *batch) retried(ctx context.Context, l *Lease, data string) error {
 		return err
 	}
 	id := int64(l.Task.ID)
-	if err := b.closeCalls(ctx, st, id); err != nil {
+	if err := b.closeCalls(ctx, st, id, allLeases); err != nil {
 		return err
 	}
 	st.move(stRunning, stQueued)

@@ -3,10 +3,9 @@ package perdure
 import (
 	"context"
 	"encoding/json"
-	"math/bits"
-	"time"
 
 	"github.com/perdure/perdure/internal/sqldb"
+	"github.com/perdure/perdure/internal/timing"
 )
 
 // treeStat is the row of counters of a tree.
@@ -24,7 +23,7 @@ type treeStat struct {
 	limits    Limits
 	rawLimits string
 	warned    int64 // bits, by kind of limit
-	timing    timing
+	timing    timing.Timing
 	startedAt *int64
 	endedAt   *int64
 }
@@ -100,96 +99,4 @@ func (st *treeStat) move(from, to int64) {
 func (st *treeStat) add(state int64) {
 	st.counts[0]++
 	st.counts[state]++
-}
-
-// timing keeps what the progress of a tree is estimated from.
-type timing struct {
-	// Depths holds one entry a level.
-	Depths []depthTiming `json:"d,omitempty"`
-	// Sum is the active time of the completed tasks in microseconds.
-	Sum int64 `json:"s,omitempty"`
-	// Hist counts completed tasks by the binary logarithm of their active
-	// microseconds, in half steps.
-	Hist []int64 `json:"h,omitempty"`
-}
-
-type depthTiming struct {
-	Total int64 `json:"t"`
-	Ended int64 `json:"e"`
-	// Recent is the mean active time, recent tasks weighing more, in
-	// microseconds; 0 until one completed.
-	Recent int64 `json:"r,omitempty"`
-}
-
-// recentWeight is how much one more task moves the mean of its level.
-const recentWeight = 0.1
-
-func (t *timing) depth(d int) *depthTiming {
-	for len(t.Depths) <= d {
-		t.Depths = append(t.Depths, depthTiming{})
-	}
-	return &t.Depths[d]
-}
-
-func (t *timing) completed(depth int, active int64) {
-	active = max(active, 1)
-	d := t.depth(depth)
-	if d.Recent == 0 {
-		d.Recent = active
-	} else {
-		d.Recent += int64(recentWeight * float64(active-d.Recent))
-	}
-	t.Sum += active
-	slot := bucket(active)
-	for len(t.Hist) <= slot {
-		t.Hist = append(t.Hist, 0)
-	}
-	t.Hist[slot]++
-}
-
-// bucket returns 2*log2(us), the half step being decided by the second bit.
-func bucket(us int64) int {
-	n := bits.Len64(uint64(us)) //nolint:gosec // active time is positive
-	slot := 2 * (n - 1)
-	if n > 1 && us&(1<<(n-2)) != 0 {
-		slot++
-	}
-	return slot
-}
-
-// quantile returns the time below which the share q of the tasks stayed, by
-// the middle of its bucket.
-func (t *timing) quantile(q float64) time.Duration {
-	var total int64
-	for _, n := range t.Hist {
-		total += n
-	}
-	if total == 0 {
-		return 0
-	}
-	rank := int64(q * float64(total))
-	for slot, n := range t.Hist {
-		if rank < n {
-			low := int64(1) << (slot / 2)
-			return time.Duration(low+low/4+int64(slot%2)*low/2) * time.Microsecond
-		}
-		rank -= n
-	}
-	return 0
-}
-
-// remaining is the estimated work left, in microseconds of one worker.
-func (t *timing) remaining(completed int64) (us float64, known bool) {
-	if completed == 0 {
-		return 0, false
-	}
-	mean := float64(t.Sum) / float64(completed)
-	for _, d := range t.Depths {
-		each := mean
-		if d.Recent > 0 {
-			each = float64(d.Recent)
-		}
-		us += each * float64(max(d.Total-d.Ended, 0))
-	}
-	return us, true
 }

@@ -1,0 +1,191 @@
+// Package dbblob keeps large values in the database, in pieces, for stores that
+// have no folder of their own.
+package dbblob
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"sync"
+
+	"github.com/perdure/perdure/internal/sqldb"
+)
+
+// pieceBytes is the size of a piece; the last one is shorter.
+const pieceBytes = 1 << 20
+
+// Ref names content by its SHA-256 in hexadecimal.
+type Ref struct {
+	Hash string
+	Size int64
+}
+
+// Write runs a function in a writing transaction.
+type Write func(ctx context.Context, fn func(ctx context.Context, tx *sqldb.Tx) error) error
+
+const (
+	sqlPutPiece  = `INSERT INTO blob_chunk (hash, part, bytes) VALUES ($1, $2, $3) ON CONFLICT (hash, part) DO NOTHING`
+	sqlMovePiece = `UPDATE blob_chunk SET hash = $2 WHERE hash = $1`
+	sqlDrop      = `DELETE FROM blob_chunk WHERE hash = $1`
+	sqlPiece     = `SELECT bytes FROM blob_chunk WHERE hash = $1 AND part = $2`
+	sqlLastPiece = `SELECT part, length(bytes) FROM blob_chunk WHERE hash = $1 ORDER BY part DESC LIMIT 1`
+	sqlHas       = `SELECT COUNT(*) FROM blob_chunk WHERE hash = $1`
+	sqlUnused    = `SELECT hash, SUM(length(bytes)) FROM blob_chunk WHERE NOT EXISTS
+		(SELECT 1 FROM blob_ref r WHERE r.hash = blob_chunk.hash) GROUP BY hash`
+)
+
+// Put streams content into the database, a transaction a piece, under a
+// temporary name that nobody else may use, because its hash is known only at
+// the end. Content that is there already is kept once.
+func Put(ctx context.Context, write Write, temp string, r io.Reader) (Ref, error) {
+	u := &upload{write: write, temp: temp, sum: sha256.New()}
+	if err := u.copy(ctx, r); err != nil {
+		drop := write(context.WithoutCancel(ctx), func(ctx context.Context, tx *sqldb.Tx) error { return Drop(ctx, tx, temp) })
+		return Ref{}, errors.Join(err, drop)
+	}
+	ref := Ref{Hash: hex.EncodeToString(u.sum.Sum(nil)), Size: u.size}
+	return ref, write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		there, err := Has(ctx, tx, ref.Hash)
+		if err != nil {
+			return err
+		}
+		if there {
+			return Drop(ctx, tx, temp)
+		}
+		_, err = tx.Exec(ctx, sqlMovePiece, temp, ref.Hash)
+		return err
+	})
+}
+
+// Has tells whether content is there.
+func Has(ctx context.Context, tx *sqldb.Tx, hash string) (bool, error) {
+	var n int64
+	err := tx.QueryRow(ctx, sqlHas, []any{hash}, &n)
+	return n > 0, err
+}
+
+// Drop removes content.
+func Drop(ctx context.Context, tx *sqldb.Tx, hash string) error {
+	_, err := tx.Exec(ctx, sqlDrop, hash)
+	return err
+}
+
+// Unused lists content that nothing refers to, uploads under way left out.
+func Unused(ctx context.Context, tx *sqldb.Tx) ([]Ref, error) {
+	rows, err := tx.Query(ctx, sqlUnused)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // Err tells
+	var refs []Ref
+	for rows.Next() {
+		var ref Ref
+		if err := rows.Scan(&ref.Hash, &ref.Size); err != nil {
+			return nil, err
+		}
+		if len(ref.Hash) == hex.EncodedLen(sha256.Size) {
+			refs = append(refs, ref)
+		}
+	}
+	return refs, rows.Err()
+}
+
+type upload struct {
+	write Write
+	temp  string
+	sum   hash.Hash
+	size  int64
+	part  int64
+}
+
+func (u *upload) copy(ctx context.Context, r io.Reader) error {
+	buf := make([]byte, pieceBytes)
+	for {
+		n, err := io.ReadFull(r, buf)
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return err
+		}
+		if n > 0 || u.part == 0 {
+			if putErr := u.put(ctx, buf[:n]); putErr != nil {
+				return putErr
+			}
+		}
+		if err != nil {
+			return nil //nolint:nilerr // the end of the content
+		}
+	}
+}
+
+func (u *upload) put(ctx context.Context, p []byte) error {
+	_, _ = u.sum.Write(p) // a hash never fails
+	part := u.part
+	u.part++
+	u.size += int64(len(p))
+	return u.write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		_, err := tx.Exec(ctx, sqlPutPiece, u.temp, part, p)
+		return err
+	})
+}
+
+// Reader reads content, keeping the piece it read last. It may be used from
+// several goroutines.
+type Reader struct {
+	db   *sqldb.DB
+	ctx  context.Context // of the one who opened it, without its end
+	hash string
+	size int64
+
+	mu   sync.Mutex // guards at and data
+	at   int64
+	data []byte
+}
+
+// Open opens content, or returns sql.ErrNoRows.
+func Open(ctx context.Context, db *sqldb.DB, hash string) (*Reader, error) {
+	var last, length int64
+	if err := db.QueryRow(ctx, sqlLastPiece, []any{hash}, &last, &length); err != nil {
+		return nil, err
+	}
+	return &Reader{db: db, ctx: context.WithoutCancel(ctx), hash: hash, size: last*pieceBytes + length, at: -1}, nil
+}
+
+// Size returns the number of bytes.
+func (r *Reader) Size() int64 { return r.size }
+
+// ReadAt reads as io.ReaderAt says.
+func (r *Reader) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, fmt.Errorf("read blob: offset %d is negative", off)
+	}
+	n := 0
+	for n < len(p) {
+		if off+int64(n) >= r.size {
+			return n, io.EOF
+		}
+		data, err := r.piece((off + int64(n)) / pieceBytes)
+		if err != nil {
+			return n, fmt.Errorf("read blob: %w", err)
+		}
+		n += copy(p[n:], data[(off+int64(n))%pieceBytes:])
+	}
+	return n, nil
+}
+
+func (r *Reader) piece(i int64) ([]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.at == i {
+		return r.data, nil
+	}
+	var data []byte
+	if err := r.db.QueryRow(r.ctx, sqlPiece, []any{r.hash, i}, &data); err != nil {
+		return nil, err
+	}
+	r.at, r.data = i, bytes.Clone(data)
+	return r.data, nil
+}

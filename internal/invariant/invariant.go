@@ -1,0 +1,142 @@
+// Package invariant knows what holds in a store after every transaction, as
+// queries that find what breaks it.
+package invariant
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// Fault is something that must not be. Kind is a word for programs.
+type Fault struct{ Kind, Detail string }
+
+// maxFaults bounds how many faults of one kind are listed.
+const maxFaults = 20
+
+// payloadColumn is how a column begins that refers to the table of payloads.
+const payloadColumn = "\x01payload:"
+
+// Find looks for faults on the snapshot of tx.
+func Find(ctx context.Context, tx *sql.Tx) ([]Fault, error) {
+	var faults []Fault
+	for _, r := range rules() {
+		var args []any
+		if r.query == sqlCheckPayloads {
+			args = []any{payloadColumn + "%"}
+		}
+		found, err := texts(ctx, tx, fmt.Sprintf("%s LIMIT %d", r.query, maxFaults), args...)
+		if err != nil {
+			return faults, fmt.Errorf("check %s: %w", r.kind, err)
+		}
+		for _, text := range found {
+			faults = append(faults, Fault{r.kind, text})
+		}
+	}
+	return faults, nil
+}
+
+// Blobs lists the content that rows refer to.
+func Blobs(ctx context.Context, tx *sql.Tx) ([]string, error) { return texts(ctx, tx, sqlCheckRefs) }
+
+// rule is a query that finds what breaks a rule; each row is one text.
+type rule struct{ kind, query string }
+
+// rules lists what holds after every transaction.
+func rules() []rule {
+	return []rule{
+		{"running_without_lease", sqlCheckLease},
+		{"lease_without_running", sqlCheckIdleLease},
+		{"ready_not_queued", sqlCheckReady},
+		{"stuck_queued", sqlCheckStuck},
+		{"stuck_waiting", sqlCheckWaiting},
+		{"open_children", sqlCheckPending},
+		{"task_without_rows", sqlCheckRows},
+		{"parent_missing", sqlCheckParent},
+		{"terminal_over_living", sqlCheckLiving},
+		{"tree_state", sqlCheckTree},
+		{"tree_counters", sqlCheckCounters},
+		{"session_counters", sqlCheckSessions},
+		{"open_calls", sqlCheckOpenCalls},
+		{"usage_counters", sqlCheckUsage},
+		{"settled_twice", sqlCheckTwice},
+		{"result_missing", sqlCheckResult},
+		{"event_numbers", sqlCheckEvents},
+		{"task_numbers", sqlCheckNumbers},
+		{"payload_missing", sqlCheckPayloads},
+	}
+}
+
+const (
+	sqlCheckLease     = `SELECT 'task ' || id FROM task_hot WHERE state = 2 AND (session IS NULL OR claimed_at IS NULL)`
+	sqlCheckIdleLease = `SELECT 'task ' || id FROM task_hot WHERE state <> 2 AND session IS NOT NULL`
+	sqlCheckReady     = `SELECT 'task ' || id FROM task_hot WHERE state <> 1 AND ready_at IS NOT NULL`
+	sqlCheckStuck     = `SELECT 'task ' || h.id FROM task_hot h WHERE h.state = 1 AND h.ready_at IS NULL
+		AND NOT EXISTS (SELECT 1 FROM task t JOIN task_hot p ON p.id = t.id
+			WHERE t.tree = h.tree AND t.parent = h.parent AND p.successor = h.id AND p.state IN (1, 2, 3))`
+	sqlCheckWaiting = `SELECT 'task ' || id FROM task_hot WHERE state = 3 AND pending = 0`
+	sqlCheckPending = `SELECT 'task ' || p.id || ': ' || p.pending || ' counted' FROM task_hot p
+		WHERE EXISTS (SELECT 1 FROM tree x WHERE x.id = p.tree) AND p.pending <> (SELECT COUNT(*) FROM task t JOIN task_hot h ON h.id = t.id
+			WHERE t.tree = p.tree AND t.parent = p.id AND h.state IN (1, 2, 3))`
+	sqlCheckRows = `SELECT 'task ' || t.id FROM task t WHERE NOT EXISTS (SELECT 1 FROM task_hot h WHERE h.id = t.id
+			AND h.tree = t.tree AND h.parent = t.parent)
+		UNION ALL SELECT 'task ' || h.id FROM task_hot h WHERE NOT EXISTS (SELECT 1 FROM task t WHERE t.id = h.id)`
+	sqlCheckParent = `SELECT 'task ' || t.id FROM task t WHERE t.parent <> 0 AND EXISTS (SELECT 1 FROM tree x WHERE x.id = t.tree) AND NOT EXISTS (SELECT 1 FROM task p
+		WHERE p.id = t.parent AND p.tree = t.tree AND p.depth = t.depth - 1 AND p.id < t.id)`
+	sqlCheckLiving = `SELECT 'task ' || t.id FROM task t JOIN task_hot h ON h.id = t.id JOIN task_hot p ON p.id = t.parent
+		WHERE h.state IN (1, 2, 3) AND p.state >= 4`
+	sqlCheckTree = `SELECT 'tree ' || t.name FROM tree t LEFT JOIN tree_stat s ON s.tree = t.id
+		LEFT JOIN task_hot r ON r.id = t.root
+		WHERE s.tree IS NULL OR r.id IS NULL OR (r.state >= 4 AND s.state <> r.state) OR (r.state < 4 AND s.state >= 4)
+			OR (s.state >= 4) <> (s.ended_at IS NOT NULL)`
+	sqlCheckCounters = `SELECT 'tree ' || s.tree FROM tree_stat s JOIN tree x ON x.id = s.tree LEFT JOIN (SELECT tree, COUNT(*) AS total,
+			SUM(CASE WHEN state = 1 THEN 1 ELSE 0 END) AS q, SUM(CASE WHEN state = 2 THEN 1 ELSE 0 END) AS r,
+			SUM(CASE WHEN state = 3 THEN 1 ELSE 0 END) AS w, SUM(CASE WHEN state = 4 THEN 1 ELSE 0 END) AS c,
+			SUM(CASE WHEN state = 5 THEN 1 ELSE 0 END) AS f, SUM(CASE WHEN state = 6 THEN 1 ELSE 0 END) AS x
+			FROM task_hot GROUP BY tree) n ON n.tree = s.tree
+		WHERE n.tree IS NULL OR n.total <> s.total OR n.q <> s.queued OR n.r <> s.running OR n.w <> s.waiting
+			OR n.c <> s.completed OR n.f <> s.failed OR n.x <> s.cancelled`
+	sqlCheckSessions = `SELECT 'tree ' || n.tree || ' session ' || n.session FROM tree_session n
+		WHERE n.running <> (SELECT COUNT(*) FROM task_hot h WHERE h.tree = n.tree AND h.session = n.session)`
+	sqlCheckOpenCalls = `SELECT 'tree ' || s.tree FROM tree_stat s JOIN tree x ON x.id = s.tree LEFT JOIN (SELECT tree, COUNT(*) AS n,
+			SUM(open_tokens) AS tokens, SUM(open_cost_micros) AS cost FROM call WHERE state = 1 GROUP BY tree) c ON c.tree = s.tree
+		WHERE COALESCE(c.n, 0) <> s.open_calls OR COALESCE(c.tokens, 0) <> s.open_tokens
+			OR COALESCE(c.cost, 0) <> s.open_cost_micros`
+	sqlCheckUsage = `SELECT 'tree ' || s.tree FROM tree_stat s JOIN tree x ON x.id = s.tree LEFT JOIN (SELECT tree, SUM(calls) AS calls,
+			SUM(input_tokens) AS i, SUM(output_tokens) AS o, SUM(cost_micros) AS m FROM task_hot GROUP BY tree) n ON n.tree = s.tree
+		WHERE COALESCE(n.calls, 0) <> s.calls OR COALESCE(n.i, 0) <> s.input_tokens OR COALESCE(n.o, 0) <> s.output_tokens
+			OR COALESCE(n.m, 0) <> s.cost_micros`
+	sqlCheckTwice = `SELECT 'task ' || task || ' position ' || position FROM call WHERE state = 2
+		GROUP BY task, attempt, position, request_hash HAVING COUNT(*) > 1`
+	sqlCheckResult  = `SELECT 'task ' || h.id FROM task_hot h WHERE h.state >= 4 AND NOT EXISTS (SELECT 1 FROM task_end e WHERE e.id = h.id)`
+	sqlCheckEvents  = `SELECT 'event ' || e.seq || ' is behind the counter ' || q.event FROM seq q JOIN event e ON e.seq > q.event`
+	sqlCheckNumbers = `SELECT 'task ' || t.id || ' is behind the counter ' || q.task FROM seq q JOIN task t ON t.id > q.task`
+)
+
+const (
+	sqlCheckRefs     = `SELECT DISTINCT hash FROM blob_ref`
+	sqlCheckPayloads = `SELECT 'tree ' || r.tree || ' needs payload ' || r.ref FROM (
+			SELECT tree, substr(prompt, 10) AS ref FROM task WHERE prompt LIKE $1
+			UNION ALL SELECT tree, substr(result, 10) FROM task_end WHERE result LIKE $1
+			UNION ALL SELECT tree, substr(data, 10) FROM task_end WHERE data LIKE $1
+			UNION ALL SELECT tree, substr(response, 10) FROM call WHERE response LIKE $1
+			UNION ALL SELECT tree, substr(data, 10) FROM call WHERE data LIKE $1) r
+		WHERE NOT EXISTS (SELECT 1 FROM payload p WHERE p.tree = r.tree AND p.hash = r.ref)`
+)
+
+func texts(ctx context.Context, tx *sql.Tx, q string, args ...any) ([]string, error) {
+	rows, err := tx.QueryContext(ctx, q, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // Err tells
+	var found []string
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		found = append(found, text)
+	}
+	return found, rows.Err()
+}

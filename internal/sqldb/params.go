@@ -1,0 +1,41 @@
+package sqldb
+
+import (
+	"strconv"
+	"strings"
+)
+
+// positional rewrites $1, $2, … to plain question marks when they stand in that
+// order, once each. SQLite takes "$1" for a name, and finding the names of n
+// parameters costs it n² steps: with the 304 parameters of a multi-row INSERT
+// that was a tenth of all time spent. Other texts stay as they are.
+func positional(q string) string {
+	var sb strings.Builder
+	next := 1
+	for rest := q; ; {
+		i := strings.IndexByte(rest, '$')
+		if i < 0 {
+			sb.WriteString(rest)
+			return sb.String()
+		}
+		want := strconv.Itoa(next)
+		tail := rest[i+1:]
+		if !strings.HasPrefix(tail, want) || len(tail) > len(want) && isDigit(tail[len(want)]) {
+			return q
+		}
+		sb.WriteString(rest[:i])
+		sb.WriteByte('?')
+		rest = tail[len(want):]
+		next++
+	}
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// text returns a statement as the database at hand takes it best.
+func (db *DB) text(q string) string {
+	if db.Name == sqliteName {
+		return positional(q)
+	}
+	return q
+}
