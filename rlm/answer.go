@@ -102,7 +102,7 @@ func (a *attempt) prepared(ctx context.Context, m *asked) ([]byte, error) {
 	}
 	n, err := nodeOf(&first[0])
 	if err != nil {
-		return nil, &failure{kind: KindPlan, err: err}
+		return nil, &attemptError{kind: KindPlan, err: err}
 	}
 	r.looked, r.prepared = true, n.Prepared
 	return r.prepared, nil
@@ -118,28 +118,53 @@ func (a *attempt) earlier(ctx context.Context) (string, error) {
 	room := 4 * int(a.run.plan.Window) / earlierShare
 	var texts []string
 	left := 0
-	task := a.l.Task
+	at, task := a.node, a.l.Task
 	for task.Parent != 0 {
-		siblings, err := a.children(ctx, task.Parent)
+		parent, err := a.e.cfg.Store.Task(ctx, task.Parent)
 		if err != nil {
 			return "", err
 		}
-		for i := len(siblings) - 1; i >= 0; i-- {
-			s := &siblings[i]
-			if s.Position >= task.Position || s.State != perdure.Completed || strings.TrimSpace(s.Result) == "" {
+		above, before, err := a.before(ctx, &parent, at)
+		if err != nil {
+			return "", err
+		}
+		for i := len(before) - 1; i >= 0; i-- {
+			s := before[i].Result
+			if before[i].State != perdure.Completed || strings.TrimSpace(s) == "" {
 				continue
 			}
-			if room -= len(s.Result) + resultHeader; room < 0 {
+			if room -= len(s) + resultHeader; room < 0 {
 				left++
 				continue
 			}
-			texts = append(texts, s.Result)
+			texts = append(texts, s)
 		}
-		if task, err = a.e.cfg.Store.Task(ctx, task.Parent); err != nil {
-			return "", err
-		}
+		at, task = above, parent
 	}
 	return renderEarlier(texts, left), nil
+}
+
+// before returns the parent's node and those of its children that come before
+// one of them.
+func (a *attempt) before(ctx context.Context, parent *perdure.Task, one *node) (*node, []child, error) {
+	n, err := nodeOf(parent)
+	if err != nil {
+		return nil, nil, &attemptError{kind: KindPlan, err: err}
+	}
+	children, err := a.children(ctx, parent.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	family, err := a.family(ctx, children, n)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, c := range family {
+		if c.node.key() == one.key() {
+			return n, family[:i], nil
+		}
+	}
+	return n, nil, nil
 }
 
 // resultHeader is about how many bytes stand before each earlier result.

@@ -40,7 +40,7 @@ func (a *attempt) ask(ctx context.Context, position int, m *asked, req *model.Re
 	case ctx.Err() != nil && err != nil:
 		return "", Data{}, a.interrupted(ctx, err)
 	case errors.Is(err, perdure.ErrBudgetExceeded):
-		return "", Data{}, &failure{kind: KindBudget, err: err}
+		return "", Data{}, &attemptError{kind: KindBudget, err: err}
 	case err != nil:
 		return "", Data{}, err
 	}

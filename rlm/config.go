@@ -335,8 +335,8 @@ func (c *Config) checkBounds(bad func(field, format string, args ...any), betwee
 	if !(*c.Temperature >= 0 && *c.Temperature <= 2) {
 		bad("temperature", "%g is not between 0 and 2", *c.Temperature)
 	}
-	needsSeed := c.Mode == ModeSeeded || c.Mode == ModeStrict
-	if needsSeed && c.Seed == nil && !(deterministic(c.Model) && deterministic(c.SubModel)) {
+	needsSeed := (c.Mode == ModeSeeded || c.Mode == ModeStrict) && (!deterministic(c.Model) || !deterministic(c.SubModel))
+	if needsSeed && c.Seed == nil {
 		bad("seed", "it is missing, and mode %s needs one", c.Mode)
 	}
 }
@@ -358,6 +358,10 @@ func (c *Config) limits() perdure.Limits {
 // nearest returns the candidate with the fewest edits from word, "" when none
 // is near.
 func nearest(word string, candidates []string) string {
+	const longest = 100 // beyond it, nobody meant a name
+	if len(word) > longest {
+		return ""
+	}
 	best, limit := "", max(1, len(word)/3)
 	for _, c := range candidates {
 		if n := edits(word, c); n <= limit {
@@ -367,22 +371,28 @@ func nearest(word string, candidates []string) string {
 	return best
 }
 
-// edits is the number of letters to add, drop or change between two words.
+// edits is the number of letters to add, drop, change or exchange with their
+// neighbour between two words.
 func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := rows[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				cost = 1 + min(cost, rows[i-1][j], rows[i][j-1])
 			}
-			diagonal, row[j+1] = row[j+1], cost
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				cost = min(cost, 1+rows[i-2][j-2])
+			}
+			rows[i][j] = cost
 		}
 	}
-	return row[len(b)]
+	return rows[len(a)][len(b)]
 }

@@ -1,6 +1,7 @@
 package rlm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,21 +15,45 @@ import (
 // stands in the metadata of a task.
 const maxPreparedBytes = 512 << 10
 
-// decompose creates the children of a task, all at once.
-func (a *attempt) decompose(ctx context.Context) error {
+// decompose creates the children of a task, all at once. family is what is there
+// already, from the task that this one replaces; begun is false when that leaves
+// nothing to create.
+func (a *attempt) decompose(ctx context.Context, family []child) (begun bool, err error) {
 	timed, stop := a.timed(ctx)
 	defer stop()
 	if over := a.outOfTime(timed); over != nil {
-		return over
+		return false, over
 	}
-	nodes := a.below()
+	nodes := lacking(a.below(), family)
+	if len(nodes) == 0 {
+		return false, nil
+	}
 	if a.l.Task.Parent == 0 {
-		var err error
 		if nodes[0].Prepared, err = a.prepare(timed); err != nil {
-			return a.interrupted(timed, err)
+			return false, a.interrupted(timed, err)
 		}
 	}
-	return a.spawn(ctx, nodes)
+	return true, a.spawn(ctx, nodes)
+}
+
+// lacking returns the nodes that no task of the family has completed.
+func lacking(nodes []*node, family []child) []*node {
+	known := make(map[partKey]child, len(family))
+	for _, c := range family {
+		known[c.node.key()] = c
+	}
+	var out []*node
+	for _, n := range nodes {
+		c, there := known[n.key()]
+		if there && c.State == perdure.Completed {
+			continue
+		}
+		if there && !c.node.leaf() {
+			n.Replaces = c.ID
+		}
+		out = append(out, n)
+	}
+	return out
 }
 
 // prepare lets the model of the leaves look at the whole context once. What it
@@ -123,12 +148,63 @@ type child struct {
 	node *node
 }
 
-// merge makes the task's result of those of its children.
-func (a *attempt) merge(ctx context.Context, tasks []perdure.Task) error {
-	children, err := latest(tasks)
-	if err != nil {
-		return err
+// partKey tells apart the children of one task.
+type partKey struct {
+	file  string
+	first int
+}
+
+func (n *node) key() partKey { return partKey{n.File, n.First} }
+
+// family returns one child for each part of a task, in the order of the parts.
+// Those of the tasks that it replaces are among them.
+func (a *attempt) family(ctx context.Context, children []perdure.Task, n *node) ([]child, error) {
+	for at := n; at.Replaces != 0; {
+		old, err := a.e.cfg.Store.Task(ctx, at.Replaces)
+		if err != nil {
+			return nil, err
+		}
+		older, err := a.children(ctx, old.ID)
+		if err != nil {
+			return nil, err
+		}
+		children = append(older, children...)
+		if at, err = nodeOf(&old); err != nil {
+			return nil, &attemptError{kind: KindPlan, err: err}
+		}
 	}
+	family, err := latest(children)
+	if len(n.Files) == 0 { // the files of a batch are in the order of creation
+		slices.SortStableFunc(family, func(x, y child) int { return cmp.Compare(x.node.First, y.node.First) })
+	}
+	return family, err
+}
+
+// latest returns one child for each part, in the order of their first creation:
+// of those created for the same part the one that completed counts, else the
+// last.
+func latest(tasks []perdure.Task) ([]child, error) {
+	at := make(map[partKey]int)
+	var out []child
+	for i := range tasks {
+		n, err := nodeOf(&tasks[i])
+		if err != nil {
+			return nil, &attemptError{kind: KindPlan, err: err}
+		}
+		k, there := at[n.key()]
+		switch {
+		case !there:
+			at[n.key()] = len(out)
+			out = append(out, child{&tasks[i], n})
+		case out[k].State != perdure.Completed:
+			out[k] = child{&tasks[i], n}
+		}
+	}
+	return out, nil
+}
+
+// merge makes the task's result of those of its children.
+func (a *attempt) merge(ctx context.Context, children []child) error {
 	var lost []child
 	var parts []part
 	for _, c := range children {
@@ -163,36 +239,6 @@ func (a *attempt) merger() *merger {
 	return m
 }
 
-// latest returns one child for each part, in the order of the parts: of those
-// created for the same part the one that completed counts, else the last.
-func latest(tasks []perdure.Task) ([]child, error) {
-	type key struct {
-		file  string
-		first int
-	}
-	byPart := make(map[key]child)
-	var order []key
-	for i := range tasks {
-		n, err := nodeOf(&tasks[i])
-		if err != nil {
-			return nil, &failure{kind: KindPlan, err: err}
-		}
-		k := key{n.File, n.First}
-		old, there := byPart[k]
-		if !there {
-			order = append(order, k)
-		}
-		if !there || old.State != perdure.Completed {
-			byPart[k] = child{&tasks[i], n}
-		}
-	}
-	out := make([]child, len(order))
-	for i, k := range order {
-		out[i] = byPart[k]
-	}
-	return out, nil
-}
-
 // hopeless tells whether there is nothing to merge, or must not be because of
 // what is lost. When the budget is spent, what there is counts under either
 // policy.
@@ -213,14 +259,17 @@ func (a *attempt) mayRepair(lost []child) bool {
 	return attempt > 1 && !slices.ContainsFunc(lost, func(c child) bool { return c.node.Attempt == attempt })
 }
 
-// repair creates the lost parts again.
+// repair creates the lost parts again. What was completed below them counts for
+// the new tasks.
 func (a *attempt) repair(ctx context.Context, lost []child) error {
 	nodes := make([]*node, len(lost))
 	for i, c := range lost {
 		n := *c.node
-		n.Attempt = a.l.Task.Attempts
+		n.Attempt, n.Prepared = a.l.Task.Attempts, nil
 		if n.leaf() && c.Context.Length > 0 {
 			n.Chunks = chunks{{c.Context.Offset, c.Context.Length}}
+		} else if !n.leaf() {
+			n.Replaces = c.ID
 		}
 		nodes[i] = &n
 	}

@@ -118,7 +118,7 @@ func (e *Executor) Handle(ctx context.Context, l *perdure.Lease) (err error) {
 	}
 	n, err := nodeOf(&l.Task)
 	if err != nil {
-		return &failure{kind: KindPlan, err: err}
+		return &attemptError{kind: KindPlan, err: err}
 	}
 	a := &attempt{e: e, run: entry.run, l: l, node: n}
 	if n.leaf() {
@@ -128,10 +128,16 @@ func (e *Executor) Handle(ctx context.Context, l *perdure.Lease) (err error) {
 	if err != nil {
 		return err
 	}
-	if len(children) == 0 {
-		return a.decompose(ctx)
+	family, err := a.family(ctx, children, n)
+	if err != nil {
+		return err
 	}
-	return a.merge(ctx, children)
+	if len(children) == 0 {
+		if begun, err := a.decompose(ctx, family); begun || err != nil {
+			return err
+		}
+	}
+	return a.merge(ctx, family)
 }
 
 // attempt is one attempt of one task.

@@ -24,24 +24,24 @@ const (
 	KindPlan = "plan"
 )
 
-// failure is an error of an attempt that says how it ends.
-type failure struct {
+// attemptError is an error of an attempt that says how it ends.
+type attemptError struct {
 	kind  string
 	retry bool
 	err   error
 }
 
-func (f *failure) Error() string { return f.err.Error() }
+func (f *attemptError) Error() string { return f.err.Error() }
 
-func (f *failure) Unwrap() error { return f.err }
+func (f *attemptError) Unwrap() error { return f.err }
 
 // Failure tells a worker how the attempt ends.
-func (f *failure) Failure() perdure.Failure {
+func (f *attemptError) Failure() perdure.Failure {
 	return perdure.Failure{Kind: f.kind, Message: f.err.Error(), Retry: f.retry}
 }
 
-func failf(kind, format string, args ...any) *failure {
-	return &failure{kind: kind, err: fmt.Errorf(format, args...)}
+func failf(kind, format string, args ...any) *attemptError {
+	return &attemptError{kind: kind, err: fmt.Errorf(format, args...)}
 }
 
 // errTimeLimit is the cause of a context that ended because the tree's time is
@@ -49,8 +49,8 @@ func failf(kind, format string, args ...any) *failure {
 var errTimeLimit = errors.New("the tree's time limit passed")
 
 // modelFailure says how an attempt ends whose model did not answer.
-func modelFailure(name string, err error) *failure {
-	f := &failure{kind: KindModel, err: fmt.Errorf("ask %q: %w", name, err)}
+func modelFailure(name string, err error) *attemptError {
+	f := &attemptError{kind: KindModel, err: fmt.Errorf("ask %q: %w", name, err)}
 	var e *model.Error
 	if !errors.As(err, &e) {
 		return f

@@ -45,6 +45,9 @@ type node struct {
 	// Attempt is the attempt of the parent that created this task, when it
 	// was not the first.
 	Attempt int `json:"attempt,omitempty"`
+	// Replaces is the task without a result that this one was created for, when
+	// that has children: those of them that completed count as this one's.
+	Replaces perdure.TaskID `json:"replaces,omitempty"`
 	// Prepared, only in the first child of the root, is what the model
 	// computed over the whole context; see model.Preparer.
 	Prepared json.RawMessage `json:"prepared,omitempty"`

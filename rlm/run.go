@@ -190,17 +190,17 @@ func (s *runs) close() error {
 func (e *Executor) load(ctx context.Context, tree *perdure.Tree) (*run, error) {
 	cfg, err := ParseConfig(tree.Config)
 	if err != nil {
-		return nil, &failure{kind: KindPlan, err: err}
+		return nil, &attemptError{kind: KindPlan, err: err}
 	}
 	r := &run{cfg: cfg}
 	if r.models, err = resolve(e.cfg.Resolver, &cfg); err != nil {
-		return nil, &failure{kind: KindUnavailable, retry: true, err: err}
+		return nil, &attemptError{kind: KindUnavailable, retry: true, err: err}
 	}
 	if r.root, err = e.cfg.Store.Task(ctx, tree.Root); err != nil {
 		return nil, err
 	}
 	if r.plan, err = nodeOf(&r.root); err != nil {
-		return nil, &failure{kind: KindPlan, err: err}
+		return nil, &attemptError{kind: KindPlan, err: err}
 	}
 	if r.root.Context.Hash == "" {
 		return r, nil
@@ -231,7 +231,7 @@ func (e *Executor) readManifest(ctx context.Context, hash string) (*pack.Manifes
 	if err != nil {
 		return nil, fmt.Errorf("open manifest: %w", err)
 	}
-	defer b.Close() //nolint:errcheck // only read
+	defer b.Close()
 	if b.Size() > pack.MaxManifestBytes {
 		return nil, damaged(fmt.Errorf("the manifest has %d bytes", b.Size()))
 	}

@@ -1,10 +1,14 @@
 package rlm_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/rlm"
 )
 
 func TestAnswersDirectly(t *testing.T) {
@@ -84,5 +88,168 @@ func TestSplitReadsEveryByteOnce(t *testing.T) {
 		if children[task.Parent]++; children[task.Parent] > 10 {
 			t.Errorf("task %q has more than 10 children", task.Parent)
 		}
+	}
+}
+
+func TestSequentialSeesEarlierResults(t *testing.T) {
+	t.Parallel()
+	m := script(t, `replies: [{match: 'line 0*(\d+) ', text: 'part from {{1}}'}]`)
+	b := newBench(t, models{"mock:m": m})
+	id := b.put(file{"text.txt", numbered(300)})
+	tree := b.launch("Read.", id, M{"model": "mock:m", "strategy": "sequential", "chunk_tokens": 250, "overlap_tokens": -1,
+		"max_children": 3, "mode": "logged"})
+	got, root := b.finish(tree.ID, 8)
+	if got.State != perdure.Completed {
+		t.Fatalf("tree is %s: %+v", got.State, root.Error)
+	}
+	if m.Ledger().Peak() != 1 {
+		t.Errorf("%d calls at once", m.Ledger().Peak())
+	}
+	leaves := b.leaves(tree.ID)
+	for i, l := range leaves {
+		calls, err := b.store.Calls(t.Context(), l.ID)
+		b.ok(err)
+		if len(calls) != 1 {
+			t.Fatalf("%d calls of task %q", len(calls), l.ID)
+		}
+		request := string(calls[0].Data)
+		for k, other := range leaves {
+			if has := strings.Contains(request, other.Result+`\n`); has != (k < i) {
+				t.Errorf("part %d sees the result of part %d: %v", i, k, has)
+			}
+		}
+		if i > 0 && l.StartedAt.Before(leaves[i-1].CompletedAt) {
+			t.Errorf("part %d began before part %d had ended", i, i-1)
+		}
+	}
+}
+
+// failing answers as echo does but for parts that hold one of the words.
+func failing(t *testing.T, words string) models {
+	t.Helper()
+	return models{"mock:m": script(t, `replies:
+  - {match: '(`+words+`) of', status: 400, message: no, repeat: -1}
+  - {match: 'line 0*(\d+) ', text: 'part from {{1}}', repeat: -1}`)}
+}
+
+func TestPartialPolicyMergesWhatThereIs(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, failing(t, "line 000003|line 000100"))
+	id := b.put(file{"text.txt", numbered(300)})
+	tree := b.launch("Read.", id, M{"model": "mock:m", "chunk_tokens": 250, "overlap_tokens": -1, "max_children": 3})
+	got, root := b.finish(tree.ID, 4)
+	if got.State != perdure.Completed || !got.Partial {
+		t.Fatalf("tree is %s, partial %v: %+v", got.State, got.Partial, root.Error)
+	}
+	parts := len(b.leaves(tree.ID))
+	missing := data(t, &root).Missing
+	if len(missing) != 2 || !strings.Contains(missing[0].Error, "no") || !strings.HasPrefix(missing[0].Prompt, "[part 1 of ") {
+		t.Errorf("missing are %+v", missing)
+	}
+	if n := strings.Count(root.Result, "part from"); n != parts-2 {
+		t.Errorf("%d of %d parts are in the answer:\n%s", n, parts, root.Result)
+	}
+	if n := b.usage(tree.ID).Calls; int(n) != parts {
+		t.Errorf("%d calls for %d parts, two of which the model refused for good", n, parts)
+	}
+}
+
+func TestAllPartsFailed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, failing(t, `line 0\d+`))
+	id := b.put(file{"text.txt", numbered(300)})
+	tree := b.launch("Read.", id, M{"model": "mock:m", "chunk_tokens": 250, "max_children": 3})
+	got, root := b.finish(tree.ID, 4)
+	if got.State != perdure.Failed || root.Error == nil || root.Error.Kind != rlm.KindModel {
+		t.Errorf("tree is %s with %+v", got.State, root.Error)
+	}
+}
+
+// TestFailPolicyStops lets one part fail: the run fails, and what came before is
+// kept. After a retry the parts that were never read are read, and no other.
+func TestFailPolicyStops(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"mock:m": script(t, `replies:
+  - {match: 'line 000100 of', status: 400, message: no, repeat: 1}
+  - {match: 'line 0*(\d+) ', text: 'part from {{1}}', repeat: -1}`)})
+	id := b.put(file{"text.txt", numbered(300)})
+	tree := b.launch("Read.", id, M{"model": "mock:m", "chunk_tokens": 250, "overlap_tokens": -1, "strategy": "sequential",
+		"max_children": 3})
+	got, root := b.finish(tree.ID, 4)
+	if got.State != perdure.Failed || root.Error == nil || root.Error.Kind != rlm.KindModel {
+		t.Fatalf("tree is %s with %+v", got.State, root.Error)
+	}
+	var plan struct {
+		Node struct {
+			Total int `json:"total"`
+		} `json:"rlm"`
+	}
+	b.ok(json.Unmarshal(root.Metadata, &plan))
+	parts := plan.Node.Total
+	if calls := b.usage(tree.ID).Calls; parts < 10 || int(calls) != 5 {
+		t.Errorf("%d calls of %d, the fifth failed", calls, parts)
+	}
+	b.ok(b.store.RetryTask(t.Context(), tree.Root))
+	got, root = b.finish(tree.ID, 4)
+	if got.State != perdure.Completed || got.Partial {
+		t.Fatalf("after the retry the tree is %s, partial %v, with %+v", got.State, got.Partial, root.Error)
+	}
+	if n := strings.Count(root.Result, "part from"); n != parts {
+		t.Errorf("%d of %d parts are in the answer:\n%s", n, parts, root.Result)
+	}
+	if n := b.usage(tree.ID).Calls; int(n) != parts+1 {
+		t.Errorf("%d calls for %d parts of which one failed once", n, parts)
+	}
+}
+
+func TestBatchAnswersForEachFile(t *testing.T) {
+	t.Parallel()
+	m := script(t, `replies:
+  - {match: 'Sum up (\S+)\.\n(?s:.*)line 0*(\d+) of', text: '{{1}} from {{2}}', repeat: -1}
+  - {text: '?', repeat: -1}`)
+	b := newBench(t, models{"mock:m": m})
+	id := b.put(file{"a.txt", "line 7 of a\n"}, file{"empty.txt", ""}, file{"big.txt", numbered(200)}, file{"z/c.txt", "line 9 of c\n"})
+	tree := b.launch("Sum up {file}.", id, M{"model": "mock:m", "batch": true, "chunk_tokens": 500, "overlap_tokens": -1, "max_children": 2})
+	got, root := b.finish(tree.ID, 4)
+	if got.State != perdure.Completed || got.Partial {
+		t.Fatalf("tree is %s, partial %v: %+v", got.State, got.Partial, root.Error)
+	}
+	children, err := b.store.Tasks(t.Context(), perdure.TaskFilter{Tree: tree.ID, Parent: &tree.Root})
+	b.ok(err)
+	var prompts []string
+	for _, c := range children {
+		prompts = append(prompts, c.Prompt)
+	}
+	if diff := cmp.Diff([]string{"Sum up a.txt.", "Sum up empty.txt.", "Sum up big.txt.", "Sum up z/c.txt."}, prompts); diff != "" {
+		t.Error(diff)
+	}
+	want := "## a.txt\n\na.txt from 7\n\n## empty.txt\n\n(the file is empty)\n\n## big.txt\n\nbig.txt from "
+	if !strings.HasPrefix(root.Result, want) || !strings.HasSuffix(root.Result, "\n\n## z/c.txt\n\nz/c.txt from 9") {
+		t.Errorf("answer is %q", root.Result)
+	}
+}
+
+func TestRetriesWhatMayPass(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"mock:m": script(t, "replies: [{status: 503}, {text: fine}]")})
+	tree := b.launch("p", "", M{"model": "mock:m"})
+	got, root := b.finish(tree.ID, 1)
+	if got.State != perdure.Completed || root.Result != "fine" || root.Attempts != 2 {
+		t.Errorf("tree is %s after %d attempts: %+v", got.State, root.Attempts, root.Error)
+	}
+	calls, err := b.store.Calls(t.Context(), tree.Root)
+	b.ok(err)
+	if len(calls) != 2 || calls[0].State != perdure.CallFailed || calls[1].State != perdure.CallCompleted {
+		t.Errorf("calls are %+v", calls)
+	}
+}
+
+func TestUnavailableModelHasItsKind(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"mock:m": script(t, "replies: [{status: 401, message: no key, repeat: -1}]")})
+	tree := b.launch("p", "", M{"model": "mock:m"})
+	got, root := b.finish(tree.ID, 1)
+	if got.State != perdure.Failed || root.Error.Kind != rlm.KindUnavailable || root.Attempts != 1 {
+		t.Errorf("tree is %s after %d attempts: %+v", got.State, root.Attempts, root.Error)
 	}
 }

@@ -36,7 +36,7 @@ const (
 //
 // Anything else is tried again, except an error of the store that cannot get
 // better (invalid, not found, conflict, budget exceeded, damaged).
-type Failure struct {
+type Failure struct { //nolint:errname // it says how an attempt ends; the error is its cause
 	// Kind is a word for programs; empty means KindError.
 	Kind string
 	// Retry asks for another attempt, while the task has any left.
@@ -108,7 +108,7 @@ func backoff(attempt int) time.Duration {
 		d = min(BackoffBase<<shift, BackoffMax)
 	}
 	half := d / 2
-	return half + time.Duration(rand.Int64N(int64(half)+1)) //nolint:gosec // spreads load, guards nothing
+	return half + time.Duration(rand.Int64N(int64(half)+1))
 }
 
 // within shortens a wait that would go past the tree's time limit: the attempt

@@ -12,9 +12,9 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-type ownFailure struct{ error }
+type ownError struct{ error }
 
-func (ownFailure) Failure() perdure.Failure {
+func (ownError) Failure() perdure.Failure {
 	return perdure.Failure{Kind: "own", Message: "mine", Retry: true, After: time.Minute}
 }
 
@@ -30,7 +30,7 @@ func TestFailureOf(t *testing.T) {
 		{"Failure", &Failure{Kind: "model", After: time.Second, Retry: true, Err: cause},
 			perdure.Failure{Kind: "model", Message: "cause", Retry: true, After: time.Second}},
 		{"Failure without a kind", fmt.Errorf("wrapped: %w", &Failure{Err: cause}), perdure.Failure{Kind: "error", Message: "cause"}},
-		{"method Failure", fmt.Errorf("wrapped: %w", ownFailure{cause}),
+		{"method Failure", fmt.Errorf("wrapped: %w", ownError{cause}),
 			perdure.Failure{Kind: "own", Message: "mine", Retry: true, After: time.Minute}},
 		{"model that may answer later", &model.Error{Kind: model.KindUnavailable},
 			perdure.Failure{Kind: "error", Message: "unavailable", Retry: true}},

@@ -1,0 +1,119 @@
+package rlm
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/model"
+)
+
+func TestUnion(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		texts []string
+		want  string
+	}{
+		{"nothing", nil, ""},
+		{"one", []string{"a\n\nb\n"}, "a\n\nb"},
+		{"equal texts", []string{"same", "other", "same\n"}, "same\nother"},
+		{"lines, order kept", []string{"b\na", "c\nb", "a\nd"}, "b\na\nc\nd"},
+		{"blocks", []string{"one\ntwo\n\nthree", "three\n\nfour"}, "one\ntwo\n\nthree\n\nfour"},
+		{"blocks are equal without the space around", []string{"x\n\n one", "one \n\n\n\ny"}, "x\n\n one\n\ny"},
+		{"a text's own repetition stays", []string{"a\na", "b"}, "a\na\n\nb"},
+		{"code keeps its braces", []string{"f {\n}\ng {\n}", "h {\n}"}, "f {\n}\ng {\n}\n\nh {\n}"},
+		{"fences stay whole", []string{"```go\na\n\n}\n```", "```go\nb\n\n}\n```"}, "```go\na\n\n}\n```\n\n```go\nb\n\n}\n```"},
+		{"an open fence", []string{"```\na\n\nb", "a"}, "```\na\n\nb\n\na"},
+		{"empty texts", []string{"", "a", "\n\n"}, "a"},
+		{"parts without help", []string{nothingHere, "a", nothingHere + "\n"}, "a"},
+		{"no part helps", []string{nothingHere, nothingHere}, nothingHere},
+	}
+	for _, tt := range tests {
+		if diff := cmp.Diff(tt.want, union(tt.texts)); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+}
+
+func FuzzUnion(f *testing.F) {
+	f.Add("a\nb", "b\nc")
+	f.Add("```\nx\n\ny\n```", "x\n\n~~~\ny")
+	f.Add("", "\n\n \n")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		got := union([]string{a, b})
+		if again := union([]string{a, b, a, b}); again != got && !strings.Contains(a+b, "```") && !strings.Contains(a+b, "~~~") {
+			t.Errorf("%q and %q make %q, twice each %q", a, b, got, again)
+		}
+		for line := range strings.SplitSeq(a, "\n") {
+			line = strings.TrimSpace(line)
+			if line != nothingHere && !strings.Contains(got, line) {
+				t.Errorf("%q is lost from %q and %q: %q", line, a, b, got)
+			}
+		}
+	})
+}
+
+func TestConcatenate(t *testing.T) {
+	t.Parallel()
+	m := merger{merge: MergeConcatenate, files: true}
+	text, _ := m.run([]part{{file: "a.go", text: "x\n"}, {file: "b.go", text: "x"}})
+	if want := "## a.go\n\nx\n\n## b.go\n\nx"; text != want {
+		t.Errorf("got %q, want %q", text, want)
+	}
+}
+
+func cited(file string, start int, score float64) model.Citation {
+	return model.Citation{File: file, StartLine: start, EndLine: start, Text: fmt.Sprint(file, start),
+		SHA256: fmt.Sprintf("%s-%d", file, start), Score: score}
+}
+
+func TestCitationsAreUnited(t *testing.T) {
+	t.Parallel()
+	a, b, c := cited("a", 1, 0), cited("b", 1, 0), cited("a", 2, 0)
+	m := merger{merge: MergeUnion}
+	_, data := m.run([]part{
+		{text: "x", data: Data{Citations: []model.Citation{a, b}, Notes: []string{"n1", "n2"}}},
+		{text: "y", data: Data{Citations: []model.Citation{b, c}, Notes: []string{"n2"}, Missing: []Missing{{Task: 1}}, MoreMissing: 4}},
+	})
+	want := Data{Citations: []model.Citation{a, b, c}, Notes: []string{"n1", "n2"}, Missing: []Missing{{Task: 1}}, MoreMissing: 4}
+	if diff := cmp.Diff(want, data); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRankedCitationsAreBounded(t *testing.T) {
+	t.Parallel()
+	var parts []part
+	for i := range 30 {
+		f := string(rune('a' + i))
+		parts = append(parts, part{data: Data{Citations: []model.Citation{cited(f, 1, float64(i)), cited(f, 9, float64(i)/2)}}})
+	}
+	for _, whole := range []bool{false, true} {
+		m := merger{prompt: "what", merge: MergeUnion, ranked: true, whole: whole}
+		text, data := m.run(parts)
+		want := rankedKept
+		if whole {
+			want = rankedShown
+		}
+		if len(data.Citations) != want || data.Citations[0].Score != 29 {
+			t.Errorf("whole %v: %d citations, the first is %+v", whole, len(data.Citations), data.Citations[0])
+		}
+		if !strings.Contains(text, "builtin:extract") {
+			t.Errorf("the answer does not say what it is: %q", text)
+		}
+	}
+}
+
+func TestMissingIsBounded(t *testing.T) {
+	t.Parallel()
+	var d Data
+	for range 3 {
+		d.addMissing(make([]Missing, 400), 1)
+	}
+	if len(d.Missing) != maxMissing || d.MoreMissing != 203 {
+		t.Errorf("%d are listed and %d counted", len(d.Missing), d.MoreMissing)
+	}
+}
