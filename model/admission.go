@@ -2,17 +2,25 @@ package model
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 )
 
+// pauseJitter is the part of a pause that may be added to it at random, so
+// that several processes do not come back in the same instant.
+const pauseJitter = 0.1
+
+// maxDoublings keeps the length of a pause from overflowing.
+const maxDoublings = 16
+
 // admission decides who may send now: at most so many at a time, nobody during
 // a rate-limit pause, and first come first served.
 //
 // When a pause ends, not everybody starts at once, or the provider would
-// refuse most of them again: a rate limit halves how many may be in flight,
-// each answer adds one, until the configured limit is reached again.
+// refuse most of them again: a rate limit halves how many may be in flight, and
+// answers let it grow until the configured limit is reached again.
 type admission struct {
 	mu sync.Mutex // guards all below
 	// max is the configured limit, 0 for none; limit is the present one.
@@ -23,15 +31,21 @@ type admission struct {
 	highest int
 	until   time.Time
 	reason  string
-	// pauses counts the pauses, answers the answers.
-	pauses, answers int
-	waiting         []chan struct{}
+	// pauses counts the pauses, fruitless those since the last answer, answers
+	// the answers, and credit those since the limit grew.
+	pauses, fruitless, answers, credit int
+	// first and longest are the shortest and the longest pause when the
+	// provider does not say how long; each fruitless one doubles it.
+	first, longest time.Duration
+	waiting        []chan struct{}
 	// wake lets the first ones in when the pause ends; it is stopped when
 	// nobody waits.
 	wake *time.Timer
 }
 
-func newAdmission(limit int) *admission { return &admission{max: limit, limit: limit} }
+func newAdmission(limit int, first, longest time.Duration) *admission {
+	return &admission{max: limit, limit: limit, first: first, longest: longest}
+}
 
 // ticket is one call in flight: what the admission had seen when it was let in.
 type ticket struct{ pauses, answers int }
@@ -84,41 +98,61 @@ func (a *admission) leave(answered bool) {
 	a.inflight--
 	if answered {
 		a.answers++
+		a.fruitless = 0
 		a.grow()
 	}
 	a.admit()
 }
 
-// grow lets one more in at a time, as far as a limit is in the way.
+// answersToGrow is the part of the present limit that has to be answered
+// before it grows by one: quick enough to recover from a single refusal, slow
+// enough not to run into the next one at once.
+const answersToGrow = 0.25
+
+// grow raises the limit after an answer, as far as one is in the way.
 func (a *admission) grow() {
 	if a.limit == 0 || a.limit == a.max {
 		return
 	}
+	a.credit++
+	if float64(a.credit) < answersToGrow*float64(a.limit) {
+		return
+	}
+	a.credit = 0
 	a.limit++
 	if a.max == 0 && a.limit > a.highest {
 		a.limit = 0
 	}
 }
 
-// pause stops everybody for d because of a call with this ticket. fresh says
-// that this is a new pause and not another call of the same burst being
-// refused; until is when the pause ends.
-func (a *admission) pause(t ticket, d time.Duration, reason string) (until time.Time, fresh bool) {
+// pause stops everybody because of a call with this ticket, for at least as
+// long as the provider asks. fresh says that this is a new pause and not
+// another call of the same burst being refused; until is when it ends.
+func (a *admission) pause(t ticket, retryAfter time.Duration, reason string) (until time.Time, fresh bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	d := retryAfter
 	fresh = t.pauses == a.pauses
 	if fresh {
+		d = max(d, min(a.longest, a.first<<min(a.fruitless, maxDoublings)))
 		a.pauses++
-		if a.limit == 0 {
-			a.highest = a.inflight
-		}
-		a.limit = max(1, a.inflight/2)
+		a.fruitless++
 		a.reason = reason
+		a.shrink()
 	}
+	d += time.Duration(rand.Float64() * pauseJitter * float64(d)) //nolint:gosec // spreads load, guards nothing
 	if end := time.Now().Add(d); end.After(a.until) {
 		a.until = end
 	}
 	return a.until, fresh
+}
+
+func (a *admission) shrink() {
+	if a.limit == 0 {
+		a.highest = a.inflight
+	}
+	a.limit = max(1, a.inflight/2)
+	a.credit = 0
 }
 
 // paused returns when the present pause ends; the zero time when there is none.

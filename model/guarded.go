@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -25,10 +24,6 @@ const (
 	// not want to wait for it.
 	DefaultMaxRetryAfter = 10 * time.Minute
 )
-
-// pauseJitter is the part of a pause that may be added to it at random, so
-// that several processes do not come back in the same instant.
-const pauseJitter = 0.1
 
 // GuardedConfig configures [NewGuarded].
 type GuardedConfig struct {
@@ -54,7 +49,8 @@ type GuardedConfig struct {
 	// 0: DefaultMaxResponseBytes.
 	MaxResponseBytes int
 	// InitialBackoff, MaxBackoff: the waits between tries double from the first
-	// to the second, each varied at random by half.
+	// to the second, each varied at random by half; so do pauses while nobody
+	// gets an answer, when the provider does not say how long.
 	// 0: DefaultInitialBackoff, DefaultMaxBackoff.
 	InitialBackoff time.Duration
 	MaxBackoff     time.Duration
@@ -100,7 +96,7 @@ func NewGuarded(cfg GuardedConfig) (*Guarded, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Guarded{cfg: cfg, admission: newAdmission(cfg.Concurrency)}, nil
+	return &Guarded{cfg: cfg, admission: newAdmission(cfg.Concurrency, cfg.InitialBackoff, cfg.MaxBackoff)}, nil
 }
 
 func (c GuardedConfig) withDefaults() GuardedConfig {
@@ -212,11 +208,11 @@ func (g *Guarded) try(ctx context.Context, req *Request, t ticket, p *patience) 
 	if failure.Kind != KindRateLimit || !g.admission.progress(t) {
 		p.tries--
 	}
-	wait := max(p.waits.NextBackOff(), min(failure.RetryAfter, g.cfg.MaxRetryAfter))
+	asked := min(failure.RetryAfter, g.cfg.MaxRetryAfter)
 	if failure.Kind == KindRateLimit {
-		g.pauseAll(t, failure, wait)
+		return nil, Retry{Wait: g.pauseAll(t, failure, asked), Err: failure}
 	}
-	return nil, Retry{Wait: wait, Err: failure}
+	return nil, Retry{Wait: max(p.waits.NextBackOff(), asked), Err: failure}
 }
 
 // once sends one request.
@@ -279,18 +275,20 @@ func (g *Guarded) check(resp *Response) (*Response, *Error) {
 	return &c, nil
 }
 
-// pauseAll stops everybody after a rate limit and tells of it once.
-func (g *Guarded) pauseAll(t ticket, failure *Error, wait time.Duration) {
-	wait += time.Duration(rand.Float64() * pauseJitter * float64(wait)) //nolint:gosec // spreads load, guards nothing
+// pauseAll stops everybody after a rate limit, tells of it once, and returns
+// how long it lasts.
+func (g *Guarded) pauseAll(t ticket, failure *Error, asked time.Duration) time.Duration {
 	reason := g.cfg.Name + ": " + failure.Error()
-	until, fresh := g.admission.pause(t, wait, reason)
+	until, fresh := g.admission.pause(t, asked, reason)
+	wait := time.Until(until)
 	if !fresh {
-		return
+		return wait
 	}
 	g.cfg.Logger.Warn("rate limit pauses the model", "model", g.cfg.Name, "duration_ms", wait.Milliseconds())
 	if g.cfg.OnPause != nil {
 		g.cfg.OnPause(until, reason)
 	}
+	return wait
 }
 
 func (g *Guarded) tellRetry(r Retry) {
