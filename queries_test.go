@@ -129,5 +129,6 @@ func prepare(t *testing.T, db *sql.DB, query string) error {
 	if err != nil {
 		return err
 	}
-	return st.Close()
+	defer st.Close()
+	return nil
 }
