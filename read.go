@@ -74,6 +74,9 @@ func (s *Store) Trees(ctx context.Context, f TreeFilter) ([]Tree, error) {
 	before := int64(1) << 62
 	if f.Before != "" {
 		if err := s.db.QueryRow(ctx, sqlTreeNum, []any{string(f.Before)}, &before); err != nil {
+			if ignoreNoRows(err) == nil {
+				return nil, notFoundf("list trees", "there is no tree %q to continue behind", f.Before)
+			}
 			return nil, wrap("list trees", err)
 		}
 	}
@@ -320,6 +323,9 @@ func (s *Store) tasksQuery(ctx context.Context, f *TaskFilter) (string, []any, e
 	if f.After != 0 && f.Parent != nil {
 		var position int64
 		if err := s.db.QueryRow(ctx, sqlPosition, []any{int64(f.After)}, &position); err != nil {
+			if ignoreNoRows(err) == nil {
+				return "", nil, notFoundf("list tasks", "there is no task %q to continue behind", f.After)
+			}
 			return "", nil, wrap("list tasks", err)
 		}
 		q += " AND t.position > " + arg(position)
@@ -333,7 +339,10 @@ func (s *Store) tasksQuery(ctx context.Context, f *TaskFilter) (string, []any, e
 		}
 		q += " AND h.state IN (" + strings.Join(marks, ", ") + ")"
 	}
-	return q + " ORDER BY " + order + " LIMIT " + arg(pageLimit(f.Limit, defaultPage)), args, nil
+	// In a statement of its own: the order in which a call and a variable of
+	// one return statement are evaluated is not specified.
+	q += " ORDER BY " + order + " LIMIT " + arg(pageLimit(f.Limit, defaultPage))
+	return q, args, nil
 }
 
 const sqlFill = `SELECT position, depth, prompt, agent, strategy, merge, context, metadata, priority, created_at

@@ -226,6 +226,11 @@ func (s *Store) lockHeld(name string) (bool, error) {
 	if errors.Is(err, filelock.ErrLocked) {
 		return true, nil
 	}
+	if err == nil {
+		// Not left to Close: a child process that is being started may have
+		// inherited the descriptor for a moment.
+		err = filelock.Unlock(f)
+	}
 	return false, wrap("look at session", err)
 }
 

@@ -3,6 +3,7 @@ package perdure
 import (
 	"encoding/json"
 	"maps"
+	"math"
 	"time"
 )
 
@@ -148,7 +149,7 @@ func (t *Task) unmarshal(b []byte, calls *[]Call) error {
 		Context: own.Context.ContextRef, Attempts: j.Attempts, MaxAttempts: j.MaxAttempts, Pending: j.Pending, Data: j.Data,
 		Error: j.Error, Output: j.Output, Usage: j.Usage, Lease: j.Lease, CreatedAt: j.CreatedAt,
 		ReadyAt: timeOf(j.ReadyAt), StartedAt: timeOf(j.StartedAt), CompletedAt: timeOf(j.CompletedAt),
-		Active: time.Duration(j.ActiveMS * float64(time.Millisecond))}
+		Active: time.Duration(math.Round(j.ActiveMS*1000)) * time.Microsecond}
 	if own.Context.Source != nil {
 		t.Context.Source = *own.Context.Source
 	}
