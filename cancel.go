@@ -87,7 +87,7 @@ func (b *batch) cancelTask(ctx context.Context, id int64, reason string) (int64,
 		_, err := b.tx.Exec(ctx, sqlSkipStep, id, successor, tree, parent)
 		return n, err
 	}
-	return n, b.release(ctx, successor)
+	return n, b.nextStep(ctx, id, flags)
 }
 
 // The step before one that is left out is followed by the one after it.
@@ -202,7 +202,7 @@ func (b *batch) retryTask(ctx context.Context, id int64) error {
 }
 
 const sqlCancelledBeside = `SELECT COUNT(*) FROM task t JOIN task_hot h ON h.id = t.id
-	WHERE t.tree = $1 AND t.parent = $2 AND h.state = 6 AND h.flags >= 4`
+	WHERE t.tree = $1 AND t.parent = $2 AND h.state = 6 AND (h.flags & 4) <> 0`
 
 // refuseBesideCancelled refuses a failed child whose failure cancelled its
 // siblings: they are final, so its parent could only fail again.

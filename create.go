@@ -14,6 +14,7 @@ const (
 	flagSequential   = 1 << iota // the children run one after another
 	flagFailFast                 // a failed child ends its siblings
 	flagSiblingsFail             // the parent has flagFailFast
+	flagStep                     // the parent has flagSequential
 )
 
 // The rank orders claimable tasks: higher priority, then deeper, then older.
@@ -341,6 +342,9 @@ func (c *createChildren) insert(ctx context.Context, b *batch, st *treeStat, f *
 		t.blocked = blocked || sequential && i > 0
 		if f.flags&flagFailFast != 0 {
 			t.flags |= flagSiblingsFail
+		}
+		if sequential {
+			t.flags |= flagStep
 		}
 		if sequential && i+1 < len(c.tasks) {
 			t.successor = t.id + 1

@@ -23,7 +23,6 @@ type Lease struct {
 	session   *Session
 	fence     int64
 	parent    int64
-	successor int64
 	flags     int64
 	claimedAt int64
 	calls     atomic.Bool  // calls may be open
@@ -167,7 +166,7 @@ type claim struct {
 }
 
 const (
-	leaseColumns = `id, parent, rank, fence, attempt, max_attempts, successor, flags, started_at, active_us, pending`
+	leaseColumns = `id, parent, rank, fence, attempt, max_attempts, flags, started_at, active_us, pending`
 
 	sqlClaim = `UPDATE task_hot SET state = 2, session = $1, fence = fence + 1, ready_at = NULL, claimed_at = $2,
 		started_at = COALESCE(started_at, $2)
@@ -197,7 +196,7 @@ func (c *claim) apply(ctx context.Context, b *batch) error {
 		l := &Lease{Tree: c.tree, s: b.s, session: c.session, claimedAt: b.now}
 		var rank, startedAt, active int64
 		err := rows.Scan((*int64)(&l.Task.ID), &l.parent, &rank, &l.fence, &l.Task.Attempts, &l.Task.MaxAttempts,
-			&l.successor, &l.flags, &startedAt, &active, &l.Task.Pending)
+			&l.flags, &startedAt, &active, &l.Task.Pending)
 		if err != nil {
 			return err
 		}

@@ -128,18 +128,23 @@ func (b *batch) ended(ctx context.Context, l *Lease, state int64, partial bool, 
 	if state == stFailed && l.flags&flagSiblingsFail != 0 {
 		return b.cancelSiblings(ctx, st, l)
 	}
-	return b.release(ctx, l.successor)
+	return b.nextStep(ctx, id, l.flags)
 }
 
-const sqlRelease = `UPDATE task_hot SET ready_at = $2 WHERE id = $1 AND state = 1 AND ready_at IS NULL`
+const sqlNextStep = `UPDATE task_hot SET ready_at = $2 WHERE id = (SELECT successor FROM task_hot WHERE id = $1)
+	AND state = 1 AND ready_at IS NULL`
 
-// release makes the sibling that waited for a task claimable.
-func (b *batch) release(ctx context.Context, successor int64) error {
-	if successor == 0 {
+// nextStep makes the sibling claimable that waited for a task of a sequence. It
+// is looked up now: steps may have been added or left out since the claim.
+func (b *batch) nextStep(ctx context.Context, id, flags int64) error {
+	if flags&flagStep == 0 {
 		return nil
 	}
+	if err := b.flushTasks(ctx); err != nil {
+		return err
+	}
 	b.ready = true
-	_, err := b.tx.Exec(ctx, sqlRelease, successor, b.now)
+	_, err := b.tx.Exec(ctx, sqlNextStep, id, b.now)
 	return err
 }
 

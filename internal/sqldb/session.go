@@ -3,6 +3,7 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 )
@@ -37,15 +38,13 @@ func (db *DB) LockSession(ctx context.Context, id int64) (*SessionLock, error) {
 
 // Close gives the lock back by ending the connection.
 func (l *SessionLock) Close() error {
-	err := l.conn.Raw(func(any) error { return errCloseConn })
-	if !errors.Is(err, errCloseConn) && err != nil {
-		return err
+	// This error tells database/sql to drop the connection instead of pooling it.
+	err := l.conn.Raw(func(any) error { return driver.ErrBadConn })
+	if errors.Is(err, driver.ErrBadConn) {
+		return nil
 	}
-	return nil
+	return err
 }
-
-// errCloseConn tells database/sql to drop the connection instead of pooling it.
-var errCloseConn = fmt.Errorf("session ended: %w", sql.ErrConnDone)
 
 // LockedSessions lists the sessions whose locks are held. PostgreSQL only.
 func (db *DB) LockedSessions(ctx context.Context) (map[int64]bool, error) {
