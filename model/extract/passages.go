@@ -3,9 +3,9 @@ package extract
 // The size of passages. A block of program text with its comment stays in one
 // piece up to maxLines; short paragraphs are joined up to minLines.
 const (
-	minLines = 5
+	minLines = 8
 	maxLines = 40
-	minBytes = 400
+	minBytes = 700
 	maxBytes = 4 << 10
 	// maxCited is the longest passage that is cited. Only a single line is
 	// ever longer than maxBytes, since citations are whole lines.

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"math/bits"
+	"strings"
 
 	"github.com/perdure/perdure/model"
 )
@@ -12,6 +13,13 @@ type found struct {
 	// inPath and inHead are the terms that the path of the file and the
 	// declarations or headings around the passage hold.
 	inPath, inHead uint64
+	// inName are the terms in the name of the file, named the share of that
+	// name they are.
+	inName uint64
+	named  float64
+	// plain is set for program text that no comment introduces, inside for
+	// passages from the middle of something.
+	plain, inside bool
 	// body is what the passage itself holds; valid during the visit only.
 	body *tally
 }
@@ -46,10 +54,15 @@ func (s *scanner) each(d model.Document, visit func(found)) {
 	s.reader.read(d.Text, lang)
 	s.spans = s.reader.spans(max(d.StartLine, 1), s.spans[:0])
 	s.heads = s.heads[:0]
-	path := s.termsOf(d.File)
+	of := found{body: s.body, inPath: s.termsOf(d.File)}
+	of.inName, of.named = s.name(d.File)
 	for _, sp := range s.spans {
-		s.closeHeads(s.reader.lines[sp.first])
-		f := found{span: sp, inPath: path, body: s.body}
+		first := s.reader.lines[sp.first]
+		s.closeHeads(first)
+		f := of
+		f.span = sp
+		f.plain = lang.source && first.kind != commentLine
+		f.inside = lang.source && first.begins != begin && sp.first > 0
 		for _, h := range s.heads {
 			f.inHead |= h.terms
 		}
@@ -68,29 +81,39 @@ func (s *scanner) termsOf(text string) uint64 {
 	return s.around.terms
 }
 
+// name returns the terms in the name of a file and the share of it they are.
+func (s *scanner) name(file string) (terms uint64, share float64) {
+	base := baseName(file)
+	if dot := strings.LastIndexByte(base, '.'); dot > 0 {
+		base = base[:dot]
+	}
+	terms = s.termsOf(base)
+	return terms, min(float64(bits.OnesCount64(terms))/float64(max(s.around.words, 1)), 1)
+}
+
 // line counts the words of a line by what kind of line it is.
 func (s *scanner) line(l line, lang language) {
 	text := s.reader.text[l.start:l.end]
 	switch l.kind {
 	case commentLine:
-		s.body.scan(text, s.t.comment)
+		s.body.scan(text, s.t.text)
 	case importLine:
 		s.body.scan(text, s.t.imported)
 	case declLine:
 		name := text[l.name[0]:l.name[1]]
 		s.body.scan(text[:l.name[0]], s.t.code)
-		s.body.scan(name, s.t.declName)
-		s.body.scan(text[l.name[1]:], s.t.decl)
+		s.body.scan(name, s.t.name)
+		s.body.scan(text[l.name[1]:], s.t.code)
 		s.openHead(l, s.termsOf(name))
 	case headingLine:
-		s.body.scan(text, s.t.declName)
+		s.body.scan(text, s.t.name)
 		s.openHead(l, s.termsOf(text))
 	case plainLine:
 		if lang.source {
 			s.body.scan(text, s.t.code)
 			return
 		}
-		s.body.scan(text, s.t.comment)
+		s.body.scan(text, s.t.text)
 	}
 }
 
@@ -144,11 +167,21 @@ func (j *judge) score(f *found) float64 {
 		}
 		sum += j.idf[i] * tf * (j.t.k1 + 1) / (tf + j.t.k1)
 		covered += j.idf[i]
+		if f.inName&bit != 0 {
+			sum += j.t.title * f.named * j.idf[i]
+		}
 	}
 	for p, pair := range j.q.near {
 		if near := f.body.near[p]; near > 0 {
 			sum += j.t.near * near * min(j.idf[pair[0]], j.idf[pair[1]])
 		}
 	}
-	return sum * (1 - j.t.cover + j.t.cover*covered/j.all)
+	sum *= 1 - j.t.cover + j.t.cover*covered/j.all
+	if f.plain {
+		sum *= j.t.uncommented
+	}
+	if f.inside {
+		sum *= j.t.inside
+	}
+	return sum
 }

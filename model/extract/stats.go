@@ -78,7 +78,7 @@ func (s *stats) judge(q *query) *judge {
 			// Nowhere in the context: it cannot be covered.
 			continue
 		}
-		j.idf[i] = t.weight * math.Log(1+(n-holding+0.5)/(holding+0.5))
+		j.idf[i] = t.weight * math.Pow(math.Log(1+(n-holding+0.5)/(holding+0.5)), j.t.idfPower)
 		j.all += j.idf[i]
 	}
 	if j.all == 0 {

@@ -1,25 +1,32 @@
 package extract
 
 // tuning holds the figures of the ranking. They were chosen on general grounds
-// and adjusted on the shipped questions; testdata/heldout.json was not used.
+// and adjusted on questions about the Go toolchain's source, among them those
+// of testdata/questions.json; those of testdata/heldout.json were not used.
 type tuning struct {
 	// k1 and b are the parameters of BM25: how soon repeating a term stops
 	// counting, and how much a long passage is held against it.
 	k1, b float64
+	// idfPower, below 1, keeps a single rare word from deciding everything.
+	idfPower float64
 
 	// What an occurrence counts by where it stands.
-	comment, code, decl, declName, imported float64
-	// What matching the path and the enclosing declaration or heading counts.
+	text, code, name, imported float64
+	// What a match in the path and in the declarations around counts.
 	path, head float64
+	// title is what it counts when the file is named by a term.
+	title float64
 
-	// How far an occurrence is from the word of the prompt.
+	// What an occurrence counts that is another form of the word, a word
+	// derived from the same root, or a word for the same thing.
 	inflected, derived, alike float64
 
-	// What the words of the prompt count.
+	// What the words of the prompt count: undivided identifiers, words every
+	// question holds, identifiers and what is quoted.
 	wholeWeight, weakWeight, identWeight float64
 
-	// near is what two terms side by side count, nearWindow how many words
-	// apart they may be.
+	// near is what two terms count that stand as close as in the prompt,
+	// nearWindow how many words apart they may be.
 	near       float64
 	nearWindow int
 
@@ -27,19 +34,24 @@ type tuning struct {
 	// a passage covers.
 	cover float64
 
-	// Factors for files that are seldom the answer.
+	// Factors for program text that no comment introduces, and for passages
+	// from the middle of something.
+	uncommented, inside float64
+
+	// Factors for files that are seldom the place that explains something.
 	tests, generated, vendored float64
 }
 
 func tuned() tuning {
 	return tuning{
-		k1: 1.2, b: 0.5,
-		comment: 1, code: 0.7, decl: 1.2, declName: 2, imported: 0.3,
-		path: 1, head: 0.7,
-		inflected: 0.95, derived: 0.6, alike: 0.6,
-		wholeWeight: 1.5, weakWeight: 0.35, identWeight: 1.3,
-		near: 0.6, nearWindow: 5,
-		cover: 0.6,
-		tests: 0.7, generated: 0.75, vendored: 0.85,
+		k1: 1, b: 0.35, idfPower: 0.85,
+		text: 1, code: 0.5, name: 1.2, imported: 0.2,
+		path: 3, head: 0.2, title: 0.7,
+		inflected: 0.6, derived: 0.2, alike: 0.15,
+		wholeWeight: 1.4, weakWeight: 0.65, identWeight: 1.3,
+		near: 1, nearWindow: 6,
+		cover:       0.25,
+		uncommented: 0.74, inside: 0.92,
+		tests: 0.5, generated: 0.6, vendored: 0.7,
 	}
 }
