@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/perdure/perdure/model/mock"
 )
 
 // The scripts are the program's promises, one each. Those in testdata/script
@@ -66,12 +70,22 @@ func params(dir string, daemon bool) testscript.Params {
 					startDaemon(ts, args)
 				}
 			},
-			"serve":    func(ts *testscript.TestScript, _ bool, args []string) { startDaemon(ts, args) },
-			"status":   wantStatus,
-			"validate": validate,
-			"waitfor":  waitFor,
-			"json":     jsonValue,
-			"tree-id":  treeID,
+			"serve":       func(ts *testscript.TestScript, _ bool, args []string) { startDaemon(ts, args) },
+			"status":      wantStatus,
+			"validate":    validate,
+			"waitfor":     waitFor,
+			"json":        jsonValue,
+			"tree-id":     treeID,
+			"modelserver": modelServer,
+			"waitfor-socket": func(ts *testscript.TestScript, _ bool, _ []string) {
+				poll(ts, "the daemon answers", func() bool {
+					conn, err := net.Dial("unix", ts.Getenv("PERDURE_SOCKET"))
+					if err == nil {
+						_ = conn.Close()
+					}
+					return err == nil
+				})
+			},
 		},
 	}
 }
@@ -119,7 +133,7 @@ func startDaemon(ts *testscript.TestScript, args []string) {
 
 func environ(ts *testscript.TestScript) []string {
 	var env []string
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "NO_COLOR", "PERDURE_SOCKET", "PERDURE_DIR", "PERDURE_STORE", "PERDURE_DRAIN_TIMEOUT", "WORK"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "NO_COLOR", "PERDURE_SOCKET", "PERDURE_DIR", "PERDURE_STORE", "PERDURE_DRAIN_TIMEOUT", "OPENAI_API_KEY", "WORK"} {
 		if value := ts.Getenv(name); value != "" {
 			env = append(env, name+"="+value)
 		}
@@ -266,4 +280,19 @@ func treeID(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s names no tree: %s", args[0], text)
 	}
 	ts.Setenv(args[1], "tree-"+rest[:8])
+}
+
+// modelServer starts a server that speaks the OpenAI protocol and answers from
+// a script of model/mock, and sets a variable to its address:
+//
+//	modelserver script.yaml URL
+func modelServer(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: modelserver SCRIPT VARIABLE")
+	}
+	script, err := mock.Open(ts.MkAbs(args[0]))
+	ts.Check(err)
+	srv := httptest.NewServer(mock.NewServer(script))
+	ts.Defer(srv.Close)
+	ts.Setenv(args[1], srv.URL+"/v1")
 }

@@ -25,6 +25,8 @@ const (
 	// toExecute: the command runs trees when no daemon does; the store is made
 	// when there is none.
 	toExecute
+	// toDetach: a daemon has to listen.
+	toDetach
 )
 
 // backend is what answers the client's requests.
@@ -60,7 +62,11 @@ func (a *app) connect(ctx context.Context, l *config.Loaded, why purpose) (*back
 			return nil
 		}}, nil
 	}
-	if why == toRead && !hasStore(l) {
+	switch {
+	case why == toDetach:
+		return nil, usageError("start one with `perdure serve`, or leave --detach out",
+			"--detach needs a daemon, and none listens on %q", socketPath(l))
+	case why == toRead && !hasStore(l):
 		return nil, noStore(l)
 	}
 	return a.inProcess(ctx, l, why)
@@ -134,7 +140,7 @@ func (a *app) daemonConfig(l *config.Loaded) daemon.Config {
 		},
 		Retention: perdure.RetentionPolicy{Completed: l.RetentionCompleted, Failed: l.RetentionFailed},
 		Version:   thisBuild().Version,
-		Logger:    a.logger(l, slog.LevelError),
+		Logger:    slog.New(&told{a.logger(l, slog.LevelError).Handler()}),
 	}
 }
 
@@ -181,3 +187,26 @@ func (a *app) withBackend(ctx context.Context, l *config.Loaded, why purpose, do
 	}
 	return err
 }
+
+// told leaves out what the command prints itself: the API logs that the store
+// is unavailable, and says so in its answer.
+type told struct{ slog.Handler }
+
+// Handle drops records of the API about errors that its answer explains.
+func (t *told) Handle(ctx context.Context, r slog.Record) error {
+	explained := false
+	r.Attrs(func(attr slog.Attr) bool {
+		explained = attr.Key == "code" && attr.Value.String() == string(perdure.CodeUnavailable)
+		return !explained
+	})
+	if explained {
+		return nil
+	}
+	return t.Handler.Handle(ctx, r)
+}
+
+// WithAttrs keeps the rule.
+func (t *told) WithAttrs(attrs []slog.Attr) slog.Handler { return &told{t.Handler.WithAttrs(attrs)} }
+
+// WithGroup keeps the rule.
+func (t *told) WithGroup(name string) slog.Handler { return &told{t.Handler.WithGroup(name)} }

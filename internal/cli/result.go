@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/rlm"
 )
 
 // printResult prints the outcome of a tree that ended: the answer on standard
@@ -93,9 +94,9 @@ func failedStatus(e *perdure.TaskError) int {
 		return exitFailed
 	}
 	switch e.Kind {
-	case "auth", "rate_limit", "unavailable", "cut", "timeout", "not_found":
+	case rlm.KindUnavailable:
 		return exitUnavailable
-	case string(perdure.CodeBudgetExceeded):
+	case rlm.KindBudget:
 		return exitIncomplete
 	}
 	return exitFailed

@@ -71,11 +71,11 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, req client.TreeRequest, batch
 	if req.Config, err = f.config(a, cmd, l, batch); err != nil {
 		return err
 	}
-	return a.withBackend(ctx, l, toExecute, func(b *backend) error {
-		if f.detach && b.local != nil {
-			return usageError("start one with `perdure serve`, or leave --detach out",
-				"--detach needs a daemon, and none listens on %q", socketPath(l))
-		}
+	why := toExecute
+	if f.detach {
+		why = toDetach
+	}
+	return a.withBackend(ctx, l, why, func(b *backend) error {
 		id, err := a.launch(ctx, b, f, req)
 		if err != nil {
 			return err

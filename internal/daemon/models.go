@@ -124,7 +124,7 @@ func (m *Models) make(name string, opt rlm.ModelOptions) (model.Model, error) {
 		return mock.New(script), nil
 	case scheme == schemeOpenAI:
 		return openai.New(openai.Config{
-			Model: rest, BaseURL: opt.BaseURL, APIKey: m.cfg.Getenv("OPENAI_API_KEY"),
+			Model: rest, BaseURL: opt.BaseURL, APIKey: m.cfg.Getenv("OPENAI_API_KEY"), Logger: m.cfg.Logger,
 		})
 	}
 	return nil, unknownModel(name)
