@@ -120,7 +120,7 @@ func (e *Executor) Handle(ctx context.Context, l *perdure.Lease) (err error) {
 	if err != nil {
 		return &attemptError{kind: KindPlan, err: err}
 	}
-	a := &attempt{e: e, run: entry.run, l: l, node: n}
+	a := &attempt{e: e, entry: entry, run: entry.run, l: l, node: n}
 	if n.leaf() {
 		return a.answer(ctx)
 	}
@@ -142,10 +142,11 @@ func (e *Executor) Handle(ctx context.Context, l *perdure.Lease) (err error) {
 
 // attempt is one attempt of one task.
 type attempt struct {
-	e    *Executor
-	run  *run
-	l    *perdure.Lease
-	node *node
+	e     *Executor
+	entry *runEntry
+	run   *run
+	l     *perdure.Lease
+	node  *node
 }
 
 // timed returns a context that ends when the tree's time is over.
@@ -218,5 +219,9 @@ func (a *attempt) complete(ctx context.Context, text string, d *Data) error {
 	}
 	last, done := lastWrite(ctx)
 	defer done()
-	return a.l.Complete(last, perdure.Result{Text: text, Data: raw, Partial: d.partial()})
+	err = a.l.Complete(last, perdure.Result{Text: text, Data: raw, Partial: d.partial()})
+	if err == nil && a.l.Task.Parent == 0 {
+		a.e.runs.finish(a.entry)
+	}
+	return err
 }

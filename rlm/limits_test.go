@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
@@ -109,39 +111,63 @@ func (s *slow) Generate(ctx context.Context, req *model.Request) (*model.Respons
 
 func TestTimeLimitEndsWithWhatThereIs(t *testing.T) {
 	t.Parallel()
-	m := &slow{Model: echo(t), quick: make(chan struct{}, 3)}
-	for range 3 {
-		m.quick <- struct{}{}
-	}
-	b := newBench(t, models{"mock:m": m})
-	id := b.put(file{"text.txt", numbered(1000)})
-	tree := b.launch("Read.", id, M{"model": "mock:m", "chunk_tokens": 1000, "timeout": "2s"})
-	got, root := b.finish(tree.ID, 4)
-	if got.State != perdure.Completed || !got.Partial {
-		t.Fatalf("tree is %s, partial %v: %+v", got.State, got.Partial, root.Error)
-	}
-	parts, missing := len(b.leaves(tree.ID)), data(t, &root).Missing
-	if len(missing) != parts-3 {
-		t.Errorf("%d of %d parts are missing, 3 were quick: %+v", len(missing), parts, missing)
-	}
-	for _, l := range b.leaves(tree.ID) {
-		if l.State == perdure.Failed && (l.Error.Kind != rlm.KindBudget || l.Attempts != 1) {
-			t.Errorf("task %q failed in attempt %d with %+v", l.ID, l.Attempts, l.Error)
+	synctest.Test(t, func(t *testing.T) {
+		m := &slow{Model: echo(t), quick: make(chan struct{}, 3)}
+		for range 3 {
+			m.quick <- struct{}{}
 		}
-	}
+		b := newBench(t, models{"mock:m": m})
+		id := b.put(file{"text.txt", numbered(1000)})
+		tree := b.launch("Read.", id, M{"model": "mock:m", "chunk_tokens": 1000, "timeout": "20s"})
+		got, root := b.finish(tree.ID, 4)
+		if got.State != perdure.Completed || !got.Partial {
+			t.Fatalf("tree is %s, partial %v: %+v", got.State, got.Partial, root.Error)
+		}
+		if took := got.CompletedAt.Sub(got.CreatedAt); took < 20*time.Second || took > 21*time.Second {
+			t.Errorf("it took %s of 20s", took)
+		}
+		parts, missing := len(b.leaves(tree.ID)), data(t, &root).Missing
+		if len(missing) != parts-3 {
+			t.Errorf("%d of %d parts are missing, 3 were quick: %+v", len(missing), parts, missing)
+		}
+		for _, l := range b.leaves(tree.ID) {
+			if l.State == perdure.Failed && (l.Error.Kind != rlm.KindBudget || l.Attempts != 1) {
+				t.Errorf("task %q failed in attempt %d with %+v", l.ID, l.Attempts, l.Error)
+			}
+		}
+	})
 }
 
 func TestTimeLimitOfOneCall(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, models{"mock:m": &slow{Model: echo(t)}})
-	tree := b.launch("Read.", "", M{"model": "mock:m", "timeout": "300ms"})
-	got, root := b.finish(tree.ID, 1)
-	if got.State != perdure.Failed || root.Error.Kind != rlm.KindBudget {
-		t.Errorf("tree is %s with %+v", got.State, root.Error)
-	}
-	calls, err := b.store.Calls(t.Context(), tree.Root)
-	b.ok(err)
-	if len(calls) != 1 || calls[0].State != perdure.CallFailed {
-		t.Errorf("calls are %+v", calls)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, models{"mock:m": &slow{Model: echo(t)}})
+		tree := b.launch("Read.", "", M{"model": "mock:m", "timeout": "10s"})
+		got, root := b.finish(tree.ID, 1)
+		if got.State != perdure.Failed || root.Error.Kind != rlm.KindBudget {
+			t.Errorf("tree is %s with %+v", got.State, root.Error)
+		}
+		calls, err := b.store.Calls(t.Context(), tree.Root)
+		b.ok(err)
+		if len(calls) != 1 || calls[0].State != perdure.CallFailed {
+			t.Errorf("calls are %+v", calls)
+		}
+	})
+}
+
+// TestRetryDoesNotOutliveTheTimeLimit: a wait before the next attempt ends with
+// the tree's time.
+func TestRetryDoesNotOutliveTheTimeLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, models{"mock:m": script(t, "replies: [{status: 503, repeat: -1}]")})
+		tree := b.launch("Read.", "", M{"model": "mock:m", "timeout": "10s", "max_attempts": 100})
+		got, root := b.finish(tree.ID, 1)
+		if got.State != perdure.Failed || root.Error.Kind != rlm.KindBudget {
+			t.Errorf("tree is %s with %+v", got.State, root.Error)
+		}
+		if took := got.CompletedAt.Sub(got.CreatedAt); took < 10*time.Second || took > 12*time.Second {
+			t.Errorf("it took %s of 10s", took)
+		}
+	})
 }

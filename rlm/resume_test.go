@@ -78,7 +78,7 @@ func TestDeathRepeatsNoFinishedCall(t *testing.T) {
 				t.Parallel()
 				m := &mortal{Model: echo(t)}
 				b := newBench(t, models{"mock:m": m})
-				id := b.put(file{"text.txt", numbered(200)})
+				id := b.put(file{"text.txt", numbered(120)})
 				config := M{"model": "mock:m", "chunk_tokens": 250, "max_children": 3, "strategy": strategy}
 				whole := b.launch("Read.", id, config)
 				_, want := b.finish(whole.ID, 2)

@@ -83,6 +83,7 @@ type runEntry struct {
 	run    *run
 	err    error
 	users  int
+	done   bool // the tree has its result: nobody needs the run again
 }
 
 // get returns the run of a tree. Each get is followed by a put.
@@ -154,13 +155,20 @@ func (s *runs) put(e *runEntry) error {
 		return nil
 	}
 	s.idle = append(s.idle, e)
-	if e.err != nil {
+	if e.err != nil || e.done {
 		return s.drop(e)
 	}
 	if len(s.idle) > maxIdleRuns {
 		return s.drop(s.idle[0])
 	}
 	return nil
+}
+
+// finish notes that a tree has its result.
+func (s *runs) finish(e *runEntry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.done = true
 }
 
 // drop closes an idle run. The caller holds mu.

@@ -253,3 +253,23 @@ func TestUnavailableModelHasItsKind(t *testing.T) {
 		t.Errorf("tree is %s after %d attempts: %+v", got.State, root.Attempts, root.Error)
 	}
 }
+
+func TestLongAnswersAreStreamed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"mock:m": script(t, "replies: [{text: 'word ', size: 60000}]")})
+	tree := b.launch("p", "", M{"model": "mock:m"})
+	_, root := b.finish(tree.ID, 1)
+	if len(root.Result) != 60_000 || len(root.Output) < 30_000 || !strings.HasPrefix(root.Result, root.Output) {
+		t.Errorf("%d bytes were streamed of %d", len(root.Output), len(root.Result))
+	}
+}
+
+func TestUnreadableModelOutputIsKeptReadable(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"mock:m": script(t, "replies: [{text: fine, invalid_utf8: true}]")})
+	tree := b.launch("p", "", M{"model": "mock:m"})
+	got, root := b.finish(tree.ID, 1)
+	if got.State != perdure.Completed || !strings.HasPrefix(root.Result, "fine") || len(data(t, &root).Notes) != 1 {
+		t.Errorf("tree is %s with %q, %s", got.State, root.Result, root.Data)
+	}
+}
