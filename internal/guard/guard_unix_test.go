@@ -190,7 +190,7 @@ func TestStopAsksFirst(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	cfg := sh(`trap 'echo bye; exit 7' TERM; sleep 1000 & echo ready; wait`)
+	cfg := sh(`trap 'echo bye; exit 7' TERM; sh -c 'echo ready; exec sleep 1000' & wait`)
 	cfg.Grace = time.Minute
 	child := start(ctx, t, cfg)
 	child.line(t)
@@ -209,7 +209,7 @@ func TestStopOfAChildThatExitsWithZero(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	child := start(ctx, t, sh(`trap 'exit 0' TERM; sleep 1000 & echo ready; wait`))
+	child := start(ctx, t, sh(`trap 'exit 0' TERM; sh -c 'echo ready; exec sleep 1000' & wait`))
 	child.line(t)
 	cancel()
 	if err := child.Wait(); !errors.Is(err, context.Canceled) {
