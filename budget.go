@@ -1,6 +1,9 @@
 package perdure
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // warnShare is the share of a limit at which a warning event is written.
 const warnShare = 0.8
@@ -40,7 +43,7 @@ func (b *batch) reserve(st *treeStat, l *Lease, spec *CallSpec) error {
 	lim := &st.limits
 	elapsed := b.now - l.Tree.CreatedAt.UnixMicro()
 	checks := [...]limitCheck{
-		{limitWall, "wall_time_seconds", "--timeout", lim.WallTime.Microseconds() / 1e6, elapsed / 1e6, 0},
+		{limitWall, "wall_time_ms", "--timeout", wallLimit(lim.WallTime), elapsed / 1000, 0},
 		{limitCalls, "calls", "--budget-calls", lim.Calls, st.calls + st.openCalls, 1},
 		{limitTokens, "tokens", "--budget-tokens", lim.Tokens, st.input + st.output + st.openTokens, spec.ReserveTokens},
 		{limitCost, "cost_micros", "--budget-usd", lim.CostMicros, st.cost + st.openCost, spec.ReserveCostMicros},
@@ -54,6 +57,14 @@ func (b *batch) reserve(st *treeStat, l *Lease, spec *CallSpec) error {
 	st.openTokens += spec.ReserveTokens
 	st.openCost += spec.ReserveCostMicros
 	return nil
+}
+
+// wallLimit returns a limit in milliseconds, at least one.
+func wallLimit(d time.Duration) int64 {
+	if d <= 0 {
+		return 0
+	}
+	return max(d.Milliseconds(), 1)
 }
 
 // admit warns once at 80 % of a limit, and refuses what would exceed it.

@@ -158,8 +158,9 @@ func (b *batch) cancelAll(ctx context.Context, st *treeStat, tasks []livingTask,
 }
 
 const (
-	sqlRetryOne = `SELECT tree, parent, state, rank, attempt, max_attempts, pending FROM task_hot WHERE id = $1`
-	sqlReopen   = `UPDATE task_hot SET state = 1, ready_at = $2, attempt = attempt + 1,
+	sqlRetryOne = `SELECT h.tree, h.parent, h.state, h.rank, h.attempt, h.max_attempts, h.pending
+		FROM task_hot h JOIN tree t ON t.id = h.tree WHERE h.id = $1`
+	sqlReopen = `UPDATE task_hot SET state = 1, ready_at = $2, attempt = attempt + 1,
 		max_attempts = CASE WHEN attempt + 1 > max_attempts THEN attempt + 1 ELSE max_attempts END WHERE id = $1`
 )
 

@@ -3,6 +3,7 @@ package perdure
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/perdure/perdure/internal/sqldb"
@@ -150,7 +151,7 @@ func wrap(op string, err error) error {
 		e.Code, e.Hint = CodeInvalid, "put the store on a local disk (PERDURE_DIR), or share one PostgreSQL (PERDURE_STORE)"
 	case errors.Is(err, sqldb.ErrFull):
 		e.Code, e.Hint = CodeUnavailable, "nothing was lost; free some space and run `perdure resume`"
-	case errors.Is(err, sqldb.ErrReadOnly):
+	case errors.Is(err, sqldb.ErrReadOnly), errors.Is(err, fs.ErrPermission):
 		e.Code, e.Hint = CodeUnavailable, "perdure needs to write here; check the folder's permissions, or set PERDURE_DIR"
 	}
 	return e

@@ -2,8 +2,11 @@ package perdure
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -67,27 +70,61 @@ func (ss *Session) Die(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Fetch returns a row of a query of the tests as text.
-func (s *Store) Fetch(ctx context.Context, query string, each func(columns []any)) error {
+// Dump returns the rows of every table as text, without the count of
+// transactions: what a refused operation must not change.
+func Dump(ctx context.Context, s *Store) ([]string, error) {
+	tables := []string{"session", "tree", "tree_stat", "tree_session", "task_hot", "task", "task_end", "task_output", "call",
+		"event", "payload", "blob_ref", "blob_chunk", "context"}
+	rows, err := s.Fetch(ctx, `SELECT event, tree, task, call, session FROM seq`)
+	if err != nil {
+		return nil, err
+	}
+	for _, table := range tables {
+		more, err := s.Fetch(ctx, "SELECT * FROM "+table)
+		if err != nil {
+			return nil, err
+		}
+		slices.Sort(more)
+		for _, row := range more {
+			rows = append(rows, table+" "+row)
+		}
+	}
+	return rows, nil
+}
+
+// Fetch returns the rows of a query as text.
+func (s *Store) Fetch(ctx context.Context, query string) ([]string, error) {
 	rows, err := s.db.Query(ctx, query)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer rows.Close()
 	names, err := rows.Columns()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var all []string
 	for rows.Next() {
-		values := make([]any, len(names))
 		dest := make([]any, len(names))
-		for i := range values {
-			dest[i] = &values[i]
+		for i := range dest {
+			dest[i] = &sql.NullString{}
 		}
 		if err := rows.Scan(dest...); err != nil {
-			return err
+			return nil, err
 		}
-		each(values)
+		row := make([]string, len(names))
+		for i := range dest {
+			row[i] = names[i] + "=" + dest[i].(*sql.NullString).String
+		}
+		all = append(all, strings.Join(row, " "))
 	}
-	return rows.Err()
+	return all, rows.Err()
+}
+
+// Change runs a statement of the tests on the database.
+func (s *Store) Change(ctx context.Context, statement string) error {
+	return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		_, err := b.tx.Exec(ctx, statement)
+		return err
+	}))
 }

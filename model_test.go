@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -228,9 +227,7 @@ func (w *world) group(ctx context.Context, ops []*op) {
 	for i, o := range ops {
 		results[i] = make(chan string, 1)
 		go func() { results[i] <- o.run(ctx) }()
-		for perdure.InQueue(s) < i+1 {
-			runtime.Gosched()
-		}
+		awaitQueue(s, i+1)
 	}
 	w.history = append(w.history, fmt.Sprintf("%d together:", len(ops)))
 	if err := release(); err != nil {

@@ -142,7 +142,8 @@ const sqlActive = `SELECT t.id, t.tree, t.prompt, COALESCE(h.claimed_at, 0) FROM
 // activePromptRunes is how much of a prompt a status shows.
 const activePromptRunes = 60
 
-// Active lists tasks of a tree that living sessions run, at most limit.
+// Active lists tasks of a tree that living sessions run, at most limit; 0 means
+// 100, the most is 1,000.
 func (s *Store) Active(ctx context.Context, id TreeID, limit int) ([]ActiveTask, error) {
 	tree, err := s.Tree(ctx, id)
 	if err != nil {
@@ -153,6 +154,7 @@ func (s *Store) Active(ctx context.Context, id TreeID, limit int) ([]ActiveTask,
 		return nil, err
 	}
 	var active []ActiveTask
+	limit = pageLimit(limit, defaultPage)
 	for _, session := range sessions {
 		rows, err := s.db.Query(ctx, sqlActive, session, tree.key, limit-len(active))
 		if err != nil {

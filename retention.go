@@ -130,7 +130,7 @@ func (s *Store) expired(ctx context.Context, completed, failed int64) ([]expired
 }
 
 const (
-	sqlForgetTree = `DELETE FROM tree WHERE id = $1 AND id IN (SELECT tree FROM tree_stat WHERE tree = $1 AND state >= 4)`
+	sqlForgetTree = `DELETE FROM tree WHERE id = $1`
 	sqlForgetRefs = `DELETE FROM blob_ref WHERE tree = $1`
 	sqlForgetSess = `DELETE FROM tree_session WHERE tree = $1`
 	sqlForgetStat = `DELETE FROM tree_stat WHERE tree = $1`
@@ -156,9 +156,15 @@ const (
 // on it does not exist; the rows of its tasks follow in small steps.
 func (s *Store) forgetTree(ctx context.Context, key int64) error {
 	return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
-		n, err := b.tx.Exec(ctx, sqlForgetTree, key)
-		if err != nil || n == 0 {
-			return err // retried meanwhile, or gone
+		st, err := b.stat(ctx, key)
+		if errors.Is(err, ErrNotFound) || err == nil && !stateOf(st.state).Terminal() {
+			return nil // gone, or retried meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := b.tx.Exec(ctx, sqlForgetTree, key); err != nil {
+			return err
 		}
 		for _, q := range []string{sqlForgetSess, sqlForgetRefs} {
 			if _, err := b.tx.Exec(ctx, q, key); err != nil {

@@ -211,7 +211,7 @@ func (s *Store) alive(ctx context.Context, key int64) (bool, error) {
 	return s.connected(ctx, key, seen)
 }
 
-// lockHeld tries the lock of another session. A missing file means dead: the
+// lockHeld looks at the lock of another session. A missing file means dead: the
 // file exists before the session's row does.
 func (s *Store) lockHeld(name string) (bool, error) {
 	f, err := os.OpenFile(s.sessionPath(name), os.O_RDWR, 0o600)
@@ -222,16 +222,8 @@ func (s *Store) lockHeld(name string) (bool, error) {
 		return false, wrap("look at session", err)
 	}
 	defer f.Close() //nolint:errcheck // only locked
-	err = filelock.TryLock(f)
-	if errors.Is(err, filelock.ErrLocked) {
-		return true, nil
-	}
-	if err == nil {
-		// Not left to Close: a child process that is being started may have
-		// inherited the descriptor for a moment.
-		err = filelock.Unlock(f)
-	}
-	return false, wrap("look at session", err)
+	held, err := filelock.Held(f)
+	return held, wrap("look at session", err)
 }
 
 // connected tells by the server's lock and clock whether a session lives: one

@@ -71,7 +71,7 @@ func (c *complete) apply(ctx context.Context, b *batch) error {
 		return err
 	}
 	if n == 0 {
-		return b.refuse(ctx, l, "complete task")
+		return b.refuse(ctx, l, "complete task", Completed)
 	}
 	for _, v := range []stored{c.text, c.data} {
 		if err := b.keepValue(ctx, l.Tree.key, v); err != nil {
@@ -84,18 +84,26 @@ func (c *complete) apply(ctx context.Context, b *batch) error {
 
 const sqlHot = `SELECT fence, state, pending FROM task_hot WHERE id = $1`
 
-// refuse says why a guarded change of a leased task changed no row.
-func (b *batch) refuse(ctx context.Context, l *Lease, what string) error {
+// refuse says why a guarded change of a leased task changed no row. want is the
+// state that was asked for, "" when the change was of another kind.
+func (b *batch) refuse(ctx context.Context, l *Lease, what string, want State) error {
 	var fence, state, pending int64
 	err := b.tx.QueryRow(ctx, sqlHot, []any{int64(l.Task.ID)}, &fence, &state, &pending)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if ignoreNoRows(err) != nil {
 		return err
 	}
-	if err == nil && fence == l.fence && state == stRunning && pending > 0 {
+	lost := &Error{Code: CodeLeaseLost, Op: what, Msg: "lease of task \"" + l.Task.ID.String() + "\" is lost"}
+	switch {
+	case err != nil:
+		lost.Msg += ", the task is gone"
+	case fence == l.fence && state == stRunning && pending > 0:
 		return conflictf(what, "task %q has %d unfinished children", l.Task.ID, pending)
+	case state == stRunning || want == "":
+		lost.Msg += ", the task is " + string(stateOf(state))
+	default:
+		lost.Err = &StateError{l.Task.ID, stateOf(state), want}
 	}
-	return &Error{Code: CodeLeaseLost, Op: what, Msg: "task \"" + l.Task.ID.String() + "\" is no longer leased (" +
-		string(stateOf(state)) + ")"}
+	return lost
 }
 
 // ended makes the effects of a task that a lease brought to a terminal state.
@@ -205,7 +213,7 @@ func (c *fail) apply(ctx context.Context, b *batch) error {
 			return err
 		}
 		if n == 0 {
-			return b.refuse(ctx, l, "fail task")
+			return b.refuse(ctx, l, "fail task", Failed)
 		}
 	}
 	b.ends = append(b.ends, id, l.Tree.key, "", "", c.f.Kind, c.f.Message, b.now)
@@ -284,7 +292,7 @@ func (c *suspend) apply(ctx context.Context, b *batch) error {
 	var pending int64
 	err := b.tx.QueryRow(ctx, sqlHeldBy, []any{id, l.fence}, &pending)
 	if errors.Is(err, sql.ErrNoRows) {
-		return b.refuse(ctx, l, "suspend task")
+		return b.refuse(ctx, l, "suspend task", stateOf(c.to))
 	}
 	if err != nil {
 		return err
@@ -361,7 +369,7 @@ func (b *batch) held(ctx context.Context, l *Lease, what string) error {
 	var pending int64
 	err := b.tx.QueryRow(ctx, sqlHeldBy, []any{int64(l.Task.ID), l.fence}, &pending)
 	if errors.Is(err, sql.ErrNoRows) {
-		return b.refuse(ctx, l, what)
+		return b.refuse(ctx, l, what, "")
 	}
 	return err
 }

@@ -13,8 +13,12 @@ import (
 func Lock(f *os.File) error { return flock(f, unix.LOCK_EX) }
 
 // TryLock takes the exclusive lock on f or returns ErrLocked at once.
-func TryLock(f *os.File) error {
-	err := flock(f, unix.LOCK_EX|unix.LOCK_NB)
+func TryLock(f *os.File) error { return try(f, unix.LOCK_EX) }
+
+func tryShared(f *os.File) error { return try(f, unix.LOCK_SH) }
+
+func try(f *os.File, how int) error {
+	err := flock(f, how|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return ErrLocked
 	}

@@ -13,8 +13,12 @@ import (
 func Lock(f *os.File) error { return lock(f, windows.LOCKFILE_EXCLUSIVE_LOCK) }
 
 // TryLock takes the exclusive lock on f or returns ErrLocked at once.
-func TryLock(f *os.File) error {
-	err := lock(f, windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY)
+func TryLock(f *os.File) error { return try(f, windows.LOCKFILE_EXCLUSIVE_LOCK) }
+
+func tryShared(f *os.File) error { return try(f, 0) }
+
+func try(f *os.File, flags uint32) error {
+	err := lock(f, flags|windows.LOCKFILE_FAIL_IMMEDIATELY)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return ErrLocked
 	}

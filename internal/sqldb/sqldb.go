@@ -95,6 +95,9 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if err := db.migrate(ctx); err != nil {
 		return nil, errors.Join(db.classify(err), db.Close())
 	}
+	if err := db.turn.markUsed(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	return db, nil
 }
 

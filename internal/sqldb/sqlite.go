@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -35,11 +36,11 @@ func (db *DB) openSQLite(ctx context.Context) error {
 	if db.cfg.LockDir == "" {
 		db.cfg.LockDir = dir
 	}
-	if err := checkMagic(db.cfg.Path); err != nil {
-		return err
-	}
 	var err error
 	if db.turn, err = openTurnstile(db.cfg.LockDir); err != nil {
+		return err
+	}
+	if err := db.checkFile(); err != nil {
 		return err
 	}
 	if db.write, err = sql.Open(sqliteName, db.sqliteDSN(false)); err != nil {
@@ -74,16 +75,13 @@ func (db *DB) sqliteDSN(readOnly bool) string {
 	return "file:" + (&url.URL{Path: db.cfg.Path}).EscapedPath() + "?" + v.Encode()
 }
 
-// checkMagic refuses a file that cannot be a database before SQLite touches it,
+// checkFile refuses a file that cannot be a database before SQLite touches it,
 // so that a damaged store is never taken for an empty one.
-func checkMagic(path string) error {
+func (db *DB) checkFile() error {
+	path := db.cfg.Path
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		// A log without its database is half of a store, not a new one.
-		if st, walErr := os.Stat(path + "-wal"); walErr == nil && st.Size() > 0 {
-			return fmt.Errorf("%w: %q is missing although its log %q is there", ErrDamaged, path, path+"-wal")
-		}
-		return nil
+		return db.checkNew("missing")
 	}
 	if err != nil {
 		return fmt.Errorf("open store: %w", err)
@@ -91,11 +89,31 @@ func checkMagic(path string) error {
 	defer f.Close() //nolint:errcheck // only read
 	const magic = "SQLite format 3\x00"
 	buf := make([]byte, len(magic))
-	n, _ := f.ReadAt(buf, 0)
-	if n > 0 && string(buf[:n]) != magic {
+	n, err := f.ReadAt(buf, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read store: %w", err)
+	}
+	if n == 0 {
+		return db.checkNew("empty")
+	}
+	if string(buf[:n]) != magic {
 		return fmt.Errorf("%w: %q is not an SQLite database", ErrDamaged, path)
 	}
 	return nil
+}
+
+// checkNew refuses a database file without content where there was a store: a
+// log without its database is half of a store, not a new one.
+func (db *DB) checkNew(what string) error {
+	path := db.cfg.Path
+	if st, err := os.Stat(path + "-wal"); err == nil && st.Size() > 0 {
+		return fmt.Errorf("%w: %q is %s although its log %q is there", ErrDamaged, path, what, path+"-wal")
+	}
+	used, err := db.turn.used()
+	if err == nil && used {
+		err = fmt.Errorf("%w: %q is %s although a store was here", ErrDamaged, path, what)
+	}
+	return err
 }
 
 // Checkpoint moves what the log has collected into the database file, on a

@@ -51,6 +51,28 @@ func (t *turnstile) enter(ctx context.Context, timeout time.Duration) error {
 	return errors.Join(err, filelock.Unlock(t.next))
 }
 
+// used tells whether a store was made beside these locks.
+func (t *turnstile) used() (bool, error) {
+	st, err := t.main.Stat()
+	return err == nil && st.Size() > 0, err
+}
+
+// markUsed notes that there is a store now: one whose database is gone later is
+// damaged, and not new.
+func (t *turnstile) markUsed() error {
+	if t == nil {
+		return nil
+	}
+	used, err := t.used()
+	if err != nil || used {
+		return err
+	}
+	if _, err := t.main.WriteAt([]byte("store\n"), 0); err != nil {
+		return fmt.Errorf("mark store: %w", err)
+	}
+	return t.main.Sync()
+}
+
 func (t *turnstile) leave() {
 	if t != nil {
 		_ = filelock.Unlock(t.main) // cannot fail on a descriptor that holds it
