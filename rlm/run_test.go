@@ -2,6 +2,10 @@ package rlm_test
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -271,5 +275,29 @@ func TestUnreadableModelOutputIsKeptReadable(t *testing.T) {
 	got, root := b.finish(tree.ID, 1)
 	if got.State != perdure.Completed || !strings.HasPrefix(root.Result, "fine") || len(data(t, &root).Notes) != 1 {
 		t.Errorf("tree is %s with %q, %s", got.State, root.Result, root.Data)
+	}
+}
+
+func TestDamagedContextFailsTheRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"mock:m": echo(t)})
+	id := b.put(file{"text.txt", numbered(1000)})
+	tree := b.launch("Read.", id, M{"model": "mock:m", "chunk_tokens": 2000})
+	c, err := b.store.Context(t.Context(), id)
+	b.ok(err)
+	b.ok(filepath.WalkDir(b.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.Contains(strings.ReplaceAll(path, string(filepath.Separator), ""), c.Pack[2:]) {
+			return err
+		}
+		return errors.Join(os.Chmod(path, 0o600), os.Truncate(path, 1000))
+	}))
+	b.close()
+	b.open()
+	got, root := b.finish(tree.ID, 2)
+	if got.State != perdure.Failed || root.Error.Kind != string(perdure.CodeDamaged) || root.Attempts != 1 {
+		t.Errorf("tree is %s after %d attempts: %+v", got.State, root.Attempts, root.Error)
+	}
+	if _, err := b.tryLaunch("Read.", id, M{"model": "mock:m"}); !errors.Is(err, perdure.ErrDamaged) {
+		t.Errorf("launched on it: %v", err)
 	}
 }
