@@ -35,6 +35,8 @@ type batch struct {
 	now   int64
 	cache *cache
 	ready bool // a task became claimable
+	// cached tells that the cache was taken for right without a look.
+	cached bool
 
 	dirty    map[int64]*treeStat
 	parents  map[int64]int64 // open children to add, by parent
@@ -53,15 +55,9 @@ const sqlSeq = `SELECT tx, event, tree, task, call, session FROM seq WHERE id = 
 
 // run applies the operations and writes what they left outstanding.
 func (b *batch) run(ctx context.Context, reqs []*request, errs []error) error {
-	var q seqRow
-	err := b.tx.QueryRow(ctx, sqlSeq, nil, &q.tx, &q.event, &q.tree, &q.task, &q.call, &q.session)
-	if err != nil {
+	if err := b.begin(ctx); err != nil {
 		return err
 	}
-	if q.tx != b.cache.seq.tx || len(b.cache.stats) > maxCachedTrees {
-		b.cache.clear() // somebody else wrote
-	}
-	b.cache.seq = q
 	for i, r := range reqs {
 		err := r.op.apply(ctx, b)
 		var refused *Error
@@ -71,6 +67,28 @@ func (b *batch) run(ctx context.Context, reqs []*request, errs []error) error {
 		errs[i] = err
 	}
 	return b.flush(ctx)
+}
+
+// begin brings the cache up to date: what it holds is right if nobody wrote
+// since this process did.
+func (b *batch) begin(ctx context.Context) error {
+	if len(b.cache.stats) > maxCachedTrees {
+		b.cache.clear()
+	}
+	if b.tx.Alone && b.cache.seq.tx >= 0 {
+		b.cached = true
+		return nil
+	}
+	var q seqRow
+	err := b.tx.QueryRow(ctx, sqlSeq, nil, &q.tx, &q.event, &q.tree, &q.task, &q.call, &q.session)
+	if err != nil {
+		return err
+	}
+	if q.tx != b.cache.seq.tx {
+		b.cache.clear() // somebody else wrote
+	}
+	b.cache.seq = q
+	return nil
 }
 
 func (b *batch) flush(ctx context.Context) error {
@@ -105,7 +123,7 @@ func (b *batch) flush(ctx context.Context) error {
 const (
 	sqlCountSession = `INSERT INTO tree_session (tree, session, running) VALUES ($1, $2, $3)
 		ON CONFLICT (tree, session) DO UPDATE SET running = tree_session.running + excluded.running`
-	sqlSaveSeq = `UPDATE seq SET tx = $1, event = $2, tree = $3, task = $4, call = $5, session = $6 WHERE id = 1`
+	sqlSaveSeq = `UPDATE seq SET tx = $1, event = $2, tree = $3, task = $4, call = $5, session = $6 WHERE id = 1 AND tx = $7`
 )
 
 // flushEvents writes the events and, last, the counters.
@@ -116,9 +134,15 @@ func (b *batch) flushEvents(ctx context.Context) error {
 	b.events = b.events[:0]
 	q := &b.cache.seq
 	q.tx++
-	_, err := b.tx.Exec(ctx, sqlSaveSeq, q.tx, q.event, q.tree, q.task, q.call, q.session)
+	n, err := b.tx.Exec(ctx, sqlSaveSeq, q.tx, q.event, q.tree, q.task, q.call, q.session, q.tx-1)
+	if err == nil && n != 1 {
+		return errStale
+	}
 	return err
 }
+
+// errStale tells that the cache was not what the database holds.
+var errStale = errors.New("another process wrote out of turn")
 
 // event appends a line to the log. data is a JSON object, "" for none.
 func (b *batch) event(tree, task int64, kind EventKind, data string) {

@@ -147,7 +147,7 @@ func (b *batch) cancelAll(ctx context.Context, st *treeStat, tasks []livingTask,
 		}
 		delete(b.families, t.id)
 		st.move(t.state, stCancelled)
-		st.timing.Level(depthOfRank(t.rank)).Ended++
+		st.time().Level(depthOfRank(t.rank)).Ended++
 		if t.session != 0 {
 			b.countSession(st.tree, t.session, -1)
 		}
@@ -235,7 +235,7 @@ func (b *batch) reopen(ctx context.Context, line []failedTask) error {
 			return err
 		}
 		st.move(stFailed, stQueued)
-		st.timing.Level(depthOfRank(t.rank)).Ended--
+		st.time().Level(depthOfRank(t.rank)).Ended--
 		b.addOpen(t.parent, 1)
 		b.event(st.tree, t.id, EventTaskRetried, `{"attempt":`+itoa(t.attempt+1)+`,"by":"request"}`)
 	}

@@ -170,7 +170,7 @@ func (c *createTree) apply(ctx context.Context, b *batch) error {
 	}
 	st.rawLimits = string(raw)
 	st.add(stQueued)
-	st.timing.Level(0).Total = 1
+	st.time().Level(0).Total = 1
 	row, err := st.args()
 	if err != nil {
 		return err
@@ -353,7 +353,7 @@ func (c *createChildren) insert(ctx context.Context, b *batch, st *treeStat, f *
 			return err
 		}
 		st.add(stQueued)
-		st.timing.Level(t.depth).Total++
+		st.time().Level(t.depth).Total++
 		c.ids[i] = TaskID(t.id)
 	}
 	b.addOpen(c.parent, int64(len(c.tasks)))

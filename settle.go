@@ -121,11 +121,11 @@ func (b *batch) ended(ctx context.Context, l *Lease, state int64, partial bool, 
 	delete(b.families, id)
 	st.move(stRunning, state)
 	b.countSession(st.tree, l.session.key, -1)
-	st.timing.Level(l.Task.Depth).Ended++
+	st.time().Level(l.Task.Depth).Ended++
 	kind := EventTaskFailed
 	if state == stCompleted {
 		kind = EventTaskCompleted
-		st.timing.Completed(l.Task.Depth, b.now-l.claimedAt+l.Task.Active.Microseconds())
+		st.time().Completed(l.Task.Depth, b.now-l.claimedAt+l.Task.Active.Microseconds())
 	}
 	b.event(st.tree, id, kind, data)
 	if l.parent == 0 {
@@ -290,12 +290,14 @@ func (c *suspend) apply(ctx context.Context, b *batch) error {
 		return err
 	}
 	var pending int64
-	err := b.tx.QueryRow(ctx, sqlHeldBy, []any{id, l.fence}, &pending)
-	if errors.Is(err, sql.ErrNoRows) {
-		return b.refuse(ctx, l, "suspend task", stateOf(c.to))
-	}
-	if err != nil {
-		return err
+	if c.to == stWaiting { // a task that is given back need not be looked at first
+		err := b.tx.QueryRow(ctx, sqlHeldBy, []any{id, l.fence}, &pending)
+		if errors.Is(err, sql.ErrNoRows) {
+			return b.refuse(ctx, l, "suspend task", stateOf(c.to))
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if c.children != nil {
 		if err := c.children.apply(ctx, b); err != nil {
@@ -309,8 +311,12 @@ func (c *suspend) apply(ctx context.Context, b *batch) error {
 		to, kind, readyAt = stQueued, EventTaskReleased, b.now
 		b.ready = true
 	}
-	if _, err := b.tx.Exec(ctx, sqlSuspend, id, l.fence, b.now, to, readyAt); err != nil {
+	n, err := b.tx.Exec(ctx, sqlSuspend, id, l.fence, b.now, to, readyAt)
+	if err != nil {
 		return err
+	}
+	if n == 0 {
+		return b.refuse(ctx, l, "suspend task", stateOf(c.to))
 	}
 	st, err := b.stat(ctx, l.Tree.key)
 	if err != nil {

@@ -22,8 +22,9 @@ type treeStat struct {
 
 	limits    Limits
 	rawLimits string
-	warned    int64 // bits, by kind of limit
-	timing    timing.Timing
+	warned    int64         // bits, by kind of limit
+	timing    timing.Timing // changed through time
+	rawTiming string        // "" when timing changed
 	startedAt *int64
 	endedAt   *int64
 }
@@ -48,36 +49,43 @@ type queryRow func(ctx context.Context, q string, args []any, dest ...any) error
 
 func loadStat(ctx context.Context, query queryRow, tree int64) (*treeStat, error) {
 	st := &treeStat{}
-	var rawTiming string
-	err := query(ctx, sqlStat, []any{tree}, st.dest(&rawTiming)...)
-	if err != nil {
+	if err := query(ctx, sqlStat, []any{tree}, st.dest()...); err != nil {
 		return nil, err
 	}
-	return st, st.decode(rawTiming)
+	return st, st.decode()
 }
 
-func (st *treeStat) dest(rawTiming *string) []any {
+func (st *treeStat) dest() []any {
 	return []any{&st.tree, &st.state, &st.partial, &st.counts[0], &st.counts[1], &st.counts[2], &st.counts[3],
 		&st.counts[4], &st.counts[5], &st.counts[6], &st.calls, &st.uncertain, &st.input, &st.output, &st.cached,
-		&st.cost, &st.unpriced, &st.openCalls, &st.openTokens, &st.openCost, &st.rawLimits, &st.warned, rawTiming,
+		&st.cost, &st.unpriced, &st.openCalls, &st.openTokens, &st.openCost, &st.rawLimits, &st.warned, &st.rawTiming,
 		&st.startedAt, &st.endedAt}
 }
 
-func (st *treeStat) decode(rawTiming string) error {
+func (st *treeStat) decode() error {
 	if err := json.Unmarshal([]byte(st.rawLimits), &st.limits); err != nil {
 		return err
 	}
-	return json.Unmarshal([]byte(rawTiming), &st.timing)
+	return json.Unmarshal([]byte(st.rawTiming), &st.timing)
+}
+
+// time returns the timing for changing.
+func (st *treeStat) time() *timing.Timing {
+	st.rawTiming = ""
+	return &st.timing
 }
 
 func (st *treeStat) args() ([]any, error) {
-	raw, err := json.Marshal(&st.timing)
-	if err != nil {
-		return nil, err
+	if st.rawTiming == "" {
+		raw, err := json.Marshal(&st.timing)
+		if err != nil {
+			return nil, err
+		}
+		st.rawTiming = string(raw)
 	}
 	return []any{st.tree, st.state, st.partial, st.counts[0], st.counts[1], st.counts[2], st.counts[3],
 		st.counts[4], st.counts[5], st.counts[6], st.calls, st.uncertain, st.input, st.output, st.cached,
-		st.cost, st.unpriced, st.openCalls, st.openTokens, st.openCost, st.rawLimits, st.warned, string(raw),
+		st.cost, st.unpriced, st.openCalls, st.openTokens, st.openCost, st.rawLimits, st.warned, st.rawTiming,
 		st.startedAt, st.endedAt}, nil
 }
 

@@ -67,7 +67,7 @@ type writer struct {
 }
 
 func newWriter(s *Store) *writer {
-	return &writer{s: s, queue: make(chan *request, maxBatch), insertions: newInsertions(),
+	return &writer{s: s, cache: cache{seq: seqRow{tx: -1}}, queue: make(chan *request, maxBatch), insertions: newInsertions(),
 		pool: sync.Pool{New: func() any { return &request{done: make(chan error, 1)} }}}
 }
 
@@ -149,8 +149,8 @@ func (w *writer) transact(ctx context.Context, reqs []*request, errs []error) er
 		if err != nil {
 			return wrap("write", err) // it has waited long enough
 		}
-		err = w.attempt(ctx, tx, reqs, errs)
-		if errors.Is(err, sqldb.ErrBusy) && try < busyRetries {
+		again, err := w.attempt(ctx, tx, reqs, errs)
+		if err != nil && (again || errors.Is(err, sqldb.ErrBusy)) && try < busyRetries {
 			continue
 		}
 		var u *undo
@@ -161,16 +161,18 @@ func (w *writer) transact(ctx context.Context, reqs []*request, errs []error) er
 	}
 }
 
-func (w *writer) attempt(ctx context.Context, tx *sqldb.Tx, reqs []*request, errs []error) error {
+// attempt runs one transaction. After an error again tells that it rested on
+// the cache, which is empty now.
+func (w *writer) attempt(ctx context.Context, tx *sqldb.Tx, reqs []*request, errs []error) (again bool, err error) {
 	b := &batch{tx: tx, s: w.s, now: tx.Now, cache: &w.cache, in: w.insertions}
 	if err := b.run(ctx, reqs, errs); err != nil {
 		w.cache.clear()
-		return errors.Join(err, tx.Rollback(ctx))
+		return b.cached, errors.Join(err, tx.Rollback(ctx))
 	}
 	failpoint.Hit("tx.before_commit")
 	if err := tx.Commit(ctx); err != nil {
 		w.cache.clear()
-		return err
+		return false, err
 	}
 	failpoint.Hit("tx.after_commit")
 	w.committed.Store(w.cache.seq.tx)
@@ -178,5 +180,5 @@ func (w *writer) attempt(ctx context.Context, tx *sqldb.Tx, reqs []*request, err
 	if b.ready {
 		w.s.ready.fire()
 	}
-	return nil
+	return false, nil
 }

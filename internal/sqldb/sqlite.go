@@ -3,6 +3,7 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -21,9 +22,8 @@ const (
 	// itself checkpoints. It is a far limit: [DB.Checkpoint] runs long before,
 	// on another connection.
 	checkpointLimit = 10_000
-	// checkpointEvery is the WAL size in pages from which Checkpoint does work.
-	checkpointEvery = 1_000
-	pageSize        = 4096
+	// checkpointEvery is from how many pages on Checkpoint moves them.
+	checkpointEvery = 2_000
 )
 
 func (db *DB) openSQLite(ctx context.Context) error {
@@ -118,9 +118,9 @@ func (db *DB) checkNew(what string) error {
 
 // Checkpoint moves what the log has collected into the database file, on a
 // connection of its own so that writers go on meanwhile. It does nothing while
-// the log is short. Safe beside everything else. A no-op on PostgreSQL.
+// little is to be moved. Safe beside everything else. A no-op on PostgreSQL.
 func (db *DB) Checkpoint(ctx context.Context) error {
-	if db.Name != sqliteName || db.walPages() < checkpointEvery {
+	if db.Name != sqliteName || db.walBacklog() < checkpointEvery {
 		return nil
 	}
 	var busy, log, done int
@@ -128,12 +128,24 @@ func (db *DB) Checkpoint(ctx context.Context) error {
 	return db.classify(row.Scan(&busy, &log, &done))
 }
 
-func (db *DB) walPages() int64 {
-	st, err := os.Stat(db.cfg.Path + "-wal")
+// walBacklog returns how many pages of the log are not in the database file
+// yet, 0 when that is not known. It reads the log's index, whose layout is part
+// of SQLite's file format (https://sqlite.org/walformat.html, section 2): the
+// number of frames at byte 16 and of those moved at byte 96, in the host's byte
+// order.
+func (db *DB) walBacklog() int64 {
+	const framesAt, movedAt, size = 16, 96, 100
+	f, err := os.Open(db.cfg.Path + "-shm")
 	if err != nil {
 		return 0
 	}
-	return st.Size() / pageSize
+	defer f.Close() //nolint:errcheck // only read
+	var head [size]byte
+	if _, err := f.ReadAt(head[:], 0); err != nil {
+		return 0
+	}
+	word := func(at int) int64 { return int64(binary.NativeEndian.Uint32(head[at:])) }
+	return word(framesAt) - word(movedAt)
 }
 
 // IntegrityCheck reads the whole database and returns what is wrong with its

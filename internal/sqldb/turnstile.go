@@ -2,8 +2,10 @@ package sqldb
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -19,7 +21,12 @@ import (
 // A nil turnstile (PostgreSQL) does nothing.
 type turnstile struct {
 	next, main *os.File
+	// token is this opening's own; "main" holds that of the last to enter.
+	token [8]byte
 }
+
+// tokenAt is where in "main" the token stands.
+const tokenAt = 16
 
 func openTurnstile(dir string) (*turnstile, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -36,25 +43,55 @@ func openTurnstile(dir string) (*turnstile, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open lock: %w", err), next.Close())
 	}
-	return &turnstile{next: next, main: main}, nil
+	t := &turnstile{next: next, main: main}
+	_, err = rand.Read(t.token[:])
+	return t, err
 }
 
-// enter waits for this process's turn, at most for the given time.
-func (t *turnstile) enter(ctx context.Context, timeout time.Duration) error {
+// enter waits for this process's turn, at most for the given time. alone tells
+// that nobody else entered since it did last.
+func (t *turnstile) enter(ctx context.Context, timeout time.Duration) (alone bool, err error) {
 	if t == nil {
-		return nil
+		return false, nil
 	}
 	if err := lockWithin(ctx, &t.next, timeout); err != nil {
-		return err
+		return false, err
 	}
-	err := lockWithin(ctx, &t.main, timeout)
-	return errors.Join(err, filelock.Unlock(t.next))
+	err = lockWithin(ctx, &t.main, timeout)
+	if err := errors.Join(err, filelock.Unlock(t.next)); err != nil {
+		return false, err
+	}
+	alone, err = t.sign()
+	if err != nil {
+		t.leave()
+	}
+	return alone, err
 }
+
+// sign leaves this opening's token, before anything is written, so that a death
+// at any point is seen by others as an entry.
+func (t *turnstile) sign() (alone bool, err error) {
+	var last [len(t.token)]byte
+	if n, _ := t.main.ReadAt(last[:], tokenAt); n == len(last) && last == t.token {
+		return true, nil
+	}
+	if _, err := t.main.WriteAt(t.token[:], tokenAt); err != nil {
+		return false, fmt.Errorf("sign turnstile: %w", err)
+	}
+	return false, nil
+}
+
+// usedMark stands at the beginning of "main" once there is a store.
+const usedMark = "store\n"
 
 // used tells whether a store was made beside these locks.
 func (t *turnstile) used() (bool, error) {
-	st, err := t.main.Stat()
-	return err == nil && st.Size() > 0, err
+	buf := make([]byte, len(usedMark))
+	n, err := t.main.ReadAt(buf, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, fmt.Errorf("read lock: %w", err)
+	}
+	return string(buf[:n]) == usedMark, nil
 }
 
 // markUsed notes that there is a store now: one whose database is gone later is
@@ -67,7 +104,7 @@ func (t *turnstile) markUsed() error {
 	if err != nil || used {
 		return err
 	}
-	if _, err := t.main.WriteAt([]byte("store\n"), 0); err != nil {
+	if _, err := t.main.WriteAt([]byte(usedMark), 0); err != nil {
 		return fmt.Errorf("mark store: %w", err)
 	}
 	return t.main.Sync()

@@ -16,16 +16,20 @@ type Tx struct {
 	// Now is the instant of the transaction in Unix microseconds: this
 	// process's clock on SQLite, the server's on PostgreSQL.
 	Now int64
+	// Alone tells that no other process began a transaction since this one's
+	// last: what was read then is still so. Always false on PostgreSQL.
+	Alone bool
 }
 
 // Begin waits for the other processes' turns and starts a transaction. One
 // caller at a time. Every Begin is followed by Commit or Rollback.
 func (db *DB) Begin(ctx context.Context) (*Tx, error) {
-	if err := db.turn.enter(ctx, db.cfg.BusyTimeout); err != nil {
+	alone, err := db.turn.enter(ctx, db.cfg.BusyTimeout)
+	if err != nil {
 		return nil, err
 	}
-	tx := &Tx{db: db}
-	err := tx.begin(ctx)
+	tx := &Tx{db: db, Alone: alone}
+	err = tx.begin(ctx)
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		if err = db.reconnect(ctx); err == nil {
 			err = tx.begin(ctx)
