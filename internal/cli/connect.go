@@ -188,15 +188,18 @@ func (a *app) withBackend(ctx context.Context, l *config.Loaded, why purpose, do
 	return err
 }
 
-// told leaves out what the command prints itself: the API logs that the store
-// is unavailable, and says so in its answer.
+// told leaves out what the command prints itself or did itself: the API logs
+// that the store is unavailable, and says so in its answer; a request that
+// Ctrl-C ended is no news.
 type told struct{ slog.Handler }
 
-// Handle drops records of the API about errors that its answer explains.
+// Handle drops these records.
 func (t *told) Handle(ctx context.Context, r slog.Record) error {
 	explained := false
 	r.Attrs(func(attr slog.Attr) bool {
-		explained = attr.Key == "code" && attr.Value.String() == string(perdure.CodeUnavailable)
+		err, _ := attr.Value.Any().(error)
+		explained = attr.Key == "code" && attr.Value.String() == string(perdure.CodeUnavailable) ||
+			errors.Is(err, context.Canceled)
 		return !explained
 	})
 	if explained {

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/internal/config"
+)
+
+var update = flag.Bool("update", false, "write docs/cli.md instead of comparing it")
+
+// docs/cli.md is what the commands say of themselves.
+func TestDocsOfCommands(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join("..", "..", "docs", "cli.md")
+	got := commandDocs()
+	if *update {
+		if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("docs/cli.md is not current (-file +commands); go test ./internal/cli -run Docs -update writes it:\n%s", diff)
+	}
+}
+
+const docsHead = `# Commands
+
+Generated from the commands themselves; do not edit. Every command takes --help.
+
+Results go to standard output, everything else to standard error. With --json, commands print JSON whose shapes are
+published (perdure schema): fields may be added, none is renamed.
+
+| Exit status | Meaning |
+|---:|---|
+| 0 | done |
+| 1 | failed |
+| 2 | usage or bad input |
+| 3 | finished, but incomplete: somebody should look |
+| 4 | not found |
+| 5 | conflict: another process has it, or it is in the wrong state |
+| 7 | model, program or daemon unavailable |
+| 130 | interrupted |
+
+Settings come from flags, the environment (` + "`PERDURE_…`" + `), ` + "`.perdure/config.yaml`" + ` and built-in defaults, in this order;
+` + "`perdure config`" + ` shows which. Other variables: ` + "`PERDURE_DIR`" + ` (the .perdure folder), ` + "`OPENAI_API_KEY`" + `,
+` + "`OPENAI_BASE_URL`" + `, ` + "`NO_COLOR`" + `.
+`
+
+func commandDocs() string {
+	var b strings.Builder
+	b.WriteString(docsHead)
+	b.WriteString("\n## Settings\n\n| Key | Variable | Default | |\n|---|---|---|---|\n")
+	for _, key := range config.Keys() {
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", key.Name, key.Variable, codeOrNothing(key.Default), escape(key.Help))
+	}
+	root := newApp(Env{}).newRoot()
+	for _, group := range root.Groups() {
+		fmt.Fprintf(&b, "\n## %s\n", group.Title)
+		for _, cmd := range root.Commands() {
+			if cmd.GroupID == group.ID && cmd.IsAvailableCommand() && cmd.Name() != "help" {
+				writeCommand(&b, cmd)
+			}
+		}
+	}
+	return b.String()
+}
+
+func writeCommand(b *strings.Builder, cmd *cobra.Command) {
+	fmt.Fprintf(b, "\n### perdure %s\n\n```\n%s\n```\n\n", cmd.Name(), cmd.UseLine())
+	text := cmd.Long
+	if text == "" || cmd.Name() == "completion" {
+		text = cmd.Short + "."
+	}
+	fmt.Fprintf(b, "%s\n", strings.TrimSpace(text))
+	if cmd.Example != "" {
+		b.WriteString("\n```\n")
+		for _, line := range strings.Split(strings.TrimSpace(cmd.Example), "\n") {
+			fmt.Fprintf(b, "%s\n", strings.TrimSpace(line))
+		}
+		b.WriteString("```\n")
+	}
+	cmd.InitDefaultHelpFlag()
+	rows := flagRows(cmd.Flags())
+	if len(rows) > 1 {
+		b.WriteString("\n| Flag | |\n|---|---|\n")
+	}
+	for _, row := range rows {
+		if !strings.Contains(row[0], "--help") {
+			fmt.Fprintf(b, "| `%s` | %s |\n", row[0], escape(row[1]))
+		}
+	}
+}
+
+func codeOrNothing(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + text + "`"
+}
+
+func escape(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+
+// Every schema is one, and its examples are of it.
+func TestSchemas(t *testing.T) {
+	t.Parallel()
+	for _, name := range schemaNames() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, err := schemas.ReadFile("schemas/" + name + ".json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := jsonschema.NewCompiler()
+			c.AssertFormat()
+			if err := c.AddResource("schema.json", doc); err != nil {
+				t.Fatal(err)
+			}
+			schema, err := c.Compile("schema.json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var with struct {
+				Examples []json.RawMessage `json:"examples"`
+			}
+			if err := json.Unmarshal(text, &with); err != nil {
+				t.Fatal(err)
+			}
+			if len(with.Examples) == 0 {
+				t.Error("no examples")
+			}
+			for i, example := range with.Examples {
+				instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(example))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := schema.Validate(instance); err != nil {
+					t.Errorf("example %d: %v", i, err)
+				}
+			}
+			if schema.Validate(map[string]any{}) == nil {
+				t.Error("an empty object passes: the schema requires nothing")
+			}
+		})
+	}
+}
+
+// Each command says what it is for, takes --json where it prints for people,
+// and belongs to a group.
+func TestCommandsAreDocumented(t *testing.T) {
+	t.Parallel()
+	withoutJSON := map[string]bool{"init": true, "schema": true, "serve": true}
+	for _, cmd := range newApp(Env{}).commands() {
+		if cmd.Short == "" || cmd.GroupID == "" {
+			t.Errorf("%s: no text or no group", cmd.Name())
+		}
+		if cmd.Flags().Lookup("json") == nil && !withoutJSON[cmd.Name()] {
+			t.Errorf("%s: no --json", cmd.Name())
+		}
+	}
+}
