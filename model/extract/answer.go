@@ -19,6 +19,8 @@ const (
 	// lines shares shownBytes instead.
 	shownWidth = 240
 	shownBytes = 2400
+	// shownName is how many characters of a place that is only named are shown.
+	shownName = 60
 )
 
 // Answer returns citations, best first, as a text for people: one line that
@@ -29,7 +31,7 @@ const (
 // text.
 func Answer(prompt string, c []model.Citation) string {
 	if len(c) == 0 {
-		return "Nothing found by " + Name + " (offline retrieval, no model): no passage holds the words of the prompt.\n"
+		return "Nothing found by " + Name + " (offline retrieval, no model): no passage holds words of the prompt.\n"
 	}
 	w := &answer{tally: newTally(newQuery(prompt, newLexicon(), newAlphabet()).m)}
 	w.WriteString("Passages found by " + Name + " (offline retrieval, no model)")
@@ -44,7 +46,8 @@ func Answer(prompt string, c []model.Citation) string {
 	if len(c) > shownPassages {
 		w.WriteString("\nFurther places:\n\n")
 		for i, p := range c[shownPassages:] {
-			fmt.Fprintf(w, "%3d. %s\n", i+1+shownPassages, heading(p))
+			line := fmt.Sprintf("%3d. %s  %s", i+1+shownPassages, heading(p), firstLine(p.Text))
+			w.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 	}
 	return w.String()
@@ -52,6 +55,21 @@ func Answer(prompt string, c []model.Citation) string {
 
 func heading(c model.Citation) string {
 	return harmless(c.File) + ":" + strconv.Itoa(c.StartLine) + "-" + strconv.Itoa(c.EndLine)
+}
+
+// firstLine returns the first line of a passage that says anything, cut.
+func firstLine(text string) string {
+	for l := range strings.Lines(text) {
+		if strings.IndexFunc(l, unicode.IsLetter) < 0 {
+			continue
+		}
+		l = strings.Join(strings.Fields(harmless(l[:min(len(l), 4*shownName)])), " ")
+		if r := []rune(l); len(r) > shownName {
+			return string(r[:shownName]) + "…"
+		}
+		return l
+	}
+	return ""
 }
 
 type answer struct {

@@ -15,7 +15,9 @@ const batchBytes = 512 << 10
 
 // count gathers the statistics of a context with several goroutines. At most
 // two batches for each of them are in memory.
-func count(ctx context.Context, q *query, docs iter.Seq2[model.Document, error], workers int) (*counts, error) {
+func count(
+	ctx context.Context, q *query, docs iter.Seq2[model.Document, error], workers int,
+) (*counts, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	batches := make(chan []model.Document, workers)
@@ -34,6 +36,9 @@ func count(ctx context.Context, q *query, docs iter.Seq2[model.Document, error],
 		})
 	}
 	err := feed(ctx, docs, batches)
+	if err != nil {
+		cancel() // What is still waiting need not be read.
+	}
 	close(batches)
 	wg.Wait()
 	if err != nil {

@@ -110,7 +110,7 @@ func (r *reader) source(l *line, s string) {
 	default:
 		l.kind = plainLine
 		from, to, ok := declaration(s, r.lang, int(l.indent))
-		if !ok || to+int(l.indent) > 1<<16-1 {
+		if !ok || l.indent == 255 || to+int(l.indent) > 1<<16-1 {
 			return
 		}
 		l.kind = declLine

@@ -100,15 +100,22 @@ func (m *matcher) addStart(w string) {
 	m.starts[k>>5] |= 1 << (k & 31)
 }
 
+// mayMatch is the filter that nearly all words of a text end at.
+func (m *matcher) mayMatch(w string) bool {
+	k := m.start(w)
+	return m.starts[k>>5]&(1<<(k&31)) != 0
+}
+
 // start folds the first three bytes of a word into 15 bits.
 func (m *matcher) start(w string) uint32 {
+	fold := &m.fold
 	switch {
 	case len(w) >= 3:
-		return uint32(m.fold[w[0]])<<10 | uint32(m.fold[w[1]])<<5 | uint32(m.fold[w[2]])
+		return uint32(fold[w[0]])<<10 | uint32(fold[w[1]])<<5 | uint32(fold[w[2]])
 	case len(w) == 2:
-		return uint32(m.fold[w[0]])<<10 | uint32(m.fold[w[1]])<<5
+		return uint32(fold[w[0]])<<10 | uint32(fold[w[1]])<<5
 	case len(w) == 1:
-		return uint32(m.fold[w[0]]) << 10
+		return uint32(fold[w[0]]) << 10
 	}
 	return 0
 }
@@ -140,16 +147,16 @@ func (t *tally) reset() {
 
 // scan counts the words of s. weight is what an occurrence counts.
 func (t *tally) scan(s string, weight float64) {
-	m := t.m
+	class := &t.m.class
 	for i := 0; i < len(s); {
-		seen := m.class[s[i]]
+		seen := class[s[i]]
 		start := i
 		i++
 		if seen == separator {
 			continue
 		}
 		for i < len(s) {
-			c := m.class[s[i]]
+			c := class[s[i]]
 			if c == separator {
 				break
 			}
@@ -173,12 +180,12 @@ func (t *tally) scan(s string, weight float64) {
 // part counts one word in one case.
 func (t *tally) part(w string, weight float64) {
 	t.words++
-	k := t.m.start(w)
-	if t.m.starts[k>>5]&(1<<(k&31)) == 0 || len(w) > maxWord {
+	if !t.m.mayMatch(w) || len(w) > maxWord {
 		return
 	}
+	lower := &t.m.lower
 	for i := range len(w) {
-		t.lower[i] = t.m.lower[w[i]]
+		t.lower[i] = lower[w[i]]
 	}
 	t.match(t.lower[:len(w)], weight)
 }
@@ -207,21 +214,19 @@ func (t *tally) identifier(w string, weight float64) {
 // undivided looks for an identifier without its separators and case. It is
 // counted at the place of its first part.
 func (t *tally) undivided(w string, weight float64) {
-	n := 0
-	for i := 0; i < len(w) && n < len(t.lower); i++ {
-		if w[i] != '_' {
-			t.lower[n] = t.m.lower[w[i]]
-			n++
-		}
-		if n == 3 {
-			k := uint32(t.m.fold[t.lower[0]])<<10 | uint32(t.m.fold[t.lower[1]])<<5 | uint32(t.m.fold[t.lower[2]])
-			if t.m.starts[k>>5]&(1<<(k&31)) == 0 {
-				return
-			}
-		}
-	}
-	if n == len(t.lower) {
+	if len(w) >= 3 && w[1] != '_' && w[2] != '_' && !t.m.mayMatch(w) {
 		return
+	}
+	n, lower := 0, &t.m.lower
+	for i := 0; i < len(w); i++ {
+		if w[i] == '_' {
+			continue
+		}
+		if n == len(t.lower) {
+			return
+		}
+		t.lower[n] = lower[w[i]]
+		n++
 	}
 	for _, f := range t.m.exact[string(t.lower[:n])] {
 		t.add(f.term, f.strength*weight)

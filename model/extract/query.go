@@ -74,6 +74,10 @@ type query struct {
 func newQuery(prompt string, lex *lexicon, a *alphabet) *query {
 	t := tuned()
 	words := limitWords(promptWords(prompt, lex, a))
+	if len(words) == 0 {
+		// Nothing but words that stand everywhere: then they are what is asked.
+		words = limitWords(promptWords(prompt, &lexicon{}, a))
+	}
 	q := &query{}
 	at := map[string]int{}
 	order := make([]int, 0, len(words))

@@ -1,12 +1,12 @@
 package extract_test
 
 import (
-	"context"
 	"encoding/json"
 	"io/fs"
 	"iter"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,17 +16,94 @@ import (
 	"github.com/perdure/perdure/model/extract"
 )
 
+// chunkBytes is about how much of the context one request holds.
+const chunkBytes = 256 << 10
+
+// question is a question about the toolchain's source with the places that
+// answer it; one is enough.
 type question struct {
 	Question string  `json:"question"`
 	Places   []place `json:"places"`
 }
 
+// place is the line of a file, relative to GOROOT/src, on which anchor begins.
 type place struct {
 	File   string `json:"file"`
 	Anchor string `json:"anchor"`
 }
 
-// sources returns the folder with the toolchain's own source.
+// The questions were written before the ranking was tuned; no rule is made for
+// any of them.
+func TestShippedQuestions(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("reads the source of the toolchain forty times")
+	}
+	requireFound(t, "testdata/questions.json", 32)
+}
+
+// The ranking was never tuned on these questions: they tell whether it was
+// tuned too closely on the others.
+func TestHeldOutQuestions(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("reads the source of the toolchain fifteen times")
+	}
+	requireFound(t, "testdata/heldout.json", 10)
+}
+
+// requireFound asks all questions of a file and fails when the place is among
+// the first five citations for fewer than want of them.
+func requireFound(t *testing.T, file string, want int) {
+	t.Helper()
+	asked := questions(t, file)
+	docs := corpus(t)
+	if underRace {
+		docs = around(docs, asked)
+	}
+	text, size := map[string]string{}, 0
+	for _, d := range docs {
+		text[d.File] = d.Text
+		size += len(d.Text)
+	}
+	if size < 30_000_000 {
+		t.Fatalf("the context has %d bytes, too few to prove anything", size)
+	}
+	chunks := chunked(docs, chunkBytes)
+	e := extract.New(extract.Config{})
+	hits := 0
+	for _, q := range asked {
+		found := ask(t, e, q.Question, docs, chunks)
+		at := rank(found, q.Places, text)
+		if at > 0 && at <= 5 {
+			hits++
+			continue
+		}
+		t.Logf("missed (%d): %s", at, q.Question)
+		for _, c := range found[:min(5, len(found))] {
+			t.Logf("    %6.2f %s:%d-%d", c.Score, c.File, c.StartLine, c.EndLine)
+		}
+	}
+	t.Logf("%s: %d of %d among the first five, in %d MB", file, hits, len(asked), size/1e6)
+	if hits < want {
+		t.Errorf("%s: %d of %d questions answered, want %d", file, hits, len(asked), want)
+	}
+}
+
+func questions(t *testing.T, file string) []question {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []question
+	if err := json.Unmarshal(raw, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// sources returns the folder of the toolchain's own source.
 func sources(t testing.TB) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
@@ -45,22 +122,22 @@ func corpus(t testing.TB) []model.Document {
 	t.Helper()
 	root := sources(t)
 	var docs []model.Document
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
 			return err
-		}
-		if d.IsDir() && d.Name() == "testdata" {
+		case d.IsDir() && d.Name() == "testdata":
 			return fs.SkipDir
-		}
-		if !d.Type().IsRegular() || strings.HasSuffix(path, ".syso") {
+		case !d.Type().IsRegular() || strings.HasSuffix(file, ".syso"):
 			return nil
 		}
-		text, err := os.ReadFile(path)
+		text, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
-		name, err := filepath.Rel(root, path)
-		docs = append(docs, model.Document{File: filepath.ToSlash(name), StartLine: 1, Text: string(text)})
+		name, err := filepath.Rel(root, file)
+		clean, _ := model.Clean(string(text))
+		docs = append(docs, model.Document{File: filepath.ToSlash(name), StartLine: 1, Text: clean})
 		return err
 	})
 	if err != nil {
@@ -69,8 +146,38 @@ func corpus(t testing.TB) []model.Document {
 	return docs
 }
 
+// around returns the documents of the packages that the questions are about
+// and of the packages below these, with others up to 31 MB.
+func around(docs []model.Document, asked []question) []model.Document {
+	about := map[string]bool{}
+	for _, q := range asked {
+		for _, p := range q.Places {
+			about[path.Dir(p.File)] = true
+		}
+	}
+	inside := func(d model.Document) bool {
+		for dir := path.Dir(d.File); dir != "."; dir = path.Dir(dir) {
+			if about[dir] {
+				return true
+			}
+		}
+		return false
+	}
+	var out []model.Document
+	size := 0
+	for _, first := range []bool{true, false} {
+		for _, d := range docs {
+			if inside(d) == first && (first || size < 31_000_000) {
+				out = append(out, d)
+				size += len(d.Text)
+			}
+		}
+	}
+	return out
+}
+
 // chunked packs documents into requests of about size bytes; longer files are
-// cut at newlines.
+// cut behind newlines.
 func chunked(docs []model.Document, size int) [][]model.Document {
 	var out [][]model.Document
 	var chunk []model.Document
@@ -78,13 +185,7 @@ func chunked(docs []model.Document, size int) [][]model.Document {
 	for _, d := range docs {
 		for d.Text != "" {
 			part := d
-			if len(d.Text) > size {
-				end := strings.LastIndexByte(d.Text[:size], '\n') + 1
-				if end == 0 {
-					end = size
-				}
-				part.Text = d.Text[:end]
-			}
+			part.Text = head(d.Text, size)
 			if n+len(part.Text) > size && n > 0 {
 				out, chunk, n = append(out, chunk), nil, 0
 			}
@@ -96,7 +197,22 @@ func chunked(docs []model.Document, size int) [][]model.Document {
 	return append(out, chunk)
 }
 
-func all(docs []model.Document) iter.Seq2[model.Document, error] {
+// head returns the whole lines at the beginning of a text, up to size bytes.
+func head(text string, size int) string {
+	if len(text) <= size {
+		return text
+	}
+	if end := strings.LastIndexByte(text[:size], '\n') + 1; end > 0 {
+		return text[:end]
+	}
+	if end := strings.IndexByte(text, '\n') + 1; end > 0 {
+		return text[:end]
+	}
+	return text
+}
+
+// each yields documents as the product's packs do.
+func each(docs []model.Document) iter.Seq2[model.Document, error] {
 	return func(yield func(model.Document, error) bool) {
 		for _, d := range docs {
 			if !yield(d, nil) {
@@ -108,9 +224,11 @@ func all(docs []model.Document) iter.Seq2[model.Document, error] {
 
 // ask runs the engine as the product does: one look at everything, then part
 // by part, then one ranking.
-func ask(ctx context.Context, t testing.TB, e *extract.Engine, prompt string, docs []model.Document, chunks [][]model.Document) []model.Citation {
+func ask(
+	t testing.TB, e *extract.Engine, prompt string, docs []model.Document, chunks [][]model.Document,
+) []model.Citation {
 	t.Helper()
-	prepared, err := e.Prepare(ctx, prompt, all(docs))
+	prepared, err := e.Prepare(t.Context(), prompt, each(docs))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +237,7 @@ func ask(ctx context.Context, t testing.TB, e *extract.Engine, prompt string, do
 	for w := range 2 {
 		wg.Go(func() {
 			for i := w; i < len(chunks); i += 2 {
-				resp, err := e.Generate(ctx, &model.Request{Prompt: prompt, Documents: chunks[i], Prepared: prepared})
+				resp, err := e.Generate(t.Context(), &model.Request{Prompt: prompt, Documents: chunks[i], Prepared: prepared})
 				if err != nil {
 					t.Error(err)
 					return
@@ -132,21 +250,8 @@ func ask(ctx context.Context, t testing.TB, e *extract.Engine, prompt string, do
 	return extract.Merge(prompt, found, 20)
 }
 
-func questions(t *testing.T, file string) []question {
-	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []question
-	if err := json.Unmarshal(raw, &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-// rank returns at which place, from 1, a citation is in one of the places; 0
-// when none is.
+// rank returns which citation, counted from 1, is in one of the places; 0 when
+// none is.
 func rank(found []model.Citation, places []place, text map[string]string) int {
 	for i, c := range found {
 		for _, p := range places {
@@ -158,58 +263,17 @@ func rank(found []model.Citation, places []place, text map[string]string) int {
 	return 0
 }
 
-// covers reports whether a citation holds the line an anchor begins on.
+// covers reports whether a citation holds a line on which the anchor begins.
 func covers(c model.Citation, text, anchor string) bool {
-	line := 1
-	for {
-		i := strings.Index(text, anchor)
+	for at := 0; ; at++ {
+		i := strings.Index(text[at:], anchor)
 		if i < 0 {
 			return false
 		}
-		line += strings.Count(text[:i], "\n")
+		at += i
+		line := 1 + strings.Count(text[:at], "\n")
 		if line >= c.StartLine && line <= c.EndLine {
 			return true
 		}
-		text = text[i+1:]
-		if anchor[0] == '\n' {
-			line++
-		}
-	}
-}
-
-func TestShippedQuestions(t *testing.T) {
-	t.Parallel()
-	docs := corpus(t)
-	chunks := chunked(docs, 256<<10)
-	text := map[string]string{}
-	for _, d := range docs {
-		text[d.File] = d.Text
-	}
-	e := extract.New(extract.Config{})
-	for _, file := range []string{"testdata/questions.json", "testdata/heldout.json"}[1:] {
-		if file == "testdata/heldout.json" && os.Getenv("HELD") == "" {
-			continue
-		}
-		hits, mrr := 0, 0.0
-		qs := questions(t, file)
-		total := 0
-		for _, q := range qs {
-			found := ask(t.Context(), t, e, q.Question, docs, chunks)
-			total += len(found)
-			r := rank(found, q.Places, text)
-			if r > 0 {
-				mrr += 1 / float64(r)
-			}
-			if r >= 1 && r <= 5 {
-				hits++
-				t.Logf("ok %d %s", r, q.Question)
-				continue
-			}
-			t.Logf("MISS %d %s", r, q.Question)
-			for _, c := range found[:min(5, len(found))] {
-				t.Logf("       %.2f %s:%d-%d %q", c.Score, c.File, c.StartLine, c.EndLine, c.Text[:min(100, len(c.Text))])
-			}
-		}
-		t.Logf("%s: %d of %d mrr %.3f", file, hits, len(qs), mrr/float64(len(qs)))
 	}
 }

@@ -144,11 +144,15 @@ type judge struct {
 	average float64
 	// all is the sum of the idf of all terms that occur anywhere.
 	all float64
+	// floor is how much of all a passage has to hold to be worth anything,
+	// when many passages hold more.
+	floor float64
 }
 
 // score returns how well a passage answers the query: BM25 over the passage,
 // its path and the declarations around it, with a bonus for terms that stand
-// together, and less for a passage that covers only a part of the query.
+// together, and less for a passage that covers only a part of the query. It is
+// 0 for passages that hold so little that others are sure to be better.
 func (j *judge) score(f *found) float64 {
 	norm := 1 - j.t.b + j.t.b*float64(f.body.words)/j.average
 	sum, covered := 0.0, 0.0
@@ -170,6 +174,9 @@ func (j *judge) score(f *found) float64 {
 		if f.inName&bit != 0 {
 			sum += j.t.title * f.named * j.idf[i]
 		}
+	}
+	if covered < j.floor {
+		return 0
 	}
 	for p, pair := range j.q.near {
 		if near := f.body.near[p]; near > 0 {

@@ -18,17 +18,27 @@ type stats struct {
 	Words    int64 `json:"words"`
 	// Holding counts for each term the passages that hold it.
 	Holding map[string]int64 `json:"holding"`
+	// Common is the greatest number of terms that at least commonPassages
+	// passages hold together.
+	Common int `json:"common"`
 }
+
+// commonPassages is how many passages must hold as many terms together before
+// those that hold much less are left out.
+const commonPassages = 500
 
 // counts are stats while they are gathered, by the index of the term.
 type counts struct {
 	passages, words int64
 	holding         [maxTerms]int64
+	// together counts passages by how many terms they hold.
+	together [maxTerms + 1]int64
 }
 
 func (c *counts) visit(f found) {
 	c.passages++
 	c.words += int64(f.body.words)
+	c.together[bits.OnesCount64(f.terms())]++
 	for set := f.terms(); set != 0; set &= set - 1 {
 		c.holding[bits.TrailingZeros64(set)]++
 	}
@@ -40,12 +50,21 @@ func (c *counts) add(o *counts) {
 	for i, n := range o.holding {
 		c.holding[i] += n
 	}
+	for i, n := range o.together {
+		c.together[i] += n
+	}
 }
 
 func (c *counts) stats(q *query) *stats {
 	s := &stats{Version: statsVersion, Passages: c.passages, Words: c.words, Holding: map[string]int64{}}
 	for i, t := range q.terms {
 		s.Holding[t.text] = c.holding[i]
+	}
+	n := int64(0)
+	for k := len(c.together) - 1; k > 0 && s.Common == 0; k-- {
+		if n += c.together[k]; n >= commonPassages {
+			s.Common = k
+		}
 	}
 	return s
 }
@@ -84,6 +103,7 @@ func (s *stats) judge(q *query) *judge {
 	if j.all == 0 {
 		j.all = 1
 	}
+	j.floor = j.all * float64(min(max(s.Common, 0), maxTerms)) / float64(max(len(q.terms), 1)) / 2
 	return j
 }
 

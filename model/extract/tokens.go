@@ -56,9 +56,10 @@ func (a *alphabet) nextPart(w string, from int) (start, end int) {
 	if from == len(w) {
 		return 0, 0
 	}
-	before := a.class[w[from]]
+	class := &a.class
+	before := class[w[from]]
 	for k := from + 1; k < len(w); k++ {
-		c := a.class[w[k]]
+		c := class[w[k]]
 		switch {
 		case c == underscore, c == upperCase && before != upperCase:
 			return from, k
