@@ -26,7 +26,7 @@ func (a *app) newRunCommand() *cobra.Command {
 			"standard input, the answer on its standard output) and mock:SCRIPT.\n\n" +
 			"Ctrl-C stops cleanly, a second one at once; perdure resume goes on either way.",
 		Example: `perdure run "Where is the lease renewed?" --context .
-			perdure run "Summarize the incident" --context logs/*.txt --model openai:gpt-4o-mini --budget-usd 2
+			perdure run "Summarize the incident" --context logs/*.txt --model openai:gpt-4o-mini --budget-tokens 500000
 			git log -p | perdure run "What changed in the API?" --context - --model "exec:ollama run llama3"`,
 		GroupID: groupRun,
 		Args:    arguments(1, 1, "one prompt"),
