@@ -1,0 +1,24 @@
+package e2e
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// BenchmarkVersion is how long the program takes to start and end, as a user
+// has it: built as a release, a process each time.
+func BenchmarkVersion(b *testing.B) {
+	program := filepath.Join(b.TempDir(), "perdure")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "../cmd/perdure")
+	build.Env = append(build.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	b.ResetTimer()
+	for b.Loop() {
+		if err := exec.Command(program, "version").Run(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
