@@ -132,6 +132,9 @@ func (b *batch) flushEvents(ctx context.Context) error {
 		return err
 	}
 	b.events = b.events[:0]
+	if !b.tx.Changed {
+		return nil // nothing to make durable, nothing to be noticed
+	}
 	q := &b.cache.seq
 	q.tx++
 	n, err := b.tx.Exec(ctx, sqlSaveSeq, q.tx, q.event, q.tree, q.task, q.call, q.session, q.tx-1)

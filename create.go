@@ -126,7 +126,11 @@ func (s *Store) CreateTree(ctx context.Context, spec TreeSpec) (Tree, error) {
 	if err != nil {
 		return Tree{}, err
 	}
-	return s.Tree(ctx, c.id)
+	tree, err := s.Tree(ctx, c.id)
+	if err == nil {
+		s.remember(tree)
+	}
+	return tree, err
 }
 
 type createTree struct {

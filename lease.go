@@ -64,50 +64,112 @@ func (ss *Session) Claim(ctx context.Context, req ClaimRequest) ([]*Lease, error
 	return leases, nil
 }
 
+// candidatePage is how many trees one look finds.
+const candidatePage = 64
+
 const (
-	sqlNextReadyTree = `SELECT tree FROM task_hot WHERE ready_at IS NOT NULL AND tree > $1 ORDER BY tree LIMIT 1`
-	sqlNextLostTree  = `SELECT tree FROM task_hot WHERE session = $2 AND tree > $1 ORDER BY tree LIMIT 1`
+	sqlReadyTrees = `WITH RECURSIVE r(tree) AS (
+			SELECT (SELECT tree FROM task_hot WHERE ready_at IS NOT NULL AND tree > $1 ORDER BY tree LIMIT 1)
+			UNION ALL SELECT (SELECT tree FROM task_hot WHERE ready_at IS NOT NULL AND tree > r.tree ORDER BY tree LIMIT 1)
+			FROM r WHERE r.tree IS NOT NULL)
+		SELECT tree FROM r WHERE tree IS NOT NULL LIMIT 64`
+	sqlLostTrees = `WITH RECURSIVE r(tree) AS (
+			SELECT (SELECT tree FROM task_hot WHERE session = $2 AND tree > $1 ORDER BY tree LIMIT 1)
+			UNION ALL SELECT (SELECT tree FROM task_hot WHERE session = $2 AND tree > r.tree ORDER BY tree LIMIT 1)
+			FROM r WHERE r.tree IS NOT NULL)
+		SELECT tree FROM r WHERE tree IS NOT NULL LIMIT 64`
 )
+
+// candidates lists trees behind one that have ready tasks (from = 0) or tasks
+// of a dead session.
+func (s *Store) candidates(ctx context.Context, from, after int64) ([]int64, error) {
+	q, args := sqlReadyTrees, []any{after}
+	if from != 0 {
+		q, args = sqlLostTrees, []any{after, from}
+	}
+	rows, err := s.db.Query(ctx, q, args...)
+	if err != nil {
+		return nil, wrap("claim task", err)
+	}
+	var trees []int64
+	err = each(rows, func() error {
+		var tree int64
+		err := rows.Scan(&tree)
+		trees = append(trees, tree)
+		return err
+	})
+	return trees, wrap("claim task", err)
+}
 
 // claimFrom claims what a dead session held, or what is ready (from = 0). It
 // begins behind the tree it took from last, so that trees take turns.
 func (ss *Session) claimFrom(ctx context.Context, from int64, req *ClaimRequest, limit int) ([]*Lease, error) {
+	if req.Trees != nil {
+		keys, err := ss.s.treeKeys(ctx, req.Trees, from)
+		if err != nil {
+			return nil, err
+		}
+		return ss.claimTrees(ctx, keys, from, req, limit)
+	}
 	var leases []*Lease
-	start := ss.turn.Load()
-	after, wrapped := start, false
-	for len(leases) < limit {
-		tree, err := ss.s.nextTree(ctx, from, after)
-		if err != nil {
+	for after := int64(0); ; {
+		trees, err := ss.s.candidates(ctx, from, after)
+		if err != nil || len(trees) == 0 {
 			return leases, err
 		}
-		if tree == 0 && wrapped || wrapped && tree > start {
-			return leases, nil
+		after = trees[len(trees)-1]
+		got, err := ss.claimTrees(ctx, trees, from, req, limit-len(leases))
+		leases = append(leases, got...)
+		if err != nil || len(leases) >= limit || len(trees) < candidatePage {
+			return leases, err
 		}
-		if tree == 0 {
-			after, wrapped = 0, true
-			continue
-		}
-		after = tree
+	}
+}
+
+// claimTrees claims from each of the trees, beginning behind the last one.
+func (ss *Session) claimTrees(ctx context.Context, trees []int64, from int64, req *ClaimRequest, limit int) ([]*Lease, error) {
+	slices.Sort(trees)
+	at, _ := slices.BinarySearch(trees, ss.turn.Load()+1)
+	var leases []*Lease
+	for _, tree := range slices.Concat(trees[at:], trees[:at]) {
 		got, err := ss.claimTree(ctx, tree, from, req, limit-len(leases))
-		if err != nil {
-			return leases, err
-		}
 		if len(got) > 0 {
 			ss.turn.Store(tree)
 		}
 		leases = append(leases, got...)
+		if err != nil || len(leases) >= limit {
+			return leases, err
+		}
 	}
 	return leases, nil
 }
 
-func (s *Store) nextTree(ctx context.Context, from, after int64) (int64, error) {
-	q, args := sqlNextReadyTree, []any{after}
-	if from != 0 {
-		q, args = sqlNextLostTree, []any{after, from}
+const (
+	sqlHasReady = `SELECT t.id FROM tree t WHERE t.name = $1
+		AND EXISTS (SELECT 1 FROM task_hot h WHERE h.tree = t.id AND h.ready_at IS NOT NULL)`
+	sqlHasLost = `SELECT t.id FROM tree t WHERE t.name = $1
+		AND EXISTS (SELECT 1 FROM task_hot h WHERE h.tree = t.id AND h.session = $2)`
+)
+
+// treeKeys returns the numbers of those of the trees that have something to
+// claim; others would cost a write to find out.
+func (s *Store) treeKeys(ctx context.Context, ids []TreeID, from int64) ([]int64, error) {
+	keys := make([]int64, 0, len(ids))
+	for _, id := range ids {
+		q, args := sqlHasReady, []any{string(id)}
+		if from != 0 {
+			q, args = sqlHasLost, append(args, from)
+		}
+		var key int64
+		err := s.db.QueryRow(ctx, q, args, &key)
+		if ignoreNoRows(err) != nil {
+			return nil, wrap("claim task", err)
+		}
+		if err == nil {
+			keys = append(keys, key)
+		}
 	}
-	var tree int64
-	err := s.db.QueryRow(ctx, q, args, &tree)
-	return tree, wrap("claim task", ignoreNoRows(err))
+	return keys, nil
 }
 
 func (ss *Session) claimTree(ctx context.Context, key, from int64, req *ClaimRequest, limit int) ([]*Lease, error) {

@@ -115,13 +115,17 @@ func (s *Store) knownTree(ctx context.Context, key int64) (Tree, error) {
 	if err != nil {
 		return t, wrap("read tree", err)
 	}
+	s.remember(t)
+	return t, nil
+}
+
+func (s *Store) remember(t Tree) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.trees) >= maxCachedTrees {
 		clear(s.trees)
 	}
-	s.trees[key] = t
-	return t, nil
+	s.trees[t.key] = t
 }
 
 const (

@@ -175,6 +175,9 @@ func (w *writer) attempt(ctx context.Context, tx *sqldb.Tx, reqs []*request, err
 		return false, err
 	}
 	failpoint.Hit("tx.after_commit")
+	if !tx.Changed {
+		return false, nil
+	}
 	w.committed.Store(w.cache.seq.tx)
 	w.s.changed.fire()
 	if b.ready {

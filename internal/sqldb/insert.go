@@ -2,24 +2,28 @@ package sqldb
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 )
 
+// rowSteps are the numbers of rows that one statement inserts. More rows a
+// statement cost less each; the steps keep the remainder short.
+func rowSteps() [4]int { return [...]int{32, 8, 3, 1} }
+
 // Insertion adds rows of one table, many with one statement.
 type Insertion struct {
 	columns int
-	one     string
-	many    string
+	texts   [4]string // by step
 }
-
-const manyRows = 16
 
 // NewInsertion makes the statements for "INSERT INTO t (…)" with so many columns,
 // followed by the rows and a tail such as ON CONFLICT.
 func NewInsertion(head string, columns int, tail string) Insertion {
-	return Insertion{columns: columns, one: insertText(head, columns, 1, tail), many: insertText(head, columns, manyRows, tail)}
+	in := Insertion{columns: columns}
+	for i, rows := range rowSteps() {
+		in.texts[i] = insertText(head, columns, rows, tail)
+	}
+	return in
 }
 
 func insertText(head string, columns, rows int, tail string) string {
@@ -47,15 +51,9 @@ func insertText(head string, columns, rows int, tail string) string {
 
 // Exec inserts the rows whose values follow each other in args.
 func (in Insertion) Exec(ctx context.Context, tx *Tx, args []any) error {
-	for chunk := range slices.Chunk(args, in.columns*manyRows) {
-		if len(chunk) == in.columns*manyRows {
-			if _, err := tx.Exec(ctx, in.many, chunk...); err != nil {
-				return err
-			}
-			continue
-		}
-		for row := range slices.Chunk(chunk, in.columns) {
-			if _, err := tx.Exec(ctx, in.one, row...); err != nil {
+	for i, rows := range rowSteps() {
+		for n := rows * in.columns; len(args) >= n; args = args[n:] {
+			if _, err := tx.Exec(ctx, in.texts[i], args[:n]...); err != nil {
 				return err
 			}
 		}

@@ -134,8 +134,13 @@ func (db *DB) Query(ctx context.Context, q string, args ...any) (*sql.Rows, erro
 }
 
 // QueryRow reads one row of committed state into dest. It returns sql.ErrNoRows
-// when there is none.
+// when there is none. A read of one row is too short to be interrupted: ctx is
+// looked at before, which saves a goroutine that would watch it.
 func (db *DB) QueryRow(ctx context.Context, q string, args []any, dest ...any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
 	st, err := db.reads.get(ctx, db.read, db.text, q)
 	if err != nil {
 		return db.classify(err)

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -19,6 +20,8 @@ type Tx struct {
 	// Alone tells that no other process began a transaction since this one's
 	// last: what was read then is still so. Always false on PostgreSQL.
 	Alone bool
+	// Changed tells that a statement changed a row, or may have.
+	Changed bool
 }
 
 // Begin waits for the other processes' turns and starts a transaction. One
@@ -47,6 +50,7 @@ func (tx *Tx) begin(ctx context.Context) error {
 		return tx.beginPostgres(ctx)
 	}
 	_, err := tx.Exec(ctx, "BEGIN IMMEDIATE")
+	tx.Changed = false // the count of rows is left from the statement before
 	tx.Now = time.Now().UnixMicro()
 	return err
 }
@@ -96,6 +100,9 @@ func (tx *Tx) Exec(ctx context.Context, q string, args ...any) (int64, error) {
 		return 0, tx.db.classify(err)
 	}
 	n, err := res.RowsAffected()
+	if n > 0 {
+		tx.Changed = true
+	}
 	return n, tx.db.classify(err)
 }
 
@@ -106,6 +113,7 @@ func (tx *Tx) Query(ctx context.Context, q string, args ...any) (*sql.Rows, erro
 	if err != nil {
 		return nil, err
 	}
+	tx.Changed = tx.Changed || !strings.HasPrefix(q, "SELECT") && !strings.HasPrefix(q, "WITH")
 	rows, err := st.QueryContext(ctx, args...)
 	return rows, tx.db.classify(err)
 }
@@ -116,6 +124,7 @@ func (tx *Tx) QueryRow(ctx context.Context, q string, args []any, dest ...any) e
 	if err != nil {
 		return err
 	}
+	tx.Changed = tx.Changed || !strings.HasPrefix(q, "SELECT")
 	return tx.db.classify(st.QueryRowContext(ctx, args...).Scan(dest...))
 }
 
