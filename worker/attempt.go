@@ -38,25 +38,16 @@ func (w *Worker) attempt(ctx context.Context, l *perdure.Lease) (settled bool) {
 	}
 	last, done := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.SettleTimeout)
 	defer done()
-	if cause != nil {
-		w.release(last, l)
-	} else {
-		w.settle(last, l, err)
+	switch {
+	case cause != nil:
+		w.settle(last, debt{lease: l})
+	case w.cfg.Patience >= 0 && storeRefused(err):
+		w.giveUp(err) // first: nobody is to claim it again here
+		w.settle(last, debt{lease: l})
+	default:
+		w.settle(last, debt{lease: l, cause: err})
 	}
 	return false
-}
-
-func (w *Worker) release(ctx context.Context, l *perdure.Lease) {
-	if err := l.Release(ctx); err != nil && !errors.Is(err, perdure.ErrLeaseLost) {
-		w.cfg.Logger.Warn("release task", "task_id", l.Task.ID.String(), "error", err)
-	}
-}
-
-// settle ends the attempt with a failure.
-func (w *Worker) settle(ctx context.Context, l *perdure.Lease, cause error) {
-	if err := w.fail(ctx, l, cause); err != nil && !errors.Is(err, perdure.ErrLeaseLost) {
-		w.cfg.Logger.Warn("fail task", "task_id", l.Task.ID.String(), "error", err)
-	}
 }
 
 func (w *Worker) fail(ctx context.Context, l *perdure.Lease, cause error) error {

@@ -22,36 +22,52 @@ const claimRetry = 500 * time.Millisecond
 // until ctx ends or the store is of no use any more. It is the only one of its
 // worker that claims: several would take turns at the same rows.
 func (w *Worker) claimLoop(ctx context.Context, start func(*perdure.Lease)) error {
+	var refused time.Time // since when the store has been refusing
 	for ctx.Err() == nil {
 		ready := w.cfg.Store.Ready()
 		free := w.cfg.Concurrency - w.Running()
-		if free <= 0 {
-			if !w.idle(ctx, nil, 0) {
-				break
-			}
-			continue
-		}
 		leases, err := w.claim(ctx, free)
+		if fault := w.gaveUp(); fault != nil {
+			for _, l := range leases {
+				w.settle(ctx, debt{lease: l})
+			}
+			return fault
+		}
 		for _, l := range leases {
 			start(l)
 		}
 		switch {
+		case err == nil && free <= 0:
+			w.idle(ctx, nil, 0)
 		case err == nil && len(leases) > 0:
-			continue
 		case err == nil:
 			w.idle(ctx, ready, 0)
 		case ctx.Err() != nil:
-		case errors.Is(err, perdure.ErrUnavailable):
+		case !errors.Is(err, perdure.ErrUnavailable) || w.lostPatience(refused):
+			return err
+		default:
+			if refused.IsZero() {
+				refused = time.Now()
+			}
 			w.cfg.Logger.Warn("claim is tried again", "error", err)
 			w.idle(ctx, nil, claimRetry)
-		default:
-			return err
+			continue
 		}
+		refused = time.Time{}
 	}
 	return nil
 }
 
+func (w *Worker) lostPatience(refused time.Time) bool {
+	return w.cfg.Patience >= 0 && !refused.IsZero() && time.Since(refused) >= w.cfg.Patience
+}
+
+// claim writes what is owed first: whoever cannot end a task is not to begin
+// another.
 func (w *Worker) claim(ctx context.Context, limit int) ([]*perdure.Lease, error) {
+	if err := w.payDebts(ctx); err != nil || limit <= 0 {
+		return nil, err
+	}
 	req := perdure.ClaimRequest{Max: limit, Allow: w.allow}
 	if w.cfg.Trees != nil {
 		req.Trees = w.cfg.Trees()
@@ -148,7 +164,7 @@ func (w *Worker) checkLeases(ctx context.Context) {
 	w.mu.Unlock()
 	for _, l := range ended {
 		if !gone[l] {
-			w.settle(ctx, l, errUnsettled)
+			w.settle(ctx, debt{lease: l, cause: errUnsettled})
 		}
 	}
 }

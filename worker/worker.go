@@ -15,6 +15,7 @@ const (
 	DefaultConcurrency   = 4
 	DefaultDrainTimeout  = 10 * time.Second
 	DefaultSettleTimeout = 10 * time.Second
+	DefaultPatience      = 3 * time.Second
 )
 
 // ErrStopping is the cause of a handler's context that was cancelled because
@@ -55,6 +56,12 @@ type Config struct {
 	// SettleTimeout bounds the writes that settle an attempt while stopping.
 	// 0: DefaultSettleTimeout.
 	SettleTimeout time.Duration
+	// Patience is how long the store may refuse all writes (a full disk, a
+	// server that restarts) before Run gives up. It gives up at once when an
+	// attempt came to nothing because its result could not be written: it
+	// would be paid for again and again. 0: DefaultPatience; negative: it goes
+	// on for ever, and such an attempt is one that failed.
+	Patience time.Duration
 	// Logger: nil discards.
 	Logger *slog.Logger
 }
@@ -68,6 +75,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.SettleTimeout == 0 {
 		c.SettleTimeout = DefaultSettleTimeout
+	}
+	if c.Patience == 0 {
+		c.Patience = DefaultPatience
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -103,6 +113,10 @@ type Worker struct {
 	running map[*perdure.Lease]context.CancelCauseFunc
 	// ended are tasks whose handler says it settled them; see checkLeases.
 	ended []*perdure.Lease
+	// owed are attempts whose end could not be written yet.
+	owed []debt
+	// fault is why the worker gives up.
+	fault error
 }
 
 // New checks the configuration and returns a worker that does nothing until
@@ -137,8 +151,10 @@ func (w *Worker) Running() int {
 
 // Run works until ctx ends, then drains and stops as the package comment says.
 // It returns nil then, and an error when the store refuses claims for another
-// reason than being unavailable for a while; the work under way is drained
-// then, too. Nothing it started is left when it returns.
+// reason than being unavailable for a while, or for longer than
+// Config.Patience; the work under way is drained then, too. Nothing it started
+// is left when it returns; tasks whose end could not be written are free again
+// when the session is closed.
 func (w *Worker) Run(ctx context.Context) error {
 	work, cancelWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancelWork(nil)
@@ -161,6 +177,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	last, done := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.SettleTimeout)
 	defer done()
 	w.checkLeases(last)
+	if oweErr := w.payDebts(last); err == nil && oweErr != nil {
+		w.cfg.Logger.Warn("settle tasks at the end", "error", oweErr)
+	}
 	return err
 }
 
