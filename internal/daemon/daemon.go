@@ -168,14 +168,18 @@ func (d *Daemon) own() []perdure.TreeID {
 
 // Work executes the process's own trees until ctx ends; then it drains. It
 // returns when nothing runs any more.
-func (d *Daemon) Work(ctx context.Context) error { return d.work(ctx, d.own) }
+func (d *Daemon) Work(ctx context.Context) error { return d.work(ctx, d.own, 0) }
 
-func (d *Daemon) work(ctx context.Context, trees func() []perdure.TreeID) error {
+// patient is the patience of a server: it waits until its store can be written
+// again.
+const patient = -1
+
+func (d *Daemon) work(ctx context.Context, trees func() []perdure.TreeID, patience time.Duration) error {
 	w, err := worker.New(worker.Config{
 		Store: d.store, Session: d.session,
 		Handlers:    map[string]worker.Handler{rlm.KindRun: d.executor},
 		Concurrency: d.cfg.Concurrency, DrainTimeout: d.cfg.DrainTimeout,
-		Trees: trees, Allow: d.allow(), Logger: d.log,
+		Trees: trees, Allow: d.allow(), Patience: patience, Logger: d.log,
 	})
 	if err != nil {
 		return err

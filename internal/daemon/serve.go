@@ -37,7 +37,7 @@ func (d *Daemon) Serve(ctx context.Context, l net.Listener) error {
 	g.Go(func() error { return ignoreClosed(srv.Serve(l)) })
 	g.Go(func() error {
 		defer close(drained)
-		return d.work(ctx, nil)
+		return d.work(ctx, nil, patient)
 	})
 	g.Go(func() error {
 		d.collect(ctx)
