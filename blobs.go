@@ -49,11 +49,7 @@ func blobError(op string, err error) error {
 	if errors.Is(err, os.ErrNotExist) {
 		return notFoundf(op, "the blob is gone")
 	}
-	e := &Error{Code: CodeInternal, Op: op, Err: err}
-	if isDiskFull(err) {
-		e.Code, e.Hint = CodeUnavailable, "nothing was lost; free some space and run `perdure resume`"
-	}
-	return e
+	return wrap(op, err)
 }
 
 // OpenBlob opens content for reading.

@@ -3,7 +3,6 @@ package perdure
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 
 	"github.com/perdure/perdure/internal/sqldb"
@@ -51,16 +50,22 @@ var (
 	ErrDamaged        = &Error{Code: CodeDamaged}
 )
 
-// Error returns "op: msg: cause" without the hint.
+// Error returns "op: msg: cause" without the hint; a message that the cause
+// holds is not said twice.
 func (e *Error) Error() string {
 	parts := make([]string, 0, 3)
-	for _, p := range []string{e.Op, e.Msg} {
-		if p != "" {
-			parts = append(parts, p)
-		}
-	}
+	cause := ""
 	if e.Err != nil {
-		parts = append(parts, e.Err.Error())
+		cause = e.Err.Error()
+	}
+	if e.Op != "" {
+		parts = append(parts, e.Op)
+	}
+	if e.Msg != "" && !strings.Contains(cause, e.Msg) {
+		parts = append(parts, e.Msg)
+	}
+	if cause != "" {
+		parts = append(parts, cause)
 	}
 	if len(parts) == 0 {
 		return string(e.Code)
@@ -142,17 +147,25 @@ func wrap(op string, err error) error {
 	e := &Error{Code: CodeInternal, Op: op, Err: err}
 	switch {
 	case errors.Is(err, sqldb.ErrBusy):
-		e.Code, e.Hint = CodeUnavailable, "another process writes to this store for long; see `perdure doctor`"
+		e.tell(CodeUnavailable, sqldb.ErrBusy, "another process writes to this store for long; see `perdure doctor`")
 	case errors.Is(err, sqldb.ErrDamaged):
-		e.Code, e.Hint = CodeDamaged, "nothing was changed; restore the store from a backup, or move it away to start a new one"
+		e.tell(CodeDamaged, sqldb.ErrDamaged, "nothing was changed; restore the store from a backup, or move it away to start a new one")
 	case errors.Is(err, sqldb.ErrTooNew):
-		e.Code, e.Hint = CodeUnavailable, "use the newer perdure that wrote this store"
+		e.tell(CodeUnavailable, sqldb.ErrTooNew, "use the newer perdure that wrote this store")
 	case errors.Is(err, sqldb.ErrNetworkFS):
-		e.Code, e.Hint = CodeInvalid, "put the store on a local disk (PERDURE_DIR), or share one PostgreSQL (PERDURE_STORE)"
-	case errors.Is(err, sqldb.ErrFull):
-		e.Code, e.Hint = CodeUnavailable, "nothing was lost; free some space and run `perdure resume`"
-	case errors.Is(err, sqldb.ErrReadOnly), errors.Is(err, fs.ErrPermission):
-		e.Code, e.Hint = CodeUnavailable, "perdure needs to write here; check the folder's permissions, or set PERDURE_DIR"
+		e.tell(CodeInvalid, sqldb.ErrNetworkFS, "put the store on a local disk (PERDURE_DIR), or share one PostgreSQL (PERDURE_STORE)")
+	case errors.Is(err, sqldb.ErrUnreachable):
+		e.tell(CodeUnavailable, sqldb.ErrUnreachable, "check that the database server runs, and its address (PERDURE_STORE)")
+	case errors.Is(err, sqldb.ErrFull), isDiskFull(err):
+		e.tell(CodeUnavailable, sqldb.ErrFull, "nothing was lost; free some space and run `perdure resume`")
+	case errors.Is(err, sqldb.ErrReadOnly), isReadOnly(err):
+		e.tell(CodeUnavailable, sqldb.ErrReadOnly, "perdure needs to write here; check the folder's permissions, or set PERDURE_DIR")
 	}
 	return e
+}
+
+// tell gives an error its code and what may be said of it over the wire, where
+// the cause is not told.
+func (e *Error) tell(code Code, kind error, hint string) {
+	e.Code, e.Msg, e.Hint = code, kind.Error(), hint
 }

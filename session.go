@@ -49,7 +49,7 @@ func (s *Store) OpenSession(ctx context.Context, kind string) (*Session, error) 
 	}
 	ss := &Session{s: s, name: "sess-" + strings.TrimPrefix(string(newTreeID()), treePrefix) + itoa(time.Now().UnixMilli()%1e6)}
 	if err := ss.lockFile(); err != nil {
-		return nil, &Error{Code: CodeUnavailable, Op: "open session", Err: err}
+		return nil, wrap("open session", err)
 	}
 	host, _ := os.Hostname() // information only
 	err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {

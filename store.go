@@ -80,6 +80,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s := &Store{cfg: cfg, log: cfg.Logger, sessions: make(map[int64]*Session), trees: make(map[int64]Tree)}
 	if err := s.prepareDir(); err != nil {
+		if isDiskFull(err) {
+			return nil, wrap("open store", err)
+		}
 		return nil, &Error{Code: CodeUnavailable, Op: "open store", Err: err,
 			Hint: "perdure needs to write here; check the folder's permissions, or set PERDURE_DIR"}
 	}

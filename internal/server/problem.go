@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 
 	"github.com/perdure/perdure"
@@ -112,14 +113,19 @@ func problemOf(err error) problem {
 	return p
 }
 
-// fail answers with a problem document and logs what it does not tell.
+// fail answers with a problem document and logs what it does not tell: an error
+// that says no more than where to look, or the cause of one that says what is
+// the matter.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err)
-	if p.Status >= http.StatusInternalServerError {
-		s.log.ErrorContext(r.Context(), "request failed", "pattern", r.Pattern, "code", string(p.Code), "error", err)
-	} else {
-		s.log.DebugContext(r.Context(), "request refused", "pattern", r.Pattern, "code", string(p.Code), "error", err)
+	level, msg := slog.LevelDebug, "request refused"
+	switch {
+	case p.Code == perdure.CodeInternal:
+		level, msg = slog.LevelError, "request failed"
+	case p.Status >= http.StatusInternalServerError:
+		level, msg = slog.LevelWarn, "request failed"
 	}
+	s.log.Log(r.Context(), level, msg, "pattern", r.Pattern, "code", string(p.Code), "error", err)
 	body, err := json.Marshal(p)
 	if err != nil {
 		body = []byte(`{"type":"urn:perdure:error:internal","status":500,"code":"internal"}`)

@@ -28,7 +28,7 @@ func (db *DB) openPostgres(ctx context.Context) error {
 		return fmt.Errorf("open postgres: %w", err)
 	}
 	if db.conn, err = db.write.Conn(ctx); err != nil {
-		return fmt.Errorf("connect to postgres: %w", err)
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	if db.read, err = sql.Open("pgx", db.cfg.DSN); err != nil {
 		return fmt.Errorf("open postgres: %w", err)

@@ -50,6 +50,8 @@ var (
 	ErrFull = errors.New("disk is full")
 	// ErrReadOnly: the folder or the file cannot be written.
 	ErrReadOnly = errors.New("store is read-only")
+	// ErrUnreachable: no database server answers at the address, or it refuses.
+	ErrUnreachable = errors.New("database cannot be reached")
 )
 
 // Dialect is what differs between the two databases. It is read-only.
