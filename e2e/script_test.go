@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/perdure/perdure/internal/testdb"
 	"github.com/perdure/perdure/model/mock"
 )
 
@@ -26,25 +27,58 @@ import (
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, params("testdata/script", false))
+	run(t, "testdata/script/*.txtar", setting{})
 }
 
 func TestScriptsAlone(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, params("testdata/script/both", false))
+	run(t, bothScripts, setting{})
 }
 
 func TestScriptsWithDaemon(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, params("testdata/script/both", true))
+	run(t, bothScripts, setting{daemon: true})
+}
+
+func TestScriptsPostgres(t *testing.T) {
+	t.Parallel()
+	for _, name := range scripts(t, bothScripts) {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			run(t, name, setting{store: testdb.Postgres(t)})
+		})
+	}
+}
+
+const bothScripts = "testdata/script/both/*.txtar"
+
+// setting is in what surroundings scripts run.
+type setting struct {
+	daemon bool
+	store  string // of PostgreSQL
+}
+
+func scripts(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %s, %v", pattern, err)
+	}
+	return files
+}
+
+func run(t *testing.T, pattern string, s setting) {
+	t.Helper()
+	p := params(s)
+	p.Files = scripts(t, pattern)
+	testscript.Run(t, p)
 }
 
 // patience bounds every wait of a script. It is never what a test measures.
 const patience = time.Minute
 
-func params(dir string, daemon bool) testscript.Params {
+func params(s setting) testscript.Params {
 	return testscript.Params{
-		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
@@ -56,17 +90,23 @@ func params(dir string, daemon bool) testscript.Params {
 			}
 			env.Defer(func() { _ = os.RemoveAll(short) })
 			env.Setenv("PERDURE_SOCKET", filepath.Join(short, "s"))
+			if s.store != "" {
+				env.Setenv("PERDURE_STORE", s.store)
+			}
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "daemon" {
-				return daemon, nil
+			switch cond {
+			case "daemon":
+				return s.daemon, nil
+			case "postgres":
+				return s.store != "", nil
 			}
 			return false, errors.New("unknown condition " + cond)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"daemon": func(ts *testscript.TestScript, _ bool, args []string) {
-				if daemon {
+				if s.daemon {
 					startDaemon(ts, args)
 				}
 			},

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -77,8 +78,8 @@ func (a *app) listEvents(ctx context.Context, b *backend, f eventFlags) error {
 
 func (a *app) followEvents(ctx context.Context, b *backend, f eventFlags) error {
 	for e, err := range b.Events(ctx, f.since, perdure.TreeID(f.tree)) {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if errors.Is(context.Cause(ctx), errInterrupted) {
+			return &outcome{status: exitInterrupted}
 		}
 		if err != nil {
 			return err
