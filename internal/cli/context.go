@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,15 +19,35 @@ import (
 func (a *app) upload(ctx context.Context, b *backend, names []string) (client.ContextReport, error) {
 	view := newProgressView(a.err, !a.err.terminal)
 	defer view.finish()
+	stdin := a.env.Stdin
+	if slices.Contains(names, "-") {
+		if _, terminal := a.env.Terminal(stdin); terminal {
+			a.note("reading the context from the terminal; Ctrl-D ends it")
+		}
+		stdin = interruptible(ctx, stdin)
+	}
 	report, err := b.PutContext(ctx, func(w io.Writer) error {
 		sink := pack.NewStreamWriter(w)
-		_, err := gather.Into(ctx, gather.Config{Root: a.env.Cwd, Args: names, Stdin: a.env.Stdin}, &countingSink{Sink: sink, view: view})
+		_, err := gather.Into(ctx, gather.Config{Root: a.env.Cwd, Args: names, Stdin: stdin}, &countingSink{Sink: sink, view: view})
 		if err != nil {
 			return contextError(ctx, err)
 		}
 		return sink.Close()
 	})
 	return report, err
+}
+
+// interruptible returns what r holds until ctx ends. The goroutine that reads r
+// ends with r: nothing else can wake somebody who reads from a terminal, and
+// the process is about to end then.
+func interruptible(ctx context.Context, r io.Reader) io.Reader {
+	out, in := io.Pipe()
+	context.AfterFunc(ctx, func() { _ = out.CloseWithError(context.Cause(ctx)) })
+	go func() {
+		_, err := io.Copy(in, r)
+		_ = in.CloseWithError(err)
+	}()
+	return out
 }
 
 // countingSink shows how much was read.

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,7 +74,7 @@ type project struct {
 	// width, when not 0, makes all streams terminals.
 	width   int
 	environ []string
-	stdin   string
+	stdin   io.Reader
 }
 
 func newProject(t *testing.T) *project {
@@ -103,7 +104,7 @@ func (p *project) start(args ...string) *ran {
 	r := &ran{signals: make(chan os.Signal, 2), status: make(chan int, 1)}
 	env := Env{
 		Args: args, Cwd: p.dir, Environ: append([]string{"PATH=" + os.Getenv("PATH")}, p.environ...),
-		Stdin: strings.NewReader(p.stdin), Stdout: &r.stdout, Stderr: &r.stderr, Signals: r.signals,
+		Stdin: p.stdin, Stdout: &r.stdout, Stderr: &r.stderr, Signals: r.signals,
 		Terminal: func(any) (int, bool) { return p.width, p.width > 0 },
 	}
 	go func() { r.status <- Main(context.Background(), env) }()

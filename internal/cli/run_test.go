@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -102,6 +103,28 @@ func TestCancelWhileStopping(t *testing.T) {
 	r.stderr.await(t, "stopping when")
 	p.run(0, "cancel", treePattern.FindString(r.stderr.String()))
 	r.wait(t, exitFailed) // the tree has ended after all: cancelled
+}
+
+// Ctrl-C also ends a command that waits for its standard input, and nothing is
+// left of it.
+func TestInterruptWhileReading(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	p.width = 100
+	in, out := io.Pipe()
+	defer out.Close()
+	p.stdin = in
+	r := p.start("run", "x", "--model", "mock:echo", "--context", "-")
+	r.stderr.await(t, "reading the context from the terminal; Ctrl-D ends it")
+	r.interrupt()
+	r.wait(t, exitInterrupted)
+	if got := r.stderr.String(); strings.Contains(got, "tree-") || strings.Contains(got, "ERROR") {
+		t.Errorf("it printed %q", got)
+	}
+	p.width = 0
+	if _, stderr := p.run(0, "status"); !strings.Contains(stderr, "there are no trees yet") {
+		t.Errorf("status printed %q", stderr)
+	}
 }
 
 // What a model writes cannot steer the terminal; a file gets it as it is.
