@@ -37,13 +37,14 @@ func (r *reader) spans(start int, out []span) []span {
 	return r.append(out, first, len(r.lines))
 }
 
-// worth reports whether the lines [first, i) are enough for a passage.
+// worth reports whether the lines [first, i) are enough for a passage when i
+// begins something new. A declaration is, and a section with any text.
 func (r *reader) worth(first, i int) bool {
 	if i-first >= minLines || r.lines[i-1].end-r.lines[first].start >= minBytes {
 		return true
 	}
 	for _, l := range r.lines[first:i] {
-		if l.kind == declLine && i-first > 2 {
+		if l.kind == declLine && i-first > 2 || l.kind == plainLine && r.lines[i].kind == headingLine {
 			return true
 		}
 	}

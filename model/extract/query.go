@@ -135,7 +135,8 @@ func promptWords(prompt string, lex *lexicon, a *alphabet) []word {
 	var out []word
 	quoted, from := false, 0
 	for _, tok := range a.tokens(prompt) {
-		if strings.Count(prompt[from:tok.start], "`")%2 == 1 {
+		// Words of scripts without spaces share the range of their run.
+		if from <= tok.start && strings.Count(prompt[from:tok.start], "`")%2 == 1 {
 			quoted = !quoted
 		}
 		from = tok.end

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -56,11 +55,11 @@ func TestHeldOutQuestions(t *testing.T) {
 // the first five citations for fewer than want of them.
 func requireFound(t *testing.T, file string, want int) {
 	t.Helper()
-	asked := questions(t, file)
-	docs := corpus(t)
 	if underRace {
-		docs = around(docs, asked)
+		again(t)
+		return
 	}
+	asked, docs := questions(t, file), corpus(t)
 	text, size := map[string]string{}, 0
 	for _, d := range docs {
 		text[d.File] = d.Text
@@ -87,6 +86,19 @@ func requireFound(t *testing.T, file string, want int) {
 	t.Logf("%s: %d of %d among the first five, in %d MB", file, hits, len(asked), size/1e6)
 	if hits < want {
 		t.Errorf("%s: %d of %d questions answered, want %d", file, hits, len(asked), want)
+	}
+}
+
+// again runs the calling test in a process of its own without the race
+// detector, which makes the reading of some gigabytes ten times slower. What
+// runs at the same time is under the detector in TestConcurrency.
+func again(t *testing.T) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-race=false", "-count=1", "-v", "-run", "^"+t.Name()+"$", ".")
+	out, err := cmd.CombinedOutput()
+	t.Logf("without the race detector:\n%s", out)
+	if err != nil {
+		t.Errorf("run the test again: %v", err)
 	}
 }
 
@@ -144,36 +156,6 @@ func corpus(t testing.TB) []model.Document {
 		t.Fatal(err)
 	}
 	return docs
-}
-
-// around returns the documents of the packages that the questions are about
-// and of the packages below these, with others up to 31 MB.
-func around(docs []model.Document, asked []question) []model.Document {
-	about := map[string]bool{}
-	for _, q := range asked {
-		for _, p := range q.Places {
-			about[path.Dir(p.File)] = true
-		}
-	}
-	inside := func(d model.Document) bool {
-		for dir := path.Dir(d.File); dir != "."; dir = path.Dir(dir) {
-			if about[dir] {
-				return true
-			}
-		}
-		return false
-	}
-	var out []model.Document
-	size := 0
-	for _, first := range []bool{true, false} {
-		for _, d := range docs {
-			if inside(d) == first && (first || size < 31_000_000) {
-				out = append(out, d)
-				size += len(d.Text)
-			}
-		}
-	}
-	return out
 }
 
 // chunked packs documents into requests of about size bytes; longer files are
