@@ -92,6 +92,9 @@ func (db *DB) applyNext(ctx context.Context, all []migration) (more bool, err er
 			err = errors.Join(err, tx.Rollback(ctx))
 		}
 	}()
+	if err = db.checkNoTables(ctx); err != nil {
+		return false, err
+	}
 	// Not kept as prepared statements: the schema changes under them.
 	if _, err = db.conn.ExecContext(ctx, sqlMigrationTable); err != nil {
 		return false, db.classify(err)
@@ -106,6 +109,31 @@ func (db *DB) applyNext(ctx context.Context, all []migration) (more bool, err er
 		}
 	}
 	return done+1 < len(all), tx.Commit(ctx)
+}
+
+const sqlTables = `SELECT COUNT(*), COUNT(*) FILTER (WHERE name = 'migration') FROM sqlite_master WHERE type = 'table'`
+
+// checkNoTables refuses to make the tables of a store in a database that is
+// somebody else's, or that was one and lost them.
+func (db *DB) checkNoTables(ctx context.Context) error {
+	if db.Name != sqliteName {
+		return nil // a schema on a server may hold other tables
+	}
+	var all, ours int
+	if err := db.conn.QueryRowContext(ctx, sqlTables).Scan(&all, &ours); err != nil {
+		return db.classify(err)
+	}
+	if ours > 0 {
+		return nil
+	}
+	if all > 0 {
+		return fmt.Errorf("%w: %q holds tables, but not those of a store", ErrDamaged, db.cfg.Path)
+	}
+	used, err := db.turn.used()
+	if err == nil && used {
+		err = fmt.Errorf("%w: %q has lost its tables", ErrDamaged, db.cfg.Path)
+	}
+	return err
 }
 
 func (db *DB) applyOne(ctx context.Context, tx *Tx, m migration) error {

@@ -43,6 +43,9 @@ func (db *DB) openSQLite(ctx context.Context) error {
 	if err := db.checkFile(); err != nil {
 		return err
 	}
+	if err := db.checkLog(ctx); err != nil {
+		return err
+	}
 	if db.write, err = sql.Open(sqliteName, db.sqliteDSN(false)); err != nil {
 		return err
 	}

@@ -1,0 +1,154 @@
+package sqldb
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// SQLite reads its log up to the first frame whose checksum is wrong and takes
+// the rest for a transaction that was never finished. That is right after a
+// power loss, but after damage to the middle of the log it drops transactions
+// that were durable, without a word. The two can be told apart: a transaction
+// is flushed before the next one is written, so behind an unfinished one there
+// is never a whole chain of frames with two commits in it.
+//
+// The layout is part of SQLite's file format (https://sqlite.org/fileformat2.html,
+// section 4): a header of 32 bytes, then frames of 24 bytes and a page. The
+// checksum of a frame continues that of the frame before.
+const (
+	walHeader      = 32
+	walFrameHeader = 24
+	walMagic       = 0x377f0682 // the lowest bit: checksums in big-endian words
+	maxPageSize    = 1 << 16
+)
+
+// checkLog refuses a log that lost transactions. Another process may be writing
+// to it meanwhile, so damage is looked at again with everybody kept out.
+func (db *DB) checkLog(ctx context.Context) error {
+	path := db.cfg.Path + "-wal"
+	sound, err := logIsSound(path)
+	if err != nil || sound {
+		return err
+	}
+	if _, err := db.turn.enter(ctx, db.cfg.BusyTimeout); err != nil {
+		return err
+	}
+	sound, err = logIsSound(path)
+	db.turn.leave()
+	if err == nil && !sound {
+		err = fmt.Errorf("%w: the log %q is damaged in its middle", ErrDamaged, path)
+	}
+	return err
+}
+
+func logIsSound(path string) (bool, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("open log: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	sound, err := soundLog(bufio.NewReaderSize(f, 1<<20))
+	if err != nil {
+		return false, fmt.Errorf("read log: %w", err)
+	}
+	return sound, nil
+}
+
+// walSum is a checksum that continues from frame to frame.
+type walSum struct {
+	order binary.ByteOrder
+	a, b  uint32
+}
+
+func (s *walSum) add(p []byte) {
+	a, b := s.a, s.b
+	for ; len(p) >= 8; p = p[8:] {
+		a += s.order.Uint32(p) + b
+		b += s.order.Uint32(p[4:]) + a
+	}
+	s.a, s.b = a, b
+}
+
+// is compares the sum with the one that is stored at p.
+func (s *walSum) is(p []byte) bool {
+	return s.a == binary.BigEndian.Uint32(p) && s.b == binary.BigEndian.Uint32(p[4:])
+}
+
+// set continues from the sum that is stored at p.
+func (s *walSum) set(p []byte) {
+	s.a, s.b = binary.BigEndian.Uint32(p), binary.BigEndian.Uint32(p[4:])
+}
+
+// soundLog reads a log.
+func soundLog(r io.Reader) (bool, error) {
+	head := make([]byte, walHeader+1)
+	n, err := io.ReadFull(r, head)
+	if n <= walHeader { // the header is flushed before the first frame is written
+		return true, ignoreEOF(err)
+	}
+	sum := walSum{order: binary.LittleEndian}
+	magic := binary.BigEndian.Uint32(head)
+	if magic&1 == 1 {
+		sum.order = binary.BigEndian
+	}
+	size := binary.BigEndian.Uint32(head[8:])
+	sum.add(head[:24])
+	if magic&^1 != walMagic || size < 512 || size > maxPageSize || size&(size-1) != 0 || !sum.is(head[24:]) {
+		return false, nil
+	}
+	frame := make([]byte, walFrameHeader+int(size))
+	frame[0] = head[walHeader]
+	chain := frames{sum: sum, salts: head[16:24]}
+	for start := 1; ; start = 0 {
+		if _, err := io.ReadFull(r, frame[start:]); err != nil {
+			return true, ignoreEOF(err)
+		}
+		if !chain.take(frame) {
+			return false, nil
+		}
+	}
+}
+
+func ignoreEOF(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return err
+}
+
+// frames follows the frames of a log.
+type frames struct {
+	sum   walSum // of the frame before
+	salts []byte
+	// broken: a frame was not what it should be. commits counts those since
+	// then in an unbroken chain.
+	broken  bool
+	commits int
+}
+
+// take looks at the next frame and returns false when it shows that whole
+// transactions are behind a broken one.
+func (c *frames) take(frame []byte) bool {
+	good := false
+	if string(frame[8:16]) == string(c.salts) { // else left from before the log was begun anew
+		c.sum.add(frame[:8])
+		c.sum.add(frame[walFrameHeader:])
+		good = c.sum.is(frame[16:])
+	}
+	c.sum.set(frame[16:])
+	switch {
+	case !good:
+		c.broken, c.commits = true, 0
+	case c.broken && binary.BigEndian.Uint32(frame[4:]) != 0:
+		c.commits++
+	}
+	return c.commits < 2
+}
