@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/url"
 	"reflect"
 	"strings"
 	"time"
@@ -313,6 +314,12 @@ func (c *Config) checkNames(bad func(field, format string, args ...any)) {
 		}
 		if strings.ContainsRune(n.text, 0) {
 			bad(n.field, "it holds a NUL byte")
+		}
+	}
+	// The configuration is kept with the tree.
+	if u, err := url.Parse(c.BaseURL); err == nil && u.User != nil {
+		if _, secret := u.User.Password(); secret {
+			bad("base_url", "it holds a password, and passwords are not kept; give a key by the environment (OPENAI_API_KEY)")
 		}
 	}
 }

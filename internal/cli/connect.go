@@ -97,8 +97,12 @@ func hasStore(l *config.Loaded) bool {
 	if l.Store != "" {
 		return true
 	}
-	_, err := os.Stat(filepath.Join(l.Dir, "perdure.db"))
-	return err == nil
+	for _, name := range []string{"perdure.db", "perdure.db-wal"} { // a log alone is a store that is damaged
+		if _, err := os.Stat(filepath.Join(l.Dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 func noStore(l *config.Loaded) error {

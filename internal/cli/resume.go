@@ -61,8 +61,10 @@ func (a *app) resume(ctx context.Context, b *backend, args []string, asJSON bool
 	for _, id := range all {
 		switch err := a.recover(ctx, b, id); {
 		case errors.Is(err, perdure.ErrConflict):
-			refused = err
-			a.note("%s is left alone: %v", id, err)
+			if refused != nil {
+				a.note("left alone: %v", refused)
+			}
+			refused = err // the last is the error when nothing is resumed
 		case err != nil:
 			return err
 		default:
@@ -74,6 +76,9 @@ func (a *app) resume(ctx context.Context, b *backend, args []string, asJSON bool
 			a.note("there is nothing to resume")
 		}
 		return refused
+	}
+	if refused != nil {
+		a.note("left alone: %v", refused)
 	}
 	return a.attend(ctx, b, mine, asJSON)
 }

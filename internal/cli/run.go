@@ -179,7 +179,7 @@ func (a *app) carryOut(ctx context.Context, b *backend, ids []perdure.TreeID) er
 	}()
 	err := a.follow(following, b, ids, view)
 	if errors.Is(err, errInterrupted) {
-		view.say("perdure: stopping when the calls under way have ended; Ctrl-C again stops at once")
+		view.say("perdure: stopping when the calls under way have ended; Ctrl-C again stops at once; `perdure resume` goes on either way")
 	}
 	stop()
 	if workErr := <-ended; workErr != nil {
@@ -217,7 +217,7 @@ func (a *app) tellInterrupted(ctx context.Context, b *backend, ids []perdure.Tre
 // withResumeHint keeps the error and says how to go on.
 func (a *app) withResumeHint(err error, ids []perdure.TreeID) error {
 	hint := perdure.HintOf(err)
-	if strings.Contains(hint, "perdure resume") {
+	if strings.Contains(hint, "perdure resume") || errors.Is(err, perdure.ErrDamaged) {
 		return err
 	}
 	resume := "what is done is kept; go on with `perdure resume`"

@@ -97,7 +97,7 @@ func alreadyRunning(path string) error {
 
 func listenError(path string, err error) error {
 	return &perdure.Error{Code: perdure.CodeUnavailable, Op: opListen,
-		Msg: fmt.Sprintf("the socket %q cannot be made: %v", path, err), Err: err,
+		Msg: fmt.Sprintf("the socket %q cannot be made", path), Err: err,
 		Hint: "check the folder's permissions, or set PERDURE_DIR"}
 }
 
