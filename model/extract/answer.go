@@ -63,7 +63,8 @@ func firstLine(text string) string {
 		if strings.IndexFunc(l, unicode.IsLetter) < 0 {
 			continue
 		}
-		l = strings.Join(strings.Fields(harmless(l[:min(len(l), 4*shownName)])), " ")
+		l = strings.TrimSpace(l)
+		l = strings.Join(strings.Fields(harmless(strings.ToValidUTF8(l[:min(len(l), 4*shownName)], ""))), " ")
 		if r := []rune(l); len(r) > shownName {
 			return string(r[:shownName]) + "…"
 		}

@@ -345,6 +345,26 @@ func TestAnswerIsHarmless(t *testing.T) {
 	}
 }
 
+func TestAnswerNamesFurtherPlaces(t *testing.T) {
+	t.Parallel()
+	var found []model.Citation
+	for i := range 7 {
+		found = append(found, model.Citation{
+			File: "garden.md", StartLine: 10*i + 1, EndLine: 10*i + 3, Text: fmt.Sprintf("{\nAphids, part %d.\r\n}", i),
+		})
+	}
+	got := extract.Answer("aphids", found)
+	for _, want := range []string{
+		"Passages found by builtin:extract (offline retrieval, no model), the best 5 of 7:\n\n",
+		"\n2. garden.md:11-13\n   11 | {\n   12 | Aphids, part 1.\n   13 | }\n",
+		"\nFurther places:\n\n  6. garden.md:51-53  Aphids, part 5.\n  7. garden.md:61-63  Aphids, part 6.\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in:\n%s", want, got)
+		}
+	}
+}
+
 // checkText fails when a text could steer a terminal.
 func checkText(t *testing.T, s string) {
 	t.Helper()
