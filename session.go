@@ -151,14 +151,17 @@ func (ss *Session) Close(ctx context.Context) error {
 	ss.once.Do(func() {
 		ss.stop()
 		ss.wg.Wait()
-		err = ss.s.w.do(context.WithoutCancel(ctx), opFunc(func(ctx context.Context, b *batch) error {
+		endErr := ss.s.w.do(context.WithoutCancel(ctx), opFunc(func(ctx context.Context, b *batch) error {
 			_, err := b.tx.Exec(ctx, sqlEndSession, ss.key, b.now)
 			return err
 		}))
+		if endErr != nil { // without its lock it counts as dead all the same
+			ss.s.log.Warn("end session", "session_id", ss.name, "error", endErr)
+		}
 		ss.s.mu.Lock()
 		delete(ss.s.sessions, ss.key)
 		ss.s.mu.Unlock()
-		err = errors.Join(err, ss.unlock())
+		err = ss.unlock()
 	})
 	return err
 }

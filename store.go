@@ -111,7 +111,8 @@ func (s *Store) prepareDir() error {
 	ignore := filepath.Join(s.cfg.Dir, ".gitignore")
 	if _, err := os.Stat(ignore); errors.Is(err, os.ErrNotExist) {
 		if err := os.WriteFile(ignore, []byte("*\n"), 0o600); err != nil {
-			return fmt.Errorf("write %q: %w", ignore, err)
+			_ = os.Remove(ignore) // an empty one would never be mended
+			return fmt.Errorf("write .gitignore: %w", err)
 		}
 	}
 	if s.cfg.DSN != "" {

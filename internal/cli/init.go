@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -67,12 +68,16 @@ func writeNew(name, text string) (made bool, err error) {
 		return false, err
 	}
 	if _, err := f.WriteString(text); err != nil {
-		return false, errors.Join(err, f.Close(), os.Remove(name))
+		_, _ = f.Close(), os.Remove(name) // half a file is worse than none
+		return false, err
 	}
 	return true, f.Close()
 }
 
 func unwritable(err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "make folder", Err: err, Hint: "the disk is full; free some space"}
+	}
 	return &perdure.Error{Code: perdure.CodeUnavailable, Op: "make folder", Err: fmt.Errorf("%w", err),
 		Hint: "perdure needs to write here; check the folder's permissions, or set PERDURE_DIR"}
 }
