@@ -36,11 +36,12 @@ func (s *Store) cancel(ctx context.Context, id TaskID, reason string) (n int64, 
 
 const (
 	sqlCancelOne = `SELECT tree, parent, state, successor, flags, COALESCE(ready_at, 0) FROM task_hot WHERE id = $1`
-	sqlLiving    = `WITH RECURSIVE sub(id) AS (
+	// CROSS JOIN tells SQLite to go from the few to the many.
+	sqlLiving = `WITH RECURSIVE sub(id) AS (
 			SELECT id FROM task WHERE tree = $1 AND parent = $2
-			UNION ALL SELECT t.id FROM task t JOIN sub ON t.tree = $1 AND t.parent = sub.id)
-		SELECT h.id, h.parent, h.state, COALESCE(h.session, 0), h.rank FROM sub JOIN task_hot h ON h.id = sub.id
-		WHERE h.state IN (1, 2, 3)`
+			UNION ALL SELECT t.id FROM sub CROSS JOIN task t WHERE t.tree = $1 AND t.parent = sub.id)
+		SELECT h.id, h.parent, h.state, COALESCE(h.session, 0), h.rank FROM sub CROSS JOIN task_hot h
+		WHERE h.id = sub.id AND h.state IN (1, 2, 3)`
 	sqlLivingOne = `SELECT id, parent, state, COALESCE(session, 0), rank FROM task_hot WHERE id = $1`
 	sqlCancel    = `UPDATE task_hot SET state = 6, session = NULL, ready_at = NULL, pending = 0,
 		active_us = CASE WHEN state = 2 THEN active_us + $2 - claimed_at ELSE active_us END WHERE id = $1`

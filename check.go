@@ -3,8 +3,10 @@ package perdure
 import (
 	"context"
 	"database/sql"
+	"errors"
 
 	"github.com/perdure/perdure/internal/invariant"
+	"github.com/perdure/perdure/internal/sqldb"
 )
 
 // Problem is something in the store that must not be.
@@ -21,11 +23,17 @@ type Problem struct {
 func (s *Store) Check(ctx context.Context) ([]Problem, error) {
 	var problems []Problem
 	faults, err := s.db.IntegrityCheck(ctx)
+	if errors.Is(err, sqldb.ErrDamaged) {
+		faults, err = append(faults, err.Error()), nil
+	}
 	if err != nil {
 		return nil, wrap("check store", err)
 	}
 	for _, f := range faults {
 		problems = append(problems, Problem{"database", f})
+	}
+	if len(problems) > 0 {
+		return problems, nil // what is read from a broken structure tells nothing more
 	}
 	err = s.db.View(ctx, func(tx *sql.Tx) error {
 		found, err := invariant.Find(ctx, tx)

@@ -70,6 +70,15 @@ func (ss *Session) Die(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// ForgetTree does the first step of a tree's removal.
+func ForgetTree(ctx context.Context, s *Store, id TreeID) error {
+	tree, err := s.Tree(ctx, id)
+	if err != nil {
+		return err
+	}
+	return s.forgetTree(ctx, tree.key)
+}
+
 // Dump returns the rows of every table as text, without the count of
 // transactions: what a refused operation must not change.
 func Dump(ctx context.Context, s *Store) ([]string, error) {

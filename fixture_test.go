@@ -58,11 +58,16 @@ func leased(t testing.TB, s *perdure.Store, spec perdure.TreeSpec) rooted {
 	t.Helper()
 	tree := createTree(t, s, spec)
 	ss := openSession(t, s)
-	leases, err := ss.Claim(t.Context(), perdure.ClaimRequest{Max: 1, Trees: []perdure.TreeID{tree.ID}})
+	return rooted{s, tree, ss, claimOf(t, ss, tree.ID)}
+}
+
+func claimOf(t testing.TB, ss *perdure.Session, tree perdure.TreeID) *perdure.Lease {
+	t.Helper()
+	leases, err := ss.Claim(t.Context(), perdure.ClaimRequest{Max: 1, Trees: []perdure.TreeID{tree}})
 	if err != nil || len(leases) != 1 {
-		t.Fatalf("claim the root: %d leases, %v", len(leases), err)
+		t.Fatalf("claim of %s: %d leases, %v", tree, len(leases), err)
 	}
-	return rooted{s, tree, ss, leases[0]}
+	return leases[0]
 }
 
 func submit(t testing.TB, s *perdure.Store, parent perdure.TaskID, n int) []perdure.TaskID {

@@ -14,6 +14,7 @@ const (
 	sqlTree      = `SELECT ` + treeColumns + ` FROM tree t JOIN tree_stat s ON s.tree = t.id WHERE t.name = $1`
 	sqlTreeByNum = `SELECT ` + treeColumns + ` FROM tree t JOIN tree_stat s ON s.tree = t.id WHERE t.id = $1`
 	sqlTreeNum   = `SELECT id FROM tree WHERE name = $1`
+	sqlTreeRoot  = `SELECT id, root FROM tree WHERE name = $1`
 	sqlTrees     = `SELECT ` + treeColumns + ` FROM tree t JOIN tree_stat s ON s.tree = t.id WHERE t.id < $1`
 )
 
@@ -308,20 +309,22 @@ const (
 )
 
 func (s *Store) tasksQuery(ctx context.Context, f *TaskFilter) (string, []any, error) {
-	var tree int64
-	if err := s.db.QueryRow(ctx, sqlTreeNum, []any{string(f.Tree)}, &tree); err != nil {
+	var tree, root int64
+	if err := s.db.QueryRow(ctx, sqlTreeRoot, []any{string(f.Tree)}, &tree, &root); err != nil {
 		if ignoreNoRows(err) == nil {
 			return "", nil, notFoundf("list tasks", "there is no tree %q", f.Tree)
 		}
 		return "", nil, wrap("list tasks", err)
 	}
-	q, args, order := sqlTasks+" WHERE t.tree = $1", []any{tree}, "t.id"
+	// The sign keeps SQLite from reading and sorting a whole tree for a page:
+	// it goes along the IDs, from the root's or the page's on.
+	q, args, order := sqlTasks+" WHERE +t.tree = $1", []any{tree}, "t.id"
 	arg := func(v any) string {
 		args = append(args, v)
 		return "$" + itoa(int64(len(args)))
 	}
 	if f.Parent != nil {
-		q += " AND t.parent = " + arg(int64(*f.Parent))
+		q = sqlTasks + " WHERE t.tree = $1 AND t.parent = " + arg(int64(*f.Parent))
 		order = "t.position"
 	}
 	if f.After != 0 && f.Parent != nil {
@@ -333,8 +336,8 @@ func (s *Store) tasksQuery(ctx context.Context, f *TaskFilter) (string, []any, e
 			return "", nil, wrap("list tasks", err)
 		}
 		q += " AND t.position > " + arg(position)
-	} else if f.After != 0 {
-		q += " AND t.id > " + arg(int64(f.After))
+	} else if f.Parent == nil {
+		q += " AND t.id > " + arg(max(int64(f.After), root-1))
 	}
 	if len(f.States) > 0 {
 		marks := make([]string, len(f.States))

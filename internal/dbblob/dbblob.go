@@ -106,8 +106,8 @@ type upload struct {
 func (u *upload) copy(ctx context.Context, r io.Reader) error {
 	buf := make([]byte, pieceBytes)
 	for {
-		n, err := io.ReadFull(r, buf)
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		n, err := fill(r, buf)
+		if err != nil && err != io.EOF { //nolint:errorlint // the bare value is the end
 			return err
 		}
 		if n > 0 || u.part == 0 {
@@ -119,6 +119,17 @@ func (u *upload) copy(ctx context.Context, r io.Reader) error {
 			return nil //nolint:nilerr // the end of the content
 		}
 	}
+}
+
+// fill reads until p is full or the content ends. Unlike io.ReadFull it keeps
+// io.ErrUnexpectedEOF for what was cut before it came here.
+func fill(r io.Reader, p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var got int
+		got, err = r.Read(p[n:])
+		n += got
+	}
+	return n, err
 }
 
 func (u *upload) put(ctx context.Context, p []byte) error {

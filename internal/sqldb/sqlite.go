@@ -40,6 +40,12 @@ func (db *DB) openSQLite(ctx context.Context) error {
 	if db.turn, err = openTurnstile(db.cfg.LockDir); err != nil {
 		return err
 	}
+	// One process at a time looks at the file and turns a new one into WAL mode:
+	// SQLite refuses a second one meanwhile, whatever its timeout is.
+	if _, err := db.turn.enter(ctx, db.cfg.BusyTimeout); err != nil {
+		return err
+	}
+	defer db.turn.leave()
 	if err := db.checkFile(); err != nil {
 		return err
 	}

@@ -1,0 +1,76 @@
+package perdure_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// scans are the statements that read a whole table, or all of a tree's rows in
+// one, and why they may.
+var scans = map[string]string{
+	"sqlExpired": "retention looks at every tree, now and then",
+	"sqlGone":    "retention looks at every tree, now and then",
+	"sqlTasks":   "a beginning; the conditions follow",
+
+	"sqlSweepEnd":    "a bounded number of rows of a tree",
+	"sqlSweepHot":    "a bounded number of rows of a tree",
+	"sqlSweepOutput": "a bounded number of rows of a tree",
+	"sqlSweepTask":   "a bounded number of rows of a tree",
+	"sqlLastCall":    "sorts the calls of one position",
+}
+
+// large are the tables that grow with the store.
+var large = regexp.MustCompile(`SCAN (task|task_hot|task_end|task_output|call|event|payload|tree|tree_stat|tree_session|session|blob_ref|blob_chunk|[a-z])\b|task_children \(tree=\?\)|TEMP B-TREE`)
+
+// TestQueryPlans wants every statement of the package to find its rows by an
+// index on SQLite, whose planner has no statistics: a statement that reads a
+// whole table is fast in every other test and stops a store of a million tasks.
+func TestQueryPlans(t *testing.T) {
+	t.Parallel()
+	var files []*sourceFile
+	for _, f := range handWritten(t) {
+		if f.dir() == "." && !f.test {
+			files = append(files, f)
+		}
+	}
+	db := migratedSQLite(t)
+	queries := constantsNamed("sql", files)
+	for _, name := range sortedNames(queries) {
+		rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+queries[name], manyArguments(queries[name])...)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var plan []string
+		for rows.Next() {
+			var id, parent, unused int
+			var detail string
+			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+				t.Fatal(err)
+			}
+			plan = append(plan, detail)
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(plan, "; ")
+		if found := large.FindString(text); (found != "") != (scans[name] != "") {
+			t.Errorf("%s: %q in the plan: %s", name, found, text)
+		}
+	}
+}
+
+// manyArguments are arguments for all parameters of a statement.
+func manyArguments(query string) []any {
+	n := 0
+	for strings.Contains(query, fmt.Sprint("$", n+1)) {
+		n++
+	}
+	args := make([]any, n)
+	for i := range args {
+		args[i] = 1
+	}
+	return args
+}
