@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 
+	"github.com/perdure/perdure/internal/blob"
 	"github.com/perdure/perdure/internal/invariant"
 	"github.com/perdure/perdure/internal/sqldb"
 )
@@ -18,7 +19,7 @@ type Problem struct {
 
 // Check looks for what must not be: broken structure of the database, tasks,
 // counters, calls and references that contradict each other, blobs that are
-// missing. It reads the whole store, on one snapshot; a living store stays
+// missing or changed. It reads the whole store, on one snapshot; a living store stays
 // usable meanwhile. An empty result means sound.
 func (s *Store) Check(ctx context.Context) ([]Problem, error) {
 	var problems []Problem
@@ -43,29 +44,43 @@ func (s *Store) Check(ctx context.Context) ([]Problem, error) {
 		if err != nil {
 			return err
 		}
-		missing, err := s.missingBlobs(ctx, tx)
-		problems = append(problems, missing...)
+		bad, err := s.badBlobs(ctx, tx)
+		problems = append(problems, bad...)
 		return err
 	})
 	return problems, wrap("check store", err)
 }
 
-// missingBlobs finds references to content that is not there.
-func (s *Store) missingBlobs(ctx context.Context, tx *sql.Tx) ([]Problem, error) {
+// badBlobs finds references to content that is not there, or is not what its
+// hash says.
+func (s *Store) badBlobs(ctx context.Context, tx *sql.Tx) ([]Problem, error) {
 	var problems []Problem
 	hashes, err := invariant.Blobs(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
 	for _, hash := range hashes {
-		b, err := s.OpenBlob(ctx, hash)
-		if err != nil {
-			problems = append(problems, Problem{"blob_missing", "blob " + hash})
-			continue
-		}
-		if err := b.Close(); err != nil {
+		err := s.verifyBlob(ctx, hash)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
 			return nil, err
+		case errors.Is(err, blob.ErrDamaged):
+			problems = append(problems, Problem{"blob_damaged", "blob " + hash})
+		default:
+			problems = append(problems, Problem{"blob_missing", "blob " + hash})
 		}
 	}
 	return problems, nil
+}
+
+func (s *Store) verifyBlob(ctx context.Context, hash string) error {
+	if s.blobs != nil {
+		return s.blobs.Verify(ctx, hash)
+	}
+	b, err := s.OpenBlob(ctx, hash)
+	if err != nil {
+		return err
+	}
+	return b.Close()
 }

@@ -104,7 +104,7 @@ func (s *Store) Prune(ctx context.Context, req PruneRequest) (PruneReport, error
 		}
 	}
 	if !req.DryRun {
-		if err := s.sweepRows(ctx); err != nil {
+		if err := errors.Join(s.sweepRows(ctx), s.sweepSessions(ctx)); err != nil {
 			return report, err
 		}
 	}

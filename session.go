@@ -242,3 +242,46 @@ func (s *Store) connected(ctx context.Context, key, seen int64) (bool, error) {
 	}
 	return held[key] && now-seen < s.cfg.LeaseTTL.Microseconds(), nil
 }
+
+// sessionGrace is the age below which a session's file is left alone: it may
+// have been made and not locked yet.
+const sessionGrace = time.Minute
+
+const sqlSessionLeases = `SELECT EXISTS (SELECT 1 FROM session s JOIN task_hot h ON h.session = s.id WHERE s.name = $1)`
+
+// sweepSessions removes the files of processes that were killed and whose tasks
+// others have taken over.
+func (s *Store) sweepSessions(ctx context.Context) error {
+	if s.db.Name != "sqlite" {
+		return nil
+	}
+	files, err := filepath.Glob(s.sessionPath("sess-*"))
+	if err != nil {
+		return wrap("sweep sessions", err)
+	}
+	for _, path := range files {
+		info, err := os.Stat(path)
+		if err != nil || time.Since(info.ModTime()) < sessionGrace {
+			continue // it ended just now, or began
+		}
+		name := filepath.Base(path)
+		if _, own := s.Session(name); own {
+			continue
+		}
+		held, err := s.lockHeld(name)
+		if err != nil {
+			return err
+		}
+		var leases bool
+		if err := s.db.QueryRow(ctx, sqlSessionLeases, []any{name}, &leases); err != nil {
+			return wrap("sweep sessions", err)
+		}
+		if held || leases {
+			continue
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return wrap("sweep sessions", err)
+		}
+	}
+	return nil
+}

@@ -191,7 +191,7 @@ func checkLocks(dir string) check {
 	}
 	c.Detail = fmt.Sprintf("%d alive", alive)
 	if dead > 0 {
-		c.Detail += fmt.Sprintf(", %d left by killed processes; `perdure resume` goes on with what they had", dead)
+		c.Detail += fmt.Sprintf(", %d left by killed processes; `perdure resume` goes on with what they had, `perdure gc` clears up after them", dead)
 	}
 	return c
 }
