@@ -146,7 +146,7 @@ func (d *Daemon) SessionID() string {
 	return d.session.ID()
 }
 
-// Waiting tells which models wait for a rate limit to pass, one line each.
+// Waiting tells which models are waited for and why, one line each.
 func (d *Daemon) Waiting() []string { return d.models.Waiting() }
 
 // Own makes trees this process's own: Work executes them.

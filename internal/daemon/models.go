@@ -44,8 +44,15 @@ type ModelConfig struct {
 type Models struct {
 	cfg ModelConfig
 
-	mu    sync.Mutex // guards found
+	mu    sync.Mutex // guards the fields below
 	found map[modelKey]*model.Guarded
+	again map[modelKey]refusal
+}
+
+// refusal is the last fault after which a request was to be sent again.
+type refusal struct {
+	until  time.Time // when it is sent
+	reason string
 }
 
 // modelKey is everything that makes two models different.
@@ -62,7 +69,7 @@ func NewModels(cfg ModelConfig) *Models {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Models{cfg: cfg, found: make(map[modelKey]*model.Guarded)}
+	return &Models{cfg: cfg, found: make(map[modelKey]*model.Guarded), again: make(map[modelKey]refusal)}
 }
 
 var _ rlm.Resolver = (*Models)(nil)
@@ -86,6 +93,7 @@ func (m *Models) Resolve(name string, opt rlm.ModelOptions) (model.Model, error)
 		MaxTries:    cmp.Or(opt.Tries, m.cfg.CallRetries+1),
 		Timeout:     cmp.Or(time.Duration(opt.Timeout), m.cfg.CallTimeout),
 		Concurrency: opt.Concurrency,
+		OnRetry:     func(r model.Retry) { m.noteRetry(key, r) },
 		Logger:      m.cfg.Logger,
 	})
 	if err != nil {
@@ -196,8 +204,17 @@ func shownName(name string) string {
 	return name
 }
 
-// Waiting tells which models everybody waits for after a rate limit, one line
-// each.
+func (m *Models) noteRetry(key modelKey, r model.Retry) {
+	if r.Err.Kind == model.KindRateLimit {
+		return // told by the pause
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.again[key] = refusal{until: time.Now().Add(r.Wait), reason: r.Err.Error()}
+}
+
+// Waiting tells which models are waited for, after a rate limit or before a
+// request is sent again, one line each.
 func (m *Models) Waiting() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -206,6 +223,10 @@ func (m *Models) Waiting() []string {
 		until, reason := g.Paused()
 		if left := time.Until(until); left > 0 {
 			lines = append(lines, fmt.Sprintf("%s waits %s: %s", shownName(key.name), left.Round(time.Second), reason))
+			continue
+		}
+		if r := m.again[key]; time.Until(r.until) > 0 {
+			lines = append(lines, fmt.Sprintf("%s is asked again in %s: %s", shownName(key.name), time.Until(r.until).Round(time.Second), r.reason))
 		}
 	}
 	slices.Sort(lines)

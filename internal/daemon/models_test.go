@@ -1,12 +1,14 @@
 package daemon_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/daemon"
@@ -114,5 +116,38 @@ func TestOpenAIEndpointAndPause(t *testing.T) {
 	waiting := models.Waiting()
 	if len(waiting) != 1 || !strings.HasPrefix(waiting[0], "openai:small waits ") {
 		t.Errorf("waiting: %q", waiting)
+	}
+}
+
+// What is wrong with an endpoint is told while it is asked again.
+func TestRetryIsTold(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.NotFoundHandler())
+	srv.Close() // nobody listens there any more
+	models := daemon.NewModels(daemon.ModelConfig{})
+	m, err := models.Resolve("openai:small", rlm.ModelOptions{BaseURL: srv.URL + "/v1", Tries: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := m.Generate(ctx, &model.Request{Prompt: "x"})
+		ended <- err
+	}()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	var told []string
+	for ; len(told) == 0; told = models.Waiting() {
+		select {
+		case <-tick.C:
+		case err := <-ended:
+			t.Fatalf("it gave up: %v", err)
+		}
+	}
+	cancel()
+	<-ended
+	if len(told) != 1 || !strings.HasPrefix(told[0], "openai:small is asked again in ") || !strings.Contains(told[0], "connection refused") {
+		t.Errorf("waiting: %q", told)
 	}
 }
