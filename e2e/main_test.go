@@ -15,6 +15,12 @@ import (
 // perdure: scripts and crash tests start it as a process of its own.
 func TestMain(m *testing.M) {
 	guard.Enter()
+	if role := os.Getenv(roleEnv); role != "" {
+		if err := playRole(role); err != nil {
+			panic(err)
+		}
+		os.Exit(0)
+	}
 	testscript.Main(m, map[string]func(){"perdure": func() {
 		cwd, err := os.Getwd()
 		if err != nil {
