@@ -18,6 +18,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/perdure/perdure/internal/guard"
@@ -226,7 +227,7 @@ const hintMissing = "check the spelling, that the program is installed, that it 
 func (m *Model) startError(err error) *model.Error {
 	e := &model.Error{Kind: model.KindFailed, Msg: "start " + m.name(), Err: model.RedactError(err)}
 	switch {
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR):
 		e.Kind, e.Hint = model.KindNotFound, hintMissing
 	case errors.Is(err, guard.ErrNotEntered):
 		e.Hint = "this is a fault of the program that uses the library"

@@ -114,6 +114,7 @@ func TestBadCommands(t *testing.T) {
 		{command.Config{Command: "cat", MaxResponseBytes: -1, Window: -1}, model.KindInvalid, "Window"},
 		{command.Config{Command: "no-such-program-here -x"}, model.KindNotFound, `"no-such-program-here"`},
 		{command.Config{Command: "/no/such/program"}, model.KindNotFound, "/no/such/program"},
+		{command.Config{Command: filepath.Dir(plain)}, model.KindNotFound, "is a directory"},
 		{command.Config{Command: plain}, model.KindNotFound, "permission denied"},
 	}
 	for _, tt := range tests {
