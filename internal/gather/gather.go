@@ -191,9 +191,9 @@ func resolveArg(cfg Config, arg string) (target, error) {
 	t := target{arg: arg}
 	switch {
 	case arg == "":
-		return t, &Error{Arg: arg, Msg: "the name is empty"}
+		return t, &Error{Arg: arg, Msg: "the name is empty", Hint: "name a file, a folder or a pattern, or give - for standard input"}
 	case arg == stdinArg && cfg.Stdin == nil:
-		return t, &Error{Arg: arg, Msg: "there is no standard input"}
+		return t, &Error{Arg: arg, Msg: "there is no standard input", Hint: "name a file, a folder or a pattern"}
 	case arg == stdinArg:
 		return t, nil
 	}
@@ -217,7 +217,7 @@ func resolveArg(cfg Config, arg string) (target, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return t, &Error{Arg: arg, Msg: "no such file or folder", Hint: "relative names start from " + cfg.Root, Err: fs.ErrNotExist}
 	default:
-		return t, &Error{Arg: arg, Msg: "it cannot be looked at", Err: err}
+		return t, &Error{Arg: arg, Msg: "it cannot be looked at", Hint: hintAccess, Err: err}
 	}
 }
 
@@ -236,7 +236,7 @@ func resolveGlob(cfg Config, arg string) (target, error) {
 		err = errors.New("it is not a folder")
 	}
 	if err != nil {
-		return t, &Error{Arg: arg, Msg: fmt.Sprintf("the folder %q cannot be searched", folder), Err: err}
+		return t, &Error{Arg: arg, Msg: fmt.Sprintf("the folder %q cannot be searched", folder), Hint: hintAccess, Err: err}
 	}
 	return t, nil
 }
@@ -287,7 +287,7 @@ func (g *gatherer) target(t target) error {
 
 // nothing is the error when no argument gave a file.
 func (g *gatherer) nothing() error {
-	e := &Error{Arg: strings.Join(g.cfg.Args, " "), Msg: "no text was found there"}
+	e := &Error{Arg: strings.Join(g.cfg.Args, " "), Msg: "no text was found there", Hint: "name a file, a folder or a pattern that holds text"}
 	if g.sum.Skipped > 0 {
 		e.Msg += fmt.Sprintf("; %d left out, for example %s", g.sum.Skipped, g.example)
 		e.Hint = "a file that is named itself is taken even when it is ignored"

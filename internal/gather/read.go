@@ -31,6 +31,9 @@ type fault struct {
 	err  error
 }
 
+// hintAccess helps with what the system refuses.
+const hintAccess = "check its permissions, those of the folders above it, and where links lead"
+
 // refuse makes an error of a fault of a file that the user named, and a skipped
 // file of one that was found.
 func (g *gatherer) refuse(c candidate, f fault) error {
@@ -52,7 +55,7 @@ func (g *gatherer) take(c candidate) error {
 		return fmt.Errorf("read context: %w", err)
 	}
 	if !plainName(c.name) {
-		return g.refuse(c, fault{why: "the name is not plain text"})
+		return g.refuse(c, fault{why: "the name is not plain text", hint: "rename it, or give its text as standard input with -"})
 	}
 	// Without O_NONBLOCK, a pipe that takes the file's place would block for ever.
 	f, err := os.OpenFile(c.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -60,12 +63,12 @@ func (g *gatherer) take(c candidate) error {
 		return g.refuse(c, fault{why: "it went away", err: fs.ErrNotExist})
 	}
 	if err != nil {
-		return g.refuse(c, fault{why: "it cannot be read", err: bare(err)})
+		return g.refuse(c, fault{why: "it cannot be read", hint: hintAccess, err: bare(err)})
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return g.refuse(c, fault{why: "it cannot be read", err: bare(err)})
+		return g.refuse(c, fault{why: "it cannot be read", hint: hintAccess, err: bare(err)})
 	}
 	if !info.Mode().IsRegular() {
 		return g.refuse(c, fault{why: "it is " + modeWord(info.Mode())})
@@ -127,7 +130,7 @@ func (g *gatherer) text(c candidate, r io.Reader) error {
 // all of it.
 func sniff(head []byte, whole bool) (fault, bool) {
 	if len(head) == 0 {
-		return fault{why: "it is empty"}, true
+		return fault{why: "it is empty", hint: "give a text, or leave it out"}, true
 	}
 	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
 		return fault{why: "it is UTF-16 text", hint: "convert it to UTF-8, for example with iconv"}, true
@@ -188,7 +191,7 @@ func (s *source) fault() fault {
 	if errors.Is(s.err, errTooLarge) {
 		return tooLarge(s.limit)
 	}
-	return fault{why: "it cannot be read to its end", err: bare(s.err)}
+	return fault{why: "it cannot be read to its end", hint: "check the disk it is on, or copy it first", err: bare(s.err)}
 }
 
 func tooLarge(limit int64) fault {

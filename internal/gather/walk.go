@@ -53,7 +53,7 @@ func (n node) depth() int {
 func (g *gatherer) walk(t target) error {
 	realPath, err := filepath.EvalSymlinks(t.path)
 	if err != nil {
-		return &Error{Arg: t.arg, Msg: "it cannot be looked at", Err: err}
+		return &Error{Arg: t.arg, Msg: "it cannot be looked at", Hint: hintAccess, Err: err}
 	}
 	w := &walk{g: g, t: t, real: realPath, seen: map[fileID]struct{}{}}
 	if t.kind == kindGlob && !strings.Contains(t.pattern, "**") {
@@ -61,7 +61,7 @@ func (g *gatherer) walk(t target) error {
 	}
 	top := node{path: t.path, ignore: rulesAbove(t.path)}
 	if _, err := os.ReadDir(t.path); err != nil {
-		return &Error{Arg: t.arg, Msg: "the folder cannot be read", Err: bare(err)}
+		return &Error{Arg: t.arg, Msg: "the folder cannot be read", Hint: hintAccess, Err: bare(err)}
 	}
 	if err := w.folder(top); err != nil {
 		return err
