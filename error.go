@@ -1,6 +1,7 @@
 package perdure
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -146,6 +147,8 @@ func wrap(op string, err error) error {
 	}
 	e := &Error{Code: CodeInternal, Op: op, Err: err}
 	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		e.Code = CodeCanceled
 	case errors.Is(err, sqldb.ErrBusy):
 		e.tell(CodeUnavailable, sqldb.ErrBusy, "another process writes to this store for long; see `perdure doctor`")
 	case errors.Is(err, sqldb.ErrDamaged):

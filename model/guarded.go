@@ -99,6 +99,18 @@ func NewGuarded(cfg GuardedConfig) (*Guarded, error) {
 	return &Guarded{cfg: cfg, admission: newAdmission(cfg.Concurrency, cfg.InitialBackoff, cfg.MaxBackoff)}, nil
 }
 
+// Variant returns a Guarded with other limits whose calls share this one's turns:
+// a rate limit that one of them meets pauses both, and both count for the
+// concurrency of the first.
+func (g *Guarded) Variant(cfg GuardedConfig) (*Guarded, error) {
+	v, err := NewGuarded(cfg)
+	if err != nil {
+		return nil, err
+	}
+	v.admission = g.admission
+	return v, nil
+}
+
 func (c GuardedConfig) withDefaults() GuardedConfig {
 	setDefault(&c.Name, "model")
 	setDefault(&c.MaxTries, DefaultMaxTries)

@@ -456,3 +456,33 @@ func TestAbilitiesAreFoundInside(t *testing.T) {
 		t.Error("found a Windower in nothing")
 	}
 }
+
+// TestVariantSharesThePause asks through two limits of one model: what one of
+// them is told by the server stops the other.
+func TestVariantSharesThePause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limited := &model.Error{Kind: model.KindRateLimit, RetryAfter: time.Minute}
+		first, err := model.NewGuarded(model.GuardedConfig{Model: refusing{limited}, MaxTries: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := first.Variant(model.GuardedConfig{Model: refusing{limited}, MaxTries: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := first.Generate(t.Context(), &model.Request{Prompt: "p"}); err == nil {
+			t.Fatal("the refused call has an answer")
+		}
+		until, _ := second.Paused()
+		if wait := time.Until(until); wait < time.Minute-time.Second {
+			t.Errorf("the other is paused for %s, want a minute", wait)
+		}
+	})
+}
+
+type refusing struct{ err error }
+
+func (r refusing) Generate(context.Context, *model.Request) (*model.Response, error) {
+	return nil, r.err
+}

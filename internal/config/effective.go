@@ -88,8 +88,8 @@ const templateHead = `# Settings of perdure for this project. Everything is opti
 # (PERDURE_MODEL, …), and that over this file. "perdure config" shows what is
 # in effect and where it came from.
 #
-# Keys of model providers do not belong here: set OPENAI_API_KEY or
-# ANTHROPIC_API_KEY in the environment.
+# Keys of model providers do not belong here: set OPENAI_API_KEY in the
+# environment.
 `
 
 // YAML is the effective configuration as the text of a settings file, each

@@ -186,7 +186,7 @@ func (p *fileParser) entry(key string, at *ast.StringNode, value ast.Node) {
 	s, known := find(key)
 	if !known {
 		if isSecret(at.Value) {
-			p.add(at, "%s: secrets are not kept in files; give it by the environment, for example OPENAI_API_KEY or ANTHROPIC_API_KEY", key)
+			p.add(at, "%s: secrets are not kept in files; give it by the environment, for example OPENAI_API_KEY", key)
 			return
 		}
 		p.add(at, "%s", unknownKey(key))

@@ -36,7 +36,7 @@ type setting struct {
 // settings is the table, in the order in which people see it.
 func settings() []setting {
 	return []setting{
-		{key: "model", def: "builtin:extract", help: "what answers: builtin:extract, exec:COMMAND, openai:NAME, anthropic:NAME, mock:SCRIPT",
+		{key: "model", def: "builtin:extract", help: "what answers: builtin:extract, exec:COMMAND, openai:NAME, mock:SCRIPT",
 			at: func(c *Config) any { return &c.Model }, check: notEmpty},
 		{key: "sub_model", help: "what answers for all tasks but the root; empty: the model",
 			at: func(c *Config) any { return &c.SubModel }},

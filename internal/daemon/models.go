@@ -88,7 +88,11 @@ func (m *Models) Resolve(name string, opt rlm.ModelOptions) (model.Model, error)
 	if err != nil {
 		return nil, modelError(name, err)
 	}
-	g, err := model.NewGuarded(model.GuardedConfig{
+	guarded := model.NewGuarded
+	if same := m.sameEndpoint(key); same != nil {
+		guarded = same.Variant
+	}
+	g, err := guarded(model.GuardedConfig{
 		Model: inner, Name: shownName(name),
 		MaxTries:    cmp.Or(opt.Tries, m.cfg.CallRetries+1),
 		Timeout:     cmp.Or(time.Duration(opt.Timeout), m.cfg.CallTimeout),
@@ -101,6 +105,17 @@ func (m *Models) Resolve(name string, opt rlm.ModelOptions) (model.Model, error)
 	}
 	m.found[key] = g
 	return g, nil
+}
+
+// sameEndpoint finds a model that differs in nothing but limits: a rate limit
+// of one is a rate limit of both.
+func (m *Models) sameEndpoint(key modelKey) *model.Guarded {
+	for other, g := range m.found {
+		if other.name == key.name && other.opt.BaseURL == key.opt.BaseURL {
+			return g
+		}
+	}
+	return nil
 }
 
 // The first words of the names of models, as people write them.

@@ -64,7 +64,7 @@ func (s *server) resultOf(ctx context.Context, id perdure.TreeID) (*result, erro
 	if !tree.State.Terminal() {
 		return nil, &perdure.Error{Code: perdure.CodeConflict, Op: "read result",
 			Msg:  fmt.Sprintf("tree %q is %s and has no result yet", id, tree.State),
-			Hint: fmt.Sprintf("wait for it: `perdure watch %s`, or GET /v1/trees/%s?wait=60s", id, id)}
+			Hint: fmt.Sprintf("wait for it: `perdure status %s`, or GET /v1/trees/%s?wait=60s", id, id)}
 	}
 	root, err := s.store.Task(ctx, tree.Root)
 	if err != nil {
