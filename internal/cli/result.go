@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -32,7 +33,12 @@ func (a *app) printResult(ctx context.Context, b *backend, id perdure.TreeID, as
 		return err
 	}
 	a.note("%s: %s in %s, %s", id, count(s.Total, "task"), seconds(s.ElapsedSeconds), usage(r.Usage))
-	return judge(&r)
+	err = judge(&r)
+	var failed *outcome
+	if r.State == perdure.Failed && errors.As(err, &failed) {
+		failed.hint = failedHint(ctx, b, id)
+	}
+	return err
 }
 
 // answerText is the answer for people; a structured one is indented.
@@ -56,7 +62,7 @@ func judge(r *client.Result) error {
 	case r.State == perdure.Cancelled:
 		return &outcome{status: exitFailed, msg: fmt.Sprintf("tree %q was cancelled", r.Tree) + because(r)}
 	case r.State == perdure.Failed:
-		return &outcome{status: failedStatus(r.Error), msg: fmt.Sprintf("tree %q failed", r.Tree) + because(r), hint: failedHint(r)}
+		return &outcome{status: failedStatus(r.Error), msg: fmt.Sprintf("tree %q failed", r.Tree) + because(r)}
 	case r.Partial || r.MissingTotal > 0:
 		return &outcome{status: exitIncomplete, msg: incomplete(r),
 			hint: fmt.Sprintf("`perdure tree %s` shows the parts; the answer holds what there is", r.Tree)}
@@ -102,9 +108,12 @@ func failedStatus(e *perdure.TaskError) int {
 	return exitFailed
 }
 
-func failedHint(r *client.Result) string {
-	for _, m := range r.Missing {
-		return fmt.Sprintf("`perdure retry %s` gives a failed task another attempt, `perdure tree %s` shows all", m.Task, r.Tree)
+// failedHint says how to go on with a tree that failed. Its root is what to try
+// again: that keeps the parts that are done and makes the others anew.
+func failedHint(ctx context.Context, b *backend, id perdure.TreeID) string {
+	tree, err := b.Tree(ctx, id)
+	if err != nil {
+		return fmt.Sprintf("`perdure tree %s` shows what happened", id)
 	}
-	return fmt.Sprintf("`perdure tree %s` shows what happened", r.Tree)
+	return fmt.Sprintf("`perdure retry %s` and `perdure resume %s` try again what is missing, `perdure tree %s` shows all", tree.Root, id, id)
 }

@@ -80,6 +80,9 @@ func (s *server) resultOf(ctx context.Context, id perdure.TreeID) (*result, erro
 		return nil, err
 	}
 	m := missing{store: s.store, total: progress.Failed + progress.Cancelled}
+	if tree.State == perdure.Completed && !tree.Partial {
+		m.total = 0 // what failed at first was made good later
+	}
 	if err := m.find(ctx, id); err != nil {
 		return nil, err
 	}
