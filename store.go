@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perdure/perdure/internal/atomicfile"
 	"github.com/perdure/perdure/internal/blob"
 	"github.com/perdure/perdure/internal/sqldb"
 )
@@ -105,7 +106,7 @@ func (s *Store) prepareDir() error {
 	if s.cfg.Dir == "" {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Join(s.cfg.Dir, "sessions"), 0o700); err != nil {
+	if err := atomicfile.MkdirAll(filepath.Join(s.cfg.Dir, "sessions"), 0o700); err != nil {
 		return fmt.Errorf("create folder: %w", err)
 	}
 	ignore := filepath.Join(s.cfg.Dir, ".gitignore")

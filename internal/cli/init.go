@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/atomicfile"
 	"github.com/perdure/perdure/internal/config"
 )
 
@@ -36,7 +37,7 @@ func (a *app) newInitCommand() *cobra.Command {
 }
 
 func (a *app) initialize(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := atomicfile.MkdirAll(dir, 0o700); err != nil {
 		return unwritable(err)
 	}
 	made, err := writeNew(filepath.Join(dir, ".gitignore"), "*\n")

@@ -3,10 +3,8 @@ package sqldb
 import (
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -40,18 +38,22 @@ func (db *DB) openSQLite(ctx context.Context) error {
 	if db.turn, err = openTurnstile(db.cfg.LockDir); err != nil {
 		return err
 	}
-	// One process at a time looks at the file and turns a new one into WAL mode:
-	// SQLite refuses a second one meanwhile, whatever its timeout is.
-	if _, err := db.turn.enter(ctx, db.cfg.BusyTimeout); err != nil {
-		return err
-	}
-	defer db.turn.leave()
 	if err := db.checkFile(); err != nil {
 		return err
 	}
 	if err := db.checkLog(ctx); err != nil {
 		return err
 	}
+	// One process at a time connects, and turns a new file into WAL mode: SQLite
+	// refuses a second one meanwhile, whatever its timeout is.
+	if _, err := db.turn.enter(ctx, db.cfg.BusyTimeout); err != nil {
+		return err
+	}
+	defer db.turn.leave()
+	return db.connectSQLite(ctx)
+}
+
+func (db *DB) connectSQLite(ctx context.Context) (err error) {
 	if db.write, err = sql.Open(sqliteName, db.sqliteDSN(false)); err != nil {
 		return err
 	}
@@ -84,29 +86,22 @@ func (db *DB) sqliteDSN(readOnly bool) string {
 	return "file:" + (&url.URL{Path: db.cfg.Path}).EscapedPath() + "?" + v.Encode()
 }
 
-// checkFile refuses a file that cannot be a database before SQLite touches it,
-// so that a damaged store is never taken for an empty one.
+// checkFile refuses a database without content where there was a store, before
+// SQLite makes a new one of it. SQLite itself refuses what is not a database.
+//
+// Nothing in this process may open the database or the index of its log beside
+// SQLite: closing such a descriptor drops the locks that SQLite holds on the
+// file (https://sqlite.org/howtocorrupt.html, section 2.2), and then another
+// process takes a log away that is in use.
 func (db *DB) checkFile() error {
-	path := db.cfg.Path
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
+	st, err := os.Stat(db.cfg.Path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
 		return db.checkNew("missing")
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("open store: %w", err)
-	}
-	defer f.Close() //nolint:errcheck // only read
-	const magic = "SQLite format 3\x00"
-	buf := make([]byte, len(magic))
-	n, err := f.ReadAt(buf, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read store: %w", err)
-	}
-	if n == 0 {
+	case st.Size() == 0:
 		return db.checkNew("empty")
-	}
-	if string(buf[:n]) != magic {
-		return fmt.Errorf("%w: %q is not an SQLite database", ErrDamaged, path)
 	}
 	return nil
 }
@@ -129,32 +124,23 @@ func (db *DB) checkNew(what string) error {
 // connection of its own so that writers go on meanwhile. It does nothing while
 // little is to be moved. Safe beside everything else. A no-op on PostgreSQL.
 func (db *DB) Checkpoint(ctx context.Context) error {
-	if db.Name != sqliteName || db.walBacklog() < checkpointEvery {
+	if db.Name != sqliteName {
 		return nil
 	}
-	var busy, log, done int
-	row := db.write.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
-	return db.classify(row.Scan(&busy, &log, &done))
+	log, done, err := db.checkpoint(ctx, "NOOP")
+	if err != nil || log-done < checkpointEvery {
+		return err
+	}
+	_, _, err = db.checkpoint(ctx, "PASSIVE")
+	return err
 }
 
-// walBacklog returns how many pages of the log are not in the database file
-// yet, 0 when that is not known. It reads the log's index, whose layout is part
-// of SQLite's file format (https://sqlite.org/walformat.html, section 2): the
-// number of frames at byte 16 and of those moved at byte 96, in the host's byte
-// order.
-func (db *DB) walBacklog() int64 {
-	const framesAt, movedAt, size = 16, 96, 100
-	f, err := os.Open(db.cfg.Path + "-shm")
-	if err != nil {
-		return 0
-	}
-	defer f.Close() //nolint:errcheck // only read
-	var head [size]byte
-	if _, err := f.ReadAt(head[:], 0); err != nil {
-		return 0
-	}
-	word := func(at int) int64 { return int64(binary.NativeEndian.Uint32(head[at:])) }
-	return word(framesAt) - word(movedAt)
+// checkpoint returns how many pages are in the log, and how many of them are in
+// the database too.
+func (db *DB) checkpoint(ctx context.Context, mode string) (log, done int, err error) {
+	var busy int
+	err = db.write.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &log, &done)
+	return log, done, db.classify(err)
 }
 
 // IntegrityCheck reads the whole database and returns what is wrong with its
