@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -46,8 +47,10 @@ func (p *place) write(name, text string) {
 // run runs a command and returns what it printed.
 func (p *place) run(args ...string) (status int, stdout, stderr string) {
 	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience) // for what hangs
+	defer cancel()
 	var out, err bytes.Buffer
-	status = cli.Main(p.t.Context(), cli.Env{Stdout: &out, Stderr: &err, Args: args, Environ: p.env, Cwd: p.dir})
+	status = cli.Main(ctx, cli.Env{Stdout: &out, Stderr: &err, Args: args, Environ: p.env, Cwd: p.dir})
 	return status, out.String(), err.String()
 }
 
