@@ -141,9 +141,9 @@ const (
 	sqlSweepHot    = `DELETE FROM task_hot WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2)`
 	sqlSweepEnd    = `DELETE FROM task_end WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2)`
 	sqlSweepOutput = `DELETE FROM task_output WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2)`
+	sqlSweepCall   = `DELETE FROM call WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2)`
 	sqlSweepTask   = `DELETE FROM task WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2)`
 
-	sqlSweepCall    = `DELETE FROM call WHERE id IN (SELECT id FROM call WHERE tree = $1 LIMIT $2)`
 	sqlSweepEvent   = `DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE tree = $1 LIMIT $2)`
 	sqlSweepPayload = `DELETE FROM payload WHERE tree = $1 AND hash IN (SELECT hash FROM payload WHERE tree = $1 LIMIT $2)`
 
@@ -202,7 +202,7 @@ func (s *Store) sweepRows(ctx context.Context) error {
 
 func (s *Store) sweepTree(ctx context.Context, key int64) error {
 	// The last statement of a step is the one whose rows the others go by.
-	steps := [][]string{{sqlSweepHot, sqlSweepEnd, sqlSweepOutput, sqlSweepTask}, {sqlSweepCall}, {sqlSweepEvent}, {sqlSweepPayload}}
+	steps := [][]string{{sqlSweepHot, sqlSweepEnd, sqlSweepOutput, sqlSweepCall, sqlSweepTask}, {sqlSweepEvent}, {sqlSweepPayload}}
 	for _, step := range steps {
 		for n := int64(pruneChunk); n == pruneChunk; {
 			err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) (err error) {

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -24,6 +25,9 @@ const claimRetry = 500 * time.Millisecond
 func (w *Worker) claimLoop(ctx context.Context, start func(*perdure.Lease)) error {
 	var refused time.Time // since when the store has been refusing
 	for ctx.Err() == nil {
+		// Tasks that ended in one transaction end together: let them all give
+		// back their places, and claim for all of them at once.
+		runtime.Gosched()
 		ready := w.cfg.Store.Ready()
 		free := w.cfg.Concurrency - w.Running()
 		leases, err := w.claim(ctx, free)

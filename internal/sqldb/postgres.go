@@ -22,7 +22,7 @@ const (
 
 func (db *DB) openPostgres(ctx context.Context) error {
 	db.Dialect = Dialect{Name: postgresName, SkipLocked: "FOR UPDATE SKIP LOCKED", tokens: strings.NewReplacer(
-		"{{id}}", "BIGINT PRIMARY KEY", "{{bytes}}", "BYTEA")}
+		"{{id}}", "BIGINT PRIMARY KEY", "{{bytes}}", "BYTEA", "{{compact}}", "")}
 	var err error
 	if db.write, err = sql.Open("pgx", db.cfg.DSN); err != nil {
 		return fmt.Errorf("open postgres: %w", err)

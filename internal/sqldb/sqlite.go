@@ -26,7 +26,7 @@ const (
 
 func (db *DB) openSQLite(ctx context.Context) error {
 	db.Dialect = Dialect{Name: sqliteName, tokens: strings.NewReplacer(
-		"{{id}}", "INTEGER PRIMARY KEY", "{{bytes}}", "BLOB")}
+		"{{id}}", "INTEGER PRIMARY KEY", "{{bytes}}", "BLOB", "{{compact}}", " WITHOUT ROWID")}
 	dir := filepath.Dir(db.cfg.Path)
 	if err := checkFileSystem(dir); err != nil {
 		return err

@@ -67,7 +67,6 @@ CREATE TABLE tree_stat (
 	started_at BIGINT,
 	ended_at BIGINT
 );
-CREATE INDEX tree_stat_active ON tree_stat (tree) WHERE state < 4;
 
 -- How many tasks of a tree a session runs, so that status can show the tasks of
 -- a dead session as queued without looking at them.
@@ -76,7 +75,7 @@ CREATE TABLE tree_session (
 	session BIGINT NOT NULL,
 	running BIGINT NOT NULL,
 	PRIMARY KEY (tree, session)
-);
+){{compact}};
 
 -- What changes while a task lives, narrow, because a writer pays by the page.
 -- state: 1 queued, 2 running, 3 waiting, 4 completed, 5 failed, 6 cancelled.
@@ -143,7 +142,7 @@ CREATE TABLE task_output (
 	tree BIGINT NOT NULL,
 	text TEXT NOT NULL,
 	PRIMARY KEY (task, part)
-);
+){{compact}};
 
 -- The journal of requests to models and agents.
 -- state: 1 started, 2 completed, 3 failed, 4 uncertain.
@@ -173,7 +172,6 @@ CREATE TABLE call (
 	ended_at BIGINT
 );
 CREATE INDEX call_task ON call (task, attempt, position, id);
-CREATE INDEX call_tree ON call (tree);
 
 CREATE TABLE event (
 	seq {{id}},
@@ -191,7 +189,7 @@ CREATE TABLE payload (
 	hash TEXT NOT NULL,
 	text TEXT NOT NULL,
 	PRIMARY KEY (tree, hash)
-);
+){{compact}};
 
 -- Which trees need which blob. Tree 0 with a time holds one that a tree is
 -- about to need.
@@ -201,7 +199,7 @@ CREATE TABLE blob_ref (
 	bytes BIGINT NOT NULL,
 	created_at BIGINT NOT NULL,
 	PRIMARY KEY (hash, tree)
-);
+){{compact}};
 CREATE INDEX blob_ref_tree ON blob_ref (tree);
 
 -- The bytes of blobs where the store has no folder (PostgreSQL).
@@ -210,7 +208,7 @@ CREATE TABLE blob_chunk (
 	part INTEGER NOT NULL,
 	bytes {{bytes}} NOT NULL,
 	PRIMARY KEY (hash, part)
-);
+){{compact}};
 
 CREATE TABLE context (
 	id TEXT PRIMARY KEY,
