@@ -22,9 +22,10 @@ func (a *app) newCancelCommand() *cobra.Command {
 		Short: "Cancel a tree, or a task with everything below it",
 		Long: "Cancel what has not ended of a tree, or of a task and everything below it. Calls that run are stopped, " +
 			"results that are there are kept. Cancelled is final.",
-		Example: "perdure cancel tree-1a2b3c4d --reason \"wrong model\"",
-		GroupID: groupRun,
-		Args:    arguments(1, 1, "one tree or task"),
+		Example:           "perdure cancel tree-1a2b3c4d --reason \"wrong model\"",
+		GroupID:           groupRun,
+		Args:              arguments(1, 1, "one tree or task"),
+		ValidArgsFunction: a.completeTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := a.load(cmd)
 			if err != nil {

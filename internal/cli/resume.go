@@ -20,9 +20,10 @@ func (a *app) newResumeCommand() *cobra.Command {
 			"Finished tasks keep their results, and no finished model call is made again. The result is printed as " +
 			"perdure run prints it, one JSON object a line with --json. A tree that another process is executing " +
 			"is refused with exit status 5.",
-		Example: "perdure resume\n perdure resume tree-1a2b3c4d --json",
-		GroupID: groupRun,
-		Args:    arguments(0, 1, "at most one tree"),
+		Example:           "perdure resume\n perdure resume tree-1a2b3c4d --json",
+		GroupID:           groupRun,
+		Args:              arguments(0, 1, "at most one tree"),
+		ValidArgsFunction: a.completeTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := a.load(cmd)
 			if err != nil {

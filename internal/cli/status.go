@@ -19,8 +19,9 @@ func (a *app) newStatusCommand() *cobra.Command {
 		Short: "Show how far a tree is, or list the recent trees",
 		Long: "Show how far a tree is: tasks by state, time left, cost, and what runs. Without a tree, one line for " +
 			"each of the recent trees. With --json one object, or one a line.",
-		GroupID: groupSee,
-		Args:    arguments(0, 1, "at most one tree"),
+		GroupID:           groupSee,
+		Args:              arguments(0, 1, "at most one tree"),
+		ValidArgsFunction: a.completeTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 || limit > 1000 {
 				return usageError("give a number from 1 to 1000", "--limit is %d", limit)

@@ -18,8 +18,9 @@ func (a *app) newTreeCommand() *cobra.Command {
 		Long: "Draw the tasks of a tree with their state, the time they ran and their cost. A long run of siblings that " +
 			"ended the same way is folded; failures never are. With --json one task a line, by ID, in the shape of " +
 			"perdure show.",
-		GroupID: groupSee,
-		Args:    arguments(1, 1, "one tree"),
+		GroupID:           groupSee,
+		Args:              arguments(1, 1, "one tree"),
+		ValidArgsFunction: a.completeTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := perdure.ParseTreeID(args[0])
 			if err != nil {
