@@ -148,7 +148,7 @@ func TestDamagedPages(t *testing.T) {
 	const page = 4096
 	closed := closedStore(t)
 	pages := len(closed[""]) / page
-	for n := 1; n < pages; n += 4 {
+	for n := 1; n < pages; n += 6 {
 		t.Run(fmt.Sprintf("page %d of %d", n+1, pages), func(t *testing.T) {
 			t.Parallel()
 			f := closed.clone()
