@@ -161,6 +161,8 @@ func wrap(op string, err error) error {
 		e.tell(CodeUnavailable, sqldb.ErrUnreachable, "check that the database server runs, and its address (PERDURE_STORE)")
 	case errors.Is(err, sqldb.ErrFull), isDiskFull(err):
 		e.tell(CodeUnavailable, sqldb.ErrFull, "nothing was lost; free some space and run `perdure resume`")
+	case errors.Is(err, sqldb.ErrIO):
+		e.tell(CodeUnavailable, sqldb.ErrIO, "look at the system's log for what is wrong with the disk, then run `perdure doctor`")
 	case errors.Is(err, sqldb.ErrReadOnly), isReadOnly(err):
 		e.tell(CodeUnavailable, sqldb.ErrReadOnly, "perdure needs to write here; check the folder's permissions, or set PERDURE_DIR")
 	}

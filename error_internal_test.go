@@ -22,6 +22,7 @@ func TestWrapTellsWhatIsTheMatter(t *testing.T) {
 			"write: store is read-only: open sessions/write.next: permission denied", "store is read-only"},
 		{fmt.Errorf("%w: page 7", sqldb.ErrDamaged), CodeDamaged, "write: database is damaged: page 7", "database is damaged"},
 		{fmt.Errorf("%w: dial", sqldb.ErrUnreachable), CodeUnavailable, "write: database cannot be reached: dial", "database cannot be reached"},
+		{fmt.Errorf("%w: write", sqldb.ErrIO), CodeUnavailable, "write: disk failed: write", "disk failed"},
 		{errors.New("no such table"), CodeInternal, "write: no such table", ""},
 	} {
 		err := wrap("write", c.err)

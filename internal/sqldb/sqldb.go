@@ -50,6 +50,8 @@ var (
 	ErrFull = errors.New("disk is full")
 	// ErrReadOnly: the folder or the file cannot be written.
 	ErrReadOnly = errors.New("store is read-only")
+	// ErrIO: the disk, or its file system, failed.
+	ErrIO = errors.New("disk failed")
 	// ErrUnreachable: no database server answers at the address, or it refuses.
 	ErrUnreachable = errors.New("database cannot be reached")
 )

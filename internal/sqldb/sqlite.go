@@ -172,6 +172,9 @@ func classifySQLite(err error) error {
 	if !errors.As(err, &se) {
 		return err
 	}
+	if se.Code() == sqlite3.SQLITE_IOERR_SHMSIZE { // no room for the log's index
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
 	switch se.Code() & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return fmt.Errorf("%w: %w", ErrBusy, err)
@@ -181,6 +184,8 @@ func classifySQLite(err error) error {
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
 		return fmt.Errorf("%w: %w", ErrReadOnly, err)
+	case sqlite3.SQLITE_IOERR:
+		return fmt.Errorf("%w: %w", ErrIO, err)
 	}
 	return err
 }
