@@ -77,7 +77,6 @@ func TestProgramWritesTooMuch(t *testing.T) {
 		model, pattern string
 	}{
 		"answer": {1, `exec:sh -c 'yes abcdefg | head -c 1000000000'`, "answer is larger than 10485760 bytes"},
-		"zeros":  {1, `exec:head -c 1000000000 /dev/zero`, "answer is larger than 10485760 bytes"},
 		"errors": {1, `exec:sh -c 'yes abcdefg | head -c 100000000 >&2; exit 3'`, "exit status 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -223,9 +222,9 @@ func TestFullOutput(t *testing.T) {
 
 // text is a context of many parts.
 func (p *place) text() {
-	for i := range 40 {
+	for i := range 15 {
 		var b strings.Builder
-		for line := range 60 {
+		for line := range 40 {
 			fmt.Fprintf(&b, "line %d of file %d speaks of lease number %d and of nothing else of note\n", line, i, i*100+line)
 		}
 		p.write(fmt.Sprintf("text/%02d.txt", i), b.String())
@@ -233,7 +232,7 @@ func (p *place) text() {
 }
 
 func extractArgs() []string {
-	return []string{"run", "lease number 1234", "--context", "text", "--chunk-tokens", "200", "--max-nodes", "5000", "--json"}
+	return []string{"run", "lease number 1234", "--context", "text", "--chunk-tokens", "300", "--max-nodes", "5000", "--json"}
 }
 
 // answered is what a run says, apart from what differs between two.
