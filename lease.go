@@ -68,16 +68,16 @@ func (ss *Session) Claim(ctx context.Context, req ClaimRequest) ([]*Lease, error
 const candidatePage = 64
 
 const (
-	sqlReadyTrees = `WITH RECURSIVE r(tree) AS (
+	sqlReadyTrees = `WITH RECURSIVE found(tree) AS (
 			SELECT (SELECT tree FROM task_hot WHERE ready_at IS NOT NULL AND tree > $1 ORDER BY tree LIMIT 1)
-			UNION ALL SELECT (SELECT tree FROM task_hot WHERE ready_at IS NOT NULL AND tree > r.tree ORDER BY tree LIMIT 1)
-			FROM r WHERE r.tree IS NOT NULL)
-		SELECT tree FROM r WHERE tree IS NOT NULL LIMIT 64`
-	sqlLostTrees = `WITH RECURSIVE r(tree) AS (
+			UNION ALL SELECT (SELECT tree FROM task_hot WHERE ready_at IS NOT NULL AND tree > found.tree ORDER BY tree LIMIT 1)
+			FROM found WHERE found.tree IS NOT NULL)
+		SELECT tree FROM found WHERE tree IS NOT NULL LIMIT 64`
+	sqlLostTrees = `WITH RECURSIVE found(tree) AS (
 			SELECT (SELECT tree FROM task_hot WHERE session = $2 AND tree > $1 ORDER BY tree LIMIT 1)
-			UNION ALL SELECT (SELECT tree FROM task_hot WHERE session = $2 AND tree > r.tree ORDER BY tree LIMIT 1)
-			FROM r WHERE r.tree IS NOT NULL)
-		SELECT tree FROM r WHERE tree IS NOT NULL LIMIT 64`
+			UNION ALL SELECT (SELECT tree FROM task_hot WHERE session = $2 AND tree > found.tree ORDER BY tree LIMIT 1)
+			FROM found WHERE found.tree IS NOT NULL)
+		SELECT tree FROM found WHERE tree IS NOT NULL LIMIT 64`
 )
 
 // candidates lists trees behind one that have ready tasks (from = 0) or tasks

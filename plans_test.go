@@ -14,6 +14,7 @@ var scans = map[string]string{
 	"sqlGone":    "retention looks at every tree, now and then",
 	"sqlTasks":   "a beginning; the conditions follow",
 
+	"sqlSweepCall":   "a bounded number of rows of a tree",
 	"sqlSweepEnd":    "a bounded number of rows of a tree",
 	"sqlSweepHot":    "a bounded number of rows of a tree",
 	"sqlSweepOutput": "a bounded number of rows of a tree",
