@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -20,11 +22,24 @@ import (
 // the name of the role, and the store's folder.
 const roleEnv = "PERDURE_E2E_ROLE"
 
+// dsnEnv is the address of the store's database, when it is a server's.
+const dsnEnv = "PERDURE_E2E_DSN"
+
 // playRole does what a child process of a test is for.
 func playRole(role string) error {
 	name, dir, _ := strings.Cut(role, " ")
-	ctx := context.Background()
+	cfg := perdure.Config{Dir: dir, DSN: os.Getenv(dsnEnv)}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	switch name {
+	case "work":
+		return onStore(ctx, cfg, func(ctx context.Context, s *perdure.Store) error { return work(ctx, s, 4) })
+	case "execute":
+		return onStore(ctx, cfg, execute)
+	case "write":
+		return onStore(ctx, cfg, writeSingly)
+	case "hold":
+		return onStore(ctx, cfg, hold)
 	case "acknowledge":
 		return workAndAcknowledge(ctx, dir)
 	case "sloppy":
@@ -32,6 +47,88 @@ func playRole(role string) error {
 	default:
 		return fmt.Errorf("no role %q", name)
 	}
+}
+
+func onStore(ctx context.Context, cfg perdure.Config, do func(context.Context, *perdure.Store) error) error {
+	s, err := perdure.Open(context.WithoutCancel(ctx), cfg)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(ctx, s), s.Close())
+}
+
+// execute runs one tree after another until it is interrupted, and tells how
+// many tasks that were. It has no single writes to tell of.
+func execute(ctx context.Context, s *perdure.Store) error {
+	ended := make(chan error, 1)
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	go func() { ended <- work(working, s, 16) }()
+	fmt.Fprintln(os.Stdout, "ready")
+	sh, trees := shape{fan: 10, depth: 2}, 0
+	err := func() error {
+		for ctx.Err() == nil {
+			tree, err := s.CreateTree(working, perdure.TreeSpec{Kind: kindShape, Root: perdure.TaskSpec{Prompt: sh.prompt()}})
+			if err != nil {
+				return err
+			}
+			if err := awaitEnd(ctx, s, tree.ID); err != nil {
+				return err
+			}
+			trees++
+		}
+		return nil
+	}()
+	stop()
+	fmt.Fprintln(os.Stdout, "did", trees*sh.nodes()+1, 0)
+	return errors.Join(err, <-ended)
+}
+
+// awaitEnd waits until a tree is terminal, or ctx ends.
+func awaitEnd(ctx context.Context, s *perdure.Store, id perdure.TreeID) error {
+	for {
+		changed := s.Changed()
+		tree, err := s.Tree(context.WithoutCancel(ctx), id)
+		if err != nil || tree.State.Terminal() {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// writeSingly does one write after another until it is interrupted, and tells
+// how many and the longest.
+func writeSingly(ctx context.Context, s *perdure.Store) error {
+	fmt.Fprintln(os.Stdout, "ready")
+	n, longest := 0, time.Duration(0)
+	for ctx.Err() == nil {
+		begun := time.Now()
+		if _, err := s.CreateTree(context.WithoutCancel(ctx), perdure.TreeSpec{Kind: "written"}); err != nil {
+			return err
+		}
+		longest = max(longest, time.Since(begun))
+		n++
+	}
+	fmt.Fprintln(os.Stdout, "did", n, int64(longest))
+	return nil
+}
+
+// hold claims a task, tells its own number, and keeps the task.
+func hold(ctx context.Context, s *perdure.Store) error {
+	ss, err := s.OpenSession(ctx, "test")
+	if err != nil {
+		return err
+	}
+	leases, err := ss.Claim(ctx, perdure.ClaimRequest{Max: 1})
+	if err != nil || len(leases) != 1 {
+		return fmt.Errorf("claimed %d tasks: %w", len(leases), err)
+	}
+	fmt.Fprintln(os.Stdout, "held by", os.Getpid())
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
 }
 
 // acknowledge tells a fact that is durable, with one write.
