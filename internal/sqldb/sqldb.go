@@ -75,6 +75,7 @@ type DB struct {
 	write *sql.DB
 	conn  *sql.Conn // the writing connection
 	turn  *turnstile
+	pause *turnstile           // of Checkpoint: the writers' own would not keep them out
 	stmts map[string]*sql.Stmt // of conn
 	reads stmtCache
 }
@@ -121,8 +122,10 @@ func (db *DB) Close() error {
 	if db.read != nil {
 		errs = append(errs, db.read.Close())
 	}
-	if db.turn != nil {
-		errs = append(errs, db.turn.close())
+	for _, t := range []*turnstile{db.turn, db.pause} {
+		if t != nil {
+			errs = append(errs, t.close())
+		}
 	}
 	return errors.Join(errs...)
 }

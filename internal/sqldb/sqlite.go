@@ -22,6 +22,9 @@ const (
 	checkpointLimit = 10_000
 	// checkpointEvery is from how many pages on Checkpoint moves them.
 	checkpointEvery = 2_000
+	// restartFrom is the size of the log in pages from which Checkpoint lets the
+	// writers wait for a moment, so that the log is begun anew.
+	restartFrom = 4_000
 )
 
 func (db *DB) openSQLite(ctx context.Context) error {
@@ -36,6 +39,9 @@ func (db *DB) openSQLite(ctx context.Context) error {
 	}
 	var err error
 	if db.turn, err = openTurnstile(db.cfg.LockDir); err != nil {
+		return err
+	}
+	if db.pause, err = openTurnstile(db.cfg.LockDir); err != nil {
 		return err
 	}
 	if err := db.checkFile(); err != nil {
@@ -122,15 +128,27 @@ func (db *DB) checkNew(what string) error {
 
 // Checkpoint moves what the log has collected into the database file, on a
 // connection of its own so that writers go on meanwhile. It does nothing while
-// little is to be moved. Safe beside everything else. A no-op on PostgreSQL.
+// little is to be moved. Safe beside everything else, from one goroutine. A
+// no-op on PostgreSQL.
+//
+// Beside writers that never rest it does not get to the log's end, and the log
+// would grow until a writer has to move all of it in the midst of a commit. So
+// the last few pages of a long log are moved while the writers wait in turn.
 func (db *DB) Checkpoint(ctx context.Context) error {
 	if db.Name != sqliteName {
 		return nil
 	}
 	log, done, err := db.checkpoint(ctx, "NOOP")
-	if err != nil || log-done < checkpointEvery {
+	if err != nil || log-done < checkpointEvery && (log < restartFrom || log == done) {
 		return err
 	}
+	if _, _, err = db.checkpoint(ctx, "PASSIVE"); err != nil || log < restartFrom {
+		return err
+	}
+	if _, err := db.pause.enter(ctx, db.cfg.BusyTimeout); err != nil {
+		return err
+	}
+	defer db.pause.leave()
 	_, _, err = db.checkpoint(ctx, "PASSIVE")
 	return err
 }
