@@ -12,7 +12,7 @@ import (
 func TestKillDuringGC(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{"prune.after_step", "tx.before_commit", "tx.after_commit"} {
-		for _, n := range []int{1, 2, 4} {
+		for _, n := range []int{1, 2, 3} {
 			t.Run(fmt.Sprintf("%s/%d", point, n), func(t *testing.T) {
 				t.Parallel()
 				b := newBed(t, "hash")
