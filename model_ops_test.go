@@ -25,18 +25,18 @@ type builder func(w *world) *op
 // groupable operations are one request to the writer each.
 func groupable() []builder {
 	return []builder{
-		(*world).submit, (*world).submit, (*world).spawn, (*world).spawn, (*world).complete, (*world).complete,
-		(*world).complete, (*world).complete, (*world).fail, (*world).fail, (*world).release, (*world).wait, (*world).wait,
-		(*world).cancelTask, (*world).retry, (*world).begin, (*world).begin, (*world).settle, (*world).settle,
-		(*world).stream, (*world).note, (*world).claimTree, (*world).claimTree,
+		(*world).submit, (*world).spawn, (*world).spawn, (*world).complete, (*world).complete, (*world).complete,
+		(*world).fail, (*world).fail, (*world).release, (*world).release, (*world).wait, (*world).wait, (*world).cancelTask,
+		(*world).retry, (*world).begin, (*world).begin, (*world).begin, (*world).begin, (*world).settle, (*world).settle,
+		(*world).settle, (*world).stream, (*world).note, (*world).claimTree, (*world).claimTree, (*world).claimTree,
 	}
 }
 
 // single operations take several steps.
 func single() []builder {
 	return []builder{
-		(*world).createTree, (*world).createTree, (*world).createTree, (*world).claim, (*world).claim, (*world).claim,
-		(*world).claim, (*world).claim, (*world).cancelTree, (*world).recover, (*world).prune, (*world).endSession,
+		(*world).createTree, (*world).claim, (*world).claim, (*world).claim, (*world).claim, (*world).claim, (*world).claim,
+		(*world).cancelTree, (*world).recover, (*world).prune, (*world).endSession,
 		(*world).openSession, (*world).openSession, (*world).reopen,
 	}
 }
@@ -90,6 +90,9 @@ func (w *world) limits() perdure.Limits {
 }
 
 func (w *world) createTree() *op {
+	if len(w.m.trees) > 5 {
+		return nil
+	}
 	spec := perdure.TreeSpec{Kind: "run", Limits: w.limits(), Root: w.spec()}
 	if w.pick(4) == 0 {
 		spec.IdempotencyKey = fmt.Sprint("key", w.pick(4))
@@ -269,7 +272,7 @@ func (w *world) begin() *op {
 	if l == nil {
 		return nil
 	}
-	spec := perdure.CallSpec{Position: w.pick(3), Model: "m", RequestHash: fmt.Sprint("h", w.pick(8)/7),
+	spec := perdure.CallSpec{Position: w.pick(2), Model: "m", RequestHash: fmt.Sprint("h", w.pick(8)/7),
 		ReserveTokens: int64(w.pick(30)), ReserveCostMicros: int64(w.pick(30))}
 	return l.op(fmt.Sprintf("begin call %d %s", spec.Position, spec.RequestHash), func(ctx context.Context) string {
 		c, replayed, err := l.BeginCall(ctx, spec)
@@ -281,7 +284,10 @@ func (w *world) begin() *op {
 }
 
 func (w *world) settle() *op {
-	l := w.lease()
+	l := w.calling()
+	if l == nil || w.pick(8) == 0 {
+		l = w.lease()
+	}
 	if l == nil || len(l.m.task.calls) == 0 {
 		return nil
 	}
@@ -352,10 +358,11 @@ func (w *world) cancelTree() *op {
 
 func (w *world) retry() *op {
 	id, ok := w.failed()
-	if !ok || w.pick(6) == 0 {
-		if id, ok = w.task(); !ok {
-			return nil
-		}
+	if w.pick(10) == 0 {
+		id, ok = w.task()
+	}
+	if !ok {
+		return nil
 	}
 	return &op{
 		name: "retry " + id.String(),
@@ -410,7 +417,7 @@ func (w *world) prune() *op {
 }
 
 func (w *world) openSession() *op {
-	if len(w.sessions) > 5 {
+	if len(w.sessions) > 5 || w.pick(3) > 0 {
 		return nil
 	}
 	at := w.at
@@ -435,7 +442,7 @@ func (w *world) openSession() *op {
 // leases, and others may take them over.
 func (w *world) endSession() *op {
 	s := w.session()
-	if s == nil || w.pick(2) == 0 {
+	if s == nil || w.pick(4) > 0 {
 		return nil
 	}
 	die := w.pick(2) == 0
@@ -456,7 +463,7 @@ func (w *world) endSession() *op {
 
 // reopen closes a store, with the sessions that it has open, and opens it anew.
 func (w *world) reopen() *op {
-	if w.pick(3) > 0 {
+	if w.pick(6) > 0 {
 		return nil
 	}
 	at := w.at

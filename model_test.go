@@ -180,21 +180,27 @@ func (w *world) step(ctx context.Context) {
 	w.at = w.pick(2)
 	w.grouped = w.pick(3) == 0
 	defer func() { w.grouped = false }()
-	builders := append(groupable(), single()...)
 	if !w.grouped {
-		if o := builders[w.pick(len(builders))](w); o != nil {
-			w.do(ctx, o)
-		}
+		w.do(ctx, w.build(append(groupable(), single()...)))
 		return
 	}
-	builders = groupable()
 	var ops []*op
 	for range 2 + w.pick(8) {
-		if o := builders[w.pick(len(builders))](w); o != nil {
+		if o := w.build(groupable()); o != nil {
 			ops = append(ops, o)
 		}
 	}
 	w.group(ctx, ops)
+}
+
+// build makes one of the operations, nil when none of a few tries was possible.
+func (w *world) build(builders []builder) *op {
+	for range 5 {
+		if o := builders[w.pick(len(builders))](w); o != nil {
+			return o
+		}
+	}
+	return nil
 }
 
 func (w *world) do(ctx context.Context, o *op) {
@@ -266,13 +272,28 @@ func (w *world) lease() *lease {
 			stale = append(stale, l)
 		}
 	}
-	if len(stale) > 0 && (len(held) == 0 || w.pick(8) == 0) {
+	if len(stale) > 0 && w.pick(12) == 0 {
 		return stale[len(stale)-1-w.pick(min(10, len(stale)))]
 	}
 	if len(held) == 0 {
 		return nil
 	}
 	return held[w.pick(len(held))]
+}
+
+// calling picks a lease with a call under way.
+func (w *world) calling() *lease {
+	var found []*lease
+	for _, l := range w.leases {
+		open := func(c *mCall) bool { return c.state == perdure.CallStarted }
+		if l.s.store == w.at && w.m.held(l.m) && slices.ContainsFunc(l.m.task.calls, open) {
+			found = append(found, l)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return found[w.pick(len(found))]
 }
 
 // task picks a task, now and then one that is gone or never was.
