@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	_ "modernc.org/sqlite" // driver "sqlite"
@@ -44,6 +46,8 @@ func playRole(role string) error {
 		return workAndAcknowledge(ctx, dir)
 	case "sloppy":
 		return sloppy(ctx, dir)
+	case "measure":
+		return measure(dir)
 	default:
 		return fmt.Errorf("no role %q", name)
 	}
@@ -335,4 +339,21 @@ func sloppy(ctx context.Context, dir string) error {
 		acknowledge("context %s", id)
 	}
 	return nil
+}
+
+// measure is the small process of measured.
+func measure(report string) error {
+	cmd := exec.Command(os.Args[1], os.Args[2:]...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, roleEnv+"=") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	_ = cmd.Run() // its status is what is wanted
+	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return errors.New("no resource usage")
+	}
+	return os.WriteFile(report, fmt.Appendf(nil, "%d %d", cmd.ProcessState.ExitCode(), usage.Maxrss), 0o600)
 }
