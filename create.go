@@ -327,6 +327,9 @@ func (b *batch) family(ctx context.Context, parent int64) (*family, error) {
 		err := b.tx.QueryRow(ctx, sqlLiveOf, []any{f.tree, parent}, &f.last)
 		return f, ignoreNoRows(err)
 	}
+	if stateOf(f.state).Terminal() {
+		return f, nil // a retry may open it again
+	}
 	if b.families == nil {
 		b.families = make(map[int64]*family)
 	}

@@ -114,10 +114,10 @@ func (ss *Session) beat(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		err := ss.s.w.do(context.WithoutCancel(ctx), opFunc(func(ctx context.Context, b *batch) error {
+		err := errors.Join(ss.lock.Renew(ctx), ss.s.w.do(context.WithoutCancel(ctx), opFunc(func(ctx context.Context, b *batch) error {
 			_, err := b.tx.Exec(ctx, sqlBeat, ss.key, b.now)
 			return err
-		}))
+		})))
 		if err != nil {
 			ss.s.log.Warn("renew session", "session_id", ss.name, "error", err)
 		}

@@ -127,15 +127,21 @@ func (w *writer) run(ctx context.Context) {
 func (w *writer) commit(ctx context.Context, reqs []*request) {
 	errs := make([]error, len(reqs))
 	err := w.transact(ctx, reqs, errs)
-	if err != nil && len(reqs) > 1 {
+	switch code := CodeOf(err); {
+	case err == nil:
+	case len(reqs) == 1, code == CodeUnavailable, code == CodeDamaged:
+		// Not the doing of one of them: alone they would wait and fail as well,
+		// or, when the server went away in a commit, be done twice.
+		for i := range errs {
+			errs[i] = err
+		}
+	default:
 		for i := range reqs {
 			one := errs[i : i+1]
 			if err := w.transact(ctx, reqs[i:i+1], one); err != nil {
 				one[0] = err
 			}
 		}
-	} else if err != nil {
-		errs[0] = err
 	}
 	for i, r := range reqs {
 		r.done <- errs[i]

@@ -3,8 +3,11 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"time"
 
@@ -65,10 +68,19 @@ func (tx *Tx) beginPostgres(ctx context.Context) error {
 
 func classifyPostgres(err error) error {
 	var pe *pgconn.PgError
-	if !errors.As(err, &pe) {
+	var broken net.Error
+	switch {
+	case errors.As(err, &pe):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.As(err, &broken), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, driver.ErrBadConn):
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	default:
 		return err
 	}
 	switch pe.Code {
+	case "57P01", "57P02", "57P03": // it stops, it crashed, it starts
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	case "40001", "40P01", "55P03":
 		return fmt.Errorf("%w: %w", ErrBusy, err)
 	case "53100":

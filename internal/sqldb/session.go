@@ -9,8 +9,13 @@ import (
 )
 
 // SessionLock is the server's sign that a process is connected: an advisory
-// lock of a connection of its own, dropped when the connection ends.
-type SessionLock struct{ conn *sql.Conn }
+// lock of a connection of its own, dropped when the connection ends. Its methods
+// are called from one goroutine at a time.
+type SessionLock struct {
+	db   *DB
+	id   int64
+	conn *sql.Conn
+}
 
 const (
 	sqlLockSession = `SELECT pg_try_advisory_lock(hashtext('perdure-session ' || current_schema()), $1)`
@@ -22,25 +27,48 @@ const (
 
 // LockSession takes the lock of session id. PostgreSQL only.
 func (db *DB) LockSession(ctx context.Context, id int64) (*SessionLock, error) {
-	conn, err := db.write.Conn(ctx)
+	l := &SessionLock{db: db, id: id}
+	return l, l.lock(ctx)
+}
+
+func (l *SessionLock) lock(ctx context.Context) error {
+	conn, err := l.db.write.Conn(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("connect: %w", db.classify(err))
+		return fmt.Errorf("connect: %w", l.db.classify(err))
 	}
 	var got bool
-	if err := conn.QueryRowContext(ctx, sqlLockSession, int32(id)).Scan(&got); err != nil { //nolint:gosec // sessions are counted from 1
-		return nil, errors.Join(db.classify(err), conn.Close())
+	if err := conn.QueryRowContext(ctx, sqlLockSession, int32(l.id)).Scan(&got); err != nil { //nolint:gosec // sessions are counted from 1
+		return errors.Join(l.db.classify(err), conn.Close())
 	}
 	if !got {
-		return nil, errors.Join(fmt.Errorf("lock session %d: taken", id), conn.Close())
+		return errors.Join(fmt.Errorf("lock session %d: taken", l.id), conn.Close())
 	}
-	return &SessionLock{conn: conn}, nil
+	l.conn = conn
+	return nil
+}
+
+// Renew takes the lock again when its connection was lost: until then others
+// take the session for dead.
+func (l *SessionLock) Renew(ctx context.Context) error {
+	if l.conn != nil && l.conn.PingContext(ctx) == nil {
+		return nil
+	}
+	if err := l.Close(); err != nil {
+		return err
+	}
+	return l.lock(ctx)
 }
 
 // Close gives the lock back by ending the connection.
 func (l *SessionLock) Close() error {
+	if l.conn == nil {
+		return nil
+	}
+	conn := l.conn
+	l.conn = nil
 	// This error tells database/sql to drop the connection instead of pooling it.
-	err := l.conn.Raw(func(any) error { return driver.ErrBadConn })
-	if errors.Is(err, driver.ErrBadConn) {
+	err := conn.Raw(func(any) error { return driver.ErrBadConn })
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		return nil
 	}
 	return err

@@ -132,12 +132,15 @@ func (db *DB) Close() error {
 
 // Query reads committed state. The statement is prepared once and kept.
 func (db *DB) Query(ctx context.Context, q string, args ...any) (*sql.Rows, error) {
-	st, err := db.reads.get(ctx, db.read, db.text, q)
-	if err != nil {
-		return nil, db.classify(err)
-	}
-	rows, err := st.QueryContext(ctx, args...)
-	return rows, db.classify(err)
+	var rows *sql.Rows
+	err := db.again(func() error {
+		st, err := db.reads.get(ctx, db.read, db.text, q)
+		if err == nil {
+			rows, err = st.QueryContext(ctx, args...)
+		}
+		return err
+	})
+	return rows, err
 }
 
 // QueryRow reads one row of committed state into dest. It returns sql.ErrNoRows
@@ -148,11 +151,26 @@ func (db *DB) QueryRow(ctx context.Context, q string, args []any, dest ...any) e
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	st, err := db.reads.get(ctx, db.read, db.text, q)
-	if err != nil {
-		return db.classify(err)
+	return db.again(func() error {
+		st, err := db.reads.get(ctx, db.read, db.text, q)
+		if err != nil {
+			return err
+		}
+		return st.QueryRowContext(ctx, args...).Scan(dest...)
+	})
+}
+
+// again reads once more for each pooled connection that the server may have
+// dropped since it was used last.
+func (db *DB) again(read func() error) error {
+	err := db.classify(read())
+	for range db.cfg.ReadConns {
+		if !errors.Is(err, ErrUnreachable) {
+			break
+		}
+		err = db.classify(read())
 	}
-	return db.classify(st.QueryRowContext(ctx, args...).Scan(dest...))
+	return err
 }
 
 // View runs fn on one snapshot of committed state.

@@ -33,7 +33,7 @@ func (db *DB) Begin(ctx context.Context) (*Tx, error) {
 	}
 	tx := &Tx{db: db, Alone: alone}
 	err = tx.begin(ctx)
-	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
+	if err != nil && db.lost(ctx) {
 		if err = db.reconnect(ctx); err == nil {
 			err = tx.begin(ctx)
 		}
@@ -43,6 +43,13 @@ func (db *DB) Begin(ctx context.Context) (*Tx, error) {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
 	return tx, nil
+}
+
+// lost tells whether the writing connection is of no use any more. The server's
+// last words on it come as an error like any other.
+func (db *DB) lost(ctx context.Context) bool {
+	err := db.conn.PingContext(ctx)
+	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone)
 }
 
 func (tx *Tx) begin(ctx context.Context) error {
