@@ -60,7 +60,11 @@ func (db *DB) openSQLite(ctx context.Context) error {
 }
 
 func (db *DB) connectSQLite(ctx context.Context) (err error) {
-	if db.write, err = sql.Open(sqliteName, db.sqliteDSN(false)); err != nil {
+	layer, err := registerVFS()
+	if err != nil {
+		return err
+	}
+	if db.write, err = sql.Open(sqliteName, db.sqliteDSN(false)+"&vfs="+layer); err != nil {
 		return err
 	}
 	db.write.SetMaxOpenConns(2) // the writer, and now and then a checkpoint
