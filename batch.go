@@ -27,29 +27,28 @@ func (c *cache) clear() {
 }
 
 // batch is one transaction under way. Effects on rows that many operations
-// touch (the tree's counters, a parent's open children, the sessions' counts)
+// touch (the tree's counters, a parent's open children)
 // are summed and written once; rows that are only added are written together.
 type batch struct {
-	tx    *sqldb.Tx
-	s     *Store
-	now   int64
-	cache *cache
-	ready bool // a task became claimable
+	tx      *sqldb.Tx
+	s       *Store
+	now     int64
+	cache   *cache
+	ready   map[int64]bool  // trees in which a task became claimable
+	emptied map[int64]bool  // trees in which a claim left nothing
+	fresh   map[int64]*cold // tasks created
 	// cached tells that the cache was taken for right without a look.
 	cached bool
 
 	dirty    map[int64]*treeStat
 	parents  map[int64]int64 // open children to add, by parent
 	families map[int64]*family
-	sessions map[sessionCount]int64
 	in       *insertions
 	events   []any
 	ends     []any
 	hots     []any
 	colds    []any
 }
-
-type sessionCount struct{ tree, session int64 }
 
 const sqlSeq = `SELECT tx, event, tree, task, call, session FROM seq WHERE id = 1`
 
@@ -102,15 +101,6 @@ func (b *batch) flush(ctx context.Context) error {
 		return err
 	}
 	b.ends = b.ends[:0]
-	for key, n := range b.sessions {
-		if n == 0 {
-			continue
-		}
-		if _, err := b.tx.Exec(ctx, sqlCountSession, key.tree, key.session, n); err != nil {
-			return err
-		}
-	}
-	clear(b.sessions)
 	for _, st := range b.dirty {
 		if err := st.save(ctx, b.tx); err != nil {
 			return err
@@ -120,11 +110,7 @@ func (b *batch) flush(ctx context.Context) error {
 	return b.flushEvents(ctx)
 }
 
-const (
-	sqlCountSession = `INSERT INTO tree_session (tree, session, running) VALUES ($1, $2, $3)
-		ON CONFLICT (tree, session) DO UPDATE SET running = tree_session.running + excluded.running`
-	sqlSaveSeq = `UPDATE seq SET tx = $1, event = $2, tree = $3, task = $4, call = $5, session = $6 WHERE id = 1 AND tx = $7`
-)
+const sqlSaveSeq = `UPDATE seq SET tx = $1, event = $2, tree = $3, task = $4, call = $5, session = $6 WHERE id = 1 AND tx = $7`
 
 // flushEvents writes the events and, last, the counters.
 func (b *batch) flushEvents(ctx context.Context) error {
@@ -156,11 +142,19 @@ func (b *batch) event(tree, task int64, kind EventKind, data string) {
 	b.events = append(b.events, b.cache.seq.event, b.now, tree, task, string(kind), data)
 }
 
-func (b *batch) countSession(tree, session, n int64) {
-	if b.sessions == nil {
-		b.sessions = make(map[sessionCount]int64)
+// readied notes that a task of a tree became claimable.
+func (b *batch) readied(tree int64) {
+	if b.ready == nil {
+		b.ready = make(map[int64]bool)
 	}
-	b.sessions[sessionCount{tree, session}] += n
+	b.ready[tree] = true
+}
+
+func (b *batch) leftEmpty(tree int64) {
+	if b.emptied == nil {
+		b.emptied = make(map[int64]bool)
+	}
+	b.emptied[tree] = true
 }
 
 // addOpen notes that a parent has n more (or fewer) children that are not
@@ -219,7 +213,7 @@ func (b *batch) flushParent(ctx context.Context, parent int64) error {
 		return err
 	}
 	st.move(stWaiting, stQueued)
-	b.ready = true
+	b.readied(tree)
 	b.event(tree, parent, EventTaskQueued, "")
 	return nil
 }

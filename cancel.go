@@ -88,7 +88,7 @@ func (b *batch) cancelTask(ctx context.Context, id int64, reason string) (int64,
 		_, err := b.tx.Exec(ctx, sqlSkipStep, id, successor, tree, parent)
 		return n, err
 	}
-	return n, b.nextStep(ctx, id, flags)
+	return n, b.nextStep(ctx, st.tree, id, flags)
 }
 
 // The step before one that is left out is followed by the one after it.
@@ -150,7 +150,7 @@ func (b *batch) cancelAll(ctx context.Context, st *treeStat, tasks []livingTask,
 		st.move(t.state, stCancelled)
 		st.time().Level(depthOfRank(t.rank)).Ended++
 		if t.session != 0 {
-			b.countSession(st.tree, t.session, -1)
+			st.hold(t.session, -1)
 		}
 		b.ends = append(b.ends, t.id, st.tree, "", "", "cancelled", reason, b.now)
 		b.event(st.tree, t.id, EventTaskCancelled, `{"reason":`+quote(clip(reason, 500))+`}`)
@@ -243,6 +243,6 @@ func (b *batch) reopen(ctx context.Context, line []failedTask) error {
 	if stateOf(st.state).Terminal() {
 		st.state, st.endedAt, st.partial = stRunning, nil, 0
 	}
-	b.ready = true
+	b.readied(st.tree)
 	return nil
 }

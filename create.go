@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -78,12 +79,17 @@ func (b *batch) add(ctx context.Context, t *newTask) error {
 	var readyAt any
 	if !t.blocked {
 		readyAt = b.now
-		b.ready = true
+		b.readied(t.tree)
 	}
 	b.hots = append(b.hots, t.id, t.tree, t.parent, rankOf(t.spec.Priority, t.depth, t.id), stQueued, readyAt,
 		t.spec.MaxAttempts, t.successor, flags, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
 	b.colds = append(b.colds, t.id, t.tree, t.parent, t.depth, t.position, t.prompt.column, t.spec.Agent,
 		string(t.spec.Strategy), t.spec.Merge, t.context, string(t.spec.Metadata), t.spec.Priority, b.now)
+	if b.fresh == nil {
+		b.fresh = make(map[int64]*cold)
+	}
+	b.fresh[t.id] = &cold{position: t.position, depth: t.depth, priority: t.spec.Priority, prompt: t.spec.Prompt, agent: t.spec.Agent,
+		merge: t.spec.Merge, metadata: string(t.spec.Metadata), strategy: t.spec.Strategy, context: t.spec.Context, createdAt: b.now}
 	b.event(t.tree, t.id, EventTaskCreated, `{"parent_id":"`+parentText(t.parent)+`","depth":`+itoa(int64(t.depth))+`}`)
 	return nil
 }
@@ -126,17 +132,19 @@ func (s *Store) CreateTree(ctx context.Context, spec TreeSpec) (Tree, error) {
 	if err != nil {
 		return Tree{}, err
 	}
-	tree, err := s.Tree(ctx, c.id)
-	if err == nil {
-		s.remember(tree)
+	if c.found {
+		return s.Tree(ctx, c.id)
 	}
-	return tree, err
+	s.remember(c.tree)
+	return c.tree, nil
 }
 
 type createTree struct {
 	spec     *TreeSpec
 	root     newTask
 	id       TreeID
+	tree     Tree // as created
+	found    bool // there was one with the same key
 	collided bool
 }
 
@@ -183,8 +191,26 @@ func (c *createTree) apply(ctx context.Context, b *batch) error {
 		return err
 	}
 	b.keep(st)
+	c.tree = c.created(tree, b.now)
 	b.event(tree, 0, EventTreeCreated, `{"kind":`+quote(c.spec.Kind)+`}`)
 	return b.add(ctx, &c.root)
+}
+
+func (c *createTree) created(key, now int64) Tree {
+	t := Tree{ID: c.id, Name: c.spec.Name, Kind: c.spec.Kind, Root: TaskID(c.root.id), Config: c.config(), Limits: c.spec.Limits,
+		Placement: c.spec.Placement, State: Queued, CreatedAt: micros(now), key: key}
+	t.Placement.Tags = slices.Clone(t.Placement.Tags)
+	if c.spec.Owner != nil {
+		t.owner = c.spec.Owner.key
+	}
+	return t
+}
+
+func (c *createTree) config() json.RawMessage {
+	if len(c.spec.Config) == 0 {
+		return json.RawMessage("{}")
+	}
+	return slices.Clone(c.spec.Config)
 }
 
 // exists looks for an earlier creation with the same key and for a collision of
@@ -194,7 +220,7 @@ func (c *createTree) exists(ctx context.Context, b *batch) (bool, error) {
 		var name string
 		err := b.tx.QueryRow(ctx, sqlTreeByKey, []any{c.spec.IdempotencyKey}, &name)
 		if err == nil {
-			c.id = TreeID(name)
+			c.id, c.found = TreeID(name), true
 			return true, nil
 		}
 		if !errors.Is(err, sql.ErrNoRows) {
@@ -215,10 +241,6 @@ func (c *createTree) args(b *batch) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := string(c.spec.Config)
-	if config == "" {
-		config = "{}"
-	}
 	var owner int64
 	if c.spec.Owner != nil {
 		owner = c.spec.Owner.key
@@ -227,7 +249,7 @@ func (c *createTree) args(b *batch) ([]any, error) {
 	if c.spec.IdempotencyKey != "" {
 		key = c.spec.IdempotencyKey
 	}
-	return []any{b.cache.seq.tree + 1, string(c.id), c.spec.Kind, c.spec.Name, config, b.cache.seq.task + 1,
+	return []any{b.cache.seq.tree + 1, string(c.id), c.spec.Kind, c.spec.Name, string(c.config()), b.cache.seq.task + 1,
 		owner, string(place), key, b.now}, nil
 }
 

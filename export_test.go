@@ -34,12 +34,21 @@ func HoldWriter(ctx context.Context, s *Store) (release func() error) {
 // InQueue returns how many operations wait for the writer.
 func InQueue(s *Store) int { return len(s.w.queue) }
 
+// LookAgain makes the next claim look at all trees and for dead sessions.
+func LookAgain(s *Store) { s.looked.Store(0) }
+
+// ClaimKnown claims from the trees of which this process knows.
+func (ss *Session) ClaimKnown(ctx context.Context, limit int) ([]*Lease, error) {
+	return ss.claimKnown(ctx, &ClaimRequest{Max: limit})
+}
+
 // ClaimTree claims ready tasks of one tree, as one operation of the writer.
 func (ss *Session) ClaimTree(ctx context.Context, id TreeID, limit int) ([]*Lease, error) {
 	tree, err := ss.s.Tree(ctx, id)
 	if err != nil {
 		return nil, err
 	}
+	ss.s.remember(tree) // a stale owner would make two operations of it
 	return ss.claimTree(ctx, tree.key, 0, &ClaimRequest{Max: limit}, limit)
 }
 
@@ -82,7 +91,7 @@ func ForgetTree(ctx context.Context, s *Store, id TreeID) error {
 // Dump returns the rows of every table as text, without the count of
 // transactions: what a refused operation must not change.
 func Dump(ctx context.Context, s *Store) ([]string, error) {
-	tables := []string{"session", "tree", "tree_stat", "tree_session", "task_hot", "task", "task_end", "task_output", "call",
+	tables := []string{"session", "tree", "tree_stat", "task_hot", "task", "task_end", "task_output", "call",
 		"event", "payload", "blob_ref", "blob_chunk", "context"}
 	rows, err := s.Fetch(ctx, `SELECT event, tree, task, call, session FROM seq`)
 	if err != nil {

@@ -2,6 +2,7 @@ package perdure
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
 	"sync/atomic"
@@ -45,9 +46,15 @@ type ClaimRequest struct {
 // without an error when there is nothing to do, and after the claim is durable.
 // One goroutine a process should claim: the session then never competes with
 // itself.
+//
+// While trees in which this process made tasks ready have some, a claim looks at
+// all others, and for dead sessions, only every [Config.LookEvery].
 func (ss *Session) Claim(ctx context.Context, req ClaimRequest) ([]*Lease, error) {
 	if req.Max < 1 {
 		return nil, invalidf("claim task", "max is %d, at least 1 is needed", req.Max)
+	}
+	if leases, err := ss.claimKnown(ctx, &req); err != nil || len(leases) > 0 {
+		return leases, err
 	}
 	dead, err := ss.s.deadSessions(ctx)
 	if err != nil {
@@ -62,6 +69,17 @@ func (ss *Session) Claim(ctx context.Context, req ClaimRequest) ([]*Lease, error
 		}
 	}
 	return leases, nil
+}
+
+// claimKnown claims from the trees in which this process made tasks ready,
+// which takes no look into the database but the claim itself.
+func (ss *Session) claimKnown(ctx context.Context, req *ClaimRequest) ([]*Lease, error) {
+	since := time.Since(ss.s.opened).Microseconds()
+	if last := ss.s.looked.Load(); last == 0 || since-last >= ss.s.cfg.LookEvery.Microseconds() {
+		ss.s.looked.Store(since)
+		return nil, nil
+	}
+	return ss.claimTrees(ctx, ss.s.known.list(), 0, req, req.Max)
 }
 
 // candidatePage is how many trees one look finds.
@@ -174,21 +192,18 @@ func (s *Store) treeKeys(ctx context.Context, ids []TreeID, from int64) ([]int64
 
 func (ss *Session) claimTree(ctx context.Context, key, from int64, req *ClaimRequest, limit int) ([]*Lease, error) {
 	tree, err := ss.s.knownTree(ctx, key)
+	if errors.Is(err, sql.ErrNoRows) { // it was removed meanwhile
+		ss.s.known.update(map[int64]bool{key: true}, nil)
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	if req.Trees != nil && !slices.Contains(req.Trees, tree.ID) {
+	if req.Trees != nil && !slices.Contains(req.Trees, tree.ID) || req.Allow != nil && !req.Allow(tree) {
 		return nil, nil
 	}
-	owner, may, err := ss.mayRun(ctx, key)
-	if err != nil || !may {
-		return nil, err
-	}
-	if req.Allow != nil && !req.Allow(tree) {
-		return nil, nil
-	}
-	c := &claim{session: ss, tree: tree, owner: owner, from: from, limit: limit}
-	if err := ss.s.w.do(ctx, c); err != nil {
+	c := &claim{session: ss, tree: tree, from: from, limit: limit}
+	if err := ss.claimOwned(ctx, c); err != nil {
 		return nil, err
 	}
 	ctx = context.WithoutCancel(ctx) // the claim is durable: see it through
@@ -203,17 +218,31 @@ func (ss *Session) claimTree(ctx context.Context, key, from int64, req *ClaimReq
 	return c.leases, nil
 }
 
-// mayRun keeps other sessions off a tree whose owner lives. It returns the
-// owner that the decision was made for; the claim holds only for that one.
-func (ss *Session) mayRun(ctx context.Context, tree int64) (owner int64, may bool, err error) {
-	if err := ss.s.db.QueryRow(ctx, sqlOwner, []any{tree}, &owner); err != nil {
-		return 0, false, wrap("claim task", ignoreNoRows(err))
+// claimOwned keeps off a tree whose owner is another session that lives. The
+// owner is remembered from the last look: a claim holds only for the owner that
+// the decision was made for, and one that gave nothing is a reason to look.
+func (ss *Session) claimOwned(ctx context.Context, c *claim) error {
+	assumed := c.tree.owner
+	if assumed == 0 || assumed == ss.key {
+		if err := ss.s.w.do(ctx, c); err != nil || len(c.leases) > 0 {
+			return err
+		}
 	}
-	if owner == 0 || owner == ss.key {
-		return owner, true, nil
+	err := ss.s.db.QueryRow(ctx, sqlOwner, []any{c.tree.key}, &c.tree.owner)
+	if err != nil {
+		return wrap("claim task", ignoreNoRows(err)) // without a row the tree is gone
 	}
-	alive, err := ss.s.alive(ctx, owner)
-	return owner, !alive, err
+	owner := c.tree.owner
+	if owner == assumed && (owner == 0 || owner == ss.key) {
+		return nil // there is nothing to claim
+	}
+	ss.s.remember(c.tree)
+	if owner != 0 && owner != ss.key {
+		if alive, err := ss.s.alive(ctx, owner); alive || err != nil {
+			return err
+		}
+	}
+	return ss.s.w.do(ctx, c)
 }
 
 const sqlOwner = `SELECT owner FROM tree WHERE id = $1`
@@ -221,7 +250,6 @@ const sqlOwner = `SELECT owner FROM tree WHERE id = $1`
 type claim struct {
 	session *Session
 	tree    Tree
-	owner   int64
 	from    int64
 	limit   int
 	leases  []*Lease
@@ -233,17 +261,17 @@ const (
 	sqlClaim = `UPDATE task_hot SET state = 2, session = $1, fence = fence + 1, ready_at = NULL, claimed_at = $2,
 		started_at = COALESCE(started_at, $2)
 		WHERE id IN (SELECT id FROM task_hot WHERE tree = $3 AND ready_at IS NOT NULL AND ready_at <= $2
-			ORDER BY rank LIMIT $4) AND EXISTS (SELECT 1 FROM tree WHERE id = $3 AND owner = $5)
+			ORDER BY rank LIMIT $4 + 0) AND EXISTS (SELECT 1 FROM tree WHERE id = $3 AND owner = $5)
 		RETURNING ` + leaseColumns
 
 	sqlTakeOver = `UPDATE task_hot SET session = $1, fence = fence + 1, claimed_at = $2
-		WHERE id IN (SELECT id FROM task_hot WHERE session = $6 AND tree = $3 ORDER BY rank LIMIT $4)
+		WHERE id IN (SELECT id FROM task_hot WHERE session = $6 AND tree = $3 ORDER BY rank LIMIT $4 + 0)
 			AND EXISTS (SELECT 1 FROM tree WHERE id = $3 AND owner = $5)
 		RETURNING ` + leaseColumns
 )
 
 func (c *claim) apply(ctx context.Context, b *batch) error {
-	q, args := sqlClaim, []any{c.session.key, b.now, c.tree.key, c.limit, c.owner}
+	q, args := sqlClaim, []any{c.session.key, b.now, c.tree.key, c.limit, c.tree.owner}
 	if c.from != 0 {
 		q, args = sqlTakeOver, append(args, c.from)
 	}
@@ -269,8 +297,14 @@ func (c *claim) apply(ctx context.Context, b *batch) error {
 		ranks = slices.Insert(ranks, at, rank)
 		c.leases = slices.Insert(c.leases, at, l)
 	}
-	if err := rows.Err(); err != nil || len(c.leases) == 0 {
+	if err := rows.Err(); err != nil {
 		return err
+	}
+	if c.from == 0 && len(c.leases) < c.limit {
+		b.leftEmpty(c.tree.key)
+	}
+	if len(c.leases) == 0 {
+		return nil
 	}
 	return c.count(ctx, b)
 }
@@ -298,9 +332,9 @@ func (c *claim) count(ctx context.Context, b *batch) error {
 	}
 	n := int64(len(c.leases))
 	if c.from != 0 {
-		b.countSession(st.tree, c.from, -n)
+		st.hold(c.from, -n)
 	}
-	b.countSession(st.tree, c.session.key, n)
+	st.hold(c.session.key, n)
 	return nil
 }
 

@@ -35,7 +35,7 @@ func groupable() []builder {
 // single operations take several steps.
 func single() []builder {
 	return []builder{
-		(*world).createTree, (*world).claim, (*world).claim, (*world).claim, (*world).claim, (*world).claim, (*world).claim,
+		(*world).createTree, (*world).claim, (*world).claim, (*world).claim, (*world).claim, (*world).claimKnown, (*world).claimKnown,
 		(*world).cancelTree, (*world).recover, (*world).prune, (*world).endSession,
 		(*world).openSession, (*world).openSession, (*world).reopen,
 	}
@@ -151,6 +151,7 @@ func (w *world) claim() *op {
 		name: fmt.Sprintf("%s claims %d of %v", s.m.id, limit, only),
 		run: func(ctx context.Context) string {
 			var err error
+			perdure.LookAgain(w.store())
 			got, err = s.ss.Claim(ctx, perdure.ClaimRequest{Max: limit, Trees: only})
 			return text(err, "claimed%s", claimed(got))
 		},
@@ -196,17 +197,45 @@ func (w *world) claimTree() *op {
 			got, err = s.ss.ClaimTree(ctx, tree.id, limit)
 			return text(err, "claimed %d", len(got))
 		},
+		want: func() string { return w.mayTake(s, got, tree, limit) },
+	}
+}
+
+// claimKnown claims without a look at what other processes did: it may miss
+// tasks, but has to find those it takes claimable.
+func (w *world) claimKnown() *op {
+	s := w.session()
+	if s == nil {
+		return nil
+	}
+	limit := 1 + w.pick(4)
+	var got []*perdure.Lease
+	return &op{
+		name: fmt.Sprintf("%s claims %d of the known", s.m.id, limit),
+		run: func(ctx context.Context) string {
+			var err error
+			got, err = s.ss.ClaimKnown(ctx, limit)
+			return text(err, "claimed %d", len(got))
+		},
 		want: func() string {
-			for _, l := range got {
-				t := w.m.tasks[l.Task.ID]
-				if t == nil || t.tree != tree || !t.claimable() {
-					return fmt.Sprintf("claimed but %s, it was not claimable", l.Task.ID)
-				}
-				w.leases = append(w.leases, &lease{Lease: l, m: w.m.take(t, s.m), s: s})
+			if len(got) > 0 {
+				s.m.turn = w.m.tasks[got[len(got)-1].Task.ID].tree.number
 			}
-			return fmt.Sprintf("claimed %d", min(len(got), limit))
+			return w.mayTake(s, got, nil, limit)
 		},
 	}
+}
+
+// mayTake takes what was claimed, which has to be claimable.
+func (w *world) mayTake(s *session, got []*perdure.Lease, tree *mTree, limit int) string {
+	for _, l := range got {
+		t := w.m.tasks[l.Task.ID]
+		if t == nil || tree != nil && t.tree != tree || !t.claimable() || !t.tree.mayRun(s.m) {
+			return fmt.Sprintf("claimed but %s, it was not claimable", l.Task.ID)
+		}
+		w.leases = append(w.leases, &lease{Lease: l, m: w.m.take(t, s.m), s: s})
+	}
+	return fmt.Sprintf("claimed %d", min(len(got), limit))
 }
 
 func (w *world) complete() *op {

@@ -248,7 +248,7 @@ func TestCheckFinds(t *testing.T) {
 		"terminal_over_living":  `UPDATE task_hot SET state = 6, session = NULL WHERE id = 1`,
 		"tree_state":            `UPDATE tree_stat SET state = 4`,
 		"tree_counters":         `UPDATE tree_stat SET queued = queued + 1`,
-		"session_counters":      `UPDATE tree_session SET running = 5`,
+		"session_counters":      `UPDATE tree_stat SET held = '5=1'`,
 		"open_calls":            `UPDATE tree_stat SET open_tokens = 1`,
 		"usage_counters":        `UPDATE tree_stat SET calls = 9`,
 		"settled_twice": `INSERT INTO call SELECT id + 10, tree, task, attempt, position, fence, state, model, request_hash,

@@ -2,6 +2,8 @@ package perdure
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"time"
 )
 
@@ -41,66 +43,44 @@ type ActiveTask struct {
 	Since  time.Time `json:"since"`
 }
 
-const sqlTreeSessions = `SELECT session, running FROM tree_session WHERE tree = $1 AND running > 0`
-
 // Progress returns how far a tree is.
 func (s *Store) Progress(ctx context.Context, id TreeID) (Progress, error) {
+	p, _, err := s.progress(ctx, id)
+	return p, err
+}
+
+// progress also tells how many of the queued tasks dead sessions hold.
+func (s *Store) progress(ctx context.Context, id TreeID) (p Progress, lost int64, err error) {
 	var tree, createdAt int64
 	if err := s.db.QueryRow(ctx, sqlTreeKey, []any{string(id)}, &tree, &createdAt); err != nil {
 		if ignoreNoRows(err) == nil {
-			return Progress{}, notFoundf("read progress", "there is no tree %q", id)
+			return p, 0, notFoundf("read progress", "there is no tree %q", id)
 		}
-		return Progress{}, wrap("read progress", err)
+		return p, 0, wrap("read progress", err)
 	}
 	st, err := loadStat(ctx, s.db.QueryRow, tree)
 	if err != nil {
-		return Progress{}, wrap("read progress", err)
+		return p, 0, wrap("read progress", err)
 	}
-	lost := int64(0)
-	if st.counts[stRunning] > 0 {
-		if lost, err = s.lostTasks(ctx, tree); err != nil {
-			return Progress{}, err
+	for _, h := range st.holds {
+		alive, err := s.alive(ctx, h.session)
+		if err != nil {
+			return p, 0, err
+		}
+		if !alive {
+			lost += h.n
 		}
 	}
 	now, err := s.db.Now(ctx)
 	if err != nil {
-		return Progress{}, wrap("read progress", err)
+		return p, 0, wrap("read progress", err)
 	}
-	p := st.progress(now, createdAt, min(lost, st.counts[stRunning]))
+	p = st.progress(now, createdAt, lost)
 	p.Tree = id
-	return p, nil
+	return p, lost, nil
 }
 
 const sqlTreeKey = `SELECT id, created_at FROM tree WHERE name = $1`
-
-// lostTasks counts the tasks of a tree that dead sessions hold.
-func (s *Store) lostTasks(ctx context.Context, tree int64) (int64, error) {
-	rows, err := s.db.Query(ctx, sqlTreeSessions, tree)
-	if err != nil {
-		return 0, wrap("read progress", err)
-	}
-	held := make(map[int64]int64)
-	err = each(rows, func() error {
-		var session, n int64
-		err := rows.Scan(&session, &n)
-		held[session] = n
-		return err
-	})
-	if err != nil {
-		return 0, wrap("read progress", err)
-	}
-	var lost int64
-	for session, n := range held {
-		alive, err := s.alive(ctx, session)
-		if err != nil {
-			return 0, err
-		}
-		if !alive {
-			lost += n
-		}
-	}
-	return lost, nil
-}
 
 func (st *treeStat) progress(now, createdAt, lost int64) Progress {
 	c := &st.counts
@@ -137,7 +117,7 @@ func (st *treeStat) usage() Usage {
 }
 
 const sqlActive = `SELECT t.id, t.tree, t.prompt, COALESCE(h.claimed_at, 0) FROM task_hot h JOIN task t ON t.id = h.id
-	WHERE h.session = $1 AND h.tree = $2 ORDER BY h.rank LIMIT $3`
+	WHERE h.session = $1 AND h.tree = $2 ORDER BY h.rank LIMIT $3 + 0`
 
 // activePromptRunes is how much of a prompt a status shows.
 const activePromptRunes = 60
@@ -184,23 +164,20 @@ func (s *Store) Active(ctx context.Context, id TreeID, limit int) ([]ActiveTask,
 }
 
 func (s *Store) liveSessions(ctx context.Context, tree int64) ([]int64, error) {
-	rows, err := s.db.Query(ctx, sqlTreeSessions, tree)
+	st, err := loadStat(ctx, s.db.QueryRow, tree)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, wrap("list active tasks", err)
 	}
-	var all, live []int64
-	err = each(rows, func() error {
-		var session, n int64
-		err := rows.Scan(&session, &n)
-		all = append(all, session)
-		return err
-	})
-	for _, session := range all {
-		if alive, aliveErr := s.alive(ctx, session); aliveErr == nil && alive {
-			live = append(live, session)
+	var live []int64
+	for _, h := range st.holds {
+		if alive, err := s.alive(ctx, h.session); err == nil && alive {
+			live = append(live, h.session)
 		}
 	}
-	return live, wrap("list active tasks", err)
+	return live, nil
 }
 
 func headRunes(s string, n int) string {
@@ -239,15 +216,10 @@ func (s *Store) Recover(ctx context.Context, id TreeID, owner *Session) (Recover
 	if err := s.adopt(ctx, &tree, owner); err != nil {
 		return RecoverReport{}, err
 	}
-	p, err := s.Progress(ctx, id)
+	p, lost, err := s.progress(ctx, id)
 	if err != nil {
 		return RecoverReport{}, err
 	}
-	lost, err := s.lostTasks(ctx, tree.key)
-	if err != nil {
-		return RecoverReport{}, err
-	}
-	lost = min(lost, p.Queued)
 	return RecoverReport{Tree: id, State: p.State, Done: p.Completed, Requeued: lost, Pending: p.Queued - lost + p.Waiting,
 		GivenUp: p.Failed + p.Cancelled, Running: p.Running}, nil
 }
@@ -268,11 +240,16 @@ func (s *Store) adopt(ctx context.Context, tree *Tree, owner *Session) error {
 	if owner == nil || tree.owner == owner.key || tree.State.Terminal() {
 		return nil
 	}
-	return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+	err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
 		n, err := b.tx.Exec(ctx, sqlSetOwner, tree.key, owner.key, tree.owner)
 		if err == nil && n == 0 {
 			return conflictf("resume tree", "another process resumed tree %q just now", tree.ID)
 		}
 		return err
 	}))
+	if err == nil {
+		tree.owner = owner.key
+		s.remember(*tree)
+	}
+	return err
 }

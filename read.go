@@ -352,36 +352,11 @@ func (s *Store) tasksQuery(ctx context.Context, f *TaskFilter) (string, []any, e
 	return q, args, nil
 }
 
-const sqlFill = `SELECT position, depth, prompt, agent, strategy, merge, context, metadata, priority, created_at
-	FROM task WHERE id = $1`
-
-// fill reads what a lease tells about its task beside what the claim returned.
-func (s *Store) fill(ctx context.Context, l *Lease) error {
-	t := &l.Task
-	var column, context, metadata string
-	var createdAt int64
-	err := s.db.QueryRow(ctx, sqlFill, []any{int64(t.ID)}, &t.Position, &t.Depth, &column, &t.Agent,
-		(*string)(&t.Strategy), &t.Merge, &context, &metadata, &t.Priority, &createdAt)
-	if err != nil {
-		return wrap("claim task", err)
-	}
-	t.Node, t.Tree, t.Parent, t.State = t.ID.Node(), l.Tree.ID, TaskID(l.parent), Running
-	t.Metadata, t.CreatedAt, t.Policy = json.RawMessage(metadata), micros(createdAt), PolicyPartial
-	if l.flags&flagFailFast != 0 {
-		t.Policy = PolicyFail
-	}
-	t.Lease = &LeaseInfo{Session: l.session.name, Fence: l.fence, ClaimedAt: micros(l.claimedAt)}
-	if t.Prompt, err = s.load(ctx, l.Tree.key, column); err != nil {
-		return err
-	}
-	return wrap("claim task", json.Unmarshal([]byte(context), &t.Context))
-}
-
 const (
 	eventColumns  = `e.seq, e.at, COALESCE(t.name, ''), e.task, e.kind, e.data`
-	sqlEvents     = `SELECT ` + eventColumns + ` FROM event e LEFT JOIN tree t ON t.id = e.tree WHERE e.seq > $1 ORDER BY e.seq LIMIT $2`
+	sqlEvents     = `SELECT ` + eventColumns + ` FROM event e LEFT JOIN tree t ON t.id = e.tree WHERE e.seq > $1 ORDER BY e.seq LIMIT $2 + 0`
 	sqlTreeEvents = `SELECT ` + eventColumns + ` FROM event e LEFT JOIN tree t ON t.id = e.tree
-		WHERE e.tree = $3 AND e.seq > $1 ORDER BY e.seq LIMIT $2`
+		WHERE e.tree = $3 AND e.seq > $1 ORDER BY e.seq LIMIT $2 + 0`
 )
 
 // Events returns a page of the log, in order. The numbers follow each other

@@ -132,20 +132,19 @@ func (s *Store) expired(ctx context.Context, completed, failed int64) ([]expired
 const (
 	sqlForgetTree = `DELETE FROM tree WHERE id = $1`
 	sqlForgetRefs = `DELETE FROM blob_ref WHERE tree = $1`
-	sqlForgetSess = `DELETE FROM tree_session WHERE tree = $1`
 	sqlForgetStat = `DELETE FROM tree_stat WHERE tree = $1`
 
 	// A tree that is gone has left its counters as a mark until its last row is.
 	sqlGone = `SELECT s.tree FROM tree_stat s WHERE NOT EXISTS (SELECT 1 FROM tree t WHERE t.id = s.tree)`
 
-	sqlSweepHot    = `DELETE FROM task_hot WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2)`
-	sqlSweepEnd    = `DELETE FROM task_end WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2)`
-	sqlSweepOutput = `DELETE FROM task_output WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2)`
-	sqlSweepCall   = `DELETE FROM call WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2)`
-	sqlSweepTask   = `DELETE FROM task WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2)`
+	sqlSweepHot    = `DELETE FROM task_hot WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
+	sqlSweepEnd    = `DELETE FROM task_end WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
+	sqlSweepOutput = `DELETE FROM task_output WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
+	sqlSweepCall   = `DELETE FROM call WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
+	sqlSweepTask   = `DELETE FROM task WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
 
-	sqlSweepEvent   = `DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE tree = $1 LIMIT $2)`
-	sqlSweepPayload = `DELETE FROM payload WHERE tree = $1 AND hash IN (SELECT hash FROM payload WHERE tree = $1 LIMIT $2)`
+	sqlSweepEvent   = `DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE tree = $1 LIMIT $2 + 0)`
+	sqlSweepPayload = `DELETE FROM payload WHERE tree = $1 AND hash IN (SELECT hash FROM payload WHERE tree = $1 LIMIT $2 + 0)`
 
 	sqlSweepRefs     = `DELETE FROM blob_ref WHERE tree = 0 AND created_at <= $1`
 	sqlSweepContexts = `DELETE FROM context WHERE NOT EXISTS (SELECT 1 FROM blob_ref r WHERE r.hash = context.pack)
@@ -166,12 +165,8 @@ func (s *Store) forgetTree(ctx context.Context, key int64) error {
 		if _, err := b.tx.Exec(ctx, sqlForgetTree, key); err != nil {
 			return err
 		}
-		for _, q := range []string{sqlForgetSess, sqlForgetRefs} {
-			if _, err := b.tx.Exec(ctx, q, key); err != nil {
-				return err
-			}
-		}
-		return nil
+		_, err = b.tx.Exec(ctx, sqlForgetRefs, key)
+		return err
 	}))
 }
 

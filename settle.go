@@ -120,7 +120,7 @@ func (b *batch) ended(ctx context.Context, l *Lease, state int64, partial bool, 
 	}
 	delete(b.families, id)
 	st.move(stRunning, state)
-	b.countSession(st.tree, l.session.key, -1)
+	st.hold(l.session.key, -1)
 	st.time().Level(l.Task.Depth).Ended++
 	kind := EventTaskFailed
 	if state == stCompleted {
@@ -136,7 +136,7 @@ func (b *batch) ended(ctx context.Context, l *Lease, state int64, partial bool, 
 	if state == stFailed && l.flags&flagSiblingsFail != 0 {
 		return b.cancelSiblings(ctx, st, l)
 	}
-	return b.nextStep(ctx, id, l.flags)
+	return b.nextStep(ctx, st.tree, id, l.flags)
 }
 
 const sqlNextStep = `UPDATE task_hot SET ready_at = $2 WHERE id = (SELECT successor FROM task_hot WHERE id = $1)
@@ -144,14 +144,14 @@ const sqlNextStep = `UPDATE task_hot SET ready_at = $2 WHERE id = (SELECT succes
 
 // nextStep makes the sibling claimable that waited for a task of a sequence. It
 // is looked up now: steps may have been added or left out since the claim.
-func (b *batch) nextStep(ctx context.Context, id, flags int64) error {
+func (b *batch) nextStep(ctx context.Context, tree, id, flags int64) error {
 	if flags&flagStep == 0 {
 		return nil
 	}
 	if err := b.flushTasks(ctx); err != nil {
 		return err
 	}
-	b.ready = true
+	b.readied(tree)
 	_, err := b.tx.Exec(ctx, sqlNextStep, id, b.now)
 	return err
 }
@@ -238,10 +238,10 @@ func (b *batch) retried(ctx context.Context, l *Lease, data string) error {
 		return err
 	}
 	st.move(stRunning, stQueued)
-	b.countSession(st.tree, l.session.key, -1)
+	st.hold(l.session.key, -1)
 	b.event(st.tree, id, EventTaskFailed, data)
 	b.event(st.tree, id, EventTaskRetried, `{"attempt":`+itoa(int64(l.Task.Attempts)+1)+`}`)
-	b.ready = true
+	b.readied(st.tree)
 	return nil
 }
 
@@ -309,7 +309,7 @@ func (c *suspend) apply(ctx context.Context, b *batch) error {
 	var readyAt any
 	if to == stWaiting && pending == 0 || to == stQueued {
 		to, kind, readyAt = stQueued, EventTaskReleased, b.now
-		b.ready = true
+		b.readied(l.Tree.key)
 	}
 	n, err := b.tx.Exec(ctx, sqlSuspend, id, l.fence, b.now, to, readyAt)
 	if err != nil {
@@ -323,7 +323,7 @@ func (c *suspend) apply(ctx context.Context, b *batch) error {
 		return err
 	}
 	st.move(stRunning, to)
-	b.countSession(st.tree, l.session.key, -1)
+	st.hold(l.session.key, -1)
 	b.event(st.tree, id, kind, "")
 	return nil
 }

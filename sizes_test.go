@@ -20,12 +20,15 @@ const (
 	maxFileLines        = 600
 	maxTestFileLines    = 1000
 	maxPackageCodeLines = 4500
+	maxRootCodeLines    = 6500 // docs/decisions/0025
 	maxInterfaceMethods = 5
 	maxParameters       = 5
 )
 
 // sizeExceptions: key of a finding to the reason why it stands.
-var sizeExceptions = map[string]string{}
+var sizeExceptions = map[string]string{
+	"parameters internal/sqldb/vfs_linux.go openFile": "the signature is SQLite's",
+}
 
 func TestSizes(t *testing.T) {
 	t.Parallel()
@@ -274,10 +277,14 @@ func checkPackage(dir string, files []*sourceFile) []finding {
 			text: fmt.Sprintf("package %s has no package comment", dir),
 		})
 	}
-	if code > maxPackageCodeLines {
+	limit := maxPackageCodeLines
+	if dir == "." {
+		limit = maxRootCodeLines
+	}
+	if code > limit {
 		found = append(found, finding{
 			key:  "package " + dir,
-			text: fmt.Sprintf("package %s: %d code lines, at most %d", dir, code, maxPackageCodeLines),
+			text: fmt.Sprintf("package %s: %d code lines, at most %d", dir, code, limit),
 		})
 	}
 	return found
@@ -328,7 +335,7 @@ func TestSizesRule(t *testing.T) {
 			[]string{"undocumented a.go C", "undocumented a.go F", "undocumented a.go T", "undocumented a.go T.M", "undocumented a.go W"}},
 		{"documented group", "a.go", "// Package a is.\npackage a\n\n// Kinds of it.\nconst (\n\tA = 1\n\tB = 2\n)\n", nil},
 		{"unexported receiver", "a.go", "// Package a is.\npackage a\n\nfunc (t t) M() {}\n", nil},
-		{"package too large", "a.go", "// Package a is.\npackage a\n\nvar x = `" + strings.Repeat("\n", maxPackageCodeLines) + "`\n",
+		{"package too large", "a.go", "// Package a is.\npackage a\n\nvar x = `" + strings.Repeat("\n", maxRootCodeLines) + "`\n",
 			[]string{"file a.go", "package ."}},
 	}
 	for _, test := range tests {

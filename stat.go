@@ -1,8 +1,12 @@
 package perdure
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/perdure/perdure/internal/sqldb"
 	"github.com/perdure/perdure/internal/timing"
@@ -20,6 +24,9 @@ type treeStat struct {
 	cost, unpriced                  int64
 	openCalls, openTokens, openCost int64
 
+	holds   []hold
+	rawHeld string
+
 	limits    Limits
 	rawLimits string
 	warned    int64         // bits, by kind of limit
@@ -31,17 +38,17 @@ type treeStat struct {
 
 const statColumns = `tree, state, partial, total, queued, running, waiting, completed, failed, cancelled,
 	calls, uncertain_calls, input_tokens, output_tokens, cached_tokens, cost_micros, unpriced_calls,
-	open_calls, open_tokens, open_cost_micros, limits, warned, timing, started_at, ended_at`
+	open_calls, open_tokens, open_cost_micros, limits, warned, timing, held, started_at, ended_at`
 
 const (
 	sqlStat     = `SELECT ` + statColumns + ` FROM tree_stat WHERE tree = $1`
 	sqlSaveStat = `UPDATE tree_stat SET state = $2, partial = $3, total = $4, queued = $5, running = $6, waiting = $7,
 		completed = $8, failed = $9, cancelled = $10, calls = $11, uncertain_calls = $12, input_tokens = $13,
 		output_tokens = $14, cached_tokens = $15, cost_micros = $16, unpriced_calls = $17, open_calls = $18,
-		open_tokens = $19, open_cost_micros = $20, limits = $21, warned = $22, timing = $23, started_at = $24, ended_at = $25
+		open_tokens = $19, open_cost_micros = $20, limits = $21, warned = $22, timing = $23, held = $24, started_at = $25, ended_at = $26
 		WHERE tree = $1`
 	sqlInsertStat = `INSERT INTO tree_stat (` + statColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-		$13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`
+		$13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)`
 )
 
 // queryRow is the reading method of both a transaction and the pool.
@@ -59,14 +66,17 @@ func (st *treeStat) dest() []any {
 	return []any{&st.tree, &st.state, &st.partial, &st.counts[0], &st.counts[1], &st.counts[2], &st.counts[3],
 		&st.counts[4], &st.counts[5], &st.counts[6], &st.calls, &st.uncertain, &st.input, &st.output, &st.cached,
 		&st.cost, &st.unpriced, &st.openCalls, &st.openTokens, &st.openCost, &st.rawLimits, &st.warned, &st.rawTiming,
-		&st.startedAt, &st.endedAt}
+		&st.rawHeld, &st.startedAt, &st.endedAt}
 }
 
 func (st *treeStat) decode() error {
 	if err := json.Unmarshal([]byte(st.rawLimits), &st.limits); err != nil {
 		return err
 	}
-	return json.Unmarshal([]byte(st.rawTiming), &st.timing)
+	if err := json.Unmarshal([]byte(st.rawTiming), &st.timing); err != nil {
+		return err
+	}
+	return st.decodeHolds()
 }
 
 // time returns the timing for changing.
@@ -86,7 +96,7 @@ func (st *treeStat) args() ([]any, error) {
 	return []any{st.tree, st.state, st.partial, st.counts[0], st.counts[1], st.counts[2], st.counts[3],
 		st.counts[4], st.counts[5], st.counts[6], st.calls, st.uncertain, st.input, st.output, st.cached,
 		st.cost, st.unpriced, st.openCalls, st.openTokens, st.openCost, st.rawLimits, st.warned, st.rawTiming,
-		st.startedAt, st.endedAt}, nil
+		st.held(), st.startedAt, st.endedAt}, nil
 }
 
 func (st *treeStat) save(ctx context.Context, tx *sqldb.Tx) error {
@@ -107,4 +117,50 @@ func (st *treeStat) move(from, to int64) {
 func (st *treeStat) add(state int64) {
 	st.counts[0]++
 	st.counts[state]++
+}
+
+// hold tells how many tasks of a tree a session runs.
+type hold struct{ session, n int64 }
+
+func (st *treeStat) hold(session, n int64) {
+	st.rawHeld = ""
+	at, found := slices.BinarySearchFunc(st.holds, session, func(h hold, key int64) int { return cmp.Compare(h.session, key) })
+	if !found {
+		st.holds = slices.Insert(st.holds, at, hold{session: session})
+	}
+	if st.holds[at].n += n; st.holds[at].n == 0 {
+		st.holds = slices.Delete(st.holds, at, at+1)
+	}
+}
+
+// held returns the column: "session=tasks" by session.
+func (st *treeStat) held() string {
+	if st.rawHeld == "" && len(st.holds) > 0 {
+		var raw []byte
+		for _, h := range st.holds {
+			raw = strconv.AppendInt(append(strconv.AppendInt(raw, h.session, 10), '='), h.n, 10)
+			raw = append(raw, ',')
+		}
+		st.rawHeld = string(raw[:len(raw)-1])
+	}
+	return st.rawHeld
+}
+
+func (st *treeStat) decodeHolds() error {
+	for part := range strings.SplitSeq(st.rawHeld, ",") {
+		session, n, _ := strings.Cut(part, "=")
+		if part == "" {
+			continue
+		}
+		key, err := strconv.ParseInt(session, 10, 64)
+		if err != nil {
+			return err
+		}
+		count, err := strconv.ParseInt(n, 10, 64)
+		if err != nil {
+			return err
+		}
+		st.holds = append(st.holds, hold{key, count})
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perdure/perdure/internal/atomicfile"
@@ -48,6 +49,11 @@ type Store struct {
 	changed signal
 	ready   signal
 
+	recent recent
+	known  readyTrees
+	looked atomic.Int64 // when a claim last looked at all trees, in microseconds since opened
+	opened time.Time
+
 	mu       sync.Mutex // guards the fields below
 	sessions map[int64]*Session
 	trees    map[int64]Tree // what never changes about trees, for claims
@@ -79,7 +85,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Dir == "" && cfg.DSN == "" {
 		return nil, invalidf("open store", "neither a folder nor a database address is given")
 	}
-	s := &Store{cfg: cfg, log: cfg.Logger, sessions: make(map[int64]*Session), trees: make(map[int64]Tree)}
+	s := &Store{cfg: cfg, log: cfg.Logger, opened: time.Now(), sessions: make(map[int64]*Session), trees: make(map[int64]Tree)}
 	if err := s.prepareDir(); err != nil {
 		if isDiskFull(err) {
 			return nil, wrap("open store", err)

@@ -182,11 +182,14 @@ func (w *writer) attempt(ctx context.Context, tx *sqldb.Tx, reqs []*request, err
 	}
 	failpoint.Hit("tx.after_commit")
 	if !tx.Changed {
+		w.s.known.update(b.emptied, nil)
 		return false, nil
 	}
 	w.committed.Store(w.cache.seq.tx)
+	w.s.recent.put(b.fresh)
+	w.s.known.update(b.emptied, b.ready)
 	w.s.changed.fire()
-	if b.ready {
+	if len(b.ready) > 0 {
 		w.s.ready.fire()
 	}
 	return false, nil

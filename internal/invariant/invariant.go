@@ -96,8 +96,11 @@ const (
 			FROM task_hot GROUP BY tree) n ON n.tree = s.tree
 		WHERE n.tree IS NULL OR n.total <> s.total OR n.q <> s.queued OR n.r <> s.running OR n.w <> s.waiting
 			OR n.c <> s.completed OR n.f <> s.failed OR n.x <> s.cancelled`
-	sqlCheckSessions = `SELECT 'tree ' || n.tree || ' session ' || n.session FROM tree_session n
-		WHERE n.running <> (SELECT COUNT(*) FROM task_hot h WHERE h.tree = n.tree AND h.session = n.session)`
+	sqlCheckSessions = `SELECT 'tree ' || s.tree FROM tree_stat s JOIN tree x ON x.id = s.tree
+		LEFT JOIN (SELECT tree, STRING_AGG(session || '=' || n, ',' ORDER BY session) AS held
+			FROM (SELECT tree, session, COUNT(*) AS n FROM task_hot WHERE session IS NOT NULL GROUP BY tree, session) r
+			GROUP BY tree) h ON h.tree = s.tree
+		WHERE s.held <> COALESCE(h.held, '')`
 	sqlCheckOpenCalls = `SELECT 'tree ' || s.tree FROM tree_stat s JOIN tree x ON x.id = s.tree LEFT JOIN (SELECT tree, COUNT(*) AS n,
 			SUM(open_tokens) AS tokens, SUM(open_cost_micros) AS cost FROM call WHERE state = 1 GROUP BY tree) c ON c.tree = s.tree
 		WHERE COALESCE(c.n, 0) <> s.open_calls OR COALESCE(c.tokens, 0) <> s.open_tokens

@@ -40,6 +40,8 @@ CREATE UNIQUE INDEX tree_name ON tree (name);
 CREATE UNIQUE INDEX tree_idempotency ON tree (idempotency) WHERE idempotency IS NOT NULL;
 
 -- The counters of a tree, changed in the transaction that changes a task.
+-- "held" tells how many of its tasks which session runs ("3=2,7=1"), so that
+-- status can show the tasks of a dead session as queued without a look at them.
 CREATE TABLE tree_stat (
 	tree {{id}},
 	state INTEGER NOT NULL,
@@ -64,18 +66,10 @@ CREATE TABLE tree_stat (
 	limits TEXT NOT NULL,
 	warned INTEGER NOT NULL,
 	timing TEXT NOT NULL,
+	held TEXT NOT NULL,
 	started_at BIGINT,
 	ended_at BIGINT
 );
-
--- How many tasks of a tree a session runs, so that status can show the tasks of
--- a dead session as queued without looking at them.
-CREATE TABLE tree_session (
-	tree BIGINT NOT NULL,
-	session BIGINT NOT NULL,
-	running BIGINT NOT NULL,
-	PRIMARY KEY (tree, session)
-){{compact}};
 
 -- What changes while a task lives, narrow, because a writer pays by the page.
 -- state: 1 queued, 2 running, 3 waiting, 4 completed, 5 failed, 6 cancelled.
