@@ -24,13 +24,16 @@ func (a *attempt) answer(ctx context.Context) error {
 	if err != nil {
 		return a.interrupted(timed, err)
 	}
-	text, data, err := a.ask(timed, 0, m, req)
+	text, data, err := a.askWhole(timed, 0, m, req)
 	if err != nil {
 		return err
 	}
 	if m.ranked && a.node.Whole {
 		merger := merger{prompt: a.query(), merge: MergeUnion, ranked: true, whole: true}
 		text, data = merger.run([]part{{text: text, data: data}})
+	}
+	if text, err = a.form(ctx, text, &data); err != nil {
+		return err
 	}
 	return a.complete(ctx, text, &data)
 }
@@ -63,6 +66,9 @@ func (a *attempt) request(ctx context.Context, m *asked) (*model.Request, error)
 	}
 	if a.node.Total > 1 {
 		req.System = strings.TrimSpace(req.System + "\n\n" + partInstruction(a.node.First+1, a.node.Total))
+		if a.run.shape != nil {
+			req.System += "\n\n" + a.run.shape.hint()
+		}
 	}
 	if cfg.Strategy == perdure.Sequential && a.l.Task.Parent != 0 {
 		earlier, err := a.earlier(ctx)

@@ -20,6 +20,8 @@ const (
 	KindChildren = "children"
 	// KindDiverged is a replayed request that differs from the recorded one.
 	KindDiverged = "diverged"
+	// KindSchema is a result that is not what the run's schema asks for.
+	KindSchema = "schema"
 	// KindPlan is a plan that cannot be read or followed.
 	KindPlan = "plan"
 )

@@ -22,7 +22,8 @@ const maxIdleRuns = 8
 type run struct {
 	cfg    Config
 	root   perdure.Task
-	plan   *node // of the root
+	plan   *node  // of the root
+	shape  *shape // of the answer; nil without a schema
 	models [2]*asked
 	reader *pack.Reader // nil without a context
 	blob   io.Closer
@@ -38,6 +39,9 @@ type asked struct {
 	name string
 	// ranked models find passages and score them: parts are merged by score.
 	ranked bool
+	// quiet models write no answer of a task: what they say is not shown while
+	// it arrives.
+	quiet bool
 }
 
 // model returns what answers for a task.
@@ -201,6 +205,9 @@ func (e *Executor) load(ctx context.Context, tree *perdure.Tree) (*run, error) {
 		return nil, &attemptError{kind: KindPlan, err: err}
 	}
 	r := &run{cfg: cfg}
+	if r.shape, err = cfg.shape(); err != nil {
+		return nil, &attemptError{kind: KindPlan, err: err}
+	}
 	if r.models, err = resolve(e.cfg.Resolver, &cfg); err != nil {
 		return nil, &attemptError{kind: KindUnavailable, retry: true, err: err}
 	}

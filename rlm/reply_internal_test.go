@@ -1,0 +1,87 @@
+package rlm
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestJSONIn(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, reply, want, fault string }{
+		{"whole", " {\"a\": 1}\n", `{"a":1}`, ""},
+		{"a number", "42", "42", ""},
+		{"byte order mark", "\ufeff[1]", "[1]", ""},
+		{"fence", "Here:\n```json\n{\"a\": [1, 2]}\n```\nDone.", `{"a":[1,2]}`, ""},
+		{"second fence", "```sh\nls\n```\n~~~\n[]\n~~~", "[]", ""},
+		{"open fence", "```json\n{\"a\":1}", `{"a":1}`, ""},
+		{"among words", `The answer {for you} is {"a":{"b":"}"}}, I think.`, `{"a":{"b":"}"}}`, ""},
+		{"a list among words", "So: [1, 2] and more", "[1,2]", ""},
+		{"empty", " \n", "", "the reply is empty"},
+		{"prose", "I cannot do that.", "", "holds no JSON"},
+		{"cut", `{"tasks":[{"id":"a"`, "", "ends before it is complete"},
+		{"comma", `{"a":1,}`, "", `broken after "{\"a\":1,"`},
+		{"single quotes", `{'a':1}`, "", "invalid character '\\''"},
+	}
+	for _, tt := range tests {
+		raw, err := jsonIn(tt.reply)
+		if tt.fault == "" && (err != nil || string(raw) != tt.want) {
+			t.Errorf("%s: %q, %v; want %q", tt.name, raw, err, tt.want)
+		}
+		if tt.fault != "" && (err == nil || !strings.Contains(err.Error(), tt.fault)) {
+			t.Errorf("%s: error is %v, want %q", tt.name, err, tt.fault)
+		}
+	}
+}
+
+func FuzzJSONIn(f *testing.F) {
+	for _, s := range []string{"", "{}", "```\n{}\n```", "a {\"b\": [1]} c", "{{{{[[[", "\"x\"", "~~~\n1", `{"a":`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, reply string) {
+		raw, err := jsonIn(reply)
+		if err != nil {
+			return
+		}
+		if !json.Valid(raw) {
+			t.Fatalf("%q is not JSON", raw)
+		}
+		again, err := jsonIn(string(raw))
+		if err != nil || string(again) != string(raw) {
+			t.Errorf("%q becomes %q, %v", raw, again, err)
+		}
+	})
+}
+
+func TestRepairShowsReplyAndFaults(t *testing.T) {
+	t.Parallel()
+	faults := make([]string, 100)
+	for i := range faults {
+		faults[i] = strings.Repeat("f", 100)
+	}
+	for _, most := range []int{600, 10_000} {
+		text := renderRepair(strings.Repeat("r", 100_000), faults, most)
+		if len(text) > most+300 {
+			t.Errorf("%d bytes for at most %d", len(text), most)
+		}
+		if !strings.Contains(text, strings.Repeat("r", most/4)) || !strings.Contains(text, faults[0]) || !strings.Contains(text, "more") {
+			t.Errorf("for %d: %s", most, text)
+		}
+	}
+}
+
+// BenchmarkShapeCheck measures what validation adds to a call.
+func BenchmarkShapeCheck(b *testing.B) {
+	s, err := compileShape(json.RawMessage(`{"type":"object","required":["items"],"properties":{"items":{"type":"array","items":
+		{"type":"object","required":["id","name"],"properties":{"id":{"type":"integer"},"name":{"type":"string","minLength":1}}}}}}`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	reply := "```json\n{\"items\":[" + strings.Repeat(`{"id":1,"name":"somebody"},`, 49) + `{"id":1,"name":"x"}]}` + "\n```"
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, problems := s.check(reply); len(problems) > 0 {
+			b.Fatal(problems)
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package rlm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/model"
+)
+
+const (
+	// maxRepairs is how often a model is told what is wrong with its reply.
+	maxRepairs = 2
+	// minRepairBytes is the least room for a reply that is shown again together
+	// with its faults.
+	minRepairBytes = 600
+	// formPosition is where the calls begin that form a structured result of
+	// merged ones: behind all that a merge may make.
+	formPosition = 16 * reducePosition
+)
+
+// question is a request whose reply is checked.
+type question struct {
+	m   *asked
+	req *model.Request
+	// position is that of the first call; each repair takes the next.
+	position int
+	// check returns what is wrong with a reply, one sentence each.
+	check func(reply string) (problems []string)
+	// what is asked for, in the words of an error: "a plan".
+	what string
+}
+
+// unusableError tells that a model did not reply in the form that was asked for,
+// not even after it was told what is wrong.
+type unusableError struct {
+	what     string
+	model    string
+	problems []string
+}
+
+func (e *unusableError) Error() string {
+	return fmt.Sprintf("ask %q for %s: the reply is not usable, also after %d corrections: %s",
+		e.model, e.what, maxRepairs, strings.Join(e.problems, "; "))
+}
+
+// exchange asks, and has the model correct its reply at most maxRepairs times.
+// Each request is a call of the journal. calls is how many there were; an
+// *unusableError comes with the last reply.
+func (a *attempt) exchange(ctx context.Context, q *question) (reply string, data Data, calls int, err error) {
+	req := *q.req
+	for {
+		reply, data, err = a.ask(ctx, q.position+calls, q.m, &req)
+		calls++
+		if err != nil {
+			return "", Data{}, calls, err
+		}
+		problems := q.check(reply)
+		if len(problems) == 0 {
+			return reply, data, calls, nil
+		}
+		if calls > maxRepairs {
+			return reply, data, calls, &unusableError{what: q.what, model: q.m.name, problems: problems}
+		}
+		req = *q.req
+		req.Prompt += renderRepair(reply, problems, repairBytes(a.run.plan.Answer))
+	}
+}
+
+// repairBytes is how long the section with a wrong reply may be when answers
+// have this many tokens.
+func repairBytes(answerTokens int64) int { return max(minRepairBytes, int(2*answerTokens)) }
+
+// renderRepair shows a model its reply and what is wrong with it. The reply is
+// cut when there is no room for all of it.
+func renderRepair(reply string, problems []string, most int) string {
+	var faults strings.Builder
+	for i, p := range problems {
+		if faults.Len()+len(p) > most/2 && i > 0 {
+			fmt.Fprintf(&faults, "- and %d more\n", len(problems)-i)
+			break
+		}
+		fmt.Fprintf(&faults, "- %s\n", p)
+	}
+	shown := shorten(strings.TrimSpace(reply), max(most-faults.Len(), most/4))
+	return "\n\n=== your last reply ===\n" + shown + "\n=== end of your last reply ===\n\n" +
+		"It cannot be used:\n" + faults.String() + "\nReply again, corrected, with the whole JSON value and nothing else."
+}
+
+// instruction asks for a result of the shape.
+func (s *shape) instruction() string {
+	return "Reply with one JSON value that is valid against this JSON Schema, and with nothing else:\n" + s.text
+}
+
+// hint tells who answers from a part what all the answers will become.
+func (s *shape) hint() string {
+	return "The answers of all parts will be put together into JSON of this JSON Schema; " +
+		"tell, in plain text, what of it this part knows:\n" + s.text
+}
+
+// structureBytes is what a schema takes of a request at most, beside the prompt.
+func (c *Config) structureBytes(answerTokens int64) int {
+	if c.Schema == nil {
+		return 0
+	}
+	const words = 200
+	return len(c.Schema) + words + repairBytes(answerTokens)
+}
+
+// askWhole asks for the answer of a task. One that has to be structured is
+// checked and corrected.
+func (a *attempt) askWhole(ctx context.Context, position int, m *asked, req *model.Request) (string, Data, error) {
+	s := a.run.shape
+	if s == nil || !a.node.Whole || m.ranked {
+		return a.ask(ctx, position, m, req)
+	}
+	return a.askShaped(ctx, &question{m: m, req: req, position: position})
+}
+
+// askShaped asks for a structured result.
+func (a *attempt) askShaped(ctx context.Context, q *question) (string, Data, error) {
+	var value json.RawMessage
+	s := a.run.shape
+	q.what = "a result that is valid against the schema"
+	q.req.System = strings.TrimSpace(q.req.System + "\n\n" + s.instruction())
+	q.check = func(reply string) (problems []string) {
+		value, problems = s.check(reply)
+		return problems
+	}
+	_, data, _, err := a.exchange(ctx, q)
+	if err != nil {
+		return "", Data{}, shapeFailure(err)
+	}
+	data.Structured = value
+	return string(value), data, nil
+}
+
+// shapeFailure gives a reply that stayed wrong its kind of failure. The replies
+// are in the journal.
+func shapeFailure(err error) error {
+	if unusable, ok := err.(*unusableError); ok { //nolint:errorlint // exchange returns it as it is
+		return &attemptError{kind: KindSchema, err: unusable}
+	}
+	return err
+}
+
+// form makes the structured result of a task that was merged, or answered by a
+// model that only quotes. A text that is one already is taken as it is.
+func (a *attempt) form(ctx context.Context, text string, data *Data) (string, error) {
+	s := a.run.shape
+	if s == nil || !a.node.Whole || data.Structured != nil {
+		return text, nil
+	}
+	if len(a.node.Files) > 0 {
+		return text, nil // its children are whole, each by itself
+	}
+	if value, problems := s.check(text); len(problems) == 0 {
+		data.Structured = value
+		return string(value), nil
+	}
+	m := a.writer()
+	req := &model.Request{System: a.run.cfg.System, Temperature: a.run.cfg.Temperature, Seed: a.run.cfg.Seed,
+		Prompt: a.prompt() + "\n\n=== what was found ===\n" + text + "\n=== end of what was found ===\n\n" +
+			"Answer from what was found alone."}
+	need := model.EstimateTokens(len(req.System) + len(req.Prompt) + a.run.cfg.structureBytes(a.run.plan.Answer))
+	if need+a.run.plan.Answer > a.run.plan.Window {
+		return "", failf(KindSchema, "form a result that is valid against the schema: the merged results have about %d tokens and "+
+			"do not fit the window of %d (try --merge summarize)", model.EstimateTokens(len(text)), a.run.plan.Window)
+	}
+	timed, stop := a.timed(ctx)
+	defer stop()
+	formed, from, err := a.askShaped(timed, &question{m: m, req: req, position: formPosition})
+	if err != nil {
+		return "", a.interrupted(timed, err)
+	}
+	data.Structured = from.Structured
+	data.addNotes(from.Notes)
+	return formed, nil
+}
+
+// writer is the model that writes text for this task: the root's, when the
+// task's own only quotes.
+func (a *attempt) writer() *asked {
+	if m := a.run.model(&a.l.Task); !m.ranked {
+		return m
+	}
+	return a.run.models[0]
+}
+
+// structuredFiles is the structured result of a batch: an object with that of
+// each file under the file's name.
+func structuredFiles(parts []part) (json.RawMessage, error) {
+	byName := make(map[string]json.RawMessage, len(parts))
+	for _, p := range parts {
+		byName[p.file] = p.data.Structured
+	}
+	names := make([]string, 0, len(byName))
+	for _, p := range parts {
+		if p.data.Structured != nil && !slices.Contains(names, p.file) {
+			names = append(names, p.file)
+		}
+	}
+	return objectOf(names, byName)
+}
+
+// objectOf writes a JSON object with its keys in this order.
+func objectOf(names []string, values map[string]json.RawMessage) (json.RawMessage, error) {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, name := range names {
+		key, err := json.Marshal(name)
+		if err != nil {
+			return nil, fmt.Errorf("encode result: %w", err)
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(values[name])
+	}
+	b.WriteByte('}')
+	return json.RawMessage(b.String()), nil
+}

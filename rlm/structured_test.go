@@ -1,0 +1,149 @@
+package rlm_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/rlm"
+)
+
+const citySchema = `{"type":"object","required":["city","people"],"additionalProperties":false,
+	"properties":{"city":{"type":"string"},"people":{"type":"integer","minimum":1}}}`
+
+func structuredOf(t *testing.T, root *perdure.Task) string {
+	t.Helper()
+	return string(data(t, root).Structured)
+}
+
+// TestStructuredAnswerIsCorrected: what is wrong goes back to the model, twice
+// at most; the answer is the JSON value alone.
+func TestStructuredAnswerIsCorrected(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies:
+  - {match: '/people: minimum: got 0, want 1', text: "Sorry!\n\n`+"```json\\n{\\\"city\\\": \\\"Paris\\\",\\n \\\"people\\\": 2000000}\\n```"+`\nAnything else?"}
+  - {match: 'the reply holds no JSON', text: '{"city":"Paris","people":0}'}
+  - {text: 'Paris has two million people.'}`)
+	b := newBench(t, m)
+	tree := b.launch("Which city?", "", M{"model": "openai:m", "schema": json.RawMessage(citySchema)})
+	got, root := b.finish(tree.ID, 1)
+	if got.State != perdure.Completed || root.Attempts != 1 {
+		t.Fatalf("tree is %s after %d attempts: %+v", got.State, root.Attempts, root.Error)
+	}
+	want := `{"city":"Paris","people":2000000}`
+	if s := structuredOf(t, &root); s != want || root.Result != want {
+		t.Errorf("structured %q, text %q, want %q", s, root.Result, want)
+	}
+	b.asks(server, tree.ID, 3)
+}
+
+func TestStructuredAnswerThatStaysWrong(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies: [{text: '{"city":7,"{{n}}":1}', repeat: -1}]`)
+	b := newBench(t, m)
+	tree := b.launch("Which city?", "", M{"model": "openai:m", "schema": json.RawMessage(citySchema)})
+	got, root := b.finish(tree.ID, 1)
+	if got.State != perdure.Failed || root.Error.Kind != rlm.KindSchema || root.Attempts != 1 {
+		t.Fatalf("tree is %s after %d attempts: %+v", got.State, root.Attempts, root.Error)
+	}
+	for _, want := range []string{"after 2 corrections", "/city: got number, want string", "missing property 'people'"} {
+		if !strings.Contains(root.Error.Message, want) {
+			t.Errorf("it does not tell %q: %s", want, root.Error.Message)
+		}
+	}
+	b.asks(server, tree.ID, 3)
+	calls, err := b.store.Calls(t.Context(), tree.Root)
+	b.ok(err)
+	for i, c := range calls {
+		if c.Position != i || c.State != perdure.CallCompleted || !strings.HasPrefix(c.Response, `{"city":7`) {
+			t.Errorf("call %d is %+v", i, c)
+		}
+	}
+}
+
+// TestStructuredResultOfParts: the parts answer in text, and one call more makes
+// the structured result of what they found.
+func TestStructuredResultOfParts(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies:
+  - {match: 'what was found(?s:.*)part 1\s', text: '{"city":"Rome","people":3}'}
+  - {match: 'JSON of this JSON Schema(?s:.*?)line 0*(\d+) ', text: 'part {{1}}', repeat: -1}`)
+	b := newBench(t, m)
+	id := b.put(file{"text.txt", numbered(300)})
+	tree := b.launch("Which city?", id, M{"model": "openai:m", "schema": json.RawMessage(citySchema), "chunk_tokens": 1000,
+		"overlap_tokens": -1, "max_children": 2})
+	got, root := b.finish(tree.ID, 2)
+	if got.State != perdure.Completed || structuredOf(t, &root) != `{"city":"Rome","people":3}` {
+		t.Fatalf("tree is %s with %q: %+v", got.State, root.Data, root.Error)
+	}
+	b.asks(server, tree.ID, len(b.leaves(tree.ID))+1)
+}
+
+// TestStructuredBatch: in a batch each file has a result of its own.
+func TestStructuredBatch(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies:
+  - {match: 'last reply(?s:.*)lives in (\w+)', text: '{"city":"{{1}}","people":1}', repeat: -1}
+  - {match: 'lives in Oslo', text: '{"city":"Oslo"}', repeat: -1}
+  - {match: 'lives in (\w+)', text: '{"city":"{{1}}","people":2}', repeat: -1}`)
+	b := newBench(t, m)
+	id := b.put(file{"b.txt", "Ann lives in Rome\n"}, file{"a.txt", "Bo lives in Oslo\n"})
+	tree := b.launch("Where in {file}?", id, M{"model": "openai:m", "batch": true, "schema": json.RawMessage(citySchema)})
+	got, root := b.finish(tree.ID, 2)
+	want := `{"b.txt":{"city":"Rome","people":2},"a.txt":{"city":"Oslo","people":1}}`
+	if got.State != perdure.Completed {
+		t.Fatalf("tree is %s: %+v", got.State, root.Error)
+	}
+	if diff := cmp.Diff(want, structuredOf(t, &root)); diff != "" {
+		t.Error(diff)
+	}
+	b.asks(server, tree.ID, 3)
+}
+
+func TestSchemasThatAreNone(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, schema string
+		want         []string
+	}{
+		{"a list", `[1]`, []string{"schema: it is not a JSON object"}},
+		{"text", `"object"`, []string{"schema: it is not a JSON object"}},
+		{"unknown type", `{"type":"strnig"}`, []string{"schema: it is no schema: /type"}},
+		{"wrong keyword", `{"type":"object","properties":{"a":{"minimum":"x"}}}`, []string{"/properties/a/minimum", "want number"}},
+		{"required is no list", `{"required":"a"}`, []string{"/required"}},
+		{"pattern", `{"pattern":"("}`, []string{"schema: ", "("}},
+		{"another file", `{"$ref":"other.json"}`, []string{"other.json", "$defs"}},
+		{"the network", `{"$ref":"https://example.com/x.json"}`, []string{"https://example.com/x.json", "$defs"}},
+		{"no such place", `{"$ref":"#/$defs/x"}`, []string{"#/$defs/x"}},
+		{"too long", `{"title":"` + strings.Repeat("x", 200_000) + `"}`, []string{"200012 bytes, the limit is 131072"}},
+	}
+	for _, tt := range tests {
+		_, err := rlm.ParseConfig(json.RawMessage(`{"model":"openai:x","schema":` + tt.schema + `}`))
+		if err == nil {
+			t.Errorf("%s: it was accepted", tt.name)
+			continue
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: it does not tell %q: %v", tt.name, want, err)
+			}
+		}
+		if strings.Contains(err.Error(), "schema:///result") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: it is not for people: %v", tt.name, err)
+		}
+	}
+}
+
+func TestSchemaNeedsAModelThatWrites(t *testing.T) {
+	t.Parallel()
+	_, err := rlm.ParseConfig(json.RawMessage(`{"schema":{}}`))
+	if err == nil || !strings.Contains(err.Error(), "cannot write JSON") {
+		t.Errorf("error is %v", err)
+	}
+	if _, err := rlm.ParseConfig(json.RawMessage(`{"schema":null}`)); err != nil {
+		t.Errorf("no schema: %v", err)
+	}
+}
