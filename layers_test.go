@@ -38,6 +38,7 @@ var rows = map[string]int{
 	"internal/relay":  3,
 	"internal/server": 3,
 	"internal/aiwg":   3,
+	"internal/export": 3,
 	"internal/testdb": 3,
 
 	".": 2,

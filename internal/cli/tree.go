@@ -2,22 +2,28 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/config"
 )
 
 func (a *app) newTreeCommand() *cobra.Command {
 	v := treeView{s: a.out}
 	var asJSON bool
+	format := formatASCII
 	cmd := &cobra.Command{
 		Use:   "tree TREE",
 		Short: "Draw the tasks of a tree with state, time and cost",
 		Long: "Draw the tasks of a tree with their state, the time they ran and their cost. A long run of siblings that " +
-			"ended the same way is folded; failures never are. With --json one task a line, by ID, in the shape of " +
-			"perdure show.",
+			"ended the same way is folded; failures never are. --format mermaid and dot write the same as a graph for " +
+			"Mermaid and Graphviz; json, or --json, one task a line, by ID, in the shape of perdure show.",
+		Example:           "perdure tree tree-1a2b3c4d --depth 2\n perdure tree tree-1a2b3c4d --format dot | dot -Tsvg > tree.svg",
 		GroupID:           groupSee,
 		Args:              arguments(1, 1, "one tree"),
 		ValidArgsFunction: a.completeTrees,
@@ -26,22 +32,48 @@ func (a *app) newTreeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !slices.Contains(treeFormats(), format) {
+				return unknownFormat(format, treeFormats())
+			}
+			if asJSON && cmd.Flags().Changed("format") && format != formatJSON {
+				return usageError("leave one of them out", "--json and --format %s are both given", format)
+			}
 			l, err := a.load(cmd)
 			if err != nil {
 				return err
 			}
 			return a.withBackend(cmd.Context(), l, toRead, func(b *backend) error {
-				if asJSON {
+				if asJSON || format == formatJSON {
 					return a.listTasks(cmd.Context(), b, id)
 				}
-				return a.drawTree(cmd.Context(), b, id, v)
+				return a.drawTree(cmd.Context(), b, id, v, format)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&v.all, "all", false, "fold nothing")
+	cmd.Flags().StringVar(&format, "format", format, "how to draw it: "+strings.Join(treeFormats(), ", "))
 	cmd.Flags().IntVar(&v.depth, "depth", -1, "how many `levels` below the root to draw; -1: all")
 	jsonFlag(cmd, &asJSON)
+	complete(cmd, "format", treeFormats())
 	return cmd
+}
+
+// The formats of a drawn tree.
+const (
+	formatASCII   = "ascii"
+	formatMermaid = "mermaid"
+	formatDot     = "dot"
+	formatJSON    = "json"
+)
+
+func treeFormats() []string { return []string{formatASCII, formatMermaid, formatDot, formatJSON} }
+
+func unknownFormat(format string, known []string) error {
+	hint := "there are " + strings.Join(known, ", ")
+	if near, ok := config.Nearest(format, known); ok {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return usageError(hint, "%q is not a format", format)
 }
 
 // taskPage is how many tasks one request asks for.
@@ -62,7 +94,7 @@ func (a *app) listTasks(ctx context.Context, b *backend, id perdure.TreeID) erro
 	return nil
 }
 
-func (a *app) drawTree(ctx context.Context, b *backend, id perdure.TreeID, v treeView) error {
+func (a *app) drawTree(ctx context.Context, b *backend, id perdure.TreeID, v treeView, format string) error {
 	var nodes []*node
 	for t, err := range b.AllTasks(ctx, client.TaskQuery{Tree: id, Limit: taskPage, Brief: true}) {
 		if err != nil {
@@ -74,10 +106,36 @@ func (a *app) drawTree(ctx context.Context, b *backend, id perdure.TreeID, v tre
 	if err != nil {
 		return err
 	}
+	if format != formatASCII {
+		a.drawGraph(id, nodes, v, format)
+		return nil
+	}
 	a.printf("%s  %s %s, %s, %s\n", a.out.bold(string(id)), a.out.mark(s.State), s.State, count(s.Total, "task"), usage(s.Usage))
 	for _, root := range grow(nodes) {
 		v.draw(root)
 	}
 	legend(a.out, a.out)
 	return nil
+}
+
+// drawGraph prints a tree for a program that draws graphs, and says so when it
+// is more than such programs draw.
+func (a *app) drawGraph(id perdure.TreeID, nodes []*node, v treeView, format string) {
+	for _, root := range grow(nodes) {
+		g := v.graph(root, v.depth)
+		size := g.size()
+		const advice = "; --depth 2 draws less"
+		switch {
+		case format == formatMermaid:
+			if size > mermaidEdges {
+				a.note("mermaid draws %d edges unless its setting maxEdges says more, and %d are here"+advice, mermaidEdges, size-1)
+			}
+			a.printf("%s", mermaid(g))
+		default:
+			if size > dotNodes {
+				a.note("laying out %s takes Graphviz very long"+advice, count(int64(size), "node"))
+			}
+			a.printf("%s", dot(string(id), g))
+		}
+	}
 }

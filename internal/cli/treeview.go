@@ -154,14 +154,7 @@ func (v treeView) line(indent, below string, n *node) string {
 }
 
 func (v treeView) folded(run []*node) string {
-	var active time.Duration
-	var sum perdure.Usage
-	for _, n := range run {
-		active += n.active
-		sum.Calls += n.usage.Calls
-		sum.CostUSD += n.usage.CostUSD
-		sum.UnpricedCalls += n.usage.UnpricedCalls
-	}
+	active, sum := sumOf(run)
 	return fmt.Sprintf("%s %s", v.s.mark(run[0].state), v.s.dim(fmt.Sprintf("… %d more %s, %s to %s  %s",
 		len(run), run[0].state, run[0].id, run[len(run)-1].id, v.figures(active, sum))))
 }

@@ -1,0 +1,179 @@
+// Package export writes a tree as JSON Lines that say everything the store
+// knows of it, so that nothing is locked in: its configuration, its context,
+// its tasks with results and calls, and its events.
+//
+// The first line is the manifest, the last one says how many lines of each type
+// there were and the SHA-256 of all bytes before it: a file without it was cut.
+// In between the order is fixed: the tree, its context with the files, the
+// tasks by ID each followed by its calls, the events by number. Two exports of
+// a tree that ended are the same bytes. Readers skip types they do not know.
+package export
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+
+	"github.com/perdure/perdure"
+)
+
+// The identity of the format. The version changes when a line changes its
+// meaning, not when there are more fields or types.
+const (
+	Format  = "perdure-export"
+	Version = 1
+)
+
+// Config says what to write.
+type Config struct {
+	Tree perdure.TreeID
+	// WithoutContext leaves out the text of the context's files; their names
+	// and sizes stay.
+	WithoutContext bool
+}
+
+// manifest is the first line.
+type manifest struct {
+	Type    string         `json:"type"`
+	Format  string         `json:"format"`
+	Version int            `json:"version"`
+	Tree    perdure.TreeID `json:"tree_id"`
+	// State is that of the tree when the export began. Of a tree that has not
+	// ended, each line is as it was when it was written.
+	State perdure.State `json:"state"`
+	// WithContext tells whether the text of files is there.
+	WithContext bool `json:"with_context"`
+}
+
+// end is the last line.
+type end struct {
+	Type   string           `json:"type"`
+	Counts map[string]int64 `json:"counts"`
+	SHA256 string           `json:"sha256"`
+}
+
+// Write writes a tree to w, page by page: memory does not grow with the tree.
+// It fails with perdure.CodeNotFound when there is no such tree, and with the
+// error of w; what was written then has no last line.
+func Write(ctx context.Context, store *perdure.Store, w io.Writer, cfg Config) error {
+	tree, err := store.Tree(ctx, cfg.Tree)
+	if err != nil {
+		return err
+	}
+	x := &exporter{store: store, cfg: cfg, out: w, sum: sha256.New(), lines: make(map[string]int64)}
+	x.line("manifest", manifest{"manifest", Format, Version, tree.ID, tree.State, !cfg.WithoutContext})
+	x.line("tree", struct {
+		Type string       `json:"type"`
+		Tree perdure.Tree `json:"tree"`
+	}{"tree", tree})
+	for _, part := range []func(context.Context, *perdure.Tree) error{x.context, x.tasks, x.events} {
+		if err := part(ctx, &tree); err != nil {
+			return err
+		}
+		if x.err != nil {
+			return x.err
+		}
+	}
+	sum := hex.EncodeToString(x.sum.Sum(nil))
+	x.line("end", end{"end", x.lines, sum})
+	return x.err
+}
+
+// exporter writes the lines of one export. After an error of the writer it
+// writes nothing more.
+type exporter struct {
+	store *perdure.Store
+	cfg   Config
+	out   io.Writer
+	sum   hash.Hash
+	lines map[string]int64
+	err   error
+}
+
+func (x *exporter) line(kind string, v any) {
+	if x.err != nil {
+		return
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		x.err = fmt.Errorf("encode %s: %w", kind, err)
+		return
+	}
+	raw = append(raw, '\n')
+	x.sum.Write(raw)
+	if kind != "end" {
+		x.lines[kind]++
+	}
+	if _, err := x.out.Write(raw); err != nil {
+		x.err = fmt.Errorf("write export: %w", err)
+	}
+}
+
+// pageSize is how many rows are in memory at once.
+const pageSize = 500
+
+func (x *exporter) tasks(ctx context.Context, tree *perdure.Tree) error {
+	filter := perdure.TaskFilter{Tree: tree.ID, Limit: pageSize, Brief: true}
+	for {
+		page, err := x.store.Tasks(ctx, filter)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if err := x.task(ctx, page[i].ID); err != nil {
+				return err
+			}
+		}
+		if len(page) < pageSize || x.err != nil {
+			return nil
+		}
+		filter.After = page[len(page)-1].ID
+	}
+}
+
+// task writes a task and its calls.
+func (x *exporter) task(ctx context.Context, id perdure.TaskID) error {
+	t, err := x.store.Task(ctx, id)
+	if err != nil {
+		return err
+	}
+	x.line("task", struct {
+		Type string       `json:"type"`
+		Task perdure.Task `json:"task"`
+	}{"task", t})
+	calls, err := x.store.Calls(ctx, id)
+	if err != nil {
+		return err
+	}
+	for i := range calls {
+		x.line("call", struct {
+			Type string        `json:"type"`
+			Call *perdure.Call `json:"call"`
+		}{"call", &calls[i]})
+	}
+	return nil
+}
+
+func (x *exporter) events(ctx context.Context, tree *perdure.Tree) error {
+	filter := perdure.EventFilter{Tree: tree.ID}
+	for {
+		page, err := x.store.Events(ctx, filter)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for i := range page {
+			x.line("event", struct {
+				Type  string         `json:"type"`
+				Event *perdure.Event `json:"event"`
+			}{"event", &page[i]})
+		}
+		if x.err != nil {
+			return nil
+		}
+		filter.After = page[len(page)-1].Seq
+	}
+}
