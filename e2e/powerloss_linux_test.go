@@ -59,6 +59,20 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
+// A transaction is one write to the log, however many pages it changed, and one
+// flush. What it takes more is for the largest, and for the log's beginning.
+func TestLogWrites(t *testing.T) {
+	t.Parallel()
+	trace, base := record(t, "acknowledge")
+	d := newDisk(base)
+	d.acked = func() {}
+	play(t, d, trace)
+	t.Logf("%d writes, %d flushes of the log, begun %d times", d.logWrites, d.logFlushes, d.logs)
+	if d.logFlushes < 100 || d.logWrites > 2*d.logFlushes { // without our layer it is two writes a page
+		t.Errorf("%d writes and %d flushes of the log for %d acknowledgements", d.logWrites, d.logFlushes, len(d.acks))
+	}
+}
+
 // Each flush is needed: on a disk that only pretends to do it, something that
 // was acknowledged is lost. This also shows that the test can fail.
 func TestPowerLossOnLyingDisk(t *testing.T) {

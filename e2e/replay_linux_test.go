@@ -70,6 +70,8 @@ type disk struct {
 	acked  func()
 	err    error
 	logs   int // how often SQLite began its log
+	// how often the log was written to and flushed
+	logWrites, logFlushes int
 }
 
 type handle struct {
@@ -243,8 +245,11 @@ func (d *disk) writes(c call) {
 	}
 	switch c.name {
 	case "pwrite64":
-		if c.number(3) == 0 && strings.HasSuffix(h.path, "-wal") {
-			d.logs++
+		if strings.HasSuffix(h.path, "-wal") {
+			d.logWrites++
+			if c.number(3) == 0 {
+				d.logs++
+			}
 		}
 		h.file.change(change{at: int64(c.number(3)), data: c.data(1)[:c.result]})
 	case "ftruncate":
@@ -282,6 +287,9 @@ func (d *disk) removes(path string) {
 func (d *disk) flushed(thread string) {
 	f, ok := d.flushes[thread]
 	delete(d.flushes, thread)
+	if ok && strings.HasSuffix(f.h.path, "-wal") {
+		d.logFlushes++
+	}
 	if !ok || d.ignore != nil && d.ignore(f.h.path) {
 		return
 	}

@@ -27,10 +27,8 @@ const vfsName = "perdure"
 // SQLite's Linux files take in one write.
 const logBuffer = 128<<10 - 1
 
-const (
-	frameHeader = 24 // of a page in the log (https://sqlite.org/fileformat2.html, section 4.1)
-	writeLock   = 0  // the number of the log's write lock
-)
+// writeLock is the number of the log's write lock.
+const writeLock = 0
 
 // vfs is our layer: the table SQLite knows, and the function below xOpen.
 type vfs struct {
@@ -150,7 +148,7 @@ func writeLog(tls *libc.TLS, f, data uintptr, n int32, off int64) int32 {
 	src := unsafe.Slice(at[byte](data), n)
 	copy(unsafe.Slice(at[byte](own.buf+uintptr(own.n)), n), src)
 	own.n += int(n)
-	if n == frameHeader { // it holds the size of the database after a commit
+	if n == walFrameHeader { // it holds the size of the database after a commit
 		own.commit = binary.BigEndian.Uint32(src[4:]) != 0
 		return sqlite3.SQLITE_OK
 	}
