@@ -54,7 +54,7 @@ func (a *attempt) ask(ctx context.Context, position int, m *asked, req *model.Re
 		return call.Response, j.Data, nil
 	}
 	out := &streamed{ctx: ctx, l: a.l, begun: time.Now()}
-	if !m.ranked {
+	if !m.ranked && !m.quiet {
 		req.OnText = out.add
 	}
 	resp, err := m.Generate(ctx, req)

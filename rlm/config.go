@@ -53,6 +53,10 @@ const (
 	// MergeUnion leaves out what is exactly there already and keeps the order;
 	// ranked citations are ranked together.
 	MergeUnion = "merge"
+	// MergeSummarize has a model write one result from them.
+	MergeSummarize = "summarize"
+	// MergeVote takes the most frequent one.
+	MergeVote = "vote"
 )
 
 // Modes: how strictly a run can be repeated.
@@ -101,7 +105,7 @@ type Config struct {
 	Planner string `json:"planner,omitempty"`
 	// Strategy is parallel or sequential. Default: parallel.
 	Strategy perdure.Strategy `json:"strategy,omitempty"`
-	// Merge is merge or concatenate. Default: merge; for a batch concatenate.
+	// Merge is merge, concatenate, summarize or vote. Default: merge; for a batch concatenate.
 	Merge string `json:"merge,omitempty"`
 	// Policy is partial or fail. Default: partial; for sequential fail.
 	Policy perdure.Policy `json:"policy,omitempty"`
@@ -154,6 +158,10 @@ type Config struct {
 	Seed *int64 `json:"seed,omitempty"`
 	// Mode is default, seeded, strict or logged. Default: default.
 	Mode string `json:"mode,omitempty"`
+
+	// Schema is a JSON Schema that the answer has to satisfy; in a batch, that
+	// of each file. Default: the answer is text.
+	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
 // ParseConfig reads a configuration from JSON and checks it. All that is wrong
@@ -168,10 +176,22 @@ func ParseConfig(raw json.RawMessage) (Config, error) {
 		}
 	}
 	c = c.withDefaults()
-	if problems := c.problems(); len(problems) > 0 {
+	problems := c.problems()
+	if _, err := c.shape(); err != nil {
+		problems = append(problems, "schema: "+err.Error())
+	}
+	if len(problems) > 0 {
 		return Config{}, invalid(strings.Join(problems, "; "), "correct the configuration of the run")
 	}
 	return c, nil
+}
+
+// shape compiles the schema; nil without one.
+func (c *Config) shape() (*shape, error) {
+	if c.Schema == nil {
+		return nil, nil
+	}
+	return compileShape(c.Schema)
 }
 
 func invalid(msg, hint string) *perdure.Error {
@@ -217,6 +237,7 @@ func fieldNames() []string {
 }
 
 func (c Config) withDefaults() Config {
+	c.Schema = normalJSON(c.Schema)
 	setDefault(&c.Model, DefaultModel)
 	setDefault(&c.SubModel, c.Model)
 	setDefault(&c.Strategy, perdure.Parallel)
@@ -241,6 +262,18 @@ func (c Config) withDefaults() Config {
 		c.Temperature = &warm
 	}
 	return c
+}
+
+// normalJSON is a value in the form in which it is kept; null is nil. What is no
+// JSON stays as it is.
+func normalJSON(raw json.RawMessage) json.RawMessage {
+	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" {
+		return nil
+	}
+	if kept, err := json.Marshal(raw); err == nil {
+		return kept
+	}
+	return raw
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -280,7 +313,7 @@ func (c *Config) problems() []string {
 		oneOf("planner", c.Planner, []string{"model", "repl"}, PlannerNone, PlannerSplit)
 	}
 	oneOf("strategy", string(c.Strategy), []string{"conditional", "map-reduce"}, string(perdure.Parallel), string(perdure.Sequential))
-	oneOf("merge", c.Merge, []string{"summarize", "vote", "best-of-n"}, MergeConcatenate, MergeUnion)
+	oneOf("merge", c.Merge, []string{"best-of-n"}, MergeConcatenate, MergeUnion, MergeSummarize, MergeVote)
 	oneOf("policy", string(c.Policy), nil, string(perdure.PolicyPartial), string(perdure.PolicyFail))
 	oneOf("mode", c.Mode, nil, ModeDefault, ModeSeeded, ModeStrict, ModeLogged)
 	between("max_depth", int64(*c.MaxDepth), 0, MaxDepthCeiling)
@@ -341,6 +374,9 @@ func (c *Config) checkBounds(bad func(field, format string, args ...any), betwee
 	}
 	if !(*c.Temperature >= 0 && *c.Temperature <= 2) {
 		bad("temperature", "%g is not between 0 and 2", *c.Temperature)
+	}
+	if c.Schema != nil && strings.HasPrefix(c.Model, "builtin:") {
+		bad("schema", "model %q quotes passages and cannot write JSON; choose another with --model", c.Model)
 	}
 	needsSeed := (c.Mode == ModeSeeded || c.Mode == ModeStrict) && (!deterministic(c.Model) || !deterministic(c.SubModel))
 	if needsSeed && c.Seed == nil {

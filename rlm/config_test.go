@@ -77,7 +77,7 @@ func TestBadConfigs(t *testing.T) {
 				"concurrency", "budget_usd", "budget_tokens", "budget_calls", "timeout", "call_timeout", "call_retries",
 				"temperature: 2.1 is not between 0 and 2"}},
 		{"later planner", `{"planner":"repl"}`, []string{"not available in this version"}},
-		{"later merge", `{"merge":"vote"}`, []string{"not available in this version"}},
+		{"merge", `{"merge":"summarise"}`, []string{`"summarise" is not one of`}},
 		{"seed", `{"model":"openai:x","mode":"strict"}`, []string{"seed", "mode strict"}},
 		{"password", `{"base_url":"https://me:geheim@host/v1"}`, []string{"base_url", "passwords are not kept", "OPENAI_API_KEY"}},
 		{"NUL", `{"model":"a\u0000"}`, []string{"model", "NUL"}},

@@ -216,7 +216,7 @@ func (a *attempt) merge(ctx context.Context, children []child) error {
 		if err != nil {
 			return err
 		}
-		parts = append(parts, part{file: c.node.File, text: c.Result, data: data})
+		parts = append(parts, part{task: c.ID, file: c.node.File, text: c.Result, data: data})
 	}
 	if a.hopeless(lost, parts) {
 		if a.mayRepair(lost) {
@@ -224,9 +224,19 @@ func (a *attempt) merge(ctx context.Context, children []child) error {
 		}
 		return a.giveUp(lost, len(parts))
 	}
-	m := a.merger()
-	text, data := m.run(parts)
+	text, data, err := a.reduce(ctx, a.merger(), parts)
+	if err != nil {
+		return err
+	}
 	if err := a.addLost(ctx, &data, lost); err != nil {
+		return err
+	}
+	if len(a.node.Files) > 0 && a.run.shape != nil {
+		if data.Structured, err = structuredFiles(parts); err != nil {
+			return err
+		}
+	}
+	if text, err = a.form(ctx, text, &data); err != nil {
 		return err
 	}
 	return a.complete(ctx, text, &data)
@@ -234,7 +244,7 @@ func (a *attempt) merge(ctx context.Context, children []child) error {
 
 func (a *attempt) merger() *merger {
 	cfg := &a.run.cfg
-	m := &merger{prompt: a.query(), merge: cfg.Merge, ranked: a.run.models[1].ranked, whole: a.node.Whole}
+	m := &merger{prompt: a.query(), merge: cfg.Merge, ranked: a.run.models[1].ranked, whole: a.node.Whole, level: !a.node.Whole}
 	m.files = len(a.node.Files) > 0
 	return m
 }

@@ -147,6 +147,7 @@ type attempt struct {
 	run   *run
 	l     *perdure.Lease
 	node  *node
+	next  int // see position
 }
 
 // timed returns a context that ends when the tree's time is over.

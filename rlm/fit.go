@@ -27,21 +27,31 @@ type room struct {
 	text int64
 }
 
+// windowOf is how many tokens a model reads and writes at once.
+func (c *Config) windowOf(m *asked) int64 {
+	if c.ContextWindow > 0 {
+		return int64(c.ContextWindow)
+	}
+	if w, ok := model.AsWindower(m.Model); ok && w.Window() > 0 {
+		return int64(w.Window())
+	}
+	return DefaultWindow
+}
+
+// answerOf is how many of the tokens of a window are kept for the answer.
+func (c *Config) answerOf(window int64) int64 {
+	if c.AnswerTokens > 0 {
+		return int64(c.AnswerTokens)
+	}
+	return min(defaultAnswerTokens, window/4)
+}
+
 // roomOf shares out the window of a model. part is for a leaf that sees a part
 // of the context.
 func (p *planning) roomOf(m *asked, part bool) (room, error) {
-	r := room{window: DefaultWindow}
-	if w, ok := model.AsWindower(m.Model); ok && w.Window() > 0 {
-		r.window = int64(w.Window())
-	}
-	if p.cfg.ContextWindow > 0 {
-		r.window = int64(p.cfg.ContextWindow)
-	}
-	r.answer = min(defaultAnswerTokens, r.window/4)
-	if p.cfg.AnswerTokens > 0 {
-		r.answer = int64(p.cfg.AnswerTokens)
-	}
-	prompt := len(p.cfg.System) + len(p.req.Prompt)
+	r := room{window: p.cfg.windowOf(m)}
+	r.answer = p.cfg.answerOf(r.window)
+	prompt := len(p.cfg.System) + len(p.req.Prompt) + p.cfg.structureBytes(r.answer)
 	if part {
 		prompt += len(partInstruction(1, 1))
 	}
@@ -141,5 +151,8 @@ func (p *planning) split(root *node, tokens, frame int64, fits bool) error {
 		return nil
 	}
 	root.Total = len(parts)
+	if err := p.checkReduction(); err != nil {
+		return err
+	}
 	return p.checkSize(root, tokens, size)
 }

@@ -23,6 +23,8 @@ const (
 
 // Data is what a result carries beside its text, as JSON.
 type Data struct {
+	// Structured is the result as JSON when the run has a schema.
+	Structured json.RawMessage `json:"structured,omitempty"`
 	// Citations are the places the result rests on.
 	Citations []model.Citation `json:"citations,omitempty"`
 	// Missing are parts that have no result, at most 1000; MoreMissing counts
@@ -31,6 +33,14 @@ type Data struct {
 	MoreMissing int       `json:"more_missing,omitempty"`
 	// Notes tell people what was unusual.
 	Notes []string `json:"notes,omitempty"`
+	// Incomplete is set when the result is less than was asked for although no
+	// part is missing: a budget that ended before the merge, for example.
+	Incomplete bool `json:"incomplete,omitempty"`
+	// Votes counts the answers of a merge by vote, the chosen one first, the
+	// others in the order in which they came; Abstained counts parts that had
+	// nothing to say.
+	Votes     []Vote `json:"votes,omitempty"`
+	Abstained int    `json:"abstained,omitempty"`
 }
 
 // Missing is a part without a result.
@@ -48,8 +58,8 @@ func (d *Data) encode() (json.RawMessage, error) {
 	return raw, nil
 }
 
-// partial tells whether parts are missing.
-func (d *Data) partial() bool { return len(d.Missing) > 0 || d.MoreMissing > 0 }
+// partial tells whether something is missing.
+func (d *Data) partial() bool { return len(d.Missing) > 0 || d.MoreMissing > 0 || d.Incomplete }
 
 func dataOf(t *perdure.Task) (Data, error) {
 	var d Data
@@ -83,6 +93,7 @@ func (d *Data) addNotes(notes []string) {
 
 // part is the result of one child.
 type part struct {
+	task perdure.TaskID
 	file string // in a batch
 	text string
 	data Data
@@ -99,26 +110,17 @@ type merger struct {
 	whole bool
 	// files puts the name of the file before each text.
 	files bool
+	// level is set on tasks that exist only to keep the number of children
+	// small: what fits into one call above goes up as it is.
+	level bool
 }
 
 // run merges the parts, which are in the order of the context.
 func (m *merger) run(parts []part) (string, Data) {
-	var data Data
-	lists := make([][]model.Citation, len(parts))
-	for i, p := range parts {
-		lists[i] = p.data.Citations
-		data.addMissing(p.data.Missing, p.data.MoreMissing)
-		data.addNotes(p.data.Notes)
-	}
-	if m.ranked && m.merge == MergeUnion {
-		limit := rankedKept
-		if m.whole {
-			limit = rankedShown
-		}
-		data.Citations = extract.Merge(m.prompt, lists, limit)
+	data := m.gather(parts)
+	if m.ranked && m.merge != MergeConcatenate {
 		return extract.Answer(m.prompt, data.Citations), data
 	}
-	data.Citations = unionCitations(lists)
 	texts := make([]string, len(parts))
 	for i, p := range parts {
 		texts[i] = p.text

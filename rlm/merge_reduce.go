@@ -1,0 +1,140 @@
+package rlm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/extract"
+)
+
+// reducePosition is where in the journal the calls of a merge begin: before it
+// are those that an attempt made before its children existed.
+const reducePosition = 1 << 20
+
+// reduceWidth is how many calls of one merge are under way at once, at most.
+const reduceWidth = 4
+
+// exchangeCalls is how many calls one exchange may make.
+const exchangeCalls = 1 + maxRepairs
+
+// positions returns the first of the next n places in the journal of the
+// attempt. The order in which they are taken has to follow from what the
+// journal and the store hold, so that an interrupted attempt finds each call at
+// its place again. One goroutine takes them.
+func (a *attempt) positions(n int) int {
+	a.next += n
+	return a.next - n
+}
+
+// reduce makes one result of the results of several tasks, which are in their
+// order and at least one. Merges that need no model cannot fail. A merge whose
+// budget ends keeps what there is, marked as incomplete.
+func (a *attempt) reduce(ctx context.Context, m *merger, parts []part) (string, Data, error) {
+	a.next = max(a.next, reducePosition)
+	timed, stop := a.timed(ctx)
+	defer stop()
+	switch {
+	case m.ranked && (m.level || a.run.model(&a.l.Task).ranked):
+		// Passages are ranked together; what is written of them is for a model
+		// that writes.
+	case m.merge == MergeSummarize:
+		return a.summarize(timed, m, parts)
+	case m.merge == MergeVote:
+		return a.vote(timed, m, parts)
+	}
+	text, data := m.run(parts)
+	return text, data, nil
+}
+
+// outOfBudget tells whether an error is that the tree may not spend more.
+func outOfBudget(err error) bool {
+	var f *attemptError
+	return errors.As(err, &f) && f.kind == KindBudget
+}
+
+// sideBySide calls do for each number below n, a few at once, and returns the
+// error of the lowest number. One failure does not stop the others: what is
+// under way is paid for.
+func (a *attempt) sideBySide(n int, do func(i int) error) error {
+	width := reduceWidth
+	if own := a.run.cfg.Concurrency; own > 0 {
+		width = min(width, own)
+	}
+	var g errgroup.Group
+	g.SetLimit(width)
+	errs := make([]error, n) // each is one goroutine's
+	for i := range n {
+		g.Go(func() error {
+			errs[i] = do(i)
+			return nil
+		})
+	}
+	_ = g.Wait() // the errors are in errs
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gather collects what the parts carry beside their texts.
+func (m *merger) gather(parts []part) Data {
+	var data Data
+	lists := make([][]model.Citation, len(parts))
+	for i, p := range parts {
+		lists[i] = p.data.Citations
+		data.addMissing(p.data.Missing, p.data.MoreMissing)
+		data.addNotes(p.data.Notes)
+		data.Incomplete = data.Incomplete || p.data.Incomplete
+	}
+	if m.ranked && m.merge != MergeConcatenate {
+		limit := rankedKept
+		if m.whole {
+			limit = rankedShown
+		}
+		data.Citations = extract.Merge(m.prompt, lists, limit)
+		return data
+	}
+	data.Citations = unionCitations(lists)
+	return data
+}
+
+// taskOf returns a task below this one with its result.
+func (a *attempt) taskOf(ctx context.Context, id perdure.TaskID) (perdure.Task, Data, error) {
+	t, err := a.e.cfg.Store.Task(ctx, id)
+	if err != nil {
+		return t, Data{}, err
+	}
+	data, err := dataOf(&t)
+	return t, data, err
+}
+
+// checkReduction refuses, before the first call, a merge that could not be done
+// with these models.
+func (p *planning) checkReduction() error {
+	top := p.models[0]
+	switch {
+	case p.cfg.Merge == MergeSummarize && top.ranked:
+		return invalid(fmt.Sprintf("merge: summarize needs a model that writes text, and %s only quotes", top.name),
+			"choose one with --model; --sub-model builtin:extract may still find the passages")
+	case p.cfg.Merge == MergeVote && p.models[1].ranked:
+		return invalid(fmt.Sprintf("merge: vote compares answers, and %s only quotes passages", p.models[1].name),
+			"choose another --model, or --merge merge")
+	case p.cfg.Merge != MergeSummarize:
+		return nil
+	}
+	for _, m := range p.models {
+		if room := p.cfg.reductionRoom(m, p.req.Prompt); !m.ranked && room < leastReductionRoom {
+			return invalid(fmt.Sprintf("merge: to summarize, model %q has room for about %d tokens of results in its window of %d, beside "+
+				"prompt and answer; it needs %d", m.name, max(0, room), p.cfg.windowOf(m), leastReductionRoom),
+				"shorten the prompt or --answer-tokens, or raise --context-window")
+		}
+	}
+	return nil
+}
