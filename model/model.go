@@ -105,9 +105,14 @@ type Citation struct {
 
 // Usage is what one answer took, in tokens, as the provider reported it.
 type Usage struct {
+	// InputTokens are all tokens of the request, those of the caches below
+	// among them.
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
-	CachedTokens int64 `json:"cached_tokens,omitempty"`
+	// CachedTokens were read from the provider's own cache of prompts,
+	// CacheWriteTokens written to it; both have other prices.
+	CachedTokens     int64 `json:"cached_tokens,omitempty"`
+	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
 	// Estimated is set when the provider did not report and the figures were
 	// estimated with [EstimateTokens].
 	Estimated bool `json:"estimated,omitempty"`

@@ -2,8 +2,8 @@
 // without a network and without cost.
 //
 // The same [Script] can be played in process by a [Model], or over a socket by
-// a [Server] that speaks the OpenAI chat completions protocol. Both keep a
-// [Ledger] of what was asked and answered.
+// a [Server] that speaks the OpenAI chat completions protocol and Anthropic's
+// messages protocol. Both keep a [Ledger] of what was asked and answered.
 //
 // # Scripts
 //
@@ -36,7 +36,9 @@
 //	invalid_utf8  true: the answer ends with bytes that are not UTF-8
 //	size          repeat the text until it has so many bytes
 //	stop_reason   default "stop"
-//	usage         {input: 1, output: 2, cached: 0}; default: estimated from the
+//	usage         {input: 9, output: 2, cached: 4, written: 0}: tokens of the request
+//	              and the answer, and how many of the request's were read from
+//	              and written to the provider's cache; default: estimated from the
 //	              texts and reported like a real figure; {omit: true}: not reported
 //
 // In a text these stand for something: {{prompt}} the whole request as the
@@ -112,7 +114,8 @@ func (m *Model) play(ctx context.Context, req *model.Request, text string) (*mod
 	resp := &model.Response{
 		Text: answer, StopReason: r.stopReason, Model: m.script.model, Tries: 1,
 		Usage: model.Usage{
-			InputTokens: r.usage.Input, OutputTokens: r.usage.Output, CachedTokens: r.usage.Cached, Estimated: r.usage.Omit,
+			InputTokens: r.usage.Input, OutputTokens: r.usage.Output, CachedTokens: r.usage.Cached,
+			CacheWriteTokens: r.usage.Written, Estimated: r.usage.Omit,
 		},
 	}
 	if changed {

@@ -47,10 +47,11 @@ type (
 		Usage       *usageSpec `yaml:"usage"`
 	}
 	usageSpec struct {
-		Input  int64 `yaml:"input"`
-		Output int64 `yaml:"output"`
-		Cached int64 `yaml:"cached"`
-		Omit   bool  `yaml:"omit"`
+		Input   int64 `yaml:"input"`
+		Output  int64 `yaml:"output"`
+		Cached  int64 `yaml:"cached"`
+		Written int64 `yaml:"written"`
+		Omit    bool  `yaml:"omit"`
 	}
 )
 
@@ -241,7 +242,7 @@ func (s replySpec) check() (field string, err error) {
 		return "cut", below
 	case s.Size < 0 || s.Size > maxSize:
 		return "size", fmt.Errorf("is not between 0 and %d", maxSize)
-	case s.Usage != nil && (s.Usage.Input < 0 || s.Usage.Output < 0 || s.Usage.Cached < 0):
+	case s.Usage != nil && (s.Usage.Input < 0 || s.Usage.Output < 0 || s.Usage.Cached < 0 || s.Usage.Written < 0):
 		return "usage", below
 	case s.Empty && (s.Text != nil || s.Size > 0 || s.InvalidUTF8):
 		return "empty", errors.New("is true, but there is an answer too")

@@ -17,8 +17,9 @@ import (
 const maxRequest = 256 << 20
 
 // Server plays a script as an HTTP endpoint that speaks the OpenAI chat
-// completions protocol, streaming and not: POST …/chat/completions and
-// GET …/models. It is safe for concurrent use.
+// completions protocol and Anthropic's messages protocol, streaming and not:
+// POST …/chat/completions, POST …/messages and GET …/models. It is safe for
+// concurrent use.
 //
 // A reply that breaks off closes the connection in the middle, by
 // panic(http.ErrAbortHandler), which net/http's server understands.
@@ -29,11 +30,13 @@ type Server struct {
 }
 
 // NewServer returns a handler that plays the script; see [New] about sharing
-// one. Serve it at any address: a base URL is that address and "/v1".
+// one. Serve it at any address: a base URL is that address and "/v1", for
+// Anthropic's protocol that address.
 func NewServer(script *Script) *Server {
 	s := &Server{script: script, ledger: newLedger(), mux: http.NewServeMux()}
 	for _, prefix := range []string{"", "/v1"} {
 		s.mux.HandleFunc("POST "+prefix+"/chat/completions", s.complete)
+		s.mux.HandleFunc("POST "+prefix+"/messages", s.message)
 		s.mux.HandleFunc("GET "+prefix+"/models", s.models)
 	}
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -101,14 +104,30 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "request is not valid: "+err.Error())
 		return
 	}
-	text := req.text()
+	s.play(w, r, req.text(), protocol{refuse: refuse, send: func(out *sender) {
+		if req.Stream {
+			out.stream(req.Options.Usage)
+		} else {
+			out.whole()
+		}
+	}})
+}
+
+// protocol is what differs between the protocols once a request is read.
+type protocol struct {
+	refuse func(w http.ResponseWriter, status int, msg string)
+	send   func(out *sender)
+}
+
+// play answers a request with the script's next reply.
+func (s *Server) play(w http.ResponseWriter, r *http.Request, text string, p protocol) {
 	finished := false
 	done := s.ledger.begin(text)
 	defer func() { done(finished) }()
 
 	reply, err := s.script.next(text)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
+		p.refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	if !wait(r.Context(), reply.delay) {
@@ -116,15 +135,11 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	}
 	if reply.status != 0 {
 		retryAfter(w, reply.retryAfter)
-		refuse(w, reply.status, reply.message)
+		p.refuse(w, reply.status, reply.message)
 		return
 	}
 	out := &sender{w: w, flush: http.NewResponseController(w).Flush, reply: reply, model: s.script.model}
-	if req.Stream {
-		out.stream(req.Options.Usage)
-	} else {
-		out.whole()
-	}
+	p.send(out)
 	finished = out.err == nil && r.Context().Err() == nil
 }
 

@@ -9,11 +9,8 @@ package openai
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"strings"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -25,10 +22,6 @@ import (
 
 // DefaultBaseURL is where OpenAI's own models are.
 const DefaultBaseURL = "https://api.openai.com/v1"
-
-// idleConnections is how many connections are kept for the next calls; Go's
-// default of two would open a new one for almost every call of many at once.
-const idleConnections = 256
 
 // Config configures [New].
 type Config struct {
@@ -59,9 +52,7 @@ func (c Config) withDefaults() Config {
 		c.MaxResponseBytes = model.DefaultMaxResponseBytes
 	}
 	if c.HTTPClient == nil {
-		transport := http.DefaultTransport.(*http.Transport).Clone()
-		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = idleConnections, idleConnections
-		c.HTTPClient = &http.Client{Transport: transport}
+		c.HTTPClient = model.NewHTTPClient()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -71,45 +62,19 @@ func (c Config) withDefaults() Config {
 
 func (c Config) validate() error {
 	var errs []error
-	if c.Model == "" {
-		errs = append(errs, errors.New("the name of the model is missing"))
-	}
 	if c.Window < 0 {
 		errs = append(errs, errors.New("Window is below 0"))
 	}
 	if c.MaxResponseBytes < 0 {
 		errs = append(errs, errors.New("MaxResponseBytes is below 0"))
 	}
-	if strings.ContainsAny(c.APIKey, "\r\n\x00") {
-		errs = append(errs, errors.New("the key holds a line break"))
-	}
 	return errors.Join(errs...)
-}
-
-// parseBaseURL reads the address and refuses what can never work.
-func parseBaseURL(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	switch {
-	case err != nil:
-		var e *url.Error
-		if errors.As(err, &e) {
-			err = e.Err // without the address, which the caller names
-		}
-		return nil, err
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, errors.New(`it does not begin with "http://" or "https://"`)
-	case u.Hostname() == "":
-		return nil, errors.New("it names no host")
-	case u.RawQuery != "" || u.Fragment != "":
-		return nil, errors.New("it holds a query or a fragment")
-	}
-	return u, nil
 }
 
 // Model asks one model at one server. It is safe for concurrent use.
 type Model struct {
 	cfg  Config
-	base *url.URL
+	end  *model.Endpoint
 	chat sdk.ChatCompletionService
 }
 
@@ -120,24 +85,18 @@ func New(cfg Config) (*Model, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, &model.Error{Kind: model.KindInvalid, Msg: "configure OpenAI model", Err: err}
 	}
-	base, err := parseBaseURL(cfg.BaseURL)
+	end, err := model.NewEndpoint(model.EndpointConfig{
+		URL: cfg.BaseURL, Model: cfg.Model, Key: cfg.APIKey, KeyVariable: "OPENAI_API_KEY",
+		URLVariable: "OPENAI_BASE_URL or --base-url", URLExample: DefaultBaseURL + " or http://127.0.0.1:11434/v1",
+	})
 	if err != nil {
-		return nil, &model.Error{
-			Kind: model.KindInvalid, Msg: fmt.Sprintf("read base URL %q", model.Redact(cfg.BaseURL, cfg.APIKey)), Err: err,
-			Hint: "set OPENAI_BASE_URL to an address such as " + DefaultBaseURL + " or http://127.0.0.1:11434/v1",
-		}
+		return nil, err
 	}
-	if cfg.APIKey == "" && !private(base.Hostname()) {
-		return nil, &model.Error{
-			Kind: model.KindAuth, Msg: "there is no key for " + base.Redacted(),
-			Hint: "set OPENAI_API_KEY; for a server that needs none, any text will do",
-		}
-	}
-	m := &Model{cfg: cfg, base: base}
+	m := &Model{cfg: cfg, end: end}
 	// The service is made by itself, because a whole client would take keys and
 	// addresses from the environment that nobody gave us.
 	options := []option.RequestOption{
-		option.WithBaseURL(strings.TrimSuffix(base.String(), "/") + "/"),
+		option.WithBaseURL(end.Address()),
 		option.WithHTTPClient(cfg.HTTPClient),
 		option.WithMaxRetries(0),
 		option.WithMiddleware(m.readStatus),
@@ -147,24 +106,6 @@ func New(cfg Config) (*Model, error) {
 	}
 	m.chat = sdk.NewChatCompletionService(options...)
 	return m, nil
-}
-
-// private reports whether a host is this machine or in a private network, where
-// servers need no key.
-func private(host string) bool {
-	if addr, err := netip.ParseAddr(host); err == nil {
-		return addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast() || addr.IsUnspecified()
-	}
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	if !strings.Contains(host, ".") {
-		return true
-	}
-	for _, suffix := range []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"} {
-		if strings.HasSuffix(host, suffix) {
-			return true
-		}
-	}
-	return false
 }
 
 // Window returns the configured limit of a request in tokens, 0 for none.
@@ -180,7 +121,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Respon
 	var raw *http.Response
 	_, err := m.chat.New(ctx, m.params(req, user), option.WithResponseBodyInto(&raw), option.WithJSONSet("stream", true))
 	if err != nil {
-		return nil, m.sendError(ctx, err)
+		return nil, m.end.Unreachable(ctx, err)
 	}
 	defer raw.Body.Close()
 	a := newAnswer(m.cfg.MaxResponseBytes, req.OnText)
@@ -217,6 +158,6 @@ func (m *Model) params(req *model.Request, user string) sdk.ChatCompletionNewPar
 
 // official reports whether the server is OpenAI's own or Azure's.
 func (m *Model) official() bool {
-	host := strings.ToLower(m.base.Hostname())
+	host := m.end.Host()
 	return strings.HasSuffix(host, ".openai.com") || strings.HasSuffix(host, ".azure.com")
 }

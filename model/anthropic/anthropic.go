@@ -1,0 +1,207 @@
+// Package anthropic asks Anthropic's models through the messages protocol.
+//
+// It does one attempt per call. Answers are streamed, so that a connection that
+// breaks is noticed and a large answer is stopped in time; gateways that do not
+// stream are understood too.
+package anthropic
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"github.com/perdure/perdure/model"
+)
+
+const (
+	// DefaultBaseURL is where Anthropic's models are.
+	DefaultBaseURL = "https://api.anthropic.com"
+	// DefaultMaxOutput is how long an answer may be, in tokens, when nobody
+	// says; the protocol wants a limit.
+	DefaultMaxOutput = 8192
+)
+
+// maxTemperature is the highest the protocol knows.
+const maxTemperature = 1
+
+// The notes of a response that was asked for otherwise.
+const (
+	noteTemperature   = "the temperature was sent as 1, the highest this provider knows"
+	noteNoTemperature = "the temperature was not sent: this model takes none"
+	noteSeed          = "the seed was not sent: this provider takes none"
+	noteCut           = "the answer ends at the limit for answers"
+	noteWindow        = "the answer ends where the model's context window does"
+)
+
+// Config configures [New].
+type Config struct {
+	// Model is the model's name at the server. Required.
+	Model string
+	// BaseURL is the address before /v1/messages. Empty: DefaultBaseURL.
+	BaseURL string
+	// APIKey is sent in the header x-api-key. It may be empty for servers on
+	// this machine or in a private network. It never appears in errors.
+	APIKey string
+	// MaxOutput is how long an answer may be, in tokens, when a request does
+	// not say. 0: DefaultMaxOutput.
+	MaxOutput int
+	// Window is how many tokens a request may hold; 0 means no limit.
+	Window int
+	// MaxResponseBytes is the largest answer accepted.
+	// 0: model.DefaultMaxResponseBytes.
+	MaxResponseBytes int
+	// HTTPClient: nil means one of its own that keeps connections. Its Timeout
+	// should be 0: the context limits calls.
+	HTTPClient *http.Client
+	// Logger: nil discards.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.BaseURL == "" {
+		c.BaseURL = DefaultBaseURL
+	}
+	if c.MaxOutput == 0 {
+		c.MaxOutput = DefaultMaxOutput
+	}
+	if c.MaxResponseBytes == 0 {
+		c.MaxResponseBytes = model.DefaultMaxResponseBytes
+	}
+	if c.HTTPClient == nil {
+		c.HTTPClient = model.NewHTTPClient()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	var errs []error
+	if c.MaxOutput < 0 {
+		errs = append(errs, errors.New("MaxOutput is below 0"))
+	}
+	if c.Window < 0 {
+		errs = append(errs, errors.New("Window is below 0"))
+	}
+	if c.MaxResponseBytes < 0 {
+		errs = append(errs, errors.New("MaxResponseBytes is below 0"))
+	}
+	return errors.Join(errs...)
+}
+
+// Model asks one model at one server. It is safe for concurrent use.
+type Model struct {
+	cfg      Config
+	end      *model.Endpoint
+	messages sdk.MessageService
+	// noTemperature is set when the model refused a temperature.
+	noTemperature atomic.Bool
+}
+
+// New checks the configuration; it sends nothing. The error is a
+// [*model.Error].
+func New(cfg Config) (*Model, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, &model.Error{Kind: model.KindInvalid, Msg: "configure Anthropic model", Err: err}
+	}
+	// The SDK adds /v1; many write it as with other providers.
+	end, err := model.NewEndpoint(model.EndpointConfig{
+		URL: strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/v1"), Model: cfg.Model, Key: cfg.APIKey,
+		KeyVariable: "ANTHROPIC_API_KEY", URLVariable: "ANTHROPIC_BASE_URL", URLExample: DefaultBaseURL,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{cfg: cfg, end: end}
+	// The service is made by itself, because a whole client would take keys and
+	// addresses from the environment that nobody gave us.
+	options := []option.RequestOption{
+		option.WithBaseURL(end.Address()),
+		option.WithHTTPClient(cfg.HTTPClient),
+		option.WithMaxRetries(0),
+		option.WithMiddleware(m.readStatus),
+	}
+	if cfg.APIKey != "" {
+		options = append(options, option.WithAPIKey(cfg.APIKey))
+	}
+	m.messages = sdk.NewMessageService(options...)
+	return m, nil
+}
+
+// Window returns the configured limit of a request in tokens, 0 for none.
+func (m *Model) Window() int { return m.cfg.Window }
+
+// Close closes the connections kept for the next calls.
+func (m *Model) Close() { m.cfg.HTTPClient.CloseIdleConnections() }
+
+// Generate sends one request; a second one only when the model refuses the
+// first for its temperature, which some do. When the server does not report
+// usage, it is estimated and marked so.
+func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
+	warm := req.Temperature != nil && !m.noTemperature.Load()
+	resp, err := m.generate(ctx, req)
+	if warm && refusesTemperature(err) {
+		m.noTemperature.Store(true)
+		return m.generate(ctx, req)
+	}
+	return resp, err
+}
+
+func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Response, error) {
+	user := model.Render(req)
+	params, notes := m.params(req, user)
+	var raw *http.Response
+	stream := m.messages.NewStreaming(ctx, params, option.WithResponseInto(&raw))
+	if err := stream.Err(); err != nil {
+		return nil, m.end.Unreachable(ctx, err)
+	}
+	defer raw.Body.Close()
+	a := newAnswer(m.cfg.MaxResponseBytes, req.OnText)
+	if err := a.read(raw); err != nil {
+		return nil, m.readError(ctx, a, err)
+	}
+	resp, err := a.response(len(req.System) + len(user))
+	if err != nil {
+		return nil, err
+	}
+	resp.Notes = append(resp.Notes, notes...)
+	return resp, nil
+}
+
+// params makes the request; the notes say what of it could not be sent as it
+// was asked for.
+func (m *Model) params(req *model.Request, user string) (p sdk.MessageNewParams, notes []string) {
+	p = sdk.MessageNewParams{
+		Model:     sdk.Model(m.cfg.Model),
+		MaxTokens: int64(m.cfg.MaxOutput),
+		Messages:  []sdk.MessageParam{sdk.NewUserMessage(sdk.NewTextBlock(user))},
+	}
+	if req.MaxOutputTokens > 0 {
+		p.MaxTokens = int64(req.MaxOutputTokens)
+	}
+	if req.System != "" {
+		p.System = []sdk.TextBlockParam{{Text: req.System}}
+	}
+	switch {
+	case req.Temperature == nil:
+	case m.noTemperature.Load():
+		notes = append(notes, noteNoTemperature)
+	default:
+		p.Temperature = sdk.Float(min(*req.Temperature, maxTemperature))
+		if *req.Temperature > maxTemperature {
+			notes = append(notes, noteTemperature)
+		}
+	}
+	if req.Seed != nil {
+		notes = append(notes, noteSeed)
+	}
+	return p, notes
+}

@@ -1,0 +1,107 @@
+package anthropic
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"github.com/perdure/perdure/model"
+)
+
+const hintWindow = "the request is too long for the model: set a smaller context window"
+
+// readStatus turns an HTTP status of 400 and more into a [*model.Error]. It
+// comes before the SDK, which would read an error of any size.
+func (m *Model) readStatus(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	resp, err := next(req)
+	if err != nil || resp.StatusCode < http.StatusBadRequest {
+		return resp, err
+	}
+	defer resp.Body.Close()
+	said := model.ReadFault(resp.Body)
+	e := m.end.Refused(resp, said)
+	e.Hint = m.hint(e.Kind, said)
+	return nil, e
+}
+
+// hint says what a person can do about a refusal.
+func (m *Model) hint(kind model.Kind, said model.Fault) string {
+	text := strings.ToLower(said.Message)
+	switch kind {
+	case model.KindAuth:
+		if m.cfg.APIKey == "" {
+			return "this server needs a key: set ANTHROPIC_API_KEY"
+		}
+		return "check ANTHROPIC_API_KEY: the key is wrong, expired, or may not use this model"
+	case model.KindNotFound:
+		return fmt.Sprintf("check the model's name %q and the base URL, which has no /v1 at its end (ANTHROPIC_BASE_URL)", m.cfg.Model)
+	case model.KindRateLimit:
+		return "the provider limits requests: use less concurrency, or wait"
+	case model.KindUnavailable:
+		if said.Type == "overloaded_error" {
+			return "the provider has too much to do: wait, or name a second model after a comma (--model a,b)"
+		}
+	case model.KindInvalid:
+		switch {
+		case strings.Contains(text, "prompt is too long"), said.Type == "request_too_large":
+			return hintWindow
+		case strings.Contains(text, "credit balance"):
+			return "the account has no credit left: look at the provider's billing page"
+		case strings.Contains(text, "max_tokens"):
+			return "the model's answers cannot be so long: set a lower limit for answers"
+		}
+	}
+	return ""
+}
+
+// refusesTemperature tells whether an error is about the temperature of the
+// request, which newer models do not take.
+func refusesTemperature(err error) bool {
+	var e *model.Error
+	return errors.As(err, &e) && e.Status == http.StatusBadRequest && strings.Contains(e.Msg, "temperature")
+}
+
+// readError says why a reply that began is no answer.
+func (m *Model) readError(ctx context.Context, a *answer, err error) *model.Error {
+	var e *model.Error
+	var said *saidError
+	switch {
+	case ctx.Err() != nil:
+		return model.Canceled(ctx)
+	case errors.As(err, &e):
+		return e
+	case errors.As(err, &said):
+		return m.streamError(said.fault)
+	case errors.Is(err, bufio.ErrTooLong):
+		return model.TooLarge(a.limit)
+	case errors.Is(err, errNotAnswer):
+		return m.end.Unexpected("Anthropic", err)
+	}
+	return m.end.BrokeOff(a.text.Len(), err)
+}
+
+// streamError is an error that came in place of an answer, after a status of
+// 200. Asking again is right unless it says otherwise.
+func (m *Model) streamError(said model.Fault) *model.Error {
+	kind := model.KindCut
+	switch said.Type {
+	case "overloaded_error", "api_error", "timeout_error":
+		kind = model.KindUnavailable
+	case "rate_limit_error":
+		kind = model.KindRateLimit
+	case "invalid_request_error", "request_too_large", "billing_error":
+		kind = model.KindInvalid
+	case "authentication_error", "permission_error":
+		kind = model.KindAuth
+	case "not_found_error":
+		kind = model.KindNotFound
+	}
+	return &model.Error{
+		Kind: kind, Msg: m.end.Where() + " broke off: " + m.end.Redact(said.Text()), Hint: m.hint(kind, said),
+	}
+}

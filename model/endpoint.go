@@ -1,0 +1,241 @@
+package model
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// idleConnections is how many connections are kept for the next calls; Go's
+// default of two would open a new one for almost every call of many at once.
+const idleConnections = 256
+
+// maxRetryAfter keeps absurd figures from overflowing.
+const maxRetryAfter = 24 * time.Hour
+
+// EndpointConfig configures [NewEndpoint].
+type EndpointConfig struct {
+	// URL is the address before the protocol's own path. Required.
+	URL string
+	// Model is the model's name at the server. Required.
+	Model string
+	// Key is what the server knows us by. It may be empty for servers on this
+	// machine or in a private network. It never appears in errors.
+	Key string
+	// URLVariable and KeyVariable are the environment variables that hints
+	// name, URLExample an address to name with the first.
+	URLVariable, KeyVariable string
+	URLExample               string
+}
+
+// Endpoint is one model at one server that is asked over HTTP. It is what the
+// providers have in common, so that the same fault reads the same whoever it
+// comes from. It is safe for concurrent use.
+type Endpoint struct {
+	cfg  EndpointConfig
+	base *url.URL
+}
+
+// NewEndpoint checks what can never work; it sends nothing. The error is an
+// [*Error] with a hint.
+func NewEndpoint(cfg EndpointConfig) (*Endpoint, error) {
+	if cfg.Model == "" {
+		return nil, &Error{Kind: KindInvalid, Msg: "configure model", Err: errors.New("the name of the model is missing")}
+	}
+	if strings.ContainsAny(cfg.Key, "\r\n\x00") {
+		return nil, &Error{Kind: KindInvalid, Msg: "configure model", Err: errors.New("the key holds a line break")}
+	}
+	base, err := parseBaseURL(cfg.URL)
+	if err != nil {
+		return nil, &Error{
+			Kind: KindInvalid, Msg: fmt.Sprintf("read base URL %q", Redact(cfg.URL, cfg.Key)), Err: err,
+			Hint: fmt.Sprintf("set %s to an address such as %s", cfg.URLVariable, cfg.URLExample),
+		}
+	}
+	if cfg.Key == "" && !private(base.Hostname()) {
+		return nil, &Error{
+			Kind: KindAuth, Msg: "there is no key for " + base.Redacted(),
+			Hint: fmt.Sprintf("set %s; for a server that needs none, any text will do", cfg.KeyVariable),
+		}
+	}
+	return &Endpoint{cfg: cfg, base: base}, nil
+}
+
+// parseBaseURL reads the address and refuses what can never work.
+func parseBaseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		var e *url.Error
+		if errors.As(err, &e) {
+			err = e.Err // without the address, which the caller names
+		}
+		return nil, err
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New(`it does not begin with "http://" or "https://"`)
+	case u.Hostname() == "":
+		return nil, errors.New("it names no host")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("it holds a query or a fragment")
+	}
+	return u, nil
+}
+
+// private reports whether a host is this machine or in a private network, where
+// servers need no key.
+func private(host string) bool {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast() || addr.IsUnspecified()
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if !strings.Contains(host, ".") {
+		return true
+	}
+	for _, suffix := range []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"} {
+		if strings.HasSuffix(host, suffix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Address is the base URL with a slash at its end.
+func (e *Endpoint) Address() string { return strings.TrimSuffix(e.base.String(), "/") + "/" }
+
+// Host is the server's name in lower case, without the port.
+func (e *Endpoint) Host() string { return strings.ToLower(e.base.Hostname()) }
+
+// Where names the server and the model, for people.
+func (e *Endpoint) Where() string {
+	return fmt.Sprintf("%s (model %q)", e.base.Redacted(), e.cfg.Model)
+}
+
+// Redact masks the key and the address's password in s, and what looks like
+// secrets.
+func (e *Endpoint) Redact(s string) string { return Redact(s, e.secrets()...) }
+
+// RedactError is Redact for the text of an error; see [RedactError].
+func (e *Endpoint) RedactError(err error) error { return RedactError(err, e.secrets()...) }
+
+func (e *Endpoint) secrets() []string {
+	secrets := []string{e.cfg.Key}
+	if password, ok := e.base.User.Password(); ok {
+		secrets = append(secrets, password)
+	}
+	return secrets
+}
+
+// Refused is the error of a reply with a status of 400 and more. The hint is
+// the provider's to add.
+func (e *Endpoint) Refused(resp *http.Response, said Fault) *Error {
+	text := said.Text()
+	if text == "" {
+		text = http.StatusText(resp.StatusCode)
+	}
+	return &Error{
+		Kind: KindOfStatus(resp.StatusCode), Status: resp.StatusCode,
+		RetryAfter: RetryAfter(resp.Header, time.Now()),
+		Msg:        fmt.Sprintf("%s answers %d: %s", e.Where(), resp.StatusCode, e.Redact(text)),
+	}
+}
+
+// Unreachable is the error of a request that got no reply.
+func (e *Endpoint) Unreachable(ctx context.Context, err error) *Error {
+	var own *Error
+	switch {
+	case ctx.Err() != nil:
+		return Canceled(ctx)
+	case errors.As(err, &own):
+		return own
+	}
+	own = &Error{
+		Kind: KindUnavailable, Msg: "reach " + e.Where(), Err: e.RedactError(innermost(err)),
+		Hint: fmt.Sprintf("check that a server runs at %s; the address is set with %s", e.base.Redacted(), e.cfg.URLVariable),
+	}
+	var record tls.RecordHeaderError
+	if certificate(err) || errors.As(err, &record) || strings.Contains(err.Error(), "HTTP response to HTTPS client") {
+		own.Kind = KindInvalid
+		own.Hint = "check the certificate, and whether the base URL begins with http:// or https://; " + own.Hint
+	}
+	return own
+}
+
+func certificate(err error) bool {
+	var (
+		authority x509.UnknownAuthorityError
+		host      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		verify    *tls.CertificateVerificationError
+	)
+	return errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid) || errors.As(err, &verify)
+}
+
+// innermost leaves out the request line that net/http puts before a network
+// error.
+func innermost(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op
+	}
+	return err
+}
+
+// BrokeOff is the error of a reply that began and ended before it was whole,
+// after n bytes of the answer.
+func (e *Endpoint) BrokeOff(n int, err error) *Error {
+	return &Error{
+		Kind: KindCut, Msg: fmt.Sprintf("the answer of %s broke off after %d bytes", e.Where(), n), Err: e.RedactError(err),
+	}
+}
+
+// Unexpected is the error of a reply that is no answer of the protocol.
+func (e *Endpoint) Unexpected(protocol string, err error) *Error {
+	return &Error{
+		Kind: KindUnavailable, Msg: e.Where(), Err: e.RedactError(err),
+		Hint: fmt.Sprintf("check that the base URL is that of a server that speaks the %s protocol (%s)", protocol, e.cfg.URLVariable),
+	}
+}
+
+// RetryAfter reads how long a server asks to wait: milliseconds, seconds or a
+// date; 0 when it does not ask or makes no sense. It is at most a day.
+func RetryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
+		return seconds(ms / 1000)
+	}
+	value := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(value, 64); err == nil {
+		return seconds(s)
+	}
+	if date, err := http.ParseTime(value); err == nil {
+		return seconds(date.Sub(now).Seconds())
+	}
+	return 0
+}
+
+func seconds(s float64) time.Duration {
+	switch {
+	case math.IsNaN(s) || s <= 0:
+		return 0
+	case s >= maxRetryAfter.Seconds():
+		return maxRetryAfter
+	}
+	return time.Duration(s * float64(time.Second))
+}
+
+// NewHTTPClient returns a client for many calls at once: it keeps connections
+// and has no time limit of its own, because the context limits calls.
+func NewHTTPClient() *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = idleConnections, idleConnections
+	return &http.Client{Transport: transport}
+}

@@ -1,0 +1,74 @@
+package model
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+)
+
+// Limits of what is read and shown of a server's error.
+const (
+	maxFaultBytes = 64 << 10
+	maxFaultText  = 500
+)
+
+// Fault is an error as servers tell it in a body of JSON: {"error": {…}},
+// {"error": "text"} or {"message": "text"}. A body of another form is its
+// message as a whole.
+type Fault struct {
+	Message string
+	// Type and Code are the server's words for the kind of error; a code may
+	// be a number. Empty when it does not say.
+	Type, Code string
+}
+
+// ReadFault reads a fault from a body, of which it reads so much that a server
+// cannot fill the memory.
+func ReadFault(body io.Reader) Fault {
+	data, _ := io.ReadAll(io.LimitReader(body, maxFaultBytes))
+	if f, ok := ParseFault(data); ok {
+		return f
+	}
+	return Fault{Message: string(data)}
+}
+
+// ParseFault reads a fault, and reports whether the body is one.
+func ParseFault(body []byte) (f Fault, ok bool) {
+	var outer struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+		Detail  string          `json:"detail"`
+	}
+	if json.Unmarshal(body, &outer) != nil {
+		return Fault{}, false
+	}
+	var inner struct {
+		Message string          `json:"message"`
+		Type    string          `json:"type"`
+		Code    json.RawMessage `json:"code"`
+	}
+	var text string
+	switch {
+	case json.Unmarshal(outer.Error, &inner) == nil && inner.Message != "":
+		code := strings.Trim(string(inner.Code), `"`)
+		if code == "null" {
+			code = ""
+		}
+		return Fault{Message: inner.Message, Type: inner.Type, Code: code}, true
+	case json.Unmarshal(outer.Error, &text) == nil && text != "":
+		return Fault{Message: text}, true
+	case outer.Message != "" || outer.Detail != "":
+		return Fault{Message: outer.Message + outer.Detail}, true
+	}
+	return Fault{}, false
+}
+
+// Text is what the fault says, short and in one line.
+func (f Fault) Text() string {
+	text, _ := Clean(strings.Join(strings.Fields(f.Message), " "))
+	if len(text) > maxFaultText {
+		text, _ = Clean(text[:maxFaultText])
+		text += "…"
+	}
+	return text
+}
