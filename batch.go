@@ -16,6 +16,8 @@ type seqRow struct{ tx, event, tree, task, call, session int64 }
 type cache struct {
 	seq   seqRow
 	stats map[int64]*treeStat
+	// blocks holds the last block of events in which a tree is known to be.
+	blocks map[int64]int64
 }
 
 // maxCachedTrees bounds the memory of the cache.
@@ -24,6 +26,7 @@ const maxCachedTrees = 512
 func (c *cache) clear() {
 	c.seq = seqRow{tx: -1}
 	clear(c.stats)
+	clear(c.blocks)
 }
 
 // batch is one transaction under way. Effects on rows that many operations
@@ -45,6 +48,7 @@ type batch struct {
 	families map[int64]*family
 	in       *insertions
 	events   []any
+	blocks   []any
 	ends     []any
 	hots     []any
 	colds    []any
@@ -71,7 +75,7 @@ func (b *batch) run(ctx context.Context, reqs []*request, errs []error) error {
 // begin brings the cache up to date: what it holds is right if nobody wrote
 // since this process did.
 func (b *batch) begin(ctx context.Context) error {
-	if len(b.cache.stats) > maxCachedTrees {
+	if max(len(b.cache.stats), len(b.cache.blocks)) > maxCachedTrees {
 		b.cache.clear()
 	}
 	if b.tx.Alone && b.cache.seq.tx >= 0 {
@@ -117,7 +121,10 @@ func (b *batch) flushEvents(ctx context.Context) error {
 	if err := b.in.events.Exec(ctx, b.tx, b.events); err != nil {
 		return err
 	}
-	b.events = b.events[:0]
+	if err := b.in.blocks.Exec(ctx, b.tx, b.blocks); err != nil {
+		return err
+	}
+	b.events, b.blocks = b.events[:0], b.blocks[:0]
 	if !b.tx.Changed {
 		return nil // nothing to make durable, nothing to be noticed
 	}
@@ -133,9 +140,20 @@ func (b *batch) flushEvents(ctx context.Context) error {
 // errStale tells that the cache was not what the database holds.
 var errStale = errors.New("another process wrote out of turn")
 
+// eventBlock is how many numbers of events a row of event_block stands for.
+const eventBlock = 256
+
 // event appends a line to the log. data is a JSON object, "" for none.
 func (b *batch) event(tree, task int64, kind EventKind, data string) {
 	b.cache.seq.event++
+	if b.cache.blocks == nil {
+		b.cache.blocks = make(map[int64]int64)
+	}
+	block := b.cache.seq.event / eventBlock
+	if known, ok := b.cache.blocks[tree]; !ok || known != block {
+		b.cache.blocks[tree] = block
+		b.blocks = append(b.blocks, tree, block)
+	}
 	if data == "" {
 		data = "{}"
 	}
@@ -248,10 +266,11 @@ func (b *batch) keep(st *treeStat) {
 }
 
 // insertions are the statements that add rows, for one row and for many.
-type insertions struct{ events, ends, hots, colds sqldb.Insertion }
+type insertions struct{ events, blocks, ends, hots, colds sqldb.Insertion }
 
 const (
 	headEvent = `INSERT INTO event (seq, at, tree, task, kind, data)`
+	headBlock = `INSERT INTO event_block (tree, block)`
 	headEnd   = `INSERT INTO task_end (id, tree, result, data, error_kind, error, ended_at)`
 	tailEnd   = `ON CONFLICT (id) DO UPDATE SET result = excluded.result, data = excluded.data,
 		error_kind = excluded.error_kind, error = excluded.error, ended_at = excluded.ended_at`
@@ -264,6 +283,7 @@ const (
 func newInsertions() *insertions {
 	return &insertions{
 		events: sqldb.NewInsertion(headEvent, 6, ""),
+		blocks: sqldb.NewInsertion(headBlock, 2, "ON CONFLICT DO NOTHING"),
 		ends:   sqldb.NewInsertion(headEnd, 7, tailEnd),
 		hots:   sqldb.NewInsertion(headHot, 19, ""),
 		colds:  sqldb.NewInsertion(headCold, 13, ""),

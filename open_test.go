@@ -256,6 +256,7 @@ func TestCheckFinds(t *testing.T) {
 			estimated, cost_micros, started_at, ended_at FROM call`,
 		"result_missing":  `DELETE FROM task_end`,
 		"event_numbers":   `UPDATE event SET seq = seq + 1000 WHERE seq = 2`,
+		"event_blocks":    `DELETE FROM event_block`,
 		"task_numbers":    `UPDATE task SET id = id + 1000 WHERE id = 3`,
 		"payload_missing": `DELETE FROM payload`,
 		"blob_missing":    `UPDATE blob_ref SET hash = '` + strings.Repeat("0", 64) + `'`,

@@ -355,8 +355,9 @@ func (s *Store) tasksQuery(ctx context.Context, f *TaskFilter) (string, []any, e
 const (
 	eventColumns  = `e.seq, e.at, COALESCE(t.name, ''), e.task, e.kind, e.data`
 	sqlEvents     = `SELECT ` + eventColumns + ` FROM event e LEFT JOIN tree t ON t.id = e.tree WHERE e.seq > $1 ORDER BY e.seq LIMIT $2 + 0`
-	sqlTreeEvents = `SELECT ` + eventColumns + ` FROM event e LEFT JOIN tree t ON t.id = e.tree
-		WHERE e.tree = $3 AND e.seq > $1 ORDER BY e.seq LIMIT $2 + 0`
+	sqlTreeEvents = `SELECT ` + eventColumns + ` FROM event_block k
+		JOIN event e ON e.seq BETWEEN k.block * 256 AND k.block * 256 + 255 AND e.tree = k.tree LEFT JOIN tree t ON t.id = e.tree
+		WHERE k.tree = $3 AND k.block >= $1 / 256 AND e.seq > $1 ORDER BY k.block, e.seq LIMIT $2 + 0`
 )
 
 // Events returns a page of the log, in order. The numbers follow each other

@@ -143,7 +143,9 @@ const (
 	sqlSweepCall   = `DELETE FROM call WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
 	sqlSweepTask   = `DELETE FROM task WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
 
-	sqlSweepEvent   = `DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE tree = $1 LIMIT $2 + 0)`
+	sqlSweepEvent = `DELETE FROM event WHERE seq IN (SELECT e.seq FROM event_block k
+		JOIN event e ON e.seq BETWEEN k.block * 256 AND k.block * 256 + 255 AND e.tree = k.tree WHERE k.tree = $1 LIMIT $2 + 0)`
+	sqlSweepBlock   = `DELETE FROM event_block WHERE tree = $1 AND block IN (SELECT block FROM event_block WHERE tree = $1 LIMIT $2 + 0)`
 	sqlSweepPayload = `DELETE FROM payload WHERE tree = $1 AND hash IN (SELECT hash FROM payload WHERE tree = $1 LIMIT $2 + 0)`
 
 	sqlSweepRefs     = `DELETE FROM blob_ref WHERE tree = 0 AND created_at <= $1`
@@ -197,7 +199,7 @@ func (s *Store) sweepRows(ctx context.Context) error {
 
 func (s *Store) sweepTree(ctx context.Context, key int64) error {
 	// The last statement of a step is the one whose rows the others go by.
-	steps := [][]string{{sqlSweepHot, sqlSweepEnd, sqlSweepOutput, sqlSweepCall, sqlSweepTask}, {sqlSweepEvent}, {sqlSweepPayload}}
+	steps := [][]string{{sqlSweepHot, sqlSweepEnd, sqlSweepOutput, sqlSweepCall, sqlSweepTask}, {sqlSweepEvent}, {sqlSweepBlock}, {sqlSweepPayload}}
 	for _, step := range steps {
 		for n := int64(pruneChunk); n == pruneChunk; {
 			err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) (err error) {
@@ -217,6 +219,7 @@ func (s *Store) sweepTree(ctx context.Context, key int64) error {
 	return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
 		delete(b.cache.stats, key)
 		delete(b.dirty, key)
+		delete(b.cache.blocks, key)
 		_, err := b.tx.Exec(ctx, sqlForgetStat, key)
 		return err
 	}))

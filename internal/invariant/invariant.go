@@ -62,6 +62,7 @@ func rules() []rule {
 		{"settled_twice", sqlCheckTwice},
 		{"result_missing", sqlCheckResult},
 		{"event_numbers", sqlCheckEvents},
+		{"event_blocks", sqlCheckBlocks},
 		{"task_numbers", sqlCheckNumbers},
 		{"payload_missing", sqlCheckPayloads},
 	}
@@ -111,7 +112,9 @@ const (
 			OR COALESCE(n.m, 0) <> s.cost_micros`
 	sqlCheckTwice = `SELECT 'task ' || task || ' position ' || position FROM call WHERE state = 2
 		GROUP BY task, attempt, position, request_hash HAVING COUNT(*) > 1`
-	sqlCheckResult  = `SELECT 'task ' || h.id FROM task_hot h WHERE h.state >= 4 AND NOT EXISTS (SELECT 1 FROM task_end e WHERE e.id = h.id)`
+	sqlCheckResult = `SELECT 'task ' || h.id FROM task_hot h WHERE h.state >= 4 AND NOT EXISTS (SELECT 1 FROM task_end e WHERE e.id = h.id)`
+	sqlCheckBlocks = `SELECT 'event ' || e.seq FROM event e
+		WHERE NOT EXISTS (SELECT 1 FROM event_block k WHERE k.tree = e.tree AND k.block = e.seq / 256)`
 	sqlCheckEvents  = `SELECT 'event ' || e.seq || ' is behind the counter ' || q.event FROM seq q JOIN event e ON e.seq > q.event`
 	sqlCheckNumbers = `SELECT 'task ' || t.id || ' is behind the counter ' || q.task FROM seq q JOIN task t ON t.id > q.task`
 )

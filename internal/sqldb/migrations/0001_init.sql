@@ -175,7 +175,14 @@ CREATE TABLE event (
 	kind TEXT NOT NULL,
 	data TEXT NOT NULL
 );
-CREATE INDEX event_tree ON event (tree, seq);
+
+-- Which trees have events among those numbered block * 256 to block * 256 + 255:
+-- an index of events by tree of which a transaction seldom changes a page.
+CREATE TABLE event_block (
+	tree BIGINT NOT NULL,
+	block BIGINT NOT NULL,
+	PRIMARY KEY (tree, block)
+){{compact}};
 
 -- Values too long to stand in their row, once by content and tree.
 CREATE TABLE payload (
