@@ -2,7 +2,12 @@ package rlm
 
 import (
 	"fmt"
+
+	"github.com/perdure/perdure/internal/split"
 )
+
+// bytesPerToken is the estimate of model.EstimateTokens.
+const bytesPerToken = 4
 
 // cut splits the context into parts of at most size tokens, files with the
 // frames a model sees around them included, but for that of the first.
@@ -11,7 +16,7 @@ func (p *planning) cut(size int64) (chunks, error) {
 	if p.models[1].ranked && overlap == 0 {
 		overlap = -1 // passages are found whole, and none twice
 	}
-	found, err := Split(p.reader, SplitConfig{ChunkTokens: int(size), OverlapTokens: overlap, PerFile: p.cfg.Batch})
+	found, err := split.Pack(p.reader, split.Config{ChunkTokens: int(size), OverlapTokens: overlap, PerFile: p.cfg.Batch})
 	if err != nil {
 		return nil, damaged(err)
 	}

@@ -1,0 +1,248 @@
+package split
+
+import (
+	"bytes"
+	"sort"
+
+	"github.com/perdure/perdure/internal/pack"
+	"github.com/perdure/perdure/internal/structure"
+)
+
+// searchBytes are read at once when the end of a line is looked for.
+const searchBytes = 64 << 10
+
+// cutter finds where the pieces of one file end. A unit is what lies between two
+// marks of the file's outline that have at least a certain rank. A cut within a
+// unit is allowed when the unit does not fit in a piece; so what fits is never
+// cut, at any rank, and two neighbouring pieces together are larger than one may
+// be.
+type cutter struct {
+	s       *splitter
+	outline *structure.Outline
+	start   int64
+	end     int64
+	most    int64 // bytes of a piece
+}
+
+// next returns where the piece that begins at begin and has room for so many
+// bytes ends.
+func (c *cutter) next(begin, room int64) (int64, error) {
+	c.outline.Forget(begin - c.s.overlap.most - 1)
+	left := c.end - begin
+	if left <= room {
+		return c.end, nil
+	}
+	span := room / 4
+	if left <= room+room/2 { // two halves rather than a large and a tiny piece
+		latest := max(begin+left/2+span/2, begin+1)
+		at, err := c.best(begin, latest-span, latest)
+		if err != nil || at > begin && at >= latest-span {
+			return at, err
+		}
+	}
+	latest := begin + room
+	at, err := c.best(begin, latest-span, latest)
+	if err != nil || at > begin {
+		return at, err
+	}
+	return c.within(begin, latest)
+}
+
+// best returns the best place to cut up to latest: between earliest and latest
+// the one of the highest rank, else the last one. It is begin when there is none
+// but within a line.
+func (c *cutter) best(begin, earliest, latest int64) (int64, error) {
+	u := newUnits(begin, latest, c.most)
+	if begin == c.start {
+		u.start()
+	}
+	marks, err := c.outline.Marks(latest + 1)
+	if err != nil {
+		return 0, err
+	}
+	i := sort.Search(len(marks), func(i int) bool { return marks[i].Offset >= begin })
+	for ; ; i++ {
+		if i == len(marks) {
+			// What is not settled yet begins no unit that ends before it.
+			if marks, err = c.outline.Marks(u.wanted()); err != nil {
+				return 0, err
+			}
+			if i >= len(marks) {
+				break
+			}
+		}
+		if !u.mark(marks[i]) {
+			break
+		}
+	}
+	u.finish(c.end)
+	at, lines := u.choose(earliest)
+	if lines < 0 {
+		return at, nil
+	}
+	return c.line(max(at, lines, begin), latest)
+}
+
+// line returns the last beginning of a line after low and up to latest; low if
+// there is none.
+func (c *cutter) line(low, latest int64) (int64, error) {
+	for to := latest; to > low; {
+		from := max(to-searchBytes, low)
+		text, err := c.s.read(from, to)
+		if err != nil {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(text, '\n'); i >= 0 {
+			return from + int64(i) + 1, nil
+		}
+		to = from
+	}
+	return low, nil
+}
+
+// within returns where a line that is longer than a piece is cut: after a
+// sentence or a blank if there is one near latest, always between characters.
+func (c *cutter) within(begin, latest int64) (int64, error) {
+	const near = 256
+	from := max(latest-near, begin+(latest-begin)*3/4)
+	text, err := c.s.read(from, latest)
+	if err != nil {
+		return 0, err
+	}
+	for _, sign := range []string{". ", " ", ","} {
+		if i := bytes.LastIndex(text, []byte(sign)); i >= 0 {
+			return from + int64(i+len(sign)), nil
+		}
+	}
+	if from = max(latest-near, begin); len(text) < int(latest-from) {
+		if text, err = c.s.read(from, latest); err != nil {
+			return 0, err
+		}
+	}
+	return from + int64(pack.CutPoint(text)), nil
+}
+
+// units follows the marks from the beginning of a piece on and tells which of
+// them are allowed as its end.
+type units struct {
+	begin, latest, most int64
+	// above is, for each rank, the last mark of a higher one; -1 before the
+	// first. The unit that a mark lies in begins there.
+	above [structure.Ranks]int64
+	// open is, for each rank, the last mark of it up to latest whose unit has no
+	// end yet; -1 for none. As place of rank Line stands latest itself.
+	open [structure.Ranks]int64
+	// allowed is, for each rank, the last mark that is allowed; -1 for none.
+	allowed [structure.Ranks]int64
+	// past is set when the marks up to latest were told.
+	past bool
+}
+
+func newUnits(begin, latest, most int64) *units {
+	u := &units{begin: begin, latest: latest, most: most}
+	for r := range u.above {
+		u.above[r], u.open[r], u.allowed[r] = -1, -1, -1
+	}
+	return u
+}
+
+// start notes that the file begins here, and with it units of all ranks.
+func (u *units) start() {
+	for r := range u.above {
+		u.above[r] = u.begin
+	}
+}
+
+// mark tells the next mark and returns whether more are wanted.
+func (u *units) mark(m structure.Mark) bool {
+	if m.Offset > u.latest {
+		u.pass()
+	}
+	u.close(m.Offset, m.Rank)
+	if u.past {
+		return u.waits(m.Offset)
+	}
+	if m.Offset > u.begin {
+		u.enter(m.Offset, m.Rank)
+	}
+	for r := range m.Rank {
+		u.above[r] = m.Offset
+	}
+	return true
+}
+
+// enter makes a mark a possible end.
+func (u *units) enter(off int64, r structure.Rank) {
+	if u.above[r] < 0 { // its unit began before the piece, so it did not fit
+		u.allowed[r] = off
+		return
+	}
+	u.open[r] = off
+}
+
+// close ends the units of lower ranks at a mark: those that fit are not cut.
+func (u *units) close(off int64, rank structure.Rank) {
+	for r := range rank {
+		if u.open[r] < 0 {
+			continue
+		}
+		if off-u.above[r] > u.most {
+			u.allowed[r] = u.open[r]
+		}
+		u.open[r] = -1
+	}
+}
+
+// pass notes that all marks up to latest were told.
+func (u *units) pass() {
+	if !u.past {
+		u.past = true
+		u.enter(u.latest, structure.Line)
+	}
+}
+
+// waits tells whether there are units whose end could still make them fit.
+func (u *units) waits(off int64) bool {
+	for r := range u.open {
+		if u.open[r] >= 0 && off <= u.above[r]+u.most {
+			return true
+		}
+	}
+	return false
+}
+
+// wanted is the place up to which marks have to be known.
+func (u *units) wanted() int64 {
+	to := u.latest
+	for r := range u.open {
+		if u.open[r] >= 0 {
+			to = max(to, u.above[r]+u.most)
+		}
+	}
+	if !u.past && u.above[structure.Line] >= 0 {
+		to = max(to, u.above[structure.Line]+u.most)
+	}
+	return to + 1
+}
+
+// finish tells the end of the file, where all units end.
+func (u *units) finish(end int64) {
+	u.pass()
+	u.close(end, structure.Ranks)
+}
+
+// choose returns the best mark, begin for none, and, when lines may be cut
+// apart, the place after which; else -1.
+func (u *units) choose(earliest int64) (at, lines int64) {
+	at = u.begin
+	for r := structure.Ranks - 1; r > structure.Line; r-- {
+		if u.allowed[r] >= earliest {
+			return u.allowed[r], -1
+		}
+		at = max(at, u.allowed[r])
+	}
+	if u.allowed[structure.Line] < 0 {
+		return at, -1
+	}
+	return at, max(u.above[structure.Line], u.begin)
+}
