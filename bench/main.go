@@ -3,7 +3,7 @@
 // overwrites with fdatasync on the same disk in the same round, because only
 // ratios to F carry over to other machines.
 //
-//	go run ./bench/... transitions|flat|tree|idle|recover|takeover|contend|status|memory|run [flags]
+//	go run ./bench/... transitions|flat|tree|idle|recover|takeover|contend|status|memory|run|split|views [flags]
 package main
 
 import (
@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string) error {
 	commands := map[string]func(*bench, int) error{
 		"transitions": transitions, "flat": flat, "tree": tree, "idle": idle, "recover": restart, "first-claim": firstClaim,
 		"takeover": takeover, "holder": holder, "contend": contend, "writer": lonelyWriter, "status": status, "memory": memory,
-		"overhead": overhead, "run": runText,
+		"overhead": overhead, "run": runText, "split": splitText, "split-child": splitChild, "views": views,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		names := make([]string, 0, len(commands))

@@ -87,8 +87,9 @@ func (s *codeScanner) code(off int64, text, body []byte, col int) {
 		return
 	case !declares && hasPrefix(body, s.lang.decorators) && (s.begins(body, depth) || s.decorated()):
 		s.hold(off, depth, true)
+		open := s.lex.depth
 		s.lex.walk(text)
-		if s.lex.last == '{' || s.lex.last == ';' { // it declares, too
+		if s.lex.last == '{' && s.lex.depth == open+1 || s.lex.last == ';' { // it declares, too
 			s.mark(off, depth, s.rank(depth, true, s.blank))
 		}
 		return
