@@ -9,8 +9,9 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-// answer does the work of a leaf: one call to its model.
-func (a *attempt) answer(ctx context.Context) error {
+// answer does the work of a leaf: one call to its model, the one of this number,
+// and corrections. notes go into the result.
+func (a *attempt) answer(ctx context.Context, position int, notes []string) error {
 	if a.emptyFile() {
 		return a.complete(ctx, "(the file is empty)", &Data{})
 	}
@@ -24,7 +25,13 @@ func (a *attempt) answer(ctx context.Context) error {
 	if err != nil {
 		return a.interrupted(timed, err)
 	}
-	text, data, err := a.askWhole(timed, 0, m, req)
+	a.next = max(a.next, position)
+	text, data, err := a.gated(timed, &writing{by: m, prompt: a.prompt(), context: a.l.Task.Context,
+		write: func(ctx context.Context, by *asked, position int, feedback string) (string, Data, error) {
+			again := *req
+			again.Prompt += feedback
+			return a.askWhole(ctx, position, by, &again)
+		}})
 	if err != nil {
 		return err
 	}
@@ -32,6 +39,7 @@ func (a *attempt) answer(ctx context.Context) error {
 		merger := merger{prompt: a.query(), merge: MergeUnion, ranked: true, whole: true}
 		text, data = merger.run([]part{{text: text, data: data}})
 	}
+	data.addNotes(notes)
 	if text, err = a.form(ctx, text, &data); err != nil {
 		return err
 	}
@@ -46,17 +54,15 @@ func (a *attempt) emptyFile() bool {
 // request is what a leaf asks its model.
 func (a *attempt) request(ctx context.Context, m *asked) (*model.Request, error) {
 	cfg := &a.run.cfg
-	req := &model.Request{System: cfg.System, Prompt: a.prompt(), Temperature: cfg.Temperature, Seed: cfg.Seed}
-	if cfg.AnswerTokens > 0 || cfg.BudgetTokens > 0 || cfg.BudgetUSD > 0 {
-		req.MaxOutputTokens = int(a.run.plan.Answer)
-	}
-	ref := a.l.Task.Context
-	if a.run.reader != nil && ref.Length > 0 {
-		docs, err := a.run.reader.Documents(ref.Offset, ref.Length)
+	req := &model.Request{System: a.system(), Prompt: a.prompt(), Temperature: a.temperature(), Seed: cfg.Seed,
+		MaxOutputTokens: a.answerLimit()}
+	a.sampled(req)
+	for _, c := range a.reads() {
+		docs, err := a.run.reader.Documents(c.off, c.length)
 		if err != nil {
 			return nil, damaged(err)
 		}
-		req.Documents = docs
+		req.Documents = append(req.Documents, docs...)
 	}
 	if m.ranked {
 		req.System, req.Prompt = "", a.query()
@@ -64,20 +70,22 @@ func (a *attempt) request(ctx context.Context, m *asked) (*model.Request, error)
 		req.Prepared, err = a.prepared(ctx, m)
 		return req, err
 	}
-	if a.node.Total > 1 {
+	if a.node.Total > 1 && !a.node.Sample {
 		req.System = strings.TrimSpace(req.System + "\n\n" + partInstruction(a.node.First+1, a.node.Total))
 		if a.run.shape != nil {
 			req.System += "\n\n" + a.run.shape.hint()
 		}
 	}
-	if cfg.Strategy == perdure.Sequential && a.l.Task.Parent != 0 {
-		earlier, err := a.earlier(ctx)
-		if err != nil {
-			return nil, err
-		}
-		req.Prompt += earlier
+	var earlier string
+	var err error
+	switch {
+	case a.node.Step != nil:
+		earlier, err = a.seen(ctx)
+	case cfg.ordered() && a.l.Task.Parent != 0:
+		earlier, err = a.earlier(ctx)
 	}
-	return req, nil
+	req.Prompt += earlier
+	return req, err
 }
 
 // partInstruction tells a model that it sees a part of the context only.

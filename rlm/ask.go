@@ -15,6 +15,8 @@ import (
 type journaled struct {
 	Data
 	Request *loggedRequest `json:"request,omitempty"`
+	// Told is what a request for a plan said about the limits.
+	Told json.RawMessage `json:"told,omitempty"`
 }
 
 // loggedRequest is a request as mode logged keeps it.
@@ -53,6 +55,7 @@ func (a *attempt) ask(ctx context.Context, position int, m *asked, req *model.Re
 		}
 		return call.Response, j.Data, nil
 	}
+	a.asked.Add(1)
 	out := &streamed{ctx: ctx, l: a.l, begun: time.Now()}
 	if !m.ranked && !m.quiet {
 		req.OnText = out.add
@@ -137,7 +140,7 @@ func (a *attempt) unanswered(ctx context.Context, id perdure.CallID, m *asked, c
 func (a *attempt) settle(
 	ctx context.Context, id perdure.CallID, m *asked, req *model.Request, resp *model.Response,
 ) (string, Data, error) {
-	j := journaled{Data: Data{Citations: resp.Citations, Notes: resp.Notes}}
+	j := journaled{Data: Data{Citations: resp.Citations, Notes: resp.Notes}, Told: a.told}
 	if a.run.cfg.Mode == ModeLogged {
 		j.Request = &loggedRequest{System: req.System, Prompt: req.Prompt, Documents: req.Documents, Prepared: req.Prepared,
 			Temperature: req.Temperature, Seed: req.Seed, MaxOutputTokens: req.MaxOutputTokens}

@@ -24,6 +24,8 @@ const (
 	KindSchema = "schema"
 	// KindPlan is a plan that cannot be read or followed.
 	KindPlan = "plan"
+	// KindQuality is an answer that the quality gate did not let pass.
+	KindQuality = "quality"
 )
 
 // attemptError is an error of an attempt that says how it ends.

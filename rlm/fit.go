@@ -3,7 +3,6 @@ package rlm
 import (
 	"fmt"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
 )
 
@@ -56,9 +55,10 @@ func (p *planning) roomOf(m *asked, part bool) (room, error) {
 		prompt += len(partInstruction(1, 1))
 	}
 	r.prompt = model.EstimateTokens(prompt)
-	if part && p.cfg.Strategy == perdure.Sequential {
+	if part && p.cfg.ordered() {
 		r.earlier = r.window / earlierShare
 	}
+	r.earlier += p.cfg.feedbackTokens(r.window)
 	// A tenth is kept: the number of tokens is an estimate.
 	r.text = (r.window-r.prompt-r.answer-r.earlier)*9/10 - 1
 	if r.text < minRoomTokens {
@@ -85,6 +85,9 @@ func (p *planning) renderedTokens() (all, frame int64) {
 // split into the root.
 func (p *planning) decide(root *node) error {
 	direct, err := p.roomOf(p.models[0], false)
+	if p.cfg.Planner == PlannerModel {
+		return p.decideLater(root, direct, err)
+	}
 	if p.reader == nil {
 		root.Window, root.Answer = direct.window, direct.answer
 		return err

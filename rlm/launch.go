@@ -51,6 +51,12 @@ func (e *Executor) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree,
 	if p.models, err = resolve(e.cfg.Resolver, &cfg); err != nil {
 		return perdure.Tree{}, err
 	}
+	if p.judge, err = findJudge(e.cfg.Resolver, &cfg); err != nil {
+		return perdure.Tree{}, err
+	}
+	if p.stronger, err = findStronger(e.cfg.Resolver, &cfg); err != nil {
+		return perdure.Tree{}, err
+	}
 	if err := p.checkPrice(); err != nil {
 		return perdure.Tree{}, err
 	}
@@ -63,12 +69,14 @@ func (e *Executor) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree,
 
 // planning is what a launch finds out before it creates a tree.
 type planning struct {
-	e      *Executor
-	req    *LaunchRequest
-	cfg    Config
-	models [2]*asked
-	text   perdure.Context // zero without a context
-	reader *pack.Reader
+	e        *Executor
+	req      *LaunchRequest
+	cfg      Config
+	models   [2]*asked
+	judge    *judge          // nil when nothing is scored
+	stronger *asked          // nil when none was named
+	text     perdure.Context // zero without a context
+	reader   *pack.Reader
 }
 
 // checkPrice refuses a budget in dollars for a model whose price is unknown: it
@@ -77,7 +85,14 @@ func (p *planning) checkPrice() error {
 	if p.cfg.BudgetUSD == 0 {
 		return nil
 	}
-	for _, m := range p.models {
+	models := p.models[:]
+	if p.judge != nil && p.judge.model != nil && !p.judge.program {
+		models = append(models, p.judge.model)
+	}
+	if p.stronger != nil {
+		models = append(models, p.stronger)
+	}
+	for _, m := range models {
 		if _, known := p.e.cfg.Price(m.name, model.Usage{InputTokens: 1}); !known {
 			return invalid(fmt.Sprintf("budget_usd: the price of model %q is not known, so the budget cannot be kept", m.name),
 				"use --budget-tokens or --budget-calls")
@@ -102,6 +117,12 @@ func (p *planning) plan(ctx context.Context) (spec *perdure.TreeSpec, err error)
 		return nil, invalid("batch: there are no files", "give the files to work on")
 	}
 	if err := p.decide(root); err != nil {
+		return nil, err
+	}
+	if err := p.sample(root); err != nil {
+		return nil, err
+	}
+	if err := p.checkGate(root); err != nil {
 		return nil, err
 	}
 	if spec.Config, err = json.Marshal(p.cfg); err != nil {
@@ -144,7 +165,7 @@ func (p *planning) rootSpec(root *node) (perdure.TaskSpec, error) {
 	}
 	spec := perdure.TaskSpec{
 		Prompt: p.req.Prompt, MaxAttempts: p.cfg.MaxAttempts,
-		Strategy: p.cfg.Strategy, Policy: p.cfg.Policy, Merge: p.cfg.Merge, Metadata: raw,
+		Strategy: p.cfg.storeStrategy(), Policy: p.cfg.Policy, Merge: p.cfg.Merge, Metadata: raw, Agent: p.cfg.Agent,
 	}
 	if p.reader != nil {
 		m := p.reader.Manifest()

@@ -23,6 +23,9 @@ const (
 
 // Data is what a result carries beside its text, as JSON.
 type Data struct {
+	// Skipped is set when the task did not run, because its condition does not
+	// hold.
+	Skipped bool `json:"skipped,omitempty"`
 	// Structured is the result as JSON when the run has a schema.
 	Structured json.RawMessage `json:"structured,omitempty"`
 	// Citations are the places the result rests on.
@@ -41,6 +44,11 @@ type Data struct {
 	// nothing to say.
 	Votes     []Vote `json:"votes,omitempty"`
 	Abstained int    `json:"abstained,omitempty"`
+	// Scores are the candidates of a merge by best-of-n, in their order, at
+	// most 1000.
+	Scores []Scored `json:"scores,omitempty"`
+	// Gate tells how the answer came through the quality gate.
+	Gate *GateReport `json:"gate,omitempty"`
 }
 
 // Missing is a part without a result.
@@ -94,9 +102,11 @@ func (d *Data) addNotes(notes []string) {
 // part is the result of one child.
 type part struct {
 	task perdure.TaskID
-	file string // in a batch
-	text string
-	data Data
+	// context is the text that the child is about.
+	context perdure.ContextRef
+	file    string // in a batch
+	text    string
+	data    Data
 }
 
 // merger makes one result of several.
@@ -124,7 +134,7 @@ func (m *merger) run(parts []part) (string, Data) {
 	texts := make([]string, len(parts))
 	for i, p := range parts {
 		texts[i] = p.text
-		if m.files && m.merge == MergeConcatenate {
+		if m.files && p.file != "" && m.merge == MergeConcatenate {
 			texts[i] = "## " + p.file + "\n\n" + p.text
 		}
 	}

@@ -46,6 +46,8 @@ func (a *attempt) reduce(ctx context.Context, m *merger, parts []part) (string, 
 		return a.summarize(timed, m, parts)
 	case m.merge == MergeVote:
 		return a.vote(timed, m, parts)
+	case m.merge == MergeBest:
+		return a.best(timed, m, parts)
 	}
 	text, data := m.run(parts)
 	return text, data, nil
@@ -123,8 +125,8 @@ func (p *planning) checkReduction() error {
 	case p.cfg.Merge == MergeSummarize && top.ranked:
 		return invalid(fmt.Sprintf("merge: summarize needs a model that writes text, and %s only quotes", top.name),
 			"choose one with --model; --sub-model builtin:extract may still find the passages")
-	case p.cfg.Merge == MergeVote && p.models[1].ranked:
-		return invalid(fmt.Sprintf("merge: vote compares answers, and %s only quotes passages", p.models[1].name),
+	case (p.cfg.Merge == MergeVote || p.cfg.Merge == MergeBest) && p.models[1].ranked:
+		return invalid(fmt.Sprintf("merge: %s compares answers, and %s only quotes passages", p.cfg.Merge, p.models[1].name),
 			"choose another --model, or --merge merge")
 	case p.cfg.Merge != MergeSummarize:
 		return nil

@@ -178,12 +178,18 @@ func (s *summary) write(ctx context.Context, group []piece) (string, error) {
 	if s.m.files {
 		ask = s.a.ask // what is structured are the results of the files
 	}
-	text, data, err := ask(ctx, s.a.positions(exchangeCalls), s.by, s.request(group, summaryInstruction))
+	text, data, err := s.a.gated(ctx, &writing{by: s.by, prompt: s.m.prompt + renderPieces(group),
+		write: func(ctx context.Context, by *asked, position int, feedback string) (string, Data, error) {
+			req := s.request(group, summaryInstruction)
+			req.Prompt += feedback
+			return ask(ctx, position, by, req)
+		}})
 	if err != nil {
 		return "", err
 	}
 	s.data.addNotes(data.Notes)
-	s.data.Structured = data.Structured
+	s.data.Structured, s.data.Gate = data.Structured, data.Gate
+	s.data.Incomplete = s.data.Incomplete || data.Incomplete
 	return text, nil
 }
 
@@ -225,7 +231,7 @@ func (c *Config) reductionRoom(m *asked, prompt string) int64 {
 	frame := model.EstimateTokens(len(c.System) + len(prompt) + len(summaryInstruction) + pieceFrame +
 		c.structureBytes(answer))
 	// A tenth is kept: the number of tokens is an estimate.
-	return (window-answer-frame)*9/10 - 1
+	return (window-answer-c.feedbackTokens(window)-frame)*9/10 - 1
 }
 
 // piecesOf are the results that say something, with their numbers.

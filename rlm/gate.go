@@ -1,0 +1,349 @@
+package rlm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/perdure/perdure"
+)
+
+// What happens to an answer that the quality gate did not let pass.
+const (
+	// GateReturnBest takes the best try; the result counts as incomplete.
+	GateReturnBest = "return_best"
+	// GateFail fails the task.
+	GateFail = "fail"
+	// GateEscalate asks a stronger model, and takes the best try when that does
+	// not pass either.
+	GateEscalate = "escalate"
+)
+
+// Where the quality gate stands.
+const (
+	// GateAtAll judges every answer that a model writes for a task.
+	GateAtAll = "all"
+	// GateAtRoot judges the result of the tree only.
+	GateAtRoot = "root"
+)
+
+// Defaults and limits of the quality gate.
+const (
+	DefaultGateRounds = 3
+	MaxGateRounds     = 100
+	// feedbackShare of the window is kept for an earlier try and its critique.
+	feedbackShare = 8
+)
+
+// EventGateScored tells that a judge scored an answer: its data has round,
+// rounds, score (null without one), min_score, passed, model, judge and
+// critique. After a crash a round may be told twice, or its event be missing;
+// the data of the result has each round once.
+const EventGateScored perdure.EventKind = "gate.scored"
+
+// GateReport tells how an answer came through the quality gate.
+type GateReport struct {
+	// Score is that of the answer; nil when it has none.
+	Score    *float64 `json:"score"`
+	MinScore float64  `json:"min_score"`
+	Passed   bool     `json:"passed"`
+	// Rounds are the tries in their order.
+	Rounds []GateRound `json:"rounds"`
+}
+
+// GateRound is one try.
+type GateRound struct {
+	Round int    `json:"round"`
+	Model string `json:"model"`
+	// Score is nil when the judge said nothing of it; Note says why.
+	Score    *float64 `json:"score"`
+	Critique string   `json:"critique,omitempty"`
+	Note     string   `json:"note,omitempty"`
+	Chosen   bool     `json:"chosen,omitempty"`
+}
+
+// writing is an answer that can be tried again.
+type writing struct {
+	by *asked
+	// prompt is what is answered, context the text it is about.
+	prompt  string
+	context perdure.ContextRef
+	// write makes a try by at most exchangeCalls calls from a position on.
+	// feedback goes to the end of the prompt; it is empty in the first round.
+	write func(ctx context.Context, by *asked, position int, feedback string) (string, Data, error)
+}
+
+// try is one answer and what the judge says of it.
+type try struct {
+	text string
+	data Data
+	by   *asked
+	verdict
+}
+
+// gated has an answer written. Where there is a quality gate it is judged, and
+// written again with the critique until its score is enough or the rounds are
+// over.
+func (a *attempt) gated(ctx context.Context, w *writing) (string, Data, error) {
+	g := &gate{a: a, w: w}
+	if err := g.try(ctx, w.by, ""); err != nil {
+		return "", Data{}, err
+	}
+	first := g.tries[0]
+	if !a.gateStands(w.by) || strings.TrimSpace(first.text) == nothingHere {
+		return first.text, first.data, nil
+	}
+	if err := g.judge(ctx); err != nil {
+		return g.stop(err)
+	}
+	for !g.passed() && g.last().scored && len(g.tries) < a.run.cfg.GateRounds {
+		if err := g.round(ctx, w.by); err != nil {
+			return g.stop(err)
+		}
+	}
+	if g.passed() {
+		return g.result()
+	}
+	return g.fallBack(ctx)
+}
+
+// gateStands tells whether answers of a model are judged here.
+func (a *attempt) gateStands(by *asked) bool {
+	cfg := &a.run.cfg
+	return cfg.MinScore != nil && !by.ranked && (cfg.GateAt == GateAtAll || a.l.Task.Parent == 0)
+}
+
+// gate is one answer on its way through the rounds.
+type gate struct {
+	a     *attempt
+	w     *writing
+	tries []try
+	best  int // of the tries
+}
+
+func (g *gate) last() *try { return &g.tries[len(g.tries)-1] }
+
+func (g *gate) passed() bool {
+	t := g.tries[g.best]
+	return t.scored && t.score >= *g.a.run.cfg.MinScore
+}
+
+// try has one more answer written.
+func (g *gate) try(ctx context.Context, by *asked, feedback string) error {
+	text, data, err := g.w.write(ctx, by, g.a.positions(exchangeCalls), feedback)
+	if err == nil {
+		g.tries = append(g.tries, try{text: text, data: data, by: by})
+	}
+	return err
+}
+
+// round is one more try with the critique of the last one.
+func (g *gate) round(ctx context.Context, by *asked) error {
+	if err := g.try(ctx, by, g.feedback()); err != nil {
+		return err
+	}
+	return g.judge(ctx)
+}
+
+// judge has the last try scored and tells of it.
+func (g *gate) judge(ctx context.Context) (err error) {
+	t, n := g.last(), len(g.tries)
+	before := g.a.asked.Load()
+	p := &part{task: g.a.l.Task.ID, text: t.text, data: t.data}
+	t.verdict, err = g.a.score(ctx, g.a.positions(exchangeCalls), &candidate{part: p, prompt: g.w.prompt, context: g.w.context,
+		title: fmt.Sprintf("answer %d", n)})
+	if err != nil {
+		return err
+	}
+	if best := &g.tries[g.best]; t.scored && (!best.scored || t.score > best.score) {
+		g.best = n - 1
+	}
+	if g.a.run.judge.rule == nil && g.a.asked.Load() == before {
+		return nil // from the journal: it was told
+	}
+	r := g.describe(n - 1)
+	return g.a.l.Note(ctx, EventGateScored, map[string]any{"round": n, "rounds": g.a.run.cfg.GateRounds, "score": r.Score,
+		"min_score": *g.a.run.cfg.MinScore, "passed": g.passed(), "model": r.Model, "judge": g.a.run.judge.name,
+		"critique": shorten(r.Critique, keptCritique), "note": r.Note})
+}
+
+func (g *gate) describe(i int) GateRound {
+	t := g.tries[i]
+	r := GateRound{Round: i + 1, Model: t.by.name, Critique: t.critique, Note: t.note, Chosen: i == g.best}
+	if t.scored {
+		r.Score = &t.score
+	}
+	return r
+}
+
+// feedback shows the model its last answer and what the judge said of it.
+func (g *gate) feedback() string {
+	t := g.last()
+	most := int(4 * g.a.run.plan.Window / feedbackShare)
+	critique := withoutMiddle(t.critique, most/4)
+	if critique == "" {
+		critique = "(it said nothing more)"
+	}
+	return "\n\n=== an earlier answer ===\n" + withoutMiddle(t.text, most/2) + "\n=== end of the earlier answer ===\n\n" +
+		fmt.Sprintf("A judge gave it %s points; at least %s are needed. It said:\n", number(t.score), number(*g.a.run.cfg.MinScore)) +
+		critique + "\n\nWrite a better answer to the task. Reply with the answer only."
+}
+
+// result returns the best try with the report.
+func (g *gate) result() (string, Data, error) {
+	t := g.tries[g.best]
+	report := &GateReport{MinScore: *g.a.run.cfg.MinScore, Passed: g.passed()}
+	for i := range g.tries {
+		report.Rounds = append(report.Rounds, g.describe(i))
+		if note := g.tries[i].note; note != "" {
+			t.data.addNotes([]string{note})
+		}
+	}
+	report.Score = report.Rounds[g.best].Score
+	t.data.Gate = report
+	if !report.Passed {
+		t.data.Incomplete = true
+		t.data.addNotes([]string{g.shortfall()})
+	}
+	return t.text, t.data, nil
+}
+
+// shortfall says in one sentence why the gate did not let the answer pass.
+func (g *gate) shortfall() string {
+	least := number(*g.a.run.cfg.MinScore)
+	if t := g.tries[g.best]; t.scored {
+		return fmt.Sprintf("the best of %d answers has the score %s, and at least %s is needed", len(g.tries), number(t.score), least)
+	}
+	return fmt.Sprintf("no answer was scored, and a score of at least %s is needed", least)
+}
+
+// fallBack is what happens when the rounds are over.
+func (g *gate) fallBack(ctx context.Context) (string, Data, error) {
+	switch g.a.run.cfg.GateFallback {
+	case GateFail:
+		return "", Data{}, failf(KindQuality, "the quality gate of task %q: %s", g.a.l.Task.ID, g.shortfall())
+	case GateEscalate:
+		stronger := g.a.stronger(g.w.by)
+		if stronger == nil {
+			break
+		}
+		feedback := ""
+		if g.last().scored {
+			feedback = g.feedback()
+		}
+		err := g.try(ctx, stronger, feedback)
+		if err == nil {
+			err = g.judge(ctx)
+		}
+		if err != nil {
+			return g.stop(err)
+		}
+		if t := g.last(); !t.scored && !g.tries[g.best].scored {
+			g.best = len(g.tries) - 1 // of those without a score the stronger model's counts
+		}
+	}
+	return g.result()
+}
+
+// stronger is the model that is asked last; nil when there is none.
+func (a *attempt) stronger(by *asked) *asked {
+	m := a.run.stronger
+	if m == nil {
+		m = a.run.models[0]
+	}
+	if m.name == by.name || m.ranked {
+		return nil
+	}
+	return m
+}
+
+// stop keeps the best try when what comes after it cannot be done: the budget
+// ended, or the last attempt failed.
+func (g *gate) stop(err error) (string, Data, error) {
+	var f *attemptError
+	if !errors.As(err, &f) || len(g.tries) == 0 {
+		return "", Data{}, err
+	}
+	final := g.a.l.Task.Attempts >= g.a.l.Task.MaxAttempts || !f.retry
+	if f.kind != KindBudget && !final || g.a.run.cfg.GateFallback == GateFail {
+		return "", Data{}, err
+	}
+	text, data, _ := g.result() // which does not fail
+	data.addNotes([]string{"the quality gate stopped: " + err.Error()})
+	return text, data, nil
+}
+
+// feedbackTokens is the part of a window that is kept for earlier tries.
+func (c *Config) feedbackTokens(window int64) int64 {
+	if c.MinScore == nil {
+		return 0
+	}
+	return window / feedbackShare
+}
+
+// findStronger returns the model that was named for GateEscalate; nil when none
+// was.
+func findStronger(res Resolver, cfg *Config) (*asked, error) {
+	if cfg.EscalateModel == "" {
+		return nil, nil
+	}
+	m, err := res.Resolve(cfg.EscalateModel, cfg.modelOptions())
+	if err != nil {
+		return nil, fmt.Errorf("find model %q: %w", cfg.EscalateModel, err)
+	}
+	return &asked{Model: m, name: cfg.EscalateModel}, nil
+}
+
+// checkGate refuses a quality gate that would have nothing to judge.
+func (p *planning) checkGate(root *node) error {
+	if p.cfg.MinScore == nil {
+		return nil
+	}
+	written := root.leaf() || p.cfg.Merge == MergeSummarize
+	if p.cfg.GateAt == GateAtRoot && !written {
+		return invalid(fmt.Sprintf("gate_at: the result of the root is put together by %s, and the gate judges what a model writes", p.cfg.Merge),
+			"use --merge summarize, or --gate-at all")
+	}
+	if p.stronger != nil && p.cfg.windowOf(p.stronger) < root.Window {
+		return invalid(fmt.Sprintf("escalate_model: model %q reads %d tokens at once, and the requests are made for %d",
+			p.stronger.name, p.cfg.windowOf(p.stronger), root.Window), "name a model with a larger window, or use a smaller --context-window")
+	}
+	return nil
+}
+
+// checkGate finds what is wrong with the settings of the quality gate.
+func (c *Config) checkGate(bad func(field, format string, args ...any)) {
+	if c.MinScore == nil {
+		for _, f := range []struct{ field, value string }{{"gate_fallback", c.GateFallback}, {"gate_at", c.GateAt}, {"escalate_model", c.EscalateModel}} {
+			if f.value != "" {
+				bad(f.field, "there is no quality gate; min_score makes one")
+			}
+		}
+		if c.GateRounds != 0 {
+			bad("gate_rounds", "there is no quality gate; min_score makes one")
+		}
+		return
+	}
+	if math.IsNaN(*c.MinScore) || math.IsInf(*c.MinScore, 0) {
+		bad("min_score", "%g is not a number", *c.MinScore)
+	}
+	if c.Judge == "" || !strings.HasPrefix(c.Judge, judgeProgram) && !strings.HasPrefix(c.Judge, judgeRule) {
+		if !(*c.MinScore >= 0 && *c.MinScore <= maxScore) {
+			bad("min_score", "%s is not between 0 and %d, the scores that a judge model gives", number(*c.MinScore), maxScore)
+		}
+	}
+	if deterministic(c.Model) && deterministic(c.SubModel) && strings.HasPrefix(c.Model, "builtin:") && strings.HasPrefix(c.SubModel, "builtin:") {
+		bad("min_score", "%s answers the same each time, so there is nothing to try again", c.Model)
+	}
+	if c.GateFallback == GateEscalate && c.EscalateModel == "" && c.Model == c.SubModel {
+		bad("gate_fallback", "there is no stronger model to escalate to; name one with escalate_model, or another sub_model")
+	}
+	if c.EscalateModel != "" && c.GateFallback != GateEscalate {
+		bad("escalate_model", "it is asked with gate_fallback %s only", GateEscalate)
+	}
+	if strings.HasPrefix(c.EscalateModel, "builtin:") {
+		bad("escalate_model", "%q only quotes passages", c.EscalateModel)
+	}
+}

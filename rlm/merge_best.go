@@ -1,0 +1,130 @@
+package rlm
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/perdure/perdure"
+)
+
+// Scored is one of the candidates of a merge by best-of-n.
+type Scored struct {
+	Task perdure.TaskID `json:"task_id"`
+	// Score is nil when the judge said nothing of it; Note says why.
+	Score    *float64 `json:"score"`
+	Critique string   `json:"critique,omitempty"`
+	Note     string   `json:"note,omitempty"`
+	Chosen   bool     `json:"chosen,omitempty"`
+}
+
+const (
+	// maxScored bounds the list of candidates, keptCritique a critique in it.
+	maxScored    = 1000
+	keptCritique = 400
+)
+
+// best chooses the candidate with the highest score, of several the earliest.
+// What was scored below, by a quality gate or a merge, is not scored again.
+func (a *attempt) best(ctx context.Context, m *merger, parts []part) (string, Data, error) {
+	data := m.gather(parts)
+	pieces := piecesOf(parts)
+	if len(pieces) == 0 {
+		return union(textsOf(parts)), data, nil
+	}
+	candidates := make([]*part, len(pieces))
+	for i, p := range pieces {
+		candidates[i] = &parts[p.first-1]
+	}
+	scores, err := a.scoreAll(ctx, m, candidates, &data)
+	if err != nil {
+		return "", data, err
+	}
+	chosen := 0
+	for i, s := range scores {
+		if s.Score != nil && (scores[chosen].Score == nil || *s.Score > *scores[chosen].Score) {
+			chosen = i
+		}
+	}
+	if scores[chosen].Score == nil && len(scores) > 1 {
+		data.Incomplete = true
+		data.addNotes([]string{"no candidate has a score; the first one is the result"})
+	}
+	won := candidates[chosen]
+	data.Scores = nil
+	for i, c := range candidates {
+		data.addScores(c, scores[i], i == chosen)
+	}
+	data.Citations, data.Structured = won.data.Citations, won.data.Structured
+	return won.text, data, nil
+}
+
+// addScores lists a candidate, or what was scored below it.
+func (d *Data) addScores(c *part, s Scored, chosen bool) {
+	below := c.data.Scores
+	if len(below) == 0 {
+		below = []Scored{s}
+	}
+	for _, b := range below {
+		if len(below) == 1 || b.Chosen {
+			b.Score, b.Critique, b.Note, b.Chosen = s.Score, s.Critique, s.Note, chosen
+		}
+		if len(d.Scores) < maxScored || b.Chosen {
+			d.Scores = append(d.Scores, b)
+		}
+	}
+}
+
+// scoreAll scores the candidates, a few at once. When the budget ends, the rest
+// stays without a score.
+func (a *attempt) scoreAll(ctx context.Context, m *merger, candidates []*part, data *Data) ([]Scored, error) {
+	scores := make([]Scored, len(candidates))
+	positions := make([]int, len(candidates)) // 0: there is a score, or none is needed
+	for i, c := range candidates {
+		scores[i] = scoreBelow(c)
+		if scores[i].Score == nil && len(candidates) > 1 {
+			positions[i] = a.positions(exchangeCalls)
+		}
+	}
+	spent := make([]bool, len(candidates)) // each is one goroutine's
+	err := a.sideBySide(len(candidates), func(i int) error {
+		if positions[i] == 0 {
+			return nil
+		}
+		c := candidates[i]
+		v, err := a.score(ctx, positions[i], &candidate{part: c, prompt: m.prompt, context: c.context,
+			title: fmt.Sprintf("candidate %d (task %q)", i+1, c.task)})
+		if outOfBudget(err) {
+			spent[i] = true
+			scores[i].Note = "the budget ended before it was scored"
+			return nil
+		}
+		if v.scored {
+			scores[i].Score = &v.score
+		}
+		scores[i].Critique, scores[i].Note = shorten(v.critique, keptCritique), v.note
+		return err
+	})
+	for i := range scores {
+		if spent[i] {
+			data.Incomplete = true
+		}
+		if scores[i].Note != "" {
+			data.addNotes([]string{scores[i].Note})
+		}
+	}
+	return scores, err
+}
+
+// scoreBelow is the score that a candidate has already.
+func scoreBelow(c *part) Scored {
+	for _, s := range c.data.Scores {
+		if s.Chosen {
+			return s
+		}
+	}
+	s := Scored{Task: c.task}
+	if g := c.data.Gate; g != nil {
+		s.Score = g.Score
+	}
+	return s
+}
