@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -26,26 +25,6 @@ func TestDocsReadmeProgram(t *testing.T) {
 	}
 	if !strings.Contains(readme(t), "```go\n"+string(program)+"```") {
 		t.Error("the Go block of README.md is not examples/first/main.go")
-	}
-}
-
-// The first example does what it says, twice in one store.
-func TestDocsFirstExample(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds a program")
-	}
-	dir := t.TempDir()
-	program := dir + "/first"
-	if out, err := exec.Command("go", "build", "-o", program, "../examples/first").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for range 2 {
-		cmd := exec.Command(program)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil || string(out) != "TO LAST\n" {
-			t.Fatalf("%v, it printed %q", err, out)
-		}
 	}
 }
 

@@ -65,42 +65,12 @@ func skipped(list []pack.Skipped) []pack.Skipped {
 	return list
 }
 
-// storeError is an error of the store on its way through the pack's writer, to
-// tell it from errors of the stream.
-type storeError struct{ err error }
-
-// Error is that of the store.
-func (e *storeError) Error() string { return e.err.Error() }
-
-// Unwrap returns the store's error.
-func (e *storeError) Unwrap() error { return e.err }
-
 // receivePack builds the pack while the stream is read, and writes it into a
 // blob while it is built.
 func (s *server) receivePack(ctx context.Context, body io.Reader) (*pack.Manifest, perdure.BlobRef, error) {
-	out, in := io.Pipe()
-	var ref perdure.BlobRef
-	stored := make(chan error, 1)
-	go func() { // ends with the pipe, which is closed below
-		var err error
-		ref, err = s.store.PutBlob(ctx, out)
-		if err != nil {
-			err = &storeError{err}
-		}
-		_ = out.CloseWithError(err)
-		stored <- err
-	}()
-	b := pack.NewBuilder(in, pack.Limits{Bytes: s.limits.ContextBytes})
-	err := pack.ReadStream(body, b)
-	_ = in.CloseWithError(err)
-	storeErr := <-stored
-	if err != nil {
-		return nil, ref, streamError(err)
-	}
-	if storeErr != nil {
-		return nil, ref, storeErr
-	}
-	manifest, err := b.Manifest()
+	manifest, ref, err := pack.Store(pack.Limits{Bytes: s.limits.ContextBytes},
+		func(r io.Reader) (perdure.BlobRef, error) { return s.store.PutBlob(ctx, r) },
+		func(b *pack.Builder) error { return pack.ReadStream(body, b) })
 	if err != nil {
 		return nil, ref, streamError(err)
 	}
@@ -109,11 +79,11 @@ func (s *server) receivePack(ctx context.Context, body io.Reader) (*pack.Manifes
 
 // streamError tells who was at fault: the store, the size, or the stream.
 func streamError(err error) error {
-	var store *storeError
+	var store *pack.StoreError
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &store):
-		return store.err
+		return store.Err
 	case errors.As(err, &large):
 		return bodyError(err, "context")
 	case errors.Is(err, pack.ErrLimit):

@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Each sentence of the guarantees names tests, and they exist.
+func TestDocsGuarantees(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/guarantees.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	promises, _, _ := strings.Cut(string(text), "## What is not guaranteed")
+	items := strings.Split(promises, "\n- ")[1:]
+	if len(items) < 20 {
+		t.Fatalf("%d sentences", len(items))
+	}
+	exist, name := testNames(t), regexp.MustCompile("`(Test[A-Za-z]+)`")
+	for _, item := range items {
+		if !name.MatchString(item) {
+			t.Errorf("no test: %s", item)
+		}
+	}
+	for _, found := range name.FindAllStringSubmatch(string(text), -1) {
+		if !exist[found[1]] {
+			t.Errorf("there is no %s", found[1])
+		}
+	}
+}
+
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names := make(map[string]bool)
+	declared := regexp.MustCompile(`(?m)^func (Test[A-Za-z]+)\(`)
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range declared.FindAllStringSubmatch(string(text), -1) {
+			names[m[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// Every page of docs/ is listed, every file that a page links to is there.
+func TestDocsPages(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := os.ReadFile("../docs/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+	for _, page := range pages {
+		if name := filepath.Base(page); name != "README.md" && !strings.Contains(string(index), "("+name+")") {
+			t.Errorf("docs/README.md does not list %s", name)
+		}
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(code.ReplaceAllString(string(text), ""), -1) {
+			if strings.Contains(link[1], "://") {
+				continue
+			}
+			if _, err := os.Stat("../docs/" + link[1]); err != nil {
+				t.Errorf("%s links to %s: %v", page, link[1], err)
+			}
+		}
+	}
+}
