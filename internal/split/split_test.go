@@ -201,7 +201,7 @@ func TestPropertySplit(t *testing.T) {
 		contents := rapid.SliceOfN(rapid.StringMatching(`([a-c# é\n]|\n\n){0,300}`), 0, 6).Draw(t, "contents")
 		texts := make([]text, len(contents))
 		for i, c := range contents {
-			texts[i] = text{fmt.Sprint(i, rapid.SampledFrom([]string{"", ".md", ".go", ".py", ".json"}).Draw(t, "kind")), c}
+			texts[i] = text{fmt.Sprint(i, rapid.SampledFrom([]string{"", ".md", ".go", ".py", ".json", ".csv", ".log", ".c"}).Draw(t, "kind")), c}
 		}
 		tokens := rapid.IntRange(1, 80).Draw(t, "tokens")
 		cfg := split.Config{
@@ -222,8 +222,11 @@ func TestPropertySplit(t *testing.T) {
 	})
 }
 
+// fataler is a *testing.T or a *rapid.T.
+type fataler interface{ Fatalf(string, ...any) }
+
 // checkChunks checks what every split promises.
-func checkChunks(t *rapid.T, r *pack.Reader, data string, chunks []split.Chunk, cfg split.Config) {
+func checkChunks(t fataler, r *pack.Reader, data string, chunks []split.Chunk, cfg split.Config) {
 	files := r.Manifest().Files
 	var end int64
 	for i, c := range chunks {
@@ -235,34 +238,47 @@ func checkChunks(t *rapid.T, r *pack.Reader, data string, chunks []split.Chunk, 
 		if c.Length > int64(4*cfg.ChunkTokens) || c.Tokens > int64(cfg.ChunkTokens) || c.Tokens < (c.Length+3)/4 {
 			t.Fatalf("%s: too large, or its tokens are wrong", where)
 		}
-		first, last := c.File, c.File
-		for last+1 < len(files) && (files[last+1].Length == 0 || files[last+1].Offset < c.End()) {
-			last++
+		checkFiles(t, where, files, c, cfg)
+		f := files[c.File]
+		repeated, rest := data[c.Offset:c.Offset+c.Overlap], data[c.Offset+c.Overlap:c.End()]
+		if c.Overlap > 0 && (c.Offset > f.Offset && data[c.Offset-1] != '\n' || repeated[len(repeated)-1] != '\n') {
+			t.Fatalf("%s: repeats %q", where, repeated)
 		}
-		if first != last && cfg.PerFile && files[last].Offset < c.End() && files[last].Length > 0 {
-			t.Fatalf("%s: more than one file", where)
+		if n := strings.Count(repeated, "\n"); int(c.Overlap) > max(4*cfg.OverlapTokens, cfg.ChunkTokens/20*4) || n > 10 && cfg.OverlapTokens == 0 {
+			t.Fatalf("%s: repeats %d lines, %q", where, n, repeated)
 		}
-		f := files[first]
-		whole := c.Offset == f.Offset && c.End() >= f.End()
-		if !whole && f.Length <= int64(4*cfg.ChunkTokens) {
-			t.Fatalf("%s: cuts a file that fits", where)
-		}
-		if !whole && (c.Offset < f.Offset || c.End() > f.End()) {
-			t.Fatalf("%s: a piece goes beyond its file", where)
-		}
-		if c.Overlap > 0 && (c.Offset > f.Offset && data[c.Offset-1] != '\n' || data[c.Offset+c.Overlap-1] != '\n' ||
-			strings.Count(data[c.Offset:c.Offset+c.Overlap], "\n") > 10) {
-			t.Fatalf("%s: repeats %q", where, data[c.Offset:c.Offset+c.Overlap])
-		}
-		if c.End() < f.End() && data[c.End()-1] != '\n' && strings.Contains(data[c.Offset+c.Overlap:c.End()], "\n") {
+		if c.End() < f.End() && data[c.End()-1] != '\n' && strings.Contains(rest, "\n") {
 			t.Fatalf("%s: cut within a line although it has an end of a line", where)
 		}
-		if cfg.ChunkTokens > 1 && !utf8.ValidString(data[c.Offset:c.End()]) {
+		if cfg.ChunkTokens > 1 && utf8.ValidString(data) && !utf8.ValidString(repeated+rest) {
 			t.Fatalf("%s: cuts a character", where)
 		}
 	}
 	if end != int64(len(data)) {
 		t.Fatalf("chunks end at %d of %d", end, len(data))
+	}
+}
+
+// checkFiles checks that a chunk holds whole files or a piece of one that does
+// not fit.
+func checkFiles(t fataler, where string, files []pack.File, c split.Chunk, cfg split.Config) {
+	first, last := c.File, c.File
+	for last+1 < len(files) && (files[last+1].Length == 0 || files[last+1].Offset < c.End()) {
+		last++
+	}
+	if first != last && cfg.PerFile && files[last].Offset < c.End() && files[last].Length > 0 {
+		t.Fatalf("%s: more than one file", where)
+	}
+	f := files[first]
+	whole := c.Offset == f.Offset && c.End() >= f.End()
+	if !whole && f.Length <= int64(4*cfg.ChunkTokens) {
+		t.Fatalf("%s: cuts a file that fits", where)
+	}
+	if !whole && (c.Offset < f.Offset || c.End() > f.End()) {
+		t.Fatalf("%s: a piece goes beyond its file", where)
+	}
+	if c.Header < 0 || c.Header > 0 && (whole || f.Offset+c.Header > c.Offset+c.Overlap) {
+		t.Fatalf("%s: shows a header it holds", where)
 	}
 }
 

@@ -10,6 +10,8 @@ type codeScanner struct {
 	lang *language
 	out  *marks
 	lex  *lexer
+	// first tells what a line may be that begins with a byte.
+	first [256]uint8
 	// blank is set after a blank line.
 	blank bool
 	// margin is the indentation of what is directly inside of the last thing at
@@ -31,8 +33,40 @@ type held struct {
 	blank, sticky, apart bool
 }
 
+// What a line may be by its first byte.
+const (
+	firstDeclares uint8 = 1 << iota
+	firstDecorates
+	firstCloses
+	firstDirects
+)
+
 func newCodeScanner(l *language, out *marks) *codeScanner {
-	return &codeScanner{lang: l, out: out, lex: newLexer(l)}
+	s := &codeScanner{lang: l, out: out, lex: newLexer(l)}
+	for flag, words := range map[uint8][]string{firstDeclares: l.declarations, firstDecorates: l.decorators, firstCloses: l.closers} {
+		for _, w := range words {
+			s.first[w[0]] |= flag
+		}
+	}
+	if l.directive != 0 {
+		s.first[l.directive] |= firstDirects
+	}
+	return s
+}
+
+func (s *codeScanner) declares(body []byte) bool {
+	return s.first[body[0]]&firstDeclares != 0 && hasPrefix(body, s.lang.declarations)
+}
+
+func (s *codeScanner) decorates(body []byte) bool {
+	return s.first[body[0]]&firstDecorates != 0 && hasPrefix(body, s.lang.decorators)
+}
+
+func (s *codeScanner) directs(body []byte) bool { return s.first[body[0]]&firstDirects != 0 }
+
+// buried tells a line so deep inside of something that it begins nothing.
+func (s *codeScanner) buried(body []byte, col int) bool {
+	return s.lex.depth > 2 && !s.blank && col > 0 && !s.lang.indented && len(s.held) == 0 && !s.directive && !s.directs(body)
 }
 
 func (s *codeScanner) more(text []byte) { s.lex.walk(text) }
@@ -75,7 +109,11 @@ func (s *codeScanner) blankLine() {
 // code tells a line that is not blank and begins outside of strings and
 // comments. body is it from column col on.
 func (s *codeScanner) code(off int64, text, body []byte, col int) {
-	declares := hasPrefix(body, s.lang.declarations)
+	if s.buried(body, col) {
+		s.lex.walk(text)
+		return
+	}
+	declares := s.declares(body)
 	if declares && col == 0 && !s.lang.indented && !s.directive {
 		s.lex.depth = 0 // whatever was misread before
 	}
@@ -85,7 +123,7 @@ func (s *codeScanner) code(off int64, text, body []byte, col int) {
 		s.hold(off, depth, false)
 		s.lex.walk(text)
 		return
-	case !declares && hasPrefix(body, s.lang.decorators) && (s.begins(body, depth) || s.decorated()):
+	case !declares && s.decorates(body) && (s.begins(body, depth) || s.decorated()):
 		s.hold(off, depth, true)
 		open := s.lex.depth
 		s.lex.walk(text)
@@ -112,7 +150,7 @@ func (s *codeScanner) code(off int64, text, body []byte, col int) {
 
 // walk reads a line of code and notes what its end means for the next one.
 func (s *codeScanner) walk(text, body []byte, col int) {
-	directive := s.directive || s.lang.directive != 0 && body[0] == s.lang.directive
+	directive := s.directive || s.directs(body)
 	s.lex.walk(text)
 	if directive {
 		if s.directive = bytes.HasSuffix(bytes.TrimSpace(body), []byte{'\\'}); !s.directive {
@@ -150,7 +188,7 @@ func (s *codeScanner) depth(col int) int {
 // begins tells whether a line begins something, rather than going on with what
 // began before.
 func (s *codeScanner) begins(body []byte, depth int) bool {
-	if s.directive || closes(body, s.lang.closers) {
+	if s.directive || s.first[body[0]]&firstCloses != 0 && closes(body, s.lang.closers) {
 		return false
 	}
 	if s.lang.indented {
@@ -162,7 +200,7 @@ func (s *codeScanner) begins(body []byte, depth int) bool {
 	if bytes.IndexByte([]byte(")]},;"), body[0]) >= 0 || s.lang.newline && bytes.IndexByte([]byte(".?:&|+=%*>"), body[0]) >= 0 {
 		return false
 	}
-	if s.lang.directive != 0 && body[0] == s.lang.directive {
+	if s.directs(body) {
 		return true
 	}
 	return s.ended() || depth == 0 && s.blank && (!s.lang.newline || s.lex.last != ',')
@@ -172,9 +210,9 @@ func (s *codeScanner) begins(body []byte, depth int) bool {
 func (s *codeScanner) margins(depth int, body []byte) bool {
 	switch {
 	case depth > 1:
-		return hasPrefix(body, s.lang.declarations) || hasPrefix(body, s.lang.decorators)
+		return s.declares(body) || s.decorates(body)
 	case depth == 0 && s.lang.semicolon:
-		return s.lex.last == 0 || s.lex.last == ';' || s.blank && hasPrefix(body, s.lang.declarations)
+		return s.lex.last == 0 || s.lex.last == ';' || s.blank && s.declares(body)
 	}
 	return true
 }
@@ -271,7 +309,7 @@ func (s *codeScanner) comment(body []byte) bool {
 			continue
 		}
 		if f.close == "" {
-			return !hasPrefix(body, s.lang.decorators)
+			return !s.decorates(body)
 		}
 		end := f.end(body, len(f.open))
 		return end < 0 || len(bytes.TrimSpace(body[end:])) == 0

@@ -73,23 +73,35 @@ func (x *lexer) inside() bool { return x.open != nil || x.until != nil }
 func (x *lexer) walk(text []byte) {
 	i := x.resume(text)
 	for i < len(text) {
-		c := text[i]
-		switch x.class[c] {
+		from := i
+		for i < len(text) && x.class[text[i]] == classPlain {
+			i++
+		}
+		x.noteLast(text[from:i])
+		if i == len(text) {
+			return
+		}
+		switch x.class[text[i]] {
 		case classOpen:
 			x.depth++
-			x.last = c
+			x.last = text[i]
 			i++
 		case classClose:
 			x.depth = max(x.depth-1, 0)
-			x.last = c
+			x.last = text[i]
 			i++
-		case classForm:
-			i = x.form(text, i)
 		default:
-			if c > ' ' {
-				x.last = c
-			}
-			i++
+			i = x.form(text, i)
+		}
+	}
+}
+
+// noteLast notes the last byte of plain code that is not blank.
+func (x *lexer) noteLast(plain []byte) {
+	for i := len(plain) - 1; i >= 0; i-- {
+		if plain[i] > ' ' {
+			x.last = plain[i]
+			return
 		}
 	}
 }
