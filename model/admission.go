@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -38,44 +39,71 @@ type admission struct {
 	// provider does not say how long; each fruitless one doubles it.
 	first, longest time.Duration
 	waiting        []chan struct{}
+	// news is closed, and replaced, when a pause begins or grows longer.
+	news chan struct{}
 	// wake lets the first ones in when the pause ends; it is stopped when
 	// nobody waits.
 	wake *time.Timer
 }
 
 func newAdmission(limit int, first, longest time.Duration) *admission {
-	return &admission{max: limit, limit: limit, first: first, longest: longest}
+	return &admission{max: limit, limit: limit, first: first, longest: longest, news: make(chan struct{})}
 }
 
 // ticket is one call in flight: what the admission had seen when it was let in.
 type ticket struct{ pauses, answers int }
 
+// errPaused says that the model is paused for longer than somebody waits.
+var errPaused = errors.New("the pause is too long to wait for")
+
 // enter waits until a call may be sent. The ticket has to be given back with
-// leave.
-func (a *admission) enter(ctx context.Context) (ticket, error) {
+// leave. patience is the longest pause that is waited for, 0 for any: when one
+// lasts longer, enter fails with errPaused at once.
+func (a *admission) enter(ctx context.Context, patience time.Duration) (ticket, error) {
 	if ctx.Err() != nil {
 		return ticket{}, ctx.Err()
 	}
 	a.mu.Lock()
+	if a.tooLong(patience) {
+		defer a.mu.Unlock()
+		return ticket{}, errPaused
+	}
 	if len(a.waiting) == 0 && a.free() {
 		defer a.mu.Unlock()
 		a.inflight++
 		return ticket{a.pauses, a.answers}, nil
 	}
-	turn := make(chan struct{})
+	turn, news := make(chan struct{}), a.news
 	a.waiting = append(a.waiting, turn)
 	a.admit()
 	a.mu.Unlock()
 
-	select {
-	case <-turn:
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		return ticket{a.pauses, a.answers}, nil
-	case <-ctx.Done():
-		a.giveUp(turn)
-		return ticket{}, ctx.Err()
+	for {
+		select {
+		case <-turn:
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return ticket{a.pauses, a.answers}, nil
+		case <-news:
+			a.mu.Lock()
+			news = a.news
+			long := a.tooLong(patience)
+			a.mu.Unlock()
+			if long {
+				a.giveUp(turn)
+				return ticket{}, errPaused
+			}
+		case <-ctx.Done():
+			a.giveUp(turn)
+			return ticket{}, ctx.Err()
+		}
 	}
+}
+
+// tooLong tells whether the present pause lasts longer than somebody waits. The
+// caller holds mu.
+func (a *admission) tooLong(patience time.Duration) bool {
+	return patience > 0 && time.Until(a.until) > patience
 }
 
 // giveUp takes turn out of the queue, or gives its place on when it was let in
@@ -143,6 +171,8 @@ func (a *admission) pause(t ticket, retryAfter time.Duration, reason string) (un
 	d += time.Duration(rand.Float64() * pauseJitter * float64(d)) //nolint:gosec // spreads load, guards nothing
 	if end := time.Now().Add(d); end.After(a.until) {
 		a.until = end
+		close(a.news)
+		a.news = make(chan struct{})
 	}
 	return a.until, fresh
 }

@@ -56,6 +56,11 @@ type GuardedConfig struct {
 	MaxBackoff     time.Duration
 	// MaxRetryAfter caps Retry-After. 0: DefaultMaxRetryAfter.
 	MaxRetryAfter time.Duration
+	// MaxPause is the longest rate-limit pause that is waited for. While one
+	// lasts longer, calls fail at once with an error of KindRateLimit, which
+	// is right where somebody else can be asked (see [Chain]). 0: any pause is
+	// waited for.
+	MaxPause time.Duration
 	// OnPause, when set, is told when a rate limit stops everybody. It is
 	// called from the goroutine of the call that was refused, must not block,
 	// and has to be safe for concurrent use.
@@ -146,6 +151,7 @@ func (c GuardedConfig) validate() error {
 	check(c.InitialBackoff > 0, "InitialBackoff is not above 0")
 	check(c.MaxBackoff >= c.InitialBackoff, "MaxBackoff is below InitialBackoff")
 	check(c.MaxRetryAfter > 0, "MaxRetryAfter is not above 0")
+	check(c.MaxPause >= 0, "MaxPause is below 0")
 	return errors.Join(errs...)
 }
 
@@ -162,7 +168,10 @@ func (g *Guarded) Paused() (until time.Time, reason string) { return g.admission
 func (g *Guarded) Generate(ctx context.Context, req *Request) (*Response, error) {
 	p := g.newPatience()
 	for try := 1; ; try++ {
-		t, err := g.admission.enter(ctx)
+		t, err := g.admission.enter(ctx, g.cfg.MaxPause)
+		if errors.Is(err, errPaused) {
+			return nil, g.paused(try - 1)
+		}
 		if err != nil {
 			return nil, g.canceled(ctx, try-1)
 		}
@@ -172,7 +181,7 @@ func (g *Guarded) Generate(ctx context.Context, req *Request) (*Response, error)
 			return resp, nil
 		}
 		retry.Try, retry.Err.Tries = try, try
-		if p.spent(retry.Err) {
+		if p.spent(retry.Err) || g.givesWay(retry) {
 			return nil, retry.Err
 		}
 		g.tellRetry(retry)
@@ -308,6 +317,23 @@ func (g *Guarded) tellRetry(r Retry) {
 		"duration_ms", r.Wait.Milliseconds(), "error", r.Err.Error())
 	if g.cfg.OnRetry != nil {
 		g.cfg.OnRetry(r)
+	}
+}
+
+// givesWay tells whether the pause that a refusal brought is too long to wait
+// for.
+func (g *Guarded) givesWay(r Retry) bool {
+	return r.Err.Kind == KindRateLimit && g.cfg.MaxPause > 0 && r.Wait > g.cfg.MaxPause
+}
+
+// paused is the error of a call that does not wait for a pause to end.
+func (g *Guarded) paused(tries int) *Error {
+	until, reason := g.admission.paused()
+	left := max(time.Until(until), 0)
+	return &Error{
+		Kind: KindRateLimit, RetryAfter: left, Tries: tries,
+		Msg:  fmt.Sprintf("%s is paused for %s by a rate limit (%s)", g.cfg.Name, left.Round(time.Second), reason),
+		Hint: "the provider limits requests: use less concurrency, or wait",
 	}
 }
 

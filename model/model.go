@@ -34,6 +34,14 @@ type Windower interface {
 	Window() int
 }
 
+// Pricer is implemented by models whose price is known. Price returns what an
+// answer that took this much costs, in millionths of a US dollar, and whether
+// that is known; a price that is not known is not 0. For a [Chain] it is the
+// most that it may cost.
+type Pricer interface {
+	Price(u Usage) (micros int64, known bool)
+}
+
 // Preparer is implemented by models that need one pass over the whole context
 // before they can answer about a part of it (a retrieval engine needs document
 // frequencies, for example). What Prepare returns is durable: it is computed
@@ -68,6 +76,10 @@ type Request struct {
 	Seed        *int64
 	// MaxOutputTokens limits the answer; 0 leaves the provider's default.
 	MaxOutputTokens int
+	// Sample numbers requests that are alike on purpose, for example to vote
+	// over several answers to one question: what shares answers keeps those
+	// of different numbers apart. It is not sent.
+	Sample int
 	// OnText, when set, receives the answer while it arrives. It is called
 	// from one goroutine at a time and only before Generate returns.
 	OnText func(text string)
@@ -85,7 +97,17 @@ type Response struct {
 	StopReason string
 	// Model is the name the provider reports, when it does.
 	Model string
-	// Tries is how many requests were sent until this answer, at least 1.
+	// Asked is what the model that answered is called in the configuration,
+	// for example "openai:gpt-4o"; empty when nobody says. Of a [Chain] it
+	// tells which one it was.
+	Asked string
+	// CostMicros is what the answer cost, in millionths of a US dollar; nil
+	// when nobody knows. See [Pricer].
+	CostMicros *int64
+	// Cached is set when the answer was given before and nothing was sent.
+	Cached bool
+	// Tries is how many requests were sent until this answer, at least 1; 0
+	// for one that is Cached.
 	Tries int
 	// Notes tell people what was unusual (text replaced, output cut).
 	Notes []string

@@ -91,6 +91,9 @@ func Hash(name string, req *Request) string {
 	w.optional(req.Temperature != nil, func() uint64 { return math.Float64bits(*req.Temperature) })
 	w.optional(req.Seed != nil, func() uint64 { return uint64(*req.Seed) })
 	w.number(uint64(req.MaxOutputTokens))
+	if req.Sample != 0 { // hashes from before there were samples stay what they are
+		w.number(uint64(req.Sample))
+	}
 	return hex.EncodeToString(w.h.Sum(nil))
 }
 

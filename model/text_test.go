@@ -202,6 +202,8 @@ func TestHash(t *testing.T) {
 		"no temperature":    func(r *model.Request) { r.Temperature = nil },
 		"seed":              func(r *model.Request) { *r.Seed = -1 },
 		"no seed":           func(r *model.Request) { r.Seed = nil },
+		"sample":            func(r *model.Request) { r.Sample = 1 },
+		"another sample":    func(r *model.Request) { r.Sample = 2 },
 		"limit for answers": func(r *model.Request) { r.MaxOutputTokens = 0 },
 	} {
 		req := request()

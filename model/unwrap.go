@@ -11,6 +11,9 @@ func AsPreparer(m Model) (Preparer, bool) { return find[Preparer](m) }
 // AsWindower finds the [Windower] in m or in what m wraps.
 func AsWindower(m Model) (Windower, bool) { return find[Windower](m) }
 
+// AsPricer finds the [Pricer] in m or in what m wraps.
+func AsPricer(m Model) (Pricer, bool) { return find[Pricer](m) }
+
 // find looks for an ability from the outside in, so that a wrapper may
 // override what it wraps.
 func find[T any](m Model) (T, bool) {

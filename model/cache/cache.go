@@ -1,0 +1,250 @@
+// Package cache answers requests that were answered before from files: the same
+// model, endpoint and request give the same answer without a request being
+// sent.
+//
+// An entry is one file, named by the hash of all that determines the answer. It
+// is written whole or not at all and carries a checksum; one that is damaged is
+// a miss and is removed. Entries need not survive a power loss, so that nobody
+// waits for the disk: what is lost is asked again.
+//
+// Answers of a model that is asked for variety (a temperature above 0) are
+// shared like all others; see [model.Request.Sample] for requests that are to
+// get several.
+package cache
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/model"
+)
+
+// formatVersion is the version of entries, a part of their keys.
+const formatVersion = "perdure cache 1"
+
+// maxEntryBytes bounds what is read of an entry: the largest answer, escaped.
+const maxEntryBytes = 8 * model.DefaultMaxResponseBytes
+
+// Config configures [New].
+type Config struct {
+	// Dir is the folder of the entries; it is made when there is something to
+	// put in. Required.
+	Dir string
+	// Logger: nil discards.
+	Logger *slog.Logger
+}
+
+// Cache keeps answers in a folder. It is safe for concurrent use, by several
+// processes too.
+type Cache struct {
+	dir string
+	log *slog.Logger
+}
+
+// New returns a cache over a folder that need not be there yet.
+func New(cfg Config) (*Cache, error) {
+	if cfg.Dir == "" {
+		return nil, errors.New("open cache: Dir is missing")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Cache{dir: cfg.Dir, log: cfg.Logger}, nil
+}
+
+// Attach returns m with the cache before it. name is what the configuration
+// calls the model, endpoint its base URL, empty for the provider's own: both
+// are part of an entry's key.
+func (c *Cache) Attach(m model.Model, name, endpoint string) model.Model {
+	return &cached{Model: m, cache: c, name: name, endpoint: endpoint}
+}
+
+// cached is a model with a cache before it.
+type cached struct {
+	model.Model
+	cache          *Cache
+	name, endpoint string
+}
+
+// Unwrap returns the model behind the cache.
+func (m *cached) Unwrap() model.Model { return m.Model }
+
+// Generate answers from the cache, else asks the model and keeps its answer. A
+// cache that cannot be read or written is no reason to fail.
+func (m *cached) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
+	if ctx.Err() != nil {
+		return nil, model.Canceled(ctx)
+	}
+	key := keyOf(m.name, m.endpoint, req)
+	if b := m.cache.get(key); b != nil {
+		if req.OnText != nil {
+			req.OnText(b.Response.Text)
+		}
+		return b.hit(m.name), nil
+	}
+	resp, err := m.Model.Generate(ctx, req)
+	if err == nil && resp != nil && !resp.Cached {
+		m.cache.put(key, m.name, resp)
+	}
+	return resp, err
+}
+
+func keyOf(name, endpoint string, req *model.Request) string {
+	sum := sha256.Sum256([]byte(formatVersion + "\n" + endpoint + "\n" + model.Hash(name, req)))
+	return hex.EncodeToString(sum[:])
+}
+
+// body is what an entry holds behind its checksum.
+type body struct {
+	Key        string    `json:"key"`
+	Model      string    `json:"model"`
+	CreatedAt  time.Time `json:"created_at"`
+	CostMicros *int64    `json:"cost_micros,omitempty"`
+	Response   response  `json:"response"`
+}
+
+// response is what of an answer is kept.
+type response struct {
+	Text       string           `json:"text"`
+	Citations  []model.Citation `json:"citations,omitempty"`
+	Usage      model.Usage      `json:"usage"`
+	StopReason string           `json:"stop_reason,omitempty"`
+	Model      string           `json:"model,omitempty"`
+	Notes      []string         `json:"notes,omitempty"`
+}
+
+// hit is the response to a request that the entry answers: it takes no tokens
+// and costs nothing.
+func (b *body) hit(name string) *model.Response {
+	r := &b.Response
+	var nothing int64
+	note := fmt.Sprintf("answered from the cache; this saved %d input and %d output tokens", r.Usage.InputTokens, r.Usage.OutputTokens)
+	return &model.Response{
+		Text: r.Text, Citations: r.Citations, StopReason: r.StopReason, Model: r.Model, Asked: name,
+		CostMicros: &nothing, Cached: true, Notes: append(r.Notes, note),
+	}
+}
+
+// path is the file of a key. All stand in one folder: spread over many, making
+// a file takes several times as long on common file systems.
+func (c *Cache) path(key string) string { return filepath.Join(c.dir, key+suffix) }
+
+const suffix = ".json"
+
+// get returns the entry of a key, nil when there is none.
+func (c *Cache) get(key string) *body {
+	path := c.path(key)
+	b, err := read(path, key)
+	switch {
+	case err == nil:
+		now := time.Now()
+		_ = os.Chtimes(path, now, now) // when it was used last; who cannot write does without
+		return b
+	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, errDamaged):
+		c.log.Warn("cache entry is damaged and is removed", "file", path)
+		_ = os.Remove(path) // it is a miss either way
+	default:
+		c.log.Warn("cache entry cannot be read", "file", path, "error", err)
+	}
+	return nil
+}
+
+// errDamaged says that an entry is not what was written.
+var errDamaged = errors.New("cache entry is damaged")
+
+// read reads an entry and checks it.
+func read(path, key string) (*body, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxEntryBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	return decode(data, key)
+}
+
+// decode checks an entry's bytes: the checksum in the first line, and that it
+// is the entry of the key.
+func decode(data []byte, key string) (*body, error) {
+	sum, rest, found := bytes.Cut(data, []byte("\n"))
+	want := sha256.Sum256(rest)
+	if !found || len(data) > maxEntryBytes || string(sum) != hex.EncodeToString(want[:]) {
+		return nil, errDamaged
+	}
+	var b body
+	if json.Unmarshal(rest, &b) != nil || b.Key != key {
+		return nil, errDamaged
+	}
+	return &b, nil
+}
+
+// put keeps an answer.
+func (c *Cache) put(key, name string, resp *model.Response) {
+	raw, err := json.Marshal(body{
+		Key: key, Model: name, CreatedAt: time.Now().UTC().Truncate(time.Millisecond), CostMicros: resp.CostMicros,
+		Response: response{
+			Text: resp.Text, Citations: resp.Citations, Usage: resp.Usage, StopReason: resp.StopReason,
+			Model: resp.Model, Notes: resp.Notes,
+		},
+	})
+	if err == nil && len(raw) < maxEntryBytes {
+		err = c.write(c.path(key), raw)
+	}
+	if err != nil {
+		c.log.Warn("answer cannot be kept in the cache", "error", err)
+	}
+}
+
+// temporary begins the names of files that are being written.
+const temporary = ".writing-"
+
+// write puts an entry in its place as a whole. It is not flushed: the checksum
+// tells what a power loss left half.
+func (c *Cache) write(path string, raw []byte) (err error) {
+	f, err := os.CreateTemp(c.dir, temporary+"*")
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(c.dir, 0o700); err != nil {
+			return err
+		}
+		f, err = os.CreateTemp(c.dir, temporary+"*")
+	}
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(raw)
+	_, err = f.Write(append([]byte(hex.EncodeToString(sum[:])+"\n"), raw...))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// keyIn returns the key that the name of an entry's file holds, and whether it
+// is one.
+func keyIn(name string) (string, bool) {
+	key, ok := strings.CutSuffix(name, suffix)
+	if !ok || len(key) != 2*sha256.Size {
+		return "", false
+	}
+	_, err := hex.DecodeString(key)
+	return key, err == nil
+}

@@ -1,0 +1,123 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Link is one model of a [Chain].
+type Link struct {
+	// Name is what the configuration calls it, for errors and notes.
+	Name string
+	// Model is what is asked. It does its own retrying; see [Guarded].
+	Model Model
+}
+
+// Chain asks the first of its models, and the next one when that fails for
+// good, whatever the failure is: what one model refuses, another may answer.
+// Only the end of the caller's context is no reason to go on.
+//
+// What OnText of the request received of a model that then failed is void. The
+// response tells in Asked who answered, and in its notes why not those before.
+// A Chain is safe for concurrent use if its models are.
+type Chain struct{ links []Link }
+
+// NewChain returns a chain of at least one model.
+func NewChain(links ...Link) (*Chain, error) {
+	if len(links) == 0 {
+		return nil, &Error{Kind: KindInvalid, Msg: "make chain: there are no models"}
+	}
+	for i, l := range links {
+		if l.Model == nil {
+			return nil, &Error{Kind: KindInvalid, Msg: fmt.Sprintf("make chain: model %d is missing", i+1)}
+		}
+	}
+	return &Chain{links: links}, nil
+}
+
+// Window is the smallest of the models' windows: what fits it fits all. It is 0
+// when none has a limit.
+func (c *Chain) Window() int {
+	smallest := 0
+	for _, l := range c.links {
+		if w, ok := AsWindower(l.Model); ok && w.Window() > 0 && (smallest == 0 || w.Window() < smallest) {
+			smallest = w.Window()
+		}
+	}
+	return smallest
+}
+
+// Price is that of the dearest model; it is not known when that of one of them
+// is not.
+func (c *Chain) Price(u Usage) (micros int64, known bool) {
+	for _, l := range c.links {
+		p, ok := AsPricer(l.Model)
+		if !ok {
+			return 0, false
+		}
+		one, ok := p.Price(u)
+		if !ok {
+			return 0, false
+		}
+		micros = max(micros, one)
+	}
+	return micros, true
+}
+
+// Generate asks the models in order. When all fail, the error is an [*Error]
+// that names each with its failure; it is of the first kind that may pass, else
+// of the last one's.
+func (c *Chain) Generate(ctx context.Context, req *Request) (*Response, error) {
+	var failures []*Error
+	tries := 0
+	for _, l := range c.links {
+		resp, err := l.Model.Generate(ctx, req)
+		if err == nil && resp != nil {
+			return c.answered(l, resp, failures, tries), nil
+		}
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		if err == nil {
+			err = errors.New("it returned neither an answer nor an error")
+		}
+		failure := asError(err)
+		tries += failure.Tries
+		failures = append(failures, failure)
+	}
+	return nil, c.failed(failures, tries)
+}
+
+func (c *Chain) answered(l Link, resp *Response, failures []*Error, tries int) *Response {
+	told := *resp
+	if told.Asked == "" {
+		told.Asked = l.Name
+	}
+	told.Tries += tries
+	told.Notes = append([]string(nil), resp.Notes...)
+	for i, f := range failures {
+		told.Notes = append(told.Notes, fmt.Sprintf("%s answered instead of %s: %s", Redact(told.Asked), Redact(c.links[i].Name), f.Error()))
+	}
+	return &told
+}
+
+func (c *Chain) failed(failures []*Error, tries int) *Error {
+	if len(failures) == 1 {
+		return failures[0]
+	}
+	last := failures[len(failures)-1]
+	e := &Error{Kind: last.Kind, Status: last.Status, Hint: last.Hint, Detail: last.Detail, Tries: tries}
+	for i := len(failures) - 1; i >= 0; i-- {
+		if f := failures[i]; f.Retryable() {
+			e.Kind, e.Status, e.RetryAfter, e.Hint = f.Kind, f.Status, f.RetryAfter, f.Hint
+		}
+	}
+	texts := make([]string, len(failures))
+	for i, f := range failures {
+		texts[i] = Redact(c.links[i].Name) + ": " + f.Error()
+	}
+	e.Msg = fmt.Sprintf("none of %d models answered: %s", len(failures), strings.Join(texts, "; "))
+	return e
+}
