@@ -25,6 +25,8 @@ const (
 	MaxChildrenCeiling  = 100_000
 	DefaultMaxNodes     = 10_000
 	DefaultSoftNodes    = 100
+	DefaultSamples      = 3
+	MaxSamples          = 1000
 	DefaultTemperature  = 0.7
 	MinContextWindow    = 1000
 	MaxContextWindow    = 100_000_000
@@ -44,6 +46,19 @@ const (
 	PlannerNone = "none"
 	// PlannerSplit splits the context into parts.
 	PlannerSplit = "split"
+	// PlannerModel has the model make a plan.
+	PlannerModel = "model"
+)
+
+// Strategies: how the children of a task run, beside perdure.Parallel and
+// perdure.Sequential.
+const (
+	// StrategyConditional runs them one after another, each only if a condition
+	// on the results before it holds.
+	StrategyConditional perdure.Strategy = "conditional"
+	// StrategyMapReduce runs them all at once and merges their results in a
+	// tree of tasks.
+	StrategyMapReduce perdure.Strategy = "map-reduce"
 )
 
 // Merges: how the results of the children become one.
@@ -57,6 +72,8 @@ const (
 	MergeSummarize = "summarize"
 	// MergeVote takes the most frequent one.
 	MergeVote = "vote"
+	// MergeBest takes the one that a judge gives the highest score.
+	MergeBest = "best-of-n"
 )
 
 // Modes: how strictly a run can be repeated.
@@ -100,13 +117,49 @@ type Config struct {
 	// System is sent before the prompt; may be empty.
 	System string `json:"system,omitempty"`
 
-	// Planner is none or split. Default: none when the context fits the
-	// model, else split.
+	// Planner is none, split or model. Default: none when the context fits
+	// the model, else split.
 	Planner string `json:"planner,omitempty"`
-	// Strategy is parallel or sequential. Default: parallel.
+	// Strategy is parallel, sequential, conditional or map-reduce. Default:
+	// parallel; with planner model the plan says.
 	Strategy perdure.Strategy `json:"strategy,omitempty"`
-	// Merge is merge, concatenate, summarize or vote. Default: merge; for a batch concatenate.
+	// Merge is merge, concatenate, summarize, vote or best-of-n. Default:
+	// merge; for a batch concatenate.
 	Merge string `json:"merge,omitempty"`
+	// When is the condition of strategy conditional, one line over the results
+	// before a part: see the decision record on conditions. With planner model
+	// the plan has the conditions.
+	When string `json:"when,omitempty"`
+	// FanIn is how many results one task of a map-reduce merges at most.
+	// Default: MaxChildren.
+	FanIn int `json:"fan_in,omitempty"`
+	// Samples is how often the same prompt is asked, by as many children of the
+	// root, where nothing else breaks the work down. Default: once; for vote
+	// and best-of-n DefaultSamples.
+	Samples int `json:"samples,omitempty"`
+	// Judge scores answers for best-of-n and for the quality gate: a model's
+	// name; "exec:" and a program that gets the answer on its standard input
+	// and writes a number; or "rule:" and an expression over the answer, such as
+	// "rule:len(text) < 500 and 'total' in lower(text)". Default: Model.
+	Judge string `json:"judge,omitempty"`
+	// Criteria is what a judge model goes by, in words. Default: correct, then
+	// complete, then clear.
+	Criteria string `json:"criteria,omitempty"`
+	// MinScore makes a quality gate: an answer that a model writes and the
+	// judge scores lower is written again, with the judge's critique. Judge
+	// models give 0 to 100. Nil: no gate.
+	MinScore *float64 `json:"min_score,omitempty"`
+	// GateRounds is how many answers are tried at most, the first included.
+	// Default: DefaultGateRounds.
+	GateRounds int `json:"gate_rounds,omitempty"`
+	// GateFallback is what happens when none was good enough: return_best,
+	// fail or escalate. Default: return_best.
+	GateFallback string `json:"gate_fallback,omitempty"`
+	// GateAt is all or root: whose answers are judged. Default: all.
+	GateAt string `json:"gate_at,omitempty"`
+	// EscalateModel is asked last with escalate. Default: Model, for answers of
+	// the SubModel.
+	EscalateModel string `json:"escalate_model,omitempty"`
 	// Policy is partial or fail. Default: partial; for sequential fail.
 	Policy perdure.Policy `json:"policy,omitempty"`
 	// Batch makes one child for each file of the context, with {file} in the
@@ -158,6 +211,11 @@ type Config struct {
 	Seed *int64 `json:"seed,omitempty"`
 	// Mode is default, seeded, strict or logged. Default: default.
 	Mode string `json:"mode,omitempty"`
+
+	// Agents are profiles by name; Agent is the one of the tree: what of it is
+	// not set here is taken from the profile.
+	Agents map[string]Agent `json:"agents,omitempty"`
+	Agent  string           `json:"agent,omitempty"`
 
 	// Schema is a JSON Schema that the answer has to satisfy; in a batch, that
 	// of each file. Default: the answer is text.
@@ -238,14 +296,17 @@ func fieldNames() []string {
 
 func (c Config) withDefaults() Config {
 	c.Schema = normalJSON(c.Schema)
+	c.useAgent()
 	setDefault(&c.Model, DefaultModel)
 	setDefault(&c.SubModel, c.Model)
-	setDefault(&c.Strategy, perdure.Parallel)
-	if c.Batch {
-		setDefault(&c.Merge, MergeConcatenate)
+	if c.Planner != PlannerModel { // else the plan says
+		setDefault(&c.Strategy, perdure.Parallel)
+		if c.Batch {
+			setDefault(&c.Merge, MergeConcatenate)
+		}
+		setDefault(&c.Merge, MergeUnion)
 	}
-	setDefault(&c.Merge, MergeUnion)
-	if c.Strategy == perdure.Sequential {
+	if c.Strategy == perdure.Sequential || c.Strategy == StrategyConditional {
 		setDefault(&c.Policy, perdure.PolicyFail)
 	}
 	setDefault(&c.Policy, perdure.PolicyPartial)
@@ -257,6 +318,11 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxNodes, DefaultMaxNodes)
 	setDefault(&c.MaxAttempts, perdure.DefaultMaxAttempts)
 	setDefault(&c.Mode, ModeDefault)
+	if c.MinScore != nil {
+		setDefault(&c.GateRounds, DefaultGateRounds)
+		setDefault(&c.GateFallback, GateReturnBest)
+		setDefault(&c.GateAt, GateAtAll)
+	}
 	if c.Temperature == nil {
 		warm := DefaultTemperature
 		c.Temperature = &warm
@@ -310,10 +376,27 @@ func (c *Config) problems() []string {
 	}
 	c.checkNames(bad)
 	if c.Planner != "" {
-		oneOf("planner", c.Planner, []string{"model", "repl"}, PlannerNone, PlannerSplit)
+		oneOf("planner", c.Planner, []string{"repl"}, PlannerNone, PlannerSplit, PlannerModel)
 	}
-	oneOf("strategy", string(c.Strategy), []string{"conditional", "map-reduce"}, string(perdure.Parallel), string(perdure.Sequential))
-	oneOf("merge", c.Merge, []string{"best-of-n"}, MergeConcatenate, MergeUnion, MergeSummarize, MergeVote)
+	if c.Strategy != "" {
+		oneOf("strategy", string(c.Strategy), nil, string(perdure.Parallel), string(perdure.Sequential),
+			string(StrategyConditional), string(StrategyMapReduce))
+	}
+	if c.Merge != "" {
+		oneOf("merge", c.Merge, nil, MergeConcatenate, MergeUnion, MergeSummarize, MergeVote, MergeBest)
+	}
+	if c.FanIn != 0 {
+		between("fan_in", int64(c.FanIn), 2, maxFanIn)
+	}
+	c.checkPlanning(bad)
+	c.checkAgents(bad)
+	if c.MinScore != nil {
+		oneOf("gate_fallback", c.GateFallback, nil, GateReturnBest, GateFail, GateEscalate)
+		oneOf("gate_at", c.GateAt, nil, GateAtAll, GateAtRoot)
+		between("gate_rounds", int64(c.GateRounds), 1, MaxGateRounds)
+	}
+	c.checkGate(bad)
+	c.checkJudging(bad)
 	oneOf("policy", string(c.Policy), nil, string(perdure.PolicyPartial), string(perdure.PolicyFail))
 	oneOf("mode", c.Mode, nil, ModeDefault, ModeSeeded, ModeStrict, ModeLogged)
 	between("max_depth", int64(*c.MaxDepth), 0, MaxDepthCeiling)
@@ -340,6 +423,9 @@ func (c *Config) checkNames(bad func(field, format string, args ...any)) {
 		{"sub_model", c.SubModel, maxModelNameBytes},
 		{"base_url", c.BaseURL, maxModelNameBytes},
 		{"system", c.System, maxSystemBytes},
+		{"judge", c.Judge, len(judgeRule) + maxExpressionBytes},
+		{"criteria", c.Criteria, maxCriteriaBytes},
+		{"escalate_model", c.EscalateModel, maxModelNameBytes},
 	}
 	for _, n := range names {
 		if len(n.text) > n.limit {

@@ -77,6 +77,12 @@ func (a *attempt) prepare(ctx context.Context) (json.RawMessage, error) {
 // below returns the children that the plan gives this task.
 func (a *attempt) below() []*node {
 	n := a.node
+	if n.Samples > 0 {
+		return n.samples()
+	}
+	if n.Step != nil {
+		return n.spread(n.Chunks, 0, a.run.cfg.MaxChildren)
+	}
 	if len(n.Files) == 0 {
 		return n.spread(n.Chunks, n.First, a.run.cfg.MaxChildren)
 	}
@@ -123,12 +129,25 @@ func (a *attempt) spec(n *node) (perdure.TaskSpec, error) {
 	cfg, root := &a.run.cfg, &a.run.root
 	ref := perdure.ContextRef{Type: "slice", Source: root.Context.Source, Hash: root.Context.Hash}
 	count := len(n.Chunks)
-	if count > 0 {
+	if n.Sample {
+		ref = root.Context
+	} else if count > 0 {
 		ref.Offset = n.Chunks[0].off
 		ref.Length = n.Chunks[count-1].end() - ref.Offset
 		ref.SizeTokens = model.EstimateTokens(int(ref.Length))
 	}
-	title := n.title(root.Prompt, count)
+	title := n.title(cmp.Or(a.of, root.Prompt), count)
+	switch {
+	case n.Step != nil:
+		title, ref = n.prompt, a.stepRef(n, ref)
+	case n.Reduce != nil:
+		ref = perdure.ContextRef{}
+	case a.node.Step != nil:
+		title = n.title(a.l.Task.Prompt, count)
+		n.Of, n.Level = a.l.Task.ID, a.node.Level
+	default:
+		n.Of, n.Level = a.node.Of, a.node.Level
+	}
 	if count <= 1 {
 		n.Chunks = nil
 	}
@@ -138,7 +157,8 @@ func (a *attempt) spec(n *node) (perdure.TaskSpec, error) {
 	}
 	return perdure.TaskSpec{
 		Prompt: title, MaxAttempts: cfg.MaxAttempts, Priority: a.l.Task.Priority,
-		Strategy: cfg.Strategy, Policy: cfg.Policy, Merge: cfg.Merge, Context: ref, Metadata: raw,
+		Strategy: cfg.storeStrategy(), Policy: cfg.Policy, Merge: cmp.Or(n.merge, a.l.Task.Merge), Context: ref, Metadata: raw,
+		Agent: cmp.Or(n.agent, a.l.Task.Agent),
 	}, nil
 }
 
@@ -150,11 +170,17 @@ type child struct {
 
 // partKey tells apart the children of one task.
 type partKey struct {
-	file  string
-	first int
+	file         string
+	first, level int
 }
 
-func (n *node) key() partKey { return partKey{n.File, n.First} }
+func (n *node) key() partKey {
+	k := partKey{file: n.File, first: n.First}
+	if n.Reduce != nil {
+		k.level = n.Reduce.Level
+	}
+	return k
+}
 
 // family returns one child for each part of a task, in the order of the parts.
 // Those of the tasks that it replaces are among them.
@@ -204,19 +230,21 @@ func latest(tasks []perdure.Task) ([]child, error) {
 }
 
 // merge makes the task's result of those of its children.
-func (a *attempt) merge(ctx context.Context, children []child) error {
+func (a *attempt) merge(ctx context.Context, family []child) error {
+	children := tops(family)
 	var lost []child
-	var parts []part
 	for _, c := range children {
 		if c.State != perdure.Completed {
 			lost = append(lost, c)
-			continue
 		}
-		data, err := dataOf(c.Task)
-		if err != nil {
-			return err
-		}
-		parts = append(parts, part{task: c.ID, file: c.node.File, text: c.Result, data: data})
+	}
+	parts, err := partsOf(children)
+	if err != nil {
+		return err
+	}
+	skipped := len(children) - len(lost) - len(parts)
+	if len(parts) == 0 && len(lost) == 0 && skipped > 0 {
+		return a.nothingRan(ctx)
 	}
 	if a.hopeless(lost, parts) {
 		if a.mayRepair(lost) {
@@ -224,9 +252,16 @@ func (a *attempt) merge(ctx context.Context, children []child) error {
 		}
 		return a.giveUp(lost, len(parts))
 	}
-	text, data, err := a.reduce(ctx, a.merger(), parts)
+	if begun, err := a.reduceFurther(ctx, family, children); begun || err != nil {
+		return err
+	}
+	text, data, err := a.reduce(ctx, a.merger(a.mergeOf(family)), parts)
 	if err != nil {
 		return err
+	}
+	if skipped > 0 {
+		data.addNotes([]string{fmt.Sprintf("%d of %d tasks below task %q did not run: their conditions do not hold",
+			skipped, len(children), a.l.Task.ID)})
 	}
 	if err := a.addLost(ctx, &data, lost); err != nil {
 		return err
@@ -242,11 +277,18 @@ func (a *attempt) merge(ctx context.Context, children []child) error {
 	return a.complete(ctx, text, &data)
 }
 
-func (a *attempt) merger() *merger {
-	cfg := &a.run.cfg
-	m := &merger{prompt: a.query(), merge: cfg.Merge, ranked: a.run.models[1].ranked, whole: a.node.Whole, level: !a.node.Whole}
-	m.files = len(a.node.Files) > 0
-	return m
+// mergeOf is the merge for this task's children.
+func (a *attempt) mergeOf(family []child) string {
+	if p := planOf(family); p != nil {
+		return p.Merge
+	}
+	return cmp.Or(a.l.Task.Merge, MergeUnion)
+}
+
+func (a *attempt) merger(merge string) *merger {
+	n := a.node
+	return &merger{prompt: a.query(), merge: merge, ranked: a.run.models[1].ranked, whole: n.Whole,
+		level: !n.Whole && n.Step == nil, files: len(n.Files) > 0}
 }
 
 // hopeless tells whether there is nothing to merge, or must not be because of

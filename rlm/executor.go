@@ -2,8 +2,11 @@ package rlm
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -75,6 +78,10 @@ func (c *ExecutorConfig) validate() error {
 type Executor struct {
 	cfg  ExecutorConfig
 	runs *runs
+
+	shapeOnce sync.Once // for the fields below: the schema of plans
+	shape     *shape
+	shapeErr  error
 }
 
 // New checks the configuration and returns an executor, to be closed after use.
@@ -99,7 +106,13 @@ func (e *Executor) Check(tree *perdure.Tree) error {
 	if err != nil {
 		return err
 	}
-	_, err = resolve(e.cfg.Resolver, &cfg)
+	if _, err = resolve(e.cfg.Resolver, &cfg); err != nil {
+		return err
+	}
+	if _, err = findJudge(e.cfg.Resolver, &cfg); err != nil {
+		return err
+	}
+	_, err = findStronger(e.cfg.Resolver, &cfg)
 	return err
 }
 
@@ -121,16 +134,47 @@ func (e *Executor) Handle(ctx context.Context, l *perdure.Lease) (err error) {
 		return &attemptError{kind: KindPlan, err: err}
 	}
 	a := &attempt{e: e, entry: entry, run: entry.run, l: l, node: n}
-	if n.leaf() {
-		return a.answer(ctx)
+	if err := a.begin(ctx); err != nil {
+		return err
 	}
-	children, err := a.children(ctx, l.Task.ID)
+	if skipped, err := a.skipped(ctx); skipped || err != nil {
+		return err
+	}
+	switch {
+	case n.Reduce != nil:
+		return a.reduceInputs(ctx)
+	case n.leaf():
+		return a.answer(ctx, 0, nil)
+	}
+	return a.breakDown(ctx)
+}
+
+// begin finds what the attempt needs to know of other tasks.
+func (a *attempt) begin(ctx context.Context) error {
+	if err := a.checkAgent(); err != nil {
+		return err
+	}
+	if a.node.Of == 0 {
+		return nil
+	}
+	of, err := a.e.cfg.Store.Task(ctx, a.node.Of)
+	a.of = of.Prompt
+	return err
+}
+
+// breakDown does the work of a task that has children, or is to have some.
+func (a *attempt) breakDown(ctx context.Context) error {
+	n := a.node
+	children, err := a.children(ctx, a.l.Task.ID)
 	if err != nil {
 		return err
 	}
 	family, err := a.family(ctx, children, n)
 	if err != nil {
 		return err
+	}
+	if n.Plans {
+		return a.continuePlan(ctx, children, family)
 	}
 	if len(children) == 0 {
 		if begun, err := a.decompose(ctx, family); begun || err != nil {
@@ -147,7 +191,10 @@ type attempt struct {
 	run   *run
 	l     *perdure.Lease
 	node  *node
-	next  int // see position
+	of    string          // the prompt of the task that node.Of names
+	told  json.RawMessage // see told; set while the model is asked for a plan
+	next  int             // see positions
+	asked atomic.Int64    // requests sent, those answered from the journal not counted
 }
 
 // timed returns a context that ends when the tree's time is over.
@@ -194,8 +241,14 @@ func (a *attempt) children(ctx context.Context, parent perdure.TaskID) ([]perdur
 }
 
 // prompt is what the task asks: the tree's prompt, for a file of a batch with
-// its name.
+// its name; below a planned task, that task's.
 func (a *attempt) prompt() string {
+	switch {
+	case a.node.Step != nil:
+		return a.l.Task.Prompt
+	case a.node.Of != 0:
+		return a.of
+	}
 	prompt := a.run.root.Prompt
 	if a.run.cfg.Batch {
 		prompt = forFile(prompt, a.node.File)
@@ -209,7 +262,7 @@ func (a *attempt) query() string {
 	if a.run.cfg.Batch {
 		return forFile(a.run.root.Prompt, "")
 	}
-	return a.run.root.Prompt
+	return a.prompt()
 }
 
 // complete ends the task with a result.

@@ -42,6 +42,27 @@ type node struct {
 	Manifest string `json:"manifest,omitempty"`
 	Window   int64  `json:"window,omitempty"`
 	Answer   int64  `json:"answer,omitempty"`
+	// Plans is set on tasks that are broken down by a plan of the model.
+	Plans bool `json:"plans,omitempty"`
+	// Level counts the plans above this task.
+	Level int `json:"level,omitempty"`
+	// Plan, only in the first child of a task that was planned, is its plan.
+	Plan *plan `json:"plan,omitempty"`
+	// Step is set on the tasks of a plan, of which First is the number.
+	Step *step `json:"step,omitempty"`
+	// Of is the task whose prompt this one asks about a part; 0: the root.
+	Of perdure.TaskID `json:"of,omitempty"`
+	// Read are the ranges of the context that a planned task reads; nil: its
+	// context reference.
+	Read chunks `json:"read,omitempty"`
+	// Reduce is set on the tasks of a reduction tree.
+	Reduce *reduction `json:"reduce,omitempty"`
+	// prompt and agent are those of a task that is to be created.
+	prompt, agent, merge string
+	// Samples, only in the root, is how many children ask its prompt; Sample
+	// is set on these, of which First and Total tell which one it is.
+	Samples int  `json:"samples,omitempty"`
+	Sample  bool `json:"sample,omitempty"`
 	// Attempt is the attempt of the parent that created this task, when it
 	// was not the first.
 	Attempt int `json:"attempt,omitempty"`
@@ -79,11 +100,17 @@ func nodeOf(t *perdure.Task) (*node, error) {
 	if m.Node.Version != planVersion {
 		return nil, fmt.Errorf("read plan of task %q: version %d, this program knows %d", t.ID, m.Node.Version, planVersion)
 	}
+	if m.Node.Step != nil {
+		m.Node.prompt = t.Prompt
+	}
+	m.Node.agent = t.Agent
 	return m.Node, nil
 }
 
 // leaf tells whether the task is answered by one call.
-func (n *node) leaf() bool { return len(n.Chunks) == 0 && len(n.Files) == 0 }
+func (n *node) leaf() bool {
+	return len(n.Chunks) == 0 && len(n.Files) == 0 && n.Samples == 0 && !n.Plans && n.Reduce == nil
+}
 
 // chunks are written as a flat list of numbers: for each part the distance from
 // the end of the part before it (negative where they overlap) and the length.
@@ -135,6 +162,10 @@ func (n *node) title(prompt string, count int) string {
 	}
 	prompt = shorten(prompt, shownPrompt)
 	switch {
+	case n.Sample:
+		return fmt.Sprintf("[answer %d of %d] %s", n.First+1, n.Total, prompt)
+	case n.Reduce != nil:
+		return fmt.Sprintf("[merge of %d results, level %d] %s", len(n.Reduce.Inputs), n.Reduce.Level, prompt)
 	case n.Total <= 1 || n.Whole:
 		return prompt
 	case count == 1:

@@ -20,13 +20,18 @@ const maxIdleRuns = 8
 // run is what all tasks of a tree share, loaded once: the configuration, the
 // models and the open context.
 type run struct {
-	cfg    Config
-	root   perdure.Task
-	plan   *node  // of the root
-	shape  *shape // of the answer; nil without a schema
-	models [2]*asked
-	reader *pack.Reader // nil without a context
-	blob   io.Closer
+	cfg      Config
+	root     perdure.Task
+	plan     *node  // of the root
+	shape    *shape // of the answer; nil without a schema
+	models   [2]*asked
+	judge    *judge            // nil when nothing is scored
+	stronger *asked            // nil when none was named
+	agents   map[string]*asked // those with a model of their own
+	// unavailable says why the model of an agent is not to be had here.
+	unavailable map[string]error
+	reader      *pack.Reader // nil without a context
+	blob        io.Closer
 
 	mu       sync.Mutex // guards the fields below
 	looked   bool       // prepared was looked for
@@ -46,30 +51,45 @@ type asked struct {
 
 // model returns what answers for a task.
 func (r *run) model(t *perdure.Task) *asked {
+	if m := r.agents[t.Agent]; m != nil && t.Agent != r.cfg.Agent {
+		return m
+	}
 	if t.Depth == 0 {
 		return r.models[0]
 	}
 	return r.models[1]
 }
 
+// modelOptions is how the run wants to ask its models.
+func (c *Config) modelOptions() ModelOptions {
+	opt := ModelOptions{BaseURL: c.BaseURL, Timeout: c.CallTimeout, Concurrency: c.Concurrency}
+	if c.CallRetries != nil {
+		opt.Tries = 1 + *c.CallRetries
+	}
+	return opt
+}
+
 // resolve finds the root's model and that of the tasks below.
 func resolve(res Resolver, cfg *Config) (models [2]*asked, err error) {
-	opt := ModelOptions{BaseURL: cfg.BaseURL, Timeout: cfg.CallTimeout, Concurrency: cfg.Concurrency}
-	if cfg.CallRetries != nil {
-		opt.Tries = 1 + *cfg.CallRetries
-	}
+	opt := cfg.modelOptions()
 	for i, name := range []string{cfg.Model, cfg.SubModel} {
 		if i == 1 && name == cfg.Model {
 			models[1] = models[0]
 			break
 		}
-		m, err := res.Resolve(name, opt)
-		if err != nil {
-			return models, fmt.Errorf("find model %q: %w", name, err)
+		if models[i], err = resolveModel(res, name, opt); err != nil {
+			return models, err
 		}
-		models[i] = &asked{Model: m, name: name, ranked: name == extract.Name}
 	}
 	return models, nil
+}
+
+func resolveModel(res Resolver, name string, opt ModelOptions) (*asked, error) {
+	m, err := res.Resolve(name, opt)
+	if err != nil {
+		return nil, fmt.Errorf("find model %q: %w", name, err)
+	}
+	return &asked{Model: m, name: name, ranked: name == extract.Name}, nil
 }
 
 // runs keeps the trees that are worked on, and a few others, loaded.
@@ -208,9 +228,16 @@ func (e *Executor) load(ctx context.Context, tree *perdure.Tree) (*run, error) {
 	if r.shape, err = cfg.shape(); err != nil {
 		return nil, &attemptError{kind: KindPlan, err: err}
 	}
-	if r.models, err = resolve(e.cfg.Resolver, &cfg); err != nil {
+	if r.models, err = resolve(e.cfg.Resolver, &cfg); err == nil {
+		r.judge, err = findJudge(e.cfg.Resolver, &cfg)
+	}
+	if err == nil {
+		r.stronger, err = findStronger(e.cfg.Resolver, &cfg)
+	}
+	if err != nil {
 		return nil, &attemptError{kind: KindUnavailable, retry: true, err: err}
 	}
+	r.agents, r.unavailable = resolveAgents(e.cfg.Resolver, &cfg)
 	if r.root, err = e.cfg.Store.Task(ctx, tree.Root); err != nil {
 		return nil, err
 	}

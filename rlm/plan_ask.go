@@ -1,0 +1,291 @@
+package rlm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/pack"
+	"github.com/perdure/perdure/model"
+)
+
+const (
+	// maxPlanTasks is the most sub-tasks of one plan, whatever the fan-out.
+	maxPlanTasks = 200
+	// listShare is the part of a window that the list of files may take in the
+	// request for a plan, and previews of their beginnings as much again.
+	listShare = 8
+	// maxPreviews and previewBytes bound these.
+	maxPreviews  = 3
+	previewBytes = 400
+)
+
+// told is what a model was told of the limits when it was asked for a plan. It
+// stands in the journal: an interrupted attempt asks with the same numbers, so
+// that its request is the recorded one.
+type told struct {
+	Children int   `json:"children"`
+	Deeper   bool  `json:"deeper,omitempty"`
+	Nodes    int64 `json:"nodes"`
+	// Tokens, Calls and Dollars are what is left of the budgets; nil without.
+	Tokens  *int64   `json:"tokens,omitempty"`
+	Calls   *int64   `json:"calls,omitempty"`
+	Dollars *float64 `json:"usd,omitempty"`
+	Window  int64    `json:"window"`
+	Agents  []string `json:"agents,omitempty"`
+}
+
+// plan asks the model how to break the task down, and does as it says: creates
+// the first sub-tasks, or answers directly.
+func (a *attempt) plan(ctx context.Context) error {
+	timed, stop := a.timed(ctx)
+	defer stop()
+	if over := a.outOfTime(timed); over != nil {
+		return over
+	}
+	t, err := a.tell(timed)
+	if err != nil {
+		return a.interrupted(timed, err)
+	}
+	m := a.run.model(&a.l.Task)
+	rules, err := a.planRules(m, t)
+	if err != nil {
+		return err
+	}
+	var p *plan
+	q := &question{m: m, req: a.planRequest(rules, t), what: "a plan", check: func(reply string) (problems []string) {
+		p, problems = rules.parse(reply)
+		return problems
+	}}
+	kept, err := json.Marshal(t)
+	if err != nil {
+		return fmt.Errorf("encode limits: %w", err)
+	}
+	a.told = kept
+	_, data, calls, err := a.exchange(timed, q)
+	a.told = nil
+	var unusable *unusableError
+	switch {
+	case errors.As(err, &unusable) && rules.direct == "":
+		data.addNotes([]string{"answered without sub-tasks, because no plan was usable: " + strings.Join(unusable.problems, "; ")})
+		return a.answer(ctx, calls, data.Notes)
+	case errors.As(err, &unusable):
+		return failf(KindPlan, "%w (%s; --planner split needs no plan)", unusable, rules.direct)
+	case err != nil:
+		return a.interrupted(timed, err)
+	case len(p.Tasks) == 0:
+		return a.answer(ctx, calls, data.Notes)
+	}
+	a.e.cfg.Logger.Debug("task is planned", "task_id", a.l.Task.ID.String(), "strategy", string(p.Strategy), "children", len(p.Tasks))
+	return a.follow(ctx, p, nil)
+}
+
+// tell finds out what to say about the limits: what was said before, when this
+// attempt was interrupted after the model had replied.
+func (a *attempt) tell(ctx context.Context) (*told, error) {
+	if a.l.Fence() > 1 {
+		calls, err := a.e.cfg.Store.Calls(ctx, a.l.Task.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range calls {
+			var j journaled
+			if c.Attempt != a.l.Task.Attempts || c.State != perdure.CallCompleted || json.Unmarshal(c.Data, &j) != nil || j.Told == nil {
+				continue
+			}
+			t := new(told)
+			if err := json.Unmarshal(j.Told, t); err != nil {
+				return nil, failf(KindPlan, "read call %q: %w", c.ID, err)
+			}
+			return t, nil
+		}
+	}
+	progress, err := a.e.cfg.Store.Progress(ctx, a.l.Tree.ID)
+	if err != nil {
+		return nil, err
+	}
+	cfg, used := &a.run.cfg, progress.Usage
+	t := &told{
+		Children: min(cfg.MaxChildren, maxPlanTasks), Deeper: a.node.Level+1 < *cfg.MaxDepth,
+		Nodes: max(cfg.MaxNodes-progress.Total, 0), Window: cfg.windowOf(a.run.models[1]), Agents: a.run.agentNames(),
+	}
+	if cfg.BudgetTokens > 0 {
+		left := max(cfg.BudgetTokens-used.InputTokens-used.OutputTokens, 0)
+		t.Tokens = &left
+	}
+	if cfg.BudgetCalls > 0 {
+		left := max(cfg.BudgetCalls-used.Calls, 0)
+		t.Calls = &left
+	}
+	if cfg.BudgetUSD > 0 {
+		left := max(cfg.BudgetUSD-used.CostUSD, 0)
+		t.Dollars = &left
+	}
+	return t, nil
+}
+
+// planRules is what a plan of this task has to keep to.
+func (a *attempt) planRules(m *asked, t *told) (*planRules, error) {
+	shape, err := a.e.planShape()
+	if err != nil {
+		return nil, err
+	}
+	cfg := &a.run.cfg
+	r := &planRules{
+		shape: shape, strategy: cfg.Strategy, merge: cfg.Merge, merges: planMerges(cfg), agents: t.Agents,
+		children: t.Children, nodes: t.Nodes, deeper: t.Deeper,
+	}
+	p := a.planning()
+	for _, f := range p.files(a.reads()) {
+		r.files = append(r.files, f.Name)
+	}
+	r.promptTokens = t.Window - cfg.answerOf(t.Window) - t.Window/earlierShare - minRoomTokens
+	direct, err := p.roomOf(m, false)
+	switch {
+	case err != nil:
+		r.direct = err.Error()
+	case p.tokensOf(a.reads()) > direct.text:
+		r.direct = fmt.Sprintf("the context has about %d tokens, of which one reply can read %d", p.tokensOf(a.reads()), direct.text)
+	}
+	return r, nil
+}
+
+// planMerges are the merges that a plan may choose.
+func planMerges(cfg *Config) []string {
+	names := []string{MergeUnion, MergeConcatenate, MergeSummarize, MergeVote}
+	if cfg.Merge != "" && !slices.Contains(names, cfg.Merge) {
+		names = append(names, cfg.Merge)
+	}
+	return names
+}
+
+// planRequest asks for a plan.
+func (a *attempt) planRequest(r *planRules, t *told) *model.Request {
+	req := &model.Request{System: a.system(), Temperature: a.temperature(), Seed: a.run.cfg.Seed, Prompt: a.prompt()}
+	req.System = strings.TrimSpace(req.System + "\n\n" + planInstruction(r, t))
+	req.Prompt += a.describeContext()
+	return req
+}
+
+// planInstruction tells a model how to plan.
+func planInstruction(r *planRules, t *told) string {
+	var b strings.Builder
+	b.WriteString("Do not answer the task yet: plan it. Reply with one JSON value that is valid against the JSON Schema below, and " +
+		"with nothing else. Break the task into sub-tasks only where that helps: where there is too much to read at once, or where " +
+		"parts can be done side by side or build on each other. With no sub-tasks you are asked to answer directly.\n\n" +
+		"Each sub-task is done by a model that sees its prompt, the files it names and the results of the tasks it depends on, and " +
+		"nothing else. A condition is one line over the results before it: ID.text, ID.state (completed, skipped, failed), previous, " +
+		"results; for example: check.text contains \"yes\" and len(results) > 1.\n\nLimits:\n")
+	fmt.Fprintf(&b, "- at most %d sub-tasks here; %d more tasks in all\n", t.Children, t.Nodes)
+	if t.Deeper {
+		b.WriteString("- a sub-task that is still too large may be planned in turn: decompose\n")
+	} else {
+		b.WriteString("- sub-tasks are answered directly; decompose has no effect\n")
+	}
+	fmt.Fprintf(&b, "- who does a sub-task reads and writes about %d tokens at once; larger files are read in parts\n", t.Window)
+	if t.Tokens != nil {
+		fmt.Fprintf(&b, "- %d tokens are left for everything\n", *t.Tokens)
+	}
+	if t.Calls != nil {
+		fmt.Fprintf(&b, "- %d calls are left for everything\n", *t.Calls)
+	}
+	if t.Dollars != nil {
+		fmt.Fprintf(&b, "- %.4f US dollars are left for everything\n", *t.Dollars)
+	}
+	fmt.Fprintf(&b, "- merges: %s\n", strings.Join(r.merges, ", "))
+	if r.strategy != "" {
+		fmt.Fprintf(&b, "- the strategy is %s\n", r.strategy)
+	}
+	if r.merge != "" {
+		fmt.Fprintf(&b, "- the merge is %s\n", r.merge)
+	}
+	if len(r.agents) > 0 {
+		fmt.Fprintf(&b, "- agents: %s\n", strings.Join(r.agents, ", "))
+	}
+	b.WriteString("\nJSON Schema:\n" + r.shape.text)
+	return b.String()
+}
+
+// describeContext lists the files of the task with their sizes and shows how
+// some of them begin.
+func (a *attempt) describeContext() string {
+	files := a.planning().files(a.reads())
+	if len(files) == 0 {
+		return ""
+	}
+	room := 4 * int(a.run.plan.Window) / listShare
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n\n=== files (%d) ===\n", len(files))
+	for i, f := range files {
+		line := fmt.Sprintf("%q, about %d tokens\n", f.Name, model.EstimateTokens(int(f.Length)))
+		if room -= len(line); room < 0 {
+			fmt.Fprintf(&b, "and %d more\n", len(files)-i)
+			break
+		}
+		b.WriteString(line)
+	}
+	b.WriteString("=== end of files ===\n")
+	left := 4 * int(a.run.plan.Window) / listShare
+	for _, f := range files[:min(len(files), maxPreviews)] {
+		docs, err := a.run.reader.Documents(f.Offset, min(f.Length, previewBytes))
+		if left -= previewBytes + len(f.Name); err != nil || len(docs) == 0 || left < 0 {
+			break
+		}
+		fmt.Fprintf(&b, "\n=== how %q begins ===\n%s\n", f.Name, strings.TrimRight(strings.ToValidUTF8(docs[0].Text, ""), "\n"))
+	}
+	return b.String()
+}
+
+// planning is what a launch would know of this task, to see what fits.
+func (a *attempt) planning() *planning {
+	return &planning{e: a.e, cfg: a.run.cfg, models: a.run.models, reader: a.run.reader, req: &LaunchRequest{Prompt: a.prompt()}}
+}
+
+// files are the files of ranges of the context that hold text.
+func (p *planning) files(read chunks) []pack.File {
+	if p.reader == nil {
+		return nil
+	}
+	var out []pack.File
+	for _, f := range p.reader.Manifest().Files {
+		if f.Length > 0 && slices.ContainsFunc(read, func(c chunk) bool { return f.Offset < c.end() && c.off < f.End() }) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// tokensOf estimates the tokens of ranges of the context as a model reads them.
+func (p *planning) tokensOf(read chunks) int64 {
+	var bytes int64
+	for _, f := range p.files(read) {
+		bytes += int64(len(f.Name)) + documentBytes
+	}
+	for _, c := range read {
+		bytes += c.length
+	}
+	return model.EstimateTokens(int(bytes))
+}
+
+// matchFiles returns the numbers of the names that a name or pattern fits.
+func matchFiles(names []string, pattern string) []int {
+	if i := slices.Index(names, pattern); i >= 0 {
+		return []int{i}
+	}
+	var out []int
+	if !doublestar.ValidatePattern(pattern) {
+		return nil
+	}
+	for i, name := range names {
+		if doublestar.MatchUnvalidated(pattern, name) {
+			out = append(out, i)
+		}
+	}
+	return out
+}

@@ -1,0 +1,299 @@
+package rlm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/pack"
+)
+
+// step is what a planned task knows of the plan.
+type step struct {
+	// ID is the task's name in the plan.
+	ID string `json:"id"`
+	// Sees are the tasks of the plan whose results it is shown.
+	Sees []string `json:"sees,omitempty"`
+	// When is its condition, After are the tasks that this may ask about.
+	When  string   `json:"when,omitempty"`
+	After []string `json:"after,omitempty"`
+}
+
+// continuePlan goes on with a task whose sub-tasks come from a plan: it asks for
+// the plan, creates the sub-tasks whose time has come, or merges. family is one
+// child for each sub-task that was created.
+func (a *attempt) continuePlan(ctx context.Context, own []perdure.Task, family []child) error {
+	if len(family) == 0 {
+		return a.plan(ctx)
+	}
+	p := planOf(family)
+	if p == nil {
+		return failf(KindPlan, "read plan of task %q: it is not with its children", a.l.Task.ID)
+	}
+	if len(own) > 0 && a.run.cfg.Policy == perdure.PolicyFail && slices.ContainsFunc(family, func(c child) bool { return c.State != perdure.Completed }) {
+		return a.merge(ctx, family)
+	}
+	return a.follow(ctx, p, family)
+}
+
+// planOf returns the plan that children carry.
+func planOf(family []child) *plan {
+	for _, c := range family {
+		if c.node.Plan != nil {
+			return c.node.Plan
+		}
+	}
+	return nil
+}
+
+// follow creates the sub-tasks of a plan whose time has come. When there is none
+// left it merges.
+func (a *attempt) follow(ctx context.Context, p *plan, family []child) error {
+	known := make(map[int]child, len(family))
+	for _, c := range family {
+		if c.node.Reduce == nil {
+			known[c.node.First] = c
+		}
+	}
+	ended := make(map[string]bool, len(p.Tasks))
+	for i, c := range known {
+		ended[p.Tasks[i].ID] = c.State == perdure.Completed || c.Parent == a.l.Task.ID
+	}
+	var nodes []*node
+	for i, t := range p.Tasks {
+		if ended[t.ID] || slices.ContainsFunc(p.waits(i), func(id string) bool { return !ended[id] }) {
+			continue
+		}
+		n, err := a.stepNode(p, i)
+		if err != nil {
+			return err
+		}
+		if before, there := known[i]; there && !before.node.leaf() {
+			n.Replaces = before.ID
+		}
+		nodes = append(nodes, n)
+	}
+	if len(nodes) == 0 {
+		return a.merge(ctx, family)
+	}
+	if !slices.ContainsFunc(family, func(c child) bool { return c.Parent == a.l.Task.ID }) {
+		nodes[0].Plan = p
+	}
+	return a.spawn(ctx, nodes)
+}
+
+// stepNode is the plan of one sub-task: what it reads, and whether that has to
+// be split.
+func (a *attempt) stepNode(p *plan, i int) (*node, error) {
+	t := &p.Tasks[i]
+	n := &node{Version: planVersion, First: i, Total: 1, Level: a.node.Level + 1, prompt: t.Prompt, agent: t.Agent,
+		Step:  &step{ID: t.ID, Sees: p.sees(i), When: t.When},
+		merge: stepMerge(p.Merge),
+		Plans: t.Decompose && a.node.Level+1 < *a.run.cfg.MaxDepth}
+	if t.When != "" {
+		n.Step.After = p.waits(i)
+	}
+	if a.run.reader == nil {
+		return n, nil
+	}
+	n.Read = a.readsOf(t.Files)
+	if n.Plans || len(n.Read) == 0 {
+		return n, nil
+	}
+	to := a.planning()
+	to.req = &LaunchRequest{Prompt: t.Prompt}
+	if agent := a.run.agents[t.Agent]; agent != nil {
+		to.models[1] = agent
+	}
+	r, err := to.roomOf(to.models[1], true)
+	if err != nil {
+		return nil, &attemptError{kind: KindPlan, err: fmt.Errorf("plan task %q: %w", t.ID, err)}
+	}
+	if len(n.Step.Sees) > 0 {
+		r.text -= r.window / earlierShare
+	}
+	if to.tokensOf(n.Read) <= r.text {
+		return n, nil
+	}
+	n.Chunks, err = to.cutRanges(n.Read, r)
+	n.Read, n.Total = nil, len(n.Chunks)
+	return n, err
+}
+
+// stepMerge is how the parts of one sub-task become its result when its text has
+// to be split: answers about different texts are no votes.
+func stepMerge(merge string) string {
+	if merge == MergeVote || merge == MergeBest {
+		return MergeUnion
+	}
+	return merge
+}
+
+// stepRef is the context reference of a planned task.
+func (a *attempt) stepRef(n *node, whole perdure.ContextRef) perdure.ContextRef {
+	read := n.Read
+	if len(n.Chunks) > 0 {
+		read = n.Chunks
+	}
+	ref := perdure.ContextRef{Source: whole.Source, Hash: whole.Hash, Type: "slice"}
+	switch {
+	case len(read) == 0:
+		return perdure.ContextRef{}
+	case len(read) > 1 && len(n.Chunks) == 0:
+		ref.Type = "filtered"
+	default:
+		n.Read = nil
+	}
+	ref.Offset, ref.Length = read[0].off, read[len(read)-1].end()-read[0].off
+	ref.SizeTokens = a.planning().tokensOf(read)
+	return ref
+}
+
+// cutRanges splits ranges of the context into parts that fit.
+func (p *planning) cutRanges(read chunks, r room) (chunks, error) {
+	var frame int64
+	files := p.files(read)
+	for _, f := range files {
+		frame = max(frame, int64(len(f.Name)+documentBytes)/bytesPerToken+1)
+	}
+	size := min(r.text-frame, DefaultChunkTokens)
+	if p.cfg.ChunkTokens > 0 {
+		size = min(size, int64(p.cfg.ChunkTokens))
+	}
+	if size < minRoomTokens {
+		return nil, failf(KindPlan, "there is room for %d tokens of text beside prompt and answer", max(size, 0))
+	}
+	parts, err := p.cut(size)
+	if err != nil {
+		return nil, err
+	}
+	var out chunks
+	for _, part := range parts {
+		out = append(out, clip(part, files)...)
+	}
+	return out, nil
+}
+
+// clip returns what of a part lies in files, each run of neighbouring files as
+// one range.
+func clip(part chunk, files []pack.File) chunks {
+	var out chunks
+	for _, f := range files {
+		from, to := max(part.off, f.Offset), min(part.end(), f.End())
+		if from >= to {
+			continue
+		}
+		if last := len(out) - 1; last >= 0 && out[last].end() == from {
+			out[last].length += to - from
+			continue
+		}
+		out = append(out, chunk{from, to - from})
+	}
+	return out
+}
+
+// readsOf returns the ranges of the task's context that names and patterns
+// stand for; nil names stand for all.
+func (a *attempt) readsOf(patterns []string) chunks {
+	if patterns == nil {
+		return a.reads()
+	}
+	files := a.planning().files(a.reads())
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = f.Name
+	}
+	chosen := make([]bool, len(files))
+	for _, pattern := range patterns {
+		for _, i := range matchFiles(names, pattern) {
+			chosen[i] = true
+		}
+	}
+	var out chunks
+	for i, f := range files {
+		if !chosen[i] {
+			continue
+		}
+		for _, c := range a.reads() {
+			out = append(out, clip(c, []pack.File{f})...)
+		}
+	}
+	return joined(out)
+}
+
+// joined makes one range of ranges that touch.
+func joined(cs chunks) chunks {
+	var out chunks
+	for _, c := range cs {
+		if last := len(out) - 1; last >= 0 && out[last].end() == c.off {
+			out[last].length += c.length
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// reads are the ranges of the context that the task is about.
+func (a *attempt) reads() chunks {
+	if len(a.node.Read) > 0 {
+		return a.node.Read
+	}
+	if ref := a.l.Task.Context; a.run.reader != nil && ref.Length > 0 {
+		return chunks{{ref.Offset, ref.Length}}
+	}
+	return nil
+}
+
+// siblings returns one child for each sub-task of the plan that this task is
+// part of.
+func (a *attempt) siblings(ctx context.Context) ([]child, error) {
+	parent, err := a.e.cfg.Store.Task(ctx, a.l.Task.Parent)
+	if err != nil {
+		return nil, err
+	}
+	n, err := nodeOf(&parent)
+	if err != nil {
+		return nil, &attemptError{kind: KindPlan, err: err}
+	}
+	children, err := a.children(ctx, parent.ID)
+	if err != nil {
+		return nil, err
+	}
+	return a.family(ctx, children, n)
+}
+
+// seen is the section of a planned task's prompt with the results that it
+// depends on. When they are too long, each is cut to its share.
+func (a *attempt) seen(ctx context.Context) (string, error) {
+	s := a.node.Step
+	if s == nil || len(s.Sees) == 0 {
+		return "", nil
+	}
+	family, err := a.siblings(ctx)
+	if err != nil {
+		return "", err
+	}
+	share := 4 * int(a.run.plan.Window) / earlierShare / len(s.Sees)
+	var b strings.Builder
+	b.WriteString("\n\n=== results so far ===\n")
+	for i := range family {
+		c := &family[i]
+		if c.node.Step == nil || !slices.Contains(s.Sees, c.node.Step.ID) {
+			continue
+		}
+		o, err := outcomeOf(c)
+		if err != nil {
+			return "", err
+		}
+		text := shorten(strings.TrimRight(o.Text, "\n"), max(share-resultHeader-len(o.ID), 0))
+		if o.State != string(perdure.Completed) {
+			text = fmt.Sprintf("(no result: %s)", strings.TrimSpace(o.State+" "+shorten(o.Error, 200)))
+		}
+		fmt.Fprintf(&b, "\n--- result of %q ---\n%s\n", o.ID, text)
+	}
+	b.WriteString("\n=== end of results so far ===\n")
+	return b.String(), nil
+}

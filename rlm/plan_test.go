@@ -1,0 +1,435 @@
+package rlm_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/rlm"
+)
+
+// planning matches the requests for a plan.
+const planning = "Do not answer the task yet"
+
+// inner returns the sub-tasks of a tree's root in order.
+func (b *bench) inner(tree perdure.Tree) []perdure.Task {
+	b.Helper()
+	tasks, err := b.store.Tasks(b.Context(), perdure.TaskFilter{Tree: tree.ID, Parent: &tree.Root, Limit: 1000})
+	b.ok(err)
+	return tasks
+}
+
+func TestPlanOfParallelTasks(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies:
+  - {match: '`+planning+`(?s:.*)merges: merge, concatenate', text: 'Sure: {"strategy":"parallel","merge":"concatenate","tasks":
+      [{"prompt":"Name a river."},{"id":"hill","prompt":"Name a hill."}]}'}
+  - {match: 'river', text: Rhine}
+  - {match: 'hill', text: Ben Nevis}`)
+	b := newBench(t, m)
+	tree := b.launch("Name a river and a hill.", "", M{"model": "openai:m", "planner": "model"})
+	got, root := b.finish(tree.ID, 4)
+	if got.State != perdure.Completed || got.Partial || root.Result != "Rhine\n\nBen Nevis" {
+		t.Errorf("tree is %s with %q: %+v", got.State, root.Result, root.Error)
+	}
+	b.asks(server, tree.ID, 3)
+	var prompts []string
+	for _, c := range b.inner(tree) {
+		prompts = append(prompts, c.Prompt)
+	}
+	if diff := cmp.Diff([]string{"Name a river.", "Name a hill."}, prompts); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestPlanIsCorrected: faults go back to the model with their places, twice at
+// most.
+func TestPlanIsCorrected(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies:
+  - {match: 'depend on each other in a circle: a -> b -> a', text: '{"merge":"merge","tasks":[{"prompt":"Go."}]}'}
+  - {match: '/tasks/0/prompt: got number, want string', text: '{"tasks":[{"id":"a","prompt":"x","depends_on":["b"]},{"id":"b","prompt":"y","depends_on":["a"]}]}'}
+  - {match: '`+planning+`', text: '{"tasks":[{"prompt":7}]}'}
+  - {match: '^Go.$', text: went}`)
+	b := newBench(t, m)
+	tree := b.launch("Do it.", "", M{"model": "openai:m", "planner": "model"})
+	got, root := b.finish(tree.ID, 4)
+	if got.State != perdure.Completed || root.Result != "went" {
+		t.Errorf("tree is %s with %q: %+v", got.State, root.Result, root.Error)
+	}
+	b.asks(server, tree.ID, 4)
+	calls, err := b.store.Calls(t.Context(), tree.Root)
+	b.ok(err)
+	for i, c := range calls {
+		if c.Position != i || c.State != perdure.CallCompleted {
+			t.Errorf("call %d is %+v", i, c)
+		}
+	}
+}
+
+func TestPlanOfNothingIsADirectAnswer(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies: [{match: '`+planning+`', text: '{"tasks":[]}'}, {match: 'capital(?s:.*)Paris is', text: Paris}]`)
+	b := newBench(t, m)
+	id := b.put(file{"a.txt", "Paris is it.\n"})
+	tree := b.launch("Which capital?", id, M{"model": "openai:m", "planner": "model"})
+	got, root := b.finish(tree.ID, 4)
+	if got.State != perdure.Completed || root.Result != "Paris" {
+		t.Errorf("tree is %s with %q: %+v", got.State, root.Result, root.Error)
+	}
+	b.asks(server, tree.ID, 2)
+}
+
+// TestPlanThatStaysWrong: what fits is answered directly and says why; what does
+// not fit fails, and the replies are kept.
+func TestPlanThatStaysWrong(t *testing.T) {
+	t.Parallel()
+	const replies = `replies: [{match: '` + planning + `', text: 'I would rather not. {{n}}', repeat: -1}, {text: Paris}]`
+	t.Run("it fits", func(t *testing.T) {
+		t.Parallel()
+		server, m := endpoint(t, replies)
+		b := newBench(t, m)
+		tree := b.launch("Which capital?", "", M{"model": "openai:m", "planner": "model"})
+		got, root := b.finish(tree.ID, 4)
+		notes := strings.Join(data(t, &root).Notes, "\n")
+		if got.State != perdure.Completed || root.Result != "Paris" || !strings.Contains(notes, "no plan was usable: the reply holds no JSON") {
+			t.Errorf("tree is %s with %q, %q: %+v", got.State, root.Result, notes, root.Error)
+		}
+		b.asks(server, tree.ID, 4)
+	})
+	t.Run("it does not fit", func(t *testing.T) {
+		t.Parallel()
+		server, m := endpoint(t, replies)
+		b := newBench(t, m)
+		id := b.put(file{"a.txt", numbered(4000)})
+		tree := b.launch("Which capital?", id, M{"model": "openai:m", "planner": "model", "context_window": 10_000})
+		got, root := b.finish(tree.ID, 4)
+		if got.State != perdure.Failed || root.Error.Kind != rlm.KindPlan || root.Attempts != 1 {
+			t.Fatalf("tree is %s: %+v", got.State, root.Error)
+		}
+		for _, want := range []string{"a plan", "after 2 corrections", "holds no JSON", "the context has about 4", "--planner split"} {
+			if !strings.Contains(root.Error.Message, want) {
+				t.Errorf("it does not tell %q: %s", want, root.Error.Message)
+			}
+		}
+		b.asks(server, tree.ID, 3)
+	})
+}
+
+// TestPlanOfDependentTasks: a task begins when those it depends on have ended,
+// and sees their results and no others.
+func TestPlanOfDependentTasks(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies:
+  - {match: '`+planning+`', text: '{"merge":"concatenate","tasks":[{"id":"join","prompt":"Join.","depends_on":["one","two"]},
+      {"id":"one","prompt":"First."},{"id":"two","prompt":"Second."},{"id":"other","prompt":"Other."}]}'}
+  - {match: '^Join.\s+=== results so far ===\s+--- result of "one" ---\s1st\s+--- result of "two" ---\s2nd\s+=== end of results so far ===', text: both}
+  - {match: '^First', text: 1st}
+  - {match: '^Second', text: 2nd}
+  - {match: '^Other.$', text: alone}`)
+	b := newBench(t, m)
+	tree := b.launch("Do it.", "", M{"model": "openai:m", "planner": "model"})
+	got, root := b.finish(tree.ID, 4)
+	if got.State != perdure.Completed || root.Result != "1st\n\n2nd\n\nboth\n\nalone" {
+		t.Errorf("tree is %s with %q: %+v", got.State, root.Result, root.Error)
+	}
+	b.asks(server, tree.ID, 5)
+}
+
+func TestPlanOfSequentialTasks(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies:
+  - {match: '`+planning+`', text: '{"strategy":"sequential","merge":"concatenate","tasks":[{"prompt":"Begin."},{"prompt":"Go on."},{"prompt":"End."}]}'}
+  - {match: '^Begin.$', text: alpha}
+  - {match: '^Go on.(?s:.*)alpha', text: beta}
+  - {match: '^End.(?s:.*)alpha(?s:.*)beta', text: gamma}`)
+	b := newBench(t, m)
+	tree := b.launch("Do it.", "", M{"model": "openai:m", "planner": "model"})
+	got, root := b.finish(tree.ID, 4)
+	if got.State != perdure.Completed || root.Result != "alpha\n\nbeta\n\ngamma" || server.Ledger().Peak() != 1 {
+		t.Errorf("tree is %s with %q, %d calls at once: %+v", got.State, root.Result, server.Ledger().Peak(), root.Error)
+	}
+	b.asks(server, tree.ID, 4)
+}
+
+// TestPlanWithConditions: a task whose condition does not hold is completed
+// without a call.
+func TestPlanWithConditions(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ found, want string }{{"a bug", "a bug\n\nfixed"}, {"nothing", "nothing\n\npraised"}} {
+		t.Run(tt.found, func(t *testing.T) {
+			t.Parallel()
+			server, m := endpoint(t, `replies:
+  - {match: '`+planning+`', text: '{"strategy":"conditional","merge":"concatenate","tasks":[{"id":"check","prompt":"Check."},
+      {"id":"fix","prompt":"Fix.","when":"check.text contains \"bug\""},
+      {"id":"praise","prompt":"Praise.","when":"fix.state == \"skipped\" and len(results) == 2"}]}'}
+  - {match: '^Check.$', text: '`+tt.found+`'}
+  - {match: '^Fix.', text: fixed}
+  - {match: '^Praise.', text: praised}`)
+			b := newBench(t, m)
+			tree := b.launch("Do it.", "", M{"model": "openai:m", "planner": "model"})
+			got, root := b.finish(tree.ID, 4)
+			if got.State != perdure.Completed || got.Partial || root.Result != tt.want {
+				t.Errorf("tree is %s with %q, want %q: %+v", got.State, root.Result, tt.want, root.Error)
+			}
+			b.asks(server, tree.ID, 3)
+			if n := len(b.inner(tree)); n != 3 {
+				t.Errorf("%d tasks below the root, want 3", n)
+			}
+		})
+	}
+}
+
+// TestPlanReadsFiles: each sub-task reads the files it names; one that does not
+// fit is read in parts, with the sub-task's own prompt.
+func TestPlanReadsFiles(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies:
+  - {match: '`+planning+`(?s:.*)=== files \(4\) ===\s"a.md", about 2 tokens\s"big.txt", about 4200 tokens(?s:.*)how "a.md" begins', text: '{"merge":"concatenate",
+      "tasks":[{"prompt":"Notes?","files":["*.md"]},{"prompt":"Lines?","files":["big.txt"]},{"prompt":"No text?","files":[]}]}'}
+  - {match: '^Notes\?\s+=== document 1 of 2: "a.md"(?s:.*)first(?s:.*)=== document 2 of 2: "c.md"(?s:.*)third', text: notes}
+  - {match: 'part (\d+) of \d+ of a larger text(?s:.*)\sLines\?(?s:.*)"big.txt"', text: 'lines {{1}}', repeat: -1}
+  - {match: '^No text\?$', text: none}`)
+	b := newBench(t, m)
+	id := b.put(file{"a.md", "first\n"}, file{"big.txt", numbered(400)}, file{"c.md", "third\n"}, file{"d.txt", "fourth\n"})
+	tree := b.launch("What is there?", id, M{"model": "openai:m", "planner": "model", "context_window": 4000, "answer_tokens": 100, "overlap_tokens": -1})
+	got, root := b.finish(tree.ID, 4)
+	if got.State != perdure.Completed || !strings.HasPrefix(root.Result, "notes\n\nlines 1\n\nlines 2") || !strings.HasSuffix(root.Result, "\n\nnone") {
+		t.Fatalf("tree is %s with %q: %+v", got.State, root.Result, root.Error)
+	}
+	b.asks(server, tree.ID, len(b.leaves(tree.ID))+1)
+}
+
+// TestPlanWithinAPlan: a sub-task that is to be decomposed is planned in turn,
+// down to the depth limit.
+func TestPlanWithinAPlan(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies:
+  - {match: '`+planning+`(?s:.*)answered directly; decompose has no effect(?s:.*)\sInner\.$', text: '{"tasks":[{"prompt":"Leaf.","decompose":true}]}'}
+  - {match: '`+planning+`(?s:.*)\sOuter\.$', text: '{"tasks":[{"prompt":"Inner.","decompose":true},{"prompt":"Beside."}]}'}
+  - {match: '^Leaf\.$', text: leaf}
+  - {match: '^Beside\.$', text: beside}`)
+	b := newBench(t, m)
+	tree := b.launch("Outer.", "", M{"model": "openai:m", "planner": "model", "max_depth": 2})
+	got, root := b.finish(tree.ID, 4)
+	if got.State != perdure.Completed || root.Result != "leaf\nbeside" {
+		t.Errorf("tree is %s with %q: %+v", got.State, root.Result, root.Error)
+	}
+	b.asks(server, tree.ID, 4)
+}
+
+// TestPlanIsToldItsLimits: fan-out, depth, tasks, budgets and window, and what
+// the user fixed.
+func TestPlanIsToldItsLimits(t *testing.T) {
+	t.Parallel()
+	_, m := endpoint(t, `replies: [{match: '`+planning+`', text: '{"tasks":[]}'}, {text: done}]`)
+	b := newBench(t, m)
+	tree := b.launch("Do it.", "", M{"model": "openai:m", "planner": "model", "mode": "logged", "max_children": 7, "max_nodes": 50,
+		"budget_tokens": 100_000, "budget_calls": 30, "context_window": 20_000, "strategy": "sequential", "merge": "vote",
+		"agents": M{"editor": M{"system": "Edit."}}})
+	b.finish(tree.ID, 1)
+	calls, err := b.store.Calls(t.Context(), tree.Root)
+	b.ok(err)
+	for _, want := range []string{"at most 7 sub-tasks", "49 more tasks", "about 20000 tokens at once", "100000 tokens are left",
+		"30 calls are left", "the strategy is sequential", "the merge is vote", "agents: editor", "may be planned in turn"} {
+		if !strings.Contains(string(calls[0].Data), want) {
+			t.Errorf("it is not told %q", want)
+		}
+	}
+}
+
+// TestDeathWhilePlanning kills the process at each request of a planned run: no
+// answer is asked for again, plans and corrections included.
+func TestDeathWhilePlanning(t *testing.T) {
+	t.Parallel()
+	const replies = `replies:
+  - {match: 'got number(?s:.*)', text: '{"strategy":"conditional","merge":"concatenate","tasks":[{"id":"a","prompt":"Aa."},{"id":"b","prompt":"Bb."},
+      {"id":"c","prompt":"Cc.","depends_on":["a"]},{"id":"d","prompt":"Dd.","when":"c.text != \"\""},{"id":"e","prompt":"Ee.","decompose":true}]}', repeat: -1}
+  - {match: '` + planning + `(?s:.*)\sEe\.$', text: '{"tasks":[{"prompt":"Ff."},{"prompt":"Gg."}]}', repeat: -1}
+  - {match: '` + planning + `', text: '{"tasks":[{"prompt":7}]}', repeat: -1}
+  - {text: 'answer {{short}}', repeat: -1}`
+	for _, after := range []bool{false, true} {
+		t.Run(fmt.Sprintf("after the answer %v", after), func(t *testing.T) {
+			t.Parallel()
+			m := &mortal{Model: script(t, replies)}
+			b := newBench(t, models{"mock:m": m})
+			config := M{"model": "mock:m", "planner": "model", "budget_calls": 1000}
+			whole := b.launch("Do it.", "", config)
+			_, want := b.finish(whole.ID, 2)
+			calls := m.Ledger().Totals().Finished
+			m.Model = script(t, replies)
+
+			tree := b.launch("Do it.", "", config)
+			deaths := 0
+			for !b.die(m, tree.ID, 1, after) {
+				if deaths++; deaths > 100 {
+					t.Fatal("it does not end")
+				}
+				if !after { // one more is let through each time
+					if b.die(m, tree.ID, 2, after) {
+						break
+					}
+					deaths++
+				}
+				b.close()
+				b.open()
+			}
+			root, err := b.store.Task(t.Context(), tree.Root)
+			b.ok(err)
+			if root.State != perdure.Completed || root.Result != want.Result {
+				t.Errorf("after %d deaths the root is %s with %q, want %q", deaths, root.State, root.Result, want.Result)
+			}
+			if got := m.Ledger().Repeated(); len(got) != 0 {
+				t.Errorf("asked again: %+v", got)
+			}
+			if n := m.Ledger().Totals().Finished; n != calls || calls != 9 {
+				t.Errorf("%d answers, %d without deaths, want 9", n, calls)
+			}
+			if deaths < 5 {
+				t.Errorf("only %d deaths", deaths)
+			}
+		})
+	}
+}
+
+// TestPlanGoesOnAfterARetry: under policy fail a failed step ends the run; after
+// a retry it and what comes after it run, and nothing else.
+func TestPlanGoesOnAfterARetry(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"mock:m": script(t, `replies:
+  - {match: '`+planning+`', text: '{"tasks":[{"prompt":"Begin."},{"prompt":"Go on."},{"prompt":"End."}]}', repeat: -1}
+  - {match: '^Go on.', status: 400, message: no, repeat: 1}
+  - {match: '^(Begin|Go on|End)\.', text: 'did {{1}}', repeat: -1}`)})
+	tree := b.launch("Do it.", "", M{"model": "mock:m", "planner": "model", "strategy": "sequential"})
+	got, root := b.finish(tree.ID, 4)
+	if got.State != perdure.Failed || root.Error.Kind != rlm.KindModel || b.usage(tree.ID).Calls != 3 {
+		t.Fatalf("tree is %s after %d calls: %+v", got.State, b.usage(tree.ID).Calls, root.Error)
+	}
+	b.ok(b.store.RetryTask(t.Context(), tree.Root))
+	got, root = b.finish(tree.ID, 4)
+	if got.State != perdure.Completed || root.Result != "did Begin\ndid Go on\ndid End" || b.usage(tree.ID).Calls != 5 {
+		t.Errorf("after the retry the tree is %s with %q after %d calls: %+v", got.State, root.Result, b.usage(tree.ID).Calls, root.Error)
+	}
+}
+
+// TestPartialPlan: under policy partial the rest goes on, and what is missing is
+// told.
+func TestPartialPlan(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"mock:m": script(t, `replies:
+  - {match: '`+planning+`', text: '{"tasks":[{"id":"a","prompt":"Begin."},{"id":"b","prompt":"Use.","depends_on":["a"]},{"prompt":"Other."}]}', repeat: -1}
+  - {match: '^Begin.', status: 400, message: no, repeat: -1}
+  - {match: '^Use.(?s:.*)result of "a" ---\s\(no result: failed', text: used, repeat: -1}
+  - {match: '^Other.', text: other, repeat: -1}`)})
+	tree := b.launch("Do it.", "", M{"model": "mock:m", "planner": "model"})
+	got, root := b.finish(tree.ID, 4)
+	if got.State != perdure.Completed || !got.Partial || root.Result != "used\nother" {
+		t.Fatalf("tree is %s, partial %v, with %q: %+v", got.State, got.Partial, root.Result, root.Error)
+	}
+	if missing := data(t, &root).Missing; len(missing) != 1 || missing[0].Prompt != "Begin." {
+		t.Errorf("missing are %+v", missing)
+	}
+}
+
+func TestPlannerRefusals(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		config M
+		want   string
+	}{
+		{M{"planner": "model"}, "cannot write a plan"},
+		{M{"planner": "model", "model": "mock:m", "sub_model": "builtin:extract"}, "cannot do the tasks of a plan"},
+		{M{"planner": "model", "model": "mock:m", "batch": true}, "a batch has a task for each file"},
+		{M{"planner": "model", "model": "mock:m", "when": "true"}, "the plan has the conditions"},
+		{M{"strategy": "conditional"}, "when: it is missing"},
+		{M{"when": "true"}, "needs strategy conditional"},
+		{M{"strategy": "conditional", "when": "len(results) >"}, "when: column 14: "},
+		{M{"strategy": "conditional", "when": "len(reslts) > 1"}, `when: column 5: unknown name reslts, did you mean "results"?`},
+		{M{"strategy": "conditional", "when": "len(results)"}, "when: column 1: expected bool, but got int"},
+		{M{"strategy": "conditional", "when": "previous.text > 3"}, "when: column 15: "},
+		{M{"strategy": "conditional", "when": "previous.txt == ''"}, "when: column 10: "},
+		{M{"strategy": "conditional", "when": "true\nor false"}, "when: column 5: it has to be one line"},
+		{M{"strategy": "conditional", "when": "now().Year() > 1"}, "when: column 1: unknown name now"},
+		{M{"strategy": "map-reduce", "fan_in": 1}, "fan_in: 1 is not between 2 and"},
+		{M{"strategy": "tree"}, `"tree" is not one of parallel, sequential, conditional, map-reduce`},
+	}
+	for _, tt := range tests {
+		raw, err := json.Marshal(tt.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = rlm.ParseConfig(raw); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error is %v, want %q", raw, err, tt.want)
+		}
+	}
+	b := newBench(t, models{"mock:m": echo(t), "mock:small": script(t, "window: 2000\nreplies: [{text: x}]")})
+	if _, err := b.tryLaunch("p", "", M{"model": "mock:small", "planner": "model"}); err == nil || !strings.Contains(err.Error(), "no room to plan") {
+		t.Errorf("a small window: %v", err)
+	}
+	if trees, err := b.store.Trees(t.Context(), perdure.TreeFilter{}); err != nil || len(trees) != 0 {
+		t.Errorf("%d trees were created, %v", len(trees), err)
+	}
+}
+
+// TestConditionOfParts: with a condition, reading stops where it does not hold
+// any more, and no call is made for the rest.
+func TestConditionOfParts(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies:
+  - {match: 'line 000150 of', text: 'found it'}
+  - {match: 'line 0*(\d+) ', text: 'nothing by {{1}}', repeat: -1}`)
+	b := newBench(t, m)
+	id := b.put(file{"text.txt", numbered(400)})
+	tree := b.launch("Where?", id, M{"model": "openai:m", "strategy": "conditional", "when": `none(results, .text contains "found")`,
+		"chunk_tokens": 500, "overlap_tokens": -1, "max_children": 3})
+	got, root := b.finish(tree.ID, 4)
+	if got.State != perdure.Completed || got.Partial || !strings.HasSuffix(root.Result, "\nfound it") {
+		t.Fatalf("tree is %s with %q: %+v", got.State, root.Result, root.Error)
+	}
+	asked := 0
+	for _, l := range b.leaves(tree.ID) {
+		if !data(t, &l).Skipped {
+			asked++
+		}
+		if l.State != perdure.Completed {
+			t.Errorf("task %q is %s", l.ID, l.State)
+		}
+	}
+	b.asks(server, tree.ID, asked)
+	if parts := len(b.leaves(tree.ID)); asked < 3 || asked > parts/2 {
+		t.Errorf("%d of %d parts were read", asked, parts)
+	}
+}
+
+// TestMapReduce merges the results of many files in a tree of tasks with a
+// bounded fan-in, and loses none.
+func TestMapReduce(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies: [{match: '"f(\d+).txt"', text: 'file {{1}}', repeat: -1}]`)
+	b := newBench(t, m)
+	var files []file
+	var want []string
+	for i := range 25 {
+		files = append(files, file{fmt.Sprintf("f%02d.txt", i), fmt.Sprintf("text %d\n", i)})
+		want = append(want, fmt.Sprintf("## f%02d.txt\n\nfile %02d", i, i))
+	}
+	tree := b.launch("Read {file}.", b.put(files...), M{"model": "openai:m", "batch": true, "strategy": "map-reduce", "fan_in": 3})
+	got, root := b.finish(tree.ID, 4)
+	if got.State != perdure.Completed || got.Partial {
+		t.Fatalf("tree is %s: %+v", got.State, root.Error)
+	}
+	if diff := cmp.Diff(strings.Join(want, "\n\n"), root.Result); diff != "" {
+		t.Error(diff)
+	}
+	b.asks(server, tree.ID, 25)
+	// 25 files, 9 merges of them, 3 of these, and the root merges those.
+	merges := slices.DeleteFunc(b.inner(tree), func(c perdure.Task) bool { return !strings.HasPrefix(c.Prompt, "[merge of ") })
+	if n := len(b.inner(tree)); n != 37 || len(merges) != 12 {
+		t.Errorf("%d tasks below the root, %d of them merges", n, len(merges))
+	}
+}
