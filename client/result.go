@@ -24,6 +24,7 @@ type Result struct {
 	// MissingTotal is how many there are.
 	Missing      []MissingTask `json:"missing"`
 	MissingTotal int64         `json:"missing_total"`
+	Details
 }
 
 // Citation is a place in the context that the answer rests on.

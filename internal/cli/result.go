@@ -28,6 +28,7 @@ func (a *app) printResult(ctx context.Context, b *backend, id perdure.TreeID, as
 	} else if text := answerText(&r); text != "" {
 		a.printf("%s\n", a.out.safe(strings.TrimRight(text, "\n")))
 	}
+	a.tellDetails(&r.Details)
 	s, err := b.Status(ctx, id)
 	if err != nil {
 		return err
@@ -81,6 +82,9 @@ func incomplete(r *client.Result) string {
 	var b strings.Builder
 	if r.MissingTotal == 0 {
 		fmt.Fprintf(&b, "tree %q is incomplete", r.Tree)
+		if r.Error == nil && len(r.Notes) > 0 {
+			return b.String() + ": " + oneLine(r.Notes[len(r.Notes)-1], 200)
+		}
 		return b.String() + because(r)
 	}
 	fmt.Fprintf(&b, "tree %q is incomplete, %s missing", r.Tree, count(r.MissingTotal, "part"))

@@ -29,13 +29,14 @@ type runFlags struct {
 	contextWindow int
 	temperature   float64
 	seed          int64
+	quality       qualityFlags
 	detach        bool
 	json          bool
 }
 
 // runSettings are the settings that are flags of run and batch.
 func runSettings() []string {
-	return []string{"model", "sub_model", "base_url", "concurrency", "max_depth", "max_children", "max_nodes",
+	return []string{"model", "sub_model", "judge", "base_url", "concurrency", "max_depth", "max_children", "max_nodes",
 		"max_attempts", "chunk_tokens", "call_timeout", "call_retries", "budget_usd", "budget_tokens", "budget_calls"}
 }
 
@@ -45,7 +46,8 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.name, "name", "", "a `name` for the tree, for people")
 	fl.StringVar(&f.planner, "planner", "", "how the work is broken down: `none or split`; default: split when the context does not fit the model")
 	fl.StringVar(&f.strategy, "strategy", "", "how the parts run: `parallel or sequential` (each sees the results before it); default: parallel")
-	fl.StringVar(&f.merge, "merge", "", "how results become one: `merge or concatenate`; merge leaves out what is there already")
+	fl.StringVar(&f.merge, "merge", "", "how results become one: `merge, concatenate, summarize, vote or best-of-n`; merge leaves out what is there already")
+	f.quality.register(cmd)
 	fl.StringVar(&f.policy, "policy", "", "when a part fails: `partial or fail`; default: partial, for sequential fail")
 	fl.StringVar(&f.mode, "mode", "", "how strictly the run can be repeated: `default, seeded, strict or logged`")
 	fl.StringVar(&f.timeout, "timeout", "", "the longest `time` the tree may take, for example 30m; default: no limit")
@@ -71,6 +73,9 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 		MaxAttempts: l.MaxAttempts, Concurrency: l.Concurrency,
 		BudgetUSD: l.BudgetUSD, BudgetTokens: l.BudgetTokens, BudgetCalls: l.BudgetCalls, Timeout: rlm.Duration(timeout),
 		CallTimeout: rlm.Duration(l.CallTimeout), CallRetries: &l.CallRetries, Mode: f.mode,
+	}
+	if err := f.quality.apply(a, cmd, l, &c); err != nil {
+		return nil, err
 	}
 	if cmd.Flags().Changed("temperature") {
 		c.Temperature = &f.temperature

@@ -102,6 +102,7 @@ func (a *app) showTask(t *perdure.ShowTask) {
 		a.section("Error", t.Error.Kind+": "+t.Error.Message)
 	}
 	a.section("Result", t.Result)
+	a.showDetails(&t.Task)
 	if t.State != perdure.Completed {
 		a.section("Output so far", t.Output)
 	}

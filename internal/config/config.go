@@ -28,6 +28,8 @@ type Config struct {
 	Model    string
 	SubModel string
 	BaseURL  string
+	// Judge scores answers where a run has that; empty: the Model.
+	Judge string
 	// Store is the URL of a PostgreSQL store. Empty: the SQLite file in the
 	// .perdure folder.
 	Store string

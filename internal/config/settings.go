@@ -40,6 +40,8 @@ func settings() []setting {
 			at: func(c *Config) any { return &c.Model }, check: notEmpty},
 		{key: "sub_model", help: "what answers for all tasks but the root; empty: the model",
 			at: func(c *Config) any { return &c.SubModel }},
+		{key: "judge", help: "what scores answers for best-of-n and --min-score: a model, exec:COMMAND or rule:EXPRESSION; empty: the model",
+			at: func(c *Config) any { return &c.Judge }},
 		{key: "base_url", help: "endpoint of an OpenAI-compatible model; empty: the provider's own",
 			at: func(c *Config) any { return &c.BaseURL }, check: httpURL, secret: withoutPassword},
 		{key: "store", help: "postgres://… to share a store between machines; empty: perdure.db in .perdure",

@@ -32,6 +32,17 @@ type result struct {
 	Missing   []missingTask      `json:"missing"`
 	// MissingTotal may be more than the list holds.
 	MissingTotal int64 `json:"missing_total"`
+	details
+}
+
+// details are what an executor says of how a result came about; see
+// client.Details.
+type details struct {
+	Notes     json.RawMessage `json:"notes,omitempty"`
+	Votes     json.RawMessage `json:"votes,omitempty"`
+	Abstained json.RawMessage `json:"abstained,omitempty"`
+	Scores    json.RawMessage `json:"scores,omitempty"`
+	Gate      json.RawMessage `json:"gate,omitempty"`
 }
 
 // missingTask is a leaf without a result.
@@ -76,6 +87,9 @@ func (s *server) resultOf(ctx context.Context, id perdure.TreeID) (*result, erro
 	}
 	res := &result{Tree: id, State: tree.State, Partial: tree.Partial, Usage: progress.Usage, Error: root.Error}
 	res.Answer, res.Citations, err = answer(&root)
+	if err == nil && len(root.Data) > 0 {
+		err = json.Unmarshal(root.Data, &res.details)
+	}
 	if err != nil {
 		return nil, err
 	}

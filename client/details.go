@@ -1,0 +1,56 @@
+package client
+
+import "github.com/perdure/perdure"
+
+// Details tell how a result came about, as far as there is something to tell.
+// They are in the result of a tree, and in the data of each task.
+type Details struct {
+	// Notes tell people what was unusual.
+	Notes []string `json:"notes,omitempty"`
+	// Votes counts the answers of a merge by vote, the chosen one first;
+	// Abstained counts those that had nothing to say.
+	Votes     []Vote `json:"votes,omitempty"`
+	Abstained int    `json:"abstained,omitempty"`
+	// Scores are the candidates of a merge by best-of-n.
+	Scores []Score `json:"scores,omitempty"`
+	// Gate tells how the answer came through the quality gate.
+	Gate *Gate `json:"gate,omitempty"`
+}
+
+// Vote is one of the answers that a merge by vote counted.
+type Vote struct {
+	// Answer is shortened; Task is where it stands in full.
+	Answer string         `json:"answer"`
+	Task   perdure.TaskID `json:"task_id"`
+	Count  int            `json:"count"`
+}
+
+// Score is what a judge gave a candidate.
+type Score struct {
+	Task perdure.TaskID `json:"task_id"`
+	// Score is nil when the judge said nothing of it; Note says why.
+	Score    *float64 `json:"score"`
+	Critique string   `json:"critique,omitempty"`
+	Note     string   `json:"note,omitempty"`
+	Chosen   bool     `json:"chosen,omitempty"`
+}
+
+// Gate is the report of a quality gate.
+type Gate struct {
+	// Score is that of the answer; nil when it has none.
+	Score    *float64 `json:"score"`
+	MinScore float64  `json:"min_score"`
+	Passed   bool     `json:"passed"`
+	Rounds   []Round  `json:"rounds"`
+}
+
+// Round is one try at a quality gate.
+type Round struct {
+	Round int    `json:"round"`
+	Model string `json:"model"`
+	// Score is nil when the judge said nothing of it; Note says why.
+	Score    *float64 `json:"score"`
+	Critique string   `json:"critique,omitempty"`
+	Note     string   `json:"note,omitempty"`
+	Chosen   bool     `json:"chosen,omitempty"`
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+)
+
+const (
+	// shownDetails bounds the votes, scores, rounds and notes that are shown of
+	// a result; show lists shownOfTask.
+	shownDetails = 8
+	shownOfTask  = 100
+)
+
+// tellDetails says on standard error how a result came about.
+func (a *app) tellDetails(d *client.Details) {
+	for _, line := range detailLines(d, shownDetails) {
+		a.note("%s", oneLine(line, 300))
+	}
+}
+
+// showDetails prints how a task's result came about.
+func (a *app) showDetails(t *perdure.Task) {
+	var d client.Details
+	if len(t.Data) == 0 || json.Unmarshal(t.Data, &d) != nil {
+		return
+	}
+	a.section("How it came about", strings.Join(detailLines(&d, shownOfTask), "\n"))
+}
+
+// detailLines are lists of at most so many lines each.
+func detailLines(d *client.Details, most int) []string {
+	var lines []string
+	list := func(n int, line func(i int) string) {
+		for i := range min(n, most) {
+			lines = append(lines, line(i))
+		}
+		if n > most {
+			lines = append(lines, fmt.Sprintf("  … and %d more", n-most))
+		}
+	}
+	if len(d.Votes) > 0 {
+		lines = append(lines, "votes:")
+		list(len(d.Votes), func(i int) string {
+			v := d.Votes[i]
+			return fmt.Sprintf("  %d × %s (%s)", v.Count, oneLine(v.Answer, 100), v.Task)
+		})
+	}
+	if d.Abstained > 0 {
+		lines = append(lines, fmt.Sprintf("  %s had nothing to say", count(int64(d.Abstained), "answer")))
+	}
+	if len(d.Scores) > 0 {
+		lines = append(lines, "scores:")
+		list(len(d.Scores), func(i int) string {
+			s := d.Scores[i]
+			return scoreLine(s.Task.String(), s.Score, s.Chosen, s.Critique, s.Note)
+		})
+	}
+	if g := d.Gate; g != nil {
+		word := "passed"
+		if !g.Passed {
+			word = "not passed"
+		}
+		lines = append(lines, fmt.Sprintf("quality gate: %s, %s of at least %s", word, scoreText(g.Score), points(g.MinScore)))
+		list(len(g.Rounds), func(i int) string {
+			r := g.Rounds[i]
+			return scoreLine(fmt.Sprintf("round %d (%s)", r.Round, r.Model), r.Score, r.Chosen, r.Critique, r.Note)
+		})
+	}
+	list(len(d.Notes), func(i int) string { return "note: " + d.Notes[i] })
+	return lines
+}
+
+func scoreLine(name string, score *float64, chosen bool, critique, note string) string {
+	line := fmt.Sprintf("  %s: %s", name, scoreText(score))
+	if chosen {
+		line += ", chosen"
+	}
+	if critique != "" {
+		line += "; " + oneLine(critique, 120)
+	}
+	if note != "" && score == nil {
+		line += "; " + oneLine(note, 120)
+	}
+	return line
+}
+
+func scoreText(score *float64) string {
+	if score == nil {
+		return "no score"
+	}
+	return points(*score)
+}
+
+func points(n float64) string { return strconv.FormatFloat(n, 'g', 6, 64) }
