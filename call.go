@@ -69,7 +69,10 @@ type CallSpec struct {
 // CallResult settles a call.
 type CallResult struct {
 	Response string
-	Data     json.RawMessage
+	// Model is who answered when it was not the model that was announced, as
+	// when one stood in for another; empty: as announced.
+	Model string
+	Data  json.RawMessage
 	// Err, when set, makes the call failed.
 	Err          *TaskError
 	Tries        int

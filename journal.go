@@ -180,6 +180,9 @@ func (l *Lease) SettleCall(ctx context.Context, id CallID, r CallResult) error {
 	if !storable(r.Response) {
 		return invalidf(op, "response is not valid UTF-8 text")
 	}
+	if !storable(r.Model) || len(r.Model) > maxNameBytes {
+		return invalidf(op, "model is not a name of at most %d bytes", maxNameBytes)
+	}
 	if err := validateObject(op, "data", r.Data, MaxResultBytes); err != nil {
 		return err
 	}
@@ -208,7 +211,8 @@ type settleCall struct {
 }
 
 const sqlSettleCall = `UPDATE call SET state = $2, response = $3, data = $4, error_kind = $5, error = $6, tries = $7,
-		input_tokens = $8, output_tokens = $9, cached_tokens = $10, estimated = $11, cost_micros = $12, ended_at = $13
+		input_tokens = $8, output_tokens = $9, cached_tokens = $10, estimated = $11, cost_micros = $12, ended_at = $13,
+		model = CASE WHEN $16 = '' THEN model ELSE $16 END
 	WHERE id = $1 AND state = 1 AND task = $14 AND fence = $15 RETURNING open_tokens, open_cost_micros`
 
 func (c *settleCall) apply(ctx context.Context, b *batch) error {
@@ -230,7 +234,7 @@ func (c *settleCall) apply(ctx context.Context, b *batch) error {
 	var openTokens, openCost int64
 	err := b.tx.QueryRow(ctx, sqlSettleCall, []any{c.id, state, c.response.column, c.data.column, kind.Kind,
 		clip(kind.Message, MaxErrorBytes), c.r.Tries, c.r.InputTokens, c.r.OutputTokens, c.r.CachedTokens,
-		boolInt(c.r.Estimated), cost, b.now, id, l.fence}, &openTokens, &openCost)
+		boolInt(c.r.Estimated), cost, b.now, id, l.fence, c.r.Model}, &openTokens, &openCost)
 	if errors.Is(err, sql.ErrNoRows) {
 		return conflictf("settle call", "call %q of task %q is not open", CallID(c.id), l.Task.ID)
 	}

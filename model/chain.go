@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -98,7 +99,7 @@ func (c *Chain) answered(l Link, resp *Response, failures []*Error, tries int) *
 	told.Tries += tries
 	told.Notes = append([]string(nil), resp.Notes...)
 	for i, f := range failures {
-		told.Notes = append(told.Notes, fmt.Sprintf("%s answered instead of %s: %s", Redact(told.Asked), Redact(c.links[i].Name), f.Error()))
+		told.Notes = append(told.Notes, fmt.Sprintf("%s answered instead of %s: %s", Redact(l.Name), Redact(c.links[i].Name), f.Error()))
 	}
 	return &told
 }
@@ -120,4 +121,23 @@ func (c *Chain) failed(failures []*Error, tries int) *Error {
 	}
 	e.Msg = fmt.Sprintf("none of %d models answered: %s", len(failures), strings.Join(texts, "; "))
 	return e
+}
+
+// reNext matches the beginning of the next name in the name of a chain.
+var reNext = regexp.MustCompile(`\s*,\s*((?:builtin|exec|mock|openai|anthropic):)`)
+
+// ChainNames splits the name of a chain into those of its models:
+// "openai:a, anthropic:b" into two. A comma separates names only where one of
+// the known kinds of model begins behind it, because commands and scripts have
+// commas of their own. A name of a single model is returned as it is.
+func ChainNames(name string) []string {
+	var names []string
+	for {
+		at := reNext.FindStringSubmatchIndex(name)
+		if at == nil {
+			return append(names, strings.TrimSpace(name))
+		}
+		names = append(names, strings.TrimSpace(name[:at[0]]))
+		name = name[at[2]:]
+	}
 }

@@ -209,3 +209,23 @@ func TestShortPausesAreWaitedFor(t *testing.T) {
 		within(t, "the wait", time.Since(begun), 5*time.Second, 6*time.Second)
 	})
 }
+
+func TestChainNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][]string{
+		"":                                    {""},
+		"openai:a":                            {"openai:a"},
+		"openai:a,anthropic:b":                {"openai:a", "anthropic:b"},
+		" openai:a , anthropic:b,\tmock:echo": {"openai:a", "anthropic:b", "mock:echo"},
+		"mock:delay=1ms,text=a, b":            {"mock:delay=1ms,text=a, b"},
+		"mock:text=a,b,builtin:extract":       {"mock:text=a,b", "builtin:extract"},
+		"exec:sh -c 'cut -d, -f1',openai:x":   {"exec:sh -c 'cut -d, -f1'", "openai:x"},
+		"openai:a,opnai:b":                    {"openai:a,opnai:b"},
+		",openai:a":                           {"", "openai:a"},
+		"openai:a,":                           {"openai:a,"},
+	} {
+		if diff := cmp.Diff(want, model.ChainNames(name)); diff != "" {
+			t.Errorf("%q: %s", name, diff)
+		}
+	}
+}

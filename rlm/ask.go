@@ -76,7 +76,7 @@ func (a *attempt) announce(position int, m *asked, req *model.Request, hash stri
 	}
 	u := model.Usage{InputTokens: reservedTokens(len(model.RenderAll(req))), OutputTokens: a.run.plan.Answer}
 	spec.ReserveTokens = u.InputTokens + u.OutputTokens
-	if micros, known := a.e.cfg.Price(m.name, u); known {
+	if micros, known := a.e.price(m, u); known {
 		spec.ReserveCostMicros = micros
 	}
 	return spec
@@ -150,9 +150,12 @@ func (a *attempt) settle(
 		return "", Data{}, fmt.Errorf("encode call: %w", err)
 	}
 	u := resp.Usage
-	r := perdure.CallResult{Response: resp.Text, Data: raw, Tries: max(resp.Tries, 1),
+	r := perdure.CallResult{Response: resp.Text, Data: raw, Tries: tries(resp),
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedTokens: u.CachedTokens, Estimated: u.Estimated}
-	if micros, known := a.e.cfg.Price(m.name, u); known {
+	if resp.Asked != m.name {
+		r.Model = resp.Asked
+	}
+	if micros, known := a.e.cost(m, resp); known {
 		r.CostMicros = &micros
 	}
 	last, done := lastWrite(ctx)
@@ -161,6 +164,40 @@ func (a *attempt) settle(
 		return "", Data{}, err
 	}
 	return resp.Text, j.Data, nil
+}
+
+// tries is how many requests an answer took; none when it was given before.
+func tries(resp *model.Response) int {
+	if resp.Cached {
+		return 0
+	}
+	return max(resp.Tries, 1)
+}
+
+// price is what an answer of a model costs that takes this much, as far as it
+// is known.
+func (e *Executor) price(m *asked, u model.Usage) (micros int64, known bool) {
+	if e.cfg.Price != nil {
+		return e.cfg.Price(m.name, u)
+	}
+	if p, ok := model.AsPricer(m.Model); ok {
+		return p.Price(u)
+	}
+	return 0, deterministic(m.name)
+}
+
+// cost is what an answer did cost: what it says itself, because of several
+// models that may have answered it knows which did.
+func (e *Executor) cost(m *asked, resp *model.Response) (micros int64, known bool) {
+	switch {
+	case resp.Cached:
+		return 0, true
+	case resp.CostMicros != nil && e.cfg.Price == nil:
+		return *resp.CostMicros, true
+	case resp.Asked != "" && resp.Asked != m.name && e.cfg.Price == nil:
+		return 0, false // one of several, whose price is not known
+	}
+	return e.price(m, resp.Usage)
 }
 
 // How often text that arrives is written to the task's output: not for answers

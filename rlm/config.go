@@ -114,6 +114,9 @@ type Config struct {
 	// BaseURL is the endpoint of an OpenAI-compatible model; empty: the
 	// provider's own.
 	BaseURL string `json:"base_url,omitempty"`
+	// Cache gives answers again that were given before, to the same request
+	// by the same model: they take no tokens and cost nothing.
+	Cache bool `json:"cache,omitempty"`
 	// System is sent before the prompt; may be empty.
 	System string `json:"system,omitempty"`
 

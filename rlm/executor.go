@@ -26,6 +26,8 @@ type ModelOptions struct {
 	Tries   int
 	// Concurrency is how many requests may be in flight at once.
 	Concurrency int
+	// Cache asks for answers that were given before to be given again.
+	Cache bool
 }
 
 // Resolver finds models by name ("builtin:extract", "openai:NAME", …). It is
@@ -44,17 +46,15 @@ type ExecutorConfig struct {
 	// Resolver finds the models. Required.
 	Resolver Resolver
 	// Price returns what a call costs in millionths of a US dollar, and whether
-	// that is known. It is called from many goroutines. Nil: builtin: and mock:
-	// models cost nothing, all other prices are unknown.
+	// that is known. It is called from many goroutines. Nil: what the models
+	// say themselves (see model.Pricer); of those that do not, builtin: and
+	// mock: models cost nothing, all other prices are unknown.
 	Price func(name string, u model.Usage) (micros int64, known bool)
 	// Logger: nil discards.
 	Logger *slog.Logger
 }
 
 func (c ExecutorConfig) withDefaults() ExecutorConfig {
-	if c.Price == nil {
-		c.Price = func(name string, _ model.Usage) (int64, bool) { return 0, deterministic(name) }
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -93,9 +93,9 @@ func (p *planning) checkPrice() error {
 		models = append(models, p.stronger)
 	}
 	for _, m := range models {
-		if _, known := p.e.cfg.Price(m.name, model.Usage{InputTokens: 1}); !known {
+		if _, known := p.e.price(m, model.Usage{InputTokens: 1}); !known {
 			return invalid(fmt.Sprintf("budget_usd: the price of model %q is not known, so the budget cannot be kept", m.name),
-				"use --budget-tokens or --budget-calls")
+				"tell the price in the file of prices, or use --budget-tokens or --budget-calls")
 		}
 	}
 	return nil

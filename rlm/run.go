@@ -62,7 +62,7 @@ func (r *run) model(t *perdure.Task) *asked {
 
 // modelOptions is how the run wants to ask its models.
 func (c *Config) modelOptions() ModelOptions {
-	opt := ModelOptions{BaseURL: c.BaseURL, Timeout: c.CallTimeout, Concurrency: c.Concurrency}
+	opt := ModelOptions{BaseURL: c.BaseURL, Timeout: c.CallTimeout, Concurrency: c.Concurrency, Cache: c.Cache}
 	if c.CallRetries != nil {
 		opt.Tries = 1 + *c.CallRetries
 	}

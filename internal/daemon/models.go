@@ -14,10 +14,13 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/anthropic"
+	"github.com/perdure/perdure/model/cache"
 	"github.com/perdure/perdure/model/command"
 	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/model/mock"
 	"github.com/perdure/perdure/model/openai"
+	"github.com/perdure/perdure/model/price"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -25,8 +28,15 @@ import (
 type ModelConfig struct {
 	// Root is the folder in which programs start.
 	Root string
-	// Getenv looks up keys (OPENAI_API_KEY); nil finds none.
+	// Getenv looks up keys and Anthropic's address (OPENAI_API_KEY,
+	// ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL); nil finds none.
 	Getenv func(name string) string
+	// Prices is the user's file of prices, which stands above the built-in
+	// table.
+	Prices price.Config
+	// CacheDir is the folder of the answers that runs with a cache share;
+	// empty: no run has one.
+	CacheDir string
 	// CallTimeout and CallRetries are used where a run does not say. 0: the
 	// defaults of model.Guarded.
 	CallTimeout time.Duration
@@ -42,9 +52,11 @@ type ModelConfig struct {
 // model asked by many tasks has one pause after a rate limit. It is safe for
 // concurrent use.
 type Models struct {
-	cfg ModelConfig
+	cfg    ModelConfig
+	prices *price.Table
 
 	mu    sync.Mutex // guards the fields below
+	ready map[modelKey]model.Model
 	found map[modelKey]*model.Guarded
 	again map[modelKey]refusal
 }
@@ -59,6 +71,8 @@ type refusal struct {
 type modelKey struct {
 	name string
 	opt  rlm.ModelOptions
+	// behind: another model is asked when this one cannot answer soon.
+	behind bool
 }
 
 // NewModels returns a resolver that has found nothing yet.
@@ -69,39 +83,115 @@ func NewModels(cfg ModelConfig) *Models {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Models{cfg: cfg, found: make(map[modelKey]*model.Guarded), again: make(map[modelKey]refusal)}
+	return &Models{
+		cfg: cfg, prices: price.New(cfg.Prices), ready: make(map[modelKey]model.Model),
+		found: make(map[modelKey]*model.Guarded), again: make(map[modelKey]refusal),
+	}
 }
 
 var _ rlm.Resolver = (*Models)(nil)
 
-// Resolve returns the model of a name, the same for the same name and options.
-// The error is a *perdure.Error with a hint: the name is not known, the key is
+// Resolve returns the model of a name, the same for the same name and options;
+// for several names, separated by commas, a chain: each is asked when the one
+// before it failed. Its answers tell what they cost, as far as it is known. The
+// error is a *perdure.Error with a hint: the name is not known, the key is
 // missing, there is no such program or script.
 func (m *Models) Resolve(name string, opt rlm.ModelOptions) (model.Model, error) {
 	key := modelKey{name: name, opt: opt}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if ready := m.ready[key]; ready != nil {
+		return ready, nil
+	}
+	names := model.ChainNames(name)
+	links := make([]model.Link, len(names))
+	for i, one := range names {
+		link, err := m.link(modelKey{name: one, opt: opt, behind: i < len(names)-1})
+		if err != nil {
+			return nil, modelError(one, err)
+		}
+		links[i] = model.Link{Name: shownName(one), Model: link}
+	}
+	ready := links[0].Model
+	if len(links) > 1 {
+		chain, err := model.NewChain(links...)
+		if err != nil {
+			return nil, modelError(name, err)
+		}
+		ready = chain
+	}
+	m.ready[key] = ready
+	return ready, nil
+}
+
+// link makes one model: guarded, with its price, and behind the cache if the
+// run has one. The caller holds mu.
+func (m *Models) link(key modelKey) (model.Model, error) {
+	endpoint := m.endpoint(key)
+	rate, err := m.prices.Rate(key.name, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	keep := key.opt.Cache && m.cfg.CacheDir != "" && key.name != extract.Name // which is as quick as the cache
+	key.opt.Cache = false
+	guarded, err := m.guarded(key, rate)
+	if err != nil {
+		return nil, err
+	}
+	link := price.Attach(guarded, key.name, rate)
+	if !keep {
+		return link, nil
+	}
+	answers, err := cache.New(cache.Config{Dir: m.cfg.CacheDir, Logger: m.cfg.Logger})
+	if err != nil {
+		return nil, err
+	}
+	return answers.Attach(link, key.name, endpoint), nil
+}
+
+// endpoint is where a model is asked: a run chooses that of models behind the
+// OpenAI protocol, the environment that of Anthropic's.
+func (m *Models) endpoint(key modelKey) string {
+	switch scheme, _, _ := strings.Cut(key.name, ":"); scheme {
+	case schemeOpenAI:
+		return key.opt.BaseURL
+	case schemeAnthropic:
+		return m.cfg.Getenv("ANTHROPIC_BASE_URL")
+	}
+	return ""
+}
+
+// patienceInChain is the longest rate-limit pause that is waited for where another
+// model can be asked.
+const patienceInChain = 10 * time.Second
+
+// guarded finds or makes what asks a model. The caller holds mu.
+func (m *Models) guarded(key modelKey, rate price.Rate) (*model.Guarded, error) {
 	if g := m.found[key]; g != nil {
 		return g, nil
 	}
-	inner, err := m.make(name, opt)
+	inner, err := m.make(key, rate)
 	if err != nil {
-		return nil, modelError(name, err)
+		return nil, err
 	}
-	guarded := model.NewGuarded
+	guard := model.NewGuarded
 	if same := m.sameEndpoint(key); same != nil {
-		guarded = same.Variant
+		guard = same.Variant
 	}
-	g, err := guarded(model.GuardedConfig{
-		Model: inner, Name: shownName(name),
-		MaxTries:    cmp.Or(opt.Tries, m.cfg.CallRetries+1),
-		Timeout:     cmp.Or(time.Duration(opt.Timeout), m.cfg.CallTimeout),
-		Concurrency: opt.Concurrency,
+	cfg := model.GuardedConfig{
+		Model: inner, Name: shownName(key.name),
+		MaxTries:    cmp.Or(key.opt.Tries, m.cfg.CallRetries+1),
+		Timeout:     cmp.Or(time.Duration(key.opt.Timeout), m.cfg.CallTimeout),
+		Concurrency: key.opt.Concurrency,
 		OnRetry:     func(r model.Retry) { m.noteRetry(key, r) },
 		Logger:      m.cfg.Logger,
-	})
+	}
+	if key.behind {
+		cfg.MaxPause = patienceInChain
+	}
+	g, err := guard(cfg)
 	if err != nil {
-		return nil, modelError(name, err)
+		return nil, err
 	}
 	m.found[key] = g
 	return g, nil
@@ -120,14 +210,19 @@ func (m *Models) sameEndpoint(key modelKey) *model.Guarded {
 
 // The first words of the names of models, as people write them.
 const (
-	schemeBuiltin = "builtin"
-	schemeExec    = "exec"
-	schemeMock    = "mock"
-	schemeOpenAI  = "openai"
+	schemeBuiltin   = "builtin"
+	schemeExec      = "exec"
+	schemeMock      = "mock"
+	schemeOpenAI    = "openai"
+	schemeAnthropic = "anthropic"
 )
 
-func (m *Models) make(name string, opt rlm.ModelOptions) (model.Model, error) {
+func (m *Models) make(key modelKey, rate price.Rate) (model.Model, error) {
+	name := key.name
 	scheme, rest, _ := strings.Cut(name, ":")
+	if _, after, found := strings.Cut(rest, ","); found && (scheme == schemeOpenAI || scheme == schemeAnthropic) {
+		return nil, unknownModel(strings.TrimSpace(after)) // no name of theirs has a comma
+	}
 	switch {
 	case name == extract.Name:
 		return extract.New(extract.Config{}), nil
@@ -147,7 +242,15 @@ func (m *Models) make(name string, opt rlm.ModelOptions) (model.Model, error) {
 		return mock.New(script), nil
 	case scheme == schemeOpenAI:
 		return openai.New(openai.Config{
-			Model: rest, BaseURL: opt.BaseURL, APIKey: m.cfg.Getenv("OPENAI_API_KEY"), Logger: m.cfg.Logger,
+			Model: rest, BaseURL: m.endpoint(key), APIKey: m.cfg.Getenv("OPENAI_API_KEY"), Logger: m.cfg.Logger,
+		})
+	case scheme == schemeAnthropic:
+		longest := anthropic.DefaultMaxOutput
+		if rate.MaxOutput > 0 {
+			longest = min(longest, rate.MaxOutput)
+		}
+		return anthropic.New(anthropic.Config{
+			Model: rest, BaseURL: m.endpoint(key), APIKey: m.cfg.Getenv("ANTHROPIC_API_KEY"), MaxOutput: longest, Logger: m.cfg.Logger,
 		})
 	}
 	return nil, unknownModel(name)
@@ -157,13 +260,11 @@ func (m *Models) make(name string, opt rlm.ModelOptions) (model.Model, error) {
 func unknownModel(name string) error {
 	e := &perdure.Error{
 		Code: perdure.CodeInvalid, Msg: fmt.Sprintf("there is no model %q", shownName(name)),
-		Hint: "models are builtin:extract, openai:NAME, exec:COMMAND and mock:SCRIPT",
+		Hint: "models are builtin:extract, openai:NAME, anthropic:NAME, exec:COMMAND and mock:SCRIPT",
 	}
 	scheme, rest, found := strings.Cut(name, ":")
-	schemes := []string{schemeOpenAI, schemeExec, schemeMock, schemeBuiltin}
+	schemes := []string{schemeOpenAI, schemeAnthropic, schemeExec, schemeMock, schemeBuiltin}
 	switch near, ok := config.Nearest(scheme, schemes); {
-	case scheme == "anthropic":
-		e.Hint = "this version reaches OpenAI-compatible servers (openai:NAME with --base-url) and programs (exec:COMMAND)"
 	case ok && (near == schemeBuiltin || near == scheme && rest == ""):
 		e.Hint = nearestHint(name, near)
 	case ok && rest != "":
@@ -172,14 +273,22 @@ func unknownModel(name string) error {
 		if near, ok := config.Nearest(name, []string{"extract", extract.Name}); ok && near != "" {
 			e.Hint = fmt.Sprintf("did you mean %q?", extract.Name)
 		} else {
-			e.Hint = fmt.Sprintf("did you mean %q? %s", schemeOpenAI+":"+name, e.Hint)
+			e.Hint = fmt.Sprintf("did you mean %q? %s", likelyScheme(name)+":"+name, e.Hint)
 		}
 	}
 	return e
 }
 
+// likelyScheme guesses who serves a model by its name alone.
+func likelyScheme(name string) string {
+	if strings.HasPrefix(name, "claude") {
+		return schemeAnthropic
+	}
+	return schemeOpenAI
+}
+
 func nearestHint(name, scheme string) string {
-	examples := []string{extract.Name, schemeOpenAI + ":gpt-4o-mini", schemeExec + ":cat", schemeMock + ":echo"}
+	examples := []string{extract.Name, schemeOpenAI + ":gpt-4o-mini", schemeAnthropic + ":claude-haiku-4-5", schemeExec + ":cat", schemeMock + ":echo"}
 	for _, example := range examples {
 		if strings.HasPrefix(example, scheme+":") && scheme != schemeBuiltin {
 			return fmt.Sprintf("%q needs a name behind it, for example %q", name, example)
@@ -196,6 +305,12 @@ func modelError(name string, err error) error {
 		return err
 	}
 	e := &perdure.Error{Code: perdure.CodeInvalid, Op: fmt.Sprintf("use model %q", shownName(name)), Err: model.RedactError(err)}
+	var prices *price.Error
+	if errors.As(err, &prices) {
+		e.Op, e.Msg, e.Err = "read prices", prices.Error(), nil
+		e.Hint = "correct the file; `perdure config` shows which it is (prices)"
+		return e
+	}
 	var m *model.Error
 	if errors.As(err, &m) {
 		// The message has to survive a way over HTTP, where causes are not told.

@@ -6,6 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +16,8 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/mock"
+	"github.com/perdure/perdure/model/price"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -33,7 +38,14 @@ func TestResolveRefuses(t *testing.T) {
 		{"exec:", perdure.CodeInvalid, "needs a name behind it"},
 		{"openai", perdure.CodeInvalid, "needs a name behind it"},
 		{"gpt-4o", perdure.CodeInvalid, `did you mean "openai:gpt-4o"?`},
-		{"anthropic:claude", perdure.CodeInvalid, "openai:NAME with --base-url"},
+		{"anthropic:claude", perdure.CodeUnavailable, "ANTHROPIC_API_KEY"},
+		{"claude-haiku-4-5", perdure.CodeInvalid, `did you mean "anthropic:claude-haiku-4-5"?`},
+		{"antropic:claude", perdure.CodeInvalid, `did you mean "anthropic:claude"?`},
+		{"anthropic:", perdure.CodeInvalid, "needs a name behind it"},
+		{"mock:echo,openai:gpt-4o", perdure.CodeUnavailable, "OPENAI_API_KEY"},
+		{"mock:echo,openai:", perdure.CodeInvalid, "needs a name behind it"},
+		{"openai:a,opnai:b", perdure.CodeInvalid, `did you mean "openai:b"?`},
+		{"openai:a,b", perdure.CodeInvalid, `did you mean "openai:b"?`},
 		{"something:else", perdure.CodeInvalid, "models are builtin:extract"},
 		{"mock:nothing-like-it", perdure.CodeInvalid, "short forms"},
 		{"mock:/no/such/script.yaml", perdure.CodeInvalid, "YAML"},
@@ -61,8 +73,9 @@ func TestResolveRefuses(t *testing.T) {
 
 func TestResolveFinds(t *testing.T) {
 	t.Parallel()
-	env := func(name string) string { return map[string]string{"OPENAI_API_KEY": "sk-test"}[name] }
-	for _, name := range []string{"builtin:extract", "exec:go version", "mock:echo", "mock:text=a: b", "openai:gpt-4o"} {
+	env := func(name string) string { return map[string]string{"OPENAI_API_KEY": "sk-test", "ANTHROPIC_API_KEY": "sk-test"}[name] }
+	for _, name := range []string{"builtin:extract", "exec:go version", "mock:echo", "mock:text=a: b", "openai:gpt-4o",
+		"anthropic:claude-haiku-4-5", "openai:gpt-4o,anthropic:claude-haiku-4-5"} {
 		if _, err := daemon.NewModels(daemon.ModelConfig{Getenv: env}).Resolve(name, rlm.ModelOptions{}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -149,5 +162,108 @@ func TestRetryIsTold(t *testing.T) {
 	<-ended
 	if len(told) != 1 || !strings.HasPrefix(told[0], "openai:small is asked again in ") || !strings.Contains(told[0], "connection refused") {
 		t.Errorf("waiting: %q", told)
+	}
+}
+
+// serve plays a script as an endpoint.
+func serve(t *testing.T, script string) (*mock.Server, string) {
+	t.Helper()
+	s, err := mock.Parse("script", []byte(script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	played := mock.NewServer(s)
+	srv := httptest.NewServer(played)
+	t.Cleanup(srv.Close)
+	return played, srv.URL
+}
+
+// A chain goes over from one provider to another; the answer tells who gave it
+// and what it cost at that one's price. A long rate limit is not waited for.
+func TestChainOfProviders(t *testing.T) {
+	t.Parallel()
+	limited, first := serve(t, "replies: [{status: 429, retry_after: 60s, repeat: -1}]")
+	_, second := serve(t, "replies: [{text: from the second, repeat: -1, usage: {input: 1000, output: 100, cached: 400}}]")
+	prices := filepath.Join(t.TempDir(), "prices.yaml")
+	text := "models:\n  anthropic:b: {input: 2, output: 10, cache_read: 0.5, context_window: 9000}\n  openai:a: {input: 50, output: 50}\n"
+	if err := os.WriteFile(prices, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	models := daemon.NewModels(daemon.ModelConfig{
+		Getenv: func(name string) string { return map[string]string{"ANTHROPIC_BASE_URL": second}[name] },
+		Prices: price.Config{File: prices},
+	})
+	opt := rlm.ModelOptions{BaseURL: first + "/v1", Timeout: rlm.Duration(time.Minute)}
+	m, err := models.Resolve("openai:a, anthropic:b", opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second one comes while the first model is paused
+		got, err := m.Generate(t.Context(), &model.Request{Prompt: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Asked != "anthropic:b" || got.CostMicros == nil || *got.CostMicros != 600*2+400/2+100*10 || len(got.Notes) != 1 {
+			t.Errorf("%+v", got)
+		}
+	}
+	if sum := limited.Ledger().Totals(); sum.Started != 1 {
+		t.Errorf("the first was sent %d requests, want 1: it is paused", sum.Started)
+	}
+	if w, ok := model.AsWindower(m); !ok || w.Window() != 9000 {
+		t.Error("the window of the chain is not that of its smallest model")
+	}
+	p, ok := model.AsPricer(m)
+	if !ok {
+		t.Fatal("the chain has no price")
+	}
+	if micros, known := p.Price(model.Usage{InputTokens: 10}); !known || micros != 500 {
+		t.Errorf("the chain may cost %d, %t, want the dearer one's 500", micros, known)
+	}
+	if waiting := models.Waiting(); len(waiting) != 1 || !strings.HasPrefix(waiting[0], "openai:a waits ") {
+		t.Errorf("waiting: %q", waiting)
+	}
+	alone, err := models.Resolve("openai:a", opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := alone.Generate(ctx, &model.Request{Prompt: "x"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v: the model alone waits for the same pause", err)
+	}
+}
+
+// Runs with a cache share answers; others do not see them.
+func TestCacheIsForThoseWhoAsk(t *testing.T) {
+	t.Parallel()
+	models := daemon.NewModels(daemon.ModelConfig{CacheDir: t.TempDir()})
+	answers := make([]string, 4)
+	for i, with := range []bool{true, false, true, true} {
+		m, err := models.Resolve("mock:text={{n}}", rlm.ModelOptions{Cache: with})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := m.Generate(t.Context(), &model.Request{Prompt: "x"})
+		if err != nil || got.Cached != (i > 1) || got.CostMicros == nil || *got.CostMicros != 0 {
+			t.Fatalf("%d: %+v, %v", i, got, err)
+		}
+		answers[i] = got.Text
+	}
+	if want := []string{"1", "2", "1", "1"}; !slices.Equal(answers, want) {
+		t.Errorf("answers %q, want %q", answers, want)
+	}
+}
+
+func TestBadPrices(t *testing.T) {
+	t.Parallel()
+	prices := filepath.Join(t.TempDir(), "prices.yaml")
+	if err := os.WriteFile(prices, []byte("models:\n  mock:echo: {inputt: 2}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := daemon.NewModels(daemon.ModelConfig{Prices: price.Config{File: prices}}).Resolve("mock:echo", rlm.ModelOptions{})
+	var own *perdure.Error
+	if !errors.As(err, &own) || own.Code != perdure.CodeInvalid || !strings.Contains(own.Msg, `prices.yaml:2: unknown key "inputt"; did you mean "input"?`) || own.Hint == "" {
+		t.Errorf("error %#v", err)
 	}
 }
