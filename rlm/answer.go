@@ -26,7 +26,7 @@ func (a *attempt) answer(ctx context.Context, position int, notes []string) erro
 		return a.interrupted(timed, err)
 	}
 	a.next = max(a.next, position)
-	text, data, err := a.gated(timed, &writing{by: m, prompt: a.prompt(), context: a.l.Task.Context,
+	text, data, err := a.gated(timed, &writing{by: m, prompt: a.prompt(), documents: req.Documents,
 		write: func(ctx context.Context, by *asked, position int, feedback string) (string, Data, error) {
 			again := *req
 			again.Prompt += feedback

@@ -112,7 +112,7 @@ func (e *Executor) Check(tree *perdure.Tree) error {
 	if _, err = findJudge(e.cfg.Resolver, &cfg); err != nil {
 		return err
 	}
-	_, err = findStronger(e.cfg.Resolver, &cfg)
+	_, err = findEscalation(e.cfg.Resolver, &cfg)
 	return err
 }
 

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/model"
 )
 
 // What happens to an answer that the quality gate did not let pass.
@@ -67,9 +69,9 @@ type GateRound struct {
 // writing is an answer that can be tried again.
 type writing struct {
 	by *asked
-	// prompt is what is answered, context the text it is about.
-	prompt  string
-	context perdure.ContextRef
+	// prompt is what is answered, documents the texts it is about.
+	prompt    string
+	documents []model.Document
 	// write makes a try by at most exchangeCalls calls from a position on.
 	// feedback goes to the end of the prompt; it is empty in the first round.
 	write func(ctx context.Context, by *asked, position int, feedback string) (string, Data, error)
@@ -152,8 +154,8 @@ func (g *gate) judge(ctx context.Context) (err error) {
 	t, n := g.last(), len(g.tries)
 	before := g.a.asked.Load()
 	p := &part{task: g.a.l.Task.ID, text: t.text, data: t.data}
-	t.verdict, err = g.a.score(ctx, g.a.positions(exchangeCalls), &candidate{part: p, prompt: g.w.prompt, context: g.w.context,
-		title: fmt.Sprintf("answer %d", n)})
+	t.verdict, err = g.a.score(ctx, g.a.positions(exchangeCalls), &candidate{part: p, prompt: g.w.prompt, title: fmt.Sprintf("answer %d", n),
+		documents: func() ([]model.Document, error) { return g.w.documents, nil }})
 	if err != nil {
 		return err
 	}
@@ -247,16 +249,15 @@ func (g *gate) fallBack(ctx context.Context) (string, Data, error) {
 	return g.result()
 }
 
-// stronger is the model that is asked last; nil when there is none.
+// stronger is the model that is asked last: the one that was named, else the
+// root's, else the next in the chain of the root's; nil when there is none.
 func (a *attempt) stronger(by *asked) *asked {
-	m := a.run.stronger
-	if m == nil {
-		m = a.run.models[0]
+	for _, m := range []*asked{a.run.escalate.named, a.run.models[0], a.run.escalate.next} {
+		if m != nil && m.name != by.name && !m.ranked {
+			return m
+		}
 	}
-	if m.name == by.name || m.ranked {
-		return nil
-	}
-	return m
+	return nil
 }
 
 // stop keeps the best try when what comes after it cannot be done: the budget
@@ -283,17 +284,28 @@ func (c *Config) feedbackTokens(window int64) int64 {
 	return window / feedbackShare
 }
 
-// findStronger returns the model that was named for GateEscalate; nil when none
-// was.
-func findStronger(res Resolver, cfg *Config) (*asked, error) {
-	if cfg.EscalateModel == "" {
-		return nil, nil
+// escalation are the models that GateEscalate may ask beside the root's; nil
+// where there is none.
+type escalation struct{ named, next *asked }
+
+// models lists those that there are.
+func (e *escalation) models() []*asked {
+	return slices.DeleteFunc([]*asked{e.named, e.next}, func(m *asked) bool { return m == nil })
+}
+
+// nextInChain is the rest of the chain of the root's model; "" when it is one.
+func (c *Config) nextInChain() string { return strings.Join(model.ChainNames(c.Model)[1:], ", ") }
+
+func findEscalation(res Resolver, cfg *Config) (e escalation, err error) {
+	if cfg.GateFallback != GateEscalate {
+		return e, nil
 	}
-	m, err := res.Resolve(cfg.EscalateModel, cfg.modelOptions())
-	if err != nil {
-		return nil, fmt.Errorf("find model %q: %w", cfg.EscalateModel, err)
+	if cfg.EscalateModel != "" {
+		e.named, err = resolveModel(res, cfg.EscalateModel, cfg.modelOptions())
+	} else if next := cfg.nextInChain(); next != "" {
+		e.next, err = resolveModel(res, next, cfg.modelOptions())
 	}
-	return &asked{Model: m, name: cfg.EscalateModel}, nil
+	return e, err
 }
 
 // checkGate refuses a quality gate that would have nothing to judge.
@@ -306,9 +318,11 @@ func (p *planning) checkGate(root *node) error {
 		return invalid(fmt.Sprintf("gate_at: the result of the root is put together by %s, and the gate judges what a model writes", p.cfg.Merge),
 			"use --merge summarize, or --gate-at all")
 	}
-	if p.stronger != nil && p.cfg.windowOf(p.stronger) < root.Window {
-		return invalid(fmt.Sprintf("escalate_model: model %q reads %d tokens at once, and the requests are made for %d",
-			p.stronger.name, p.cfg.windowOf(p.stronger), root.Window), "name a model with a larger window, or use a smaller --context-window")
+	for _, m := range p.escalate.models() {
+		if p.cfg.windowOf(m) < root.Window {
+			return invalid(fmt.Sprintf("gate_fallback: model %q reads %d tokens at once, and the requests are made for %d",
+				m.name, p.cfg.windowOf(m), root.Window), "name a model with a larger window, or use a smaller --context-window")
+		}
 	}
 	return nil
 }
@@ -337,8 +351,8 @@ func (c *Config) checkGate(bad func(field, format string, args ...any)) {
 	if deterministic(c.Model) && deterministic(c.SubModel) && strings.HasPrefix(c.Model, "builtin:") && strings.HasPrefix(c.SubModel, "builtin:") {
 		bad("min_score", "%s answers the same each time, so there is nothing to try again", c.Model)
 	}
-	if c.GateFallback == GateEscalate && c.EscalateModel == "" && c.Model == c.SubModel {
-		bad("gate_fallback", "there is no stronger model to escalate to; name one with escalate_model, or another sub_model")
+	if c.GateFallback == GateEscalate && c.EscalateModel == "" && c.Model == c.SubModel && c.nextInChain() == "" {
+		bad("gate_fallback", "there is no stronger model to escalate to; name one with escalate_model, another sub_model, or a chain of models")
 	}
 	if c.EscalateModel != "" && c.GateFallback != GateEscalate {
 		bad("escalate_model", "it is asked with gate_fallback %s only", GateEscalate)

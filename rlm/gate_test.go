@@ -169,7 +169,7 @@ func TestGateInATree(t *testing.T) {
 	}
 	// Part 1: one call; part 2: two tries, the second of which says the same,
 	// each judged; parts 3 and 4: one try, judged; the summary, judged.
-	if sum := server.Ledger().Totals(); sum.Finished != 1+4+2+2+2 {
+	if sum := server.Ledger().Totals(); sum.Started != 1+4+2+2+2 {
 		t.Errorf("requests: %+v", sum)
 	}
 	if !strings.Contains(d.Missing[0].Error, "quality: ") {

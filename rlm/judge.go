@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
 )
@@ -84,9 +83,9 @@ func findJudge(res Resolver, cfg *Config) (*judge, error) {
 // candidate is an answer to be scored.
 type candidate struct {
 	*part
-	// prompt is what it answers, context the text it is about.
-	prompt  string
-	context perdure.ContextRef
+	// prompt is what it answers, documents reads the texts it is about.
+	prompt    string
+	documents func() ([]model.Document, error)
 	// title names it in notes.
 	title string
 }
@@ -214,12 +213,9 @@ func (a *attempt) judgeRequest(c *candidate) (req *model.Request, note string, e
 		note = fmt.Sprintf("%s with its task is too long for the judge %q: the middle was left out", c.title, m.name)
 	}
 	req.Prompt = "=== task ===\n" + prompt + "\n=== end of task ===\n\n=== answer ===\n" + text + "\n=== end of answer ===\n"
-	if a.run.reader == nil || c.context.Length == 0 {
-		return req, note, nil
-	}
-	docs, err := a.run.reader.Documents(c.context.Offset, c.context.Length)
+	docs, err := c.documents()
 	if err != nil {
-		return nil, "", damaged(err)
+		return nil, "", err
 	}
 	if size := len(model.Render(&model.Request{Documents: docs})); model.EstimateTokens(size+len(prompt)+len(text)) <= room {
 		req.Documents = docs

@@ -54,7 +54,7 @@ func (e *Executor) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree,
 	if p.judge, err = findJudge(e.cfg.Resolver, &cfg); err != nil {
 		return perdure.Tree{}, err
 	}
-	if p.stronger, err = findStronger(e.cfg.Resolver, &cfg); err != nil {
+	if p.escalate, err = findEscalation(e.cfg.Resolver, &cfg); err != nil {
 		return perdure.Tree{}, err
 	}
 	if err := p.checkPrice(); err != nil {
@@ -73,8 +73,8 @@ type planning struct {
 	req      *LaunchRequest
 	cfg      Config
 	models   [2]*asked
-	judge    *judge          // nil when nothing is scored
-	stronger *asked          // nil when none was named
+	judge    *judge // nil when nothing is scored
+	escalate escalation
 	text     perdure.Context // zero without a context
 	reader   *pack.Reader
 }
@@ -89,10 +89,7 @@ func (p *planning) checkPrice() error {
 	if p.judge != nil && p.judge.model != nil && !p.judge.program {
 		models = append(models, p.judge.model)
 	}
-	if p.stronger != nil {
-		models = append(models, p.stronger)
-	}
-	for _, m := range models {
+	for _, m := range append(models, p.escalate.models()...) {
 		if _, known := p.e.price(m, model.Usage{InputTokens: 1}); !known {
 			return invalid(fmt.Sprintf("budget_usd: the price of model %q is not known, so the budget cannot be kept", m.name),
 				"tell the price in the file of prices, or use --budget-tokens or --budget-calls")

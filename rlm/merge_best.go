@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/model"
 )
 
 // Scored is one of the candidates of a merge by best-of-n.
@@ -91,8 +92,8 @@ func (a *attempt) scoreAll(ctx context.Context, m *merger, candidates []*part, d
 			return nil
 		}
 		c := candidates[i]
-		v, err := a.score(ctx, positions[i], &candidate{part: c, prompt: m.prompt, context: c.context,
-			title: fmt.Sprintf("candidate %d (task %q)", i+1, c.task)})
+		v, err := a.score(ctx, positions[i], &candidate{part: c, prompt: m.prompt, title: fmt.Sprintf("candidate %d (task %q)", i+1, c.task),
+			documents: func() ([]model.Document, error) { return a.documentsOf(c) }})
 		if outOfBudget(err) {
 			spent[i] = true
 			scores[i].Note = "the budget ended before it was scored"
@@ -113,6 +114,18 @@ func (a *attempt) scoreAll(ctx context.Context, m *merger, candidates []*part, d
 		}
 	}
 	return scores, err
+}
+
+// documentsOf are the texts that a child is about.
+func (a *attempt) documentsOf(c *part) ([]model.Document, error) {
+	if a.run.reader == nil || c.context.Length == 0 {
+		return nil, nil
+	}
+	docs, err := a.run.reader.Documents(c.context.Offset, c.context.Length)
+	if err != nil {
+		return nil, damaged(err)
+	}
+	return docs, nil
 }
 
 // scoreBelow is the score that a candidate has already.

@@ -74,7 +74,7 @@ func TestBestOfSamplesByAModel(t *testing.T) {
 		t.Errorf("chosen %d, %+v: %s", chosen, d.Scores, diff)
 	}
 	// The three answers were asked for by one text.
-	if sum := server.Ledger().Totals(); sum.Finished != 6 || sum.First != 4 || b.usage(tree.ID).Calls != 6 {
+	if sum := server.Ledger().Totals(); sum.Started != 6 || sum.First != 4 || b.usage(tree.ID).Calls != 6 {
 		t.Errorf("requests: %+v", sum)
 	}
 	for _, e := range server.Ledger().Entries()[1:] {

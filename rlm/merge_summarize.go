@@ -57,7 +57,7 @@ func (a *attempt) summarize(ctx context.Context, m *merger, parts []part) (strin
 	if len(pieces) == 1 {
 		return pieces[0].text, data, nil
 	}
-	by := a.run.model(&a.l.Task)
+	by := a.writer()
 	room := a.run.cfg.reductionRoom(by, m.prompt)
 	if m.level && total(pieces) <= room/int64(a.run.cfg.MaxChildren) {
 		return concatenate(textsOfPieces(pieces)), data, nil
@@ -203,13 +203,9 @@ const (
 )
 
 func (s *summary) request(group []piece, instruction string) *model.Request {
-	cfg := &s.a.run.cfg
-	system := strings.TrimSpace(cfg.System + "\n\n" + fmt.Sprintf(instruction, len(group)))
-	req := &model.Request{System: system, Prompt: s.m.prompt + renderPieces(group), Temperature: cfg.Temperature, Seed: cfg.Seed}
-	if cfg.AnswerTokens > 0 || cfg.BudgetTokens > 0 || cfg.BudgetUSD > 0 {
-		req.MaxOutputTokens = int(s.a.run.plan.Answer)
-	}
-	return req
+	return &model.Request{System: strings.TrimSpace(s.a.system() + "\n\n" + fmt.Sprintf(instruction, len(group))),
+		Prompt: s.m.prompt + renderPieces(group), Temperature: s.a.temperature(), Seed: s.a.run.cfg.Seed,
+		MaxOutputTokens: s.a.answerLimit()}
 }
 
 // renderPieces writes the results behind the prompt.

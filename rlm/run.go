@@ -25,8 +25,8 @@ type run struct {
 	plan     *node  // of the root
 	shape    *shape // of the answer; nil without a schema
 	models   [2]*asked
-	judge    *judge            // nil when nothing is scored
-	stronger *asked            // nil when none was named
+	judge    *judge // nil when nothing is scored
+	escalate escalation
 	agents   map[string]*asked // those with a model of their own
 	// unavailable says why the model of an agent is not to be had here.
 	unavailable map[string]error
@@ -232,7 +232,7 @@ func (e *Executor) load(ctx context.Context, tree *perdure.Tree) (*run, error) {
 		r.judge, err = findJudge(e.cfg.Resolver, &cfg)
 	}
 	if err == nil {
-		r.stronger, err = findStronger(e.cfg.Resolver, &cfg)
+		r.escalate, err = findEscalation(e.cfg.Resolver, &cfg)
 	}
 	if err != nil {
 		return nil, &attemptError{kind: KindUnavailable, retry: true, err: err}
