@@ -38,6 +38,7 @@ func splitText(b *bench, round int) error {
 		if err := errors.Join(err, cmd.Wait()); err != nil {
 			return err
 		}
+		values["cpu_s"] = rounded((cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds())
 		err = b.print("split", "mixed text (Go sources, Markdown, CSV, JSON Lines, logs) in a pack on disk, to chunks along its structure, "+
 			"in a fresh process", round, values)
 		if err != nil {

@@ -2,14 +2,20 @@ package split
 
 import (
 	"bytes"
+	"errors"
 	"sort"
 
 	"github.com/perdure/perdure/internal/pack"
 	"github.com/perdure/perdure/internal/structure"
 )
 
-// searchBytes are read at once when the end of a line is looked for.
-const searchBytes = 64 << 10
+const (
+	// searchBytes are read at once when the end of a line is looked for.
+	searchBytes = 64 << 10
+	// blankBytes bounds the blank lines after a unit that do not count when it is
+	// told whether the unit fits.
+	blankBytes = 1 << 10
+)
 
 // cutter finds where the pieces of one file end. A unit is what lies between two
 // marks of the file's outline that have at least a certain rank. A cut within a
@@ -22,6 +28,7 @@ type cutter struct {
 	start   int64
 	end     int64
 	most    int64 // bytes of a piece
+	err     error // of reading
 }
 
 // next returns where the piece that begins at begin and has room for so many
@@ -52,7 +59,7 @@ func (c *cutter) next(begin, room int64) (int64, error) {
 // the one of the highest rank, else the last one. It is begin when there is none
 // but within a line.
 func (c *cutter) best(begin, earliest, latest int64) (int64, error) {
-	u := newUnits(begin, latest, c.most)
+	u := newUnits(begin, latest, c)
 	if begin == c.start {
 		u.start()
 	}
@@ -61,26 +68,64 @@ func (c *cutter) best(begin, earliest, latest int64) (int64, error) {
 		return 0, err
 	}
 	i := sort.Search(len(marks), func(i int) bool { return marks[i].Offset >= begin })
-	for ; ; i++ {
+	for more := true; more; i++ {
 		if i == len(marks) {
-			// What is not settled yet begins no unit that ends before it.
 			if marks, err = c.outline.Marks(u.wanted()); err != nil {
 				return 0, err
 			}
-			if i >= len(marks) {
-				break
-			}
 		}
-		if !u.mark(marks[i]) {
-			break
+		m := structure.Mark{Offset: c.end, Rank: structure.Ranks}
+		if i < len(marks) {
+			m = marks[i]
 		}
+		if m.Offset > latest && !u.past {
+			m.Offset = c.blankFrom(begin, latest, m.Offset)
+		}
+		more = u.mark(m) && i < len(marks)
 	}
-	u.finish(c.end)
+	u.pass()
+	u.close(c.end, structure.Ranks)
 	at, lines := u.choose(earliest)
-	if lines < 0 {
-		return at, nil
+	if lines >= 0 {
+		at, err = c.line(max(at, lines, begin), latest)
 	}
-	return c.line(max(at, lines, begin), latest)
+	return at, errors.Join(err, c.err)
+}
+
+// blankFrom returns where the blank lines before a mark begin, when they reach
+// over latest; else the mark's own place.
+func (c *cutter) blankFrom(begin, latest, mark int64) int64 {
+	if at, ok := c.gap(latest, mark); ok && at > begin {
+		return at
+	}
+	return mark
+}
+
+// fits tells whether a unit fits in a piece, without the blank lines at its end.
+func (c *cutter) fits(from, to int64) bool {
+	if to-from <= c.most {
+		return true
+	}
+	_, ok := c.gap(from+c.most, to)
+	return ok
+}
+
+// gap returns where the blank lines before to begin, if that is at from or
+// before it.
+func (c *cutter) gap(from, to int64) (int64, bool) {
+	if to-from > blankBytes {
+		return 0, false
+	}
+	low := max(from-blankBytes, c.start)
+	text, err := c.s.read(low, to)
+	if err != nil {
+		c.err = errors.Join(c.err, err)
+		return 0, false
+	}
+	content := len(bytes.TrimRight(text, " \t\r\n"))
+	line := bytes.IndexByte(text[content:], '\n')
+	at := low + int64(content+line) + 1
+	return at, line >= 0 && at <= from
 }
 
 // line returns the last beginning of a line after low and up to latest; low if
@@ -125,7 +170,8 @@ func (c *cutter) within(begin, latest int64) (int64, error) {
 // units follows the marks from the beginning of a piece on and tells which of
 // them are allowed as its end.
 type units struct {
-	begin, latest, most int64
+	begin, latest int64
+	c             *cutter
 	// above is, for each rank, the last mark of a higher one; -1 before the
 	// first. The unit that a mark lies in begins there.
 	above [structure.Ranks]int64
@@ -138,8 +184,8 @@ type units struct {
 	past bool
 }
 
-func newUnits(begin, latest, most int64) *units {
-	u := &units{begin: begin, latest: latest, most: most}
+func newUnits(begin, latest int64, c *cutter) *units {
+	u := &units{begin: begin, latest: latest, c: c}
 	for r := range u.above {
 		u.above[r], u.open[r], u.allowed[r] = -1, -1, -1
 	}
@@ -173,6 +219,10 @@ func (u *units) mark(m structure.Mark) bool {
 
 // enter makes a mark a possible end.
 func (u *units) enter(off int64, r structure.Rank) {
+	if r == structure.Ranks { // only blank lines are left of the file
+		u.allowed[structure.Section1] = off
+		return
+	}
 	if u.above[r] < 0 { // its unit began before the piece, so it did not fit
 		u.allowed[r] = off
 		return
@@ -186,7 +236,7 @@ func (u *units) close(off int64, rank structure.Rank) {
 		if u.open[r] < 0 {
 			continue
 		}
-		if off-u.above[r] > u.most {
+		if !u.c.fits(u.above[r], off) {
 			u.allowed[r] = u.open[r]
 		}
 		u.open[r] = -1
@@ -204,7 +254,7 @@ func (u *units) pass() {
 // waits tells whether there are units whose end could still make them fit.
 func (u *units) waits(off int64) bool {
 	for r := range u.open {
-		if u.open[r] >= 0 && off <= u.above[r]+u.most {
+		if u.open[r] >= 0 && off <= u.above[r]+u.c.most+blankBytes {
 			return true
 		}
 	}
@@ -216,19 +266,13 @@ func (u *units) wanted() int64 {
 	to := u.latest
 	for r := range u.open {
 		if u.open[r] >= 0 {
-			to = max(to, u.above[r]+u.most)
+			to = max(to, u.above[r]+u.c.most+blankBytes)
 		}
 	}
 	if !u.past && u.above[structure.Line] >= 0 {
-		to = max(to, u.above[structure.Line]+u.most)
+		to = max(to, u.above[structure.Line]+u.c.most+blankBytes)
 	}
 	return to + 1
-}
-
-// finish tells the end of the file, where all units end.
-func (u *units) finish(end int64) {
-	u.pass()
-	u.close(end, structure.Ranks)
 }
 
 // choose returns the best mark, begin for none, and, when lines may be cut

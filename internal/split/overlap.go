@@ -52,34 +52,34 @@ func (c *cutter) repeat(before, begin int64) (int64, error) {
 	return c.lines(before, from, at, begin)
 }
 
-// fitting is the length of the largest unit that begins at a mark and fits in a
-// piece; 0 where there is no mark.
+// fitting is the length of the largest unit that begins a piece and fits in it;
+// 0 where none begins.
 func (c *cutter) fitting(begin int64) (int64, error) {
-	marks, err := c.outline.Marks(min(begin+c.most+1, c.end))
+	marks, err := c.outline.Marks(min(begin+c.most+blankBytes+1, c.end))
 	if err != nil {
 		return 0, err
 	}
 	i := sort.Search(len(marks), func(i int) bool { return marks[i].Offset >= begin })
-	if i == len(marks) || marks[i].Offset != begin {
+	if i == len(marks) {
 		return 0, nil
 	}
-	// The units of begin end at the first marks of rising ranks.
+	if _, ok := c.gap(begin, marks[i].Offset); !ok && marks[i].Offset > begin {
+		return 0, c.err
+	}
+	// The units of a mark end at the first marks of rising ranks.
 	rank, size := structure.Line, int64(0)
-	for _, m := range marks[i+1:] {
-		if m.Offset-begin > c.most {
-			return size, nil
+	for _, m := range append(marks[i+1:len(marks):len(marks)], structure.Mark{Offset: c.end, Rank: structure.Ranks}) {
+		if m.Rank <= rank {
+			continue
 		}
-		if m.Rank > rank {
-			rank, size = m.Rank, m.Offset-begin
+		if !c.fits(begin, m.Offset) {
+			break
 		}
-		if rank >= marks[i].Rank {
-			return size, nil
+		if rank, size = m.Rank, min(m.Offset-begin, c.most); rank >= marks[i].Rank {
+			break
 		}
 	}
-	if c.end-begin <= c.most {
-		size = c.end - begin
-	}
-	return size, nil
+	return size, c.err
 }
 
 // lines returns how much is repeated when a unit that may be begins at unit:

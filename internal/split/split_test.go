@@ -230,7 +230,7 @@ func checkChunks(t fataler, r *pack.Reader, data string, chunks []split.Chunk, c
 	files := r.Manifest().Files
 	var end int64
 	for i, c := range chunks {
-		where := fmt.Sprintf("chunk %d %+v of %+v", i, c, files)
+		where := chunkName{i, c}
 		if c.Offset+c.Overlap != end || c.Overlap < 0 || c.Length <= c.Overlap {
 			t.Fatalf("%s: does not continue at %d", where, end)
 		}
@@ -238,7 +238,7 @@ func checkChunks(t fataler, r *pack.Reader, data string, chunks []split.Chunk, c
 		if c.Length > int64(4*cfg.ChunkTokens) || c.Tokens > int64(cfg.ChunkTokens) || c.Tokens < (c.Length+3)/4 {
 			t.Fatalf("%s: too large, or its tokens are wrong", where)
 		}
-		checkFiles(t, where, files, c, cfg)
+		checkFiles(t, where, files, cfg)
 		f := files[c.File]
 		repeated, rest := data[c.Offset:c.Offset+c.Overlap], data[c.Offset+c.Overlap:c.End()]
 		if c.Overlap > 0 && (c.Offset > f.Offset && data[c.Offset-1] != '\n' || repeated[len(repeated)-1] != '\n') {
@@ -259,26 +259,35 @@ func checkChunks(t fataler, r *pack.Reader, data string, chunks []split.Chunk, c
 	}
 }
 
+// chunkName tells which chunk is meant, when that is asked for.
+type chunkName struct {
+	number int
+	split.Chunk
+}
+
+// String is "chunk 3 {…}".
+func (n chunkName) String() string { return fmt.Sprintf("chunk %d %+v", n.number, n.Chunk) }
+
 // checkFiles checks that a chunk holds whole files or a piece of one that does
 // not fit.
-func checkFiles(t fataler, where string, files []pack.File, c split.Chunk, cfg split.Config) {
+func checkFiles(t fataler, c chunkName, files []pack.File, cfg split.Config) {
 	first, last := c.File, c.File
 	for last+1 < len(files) && (files[last+1].Length == 0 || files[last+1].Offset < c.End()) {
 		last++
 	}
 	if first != last && cfg.PerFile && files[last].Offset < c.End() && files[last].Length > 0 {
-		t.Fatalf("%s: more than one file", where)
+		t.Fatalf("%s: more than one file", c)
 	}
 	f := files[first]
 	whole := c.Offset == f.Offset && c.End() >= f.End()
 	if !whole && f.Length <= int64(4*cfg.ChunkTokens) {
-		t.Fatalf("%s: cuts a file that fits", where)
+		t.Fatalf("%s: cuts a file that fits", c)
 	}
 	if !whole && (c.Offset < f.Offset || c.End() > f.End()) {
-		t.Fatalf("%s: a piece goes beyond its file", where)
+		t.Fatalf("%s: a piece goes beyond its file", c)
 	}
 	if c.Header < 0 || c.Header > 0 && (whole || f.Offset+c.Header > c.Offset+c.Overlap) {
-		t.Fatalf("%s: shows a header it holds", where)
+		t.Fatalf("%s: shows a header it holds", c)
 	}
 }
 

@@ -218,8 +218,9 @@ func (x *lexer) patternEnd(text []byte, i int) int {
 	if x.last != 0 && bytes.IndexByte([]byte("(,=:[!&|?{};+-*%~^<>"), x.last) < 0 {
 		return -1
 	}
+	const longest = 1000 // what is longer was a division
 	class := false
-	for ; i < len(text); i++ {
+	for to := min(len(text), i+longest); i < to; i++ {
 		switch c := text[i]; {
 		case c == '\\':
 			i++

@@ -57,11 +57,9 @@ type proseScanner struct {
 	front bool
 	// started is set after the first line, blank after a blank one.
 	started, blank bool
-	// glued is set after a heading or a line that ends in a colon: what comes
-	// next belongs to it.
+	// glued is set after a line that ends in a colon: what comes next belongs to
+	// it.
 	glued bool
-	// headed is set directly after a heading.
-	headed bool
 	// first is where the paragraph begins whose first line was the last line;
 	// -1 when the last line was another.
 	first int64
@@ -104,16 +102,13 @@ func (s *proseScanner) text(off int64, body []byte, col int) {
 	before := s.first
 	s.first = -1
 	if r := s.heading(body, col); r > Line {
-		if s.headed {
-			r = Inner
-		}
 		s.out.add(off, r)
-		s.glued, s.headed = true, true
+		s.glued = false
 		return
 	}
 	if r := s.underline(body); r > Line && before >= 0 {
 		s.out.add(before, r)
-		s.glued, s.headed = true, true
+		s.glued = false
 		return
 	}
 	switch {
@@ -125,7 +120,6 @@ func (s *proseScanner) text(off int64, body []byte, col int) {
 		s.first = off
 		s.out.add(off, s.block(col, Paragraph))
 	}
-	s.headed = false
 	s.glued = body[len(body)-1] == ':'
 }
 
@@ -232,7 +226,7 @@ func (s *proseScanner) fenced(off int64, body []byte) {
 		return
 	}
 	if body[0] == s.fence && run(body) == len(body) && len(body) >= s.fenceLen {
-		s.fence, s.blank, s.glued, s.headed = 0, true, false, false
+		s.fence, s.blank, s.glued = 0, true, false
 		return
 	}
 	if s.blank {
