@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model/extract"
+	"github.com/perdure/perdure/rlm/internal/rule"
 )
 
 // Defaults and limits of [Config].
@@ -426,7 +427,7 @@ func (c *Config) checkNames(bad func(field, format string, args ...any)) {
 		{"sub_model", c.SubModel, maxModelNameBytes},
 		{"base_url", c.BaseURL, maxModelNameBytes},
 		{"system", c.System, maxSystemBytes},
-		{"judge", c.Judge, len(judgeRule) + maxExpressionBytes},
+		{"judge", c.Judge, len(judgeRule) + rule.MaxBytes},
 		{"criteria", c.Criteria, maxCriteriaBytes},
 		{"escalate_model", c.EscalateModel, maxModelNameBytes},
 	}
@@ -467,15 +468,7 @@ func (c *Config) checkBounds(bad func(field, format string, args ...any), betwee
 	if c.Schema != nil && strings.HasPrefix(c.Model, "builtin:") {
 		bad("schema", "model %q quotes passages and cannot write JSON; choose another with --model", c.Model)
 	}
-	needsSeed := (c.Mode == ModeSeeded || c.Mode == ModeStrict) && (!deterministic(c.Model) || !deterministic(c.SubModel))
-	if needsSeed && c.Seed == nil {
-		bad("seed", "it is missing, and mode %s needs one", c.Mode)
-	}
-}
-
-// deterministic tells models whose answer is the same each time without a seed.
-func deterministic(name string) bool {
-	return strings.HasPrefix(name, "builtin:") || strings.HasPrefix(name, "mock:")
+	c.checkMode(bad)
 }
 
 // limits are the tree's limits in the store.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/texts"
 )
 
 // What happens to an answer that the quality gate did not let pass.
@@ -184,11 +185,11 @@ func (g *gate) describe(i int) GateRound {
 func (g *gate) feedback() string {
 	t := g.last()
 	most := int(4 * g.a.run.plan.Window / feedbackShare)
-	critique := withoutMiddle(t.critique, most/4)
+	critique := texts.WithoutMiddle(t.critique, most/4)
 	if critique == "" {
 		critique = "(it said nothing more)"
 	}
-	return "\n\n=== an earlier answer ===\n" + withoutMiddle(t.text, most/2) + "\n=== end of the earlier answer ===\n\n" +
+	return "\n\n=== an earlier answer ===\n" + texts.WithoutMiddle(t.text, most/2) + "\n=== end of the earlier answer ===\n\n" +
 		fmt.Sprintf("A judge gave it %s points; at least %s are needed. It said:\n", number(t.score), number(*g.a.run.cfg.MinScore)) +
 		critique + "\n\nWrite a better answer to the task. Reply with the answer only."
 }

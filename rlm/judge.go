@@ -11,12 +11,14 @@ import (
 
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
+	"github.com/perdure/perdure/rlm/internal/rule"
+	"github.com/perdure/perdure/rlm/internal/texts"
 )
 
 const (
-	// maxScore is the best score a judge model or a rule that is true gives;
+	// maxScore is the best score a judge model gives, and a rule that is true;
 	// the worst is 0. Programs and other rules have scales of their own.
-	maxScore = 100
+	maxScore = rule.High
 	// judgeProgram and judgeRule begin the names of judges that are no models.
 	judgeProgram = "exec:"
 	judgeRule    = "rule:"
@@ -35,7 +37,7 @@ type judge struct {
 	// program is set when the model is a program that gets the answer and
 	// nothing else, and writes a number.
 	program bool
-	rule    *rule
+	rule    *rule.Rule
 }
 
 // verdict is what a judge says of an answer.
@@ -66,7 +68,7 @@ func findJudge(res Resolver, cfg *Config) (*judge, error) {
 	j := &judge{name: cfg.judgeName()}
 	if source, ok := strings.CutPrefix(j.name, judgeRule); ok {
 		var err error
-		if j.rule, err = parseRule(source); err != nil {
+		if j.rule, err = rule.Parse(source); err != nil {
 			return nil, fmt.Errorf("read rule: %w", err)
 		}
 		return j, nil
@@ -100,11 +102,11 @@ func (a *attempt) score(ctx context.Context, position int, c *candidate) (verdic
 	}
 	switch {
 	case j.rule != nil:
-		n, err := j.rule.score(c.prompt, c.part)
+		n, err := j.rule.Score(rule.Input{Text: c.text, Citations: len(c.data.Citations), Prompt: c.prompt})
 		if err != nil {
 			return unscored(err.Error()), nil
 		}
-		return verdict{score: n, scored: true, critique: fmt.Sprintf("the rule %s gives %s", j.rule.source, number(n))}, nil
+		return verdict{score: n, scored: true, critique: fmt.Sprintf("the rule %s gives %s", j.rule, number(n))}, nil
 	case j.program:
 		reply, _, err := a.ask(ctx, position, j.model, &model.Request{Prompt: c.text})
 		var e *model.Error
@@ -207,8 +209,8 @@ func (a *attempt) judgeRequest(c *candidate) (req *model.Request, note string, e
 	frame := model.EstimateTokens(len(req.System) + repairBytes(a.run.plan.Answer) + pieceFrame)
 	room := max(minRoomTokens, (window-answer-frame)*9/10)
 	bytes := int(4 * room)
-	prompt := withoutMiddle(c.prompt, max(bytes/2, bytes-len(c.text)))
-	text := withoutMiddle(c.text, max(bytes/2, bytes-len(prompt)))
+	prompt := texts.WithoutMiddle(c.prompt, max(bytes/2, bytes-len(c.text)))
+	text := texts.WithoutMiddle(c.text, max(bytes/2, bytes-len(prompt)))
 	if len(prompt) < len(c.prompt) || len(text) < len(c.text) {
 		note = fmt.Sprintf("%s with its task is too long for the judge %q: the middle was left out", c.title, m.name)
 	}
@@ -229,7 +231,7 @@ func (c *Config) checkJudging(bad func(field, format string, args ...any)) {
 	case c.Judge != "" && !c.judges():
 		bad("judge", "there is nothing to score; a judge is for merge %s and for min_score", MergeBest)
 	case isRule:
-		if _, err := parseRule(source); err != nil {
+		if _, err := rule.Parse(source); err != nil {
 			bad("judge", "the rule %q: %v", shorten(source, shownProblem), err)
 		}
 	case c.judges() && c.judgeName() == extract.Name:

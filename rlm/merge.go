@@ -3,11 +3,11 @@ package rlm
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
+	"github.com/perdure/perdure/rlm/internal/texts"
 )
 
 // Limits of what a result carries beside its text.
@@ -131,17 +131,17 @@ func (m *merger) run(parts []part) (string, Data) {
 	if m.ranked && m.merge != MergeConcatenate {
 		return extract.Answer(m.prompt, data.Citations), data
 	}
-	texts := make([]string, len(parts))
+	all := make([]string, len(parts))
 	for i, p := range parts {
-		texts[i] = p.text
+		all[i] = p.text
 		if m.files && p.file != "" && m.merge == MergeConcatenate {
-			texts[i] = "## " + p.file + "\n\n" + p.text
+			all[i] = "## " + p.file + "\n\n" + p.text
 		}
 	}
 	if m.merge == MergeConcatenate {
-		return concatenate(texts), data
+		return texts.Concatenate(all), data
 	}
-	return union(texts), data
+	return texts.Union(all), data
 }
 
 // unionCitations puts the citations one after another and leaves out those that
@@ -165,119 +165,6 @@ func unionCitations(lists [][]model.Citation) []model.Citation {
 	return out
 }
 
-// concatenate puts texts one after another with a blank line between them.
-func concatenate(texts []string) string {
-	var b strings.Builder
-	for _, t := range texts {
-		t = strings.TrimRight(t, " \t\r\n")
-		if t == "" {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteString("\n\n")
-		}
-		b.WriteString(t)
-	}
-	return b.String()
-}
-
 // nothingHere is what a model is asked to say about a part that does not help;
 // it is left out when another part does.
-const nothingHere = "(nothing in this part)"
-
-// union puts texts one after another in their order and leaves out what an
-// earlier text has exactly: whole blocks, or lines where every text is a plain
-// list of different lines.
-func union(texts []string) string {
-	texts = helpful(texts)
-	if plainLines(texts) {
-		return strings.Join(unseen(texts, func(t string) []string { return strings.Split(t, "\n") }), "\n")
-	}
-	return concatenate(unseen(texts, blocks))
-}
-
-// helpful drops texts that say only that there is nothing, unless all do.
-func helpful(texts []string) []string {
-	out := make([]string, 0, len(texts))
-	empty := ""
-	for _, t := range texts {
-		t = strings.Trim(t, "\r\n")
-		switch strings.TrimSpace(t) {
-		case "":
-		case nothingHere:
-			empty = nothingHere
-		default:
-			out = append(out, t)
-		}
-	}
-	if len(out) == 0 && empty != "" {
-		return []string{empty}
-	}
-	return out
-}
-
-// unseen cuts texts into units and returns those that no earlier text has.
-// What a text repeats by itself stays.
-func unseen(texts []string, cut func(string) []string) []string {
-	var out []string
-	seen := make(map[string]bool)
-	for _, t := range texts {
-		units := cut(t)
-		for _, u := range units {
-			if !seen[strings.TrimSpace(u)] {
-				out = append(out, u)
-			}
-		}
-		for _, u := range units {
-			seen[strings.TrimSpace(u)] = true
-		}
-	}
-	return out
-}
-
-// plainLines tells whether each text is a list of different lines: then a line
-// can be left out without breaking what is around it.
-func plainLines(texts []string) bool {
-	for _, t := range texts {
-		seen := make(map[string]bool)
-		for line := range strings.SplitSeq(t, "\n") {
-			line = strings.TrimSpace(line)
-			if line == "" || seen[line] || strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~") {
-				return false
-			}
-			seen[line] = true
-		}
-	}
-	return true
-}
-
-// blocks cuts a text at blank lines outside of fences.
-func blocks(text string) []string {
-	var out, block []string
-	end := func() {
-		if len(block) > 0 {
-			out = append(out, strings.Join(block, "\n"))
-			block = nil
-		}
-	}
-	fence := ""
-	for line := range strings.SplitSeq(text, "\n") {
-		trimmed := strings.TrimSpace(line)
-		switch {
-		case fence != "":
-			if strings.HasPrefix(trimmed, fence) {
-				fence = ""
-			}
-		case strings.HasPrefix(trimmed, "```"):
-			fence = "```"
-		case strings.HasPrefix(trimmed, "~~~"):
-			fence = "~~~"
-		case trimmed == "":
-			end()
-			continue
-		}
-		block = append(block, line)
-	}
-	end()
-	return out
-}
+const nothingHere = texts.Nothing

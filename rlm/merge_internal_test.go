@@ -10,52 +10,6 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-func TestUnion(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name  string
-		texts []string
-		want  string
-	}{
-		{"nothing", nil, ""},
-		{"one", []string{"a\n\nb\n"}, "a\n\nb"},
-		{"equal texts", []string{"same", "other", "same\n"}, "same\nother"},
-		{"lines, order kept", []string{"b\na", "c\nb", "a\nd"}, "b\na\nc\nd"},
-		{"blocks", []string{"one\ntwo\n\nthree", "three\n\nfour"}, "one\ntwo\n\nthree\n\nfour"},
-		{"blocks are equal without the space around", []string{"x\n\n one", "one \n\n\n\ny"}, "x\n\n one\n\ny"},
-		{"a text's own repetition stays", []string{"a\na", "b"}, "a\na\n\nb"},
-		{"code keeps its braces", []string{"f {\n}\ng {\n}", "h {\n}"}, "f {\n}\ng {\n}\n\nh {\n}"},
-		{"fences stay whole", []string{"```go\na\n\n}\n```", "```go\nb\n\n}\n```"}, "```go\na\n\n}\n```\n\n```go\nb\n\n}\n```"},
-		{"an open fence", []string{"```\na\n\nb", "a"}, "```\na\n\nb\n\na"},
-		{"empty texts", []string{"", "a", "\n\n"}, "a"},
-		{"parts without help", []string{nothingHere, "a", nothingHere + "\n"}, "a"},
-		{"no part helps", []string{nothingHere, nothingHere}, nothingHere},
-	}
-	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, union(tt.texts)); diff != "" {
-			t.Errorf("%s: %s", tt.name, diff)
-		}
-	}
-}
-
-func FuzzUnion(f *testing.F) {
-	f.Add("a\nb", "b\nc")
-	f.Add("```\nx\n\ny\n```", "x\n\n~~~\ny")
-	f.Add("", "\n\n \n")
-	f.Fuzz(func(t *testing.T, a, b string) {
-		got := union([]string{a, b})
-		if again := union([]string{a, b, a, b}); again != got && !strings.Contains(a+b, "```") && !strings.Contains(a+b, "~~~") {
-			t.Errorf("%q and %q make %q, twice each %q", a, b, got, again)
-		}
-		for line := range strings.SplitSeq(a, "\n") {
-			line = strings.TrimSpace(line)
-			if line != nothingHere && !strings.Contains(got, line) {
-				t.Errorf("%q is lost from %q and %q: %q", line, a, b, got)
-			}
-		}
-	})
-}
-
 func TestConcatenate(t *testing.T) {
 	t.Parallel()
 	m := merger{merge: MergeConcatenate, files: true}

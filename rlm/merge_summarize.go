@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/texts"
 )
 
 // piece is a text to be summarized: the result of one part, or the summary of
@@ -52,7 +52,7 @@ func (a *attempt) summarize(ctx context.Context, m *merger, parts []part) (strin
 	data := m.gather(parts)
 	pieces := piecesOf(parts)
 	if len(pieces) == 0 {
-		return union(textsOf(parts)), data, nil
+		return texts.Union(textsOf(parts)), data, nil
 	}
 	if len(pieces) == 1 {
 		return pieces[0].text, data, nil
@@ -60,7 +60,7 @@ func (a *attempt) summarize(ctx context.Context, m *merger, parts []part) (strin
 	by := a.writer()
 	room := a.run.cfg.reductionRoom(by, m.prompt)
 	if m.level && total(pieces) <= room/int64(a.run.cfg.MaxChildren) {
-		return concatenate(textsOfPieces(pieces)), data, nil
+		return texts.Concatenate(textsOfPieces(pieces)), data, nil
 	}
 	if room < leastReductionRoom {
 		return "", data, failf(KindPlan, "summarize: beside prompt and answer there is no room for results in the window of model %q", by.name)
@@ -70,7 +70,7 @@ func (a *attempt) summarize(ctx context.Context, m *merger, parts []part) (strin
 	if outOfBudget(err) {
 		data.Incomplete = true
 		data.addNotes([]string{"the budget ended before the results were summarized; they are put together as they are: " + err.Error()})
-		return union(textsOf(parts)), data, nil
+		return texts.Union(textsOf(parts)), data, nil
 	}
 	return text, data, err
 }
@@ -128,7 +128,7 @@ func (s *summary) cut(pieces []piece, limit int64) {
 		if had <= limit {
 			continue
 		}
-		p.text = withoutMiddle(p.text, max(0, int(limit)*4-len(p.file)-pieceFrame))
+		p.text = texts.WithoutMiddle(p.text, max(0, int(limit)*4-len(p.file)-pieceFrame))
 		where := p.title()
 		if p.task != 0 {
 			where += fmt.Sprintf(" (task %q)", p.task)
@@ -252,35 +252,17 @@ func total(pieces []piece) int64 {
 }
 
 func textsOf(parts []part) []string {
-	texts := make([]string, len(parts))
+	all := make([]string, len(parts))
 	for i := range parts {
-		texts[i] = parts[i].text
+		all[i] = parts[i].text
 	}
-	return texts
+	return all
 }
 
 func textsOfPieces(pieces []piece) []string {
-	texts := make([]string, len(pieces))
+	all := make([]string, len(pieces))
 	for i := range pieces {
-		texts[i] = pieces[i].text
+		all[i] = pieces[i].text
 	}
-	return texts
-}
-
-// withoutMiddle cuts a text to at most about n bytes: the beginning stays, and
-// half as much of the end, between characters.
-func withoutMiddle(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	mark := fmt.Sprintf("\n[… of %d bytes the middle is left out …]\n", len(text))
-	n = max(0, n-len(mark))
-	head, tail := n*2/3, len(text)-n/3
-	for head > 0 && !utf8.RuneStart(text[head]) {
-		head--
-	}
-	for tail < len(text) && !utf8.RuneStart(text[tail]) {
-		tail++
-	}
-	return text[:head] + mark + text[tail:]
+	return all
 }
