@@ -68,16 +68,19 @@ func (c *cutter) fitting(begin int64) (int64, error) {
 	}
 	// The units of a mark end at the first marks of rising ranks.
 	rank, size := structure.Line, int64(0)
-	for _, m := range append(marks[i+1:len(marks):len(marks)], structure.Mark{Offset: c.end, Rank: structure.Ranks}) {
+	first := marks[i].Rank
+	for i++; i <= len(marks) && rank < first; i++ {
+		m := structure.Mark{Offset: c.end, Rank: structure.Ranks}
+		if i < len(marks) {
+			m = marks[i]
+		}
 		if m.Rank <= rank {
 			continue
 		}
 		if !c.fits(begin, m.Offset) {
 			break
 		}
-		if rank, size = m.Rank, min(m.Offset-begin, c.most); rank >= marks[i].Rank {
-			break
-		}
+		rank, size = m.Rank, min(m.Offset-begin, c.most)
 	}
 	return size, c.err
 }
