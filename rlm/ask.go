@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -17,17 +16,6 @@ type journaled struct {
 	Request *loggedRequest `json:"request,omitempty"`
 	// Told is what a request for a plan said about the limits.
 	Told json.RawMessage `json:"told,omitempty"`
-}
-
-// loggedRequest is a request as mode logged keeps it.
-type loggedRequest struct {
-	System          string           `json:"system,omitempty"`
-	Prompt          string           `json:"prompt"`
-	Documents       []model.Document `json:"documents,omitempty"`
-	Prepared        json.RawMessage  `json:"prepared,omitempty"`
-	Temperature     *float64         `json:"temperature,omitempty"`
-	Seed            *int64           `json:"seed,omitempty"`
-	MaxOutputTokens int              `json:"max_output_tokens,omitempty"`
 }
 
 // ask has the model answer a request as the call of this number of the attempt.
@@ -62,7 +50,7 @@ func (a *attempt) ask(ctx context.Context, position int, m *asked, req *model.Re
 	}
 	resp, err := m.Generate(ctx, req)
 	if err != nil {
-		return "", Data{}, a.unanswered(ctx, call.ID, m, err)
+		return "", Data{}, a.unanswered(ctx, call.ID, m, req, err)
 	}
 	return a.settle(ctx, call.ID, m, req, resp)
 }
@@ -114,13 +102,20 @@ func (a *attempt) interrupted(ctx context.Context, err error) error {
 // unanswered ends a call without an answer. A call whose caller was stopped is
 // left open: whether it was paid for is not known, and who goes on with the
 // task counts it as uncertain.
-func (a *attempt) unanswered(ctx context.Context, id perdure.CallID, m *asked, cause error) error {
+func (a *attempt) unanswered(ctx context.Context, id perdure.CallID, m *asked, req *model.Request, cause error) error {
 	over := a.outOfTime(ctx)
 	if over == nil && ctx.Err() != nil {
 		return cause
 	}
 	f := modelFailure(m.name, cause)
 	r := perdure.CallResult{Err: &perdure.TaskError{Kind: f.kind, Message: f.Error()}, Tries: 1}
+	if kept := a.logged(req); kept != nil {
+		j := journaled{Request: kept}
+		var err error
+		if r.Data, err = j.encode(); err != nil {
+			return err
+		}
+	}
 	var e *model.Error
 	if errors.As(cause, &e) {
 		r.Tries = max(e.Tries, 1)
@@ -140,14 +135,10 @@ func (a *attempt) unanswered(ctx context.Context, id perdure.CallID, m *asked, c
 func (a *attempt) settle(
 	ctx context.Context, id perdure.CallID, m *asked, req *model.Request, resp *model.Response,
 ) (string, Data, error) {
-	j := journaled{Data: Data{Citations: resp.Citations, Notes: resp.Notes}, Told: a.told}
-	if a.run.cfg.Mode == ModeLogged {
-		j.Request = &loggedRequest{System: req.System, Prompt: req.Prompt, Documents: req.Documents, Prepared: req.Prepared,
-			Temperature: req.Temperature, Seed: req.Seed, MaxOutputTokens: req.MaxOutputTokens}
-	}
-	raw, err := json.Marshal(j)
+	j := journaled{Data: Data{Citations: resp.Citations, Notes: resp.Notes}, Told: a.told, Request: a.logged(req)}
+	raw, err := j.encode()
 	if err != nil {
-		return "", Data{}, fmt.Errorf("encode call: %w", err)
+		return "", Data{}, err
 	}
 	u := resp.Usage
 	r := perdure.CallResult{Response: resp.Text, Data: raw, Tries: tries(resp),

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure"
@@ -88,6 +90,12 @@ func (p *planning) checkPrice() error {
 	models := p.models[:]
 	if p.judge != nil && p.judge.model != nil && !p.judge.program {
 		models = append(models, p.judge.model)
+	}
+	if p.cfg.Planner == PlannerModel { // its plan may name any of them
+		agents, _ := resolveAgents(p.e.cfg.Resolver, &p.cfg)
+		for _, name := range slices.Sorted(maps.Keys(agents)) {
+			models = append(models, agents[name])
+		}
 	}
 	for _, m := range append(models, p.escalate.models()...) {
 		if _, known := p.e.price(m, model.Usage{InputTokens: 1}); !known {

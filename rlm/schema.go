@@ -77,6 +77,9 @@ func atLine(raw []byte, err error) error {
 		return err
 	}
 	at := min(int(syntax.Offset), len(raw))
+	if at == 0 { // it ends too early
+		at = len(raw)
+	}
 	line := 1 + bytes.Count(raw[:at], []byte("\n"))
 	return fmt.Errorf("line %d, column %d: %w", line, at-bytes.LastIndexByte(raw[:at], '\n'), err)
 }
@@ -151,4 +154,11 @@ func pointer(path []string) string {
 		b.WriteString(escape.Replace(p))
 	}
 	return b.String()
+}
+
+// CheckSchema tells what keeps a text from being a [Config.Schema]; nil when
+// nothing does. The error is one line.
+func CheckSchema(raw []byte) error {
+	_, err := compileShape(raw)
+	return err
 }

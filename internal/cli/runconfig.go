@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -30,6 +31,7 @@ type runFlags struct {
 	temperature   float64
 	seed          int64
 	quality       qualityFlags
+	plan          planFlags
 	detach        bool
 	json          bool
 }
@@ -37,17 +39,18 @@ type runFlags struct {
 // runSettings are the settings that are flags of run and batch.
 func runSettings() []string {
 	return []string{"model", "sub_model", "judge", "base_url", "concurrency", "max_depth", "max_children", "max_nodes",
-		"max_attempts", "chunk_tokens", "call_timeout", "call_retries", "budget_usd", "budget_tokens", "budget_calls"}
+		"max_attempts", "chunk_tokens", "call_timeout", "call_retries", "budget_usd", "budget_tokens", "budget_calls", "cache"}
 }
 
 func (f *runFlags) register(cmd *cobra.Command) {
 	settingFlags(cmd, runSettings()...)
 	fl := cmd.Flags()
 	fl.StringVar(&f.name, "name", "", "a `name` for the tree, for people")
-	fl.StringVar(&f.planner, "planner", "", "how the work is broken down: `none or split`; default: split when the context does not fit the model")
-	fl.StringVar(&f.strategy, "strategy", "", "how the parts run: `parallel or sequential` (each sees the results before it); default: parallel")
+	fl.StringVar(&f.planner, "planner", "", "how the work is broken down: `none, split or model` (the model makes a plan); default: split when the context does not fit the model")
+	fl.StringVar(&f.strategy, "strategy", "", "how the parts run: `parallel, sequential` (each sees the results before it), conditional (see --when) or map-reduce (see --fan-in); default: parallel, with planner model the plan says")
 	fl.StringVar(&f.merge, "merge", "", "how results become one: `merge, concatenate, summarize, vote or best-of-n`; merge leaves out what is there already")
 	f.quality.register(cmd)
+	f.plan.register(cmd)
 	fl.StringVar(&f.policy, "policy", "", "when a part fails: `partial or fail`; default: partial, for sequential fail")
 	fl.StringVar(&f.mode, "mode", "", "how strictly the run can be repeated: `default, seeded, strict or logged`")
 	fl.StringVar(&f.timeout, "timeout", "", "the longest `time` the tree may take, for example 30m; default: no limit")
@@ -62,6 +65,9 @@ func (f *runFlags) register(cmd *cobra.Command) {
 // config makes the configuration of the tree.
 func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bool) (json.RawMessage, error) {
 	timeout, err := parseTimeout(f.timeout)
+	if err == nil {
+		err = checkBaseURL(cmd, l)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -72,9 +78,12 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 		ChunkTokens: l.ChunkTokens, OverlapTokens: f.overlap, ContextWindow: f.contextWindow,
 		MaxAttempts: l.MaxAttempts, Concurrency: l.Concurrency,
 		BudgetUSD: l.BudgetUSD, BudgetTokens: l.BudgetTokens, BudgetCalls: l.BudgetCalls, Timeout: rlm.Duration(timeout),
-		CallTimeout: rlm.Duration(l.CallTimeout), CallRetries: &l.CallRetries, Mode: f.mode,
+		CallTimeout: rlm.Duration(l.CallTimeout), CallRetries: &l.CallRetries, Mode: f.mode, Cache: l.Cache,
 	}
 	if err := f.quality.apply(a, cmd, l, &c); err != nil {
+		return nil, err
+	}
+	if err := f.plan.apply(a, cmd, l, &c); err != nil {
 		return nil, err
 	}
 	if cmd.Flags().Changed("temperature") {
@@ -101,13 +110,24 @@ func parseTimeout(text string) (time.Duration, error) {
 	if err != nil {
 		return 0, usageError("give it like 90s, 30m or 2h", "--timeout: %s", err)
 	}
+	if d <= 0 {
+		return 0, usageError("leave it out for no limit", "--timeout is %s, which allows nothing at all", text)
+	}
 	return d, nil
 }
 
-// anchor makes the path in a model's name independent of the working
+// anchor makes the paths in a model's name independent of the working
 // directory: the tree may be resumed from another one.
-func (a *app) anchor(model string) string {
-	scheme, rest, _ := strings.Cut(model, ":")
+func (a *app) anchor(name string) string {
+	names := model.ChainNames(name)
+	for i := range names {
+		names[i] = a.anchorOne(names[i])
+	}
+	return strings.Join(names, ",")
+}
+
+func (a *app) anchorOne(name string) string {
+	scheme, rest, _ := strings.Cut(name, ":")
 	switch scheme {
 	case "mock":
 		if path := filepath.Join(a.env.Cwd, rest); rest != "" && !filepath.IsAbs(rest) && isFile(path) {
@@ -119,7 +139,7 @@ func (a *app) anchor(model string) string {
 			return strings.TrimRight(scheme+":"+shellWord(filepath.Join(a.env.Cwd, program))+" "+arguments, " ")
 		}
 	}
-	return model
+	return name
 }
 
 func isFile(path string) bool {
@@ -139,8 +159,30 @@ func shellWord(path string) string {
 // variable that other programs use. It is kept with the tree, so that a resumed
 // tree asks the same endpoint.
 func (a *app) baseURL(l *config.Loaded) string {
-	if l.BaseURL == "" && (strings.HasPrefix(l.Model, "openai:") || strings.HasPrefix(l.SubModel, "openai:")) {
+	if l.BaseURL == "" && (anyOf(l.Model, "openai:") || anyOf(l.SubModel, "openai:")) {
 		return a.env.getenv("OPENAI_BASE_URL")
 	}
 	return l.BaseURL
+}
+
+// checkBaseURL refuses a --base-url that nobody would ask.
+func checkBaseURL(cmd *cobra.Command, l *config.Loaded) error {
+	if !cmd.Flags().Changed("base-url") || anyOf(l.Model, "openai:") || anyOf(l.SubModel, "openai:") {
+		return nil
+	}
+	if !anyOf(l.Model, "anthropic:") && !anyOf(l.SubModel, "anthropic:") {
+		return nil
+	}
+	return usageError("set ANTHROPIC_BASE_URL for models of Anthropic's protocol, or name the model openai:NAME",
+		"--base-url is the endpoint of openai: models, and the model is %q", l.Model)
+}
+
+// anyOf tells whether one of the models that a name stands for is of a kind.
+func anyOf(name, scheme string) bool {
+	for _, one := range model.ChainNames(name) {
+		if strings.HasPrefix(one, scheme) {
+			return true
+		}
+	}
+	return false
 }

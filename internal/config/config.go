@@ -30,6 +30,8 @@ type Config struct {
 	BaseURL  string
 	// Judge scores answers where a run has that; empty: the Model.
 	Judge string
+	// Agents are profiles by name; nil without any.
+	Agents map[string]*Agent
 	// Store is the URL of a PostgreSQL store. Empty: the SQLite file in the
 	// .perdure folder.
 	Store string
@@ -50,6 +52,11 @@ type Config struct {
 	BudgetCalls  int64
 	BudgetTokens int64
 	BudgetUSD    float64
+	// Prices is a file that stands above the built-in table of prices; empty:
+	// prices.yaml in the .perdure folder, if there is one. See package price.
+	Prices string
+	// Cache keeps answers and gives them again.
+	Cache bool
 	// How long trees are kept after their end.
 	RetentionCompleted time.Duration
 	RetentionFailed    time.Duration
@@ -144,6 +151,7 @@ func Load(src Sources) (*Loaded, error) {
 			problems = append(problems, l.apply(s, g)...)
 		}
 	}
+	problems = append(problems, l.loadAgents(file)...)
 	problems = append(problems, unknownFlags(src.Flags)...)
 	l.Warnings = nearlyVariables(env)
 	if len(problems) > 0 {

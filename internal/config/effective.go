@@ -21,7 +21,8 @@ const (
 type Setting struct {
 	// Key is the name in the file, for example "retention.completed".
 	Key string `json:"key"`
-	// Value is a number, or text; durations are text. Passwords are hidden.
+	// Value is a number, a truth, or text; durations are text, and null is no
+	// limit. Passwords are hidden.
 	Value any `json:"value"`
 	// Origin is default, file, env or flag; Where names the place: file and
 	// line, the variable, the flag; empty for defaults.
@@ -35,7 +36,7 @@ type Setting struct {
 // template.
 func (l *Loaded) Effective() []Setting {
 	var all []Setting
-	for _, s := range settings() {
+	for _, s := range l.all() {
 		from := l.origins[s.key]
 		all = append(all, Setting{
 			Key: s.key, Value: s.value(&l.Config), Text: s.shown(&l.Config),
@@ -57,6 +58,8 @@ type Key struct {
 	Name, Variable, Flag string
 	// Default is the built-in value as text; Help is one line.
 	Default, Help string
+	// Truth: the value is true or false.
+	Truth bool
 }
 
 // Keys lists all settings in the order of the template.
@@ -65,7 +68,7 @@ func Keys() []Key {
 	for _, s := range settings() {
 		all = append(all, Key{
 			Name: s.key, Variable: s.variable(), Flag: strings.TrimPrefix(s.flag(), "--"),
-			Default: s.def, Help: s.help,
+			Default: s.def, Help: s.help, Truth: s.kind() == truthKind,
 		})
 	}
 	return all
@@ -80,6 +83,7 @@ func Template() string {
 	for _, s := range settings() {
 		fmt.Fprintf(&b, "\n# %s\n# %s: %s\n", s.help, s.key, s.yaml(&c))
 	}
+	b.WriteString(agentTemplate)
 	return b.String()
 }
 
@@ -88,15 +92,15 @@ const templateHead = `# Settings of perdure for this project. Everything is opti
 # (PERDURE_MODEL, …), and that over this file. "perdure config" shows what is
 # in effect and where it came from.
 #
-# Keys of model providers do not belong here: set OPENAI_API_KEY in the
-# environment.
+# Keys of model providers do not belong here: set OPENAI_API_KEY or
+# ANTHROPIC_API_KEY in the environment.
 `
 
 // YAML is the effective configuration as the text of a settings file, each
 // line with its origin. A value whose password is hidden is commented out.
 func (l *Loaded) YAML() string {
 	var b strings.Builder
-	for _, s := range settings() {
+	for _, s := range l.all() {
 		if s.shown(&l.Config) != s.text(&l.Config) {
 			b.WriteString("# ")
 		}

@@ -231,6 +231,9 @@ func scalar(s setting, value ast.Node) (text, problem string) {
 }
 
 func isSection(key string) bool {
+	if isAgentSection(key) {
+		return true
+	}
 	for _, s := range settings() {
 		if strings.HasPrefix(s.key, key+".") {
 			return true
@@ -244,6 +247,13 @@ func unknownKey(key string) string {
 	var known []string
 	for _, s := range settings() {
 		known = append(known, s.key)
+	}
+	known = append(known, agentSection)
+	if name, ok := agentName(key); ok {
+		known = nil
+		for _, s := range agentSettings(name) {
+			known = append(known, s.key)
+		}
 	}
 	if near, ok := Nearest(key, known); ok {
 		return fmt.Sprintf("unknown key %q; did you mean %q?", key, near)

@@ -28,6 +28,11 @@ type setting struct {
 	// check returns what is wrong with the value that at points to, or "".
 	// Nil: everything is fine.
 	check func(value any) string
+	// lines allows a text of several lines.
+	lines bool
+	// none: 0 is written "none" and means that there is no limit. The number 0
+	// is refused: who writes it means to allow nothing, and would get all.
+	none bool
 	// secret tells what in the text is not to be shown or kept in a file; it
 	// returns the text without it. Nil: nothing is secret.
 	secret func(text string) string
@@ -36,7 +41,7 @@ type setting struct {
 // settings is the table, in the order in which people see it.
 func settings() []setting {
 	return []setting{
-		{key: "model", def: "builtin:extract", help: "what answers: builtin:extract, exec:COMMAND, openai:NAME, mock:SCRIPT",
+		{key: "model", def: "builtin:extract", help: "what answers: builtin:extract, exec:COMMAND, openai:NAME, anthropic:NAME, mock:SCRIPT; after a comma, what stands in when it fails",
 			at: func(c *Config) any { return &c.Model }, check: notEmpty},
 		{key: "sub_model", help: "what answers for all tasks but the root; empty: the model",
 			at: func(c *Config) any { return &c.SubModel }},
@@ -62,12 +67,16 @@ func settings() []setting {
 			at: func(c *Config) any { return &c.CallTimeout }, check: positive},
 		{key: "call_retries", def: "5", help: "how often a request is sent again after a passing fault",
 			at: func(c *Config) any { return &c.CallRetries }, check: between(0, 100)},
-		{key: "budget_calls", def: "0", help: "most requests of a tree; 0: no limit",
-			at: func(c *Config) any { return &c.BudgetCalls }, check: between(0, maxBudget)},
-		{key: "budget_tokens", def: "0", help: "most tokens of a tree; 0: no limit",
-			at: func(c *Config) any { return &c.BudgetTokens }, check: between(0, maxBudget)},
-		{key: "budget_usd", def: "0", help: "most US dollars of a tree; 0: no limit",
+		{key: "budget_calls", def: noLimit, help: "most requests of a tree, or none for no limit", none: true,
+			at: func(c *Config) any { return &c.BudgetCalls }, check: between(1, maxBudget)},
+		{key: "budget_tokens", def: noLimit, help: "most tokens of a tree, or none for no limit", none: true,
+			at: func(c *Config) any { return &c.BudgetTokens }, check: between(1, maxBudget)},
+		{key: "budget_usd", def: noLimit, help: "most US dollars of a tree, or none for no limit", none: true,
 			at: func(c *Config) any { return &c.BudgetUSD }, check: dollars},
+		{key: "prices", help: "file of prices that stands above the built-in table; empty: prices.yaml in .perdure, if there is one",
+			at: func(c *Config) any { return &c.Prices }},
+		{key: "cache", def: "false", help: "whether answers are kept and given again to the same request of the same model",
+			at: func(c *Config) any { return &c.Cache }},
 		{key: "retention.completed", def: "7d", help: "how long completed and cancelled trees are kept",
 			at: func(c *Config) any { return &c.RetentionCompleted }, check: positive},
 		{key: "retention.failed", def: "30d", help: "after what time failed trees are listed for removal",
@@ -85,6 +94,9 @@ func settings() []setting {
 	}
 }
 
+// noLimit is how a setting is written whose limit is none.
+const noLimit = "none"
+
 // maxBudget keeps sums of budgets far from overflow.
 const maxBudget = 1_000_000_000_000_000
 
@@ -94,7 +106,7 @@ func find(key string) (setting, bool) {
 			return s, true
 		}
 	}
-	return setting{}, false
+	return findAgentSetting(key)
 }
 
 // kind is how a value is written.
@@ -104,6 +116,7 @@ const (
 	textKind kind = iota
 	numberKind
 	durationKind
+	truthKind
 )
 
 func (s setting) kind() kind {
@@ -112,6 +125,8 @@ func (s setting) kind() kind {
 		return textKind
 	case *time.Duration:
 		return durationKind
+	case *bool:
+		return truthKind
 	}
 	return numberKind
 }
@@ -129,9 +144,14 @@ func (s setting) flag() string {
 // set parses text into its place and returns what is wrong with it, or "".
 // Nothing is set when something is wrong.
 func (s setting) set(c *Config, text string) string {
+	if s.none && text == noLimit {
+		text = "0"
+	} else if x, err := strconv.ParseFloat(text, 64); s.none && err == nil && x == 0 {
+		return fmt.Sprintf("is %s, which allows nothing at all; write %s for no limit", text, noLimit)
+	}
 	switch p := s.at(c).(type) {
 	case *string:
-		if problem := plain(text); problem != "" {
+		if problem := s.plain(text); problem != "" {
 			return problem
 		}
 		*p = text
@@ -159,13 +179,18 @@ func (s setting) set(c *Config, text string) string {
 			return err.Error()
 		}
 		*p = d
+	case *bool:
+		if text != "true" && text != "false" {
+			return fmt.Sprintf("%s is neither true nor false", s.quote(text))
+		}
+		*p = text == "true"
 	}
 	return ""
 }
 
 // verify checks the value in its place. In the file no secret may stand.
 func (s setting) verify(c *Config, kind string) string {
-	if s.check != nil {
+	if s.check != nil && !(s.none && s.text(c) == noLimit) {
 		if problem := s.check(s.at(c)); problem != "" {
 			return problem
 		}
@@ -178,6 +203,14 @@ func (s setting) verify(c *Config, kind string) string {
 
 // text is the value as it would be written in the file.
 func (s setting) text(c *Config) string {
+	text := s.plainText(c)
+	if s.none && text == "0" {
+		return noLimit
+	}
+	return text
+}
+
+func (s setting) plainText(c *Config) string {
 	switch p := s.at(c).(type) {
 	case *string:
 		return *p
@@ -189,19 +222,26 @@ func (s setting) text(c *Config) string {
 		return strconv.FormatFloat(*p, 'f', -1, 64)
 	case *time.Duration:
 		return FormatDuration(*p)
+	case *bool:
+		return strconv.FormatBool(*p)
 	}
 	return ""
 }
 
-// value is the value for JSON: numbers as numbers, durations as text, secrets
-// taken out.
+// value is the value for JSON: numbers and truths as such, no limit as null,
+// durations as text, secrets taken out.
 func (s setting) value(c *Config) any {
+	if s.none && s.text(c) == noLimit {
+		return nil
+	}
 	switch p := s.at(c).(type) {
 	case *int:
 		return *p
 	case *int64:
 		return *p
 	case *float64:
+		return *p
+	case *bool:
 		return *p
 	}
 	return s.shown(c)
@@ -226,8 +266,11 @@ func (s setting) quote(text string) string {
 }
 
 // plain returns what is wrong with a text as such.
-func plain(text string) string {
+func (s setting) plain(text string) string {
 	for _, r := range text {
+		if s.lines && (r == '\n' || r == '\t') {
+			continue
+		}
 		if r < ' ' || r == 0x7f || r == '\ufffd' {
 			return "holds a control character or invalid UTF-8"
 		}
@@ -279,7 +322,7 @@ func positive(value any) string {
 
 func dollars(value any) string {
 	if x := *value.(*float64); math.IsNaN(x) || x < 0 || x > 1e9 {
-		return fmt.Sprintf("is %v, but must be between 0 and 1000000000", x)
+		return fmt.Sprintf("is %v, but must be above 0 and at most 1000000000", x)
 	}
 	return ""
 }
