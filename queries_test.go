@@ -27,7 +27,7 @@ var queryExceptions = map[string]string{}
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	queries := make(map[string]string)
-	for _, dir := range []string{".", "internal/dbblob", "internal/invariant"} {
+	for _, dir := range []string{".", "internal/dbblob", "internal/invariant", "internal/survey"} {
 		var files []*sourceFile
 		for _, f := range handWritten(t) {
 			if f.dir() == dir && !f.test {

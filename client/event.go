@@ -31,6 +31,16 @@ func (c *Client) EventPage(ctx context.Context, after int64, tree perdure.TreeID
 	return page, err
 }
 
+// NewestEvents returns the events of a tree behind a number, but only the newest
+// of them, at most so many (1 to 1,000), without waiting.
+func (c *Client) NewestEvents(ctx context.Context, after int64, tree perdure.TreeID, newest int) (EventPage, error) {
+	v := eventQuery(after, tree)
+	setInt(v, "newest", int64(newest))
+	var page EventPage
+	err := c.get(ctx, "list events", "/v1/events", v, &page)
+	return page, err
+}
+
 func eventQuery(after int64, tree perdure.TreeID) url.Values {
 	v := url.Values{}
 	setInt(v, "after", after)

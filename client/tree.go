@@ -142,6 +142,19 @@ type Status struct {
 	perdure.Progress
 	// Active are the tasks that run, at most 100.
 	Active []perdure.ActiveTask `json:"active"`
+	// Slowest is the task that runs longest; nil when nothing runs.
+	Slowest *SlowestTask `json:"slowest"`
+	// Pauses are the models that the server's process waits for and why (a
+	// rate limit), one line each.
+	Pauses []string `json:"pauses"`
+}
+
+// SlowestTask is the running task that was claimed first.
+type SlowestTask struct {
+	perdure.ActiveTask
+	// Model and CallSince tell of the call it waits for, if it does.
+	Model     string     `json:"model,omitempty"`
+	CallSince *time.Time `json:"call_since,omitempty"`
 }
 
 // Status returns how far a tree is.

@@ -15,10 +15,12 @@ func (a *app) commands() []*cobra.Command {
 		a.newTreeCommand(),
 		a.newShowCommand(),
 		a.newEventsCommand(),
+		a.newReportCommand(),
 		a.newExportCommand(),
 
 		a.newServeCommand(),
 		a.newGCCommand(),
+		a.newCacheCommand(),
 		a.newInitCommand(),
 		a.newConfigCommand(),
 		a.newSchemaCommand(),

@@ -3,12 +3,12 @@ package cli
 import (
 	"image/color"
 	"strings"
-	"unicode"
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/human"
 )
 
 // Only the terminal's own sixteen colours are used: they fit its background
@@ -57,28 +57,8 @@ func (s *stream) safe(text string) string {
 	return visible(text)
 }
 
-// visible makes control characters visible. Line ends and tabs stay; what
-// reorders text (bidirectional controls) is replaced.
-func visible(text string) string {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case r < 0x20:
-			return '\u2400' + r
-		case r == 0x7f:
-			return '\u2421'
-		case unicode.IsControl(r), reorders(r):
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
-}
-
-func reorders(r rune) bool {
-	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
-}
+// visible makes control characters visible.
+func visible(text string) string { return human.Visible(text) }
 
 // oneLine makes text fit into one line of at most width cells.
 func oneLine(text string, width int) string {

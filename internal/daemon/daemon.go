@@ -117,7 +117,7 @@ func (d *Daemon) assemble(ctx context.Context) error {
 	}
 	d.executor = executor
 	d.handler = server.New(server.Config{
-		Store: d.store, Launcher: launcher{d}, Session: d.session,
+		Store: d.store, Launcher: launcher{d}, Session: d.session, Pauses: d.models.Waiting,
 		Version: d.cfg.Version, Draining: d.draining, Logger: d.log,
 	})
 	return nil

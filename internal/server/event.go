@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/sqldb"
+	"github.com/perdure/perdure/internal/survey"
 )
 
 // events lists a page of events, or follows them as server-sent events when
@@ -22,11 +24,20 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 		Tree:  q.tree("tree"),
 		Limit: q.limit(maxPage),
 	}
+	newest := int(q.number("newest", 1, maxPage, 0))
+	if newest > 0 && filter.Tree == "" {
+		q.fail(`parameter "newest" needs a tree`, "")
+	}
 	if err := q.done(); err != nil {
 		return err
 	}
 	if filter.Tree != "" {
 		if _, err := s.store.Tree(r.Context(), filter.Tree); err != nil {
+			return err
+		}
+	}
+	if newest > 0 {
+		if err := s.skipTo(r.Context(), &filter, newest); err != nil {
 			return err
 		}
 	}
@@ -49,6 +60,15 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 		page.Next = events[len(events)-1].Seq
 	}
 	return s.reply(w, http.StatusOK, page)
+}
+
+// skipTo leaves out all events of a tree but the newest.
+func (s *server) skipTo(ctx context.Context, filter *perdure.EventFilter, newest int) error {
+	return s.store.Snapshot(ctx, filter.Tree, func(snap *sqldb.Snapshot) error {
+		after, err := survey.Tail(ctx, snap, filter.After, newest)
+		filter.After = after
+		return err
+	})
 }
 
 // follow sends all events after a number and then those to come, until the

@@ -124,6 +124,19 @@ func (q *query) task(name string) perdure.TaskID {
 	return id
 }
 
+func (q *query) tasks(name string) []perdure.TaskID {
+	var ids []perdure.TaskID
+	for _, v := range q.list(name) {
+		id, err := perdure.ParseTaskID(v)
+		q.keep(err)
+		ids = append(ids, id)
+	}
+	if len(ids) > maxPage {
+		q.fail(fmt.Sprintf("parameter %q names %d tasks, at most %d are possible", name, len(ids), maxPage), "")
+	}
+	return ids
+}
+
 func (q *query) states(name string) []perdure.State {
 	var states []perdure.State
 	known := []perdure.State{perdure.Queued, perdure.Running, perdure.Waiting,

@@ -31,6 +31,8 @@ func (s *server) routes() http.Handler {
 	handle("GET /v1/trees/{id}/status", s.treeStatus)
 	handle("GET /v1/trees/{id}/result", s.treeResult)
 	handle("GET /v1/trees/{id}/tasks", s.treeTasks)
+	handle("GET /v1/trees/{id}/outline", s.treeOutline)
+	handle("GET /v1/trees/{id}/report", s.treeReport)
 	handle("POST /v1/trees/{id}/cancel", s.cancelTree)
 	handle("POST /v1/trees/{id}/resume", s.resumeTree)
 

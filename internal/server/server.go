@@ -63,6 +63,9 @@ type Config struct {
 	// Session is the process's own session, the one that may be named as the
 	// owner of a new tree; may be nil.
 	Session *perdure.Session
+	// Pauses, when set, tells which models the process waits for and why, one
+	// line each.
+	Pauses func() []string
 	// Version is what GET /v1/version tells.
 	Version string
 	// Draining, when it is closed, ends event streams and waiting requests and

@@ -177,8 +177,12 @@ func pause(ctx context.Context, until time.Time) error {
 	}
 }
 
-// maxActive bounds the running tasks in a status.
-const maxActive = 100
+const (
+	// maxActive bounds the running tasks in a status.
+	maxActive = 100
+	// maxLooked bounds those among which the slowest is looked for.
+	maxLooked = 1000
+)
 
 func (s *server) treeStatus(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
@@ -192,17 +196,26 @@ func (s *server) treeStatus(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	active, err := s.store.Active(r.Context(), id, maxActive)
+	active, err := s.store.Active(r.Context(), id, maxLooked)
 	if err != nil {
 		return err
 	}
-	if active == nil {
-		active = []perdure.ActiveTask{}
+	slow, err := s.slowestOf(r, id, active)
+	if err != nil {
+		return err
+	}
+	pauses := []string{}
+	if s.cfg.Pauses != nil && !progress.State.Terminal() {
+		pauses = append(pauses, s.cfg.Pauses()...)
 	}
 	return s.reply(w, http.StatusOK, struct {
 		perdure.Progress
 		Active []perdure.ActiveTask `json:"active"`
-	}{progress, active})
+		// Slowest runs longest; null when nothing runs.
+		Slowest *slowest `json:"slowest"`
+		// Pauses are the models this process waits for, and why.
+		Pauses []string `json:"pauses"`
+	}{progress, append([]perdure.ActiveTask{}, active[:min(len(active), maxActive)]...), slow, pauses})
 }
 
 func (s *server) treeTasks(w http.ResponseWriter, r *http.Request) error {

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/export"
+	"github.com/perdure/perdure/internal/inproc"
+	"github.com/perdure/perdure/internal/server"
+)
+
+// grown makes a tree of about n tasks in three levels that ended, each leaf
+// with a priced call.
+func grown(b *bench, s *perdure.Store, n int) (perdure.Tree, error) {
+	width := 1
+	for width*width+width < n {
+		width++
+	}
+	var made int64
+	root := make([]perdure.TaskSpec, width)
+	leaves := make([]perdure.TaskSpec, width)
+	for i := range width {
+		root[i].Prompt = fmt.Sprintf("[branch %d of %d] %s", i+1, width, prompt)
+		leaves[i].Prompt = fmt.Sprintf("[part %d of %d] %s", i+1, width, prompt)
+	}
+	h := handlerFunc(func(ctx context.Context, l *perdure.Lease) error {
+		t := &l.Task
+		switch {
+		case t.Attempts == 1 && t.Depth < 2 && l.Fence() == 1:
+			specs := leaves
+			if t.Depth == 0 {
+				specs = root
+			}
+			_, err := l.Spawn(ctx, specs)
+			return err
+		case t.Depth == 2:
+			if err := priced(ctx, l); err != nil {
+				return err
+			}
+		}
+		return complete(ctx, l)
+	})
+	made = int64(1 + width + width*width)
+	tree, err := s.CreateTree(b.ctx, perdure.TreeSpec{Kind: "bench", Root: perdure.TaskSpec{Prompt: prompt}})
+	if err != nil {
+		return tree, err
+	}
+	return tree, working(b, s, 64, h, func() error { return waitFor(b, s, tree.ID, made) })
+}
+
+// priced makes a call of a leaf.
+func priced(ctx context.Context, l *perdure.Lease) error {
+	name := fmt.Sprintf("openai:model-%d", l.Task.ID%3)
+	c, _, err := l.BeginCall(ctx, perdure.CallSpec{Model: name, RequestHash: "bench"})
+	if err != nil {
+		return err
+	}
+	cost := int64(120)
+	return l.SettleCall(ctx, c.ID, perdure.CallResult{Response: "an answer", Tries: 1, InputTokens: 800, OutputTokens: 120, CostMicros: &cost})
+}
+
+// inProcess is a client of a store's API in this process.
+func inProcess(s *perdure.Store) (*client.Client, func(), error) {
+	transport := &inproc.Transport{Handler: server.New(server.Config{Store: s})}
+	c, err := client.New(client.Config{Transport: transport})
+	return c, transport.Close, err
+}
+
+// views measures what people look at, over a large tree.
+func views(b *bench, round int) error {
+	n := b.n
+	if n == 0 {
+		n = 100_000
+	}
+	s, err := b.open("views")
+	if err != nil {
+		return err
+	}
+	defer s.Close() //nolint:errcheck // a temporary store
+	tree, err := grown(b, s, n)
+	if err != nil {
+		return err
+	}
+	c, stop, err := inProcess(s)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	timed := func(name, workload string, fn func() (map[string]any, error)) error {
+		start := time.Now()
+		values, err := fn()
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		values["wall_s"], values["tasks"], values["rss_mib"] = rounded(time.Since(start).Seconds()), n, rss()
+		return b.print(name, workload, round, values)
+	}
+	err = timed("survey", "report of one tree as data, in process", func() (map[string]any, error) {
+		r, err := c.Report(b.ctx, tree.ID)
+		raw, _ := json.Marshal(r) // decoded just now
+		return map[string]any{"bytes": len(raw)}, err
+	})
+	if err != nil {
+		return err
+	}
+	err = timed("outline", "first page of 100 rows below the root", func() (map[string]any, error) {
+		rows, err := c.Outline(b.ctx, client.OutlineQuery{Tree: tree.ID, Parent: tree.Root})
+		return map[string]any{"rows": len(rows)}, err
+	})
+	if err != nil {
+		return err
+	}
+	err = timed("find", "search of a text that no task has", func() (map[string]any, error) {
+		rows, err := c.Outline(b.ctx, client.OutlineQuery{Tree: tree.ID, Text: "no task has it"})
+		return map[string]any{"rows": len(rows)}, err
+	})
+	if err != nil {
+		return err
+	}
+	return timed("export", "export of one tree to nowhere", func() (map[string]any, error) {
+		return map[string]any{}, export.Write(b.ctx, s, io.Discard, export.Config{Tree: tree.ID})
+	})
+}

@@ -1,0 +1,84 @@
+package client
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// OutlineQuery selects rows of a tree's outline.
+type OutlineQuery struct {
+	Tree perdure.TreeID
+	// Tasks, when set, selects these tasks (at most 1,000), in this order;
+	// unknown ones are left out.
+	Tasks []perdure.TaskID
+	// Parent selects the children of a task, by position, from position From
+	// on. 0 selects the root.
+	Parent perdure.TaskID
+	From   int64
+	// States and Text, when one is set, select from the whole tree instead, by
+	// ID: tasks in one of the states whose ID or prompt (up to 10,240 bytes)
+	// holds the text. After continues behind a task.
+	States []perdure.State
+	Text   string
+	After  perdure.TaskID
+	// Limit bounds the page; 0 means 100, the most is 1,000.
+	Limit int
+}
+
+// OutlineRow is a task in an outline: what a view shows of it in one line.
+type OutlineRow struct {
+	Task     perdure.TaskID `json:"task_id"`
+	Parent   perdure.TaskID `json:"parent_id,omitempty"`
+	Depth    int            `json:"depth"`
+	Position int            `json:"position"`
+	State    perdure.State  `json:"state"`
+	// Lost is set while a dead process holds the task.
+	Lost bool `json:"lost,omitempty"`
+	// Label is the beginning of the prompt, in one line.
+	Label string `json:"label"`
+	// Children counts the tasks directly below; their positions are 0 to
+	// Children-1.
+	Children int64 `json:"children"`
+	Attempts int   `json:"attempts"`
+	// ActiveMS is how long attempts ran; of a running one until now.
+	ActiveMS float64       `json:"active_ms"`
+	Usage    perdure.Usage `json:"usage"`
+	// Error is set for failed tasks; the message is cut.
+	Error       *perdure.TaskError `json:"error,omitempty"`
+	StartedAt   *time.Time         `json:"started_at,omitempty"`
+	CompletedAt *time.Time         `json:"completed_at,omitempty"`
+}
+
+// Active is ActiveMS as a duration.
+func (r *OutlineRow) Active() time.Duration {
+	return time.Duration(r.ActiveMS * float64(time.Millisecond))
+}
+
+// Outline returns a page of a tree's outline. A page shorter than the limit is
+// the last.
+func (c *Client) Outline(ctx context.Context, q OutlineQuery) ([]OutlineRow, error) {
+	v := url.Values{}
+	for _, id := range q.Tasks {
+		v.Add("task", id.String())
+	}
+	if q.Parent != 0 {
+		v.Set("parent", q.Parent.String())
+	}
+	if q.After != 0 {
+		v.Set("after", q.After.String())
+	}
+	for _, state := range q.States {
+		v.Add("state", string(state))
+	}
+	set(v, "text", q.Text)
+	setInt(v, "from", q.From)
+	setInt(v, "limit", int64(q.Limit))
+	var page struct {
+		Rows []OutlineRow `json:"rows"`
+	}
+	err := c.get(ctx, "list outline", treePath(q.Tree, "/outline"), v, &page)
+	return page.Rows, err
+}

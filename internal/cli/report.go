@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	reports "github.com/perdure/perdure/internal/report"
+)
+
+func (a *app) newReportCommand() *cobra.Command {
+	var format, output string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "report TREE",
+		Short: "Write a report of a tree: Markdown, or one HTML page",
+		Long: "Write what became of a tree: summary, answer, failures with their errors, a timeline, cost by depth and by " +
+			"model, the slowest tasks, the tree and the citations. The HTML page needs nothing else and loads nothing; it " +
+			"reads in the light, in the dark and on paper. With --json the figures as one object. A tree that has not ended " +
+			"is reported as it is.",
+		Example:           "perdure report tree-1a2b3c4d -o report.html\n perdure report tree-1a2b3c4d | less",
+		GroupID:           groupSee,
+		Args:              arguments(1, 1, "one tree"),
+		ValidArgsFunction: a.completeTrees,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := perdure.ParseTreeID(args[0])
+			if err != nil {
+				return err
+			}
+			if format == "" {
+				format = formatOf(output)
+			}
+			if !slices.Contains(reports.Formats(), format) {
+				return unknownFormat(format, reports.Formats())
+			}
+			l, err := a.load(cmd)
+			if err != nil {
+				return err
+			}
+			return a.withBackend(cmd.Context(), l, toRead, func(b *backend) error {
+				if asJSON {
+					return a.reportJSON(cmd.Context(), b, id)
+				}
+				doc, err := reports.Read(cmd.Context(), b.Client, id)
+				if err != nil {
+					return err
+				}
+				return a.writeOutput(output, func(w io.Writer) error { return doc.Write(w, format) })
+			})
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "", "md or html; by default what the name of the file says, else md")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this `file` instead of standard output")
+	jsonFlag(cmd, &asJSON)
+	complete(cmd, "format", reports.Formats())
+	return cmd
+}
+
+// formatOf is the format that a file's name asks for.
+func formatOf(name string) string {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".html", ".htm":
+		return "html"
+	}
+	return "md"
+}
+
+func (a *app) reportJSON(ctx context.Context, b *backend, id perdure.TreeID) error {
+	r, err := b.Report(ctx, id)
+	if err != nil {
+		return err
+	}
+	return a.printJSON(r)
+}

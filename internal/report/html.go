@@ -1,0 +1,148 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/human"
+)
+
+//go:embed page.html
+var pageText string
+
+// HTML writes the document as one page: no scripts, no requests, light and dark,
+// and fit for paper. html/template escapes what others wrote.
+func (d *Document) HTML(w io.Writer) error {
+	t, err := template.New("page").Funcs(template.FuncMap{
+		"mark": mark, "ms": milliseconds, "cost": human.Cost, "comma": humanize.Comma,
+		"visible": human.Visible, "line": human.OneLine, "count": human.Count,
+	}).Parse(pageText)
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	if err := t.Execute(w, d.page()); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// page is what the template shows.
+type page struct {
+	Title, ID, State string
+	Class            perdure.State
+	Partial          bool
+	Cards            []fact
+	Facts            []fact
+	Prompt           string
+	Answer           string
+	HasAnswer        bool
+	Failure          string
+	Missing          int64
+	Timeline         *chart
+	Gantt            *gantt
+	Depths           []depthRow
+	Models           []modelRow
+	MoreModels       int
+	Slowest          []client.OutlineRow
+	Kinds            []client.ReportErrorKind
+	Failures         []client.OutlineRow
+	FailuresTotal    int64
+	FailuresMore     int64
+	Rows             []treeRow
+	Citations        []client.Citation
+}
+
+type depthRow struct {
+	client.ReportDepth
+	Share float64 // of the cost, or of the time when nothing was paid, in percent
+}
+
+type modelRow struct {
+	client.ReportModel
+	MeanMS, Share float64
+}
+
+// treeRow is a row of the outline.
+type treeRow struct {
+	Row     client.ReportRow
+	Text    string
+	Below   string
+	Figures string
+	Class   string
+	Indent  float64 // in em
+}
+
+func (d *Document) page() *page {
+	s := &d.Status
+	p := &page{
+		Title: "Report of " + human.OneLine(d.name()), ID: string(d.Tree.ID), State: d.state(), Class: s.State, Partial: d.Tree.Partial, Facts: d.facts(), Prompt: d.Prompt,
+		Failure: d.failure(), Timeline: newChart(&d.Survey.Timeline), Gantt: newGantt(d.Survey.Outline, d.Survey.At),
+		MoreModels: d.Survey.MoreModels, Slowest: d.Survey.Slowest, Kinds: d.Survey.ErrorKinds, Failures: d.Survey.Failures,
+		FailuresTotal: d.Survey.FailuresTotal, FailuresMore: d.Survey.FailuresTotal - int64(len(d.Survey.Failures)),
+	}
+	p.Answer, p.HasAnswer = d.answer()
+	if d.Result != nil {
+		p.Missing, p.Citations = d.Result.MissingTotal, d.Result.Citations
+	}
+	took := fact{"took", human.Seconds(s.ElapsedSeconds)}
+	if !s.State.Terminal() {
+		took.Name = "so far"
+	}
+	p.Cards = []fact{
+		{"tasks", humanize.Comma(s.Total)}, {"failed", humanize.Comma(s.Failed)}, took, {"calls", humanize.Comma(s.Usage.Calls)},
+		{"tokens", human.Compact(s.Usage.InputTokens + s.Usage.OutputTokens)}, costCard(s.Usage),
+	}
+	d.tables(p)
+	for _, r := range d.Survey.Outline {
+		row := treeRow{Row: r, Text: rowText(&r), Below: belowText(&r), Figures: figures(r.ActiveMS, r.Usage), Class: string(r.State), Indent: 1.4 * float64(r.Level)}
+		if r.Folded > 0 {
+			row.Class = strings.TrimSpace(row.Class + " folded")
+		}
+		p.Rows = append(p.Rows, row)
+	}
+	return p
+}
+
+// costCard is the cost as a large figure with what is unknown about it below.
+func costCard(u perdure.Usage) fact {
+	switch {
+	case u.UnpricedCalls == 0:
+		return fact{"cost", human.Dollars(u.CostUSD)}
+	case u.UnpricedCalls == u.Calls:
+		return fact{"cost: the price is unknown", "?"}
+	}
+	return fact{"cost without " + human.Count(u.UnpricedCalls, "call") + " of unknown price", human.Dollars(u.CostUSD)}
+}
+
+func (d *Document) tables(p *page) {
+	var paid, ran float64
+	for i := range d.Survey.Depths {
+		paid, ran = paid+d.Survey.Depths[i].Usage.CostUSD, ran+d.Survey.Depths[i].ActiveMS
+	}
+	share := func(cost, ms float64) float64 {
+		switch {
+		case paid > 0:
+			return 100 * cost / paid
+		case ran > 0:
+			return 100 * ms / ran
+		}
+		return 0
+	}
+	for _, l := range d.Survey.Depths {
+		p.Depths = append(p.Depths, depthRow{l, share(l.Usage.CostUSD, l.ActiveMS)})
+	}
+	ran = 0
+	for i := range d.Survey.Models {
+		ran += d.Survey.Models[i].BusyMS
+	}
+	for _, l := range d.Survey.Models {
+		p.Models = append(p.Models, modelRow{l, mean(&l), share(l.Usage.CostUSD, l.BusyMS)})
+	}
+}

@@ -1,0 +1,190 @@
+// Package report writes what became of a tree as a document for people:
+// Markdown, or one HTML page that needs nothing else.
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/human"
+)
+
+// Document is everything a report tells.
+type Document struct {
+	Tree   perdure.Tree
+	Status client.Status
+	// Prompt is the root's.
+	Prompt string
+	// Result is nil while the tree has not ended.
+	Result *client.Result
+	Survey client.Report
+}
+
+// Read asks for everything about a tree. Of a tree that has not ended the parts
+// are as they were when each was read.
+func Read(ctx context.Context, c *client.Client, id perdure.TreeID) (*Document, error) {
+	d := new(Document)
+	var err error
+	if d.Tree, err = c.Tree(ctx, id); err != nil {
+		return nil, err
+	}
+	if d.Status, err = c.Status(ctx, id); err != nil {
+		return nil, err
+	}
+	root, err := c.Task(ctx, d.Tree.Root)
+	if err != nil {
+		return nil, err
+	}
+	d.Prompt = root.Prompt
+	result, err := c.Result(ctx, id)
+	if err == nil {
+		d.Result = &result
+	} else if !errors.Is(err, perdure.ErrConflict) {
+		return nil, err
+	}
+	d.Survey, err = c.Report(ctx, id)
+	return d, err
+}
+
+// Formats lists the names of the formats that Write knows.
+func Formats() []string { return []string{"md", "html"} }
+
+// Write writes the document in a format of Formats.
+func (d *Document) Write(w io.Writer, format string) error {
+	switch format {
+	case "md":
+		return d.Markdown(w)
+	case "html":
+		return d.HTML(w)
+	}
+	return fmt.Errorf("write report: %q is not a format", format)
+}
+
+// state is the tree's state for people.
+func (d *Document) state() string {
+	if d.Tree.Partial {
+		return "completed, partial"
+	}
+	return string(d.Status.State)
+}
+
+// name is what the tree is called.
+func (d *Document) name() string {
+	if d.Tree.Name != "" {
+		return d.Tree.Name
+	}
+	return string(d.Tree.ID)
+}
+
+// fact is a line of the summary.
+type fact struct{ Name, Value string }
+
+func (d *Document) facts() []fact {
+	s := &d.Status
+	tasks := []string{human.Count(s.Total, "task")}
+	for _, c := range []struct {
+		n    int64
+		word string
+	}{{s.Completed, "completed"}, {s.Running, "running"}, {s.Waiting, "waiting"}, {s.Queued, "queued"}, {s.Failed, "failed"},
+		{s.Cancelled, "cancelled"}} {
+		if c.n > 0 {
+			tasks = append(tasks, humanize.Comma(c.n)+" "+c.word)
+		}
+	}
+	facts := []fact{{"State", d.state()}, {"Tasks", strings.Join(tasks, ", ")}}
+	if s.State.Terminal() {
+		facts = append(facts, fact{"Took", human.Seconds(s.ElapsedSeconds)})
+	} else {
+		facts = append(facts, fact{"Since", human.Seconds(s.ElapsedSeconds)}, fact{"ETA", human.ETA(s.ETASeconds)})
+	}
+	facts = append(facts, fact{"Usage", human.Usage(s.Usage)})
+	if s.Completed > 0 {
+		facts = append(facts, fact{"Task time", fmt.Sprintf("mean %s, half under %s, 95 %% under %s",
+			human.Seconds(s.MeanTaskSeconds), human.Seconds(s.P50TaskSeconds), human.Seconds(s.P95TaskSeconds))})
+	}
+	facts = append(facts, fact{"Began", human.Stamp(d.Tree.CreatedAt)})
+	if d.Tree.CompletedAt != nil {
+		facts = append(facts, fact{"Ended", human.Stamp(*d.Tree.CompletedAt)})
+	}
+	return append(facts, fact{"Looked at", human.Stamp(d.Survey.At)})
+}
+
+// failure is why the tree has no result; empty when it has one.
+func (d *Document) failure() string {
+	if d.Result == nil || d.Result.Error == nil || d.Tree.State == perdure.Completed {
+		return ""
+	}
+	return d.Result.Error.Kind + ": " + d.Result.Error.Message
+}
+
+// answer is the tree's answer; false when there is none.
+func (d *Document) answer() (string, bool) {
+	if d.Result == nil || d.Result.State != perdure.Completed {
+		return "", false
+	}
+	return d.Result.Text(), true
+}
+
+// mark is the sign of a state.
+func mark(state perdure.State) string {
+	switch state {
+	case perdure.Completed:
+		return "✓"
+	case perdure.Failed:
+		return "✗"
+	case perdure.Running:
+		return "●"
+	case perdure.Waiting:
+		return "◌"
+	case perdure.Cancelled:
+		return "⊘"
+	case perdure.Queued:
+		return "○"
+	}
+	return "…"
+}
+
+func milliseconds(ms float64) string {
+	return human.Duration(time.Duration(ms * float64(time.Millisecond)))
+}
+
+// rowText is what a row of the outline says behind its sign.
+func rowText(r *client.ReportRow) string {
+	text := human.OneLine(r.Label)
+	if r.Folded > 0 {
+		state := string(r.State)
+		if state == "" {
+			state = "in several states"
+		}
+		text = fmt.Sprintf("%s more %s, to %s", humanize.Comma(r.Folded), state, r.To)
+	}
+	return text
+}
+
+// belowText tells what is below a row that is not shown.
+func belowText(r *client.ReportRow) string {
+	if r.Below == 0 {
+		return ""
+	}
+	return "with " + human.Count(r.Below, "task") + " below"
+}
+
+// figures are the time and the cost of a row.
+func figures(ms float64, u perdure.Usage) string {
+	var parts []string
+	if ms > 0 {
+		parts = append(parts, milliseconds(ms))
+	}
+	if u.Calls > 0 {
+		parts = append(parts, human.Cost(u))
+	}
+	return strings.Join(parts, ", ")
+}

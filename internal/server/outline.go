@@ -1,0 +1,93 @@
+package server
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/sqldb"
+	"github.com/perdure/perdure/internal/survey"
+)
+
+// treeOutline lists rows of a tree: the children of a task from a position on,
+// the tasks that match a filter by ID, or tasks by their IDs.
+func (s *server) treeOutline(w http.ResponseWriter, r *http.Request) error {
+	q := readQuery(r)
+	query := survey.Query{
+		Tasks:  q.tasks("task"),
+		Parent: q.task("parent"),
+		From:   q.number("from", 0, 1<<31, 0),
+		States: q.states("state"),
+		Text:   q.text("text"),
+		After:  q.task("after"),
+		Limit:  q.limit(defaultPage),
+	}
+	if err := q.done(); err != nil {
+		return err
+	}
+	id, err := pathTree(r)
+	if err != nil {
+		return err
+	}
+	page := struct {
+		Rows []survey.Row `json:"rows"`
+	}{}
+	err = s.store.Snapshot(r.Context(), id, func(snap *sqldb.Snapshot) error {
+		page.Rows, err = survey.Outline(r.Context(), snap, query)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.reply(w, http.StatusOK, page)
+}
+
+// treeReport tells what a tree looks like as a whole.
+func (s *server) treeReport(w http.ResponseWriter, r *http.Request) error {
+	if err := noQuery(r); err != nil {
+		return err
+	}
+	id, err := pathTree(r)
+	if err != nil {
+		return err
+	}
+	var report *survey.Report
+	err = s.store.Snapshot(r.Context(), id, func(snap *sqldb.Snapshot) error {
+		report, err = survey.Survey(r.Context(), snap, id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.reply(w, http.StatusOK, report)
+}
+
+// slowest is the task of a tree that runs longest.
+type slowest struct {
+	perdure.ActiveTask
+	// Model and CallSince tell of its open call.
+	Model     string     `json:"model,omitempty"`
+	CallSince *time.Time `json:"call_since,omitempty"`
+}
+
+// slowestOf finds it among the running tasks; nil when there are none.
+func (s *server) slowestOf(r *http.Request, id perdure.TreeID, active []perdure.ActiveTask) (*slowest, error) {
+	if len(active) == 0 {
+		return nil, nil
+	}
+	slow := slowest{ActiveTask: active[0]}
+	for _, a := range active {
+		if a.Since.Before(slow.Since) {
+			slow.ActiveTask = a
+		}
+	}
+	err := s.store.Snapshot(r.Context(), id, func(snap *sqldb.Snapshot) error {
+		call, found, err := survey.Open(r.Context(), snap, slow.Task)
+		if found {
+			since := time.UnixMicro(call.Since).UTC()
+			slow.Model, slow.CallSince = call.Model, &since
+		}
+		return err
+	})
+	return &slow, err
+}
