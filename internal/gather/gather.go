@@ -6,6 +6,10 @@
 // taken when it is text and otherwise listed as skipped, with the reason. The
 // same file reached twice is taken once, under the name it was reached by first.
 //
+// A file that is written to while it is read is taken as it was at one time: as
+// long as it was when it was opened, and read again when what was read does not
+// hold any more. One that never holds still is an error or is left out.
+//
 // # What is left out of folders
 //
 // Nothing below a folder called .git or .perdure is taken. What .gitignore files
@@ -63,14 +67,29 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
+// Kinds of reasons to leave a file out.
+const (
+	KindIgnored    = "ignored"    // by a .gitignore or exclude file
+	KindBinary     = "binary"     // not text in UTF-8
+	KindEmpty      = "empty"      // nothing in it
+	KindTooLarge   = "too_large"  // larger than MaxFileBytes
+	KindUnreadable = "unreadable" // the system refuses
+	KindLink       = "link"       // a symbolic link to nothing, to outside, or in a circle
+	KindSpecial    = "special"    // a pipe, a socket, a device
+	KindGone       = "gone"       // removed meanwhile
+	KindChanged    = "changed"    // written to while it was read, again and again
+	KindName       = "name"       // a name that is not plain text
+)
+
 // Sink receives what is gathered. pack.Builder and pack.StreamWriter are sinks.
 type Sink interface {
 	// Add takes a text under its name. It reads r to its end and returns r's
 	// error when r fails; after that the sink goes on without the text. Any other
 	// error of it ends the gathering.
 	Add(name string, r io.Reader) error
-	// Skip is told of each file that is left out, and why.
-	Skip(file, why string)
+	// Skip is told of each file that is left out, and why: in one of the words
+	// KindIgnored to KindName, and for people.
+	Skip(file, kind, why string)
 }
 
 // Summary counts what was gathered.
@@ -295,8 +314,8 @@ func (g *gatherer) nothing() error {
 	return e
 }
 
-func (g *gatherer) skip(name, why string) {
+func (g *gatherer) skip(name, kind, why string) {
 	g.sum.Skipped++
 	g.example = cmp.Or(g.example, fmt.Sprintf("%q (%s)", name, why))
-	g.sink.Skip(name, why)
+	g.sink.Skip(name, kind, why)
 }

@@ -24,6 +24,7 @@ type sink struct {
 	names   []string
 	texts   map[string]string
 	skipped map[string]string
+	kinds   map[string]string
 	// onAdd, when set, is called before a text is read; its error is Add's.
 	onAdd func(name string) error
 }
@@ -43,9 +44,14 @@ func (s *sink) Add(name string, r io.Reader) error {
 	return nil
 }
 
-func (s *sink) Skip(file, why string) { s.skipped[file] = why }
+func (s *sink) Skip(file, kind, why string) {
+	s.skipped[file] = why
+	s.kinds[file] = kind
+}
 
-func newSink() *sink { return &sink{texts: map[string]string{}, skipped: map[string]string{}} }
+func newSink() *sink {
+	return &sink{texts: map[string]string{}, skipped: map[string]string{}, kinds: map[string]string{}}
+}
 
 // files makes files below a new folder: the text of each by its name. A text
 // "-> target" makes a symbolic link.
@@ -209,6 +215,10 @@ func TestWalkSkips(t *testing.T) {
 	if diff := cmp.Diff(want, got.skipped); diff != "" {
 		t.Errorf("skipped (-want +got):\n%s", diff)
 	}
+	kinds := map[string]string{"bin": gather.KindBinary, "empty": gather.KindEmpty, "sub/bin": gather.KindBinary}
+	if diff := cmp.Diff(kinds, got.kinds); diff != "" {
+		t.Errorf("kinds (-want +got):\n%s", diff)
+	}
 }
 
 func TestNothingFound(t *testing.T) {
@@ -313,7 +323,7 @@ func TestLinks(t *testing.T) {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	for name, want := range map[string]string{
-		"d/gone": "to nothing", "d/self": "to nothing", "d/up": "outside", "d/out.txt": "outside",
+		"d/gone": "to nothing", "d/self": "in a circle", "d/up": "outside", "d/v2/loop": "a folder that holds it", "d/out.txt": "outside",
 		"d/outdir": "outside", "d/build/": "ignored by line 1 of",
 	} {
 		if !strings.Contains(got.skipped[name], want) {
@@ -376,6 +386,62 @@ func TestGrowingFile(t *testing.T) {
 	}
 	if len(s.texts["log"]) != 15_000 {
 		t.Errorf("%d bytes, want 15000", len(s.texts["log"]))
+	}
+}
+
+// TestChangingFile: what is taken is what the file held at one time, or nothing.
+func TestChangingFile(t *testing.T) {
+	t.Parallel()
+	old, changed := strings.Repeat("old line\n", 40_000), strings.Repeat("new line\n", 40_000)
+	write := func(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) }
+	tests := []struct {
+		name string
+		// change happens when the file's beginning was read, the n-th time.
+		change func(path string, n int) error
+		want   string // "" when it is given up
+	}{
+		{"rewritten once", func(path string, n int) error { return write(path, []string{changed, changed}[min(n, 1)]) }, changed},
+		{"cut once", func(path string, n int) error { return write(path, changed[:20_000]) }, changed[:20_000]},
+		{"emptied and written by name", func(path string, n int) error {
+			return errors.Join(os.Remove(path), write(path, changed))
+		}, old},
+		{"grown", func(path string, n int) error { return write(path, old+changed) }, old},
+		{"grown and changed", func(path string, n int) error { return write(path, changed+old) }, changed + old},
+		{"never still", func(path string, n int) error {
+			return write(path, strings.Repeat(fmt.Sprintf("line %03d\n", n), 40_000))
+		}, ""},
+	}
+	for _, tt := range tests {
+		for _, arg := range []string{"s", "s/file"} {
+			t.Run(tt.name+" "+arg, func(t *testing.T) {
+				t.Parallel()
+				root := files(t, map[string]string{"s/file": old, "s/other": "other"})
+				path := filepath.Join(root, "s", "file")
+				s, n := newSink(), 0
+				s.onAdd = func(name string) error {
+					if name != "s/file" {
+						return nil
+					}
+					n++
+					return tt.change(path, n-1)
+				}
+				_, err := gather.Into(t.Context(), gather.Config{Root: root, Args: []string{arg}}, s)
+				switch {
+				case tt.want == "" && arg == "s/file":
+					if err == nil || !strings.Contains(err.Error(), "changes while it is read") {
+						t.Errorf("error %v", err)
+					}
+				case err != nil:
+					t.Fatal(err)
+				case tt.want == "":
+					if s.kinds["s/file"] != gather.KindChanged || s.texts["s/file"] != "" || n != 3 {
+						t.Errorf("skipped %q after %d reads", s.skipped, n)
+					}
+				case s.texts["s/file"] != tt.want:
+					t.Errorf("taken %d bytes after %d reads, %q…; want %q…", len(s.texts["s/file"]), n, s.texts["s/file"][:20], tt.want[:20])
+				}
+			})
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ type candidate struct {
 
 // fault is why a text is not taken.
 type fault struct {
+	kind string
 	why  string
 	hint string
 	err  error
@@ -44,7 +45,7 @@ func (g *gatherer) refuse(c candidate, f fault) error {
 	if f.err != nil {
 		why += ": " + f.err.Error()
 	}
-	g.skip(c.name, why)
+	g.skip(c.name, f.kind, why)
 	return nil
 }
 
@@ -55,23 +56,39 @@ func (g *gatherer) take(c candidate) error {
 		return fmt.Errorf("read context: %w", err)
 	}
 	if !plainName(c.name) {
-		return g.refuse(c, fault{why: "the name is not plain text", hint: "rename it, or give its text as standard input with -"})
+		return g.refuse(c, fault{kind: KindName, why: "the name is not plain text", hint: "rename it, or give its text as standard input with -"})
 	}
 	// Without O_NONBLOCK, a pipe that takes the file's place would block for ever.
 	f, err := os.OpenFile(c.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return g.refuse(c, fault{why: "it went away", err: fs.ErrNotExist})
+		return g.refuse(c, fault{kind: KindGone, why: "it went away", err: fs.ErrNotExist})
 	}
 	if err != nil {
-		return g.refuse(c, fault{why: "it cannot be read", hint: hintAccess, err: bare(err)})
+		return g.refuse(c, fault{kind: KindUnreadable, why: "it cannot be read", hint: hintAccess, err: bare(err)})
 	}
 	defer f.Close()
+	for range tries {
+		if err = g.takeOpen(c, f); !errors.Is(err, errChanged) {
+			return err
+		}
+	}
+	return g.refuse(c, fault{kind: KindChanged, why: "it changes while it is read", hint: "wait until nothing writes to it, or copy it first"})
+}
+
+// tries is how often a file is read that changes meanwhile.
+const tries = 3
+
+// takeOpen reads an open file. errChanged tells that it did not hold still.
+func (g *gatherer) takeOpen(c candidate, f *os.File) error {
 	info, err := f.Stat()
-	if err != nil {
-		return g.refuse(c, fault{why: "it cannot be read", hint: hintAccess, err: bare(err)})
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil && (info == nil || info.Mode().IsRegular()) {
+		return g.refuse(c, fault{kind: KindUnreadable, why: "it cannot be read", hint: hintAccess, err: bare(err)})
 	}
 	if !info.Mode().IsRegular() {
-		return g.refuse(c, fault{why: "it is " + modeWord(info.Mode())})
+		return g.refuse(c, fault{kind: KindSpecial, why: "it is " + modeWord(info.Mode())})
 	}
 	id := identify(c.path, info)
 	if _, twice := g.taken[id]; twice {
@@ -82,7 +99,7 @@ func (g *gatherer) take(c candidate) error {
 	}
 	r := io.Reader(f)
 	if info.Size() > 0 { // files of the kernel say 0 and have content
-		r = io.LimitReader(f, info.Size())
+		r = newSteady(f, info)
 	}
 	before := g.sum.Files
 	err = g.text(c, r)
@@ -104,6 +121,9 @@ func (g *gatherer) text(c candidate, r io.Reader) error {
 	if ctxErr := g.ctx.Err(); ctxErr != nil {
 		return fmt.Errorf("read context: %w", ctxErr)
 	}
+	if errors.Is(src.err, errChanged) {
+		return errChanged
+	}
 	if src.err != nil {
 		return g.refuse(c, src.fault())
 	}
@@ -114,6 +134,9 @@ func (g *gatherer) text(c candidate, r io.Reader) error {
 	err = g.sink.Add(c.name, io.MultiReader(bytes.NewReader(head[:n]), src))
 	if ctxErr := g.ctx.Err(); err != nil && ctxErr != nil {
 		return fmt.Errorf("read context: %w", ctxErr)
+	}
+	if err != nil && errors.Is(src.err, errChanged) {
+		return errChanged
 	}
 	if err != nil && src.err != nil {
 		return g.refuse(c, src.fault())
@@ -130,13 +153,13 @@ func (g *gatherer) text(c candidate, r io.Reader) error {
 // all of it.
 func sniff(head []byte, whole bool) (fault, bool) {
 	if len(head) == 0 {
-		return fault{why: "it is empty", hint: "give a text, or leave it out"}, true
+		return fault{kind: KindEmpty, why: "it is empty", hint: "give a text, or leave it out"}, true
 	}
 	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
-		return fault{why: "it is UTF-16 text", hint: "convert it to UTF-8, for example with iconv"}, true
+		return fault{kind: KindBinary, why: "it is UTF-16 text", hint: "convert it to UTF-8, for example with iconv"}, true
 	}
 	if bytes.IndexByte(head, 0) >= 0 {
-		return fault{why: "it is binary", hint: "convert it to text first"}, true
+		return fault{kind: KindBinary, why: "it is binary", hint: "convert it to text first"}, true
 	}
 	invalid, runes := 0, 0
 	for rest := head; len(rest) > 0; runes++ {
@@ -151,7 +174,7 @@ func sniff(head []byte, whole bool) (fault, bool) {
 	}
 	// A text in an old 8-bit encoding has some bytes that are not UTF-8.
 	if invalid*10 > runes*3 {
-		return fault{why: "it is binary: mostly not valid UTF-8", hint: "convert it to UTF-8 text first"}, true
+		return fault{kind: KindBinary, why: "it is binary: mostly not valid UTF-8", hint: "convert it to UTF-8 text first"}, true
 	}
 	return fault{}, false
 }
@@ -191,11 +214,11 @@ func (s *source) fault() fault {
 	if errors.Is(s.err, errTooLarge) {
 		return tooLarge(s.limit)
 	}
-	return fault{why: "it cannot be read to its end", hint: "check the disk it is on, or copy it first", err: bare(s.err)}
+	return fault{kind: KindUnreadable, why: "it cannot be read to its end", hint: "check the disk it is on, or copy it first", err: bare(s.err)}
 }
 
 func tooLarge(limit int64) fault {
-	return fault{why: fmt.Sprintf("it is larger than the limit of %d bytes", limit)}
+	return fault{kind: KindTooLarge, why: fmt.Sprintf("it is larger than the limit of %d bytes", limit)}
 }
 
 // bare drops the path from an error of a file whose name is told anyway.

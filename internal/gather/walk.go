@@ -120,7 +120,7 @@ func (w *walk) folder(n node) error {
 func hiddenName(name string) bool { return name == ".git" || name == ".perdure" }
 
 func (w *walk) unreadable(n node, err error) error {
-	return w.g.refuse(candidate{name: w.name(n) + "/"}, fault{why: "the folder cannot be read", err: bare(err)})
+	return w.g.refuse(candidate{name: w.name(n) + "/"}, fault{kind: KindUnreadable, why: "the folder cannot be read", err: bare(err)})
 }
 
 func (w *walk) name(n node) string { return w.t.prefix + n.rel }
@@ -135,7 +135,7 @@ func (w *walk) visit(n node, mode fs.FileMode) error {
 	}
 	if rule, ignored := n.ignore.match(n.path, true); ignored {
 		w.hidden = fmt.Sprintf("%q, %s", w.name(n)+"/", rule)
-		w.g.skip(w.name(n)+"/", rule)
+		w.g.skip(w.name(n)+"/", KindIgnored, rule)
 		return nil
 	}
 	return w.folder(n)
@@ -148,11 +148,11 @@ func (w *walk) file(n node, mode fs.FileMode) error {
 		}
 		w.matched = true
 	} else if rule, ignored := n.ignore.match(n.path, false); ignored {
-		w.g.skip(w.name(n), rule)
+		w.g.skip(w.name(n), KindIgnored, rule)
 		return nil
 	}
 	if !mode.IsRegular() {
-		w.g.skip(w.name(n), "it is "+modeWord(mode))
+		w.g.skip(w.name(n), KindSpecial, "it is "+modeWord(mode))
 		return nil
 	}
 	return w.g.take(candidate{name: w.name(n), path: n.path})
@@ -163,15 +163,19 @@ func (w *walk) link(n node) error {
 	wanted := w.t.kind == kindFolder || doublestar.MatchUnvalidated(w.t.pattern, n.rel)
 	realPath, err := filepath.EvalSymlinks(n.path)
 	if err != nil {
+		why := "it is a symbolic link to nothing"
+		if !errors.Is(err, fs.ErrNotExist) {
+			why = "it is a symbolic link that leads in a circle or cannot be followed"
+		}
 		if wanted {
-			w.g.skip(w.name(n), "it is a symbolic link to nothing")
+			w.g.skip(w.name(n), KindLink, why)
 		}
 		return nil
 	}
 	inside, err := filepath.Rel(w.real, realPath)
 	if err != nil || !filepath.IsLocal(inside) {
 		if wanted {
-			w.g.skip(w.name(n), "it is a symbolic link that leads outside of the folder")
+			w.g.skip(w.name(n), KindLink, "it is a symbolic link that leads outside of the folder")
 		}
 		return nil
 	}
@@ -187,5 +191,19 @@ func (w *walk) link(n node) error {
 	if err != nil {
 		return w.unreadable(n, err)
 	}
+	if info.IsDir() && w.holds(realPath, n) {
+		w.g.skip(w.name(n), KindLink, "it is a symbolic link to a folder that holds it")
+		return nil
+	}
 	return w.visit(n, info.Mode())
+}
+
+// holds tells whether a folder is above a link: following it would not end.
+func (w *walk) holds(folder string, link node) bool {
+	at, err := filepath.EvalSymlinks(filepath.Dir(link.path))
+	if err != nil {
+		return false
+	}
+	below, err := filepath.Rel(folder, at)
+	return err == nil && filepath.IsLocal(below)
 }

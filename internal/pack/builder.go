@@ -174,13 +174,21 @@ func (b *Builder) write(p []byte) error {
 	return nil
 }
 
-// Skip lists a file that was left out, and why.
-func (b *Builder) Skip(file, why string) {
+// Skip lists a file that was left out, and why: in a word, which may be empty,
+// and for people.
+func (b *Builder) Skip(file, kind, why string) {
+	kind = cutText(kind, maxKindBytes)
+	if b.m.SkippedKinds == nil {
+		b.m.SkippedKinds = make(map[string]int64)
+	}
+	if _, known := b.m.SkippedKinds[kind]; kind != "" && (known || len(b.m.SkippedKinds) < maxKinds) {
+		b.m.SkippedKinds[kind]++
+	}
 	if len(b.m.Skipped) >= MaxSkipped {
 		b.m.MoreSkipped++
 		return
 	}
-	b.m.Skipped = append(b.m.Skipped, Skipped{File: cutText(file, MaxNameBytes), Why: cutText(why, MaxReasonBytes)})
+	b.m.Skipped = append(b.m.Skipped, Skipped{File: cutText(file, MaxNameBytes), Kind: kind, Why: cutText(why, MaxReasonBytes)})
 }
 
 // cutText returns s as valid UTF-8 of at most limit bytes.

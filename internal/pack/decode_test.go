@@ -39,6 +39,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"sinking marks", `{"version":1,"files":[],"bytes":131072,"lines":0,"marks":[5,4]}`, "marks[1]"},
 		{"steep marks", `{"version":1,"files":[],"bytes":131072,"lines":0,"marks":[5,65542]}`, "marks[1]"},
 		{"negative skipped", `{"version":1,"files":[],"bytes":0,"lines":0,"more_skipped":-1}`, "skipped"},
+		{"negative kind", `{"version":1,"files":[],"bytes":0,"lines":0,"skipped_kinds":{"x":-1}}`, "skipped_kinds"},
 		{"long reason", `{"version":1,"files":[],"bytes":0,"lines":0,"skipped":[{"file":"a","why":"` + strings.Repeat("x", 2000) + `"}]}`, "skipped[0]"},
 	}
 	for _, tt := range tests {

@@ -37,6 +37,9 @@ const (
 	MaxSkipped = 10_000
 	// MaxReasonBytes is the length of the reason why a file was skipped.
 	MaxReasonBytes = 1024
+	// maxKinds is the number of kinds of reasons, maxKindBytes the length of one.
+	maxKinds     = 32
+	maxKindBytes = 64
 	// MaxManifestBytes is the size of an encoded manifest, 512 MiB.
 	MaxManifestBytes = 512 << 20
 )
@@ -56,9 +59,11 @@ type Manifest struct {
 	// Lines is the sum of the lines of all files.
 	Lines int64 `json:"lines"`
 	// Skipped are files that were asked for and left out; MoreSkipped counts
-	// those beyond [MaxSkipped].
-	Skipped     []Skipped `json:"skipped,omitempty"`
-	MoreSkipped int64     `json:"more_skipped,omitempty"`
+	// those beyond [MaxSkipped], SkippedKinds all of them by the kind of the
+	// reason.
+	Skipped      []Skipped        `json:"skipped,omitempty"`
+	MoreSkipped  int64            `json:"more_skipped,omitempty"`
+	SkippedKinds map[string]int64 `json:"skipped_kinds,omitempty"`
 	// Marks are the numbers of newlines in the first 64 KiB, 128 KiB, … of the
 	// pack, so that the line number of any place is found by reading at most
 	// 64 KiB.
@@ -82,8 +87,14 @@ func (f File) End() int64 { return f.Offset + f.Length }
 // Skipped is a file that was left out.
 type Skipped struct {
 	File string `json:"file"`
-	Why  string `json:"why"`
+	// Kind is the reason in a word, for programs; may be empty.
+	Kind string `json:"kind,omitempty"`
+	// Why is the reason for people.
+	Why string `json:"why"`
 }
+
+// SkippedTotal is how many files were left out.
+func (m *Manifest) SkippedTotal() int64 { return int64(len(m.Skipped)) + m.MoreSkipped }
 
 // Tokens estimates the tokens of all files.
 func (m *Manifest) Tokens() int64 {
@@ -151,8 +162,21 @@ func (m *Manifest) validate() error {
 		return fmt.Errorf("skipped: %d and %d more, the limit is %d", len(m.Skipped), m.MoreSkipped, MaxSkipped)
 	}
 	for i, s := range m.Skipped {
-		if len(s.File) > MaxNameBytes || len(s.Why) > MaxReasonBytes {
+		if len(s.File) > MaxNameBytes || len(s.Why) > MaxReasonBytes || len(s.Kind) > maxKindBytes {
 			return fmt.Errorf("skipped[%d]: longer than the limit", i)
+		}
+	}
+	return checkKinds(m.SkippedKinds)
+}
+
+// checkKinds says what is wrong with counts of skipped files.
+func checkKinds(kinds map[string]int64) error {
+	if len(kinds) > maxKinds {
+		return fmt.Errorf("skipped_kinds: %d are more than the limit of %d", len(kinds), maxKinds)
+	}
+	for kind, n := range kinds {
+		if len(kind) > maxKindBytes || n < 0 {
+			return fmt.Errorf("skipped_kinds: %d of kind %q", n, cutText(kind, maxKindBytes))
 		}
 	}
 	return nil

@@ -332,7 +332,7 @@ func TestAddBrokenReader(t *testing.T) {
 				if err := b.Add("broken", broken); !errors.As(err, &readErr) || !errors.Is(err, cause) || readErr.Name != "broken" {
 					t.Fatalf("error %v, want a read error", err)
 				}
-				b.Skip("broken", "it broke")
+				b.Skip("broken", "unreadable", "it broke")
 				if err := b.Add("after", strings.NewReader("one\ntwo\n")); err != nil {
 					t.Fatal(err)
 				}
@@ -353,14 +353,17 @@ func TestAddBrokenReader(t *testing.T) {
 func TestSkipped(t *testing.T) {
 	t.Parallel()
 	b := pack.NewBuilder(io.Discard, pack.Limits{})
-	b.Skip("bad\xff", strings.Repeat("é", pack.MaxReasonBytes))
+	b.Skip("bad\xff", "odd", strings.Repeat("é", pack.MaxReasonBytes))
 	for range pack.MaxSkipped + 5 {
-		b.Skip("f", "binary")
+		b.Skip("f", "binary", "it is binary")
 	}
 	r, _ := open(t, b, nil)
 	m := r.Manifest()
 	if len(m.Skipped) != pack.MaxSkipped || m.MoreSkipped != 6 {
 		t.Errorf("%d listed and %d more, want %d and 6", len(m.Skipped), m.MoreSkipped, pack.MaxSkipped)
+	}
+	if want := map[string]int64{"odd": 1, "binary": pack.MaxSkipped + 5}; !cmp.Equal(want, m.SkippedKinds) {
+		t.Errorf("kinds %v, want %v", m.SkippedKinds, want)
 	}
 	if s := m.Skipped[0]; s.File != "bad\uFFFD" || len(s.Why) != pack.MaxReasonBytes || !utf8.ValidString(s.Why) {
 		t.Errorf("first is %q, %d bytes", s.File, len(s.Why))

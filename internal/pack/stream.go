@@ -37,6 +37,8 @@ type trailer struct {
 	Bytes       int64     `json:"bytes"` // of the files
 	Skipped     []Skipped `json:"skipped,omitempty"`
 	MoreSkipped int64     `json:"more_skipped,omitempty"`
+	// SkippedKinds counts all that were skipped.
+	SkippedKinds map[string]int64 `json:"skipped_kinds,omitempty"`
 }
 
 // StreamWriter writes files as a stream for [ReadStream]. It has the Add and Skip
@@ -115,7 +117,7 @@ func (s *StreamWriter) entry(name string, data []byte, records map[string]string
 }
 
 // Skip lists a file that was left out, and why.
-func (s *StreamWriter) Skip(file, why string) { s.skips.Skip(file, why) }
+func (s *StreamWriter) Skip(file, kind, why string) { s.skips.Skip(file, kind, why) }
 
 // Close writes the end of the stream. The writer below is not closed. Without
 // Close the receiver keeps nothing.
@@ -123,7 +125,7 @@ func (s *StreamWriter) Close() error {
 	if s.err != nil {
 		return s.err
 	}
-	s.tail.Skipped, s.tail.MoreSkipped = s.skips.m.Skipped, s.skips.m.MoreSkipped
+	s.tail.Skipped, s.tail.MoreSkipped, s.tail.SkippedKinds = s.skips.m.Skipped, s.skips.m.MoreSkipped, s.skips.m.SkippedKinds
 	body, err := json.Marshal(s.tail)
 	if err == nil {
 		err = s.entry("perdure.trailer", body, map[string]string{streamTrailer: "1"})
@@ -293,7 +295,15 @@ func (s *streamReader) trailer(h *tar.Header) error {
 		return fmt.Errorf("%w: trailer: more_skipped is %d", ErrStream, t.MoreSkipped)
 	}
 	for _, skipped := range t.Skipped {
-		s.b.Skip(skipped.File, skipped.Why)
+		s.b.Skip(skipped.File, skipped.Kind, skipped.Why)
+	}
+	if err := checkKinds(t.SkippedKinds); err != nil {
+		return fmt.Errorf("%w: trailer: %w", ErrStream, err)
+	}
+	for kind, n := range t.SkippedKinds {
+		if _, known := s.b.m.SkippedKinds[kind]; known || len(s.b.m.SkippedKinds) < maxKinds && s.b.m.SkippedKinds != nil {
+			s.b.m.SkippedKinds[kind] = n // those without a place in the list, too
+		}
 	}
 	s.b.m.MoreSkipped += t.MoreSkipped
 	if _, err := s.tr.Next(); !errors.Is(err, io.EOF) {

@@ -25,7 +25,7 @@ func stream(t testing.TB, files ...source) []byte {
 			t.Fatal(err)
 		}
 	}
-	w.Skip("left.bin", "binary")
+	w.Skip("left.bin", "binary", "it is binary")
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestStreamCarriesThePack(t *testing.T) {
 		if diff := cmp.Diff(want.Manifest().Files, got.Files); diff != "" {
 			t.Errorf("%s: files (-want +got):\n%s", name, diff)
 		}
-		if diff := cmp.Diff([]pack.Skipped{{File: "left.bin", Why: "binary"}}, got.Skipped); diff != "" {
+		if diff := cmp.Diff([]pack.Skipped{{File: "left.bin", Kind: "binary", Why: "it is binary"}}, got.Skipped); diff != "" {
 			t.Errorf("%s: skipped (-want +got):\n%s", name, diff)
 		}
 	}
@@ -111,7 +111,7 @@ func TestStreamSourceFails(t *testing.T) {
 			if !errors.As(err, &readErr) || !errors.Is(err, gone) {
 				t.Fatalf("error %v, want a read error", err)
 			}
-			w.Skip("broken", "it went away")
+			w.Skip("broken", "gone", "it went away")
 			if err := w.Add("after", strings.NewReader("text\n")); err != nil {
 				t.Fatal(err)
 			}

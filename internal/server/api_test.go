@@ -116,7 +116,7 @@ func stream(w io.Writer, files map[string]string) error {
 			return err
 		}
 	}
-	s.Skip("z.bin", "it is binary")
+	s.Skip("z.bin", "binary", "it is binary")
 	return s.Close()
 }
 
