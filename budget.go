@@ -40,14 +40,8 @@ func (b *batch) admitNodes(st *treeStat, n int64) error {
 // refuses the call. The row of the tree is locked by the transaction, so calls
 // of parallel tasks cannot overspend together.
 func (b *batch) reserve(st *treeStat, l *Lease, spec *CallSpec) error {
-	lim := &st.limits
-	elapsed := b.now - l.Tree.CreatedAt.UnixMicro()
-	checks := [...]limitCheck{
-		{limitWall, "wall_time_ms", "--timeout", wallLimit(lim.WallTime), elapsed / 1000, 0},
-		{limitCalls, "calls", "--budget-calls", lim.Calls, st.calls + st.openCalls, 1},
-		{limitTokens, "tokens", "--budget-tokens", lim.Tokens, st.input + st.output + st.openTokens, spec.ReserveTokens},
-		{limitCost, "cost_micros", "--budget-usd", lim.CostMicros, st.cost + st.openCost, spec.ReserveCostMicros},
-	}
+	checks := st.budgets(b.now - l.Tree.CreatedAt.UnixMicro())
+	checks[1].want, checks[2].want, checks[3].want = 1, spec.ReserveTokens, spec.ReserveCostMicros
 	for _, c := range checks {
 		if err := b.admit(st, c); err != nil {
 			return err
@@ -57,6 +51,57 @@ func (b *batch) reserve(st *treeStat, l *Lease, spec *CallSpec) error {
 	st.openTokens += spec.ReserveTokens
 	st.openCost += spec.ReserveCostMicros
 	return nil
+}
+
+// budgets are the limits that calls are held against: time, calls, tokens and
+// money, with what is used and held of each. elapsed is the age of the tree in
+// microseconds.
+func (st *treeStat) budgets(elapsed int64) [4]limitCheck {
+	lim := &st.limits
+	return [...]limitCheck{
+		{limitWall, "wall_time_ms", "--timeout", wallLimit(lim.WallTime), elapsed / 1000, 0},
+		{limitCalls, "calls", "--budget-calls", lim.Calls, st.calls + st.openCalls, 0},
+		{limitTokens, "tokens", "--budget-tokens", lim.Tokens, st.input + st.output + st.openTokens, 0},
+		{limitCost, "cost_micros", "--budget-usd", lim.CostMicros, st.cost + st.openCost, 0},
+	}
+}
+
+// overspent warns when a call took more than was held for it: what it did take
+// is at 80 % of a limit, or above it. Calls that follow are refused.
+func (b *batch) overspent(st *treeStat, l *Lease) {
+	for _, c := range st.budgets(b.now - l.Tree.CreatedAt.UnixMicro()) {
+		_ = b.admit(st, c) // the call is made and paid; only its event matters
+	}
+}
+
+// LimitUse is how far a limit of a tree is used.
+type LimitUse struct {
+	// Limit is "nodes", "calls", "tokens", "cost_micros" (millionths of a US
+	// dollar) or "wall_time_ms".
+	Limit string `json:"limit"`
+	Value int64  `json:"value"`
+	// Used is what is spent, and held for calls under way.
+	Used int64 `json:"used"`
+	// Warned is set from 80 % on, Exceeded when something was refused because
+	// of the limit, or a call took more than was left.
+	Warned   bool `json:"warned"`
+	Exceeded bool `json:"exceeded"`
+	// Flag is what raises it.
+	Flag string `json:"flag"`
+}
+
+// limitUses are the limits that are set, with what is used of them.
+func (st *treeStat) limitUses(elapsed int64) []LimitUse {
+	budgets := st.budgets(elapsed)
+	checks := append(budgets[:], limitCheck{limitNodes, "nodes", "--max-nodes", st.limits.MaxNodes, st.counts[0], 0})
+	uses := []LimitUse{}
+	for _, c := range checks {
+		if c.limit > 0 {
+			uses = append(uses, LimitUse{Limit: c.name, Value: c.limit, Used: c.used, Flag: c.flag,
+				Warned: st.warned&(1<<(2*c.bit)) != 0, Exceeded: st.warned&(1<<(2*c.bit+1)) != 0})
+		}
+	}
+	return uses
 }
 
 // wallLimit returns a limit in milliseconds, at least one.

@@ -135,8 +135,9 @@ func (c *beginCall) recorded(ctx context.Context, b *batch, st *treeStat) (done 
 
 const (
 	sqlCloseCalls = `UPDATE call SET state = 4, ended_at = $2 WHERE task = $1 AND state = 1 AND fence < $3
-		RETURNING id, open_tokens, open_cost_micros`
-	sqlAddUsage = `UPDATE task_hot SET calls = calls + $2, input_tokens = input_tokens + $3,
+		RETURNING id, open_tokens, open_cost_micros, model`
+	sqlTaskDepth = `SELECT depth FROM task WHERE id = $1`
+	sqlAddUsage  = `UPDATE task_hot SET calls = calls + $2, input_tokens = input_tokens + $3,
 		output_tokens = output_tokens + $4, cached_tokens = cached_tokens + $5, cost_micros = cost_micros + $6,
 		unpriced = unpriced + $7 WHERE id = $1`
 )
@@ -154,20 +155,28 @@ func (b *batch) closeCalls(ctx context.Context, st *treeStat, task, below int64)
 	}
 	defer rows.Close() //nolint:errcheck // Err tells
 	var calls, tokens, cost int64
+	var lost []costLine
 	for rows.Next() {
-		var id, t, m int64
-		if err := rows.Scan(&id, &t, &m); err != nil {
+		var id int64
+		one := costLine{Calls: 1, Uncertain: 1}
+		if err := rows.Scan(&id, &one.Input, &one.Micros, &one.Model); err != nil {
 			return err
 		}
-		calls, tokens, cost = calls+1, tokens+t, cost+m
+		calls, tokens, cost, lost = calls+1, tokens+one.Input, cost+one.Micros, append(lost, one)
 		b.event(st.tree, task, EventCallUncertain, `{"call_id":"`+CallID(id).String()+`"}`)
 	}
 	if err := rows.Err(); err != nil || calls == 0 {
 		return err
 	}
-	st.calls, st.uncertain, st.openCalls = st.calls+calls, st.uncertain+calls, st.openCalls-calls
-	st.input, st.openTokens = st.input+tokens, st.openTokens-tokens
-	st.cost, st.openCost = st.cost+cost, st.openCost-cost
+	depth := 0
+	if err := b.tx.QueryRow(ctx, sqlTaskDepth, []any{task}, &depth); err != nil {
+		return err
+	}
+	for _, one := range lost {
+		one.Depth = depth
+		st.spent(one)
+	}
+	st.openCalls, st.openTokens, st.openCost = st.openCalls-calls, st.openTokens-tokens, st.openCost-cost
 	_, err = b.tx.Exec(ctx, sqlAddUsage, task, calls, tokens, 0, 0, cost, 0)
 	return err
 }
@@ -213,7 +222,7 @@ type settleCall struct {
 const sqlSettleCall = `UPDATE call SET state = $2, response = $3, data = $4, error_kind = $5, error = $6, tries = $7,
 		input_tokens = $8, output_tokens = $9, cached_tokens = $10, estimated = $11, cost_micros = $12, ended_at = $13,
 		model = CASE WHEN $16 = '' THEN model ELSE $16 END
-	WHERE id = $1 AND state = 1 AND task = $14 AND fence = $15 RETURNING open_tokens, open_cost_micros`
+	WHERE id = $1 AND state = 1 AND task = $14 AND fence = $15 RETURNING open_tokens, open_cost_micros, model`
 
 func (c *settleCall) apply(ctx context.Context, b *batch) error {
 	l, id := c.l, int64(c.l.Task.ID)
@@ -232,9 +241,10 @@ func (c *settleCall) apply(ctx context.Context, b *batch) error {
 		unpriced = 1
 	}
 	var openTokens, openCost int64
+	var model string
 	err := b.tx.QueryRow(ctx, sqlSettleCall, []any{c.id, state, c.response.column, c.data.column, kind.Kind,
 		clip(kind.Message, MaxErrorBytes), c.r.Tries, c.r.InputTokens, c.r.OutputTokens, c.r.CachedTokens,
-		boolInt(c.r.Estimated), cost, b.now, id, l.fence, c.r.Model}, &openTokens, &openCost)
+		boolInt(c.r.Estimated), cost, b.now, id, l.fence, c.r.Model}, &openTokens, &openCost, &model)
 	if errors.Is(err, sql.ErrNoRows) {
 		return conflictf("settle call", "call %q of task %q is not open", CallID(c.id), l.Task.ID)
 	}
@@ -250,14 +260,22 @@ func (c *settleCall) apply(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
-	st.calls, st.openCalls = st.calls+1, st.openCalls-1
-	st.input, st.output, st.cached = st.input+c.r.InputTokens, st.output+c.r.OutputTokens, st.cached+c.r.CachedTokens
-	st.openTokens, st.openCost = st.openTokens-openTokens, st.openCost-openCost
-	st.cost, st.unpriced = st.cost+micro, st.unpriced+unpriced
-	b.event(st.tree, id, event, fmt.Sprintf(`{"call_id":%q,"input_tokens":%d,"output_tokens":%d,"tries":%d,"error":%s}`,
-		CallID(c.id), c.r.InputTokens, c.r.OutputTokens, c.r.Tries, quote(kind.Kind)))
+	st.openCalls, st.openTokens, st.openCost = st.openCalls-1, st.openTokens-openTokens, st.openCost-openCost
+	st.spent(costLine{Depth: l.Task.Depth, Model: model, Calls: 1, Input: c.r.InputTokens, Output: c.r.OutputTokens,
+		Cached: c.r.CachedTokens, Micros: micro, Unpriced: unpriced})
+	b.overspent(st, l)
+	b.event(st.tree, id, event, fmt.Sprintf(`{"call_id":%q,"model":%s,"input_tokens":%d,"output_tokens":%d,"cost_micros":%s,"tries":%d,"error":%s}`,
+		CallID(c.id), quote(model), c.r.InputTokens, c.r.OutputTokens, microsText(c.r.CostMicros), c.r.Tries, quote(kind.Kind)))
 	_, err = b.tx.Exec(ctx, sqlAddUsage, id, 1, c.r.InputTokens, c.r.OutputTokens, c.r.CachedTokens, micro, unpriced)
 	return err
+}
+
+// microsText is a cost in an event: null when it is not known.
+func microsText(micros *int64) string {
+	if micros == nil {
+		return "null"
+	}
+	return itoa(*micros)
 }
 
 const (

@@ -30,6 +30,10 @@ type Progress struct {
 	P50TaskSeconds  float64  `json:"p50_task_seconds"`
 	P95TaskSeconds  float64  `json:"p95_task_seconds"`
 	Usage           Usage    `json:"usage"`
+	// Costs are the usage by depth and model.
+	Costs []CostLine `json:"costs"`
+	// Limits are those that are set, with what is used of them.
+	Limits []LimitUse `json:"limits"`
 	// ElapsedSeconds counts from the creation to the end, or until now.
 	ElapsedSeconds float64   `json:"elapsed_seconds"`
 	CreatedAt      time.Time `json:"created_at"`
@@ -86,7 +90,7 @@ func (st *treeStat) progress(now, createdAt, lost int64) Progress {
 	c := &st.counts
 	p := Progress{State: stateOf(st.state), Partial: st.partial == 1, Total: c[0], Queued: c[stQueued] + lost,
 		Running: c[stRunning] - lost, Waiting: c[stWaiting], Completed: c[stCompleted], Failed: c[stFailed],
-		Cancelled: c[stCancelled], Usage: st.usage(), CreatedAt: micros(createdAt)}
+		Cancelled: c[stCancelled], Usage: st.usage(), Costs: st.costLines(), CreatedAt: micros(createdAt)}
 	ended := p.Completed + p.Failed + p.Cancelled
 	if p.Total > 0 {
 		p.Percent = 100 * float64(ended) / float64(p.Total)
@@ -96,6 +100,7 @@ func (st *treeStat) progress(now, createdAt, lost int64) Progress {
 		end = *st.endedAt
 	}
 	p.ElapsedSeconds = float64(max(end-createdAt, 0)) / 1e6
+	p.Limits = st.limitUses(max(end-createdAt, 0))
 	if p.Completed > 0 {
 		p.MeanTaskSeconds = float64(st.timing.Sum) / float64(p.Completed) / 1e6
 	}

@@ -30,6 +30,8 @@ type treeStat struct {
 	limits    Limits
 	rawLimits string
 	warned    int64         // bits, by kind of limit
+	costs     []costLine    // changed through spent
+	rawCosts  string        // "" when costs changed
 	timing    timing.Timing // changed through time
 	rawTiming string        // "" when timing changed
 	startedAt *int64
@@ -38,17 +40,18 @@ type treeStat struct {
 
 const statColumns = `tree, state, partial, total, queued, running, waiting, completed, failed, cancelled,
 	calls, uncertain_calls, input_tokens, output_tokens, cached_tokens, cost_micros, unpriced_calls,
-	open_calls, open_tokens, open_cost_micros, limits, warned, timing, held, started_at, ended_at`
+	open_calls, open_tokens, open_cost_micros, limits, warned, costs, timing, held, started_at, ended_at`
 
 const (
 	sqlStat     = `SELECT ` + statColumns + ` FROM tree_stat WHERE tree = $1`
 	sqlSaveStat = `UPDATE tree_stat SET state = $2, partial = $3, total = $4, queued = $5, running = $6, waiting = $7,
 		completed = $8, failed = $9, cancelled = $10, calls = $11, uncertain_calls = $12, input_tokens = $13,
 		output_tokens = $14, cached_tokens = $15, cost_micros = $16, unpriced_calls = $17, open_calls = $18,
-		open_tokens = $19, open_cost_micros = $20, limits = $21, warned = $22, timing = $23, held = $24, started_at = $25, ended_at = $26
+		open_tokens = $19, open_cost_micros = $20, limits = $21, warned = $22, costs = $23, timing = $24, held = $25,
+		started_at = $26, ended_at = $27
 		WHERE tree = $1`
 	sqlInsertStat = `INSERT INTO tree_stat (` + statColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-		$13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)`
+		$13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)`
 )
 
 // queryRow is the reading method of both a transaction and the pool.
@@ -65,8 +68,8 @@ func loadStat(ctx context.Context, query queryRow, tree int64) (*treeStat, error
 func (st *treeStat) dest() []any {
 	return []any{&st.tree, &st.state, &st.partial, &st.counts[0], &st.counts[1], &st.counts[2], &st.counts[3],
 		&st.counts[4], &st.counts[5], &st.counts[6], &st.calls, &st.uncertain, &st.input, &st.output, &st.cached,
-		&st.cost, &st.unpriced, &st.openCalls, &st.openTokens, &st.openCost, &st.rawLimits, &st.warned, &st.rawTiming,
-		&st.rawHeld, &st.startedAt, &st.endedAt}
+		&st.cost, &st.unpriced, &st.openCalls, &st.openTokens, &st.openCost, &st.rawLimits, &st.warned, &st.rawCosts,
+		&st.rawTiming, &st.rawHeld, &st.startedAt, &st.endedAt}
 }
 
 func (st *treeStat) decode() error {
@@ -74,6 +77,9 @@ func (st *treeStat) decode() error {
 		return err
 	}
 	if err := json.Unmarshal([]byte(st.rawTiming), &st.timing); err != nil {
+		return err
+	}
+	if err := st.decodeCosts(); err != nil {
 		return err
 	}
 	return st.decodeHolds()
@@ -93,10 +99,14 @@ func (st *treeStat) args() ([]any, error) {
 		}
 		st.rawTiming = string(raw)
 	}
+	costs, err := st.encodeCosts()
+	if err != nil {
+		return nil, err
+	}
 	return []any{st.tree, st.state, st.partial, st.counts[0], st.counts[1], st.counts[2], st.counts[3],
 		st.counts[4], st.counts[5], st.counts[6], st.calls, st.uncertain, st.input, st.output, st.cached,
-		st.cost, st.unpriced, st.openCalls, st.openTokens, st.openCost, st.rawLimits, st.warned, st.rawTiming,
-		st.held(), st.startedAt, st.endedAt}, nil
+		st.cost, st.unpriced, st.openCalls, st.openTokens, st.openCost, st.rawLimits, st.warned, costs,
+		st.rawTiming, st.held(), st.startedAt, st.endedAt}, nil
 }
 
 func (st *treeStat) save(ctx context.Context, tx *sqldb.Tx) error {

@@ -79,6 +79,7 @@ type planning struct {
 	escalate escalation
 	text     perdure.Context // zero without a context
 	reader   *pack.Reader
+	head     int64 // bytes of the longest header that parts are shown with
 }
 
 // checkPrice refuses a budget in dollars for a model whose price is unknown: it

@@ -15,6 +15,7 @@ func (a *app) commands() []*cobra.Command {
 		a.newTreeCommand(),
 		a.newShowCommand(),
 		a.newEventsCommand(),
+		a.newWatchCommand(),
 		a.newReportCommand(),
 		a.newExportCommand(),
 

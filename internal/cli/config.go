@@ -30,7 +30,10 @@ func settingFlags(cmd *cobra.Command, keys ...string) {
 	for _, key := range config.Keys() {
 		for _, want := range keys {
 			if key.Name == want {
-				cmd.Flags().Var(&settingValue{text: key.Default}, key.Flag, key.Help)
+				flag := cmd.Flags().VarPF(&settingValue{text: key.Default}, key.Flag, "", key.Help)
+				if key.Truth {
+					flag.NoOptDefVal = "true" // --cache alone says yes
+				}
 			}
 		}
 	}

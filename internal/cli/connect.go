@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/inproc"
+	"github.com/perdure/perdure/model/price"
 )
 
 // purpose is what a command wants of the store.
@@ -141,11 +142,24 @@ func (a *app) daemonConfig(l *config.Loaded) daemon.Config {
 		Models: daemon.ModelConfig{
 			Root: a.root(l), Getenv: a.env.getenv,
 			CallTimeout: l.CallTimeout, CallRetries: l.CallRetries,
+			Prices: a.prices(l), CacheDir: cacheDir(l),
 		},
 		Retention: perdure.RetentionPolicy{Completed: l.RetentionCompleted, Failed: l.RetentionFailed},
 		Version:   thisBuild().Version,
 		Logger:    slog.New(&told{a.logger(l, slog.LevelError).Handler()}),
 	}
+}
+
+// prices is the user's file of prices; a relative path counts from the project's
+// folder.
+func (a *app) prices(l *config.Loaded) price.Config {
+	switch {
+	case l.Prices == "":
+		return price.Config{File: filepath.Join(l.Dir, "prices.yaml"), Optional: true}
+	case filepath.IsAbs(l.Prices):
+		return price.Config{File: l.Prices}
+	}
+	return price.Config{File: filepath.Join(a.root(l), l.Prices)}
 }
 
 // root is the folder that programs and scripts named by a run start from.

@@ -58,7 +58,7 @@ published (perdure schema): fields may be added, none is renamed.
 
 Settings come from flags, the environment (` + "`PERDURE_…`" + `), ` + "`.perdure/config.yaml`" + ` and built-in defaults, in this order;
 ` + "`perdure config`" + ` shows which. Other variables: ` + "`PERDURE_DIR`" + ` (the .perdure folder), ` + "`OPENAI_API_KEY`" + `,
-` + "`OPENAI_BASE_URL`" + `, ` + "`NO_COLOR`" + `.
+` + "`OPENAI_BASE_URL`" + `, ` + "`ANTHROPIC_API_KEY`" + `, ` + "`ANTHROPIC_BASE_URL`" + `, ` + "`NO_COLOR`" + `.
 `
 
 func commandDocs() string {
@@ -74,14 +74,25 @@ func commandDocs() string {
 		for _, cmd := range root.Commands() {
 			if cmd.GroupID == group.ID && cmd.IsAvailableCommand() && cmd.Name() != "help" {
 				writeCommand(&b, cmd)
+				for _, sub := range ownCommands(cmd) {
+					writeCommand(&b, sub)
+				}
 			}
 		}
 	}
 	return b.String()
 }
 
+// ownCommands are the commands below one, as far as they are ours.
+func ownCommands(cmd *cobra.Command) []*cobra.Command {
+	if cmd.Name() == "completion" {
+		return nil
+	}
+	return cmd.Commands()
+}
+
 func writeCommand(b *strings.Builder, cmd *cobra.Command) {
-	fmt.Fprintf(b, "\n### perdure %s\n\n```\n%s\n```\n\n", cmd.Name(), cmd.UseLine())
+	fmt.Fprintf(b, "\n### %s\n\n```\n%s\n```\n\n", cmd.CommandPath(), cmd.UseLine())
 	text := cmd.Long
 	if text == "" || cmd.Name() == "completion" {
 		text = cmd.Short + "."
@@ -167,13 +178,19 @@ func TestSchemas(t *testing.T) {
 // and belongs to a group.
 func TestCommandsAreDocumented(t *testing.T) {
 	t.Parallel()
-	withoutJSON := map[string]bool{"init": true, "schema": true, "serve": true, "export": true}
+	withoutJSON := map[string]bool{"init": true, "schema": true, "serve": true, "export": true, "watch": true}
 	for _, cmd := range newApp(Env{}).commands() {
 		if cmd.Short == "" || cmd.GroupID == "" {
 			t.Errorf("%s: no text or no group", cmd.Name())
 		}
-		if cmd.Flags().Lookup("json") == nil && !withoutJSON[cmd.Name()] {
-			t.Errorf("%s: no --json", cmd.Name())
+		printing := []*cobra.Command{cmd}
+		if cmd.HasSubCommands() {
+			printing = cmd.Commands() // the command itself prints its help
+		}
+		for _, cmd := range printing {
+			if cmd.Short == "" || cmd.Flags().Lookup("json") == nil && !withoutJSON[cmd.Name()] {
+				t.Errorf("%s: no text or no --json", cmd.CommandPath())
+			}
 		}
 	}
 }

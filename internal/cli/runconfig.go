@@ -47,7 +47,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.name, "name", "", "a `name` for the tree, for people")
 	fl.StringVar(&f.planner, "planner", "", "how the work is broken down: `none, split or model` (the model makes a plan); default: split when the context does not fit the model")
-	fl.StringVar(&f.strategy, "strategy", "", "how the parts run: `parallel, sequential` (each sees the results before it), conditional (see --when) or map-reduce (see --fan-in); default: parallel, with planner model the plan says")
+	fl.StringVar(&f.strategy, "strategy", "", "how the parts run: `parallel, sequential, conditional or map-reduce`; sequential: each sees the results before it; conditional: see --when; map-reduce: see --fan-in; default: parallel, with planner model as the plan says")
 	fl.StringVar(&f.merge, "merge", "", "how results become one: `merge, concatenate, summarize, vote or best-of-n`; merge leaves out what is there already")
 	f.quality.register(cmd)
 	f.plan.register(cmd)

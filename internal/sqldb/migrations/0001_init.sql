@@ -65,6 +65,7 @@ CREATE TABLE tree_stat (
 	open_cost_micros BIGINT NOT NULL,
 	limits TEXT NOT NULL,
 	warned INTEGER NOT NULL,
+	costs TEXT NOT NULL,
 	timing TEXT NOT NULL,
 	held TEXT NOT NULL,
 	started_at BIGINT,
