@@ -3,8 +3,10 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,7 +28,8 @@ type runFlags struct {
 	policy        string
 	mode          string
 	timeout       string
-	overlap       int
+	overlap       string
+	maxFileSize   string
 	contextWindow int
 	temperature   float64
 	seed          int64
@@ -54,7 +57,8 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.policy, "policy", "", "when a part fails: `partial or fail`; default: partial, for sequential fail")
 	fl.StringVar(&f.mode, "mode", "", "how strictly the run can be repeated: `default, seeded, strict or logged`")
 	fl.StringVar(&f.timeout, "timeout", "", "the longest `time` the tree may take, for example 30m; default: no limit")
-	fl.IntVar(&f.overlap, "overlap-tokens", 0, "`tokens` that neighbouring parts share; default: a fiftieth of a part; -1: none")
+	fl.StringVar(&f.overlap, "overlap", "", "what neighbouring parts of a file share: `tokens or percent` of a part, as 200 or 10%, in whole records, paragraphs or lines; 0: nothing; default: a twentieth, at most ten lines (nothing for builtin:extract)")
+	fl.StringVar(&f.maxFileSize, "max-file-size", "", "leave out files of folders that are larger than this `size`, for example 10MB; default: no limit")
 	fl.IntVar(&f.contextWindow, "context-window", 0, "`tokens` the model reads and writes at once, at least 1000; default: what is known of the model")
 	fl.Float64Var(&f.temperature, "temperature", rlm.DefaultTemperature, "`number` from 0 to 2 for the model")
 	fl.Int64Var(&f.seed, "seed", 0, "`number` for models that take one; default: none")
@@ -65,6 +69,13 @@ func (f *runFlags) register(cmd *cobra.Command) {
 // config makes the configuration of the tree.
 func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bool) (json.RawMessage, error) {
 	timeout, err := parseTimeout(f.timeout)
+	var shared, percent int
+	if err == nil {
+		shared, percent, err = parseOverlap(f.overlap)
+	}
+	if err == nil {
+		_, err = parseSize(f.maxFileSize)
+	}
 	if err == nil {
 		err = checkBaseURL(cmd, l)
 	}
@@ -75,7 +86,7 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 		Model: a.anchor(l.Model), SubModel: a.anchor(l.SubModel), BaseURL: a.baseURL(l),
 		Planner: f.planner, Strategy: perdure.Strategy(f.strategy), Merge: f.merge, Policy: perdure.Policy(f.policy),
 		Batch: batch, MaxDepth: &l.MaxDepth, MaxChildren: l.MaxChildren, MaxNodes: int64(l.MaxNodes),
-		ChunkTokens: l.ChunkTokens, OverlapTokens: f.overlap, ContextWindow: f.contextWindow,
+		ChunkTokens: l.ChunkTokens, OverlapTokens: shared, OverlapPercent: percent, ContextWindow: f.contextWindow,
 		MaxAttempts: l.MaxAttempts, Concurrency: l.Concurrency,
 		BudgetUSD: l.BudgetUSD, BudgetTokens: l.BudgetTokens, BudgetCalls: l.BudgetCalls, Timeout: rlm.Duration(timeout),
 		CallTimeout: rlm.Duration(l.CallTimeout), CallRetries: &l.CallRetries, Mode: f.mode, Cache: l.Cache,
@@ -114,6 +125,50 @@ func parseTimeout(text string) (time.Duration, error) {
 		return 0, usageError("leave it out for no limit", "--timeout is %s, which allows nothing at all", text)
 	}
 	return d, nil
+}
+
+// parseOverlap reads "200" or "10%"; shared is -1 for nothing.
+func parseOverlap(text string) (shared, percent int, err error) {
+	if text == "" {
+		return 0, 0, nil
+	}
+	number, isPercent := strings.CutSuffix(text, "%")
+	n, err := strconv.Atoi(number)
+	limit := rlm.MaxContextWindow
+	if isPercent {
+		limit = 50
+	}
+	switch {
+	case err != nil || n < 0 || n > limit:
+		return 0, 0, usageError("give tokens, as 200, or a share of a part of at most 50%, as 10%", "--overlap: %q is neither", text)
+	case n == 0:
+		return -1, 0, nil
+	case isPercent:
+		return 0, n, nil
+	}
+	return n, 0, nil
+}
+
+// parseSize reads "10MB", "512k" or a number of bytes; 0 for "".
+func parseSize(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	number := strings.TrimRight(strings.ToLower(text), "bikmgt")
+	unit := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(text[len(number):]), "b"), "i")
+	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	power := strings.Index("kmgt", unit) + 1
+	if err != nil || !(n > 0 && n < 1e15) || len(unit) > 1 || power == 0 {
+		return 0, usageError("give it like 500k, 10MB or 1GiB", "--max-file-size: %q is not a size", text)
+	}
+	if unit == "" {
+		power = 0
+	}
+	step := 1000.0
+	if strings.ContainsRune(strings.ToLower(text), 'i') {
+		step = 1024
+	}
+	return int64(n * math.Pow(step, float64(power))), nil
 }
 
 // anchor makes the paths in a model's name independent of the working
