@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"golang.org/x/sync/errgroup"
 
@@ -61,7 +62,8 @@ func outOfBudget(err error) bool {
 
 // sideBySide calls do for each number below n, a few at once, and returns the
 // error of the lowest number. One failure does not stop the others: what is
-// under way is paid for.
+// under way is paid for. A panic goes on in the caller's goroutine, where the
+// worker expects it.
 func (a *attempt) sideBySide(n int, do func(i int) error) error {
 	width := reduceWidth
 	if own := a.run.cfg.Concurrency; own > 0 {
@@ -69,14 +71,24 @@ func (a *attempt) sideBySide(n int, do func(i int) error) error {
 	}
 	var g errgroup.Group
 	g.SetLimit(width)
-	errs := make([]error, n) // each is one goroutine's
+	errs, panics := make([]error, n), make([]any, n) // each is one goroutine's
 	for i := range n {
 		g.Go(func() error {
+			defer func() {
+				if p := recover(); p != nil {
+					panics[i] = fmt.Sprintf("%v\n%s", p, debug.Stack())
+				}
+			}()
 			errs[i] = do(i)
 			return nil
 		})
 	}
 	_ = g.Wait() // the errors are in errs
+	for _, p := range panics {
+		if p != nil {
+			panic(p)
+		}
+	}
 	for _, err := range errs {
 		if err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -188,13 +187,14 @@ func TestVote(t *testing.T) {
 // are put together in levels: no request is made twice.
 func TestDeathInASummary(t *testing.T) {
 	t.Parallel()
-	for _, after := range []bool{false, true} {
-		t.Run(fmt.Sprint("after the answer ", after), func(t *testing.T) {
+	for i := range 4 {
+		after, width := i%2 == 1, 1+3*(i/2)
+		t.Run(fmt.Sprintf("after the answer %v, %d at once", after, width), func(t *testing.T) {
 			t.Parallel()
 			m := &mortal{Model: script(t, `replies: [{text: "{{hash}} ", size: 1500, repeat: -1}]`)}
 			b := newBench(t, models{"mock:m": m})
 			id := b.put(file{"text.txt", numbered(120)})
-			config := M{"model": "mock:m", "merge": "summarize", "chunk_tokens": 250, "context_window": 2000, "concurrency": 1}
+			config := M{"model": "mock:m", "merge": "summarize", "chunk_tokens": 250, "context_window": 2000, "concurrency": width, "mode": "strict"}
 			_, want := b.finish(b.launch("Read.", id, config).ID, 2)
 			calls := m.Ledger().Totals().Finished
 			m.Model = script(t, `replies: [{text: "{{hash}} ", size: 1500, repeat: -1}]`)
@@ -214,7 +214,7 @@ func TestDeathInASummary(t *testing.T) {
 			if got := m.Ledger(); len(got.Repeated()) != 0 || got.Totals().Finished != calls {
 				t.Errorf("%d answers, want %d; asked again: %+v", got.Totals().Finished, calls, got.Repeated())
 			}
-			if deaths < calls/2 || len(b.leaves(tree.ID)) >= calls-1 {
+			if deaths < calls/3 || len(b.leaves(tree.ID)) >= calls-1 {
 				t.Errorf("%d deaths in %d calls", deaths, calls)
 			}
 		})
@@ -276,4 +276,79 @@ func TestVoteStructured(t *testing.T) {
 	}
 }
 
-var _ model.Model = (*mortal)(nil)
+// In a reduction tree votes, scores and results go up through its levels.
+func TestMergesInAReductionTree(t *testing.T) {
+	t.Parallel()
+	for merge, want := range map[string]string{"vote": "b", "best-of-n": "ddd", "summarize": "the whole of a, ddd, b and cc"} {
+		t.Run(merge, func(t *testing.T) {
+			t.Parallel()
+			server, m := endpoint(t, `replies:
+- {match: "(?s)=== results ===.*\na\n.*ddd.*\nb\n.*\ncc\n.*=== end", text: "the whole of a, ddd, b and cc"}
+- {match: "part [136] of", text: a}
+- {match: "part 2 of", text: ddd}
+- {match: "part [4579] of", text: b}
+- {match: "part 8 of", text: cc}`)
+			b := newBench(t, m)
+			id := b.put(file{"text.txt", numbered(9 * 23)})
+			config := M{"model": "openai:m", "strategy": "map-reduce", "merge": merge, "chunk_tokens": 250, "overlap_tokens": -1, "fan_in": 3, "max_children": 9}
+			calls := 9
+			if merge == "best-of-n" {
+				config["judge"] = "rule:len(text)"
+			}
+			if merge == "summarize" {
+				calls++ // the results fit one call
+			}
+			tree := b.launch("Look.", id, config)
+			got, root := b.finish(tree.ID, 3)
+			if got.State != perdure.Completed || root.Result != want {
+				t.Errorf("tree is %s with %q, want %q; %+v", got.State, root.Result, want, root.Error)
+			}
+			b.asks(server, tree.ID, calls)
+			if d := data(t, &root); merge == "vote" && (len(d.Votes) != 4 || d.Votes[0].Count != 4) || merge == "best-of-n" && len(d.Scores) != 9 {
+				t.Errorf("votes %+v, scores %+v", d.Votes, d.Scores)
+			}
+		})
+	}
+}
+
+// Each merge does with what there is and lists what is missing, or, where a part
+// that fails is to fail the whole, asks nothing more.
+func TestMergesWithALostPart(t *testing.T) {
+	t.Parallel()
+	for _, merge := range []string{"merge", "concatenate", "summarize", "vote", "best-of-n"} {
+		for _, policy := range []string{"partial", "fail"} {
+			t.Run(merge+", "+policy, func(t *testing.T) {
+				t.Parallel()
+				server, m := endpoint(t, `replies:
+- {match: "=== results ===", text: "b or c"}
+- {match: "strict and fair judge", text: '{"score": 50}'}
+- {match: "part 2 of", status: 400, message: "no"}
+- {match: "part 1 of", text: "b"}
+- {text: "c", repeat: -1}`)
+				b := newBench(t, m)
+				id := b.put(file{"text.txt", numbered(3 * 23)})
+				tree := b.launch("Look.", id, M{"model": "openai:m", "merge": merge, "policy": policy, "chunk_tokens": 250, "overlap_tokens": -1})
+				got, root := b.finish(tree.ID, 1)
+				if policy == "fail" {
+					if got.State != perdure.Failed || !strings.Contains(root.Error.Message, "the policy is fail, and") {
+						t.Errorf("tree is %s, %+v", got.State, root.Error)
+					}
+					if n := server.Ledger().Totals().Started; n > 3 {
+						t.Errorf("%d requests", n)
+					}
+					return
+				}
+				want := map[string]string{"merge": "b\nc", "concatenate": "b\n\nc", "summarize": "b or c", "vote": "b", "best-of-n": "b"}[merge]
+				calls := map[string]int{"summarize": 4, "best-of-n": 5}[merge]
+				d := data(t, &root)
+				if got.State != perdure.Completed || !got.Partial || root.Result != want || len(d.Missing) != 1 ||
+					!strings.HasPrefix(d.Missing[0].Prompt, "[part 2 of 3]") {
+					t.Errorf("tree is %s, partial %v, with %q, want %q; missing %+v", got.State, got.Partial, root.Result, want, d.Missing)
+				}
+				if n := server.Ledger().Totals().Started; n != max(calls, 3) {
+					t.Errorf("%d requests, want %d", n, max(calls, 3))
+				}
+			})
+		}
+	}
+}

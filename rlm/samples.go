@@ -23,6 +23,9 @@ func (p *planning) sample(root *node) error {
 	if n <= 1 {
 		return nil
 	}
+	if err := p.checkReduction(); err != nil {
+		return err
+	}
 	switch {
 	case *p.cfg.MaxDepth == 0:
 		return invalid("samples: max_depth: 0 means a direct answer", "raise --max-depth")
@@ -43,7 +46,7 @@ func (p *planning) sample(root *node) error {
 		root.Window, root.Answer = r.window, r.answer
 	}
 	root.Samples = n
-	return p.checkReduction()
+	return nil
 }
 
 // samples returns the children that ask the prompt of a node again.

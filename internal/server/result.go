@@ -32,17 +32,10 @@ type result struct {
 	Missing   []missingTask      `json:"missing"`
 	// MissingTotal may be more than the list holds.
 	MissingTotal int64 `json:"missing_total"`
+	// Limits are the limits of the tree, with what was used of them; one that
+	// was exceeded is why parts are missing.
+	Limits []perdure.LimitUse `json:"limits"`
 	details
-}
-
-// details are what an executor says of how a result came about; see
-// client.Details.
-type details struct {
-	Notes     json.RawMessage `json:"notes,omitempty"`
-	Votes     json.RawMessage `json:"votes,omitempty"`
-	Abstained json.RawMessage `json:"abstained,omitempty"`
-	Scores    json.RawMessage `json:"scores,omitempty"`
-	Gate      json.RawMessage `json:"gate,omitempty"`
 }
 
 // missingTask is a leaf without a result.
@@ -85,14 +78,12 @@ func (s *server) resultOf(ctx context.Context, id perdure.TreeID) (*result, erro
 	if err != nil {
 		return nil, err
 	}
-	res := &result{Tree: id, State: tree.State, Partial: tree.Partial, Usage: progress.Usage, Error: root.Error}
+	res := &result{Tree: id, State: tree.State, Partial: tree.Partial, Usage: progress.Usage, Error: root.Error, Limits: progress.Limits}
 	res.Answer, res.Citations, err = answer(&root)
-	if err == nil && len(root.Data) > 0 {
-		err = json.Unmarshal(root.Data, &res.details)
-	}
 	if err != nil {
 		return nil, err
 	}
+	res.details = detailsOf(root.Data)
 	m := missing{store: s.store, total: progress.Failed + progress.Cancelled}
 	if tree.State == perdure.Completed && !tree.Partial {
 		m.total = 0 // what failed at first was made good later

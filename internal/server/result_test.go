@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/server"
@@ -75,6 +77,35 @@ func TestResultManyMissing(t *testing.T) {
 	res, err := f.client.Result(t.Context(), tree.ID)
 	if err != nil || !slices.Equal(missingIDs(&res), ids[:1000]) || res.MissingTotal != children {
 		t.Errorf("missing %d of %d, %v", len(res.Missing), res.MissingTotal, err)
+	}
+}
+
+// What the executor says of how the result came about is told as far as it has
+// the known form.
+func TestResultDetails(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, testdb.Open(t, perdure.Config{Dir: t.TempDir()}), ways()[1], server.Config{})
+	half := 50.5
+	tests := []struct {
+		data string
+		want client.Details
+	}{
+		{`{"notes":["n"],"votes":[{"answer":"a","task_id":"task-0002","count":2,"key":"k"}],"abstained":1}`,
+			client.Details{Notes: []string{"n"}, Votes: []client.Vote{{Answer: "a", Task: 2, Count: 2}}, Abstained: 1}},
+		{`{"scores":[{"task_id":"task-0003","score":50.5,"critique":"c","chosen":true},{"task_id":"task-0004","score":null,"note":"n"}]}`,
+			client.Details{Scores: []client.Score{{Task: 3, Score: &half, Critique: "c", Chosen: true}, {Task: 4, Note: "n"}}}},
+		{`{"gate":{"score":50.5,"min_score":80,"passed":false,"rounds":[{"round":1,"model":"m","score":50.5,"chosen":true}]}}`,
+			client.Details{Gate: &client.Gate{Score: &half, MinScore: 80, Rounds: []client.Round{{Round: 1, Model: "m", Score: &half, Chosen: true}}}}},
+		{`{"notes":"text","votes":{"a":1},"abstained":"none","scores":[1],"gate":[],"left_out":3}`, client.Details{}},
+		{`{}`, client.Details{}},
+	}
+	for _, tt := range tests {
+		l := f.talker(t)
+		must(t, l.Complete(t.Context(), perdure.Result{Text: "x", Data: json.RawMessage(tt.data)}))
+		res, err := f.client.Result(t.Context(), l.Tree.ID)
+		if diff := cmp.Diff(tt.want, res.Details); diff != "" || err != nil {
+			t.Errorf("%s: %v, %s", tt.data, err, diff)
+		}
 	}
 }
 
