@@ -3,6 +3,7 @@ module github.com/perdure/perdure
 go 1.26.0
 
 require (
+	charm.land/bubbletea/v2 v2.0.9
 	charm.land/catwalk v0.51.0
 	charm.land/lipgloss/v2 v2.0.6
 	github.com/anthropics/anthropic-sdk-go v1.84.0
@@ -29,8 +30,6 @@ require (
 )
 
 require (
-	charm.land/bubbles/v2 v2.2.1 // indirect
-	charm.land/bubbletea/v2 v2.0.9 // indirect
 	github.com/bahlo/generic-list-go v0.2.0 // indirect
 	github.com/buger/jsonparser v1.1.2 // indirect
 	github.com/charmbracelet/colorprofile v0.4.3 // indirect

@@ -158,3 +158,38 @@ func reorders(r rune) bool {
 
 // OneLine joins the lines of a text and makes its control characters visible.
 func OneLine(text string) string { return Visible(strings.Join(strings.Fields(text), " ")) }
+
+// Mark is the sign of a state: told apart by its shape. Of no state it is "…".
+func Mark(state perdure.State) string {
+	switch state {
+	case perdure.Completed:
+		return "✓"
+	case perdure.Failed:
+		return "✗"
+	case perdure.Running:
+		return "●"
+	case perdure.Waiting:
+		return "◌"
+	case perdure.Cancelled:
+		return "⊘"
+	case perdure.Queued:
+		return "○"
+	}
+	return "…"
+}
+
+// slowestLabel is how much of a prompt Slowest shows.
+const slowestLabel = 40
+
+// Slowest names the task that runs longest and what it waits for.
+func Slowest(task perdure.TaskID, prompt string, since time.Duration, model string) string {
+	label := []rune(OneLine(prompt))
+	if len(label) > slowestLabel {
+		label = append(label[:slowestLabel-1], '…')
+	}
+	text := fmt.Sprintf("slowest: %s %q %s", task, string(label), Duration(since))
+	if model != "" {
+		text += " in " + OneLine(model)
+	}
+	return text
+}

@@ -21,7 +21,7 @@ var pageText string
 // and fit for paper. html/template escapes what others wrote.
 func (d *Document) HTML(w io.Writer) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"mark": mark, "ms": milliseconds, "cost": human.Cost, "comma": humanize.Comma,
+		"mark": human.Mark, "ms": milliseconds, "cost": human.Cost, "comma": humanize.Comma,
 		"visible": human.Visible, "line": human.OneLine, "count": human.Count,
 	}).Parse(pageText)
 	if err != nil {

@@ -47,7 +47,7 @@ func (d *Document) Markdown(w io.Writer) error {
 	var tree strings.Builder
 	for i := range d.Survey.Outline {
 		r := &d.Survey.Outline[i]
-		fmt.Fprintf(&tree, "%s%s %s  %s", strings.Repeat("  ", r.Level), mark(r.State), r.Task, rowText(r))
+		fmt.Fprintf(&tree, "%s%s %s  %s", strings.Repeat("  ", r.Level), human.Mark(r.State), r.Task, rowText(r))
 		if b := belowText(r); b != "" {
 			tree.WriteString(", " + b)
 		}

@@ -133,25 +133,6 @@ func (d *Document) answer() (string, bool) {
 	return d.Result.Text(), true
 }
 
-// mark is the sign of a state.
-func mark(state perdure.State) string {
-	switch state {
-	case perdure.Completed:
-		return "✓"
-	case perdure.Failed:
-		return "✗"
-	case perdure.Running:
-		return "●"
-	case perdure.Waiting:
-		return "◌"
-	case perdure.Cancelled:
-		return "⊘"
-	case perdure.Queued:
-		return "○"
-	}
-	return "…"
-}
-
 func milliseconds(ms float64) string {
 	return human.Duration(time.Duration(ms * float64(time.Millisecond)))
 }

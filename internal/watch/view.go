@@ -1,0 +1,392 @@
+package watch
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/dustin/go-humanize"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/human"
+)
+
+// View draws the screen.
+func (m *model) View() tea.View {
+	v := tea.NewView(m.draw())
+	v.AltScreen = true
+	return v
+}
+
+// draw returns as many lines as the screen has, none wider than it.
+func (m *model) draw() string {
+	var lines []string
+	switch m.screen {
+	case screenHelp:
+		lines = m.helpLines()
+	case screenTrees:
+		lines = m.treesLines()
+	case screenTask:
+		lines = m.taskLines()
+		lines = append([]string{m.bold("perdure watch") + "  " + m.task.ID.String()}, lines[min(m.scroll, max(0, len(lines)-1)):]...)
+	default:
+		lines = m.tasksLines()
+	}
+	lines = lines[:min(len(lines), m.height-1)]
+	for len(lines) < m.height-1 {
+		lines = append(lines, "")
+	}
+	lines = append(lines, m.footer())
+	for i := range lines {
+		lines[i] = ansi.Truncate(lines[i], m.width, "…")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// The parts of the screen beside the list of tasks.
+const (
+	headLines = 3
+	footLines = 1
+)
+
+// logHeight is how many lines the log has, its rule included.
+func (m *model) logHeight() int {
+	if m.hideLog || m.height < 14 {
+		return 0
+	}
+	return min(9, m.height/4)
+}
+
+// bodyHeight is how many rows of tasks are on the screen.
+func (m *model) bodyHeight() int { return max(1, m.height-headLines-1-m.logHeight()-footLines) }
+
+func (m *model) tasksLines() []string {
+	lines := m.head()
+	lines = append(lines, m.rule(m.filterText()))
+	if m.rows() == 0 {
+		text := "loading …"
+		if m.filter.on() && !m.searching {
+			text = "no task matches; Esc shows all"
+		}
+		lines = append(lines, "  "+m.dim(text))
+	}
+	height := m.bodyHeight()
+	for i := m.top; i < min(m.top+height, m.rows()); i++ {
+		lines = append(lines, m.taskLine(i))
+	}
+	for len(lines) < headLines+1+height {
+		lines = append(lines, "")
+	}
+	if n := m.logHeight(); n > 0 {
+		lines = append(lines, m.rule("log"))
+		for _, e := range m.events[max(0, len(m.events)-(n-1)):] {
+			lines = append(lines, m.eventLine(&e))
+		}
+	}
+	return lines
+}
+
+// head says how far the tree is and what is slow.
+func (m *model) head() []string {
+	title := m.bold("perdure watch") + "  " + string(m.tree)
+	if m.status == nil {
+		return []string{title, "", ""}
+	}
+	s := m.status
+	state := string(s.State)
+	if s.Partial {
+		state += ", partial"
+	}
+	title += "  " + m.state(s.State, human.Mark(s.State)+" "+state)
+	counts := []string{humanize.Comma(s.Completed+s.Failed+s.Cancelled) + " of " + human.Count(s.Total, "task")}
+	for _, c := range []struct {
+		n     int64
+		state perdure.State
+	}{{s.Running, perdure.Running}, {s.Waiting, perdure.Waiting}, {s.Queued, perdure.Queued}, {s.Failed, perdure.Failed}, {s.Cancelled, perdure.Cancelled}} {
+		if c.n > 0 {
+			counts = append(counts, m.state(c.state, humanize.Comma(c.n)+" "+string(c.state)))
+		}
+	}
+	left := "took " + human.Seconds(s.ElapsedSeconds)
+	if !s.State.Terminal() {
+		left = "ETA " + human.ETA(s.ETASeconds) + ", " + human.Seconds(s.ElapsedSeconds) + " so far"
+	}
+	counts = append(counts, left, human.Cost(s.Usage))
+	bar := human.Bar(s.Percent, barWidth) + " " + human.WholePercent(s.Percent) + "  " + strings.Join(counts, ", ")
+	return []string{title, bar, m.slow()}
+}
+
+const barWidth = 20
+
+// slow names what holds the tree up.
+func (m *model) slow() string {
+	var parts []string
+	if len(m.status.Pauses) > 0 {
+		parts = append(parts, m.state(perdure.Cancelled, "paused: "+human.OneLine(strings.Join(m.status.Pauses, "; "))))
+	}
+	if s := m.status.Slowest; s != nil {
+		parts = append(parts, human.Slowest(s.Task, s.Prompt, m.now.Sub(s.Since), s.Model))
+	} else if !m.status.State.Terminal() {
+		parts = append(parts, m.dim("nothing runs at the moment"))
+	}
+	return strings.Join(parts, "   ")
+}
+
+func (m *model) filterText() string {
+	if !m.filter.on() && !m.typing {
+		return "tasks"
+	}
+	text := "tasks"
+	if m.filter.state != "" {
+		text += " that are " + string(m.filter.state)
+	}
+	if m.filter.text != "" || m.typing {
+		text += " with “" + m.filter.text
+		if m.typing {
+			text += "▏"
+		}
+		text += "”"
+	}
+	switch {
+	case !m.filter.on():
+	case m.searching:
+		text += ": searching …"
+	case m.full:
+		text += fmt.Sprintf(": %d and more", len(m.matches))
+	default:
+		text += fmt.Sprintf(": %d", len(m.matches))
+	}
+	return text
+}
+
+// rule is a line with a title.
+func (m *model) rule(title string) string {
+	left := "─ " + title + " "
+	return m.dim(left + strings.Repeat("─", max(0, m.width-ansi.StringWidth(left))))
+}
+
+// taskLine draws the row i.
+func (m *model) taskLine(i int) string {
+	level, sign := 0, "  "
+	row := m.row(i)
+	if !m.filter.on() {
+		p, depth := m.outline.at(i)
+		level = depth
+		if n := m.outline.node(p); n != nil && n.open {
+			sign = "▾ "
+		} else if n != nil && n.row.Children > 0 {
+			sign = "▸ "
+		}
+	}
+	head := "  "
+	if i == m.at() {
+		head = "❯ "
+	}
+	indent := strings.Repeat("  ", min(level, 20))
+	if row == nil {
+		return head + indent + m.dim("  …")
+	}
+	tail := figures(row)
+	note := ""
+	switch {
+	case row.Error != nil:
+		note = " — " + human.OneLine(row.Error.Kind+": "+row.Error.Message)
+	case row.Lost:
+		note = " — its process is gone"
+	case row.Attempts > 1 && row.State == perdure.Running:
+		note = fmt.Sprintf(" — attempt %d", row.Attempts)
+	}
+	front := head + indent + sign
+	id := row.Task.String()
+	room := m.width - ansi.StringWidth(front) - 2 - len(id) - 2 - ansi.StringWidth(tail) - 1
+	label := human.OneLine(row.Label)
+	if row.Children > 0 {
+		label = "(" + humanize.Comma(row.Children) + ") " + label
+	}
+	// An error is worth more than the end of a prompt.
+	label = ansi.Truncate(label, max(room-min(ansi.StringWidth(note), room*2/3), 8), "…")
+	text := ansi.Truncate(label+note, max(room, 8), "…")
+	text += strings.Repeat(" ", max(0, room-ansi.StringWidth(text)))
+	if i == m.at() {
+		id = m.bold(id)
+		text = m.bold(text)
+	}
+	return front + m.state(row.State, human.Mark(row.State)) + " " + id + "  " + text + " " + m.dim(tail)
+}
+
+// figures are the time and the cost of a row.
+func figures(row *client.OutlineRow) string {
+	var parts []string
+	if row.ActiveMS > 0 {
+		parts = append(parts, human.Duration(row.Active()))
+	}
+	if row.Usage.Calls > 0 {
+		parts = append(parts, human.Cost(row.Usage))
+	}
+	return strings.Join(parts, "  ")
+}
+
+func (m *model) eventLine(e *perdure.Event) string {
+	task := ""
+	if e.Task != 0 {
+		task = e.Task.String()
+	}
+	data := string(e.Data)
+	if data == "{}" || data == "null" {
+		data = ""
+	}
+	return fmt.Sprintf("%s  %-11s %-16s %s", m.dim(e.Time.UTC().Format("15:04:05.000")), task, e.Kind, m.dim(human.OneLine(data)))
+}
+
+func (m *model) treesLines() []string {
+	lines := []string{m.bold("perdure watch") + "  trees", ""}
+	if len(m.trees) == 0 {
+		return append(lines, m.dim("  there are no trees yet; `perdure run` makes one"))
+	}
+	height := max(1, m.height-len(lines)-footLines)
+	top := max(0, m.chosen-height+1)
+	var cells [][]string
+	widest := make([]int, 5)
+	for i := top; i < min(top+height, len(m.trees)); i++ {
+		p := &m.trees[i].progress
+		left := "took " + human.Seconds(p.ElapsedSeconds)
+		if !p.State.Terminal() {
+			left = "ETA " + human.ETA(p.ETASeconds)
+		}
+		row := []string{human.Mark(p.State) + " " + string(p.State), human.WholePercent(p.Percent), "of " + human.Count(p.Total, "task"),
+			left, human.Cost(p.Usage)}
+		for k, cell := range row {
+			widest[k] = max(widest[k], ansi.StringWidth(cell))
+		}
+		cells = append(cells, row)
+	}
+	for k, row := range cells {
+		t := &m.trees[top+k]
+		for c := range row {
+			row[c] += strings.Repeat(" ", widest[c]-ansi.StringWidth(row[c]))
+		}
+		head, id := "  ", string(t.tree.ID)
+		if top+k == m.chosen {
+			head, id = "❯ ", m.bold(id)
+		}
+		row[0] = m.state(t.progress.State, row[0])
+		lines = append(lines, head+id+"  "+strings.Join(row, "  ")+"  "+human.OneLine(t.tree.Name))
+	}
+	return lines
+}
+
+func (m *model) helpLines() []string {
+	lines := []string{m.bold("perdure watch") + "  keys", ""}
+	for _, row := range keyHelp() {
+		lines = append(lines, "  "+m.bold(fmt.Sprintf("%-22s", row[0]))+row[1])
+	}
+	lines = append(lines, "", "  "+m.dim("✓ completed  ● running  ◌ waiting  ○ queued  ✗ failed  ⊘ cancelled"))
+	return lines
+}
+
+// maxShown bounds how much of a text a task's page shows.
+const maxShown = 64 << 10
+
+// taskLines is everything about a task, in lines that fit.
+func (m *model) taskLines() []string {
+	t := m.task
+	lines := []string{"", m.state(t.State, human.Mark(t.State)+" "+string(t.State)) +
+		fmt.Sprintf("  attempt %d of %d, ran %s, %s", t.Attempts, t.MaxAttempts, human.Duration(t.Active), human.Usage(t.Usage))}
+	section := func(title, text string) {
+		if text = strings.TrimSpace(text); text == "" {
+			return
+		}
+		if len(text) > maxShown {
+			text = strings.ToValidUTF8(text[:maxShown], "") + "\n… `perdure show` has the rest"
+		}
+		lines = append(lines, "", m.bold(title))
+		for _, one := range strings.Split(ansi.Hardwrap(human.Visible(strings.ReplaceAll(text, "\t", "    ")), max(20, m.width-2), true), "\n") {
+			lines = append(lines, "  "+one)
+		}
+	}
+	section("Prompt", t.Prompt)
+	if t.Error != nil {
+		section("Error", t.Error.Kind+": "+t.Error.Message)
+	}
+	section("Result", t.Result)
+	if t.State != perdure.Completed {
+		section("Output so far", t.Output)
+	}
+	var calls []string
+	for i := range t.Calls {
+		calls = append(calls, callLine(&t.Calls[i], m.now))
+	}
+	section("Calls", strings.Join(calls, "\n"))
+	return lines
+}
+
+func callLine(c *perdure.Call, now time.Time) string {
+	end := now
+	if c.EndedAt != nil {
+		end = *c.EndedAt
+	}
+	text := fmt.Sprintf("%s  %-9s  %s  %s  %d tokens in, %d out", c.ID, c.State, human.OneLine(c.Model),
+		human.Duration(end.Sub(c.StartedAt)), c.InputTokens, c.OutputTokens)
+	if c.Error != nil {
+		text += "\n  " + human.OneLine(c.Error.Kind+": "+c.Error.Message)
+	}
+	return text
+}
+
+// footer is a question, what was done, or what keys do.
+func (m *model) footer() string {
+	switch {
+	case m.asked != nil:
+		return m.state(perdure.Cancelled, m.asked.text+" y n")
+	case m.note != "":
+		return m.bold(human.OneLine(m.note))
+	case m.failed != nil:
+		return m.state(perdure.Failed, "cannot read: "+human.OneLine(message(m.failed)))
+	case m.typing:
+		return m.dim("Enter keeps the filter, Esc drops its text")
+	}
+	switch m.screen {
+	case screenTrees:
+		return m.dim("↑↓ move  Enter open  ? keys  q leave")
+	case screenTask:
+		return m.dim("↑↓ scroll  Esc back  q leave")
+	case screenHelp:
+		return m.dim("any key goes back")
+	}
+	return m.dim("↑↓ move  →← fold  Enter show  / text  s state  c cancel  r retry  t trees  ? keys  q leave")
+}
+
+func (m *model) paint(text string, style lipgloss.Style) string {
+	if !m.cfg.Color || text == "" {
+		return text
+	}
+	return style.Render(text)
+}
+
+func (m *model) bold(text string) string { return m.paint(text, lipgloss.NewStyle().Bold(true)) }
+func (m *model) dim(text string) string  { return m.paint(text, lipgloss.NewStyle().Faint(true)) }
+
+// state paints a text in the colour of a state: one of the terminal's own, which
+// fit its background.
+func (m *model) state(s perdure.State, text string) string {
+	style := lipgloss.NewStyle()
+	switch s {
+	case perdure.Completed:
+		style = style.Foreground(lipgloss.Green)
+	case perdure.Failed:
+		style = style.Foreground(lipgloss.Red)
+	case perdure.Running:
+		style = style.Foreground(lipgloss.Cyan)
+	case perdure.Waiting:
+		style = style.Foreground(lipgloss.Blue)
+	case perdure.Cancelled:
+		style = style.Foreground(lipgloss.Yellow)
+	case perdure.Queued:
+		style = style.Faint(true)
+	}
+	return m.paint(text, style)
+}
