@@ -45,9 +45,11 @@ var rows = map[string]int{
 	"internal/export": 3,
 	"internal/testdb": 3,
 
-	".":              2,
-	"internal/split": 2, // reads packs; kept from rlm for the size of that package
+	".":                 2,
+	"rlm/internal/plan": 2, // as are shape and plan
+	"internal/split":    2, // reads packs; kept from rlm for the size of that package
 
+	"rlm/internal/shape":  1,
 	"internal/blob":       1,
 	"internal/dbblob":     1,
 	"internal/invariant":  1,

@@ -51,6 +51,16 @@ func (a *attempt) emptyFile() bool {
 	return a.node.File != "" && a.l.Task.Context.Length == 0
 }
 
+// documents are what a model reads of a part, with the header of a table first.
+func (a *attempt) documents(c chunk, m *asked) ([]model.Document, error) {
+	docs, err := a.run.reader.Documents(c.off, c.length)
+	if err != nil || m.ranked { // passages are found in the text as it is
+		return docs, err
+	}
+	header, err := a.run.header(docs)
+	return append(header, docs...), err
+}
+
 // request is what a leaf asks its model.
 func (a *attempt) request(ctx context.Context, m *asked) (*model.Request, error) {
 	cfg := &a.run.cfg
@@ -58,7 +68,7 @@ func (a *attempt) request(ctx context.Context, m *asked) (*model.Request, error)
 		MaxOutputTokens: a.answerLimit()}
 	a.sampled(req)
 	for _, c := range a.reads() {
-		docs, err := a.run.reader.Documents(c.off, c.length)
+		docs, err := a.documents(c, m)
 		if err != nil {
 			return nil, damaged(err)
 		}
@@ -73,7 +83,7 @@ func (a *attempt) request(ctx context.Context, m *asked) (*model.Request, error)
 	if a.node.Total > 1 && !a.node.Sample {
 		req.System = strings.TrimSpace(req.System + "\n\n" + partInstruction(a.node.First+1, a.node.Total))
 		if a.run.shape != nil {
-			req.System += "\n\n" + a.run.shape.hint()
+			req.System += "\n\n" + hint(a.run.shape)
 		}
 	}
 	var earlier string

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/rlm/internal/plan"
 )
 
 // neverRan is the result of a task of which no part ran, because no condition
@@ -14,7 +15,7 @@ const neverRan = "(nothing was done: no condition held)"
 
 // condition is the predicate that decides whether this task runs; nil when it
 // runs anyway.
-func (a *attempt) condition() (*predicate, error) {
+func (a *attempt) condition() (*plan.Predicate, error) {
 	source, ids := "", []string(nil)
 	switch {
 	case a.node.Step != nil:
@@ -25,7 +26,7 @@ func (a *attempt) condition() (*predicate, error) {
 	if source == "" {
 		return nil, nil
 	}
-	p, err := compilePredicate(source, ids)
+	p, err := plan.Compile(source, ids)
 	if err != nil {
 		return nil, failf(KindPlan, "condition %q: %w", source, err)
 	}
@@ -43,14 +44,14 @@ func (a *attempt) skipped(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	yes, err := p.holds(earlier)
+	yes, err := p.Holds(earlier)
 	if err != nil {
 		return false, &attemptError{kind: KindPlan, err: err}
 	}
 	if yes {
 		return false, nil
 	}
-	note := fmt.Sprintf("task %q did not run: its condition %q does not hold", a.l.Task.ID, p.source)
+	note := fmt.Sprintf("task %q did not run: its condition %q does not hold", a.l.Task.ID, p)
 	return true, a.complete(ctx, "", &Data{Skipped: true, Notes: []string{note}})
 }
 
@@ -64,7 +65,7 @@ func (a *attempt) nothingRan(ctx context.Context) error {
 
 // outcomes tells how the tasks ended that a condition may ask about, in their
 // order.
-func (a *attempt) outcomes(ctx context.Context) ([]outcome, error) {
+func (a *attempt) outcomes(ctx context.Context) ([]plan.Outcome, error) {
 	var earlier []child
 	var err error
 	if s := a.node.Step; s != nil {
@@ -75,7 +76,7 @@ func (a *attempt) outcomes(ctx context.Context) ([]outcome, error) {
 	} else if earlier, err = a.allBefore(ctx); err != nil {
 		return nil, err
 	}
-	out := make([]outcome, 0, len(earlier))
+	out := make([]plan.Outcome, 0, len(earlier))
 	for i := range earlier {
 		o, err := outcomeOf(&earlier[i])
 		if err != nil {
@@ -120,4 +121,23 @@ func (c *Config) storeStrategy() perdure.Strategy {
 		return perdure.Sequential
 	}
 	return perdure.Parallel
+}
+
+// outcomeOf tells how a task that is terminal ended.
+func outcomeOf(c *child) (plan.Outcome, error) {
+	o := plan.Outcome{State: string(c.State)}
+	if c.node.Step != nil {
+		o.ID = c.node.Step.ID
+	}
+	if c.State != perdure.Completed {
+		o.Error = lastError(c.Task)
+		return o, nil
+	}
+	data, err := dataOf(c.Task)
+	if data.Skipped {
+		o.State = plan.StateSkipped
+	} else {
+		o.Text = c.Result
+	}
+	return o, err
 }

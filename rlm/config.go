@@ -15,6 +15,8 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/rlm/internal/rule"
+	"github.com/perdure/perdure/rlm/internal/shape"
+	"github.com/perdure/perdure/rlm/internal/texts"
 )
 
 // Defaults and limits of [Config].
@@ -182,9 +184,12 @@ type Config struct {
 	// ChunkTokens is the largest part of the context given to one task.
 	// Default: from the model's window.
 	ChunkTokens int `json:"chunk_tokens,omitempty"`
-	// OverlapTokens bounds what two parts of one file share; see SplitConfig.
-	// Default: a twentieth of a part, nothing for builtin:extract; -1: nothing.
-	OverlapTokens int `json:"overlap_tokens,omitempty"`
+	// OverlapTokens bounds what two neighbouring parts of one file share: whole
+	// records, paragraphs or lines. OverlapPercent, 1 to 50, says the same as a
+	// share of a part. Default: a twentieth of a part and at most ten lines,
+	// nothing for builtin:extract; OverlapTokens -1: nothing.
+	OverlapTokens  int `json:"overlap_tokens,omitempty"`
+	OverlapPercent int `json:"overlap_percent,omitempty"`
 	// ContextWindow is how many tokens a model reads and writes at once.
 	// Default: what the model says, else DefaultWindow.
 	ContextWindow int `json:"context_window,omitempty"`
@@ -249,11 +254,11 @@ func ParseConfig(raw json.RawMessage) (Config, error) {
 }
 
 // shape compiles the schema; nil without one.
-func (c *Config) shape() (*shape, error) {
+func (c *Config) shape() (*shape.Shape, error) {
 	if c.Schema == nil {
 		return nil, nil
 	}
-	return compileShape(c.Schema)
+	return shape.Compile(c.Schema)
 }
 
 func invalid(msg, hint string) *perdure.Error {
@@ -408,6 +413,10 @@ func (c *Config) problems() []string {
 	between("max_nodes", c.MaxNodes, 1, math.MaxInt32)
 	between("chunk_tokens", int64(c.ChunkTokens), 0, MaxContextWindow)
 	between("overlap_tokens", int64(c.OverlapTokens), -1, MaxContextWindow)
+	between("overlap_percent", int64(c.OverlapPercent), 0, 50)
+	if c.OverlapPercent != 0 && c.OverlapTokens != 0 {
+		bad("overlap_percent", "overlap_tokens is given, too")
+	}
 	if c.ContextWindow != 0 {
 		between("context_window", int64(c.ContextWindow), MinContextWindow, MaxContextWindow)
 	}
@@ -471,53 +480,24 @@ func (c *Config) checkBounds(bad func(field, format string, args ...any), betwee
 	c.checkMode(bad)
 }
 
+// micros is an amount in millionths of a dollar. The smallest amount is one: 0
+// would be no limit at all.
+func micros(usd float64) int64 {
+	if usd <= 0 {
+		return 0
+	}
+	return max(1, int64(math.Round(usd*microsPerDollar)))
+}
+
 // limits are the tree's limits in the store.
 func (c *Config) limits() perdure.Limits {
 	return perdure.Limits{
 		MaxNodes: c.MaxNodes, SoftNodes: DefaultSoftNodes,
-		Calls: c.BudgetCalls, Tokens: c.BudgetTokens, CostMicros: int64(math.Round(c.BudgetUSD * microsPerDollar)),
+		Calls: c.BudgetCalls, Tokens: c.BudgetTokens, CostMicros: micros(c.BudgetUSD),
 		WallTime: time.Duration(c.Timeout),
 	}
 }
 
 // nearest returns the candidate with the fewest edits from word, "" when none
 // is near.
-func nearest(word string, candidates []string) string {
-	const longest = 100 // beyond it, nobody meant a name
-	if len(word) > longest {
-		return ""
-	}
-	best, limit := "", max(1, len(word)/3)
-	for _, c := range candidates {
-		if n := edits(word, c); n <= limit {
-			best, limit = c, n-1
-		}
-	}
-	return best
-}
-
-// edits is the number of letters to add, drop, change or exchange with their
-// neighbour between two words.
-func edits(a, b string) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			cost := rows[i-1][j-1]
-			if a[i-1] != b[j-1] {
-				cost = 1 + min(cost, rows[i-1][j], rows[i][j-1])
-			}
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				cost = min(cost, 1+rows[i-2][j-2])
-			}
-			rows[i][j] = cost
-		}
-	}
-	return rows[len(a)][len(b)]
-}
+func nearest(word string, candidates []string) string { return texts.Nearest(word, candidates) }

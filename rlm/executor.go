@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/shape"
 )
 
 // KindRun is the kind of the trees this package runs.
@@ -80,7 +81,7 @@ type Executor struct {
 	runs *runs
 
 	shapeOnce sync.Once // for the fields below: the schema of plans
-	shape     *shape
+	shape     *shape.Shape
 	shapeErr  error
 }
 
@@ -267,6 +268,9 @@ func (a *attempt) query() string {
 
 // complete ends the task with a result.
 func (a *attempt) complete(ctx context.Context, text string, d *Data) error {
+	if a.l.Task.Parent == 0 && a.run.reader != nil {
+		d.LeftOut = leftOut(a.run.reader.Manifest())
+	}
 	raw, err := d.encode()
 	if err != nil {
 		return err

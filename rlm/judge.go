@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/rlm/internal/rule"
+	"github.com/perdure/perdure/rlm/internal/shape"
 	"github.com/perdure/perdure/rlm/internal/texts"
 )
 
@@ -98,7 +99,7 @@ type candidate struct {
 func (a *attempt) score(ctx context.Context, position int, c *candidate) (verdict, error) {
 	j := a.run.judge
 	unscored := func(why string) verdict {
-		return verdict{note: fmt.Sprintf("%s is not scored by %q: %s", c.title, shorten(j.name, shownProblem), shorten(why, maxProblemBytes))}
+		return verdict{note: fmt.Sprintf("%s is not scored by %q: %s", c.title, shorten(j.name, shownProblem), shorten(why, shape.MaxProblemBytes))}
 	}
 	switch {
 	case j.rule != nil:
@@ -153,7 +154,7 @@ func readScore(reply string) (verdict, error) {
 
 // readVerdict reads what a judge model says.
 func readVerdict(reply string) (verdict, []string) {
-	raw, err := jsonIn(reply)
+	raw, err := shape.JSONIn(reply)
 	if err != nil {
 		return verdict{}, []string{err.Error()}
 	}

@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/rlm/internal/plan"
+	"github.com/perdure/perdure/rlm/internal/texts"
 )
 
 // chunk is a part of the context: a range of bytes of the pack.
@@ -42,12 +43,15 @@ type node struct {
 	Manifest string `json:"manifest,omitempty"`
 	Window   int64  `json:"window,omitempty"`
 	Answer   int64  `json:"answer,omitempty"`
+	// Head, only in the root, is the longest header of a table, in bytes, that
+	// parts of tables are shown with.
+	Head int64 `json:"head,omitempty"`
 	// Plans is set on tasks that are broken down by a plan of the model.
 	Plans bool `json:"plans,omitempty"`
 	// Level counts the plans above this task.
 	Level int `json:"level,omitempty"`
 	// Plan, only in the first child of a task that was planned, is its plan.
-	Plan *plan `json:"plan,omitempty"`
+	Plan *plan.Plan `json:"plan,omitempty"`
 	// Step is set on the tasks of a plan, of which First is the number.
 	Step *step `json:"step,omitempty"`
 	// Of is the task whose prompt this one asks about a part; 0: the root.
@@ -180,12 +184,4 @@ const filePlaceholder = "{file}"
 func forFile(prompt, file string) string { return strings.ReplaceAll(prompt, filePlaceholder, file) }
 
 // shorten cuts a text to about n bytes, between characters, and marks the cut.
-func shorten(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
-}
+func shorten(s string, n int) string { return texts.Shorten(s, n) }

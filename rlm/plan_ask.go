@@ -8,11 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
-
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/pack"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/plan"
 )
 
 const (
@@ -58,9 +57,9 @@ func (a *attempt) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var p *plan
+	var p *plan.Plan
 	q := &question{m: m, req: a.planRequest(rules, t), what: "a plan", check: func(reply string) (problems []string) {
-		p, problems = rules.parse(reply)
+		p, problems = rules.Parse(reply)
 		return problems
 	}}
 	kept, err := json.Marshal(t)
@@ -72,17 +71,17 @@ func (a *attempt) plan(ctx context.Context) error {
 	a.told = nil
 	var unusable *unusableError
 	switch {
-	case errors.As(err, &unusable) && rules.direct == "":
+	case errors.As(err, &unusable) && rules.Direct == "":
 		data.addNotes([]string{"answered without sub-tasks, because no plan was usable: " + strings.Join(unusable.problems, "; ")})
 		return a.answer(ctx, calls, data.Notes)
 	case errors.As(err, &unusable):
-		return failf(KindPlan, "%w (%s; --planner split needs no plan)", unusable, rules.direct)
+		return failf(KindPlan, "%w (%s; --planner split needs no plan)", unusable, rules.Direct)
 	case err != nil:
 		return a.interrupted(timed, err)
 	case len(p.Tasks) == 0:
 		return a.answer(ctx, calls, data.Notes)
 	}
-	a.e.cfg.Logger.Debug("task is planned", "task_id", a.l.Task.ID.String(), "strategy", string(p.Strategy), "children", len(p.Tasks))
+	a.e.cfg.Logger.Debug("task is planned", "task_id", a.l.Task.ID.String(), "strategy", p.Strategy, "children", len(p.Tasks))
 	return a.follow(ctx, p, nil)
 }
 
@@ -131,27 +130,27 @@ func (a *attempt) tell(ctx context.Context) (*told, error) {
 }
 
 // planRules is what a plan of this task has to keep to.
-func (a *attempt) planRules(m *asked, t *told) (*planRules, error) {
+func (a *attempt) planRules(m *asked, t *told) (*plan.Rules, error) {
 	shape, err := a.e.planShape()
 	if err != nil {
 		return nil, err
 	}
 	cfg := &a.run.cfg
-	r := &planRules{
-		shape: shape, strategy: cfg.Strategy, merge: cfg.Merge, merges: planMerges(cfg), agents: t.Agents,
-		children: t.Children, nodes: t.Nodes, deeper: t.Deeper,
+	r := &plan.Rules{
+		Shape: shape, Strategy: string(cfg.Strategy), Merge: cfg.Merge, Merges: planMerges(cfg), Agents: t.Agents,
+		Children: t.Children, Nodes: t.Nodes, Deeper: t.Deeper,
 	}
 	p := a.planning()
 	for _, f := range p.files(a.reads()) {
-		r.files = append(r.files, f.Name)
+		r.Files = append(r.Files, f.Name)
 	}
-	r.promptTokens = t.Window - cfg.answerOf(t.Window) - t.Window/earlierShare - minRoomTokens
+	r.PromptTokens = t.Window - cfg.answerOf(t.Window) - t.Window/earlierShare - minRoomTokens
 	direct, err := p.roomOf(m, false)
 	switch {
 	case err != nil:
-		r.direct = err.Error()
+		r.Direct = err.Error()
 	case p.tokensOf(a.reads()) > direct.text:
-		r.direct = fmt.Sprintf("the context has about %d tokens, of which one reply can read %d", p.tokensOf(a.reads()), direct.text)
+		r.Direct = fmt.Sprintf("the context has about %d tokens, of which one reply can read %d", p.tokensOf(a.reads()), direct.text)
 	}
 	return r, nil
 }
@@ -166,7 +165,7 @@ func planMerges(cfg *Config) []string {
 }
 
 // planRequest asks for a plan.
-func (a *attempt) planRequest(r *planRules, t *told) *model.Request {
+func (a *attempt) planRequest(r *plan.Rules, t *told) *model.Request {
 	req := &model.Request{System: a.system(), Temperature: a.temperature(), Seed: a.run.cfg.Seed, Prompt: a.prompt()}
 	req.System = strings.TrimSpace(req.System + "\n\n" + planInstruction(r, t))
 	req.Prompt += a.describeContext()
@@ -174,7 +173,7 @@ func (a *attempt) planRequest(r *planRules, t *told) *model.Request {
 }
 
 // planInstruction tells a model how to plan.
-func planInstruction(r *planRules, t *told) string {
+func planInstruction(r *plan.Rules, t *told) string {
 	var b strings.Builder
 	b.WriteString("Do not answer the task yet: plan it. Reply with one JSON value that is valid against the JSON Schema below, and " +
 		"with nothing else. Break the task into sub-tasks only where that helps: where there is too much to read at once, or where " +
@@ -198,17 +197,17 @@ func planInstruction(r *planRules, t *told) string {
 	if t.Dollars != nil {
 		fmt.Fprintf(&b, "- %.4f US dollars are left for everything\n", *t.Dollars)
 	}
-	fmt.Fprintf(&b, "- merges: %s\n", strings.Join(r.merges, ", "))
-	if r.strategy != "" {
-		fmt.Fprintf(&b, "- the strategy is %s\n", r.strategy)
+	fmt.Fprintf(&b, "- merges: %s\n", strings.Join(r.Merges, ", "))
+	if r.Strategy != "" {
+		fmt.Fprintf(&b, "- the strategy is %s\n", r.Strategy)
 	}
-	if r.merge != "" {
-		fmt.Fprintf(&b, "- the merge is %s\n", r.merge)
+	if r.Merge != "" {
+		fmt.Fprintf(&b, "- the merge is %s\n", r.Merge)
 	}
-	if len(r.agents) > 0 {
-		fmt.Fprintf(&b, "- agents: %s\n", strings.Join(r.agents, ", "))
+	if len(r.Agents) > 0 {
+		fmt.Fprintf(&b, "- agents: %s\n", strings.Join(r.Agents, ", "))
 	}
-	b.WriteString("\nJSON Schema:\n" + r.shape.text)
+	b.WriteString("\nJSON Schema:\n" + r.Shape.Text)
 	return b.String()
 }
 
@@ -271,21 +270,4 @@ func (p *planning) tokensOf(read chunks) int64 {
 		bytes += c.length
 	}
 	return model.EstimateTokens(int(bytes))
-}
-
-// matchFiles returns the numbers of the names that a name or pattern fits.
-func matchFiles(names []string, pattern string) []int {
-	if i := slices.Index(names, pattern); i >= 0 {
-		return []int{i}
-	}
-	var out []int
-	if !doublestar.ValidatePattern(pattern) {
-		return nil
-	}
-	for i, name := range names {
-		if doublestar.MatchUnvalidated(pattern, name) {
-			out = append(out, i)
-		}
-	}
-	return out
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/perdure/perdure/rlm/internal/plan"
+	"github.com/perdure/perdure/rlm/internal/shape"
 )
 
 // maxFanIn bounds Config.FanIn.
@@ -29,7 +32,7 @@ func (c *Config) checkPlanning(bad func(field, format string, args ...any)) {
 	case c.When == "" && conditional && !planned:
 		bad("when", "it is missing, and strategy conditional needs one, for example: none(results, .text contains \"found\")")
 	case c.When != "":
-		if _, err := compilePredicate(c.When, nil); err != nil {
+		if _, err := plan.Compile(c.When, nil); err != nil {
 			bad("when", "%s", err)
 		}
 	}
@@ -57,9 +60,9 @@ func checkEndpoint(bad func(field, format string, args ...any), field, address s
 }
 
 // planShape is the schema of plans, compiled once.
-func (e *Executor) planShape() (*shape, error) {
+func (e *Executor) planShape() (*shape.Shape, error) {
 	e.shapeOnce.Do(func() {
-		if e.shape, e.shapeErr = compileShape(planSchema); e.shapeErr != nil {
+		if e.shape, e.shapeErr = shape.Compile(plan.Schema); e.shapeErr != nil {
 			e.shapeErr = fmt.Errorf("read schema of plans: %w", e.shapeErr)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/pack"
+	"github.com/perdure/perdure/rlm/internal/plan"
 )
 
 // step is what a planned task knows of the plan.
@@ -39,7 +40,7 @@ func (a *attempt) continuePlan(ctx context.Context, own []perdure.Task, family [
 }
 
 // planOf returns the plan that children carry.
-func planOf(family []child) *plan {
+func planOf(family []child) *plan.Plan {
 	for _, c := range family {
 		if c.node.Plan != nil {
 			return c.node.Plan
@@ -50,7 +51,7 @@ func planOf(family []child) *plan {
 
 // follow creates the sub-tasks of a plan whose time has come. When there is none
 // left it merges.
-func (a *attempt) follow(ctx context.Context, p *plan, family []child) error {
+func (a *attempt) follow(ctx context.Context, p *plan.Plan, family []child) error {
 	known := make(map[int]child, len(family))
 	for _, c := range family {
 		if c.node.Reduce == nil {
@@ -63,7 +64,7 @@ func (a *attempt) follow(ctx context.Context, p *plan, family []child) error {
 	}
 	var nodes []*node
 	for i, t := range p.Tasks {
-		if ended[t.ID] || slices.ContainsFunc(p.waits(i), func(id string) bool { return !ended[id] }) {
+		if ended[t.ID] || slices.ContainsFunc(p.Waits(i), func(id string) bool { return !ended[id] }) {
 			continue
 		}
 		n, err := a.stepNode(p, i)
@@ -86,14 +87,14 @@ func (a *attempt) follow(ctx context.Context, p *plan, family []child) error {
 
 // stepNode is the plan of one sub-task: what it reads, and whether that has to
 // be split.
-func (a *attempt) stepNode(p *plan, i int) (*node, error) {
+func (a *attempt) stepNode(p *plan.Plan, i int) (*node, error) {
 	t := &p.Tasks[i]
 	n := &node{Version: planVersion, First: i, Total: 1, Level: a.node.Level + 1, prompt: t.Prompt, agent: t.Agent,
-		Step:  &step{ID: t.ID, Sees: p.sees(i), When: t.When},
+		Step:  &step{ID: t.ID, Sees: p.Sees(i), When: t.When},
 		merge: stepMerge(p.Merge),
 		Plans: t.Decompose && a.node.Level+1 < *a.run.cfg.MaxDepth}
 	if t.When != "" {
-		n.Step.After = p.waits(i)
+		n.Step.After = p.Waits(i)
 	}
 	if a.run.reader == nil {
 		return n, nil
@@ -207,7 +208,7 @@ func (a *attempt) readsOf(patterns []string) chunks {
 	}
 	chosen := make([]bool, len(files))
 	for _, pattern := range patterns {
-		for _, i := range matchFiles(names, pattern) {
+		for _, i := range plan.Match(names, pattern) {
 			chosen[i] = true
 		}
 	}

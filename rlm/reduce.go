@@ -58,7 +58,7 @@ func (a *attempt) mapReduces(family []child) bool {
 		return false
 	}
 	if p := planOf(family); p != nil {
-		return p.Strategy == StrategyMapReduce
+		return p.Strategy == string(StrategyMapReduce)
 	}
 	return a.run.cfg.Strategy == StrategyMapReduce
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/shape"
 )
 
 const (
@@ -90,14 +91,14 @@ func renderRepair(reply string, problems []string, most int) string {
 }
 
 // instruction asks for a result of the shape.
-func (s *shape) instruction() string {
-	return "Reply with one JSON value that is valid against this JSON Schema, and with nothing else:\n" + s.text
+func instruction(s *shape.Shape) string {
+	return "Reply with one JSON value that is valid against this JSON Schema, and with nothing else:\n" + s.Text
 }
 
 // hint tells who answers from a part what all the answers will become.
-func (s *shape) hint() string {
+func hint(s *shape.Shape) string {
 	return "The answers of all parts will be put together into JSON of this JSON Schema; " +
-		"tell, in plain text, what of it this part knows:\n" + s.text
+		"tell, in plain text, what of it this part knows:\n" + s.Text
 }
 
 // structureBytes is what a schema takes of a request at most, beside the prompt.
@@ -124,9 +125,9 @@ func (a *attempt) askShaped(ctx context.Context, q *question) (string, Data, err
 	var value json.RawMessage
 	s := a.run.shape
 	q.what = "a result that is valid against the schema"
-	q.req.System = strings.TrimSpace(q.req.System + "\n\n" + s.instruction())
+	q.req.System = strings.TrimSpace(q.req.System + "\n\n" + instruction(s))
 	q.check = func(reply string) (problems []string) {
-		value, problems = s.check(reply)
+		value, problems = s.Check(reply)
 		return problems
 	}
 	_, data, _, err := a.exchange(ctx, q)
@@ -156,7 +157,7 @@ func (a *attempt) form(ctx context.Context, text string, data *Data) (string, er
 	if len(a.node.Files) > 0 {
 		return text, nil // its children are whole, each by itself
 	}
-	if value, problems := s.check(text); len(problems) == 0 {
+	if value, problems := s.Check(text); len(problems) == 0 {
 		data.Structured = value
 		return string(value), nil
 	}
@@ -223,4 +224,11 @@ func objectOf(names []string, values map[string]json.RawMessage) (json.RawMessag
 	}
 	b.WriteByte('}')
 	return json.RawMessage(b.String()), nil
+}
+
+// CheckSchema tells what keeps a text from being a [Config.Schema]; nil when
+// nothing does. The error is one line.
+func CheckSchema(raw []byte) error {
+	_, err := shape.Compile(raw)
+	return err
 }

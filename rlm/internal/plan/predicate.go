@@ -1,4 +1,4 @@
-package rlm
+package plan
 
 import (
 	"errors"
@@ -12,14 +12,14 @@ import (
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
 
-	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/rlm/internal/texts"
 )
 
 // maxPredicateBytes bounds a predicate.
 const maxPredicateBytes = 1000
 
-// outcome is how an earlier task ended, as predicates see it.
-type outcome struct {
+// Outcome is how an earlier task ended, as predicates see it.
+type Outcome struct {
 	// ID is the name of a planned task; empty for a part.
 	ID string `expr:"id"`
 	// State is completed, skipped, failed or cancelled; empty for a task that
@@ -31,28 +31,9 @@ type outcome struct {
 	Error string `expr:"error"`
 }
 
-// stateSkipped is the state in a predicate of a task whose own predicate did not
+// StateSkipped is the state in a predicate of a task whose own predicate did not
 // hold.
-const stateSkipped = "skipped"
-
-// outcomeOf tells how a task that is terminal ended.
-func outcomeOf(c *child) (outcome, error) {
-	o := outcome{State: string(c.State)}
-	if c.node.Step != nil {
-		o.ID = c.node.Step.ID
-	}
-	if c.State != perdure.Completed {
-		o.Error = lastError(c.Task)
-		return o, nil
-	}
-	data, err := dataOf(c.Task)
-	if data.Skipped {
-		o.State = stateSkipped
-	} else {
-		o.Text = c.Result
-	}
-	return o, err
-}
+const StateSkipped = "skipped"
 
 // The names that predicates know beside those of earlier planned tasks.
 const (
@@ -60,18 +41,18 @@ const (
 	namePrevious = "previous"
 )
 
-// predicate is a compiled condition: one line of the expression language of
+// Predicate is a compiled condition: one line of the expression language of
 // github.com/expr-lang/expr, typed, over the outcomes of earlier tasks. It is
 // safe for concurrent use.
-type predicate struct {
+type Predicate struct {
 	source  string
 	program *vm.Program
 	ids     []string
 }
 
-// compilePredicate compiles a condition. ids are the names of the tasks that it
+// Compile compiles a condition. ids are the names of the tasks that it
 // may ask about. The error names the column, counted from 1.
-func compilePredicate(source string, ids []string) (*predicate, error) {
+func Compile(source string, ids []string) (*Predicate, error) {
 	switch {
 	case strings.TrimSpace(source) == "":
 		return nil, errors.New("it is empty")
@@ -83,7 +64,7 @@ func compilePredicate(source string, ids []string) (*predicate, error) {
 	if at := strings.IndexAny(source, "\r\n"); at >= 0 {
 		return nil, fmt.Errorf("column %d: it has to be one line", 1+utf8.RuneCountInString(source[:at]))
 	}
-	p := &predicate{source: source, ids: ids}
+	p := &Predicate{source: source, ids: ids}
 	var err error
 	// The time is no part of a condition: it would not be the same on resume.
 	p.program, err = expr.Compile(source, expr.Env(p.env(nil)), expr.AsBool(), expr.DisableBuiltin("now"))
@@ -94,7 +75,7 @@ func compilePredicate(source string, ids []string) (*predicate, error) {
 }
 
 // fault tells in one line what is wrong with a condition and where.
-func (p *predicate) fault(err error) error {
+func (p *Predicate) fault(err error) error {
 	var placed *file.Error
 	if !errors.As(err, &placed) {
 		first, _, _ := strings.Cut(err.Error(), "\n")
@@ -103,7 +84,7 @@ func (p *predicate) fault(err error) error {
 	msg := placed.Message
 	if name, ok := strings.CutPrefix(msg, "unknown name "); ok {
 		known := append([]string{nameResults, namePrevious}, p.ids...)
-		if near := nearest(name, known); near != "" {
+		if near := texts.Nearest(name, known); near != "" {
 			msg += fmt.Sprintf(", did you mean %q?", near)
 		} else {
 			msg += "; there is " + strings.Join(known, ", ")
@@ -114,10 +95,10 @@ func (p *predicate) fault(err error) error {
 
 // env is what a condition sees: all outcomes in their order, the last one, and
 // those of planned tasks by their names.
-func (p *predicate) env(results []outcome) map[string]any {
-	env := map[string]any{nameResults: append([]outcome{}, results...), namePrevious: outcome{}}
+func (p *Predicate) env(results []Outcome) map[string]any {
+	env := map[string]any{nameResults: append([]Outcome{}, results...), namePrevious: Outcome{}}
 	for _, id := range p.ids {
-		env[id] = outcome{ID: id}
+		env[id] = Outcome{ID: id}
 	}
 	for _, r := range results {
 		env[namePrevious] = r
@@ -128,8 +109,8 @@ func (p *predicate) env(results []outcome) map[string]any {
 	return env
 }
 
-// holds evaluates the condition.
-func (p *predicate) holds(results []outcome) (bool, error) {
+// Holds evaluates the condition.
+func (p *Predicate) Holds(results []Outcome) (bool, error) {
 	v, err := expr.Run(p.program, p.env(results))
 	if err != nil {
 		return false, fmt.Errorf("evaluate condition %q: %w", p.source, p.fault(err))
@@ -175,3 +156,6 @@ func reservedNames() []string {
 	return []string{nameResults, namePrevious, "not", "in", "and", "or", "true", "false", "nil", "let", "if", "else", "env",
 		"contains", "matches", "starts", "ends", "startswith", "endswith"}
 }
+
+// String is the condition as it was written.
+func (p *Predicate) String() string { return p.source }

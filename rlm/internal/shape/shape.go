@@ -1,4 +1,6 @@
-package rlm
+// Package shape checks the replies of models against JSON Schemas, and finds the
+// JSON in them.
+package shape
 
 import (
 	"bytes"
@@ -8,8 +10,10 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	english "golang.org/x/text/language"
+	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/perdure/perdure/rlm/internal/texts"
 )
 
 const (
@@ -18,15 +22,15 @@ const (
 	maxSchemaBytes = 128 << 10
 	// maxProblems bounds how many faults of a reply are told to a model.
 	maxProblems = 20
-	// maxProblemBytes bounds one of them.
-	maxProblemBytes = 300
+	// MaxProblemBytes bounds one of them.
+	MaxProblemBytes = 300
 )
 
-// shape is a JSON Schema, compiled. It is safe for concurrent use.
-type shape struct {
+// Shape is a JSON Schema, compiled. It is safe for concurrent use.
+type Shape struct {
 	schema *jsonschema.Schema
-	// text is the schema as it is shown to models: without needless blanks.
-	text string
+	// Text is the schema as it is shown to models: without needless blanks.
+	Text string
 }
 
 // noLoading keeps a schema from reaching for files or the network.
@@ -39,9 +43,9 @@ func (noLoading) Load(url string) (any, error) {
 // schemaURL names the schema within the compiler.
 const schemaURL = "schema:///result"
 
-// compileShape compiles a schema. Draft 2020-12 is meant where $schema names no
+// Compile compiles a schema. Draft 2020-12 is meant where $schema names no
 // other draft. The error is one line that says what is wrong and where.
-func compileShape(raw json.RawMessage) (*shape, error) {
+func Compile(raw json.RawMessage) (*Shape, error) {
 	if len(raw) > maxSchemaBytes {
 		return nil, fmt.Errorf("it has %d bytes, the limit is %d", len(raw), maxSchemaBytes)
 	}
@@ -67,7 +71,7 @@ func compileShape(raw json.RawMessage) (*shape, error) {
 	if err != nil {
 		return nil, schemaFault(err)
 	}
-	return &shape{schema: compiled, text: text.String()}, nil
+	return &Shape{schema: compiled, Text: text.String()}, nil
 }
 
 // atLine names the line of a syntax error.
@@ -94,10 +98,10 @@ func schemaFault(err error) error {
 	return errors.New(strings.ReplaceAll(strings.ReplaceAll(err.Error(), schemaURL+"#", "#"), schemaURL, "the schema"))
 }
 
-// check finds the JSON value in a reply and validates it. The problems, when
+// Check finds the JSON value in a reply and validates it. The problems, when
 // there are any, are sentences for the model and for people.
-func (s *shape) check(reply string) (value json.RawMessage, problems []string) {
-	raw, err := jsonIn(reply)
+func (s *Shape) Check(reply string) (value json.RawMessage, problems []string) {
+	raw, err := JSONIn(reply)
 	if err != nil {
 		return nil, []string{err.Error()}
 	}
@@ -113,12 +117,12 @@ func (s *shape) check(reply string) (value json.RawMessage, problems []string) {
 	case errors.As(err, &faults):
 		return nil, problemsOf(faults, maxProblems)
 	}
-	return nil, []string{shorten(err.Error(), maxProblemBytes)}
+	return nil, []string{texts.Shorten(err.Error(), MaxProblemBytes)}
 }
 
 // problemsOf lists the innermost faults, each with its place.
 func problemsOf(e *jsonschema.ValidationError, most int) []string {
-	p := message.NewPrinter(english.English)
+	p := message.NewPrinter(language.English)
 	var out []string
 	more := 0
 	var visit func(e *jsonschema.ValidationError)
@@ -133,7 +137,7 @@ func problemsOf(e *jsonschema.ValidationError, most int) []string {
 			more++
 			return
 		}
-		out = append(out, shorten(pointer(e.InstanceLocation)+": "+e.ErrorKind.LocalizedString(p), maxProblemBytes))
+		out = append(out, texts.Shorten(pointer(e.InstanceLocation)+": "+e.ErrorKind.LocalizedString(p), MaxProblemBytes))
 	}
 	visit(e)
 	if more > 0 {
@@ -154,11 +158,4 @@ func pointer(path []string) string {
 		b.WriteString(escape.Replace(p))
 	}
 	return b.String()
-}
-
-// CheckSchema tells what keeps a text from being a [Config.Schema]; nil when
-// nothing does. The error is one line.
-func CheckSchema(raw []byte) error {
-	_, err := compileShape(raw)
-	return err
 }

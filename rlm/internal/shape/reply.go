@@ -1,4 +1,4 @@
-package rlm
+package shape
 
 import (
 	"bytes"
@@ -17,10 +17,10 @@ const (
 	maxReplyScan   = 2 * maxReplyJSON
 )
 
-// jsonIn returns the JSON value that a model wrote: the whole reply, what
+// JSONIn returns the JSON value that a model wrote: the whole reply, what
 // stands in a fence, or the first object or list in the text around it. It is
 // compact. The error says what is wrong in words that help the model.
-func jsonIn(reply string) (json.RawMessage, error) {
+func JSONIn(reply string) (json.RawMessage, error) {
 	text := strings.TrimSpace(strings.TrimPrefix(reply, "\ufeff"))
 	if len(text) > maxReplyJSON {
 		return nil, fmt.Errorf("the reply has %d bytes, the limit is %d", len(text), maxReplyJSON)

@@ -1,4 +1,4 @@
-package rlm
+package shape
 
 import (
 	"encoding/json"
@@ -24,7 +24,7 @@ func TestJSONIn(t *testing.T) {
 		{"single quotes", `{'a':1}`, "", "invalid character '\\''"},
 	}
 	for _, tt := range tests {
-		raw, err := jsonIn(tt.reply)
+		raw, err := JSONIn(tt.reply)
 		if tt.fault == "" && (err != nil || string(raw) != tt.want) {
 			t.Errorf("%s: %q, %v; want %q", tt.name, raw, err, tt.want)
 		}
@@ -39,40 +39,23 @@ func FuzzJSONIn(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, reply string) {
-		raw, err := jsonIn(reply)
+		raw, err := JSONIn(reply)
 		if err != nil {
 			return
 		}
 		if !json.Valid(raw) {
 			t.Fatalf("%q is not JSON", raw)
 		}
-		again, err := jsonIn(string(raw))
+		again, err := JSONIn(string(raw))
 		if err != nil || string(again) != string(raw) {
 			t.Errorf("%q becomes %q, %v", raw, again, err)
 		}
 	})
 }
 
-func TestRepairShowsReplyAndFaults(t *testing.T) {
-	t.Parallel()
-	faults := make([]string, 100)
-	for i := range faults {
-		faults[i] = strings.Repeat("f", 100)
-	}
-	for _, most := range []int{600, 10_000} {
-		text := renderRepair(strings.Repeat("r", 100_000), faults, most)
-		if len(text) > most+300 {
-			t.Errorf("%d bytes for at most %d", len(text), most)
-		}
-		if !strings.Contains(text, strings.Repeat("r", most/4)) || !strings.Contains(text, faults[0]) || !strings.Contains(text, "more") {
-			t.Errorf("for %d: %s", most, text)
-		}
-	}
-}
-
 // BenchmarkShapeCheck measures what validation adds to a call.
 func BenchmarkShapeCheck(b *testing.B) {
-	s, err := compileShape(json.RawMessage(`{"type":"object","required":["items"],"properties":{"items":{"type":"array","items":
+	s, err := Compile(json.RawMessage(`{"type":"object","required":["items"],"properties":{"items":{"type":"array","items":
 		{"type":"object","required":["id","name"],"properties":{"id":{"type":"integer"},"name":{"type":"string","minLength":1}}}}}}`))
 	if err != nil {
 		b.Fatal(err)
@@ -80,7 +63,7 @@ func BenchmarkShapeCheck(b *testing.B) {
 	reply := "```json\n{\"items\":[" + strings.Repeat(`{"id":1,"name":"somebody"},`, 49) + `{"id":1,"name":"x"}]}` + "\n```"
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, problems := s.check(reply); len(problems) > 0 {
+		if _, problems := s.Check(reply); len(problems) > 0 {
 			b.Fatal(problems)
 		}
 	}

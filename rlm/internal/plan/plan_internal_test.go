@@ -1,4 +1,4 @@
-package rlm
+package plan
 
 import (
 	"encoding/json"
@@ -9,17 +9,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/rlm/internal/shape"
 )
 
-func testRules(t testing.TB) *planRules {
+func testRules(t testing.TB) *Rules {
 	t.Helper()
-	s, err := compileShape(planSchema)
+	s, err := shape.Compile(Schema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &planRules{shape: s, merges: []string{"merge", "concatenate"}, agents: []string{"reviewer"}, children: 10, nodes: 50,
-		files: []string{"src/a.go", "src/b.go", "README.md"}, promptTokens: 100}
+	return &Rules{Shape: s, Merges: []string{"merge", "concatenate"}, Agents: []string{"reviewer"}, Children: 10, Nodes: 50,
+		Files: []string{"src/a.go", "src/b.go", "README.md"}, PromptTokens: 100}
 }
 
 func TestBadPlans(t *testing.T) {
@@ -65,7 +65,7 @@ func TestBadPlans(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, problems := testRules(t).parse(tt.plan)
+			_, problems := testRules(t).Parse(tt.plan)
 			all := strings.Join(problems, "\n")
 			for _, want := range tt.want {
 				if !strings.Contains(all, want) {
@@ -82,12 +82,12 @@ func TestBadPlans(t *testing.T) {
 func TestPlanLimits(t *testing.T) {
 	t.Parallel()
 	r := testRules(t)
-	r.nodes = 1
-	if _, problems := r.parse(`{"tasks":[{"prompt":"x"},{"prompt":"y"}]}`); len(problems) != 1 || !strings.Contains(problems[0], "the limit of the whole tree leaves") {
+	r.Nodes = 1
+	if _, problems := r.Parse(`{"tasks":[{"prompt":"x"},{"prompt":"y"}]}`); len(problems) != 1 || !strings.Contains(problems[0], "the limit of the whole tree leaves") {
 		t.Errorf("problems are %q", problems)
 	}
-	r.direct = "the context does not fit"
-	if _, problems := r.parse(`{"tasks":[]}`); len(problems) != 1 || problems[0] != "/tasks: there are none, and the context does not fit" {
+	r.Direct = "the context does not fit"
+	if _, problems := r.Parse(`{"tasks":[]}`); len(problems) != 1 || problems[0] != "/tasks: there are none, and the context does not fit" {
 		t.Errorf("problems are %q", problems)
 	}
 }
@@ -95,8 +95,8 @@ func TestPlanLimits(t *testing.T) {
 func TestPlanIsPutInOrder(t *testing.T) {
 	t.Parallel()
 	r := testRules(t)
-	r.strategy = perdure.Parallel
-	p, problems := r.parse(`{"strategy":"sequential","tasks":[{"id":"d","prompt":"1","depends_on":["b","c"]},{"id":"b","prompt":"2","depends_on":["a"],"decompose":true},
+	r.Strategy = Parallel
+	p, problems := r.Parse(`{"strategy":"sequential","tasks":[{"id":"d","prompt":"1","depends_on":["b","c"]},{"id":"b","prompt":"2","depends_on":["a"],"decompose":true},
 		{"id":"c","prompt":"3","files":["src/*.go"]},{"id":"a","prompt":"4"},{"id":"e","prompt":"5","when":"a.text == '' and d.state != 'failed'"}]}`)
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -111,12 +111,12 @@ func TestPlanIsPutInOrder(t *testing.T) {
 	if diff := cmp.Diff([]string{"c", "a", "b", "d", "e"}, ids); diff != "" {
 		t.Error(diff)
 	}
-	if p.Strategy != perdure.Parallel || p.Merge != MergeUnion {
+	if p.Strategy != Parallel || p.Merge != DefaultMerge {
 		t.Errorf("strategy %q, merge %q", p.Strategy, p.Merge)
 	}
 	want := [][]string{nil, nil, {"a"}, {"b", "c"}, {"c", "a", "b", "d"}}
 	for i := range p.Tasks {
-		if diff := cmp.Diff(want[i], p.waits(i)); diff != "" {
+		if diff := cmp.Diff(want[i], p.Waits(i)); diff != "" {
 			t.Errorf("task %d: %s", i, diff)
 		}
 	}
@@ -133,13 +133,13 @@ func FuzzPlan(f *testing.F) {
 	}
 	rules := testRules(f)
 	f.Fuzz(func(t *testing.T, reply string) {
-		p, problems := rules.parse(reply)
+		p, problems := rules.Parse(reply)
 		if len(problems) > 0 {
 			return
 		}
 		var before []string
 		for i, task := range p.Tasks {
-			for _, id := range append(p.waits(i), p.sees(i)...) {
+			for _, id := range append(p.Waits(i), p.Sees(i)...) {
 				if !slices.Contains(before, id) {
 					t.Errorf("task %q waits for %q, which comes later", task.ID, id)
 				}
@@ -153,7 +153,7 @@ func FuzzPlan(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again := new(plan)
+		again := new(Plan)
 		if err := json.Unmarshal(raw, again); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func FuzzPlan(f *testing.F) {
 
 func TestPredicates(t *testing.T) {
 	t.Parallel()
-	earlier := []outcome{{ID: "a", State: "completed", Text: "yes, 3"}, {ID: "b", State: "skipped"}, {ID: "c", State: "failed", Error: "no"}}
+	earlier := []Outcome{{ID: "a", State: "completed", Text: "yes, 3"}, {ID: "b", State: "skipped"}, {ID: "c", State: "failed", Error: "no"}}
 	tests := []struct {
 		source string
 		want   bool
@@ -180,21 +180,21 @@ func TestPredicates(t *testing.T) {
 		{`int(split(a.text, ", ")[1]) > 3`, false},
 	}
 	for _, tt := range tests {
-		p, err := compilePredicate(tt.source, []string{"a", "b", "c", "d"})
+		p, err := Compile(tt.source, []string{"a", "b", "c", "d"})
 		if err != nil {
 			t.Errorf("%s: %v", tt.source, err)
 			continue
 		}
-		if got, err := p.holds(earlier); err != nil || got != tt.want {
+		if got, err := p.Holds(earlier); err != nil || got != tt.want {
 			t.Errorf("%s is %v, %v", tt.source, got, err)
 		}
 	}
 	for _, source := range []string{`results[7].text == ""`, `int(previous.error) > 1`} {
-		p, err := compilePredicate(source, nil)
+		p, err := Compile(source, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.holds(earlier); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("evaluate condition %q: column ", source)) {
+		if _, err := p.Holds(earlier); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("evaluate condition %q: column ", source)) {
 			t.Errorf("%s: error is %v", source, err)
 		}
 	}
@@ -207,9 +207,9 @@ func FuzzPredicate(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, source string) {
-		p, err := compilePredicate(source, []string{"a"})
+		p, err := Compile(source, []string{"a"})
 		if err == nil {
-			_, err = p.holds([]outcome{{ID: "a", State: "completed", Text: "x"}})
+			_, err = p.Holds([]Outcome{{ID: "a", State: "completed", Text: "x"}})
 			if err != nil && !strings.HasPrefix(err.Error(), "evaluate condition ") {
 				t.Errorf("error is %v", err)
 			}
@@ -223,11 +223,11 @@ func FuzzPredicate(f *testing.F) {
 
 func BenchmarkPredicate(b *testing.B) {
 	for b.Loop() {
-		p, err := compilePredicate(`none(results, .text contains "found") and previous.state != "failed"`, nil)
+		p, err := Compile(`none(results, .text contains "found") and previous.state != "failed"`, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := p.holds([]outcome{{Text: "x"}, {Text: "y"}}); err != nil {
+		if _, err := p.Holds([]Outcome{{Text: "x"}, {Text: "y"}}); err != nil {
 			b.Fatal(err)
 		}
 	}
