@@ -83,7 +83,7 @@ func (a *attempt) request(ctx context.Context, m *asked) (*model.Request, error)
 	if a.node.Total > 1 && !a.node.Sample {
 		req.System = strings.TrimSpace(req.System + "\n\n" + partInstruction(a.node.First+1, a.node.Total))
 		if a.run.shape != nil {
-			req.System += "\n\n" + hint(a.run.shape)
+			req.System += "\n\n" + a.run.shape.Hint()
 		}
 	}
 	var earlier string

@@ -25,21 +25,6 @@ const (
 	previewBytes = 400
 )
 
-// told is what a model was told of the limits when it was asked for a plan. It
-// stands in the journal: an interrupted attempt asks with the same numbers, so
-// that its request is the recorded one.
-type told struct {
-	Children int   `json:"children"`
-	Deeper   bool  `json:"deeper,omitempty"`
-	Nodes    int64 `json:"nodes"`
-	// Tokens, Calls and Dollars are what is left of the budgets; nil without.
-	Tokens  *int64   `json:"tokens,omitempty"`
-	Calls   *int64   `json:"calls,omitempty"`
-	Dollars *float64 `json:"usd,omitempty"`
-	Window  int64    `json:"window"`
-	Agents  []string `json:"agents,omitempty"`
-}
-
 // plan asks the model how to break the task down, and does as it says: creates
 // the first sub-tasks, or answers directly.
 func (a *attempt) plan(ctx context.Context) error {
@@ -87,7 +72,7 @@ func (a *attempt) plan(ctx context.Context) error {
 
 // tell finds out what to say about the limits: what was said before, when this
 // attempt was interrupted after the model had replied.
-func (a *attempt) tell(ctx context.Context) (*told, error) {
+func (a *attempt) tell(ctx context.Context) (*plan.Told, error) {
 	if a.l.Fence() > 1 {
 		calls, err := a.e.cfg.Store.Calls(ctx, a.l.Task.ID)
 		if err != nil {
@@ -98,7 +83,7 @@ func (a *attempt) tell(ctx context.Context) (*told, error) {
 			if c.Attempt != a.l.Task.Attempts || c.State != perdure.CallCompleted || json.Unmarshal(c.Data, &j) != nil || j.Told == nil {
 				continue
 			}
-			t := new(told)
+			t := new(plan.Told)
 			if err := json.Unmarshal(j.Told, t); err != nil {
 				return nil, failf(KindPlan, "read call %q: %w", c.ID, err)
 			}
@@ -110,7 +95,7 @@ func (a *attempt) tell(ctx context.Context) (*told, error) {
 		return nil, err
 	}
 	cfg, used := &a.run.cfg, progress.Usage
-	t := &told{
+	t := &plan.Told{
 		Children: min(cfg.MaxChildren, maxPlanTasks), Deeper: a.node.Level+1 < *cfg.MaxDepth,
 		Nodes: max(cfg.MaxNodes-progress.Total, 0), Window: cfg.windowOf(a.run.models[1]), Agents: a.run.agentNames(),
 	}
@@ -130,7 +115,7 @@ func (a *attempt) tell(ctx context.Context) (*told, error) {
 }
 
 // planRules is what a plan of this task has to keep to.
-func (a *attempt) planRules(m *asked, t *told) (*plan.Rules, error) {
+func (a *attempt) planRules(m *asked, t *plan.Told) (*plan.Rules, error) {
 	shape, err := a.e.planShape()
 	if err != nil {
 		return nil, err
@@ -165,50 +150,11 @@ func planMerges(cfg *Config) []string {
 }
 
 // planRequest asks for a plan.
-func (a *attempt) planRequest(r *plan.Rules, t *told) *model.Request {
+func (a *attempt) planRequest(r *plan.Rules, t *plan.Told) *model.Request {
 	req := &model.Request{System: a.system(), Temperature: a.temperature(), Seed: a.run.cfg.Seed, Prompt: a.prompt()}
-	req.System = strings.TrimSpace(req.System + "\n\n" + planInstruction(r, t))
+	req.System = strings.TrimSpace(req.System + "\n\n" + r.Instruction(t))
 	req.Prompt += a.describeContext()
 	return req
-}
-
-// planInstruction tells a model how to plan.
-func planInstruction(r *plan.Rules, t *told) string {
-	var b strings.Builder
-	b.WriteString("Do not answer the task yet: plan it. Reply with one JSON value that is valid against the JSON Schema below, and " +
-		"with nothing else. Break the task into sub-tasks only where that helps: where there is too much to read at once, or where " +
-		"parts can be done side by side or build on each other. With no sub-tasks you are asked to answer directly.\n\n" +
-		"Each sub-task is done by a model that sees its prompt, the files it names and the results of the tasks it depends on, and " +
-		"nothing else. A condition is one line over the results before it: ID.text, ID.state (completed, skipped, failed), previous, " +
-		"results; for example: check.text contains \"yes\" and len(results) > 1.\n\nLimits:\n")
-	fmt.Fprintf(&b, "- at most %d sub-tasks here; %d more tasks in all\n", t.Children, t.Nodes)
-	if t.Deeper {
-		b.WriteString("- a sub-task that is still too large may be planned in turn: decompose\n")
-	} else {
-		b.WriteString("- sub-tasks are answered directly; decompose has no effect\n")
-	}
-	fmt.Fprintf(&b, "- who does a sub-task reads and writes about %d tokens at once; larger files are read in parts\n", t.Window)
-	if t.Tokens != nil {
-		fmt.Fprintf(&b, "- %d tokens are left for everything\n", *t.Tokens)
-	}
-	if t.Calls != nil {
-		fmt.Fprintf(&b, "- %d calls are left for everything\n", *t.Calls)
-	}
-	if t.Dollars != nil {
-		fmt.Fprintf(&b, "- %.4f US dollars are left for everything\n", *t.Dollars)
-	}
-	fmt.Fprintf(&b, "- merges: %s\n", strings.Join(r.Merges, ", "))
-	if r.Strategy != "" {
-		fmt.Fprintf(&b, "- the strategy is %s\n", r.Strategy)
-	}
-	if r.Merge != "" {
-		fmt.Fprintf(&b, "- the merge is %s\n", r.Merge)
-	}
-	if len(r.Agents) > 0 {
-		fmt.Fprintf(&b, "- agents: %s\n", strings.Join(r.Agents, ", "))
-	}
-	b.WriteString("\nJSON Schema:\n" + r.Shape.Text)
-	return b.String()
 }
 
 // describeContext lists the files of the task with their sizes and shows how

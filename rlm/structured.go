@@ -66,40 +66,13 @@ func (a *attempt) exchange(ctx context.Context, q *question) (reply string, data
 			return reply, data, calls, &unusableError{what: q.what, model: q.m.name, problems: problems}
 		}
 		req = *q.req
-		req.Prompt += renderRepair(reply, problems, repairBytes(a.run.plan.Answer))
+		req.Prompt += shape.Repair(reply, problems, repairBytes(a.run.plan.Answer))
 	}
 }
 
 // repairBytes is how long the section with a wrong reply may be when answers
 // have this many tokens.
 func repairBytes(answerTokens int64) int { return max(minRepairBytes, int(2*answerTokens)) }
-
-// renderRepair shows a model its reply and what is wrong with it. The reply is
-// cut when there is no room for all of it.
-func renderRepair(reply string, problems []string, most int) string {
-	var faults strings.Builder
-	for i, p := range problems {
-		if faults.Len()+len(p) > most/2 && i > 0 {
-			fmt.Fprintf(&faults, "- and %d more\n", len(problems)-i)
-			break
-		}
-		fmt.Fprintf(&faults, "- %s\n", p)
-	}
-	shown := shorten(strings.TrimSpace(reply), max(most-faults.Len(), most/4))
-	return "\n\n=== your last reply ===\n" + shown + "\n=== end of your last reply ===\n\n" +
-		"It cannot be used:\n" + faults.String() + "\nReply again, corrected, with the whole JSON value and nothing else."
-}
-
-// instruction asks for a result of the shape.
-func instruction(s *shape.Shape) string {
-	return "Reply with one JSON value that is valid against this JSON Schema, and with nothing else:\n" + s.Text
-}
-
-// hint tells who answers from a part what all the answers will become.
-func hint(s *shape.Shape) string {
-	return "The answers of all parts will be put together into JSON of this JSON Schema; " +
-		"tell, in plain text, what of it this part knows:\n" + s.Text
-}
 
 // structureBytes is what a schema takes of a request at most, beside the prompt.
 func (c *Config) structureBytes(answerTokens int64) int {
@@ -125,7 +98,7 @@ func (a *attempt) askShaped(ctx context.Context, q *question) (string, Data, err
 	var value json.RawMessage
 	s := a.run.shape
 	q.what = "a result that is valid against the schema"
-	q.req.System = strings.TrimSpace(q.req.System + "\n\n" + instruction(s))
+	q.req.System = strings.TrimSpace(q.req.System + "\n\n" + s.Instruction())
 	q.check = func(reply string) (problems []string) {
 		value, problems = s.Check(reply)
 		return problems
@@ -203,27 +176,7 @@ func structuredFiles(parts []part) (json.RawMessage, error) {
 			names = append(names, p.file)
 		}
 	}
-	return objectOf(names, byName)
-}
-
-// objectOf writes a JSON object with its keys in this order.
-func objectOf(names []string, values map[string]json.RawMessage) (json.RawMessage, error) {
-	var b strings.Builder
-	b.WriteByte('{')
-	for i, name := range names {
-		key, err := json.Marshal(name)
-		if err != nil {
-			return nil, fmt.Errorf("encode result: %w", err)
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(key)
-		b.WriteByte(':')
-		b.Write(values[name])
-	}
-	b.WriteByte('}')
-	return json.RawMessage(b.String()), nil
+	return shape.Object(names, byName)
 }
 
 // CheckSchema tells what keeps a text from being a [Config.Schema]; nil when

@@ -1,8 +1,10 @@
-package rlm
+package shape_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/perdure/perdure/rlm/internal/shape"
 )
 
 func TestRepairShowsReplyAndFaults(t *testing.T) {
@@ -12,7 +14,7 @@ func TestRepairShowsReplyAndFaults(t *testing.T) {
 		faults[i] = strings.Repeat("f", 100)
 	}
 	for _, most := range []int{600, 10_000} {
-		text := renderRepair(strings.Repeat("r", 100_000), faults, most)
+		text := shape.Repair(strings.Repeat("r", 100_000), faults, most)
 		if len(text) > most+300 {
 			t.Errorf("%d bytes for at most %d", len(text), most)
 		}

@@ -1,0 +1,60 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Told is what a model was told of the limits when it was asked for a plan. It
+// stands in the journal: an interrupted attempt asks with the same numbers, so
+// that its request is the recorded one.
+type Told struct {
+	Children int   `json:"children"`
+	Deeper   bool  `json:"deeper,omitempty"`
+	Nodes    int64 `json:"nodes"`
+	// Tokens, Calls and Dollars are what is left of the budgets; nil without.
+	Tokens  *int64   `json:"tokens,omitempty"`
+	Calls   *int64   `json:"calls,omitempty"`
+	Dollars *float64 `json:"usd,omitempty"`
+	Window  int64    `json:"window"`
+	Agents  []string `json:"agents,omitempty"`
+}
+
+// Instruction tells a model how to plan.
+func (r *Rules) Instruction(t *Told) string {
+	var b strings.Builder
+	b.WriteString("Do not answer the task yet: plan it. Reply with one JSON value that is valid against the JSON Schema below, and " +
+		"with nothing else. Break the task into sub-tasks only where that helps: where there is too much to read at once, or where " +
+		"parts can be done side by side or build on each other. With no sub-tasks you are asked to answer directly.\n\n" +
+		"Each sub-task is done by a model that sees its prompt, the files it names and the results of the tasks it depends on, and " +
+		"nothing else. A condition is one line over the results before it: ID.text, ID.state (completed, skipped, failed), previous, " +
+		"results; for example: check.text contains \"yes\" and len(results) > 1.\n\nLimits:\n")
+	fmt.Fprintf(&b, "- at most %d sub-tasks here; %d more tasks in all\n", t.Children, t.Nodes)
+	if t.Deeper {
+		b.WriteString("- a sub-task that is still too large may be planned in turn: decompose\n")
+	} else {
+		b.WriteString("- sub-tasks are answered directly; decompose has no effect\n")
+	}
+	fmt.Fprintf(&b, "- who does a sub-task reads and writes about %d tokens at once; larger files are read in parts\n", t.Window)
+	if t.Tokens != nil {
+		fmt.Fprintf(&b, "- %d tokens are left for everything\n", *t.Tokens)
+	}
+	if t.Calls != nil {
+		fmt.Fprintf(&b, "- %d calls are left for everything\n", *t.Calls)
+	}
+	if t.Dollars != nil {
+		fmt.Fprintf(&b, "- %.4f US dollars are left for everything\n", *t.Dollars)
+	}
+	fmt.Fprintf(&b, "- merges: %s\n", strings.Join(r.Merges, ", "))
+	if r.Strategy != "" {
+		fmt.Fprintf(&b, "- the strategy is %s\n", r.Strategy)
+	}
+	if r.Merge != "" {
+		fmt.Fprintf(&b, "- the merge is %s\n", r.Merge)
+	}
+	if len(r.Agents) > 0 {
+		fmt.Fprintf(&b, "- agents: %s\n", strings.Join(r.Agents, ", "))
+	}
+	b.WriteString("\nJSON Schema:\n" + r.Shape.Text)
+	return b.String()
+}

@@ -1,0 +1,56 @@
+package shape
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure/rlm/internal/texts"
+)
+
+// Repair shows a model its reply and what is wrong with it. The reply is
+// cut when there is no room for all of it.
+func Repair(reply string, problems []string, most int) string {
+	var faults strings.Builder
+	for i, p := range problems {
+		if faults.Len()+len(p) > most/2 && i > 0 {
+			fmt.Fprintf(&faults, "- and %d more\n", len(problems)-i)
+			break
+		}
+		fmt.Fprintf(&faults, "- %s\n", p)
+	}
+	shown := texts.Shorten(strings.TrimSpace(reply), max(most-faults.Len(), most/4))
+	return "\n\n=== your last reply ===\n" + shown + "\n=== end of your last reply ===\n\n" +
+		"It cannot be used:\n" + faults.String() + "\nReply again, corrected, with the whole JSON value and nothing else."
+}
+
+// Instruction asks for a result of the shape.
+func (s *Shape) Instruction() string {
+	return "Reply with one JSON value that is valid against this JSON Schema, and with nothing else:\n" + s.Text
+}
+
+// Hint tells who answers from a part what all the answers will become.
+func (s *Shape) Hint() string {
+	return "The answers of all parts will be put together into JSON of this JSON Schema; " +
+		"tell, in plain text, what of it this part knows:\n" + s.Text
+}
+
+// Object writes a JSON object with its keys in this order.
+func Object(names []string, values map[string]json.RawMessage) (json.RawMessage, error) {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, name := range names {
+		key, err := json.Marshal(name)
+		if err != nil {
+			return nil, fmt.Errorf("encode result: %w", err)
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(values[name])
+	}
+	b.WriteByte('}')
+	return json.RawMessage(b.String()), nil
+}
