@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/internal/split"
+	"github.com/perdure/perdure/rlm/internal/deal"
 )
 
 // bytesPerToken is the estimate of model.EstimateTokens.
@@ -13,6 +14,9 @@ const bytesPerToken = 4
 // frames a model sees around them included, but for that of the first.
 func (p *planning) cut(size int64) (chunks, error) {
 	overlap := p.cfg.OverlapTokens
+	if p.cfg.OverlapPercent > 0 {
+		overlap = int(size) * p.cfg.OverlapPercent / 100
+	}
 	if p.models[1].ranked && overlap == 0 {
 		overlap = -1 // passages are found whole, and none twice
 	}
@@ -23,6 +27,7 @@ func (p *planning) cut(size int64) (chunks, error) {
 	parts := make(chunks, len(found))
 	for i, c := range found {
 		parts[i] = chunk{c.Offset, c.Length}
+		p.head = max(p.head, c.Header)
 	}
 	return parts, nil
 }
@@ -49,11 +54,11 @@ func (p *planning) checkSize(root *node, tokens, size int64) error {
 	tasks, levels := int64(1), 0
 	if p.cfg.Batch {
 		for _, n := range root.Files {
-			t, l := countTasks(n, p.cfg.MaxChildren)
+			t, l := deal.Tasks(n, p.cfg.MaxChildren)
 			tasks, levels = tasks+t, max(levels, l+1)
 		}
 	} else {
-		tasks, levels = countTasks(len(root.Chunks), p.cfg.MaxChildren)
+		tasks, levels = deal.Tasks(len(root.Chunks), p.cfg.MaxChildren)
 	}
 	if tasks <= p.cfg.MaxNodes {
 		p.e.cfg.Logger.Debug("tree is planned", "parts", len(root.Chunks), "tasks", tasks, "levels", levels)

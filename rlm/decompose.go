@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/deal"
 )
 
 // maxPreparedBytes bounds what a model may compute over the whole context; it
@@ -99,7 +100,7 @@ func (a *attempt) below() []*node {
 // spread deals parts to at most fanout children, evenly, with as few levels
 // below as possible.
 func (n *node) spread(parts chunks, first, fanout int) []*node {
-	sizes := deal(len(parts), fanout)
+	sizes := deal.Sizes(len(parts), fanout)
 	nodes := make([]*node, len(sizes))
 	at := 0
 	for i, size := range sizes {

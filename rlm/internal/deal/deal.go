@@ -1,9 +1,11 @@
-package rlm
+// Package deal makes levels of tasks where there are more parts than a task may
+// have children.
+package deal
 
-// deal returns how many of n parts each child of a task gets: at most fanout
+// Sizes returns how many of n parts each child of a task gets: at most fanout
 // children, sizes that differ by at most one, and no more levels below than are
 // needed.
-func deal(n, fanout int) []int {
+func Sizes(n, fanout int) []int {
 	if n <= 0 {
 		return nil
 	}
@@ -21,20 +23,20 @@ func deal(n, fanout int) []int {
 	return sizes
 }
 
-// countTasks returns how many tasks a task with n parts below it and its
+// Tasks returns how many tasks a task with n parts below it and its
 // descendants are, and how many levels lie below it.
-func countTasks(n, fanout int) (tasks int64, levels int) {
+func Tasks(n, fanout int) (tasks int64, levels int) {
 	if n <= 1 {
 		return 1, 0
 	}
-	sizes := deal(n, fanout)
+	sizes := Sizes(n, fanout)
 	tasks = 1
 	for i := 0; i < len(sizes); {
 		same := i
 		for same < len(sizes) && sizes[same] == sizes[i] {
 			same++
 		}
-		t, l := countTasks(sizes[i], fanout)
+		t, l := Tasks(sizes[i], fanout)
 		tasks += int64(same-i) * t
 		levels = max(levels, l+1)
 		i = same

@@ -1,4 +1,4 @@
-package rlm
+package deal
 
 import (
 	"testing"
@@ -17,7 +17,7 @@ func grow(t *rapid.T, n, fanout int) built {
 	if n == 1 {
 		return built{tasks: 1, leaves: 1}
 	}
-	sizes := deal(n, fanout)
+	sizes := Sizes(n, fanout)
 	if len(sizes) < 2 || len(sizes) > fanout {
 		t.Fatalf("%d parts make %d children, want 2 to %d", n, len(sizes), fanout)
 	}
@@ -48,7 +48,7 @@ func TestPropertyShape(t *testing.T) {
 		n := rapid.IntRange(1, 5000).Draw(t, "parts")
 		fanout := rapid.IntRange(2, 20).Draw(t, "fanout")
 		got := grow(t, n, fanout)
-		tasks, levels := countTasks(n, fanout)
+		tasks, levels := Tasks(n, fanout)
 		if tasks != got.tasks || levels != got.levels {
 			t.Fatalf("counted %d tasks on %d levels, grown are %+v", tasks, levels, got)
 		}
@@ -84,7 +84,7 @@ func TestShape(t *testing.T) {
 		{1_000_000, 1_000_000, 1_000_001, 1},
 	}
 	for _, tt := range tests {
-		if tasks, levels := countTasks(tt.n, tt.fanout); tasks != tt.tasks || levels != tt.levels {
+		if tasks, levels := Tasks(tt.n, tt.fanout); tasks != tt.tasks || levels != tt.levels {
 			t.Errorf("%d parts with fan-out %d: %d tasks on %d levels, want %d on %d", tt.n, tt.fanout, tasks, levels, tt.tasks, tt.levels)
 		}
 	}
