@@ -20,12 +20,17 @@ type ContextReport struct {
 	// has no room for.
 	Skipped     []SkippedFile `json:"skipped"`
 	MoreSkipped int64         `json:"more_skipped,omitempty"`
+	// SkippedKinds counts all of them by the kind of the reason; see LeftOut.
+	SkippedKinds map[string]int64 `json:"skipped_kinds,omitempty"`
 }
 
 // SkippedFile is a file that was left out of a context.
 type SkippedFile struct {
 	File string `json:"file"`
-	Why  string `json:"why"`
+	// Kind is the reason in a word; see LeftOut.
+	Kind string `json:"kind,omitempty"`
+	// Why is the reason for people.
+	Why string `json:"why"`
 }
 
 // errUploadOver tells the writer of an upload that nobody reads it any more.

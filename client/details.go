@@ -7,6 +7,8 @@ import "github.com/perdure/perdure"
 type Details struct {
 	// Notes tell people what was unusual.
 	Notes []string `json:"notes,omitempty"`
+	// LeftOut tells which files were asked for and are not in the context.
+	LeftOut *LeftOut `json:"left_out,omitempty"`
 	// Votes counts the answers of a merge by vote, the chosen one first;
 	// Abstained counts those that had nothing to say.
 	Votes     []Vote `json:"votes,omitempty"`
@@ -15,6 +17,17 @@ type Details struct {
 	Scores []Score `json:"scores,omitempty"`
 	// Gate tells how the answer came through the quality gate.
 	Gate *Gate `json:"gate,omitempty"`
+}
+
+// LeftOut tells which of the files that were asked for were not read.
+type LeftOut struct {
+	// Total is how many there are; a folder that was not looked into is one.
+	Total int64 `json:"total"`
+	// Kinds counts them by the kind of the reason: ignored, binary, empty,
+	// too_large, unreadable, link, special, gone, changed, name.
+	Kinds map[string]int64 `json:"kinds,omitempty"`
+	// Files are the first 100 of them.
+	Files []SkippedFile `json:"files"`
 }
 
 // Vote is one of the answers that a merge by vote counted.

@@ -134,7 +134,7 @@ func (p *planning) split(root *node, tokens, frame int64, fits bool) error {
 	}
 	if int64(p.cfg.OverlapTokens) > size/2 {
 		return invalid(fmt.Sprintf("overlap_tokens: %d are more than half of a part, %d", p.cfg.OverlapTokens, size),
-			"use a smaller --overlap-tokens or larger parts")
+			"use a smaller --overlap or larger parts")
 	}
 	if *p.cfg.MaxDepth == 0 {
 		return invalid(fmt.Sprintf("max_depth: 0 means a direct answer, but the context (about %d tokens) has to be split", tokens),
@@ -144,7 +144,7 @@ func (p *planning) split(root *node, tokens, frame int64, fits bool) error {
 	if err != nil {
 		return err
 	}
-	root.Chunks = parts
+	root.Chunks, root.Head = parts, p.head
 	if p.cfg.Batch {
 		if err := p.assign(root); err != nil {
 			return err

@@ -95,8 +95,15 @@ type file struct{ name, text string }
 // put stores a context and returns its ID.
 func (b *bench) put(files ...file) string {
 	b.Helper()
+	return b.putSkipping(func(*pack.Builder) {}, files...)
+}
+
+// putSkipping is put for a context of which files were left out.
+func (b *bench) putSkipping(skip func(*pack.Builder), files ...file) string {
+	b.Helper()
 	var data bytes.Buffer
 	builder := pack.NewBuilder(&data, pack.Limits{})
+	skip(builder)
 	for _, f := range files {
 		b.ok(builder.Add(f.name, strings.NewReader(f.text)))
 	}

@@ -36,6 +36,9 @@ type Data struct {
 	MoreMissing int       `json:"more_missing,omitempty"`
 	// Notes tell people what was unusual.
 	Notes []string `json:"notes,omitempty"`
+	// LeftOut, only in the root's result, tells which files were asked for and
+	// are not in the context.
+	LeftOut *LeftOut `json:"left_out,omitempty"`
 	// Incomplete is set when the result is less than was asked for although no
 	// part is missing: a budget that ended before the merge, for example.
 	Incomplete bool `json:"incomplete,omitempty"`

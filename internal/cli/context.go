@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,25 +19,29 @@ import (
 
 // upload reads what the user named and gives it to the server, once and as one
 // stream. Nothing is kept when it cannot be read to its end.
-func (a *app) upload(ctx context.Context, b *backend, names []string) (client.ContextReport, error) {
+func (a *app) upload(ctx context.Context, b *backend, f *runFlags) (client.ContextReport, error) {
+	largest, err := parseSize(f.maxFileSize)
+	if err != nil {
+		return client.ContextReport{}, err
+	}
 	view := newProgressView(a.err, !a.err.terminal)
 	defer view.finish()
 	stdin := a.env.Stdin
-	if slices.Contains(names, "-") {
+	if slices.Contains(f.contexts, "-") {
 		if _, terminal := a.env.Terminal(stdin); terminal {
 			a.note("reading the context from the terminal; Ctrl-D ends it")
 		}
 		stdin = interruptible(ctx, stdin)
 	}
-	report, err := b.PutContext(ctx, func(w io.Writer) error {
+	return b.PutContext(ctx, func(w io.Writer) error {
 		sink := pack.NewStreamWriter(w)
-		_, err := gather.Into(ctx, gather.Config{Root: a.env.Cwd, Args: names, Stdin: stdin}, &countingSink{Sink: sink, view: view})
+		_, err := gather.Into(ctx, gather.Config{Root: a.env.Cwd, Args: f.contexts, Stdin: stdin, MaxFileBytes: largest},
+			&countingSink{Sink: sink, view: view})
 		if err != nil {
 			return contextError(ctx, err)
 		}
 		return sink.Close()
 	})
-	return report, err
 }
 
 // interruptible returns what r holds until ctx ends. The goroutine that reads r
@@ -116,7 +123,7 @@ func (a *app) tellContext(r client.ContextReport) {
 	if skipped == 0 {
 		return
 	}
-	a.note("left out: %s", count(skipped, "file"))
+	a.note("left out: %s%s", count(skipped, "file"), kindsText(r.SkippedKinds))
 	for i, s := range r.Skipped {
 		if i == shownSkips && skipped > shownSkips+1 {
 			a.note("  … and %d more", skipped-shownSkips)
@@ -127,4 +134,19 @@ func (a *app) tellContext(r client.ContextReport) {
 		}
 		a.note("  %s: %s", oneLine(s.File, 60), strings.TrimSpace(visible(s.Why)))
 	}
+}
+
+// kindsText is " (12 ignored, 3 binary)", the most frequent reasons first; "" for
+// none.
+func kindsText(kinds map[string]int64) string {
+	names := slices.SortedFunc(maps.Keys(kinds), func(x, y string) int {
+		return cmp.Or(cmp.Compare(kinds[y], kinds[x]), strings.Compare(x, y))
+	})
+	if len(names) == 0 {
+		return ""
+	}
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%d %s", kinds[name], visible(strings.ReplaceAll(name, "_", " ")))
+	}
+	return " (" + strings.Join(names, ", ") + ")"
 }

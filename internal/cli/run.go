@@ -102,7 +102,7 @@ func (a *app) launch(ctx context.Context, b *backend, f *runFlags, req client.Tr
 	var report client.ContextReport
 	var err error
 	if len(f.contexts) > 0 {
-		if report, err = a.upload(ctx, b, f.contexts); err != nil {
+		if report, err = a.upload(ctx, b, f); err != nil {
 			return "", err
 		}
 		req.ContextID = report.ID

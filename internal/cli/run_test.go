@@ -171,7 +171,7 @@ func TestRunFlagsReachTheTree(t *testing.T) {
 	stdout, _ := p.run(0, "run", "x", "--model", "mock:echo", "--sub-model", "mock:hash", "--planner", "none",
 		"--strategy", "sequential", "--merge", "concatenate", "--policy", "fail", "--mode", "logged", "--name", "a name",
 		"--concurrency", "2", "--max-depth", "0", "--max-nodes", "5", "--max-children", "7", "--max-attempts", "2",
-		"--chunk-tokens", "500", "--overlap-tokens", "-1", "--context-window", "2000",
+		"--chunk-tokens", "500", "--overlap", "0", "--context-window", "2000",
 		"--budget-usd", "1.5", "--budget-tokens", "100000", "--budget-calls", "9",
 		"--timeout", "1h", "--call-timeout", "30s", "--call-retries", "0", "--temperature", "0", "--seed", "7", "--json")
 	tree := treePattern.FindString(stdout)

@@ -43,7 +43,7 @@ func (s *server) createContext(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Location", "/v1/contexts/"+made.ID)
 	return s.reply(w, http.StatusCreated, contextReport{
 		ID: made.ID, Files: made.Files, Bytes: made.Bytes, Tokens: made.Tokens,
-		Skipped: skipped(manifest.Skipped), MoreSkipped: manifest.MoreSkipped,
+		Skipped: skipped(manifest.Skipped), MoreSkipped: manifest.MoreSkipped, SkippedKinds: manifest.SkippedKinds,
 	})
 }
 
@@ -56,6 +56,8 @@ type contextReport struct {
 	Skipped []pack.Skipped `json:"skipped"`
 	// MoreSkipped counts those that the list has no room for.
 	MoreSkipped int64 `json:"more_skipped,omitempty"`
+	// SkippedKinds counts all of them.
+	SkippedKinds map[string]int64 `json:"skipped_kinds,omitempty"`
 }
 
 func skipped(list []pack.Skipped) []pack.Skipped {

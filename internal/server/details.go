@@ -18,6 +18,7 @@ type details struct {
 	Gate      *gate    `json:"gate,omitempty"`
 }
 
+// leftOut tells which files were asked for and are not in the context.
 type leftOut struct {
 	Total int64             `json:"total"`
 	Kinds map[string]int64  `json:"kinds,omitempty"`
