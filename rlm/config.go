@@ -14,7 +14,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model/extract"
-	"github.com/perdure/perdure/rlm/internal/rule"
+	"github.com/perdure/perdure/rlm/internal/score"
 	"github.com/perdure/perdure/rlm/internal/shape"
 	"github.com/perdure/perdure/rlm/internal/texts"
 )
@@ -436,7 +436,7 @@ func (c *Config) checkNames(bad func(field, format string, args ...any)) {
 		{"sub_model", c.SubModel, maxModelNameBytes},
 		{"base_url", c.BaseURL, maxModelNameBytes},
 		{"system", c.System, maxSystemBytes},
-		{"judge", c.Judge, len(judgeRule) + rule.MaxBytes},
+		{"judge", c.Judge, len(judgeRule) + score.MaxRuleBytes},
 		{"criteria", c.Criteria, maxCriteriaBytes},
 		{"escalate_model", c.EscalateModel, maxModelNameBytes},
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/score"
 	"github.com/perdure/perdure/rlm/internal/texts"
 )
 
@@ -44,7 +45,7 @@ const (
 // rounds, score (null without one), min_score, passed, model, judge and
 // critique. After a crash a round may be told twice, or its event be missing;
 // the data of the result has each round once.
-const EventGateScored perdure.EventKind = "gate.scored"
+const EventGateScored perdure.EventKind = "gate.Scored"
 
 // GateReport tells how an answer came through the quality gate.
 type GateReport struct {
@@ -83,7 +84,7 @@ type try struct {
 	text string
 	data Data
 	by   *asked
-	verdict
+	score.Verdict
 }
 
 // gated has an answer written. Where there is a quality gate it is judged, and
@@ -101,7 +102,7 @@ func (a *attempt) gated(ctx context.Context, w *writing) (string, Data, error) {
 	if err := g.judge(ctx); err != nil {
 		return g.stop(err)
 	}
-	for !g.passed() && g.last().scored && len(g.tries) < a.run.cfg.GateRounds {
+	for !g.passed() && g.last().Scored && len(g.tries) < a.run.cfg.GateRounds {
 		if err := g.round(ctx, w.by); err != nil {
 			return g.stop(err)
 		}
@@ -130,7 +131,7 @@ func (g *gate) last() *try { return &g.tries[len(g.tries)-1] }
 
 func (g *gate) passed() bool {
 	t := g.tries[g.best]
-	return t.scored && t.score >= *g.a.run.cfg.MinScore
+	return t.Scored && t.Score >= *g.a.run.cfg.MinScore
 }
 
 // try has one more answer written.
@@ -155,12 +156,12 @@ func (g *gate) judge(ctx context.Context) (err error) {
 	t, n := g.last(), len(g.tries)
 	before := g.a.asked.Load()
 	p := &part{task: g.a.l.Task.ID, text: t.text, data: t.data}
-	t.verdict, err = g.a.score(ctx, g.a.positions(exchangeCalls), &candidate{part: p, prompt: g.w.prompt, title: fmt.Sprintf("answer %d", n),
+	t.Verdict, err = g.a.judged(ctx, g.a.positions(exchangeCalls), &candidate{part: p, prompt: g.w.prompt, title: fmt.Sprintf("answer %d", n),
 		documents: func() ([]model.Document, error) { return g.w.documents, nil }})
 	if err != nil {
 		return err
 	}
-	if best := &g.tries[g.best]; t.scored && (!best.scored || t.score > best.score) {
+	if best := &g.tries[g.best]; t.Scored && (!best.Scored || t.Score > best.Score) {
 		g.best = n - 1
 	}
 	if g.a.run.judge.rule == nil && g.a.asked.Load() == before {
@@ -174,9 +175,9 @@ func (g *gate) judge(ctx context.Context) (err error) {
 
 func (g *gate) describe(i int) GateRound {
 	t := g.tries[i]
-	r := GateRound{Round: i + 1, Model: t.by.name, Critique: t.critique, Note: t.note, Chosen: i == g.best}
-	if t.scored {
-		r.Score = &t.score
+	r := GateRound{Round: i + 1, Model: t.by.name, Critique: t.Critique, Note: t.Note, Chosen: i == g.best}
+	if t.Scored {
+		r.Score = &t.Score
 	}
 	return r
 }
@@ -185,12 +186,12 @@ func (g *gate) describe(i int) GateRound {
 func (g *gate) feedback() string {
 	t := g.last()
 	most := int(4 * g.a.run.plan.Window / feedbackShare)
-	critique := texts.WithoutMiddle(t.critique, most/4)
+	critique := texts.WithoutMiddle(t.Critique, most/4)
 	if critique == "" {
 		critique = "(it said nothing more)"
 	}
 	return "\n\n=== an earlier answer ===\n" + texts.WithoutMiddle(t.text, most/2) + "\n=== end of the earlier answer ===\n\n" +
-		fmt.Sprintf("A judge gave it %s points; at least %s are needed. It said:\n", number(t.score), number(*g.a.run.cfg.MinScore)) +
+		fmt.Sprintf("A judge gave it %s points; at least %s are needed. It said:\n", score.Text(t.Score), score.Text(*g.a.run.cfg.MinScore)) +
 		critique + "\n\nWrite a better answer to the task. Reply with the answer only."
 }
 
@@ -200,7 +201,7 @@ func (g *gate) result() (string, Data, error) {
 	report := &GateReport{MinScore: *g.a.run.cfg.MinScore, Passed: g.passed()}
 	for i := range g.tries {
 		report.Rounds = append(report.Rounds, g.describe(i))
-		if note := g.tries[i].note; note != "" {
+		if note := g.tries[i].Note; note != "" {
 			t.data.addNotes([]string{note})
 		}
 	}
@@ -215,9 +216,9 @@ func (g *gate) result() (string, Data, error) {
 
 // shortfall says in one sentence why the gate did not let the answer pass.
 func (g *gate) shortfall() string {
-	least := number(*g.a.run.cfg.MinScore)
-	if t := g.tries[g.best]; t.scored {
-		return fmt.Sprintf("the best of %d answers has the score %s, and at least %s is needed", len(g.tries), number(t.score), least)
+	least := score.Text(*g.a.run.cfg.MinScore)
+	if t := g.tries[g.best]; t.Scored {
+		return fmt.Sprintf("the best of %d answers has the score %s, and at least %s is needed", len(g.tries), score.Text(t.Score), least)
 	}
 	return fmt.Sprintf("no answer was scored, and a score of at least %s is needed", least)
 }
@@ -233,7 +234,7 @@ func (g *gate) fallBack(ctx context.Context) (string, Data, error) {
 			break
 		}
 		feedback := ""
-		if g.last().scored {
+		if g.last().Scored {
 			feedback = g.feedback()
 		}
 		err := g.try(ctx, stronger, feedback)
@@ -243,7 +244,7 @@ func (g *gate) fallBack(ctx context.Context) (string, Data, error) {
 		if err != nil {
 			return g.stop(err)
 		}
-		if t := g.last(); !t.scored && !g.tries[g.best].scored {
+		if t := g.last(); !t.Scored && !g.tries[g.best].Scored {
 			g.best = len(g.tries) - 1 // of those without a score the stronger model's counts
 		}
 	}
@@ -314,7 +315,7 @@ func (p *planning) checkGate(root *node) error {
 	if p.cfg.MinScore == nil {
 		return nil
 	}
-	written := root.leaf() || p.cfg.Merge == MergeSummarize
+	written := root.leaf() || p.cfg.Merge == MergeSummarize || p.cfg.Planner == PlannerModel
 	if p.cfg.GateAt == GateAtRoot && !written {
 		return invalid(fmt.Sprintf("gate_at: the result of the root is put together by %s, and the gate judges what a model writes", p.cfg.Merge),
 			"use --merge summarize, or --gate-at all")
@@ -346,7 +347,7 @@ func (c *Config) checkGate(bad func(field, format string, args ...any)) {
 	}
 	if c.Judge == "" || !strings.HasPrefix(c.Judge, judgeProgram) && !strings.HasPrefix(c.Judge, judgeRule) {
 		if !(*c.MinScore >= 0 && *c.MinScore <= maxScore) {
-			bad("min_score", "%s is not between 0 and %d, the scores that a judge model gives", number(*c.MinScore), maxScore)
+			bad("min_score", "%s is not between 0 and %d, the scores that a judge model gives", score.Text(*c.MinScore), maxScore)
 		}
 	}
 	if deterministic(c.Model) && deterministic(c.SubModel) && strings.HasPrefix(c.Model, "builtin:") && strings.HasPrefix(c.SubModel, "builtin:") {

@@ -2,16 +2,13 @@ package rlm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
-	"github.com/perdure/perdure/rlm/internal/rule"
+	"github.com/perdure/perdure/rlm/internal/score"
 	"github.com/perdure/perdure/rlm/internal/shape"
 	"github.com/perdure/perdure/rlm/internal/texts"
 )
@@ -19,13 +16,11 @@ import (
 const (
 	// maxScore is the best score a judge model gives, and a rule that is true;
 	// the worst is 0. Programs and other rules have scales of their own.
-	maxScore = rule.High
+	maxScore = score.High
 	// judgeProgram and judgeRule begin the names of judges that are no models.
 	judgeProgram = "exec:"
 	judgeRule    = "rule:"
-	// maxCritique bounds what is kept of a critique, shownProblem a value in a
-	// message.
-	maxCritique  = 2000
+	// shownProblem bounds a value in a message.
 	shownProblem = 100
 	// maxCriteriaBytes bounds Config.Criteria.
 	maxCriteriaBytes = 64 << 10
@@ -38,16 +33,7 @@ type judge struct {
 	// program is set when the model is a program that gets the answer and
 	// nothing else, and writes a number.
 	program bool
-	rule    *rule.Rule
-}
-
-// verdict is what a judge says of an answer.
-type verdict struct {
-	score    float64
-	scored   bool
-	critique string
-	// note says why there is no score, or what was unusual.
-	note string
+	rule    *score.Rule
 }
 
 // judges tells whether the run has answers scored.
@@ -69,7 +55,7 @@ func findJudge(res Resolver, cfg *Config) (*judge, error) {
 	j := &judge{name: cfg.judgeName()}
 	if source, ok := strings.CutPrefix(j.name, judgeRule); ok {
 		var err error
-		if j.rule, err = rule.Parse(source); err != nil {
+		if j.rule, err = score.ParseRule(source); err != nil {
 			return nil, fmt.Errorf("read rule: %w", err)
 		}
 		return j, nil
@@ -93,21 +79,21 @@ type candidate struct {
 	title string
 }
 
-// score has the judge score an answer by at most exchangeCalls calls from a
+// judged has the judge score an answer by at most exchangeCalls calls from a
 // position on. A judge that cannot say anything of this answer leaves it
 // unscored; errors are those of the calls.
-func (a *attempt) score(ctx context.Context, position int, c *candidate) (verdict, error) {
+func (a *attempt) judged(ctx context.Context, position int, c *candidate) (score.Verdict, error) {
 	j := a.run.judge
-	unscored := func(why string) verdict {
-		return verdict{note: fmt.Sprintf("%s is not scored by %q: %s", c.title, shorten(j.name, shownProblem), shorten(why, shape.MaxProblemBytes))}
+	unscored := func(why string) score.Verdict {
+		return score.Verdict{Note: fmt.Sprintf("%s is not scored by %q: %s", c.title, shorten(j.name, shownProblem), shorten(why, shape.MaxProblemBytes))}
 	}
 	switch {
 	case j.rule != nil:
-		n, err := j.rule.Score(rule.Input{Text: c.text, Citations: len(c.data.Citations), Prompt: c.prompt})
+		n, err := j.rule.Score(score.Input{Text: c.text, Citations: len(c.data.Citations), Prompt: c.prompt})
 		if err != nil {
 			return unscored(err.Error()), nil
 		}
-		return verdict{score: n, scored: true, critique: fmt.Sprintf("the rule %s gives %s", j.rule, number(n))}, nil
+		return score.Verdict{Score: n, Scored: true, Critique: fmt.Sprintf("the rule %s gives %s", j.rule, score.Text(n))}, nil
 	case j.program:
 		reply, _, err := a.ask(ctx, position, j.model, &model.Request{Prompt: c.text})
 		var e *model.Error
@@ -115,18 +101,18 @@ func (a *attempt) score(ctx context.Context, position int, c *candidate) (verdic
 			return unscored(e.Error()), nil
 		}
 		if err != nil {
-			return verdict{}, err
+			return score.Verdict{}, err
 		}
-		v, err := readScore(reply)
+		v, err := score.FromProgram(reply)
 		if err != nil {
 			return unscored(err.Error()), nil
 		}
 		return v, nil
 	}
-	var v verdict
+	var v score.Verdict
 	req, note, err := a.judgeRequest(c)
 	if err != nil {
-		return verdict{}, err
+		return score.Verdict{}, err
 	}
 	_, _, _, err = a.exchange(ctx, &question{m: j.model, req: req, position: position, what: "a score",
 		check: func(reply string) (problems []string) {
@@ -137,52 +123,22 @@ func (a *attempt) score(ctx context.Context, position int, c *candidate) (verdic
 	if errors.As(err, &unusable) {
 		return unscored(strings.Join(unusable.problems, "; ")), nil
 	}
-	v.note = note
+	v.Note = note
 	return v, err
 }
 
-// readScore reads what a program says: a number in the first line; what follows
-// is its critique.
-func readScore(reply string) (verdict, error) {
-	first, rest, _ := strings.Cut(strings.TrimSpace(reply), "\n")
-	n, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
-	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
-		return verdict{}, fmt.Errorf("%q is not a number", shorten(first, shownProblem))
-	}
-	return verdict{score: n, scored: true, critique: shorten(strings.TrimSpace(rest), maxCritique)}, nil
-}
-
 // readVerdict reads what a judge model says.
-func readVerdict(reply string) (verdict, []string) {
+func readVerdict(reply string) (score.Verdict, []string) {
 	raw, err := shape.JSONIn(reply)
 	if err != nil {
-		return verdict{}, []string{err.Error()}
+		return score.Verdict{}, []string{err.Error()}
 	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return verdict{}, []string{"the JSON is not an object with the keys score and critique"}
-	}
-	given, ok := fields["score"]
-	if !ok {
-		return verdict{}, []string{"score: it is missing"}
-	}
-	n, err := strconv.ParseFloat(strings.Trim(string(given), `"`), 64)
-	if err != nil {
-		return verdict{}, []string{fmt.Sprintf("score: %s is not a number", shorten(string(given), shownProblem))}
-	}
-	if !(n >= 0 && n <= maxScore) {
-		return verdict{}, []string{fmt.Sprintf("score: %s is not between 0 and %d", number(n), maxScore)}
-	}
-	v := verdict{score: n, scored: true}
-	var critique string
-	if json.Unmarshal(fields["critique"], &critique) == nil {
-		v.critique = shorten(strings.TrimSpace(critique), maxCritique)
+	v, problem := score.FromModel(raw)
+	if problem != "" {
+		return v, []string{problem}
 	}
 	return v, nil
 }
-
-// number writes a score.
-func number(n float64) string { return strconv.FormatFloat(n, 'g', 6, 64) }
 
 const judgeInstruction = "You are a strict and fair judge. You are given a task and an answer to it, and the documents it is about where " +
 	"they fit. Score the answer from 0 (worthless) to 100 (could not be better). %s\n" +
@@ -232,7 +188,7 @@ func (c *Config) checkJudging(bad func(field, format string, args ...any)) {
 	case c.Judge != "" && !c.judges():
 		bad("judge", "there is nothing to score; a judge is for merge %s and for min_score", MergeBest)
 	case isRule:
-		if _, err := rule.Parse(source); err != nil {
+		if _, err := score.ParseRule(source); err != nil {
 			bad("judge", "the rule %q: %v", shorten(source, shownProblem), err)
 		}
 	case c.judges() && c.judgeName() == extract.Name:

@@ -93,17 +93,17 @@ func (a *attempt) scoreAll(ctx context.Context, m *merger, candidates []*part, d
 			return nil
 		}
 		c := candidates[i]
-		v, err := a.score(ctx, positions[i], &candidate{part: c, prompt: m.prompt, title: fmt.Sprintf("candidate %d (task %q)", i+1, c.task),
+		v, err := a.judged(ctx, positions[i], &candidate{part: c, prompt: m.prompt, title: fmt.Sprintf("candidate %d (task %q)", i+1, c.task),
 			documents: func() ([]model.Document, error) { return a.documentsOf(c) }})
 		if outOfBudget(err) {
 			spent[i] = true
 			scores[i].Note = "the budget ended before it was scored"
 			return nil
 		}
-		if v.scored {
-			scores[i].Score = &v.score
+		if v.Scored {
+			scores[i].Score = &v.Score
 		}
-		scores[i].Critique, scores[i].Note = shorten(v.critique, keptCritique), v.note
+		scores[i].Critique, scores[i].Note = shorten(v.Critique, keptCritique), v.Note
 		return err
 	})
 	for i := range scores {

@@ -184,6 +184,8 @@ func TestBadJudgesAreRefused(t *testing.T) {
 		{M{"samples": 1001}, "samples: 1001 is not between"},
 		{M{"samples": 3, "max_depth": 0}, "max_depth: 0 means a direct answer"},
 		{M{"samples": 3, "max_nodes": 3}, "samples: 3 make 4 tasks"},
+		{M{"samples": 3, "planner": "model"}, "samples: the plan of a model decides what is asked"},
+		{M{"merge": "vote", "model": "builtin:extract"}, "merge: vote compares answers"},
 		{M{"samples": 3, "batch": true}, "samples: in a batch each file is asked about once"},
 		{M{"samples": 3, "model": "builtin:extract", "sub_model": "builtin:extract"}, "builtin:extract answers the same each time"},
 		{M{"min_score": 101}, "min_score: 101 is not between 0 and 100"},

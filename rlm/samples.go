@@ -10,6 +10,12 @@ import (
 // nothing else breaks the work down: what a vote and best-of-n choose from.
 func (p *planning) sample(root *node) error {
 	n := p.cfg.Samples
+	if p.cfg.Planner == PlannerModel {
+		if n > 1 {
+			return invalid("samples: the plan of a model decides what is asked", "leave out --samples, or --planner model")
+		}
+		return nil
+	}
 	if !root.leaf() {
 		if n > 1 {
 			return invalid("samples: the context has to be split into parts, and a part is asked about once",

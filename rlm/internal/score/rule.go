@@ -1,6 +1,7 @@
-// Package rule scores answers by expressions of one line, in the language of
-// github.com/expr-lang/expr.
-package rule
+// Package score holds what can be said of an answer without asking anybody: rules
+// of one line, in the language of github.com/expr-lang/expr, and the reading of
+// what judges reply.
+package score
 
 import (
 	"encoding/json"
@@ -16,9 +17,10 @@ import (
 )
 
 const (
-	// MaxBytes bounds a rule: it is one line.
-	MaxBytes = 4096
-	// High is the score of a rule that is true; one that is false gives 0.
+	// MaxRuleBytes bounds a rule: it is one line.
+	MaxRuleBytes = 4096
+	// High is the best score a judge model gives, and that of a rule that is
+	// true; the worst, and that of one that is false, is 0.
 	High = 100
 	// maxShown bounds a value in a message.
 	maxShown = 100
@@ -45,15 +47,15 @@ type Input struct {
 	Prompt string `expr:"prompt"`
 }
 
-// Parse reads a rule: an expression that is a number, or true or false. The
+// ParseRule reads a rule: an expression that is a number, or true or false. The
 // error names the column, counted in characters from 1. A rule does not know
 // the time, so that it gives the same score each time.
-func Parse(source string) (*Rule, error) {
+func ParseRule(source string) (*Rule, error) {
 	switch {
 	case strings.TrimSpace(source) == "":
 		return nil, errors.New("it is empty")
-	case len(source) > MaxBytes:
-		return nil, fmt.Errorf("it has %d bytes, the limit is %d", len(source), MaxBytes)
+	case len(source) > MaxRuleBytes:
+		return nil, fmt.Errorf("it has %d bytes, the limit is %d", len(source), MaxRuleBytes)
 	case strings.ContainsAny(source, "\r\n"):
 		return nil, errors.New("it has more than one line")
 	}
@@ -101,8 +103,7 @@ func (r *Rule) Score(in Input) (float64, error) {
 	case v.CanFloat() && !math.IsNaN(v.Float()) && !math.IsInf(v.Float(), 0):
 		return v.Float(), nil
 	}
-	shown := []rune(fmt.Sprint(value))
-	return 0, fmt.Errorf("its value %s is not a number", string(shown[:min(len(shown), maxShown)]))
+	return 0, fmt.Errorf("its value %s is not a number", cut(fmt.Sprint(value), maxShown))
 }
 
 // String is the rule as it was written.

@@ -1,19 +1,19 @@
-package rule_test
+package score_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/rlm/internal/rule"
+	"github.com/perdure/perdure/rlm/internal/score"
 )
 
 func TestRules(t *testing.T) {
 	t.Parallel()
-	answer := rule.Input{Text: "Total: 42\nof which 7 are new\n", Citations: 2, Prompt: "why"}
-	structured := rule.Input{Text: `{"total": 42, "items": [1, 2, 3], "name": "x"}`}
+	answer := score.Input{Text: "Total: 42\nof which 7 are new\n", Citations: 2, Prompt: "why"}
+	structured := score.Input{Text: `{"total": 42, "items": [1, 2, 3], "name": "x"}`}
 	tests := []struct {
 		rule string
-		in   rule.Input
+		in   score.Input
 		want float64
 	}{
 		{"len(text)", answer, 29},
@@ -28,7 +28,7 @@ func TestRules(t *testing.T) {
 		{"prompt == 'why' and text matches '[0-9]{2}'", answer, 100},
 	}
 	for _, tt := range tests {
-		r, err := rule.Parse(tt.rule)
+		r, err := score.ParseRule(tt.rule)
 		if err != nil {
 			t.Errorf("%s: %v", tt.rule, err)
 			continue
@@ -54,7 +54,7 @@ func TestBadRules(t *testing.T) {
 		"'ä' + nix":               "column 7: unknown name nix",
 		strings.Repeat("1+", 3e3): "the limit is 4096",
 	} {
-		_, err := rule.Parse(source)
+		_, err := score.ParseRule(source)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", source[:min(len(source), 40)], err, want)
 		}
@@ -66,12 +66,12 @@ func TestBadRules(t *testing.T) {
 		"data ?? []": "is not a number",
 		"[1][5]":     "out of range",
 	} {
-		r, err := rule.Parse(source)
+		r, err := score.ParseRule(source)
 		if err != nil {
 			t.Errorf("%q: %v", source, err)
 			continue
 		}
-		if _, err := r.Score(rule.Input{Text: "x"}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := r.Score(score.Input{Text: "x"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", source, err, want)
 		}
 	}
@@ -85,15 +85,15 @@ func FuzzRules(f *testing.F) {
 		if len(source) > 60 || len(text) > 100 {
 			return // no rules that take long
 		}
-		r, err := rule.Parse(source)
+		r, err := score.ParseRule(source)
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\r\n") {
 				t.Errorf("%q: the error has several lines: %q", source, err)
 			}
 			return
 		}
-		a, errA := r.Score(rule.Input{Text: text})
-		b, errB := r.Score(rule.Input{Text: text})
+		a, errA := r.Score(score.Input{Text: text})
+		b, errB := r.Score(score.Input{Text: text})
 		if (errA == nil) != (errB == nil) || a != b && a == a && !strings.ContainsAny(source, "{d") { // maps have no order
 			t.Errorf("%q of %q is %v and %v, %v and %v", source, text, a, b, errA, errB)
 		}
