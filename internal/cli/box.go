@@ -3,8 +3,11 @@ package cli
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/human"
 )
 
 const (
@@ -98,6 +101,27 @@ func activeList(s *stream, active []perdure.ActiveTask) string {
 	b.WriteString("\nActive Tasks:\n")
 	for _, t := range active {
 		fmt.Fprintf(&b, "  - %s: %s\n", t.Task, oneLine(t.Prompt, max(20, s.width-18)))
+	}
+	return b.String()
+}
+
+// slowLines name what holds a tree up: the task that runs longest, and models
+// that are waited for.
+func slowLines(s *stream, status *client.Status, now time.Time) string {
+	var lines []string
+	if slow := status.Slowest; slow != nil {
+		lines = append(lines, human.Slowest(slow.Task, slow.Prompt, now.Sub(slow.Since), slow.Model))
+	}
+	for _, pause := range status.Pauses {
+		lines = append(lines, "paused: "+pause)
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n")
+	for _, text := range lines {
+		b.WriteString(oneLine(text, s.width) + "\n")
 	}
 	return b.String()
 }

@@ -65,13 +65,14 @@ func snapshots(ctx context.Context, b *backend, ids []perdure.TreeID) []snapshot
 		if err != nil || s.State.Terminal() && len(ids) > 1 {
 			continue
 		}
-		all = append(all, snapshot{progress: s.Progress, active: s.Active})
+		shown := snapshot{progress: s.Progress, active: s.Active, slowest: s.Slowest}
+		if len(all) == 0 { // they are the process's, not the tree's
+			shown.notes = s.Pauses
+		}
+		all = append(all, shown)
 		if len(all) == maxShownTrees {
 			break
 		}
-	}
-	if len(all) > 0 && b.local != nil {
-		all[len(all)-1].notes = b.local.Waiting()
 	}
 	return all
 }

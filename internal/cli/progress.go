@@ -5,12 +5,20 @@ import (
 	"strings"
 	"time"
 
+	"charm.land/lipgloss/v2"
+
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/human"
 )
 
 // plainEvery is the least time between two lines of progress that tell of less
 // than a tenth of the work, where no terminal redraws them.
 const plainEvery = 5 * time.Second
+
+// stuckEvery is the time between two lines while nothing changes but what is
+// slow.
+const stuckEvery = time.Minute
 
 // progressView shows how far one or several trees are, on standard error. On a
 // terminal it redraws a few lines; elsewhere it prints a line now and then.
@@ -39,6 +47,19 @@ type snapshot struct {
 	active   []perdure.ActiveTask
 	// notes are told below: a model that waits for its rate limit.
 	notes []string
+	// slowest runs longest; nil when nothing runs.
+	slowest *client.SlowestTask
+}
+
+// slowAfter is how long a task runs before it is named as what is slow.
+const slowAfter = 5 * time.Second
+
+// slow names what is slow; empty when nothing is.
+func (t *snapshot) slow(now time.Time) string {
+	if t.slowest == nil || now.Sub(t.slowest.Since) < slowAfter {
+		return ""
+	}
+	return human.Slowest(t.slowest.Task, t.slowest.Prompt, now.Sub(t.slowest.Since), t.slowest.Model)
 }
 
 // update shows the state of the trees at an instant.
@@ -54,7 +75,7 @@ func (v *progressView) update(now time.Time, trees ...snapshot) {
 	}
 	var lines []string
 	for _, t := range trees {
-		lines = append(lines, v.lines(t, len(trees) > 1)...)
+		lines = append(lines, v.lines(now, t, len(trees) > 1)...)
 	}
 	v.redraw(lines)
 }
@@ -90,7 +111,7 @@ func (v *progressView) redraw(lines []string) {
 // maxActiveLines bounds the running tasks shown below a bar.
 const maxActiveLines = 4
 
-func (v *progressView) lines(t snapshot, several bool) []string {
+func (v *progressView) lines(now time.Time, t snapshot, several bool) []string {
 	p := t.progress
 	head := ""
 	if several {
@@ -106,6 +127,9 @@ func (v *progressView) lines(t snapshot, several bool) []string {
 			break
 		}
 		lines = append(lines, v.s.dim("  "+task.Task.String()+" ")+oneLine(task.Prompt, v.s.width-16))
+	}
+	if slow := t.slow(now); slow != "" {
+		lines = append(lines, v.s.in(lipgloss.Yellow, "  "+oneLine(slow, v.s.width-3)))
 	}
 	for _, note := range t.notes {
 		lines = append(lines, "  "+oneLine(note, v.s.width-3))
@@ -143,11 +167,17 @@ func (v *progressView) plain(now time.Time, t snapshot) {
 	for _, note := range t.notes {
 		text += "; " + note
 	}
-	step := int(p.Percent) / 10
-	if text == last.text || (step <= last.step && now.Sub(last.at) < plainEvery) {
+	step, since := int(p.Percent)/10, now.Sub(last.at)
+	slow := t.slow(now)
+	stuck := slow != "" && since >= stuckEvery
+	if !stuck && (text == last.text || step <= last.step && since < plainEvery) {
 		return
 	}
-	fmt.Fprintf(v.s, "perdure: %s: %s\n", p.Tree, text)
+	said := text
+	if slow != "" {
+		said += "; " + slow
+	}
+	fmt.Fprintf(v.s, "perdure: %s: %s\n", p.Tree, said)
 	v.last[p.Tree] = plainLine{at: now, step: step, text: text}
 }
 

@@ -30,21 +30,22 @@ func (s *stream) paint(text string, style lipgloss.Style) string {
 
 // mark is the sign of a state: told apart by its shape, the colour only helps.
 func (s *stream) mark(state perdure.State) string {
+	sign := human.Mark(state)
 	switch state {
 	case perdure.Completed:
-		return s.in(lipgloss.Green, "✓")
+		return s.in(lipgloss.Green, sign)
 	case perdure.Failed:
-		return s.in(lipgloss.Red, "✗")
+		return s.in(lipgloss.Red, sign)
 	case perdure.Running:
-		return s.in(lipgloss.Cyan, "●")
+		return s.in(lipgloss.Cyan, sign)
 	case perdure.Waiting:
-		return s.in(lipgloss.Blue, "◌")
+		return s.in(lipgloss.Blue, sign)
 	case perdure.Cancelled:
-		return s.in(lipgloss.Yellow, "⊘")
+		return s.in(lipgloss.Yellow, sign)
 	case perdure.Queued:
-		return s.dim("○")
+		return s.dim(sign)
 	}
-	return "?"
+	return sign
 }
 
 // safe returns text that others wrote (models, agents, files) for this stream:
