@@ -13,6 +13,9 @@ const replacement = "\uFFFD"
 // held NUL bytes.
 const NoteReplaced = "the answer was not valid UTF-8 or held NUL bytes; these were replaced by U+FFFD"
 
+// NoteNoTemperature is the note of a response whose model takes no temperature.
+const NoteNoTemperature = "the temperature was not sent: this model takes none"
+
 // Clean returns s as valid UTF-8 without NUL bytes, and whether it had to
 // change anything: each NUL byte and each run of invalid bytes becomes U+FFFD.
 func Clean(s string) (clean string, changed bool) {

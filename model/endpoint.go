@@ -149,6 +149,13 @@ func (e *Endpoint) Refused(resp *http.Response, said Fault) *Error {
 	}
 }
 
+// RefusesTemperature tells whether an error is a refusal of the temperature of a
+// request, which many newer models do not take.
+func RefusesTemperature(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == http.StatusBadRequest && strings.Contains(e.Msg, "temperature")
+}
+
 // Unreachable is the error of a request that got no reply.
 func (e *Endpoint) Unreachable(ctx context.Context, err error) *Error {
 	var own *Error

@@ -32,11 +32,10 @@ const maxTemperature = 1
 
 // The notes of a response that was asked for otherwise.
 const (
-	noteTemperature   = "the temperature was sent as 1, the highest this provider knows"
-	noteNoTemperature = "the temperature was not sent: this model takes none"
-	noteSeed          = "the seed was not sent: this provider takes none"
-	noteCut           = "the answer ends at the limit for answers"
-	noteWindow        = "the answer ends where the model's context window does"
+	noteTemperature = "the temperature was sent as 1, the highest this provider knows"
+	noteSeed        = "the seed was not sent: this provider takes none"
+	noteCut         = "the answer ends at the limit for answers"
+	noteWindow      = "the answer ends where the model's context window does"
 )
 
 // Config configures [New].
@@ -148,7 +147,7 @@ func (m *Model) Close() { m.cfg.HTTPClient.CloseIdleConnections() }
 func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	warm := req.Temperature != nil && !m.noTemperature.Load()
 	resp, err := m.generate(ctx, req)
-	if warm && refusesTemperature(err) {
+	if warm && model.RefusesTemperature(err) {
 		m.noTemperature.Store(true)
 		return m.generate(ctx, req)
 	}
@@ -193,7 +192,7 @@ func (m *Model) params(req *model.Request, user string) (p sdk.MessageNewParams,
 	switch {
 	case req.Temperature == nil:
 	case m.noTemperature.Load():
-		notes = append(notes, noteNoTemperature)
+		notes = append(notes, model.NoteNoTemperature)
 	default:
 		p.Temperature = sdk.Float(min(*req.Temperature, maxTemperature))
 		if *req.Temperature > maxTemperature {

@@ -59,13 +59,6 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 	return ""
 }
 
-// refusesTemperature tells whether an error is about the temperature of the
-// request, which newer models do not take.
-func refusesTemperature(err error) bool {
-	var e *model.Error
-	return errors.As(err, &e) && e.Status == http.StatusBadRequest && strings.Contains(e.Msg, "temperature")
-}
-
 // readError says why a reply that began is no answer.
 func (m *Model) readError(ctx context.Context, a *answer, err error) *model.Error {
 	var e *model.Error

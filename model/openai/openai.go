@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -76,6 +77,8 @@ type Model struct {
 	cfg  Config
 	end  *model.Endpoint
 	chat sdk.ChatCompletionService
+	// noTemperature is set when the model refused a temperature.
+	noTemperature atomic.Bool
 }
 
 // New checks the configuration; it sends nothing. The error is a
@@ -114,9 +117,23 @@ func (m *Model) Window() int { return m.cfg.Window }
 // Close closes the connections kept for the next calls.
 func (m *Model) Close() { m.cfg.HTTPClient.CloseIdleConnections() }
 
-// Generate sends one request. When the server does not report usage, it is
-// estimated and marked so.
+// Generate sends one request; a second one only when the model refuses the
+// first for its temperature, which some do. When the server does not report
+// usage, it is estimated and marked so.
 func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
+	warm := req.Temperature != nil && !m.noTemperature.Load()
+	resp, err := m.generate(ctx, req)
+	if warm && model.RefusesTemperature(err) {
+		m.noTemperature.Store(true)
+		resp, err = m.generate(ctx, req)
+	}
+	if err == nil && req.Temperature != nil && m.noTemperature.Load() {
+		resp.Notes = append(resp.Notes, model.NoteNoTemperature)
+	}
+	return resp, err
+}
+
+func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	user := model.Render(req)
 	var raw *http.Response
 	_, err := m.chat.New(ctx, m.params(req, user), option.WithResponseBodyInto(&raw), option.WithJSONSet("stream", true))
@@ -140,7 +157,7 @@ func (m *Model) params(req *model.Request, user string) sdk.ChatCompletionNewPar
 		p.Messages = append(p.Messages, sdk.SystemMessage(req.System))
 	}
 	p.Messages = append(p.Messages, sdk.UserMessage(user))
-	if req.Temperature != nil {
+	if req.Temperature != nil && !m.noTemperature.Load() {
 		p.Temperature = sdk.Float(*req.Temperature)
 	}
 	if req.Seed != nil {

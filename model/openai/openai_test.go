@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -164,6 +165,32 @@ func TestRequest(t *testing.T) {
 	}
 	if text := fmt.Sprint(header); strings.Contains(text, "environment") || header.Get("Authorization") != "" {
 		t.Errorf("header %v", header)
+	}
+}
+
+// Some models take no temperature. The first request finds out, the others know.
+func TestTemperatureRefused(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int64
+	m := connect(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		requests.Add(1)
+		if strings.Contains(string(body), "temperature") {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"error":{"message":"Unsupported value: 'temperature' does not support 0.7","code":"unsupported_value"}}`)
+			return
+		}
+		stream(`{"choices":[{"delta":{"content":"ok"},"finish_reason":"stop"}]}`)(w, r)
+	}))
+	temperature := 0.7
+	for range 3 {
+		got, err := m.Generate(t.Context(), &model.Request{Prompt: "q", Temperature: &temperature})
+		if err != nil || got.Text != "ok" || len(got.Notes) != 1 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	if requests.Load() != 4 {
+		t.Errorf("%d requests for three answers, want 4", requests.Load())
 	}
 }
 
