@@ -319,9 +319,14 @@ func (a *attempt) repair(ctx context.Context, lost []child) error {
 	for i, c := range lost {
 		n := *c.node
 		n.Attempt, n.Prepared = a.l.Task.Attempts, nil
-		if n.leaf() && c.Context.Length > 0 {
-			n.Chunks = chunks{{c.Context.Offset, c.Context.Length}}
-		} else if !n.leaf() {
+		read := chunks{{c.Context.Offset, c.Context.Length}}
+		switch {
+		case n.Step != nil && len(n.Read) == 0 && len(n.Chunks) == 0 && c.Context.Length > 0:
+			n.Read = read
+		case n.Step == nil && n.leaf() && c.Context.Length > 0:
+			n.Chunks = read
+		}
+		if !c.node.leaf() {
 			n.Replaces = c.ID
 		}
 		nodes[i] = &n

@@ -107,7 +107,7 @@ func nodeOf(t *perdure.Task) (*node, error) {
 	if m.Node.Step != nil {
 		m.Node.prompt = t.Prompt
 	}
-	m.Node.agent = t.Agent
+	m.Node.agent, m.Node.merge = t.Agent, t.Merge
 	return m.Node, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/plan"
 	"github.com/perdure/perdure/rlm/internal/shape"
 )
@@ -75,7 +76,8 @@ func (p *planning) decideLater(root *node, direct room, err error) error {
 	if err != nil {
 		return err
 	}
-	root.Window, root.Answer = direct.window, direct.answer
+	root.Window = min(direct.window, p.cfg.windowOf(p.models[1]))
+	root.Answer = min(direct.answer, p.cfg.answerOf(root.Window))
 	if *p.cfg.MaxDepth == 0 { // answered directly
 		if tokens := p.tokensOf(p.all()); tokens > direct.text {
 			return invalid(fmt.Sprintf("max_depth: 0 means a direct answer, but the context has about %d tokens, of which one reply can read %d",
@@ -83,8 +85,8 @@ func (p *planning) decideLater(root *node, direct room, err error) error {
 		}
 		return nil
 	}
-	const instruction = 2000 // tokens, the schema of plans among them
-	if direct.text < instruction {
+	const instruction = 1000 // tokens, the schema of plans among them
+	if direct.text < instruction+2*root.Window/listShare+model.EstimateTokens(repairBytes(root.Answer)) {
 		return invalid(fmt.Sprintf("the prompt (about %d tokens) leaves no room to plan in the %d tokens of model %q",
 			direct.prompt, direct.window, p.models[0].name), "raise --context-window, or use another --planner")
 	}

@@ -258,7 +258,7 @@ func TestDeathWhilePlanning(t *testing.T) {
 			t.Parallel()
 			m := &mortal{Model: script(t, replies)}
 			b := newBench(t, models{"mock:m": m})
-			config := M{"model": "mock:m", "planner": "model", "budget_calls": 1000}
+			config := M{"model": "mock:m", "planner": "model", "budget_calls": 1000, "mode": "strict"}
 			whole := b.launch("Do it.", "", config)
 			_, want := b.finish(whole.ID, 2)
 			calls := m.Ledger().Totals().Finished
@@ -431,5 +431,100 @@ func TestMapReduce(t *testing.T) {
 	merges := slices.DeleteFunc(b.inner(tree), func(c perdure.Task) bool { return !strings.HasPrefix(c.Prompt, "[merge of ") })
 	if n := len(b.inner(tree)); n != 37 || len(merges) != 12 {
 		t.Errorf("%d tasks below the root, %d of them merges", n, len(merges))
+	}
+}
+
+// TestMapReduceWithoutRoom: where the limit of tasks leaves no room for a
+// reduction tree, the results are merged at once.
+func TestMapReduceWithoutRoom(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"mock:m": script(t, `replies: [{match: '"f(\d+).txt"', text: 'file {{1}}', repeat: -1}]`)})
+	var files []file
+	for i := range 12 {
+		files = append(files, file{fmt.Sprintf("f%02d.txt", i), "text\n"})
+	}
+	tree := b.launch("Read {file}.", b.put(files...), M{"model": "mock:m", "batch": true, "strategy": "map-reduce", "fan_in": 3, "max_nodes": 14})
+	got, root := b.finish(tree.ID, 4)
+	if n := strings.Count(root.Result, "## f"); got.State != perdure.Completed || got.Partial || n != 12 || len(b.tasks(tree.ID)) != 13 {
+		t.Errorf("tree is %s with %d of 12 files and %d tasks: %+v", got.State, n, len(b.tasks(tree.ID)), root.Error)
+	}
+}
+
+// TestMapReduceOfStructuredFiles: the objects of the files become one, in order.
+func TestMapReduceOfStructuredFiles(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"mock:m": script(t, `replies: [{match: '"f(\d).txt"', text: '{"n":{{1}}}', repeat: -1}]`)})
+	var files []file
+	for i := range 5 {
+		files = append(files, file{fmt.Sprintf("f%d.txt", i), "text\n"})
+	}
+	tree := b.launch("Read {file}.", b.put(files...), M{"model": "mock:m", "batch": true, "strategy": "map-reduce", "fan_in": 2,
+		"schema": M{"type": "object", "required": []string{"n"}}})
+	_, root := b.finish(tree.ID, 4)
+	want := `{"f0.txt":{"n":0},"f1.txt":{"n":1},"f2.txt":{"n":2},"f3.txt":{"n":3},"f4.txt":{"n":4}}`
+	if got := structuredOf(t, &root); got != want {
+		t.Errorf("the result is %s: %+v", got, root.Error)
+	}
+}
+
+// TestMapReduceOfALostMerge: a merge that failed loses nothing.
+func TestMapReduceOfALostMerge(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"mock:m": script(t, `replies: [{match: '"f(\d).txt"', text: 'file {{1}}', repeat: -1}]`)})
+	var files []file
+	for i := range 4 {
+		files = append(files, file{fmt.Sprintf("f%d.txt", i), "text\n"})
+	}
+	tree := b.launch("Read {file}.", b.put(files...), M{"model": "mock:m", "batch": true, "strategy": "map-reduce", "fan_in": 3})
+	session, err := b.store.OpenSession(t.Context(), "test")
+	b.ok(err)
+	failed := 0
+	for {
+		leases, err := session.Claim(t.Context(), perdure.ClaimRequest{Max: 1})
+		b.ok(err)
+		if len(leases) == 0 {
+			break
+		}
+		if strings.HasPrefix(leases[0].Task.Prompt, "[merge of ") && failed == 0 {
+			failed++
+			_, err := leases[0].Fail(t.Context(), perdure.Failure{Kind: "test", Message: "no"})
+			b.ok(err)
+			continue
+		}
+		b.ok(b.exec.Handle(t.Context(), leases[0]))
+	}
+	b.ok(session.Close(t.Context()))
+	root, err := b.store.Task(t.Context(), tree.Root)
+	b.ok(err)
+	if want := "## f0.txt\n\nfile 0\n\n## f1.txt\n\nfile 1\n\n## f2.txt\n\nfile 2\n\n## f3.txt\n\nfile 3"; root.Result != want || failed != 1 {
+		t.Errorf("after %d lost merges the root is %s with %q: %+v", failed, root.State, root.Result, root.Error)
+	}
+}
+
+// TestNestedPlanGoesOnAfterARetry: what was done below a planned task counts for
+// the one that replaces it, and nothing is planned again.
+func TestNestedPlanGoesOnAfterARetry(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"mock:m": script(t, `replies:
+  - {match: '`+planning+`(?s:.*)\sInner\.', text: '{"strategy":"sequential","tasks":[{"prompt":"One.","files":["a.txt","c.txt"]},{"prompt":"Two.","files":["a.txt","c.txt"]}]}', repeat: 1}
+  - {match: '`+planning+`', text: '{"tasks":[{"prompt":"Inner.","decompose":true},{"prompt":"Beside."}]}', repeat: 1}
+  - {match: '^Two\.', status: 400, message: no, repeat: 1}
+  - {match: '^(One|Two)\.(?s:.*)"a.txt" lines 1-1 ===\sfirst(?s:.*)"c.txt" lines 1-1 ===\sthird', text: 'did {{1}}', repeat: -1}
+  - {match: '^Beside\.', text: beside}`)})
+	id := b.put(file{"a.txt", "first\n"}, file{"b.txt", "second\n"}, file{"c.txt", "third\n"})
+	tree := b.launch("Outer.", id, M{"model": "mock:m", "planner": "model", "policy": "fail"})
+	got, root := b.finish(tree.ID, 1)
+	if got.State != perdure.Failed {
+		t.Fatalf("tree is %s with %q", got.State, root.Result)
+	}
+	b.ok(b.store.RetryTask(t.Context(), tree.Root))
+	got, root = b.finish(tree.ID, 1)
+	if got.State != perdure.Completed || !strings.HasPrefix(root.Result, "did One\ndid Two") || !strings.HasSuffix(root.Result, "beside") {
+		t.Errorf("after the retry the tree is %s with %q: %+v", got.State, root.Result, root.Error)
+	}
+	for _, task := range b.tasks(tree.ID) {
+		if strings.Contains(root.Result, "second") {
+			t.Errorf("task %q read a file that it did not name", task.ID)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/model"
@@ -164,19 +163,24 @@ func (a *attempt) writer() *asked {
 }
 
 // structuredFiles is the structured result of a batch: an object with that of
-// each file under the file's name.
+// each file under the file's name. What tasks of a reduction tree made of some
+// files is such an object already.
 func structuredFiles(parts []part) (json.RawMessage, error) {
-	byName := make(map[string]json.RawMessage, len(parts))
+	o := shape.NewObject()
 	for _, p := range parts {
-		byName[p.file] = p.data.Structured
-	}
-	names := make([]string, 0, len(byName))
-	for _, p := range parts {
-		if p.data.Structured != nil && !slices.Contains(names, p.file) {
-			names = append(names, p.file)
+		var err error
+		switch {
+		case p.data.Structured == nil:
+		case p.file == "":
+			err = o.Join(p.data.Structured)
+		default:
+			err = o.Set(p.file, p.data.Structured)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	return shape.Object(names, byName)
+	return o.Encode(), nil
 }
 
 // CheckSchema tells what keeps a text from being a [Config.Schema]; nil when

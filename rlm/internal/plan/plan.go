@@ -35,6 +35,8 @@ const (
 	maxPlanBytes = 256 << 10
 	// maxPlanProblems bounds what is told of a plan.
 	maxPlanProblems = 20
+	// maxPatterns bounds the names and patterns of a task.
+	maxPatterns = 100
 )
 
 // Plan is how a model breaks a task down. Its tasks are in an order in which
@@ -192,8 +194,16 @@ func (c *check) task(i int) {
 	if t.Agent != "" && !slices.Contains(c.Agents, t.Agent) {
 		c.bad("/tasks/%d/agent: %s", i, texts.NotOneOf(t.Agent, c.Agents))
 	}
+	if len(c.problems) >= maxPlanProblems { // looking for the nearest name takes its time
+		c.more++
+		return
+	}
 	if t.Decompose && !c.Deeper {
 		t.Decompose = false // at the depth limit it is answered directly
+	}
+	if len(t.Files) > maxPatterns {
+		c.bad("/tasks/%d/files: %d are more than %d; use patterns", i, len(t.Files), maxPatterns)
+		return
 	}
 	for k, name := range t.Files {
 		if len(Match(c.Files, name)) == 0 {

@@ -1,7 +1,6 @@
 package shape
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -33,24 +32,4 @@ func (s *Shape) Instruction() string {
 func (s *Shape) Hint() string {
 	return "The answers of all parts will be put together into JSON of this JSON Schema; " +
 		"tell, in plain text, what of it this part knows:\n" + s.Text
-}
-
-// Object writes a JSON object with its keys in this order.
-func Object(names []string, values map[string]json.RawMessage) (json.RawMessage, error) {
-	var b strings.Builder
-	b.WriteByte('{')
-	for i, name := range names {
-		key, err := json.Marshal(name)
-		if err != nil {
-			return nil, fmt.Errorf("encode result: %w", err)
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(key)
-		b.WriteByte(':')
-		b.Write(values[name])
-	}
-	b.WriteByte('}')
-	return json.RawMessage(b.String()), nil
 }

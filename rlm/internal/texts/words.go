@@ -6,6 +6,9 @@ import (
 	"unicode/utf8"
 )
 
+// maxCandidates bounds among how many words the nearest is looked for.
+const maxCandidates = 10_000
+
 // Shorten cuts a text to about n bytes, between characters, and marks the cut.
 func Shorten(s string, n int) string {
 	if len(s) <= n {
@@ -41,7 +44,10 @@ func Nearest(word string, candidates []string) string {
 		return ""
 	}
 	best, limit := "", max(1, len(word)/3)
-	for _, c := range candidates {
+	for _, c := range candidates[:min(len(candidates), maxCandidates)] {
+		if len(c) > len(word)+limit || len(word) > len(c)+limit {
+			continue
+		}
 		if n := edits(word, c); n <= limit {
 			best, limit = c, n-1
 		}
