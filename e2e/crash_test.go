@@ -49,6 +49,8 @@ type bed struct {
 	server *mock.Server
 	web    *httptest.Server
 	url    string
+	// how are the flags of the run.
+	how []string
 }
 
 func newBed(t *testing.T, script string) *bed {
@@ -61,7 +63,8 @@ func newBed(t *testing.T, script string) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bed{t: t, bin: bin, dir: t.TempDir(), server: mock.NewServer(s)}
+	b := &bed{t: t, bin: bin, dir: t.TempDir(), server: mock.NewServer(s),
+		how: []string{"--chunk-tokens", "1000", "--max-children", "4"}}
 	b.web = httptest.NewServer(b.server)
 	t.Cleanup(b.web.Close)
 	b.url = b.web.URL + "/v1"
@@ -90,8 +93,8 @@ func (b *bed) command(env []string, args ...string) *exec.Cmd {
 func (b *bed) next(env ...string) *exec.Cmd {
 	trees := b.trees()
 	if len(trees) == 0 {
-		return b.command(env, "run", "What is spoken of?", "--context", "text.txt", "--model", "openai:scripted",
-			"--chunk-tokens", "1000", "--max-children", "4", "--concurrency", "4")
+		return b.command(env, append([]string{"run", "What is spoken of?", "--context", "text.txt", "--model", "openai:scripted",
+			"--concurrency", "4"}, b.how...)...)
 	}
 	return b.command(env, "resume", string(trees[0].ID))
 }
@@ -187,8 +190,8 @@ func (b *bed) check() result {
 }
 
 // calls counts the journal's completed and uncertain calls by the request. The
-// scripted model answers with a hash of the request, so the completed call of a
-// task tells which request its uncertain calls were.
+// scripted model answers with a hash of the request, so the completed call of the
+// same request hash tells which request the uncertain calls were.
 func (b *bed) calls(ctx context.Context, s *perdure.Store, tree perdure.TreeID) (completed, uncertain map[string]int) {
 	b.t.Helper()
 	completed, uncertain = make(map[string]int), make(map[string]int)
@@ -201,19 +204,22 @@ func (b *bed) calls(ctx context.Context, s *perdure.Store, tree perdure.TreeID) 
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		hash, lost := "", 0
+		answers, lost := make(map[string]string), make(map[string]int)
 		for _, c := range calls {
 			switch c.State {
 			case perdure.CallCompleted:
-				hash = strings.TrimSpace(strings.TrimPrefix(c.Response, "answer "))
+				hash := strings.TrimSpace(strings.TrimPrefix(c.Response, "answer "))
+				answers[c.RequestHash] = hash
 				completed[hash]++
 			case perdure.CallUncertain:
-				lost++
+				lost[c.RequestHash]++
 			case perdure.CallStarted, perdure.CallFailed:
 				b.t.Errorf("call %s of %s is %s at the end", c.ID, task.ID, c.State)
 			}
 		}
-		uncertain[hash] += lost
+		for request, n := range lost {
+			uncertain[answers[request]] += n
+		}
 	}
 	return completed, uncertain
 }
@@ -229,9 +235,12 @@ func (b *bed) sameAs(want result) {
 	}
 }
 
-func baseline(t *testing.T) result {
+func baseline(t *testing.T, how ...string) result {
 	t.Helper()
 	b := newBed(t, "hash")
+	if how != nil {
+		b.how = how
+	}
 	b.finish()
 	r := b.check()
 	if len(r.responses) < 8 || r.answer == "" {
@@ -315,6 +324,28 @@ func TestRandomKills(t *testing.T) {
 		trees++
 	}
 	t.Logf("%d kills in %d trees", done, trees)
+}
+
+// TestRandomKillsInSummaries does the same where the results are summarized by
+// further calls, on two levels.
+func TestRandomKillsInSummaries(t *testing.T) {
+	t.Parallel()
+	kills := number(t, "PERDURE_CRASH_KILLS", 200) / 5
+	seed := number(t, "PERDURE_CRASH_SEED", int(time.Now().UnixNano()%1e9))
+	t.Logf("PERDURE_CRASH_KILLS=%d PERDURE_CRASH_SEED=%d", kills*5, seed)
+	rng := rand.New(rand.NewPCG(uint64(seed), 2)) //nolint:gosec // a test's order, not a secret
+	how := []string{"--merge", "summarize", "--chunk-tokens", "300", "--max-children", "8", "--context-window", "1000"}
+	want := baseline(t, how...)
+	if !strings.HasPrefix(want.answer, "answer ") || strings.Count(want.answer, "answer") != 1 || len(want.responses) < 40 {
+		t.Fatalf("after %d requests the answer is %q; it proves too little", len(want.responses), want.answer)
+	}
+	for done := 0; done < kills && !t.Failed(); {
+		b := newBed(t, "hash,delay=15ms")
+		b.how = how
+		done += killUntilDone(b, rng, kills-done)
+		b.finish()
+		b.sameAs(want)
+	}
 }
 
 // killUntilDone kills processes until one ends by itself, at most limit times.
