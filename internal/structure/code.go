@@ -78,6 +78,8 @@ func (s *codeScanner) settled(off int64) int64 {
 	return off
 }
 
+func (s *codeScanner) end() { s.release(0) }
+
 func (s *codeScanner) line(off int64, text []byte) {
 	if s.lex.inside() {
 		s.lex.walk(text)
@@ -151,19 +153,17 @@ func (s *codeScanner) code(off int64, text, body []byte, col int) {
 // walk reads a line of code and notes what its end means for the next one.
 func (s *codeScanner) walk(text, body []byte, col int) {
 	directive := s.directive || s.directs(body)
+	if col == 0 && body[0] == '}' && !s.lang.indented {
+		s.lex.depth = 1 // whatever was misread before
+	}
 	s.lex.walk(text)
 	if directive {
 		if s.directive = bytes.HasSuffix(bytes.TrimSpace(body), []byte{'\\'}); !s.directive {
 			s.lex.last = ';'
 		}
 	}
-	if col > 0 {
-		return
-	}
-	if s.lang.indented {
+	if col == 0 {
 		s.margin = 0
-	} else if body[0] == '}' {
-		s.lex.depth = 0 // whatever was misread before
 	}
 }
 

@@ -73,6 +73,7 @@ func (o *Outline) step() error {
 		o.tell(n)
 	}
 	if o.settled = o.scan.settled(o.at); o.at >= o.end {
+		o.scan.end()
 		o.settled = o.end
 	}
 	return nil

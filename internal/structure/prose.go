@@ -71,6 +71,8 @@ func newProseScanner(p *prose, out *marks) *proseScanner {
 
 func (s *proseScanner) more([]byte) { s.first = -1 }
 
+func (s *proseScanner) end() {}
+
 func (s *proseScanner) settled(off int64) int64 {
 	if s.first >= 0 {
 		return s.first
@@ -280,5 +282,7 @@ func (s *blockScanner) line(off int64, text []byte) {
 }
 
 func (s *blockScanner) more([]byte) {}
+
+func (s *blockScanner) end() {}
 
 func (s *blockScanner) settled(off int64) int64 { return off }

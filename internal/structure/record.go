@@ -25,6 +25,8 @@ func (s *rowScanner) line(off int64, text []byte) {
 
 func (s *rowScanner) more(text []byte) { s.read(text, false) }
 
+func (s *rowScanner) end() {}
+
 func (s *rowScanner) settled(off int64) int64 { return off }
 
 // read follows the quotes of a line. A quote opens a field only at its
@@ -88,6 +90,8 @@ func (s *lineScanner) line(off int64, text []byte) {
 
 func (s *lineScanner) more([]byte) {}
 
+func (s *lineScanner) end() {}
+
 func (s *lineScanner) settled(off int64) int64 { return off }
 
 // logScanner finds the entries of a log with the lines that go on with them.
@@ -104,6 +108,8 @@ func (s *logScanner) line(off int64, text []byte) {
 }
 
 func (s *logScanner) more([]byte) {}
+
+func (s *logScanner) end() {}
 
 func (s *logScanner) settled(off int64) int64 { return off }
 

@@ -83,6 +83,8 @@ type scanner interface {
 	// settled returns the place before which marks do not change any more, when
 	// the lines before off were told.
 	settled(off int64) int64
+	// end is told that there are no more lines.
+	end()
 }
 
 // holdBytes bounds how long a machine waits for the end of a comment, a string
