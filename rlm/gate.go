@@ -43,9 +43,9 @@ const (
 
 // EventGateScored tells that a judge scored an answer: its data has round,
 // rounds, score (null without one), min_score, passed, model, judge and
-// critique. After a crash a round may be told twice, or its event be missing;
-// the data of the result has each round once.
-const EventGateScored perdure.EventKind = "gate.Scored"
+// critique. When a crash comes between a score and its event, the event is
+// missing; the data of the result has each round.
+const EventGateScored perdure.EventKind = "gate.scored"
 
 // GateReport tells how an answer came through the quality gate.
 type GateReport struct {
@@ -124,7 +124,8 @@ type gate struct {
 	a     *attempt
 	w     *writing
 	tries []try
-	best  int // of the tries
+	best  int   // of the tries
+	sent  int64 // requests of the attempt before the last try
 }
 
 func (g *gate) last() *try { return &g.tries[len(g.tries)-1] }
@@ -136,6 +137,7 @@ func (g *gate) passed() bool {
 
 // try has one more answer written.
 func (g *gate) try(ctx context.Context, by *asked, feedback string) error {
+	g.sent = g.a.asked.Load()
 	text, data, err := g.w.write(ctx, by, g.a.positions(exchangeCalls), feedback)
 	if err == nil {
 		g.tries = append(g.tries, try{text: text, data: data, by: by})
@@ -154,7 +156,6 @@ func (g *gate) round(ctx context.Context, by *asked) error {
 // judge has the last try scored and tells of it.
 func (g *gate) judge(ctx context.Context) (err error) {
 	t, n := g.last(), len(g.tries)
-	before := g.a.asked.Load()
 	p := &part{task: g.a.l.Task.ID, text: t.text, data: t.data}
 	t.Verdict, err = g.a.judged(ctx, g.a.positions(exchangeCalls), &candidate{part: p, prompt: g.w.prompt, title: fmt.Sprintf("answer %d", n),
 		documents: func() ([]model.Document, error) { return g.w.documents, nil }})
@@ -164,8 +165,8 @@ func (g *gate) judge(ctx context.Context) (err error) {
 	if best := &g.tries[g.best]; t.Scored && (!best.Scored || t.Score > best.Score) {
 		g.best = n - 1
 	}
-	if g.a.run.judge.rule == nil && g.a.asked.Load() == before {
-		return nil // from the journal: it was told
+	if g.a.asked.Load() == g.sent {
+		return nil // all of it is from the journal: it was told
 	}
 	r := g.describe(n - 1)
 	return g.a.l.Note(ctx, EventGateScored, map[string]any{"round": n, "rounds": g.a.run.cfg.GateRounds, "score": r.Score,

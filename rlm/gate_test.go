@@ -19,7 +19,7 @@ func (b *bench) rounds(id perdure.TreeID) []string {
 	b.ok(err)
 	var out []string
 	for _, e := range events {
-		if e.Kind != rlm.EventGateScored {
+		if e.Kind != "gate.scored" {
 			continue
 		}
 		var d struct {
