@@ -169,7 +169,9 @@ func (g *gate) judge(ctx context.Context) (err error) {
 		return nil // all of it is from the journal: it was told
 	}
 	r := g.describe(n - 1)
-	return g.a.l.Note(ctx, EventGateScored, map[string]any{"round": n, "rounds": g.a.run.cfg.GateRounds, "score": r.Score,
+	last, done := lastWrite(ctx)
+	defer done()
+	return g.a.l.Note(last, EventGateScored, map[string]any{"round": n, "rounds": g.a.run.cfg.GateRounds, "score": r.Score,
 		"min_score": *g.a.run.cfg.MinScore, "passed": g.passed(), "model": r.Model, "judge": g.a.run.judge.name,
 		"critique": shorten(r.Critique, keptCritique), "note": r.Note})
 }

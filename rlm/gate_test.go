@@ -263,6 +263,9 @@ func TestDeathInTheGate(t *testing.T) {
 			if n := m.Ledger().Totals().Finished; n != calls || deaths < calls/2 {
 				t.Errorf("%d answers, want %d; %d deaths", n, calls, deaths)
 			}
+			if told := b.rounds(tree.ID); len(told) != 4 {
+				t.Errorf("rounds told: %q", told)
+			}
 			for _, leaf := range b.leaves(tree.ID) {
 				if d := data(t, &leaf); len(d.Gate.Rounds) != 2 {
 					t.Errorf("rounds %+v", d.Gate.Rounds)
