@@ -15,8 +15,9 @@ import (
 )
 
 // grown makes a tree of about n tasks in three levels that ended, each leaf
-// with a priced call.
-func grown(b *bench, s *perdure.Store, n int) (perdure.Tree, error) {
+// with a priced call. The leaves run when all tasks are there. It says which tree
+// it is when it begins, to begun if that is not nil.
+func grown(b *bench, s *perdure.Store, n int, begun chan<- perdure.TreeID) (perdure.Tree, error) {
 	width := 1
 	for width*width+width < n {
 		width++
@@ -25,6 +26,7 @@ func grown(b *bench, s *perdure.Store, n int) (perdure.Tree, error) {
 	root := make([]perdure.TaskSpec, width)
 	leaves := make([]perdure.TaskSpec, width)
 	for i := range width {
+		root[i].Priority = 1
 		root[i].Prompt = fmt.Sprintf("[branch %d of %d] %s", i+1, width, prompt)
 		leaves[i].Prompt = fmt.Sprintf("[part %d of %d] %s", i+1, width, prompt)
 	}
@@ -49,6 +51,9 @@ func grown(b *bench, s *perdure.Store, n int) (perdure.Tree, error) {
 	tree, err := s.CreateTree(b.ctx, perdure.TreeSpec{Kind: "bench", Root: perdure.TaskSpec{Prompt: prompt}})
 	if err != nil {
 		return tree, err
+	}
+	if begun != nil {
+		begun <- tree.ID
 	}
 	return tree, working(b, s, 64, h, func() error { return waitFor(b, s, tree.ID, made) })
 }
@@ -82,7 +87,7 @@ func views(b *bench, round int) error {
 		return err
 	}
 	defer s.Close() //nolint:errcheck // a temporary store
-	tree, err := grown(b, s, n)
+	tree, err := grown(b, s, n, nil)
 	if err != nil {
 		return err
 	}

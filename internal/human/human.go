@@ -179,7 +179,7 @@ func Mark(state perdure.State) string {
 }
 
 // slowestLabel is how much of a prompt Slowest shows.
-const slowestLabel = 40
+const slowestLabel = 32
 
 // Slowest names the task that runs longest and what it waits for.
 func Slowest(task perdure.TaskID, prompt string, since time.Duration, model string) string {

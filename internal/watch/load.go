@@ -26,6 +26,7 @@ type (
 	// looked is a look at a tree.
 	looked struct {
 		tree   perdure.TreeID
+		name   string // of the first look
 		status client.Status
 		events []perdure.Event
 		next   int64
@@ -128,6 +129,9 @@ func (m *model) look() tea.Cmd {
 		switch {
 		case len(sight) == 0: // the first look
 			l.rows, l.err = first(ctx, c, tree)
+			if t, err := c.Tree(ctx, tree); err == nil {
+				l.name = t.Name
+			}
 		case len(l.events) > 0 || !quiet:
 			l.rows, l.err = c.Outline(ctx, client.OutlineQuery{Tree: tree, Tasks: sight})
 		}

@@ -39,6 +39,7 @@ type model struct {
 	chosen int // of trees
 
 	tree      perdure.TreeID
+	name      string
 	outline   *outline
 	status    *client.Status
 	now       time.Time // of the last look
@@ -78,7 +79,7 @@ func newModel(ctx context.Context, cfg Config) *model {
 
 // choose shows a tree, or the list.
 func (m *model) choose(tree perdure.TreeID) {
-	m.tree, m.outline, m.status, m.events, m.lastEvent = tree, newOutline(), nil, nil, 0
+	m.tree, m.name, m.outline, m.status, m.events, m.lastEvent = tree, "", newOutline(), nil, nil, 0
 	m.loading, m.cursor, m.top, m.failed, m.note = make(map[pageKey]bool), place{}, 0, nil, ""
 	m.filter, m.typing, m.matches, m.selected, m.asked, m.searching = filter{}, false, nil, 0, nil, false
 	m.screen = screenTasks
@@ -188,6 +189,9 @@ func (m *model) looked(l looked) tea.Cmd {
 	m.events = append(m.events, l.events...)
 	m.events = m.events[max(0, len(m.events)-keptEvents):]
 	m.lastEvent = l.next
+	if l.name != "" {
+		m.name = l.name
+	}
 	begins := m.outline.root == nil
 	for _, row := range l.rows {
 		m.outline.put(row)

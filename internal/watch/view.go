@@ -101,7 +101,10 @@ func (m *model) head() []string {
 	if s.Partial {
 		state += ", partial"
 	}
-	title += "  " + m.state(s.State, human.Mark(s.State)+" "+state)
+	title += "  " + m.state(s.State, human.Mark(s.State)+" "+state) + "  " + human.Seconds(s.ElapsedSeconds)
+	if m.name != "" {
+		title += "  " + m.dim(human.OneLine(m.name))
+	}
 	counts := []string{humanize.Comma(s.Completed+s.Failed+s.Cancelled) + " of " + human.Count(s.Total, "task")}
 	for _, c := range []struct {
 		n     int64
@@ -111,11 +114,10 @@ func (m *model) head() []string {
 			counts = append(counts, m.state(c.state, humanize.Comma(c.n)+" "+string(c.state)))
 		}
 	}
-	left := "took " + human.Seconds(s.ElapsedSeconds)
 	if !s.State.Terminal() {
-		left = "ETA " + human.ETA(s.ETASeconds) + ", " + human.Seconds(s.ElapsedSeconds) + " so far"
+		counts = append(counts, "ETA "+human.ETA(s.ETASeconds))
 	}
-	counts = append(counts, left, human.Cost(s.Usage))
+	counts = append(counts, human.Cost(s.Usage))
 	bar := human.Bar(s.Percent, barWidth) + " " + human.WholePercent(s.Percent) + "  " + strings.Join(counts, ", ")
 	return []string{title, bar, m.slow()}
 }

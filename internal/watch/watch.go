@@ -29,6 +29,9 @@ type Config struct {
 	// Input and Output are the terminal's; required by Run.
 	Input  io.Reader
 	Output io.Writer
+	// Width and Height are the size of the screen in cells where Output is no
+	// terminal that knows it.
+	Width, Height int
 	// Environ has TERM and its like.
 	Environ []string
 	// Color: the user wants colours.
@@ -60,8 +63,12 @@ func Run(ctx context.Context, cfg Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	m := newModel(ctx, cfg)
-	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(cfg.Input), tea.WithOutput(cfg.Output),
-		tea.WithEnvironment(cfg.Environ), tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond))
+	options := []tea.ProgramOption{tea.WithContext(ctx), tea.WithInput(cfg.Input), tea.WithOutput(cfg.Output),
+		tea.WithEnvironment(cfg.Environ), tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond)}
+	if cfg.Width > 0 && cfg.Height > 0 {
+		options = append(options, tea.WithWindowSize(cfg.Width, cfg.Height))
+	}
+	p := tea.NewProgram(m, options...)
 	_, err := p.Run()
 	if cause := ctx.Err(); cause != nil && errors.Is(err, tea.ErrProgramKilled) {
 		err = cause

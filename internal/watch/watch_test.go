@@ -184,7 +184,7 @@ func TestFollowsATree(t *testing.T) {
 	ctx := t.Context()
 	tree, ids := x.tree("read the first", "read the second", "read the third")
 	x.start(tree.ID)
-	x.shows(string(tree.ID), "0 of 4 tasks", "3 queued", "▾ ◌ task-0001  (3) the root", "○ task-0002  read the first", "task.waiting", "nothing runs")
+	x.shows(string(tree.ID), "a name", "0 of 4 tasks", "3 queued", "▾ ◌ task-0001  (3) the root", "○ task-0002  read the first", "task.waiting", "nothing runs")
 	first := x.claim()
 	_, _, err := first.BeginCall(ctx, perdure.CallSpec{Model: "mock:slow", RequestHash: "h"})
 	x.check(err)
