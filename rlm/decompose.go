@@ -264,6 +264,7 @@ func (a *attempt) merge(ctx context.Context, family []child) error {
 		data.addNotes([]string{fmt.Sprintf("%d of %d tasks below task %q did not run: their conditions do not hold",
 			skipped, len(children), a.l.Task.ID)})
 	}
+	data.addNotes(notBegun(family))
 	if err := a.addLost(ctx, &data, lost); err != nil {
 		return err
 	}

@@ -49,6 +49,28 @@ func planOf(family []child) *plan.Plan {
 	return nil
 }
 
+// notBegun tells which tasks of a plan were never created, because one before
+// them was lost.
+func notBegun(family []child) []string {
+	p := planOf(family)
+	if p == nil {
+		return nil
+	}
+	var ids []string
+	for i, t := range p.Tasks {
+		if !slices.ContainsFunc(family, func(c child) bool { return c.node.Step != nil && c.node.First == i }) {
+			ids = append(ids, t.ID)
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return nil
+	case 1:
+		return []string{"1 task of the plan was not begun: " + ids[0]}
+	}
+	return []string{fmt.Sprintf("%d tasks of the plan were not begun: %s", len(ids), strings.Join(ids, ", "))}
+}
+
 // follow creates the sub-tasks of a plan whose time has come. When there is none
 // left it merges.
 func (a *attempt) follow(ctx context.Context, p *plan.Plan, family []child) error {
