@@ -18,9 +18,15 @@
 //
 //   - a leaf reads its part of the context and asks its model; a call that was
 //     finished before is answered from the journal;
+//   - a task whose condition does not hold ends as skipped;
+//   - a task that is to be planned asks its model for sub-tasks, has faults of the
+//     plan corrected, and creates those whose time has come;
 //   - an inner task without children creates all of them in one transaction and
 //     waits;
-//   - an inner task whose children have ended merges their results.
+//   - an inner task whose children have ended merges their results, with
+//     map-reduce in a tree of further tasks;
+//   - a result that has to satisfy a schema is checked, and corrected by the
+//     model, before the task completes.
 //
 // # Plan
 //
