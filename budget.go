@@ -2,6 +2,7 @@ package perdure
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -112,6 +113,23 @@ func wallLimit(d time.Duration) int64 {
 	return max(d.Milliseconds(), 1)
 }
 
+// text says why the limit refuses.
+func (c *limitCheck) text() string {
+	switch c.bit {
+	case limitCost:
+		return fmt.Sprintf("cost: limit $%s, used or held $%s, asked for up to $%s more", usd(c.limit), usd(c.used), usd(c.want))
+	case limitWall:
+		const ms = time.Millisecond
+		return fmt.Sprintf("time: limit %s, used %s", time.Duration(c.limit)*ms, (time.Duration(c.used) * ms).Round(ms))
+	}
+	return fmt.Sprintf("%s: limit %d, used or held %d, asked for %d more", c.name, c.limit, c.used, c.want)
+}
+
+// usd writes millionths of a dollar as dollars.
+func usd(micros int64) string {
+	return strconv.FormatFloat(float64(micros)/microsPerDollar, 'f', -1, 64)
+}
+
 // admit warns once at 80 % of a limit, and refuses what would exceed it.
 func (b *batch) admit(st *treeStat, c limitCheck) error {
 	if c.limit <= 0 {
@@ -127,7 +145,7 @@ func (b *batch) admit(st *treeStat, c limitCheck) error {
 			b.event(st.tree, 0, EventBudgetExceeded, data())
 		}
 		return &Error{Code: CodeBudgetExceeded, Op: "spend budget",
-			Msg:  fmt.Sprintf("%s: limit %d, used or held %d, asked for %d more", c.name, c.limit, c.used, c.want),
+			Msg:  c.text(),
 			Hint: "start again with a higher " + c.flag}
 	}
 	if bit := int64(1) << (2 * c.bit); float64(total) >= warnShare*float64(c.limit) && st.warned&bit == 0 {

@@ -24,6 +24,9 @@ type Result struct {
 	// MissingTotal is how many there are.
 	Missing      []MissingTask `json:"missing"`
 	MissingTotal int64         `json:"missing_total"`
+	// Limits are those of the tree, with what was used of them; one that was
+	// exceeded is why parts are missing.
+	Limits []perdure.LimitUse `json:"limits"`
 	Details
 }
 

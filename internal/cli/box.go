@@ -74,6 +74,9 @@ func statusBox(s *stream, p perdure.Progress, name string) string {
 		body = append(body, line("ETA", eta(p.ETASeconds)))
 	}
 	body = append(body, line("Usage", usageShort(p.Usage)), line("Total Cost", cost(p.Usage)))
+	for _, l := range budgets(p.Limits) {
+		body = append(body, line("Limit", strings.TrimSpace(limitText(l)+" "+limitMark(l))))
+	}
 	return box(s, head, body)
 }
 

@@ -151,6 +151,11 @@ func (v *progressView) counts(p perdure.Progress) string {
 	if p.Usage.Calls > 0 {
 		parts = append(parts, cost(p.Usage))
 	}
+	for _, l := range p.Limits {
+		if l.Warned || l.Exceeded {
+			parts = append(parts, limitMark(l)+": "+limitText(l))
+		}
+	}
 	return strings.Join(parts, ", ")
 }
 

@@ -34,6 +34,9 @@ func (a *app) printResult(ctx context.Context, b *backend, id perdure.TreeID, as
 		return err
 	}
 	a.note("%s: %s in %s, %s", id, count(s.Total, "task"), seconds(s.ElapsedSeconds), usage(r.Usage))
+	if why := reached(r.Limits); why != "" {
+		a.note("stopped by its limits: %s", why)
+	}
 	err = judge(&r)
 	var failed *outcome
 	if r.State == perdure.Failed && errors.As(err, &failed) {

@@ -149,6 +149,11 @@ func TestProblems(t *testing.T) {
 		{"range", "max_depth: 6\n", []string{`:1: max_depth: is 6, but must be between 0 and 5`}},
 		{"range with a zero", "chunk_tokens: 5\n", []string{`:1: chunk_tokens: is 5, but must be between 100 and 100000000, or 0`}},
 		{"too large", "max_nodes: 99999999999999999999\n", []string{`:1: max_nodes: "99999999999999999999" is not a whole number`}},
+		{"money of nothing", "budget_usd: 0\n", []string{`:1: budget_usd: is 0, which allows nothing at all; write none for no limit`}},
+		{"money of less than nothing", "budget_usd: -0.0\n", []string{`:1: budget_usd: is -0.0, which allows nothing at all`}},
+		{"calls of nothing", "budget_calls: 0\nbudget_tokens: 0\n", []string{`:1: budget_calls: is 0`, `:2: budget_tokens: is 0`}},
+		{"neither true nor false", "cache: perhaps\n", []string{`:1: cache: "perhaps" is neither true nor false`}},
+		{"number for a truth", "cache: 1\n", []string{`:1: cache: "1" is neither true nor false`}},
 		{"negative money", "budget_usd: -1\n", []string{`:1: budget_usd: is -1, but`}},
 		{"no number", "budget_usd: .nan\n", []string{`:1: budget_usd: ".nan" is not a number`}},
 		{"word of a list", "log_level: wran\n", []string{`:1: log_level: is "wran", but must be one of debug, info, warn, error; did you mean "warn"?`}},
@@ -411,5 +416,34 @@ func BenchmarkLoadWithoutFile(b *testing.B) {
 		if _, err := config.Load(src); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// A budget of none stands for no limit, wherever it is said, and wins over what
+// is weaker.
+func TestNoLimit(t *testing.T) {
+	t.Parallel()
+	dir := project(t, "budget_usd: 2.5\nbudget_calls: none\ncache: true\n")
+	l, err := config.Load(config.Sources{Dir: dir, Flags: map[string]string{"budget_usd": "none"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.BudgetUSD != 0 || l.BudgetCalls != 0 || !l.Cache {
+		t.Errorf("configuration %+v", l.Config)
+	}
+	for _, s := range l.Effective() {
+		if strings.HasPrefix(s.Key, "budget_") && (s.Value != nil || s.Text != "none") {
+			t.Errorf("%s is %v, %q", s.Key, s.Value, s.Text)
+		}
+		if s.Key == "cache" && s.Value != true {
+			t.Errorf("cache is %v", s.Value)
+		}
+	}
+	if text := l.YAML(); !strings.Contains(text, "budget_usd: none #") || !strings.Contains(text, "cache: true #") {
+		t.Errorf("as YAML:\n%s", text)
+	}
+	_, err = config.Load(config.Sources{Dir: t.TempDir(), Flags: map[string]string{"budget_usd": "0"}})
+	if err == nil || !strings.Contains(err.Error(), "--budget-usd: budget_usd: is 0, which allows nothing at all") {
+		t.Errorf("error = %v", err)
 	}
 }

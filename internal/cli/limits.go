@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// The limits of a tree as the store calls them.
+const (
+	limitCost = "cost_micros"
+	limitTime = "wall_time_ms"
+	limitNode = "nodes"
+)
+
+// limitText says how far a limit is used: $0.81 of $1.00.
+func limitText(l perdure.LimitUse) string {
+	switch l.Limit {
+	case limitCost:
+		return dollars(float64(l.Used)/1e6) + " of " + dollars(float64(l.Value)/1e6)
+	case limitTime:
+		return duration(milliseconds(l.Used)) + " of " + duration(milliseconds(l.Value))
+	case limitNode:
+		return fmt.Sprintf("%d of %s", l.Used, count(l.Value, "task"))
+	}
+	return fmt.Sprintf("%s of %s %s", compact(l.Used), compact(l.Value), l.Limit)
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// budgets are the limits that somebody set: all but that of the tasks, which is
+// always there and shown only when it matters.
+func budgets(limits []perdure.LimitUse) []perdure.LimitUse {
+	var set []perdure.LimitUse
+	for _, l := range limits {
+		if l.Limit != limitNode || l.Warned || l.Exceeded {
+			set = append(set, l)
+		}
+	}
+	return set
+}
+
+// limitMark says what of a limit is worth a person's attention.
+func limitMark(l perdure.LimitUse) string {
+	switch {
+	case l.Exceeded:
+		return "reached"
+	case l.Warned:
+		return "over 80%"
+	}
+	return ""
+}
+
+// reached names the limits that stopped something, and what raises them; empty
+// when none did.
+func reached(limits []perdure.LimitUse) string {
+	var texts []string
+	for _, l := range limits {
+		if l.Exceeded {
+			texts = append(texts, fmt.Sprintf("%s (%s)", limitText(l), l.Flag))
+		}
+	}
+	return strings.Join(texts, ", ")
+}
