@@ -187,9 +187,9 @@ func TestGateAndBest(t *testing.T) {
 - {text: first, repeat: 1}
 - {text: second, repeat: 1}`)
 	b := newBench(t, m)
-	tree := b.launch("Which?", "", M{"model": "openai:m", "merge": "best-of-n", "samples": 2, "min_score": 50})
-	_, root := b.finish(tree.ID, 1)
-	if n := b.usage(tree.ID).Calls; n != 4 || root.Result != "second" {
+	tree := b.launch("Which?", "", M{"model": "openai:m", "merge": "best-of-n", "samples": 2, "min_score": 65, "gate_rounds": 1})
+	got, root := b.finish(tree.ID, 1)
+	if n := b.usage(tree.ID).Calls; n != 4 || root.Result != "second" || got.Partial || !data(t, &root).Gate.Passed {
 		t.Errorf("%q after %d calls, %+v", root.Result, n, root.Error)
 	}
 }

@@ -37,26 +37,28 @@ func (a *attempt) best(ctx context.Context, m *merger, parts []part) (string, Da
 	for i, p := range pieces {
 		candidates[i] = &parts[p.first-1]
 	}
+	data.Incomplete = false
 	scores, err := a.scoreAll(ctx, m, candidates, &data)
 	if err != nil {
 		return "", data, err
 	}
+	spent := data.Incomplete
 	chosen := 0
 	for i, s := range scores {
 		if s.Score != nil && (scores[chosen].Score == nil || *s.Score > *scores[chosen].Score) {
 			chosen = i
 		}
 	}
+	won := candidates[chosen]
+	data.Incomplete = spent || won.data.Incomplete // what the others lack does not matter
 	if scores[chosen].Score == nil && len(scores) > 1 {
 		data.Incomplete = true
 		data.addNotes([]string{"no candidate has a score; the first one is the result"})
 	}
-	won := candidates[chosen]
-	data.Scores = nil
 	for i, c := range candidates {
 		data.addScores(c, scores[i], i == chosen)
 	}
-	data.Citations, data.Structured = won.data.Citations, won.data.Structured
+	data.Citations, data.Structured, data.Gate = won.data.Citations, won.data.Structured, won.data.Gate
 	return won.text, data, nil
 }
 
