@@ -55,7 +55,8 @@ type Call struct {
 
 // CallSpec announces a call.
 type CallSpec struct {
-	// Position counts the calls of the attempt from 0.
+	// Position is the call's place in the attempt, from 0: an interrupted
+	// attempt finds the call there again. Places may be left out.
 	Position int
 	Model    string
 	// RequestHash identifies everything that determines the answer.
