@@ -141,11 +141,14 @@ func (s *codeScanner) code(off int64, text, body []byte, col int) {
 	switch {
 	case s.decorated() || s.begins(body, depth):
 		s.mark(off, depth, s.rank(depth, declares, s.blank))
-	case s.blank:
-		s.release(depth)
-		s.out.add(off, Paragraph)
 	default:
+		if s.lang.indented {
+			s.held = s.held[:0] // they stand in the middle of what goes on
+		}
 		s.release(depth)
+		if s.blank {
+			s.out.add(off, Paragraph)
+		}
 	}
 	s.walk(text, body, col)
 }
@@ -272,8 +275,9 @@ func (s *codeScanner) decorated() bool { return len(s.held) > 0 && s.held[len(s.
 
 // mark notes something that begins at off, or before it with its comments.
 func (s *codeScanner) mark(off int64, depth int, r Rank) {
+	at := off
 	if n := len(s.held); n > 0 && !s.held[n-1].apart {
-		off = s.held[n-1].off
+		at = s.held[n-1].off
 		if s.held[n-1].blank && r == Statement {
 			r = Block
 		}
@@ -281,7 +285,10 @@ func (s *codeScanner) mark(off int64, depth int, r Rank) {
 	}
 	s.release(depth)
 	if r > Line {
-		s.out.add(off, r)
+		s.out.add(at, r)
+	}
+	if r > Paragraph && at < off { // where it does not fit with its comments
+		s.out.add(off, r-1)
 	}
 }
 
