@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"iter"
 	"net/url"
 	"time"
 
@@ -20,9 +21,10 @@ type OutlineQuery struct {
 	From   int64
 	// States and Text, when one is set, select from the whole tree instead, by
 	// ID: tasks in one of the states whose ID or prompt (up to 10,240 bytes)
-	// holds the text. After continues behind a task.
+	// holds the text; with All without a choice. After continues behind a task.
 	States []perdure.State
 	Text   string
+	All    bool
 	After  perdure.TaskID
 	// Limit bounds the page; 0 means 100, the most is 1,000.
 	Limit int
@@ -37,6 +39,8 @@ type OutlineRow struct {
 	State    perdure.State  `json:"state"`
 	// Lost is set while a dead process holds the task.
 	Lost bool `json:"lost,omitempty"`
+	// Blocked is set while a queued task waits for its turn behind a sibling.
+	Blocked bool `json:"blocked,omitempty"`
 	// Label is the beginning of the prompt, in one line.
 	Label string `json:"label"`
 	// Children counts the tasks directly below; their positions are 0 to
@@ -74,6 +78,9 @@ func (c *Client) Outline(ctx context.Context, q OutlineQuery) ([]OutlineRow, err
 		v.Add("state", string(state))
 	}
 	set(v, "text", q.Text)
+	if q.All {
+		v.Set("all", "true")
+	}
 	setInt(v, "from", q.From)
 	setInt(v, "limit", int64(q.Limit))
 	var page struct {
@@ -81,4 +88,28 @@ func (c *Client) Outline(ctx context.Context, q OutlineQuery) ([]OutlineRow, err
 	}
 	err := c.get(ctx, "list outline", treePath(q.Tree, "/outline"), v, &page)
 	return page.Rows, err
+}
+
+// WholeOutline yields the rows of all tasks of a tree by ID, page by page. An
+// error is yielded last.
+func (c *Client) WholeOutline(ctx context.Context, tree perdure.TreeID) iter.Seq2[OutlineRow, error] {
+	return func(yield func(OutlineRow, error) bool) {
+		q := OutlineQuery{Tree: tree, All: true, Limit: 1000}
+		for {
+			rows, err := c.Outline(ctx, q)
+			if err != nil {
+				yield(OutlineRow{}, err)
+				return
+			}
+			for i := range rows {
+				if !yield(rows[i], nil) {
+					return
+				}
+			}
+			if len(rows) < q.Limit {
+				return
+			}
+			q.After = rows[len(rows)-1].Task
+		}
+	}
 }

@@ -20,8 +20,8 @@ func (a *app) newTreeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tree TREE",
 		Short: "Draw the tasks of a tree with state, time and cost",
-		Long: "Draw the tasks of a tree with their state, the time they ran and their cost. A long run of siblings that " +
-			"ended the same way is folded; failures never are. --format mermaid and dot write the same as a graph for " +
+		Long: "Draw the tasks of a tree with their state, the time they ran and their cost. A long run of siblings " +
+			"below which all ended the same way is folded; failures never are. --format mermaid and dot write the same as a graph for " +
 			"Mermaid and Graphviz; json, or --json, one task a line, by ID, in the shape of perdure show.",
 		Example:           "perdure tree tree-1a2b3c4d --depth 2\n perdure tree tree-1a2b3c4d --format dot | dot -Tsvg > tree.svg",
 		GroupID:           groupSee,
@@ -96,11 +96,11 @@ func (a *app) listTasks(ctx context.Context, b *backend, id perdure.TreeID) erro
 
 func (a *app) drawTree(ctx context.Context, b *backend, id perdure.TreeID, v treeView, format string) error {
 	var nodes []*node
-	for t, err := range b.AllTasks(ctx, client.TaskQuery{Tree: id, Limit: taskPage, Brief: true}) {
+	for row, err := range b.WholeOutline(ctx, id) {
 		if err != nil {
 			return err
 		}
-		nodes = append(nodes, newNode(t))
+		nodes = append(nodes, newNode(&row))
 	}
 	s, err := b.Status(ctx, id)
 	if err != nil {

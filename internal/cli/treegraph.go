@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/human"
 )
 
 // Graph viewers lay out every node: what they can bear is told to the user.
@@ -46,29 +47,34 @@ func (v treeView) graph(n *node, depth int) *graphNode {
 			g.to = append(g.to, v.graph(run[0], depth-1))
 			continue
 		}
-		active, sum := sumOf(run)
-		g.to = append(g.to, &graphNode{key: "f" + fmt.Sprint(int64(run[0].id)), state: run[0].state, lines: []string{
+		active, sum, tasks := sumOf(run)
+		folded := &graphNode{key: "f" + fmt.Sprint(int64(run[0].id)), state: run[0].state, lines: []string{
 			fmt.Sprintf("%s %d more %s", plainMark(run[0].state), len(run), run[0].state),
-			fmt.Sprintf("%s to %s", run[0].id, run[len(run)-1].id), v.figures(active, sum)}})
+			fmt.Sprintf("%s to %s", run[0].id, run[len(run)-1].id), v.figures(active, sum)}}
+		if below := tasks - int64(len(run)); below > 0 {
+			folded.lines = append(folded.lines, count(below, "task")+" below")
+		}
+		g.to = append(g.to, folded)
 	}
 	return g
 }
 
-// sumOf adds up the time and the cost of tasks.
-func sumOf(run []*node) (time.Duration, perdure.Usage) {
-	var active time.Duration
-	var sum perdure.Usage
+// sumOf adds up the time and the cost of tasks with all below them, and counts
+// them.
+func sumOf(run []*node) (active time.Duration, sum perdure.Usage, tasks int64) {
 	for _, n := range run {
-		active += n.active
-		sum.Calls += n.usage.Calls
-		sum.CostUSD += n.usage.CostUSD
-		sum.UnpricedCalls += n.usage.UnpricedCalls
+		below, u, m := sumOf(n.children)
+		active += n.active + below
+		tasks += 1 + m
+		sum.Calls += n.usage.Calls + u.Calls
+		sum.CostUSD += n.usage.CostUSD + u.CostUSD
+		sum.UnpricedCalls += n.usage.UnpricedCalls + u.UnpricedCalls
 	}
-	return active, sum
+	return active, sum, tasks
 }
 
 // plainMark is the sign of a state without colour.
-func plainMark(state perdure.State) string { return (&stream{}).mark(state) }
+func plainMark(state perdure.State) string { return human.Mark(state) }
 
 func (g *graphNode) size() int {
 	total := 1

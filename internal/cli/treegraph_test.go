@@ -11,7 +11,7 @@ func graphOf(v treeView, tasks []perdure.Task) *graphNode {
 	v.s = &stream{}
 	var nodes []*node
 	for _, task := range tasks {
-		nodes = append(nodes, newNode(task))
+		nodes = append(nodes, newNode(rowOf(&task)))
 	}
 	return v.graph(grow(nodes)[0], v.depth)
 }

@@ -7,7 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/human"
 )
 
 // A run of siblings longer than foldOver that ended the same way is folded:
@@ -29,22 +33,20 @@ type node struct {
 	active   time.Duration
 	usage    perdure.Usage
 	children []*node
+	// blocked: it waits for the sibling before it. even: all below is in the
+	// same state and nothing failed.
+	blocked, even bool
 }
 
-// labelLength bounds what is kept of a prompt: a view may hold very many tasks.
-const labelLength = 200
-
-func newNode(t perdure.Task) *node {
+func newNode(row *client.OutlineRow) *node {
 	n := &node{
-		id: t.ID, parent: t.Parent, position: t.Position, state: t.State,
-		label: oneLine(t.Prompt, labelLength), active: t.Active, usage: t.Usage,
+		id: row.Task, parent: row.Parent, position: row.Position, state: row.State,
+		label: human.OneLine(row.Label), active: row.Active(), usage: row.Usage, blocked: row.Blocked,
 	}
 	switch {
-	case t.Error != nil && t.State == perdure.Failed:
-		n.note = oneLine(t.Error.Kind+": "+t.Error.Message, labelLength)
-	case t.WaitsFor != 0:
-		n.note = "waits for " + t.WaitsFor.String()
-	case t.Lease != nil && t.Lease.Lost:
+	case row.Error != nil:
+		n.note = human.OneLine(row.Error.Kind + ": " + row.Error.Message)
+	case row.Lost:
 		n.note = "its process is gone"
 	}
 	return n
@@ -66,8 +68,25 @@ func grow(nodes []*node) []*node {
 	}
 	for _, n := range nodes {
 		slices.SortFunc(n.children, func(a, b *node) int { return a.position - b.position })
+		for i, c := range n.children {
+			if c.blocked && i > 0 {
+				c.note = "waits for " + n.children[i-1].id.String()
+			}
+		}
+	}
+	for _, root := range roots {
+		root.judge()
 	}
 	return roots
+}
+
+// judge finds out what is even.
+func (n *node) judge() {
+	n.even = n.state != perdure.Failed
+	for _, c := range n.children {
+		c.judge()
+		n.even = n.even && c.even && c.state == n.state
+	}
 }
 
 // treeView draws a tree.
@@ -108,7 +127,7 @@ func (v treeView) drawChildren(indent string, n *node, depth int) {
 }
 
 // runs splits siblings into what is shown as one line each: single tasks, and
-// runs of leaves in the same state of which only the ends are shown.
+// runs of those that are alike, of which only the ends are shown.
 func (v treeView) runs(siblings []*node) [][]*node {
 	var out [][]*node
 	single := func(list []*node) {
@@ -136,9 +155,7 @@ func (v treeView) runs(siblings []*node) [][]*node {
 
 // alike tells whether two siblings may be folded into one line. Failures are
 // always shown.
-func alike(a, b *node) bool {
-	return a.state == b.state && a.state != perdure.Failed && len(a.children) == 0 && len(b.children) == 0
-}
+func alike(a, b *node) bool { return a.state == b.state && a.even && b.even }
 
 // line shows a task behind indent, and its note in a line of its own behind
 // below.
@@ -154,9 +171,13 @@ func (v treeView) line(indent, below string, n *node) string {
 }
 
 func (v treeView) folded(run []*node) string {
-	active, sum := sumOf(run)
-	return fmt.Sprintf("%s %s", v.s.mark(run[0].state), v.s.dim(fmt.Sprintf("… %d more %s, %s to %s  %s",
-		len(run), run[0].state, run[0].id, run[len(run)-1].id, v.figures(active, sum))))
+	active, sum, tasks := sumOf(run)
+	below := ""
+	if tasks > int64(len(run)) {
+		below = ", " + count(tasks-int64(len(run)), "task") + " below"
+	}
+	return fmt.Sprintf("%s %s", v.s.mark(run[0].state), v.s.dim(fmt.Sprintf("… %s more %s, %s to %s%s  %s",
+		humanize.Comma(int64(len(run))), run[0].state, run[0].id, run[len(run)-1].id, below, v.figures(active, sum))))
 }
 
 // figures are the time and the cost of a task.

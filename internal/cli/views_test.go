@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 )
 
 func progressOf(completed, total int64) perdure.Progress {
@@ -127,12 +128,18 @@ func testTasks(leaves string) []perdure.Task {
 	return tasks
 }
 
+// rowOf is a task as the outline of its tree has it.
+func rowOf(t *perdure.Task) *client.OutlineRow {
+	return &client.OutlineRow{Task: t.ID, Parent: t.Parent, Depth: t.Depth, Position: t.Position, State: t.State, Label: t.Prompt,
+		Blocked: t.WaitsFor != 0, ActiveMS: float64(t.Active) / float64(time.Millisecond), Usage: t.Usage, Error: t.Error}
+}
+
 func drawn(v treeView, tasks []perdure.Task) string {
 	s, b := screen(70)
 	v.s = s
 	var nodes []*node
 	for _, task := range tasks {
-		nodes = append(nodes, newNode(task))
+		nodes = append(nodes, newNode(rowOf(&task)))
 	}
 	for _, root := range grow(nodes) {
 		v.draw(root)
@@ -170,6 +177,37 @@ func TestTreeViewFolds(t *testing.T) {
 	if lines := strings.Count(drawn(treeView{depth: -1, all: true}, testTasks(strings.Repeat("c", 100))), "\n"); lines != 101 {
 		t.Errorf("with all: %d lines, want 101", lines)
 	}
+}
+
+// Whole branches are folded when nothing in them differs; one with a failure
+// below it is drawn.
+func TestTreeViewFoldsBranches(t *testing.T) {
+	t.Parallel()
+	tasks := testTasks(strings.Repeat("c", 14))
+	for i := range 14 {
+		state := perdure.Completed
+		if i == 12 {
+			state = perdure.Failed
+		}
+		tasks = append(tasks, perdure.Task{ID: perdure.TaskID(100 + i), Parent: perdure.TaskID(2 + i), State: state, Prompt: "below",
+			Active: time.Second, Usage: perdure.Usage{Calls: 1, CostUSD: 0.001}})
+	}
+	same(t, drawn(treeView{depth: -1}, tasks), `
+◌ task-0001  the root  1.5s
+├─ ✓ task-0002  part 0  1.0s, $0.0010
+│  └─ ✓ task-0100  below  1.0s, $0.0010
+├─ ✓ task-0003  part 1  1.0s, $0.0010
+│  └─ ✓ task-0101  below  1.0s, $0.0010
+├─ ✓ task-0004  part 2  1.0s, $0.0010
+│  └─ ✓ task-0102  below  1.0s, $0.0010
+├─ ✓ … 8 more completed, task-0005 to task-0012, 8 tasks below  16s, $0.0160
+├─ ✓ task-0013  part 11  1.0s, $0.0010
+│  └─ ✓ task-0111  below  1.0s, $0.0010
+├─ ✓ task-0014  part 12  1.0s, $0.0010
+│  └─ ✗ task-0112  below  1.0s, $0.0010
+└─ ✓ task-0015  part 13  1.0s, $0.0010
+   └─ ✓ task-0113  below  1.0s, $0.0010
+`)
 }
 
 func TestTreeViewNeverFoldsFailures(t *testing.T) {

@@ -20,6 +20,7 @@ func (s *server) treeOutline(w http.ResponseWriter, r *http.Request) error {
 		States: q.states("state"),
 		Text:   q.text("text"),
 		After:  q.task("after"),
+		All:    q.flag("all"),
 		Limit:  q.limit(defaultPage),
 	}
 	if err := q.done(); err != nil {

@@ -24,12 +24,14 @@ type Query struct {
 	States []perdure.State
 	Text   string
 	After  perdure.TaskID
+	// All selects all tasks of the tree in the same way.
+	All bool
 	// Limit bounds the page; at least 1.
 	Limit int
 }
 
 // Matches tells whether the query selects from the whole tree.
-func (q *Query) Matches() bool { return len(q.States) > 0 || q.Text != "" }
+func (q *Query) Matches() bool { return q.All || len(q.States) > 0 || q.Text != "" }
 
 // Outline returns the rows that q selects.
 func Outline(ctx context.Context, s *sqldb.Snapshot, q Query) ([]Row, error) {

@@ -36,6 +36,8 @@ type Row struct {
 	State    perdure.State  `json:"state"`
 	// Lost is set while a dead process holds the task.
 	Lost bool `json:"lost,omitempty"`
+	// Blocked is set while a queued task waits for its turn behind a sibling.
+	Blocked bool `json:"blocked,omitempty"`
 	// Label is the beginning of the prompt, in one line.
 	Label string `json:"label"`
 	// Children counts the tasks directly below.
@@ -51,7 +53,7 @@ type Row struct {
 
 const (
 	rowColumns = `t.id, t.parent, t.depth, t.position, SUBSTR(t.prompt, 1, 400), h.state, h.attempt,
-		COALESCE(h.session, 0), COALESCE(h.started_at, 0), COALESCE(h.claimed_at, 0), h.active_us,
+		COALESCE(h.session, 0), COALESCE(h.ready_at, 0), COALESCE(h.started_at, 0), COALESCE(h.claimed_at, 0), h.active_us,
 		h.calls, h.input_tokens, h.output_tokens, h.cached_tokens, h.cost_micros, h.unpriced,
 		COALESCE(e.error_kind, ''), SUBSTR(COALESCE(e.error, ''), 1, 400), COALESCE(e.ended_at, 0),
 		(SELECT COUNT(*) FROM task c WHERE c.tree = t.tree AND c.parent = t.id)`
@@ -87,13 +89,14 @@ func (r *reader) rows(ctx context.Context, q string, args ...any) ([]Row, error)
 	var sessions []int64
 	err := r.Each(ctx, q, args, func(scan func(dest ...any) error) error {
 		var row Row
-		var state, session, started, claimed, active, cost, ended int64
+		var state, session, ready, started, claimed, active, cost, ended int64
 		var kind, message string
 		err := scan((*int64)(&row.Task), (*int64)(&row.Parent), &row.Depth, &row.Position, &row.Label, &state, &row.Attempts,
-			&session, &started, &claimed, &active, &row.Usage.Calls, &row.Usage.InputTokens, &row.Usage.OutputTokens,
+			&session, &ready, &started, &claimed, &active, &row.Usage.Calls, &row.Usage.InputTokens, &row.Usage.OutputTokens,
 			&row.Usage.CachedTokens, &cost, &row.Usage.UnpricedCalls, &kind, &message, &ended, &row.Children)
 		row.State, row.Usage.CostUSD = stateOf(state), dollars(cost)
 		row.StartedAt = instant(started)
+		row.Blocked = row.State == perdure.Queued && ready == 0 && row.Parent != 0
 		switch {
 		case row.State.Terminal():
 			row.CompletedAt = instant(ended)
