@@ -31,7 +31,7 @@ type Call struct {
 	ID      CallID `json:"call_id"`
 	Task    TaskID `json:"task_id"`
 	Attempt int    `json:"attempt"`
-	// Position counts the calls of an attempt from 0.
+	// Position is the place in the attempt, from 0; places may be left out.
 	Position    int       `json:"position"`
 	State       CallState `json:"state"`
 	Model       string    `json:"model"`
