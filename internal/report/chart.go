@@ -219,7 +219,7 @@ func newGantt(outline []client.ReportRow, now time.Time) *gantt {
 		line := ganttLine{Top: float64(i) * ganttRow, Y: float64(i)*ganttRow + 3, TextY: float64(i)*ganttRow + 13, X: from, W: max(round(to-from), 1.5),
 			Class: string(r.State), Indent: 10 * float64(min(r.Level, 8)), Background: i%2 == 1,
 			Title: fmt.Sprintf("%s %s, %s", r.Task, r.State, human.Duration(endOf(r, now).Sub(*r.StartedAt)))}
-		line.Label = cut(rowText(r), 36-2*min(r.Level, 8))
+		line.Label = cut(rowText(r), 44-2*min(r.Level, 8))
 		if r.Folded > 0 || r.Below > 0 {
 			line.Class = strings.TrimSpace(line.Class + " folded")
 		}
