@@ -256,7 +256,7 @@ func (a *attempt) merge(ctx context.Context, family []child) error {
 	if begun, err := a.reduceFurther(ctx, family, children); begun || err != nil {
 		return err
 	}
-	text, data, err := a.reduce(ctx, a.merger(a.mergeOf(family)), parts)
+	text, data, err := a.reduceToForm(ctx, a.mergeOf(family), parts)
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,13 @@ func (a *attempt) planRules(m *asked, t *plan.Told) (*plan.Rules, error) {
 	for _, f := range p.files(a.reads()) {
 		r.Files = append(r.Files, f.Name)
 	}
-	r.PromptTokens = t.Window - cfg.answerOf(t.Window) - t.Window/earlierShare - minRoomTokens
+	window := t.Window
+	for _, name := range t.Agents {
+		if agent := a.run.agents[name]; agent != nil {
+			window = min(window, cfg.windowOf(agent))
+		}
+	}
+	r.PromptTokens = window - cfg.answerOf(window) - window/earlierShare - minRoomTokens
 	direct, err := p.roomOf(m, false)
 	switch {
 	case err != nil:

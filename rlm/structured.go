@@ -133,14 +133,10 @@ func (a *attempt) form(ctx context.Context, text string, data *Data) (string, er
 		data.Structured = value
 		return string(value), nil
 	}
-	m := a.writer()
-	req := &model.Request{System: a.run.cfg.System, Temperature: a.run.cfg.Temperature, Seed: a.run.cfg.Seed,
-		Prompt: a.prompt() + "\n\n=== what was found ===\n" + text + "\n=== end of what was found ===\n\n" +
-			"Answer from what was found alone."}
-	need := model.EstimateTokens(len(req.System) + len(req.Prompt) + a.run.cfg.structureBytes(a.run.plan.Answer))
-	if need+a.run.plan.Answer > a.run.plan.Window {
-		return "", failf(KindSchema, "form a result that is valid against the schema: the merged results have about %d tokens and "+
-			"do not fit the window of %d (try --merge summarize)", model.EstimateTokens(len(text)), a.run.plan.Window)
+	m, req := a.writer(), a.formRequest(text)
+	if !a.formable(text) {
+		return "", failf(KindSchema, "form a result that is valid against the schema: what was found has about %d tokens and "+
+			"does not fit the window of %d", model.EstimateTokens(len(text)), a.run.plan.Window)
 	}
 	timed, stop := a.timed(ctx)
 	defer stop()
@@ -151,6 +147,37 @@ func (a *attempt) form(ctx context.Context, text string, data *Data) (string, er
 	data.Structured = from.Structured
 	data.addNotes(from.Notes)
 	return formed, nil
+}
+
+// formRequest asks for the structured result of what was found.
+func (a *attempt) formRequest(text string) *model.Request {
+	return &model.Request{System: a.system(), Temperature: a.temperature(), Seed: a.run.cfg.Seed, MaxOutputTokens: a.answerLimit(),
+		Prompt: a.prompt() + "\n\n=== what was found ===\n" + text + "\n=== end of what was found ===\n\n" +
+			"Answer from what was found alone."}
+}
+
+// formable tells whether a text fits the request that forms a structured result
+// of it.
+func (a *attempt) formable(text string) bool {
+	req := a.formRequest(text)
+	need := model.EstimateTokens(len(req.System) + len(req.Prompt) + a.run.cfg.structureBytes(a.run.plan.Answer))
+	return need+a.run.plan.Answer <= a.run.plan.Window
+}
+
+// reduceToForm merges the results of children. Where these are to be formed into
+// a structured result and are too long for that, they are summarized.
+func (a *attempt) reduceToForm(ctx context.Context, merge string, parts []part) (string, Data, error) {
+	text, data, err := a.reduce(ctx, a.merger(merge), parts)
+	plain := merge == MergeUnion || merge == MergeConcatenate
+	if err != nil || !plain || a.run.shape == nil || !a.node.Whole || len(a.node.Files) > 0 || a.formable(text) {
+		return text, data, err
+	}
+	if _, problems := a.run.shape.Check(text); len(problems) == 0 {
+		return text, data, nil
+	}
+	text, data, err = a.reduce(ctx, a.merger(MergeSummarize), parts)
+	data.addNotes([]string{"the results were summarized: they were too long to form the structured result of them"})
+	return text, data, err
 }
 
 // writer is the model that writes text for this task: the root's, when the

@@ -147,3 +147,25 @@ func TestSchemaNeedsAModelThatWrites(t *testing.T) {
 		t.Errorf("no schema: %v", err)
 	}
 }
+
+// TestStructuredResultOfMuch: what is too long to form a result of is summarized
+// first.
+func TestStructuredResultOfMuch(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies:
+  - {match: 'part (\d+) of \d+ of a larger text', text: 'a long story from part {{1}} ', size: 3900, repeat: -1}
+  - {match: 'a long story', text: 'the short of it {{short}}', repeat: -1}
+  - {match: 'the short of it', text: '{"city":"Rome","people":3}'}`)
+	b := newBench(t, m)
+	id := b.put(file{"text.txt", numbered(500)})
+	tree := b.launch("Which city?", id, M{"model": "openai:m", "schema": json.RawMessage(citySchema), "chunk_tokens": 600,
+		"overlap_tokens": -1, "context_window": 6000, "answer_tokens": 1000})
+	got, root := b.finish(tree.ID, 2)
+	if got.State != perdure.Completed || structuredOf(t, &root) != `{"city":"Rome","people":3}` {
+		t.Fatalf("tree is %s with %q: %+v", got.State, root.Data, root.Error)
+	}
+	if notes := data(t, &root).Notes; len(notes) == 0 || !strings.Contains(notes[len(notes)-1], "were summarized") {
+		t.Errorf("notes are %q", notes)
+	}
+	b.asks(server, tree.ID, len(b.leaves(tree.ID))+4) // three summaries and the one of these
+}

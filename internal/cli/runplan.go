@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -58,8 +60,12 @@ func (a *app) addAgents(cmd *cobra.Command, l *config.Loaded, c *rlm.Config) {
 		if c.Agents == nil {
 			c.Agents = make(map[string]rlm.Agent)
 		}
-		c.Agents[name] = rlm.Agent{Model: a.anchor(from.Model), BaseURL: from.BaseURL, System: from.System,
+		to := rlm.Agent{Model: a.anchor(from.Model), BaseURL: from.BaseURL, System: from.System,
 			Temperature: from.Temperature, MaxOutputTokens: from.MaxOutputTokens}
+		if strings.HasPrefix(to.Model, "openai:") && to.BaseURL == "" {
+			to.BaseURL = cmp.Or(l.BaseURL, a.env.getenv("OPENAI_BASE_URL"))
+		}
+		c.Agents[name] = to
 	}
 	chosen := c.Agents[c.Agent]
 	if chosen.Model == "" || cmd.Flags().Changed("model") {
