@@ -60,11 +60,17 @@ func BenchmarkShapeCheck(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	reply := "```json\n{\"items\":[" + strings.Repeat(`{"id":1,"name":"somebody"},`, 49) + `{"id":1,"name":"x"}]}` + "\n```"
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, problems := s.Check(reply); len(problems) > 0 {
-			b.Fatal(problems)
-		}
+	items := func(n int) string {
+		return "```json\n{\"items\":[" + strings.Repeat(`{"id":1,"name":"somebody"},`, n-1) + `{"id":1,"name":"x"}]}` + "\n```"
+	}
+	for name, reply := range map[string]string{"3items": items(3), "50items": items(50)} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, problems := s.Check(reply); len(problems) > 0 {
+					b.Fatal(problems)
+				}
+			}
+		})
 	}
 }
