@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/split"
 	"github.com/perdure/perdure/model"
 )
 
@@ -57,8 +58,7 @@ func (a *attempt) documents(c chunk, m *asked) ([]model.Document, error) {
 	if err != nil || m.ranked { // passages are found in the text as it is
 		return docs, err
 	}
-	header, err := a.run.header(docs)
-	return append(header, docs...), err
+	return split.WithHeader(a.run.reader, docs, a.run.plan.Head)
 }
 
 // request is what a leaf asks its model.

@@ -12,7 +12,6 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/pack"
 	"github.com/perdure/perdure/model"
-	"github.com/perdure/perdure/rlm"
 )
 
 // seen notes the documents of each request.
@@ -107,7 +106,7 @@ func TestResultTellsWhatWasLeftOut(t *testing.T) {
 		if got == nil || got.Total != 151 || len(got.Files) != 100 || !cmp.Equal(got.Kinds, map[string]int64{"binary": 1, "ignored": 150}) {
 			t.Fatalf("left out: %+v", got)
 		}
-		if want := (rlm.LeftOutFile{File: "a.bin", Kind: "binary", Why: "it is binary"}); got.Files[0] != want {
+		if want := (pack.Skipped{File: "a.bin", Kind: "binary", Why: "it is binary"}); got.Files[0] != want {
 			t.Errorf("first is %+v", got.Files[0])
 		}
 		for _, leaf := range b.leaves(tree.ID) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/pack"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/rlm/internal/texts"
@@ -19,6 +20,8 @@ const (
 	// maxMissing bounds the list of missing parts; more are counted.
 	maxMissing = 1000
 	maxNotes   = 100
+	// maxLeftOut bounds the list of files that were left out.
+	maxLeftOut = 100
 )
 
 // Data is what a result carries beside its text, as JSON.
@@ -38,7 +41,7 @@ type Data struct {
 	Notes []string `json:"notes,omitempty"`
 	// LeftOut, only in the root's result, tells which files were asked for and
 	// are not in the context.
-	LeftOut *LeftOut `json:"left_out,omitempty"`
+	LeftOut *pack.LeftOut `json:"left_out,omitempty"`
 	// Incomplete is set when the result is less than was asked for although no
 	// part is missing: a budget that ended before the merge, for example.
 	Incomplete bool `json:"incomplete,omitempty"`

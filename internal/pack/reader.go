@@ -51,6 +51,15 @@ func NewReader(m *Manifest, r io.ReaderAt) (*Reader, error) {
 // Manifest is the pack's manifest. It is not to be changed.
 func (r *Reader) Manifest() *Manifest { return r.m }
 
+// File returns what the manifest says of a file.
+func (r *Reader) File(name string) (File, bool) {
+	i, ok := r.byName()[name]
+	if !ok {
+		return File{}, false
+	}
+	return r.m.Files[i], true
+}
+
 // ReadAt reads bytes of the pack as they were given; it implements
 // [io.ReaderAt].
 func (r *Reader) ReadAt(p []byte, off int64) (int, error) { return r.r.ReadAt(p, off) }
@@ -94,11 +103,10 @@ func (r *Reader) firstEndingAfter(off int64) int {
 // as valid UTF-8, without the newline of the last one. A file that is not in the
 // pack is [fs.ErrNotExist], lines it does not have are [ErrRange].
 func (r *Reader) Lines(file string, start, end int) (string, error) {
-	i, ok := r.byName()[file]
+	f, ok := r.File(file)
 	if !ok {
 		return "", fmt.Errorf("read lines of %q: %w", file, fs.ErrNotExist)
 	}
-	f := r.m.Files[i]
 	if start < 1 || end < start || int64(end) > f.Lines {
 		return "", fmt.Errorf("read lines %d to %d of %q: %w: it has %d lines", start, end, file, ErrRange, f.Lines)
 	}

@@ -170,13 +170,6 @@ func (s *splitter) cutFile(i int, f pack.File) error {
 	return nil
 }
 
-// Header returns how many bytes of the beginning of a file, a table, name its
-// columns; 0 for none and for other texts.
-func Header(r *pack.Reader, f pack.File) (int64, error) {
-	_, n, err := formOf(r, f)
-	return n, err
-}
-
 // formOf tells the structure of a file and the length of its header, if it is a
 // table that has one.
 func formOf(r *pack.Reader, f pack.File) (structure.Form, int64, error) {

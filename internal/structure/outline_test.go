@@ -47,9 +47,11 @@ func ranked(t testing.TB, name, text string) string {
 	return b.String()
 }
 
-func TestMarks(t *testing.T) {
-	t.Parallel()
-	tests := []struct{ file, want string }{
+// marked is a text with the rank of each line before it.
+type marked struct{ file, want string }
+
+func codes() []marked {
+	return []marked{
 		{"a.go", `
 statement|// License.
 |
@@ -98,6 +100,11 @@ member|    # Does.
 inner|    def f(self):
 |        pass
 `},
+	}
+}
+
+func others() []marked {
+	return []marked{
 		{"a.md", `
 |---
 |# title: no
@@ -152,7 +159,11 @@ member|  "b": {}
 |}
 `},
 	}
-	for _, tt := range tests {
+}
+
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	for _, tt := range append(codes(), others()...) {
 		t.Run(tt.file, func(t *testing.T) {
 			t.Parallel()
 			want := strings.TrimPrefix(tt.want, "\n")
