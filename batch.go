@@ -9,7 +9,7 @@ import (
 )
 
 // seqRow is what every transaction counts up.
-type seqRow struct{ tx, event, tree, task, call, session int64 }
+type seqRow struct{ tx, event, tree, task, call, session, mutation int64 }
 
 // cache is what the writer remembers between its transactions. It is right
 // while no other process wrote, which the transaction count tells.
@@ -18,6 +18,7 @@ type cache struct {
 	stats map[int64]*treeStat
 	// blocks holds the last block of events in which a tree is known to be.
 	blocks map[int64]int64
+	states map[stateKey]*varState
 }
 
 // maxCachedTrees bounds the memory of the cache.
@@ -27,6 +28,7 @@ func (c *cache) clear() {
 	c.seq = seqRow{tx: -1}
 	clear(c.stats)
 	clear(c.blocks)
+	clear(c.states)
 }
 
 // batch is one transaction under way. Effects on rows that many operations
@@ -44,7 +46,8 @@ type batch struct {
 	cached bool
 
 	dirty    map[int64]*treeStat
-	parents  map[int64]int64 // open children to add, by parent
+	states   map[int64]*varState // that were changed
+	parents  map[int64]int64     // open children to add, by parent
 	families map[int64]*family
 	in       *insertions
 	events   []any
@@ -54,7 +57,7 @@ type batch struct {
 	colds    []any
 }
 
-const sqlSeq = `SELECT tx, event, tree, task, call, session FROM seq WHERE id = 1`
+const sqlSeq = `SELECT tx, event, tree, task, call, session, mutation FROM seq WHERE id = 1`
 
 // run applies the operations and writes what they left outstanding.
 func (b *batch) run(ctx context.Context, reqs []*request, errs []error) error {
@@ -83,7 +86,7 @@ func (b *batch) begin(ctx context.Context) error {
 		return nil
 	}
 	var q seqRow
-	err := b.tx.QueryRow(ctx, sqlSeq, nil, &q.tx, &q.event, &q.tree, &q.task, &q.call, &q.session)
+	err := b.tx.QueryRow(ctx, sqlSeq, nil, &q.tx, &q.event, &q.tree, &q.task, &q.call, &q.session, &q.mutation)
 	if err != nil {
 		return err
 	}
@@ -111,10 +114,13 @@ func (b *batch) flush(ctx context.Context) error {
 		}
 	}
 	clear(b.dirty)
+	if err := b.flushStates(ctx); err != nil {
+		return err
+	}
 	return b.flushEvents(ctx)
 }
 
-const sqlSaveSeq = `UPDATE seq SET tx = $1, event = $2, tree = $3, task = $4, call = $5, session = $6 WHERE id = 1 AND tx = $7`
+const sqlSaveSeq = `UPDATE seq SET tx = $1, event = $2, tree = $3, task = $4, call = $5, session = $6, mutation = $7 WHERE id = 1 AND tx = $8`
 
 // flushEvents writes the events and, last, the counters.
 func (b *batch) flushEvents(ctx context.Context) error {
@@ -130,7 +136,7 @@ func (b *batch) flushEvents(ctx context.Context) error {
 	}
 	q := &b.cache.seq
 	q.tx++
-	n, err := b.tx.Exec(ctx, sqlSaveSeq, q.tx, q.event, q.tree, q.task, q.call, q.session, q.tx-1)
+	n, err := b.tx.Exec(ctx, sqlSaveSeq, q.tx, q.event, q.tree, q.task, q.call, q.session, q.mutation, q.tx-1)
 	if err == nil && n != 1 {
 		return errStale
 	}

@@ -16,6 +16,7 @@ const (
 	flagFailFast                 // a failed child ends its siblings
 	flagSiblingsFail             // the parent has flagFailFast
 	flagStep                     // the parent has flagSequential
+	flagVars                     // a lease of the task has changed variables
 )
 
 // The rank orders claimable tasks: higher priority, then deeper, then older.

@@ -92,7 +92,7 @@ func ForgetTree(ctx context.Context, s *Store, id TreeID) error {
 // transactions: what a refused operation must not change.
 func Dump(ctx context.Context, s *Store) ([]string, error) {
 	tables := []string{"session", "tree", "tree_stat", "task_hot", "task", "task_end", "task_output", "call",
-		"event", "event_block", "payload", "blob_ref", "blob_chunk", "context"}
+		"event", "event_block", "state", "variable", "variable_past", "mutation", "checkpoint", "task_vars", "payload", "blob_ref", "blob_chunk", "context"}
 	rows, err := s.Fetch(ctx, `SELECT event, tree, task, call, session FROM seq`)
 	if err != nil {
 		return nil, err
@@ -145,4 +145,29 @@ func (s *Store) Change(ctx context.Context, statement string) error {
 		_, err := b.tx.Exec(ctx, statement)
 		return err
 	}))
+}
+
+// IncrMany increments a variable so many times, many in a transaction.
+func IncrMany(ctx context.Context, s *Store, ref StateRef, name string, n int) error {
+	key, err := ref.key("test")
+	if err != nil {
+		return err
+	}
+	for n > 0 {
+		k := min(n, 500)
+		err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+			for range k {
+				c := &varChange{ref: ref, key: key, spec: VarSpec{Name: name}, by: "1", kind: changeIncr}
+				if err := c.apply(ctx, b); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		if err != nil {
+			return err
+		}
+		n -= k
+	}
+	return nil
 }

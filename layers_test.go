@@ -34,16 +34,17 @@ var rows = map[string]int{
 	"internal/report":    4, // above client
 	"internal/watch":     4, // above client
 
-	"worker":          3,
-	"rlm":             3,
-	"loop":            3,
-	"client":          3,
-	"internal/relay":  3,
-	"internal/survey": 3, // queries of their own on a tree, for the server
-	"internal/human":  3, // numbers of the store in words
-	"internal/aiwg":   3,
-	"internal/export": 3,
-	"internal/testdb": 3,
+	"worker":             3,
+	"rlm":                3,
+	"loop":               3,
+	"client":             3,
+	"internal/relay":     3,
+	"internal/survey":    3, // queries of their own on a tree, for the server
+	"internal/human":     3, // numbers of the store in words
+	"internal/aiwg":      3,
+	"internal/export":    3,
+	"internal/testdb":    3,
+	"internal/statetest": 3,
 
 	".":                 2,
 	"rlm/internal/plan": 2, // as are shape and plan
@@ -89,7 +90,7 @@ var rows = map[string]int{
 }
 
 // testOnly are packages that only test files and the free rows may import.
-var testOnly = []string{"internal/testdb"}
+var testOnly = []string{"internal/testdb", "internal/statetest"}
 
 // forbiddenNames say nothing about what is inside, so everything ends up
 // there.

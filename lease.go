@@ -27,6 +27,7 @@ type Lease struct {
 	flags     int64
 	claimedAt int64
 	calls     atomic.Bool  // calls may be open
+	vars      atomic.Bool  // the lease changed variables
 	positions atomic.Int64 // up to here calls were begun
 }
 
@@ -323,6 +324,11 @@ func (c *claim) count(ctx context.Context, b *batch) error {
 	}
 	for _, l := range c.leases {
 		id := int64(l.Task.ID)
+		if l.flags&flagVars != 0 {
+			if err := b.undoVars(ctx, id); err != nil {
+				return err
+			}
+		}
 		if c.from == 0 {
 			st.move(stQueued, stRunning)
 		} else {

@@ -114,9 +114,9 @@ func TestNewerStore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		insert("2", "1", "1")
+		insert("8", "1", "1")
 		createTree(t, testdb.Open(t, cfg), perdure.TreeSpec{})
-		insert("3", "1", "3")
+		insert("9", "1", "9")
 		other, err := perdure.Open(t.Context(), cfg)
 		if err == nil {
 			other.Close()
@@ -259,6 +259,9 @@ func TestCheckFinds(t *testing.T) {
 		"event_blocks":    `DELETE FROM event_block`,
 		"task_numbers":    `UPDATE task SET id = id + 1000 WHERE id = 3`,
 		"payload_missing": `DELETE FROM payload`,
+		"state_counters":  `UPDATE state SET variables = 7`,
+		"state_rows":      `UPDATE variable_past SET dead = born`,
+		"state_numbers":   `UPDATE mutation SET id = id + 1000`,
 		"blob_missing":    `UPDATE blob_ref SET hash = '` + strings.Repeat("0", 64) + `'`,
 	} {
 		t.Run(kind, func(t *testing.T) {
@@ -275,6 +278,8 @@ func TestCheckFinds(t *testing.T) {
 					t.Fatal(err)
 				}
 				complete(t, done, "x")
+				setVar(t, s, global, "a", "1")
+				setVar(t, s, global, "a", "2")
 				sound(t, s)
 				if err := s.Change(t.Context(), statement); err != nil {
 					t.Fatal(err)

@@ -20,10 +20,14 @@ var scans = map[string]string{
 	"sqlSweepOutput": "a bounded number of rows of a tree",
 	"sqlSweepTask":   "a bounded number of rows of a tree",
 	"sqlLastCall":    "sorts the calls of one position",
+
+	"sqlSweepTaskVars":   "a bounded number of rows of a tree",
+	"sqlInherited":       "sorts what the ancestors of one task have",
+	"sqlManyCheckpoints": "retention looks at every state, now and then",
 }
 
 // large are the tables that grow with the store.
-var large = regexp.MustCompile(`SCAN (task|task_hot|task_end|task_output|call|event|event_block|payload|tree|tree_stat|session|blob_ref|blob_chunk|[a-z])\b|task_children \(tree=\?\)|TEMP B-TREE`)
+var large = regexp.MustCompile(`SCAN (task|task_hot|task_end|task_output|call|event|event_block|payload|tree|tree_stat|session|state|variable|variable_past|mutation|checkpoint|task_vars|blob_ref|blob_chunk|[a-z])\b|task_children \(tree=\?\)|TEMP B-TREE`)
 
 // TestQueryPlans wants every statement of the package to find its rows by an
 // index on SQLite, whose planner has no statistics: a statement that reads a

@@ -18,6 +18,8 @@ type RetentionPolicy struct {
 	// with IncludeFailed. Defaults to 30 days.
 	Failed        time.Duration
 	IncludeFailed bool
+	// Checkpoints is how many of a state are kept. Defaults to 10.
+	Checkpoints int
 }
 
 // PruneRequest asks for a run of retention.
@@ -42,6 +44,11 @@ type PruneReport struct {
 	Trees  []PrunedTree `json:"trees"`
 	Due    []PrunedTree `json:"due_failed"`
 	Blobs  int64        `json:"blobs"`
+	// Variables counts those whose time to live was over, States the temporary
+	// ones, Checkpoints those older than the last ones that are kept.
+	Variables   int64 `json:"variables"`
+	States      int64 `json:"states"`
+	Checkpoints int64 `json:"checkpoints"`
 	// Bytes sums the blobs removed and an estimate of the rows.
 	Bytes int64 `json:"bytes"`
 }
@@ -62,6 +69,9 @@ func (p RetentionPolicy) withDefaults() RetentionPolicy {
 	}
 	if p.Failed == 0 {
 		p.Failed = 30 * 24 * time.Hour
+	}
+	if p.Checkpoints == 0 {
+		p.Checkpoints = 10
 	}
 	return p
 }
@@ -102,6 +112,9 @@ func (s *Store) Prune(ctx context.Context, req PruneRequest) (PruneReport, error
 		if err := s.forgetTree(ctx, t.key); err != nil {
 			return report, err
 		}
+	}
+	if err := s.sweepStates(ctx, &report, now, p.Checkpoints); err != nil {
+		return report, err
 	}
 	if !req.DryRun {
 		if err := errors.Join(s.sweepRows(ctx), s.sweepSessions(ctx)); err != nil {
@@ -157,6 +170,7 @@ const (
 // on it does not exist; the rows of its tasks follow in small steps.
 func (s *Store) forgetTree(ctx context.Context, key int64) error {
 	return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		clear(b.cache.states) // those of the tree with it
 		st, err := b.stat(ctx, key)
 		if errors.Is(err, ErrNotFound) || err == nil && !stateOf(st.state).Terminal() {
 			return nil // gone, or retried meanwhile
@@ -199,7 +213,8 @@ func (s *Store) sweepRows(ctx context.Context) error {
 
 func (s *Store) sweepTree(ctx context.Context, key int64) error {
 	// The last statement of a step is the one whose rows the others go by.
-	steps := [][]string{{sqlSweepHot, sqlSweepEnd, sqlSweepOutput, sqlSweepCall, sqlSweepTask}, {sqlSweepEvent}, {sqlSweepBlock}, {sqlSweepPayload}}
+	steps := [][]string{{sqlSweepVars, sqlSweepPast, sqlSweepMutations, sqlSweepCheckpoints, sqlSweepStates},
+		{sqlSweepTaskVars, sqlSweepHot, sqlSweepEnd, sqlSweepOutput, sqlSweepCall, sqlSweepTask}, {sqlSweepEvent}, {sqlSweepBlock}, {sqlSweepPayload}}
 	for _, step := range steps {
 		for n := int64(pruneChunk); n == pruneChunk; {
 			err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) (err error) {

@@ -78,6 +78,9 @@ func (c *complete) apply(ctx context.Context, b *batch) error {
 			return err
 		}
 	}
+	if err := b.settleVars(ctx, l); err != nil {
+		return err
+	}
 	b.ends = append(b.ends, id, l.Tree.key, c.text.column, c.data.column, "", "", b.now)
 	return b.ended(ctx, l, stCompleted, c.partial, "")
 }
@@ -317,6 +320,11 @@ func (c *suspend) apply(ctx context.Context, b *batch) error {
 	}
 	if n == 0 {
 		return b.refuse(ctx, l, "suspend task", stateOf(c.to))
+	}
+	if c.to == stWaiting {
+		if err := b.settleVars(ctx, l); err != nil {
+			return err
+		}
 	}
 	st, err := b.stat(ctx, l.Tree.key)
 	if err != nil {

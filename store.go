@@ -49,10 +49,11 @@ type Store struct {
 	changed signal
 	ready   signal
 
-	recent recent
-	known  readyTrees
-	looked atomic.Int64 // when a claim last looked at all trees, in microseconds since opened
-	opened time.Time
+	recent   recent
+	known    readyTrees
+	accesses accesses
+	looked   atomic.Int64 // when a claim last looked at all trees, in microseconds since opened
+	opened   time.Time
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[int64]*Session

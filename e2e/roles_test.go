@@ -48,6 +48,8 @@ func playRole(role string) error {
 		return sloppy(ctx, dir)
 	case "measure":
 		return measure(dir)
+	case "variables":
+		return onStore(ctx, cfg, changeVariables)
 	default:
 		return fmt.Errorf("no role %q", name)
 	}

@@ -64,6 +64,9 @@ func rules() []rule {
 		{"event_numbers", sqlCheckEvents},
 		{"event_blocks", sqlCheckBlocks},
 		{"task_numbers", sqlCheckNumbers},
+		{"state_counters", sqlCheckStates},
+		{"state_rows", sqlCheckStateRows},
+		{"state_numbers", sqlCheckMutations},
 		{"payload_missing", sqlCheckPayloads},
 	}
 }
@@ -120,13 +123,26 @@ const (
 )
 
 const (
-	sqlCheckRefs     = `SELECT DISTINCT hash FROM blob_ref`
+	sqlCheckRefs   = `SELECT DISTINCT hash FROM blob_ref`
+	sqlCheckStates = `SELECT 'state ' || s.id FROM state s WHERE s.variables <> (SELECT COUNT(*) FROM variable v WHERE v.state = s.id)
+		OR s.entries <> (SELECT COUNT(*) FROM mutation m WHERE m.state = s.id)
+		OR s.checkpoints <> (SELECT COUNT(*) FROM checkpoint c WHERE c.state = s.id)`
+	sqlCheckStateRows = `SELECT 'variable of state ' || state || ': ' || name FROM variable v
+			WHERE NOT EXISTS (SELECT 1 FROM state s WHERE s.id = v.state)
+		UNION ALL SELECT 'past variable of state ' || v.state || ': ' || v.name FROM variable_past v
+			WHERE v.dead <= v.born OR NOT EXISTS (SELECT 1 FROM state s WHERE s.id = v.state)`
+	sqlCheckMutations = `SELECT 'mutation ' || m.id FROM seq q JOIN mutation m ON m.id > q.mutation
+		UNION ALL SELECT 'state ' || s.id FROM seq q JOIN state s ON s.id > q.mutation`
 	sqlCheckPayloads = `SELECT 'tree ' || r.tree || ' needs payload ' || r.ref FROM (
 			SELECT tree, substr(prompt, 10) AS ref FROM task WHERE prompt LIKE $1
 			UNION ALL SELECT tree, substr(result, 10) FROM task_end WHERE result LIKE $1
 			UNION ALL SELECT tree, substr(data, 10) FROM task_end WHERE data LIKE $1
 			UNION ALL SELECT tree, substr(response, 10) FROM call WHERE response LIKE $1
-			UNION ALL SELECT tree, substr(data, 10) FROM call WHERE data LIKE $1) r
+			UNION ALL SELECT tree, substr(data, 10) FROM call WHERE data LIKE $1
+			UNION ALL SELECT CASE WHEN s.tree = 0 THEN -s.id ELSE s.tree END, substr(v.value, 10) FROM variable v
+				JOIN state s ON s.id = v.state WHERE v.value LIKE $1
+			UNION ALL SELECT CASE WHEN s.tree = 0 THEN -s.id ELSE s.tree END, substr(v.value, 10) FROM variable_past v
+				JOIN state s ON s.id = v.state WHERE v.value LIKE $1) r
 		WHERE NOT EXISTS (SELECT 1 FROM payload p WHERE p.tree = r.tree AND p.hash = r.ref)`
 )
 

@@ -1,0 +1,427 @@
+package perdure
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"math"
+	"strings"
+	"time"
+)
+
+// Checkpoint is a named instant of a state. The checkpoint of a tree covers the
+// states of its tasks. It copies nothing: it is a number between two mutations,
+// and values that are replaced later are kept for it.
+type Checkpoint struct {
+	ID          CheckpointID `json:"checkpoint_id"`
+	Name        string       `json:"name"`
+	Description string       `json:"description,omitempty"`
+	Time        time.Time    `json:"timestamp"`
+}
+
+// initialCheckpoint is the name of the one with which every state begins.
+const initialCheckpoint = "initial_state"
+
+const (
+	sqlInsertCheckpoint = `INSERT INTO checkpoint (id, state, name, description, created_at) VALUES ($1, $2, $3, $4, $5)`
+	sqlCheckpoints      = `SELECT id, name, description, created_at FROM checkpoint WHERE state = $1 ORDER BY id`
+)
+
+// SaveCheckpoint makes a checkpoint of a state as it is. It fails with
+// CodeConflict for the 101st of a state.
+func (s *Store) SaveCheckpoint(ctx context.Context, ref StateRef, name, description string) (Checkpoint, error) {
+	return s.saveCheckpoint(ctx, nil, ref, name, description)
+}
+
+// SaveCheckpoint makes a checkpoint of the lease's own task. What the task did
+// to variables until then is not undone when it is run again.
+func (l *Lease) SaveCheckpoint(ctx context.Context, name, description string) (Checkpoint, error) {
+	return l.s.saveCheckpoint(ctx, l, l.Var(), name, description)
+}
+
+func (s *Store) saveCheckpoint(ctx context.Context, l *Lease, ref StateRef, name, description string) (Checkpoint, error) {
+	const op = "save checkpoint"
+	key, err := ref.key(op)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	if name == "" || len(name) > maxOwnerBytes || !storable(name) {
+		return Checkpoint{}, invalidf(op, "the name is not a text of 1 to %d bytes", maxOwnerBytes)
+	}
+	if err := (&Cause{}).check(op, description); err != nil {
+		return Checkpoint{}, err
+	}
+	c := Checkpoint{Name: name, Description: description}
+	err = s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		if l != nil {
+			if err := b.held(ctx, l, op); err != nil {
+				return err
+			}
+		}
+		st, err := b.findState(ctx, key)
+		if err != nil {
+			return err
+		}
+		if st.checkpoints >= MaxCheckpoints {
+			return &Error{Code: CodeConflict, Op: op, Msg: "the state has " + itoa(st.checkpoints) + " checkpoints, the limit is " + itoa(MaxCheckpoints),
+				Hint: "`perdure gc` keeps the last 10"}
+		}
+		return undoing(b.addCheckpoint(ctx, l, key, st, &c))
+	}))
+	return c, err
+}
+
+func (b *batch) addCheckpoint(ctx context.Context, l *Lease, key stateKey, st *varState, c *Checkpoint) error {
+	if err := b.makeState(ctx, key, st, 0); err != nil {
+		return err
+	}
+	if l != nil {
+		if err := b.settleVars(ctx, l); err != nil {
+			return err
+		}
+	}
+	b.cache.seq.mutation++
+	c.ID, c.Time = CheckpointID(b.cache.seq.mutation), micros(b.now)
+	st.checkpoints++
+	b.touch(st)
+	b.event(st.tree, eventTask(st), EventCheckpointSaved, `{"checkpoint_id":"`+c.ID.String()+`","name":`+quote(c.Name)+
+		`,"state_id":"`+StateID(st.id).String()+`"}`)
+	_, err := b.tx.Exec(ctx, sqlInsertCheckpoint, int64(c.ID), st.id, c.Name, c.Description, b.now)
+	return err
+}
+
+// eventTask is the task that events about a state name, 0 for a tree's own.
+func eventTask(st *varState) int64 {
+	if st.task == st.root {
+		return 0
+	}
+	return st.task
+}
+
+// Checkpoints lists those of a state, the oldest first.
+func (s *Store) Checkpoints(ctx context.Context, ref StateRef) ([]Checkpoint, error) {
+	const op = "list checkpoints"
+	key, err := ref.key(op)
+	if err != nil {
+		return nil, err
+	}
+	st, err := lookUpState(ctx, s.db.QueryRow, key, nil)
+	if err != nil {
+		return nil, wrap(op, err)
+	}
+	rows, err := s.db.Query(ctx, sqlCheckpoints, st.id)
+	if err != nil {
+		return nil, wrap(op, err)
+	}
+	list := []Checkpoint{}
+	err = each(rows, func() error {
+		var c Checkpoint
+		var at int64
+		err := rows.Scan((*int64)(&c.ID), &c.Name, &c.Description, &at)
+		c.Time = micros(at)
+		list = append(list, c)
+		return err
+	})
+	return list, wrap(op, err)
+}
+
+const (
+	sqlCheckpointByID   = `SELECT id FROM checkpoint WHERE state = $1 AND id = $2`
+	sqlCheckpointByName = `SELECT id FROM checkpoint WHERE state = $1 AND name = $2 ORDER BY id DESC LIMIT 1`
+	sqlMutationAt       = `SELECT id FROM mutation WHERE state = $1 AND id = $2 AND operation <> 'compacted'`
+	sqlTreeMutationAt   = `SELECT m.id FROM state s JOIN mutation m ON m.state = s.id WHERE s.scope = 3 AND s.tree = $1 AND m.id = $2 AND m.operation <> 'compacted' LIMIT 1`
+)
+
+// instant finds what a name of an instant means: the mutations below the
+// number have happened then. "" is now. A mutation's ID means before it.
+func instant(ctx context.Context, query queryRow, op string, st *varState, name string) (int64, error) {
+	if name == "" {
+		return math.MaxInt64, nil
+	}
+	q, args := sqlCheckpointByName, []any{st.id, name}
+	if n, err := parseHexID(checkpointPrefix, name); err == nil {
+		q, args = sqlCheckpointByID, []any{st.id, n}
+	} else if n, err := parseHexID(mutationPrefix, name); err == nil {
+		q, args = sqlMutationAt, []any{st.id, n}
+		if st.tree != 0 && st.task == st.root {
+			q, args = sqlTreeMutationAt, []any{st.tree, n}
+		}
+	}
+	var at int64
+	err := query(ctx, q, args, &at)
+	if err != nil && ignoreNoRows(err) == nil {
+		return 0, &Error{Code: CodeNotFound, Op: op, Msg: "there is no checkpoint or mutation \"" + clip(name, 200) + "\" of this state",
+			Hint: "`perdure checkpoint list` shows the checkpoints, `perdure var history` the mutations"}
+	}
+	return at, err
+}
+
+// VarChange is a difference between two instants of a state.
+type VarChange struct {
+	// Change is added, removed or changed.
+	Change string `json:"change"`
+	Name   string `json:"name"`
+	Task   TaskID `json:"task_id,omitempty"`
+	// Old and New are left out when longer than MaxInlineBytes.
+	Old     json.RawMessage `json:"old_value,omitempty"`
+	New     json.RawMessage `json:"new_value,omitempty"`
+	OldSize int64           `json:"old_size,omitempty"`
+	NewSize int64           `json:"new_size,omitempty"`
+}
+
+const (
+	sqlCovered = `SELECT ` + stateColumns + ` FROM state WHERE scope = 3 AND tree = $1 ORDER BY task`
+	sqlAt      = `SELECT name, value, size, type FROM variable WHERE state = $1 AND born < $2
+		UNION ALL SELECT name, value, size, type FROM variable_past WHERE state = $1 AND born < $2 AND dead >= $2 ORDER BY name`
+)
+
+// covered lists the states that a checkpoint of a state covers.
+func (s *Store) covered(ctx context.Context, query func(context.Context, string, ...any) (*sql.Rows, error), st *varState) ([]*varState, error) {
+	if st.tree == 0 || st.task != st.root {
+		return []*varState{st}, nil
+	}
+	rows, err := query(ctx, sqlCovered, st.tree)
+	if err != nil {
+		return nil, err
+	}
+	var list []*varState
+	err = each(rows, func() error {
+		one := &varState{root: st.root}
+		list = append(list, one)
+		return rows.Scan(one.dest()...)
+	})
+	return list, err
+}
+
+// Diff compares a state at two instants: a checkpoint by ID or name, a mutation
+// (before it), or "" for now.
+func (s *Store) Diff(ctx context.Context, ref StateRef, from, to string) ([]VarChange, error) {
+	const op = "compare state"
+	key, err := ref.key(op)
+	if err != nil {
+		return nil, err
+	}
+	st, err := lookUpState(ctx, s.db.QueryRow, key, nil)
+	if err != nil {
+		return nil, wrap(op, err)
+	}
+	a, err := instant(ctx, s.db.QueryRow, op, st, from)
+	if err != nil {
+		return nil, wrap(op, err)
+	}
+	b, err := instant(ctx, s.db.QueryRow, op, st, to)
+	if err != nil {
+		return nil, wrap(op, err)
+	}
+	states, err := s.covered(ctx, s.db.Query, st)
+	if err != nil {
+		return nil, wrap(op, err)
+	}
+	changes := []VarChange{}
+	for _, one := range states {
+		more, err := s.diffState(ctx, one, a, b)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, more...)
+	}
+	return changes, nil
+}
+
+type valueAt struct {
+	column string
+	size   int64
+	kind   VarType
+}
+
+func (s *Store) valuesAt(ctx context.Context, st *varState, at int64) (names []string, values map[string]valueAt, err error) {
+	rows, err := s.db.Query(ctx, sqlAt, st.id, at)
+	if err != nil {
+		return nil, nil, wrap("compare state", err)
+	}
+	values = make(map[string]valueAt)
+	err = each(rows, func() error {
+		var name string
+		var v valueAt
+		err := rows.Scan(&name, &v.column, &v.size, (*string)(&v.kind))
+		names, values[name] = append(names, name), v
+		return err
+	})
+	return names, values, wrap("compare state", err)
+}
+
+func (s *Store) diffState(ctx context.Context, st *varState, from, to int64) ([]VarChange, error) {
+	oldNames, old, err := s.valuesAt(ctx, st, from)
+	if err != nil {
+		return nil, err
+	}
+	newNames, now, err := s.valuesAt(ctx, st, to)
+	if err != nil {
+		return nil, err
+	}
+	var changes []VarChange
+	for _, name := range mergedNames(oldNames, newNames) {
+		a, was := old[name]
+		b, is := now[name]
+		c := VarChange{Name: name, OldSize: a.size, NewSize: b.size, Change: "changed"}
+		switch {
+		case !was:
+			c.Change = "added"
+		case !is:
+			c.Change = "removed"
+		case a == b:
+			continue
+		}
+		if st.tree != 0 {
+			c.Task = TaskID(st.task)
+		}
+		if c.Old, err = s.shortValue(ctx, st, a, was); err != nil {
+			return nil, err
+		}
+		if c.New, err = s.shortValue(ctx, st, b, is); err != nil {
+			return nil, err
+		}
+		changes = append(changes, c)
+	}
+	return changes, nil
+}
+
+func (s *Store) shortValue(ctx context.Context, st *varState, v valueAt, there bool) (json.RawMessage, error) {
+	if !there || v.size > MaxInlineBytes {
+		return nil, nil
+	}
+	return s.varValue(ctx, st, v.column)
+}
+
+// mergedNames merges two sorted lists.
+func mergedNames(a, b []string) []string {
+	var out []string
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0] < b[0]:
+			out, a = append(out, a[0]), a[1:]
+		case len(a) == 0 || b[0] < a[0]:
+			out, b = append(out, b[0]), b[1:]
+		default:
+			out, a, b = append(out, a[0]), a[1:], b[1:]
+		}
+	}
+	return out
+}
+
+// RollbackReport says what a rollback did.
+type RollbackReport struct {
+	// Mutation is the rollback itself; rolling back to it undoes it.
+	Mutation MutationID `json:"mutation_id,omitempty"`
+	// Restored counts variables that got back a value, Removed those that were
+	// not there then.
+	Restored int64 `json:"restored"`
+	Removed  int64 `json:"removed"`
+}
+
+const (
+	sqlArchiveSince = `INSERT INTO variable_past (state, dead, ` + varColumns + `) SELECT state, $3, ` + varColumns + ` FROM variable
+		WHERE state = $1 AND born >= $2 AND name <> 'prompt' AND NOT (name = 'Final' AND value <> 'null')`
+	sqlDropSince = `DELETE FROM variable WHERE state = $1 AND born >= $2 AND name <> 'prompt' AND NOT (name = 'Final' AND value <> 'null')`
+	sqlRestore   = `INSERT INTO variable (state, ` + varColumns + `) SELECT state, name, $3, value, size, type, description, source,
+		read_only, ttl, accessed, created_at, $4, expires_at FROM variable_past WHERE state = $1 AND born < $2 AND dead >= $2
+		ON CONFLICT (state, name) DO NOTHING`
+	sqlCountVars = `SELECT COUNT(*) FROM variable WHERE state = $1`
+)
+
+// Rollback makes a state as it was at a checkpoint (by ID or name), or before a
+// mutation: variables added since vanish, those deleted return. The prompt, and
+// a Final that completed its task, stay. It is a mutation itself, so a rollback
+// to that mutation undoes it.
+func (s *Store) Rollback(ctx context.Context, ref StateRef, to string, cause Cause) (RollbackReport, error) {
+	const op = "roll back state"
+	key, err := ref.key(op)
+	if err != nil {
+		return RollbackReport{}, err
+	}
+	if to == "" {
+		return RollbackReport{}, invalidf(op, "no checkpoint is named")
+	}
+	if err := cause.check(op); err != nil {
+		return RollbackReport{}, err
+	}
+	var report RollbackReport
+	err = s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		report = RollbackReport{}
+		st, err := b.findState(ctx, key)
+		if err != nil {
+			return err
+		}
+		at, err := instant(ctx, b.tx.QueryRow, op, st, to)
+		if err != nil {
+			return err
+		}
+		return undoing(b.rollback(ctx, st, at, &report, &mutationRow{operation: mutRollback, detail: to, source: cause.Source, reason: cause.Reason}))
+	}))
+	return report, err
+}
+
+func (b *batch) rollback(ctx context.Context, st *varState, at int64, report *RollbackReport, m *mutationRow) error {
+	if err := b.flushStates(ctx); err != nil {
+		return err
+	}
+	states, err := b.s.covered(ctx, b.tx.Query, st)
+	if err != nil {
+		return err
+	}
+	b.cache.seq.mutation++
+	m.id = b.cache.seq.mutation
+	report.Mutation = MutationID(m.id)
+	for _, one := range states {
+		if one.id == st.id {
+			one = st
+		}
+		changed, err := b.restoreAt(ctx, one, at, report, m)
+		if err == nil && (changed || one == st) {
+			err = b.noteRollback(ctx, one, m)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	// Other states of the tree may stand in the cache as they were.
+	clear(b.cache.states)
+	return b.flushStates(ctx)
+}
+
+// restoreAt makes the variables of one state as they were, and tells whether
+// that changed any.
+func (b *batch) restoreAt(ctx context.Context, st *varState, at int64, report *RollbackReport, m *mutationRow) (changed bool, err error) {
+	// What a checkpoint needs is kept; before other mutations it may be gone.
+	if at <= st.compacted && strings.HasPrefix(m.detail, mutationPrefix) {
+		return false, conflictf("roll back state", "the history before %s is compacted", MutationID(st.compacted))
+	}
+	if _, err := b.tx.Exec(ctx, sqlArchiveSince, st.id, at, m.id); err != nil {
+		return false, err
+	}
+	gone, err := b.tx.Exec(ctx, sqlDropSince, st.id, at)
+	if err != nil {
+		return false, err
+	}
+	back, err := b.tx.Exec(ctx, sqlRestore, st.id, at, m.id, b.now)
+	if err != nil {
+		return false, err
+	}
+	err = b.tx.QueryRow(ctx, sqlCountVars, []any{st.id}, &st.variables)
+	report.Restored += back
+	report.Removed += max(gone-back, 0)
+	return gone > 0 || back > 0, err
+}
+
+func (b *batch) noteRollback(ctx context.Context, st *varState, m *mutationRow) error {
+	st.mutations++
+	st.entries++
+	b.touch(st)
+	b.event(st.tree, eventTask(st), EventCheckpointRolledBack, `{"to":`+quote(m.detail)+`,"mutation_id":"`+MutationID(m.id).String()+
+		`","state_id":"`+StateID(st.id).String()+`"}`)
+	_, err := b.tx.Exec(ctx, sqlInsertMutation, st.id, m.id, m.operation, "", 0, m.detail, m.source, m.reason, m.task, b.now)
+	if err == nil && st.entries > MaxHistory {
+		err = b.compact(ctx, st)
+	}
+	return err
+}

@@ -1,0 +1,182 @@
+package perdure_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/testdb"
+)
+
+func checkpoint(t testing.TB, s *perdure.Store, ref perdure.StateRef, name string) perdure.Checkpoint {
+	t.Helper()
+	c, err := s.SaveCheckpoint(t.Context(), ref, name, "")
+	if err != nil {
+		t.Fatalf("checkpoint: %v", err)
+	}
+	return c
+}
+
+func rollback(t testing.TB, s *perdure.Store, ref perdure.StateRef, to string) perdure.RollbackReport {
+	t.Helper()
+	r, err := s.Rollback(t.Context(), ref, to, perdure.Cause{})
+	if err != nil {
+		t.Fatalf("rollback to %s: %v", to, err)
+	}
+	return r
+}
+
+// values are the variables of a state without the special ones.
+func values(t testing.TB, s *perdure.Store, ref perdure.StateRef) map[string]string {
+	t.Helper()
+	list, err := s.Vars(t.Context(), ref, perdure.VarFilter{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make(map[string]string)
+	for _, v := range list {
+		if v.Name != perdure.VarPrompt && v.Name != perdure.VarFinal {
+			out[v.Name] = string(v.Value)
+		}
+	}
+	return out
+}
+
+func TestRollbackIsExactAndUndoable(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		setVar(t, s, global, "same", "1")
+		setVar(t, s, global, "changed", "1")
+		setVar(t, s, global, "deleted", "1")
+		before := values(t, s, global)
+		c := checkpoint(t, s, global, "here")
+		setVar(t, s, global, "changed", "2")
+		setVar(t, s, global, "changed", "3")
+		setVar(t, s, global, "added", "1")
+		if err := s.DeleteVar(t.Context(), global, "deleted", perdure.Cause{}); err != nil {
+			t.Fatal(err)
+		}
+		after := values(t, s, global)
+		changes, err := s.Diff(t.Context(), global, "here", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, d := range changes {
+			got = append(got, fmt.Sprintf("%s %s %s>%s", d.Change, d.Name, d.Old, d.New))
+		}
+		if diff := cmp.Diff([]string{"added added >1", "changed changed 1>3", "removed deleted 1>"}, got); diff != "" {
+			t.Error(diff)
+		}
+		report := rollback(t, s, global, c.ID.String())
+		if diff := cmp.Diff(before, values(t, s, global)); diff != "" {
+			t.Errorf("after the rollback: %s", diff)
+		}
+		if changes, err := s.Diff(t.Context(), global, "here", ""); err != nil || len(changes) != 0 {
+			t.Errorf("differences after the rollback: %v, %v", changes, err)
+		}
+		rollback(t, s, global, report.Mutation.String())
+		if diff := cmp.Diff(after, values(t, s, global)); diff != "" {
+			t.Errorf("after the rollback was undone: %s", diff)
+		}
+		rollback(t, s, global, "initial_state")
+		if diff := cmp.Diff(map[string]string{}, values(t, s, global)); diff != "" {
+			t.Errorf("at the beginning: %s", diff)
+		}
+		_, err = s.Rollback(t.Context(), global, "nowhere", perdure.Cause{})
+		wantRefusal(t, err, perdure.CodeNotFound, "nowhere")
+		if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {
+			t.Errorf("%v, %v", problems, err)
+		}
+	})
+}
+
+// The checkpoint of a tree covers the states of its tasks, and leaves the
+// prompt and what was completed.
+func TestCheckpointOfATree(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		r := leased(t, s, perdure.TreeSpec{Root: perdure.TaskSpec{Prompt: "top"}})
+		ids := submit(t, s, r.tree.Root, 2)
+		setVar(t, s, taskState(r.tree, ids[0]), "a", "1")
+		checkpoint(t, s, treeState(r.tree), "cp")
+		setVar(t, s, taskState(r.tree, ids[0]), "a", "2")
+		setVar(t, s, taskState(r.tree, ids[1]), "b", "1")
+		setVar(t, s, treeState(r.tree), "c", "1")
+		l := claimOne(t, r.ss)
+		if _, err := l.SetVar(t.Context(), l.Var(), perdure.VarSpec{Name: perdure.VarFinal, Value: json.RawMessage(`"done"`)}); err != nil {
+			t.Fatal(err)
+		}
+		rollback(t, s, treeState(r.tree), "cp")
+		wantVar(t, s, taskState(r.tree, ids[0]), "a", "1")
+		wantVar(t, s, taskState(r.tree, ids[1]), "b", "none")
+		wantVar(t, s, treeState(r.tree), "c", "none")
+		wantVar(t, s, l.Var(), perdure.VarFinal, `"done"`)
+		wantVar(t, s, treeState(r.tree), perdure.VarPrompt, `"top"`)
+	})
+}
+
+func TestCheckpointLimit(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		setVar(t, s, global, "a", "1")
+		for i := range perdure.MaxCheckpoints - 1 { // with the first one
+			setVar(t, s, global, "a", fmt.Sprint(i))
+			checkpoint(t, s, global, fmt.Sprint("c", i))
+		}
+		_, err := s.SaveCheckpoint(t.Context(), global, "more", "")
+		wantRefusal(t, err, perdure.CodeConflict, "100")
+		report, err := s.Prune(t.Context(), perdure.PruneRequest{})
+		if err != nil || report.Checkpoints != 90 {
+			t.Errorf("%+v, %v", report, err)
+		}
+		rollback(t, s, global, "c90")
+		wantVar(t, s, global, "a", "90")
+		checkpoint(t, s, global, "more")
+	})
+}
+
+// A long history is compacted into one entry that tells how many it stands for,
+// and checkpoints keep what they need.
+func TestHistoryIsCompacted(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		if testing.Short() {
+			t.Skip("ten thousand changes")
+		}
+		setVar(t, s, global, "n", "7")
+		checkpoint(t, s, global, "early")
+		total := perdure.MaxHistory + 1500
+		if err := perdure.IncrMany(t.Context(), s, global, "n", total-1); err != nil {
+			t.Fatal(err)
+		}
+		info, err := s.State(t.Context(), global)
+		if err != nil || info.Mutations != int64(total) {
+			t.Errorf("%+v, %v", info, err)
+		}
+		entries, oldest := 0, perdure.Mutation{}
+		for before := perdure.MutationID(0); ; before = oldest.ID {
+			page, err := s.History(t.Context(), global, perdure.HistoryFilter{Before: before, Limit: 1000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page) == 0 {
+				break
+			}
+			entries, oldest = entries+len(page), page[len(page)-1]
+		}
+		if entries > perdure.MaxHistory || oldest.Operation != "compacted" || oldest.Count+int64(entries)-1 != int64(total) {
+			t.Errorf("%d entries, the oldest is %+v", entries, oldest)
+		}
+		if changes, err := s.Diff(t.Context(), global, "early", ""); err != nil || len(changes) != 1 || string(changes[0].Old) != "7" {
+			t.Errorf("%+v, %v", changes, err)
+		}
+		rollback(t, s, global, "early")
+		wantVar(t, s, global, "n", "7")
+		rollback(t, s, global, "initial_state")
+		wantVar(t, s, global, "n", "none")
+	})
+}

@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/statetest"
+	"github.com/perdure/perdure/internal/testdb"
+)
+
+// variablesEnv holds the seed of the operations and how many are acknowledged.
+const variablesEnv = "PERDURE_E2E_VARIABLES"
+
+// changeVariables goes on with random operations and acknowledges each.
+func changeVariables(ctx context.Context, s *perdure.Store) error {
+	var seed uint64
+	var acked int
+	if _, err := fmt.Sscan(os.Getenv(variablesEnv), &seed, &acked); err != nil {
+		return err
+	}
+	return statetest.Continue(ctx, s, seed, acked, func(n int) { fmt.Fprintln(os.Stdout, n) })
+}
+
+// TestVariableKills kills a process that changes variables, makes checkpoints
+// and rolls back, PERDURE_VARIABLE_KILLS times (20): what it had acknowledged is
+// there, and at most the one operation that was under way.
+func TestVariableKills(t *testing.T) {
+	t.Parallel()
+	kills := number(t, "PERDURE_VARIABLE_KILLS", 20)
+	seed := number(t, "PERDURE_VARIABLE_SEED", int(time.Now().UnixNano()%1e9))
+	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
+		t.Logf("PERDURE_VARIABLE_KILLS=%d PERDURE_VARIABLE_SEED=%d", kills, seed)
+		rng := rand.New(rand.NewPCG(uint64(seed), 2)) //nolint:gosec // a test's order, not a secret
+		acked := 0
+		for range kills {
+			acked = killVariables(t, cfg, seed, acked, acked+1+rng.IntN(60))
+		}
+		t.Logf("%d operations", acked)
+	})
+}
+
+// killVariables lets a process go on until it acknowledged so many operations
+// and kills it then, and returns how many it had acknowledged.
+func killVariables(t *testing.T, cfg perdure.Config, seed, acked, until int) int {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Env = append(os.Environ(), roleEnv+"=variables "+cfg.Dir, dsnEnv+"="+cfg.DSN, fmt.Sprintf("%s=%d %d", variablesEnv, seed, acked))
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		n, err := strconv.Atoi(lines.Text())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if acked = n; n == until {
+			_ = cmd.Process.Kill() // it may have ended just now
+		}
+	}
+	if err := cmd.Wait(); err != nil && !killed(err) {
+		t.Fatalf("%v\n%s", err, errs.String())
+	}
+	return acked
+}

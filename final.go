@@ -1,0 +1,117 @@
+package perdure
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// finalChange completes a task because its variable Final was set: by its own
+// lease, or by somebody else, which then takes the task as a claim would.
+type finalChange struct {
+	id     int64
+	state  int64
+	lease  *Lease // of the task, or made up of its row
+	own    bool
+	rest   bool // unfinished descendants are cancelled first
+	result stored
+}
+
+const (
+	sqlFinishing = `SELECT parent, rank, fence, attempt, flags, state, pending, COALESCE(session, 0), COALESCE(claimed_at, 0), active_us,
+		COALESCE(ready_at, 0) FROM task_hot WHERE id = $1`
+	sqlFinish = `UPDATE task_hot SET state = 4, session = NULL, ready_at = NULL, fence = fence + 1,
+		started_at = COALESCE(started_at, $2), claimed_at = COALESCE(claimed_at, $2),
+		active_us = CASE WHEN state = 2 THEN active_us + $2 - claimed_at ELSE active_us END WHERE id = $1`
+)
+
+// mayFinish refuses what may not complete, before anything is changed.
+func (b *batch) mayFinish(ctx context.Context, c *varChange, st *varState) (*finalChange, error) {
+	const op = "set variable"
+	f := &finalChange{id: st.task, rest: c.spec.CancelRest, result: c.result}
+	if err := b.flushParents(ctx); err != nil {
+		return nil, err
+	}
+	l := &Lease{s: b.s, Tree: Tree{key: st.tree}, Task: Task{ID: TaskID(st.task)}}
+	var rank, pending, session, active, readyAt int64
+	err := b.tx.QueryRow(ctx, sqlFinishing, []any{st.task}, &l.parent, &rank, &l.fence, &l.Task.Attempts, &l.flags, &f.state, &pending,
+		&session, &l.claimedAt, &active, &readyAt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, notFoundf(op, "there is no task %q", TaskID(st.task))
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.Task.Depth, l.Task.Active, l.session = depthOfRank(rank), time.Duration(active)*time.Microsecond, &Session{key: session}
+	l.calls.Store(true)
+	f.lease = l
+	if c.l != nil && c.l.Task.ID == l.Task.ID {
+		f.own, f.lease = true, c.l
+	}
+	switch {
+	case stateOf(f.state).Terminal():
+		return nil, &Error{Code: CodeConflict, Op: op, Err: &StateError{l.Task.ID, stateOf(f.state), Completed}}
+	case pending > 0 && !f.rest:
+		return nil, &Error{Code: CodeConflict, Op: op, Msg: "task \"" + l.Task.ID.String() + "\" has " + itoa(pending) + " unfinished children",
+			Hint: "wait for them, or have them cancelled with --cancel-rest"}
+	case f.state == stQueued && readyAt == 0:
+		return nil, conflictf(op, "task %q waits for the step before it", l.Task.ID)
+	}
+	return f, nil
+}
+
+func (f *finalChange) apply(ctx context.Context, b *batch) error {
+	if f.rest {
+		if err := b.cancelChildren(ctx, f.lease.Tree.key, f.id); err != nil {
+			return err
+		}
+		if err := b.flushParents(ctx); err != nil {
+			return err
+		}
+	}
+	if f.own {
+		return (&complete{l: f.lease, text: f.result}).apply(ctx, b)
+	}
+	st, err := b.stat(ctx, f.lease.Tree.key)
+	if err != nil {
+		return err
+	}
+	if f.state != stRunning { // it is queued: claimed and completed at once
+		b.take(st, f.lease)
+	}
+	if _, err := b.tx.Exec(ctx, sqlFinish, f.id, b.now); err != nil {
+		return err
+	}
+	if err := b.keepValue(ctx, st.tree, f.result); err != nil {
+		return err
+	}
+	b.ends = append(b.ends, f.id, st.tree, f.result.column, "", "", "", b.now)
+	return b.ended(ctx, f.lease, stCompleted, false, `{"by":"Final"}`)
+}
+
+// take counts a task as claimed by nobody's session, which its end takes back.
+func (b *batch) take(st *treeStat, l *Lease) {
+	now := b.now
+	if st.startedAt == nil {
+		st.startedAt = &now
+	}
+	if st.state == stQueued {
+		st.state = stRunning
+	}
+	l.claimedAt = now
+	st.move(stQueued, stRunning)
+	st.hold(l.session.key, 1)
+	b.event(st.tree, int64(l.Task.ID), EventTaskStarted, `{"attempt":`+itoa(int64(l.Task.Attempts))+`,"fence":`+itoa(l.fence+1)+`,"by":"Final"}`)
+}
+
+// resultText is what a value of Final is as a result: text as it is, all else
+// as JSON.
+func resultText(value string) string {
+	var text string
+	if typeOf(value) == VarText && json.Unmarshal([]byte(value), &text) == nil {
+		return text
+	}
+	return value
+}

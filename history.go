@@ -1,0 +1,152 @@
+package perdure
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+)
+
+// Mutation is an entry of a state's history.
+type Mutation struct {
+	ID MutationID `json:"mutation_id"`
+	// Operation is create, update, delete, rename or rollback; compacted stands
+	// for the oldest entries, of which Count tells how many they were.
+	Operation string `json:"operation"`
+	Name      string `json:"variable_name"`
+	// To is the new name of a rename, the checkpoint or mutation of a rollback.
+	To    string `json:"to,omitempty"`
+	Count int64  `json:"count,omitempty"`
+	// Old and New are the values before and after; nil when there was none, or
+	// when the history no longer has it. Values longer than MaxInlineBytes are
+	// left out, and OldSize and NewSize tell their length.
+	Old     json.RawMessage `json:"old_value,omitempty"`
+	New     json.RawMessage `json:"new_value,omitempty"`
+	OldSize int64           `json:"old_size,omitempty"`
+	NewSize int64           `json:"new_size,omitempty"`
+	Source  string          `json:"source,omitempty"`
+	Reason  string          `json:"reason,omitempty"`
+	Task    TaskID          `json:"task_id,omitempty"`
+	Time    time.Time       `json:"timestamp"`
+}
+
+// HistoryFilter selects mutations.
+type HistoryFilter struct {
+	// Name, when set, selects one variable.
+	Name string
+	// Before continues a listing; 0 begins with the newest.
+	Before MutationID
+	// Limit bounds the page; 0 means 100, the most is 1,000.
+	Limit int
+}
+
+const sqlHistory = `SELECT m.id, m.operation, m.name, m.detail, m.source, m.reason, m.task, m.at,
+		COALESCE(o.value, ''), COALESCE(o.size, 0), COALESCE(n.value, p.value, ''), COALESCE(n.size, p.size, 0)
+	FROM mutation m
+	LEFT JOIN variable_past o ON o.state = m.state AND o.name = m.name AND o.born = m.before
+	LEFT JOIN variable n ON n.state = m.state AND n.name = CASE WHEN m.operation = 'rename' THEN m.detail ELSE m.name END AND n.born = m.id
+	LEFT JOIN variable_past p ON p.state = m.state AND p.name = CASE WHEN m.operation = 'rename' THEN m.detail ELSE m.name END AND p.born = m.id
+	WHERE m.state = $1 AND m.id < $2 AND ($3 = '' OR m.name = $4 OR m.operation = 'rename' AND m.detail = $5)
+	ORDER BY m.id DESC LIMIT $6 + 0`
+
+// History lists what was done to a state, the newest first.
+func (s *Store) History(ctx context.Context, ref StateRef, f HistoryFilter) ([]Mutation, error) {
+	const op = "list history"
+	key, err := ref.key(op)
+	if err != nil {
+		return nil, err
+	}
+	st, err := lookUpState(ctx, s.db.QueryRow, key, nil)
+	if err != nil {
+		return nil, wrap(op, err)
+	}
+	before := int64(f.Before)
+	if before == 0 {
+		before = 1 << 62
+	}
+	rows, err := s.db.Query(ctx, sqlHistory, st.id, before, f.Name, f.Name, f.Name, pageLimit(f.Limit, defaultPage))
+	if err != nil {
+		return nil, wrap(op, err)
+	}
+	list := []Mutation{}
+	var columns [][2]string
+	err = each(rows, func() error {
+		var m Mutation
+		var at int64
+		var col [2]string
+		err := rows.Scan((*int64)(&m.ID), &m.Operation, &m.Name, &m.To, &m.Source, &m.Reason, (*int64)(&m.Task), &at,
+			&col[0], &m.OldSize, &col[1], &m.NewSize)
+		m.Time = micros(at)
+		list, columns = append(list, m), append(columns, col)
+		return err
+	})
+	if err != nil {
+		return nil, wrap(op, err)
+	}
+	for i := range list {
+		if err := s.mutationValues(ctx, st, &list[i], columns[i]); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func (s *Store) mutationValues(ctx context.Context, st *varState, m *Mutation, columns [2]string) (err error) {
+	switch m.Operation {
+	case mutCompacted:
+		m.Count, err = strconv.ParseInt(m.To, 10, 64)
+		m.To = ""
+		return err
+	case mutUpdate, mutCreate, mutDelete:
+		m.To = "" // how an increment or append was made is for undoing it
+	}
+	if columns[0] != "" && m.OldSize <= MaxInlineBytes {
+		if m.Old, err = s.varValue(ctx, st, columns[0]); err != nil {
+			return err
+		}
+	}
+	if columns[1] != "" && m.NewSize <= MaxInlineBytes {
+		m.New, err = s.varValue(ctx, st, columns[1])
+	}
+	return err
+}
+
+const (
+	sqlCutAt      = `SELECT id FROM mutation WHERE state = $1 ORDER BY id LIMIT 1 OFFSET $2 + 0`
+	sqlCutHistory = `DELETE FROM mutation WHERE state = $1 AND id <= $2`
+	sqlDropPast   = `DELETE FROM variable_past WHERE state = $1 AND dead <= $2 AND NOT EXISTS (SELECT 1 FROM checkpoint c
+		WHERE c.state IN ($1, $3) AND c.id >= born AND c.id < dead)`
+	sqlRootState = `SELECT id FROM state WHERE scope = 3 AND tree = $1 AND task = (SELECT root FROM tree WHERE id = $1) AND owner = ''`
+)
+
+// compact makes one entry of the oldest of a history that became too long, and
+// drops the values of the past that only they and no checkpoint knew.
+func (b *batch) compact(ctx context.Context, st *varState) error {
+	var cut int64
+	if err := b.tx.QueryRow(ctx, sqlCutAt, []any{st.id, compactEntries - 1}, &cut); err != nil {
+		return err
+	}
+	if _, err := b.tx.Exec(ctx, sqlCutHistory, st.id, cut); err != nil {
+		return err
+	}
+	st.entries -= compactEntries - 1
+	st.compacted = cut
+	_, err := b.tx.Exec(ctx, sqlInsertMutation, st.id, cut, mutCompacted, "", 0, itoa(st.mutations-st.entries+1), "", "", 0, b.now)
+	if err != nil {
+		return err
+	}
+	return b.dropPast(ctx, st, cut)
+}
+
+// dropPast removes values that died until a mutation and that no checkpoint of
+// the state or of its tree holds.
+func (b *batch) dropPast(ctx context.Context, st *varState, until int64) error {
+	root := st.id
+	if st.tree != 0 {
+		if err := b.tx.QueryRow(ctx, sqlRootState, []any{st.tree}, &root); ignoreNoRows(err) != nil {
+			return err
+		}
+	}
+	_, err := b.tx.Exec(ctx, sqlDropPast, st.id, until, root)
+	return err
+}

@@ -1,0 +1,242 @@
+package perdure
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// What a task did to variables counts once it completed, waits for children or
+// made a checkpoint. When it is run again without any of these, because its
+// process died, it was stopped or its attempt failed, its changes are undone
+// first, so that its increments and appends are not applied twice. Changes that
+// others have built upon since are left, but for increments, which can always
+// be taken back, and appends, whose element is taken out.
+
+const (
+	sqlTaskVars   = `SELECT since, states FROM task_vars WHERE task = $1`
+	sqlNoteVars   = `INSERT INTO task_vars (task, since, states) VALUES ($1, $2, $3) ON CONFLICT (task) DO UPDATE SET states = excluded.states`
+	sqlSettleVars = `DELETE FROM task_vars WHERE task = $1`
+	sqlFlagVars   = `UPDATE task_hot SET flags = $2 WHERE id = $1`
+	sqlDoneByTask = `SELECT id, operation, name, before, detail FROM mutation WHERE state = $1 AND id > $2 AND task = $3 ORDER BY id DESC`
+	sqlPastVar    = `SELECT ` + varColumns + ` FROM variable_past WHERE state = $1 AND name = $2 AND born = $3`
+	sqlStateByID  = `SELECT ` + stateColumns + ` FROM state WHERE id = $1`
+)
+
+// noteVars notes that the lease is about to change a state.
+func (b *batch) noteVars(ctx context.Context, l *Lease, st *varState) error {
+	var since int64
+	var states string
+	err := b.tx.QueryRow(ctx, sqlTaskVars, []any{int64(l.Task.ID)}, &since, &states)
+	if errors.Is(err, sql.ErrNoRows) {
+		since, err = b.cache.seq.mutation, nil
+		if l.flags&flagVars == 0 {
+			if _, err := b.tx.Exec(ctx, sqlFlagVars, int64(l.Task.ID), l.flags|flagVars); err != nil {
+				return err
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	l.vars.Store(true)
+	id := itoa(st.id)
+	for part := range strings.SplitSeq(states, ",") {
+		if part == id {
+			return nil
+		}
+	}
+	if states != "" {
+		id = states + "," + id
+	}
+	_, err = b.tx.Exec(ctx, sqlNoteVars, int64(l.Task.ID), since, id)
+	return err
+}
+
+// settleVars makes what the lease changed count.
+func (b *batch) settleVars(ctx context.Context, l *Lease) error {
+	if !l.vars.Load() && l.flags&flagVars == 0 {
+		return nil
+	}
+	_, err := b.tx.Exec(ctx, sqlSettleVars, int64(l.Task.ID))
+	return err
+}
+
+// undoVars undoes what the task changed under leases that ended without
+// counting.
+func (b *batch) undoVars(ctx context.Context, task int64) error {
+	var since int64
+	var states string
+	err := b.tx.QueryRow(ctx, sqlTaskVars, []any{task}, &since, &states)
+	if err != nil {
+		return ignoreNoRows(err)
+	}
+	if err := b.flushStates(ctx); err != nil {
+		return err
+	}
+	clear(b.cache.states) // they are changed by their numbers below
+	for part := range strings.SplitSeq(states, ",") {
+		id, err := strconv.ParseInt(part, 10, 64)
+		if err != nil {
+			return err
+		}
+		if err := b.undoState(ctx, id, since, task); err != nil {
+			return err
+		}
+	}
+	if _, err := b.tx.Exec(ctx, sqlSettleVars, task); err != nil {
+		return err
+	}
+	return b.flushStates(ctx)
+}
+
+type doneMutation struct {
+	id, before              int64
+	operation, name, detail string
+}
+
+func (b *batch) undoState(ctx context.Context, id, since, task int64) error {
+	st := &varState{}
+	if err := b.tx.QueryRow(ctx, sqlStateByID, []any{id}, st.dest()...); err != nil {
+		return ignoreNoRows(err) // a temporary state whose time was over
+	}
+	rows, err := b.tx.Query(ctx, sqlDoneByTask, id, since, task)
+	if err != nil {
+		return err
+	}
+	var list []doneMutation
+	err = each(rows, func() error {
+		var m doneMutation
+		err := rows.Scan(&m.id, &m.operation, &m.name, &m.before, &m.detail)
+		list = append(list, m)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	// Undoing gives values new numbers: what was born by which of the mutations.
+	undone := make(map[string]int64)
+	for i := range list {
+		if err := b.undoMutation(ctx, st, &list[i], undone); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) undoMutation(ctx context.Context, st *varState, m *doneMutation, undone map[string]int64) error {
+	name := m.name
+	if m.operation == mutRename {
+		name = m.detail
+	}
+	cur, _, err := b.current(ctx, st, name)
+	if err != nil {
+		return err
+	}
+	undo := &mutationRow{operation: mutUpdate, source: "rerun", reason: "undoes " + MutationID(m.id).String()}
+	own := cur != nil && (cur.born == m.id || undone[name] == cur.born && cur.born != 0)
+	by, isIncr := strings.CutPrefix(m.detail, "incr ")
+	switch {
+	case m.operation == mutDelete:
+		own = cur == nil
+	case isIncr && cur != nil && !own:
+		return b.takeBack(ctx, st, cur, by, undo)
+	case m.detail == "append" && cur != nil && !own:
+		return b.takeOut(ctx, st, m, cur, undo)
+	}
+	if !own {
+		return nil // somebody built upon it
+	}
+	if err := b.restore(ctx, st, m, cur, undo); err != nil {
+		return err
+	}
+	undone[m.name] = undo.id
+	return nil
+}
+
+// restore brings back the value before a mutation that is the last one.
+func (b *batch) restore(ctx context.Context, st *varState, m *doneMutation, cur *varRow, undo *mutationRow) error {
+	if m.operation == mutRename || m.before == 0 {
+		undo.operation = mutDelete
+		if err := b.dropVar(ctx, st, cur, undo); err != nil || m.before == 0 {
+			return err
+		}
+		undo = &mutationRow{operation: mutCreate, source: undo.source, reason: undo.reason}
+	}
+	old := &varRow{}
+	if err := b.tx.QueryRow(ctx, sqlPastVar, []any{st.id, m.name, m.before}, old.dest()...); err != nil {
+		return ignoreNoRows(err) // compacted
+	}
+	if cur == nil {
+		undo.operation = mutCreate
+	}
+	return b.putVar(ctx, st, old, undo)
+}
+
+// takeBack subtracts an increment that others have counted on from.
+func (b *batch) takeBack(ctx context.Context, st *varState, cur *varRow, by string, undo *mutationRow) error {
+	text, err := b.oldText(ctx, st, cur)
+	if err != nil || typeOf(text) != VarNumber {
+		return ignoreRefusal(err)
+	}
+	negative := "-" + by
+	if rest, ok := strings.CutPrefix(by, "-"); ok {
+		negative = rest
+	}
+	c := &varChange{by: json.Number(negative)}
+	sum, err := c.sum(text)
+	if err != nil {
+		return ignoreRefusal(err)
+	}
+	undo.detail = "incr " + negative
+	return b.putText(ctx, st, cur, sum, undo)
+}
+
+// takeOut removes the element that an append added.
+func (b *batch) takeOut(ctx context.Context, st *varState, m *doneMutation, cur *varRow, undo *mutationRow) error {
+	after := &varRow{}
+	if err := b.tx.QueryRow(ctx, sqlPastVar, []any{st.id, m.name, m.id}, after.dest()...); err != nil {
+		return ignoreNoRows(err)
+	}
+	var was, is []json.RawMessage
+	for row, list := range map[*varRow]*[]json.RawMessage{after: &was, cur: &is} {
+		text, err := b.oldText(ctx, st, row)
+		if err != nil || json.Unmarshal([]byte(text), list) != nil {
+			return ignoreRefusal(err)
+		}
+	}
+	if len(was) == 0 {
+		return nil
+	}
+	for i := len(is) - 1; i >= 0; i-- {
+		if string(is[i]) == string(was[len(was)-1]) {
+			raw, err := json.Marshal(append(is[:i:i], is[i+1:]...))
+			if err != nil {
+				return err
+			}
+			return b.putText(ctx, st, cur, string(raw), undo)
+		}
+	}
+	return nil
+}
+
+func (b *batch) putText(ctx context.Context, st *varState, cur *varRow, text string, m *mutationRow) error {
+	v := storedInline(text)
+	if err := b.keepValue(ctx, st.payloads(), v); err != nil {
+		return err
+	}
+	next := *cur
+	next.column, next.size = v.column, int64(len(text))
+	return b.putVar(ctx, st, &next, m)
+}
+
+// ignoreRefusal lets a value be that cannot be undone.
+func ignoreRefusal(err error) error {
+	if own := (*Error)(nil); errors.As(err, &own) {
+		return nil
+	}
+	return err
+}

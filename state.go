@@ -1,0 +1,356 @@
+package perdure
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Scope says how far a variable reaches.
+type Scope string
+
+// The scopes. A task reads its own variables first, then its parent's and so on
+// up to the tree's, then the session's, then the global ones.
+const (
+	ScopeGlobal    Scope = "global"
+	ScopeSession   Scope = "session"
+	ScopeTree      Scope = "tree"
+	ScopeTemporary Scope = "temporary"
+)
+
+const (
+	scGlobal = iota + 1
+	scSession
+	scTree
+	scTemporary
+)
+
+var scopes = [...]Scope{"", ScopeGlobal, ScopeSession, ScopeTree, ScopeTemporary}
+
+// StateRef names one state: the global one, that of a session, of a tree or of
+// one of its tasks, or a temporary one.
+type StateRef struct {
+	Scope Scope `json:"scope"`
+	// Session names the session (ScopeSession). With ScopeTree it is where
+	// reads go on behind the tree; may be empty then.
+	Session string `json:"session_id,omitempty"`
+	// Tree and Task are for ScopeTree. Task 0 is the tree's root, whose state is
+	// the tree's.
+	Tree TreeID `json:"tree_id,omitempty"`
+	Task TaskID `json:"task_id,omitempty"`
+	// Name is for ScopeTemporary.
+	Name string `json:"name,omitempty"`
+}
+
+// StateID identifies a state in its store: "state-" and 8 hexadecimal digits.
+type StateID int64
+
+// MutationID numbers the changes of all states of a store: "mut-" and 8
+// hexadecimal digits.
+type MutationID int64
+
+// CheckpointID identifies a checkpoint: "ckpt-" and 8 hexadecimal digits. The
+// numbers are those of mutations, so a checkpoint stands between two of them.
+type CheckpointID int64
+
+const (
+	statePrefix      = "state-"
+	mutationPrefix   = "mut-"
+	checkpointPrefix = "ckpt-"
+)
+
+func hexID(prefix string, n int64) string { return fmt.Sprintf("%s%08x", prefix, n) }
+
+func parseHexID(prefix, s string) (int64, error) {
+	digits, ok := strings.CutPrefix(s, prefix)
+	n, err := strconv.ParseInt(digits, 16, 64)
+	if !ok || err != nil || n <= 0 || hexID(prefix, n) != s {
+		return 0, invalidf("parse ID", "%q is not of the form %s1a2b3c4d", s, prefix)
+	}
+	return n, nil
+}
+
+// String returns the written form.
+func (id StateID) String() string { return hexID(statePrefix, int64(id)) }
+
+// MarshalText writes the form of String.
+func (id StateID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads the form of String.
+func (id *StateID) UnmarshalText(b []byte) error {
+	n, err := parseHexID(statePrefix, string(b))
+	*id = StateID(n)
+	return err
+}
+
+// String returns the written form.
+func (id MutationID) String() string { return hexID(mutationPrefix, int64(id)) }
+
+// MarshalText writes the form of String.
+func (id MutationID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads the form of String.
+func (id *MutationID) UnmarshalText(b []byte) error {
+	n, err := parseHexID(mutationPrefix, string(b))
+	*id = MutationID(n)
+	return err
+}
+
+// String returns the written form.
+func (id CheckpointID) String() string { return hexID(checkpointPrefix, int64(id)) }
+
+// MarshalText writes the form of String.
+func (id CheckpointID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads the form of String.
+func (id *CheckpointID) UnmarshalText(b []byte) error {
+	n, err := parseHexID(checkpointPrefix, string(b))
+	*id = CheckpointID(n)
+	return err
+}
+
+// StateInfo is what is known and counted of one state.
+type StateInfo struct {
+	ID          StateID  `json:"state_id"`
+	Ref         StateRef `json:"ref"`
+	Variables   int64    `json:"variable_count"`
+	Mutations   int64    `json:"mutation_count"`
+	Checkpoints int64    `json:"checkpoint_count"`
+	// Bytes sums the values as JSON, without those of the past.
+	Bytes     int64      `json:"total_size_bytes"`
+	CreatedAt time.Time  `json:"created_at"`
+	UpdatedAt time.Time  `json:"last_updated_at"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+}
+
+// Limits of states.
+const (
+	// MaxVariables bounds the variables of one state.
+	MaxVariables = 1000
+	// MaxVariableName bounds a name, in characters.
+	MaxVariableName = 128
+	// MaxVariableBytes bounds a value as JSON.
+	MaxVariableBytes = MaxResultBytes
+	// MaxHistory bounds the mutations a state remembers one by one; older ones
+	// are compacted into one entry that tells how many they were.
+	MaxHistory = 10_000
+	// MaxCheckpoints bounds the checkpoints of a state.
+	MaxCheckpoints = 100
+	// maxOwnerBytes bounds the names of sessions and temporary states.
+	maxOwnerBytes = 256
+	// compactEntries is how many mutations are compacted at once.
+	compactEntries = 1000
+)
+
+// stateKey is a reference as the cache knows it.
+type stateKey struct {
+	scope int64
+	tree  TreeID
+	task  TaskID
+	owner string
+}
+
+func (r *StateRef) key(op string) (stateKey, error) {
+	k := stateKey{}
+	switch r.Scope {
+	case ScopeGlobal:
+		k.scope = scGlobal
+	case ScopeSession:
+		k.scope, k.owner = scSession, r.Session
+	case ScopeTree:
+		k.scope, k.tree, k.task = scTree, r.Tree, r.Task
+	case ScopeTemporary:
+		k.scope, k.owner = scTemporary, r.Name
+	default:
+		return k, invalidf(op, "scope %q is none of global, session, tree, temporary", r.Scope)
+	}
+	switch {
+	case k.scope == scTree && r.Tree == "":
+		return k, invalidf(op, "the scope of a tree needs a tree")
+	case (k.scope == scSession || k.scope == scTemporary) && (k.owner == "" || len(k.owner) > maxOwnerBytes || !storable(k.owner)):
+		return k, invalidf(op, "the scope %q needs a name of 1 to %d bytes of text", r.Scope, maxOwnerBytes)
+	}
+	return k, nil
+}
+
+// varState is the row of a state.
+type varState struct {
+	id, scope, tree, task int64
+	owner                 string
+
+	variables, mutations, entries, compacted, checkpoints int64
+
+	createdAt, updatedAt int64
+	expiresAt            *int64
+	root                 int64 // the root of the tree
+}
+
+// payloads returns the number under which the state's long values are kept:
+// the tree's, or one of its own.
+func (st *varState) payloads() int64 {
+	if st.tree != 0 {
+		return st.tree
+	}
+	return -st.id
+}
+
+const (
+	stateColumns   = `id, scope, tree, task, owner, variables, mutations, entries, compacted, checkpoints, created_at, updated_at, expires_at`
+	sqlState       = `SELECT ` + stateColumns + ` FROM state WHERE scope = $1 AND tree = $2 AND task = $3 AND owner = $4`
+	sqlInsertState = `INSERT INTO state (` + stateColumns + `) VALUES ($1, $2, $3, $4, $5, 0, 0, 0, 0, 0, $6, $6, $7)`
+	sqlSaveState   = `UPDATE state SET variables = $2, mutations = $3, entries = $4, compacted = $5, checkpoints = $6, updated_at = $7 WHERE id = $1`
+	sqlTaskOfTree  = `SELECT state FROM task_hot WHERE id = $1 AND tree = $2`
+)
+
+func (st *varState) dest() []any {
+	return []any{&st.id, &st.scope, &st.tree, &st.task, &st.owner, &st.variables, &st.mutations, &st.entries, &st.compacted,
+		&st.checkpoints, &st.createdAt, &st.updatedAt, &st.expiresAt}
+}
+
+// findState returns the state of a reference, without an ID when it was never
+// written to. It fails when the tree or the task does not exist.
+func (b *batch) findState(ctx context.Context, key stateKey) (*varState, error) {
+	if st := b.cache.states[key]; st != nil {
+		return st, nil
+	}
+	st, err := lookUpState(ctx, b.tx.QueryRow, key, b.flushTasks)
+	if err != nil {
+		return nil, err
+	}
+	if st.id != 0 {
+		b.keepState(key, st)
+	}
+	return st, nil
+}
+
+func (b *batch) keepState(key stateKey, st *varState) {
+	if b.cache.states == nil || len(b.cache.states) >= maxCachedTrees {
+		b.cache.states = make(map[stateKey]*varState)
+	}
+	b.cache.states[key] = st
+}
+
+// lookUpState reads a state. flush, when set, is called before tasks are read.
+func lookUpState(ctx context.Context, query queryRow, key stateKey, flush func(context.Context) error) (*varState, error) {
+	st := &varState{scope: key.scope, owner: key.owner, task: int64(key.task)}
+	if key.scope == scTree {
+		if err := query(ctx, sqlTreeRoot, []any{string(key.tree)}, &st.tree, &st.root); err != nil {
+			if ignoreNoRows(err) == nil {
+				return nil, notFoundf("find state", "there is no tree %q", key.tree)
+			}
+			return nil, err
+		}
+		if st.task == 0 {
+			st.task = st.root
+		}
+		if err := checkTask(ctx, query, st, flush); err != nil {
+			return nil, err
+		}
+	}
+	root := st.root
+	err := query(ctx, sqlState, []any{st.scope, st.tree, st.task, st.owner}, st.dest()...)
+	st.root = root
+	return st, ignoreNoRows(err)
+}
+
+func checkTask(ctx context.Context, query queryRow, st *varState, flush func(context.Context) error) error {
+	if st.task == st.root {
+		return nil
+	}
+	if flush != nil {
+		if err := flush(ctx); err != nil {
+			return err
+		}
+	}
+	var state int64
+	err := query(ctx, sqlTaskOfTree, []any{st.task, st.tree}, &state)
+	if errors.Is(err, sql.ErrNoRows) {
+		return notFoundf("find state", "the tree has no task %q", TaskID(st.task))
+	}
+	return err
+}
+
+// makeState creates the row of a state that has none, its special variables
+// and its first checkpoint.
+func (b *batch) makeState(ctx context.Context, key stateKey, st *varState, ttl time.Duration) error {
+	if st.id != 0 {
+		return nil
+	}
+	q := &b.cache.seq
+	q.mutation++
+	st.id, st.createdAt, st.updatedAt = q.mutation, b.now, b.now
+	if key.scope == scTemporary && ttl > 0 {
+		at := b.now + ttl.Microseconds()
+		st.expiresAt = &at
+	}
+	_, err := b.tx.Exec(ctx, sqlInsertState, st.id, st.scope, st.tree, st.task, st.owner, b.now, st.expiresAt)
+	if err != nil {
+		return err
+	}
+	b.keepState(key, st)
+	if key.scope == scTree {
+		prompt := &varRow{name: VarPrompt, column: promptRef, kind: VarText, source: "user_input", readOnly: true}
+		final := &varRow{name: VarFinal, column: "null", kind: VarNull, size: 4}
+		for _, v := range []*varRow{prompt, final} {
+			if err := b.putVar(ctx, st, v, &mutationRow{operation: mutCreate, source: v.source}); err != nil {
+				return err
+			}
+		}
+	}
+	q.mutation++
+	st.checkpoints++
+	b.touch(st)
+	_, err = b.tx.Exec(ctx, sqlInsertCheckpoint, q.mutation, st.id, initialCheckpoint, "", b.now)
+	return err
+}
+
+// touch notes that the row of a state has to be saved.
+func (b *batch) touch(st *varState) {
+	st.updatedAt = b.now
+	if b.states == nil {
+		b.states = make(map[int64]*varState)
+	}
+	b.states[st.id] = st
+}
+
+func (b *batch) flushStates(ctx context.Context) error {
+	if len(b.states) > 0 {
+		if err := b.flushAccesses(ctx); err != nil {
+			return err
+		}
+	}
+	for _, st := range b.states {
+		_, err := b.tx.Exec(ctx, sqlSaveState, st.id, st.variables, st.mutations, st.entries, st.compacted, st.checkpoints, st.updatedAt)
+		if err != nil {
+			return err
+		}
+	}
+	clear(b.states)
+	return nil
+}
+
+const sqlStateBytes = `SELECT COALESCE(SUM(size), 0) FROM variable WHERE state = $1`
+
+// State returns what is known of a state. One that was never written to has no
+// ID and counts nothing.
+func (s *Store) State(ctx context.Context, ref StateRef) (StateInfo, error) {
+	const op = "read state"
+	key, err := ref.key(op)
+	if err != nil {
+		return StateInfo{}, err
+	}
+	st, err := lookUpState(ctx, s.db.QueryRow, key, nil)
+	if err != nil {
+		return StateInfo{}, wrap(op, err)
+	}
+	info := StateInfo{ID: StateID(st.id), Ref: ref, Variables: st.variables, Mutations: st.mutations, Checkpoints: st.checkpoints,
+		CreatedAt: micros(st.createdAt), UpdatedAt: micros(st.updatedAt), ExpiresAt: timePtr(st.expiresAt)}
+	if st.id != 0 {
+		err = s.db.QueryRow(ctx, sqlStateBytes, []any{st.id}, &info.Bytes)
+	}
+	return info, wrap(op, err)
+}

@@ -1,0 +1,181 @@
+package perdure
+
+import "context"
+
+const (
+	sqlSweepVars        = `DELETE FROM variable WHERE state IN (SELECT id FROM state WHERE scope = 3 AND tree = $1 ORDER BY task LIMIT $2 + 0)`
+	sqlSweepPast        = `DELETE FROM variable_past WHERE state IN (SELECT id FROM state WHERE scope = 3 AND tree = $1 ORDER BY task LIMIT $2 + 0)`
+	sqlSweepMutations   = `DELETE FROM mutation WHERE state IN (SELECT id FROM state WHERE scope = 3 AND tree = $1 ORDER BY task LIMIT $2 + 0)`
+	sqlSweepCheckpoints = `DELETE FROM checkpoint WHERE state IN (SELECT id FROM state WHERE scope = 3 AND tree = $1 ORDER BY task LIMIT $2 + 0)`
+	sqlSweepStates      = `DELETE FROM state WHERE id IN (SELECT id FROM state WHERE scope = 3 AND tree = $1 ORDER BY task LIMIT $2 + 0)`
+	sqlSweepTaskVars    = `DELETE FROM task_vars WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
+
+	sqlExpiredVars   = `SELECT state, name FROM variable WHERE expires_at <= $1 LIMIT $2 + 0`
+	sqlExpiredStates = `SELECT id FROM state WHERE scope = 4 AND expires_at <= $1`
+	sqlDropChecks    = `DELETE FROM checkpoint WHERE state = $1 AND id NOT IN (SELECT id FROM checkpoint WHERE state = $1 ORDER BY id DESC LIMIT $2 + 0)`
+)
+
+// sweepStates removes variables and temporary states whose time to live is
+// over, and checkpoints older than the last ones that are kept.
+func (s *Store) sweepStates(ctx context.Context, report *PruneReport, now int64, keep int) error {
+	if err := s.sweepVars(ctx, report, now); err != nil {
+		return err
+	}
+	if err := s.sweepTemporary(ctx, report, now); err != nil {
+		return err
+	}
+	return s.sweepCheckpoints(ctx, report, keep)
+}
+
+type stateVar struct {
+	state int64
+	name  string
+}
+
+func (s *Store) sweepVars(ctx context.Context, report *PruneReport, now int64) error {
+	for {
+		rows, err := s.db.Query(ctx, sqlExpiredVars, now, pruneChunk)
+		if err != nil {
+			return wrap("sweep variables", err)
+		}
+		var list []stateVar
+		err = each(rows, func() error {
+			var v stateVar
+			err := rows.Scan(&v.state, &v.name)
+			list = append(list, v)
+			return err
+		})
+		if err != nil {
+			return wrap("sweep variables", err)
+		}
+		report.Variables += int64(len(list))
+		if report.DryRun || len(list) == 0 {
+			return nil
+		}
+		err = s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error { return b.dropExpired(ctx, list, now) }))
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (b *batch) dropExpired(ctx context.Context, list []stateVar, now int64) error {
+	if err := b.flushStates(ctx); err != nil {
+		return err
+	}
+	clear(b.cache.states)
+	for _, v := range list {
+		st := b.states[v.state]
+		if st == nil {
+			st = &varState{}
+			if err := b.tx.QueryRow(ctx, sqlStateByID, []any{v.state}, st.dest()...); err != nil {
+				return ignoreNoRows(err)
+			}
+		}
+		old, _, err := b.current(ctx, st, v.name)
+		if err != nil {
+			return err
+		}
+		if old == nil || old.expiresAt == nil || *old.expiresAt > now {
+			continue // set anew meanwhile
+		}
+		if err := b.dropVar(ctx, st, old, &mutationRow{operation: mutDelete, source: "ttl"}); err != nil {
+			return err
+		}
+	}
+	return b.flushStates(ctx)
+}
+
+func (s *Store) sweepTemporary(ctx context.Context, report *PruneReport, now int64) error {
+	ids, err := s.numbers(ctx, sqlExpiredStates, now)
+	if err != nil {
+		return err
+	}
+	report.States += int64(len(ids))
+	if report.DryRun {
+		return nil
+	}
+	for _, id := range ids {
+		err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+			clear(b.cache.states)
+			for _, q := range []string{sqlForgetVars, sqlForgetPast, sqlForgetMutations, sqlForgetCheckpoints, sqlForgetState} {
+				if _, err := b.tx.Exec(ctx, q, id); err != nil {
+					return err
+				}
+			}
+			for _, q := range []string{sqlForgetPayloads, sqlForgetRefs} { // by the number its values are kept under
+				if _, err := b.tx.Exec(ctx, q, -id); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	sqlForgetVars        = `DELETE FROM variable WHERE state = $1`
+	sqlForgetPast        = `DELETE FROM variable_past WHERE state = $1`
+	sqlForgetMutations   = `DELETE FROM mutation WHERE state = $1`
+	sqlForgetCheckpoints = `DELETE FROM checkpoint WHERE state = $1`
+	sqlForgetState       = `DELETE FROM state WHERE id = $1`
+	sqlForgetPayloads    = `DELETE FROM payload WHERE tree = $1`
+)
+
+func (s *Store) numbers(ctx context.Context, q string, args ...any) ([]int64, error) {
+	rows, err := s.db.Query(ctx, q, args...)
+	if err != nil {
+		return nil, wrap("sweep states", err)
+	}
+	var list []int64
+	err = each(rows, func() error {
+		var n int64
+		err := rows.Scan(&n)
+		list = append(list, n)
+		return err
+	})
+	return list, wrap("sweep states", err)
+}
+
+const sqlManyCheckpoints = `SELECT id FROM state WHERE checkpoints > $1`
+
+func (s *Store) sweepCheckpoints(ctx context.Context, report *PruneReport, keep int) error {
+	ids, err := s.numbers(ctx, sqlManyCheckpoints, keep)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+			if err := b.flushStates(ctx); err != nil {
+				return err
+			}
+			st := &varState{}
+			if err := b.tx.QueryRow(ctx, sqlStateByID, []any{id}, st.dest()...); err != nil {
+				return ignoreNoRows(err)
+			}
+			report.Checkpoints += max(st.checkpoints-int64(keep), 0)
+			if report.DryRun {
+				return nil
+			}
+			clear(b.cache.states)
+			n, err := b.tx.Exec(ctx, sqlDropChecks, id, keep)
+			if err != nil {
+				return err
+			}
+			st.checkpoints -= n
+			b.touch(st)
+			if err := b.dropPast(ctx, st, st.compacted); err != nil {
+				return err
+			}
+			return b.flushStates(ctx)
+		}))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

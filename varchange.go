@@ -1,0 +1,404 @@
+package perdure
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// SetVar gives a variable a value, and creates it when it is not there. It
+// fails with CodeConflict for a read-only variable, for one that does not have
+// the version asked for, for the 1,001st of a state, and for Final on a task
+// that may not complete. Setting Final to anything but null completes the task,
+// and with the root the tree; that leaves another's lease of the task lost.
+func (s *Store) SetVar(ctx context.Context, ref StateRef, spec VarSpec) (Variable, error) {
+	return s.changeVar(ctx, &varChange{ref: ref, spec: spec, kind: changeSet})
+}
+
+// DeleteVar removes a variable.
+func (s *Store) DeleteVar(ctx context.Context, ref StateRef, name string, cause Cause) error {
+	_, err := s.changeVar(ctx, &varChange{ref: ref, spec: VarSpec{Name: name, Cause: cause}, kind: changeDelete})
+	return err
+}
+
+// RenameVar gives a variable another name, which must be free.
+func (s *Store) RenameVar(ctx context.Context, ref StateRef, from, to string, cause Cause) (Variable, error) {
+	return s.changeVar(ctx, &varChange{ref: ref, spec: VarSpec{Name: from, Cause: cause}, to: to, kind: changeRename})
+}
+
+// IncrVar adds to a number, atomically; a variable that is not there counts as
+// 0. Whole numbers stay whole; what leaves their range of 64 bits is refused.
+func (s *Store) IncrVar(ctx context.Context, ref StateRef, name string, by json.Number, cause Cause) (Variable, error) {
+	return s.changeVar(ctx, &varChange{ref: ref, spec: VarSpec{Name: name, Cause: cause}, by: by, kind: changeIncr})
+}
+
+// AppendVar adds a value to the end of an array, atomically; a variable that is
+// not there counts as empty. Arrays of up to MaxPayloadBytes can be appended to.
+func (s *Store) AppendVar(ctx context.Context, ref StateRef, name string, value json.RawMessage, cause Cause) (Variable, error) {
+	return s.changeVar(ctx, &varChange{ref: ref, spec: VarSpec{Name: name, Value: value, Cause: cause}, kind: changeAppend})
+}
+
+// Var names the state of the lease's own task, for the methods of a lease.
+func (l *Lease) Var() StateRef { return StateRef{Scope: ScopeTree, Tree: l.Tree.ID, Task: l.Task.ID} }
+
+// SetVar is [Store.SetVar] under the lease: after the lease was lost it changes
+// nothing (CodeLeaseLost), and what it changed is undone when the task is run
+// again without having completed, waited for children or made a checkpoint.
+// Final on the lease's own task completes it, and ends the lease.
+func (l *Lease) SetVar(ctx context.Context, ref StateRef, spec VarSpec) (Variable, error) {
+	return l.s.changeVar(ctx, &varChange{l: l, ref: ref, spec: spec, kind: changeSet})
+}
+
+// DeleteVar is [Store.DeleteVar] under the lease.
+func (l *Lease) DeleteVar(ctx context.Context, ref StateRef, name string, cause Cause) error {
+	_, err := l.s.changeVar(ctx, &varChange{l: l, ref: ref, spec: VarSpec{Name: name, Cause: cause}, kind: changeDelete})
+	return err
+}
+
+// IncrVar is [Store.IncrVar] under the lease.
+func (l *Lease) IncrVar(ctx context.Context, ref StateRef, name string, by json.Number, cause Cause) (Variable, error) {
+	return l.s.changeVar(ctx, &varChange{l: l, ref: ref, spec: VarSpec{Name: name, Cause: cause}, by: by, kind: changeIncr})
+}
+
+// AppendVar is [Store.AppendVar] under the lease.
+func (l *Lease) AppendVar(ctx context.Context, ref StateRef, name string, value json.RawMessage, cause Cause) (Variable, error) {
+	return l.s.changeVar(ctx, &varChange{l: l, ref: ref, spec: VarSpec{Name: name, Value: value, Cause: cause}, kind: changeAppend})
+}
+
+type changeKind int
+
+const (
+	changeSet changeKind = iota
+	changeDelete
+	changeRename
+	changeIncr
+	changeAppend
+)
+
+var changeOps = [...]string{"set variable", "delete variable", "rename variable", "increment variable", "append to variable"}
+
+// varChange is one change of one variable.
+type varChange struct {
+	l    *Lease // nil without one
+	ref  StateRef
+	key  stateKey
+	kind changeKind
+	spec VarSpec
+	to   string // of a rename
+	by   json.Number
+
+	value  string // as JSON
+	stored stored
+	result stored // what a Final is as a result
+	out    Variable
+}
+
+func (s *Store) changeVar(ctx context.Context, c *varChange) (Variable, error) {
+	op := changeOps[c.kind]
+	var err error
+	if c.key, err = c.ref.key(op); err != nil {
+		return Variable{}, err
+	}
+	if err := c.check(op); err != nil {
+		return Variable{}, err
+	}
+	if c.kind == changeSet {
+		if c.stored, err = s.store(ctx, c.value); err != nil {
+			return Variable{}, err
+		}
+		if c.spec.Name == VarFinal && c.key.scope == scTree && c.value != "null" {
+			if c.result, err = s.store(ctx, resultText(c.value)); err != nil {
+				return Variable{}, err
+			}
+		}
+	}
+	if c.l != nil && c.spec.Source == "" {
+		c.spec.Source = c.l.Task.ID.String()
+	}
+	if err := s.w.do(ctx, c); err != nil {
+		return Variable{}, err
+	}
+	return c.out, nil
+}
+
+func (c *varChange) check(op string) (err error) {
+	switch c.kind {
+	case changeSet, changeAppend:
+		c.value, err = c.spec.check(op)
+		return err
+	case changeRename:
+		if err := checkName(op, c.to); err != nil {
+			return err
+		}
+		if c.to == VarFinal || c.to == VarPrompt || c.spec.Name == VarFinal {
+			return invalidf(op, "%q and %q cannot be names before or after", VarFinal, VarPrompt)
+		}
+	case changeIncr:
+		if _, err := strconv.ParseFloat(string(c.by), 64); err != nil {
+			return invalidf(op, "%q is not a number", c.by)
+		}
+	}
+	if err := checkName(op, c.spec.Name); err != nil {
+		return err
+	}
+	return c.spec.Cause.check(op)
+}
+
+func (c *varChange) apply(ctx context.Context, b *batch) error {
+	op := changeOps[c.kind]
+	if c.l != nil {
+		if err := b.held(ctx, c.l, op); err != nil {
+			return err
+		}
+	}
+	st, err := b.findState(ctx, c.key)
+	if err != nil {
+		return err
+	}
+	old, expired, err := b.current(ctx, st, c.spec.Name)
+	if err != nil {
+		return err
+	}
+	if expired && c.kind != changeSet {
+		old = nil
+	}
+	if err := c.admit(op, st, old, expired); err != nil {
+		return err
+	}
+	var final *finalChange
+	if c.spec.Name == VarFinal && c.key.scope == scTree && c.kind == changeSet && c.value != "null" {
+		if final, err = b.mayFinish(ctx, c, st); err != nil {
+			return err
+		}
+	}
+	next, err := c.next(ctx, b, st, old)
+	if err != nil {
+		return err
+	}
+	if err := c.write(ctx, b, st, old, next); err != nil {
+		return undoing(err)
+	}
+	if final != nil {
+		return undoing(final.apply(ctx, b))
+	}
+	return nil
+}
+
+// undoing makes a refusal in the midst of a change undo the transaction.
+func undoing(err error) error {
+	if own, ok := err.(*Error); ok { //nolint:errorlint // wrapped ones are undone anyway
+		return &undo{own}
+	}
+	return err
+}
+
+// admit checks what could refuse the change before anything is changed.
+func (c *varChange) admit(op string, st *varState, old *varRow, expired bool) error {
+	name := c.spec.Name
+	special := c.key.scope == scTree && st.id == 0 // not written yet, but there
+	readOnly := old != nil && !expired && old.readOnly || special && name == VarPrompt
+	var version MutationID
+	if old != nil && !expired {
+		version = MutationID(old.born)
+	}
+	exists := old != nil && !expired || special && (name == VarPrompt || name == VarFinal)
+	switch {
+	case readOnly:
+		return conflictf(op, "variable %q is read-only", name)
+	case c.spec.IfVersion != nil && *c.spec.IfVersion != version:
+		return &Error{Code: CodeConflict, Op: op, Msg: "variable \"" + name + "\" has the version " + version.String() + ", not " +
+			c.spec.IfVersion.String(), Hint: "somebody changed it meanwhile; read it again"}
+	case !exists && (c.kind == changeDelete || c.kind == changeRename):
+		return notFoundf(op, "there is no variable %q", name)
+	case c.kind == changeDelete && c.key.scope == scTree && (name == VarPrompt || name == VarFinal):
+		return conflictf(op, "variable %q cannot be removed", name)
+	case old == nil && c.kind != changeDelete && c.kind != changeRename && st.variables >= MaxVariables:
+		return &Error{Code: CodeConflict, Op: op, Msg: "the state has " + itoa(st.variables) + " variables, the limit is " + itoa(MaxVariables),
+			Hint: "delete some, or keep many values in one variable of type json"}
+	}
+	return nil
+}
+
+// next computes what the variable is going to be.
+func (c *varChange) next(ctx context.Context, b *batch, st *varState, old *varRow) (*varRow, error) {
+	v := &varRow{name: c.spec.Name, description: c.spec.Description, source: c.spec.Source, kind: c.spec.Type, readOnly: c.spec.ReadOnly}
+	switch c.kind {
+	case changeSet:
+		v.column, v.size = c.stored.column, int64(len(c.value))
+		if c.spec.TTL > 0 {
+			at := b.now + c.spec.TTL.Microseconds()
+			v.ttl, v.expiresAt = c.spec.TTL.Microseconds(), &at
+		}
+		return v, nil
+	case changeIncr, changeAppend:
+		text, err := b.oldText(ctx, st, old)
+		if err != nil {
+			return nil, err
+		}
+		if c.kind == changeIncr {
+			c.value, err = c.sum(text)
+			v.kind = VarNumber
+		} else {
+			c.value, err = appended(text, c.value)
+			v.kind = VarArray
+		}
+		if err != nil {
+			return nil, err
+		}
+		if old != nil {
+			v.description, v.ttl, v.expiresAt = old.description, old.ttl, old.expiresAt
+		}
+		v.size = int64(len(c.value))
+		c.stored = storedInline(c.value)
+		v.column = c.stored.column
+		return v, nil
+	}
+	return nil, nil
+}
+
+func storedInline(text string) stored {
+	if len(text) <= MaxInlineBytes {
+		return stored{column: text} // JSON never begins with a mark
+	}
+	return stored{column: payloadRef + hashOf(text), payload: text}
+}
+
+// oldText returns the value of a variable inside the transaction, "" for none.
+func (b *batch) oldText(ctx context.Context, st *varState, old *varRow) (string, error) {
+	if old == nil {
+		return "", nil
+	}
+	if hash, ok := strings.CutPrefix(old.column, payloadRef); ok {
+		var text string
+		err := b.tx.QueryRow(ctx, sqlPayload, []any{st.payloads(), hash}, &text)
+		return text, err
+	}
+	if strings.HasPrefix(old.column, refMark) {
+		return "", invalidf("change variable", "variable %q is longer than %d bytes; set it whole", old.name, MaxPayloadBytes)
+	}
+	return old.column, nil
+}
+
+func (c *varChange) sum(text string) (string, error) {
+	const op = "increment variable"
+	if text == "" || text == "null" {
+		text = "0"
+	}
+	if typeOf(text) != VarNumber {
+		return "", invalidf(op, "variable %q is of type %s, not number", c.spec.Name, typeOf(text))
+	}
+	a, errA := strconv.ParseInt(text, 10, 64)
+	d, errD := c.by.Int64()
+	if errA == nil && errD == nil {
+		sum := a + d
+		if (sum > a) != (d > 0) && d != 0 {
+			return "", invalidf(op, "%s + %s leaves the range of whole numbers of 64 bits", text, c.by)
+		}
+		return itoa(sum), nil
+	}
+	x, errX := strconv.ParseFloat(text, 64)
+	y, errY := c.by.Float64()
+	if errX != nil || errY != nil || math.IsInf(x+y, 0) {
+		return "", invalidf(op, "%s + %s is not a number that can be kept", text, c.by)
+	}
+	raw, err := json.Marshal(x + y)
+	return string(raw), err
+}
+
+func appended(text, value string) (string, error) {
+	const op = "append to variable"
+	if text == "" || text == "null" {
+		text = "[]"
+	}
+	if typeOf(text) != VarArray {
+		return "", invalidf(op, "the variable is of type %s, not array", typeOf(text))
+	}
+	comma := ","
+	if text == "[]" {
+		comma = ""
+	}
+	out := strings.TrimSuffix(text, "]") + comma + value + "]"
+	if len(out) > MaxPayloadBytes {
+		return "", &Error{Code: CodeInvalid, Op: op, Msg: "the array would have " + itoa(int64(len(out))) + " bytes, the limit for appending is " +
+			itoa(MaxPayloadBytes), Hint: "begin another variable, or set it whole"}
+	}
+	return out, nil
+}
+
+// write makes the change, which nothing refuses any more but a blob that is
+// gone.
+func (c *varChange) write(ctx context.Context, b *batch, st *varState, old, next *varRow) error {
+	if err := b.makeState(ctx, c.key, st, 0); err != nil {
+		return err
+	}
+	m := &mutationRow{operation: mutUpdate, source: c.spec.Source, reason: c.spec.Reason}
+	if c.l != nil {
+		m.task = int64(c.l.Task.ID)
+		if err := b.noteVars(ctx, c.l, st); err != nil {
+			return err
+		}
+	}
+	switch c.kind {
+	case changeDelete:
+		m.operation = mutDelete
+		return b.dropVar(ctx, st, old, m)
+	case changeRename:
+		return c.rename(ctx, b, st, old, m)
+	case changeIncr:
+		m.detail = "incr " + string(c.by)
+	case changeAppend:
+		m.detail = "append"
+	}
+	if old == nil {
+		m.operation = mutCreate
+	}
+	if err := b.keepValue(ctx, st.payloads(), c.stored); err != nil {
+		return err
+	}
+	if err := b.putVar(ctx, st, next, m); err != nil {
+		return err
+	}
+	c.out = next.variable(c.key.scope, st)
+	c.out.Value = json.RawMessage(c.value)
+	return nil
+}
+
+func (c *varChange) rename(ctx context.Context, b *batch, st *varState, old *varRow, m *mutationRow) error {
+	taken, expired, err := b.current(ctx, st, c.to)
+	if err != nil {
+		return err
+	}
+	if taken != nil && !expired {
+		return conflictf("rename variable", "there is a variable %q already", c.to)
+	}
+	m.operation, m.detail = mutRename, c.to
+	if err := b.dropVar(ctx, st, old, m); err != nil {
+		return err
+	}
+	if taken != nil { // its time is over
+		if err := b.dropVar(ctx, st, taken, &mutationRow{operation: mutDelete, source: "ttl"}); err != nil {
+			return err
+		}
+	}
+	next := *old
+	next.name, next.born, next.updatedAt = c.to, m.id, b.now
+	st.variables++
+	if err := b.insertVar(ctx, st, &next); err != nil {
+		return err
+	}
+	c.out = next.variable(c.key.scope, st)
+	return nil
+}
+
+// variable returns the row as callers see it, without the value.
+func (v *varRow) variable(scope int64, st *varState) Variable {
+	out := Variable{Name: v.name, Type: v.kind, Size: v.size, Description: v.description, Source: v.source, Version: MutationID(v.born),
+		CreatedAt: micros(v.createdAt), UpdatedAt: micros(v.updatedAt), Accessed: v.accessed,
+		Metadata: VarMetadata{ReadOnly: v.readOnly, Scope: scopes[scope], TTLSeconds: v.ttl / 1e6, ExpiresAt: timePtr(v.expiresAt)}}
+	if scope == scTree {
+		out.Task = TaskID(st.task)
+	}
+	return out
+}

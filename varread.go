@@ -1,0 +1,284 @@
+package perdure
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"sync"
+)
+
+// promptRef stands for the prompt of the state's own task.
+const promptRef = refMark + "prompt"
+
+const (
+	// The nearest state of a task and of those above it that has the variable.
+	sqlInherited = `WITH RECURSIVE up(task, level) AS (
+			SELECT CAST($1 AS BIGINT), 0 UNION ALL SELECT h.parent, up.level + 1 FROM up JOIN task_hot h ON h.id = up.task WHERE h.parent <> 0)
+		SELECT st.id, st.task FROM up CROSS JOIN state st CROSS JOIN variable v
+		WHERE st.scope = 3 AND st.tree = $2 AND st.task = up.task AND st.owner = ''
+			AND v.state = st.id AND v.name = $3 AND (v.expires_at IS NULL OR v.expires_at > $4)
+		ORDER BY up.level LIMIT 1`
+	sqlTaskPrompt = `SELECT tree, prompt, created_at FROM task WHERE id = $1`
+)
+
+// Var returns a variable. In the scope of a tree it looks at the task, then at
+// those above it, then at the session of the reference if it names one, then at
+// the global state; prompt and Final are always the task's own. It fails with
+// CodeNotFound when there is none, or when its time to live is over.
+func (s *Store) Var(ctx context.Context, ref StateRef, name string) (Variable, error) {
+	const op = "read variable"
+	if err := checkName(op, name); err != nil {
+		return Variable{}, err
+	}
+	key, err := ref.key(op)
+	if err != nil {
+		return Variable{}, err
+	}
+	st, err := lookUpState(ctx, s.db.QueryRow, key, nil)
+	if err != nil {
+		return Variable{}, wrap(op, err)
+	}
+	now, err := s.db.Now(ctx)
+	if err != nil {
+		return Variable{}, wrap(op, err)
+	}
+	if key.scope == scTree && (name == VarPrompt || name == VarFinal) {
+		if st.id == 0 {
+			return s.unwritten(ctx, st, name)
+		}
+		return s.ownVar(ctx, st, name, now)
+	}
+	for _, look := range s.chain(ref, key, st, name, now) {
+		v, err := look(ctx)
+		if !errors.Is(err, ErrNotFound) {
+			return v, err
+		}
+	}
+	return Variable{}, notFoundf(op, "there is no variable %q", name)
+}
+
+type lookVar func(ctx context.Context) (Variable, error)
+
+// chain lists where to look for a variable, the nearest first.
+func (s *Store) chain(ref StateRef, key stateKey, st *varState, name string, now int64) []lookVar {
+	if key.scope != scTree {
+		return []lookVar{func(ctx context.Context) (Variable, error) { return s.ownVar(ctx, st, name, now) }}
+	}
+	looks := []lookVar{func(ctx context.Context) (Variable, error) { return s.inherited(ctx, st, name, now) }}
+	further := []StateRef{{Scope: ScopeGlobal}}
+	if ref.Session != "" {
+		further = []StateRef{{Scope: ScopeSession, Session: ref.Session}, {Scope: ScopeGlobal}}
+	}
+	for _, next := range further {
+		looks = append(looks, func(ctx context.Context) (Variable, error) { return s.Var(ctx, next, name) })
+	}
+	return looks
+}
+
+func (s *Store) inherited(ctx context.Context, st *varState, name string, now int64) (Variable, error) {
+	found := *st
+	err := s.db.QueryRow(ctx, sqlInherited, []any{st.task, st.tree, name, now}, &found.id, &found.task)
+	if err != nil {
+		if ignoreNoRows(err) == nil {
+			return Variable{}, notFoundf("read variable", "there is no variable %q", name)
+		}
+		return Variable{}, wrap("read variable", err)
+	}
+	return s.ownVar(ctx, &found, name, now)
+}
+
+// ownVar reads a variable of one state, and counts the access.
+func (s *Store) ownVar(ctx context.Context, st *varState, name string, now int64) (Variable, error) {
+	const op = "read variable"
+	var row varRow
+	err := s.db.QueryRow(ctx, sqlVar, []any{st.id, name}, row.dest()...)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && row.expiresAt != nil && *row.expiresAt <= now {
+		return Variable{}, notFoundf(op, "there is no variable %q", name)
+	}
+	if err != nil {
+		return Variable{}, wrap(op, err)
+	}
+	v := row.variable(st.scope, st)
+	v.Accessed += s.accesses.add(accessKey{st.id, name})
+	v.Value, err = s.varValue(ctx, st, row.column)
+	v.Size = int64(len(v.Value))
+	return v, err
+}
+
+// varValue returns the JSON that a column holds or refers to.
+func (s *Store) varValue(ctx context.Context, st *varState, column string) (json.RawMessage, error) {
+	if column != promptRef {
+		text, err := s.load(ctx, st.payloads(), column)
+		return json.RawMessage(text), err
+	}
+	var tree, at int64
+	if err := s.db.QueryRow(ctx, sqlTaskPrompt, []any{st.task}, &tree, &column, &at); err != nil {
+		return nil, wrap("read prompt", err)
+	}
+	text, err := s.load(ctx, tree, column)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(text)
+	return raw, wrap("read prompt", err)
+}
+
+// unwritten answers for a special variable of a state that nobody wrote to yet.
+func (s *Store) unwritten(ctx context.Context, st *varState, name string) (Variable, error) {
+	var tree, at int64
+	var column string
+	if err := s.db.QueryRow(ctx, sqlTaskPrompt, []any{st.task}, &tree, &column, &at); err != nil {
+		return Variable{}, wrap("read variable", err)
+	}
+	row := &varRow{name: VarFinal, column: "null", kind: VarNull, createdAt: at, updatedAt: at}
+	if name == VarPrompt {
+		row = &varRow{name: VarPrompt, column: promptRef, kind: VarText, source: "user_input", readOnly: true, createdAt: at, updatedAt: at}
+	}
+	v := row.variable(scTree, st)
+	var err error
+	v.Value, err = s.varValue(ctx, st, row.column)
+	v.Size = int64(len(v.Value))
+	return v, err
+}
+
+// VarFilter selects variables of a state.
+type VarFilter struct {
+	// After continues a listing behind this name; Limit bounds the page, 0
+	// means 100, the most is 1,000.
+	After string
+	Limit int
+}
+
+const sqlVars = `SELECT ` + varColumns + ` FROM variable WHERE state = $1 AND name > $2 AND (expires_at IS NULL OR expires_at > $3)
+	ORDER BY name LIMIT $4 + 0`
+
+// Vars lists the variables of one state by name, without those it inherits and
+// without values that are longer than MaxInlineBytes.
+func (s *Store) Vars(ctx context.Context, ref StateRef, f VarFilter) ([]Variable, error) {
+	const op = "list variables"
+	key, err := ref.key(op)
+	if err != nil {
+		return nil, err
+	}
+	st, err := lookUpState(ctx, s.db.QueryRow, key, nil)
+	if err != nil {
+		return nil, wrap(op, err)
+	}
+	if st.id == 0 {
+		return s.unwrittenVars(ctx, st, f.After)
+	}
+	now, err := s.db.Now(ctx)
+	if err != nil {
+		return nil, wrap(op, err)
+	}
+	rows, err := s.db.Query(ctx, sqlVars, st.id, f.After, now, pageLimit(f.Limit, defaultPage))
+	if err != nil {
+		return nil, wrap(op, err)
+	}
+	list := []Variable{}
+	var columns []string
+	err = each(rows, func() error {
+		var row varRow
+		if err := rows.Scan(row.dest()...); err != nil {
+			return err
+		}
+		list, columns = append(list, row.variable(st.scope, st)), append(columns, row.column)
+		return nil
+	})
+	if err != nil {
+		return nil, wrap(op, err)
+	}
+	for i := range list {
+		if err := s.listValue(ctx, st, &list[i], columns[i]); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func (s *Store) unwrittenVars(ctx context.Context, st *varState, after string) ([]Variable, error) {
+	list := []Variable{}
+	if st.scope != scTree {
+		return list, nil
+	}
+	for _, name := range []string{VarFinal, VarPrompt} {
+		if name <= after {
+			continue
+		}
+		v, err := s.unwritten(ctx, st, name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+func (s *Store) listValue(ctx context.Context, st *varState, v *Variable, column string) (err error) {
+	if v.Size > MaxInlineBytes {
+		return nil
+	}
+	v.Accessed += s.accesses.pending(accessKey{st.id, v.Name})
+	if v.Value, err = s.varValue(ctx, st, column); err != nil {
+		return err
+	}
+	v.Size = int64(len(v.Value))
+	return nil
+}
+
+// accessKey is a variable whose reads are counted.
+type accessKey struct {
+	state int64
+	name  string
+}
+
+// maxPendingAccesses bounds the memory of counts that were not written yet;
+// beyond it reads are not counted.
+const maxPendingAccesses = 10_000
+
+// accesses counts reads until a transaction that writes takes them along.
+type accesses struct {
+	mu     sync.Mutex // guards counts
+	counts map[accessKey]int64
+}
+
+func (a *accesses) add(key accessKey) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.counts == nil {
+		a.counts = make(map[accessKey]int64)
+	}
+	if len(a.counts) < maxPendingAccesses || a.counts[key] > 0 {
+		a.counts[key]++
+	}
+	return a.counts[key]
+}
+
+func (a *accesses) pending(key accessKey) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.counts[key]
+}
+
+// take removes and returns what is counted.
+func (a *accesses) take() map[accessKey]int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	counts := a.counts
+	a.counts = nil
+	return counts
+}
+
+const sqlCountAccess = `UPDATE variable SET accessed = accessed + $3 WHERE state = $1 AND name = $2`
+
+// flushAccesses writes the counts into a transaction that changes variables
+// anyway. When it fails they are lost, which approximate counts may be.
+func (b *batch) flushAccesses(ctx context.Context) error {
+	for key, n := range b.s.accesses.take() {
+		if _, err := b.tx.Exec(ctx, sqlCountAccess, key.state, key.name, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
