@@ -41,7 +41,7 @@ func putContext(t *testing.T, s *perdure.Store) perdure.Context {
 			t.Fatal(err)
 		}
 	}
-	b.Skip("image.png", "binary")
+	b.Skip("image.png", "binary", "it is not text")
 	m, err := b.Manifest()
 	if err != nil {
 		t.Fatal(err)
