@@ -8,8 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -119,7 +119,11 @@ func (b *bench) writePack(size int64) error {
 	w := bufio.NewWriterSize(f, 1<<20)
 	builder := pack.NewBuilder(w, pack.Limits{})
 	var sources strings.Builder
-	if err := addSources(builder, &sources, size/10); err != nil {
+	root, err := exec.CommandContext(b.ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return err
+	}
+	if err := addSources(builder, filepath.Join(strings.TrimSpace(string(root)), "src"), &sources, size/10); err != nil {
 		return err
 	}
 	large := size / 20
@@ -157,8 +161,7 @@ func (b *bench) writePack(size int64) error {
 }
 
 // addSources adds Go files until they have so many bytes; all keeps their text.
-func addSources(builder *pack.Builder, all *strings.Builder, size int64) error {
-	root := filepath.Join(runtime.GOROOT(), "src")
+func addSources(builder *pack.Builder, root string, all *strings.Builder, size int64) error {
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || filepath.Ext(path) != ".go" {
 			return err
