@@ -305,6 +305,9 @@ func fieldNames() []string {
 
 func (c Config) withDefaults() Config {
 	c.Schema = normalJSON(c.Schema)
+	if len(c.Agents) == 0 {
+		c.Agents = nil
+	}
 	c.useAgent()
 	setDefault(&c.Model, DefaultModel)
 	setDefault(&c.SubModel, c.Model)

@@ -38,6 +38,8 @@ func TestDefaultsDependOnEachOther(t *testing.T) {
 		sub    string
 	}{
 		{`{"strategy":"sequential"}`, "merge", perdure.PolicyFail, "builtin:extract"},
+		{`{"strategy":"conditional","when":"true"}`, "merge", perdure.PolicyFail, "builtin:extract"},
+		{`{"model":"mock:x","planner":"model"}`, "", perdure.PolicyPartial, "mock:x"},
 		{`{"strategy":"sequential","policy":"partial"}`, "merge", perdure.PolicyPartial, "builtin:extract"},
 		{`{"batch":true}`, "concatenate", perdure.PolicyPartial, "builtin:extract"},
 		{`{"batch":true,"merge":"merge"}`, "merge", perdure.PolicyPartial, "builtin:extract"},
@@ -116,7 +118,9 @@ func TestGoodConfigs(t *testing.T) {
 // is stored in, with the same meaning.
 func FuzzParseConfig(f *testing.F) {
 	for _, s := range []string{"", "{}", `{"model":"mock:x","timeout":"5m"}`, `{"max_depth":0,"temperature":0.1,"seed":1}`,
-		`{"batch":true,"strategy":"sequential"}`, `{"x":1}`, `[1]`, `{"budget_usd":1e-9}`, `{"model":"\ud800"}`} {
+		`{"batch":true,"strategy":"sequential"}`, `{"model":"mock:x","schema":{"type" : "object","title":"<b>"},"planner":"model"}`,
+		`{"agents":{},"schema":null}`, `{"agent":"a","agents":{"a":{"model":"mock:x","system":"s","temperature":0,"max_output_tokens":9}}}`,
+		`{"strategy":"conditional","when":"len(results) < 3"}`, `{"strategy":"map-reduce","fan_in":2,"mode":"strict"}`, `{"x":1}`, `[1]`, `{"budget_usd":1e-9}`, `{"model":"\ud800"}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
