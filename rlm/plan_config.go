@@ -17,8 +17,6 @@ const maxFanIn = 1000
 func (c *Config) checkPlanning(bad func(field, format string, args ...any)) {
 	planned := c.Planner == PlannerModel
 	switch {
-	case planned && c.Samples > 1:
-		bad("samples", "with planner model the plan says what is asked, once each")
 	case planned && c.Batch:
 		bad("planner", "a batch has a task for each file and no plan")
 	case planned && strings.HasPrefix(c.Model, "builtin:"):

@@ -345,7 +345,6 @@ func TestPlannerRefusals(t *testing.T) {
 		{M{"planner": "model"}, "cannot write a plan"},
 		{M{"planner": "model", "model": "mock:m", "sub_model": "builtin:extract"}, "cannot do the tasks of a plan"},
 		{M{"planner": "model", "model": "mock:m", "batch": true}, "a batch has a task for each file"},
-		{M{"planner": "model", "model": "mock:m", "samples": 3}, "the plan says what is asked"},
 		{M{"planner": "model", "model": "mock:m", "when": "true"}, "the plan has the conditions"},
 		{M{"strategy": "conditional"}, "when: it is missing"},
 		{M{"when": "true"}, "needs strategy conditional"},
