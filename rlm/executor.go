@@ -192,10 +192,11 @@ type attempt struct {
 	run   *run
 	l     *perdure.Lease
 	node  *node
-	of    string          // the prompt of the task that node.Of names
-	told  json.RawMessage // see told; set while the model is asked for a plan
-	next  int             // see positions
-	asked atomic.Int64    // requests sent, those answered from the journal not counted
+	of    string           // the prompt of the task that node.Of names
+	told  json.RawMessage  // see told; set while the model is asked for a plan
+	cuts  map[int64]chunks // the context in parts of a size; see cutRanges
+	next  int              // see positions
+	asked atomic.Int64     // requests sent, those answered from the journal not counted
 }
 
 // timed returns a context that ends when the tree's time is over.

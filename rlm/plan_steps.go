@@ -140,7 +140,7 @@ func (a *attempt) stepNode(p *plan.Plan, i int) (*node, error) {
 	if to.tokensOf(n.Read) <= r.text {
 		return n, nil
 	}
-	n.Chunks, err = to.cutRanges(n.Read, r)
+	n.Chunks, err = a.cutRanges(to, n.Read, r)
 	n.Read, n.Total = nil, len(n.Chunks)
 	return n, err
 }
@@ -174,8 +174,9 @@ func (a *attempt) stepRef(n *node, whole perdure.ContextRef) perdure.ContextRef 
 	return ref
 }
 
-// cutRanges splits ranges of the context into parts that fit.
-func (p *planning) cutRanges(read chunks, r room) (chunks, error) {
+// cutRanges splits ranges of the context into parts that fit. The whole context
+// is cut once for all sub-tasks that have the same room.
+func (a *attempt) cutRanges(p *planning, read chunks, r room) (chunks, error) {
 	var frame int64
 	files := p.files(read)
 	for _, f := range files {
@@ -188,12 +189,18 @@ func (p *planning) cutRanges(read chunks, r room) (chunks, error) {
 	if size < minRoomTokens {
 		return nil, failf(KindPlan, "there is room for %d tokens of text beside prompt and answer", max(size, 0))
 	}
-	parts, err := p.cut(size)
-	if err != nil {
-		return nil, err
+	if a.cuts[size] == nil {
+		parts, err := p.cut(size)
+		if err != nil {
+			return nil, err
+		}
+		if a.cuts == nil {
+			a.cuts = make(map[int64]chunks)
+		}
+		a.cuts[size] = parts
 	}
 	var out chunks
-	for _, part := range parts {
+	for _, part := range a.cuts[size] {
 		out = append(out, clip(part, files)...)
 	}
 	return out, nil
