@@ -3,6 +3,7 @@ package rlm_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -111,6 +112,44 @@ func TestDeathRepeatsNoFinishedCall(t *testing.T) {
 					t.Errorf("%d uncertain calls after %d deaths", u.UncertainCalls, deaths)
 				}
 			})
+		}
+	}
+}
+
+// broken is a model that refuses everything.
+type broken struct{}
+
+func (broken) Generate(context.Context, *model.Request) (*model.Response, error) {
+	return nil, &model.Error{Kind: model.KindUnavailable, Msg: "down", Tries: 2}
+}
+
+// TestDeathRepeatsNoAnswerOfAChain is the same where each answer is that of a
+// model that stands in for another one: it is found again whoever gave it, and
+// the journal says who did.
+func TestDeathRepeatsNoAnswerOfAChain(t *testing.T) {
+	t.Parallel()
+	m := &mortal{Model: echo(t)}
+	chain, err := model.NewChain(model.Link{Name: "mock:first", Model: broken{}}, model.Link{Name: "mock:second", Model: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, models{"mock:first,mock:second": chain})
+	id := b.put(file{"text.txt", numbered(120)})
+	tree := b.launch("Read.", id, M{"model": "mock:first,mock:second", "chunk_tokens": 250, "max_children": 3})
+	deaths := 0
+	for !b.die(m, tree.ID, 2, true) {
+		deaths++
+		b.close()
+		b.open()
+	}
+	if got := m.Ledger().Repeated(); len(got) != 0 || deaths < 3 {
+		t.Errorf("after %d deaths asked again: %+v", deaths, got)
+	}
+	for _, leaf := range b.leaves(tree.ID) {
+		calls, err := b.store.Calls(t.Context(), leaf.ID)
+		b.ok(err)
+		if len(calls) != 1 || calls[0].Model != "mock:second" || calls[0].Tries != 3 || !strings.Contains(string(calls[0].Data), "instead of mock:first") {
+			t.Errorf("calls of %s: %+v", leaf.ID, calls)
 		}
 	}
 }
