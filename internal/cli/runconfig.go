@@ -214,7 +214,7 @@ func shellWord(path string) string {
 // variable that other programs use. It is kept with the tree, so that a resumed
 // tree asks the same endpoint.
 func (a *app) baseURL(l *config.Loaded) string {
-	if l.BaseURL == "" && (anyOf(l.Model, "openai:") || anyOf(l.SubModel, "openai:")) {
+	if l.BaseURL == "" && (anyOf(l.Model, "openai:") || anyOf(l.SubModel, "openai:") || anyOf(l.Judge, "openai:")) {
 		return a.env.getenv("OPENAI_BASE_URL")
 	}
 	return l.BaseURL
@@ -222,7 +222,7 @@ func (a *app) baseURL(l *config.Loaded) string {
 
 // checkBaseURL refuses a --base-url that nobody would ask.
 func checkBaseURL(cmd *cobra.Command, l *config.Loaded) error {
-	if !cmd.Flags().Changed("base-url") || anyOf(l.Model, "openai:") || anyOf(l.SubModel, "openai:") {
+	if !cmd.Flags().Changed("base-url") || anyOf(l.Model, "openai:") || anyOf(l.SubModel, "openai:") || anyOf(l.Judge, "openai:") {
 		return nil
 	}
 	if !anyOf(l.Model, "anthropic:") && !anyOf(l.SubModel, "anthropic:") {

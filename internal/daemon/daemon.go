@@ -129,6 +129,9 @@ func (d *Daemon) Close(ctx context.Context) error {
 	if d.executor != nil {
 		errs = append(errs, d.executor.Close())
 	}
+	if d.models != nil {
+		d.models.Close()
+	}
 	if d.session != nil {
 		errs = append(errs, d.session.Close(context.WithoutCancel(ctx)))
 	}

@@ -54,6 +54,7 @@ type ModelConfig struct {
 type Models struct {
 	cfg    ModelConfig
 	prices *price.Table
+	cache  *cache.Cache // nil without a folder for it
 
 	mu    sync.Mutex // guards the fields below
 	ready map[modelKey]model.Model
@@ -83,9 +84,20 @@ func NewModels(cfg ModelConfig) *Models {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Models{
+	m := &Models{
 		cfg: cfg, prices: price.New(cfg.Prices), ready: make(map[modelKey]model.Model),
 		found: make(map[modelKey]*model.Guarded), again: make(map[modelKey]refusal),
+	}
+	if cfg.CacheDir != "" {
+		m.cache, _ = cache.New(cache.Config{Dir: cfg.CacheDir, Logger: cfg.Logger}) // fails without a folder only
+	}
+	return m
+}
+
+// Close waits until the answers of the cache are written.
+func (m *Models) Close() {
+	if m.cache != nil {
+		m.cache.Close()
 	}
 }
 
@@ -132,7 +144,7 @@ func (m *Models) link(key modelKey) (model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	keep := key.opt.Cache && m.cfg.CacheDir != "" && key.name != extract.Name // which is as quick as the cache
+	keep := key.opt.Cache && m.cache != nil && key.name != extract.Name // which is as quick as the cache
 	key.opt.Cache = false
 	guarded, err := m.guarded(key, rate)
 	if err != nil {
@@ -142,11 +154,7 @@ func (m *Models) link(key modelKey) (model.Model, error) {
 	if !keep {
 		return link, nil
 	}
-	answers, err := cache.New(cache.Config{Dir: m.cfg.CacheDir, Logger: m.cfg.Logger})
-	if err != nil {
-		return nil, err
-	}
-	return answers.Attach(link, key.name, endpoint), nil
+	return m.cache.Attach(link, key.name, endpoint), nil
 }
 
 // endpoint is where a model is asked: a run chooses that of models behind the

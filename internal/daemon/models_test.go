@@ -73,7 +73,9 @@ func TestResolveRefuses(t *testing.T) {
 
 func TestResolveFinds(t *testing.T) {
 	t.Parallel()
-	env := func(name string) string { return map[string]string{"OPENAI_API_KEY": "sk-test", "ANTHROPIC_API_KEY": "sk-test"}[name] }
+	env := func(name string) string {
+		return map[string]string{"OPENAI_API_KEY": "sk-test", "ANTHROPIC_API_KEY": "sk-test"}[name]
+	}
 	for _, name := range []string{"builtin:extract", "exec:go version", "mock:echo", "mock:text=a: b", "openai:gpt-4o",
 		"anthropic:claude-haiku-4-5", "openai:gpt-4o,anthropic:claude-haiku-4-5"} {
 		if _, err := daemon.NewModels(daemon.ModelConfig{Getenv: env}).Resolve(name, rlm.ModelOptions{}); err != nil {
@@ -238,6 +240,7 @@ func TestChainOfProviders(t *testing.T) {
 func TestCacheIsForThoseWhoAsk(t *testing.T) {
 	t.Parallel()
 	models := daemon.NewModels(daemon.ModelConfig{CacheDir: t.TempDir()})
+	defer models.Close()
 	answers := make([]string, 4)
 	for i, with := range []bool{true, false, true, true} {
 		m, err := models.Resolve("mock:text={{n}}", rlm.ModelOptions{Cache: with})

@@ -25,7 +25,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perdure/perdure/model"
@@ -46,11 +48,19 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// maxWriting is how many answers are written behind the backs of their callers at
+// once; who has one more waits for it.
+const maxWriting = 64
+
 // Cache keeps answers in a folder. It is safe for concurrent use, by several
-// processes too.
+// processes too. Nobody waits for an answer to be written; Close does.
 type Cache struct {
 	dir string
 	log *slog.Logger
+
+	mu      sync.Mutex // guards writing
+	writing map[string]*body
+	idle    *sync.Cond // nothing is being written
 }
 
 // New returns a cache over a folder that need not be there yet.
@@ -61,7 +71,18 @@ func New(cfg Config) (*Cache, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Cache{dir: cfg.Dir, log: cfg.Logger}, nil
+	c := &Cache{dir: cfg.Dir, log: cfg.Logger, writing: make(map[string]*body)}
+	c.idle = sync.NewCond(&c.mu)
+	return c, nil
+}
+
+// Close waits until all answers are written. The cache may be used further.
+func (c *Cache) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.writing) > 0 {
+		c.idle.Wait()
+	}
 }
 
 // Attach returns m with the cache before it. name is what the configuration
@@ -133,7 +154,8 @@ func (b *body) hit(name string) *model.Response {
 	note := fmt.Sprintf("answered from the cache; this saved %d input and %d output tokens", r.Usage.InputTokens, r.Usage.OutputTokens)
 	return &model.Response{
 		Text: r.Text, Citations: r.Citations, StopReason: r.StopReason, Model: r.Model, Asked: name,
-		CostMicros: &nothing, Cached: true, Notes: append(r.Notes, note),
+		CostMicros: &nothing, Cached: true,
+		Notes: append(slices.Clone(r.Notes), note),
 	}
 }
 
@@ -145,6 +167,12 @@ const suffix = ".json"
 
 // get returns the entry of a key, nil when there is none.
 func (c *Cache) get(key string) *body {
+	c.mu.Lock()
+	b := c.writing[key]
+	c.mu.Unlock()
+	if b != nil {
+		return b
+	}
 	path := c.path(key)
 	b, err := read(path, key)
 	switch {
@@ -194,17 +222,43 @@ func decode(data []byte, key string) (*body, error) {
 	return &b, nil
 }
 
-// put keeps an answer.
+// put keeps an answer. Making a file may take longer than all the rest, so it is
+// done beside the call.
 func (c *Cache) put(key, name string, resp *model.Response) {
-	raw, err := json.Marshal(body{
+	b := &body{
 		Key: key, Model: name, CreatedAt: time.Now().UTC().Truncate(time.Millisecond), CostMicros: resp.CostMicros,
 		Response: response{
 			Text: resp.Text, Citations: resp.Citations, Usage: resp.Usage, StopReason: resp.StopReason,
 			Model: resp.Model, Notes: resp.Notes,
 		},
-	})
+	}
+	c.mu.Lock()
+	busy, alone := len(c.writing) >= maxWriting, c.writing[key] == nil
+	if alone && !busy {
+		c.writing[key] = b
+	}
+	c.mu.Unlock()
+	switch {
+	case !alone: // the same answer is being written
+	case busy:
+		c.save(b)
+	default:
+		go func() {
+			c.save(b)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if delete(c.writing, key); len(c.writing) == 0 {
+				c.idle.Broadcast()
+			}
+		}()
+	}
+}
+
+// save writes an entry. That it cannot is no reason to fail.
+func (c *Cache) save(b *body) {
+	raw, err := json.Marshal(b)
 	if err == nil && len(raw) < maxEntryBytes {
-		err = c.write(c.path(key), raw)
+		err = c.write(c.path(b.Key), raw)
 	}
 	if err != nil {
 		c.log.Warn("answer cannot be kept in the cache", "error", err)

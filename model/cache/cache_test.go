@@ -59,12 +59,14 @@ func TestHit(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "cache")
 	inner := &counting{}
-	m := open(t, dir).Attach(inner, "openai:x", "")
+	c := open(t, dir)
+	m := c.Attach(inner, "openai:x", "")
 	first := ask(t, m, "p")
 	if first.Cached || first.Text != "p 1" {
 		t.Errorf("first answer %+v", first)
 	}
 	var heard string
+	c.Close()
 	// Another process, later.
 	m = open(t, dir).Attach(inner, "openai:x", "")
 	got, err := m.Generate(t.Context(), &model.Request{Prompt: "p", OnText: func(s string) { heard += s }})
@@ -153,6 +155,7 @@ func TestDamage(t *testing.T) {
 			c := open(t, dir)
 			m := c.Attach(inner, "a", "")
 			ask(t, m, "p")
+			c.Close()
 			files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
 			data, err := os.ReadFile(files[0])
 			if err != nil {
@@ -167,6 +170,7 @@ func TestDamage(t *testing.T) {
 			if got := ask(t, m, "p"); got.Cached || got.Text != "p 2" {
 				t.Errorf("answer %+v", got)
 			}
+			c.Close()
 			if got := ask(t, m, "p"); !got.Cached || got.Text != "p 2" {
 				t.Errorf("answer %+v", got)
 			}
@@ -179,10 +183,13 @@ func TestMovedEntry(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	inner := &counting{}
-	m := open(t, dir).Attach(inner, "a", "")
+	c := open(t, dir)
+	m := c.Attach(inner, "a", "")
 	ask(t, m, "p")
+	c.Close()
 	first, _ := filepath.Glob(filepath.Join(dir, "*.json"))
 	ask(t, m, "q")
+	c.Close()
 	both, _ := filepath.Glob(filepath.Join(dir, "*.json"))
 	for _, other := range both {
 		if other != first[0] {
@@ -204,9 +211,11 @@ func TestUnwritable(t *testing.T) {
 		t.Fatal(err)
 	}
 	inner := &counting{}
-	m := open(t, filepath.Join(file, "cache")).Attach(inner, "a", "")
+	c := open(t, filepath.Join(file, "cache"))
+	m := c.Attach(inner, "a", "")
 	for range 2 {
 		ask(t, m, "p")
+		c.Close()
 	}
 	if inner.asked.Load() != 2 {
 		t.Errorf("%d requests", inner.asked.Load())
@@ -223,7 +232,9 @@ func TestManyAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
-			m := open(t, dir).Attach(inner, "a", "")
+			c := open(t, dir)
+			defer c.Close()
+			m := c.Attach(inner, "a", "")
 			prompt := fmt.Sprint(i % 5)
 			if got := ask(t, m, prompt); !strings.HasPrefix(got.Text, prompt+" ") {
 				t.Errorf("%q answered %q", prompt, got.Text)
@@ -361,8 +372,32 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// What the cache adds to a call: a hit instead of a request, or a miss with the
-// writing of the answer.
+// Many answers of one cache at once: no call waits for the disk, and all are
+// there in the end.
+func TestWrittenBehind(t *testing.T) {
+	t.Parallel()
+	c := open(t, t.TempDir())
+	inner := &counting{}
+	m := c.Attach(inner, "a", "")
+	var wg sync.WaitGroup
+	for i := range 300 {
+		wg.Go(func() {
+			prompt := fmt.Sprint(i)
+			first := ask(t, m, prompt)
+			if again := ask(t, m, prompt); !again.Cached || again.Text != first.Text {
+				t.Errorf("answer %+v after %+v", again, first)
+			}
+		})
+	}
+	wg.Wait()
+	all, err := c.List(t.Context())
+	if err != nil || len(all) != 300 || inner.asked.Load() != 300 {
+		t.Errorf("%d entries, %v, %d requests", len(all), err, inner.asked.Load())
+	}
+}
+
+// What the cache adds to a call: a hit instead of a request, or a miss, whose
+// answer is written beside the calls that follow.
 func BenchmarkCall(b *testing.B) {
 	request := func(prompt string) *model.Request {
 		return &model.Request{Prompt: prompt, Documents: []model.Document{{File: "f", StartLine: 1, Text: strings.Repeat("some text\n", 3000)}}}
@@ -376,10 +411,15 @@ func BenchmarkCall(b *testing.B) {
 		}
 	})
 	b.Run("miss", func(b *testing.B) {
-		m := open(b, b.TempDir()).Attach(&counting{}, "a", "")
+		c := open(b, b.TempDir())
+		m := c.Attach(&counting{}, "a", "")
 		n := 0
 		for b.Loop() {
-			n++
+			if n++; n%32 == 0 {
+				b.StopTimer()
+				c.Close()
+				b.StartTimer()
+			}
 			if _, err := m.Generate(b.Context(), request(fmt.Sprint(n))); err != nil {
 				b.Fatal(err)
 			}

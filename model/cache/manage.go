@@ -33,6 +33,7 @@ const microsPerDollar = 1e6
 
 // List returns the entries, those used last first.
 func (c *Cache) List(ctx context.Context) ([]Entry, error) {
+	c.Close()
 	var all []Entry
 	err := c.each(ctx, func(path, key string, info fs.FileInfo) error {
 		e := Entry{Key: key, Bytes: info.Size(), UsedAt: info.ModTime().UTC()}
