@@ -57,6 +57,14 @@ func (a *app) collect(ctx context.Context, b *backend, req client.CollectRequest
 	for _, t := range r.Due {
 		a.printf("kept %s  %s, %s, ended %s; --failed removes it\n", t.ID, perdure.Failed, count(t.Tasks, "task"), stamp(t.EndedAt))
 	}
+	for _, part := range []struct {
+		n    int64
+		what string
+	}{{r.States, "temporary state"}, {r.Variables, "expired variable"}, {r.Checkpoints, "old checkpoint"}} {
+		if part.n > 0 {
+			a.printf("%s %s\n", verb, count(part.n, part.what))
+		}
+	}
 	a.printf("%s %s and %s, %s\n", verb, count(int64(len(r.Trees)), "tree"), count(r.Blobs, "blob"), size(r.Bytes))
 	return nil
 }
