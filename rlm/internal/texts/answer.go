@@ -72,11 +72,15 @@ func wrapping(r rune) bool {
 
 // plainNumber is a number as people write it, with or without commas between
 // thousands.
-var plainNumber = regexp.MustCompile(`^[+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,300})(?:\.\d{1,300})?$`)
+var plainNumber = regexp.MustCompile(`^[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?$`)
+
+// maxNumber bounds the characters of what is compared as a number. (A bound in
+// the expression would make it a large one, which every start would pay for.)
+const maxNumber = 600
 
 // normalValue is the form in which numbers and JSON are compared.
 func normalValue(text string) (string, bool) {
-	if plainNumber.MatchString(text) {
+	if len(text) <= maxNumber && plainNumber.MatchString(text) {
 		if r, ok := new(big.Rat).SetString(strings.ReplaceAll(text, ",", "")); ok {
 			return r.RatString(), true
 		}
