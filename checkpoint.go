@@ -327,6 +327,10 @@ const (
 		read_only, ttl, accessed, created_at, $4, expires_at FROM variable_past WHERE state = $1 AND born < $2 AND dead >= $2
 		ON CONFLICT (state, name) DO NOTHING`
 	sqlCountVars = `SELECT COUNT(*) FROM variable WHERE state = $1`
+	// Those that were not there then.
+	sqlCountNew = `SELECT COUNT(*) FROM variable v WHERE v.state = $1 AND v.born >= $2 AND v.name <> 'prompt'
+		AND NOT (v.name = 'Final' AND v.value <> 'null') AND NOT EXISTS (SELECT 1 FROM variable_past p
+		WHERE p.state = $1 AND p.name = v.name AND p.born < $2 AND p.dead >= $2)`
 )
 
 // Rollback makes a state as it was at a checkpoint (by ID or name), or before a
@@ -396,6 +400,10 @@ func (b *batch) restoreAt(ctx context.Context, st *varState, at int64, report *R
 	if at <= st.compacted && strings.HasPrefix(m.detail, mutationPrefix) {
 		return false, conflictf("roll back state", "the history before %s is compacted", MutationID(st.compacted))
 	}
+	var added int64
+	if err := b.tx.QueryRow(ctx, sqlCountNew, []any{st.id, at}, &added); err != nil {
+		return false, err
+	}
 	if _, err := b.tx.Exec(ctx, sqlArchiveSince, st.id, at, m.id); err != nil {
 		return false, err
 	}
@@ -409,7 +417,7 @@ func (b *batch) restoreAt(ctx context.Context, st *varState, at int64, report *R
 	}
 	err = b.tx.QueryRow(ctx, sqlCountVars, []any{st.id}, &st.variables)
 	report.Restored += back
-	report.Removed += max(gone-back, 0)
+	report.Removed += added
 	return gone > 0 || back > 0, err
 }
 

@@ -72,6 +72,9 @@ func TestRollbackIsExactAndUndoable(t *testing.T) {
 			t.Error(diff)
 		}
 		report := rollback(t, s, global, c.ID.String())
+		if report.Restored != 2 || report.Removed != 1 {
+			t.Errorf("restored %d and removed %d", report.Restored, report.Removed)
+		}
 		if diff := cmp.Diff(before, values(t, s, global)); diff != "" {
 			t.Errorf("after the rollback: %s", diff)
 		}

@@ -117,11 +117,13 @@ func (c *Client) post(ctx context.Context, op, path string, body, out any) error
 func (c *Client) do(ctx context.Context, r *request) error {
 	var body io.Reader
 	if r.body != nil {
-		encoded, err := json.Marshal(r.body)
-		if err != nil {
+		var encoded bytes.Buffer
+		enc := json.NewEncoder(&encoded)
+		enc.SetEscapeHTML(false) // values of variables stay as they are
+		if err := enc.Encode(r.body); err != nil {
 			return &perdure.Error{Code: perdure.CodeInvalid, Op: r.op, Msg: "the request cannot be written as JSON", Err: err}
 		}
-		body = bytes.NewReader(encoded)
+		body = &encoded
 	}
 	req, err := newRequest(ctx, r, body)
 	if err != nil {

@@ -280,3 +280,34 @@ func TestEventsUnreadable(t *testing.T) {
 		}
 	}
 }
+
+// Names that would not stand in a path are refused before they become one.
+func TestNamesOfVariables(t *testing.T) {
+	t.Parallel()
+	var seen atomic.Value
+	c := fake(t, client.Config{}, func(w http.ResponseWriter, r *http.Request) {
+		seen.Store(r.RequestURI)
+		fmt.Fprint(w, "{}")
+	})
+	global := perdure.StateRef{Scope: perdure.ScopeGlobal}
+	for _, name := range []string{"", ".", ".."} {
+		_, err := c.Var(t.Context(), global, name)
+		_, setErr := c.SetVar(t.Context(), global, perdure.VarSpec{Name: name, Value: json.RawMessage("1")})
+		if !errors.Is(err, perdure.ErrInvalid) || !errors.Is(setErr, perdure.ErrInvalid) || seen.Load() != nil {
+			t.Errorf("%q: %v, %v, asked for %v", name, err, setErr, seen.Load())
+		}
+	}
+	if _, err := c.Var(t.Context(), global, "a/../b"); err != nil {
+		t.Fatal(err)
+	}
+	if got := seen.Load(); got != "/v1/variables/a%2F..%2Fb?scope=global" {
+		t.Errorf("path %v", got)
+	}
+	for _, value := range []string{"", "{", "1 2"} {
+		_, err := c.SetVar(t.Context(), global, perdure.VarSpec{Name: "a", Value: json.RawMessage(value)})
+		_, appendErr := c.AppendVar(t.Context(), global, "a", json.RawMessage(value), perdure.Cause{})
+		if !errors.Is(err, perdure.ErrInvalid) || !errors.Is(appendErr, perdure.ErrInvalid) {
+			t.Errorf("%q: %v, %v", value, err, appendErr)
+		}
+	}
+}

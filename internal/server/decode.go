@@ -20,10 +20,15 @@ const opRead = "read request"
 // field that v does not have, null instead of the object, text that is not
 // UTF-8 and anything after the object are refused. No body counts as {}.
 func (s *server) decode(w http.ResponseWriter, r *http.Request, v any) error {
+	return s.decodeUpTo(w, r, v, s.limits.JSONBytes)
+}
+
+// decodeUpTo is decode with another limit on the size of the body.
+func (s *server) decodeUpTo(w http.ResponseWriter, r *http.Request, v any, limit int64) error {
 	if enc := r.Header.Get("Content-Encoding"); enc != "" {
 		return invalid(opRead, fmt.Sprintf("content encoding %q is not understood", enc), "send the body as it is")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.limits.JSONBytes))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if err != nil {
 		return bodyError(err, "JSON body")
 	}
@@ -97,12 +102,15 @@ func jsonKind(t reflect.Type) string {
 	}
 }
 
-// fields lists the JSON names of a struct's fields.
+// fields lists the JSON names of a struct's fields, those of embedded structs
+// included.
 func fields(v any) []string {
-	t := reflect.TypeOf(v).Elem()
 	var names []string
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(v).Elem()) {
+		if f.Anonymous {
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		names = append(names, name)
 	}
 	return names

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,19 +9,22 @@ import (
 	"time"
 )
 
-// reply answers with a JSON document.
+// reply answers with a JSON document. Values of users stay as they are: what is
+// escaped for HTML only would be longer than its limits.
 func (s *server) reply(w http.ResponseWriter, status int, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("encode response: %w", err)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Length", strconv.Itoa(len(body)+1))
+	h.Set("Content-Length", strconv.Itoa(body.Len()))
 	w.WriteHeader(status)
 	out := s.timed(w)
-	if _, err := out.Write(append(body, '\n')); err != nil {
+	if _, err := out.Write(body.Bytes()); err != nil {
 		s.log.Debug("write response", "error", err)
 	}
 	return nil

@@ -41,6 +41,21 @@ func (s *server) routes() http.Handler {
 	handle("POST /v1/tasks/{id}/cancel", s.cancelTask)
 	handle("POST /v1/tasks/{id}/retry", s.retryTask)
 
+	handle("GET /v1/state", s.state)
+	handle("GET /v1/variables", s.variables)
+	handle("GET /v1/variables/{name}", s.variable)
+	handle("PUT /v1/variables/{name}", s.setVariable)
+	handle("DELETE /v1/variables/{name}", s.deleteVariable)
+	handle("POST /v1/variables/{name}/rename", s.renameVariable)
+	handle("POST /v1/variables/{name}/increment", s.incrementVariable)
+	handle("POST /v1/variables/{name}/append", s.appendVariable)
+	handle("GET /v1/history", s.history)
+
+	handle("POST /v1/checkpoints", s.saveCheckpoint)
+	handle("GET /v1/checkpoints", s.checkpoints)
+	handle("GET /v1/checkpoints/diff", s.diff)
+	handle("POST /v1/checkpoints/rollback", s.rollback)
+
 	handle("GET /v1/events", s.events)
 
 	handle("POST /v1/gc", s.collect)

@@ -42,6 +42,9 @@ type LaunchRequest struct {
 type Limits struct {
 	// JSONBytes is the size of a JSON body. Defaults to 8 MiB.
 	JSONBytes int64
+	// ValueBytes is the size of a variable's value. Defaults to
+	// perdure.MaxVariableBytes.
+	ValueBytes int64
 	// ContextBytes is the size of an uploaded context. Defaults to 8 GiB.
 	ContextBytes int64
 	// Wait is the longest that a request may wait for a tree. Defaults to 60 s.
@@ -80,6 +83,9 @@ type Config struct {
 func (l Limits) withDefaults() Limits {
 	if l.JSONBytes == 0 {
 		l.JSONBytes = 8 << 20
+	}
+	if l.ValueBytes == 0 {
+		l.ValueBytes = perdure.MaxVariableBytes
 	}
 	if l.ContextBytes == 0 {
 		l.ContextBytes = 8 << 30

@@ -1,0 +1,58 @@
+package client
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/perdure/perdure"
+)
+
+// SaveCheckpoint makes a checkpoint of a state as it is. The state of a tree
+// covers those of its tasks. The request is sent once: when the connection
+// breaks, whether there is a checkpoint is not known.
+func (c *Client) SaveCheckpoint(ctx context.Context, ref perdure.StateRef, name, description string) (perdure.Checkpoint, error) {
+	body := struct {
+		Name        string `json:"name"`
+		Description string `json:"description,omitempty"`
+	}{name, description}
+	var made perdure.Checkpoint
+	err := c.do(ctx, &request{op: "save checkpoint", method: http.MethodPost, path: "/v1/checkpoints", query: refQuery(ref), body: &body, out: &made})
+	return made, err
+}
+
+// Checkpoints lists those of a state, the oldest first.
+func (c *Client) Checkpoints(ctx context.Context, ref perdure.StateRef) ([]perdure.Checkpoint, error) {
+	var out struct {
+		Checkpoints []perdure.Checkpoint `json:"checkpoints"`
+	}
+	err := c.get(ctx, "list checkpoints", "/v1/checkpoints", refQuery(ref), &out)
+	return out.Checkpoints, err
+}
+
+// Diff compares a state at two instants: a checkpoint by ID or name, a mutation
+// (before it), or "" for now.
+func (c *Client) Diff(ctx context.Context, ref perdure.StateRef, from, to string) ([]perdure.VarChange, error) {
+	v := refQuery(ref)
+	set(v, "from", from)
+	set(v, "to", to)
+	var out struct {
+		Changes []perdure.VarChange `json:"changes"`
+	}
+	err := c.get(ctx, "compare state", "/v1/checkpoints/diff", v, &out)
+	return out.Changes, err
+}
+
+// Rollback makes a state as it was at a checkpoint (by ID or name), or before a
+// mutation. It is a mutation itself: a rollback to that undoes it. Of the cause
+// only Source and Reason count.
+func (c *Client) Rollback(ctx context.Context, ref perdure.StateRef, to string, cause perdure.Cause) (perdure.RollbackReport, error) {
+	body := struct {
+		To     string `json:"to"`
+		Source string `json:"source,omitempty"`
+		Reason string `json:"reason,omitempty"`
+	}{to, cause.Source, cause.Reason}
+	var report perdure.RollbackReport
+	err := c.do(ctx, &request{op: "roll back state", method: http.MethodPost, path: "/v1/checkpoints/rollback", query: refQuery(ref),
+		body: &body, out: &report})
+	return report, err
+}

@@ -1,0 +1,172 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/perdure/perdure"
+)
+
+// causeBody is what all changes of variables have in their body.
+type causeBody struct {
+	Source     string `json:"source,omitempty"`
+	Reason     string `json:"reason,omitempty"`
+	IfVersion  string `json:"if_version,omitempty"`
+	CancelRest bool   `json:"cancel_rest,omitempty"`
+}
+
+func causeOf(cause perdure.Cause) causeBody {
+	b := causeBody{Source: cause.Source, Reason: cause.Reason, CancelRest: cause.CancelRest}
+	if cause.IfVersion != nil {
+		b.IfVersion = "none"
+		if *cause.IfVersion != 0 {
+			b.IfVersion = cause.IfVersion.String()
+		}
+	}
+	return b
+}
+
+func varPath(name, rest string) string { return "/v1/variables/" + url.PathEscape(name) + rest }
+
+// checkName refuses what would not stand in a path as a name.
+func checkName(op, name string) error {
+	if strings.Trim(name, ".") != "" {
+		return nil
+	}
+	return &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%q is not a variable's name", name),
+		Hint: "a name has letters, digits and underscores and does not begin with a digit"}
+}
+
+// changeVar asks for a change of the variable with a name.
+func (c *Client) changeVar(ctx context.Context, ref perdure.StateRef, name string, r *request) (perdure.Variable, error) {
+	var v perdure.Variable
+	if err := checkName(r.op, name); err != nil {
+		return v, err
+	}
+	r.path = varPath(name, r.path)
+	r.query, r.out = refQuery(ref), &v
+	err := c.do(ctx, r)
+	return v, err
+}
+
+// Var returns a variable. In the scope of a tree it looks at the task, then at
+// those above it, then at the session of the reference if it names one, then at
+// the global state.
+func (c *Client) Var(ctx context.Context, ref perdure.StateRef, name string) (perdure.Variable, error) {
+	const op = "read variable"
+	var v perdure.Variable
+	if err := checkName(op, name); err != nil {
+		return v, err
+	}
+	err := c.get(ctx, op, varPath(name, ""), refQuery(ref), &v)
+	return v, err
+}
+
+// VarPage is a part of a list of variables.
+type VarPage struct {
+	Variables []perdure.Variable `json:"variables"`
+	// Next, when not empty, is where the list goes on.
+	Next string `json:"next"`
+}
+
+// Vars lists the variables of one state by name, without those it inherits and
+// without values that are longer than perdure.MaxInlineBytes.
+func (c *Client) Vars(ctx context.Context, ref perdure.StateRef, f perdure.VarFilter) (VarPage, error) {
+	v := refQuery(ref)
+	set(v, "after", f.After)
+	setInt(v, "limit", int64(f.Limit))
+	var page VarPage
+	err := c.get(ctx, "list variables", "/v1/variables", v, &page)
+	for i := range page.Variables {
+		if page.Variables[i].Size > perdure.MaxInlineBytes {
+			page.Variables[i].Value = nil // it is left out, not null
+		}
+	}
+	return page, err
+}
+
+// AllVars yields the variables of one state, page by page. An error is yielded
+// last.
+func (c *Client) AllVars(ctx context.Context, ref perdure.StateRef) iter.Seq2[perdure.Variable, error] {
+	return func(yield func(perdure.Variable, error) bool) {
+		f := perdure.VarFilter{}
+		for {
+			page, err := c.Vars(ctx, ref, f)
+			if err != nil {
+				yield(perdure.Variable{}, err)
+				return
+			}
+			for i := range page.Variables {
+				if !yield(page.Variables[i], nil) {
+					return
+				}
+			}
+			if page.Next == "" {
+				return
+			}
+			f.After = page.Next
+		}
+	}
+}
+
+// SetVar gives a variable a value, and creates it when it is not there. Setting
+// Final of a tree or task to anything but null completes it.
+func (c *Client) SetVar(ctx context.Context, ref perdure.StateRef, spec perdure.VarSpec) (perdure.Variable, error) {
+	if !json.Valid(spec.Value) {
+		return perdure.Variable{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "set variable", Msg: "the value is not JSON"}
+	}
+	body := struct {
+		Value       json.RawMessage `json:"value"`
+		Type        perdure.VarType `json:"type,omitempty"`
+		Description string          `json:"description,omitempty"`
+		ReadOnly    bool            `json:"read_only,omitempty"`
+		TTLSeconds  float64         `json:"ttl_seconds,omitempty"`
+		causeBody
+	}{spec.Value, spec.Type, spec.Description, spec.ReadOnly, spec.TTL.Seconds(), causeOf(spec.Cause)}
+	return c.changeVar(ctx, ref, spec.Name, &request{op: "set variable", method: http.MethodPut, path: "", body: &body})
+}
+
+// DeleteVar removes a variable.
+func (c *Client) DeleteVar(ctx context.Context, ref perdure.StateRef, name string, cause perdure.Cause) error {
+	body := causeOf(cause)
+	_, err := c.changeVar(ctx, ref, name, &request{op: "delete variable", method: http.MethodDelete, path: "", body: &body})
+	return err
+}
+
+// RenameVar gives a variable another name, which must be free.
+func (c *Client) RenameVar(ctx context.Context, ref perdure.StateRef, from, to string, cause perdure.Cause) (perdure.Variable, error) {
+	body := struct {
+		To string `json:"to"`
+		causeBody
+	}{to, causeOf(cause)}
+	return c.changeVar(ctx, ref, from, &request{op: "rename variable", method: http.MethodPost, path: "/rename", body: &body})
+}
+
+// IncrVar adds to a number, atomically; a variable that is not there counts as
+// 0. The request is sent once: when the connection breaks, whether it was done
+// is not known.
+func (c *Client) IncrVar(ctx context.Context, ref perdure.StateRef, name string, by json.Number, cause perdure.Cause) (perdure.Variable, error) {
+	body := struct {
+		By json.Number `json:"by"`
+		causeBody
+	}{by, causeOf(cause)}
+	return c.changeVar(ctx, ref, name, &request{op: "increment variable", method: http.MethodPost, path: "/increment", body: &body})
+}
+
+// AppendVar adds a value to the end of an array, atomically; a variable that is
+// not there counts as empty. The request is sent once, as that of IncrVar.
+func (c *Client) AppendVar(ctx context.Context, ref perdure.StateRef, name string, value json.RawMessage, cause perdure.Cause) (perdure.Variable, error) {
+	if !json.Valid(value) {
+		return perdure.Variable{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "append to variable", Msg: "the value is not JSON"}
+	}
+	body := struct {
+		Value json.RawMessage `json:"value"`
+		causeBody
+	}{value, causeOf(cause)}
+	return c.changeVar(ctx, ref, name, &request{op: "append to variable", method: http.MethodPost, path: "/append", body: &body})
+}
