@@ -58,7 +58,8 @@ func (a *attempt) best(ctx context.Context, m *merger, parts []part) (string, Da
 	for i, c := range candidates {
 		data.addScores(c, scores[i], i == chosen)
 	}
-	data.Citations, data.Structured, data.Gate = won.data.Citations, won.data.Structured, won.data.Gate
+	data.Citations = unionCitations([][]model.Citation{won.data.Citations, data.Citations}) // those of the chosen first
+	data.Structured, data.Gate = won.data.Structured, won.data.Gate
 	return won.text, data, nil
 }
 

@@ -51,7 +51,7 @@ func (a *attempt) vote(ctx context.Context, m *merger, parts []part) (string, Da
 	if err != nil {
 		return "", data, err
 	}
-	data.Citations = unionCitations([][]model.Citation{winner.Citations})
+	data.Citations = unionCitations([][]model.Citation{winner.Citations, data.Citations}) // those of the chosen first
 	data.Structured = won.Structured
 	if m.level {
 		return task.Result, data, nil
