@@ -53,7 +53,7 @@ func TestAgentsOfTasks(t *testing.T) {
 	if got.State != perdure.Completed || root.Result != "written\n\nreviewed\n\nrested" {
 		t.Fatalf("tree is %s with %q: %+v", got.State, root.Result, root.Error)
 	}
-	if n := server.Ledger().Totals(); n.Finished != 4 || n.Failed != 0 || b.usage(tree.ID).Calls != 5 {
+	if n := server.Ledger().Totals(); n.Started != 4 || n.Failed != 0 || b.usage(tree.ID).Calls != 5 {
 		t.Errorf("%+v requests, %d calls", n, b.usage(tree.ID).Calls)
 	}
 }
