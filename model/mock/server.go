@@ -138,9 +138,9 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, text string, p pro
 		p.refuse(w, reply.status, reply.message)
 		return
 	}
-	out := &sender{w: w, flush: http.NewResponseController(w).Flush, reply: reply, model: s.script.model}
+	out := &sender{w: w, gone: r.Context().Err, flush: http.NewResponseController(w).Flush, reply: reply, model: s.script.model}
 	p.send(out)
-	finished = out.err == nil && r.Context().Err() == nil
+	finished = out.err == nil
 }
 
 func refuse(w http.ResponseWriter, status int, msg string) {
@@ -164,6 +164,7 @@ func retryAfter(w http.ResponseWriter, d time.Duration) {
 // sender writes one answer. After an error it writes nothing more.
 type sender struct {
 	w     http.ResponseWriter
+	gone  func() error // tells whether the client left
 	flush func() error
 	reply *reply
 	model string
@@ -176,7 +177,12 @@ func (s *sender) print(format string, args ...any) {
 	}
 }
 
+// send hands over what was printed. The client is looked at before: one that
+// leaves with the whole answer was answered.
 func (s *sender) send() {
+	if s.err == nil {
+		s.err = s.gone()
+	}
 	if s.err == nil {
 		s.err = s.flush()
 	}
