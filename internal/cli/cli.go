@@ -92,6 +92,7 @@ func asUsageError(err error) error {
 const (
 	groupRun    = "run"
 	groupSee    = "see"
+	groupState  = "state"
 	groupManage = "manage"
 )
 
@@ -118,6 +119,7 @@ func (a *app) newRoot() *cobra.Command {
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "Run"},
 		&cobra.Group{ID: groupSee, Title: "See"},
+		&cobra.Group{ID: groupState, Title: "Remember"},
 		&cobra.Group{ID: groupManage, Title: "Manage"},
 	)
 	for _, c := range a.commands() {

@@ -4,7 +4,7 @@ import "github.com/spf13/cobra"
 
 // commands makes one of each.
 func (a *app) commands() []*cobra.Command {
-	return []*cobra.Command{
+	return append([]*cobra.Command{
 		a.newRunCommand(),
 		a.newBatchCommand(),
 		a.newResumeCommand(),
@@ -27,5 +27,5 @@ func (a *app) commands() []*cobra.Command {
 		a.newSchemaCommand(),
 		a.newDoctorCommand(),
 		a.newVersionCommand(),
-	}
+	}, a.stateCommands()...)
 }

@@ -23,6 +23,8 @@ type purpose int
 const (
 	// toRead: there has to be a store.
 	toRead purpose = iota
+	// toWrite: the store is made when there is none.
+	toWrite
 	// toExecute: the command runs trees when no daemon does; the store is made
 	// when there is none.
 	toExecute

@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/statecmd"
+)
+
+// stateCommands are those on variables and checkpoints.
+func (a *app) stateCommands() []*cobra.Command {
+	return statecmd.Commands(statecmd.Config{
+		Stdin: a.env.Stdin, Out: a.out, Err: a.err, Width: a.out.width,
+		Interactive: func() bool {
+			_, typed := a.env.Terminal(a.env.Stdin)
+			return typed && a.out.terminal
+		},
+		Safe: a.out.safe, Bold: a.out.bold, Dim: a.out.dim,
+		Getenv: a.env.getenv, Cwd: a.env.Cwd, GroupID: groupState,
+		Arguments: arguments, CompleteTrees: a.completeTrees,
+		Connect: func(cmd *cobra.Command, write bool, do func(*client.Client, string) error) error {
+			l, err := a.load(cmd)
+			if err != nil {
+				return err
+			}
+			why := toRead
+			if write {
+				why = toWrite
+			}
+			return a.withBackend(cmd.Context(), l, why, func(b *backend) error { return do(b.Client, l.Dir) })
+		},
+	})
+}
