@@ -50,6 +50,8 @@ func playRole(role string) error {
 		return measure(dir)
 	case "variables":
 		return onStore(ctx, cfg, changeVariables)
+	case "increment":
+		return onStore(ctx, cfg, incrementVariable)
 	default:
 		return fmt.Errorf("no role %q", name)
 	}

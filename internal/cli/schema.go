@@ -35,7 +35,7 @@ func (a *app) newSchemaCommand() *cobra.Command {
 		Use:   "schema [NAME]",
 		Short: "Print the JSON Schema of an output, or list them",
 		Long: "Print a JSON Schema (draft 2020-12): of what run, batch and resume print with --json (run-result), " +
-			"of status --json (status), show --json (task), of a line of events --json (event) and of export (export-line), of the file of prices (prices), and of the " +
+			"of status --json (status), show --json (task), of var get --json (variable), of a line of var history --json (mutation), of events --json (event) and of export (export-line), of the file of prices (prices), and of the " +
 			"files of export --layout aiwg and --state: tasks-file, rlm-task-tree, rlm-state. " +
 			"Without a name, list them.",
 		GroupID:   groupManage,

@@ -91,7 +91,7 @@ func (e *evaluator) frame(ctx context.Context, named map[string]bool) (*frame, f
 func (f *frame) encode(v starlark.Value) (string, error) {
 	out, err := starlark.Call(f.thread, starjson.Module.Members["encode"], starlark.Tuple{v}, nil)
 	if err != nil {
-		return "", err
+		return "", errors.New(strings.TrimPrefix(plain(err).Error(), "json.encode: "))
 	}
 	text, _ := starlark.AsString(out)
 	return text, nil
