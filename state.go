@@ -221,17 +221,33 @@ func (b *batch) findState(ctx context.Context, key stateKey) (*varState, error) 
 	if err != nil {
 		return nil, err
 	}
+	if known := b.cache.states[st.keyOf(key)]; known != nil {
+		st = known
+	} else if known := b.states[st.id]; known != nil {
+		st = known // changed in this transaction and since dropped from the cache
+	}
 	if st.id != 0 {
 		b.keepState(key, st)
 	}
 	return st, nil
 }
 
+// keepState remembers a state under the key that was asked for and the one that
+// all references to it share: there must never be two of one row.
 func (b *batch) keepState(key stateKey, st *varState) {
 	if b.cache.states == nil || len(b.cache.states) >= maxCachedTrees {
 		b.cache.states = make(map[stateKey]*varState)
 	}
 	b.cache.states[key] = st
+	b.cache.states[st.keyOf(key)] = st
+}
+
+// keyOf is the key with 0 for the root of a tree, which may also be named.
+func (st *varState) keyOf(key stateKey) stateKey {
+	if key.scope == scTree && st.task == st.root {
+		key.task = 0
+	}
+	return key
 }
 
 // lookUpState reads a state. flush, when set, is called before tasks are read.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/statetest"
 	"github.com/perdure/perdure/internal/testdb"
 )
 
@@ -343,6 +344,30 @@ func TestVarAccessCount(t *testing.T) {
 		setVar(t, s, global, "b", "1") // takes the counts along
 		if v := wantVar(t, s, global, "a", "1"); v.Accessed != 5 {
 			t.Errorf("%d accesses after a write", v.Accessed)
+		}
+	})
+}
+
+// The root of a tree may be named or not: its state is one.
+func TestStateOfTheRootIsTheTrees(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		tree := createTree(t, s, perdure.TreeSpec{})
+		for i, name := range []string{"a", "b", "c", "d"} {
+			ref := treeState(tree)
+			if i%2 == 1 {
+				ref = taskState(tree, tree.Root)
+			}
+			setVar(t, s, ref, name, "1")
+		}
+		for _, ref := range []perdure.StateRef{treeState(tree), taskState(tree, tree.Root)} {
+			info, err := s.State(t.Context(), ref)
+			if err != nil || info.Variables != 6 || info.Mutations != 6 {
+				t.Errorf("state is %+v (%v), want 6 variables and as many mutations", info, err)
+			}
+		}
+		if err := statetest.Sound(t.Context(), s); err != nil {
+			t.Error(err)
 		}
 	})
 }
