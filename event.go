@@ -32,6 +32,7 @@ const (
 	EventVariableSet          EventKind = "variable.set"
 	EventVariableDeleted      EventKind = "variable.deleted"
 	EventVariableRenamed      EventKind = "variable.renamed"
+	EventVariablesImported    EventKind = "variable.imported"
 	EventCheckpointSaved      EventKind = "checkpoint.saved"
 	EventCheckpointRolledBack EventKind = "checkpoint.rolled_back"
 	EventCallUncertain        EventKind = "call.uncertain"

@@ -1,0 +1,423 @@
+package perdure
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/perdure/perdure/internal/sqldb"
+)
+
+// KindRecord is the kind of trees that were kept elsewhere and imported. Nobody
+// executes them: what was not finished there is queued and stays so.
+const KindRecord = "record"
+
+// TreeRecord is a tree as it was kept elsewhere.
+type TreeRecord struct {
+	// Key names the record in every import; a second one with the same key is
+	// the first. Required.
+	Key string
+	// ID is the tree's ID if nothing in this store has it; else one is drawn.
+	ID     TreeID
+	Name   string
+	Config json.RawMessage
+	Limits Limits
+	// Partial tells that a completed tree lacks some of its parts.
+	Partial bool
+	// Blobs are the contents that the tree needs, put before.
+	Blobs []BlobRef
+	// Tasks begins with the root. Further ones may follow by ImportTasks.
+	Tasks []TaskRecord
+}
+
+// TaskRecord is a task as it was kept elsewhere. Of Task its IDs, depth, lease
+// and what it waits for are not looked at. A task that is not terminal comes in
+// queued; its parent must not be terminal then.
+type TaskRecord struct {
+	Task
+	// Parent is a task that is in the store already; with 0 it is At, the place
+	// of an earlier record of the same call. The root is at place 0 of its tree.
+	Parent TaskID
+	At     int
+}
+
+// ImportedTree tells what a record became.
+type ImportedTree struct {
+	ID   TreeID
+	Root TaskID
+	// Tasks are the IDs of the records, in their order; nil when Found.
+	Tasks []TaskID
+	// Found tells that there was a tree with the key, and nothing was changed.
+	Found bool
+}
+
+// MaxImport bounds the records of one call, so that other writers do not wait
+// long for it.
+const MaxImport = 2000
+
+// ImportTrees makes records of trees, together or not at all.
+func (s *Store) ImportTrees(ctx context.Context, trees []TreeRecord) ([]ImportedTree, error) {
+	const op = "import trees"
+	list := make([]*importTree, len(trees))
+	n := 0
+	for i := range trees {
+		t := &trees[i]
+		spec := TreeSpec{Kind: KindRecord, Name: t.Name, Config: t.Config, Limits: t.Limits, IdempotencyKey: t.Key}
+		n += len(t.Tasks)
+		if len(t.Tasks) == 0 || t.Key == "" || n > MaxImport {
+			return nil, invalidf(op, "a record has no task or no key, or there are more than %d tasks", MaxImport)
+		}
+		spec.Root = TaskSpec{Prompt: t.Tasks[0].Prompt}
+		if err := spec.validate(); err != nil {
+			return nil, err
+		}
+		tasks, err := s.prepareRecords(ctx, t.Tasks, true)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = &importTree{rec: t, spec: &spec, tasks: tasks}
+	}
+	var out []ImportedTree
+	err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		out = make([]ImportedTree, len(list))
+		w := &recordRows{}
+		for i, t := range list {
+			if err := t.apply(ctx, b, w, &out[i]); err != nil {
+				return undoing(err)
+			}
+		}
+		return w.flush(ctx, b)
+	}))
+	return out, err
+}
+
+// ImportTasks adds records to a tree that was imported, together or not at all.
+func (s *Store) ImportTasks(ctx context.Context, tree TreeID, tasks []TaskRecord) ([]TaskID, error) {
+	const op = "import tasks"
+	if len(tasks) > MaxImport {
+		return nil, invalidf(op, "there are %d records, the limit is %d", len(tasks), MaxImport)
+	}
+	list, err := s.prepareRecords(ctx, tasks, false)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.Tree(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	if t.Kind != KindRecord {
+		return nil, conflictf(op, "tree %q was not imported", tree)
+	}
+	var ids []TaskID
+	err = s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		st, err := b.stat(ctx, t.key)
+		if err != nil {
+			return err
+		}
+		w := &recordRows{}
+		if ids, err = b.importTasks(ctx, w, st, list); err != nil {
+			return undoing(err)
+		}
+		return w.flush(ctx, b)
+	}))
+	return ids, err
+}
+
+// recordTask is a task about to be inserted as a record.
+type recordTask struct {
+	newTask
+	rec          *TaskRecord
+	result, data stored
+	family       family // of its parent
+	pending      int64
+}
+
+func (s *Store) prepareRecords(ctx context.Context, tasks []TaskRecord, rooted bool) ([]recordTask, error) {
+	const op = "import task"
+	list := make([]recordTask, len(tasks))
+	for i := range tasks {
+		r := &tasks[i]
+		if r.State.number() == 0 || r.Parent == 0 && (r.At < 0 || r.At >= i) && (i > 0 || !rooted) {
+			return nil, invalidf(op, "record %d has no state, or its parent does not come before it", i)
+		}
+		if !storable(r.Result) || !storable(r.Output) || len(r.Result) > MaxResultBytes || len(r.Output) > MaxResultBytes {
+			return nil, invalidf(op, "the result or output of record %d is longer than %d bytes or not text", i, MaxResultBytes)
+		}
+		if err := validateObject(op, "result data", r.Data, MaxResultBytes); err != nil {
+			return nil, err
+		}
+		t, err := s.prepareTask(ctx, &TaskSpec{Prompt: r.Prompt, Agent: r.Agent, Priority: r.Priority, MaxAttempts: r.MaxAttempts,
+			Strategy: r.Strategy, Policy: r.Policy, Merge: r.Merge, Context: r.Context, Metadata: r.Metadata})
+		if err != nil {
+			return nil, err
+		}
+		list[i] = recordTask{newTask: t, rec: r}
+		if list[i].result, err = s.store(ctx, r.Result); err != nil {
+			return nil, err
+		}
+		if list[i].data, err = s.store(ctx, string(r.Data)); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// importTree is a record on its way into the store.
+type importTree struct {
+	rec   *TreeRecord
+	spec  *TreeSpec
+	tasks []recordTask
+}
+
+func (t *importTree) apply(ctx context.Context, b *batch, w *recordRows, out *ImportedTree) error {
+	c := &createTree{spec: t.spec, id: t.rec.ID}
+	for done := false; !done; {
+		if c.id == "" || c.collided {
+			c.id, c.collided = newTreeID(), false
+		}
+		if w.names[c.id] {
+			c.collided = true
+			continue
+		}
+		exists, err := c.exists(ctx, b)
+		if err != nil {
+			return err
+		}
+		done = !exists || c.found
+	}
+	out.ID, out.Found = c.id, c.found
+	if c.found {
+		return nil
+	}
+	if w.keys[t.rec.Key] {
+		return invalidf("import trees", "two records have one key")
+	}
+	w.took(c.id, t.rec.Key)
+	b.cache.seq.tree++
+	tree := b.cache.seq.tree
+	for _, ref := range t.rec.Blobs {
+		if err := b.refBlob(ctx, tree, ref); err != nil {
+			return err
+		}
+	}
+	st := &treeStat{tree: tree, state: stQueued, limits: t.rec.Limits}
+	raw, err := json.Marshal(t.rec.Limits)
+	if err != nil {
+		return err
+	}
+	st.rawLimits = string(raw)
+	root := &t.tasks[0]
+	b.event(tree, 0, EventTreeCreated, `{"kind":`+quote(KindRecord)+`,"state":`+quote(string(root.rec.State))+`}`)
+	if out.Tasks, err = b.importTasks(ctx, w, st, t.tasks); err != nil {
+		return err
+	}
+	out.Root = out.Tasks[0]
+	if root.rec.State.Terminal() {
+		ended := micro(root.rec.CompletedAt)
+		st.state, st.endedAt, st.partial = root.rec.State.number(), &ended, int64(boolInt(t.rec.Partial))
+	}
+	row, err := st.args()
+	if err != nil {
+		return err
+	}
+	w.stats = append(w.stats, row...)
+	w.trees = append(w.trees, tree, string(c.id), KindRecord, t.spec.Name, string(c.config()), int64(out.Root), 0, "{}",
+		t.rec.Key, micro(root.rec.CreatedAt), b.now)
+	return nil
+}
+
+// micro returns an instant as the database has it.
+func micro(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+const sqlRecordParent = `SELECT h.tree, h.state, h.flags, t.depth FROM task_hot h JOIN task t ON t.id = h.id WHERE h.id = $1`
+
+// importTasks queues the rows of records. st is saved by whoever has it.
+func (b *batch) importTasks(ctx context.Context, w *recordRows, st *treeStat, list []recordTask) ([]TaskID, error) {
+	const op = "import task"
+	ids := make([]TaskID, len(list))
+	parents := make(map[TaskID]*family)
+	for i := range list {
+		t := &list[i]
+		b.cache.seq.task++
+		t.id, t.tree, t.position = b.cache.seq.task, st.tree, t.rec.Position
+		ids[i] = TaskID(t.id)
+		living := !t.rec.State.Terminal()
+		switch {
+		case t.rec.Parent != 0:
+			f := parents[t.rec.Parent]
+			if f == nil {
+				f = &family{}
+				err := b.tx.QueryRow(ctx, sqlRecordParent, []any{int64(t.rec.Parent)}, &f.tree, &f.state, &f.flags, &f.depth)
+				if err != nil && ignoreNoRows(err) != nil {
+					return nil, err
+				}
+				if err != nil || f.tree != st.tree {
+					return nil, notFoundf(op, "the tree has no task %q", t.rec.Parent)
+				}
+				parents[t.rec.Parent] = f
+			}
+			t.parent, t.family = int64(t.rec.Parent), *f
+			if living {
+				b.addOpen(t.parent, 1)
+			}
+		case i > 0:
+			p := &list[t.rec.At]
+			t.parent, t.family = p.id, family{state: p.recordState(), flags: p.ownFlags(), depth: p.depth}
+			if living {
+				p.pending++
+			}
+		}
+		if t.parent != 0 {
+			t.depth = t.family.depth + 1
+			if living && stateOf(t.family.state).Terminal() {
+				return nil, conflictf(op, "a record is %s and its parent %s", t.rec.State, stateOf(t.family.state))
+			}
+		}
+	}
+	for i := range list {
+		if err := b.importTask(ctx, w, st, &list[i]); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// recordState is the state of a record in the store: what did not end is queued.
+func (t *recordTask) recordState() int64 {
+	if t.rec.State.Terminal() {
+		return t.rec.State.number()
+	}
+	return stQueued
+}
+
+func (t *recordTask) ownFlags() int64 {
+	flags := int64(0)
+	if t.spec.Strategy == Sequential {
+		flags |= flagSequential
+	}
+	if t.spec.Policy == PolicyFail {
+		flags |= flagFailFast
+	}
+	return flags
+}
+
+func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *recordTask) error {
+	state, flags, r := t.recordState(), t.ownFlags(), t.rec
+	if t.family.flags&flagFailFast != 0 {
+		flags |= flagSiblingsFail
+	}
+	if t.family.flags&flagSequential != 0 {
+		flags |= flagStep
+	}
+	for _, v := range []stored{t.prompt, t.result, t.data} {
+		if err := b.keepValue(ctx, t.tree, v); err != nil {
+			return err
+		}
+	}
+	var started any
+	if !r.StartedAt.IsZero() {
+		at := r.StartedAt.UnixMicro()
+		started = at
+		if st.startedAt == nil || at < *st.startedAt {
+			st.startedAt = &at
+		}
+	}
+	u := &r.Usage
+	cost := int64(u.CostUSD*microsPerDollar + 0.5)
+	w.hots = append(w.hots, t.id, t.tree, t.parent, rankOf(t.spec.Priority, t.depth, t.id), state, t.spec.MaxAttempts, 0, flags,
+		0, max(r.Attempts, 1), t.pending, r.Active.Microseconds(), u.InputTokens, u.OutputTokens, u.CachedTokens, cost, u.Calls,
+		u.UnpricedCalls, started)
+	b.colds = append(b.colds, t.id, t.tree, t.parent, t.depth, t.position, t.prompt.column, t.spec.Agent,
+		string(t.spec.Strategy), t.spec.Merge, t.context, string(t.spec.Metadata), t.spec.Priority, micro(r.CreatedAt))
+	st.add(state)
+	if u.Calls != 0 || u.InputTokens != 0 || u.OutputTokens != 0 || cost != 0 {
+		st.spent(costLine{Depth: t.depth, Calls: u.Calls, Input: u.InputTokens, Output: u.OutputTokens, Cached: u.CachedTokens,
+			Micros: cost, Unpriced: u.UnpricedCalls})
+	}
+	level := st.time().Level(t.depth)
+	level.Total++
+	b.event(t.tree, t.id, EventTaskCreated, `{"parent_id":"`+parentText(t.parent)+`","depth":`+itoa(int64(t.depth))+
+		`,"imported":`+quote(string(r.State))+`}`)
+	if r.Output != "" {
+		if err := b.importOutput(ctx, t); err != nil {
+			return err
+		}
+	}
+	if !r.State.Terminal() {
+		return nil
+	}
+	level.Ended++
+	kind, message := "", ""
+	if r.Error != nil {
+		kind, message = r.Error.Kind, clip(r.Error.Message, MaxErrorBytes)
+	}
+	if state == stCompleted {
+		st.time().Completed(t.depth, r.Active.Microseconds())
+	}
+	b.ends = append(b.ends, t.id, t.tree, t.result.column, t.data.column, kind, message, micro(r.CompletedAt))
+	return nil
+}
+
+func (b *batch) importOutput(ctx context.Context, t *recordTask) error {
+	part := int64(0)
+	for text := t.rec.Output; text != ""; part++ {
+		piece := clip(text, maxOutputPart)
+		if _, err := b.tx.Exec(ctx, sqlAddOutput, t.id, part+1, t.tree, piece); err != nil {
+			return err
+		}
+		text = text[len(piece):]
+	}
+	return nil
+}
+
+const (
+	headRecordTree = `INSERT INTO tree (id, name, kind, title, config, root, owner, placement, idempotency, created_at, imported_at)`
+	headRecordStat = `INSERT INTO tree_stat (` + statColumns + `)`
+	headRecordHot  = `INSERT INTO task_hot (id, tree, parent, rank, state, max_attempts, successor, flags, fence, attempt, pending,
+		active_us, input_tokens, output_tokens, cached_tokens, cost_micros, calls, unpriced, started_at)`
+)
+
+// recordRows are rows of records that are inserted together.
+type recordRows struct {
+	trees, stats, hots []any
+	names              map[TreeID]bool
+	keys               map[string]bool
+}
+
+func (w *recordRows) took(id TreeID, key string) {
+	if w.names == nil {
+		w.names, w.keys = make(map[TreeID]bool), make(map[string]bool)
+	}
+	w.names[id], w.keys[key] = true, true
+}
+
+func (w *recordRows) flush(ctx context.Context, b *batch) error {
+	return errors.Join(
+		sqldb.NewInsertion(headRecordTree, 11, "").Exec(ctx, b.tx, w.trees),
+		sqldb.NewInsertion(headRecordStat, 27, "").Exec(ctx, b.tx, w.stats),
+		sqldb.NewInsertion(headRecordHot, 19, "").Exec(ctx, b.tx, w.hots))
+}
+
+// ImportedKeys tells which of the keys trees of this store have.
+func (s *Store) ImportedKeys(ctx context.Context, keys []string) (map[string]TreeID, error) {
+	found := make(map[string]TreeID)
+	for _, key := range slices.Compact(slices.Sorted(slices.Values(keys))) {
+		var name string
+		err := s.db.QueryRow(ctx, sqlTreeByKey, []any{key}, &name)
+		if err != nil {
+			if ignoreNoRows(err) == nil {
+				continue
+			}
+			return nil, wrap("read trees", err)
+		}
+		found[key] = TreeID(name)
+	}
+	return found, nil
+}

@@ -1,0 +1,432 @@
+package perdure
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// StateRecord is everything about one state, to be kept elsewhere or brought
+// from there: its values now and in the past, what was done, its checkpoints.
+type StateRecord struct {
+	Ref StateRef
+	ID  StateID
+	// Foreign is what the state was called where it comes from, "" for one of
+	// this store; Extra is a JSON object that came with it, or nil.
+	Foreign   string
+	Extra     json.RawMessage
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	ExpiresAt *time.Time
+	// Compacted counts the oldest mutations, which are no longer listed.
+	Compacted   int64
+	Mutations   []MutationRecord
+	Checkpoints []CheckpointRecord
+	// Versions are all values that are or were, in no order.
+	Versions []VersionRecord
+}
+
+// ImportOnly is the Foreign name of what only the import made.
+const ImportOnly = "-"
+
+// MutationRecord is a mutation without its values: those are the versions that
+// were born or died with it.
+type MutationRecord struct {
+	Mutation
+	Foreign string
+}
+
+// CheckpointRecord is a checkpoint with what it was called elsewhere.
+type CheckpointRecord struct {
+	Checkpoint
+	Foreign string
+}
+
+// VersionRecord is a value that a variable has or had: from the mutation
+// Version until the mutation Dead, 0 when it is still there. A nil Value of the
+// variable prompt stands for the task's prompt.
+type VersionRecord struct {
+	Variable
+	Dead MutationID
+}
+
+const (
+	sqlStateList  = `SELECT s.id, s.scope, COALESCE(t.name, ''), s.task, s.owner FROM state s LEFT JOIN tree t ON t.id = s.tree WHERE s.id > $1 ORDER BY s.id LIMIT $2 + 0`
+	sqlTreeStates = `SELECT s.id, s.scope, t.name, s.task, s.owner FROM tree t JOIN state s ON s.scope = 3 AND s.tree = t.id WHERE t.name = $1 ORDER BY s.task`
+)
+
+// States lists the states of a tree and of its tasks, or with "" those outside
+// of trees. States that nobody wrote to are not there.
+func (s *Store) States(ctx context.Context, tree TreeID) ([]StateInfo, error) {
+	if tree != "" {
+		return s.stateList(ctx, sqlTreeStates, string(tree))
+	}
+	var all []StateInfo
+	for after := StateID(0); ; {
+		page, err := s.stateList(ctx, sqlStateList, int64(after), maxPage)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			if after = page[i].ID; page[i].Ref.Scope != ScopeTree {
+				all = append(all, page[i])
+			}
+		}
+		if len(page) < maxPage {
+			return all, nil
+		}
+	}
+}
+
+func (s *Store) stateList(ctx context.Context, q string, args ...any) ([]StateInfo, error) {
+	rows, err := s.db.Query(ctx, q, args...)
+	if err != nil {
+		return nil, wrap("list states", err)
+	}
+	var list []StateInfo
+	err = each(rows, func() error {
+		var i StateInfo
+		var scope int64
+		var owner string
+		err := rows.Scan((*int64)(&i.ID), &scope, (*string)(&i.Ref.Tree), (*int64)(&i.Ref.Task), &owner)
+		switch i.Ref.Scope = scopes[scope]; i.Ref.Scope {
+		case ScopeSession:
+			i.Ref.Session = owner
+		case ScopeTemporary:
+			i.Ref.Name = owner
+		case ScopeGlobal, ScopeTree:
+		}
+		list = append(list, i)
+		return err
+	})
+	return list, wrap("list states", err)
+}
+
+const (
+	sqlStateExtra  = `SELECT foreign_id, extra FROM state WHERE id = $1`
+	sqlDumpHistory = `SELECT id, operation, name, detail, source, reason, task, at, foreign_id FROM mutation WHERE state = $1 ORDER BY id`
+	sqlDumpChecks  = `SELECT id, name, description, created_at, foreign_id FROM checkpoint WHERE state = $1 ORDER BY id`
+	sqlDumpVars    = `SELECT 0, ` + varColumns + ` FROM variable WHERE state = $1 ORDER BY name`
+	sqlDumpPast    = `SELECT dead, ` + varColumns + ` FROM variable_past WHERE state = $1 ORDER BY name, born`
+)
+
+// StateRecord reads everything about a state. All its values are in memory
+// then. It fails with CodeNotFound when nobody wrote to the state.
+func (s *Store) StateRecord(ctx context.Context, ref StateRef) (StateRecord, error) {
+	const op = "read state"
+	r := StateRecord{Ref: ref}
+	key, err := ref.key(op)
+	if err != nil {
+		return r, err
+	}
+	st, err := lookUpState(ctx, s.db.QueryRow, key, nil)
+	if err != nil {
+		return r, wrap(op, err)
+	}
+	if st.id == 0 {
+		return r, notFoundf(op, "nobody wrote to the state yet")
+	}
+	if ref.Scope == ScopeTree {
+		r.Ref.Task = TaskID(st.task)
+	}
+	r.ID, r.CreatedAt, r.UpdatedAt, r.ExpiresAt = StateID(st.id), micros(st.createdAt), micros(st.updatedAt), timePtr(st.expiresAt)
+	var extra string
+	if err := s.db.QueryRow(ctx, sqlStateExtra, []any{st.id}, &r.Foreign, &extra); err != nil {
+		return r, wrap(op, err)
+	}
+	if extra != "" {
+		r.Extra = json.RawMessage(extra)
+	}
+	if err := s.dumpHistory(ctx, st, &r); err != nil {
+		return r, wrap(op, err)
+	}
+	values := make(map[string]json.RawMessage) // a text that many versions have is read once
+	for _, q := range []string{sqlDumpVars, sqlDumpPast} {
+		if err := s.dumpVersions(ctx, st, q, values, &r); err != nil {
+			return r, wrap(op, err)
+		}
+	}
+	return r, nil
+}
+
+func (s *Store) dumpHistory(ctx context.Context, st *varState, r *StateRecord) error {
+	rows, err := s.db.Query(ctx, sqlDumpHistory, st.id)
+	if err != nil {
+		return err
+	}
+	err = each(rows, func() error {
+		var m MutationRecord
+		var at int64
+		err := rows.Scan((*int64)(&m.ID), &m.Operation, &m.Name, &m.To, &m.Source, &m.Reason, (*int64)(&m.Task), &at, &m.Foreign)
+		m.Time = micros(at)
+		switch m.Operation {
+		case mutCompacted:
+			if err == nil {
+				err = json.Unmarshal([]byte(m.To), &r.Compacted)
+			}
+			return err
+		case mutRename, mutRollback:
+		default:
+			m.To = ""
+		}
+		r.Mutations = append(r.Mutations, m)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	rows, err = s.db.Query(ctx, sqlDumpChecks, st.id)
+	if err != nil {
+		return err
+	}
+	return each(rows, func() error {
+		var c CheckpointRecord
+		var at int64
+		err := rows.Scan((*int64)(&c.ID), &c.Name, &c.Description, &at, &c.Foreign)
+		c.Time = micros(at)
+		r.Checkpoints = append(r.Checkpoints, c)
+		return err
+	})
+}
+
+func (s *Store) dumpVersions(ctx context.Context, st *varState, q string, values map[string]json.RawMessage, r *StateRecord) error {
+	rows, err := s.db.Query(ctx, q, st.id)
+	if err != nil {
+		return err
+	}
+	first := len(r.Versions)
+	var columns []string
+	err = each(rows, func() error {
+		var row varRow
+		var dead int64
+		err := rows.Scan(append([]any{&dead}, row.dest()...)...)
+		v := row.variable(st.scope, st)
+		if dead == 0 {
+			v.Accessed += s.accesses.pending(accessKey{st.id, v.Name})
+		}
+		r.Versions = append(r.Versions, VersionRecord{Variable: v, Dead: MutationID(dead)})
+		columns = append(columns, row.column)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i, column := range columns {
+		value, ok := values[column]
+		if !ok {
+			if value, err = s.varValue(ctx, st, column); err != nil {
+				return err
+			}
+			values[column] = value
+		}
+		v := &r.Versions[first+i]
+		v.Value, v.Size = value, int64(len(value))
+	}
+	return nil
+}
+
+// ImportStates makes states out of records, together or not at all. Numbers of
+// mutations and checkpoints are new ones in the same order, across the records;
+// what has one number in several records keeps having one. It fails with
+// CodeConflict when somebody has written to one of the states.
+func (s *Store) ImportStates(ctx context.Context, records []StateRecord) ([]StateID, error) {
+	const op = "import state"
+	list := make([]*importState, len(records))
+	for i := range records {
+		key, err := records[i].Ref.key(op)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = &importState{rec: &records[i], key: key}
+		if err := list[i].prepare(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	ids := make([]StateID, len(list))
+	err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		for i, r := range list {
+			st, err := b.findState(ctx, r.key)
+			if err != nil {
+				return err
+			}
+			if st.id != 0 {
+				return conflictf(op, "state %q was written to already", StateID(st.id))
+			}
+			b.cache.seq.mutation++
+			st.id = b.cache.seq.mutation
+			r.st, ids[i] = st, StateID(st.id)
+		}
+		fresh := renumber(list, &b.cache.seq.mutation)
+		for _, r := range list {
+			if err := r.apply(ctx, b, fresh); err != nil {
+				return undoing(err)
+			}
+		}
+		return nil
+	}))
+	return ids, err
+}
+
+// renumber gives each number of the records a new one, in their order.
+func renumber(list []*importState, last *int64) map[int64]int64 {
+	fresh := make(map[int64]int64)
+	var old []int64
+	note := func(n int64) {
+		if _, ok := fresh[n]; !ok && n != 0 {
+			fresh[n] = 0
+			old = append(old, n)
+		}
+	}
+	for _, r := range list {
+		if r.rec.Compacted > 0 {
+			note(-1) // the oldest
+		}
+		for i := range r.rec.Mutations {
+			note(int64(r.rec.Mutations[i].ID))
+		}
+		for i := range r.rec.Checkpoints {
+			note(int64(r.rec.Checkpoints[i].ID))
+		}
+		for i := range r.rec.Versions {
+			note(int64(r.rec.Versions[i].Version))
+			note(int64(r.rec.Versions[i].Dead))
+		}
+	}
+	slices.Sort(old)
+	for _, n := range old {
+		*last++
+		fresh[n] = *last
+	}
+	return fresh
+}
+
+// importState is a record on its way into the store.
+type importState struct {
+	rec    *StateRecord
+	key    stateKey
+	st     *varState
+	stored []stored // of the versions
+	living int64
+}
+
+func (r *importState) prepare(ctx context.Context, s *Store) error {
+	const op = "import state"
+	rec := r.rec
+	if len(rec.Mutations) > MaxHistory || len(rec.Checkpoints) > MaxCheckpoints {
+		return invalidf(op, "the state has %d mutations and %d checkpoints, the limits are %d and %d", len(rec.Mutations),
+			len(rec.Checkpoints), MaxHistory, MaxCheckpoints)
+	}
+	if err := validateObject(op, "extra", rec.Extra, MaxResultBytes); err != nil {
+		return err
+	}
+	r.stored = make([]stored, len(rec.Versions))
+	for i := range rec.Versions {
+		v := &rec.Versions[i]
+		if v.Version <= 0 || v.Dead != 0 && v.Dead <= v.Version {
+			return invalidf(op, "a version of %q is born by mutation %d and dead by %d", v.Name, v.Version, v.Dead)
+		}
+		if v.Dead == 0 {
+			r.living++
+		}
+		if v.Value == nil && v.Name == VarPrompt && rec.Ref.Scope == ScopeTree {
+			r.stored[i] = stored{column: promptRef}
+			continue
+		}
+		spec := VarSpec{Name: v.Name, Value: v.Value, Type: v.Type, Description: v.Description, Cause: Cause{Source: v.Source}}
+		text, err := spec.check(op)
+		if err != nil {
+			return err
+		}
+		v.Size, v.Type = int64(len(text)), spec.Type
+		if r.stored[i], err = s.store(ctx, text); err != nil {
+			return err
+		}
+	}
+	if r.living > MaxVariables {
+		return invalidf(op, "the state has %d variables, the limit is %d", r.living, MaxVariables)
+	}
+	for i := range rec.Mutations {
+		m := &rec.Mutations[i]
+		if m.ID <= 0 || !storable(m.Name) || !storable(m.To) || (&Cause{Source: m.Source, Reason: m.Reason}).check(op) != nil {
+			return invalidf(op, "mutation %d is without a number, or its texts are too long", i)
+		}
+	}
+	return nil
+}
+
+const (
+	sqlImportState = `INSERT INTO state (` + stateColumns + `, foreign_id, extra) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+	sqlImportPast  = `INSERT INTO variable_past (state, dead, ` + varColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+	sqlImportMut   = `INSERT INTO mutation (state, id, operation, name, before, detail, source, reason, task, at, foreign_id)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+	sqlImportCheck = `INSERT INTO checkpoint (id, state, name, description, created_at, foreign_id) VALUES ($1, $2, $3, $4, $5, $6)`
+)
+
+func (r *importState) apply(ctx context.Context, b *batch, fresh map[int64]int64) error {
+	rec, st := r.rec, r.st
+	before := make(map[stateVar]int64) // which version died with a mutation
+	for i := range rec.Versions {
+		v := &rec.Versions[i]
+		if v.Dead != 0 {
+			before[stateVar{int64(v.Dead), v.Name}] = fresh[int64(v.Version)]
+		}
+		if err := r.putVersion(ctx, b, fresh, i); err != nil {
+			return err
+		}
+	}
+	st.variables, st.checkpoints = r.living, int64(len(rec.Checkpoints))
+	st.entries = int64(len(rec.Mutations))
+	st.mutations = st.entries + rec.Compacted
+	if rec.Compacted > 0 {
+		st.entries++
+		st.compacted = fresh[-1]
+		_, err := b.tx.Exec(ctx, sqlImportMut, st.id, st.compacted, mutCompacted, "", 0, itoa(rec.Compacted), "", "", 0, micro(rec.CreatedAt), "")
+		if err != nil {
+			return err
+		}
+	}
+	for i := range rec.Mutations {
+		m := &rec.Mutations[i]
+		_, err := b.tx.Exec(ctx, sqlImportMut, st.id, fresh[int64(m.ID)], m.Operation, m.Name, before[stateVar{int64(m.ID), m.Name}],
+			m.To, m.Source, m.Reason, int64(m.Task), micro(m.Time), m.Foreign)
+		if err != nil {
+			return err
+		}
+	}
+	for i := range rec.Checkpoints {
+		c := &rec.Checkpoints[i]
+		if _, err := b.tx.Exec(ctx, sqlImportCheck, fresh[int64(c.ID)], st.id, c.Name, c.Description, micro(c.Time), c.Foreign); err != nil {
+			return err
+		}
+	}
+	var expires any
+	if rec.ExpiresAt != nil {
+		expires = rec.ExpiresAt.UnixMicro()
+	}
+	_, err := b.tx.Exec(ctx, sqlImportState, st.id, st.scope, st.tree, st.task, st.owner, st.variables, st.mutations, st.entries,
+		st.compacted, st.checkpoints, micro(rec.CreatedAt), micro(rec.UpdatedAt), expires, rec.Foreign, string(rec.Extra))
+	b.event(st.tree, eventTask(st), EventVariablesImported, `{"state_id":"`+StateID(st.id).String()+`","variables":`+itoa(st.variables)+
+		`,"mutations":`+itoa(st.mutations)+`,"checkpoints":`+itoa(st.checkpoints)+`}`)
+	return err
+}
+
+func (r *importState) putVersion(ctx context.Context, b *batch, fresh map[int64]int64, i int) error {
+	v := &r.rec.Versions[i]
+	if err := b.keepValue(ctx, r.st.payloads(), r.stored[i]); err != nil {
+		return err
+	}
+	row := &varRow{name: v.Name, born: fresh[int64(v.Version)], column: r.stored[i].column, size: v.Size, kind: v.Type,
+		description: v.Description, source: v.Source, readOnly: v.Metadata.ReadOnly, ttl: v.Metadata.TTLSeconds * 1e6,
+		accessed: v.Accessed, createdAt: micro(v.CreatedAt), updatedAt: micro(v.UpdatedAt)}
+	if v.Metadata.ExpiresAt != nil {
+		at := v.Metadata.ExpiresAt.UnixMicro()
+		row.expiresAt = &at
+	}
+	if v.Dead == 0 {
+		return b.insertVar(ctx, r.st, row)
+	}
+	_, err := b.tx.Exec(ctx, sqlImportPast, r.st.id, fresh[int64(v.Dead)], row.name, row.born, row.column, row.size, string(row.kind),
+		row.description, row.source, boolInt(row.readOnly), row.ttl, row.accessed, row.createdAt, row.updatedAt, row.expiresAt)
+	return err
+}
