@@ -36,6 +36,7 @@ type evaluator struct {
 	functions starlark.StringDict
 	print     func(text string)
 	asJSON    bool // how expressions are shown
+	steps     uint64
 }
 
 // modules are there under their names where no variable is.
@@ -60,8 +61,8 @@ type frame struct {
 func (e *evaluator) frame(ctx context.Context, named map[string]bool) (*frame, func(), error) {
 	f := &frame{globals: modules(), read: make(map[string]fetched),
 		thread: &starlark.Thread{Name: "perdure repl", Print: func(_ *starlark.Thread, text string) { e.print(text) }}}
-	f.thread.SetMaxExecutionSteps(maxSteps)
-	f.thread.OnMaxSteps = func(t *starlark.Thread) { t.Cancel(fmt.Sprintf("it took more than %d steps", maxSteps)) }
+	f.thread.SetMaxExecutionSteps(e.steps)
+	f.thread.OnMaxSteps = func(t *starlark.Thread) { t.Cancel(fmt.Sprintf("it took more than %d steps", e.steps)) }
 	maps.Copy(f.globals, e.functions)
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		if e.functions.Has(name) || !perdure.ValidName(name) {

@@ -53,6 +53,9 @@ func follow(dir, path string) ([]byte, error) {
 
 // inside returns a path as it counts from the folder.
 func inside(dir, path string) (string, error) {
+	if strings.ContainsRune(path, 0) {
+		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: "follow file", Msg: fmt.Sprintf("%q is not a path", path)}
+	}
 	if filepath.IsAbs(path) {
 		bases := []string{dir}
 		if real, err := filepath.EvalSymlinks(dir); err == nil {

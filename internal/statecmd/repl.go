@@ -57,7 +57,7 @@ type console struct {
 }
 
 func (c *commands) repl(ctx context.Context, t *target, asJSON bool) error {
-	k := &console{commands: c, eval: &evaluator{target: t, functions: starlark.StringDict{}, asJSON: asJSON,
+	k := &console{commands: c, eval: &evaluator{target: t, functions: starlark.StringDict{}, asJSON: asJSON, steps: maxSteps,
 		print: func(text string) { c.printf("%s\n", c.Safe(text)) }}}
 	if t.ref.Scope == perdure.ScopeTree {
 		if err := k.own(ctx); err != nil {
