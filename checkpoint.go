@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -172,7 +173,7 @@ type VarChange struct {
 const (
 	sqlCovered = `SELECT ` + stateColumns + ` FROM state WHERE scope = 3 AND tree = $1 ORDER BY task`
 	sqlAt      = `SELECT name, value, size, type FROM variable WHERE state = $1 AND born < $2
-		UNION ALL SELECT name, value, size, type FROM variable_past WHERE state = $1 AND born < $2 AND dead >= $2 ORDER BY name`
+		UNION ALL SELECT name, value, size, type FROM variable_past WHERE state = $1 AND born < $2 AND dead >= $2`
 )
 
 // covered lists the states that a checkpoint of a state covers.
@@ -247,6 +248,7 @@ func (s *Store) valuesAt(ctx context.Context, st *varState, at int64) (names []s
 		names, values[name] = append(names, name), v
 		return err
 	})
+	slices.Sort(names) // as mergedNames compares them, whatever the database's collation
 	return names, values, wrap("compare state", err)
 }
 
@@ -327,10 +329,9 @@ const (
 		read_only, ttl, accessed, created_at, $4, expires_at FROM variable_past WHERE state = $1 AND born < $2 AND dead >= $2
 		ON CONFLICT (state, name) DO NOTHING`
 	sqlCountVars = `SELECT COUNT(*) FROM variable WHERE state = $1`
-	// Those that were not there then.
-	sqlCountNew = `SELECT COUNT(*) FROM variable v WHERE v.state = $1 AND v.born >= $2 AND v.name <> 'prompt'
-		AND NOT (v.name = 'Final' AND v.value <> 'null') AND NOT EXISTS (SELECT 1 FROM variable_past p
-		WHERE p.state = $1 AND p.name = v.name AND p.born < $2 AND p.dead >= $2)`
+	// Those that a mutation removed and that did not come back with it.
+	sqlCountGone = `SELECT COUNT(*) FROM variable_past p WHERE p.state = $1 AND p.dead = $2
+		AND NOT EXISTS (SELECT 1 FROM variable v WHERE v.state = $1 AND v.name = p.name)`
 )
 
 // Rollback makes a state as it was at a checkpoint (by ID or name), or before a
@@ -400,10 +401,6 @@ func (b *batch) restoreAt(ctx context.Context, st *varState, at int64, report *R
 	if at <= st.compacted && strings.HasPrefix(m.detail, mutationPrefix) {
 		return false, conflictf("roll back state", "the history before %s is compacted", MutationID(st.compacted))
 	}
-	var added int64
-	if err := b.tx.QueryRow(ctx, sqlCountNew, []any{st.id, at}, &added); err != nil {
-		return false, err
-	}
 	if _, err := b.tx.Exec(ctx, sqlArchiveSince, st.id, at, m.id); err != nil {
 		return false, err
 	}
@@ -415,9 +412,13 @@ func (b *batch) restoreAt(ctx context.Context, st *varState, at int64, report *R
 	if err != nil {
 		return false, err
 	}
-	err = b.tx.QueryRow(ctx, sqlCountVars, []any{st.id}, &st.variables)
+	if err := b.tx.QueryRow(ctx, sqlCountVars, []any{st.id}, &st.variables); err != nil {
+		return false, err
+	}
+	var removed int64
+	err = b.tx.QueryRow(ctx, sqlCountGone, []any{st.id, m.id}, &removed)
 	report.Restored += back
-	report.Removed += added
+	report.Removed += removed
 	return gone > 0 || back > 0, err
 }
 

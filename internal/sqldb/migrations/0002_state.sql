@@ -43,7 +43,9 @@ CREATE TABLE variable (
 CREATE INDEX variable_expiry ON variable (expires_at) WHERE expires_at IS NOT NULL;
 
 -- The values that were: from the mutation "born" until the mutation "dead". A
--- checkpoint is a number between them, so nothing is copied for it.
+-- checkpoint is a number between them, so nothing is copied for it. They lie in
+-- the order in which they died: they are written one behind the other, and what a
+-- rollback brings back is what died since.
 CREATE TABLE variable_past (
 	state BIGINT NOT NULL,
 	name TEXT NOT NULL,
@@ -60,8 +62,9 @@ CREATE TABLE variable_past (
 	created_at BIGINT NOT NULL,
 	updated_at BIGINT NOT NULL,
 	expires_at BIGINT,
-	PRIMARY KEY (state, name, born)
+	PRIMARY KEY (state, dead, name)
 ){{compact}};
+CREATE INDEX variable_past_name ON variable_past (state, name, born);
 
 -- What was done to a state. The value after is the one that was born with the
 -- mutation; "before" is when the value before it was born, 0 when there was none.
