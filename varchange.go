@@ -91,7 +91,8 @@ type varChange struct {
 
 	value  string // as JSON
 	stored stored
-	result stored // what a Final is as a result
+	result stored  // what a Final is as a result
+	there  *varRow // the row as it is, also when its time is over
 	out    Variable
 }
 
@@ -161,7 +162,7 @@ func (c *varChange) apply(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
-	if expired && c.kind != changeSet {
+	if c.there = old; expired && c.kind != changeSet {
 		old = nil
 	}
 	if err := c.admit(op, st, old, expired); err != nil {
@@ -330,6 +331,7 @@ func appended(text, value string) (string, error) {
 // write makes the change, which nothing refuses any more but a blob that is
 // gone.
 func (c *varChange) write(ctx context.Context, b *batch, st *varState, old, next *varRow) error {
+	made := st.id == 0
 	if err := b.makeState(ctx, c.key, st, 0); err != nil {
 		return err
 	}
@@ -357,7 +359,11 @@ func (c *varChange) write(ctx context.Context, b *batch, st *varState, old, next
 	if err := b.keepValue(ctx, st.payloads(), c.stored); err != nil {
 		return err
 	}
-	if err := b.putVar(ctx, st, next, m); err != nil {
+	put := func() error { return b.replaceVar(ctx, st, c.there, next, m) }
+	if made { // with Final in it
+		put = func() error { return b.putVar(ctx, st, next, m) }
+	}
+	if err := put(); err != nil {
 		return err
 	}
 	c.out = next.variable(c.key.scope, st)

@@ -236,6 +236,11 @@ func (b *batch) putVar(ctx context.Context, st *varState, v *varRow, m *mutation
 	if err != nil {
 		return err
 	}
+	return b.replaceVar(ctx, st, old, v, m)
+}
+
+// replaceVar is putVar for who has read what is there, nil when there is none.
+func (b *batch) replaceVar(ctx context.Context, st *varState, old, v *varRow, m *mutationRow) error {
 	if err := b.mutate(ctx, st, v.name, old, m); err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ CREATE TABLE variable (
 	updated_at BIGINT NOT NULL,
 	expires_at BIGINT,
 	PRIMARY KEY (state, name)
-){{compact}};
+);
 CREATE INDEX variable_expiry ON variable (expires_at) WHERE expires_at IS NOT NULL;
 
 -- The values that were: from the mutation "born" until the mutation "dead". A
@@ -63,7 +63,7 @@ CREATE TABLE variable_past (
 	updated_at BIGINT NOT NULL,
 	expires_at BIGINT,
 	PRIMARY KEY (state, dead, name)
-){{compact}};
+);
 CREATE INDEX variable_past_name ON variable_past (state, name, born);
 
 -- What was done to a state. The value after is the one that was born with the
