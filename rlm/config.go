@@ -126,6 +126,11 @@ type Config struct {
 	// Planner is none, split or model. Default: none when the context fits
 	// the model, else split.
 	Planner string `json:"planner,omitempty"`
+	// Variables are names of variables that planner model is told of, with their
+	// values when it is asked: the task's, of those above it, then of Session,
+	// then the global ones. Session may be empty.
+	Variables []string `json:"variables,omitempty"`
+	Session   string   `json:"session,omitempty"`
 	// Strategy is parallel, sequential, conditional or map-reduce. Default:
 	// parallel; with planner model the plan says.
 	Strategy perdure.Strategy `json:"strategy,omitempty"`

@@ -20,6 +20,9 @@ const (
 	// listShare is the part of a window that the list of files may take in the
 	// request for a plan, and previews of their beginnings as much again.
 	listShare = 8
+	// variableShare is how many tokens of a window make room for a byte of the
+	// variables that the model is told of: a sixteenth.
+	variableShare = 4
 	// maxPreviews and previewBytes bound these.
 	maxPreviews  = 3
 	previewBytes = 400
@@ -99,19 +102,19 @@ func (a *attempt) tell(ctx context.Context) (*plan.Told, error) {
 		Children: min(cfg.MaxChildren, maxPlanTasks), Deeper: a.node.Level+1 < *cfg.MaxDepth,
 		Nodes: max(cfg.MaxNodes-progress.Total, 0), Window: cfg.windowOf(a.run.models[1]), Agents: a.run.agentNames(),
 	}
-	if cfg.BudgetTokens > 0 {
-		left := max(cfg.BudgetTokens-used.InputTokens-used.OutputTokens, 0)
-		t.Tokens = &left
-	}
-	if cfg.BudgetCalls > 0 {
-		left := max(cfg.BudgetCalls-used.Calls, 0)
-		t.Calls = &left
-	}
-	if cfg.BudgetUSD > 0 {
-		left := max(cfg.BudgetUSD-used.CostUSD, 0)
-		t.Dollars = &left
-	}
-	return t, nil
+	t.Tokens = plan.Left(cfg.BudgetTokens, used.InputTokens+used.OutputTokens)
+	t.Calls = plan.Left(cfg.BudgetCalls, used.Calls)
+	t.Dollars = plan.Left(cfg.BudgetUSD, used.CostUSD)
+	ref := a.l.Var()
+	ref.Session = cfg.Session
+	t.Variables, err = plan.Visible(cfg.Variables, t.Window/variableShare, func(name string) (string, []byte, error) {
+		v, err := a.e.cfg.Store.Var(ctx, ref, name)
+		if errors.Is(err, perdure.ErrNotFound) {
+			return "", nil, nil
+		}
+		return string(v.Type), v.Value, err
+	})
+	return t, err
 }
 
 // planRules is what a plan of this task has to keep to.

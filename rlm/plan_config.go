@@ -3,8 +3,10 @@ package rlm
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/plan"
 	"github.com/perdure/perdure/rlm/internal/shape"
@@ -23,7 +25,13 @@ func (c *Config) checkPlanning(bad func(field, format string, args ...any)) {
 		bad("planner", "model %q quotes passages and cannot write a plan; choose another with --model", c.Model)
 	case planned && strings.HasPrefix(c.SubModel, "builtin:"):
 		bad("sub_model", "model %q quotes passages and cannot do the tasks of a plan", c.SubModel)
+	case !planned && len(c.Variables) > 0:
+		bad("variables", "only planner model is told of variables")
 	}
+	if i := slices.IndexFunc(c.Variables, func(name string) bool { return !perdure.ValidName(name) }); i >= 0 {
+		bad("variables", "%q is not a variable's name", c.Variables[i])
+	}
+	checkText(bad, "session", c.Session, 256)
 	conditional := c.Strategy == StrategyConditional
 	switch {
 	case c.When != "" && planned:

@@ -2,8 +2,10 @@ package rlm_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -243,6 +245,45 @@ func TestPlanIsToldItsLimits(t *testing.T) {
 	}
 }
 
+// TestPlanIsToldVariables: the nearest value of each name, cut where there is no
+// room, and what is not set; nothing that was not named.
+func TestPlanIsToldVariables(t *testing.T) {
+	t.Parallel()
+	_, m := endpoint(t, `replies: [{match: '`+planning+`', text: '{"tasks":[]}'}, {text: done}]`)
+	b := newBench(t, m)
+	session := perdure.StateRef{Scope: perdure.ScopeSession, Session: "me"}
+	for name, value := range map[string]string{"style": `"short <b>"`, "limits": `{"depth":2}`, "hidden": `"secret"`, "long": `"` + strings.Repeat("é", 3000) + `"`} {
+		_, err := b.store.SetVar(t.Context(), session, perdure.VarSpec{Name: name, Value: json.RawMessage(value)})
+		b.ok(err)
+	}
+	_, err := b.store.SetVar(t.Context(), perdure.StateRef{Scope: perdure.ScopeGlobal}, perdure.VarSpec{Name: "style", Value: json.RawMessage(`"long"`)})
+	b.ok(err)
+	config := M{"model": "openai:m", "planner": "model", "mode": "logged", "session": "me", "variables": []string{"style", "limits", "long", "missing"}}
+	tree := b.launch("Do it.", "", config)
+	_, err = b.store.SetVar(t.Context(), perdure.StateRef{Scope: perdure.ScopeTree, Tree: tree.ID}, perdure.VarSpec{Name: "limits", Value: json.RawMessage(`{"depth":3}`)})
+	b.ok(err)
+	b.finish(tree.ID, 1)
+	calls, err := b.store.Calls(t.Context(), tree.Root)
+	b.ok(err)
+	data := strings.NewReplacer(`\"`, `"`, `"`, `"`, `\u003c`, "<", `<`, "<", `\u003e`, ">", `>`, ">").Replace(string(calls[0].Data))
+	for _, want := range []string{`- style (text): "short <b>"`, `- limits (json): {"depth":3}`, "- long (text, the first 1999 of 6002 bytes): ", "- missing: not set"} {
+		if !strings.Contains(data, want) {
+			t.Errorf("it is not told %q: %.3000s", want, data)
+		}
+	}
+	if strings.Contains(data, "secret") {
+		t.Error("it is told what was not named")
+	}
+	for _, bad := range []M{{"planner": "split", "variables": []string{"a"}}, {"planner": "model", "variables": []string{"1a"}}} {
+		bad["model"] = "openai:m"
+		raw, err := json.Marshal(bad)
+		b.ok(err)
+		if _, err := rlm.ParseConfig(raw); !errors.Is(err, perdure.ErrInvalid) || !strings.Contains(err.Error(), "variables:") {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+}
+
 // TestDeathWhilePlanning kills the process at each request of a planned run: no
 // answer is asked for again, plans and corrections included.
 func TestDeathWhilePlanning(t *testing.T) {
@@ -258,7 +299,13 @@ func TestDeathWhilePlanning(t *testing.T) {
 			t.Parallel()
 			m := &mortal{Model: script(t, replies)}
 			b := newBench(t, models{"mock:m": m})
-			config := M{"model": "mock:m", "planner": "model", "budget_calls": 1000, "mode": "strict"}
+			config := M{"model": "mock:m", "planner": "model", "budget_calls": 1000, "mode": "strict", "variables": []string{"deaths"}}
+			change := func(deaths int) { // what was told when it was asked counts
+				_, err := b.store.SetVar(t.Context(), perdure.StateRef{Scope: perdure.ScopeGlobal},
+					perdure.VarSpec{Name: "deaths", Value: json.RawMessage(strconv.Itoa(deaths))})
+				b.ok(err)
+			}
+			change(0)
 			whole := b.launch("Do it.", "", config)
 			_, want := b.finish(whole.ID, 2)
 			calls := m.Ledger().Totals().Finished
@@ -278,6 +325,7 @@ func TestDeathWhilePlanning(t *testing.T) {
 				}
 				b.close()
 				b.open()
+				change(deaths)
 			}
 			root, err := b.store.Task(t.Context(), tree.Root)
 			b.ok(err)

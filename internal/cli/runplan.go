@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/statecmd"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -22,6 +23,7 @@ type planFlags struct {
 	fanIn  int
 	agent  string
 	schema string
+	vars   []string
 }
 
 func (p *planFlags) register(cmd *cobra.Command) {
@@ -30,12 +32,16 @@ func (p *planFlags) register(cmd *cobra.Command) {
 		"for example 'none(results, .text contains \"found\")'")
 	fl.IntVar(&p.fanIn, "fan-in", 0, "with strategy map-reduce: most `results` that one task merges; default: --max-children")
 	fl.StringVar(&p.agent, "agent", "", "`name` of a profile in the settings (agents) that says who answers and how")
+	fl.StringSliceVar(&p.vars, "var", nil, "with planner model: `NAME` of a variable that the planner is told of (repeatable)")
 	fl.StringVar(&p.schema, "schema", "", "`file` with a JSON Schema that the answer has to satisfy; the model corrects what does not, twice at most")
 }
 
 // apply puts the flags into the configuration of a tree.
 func (p *planFlags) apply(a *app, cmd *cobra.Command, l *config.Loaded, c *rlm.Config) error {
 	c.When, c.FanIn, c.Agent = p.when, p.fanIn, p.agent
+	if c.Variables = p.vars; len(p.vars) > 0 {
+		c.Session = statecmd.Session(a.env.getenv)
+	}
 	if p.agent != "" || c.Planner == rlm.PlannerModel {
 		a.addAgents(cmd, l, c)
 	}

@@ -1,6 +1,7 @@
 package statecmd
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -8,6 +9,11 @@ import (
 
 // noTerminal is the session of commands that have none: scripts, CI, agents.
 const noTerminal = "no-terminal"
+
+// Session names the session that commands without --session belong to.
+func Session(getenv func(name string) string) string {
+	return cmp.Or(getenv("PERDURE_SESSION"), login())
+}
 
 // login names the session of this terminal: the same for all commands until the
 // shell that was started in it ends, another one afterwards.

@@ -65,13 +65,13 @@ func (c *commands) ref(s *scopeFlags) (perdure.StateRef, error) {
 		}
 	}
 	var err error
-	session := cmp.Or(s.session, c.Getenv("PERDURE_SESSION"))
+	session := func() string { return cmp.Or(s.session, Session(c.Getenv)) }
 	switch ref.Scope {
 	case perdure.ScopeGlobal:
 	case perdure.ScopeSession:
-		ref.Session = cmp.Or(session, login())
+		ref.Session = session()
 	case perdure.ScopeTree:
-		ref.Session = cmp.Or(session, login())
+		ref.Session = session()
 		if ref.Tree, ref.Task, err = s.place(); err != nil {
 			return ref, err
 		}

@@ -18,6 +18,8 @@ type Told struct {
 	Dollars *float64 `json:"usd,omitempty"`
 	Window  int64    `json:"window"`
 	Agents  []string `json:"agents,omitempty"`
+	// Variables are named values, as they were when the model was asked.
+	Variables []Variable `json:"variables,omitempty"`
 }
 
 // Instruction tells a model how to plan.
@@ -55,6 +57,7 @@ func (r *Rules) Instruction(t *Told) string {
 	if len(r.Agents) > 0 {
 		fmt.Fprintf(&b, "- agents: %s\n", strings.Join(r.Agents, ", "))
 	}
+	t.variables(&b)
 	b.WriteString("\nJSON Schema:\n" + r.Shape.Text)
 	return b.String()
 }
