@@ -73,7 +73,7 @@ func (s *Store) saveCheckpoint(ctx context.Context, l *Lease, ref StateRef, name
 }
 
 func (b *batch) addCheckpoint(ctx context.Context, l *Lease, key stateKey, st *varState, c *Checkpoint) error {
-	if err := b.makeState(ctx, key, st, 0); err != nil {
+	if err := b.makeState(ctx, key, st); err != nil {
 		return err
 	}
 	if l != nil {

@@ -189,3 +189,31 @@ func TestRerunFromCheckpoint(t *testing.T) {
 		wantVar(t, s, again.Var(), "n", "1")
 	})
 }
+
+// Final is null until the work is done, whoever did it.
+func TestFinalIsTheResult(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		for _, written := range []bool{false, true} {
+			r := leased(t, s, perdure.TreeSpec{})
+			if written {
+				setVar(t, s, treeState(r.tree), "other", "1")
+			}
+			wantVar(t, s, treeState(r.tree), perdure.VarFinal, "null")
+			complete(t, r.root, "the result")
+			v := wantVar(t, s, treeState(r.tree), perdure.VarFinal, `"the result"`)
+			if v.Type != perdure.VarText || v.Size != 12 || v.Source != r.tree.Root.String() {
+				t.Errorf("Final is %+v", v)
+			}
+			list, err := s.Vars(t.Context(), treeState(r.tree), perdure.VarFilter{})
+			if err != nil || string(list[0].Value) != `"the result"` {
+				t.Errorf("listed as %s, %v", list[0].Value, err)
+			}
+		}
+		failed := leased(t, s, perdure.TreeSpec{Root: perdure.TaskSpec{MaxAttempts: 1}})
+		if _, err := failed.root.Fail(t.Context(), perdure.Failure{Kind: "model"}); err != nil {
+			t.Fatal(err)
+		}
+		wantVar(t, s, treeState(failed.tree), perdure.VarFinal, "null")
+	})
+}

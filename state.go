@@ -142,6 +142,10 @@ const (
 	MaxCheckpoints = 100
 	// maxOwnerBytes bounds the names of sessions and temporary states.
 	maxOwnerBytes = 256
+	// TemporaryTTL is how long a variable of a temporary state lives that was
+	// given no time, and the least that such a state does. It lives as long as
+	// the last of its variables.
+	TemporaryTTL = 24 * time.Hour
 	// compactEntries is how many mutations are compacted at once.
 	compactEntries = 1000
 )
@@ -202,8 +206,9 @@ const (
 	stateColumns   = `id, scope, tree, task, owner, variables, mutations, entries, compacted, checkpoints, created_at, updated_at, expires_at`
 	sqlState       = `SELECT ` + stateColumns + ` FROM state WHERE scope = $1 AND tree = $2 AND task = $3 AND owner = $4`
 	sqlInsertState = `INSERT INTO state (` + stateColumns + `) VALUES ($1, $2, $3, $4, $5, 0, 0, 0, 0, 0, $6, $6, $7)`
-	sqlSaveState   = `UPDATE state SET variables = $2, mutations = $3, entries = $4, compacted = $5, checkpoints = $6, updated_at = $7 WHERE id = $1`
-	sqlTaskOfTree  = `SELECT state FROM task_hot WHERE id = $1 AND tree = $2`
+	sqlSaveState   = `UPDATE state SET variables = $2, mutations = $3, entries = $4, compacted = $5, checkpoints = $6, updated_at = $7,
+		expires_at = $8 WHERE id = $1`
+	sqlTaskOfTree = `SELECT state FROM task_hot WHERE id = $1 AND tree = $2`
 )
 
 func (st *varState) dest() []any {
@@ -292,15 +297,15 @@ func checkTask(ctx context.Context, query queryRow, st *varState, flush func(con
 
 // makeState creates the row of a state that has none, its special variables
 // and its first checkpoint.
-func (b *batch) makeState(ctx context.Context, key stateKey, st *varState, ttl time.Duration) error {
+func (b *batch) makeState(ctx context.Context, key stateKey, st *varState) error {
 	if st.id != 0 {
 		return nil
 	}
 	q := &b.cache.seq
 	q.mutation++
 	st.id, st.createdAt, st.updatedAt = q.mutation, b.now, b.now
-	if key.scope == scTemporary && ttl > 0 {
-		at := b.now + ttl.Microseconds()
+	if key.scope == scTemporary {
+		at := b.now + TemporaryTTL.Microseconds()
 		st.expiresAt = &at
 	}
 	_, err := b.tx.Exec(ctx, sqlInsertState, st.id, st.scope, st.tree, st.task, st.owner, b.now, st.expiresAt)
@@ -340,7 +345,8 @@ func (b *batch) flushStates(ctx context.Context) error {
 		}
 	}
 	for _, st := range b.states {
-		_, err := b.tx.Exec(ctx, sqlSaveState, st.id, st.variables, st.mutations, st.entries, st.compacted, st.checkpoints, st.updatedAt)
+		_, err := b.tx.Exec(ctx, sqlSaveState, st.id, st.variables, st.mutations, st.entries, st.compacted, st.checkpoints, st.updatedAt,
+			st.expiresAt)
 		if err != nil {
 			return err
 		}

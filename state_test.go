@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -368,6 +369,49 @@ func TestStateOfTheRootIsTheTrees(t *testing.T) {
 		}
 		if err := statetest.Sound(t.Context(), s); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// What is temporary goes away by itself: each variable after its time, the state
+// after the last of them.
+func TestTemporaryStatesEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := perdure.Open(t.Context(), perdure.Config{Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		ref := perdure.StateRef{Scope: perdure.ScopeTemporary, Name: "scratch"}
+		setVar(t, s, ref, "plain", "1")
+		if _, err := s.IncrVar(t.Context(), ref, "count", "1", perdure.Cause{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.SetVar(t.Context(), ref, perdure.VarSpec{Name: "long", Value: json.RawMessage("1"), TTL: 48 * time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		info, err := s.State(t.Context(), ref)
+		if err != nil || info.ExpiresAt == nil || info.ExpiresAt.Sub(info.CreatedAt) != 48*time.Hour {
+			t.Errorf("the state is %+v, %v", info, err)
+		}
+		for _, step := range []struct {
+			after  time.Duration
+			long   string
+			others string
+			states int64
+		}{{perdure.TemporaryTTL - time.Hour, "1", "1", 0}, {2 * time.Hour, "1", "none", 0}, {24 * time.Hour, "none", "none", 1}} {
+			time.Sleep(step.after)
+			wantVar(t, s, ref, "plain", step.others)
+			wantVar(t, s, ref, "count", step.others)
+			wantVar(t, s, ref, "long", step.long)
+			report, err := s.Prune(t.Context(), perdure.PruneRequest{})
+			if err != nil || report.States != step.states {
+				t.Errorf("after %s: %+v, %v", step.after, report, err)
+			}
+		}
+		if info, err := s.State(t.Context(), ref); err != nil || info.ID != 0 {
+			t.Errorf("the state is still there: %+v, %v", info, err)
 		}
 	})
 }

@@ -140,6 +140,7 @@ func (c *varChange) check(op string) (err error) {
 		if _, err := strconv.ParseFloat(string(c.by), 64); err != nil {
 			return invalidf(op, "%q is not a number", c.by)
 		}
+	case changeDelete: // has nothing but its name
 	}
 	if err := checkName(op, c.spec.Name); err != nil {
 		return err
@@ -228,10 +229,7 @@ func (c *varChange) next(ctx context.Context, b *batch, st *varState, old *varRo
 	switch c.kind {
 	case changeSet:
 		v.column, v.size = c.stored.column, int64(len(c.value))
-		if c.spec.TTL > 0 {
-			at := b.now + c.spec.TTL.Microseconds()
-			v.ttl, v.expiresAt = c.spec.TTL.Microseconds(), &at
-		}
+		c.limit(v, b.now)
 		return v, nil
 	case changeIncr, changeAppend:
 		text, err := b.oldText(ctx, st, old)
@@ -248,15 +246,28 @@ func (c *varChange) next(ctx context.Context, b *batch, st *varState, old *varRo
 		if err != nil {
 			return nil, err
 		}
-		if old != nil {
+		if c.limit(v, b.now); old != nil {
 			v.description, v.ttl, v.expiresAt = old.description, old.ttl, old.expiresAt
 		}
 		v.size = int64(len(c.value))
 		c.stored = storedInline(c.value)
 		v.column = c.stored.column
 		return v, nil
+	case changeDelete, changeRename: // leave no value to write
 	}
 	return nil, nil
+}
+
+// limit gives a variable its time to live.
+func (c *varChange) limit(v *varRow, now int64) {
+	ttl := c.spec.TTL
+	if ttl == 0 && c.key.scope == scTemporary {
+		ttl = TemporaryTTL
+	}
+	if ttl > 0 {
+		at := now + ttl.Microseconds()
+		v.ttl, v.expiresAt = ttl.Microseconds(), &at
+	}
 }
 
 func storedInline(text string) stored {
@@ -332,7 +343,7 @@ func appended(text, value string) (string, error) {
 // gone.
 func (c *varChange) write(ctx context.Context, b *batch, st *varState, old, next *varRow) error {
 	made := st.id == 0
-	if err := b.makeState(ctx, c.key, st, 0); err != nil {
+	if err := b.makeState(ctx, c.key, st); err != nil {
 		return err
 	}
 	m := &mutationRow{operation: mutUpdate, source: c.spec.Source, reason: c.spec.Reason}
@@ -352,6 +363,7 @@ func (c *varChange) write(ctx context.Context, b *batch, st *varState, old, next
 		m.detail = "incr " + string(c.by)
 	case changeAppend:
 		m.detail = "append"
+	case changeSet:
 	}
 	if old == nil {
 		m.operation = mutCreate
@@ -365,6 +377,9 @@ func (c *varChange) write(ctx context.Context, b *batch, st *varState, old, next
 	}
 	if err := put(); err != nil {
 		return err
+	}
+	if st.expiresAt != nil && next.expiresAt != nil && *next.expiresAt > *st.expiresAt {
+		st.expiresAt = next.expiresAt
 	}
 	c.out = next.variable(c.key.scope, st)
 	c.out.Value = json.RawMessage(c.value)

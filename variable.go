@@ -83,7 +83,8 @@ type VarSpec struct {
 	Type        VarType
 	Description string
 	ReadOnly    bool
-	// TTL, when set, makes the variable vanish after that time.
+	// TTL, when set, makes the variable vanish after that time. In a temporary
+	// state it defaults to TemporaryTTL.
 	TTL time.Duration
 	Cause
 }

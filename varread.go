@@ -44,10 +44,7 @@ func (s *Store) Var(ctx context.Context, ref StateRef, name string) (Variable, e
 		return Variable{}, wrap(op, err)
 	}
 	if key.scope == scTree && (name == VarPrompt || name == VarFinal) {
-		if st.id == 0 {
-			return s.unwritten(ctx, st, name)
-		}
-		return s.ownVar(ctx, st, name, now)
+		return s.special(ctx, st, name, now)
 	}
 	for _, look := range s.chain(ref, key, st, name, now) {
 		v, err := look(ctx)
@@ -56,6 +53,43 @@ func (s *Store) Var(ctx context.Context, ref StateRef, name string) (Variable, e
 		}
 	}
 	return Variable{}, notFoundf(op, "there is no variable %q", name)
+}
+
+// special reads a variable that every task has.
+func (s *Store) special(ctx context.Context, st *varState, name string, now int64) (v Variable, err error) {
+	if st.id == 0 {
+		v, err = s.unwritten(ctx, st, name)
+	} else {
+		v, err = s.ownVar(ctx, st, name, now)
+	}
+	if err != nil || name != VarFinal {
+		return v, err
+	}
+	return v, s.finalOf(ctx, &v)
+}
+
+const sqlCompletion = `SELECT h.tree, e.result, e.ended_at FROM task_hot h JOIN task_end e ON e.id = h.id WHERE h.id = $1 AND h.state = 4`
+
+// finalOf makes Final of a task that completed without setting it what the
+// result is: it is null only until the work is done.
+func (s *Store) finalOf(ctx context.Context, v *Variable) error {
+	if string(v.Value) != "null" {
+		return nil
+	}
+	var tree, at int64
+	var column string
+	if err := s.db.QueryRow(ctx, sqlCompletion, []any{int64(v.Task)}, &tree, &column, &at); err != nil {
+		return wrap("read variable", ignoreNoRows(err))
+	}
+	text, err := s.load(ctx, tree, column)
+	if err != nil {
+		return err
+	}
+	if v.Value, err = json.Marshal(text); err != nil {
+		return wrap("read variable", err)
+	}
+	v.Type, v.Size, v.Source, v.UpdatedAt = VarText, int64(len(v.Value)), v.Task.String(), micros(at)
+	return nil
 }
 
 type lookVar func(ctx context.Context) (Variable, error)
@@ -172,7 +206,7 @@ func (s *Store) Vars(ctx context.Context, ref StateRef, f VarFilter) ([]Variable
 	if err != nil {
 		return nil, wrap(op, err)
 	}
-	rows, err := s.db.Query(ctx, sqlVars, st.id, f.After, now, pageLimit(f.Limit, defaultPage))
+	rows, err := s.db.Query(ctx, sqlVars, st.id, f.After, now, pageLimit(f.Limit, defaultPage)) //nolint:sqlclosecheck // each closes them
 	if err != nil {
 		return nil, wrap(op, err)
 	}
@@ -206,7 +240,7 @@ func (s *Store) unwrittenVars(ctx context.Context, st *varState, after string) (
 		if name <= after {
 			continue
 		}
-		v, err := s.unwritten(ctx, st, name)
+		v, err := s.special(ctx, st, name, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -224,6 +258,9 @@ func (s *Store) listValue(ctx context.Context, st *varState, v *Variable, column
 		return err
 	}
 	v.Size = int64(len(v.Value))
+	if v.Name == VarFinal && st.scope == scTree {
+		return s.finalOf(ctx, v)
+	}
 	return nil
 }
 

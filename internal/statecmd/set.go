@@ -185,7 +185,7 @@ func (c *commands) newSetCommand() *cobra.Command {
 	f := cmd.Flags()
 	what.flags(cmd)
 	f.StringVar(&what.kind, "type", "", "text, number, boolean, null, json, array, file_path or file_content (default: what the value is)")
-	f.DurationVar(&spec.TTL, "ttl", 0, "`time` after which it vanishes, as 10m")
+	f.DurationVar(&spec.TTL, "ttl", 0, "`time` after which it vanishes, as 10m (default: never; in a temporary state 24h)")
 	f.BoolVar(&spec.ReadOnly, "read-only", false, "refuse further changes")
 	f.StringVar(&spec.Description, "description", "", "what it is")
 	f.BoolVar(&spec.CancelRest, "cancel-rest", false, "for Final: cancel unfinished children instead of refusing")
