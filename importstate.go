@@ -52,12 +52,13 @@ type VersionRecord struct {
 }
 
 const (
-	sqlStateList  = `SELECT s.id, s.scope, COALESCE(t.name, ''), s.task, s.owner FROM state s LEFT JOIN tree t ON t.id = s.tree WHERE s.id > $1 ORDER BY s.id LIMIT $2 + 0`
-	sqlTreeStates = `SELECT s.id, s.scope, t.name, s.task, s.owner FROM tree t JOIN state s ON s.scope = 3 AND s.tree = t.id WHERE t.name = $1 ORDER BY s.task`
+	sqlStateList  = `SELECT s.id, s.scope, COALESCE(t.name, ''), s.task, s.owner, s.foreign_id FROM state s LEFT JOIN tree t ON t.id = s.tree WHERE s.id > $1 ORDER BY s.id LIMIT $2 + 0`
+	sqlTreeStates = `SELECT s.id, s.scope, t.name, s.task, s.owner, s.foreign_id FROM tree t JOIN state s ON s.scope = 3 AND s.tree = t.id WHERE t.name = $1 ORDER BY s.task`
 )
 
 // States lists the states of a tree and of its tasks, or with "" those outside
-// of trees. States that nobody wrote to are not there.
+// of trees: what each is called and where it belongs, without counters. States
+// that nobody wrote to are not there.
 func (s *Store) States(ctx context.Context, tree TreeID) ([]StateInfo, error) {
 	if tree != "" {
 		return s.stateList(ctx, sqlTreeStates, string(tree))
@@ -89,7 +90,7 @@ func (s *Store) stateList(ctx context.Context, q string, args ...any) ([]StateIn
 		var i StateInfo
 		var scope int64
 		var owner string
-		err := rows.Scan((*int64)(&i.ID), &scope, (*string)(&i.Ref.Tree), (*int64)(&i.Ref.Task), &owner)
+		err := rows.Scan((*int64)(&i.ID), &scope, (*string)(&i.Ref.Tree), (*int64)(&i.Ref.Task), &owner, &i.Foreign)
 		switch i.Ref.Scope = scopes[scope]; i.Ref.Scope {
 		case ScopeSession:
 			i.Ref.Session = owner

@@ -115,11 +115,14 @@ func (id *CheckpointID) UnmarshalText(b []byte) error {
 
 // StateInfo is what is known and counted of one state.
 type StateInfo struct {
-	ID          StateID  `json:"state_id"`
-	Ref         StateRef `json:"ref"`
-	Variables   int64    `json:"variable_count"`
-	Mutations   int64    `json:"mutation_count"`
-	Checkpoints int64    `json:"checkpoint_count"`
+	ID  StateID  `json:"state_id"`
+	Ref StateRef `json:"ref"`
+	// Foreign is what an imported state was called where it comes from; only
+	// [Store.States] tells.
+	Foreign     string `json:"foreign_id,omitempty"`
+	Variables   int64  `json:"variable_count"`
+	Mutations   int64  `json:"mutation_count"`
+	Checkpoints int64  `json:"checkpoint_count"`
 	// Bytes sums the values as JSON, without those of the past.
 	Bytes     int64      `json:"total_size_bytes"`
 	CreatedAt time.Time  `json:"created_at"`

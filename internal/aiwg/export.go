@@ -44,14 +44,19 @@ type ExportReport struct {
 // they had, where these are of the right form and not taken. The file of tasks
 // comes last: a folder without it is not whole.
 func Export(ctx context.Context, store *perdure.Store, cfg ExportConfig) (*ExportReport, error) {
-	x := &exporter{store: store, cfg: cfg, report: &ExportReport{Dir: cfg.Dir},
-		taskNames: newNames(), nodeNames: newNames(), treeNames: newNames(), stateNames: newNames()}
+	x := newExporter(store)
+	x.cfg, x.report = cfg, &ExportReport{Dir: cfg.Dir}
 	if err := x.prepare(); err != nil {
 		return nil, err
 	}
 	trees, err := x.trees(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if len(cfg.Trees) == 0 {
+		if err := x.ownStates(ctx, ""); err != nil {
+			return nil, err
+		}
 	}
 	if err := x.writeTrees(ctx, trees); err != nil {
 		return nil, err
@@ -73,6 +78,12 @@ type exporter struct {
 	latest time.Time
 
 	taskNames, nodeNames, treeNames, stateNames *names
+	states                                      map[perdure.StateID]string // that have the ID they had
+}
+
+func newExporter(store *perdure.Store) *exporter {
+	return &exporter{store: store, taskNames: newNames(), nodeNames: newNames(), treeNames: newNames(), stateNames: newNames(),
+		states: make(map[perdure.StateID]string)}
 }
 
 func (x *exporter) prepare() error {
@@ -133,35 +144,62 @@ func (x *exporter) trees(ctx context.Context) ([]*exportTree, error) {
 			t.record = config.Record
 		}
 	}
-	// The store's own keep their names; records take what is left.
+	// The store's own keep their names.
 	slices.SortStableFunc(list, func(a, b *exportTree) int {
 		return cmp.Or(boolOrder(a.record != nil, b.record != nil), a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	for _, t := range list {
-		t.id = string(t.ID)
-		if t.record != nil && t.record.ID != "" {
-			t.id = t.record.ID
-		}
-		if t.id = x.treeNames.take("tree-", 8, t.id, string(t.ID)); t.id == "" {
-			return nil, fmt.Errorf("export tree %q: no ID is free", t.ID)
-		}
-		brief, err := treeTasks(ctx, x.store, t.ID, true)
-		if err != nil {
+		if err := x.ownNames(ctx, t); err != nil {
 			return nil, err
 		}
-		t.names = x.nameTasks(brief)
-		for i := range brief {
-			times := []time.Time{brief[i].CreatedAt, brief[i].StartedAt, brief[i].CompletedAt}
-			if foreignState(&brief[i]) != "" {
-				times = times[:2]
-			}
-			x.latest = slices.MaxFunc(append(times, x.latest), time.Time.Compare)
-		}
+	}
+	for _, t := range list {
+		t.id = x.treeNames.hex(t.id, string(t.ID), "tree-")
+		x.restTasks(t.names)
 	}
 	slices.SortStableFunc(list, func(a, b *exportTree) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.id, b.id))
+		rootA, rootB := a.names[a.Root].id, b.names[b.Root].id
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(len(rootA), len(rootB)), cmp.Compare(rootA, rootB))
 	})
 	return list, nil
+}
+
+// ownNames gives a tree, its tasks and its states the IDs they have, and looks
+// for the latest time.
+func (x *exporter) ownNames(ctx context.Context, t *exportTree) error {
+	id := string(t.ID)
+	if t.record != nil {
+		id = t.record.ID
+	}
+	t.id = x.treeNames.own(id)
+	brief, err := treeTasks(ctx, x.store, t.ID, true)
+	if err != nil {
+		return err
+	}
+	t.names = x.ownTasks(brief)
+	for i := range brief {
+		times := []time.Time{brief[i].CreatedAt, brief[i].StartedAt, brief[i].CompletedAt}
+		if foreignState(&brief[i]) != "" {
+			times = times[:2]
+		}
+		x.latest = slices.MaxFunc(append(times, x.latest), time.Time.Compare)
+	}
+	return x.ownStates(ctx, t.ID)
+}
+
+// ownStates keeps the IDs that states have for them.
+func (x *exporter) ownStates(ctx context.Context, tree perdure.TreeID) error {
+	infos, err := x.store.States(ctx, tree)
+	for i := range infos {
+		id := infos[i].Foreign
+		if id == "" {
+			id = infos[i].ID.String()
+		}
+		if x.stateNames.own(id) != "" {
+			x.states[infos[i].ID] = id
+		}
+	}
+	return err
 }
 
 func boolOrder(a, b bool) int {

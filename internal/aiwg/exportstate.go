@@ -116,6 +116,7 @@ type stateExport struct {
 	checks []checkDoc
 	ids    map[int64]string // of mutations and checkpoints, by number
 	order  map[perdure.MutationID]int
+	final  *perdure.VersionRecord     // of a task that completed without setting it
 	files  map[string]json.RawMessage // values by the names of their files
 	now    time.Time
 }
@@ -132,7 +133,7 @@ func (x *exporter) newStateExport(ctx context.Context, ref perdure.StateRef, nam
 			return nil, err
 		}
 	}
-	s.id = x.stateNames.take("state-", 8, rec.Foreign, rec.ID.String())
+	s.id = x.stateNames.hex(x.states[rec.ID], rec.ID.String(), "state-")
 	for i := range rec.Mutations {
 		if rec.Mutations[i].Foreign != perdure.ImportOnly {
 			s.muts = append(s.muts, rec.Mutations[i])
@@ -144,6 +145,21 @@ func (x *exporter) newStateExport(ctx context.Context, ref perdure.StateRef, nam
 	return s, nil
 }
 
+// finish makes Final of a task that completed what its result is, if the task
+// did not set it: Final is null only until the work is done.
+func (s *stateExport) finish(task *perdure.Task) {
+	for i := range s.rec.Versions {
+		v := &s.rec.Versions[i]
+		if v.Dead != 0 || v.Name != perdure.VarFinal || string(v.Value) != "null" || task.State != perdure.Completed {
+			continue
+		}
+		final := *v
+		final.Value, final.Type = mustJSON(task.Result), perdure.VarText
+		final.Source, final.UpdatedAt = s.names[task.ID].id, task.CompletedAt
+		s.final = &final
+	}
+}
+
 // nameHistory names mutations and checkpoints, and numbers them from 1 on in
 // the order they have across the states.
 func nameHistory(states []*stateExport) {
@@ -151,14 +167,20 @@ func nameHistory(states []*stateExport) {
 	for _, s := range states {
 		taken := newNames()
 		for i := range s.muts {
-			m := &s.muts[i]
-			s.ids[int64(m.ID)] = taken.take("mut-", 8, m.Foreign, m.ID.String())
-			numbers = append(numbers, int64(m.ID))
+			s.ids[int64(s.muts[i].ID)] = taken.own(s.muts[i].Foreign)
 		}
 		for i := range s.rec.Checkpoints {
-			c := &s.rec.Checkpoints[i]
-			s.ids[int64(c.ID)] = taken.take("ckpt-", 8, c.Foreign, c.ID.String())
-			numbers = append(numbers, int64(c.ID))
+			s.ids[int64(s.rec.Checkpoints[i].ID)] = taken.own(s.rec.Checkpoints[i].Foreign)
+		}
+		for i := range s.muts {
+			n := int64(s.muts[i].ID)
+			s.ids[n] = taken.hex(s.ids[n], s.muts[i].ID.String(), "mut-")
+			numbers = append(numbers, n)
+		}
+		for i := range s.rec.Checkpoints {
+			n := int64(s.rec.Checkpoints[i].ID)
+			s.ids[n] = taken.hex(s.ids[n], s.rec.Checkpoints[i].ID.String(), "ckpt-")
+			numbers = append(numbers, n)
 		}
 	}
 	slices.Sort(numbers)
@@ -188,18 +210,18 @@ func (s *stateExport) lives(v *perdure.VersionRecord) bool {
 }
 
 // living are the variables as they are.
-func (s *stateExport) living() json.RawMessage { return s.object(s.lives) }
+func (s *stateExport) living() json.RawMessage { return s.object(s.lives, s.final) }
 
 // at are the variables as they were at an instant.
 func (s *stateExport) at(number int64) json.RawMessage {
 	return s.object(func(v *perdure.VersionRecord) bool {
 		return int64(v.Version) < number && (v.Dead == 0 || int64(v.Dead) >= number)
-	})
+	}, nil)
 }
 
 // object writes variables by name; the long ones go to files where the state has
-// a folder.
-func (s *stateExport) object(which func(*perdure.VersionRecord) bool) json.RawMessage {
+// a folder. final, when there is one, stands for a Final that is null.
+func (s *stateExport) object(which func(*perdure.VersionRecord) bool, final *perdure.VersionRecord) json.RawMessage {
 	out := []byte{'{'}
 	for i := range s.rec.Versions {
 		v := &s.rec.Versions[i]
@@ -211,8 +233,11 @@ func (s *stateExport) object(which func(*perdure.VersionRecord) bool) json.RawMe
 		}
 		out = append(append(out, mustJSON(v.Name)...), ':')
 		if v.Name == perdure.VarFinal && string(v.Value) == "null" {
-			out = append(out, "null"...)
-			continue
+			if final == nil {
+				out = append(out, "null"...)
+				continue
+			}
+			v = final
 		}
 		out = append(out, mustJSON(s.variable(v))...)
 	}
@@ -329,10 +354,14 @@ func (s *stateExport) doc(tree, node string, state perdure.State) any {
 		m.Bytes += int64(len(v.Value))
 		if v.Name == perdure.VarFinal && string(v.Value) != "null" {
 			m.Status = "complete"
+		} else if v.Name == perdure.VarFinal && s.final != nil {
+			m.Bytes += int64(len(s.final.Value) - len(v.Value))
 		}
 	}
 	switch {
 	case m.Status == "complete":
+	case state == perdure.Completed:
+		m.Status = "complete"
 	case state == perdure.Failed:
 		m.Status = "error"
 	case state == perdure.Cancelled:
@@ -373,6 +402,10 @@ func (x *exporter) treeStates(ctx context.Context, t *exportTree) error {
 			s.dir = treesFolder + t.id + "/"
 		}
 		t.states[ref.Task] = s
+		i, found := slices.BinarySearchFunc(t.tasks, ref.Task, func(task perdure.Task, id perdure.TaskID) int { return cmp.Compare(task.ID, id) })
+		if found {
+			s.finish(&t.tasks[i])
+		}
 		list = append(list, s)
 	}
 	nameHistory(list)
@@ -498,10 +531,11 @@ func (x *exporter) outside(ctx context.Context) error {
 
 // ExportState returns one state as a document that stands alone.
 func ExportState(ctx context.Context, store *perdure.Store, ref perdure.StateRef) ([]byte, error) {
-	x := &exporter{store: store, stateNames: newNames(), taskNames: newNames(), nodeNames: newNames(), treeNames: newNames()}
+	x := newExporter(store)
 	t := &exportTree{}
 	node := ""
 	var state perdure.State
+	var whole perdure.Task
 	if ref.Scope == perdure.ScopeTree {
 		tree, err := store.Tree(ctx, ref.Tree)
 		if err != nil {
@@ -511,15 +545,30 @@ func ExportState(ctx context.Context, store *perdure.Store, ref perdure.StateRef
 		if err != nil {
 			return nil, err
 		}
-		t.id, t.names, state = string(tree.ID), x.nameTasks(list), tree.State
-		if ref.Task != 0 && ref.Task != tree.Root {
-			node = t.names[ref.Task].node
+		t.id, t.names = string(tree.ID), x.ownTasks(list)
+		x.restTasks(t.names)
+		if err := x.ownStates(ctx, ref.Tree); err != nil {
+			return nil, err
+		}
+		task := cmp.Or(ref.Task, tree.Root)
+		if task != tree.Root {
+			node = t.names[task].node
+		}
+		if whole, err = store.Task(ctx, task); err != nil {
+			return nil, err
+		}
+	}
+	if ref.Scope != perdure.ScopeTree {
+		if err := x.ownStates(ctx, ""); err != nil {
+			return nil, err
 		}
 	}
 	s, err := x.newStateExport(ctx, ref, t.names)
 	if err != nil {
 		return nil, err
 	}
+	state = whole.State
+	s.finish(&whole)
 	nameHistory([]*stateExport{s})
 	return encode(s.doc(t.id, node, state), "  ")
 }

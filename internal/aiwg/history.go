@@ -326,13 +326,17 @@ func (m *simulation) reconcile(vars []*variable, number int64, copies bool) {
 	}
 }
 
+// finals tells whether the last change of the import was to Final: a task that
+// completes has one without a mutation.
+func (m *simulation) finals() bool { return m.muts[len(m.muts)-1].Name == perdure.VarFinal }
+
 // finish makes the variables those of the document and returns the record.
 func (m *simulation) finish(r *reader, number int64) perdure.StateRecord {
 	s := m.s
 	before := m.changed
 	m.reconcile(s.vars, number, false)
-	if len(s.mutations) > 0 && m.changed > before {
-		r.note(Corrected, s.f, -1, "the history of %s does not lead to its variables; %d changes of the import do", s.what(), m.changed-before)
+	if n := m.changed - before; len(s.mutations) > 0 && n > 0 && (n > 1 || !m.finals()) {
+		r.note(Corrected, s.f, -1, "the history of %s does not lead to its variables; %d changes of the import do", s.what(), n)
 	}
 	if s.scope == perdure.ScopeTree && m.living[perdure.VarFinal] == nil {
 		v := &variable{}

@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
+	"slices"
 
 	"github.com/perdure/perdure"
 )
 
-// names gives out IDs, each once in an export.
+// names gives out IDs, each once in an export. What has an ID of its own, here
+// or where it comes from, asks first; what is left takes what is free.
 type names struct {
 	taken map[string]bool
 	last  int64 // of store IDs given out because none was free
@@ -16,59 +19,62 @@ type names struct {
 
 func newNames() *names { return &names{taken: make(map[string]bool)} }
 
-// take returns the first of the wanted IDs that is free, else one of a prefix
-// and so many hexadecimal digits that depends on them.
-func (n *names) take(prefix string, digits int, wanted ...string) string {
-	for _, id := range wanted {
-		if id != "" && !n.taken[id] {
-			n.taken[id] = true
-			return id
-		}
+// own gives out an ID if it is free, else nothing.
+func (n *names) own(id string) string {
+	if id == "" || n.taken[id] {
+		return ""
 	}
-	h := fnv.New32a()
-	for range 1 << 20 {
-		_, _ = h.Write([]byte(wanted[len(wanted)-1])) // never fails
-		id := fmt.Sprintf("%s%0*x", prefix, digits, h.Sum32())
-		if !n.taken[id] {
-			n.taken[id] = true
-			return id
-		}
+	n.taken[id] = true
+	return id
+}
+
+// hex gives out what was given before, or an ID if it is free, or else one of 8
+// hexadecimal digits that depends on it.
+func (n *names) hex(given, id, prefix string) string {
+	if given != "" {
+		return given
 	}
-	return ""
+	for h := fnv.New32a(); n.own(id) == ""; id = fmt.Sprintf("%s%08x", prefix, h.Sum32()) {
+		_, _ = h.Write([]byte(id)) // never fails
+	}
+	return id
+}
+
+// store gives out what was given before, or a store ID if it is free, or else
+// the next number.
+func (n *names) store(given string, id perdure.TaskID) string {
+	if given != "" {
+		return given
+	}
+	for n.own(id.String()) == "" {
+		n.last++
+		id = perdure.TaskID(n.last)
+	}
+	return id.String()
 }
 
 // taskName is what a task is called in an export.
 type taskName struct{ id, node string }
 
-// nameTasks names the tasks of a tree.
-func (x *exporter) nameTasks(list []perdure.Task) map[perdure.TaskID]taskName {
+// ownTasks gives the tasks of a tree the IDs they have, as far as they are free.
+func (x *exporter) ownTasks(list []perdure.Task) map[perdure.TaskID]taskName {
 	out := make(map[perdure.TaskID]taskName, len(list))
 	for i := range list {
 		t := &list[i]
 		f := foreignOf(t.Metadata)
 		if f == nil {
-			f = &foreign{}
+			f = &foreign{ID: t.ID.String(), Node: t.Node.String()}
 		}
-		out[t.ID] = taskName{x.taskNames.store(f.ID, t.ID.String()), x.nodeNames.take("task-", 8, f.Node, t.Node.String())}
+		out[t.ID] = taskName{x.taskNames.own(f.ID), x.nodeNames.own(f.Node)}
 	}
 	return out
 }
 
-// store returns the first free of the wanted store IDs, or the next number.
-func (n *names) store(wanted ...string) string {
-	for _, id := range wanted {
-		if id != "" && !n.taken[id] {
-			n.taken[id] = true
-			return id
-		}
-	}
-	for {
-		n.last++
-		id := perdure.TaskID(n.last).String()
-		if !n.taken[id] {
-			n.taken[id] = true
-			return id
-		}
+// restTasks gives the others what is left.
+func (x *exporter) restTasks(names map[perdure.TaskID]taskName) {
+	for _, id := range slices.Sorted(maps.Keys(names)) {
+		n := names[id]
+		names[id] = taskName{x.taskNames.store(n.id, id), x.nodeNames.hex(n.node, id.Node().String(), "task-")}
 	}
 }
 

@@ -275,6 +275,8 @@ func (r *reader) merge(ctx context.Context, s *state, have *perdure.StateRecord)
 		value, there := values[v.Name]
 		switch {
 		case there && value == string(v.Value):
+		case there && v.Name == perdure.VarFinal && value == "null" && s.task != nil && string(mustJSON(s.task.Result)) == string(v.Value):
+			// It completed without setting Final, which is the result then.
 		case there:
 			r.note(Differs, s.f, -1, "variable %s of %s is otherwise in the store; the store's stays", quoted(v.Name), s.what())
 		case len(values) >= perdure.MaxVariables:

@@ -283,7 +283,8 @@ func (r *reader) mutation(s *state, f *file, n *node) {
 		}
 	}
 	if rest, more := o.left(), meta.left(); rest != nil || more != nil {
-		o.note(nil, "unknown members of a mutation have no place in the store: %s", quoted(string(mustJSON([]any{rest, more}))))
+		r.note(NotRead, f, n.off, "%s: unknown members of a mutation have no place in the store: %s", s.what(),
+			strings.Join(append(sortedKeys(rest), sortedKeys(more)...), ", "))
 	}
 	s.mutations = append(s.mutations, m)
 }
