@@ -38,7 +38,7 @@ func (l *Lease) BeginCall(ctx context.Context, spec CallSpec) (call Call, replay
 	}
 	failpoint.Hit("call.after_begin")
 	if c.found != 0 {
-		call, err = l.s.call(ctx, l.Tree.key, c.found)
+		call, err = l.s.call(ctx, c.found)
 		return call, true, err
 	}
 	return Call{ID: CallID(c.id), Task: l.Task.ID, Attempt: l.Task.Attempts, Position: spec.Position, State: CallStarted,
@@ -153,7 +153,7 @@ func (b *batch) closeCalls(ctx context.Context, st *treeStat, task, below int64)
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // Err tells
+	defer rows.Close()
 	var calls, tokens, cost int64
 	var lost []costLine
 	for rows.Next() {
@@ -286,7 +286,7 @@ const (
 )
 
 // call reads one call with its response.
-func (s *Store) call(ctx context.Context, tree, id int64) (Call, error) {
+func (s *Store) call(ctx context.Context, id int64) (Call, error) {
 	rows, err := s.db.Query(ctx, sqlCall, id)
 	if err != nil {
 		return Call{}, wrap("read call", err)
@@ -369,7 +369,7 @@ func boolInt(v bool) int {
 
 // each scans rows to their end and closes them.
 func each(rows *sql.Rows, scan func() error) error {
-	defer rows.Close() //nolint:errcheck // Err tells
+	defer rows.Close()
 	for rows.Next() {
 		if err := scan(); err != nil {
 			return err

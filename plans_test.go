@@ -1,6 +1,8 @@
 package perdure_test
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
 	"regexp"
 	"strings"
@@ -43,28 +45,34 @@ func TestQueryPlans(t *testing.T) {
 	db := migratedSQLite(t)
 	queries := constantsNamed("sql", files)
 	for _, name := range sortedNames(queries) {
-		rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+queries[name], manyArguments(queries[name])...)
+		text, err := planOf(t.Context(), db, queries[name])
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		var plan []string
-		for rows.Next() {
-			var id, parent, unused int
-			var detail string
-			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-				t.Fatal(err)
-			}
-			plan = append(plan, detail)
-		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
-		}
-		text := strings.Join(plan, "; ")
 		if found := large.FindString(text); (found != "") != (scans[name] != "") {
 			t.Errorf("%s: %q in the plan: %s", name, found, text)
 		}
 	}
+}
+
+// planOf says in one line how SQLite would run a statement.
+func planOf(ctx context.Context, db *sql.DB, query string) (string, error) {
+	rows, err := db.QueryContext(ctx, "EXPLAIN QUERY PLAN "+query, manyArguments(query)...)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	var plan []string
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			return "", err
+		}
+		plan = append(plan, detail)
+	}
+	return strings.Join(plan, "; "), rows.Err()
 }
 
 // manyArguments are arguments for all parameters of a statement.

@@ -3,6 +3,7 @@ package perdure_test
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,8 +67,8 @@ func TestPrune(t *testing.T) {
 		if diff := cmp.Diff(before, dump(t, s)); diff != "" {
 			t.Errorf("a dry run changed:\n%s", diff)
 		}
-		real := prune(t, s, perdure.PruneRequest{Policy: soon()})
-		for _, r := range []perdure.PruneReport{dry, real} {
+		wet := prune(t, s, perdure.PruneRequest{Policy: soon()})
+		for _, r := range []perdure.PruneReport{dry, wet} {
 			if diff := cmp.Diff([][]perdure.TreeID{want, due}, [][]perdure.TreeID{treeIDs(r.Trees), treeIDs(r.Due)}); diff != "" {
 				t.Errorf("dry run %v: -want +got\n%s", r.DryRun, diff)
 			}
@@ -240,8 +241,11 @@ func age(t *testing.T, s *perdure.Store) {
 	}
 	old := time.Now().Add(-2 * time.Hour)
 	err := filepath.Walk(filepath.Join(s.Dir(), "blobs"), func(path string, info os.FileInfo, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // content that lies in the database
+		}
 		if err != nil || info.IsDir() {
-			return nil
+			return err
 		}
 		return os.Chtimes(path, old, old)
 	})

@@ -84,15 +84,15 @@ func Hash(name string, req *Request) string {
 	w.number(uint64(len(req.Documents)))
 	for _, d := range req.Documents {
 		w.text(d.File)
-		w.number(uint64(d.StartLine))
+		w.signed(d.StartLine)
 		w.text(d.Text)
 	}
 	w.text(string(req.Prepared))
 	w.optional(req.Temperature != nil, func() uint64 { return math.Float64bits(*req.Temperature) })
-	w.optional(req.Seed != nil, func() uint64 { return uint64(*req.Seed) })
-	w.number(uint64(req.MaxOutputTokens))
+	w.optional(req.Seed != nil, func() uint64 { return uint64(*req.Seed) }) //nolint:gosec // its bits
+	w.signed(req.MaxOutputTokens)
 	if req.Sample != 0 { // hashes from before there were samples stay what they are
-		w.number(uint64(req.Sample))
+		w.signed(req.Sample)
 	}
 	return hex.EncodeToString(w.h.Sum(nil))
 }
@@ -106,6 +106,8 @@ func (w fieldHash) number(n uint64) {
 	binary.BigEndian.PutUint64(b[:], n)
 	w.h.Write(b[:])
 }
+
+func (w fieldHash) signed(n int) { w.number(uint64(n)) } //nolint:gosec // its bits
 
 func (w fieldHash) text(s string) {
 	w.number(uint64(len(s)))

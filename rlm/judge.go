@@ -114,7 +114,7 @@ func (a *attempt) judged(ctx context.Context, position int, c *candidate) (score
 	if err != nil {
 		return score.Verdict{}, err
 	}
-	_, _, _, err = a.exchange(ctx, &question{m: j.model, req: req, position: position, what: "a score",
+	_, _, err = a.exchange(ctx, &question{m: j.model, req: req, position: position, what: "a score",
 		check: func(reply string) (problems []string) {
 			v, problems = readVerdict(reply)
 			return problems

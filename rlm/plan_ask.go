@@ -55,7 +55,7 @@ func (a *attempt) plan(ctx context.Context) error {
 		return fmt.Errorf("encode limits: %w", err)
 	}
 	a.told = kept
-	_, data, calls, err := a.exchange(timed, q)
+	data, calls, err := a.exchange(timed, q)
 	a.told = nil
 	var unusable *unusableError
 	switch {

@@ -47,22 +47,23 @@ func (e *unusableError) Error() string {
 }
 
 // exchange asks, and has the model correct its reply at most maxRepairs times.
-// Each request is a call of the journal. calls is how many there were; an
-// *unusableError comes with the last reply.
-func (a *attempt) exchange(ctx context.Context, q *question) (reply string, data Data, calls int, err error) {
+// Each request is a call of the journal. calls is how many there were; data
+// is of the last one, also with an *unusableError.
+func (a *attempt) exchange(ctx context.Context, q *question) (data Data, calls int, err error) {
 	req := *q.req
 	for {
+		var reply string
 		reply, data, err = a.ask(ctx, q.position+calls, q.m, &req)
 		calls++
 		if err != nil {
-			return "", Data{}, calls, err
+			return Data{}, calls, err
 		}
 		problems := q.check(reply)
 		if len(problems) == 0 {
-			return reply, data, calls, nil
+			return data, calls, nil
 		}
 		if calls > maxRepairs {
-			return reply, data, calls, &unusableError{what: q.what, model: q.m.name, problems: problems}
+			return data, calls, &unusableError{what: q.what, model: q.m.name, problems: problems}
 		}
 		req = *q.req
 		req.Prompt += shape.Repair(reply, problems, repairBytes(a.run.plan.Answer))
@@ -102,7 +103,7 @@ func (a *attempt) askShaped(ctx context.Context, q *question) (string, Data, err
 		value, problems = s.Check(reply)
 		return problems
 	}
-	_, data, _, err := a.exchange(ctx, q)
+	data, _, err := a.exchange(ctx, q)
 	if err != nil {
 		return "", Data{}, shapeFailure(err)
 	}

@@ -90,8 +90,8 @@ func (w *Worker) allow(t perdure.Tree) bool {
 }
 
 // idle waits until a place was freed or somebody woke the worker, until ready
-// fires, or for d when it is not 0. It reports whether ctx goes on.
-func (w *Worker) idle(ctx context.Context, ready <-chan struct{}, d time.Duration) bool {
+// fires, for d when it is not 0, or until ctx ends.
+func (w *Worker) idle(ctx context.Context, ready <-chan struct{}, d time.Duration) {
 	var late <-chan time.Time
 	if d > 0 {
 		timer := time.NewTimer(d)
@@ -104,7 +104,6 @@ func (w *Worker) idle(ctx context.Context, ready <-chan struct{}, d time.Duratio
 	case <-ready:
 	case <-late:
 	}
-	return ctx.Err() == nil
 }
 
 // watchLeases looks after the leases until ctx ends.

@@ -258,7 +258,7 @@ func TestBadAndMissingHashes(t *testing.T) {
 		if err := s.Verify(t.Context(), tt.hash); !errors.Is(err, tt.want) {
 			t.Errorf("verify %q: %v, want %v", tt.hash, err, tt.want)
 		}
-		if err := s.Remove(tt.hash); tt.want == blob.ErrBadHash && !errors.Is(err, tt.want) {
+		if err := s.Remove(tt.hash); errors.Is(tt.want, blob.ErrBadHash) && !errors.Is(err, tt.want) {
 			t.Errorf("remove %q: %v, want %v", tt.hash, err, tt.want)
 		}
 	}

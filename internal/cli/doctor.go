@@ -146,7 +146,7 @@ func checkDaemon(ctx context.Context, l *config.Loaded) check {
 	if _, err := os.Stat(socket); err != nil {
 		return c
 	}
-	conn, err := net.DialTimeout("unix", socket, time.Second)
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", socket)
 	if err != nil {
 		c.Detail = fmt.Sprintf("none runs; %s was left by a dead one, perdure serve replaces it", socket)
 		return c

@@ -114,7 +114,7 @@ func (a *app) drawTree(ctx context.Context, b *backend, id perdure.TreeID, v tre
 	for _, root := range grow(nodes) {
 		v.draw(root)
 	}
-	legend(a.out, a.out)
+	legend(a.out)
 	return nil
 }
 
@@ -125,8 +125,8 @@ func (a *app) drawGraph(id perdure.TreeID, nodes []*node, v treeView, format str
 		g := v.graph(root, v.depth)
 		size := g.size()
 		const advice = "; --depth 2 draws less"
-		switch {
-		case format == formatMermaid:
+		switch format {
+		case formatMermaid:
 			if size > mermaidEdges {
 				a.note("mermaid draws %d edges unless its setting maxEdges says more, and %d are here"+advice, mermaidEdges, size-1)
 			}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -200,11 +199,11 @@ func size64(n *node) int64 {
 }
 
 // legend explains the signs of a tree view.
-func legend(w io.Writer, s *stream) {
+func legend(s *stream) {
 	states := []perdure.State{perdure.Completed, perdure.Running, perdure.Waiting, perdure.Queued, perdure.Failed, perdure.Cancelled}
 	parts := make([]string, len(states))
 	for i, state := range states {
 		parts[i] = s.mark(state) + " " + s.dim(string(state))
 	}
-	fmt.Fprintln(w, strings.Join(parts, "  "))
+	fmt.Fprintln(s, strings.Join(parts, "  "))
 }

@@ -190,7 +190,7 @@ func (s setting) set(c *Config, text string) string {
 
 // verify checks the value in its place. In the file no secret may stand.
 func (s setting) verify(c *Config, kind string) string {
-	if s.check != nil && !(s.none && s.text(c) == noLimit) {
+	if s.check != nil && (!s.none || s.text(c) != noLimit) {
 		if problem := s.check(s.at(c)); problem != "" {
 			return problem
 		}

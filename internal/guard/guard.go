@@ -98,7 +98,7 @@ func (c Config) withDefaults() Config {
 func (c Config) validate() error {
 	var errs []error
 	if c.Path == "" {
-		errs = append(errs, errors.New("Path is missing"))
+		errs = append(errs, errors.New("no Path"))
 	}
 	for _, text := range append(append([]string{c.Path, c.Dir}, c.Args...), c.Env...) {
 		if strings.IndexByte(text, 0) >= 0 {
@@ -107,7 +107,7 @@ func (c Config) validate() error {
 	}
 	for i, f := range c.Hold {
 		if f == nil {
-			errs = append(errs, fmt.Errorf("Hold[%d] is nil", i))
+			errs = append(errs, fmt.Errorf("nil in Hold[%d]", i))
 		}
 	}
 	return errors.Join(errs...)

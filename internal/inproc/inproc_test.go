@@ -214,7 +214,10 @@ func TestCancellation(t *testing.T) {
 			}()
 			in, out := io.Pipe()
 			defer out.Close()
-			_, err := (&http.Client{Transport: transport}).Do(request(ctx, t, "POST", "/", in))
+			resp, err := (&http.Client{Transport: transport}).Do(request(ctx, t, "POST", "/", in))
+			if err == nil {
+				resp.Body.Close()
+			}
 			if !errors.Is(err, why) && !errors.Is(err, context.Canceled) {
 				t.Errorf("Do = %v", err)
 			}
@@ -325,12 +328,15 @@ func TestClose(t *testing.T) {
 			t.Error("Close returned before the handler")
 		}
 	}()
-	if resp, err := c.Do(request(t.Context(), t, "GET", "/", nil)); !errors.Is(err, inproc.ErrClosed) {
-		t.Errorf("request during Close: %v, %v", resp, err)
-	}
-	transport.Close()
-	if resp, err := c.Do(request(t.Context(), t, "GET", "/", nil)); !errors.Is(err, inproc.ErrClosed) {
-		t.Errorf("request after Close: %v, %v", resp, err)
+	for _, when := range []string{"during", "after"} {
+		resp, err := c.Do(request(t.Context(), t, "GET", "/", nil))
+		if err == nil {
+			resp.Body.Close()
+		}
+		if !errors.Is(err, inproc.ErrClosed) {
+			t.Errorf("request %s Close: %v, %v", when, resp, err)
+		}
+		transport.Close()
 	}
 }
 

@@ -89,7 +89,8 @@ func readEverything(m *pack.Manifest, data []byte) {
 	if err != nil {
 		return
 	}
-	for range r.All() {
+	for _, err := range r.All() {
+		_ = err
 	}
 	_, _ = r.Documents(0, m.Bytes)
 	_, _ = r.Documents(m.Bytes/2, m.Bytes-m.Bytes/2)

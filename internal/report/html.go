@@ -112,10 +112,10 @@ func (d *Document) page() *page {
 
 // costCard is the cost as a large figure with what is unknown about it below.
 func costCard(u perdure.Usage) fact {
-	switch {
-	case u.UnpricedCalls == 0:
+	switch u.UnpricedCalls {
+	case 0:
 		return fact{"cost", human.Dollars(u.CostUSD)}
-	case u.UnpricedCalls == u.Calls:
+	case u.Calls:
 		return fact{"cost: the price is unknown", "?"}
 	}
 	return fact{"cost without " + human.Count(u.UnpricedCalls, "call") + " of unknown price", human.Dollars(u.CostUSD)}

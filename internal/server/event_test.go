@@ -175,6 +175,7 @@ func TestEventsOfTree(t *testing.T) {
 				must(t, l.Complete(t.Context(), perdure.Result{}))
 			case perdure.EventTreeCompleted:
 				cancel()
+			default: // only listed
 			}
 		}
 		if !errors.Is(end, perdure.ErrCanceled) {

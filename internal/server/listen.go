@@ -110,7 +110,7 @@ func listenLocked(path, temp string) (*Listener, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, listenError(path, err)
 	}
-	defer os.Remove(dir)
+	defer func() { _ = os.Remove(dir) }() // at worst an empty folder stays
 	inner, err := net.ListenUnix("unix", &net.UnixAddr{Name: temp, Net: "unix"})
 	if err != nil {
 		return nil, listenError(path, err)

@@ -111,7 +111,7 @@ func (s *server) guard(h handler) http.Handler {
 			}
 			s.log.DebugContext(r.Context(), "request", "method", r.Method, "pattern", r.Pattern,
 				"status", w.status, "duration_ms", time.Since(begin).Milliseconds())
-			if v != nil && (w.begun || v == http.ErrAbortHandler) {
+			if v != nil && (w.begun || aborts(v)) {
 				panic(http.ErrAbortHandler) // cuts the connection: what was sent is not whole
 			}
 		}()
@@ -121,8 +121,14 @@ func (s *server) guard(h handler) http.Handler {
 	})
 }
 
+// aborts tells whether a handler panicked with v to cut its connection.
+func aborts(v any) bool {
+	err, ok := v.(error)
+	return ok && errors.Is(err, http.ErrAbortHandler)
+}
+
 func (s *server) panicked(w *watched, r *http.Request, v any) {
-	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+	if aborts(v) {
 		return
 	}
 	s.log.ErrorContext(r.Context(), "handler panicked", "pattern", r.Pattern,

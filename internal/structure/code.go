@@ -264,7 +264,7 @@ func (s *codeScanner) hold(off int64, depth int, sticky bool) {
 	if s.lang.indented && s.lex.depth > 0 || s.directive {
 		return // among arguments
 	}
-	if !s.lang.indented && !s.ended() && !(depth == 0 && s.blank) {
+	if !s.lang.indented && !s.ended() && (depth != 0 || !s.blank) {
 		return // in the middle of something
 	}
 	s.held = append(s.held, held{off: off, depth: depth, blank: s.blank, sticky: sticky})

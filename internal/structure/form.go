@@ -206,6 +206,7 @@ func (f Form) scanner(out *marks) scanner {
 		return &lineScanner{out: out}
 	case formLog:
 		return &logScanner{out: out, stamped: f.stamped}
+	case formBlocks:
 	}
 	return &blockScanner{out: out, blank: true}
 }

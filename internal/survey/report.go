@@ -182,6 +182,7 @@ func (v *view) count(t *task) {
 		d.Failed++
 	case perdure.Cancelled:
 		d.Cancelled++
+	case perdure.Queued, perdure.Running, perdure.Waiting: // only in the total
 	}
 	d.ActiveMS += float64(t.active) / 1000
 	d.Usage = plus(d.Usage, t.usage)

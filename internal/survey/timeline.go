@@ -52,6 +52,7 @@ func (v *view) timeline() Timeline {
 			at(t.ended).Completed++
 		case perdure.Failed:
 			at(t.ended).Failed++
+		case perdure.Queued, perdure.Running, perdure.Waiting, perdure.Cancelled: // has no outcome to show
 		}
 	}
 	return line

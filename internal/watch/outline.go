@@ -124,15 +124,15 @@ func (n *node) at(i, level int) (place, int) {
 		i -= open - pos
 		pos = open
 		kid := n.kids[open]
-		if size := kid.size(); i < size {
-			if i == 0 {
-				return place{n, open}, level
-			}
-			return kid.at(i, level+1)
-		} else {
-			i -= size
-			pos++
+		if i == 0 {
+			return place{n, open}, level
 		}
+		size := kid.size()
+		if i < size {
+			return kid.at(i, level+1)
+		}
+		i -= size
+		pos++
 	}
 	return place{n, pos + i}, level
 }

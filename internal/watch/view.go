@@ -358,6 +358,7 @@ func (m *model) footer() string {
 		return m.dim("↑↓ scroll  Esc back  q leave")
 	case screenHelp:
 		return m.dim("any key goes back")
+	case screenTasks:
 	}
 	return m.dim("↑↓ move  →← fold  Enter show  / text  s state  c cancel  r retry  t trees  ? keys  q leave")
 }

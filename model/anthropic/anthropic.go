@@ -179,7 +179,7 @@ func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Respon
 // was asked for.
 func (m *Model) params(req *model.Request, user string) (p sdk.MessageNewParams, notes []string) {
 	p = sdk.MessageNewParams{
-		Model:     sdk.Model(m.cfg.Model),
+		Model:     m.cfg.Model,
 		MaxTokens: int64(m.cfg.MaxOutput),
 		Messages:  []sdk.MessageParam{sdk.NewUserMessage(sdk.NewTextBlock(user))},
 	}

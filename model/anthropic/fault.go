@@ -55,6 +55,8 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 		case strings.Contains(text, "max_tokens"):
 			return "the model's answers cannot be so long: set a lower limit for answers"
 		}
+	case model.KindCut, model.KindTimeout, model.KindEmpty, model.KindTooLarge, model.KindFailed, model.KindCanceled:
+		// No status stands for these.
 	}
 	return ""
 }

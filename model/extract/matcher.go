@@ -268,8 +268,8 @@ func (t *tally) add(term uint8, amount float64) {
 		}
 		apart := t.words - t.last[p.other]
 		if apart <= t.window {
-			close := 1 - float64(max(apart, 1)-1)/float64(t.window)
-			t.near[p.pair] = max(t.near[p.pair], close)
+			nearness := 1 - float64(max(apart, 1)-1)/float64(t.window)
+			t.near[p.pair] = max(t.near[p.pair], nearness)
 		}
 	}
 }

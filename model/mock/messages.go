@@ -59,7 +59,7 @@ func (s *Server) message(w http.ResponseWriter, r *http.Request) {
 func refuseMessage(w http.ResponseWriter, status int, msg string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"type":"error","error":{"type":%s,"message":%s},"request_id":"req_mock"}`, quote(faultType(status)), quote(msg))
+	_, _ = fmt.Fprintf(w, `{"type":"error","error":{"type":%s,"message":%s},"request_id":"req_mock"}`, quote(faultType(status)), quote(msg))
 }
 
 // statusOverloaded is what Anthropic's servers say when they have too much to

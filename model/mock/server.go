@@ -53,7 +53,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.Serve
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"object":"list","data":[{"id":%s,"object":"model"}]}`, quote(s.script.model))
+	_, _ = fmt.Fprintf(w, `{"object":"list","data":[{"id":%s,"object":"model"}]}`, quote(s.script.model))
 }
 
 // chatRequest is what of a request matters here.
@@ -146,7 +146,7 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, text string, p pro
 func refuse(w http.ResponseWriter, status int, msg string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"error":{"message":%s,"type":%s,"code":null,"param":null}}`, quote(msg), quote(string(model.KindOfStatus(status))))
+	_, _ = fmt.Fprintf(w, `{"error":{"message":%s,"type":%s,"code":null,"param":null}}`, quote(msg), quote(string(model.KindOfStatus(status))))
 }
 
 // retryAfter tells whole seconds as everybody does, and parts of them as

@@ -48,6 +48,9 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 		if strings.Contains(said.Code, "context_length") {
 			return "the request is too long for the model: set a smaller context window"
 		}
+	case model.KindUnavailable: // it is tried again, and there is nothing else to do
+	case model.KindCut, model.KindTimeout, model.KindEmpty, model.KindTooLarge, model.KindFailed, model.KindCanceled:
+		// No status stands for these.
 	}
 	return ""
 }

@@ -16,7 +16,6 @@ import (
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/perdure/perdure/model"
 )
@@ -150,7 +149,7 @@ func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Respon
 
 func (m *Model) params(req *model.Request, user string) sdk.ChatCompletionNewParams {
 	p := sdk.ChatCompletionNewParams{
-		Model:         shared.ChatModel(m.cfg.Model),
+		Model:         m.cfg.Model,
 		StreamOptions: sdk.ChatCompletionStreamOptionsParam{IncludeUsage: sdk.Bool(true)},
 	}
 	if req.System != "" {
