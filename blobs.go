@@ -72,7 +72,7 @@ func (s *Store) blobText(ctx context.Context, hash string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer b.Close() //nolint:errcheck // only read
+	defer b.Close()
 	var sb strings.Builder
 	sb.Grow(int(b.Size()))
 	_, err = io.Copy(&sb, io.NewSectionReader(b, 0, b.Size()))

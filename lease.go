@@ -106,7 +106,7 @@ func (s *Store) candidates(ctx context.Context, from, after int64) ([]int64, err
 	if from != 0 {
 		q, args = sqlLostTrees, []any{after, from}
 	}
-	rows, err := s.db.Query(ctx, q, args...)
+	rows, err := s.db.Query(ctx, q, args...) //nolint:sqlclosecheck // each closes them
 	if err != nil {
 		return nil, wrap("claim task", err)
 	}
@@ -280,7 +280,7 @@ func (c *claim) apply(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // Err tells
+	defer rows.Close()
 	c.leases = c.leases[:0]
 	var ranks []int64
 	for rows.Next() {
@@ -353,7 +353,7 @@ func (ss *Session) Lost(ctx context.Context, leases []*Lease) ([]*Lease, error) 
 	if err != nil {
 		return nil, wrap("look at leases", err)
 	}
-	defer rows.Close() //nolint:errcheck // Err tells
+	defer rows.Close()
 	held := make(map[TaskID]int64, len(leases))
 	for rows.Next() {
 		var id, fence int64

@@ -19,12 +19,12 @@ func asNobody(t *testing.T, cmd *exec.Cmd) {
 		return
 	}
 	// The test binary is in a folder of root's.
-	dir, err := os.MkdirTemp("", "perdure")
+	dir, err := os.MkdirTemp("", "perdure") //nolint:usetesting // others may not enter those of testing
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // others start the program in it
+	if err := os.Chmod(dir, 0o755); err != nil { // others start the program in it
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "test")
@@ -71,7 +71,7 @@ func copyProgram(t *testing.T, from, to string) {
 		t.Fatal(err)
 	}
 	defer src.Close()
-	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE, 0o755) //nolint:gosec // others run it
+	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE, 0o755)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -179,7 +179,7 @@ func lock(t *testing.T, dir string) {
 		if err := os.Chmod(name, mode); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = os.Chmod(name, 0o700) }) //nolint:gosec // so that it can be removed
+		t.Cleanup(func() { _ = os.Chmod(name, 0o700) }) // so that it can be removed
 	}
 }
 

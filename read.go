@@ -91,7 +91,7 @@ func (s *Store) Trees(ctx context.Context, f TreeFilter) ([]Tree, error) {
 	}
 	args = append(args, pageLimit(f.Limit, defaultPage))
 	q += " ORDER BY t.id DESC LIMIT $" + itoa(int64(len(args)))
-	rows, err := s.db.Query(ctx, q, args...)
+	rows, err := s.db.Query(ctx, q, args...) //nolint:sqlclosecheck // each closes them
 	if err != nil {
 		return nil, wrap("list trees", err)
 	}
@@ -222,7 +222,7 @@ func (s *Store) Task(ctx context.Context, id TaskID) (Task, error) {
 
 // detail adds what only a single task's view shows.
 func (s *Store) detail(ctx context.Context, r *rawTask) error {
-	rows, err := s.db.Query(ctx, sqlOutput, int64(r.ID))
+	rows, err := s.db.Query(ctx, sqlOutput, int64(r.ID)) //nolint:sqlclosecheck // each closes them
 	if err != nil {
 		return wrap("read task", err)
 	}
@@ -274,7 +274,7 @@ func (s *Store) Tasks(ctx context.Context, f TaskFilter) ([]Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.db.Query(ctx, q, args...)
+	rows, err := s.db.Query(ctx, q, args...) //nolint:sqlclosecheck // each closes them
 	if err != nil {
 		return nil, wrap("list tasks", err)
 	}

@@ -190,7 +190,7 @@ func (s *Store) forgetTree(ctx context.Context, key int64) error {
 // sweepRows removes the rows of trees that are gone, a few thousand in a
 // transaction.
 func (s *Store) sweepRows(ctx context.Context) error {
-	rows, err := s.db.Query(ctx, sqlGone)
+	rows, err := s.db.Query(ctx, sqlGone) //nolint:sqlclosecheck // each closes them
 	if err != nil {
 		return wrap("sweep rows", err)
 	}

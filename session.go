@@ -224,7 +224,7 @@ func (s *Store) lockHeld(name string) (bool, error) {
 	if err != nil {
 		return false, wrap("look at session", err)
 	}
-	defer f.Close() //nolint:errcheck // only locked
+	defer f.Close()
 	held, err := filelock.Held(f)
 	return held, wrap("look at session", err)
 }

@@ -127,7 +127,7 @@ const (
 )
 
 func (s *Store) numbers(ctx context.Context, q string, args ...any) ([]int64, error) {
-	rows, err := s.db.Query(ctx, q, args...)
+	rows, err := s.db.Query(ctx, q, args...) //nolint:sqlclosecheck // each closes them
 	if err != nil {
 		return nil, wrap("sweep states", err)
 	}

@@ -174,11 +174,11 @@ func TestBlobs(t *testing.T) {
 			}
 			part := make([]byte, 10)
 			if size > 1<<20 {
-				if n, err := b.ReadAt(part, 1<<20-5); n < 6 || !bytes.Equal(part[:n], content[1<<20-5:][:n]) || n < 10 && err != io.EOF {
+				if n, err := b.ReadAt(part, 1<<20-5); n < 6 || !bytes.Equal(part[:n], content[1<<20-5:][:n]) || n < 10 && err != io.EOF { //nolint:errorlint // readers compare it themselves
 					t.Errorf("%d bytes: read %d across a piece, %v", size, n, err)
 				}
 			}
-			if n, err := b.ReadAt(part, int64(size)); n != 0 || err != io.EOF {
+			if n, err := b.ReadAt(part, int64(size)); n != 0 || err != io.EOF { //nolint:errorlint // readers compare it themselves
 				t.Errorf("%d bytes: read %d behind the end, %v", size, n, err)
 			}
 			if err := b.Close(); err != nil {

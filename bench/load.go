@@ -60,7 +60,7 @@ func transitions(b *bench, round int) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // a temporary store
+	defer s.Close()
 	if _, err := fill(b, s, n); err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		defer f.Close() //nolint:errcheck // a profile
+		defer f.Close()
 		if err := pprof.StartCPUProfile(f); err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (b *bench) disk() error {
 		return err
 	}
 	defer os.Remove(f.Name()) //nolint:errcheck // a temporary file
-	defer f.Close()           //nolint:errcheck // a temporary file
+	defer f.Close()
 	buf := make([]byte, block)
 	for i := range blocks {
 		if _, err := f.WriteAt(buf, int64(i*block)); err != nil {

@@ -172,7 +172,7 @@ func takeover(b *bench, round int) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // a temporary store
+	defer s.Close()
 	if _, err := fill(b, s, 1000); err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func lonelyWriter(b *bench, _ int) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // a temporary store
+	defer s.Close()
 	tree, err := s.CreateTree(b.ctx, perdure.TreeSpec{Kind: "bench", Root: perdure.TaskSpec{Prompt: prompt}})
 	if err != nil {
 		return err
@@ -241,7 +241,7 @@ func contend(b *bench, round int) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // a temporary store
+	defer s.Close()
 	tree, err := fill(b, s, 1)
 	if err != nil {
 		return err

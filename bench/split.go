@@ -66,7 +66,7 @@ func splitChild(b *bench, _ int) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	r, err := pack.NewReader(m, f)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (b *bench) writePack(size int64) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // closed below
+	defer f.Close()
 	w := bufio.NewWriterSize(f, 1<<20)
 	builder := pack.NewBuilder(w, pack.Limits{})
 	var sources strings.Builder

@@ -42,7 +42,7 @@ func variables(b *bench, round int) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // a temporary store
+	defer s.Close()
 	if _, err := fill(b, s, n); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func checkpoints(b *bench, round int) error {
 			return err
 		}
 	}
-	defer s.Close() //nolint:errcheck // a temporary store
+	defer s.Close()
 	return rollbacks(b, s, ref, round)
 }
 

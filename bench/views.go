@@ -86,7 +86,7 @@ func views(b *bench, round int) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // a temporary store
+	defer s.Close()
 	tree, err := grown(b, s, n, nil)
 	if err != nil {
 		return err

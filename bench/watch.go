@@ -27,7 +27,7 @@ func watchTree(b *bench, round int) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // a temporary store
+	defer s.Close()
 	begun := make(chan perdure.TreeID, 1)
 	ended := make(chan error, 1)
 	go func() {
@@ -93,7 +93,7 @@ func watchChild(b *bench, _ int) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // only read
+	defer s.Close()
 	c, stop, err := inProcess(s)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func watchChild(b *bench, _ int) error {
 	ctx, cancel := context.WithTimeout(b.ctx, watching)
 	defer cancel()
 	in, keep := io.Pipe()
-	defer keep.Close() //nolint:errcheck // nothing is written
+	defer keep.Close()
 	screen := &firstScreen{begin: begin, want: []byte("task-0002")}
 	err = watch.Run(ctx, watch.Config{Client: c, Tree: perdure.TreeID(b.args[0]), Input: in, Output: screen,
 		Width: 100, Height: 40, Environ: []string{"TERM=xterm-256color"}, Color: true})

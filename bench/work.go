@@ -72,7 +72,7 @@ func flat(b *bench, round int) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // a temporary store
+	defer s.Close()
 	open := make(chan struct{})
 	h := handlerFunc(func(ctx context.Context, l *perdure.Lease) error {
 		if l.Task.Depth == 0 { // the root stays open while others create its children
@@ -117,7 +117,7 @@ func tree(b *bench, round int) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // a temporary store
+	defer s.Close()
 	specs := make([]perdure.TaskSpec, fan)
 	for i := range specs {
 		specs[i].Prompt = prompt
@@ -162,7 +162,7 @@ func idle(b *bench, round int) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // a temporary store
+	defer s.Close()
 	done := make(chan struct{}, 1)
 	h := handlerFunc(func(ctx context.Context, l *perdure.Lease) error {
 		err := complete(ctx, l)
@@ -203,7 +203,7 @@ func overhead(b *bench, round int) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // a temporary store
+	defer s.Close()
 	var calls atomic.Int64
 	h := handlerFunc(func(ctx context.Context, l *perdure.Lease) error {
 		if l.Task.Depth == 0 {

@@ -206,7 +206,7 @@ func endpoint(t *testing.T, at string, h http.Handler) (base string) {
 	if err != nil {
 		t.Skipf("the port was taken meanwhile: %v", err)
 	}
-	srv := &http.Server{Handler: h} //nolint:gosec // of a test
+	srv := &http.Server{Handler: h}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

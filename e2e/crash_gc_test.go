@@ -23,7 +23,7 @@ func TestKillDuringGC(t *testing.T) {
 					t.Fatalf("gc was not killed: %v\n%s", err, out)
 				}
 				s := b.open()
-				defer s.Close() //nolint:errcheck // only read
+				defer s.Close()
 				sound(t, s)
 				trees, err := s.Trees(t.Context(), perdure.TreeFilter{})
 				if err != nil {

@@ -114,7 +114,7 @@ func (b *bed) trees() []perdure.Tree {
 		return nil
 	}
 	s := b.open()
-	defer s.Close() //nolint:errcheck // only read
+	defer s.Close()
 	trees, err := s.Trees(b.t.Context(), perdure.TreeFilter{})
 	if err != nil {
 		b.t.Fatal(err)
@@ -149,7 +149,7 @@ func (b *bed) check() result {
 	t.Helper()
 	b.web.Close() // waits until the model has counted what it answered
 	s := b.open()
-	defer s.Close() //nolint:errcheck // only read
+	defer s.Close()
 	ctx := t.Context()
 	problems, err := s.Check(ctx)
 	if err != nil || len(problems) > 0 {
@@ -313,7 +313,7 @@ func TestRandomKills(t *testing.T) {
 	kills := number(t, "PERDURE_CRASH_KILLS", 200)
 	seed := number(t, "PERDURE_CRASH_SEED", int(time.Now().UnixNano()%1e9))
 	t.Logf("PERDURE_CRASH_KILLS=%d PERDURE_CRASH_SEED=%d", kills, seed)
-	rng := rand.New(rand.NewPCG(uint64(seed), 1)) //nolint:gosec // a test's order, not a secret
+	rng := rand.New(rand.NewPCG(uint64(seed), 1))
 	want := baseline(t)
 	done, trees := 0, 0
 	for done < kills && !t.Failed() {
@@ -333,7 +333,7 @@ func TestRandomKillsInSummaries(t *testing.T) {
 	kills := number(t, "PERDURE_CRASH_KILLS", 200) / 5
 	seed := number(t, "PERDURE_CRASH_SEED", int(time.Now().UnixNano()%1e9))
 	t.Logf("PERDURE_CRASH_KILLS=%d PERDURE_CRASH_SEED=%d", kills*5, seed)
-	rng := rand.New(rand.NewPCG(uint64(seed), 2)) //nolint:gosec // a test's order, not a secret
+	rng := rand.New(rand.NewPCG(uint64(seed), 2))
 	how := []string{"--merge", "summarize", "--chunk-tokens", "300", "--max-children", "8", "--context-window", "1000"}
 	want := baseline(t, how...)
 	if !strings.HasPrefix(want.answer, "answer ") || strings.Count(want.answer, "answer") != 1 || len(want.responses) < 40 {

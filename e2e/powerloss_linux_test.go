@@ -26,7 +26,7 @@ import (
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	trace, base := record(t, "acknowledge")
-	seed := uint64(number(t, "PERDURE_CRASH_SEED", int(rand.Uint32()))) //nolint:gosec // not negative
+	seed := uint64(number(t, "PERDURE_CRASH_SEED", int(rand.Uint32())))
 	t.Logf("PERDURE_CRASH_SEED=%d", seed)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	d := newDisk(base)
@@ -171,11 +171,11 @@ func play(t *testing.T, d *disk, trace []byte) {
 // Without a source of chance it is the worst case.
 func survives(t *testing.T, d *disk, rng *rand.Rand) []string {
 	t.Helper()
-	dir, err := os.MkdirTemp(t.TempDir(), "lost")
+	dir, err := os.MkdirTemp(t.TempDir(), "lost") //nolint:usetesting // removed here: a test rebuilds very many
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if rng == nil {
 		err = d.worst(dir)
 	} else {

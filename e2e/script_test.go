@@ -155,7 +155,7 @@ func startDaemon(ts *testscript.TestScript, args []string) {
 			}
 		case <-time.After(patience):
 			_ = cmd.Process.Kill()
-			<-ended
+			<-ended //nolint:errcheck // it was killed
 		}
 	})
 	poll(ts, "the daemon listens", func() bool {

@@ -39,7 +39,7 @@ func TestVariableKills(t *testing.T) {
 	seed := number(t, "PERDURE_VARIABLE_SEED", int(time.Now().UnixNano()%1e9))
 	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
 		t.Logf("PERDURE_VARIABLE_KILLS=%d PERDURE_VARIABLE_SEED=%d", kills, seed)
-		rng := rand.New(rand.NewPCG(uint64(seed), 2)) //nolint:gosec // a test's order, not a secret
+		rng := rand.New(rand.NewPCG(uint64(seed), 2))
 		acked := 0
 		for range kills {
 			acked = killVariables(t, cfg, seed, acked, acked+1+rng.IntN(60))

@@ -108,7 +108,7 @@ func TestKilledWorkers(t *testing.T) {
 	seed := number(t, "PERDURE_CRASH_SEED", int(rand.Uint32()))
 	t.Logf("PERDURE_CRASH_SEED=%d", seed)
 	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
-		rng := rand.New(rand.NewPCG(uint64(seed), 3)) //nolint:gosec // a test's order, not a secret
+		rng := rand.New(rand.NewPCG(uint64(seed), 3))
 		cfg.LookEvery = time.Millisecond
 		s := testdb.Open(t, cfg)
 		sh := shape{fan: 4, depth: 3}

@@ -168,7 +168,7 @@ func (a *admission) pause(t ticket, retryAfter time.Duration, reason string) (un
 		a.reason = reason
 		a.shrink()
 	}
-	d += time.Duration(rand.Float64() * pauseJitter * float64(d)) //nolint:gosec // spreads load, guards nothing
+	d += time.Duration(rand.Float64() * pauseJitter * float64(d))
 	if end := time.Now().Add(d); end.After(a.until) {
 		a.until = end
 		close(a.news)

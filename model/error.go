@@ -117,7 +117,7 @@ func KindOfStatus(status int) Kind {
 // and, when it says more, the context's cause.
 func Canceled(ctx context.Context) *Error {
 	err := ctx.Err()
-	if cause := context.Cause(ctx); cause != nil && cause != err {
+	if cause := context.Cause(ctx); cause != nil && cause != err { //nolint:errorlint // asks whether the cause is anything but err itself
 		err = fmt.Errorf("%w: %w", err, cause)
 	}
 	return &Error{Kind: KindCanceled, Msg: "call stopped", Err: err}

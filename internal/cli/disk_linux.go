@@ -13,7 +13,7 @@ func diskOf(dir string) (kind string, free int64, err error) {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return "", 0, fmt.Errorf("look at the disk of %q: %w", dir, err)
 	}
-	return fileSystem(int64(uint32(st.Type))), int64(st.Bavail) * st.Bsize, nil //nolint:unconvert,gosec // types differ by system; no disk has 2^63 bytes
+	return fileSystem(int64(uint32(st.Type))), int64(st.Bavail) * st.Bsize, nil //nolint:gosec // the kind is a number of 32 bits; no disk has 2^63 bytes
 }
 
 // fileSystem names the common ones by their number (linux/magic.h).

@@ -70,7 +70,7 @@ func (a *app) listEvents(ctx context.Context, b *backend, f eventFlags) error {
 			}
 		}
 		if len(page.Events) == 0 || a.out.err != nil {
-			return nil
+			return nil //nolint:nilerr // the stream keeps its error
 		}
 		after = page.Next
 	}

@@ -36,7 +36,7 @@ func (a *app) follow(ctx context.Context, b *backend, ids []perdure.TreeID, view
 			return err
 		case <-ctx.Done():
 			stop()
-			<-ended
+			<-ended //nolint:errcheck // it was stopped: the cause tells why
 			return context.Cause(ctx)
 		case <-tick.C:
 			view.update(time.Now(), snapshots(ctx, b, ids)...)

@@ -132,7 +132,7 @@ func TestServeLeavesTreesItCannotExecute(t *testing.T) {
 // served runs Serve until the test ends and returns a client of its socket.
 func served(t *testing.T, d *daemon.Daemon) *client.Client {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pd") // short: sockets have short paths
+	dir, err := os.MkdirTemp("", "pd") //nolint:usetesting // short: sockets have short paths
 	if err != nil {
 		t.Fatal(err)
 	}

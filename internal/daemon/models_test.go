@@ -161,7 +161,7 @@ func TestRetryIsTold(t *testing.T) {
 		}
 	}
 	cancel()
-	<-ended
+	<-ended //nolint:errcheck // it was stopped
 	if len(told) != 1 || !strings.HasPrefix(told[0], "openai:small is asked again in ") || !strings.Contains(told[0], "connection refused") {
 		t.Errorf("waiting: %q", told)
 	}

@@ -81,7 +81,7 @@ func Unused(ctx context.Context, tx *sqldb.Tx) ([]Ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // Err tells
+	defer rows.Close()
 	var refs []Ref
 	for rows.Next() {
 		var ref Ref

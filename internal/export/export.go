@@ -129,7 +129,7 @@ func (x *exporter) tasks(ctx context.Context, tree *perdure.Tree) error {
 			}
 		}
 		if len(page) < pageSize || x.err != nil {
-			return nil
+			return nil //nolint:nilerr // the exporter keeps its error
 		}
 		filter.After = page[len(page)-1].ID
 	}
@@ -172,7 +172,7 @@ func (x *exporter) events(ctx context.Context, tree *perdure.Tree) error {
 			}{"event", &page[i]})
 		}
 		if x.err != nil {
-			return nil
+			return nil //nolint:nilerr // the exporter keeps its error
 		}
 		filter.After = page[len(page)-1].Seq
 	}

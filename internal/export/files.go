@@ -63,7 +63,7 @@ func (x *exporter) context(ctx context.Context, tree *perdure.Tree) error {
 	if err != nil {
 		return err
 	}
-	defer blob.Close() //nolint:errcheck // only read
+	defer blob.Close()
 	for _, f := range m.Files {
 		x.line("file", fileLine{"file", f.Name, f.Offset, f.Length, f.Lines})
 		if err := x.content(ctx, blob, f); err != nil {
@@ -78,7 +78,7 @@ func (x *exporter) manifest(ctx context.Context, hash string) (*pack.Manifest, e
 	if err != nil {
 		return nil, err
 	}
-	defer blob.Close() //nolint:errcheck // only read
+	defer blob.Close()
 	raw, err := io.ReadAll(io.NewSectionReader(blob, 0, blob.Size()))
 	if err != nil {
 		return nil, err

@@ -204,7 +204,7 @@ func (s *source) Read(p []byte) (int, error) {
 	if s.limit > 0 && s.size > s.limit {
 		err = errTooLarge
 	}
-	if err != nil && err != io.EOF { //nolint:errorlint // a wrapped EOF is not the end
+	if err != nil && err != io.EOF { // a wrapped EOF is not the end
 		s.err = err
 	}
 	return n, err

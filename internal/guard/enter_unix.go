@@ -148,7 +148,7 @@ func reap(main int, reaped chan<- reaping) {
 			}
 			pid, err = syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
 		}
-		if err == syscall.EINTR { //nolint:errorlint // a system call's own error
+		if err == syscall.EINTR {
 			err = nil
 		}
 		r.none = err != nil

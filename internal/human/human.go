@@ -98,7 +98,7 @@ func Count(n int64, noun string) string {
 }
 
 // Size writes a number of bytes.
-func Size(n int64) string { return humanize.IBytes(uint64(max(n, 0))) } //nolint:gosec // not negative
+func Size(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
 
 // Stamp writes an instant for people who may compare it with logs.
 func Stamp(t time.Time) string {

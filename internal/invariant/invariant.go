@@ -152,7 +152,7 @@ func texts(ctx context.Context, tx *sql.Tx, q string, args ...any) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // Err tells
+	defer rows.Close()
 	var found []string
 	for rows.Next() {
 		var text string

@@ -144,7 +144,7 @@ func readFull(r io.Reader, buf []byte) (n int, end bool, err error) {
 		var m int
 		m, err = r.Read(buf[n:])
 		n += m
-		if err == io.EOF { //nolint:errorlint // a wrapped EOF is not the end
+		if err == io.EOF {
 			return n, true, nil
 		}
 		if err != nil {

@@ -57,7 +57,7 @@ func ways() []way {
 // testing can be too long.
 func shortDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pd")
+	dir, err := os.MkdirTemp("", "pd") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}

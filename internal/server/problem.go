@@ -125,6 +125,7 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case p.Status >= http.StatusInternalServerError:
 		level, msg = slog.LevelWarn, "request failed"
 	}
+	//nolint:sloglint // one of the constants above
 	s.log.Log(r.Context(), level, msg, "pattern", r.Pattern, "code", string(p.Code), "error", err)
 	body, err := json.Marshal(p)
 	if err != nil {

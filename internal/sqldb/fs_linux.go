@@ -14,7 +14,7 @@ func checkFileSystem(dir string) error {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return fmt.Errorf("stat file system of %q: %w", dir, err)
 	}
-	return refuseFileSystem(dir, int64(uint32(st.Type))) //nolint:unconvert,gosec // the type differs by platform
+	return refuseFileSystem(dir, int64(uint32(st.Type))) //nolint:gosec // the kind is a number of 32 bits
 }
 
 func refuseFileSystem(dir string, magic int64) error {

@@ -65,7 +65,7 @@ func (db *DB) applied(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, db.classify(err)
 	}
-	defer rows.Close() //nolint:errcheck // Err tells
+	defer rows.Close()
 	n := 0
 	for rows.Next() {
 		var number, minReader, minWriter int

@@ -80,7 +80,7 @@ func (db *DB) LockedSessions(ctx context.Context) (map[int64]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // Err tells
+	defer rows.Close()
 	held := make(map[int64]bool)
 	for rows.Next() {
 		var id int64

@@ -36,7 +36,7 @@ func (s *Snapshot) Each(ctx context.Context, q string, args []any, scan func(sca
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // Err tells
+	defer rows.Close()
 	for rows.Next() {
 		if err := scan(rows.Scan); err != nil {
 			return err

@@ -175,7 +175,7 @@ func (db *DB) IntegrityCheck(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, db.classify(err)
 	}
-	defer rows.Close() //nolint:errcheck // Err tells
+	defer rows.Close()
 	var faults []string
 	for rows.Next() {
 		var s string

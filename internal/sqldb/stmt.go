@@ -27,7 +27,7 @@ func (c *stmtCache) get(ctx context.Context, db *sql.DB, text func(string) strin
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if other := c.stmts[q]; other != nil {
-		_ = st.Close() // somebody was faster; theirs is as good
+		_ = st.Close() //nolint:sqlclosecheck // only this one: somebody was faster, and theirs is as good
 		return other, nil
 	}
 	if c.stmts == nil {

@@ -146,7 +146,7 @@ func lockWithin(ctx context.Context, f **os.File, timeout time.Duration) error {
 	}
 	*f = fresh
 	go func() {
-		<-got
+		<-got               //nolint:errcheck // whoever waited has gone
 		_ = waiting.Close() // gives the lock back
 	}()
 	return err

@@ -90,7 +90,7 @@ func funcAt[F any](addr uintptr) F { return *(*F)(unsafe.Pointer(&addr)) }
 // fileOf finds our part of an open file. Only files of this layer come here.
 func fileOf(f uintptr) *file {
 	size := at[sqlite3.Tsqlite3_vfs](at[sqlite3.TunixFile](f).FpVfs).FszOsFile
-	return at[file](f + uintptr(size) - unsafe.Sizeof(file{}))
+	return at[file](f + uintptr(size) - unsafe.Sizeof(file{})) //nolint:gosec // a size is not negative
 }
 
 type (
@@ -166,7 +166,7 @@ func (own *file) flush(tls *libc.TLS, f uintptr) int32 {
 	if n == 0 {
 		return sqlite3.SQLITE_OK
 	}
-	return funcAt[rwFunc](own.below.FxWrite)(tls, f, own.buf, int32(n), own.off)
+	return funcAt[rwFunc](own.below.FxWrite)(tls, f, own.buf, int32(n), own.off) //nolint:gosec // at most logBuffer
 }
 
 func readLog(tls *libc.TLS, f, data uintptr, n int32, off int64) int32 {

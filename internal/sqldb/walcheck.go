@@ -54,7 +54,7 @@ func logIsSound(path string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("open log: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	sound, err := soundLog(bufio.NewReaderSize(f, 1<<20))
 	if err != nil {
 		return false, fmt.Errorf("read log: %w", err)

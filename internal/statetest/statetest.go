@@ -343,7 +343,7 @@ func Continue(ctx context.Context, s *perdure.Store, seed uint64, acked int, ack
 	if err != nil {
 		return err
 	}
-	m, r := New(refs, family), rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test's order, not a secret
+	m, r := New(refs, family), rand.New(rand.NewPCG(seed, 1))
 	for range acked {
 		m.Next(r).Want()
 	}

@@ -66,7 +66,7 @@ func (r *reader) add(start, end int) {
 	for i < end && (r.text[i] == ' ' || r.text[i] == '\t' || r.text[i] == '\r') {
 		i++
 	}
-	l.indent = uint8(min(i-start, 255))
+	l.indent = uint8(min(i-start, 255)) //nolint:gosec // from 0 to 255
 	s := strings.TrimSuffix(r.text[i:end], "\r")
 	switch {
 	case s == "":
@@ -114,7 +114,7 @@ func (r *reader) source(l *line, s string) {
 			return
 		}
 		l.kind = declLine
-		l.name = [2]uint16{uint16(from) + uint16(l.indent), uint16(to) + uint16(l.indent)}
+		l.name = [2]uint16{uint16(from) + uint16(l.indent), uint16(to) + uint16(l.indent)} //nolint:gosec // looked at above
 	}
 }
 

@@ -98,7 +98,7 @@ func newQuery(prompt string, lex *lexicon, a *alphabet) *query {
 		}
 	}
 	for k := 1; k < len(order); k++ {
-		p := [2]uint8{uint8(order[k-1]), uint8(order[k])}
+		p := [2]uint8{uint8(order[k-1]), uint8(order[k])} //nolint:gosec // there are at most maxTerms terms
 		if p[0] != p[1] && len(q.near) < maxTerms && !slices.Contains(q.near, p) {
 			q.near = append(q.near, p)
 		}
