@@ -27,7 +27,7 @@ func follow(dir, path string) ([]byte, error) {
 	if err != nil {
 		return nil, fileError(op, path, err)
 	}
-	defer root.Close()           //nolint:errcheck // it was only read
+	defer root.Close()
 	info, err := root.Stat(name) // before it is opened: a pipe would wait for a writer
 	if err != nil {
 		return nil, fileError(op, path, err)
@@ -39,7 +39,7 @@ func follow(dir, path string) ([]byte, error) {
 	if err != nil {
 		return nil, fileError(op, path, err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	content, err := readUpTo(f, perdure.MaxVariableBytes, fmt.Sprintf("the file %q", path))
 	if err != nil {
 		return nil, err
@@ -58,8 +58,8 @@ func inside(dir, path string) (string, error) {
 	}
 	if filepath.IsAbs(path) {
 		bases := []string{dir}
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			bases = append(bases, real)
+		if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+			bases = append(bases, resolved)
 		}
 		for _, base := range bases {
 			if rel, err := filepath.Rel(base, path); err == nil && filepath.IsLocal(rel) {

@@ -68,7 +68,7 @@ func (c *commands) repl(ctx context.Context, t *target, asJSON bool) error {
 	if err != nil { // a file: reading it does not wait
 		in = notCanceled{c.Stdin}
 	}
-	defer in.Close() //nolint:errcheck // it only watched
+	defer in.Close()
 	stop := context.AfterFunc(ctx, func() { in.Cancel() })
 	defer stop()
 	k.in = &pipedLines{bufio.NewReader(in)}
@@ -154,9 +154,9 @@ func (k *console) prompt() string {
 
 // complain tells what was wrong; the session goes on.
 func (k *console) complain(err error) {
-	fmt.Fprintf(k.Err, "error: %s\n", k.Safe(err.Error()))
+	k.warn("error: %s\n", k.Safe(err.Error()))
 	if hint := perdure.HintOf(err); hint != "" {
-		fmt.Fprintf(k.Err, "hint: %s\n", k.Safe(hint))
+		k.warn("hint: %s\n", k.Safe(hint))
 	}
 }
 

@@ -87,6 +87,7 @@ func (c *commands) value(args []string, f *valueFlags) (json.RawMessage, perdure
 	case "", perdure.VarText, perdure.VarFilePath, perdure.VarFileContent:
 		value, err := textValue(args[0], "the value")
 		return value, kind, err
+	case perdure.VarNumber, perdure.VarBoolean, perdure.VarNull, perdure.VarJSON, perdure.VarArray:
 	}
 	value, err := jsonValue([]byte(args[0]), "the value")
 	return value, kind, err
@@ -104,7 +105,7 @@ func (c *commands) readFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, fileError("read value", name, err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	return readUpTo(f, perdure.MaxVariableBytes, fmt.Sprintf("the file %q", name))
 }
 

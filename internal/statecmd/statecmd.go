@@ -82,11 +82,15 @@ func (c *commands) on(cmd *cobra.Command, s *scopeFlags, write bool, do func(ctx
 	})
 }
 
-func (c *commands) printf(format string, args ...any) { fmt.Fprintf(c.Out, format, args...) }
+// printf writes to Out, which remembers what goes wrong.
+func (c *commands) printf(format string, args ...any) { _, _ = fmt.Fprintf(c.Out, format, args...) }
+
+// warn writes to Err.
+func (c *commands) warn(format string, args ...any) { _, _ = fmt.Fprintf(c.Err, format, args...) }
 
 // hint writes advice to standard error.
 func (c *commands) hint(format string, args ...any) {
-	fmt.Fprintf(c.Err, "perdure: hint: "+format+"\n", args...)
+	c.warn("perdure: hint: "+format+"\n", args...)
 }
 
 // printJSON writes v as one line.
