@@ -180,7 +180,7 @@ const patient = -1
 func (d *Daemon) work(ctx context.Context, trees func() []perdure.TreeID, patience time.Duration) error {
 	w, err := worker.New(worker.Config{
 		Store: d.store, Session: d.session,
-		Handlers:    map[string]worker.Handler{rlm.KindRun: d.executor},
+		Handlers:    map[string]worker.Handler{rlm.KindRun: placed{d.executor}},
 		Concurrency: d.cfg.Concurrency, DrainTimeout: d.cfg.DrainTimeout,
 		Trees: trees, Allow: d.allow(), Patience: patience, Logger: d.log,
 	})

@@ -24,7 +24,7 @@ const (
 
 func (c *commands) scopeFlags(cmd *cobra.Command, s *scopeFlags) {
 	f := cmd.Flags()
-	f.StringVar(&s.scope, "scope", "", "global, session, tree or temporary (default: that of the tree or task given, else session)")
+	f.StringVar(&s.scope, "scope", "", "global, session, tree or temporary (default: that of the tree or task given; in a program that a run started its task; else session)")
 	f.StringVar(&s.session, "session", "", "`ID` of the session (default: PERDURE_SESSION, else one for each terminal)")
 	f.StringVar(&s.tree, "tree", "", "the `TREE`")
 	f.StringVar(&s.task, "task", "", "the `TASK` of a tree; alone it is enough")
@@ -54,6 +54,7 @@ func offer(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
 // finds it.
 func (c *commands) ref(s *scopeFlags) (perdure.StateRef, error) {
 	ref := perdure.StateRef{Scope: perdure.Scope(s.scope)}
+	c.inRun(s)
 	if ref.Scope == "" {
 		switch {
 		case s.tree != "" || s.task != "":
@@ -83,6 +84,15 @@ func (c *commands) ref(s *scopeFlags) (perdure.StateRef, error) {
 		return ref, usageError("there are global, session, tree and temporary", "%q is not a scope", s.scope)
 	}
 	return ref, s.fit(ref.Scope)
+}
+
+// inRun takes the task for which a program of a run was started, when no flag
+// says otherwise.
+func (c *commands) inRun(s *scopeFlags) {
+	elsewhere := s.tree != "" || s.task != "" || s.name != "" || s.session != ""
+	if s.scope == "" && !elsewhere || s.scope == string(perdure.ScopeTree) && s.tree == "" && s.task == "" {
+		s.tree, s.task = c.Getenv("PERDURE_TREE"), c.Getenv("PERDURE_TASK")
+	}
 }
 
 func (s *scopeFlags) place() (tree perdure.TreeID, task perdure.TaskID, err error) {
