@@ -18,6 +18,7 @@ func (a *app) commands() []*cobra.Command {
 		a.newWatchCommand(),
 		a.newReportCommand(),
 		a.newExportCommand(),
+		a.newImportCommand(),
 
 		a.newServeCommand(),
 		a.newGCCommand(),

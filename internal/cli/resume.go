@@ -106,12 +106,16 @@ func unfinished(ctx context.Context, b *backend) ([]perdure.TreeID, error) {
 // recover makes a tree this process's own, if no daemon executes it, and tells
 // what is left of it.
 func (a *app) recover(ctx context.Context, b *backend, id perdure.TreeID) error {
+	tree, err := b.Tree(ctx, id)
+	if err != nil {
+		return err
+	}
+	if tree.Kind == perdure.KindRecord {
+		return &perdure.Error{Code: perdure.CodeConflict, Op: "resume", Msg: fmt.Sprintf("tree %q was imported: it is a record, and nobody executes it", id),
+			Hint: "`perdure run` with its prompt begins anew"}
+	}
 	owner := ""
 	if b.local != nil {
-		tree, err := b.Tree(ctx, id)
-		if err != nil {
-			return err
-		}
 		if err := b.local.Check(&tree); err != nil && !tree.State.Terminal() {
 			return err
 		}
