@@ -1,0 +1,136 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/aiwg"
+)
+
+// importSource writes a .aiwg folder with a tree that takes several
+// transactions, tasks of no tree, and states.
+func importSource(t *testing.T, dir string) {
+	t.Helper()
+	var tasks []any
+	state := func(i int) map[string]any {
+		v := map[string]any{"name": "n", "value": i, "type": "number", "created_at": "2026-02-09T10:00:00Z"}
+		return map[string]any{"n": v}
+	}
+	task := func(i int, tree, parent any) {
+		meta := map[string]any{"parent_id": parent}
+		if tree != nil {
+			meta["tree_id"] = tree
+		}
+		if i%500 == 1 {
+			meta["rlm_state"] = state(i)
+		}
+		tasks = append(tasks, map[string]any{"id": fmt.Sprintf("task-%04d", i), "prompt": fmt.Sprintf("part %d", i), "state": []string{"running", "completed"}[i%2],
+			"createdAt": "2026-02-09T10:00:00Z", "metadata": meta})
+	}
+	task(2, "tree-12345678", nil)
+	for i := 3; i < 1400; i++ {
+		task(i, "tree-12345678", "task-0002")
+	}
+	for i := 1400; i < 1500; i++ {
+		task(i, nil, nil)
+	}
+	write := func(name string, v any) {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, raw, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("daemon/tasks.json", map[string]any{"version": 1, "tasks": tasks})
+	write("rlm/global-state.json", map[string]any{"version": "1.0.0", "state_id": "state-00000001", "variables": state(1)})
+	write("rlm/sessions/s/state.json", map[string]any{"version": "1.0.0", "state_id": "state-00000002", "variables": state(2)})
+}
+
+// exported is what a store gives in the layout.
+func exported(t *testing.T, s *perdure.Store) map[string]string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "out")
+	if _, err := aiwg.Export(t.Context(), s, aiwg.ExportConfig{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	files := make(map[string]string)
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		if filepath.Base(filepath.Dir(path)) == "nodes" {
+			return nil // the same records as in the file of tasks
+		}
+		raw, err := os.ReadFile(path)
+		files[path[len(dir):]] = string(raw)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestKillDuringImport kills an import after each of its steps: what is there is
+// sound, and importing again gives what an import that was left alone does.
+func TestKillDuringImport(t *testing.T) {
+	t.Parallel()
+	bin, err := crashBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := filepath.Join(t.TempDir(), ".aiwg")
+	importSource(t, source)
+	run := func(dir string, env ...string) error {
+		cmd := exec.Command(bin, "import", source, "--json")
+		cmd.Env = append(append(os.Environ(), env...), "PERDURE_DIR="+dir)
+		return cmd.Run()
+	}
+	open := func(t *testing.T, dir string) *perdure.Store {
+		s, err := perdure.Open(t.Context(), perdure.Config{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	alone := t.TempDir()
+	if err := run(alone); err != nil {
+		t.Fatal(err)
+	}
+	want := exported(t, open(t, alone))
+	for point, times := range map[string]int{"import.after_trees": 2, "import.after_tasks": 1, "import.after_states": 3, "tx.before_commit": 5, "tx.after_commit": 5} {
+		for n := 1; n <= times; n++ {
+			t.Run(fmt.Sprintf("%s/%d", point, n), func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				if err := run(dir, fmt.Sprintf("PERDURE_FAILPOINT=%s:%d", point, n)); !killed(err) {
+					t.Fatalf("the import was not killed: %v", err)
+				}
+				sound(t, open(t, dir))
+				if err := run(dir); err != nil {
+					t.Fatalf("import again: %v", err)
+				}
+				s := open(t, dir)
+				sound(t, s)
+				if diff := cmp.Diff(want, exported(t, s)); diff != "" {
+					t.Errorf("not what an import that was left alone gives (-alone +killed):\n%.3000s", diff)
+				}
+			})
+		}
+	}
+}
