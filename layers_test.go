@@ -42,6 +42,7 @@ var rows = map[string]int{
 	"internal/relay":     3,
 	"internal/survey":    3, // queries of their own on a tree, for the server
 	"internal/human":     3, // numbers of the store in words
+	"internal/graph":     3, // trees for programs that draw
 	"internal/aiwg":      3,
 	"internal/export":    3,
 	"internal/testdb":    3,

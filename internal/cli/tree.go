@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/graph"
 )
 
 func (a *app) newTreeCommand() *cobra.Command {
@@ -123,19 +124,19 @@ func (a *app) drawTree(ctx context.Context, b *backend, id perdure.TreeID, v tre
 func (a *app) drawGraph(id perdure.TreeID, nodes []*node, v treeView, format string) {
 	for _, root := range grow(nodes) {
 		g := v.graph(root, v.depth)
-		size := g.size()
+		size := g.Size()
 		const advice = "; --depth 2 draws less"
 		switch format {
 		case formatMermaid:
-			if size > mermaidEdges {
-				a.note("mermaid draws %d edges unless its setting maxEdges says more, and %d are here"+advice, mermaidEdges, size-1)
+			if size > graph.MermaidEdges {
+				a.note("mermaid draws %d edges unless its setting maxEdges says more, and %d are here"+advice, graph.MermaidEdges, size-1)
 			}
-			a.printf("%s", mermaid(g))
+			a.printf("%s", graph.Mermaid(g))
 		default:
-			if size > dotNodes {
+			if size > graph.DotNodes {
 				a.note("laying out %s takes Graphviz very long"+advice, count(int64(size), "node"))
 			}
-			a.printf("%s", dot(string(id), g))
+			a.printf("%s", graph.Dot(string(id), g))
 		}
 	}
 }

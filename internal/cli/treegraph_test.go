@@ -5,9 +5,10 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/graph"
 )
 
-func graphOf(v treeView, tasks []perdure.Task) *graphNode {
+func graphOf(v treeView, tasks []perdure.Task) *graph.Node {
 	v.s = &stream{}
 	var nodes []*node
 	for _, task := range tasks {
@@ -20,7 +21,7 @@ func TestMermaid(t *testing.T) {
 	t.Parallel()
 	tasks := testTasks("f" + strings.Repeat("c", 12))
 	tasks[1].Prompt = "end \"]; click t2 <img src=x onerror=alert(1)> #quot; `x`\x1b[2J%%{init}"
-	same(t, mermaid(graphOf(treeView{depth: -1}, tasks)), `
+	same(t, graph.Mermaid(graphOf(treeView{depth: -1}, tasks)), `
 flowchart LR
   t1["◌ task-0001 1.5s<br/>the root"]:::waiting
   t2["✗ task-0002 1.0s, $0.0010<br/>end #34;#93;#59; click t2 #60;img src#61;x onerror#61;alert(1)#62; #35;…<br/>timeout: no answer after 300s"]:::failed
@@ -48,7 +49,7 @@ func TestDot(t *testing.T) {
 	t.Parallel()
 	tasks := testTasks("r")
 	tasks[1].Prompt = `a"]; x [label=<b>, URL="javascript:1"] \N \` + "\nnext"
-	same(t, dot("tree-12345678", graphOf(treeView{depth: -1}, tasks)), `
+	same(t, graph.Dot("tree-12345678", graphOf(treeView{depth: -1}, tasks)), `
 digraph "tree-12345678" {
   rankdir=LR; node [shape=box, style=rounded, fontname="sans-serif", fontsize=10];
   t1 [label="◌ task-0001 1.5s\nthe root", color="#6a6fd0"];
@@ -63,10 +64,10 @@ func TestGraphDepth(t *testing.T) {
 	tasks := testTasks("cc")
 	tasks = append(tasks, perdure.Task{ID: 9, Parent: 2, State: perdure.Completed, Prompt: "deeper"})
 	g := graphOf(treeView{depth: 1}, tasks)
-	if g.size() != 4 || g.to[0].to[0].lines[0] != "1 task below" {
-		t.Errorf("%d boxes: %s", g.size(), dot("x", g))
+	if g.Size() != 4 || g.to[0].to[0].lines[0] != "1 task below" {
+		t.Errorf("%d boxes: %s", g.Size(), graph.Dot("x", g))
 	}
-	if n := graphOf(treeView{depth: -1, all: true}, testTasks(strings.Repeat("c", 300))).size(); n != 301 {
+	if n := graphOf(treeView{depth: -1, all: true}, testTasks(strings.Repeat("c", 300))).Size(); n != 301 {
 		t.Errorf("%d boxes with all, want 301", n)
 	}
 }

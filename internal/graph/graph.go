@@ -1,0 +1,120 @@
+// Package graph writes trees for programs that draw graphs: Mermaid
+// (https://mermaid.js.org) and Graphviz (https://graphviz.org).
+package graph
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/perdure/perdure"
+)
+
+// Graph viewers lay out every node: what they can bear is told to the user.
+const (
+	// MermaidEdges is how many edges mermaid draws unless its page says more.
+	MermaidEdges = 500
+	// DotNodes is what Graphviz lays out in some seconds.
+	DotNodes = 2000
+)
+
+// Node is a box of a drawing with what hangs below it. Lines may be any text:
+// nothing in them means anything to the programs.
+type Node struct {
+	Key   string
+	State perdure.State
+	Lines []string
+	To    []*Node
+}
+
+// Size counts the boxes.
+func (g *Node) Size() int {
+	total := 1
+	for _, to := range g.To {
+		total += to.Size()
+	}
+	return total
+}
+
+// states are the classes of boxes, each with the colour of its border: one
+// that is seen on white and on black.
+func states() [][2]string {
+	return [][2]string{
+		{string(perdure.Completed), "#2e8b57"}, {string(perdure.Running), "#1f83c4"}, {string(perdure.Waiting), "#6a6fd0"},
+		{string(perdure.Queued), "#888888"}, {string(perdure.Failed), "#d0433b"}, {string(perdure.Cancelled), "#b8860b"},
+	}
+}
+
+// Mermaid writes a flowchart.
+func Mermaid(root *Node) string {
+	var b strings.Builder
+	b.WriteString("flowchart LR\n")
+	var draw func(g *Node)
+	draw = func(g *Node) {
+		lines := make([]string, 0, len(g.Lines))
+		for _, text := range g.Lines {
+			if text = strings.TrimSpace(text); text != "" {
+				lines = append(lines, mermaidText(text))
+			}
+		}
+		fmt.Fprintf(&b, "  %s[\"%s\"]:::%s\n", g.Key, strings.Join(lines, "<br/>"), g.State)
+		for _, to := range g.To {
+			draw(to)
+			fmt.Fprintf(&b, "  %s --> %s\n", g.Key, to.Key)
+		}
+	}
+	draw(root)
+	for _, class := range states() {
+		fmt.Fprintf(&b, "  classDef %s stroke:%s,stroke-width:2px\n", class[0], class[1])
+	}
+	return b.String()
+}
+
+// mermaidText writes everything that could mean something to mermaid, Markdown
+// or HTML as a numbered character.
+func mermaidText(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case unicode.IsLetter(r), unicode.IsDigit(r), strings.ContainsRune(" .,:/-?!()$…✓✗●◌○⊘", r):
+			b.WriteRune(r)
+		case unicode.IsPrint(r):
+			fmt.Fprintf(&b, "#%d;", r)
+		default:
+			b.WriteRune(unicode.ReplacementChar)
+		}
+	}
+	return b.String()
+}
+
+// Dot writes a graph of Graphviz.
+func Dot(name string, root *Node) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR; node [shape=box, style=rounded, fontname=\"sans-serif\", fontsize=10];\n", dotText(name))
+	colors := make(map[string]string)
+	for _, class := range states() {
+		colors[class[0]] = class[1]
+	}
+	var draw func(g *Node)
+	draw = func(g *Node) {
+		lines := make([]string, 0, len(g.Lines))
+		for _, text := range g.Lines {
+			if text = strings.TrimSpace(text); text != "" {
+				lines = append(lines, text)
+			}
+		}
+		fmt.Fprintf(&b, "  %s [label=%s, color=%q];\n", g.Key, dotText(strings.Join(lines, "\n")), colors[string(g.State)])
+		for _, to := range g.To {
+			draw(to)
+			fmt.Fprintf(&b, "  %s -> %s;\n", g.Key, to.Key)
+		}
+	}
+	draw(root)
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// dotText quotes a text; its backslashes mean nothing any more.
+func dotText(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", " ").Replace(text) + `"`
+}
