@@ -64,7 +64,7 @@ func TestGraphDepth(t *testing.T) {
 	tasks := testTasks("cc")
 	tasks = append(tasks, perdure.Task{ID: 9, Parent: 2, State: perdure.Completed, Prompt: "deeper"})
 	g := graphOf(treeView{depth: 1}, tasks)
-	if g.Size() != 4 || g.to[0].to[0].lines[0] != "1 task below" {
+	if g.Size() != 4 || g.To[0].To[0].Lines[0] != "1 task below" {
 		t.Errorf("%d boxes: %s", g.Size(), graph.Dot("x", g))
 	}
 	if n := graphOf(treeView{depth: -1, all: true}, testTasks(strings.Repeat("c", 300))).Size(); n != 301 {
