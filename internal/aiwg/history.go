@@ -345,10 +345,14 @@ func (m *simulation) finish(r *reader, number int64) perdure.StateRecord {
 	}
 	rec := perdure.StateRecord{Foreign: s.foreignID(), CreatedAt: s.created, UpdatedAt: s.updated, ExpiresAt: s.expires,
 		Compacted: s.compacted, Mutations: m.muts, Checkpoints: m.checks}
-	if over := len(rec.Mutations) - perdure.MaxHistory; over > 0 { // those the import made came on top
-		rec.Compacted += int64(over)
-		rec.Mutations = rec.Mutations[over:]
-	}
+	over := len(rec.Mutations) - perdure.MaxHistory // those the import made came on top, and nobody misses them
+	rec.Mutations = slices.DeleteFunc(rec.Mutations, func(m perdure.MutationRecord) bool {
+		drop := over > 0 && m.Foreign == perdure.ImportOnly
+		if drop {
+			over--
+		}
+		return drop
+	})
 	if raw := mustJSON(s.extra); string(raw) != "{}" {
 		rec.Extra = raw
 	}

@@ -353,6 +353,11 @@ func (r *reader) findTree(ctx context.Context, g *tree, have map[string]perdure.
 		}
 	}
 	p := &placedTree{id: id, own: t.Kind != perdure.KindRecord, present: true}
+	r.report.PresentTrees++
+	if len(g.order) == 1 { // the root is there with its tree
+		p.byKey = map[string]perdure.TaskID{g.order[0].key: t.Root}
+		return p, nil
+	}
 	list, err := treeTasks(ctx, r.store, id, true)
 	if err != nil {
 		return nil, err
@@ -370,7 +375,6 @@ func (r *reader) findTree(ctx context.Context, g *tree, have map[string]perdure.
 			}
 		}
 	}
-	r.report.PresentTrees++
 	return p, nil
 }
 

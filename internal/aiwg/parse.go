@@ -1,6 +1,7 @@
 package aiwg
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -111,7 +112,7 @@ func (p *parser) value(depth int) *node {
 		n.kind = '"'
 		p.quoted()
 	case c == '-' || c >= '0' && c <= '9':
-		p.number()
+		p.number(depth)
 	case c == 't':
 		n.kind = 't'
 		p.word("true")
@@ -204,17 +205,18 @@ func (p *parser) key(n *node) bool {
 
 // quoted skips a string.
 func (p *parser) quoted() {
-	from := p.at
+	from, escaped := p.at, false
 	for p.at++; p.at < len(p.text); p.at++ {
 		switch c := p.text[p.at]; {
 		case c == '\\':
 			p.at++
+			escaped = true
 		case c < ' ':
 			p.fail("a text holds a control character")
 			return
 		case c == '"':
 			p.at++
-			if !json.Valid(p.text[from:p.at]) {
+			if escaped && !json.Valid(p.text[from:p.at]) {
 				p.at = from
 				p.fail("a text holds an escape that does not exist")
 			}
@@ -225,14 +227,14 @@ func (p *parser) quoted() {
 	p.fail("the text ends inside quotes")
 }
 
-func (p *parser) number() {
+func (p *parser) number(depth int) {
 	from := p.at
 	for p.at < len(p.text) && slices.Contains([]byte("+-.eE0123456789"), p.text[p.at]) {
 		p.at++
 	}
 	if !json.Valid(p.text[from:p.at]) {
 		p.fail("%q is no number", p.text[from:p.at])
-	} else if p.at == len(p.text) && from > 0 {
+	} else if p.at == len(p.text) && depth > 0 {
 		p.fail("the text ends in the midst") // more digits may have followed
 	}
 }
@@ -247,6 +249,9 @@ func (p *parser) word(word string) {
 }
 
 func decodeText(raw []byte) string {
+	if len(raw) >= 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1])
+	}
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
 		return ""

@@ -1,6 +1,7 @@
 package aiwg
 
 import (
+	"cmp"
 	"encoding/json"
 	"path"
 	"slices"
@@ -161,6 +162,16 @@ func (s *state) settle(r *reader) {
 	if s.updated.IsZero() {
 		s.updated = slices.MaxFunc(times, time.Time.Compare)
 	}
+	for _, m := range s.mutations {
+		if m.Time.IsZero() {
+			m.Time = s.created
+		}
+	}
+	for _, c := range s.checks {
+		if c.Time.IsZero() {
+			c.Time = s.created
+		}
+	}
 	for _, v := range s.vars {
 		if v.CreatedAt.IsZero() {
 			v.CreatedAt = s.created
@@ -307,8 +318,9 @@ func (r *reader) checkpoint(s *state, f *file, n *node) {
 			c.Description = "was " + c.id
 		}
 	}
-	if c.Name == "" {
-		c.Name = c.id
+	if c.Name = cmp.Or(c.Name, c.id); c.Name == "" {
+		c.Name = "checkpoint"
+		o.note(nil, "it has neither a name nor an ID; it is called checkpoint")
 	}
 	if c.Time.IsZero() {
 		c.Time = s.created

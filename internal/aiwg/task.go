@@ -120,12 +120,22 @@ func (r *reader) task(f *file, n *node) *task {
 	r.taskMetadata(meta, t)
 	t.meta = meta.noteLeftQuietly(t.meta)
 	for key, value := range o.noteLeft("metadata") {
-		if _, taken := t.meta[key]; taken {
+		if _, taken := t.meta[key]; taken || reserved(key) {
 			key = "task." + key
 		}
 		t.meta[key] = value
 	}
 	return t
+}
+
+// reserved tells whether a record's metadata has a meaning for the name.
+func reserved(key string) bool {
+	switch key {
+	case "tree_id", "node_id", "parent_id", "depth", "position", "decomposition_strategy", "merge_strategy", "failure_policy",
+		"rlm_state", "context_reference", "cost_tracking", "checkpoints", importKey:
+		return true
+	}
+	return false
 }
 
 // taskFields reads what is the same in all forms of a record.
@@ -201,7 +211,7 @@ func (r *reader) taskState(o *object, t *task) {
 }
 
 func (r *reader) taskResult(o *object, t *task) {
-	if n := o.get("result"); !n.null() {
+	if n := o.get("result"); !n.null() && !n.cut {
 		if n.kind == '{' {
 			t.Data = compacted(n.raw)
 			o.note(n, "the result is an object; it was kept beside its text")
@@ -211,7 +221,7 @@ func (r *reader) taskResult(o *object, t *task) {
 		}
 	}
 	if n := o.get("data"); !n.null() {
-		if n.kind == '{' {
+		if n.kind == '{' && !n.cut {
 			t.Data = compacted(n.raw)
 		} else {
 			o.used["data"] = false // kept with what is unknown

@@ -79,9 +79,26 @@ func (r *reader) groupTrees() {
 			byTree[id] = g
 		}
 	}
-	for _, g := range r.trees {
+	seen := make(map[string]*tree)
+	r.trees = slices.DeleteFunc(r.trees, func(g *tree) bool {
 		r.shape(g)
+		return r.again(g, seen)
+	})
+}
+
+// again tells whether a tree is there already, word for word. Others that only
+// look the same get keys of their own.
+func (r *reader) again(g *tree, seen map[string]*tree) bool {
+	root := g.order[0]
+	if first := seen[g.key]; first != nil && len(g.order) == 1 && len(first.order) == 1 && bytes.Equal(first.order[0].n.raw, root.n.raw) {
+		r.note(Corrected, root.f, root.n.off, "%s is there twice, word for word; it was taken once", root.what())
+		return true
 	}
+	for i, key := 2, g.key; seen[g.key] != nil; i++ {
+		g.key = fmt.Sprintf("%s#%d", key, i)
+	}
+	seen[g.key] = g
+	return false
 }
 
 // treeFolders lists the folders of trees by name.
@@ -208,7 +225,7 @@ func (r *reader) treeDetails(g *tree) {
 	o, m := g.info, g.meta
 	g.name = o.cut("name", 1024)
 	g.record.Kind = o.cut("kind", 32)
-	if n := o.get("configuration"); n != nil && n.kind == '{' {
+	if n := o.get("configuration"); n != nil && n.kind == '{' && !n.cut {
 		g.record.Configuration = compacted(n.raw)
 	}
 	if n := o.get("limits"); n != nil && n.kind == '{' {
