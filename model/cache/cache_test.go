@@ -43,6 +43,7 @@ func open(t testing.TB, dir string) *cache.Cache {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(c.Close) // before the folder goes
 	return c
 }
 
