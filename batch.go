@@ -19,6 +19,7 @@ type cache struct {
 	// blocks holds the last block of events in which a tree is known to be.
 	blocks map[int64]int64
 	states map[stateKey]*varState
+	vars   map[stateVar]*varRow
 }
 
 // maxCachedTrees bounds the memory of the cache.
@@ -29,6 +30,7 @@ func (c *cache) clear() {
 	clear(c.stats)
 	clear(c.blocks)
 	clear(c.states)
+	clear(c.vars)
 }
 
 // batch is one transaction under way. Effects on rows that many operations
@@ -47,7 +49,8 @@ type batch struct {
 
 	dirty    map[int64]*treeStat
 	states   map[int64]*varState // that were changed
-	parents  map[int64]int64     // open children to add, by parent
+	vars     varWrites
+	parents  map[int64]int64 // open children to add, by parent
 	families map[int64]*family
 	in       *insertions
 	events   []any
@@ -272,7 +275,7 @@ func (b *batch) keep(st *treeStat) {
 }
 
 // insertions are the statements that add rows, for one row and for many.
-type insertions struct{ events, blocks, ends, hots, colds sqldb.Insertion }
+type insertions struct{ events, blocks, ends, hots, colds, vars, past, mutations sqldb.Insertion }
 
 const (
 	headEvent = `INSERT INTO event (seq, at, tree, task, kind, data)`
@@ -293,5 +296,9 @@ func newInsertions() *insertions {
 		ends:   sqldb.NewInsertion(headEnd, 7, tailEnd),
 		hots:   sqldb.NewInsertion(headHot, 19, ""),
 		colds:  sqldb.NewInsertion(headCold, 13, ""),
+
+		vars:      sqldb.NewInsertion(headVar, 14, tailVar),
+		past:      sqldb.NewInsertion(headPast, 15, ""),
+		mutations: sqldb.NewInsertion(headMutation, 10, ""),
 	}
 }

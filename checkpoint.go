@@ -428,9 +428,9 @@ func (b *batch) noteRollback(ctx context.Context, st *varState, m *mutationRow) 
 	b.touch(st)
 	b.event(st.tree, eventTask(st), EventCheckpointRolledBack, `{"to":`+quote(m.detail)+`,"mutation_id":"`+MutationID(m.id).String()+
 		`","state_id":"`+StateID(st.id).String()+`"}`)
-	_, err := b.tx.Exec(ctx, sqlInsertMutation, st.id, m.id, m.operation, "", 0, m.detail, m.source, m.reason, m.task, b.now)
-	if err == nil && st.entries > MaxHistory {
-		err = b.compact(ctx, st)
+	b.appendMutation(st, "", 0, m)
+	if st.entries > MaxHistory {
+		return b.compact(ctx, st)
 	}
-	return err
+	return nil
 }

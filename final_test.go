@@ -169,6 +169,32 @@ func TestRerunUndoesVariables(t *testing.T) {
 	})
 }
 
+// Between two changes of the attempt that are undone, what others did stays.
+func TestRerunAroundOthers(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		r := leased(t, s, perdure.TreeSpec{})
+		up := treeState(r.tree)
+		steps := []struct {
+			name, element string
+			own           bool
+		}{{"made", `"x"`, true}, {"made", `"other"`, false}, {"made", `"y"`, true}, {"found", `"other"`, false}, {"found", `"x"`, true}, {"found", `"y"`, true}}
+		for _, step := range steps {
+			add := s.AppendVar
+			if step.own {
+				add = r.root.AppendVar
+			}
+			if _, err := add(t.Context(), up, step.name, json.RawMessage(step.element), perdure.Cause{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fail(t, r.root, perdure.Failure{Retry: true})
+		claimOne(t, r.ss)
+		wantVar(t, s, up, "made", `["other"]`)
+		wantVar(t, s, up, "found", `["other"]`)
+	})
+}
+
 // A checkpoint makes count what was done before it.
 func TestRerunFromCheckpoint(t *testing.T) {
 	t.Parallel()

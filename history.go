@@ -122,6 +122,9 @@ const (
 // compact makes one entry of the oldest of a history that became too long, and
 // drops the values of the past that only they and no checkpoint knew.
 func (b *batch) compact(ctx context.Context, st *varState) error {
+	if err := b.flushVars(ctx); err != nil {
+		return err
+	}
 	var cut int64
 	if err := b.tx.QueryRow(ctx, sqlCutAt, []any{st.id, compactEntries - 1}, &cut); err != nil {
 		return err
@@ -131,10 +134,7 @@ func (b *batch) compact(ctx context.Context, st *varState) error {
 	}
 	st.entries -= compactEntries - 1
 	st.compacted = cut
-	_, err := b.tx.Exec(ctx, sqlInsertMutation, st.id, cut, mutCompacted, "", 0, itoa(st.mutations-st.entries+1), "", "", 0, b.now)
-	if err != nil {
-		return err
-	}
+	b.appendMutation(st, "", 0, &mutationRow{id: cut, operation: mutCompacted, detail: itoa(st.mutations - st.entries + 1)})
 	return b.dropPast(ctx, st, cut)
 }
 

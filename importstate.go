@@ -204,7 +204,7 @@ func (s *Store) dumpVersions(ctx context.Context, st *varState, q string, values
 		err := rows.Scan(append([]any{&dead}, row.dest()...)...)
 		v := row.variable(st.scope, st)
 		if dead == 0 {
-			v.Accessed += s.accesses.pending(accessKey{st.id, v.Name})
+			v.Accessed += s.accesses.pending(stateVar{st.id, v.Name})
 		}
 		r.Versions = append(r.Versions, VersionRecord{Variable: v, Dead: MutationID(dead)})
 		columns = append(columns, row.column)
@@ -425,7 +425,8 @@ func (r *importState) putVersion(ctx context.Context, b *batch, fresh map[int64]
 		row.expiresAt = &at
 	}
 	if v.Dead == 0 {
-		return b.insertVar(ctx, r.st, row)
+		b.writeVar(r.st, row.name, row)
+		return nil
 	}
 	_, err := b.tx.Exec(ctx, sqlImportPast, r.st.id, fresh[int64(v.Dead)], row.name, row.born, row.column, row.size, string(row.kind),
 		row.description, row.source, boolInt(row.readOnly), row.ttl, row.accessed, row.createdAt, row.updatedAt, row.expiresAt)

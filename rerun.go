@@ -93,6 +93,10 @@ func (b *batch) undoVars(ctx context.Context, task int64) error {
 	return b.flushStates(ctx)
 }
 
+// undoneAs tells that a value has the number "born" since it is once more the
+// one that the mutation "as" gave.
+type undoneAs struct{ born, as int64 }
+
 type doneMutation struct {
 	id, before              int64
 	operation, name, detail string
@@ -118,7 +122,7 @@ func (b *batch) undoState(ctx context.Context, id, since, task int64) error {
 		return err
 	}
 	// Undoing gives values new numbers: what was born by which of the mutations.
-	undone := make(map[string]int64)
+	undone := make(map[string]undoneAs)
 	for i := range list {
 		if err := b.undoMutation(ctx, st, &list[i], undone); err != nil {
 			return err
@@ -127,7 +131,7 @@ func (b *batch) undoState(ctx context.Context, id, since, task int64) error {
 	return nil
 }
 
-func (b *batch) undoMutation(ctx context.Context, st *varState, m *doneMutation, undone map[string]int64) error {
+func (b *batch) undoMutation(ctx context.Context, st *varState, m *doneMutation, undone map[string]undoneAs) error {
 	name := m.name
 	if m.operation == mutRename {
 		name = m.detail
@@ -137,7 +141,7 @@ func (b *batch) undoMutation(ctx context.Context, st *varState, m *doneMutation,
 		return err
 	}
 	undo := &mutationRow{operation: mutUpdate, source: "rerun", reason: "undoes " + MutationID(m.id).String()}
-	own := cur != nil && (cur.born == m.id || undone[name] == cur.born && cur.born != 0)
+	own := cur != nil && (cur.born == m.id || undone[name] == undoneAs{cur.born, m.id})
 	by, isIncr := strings.CutPrefix(m.detail, "incr ")
 	switch {
 	case m.operation == mutDelete:
@@ -153,7 +157,7 @@ func (b *batch) undoMutation(ctx context.Context, st *varState, m *doneMutation,
 	if err := b.restore(ctx, st, m, cur, undo); err != nil {
 		return err
 	}
-	undone[m.name] = undo.id
+	undone[m.name] = undoneAs{undo.id, m.before}
 	return nil
 }
 

@@ -342,6 +342,9 @@ func (b *batch) touch(st *varState) {
 }
 
 func (b *batch) flushStates(ctx context.Context) error {
+	if err := b.flushVars(ctx); err != nil {
+		return err
+	}
 	if len(b.states) > 0 {
 		if err := b.flushAccesses(ctx); err != nil {
 			return err

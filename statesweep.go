@@ -27,11 +27,6 @@ func (s *Store) sweepStates(ctx context.Context, report *PruneReport, now int64,
 	return s.sweepCheckpoints(ctx, report, keep)
 }
 
-type stateVar struct {
-	state int64
-	name  string
-}
-
 func (s *Store) sweepVars(ctx context.Context, report *PruneReport, now int64) error {
 	for {
 		rows, err := s.db.Query(ctx, sqlExpiredVars, now, pruneChunk)

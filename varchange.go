@@ -406,9 +406,7 @@ func (c *varChange) rename(ctx context.Context, b *batch, st *varState, old *var
 	next := *old
 	next.name, next.born, next.updatedAt = c.to, m.id, b.now
 	st.variables++
-	if err := b.insertVar(ctx, st, &next); err != nil {
-		return err
-	}
+	b.writeVar(st, next.name, &next)
 	c.out = next.variable(c.key.scope, st)
 	return nil
 }

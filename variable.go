@@ -3,7 +3,6 @@ package perdure
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"time"
@@ -200,36 +199,6 @@ type varRow struct {
 	expiresAt                         *int64
 }
 
-const (
-	varColumns = `name, born, value, size, type, description, source, read_only, ttl, accessed, created_at, updated_at, expires_at`
-	sqlVar     = `SELECT ` + varColumns + ` FROM variable WHERE state = $1 AND name = $2`
-	sqlArchive = `INSERT INTO variable_past (state, dead, ` + varColumns + `) SELECT state, $3, ` + varColumns + ` FROM variable WHERE state = $1 AND name = $2`
-	sqlPutVar  = `INSERT INTO variable (state, ` + varColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-		ON CONFLICT (state, name) DO UPDATE SET born = excluded.born, value = excluded.value, size = excluded.size, type = excluded.type,
-		description = excluded.description, source = excluded.source, read_only = excluded.read_only, ttl = excluded.ttl,
-		accessed = excluded.accessed, created_at = excluded.created_at, updated_at = excluded.updated_at, expires_at = excluded.expires_at`
-	sqlDeleteVar = `DELETE FROM variable WHERE state = $1 AND name = $2`
-)
-
-func (v *varRow) dest() []any {
-	return []any{&v.name, &v.born, &v.column, &v.size, (*string)(&v.kind), &v.description, &v.source, &v.readOnly, &v.ttl, &v.accessed,
-		&v.createdAt, &v.updatedAt, &v.expiresAt}
-}
-
-// current returns a variable as it is, nil when there is none. One whose time
-// is over is there for the row only.
-func (b *batch) current(ctx context.Context, st *varState, name string) (v *varRow, expired bool, err error) {
-	if st.id == 0 {
-		return nil, false, nil
-	}
-	v = &varRow{}
-	err = b.tx.QueryRow(ctx, sqlVar, []any{st.id, name}, v.dest()...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, false, nil
-	}
-	return v, err == nil && v.expiresAt != nil && *v.expiresAt <= b.now, err
-}
-
 // putVar writes a value and the mutation that gave it. What was there becomes a
 // value of the past.
 func (b *batch) putVar(ctx context.Context, st *varState, v *varRow, m *mutationRow) error {
@@ -251,17 +220,8 @@ func (b *batch) replaceVar(ctx context.Context, st *varState, old, v *varRow, m 
 	} else {
 		v.createdAt, v.accessed = old.createdAt, old.accessed
 	}
-	return b.insertVar(ctx, st, v)
-}
-
-func (b *batch) insertVar(ctx context.Context, st *varState, v *varRow) error {
-	readOnly := 0
-	if v.readOnly {
-		readOnly = 1
-	}
-	_, err := b.tx.Exec(ctx, sqlPutVar, st.id, v.name, v.born, v.column, v.size, string(v.kind), v.description, v.source, readOnly,
-		v.ttl, v.accessed, v.createdAt, v.updatedAt, v.expiresAt)
-	return err
+	b.writeVar(st, v.name, v)
+	return nil
 }
 
 // dropVar removes a variable that is there.
@@ -270,8 +230,8 @@ func (b *batch) dropVar(ctx context.Context, st *varState, old *varRow, m *mutat
 		return err
 	}
 	st.variables--
-	_, err := b.tx.Exec(ctx, sqlDeleteVar, st.id, old.name)
-	return err
+	b.writeVar(st, old.name, nil)
+	return nil
 }
 
 // Operations of mutations.
@@ -302,9 +262,6 @@ type mutationRow struct {
 	task              int64
 }
 
-const sqlInsertMutation = `INSERT INTO mutation (state, id, operation, name, before, detail, source, reason, task, at)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
-
 // mutate appends to the history and archives the value that dies.
 func (b *batch) mutate(ctx context.Context, st *varState, name string, old *varRow, m *mutationRow) error {
 	b.cache.seq.mutation++
@@ -312,14 +269,9 @@ func (b *batch) mutate(ctx context.Context, st *varState, name string, old *varR
 	var before int64
 	if old != nil {
 		before = old.born
-		if _, err := b.tx.Exec(ctx, sqlArchive, st.id, name, m.id); err != nil {
-			return err
-		}
+		b.vars.past = old.appendTo(append(b.vars.past, st.id, m.id))
 	}
-	_, err := b.tx.Exec(ctx, sqlInsertMutation, st.id, m.id, m.operation, name, before, m.detail, m.source, m.reason, m.task, b.now)
-	if err != nil {
-		return err
-	}
+	b.appendMutation(st, name, before, m)
 	st.mutations++
 	st.entries++
 	b.touch(st)
@@ -329,4 +281,8 @@ func (b *batch) mutate(ctx context.Context, st *varState, name string, old *varR
 		return b.compact(ctx, st)
 	}
 	return nil
+}
+
+func (b *batch) appendMutation(st *varState, name string, before int64, m *mutationRow) {
+	b.vars.mutations = append(b.vars.mutations, st.id, m.id, m.operation, name, before, m.detail, m.source, m.reason, m.task, b.now)
 }

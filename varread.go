@@ -134,7 +134,7 @@ func (s *Store) ownVar(ctx context.Context, st *varState, name string, now int64
 		return Variable{}, wrap(op, err)
 	}
 	v := row.variable(st.scope, st)
-	v.Accessed += s.accesses.add(accessKey{st.id, name})
+	v.Accessed += s.accesses.add(stateVar{st.id, name})
 	v.Value, err = s.varValue(ctx, st, row.column)
 	v.Size = int64(len(v.Value))
 	return v, err
@@ -253,7 +253,7 @@ func (s *Store) listValue(ctx context.Context, st *varState, v *Variable, column
 	if v.Size > MaxInlineBytes {
 		return nil
 	}
-	v.Accessed += s.accesses.pending(accessKey{st.id, v.Name})
+	v.Accessed += s.accesses.pending(stateVar{st.id, v.Name})
 	if v.Value, err = s.varValue(ctx, st, column); err != nil {
 		return err
 	}
@@ -264,12 +264,6 @@ func (s *Store) listValue(ctx context.Context, st *varState, v *Variable, column
 	return nil
 }
 
-// accessKey is a variable whose reads are counted.
-type accessKey struct {
-	state int64
-	name  string
-}
-
 // maxPendingAccesses bounds the memory of counts that were not written yet;
 // beyond it reads are not counted.
 const maxPendingAccesses = 10_000
@@ -277,14 +271,14 @@ const maxPendingAccesses = 10_000
 // accesses counts reads until a transaction that writes takes them along.
 type accesses struct {
 	mu     sync.Mutex // guards counts
-	counts map[accessKey]int64
+	counts map[stateVar]int64
 }
 
-func (a *accesses) add(key accessKey) int64 {
+func (a *accesses) add(key stateVar) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.counts == nil {
-		a.counts = make(map[accessKey]int64)
+		a.counts = make(map[stateVar]int64)
 	}
 	if len(a.counts) < maxPendingAccesses || a.counts[key] > 0 {
 		a.counts[key]++
@@ -292,14 +286,14 @@ func (a *accesses) add(key accessKey) int64 {
 	return a.counts[key]
 }
 
-func (a *accesses) pending(key accessKey) int64 {
+func (a *accesses) pending(key stateVar) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.counts[key]
 }
 
 // take removes and returns what is counted.
-func (a *accesses) take() map[accessKey]int64 {
+func (a *accesses) take() map[stateVar]int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	counts := a.counts
@@ -315,6 +309,11 @@ func (b *batch) flushAccesses(ctx context.Context) error {
 	for key, n := range b.s.accesses.take() {
 		if _, err := b.tx.Exec(ctx, sqlCountAccess, key.state, key.name, n); err != nil {
 			return err
+		}
+		if v := b.cache.vars[key]; v != nil {
+			counted := *v
+			counted.accessed += n
+			b.cache.vars[key] = &counted
 		}
 	}
 	return nil

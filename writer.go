@@ -42,6 +42,9 @@ func (f opFunc) apply(ctx context.Context, b *batch) error {
 	if err := b.flushParents(ctx); err != nil {
 		return err
 	}
+	if err := b.forgetVars(ctx); err != nil {
+		return err
+	}
 	return f(ctx, b)
 }
 
