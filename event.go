@@ -37,6 +37,11 @@ const (
 	EventCheckpointRolledBack EventKind = "checkpoint.rolled_back"
 	EventCallUncertain        EventKind = "call.uncertain"
 	EventCallDiverged         EventKind = "call.diverged"
+	EventHandoffStarted       EventKind = "handoff.started"
+	EventHandoffUpdated       EventKind = "handoff.updated"
+	EventHandoffClaimed       EventKind = "handoff.claimed"
+	EventHandoffReleased      EventKind = "handoff.released"
+	EventHandoffEnded         EventKind = "handoff.ended"
 	EventBudgetWarning        EventKind = "budget.warning"
 	EventBudgetExceeded       EventKind = "budget.exceeded"
 )

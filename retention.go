@@ -20,6 +20,9 @@ type RetentionPolicy struct {
 	IncludeFailed bool
 	// Checkpoints is how many of a state are kept. Defaults to 10.
 	Checkpoints int
+	// Handoffs is how long a ledger of handoff is kept after its end. Defaults to
+	// 30 days.
+	Handoffs time.Duration
 }
 
 // PruneRequest asks for a run of retention.
@@ -49,6 +52,8 @@ type PruneReport struct {
 	Variables   int64 `json:"variables"`
 	States      int64 `json:"states"`
 	Checkpoints int64 `json:"checkpoints"`
+	// Handoffs counts ended ledgers.
+	Handoffs int64 `json:"handoffs"`
 	// Bytes sums the blobs removed and an estimate of the rows.
 	Bytes int64 `json:"bytes"`
 }
@@ -72,6 +77,9 @@ func (p RetentionPolicy) withDefaults() RetentionPolicy {
 	}
 	if p.Checkpoints == 0 {
 		p.Checkpoints = 10
+	}
+	if p.Handoffs == 0 {
+		p.Handoffs = 30 * 24 * time.Hour
 	}
 	return p
 }
@@ -115,6 +123,9 @@ func (s *Store) Prune(ctx context.Context, req PruneRequest) (PruneReport, error
 		}
 	}
 	if err := s.sweepStates(ctx, &report, now, p.Checkpoints); err != nil {
+		return report, err
+	}
+	if err := s.sweepHandoffs(ctx, &report, now-p.Handoffs.Microseconds()); err != nil {
 		return report, err
 	}
 	if !req.DryRun {
