@@ -64,7 +64,7 @@ type HandoffEntry struct {
 	Number int64 `json:"number"`
 	// Kind is a word for what Data, a JSON object, holds: "step", "decide".
 	Kind string          `json:"kind"`
-	Data json.RawMessage `json:"data"`
+	Data json.RawMessage `json:"data,omitempty"`
 	// Source is who recorded it.
 	Source string    `json:"source,omitempty"`
 	Time   time.Time `json:"time"`
@@ -315,7 +315,9 @@ func (b *batch) writeHandoff(ctx context.Context, h *Handoff, w *HandoffWrite) e
 	}
 	for i := range w.Entries {
 		e := &w.Entries[i]
-		h.Version++
+		if h.Version++; len(e.Data) == 0 {
+			e.Data = json.RawMessage("{}")
+		}
 		_, err := b.tx.Exec(ctx, sqlInsertHandoffEntry, int64(h.ID), h.Version, e.Kind, string(e.Data), e.Source, b.now)
 		if err != nil {
 			return err

@@ -56,6 +56,13 @@ func (s *server) routes() http.Handler {
 	handle("GET /v1/checkpoints/diff", s.diff)
 	handle("POST /v1/checkpoints/rollback", s.rollback)
 
+	handle("GET /v1/handoff", s.handoff)
+	handle("POST /v1/handoff/entries", s.writeHandoff)
+	handle("POST /v1/handoff/claim", s.claimHandoff)
+	handle("POST /v1/handoff/release", s.releaseHandoff)
+	handle("GET /v1/handoffs", s.handoffs)
+	handle("GET /v1/handoffs/{id}/entries", s.handoffEntries)
+
 	handle("GET /v1/events", s.events)
 
 	handle("POST /v1/gc", s.collect)
