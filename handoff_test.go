@@ -201,12 +201,14 @@ func TestHandoffRefusals(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
 		good := perdure.HandoffWrite{HandoffRef: workRef(), Entries: steps(1, 1)}
 		for name, spoil := range map[string]func(w *perdure.HandoffWrite){
-			"no place":         func(w *perdure.HandoffWrite) { w.Place = "" },
-			"no task":          func(w *perdure.HandoffWrite) { w.Task = "" },
-			"a NUL":            func(w *perdure.HandoffWrite) { w.Task = "a\x00" },
-			"no kind":          func(w *perdure.HandoffWrite) { w.Entries[0].Kind = "" },
-			"no object":        func(w *perdure.HandoffWrite) { w.Entries[0].Data = json.RawMessage(`[1]`) },
-			"long data":        func(w *perdure.HandoffWrite) { w.Entries[0].Data = json.RawMessage(`{"a":"` + strings.Repeat("x", perdure.MaxHandoffEntryBytes) + `"}`) },
+			"no place":  func(w *perdure.HandoffWrite) { w.Place = "" },
+			"no task":   func(w *perdure.HandoffWrite) { w.Task = "" },
+			"a NUL":     func(w *perdure.HandoffWrite) { w.Task = "a\x00" },
+			"no kind":   func(w *perdure.HandoffWrite) { w.Entries[0].Kind = "" },
+			"no object": func(w *perdure.HandoffWrite) { w.Entries[0].Data = json.RawMessage(`[1]`) },
+			"long data": func(w *perdure.HandoffWrite) {
+				w.Entries[0].Data = json.RawMessage(`{"a":"` + strings.Repeat("x", perdure.MaxHandoffEntryBytes) + `"}`)
+			},
 			"broken file":      func(w *perdure.HandoffWrite) { w.Projected = json.RawMessage(`{`) },
 			"too many":         func(w *perdure.HandoffWrite) { w.Entries = steps(1, perdure.MaxHandoffBatch+1) },
 			"a version":        func(w *perdure.HandoffWrite) { w.IfVersion = 7 },
