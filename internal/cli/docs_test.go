@@ -14,6 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/internal/cli/schemas"
 	"github.com/perdure/perdure/internal/config"
 )
 
@@ -133,7 +134,7 @@ func TestSchemas(t *testing.T) {
 	for _, name := range schemaNames() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, err := schemas.ReadFile("schemas/" + name + ".json")
+			text, err := schemas.FS.ReadFile(name + ".json")
 			if err != nil {
 				t.Fatal(err)
 			}

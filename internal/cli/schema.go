@@ -1,25 +1,19 @@
 package cli
 
 import (
-	"embed"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/schemas"
 	"github.com/perdure/perdure/internal/config"
 )
 
-// schemas are the JSON Schemas of what programs read. Each has examples, which
-// are tested.
-//
-//go:embed schemas/*.json
-var schemas embed.FS
-
 // schemaNames lists them in order.
 func schemaNames() []string {
-	entries, err := schemas.ReadDir("schemas")
+	entries, err := schemas.FS.ReadDir(".")
 	if err != nil {
 		return nil // the folder is embedded
 	}
@@ -36,7 +30,9 @@ func (a *app) newSchemaCommand() *cobra.Command {
 		Short: "Print the JSON Schema of an output, or list them",
 		Long: "Print a JSON Schema (draft 2020-12): of what run, batch and resume print with --json (run-result), " +
 			"of status --json (status), show --json (task), of var get --json (variable), of a line of var history --json (mutation), of events --json (event) and of export (export-line), of the file of prices (prices), and of the " +
-			"files of export --layout aiwg and --state: tasks-file, rlm-task-tree, rlm-state. " +
+			"files of export --layout aiwg and --state: tasks-file, rlm-task-tree, rlm-state, and those of loops: loop-state, " +
+			"persistence-extension (what is more in a loop-state where regressions are watched), loop-checkpoint, iteration-analytics, " +
+			"persistence-hooks. " +
 			"Without a name, list them.",
 		GroupID:   groupManage,
 		Args:      arguments(0, 1, "one name"),
@@ -46,7 +42,7 @@ func (a *app) newSchemaCommand() *cobra.Command {
 				a.printf("%s\n", strings.Join(schemaNames(), "\n"))
 				return nil
 			}
-			text, err := schemas.ReadFile("schemas/" + args[0] + ".json")
+			text, err := schemas.FS.ReadFile(args[0] + ".json")
 			if err != nil {
 				return unknownSchema(args[0])
 			}

@@ -1,0 +1,11 @@
+// Package schemas holds the published JSON Schemas (draft 2020-12) of the files
+// and outputs that other programs read and write. Each has examples, which are
+// tested. perdure schema prints them; imports hold files of others against them.
+package schemas
+
+import "embed"
+
+// FS holds the schemas by name, each with the ending .json.
+//
+//go:embed *.json
+var FS embed.FS
