@@ -16,6 +16,10 @@ type CollectRequest struct {
 	Failed    time.Duration
 	// IncludeFailed removes failed trees too.
 	IncludeFailed bool
+	// Checkpoints is how many of a state are kept, Handoffs how long finished
+	// ledgers are; 0 means the store's default.
+	Checkpoints int
+	Handoffs    time.Duration
 	// DryRun removes nothing and reports what would go.
 	DryRun bool
 }
@@ -26,8 +30,10 @@ func (c *Client) Collect(ctx context.Context, req CollectRequest) (perdure.Prune
 		Completed     *float64 `json:"completed,omitempty"`
 		Failed        *float64 `json:"failed,omitempty"`
 		IncludeFailed bool     `json:"include_failed,omitempty"`
+		Checkpoints   int      `json:"checkpoints,omitempty"`
+		Handoffs      *float64 `json:"handoffs,omitempty"`
 		DryRun        bool     `json:"dry_run,omitempty"`
-	}{seconds(req.Completed), seconds(req.Failed), req.IncludeFailed, req.DryRun}
+	}{seconds(req.Completed), seconds(req.Failed), req.IncludeFailed, req.Checkpoints, seconds(req.Handoffs), req.DryRun}
 	var report perdure.PruneReport
 	err := c.post(ctx, "collect garbage", "/v1/gc", &body, &report)
 	return report, err

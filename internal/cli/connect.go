@@ -146,9 +146,12 @@ func (a *app) daemonConfig(l *config.Loaded) daemon.Config {
 			CallTimeout: l.CallTimeout, CallRetries: l.CallRetries,
 			Prices: a.prices(l), CacheDir: cacheDir(l),
 		},
-		Retention: perdure.RetentionPolicy{Completed: l.RetentionCompleted, Failed: l.RetentionFailed},
-		Version:   thisBuild().Version,
-		Logger:    slog.New(&told{a.logger(l, slog.LevelError).Handler()}),
+		Retention: perdure.RetentionPolicy{
+			Completed: l.RetentionCompleted, Failed: l.RetentionFailed, IncludeFailed: l.RetentionRemoveFailed,
+			Checkpoints: l.RetentionCheckpoints, Handoffs: l.RetentionHandoffs,
+		},
+		Version: thisBuild().Version,
+		Logger:  slog.New(&told{a.logger(l, slog.LevelError).Handler()}),
 	}
 }
 

@@ -15,8 +15,9 @@ func (a *app) newGCCommand() *cobra.Command {
 		Use:   "gc",
 		Short: "Remove trees that ended long ago",
 		Long: "Remove trees that completed or were cancelled long enough ago, with their events and the contexts that " +
-			"nobody else uses. Failed trees are listed when their time is over, and removed only with --failed. A tree " +
-			"that has not ended is never removed. The daemon does the same every hour, without --failed.",
+			"nobody else uses; variables whose time is over, checkpoints but the last of each state, and finished " +
+			"handoffs. Failed trees are listed when their time is over, and removed only with --failed. A tree " +
+			"that has not ended is never removed. The daemon does the same every hour.",
 		Example: "perdure gc --dry-run\n perdure gc --retention-completed 1d --failed",
 		GroupID: groupManage,
 		Args:    arguments(0, 0, "no arguments"),
@@ -27,14 +28,15 @@ func (a *app) newGCCommand() *cobra.Command {
 			}
 			return a.withBackend(cmd.Context(), l, toRead, func(b *backend) error {
 				return a.collect(cmd.Context(), b, client.CollectRequest{
-					Completed: l.RetentionCompleted, Failed: l.RetentionFailed, IncludeFailed: failed, DryRun: dryRun,
+					Completed: l.RetentionCompleted, Failed: l.RetentionFailed, IncludeFailed: failed || l.RetentionRemoveFailed,
+					Checkpoints: l.RetentionCheckpoints, Handoffs: l.RetentionHandoffs, DryRun: dryRun,
 				}, asJSON)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "remove nothing, list what would go")
 	cmd.Flags().BoolVar(&failed, "failed", false, "remove failed trees too when their time is over")
-	settingFlags(cmd, "retention.completed", "retention.failed")
+	settingFlags(cmd, "retention.completed", "retention.failed", "retention.checkpoints", "retention.handoffs")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
@@ -60,7 +62,7 @@ func (a *app) collect(ctx context.Context, b *backend, req client.CollectRequest
 	for _, part := range []struct {
 		n    int64
 		what string
-	}{{r.States, "temporary state"}, {r.Variables, "expired variable"}, {r.Checkpoints, "old checkpoint"}} {
+	}{{r.States, "temporary state"}, {r.Variables, "expired variable"}, {r.Checkpoints, "old checkpoint"}, {r.Handoffs, "finished handoff"}} {
 		if part.n > 0 {
 			a.printf("%s %s\n", verb, count(part.n, part.what))
 		}

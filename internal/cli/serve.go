@@ -37,7 +37,8 @@ func (a *app) newServeCommand() *cobra.Command {
 			return err
 		},
 	}
-	settingFlags(cmd, "socket", "concurrency", "drain_timeout", "retention.completed", "retention.failed", "log_level", "log_format")
+	settingFlags(cmd, "socket", "concurrency", "drain_timeout", "retention.completed", "retention.failed", "retention.remove_failed", "retention.checkpoints",
+		"retention.handoffs", "log_level", "log_format")
 	return cmd
 }
 

@@ -58,8 +58,11 @@ type Config struct {
 	// Cache keeps answers and gives them again.
 	Cache bool
 	// How long trees are kept after their end.
-	RetentionCompleted time.Duration
-	RetentionFailed    time.Duration
+	RetentionCompleted    time.Duration
+	RetentionFailed       time.Duration
+	RetentionRemoveFailed bool
+	RetentionCheckpoints  int
+	RetentionHandoffs     time.Duration
 	// Listen is the daemon's TCP address, empty for none. Socket is its Unix
 	// socket, empty for perdure.sock in the .perdure folder.
 	Listen string

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure"
 )
 
 // variablePrefix begins the names of all environment variables of settings.
@@ -81,6 +83,12 @@ func settings() []setting {
 			at: func(c *Config) any { return &c.RetentionCompleted }, check: positive},
 		{key: "retention.failed", def: "30d", help: "after what time failed trees are listed for removal",
 			at: func(c *Config) any { return &c.RetentionFailed }, check: positive},
+		{key: "retention.remove_failed", def: "false", help: "whether failed trees are removed then, not only listed",
+			at: func(c *Config) any { return &c.RetentionRemoveFailed }},
+		{key: "retention.checkpoints", def: "10", help: "how many checkpoints of a state are kept",
+			at: func(c *Config) any { return &c.RetentionCheckpoints }, check: between(1, perdure.MaxCheckpoints)},
+		{key: "retention.handoffs", def: "30d", help: "how long the ledgers of finished handoffs are kept",
+			at: func(c *Config) any { return &c.RetentionHandoffs }, check: positive},
 		{key: "listen", help: "TCP address of the daemon, for example 127.0.0.1:7433; empty: none",
 			at: func(c *Config) any { return &c.Listen }, check: hostPort},
 		{key: "socket", help: "Unix socket of the daemon; empty: perdure.sock in .perdure",

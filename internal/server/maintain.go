@@ -14,6 +14,8 @@ type collectRequest struct {
 	Completed     *float64 `json:"completed"`
 	Failed        *float64 `json:"failed"`
 	IncludeFailed bool     `json:"include_failed"`
+	Checkpoints   int      `json:"checkpoints"`
+	Handoffs      *float64 `json:"handoffs"`
 	DryRun        bool     `json:"dry_run"`
 }
 
@@ -33,6 +35,12 @@ func (s *server) collect(w http.ResponseWriter, r *http.Request) error {
 	}
 	if req.Policy.Failed, err = seconds("failed", body.Failed); err != nil {
 		return err
+	}
+	if req.Policy.Handoffs, err = seconds("handoffs", body.Handoffs); err != nil {
+		return err
+	}
+	if req.Policy.Checkpoints = body.Checkpoints; body.Checkpoints < 0 || body.Checkpoints > perdure.MaxCheckpoints {
+		return invalid("collect garbage", fmt.Sprintf("field \"checkpoints\" is %d, up to %d are kept", body.Checkpoints, perdure.MaxCheckpoints), "")
 	}
 	report, err := s.store.Prune(r.Context(), req)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // The schema this program speaks. A store records the oldest program version
 // that may read and write it; a program refuses only what it cannot do.
-const schemaVersion = 3
+const schemaVersion = 4
 
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
@@ -168,6 +168,9 @@ func loadMigrations(d *Dialect) ([]migration, error) {
 		sum := sha256.Sum256(raw)
 		all = append(all, migration{number: number, name: base, hash: hex.EncodeToString(sum[:8]),
 			text: d.tokens.Replace(string(raw)) + "\n"})
+	}
+	if len(all) != schemaVersion {
+		return nil, fmt.Errorf("there are %d migrations for the schema %d", len(all), schemaVersion)
 	}
 	return all, nil
 }

@@ -96,7 +96,11 @@ func (v *view) extent(spans []span) (start, end int64) {
 		end = max(end, to)
 	}
 	for _, t := range v.tasks {
-		grow(t.started, max(t.started, t.ended))
+		from := t.started
+		if from == 0 {
+			from = t.ended // an imported task that nobody knows the start of
+		}
+		grow(from, max(from, t.ended))
 	}
 	for _, s := range spans {
 		grow(s.from, s.to)
