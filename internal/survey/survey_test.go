@@ -29,6 +29,9 @@ func TestTimelineLosesNothing(t *testing.T) {
 			one := &task{state: state, started: rapid.Int64Range(1_000_000, 9_000_000).Draw(t, "started")}
 			if state != perdure.Running {
 				one.ended = one.started + rapid.Int64Range(0, 5_000_000).Draw(t, "ran")
+				if rapid.Bool().Draw(t, "imported") {
+					one.started = 0 // nobody knows
+				}
 				ended++
 			}
 			v.tasks = append(v.tasks, one)
@@ -36,6 +39,9 @@ func TestTimelineLosesNothing(t *testing.T) {
 		line := v.timeline()
 		if len(line.Steps) > maxBuckets {
 			t.Fatalf("%d steps", len(line.Steps))
+		}
+		if len(line.Steps) > 0 && line.Start.UnixMicro() < 1_000_000 {
+			t.Fatalf("begins at %s, before all else", line.Start)
 		}
 		var got float64
 		for _, s := range line.Steps {
