@@ -1,0 +1,234 @@
+package handoff
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// ChangeKind is what somebody else did to an entry of a checkpoint.
+type ChangeKind string
+
+// The kinds.
+const (
+	Added    ChangeKind = "added"
+	Modified ChangeKind = "changed"
+	Removed  ChangeKind = "removed"
+)
+
+// Change is one that was adopted.
+type Change struct {
+	// Field is its name in the checkpoint: "decisions", "metadata.createdBy".
+	Field string     `json:"field"`
+	Kind  ChangeKind `json:"kind"`
+	// Old and New are the entry's text before, in full, and after.
+	Old string `json:"old,omitempty"`
+	New string `json:"new,omitempty"`
+}
+
+// String says it in a few words.
+func (c Change) String() string {
+	text := orElse(c.New, c.Old)
+	return fmt.Sprintf("%s %s: %q", c.Field, c.Kind, clip(text, floorText))
+}
+
+// Adopt takes into a ledger what somebody else did to the checkpoint in the
+// file: theirs is what stands there now, base what was last written there, both
+// nil for none. It returns the ledger with what they added, changed and removed,
+// and a list of that; the ledger that was given is not changed.
+//
+// What base does not show is not taken for removed because theirs does not show
+// it either: the limit of size had cut it. Neither are the fields that only this
+// package knows, when theirs was written by a program that does not know them
+// (it has no schemaVersion), nor the oldest steps, when such a program kept
+// only ten. Entries that stand in the ledger already are not added again.
+// Results that others wrote count as run by an agent. Hashes, counts and the
+// pointer to the ledger are this package's own and are not adopted.
+//
+// A checkpoint that was removed or set to null changes nothing but is told as
+// "checkpoint" removed; whether the task ended is for the caller to decide. A
+// checkpoint of another task is refused: the error matches [ErrOtherTask].
+func Adopt(l Ledger, base, theirs *Checkpoint) (Ledger, []Change, error) {
+	if theirs == nil {
+		if base == nil {
+			return l, nil, nil
+		}
+		return l, []Change{{Field: checkpointKey, Kind: Removed}}, nil
+	}
+	if base == nil {
+		base = &Checkpoint{}
+	}
+	if theirs.TaskID != "" && l.TaskID != "" && !shows(theirs.TaskID, l.TaskID) {
+		return l, nil, &Error{Kind: ErrOtherTask, Op: "adopt checkpoint",
+			Msg:  fmt.Sprintf("it belongs to the task %q, not to %q", clip(theirs.TaskID, textSize), clip(l.TaskID, textSize)),
+			Hint: "end the other task first, or remove its checkpoint from the file"}
+	}
+	told := *theirs
+	if theirs.SchemaVersion == 0 && base.SchemaVersion != 0 {
+		told = withOwnFields(told, base)
+	}
+	m := &adoption{}
+	l = m.merge(l, base, &told)
+	return l, m.changes, nil
+}
+
+// withOwnFields gives a checkpoint of a program that does not know our fields
+// those that it left out.
+func withOwnFields(c Checkpoint, base *Checkpoint) Checkpoint {
+	c.NextAction = orElse(c.NextAction, base.NextAction)
+	if c.FailedApproaches == nil {
+		c.FailedApproaches = base.FailedApproaches
+	}
+	if c.NotAllowed == nil {
+		c.NotAllowed = base.NotAllowed
+	}
+	if c.Extra == nil {
+		c.Extra = base.Extra
+	}
+	const theirMost = 10 // steps that such programs keep
+	if n := len(base.CompletedSteps); len(c.CompletedSteps) >= theirMost && n > 0 {
+		dropped := 0
+		for dropped < n && !slices.ContainsFunc(c.CompletedSteps, func(s Step) bool { return sameStep(s, base.CompletedSteps[dropped]) }) {
+			dropped++
+		}
+		c.CompletedSteps = slices.Concat(base.CompletedSteps[:dropped], c.CompletedSteps)
+	}
+	return c
+}
+
+// adoption collects what was done.
+type adoption struct{ changes []Change }
+
+func (m *adoption) note(c Change) { m.changes = append(m.changes, c) }
+
+// merge returns the ledger with the changes between base and theirs.
+func (m *adoption) merge(l Ledger, base, theirs *Checkpoint) Ledger {
+	mergeText(m, "taskId", &l.TaskID, base.TaskID, orElse(theirs.TaskID, base.TaskID))
+	mergeText(m, "phase", &l.Phase, base.Phase, theirs.Phase)
+	mergeText(m, "nextAction", &l.NextAction, base.NextAction, theirs.NextAction)
+	mergeText(m, "error", &l.Error, base.Error, theirs.Error)
+	l.CurrentStep = m.currentStep(l.CurrentStep, base.CurrentStep, theirs.CurrentStep)
+	l.PendingSteps = mergeList(m, "pendingSteps", l.PendingSteps, base.PendingSteps, theirs.PendingSteps, todo())
+	l.Blockers = mergeList(m, "blockers", l.Blockers, base.Blockers, theirs.Blockers, notes())
+	l.NotAllowed = mergeList(m, "notAllowed", l.NotAllowed, base.NotAllowed, theirs.NotAllowed, notes())
+	when := theirs.Metadata.LastUpdatedAt
+	l.CompletedSteps = mergeList(m, "completedSteps", l.CompletedSteps, base.CompletedSteps, theirs.CompletedSteps, stepEntries(when))
+	l.Decisions = mergeList(m, "decisions", l.Decisions, base.Decisions, theirs.Decisions, decisionEntries(when))
+	l.FailedApproaches = mergeList(m, "failedApproaches", l.FailedApproaches, base.FailedApproaches, theirs.FailedApproaches, approachEntries())
+	mergeText(m, "verification.contractRef", &l.Verification.ContractRef, base.Verification.ContractRef, theirs.Verification.ContractRef)
+	l.Verification.Results = mergeList(m, "verification.results", l.Verification.Results, base.Verification.Results, theirs.Verification.Results, resultEntries())
+	mergeText(m, "metadata.createdBy", &l.Metadata.CreatedBy, base.Metadata.CreatedBy, theirs.Metadata.CreatedBy)
+	mergeText(m, "metadata.reason", &l.Metadata.Reason, base.Metadata.Reason, theirs.Metadata.Reason)
+	m.time("metadata.lastUpdatedAt", &l.Metadata.LastUpdatedAt, base.Metadata.LastUpdatedAt, theirs.Metadata.LastUpdatedAt)
+	l.Metadata.PreviousAgents = mergeList(m, "metadata.previousAgents", l.Metadata.PreviousAgents, base.Metadata.PreviousAgents, theirs.Metadata.PreviousAgents, texts())
+	l.Extra = m.extra("", l.Extra, base.Extra, theirs.Extra)
+	l.Metadata.Extra = m.extra("metadata.", l.Metadata.Extra, base.Metadata.Extra, theirs.Metadata.Extra)
+	l.Verification.Extra = m.extra("verification.", l.Verification.Extra, base.Verification.Extra, theirs.Verification.Extra)
+	return l
+}
+
+// mergeText sets a text that they changed; what is in the ledger already, also
+// longer than the checkpoint shows, stays.
+func mergeText[T ~string](m *adoption, field string, full *T, base, theirs T) {
+	if theirs == base || theirs != "" && shows(string(theirs), string(*full)) {
+		return
+	}
+	if base == "" && theirs == "" || theirs == "" && *full == "" {
+		return
+	}
+	kind := Modified
+	switch {
+	case *full == "":
+		kind = Added
+	case theirs == "":
+		kind = Removed
+	}
+	m.note(Change{Field: field, Kind: kind, Old: string(*full), New: string(theirs)})
+	*full = theirs
+}
+
+func (m *adoption) time(field string, full *time.Time, base, theirs time.Time) {
+	if theirs.Equal(base) || theirs.IsZero() || seconds(*full).Equal(theirs) {
+		return
+	}
+	m.note(Change{Field: field, Kind: Modified, Old: stamp(*full), New: stamp(theirs)})
+	*full = theirs
+}
+
+func stamp(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}
+
+func (m *adoption) currentStep(full, base, theirs *CurrentStep) *CurrentStep {
+	const field = "currentStep"
+	switch {
+	case theirs == nil && base == nil, theirs == nil && full == nil:
+		return full
+	case theirs == nil:
+		if !shows(base.Description, full.Description) {
+			return full // the ledger is at another step meanwhile
+		}
+		m.note(Change{Field: field, Kind: Removed, Old: full.Description})
+		return nil
+	case full == nil:
+		if base != nil && sameCurrent(base, theirs) {
+			return nil // the ledger has ended the step meanwhile
+		}
+		m.note(Change{Field: field, Kind: Added, New: theirs.Description})
+		return theirs
+	}
+	if base == nil {
+		base = &CurrentStep{}
+	}
+	step := *full
+	mergeText(m, field+".description", &step.Description, base.Description, theirs.Description)
+	m.time(field+".startedAt", &step.StartedAt, base.StartedAt, theirs.StartedAt)
+	mergeText(m, field+".partialWork", &step.PartialWork, base.PartialWork, theirs.PartialWork)
+	step.Extra = m.extra(field+".", step.Extra, base.Extra, theirs.Extra)
+	return &step
+}
+
+func sameCurrent(a, b *CurrentStep) bool {
+	return a.Description == b.Description && a.PartialWork == b.PartialWork && a.StartedAt.Equal(b.StartedAt)
+}
+
+// extra merges unknown fields.
+func (m *adoption) extra(prefix string, full, base, theirs Extra) Extra {
+	merged := maps.Clone(full)
+	names := make(map[string]bool)
+	for name := range base {
+		names[name] = true
+	}
+	for name := range theirs {
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		was, is, have := string(base[name]), string(theirs[name]), string(compacted(full[name]))
+		if was == is || is == have {
+			continue
+		}
+		change := Change{Field: prefix + name, Kind: Modified, Old: have, New: is}
+		switch {
+		case is == "":
+			change.Kind = Removed
+			delete(merged, name)
+		case have == "":
+			change.Kind = Added
+		}
+		if is != "" {
+			if merged == nil {
+				merged = make(Extra)
+			}
+			merged[name] = theirs[name]
+		}
+		m.note(change)
+	}
+	if len(merged) == 0 {
+		return nil
+	}
+	return merged
+}

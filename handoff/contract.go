@@ -1,0 +1,288 @@
+package handoff
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ContractType is how the end of a task is verified.
+type ContractType string
+
+// The types.
+const (
+	// Verifiable: the criteria have to hold.
+	Verifiable ContractType = "verifiable"
+	// Advisory: a person looks at the result.
+	Advisory ContractType = "advisory"
+	// Skip: nothing beyond ordinary checks.
+	Skip ContractType = "skip"
+)
+
+// Timing is when a criterion is checked.
+type Timing string
+
+// The timings.
+const (
+	Immediate Timing = "immediate"
+	Deferred  Timing = "deferred"
+)
+
+// Contract says what success of a task is.
+type Contract struct {
+	Type     ContractType
+	Criteria []Criterion
+	Extra    Extra
+	// Ref is what was resolved and File where it was found.
+	Ref, File string
+}
+
+// Criterion is one of a contract.
+type Criterion struct {
+	// Activity names what is done: "unit-test", "lint".
+	Activity    string
+	Description string
+	// Pattern says on what, for example which tests.
+	Pattern string
+	// Timing is [Immediate] when nothing is said.
+	Timing Timing
+	// Command is the program and its arguments that check the criterion, or a
+	// single text for a shell; empty when an agent or a person has to.
+	Command Command
+	Extra   Extra
+}
+
+// Command is a program with its arguments. One text alone is for a shell.
+type Command []string
+
+// Shell tells whether the command is one text for a shell.
+func (c Command) Shell() bool { return len(c) == 1 }
+
+// UnmarshalJSON reads a list of texts or one text.
+func (c *Command) UnmarshalJSON(data []byte) error {
+	var line string
+	if json.Unmarshal(data, &line) == nil {
+		*c = nil
+		if strings.TrimSpace(line) != "" {
+			*c = Command{line}
+		}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(c))
+}
+
+// MarshalJSON writes one text alone as text.
+func (c Command) MarshalJSON() ([]byte, error) {
+	if c.Shell() {
+		return marshal(c[0])
+	}
+	return marshal([]string(c))
+}
+
+// MarshalJSON writes the contract with its unknown fields.
+func (c Contract) MarshalJSON() ([]byte, error) { return encodeObject(c.fields(), c.Extra) }
+
+// UnmarshalJSON reads a contract.
+func (c *Contract) UnmarshalJSON(data []byte) error {
+	return decodeObject(data, nil, c.fields(), &c.Extra)
+}
+
+func (c *Contract) fields() []field {
+	return []field{always("type", &c.Type), always("criteria", &c.Criteria)}
+}
+
+// MarshalJSON writes the criterion with its unknown fields.
+func (c Criterion) MarshalJSON() ([]byte, error) { return encodeObject(c.fields(), c.Extra) }
+
+// UnmarshalJSON reads a criterion; a text alone is its description.
+func (c *Criterion) UnmarshalJSON(data []byte) error {
+	return decodeObject(data, &c.Description, c.fields(), &c.Extra)
+}
+
+func (c *Criterion) fields() []field {
+	return []field{
+		always("activity", &c.Activity),
+		sometimes("description", &c.Description),
+		sometimes("pattern", &c.Pattern),
+		sometimes("timing", &c.Timing),
+		sometimes("command", &c.Command),
+	}
+}
+
+// Runnable returns the criteria that have commands.
+func (c *Contract) Runnable() []Criterion {
+	var with []Criterion
+	for _, criterion := range c.Criteria {
+		if len(criterion.Command) > 0 {
+			with = append(with, criterion)
+		}
+	}
+	return with
+}
+
+// ContractFiles lists where the contract of the task at a place may be, for
+// [FindContract]: the builder-state.json itself, and the JSON files of its PRD
+// that are there, beside it or where activePrd.file says, none outside of root.
+func ContractFiles(d *Document, loc Location, p Place) []string {
+	files := []string{loc.File}
+	task, err := d.Task(p)
+	if err != nil {
+		return files
+	}
+	beside := filepath.Dir(loc.File)
+	var names []string
+	if name := filepath.FromSlash(task.File); name != "" {
+		name = strings.TrimSuffix(name, filepath.Ext(name)) + ".json"
+		names = append(names, filepath.Join(loc.Root, name), filepath.Join(beside, name))
+	}
+	names = append(names, filepath.Join(beside, "prd.json"), filepath.Join(loc.Root, "docs", "prd.json"))
+	if task.PRD != "" && task.PRD == path.Base(task.PRD) {
+		for _, dir := range []string{beside, filepath.Join(beside, "prds"), filepath.Join(loc.Root, "docs", "prds")} {
+			names = append(names, filepath.Join(dir, task.PRD+".json"))
+		}
+	}
+	for _, name := range names {
+		if rel, err := filepath.Rel(loc.Root, name); err != nil || !filepath.IsLocal(rel) || slices.Contains(files, name) {
+			continue
+		}
+		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+			files = append(files, name)
+		}
+	}
+	return files
+}
+
+// FindContract resolves a reference such as "US-003.verificationContract" in the
+// first of the files that has it: the object with that id, or of that name, at
+// any depth, and in it the members behind the dots. A reference without an
+// object's name means the member itself, at the top of a file.
+//
+// A contract that cannot be found, or is not one, is an error that matches
+// [ErrContract]; the task counts as not verified then. So is one that a file has
+// twice with different contents.
+func FindContract(ref string, files ...string) (*Contract, error) {
+	if strings.Trim(ref, ". ") == "" {
+		return nil, &Error{Kind: ErrContract, Op: "find contract", Msg: "the checkpoint names no verification contract"}
+	}
+	for _, file := range files {
+		data, _, err := readFile(file)
+		if err != nil {
+			return nil, &Error{Kind: ErrContract, Op: "find contract " + quoted(ref), Err: err}
+		}
+		c, err := contractIn(file, data, ref)
+		if c != nil || err != nil {
+			return c, err
+		}
+	}
+	return nil, &Error{Kind: ErrContract, Op: "find contract " + quoted(ref), Msg: "it is in none of " + strings.Join(files, ", "),
+		Hint: "the task counts as not verified; name the file that has the contract"}
+}
+
+func quoted(text string) string { return fmt.Sprintf("%q", clip(text, textSize)) }
+
+// contractIn resolves the reference in one file; nil when it is not there.
+func contractIn(file string, data []byte, ref string) (*Contract, error) {
+	root, err := parseText(file, data, MaxDepth)
+	if err != nil {
+		return nil, &Error{Kind: ErrContract, Op: "find contract " + quoted(ref), Err: err}
+	}
+	d := &Document{name: file, data: data, root: root}
+	var found *node
+	for _, n := range d.resolve(root, strings.Split(ref, ".")) {
+		switch {
+		case n.null():
+			continue
+		case found != nil && string(compacted(d.raw(found))) != string(compacted(d.raw(n))):
+			return nil, d.noContract(ref, n, "the file has another contract of that name; which is meant is not clear")
+		}
+		found = n
+	}
+	if found == nil {
+		return nil, nil
+	}
+	return d.contract(ref, found)
+}
+
+// resolve returns the values that the names lead to.
+func (d *Document) resolve(n *node, names []string) []*node {
+	found := []*node{follow(n, names)}
+	for split := 1; split < len(names); split++ {
+		id := strings.Join(names[:split], ".")
+		for _, owner := range d.named(n, id) {
+			found = append(found, follow(owner, names[split:]))
+		}
+	}
+	return slices.DeleteFunc(found, func(n *node) bool { return n == nil })
+}
+
+func follow(n *node, names []string) *node {
+	for _, name := range names {
+		n = n.get(name)
+	}
+	return n
+}
+
+// named returns the objects with an id, or of a name.
+func (d *Document) named(n *node, id string) []*node {
+	var found []*node
+	if n.kind == '{' && d.text(n.get("id")) == id {
+		found = append(found, n)
+	}
+	for _, m := range n.members {
+		if m.key == id && m.value.kind == '{' && d.text(m.value.get("id")) != id {
+			found = append(found, m.value)
+		}
+		found = append(found, d.named(m.value, id)...)
+	}
+	for _, item := range n.items {
+		found = append(found, d.named(item, id)...)
+	}
+	return found
+}
+
+func (d *Document) noContract(ref string, n *node, format string, args ...any) error {
+	e := d.fault(ErrContract, n, format, args...)
+	e.Op = "find contract " + quoted(ref) + " in"
+	e.Hint = "the task counts as not verified until the contract is corrected"
+	return e
+}
+
+// contract reads what was found, strictly: a contract that is misread could pass.
+func (d *Document) contract(ref string, n *node) (*Contract, error) {
+	if n.kind != '{' {
+		return nil, d.noContract(ref, n, "%s stands where a contract has to be", n.what())
+	}
+	c := &Contract{}
+	if err := json.Unmarshal(d.raw(n), c); err != nil {
+		return nil, d.noContract(ref, n, "%v", err)
+	}
+	for _, name := range []string{"type", "criteria"} {
+		if _, odd := c.Extra[name]; odd {
+			return nil, d.noContract(ref, n.get(name), "%s is not what it has to be in a contract", name)
+		}
+	}
+	c.Type = orElse(c.Type, Verifiable)
+	if !slices.Contains([]ContractType{Verifiable, Advisory, Skip}, c.Type) {
+		return nil, d.noContract(ref, n.get("type"), "the type %q is none of verifiable, advisory, skip", c.Type)
+	}
+	if c.Type == Verifiable && len(c.Criteria) == 0 {
+		return nil, d.noContract(ref, n, "the contract has no criteria")
+	}
+	for i := range c.Criteria {
+		criterion := &c.Criteria[i]
+		at := n.get("criteria").items[i]
+		if criterion.Activity == "" && criterion.Description == "" {
+			return nil, d.noContract(ref, at, "a criterion has neither activity nor description")
+		}
+		if _, odd := criterion.Extra["command"]; odd {
+			return nil, d.noContract(ref, at, "a command has to be a text or a list of texts")
+		}
+		criterion.Timing = orElse(criterion.Timing, Immediate)
+	}
+	c.Ref, c.File = ref, d.name
+	return c, nil
+}

@@ -1,0 +1,241 @@
+package handoff
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/perdure/perdure/internal/atomicfile"
+	"github.com/perdure/perdure/internal/failpoint"
+)
+
+// Load reads a builder-state.json to look at it. To change it, see [Lock].
+func Load(path string) (*Document, error) {
+	data, _, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data)
+}
+
+// readFile returns the content of a regular file within the limit.
+func readFile(path string) ([]byte, fs.FileInfo, error) {
+	info, err := regular(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, &Error{Op: "read", File: path, Err: pathless(err)}
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	if err != nil {
+		return nil, nil, &Error{Op: "read", File: path, Err: pathless(err)}
+	}
+	return data, info, nil
+}
+
+// regular refuses what cannot be read as a file.
+func regular(path string) (fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	switch {
+	case absent(err):
+		return nil, &Error{Kind: ErrNotFound, Op: "read", File: path, Msg: "there is no such file",
+			Hint: "make one with: perdure handoff start; or name another with --file"}
+	case err != nil:
+		return nil, &Error{Op: "read", File: path, Err: pathless(err)}
+	case !info.Mode().IsRegular(): // opening a pipe would wait for ever
+		return nil, &Error{Kind: ErrInvalid, Op: "read", File: path, Msg: "it is not a regular file"}
+	case info.Size() > MaxSize:
+		return nil, &Error{Kind: ErrLimit, Op: "read", File: path, Msg: fmt.Sprintf("it has %d bytes, the limit is %d", info.Size(), MaxSize)}
+	}
+	return info, nil
+}
+
+// pathless leaves out the path, which is told anyway.
+func pathless(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// File is a builder-state.json that nobody else who takes the lock can change
+// until Close. It is for one goroutine.
+type File struct {
+	path string // behind all links
+	info fs.FileInfo
+	lock *lockFile
+	doc  *Document
+}
+
+// Lock takes the lock on the file at path, following links, waiting for it as
+// long as ctx allows, and reads the file. The lock is one of the operating
+// system on a file beside it: it ends with the process that holds it, however
+// that ends. Editors do not know it; [File.Write] notices them. A file that may
+// not be written is refused: the error matches [ErrReadOnly]. What [Load]
+// refuses is refused too, without changing anything.
+func Lock(ctx context.Context, path string) (*File, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		_, err := regular(path)
+		if err == nil {
+			err = &Error{Kind: ErrConflict, Op: "lock", File: path, Msg: "it comes and goes"}
+		}
+		return nil, err
+	}
+	info, err := regular(real)
+	if err != nil {
+		return nil, err
+	}
+	if err := writable(real, info); err != nil {
+		return nil, err
+	}
+	lock, err := takeLock(ctx, real, info.Mode().Perm())
+	if err != nil {
+		return nil, err
+	}
+	f := &File{path: real, lock: lock}
+	if err := f.read(); err != nil {
+		lock.release()
+		return nil, err
+	}
+	removeLeftovers(real)
+	return f, nil
+}
+
+func (f *File) read() error {
+	data, info, err := readFile(f.path)
+	if err != nil {
+		return err
+	}
+	f.info = info
+	f.doc, err = Parse(f.path, data)
+	return err
+}
+
+// writable refuses a file that is marked read-only, also to those who could
+// replace it all the same.
+func writable(path string, info fs.FileInfo) error {
+	refused := &Error{Kind: ErrReadOnly, Op: "write", File: path, Msg: "the file is read-only",
+		Hint: "allow writing (chmod u+w), or name another with --file"}
+	if info.Mode().Perm()&0o222 == 0 {
+		return refused
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		refused.Err = pathless(err)
+		return refused
+	}
+	return f.Close()
+}
+
+// removeLeftovers removes the temporary files of writers that were killed. The
+// lock is held: nobody is writing one now.
+func removeLeftovers(path string) {
+	names, err := filepath.Glob(filepath.Join(escapeGlob(filepath.Dir(path)), "."+filepath.Base(path)+"[0-9]*"))
+	if err != nil {
+		return // the pattern is sound
+	}
+	for _, name := range names {
+		number := strings.TrimPrefix(filepath.Base(name), "."+filepath.Base(path))
+		if strings.Trim(number, "0123456789") != "" {
+			continue
+		}
+		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() {
+			_ = os.Remove(name) // the next one may
+		}
+	}
+}
+
+// escapeGlob lets a folder's name stand for itself in a pattern.
+func escapeGlob(dir string) string {
+	return strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]").Replace(dir)
+}
+
+// Path returns the path of the file itself, behind all links.
+func (f *File) Path() string { return f.path }
+
+// Document returns the content.
+func (f *File) Document() *Document { return f.doc }
+
+// Sum returns the SHA-256 of the content in hexadecimal, as [File.Write] gives
+// it to its hook.
+func (f *File) Sum() string { return sum(f.doc.data) }
+
+func sum(data []byte) string {
+	s := sha256.Sum256(data)
+	return hex.EncodeToString(s[:])
+}
+
+// Write replaces the content. Just before, it calls intended with the SHA-256
+// that the file will have, so that a caller that was killed later knows its own
+// work again; an error of intended, which may be nil, stops the write. A reader
+// and a crash find the old content or the new one, nothing between; the file
+// keeps its permissions, and its owner where the system allows.
+//
+// When somebody without the lock changed the file since it was read, it is left
+// alone and the error matches [ErrConflict]: close, lock and adopt what they
+// did.
+func (f *File) Write(doc *Document, intended func(sum string) error) error {
+	if intended != nil {
+		if err := intended(sum(doc.data)); err != nil {
+			return err
+		}
+	}
+	if bytes.Equal(doc.data, f.doc.data) {
+		return nil
+	}
+	failpoint.Hit("handoff.before_write")
+	err := atomicfile.Write(f.path, f.info.Mode().Perm(), func(w io.Writer) error {
+		if _, err := w.Write(doc.data); err != nil {
+			return err
+		}
+		keepOwner(w, f.info)
+		failpoint.Hit("handoff.before_rename")
+		return f.unchanged()
+	})
+	if err != nil {
+		var own *Error
+		if errors.As(err, &own) {
+			return own
+		}
+		return &Error{Kind: writeKind(err), Op: "write", File: f.path, Err: pathless(err)}
+	}
+	failpoint.Hit("handoff.after_rename")
+	f.doc = doc
+	return nil
+}
+
+func writeKind(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return ErrReadOnly
+	}
+	return nil
+}
+
+// unchanged tells whether the file is still what was read.
+func (f *File) unchanged() error {
+	data, _, err := readFile(f.path)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(data, f.doc.data) {
+		return &Error{Kind: ErrConflict, Op: "write", File: f.path, Msg: "somebody else changed the file meanwhile",
+			Hint: "read it again; nothing was overwritten"}
+	}
+	return nil
+}
+
+// Close gives the lock back.
+func (f *File) Close() error { return f.lock.release() }

@@ -1,0 +1,330 @@
+package handoff
+
+import (
+	"slices"
+	"time"
+)
+
+// entries says how the entries of a list are compared and changed.
+type entries[T any] struct {
+	// same tells whether two entries of checkpoints are the same one.
+	same func(a, b T) bool
+	// shows tells whether an entry of a checkpoint is that of the ledger.
+	shows func(shown, full T) bool
+	// text names an entry in changes.
+	text func(T) string
+	// update changes the ledger's entry as theirs differs from base.
+	update func(full, base, theirs T) (T, bool)
+	// adopt prepares an entry that is new to the ledger.
+	adopt func(T) T
+	// Of a list that begins at the front, checkpoints show the first entries;
+	// of the others the last ones.
+	front bool
+	// ordered lists have an order that others may change.
+	ordered bool
+}
+
+// todo are texts in the order in which they are to be done.
+func todo() entries[string] {
+	e := notes()
+	e.ordered = true
+	return e
+}
+
+// notes are texts of which the first are shown.
+func notes() entries[string] {
+	e := texts()
+	e.front = true
+	return e
+}
+
+func texts() entries[string] {
+	return entries[string]{
+		same:   func(a, b string) bool { return a == b },
+		shows:  shows,
+		text:   func(s string) string { return s },
+		update: func(full, _, _ string) (string, bool) { return full, false },
+		adopt:  func(s string) string { return s },
+	}
+}
+
+func sameStep(a, b Step) bool { return a.Step == b.Step && a.Timestamp.Equal(b.Timestamp) }
+
+func stepEntries(when time.Time) entries[Step] {
+	return entries[Step]{
+		same:  sameStep,
+		shows: func(a, b Step) bool { return shows(a.Step, b.Step) && sameSecond(a.Timestamp, b.Timestamp) },
+		text:  func(s Step) string { return s.Step },
+		update: func(full, base, theirs Step) (Step, bool) {
+			var a, b, c, d bool
+			full.FilesCreated, a = mergeSet(full.FilesCreated, base.FilesCreated, theirs.FilesCreated)
+			full.FilesModified, b = mergeSet(full.FilesModified, base.FilesModified, theirs.FilesModified)
+			if c = base.RunAgain != theirs.RunAgain && full.RunAgain != theirs.RunAgain; c {
+				full.RunAgain = theirs.RunAgain
+			}
+			full.Extra, d = mergeExtra(full.Extra, base.Extra, theirs.Extra)
+			return full, a || b || c || d
+		},
+		adopt: func(s Step) Step {
+			if s.Timestamp.IsZero() {
+				s.Timestamp = when
+			}
+			return s
+		},
+	}
+}
+
+func decisionEntries(when time.Time) entries[Decision] {
+	return entries[Decision]{
+		same:  func(a, b Decision) bool { return a.Decision == b.Decision && a.Timestamp.Equal(b.Timestamp) },
+		shows: func(a, b Decision) bool { return shows(a.Decision, b.Decision) && sameSecond(a.Timestamp, b.Timestamp) },
+		text:  func(d Decision) string { return d.Decision },
+		update: func(full, base, theirs Decision) (Decision, bool) {
+			var a, b bool
+			full.Rationale, a = newText(full.Rationale, base.Rationale, theirs.Rationale)
+			full.Extra, b = mergeExtra(full.Extra, base.Extra, theirs.Extra)
+			return full, a || b
+		},
+		adopt: func(d Decision) Decision {
+			if d.Timestamp.IsZero() {
+				d.Timestamp = when
+			}
+			return d
+		},
+	}
+}
+
+func approachEntries() entries[FailedApproach] {
+	return entries[FailedApproach]{
+		same:  func(a, b FailedApproach) bool { return a.What == b.What },
+		shows: func(a, b FailedApproach) bool { return shows(a.What, b.What) },
+		text:  func(a FailedApproach) string { return a.What },
+		update: func(full, base, theirs FailedApproach) (FailedApproach, bool) {
+			var a, b, c bool
+			full.Outcome, a = newText(full.Outcome, base.Outcome, theirs.Outcome)
+			full.Why, b = newText(full.Why, base.Why, theirs.Why)
+			full.Extra, c = mergeExtra(full.Extra, base.Extra, theirs.Extra)
+			return full, a || b || c
+		},
+		adopt: func(a FailedApproach) FailedApproach { return a },
+	}
+}
+
+// resultEntries: there is one result for each activity, and what others write is
+// what an agent says.
+func resultEntries() entries[Result] {
+	return entries[Result]{
+		same:  func(a, b Result) bool { return a.Activity == b.Activity },
+		shows: func(a, b Result) bool { return shows(a.Activity, b.Activity) },
+		text:  func(r Result) string { return r.Activity },
+		update: func(full, base, theirs Result) (Result, bool) {
+			claimed := theirs.Status != base.Status && theirs.Status != full.Status ||
+				!theirs.RunAt.Equal(base.RunAt) && !sameSecond(theirs.RunAt, full.RunAt)
+			if claimed {
+				full.Status, full.RunAt, full.RanBy = theirs.Status, theirs.RunAt, RanByAgent
+			}
+			var other bool
+			full.Extra, other = mergeExtra(full.Extra, base.Extra, theirs.Extra)
+			return full, claimed || other
+		},
+		adopt: func(r Result) Result {
+			r.RanBy = RanByAgent
+			return r
+		},
+	}
+}
+
+// sameSecond compares an instant of a checkpoint with one of a ledger, which
+// knows fractions; one that is missing says nothing.
+func sameSecond(shown, full time.Time) bool {
+	return shown.Equal(full) || seconds(full).Equal(seconds(shown))
+}
+
+// newText is theirs when they changed it and the ledger does not say so already.
+func newText(full, base, theirs string) (string, bool) {
+	if theirs == base || theirs != "" && shows(theirs, full) || theirs == full {
+		return full, false
+	}
+	return theirs, true
+}
+
+// mergeSet adds and removes what they did; the order stays.
+func mergeSet(full, base, theirs []string) ([]string, bool) {
+	merged := slices.Clone(full)
+	merged = slices.DeleteFunc(merged, func(s string) bool { return slices.Contains(base, s) && !slices.Contains(theirs, s) })
+	changed := len(merged) != len(full)
+	for _, s := range theirs {
+		if !slices.Contains(base, s) && !slices.Contains(merged, s) {
+			merged = append(merged, s)
+			changed = true
+		}
+	}
+	return merged, changed
+}
+
+func mergeExtra(full, base, theirs Extra) (Extra, bool) {
+	var m adoption
+	merged := m.extra("", full, base, theirs)
+	return merged, len(m.changes) > 0
+}
+
+// mergeList returns the list of a ledger with what they did to its entries in
+// the checkpoint.
+func mergeList[T any](m *adoption, field string, full, base, theirs []T, e entries[T]) []T {
+	s := &listMerge[T]{full: full, base: base, theirs: theirs, entries: e}
+	s.pair()
+	removed := s.changeAndRemove(m, field)
+	if e.ordered {
+		s.reorder(m, field)
+	}
+	return s.insert(m, field, removed)
+}
+
+type listMerge[T any] struct {
+	full, base, theirs []T
+	entries[T]
+	inBase []int // for each of theirs: its place in base, -1 for none
+	inFull []int // for each of theirs: its place in the ledger, -1 for none
+	ofBase []int // for each of base: its place in the ledger, -1 for none
+}
+
+// pair finds who is who. An entry stands for one only.
+func (s *listMerge[T]) pair() {
+	s.full = slices.Clone(s.full)
+	usedFull := make([]bool, len(s.full))
+	locate := func(entry T) int {
+		for i := range s.full {
+			at := s.from(i, len(s.full))
+			if !usedFull[at] && s.shows(entry, s.full[at]) {
+				usedFull[at] = true
+				return at
+			}
+		}
+		return -1
+	}
+	s.ofBase = make([]int, len(s.base))
+	for i := range s.base {
+		at := s.from(i, len(s.base))
+		s.ofBase[at] = locate(s.base[at])
+	}
+	usedBase := make([]bool, len(s.base))
+	s.inBase, s.inFull = make([]int, len(s.theirs)), make([]int, len(s.theirs))
+	for i, t := range s.theirs {
+		s.inBase[i], s.inFull[i] = -1, -1
+		for j, b := range s.base {
+			if !usedBase[j] && s.same(b, t) {
+				usedBase[j] = true
+				s.inBase[i], s.inFull[i] = j, s.ofBase[j]
+				break
+			}
+		}
+	}
+	for i, t := range s.theirs {
+		if s.inBase[i] < 0 {
+			s.inFull[i] = locate(t) // known already, or -1
+		}
+	}
+}
+
+// from numbers the entries of a list from the end that checkpoints show.
+func (s *listMerge[T]) from(i, n int) int {
+	if s.front {
+		return i
+	}
+	return n - 1 - i
+}
+
+// changeAndRemove updates the entries that stayed and returns the places of
+// those that went.
+func (s *listMerge[T]) changeAndRemove(m *adoption, field string) map[int]bool {
+	kept := make(map[int]bool)
+	for i, t := range s.theirs {
+		j := s.inBase[i]
+		if j < 0 {
+			continue
+		}
+		kept[j] = true
+		if at := s.inFull[i]; at >= 0 {
+			if updated, changed := s.update(s.full[at], s.base[j], t); changed {
+				m.note(Change{Field: field, Kind: Modified, Old: s.text(s.full[at]), New: s.text(t)})
+				s.full[at] = updated
+			}
+		}
+	}
+	removed := make(map[int]bool)
+	for j := range s.base {
+		if at := s.ofBase[j]; !kept[j] && at >= 0 {
+			removed[at] = true
+			m.note(Change{Field: field, Kind: Removed, Old: s.text(s.full[at])})
+		}
+	}
+	return removed
+}
+
+// reorder brings the entries that stayed into their order; entries that the
+// checkpoint did not show keep their places.
+func (s *listMerge[T]) reorder(m *adoption, field string) {
+	var places []int
+	for i := range s.theirs {
+		if s.inBase[i] >= 0 && s.inFull[i] >= 0 {
+			places = append(places, s.inFull[i])
+		}
+	}
+	slots := slices.Sorted(slices.Values(places))
+	if slices.Equal(slots, places) {
+		return
+	}
+	before := slices.Clone(s.full)
+	moved := make(map[int]int, len(slots))
+	for i, slot := range slots {
+		s.full[slot] = before[places[i]]
+		moved[places[i]] = slot
+	}
+	for i, at := range s.inFull {
+		if to, ok := moved[at]; ok && s.inBase[i] >= 0 {
+			s.inFull[i] = to
+		}
+	}
+	m.note(Change{Field: field, Kind: Modified, New: "another order"})
+}
+
+// insert adds their new entries, each behind the one it follows there, and
+// leaves out the removed ones.
+func (s *listMerge[T]) insert(m *adoption, field string, removed map[int]bool) []T {
+	behind := make(map[int][]T) // place in the ledger: what follows it
+	last := s.beforeFirst()
+	for i, t := range s.theirs {
+		if s.inFull[i] >= 0 {
+			last = s.inFull[i]
+			continue
+		}
+		if s.inBase[i] >= 0 {
+			continue // gone from the ledger meanwhile
+		}
+		t = s.adopt(t)
+		m.note(Change{Field: field, Kind: Added, New: s.text(t)})
+		behind[last] = append(behind[last], t)
+	}
+	if len(behind) == 0 && len(removed) == 0 {
+		return s.full
+	}
+	merged := slices.Clone(behind[-1])
+	for i, f := range s.full {
+		if !removed[i] {
+			merged = append(merged, f)
+		}
+		merged = append(merged, behind[i]...)
+	}
+	return merged
+}
+
+// beforeFirst is the place behind which their first entries belong: before the
+// first one that the ledger knows, else at its end.
+func (s *listMerge[T]) beforeFirst() int {
+	for _, at := range s.inFull {
+		if at >= 0 {
+			return at - 1
+		}
+	}
+	return len(s.full) - 1
+}

@@ -1,0 +1,198 @@
+package handoff
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// edit replaces a part of a text.
+type edit struct {
+	from, to int
+	with     []byte
+}
+
+// With returns the document with the checkpoint at a place replaced, inserted
+// or, when c is nil, set to null; a place without one stays without. At the
+// same time the value of lastHeartbeat becomes heartbeat, when the file has one
+// and heartbeat is not zero. Every other byte stays as it is. The checkpoint is
+// written in the style of the object around it: indentation, line ends, or on
+// one line.
+func (d *Document) With(p Place, c *Checkpoint, heartbeat time.Time) (*Document, error) {
+	owner, err := d.owner(p)
+	if err != nil {
+		return nil, err
+	}
+	text := []byte("null")
+	if c != nil {
+		if text, err = c.Compact(); err != nil {
+			return nil, &Error{Kind: ErrInvalid, Op: "write checkpoint", File: d.name, Err: err}
+		}
+	}
+	edits := d.heartbeat(heartbeat)
+	old := owner.get(checkpointKey)
+	switch {
+	case old != nil:
+		edits = append(edits, edit{old.start, old.end, d.styleOf(owner).value(text)})
+	case c != nil:
+		edits = append(edits, d.insertion(owner, text))
+	}
+	data := apply(d.data, edits)
+	return Parse(d.name, data)
+}
+
+// heartbeat is the edit of lastHeartbeat, if there is one.
+func (d *Document) heartbeat(at time.Time) []edit {
+	n := d.root.get("lastHeartbeat")
+	if n == nil || at.IsZero() || n.kind != '"' && n.kind != 'n' {
+		return nil
+	}
+	return []edit{{n.start, n.end, []byte(`"` + at.UTC().Format(time.RFC3339) + `"`)}}
+}
+
+// apply returns text with edits that do not overlap, at most two.
+func apply(text []byte, edits []edit) []byte {
+	if len(edits) == 2 && edits[0].from > edits[1].from {
+		edits[0], edits[1] = edits[1], edits[0]
+	}
+	var b bytes.Buffer
+	at := 0
+	for _, e := range edits {
+		b.Write(text[at:e.from])
+		b.Write(e.with)
+		at = e.to
+	}
+	b.Write(text[at:])
+	return b.Bytes()
+}
+
+// style is how an object is written.
+type style struct {
+	lines   bool   // a member on each line
+	newline string // a line end
+	outer   string // the indentation of the object
+	indent  string // the indentation of its members
+	unit    string // one level of it
+	colon   string // between name and value on one line
+	comma   string // between members on one line
+}
+
+func (d *Document) styleOf(owner *node) style {
+	s := style{newline: "\n", unit: d.unit(), colon: ": ", comma: ", "}
+	if at := bytes.IndexByte(d.data, '\n'); at > 0 && d.data[at-1] == '\r' {
+		s.newline = "\r\n"
+	}
+	s.outer = d.indentation(owner.start)
+	s.indent = s.outer + s.unit
+	if len(owner.members) == 0 {
+		s.lines = bytes.IndexByte(d.raw(d.root), '\n') >= 0
+		return s
+	}
+	first, last := owner.members[0], owner.members[len(owner.members)-1]
+	s.lines = bytes.IndexByte(d.data[owner.start:first.from], '\n') >= 0
+	if own := d.indentation(last.from); s.lines {
+		if !d.leads(last.from) {
+			own = d.indentation(first.from)
+		}
+		s.indent = own
+		if unit, ok := strings.CutPrefix(own, s.outer); ok && unit != "" {
+			s.unit = unit
+		}
+		return s
+	}
+	if d.data[last.value.start-1] == ':' {
+		s.colon = ":"
+	}
+	s.comma = "," + s.colon[1:]
+	return s
+}
+
+// unit is one level of indentation as the members of the file have it.
+func (d *Document) unit() string {
+	if len(d.root.members) > 0 {
+		if first := d.root.members[0].from; d.leads(first) {
+			if unit := d.indentation(first); unit != "" {
+				return unit
+			}
+		}
+	}
+	return "  "
+}
+
+// lineStart is where the line of an offset begins.
+func (d *Document) lineStart(at int) int { return bytes.LastIndexByte(d.data[:at], '\n') + 1 }
+
+// indentation is that of the line of an offset.
+func (d *Document) indentation(at int) string {
+	line := d.data[d.lineStart(at):at]
+	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
+}
+
+// leads tells whether only blanks stand before an offset in its line.
+func (d *Document) leads(at int) bool {
+	return len(bytes.TrimLeft(d.data[d.lineStart(at):at], " \t")) == 0
+}
+
+// value writes a compact value in the style of its object.
+func (s style) value(compact []byte) []byte {
+	if !s.lines {
+		return spaced(compact, s.colon, s.comma)
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, compact, s.indent, s.unit) != nil {
+		return compact // nested deeper than the standard library reads
+	}
+	if s.newline == "\n" {
+		return b.Bytes()
+	}
+	return bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte(s.newline))
+}
+
+// spaced writes compact JSON with other colons and commas.
+func spaced(compact []byte, colon, comma string) []byte {
+	var b bytes.Buffer
+	quoted := false
+	for i := 0; i < len(compact); i++ {
+		switch c := compact[i]; {
+		case c == '\\' && quoted:
+			b.Write(compact[i : i+2])
+			i++
+		case c == '"':
+			quoted = !quoted
+			b.WriteByte(c)
+		case c == ':' && !quoted:
+			b.WriteString(colon)
+		case c == ',' && !quoted:
+			b.WriteString(comma)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.Bytes()
+}
+
+// insertion is the edit that adds a checkpoint as the last member.
+func (d *Document) insertion(owner *node, compact []byte) edit {
+	s := d.styleOf(owner)
+	var b strings.Builder
+	at := owner.start + 1
+	if n := len(owner.members); n > 0 {
+		at = owner.members[n-1].value.end
+		if s.lines {
+			b.WriteString(",")
+		} else {
+			b.WriteString(s.comma)
+		}
+	}
+	if s.lines {
+		b.WriteString(s.newline + s.indent + `"checkpoint": `)
+	} else {
+		b.WriteString(`"checkpoint"` + s.colon)
+	}
+	b.Write(s.value(compact))
+	if inside := d.data[owner.start+1 : owner.end-1]; s.lines && len(owner.members) == 0 && bytes.IndexByte(inside, '\n') < 0 {
+		b.WriteString(s.newline + s.outer)
+	}
+	return edit{at, at, []byte(b.String())}
+}
