@@ -1,5 +1,6 @@
 // Package aiwg reads and writes the files of other programs that keep task trees
-// in a folder .aiwg: daemon/tasks.json and rlm/.
+// in a folder .aiwg: daemon/tasks.json and rlm/. Its loops are read and written by
+// aiwgloop.
 //
 // Reading is lenient and loses nothing silently: what came in otherwise than it
 // stands there, and what could not come in, is noted with file, line and column.
@@ -25,7 +26,6 @@ const (
 	treesFolder  = "rlm/trees/"
 	statesFolder = "rlm/states/"
 	tempFolder   = "rlm/temp/"
-	loopsFolder  = "ralph/loops/"
 
 	stateFile    = "state.json"
 	treeFile     = "tree.json"

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/aiwgloop"
 	"github.com/perdure/perdure/internal/atomicfile"
 )
 
@@ -38,6 +39,8 @@ type ExportReport struct {
 	States int    `json:"states"`
 	Files  int    `json:"files"`
 	Bytes  int64  `json:"bytes"`
+	// Exported counts loops.
+	aiwgloop.Exported
 }
 
 // Export writes trees in the layout. Records that were imported have the IDs
@@ -132,6 +135,10 @@ func (x *exporter) trees(ctx context.Context) ([]*exportTree, error) {
 			break
 		}
 		filter.Before = page[len(page)-1].ID
+	}
+	list, err := x.loops(ctx, list)
+	if err != nil {
+		return nil, err
 	}
 	for _, t := range list {
 		if t.Kind == perdure.KindRecord {

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/aiwgloop"
 )
 
 // maxFile bounds the files that are read.
@@ -69,7 +70,7 @@ func (s *source) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
@@ -198,24 +199,19 @@ func (f *file) place(off int) (line, column int) {
 // Kinds of notes.
 const (
 	// Corrected is what came in otherwise than it stands there.
-	Corrected = "corrected"
+	Corrected = aiwgloop.Corrected
 	// NotRead is what could not be read; it did not come in.
-	NotRead = "not_read"
+	NotRead = aiwgloop.NotRead
+	// Missing is what is not there although something tells of it.
+	Missing = aiwgloop.Missing
 	// Left is what this version does not read; it stays where it is.
-	Left = "left"
+	Left = aiwgloop.Left
 	// Differs is what is otherwise in the store already; the store's stays.
-	Differs = "differs"
+	Differs = aiwgloop.Differs
 )
 
 // Note tells of something that did not come in as it stands in its file.
-type Note struct {
-	Kind string `json:"kind"`
-	File string `json:"file"`
-	// Line and Column (in bytes) are from 1; 0 when it is about the whole file.
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
-	Message string `json:"message"`
-}
+type Note = aiwgloop.Note
 
 // note records what happened to the text at an offset, -1 for the whole file.
 func (r *reader) note(kind string, f *file, off int, format string, args ...any) {

@@ -173,7 +173,7 @@ func survives(t *testing.T, archive *txtar.Archive) bool {
 	dir, _ := unpack(t, &txtar.Archive{Files: append(slices.Clone(archive.Files), txtar.File{Name: "rlm/some.txt"})})
 	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
 	importFrom(t, s, dir)
-	if again := importFrom(t, s, dir); again.Trees+again.Tasks+again.States+again.Variables > 0 {
+	if again := importFrom(t, s, dir); again.Trees+again.Tasks+again.States+again.Variables+again.Loops+again.Iterations > 0 {
 		t.Errorf("the second import brought something: %+v", again)
 	}
 	first := exportTo(t, s)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/aiwgloop"
 )
 
 // ImportConfig says what to import.
@@ -39,6 +40,8 @@ type Report struct {
 	Checkpoints int    `json:"checkpoints"`
 	// Files counts the values that stood in files of their own.
 	Files int `json:"value_files"`
+	// Counts are of loops.
+	aiwgloop.Counts
 	// PresentTrees and so on are in the store already.
 	PresentTrees  int    `json:"present_trees"`
 	PresentTasks  int    `json:"present_tasks"`
@@ -71,6 +74,9 @@ type reader struct {
 	states  []*state
 	placed  map[*tree]*placedTree
 	values  map[string]bool // files of values that were read
+
+	whole    bool   // a folder is read, not one file
+	settings string // the file of settings that is read alone
 }
 
 // Import reads a folder or a file into the store, in a sequence of transactions:
@@ -82,12 +88,15 @@ func Import(ctx context.Context, store *perdure.Store, cfg ImportConfig) (*Repor
 	if err := r.read(); err != nil {
 		return nil, err
 	}
-	defer r.src.root.Close() //nolint:errcheck // only read
+	defer r.src.root.Close()
 	r.groupTrees()
 	if err := r.importTrees(ctx); err != nil {
 		return nil, err
 	}
 	if err := r.importStates(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.importLoops(ctx); err != nil {
 		return nil, err
 	}
 	r.noteFiles()
@@ -120,16 +129,18 @@ func (r *reader) read() error {
 	}
 	if !slices.ContainsFunc(r.files, known) {
 		_ = r.src.root.Close()
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import", Msg: fmt.Sprintf("%q is no .aiwg folder: there is no daemon/tasks.json and no rlm/ in it", r.cfg.Path),
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import", Msg: fmt.Sprintf("%q is no .aiwg folder: there is no daemon/tasks.json, no rlm/ and no ralph/loops/ in it", r.cfg.Path),
 			Hint: "name a .aiwg folder, the folder it is in, or one of its files"}
 	}
+	r.whole = true
 	r.readTasks()
 	r.readStates()
 	return nil
 }
 
 func known(name string) bool {
-	return name == tasksFile || name == backupFile || strings.HasPrefix(name, rlmFolder) || strings.HasPrefix(name, loopsFolder)
+	return name == tasksFile || name == backupFile || strings.HasPrefix(name, rlmFolder) || strings.HasPrefix(name, aiwgloop.Folder) ||
+		slices.Contains(settingsFiles(), name)
 }
 
 // readFile reads one file. References lead no further than its .aiwg folder, or
@@ -154,6 +165,10 @@ func (r *reader) readFile() error {
 		return fmt.Errorf("import %q: %w", r.cfg.Path, err)
 	}
 	name = filepath.ToSlash(name)
+	if slices.Contains(settingsFiles(), path.Base(name)) {
+		r.settings = name
+		return nil
+	}
 	f := r.open(name)
 	if f == nil && name == tasksFile {
 		r.useBackup(false)
@@ -267,8 +282,6 @@ func (r *reader) noteFiles() {
 	for _, name := range r.files {
 		switch {
 		case r.src.used[name]:
-		case strings.HasPrefix(name, loopsFolder) || strings.HasPrefix(name, "ralph/"):
-			r.note(Left, &file{name: name}, -1, "kept where it is, not read yet: this version does not import loops")
 		case strings.Contains(name, "/"+varsFolder):
 			r.note(Left, &file{name: name}, -1, "kept where it is: no variable refers to it")
 		default:

@@ -73,7 +73,7 @@ func TestLenient(t *testing.T) {
 			first := exportTo(t, s)
 			validAll(t, first)
 			again := importFrom(t, s, dir)
-			if again.Trees+again.Tasks+again.States+again.Variables > 0 {
+			if again.Trees+again.Tasks+again.States+again.Variables+again.Loops+again.Iterations > 0 {
 				t.Errorf("the second import brought something: %+v", again)
 			}
 			if diff := gocmp.Diff(content(t, first), content(t, exportTo(t, s))); diff != "" {
@@ -86,7 +86,7 @@ func TestLenient(t *testing.T) {
 			if diff := gocmp.Diff(content(t, first), content(t, exportTo(t, other))); diff != "" {
 				t.Errorf("the round trip differs (-first +second):\n%.5000s", diff)
 			}
-			if r := importFrom(t, s, first); r.Trees+r.Tasks+r.States+r.Variables > 0 {
+			if r := importFrom(t, s, first); r.Trees+r.Tasks+r.States+r.Variables+r.Loops+r.Iterations > 0 {
 				t.Errorf("importing the own export brought something: %+v", r)
 			}
 			if diff := gocmp.Diff(before, content(t, dir)); diff != "" {
@@ -101,6 +101,9 @@ func written(r *aiwg.Report) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "trees %d, tasks %d, states %d, variables %d, mutations %d, checkpoints %d, files %d\n", r.Trees, r.Tasks, r.States,
 		r.Variables, r.Mutations, r.Checkpoints, r.Files)
+	if r.Loops > 0 {
+		fmt.Fprintf(&out, "loops %d, iterations %d, files %d\n", r.Loops, r.Iterations, r.Documents)
+	}
 	for _, n := range r.Notes {
 		fmt.Fprintf(&out, "%s %s:%d:%d %s\n", n.Kind, n.File, n.Line, n.Column, n.Message)
 	}

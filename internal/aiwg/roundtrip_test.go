@@ -245,10 +245,15 @@ func validAll(t testing.TB, dir string) {
 		return must[*jsonschema.Schema](t)(c.Compile(name))
 	}
 	tasks, tree, state := compile("tasks-file"), compile("rlm-task-tree"), compile("rlm-state")
+	loop := compile("loop-state") // aiwgloop's tests hold the rest of loops against schemas
 	for name, text := range content(t, dir) {
 		var schema *jsonschema.Schema
 		base := filepath.Base(name)
 		switch {
+		case strings.HasPrefix(name, "ralph/") && base == "state.json":
+			schema = loop
+		case strings.HasPrefix(name, "ralph/"):
+			continue
 		case base == "tasks.json":
 			schema = tasks
 		case base == "tree.json":
