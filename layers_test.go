@@ -22,11 +22,13 @@ const leaf = -1
 // for the packages directly below it, "/..." for a whole subtree. A package
 // that is not here has no place yet; give it one before writing it.
 var rows = map[string]int{
-	"cmd/perdure": 7,
+	"cmd/perdure": 8,
 
-	"internal/cli": 6,
+	"internal/cli": 7,
 
-	"internal/daemon":   5,
+	"internal/daemon": 6,
+
+	"internal/aiwgipc":  5, // above aiwg
 	"internal/statecmd": 5, // above client; kept from cli for the size of that package
 
 	"internal/mcpserver": 4,

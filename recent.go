@@ -18,6 +18,7 @@ type cold struct {
 	strategy                       Strategy
 	context                        ContextRef
 	createdAt                      int64
+	dropped                        bool // it was changed since
 }
 
 func (c *cold) bytes() int {
@@ -57,7 +58,21 @@ func (r *recent) put(tasks map[int64]*cold) {
 func (r *recent) get(id int64) *cold {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.tasks[id]
+	if c := r.tasks[id]; c != nil && !c.dropped {
+		return c
+	}
+	return nil
+}
+
+// drop forgets a task that was changed. Its place stays, for the order.
+func (r *recent) drop(id int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.tasks[id]; c != nil {
+		r.bytes -= c.bytes()
+		r.tasks[id] = &cold{dropped: true}
+		r.bytes += r.tasks[id].bytes()
+	}
 }
 
 const sqlCold = `SELECT position, depth, prompt, agent, strategy, merge, context, metadata, priority, created_at

@@ -70,6 +70,8 @@ type checkRef struct {
 type extended[T any] struct {
 	doc  T
 	more map[string]json.RawMessage
+	// over are those of the others that count more than members of T.
+	over map[string]bool
 }
 
 // MarshalJSON writes the document's members and then the others by name.
@@ -82,6 +84,9 @@ func (e extended[T]) MarshalJSON() ([]byte, error) {
 	if err := json.Unmarshal(raw, &own); err != nil {
 		return nil, err
 	}
+	if len(e.over) > 0 {
+		return e.overridden(own)
+	}
 	out := raw[:len(raw)-1]
 	for _, key := range sortedKeys(e.more) {
 		if _, taken := own[key]; taken {
@@ -93,6 +98,16 @@ func (e extended[T]) MarshalJSON() ([]byte, error) {
 		out = append(append(append(out, mustJSON(key)...), ':'), e.more[key]...)
 	}
 	return append(out, '}'), nil
+}
+
+// overridden writes all members by name.
+func (e extended[T]) overridden(all map[string]json.RawMessage) ([]byte, error) {
+	for key, value := range e.more {
+		if _, taken := all[key]; !taken || e.over[key] {
+			all[key] = value
+		}
+	}
+	return encode(all, "")
 }
 
 // taskDoc is a task as the layout has it.
@@ -137,7 +152,7 @@ func (x *exporter) taskDoc(t *exportTree, task *perdure.Task) *taskDoc {
 	if f != nil && f.Error != nil && string(d.Error) != "null" {
 		more["error_as_given"] = f.Error
 	}
-	d.Metadata = extended[metaDoc]{m, more}
+	d.Metadata = extended[metaDoc]{m, more, x.given(t, more)}
 	return d
 }
 
@@ -220,6 +235,6 @@ func (x *exporter) treeDoc(t *exportTree) any {
 		d.Root, m.Status, m.CompletedAt = n, state, someTime(task.CompletedAt)
 	}
 	m.CostUSD = float64(micros) / 1e6
-	d.Metadata = extended[treeMeta]{m, more}
-	return extended[treeDoc]{d, fields}
+	d.Metadata = extended[treeMeta]{doc: m, more: more}
+	return extended[treeDoc]{doc: d, more: fields}
 }

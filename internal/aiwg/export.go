@@ -79,6 +79,8 @@ type exporter struct {
 	tasks  *os.File // the file of tasks under way
 	out    *bufio.Writer
 	latest time.Time
+	// verbatim shows what clients gave although its form is not the layout's.
+	verbatim bool
 
 	taskNames, nodeNames, treeNames, stateNames *names
 	states                                      map[perdure.StateID]string // that have the ID they had
@@ -232,14 +234,34 @@ func (x *exporter) writeTrees(ctx context.Context, trees []*exportTree) error {
 	return nil
 }
 
-func (x *exporter) writeTree(ctx context.Context, t *exportTree) (err error) {
+// load reads the tasks and the states of a tree.
+func (x *exporter) load(ctx context.Context, t *exportTree) (err error) {
 	if t.tasks, err = treeTasks(ctx, x.store, t.ID, false); err != nil {
 		return err
+	}
+	for i := range t.tasks {
+		task := &t.tasks[i]
+		if task.StartedAt.IsZero() && foreignOf(task.Metadata) == nil {
+			continue // it has no output yet
+		}
+		whole, err := x.store.Task(ctx, task.ID) // a listing has no output
+		if err != nil {
+			return err
+		}
+		task.Output = whole.Output
 	}
 	if err := x.treeStates(ctx, t); err != nil {
 		return err
 	}
-	t.lone = t.record != nil && t.record.ID == "" && t.record.GivenID == "" && len(t.tasks) == 1 && t.plain()
+	alone := t.Kind == KindIPC || t.record != nil && t.record.ID == "" && t.record.GivenID == ""
+	t.lone = alone && len(t.tasks) == 1 && t.plain()
+	return nil
+}
+
+func (x *exporter) writeTree(ctx context.Context, t *exportTree) error {
+	if err := x.load(ctx, t); err != nil {
+		return err
+	}
 	x.report.Trees++
 	dir := treesFolder + t.id + "/"
 	for i := range t.tasks {
@@ -288,10 +310,10 @@ func (x *exporter) writeReport(ctx context.Context, t *exportTree, name string) 
 // write makes a file of the layout.
 func (x *exporter) write(name string, content []byte) error {
 	path := filepath.Join(x.cfg.Dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // for other programs and people to read
 		return fmt.Errorf("export: %w", err)
 	}
-	if err := os.WriteFile(path, content, 0o644); err != nil {
+	if err := os.WriteFile(path, content, 0o644); err != nil { //nolint:gosec // for other programs and people to read
 		return fmt.Errorf("export: %w", err)
 	}
 	x.report.Files++

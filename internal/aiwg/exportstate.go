@@ -261,8 +261,8 @@ func (s *stateExport) variable(v *perdure.VersionRecord) any {
 			}
 		}
 	}
-	d.Metadata = extended[variableMeta]{m, meta}
-	return extended[variableDoc]{d, fields}
+	d.Metadata = extended[variableMeta]{doc: m, more: meta}
+	return extended[variableDoc]{doc: d, more: fields}
 }
 
 func cutMetadata(key string) (string, bool) {
@@ -368,7 +368,7 @@ func (s *stateExport) doc(tree, node string, state perdure.State) any {
 		m.Status = "cancelled"
 	}
 	d := stateDoc{Version: "1.0.0", ID: s.id, Session: s.rec.Ref.Session, Tree: tree, Variables: vars,
-		History: historyDoc{s.mutations(), s.checks}, Metadata: extended[stateMeta]{m, s.extra.Metadata}}
+		History: historyDoc{s.mutations(), s.checks}, Metadata: extended[stateMeta]{doc: m, more: s.extra.Metadata}}
 	if d.History.Checkpoints == nil {
 		d.History.Checkpoints = []checkDoc{}
 	}
@@ -378,7 +378,7 @@ func (s *stateExport) doc(tree, node string, state perdure.State) any {
 	if d.Session == "" {
 		d.Session = s.extra.Session
 	}
-	return extended[stateDoc]{d, s.extra.Fields}
+	return extended[stateDoc]{doc: d, more: s.extra.Fields}
 }
 
 // treeStates reads the states of a tree.
@@ -439,7 +439,7 @@ func (x *exporter) writeStates(t *exportTree) error {
 		} else {
 			below = nil
 		}
-		if err := x.writeState(s, s.dir+stateFile, s.doc(t.id, node, task.State)); err != nil {
+		if err := x.writeState(s.dir+stateFile, s.doc(t.id, node, task.State)); err != nil {
 			return err
 		}
 		if err := x.writeChecks(t, s, below, t.names[task.ID].id); err != nil {
@@ -449,7 +449,7 @@ func (x *exporter) writeStates(t *exportTree) error {
 	return nil
 }
 
-func (x *exporter) writeState(s *stateExport, name string, doc any) error {
+func (x *exporter) writeState(name string, doc any) error {
 	x.report.States++
 	return x.writeJSON(name, doc)
 }
@@ -519,7 +519,7 @@ func (x *exporter) outside(ctx context.Context) error {
 			s.dir = tempFolder + owner + "/"
 		}
 		nameHistory([]*stateExport{s})
-		if err := x.writeState(s, s.dir+file, s.doc("", "", "")); err != nil {
+		if err := x.writeState(s.dir+file, s.doc("", "", "")); err != nil {
 			return err
 		}
 		if err := x.writeChecks(nil, s, nil, ""); err != nil {

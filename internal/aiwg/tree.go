@@ -336,11 +336,11 @@ func (r *reader) link(g *tree, byID map[string]*task) *task {
 		if t.parent == "" || t.up != nil {
 			continue
 		}
-		switch up := byID[t.parent]; {
-		case up == nil:
+		switch up := byID[t.parent]; up {
+		case nil:
 			r.note(Corrected, t.f, t.n.off, "the parent %s of %s is not there", quoted(t.parent), t.what())
 			t.foreign.GivenParent = t.parent
-		case up == t:
+		case t:
 			r.note(Corrected, t.f, t.n.off, "%s is its own parent", t.what())
 		default:
 			t.up = up

@@ -1,0 +1,234 @@
+package aiwgipc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// turn is one request about a task, at its locked desk.
+type turn struct {
+	s  *Server
+	c  *conn
+	k  *desk
+	id perdure.TaskID
+	// fence is the token that the worker passed, nil without one.
+	fence *int64
+}
+
+// turn finds the task that parameters name and locks its desk. done unlocks it.
+func (s *Server) turn(ctx context.Context, c *conn, p params) (t *turn, done func(), err error) {
+	t = &turn{s: s, c: c}
+	if t.fence, err = p.fence(); err != nil {
+		return nil, nil, err
+	}
+	name, err := p.taskID()
+	if err != nil {
+		return nil, nil, err
+	}
+	task, err := s.find(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	t.id, t.k = task.ID, s.desks.sit(task.ID)
+	return t, func() { s.desks.rise(t.id, t.k) }, nil
+}
+
+// held says that somebody else works on the task.
+func (t *turn) held(who string) *Error {
+	return &Error{Code: CodeLease, Message: fmt.Sprintf("task %q is being worked on by %s", t.id, who),
+		Data: &ErrorData{Code: perdure.CodeConflict, TaskID: t.id, Hint: "whoever works on it may pass the fence that task.start returned"}}
+}
+
+func (t *turn) stale() *Error {
+	return &Error{Code: CodeLease, Message: fmt.Sprintf("lease of task %q is lost: its fence is an old one", t.id),
+		Data: &ErrorData{Code: perdure.CodeLeaseLost, TaskID: t.id}}
+}
+
+func refusedState(t *perdure.Task, want perdure.State, hint string) error {
+	return &perdure.Error{Code: perdure.CodeConflict, Op: "change task", Err: &perdure.StateError{Task: t.ID, Is: t.State, Want: want}, Hint: hint}
+}
+
+// begin leases the task for the connection.
+func (t *turn) begin(ctx context.Context) error {
+	if t.s.stopping() {
+		return errStopping()
+	}
+	if err := t.dropLost(ctx); err != nil {
+		return err
+	}
+	switch owner := t.s.desks.owner(t.k); {
+	case t.k.lease == nil:
+	case t.fence != nil && *t.fence != t.k.fence:
+		return t.stale()
+	case t.fence != nil || owner == t.c:
+		t.s.desks.give(t.k, t.c)
+		return nil
+	case owner != nil:
+		return t.held("another connection")
+	default: // its worker is gone, as far as anybody knows
+		t.s.release(ctx, t.k)
+	}
+	task, err := t.s.store.Task(ctx, t.id)
+	if err != nil {
+		return err
+	}
+	return t.claim(ctx, &task, nil)
+}
+
+// claim leases a task that is queued, or whose worker died with another server.
+// With a fence it is for the worker who had it last.
+func (t *turn) claim(ctx context.Context, task *perdure.Task, fence *int64) error {
+	l, err := t.s.claim(ctx, task.Tree)
+	if err != nil {
+		return err
+	}
+	if l == nil {
+		return t.whyNot(ctx)
+	}
+	t.k.lease, t.k.fence = l, l.Fence()
+	t.s.desks.give(t.k, t.c)
+	if fence == nil {
+		return nil
+	}
+	if *fence != l.Fence()-1 { // somebody else had it meanwhile
+		t.s.release(ctx, t.k)
+		return t.stale()
+	}
+	t.k.fence = *fence
+	return nil
+}
+
+// whyNot says why the task cannot be claimed.
+func (t *turn) whyNot(ctx context.Context) error {
+	task, err := t.s.store.Task(ctx, t.id)
+	switch {
+	case err != nil:
+		return err
+	case task.State == perdure.Running:
+		return t.held("another process")
+	case task.State == perdure.Queued && task.ReadyAt.After(time.Now()):
+		return &perdure.Error{Code: perdure.CodeConflict, Op: "start task",
+			Msg: fmt.Sprintf("task %q is to be tried again at %s", t.id, task.ReadyAt.Format(time.RFC3339))}
+	}
+	return refusedState(&task, perdure.Running, "")
+}
+
+// dropLost clears the desk when the lease on it is lost: the task was cancelled.
+func (t *turn) dropLost(ctx context.Context) error {
+	if t.k.lease == nil {
+		return nil
+	}
+	lost, err := t.s.session.Lost(ctx, []*perdure.Lease{t.k.lease})
+	if err == nil && len(lost) > 0 {
+		t.s.desks.clear(t.k)
+	}
+	return err
+}
+
+// reach makes sure that the connection may write about the task, which lies on
+// the desk then; want is what it is to become. A worker that was silent for so
+// long that its task went back to the queue has it again, if nobody else had it
+// meanwhile.
+func (t *turn) reach(ctx context.Context, want perdure.State) error {
+	if err := t.dropLost(ctx); err != nil {
+		return err
+	}
+	if t.k.lease != nil {
+		switch owner := t.s.desks.owner(t.k); {
+		case t.fence != nil && *t.fence != t.k.fence:
+			return t.stale()
+		case t.fence == nil && owner != nil && owner != t.c:
+			return t.held("another connection")
+		}
+		t.s.desks.give(t.k, t.c)
+		return nil
+	}
+	task, err := t.s.store.Task(ctx, t.id)
+	if err != nil {
+		return err
+	}
+	lost := task.Lease != nil && task.Lease.Lost
+	switch {
+	case lost || task.State == perdure.Queued && !task.StartedAt.IsZero():
+		return t.claim(ctx, &task, t.fence)
+	case task.State == perdure.Running:
+		return t.held("another process")
+	}
+	return refusedState(&task, want, "task.start begins a task that is queued")
+}
+
+// settle does what ends the lease, and clears the desk.
+func (t *turn) settle(ctx context.Context, want perdure.State, end func(l *perdure.Lease) error) error {
+	if err := t.reach(ctx, want); err != nil {
+		return err
+	}
+	return t.ended(end(t.k.lease))
+}
+
+// ended clears the desk after what ended the lease, or found it lost.
+func (t *turn) ended(err error) error {
+	if err == nil || errors.Is(err, perdure.ErrLeaseLost) {
+		t.s.desks.clear(t.k)
+	}
+	return err
+}
+
+// complete ends the task with a result. Said again of a task that completed
+// with it, it is what it was: the answer to the first time may have been lost.
+func (t *turn) complete(ctx context.Context, r perdure.Result) error {
+	if t.k.lease == nil {
+		now, err := t.s.store.Task(ctx, t.id)
+		if err != nil || now.State == perdure.Completed && now.Result == r.Text {
+			return err
+		}
+	}
+	return t.settle(ctx, perdure.Completed, func(l *perdure.Lease) error { return l.Complete(ctx, r) })
+}
+
+// fail ends the attempt. Said again it is what it was, as complete.
+func (t *turn) fail(ctx context.Context, f perdure.Failure) error {
+	if t.k.lease == nil {
+		now, err := t.s.store.Task(ctx, t.id)
+		again := now.State == perdure.Failed && now.Error != nil && now.Error.Kind == f.Kind && now.Error.Message == f.Message
+		if err != nil || again {
+			return err
+		}
+	}
+	return t.settle(ctx, perdure.Failed, func(l *perdure.Lease) error {
+		_, err := l.Fail(ctx, f)
+		return err
+	})
+}
+
+// append adds to the output, in pieces of a size the store takes.
+func (t *turn) append(ctx context.Context, text string) error {
+	if err := t.reach(ctx, perdure.Running); err != nil {
+		return err
+	}
+	for text != "" {
+		piece := text[:cut(text, perdure.MaxPayloadBytes)]
+		if err := t.k.lease.AppendOutput(ctx, piece); err != nil {
+			if errors.Is(err, perdure.ErrLeaseLost) {
+				t.s.desks.clear(t.k)
+			}
+			return err
+		}
+		text = text[len(piece):]
+	}
+	return nil
+}
+
+// cut is where to cut a text, at most so many bytes long, between characters.
+func cut(text string, most int) int {
+	if len(text) <= most {
+		return len(text)
+	}
+	for most > 0 && text[most]&0xC0 == 0x80 {
+		most--
+	}
+	return most
+}
