@@ -70,14 +70,14 @@ func runeLen(text string) int {
 	return n
 }
 
-// encodedLen is how many bytes a character takes in a JSON text as encoding/json
-// writes it.
+// encodedLen is how many bytes a character takes in a JSON text as it is written
+// here.
 func encodedLen(r rune) int {
 	switch {
 	case r == '"' || r == '\\' || r == '\n' || r == '\r' || r == '\t' || r == '\b' || r == '\f':
 		return 2
-	case r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' || r == utf8.RuneError:
-		return 6 // at most
+	case r < ' ' || r == '\u2028' || r == '\u2029':
+		return 6
 	}
 	return utf8.RuneLen(r)
 }

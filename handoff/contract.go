@@ -84,24 +84,28 @@ func (c Command) MarshalJSON() ([]byte, error) {
 }
 
 // MarshalJSON writes the contract with its unknown fields.
-func (c Contract) MarshalJSON() ([]byte, error) { return encodeObject(c.fields(), c.Extra) }
+func (c Contract) MarshalJSON() ([]byte, error) { return encodeObject(&c) }
 
 // UnmarshalJSON reads a contract.
 func (c *Contract) UnmarshalJSON(data []byte) error {
 	return decodeObject(data, nil, c.fields(), &c.Extra)
 }
 
+func (c *Contract) unknown() Extra { return c.Extra }
+
 func (c *Contract) fields() []field {
 	return []field{always("type", &c.Type), always("criteria", &c.Criteria)}
 }
 
 // MarshalJSON writes the criterion with its unknown fields.
-func (c Criterion) MarshalJSON() ([]byte, error) { return encodeObject(c.fields(), c.Extra) }
+func (c Criterion) MarshalJSON() ([]byte, error) { return encodeObject(&c) }
 
 // UnmarshalJSON reads a criterion; a text alone is its description.
 func (c *Criterion) UnmarshalJSON(data []byte) error {
 	return decodeObject(data, &c.Description, c.fields(), &c.Extra)
 }
+
+func (c *Criterion) unknown() Extra { return c.Extra }
 
 func (c *Criterion) fields() []field {
 	return []field{

@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 )
+
+// object is a JSON object of which some members are known.
+type object interface {
+	fields() []field
+	unknown() Extra
+}
 
 // field is a known member of a JSON object.
 type field struct {
@@ -19,65 +24,6 @@ type field struct {
 // Fields that are written also when they are empty, and those that are not.
 func always(name string, to any) field    { return field{name, to, true} }
 func sometimes(name string, to any) field { return field{name, to, false} }
-
-// empty tells whether the field has nothing to write.
-func (f field) empty() bool {
-	v := reflect.ValueOf(f.to).Elem()
-	switch v.Kind() {
-	case reflect.Slice, reflect.Map:
-		return v.Len() == 0
-	default:
-		return v.IsZero()
-	}
-}
-
-// encodeObject writes the fields in order and then the unknown members whose
-// name no written field has.
-func encodeObject(fields []field, extra Extra) ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	written := make(map[string]bool, len(fields))
-	member := func(name string, value []byte) error {
-		if b.Len() > 1 {
-			b.WriteByte(',')
-		}
-		key, err := marshal(name)
-		if err != nil {
-			return err
-		}
-		b.Write(key)
-		b.WriteByte(':')
-		b.Write(value)
-		return nil
-	}
-	for _, f := range fields {
-		empty := f.empty()
-		if _, foreign := extra[f.name]; empty && (!f.keep || foreign) {
-			continue
-		}
-		value, err := marshal(f.to)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.name, err)
-		}
-		if empty && reflect.ValueOf(f.to).Elem().Kind() == reflect.Slice {
-			value = []byte("[]")
-		}
-		written[f.name] = true
-		if err := member(f.name, value); err != nil {
-			return nil, err
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(extra)) {
-		if written[name] {
-			continue
-		}
-		if err := member(name, extra[name]); err != nil {
-			return nil, err
-		}
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
 
 // decodeObject reads the members of an object by their exact names. What is
 // unknown, or is not what its name says, goes to extra as it stands; nothing is
@@ -136,30 +82,15 @@ func compacted(raw []byte) json.RawMessage {
 	return b.Bytes()
 }
 
-// marshal writes JSON in its shortest form: no escapes that only matter in HTML.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
-
-// Compact returns the checkpoint as JSON in its shortest form, which is what
-// limits count. It fails only on values that JSON cannot hold: unknown fields
-// that are not JSON, years beyond 9999; a checkpoint that [Project] returned, or
-// that was read, has none.
-func (c *Checkpoint) Compact() ([]byte, error) { return marshal(c) }
-
 // MarshalJSON returns the checkpoint as in [Checkpoint.Compact].
-func (c Checkpoint) MarshalJSON() ([]byte, error) { return encodeObject(c.fields(), c.Extra) }
+func (c Checkpoint) MarshalJSON() ([]byte, error) { return encodeObject(&c) }
 
 // UnmarshalJSON reads a checkpoint, also one that another program wrote.
 func (c *Checkpoint) UnmarshalJSON(data []byte) error {
 	return decodeObject(data, nil, c.fields(), &c.Extra)
 }
+
+func (c *Checkpoint) unknown() Extra { return c.Extra }
 
 func (c *Checkpoint) fields() []field {
 	return []field{
@@ -184,12 +115,14 @@ func (c *Checkpoint) fields() []field {
 }
 
 // MarshalJSON writes the step with its unknown fields.
-func (s Step) MarshalJSON() ([]byte, error) { return encodeObject(s.fields(), s.Extra) }
+func (s Step) MarshalJSON() ([]byte, error) { return encodeObject(&s) }
 
 // UnmarshalJSON reads a step; a text alone is one too.
 func (s *Step) UnmarshalJSON(data []byte) error {
 	return decodeObject(data, &s.Step, s.fields(), &s.Extra)
 }
+
+func (s *Step) unknown() Extra { return s.Extra }
 
 func (s *Step) fields() []field {
 	return []field{
@@ -202,12 +135,14 @@ func (s *Step) fields() []field {
 }
 
 // MarshalJSON writes the step with its unknown fields.
-func (s CurrentStep) MarshalJSON() ([]byte, error) { return encodeObject(s.fields(), s.Extra) }
+func (s CurrentStep) MarshalJSON() ([]byte, error) { return encodeObject(&s) }
 
 // UnmarshalJSON reads a step; a text alone is one too.
 func (s *CurrentStep) UnmarshalJSON(data []byte) error {
 	return decodeObject(data, &s.Description, s.fields(), &s.Extra)
 }
+
+func (s *CurrentStep) unknown() Extra { return s.Extra }
 
 func (s *CurrentStep) fields() []field {
 	return []field{
@@ -218,12 +153,14 @@ func (s *CurrentStep) fields() []field {
 }
 
 // MarshalJSON writes the decision with its unknown fields.
-func (d Decision) MarshalJSON() ([]byte, error) { return encodeObject(d.fields(), d.Extra) }
+func (d Decision) MarshalJSON() ([]byte, error) { return encodeObject(&d) }
 
 // UnmarshalJSON reads a decision; a text alone is one too.
 func (d *Decision) UnmarshalJSON(data []byte) error {
 	return decodeObject(data, &d.Decision, d.fields(), &d.Extra)
 }
+
+func (d *Decision) unknown() Extra { return d.Extra }
 
 func (d *Decision) fields() []field {
 	return []field{
@@ -234,12 +171,14 @@ func (d *Decision) fields() []field {
 }
 
 // MarshalJSON writes the approach with its unknown fields.
-func (a FailedApproach) MarshalJSON() ([]byte, error) { return encodeObject(a.fields(), a.Extra) }
+func (a FailedApproach) MarshalJSON() ([]byte, error) { return encodeObject(&a) }
 
 // UnmarshalJSON reads an approach; a text alone is one too.
 func (a *FailedApproach) UnmarshalJSON(data []byte) error {
 	return decodeObject(data, &a.What, a.fields(), &a.Extra)
 }
+
+func (a *FailedApproach) unknown() Extra { return a.Extra }
 
 func (a *FailedApproach) fields() []field {
 	return []field{
@@ -250,12 +189,14 @@ func (a *FailedApproach) fields() []field {
 }
 
 // MarshalJSON writes the result with its unknown fields.
-func (r Result) MarshalJSON() ([]byte, error) { return encodeObject(r.fields(), r.Extra) }
+func (r Result) MarshalJSON() ([]byte, error) { return encodeObject(&r) }
 
 // UnmarshalJSON reads a result.
 func (r *Result) UnmarshalJSON(data []byte) error {
 	return decodeObject(data, nil, r.fields(), &r.Extra)
 }
+
+func (r *Result) unknown() Extra { return r.Extra }
 
 func (r *Result) fields() []field {
 	return []field{
@@ -267,12 +208,14 @@ func (r *Result) fields() []field {
 }
 
 // MarshalJSON writes the verification with its unknown fields.
-func (v Verification) MarshalJSON() ([]byte, error) { return encodeObject(v.fields(), v.Extra) }
+func (v Verification) MarshalJSON() ([]byte, error) { return encodeObject(&v) }
 
 // UnmarshalJSON reads a verification.
 func (v *Verification) UnmarshalJSON(data []byte) error {
 	return decodeObject(data, nil, v.fields(), &v.Extra)
 }
+
+func (v *Verification) unknown() Extra { return v.Extra }
 
 func (v *Verification) fields() []field {
 	return []field{
@@ -282,12 +225,14 @@ func (v *Verification) fields() []field {
 }
 
 // MarshalJSON writes the metadata with its unknown fields.
-func (m Metadata) MarshalJSON() ([]byte, error) { return encodeObject(m.fields(), m.Extra) }
+func (m Metadata) MarshalJSON() ([]byte, error) { return encodeObject(&m) }
 
 // UnmarshalJSON reads metadata.
 func (m *Metadata) UnmarshalJSON(data []byte) error {
 	return decodeObject(data, nil, m.fields(), &m.Extra)
 }
+
+func (m *Metadata) unknown() Extra { return m.Extra }
 
 func (m *Metadata) fields() []field {
 	return []field{

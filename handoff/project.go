@@ -128,7 +128,9 @@ func newProjection(l *Ledger) *projection {
 	c.NotAllowed = firstText(l.NotAllowed)
 	for _, r := range p.results {
 		if r.Status == StatusFailed {
-			p.failing = []Result{shownResult(r, floorCheck)}
+			floor := shownResult(r, floorCheck)
+			floor.Extra = nil
+			p.failing = []Result{floor}
 			break
 		}
 	}

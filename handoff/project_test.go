@@ -3,7 +3,6 @@ package handoff_test
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +47,9 @@ func TestProjectAlwaysFits(t *testing.T) {
 			t.Fatalf("not UTF-8: %q", text)
 		}
 		wantFirstParts(t, l, c)
+		if std, err := json.Marshal(json.RawMessage(text)); err != nil || !json.Valid(std) {
+			t.Fatalf("not JSON: %v: %s", err, text)
+		}
 		if again := compact(t, handoff.Project(l, handoff.DefaultLimit)); again != text {
 			t.Fatalf("a second projection differs:\n%s\n%s", text, again)
 		}
@@ -254,21 +256,47 @@ func TestProjectCaps(t *testing.T) {
 
 func TestProjectLeavesTheLedgerAlone(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		l := anyLedger().Draw(t, "ledger")
-		before, err := json.Marshal(fmt.Sprintf("%#v", l))
-		if err != nil {
-			t.Fatalf("%v", err)
+	l := filled(30)
+	l.Extra = handoff.Extra{"x-vendor": json.RawMessage(`{"a": 1}`)}
+	l.Metadata.PreviousAgents = []string{"a", "b", "c"}
+	before, err := json.Marshal(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handoff.Project(l, 0)
+	after, err := json.Marshal(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(before), string(after)); diff != "" {
+		t.Errorf("the projection changed the ledger (-before +after):\n%s", diff)
+	}
+}
+
+// The floors fit into the smallest limit even when every text is the worst.
+func TestProjectWorstFloors(t *testing.T) {
+	t.Parallel()
+	for _, piece := range []string{"\x01", "\u2028", "\xff", "😀", "\"", "x"} {
+		worst := strings.Repeat(piece, 3000)
+		l := filled(2000)
+		l.TaskID, l.NextAction, l.Ref, l.Error = worst, worst, worst, worst
+		l.Phase, l.Workspace, l.Snapshot = handoff.Phase(worst), worst, worst
+		l.Metadata.CreatedBy, l.Metadata.Reason = worst, handoff.Reason(worst)
+		l.Metadata.Extra, l.Extra = handoff.Extra{"a": json.RawMessage("1")}, handoff.Extra{"b": json.RawMessage("1")}
+		l.CurrentStep = &handoff.CurrentStep{Description: worst}
+		l.Verification = handoff.Verification{ContractRef: worst, Extra: handoff.Extra{"c": json.RawMessage("1")}}
+		for i := range 1000 {
+			l.Blockers, l.NotAllowed = append(l.Blockers, worst), append(l.NotAllowed, worst)
+			l.Metadata.PreviousAgents = append(l.Metadata.PreviousAgents, worst)
+			l.Verification.Results = append(l.Verification.Results, handoff.Result{Activity: worst + fmt.Sprint(i), Status: handoff.StatusFailed,
+				RunAt: l.Metadata.LastUpdatedAt, RanBy: handoff.Runner(worst), Extra: handoff.Extra{"x": json.RawMessage(`"` + strings.Repeat("x", 100) + `"`)}})
 		}
-		handoff.Project(l, 0)
-		after, err := json.Marshal(fmt.Sprintf("%#v", l))
-		if err != nil {
-			t.Fatalf("%v", err)
+		c := handoff.Project(l, 1)
+		if n := len(compact(t, c)); n > handoff.MinLimit {
+			t.Errorf("%q: %d bytes, at most %d", piece, n, handoff.MinLimit)
 		}
-		if !reflect.DeepEqual(before, after) {
-			t.Fatal("the projection changed the ledger")
-		}
-	})
+		wantFirstParts(t, l, c)
+	}
 }
 
 func BenchmarkProject(b *testing.B) {
