@@ -369,8 +369,9 @@ func (x *exporter) finishTasks() error {
 		end = "]\n}\n"
 	}
 	_, err := x.out.WriteString(end)
+	err = errors.Join(err, x.out.Flush())
 	info, statErr := x.tasks.Stat()
-	err = errors.Join(err, x.out.Flush(), x.tasks.Sync(), x.tasks.Close(), statErr)
+	err = errors.Join(err, x.tasks.Sync(), x.tasks.Close(), statErr)
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/aiwg"
 )
 
 // desk is where a task lies that somebody outside works on. It stays theirs
@@ -194,7 +193,7 @@ func (s *Server) release(ctx context.Context, k *desk) {
 // requeue queues the tasks of workers again that were connected to a server
 // that died: nobody would find them in the list of those that wait.
 func (s *Server) requeue(ctx context.Context) {
-	err := s.eachTree(ctx, perdure.TreeFilter{Kind: aiwg.KindIPC, Active: true, Limit: MaxList}, func(t *perdure.Tree) (bool, error) {
+	err := s.eachTree(ctx, perdure.TreeFilter{Kind: Kind, Active: true, Limit: MaxList}, func(t *perdure.Tree) (bool, error) {
 		if t.State != perdure.Running || executes(t) {
 			return true, nil
 		}

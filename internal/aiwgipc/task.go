@@ -25,16 +25,19 @@ const (
 	planKey   = "rlm"
 )
 
+// Kind is the kind of the trees of this package: of one task each.
+const Kind = aiwg.KindIPC
+
 // executes tells whether the daemon itself does the task of a tree.
 func executes(t *perdure.Tree) bool { return Executes(*t) }
 
-// Executes tells whether a tree of [aiwg.KindIPC] is to be done by the daemon;
+// Executes tells whether a tree of [Kind] is to be done by the daemon;
 // else it waits for a worker.
 func Executes(t perdure.Tree) bool {
 	var config struct {
 		Model string `json:"model"`
 	}
-	return t.Kind == aiwg.KindIPC && json.Unmarshal(t.Config, &config) == nil && config.Model != ""
+	return t.Kind == Kind && json.Unmarshal(t.Config, &config) == nil && config.Model != ""
 }
 
 func byteCount(n int) string { return strconv.Itoa(n) + " bytes" }
@@ -65,7 +68,7 @@ func (s *Server) find(ctx context.Context, name string) (perdure.Task, error) {
 	switch {
 	case errors.Is(err, perdure.ErrNotFound):
 		return task, gone
-	case err == nil && (tree.Kind != aiwg.KindIPC || task.Parent != 0):
+	case err == nil && (tree.Kind != Kind || task.Parent != 0):
 		gone.Hint = "it is a task of " + string(tree.ID) + ", which was not submitted here; `perdure show` shows it"
 		return task, gone
 	}
@@ -209,7 +212,7 @@ func (s *Server) submit(ctx context.Context, _ *conn, p params) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec := perdure.TreeSpec{Kind: aiwg.KindIPC, Root: sub.root, Config: x.Config, Limits: x.Limits}
+	spec := perdure.TreeSpec{Kind: Kind, Root: sub.root, Config: x.Config, Limits: x.Limits}
 	if sub.id != "" {
 		spec.IdempotencyKey = keyPrefix + sub.id
 	}
@@ -309,7 +312,7 @@ func (s *Server) cancelTask(ctx context.Context, id perdure.TaskID, reason strin
 
 // eachTree calls do for each tree, the newest first, until it returns false.
 func (s *Server) eachTree(ctx context.Context, f perdure.TreeFilter, do func(*perdure.Tree) (bool, error)) error {
-	f.Kind = aiwg.KindIPC
+	f.Kind = Kind
 	for {
 		page, err := s.store.Trees(ctx, f)
 		if err != nil {

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -13,13 +15,17 @@ import (
 )
 
 func (a *app) newServeCommand() *cobra.Command {
+	var socket string
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the daemon: it executes trees and answers the other commands",
 		Long: "Run the daemon of this .perdure folder: it listens on a Unix socket that only you may use, executes all " +
 			"trees, those of dead processes included, and removes old ones every hour. While it runs, the other commands " +
 			"talk to it. SIGTERM or Ctrl-C lets running tasks finish for drain_timeout and hands back the rest; a second " +
-			"one stops at once. Nothing is lost either way.",
+			"one stops at once. Nothing is lost either way.\n\n" +
+			"With --aiwg-ipc it also answers existing clients of the .aiwg layout's daemon: JSON-RPC 2.0, one message a line. " +
+			"What they submit is done by the model that is configured, or by whoever starts it over that socket.",
+		Example: "perdure serve\n perdure serve --aiwg-ipc\n perdure serve --aiwg-ipc=/run/user/1000/aiwg.sock",
 		GroupID: groupManage,
 		Args:    arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -30,7 +36,7 @@ func (a *app) newServeCommand() *cobra.Command {
 			if l.Listen != "" {
 				return usageError("leave it out; the Unix socket is there", "listen on TCP (%q) is not available in this version", l.Listen)
 			}
-			err = a.serve(cmd.Context(), l)
+			err = a.serve(cmd.Context(), l, a.ipcConfig(cmd, l, socket))
 			if errors.Is(err, errInterrupted) {
 				return nil // it was asked to stop, and did
 			}
@@ -39,12 +45,30 @@ func (a *app) newServeCommand() *cobra.Command {
 	}
 	settingFlags(cmd, "socket", "concurrency", "drain_timeout", "retention.completed", "retention.failed", "retention.remove_failed", "retention.checkpoints",
 		"retention.handoffs", "log_level", "log_format")
+	cmd.Flags().StringVar(&socket, "aiwg-ipc", "", "also answer clients of the .aiwg daemon, on the Unix `socket` given with =; alone: "+aiwgSocket)
+	cmd.Flags().Lookup("aiwg-ipc").NoOptDefVal = aiwgSocket
 	return cmd
 }
 
-func (a *app) serve(ctx context.Context, l *config.Loaded) error {
+// aiwgSocket is where clients of the .aiwg daemon look for it, in the project's
+// folder.
+const aiwgSocket = ".aiwg/daemon/daemon.sock"
+
+func (a *app) ipcConfig(cmd *cobra.Command, l *config.Loaded, socket string) daemon.IPCConfig {
+	if socket == aiwgSocket || socket == "" && cmd.Flags().Changed("aiwg-ipc") {
+		socket = filepath.Join(a.root(l), aiwgSocket)
+	} else if socket != "" {
+		socket = a.path(socket)
+	}
+	return daemon.IPCConfig{Socket: socket, Run: func(agent string) (json.RawMessage, error) {
+		f := runFlags{plan: planFlags{agent: agent}}
+		return f.config(a, cmd, l, false)
+	}}
+}
+
+func (a *app) serve(ctx context.Context, l *config.Loaded, ipc daemon.IPCConfig) error {
 	cfg := a.daemonConfig(l)
-	cfg.Session = "serve"
+	cfg.Session, cfg.IPC = "serve", ipc
 	cfg.Logger = a.logger(l, slog.LevelInfo)
 	d, err := daemon.Open(ctx, cfg)
 	if err != nil {
@@ -53,6 +77,9 @@ func (a *app) serve(ctx context.Context, l *config.Loaded) error {
 	listener, err := server.Listen(socketPath(l))
 	if err != nil {
 		return errors.Join(err, d.Close(ctx))
+	}
+	if ipc.Socket != "" {
+		a.note("answering .aiwg clients on %s", ipc.Socket)
 	}
 	a.note("listening on %s", listener.Path())
 	err = d.Serve(ctx, listener)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/aiwgipc"
 	"github.com/perdure/perdure/internal/server"
 	"github.com/perdure/perdure/rlm"
 	"github.com/perdure/perdure/worker"
@@ -46,6 +47,8 @@ type Config struct {
 	// DefaultCollectEvery).
 	Retention    perdure.RetentionPolicy
 	CollectEvery time.Duration
+	// IPC is for clients of the .aiwg layout's daemon; it needs a session.
+	IPC IPCConfig
 	// Version is what the API tells.
 	Version string
 	// Logger: nil discards.
@@ -77,6 +80,7 @@ type Daemon struct {
 	models   *Models
 	executor *rlm.Executor
 	handler  http.Handler
+	ipc      *ipc // nil without
 	draining chan struct{}
 	log      *slog.Logger
 
@@ -120,12 +124,12 @@ func (d *Daemon) assemble(ctx context.Context) error {
 		Store: d.store, Launcher: launcher{d}, Session: d.session, Pauses: d.models.Waiting,
 		Version: d.cfg.Version, Draining: d.draining, Logger: d.log,
 	})
-	return nil
+	return d.openIPC()
 }
 
 // Close ends the session and closes the store.
 func (d *Daemon) Close(ctx context.Context) error {
-	var errs []error
+	errs := []error{d.closeIPC()}
 	if d.executor != nil {
 		errs = append(errs, d.executor.Close())
 	}
@@ -180,7 +184,7 @@ const patient = -1
 func (d *Daemon) work(ctx context.Context, trees func() []perdure.TreeID, patience time.Duration) error {
 	w, err := worker.New(worker.Config{
 		Store: d.store, Session: d.session,
-		Handlers:    map[string]worker.Handler{rlm.KindRun: placed{d.executor}},
+		Handlers:    map[string]worker.Handler{rlm.KindRun: placed{d.executor}, aiwgipc.Kind: placed{d.executor}},
 		Concurrency: d.cfg.Concurrency, DrainTimeout: d.cfg.DrainTimeout,
 		Trees: trees, Allow: d.allow(), Patience: patience, Logger: d.log,
 	})
@@ -196,7 +200,12 @@ func (d *Daemon) work(ctx context.Context, trees func() []perdure.TreeID, patien
 
 // Check tells whether a tree can be executed here: its models, keys and programs
 // are found.
-func (d *Daemon) Check(tree *perdure.Tree) error { return d.executor.Check(tree) }
+func (d *Daemon) Check(tree *perdure.Tree) error {
+	if err := driven(tree); err != nil {
+		return err
+	}
+	return d.executor.Check(tree)
+}
 
 // checkAgain is how long a tree that cannot be executed here is left alone: a
 // key does not appear in the environment of a process, but a program may be
@@ -211,6 +220,9 @@ func (d *Daemon) allow() func(perdure.Tree) bool {
 	return func(tree perdure.Tree) bool {
 		if fine[tree.ID] {
 			return true
+		}
+		if driven(&tree) != nil {
+			return false
 		}
 		last, again := refused[tree.ID]
 		if again && time.Since(last) < checkAgain {

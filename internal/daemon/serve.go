@@ -43,6 +43,9 @@ func (d *Daemon) Serve(ctx context.Context, l net.Listener) error {
 		d.collect(ctx)
 		return nil
 	})
+	if d.ipc != nil {
+		g.Go(func() error { return d.ipc.server.Serve(ctx, d.ipc.listener) })
+	}
 	g.Go(func() error {
 		<-ctx.Done()
 		d.log.Info("stopping", "drain_timeout", d.cfg.DrainTimeout.String())
