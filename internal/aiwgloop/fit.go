@@ -31,7 +31,7 @@ type fitter struct {
 func (x *fitter) document(v *value) *value {
 	out, _, why := x.fit(x.shape.root, v, "")
 	if why != "" {
-		x.note(NotRead, v, "%s", why)
+		x.note(NotRead, v, "it %s; nothing is taken", why)
 		return nil
 	}
 	return out
@@ -52,9 +52,9 @@ func (x *fitter) fit(s *schema, v *value, at string) (out, aside *value, why str
 	if s.Enum != nil || s.Const != "" {
 		return x.word(s, v, at)
 	}
-	if !s.allows(v.is()) {
+	if is := v.is(); !s.allows(is) {
 		if v = x.convert(s, v, at); v == nil {
-			return nil, nil, "is not " + strings.Join(s.Type, " or ")
+			return nil, nil, fmt.Sprintf("is %s, and has to be %s", is, strings.Join(s.Type, " or "))
 		}
 	}
 	switch v.kind {
@@ -113,9 +113,9 @@ func outside(s *schema, text string) string {
 	case !ok:
 		return "is a number beyond all sense"
 	case s.Minimum != nil && r.Cmp(new(big.Rat).SetFloat64(*s.Minimum)) < 0:
-		return fmt.Sprintf("is %s, less than %v", shown(text), *s.Minimum)
+		return fmt.Sprintf("is %.60s, less than %v", text, *s.Minimum)
 	case s.Maximum != nil && r.Cmp(new(big.Rat).SetFloat64(*s.Maximum)) > 0:
-		return fmt.Sprintf("is %s, more than %v", shown(text), *s.Maximum)
+		return fmt.Sprintf("is %.60s, more than %v", text, *s.Maximum)
 	}
 	return ""
 }
@@ -154,7 +154,10 @@ func (x *fitter) word(s *schema, v *value, at string) (out, aside *value, why st
 			}
 		}
 	}
-	return nil, nil, shown(string(v.raw())) + " is none of the words that can stand there"
+	if v.kind != '"' {
+		return nil, nil, "is " + v.is() + ", and has to be one of its words"
+	}
+	return nil, nil, "is " + shown(v.text) + ", none of the words that can stand there"
 }
 
 // convert makes a value one of a type that the schema allows, where that loses
@@ -201,7 +204,7 @@ func (x *fitter) textual(s *schema, v *value, at string) (*value, string) {
 	case s.MaxLength > 0 && s.MaxLength < n:
 		return nil, fmt.Sprintf("has %d characters, the limit is %d", n, s.MaxLength)
 	case s.pattern != nil && !s.pattern.MatchString(v.text):
-		return nil, shown(v.text) + " is not of the form that it has to have"
+		return nil, "is " + shown(v.text) + ", which is not of the form that it has to have"
 	case s.Format == "date-time":
 		return x.instant(v, at)
 	}
@@ -221,7 +224,7 @@ func (x *fitter) instant(v *value, at string) (*value, string) {
 		x.note(Corrected, v, "%s: the time %s was read as %s", at, shown(v.text), became)
 		return &value{kind: '"', off: v.off, text: became}, ""
 	}
-	return nil, shown(v.text) + " is no time as 2026-02-09T10:00:00Z"
+	return nil, "is " + shown(v.text) + ", which is no time as 2026-02-09T10:00:00Z"
 }
 
 // clean replaces what databases cannot hold, in texts and in what is inside of

@@ -169,11 +169,13 @@ func (m *importer) readIterations(l *loop) map[int]*iteration {
 			}
 			right := in.folder + fileOf(number) + in.ending
 			if _, other := l.files[right]; right != place && (other || it.files[in.doc] != nil) {
-				m.Note(Note{Kind: Left, File: l.files[place], Message: "kept where it is: there is another file of this iteration"})
+				if f := m.open(l.files[place]); f != nil {
+					f.note(Left, -1, "kept where it is: there is another file of iteration %d", number)
+				}
 				continue
 			}
 			if d := m.iterationFile(l, place, in.shape, number); d != nil {
-				it.files[in.doc] = d
+				it.files[in.doc], l.files[right] = d, l.files[place]
 				byNumber[number] = it
 				if right != place {
 					d.file.note(Corrected, -1, "becomes %s", right)
@@ -190,9 +192,6 @@ func (m *importer) iterationFile(l *loop, place string, s *shape, number int) *d
 	d := m.document(l, l.files[place], s, map[string]*value{"iteration": numberValue(number), "checkpoint_id": textValue(fileOf(number))})
 	if d == nil {
 		return nil
-	}
-	if strings.HasSuffix(place, ".json") && s == m.shapes.checkpoint {
-		d.file.note(Corrected, -1, "is not packed; it becomes %s", fileOf(number)+packed)
 	}
 	if n, ok := d.value.get("iteration").number(); !ok || n != number {
 		d.file.note(Corrected, d.value.get("iteration").off, "says iteration %s and is called %s; the name counts, and what it says is kept", d.value.get("iteration").text, path.Base(place))

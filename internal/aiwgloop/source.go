@@ -108,7 +108,7 @@ func (f *file) asText() {
 // unpack replaces a packed text by what is in it, as far as it is whole.
 func (f *file) unpack() bool {
 	if !bytes.HasPrefix(f.text, []byte("\x1f\x8b")) {
-		f.note(Corrected, -1, "is not packed; it was read as it is")
+		f.note(Corrected, -1, "is not packed although it is called so; it will be")
 		return true
 	}
 	text, err := unpack(f.text)
@@ -148,7 +148,8 @@ func pack(text []byte) ([]byte, error) {
 		return nil, err
 	}
 	_, err = z.Write(text)
-	return out.Bytes(), errors.Join(err, z.Close())
+	err = errors.Join(err, z.Close())
+	return out.Bytes(), err
 }
 
 // importer is one import.
