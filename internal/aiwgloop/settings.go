@@ -103,7 +103,7 @@ func (m *importer) settings(ctx context.Context, name string) error {
 	line, _ := f.place(from)
 	found, problem := readSettings(text)
 	if problem != nil {
-		f.note(NotRead, -1, "line %d of the section %s, which begins in line %d: %s; it was kept as text", problem.off, section, line, problem.what)
+		f.note(NotRead, f.lines[min(line-1+problem.off-1, len(f.lines)-1)], "%s; the section %s was kept as text", problem.what, section)
 	}
 	for i := range found {
 		found[i].File, found[i].Line = f.name, found[i].Line+line-1
