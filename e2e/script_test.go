@@ -83,6 +83,14 @@ func params(s setting) testscript.Params {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("NO_COLOR", "1")
+			// The commands are the program as it is built for its users. Daemons
+			// are this test binary, with the race detector if it has it: it takes
+			// ten times as long, which the hundreds of commands must not.
+			bin, err := crashBinary()
+			if err != nil {
+				return err
+			}
+			env.Setenv("PATH", filepath.Dir(bin)+string(os.PathListSeparator)+env.Getenv("PATH"))
 			// The socket's path has to be short; the scripts' folders are not.
 			short, err := os.MkdirTemp("", "pd")
 			if err != nil {
