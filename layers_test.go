@@ -28,8 +28,9 @@ var rows = map[string]int{
 
 	"internal/daemon": 6,
 
-	"internal/aiwgipc":  5, // above aiwg
-	"internal/statecmd": 5, // above client; kept from cli for the size of that package
+	"internal/aiwgipc":    5, // above aiwg
+	"internal/statecmd":   5, // above client; kept from cli for the size of that package
+	"internal/handoffcmd": 5, // the same
 
 	"internal/mcpserver": 4,
 	"internal/config":    4,

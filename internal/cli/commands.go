@@ -28,5 +28,5 @@ func (a *app) commands() []*cobra.Command {
 		a.newSchemaCommand(),
 		a.newDoctorCommand(),
 		a.newVersionCommand(),
-	}, a.stateCommands()...)
+	}, append(a.stateCommands(), a.handoffCommand())...)
 }

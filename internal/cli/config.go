@@ -7,14 +7,17 @@ import (
 )
 
 // load reads the settings: flags the user gave, environment, file, defaults.
-func (a *app) load(cmd *cobra.Command) (*config.Loaded, error) {
+func (a *app) load(cmd *cobra.Command) (*config.Loaded, error) { return a.loadFrom(cmd, a.env.Cwd) }
+
+// loadFrom is load as it were in another folder.
+func (a *app) loadFrom(cmd *cobra.Command, dir string) (*config.Loaded, error) {
 	flags := make(map[string]string)
 	for _, key := range config.Keys() {
 		if f := cmd.Flags().Lookup(key.Flag); f != nil && f.Changed {
 			flags[key.Name] = f.Value.String()
 		}
 	}
-	l, err := config.Load(config.Sources{Dir: a.env.Cwd, Environ: a.env.Environ, Flags: flags})
+	l, err := config.Load(config.Sources{Dir: dir, Environ: a.env.Environ, Flags: flags})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,206 @@
+// Package handoffcmd has the commands of handoff. They are part of the command
+// line, which gives them what they need of the world in [Config]. The file
+// builder-state.json is read and written by the process that was called; the
+// ledger behind it through the API's client, like everything in the store.
+package handoffcmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/relay"
+)
+
+// Config is the program around the commands. All fields are required.
+type Config struct {
+	Stdin    io.Reader
+	Out, Err io.Writer
+	// Safe makes text of others harmless for Out; Bold and Dim style it.
+	Safe, Bold, Dim func(text string) string
+	// Getenv looks up an environment variable.
+	Getenv func(name string) string
+	// Cwd is the working directory, absolute.
+	Cwd string
+	// GroupID is where the commands stand in the help.
+	GroupID string
+	// Arguments makes a check of the number of arguments that says what was
+	// expected; most -1 is any number.
+	Arguments func(least, most int, what string) cobra.PositionalArgs
+	// Incomplete is the error of a command that did what it was asked and found
+	// that somebody should look; Failed that of one that found a failure.
+	Incomplete, Failed func(msg, hint string) error
+	// Connect gives do a client and the store's folder. To write it makes the
+	// store, in the folder root when there is none above it.
+	Connect func(cmd *cobra.Command, root string, write bool, do func(c *client.Client, dir string) error) error
+}
+
+// Environment variables of the commands.
+const (
+	agentVariable = "PERDURE_AGENT"
+	tokenVariable = "PERDURE_HANDOFF_TOKEN" //nolint:gosec // the name, not a token
+)
+
+type commands struct{ Config }
+
+// work are the flags that say whose work it is.
+type work struct {
+	file, task, agent, token string
+	asJSON                   bool
+}
+
+// Command makes the command with its subcommands.
+func Command(cfg Config) *cobra.Command {
+	c := &commands{cfg}
+	var w work
+	var batch string
+	cmd := &cobra.Command{
+		Use:   "handoff",
+		Short: "Keep a work checkpoint that another agent continues from",
+		Long: "Record what is done, decided and left to do, so that another agent continues in the middle of a task without doing " +
+			"any of it again. Everything goes into a ledger in the store; the checkpoint in builder-state.json shows as much " +
+			"of it as fits into 2,048 bytes. `perdure handoff resume` prints what the next agent needs. With --batch several " +
+			"operations are one write: an object a line, as in {\"op\": \"step\", \"text\": \"Created the parser\", " +
+			"\"created\": [\"parse.go\"]}; the names are those of the commands.",
+		Example: "perdure handoff start \"Dark mode\" --pending \"Add the toggle\" --pending \"Write tests\"\n" +
+			" perdure handoff step \"Added the toggle\" --created src/toggle.tsx\n perdure handoff resume --agent go-tester",
+		GroupID: c.GroupID,
+		Args:    c.Arguments(0, 0, "one of its commands, or --batch"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if batch == "" {
+				return cmd.Help()
+			}
+			return c.batch(cmd, &w, batch)
+		},
+	}
+	cmd.Flags().StringVar(&batch, "batch", "", "record the operations in `FILE`, - for standard input, as one write")
+	c.workFlags(cmd, &w)
+	cmd.AddCommand(c.recordCommands()...)
+	cmd.AddCommand(c.newShowCommand(), c.newLogCommand(), c.newStaleCommand(), c.newResumeCommand(), c.newVerifyCommand(), c.newSkillCommand())
+	return cmd
+}
+
+func (c *commands) workFlags(cmd *cobra.Command, w *work) {
+	f := cmd.Flags()
+	f.StringVar(&w.file, "file", "", "the `FILE` (default: builder-state.json here or above, up to the repository's root, also in docs and .opencode)")
+	f.StringVar(&w.task, "task", "prd", "`prd` for the story of activePrd, or adhoc:ID for an item of adhocQueue")
+	f.StringVar(&w.agent, "agent", "", "the `NAME` of who works (default: "+agentVariable+")")
+	f.StringVar(&w.token, "token", "", "the `TOKEN` of your claim, printed by resume (default: "+tokenVariable+")")
+	f.BoolVar(&w.asJSON, "json", false, "print JSON for programs")
+	for _, name := range []string{"task", "agent", "token"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions) // the flag is there
+	}
+}
+
+// on opens the relay of the work that the flags name.
+func (c *commands) on(cmd *cobra.Command, w *work, write bool, do func(ctx context.Context, r *relay.Relay) error) error {
+	loc, err := c.locate(w)
+	if err != nil {
+		return translated(err)
+	}
+	return c.at(cmd, w, loc, write, do)
+}
+
+// at is on for who knows where the file is.
+func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write bool, do func(ctx context.Context, r *relay.Relay) error) error {
+	place, err := handoff.ParsePlace(w.task)
+	if err != nil {
+		return translated(err)
+	}
+	return c.Connect(cmd, loc.Root, write, func(cl *client.Client, dir string) error {
+		r := relay.New(relay.Config{Ledgers: cl, Location: loc, Place: place, Folder: filepath.Dir(dir),
+			Agent: c.or(w.agent, agentVariable), Token: c.or(w.token, tokenVariable)})
+		return translated(do(cmd.Context(), r))
+	})
+}
+
+func (c *commands) or(flag, variable string) string {
+	if flag != "" {
+		return flag
+	}
+	return c.Getenv(variable)
+}
+
+// locate finds the file.
+func (c *commands) locate(w *work) (handoff.Location, error) {
+	if w.file == "" {
+		return handoff.Find(c.Cwd)
+	}
+	file := c.abs(w.file)
+	if _, err := os.Stat(file); err != nil {
+		return handoff.Location{File: file, Root: handoff.RootOf(file)}, &handoff.Error{Kind: handoff.ErrNotFound, Op: "find file", File: w.file, Err: errors.Unwrap(err),
+			Hint: "make it with: perdure handoff start --file " + w.file}
+	}
+	return handoff.Location{File: file, Root: handoff.RootOf(file)}, nil
+}
+
+func (c *commands) abs(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(c.Cwd, path)
+}
+
+// translated gives errors of the file the codes by which the program exits.
+func translated(err error) error {
+	var own *handoff.Error
+	if err == nil || !errors.As(err, &own) || perdure.CodeOf(err) != perdure.CodeInternal {
+		return err
+	}
+	code := perdure.CodeInternal
+	for kind, its := range map[error]perdure.Code{
+		handoff.ErrNotFound: perdure.CodeNotFound, handoff.ErrNoTask: perdure.CodeNotFound, handoff.ErrContract: perdure.CodeNotFound,
+		handoff.ErrSyntax: perdure.CodeInvalid, handoff.ErrInvalid: perdure.CodeInvalid, handoff.ErrLimit: perdure.CodeInvalid,
+		handoff.ErrReadOnly: perdure.CodeConflict, handoff.ErrConflict: perdure.CodeConflict, handoff.ErrOtherTask: perdure.CodeConflict,
+	} {
+		if errors.Is(err, kind) {
+			code = its
+		}
+	}
+	return &perdure.Error{Code: code, Msg: err.Error(), Hint: own.Hint}
+}
+
+// printf writes to Out, which remembers what goes wrong.
+func (c *commands) printf(format string, args ...any) { _, _ = fmt.Fprintf(c.Out, format, args...) }
+
+// note tells people something beside the result.
+func (c *commands) note(format string, args ...any) {
+	_, _ = fmt.Fprintf(c.Err, "perdure: "+format+"\n", args...)
+}
+
+func (c *commands) notes(list []string) {
+	for _, text := range list {
+		c.note("%s", c.Safe(text))
+	}
+}
+
+func (c *commands) printJSON(v any) error {
+	enc := json.NewEncoder(c.Out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("encode result: %w", err)
+	}
+	return nil
+}
+
+// one puts text on one line.
+func (c *commands) one(text string) string { return human.OneLine(text) }
+
+func ago(t time.Time) string { return human.Stamp(t) }
+
+func plural(n int, noun string) string { return human.Count(int64(n), noun) }
+
+// joined is for arguments that were given without quotes.
+func joined(args []string) string { return strings.Join(args, " ") }

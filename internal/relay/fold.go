@@ -1,0 +1,344 @@
+package relay
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/handoff"
+)
+
+// Thresholds are the parts of a context, from 0 to 1, at which a handoff is
+// prepared.
+type Thresholds struct {
+	// Warn makes a full checkpoint. Defaults to 0.75.
+	Warn float64
+	// Stop makes the last one: the agent is to stop at its next boundary.
+	// Defaults to 0.90.
+	Stop float64
+}
+
+func (t Thresholds) withDefaults() Thresholds {
+	if t.Warn == 0 {
+		t.Warn = 0.75
+	}
+	if t.Stop == 0 {
+		t.Stop = 0.90
+	}
+	return t
+}
+
+// What agents are told about their context.
+const (
+	warnMessage = "Context limit approaching, creating checkpoint"
+	stopMessage = "Context limit reached. Resume with new session."
+)
+
+// folder makes a ledger of ops.
+type folder struct {
+	handoff.Ledger
+	at     Thresholds
+	marked map[string]int // where the file of a path stands in Files
+	notes  []string       // of the last op, for who gave it
+}
+
+func newFolder(task string, at Thresholds) *folder {
+	f := &folder{at: at.withDefaults(), marked: make(map[string]int)}
+	f.TaskID, f.Phase = task, handoff.PhasePlanning
+	f.Metadata.Reason = handoff.ReasonPeriodic
+	return f
+}
+
+// Fold makes the ledger that the entries of a store describe.
+func Fold(task string, entries []perdure.HandoffEntry, at Thresholds) (handoff.Ledger, error) {
+	f := newFolder(task, at)
+	for i := range entries {
+		if err := f.entry(&entries[i]); err != nil {
+			return handoff.Ledger{}, err
+		}
+	}
+	return f.Ledger, nil
+}
+
+func (f *folder) entry(e *perdure.HandoffEntry) error {
+	var op Op
+	if err := json.Unmarshal(e.Data, &op); err != nil {
+		return &perdure.Error{Code: perdure.CodeDamaged, Op: "read ledger", Msg: fmt.Sprintf("entry %d is not an operation", e.Number), Err: err}
+	}
+	agent := e.Source
+	if op.Kind = e.Kind; op.Kind == opAdopt {
+		agent = ""
+	}
+	return f.apply(&op, agent)
+}
+
+// apply does one op, by an agent ("" for nobody in particular).
+func (f *folder) apply(op *Op, agent string) error {
+	f.notes = nil
+	now := op.At
+	f.worker(agent)
+	f.Metadata.LastUpdatedAt = now
+	f.Metadata.Reason = handoff.ReasonPeriodic
+	f.record(op.Files)
+	if op.Partial != "" {
+		f.partial(op.Partial, now)
+	}
+	switch op.Kind {
+	case OpStart:
+		f.start(op)
+	case OpStep:
+		f.step(op, now)
+	case OpDecide:
+		f.Decisions = append(f.Decisions, handoff.Decision{Decision: op.Text, Rationale: op.Because, Timestamp: now})
+	case OpCurrent:
+		f.CurrentStep = &handoff.CurrentStep{Description: op.Text, StartedAt: now, PartialWork: op.Partial}
+	case OpPending:
+		f.pending(op)
+	case OpBlock:
+		f.Blockers = with(f.Blockers, op.Text)
+	case OpUnblock:
+		f.Blockers = f.without(f.Blockers, op.Text, "blocker")
+	case OpTried:
+		f.FailedApproaches = append(f.FailedApproaches, handoff.FailedApproach{What: op.Text, Outcome: op.Outcome, Why: op.Because})
+	case OpForbid:
+		if f.NotAllowed = with(f.NotAllowed, op.Text); op.Remove {
+			f.NotAllowed = f.without(f.NotAllowed, op.Text, "prohibition")
+		}
+	case OpNext:
+		f.NextAction = op.Text
+	case OpPhase:
+		f.Phase = op.Phase
+	case OpVerify:
+		f.verify(op, now)
+	case opAdopt:
+		return f.adopt(op)
+	default:
+		f.event(op)
+	}
+	return nil
+}
+
+// event does the ops that say why there is a checkpoint.
+func (f *folder) event(op *Op) {
+	switch op.Kind {
+	case OpContext:
+		f.context(op.Used)
+	case OpSave:
+		if f.Metadata.Reason = handoff.ReasonManual; op.Reason != "" {
+			f.Metadata.Reason = op.Reason
+		}
+	case OpFail:
+		f.Metadata.Reason, f.Error = handoff.ReasonFailure, op.Text
+		f.Blockers = with(f.Blockers, op.Text)
+	case OpRateLimit:
+		f.Metadata.Reason = handoff.ReasonRateLimit
+		f.Error = strings.TrimSpace("rate limit " + op.Text)
+		if !op.Until.IsZero() {
+			f.Error += " until " + op.Until.UTC().Format(time.RFC3339)
+		}
+	case OpReassign:
+		f.Metadata.Reason = handoff.ReasonReassignment
+		f.Metadata.PreviousAgents = with(f.Metadata.PreviousAgents, f.Metadata.CreatedBy)
+		if op.Text != "" {
+			f.Error = op.Text
+		}
+	case OpDone:
+		f.CurrentStep, f.NextAction, f.Error = nil, "", ""
+	}
+}
+
+// worker notes who works now, and who did before.
+func (f *folder) worker(agent string) {
+	if agent == "" || agent == f.Metadata.CreatedBy {
+		return
+	}
+	if f.Metadata.CreatedBy != "" {
+		f.Metadata.PreviousAgents = with(f.Metadata.PreviousAgents, f.Metadata.CreatedBy)
+	}
+	f.Metadata.CreatedBy = agent
+}
+
+func (f *folder) start(op *Op) {
+	if op.Text != "" {
+		f.Title = op.Text
+	}
+	if op.Title != "" {
+		f.Title = op.Title
+	}
+	if op.Description != "" {
+		f.Description = op.Description
+	}
+	if op.Phase != "" {
+		f.Phase = op.Phase
+	}
+	if op.Contract != "" {
+		f.Verification.ContractRef = op.Contract
+	}
+	for _, step := range op.Steps {
+		f.PendingSteps = with(f.PendingSteps, step)
+	}
+}
+
+func (f *folder) step(op *Op, now time.Time) {
+	f.finish(op)
+	f.CompletedSteps = append(f.CompletedSteps, handoff.Step{Step: op.Text, FilesCreated: op.Created, FilesModified: op.Modified,
+		Timestamp: now, RunAgain: op.RunAgain})
+	if f.Phase == handoff.PhasePlanning && len(op.Created)+len(op.Modified) > 0 {
+		f.Phase = handoff.PhaseImplementation
+	}
+	if f.CurrentStep, f.Error = nil, ""; op.Current != "" {
+		f.CurrentStep = &handoff.CurrentStep{Description: op.Current, StartedAt: now}
+	}
+}
+
+// finish takes the finished step out of the pending ones: the one that is named,
+// else the current one, else the one with the same text.
+func (f *folder) finish(op *Op) {
+	switch {
+	case op.Pending != "":
+		f.PendingSteps = f.without(f.PendingSteps, op.Pending, "pending step")
+	case f.CurrentStep != nil && slices.Contains(f.PendingSteps, f.CurrentStep.Description):
+		f.PendingSteps = remove(f.PendingSteps, slices.Index(f.PendingSteps, f.CurrentStep.Description))
+	case slices.Contains(f.PendingSteps, op.Text):
+		f.PendingSteps = remove(f.PendingSteps, slices.Index(f.PendingSteps, op.Text))
+	case len(f.PendingSteps) > 0:
+		f.note("none of the %d pending steps is called that; --pending N names the one that this was", len(f.PendingSteps))
+	}
+}
+
+func (f *folder) pending(op *Op) {
+	switch {
+	case op.Remove:
+		for _, name := range op.Steps {
+			f.PendingSteps = f.without(f.PendingSteps, name, "pending step")
+		}
+	case op.Replace:
+		f.PendingSteps = slices.Clone(op.Steps)
+	default:
+		for _, step := range op.Steps {
+			f.PendingSteps = with(f.PendingSteps, step)
+		}
+	}
+}
+
+// partial notes how far the current step is, and makes one when there is none.
+func (f *folder) partial(text string, now time.Time) {
+	current := handoff.CurrentStep{Description: "(not named)", StartedAt: now}
+	if f.CurrentStep != nil {
+		current = *f.CurrentStep
+	} else if len(f.PendingSteps) > 0 {
+		current.Description = f.PendingSteps[0]
+	}
+	current.PartialWork = text
+	f.CurrentStep = &current
+}
+
+func (f *folder) verify(op *Op, now time.Time) {
+	if op.Contract != "" {
+		f.Verification.ContractRef = op.Contract
+	}
+	if op.Text == "" {
+		return
+	}
+	by := op.RanBy
+	if by == "" {
+		by = handoff.RanByAgent
+	}
+	result := handoff.Result{Activity: op.Text, Status: op.Status, RunAt: now, RanBy: by}
+	for i, r := range f.Verification.Results {
+		if r.Activity == op.Text {
+			f.Verification.Results = slices.Clone(f.Verification.Results)
+			f.Verification.Results[i] = result
+			return
+		}
+	}
+	f.Verification.Results = append(f.Verification.Results, result)
+}
+
+func (f *folder) context(used float64) {
+	switch {
+	case used >= f.at.Stop:
+		f.Metadata.Reason = handoff.ReasonContextLimit
+		f.note("%s", stopMessage)
+	case used >= f.at.Warn:
+		f.Metadata.Reason = handoff.ReasonContextLimit
+		f.note("%s", warnMessage)
+	}
+}
+
+// record replaces what is known of files.
+func (f *folder) record(files []handoff.FileEntry) {
+	for _, entry := range files {
+		if i, known := f.marked[entry.Path]; known {
+			f.Files[i] = entry
+			continue
+		}
+		f.marked[entry.Path] = len(f.Files)
+		f.Files = append(f.Files, entry)
+	}
+}
+
+// adopt takes over what somebody else wrote into the file.
+func (f *folder) adopt(op *Op) error {
+	var base *handoff.Checkpoint
+	var theirs handoff.Checkpoint
+	err := json.Unmarshal(op.Theirs, &theirs)
+	if err == nil && len(op.Base) > 0 {
+		err = json.Unmarshal(op.Base, &base)
+	}
+	if err != nil {
+		return &perdure.Error{Code: perdure.CodeDamaged, Op: "read ledger", Msg: "an adopted checkpoint cannot be read", Err: err}
+	}
+	merged, adopted, err := handoff.Adopt(f.Ledger, base, &theirs)
+	if err != nil {
+		return err
+	}
+	f.Ledger = merged
+	for _, a := range adopted {
+		f.note("adopted from the file: %s", a)
+	}
+	return nil
+}
+
+func (f *folder) note(format string, args ...any) {
+	f.notes = append(f.notes, fmt.Sprintf(format, args...))
+}
+
+// with appends text to a list that does not have it.
+func with(list []string, text string) []string {
+	if text == "" || slices.Contains(list, text) {
+		return list
+	}
+	return append(slices.Clip(list), text)
+}
+
+func remove(list []string, i int) []string { return slices.Delete(slices.Clone(list), i, i+1) }
+
+// without takes out the entry that name is: its number from 1, its text, or the
+// only one that begins so.
+func (f *folder) without(list []string, name, what string) []string {
+	if i := slices.Index(list, name); i >= 0 {
+		return remove(list, i)
+	}
+	if n, err := strconv.Atoi(name); err == nil && n >= 1 && n <= len(list) {
+		return remove(list, n-1)
+	}
+	found := -1
+	for i, entry := range list {
+		if strings.HasPrefix(entry, name) && found < 0 {
+			found = i
+		} else if strings.HasPrefix(entry, name) {
+			f.note("several begin with %q; no %s is taken out", name, what)
+			return list
+		}
+	}
+	if found < 0 {
+		f.note("there is no %s %q", what, name)
+		return list
+	}
+	return remove(list, found)
+}

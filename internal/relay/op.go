@@ -1,0 +1,306 @@
+// Package relay joins the two sides of handoff: the ledger in the store, to
+// which everything that is recorded of a piece of work is added for good, and
+// builder-state.json, which shows as much of it as fits for the next agent.
+//
+// A change is an [Op]; a ledger is what its ops make of nothing ([Fold]).
+package relay
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/handoff"
+)
+
+// The kinds of ops. Each but opAdopt and opFiles is a command too.
+const (
+	OpStart     = "start"
+	OpStep      = "step"
+	OpDecide    = "decide"
+	OpCurrent   = "current"
+	OpPending   = "pending"
+	OpBlock     = "block"
+	OpUnblock   = "unblock"
+	OpTried     = "tried"
+	OpForbid    = "forbid"
+	OpNext      = "next"
+	OpPhase     = "phase"
+	OpVerify    = "verify"
+	OpContext   = "context"
+	OpSave      = "save"
+	OpFail      = "fail"
+	OpRateLimit = "rate-limit"
+	OpReassign  = "reassign"
+	OpDone      = "done"
+
+	opAdopt = "adopt" // what somebody else wrote into the file
+)
+
+// Op is one change of a piece of work. Which fields count depends on the kind;
+// see [Op.Check]. Its JSON form is a line of a batch, and what a ledger keeps.
+type Op struct {
+	Kind string `json:"op"`
+	// Text is what it is about: the step done, the decision, the blocker, …
+	Text string `json:"text,omitempty"`
+
+	// Of a step: paths, the entry of the pending steps that it was (a number
+	// from 1, or the text), and whether it has to be run again by who resumes.
+	// Current is the step that is begun next.
+	Created  []string `json:"created,omitempty"`
+	Modified []string `json:"modified,omitempty"`
+	Pending  string   `json:"pending,omitempty"`
+	RunAgain bool     `json:"run_again,omitempty"`
+	Current  string   `json:"current,omitempty"`
+
+	// Because is why: of a decision, or of what was tried; Outcome what came of it.
+	Because string `json:"because,omitempty"`
+	Outcome string `json:"outcome,omitempty"`
+	// Partial says how far the current step is.
+	Partial string `json:"partial,omitempty"`
+	// Steps are pending ones. They are added, or with Replace the only ones.
+	Steps   []string `json:"steps,omitempty"`
+	Replace bool     `json:"replace,omitempty"`
+	// Remove takes out what Text names instead of adding it.
+	Remove bool `json:"remove,omitempty"`
+
+	Phase handoff.Phase `json:"phase,omitempty"`
+	// Contract is the verification contract of the task; Status the result of
+	// the activity that Text names, which RanBy ran.
+	Contract string         `json:"contract,omitempty"`
+	Status   handoff.Status `json:"status,omitempty"`
+	RanBy    handoff.Runner `json:"ran_by,omitempty"`
+
+	// Used is the part of the context in use, from 0 to 1; Source tells where
+	// the figure is from: "reported" or "estimated".
+	Used   float64 `json:"used,omitempty"`
+	Source string  `json:"source,omitempty"`
+
+	Reason handoff.Reason `json:"reason,omitempty"`
+	// Until is when a rate limit ends.
+	Until time.Time `json:"until,omitzero"`
+	// To is the agent that is to continue.
+	To string `json:"to,omitempty"`
+	// Title and Description are those of the task.
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+
+	// At is when it was recorded.
+	At time.Time `json:"at,omitzero"`
+	// Files are the touched files as they were when it was recorded.
+	Files []handoff.FileEntry `json:"files,omitempty"`
+	// Base and Theirs are checkpoints: the one that was written, and what
+	// somebody made of it.
+	Base   json.RawMessage `json:"base,omitempty"`
+	Theirs json.RawMessage `json:"theirs,omitempty"`
+}
+
+// Limits of ops.
+const (
+	// MaxOpBytes bounds a line of a batch.
+	MaxOpBytes = perdure.MaxHandoffEntryBytes / 2
+	// MaxOpText bounds each text of an op, in bytes.
+	MaxOpText = 100_000
+	// MaxOpList bounds each list of an op.
+	MaxOpList = 1000
+)
+
+// needs says which fields a kind of op must and may have besides those.
+type needs struct{ must, may []string }
+
+func kinds() map[string]needs {
+	return map[string]needs{
+		OpStart:     {nil, []string{"text", "title", "description", "steps", "phase", "contract"}},
+		OpStep:      {[]string{"text"}, []string{"created", "modified", "pending", "run_again", "current"}},
+		OpDecide:    {[]string{"text"}, []string{"because"}},
+		OpCurrent:   {[]string{"text"}, []string{"partial"}},
+		OpPending:   {[]string{"steps"}, []string{"replace", "remove"}},
+		OpBlock:     {[]string{"text"}, nil},
+		OpUnblock:   {[]string{"text"}, nil},
+		OpTried:     {[]string{"text"}, []string{"outcome", "because"}},
+		OpForbid:    {[]string{"text"}, []string{"remove"}},
+		OpNext:      {[]string{"text"}, nil},
+		OpPhase:     {[]string{"phase"}, nil},
+		OpVerify:    {nil, []string{"text", "status", "contract"}},
+		OpContext:   {[]string{"used"}, []string{"source", "partial"}},
+		OpSave:      {nil, []string{"reason", "partial"}},
+		OpFail:      {[]string{"text"}, []string{"partial"}},
+		OpRateLimit: {nil, []string{"text", "until", "partial"}},
+		OpReassign:  {[]string{"to"}, []string{"text", "partial"}},
+		OpDone:      {nil, []string{"text"}},
+	}
+}
+
+func (o *Op) texts() map[string]string {
+	return map[string]string{"text": o.Text, "pending": o.Pending, "current": o.Current, "because": o.Because, "outcome": o.Outcome,
+		"partial": o.Partial, "contract": o.Contract, "source": o.Source, "to": o.To, "title": o.Title, "description": o.Description,
+		"phase": string(o.Phase), "status": string(o.Status), "reason": string(o.Reason)}
+}
+
+// given names the fields that are not empty.
+func (o *Op) given() []string {
+	var names []string
+	for name, text := range o.texts() {
+		if text != "" {
+			names = append(names, name)
+		}
+	}
+	for name, there := range map[string]bool{"created": len(o.Created) > 0, "modified": len(o.Modified) > 0, "run_again": o.RunAgain,
+		"steps": len(o.Steps) > 0 || o.Replace && o.Kind == OpPending, "replace": o.Replace, "remove": o.Remove, "used": o.Used != 0,
+		"until": !o.Until.IsZero(), "ran_by": o.RanBy != "", "files": len(o.Files) > 0, "base": len(o.Base) > 0, "theirs": len(o.Theirs) > 0} {
+		if there {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func invalid(hint, format string, args ...any) error {
+	return &perdure.Error{Code: perdure.CodeInvalid, Op: "record work", Msg: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// Check tells what is wrong with an op that somebody gave (CodeInvalid).
+func (o *Op) Check() error {
+	need, known := kinds()[o.Kind]
+	if !known {
+		names := make([]string, 0, len(kinds()))
+		for name := range kinds() {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return invalid("known are "+strings.Join(names, ", "), "%q is not an operation", o.Kind)
+	}
+	given := o.given()
+	for _, name := range need.must {
+		if !slices.Contains(given, name) {
+			return invalid("", "%s needs %q", o.Kind, name)
+		}
+	}
+	for _, name := range given {
+		if !slices.Contains(need.must, name) && !slices.Contains(need.may, name) {
+			return invalid("", "%s has no %q", o.Kind, name)
+		}
+	}
+	return o.checkValues()
+}
+
+func (o *Op) checkValues() error {
+	for name, text := range o.texts() {
+		if len(text) > MaxOpText {
+			return invalid("", "%q has %d bytes, the limit is %d", name, len(text), MaxOpText)
+		}
+		if err := storable(name, text); err != nil {
+			return err
+		}
+	}
+	for name, list := range map[string][]string{"created": o.Created, "modified": o.Modified, "steps": o.Steps} {
+		if len(list) > MaxOpList {
+			return invalid("", "%q has %d entries, the limit is %d", name, len(list), MaxOpList)
+		}
+		for _, text := range list {
+			if strings.TrimSpace(text) == "" || len(text) > MaxOpText {
+				return invalid("", "%q has an entry that is empty or longer than %d bytes", name, MaxOpText)
+			}
+			if err := storable(name, text); err != nil {
+				return err
+			}
+		}
+	}
+	return o.checkWords()
+}
+
+func storable(name, text string) error {
+	if strings.ContainsRune(text, 0) || strings.ToValidUTF8(text, "") != text {
+		return invalid("", "%q is not valid UTF-8 text", name)
+	}
+	return nil
+}
+
+// checkWords looks at the values that are one of a few.
+func (o *Op) checkWords() error {
+	for _, v := range []struct {
+		name, value string
+		of          []string
+	}{
+		{"phase", string(o.Phase), Phases()},
+		{"status", string(o.Status), []string{string(handoff.StatusPending), string(handoff.StatusPassed), string(handoff.StatusFailed),
+			string(handoff.StatusSkipped)}},
+		{"reason", string(o.Reason), []string{string(handoff.ReasonManual), string(handoff.ReasonPeriodic)}},
+		{"source", o.Source, []string{"reported", "estimated"}},
+	} {
+		if v.value != "" && !slices.Contains(v.of, v.value) {
+			return invalid("", "the %s %q is none of %s", v.name, v.value, strings.Join(v.of, ", "))
+		}
+	}
+	switch {
+	case o.Used < 0 || o.Used > 1:
+		return invalid("for example 78% or 0.78", "a context is used from 0 to 100 %%, not %g %%", o.Used*100)
+	case o.Kind == OpVerify && o.Contract == "" && (o.Text == "" || o.Status == ""):
+		return invalid("", "verify needs the contract, or the activity and its status")
+	case o.Kind == OpPending && o.Replace && o.Remove:
+		return invalid("", "pending steps are replaced or removed, not both")
+	}
+	return nil
+}
+
+// Phases lists the phases of work in their order.
+func Phases() []string {
+	return []string{string(handoff.PhasePlanning), string(handoff.PhaseImplementation), string(handoff.PhaseVerification),
+		string(handoff.PhaseDocumentation)}
+}
+
+// ReadOps reads a batch: one op as a JSON object a line, blank lines between
+// them. An error names the line; then none counts.
+func ReadOps(r io.Reader) ([]Op, error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, MaxOpBytes)
+	var ops []Op
+	for n := 1; lines.Scan(); n++ {
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		op, err := parseOp(line)
+		if err == nil {
+			err = op.Check()
+		}
+		if err != nil {
+			return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: fmt.Sprintf("read line %d", n), Err: err,
+				Hint: `a line is an object, as in {"op": "step", "text": "Created the parser", "created": ["parse.go"]}`}
+		}
+		if ops = append(ops, op); len(ops) > perdure.MaxHandoffBatch/2 {
+			return nil, invalid("give the rest with another call", "the batch has more than %d operations", perdure.MaxHandoffBatch/2)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		if errors.Is(err, bufio.ErrTooLong) {
+			return nil, invalid("", "a line of the batch is longer than %d bytes", MaxOpBytes)
+		}
+		return nil, fmt.Errorf("read batch: %w", err)
+	}
+	return ops, nil
+}
+
+func parseOp(line []byte) (Op, error) {
+	var op Op
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&op); err != nil {
+		return op, invalid("", "not an operation: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return op, invalid("", "there is more after the object")
+	}
+	if len(op.Files) > 0 || len(op.Base) > 0 || len(op.Theirs) > 0 || op.RanBy != "" || !op.At.IsZero() {
+		return op, invalid("", "at, files, base, theirs and ran_by are recorded, not given")
+	}
+	return op, nil
+}

@@ -1,0 +1,458 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/handoff"
+)
+
+// Ledgers is where ledgers are kept: a [perdure.Store] or a client of its API.
+type Ledgers interface {
+	Handoff(ctx context.Context, ref perdure.HandoffRef) (perdure.Handoff, error)
+	HandoffEntries(ctx context.Context, id perdure.HandoffID, after int64, limit int) ([]perdure.HandoffEntry, error)
+	WriteHandoff(ctx context.Context, w perdure.HandoffWrite) (perdure.Handoff, error)
+	ClaimHandoff(ctx context.Context, spec perdure.HandoffClaimSpec) (perdure.HandoffClaim, error)
+	ReleaseHandoff(ctx context.Context, ref perdure.HandoffRef, token string) error
+}
+
+// Config says whose work it is and where it is shown.
+type Config struct {
+	// Ledgers and Location are required.
+	Ledgers  Ledgers
+	Location handoff.Location
+	// Place is where in the file the checkpoint stands. Defaults to handoff.PRD.
+	Place handoff.Place
+	// Folder is what the places of ledgers are relative to: that which the store
+	// is in. Empty: they are absolute.
+	Folder string
+	// Agent is who works, Token that of its claim; both may be empty.
+	Agent, Token string
+	Thresholds   Thresholds
+}
+
+// Relay records work on one task. It is for one goroutine; others, also in other
+// processes, may record work on the same task at the same time: they wait for
+// each other at the file.
+type Relay struct {
+	Config
+}
+
+// New returns a relay. It looks at nothing yet.
+func New(cfg Config) *Relay {
+	if cfg.Place == "" {
+		cfg.Place = handoff.PRD
+	}
+	return &Relay{cfg}
+}
+
+// View is what is known of the work on a task.
+type View struct {
+	Task handoff.Task
+	// Handoff is the ledger's row; its ID is 0 when nothing was recorded yet.
+	Handoff perdure.Handoff
+	Ledger  handoff.Ledger
+	// Shown is the checkpoint in the file; nil when there is none.
+	Shown *handoff.Checkpoint
+	// Document is the file.
+	Document *handoff.Document
+	// Notes are for who looks: what somebody else changed in the file.
+	Notes []string
+
+	folder *folder
+	adopt  *Op // of what is in the file and not in the ledger
+}
+
+// Open tells whether work on the task was recorded and is not done.
+func (v *View) Open() bool { return v.open() || v.Shown != nil }
+
+// Look reads the file and the ledger. What somebody else wrote into the file
+// counts, but is not recorded.
+func (r *Relay) Look(ctx context.Context) (*View, error) {
+	doc, err := handoff.Load(r.Location.File)
+	if err != nil {
+		return nil, err
+	}
+	return r.view(ctx, doc)
+}
+
+func (r *Relay) view(ctx context.Context, doc *handoff.Document) (*View, error) {
+	v := &View{Document: doc}
+	var err error
+	if v.Task, err = doc.Task(r.Place); err != nil {
+		return nil, err
+	}
+	if v.Shown, err = doc.Checkpoint(r.Place); err != nil {
+		return nil, err
+	}
+	if v.Shown != nil && !strings.HasPrefix(v.Task.ID, strings.TrimSuffix(v.Shown.TaskID, "…")) {
+		v.Shown = nil // of the task before; see [Relay.rescue]
+	}
+	v.Handoff, err = r.Ledgers.Handoff(ctx, r.ref(v.Task.ID))
+	if err != nil && !errors.Is(err, perdure.ErrNotFound) {
+		return nil, err
+	}
+	v.folder = r.newFolder(v)
+	if v.open() {
+		if err := r.each(ctx, v, v.folder.entry); err != nil {
+			return nil, err
+		}
+		v.folder.notes = nil
+	}
+	if err := r.compare(ctx, v); err != nil {
+		return nil, err
+	}
+	v.Ledger = v.folder.Ledger
+	return v, nil
+}
+
+// open tells whether there is a ledger that has not ended.
+func (v *View) open() bool { return v.Handoff.ID != 0 && v.Handoff.EndedAt == nil }
+
+func (r *Relay) newFolder(v *View) *folder {
+	f := newFolder(v.Task.ID, r.Thresholds)
+	f.Ref = "perdure handoff log --task " + string(r.Place)
+	f.Description = v.Task.Description
+	return f
+}
+
+// each reads the entries of the ledger.
+func (r *Relay) each(ctx context.Context, v *View, do func(*perdure.HandoffEntry) error) error {
+	for after := int64(0); after < v.Handoff.Version; {
+		entries, err := r.Ledgers.HandoffEntries(ctx, v.Handoff.ID, after, 0)
+		if err != nil {
+			return err
+		}
+		if len(entries) == 0 {
+			return &perdure.Error{Code: perdure.CodeDamaged, Op: "read ledger", Msg: "entries are missing"}
+		}
+		for i := range entries {
+			if err := do(&entries[i]); err != nil {
+				return err
+			}
+		}
+		after = entries[len(entries)-1].Number
+	}
+	return nil
+}
+
+// compare finds out whether somebody else changed the checkpoint in the file.
+func (r *Relay) compare(ctx context.Context, v *View) error {
+	if v.Shown == nil {
+		if v.open() && len(v.Handoff.Projected) > 0 {
+			v.Notes = append(v.Notes, "the checkpoint was taken out of the file; the ledger still has it all")
+		}
+		return nil
+	}
+	shown, err := v.Shown.Compact()
+	if err != nil {
+		return err
+	}
+	op := &Op{Kind: opAdopt, Theirs: shown, At: v.Shown.Metadata.LastUpdatedAt}
+	if v.open() {
+		if same(shown, v.Handoff.Projected) || same(shown, v.Handoff.Previous) {
+			return nil // ours, or the one before: the process died before it wrote the file
+		}
+		older, err := r.older(ctx, v, shown)
+		if err != nil || older {
+			return err
+		}
+		op.Base = v.base()
+	}
+	v.adopt = op
+	if err := v.folder.apply(op, ""); err != nil {
+		return err
+	}
+	v.Notes = append(v.Notes, v.folder.notes...)
+	return nil
+}
+
+// older tells whether a checkpoint is one that the ledger made before, which came
+// back with an older version of the file.
+func (r *Relay) older(ctx context.Context, v *View, shown []byte) (found bool, err error) {
+	f := r.newFolder(v)
+	when := v.Shown.Metadata.LastUpdatedAt.Unix()
+	err = r.each(ctx, v, func(e *perdure.HandoffEntry) error {
+		if err := f.entry(e); err != nil || found || f.Metadata.LastUpdatedAt.Unix() != when {
+			return err
+		}
+		c := handoff.Project(f.Ledger, 0)
+		raw, err := c.Compact()
+		found = string(raw) == string(shown)
+		return err
+	})
+	return found, err
+}
+
+// base is the checkpoint that somebody's edit began with. When it is an older one
+// that was edited, nobody knows which: what is not in it was not taken out.
+func (v *View) base() json.RawMessage {
+	var last handoff.Checkpoint
+	if json.Unmarshal(v.Handoff.Projected, &last) != nil || v.Shown.Metadata.LastUpdatedAt.Before(last.Metadata.LastUpdatedAt) {
+		return nil
+	}
+	return v.Handoff.Projected
+}
+
+// same compares checkpoints, whatever the database made of their JSON.
+func same(compact []byte, stored json.RawMessage) bool {
+	if len(stored) == 0 {
+		return false
+	}
+	var c handoff.Checkpoint
+	if json.Unmarshal(stored, &c) != nil {
+		return false
+	}
+	again, err := c.Compact()
+	return err == nil && string(again) == string(compact)
+}
+
+// ref names the ledger of a task of the file.
+func (r *Relay) ref(task string) perdure.HandoffRef {
+	return perdure.HandoffRef{Place: r.place(), Task: task}
+}
+
+func (r *Relay) place() string {
+	path, err := filepath.Abs(r.Location.File)
+	if err != nil {
+		path = r.Location.File
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	folder := r.Folder
+	if real, err := filepath.EvalSymlinks(folder); err == nil {
+		folder = real
+	}
+	if rel, err := filepath.Rel(folder, path); folder != "" && err == nil && filepath.IsLocal(rel) {
+		path = rel
+	}
+	return filepath.ToSlash(path)
+}
+
+// Update is what was recorded.
+type Update struct {
+	View
+	// Checkpoint is what the file shows now; nil when the work is done.
+	Checkpoint *handoff.Checkpoint
+	// Left are files of the ops that are no sources, and so are not listed.
+	Left []string
+}
+
+// Apply records ops, all or none of them: in the ledger first, then in the file.
+// When it fails with an error of the file after the ledger was written, the next
+// Apply brings the file up to date.
+func (r *Relay) Apply(ctx context.Context, ops ...Op) (*Update, error) {
+	for i := range ops {
+		if err := ops[i].Check(); err != nil {
+			return nil, err
+		}
+	}
+	file, err := handoff.Lock(ctx, r.Location.File)
+	if err != nil {
+		return nil, err
+	}
+	u, err := r.apply(ctx, file, ops)
+	return u, errors.Join(err, file.Close())
+}
+
+func (r *Relay) apply(ctx context.Context, file *handoff.File, ops []Op) (*Update, error) {
+	view, err := r.view(ctx, file.Document())
+	if err != nil {
+		return nil, err
+	}
+	u := &Update{View: *view}
+	if err := u.begin(ops); err != nil {
+		return nil, err
+	}
+	if err := r.rescue(ctx, u); err != nil {
+		return nil, err
+	}
+	write, err := r.prepare(ctx, u, ops)
+	if err != nil {
+		return nil, err
+	}
+	if u.Handoff, err = r.Ledgers.WriteHandoff(ctx, *write); err != nil {
+		return nil, err
+	}
+	next, err := file.Document().With(r.Place, u.Checkpoint, u.Handoff.UpdatedAt)
+	if err != nil {
+		return nil, err
+	}
+	return u, file.Write(next, nil)
+}
+
+// begin refuses to go on with work that is done, but for a start.
+func (u *Update) begin(ops []Op) error {
+	if u.Handoff.EndedAt == nil || u.Shown != nil || len(ops) > 0 && ops[0].Kind == OpStart {
+		return nil
+	}
+	return &perdure.Error{Code: perdure.CodeConflict, Op: "record work", Msg: "the work on \"" + u.Task.ID + "\" is done",
+		Hint: "`perdure handoff start` begins it again"}
+}
+
+// prepare folds the ops and makes the write that records them.
+func (r *Relay) prepare(ctx context.Context, u *Update, ops []Op) (*perdure.HandoffWrite, error) {
+	w := &perdure.HandoffWrite{HandoffRef: r.ref(u.Task.ID), Token: r.Token, Previous: json.RawMessage("null")}
+	if u.Handoff.EndedAt == nil {
+		w.IfVersion = u.Handoff.Version
+	}
+	if u.adopt != nil {
+		entry, err := entryOf(u.adopt, "file")
+		if err != nil {
+			return nil, err
+		}
+		w.Entries = append(w.Entries, entry)
+	}
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	for i := range ops {
+		op := ops[i]
+		op.At = now
+		if err := r.recordFiles(ctx, u, &op); err != nil {
+			return nil, err
+		}
+		entry, err := entryOf(&op, r.Agent)
+		if err != nil {
+			return nil, err
+		}
+		w.Entries = append(w.Entries, entry)
+		if err := u.folder.apply(&op, r.Agent); err != nil {
+			return nil, err
+		}
+		u.Notes = append(u.Notes, u.folder.notes...)
+		w.End = w.End || op.Kind == OpDone
+	}
+	u.Ledger = u.folder.Ledger
+	return w, u.project(w)
+}
+
+// project makes what the file is going to show.
+func (u *Update) project(w *perdure.HandoffWrite) (err error) {
+	if u.Shown != nil {
+		if w.Previous, err = u.Shown.Compact(); err != nil {
+			return err
+		}
+	}
+	w.Projected = json.RawMessage("null")
+	if w.End {
+		return nil
+	}
+	c := handoff.Project(u.Ledger, 0)
+	u.Checkpoint = &c
+	w.Projected, err = c.Compact()
+	return err
+}
+
+func entryOf(op *Op, source string) (perdure.HandoffEntry, error) {
+	o := *op
+	o.Kind = "" // it stands in the entry
+	data, err := json.Marshal(&o)
+	if len(data) > perdure.MaxHandoffEntryBytes {
+		err = invalid("", "the operation has %d bytes, the limit is %d", len(data), perdure.MaxHandoffEntryBytes)
+	}
+	return perdure.HandoffEntry{Kind: op.Kind, Data: data, Source: source}, err
+}
+
+// rescue adopts a checkpoint of another task that stands where this one's is to
+// be: what somebody else wrote into it must not be lost.
+func (r *Relay) rescue(ctx context.Context, u *Update) error {
+	other, err := u.Document.Checkpoint(r.Place)
+	if err != nil || other == nil || u.Shown != nil {
+		return err
+	}
+	ref := r.ref(other.TaskID)
+	h, err := r.Ledgers.Handoff(ctx, ref)
+	if err != nil && !errors.Is(err, perdure.ErrNotFound) {
+		return err
+	}
+	shown, err := other.Compact()
+	if err != nil || same(shown, h.Projected) || same(shown, h.Previous) {
+		return err
+	}
+	op := &Op{Kind: opAdopt, Theirs: shown, At: other.Metadata.LastUpdatedAt}
+	w := perdure.HandoffWrite{HandoffRef: ref, Projected: shown}
+	if h.EndedAt == nil {
+		w.IfVersion = h.Version
+		op.Base = h.Projected
+	}
+	entry, err := entryOf(op, "file")
+	if err != nil {
+		return err
+	}
+	w.Entries = []perdure.HandoffEntry{entry}
+	u.Notes = append(u.Notes, "the file showed \""+other.TaskID+"\"; that is kept in its ledger")
+	_, err = r.Ledgers.WriteHandoff(ctx, w)
+	return err
+}
+
+// recordFiles notes what the touched files hold now, and leaves out those that
+// are no sources.
+func (r *Relay) recordFiles(ctx context.Context, u *Update, op *Op) error {
+	if len(op.Created)+len(op.Modified) == 0 {
+		return nil
+	}
+	for _, list := range []*[]string{&op.Created, &op.Modified} {
+		paths, err := r.relative(*list)
+		if err != nil {
+			return err
+		}
+		sources, others, err := handoff.Sources(ctx, r.Location.Root, paths)
+		if err != nil {
+			return err
+		}
+		*list = sources
+		u.Left = append(u.Left, others...)
+	}
+	for _, path := range append(append([]string{}, op.Created...), op.Modified...) {
+		entry, err := handoff.Record(ctx, r.Location.Root, path)
+		if err != nil {
+			return err
+		}
+		if !entry.Exists {
+			u.Notes = append(u.Notes, "there is no file "+path+"; it is recorded as absent")
+		}
+		op.Files = append(op.Files, entry)
+	}
+	return nil
+}
+
+// relative makes paths relative to the root of the work.
+func (r *Relay) relative(paths []string) ([]string, error) {
+	var list []string
+	for _, path := range paths {
+		clean := filepath.Clean(filepath.FromSlash(path))
+		if filepath.IsAbs(clean) {
+			rel, err := filepath.Rel(r.Location.Root, clean)
+			if err != nil {
+				rel = clean
+			}
+			clean = rel
+		}
+		if !filepath.IsLocal(clean) {
+			return nil, invalid("work that is not in files of this folder is recorded without paths, with --run-again",
+				"the file %q is not below %q", path, r.Location.Root)
+		}
+		list = append(list, strings.ReplaceAll(clean, "\\", "/"))
+	}
+	return list, nil
+}
+
+// Claim gives the work to this relay's agent, whose later ops then count as
+// under the claim.
+func (r *Relay) Claim(ctx context.Context, task string, ttl time.Duration, takeOver bool) (perdure.HandoffClaim, error) {
+	claim, err := r.Ledgers.ClaimHandoff(ctx, perdure.HandoffClaimSpec{HandoffRef: r.ref(task), Agent: r.Agent, TTL: ttl, TakeOver: takeOver})
+	if err == nil {
+		r.Token = claim.Token
+	}
+	return claim, err
+}
+
+// Release gives the claim back.
+func (r *Relay) Release(ctx context.Context, task string) error {
+	return r.Ledgers.ReleaseHandoff(ctx, r.ref(task), r.Token)
+}

@@ -1,0 +1,146 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/internal/guard"
+)
+
+// VerifyConfig says how a contract is checked.
+type VerifyConfig struct {
+	// ContractFile is where the contract is, when it is not where it is looked
+	// for.
+	ContractFile string
+	// Deferred runs the criteria that are to be checked later too.
+	Deferred bool
+	// Timeout is for each command. Defaults to 10 minutes.
+	Timeout time.Duration
+	// Output gets what the commands write; nil discards it.
+	Output io.Writer
+	// Began is called before each command; may be nil.
+	Began func(handoff.Criterion)
+	// Dir is where commands start. Defaults to the root of the work.
+	Dir string
+}
+
+// Verification is what became of a contract.
+type Verification struct {
+	Contract *handoff.Contract
+	// Results are those of the criteria that were run, or that nobody can run.
+	Results []handoff.Result
+	// Open are the criteria without a command: an agent or a person has to see
+	// to them.
+	Open []handoff.Criterion
+	*Update
+}
+
+// Passed tells whether every criterion that was run passed and none is open.
+func (v *Verification) Passed() bool {
+	for _, r := range v.Results {
+		if r.Status != handoff.StatusPassed {
+			return false
+		}
+	}
+	return len(v.Open) == 0
+}
+
+// Verify runs the criteria of the work's contract that have commands, and
+// records their results as run by the engine. A contract that cannot be found is
+// an error, never passed.
+func (r *Relay) Verify(ctx context.Context, cfg VerifyConfig) (*Verification, error) {
+	view, err := r.Look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !view.Open() {
+		return nil, nothing(view)
+	}
+	contract, err := r.contract(view, cfg.ContractFile)
+	if err != nil {
+		return nil, err
+	}
+	out := &Verification{Contract: contract}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 10 * time.Minute
+	}
+	if cfg.Dir == "" {
+		cfg.Dir = r.Location.Root
+	}
+	var ops []Op
+	for i, c := range contract.Criteria {
+		if c.Timing == handoff.Deferred && !cfg.Deferred {
+			continue
+		}
+		if len(c.Command) == 0 {
+			out.Open = append(out.Open, c)
+			continue
+		}
+		status, err := cfg.run(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		op := Op{Kind: OpVerify, Text: activity(c, i), Status: status, RanBy: handoff.RanByEngine}
+		out.Results = append(out.Results, handoff.Result{Activity: op.Text, Status: status, RanBy: op.RanBy, RunAt: time.Now().UTC()})
+		ops = append(ops, op)
+	}
+	out.Update, err = r.applyOwn(ctx, ops)
+	return out, err
+}
+
+// applyOwn records ops of the engine, which agents may not give.
+func (r *Relay) applyOwn(ctx context.Context, ops []Op) (*Update, error) {
+	file, err := handoff.Lock(ctx, r.Location.File)
+	if err != nil {
+		return nil, err
+	}
+	u, err := r.apply(ctx, file, ops)
+	return u, errors.Join(err, file.Close())
+}
+
+// activity names a criterion, also when it has no name.
+func activity(c handoff.Criterion, i int) string {
+	for _, name := range []string{c.Activity, c.Description, c.Pattern} {
+		if strings.TrimSpace(name) != "" {
+			return name
+		}
+	}
+	return fmt.Sprintf("criterion %d", i+1)
+}
+
+// run runs the command of a criterion. Its exit status is the result; a command
+// that cannot be started or takes too long has failed.
+func (cfg *VerifyConfig) run(ctx context.Context, c handoff.Criterion) (handoff.Status, error) {
+	if cfg.Began != nil {
+		cfg.Began(c)
+	}
+	path, args := c.Command[0], c.Command[1:]
+	if c.Command.Shell() {
+		path, args = "/bin/sh", []string{"-c", c.Command[0]}
+		if runtime.GOOS == "windows" {
+			path, args = "cmd", []string{"/c", c.Command[0]}
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, cfg.Timeout)
+	defer cancel()
+	err := guard.Run(limited, guard.Config{Path: path, Args: args, Dir: cfg.Dir, Stdout: cfg.Output, Stderr: cfg.Output})
+	switch {
+	case ctx.Err() != nil:
+		return "", &perdure.Error{Code: perdure.CodeCanceled, Op: "verify work", Err: context.Cause(ctx)}
+	case errors.Is(err, guard.ErrNotEntered):
+		return "", err
+	case err != nil && cfg.Output != nil:
+		_, _ = fmt.Fprintf(cfg.Output, "%v\n", err)
+	}
+	if err != nil {
+		return handoff.StatusFailed, nil
+	}
+	return handoff.StatusPassed, nil
+}
