@@ -80,7 +80,7 @@ func gitIgnored(ctx context.Context, root string, paths []string) (ignored map[s
 	// Settings of the repository that start programs are not for a question.
 	cmd := exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=false", "check-ignore", "-z", "--stdin")
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
+	cmd.Env = append(ownRepository(os.Environ()), "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
 	cmd.Stdin = strings.NewReader(strings.Join(paths, "\x00") + "\x00")
 	out, err := cmd.Output()
 	if err := ctx.Err(); err != nil {
@@ -96,6 +96,15 @@ func gitIgnored(ctx context.Context, root string, paths []string) (ignored map[s
 		ignored[string(p)] = true
 	}
 	return ignored, true, nil
+}
+
+// ownRepository leaves out the variables by which git, when it runs a hook, says
+// which repository is meant: another one, perhaps.
+func ownRepository(env []string) []string {
+	return slices.DeleteFunc(env, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains([]string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"}, name)
+	})
 }
 
 func inRepository(dir string) bool {

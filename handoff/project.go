@@ -92,14 +92,14 @@ type projection struct {
 	steps      []Step
 	agents     []string
 
-	failing, passing []Result
+	checks map[int]Result // by place in results
 	others           int // unknown fields that are shown
 	otherFields      int
 }
 
 // newProjection starts with the floor: what is never left out.
 func newProjection(l *Ledger) *projection {
-	p := &projection{l: l, results: lastResults(l.Verification.Results), hashes: make(map[string]FileEntry, len(l.Files))}
+	p := &projection{l: l, results: lastResults(l.Verification.Results), hashes: make(map[string]FileEntry, len(l.Files)), checks: make(map[int]Result)}
 	for _, f := range l.Files {
 		p.hashes[f.Path] = f
 	}
@@ -126,11 +126,11 @@ func newProjection(l *Ledger) *projection {
 	c.NextAction = clip(l.NextAction, floorAction)
 	c.Blockers = firstText(l.Blockers)
 	c.NotAllowed = firstText(l.NotAllowed)
-	for _, r := range p.results {
+	for i, r := range p.results {
 		if r.Status == StatusFailed {
 			floor := shownResult(r, floorCheck)
 			floor.Extra = nil
-			p.failing = []Result{floor}
+			p.checks[i] = floor
 			break
 		}
 	}
@@ -216,7 +216,7 @@ func (p *projection) parts() []func() {
 			all = append(all, m...)
 		}
 	}
-	add(p.taskParts(), p.obstacleParts(), p.checkParts(), p.currentParts(), p.pendingParts(0, nextEntries),
+	add(p.taskParts(), p.obstacleParts(), p.checkParts(true), p.currentParts(), p.pendingParts(0, nextEntries),
 		p.decisionParts(0, min(decisions, latestEntries)),
 		p.approachParts(0, min(approaches, latestEntries)),
 		p.stateParts(), p.stepParts(0, min(steps, latestEntries)),
@@ -225,7 +225,7 @@ func (p *projection) parts() []func() {
 		p.decisionParts(latestEntries, decisions),
 		p.approachParts(latestEntries, approaches),
 		p.stepParts(latestEntries, steps),
-		p.resultParts(), p.otherParts())
+		p.checkParts(false), p.otherParts())
 	return all
 }
 
@@ -253,14 +253,13 @@ func textParts(list []string, shown *[]string) []func() {
 	return parts
 }
 
-func (p *projection) checkParts() []func() {
+// checkParts shows the checks that fail, or the others.
+func (p *projection) checkParts(failing bool) []func() {
 	var parts []func()
-	for _, r := range p.results {
-		if r.Status != StatusFailed {
-			continue
+	for i, r := range p.results {
+		if (r.Status == StatusFailed) == failing {
+			parts = append(parts, func() { p.checks[i] = shownResult(r, textSize) })
 		}
-		at := len(parts)
-		parts = append(parts, func() { p.failing = append(p.failing[:at:at], shownResult(r, textSize)) })
 	}
 	return parts
 }
@@ -386,16 +385,6 @@ func (p *projection) agentParts() []func() {
 	return parts
 }
 
-func (p *projection) resultParts() []func() {
-	var parts []func()
-	for _, r := range p.results {
-		if r.Status != StatusFailed {
-			parts = append(parts, func() { p.passing = append(p.passing, shownResult(r, textSize)) })
-		}
-	}
-	return parts
-}
-
 // otherParts are the fields of other programs.
 func (p *projection) otherParts() []func() {
 	var parts []func()
@@ -429,7 +418,9 @@ func (p *projection) checkpoint() Checkpoint {
 	c.FailedApproaches = reversed(p.approaches)
 	c.CompletedSteps = reversed(p.steps)
 	c.Metadata.PreviousAgents = reversed(p.agents)
-	c.Verification.Results = slices.Concat(p.failing, p.passing)
+	for _, i := range slices.Sorted(maps.Keys(p.checks)) {
+		c.Verification.Results = append(c.Verification.Results, p.checks[i])
+	}
 	c.Files = p.restHashes()
 	l := p.l
 	cut := Cut{
