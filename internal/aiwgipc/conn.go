@@ -47,11 +47,16 @@ func (s *Server) converse(ctx context.Context, nc net.Conn) {
 	}
 	defer s.leave(c)
 	defer s.desks.leftBy(c)
+	c.answerAll(ctx)
+}
+
+// answerAll answers until nothing comes any more, or nothing can be sent.
+func (c *conn) answerAll(ctx context.Context) {
 	for {
 		line, err := c.in.next()
 		switch {
 		case errors.Is(err, errLineTooLong):
-			err = c.tell(&Error{Code: CodeLineTooLong, Message: "the line is longer than " + byteCount(s.cfg.MaxLineBytes) + " and was not looked at",
+			err = c.tell(&Error{Code: CodeLineTooLong, Message: "the line is longer than " + byteCount(c.s.cfg.MaxLineBytes) + " and was not looked at",
 				Data: &ErrorData{Code: perdure.CodeInvalid}})
 		case err == nil:
 			err = c.take(ctx, bytes.TrimSpace(line))
