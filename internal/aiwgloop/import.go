@@ -199,12 +199,14 @@ func (m *importer) root(ctx context.Context, l *loop, key string) (perdure.TreeR
 	}
 	switch task.State {
 	case perdure.Completed:
-		task.Result = l.outcome()
+		task.Result = l.summary()
 	case perdure.Failed:
 		state := l.docs[stateFile]
 		why := cmp.Or(state.get("error_context").get("error_message").says(), state.get("last_error").get("error_message").says(), state.get("last_error").get("error").says())
 		task.Error = &perdure.TaskError{Kind: "loop_failed", Message: cut(why, perdure.MaxErrorBytes)}
+		task.Output = l.summary()
 	default:
+		task.Output = l.summary()
 	}
 	rec.Tasks = []perdure.TaskRecord{{Task: task}}
 	return rec, nil
@@ -315,65 +317,6 @@ func (v *value) written() string {
 		return ""
 	}
 	return v.text
-}
-
-// verdict says in a line what an iteration came to.
-func (l *loop) verdict(it *iteration) string {
-	var parts []string
-	var record []*value
-	for _, v := range []*value{it.record, it.files[iterationDoc].whole()} {
-		if v != nil {
-			record = append(record, v)
-		}
-	}
-	quality := it.line.get("quality_score").written()
-	verified := it.line.get("verification_status").says()
-	for i := len(record) - 1; i >= 0; i-- {
-		quality = cmp.Or(record[i].get("quality_score").number64(), quality)
-		verified = cmp.Or(record[i].get("test_results").get("verification_status").says(), verified)
-	}
-	if quality != "" && quality != "null" {
-		parts = append(parts, "quality "+cut(quality, 20))
-	}
-	if verified != "" {
-		parts = append(parts, "verification "+verified)
-	}
-	if n, ok := l.docs[stateFile].get("best_iteration").get("iteration").number(); ok && n == it.number {
-		parts = append(parts, "the best")
-	}
-	for _, e := range l.docs[stateFile].get("regression_events").list() {
-		if n, ok := e.get("iteration").number(); ok && n == it.number {
-			what := fmt.Sprintf("regression %s (%s)", e.get("regression_type").says(), e.get("severity").says())
-			if d := e.get("human_decision").says(); d != "" {
-				what += ", answered " + d
-			}
-			parts = append(parts, what)
-		}
-	}
-	return cut(strings.Join(parts, "; "), 4096)
-}
-
-func (v *value) number64() string {
-	if v == nil || v.kind != '0' {
-		return ""
-	}
-	return v.text
-}
-
-func (d *document) whole() *value {
-	if d == nil {
-		return nil
-	}
-	return d.value
-}
-
-// outcome says in a line what a loop came to.
-func (l *loop) outcome() string {
-	best := l.docs[stateFile].get("best_iteration")
-	if n := best.get("iteration").number64(); n != "" {
-		return fmt.Sprintf("completed; the best iteration is %s, quality %s", cut(n, 20), cut(cmp.Or(best.get("quality_score").number64(), "unknown"), 20))
-	}
-	return "completed"
 }
 
 // mustJSON encodes what cannot fail to be encoded.

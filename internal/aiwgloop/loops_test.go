@@ -221,6 +221,9 @@ func written(t testing.TB, s *perdure.Store, r *aiwg.Report) string {
 			}
 			fmt.Fprintf(&out, "%s%s %q %s %q %v $%v %v\n", strings.Repeat("  ", task.Depth+1), task.State, task.Prompt, task.CreatedAt.Format(time.RFC3339), task.Result, task.Error,
 				task.Usage.CostUSD, task.Active)
+			if task.Output != "" {
+				fmt.Fprintf(&out, "    says %q\n", task.Output)
+			}
 		}
 	}
 	return out.String()
