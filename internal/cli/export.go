@@ -28,8 +28,8 @@ func (a *app) newExportCommand() *cobra.Command {
 			"their SHA-256; without it the file was cut. The tree stays as it is. Prompts, results and the text of the " +
 			"context are in it as they are.\n\n" +
 			"With --layout aiwg, the first argument is a new folder, the others are trees; without them all trees and states " +
-			"are written: daemon/tasks.json and rlm/ as other programs keep them (perdure schema tasks-file, rlm-task-tree). " +
-			"perdure import reads it. With --state, one state with its variables, history and checkpoints as one document " +
+			"are written: daemon/tasks.json, rlm/ and ralph/loops/ as other programs keep them (perdure schema tasks-file, " +
+			"rlm-task-tree, loop-state). perdure import reads it. With --state, one state with its variables, history and checkpoints as one document " +
 			"(perdure schema rlm-state).",
 		Example: "perdure export tree-1a2b3c4d -o tree.jsonl\n perdure export tree-1a2b3c4d | jq -r 'select(.type == \"task\").task.prompt'\n" +
 			" perdure export --layout aiwg out/.aiwg\n perdure export --state --tree tree-1a2b3c4d -o state.json",
@@ -129,8 +129,11 @@ func (a *app) exportLayout(ctx context.Context, l *config.Loaded, dir string, na
 			if err != nil {
 				return err
 			}
-			a.note("wrote %s: %s, %s, %s in %s, %s", dir, count(int64(r.Trees), "tree"), count(int64(r.Tasks), "task"),
-				count(int64(r.States), "state"), count(int64(r.Files), "file"), size(r.Bytes))
+			a.note("wrote %s: %s, %s, %s, %s in %s, %s", dir, count(int64(r.Trees), "tree"), count(int64(r.Tasks), "task"),
+				count(int64(r.States), "state"), count(int64(r.Loops), "loop"), count(int64(r.Files), "file"), size(r.Bytes))
+			if r.Settings > 1 {
+				a.note("aiwg.yml has the settings that were imported last; those of %s before were left out", count(int64(r.Settings-1), "import"))
+			}
 			return nil
 		})
 	})

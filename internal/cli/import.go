@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -110,12 +111,15 @@ func (a *app) newImportCommand() *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "import PATH",
-		Short: "Take in the trees and states of a .aiwg folder",
+		Short: "Take in the trees, states and loops of a .aiwg folder",
 		Long: "Read a .aiwg folder (or the folder it is in), a tasks.json, a tree.json or a state into the store. Trees come in as " +
 			"records: what ended keeps its state and result, the rest is queued and executed by nobody. What was corrected and " +
 			"what could not be read is listed with file and line; then the exit status is 3. Nothing outside of the folder is " +
-			"opened, also not through links. Importing twice changes nothing; an import that was interrupted is completed by " +
-			"the next. Files of loops are left where they are and listed.\n\n" +
+			"opened, also not through links, but for the aiwg.yml beside it. Importing twice changes nothing; an import that was " +
+			"interrupted is completed by the next.\n\n" +
+			"Loops (ralph/loops) come in as records, too: a tree whose root holds the documents and whose tasks are the iterations. " +
+			"Of aiwg.yml the section agent_persistence is kept as text and its settings are listed; none of them changes what " +
+			"perdure does.\n\n" +
 			"With --state, PATH is one state (perdure schema rlm-state); the flags say where it goes, otherwise what stands in it.",
 		Example: "perdure import .aiwg --dry-run\n perdure import .aiwg\n perdure import --state state.json --scope global",
 		GroupID: groupManage,
@@ -160,6 +164,9 @@ func (a *app) importPath(ctx context.Context, l *config.Loaded, path string, f *
 		return err
 	}
 	report.Path = path
+	for i := range report.Settings {
+		report.Settings[i].Own = ownSetting(report.Settings[i].Name)
+	}
 	if f.asJSON {
 		if err := a.printJSON(report); err != nil {
 			return err
@@ -201,7 +208,8 @@ func (a *app) printImport(r *aiwg.Report) {
 	if r.PresentTrees+r.PresentTasks+r.PresentStates > 0 {
 		a.printf("there already: %s, %s, %s\n", count(int64(r.PresentTrees), "tree"), count(int64(r.PresentTasks), "task"), count(int64(r.PresentStates), "state"))
 	}
-	for _, kind := range []struct{ kind, title string }{{aiwg.NotRead, "could not be read"}, {aiwg.Corrected, "corrected"},
+	a.printLoops(r, verb)
+	for _, kind := range []struct{ kind, title string }{{aiwg.NotRead, "could not be read"}, {aiwg.Missing, "not there"}, {aiwg.Corrected, "corrected"},
 		{aiwg.Differs, "otherwise in the store"}, {aiwg.Left, "left where it is"}} {
 		n := r.Count(kind.kind)
 		if n == 0 {
@@ -220,6 +228,46 @@ func (a *app) printImport(r *aiwg.Report) {
 			shown++
 			a.printf("  %s\n", visible(noteLine(&r.Notes[i])))
 		}
+	}
+}
+
+// ownSetting is the setting that means the same as one of agent_persistence: by
+// the specification that of its name in the section loop.
+func ownSetting(name string) string {
+	own := "loop." + name
+	if !slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return k.Name == own }) {
+		return ""
+	}
+	return own
+}
+
+// printLoops tells of loops and of their settings.
+func (a *app) printLoops(r *aiwg.Report, verb string) {
+	if r.Loops+r.Documents > 0 {
+		a.printf("%s %s, %s (%s)\n", verb, count(int64(r.Loops), "loop"), count(int64(r.Iterations), "iteration"), count(int64(r.Documents), "file"))
+	}
+	if r.PresentLoops > 0 {
+		a.printf("there already: %s, %s\n", count(int64(r.PresentLoops), "loop"), count(int64(r.PresentIterations), "iteration"))
+	}
+	if len(r.Settings) == 0 {
+		return
+	}
+	a.printf("\n%s (%d; kept as text, none of them changes what perdure does):\n", a.out.bold("settings of agent_persistence"), len(r.Settings))
+	var without []string
+	for i := range r.Settings {
+		s := &r.Settings[i]
+		line := fmt.Sprintf("%s:%d: %s = %s", s.File, s.Line, s.Name, s.Value)
+		switch {
+		case s.Problem != "":
+			a.printf("  %s\n", visible(line+" "+s.Problem))
+		case s.Own != "":
+			a.printf("  %s\n", visible(line+" is perdure's "+s.Own))
+		default:
+			without = append(without, s.Name)
+		}
+	}
+	if len(without) > 0 {
+		a.printf("  perdure has no setting that means the same as %s\n", visible(strings.Join(without, ", ")))
 	}
 }
 

@@ -61,7 +61,11 @@ func (a *app) showStatus(ctx context.Context, b *backend, arg string, asJSON boo
 	}
 	a.printf("%s%s", statusBox(a.out, s.Progress, tree.Name), activeList(a.out, s.Active))
 	a.printf("%s", slowLines(a.out, &s, time.Now()))
-	if !s.State.Terminal() && s.Running == 0 && b.local != nil {
+	switch {
+	case s.State.Terminal():
+	case tree.Kind == perdure.KindRecord:
+		a.note("it was imported: it is a record, and nobody executes it")
+	case s.Running == 0 && b.local != nil:
 		a.note("nothing runs at the moment; if its process is gone, `perdure resume %s` goes on", id)
 	}
 	return nil
