@@ -19,7 +19,7 @@ const (
 // of completed steps at all.
 const (
 	latestEntries = 3
-	nextEntries   = 5
+	nextEntries   = 8
 	maxSteps      = 10
 	maxExtra      = 120 // bytes of unknown fields of an entry
 )
@@ -92,9 +92,9 @@ type projection struct {
 	steps      []Step
 	agents     []string
 
-	checks map[int]Result // by place in results
-	others           int // unknown fields that are shown
-	otherFields      int
+	checks      map[int]Result // by place in results
+	others      int            // unknown fields that are shown
+	otherFields int
 }
 
 // newProjection starts with the floor: what is never left out.
@@ -221,10 +221,11 @@ func (p *projection) parts() []func() {
 		p.approachParts(0, min(approaches, latestEntries)),
 		p.stateParts(), p.stepParts(0, min(steps, latestEntries)),
 		// The history.
-		p.agentParts(), p.pendingParts(nextEntries, len(l.PendingSteps)),
+		p.agentParts(),
 		p.decisionParts(latestEntries, decisions),
 		p.approachParts(latestEntries, approaches),
 		p.stepParts(latestEntries, steps),
+		p.pendingParts(nextEntries, len(l.PendingSteps)),
 		p.checkParts(false), p.otherParts())
 	return all
 }

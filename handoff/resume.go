@@ -3,6 +3,7 @@ package handoff
 import (
 	_ "embed"
 	"errors"
+	"reflect"
 	"strings"
 	"text/template"
 )
@@ -49,13 +50,18 @@ func (c *Checkpoint) Resume() Resume { return Resume{Work: c.Work, Cut: c.Cut, R
 
 // Prompt writes the prompt, in Markdown, with which an agent continues the work:
 // by the given template, [DefaultTemplate] when it is empty. The same values
-// always give the same text.
+// always give the same text. Lists are limited to 100 entries, with the number of
+// the others.
+//
+// Templates have the functions line (a text on one line), code (a path as code),
+// join (as [strings.Join]), latest and next (the last or first entries of a
+// list), and more (how many those leave out).
 func (r Resume) Prompt(text string) (string, error) {
 	if text == "" {
 		text = defaultTemplate
 	}
 	t, err := template.New("resume").Funcs(template.FuncMap{
-		"line": line, "join": strings.Join, "latest": latest, "earlier": earlier, "code": code, "contains": strings.Contains,
+		"line": line, "join": strings.Join, "code": code, "latest": latest, "next": next, "more": more,
 	}).Parse(text)
 	if err != nil {
 		return "", &Error{Kind: ErrInvalid, Op: "read template of the resume prompt", Err: err}
@@ -103,11 +109,20 @@ func code(text string) string {
 	return fence + text + fence
 }
 
-// latest returns the last entries of a list as long as a prompt may have it.
-func latest(list []Step) []Step { return list[max(0, len(list)-maxListed):] }
+// latest returns the last entries of a list, as many as a prompt may have, and
+// next the first ones.
+func latest(list any) any {
+	v := reflect.ValueOf(list)
+	return v.Slice(max(0, v.Len()-maxListed), v.Len()).Interface()
+}
 
-// earlier counts the entries that latest leaves out.
-func earlier(list []Step) int { return max(0, len(list)-maxListed) }
+func next(list any) any {
+	v := reflect.ValueOf(list)
+	return v.Slice(0, min(v.Len(), maxListed)).Interface()
+}
+
+// more counts the entries that latest and next leave out.
+func more(list any) int { return max(0, reflect.ValueOf(list).Len()-maxListed) }
 
 // CreatedBy is who wrote the checkpoint, "an unknown agent" when it does not say.
 func (r Resume) CreatedBy() string {
