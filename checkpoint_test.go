@@ -3,6 +3,7 @@ package perdure_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -152,8 +153,14 @@ func TestHistoryIsCompacted(t *testing.T) {
 		}
 		setVar(t, s, global, "n", "7")
 		checkpoint(t, s, global, "early")
+		// Long values, of which the history forgets all but the last.
+		var last string
+		for i, size := range []int{20_000, 2 << 20, 30_000, 3 << 20} {
+			last = fmt.Sprintf(`"%d%s"`, i, strings.Repeat("x", size))
+			setVar(t, s, global, fmt.Sprint("long_", i%2), last)
+		}
 		total := perdure.MaxHistory + 1500
-		if err := perdure.IncrMany(t.Context(), s, global, "n", total-1); err != nil {
+		if err := perdure.IncrMany(t.Context(), s, global, "n", total-5); err != nil {
 			t.Fatal(err)
 		}
 		info, err := s.State(t.Context(), global)
@@ -174,8 +181,18 @@ func TestHistoryIsCompacted(t *testing.T) {
 		if entries > perdure.MaxHistory || oldest.Operation != "compacted" || oldest.Count+int64(entries)-1 != int64(total) {
 			t.Errorf("%d entries, the oldest is %+v", entries, oldest)
 		}
-		if changes, err := s.Diff(t.Context(), global, "early", ""); err != nil || len(changes) != 1 || string(changes[0].Old) != "7" {
+		if changes, err := s.Diff(t.Context(), global, "early", ""); err != nil || len(changes) != 3 || string(changes[2].Old) != "7" {
 			t.Errorf("%+v, %v", changes, err)
+		}
+		for _, dry := range []bool{true, false} {
+			report, err := s.Prune(t.Context(), perdure.PruneRequest{DryRun: dry})
+			if err != nil || report.Values != 2 || report.Bytes < 20_000 {
+				t.Errorf("dry %v: %+v, %v", dry, report, err)
+			}
+		}
+		wantVar(t, s, global, "long_1", last)
+		if v, err := s.Var(t.Context(), global, "long_0"); err != nil || len(v.Value) != 30_003 {
+			t.Errorf("%d bytes, %v", len(v.Value), err)
 		}
 		rollback(t, s, global, "early")
 		wantVar(t, s, global, "n", "7")

@@ -52,6 +52,8 @@ type PruneReport struct {
 	Variables   int64 `json:"variables"`
 	States      int64 `json:"states"`
 	Checkpoints int64 `json:"checkpoints"`
+	// Values counts long values of variables that nothing has any more.
+	Values int64 `json:"values"`
 	// Handoffs counts ended ledgers.
 	Handoffs int64 `json:"handoffs"`
 	// Bytes sums the blobs removed and an estimate of the rows.

@@ -1,6 +1,9 @@
 package perdure
 
-import "context"
+import (
+	"context"
+	"math"
+)
 
 const (
 	sqlSweepVars        = `DELETE FROM variable WHERE state IN (SELECT id FROM state WHERE scope = 3 AND tree = $1 ORDER BY task LIMIT $2 + 0)`
@@ -24,7 +27,10 @@ func (s *Store) sweepStates(ctx context.Context, report *PruneReport, now int64,
 	if err := s.sweepTemporary(ctx, report, now); err != nil {
 		return err
 	}
-	return s.sweepCheckpoints(ctx, report, keep)
+	if err := s.sweepCheckpoints(ctx, report, keep); err != nil {
+		return err
+	}
+	return s.sweepValues(ctx, report)
 }
 
 func (s *Store) sweepVars(ctx context.Context, report *PruneReport, now int64) error {
@@ -168,6 +174,86 @@ func (s *Store) sweepCheckpoints(ctx context.Context, report *PruneReport, keep 
 			}
 			return b.flushStates(ctx)
 		}))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	// States beside trees keep their long values under the negative of their
+	// number.
+	sqlNextPayloads = `SELECT MIN(tree) FROM payload WHERE tree > $1 AND tree < 0`
+	sqlNextRefs     = `SELECT MIN(tree) FROM blob_ref WHERE tree > $1 AND tree < 0`
+	sqlLongValues   = `SELECT value FROM variable WHERE state = $1 AND size > $2 UNION ALL SELECT value FROM variable_past WHERE state = $1 AND size > $2`
+	sqlPayloads     = `SELECT hash, LENGTH(text) FROM payload WHERE tree = $1`
+	// The bytes of a blob are counted when its file goes.
+	sqlBlobRefs    = `SELECT hash, 0 FROM blob_ref WHERE tree = $1`
+	sqlDropPayload = `DELETE FROM payload WHERE tree = $1 AND hash = $2`
+	sqlDropRef     = `DELETE FROM blob_ref WHERE tree = $1 AND hash = $2`
+)
+
+// sweepValues removes long values of states beside trees that no variable and no
+// history has any more. Those of trees go with their tree.
+func (s *Store) sweepValues(ctx context.Context, report *PruneReport) error {
+	for key := int64(math.MinInt64); ; {
+		next := int64(0)
+		for _, q := range []string{sqlNextPayloads, sqlNextRefs} {
+			var found *int64
+			if err := s.db.QueryRow(ctx, q, []any{key}, &found); err != nil {
+				return wrap("sweep values", err)
+			}
+			if found != nil {
+				next = min(next, *found)
+			}
+		}
+		if next == 0 {
+			return nil
+		}
+		key = next
+		err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error { return b.dropValues(ctx, report, key) }))
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (b *batch) dropValues(ctx context.Context, report *PruneReport, key int64) error {
+	rows, err := b.tx.Query(ctx, sqlLongValues, -key, MaxInlineBytes) //nolint:sqlclosecheck // each closes them
+	if err != nil {
+		return err
+	}
+	used := make(map[string]bool)
+	err = each(rows, func() error {
+		var column string
+		err := rows.Scan(&column)
+		used[column] = true
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, kind := range []struct{ mark, list, drop string }{{payloadRef, sqlPayloads, sqlDropPayload}, {blobRef, sqlBlobRefs, sqlDropRef}} {
+		rows, err := b.tx.Query(ctx, kind.list, key) //nolint:sqlclosecheck // each closes them
+		if err != nil {
+			return err
+		}
+		var unused []string
+		err = each(rows, func() error {
+			var hash string
+			var size int64
+			err := rows.Scan(&hash, &size)
+			if !used[kind.mark+hash] {
+				unused = append(unused, hash)
+				report.Bytes += size
+				report.Values++
+			}
+			return err
+		})
+		for i := 0; err == nil && i < len(unused) && !report.DryRun; i++ {
+			_, err = b.tx.Exec(ctx, kind.drop, key, unused[i])
+		}
 		if err != nil {
 			return err
 		}
