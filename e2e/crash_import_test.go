@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// importSource writes a .aiwg folder with a tree that takes several
-// transactions, tasks of no tree, and states.
+// importSource writes a .aiwg folder with a tree and a loop that take several
+// transactions, tasks of no tree, states, and settings.
 func importSource(t *testing.T, dir string) {
 	t.Helper()
 	var tasks []any
@@ -56,6 +56,17 @@ func importSource(t *testing.T, dir string) {
 	}
 	write("daemon/tasks.json", map[string]any{"version": 1, "tasks": tasks})
 	write("rlm/global-state.json", map[string]any{"version": "1.0.0", "state_id": "state-00000001", "variables": state(1)})
+	var history []any
+	for i := 1; i <= 1010; i++ {
+		history = append(history, map[string]any{"iteration": i, "quality_score": i % 100, "artifacts": []string{fmt.Sprintf("file-%d-with-a-long-name.go", i)}})
+	}
+	// Its state is too long to stand in the metadata of its task.
+	write("ralph/loops/first-0a0b0c0d/state.json", map[string]any{"version": "2.0.0", "loop_id": "first-0a0b0c0d", "status": "running", "iteration": 1011, "iteration_history": history})
+	write("ralph/loops/first-0a0b0c0d/iterations/iteration-1005.json", map[string]any{"iteration": 1005, "output": "x"})
+	write("ralph/loops/second-0a0b0c0d/state.json", map[string]any{"version": "2.0.0", "loop_id": "second-0a0b0c0d", "status": "completed", "iteration": 0})
+	if err := os.WriteFile(filepath.Join(dir, "aiwg.yml"), []byte("agent_persistence:\n  enabled: true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	write("rlm/sessions/s/state.json", map[string]any{"version": "1.0.0", "state_id": "state-00000002", "variables": state(2)})
 }
 
@@ -115,7 +126,8 @@ func TestKillDuringImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := exported(t, bin, alone)
-	for point, times := range map[string]int{"import.after_trees": 2, "import.after_tasks": 1, "import.after_states": 3, "tx.before_commit": 5, "tx.after_commit": 5} {
+	for point, times := range map[string]int{"import.after_trees": 2, "import.after_tasks": 1, "import.after_states": 3, "import.after_loop": 2, "import.after_iterations": 1,
+		"blob.after_rename": 1, "tx.before_commit": 9, "tx.after_commit": 5} {
 		for n := 1; n <= times; n++ {
 			t.Run(fmt.Sprintf("%s/%d", point, n), func(t *testing.T) {
 				t.Parallel()
