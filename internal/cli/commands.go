@@ -22,7 +22,7 @@ func (a *app) commands() []*cobra.Command {
 
 		a.newServeCommand(),
 		a.newGCCommand(),
-		a.newCacheCommand(),
+		a.cacheCommand(),
 		a.newInitCommand(),
 		a.newConfigCommand(),
 		a.newSchemaCommand(),

@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cachecmd"
+	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/statecmd"
 )
 
@@ -28,6 +32,23 @@ func (a *app) stateCommands() []*cobra.Command {
 				why = toWrite
 			}
 			return a.withBackend(cmd.Context(), l, why, func(b *backend) error { return do(b.Client, l.Dir) })
+		},
+	})
+}
+
+// cacheDir is where the answers of a project are kept.
+func cacheDir(l *config.Loaded) string { return filepath.Join(l.Dir, "cache") }
+
+// cacheCommand has the commands on answers that are kept.
+func (a *app) cacheCommand() *cobra.Command {
+	return cachecmd.Command(cachecmd.Config{
+		Out: a.out, Note: a.note, Safe: a.out.safe, GroupID: groupManage, Arguments: arguments,
+		Dir: func(cmd *cobra.Command) (string, error) {
+			l, err := a.load(cmd)
+			if err != nil {
+				return "", err
+			}
+			return cacheDir(l), nil
 		},
 	})
 }

@@ -1,51 +1,75 @@
-package cli
+// Package cachecmd has the commands on the answers that a project keeps: cache
+// list, stats and evict. They are part of the command line, which gives them what
+// they need of the world in [Config].
+package cachecmd
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
-	"path/filepath"
+	"io"
+	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/model/cache"
 )
 
-// cacheDir is where the answers of a project are kept.
-func cacheDir(l *config.Loaded) string { return filepath.Join(l.Dir, "cache") }
+// Config is the program around the commands. All fields are required.
+type Config struct {
+	Out io.Writer
+	// Note tells people something beside the result.
+	Note func(format string, args ...any)
+	// Safe makes text of others harmless for Out.
+	Safe func(text string) string
+	// GroupID is where the command stands in the help.
+	GroupID string
+	// Arguments makes a check of the number of arguments that says what was
+	// expected.
+	Arguments func(least, most int, what string) cobra.PositionalArgs
+	// Dir returns the folder of the answers.
+	Dir func(cmd *cobra.Command) (string, error)
+}
 
-func (a *app) newCacheCommand() *cobra.Command {
+type commands struct{ Config }
+
+// Command makes the command with its subcommands.
+func Command(cfg Config) *cobra.Command {
+	c := &commands{cfg}
 	cmd := &cobra.Command{
 		Use:   "cache",
 		Short: "List or remove answers kept for the same request",
 		Long: "List or remove the answers that runs with --cache keep and give again: to the same request of the same " +
 			"model at the same endpoint. An answer from the cache is a call that takes no tokens and costs nothing.",
-		GroupID: groupManage,
-		Args:    arguments(0, 0, "one of list, stats and evict"),
+		GroupID: c.GroupID,
+		Args:    c.Arguments(0, 0, "one of list, stats and evict"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.newCacheListCommand(), a.newCacheStatsCommand(), a.newCacheEvictCommand())
+	cmd.AddCommand(c.newListCommand(), c.newStatsCommand(), c.newEvictCommand())
 	return cmd
 }
 
 // withCache opens the answers of the project.
-func (a *app) withCache(cmd *cobra.Command, do func(ctx context.Context, c *cache.Cache) error) error {
-	l, err := a.load(cmd)
+func (c *commands) withCache(cmd *cobra.Command, do func(ctx context.Context, kept *cache.Cache) error) error {
+	dir, err := c.Dir(cmd)
 	if err != nil {
 		return err
 	}
-	c, err := cache.New(cache.Config{Dir: cacheDir(l)})
+	kept, err := cache.New(cache.Config{Dir: dir})
 	if err != nil {
 		return err
 	}
-	return do(cmd.Context(), c)
+	return do(cmd.Context(), kept)
 }
 
-func (a *app) newCacheListCommand() *cobra.Command {
+func (c *commands) newListCommand() *cobra.Command {
 	var asJSON bool
 	var limit int
 	cmd := &cobra.Command{
@@ -53,17 +77,17 @@ func (a *app) newCacheListCommand() *cobra.Command {
 		Short:   "List the answers, those used last first",
 		Long:    "List the answers, those used last first: key, size, when last used, tokens and cost that a use saves, model. With --json one object a line.",
 		Example: "perdure cache list --limit 20\n perdure cache list --json | jq -s 'map(.bytes) | add'",
-		Args:    arguments(0, 0, "no arguments"),
+		Args:    c.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
 				return usageError("0 lists all", "--limit is %d", limit)
 			}
-			return a.withCache(cmd, func(ctx context.Context, c *cache.Cache) error {
-				all, err := c.List(ctx)
+			return c.withCache(cmd, func(ctx context.Context, kept *cache.Cache) error {
+				all, err := kept.List(ctx)
 				if err != nil {
 					return err
 				}
-				return a.listCache(all[:min(len(all), cmp.Or(limit, len(all)))], asJSON)
+				return c.listCache(all[:min(len(all), cmp.Or(limit, len(all)))], asJSON)
 			})
 		},
 	}
@@ -75,25 +99,25 @@ func (a *app) newCacheListCommand() *cobra.Command {
 // shownKey is how much of a key is shown: enough to name an entry by.
 const shownKey = 12
 
-func (a *app) listCache(entries []cache.Entry, asJSON bool) error {
+func (c *commands) listCache(entries []cache.Entry, asJSON bool) error {
 	if len(entries) == 0 && !asJSON {
-		a.note("no answers are kept; `perdure run --cache` keeps them")
+		c.Note("no answers are kept; `perdure run --cache` keeps them")
 	}
 	now := time.Now()
 	for i := range entries {
 		e := &entries[i]
 		if asJSON {
-			if err := a.printJSON(e); err != nil {
+			if err := c.printJSON(e); err != nil {
 				return err
 			}
 			continue
 		}
 		if e.Damaged {
-			a.printf("%s  %s  damaged\n", e.Key[:shownKey], padLeft(size(e.Bytes), 8))
+			c.printf("%s  %s  damaged\n", e.Key[:shownKey], padLeft(human.Size(e.Bytes), 8))
 			continue
 		}
-		saves := fmt.Sprintf("%s in, %s out, %s", compact(e.InputTokens), compact(e.OutputTokens), cost(usageOf(e)))
-		a.printf("%s  %s  %s  %s  %s\n", e.Key[:shownKey], padLeft(size(e.Bytes), 8), pad(ago(now, e.UsedAt), 14), pad(saves, 32), oneLine(e.Model, 40))
+		saves := fmt.Sprintf("%s in, %s out, %s", human.Compact(e.InputTokens), human.Compact(e.OutputTokens), human.Cost(usageOf(e)))
+		c.printf("%s  %s  %s  %s  %s\n", e.Key[:shownKey], padLeft(human.Size(e.Bytes), 8), pad(human.Ago(now, e.UsedAt), 14), pad(saves, 32), oneLine(e.Model, 40))
 	}
 	return nil
 }
@@ -107,31 +131,31 @@ func usageOf(e *cache.Entry) perdure.Usage {
 	return u
 }
 
-func (a *app) newCacheStatsCommand() *cobra.Command {
+func (c *commands) newStatsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Count the answers and what they took when they were given",
 		Long:  "Count the answers, their size, and the tokens and dollars they took when they were given: what is saved when each is used once.",
-		Args:  arguments(0, 0, "no arguments"),
+		Args:  c.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCache(cmd, func(ctx context.Context, c *cache.Cache) error {
-				s, err := c.Stats(ctx)
+			return c.withCache(cmd, func(ctx context.Context, kept *cache.Cache) error {
+				s, err := kept.Stats(ctx)
 				if err != nil || asJSON {
-					return errorOr(err, func() error { return a.printJSON(s) })
+					return errorOr(err, func() error { return c.printJSON(s) })
 				}
-				a.printf("%s, %s, in %s\n", count(int64(s.Entries), "answer"), size(s.Bytes), a.out.safe(s.Dir))
+				c.printf("%s, %s, in %s\n", human.Count(int64(s.Entries), "answer"), human.Size(s.Bytes), c.Safe(s.Dir))
 				if s.Entries == 0 {
 					return nil
 				}
 				now := time.Now()
-				a.printf("took %s tokens in, %s out, %s; last used %s, longest unused since %s\n", compact(s.InputTokens),
-					compact(s.OutputTokens), dollars(s.CostUSD), ago(now, *s.NewestUse), ago(now, *s.OldestUse))
+				c.printf("took %s tokens in, %s out, %s; last used %s, longest unused since %s\n", human.Compact(s.InputTokens),
+					human.Compact(s.OutputTokens), human.Dollars(s.CostUSD), human.Ago(now, *s.NewestUse), human.Ago(now, *s.OldestUse))
 				for _, m := range s.Models {
-					a.printf("  %s  %s  %s\n", padLeft(fmt.Sprint(m.Entries), 7), padLeft(size(m.Bytes), 8), oneLine(m.Model, 60))
+					c.printf("  %s  %s  %s\n", padLeft(fmt.Sprint(m.Entries), 7), padLeft(human.Size(m.Bytes), 8), oneLine(m.Model, 60))
 				}
 				if s.Damaged > 0 {
-					a.note("%s damaged; `perdure cache evict` removes them", count(int64(s.Damaged), "answer"))
+					c.Note("%s damaged; `perdure cache evict` removes them", human.Count(int64(s.Damaged), "answer"))
 				}
 				return nil
 			})
@@ -155,7 +179,7 @@ type evictFlags struct {
 	model, unused, keepTo string
 }
 
-func (a *app) newCacheEvictCommand() *cobra.Command {
+func (c *commands) newEvictCommand() *cobra.Command {
 	var f evictFlags
 	cmd := &cobra.Command{
 		Use:   "evict [KEY]",
@@ -163,14 +187,14 @@ func (a *app) newCacheEvictCommand() *cobra.Command {
 		Long: "Remove the answer with a key (its beginning will do), or those to which all given flags apply. Damaged " +
 			"answers go with any of them.",
 		Example:           "perdure cache evict --unused 30d\n perdure cache evict --keep 100MB --dry-run\n perdure cache evict 3f9ac01b22d4",
-		Args:              arguments(0, 1, "at most one key"),
-		ValidArgsFunction: a.completeCache(func(e *cache.Entry) (string, string) { return e.Key[:shownKey], e.Model }),
+		Args:              c.Arguments(0, 1, "at most one key"),
+		ValidArgsFunction: c.completeCache(func(e *cache.Entry) (string, string) { return e.Key[:shownKey], e.Model }),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			sel, err := f.selection(args)
 			if err != nil {
 				return err
 			}
-			return a.withCache(cmd, func(ctx context.Context, c *cache.Cache) error { return a.evict(ctx, c, sel, f.json) })
+			return c.withCache(cmd, func(ctx context.Context, kept *cache.Cache) error { return c.evict(ctx, kept, sel, f.json) })
 		},
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "remove every answer")
@@ -179,7 +203,7 @@ func (a *app) newCacheEvictCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.keepTo, "keep", "", "keep the answers used last up to this `size`, for example 100MB, and remove the others")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "remove nothing, tell what would go")
 	jsonFlag(cmd, &f.json)
-	if err := cmd.RegisterFlagCompletionFunc("model", a.completeCache(func(e *cache.Entry) (string, string) { return e.Model, "" })); err != nil {
+	if err := cmd.RegisterFlagCompletionFunc("model", c.completeCache(func(e *cache.Entry) (string, string) { return e.Model, "" })); err != nil {
 		panic(err) // the flag is the one above
 	}
 	return cmd
@@ -215,8 +239,8 @@ func (f *evictFlags) selection(args []string) (cache.Selection, error) {
 	return sel, nil
 }
 
-func (a *app) evict(ctx context.Context, c *cache.Cache, sel cache.Selection, asJSON bool) error {
-	r, err := c.Evict(ctx, sel)
+func (c *commands) evict(ctx context.Context, kept *cache.Cache, sel cache.Selection, asJSON bool) error {
+	r, err := kept.Evict(ctx, sel)
 	if err != nil {
 		return err
 	}
@@ -225,26 +249,26 @@ func (a *app) evict(ctx context.Context, c *cache.Cache, sel cache.Selection, as
 			Hint: "`perdure cache list` shows what there is"}
 	}
 	if asJSON {
-		return a.printJSON(r)
+		return c.printJSON(r)
 	}
 	verb := "removed"
 	if r.DryRun {
 		verb = "would remove"
 	}
-	a.printf("%s %s, %s\n", verb, count(int64(r.Entries), "answer"), size(r.Bytes))
+	c.printf("%s %s, %s\n", verb, human.Count(int64(r.Entries), "answer"), human.Size(r.Bytes))
 	return nil
 }
 
 // completeCache offers what a function tells of each answer.
-func (a *app) completeCache(of func(e *cache.Entry) (word, about string)) cobra.CompletionFunc {
+func (c *commands) completeCache(of func(e *cache.Entry) (word, about string)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var found []cobra.Completion
 		seen := make(map[string]bool)
-		err := a.withCache(cmd, func(ctx context.Context, c *cache.Cache) error {
-			all, err := c.List(ctx)
+		err := c.withCache(cmd, func(ctx context.Context, kept *cache.Cache) error {
+			all, err := kept.List(ctx)
 			for i := range all {
 				word, about := of(&all[i])
 				if word != "" && !seen[word] {
@@ -259,4 +283,38 @@ func (a *app) completeCache(of func(e *cache.Entry) (word, about string)) cobra.
 		}
 		return found, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// printf writes to Out, which remembers what goes wrong.
+func (c *commands) printf(format string, args ...any) { _, _ = fmt.Fprintf(c.Out, format, args...) }
+
+func (c *commands) printJSON(v any) error {
+	enc := json.NewEncoder(c.Out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("encode result: %w", err)
+	}
+	return nil
+}
+
+func jsonFlag(cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "json", false, "print JSON for programs")
+}
+
+// usageError is bad input on the command line.
+func usageError(hint, format string, args ...any) error {
+	return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+func oneLine(text string, width int) string {
+	return ansi.Truncate(human.OneLine(text), max(width, 1), "…")
+}
+
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
+}
+
+// padLeft is pad with the spaces in front, for numbers.
+func padLeft(text string, width int) string {
+	return strings.Repeat(" ", max(0, width-ansi.StringWidth(text))) + text
 }
