@@ -53,7 +53,7 @@ func sameStep(a, b Step) bool { return a.Step == b.Step && a.Timestamp.Equal(b.T
 func stepEntries(when time.Time) entries[Step] {
 	return entries[Step]{
 		same:  sameStep,
-		shows: func(a, b Step) bool { return shows(a.Step, b.Step) && sameSecond(a.Timestamp, b.Timestamp) },
+		shows: func(a, b Step) bool { return shows(a.Step, b.Step) && sameSecond(a.Timestamp, b.Timestamp, when) },
 		text:  func(s Step) string { return s.Step },
 		update: func(full, base, theirs Step) (Step, bool) {
 			var a, b, c, d bool
@@ -77,7 +77,7 @@ func stepEntries(when time.Time) entries[Step] {
 func decisionEntries(when time.Time) entries[Decision] {
 	return entries[Decision]{
 		same:  func(a, b Decision) bool { return a.Decision == b.Decision && a.Timestamp.Equal(b.Timestamp) },
-		shows: func(a, b Decision) bool { return shows(a.Decision, b.Decision) && sameSecond(a.Timestamp, b.Timestamp) },
+		shows: func(a, b Decision) bool { return shows(a.Decision, b.Decision) && sameSecond(a.Timestamp, b.Timestamp, when) },
 		text:  func(d Decision) string { return d.Decision },
 		update: func(full, base, theirs Decision) (Decision, bool) {
 			var a, b bool
@@ -119,7 +119,7 @@ func resultEntries() entries[Result] {
 		text:  func(r Result) string { return r.Activity },
 		update: func(full, base, theirs Result) (Result, bool) {
 			claimed := theirs.Status != base.Status && theirs.Status != full.Status ||
-				!theirs.RunAt.Equal(base.RunAt) && !sameSecond(theirs.RunAt, full.RunAt)
+				!theirs.RunAt.Equal(base.RunAt) && !sameSecond(theirs.RunAt, full.RunAt, time.Time{})
 			if claimed {
 				full.Status, full.RunAt, full.RanBy = theirs.Status, theirs.RunAt, RanByAgent
 			}
@@ -135,9 +135,13 @@ func resultEntries() entries[Result] {
 }
 
 // sameSecond compares an instant of a checkpoint with one of a ledger, which
-// knows fractions; one that is missing says nothing.
-func sameSecond(shown, full time.Time) bool {
-	return shown.Equal(full) || seconds(full).Equal(seconds(shown))
+// knows fractions. One that is missing in a checkpoint got the given one when it
+// was adopted.
+func sameSecond(shown, full, missing time.Time) bool {
+	if shown.Equal(full) || seconds(full).Equal(seconds(shown)) {
+		return true
+	}
+	return shown.IsZero() && seconds(full).Equal(seconds(missing))
 }
 
 // newText is theirs when they changed it and the ledger does not say so already.
