@@ -253,6 +253,11 @@ func TestVarAtomic(t *testing.T) {
 		wantRefusal(t, err, perdure.CodeInvalid, "array")
 		_, err = s.AppendVar(t.Context(), global, "n", json.RawMessage("1"), perdure.Cause{})
 		wantRefusal(t, err, perdure.CodeInvalid, "number")
+		setVar(t, s, global, "text", `"5"`)
+		_, err = s.IncrVar(t.Context(), global, "text", "1", perdure.Cause{})
+		if wantRefusal(t, err, perdure.CodeInvalid, "text, not number"); !strings.Contains(perdure.HintOf(err), "--json 5") {
+			t.Errorf("hint %q", perdure.HintOf(err))
+		}
 		setVar(t, s, global, "n", "9223372036854775807")
 		_, err = s.IncrVar(t.Context(), global, "n", "1", perdure.Cause{})
 		wantRefusal(t, err, perdure.CodeInvalid, "64 bits")

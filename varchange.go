@@ -299,7 +299,11 @@ func (c *varChange) sum(text string) (string, error) {
 		text = "0"
 	}
 	if typeOf(text) != VarNumber {
-		return "", invalidf(op, "variable %q is of type %s, not number", c.spec.Name, typeOf(text))
+		e := invalidf(op, "variable %q is of type %s, not number", c.spec.Name, typeOf(text))
+		if _, err := strconv.ParseFloat(strings.Trim(text, `"`), 64); err == nil {
+			e.Hint = "it holds text that looks like a number; set it as JSON: --json " + strings.Trim(text, `"`)
+		}
+		return "", e
 	}
 	a, errA := strconv.ParseInt(text, 10, 64)
 	d, errD := c.by.Int64()
