@@ -17,8 +17,8 @@ type desk struct {
 	mu sync.Mutex // held while something is done with the task; guards the next two
 
 	lease *perdure.Lease
-	// fence is the token that the worker knows: that of the lease, or of the one
-	// before it when the task had to be claimed again for the same worker.
+	// fence is the token that the worker knows: that of the lease, or of an older
+	// one when the task had to be claimed again for the same worker.
 	fence int64
 
 	// The rest is guarded by desks.mu.
@@ -150,16 +150,16 @@ const looks = 8
 func (s *Server) watch(ctx context.Context) {
 	tick := time.NewTicker(max(s.cfg.Silence/looks, time.Millisecond))
 	defer tick.Stop()
-	for n := 1; ; n++ {
+	for n := 0; ; n++ {
+		if n%looks == 0 {
+			s.requeue(ctx)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 		s.giveBackSilent(ctx, time.Now().Add(-s.cfg.Silence))
-		if n%looks == 0 {
-			s.requeue(ctx)
-		}
 	}
 }
 
@@ -197,19 +197,25 @@ func (s *Server) requeue(ctx context.Context) {
 		if t.State != perdure.Running || executes(t) {
 			return true, nil
 		}
-		task, err := s.store.Task(ctx, t.Root)
-		if err != nil || task.Lease == nil || !task.Lease.Lost {
-			return true, ignoreGone(err)
-		}
-		l, err := s.claim(ctx, t.ID)
-		if err == nil && l != nil {
-			err = l.Release(ctx)
-		}
-		return true, err
+		return true, ignoreGone(s.requeueLost(ctx, t))
 	})
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("queue lost tasks again", "error", err)
 	}
+}
+
+func (s *Server) requeueLost(ctx context.Context, t *perdure.Tree) error {
+	k := s.desks.sit(t.Root) // its worker may be about to go on
+	defer s.desks.rise(t.Root, k)
+	task, err := s.store.Task(ctx, t.Root)
+	if err != nil || task.Lease == nil || !task.Lease.Lost {
+		return err
+	}
+	l, err := s.claim(ctx, t.ID)
+	if err == nil && l != nil {
+		err = l.Release(ctx)
+	}
+	return err
 }
 
 // claim leases the task of a tree; nil when it is not to be had.

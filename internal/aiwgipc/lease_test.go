@@ -161,11 +161,16 @@ func TestWorkGoesOnAtTheNextServer(t *testing.T) {
 		}
 		first.end()
 		c.closed()
-		next := serve(t, aiwgipc.Config{Store: testdb.Open(t, cfg)})
+		next := serve(t, aiwgipc.Config{Store: testdb.Open(t, cfg), DrainTimeout: time.Millisecond})
+		c = next.dial()
+		c.call("task.append_output", obj{"taskId": tasks[0].TaskID, "chunk": "b", "fence": tasks[0].Fence})
+		c.call("task.append_output", obj{"taskId": tasks[1].TaskID, "chunk": "b"})
+		next.end()
+		next = serve(t, aiwgipc.Config{Store: testdb.Open(t, cfg)})
 		c = next.dial()
 		for i, more := range []obj{{"fence": tasks[0].Fence}, {}} {
 			more["taskId"], more["result"] = tasks[i].TaskID, "x"
-			if done := c.call("task.complete", more); done.State != "completed" || done.Output != "a" || done.Attempts != 1 {
+			if done := c.call("task.complete", more); done.State != "completed" || done.Output != "ab" || done.Attempts != 1 {
 				t.Errorf("it is %s", done.raw)
 			}
 		}

@@ -2,6 +2,7 @@ package aiwgipc
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -52,8 +53,16 @@ func refusedState(t *perdure.Task, want perdure.State, hint string) error {
 	return &perdure.Error{Code: perdure.CodeConflict, Op: "change task", Err: &perdure.StateError{Task: t.ID, Is: t.State, Want: want}, Hint: hint}
 }
 
-// begin leases the task for the connection.
-func (t *turn) begin(ctx context.Context) error {
+// worker is the note of task.start in the log of the task. The fence in it is the
+// token of the worker until the next one starts: a worker goes on with it although
+// the task had to be claimed again, after its daemon died for example.
+type worker struct {
+	Fence int64 `json:"worker_fence"`
+	PID   int64 `json:"pid,omitempty"`
+}
+
+// begin leases the task for the connection, as that of a process.
+func (t *turn) begin(ctx context.Context, pid int64) error {
 	if t.s.stopping() {
 		return errStopping()
 	}
@@ -76,12 +85,33 @@ func (t *turn) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.claim(ctx, &task, nil)
+	if err := t.claim(ctx, &task); err != nil {
+		return err
+	}
+	t.k.fence = t.k.lease.Fence()
+	return t.k.lease.Note(ctx, perdure.EventTaskProgress, worker{t.k.fence, pid})
+}
+
+// resume leases a task again for the worker who had it last.
+func (t *turn) resume(ctx context.Context, task *perdure.Task) error {
+	if err := t.claim(ctx, task); err != nil {
+		return err
+	}
+	// Nobody can start it meanwhile.
+	fence, err := t.s.lastWorker(ctx, task.Tree)
+	if err == nil && t.fence != nil && *t.fence != fence {
+		err = t.stale()
+	}
+	if err != nil {
+		t.s.release(ctx, t.k)
+		return err
+	}
+	t.k.fence = fence
+	return nil
 }
 
 // claim leases a task that is queued, or whose worker died with another server.
-// With a fence it is for the worker who had it last.
-func (t *turn) claim(ctx context.Context, task *perdure.Task, fence *int64) error {
+func (t *turn) claim(ctx context.Context, task *perdure.Task) error {
 	l, err := t.s.claim(ctx, task.Tree)
 	if err != nil {
 		return err
@@ -89,17 +119,26 @@ func (t *turn) claim(ctx context.Context, task *perdure.Task, fence *int64) erro
 	if l == nil {
 		return t.whyNot(ctx)
 	}
-	t.k.lease, t.k.fence = l, l.Fence()
+	t.k.lease = l
 	t.s.desks.give(t.k, t.c)
-	if fence == nil {
-		return nil
-	}
-	if *fence != l.Fence()-1 { // somebody else had it meanwhile
-		t.s.release(ctx, t.k)
-		return t.stale()
-	}
-	t.k.fence = *fence
 	return nil
+}
+
+// lastWorker is the token of the last worker who started the task of a tree.
+func (s *Server) lastWorker(ctx context.Context, tree perdure.TreeID) (fence int64, err error) {
+	for f := (perdure.EventFilter{Tree: tree}); ; {
+		page, err := s.store.Events(ctx, f)
+		if err != nil || len(page) == 0 {
+			return fence, err
+		}
+		for i := range page {
+			var w worker
+			if page[i].Kind == perdure.EventTaskProgress && json.Unmarshal(page[i].Data, &w) == nil && w.Fence != 0 {
+				fence = w.Fence
+			}
+		}
+		f.After = page[len(page)-1].Seq
+	}
 }
 
 // whyNot says why the task cannot be claimed.
@@ -154,7 +193,7 @@ func (t *turn) reach(ctx context.Context, want perdure.State) error {
 	lost := task.Lease != nil && task.Lease.Lost
 	switch {
 	case lost || task.State == perdure.Queued && !task.StartedAt.IsZero():
-		return t.claim(ctx, &task, t.fence)
+		return t.resume(ctx, &task)
 	case task.State == perdure.Running:
 		return t.held("another process")
 	}

@@ -181,7 +181,7 @@ func (u *updating) transition() (func(context.Context) error, error) {
 		return nil, err
 	}
 	end, known := map[perdure.State]func(context.Context) error{
-		perdure.Running:   u.begin,
+		perdure.Running:   func(ctx context.Context) error { return u.begin(ctx, 0) },
 		perdure.Completed: func(ctx context.Context) error { return u.complete(ctx, r) },
 		perdure.Failed:    func(ctx context.Context) error { return u.fail(ctx, f) },
 		perdure.Cancelled: u.cancel,

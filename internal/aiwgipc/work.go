@@ -67,16 +67,11 @@ func errStopping() error {
 
 // start leases a task for the connection.
 func (s *Server) start(ctx context.Context, c *conn, p params) (any, error) {
-	pid, told, err := p.whole(0, math.MaxInt32, "pid")
+	pid, _, err := p.whole(0, math.MaxInt32, "pid")
 	if err != nil {
 		return nil, err
 	}
-	return s.work(ctx, c, p, func(t *turn) error {
-		if err := t.begin(ctx); err != nil || !told {
-			return err
-		}
-		return t.k.lease.Note(ctx, perdure.EventTaskProgress, map[string]int64{"pid": pid})
-	})
+	return s.work(ctx, c, p, func(t *turn) error { return t.begin(ctx, pid) })
 }
 
 func (s *Server) complete(ctx context.Context, c *conn, p params) (any, error) {

@@ -86,12 +86,16 @@ func (d *Daemon) execution(cfg IPCConfig) func(agent string) (aiwgipc.Execution,
 		if err != nil || strings.HasPrefix(c.Model, "builtin:") {
 			return aiwgipc.Execution{}, false
 		}
-		if err := d.executor.Check(&perdure.Tree{Config: raw}); err != nil {
+		whole, err := json.Marshal(c) // with the model of the agent
+		if err != nil {
+			return aiwgipc.Execution{}, false
+		}
+		if err := d.executor.Check(&perdure.Tree{Config: whole}); err != nil {
 			d.log.Warn("a task waits for a worker: its model cannot be asked here", "agent", agent, "error", err)
 			return aiwgipc.Execution{}, false
 		}
 		const micros = 1e6
-		return aiwgipc.Execution{Config: raw, Limits: perdure.Limits{MaxNodes: c.MaxNodes, Calls: c.BudgetCalls, Tokens: c.BudgetTokens,
+		return aiwgipc.Execution{Config: whole, Limits: perdure.Limits{MaxNodes: c.MaxNodes, Calls: c.BudgetCalls, Tokens: c.BudgetTokens,
 			CostMicros: int64(c.BudgetUSD*micros + 0.5), WallTime: time.Duration(c.Timeout)}}, true
 	}
 }
