@@ -21,6 +21,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/nearest"
 	"github.com/perdure/perdure/internal/relay"
 )
 
@@ -77,7 +78,7 @@ func Command(cfg Config) *cobra.Command {
 		Example: "perdure handoff start \"Dark mode\" --pending \"Add the toggle\" --pending \"Write tests\"\n" +
 			" perdure handoff step \"Added the toggle\" --created src/toggle.tsx\n perdure handoff resume --agent go-tester",
 		GroupID: c.GroupID,
-		Args:    c.Arguments(0, 0, "one of its commands, or --batch"),
+		Args:    known,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if batch == "" {
 				return cmd.Help()
@@ -92,10 +93,28 @@ func Command(cfg Config) *cobra.Command {
 	return cmd
 }
 
+// known refuses a word that is no command.
+func known(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	hint := "perdure handoff --help lists them"
+	if near, ok := nearest.Word(args[0], names); ok {
+		hint = fmt.Sprintf("did you mean %q?", "perdure handoff "+near)
+	}
+	return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("%q is not a command of handoff", args[0]), Hint: hint}
+}
+
 func (c *commands) workFlags(cmd *cobra.Command, w *work) {
 	f := cmd.Flags()
 	f.StringVar(&w.file, "file", "", "the `FILE` (default: builder-state.json here or above, up to the repository's root, also in docs and .opencode)")
-	f.StringVar(&w.task, "task", "prd", "`prd` for the story of activePrd, or adhoc:ID for an item of adhocQueue")
+	f.StringVar(&w.task, "task", "prd", "the `PLACE` of the task: prd for the story of activePrd, or adhoc:ID for an item of adhocQueue")
 	f.StringVar(&w.agent, "agent", "", "the `NAME` of who works (default: "+agentVariable+")")
 	f.StringVar(&w.token, "token", "", "the `TOKEN` of your claim, printed by resume (default: "+tokenVariable+")")
 	f.BoolVar(&w.asJSON, "json", false, "print JSON for programs")
@@ -115,15 +134,31 @@ func (c *commands) on(cmd *cobra.Command, w *work, write bool, do func(ctx conte
 
 // at is on for who knows where the file is.
 func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write bool, do func(ctx context.Context, r *relay.Relay) error) error {
+	place, err := placeOf(w)
+	if err != nil {
+		return err
+	}
+	cfg := relay.Config{Location: loc, Place: place, Agent: c.or(w.agent, agentVariable), Token: c.or(w.token, tokenVariable)}
+	reached := false
+	err = c.Connect(cmd, loc.Root, write, func(cl *client.Client, dir string) error {
+		reached, cfg.Ledgers, cfg.Folder = true, cl, filepath.Dir(dir)
+		return translated(do(cmd.Context(), relay.New(cfg)))
+	})
+	if write || reached || !errors.Is(err, perdure.ErrNotFound) {
+		return err
+	}
+	cfg.Ledgers = relay.None{} // as in a fresh clone
+	return translated(do(cmd.Context(), relay.New(cfg)))
+}
+
+// placeOf reads --task.
+func placeOf(w *work) (handoff.Place, error) {
 	place, err := handoff.ParsePlace(w.task)
 	if err != nil {
-		return translated(err)
+		return "", &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("--task %q is no place for a checkpoint", w.task),
+			Hint: "give prd, or adhoc:ID with the id of an item of adhocQueue"}
 	}
-	return c.Connect(cmd, loc.Root, write, func(cl *client.Client, dir string) error {
-		r := relay.New(relay.Config{Ledgers: cl, Location: loc, Place: place, Folder: filepath.Dir(dir),
-			Agent: c.or(w.agent, agentVariable), Token: c.or(w.token, tokenVariable)})
-		return translated(do(cmd.Context(), r))
-	})
+	return place, nil
 }
 
 func (c *commands) or(flag, variable string) string {

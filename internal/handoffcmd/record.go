@@ -122,7 +122,6 @@ func eventVerbs() []verb {
 				cmd.Flags().Var((*fraction)(&op.Used), "used", "the part in use, as 78% or 0.78")
 				cmd.Flags().StringVar(&op.Source, "source", "", "reported by the agent or estimated")
 				partialFlag(cmd, op)
-				_ = cmd.MarkFlagRequired("used") // the flag is there
 			}},
 		{kind: relay.OpSave, use: "save", short: "Write the checkpoint now",
 			long:    "Write the checkpoint now, with how far the current step is.",
@@ -241,7 +240,7 @@ func (c *commands) told(w *work, r *relay.Relay, u *relay.Update) error {
 	}
 	c.notes(notes)
 	if u.Checkpoint == nil {
-		c.printf("%s is done; the ledger %s keeps %s\n", c.Bold(c.one(u.Task.ID)), u.Handoff.ID, plural(int(u.Handoff.Version), "entry"))
+		c.printf("%s is done; the ledger %s keeps what was recorded (%s)\n", c.Bold(c.one(u.Task.ID)), u.Handoff.ID, plural(int(u.Handoff.Version), "record"))
 		return nil
 	}
 	l := &u.Ledger
@@ -281,7 +280,11 @@ func (f *fraction) Set(text string) error {
 		v /= 100
 	}
 	if err != nil || !(v >= 0 && v <= 1) {
-		return &perdure.Error{Code: perdure.CodeInvalid, Msg: strconv.Quote(text) + " is not a part from 0% to 100%"}
+		msg := strconv.Quote(text) + " is not a part from 0% to 100%"
+		if err == nil && !percent && v > 1 && v <= 100 {
+			msg += "; do you mean " + text + "%?"
+		}
+		return &perdure.Error{Code: perdure.CodeInvalid, Msg: msg}
 	}
 	*f = fraction(v)
 	return nil

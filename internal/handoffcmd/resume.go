@@ -35,7 +35,11 @@ func (c *commands) newResumeCommand() *cobra.Command {
 			if cfg.ContractFile != "" {
 				cfg.ContractFile = c.abs(cfg.ContractFile)
 			}
-			return c.on(cmd, &w, true, func(ctx context.Context, r *relay.Relay) error {
+			if cfg.TTL <= 0 || cfg.TTL > perdure.MaxHandoffTTL {
+				return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("--ttl %s is not more than nothing and at most %s", cfg.TTL, perdure.MaxHandoffTTL),
+					Hint: "for example --ttl 30m"}
+			}
+			return c.on(cmd, &w, cfg.Claim, func(ctx context.Context, r *relay.Relay) error {
 				out, err := r.Resume(ctx, cfg)
 				if err != nil {
 					return err
@@ -92,10 +96,13 @@ func recording(w *work, r *relay.Relay, claim *perdure.HandoffClaim) string {
 	var b strings.Builder
 	flags := ""
 	if r.Place != handoff.PRD {
-		flags += " --task " + string(r.Place)
+		flags += " --task " + quoted(string(r.Place))
 	}
 	if w.file != "" {
-		flags += " --file " + w.file
+		flags += " --file " + quoted(w.file)
+	}
+	if claim == nil && r.Agent != "" {
+		flags += " --agent " + quoted(r.Agent)
 	}
 	b.WriteString("\n## Recording Progress\n\n")
 	if claim != nil {
@@ -108,4 +115,15 @@ func recording(w *work, r *relay.Relay, claim *perdure.HandoffClaim) string {
 	fmt.Fprintf(&b, "- At the end: `perdure handoff verify%s`, then `perdure handoff done%s`\n", flags, flags)
 	fmt.Fprintf(&b, "- All of it: `perdure handoff skill`\n")
 	return b.String()
+}
+
+// quoted writes a word for a shell.
+func quoted(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@+", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

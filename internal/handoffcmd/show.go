@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,11 +29,11 @@ func (c *commands) newShowCommand() *cobra.Command {
 					return err
 				}
 				if !v.Open() {
-					return none(v)
+					return v.Nothing("show work")
 				}
 				if w.asJSON {
 					shown := v.Shown
-					if shown == nil {
+					if shown == nil || v.Behind {
 						p := handoff.Project(v.Ledger, 0)
 						shown = &p
 					}
@@ -48,9 +49,14 @@ func (c *commands) newShowCommand() *cobra.Command {
 	return cmd
 }
 
-func none(v *relay.View) error {
-	return &perdure.Error{Code: perdure.CodeNotFound, Op: "show work", Msg: "there is no checkpoint of \"" + v.Task.ID + "\"",
-		Hint: "`perdure handoff start` begins one"}
+// unrecorded is the error of who wants the ledger of work that has none.
+func unrecorded(v *relay.View) error {
+	e := &perdure.Error{Code: perdure.CodeNotFound, Op: "show ledger", Msg: "nothing was recorded of \"" + v.Task.ID + "\" here",
+		Hint: "`perdure handoff start` begins to record"}
+	if v.Shown != nil {
+		e.Hint = "`perdure handoff show` shows what the file has, `perdure handoff resume` continues it"
+	}
+	return e
 }
 
 // overview is the ledger for people.
@@ -66,7 +72,7 @@ func (c *commands) overview(v *relay.View) string {
 		who = "nobody in particular"
 	}
 	fmt.Fprintf(&b, "by %s, %s, %s", c.one(who), ago(l.Metadata.LastUpdatedAt), c.one(string(l.Metadata.Reason)))
-	if h := v.Handoff; h.ExpiresAt != nil {
+	if h := v.Handoff; h.ExpiresAt != nil && h.ExpiresAt.After(time.Now()) {
 		fmt.Fprintf(&b, "; claimed by %s until %s", c.one(or(h.Agent, "an agent without a name")), ago(*h.ExpiresAt))
 	}
 	b.WriteString("\n")
@@ -81,7 +87,11 @@ func (c *commands) overview(v *relay.View) string {
 	var done, decided, tried, checks []string
 	for _, s := range l.CompletedSteps {
 		files := append(append([]string{}, s.FilesCreated...), s.FilesModified...)
-		done = append(done, s.Step+c.Dim(suffix(strings.Join(files, " "))))
+		text := s.Step
+		if s.RunAgain {
+			text += " (run again)"
+		}
+		done = append(done, text+c.Dim(suffix(strings.Join(files, " "))))
 	}
 	for _, d := range l.Decisions {
 		decided = append(decided, d.Decision+c.Dim(suffix(d.Rationale)))
@@ -159,7 +169,7 @@ func (c *commands) newLogCommand() *cobra.Command {
 					return err
 				}
 				if v.Handoff.ID == 0 {
-					return none(v)
+					return unrecorded(v)
 				}
 				return c.log(ctx, r, v.Handoff, w.asJSON)
 			})
@@ -200,7 +210,7 @@ func summary(e *perdure.HandoffEntry) string {
 		return string(e.Data)
 	}
 	var parts []string
-	for _, part := range []struct{ before, text string }{{"", op.Text}, {"", string(op.Phase)}, {"", strings.Join(op.Steps, "; ")}, {"because ", op.Because},
+	for _, part := range []struct{ before, text string }{{"", op.Text}, {"", string(op.Phase)}, {"steps ", strings.Join(op.Steps, "; ")}, {"because ", op.Because},
 		{"outcome ", op.Outcome}, {"created ", strings.Join(op.Created, " ")}, {"modified ", strings.Join(op.Modified, " ")}, {"partial ", op.Partial},
 		{"now ", op.Current}, {"contract ", op.Contract}, {"", string(op.Status)}, {"run by ", string(op.RanBy)}, {"to ", op.To}} {
 		if part.text != "" {
@@ -209,6 +219,17 @@ func summary(e *perdure.HandoffEntry) string {
 	}
 	if op.Used > 0 {
 		parts = append(parts, fmt.Sprintf("%.0f %% of the context used %s", op.Used*100, op.Source))
+	}
+	for _, mark := range []struct {
+		set  bool
+		text string
+	}{{op.RunAgain, "to be run again"}, {op.Remove, "taken out"}, {op.Replace, "these only"}} {
+		if mark.set {
+			parts = append(parts, mark.text)
+		}
+	}
+	if !op.Until.IsZero() {
+		parts = append(parts, "until "+ago(op.Until))
 	}
 	if len(op.Theirs) > 0 {
 		parts = append(parts, "what somebody else wrote into the file")

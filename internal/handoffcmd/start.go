@@ -78,7 +78,7 @@ func (c *commands) start(cmd *cobra.Command, w *work, op relay.Op, again bool) e
 // create makes a minimal file at the root of the repository, or where the flag
 // says.
 func (c *commands) create(ctx context.Context, w *work, op *relay.Op) (handoff.Location, error) {
-	place, err := handoff.ParsePlace(w.task)
+	place, err := placeOf(w)
 	if err != nil {
 		return handoff.Location{}, err
 	}
@@ -117,7 +117,6 @@ func (c *commands) newReassignCommand() *cobra.Command {
 	cmd.Flags().StringVar(&template, "template", "", "a text/template in `FILE` instead of the built-in prompt")
 	partialFlag(cmd, &op)
 	c.workFlags(cmd, &w)
-	_ = cmd.MarkFlagRequired("to") // the flag is there
 	return cmd
 }
 

@@ -44,6 +44,7 @@ type folder struct {
 	at     Thresholds
 	marked map[string]int // where the file of a path stands in Files
 	notes  []string       // of the last op, for who gave it
+	absent bool           // the last op takes out what is not there
 }
 
 func newFolder(task string, at Thresholds) *folder {
@@ -78,7 +79,7 @@ func (f *folder) entry(e *perdure.HandoffEntry) error {
 
 // apply does one op, by an agent ("" for nobody in particular).
 func (f *folder) apply(op *Op, agent string) error {
-	f.notes = nil
+	f.notes, f.absent = nil, false
 	now := op.At
 	f.worker(agent)
 	f.Metadata.LastUpdatedAt = now
@@ -105,9 +106,7 @@ func (f *folder) apply(op *Op, agent string) error {
 	case OpTried:
 		f.FailedApproaches = append(f.FailedApproaches, handoff.FailedApproach{What: op.Text, Outcome: op.Outcome, Why: op.Because})
 	case OpForbid:
-		if f.NotAllowed = with(f.NotAllowed, op.Text); op.Remove {
-			f.NotAllowed = f.without(f.NotAllowed, op.Text, "prohibition")
-		}
+		f.forbid(op)
 	case OpNext:
 		f.NextAction = op.Text
 	case OpPhase:
@@ -206,7 +205,7 @@ func (f *folder) finish(op *Op) {
 	case slices.Contains(f.PendingSteps, op.Text):
 		f.PendingSteps = remove(f.PendingSteps, slices.Index(f.PendingSteps, op.Text))
 	case len(f.PendingSteps) > 0:
-		f.note("none of the %d pending steps is called that; --pending N names the one that this was", len(f.PendingSteps))
+		f.note("none of the %d pending steps is called that, so none is taken out; `perdure handoff pending --remove N` does", len(f.PendingSteps))
 	}
 }
 
@@ -223,6 +222,14 @@ func (f *folder) pending(op *Op) {
 			f.PendingSteps = with(f.PendingSteps, step)
 		}
 	}
+}
+
+func (f *folder) forbid(op *Op) {
+	if op.Remove {
+		f.NotAllowed = f.without(f.NotAllowed, op.Text, "prohibition")
+		return
+	}
+	f.NotAllowed = with(f.NotAllowed, op.Text)
 }
 
 // partial notes how far the current step is, and makes one when there is none.
@@ -332,12 +339,14 @@ func (f *folder) without(list []string, name, what string) []string {
 		if strings.HasPrefix(entry, name) && found < 0 {
 			found = i
 		} else if strings.HasPrefix(entry, name) {
-			f.note("several begin with %q; no %s is taken out", name, what)
+			f.note("several begin with %q: no %s is taken out", name, what)
+			f.absent = true
 			return list
 		}
 	}
 	if found < 0 {
 		f.note("there is no %s %q", what, name)
+		f.absent = true
 		return list
 	}
 	return remove(list, found)

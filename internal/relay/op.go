@@ -47,7 +47,7 @@ const (
 // Op is one change of a piece of work. Which fields count depends on the kind;
 // see [Op.Check]. Its JSON form is a line of a batch, and what a ledger keeps.
 type Op struct {
-	Kind string `json:"op"`
+	Kind string `json:"op,omitempty"`
 	// Text is what it is about: the step done, the decision, the blocker, …
 	Text string `json:"text,omitempty"`
 
@@ -178,15 +178,15 @@ func (o *Op) Check() error {
 		slices.Sort(names)
 		return invalid("known are "+strings.Join(names, ", "), "%q is not an operation", o.Kind)
 	}
-	given := o.given()
+	given, written := o.given(), "`perdure handoff "+o.Kind+" --help` shows how it is written"
 	for _, name := range need.must {
-		if !slices.Contains(given, name) {
-			return invalid("", "%s needs %q", o.Kind, name)
+		if text, is := o.texts()[name]; !slices.Contains(given, name) || is && strings.TrimSpace(text) == "" {
+			return invalid(written, "%s needs %q", o.Kind, name)
 		}
 	}
 	for _, name := range given {
 		if !slices.Contains(need.must, name) && !slices.Contains(need.may, name) {
-			return invalid("", "%s has no %q", o.Kind, name)
+			return invalid(written, "%s has no %q", o.Kind, name)
 		}
 	}
 	return o.checkValues()
@@ -244,7 +244,7 @@ func (o *Op) checkWords() error {
 	case o.Used < 0 || o.Used > 1:
 		return invalid("for example 78% or 0.78", "a context is used from 0 to 100 %%, not %g %%", o.Used*100)
 	case o.Kind == OpVerify && o.Contract == "" && (o.Text == "" || o.Status == ""):
-		return invalid("", "verify needs the contract, or the activity and its status")
+		return invalid(`for example: perdure handoff verify unit-test passed`, "verify needs the contract, or the activity and its status")
 	case o.Kind == OpPending && o.Replace && o.Remove:
 		return invalid("", "pending steps are replaced or removed, not both")
 	}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/internal/failpoint"
 )
 
 // Ledgers is where ledgers are kept: a [perdure.Store] or a client of its API.
@@ -63,9 +65,14 @@ type View struct {
 	Document *handoff.Document
 	// Notes are for who looks: what somebody else changed in the file.
 	Notes []string
+	// Behind tells that the file does not show what the ledger has: who recorded
+	// it last died before it wrote the file, or an older file came back. The
+	// next write brings it up to date.
+	Behind bool
 
 	folder *folder
-	adopt  *Op // of what is in the file and not in the ledger
+	adopt  *Op  // of what is in the file and not in the ledger
+	ended  bool // the file still shows work that is done
 }
 
 // Open tells whether work on the task was recorded and is not done.
@@ -144,8 +151,8 @@ func (r *Relay) each(ctx context.Context, v *View, do func(*perdure.HandoffEntry
 // compare finds out whether somebody else changed the checkpoint in the file.
 func (r *Relay) compare(ctx context.Context, v *View) error {
 	if v.Shown == nil {
-		if v.open() && len(v.Handoff.Projected) > 0 {
-			v.Notes = append(v.Notes, "the checkpoint was taken out of the file; the ledger still has it all")
+		if v.Behind = v.open() && len(v.Handoff.Projected) > 0; v.Behind {
+			v.Notes = append(v.Notes, "the checkpoint is not in the file any more; the ledger still has it all")
 		}
 		return nil
 	}
@@ -154,12 +161,16 @@ func (r *Relay) compare(ctx context.Context, v *View) error {
 		return err
 	}
 	op := &Op{Kind: opAdopt, Theirs: shown, At: v.Shown.Metadata.LastUpdatedAt}
-	if v.open() {
-		if same(shown, v.Handoff.Projected) || same(shown, v.Handoff.Previous) {
-			return nil // ours, or the one before: the process died before it wrote the file
+	switch {
+	case v.open() && same(shown, v.Handoff.Projected):
+		return nil
+	case same(shown, v.Handoff.Previous): // the process died before it wrote the file
+		if v.Behind = v.open(); !v.Behind {
+			v.Shown, v.ended = nil, true
 		}
-		older, err := r.older(ctx, v, shown)
-		if err != nil || older {
+		return nil
+	case v.open():
+		if v.Behind, err = r.older(ctx, v, shown); err != nil || v.Behind {
 			return err
 		}
 		op.Base = v.base()
@@ -168,8 +179,22 @@ func (r *Relay) compare(ctx context.Context, v *View) error {
 	if err := v.folder.apply(op, ""); err != nil {
 		return err
 	}
+	if !v.open() {
+		v.folder.notes = []string{v.taken()}
+	}
 	v.Notes = append(v.Notes, v.folder.notes...)
 	return nil
+}
+
+// taken says what a file brought that no ledger knows of.
+func (v *View) taken() string {
+	w := &v.folder.Work
+	by := ""
+	if w.Metadata.CreatedBy != "" {
+		by = ", by \"" + w.Metadata.CreatedBy + "\""
+	}
+	return fmt.Sprintf("the checkpoint in the file is in no ledger yet; it is taken over (completed steps: %d, pending: %d, decisions: %d%s)",
+		len(w.CompletedSteps), len(w.PendingSteps), len(w.Decisions), by)
 }
 
 // older tells whether a checkpoint is one that the ledger made before, which came
@@ -189,14 +214,24 @@ func (r *Relay) older(ctx context.Context, v *View, shown []byte) (found bool, e
 	return found, err
 }
 
-// base is the checkpoint that somebody's edit began with. When it is an older one
-// that was edited, nobody knows which: what is not in it was not taken out.
+// base is the checkpoint that somebody's edit began with: the last one, or the
+// one before when the process died before it wrote the file, whichever makes it
+// the smaller edit. When it was an older one, nobody knows which: nil, for which
+// nothing counts as taken out.
 func (v *View) base() json.RawMessage {
-	var last handoff.Checkpoint
-	if json.Unmarshal(v.Handoff.Projected, &last) != nil || v.Shown.Metadata.LastUpdatedAt.Before(last.Metadata.LastUpdatedAt) {
-		return nil
+	var found json.RawMessage
+	fewest := 0
+	for _, raw := range []json.RawMessage{v.Handoff.Projected, v.Handoff.Previous} {
+		var c *handoff.Checkpoint
+		if json.Unmarshal(raw, &c) != nil || c == nil || v.Shown.Metadata.LastUpdatedAt.Before(c.Metadata.LastUpdatedAt) {
+			continue
+		}
+		_, changes, err := handoff.Adopt(v.folder.Ledger, c, v.Shown)
+		if err == nil && (found == nil || len(changes) < fewest) {
+			found, fewest = raw, len(changes)
+		}
 	}
-	return v.Handoff.Projected
+	return found
 }
 
 // same compares checkpoints, whatever the database made of their JSON.
@@ -245,46 +280,98 @@ type Update struct {
 }
 
 // Apply records ops, all or none of them: in the ledger first, then in the file.
-// When it fails with an error of the file after the ledger was written, the next
-// Apply brings the file up to date.
+// No ops bring the file up to date. When the file cannot be written after the
+// ledger was, the error says so, and the next Apply brings it up to date.
 func (r *Relay) Apply(ctx context.Context, ops ...Op) (*Update, error) {
 	for i := range ops {
 		if err := ops[i].Check(); err != nil {
 			return nil, err
 		}
 	}
-	file, err := handoff.Lock(ctx, r.Location.File)
-	if err != nil {
-		return nil, err
-	}
-	u, err := r.apply(ctx, file, ops)
-	return u, errors.Join(err, file.Close())
+	return r.locked(ctx, ops)
 }
 
-func (r *Relay) apply(ctx context.Context, file *handoff.File, ops []Op) (*Update, error) {
+// locked records ops that were checked.
+func (r *Relay) locked(ctx context.Context, ops []Op) (*Update, error) {
+	u, written, err := r.once(ctx, ops)
+	const most = 5 // editors that save the file just then
+	for again := 0; written && again < most && u.Checkpoint != nil && errors.Is(err, handoff.ErrConflict); again++ {
+		notes := u.Notes
+		if u, _, err = r.once(ctx, nil); u != nil {
+			u.Notes = append(notes, u.Notes...)
+		}
+	}
+	if err == nil || !written {
+		return u, err
+	}
+	return nil, &perdure.Error{Code: codeOf(err), Op: "record work", Msg: "it is recorded in the ledger, but the file does not show it: " + err.Error(),
+		Hint: "do not record it again; the next command brings the file up to date"}
+}
+
+// codeOf tells what kind of error it is to those who do not know the file's.
+func codeOf(err error) perdure.Code {
+	if errors.Is(err, handoff.ErrConflict) || errors.Is(err, handoff.ErrReadOnly) {
+		return perdure.CodeConflict
+	}
+	return perdure.CodeOf(err)
+}
+
+// once records ops under the lock of the file. It tells whether they are in the
+// ledger.
+func (r *Relay) once(ctx context.Context, ops []Op) (u *Update, written bool, err error) {
+	file, err := handoff.Lock(ctx, r.Location.File)
+	if err != nil {
+		return nil, false, err
+	}
+	u, written, err = r.apply(ctx, file, ops)
+	return u, written, errors.Join(err, file.Close())
+}
+
+func (r *Relay) apply(ctx context.Context, file *handoff.File, ops []Op) (u *Update, written bool, err error) {
 	view, err := r.view(ctx, file.Document())
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	u := &Update{View: *view}
+	u = &Update{View: *view}
 	if err := u.begin(ops); err != nil {
-		return nil, err
+		if u.ended {
+			err = errors.Join(err, r.show(file, u))
+		}
+		return nil, false, err
 	}
 	if err := r.rescue(ctx, u); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	write, err := r.prepare(ctx, u, ops)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
+	failpoint.Hit("relay.before_ledger")
 	if u.Handoff, err = r.Ledgers.WriteHandoff(ctx, *write); err != nil {
-		return nil, err
+		return nil, false, r.refused(err, &view.Handoff)
 	}
+	failpoint.Hit("relay.after_ledger")
+	err = r.show(file, u)
+	failpoint.Hit("relay.after_file")
+	return u, true, err
+}
+
+// show writes the checkpoint into the file.
+func (r *Relay) show(file *handoff.File, u *Update) error {
 	next, err := file.Document().With(r.Place, u.Checkpoint, u.Handoff.UpdatedAt)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return u, file.Write(next, nil)
+	return file.Write(next, nil)
+}
+
+// refused says what can be done when somebody else has a claim.
+func (r *Relay) refused(err error, h *perdure.Handoff) error {
+	if !errors.Is(err, perdure.ErrConflict) || r.Token != "" || h.ExpiresAt == nil {
+		return err
+	}
+	return &perdure.Error{Code: perdure.CodeConflict, Msg: err.Error(), Hint: "if the claim is yours, give its token (--token, or PERDURE_HANDOFF_TOKEN); " +
+		"if its agent is gone, `perdure handoff resume --take-over` takes the work over"}
 }
 
 // begin refuses to go on with work that is done, but for a start.
@@ -309,20 +396,27 @@ func (r *Relay) prepare(ctx context.Context, u *Update, ops []Op) (*perdure.Hand
 		}
 		w.Entries = append(w.Entries, entry)
 	}
-	now := time.Now().UTC().Truncate(time.Microsecond)
+	now, agent := time.Now().UTC().Truncate(time.Microsecond), r.Agent
+	if agent == "" && r.Token != "" {
+		agent = u.Handoff.Agent // only who claimed last can write with a token
+	}
 	for i := range ops {
 		op := ops[i]
 		op.At = now
 		if err := r.recordFiles(ctx, u, &op); err != nil {
 			return nil, err
 		}
-		entry, err := entryOf(&op, r.Agent)
+		entry, err := entryOf(&op, agent)
 		if err != nil {
 			return nil, err
 		}
 		w.Entries = append(w.Entries, entry)
-		if err := u.folder.apply(&op, r.Agent); err != nil {
+		if err := u.folder.apply(&op, agent); err != nil {
 			return nil, err
+		}
+		if u.folder.absent && op.Kind != OpStep { // a step that was done is not to be lost for that
+			return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: "record work", Msg: strings.Join(u.folder.notes, "; "),
+				Hint: "`perdure handoff show` numbers them"}
 		}
 		u.Notes = append(u.Notes, u.folder.notes...)
 		w.End = w.End || op.Kind == OpDone
@@ -446,6 +540,10 @@ func (r *Relay) relative(paths []string) ([]string, error) {
 // under the claim.
 func (r *Relay) Claim(ctx context.Context, task string, ttl time.Duration, takeOver bool) (perdure.HandoffClaim, error) {
 	claim, err := r.Ledgers.ClaimHandoff(ctx, perdure.HandoffClaimSpec{HandoffRef: r.ref(task), Agent: r.Agent, TTL: ttl, TakeOver: takeOver})
+	if errors.Is(err, perdure.ErrConflict) {
+		err = &perdure.Error{Code: perdure.CodeConflict, Msg: err.Error(),
+			Hint: "wait until then; if that agent is gone, `perdure handoff resume --take-over` takes the work over"}
+	}
 	if err == nil {
 		r.Token = claim.Token
 	}

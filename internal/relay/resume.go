@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -44,7 +45,7 @@ func (r *Relay) Resume(ctx context.Context, cfg ResumeConfig) (*Resumption, erro
 		return nil, err
 	}
 	if !view.Open() {
-		return nil, nothing(view)
+		return nil, view.Nothing("resume work")
 	}
 	out := &Resumption{View: *view}
 	if out.Verdict, err = r.Staleness(ctx, view); err != nil {
@@ -55,8 +56,9 @@ func (r *Relay) Resume(ctx context.Context, cfg ResumeConfig) (*Resumption, erro
 			Hint: "`perdure handoff stale` names them; without --strict the prompt tells to read them again"}
 	}
 	about := view.Ledger.Resume()
-	if view.Handoff.ID == 0 {
+	if !view.open() {
 		about = view.Shown.Resume()
+		about.Work.TaskID, about.Description = view.Task.ID, view.Task.Description
 	}
 	about.Agent, about.Verdict = r.Agent, &out.Verdict
 	if about.Work.Verification.ContractRef != "" {
@@ -76,23 +78,42 @@ func (r *Relay) Resume(ctx context.Context, cfg ResumeConfig) (*Resumption, erro
 	return out, nil
 }
 
-// claim claims the work; what so far only the file knows is recorded first.
+// claim claims the work. What so far only the file knows is recorded first, and
+// a file that is behind is brought up to date after it.
 func (r *Relay) claim(ctx context.Context, out *Resumption, cfg ResumeConfig) (perdure.HandoffClaim, error) {
-	if out.Handoff.ID == 0 {
-		agent := r.Agent
-		r.Agent = "" // to look is not to work
+	if err := r.giveBack(ctx, out.Task.ID); err != nil {
+		return perdure.HandoffClaim{}, err
+	}
+	if !out.open() {
 		u, err := r.Apply(ctx)
-		r.Agent = agent
 		if err != nil {
 			return perdure.HandoffClaim{}, err
 		}
 		out.Handoff = u.Handoff
 	}
-	return r.Claim(ctx, out.Task.ID, cfg.TTL, cfg.TakeOver)
+	claim, err := r.Claim(ctx, out.Task.ID, cfg.TTL, cfg.TakeOver)
+	if err == nil && out.Behind {
+		_, err = r.Apply(ctx)
+	}
+	return claim, err
 }
 
-func nothing(v *View) error {
-	e := &perdure.Error{Code: perdure.CodeNotFound, Op: "resume work", Msg: "there is no checkpoint of \"" + v.Task.ID + "\"",
+// giveBack ends the claim that the relay's own token is for, so that an agent
+// can go on with a new session; a token of a claim before the last is forgotten.
+func (r *Relay) giveBack(ctx context.Context, task string) error {
+	if r.Token == "" {
+		return nil
+	}
+	err := r.Release(ctx, task)
+	if r.Token = ""; errors.Is(err, perdure.ErrLeaseLost) || errors.Is(err, perdure.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Nothing is the error of an operation that needs work that is open.
+func (v *View) Nothing(op string) error {
+	e := &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: "there is no checkpoint of \"" + v.Task.ID + "\"",
 		Hint: "`perdure handoff start` begins one"}
 	if v.Handoff.EndedAt != nil {
 		e.Msg = "the work on \"" + v.Task.ID + "\" is done"
@@ -110,7 +131,7 @@ func (r *Relay) Staleness(ctx context.Context, v *View) (handoff.Verdict, error)
 	case v.Shown != nil:
 		return v.Shown.Staleness(ctx, r.Location.Root)
 	}
-	return handoff.Verdict{}, nothing(v)
+	return handoff.Verdict{}, v.Nothing("judge files")
 }
 
 // contract finds the verification contract of the work.

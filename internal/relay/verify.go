@@ -61,7 +61,7 @@ func (r *Relay) Verify(ctx context.Context, cfg VerifyConfig) (*Verification, er
 		return nil, err
 	}
 	if !view.Open() {
-		return nil, nothing(view)
+		return nil, view.Nothing("verify work")
 	}
 	contract, err := r.contract(view, cfg.ContractFile)
 	if err != nil {
@@ -91,18 +91,8 @@ func (r *Relay) Verify(ctx context.Context, cfg VerifyConfig) (*Verification, er
 		out.Results = append(out.Results, handoff.Result{Activity: op.Text, Status: status, RanBy: op.RanBy, RunAt: time.Now().UTC()})
 		ops = append(ops, op)
 	}
-	out.Update, err = r.applyOwn(ctx, ops)
+	out.Update, err = r.locked(ctx, ops) // those of the engine, which agents may not give
 	return out, err
-}
-
-// applyOwn records ops of the engine, which agents may not give.
-func (r *Relay) applyOwn(ctx context.Context, ops []Op) (*Update, error) {
-	file, err := handoff.Lock(ctx, r.Location.File)
-	if err != nil {
-		return nil, err
-	}
-	u, err := r.apply(ctx, file, ops)
-	return u, errors.Join(err, file.Close())
 }
 
 // activity names a criterion, also when it has no name.

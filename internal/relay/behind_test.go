@@ -1,0 +1,227 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/internal/relay"
+)
+
+func begin(steps ...string) relay.Op { return relay.Op{Kind: relay.OpStart, Text: "t", Steps: steps} }
+
+// died records ops in the ledger by a process that is killed before it writes
+// the file.
+func (b *bench) died(t *testing.T, ops ...relay.Op) {
+	t.Helper()
+	dying := b.relay("a")
+	dying.Ledgers = &broken{Ledgers: b.store, after: true}
+	if _, err := dying.Apply(t.Context(), ops...); !errors.Is(err, errDied) {
+		t.Fatal(err)
+	}
+}
+
+// Work that ended before the file was written has ended: it does not come back
+// from what the file still shows, and the next command takes that out.
+func TestDeathAtTheEnd(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.apply(t, step("one"))
+	b.died(t, relay.Op{Kind: relay.OpDone})
+	if v := b.look(t); v.Open() || len(v.Notes) > 0 {
+		t.Errorf("open %v, %q", v.Open(), v.Notes)
+	}
+	if _, err := b.Resume(t.Context(), relay.ResumeConfig{Claim: true}); !errors.Is(err, perdure.ErrNotFound) {
+		t.Errorf("resume: %v", err)
+	}
+	if _, err := b.Apply(t.Context(), step("late")); !errors.Is(err, perdure.ErrConflict) || !strings.Contains(b.text(t), `"checkpoint": null`) {
+		t.Errorf("%v\n%s", err, b.text(t))
+	}
+	b.apply(t, begin(), step("two"))
+	b.died(t, relay.Op{Kind: relay.OpDone})
+	if u := b.apply(t, begin("three")); done(&u.Ledger) != "" || pending(&u.Ledger) != "three" {
+		t.Errorf("begun again with %+v", u.Ledger)
+	}
+}
+
+// Who resumes brings a file up to date that is behind the ledger.
+func TestResumeBringsTheFileUpToDate(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(b *bench){
+		"death":    func(b *bench) { b.died(t, step("two")) },
+		"no field": func(b *bench) { b.apply(t, step("two")); b.write(t, handoff.FileName, fileText) },
+		"older": func(b *bench) {
+			older := b.text(t)
+			b.apply(t, step("two"))
+			b.apply(t, relay.Op{Kind: relay.OpDecide, Text: "d"})
+			b.write(t, handoff.FileName, older)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.apply(t, step("one"))
+			spoil(b)
+			v := b.look(t)
+			if !v.Behind || done(&v.Ledger) != "one,two" {
+				t.Fatalf("behind %v, %q", v.Behind, done(&v.Ledger))
+			}
+			next := b.relay("b")
+			out, err := next.Resume(t.Context(), relay.ResumeConfig{Claim: true})
+			if err != nil || !strings.Contains(out.Prompt, "- two") || !strings.Contains(b.text(t), `"two"`) {
+				t.Errorf("%v\n%s", err, b.text(t))
+			}
+			if v := b.look(t); v.Behind || done(&v.Ledger) != "one,two" {
+				t.Errorf("behind %v, %q", v.Behind, done(&v.Ledger))
+			}
+		})
+	}
+}
+
+// saver saves the file, as an editor does, at the instant between the ledger and
+// the file.
+type saver struct {
+	relay.Ledgers
+	save func()
+}
+
+func (s *saver) WriteHandoff(ctx context.Context, w perdure.HandoffWrite) (perdure.Handoff, error) {
+	h, err := s.Ledgers.WriteHandoff(ctx, w)
+	s.save()
+	return h, err
+}
+
+// An editor that saves just then is not overwritten, and nothing is recorded twice.
+func TestEditorSavesJustThen(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.apply(t, step("one"), relay.Op{Kind: relay.OpBlock, Text: "stuck"})
+	edited := strings.Replace(b.text(t), `"stuck"`, `"stuck", "and theirs"`, 1)
+	saved := 0
+	b.Ledgers = &saver{b.store, func() {
+		if saved++; saved == 1 {
+			b.write(t, handoff.FileName, edited)
+		}
+	}}
+	u := b.apply(t, step("two"))
+	if done(&u.Ledger) != "one,two" || blockers(&u.Ledger) != "stuck,and theirs" || len(u.Notes) == 0 {
+		t.Errorf("%q %q %q", done(&u.Ledger), blockers(&u.Ledger), u.Notes)
+	}
+	if v := b.look(t); v.Behind || done(&v.Ledger) != "one,two" || blockers(&v.Ledger) != "stuck,and theirs" {
+		t.Errorf("behind %v, %q %q", v.Behind, done(&v.Ledger), blockers(&v.Ledger))
+	}
+	b.Ledgers = &saver{b.store, func() {
+		if err := os.Remove(filepath.Join(b.dir, handoff.FileName)); err != nil {
+			t.Error(err)
+		}
+	}}
+	_, err := b.Apply(t.Context(), step("three"))
+	if err == nil || !strings.Contains(err.Error(), "recorded in the ledger") || !strings.Contains(perdure.HintOf(err), "do not record it again") {
+		t.Errorf("%v", err)
+	}
+	b.Ledgers = b.store
+	b.write(t, handoff.FileName, fileText)
+	if v := b.look(t); done(&v.Ledger) != "one,two,three" {
+		t.Errorf("%q", done(&v.Ledger))
+	}
+}
+
+// A claim tells who works; its own holder can resume with it, others cannot.
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.apply(t, begin("x"))
+	claim := func(r *relay.Relay, takeOver bool) error {
+		_, err := r.Resume(t.Context(), relay.ResumeConfig{Claim: true, TakeOver: takeOver, TTL: time.Hour})
+		return err
+	}
+	first, other := b.relay("first"), b.relay("other")
+	if err := claim(first, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := claim(other, false); !errors.Is(err, perdure.ErrConflict) || !strings.Contains(perdure.HintOf(err), "--take-over") {
+		t.Errorf("a second one: %v", err)
+	}
+	nobody := b.relay("")
+	if _, err := nobody.Apply(t.Context(), step("x")); !errors.Is(err, perdure.ErrConflict) || !strings.Contains(perdure.HintOf(err), "token") {
+		t.Errorf("without a token: %v, %s", err, perdure.HintOf(err))
+	}
+	nobody.Token = first.Token
+	u, err := nobody.Apply(t.Context(), step("x"))
+	if err != nil || u.Ledger.Metadata.CreatedBy != "first" {
+		t.Errorf("with the token of first: %v, by %q", err, u.Ledger.Metadata.CreatedBy)
+	}
+	again := b.relay("first") // a new session of the same agent
+	again.Token = first.Token
+	if err := claim(again, false); err != nil || again.Token == first.Token {
+		t.Errorf("again: %v", err)
+	}
+	if _, err := first.Apply(t.Context(), step("y")); !errors.Is(err, perdure.ErrLeaseLost) {
+		t.Errorf("with the old token: %v", err)
+	}
+	if err := claim(first, false); !errors.Is(err, perdure.ErrConflict) {
+		t.Errorf("a claim with the old token: %v", err)
+	}
+	if err := claim(other, true); err != nil {
+		t.Errorf("taken over: %v", err)
+	}
+	if _, err := again.Apply(t.Context(), step("y")); !errors.Is(err, perdure.ErrLeaseLost) {
+		t.Errorf("after the take-over: %v", err)
+	}
+}
+
+// What is to be taken out and is not there is said, and nothing is recorded.
+func TestTakingOutWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	before := b.apply(t, begin("add a", "add b"), relay.Op{Kind: relay.OpBlock, Text: "k"}).Handoff.Version
+	for name, op := range map[string]relay.Op{
+		"blocker":     {Kind: relay.OpUnblock, Text: "7"},
+		"prohibition": {Kind: relay.OpForbid, Text: "z", Remove: true},
+		"pending":     {Kind: relay.OpPending, Steps: []string{"z"}, Remove: true},
+		"two of them": {Kind: relay.OpPending, Steps: []string{"add"}, Remove: true},
+	} {
+		if _, err := b.Apply(t.Context(), step("with it"), op); !errors.Is(err, perdure.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if v := b.look(t); v.Handoff.Version != before || done(&v.Ledger) != "" {
+		t.Errorf("%d entries, %d before; done %q", v.Handoff.Version, before, done(&v.Ledger))
+	}
+	if u := b.apply(t, relay.Op{Kind: relay.OpStep, Text: "kept", Pending: "9"}); done(&u.Ledger) != "kept" || len(u.Notes) != 1 {
+		t.Errorf("%q %q", done(&u.Ledger), u.Notes)
+	}
+}
+
+// Without a store, what the file shows can be looked at and judged.
+func TestWithoutLedgers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.write(t, "a.go", "package a")
+	b.apply(t, begin("left"), relay.Op{Kind: relay.OpStep, Text: "one", Created: []string{"a.go"}})
+	b.Ledgers = relay.None{}
+	v := b.look(t)
+	if done(&v.Ledger) != "one" || pending(&v.Ledger) != "left" || !v.Open() {
+		t.Errorf("%+v", v.Ledger)
+	}
+	verdict, err := b.Staleness(t.Context(), v)
+	if err != nil || verdict.Summary != handoff.AllFresh {
+		t.Errorf("%+v, %v", verdict, err)
+	}
+	out, err := b.Resume(t.Context(), relay.ResumeConfig{})
+	if err != nil || !strings.Contains(out.Prompt, "# Resuming Task: prd-dark-mode/US-003") {
+		t.Errorf("%v\n%s", err, out.Prompt)
+	}
+	if _, err := b.Apply(t.Context(), step("x")); !errors.Is(err, perdure.ErrNotFound) {
+		t.Errorf("recorded in nothing: %v", err)
+	}
+	if err := b.Release(t.Context(), v.Task.ID); !errors.Is(err, perdure.ErrNotFound) {
+		t.Errorf("released: %v", err)
+	}
+}
