@@ -2,20 +2,24 @@ package aiwgloop
 
 import "fmt"
 
-// FitForTest brings a text into the form of a schema: state, iteration,
+// FitterForTest brings texts into the form of a schema: state, iteration,
 // checkpoint, analytics or a line of the log. It returns nil for what is none of
 // it, and what it noted.
-func FitForTest(kind string, text []byte) (out []byte, notes []string, err error) {
+func FitterForTest() (func(kind string, text []byte) (out []byte, notes []string), error) {
 	s, err := loadShapes()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	return func(kind string, text []byte) ([]byte, []string) { return fitForTest(s, kind, text) }, nil
+}
+
+func fitForTest(s *shapes, kind string, text []byte) (out []byte, notes []string) {
 	v, fault := parse(text)
 	if fault != nil {
 		notes = append(notes, fmt.Sprintf("%d: %s", fault.off, fault.what))
 	}
 	if v == nil {
-		return nil, notes, nil
+		return nil, notes
 	}
 	shape := map[string]*shape{"state": s.state, "iteration": s.iteration, "checkpoint": s.checkpoint, "analytics": s.analytics, "line": s.forLine(v)}[kind]
 	x := &fitter{shape: shape, given: "given-0a0b0c0d", loop: "given-0a0b0c0d", note: func(kind string, at *value, format string, args ...any) {
@@ -26,9 +30,9 @@ func FitForTest(kind string, text []byte) (out []byte, notes []string, err error
 			"checkpoint_id": textValue("x"), "iterations": {kind: '['}}
 	}
 	if v = x.document(v); v == nil {
-		return nil, notes, nil
+		return nil, notes
 	}
-	return v.raw(), notes, nil
+	return v.raw(), notes
 }
 
 // ParseForTest parses a text and returns what of it is whole, in its shortest

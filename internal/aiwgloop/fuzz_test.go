@@ -86,23 +86,23 @@ func FuzzFit(f *testing.F) {
 		}
 	}
 	v := allSchemas(f)
+	fit, err := aiwgloop.FitterForTest()
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, which byte, text []byte) {
 		kind := kinds()[int(which)%len(kinds())]
 		if !utf8.Valid(text) {
 			t.Skip() // is replaced before
 		}
-		out, _, err := aiwgloop.FitForTest(kind, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out, _ := fit(kind, text)
 		if out == nil {
 			return
 		}
 		s, doc := wrapped(v, kind, out)
 		v.check(t, s, kind+" of "+strconv.Quote(string(text)), doc)
-		again, notes, err := aiwgloop.FitForTest(kind, out)
-		if err != nil || !bytes.Equal(again, out) || len(notes) > 0 {
-			t.Errorf("%q became\n%s, then\n%s: %v %v", text, out, again, notes, err)
+		if again, notes := fit(kind, out); !bytes.Equal(again, out) || len(notes) > 0 {
+			t.Errorf("%q became\n%s, then\n%s: %v", text, out, again, notes)
 		}
 	})
 }
