@@ -45,15 +45,22 @@ func reread(t failer, c handoff.Checkpoint) *handoff.Checkpoint {
 	return &back
 }
 
-func TestAdoptEachField(t *testing.T) {
-	t.Parallel()
-	step := handoff.Step{Step: "By hand", FilesCreated: []string{"x.go"}, Timestamp: at("2026-03-01T00:00:00Z")}
-	tests := []struct {
-		name string
-		edit func(c *handoff.Checkpoint)
-		want func(l *handoff.Ledger)
-		say  string
-	}{
+// foreignEdit is one that somebody makes in the file, and what it does to the
+// ledger.
+type foreignEdit struct {
+	name string
+	edit func(c *handoff.Checkpoint)
+	want func(l *handoff.Ledger)
+	say  string
+}
+
+func byHand() handoff.Step {
+	return handoff.Step{Step: "By hand", FilesCreated: []string{"x.go"}, Timestamp: at("2026-03-01T00:00:00Z")}
+}
+
+func editsOfSteps() []foreignEdit {
+	step := byHand()
+	return []foreignEdit{
 		{"nothing", func(*handoff.Checkpoint) {}, func(*handoff.Ledger) {}, ""},
 		{"phase", func(c *handoff.Checkpoint) { c.Phase = "verification" }, func(l *handoff.Ledger) { l.Phase = handoff.PhaseVerification }, `phase changed: "verification"`},
 		{"next action", func(c *handoff.Checkpoint) { c.NextAction = "Rest" }, func(l *handoff.Ledger) { l.NextAction = "Rest" }, `nextAction changed: "Rest"`},
@@ -101,6 +108,11 @@ func TestAdoptEachField(t *testing.T) {
 		}, func(l *handoff.Ledger) {
 			l.CurrentStep = &handoff.CurrentStep{Description: "Next", StartedAt: at("2026-03-01T00:00:00Z")}
 		}, `currentStep.description changed: "Next"; currentStep.startedAt changed: "2026-03-01T00:00:00Z"; currentStep.partialWork removed: "` + strings.Repeat("half ", 18) + `hal…"`},
+	}
+}
+
+func editsOfTheRest() []foreignEdit {
+	return []foreignEdit{
 		{"decision added", func(c *handoff.Checkpoint) {
 			c.Decisions = append(c.Decisions, handoff.Decision{Decision: "Do", Rationale: "so"})
 		}, func(l *handoff.Ledger) {
@@ -157,7 +169,11 @@ func TestAdoptEachField(t *testing.T) {
 			c.Cut, c.Ledger, c.Files, c.SchemaVersion = &handoff.Cut{Decisions: 99}, "elsewhere", nil, 77
 		}, func(*handoff.Ledger) {}, ""},
 	}
-	for _, tt := range tests {
+}
+
+func TestAdoptEachField(t *testing.T) {
+	t.Parallel()
+	for _, tt := range append(editsOfSteps(), editsOfTheRest()...) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l, want := worked(), worked()

@@ -56,7 +56,7 @@ func Parse(name string, data []byte) (*Document, error) {
 	if len(data) > MaxSize {
 		return nil, &Error{Kind: ErrLimit, Op: "read", File: name, Msg: fmt.Sprintf("it has %d bytes, the limit is %d", len(data), MaxSize)}
 	}
-	root, err := parseText(name, data, documentDepth)
+	root, err := parseText(name, data, documentDepth, "activePrd", "adhocQueue")
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +69,9 @@ func Parse(name string, data []byte) (*Document, error) {
 
 const byteOrderMark = "\xef\xbb\xbf"
 
-// parseText scans a JSON file; places are those in data.
-func parseText(name string, data []byte, keep int) (*node, error) {
+// parseText scans a JSON file down to a depth, of the root's members only those
+// that are named, if any are; places are those in data.
+func parseText(name string, data []byte, keep int, only ...string) (*node, error) {
 	if bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff}) {
 		return nil, &Error{Kind: ErrSyntax, Op: "read", File: name, Line: 1, Column: 1, Msg: "it is UTF-16",
 			Hint: "save the file as UTF-8"}
@@ -84,7 +85,7 @@ func parseText(name string, data []byte, keep int) (*node, error) {
 	if bytes.HasPrefix(data, []byte(byteOrderMark)) {
 		skip = len(byteOrderMark)
 	}
-	s := &scanner{text: data, at: skip, keep: keep}
+	s := &scanner{text: data, at: skip, keep: keep, only: only}
 	root, bad := s.whole()
 	if bad != nil {
 		line, column := position(data, bad.at)

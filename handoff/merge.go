@@ -76,9 +76,11 @@ func stepEntries(when time.Time) entries[Step] {
 
 func decisionEntries(when time.Time) entries[Decision] {
 	return entries[Decision]{
-		same:  func(a, b Decision) bool { return a.Decision == b.Decision && a.Timestamp.Equal(b.Timestamp) },
-		shows: func(a, b Decision) bool { return shows(a.Decision, b.Decision) && sameSecond(a.Timestamp, b.Timestamp, when) },
-		text:  func(d Decision) string { return d.Decision },
+		same: func(a, b Decision) bool { return a.Decision == b.Decision && a.Timestamp.Equal(b.Timestamp) },
+		shows: func(a, b Decision) bool {
+			return shows(a.Decision, b.Decision) && sameSecond(a.Timestamp, b.Timestamp, when)
+		},
+		text: func(d Decision) string { return d.Decision },
 		update: func(full, base, theirs Decision) (Decision, bool) {
 			var a, b bool
 			full.Rationale, a = newText(full.Rationale, base.Rationale, theirs.Rationale)
@@ -174,8 +176,8 @@ func mergeExtra(full, base, theirs Extra) (Extra, bool) {
 
 // mergeList returns the list of a ledger with what they did to its entries in
 // the checkpoint.
-func mergeList[T any](m *adoption, field string, full, base, theirs []T, e entries[T]) []T {
-	s := &listMerge[T]{full: full, base: base, theirs: theirs, entries: e}
+func mergeList[T any](m *adoption, field string, lists three[T], e entries[T]) []T {
+	s := &listMerge[T]{three: lists, entries: e}
 	s.pair()
 	removed := s.changeAndRemove(m, field)
 	if e.ordered {
@@ -184,8 +186,12 @@ func mergeList[T any](m *adoption, field string, full, base, theirs []T, e entri
 	return s.insert(m, field, removed)
 }
 
+// three are the sides of a merge: what the ledger has, what a checkpoint showed
+// of it, and what they made of that.
+type three[T any] struct{ full, base, theirs []T }
+
 type listMerge[T any] struct {
-	full, base, theirs []T
+	three[T]
 	entries[T]
 	inBase []int // for each of theirs: its place in base, -1 for none
 	inFull []int // for each of theirs: its place in the ledger, -1 for none

@@ -1,8 +1,10 @@
 package handoff
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -81,7 +83,10 @@ type scanner struct {
 	text []byte
 	at   int
 	keep int
+	only []string // members of the root of which more than the value is kept; nil for all
 	bad  *fault
+	// passed stands for the values that are passed over.
+	passed node
 }
 
 // whole reads the only value of the text.
@@ -136,9 +141,14 @@ func (s *scanner) next() byte {
 	return 0
 }
 
-// value reads one. It never returns nil.
+// value reads one. It never returns nil; what it returns for a value deeper than
+// is kept says nothing.
 func (s *scanner) value(depth int) *node {
-	n := &node{start: s.at}
+	n := &s.passed
+	if depth <= s.keep {
+		n = &node{}
+	}
+	n.start = s.at
 	switch c := s.next(); {
 	case c == '{' || c == '[':
 		n.kind = c
@@ -146,7 +156,7 @@ func (s *scanner) value(depth int) *node {
 			s.bad = &fault{s.at, ErrLimit, fmt.Sprintf("values are nested deeper than %d", MaxDepth)}
 			return n
 		}
-		s.container(n, depth)
+		s.container(n, c, depth)
 	case c == '"':
 		n.kind = '"'
 		s.quoted()
@@ -168,8 +178,8 @@ func (s *scanner) value(depth int) *node {
 	return n
 }
 
-func (s *scanner) container(n *node, depth int) {
-	end := n.kind + 2 // } and ] stand two behind { and [
+func (s *scanner) container(n *node, kind byte, depth int) {
+	end := kind + 2 // } and ] stand two behind { and [
 	s.at++
 	s.space()
 	for first := true; s.next() != end; first = false {
@@ -177,16 +187,16 @@ func (s *scanner) container(n *node, depth int) {
 			return
 		}
 		m := member{}
-		if n.kind == '{' && !s.key(&m, depth < s.keep) {
+		if kind == '{' && !s.key(&m, depth < s.keep) {
 			return
 		}
-		m.value = s.value(depth + 1)
+		m.value = s.within(depth, m.key)
 		if s.bad != nil {
 			return
 		}
 		switch {
 		case depth >= s.keep:
-		case n.kind == '{':
+		case kind == '{':
 			n.members = append(n.members, m)
 		default:
 			n.items = append(n.items, m.value)
@@ -194,6 +204,18 @@ func (s *scanner) container(n *node, depth int) {
 		s.space()
 	}
 	s.at++
+}
+
+// within reads a value of a container.
+func (s *scanner) within(depth int, key string) *node {
+	if depth > 0 || s.only == nil || slices.Contains(s.only, key) {
+		return s.value(depth + 1)
+	}
+	keep := s.keep
+	s.keep = depth + 1 // the value, and nothing in it
+	n := s.value(depth + 1)
+	s.keep = keep
+	return n
 }
 
 func (s *scanner) comma(end byte) bool {
@@ -237,6 +259,9 @@ func (s *scanner) key(m *member, keep bool) bool {
 
 // unquoted decodes a text that was scanned.
 func unquoted(raw []byte) string {
+	if bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
+		return string(raw[1 : len(raw)-1])
+	}
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
 		return "" // it was scanned

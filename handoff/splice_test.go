@@ -60,6 +60,8 @@ func TestWith(t *testing.T) {
 			`{"activePrd": {"checkpoint": 1, "checkpoint": null}, "activePrd": {"checkpoint": 2, "checkpoint": null}}`},
 		{"heartbeat before", `{"lastHeartbeat":"x","activePrd":{"checkpoint":{}}}`, "prd", nil, `{"lastHeartbeat":"2026-03-01T00:00:00Z","activePrd":{"checkpoint":null}}`},
 		{"heartbeat behind", `{"activePrd":{"checkpoint":{}},"lastHeartbeat":null}`, "prd", nil, `{"activePrd":{"checkpoint":null},"lastHeartbeat":"2026-03-01T00:00:00Z"}`},
+		{"heartbeat among others", `{"a":[1],"lastHeartbeat":"x","b":{"c":[2]},"activePrd":{"checkpoint":{}},"d":3}`, "prd", nil,
+			`{"a":[1],"lastHeartbeat":"2026-03-01T00:00:00Z","b":{"c":[2]},"activePrd":{"checkpoint":null},"d":3}`},
 		{"a heartbeat that is no time", `{"activePrd":{"checkpoint":{}},"lastHeartbeat":12}`, "prd", nil, `{"activePrd":{"checkpoint":null},"lastHeartbeat":12}`},
 	}
 	for _, tt := range tests {
@@ -247,6 +249,9 @@ func TestSplicingChangesNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v in %q", err, text)
 		}
+		if beat, err := d.With(place, c, at("2026-03-01T00:00:00Z")); err != nil || !bytes.Equal(beat.Bytes(), got.Bytes()) {
+			t.Fatalf("%v: a heartbeat that is not there changed something: %q", err, text)
+		}
 		wantSpliced(t, d.Bytes(), got.Bytes(), place, c)
 		back, err := got.Checkpoint(place)
 		if err != nil {
@@ -332,5 +337,15 @@ func TestLargeFile(t *testing.T) {
 	}
 	if !strings.HasPrefix(string(d.Bytes()), `{"log": [`+filler+`0], "activePrd": {"id": "p"`) || len(text) < 10<<20 {
 		t.Errorf("the %d bytes before the checkpoint changed", len(filler))
+	}
+}
+
+func BenchmarkUpdateLargeFile(b *testing.B) {
+	text := `{"log": [` + strings.Repeat(`{"n": 123456789012345678901234567890, "t": "é\u00e9"}, `, 200_000) + `0], "activePrd": {"id": "p"}}`
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if _, err := parse(b, text).With(handoff.PRD, small(), time.Time{}); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

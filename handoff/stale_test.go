@@ -102,24 +102,46 @@ func states(v handoff.Verdict) string {
 // of them are judged wrongly.
 func TestStaleness(t *testing.T) {
 	t.Parallel()
-	const fresh = "src/a.go fresh, src/b.go fresh: fresh"
-	tests := []struct {
-		name string
-		do   func(b *bench)
-		want string
-	}{
-		{"nothing happened", func(*bench) {}, fresh},
+	for _, tt := range append(byPrograms(), byHands()...) {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			tt.do(b)
+			v, err := handoff.Judge(t.Context(), b.dir, b.entries)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := states(v); got != tt.want {
+				t.Errorf("judged %q, want %q", got, tt.want)
+			}
+			b.wantSameWithoutLedger(tt.want)
+		})
+	}
+}
+
+const bothFresh = "src/a.go fresh, src/b.go fresh: fresh"
+
+type situation struct {
+	name string
+	do   func(b *bench)
+	want string
+}
+
+// byPrograms are what git and other programs do to files.
+func byPrograms() []situation {
+	return []situation{
+		{"nothing happened", func(*bench) {}, bothFresh},
 		{"formatter that rewrites equal bytes", func(b *bench) {
 			b.write("src/a.go", "package a\n")
 			b.touch("src/a.go", time.Now().Add(time.Minute))
-		}, fresh},
+		}, bothFresh},
 		{"stash and pop", func(b *bench) {
 			b.write("src/a.go", "package a // changed\n")
 			b.entries = nil
 			b.record("src/a.go", "src/b.go")
 			b.run("git", "stash", "-q")
 			b.run("git", "stash", "pop", "-q")
-		}, fresh},
+		}, bothFresh},
 		{"stash without pop", func(b *bench) {
 			b.write("src/a.go", "package a // changed\n")
 			b.entries = nil
@@ -132,7 +154,7 @@ func TestStaleness(t *testing.T) {
 			b.run("git", "rm", "-q", "src/b.go")
 			b.run("git", "commit", "-q", "-a", "-m", "other")
 			b.run("git", "switch", "-q", "main")
-		}, fresh},
+		}, bothFresh},
 		{"branch switch without the way back", func(b *bench) {
 			b.run("git", "switch", "-q", "-c", "other")
 			b.write("src/a.go", "package c\n")
@@ -143,7 +165,7 @@ func TestStaleness(t *testing.T) {
 			clone := filepath.Join(b.TempDir(), "clone")
 			b.run("git", "clone", "-q", b.dir, clone)
 			b.dir = clone
-		}, fresh},
+		}, bothFresh},
 		{"deletion", func(b *bench) {
 			if err := os.Remove(b.path("src/a.go")); err != nil {
 				b.Fatal(err)
@@ -159,7 +181,7 @@ func TestStaleness(t *testing.T) {
 			b.run("cp", "-p", "src/a.go", "kept")
 			b.write("src/a.go", "package x\n")
 			b.run("cp", "-p", "kept", "src/a.go")
-		}, fresh},
+		}, bothFresh},
 		{"copy that keeps the time (cp -p), other bytes of the same size", func(b *bench) {
 			b.write("kept", "package x\n")
 			b.touch("kept", b.info("src/a.go").ModTime())
@@ -172,7 +194,7 @@ func TestStaleness(t *testing.T) {
 			b.run("tar", "cf", "t.tar", "src")
 			b.write("src/a.go", "package zz\n")
 			b.run("tar", "xf", "t.tar")
-		}, fresh},
+		}, bothFresh},
 		{"tar of older bytes of the same size", func(b *bench) {
 			b.run("tar", "cf", "t.tar", "src")
 			b.write("src/a.go", "package z\n")
@@ -180,19 +202,25 @@ func TestStaleness(t *testing.T) {
 			b.record("src/a.go", "src/b.go")
 			b.run("tar", "xf", "t.tar")
 		}, "src/a.go changed, src/b.go fresh: stale"},
+	}
+}
+
+// byHands are edits, and clocks that are wrong.
+func byHands() []situation {
+	return []situation{
 		{"clock that is behind", func(b *bench) {
 			b.write("src/a.go", "package y\n")
 			b.touch("src/a.go", time.Now().Add(-24*time.Hour))
 		}, "src/a.go changed, src/b.go fresh: stale"},
 		{"clock that is ahead", func(b *bench) {
 			b.touch("src/a.go", time.Now().Add(24*time.Hour))
-		}, fresh},
+		}, bothFresh},
 		{"edit in the same second, same size, same time", func(b *bench) {
 			b.write("src/a.go", "package q\n")
 			b.touch("src/a.go", b.entries[0].ModTime)
 		}, "src/a.go changed, src/b.go fresh: stale"},
 		{"real edit", func(b *bench) { b.write("src/a.go", "package a\n\nfunc A() {}\n") }, "src/a.go changed, src/b.go fresh: stale"},
-		{"new file of somebody else", func(b *bench) { b.write("src/c.go", "package c\n") }, fresh},
+		{"new file of somebody else", func(b *bench) { b.write("src/c.go", "package c\n") }, bothFresh},
 		{"new file where none was", func(b *bench) {
 			b.record("src/c.go")
 			b.write("src/c.go", "package c\n")
@@ -208,21 +236,6 @@ func TestStaleness(t *testing.T) {
 			b.run("rm", "src/a.go")
 			put(b.T, b.dir, "src/a.go/")
 		}, "src/a.go changed, src/b.go fresh: stale"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			b := newBench(t)
-			tt.do(b)
-			v, err := handoff.Judge(t.Context(), b.dir, b.entries)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := states(v); got != tt.want {
-				t.Errorf("judged %q, want %q", got, tt.want)
-			}
-			b.wantSameWithoutLedger(tt.want)
-		})
 	}
 }
 
