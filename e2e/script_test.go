@@ -98,6 +98,7 @@ func params(s setting) testscript.Params {
 			}
 			env.Defer(func() { _ = os.RemoveAll(short) })
 			env.Setenv("PERDURE_SOCKET", filepath.Join(short, "s"))
+			env.Setenv("AIWG_SOCKET", filepath.Join(short, "aiwg", "s"))
 			if s.store != "" {
 				env.Setenv("PERDURE_STORE", s.store)
 			}
@@ -125,6 +126,7 @@ func params(s setting) testscript.Params {
 			"json":        jsonValue,
 			"tree-id":     treeID,
 			"modelserver": modelServer,
+			"rpc":         rpc,
 			"waitfor-socket": func(ts *testscript.TestScript, _ bool, _ []string) {
 				poll(ts, "the daemon answers", func() bool {
 					conn, err := net.Dial("unix", ts.Getenv("PERDURE_SOCKET"))

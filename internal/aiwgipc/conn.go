@@ -21,6 +21,8 @@ type conn struct {
 	out *bufio.Writer
 	// tasks are those it works on, guarded by the server's desks.
 	tasks map[perdure.TaskID]bool
+	// ended is closed when it works on none any more.
+	ended chan struct{}
 }
 
 // patient gives each write its time.
@@ -39,14 +41,17 @@ func (p patient) Write(b []byte) (int, error) {
 // converse serves a connection until it ends.
 func (s *Server) converse(ctx context.Context, nc net.Conn) {
 	c := &conn{Conn: nc, s: s, in: newLineReader(nc, s.cfg.MaxLineBytes),
-		out: bufio.NewWriterSize(patient{nc, s.cfg.WriteTimeout}, 64<<10), tasks: make(map[perdure.TaskID]bool)}
+		out: bufio.NewWriterSize(patient{nc, s.cfg.WriteTimeout}, 64<<10), tasks: make(map[perdure.TaskID]bool), ended: make(chan struct{})}
 	defer nc.Close()
 	if !s.enter(c) {
 		_ = c.tell(&Error{Code: CodeTooManyConns, Message: "there are too many connections", Data: &ErrorData{Code: perdure.CodeUnavailable}})
 		return
 	}
 	defer s.leave(c)
-	defer s.desks.leftBy(c)
+	defer func() {
+		s.desks.leftBy(c)
+		close(c.ended)
+	}()
 	c.answerAll(ctx)
 }
 

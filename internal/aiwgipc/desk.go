@@ -74,6 +74,18 @@ func (d *desks) give(k *desk, c *conn) {
 	c.tasks[k.lease.Task.ID] = true
 }
 
+// ending returns the connection that works on a task if its client has closed it
+// and it only has not been noticed yet, else nil.
+func (d *desks) ending(id perdure.TaskID, but *conn) *conn {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k := d.byTask[id]
+	if k == nil || k.conn == nil || k.conn == but || !k.conn.over() {
+		return nil
+	}
+	return k.conn
+}
+
 // owner is the connection that works on a task, nil when that ended.
 func (d *desks) owner(k *desk) *conn {
 	d.mu.Lock()

@@ -34,8 +34,28 @@ func (s *Server) turn(ctx context.Context, c *conn, p params) (t *turn, done fun
 	if err != nil {
 		return nil, nil, err
 	}
+	s.awaitEnd(ctx, s.desks.ending(task.ID, c))
 	t.id, t.k = task.ID, s.desks.sit(task.ID)
 	return t, func() { s.desks.rise(t.id, t.k) }, nil
+}
+
+// lastRequests is how long what a client sent before it closed its connection
+// may take.
+const lastRequests = 5 * time.Second
+
+// awaitEnd waits for the end of a connection that its client has closed: a client
+// that opens one for each request does not find its task held by the one before.
+func (s *Server) awaitEnd(ctx context.Context, c *conn) {
+	if c == nil {
+		return
+	}
+	timer := time.NewTimer(lastRequests)
+	defer timer.Stop()
+	select {
+	case <-c.ended:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // held says that somebody else works on the task.

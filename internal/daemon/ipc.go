@@ -51,6 +51,10 @@ func (d *Daemon) openIPC() error {
 		return err
 	}
 	l, err := server.Listen(cfg.Socket)
+	var own *perdure.Error
+	if errors.As(err, &own) && own.Code != perdure.CodeConflict { // whose hint is about the daemon's own socket
+		own.Hint = "name another place: --aiwg-ipc=PATH"
+	}
 	if err != nil {
 		return err
 	}
