@@ -193,9 +193,6 @@ func (t *turn) dropLost(ctx context.Context) error {
 // long that its task went back to the queue has it again, if nobody else had it
 // meanwhile.
 func (t *turn) reach(ctx context.Context, want perdure.State) error {
-	if err := t.dropLost(ctx); err != nil {
-		return err
-	}
 	if t.k.lease != nil {
 		switch owner := t.s.desks.owner(t.k); {
 		case t.fence != nil && *t.fence != t.k.fence:
@@ -225,13 +222,22 @@ func (t *turn) settle(ctx context.Context, want perdure.State, end func(l *perdu
 	if err := t.reach(ctx, want); err != nil {
 		return err
 	}
-	return t.ended(end(t.k.lease))
+	err := end(t.k.lease)
+	if err == nil {
+		t.s.desks.clear(t.k)
+	}
+	return t.noticed(ctx, want, err)
 }
 
-// ended clears the desk after what ended the lease, or found it lost.
-func (t *turn) ended(err error) error {
-	if err == nil || errors.Is(err, perdure.ErrLeaseLost) {
-		t.s.desks.clear(t.k)
+// noticed clears the desk after a change that found the lease lost, and says why
+// it is: mostly somebody has cancelled the task.
+func (t *turn) noticed(ctx context.Context, want perdure.State, err error) error {
+	if !errors.Is(err, perdure.ErrLeaseLost) {
+		return err
+	}
+	t.s.desks.clear(t.k)
+	if task, readErr := t.s.store.Task(ctx, t.id); readErr == nil && task.State.Terminal() {
+		return refusedState(&task, want, "")
 	}
 	return err
 }
@@ -271,10 +277,7 @@ func (t *turn) append(ctx context.Context, text string) error {
 	for text != "" {
 		piece := text[:cut(text, perdure.MaxPayloadBytes)]
 		if err := t.k.lease.AppendOutput(ctx, piece); err != nil {
-			if errors.Is(err, perdure.ErrLeaseLost) {
-				t.s.desks.clear(t.k)
-			}
-			return err
+			return t.noticed(ctx, perdure.Running, err)
 		}
 		text = text[len(piece):]
 	}
