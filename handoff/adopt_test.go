@@ -354,3 +354,28 @@ func TestAdoptWhenTheLedgerIsAhead(t *testing.T) {
 		t.Errorf("ledger (-want +got):\n%s\nchanges %v", diff, fmt.Sprint(changes))
 	}
 }
+
+// What the limit cut can be told again by somebody who did not see it.
+func TestAdoptWhatWasNotShown(t *testing.T) {
+	t.Parallel()
+	l := worked()
+	base := handoff.Project(l, 0)
+	base.Verification.Results, base.Decisions = nil, nil
+	theirs := reread(t, base)
+	later := at("2026-02-28T12:00:00Z")
+	theirs.Verification.Results = []handoff.Result{
+		{Activity: "unit-test", Status: handoff.StatusFailed, RunAt: later, RanBy: handoff.RanByEngine},
+		{Activity: "lint", Status: handoff.StatusPassed, RunAt: at("2026-02-28T09:00:00Z"), RanBy: handoff.RanByEngine},
+	}
+	theirs.Decisions = []handoff.Decision{{Decision: "Decision 0000", Timestamp: l.Decisions[0].Timestamp, Rationale: "another reason"}}
+	got, changes, err := handoff.Adopt(l, &base, theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := worked()
+	want.Verification.Results[0] = handoff.Result{Activity: "unit-test", Status: handoff.StatusFailed, RunAt: later, RanBy: handoff.RanByAgent}
+	want.Decisions[0].Rationale = "another reason"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ledger (-want +got):\n%s\nchanges %v", diff, changes)
+	}
+}

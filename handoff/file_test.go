@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/internal/failpoint"
 )
 
 const childFile = "PERDURE_TEST_HANDOFF_FILE"
@@ -359,5 +360,31 @@ func wantInOrder(t *testing.T, steps []string) {
 			t.Fatalf("step %q, want %d of %s: one was lost", step, next[name], name)
 		}
 		next[name]++
+	}
+}
+
+// Killed at each point of a write, the file is the old one or the new one.
+func TestKilledAtEachPoint(t *testing.T) {
+	t.Parallel()
+	if !failpoint.Enabled {
+		t.Skip("built without the tag failpoint")
+	}
+	for point, written := range map[string]bool{"handoff.before_write": false, "handoff.before_rename": false, "handoff.after_rename": true} {
+		path := newFile(t, emptyPRD)
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), childFile+"="+path, "PERDURE_FAILPOINT="+point)
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(err.Error(), "killed") {
+			t.Fatalf("%s: %v\n%s", point, err, out)
+		}
+		c, err := load(t, path).Checkpoint(handoff.PRD)
+		if err != nil || (c != nil) != written || !written && content(t, path) != emptyPRD {
+			t.Errorf("%s: %+v, %v, want it written: %v", point, c, err, written)
+		}
+		if err := addStep(t.Context(), path, "after"); err != nil {
+			t.Errorf("%s: %v", point, err)
+		}
+		if got := names(t, filepath.Dir(path)); len(got) != 1 {
+			t.Errorf("%s: left in the folder: %q", point, got)
+		}
 	}
 }

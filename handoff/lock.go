@@ -57,7 +57,7 @@ func lockError(target string, err error) error {
 
 // try takes the lock or returns [filelock.ErrLocked].
 func (l *lockFile) try(perm fs.FileMode) error {
-	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_RDWR, perm|0o600)
+	f, err := l.open(perm | 0o600)
 	if err != nil {
 		return err
 	}
@@ -80,6 +80,20 @@ func (l *lockFile) try(perm fs.FileMode) error {
 		return filelock.ErrLocked
 	}
 	return err
+}
+
+// open opens or makes the file. For that of another user, reading is enough to
+// wait for it.
+func (l *lockFile) open(perm fs.FileMode) (*os.File, error) {
+	const mine = os.O_CREATE | os.O_RDWR
+	f, err := os.OpenFile(l.path, mine, perm)
+	if !errors.Is(err, fs.ErrPermission) {
+		return f, err
+	}
+	if f, err := os.Open(l.path); !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	return os.OpenFile(l.path, mine, perm) // removed just now, or the folder is read-only
 }
 
 // release removes the file while the lock is held, and gives the lock back.

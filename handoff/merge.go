@@ -15,6 +15,9 @@ type entries[T any] struct {
 	text func(T) string
 	// update changes the ledger's entry as theirs differs from base.
 	update func(full, base, theirs T) (T, bool)
+	// newer tells whether an entry that base does not show, but the ledger has,
+	// says something the ledger does not know; nil for always.
+	newer func(full, theirs T) bool
 	// adopt prepares an entry that is new to the ledger.
 	adopt func(T) T
 	// Of a list that begins at the front, checkpoints show the first entries;
@@ -129,6 +132,7 @@ func resultEntries() entries[Result] {
 			full.Extra, other = mergeExtra(full.Extra, base.Extra, theirs.Extra)
 			return full, claimed || other
 		},
+		newer: func(full, theirs Result) bool { return theirs.RunAt.IsZero() || theirs.RunAt.After(full.RunAt) },
 		adopt: func(r Result) Result {
 			r.RanBy = RanByAgent
 			return r
@@ -249,16 +253,18 @@ func (s *listMerge[T]) from(i, n int) int {
 func (s *listMerge[T]) changeAndRemove(m *adoption, field string) map[int]bool {
 	kept := make(map[int]bool)
 	for i, t := range s.theirs {
-		j := s.inBase[i]
-		if j < 0 {
+		var base T
+		if j := s.inBase[i]; j >= 0 {
+			kept[j] = true
+			base = s.base[j]
+		}
+		at := s.inFull[i]
+		if at < 0 || s.inBase[i] < 0 && s.newer != nil && !s.newer(s.full[at], t) {
 			continue
 		}
-		kept[j] = true
-		if at := s.inFull[i]; at >= 0 {
-			if updated, changed := s.update(s.full[at], s.base[j], t); changed {
-				m.note(Change{Field: field, Kind: Modified, Old: s.text(s.full[at]), New: s.text(t)})
-				s.full[at] = updated
-			}
+		if updated, changed := s.update(s.full[at], base, t); changed {
+			m.note(Change{Field: field, Kind: Modified, Old: s.text(s.full[at]), New: s.text(t)})
+			s.full[at] = updated
 		}
 	}
 	removed := make(map[int]bool)

@@ -4,10 +4,13 @@ package handoff_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/perdure/perdure/handoff"
 )
 
 func TestWriteKeepsModeAndLinks(t *testing.T) {
@@ -49,5 +52,50 @@ func TestWriteKeepsModeAndLinks(t *testing.T) {
 	}
 	if !strings.Contains(content(t, path), "checkpoint") {
 		t.Error("the file behind the link has no checkpoint")
+	}
+}
+
+// Who may not write in the folder, or not write the file, is told so.
+func TestLockWithoutPermission(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can play another user")
+	}
+	for _, tt := range []struct {
+		dir, file os.FileMode
+		want      string
+	}{
+		{0o755, 0o666, "permission denied"},
+		{0o777, 0o644, "the file is read-only: permission denied"},
+		{0o777, 0o600, "read-only"},
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, handoff.FileName)
+		if err := os.WriteFile(path, []byte(emptyPRD), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for name, mode := range map[string]os.FileMode{filepath.Dir(dir): 0o755, dir: tt.dir, path: tt.file} {
+			if err := os.Chmod(name, mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		program := filepath.Join(filepath.Dir(dir), "program")
+		if err := os.Link(os.Args[0], program); err != nil {
+			t.Skipf("this program cannot be where others see it: %v", err)
+		}
+		cmd := exec.CommandContext(t.Context(), program)
+		cmd.Dir = "/"
+		cmd.Env = []string{childFile + "=" + path}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), tt.want) {
+			t.Errorf("folder %v, file %v: %v, %s, want %s", tt.dir, tt.file, err, out, tt.want)
+		}
+		if got := content(t, path); got != emptyPRD {
+			t.Errorf("the file is %q", got)
+		}
+		if got := names(t, dir); len(got) != 1 {
+			t.Errorf("left in the folder: %q", got)
+		}
 	}
 }
