@@ -61,6 +61,15 @@ func TestLockWithoutPermission(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can play another user")
 	}
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.Link(os.Args[0], program); err != nil {
+		t.Skipf("this program cannot be where others see it: %v", err)
+	}
+	for dir := program; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, tt := range []struct {
 		dir, file os.FileMode
 		want      string
@@ -74,14 +83,10 @@ func TestLockWithoutPermission(t *testing.T) {
 		if err := os.WriteFile(path, []byte(emptyPRD), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for name, mode := range map[string]os.FileMode{filepath.Dir(dir): 0o755, dir: tt.dir, path: tt.file} {
+		for name, mode := range map[string]os.FileMode{dir: tt.dir, path: tt.file} {
 			if err := os.Chmod(name, mode); err != nil {
 				t.Fatal(err)
 			}
-		}
-		program := filepath.Join(filepath.Dir(dir), "program")
-		if err := os.Link(os.Args[0], program); err != nil {
-			t.Skipf("this program cannot be where others see it: %v", err)
 		}
 		cmd := exec.CommandContext(t.Context(), program)
 		cmd.Dir = "/"
