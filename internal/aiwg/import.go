@@ -139,8 +139,7 @@ func (r *reader) read() error {
 }
 
 func known(name string) bool {
-	return name == tasksFile || name == backupFile || strings.HasPrefix(name, rlmFolder) || strings.HasPrefix(name, aiwgloop.Folder) ||
-		slices.Contains(settingsFiles(), name)
+	return name == tasksFile || name == backupFile || strings.HasPrefix(name, rlmFolder) || strings.HasPrefix(name, aiwgloop.Folder)
 }
 
 // readFile reads one file. References lead no further than its .aiwg folder, or
@@ -192,6 +191,9 @@ func (r *reader) readFile() error {
 		if len(g.tasks) > 0 {
 			r.trees = append(r.trees, g)
 		}
+	case f.root.get("loop_id") != nil:
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import", Msg: fmt.Sprintf("%q is one file of a loop", r.cfg.Path),
+			Hint: "name the .aiwg folder: a loop comes in with all of its files"}
 	default:
 		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import", Msg: fmt.Sprintf("%q is neither a file of tasks nor a tree nor a state", r.cfg.Path),
 			Hint: "perdure schema tasks-file, rlm-task-tree and rlm-state say what they look like"}

@@ -127,6 +127,11 @@ func (x *exporter) loop(ctx context.Context, t *perdure.Tree, given map[string]b
 		if text == nil && !long {
 			continue
 		}
+		if place == stateFile && root.State == perdure.Cancelled {
+			if text, err = aborted(text); err != nil {
+				return err
+			}
+		}
 		if text, err = x.render(place, text, id, name); err != nil {
 			return fmt.Errorf("%s: %w", place, err)
 		}
@@ -138,6 +143,25 @@ func (x *exporter) loop(ctx context.Context, t *perdure.Tree, given map[string]b
 		x.out.Iterations++
 		return x.iteration(it, meta, id, name)
 	})
+}
+
+// aborted is the state of a loop that somebody cancelled here, unless it had
+// ended before.
+func aborted(text []byte) ([]byte, error) {
+	v, fault := parse(text)
+	if fault != nil {
+		return nil, fmt.Errorf("the store holds what is no JSON: %s", fault.what)
+	}
+	status := v.get("status")
+	switch status.says() {
+	case "completed", "failed", "aborted":
+		return text, nil
+	}
+	if status == nil {
+		return text, nil
+	}
+	*status = value{kind: '"', text: "aborted"}
+	return v.raw(), nil
 }
 
 func (x *exporter) iteration(it *perdure.Task, meta *iterMeta, id, name string) error {

@@ -155,6 +155,28 @@ func TestLoopGoesOn(t *testing.T) {
 	}
 }
 
+// A loop that somebody cancels here goes out as aborted; one that had ended stays
+// as it was.
+func TestCancelledLoop(t *testing.T) {
+	t.Parallel()
+	files, _ := archive(t, "plain")
+	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+	importFrom(t, s, folder(t, files))
+	before := content(t, exportTo(t, s))
+	for _, tree := range must[[]perdure.Tree](t)(s.Trees(t.Context(), perdure.TreeFilter{})) {
+		if !tree.State.Terminal() {
+			must[int64](t)(s.CancelTree(t.Context(), tree.ID, "by the test"))
+		}
+	}
+	first := exportTo(t, s)
+	const paused = "ralph/loops/paused-0a0b0c0f/state.json"
+	before[paused] = strings.Replace(before[paused], `"paused"`, `"aborted"`, 1)
+	same(t, "after the cancellation", before, content(t, first))
+	other := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+	importFrom(t, other, first)
+	same(t, "the round trip", content(t, first), content(t, exportTo(t, other)))
+}
+
 // Of two loops of one ID each comes in, and an export calls the second otherwise
 // wherever it is named.
 func TestTwoLoopsOfOneID(t *testing.T) {
@@ -250,7 +272,7 @@ func TestSettingsTwice(t *testing.T) {
 	t.Parallel()
 	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
 	for _, value := range []string{"true", "false", "true"} {
-		importFrom(t, s, folder(t, map[string]string{"aiwg.yml": "agent_persistence:\n  enabled: " + value}))
+		importFrom(t, s, folder(t, map[string]string{"rlm/some.txt": "", "aiwg.yml": "agent_persistence:\n  enabled: " + value}))
 	}
 	dir := filepath.Join(t.TempDir(), "out")
 	r := must[*aiwg.ExportReport](t)(aiwg.Export(t.Context(), s, aiwg.ExportConfig{Dir: dir}))
