@@ -97,7 +97,7 @@ func (c *commands) overview(v *relay.View) string {
 		decided = append(decided, d.Decision+c.Dim(suffix(d.Rationale)))
 	}
 	for _, f := range l.FailedApproaches {
-		tried = append(tried, f.What+c.Dim(suffix(strings.TrimSpace(f.Outcome+" "+f.Why))))
+		tried = append(tried, f.What+c.Dim(suffix(f.Outcome, f.Why)))
 	}
 	for _, r := range l.Verification.Results {
 		checks = append(checks, fmt.Sprintf("%s: %s (%s)", r.Activity, r.Status, or(string(r.RanBy), "by whom is not said")))
@@ -116,11 +116,15 @@ func or(text, instead string) string {
 	return text
 }
 
-func suffix(text string) string {
-	if text == "" {
-		return ""
+// suffix sets texts apart from what stands before them.
+func suffix(texts ...string) string {
+	all := ""
+	for _, text := range texts {
+		if text != "" {
+			all += " — " + text
+		}
 	}
-	return "  " + text
+	return all
 }
 
 func nonEmpty(text string) []string {

@@ -81,7 +81,7 @@ func (c *commands) verify(ctx context.Context, w *work, r *relay.Relay, cfg rela
 			c.printf("%-8s %s\n", result.Status, c.one(result.Activity))
 		}
 		for _, criterion := range v.Open {
-			c.printf("%-8s %s\n", "open", c.one(criterion.Activity+"  "+criterion.Description))
+			c.printf("%-8s %s\n", "open", c.one(criterion.Activity+suffix(criterion.Description)))
 		}
 	}
 	for _, result := range v.Results {
