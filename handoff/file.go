@@ -86,7 +86,7 @@ type File struct {
 // not be written is refused: the error matches [ErrReadOnly]. What [Load]
 // refuses is refused too, without changing anything.
 func Lock(ctx context.Context, path string) (*File, error) {
-	real, err := filepath.EvalSymlinks(path)
+	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		_, err := regular(path)
 		if err == nil {
@@ -94,23 +94,22 @@ func Lock(ctx context.Context, path string) (*File, error) {
 		}
 		return nil, err
 	}
-	info, err := regular(real)
+	info, err := regular(target)
 	if err != nil {
 		return nil, err
 	}
-	if err := writable(real, info); err != nil {
+	if err := writable(target, info); err != nil {
 		return nil, err
 	}
-	lock, err := takeLock(ctx, real, info.Mode().Perm())
+	lock, err := takeLock(ctx, target, info.Mode().Perm())
 	if err != nil {
 		return nil, err
 	}
-	f := &File{path: real, lock: lock}
+	f := &File{path: target, lock: lock}
 	if err := f.read(); err != nil {
-		lock.release()
-		return nil, err
+		return nil, errors.Join(err, lock.release())
 	}
-	removeLeftovers(real)
+	removeLeftovers(target)
 	return f, nil
 }
 

@@ -120,7 +120,10 @@ func Create(ctx context.Context, path string, s Skeleton) error {
 	if err != nil {
 		return err
 	}
-	defer lock.release()
+	return errors.Join(createLocked(path, text), lock.release())
+}
+
+func createLocked(path string, text []byte) error {
 	if _, err := os.Lstat(path); err == nil {
 		return &Error{Kind: ErrConflict, Op: "create", File: path, Msg: "the file is there already"}
 	} else if !errors.Is(err, fs.ErrNotExist) {

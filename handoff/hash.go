@@ -5,12 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -179,7 +179,7 @@ func Digest(files []FileEntry) string {
 		if !f.Exists {
 			state = absentMark
 		}
-		lines = append(lines, fmt.Sprintf("%q %s\n", f.Path, state))
+		lines = append(lines, strconv.Quote(f.Path)+" "+state+"\n")
 	}
 	slices.Sort(lines)
 	sum := sha256.Sum256([]byte(strings.Join(lines, "")))

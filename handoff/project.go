@@ -84,7 +84,7 @@ type projection struct {
 	c       Checkpoint
 	results []Result // the last one of each activity
 	hashes  map[string]FileEntry
-	touched []string // every path the ledger knows, sorted
+	touched int // how many paths the ledger knows
 
 	// What grows at its front is kept latest first.
 	decisions  []Decision
@@ -103,13 +103,12 @@ func newProjection(l *Ledger) *projection {
 	for _, f := range l.Files {
 		p.hashes[f.Path] = f
 	}
-	p.touched = slices.Sorted(maps.Keys(p.hashes))
+	p.touched = len(p.hashes)
 	for _, path := range l.Touched() {
 		if _, known := p.hashes[path]; !known {
-			p.touched = append(p.touched, path)
+			p.touched++
 		}
 	}
-	slices.Sort(p.touched)
 	p.otherFields = len(l.Extra) + len(l.Metadata.Extra) + len(l.Verification.Extra)
 
 	c := &p.c
@@ -427,7 +426,7 @@ func (p *projection) checkpoint() Checkpoint {
 	cut := Cut{
 		PendingSteps:     len(l.PendingSteps) - len(c.PendingSteps),
 		CompletedSteps:   len(l.CompletedSteps) - len(c.CompletedSteps),
-		Files:            len(p.touched) - p.listedPaths(),
+		Files:            p.touched - p.listedPaths(),
 		Decisions:        len(l.Decisions) - len(c.Decisions),
 		FailedApproaches: len(l.FailedApproaches) - len(c.FailedApproaches),
 		Blockers:         len(l.Blockers) - len(c.Blockers),

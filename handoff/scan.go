@@ -62,19 +62,19 @@ func (n *node) what() string {
 	}
 }
 
-// fault says where a text stops being JSON that is read.
-type fault struct {
+// scanError says where a text stops being JSON that is read.
+type scanError struct {
 	at   int
 	kind error
 	msg  string
 }
 
 // Error returns what is wrong there.
-func (f *fault) Error() string { return f.msg }
+func (e *scanError) Error() string { return e.msg }
 
 // scan reads a JSON text. Values down to the depth keep know what is in them;
 // what is deeper is checked and passed over.
-func scan(text []byte, keep int) (*node, *fault) {
+func scan(text []byte, keep int) (*node, *scanError) {
 	s := &scanner{text: text, keep: keep}
 	return s.whole()
 }
@@ -84,13 +84,13 @@ type scanner struct {
 	at   int
 	keep int
 	only []string // members of the root of which more than the value is kept; nil for all
-	bad  *fault
+	bad  *scanError
 	// passed stands for the values that are passed over.
 	passed node
 }
 
 // whole reads the only value of the text.
-func (s *scanner) whole() (*node, *fault) {
+func (s *scanner) whole() (*node, *scanError) {
 	s.space()
 	if s.at == len(s.text) {
 		s.fail("there is nothing in it")
@@ -109,7 +109,7 @@ func (s *scanner) whole() (*node, *fault) {
 
 func (s *scanner) fail(format string, args ...any) {
 	if s.bad == nil {
-		s.bad = &fault{s.at, ErrSyntax, fmt.Sprintf(format, args...)}
+		s.bad = &scanError{s.at, ErrSyntax, fmt.Sprintf(format, args...)}
 	}
 }
 
@@ -153,7 +153,7 @@ func (s *scanner) value(depth int) *node {
 	case c == '{' || c == '[':
 		n.kind = c
 		if depth >= MaxDepth {
-			s.bad = &fault{s.at, ErrLimit, fmt.Sprintf("values are nested deeper than %d", MaxDepth)}
+			s.bad = &scanError{s.at, ErrLimit, fmt.Sprintf("values are nested deeper than %d", MaxDepth)}
 			return n
 		}
 		s.container(n, c, depth)
