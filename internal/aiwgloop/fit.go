@@ -27,12 +27,22 @@ type fitter struct {
 	fallback map[string]*value
 }
 
-// document fits a whole document; nil when it cannot be one.
+// document fits a whole document; nil when it cannot be one, and then nothing
+// else is noted.
 func (x *fitter) document(v *value) *value {
+	var held []func()
+	note := x.note
+	x.note = func(kind string, at *value, format string, args ...any) {
+		held = append(held, func() { note(kind, at, format, args...) })
+	}
+	defer func() { x.note = note }()
 	out, _, why := x.fit(x.shape.root, v, "")
 	if why != "" {
-		x.note(NotRead, v, "it %s; nothing is taken", why)
+		note(NotRead, v, "it %s; nothing is taken", why)
 		return nil
+	}
+	for _, tell := range held {
+		tell()
 	}
 	return out
 }

@@ -245,7 +245,7 @@ func judge(name, value string) string {
 	number := func(least, most float64) string {
 		x, err := strconv.ParseFloat(value, 64)
 		if err != nil || x < least || x > most {
-			return fmt.Sprintf("is no number from %v to %v", least, most)
+			return fmt.Sprintf("is no number from %s to %s", strconv.FormatFloat(least, 'f', -1, 64), strconv.FormatFloat(most, 'f', -1, 64))
 		}
 		return ""
 	}
