@@ -170,10 +170,11 @@ func (r *Relay) compare(ctx context.Context, v *View) error {
 		}
 		return nil
 	case v.open():
-		if v.Behind, err = r.older(ctx, v, shown); err != nil || v.Behind {
+		var before []json.RawMessage
+		if v.Behind, before, err = r.older(ctx, v, shown); err != nil || v.Behind {
 			return err
 		}
-		op.Base = v.base()
+		op.Base = v.base(before)
 	}
 	v.adopt = op
 	if err := v.folder.apply(op, ""); err != nil {
@@ -198,30 +199,44 @@ func (v *View) taken() string {
 }
 
 // older tells whether a checkpoint is one that the ledger made before, which came
-// back with an older version of the file.
-func (r *Relay) older(ctx context.Context, v *View, shown []byte) (found bool, err error) {
+// back with an older version of the file. It also returns those that the ledger
+// made at the time that the checkpoint says: one of them may have been edited.
+func (r *Relay) older(ctx context.Context, v *View, shown []byte) (found bool, then []json.RawMessage, err error) {
 	f := r.newFolder(v)
 	when := v.Shown.Metadata.LastUpdatedAt.Unix()
-	err = r.each(ctx, v, func(e *perdure.HandoffEntry) error {
-		if err := f.entry(e); err != nil || found || f.Metadata.LastUpdatedAt.Unix() != when {
-			return err
+	look := func() error { // between two writes, when there was a checkpoint
+		if f.Metadata.LastUpdatedAt.Unix() != when || found {
+			return nil
 		}
 		c := handoff.Project(f.Ledger, 0)
 		raw, err := c.Compact()
 		found = string(raw) == string(shown)
+		then = append(then, raw)
 		return err
+	}
+	err = r.each(ctx, v, func(e *perdure.HandoffEntry) error {
+		var op struct{ At time.Time }
+		if json.Unmarshal(e.Data, &op) == nil && !op.At.Equal(f.Metadata.LastUpdatedAt) {
+			if err := look(); err != nil {
+				return err
+			}
+		}
+		return f.entry(e)
 	})
-	return found, err
+	if err == nil {
+		err = look()
+	}
+	return found, then, err
 }
 
 // base is the checkpoint that somebody's edit began with: the last one, or the
-// one before when the process died before it wrote the file, whichever makes it
-// the smaller edit. When it was an older one, nobody knows which: nil, for which
-// nothing counts as taken out.
-func (v *View) base() json.RawMessage {
+// one before when the process died before it wrote the file, or one of its time
+// when it is an older one, whichever makes it the smallest edit. When there is
+// none, nothing counts as taken out.
+func (v *View) base(then []json.RawMessage) json.RawMessage {
 	var found json.RawMessage
 	fewest := 0
-	for _, raw := range []json.RawMessage{v.Handoff.Projected, v.Handoff.Previous} {
+	for _, raw := range append(then, v.Handoff.Projected, v.Handoff.Previous) {
 		var c *handoff.Checkpoint
 		if json.Unmarshal(raw, &c) != nil || c == nil || v.Shown.Metadata.LastUpdatedAt.Before(c.Metadata.LastUpdatedAt) {
 			continue

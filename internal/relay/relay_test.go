@@ -279,6 +279,25 @@ func TestOlderFileComesBack(t *testing.T) {
 	}
 }
 
+// An older version that somebody edited changes what they edited, and nothing
+// else.
+func TestOlderFileIsEdited(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.apply(t, step("one"), relay.Op{Kind: relay.OpNext, Text: "first"}, relay.Op{Kind: relay.OpBlock, Text: "b1"}, relay.Op{Kind: relay.OpBlock, Text: "b2"})
+	older := b.text(t)
+	b.apply(t, step("two"), relay.Op{Kind: relay.OpNext, Text: "second"})
+	edited := strings.Replace(older, `"b1", `, `"theirs", `, 1)
+	if edited == older {
+		t.Fatal("nothing was edited")
+	}
+	b.write(t, handoff.FileName, edited)
+	u := b.apply(t, step("three"))
+	if done(&u.Ledger) != "one,two,three" || u.Ledger.NextAction != "second" || blockers(&u.Ledger) != "theirs,b2" {
+		t.Errorf("%q next %q blockers %q", done(&u.Ledger), u.Ledger.NextAction, blockers(&u.Ledger))
+	}
+}
+
 // broken is a ledger whose writer dies at a point of the caller's choice.
 type broken struct {
 	relay.Ledgers
