@@ -298,6 +298,18 @@ func TestOlderFileIsEdited(t *testing.T) {
 	}
 }
 
+// The prompt says what the story is, from its PRD.
+func TestPromptDescribesTheStory(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.write(t, "prd.json", `{"userStories": [{"id": "US-003", "title": "Switch the theme", "description": "As a user I switch it."}]}`)
+	b.apply(t, step("one"))
+	out, err := b.Resume(t.Context(), relay.ResumeConfig{})
+	if err != nil || !strings.Contains(out.Prompt, "Switch the theme") || !strings.Contains(out.Prompt, "As a user I switch it.") {
+		t.Errorf("%v\n%s", err, out.Prompt)
+	}
+}
+
 // broken is a ledger whose writer dies at a point of the caller's choice.
 type broken struct {
 	relay.Ledgers

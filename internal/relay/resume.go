@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -61,6 +62,8 @@ func (r *Relay) Resume(ctx context.Context, cfg ResumeConfig) (*Resumption, erro
 		about.Work.TaskID, about.Description = view.Task.ID, view.Task.Description
 	}
 	about.Agent, about.Verdict = r.Agent, &out.Verdict
+	title, description := handoff.Describe(view.Task, handoff.ContractFiles(view.Document, r.Location, r.Place)...)
+	about.Title, about.Description = cmp.Or(about.Title, title), cmp.Or(about.Description, description)
 	if about.Work.Verification.ContractRef != "" {
 		about.Contract, about.ContractErr = r.contract(view, cfg.ContractFile)
 		out.Contract = about.Contract
