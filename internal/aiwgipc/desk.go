@@ -74,16 +74,14 @@ func (d *desks) give(k *desk, c *conn) {
 	c.tasks[k.lease.Task.ID] = true
 }
 
-// ending returns the connection that works on a task if its client has closed it
-// and it only has not been noticed yet, else nil.
-func (d *desks) ending(id perdure.TaskID, but *conn) *conn {
+// other returns the connection that works on a task if it is another one.
+func (d *desks) other(id perdure.TaskID, c *conn) *conn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	k := d.byTask[id]
-	if k == nil || k.conn == nil || k.conn == but || !k.conn.over() {
-		return nil
+	if k := d.byTask[id]; k != nil && k.conn != c {
+		return k.conn
 	}
-	return k.conn
+	return nil
 }
 
 // owner is the connection that works on a task, nil when that ended.

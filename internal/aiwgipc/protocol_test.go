@@ -213,7 +213,7 @@ func TestHalfClosedConnection(t *testing.T) {
 // A client that sends and never reads is disconnected, and holds up nobody.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	b := serve(t, aiwgipc.Config{WriteTimeout: 50 * time.Millisecond})
+	b := serve(t, aiwgipc.Config{WriteTimeout: 2 * time.Second})
 	slow, other := b.dial(), b.dial()
 	id := other.call("task.submit", obj{"prompt": strings.Repeat("long ", 100_000)}).TaskID
 	line := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"task.get","params":{"taskId":%q}}`, id) + "\n"

@@ -34,22 +34,25 @@ func (s *Server) turn(ctx context.Context, c *conn, p params) (t *turn, done fun
 	if err != nil {
 		return nil, nil, err
 	}
-	s.awaitEnd(ctx, s.desks.ending(task.ID, c))
+	if t.fence == nil {
+		s.awaitEnd(ctx, s.desks.other(task.ID, c))
+	}
 	t.id, t.k = task.ID, s.desks.sit(task.ID)
 	return t, func() { s.desks.rise(t.id, t.k) }, nil
 }
 
-// lastRequests is how long what a client sent before it closed its connection
-// may take.
-const lastRequests = 5 * time.Second
+// lastClosing is how long a task that somebody else seems to work on is waited
+// for: the end of a connection is noticed a moment later, and the last thing a
+// client sent before it closed it is done first.
+const lastClosing = 500 * time.Millisecond
 
-// awaitEnd waits for the end of a connection that its client has closed: a client
-// that opens one for each request does not find its task held by the one before.
+// awaitEnd waits a moment for the end of a connection: a client that opens one for
+// each request does not find its task held by the one before.
 func (s *Server) awaitEnd(ctx context.Context, c *conn) {
 	if c == nil {
 		return
 	}
-	timer := time.NewTimer(lastRequests)
+	timer := time.NewTimer(lastClosing)
 	defer timer.Stop()
 	select {
 	case <-c.ended:
