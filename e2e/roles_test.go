@@ -36,6 +36,8 @@ func playRole(role string) error {
 	switch name {
 	case "work":
 		return onStore(ctx, cfg, func(ctx context.Context, s *perdure.Store) error { return work(ctx, s, 4) })
+	case "steps":
+		return onStore(ctx, cfg, recordSteps)
 	case "execute":
 		return onStore(ctx, cfg, execute)
 	case "write":

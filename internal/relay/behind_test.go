@@ -225,3 +225,22 @@ func TestWithoutLedgers(t *testing.T) {
 		t.Errorf("released: %v", err)
 	}
 }
+
+// The checkpoint of a PRD between its stories is not that of a story.
+func TestStoryIsNotItsPRD(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.write(t, handoff.FileName, `{"activePrd": {"id": "p", "currentStory": null}}`)
+	b.apply(t, step("of p"))
+	b.write(t, handoff.FileName, strings.Replace(b.text(t), `"currentStory": null`, `"currentStory": "US-1"`, 1))
+	if v := b.look(t); v.Open() || done(&v.Ledger) != "" {
+		t.Errorf("seen in the story: %q", done(&v.Ledger))
+	}
+	if u := b.apply(t, step("of US-1")); done(&u.Ledger) != "of US-1" {
+		t.Errorf("%q", done(&u.Ledger))
+	}
+	b.write(t, handoff.FileName, strings.Replace(b.text(t), `"US-1"`, `null`, 1))
+	if u := b.apply(t, step("more of p")); done(&u.Ledger) != "of p,more of p" {
+		t.Errorf("%q", done(&u.Ledger))
+	}
+}

@@ -97,7 +97,7 @@ func (r *Relay) view(ctx context.Context, doc *handoff.Document) (*View, error) 
 	if v.Shown, err = doc.Checkpoint(r.Place); err != nil {
 		return nil, err
 	}
-	if v.Shown != nil && !strings.HasPrefix(v.Task.ID, strings.TrimSuffix(v.Shown.TaskID, "…")) {
+	if v.Shown != nil && !isOf(v.Shown.TaskID, v.Task.ID) {
 		v.Shown = nil // of the task before; see [Relay.rescue]
 	}
 	v.Handoff, err = r.Ledgers.Handoff(ctx, r.ref(v.Task.ID))
@@ -116,6 +116,13 @@ func (r *Relay) view(ctx context.Context, doc *handoff.Document) (*View, error) 
 	}
 	v.Ledger = v.folder.Ledger
 	return v, nil
+}
+
+// isOf tells whether a checkpoint that names its task so, cut short when it is
+// long, is of a task. One that names none is of the task at whose place it stands.
+func isOf(named, task string) bool {
+	beginning, cut := strings.CutSuffix(named, "…")
+	return named == "" || named == task || cut && strings.HasPrefix(task, beginning)
 }
 
 // open tells whether there is a ledger that has not ended.
