@@ -241,7 +241,7 @@ func TestDryRun(t *testing.T) {
 	if trees := must[[]perdure.Tree](t)(s.Trees(t.Context(), perdure.TreeFilter{})); len(trees) != 0 {
 		t.Errorf("the dry run made %d trees", len(trees))
 	}
-	if real := importFrom(t, s, dir); written(real) != written(dry) {
-		t.Errorf("the dry run said\n%sthe import\n%s", written(dry), written(real))
+	if wet := importFrom(t, s, dir); written(wet) != written(dry) {
+		t.Errorf("the dry run said\n%sthe import\n%s", written(dry), written(wet))
 	}
 }

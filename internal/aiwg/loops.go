@@ -31,7 +31,7 @@ func (r *reader) importLoops(ctx context.Context) error {
 			}
 		}
 		if beside, names := r.beside(); beside != nil {
-			defer beside.root.Close() //nolint:errcheck // only read
+			defer beside.root.Close()
 			src.Settings = append(src.Settings, names...)
 			src.Read = func(name string) ([]byte, error) {
 				if path.Dir(name) == path.Dir(besidePrefix) {

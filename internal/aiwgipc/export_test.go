@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 
 	"github.com/perdure/perdure"
@@ -37,12 +38,12 @@ func (s *Server) DieForTest(ctx context.Context) error { return s.session.Close(
 func Lines(r io.Reader, most int) (lines [][]byte, err error) {
 	for in := newLineReader(r, most); ; {
 		line, err := in.next()
-		switch err {
-		case nil:
+		switch {
+		case err == nil:
 			lines = append(lines, append([]byte{}, line...))
-		case errLineTooLong:
+		case errors.Is(err, errLineTooLong):
 			lines = append(lines, nil)
-		case io.EOF:
+		case errors.Is(err, io.EOF):
 			return lines, nil
 		default:
 			return lines, err

@@ -48,7 +48,7 @@ func TestLeaseOfAConnection(t *testing.T) {
 		for method, more := range map[string]obj{"task.start": {}, "task.complete": {"result": "x"}, "task.fail": {"error": "x"},
 			"task.append_output": {"chunk": "x"}, "task.update": {"state": "completed"}} {
 			more["taskId"] = task.TaskID
-			if e := other.refused(aiwgipc.CodeLease, method, more); e.Data.Hint == "" {
+			if e := other.refusal(aiwgipc.CodeLease, method, more); e.Data.Hint == "" {
 				t.Errorf("%s: no hint: %+v", method, e)
 			}
 			more["fence"] = task.Fence + 1

@@ -144,13 +144,13 @@ func TestErrorsAreTold(t *testing.T) {
 	t.Parallel()
 	c := serve(t, aiwgipc.Config{}).dial()
 	id := c.call("task.submit", obj{"prompt": "p"}).TaskID
-	e := c.refused(aiwgipc.CodeConflict, "task.complete", obj{"taskId": id, "result": "x"})
+	e := c.refusal(aiwgipc.CodeConflict, "task.complete", obj{"taskId": id, "result": "x"})
 	want := &aiwgipc.Error{Code: aiwgipc.CodeConflict, Message: `task "task-0001" is queued and cannot become completed`,
 		Data: &aiwgipc.ErrorData{Code: perdure.CodeConflict, Hint: "task.start begins a task that is queued", TaskID: 1, Is: perdure.Queued, Want: perdure.Completed}}
 	if diff := cmp.Diff(want, e); diff != "" {
 		t.Errorf("the error differs (-want +got):\n%s", diff)
 	}
-	e = c.refused(aiwgipc.CodeInvalidParams, "task.get", obj{"taskId": "task-0099"})
+	e = c.refusal(aiwgipc.CodeInvalidParams, "task.get", obj{"taskId": "task-0099"})
 	if e.Message != "Task not found: task-0099" || e.Data.Code != perdure.CodeNotFound {
 		t.Errorf("not found: %+v %+v", e, e.Data)
 	}

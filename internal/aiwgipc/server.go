@@ -167,9 +167,10 @@ func (s *Server) accept(ctx context.Context, l net.Listener) error {
 	}
 }
 
+// temporary tells of errors of an accept that may be tried again.
 func temporary(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Temporary() //nolint:staticcheck // it is what tells an accept that may be tried again
+	return errors.As(err, &op) && op.Temporary()
 }
 
 // wait pauses, not longer than until the server stops.

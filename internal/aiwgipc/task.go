@@ -348,14 +348,14 @@ func (s *Server) stateOf(ctx context.Context, t *perdure.Tree) (perdure.State, e
 
 // list lists tasks, the newest first.
 func (s *Server) list(ctx context.Context, _ *conn, p params) (any, error) {
-	state, agent, limit, f, err := s.readList(ctx, p)
+	q, err := s.readList(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	records, size := []json.RawMessage{}, 0
-	err = s.eachTree(ctx, f, func(t *perdure.Tree) (bool, error) {
-		if state != "" {
-			if is, err := s.stateOf(ctx, t); err != nil || is != state {
+	err = s.eachTree(ctx, q.trees, func(t *perdure.Tree) (bool, error) {
+		if q.state != "" {
+			if is, err := s.stateOf(ctx, t); err != nil || is != q.state {
 				return true, err
 			}
 		}
@@ -363,11 +363,11 @@ func (s *Server) list(ctx context.Context, _ *conn, p params) (any, error) {
 		if err != nil {
 			return true, ignoreGone(err) // it was removed just now
 		}
-		if agent != nil {
+		if q.byAgent {
 			var of struct {
 				Agent string `json:"agent"`
 			}
-			if err := json.Unmarshal(record, &of); err != nil || of.Agent != *agent {
+			if err := json.Unmarshal(record, &of); err != nil || of.Agent != q.agent {
 				return true, err
 			}
 		}
@@ -376,44 +376,47 @@ func (s *Server) list(ctx context.Context, _ *conn, p params) (any, error) {
 				Data: &ErrorData{Hint: "ask for fewer with limit, and for the rest with before: the last task's ID"}}
 		}
 		records = append(records, record)
-		return len(records) < limit, nil
+		return len(records) < q.limit, nil
 	})
 	return records, err
 }
 
-func (s *Server) readList(ctx context.Context, p params) (state perdure.State, agent *string, limit int, f perdure.TreeFilter, err error) {
-	f.Limit = 100
+// listing is what task.list asks for.
+type listing struct {
+	state   perdure.State
+	agent   string
+	byAgent bool
+	limit   int
+	trees   perdure.TreeFilter
+}
+
+func (s *Server) readList(ctx context.Context, p params) (q listing, err error) {
 	name, _, err := p.text("state", "status")
 	if err != nil {
-		return
+		return q, err
 	}
 	states := []perdure.State{"", perdure.Queued, perdure.Running, perdure.Completed, perdure.Failed, perdure.Cancelled}
-	if state = perdure.State(name); !slices.Contains(states, state) {
-		err = invalidParams(fmt.Sprintf("state %q is not one of queued, running, completed, failed, cancelled", name))
-		return
+	if q.state = perdure.State(name); !slices.Contains(states, q.state) {
+		return q, invalidParams(fmt.Sprintf("state %q is not one of queued, running, completed, failed, cancelled", name))
 	}
-	f.Active = state == perdure.Queued || state == perdure.Running
-	of, there, err := p.text("agent")
-	if err != nil {
-		return
-	}
-	if there {
-		agent = &of
+	q.trees = perdure.TreeFilter{Limit: 100, Active: q.state == perdure.Queued || q.state == perdure.Running}
+	if q.agent, q.byAgent, err = p.text("agent"); err != nil {
+		return q, err
 	}
 	n, _, err := p.whole(0, math.MaxInt32, "limit")
-	if err != nil {
-		return
+	if q.limit = min(int(n), MaxList); n == 0 {
+		q.limit = DefaultList
 	}
-	if limit = min(int(n), MaxList); n == 0 {
-		limit = DefaultList
+	if err != nil {
+		return q, err
 	}
 	before, there, err := p.text("before")
 	if err == nil && there {
 		var task perdure.Task
 		task, err = s.find(ctx, before)
-		f.Before = task.Tree
+		q.trees.Before = task.Tree
 	}
-	return
+	return q, err
 }
 
 // counts are the tasks by state.

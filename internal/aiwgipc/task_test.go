@@ -59,7 +59,7 @@ func TestWorkOutside(t *testing.T) {
 		if again := c.call("task.complete", obj{"taskId": made.TaskID, "result": "found"}); string(again.raw) != string(done.raw) {
 			t.Errorf("said again it is %s, was %s", again.raw, done.raw)
 		}
-		e := c.refused(aiwgipc.CodeConflict, "task.complete", obj{"taskId": made.TaskID, "result": "other"})
+		e := c.refusal(aiwgipc.CodeConflict, "task.complete", obj{"taskId": made.TaskID, "result": "other"})
 		if e.Data.Is != perdure.Completed || e.Data.Want != perdure.Completed {
 			t.Errorf("refused with %+v", e.Data)
 		}
@@ -309,7 +309,7 @@ func TestCancel(t *testing.T) {
 	if got := other.call("task.cancel", obj{"taskId": "task-0099"}); got.Cancelled {
 		t.Errorf("cancel what is not there: %s", got.raw)
 	}
-	e := c.refused(aiwgipc.CodeConflict, "task.complete", obj{"taskId": id, "result": "too late"})
+	e := c.refusal(aiwgipc.CodeConflict, "task.complete", obj{"taskId": id, "result": "too late"})
 	if e.Data.Is != perdure.Cancelled {
 		t.Errorf("the worker is told %+v", e)
 	}

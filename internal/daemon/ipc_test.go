@@ -42,7 +42,7 @@ func models(names map[string]string) func(agent string) (json.RawMessage, error)
 
 func serveIPC(t *testing.T, names map[string]string) *ipcBed {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pd")
+	dir, err := os.MkdirTemp("", "pd") //nolint:usetesting // its path is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
