@@ -3,6 +3,7 @@ package perdure
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"time"
 )
@@ -40,14 +41,19 @@ type HistoryFilter struct {
 	Limit int
 }
 
-const sqlHistory = `SELECT m.id, m.operation, m.name, m.detail, m.source, m.reason, m.task, m.at,
-		COALESCE(o.value, ''), COALESCE(o.size, 0), COALESCE(n.value, p.value, ''), COALESCE(n.size, p.size, 0)
-	FROM mutation m
-	LEFT JOIN variable_past o ON o.state = m.state AND o.name = m.name AND o.born = m.before
-	LEFT JOIN variable n ON n.state = m.state AND n.name = CASE WHEN m.operation = 'rename' THEN m.detail ELSE m.name END AND n.born = m.id
-	LEFT JOIN variable_past p ON p.state = m.state AND p.name = CASE WHEN m.operation = 'rename' THEN m.detail ELSE m.name END AND p.born = m.id
-	WHERE m.state = $1 AND m.id < $2 AND ($3 = '' OR m.name = $4 OR m.operation = 'rename' AND m.detail = $5)
-	ORDER BY m.id DESC LIMIT $6 + 0`
+const (
+	// The value after a mutation is the variable's own or one of the past, which
+	// valuesAfter finds.
+	sqlHistory = `SELECT m.id, m.operation, m.name, m.detail, m.source, m.reason, m.task, m.at,
+			COALESCE(o.value, ''), COALESCE(o.size, 0), COALESCE(n.value, ''), COALESCE(n.size, 0)
+		FROM mutation m
+		LEFT JOIN variable_past o ON o.state = m.state AND o.dead = m.id AND o.name = m.name
+		LEFT JOIN variable n ON n.state = m.state AND n.name = CASE WHEN m.operation = 'rename' THEN m.detail ELSE m.name END AND n.born = m.id
+		WHERE m.state = $1 AND m.id < $2 AND ($3 = '' OR m.name = $4 OR m.operation = 'rename' AND m.detail = $5)
+		ORDER BY m.id DESC LIMIT $6 + 0`
+	sqlDiedAfter = `SELECT dead, name, born FROM variable_past WHERE state = $1 AND dead > $2 AND born BETWEEN $2 AND $3 ORDER BY dead`
+	sqlDied      = `SELECT value, size FROM variable_past WHERE state = $1 AND dead = $2 AND name = $3`
+)
 
 // History lists what was done to a state, the newest first.
 func (s *Store) History(ctx context.Context, ref StateRef, f HistoryFilter) ([]Mutation, error) {
@@ -83,12 +89,83 @@ func (s *Store) History(ctx context.Context, ref StateRef, f HistoryFilter) ([]M
 	if err != nil {
 		return nil, wrap(op, err)
 	}
+	if err := s.valuesAfter(ctx, st, list, columns); err != nil {
+		return nil, wrap(op, err)
+	}
 	for i := range list {
 		if err := s.mutationValues(ctx, st, &list[i], columns[i]); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
+}
+
+// gives tells whether a mutation gave a variable a value.
+func (m *Mutation) gives() bool {
+	return m.Operation == mutCreate || m.Operation == mutUpdate || m.Operation == mutRename
+}
+
+// valuesAfter finds the values after mutations, newest first, that are of the
+// past by now. Values lie in the order in which they died, soon after they were
+// born as a rule, so looking from the oldest mutation on finds them.
+func (s *Store) valuesAfter(ctx context.Context, st *varState, list []Mutation, columns [][2]string) error {
+	missing := make(map[stateVar]int) // by when it was born, and its name
+	oldest, newest := int64(0), int64(0)
+	for i := range list {
+		m := &list[i]
+		if !m.gives() || columns[i][1] != "" {
+			continue
+		}
+		key := stateVar{int64(m.ID), m.Name}
+		if m.Operation == mutRename {
+			key.name = m.To
+		}
+		missing[key] = i
+		if oldest = int64(m.ID); newest == 0 {
+			newest = oldest
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	found, err := s.diedAfter(ctx, st, oldest, newest, missing)
+	if err != nil {
+		return err
+	}
+	for i, at := range found {
+		if err := s.db.QueryRow(ctx, sqlDied, []any{st.id, at.state, at.name}, &columns[i][1], &list[i].NewSize); ignoreNoRows(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// diedAfter returns where the missing values are, by their place in the list.
+func (s *Store) diedAfter(ctx context.Context, st *varState, oldest, newest int64, missing map[stateVar]int) (map[int]stateVar, error) {
+	rows, err := s.db.Query(ctx, sqlDiedAfter, st.id, oldest, newest)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[int]stateVar, len(missing))
+	errAll := errors.New("all are found")
+	err = each(rows, func() error {
+		var dead, born int64
+		var name string
+		if err := rows.Scan(&dead, &name, &born); err != nil {
+			return err
+		}
+		if i, ok := missing[stateVar{born, name}]; ok {
+			found[i] = stateVar{dead, name}
+		}
+		if len(found) == len(missing) {
+			return errAll
+		}
+		return nil
+	})
+	if errors.Is(err, errAll) {
+		err = nil
+	}
+	return found, err
 }
 
 func (s *Store) mutationValues(ctx context.Context, st *varState, m *Mutation, columns [2]string) (err error) {

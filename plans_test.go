@@ -25,6 +25,7 @@ var scans = map[string]string{
 
 	"sqlSweepTaskVars":   "a bounded number of rows of a tree",
 	"sqlInherited":       "sorts what the ancestors of one task have",
+	"sqlDumpPast":        "sorts what one state that is exported had",
 	"sqlManyCheckpoints": "retention looks at every state, now and then",
 }
 
