@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/handoffcmd"
 )
 
 func (a *app) newRunCommand() *cobra.Command {
@@ -122,6 +123,9 @@ func (a *app) launch(ctx context.Context, b *backend, f *runFlags, req client.Tr
 		a.tellContext(report)
 	}
 	a.tellModel(tree)
+	if unfinished := handoffcmd.Unfinished(a.env.Cwd, a.env.getenv); unfinished != "" {
+		a.note("%s", unfinished)
+	}
 	return tree.ID, nil
 }
 
