@@ -1,13 +1,16 @@
 package aiwg
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
-	"slices"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/schemas"
 )
 
 // KindIPC is the kind of trees of one task each, which clients of the socket of
@@ -62,98 +65,31 @@ func (x *exporter) given(t *exportTree, more map[string]json.RawMessage) map[str
 	return over
 }
 
-var (
-	checkPattern    = regexp.MustCompile(`^ckpt-[0-9a-f]{8}$`)
-	variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
-)
+// metadataSchema is what the published schema tasks-file says of metadata.
+var metadataSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
+	const name = "tasks-file.json"
+	text, err := schemas.FS.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("schema:///"+name, doc); err != nil {
+		return nil, err
+	}
+	return c.Compile("schema:///" + name + "#/$defs/task/properties/metadata")
+})
 
 // fits tells whether a member of the metadata has the form that the schema
 // tasks-file gives it.
 func fits(key string, raw json.RawMessage) bool {
-	var text string
-	null, isText := string(raw) == "null", json.Unmarshal(raw, &text) == nil && string(raw) != "null"
-	switch key {
-	case "tree_id":
-		return isText && treePattern.MatchString(text)
-	case "node_id":
-		return isText && nodePattern.MatchString(text)
-	case "parent_id":
-		return null || isText && taskPattern.MatchString(text)
-	case "depth", "position":
-		var n uint32
-		return !null && json.Unmarshal(raw, &n) == nil
-	case "decomposition_strategy":
-		return isText && (text == string(perdure.Parallel) || text == string(perdure.Sequential))
-	case "failure_policy":
-		return isText && (text == string(perdure.PolicyPartial) || text == string(perdure.PolicyFail))
-	case "merge_strategy":
-		return isText
-	case "context_reference":
-		return fitsContext(raw)
-	case "cost_tracking":
-		return fitsCost(raw)
-	case "checkpoints":
-		return fitsCheckpoints(raw)
-	case "rlm_state":
-		return fitsVariables(raw)
-	}
-	return false
-}
-
-func fitsContext(raw json.RawMessage) bool {
-	var c struct {
-		Type   string  `json:"type"`
-		Source *string `json:"source"`
-		Size   uint64  `json:"size_tokens"`
-	}
-	return json.Unmarshal(raw, &c) == nil && slices.Contains([]string{"full", "slice", "filtered", "summary", "none"}, c.Type)
-}
-
-func fitsCost(raw json.RawMessage) bool {
-	var c struct {
-		Input    *uint64  `json:"input_tokens"`
-		Output   *uint64  `json:"output_tokens"`
-		Cached   uint64   `json:"cached_tokens"`
-		Calls    uint64   `json:"calls"`
-		Unpriced uint64   `json:"unpriced_calls"`
-		CostUSD  *float64 `json:"total_cost_usd"`
-	}
-	return json.Unmarshal(raw, &c) == nil && c.Input != nil && c.Output != nil && c.CostUSD != nil && *c.CostUSD >= 0
-}
-
-func fitsCheckpoints(raw json.RawMessage) bool {
-	var list []struct {
-		ID   string  `json:"checkpoint_id"`
-		Name *string `json:"name"`
-		Path *string `json:"snapshot_path"`
-	}
-	if json.Unmarshal(raw, &list) != nil || list == nil {
+	schema, err := metadataSchema()
+	if err != nil {
 		return false
 	}
-	for _, c := range list {
-		if !checkPattern.MatchString(c.ID) || c.Name == nil || c.Path == nil {
-			return false
-		}
-	}
-	return true
-}
-
-func fitsVariables(raw json.RawMessage) bool {
-	types := []string{"text", "number", "boolean", "null", "json", "array", "file_path", "file_content"}
-	var all map[string]*struct {
-		Name  *string         `json:"name"`
-		Value json.RawMessage `json:"value"`
-		Type  string          `json:"type"`
-	}
-	if json.Unmarshal(raw, &all) != nil || all == nil {
-		return false
-	}
-	for key, v := range all {
-		switch {
-		case v == nil && key == perdure.VarFinal:
-		case v == nil || v.Value == nil || v.Name == nil || !variablePattern.MatchString(*v.Name) || !slices.Contains(types, v.Type):
-			return false
-		}
-	}
-	return true
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	return err == nil && schema.Validate(map[string]any{key: value}) == nil
 }
