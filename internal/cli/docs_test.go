@@ -59,7 +59,8 @@ published (perdure schema): fields may be added, none is renamed.
 
 Settings come from flags, the environment (` + "`PERDURE_…`" + `), ` + "`.perdure/config.yaml`" + ` and built-in defaults, in this order;
 ` + "`perdure config`" + ` shows which. Other variables: ` + "`PERDURE_DIR`" + ` (the .perdure folder), ` + "`PERDURE_SESSION`" + ` (the session of variables), ` + "`PERDURE_TREE`" + ` and
-` + "`PERDURE_TASK`" + ` (the task that a program of a run works for), ` + "`OPENAI_API_KEY`" + `,
+` + "`PERDURE_TASK`" + ` (the task that a program of a run works for), ` + "`PERDURE_AGENT`" + ` and
+` + "`PERDURE_HANDOFF_TOKEN`" + ` (who works on a handoff, and its claim), ` + "`OPENAI_API_KEY`" + `,
 ` + "`OPENAI_BASE_URL`" + `, ` + "`ANTHROPIC_API_KEY`" + `, ` + "`ANTHROPIC_BASE_URL`" + `, ` + "`NO_COLOR`" + `.
 `
 
