@@ -1,0 +1,161 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/internal/relay"
+)
+
+const (
+	// handoffTasks share the updates, so that a ledger stays at about
+	// handoffEntries.
+	handoffTasks   = 20
+	handoffEntries = 1000
+	// A task as the overhead is told of: so long, with so many steps.
+	taskTime  = time.Minute
+	taskSteps = 10
+)
+
+// handoffs: updates of a ledger of 1,000 entries, each a process of its own,
+// beside `perdure version` of the same program, by turns.
+func handoffs(b *bench, round int) error {
+	n := b.n
+	if n == 0 {
+		n = 1000
+	}
+	dir := filepath.Join(b.dir, fmt.Sprintf("handoff-%d", round))
+	if err := os.MkdirAll(filepath.Join(dir, "src"), 0o700); err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // measured and done with
+	program := filepath.Join(dir, "perdure")
+	build := exec.CommandContext(b.ctx, "go", "build", "-trimpath", "-o", program, "./cmd/perdure")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build: %w: %s", err, out)
+	}
+	workload := "a step with a file, by a process of its own, outside of a repository"
+	if err := exec.CommandContext(b.ctx, "git", "init", "-q", dir).Run(); err == nil {
+		workload = "a step with a file, by a process of its own, in a git repository"
+	}
+	if err := b.fillLedgers(dir); err != nil {
+		return err
+	}
+	if err := b.disk(); err != nil {
+		return err
+	}
+	steps, decisions, starts := make([]time.Duration, n), make([]time.Duration, n), make([]time.Duration, n)
+	for i := range n {
+		task := fmt.Sprintf("adhoc:%d", i%handoffTasks)
+		var err error
+		if starts[i], err = b.process(dir, program, "version"); err != nil {
+			return err
+		}
+		steps[i], err = b.process(dir, program, "handoff", "step", "--task", task, fmt.Sprintf("Ported part %d of the parser", i),
+			"--modified", fmt.Sprintf("src/%d.go", i%100))
+		if err != nil {
+			return err
+		}
+		decisions[i], err = b.process(dir, program, "handoff", "decide", "--task", task, "Keep the old names", "--because", "callers use them")
+		if err != nil {
+			return err
+		}
+	}
+	var total time.Duration
+	for _, took := range steps {
+		total += took
+	}
+	share := float64(total) / float64(n) * taskSteps / float64(taskTime) * 100
+	for _, w := range []struct {
+		name, workload string
+		took           []time.Duration
+		more           map[string]any
+	}{
+		{"handoff-update", workload, steps, map[string]any{"overhead_percent_of_60_s_with_10_steps": rounded(share)}},
+		{"handoff-update-without-files", "a decision, by a process of its own", decisions, nil},
+		{"handoff-version", "perdure version of the same program, by turns with the updates", starts, nil},
+	} {
+		values := map[string]any{"processes": n, "entries": handoffEntries}
+		for name, value := range w.more {
+			values[name] = value
+		}
+		quantiles(w.took, values)
+		values["p95_us"] = p95(w.took)
+		if err := b.print(w.name, w.workload, round, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// process runs the program once and returns how long it took, its start included.
+func (b *bench) process(dir, program string, args ...string) (time.Duration, error) {
+	cmd := exec.CommandContext(b.ctx, program, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PERDURE_DIR="+filepath.Join(dir, ".perdure"), "PERDURE_STORE="+b.dsn, "PERDURE_HANDOFF_TOKEN=")
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	start := time.Now()
+	err := cmd.Run()
+	took := time.Since(start)
+	if err != nil {
+		err = fmt.Errorf("%v: %w: %s", args, err, errs.String())
+	}
+	return took, err
+}
+
+// fillLedgers gives each of the tasks a ledger of steps, decisions and what
+// comes with them, and the folder the files that they touch.
+func (b *bench) fillLedgers(dir string) error {
+	var items []string
+	for i := range handoffTasks {
+		items = append(items, fmt.Sprintf(`{"id": "%d", "description": "Port the parser"}`, i))
+	}
+	file := filepath.Join(dir, handoff.FileName)
+	errs := []error{os.WriteFile(file, []byte(`{"adhocQueue": [`+strings.Join(items, ",\n")+"]}\n"), 0o600)}
+	for i := range 100 {
+		errs = append(errs, os.WriteFile(filepath.Join(dir, "src", fmt.Sprintf("%d.go", i)), []byte(strings.Repeat("package src\n", 500)), 0o600))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	s, err := perdure.Open(b.ctx, perdure.Config{Dir: filepath.Join(dir, ".perdure"), DSN: b.dsn})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for i := range handoffTasks {
+		r := relay.New(relay.Config{Ledgers: s, Location: handoff.Location{File: file, Root: dir}, Folder: dir,
+			Place: handoff.Adhoc(fmt.Sprint(i)), Agent: "bench"})
+		const batch = 100
+		for first := 0; first < handoffEntries; first += batch {
+			if _, err := r.Apply(b.ctx, ledgerOps(first, batch)...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func ledgerOps(first, n int) []relay.Op {
+	var ops []relay.Op
+	for i := first; i < first+n; i++ {
+		switch i % 4 {
+		case 0:
+			ops = append(ops, relay.Op{Kind: relay.OpDecide, Text: fmt.Sprintf("Decision %d of the port", i), Because: "it keeps the callers as they are"})
+		case 1:
+			ops = append(ops, relay.Op{Kind: relay.OpCurrent, Text: fmt.Sprintf("Port part %d of the parser", i), Partial: "the table is done"})
+		default:
+			ops = append(ops, relay.Op{Kind: relay.OpStep, Text: fmt.Sprintf("Ported part %d of the parser", i), Modified: []string{fmt.Sprintf("src/%d.go", i%100)}})
+		}
+	}
+	return ops
+}
