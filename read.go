@@ -120,10 +120,15 @@ func (s *Store) knownTree(ctx context.Context, key int64) (Tree, error) {
 	return t, nil
 }
 
+// maxKnownTrees bounds the trees whose fixed part is remembered. It is far more
+// than are worked on: each claim asks for all that have something to claim, also
+// for those that are left to others, ten times a second.
+const maxKnownTrees = 1 << 14
+
 func (s *Store) remember(t Tree) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.trees) >= maxCachedTrees {
+	if len(s.trees) >= maxKnownTrees {
 		clear(s.trees)
 	}
 	s.trees[t.key] = t

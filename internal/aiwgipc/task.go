@@ -34,10 +34,13 @@ func executes(t *perdure.Tree) bool { return Executes(*t) }
 // Executes tells whether a tree of [Kind] is to be done by the daemon;
 // else it waits for a worker.
 func Executes(t perdure.Tree) bool {
+	if t.Kind != Kind || len(t.Config) <= len("{}") { // it is asked often
+		return false
+	}
 	var config struct {
 		Model string `json:"model"`
 	}
-	return t.Kind == Kind && json.Unmarshal(t.Config, &config) == nil && config.Model != ""
+	return json.Unmarshal(t.Config, &config) == nil && config.Model != ""
 }
 
 func byteCount(n int) string { return strconv.Itoa(n) + " bytes" }
