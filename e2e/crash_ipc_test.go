@@ -97,8 +97,11 @@ func (c *ipcClient) call(method string, params map[string]any) ipcReply {
 // be then.
 func (c *ipcClient) task(name string, chunks int) (id string, err error) {
 	want := func(method string, r ipcReply, state string) error {
-		if r.Error != nil || r.Result.State != state {
-			return fmt.Errorf("%s %s: %+v, error %+v", method, name, r.Result, r.Error)
+		if r.Error != nil {
+			return fmt.Errorf("%s %s: %w", method, name, r.Error)
+		}
+		if r.Result.State != state {
+			return fmt.Errorf("%s %s: %+v", method, name, r.Result)
 		}
 		return nil
 	}
@@ -118,7 +121,7 @@ func (c *ipcClient) task(name string, chunks int) (id string, err error) {
 		for {
 			r, err := c.once("task.append_output", map[string]any{"taskId": id, "chunk": chunk, "fence": fence})
 			if err == nil && r.Error != nil {
-				return id, fmt.Errorf("append to %s: %+v", name, r.Error)
+				return id, fmt.Errorf("append to %s: %w", name, r.Error)
 			}
 			if err == nil {
 				break
@@ -156,7 +159,7 @@ func TestIPCKills(t *testing.T) {
 	seed := number(t, "PERDURE_CRASH_SEED", int(time.Now().UnixNano()%1e9))
 	t.Logf("PERDURE_CRASH_KILLS=%d PERDURE_CRASH_SEED=%d", kills*10, seed)
 	rng := rand.New(rand.NewPCG(uint64(seed), 7))
-	short, err := os.MkdirTemp("", "pd")
+	short, err := os.MkdirTemp("", "pd") //nolint:usetesting // its path is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
