@@ -112,7 +112,7 @@ const (
 
 	sqlHandoff       = `SELECT ` + handoffColumns + ` FROM handoff WHERE place = $1 AND task = $2 ORDER BY id DESC LIMIT 1`
 	sqlHandoffByID   = `SELECT ` + handoffColumns + ` FROM handoff WHERE id = $1`
-	sqlHandoffToken  = `SELECT token, ttl FROM handoff WHERE id = $1`
+	sqlHandoffToken  = `SELECT token, ttl FROM handoff WHERE id = $1` //nolint:gosec // a statement
 	sqlHandoffs      = `SELECT ` + handoffColumns + ` FROM handoff WHERE id < $1 ORDER BY id DESC LIMIT $2 + 0`
 	sqlInsertHandoff = `INSERT INTO handoff (id, place, task, version, fence, agent, token, ttl, projected, previous, created_at, updated_at)
 		VALUES ($1, $2, $3, 0, 0, '', '', 0, '', '', $4, $4)`
@@ -191,7 +191,7 @@ func (s *Store) Handoffs(ctx context.Context, f HandoffFilter) ([]Handoff, error
 // HandoffEntries lists entries of a ledger behind a number, the oldest first: at
 // most limit, 0 means 1,000, which is also the most.
 func (s *Store) HandoffEntries(ctx context.Context, id HandoffID, after int64, limit int) ([]HandoffEntry, error) {
-	rows, err := s.db.Query(ctx, sqlHandoffEntries, int64(id), after, pageLimit(limit, maxPage)) //nolint:sqlclosecheck // each closes them
+	rows, err := s.db.Query(ctx, sqlHandoffEntries, int64(id), after, pageLimit(limit, maxPage))
 	if err != nil {
 		return nil, wrap("list entries", err)
 	}
@@ -358,7 +358,7 @@ type HandoffClaimSpec struct {
 // has a claim, and with CodeNotFound when no ledger is open.
 func (s *Store) ClaimHandoff(ctx context.Context, spec HandoffClaimSpec) (HandoffClaim, error) {
 	const op = "claim handoff"
-	if err := spec.HandoffRef.check(op); err != nil {
+	if err := spec.check(op); err != nil {
 		return HandoffClaim{}, err
 	}
 	if spec.TTL == 0 {

@@ -235,7 +235,7 @@ func (b *batch) dropValues(ctx context.Context, report *PruneReport, key int64) 
 		return err
 	}
 	for _, kind := range []struct{ mark, list, drop string }{{payloadRef, sqlPayloads, sqlDropPayload}, {blobRef, sqlBlobRefs, sqlDropRef}} {
-		rows, err := b.tx.Query(ctx, kind.list, key) //nolint:sqlclosecheck // each closes them
+		rows, err := b.tx.Query(ctx, kind.list, key)
 		if err != nil {
 			return err
 		}

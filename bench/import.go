@@ -68,9 +68,9 @@ func writeTasks(dir string, n, size int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close() //nolint:errcheck // closed below
+	defer f.Close()
 	w := bufio.NewWriter(f)
-	fmt.Fprint(w, `{"version": 1, "updatedAt": "2026-02-09T10:30:00Z", "tasks": [`)
+	_, _ = fmt.Fprint(w, `{"version": 1, "updatedAt": "2026-02-09T10:30:00Z", "tasks": [`)
 	for i := range n {
 		meta := `{}`
 		if size > 1 {
@@ -86,7 +86,7 @@ func writeTasks(dir string, n, size int) (int64, error) {
 		if i == n-1 {
 			comma = "]}\n"
 		}
-		fmt.Fprintf(w, `
+		_, _ = fmt.Fprintf(w, `
   {"id": "task-%04d", "prompt": "%s %d", "agent": "security-auditor", "state": "completed", "result": "%s",
    "createdAt": "2026-02-09T10:00:00Z", "startedAt": "2026-02-09T10:00:01Z", "completedAt": "2026-02-09T10:05:00Z", "metadata": %s}%s`,
 			i+1, sentence, i, sentence+sentence, meta, comma)

@@ -28,7 +28,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, handoff.FileName)
 	now := time.Date(2026, 2, 28, 10, 0, 0, 0, time.UTC)
 	err = handoff.Create(ctx, path, handoff.Skeleton{Now: now, PRD: "prd-dark-mode", Story: "US-003"})

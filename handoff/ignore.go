@@ -89,7 +89,7 @@ func gitIgnored(ctx context.Context, root string, paths []string) (ignored map[s
 	const noneIgnored = 1
 	var exit *exec.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != noneIgnored) {
-		return nil, false, nil //nolint:nilerr // no git, or not a repository that it can read
+		return nil, false, nil // no git, or not a repository that it can read
 	}
 	ignored = make(map[string]bool)
 	for _, p := range bytes.Split(out, []byte{0}) {

@@ -329,7 +329,7 @@ func (s *scanner) number() {
 	if s.next() == '-' {
 		s.at++
 	}
-	ok := true
+	var ok bool
 	if s.next() == '0' {
 		s.at++
 		ok = !digit(s.next())

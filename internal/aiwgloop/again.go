@@ -19,7 +19,7 @@ func (m *importer) again(ctx context.Context, l *loop, id perdure.TreeID) error 
 	}
 	m.counts.PresentLoops++
 	for _, place := range sortedKeys(l.docs) {
-		text, _ := l.docs[place].stored(place)
+		text, _ := l.docs[place].stored()
 		old, err := meta.text(ctx, m.store, place)
 		if err != nil {
 			return err
@@ -89,7 +89,7 @@ func (r *rootMeta) text(ctx context.Context, store *perdure.Store, place string)
 		if err != nil {
 			return nil, err
 		}
-		defer blob.Close() //nolint:errcheck // only read
+		defer blob.Close()
 		return io.ReadAll(io.NewSectionReader(blob, 0, blob.Size()))
 	}
 	return r.Documents[place], nil

@@ -178,7 +178,7 @@ func (m *importer) root(ctx context.Context, l *loop, key string) (perdure.TreeR
 	}
 	rec := perdure.TreeRecord{Key: key, Name: l.id, Config: mustJSON(map[string]mark{importKey: {Kind: kindLoop, Loop: l.id}})}
 	for _, place := range sortedKeys(l.docs) {
-		text, inline := l.docs[place].stored(place)
+		text, inline := l.docs[place].stored()
 		if inline {
 			meta.Documents[place] = text
 			continue
@@ -213,7 +213,7 @@ func (m *importer) root(ctx context.Context, l *loop, key string) (perdure.TreeR
 }
 
 // stored is a document as the store keeps it: in the metadata, or as a blob.
-func (d *document) stored(place string) (text []byte, inline bool) {
+func (d *document) stored() (text []byte, inline bool) {
 	if d.value == nil {
 		return d.bytes, false
 	}

@@ -242,10 +242,10 @@ func plain(n ast.Node) string {
 
 // judge tells what is wrong with a setting, as far as it is known.
 func judge(name, value string) string {
-	number := func(least, most float64) string {
+	number := func(most float64) string {
 		x, err := strconv.ParseFloat(value, 64)
-		if err != nil || x < least || x > most {
-			return fmt.Sprintf("is no number from %s to %s", strconv.FormatFloat(least, 'f', -1, 64), strconv.FormatFloat(most, 'f', -1, 64))
+		if err != nil || x < 0 || x > most {
+			return fmt.Sprintf("is no number from 0 to %s", strconv.FormatFloat(most, 'f', -1, 64))
 		}
 		return ""
 	}
@@ -266,18 +266,18 @@ func judge(name, value string) string {
 	case "reinforcement.default_level":
 		return word(levels...)
 	case "reinforcement.quality_plateau_threshold":
-		return number(0, 1)
+		return number(1)
 	case "recovery.max_retries":
-		return number(0, 1000)
+		return number(1000)
 	case "recovery.human_gate_timeout_minutes":
 		if value == "null" || value == "~" || value == "" {
 			return ""
 		}
-		return number(0, 1e9)
+		return number(1e9)
 	case "best_output_selection.quality_threshold", "performance.max_integration_overhead_percentage":
-		return number(0, 100)
+		return number(100)
 	case "performance.detection_latency_budget_ms":
-		return number(0, 1e9)
+		return number(1e9)
 	}
 	if n, ok := strings.CutPrefix(name, "reinforcement.escalation_thresholds.iteration_"); ok && n != "" && strings.Trim(n, "0123456789") == "" {
 		return word(levels...)

@@ -276,8 +276,8 @@ func TestSettingsTwice(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "out")
 	r := must[*aiwg.ExportReport](t)(aiwg.Export(t.Context(), s, aiwg.ExportConfig{Dir: dir}))
-	if got := content(t, dir)["aiwg.yml"]; r.Exported.Settings != 2 || got != "agent_persistence:\n  enabled: false\n" {
-		t.Errorf("%d sections, %q", r.Exported.Settings, got)
+	if got := content(t, dir)["aiwg.yml"]; r.Settings != 2 || got != "agent_persistence:\n  enabled: false\n" {
+		t.Errorf("%d sections, %q", r.Settings, got)
 	}
 }
 
@@ -391,9 +391,9 @@ func TestDryRun(t *testing.T) {
 		if trees := must[[]perdure.Tree](t)(s.Trees(t.Context(), perdure.TreeFilter{})); len(trees) > 0 {
 			t.Errorf("the dry run made %d trees", len(trees))
 		}
-		real := importFrom(t, s, dir)
-		real.DryRun = true
-		if a, b := must[[]byte](t)(json.Marshal(dry)), must[[]byte](t)(json.Marshal(real)); !bytes.Equal(a, b) {
+		done := importFrom(t, s, dir)
+		done.DryRun = true
+		if a, b := must[[]byte](t)(json.Marshal(dry)), must[[]byte](t)(json.Marshal(done)); !bytes.Equal(a, b) {
 			t.Errorf("the dry run said\n%s\nthe import\n%s", a, b)
 		}
 	}

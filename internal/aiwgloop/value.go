@@ -163,7 +163,7 @@ func (p *treeReader) value(depth int) *value {
 	}
 	switch tok := tok.(type) {
 	case json.Delim:
-		v.kind = byte(tok)
+		v.kind = byte(tok) //nolint:gosec // one of []{}
 		p.members(v, depth)
 	case string:
 		v.kind, v.text = '"', tok

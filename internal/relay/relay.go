@@ -279,12 +279,12 @@ func (r *Relay) place() string {
 	if err != nil {
 		path = r.Location.File
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
 	}
 	folder := r.Folder
-	if real, err := filepath.EvalSymlinks(folder); err == nil {
-		folder = real
+	if target, err := filepath.EvalSymlinks(folder); err == nil {
+		folder = target
 	}
 	if rel, err := filepath.Rel(folder, path); folder != "" && err == nil && filepath.IsLocal(rel) {
 		path = rel
