@@ -93,6 +93,38 @@ func TestAmendTaskRefuses(t *testing.T) {
 	}
 }
 
+// Listings have what tasks have streamed only when asked for it.
+func TestListedOutput(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		ctx := t.Context()
+		ss, err := s.OpenSession(ctx, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ss.Close(ctx)
+		tree, err := s.CreateTree(ctx, perdure.TreeSpec{Kind: "run"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases, err := ss.Claim(ctx, perdure.ClaimRequest{Max: 1})
+		if err != nil || len(leases) != 1 {
+			t.Fatalf("claimed %d, %v", len(leases), err)
+		}
+		for _, text := range []string{"one ", "two"} {
+			if err := leases[0].AppendOutput(ctx, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for asked, want := range map[bool]string{false: "", true: "one two"} {
+			list, err := s.Tasks(ctx, perdure.TaskFilter{Tree: tree.ID, Output: asked})
+			if err != nil || len(list) != 1 || list[0].Output != want {
+				t.Errorf("asked %v: %+v, %v", asked, list, err)
+			}
+		}
+	})
+}
+
 func TestRemoveTree(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, s *perdure.Store) {

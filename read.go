@@ -158,8 +158,10 @@ type TaskFilter struct {
 	After TaskID
 	// Limit bounds the page; 0 means 100, the most is 1,000.
 	Limit int
-	// Brief leaves out prompts beyond 200 characters, results, data and output.
+	// Brief leaves out prompts beyond 200 characters, results and data.
 	Brief bool
+	// Output adds what the tasks have streamed, which listings leave out else.
+	Output bool
 }
 
 // rawTask is a row before the long texts are loaded.
@@ -299,6 +301,11 @@ func (s *Store) Tasks(ctx context.Context, f TaskFilter) ([]Task, error) {
 		}
 		if err := s.complete(ctx, &raws[i]); err != nil {
 			return nil, err
+		}
+		if f.Output {
+			if err := s.detail(ctx, &raws[i]); err != nil {
+				return nil, err
+			}
 		}
 		tasks[i] = raws[i].Task
 		if f.Brief {

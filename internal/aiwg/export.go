@@ -239,17 +239,6 @@ func (x *exporter) load(ctx context.Context, t *exportTree) (err error) {
 	if t.tasks, err = treeTasks(ctx, x.store, t.ID, false); err != nil {
 		return err
 	}
-	for i := range t.tasks {
-		task := &t.tasks[i]
-		if task.StartedAt.IsZero() && foreignOf(task.Metadata) == nil {
-			continue // it has no output yet
-		}
-		whole, err := x.store.Task(ctx, task.ID) // a listing has no output
-		if err != nil {
-			return err
-		}
-		task.Output = whole.Output
-	}
 	if err := x.treeStates(ctx, t); err != nil {
 		return err
 	}

@@ -401,7 +401,7 @@ func treeTasks(ctx context.Context, store *perdure.Store, id perdure.TreeID, bri
 	}
 	const page = 1000
 	list := make([]perdure.Task, 0, progress.Total)
-	filter := perdure.TaskFilter{Tree: id, Brief: brief}
+	filter := perdure.TaskFilter{Tree: id, Brief: brief, Output: !brief}
 	for left := progress.Total; left > 0; left = progress.Total - int64(len(list)) {
 		// Not a task more than there are: the search for one goes to the end of the table.
 		filter.Limit = int(min(left, page))

@@ -156,6 +156,7 @@ func TestExportOfSubmittedTasksReturns(t *testing.T) {
 		id := c.call("task.submit", obj{"prompt": fmt.Sprint("p", i), "priority": i, "metadata": obj{"k": i}}).TaskID
 		if end != "" {
 			c.call("task.start", obj{"taskId": id})
+			c.call("task.append_output", obj{"taskId": id, "chunk": fmt.Sprint("out ", i)})
 			c.call(end, obj{"taskId": id})
 		}
 	}
@@ -180,6 +181,9 @@ func TestExportOfSubmittedTasksReturns(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(files[0]), string(files[1])); diff != "" {
 		t.Errorf("the file differs:\n%s", diff)
+	}
+	if n := strings.Count(string(files[1]), `"output": "out `); n != 3 {
+		t.Errorf("the output of %d tasks came back, want 3", n)
 	}
 }
 
