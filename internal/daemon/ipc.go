@@ -45,6 +45,10 @@ func (d *Daemon) openIPC() error {
 		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "serve .aiwg clients", Msg: fmt.Sprintf("the folder %q cannot be made", dir), Err: err,
 			Hint: "name another socket: --aiwg-ipc=PATH"}
 	}
+	const othersWrite = 0o022
+	if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&othersWrite != 0 && info.Mode()&os.ModeSticky == 0 {
+		d.log.Warn("others may put a socket of theirs in the place of this one: they may write to its folder", "path", dir)
+	}
 	srv, err := aiwgipc.New(aiwgipc.Config{Store: d.store, Execute: d.execution(cfg), Concurrency: d.cfg.Concurrency,
 		DrainTimeout: d.cfg.DrainTimeout, Version: d.cfg.Version, Logger: d.log})
 	if err != nil {
