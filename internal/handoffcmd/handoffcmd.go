@@ -141,7 +141,7 @@ func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write b
 	cfg := relay.Config{Location: loc, Place: place, Agent: c.or(w.agent, agentVariable), Token: c.or(w.token, tokenVariable)}
 	reached := false
 	err = c.Connect(cmd, loc.Root, write, func(cl *client.Client, dir string) error {
-		reached, cfg.Ledgers, cfg.Folder = true, cl, filepath.Dir(dir)
+		reached, cfg.Ledgers, cfg.Folder, cfg.Snapshots = true, cl, filepath.Dir(dir), filepath.Join(dir, "handoffs")
 		return translated(do(cmd.Context(), relay.New(cfg)))
 	})
 	if write || reached || !errors.Is(err, perdure.ErrNotFound) {

@@ -2,56 +2,35 @@ package relay_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 
-	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/internal/relay"
 )
 
-// BenchmarkApply records a step in a ledger of 1,000 entries.
+// BenchmarkApply records one more decision of a ledger of 1,000 entries.
 func BenchmarkApply(b *testing.B) {
-	bed := newBench(b)
-	for i := range 100 {
-		var ops []relay.Op
-		for j := range 10 {
-			name := fmt.Sprintf("f%d.go", j)
-			bed.write(b, name, "package f")
-			ops = append(ops, relay.Op{Kind: relay.OpStep, Text: fmt.Sprintf("step %d of %d", j, i), Created: []string{filepath.Join(bed.dir, name)}})
-		}
-		if _, err := bed.Apply(b.Context(), ops...); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ResetTimer()
-	for b.Loop() {
-		if _, err := bed.Apply(b.Context(), relay.Op{Kind: relay.OpDecide, Text: "d"}); err != nil {
-			b.Fatal(err)
+	w := newBench(b)
+	var ops []relay.Op
+	for i := range 1000 {
+		switch i % 4 {
+		case 0:
+			ops = append(ops, relay.Op{Kind: relay.OpDecide, Text: fmt.Sprintf("Decision %d of the port", i), Because: "it keeps the callers as they are"})
+		case 1:
+			ops = append(ops, relay.Op{Kind: relay.OpCurrent, Text: fmt.Sprintf("Port part %d of the parser", i), Partial: "the table is done"})
+		default:
+			ops = append(ops, relay.Op{Kind: relay.OpStep, Text: fmt.Sprintf("Ported part %d of the parser", i), Modified: []string{fmt.Sprintf("src/%d.go", i%100)}})
 		}
 	}
-}
-
-// BenchmarkLook reads a ledger of 1,000 entries.
-func BenchmarkLook(b *testing.B) {
-	bed := newBench(b)
-	for i := range 10 {
-		var ops []relay.Op
-		for j := range 100 {
-			ops = append(ops, relay.Op{Kind: relay.OpStep, Text: fmt.Sprintf("step %d of %d", j, i)})
-		}
-		if _, err := bed.Apply(b.Context(), ops...); err != nil {
-			b.Fatal(err)
-		}
-	}
-	v := bed.look(b)
+	w.apply(b, ops[:500]...)
+	w.apply(b, ops[500:]...)
 	b.Run("look", func(b *testing.B) {
 		for b.Loop() {
-			bed.look(b)
+			w.look(b)
 		}
 	})
-	b.Run("project", func(b *testing.B) {
+	b.Run("apply", func(b *testing.B) {
 		for b.Loop() {
-			handoff.Project(v.Ledger, 0)
+			w.apply(b)
 		}
 	})
 }

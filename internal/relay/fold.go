@@ -54,6 +54,14 @@ func newFolder(task string, at Thresholds) *folder {
 	return f
 }
 
+// begin goes on with what entries before were folded to.
+func (f *folder) begin(l handoff.Ledger) {
+	f.Ledger = l
+	for i := range l.Files {
+		f.marked[l.Files[i].Path] = i
+	}
+}
+
 // Fold makes the ledger that the entries of a store describe.
 func Fold(task string, entries []perdure.HandoffEntry, at Thresholds) (handoff.Ledger, error) {
 	f := newFolder(task, at)

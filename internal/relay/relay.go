@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -36,6 +37,9 @@ type Config struct {
 	// Agent is who works, Token that of its claim; both may be empty.
 	Agent, Token string
 	Thresholds   Thresholds
+	// Snapshots is a folder for what long ledgers fold to, to spare reading all
+	// of their entries; it is made when there is none. Empty: nothing is kept.
+	Snapshots string
 }
 
 // Relay records work on one task. It is for one goroutine; others, also in other
@@ -104,12 +108,10 @@ func (r *Relay) view(ctx context.Context, doc *handoff.Document) (*View, error) 
 	if err != nil && !errors.Is(err, perdure.ErrNotFound) {
 		return nil, err
 	}
-	v.folder = r.newFolder(v)
-	if v.open() {
-		if err := r.each(ctx, v, v.folder.entry); err != nil {
+	if v.folder = r.newFolder(v); v.open() {
+		if err := r.fold(ctx, v, r.restore(v)); err != nil {
 			return nil, err
 		}
-		v.folder.notes = nil
 	}
 	if err := r.compare(ctx, v); err != nil {
 		return nil, err
@@ -135,9 +137,9 @@ func (r *Relay) newFolder(v *View) *folder {
 	return f
 }
 
-// each reads the entries of the ledger.
-func (r *Relay) each(ctx context.Context, v *View, do func(*perdure.HandoffEntry) error) error {
-	for after := int64(0); after < v.Handoff.Version; {
+// each reads the entries of the ledger behind a number.
+func (r *Relay) each(ctx context.Context, v *View, after int64, do func(*perdure.HandoffEntry) error) error {
+	for after < v.Handoff.Version {
 		entries, err := r.Ledgers.HandoffEntries(ctx, v.Handoff.ID, after, 0)
 		if err != nil {
 			return err
@@ -221,7 +223,7 @@ func (r *Relay) older(ctx context.Context, v *View, shown []byte) (found bool, t
 		then = append(then, raw)
 		return err
 	}
-	err = r.each(ctx, v, func(e *perdure.HandoffEntry) error {
+	err = r.each(ctx, v, 0, func(e *perdure.HandoffEntry) error {
 		var op struct{ At time.Time }
 		if json.Unmarshal(e.Data, &op) == nil && !op.At.Equal(f.Metadata.LastUpdatedAt) {
 			if err := look(); err != nil {
@@ -373,6 +375,9 @@ func (r *Relay) apply(ctx context.Context, file *handoff.File, ops []Op) (u *Upd
 		return nil, false, r.refused(err, &view.Handoff)
 	}
 	failpoint.Hit("relay.after_ledger")
+	if write.End && r.Snapshots != "" {
+		_ = os.Remove(r.snapshotFile(u.Handoff.ID)) // most ledgers are too short for one
+	}
 	err = r.show(file, u)
 	failpoint.Hit("relay.after_file")
 	return u, true, err
