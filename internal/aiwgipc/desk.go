@@ -180,7 +180,7 @@ func (s *Server) giveBackSilent(ctx context.Context, since time.Time) {
 		silent := k.silent(since)
 		s.desks.mu.Unlock()
 		if k.lease != nil && silent {
-			s.log.Info("a worker is silent, its task is queued again", "task_id", id.String())
+			s.log.Info("task is queued again, its worker is gone", "task_id", id.String())
 			s.release(ctx, k)
 		}
 		s.desks.rise(id, k)
