@@ -1,0 +1,47 @@
+package workspace
+
+import (
+	"bytes"
+	"time"
+)
+
+// WithClock returns cfg with another clock.
+func WithClock(cfg Config, now func() time.Time) Config {
+	cfg.now = now
+	return cfg
+}
+
+// RecodeManifest decodes and encodes.
+func RecodeManifest(data []byte) ([]byte, []File, error) {
+	m, err := decodeManifest(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.encode(), m.files, nil
+}
+
+// EncodeManifest encodes.
+func EncodeManifest(files []File, left []LeftOut) []byte {
+	return (&manifest{files: files, left: left}).encode()
+}
+
+// RecodeCache decodes, encodes and decodes again.
+func RecodeCache(data []byte) (first, second int, err error) {
+	known, err := decodeCache(data)
+	if err != nil {
+		return 0, 0, err
+	}
+	again, err := decodeCache(encodeCache(known))
+	return len(known), len(again), err
+}
+
+// PackIndex reads the index of a pack.
+func PackIndex(data []byte) ([]byte, error) {
+	return readPackIndex(bytes.NewReader(data), int64(len(data)))
+}
+
+// Ignores matches a path against a .gitignore file in the folder base.
+func Ignores(base string, file []byte, path string, folder bool) bool {
+	r := rules{patterns: parsePatterns(base, file)}
+	return r.ignores(path, folder)
+}

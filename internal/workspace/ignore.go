@@ -1,0 +1,307 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// rules tell what is ignored in a repository, or in the part of the workspace
+// that is none.
+type rules struct {
+	// byGit has what git said, as paths of the workspace; nil when it was not
+	// asked or could not tell, and the patterns decide.
+	byGit    map[string]bool
+	patterns []pattern
+}
+
+// gitTimeout is how long git may think about one repository.
+const gitTimeout = time.Minute
+
+// ignores tells whether the rules leave a path out. Its folder is not ignored.
+func (r *rules) ignores(p string, folder bool) bool {
+	if r.byGit != nil {
+		return r.byGit[p]
+	}
+	for _, rule := range slices.Backward(r.patterns) {
+		if rule.matches(p, folder) {
+			return !rule.negated
+		}
+	}
+	return false
+}
+
+// askGit returns what git ignores below the folder p of the workspace; nil when
+// there is no git, or no repository that it can read.
+func (w *Workspace) askGit(ctx context.Context, p string) (map[string]bool, error) {
+	limited, cancel := context.WithTimeout(ctx, gitTimeout)
+	defer cancel()
+	// Settings of the repository that start programs are not for a question.
+	cmd := exec.CommandContext(limited, w.cfg.Git, "-c", "core.fsmonitor=false", "ls-files", "-z",
+		"--others", "--ignored", "--exclude-standard", "--directory") //nolint:gosec // the program is a setting
+	cmd.Dir = filepath.Join(w.cfg.Root, filepath.FromSlash(p))
+	cmd.Env = append(ownRepository(os.Environ()), "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err != nil {
+		w.cfg.Logger.Debug("git does not tell what is ignored; .gitignore files are read", "folder", p, "error", err)
+		return nil, nil
+	}
+	return ignoredPaths(p, out), nil
+}
+
+// ignoredPaths reads the list of git. A folder that is named only because all
+// that it holds is ignored, which is named as well, is not itself ignored.
+func ignoredPaths(below string, out []byte) map[string]bool {
+	set := make(map[string]bool)
+	for line := range bytes.SplitSeq(out, []byte{0}) {
+		p := path.Join(below, string(line))
+		if len(line) > 0 && p != below {
+			set[p] = true
+		}
+	}
+	for p := range set {
+		for dir := path.Dir(p); dir != "." && dir != below; dir = path.Dir(dir) {
+			delete(set, dir)
+		}
+	}
+	return set
+}
+
+// ownRepository leaves out the variables by which git, when it runs a hook, says
+// which repository is meant: another one, perhaps.
+func ownRepository(env []string) []string {
+	names := []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR",
+		"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_LITERAL_PATHSPECS",
+		"GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_TRACE", "GIT_TRACE2"}
+	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(names, name)
+	})
+}
+
+// pattern is one line of a .gitignore file.
+type pattern struct {
+	base     string   // the folder of the file; "." for the workspace
+	parts    []string // between the slashes
+	negated  bool
+	folders  bool // matches only folders
+	anchored bool // matches from base only
+}
+
+// parsePatterns reads a .gitignore file in the folder base. Lines that mean
+// nothing are left out, as git does.
+func parsePatterns(base string, data []byte) []pattern {
+	var list []pattern
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	for raw := range bytes.SplitSeq(data, []byte("\n")) {
+		line := trimBlanks(strings.TrimSuffix(string(raw), "\r"))
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		p := pattern{base: base}
+		if line[0] == '!' {
+			p.negated, line = true, line[1:]
+		}
+		if rest, ok := strings.CutSuffix(line, "/"); ok {
+			p.folders, line = true, rest
+		}
+		p.anchored = strings.Contains(line, "/")
+		line = strings.TrimPrefix(line, "/")
+		if line == "" {
+			continue
+		}
+		p.parts = strings.Split(line, "/")
+		list = append(list, p)
+	}
+	return list
+}
+
+// trimBlanks takes blanks off the end that no backslash protects.
+func trimBlanks(line string) string {
+	end := len(line)
+	for end > 0 && line[end-1] == ' ' {
+		slashes := 0
+		for i := end - 2; i >= 0 && line[i] == '\\'; i-- {
+			slashes++
+		}
+		if slashes%2 == 1 {
+			break
+		}
+		end--
+	}
+	return line[:end]
+}
+
+func (p *pattern) matches(name string, folder bool) bool {
+	if p.folders && !folder {
+		return false
+	}
+	if p.base != "." {
+		rest, below := strings.CutPrefix(name, p.base+"/")
+		if !below {
+			return false
+		}
+		name = rest
+	}
+	if !p.anchored {
+		return matchName(p.parts[0], path.Base(name))
+	}
+	return matchParts(p.parts, strings.Split(name, "/"))
+}
+
+// matchParts matches between slashes; "**" stands for any number of folders,
+// and at the end for at least one name.
+func matchParts(parts, names []string) bool {
+	for len(parts) > 0 {
+		if parts[0] == "**" {
+			for len(parts) > 1 && parts[1] == "**" {
+				parts = parts[1:]
+			}
+			if len(parts) == 1 {
+				return len(names) > 0
+			}
+			for i := range names {
+				if matchParts(parts[1:], names[i:]) {
+					return true
+				}
+			}
+			return false
+		}
+		if len(names) == 0 || !matchName(parts[0], names[0]) {
+			return false
+		}
+		parts, names = parts[1:], names[1:]
+	}
+	return len(names) == 0
+}
+
+// matchName matches one name against a pattern without slashes, in linear time
+// for each star.
+func matchName(pat, name string) bool {
+	star, mark := -1, 0
+	i, j := 0, 0
+	for j < len(name) {
+		if i < len(pat) && pat[i] == '*' {
+			star, mark = i, j
+			i++
+			continue
+		}
+		if n, ok := matchByte(pat[i:], name[j]); ok {
+			i, j = i+n, j+1
+			continue
+		}
+		if star < 0 {
+			return false
+		}
+		mark++
+		i, j = star+1, mark
+	}
+	return strings.Trim(pat[i:], "*") == ""
+}
+
+// matchByte matches the beginning of a pattern against a byte and returns how
+// long that beginning is.
+func matchByte(pat string, c byte) (int, bool) {
+	if pat == "" {
+		return 0, false
+	}
+	switch pat[0] {
+	case '?':
+		return 1, true
+	case '\\':
+		if len(pat) == 1 {
+			return 0, false // as git: matches nothing
+		}
+		return 2, pat[1] == c
+	case '[':
+		return matchClass(pat, c)
+	}
+	return 1, pat[0] == c
+}
+
+// matchClass matches a set of bytes as "[a-z!_]"; one without end matches
+// nothing.
+func matchClass(pat string, c byte) (int, bool) {
+	i := 1
+	negated := i < len(pat) && (pat[i] == '!' || pat[i] == '^')
+	if negated {
+		i++
+	}
+	found := false
+	for first := true; i < len(pat) && (first || pat[i] != ']'); first = false {
+		if name, ok := className(pat[i:]); ok {
+			found = found || inClass(name, c)
+			i += len(name) + len("[::]")
+			continue
+		}
+		low, n := classByte(pat[i:])
+		i += n
+		high := low
+		if i+1 < len(pat) && pat[i] == '-' && pat[i+1] != ']' {
+			high, n = classByte(pat[i+1:])
+			i += 1 + n
+		}
+		found = found || low <= c && c <= high
+	}
+	if i >= len(pat) {
+		return 0, false
+	}
+	return i + 1, found != negated
+}
+
+func classByte(pat string) (byte, int) {
+	if pat[0] == '\\' && len(pat) > 1 {
+		return pat[1], 2
+	}
+	return pat[0], 1
+}
+
+func className(pat string) (string, bool) {
+	rest, ok := strings.CutPrefix(pat, "[:")
+	if !ok {
+		return "", false
+	}
+	name, _, ok := strings.Cut(rest, ":]")
+	return name, ok && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+func inClass(name string, c byte) bool {
+	lower, upper, digit := 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9'
+	switch name {
+	case "alpha":
+		return lower || upper
+	case "alnum":
+		return lower || upper || digit
+	case "digit":
+		return digit
+	case "xdigit":
+		return digit || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+	case "lower":
+		return lower
+	case "upper":
+		return upper
+	case "space":
+		return strings.IndexByte(" \t\n\v\f\r", c) >= 0
+	case "blank":
+		return c == ' ' || c == '\t'
+	case "cntrl":
+		return c < 32 || c == 127
+	case "punct":
+		return c > 32 && c < 127 && !lower && !upper && !digit
+	case "print":
+		return c >= 32 && c < 127
+	case "graph":
+		return c > 32 && c < 127
+	}
+	return false
+}

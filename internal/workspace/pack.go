@@ -1,0 +1,351 @@
+package workspace
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/perdure/perdure/internal/atomicfile"
+	"github.com/perdure/perdure/internal/failpoint"
+)
+
+// A pack is a file of contents one after the other, then its index (hash and
+// size of each, in that order), then a footer: the number of entries, the
+// SHA-256 of the index, and a mark. It is named after the hash of the index and
+// gets that name only when all of it is durable.
+const (
+	packMark    = "perdure pack 1\n"
+	packSuffix  = ".pack"
+	packEntry   = sha256.Size + 8
+	packFooter  = 8 + sha256.Size + len(packMark)
+	pendingMark = "pending-"
+)
+
+// place is where a content stands.
+type place struct {
+	pack   string
+	offset int64
+	size   int64
+}
+
+// contents knows what the packs of a folder hold. It is not safe for
+// concurrent changes.
+type contents struct {
+	dir   string
+	log   *slog.Logger
+	packs map[string]int64 // name to size of the file
+	index map[Hash]place
+}
+
+// refresh takes note of packs that came or went since.
+func (c *contents) refresh() error {
+	list, err := os.ReadDir(c.dir)
+	if err != nil {
+		return err
+	}
+	there := make(map[string]bool, len(list))
+	for _, e := range list {
+		there[e.Name()] = strings.HasSuffix(e.Name(), packSuffix)
+	}
+	for name := range c.packs {
+		if !there[name] {
+			c.packs, c.index = nil, nil // rare: somebody swept
+			break
+		}
+	}
+	if c.packs == nil {
+		c.packs, c.index = map[string]int64{}, map[Hash]place{}
+	}
+	for name, isPack := range there {
+		if _, known := c.packs[name]; known || !isPack {
+			continue
+		}
+		if err := c.load(name); err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				c.log.Warn("pack of snapshots cannot be read; what it holds is missing", "pack", name, "error", err)
+			}
+		}
+	}
+	return nil
+}
+
+// load reads the index of a pack.
+func (c *contents) load(name string) error {
+	f, err := os.Open(filepath.Join(c.dir, name))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	index, err := readPackIndex(f, info.Size())
+	if err != nil {
+		return err
+	}
+	c.take(name, index, info.Size())
+	return nil
+}
+
+// take enters the contents of a pack.
+func (c *contents) take(name string, index []byte, size int64) {
+	offset := int64(0)
+	for ; len(index) > 0; index = index[packEntry:] {
+		p := place{pack: name, offset: offset, size: int64(binary.LittleEndian.Uint64(index[sha256.Size:]))} //nolint:gosec // checked when read
+		c.index[Hash(index[:sha256.Size])] = p
+		offset += p.size
+	}
+	c.packs[name] = size
+}
+
+// readPackIndex returns the entries of a pack, which add up to its size.
+func readPackIndex(r io.ReaderAt, size int64) ([]byte, error) {
+	footer := make([]byte, packFooter)
+	if size < int64(packFooter) {
+		return nil, errors.New("cut short")
+	}
+	if _, err := r.ReadAt(footer, size-int64(packFooter)); err != nil {
+		return nil, err
+	}
+	count := binary.LittleEndian.Uint64(footer)
+	if string(footer[8+sha256.Size:]) != packMark || count > uint64(size)/packEntry {
+		return nil, errors.New("not a pack of this version")
+	}
+	index := make([]byte, count*packEntry)
+	start := size - int64(packFooter) - int64(len(index))
+	if start < 0 {
+		return nil, errors.New("cut short")
+	}
+	if _, err := r.ReadAt(index, start); err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(index); !bytes.Equal(sum[:], footer[8:8+sha256.Size]) {
+		return nil, errors.New("index is damaged")
+	}
+	left := uint64(start) //nolint:gosec // not negative
+	for rest := index; len(rest) > 0; rest = rest[packEntry:] {
+		n := binary.LittleEndian.Uint64(rest[sha256.Size:])
+		if n > left {
+			return nil, errors.New("index does not fit the size")
+		}
+		left -= n
+	}
+	if left != 0 {
+		return nil, errors.New("index does not fit the size")
+	}
+	return index, nil
+}
+
+// total is how many bytes all packs take.
+func (c *contents) total() int64 {
+	sum := int64(0)
+	for _, n := range c.packs {
+		sum += n
+	}
+	return sum
+}
+
+// copyTo writes a content to w and checks it.
+func (c *contents) copyTo(w io.Writer, h Hash) error {
+	p, ok := c.index[h]
+	if !ok {
+		return &Error{Kind: ErrDamaged, Op: "read content", Name: h.String(), Msg: "it is not stored"}
+	}
+	f, err := os.Open(filepath.Join(c.dir, p.pack))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	n, err := io.Copy(io.MultiWriter(w, sum), io.NewSectionReader(f, p.offset, p.size))
+	if err != nil {
+		return err
+	}
+	if n != p.size || Hash(sum.Sum(nil)) != h {
+		return &Error{Kind: ErrDamaged, Op: "read content", Name: h.String(), Msg: "the pack " + p.pack + " holds something else"}
+	}
+	return nil
+}
+
+// packWriter gathers new contents in a pending pack. It is not safe for
+// concurrent use.
+type packWriter struct {
+	c      *contents
+	limit  int64 // bytes the pack may have; negative for any
+	file   *os.File
+	offset int64
+	index  []byte
+	added  map[Hash]bool
+	buffer []byte // not yet in file
+}
+
+const packBuffer = 1 << 20
+
+func (c *contents) writer(limit int64) *packWriter {
+	return &packWriter{c: c, limit: limit, added: map[Hash]bool{}}
+}
+
+// has tells whether a content is stored or about to be.
+func (p *packWriter) has(h Hash) bool {
+	_, ok := p.c.index[h]
+	return ok || p.added[h]
+}
+
+// Write appends to the content that is being added.
+func (p *packWriter) Write(b []byte) (int, error) {
+	if p.limit >= 0 && p.offset+int64(len(b)) > p.limit {
+		return 0, &Error{Kind: ErrLimit, Op: "store contents",
+			Msg:  "the snapshots would take more disk space than they may",
+			Hint: "remove snapshots, add large generated files to .gitignore, or raise the limit"}
+	}
+	if p.file == nil {
+		f, err := os.CreateTemp(p.c.dir, pendingMark)
+		if err != nil {
+			return 0, err
+		}
+		p.file = f
+	}
+	p.buffer = append(p.buffer, b...)
+	p.offset += int64(len(b))
+	if len(p.buffer) < packBuffer {
+		return len(b), nil
+	}
+	return len(b), p.flush()
+}
+
+func (p *packWriter) flush() error {
+	_, err := p.file.Write(p.buffer)
+	p.buffer = p.buffer[:0]
+	return err
+}
+
+// add stores a content that is in memory, unless it is there.
+func (p *packWriter) add(h Hash, data []byte) error {
+	if p.has(h) {
+		return nil
+	}
+	if _, err := p.Write(data); err != nil {
+		return err
+	}
+	p.enter(h, int64(len(data)))
+	return nil
+}
+
+func (p *packWriter) enter(h Hash, size int64) {
+	p.added[h] = true
+	p.index = append(p.index, h[:]...)
+	p.index = binary.LittleEndian.AppendUint64(p.index, uint64(size)) //nolint:gosec // never negative
+}
+
+// stream stores what read writes, unless it is there already or read says that
+// it is not to be kept.
+func (p *packWriter) stream(read func(io.Writer) (keep bool, err error)) (Hash, error) {
+	start := p.offset
+	sum := sha256.New()
+	keep, err := read(io.MultiWriter(sum, p))
+	if err != nil {
+		return Hash{}, err
+	}
+	h := Hash(sum.Sum(nil))
+	if keep && !p.has(h) {
+		p.enter(h, p.offset-start)
+		return h, nil
+	}
+	return h, p.rewind(start)
+}
+
+func (p *packWriter) rewind(start int64) error {
+	if p.offset == start {
+		return nil
+	}
+	if err := p.flush(); err != nil {
+		return err
+	}
+	if err := p.file.Truncate(start); err != nil {
+		return err
+	}
+	p.offset = start
+	_, err := p.file.Seek(start, io.SeekStart)
+	return err
+}
+
+// publish makes the pack durable and gives it its name; without contents
+// nothing is left.
+func (p *packWriter) publish() error {
+	if len(p.index) == 0 {
+		p.abort()
+		return nil
+	}
+	if p.file == nil { // only empty contents
+		if _, err := p.Write(nil); err != nil {
+			return err
+		}
+	}
+	sum := sha256.Sum256(p.index)
+	p.buffer = append(p.buffer, p.index...)
+	p.buffer = binary.LittleEndian.AppendUint64(p.buffer, uint64(len(p.index)/packEntry))
+	p.buffer = append(append(p.buffer, sum[:]...), packMark...)
+	size := p.offset + int64(len(p.index)+packFooter)
+	err := p.flush()
+	failpoint.Hit("workspace.pack.before_sync")
+	if err == nil {
+		err = p.file.Sync()
+	}
+	if closeErr := p.file.Close(); err == nil {
+		err = closeErr
+	}
+	pending := p.file.Name()
+	name := hex.EncodeToString(sum[:])[:32] + packSuffix
+	if err == nil {
+		failpoint.Hit("workspace.pack.before_rename")
+		err = os.Rename(pending, filepath.Join(p.c.dir, name))
+	}
+	if err != nil {
+		_ = os.Remove(pending) // the first error is the one that tells
+		p.file = nil
+		return err
+	}
+	p.file = nil
+	failpoint.Hit("workspace.pack.after_rename")
+	if err := atomicfile.SyncDir(p.c.dir); err != nil {
+		return err
+	}
+	p.c.take(name, p.index, size)
+	return nil
+}
+
+// abort removes what is pending. It may be called after publish.
+func (p *packWriter) abort() {
+	if p.file == nil {
+		return
+	}
+	_ = p.file.Close()
+	if err := os.Remove(p.file.Name()); err != nil {
+		p.c.log.Warn("pending pack cannot be removed", "error", err)
+	}
+	p.file = nil
+}
+
+// clean removes the pending packs that crashes left. The caller holds the lock.
+func (c *contents) clean() error {
+	list, err := filepath.Glob(filepath.Join(c.dir, pendingMark+"*"))
+	if err != nil {
+		return err
+	}
+	for _, name := range list {
+		if err := os.Remove(name); err != nil {
+			return fmt.Errorf("remove pending pack: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,490 @@
+package workspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// look is the workspace as it was found.
+type look struct {
+	manifest
+
+	stamps  []settled // of files, in their order
+	ignored []string  // sorted; what lies in an ignored folder is not named
+	hidden  []string  // what is never looked at: .git, .perdure
+	temps   []string  // what an interrupted restore left
+	stats   Stats
+}
+
+// settled is a stamp that can be relied on, if ok.
+type settled struct {
+	stamp stamp
+	ok    bool
+	read  bool // the content was read for it
+}
+
+// scanner walks the workspace with several goroutines.
+type scanner struct {
+	w     *Workspace
+	ctx   context.Context //nolint:containedctx // that of one walk
+	stop  context.CancelFunc
+	force map[string]bool // taken also if ignored
+	slots chan struct{}   // how many more goroutines may be started
+	wg    sync.WaitGroup
+
+	packMu sync.Mutex
+	pack   *packWriter // nil: contents are only hashed
+
+	mu    sync.Mutex // guards what follows
+	found []found
+	look  look
+	err   error // the first one
+}
+
+type found struct {
+	file File
+	settled
+}
+
+// errMoved is something that is not what it was a moment ago.
+var errMoved = errors.New("it keeps changing")
+
+const (
+	// tries is how often a file that changes while it is read is read.
+	tries = 3
+	// inMemory is the size up to which a file is read before it is stored.
+	inMemory = 1 << 20
+)
+
+// scan looks at all of the workspace. Contents that are new go to pack, if any.
+func (w *Workspace) scan(ctx context.Context, op string, force map[string]bool, pack *packWriter) (*look, error) {
+	root, err := w.openRoot(op)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	s := &scanner{w: w, ctx: ctx, stop: stop, force: force, pack: pack,
+		slots: make(chan struct{}, min(16, 2*runtime.GOMAXPROCS(0)))}
+	s.folder(root, ".", rules{}, false)
+	s.wg.Wait()
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s.result(), nil
+}
+
+func (s *scanner) result() *look {
+	slices.SortFunc(s.found, func(a, b found) int { return strings.Compare(a.file.Path, b.file.Path) })
+	l := &s.look
+	l.files = make([]File, len(s.found))
+	l.stamps = make([]settled, len(s.found))
+	for i := range s.found {
+		l.files[i], l.stamps[i] = s.found[i].file, s.found[i].settled
+		l.stats.count(&s.found[i].file)
+	}
+	slices.SortFunc(l.left, func(a, b LeftOut) int { return strings.Compare(a.Path, b.Path) })
+	slices.Sort(l.ignored)
+	slices.Sort(l.stats.Changing)
+	l.stats.LeftOut = l.left
+	l.stats.Ignored = len(l.ignored)
+	return l
+}
+
+func (s *scanner) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+		s.stop()
+	}
+}
+
+// note adds to the look under the mutex.
+func (s *scanner) note(add func(l *look)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	add(&s.look)
+}
+
+func (s *scanner) leaveOut(p string, why Reason) {
+	s.note(func(l *look) { l.left = append(l.left, LeftOut{p, why}) })
+}
+
+func (s *scanner) add(list []found) {
+	if len(list) == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.found = append(s.found, list...)
+	over := len(s.found) > s.w.cfg.MaxFiles
+	s.mu.Unlock()
+	if over {
+		s.fail(&Error{Kind: ErrLimit, Op: "read workspace", Name: path.Dir(list[0].file.Path),
+			Msg:  "there are more files than a snapshot may have",
+			Hint: "add generated folders to .gitignore, or raise the limit"})
+	}
+}
+
+// folder looks at one folder, whose rules are those of above unless it has its
+// own. Inside of an ignored folder only what is forced counts.
+func (s *scanner) folder(dir *os.Root, p string, above rules, inside bool) {
+	names, err := namesIn(dir)
+	if err == nil {
+		err = s.ctx.Err()
+	}
+	if err != nil {
+		if p != "." && errors.Is(err, fs.ErrPermission) {
+			s.leaveOut(p, Unreadable)
+			return
+		}
+		s.fail(wrap("read folder", p, err))
+		return
+	}
+	if !inside {
+		if above, err = s.rules(dir, p, names, above); err != nil {
+			s.fail(wrap("read folder", p, err))
+			return
+		}
+	}
+	list := make([]found, 0, len(names))
+	for _, name := range names {
+		f, ok, err := s.entry(dir, path.Join(p, name), above, inside)
+		if err != nil {
+			s.fail(wrap("read file", path.Join(p, name), err))
+			return
+		}
+		if ok {
+			list = append(list, f)
+		}
+	}
+	s.add(list)
+}
+
+func namesIn(dir *os.Root) ([]string, error) {
+	f, err := dir.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Readdirnames(-1)
+}
+
+// rules returns the rules in a folder that holds names.
+func (s *scanner) rules(dir *os.Root, p string, names []string, above rules) (rules, error) {
+	r := above
+	if p == "." || slices.Contains(names, ".git") {
+		byGit, err := s.w.askGit(s.ctx, p)
+		if err != nil {
+			return r, err
+		}
+		r = rules{byGit: byGit}
+		if byGit == nil {
+			r.patterns = parsePatterns(p, ruleFile(dir, ".git/info/exclude"))
+		}
+	}
+	if r.byGit == nil && slices.Contains(names, ".gitignore") {
+		r.patterns = slices.Concat(r.patterns, parsePatterns(p, ruleFile(dir, ".gitignore")))
+	}
+	return r, nil
+}
+
+// ruleFile returns what a file of patterns holds; one that git would not read
+// has none.
+func ruleFile(dir *os.Root, name string) []byte {
+	const limit = 4 << 20
+	info, err := dir.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > limit {
+		return nil
+	}
+	data, err := dir.ReadFile(name)
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// entry looks at one name; ok is false when it is no part of the snapshot.
+func (s *scanner) entry(dir *os.Root, p string, r rules, inside bool) (f found, ok bool, err error) {
+	name := path.Base(p)
+	if reserved(name) || p == s.w.store {
+		s.note(func(l *look) {
+			if strings.HasPrefix(name, tempPrefix) {
+				l.temps = append(l.temps, p)
+				return
+			}
+			l.hidden = append(l.hidden, p)
+		})
+		return found{}, false, nil
+	}
+	if !validName(name) || len(p) > maxPath {
+		s.leaveOut(p, BadName)
+		return found{}, false, nil
+	}
+	for range tries {
+		info, err := dir.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return found{}, false, nil
+		}
+		if errors.Is(err, fs.ErrPermission) { // a folder that may be listed but not searched
+			s.leaveOut(p, Unreadable)
+			return found{}, false, nil
+		}
+		if err != nil {
+			return found{}, false, err
+		}
+		ignored := inside || r.ignores(p, info.IsDir())
+		if ignored && !s.force[p] {
+			if !inside {
+				s.note(func(l *look) { l.ignored = append(l.ignored, p) })
+			}
+			return found{}, false, nil
+		}
+		f, ok, err = s.kind(dir, p, info, func(sub *os.Root) { s.sub(sub, p, r, ignored) })
+		if !errors.Is(err, errMoved) {
+			return f, ok, err
+		}
+	}
+	s.note(func(l *look) { l.stats.Changing = append(l.stats.Changing, p) })
+	return f, ok, nil
+}
+
+// kind reads what Lstat found, with enter for folders; errMoved says that it is
+// something else by now.
+func (s *scanner) kind(dir *os.Root, p string, info fs.FileInfo, enter func(*os.Root)) (found, bool, error) {
+	name := path.Base(p)
+	f := found{file: File{Path: p, Mode: chmodBits(info.Mode())}}
+	switch {
+	case info.Mode().IsRegular():
+		f.file.Kind = KindFile
+		if info.Size() > s.w.cfg.MaxFileSize {
+			s.leaveOut(p, TooLarge)
+			return f, false, nil
+		}
+		return s.file(dir, f, info)
+	case info.IsDir():
+		sub, err := dir.OpenRoot(name)
+		if errors.Is(err, fs.ErrPermission) {
+			s.leaveOut(p, Unreadable)
+			return f, false, nil
+		}
+		if err != nil {
+			return f, false, moved(dir, name, info, err)
+		}
+		now, err := sub.Stat(".")
+		if err != nil || !os.SameFile(now, info) {
+			_ = sub.Close()
+			return f, false, errMoved
+		}
+		f.file.Kind = KindFolder
+		enter(sub)
+		return f, true, nil
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := dir.Readlink(name)
+		f.file.Kind, f.file.Mode, f.file.Target = KindLink, 0, target
+		return f, err == nil, moved(dir, name, info, err)
+	}
+	s.leaveOut(p, Special)
+	return f, false, nil
+}
+
+// moved returns errMoved if an error comes of a change since Lstat gave info.
+func moved(dir *os.Root, name string, info fs.FileInfo, err error) error {
+	if err == nil {
+		return nil
+	}
+	now, statErr := dir.Lstat(name)
+	if statErr != nil || !os.SameFile(now, info) || now.Mode().Type() != info.Mode().Type() {
+		return errMoved
+	}
+	return err
+}
+
+// sub walks a folder below, in a goroutine of its own if there may be one more.
+func (s *scanner) sub(dir *os.Root, p string, r rules, inside bool) {
+	select {
+	case s.slots <- struct{}{}:
+		s.wg.Go(func() {
+			defer func() { <-s.slots }()
+			defer dir.Close()
+			s.folder(dir, p, r, inside)
+		})
+	default:
+		defer dir.Close()
+		s.folder(dir, p, r, inside)
+	}
+}
+
+// file finds the hash of a file: from the cache, or by reading it.
+func (s *scanner) file(dir *os.Root, f found, info fs.FileInfo) (found, bool, error) {
+	if at, ok := sysStamp(info); ok {
+		if e, known := s.w.known[f.file.Path]; known && e.stamp == at && s.stored(e.hash) {
+			f.file.Size, f.file.Hash, f.settled = info.Size(), e.hash, settled{at, true, false}
+			return f, true, nil
+		}
+	}
+	file, err := dir.OpenFile(path.Base(f.file.Path), openFlags, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		s.leaveOut(f.file.Path, Unreadable)
+		return f, false, nil
+	}
+	if err != nil {
+		return f, false, moved(dir, path.Base(f.file.Path), info, err)
+	}
+	defer file.Close()
+	before, err := file.Stat()
+	if err != nil {
+		return f, false, err
+	}
+	if !os.SameFile(before, info) || !before.Mode().IsRegular() || before.Size() > s.w.cfg.MaxFileSize {
+		return f, false, errMoved
+	}
+	started := s.w.cfg.now()
+	if err := s.read(file, before.Size(), &f.file); err != nil {
+		return f, false, err
+	}
+	after, err := file.Stat()
+	if err != nil {
+		return f, false, err
+	}
+	f.read = true
+	s.note(func(l *look) { l.stats.Read++; l.stats.ReadBytes += f.file.Size })
+	if !sameState(before, after) || f.file.Size != after.Size() {
+		return f, true, errMoved
+	}
+	f.stamp, f.ok = settledStamp(before, started)
+	return f, true, nil
+}
+
+func (s *scanner) stored(h Hash) bool {
+	if s.pack == nil {
+		return true
+	}
+	_, ok := s.pack.c.index[h] // not changed during a walk
+	return ok
+}
+
+// read sets the size and the hash of what the file holds, at most size bytes,
+// and stores it.
+func (s *scanner) read(file *os.File, size int64, f *File) error {
+	if size > inMemory && s.pack != nil {
+		s.packMu.Lock()
+		defer s.packMu.Unlock()
+		h, err := s.pack.stream(func(w io.Writer) (bool, error) {
+			n, err := io.Copy(w, io.LimitReader(&untilDone{s.ctx, file}, size))
+			f.Size = n
+			return true, err
+		})
+		f.Hash = h
+		return err
+	}
+	if size > inMemory {
+		sum := sha256.New()
+		n, err := io.Copy(sum, io.LimitReader(&untilDone{s.ctx, file}, size))
+		f.Size, f.Hash = n, Hash(sum.Sum(nil))
+		return err
+	}
+	data := make([]byte, size)
+	n, err := io.ReadFull(file, data)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	f.Size, f.Hash = int64(n), sha256.Sum256(data[:n])
+	if s.pack == nil {
+		return nil
+	}
+	s.packMu.Lock()
+	defer s.packMu.Unlock()
+	return s.pack.add(f.Hash, data[:n])
+}
+
+// untilDone ends a long read when ctx does.
+type untilDone struct {
+	ctx context.Context //nolint:containedctx // that of one read
+	r   io.Reader
+}
+
+// Read reads on unless the context has ended.
+func (u *untilDone) Read(b []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.r.Read(b)
+}
+
+// chmodBits are the bits of a mode that chmod sets, as Unix numbers them.
+func chmodBits(m fs.FileMode) uint32 {
+	bits := uint32(m.Perm())
+	if m&fs.ModeSetuid != 0 {
+		bits |= 0o4000
+	}
+	if m&fs.ModeSetgid != 0 {
+		bits |= 0o2000
+	}
+	if m&fs.ModeSticky != 0 {
+		bits |= 0o1000
+	}
+	return bits
+}
+
+// FileMode returns the bits of Mode as Go numbers them.
+func (f *File) FileMode() fs.FileMode {
+	m := fs.FileMode(f.Mode).Perm()
+	if f.Mode&0o4000 != 0 {
+		m |= fs.ModeSetuid
+	}
+	if f.Mode&0o2000 != 0 {
+		m |= fs.ModeSetgid
+	}
+	if f.Mode&0o1000 != 0 {
+		m |= fs.ModeSticky
+	}
+	return m
+}
+
+// Stats tells what a snapshot has and what it took.
+type Stats struct {
+	// Files, Folders and Links are in the snapshot; Bytes is what its files
+	// hold.
+	Files, Folders, Links int
+	Bytes                 int64
+	// Read is how often a file was read, and ReadBytes what was read. Of an
+	// unchanged tree nothing is read.
+	Read      int
+	ReadBytes int64
+	// Stored is how many contents were new, and StoredBytes what they take.
+	Stored      int
+	StoredBytes int64
+	// Ignored is how many files and folders git ignores.
+	Ignored int
+	// LeftOut is what else is no part of the snapshot.
+	LeftOut []LeftOut
+	// Changing are the paths that changed as often as they were read: what the
+	// snapshot has of them may be a mixture.
+	Changing []string
+	// Took is how long it took, waiting for others included.
+	Took time.Duration
+}
+
+func (s *Stats) count(f *File) {
+	switch f.Kind {
+	case KindFile:
+		s.Files++
+		s.Bytes += f.Size
+	case KindFolder:
+		s.Folders++
+	case KindLink:
+		s.Links++
+	}
+}

@@ -1,0 +1,190 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/internal/atomicfile"
+	"github.com/perdure/perdure/internal/failpoint"
+)
+
+// ignoredSuffix ends the name of the list of what was ignored when a snapshot
+// was last taken. It is no part of the snapshot, whose ID would otherwise
+// change with every build.
+const ignoredSuffix = ".ignored"
+
+// Snapshot takes a snapshot of the workspace as it is now. When it returns, the
+// snapshot is durable; when it returns an error, or the process dies meanwhile,
+// there is none. A tree that is equal to one of a snapshot has its ID.
+//
+// A workspace that is gone is an error that matches ErrGone, a full disk
+// ErrDiskFull, too many files or too much in the store ErrLimit.
+func (w *Workspace) Snapshot(ctx context.Context) (ID, Stats, error) {
+	started := time.Now()
+	var id ID
+	var stats Stats
+	err := w.exclusive(ctx, func() error {
+		l, taken, err := w.take(ctx, "take snapshot", nil)
+		if err == nil {
+			id, stats = taken, l.stats
+		}
+		return err
+	})
+	stats.Took = time.Since(started)
+	return id, stats, wrap("take snapshot", w.cfg.Root, err)
+}
+
+// take looks at the workspace and keeps what it saw.
+func (w *Workspace) take(ctx context.Context, op string, force map[string]bool) (*look, ID, error) {
+	pack := w.contents.writer(max(0, w.cfg.MaxBytes-w.contents.total()))
+	defer pack.abort()
+	l, err := w.scan(ctx, op, force, pack)
+	if err != nil {
+		return nil, "", err
+	}
+	l.stats.Stored, l.stats.StoredBytes = len(pack.added), pack.offset
+	failpoint.Hit("workspace.snapshot.scanned")
+	if err := pack.publish(); err != nil {
+		return nil, "", err
+	}
+	failpoint.Hit("workspace.snapshot.before_manifest")
+	id, err := w.publish(l)
+	if err != nil {
+		return nil, "", err
+	}
+	failpoint.Hit("workspace.snapshot.after_manifest")
+	w.learn(l)
+	return l, id, nil
+}
+
+// publish writes the manifest under its name.
+func (w *Workspace) publish(l *look) (ID, error) {
+	encoded := l.encode()
+	id := idOf(encoded)
+	path := w.manifestPath(id)
+	ignored := []byte(strings.Join(l.ignored, "\x00"))
+	if err := writeChanged(path+ignoredSuffix, ignored); err != nil {
+		return "", err
+	}
+	if err := writeChanged(path, encoded); err != nil {
+		return "", err
+	}
+	// Sweep goes by when the snapshot was last taken.
+	now := w.cfg.now()
+	return id, os.Chtimes(path, now, now)
+}
+
+// writeChanged replaces a file unless it holds the data already.
+func writeChanged(path string, data []byte) error {
+	old, err := os.ReadFile(path)
+	if err == nil && bytes.Equal(old, data) {
+		return nil
+	}
+	return atomicfile.WriteFile(path, data, 0o600)
+}
+
+func (w *Workspace) manifestPath(id ID) string {
+	return filepath.Join(w.cfg.Dir, manifestsName, string(id))
+}
+
+// learn keeps what spares reading next time. What cannot be kept is read again.
+func (w *Workspace) learn(l *look) {
+	n, news := 0, false
+	for _, s := range l.stamps {
+		if s.ok {
+			n++
+			news = news || s.read
+		}
+	}
+	if !news && n == len(w.known) {
+		return
+	}
+	known := make(map[string]cached, n)
+	for i, s := range l.stamps {
+		if s.ok {
+			known[l.files[i].Path] = cached{s.stamp, l.files[i].Hash}
+		}
+	}
+	if err := w.saveCache(known); err != nil {
+		w.cfg.Logger.Warn("stat cache cannot be written; files are read again", "error", err)
+	}
+}
+
+// load reads a manifest and checks it.
+func (w *Workspace) load(op string, id ID) (*manifest, error) {
+	if !id.valid() {
+		return nil, &Error{Kind: ErrNotFound, Op: op, Name: string(id), Msg: "an ID has 64 hexadecimal digits"}
+	}
+	data, err := os.ReadFile(w.manifestPath(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &Error{Kind: ErrNotFound, Op: op, Name: string(id), Hint: "it may have been removed by retention"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if idOf(data) != id {
+		return nil, &Error{Kind: ErrDamaged, Op: op, Name: string(id), Msg: "the manifest is not what was written"}
+	}
+	m, err := decodeManifest(data)
+	if err != nil {
+		return nil, &Error{Kind: ErrDamaged, Op: op, Name: string(id), Err: err}
+	}
+	return m, nil
+}
+
+// wasIgnored returns what was ignored when the snapshot was last taken.
+func (w *Workspace) wasIgnored(id ID) (map[string]bool, error) {
+	data, err := os.ReadFile(w.manifestPath(id) + ignoredSuffix)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	set := map[string]bool{}
+	for p := range strings.SplitSeq(string(data), "\x00") {
+		if p != "" {
+			set[p] = true
+		}
+	}
+	return set, nil
+}
+
+// Files returns what a snapshot has, sorted by path, and what was left out of
+// it.
+func (w *Workspace) Files(ctx context.Context, id ID) ([]File, []LeftOut, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	m, err := w.load("read snapshot", id)
+	if err != nil {
+		return nil, nil, wrap("read snapshot", string(id), err)
+	}
+	return m.files, m.left, nil
+}
+
+// ReadFile returns the content of a file of a snapshot, checked against its
+// hash. What is no file in it is an error that matches ErrNotFound.
+func (w *Workspace) ReadFile(ctx context.Context, id ID, path string) ([]byte, error) {
+	const op = "read file of snapshot"
+	var data bytes.Buffer
+	err := w.exclusive(ctx, func() error {
+		m, err := w.load(op, id)
+		if err != nil {
+			return err
+		}
+		i := sort.Search(len(m.files), func(i int) bool { return m.files[i].Path >= path })
+		if i == len(m.files) || m.files[i].Path != path || m.files[i].Kind != KindFile {
+			return &Error{Kind: ErrNotFound, Op: op, Name: path, Msg: "it has no such file"}
+		}
+		return w.contents.copyTo(&data, m.files[i].Hash)
+	})
+	if err != nil {
+		return nil, wrap(op, path, err)
+	}
+	return data.Bytes(), nil
+}

@@ -1,0 +1,237 @@
+package workspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"sync"
+	"syscall"
+
+	"github.com/perdure/perdure/internal/failpoint"
+)
+
+const (
+	// writers is how many files are written at once, so that their flushes
+	// share the work of the disk.
+	writers = 8
+	// flushEach is the number of files above which the file system is flushed
+	// once instead.
+	flushEach = 256
+)
+
+// files writes the files and links of changes.
+func (r *restore) files(ctx context.Context, changes []Change) error {
+	each := !canSyncAll || len(changes) <= flushEach
+	return inParallel(ctx, changes, func(c Change) error {
+		switch {
+		case c.New == nil || c.New.Kind == KindFolder:
+			return nil
+		case c.New.Kind == KindLink:
+			return r.link(c)
+		case c.Old != nil && c.Old.Kind == KindFile && c.Old.Hash == c.New.Hash:
+			return r.root.Chmod(c.Path, c.New.FileMode())
+		}
+		return r.file(ctx, c, each)
+	})
+}
+
+// inParallel calls do for each change until one fails, and returns that error.
+func inParallel(ctx context.Context, changes []Change, do func(Change) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan Change)
+	var wg sync.WaitGroup
+	for range min(writers, len(changes)) {
+		wg.Go(func() {
+			for c := range next {
+				if err := do(c); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for _, c := range changes {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- c
+	}
+	close(next)
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// tempFor is the name a file has while it is written.
+func tempFor(p string) string {
+	sum := sha256.Sum256([]byte(p))
+	return path.Join(path.Dir(p), tempPrefix+hex.EncodeToString(sum[:8]))
+}
+
+// file writes a file beside its place and renames it over it.
+func (r *restore) file(ctx context.Context, c Change, flush bool) error {
+	temp := tempFor(c.Path)
+	f, err := r.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	failpoint.Hit("workspace.restore.temp")
+	err = r.w.contents.copyTo(&untilStopped{ctx, f}, c.New.Hash)
+	if err == nil {
+		err = f.Chmod(c.New.FileMode())
+	}
+	if err == nil && flush {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		failpoint.Hit("workspace.restore.before_rename")
+		err = r.root.Rename(temp, c.Path)
+	}
+	if err != nil {
+		_ = r.root.Remove(temp) // the first error is the one that tells
+		return fmt.Errorf("write %q: %w", c.Path, err)
+	}
+	failpoint.Hit("workspace.restore.after_rename")
+	return nil
+}
+
+// untilStopped ends a long write when ctx does.
+type untilStopped struct {
+	ctx context.Context //nolint:containedctx // that of one write
+	w   io.Writer
+}
+
+// Write writes on unless the context has ended.
+func (u *untilStopped) Write(b []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.w.Write(b)
+}
+
+// link makes a link beside its place and renames it over it.
+func (r *restore) link(c Change) error {
+	temp := tempFor(c.Path)
+	if err := r.root.Symlink(c.New.Target, temp); err != nil {
+		return err
+	}
+	failpoint.Hit("workspace.restore.temp_link")
+	if err := r.root.Rename(temp, c.Path); err != nil {
+		_ = r.root.Remove(temp) // the first error is the one that tells
+		return err
+	}
+	return nil
+}
+
+// flush makes what was changed durable.
+func (r *restore) flush(changes []Change) error {
+	if canSyncAll && len(changes) > flushEach {
+		return r.withDir(".", syncAll)
+	}
+	seen := map[string]bool{}
+	for _, c := range changes {
+		dir := path.Dir(c.Path)
+		if seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		err := r.withDir(dir, func(f *os.File) error { return f.Sync() })
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EINVAL) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *restore) withDir(p string, do func(*os.File) error) error {
+	f, err := r.root.Open(p)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return do(f)
+}
+
+// verify reads what was changed and compares it with the snapshot.
+func (r *restore) verify(ctx context.Context, changes []Change) error {
+	return inParallel(ctx, changes, func(c Change) error {
+		why, err := r.differs(ctx, c)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			return &Error{Kind: ErrVerify, Op: restoring, Name: c.Path, Msg: why,
+				Hint: "stop what writes in the workspace and restore again"}
+		}
+		return nil
+	})
+}
+
+// differs tells how a path is not as the snapshot has it; "" when it is.
+func (r *restore) differs(ctx context.Context, c Change) (string, error) {
+	info, err := r.root.Lstat(c.Path)
+	if errors.Is(err, fs.ErrNotExist) || notDirectory(err) {
+		if c.New == nil {
+			return "", nil
+		}
+		return "it is not there", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if c.New == nil {
+		if r.replaced(c.Path) || info.IsDir() && !r.empty(c.Path) {
+			return "", nil
+		}
+		return "it is there again", nil
+	}
+	switch c.New.Kind {
+	case KindFolder:
+		if !info.IsDir() {
+			return "it is no folder", nil
+		}
+	case KindLink:
+		if target, err := r.root.Readlink(c.Path); err != nil || target != c.New.Target {
+			return "it is another link", nil //nolint:nilerr // it is no link
+		}
+		return "", nil
+	case KindFile:
+		if why, err := r.fileDiffers(ctx, c, info); why != "" || err != nil {
+			return why, err
+		}
+	}
+	if chmodBits(info.Mode()) != c.New.Mode {
+		return fmt.Sprintf("its mode is %v, not %v", info.Mode(), c.New.FileMode()), nil
+	}
+	return "", nil
+}
+
+func (r *restore) fileDiffers(ctx context.Context, c Change, info fs.FileInfo) (string, error) {
+	if !info.Mode().IsRegular() || info.Size() != c.New.Size {
+		return "it is another file", nil
+	}
+	f, err := r.root.OpenFile(c.Path, openFlags, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		return "", nil // as the snapshot wants it; it was checked while it was written
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, &untilDone{ctx, f}); err != nil {
+		return "", err
+	}
+	if Hash(sum.Sum(nil)) != c.New.Hash {
+		return "its content differs", nil
+	}
+	return "", nil
+}
