@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -139,6 +140,10 @@ func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write b
 		return err
 	}
 	cfg := relay.Config{Location: loc, Place: place, Agent: c.or(w.agent, agentVariable), Token: c.or(w.token, tokenVariable)}
+	// A command of some ten milliseconds has better things to do than to collect
+	// a garbage of few megabytes twice.
+	const lazy = 400
+	defer debug.SetGCPercent(debug.SetGCPercent(lazy))
 	reached := false
 	err = c.Connect(cmd, loc.Root, write, func(cl *client.Client, dir string) error {
 		reached, cfg.Ledgers, cfg.Folder, cfg.Snapshots = true, cl, filepath.Dir(dir), filepath.Join(dir, "handoffs")
