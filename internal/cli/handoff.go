@@ -3,8 +3,8 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/handoffcmd"
+	"github.com/perdure/perdure/internal/relay"
 )
 
 // handoffCommand has the commands of handoff.
@@ -15,7 +15,7 @@ func (a *app) handoffCommand() *cobra.Command {
 		Getenv: a.env.getenv, Cwd: a.env.Cwd, GroupID: groupState, Arguments: arguments,
 		Incomplete: func(msg, hint string) error { return &outcome{exitIncomplete, msg, hint} },
 		Failed:     func(msg, hint string) error { return &outcome{exitFailed, msg, hint} },
-		Connect: func(cmd *cobra.Command, root string, write bool, do func(*client.Client, string) error) error {
+		Connect: func(cmd *cobra.Command, root string, write bool, do func(handoffcmd.Store) error) error {
 			l, err := a.load(cmd)
 			if err == nil && !l.Exists && write {
 				l, err = a.loadFrom(cmd, root) // a new store is made where the file is
@@ -27,7 +27,8 @@ func (a *app) handoffCommand() *cobra.Command {
 			if write {
 				why = toWrite
 			}
-			return a.withBackend(cmd.Context(), l, why, func(b *backend) error { return do(b.Client, l.Dir) })
+			at := relay.Thresholds{Warn: float64(l.HandoffWarnPercent) / 100, Stop: float64(l.HandoffStopPercent) / 100}
+			return a.withBackend(cmd.Context(), l, why, func(b *backend) error { return do(handoffcmd.Store{Client: b.Client, Dir: l.Dir, Thresholds: at}) })
 		},
 	})
 }

@@ -63,6 +63,10 @@ type Config struct {
 	RetentionRemoveFailed bool
 	RetentionCheckpoints  int
 	RetentionHandoffs     time.Duration
+	// HandoffWarnPercent and HandoffStopPercent are the parts of an agent's
+	// context at which a handoff is prepared, and at which it is to stop.
+	HandoffWarnPercent int
+	HandoffStopPercent int
 	// Listen is the daemon's TCP address, empty for none. Socket is its Unix
 	// socket, empty for perdure.sock in the .perdure folder.
 	Listen string

@@ -44,9 +44,17 @@ type Config struct {
 	// Incomplete is the error of a command that did what it was asked and found
 	// that somebody should look; Failed that of one that found a failure.
 	Incomplete, Failed func(msg, hint string) error
-	// Connect gives do a client and the store's folder. To write it makes the
-	// store, in the folder root when there is none above it.
-	Connect func(cmd *cobra.Command, root string, write bool, do func(c *client.Client, dir string) error) error
+	// Connect gives do the store. To write it makes the store, in the folder root
+	// when there is none above it.
+	Connect func(cmd *cobra.Command, root string, write bool, do func(s Store) error) error
+}
+
+// Store is where ledgers are, and what is set there.
+type Store struct {
+	*client.Client
+	// Dir is the store's folder.
+	Dir        string
+	Thresholds relay.Thresholds
 }
 
 // Environment variables of the commands.
@@ -145,8 +153,9 @@ func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write b
 	const lazy = 400
 	defer debug.SetGCPercent(debug.SetGCPercent(lazy))
 	reached := false
-	err = c.Connect(cmd, loc.Root, write, func(cl *client.Client, dir string) error {
-		reached, cfg.Ledgers, cfg.Folder, cfg.Snapshots = true, cl, filepath.Dir(dir), filepath.Join(dir, "handoffs")
+	err = c.Connect(cmd, loc.Root, write, func(s Store) error {
+		reached, cfg.Ledgers, cfg.Folder, cfg.Thresholds = true, s.Client, filepath.Dir(s.Dir), s.Thresholds
+		cfg.Snapshots = filepath.Join(s.Dir, "handoffs")
 		return translated(do(cmd.Context(), relay.New(cfg)))
 	})
 	if write || reached || !errors.Is(err, perdure.ErrNotFound) {

@@ -63,8 +63,8 @@ func (f *folder) begin(l handoff.Ledger) {
 }
 
 // Fold makes the ledger that the entries of a store describe.
-func Fold(task string, entries []perdure.HandoffEntry, at Thresholds) (handoff.Ledger, error) {
-	f := newFolder(task, at)
+func Fold(task string, entries []perdure.HandoffEntry) (handoff.Ledger, error) {
+	f := newFolder(task, Thresholds{})
 	for i := range entries {
 		if err := f.entry(&entries[i]); err != nil {
 			return handoff.Ledger{}, err
@@ -133,7 +133,7 @@ func (f *folder) apply(op *Op, agent string) error {
 func (f *folder) event(op *Op) {
 	switch op.Kind {
 	case OpContext:
-		f.context(op.Used)
+		f.context(op)
 	case OpSave:
 		if f.Metadata.Reason = handoff.ReasonManual; op.Reason != "" {
 			f.Metadata.Reason = op.Reason
@@ -274,13 +274,16 @@ func (f *folder) verify(op *Op, now time.Time) {
 	f.Verification.Results = append(f.Verification.Results, result)
 }
 
-func (f *folder) context(used float64) {
+// context notes a context that fills up. That it did is in the op, by the
+// thresholds of then; what to tell of it is by those of now.
+func (f *folder) context(op *Op) {
+	if op.Reason != "" {
+		f.Metadata.Reason = op.Reason
+	}
 	switch {
-	case used >= f.at.Stop:
-		f.Metadata.Reason = handoff.ReasonContextLimit
+	case op.Used >= f.at.Stop:
 		f.note("%s", stopMessage)
-	case used >= f.at.Warn:
-		f.Metadata.Reason = handoff.ReasonContextLimit
+	case op.Used >= f.at.Warn:
 		f.note("%s", warnMessage)
 	}
 }

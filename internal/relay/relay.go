@@ -429,7 +429,9 @@ func (r *Relay) prepare(ctx context.Context, u *Update, ops []Op) (*perdure.Hand
 	}
 	for i := range ops {
 		op := ops[i]
-		op.At = now
+		if op.At = now; op.Kind == OpContext && op.Used >= min(u.folder.at.Warn, u.folder.at.Stop) {
+			op.Reason = handoff.ReasonContextLimit
+		}
 		if err := r.recordFiles(ctx, u, &op); err != nil {
 			return nil, err
 		}

@@ -471,7 +471,7 @@ func FuzzReadOps(f *testing.F) {
 			}
 			entries = append(entries, perdure.HandoffEntry{Number: int64(i) + 1, Kind: op.Kind, Data: raw, Source: "a"})
 		}
-		l, err := relay.Fold("t", entries, relay.Thresholds{})
+		l, err := relay.Fold("t", entries)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -120,7 +120,7 @@ func (r *Relay) keep(v *View, last *perdure.HandoffEntry) {
 // raises the number in it.
 func (r *Relay) fingerprint(v *View) []byte {
 	h := sha256.New()
-	fmt.Fprintf(h, "1 %q %q %q %v\n", v.Task.ID, r.Place, v.Task.Description, r.Thresholds)
+	fmt.Fprintf(h, "1 %q %q %q\n", v.Task.ID, r.Place, v.Task.Description)
 	describe(h, reflect.TypeFor[kept]())
 	return h.Sum(nil)
 }

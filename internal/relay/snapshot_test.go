@@ -82,10 +82,6 @@ func TestSnapshotIsOnlyAHint(t *testing.T) {
 		"gone":    func(*testing.T, *bench, []byte) []byte { return nil },
 		"cut":     func(_ *testing.T, _ *bench, raw []byte) []byte { return raw[:len(raw)/2] },
 		"flipped": func(_ *testing.T, _ *bench, raw []byte) []byte { raw[len(raw)/2] ^= 1; return raw },
-		"other thresholds": func(_ *testing.T, b *bench, raw []byte) []byte {
-			b.Thresholds.Warn = 0.5
-			return raw
-		},
 		"another ledger": func(t *testing.T, b *bench, raw []byte) []byte {
 			t.Helper()
 			b.apply(t, relay.Op{Kind: relay.OpDone})
