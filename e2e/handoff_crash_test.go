@@ -218,7 +218,7 @@ func recordSteps(ctx context.Context, s *perdure.Store) error {
 		return err
 	}
 	r := relay.New(relay.Config{Ledgers: s, Location: handoff.Location{File: parts[0], Root: filepath.Dir(parts[0])},
-		Folder: filepath.Dir(parts[0]), Agent: parts[1]})
+		Folder: filepath.Dir(parts[0]), Agent: parts[1], Snapshots: filepath.Join(filepath.Dir(parts[0]), "snapshots")})
 	for i := range n {
 		if _, err := r.Apply(ctx, relay.Op{Kind: relay.OpStep, Text: fmt.Sprintf("%s %d", parts[1], i)}); err != nil {
 			return err
@@ -247,7 +247,8 @@ func TestHandoffTwoWriters(t *testing.T) {
 		for _, out := range outs {
 			says(t, out, "recorded")
 		}
-		r := relay.New(relay.Config{Ledgers: testdb.Open(t, cfg), Location: handoff.Location{File: file, Root: dir}, Folder: dir})
+		r := relay.New(relay.Config{Ledgers: testdb.Open(t, cfg), Location: handoff.Location{File: file, Root: dir}, Folder: dir,
+			Snapshots: filepath.Join(dir, "snapshots")})
 		v, err := r.Look(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -52,22 +52,16 @@ func (c *commands) start(cmd *cobra.Command, w *work, op relay.Op, again bool) e
 		return translated(err)
 	}
 	return c.at(cmd, w, loc, true, func(ctx context.Context, r *relay.Relay) error {
-		view, err := r.Look(ctx)
-		if err != nil {
-			return err
-		}
-		ops := []relay.Op{op}
-		if view.Open() && !again {
-			return &perdure.Error{Code: perdure.CodeConflict, Op: "start work", Msg: "there is unfinished work on \"" + view.Task.ID + "\" (" +
-				plural(len(view.Ledger.CompletedSteps), "completed step") + ", last by \"" + view.Ledger.Metadata.CreatedBy + "\", " +
-				ago(view.Ledger.Metadata.LastUpdatedAt) + ")", Hint: "`perdure handoff resume` continues it; `perdure handoff start --again` ends it and begins anew"}
-		}
-		if view.Open() {
-			if _, err := r.Apply(ctx, relay.Op{Kind: relay.OpDone, Text: "begun anew"}); err != nil {
+		if again {
+			view, err := r.Look(ctx)
+			if err == nil && view.Open() {
+				_, err = r.Apply(ctx, relay.Op{Kind: relay.OpDone, Text: "begun anew"})
+			}
+			if err != nil {
 				return err
 			}
 		}
-		u, err := r.Apply(ctx, ops...)
+		u, err := r.Apply(ctx, op)
 		if err != nil {
 			return err
 		}

@@ -244,3 +244,27 @@ func TestStoryIsNotItsPRD(t *testing.T) {
 		t.Errorf("%q", done(&u.Ledger))
 	}
 }
+
+// Of two who start the same work at once one is refused, under the lock.
+func TestStartOfUnfinishedWork(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	results := make(chan error, 2)
+	for _, name := range []string{"a", "b"} {
+		r := b.relay(name)
+		go func() {
+			_, err := r.Apply(t.Context(), begin(name))
+			results <- err
+		}()
+	}
+	first, second := <-results, <-results
+	if (first == nil) == (second == nil) || !errors.Is(errors.Join(first, second), perdure.ErrConflict) {
+		t.Errorf("%v and %v", first, second)
+	}
+	if v := b.look(t); v.Handoff.Version != 1 {
+		t.Errorf("%d entries", v.Handoff.Version)
+	}
+	if _, err := b.Apply(t.Context(), step("x"), begin()); !errors.Is(err, perdure.ErrConflict) {
+		t.Errorf("in a batch: %v", err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -401,9 +402,17 @@ func (r *Relay) refused(err error, h *perdure.Handoff) error {
 		"if its agent is gone, `perdure handoff resume --take-over` takes the work over"}
 }
 
-// begin refuses to go on with work that is done, but for a start.
+// begin refuses to go on with work that is done, but for a start, and to start
+// work that is not done.
 func (u *Update) begin(ops []Op) error {
-	if u.Handoff.EndedAt == nil || u.Shown != nil || len(ops) > 0 && ops[0].Kind == OpStart {
+	start := slices.ContainsFunc(ops, func(op Op) bool { return op.Kind == OpStart })
+	switch {
+	case start && u.Open():
+		m := &u.Ledger.Metadata
+		return &perdure.Error{Code: perdure.CodeConflict, Op: "start work", Msg: fmt.Sprintf("there is unfinished work on %q (completed steps: %d, by %q, %s)",
+			u.Task.ID, len(u.Ledger.CompletedSteps), m.CreatedBy, m.LastUpdatedAt.UTC().Format(time.RFC3339)),
+			Hint: "`perdure handoff resume` continues it; `perdure handoff start --again` ends it and begins anew"}
+	case u.Handoff.EndedAt == nil || u.Shown != nil || start:
 		return nil
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: "record work", Msg: "the work on \"" + u.Task.ID + "\" is done",
