@@ -121,6 +121,11 @@ func parsePatterns(base string, data []byte) []pattern {
 			continue
 		}
 		p.parts = strings.Split(line, "/")
+		for i, part := range p.parts {
+			if len(part) > 1 && strings.Trim(part, "*") == "" {
+				p.parts[i] = "**"
+			}
+		}
 		list = append(list, p)
 	}
 	return list
@@ -229,7 +234,7 @@ func matchByte(pat string, c byte) (int, bool) {
 	return 1, pat[0] == c
 }
 
-// matchClass matches a set of bytes as "[a-z!_]"; one without end matches
+// matchClass matches a set of bytes as "[a-z!_]"; one without end in its name matches
 // nothing.
 func matchClass(pat string, c byte) (int, bool) {
 	i := 1

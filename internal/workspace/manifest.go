@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -90,6 +91,15 @@ func (r Reason) String() string {
 type manifest struct {
 	files []File
 	left  []LeftOut
+}
+
+// find returns what stands at a path; nil when nothing does.
+func (m *manifest) find(p string) *File {
+	i, ok := slices.BinarySearchFunc(m.files, p, func(f File, p string) int { return strings.Compare(f.Path, p) })
+	if !ok {
+		return nil
+	}
+	return &m.files[i]
 }
 
 const (

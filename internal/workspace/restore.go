@@ -61,6 +61,7 @@ type restore struct {
 	spare  spared
 	done   Restored
 
+	here *manifest // what is there, as last seen
 	root *os.Root
 	// modes are those that folders get in the end.
 	modes map[string]fs.FileMode
@@ -120,7 +121,8 @@ func (r *restore) next(ctx context.Context) ([]Change, error) {
 		return nil, err
 	}
 	failpoint.Hit("workspace.restore.before")
-	changes := differences(&l.manifest, r.target)
+	r.here = &l.manifest
+	changes := differences(r.here, r.target)
 	changes = slices.DeleteFunc(changes, func(c Change) bool { return c.Kind == Deleted && r.spare.has(c.Path) && !r.replaced(c.Path) })
 	if err := r.possible(l, changes); err != nil {
 		return nil, err
@@ -212,16 +214,28 @@ func (r *restore) apply(ctx context.Context, changes []Change) error {
 		return err
 	}
 	failpoint.Hit("workspace.restore.before_modes")
-	for _, p := range sortedKeys(r.modes) {
-		if err := r.root.Chmod(p, r.modes[p]); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	if err := r.setModes(); err != nil {
+		return err
 	}
 	if err := r.flush(changes); err != nil {
 		return err
 	}
 	failpoint.Hit("workspace.restore.before_verify")
 	return r.verify(ctx, changes)
+}
+
+// setModes gives folders their modes. A folder that went, or whose place
+// something else has, is none any more.
+func (r *restore) setModes() error {
+	for _, p := range sortedKeys(r.modes) {
+		if f := r.wanted[p]; f != nil && f.Kind != KindFolder || r.replaced(p) {
+			continue
+		}
+		if err := r.root.Chmod(p, r.modes[p]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // sortedKeys has the deepest paths first.
@@ -246,15 +260,15 @@ func (r *restore) unlock(changes []Change) error {
 			continue
 		}
 		seen[dir] = true
-		info, err := r.root.Lstat(dir)
-		if err != nil || !info.IsDir() || info.Mode().Perm()&owner == owner {
+		now := r.here.find(dir)
+		if now == nil || now.Kind != KindFolder || now.Mode&owner == owner {
 			continue // what is not there yet is made writable
 		}
-		r.modes[dir] = info.Mode()
+		r.modes[dir] = now.FileMode()
 		if f := r.wanted[dir]; f != nil && f.Kind == KindFolder {
 			r.modes[dir] = f.FileMode()
 		}
-		if err := r.root.Chmod(dir, info.Mode()|owner); err != nil {
+		if err := r.root.Chmod(dir, now.FileMode()|owner); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
 	"strings"
 	"time"
 
@@ -177,11 +176,11 @@ func (w *Workspace) ReadFile(ctx context.Context, id ID, path string) ([]byte, e
 		if err != nil {
 			return err
 		}
-		i := sort.Search(len(m.files), func(i int) bool { return m.files[i].Path >= path })
-		if i == len(m.files) || m.files[i].Path != path || m.files[i].Kind != KindFile {
+		f := m.find(path)
+		if f == nil || f.Kind != KindFile {
 			return &Error{Kind: ErrNotFound, Op: op, Name: path, Msg: "it has no such file"}
 		}
-		return w.contents.copyTo(&data, m.files[i].Hash)
+		return w.contents.copyTo(&data, f.Hash)
 	})
 	if err != nil {
 		return nil, wrap(op, path, err)

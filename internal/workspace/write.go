@@ -139,6 +139,9 @@ func (r *restore) flush(changes []Change) error {
 	seen := map[string]bool{}
 	for _, c := range changes {
 		dir := path.Dir(c.Path)
+		for dir != "." && (r.wanted[dir] == nil || r.wanted[dir].Kind != KindFolder) {
+			dir = path.Dir(dir)
+		}
 		if seen[dir] {
 			continue
 		}
@@ -177,6 +180,9 @@ func (r *restore) verify(ctx context.Context, changes []Change) error {
 
 // differs tells how a path is not as the snapshot has it; "" when it is.
 func (r *restore) differs(ctx context.Context, c Change) (string, error) {
+	if c.New == nil && r.replaced(c.Path) {
+		return "", nil
+	}
 	info, err := r.root.Lstat(c.Path)
 	if errors.Is(err, fs.ErrNotExist) || notDirectory(err) {
 		if c.New == nil {
@@ -188,7 +194,7 @@ func (r *restore) differs(ctx context.Context, c Change) (string, error) {
 		return "", err
 	}
 	if c.New == nil {
-		if r.replaced(c.Path) || info.IsDir() && !r.empty(c.Path) {
+		if info.IsDir() && !r.empty(c.Path) {
 			return "", nil
 		}
 		return "it is there again", nil
