@@ -30,7 +30,7 @@ func text(op *relay.Op, args []string) error {
 }
 
 func partialFlag(cmd *cobra.Command, op *relay.Op) {
-	cmd.Flags().StringVar(&op.Partial, "partial", "", "how far the current step is")
+	cmd.Flags().StringVar(&op.Partial, "partial", "", "a `TEXT`: how far the current step is")
 }
 
 func verbs() []verb {
@@ -50,7 +50,7 @@ func workVerbs() []verb {
 				f := cmd.Flags()
 				f.StringArrayVar(&op.Created, "created", nil, "a source `FILE` that the step created; may be repeated")
 				f.StringArrayVar(&op.Modified, "modified", nil, "a source `FILE` that the step changed; may be repeated")
-				f.StringVar(&op.Pending, "pending", "", "which pending step it was, by `number` or text")
+				f.StringVar(&op.Pending, "pending", "", "the pending `STEP` that this was, by number or text")
 				f.StringVar(&op.Current, "current", "", "the `STEP` that is begun now")
 				f.BoolVar(&op.RunAgain, "run-again", false, "it is not in files (a deployment, a call): who resumes has to run it again")
 			}},
@@ -59,7 +59,7 @@ func workVerbs() []verb {
 			example: "perdure handoff decide \"CSS variables\" --because \"no runtime style calculation\"",
 			least:   1, most: -1, what: "the decision", build: text,
 			flags: func(cmd *cobra.Command, op *relay.Op) {
-				cmd.Flags().StringVar(&op.Because, "because", "", "the `reason`")
+				cmd.Flags().StringVar(&op.Because, "because", "", "the `REASON`")
 			}},
 		{kind: relay.OpCurrent, use: "current STEP", short: "Say which step is in progress",
 			long:    "Say which step is in progress, and how far it is.",
@@ -88,8 +88,8 @@ func workVerbs() []verb {
 			example: "perdure handoff tried \"CSS-in-JS theme\" --outcome \"flashes on load\" --because \"styles come after paint\"",
 			least:   1, most: -1, what: "what was tried", build: text,
 			flags: func(cmd *cobra.Command, op *relay.Op) {
-				cmd.Flags().StringVar(&op.Outcome, "outcome", "", "what came of it")
-				cmd.Flags().StringVar(&op.Because, "because", "", "why it did not work")
+				cmd.Flags().StringVar(&op.Outcome, "outcome", "", "a `TEXT`: what came of it")
+				cmd.Flags().StringVar(&op.Because, "because", "", "the `REASON`: why it did not work")
 			}},
 		{kind: relay.OpForbid, use: "forbid WHAT", short: "Record what must not be done now",
 			long:    "Record what must not be done now, or allow it again with --remove, by number or text.",
@@ -119,8 +119,8 @@ func eventVerbs() []verb {
 			most:    0, what: "no arguments",
 			build: func(*relay.Op, []string) error { return nil },
 			flags: func(cmd *cobra.Command, op *relay.Op) {
-				cmd.Flags().Var((*fraction)(&op.Used), "used", "the part in use, as 78% or 0.78")
-				cmd.Flags().StringVar(&op.Source, "source", "", "reported by the agent or estimated")
+				cmd.Flags().Var((*fraction)(&op.Used), "used", "the `PART` in use, as 78% or 0.78")
+				cmd.Flags().StringVar(&op.Source, "source", "", "the `ORIGIN` of the figure: reported or estimated")
 				partialFlag(cmd, op)
 			}},
 		{kind: relay.OpSave, use: "save", short: "Write the checkpoint now",
@@ -129,14 +129,14 @@ func eventVerbs() []verb {
 			most:    0, what: "no arguments",
 			build: func(*relay.Op, []string) error { return nil },
 			flags: func(cmd *cobra.Command, op *relay.Op) {
-				cmd.Flags().StringVar((*string)(&op.Reason), "reason", string(handoff.ReasonManual), "manual or periodic")
+				cmd.Flags().StringVar((*string)(&op.Reason), "reason", string(handoff.ReasonManual), "the `REASON`: manual or periodic")
 				partialFlag(cmd, op)
 			}},
 		{kind: relay.OpFail, use: "fail REASON", short: "Record that the work failed, before saying so elsewhere",
 			long:    "Record that the work failed and why; the reason becomes a blocker. A claim is given back, so that another agent can continue.",
 			example: "perdure handoff fail \"jest hangs after 3 retries\"",
 			least:   1, most: -1, what: "the reason", build: text, flags: partialFlag},
-		{kind: relay.OpRateLimit, use: "rate-limit", short: "Record that a rate limit stopped the work",
+		{kind: relay.OpRateLimit, use: "rate-limit [MESSAGE]", short: "Record that a rate limit stopped the work",
 			long:    "Record that a rate limit stopped the work, until when, and how far the current step is.",
 			example: "perdure handoff rate-limit --until 2026-02-28T11:00:00Z --partial \"handler is written\"",
 			most:    -1, what: "what the limit said", build: text,
@@ -144,7 +144,7 @@ func eventVerbs() []verb {
 				cmd.Flags().Var((*instant)(&op.Until), "until", "when it ends: a `TIME`, or in how long (10m)")
 				partialFlag(cmd, op)
 			}},
-		{kind: relay.OpDone, use: "done", short: "End the work: the checkpoint goes, the ledger stays",
+		{kind: relay.OpDone, use: "done [REMARK]", short: "End the work: the checkpoint goes, the ledger stays",
 			long:    "End the work. The checkpoint in the file becomes null; `perdure handoff log` still shows everything, for 30 days.",
 			example: "perdure handoff done",
 			most:    -1, what: "a remark", build: text},

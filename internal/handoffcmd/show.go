@@ -21,7 +21,8 @@ func (c *commands) newShowCommand() *cobra.Command {
 		Short: "Show the work checkpoint",
 		Long: "Show what is done, decided and left to do. With --json it is the checkpoint as it stands in the file; the whole " +
 			"ledger is what `perdure handoff log` shows.",
-		Args: c.Arguments(0, 0, "no arguments"),
+		Example: "perdure handoff show",
+		Args:    c.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.on(cmd, &w, false, func(ctx context.Context, r *relay.Relay) error {
 				v, err := r.Look(ctx)
@@ -162,10 +163,11 @@ func numbered(b *strings.Builder, title string, lines []string) {
 func (c *commands) newLogCommand() *cobra.Command {
 	var w work
 	cmd := &cobra.Command{
-		Use:   "log",
-		Short: "Show everything that was recorded",
-		Long:  "Show the ledger of the work: everything that was recorded, in order. It stays for 30 days after `perdure handoff done`. With --json one object a line.",
-		Args:  c.Arguments(0, 0, "no arguments"),
+		Use:     "log",
+		Short:   "Show everything that was recorded",
+		Long:    "Show the ledger of the work: everything that was recorded, in order. It stays for 30 days after `perdure handoff done`. With --json one object a line.",
+		Example: "perdure handoff log --json",
+		Args:    c.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.on(cmd, &w, false, func(ctx context.Context, r *relay.Relay) error {
 				v, err := r.Look(ctx)
@@ -249,7 +251,8 @@ func (c *commands) newStaleCommand() *cobra.Command {
 		Short: "Tell which touched files changed since the checkpoint",
 		Long: "Tell for each file that the recorded steps touched whether it is as they left it, by its content: fresh, changed, " +
 			"deleted, missing, new, or unknown when it cannot be judged. With --check the exit status is 3 unless all are fresh.",
-		Args: c.Arguments(0, 0, "no arguments"),
+		Example: "perdure handoff stale --check",
+		Args:    c.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.on(cmd, &w, false, func(ctx context.Context, r *relay.Relay) error {
 				v, err := r.Look(ctx)

@@ -31,10 +31,10 @@ func (c *commands) newStartCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&op.Description, "description", "", "what the task is, for the resume prompt")
+	f.StringVar(&op.Description, "description", "", "a `TEXT`: what the task is, for the resume prompt")
 	f.StringArrayVar(&op.Steps, "pending", nil, "a `STEP` to do; may be repeated")
-	f.StringVar((*string)(&op.Phase), "phase", "", "planning, implementation, verification or documentation (default planning)")
-	f.StringVar(&op.Contract, "contract", "", "where the verification contract is: US-003.verificationContract")
+	f.StringVar((*string)(&op.Phase), "phase", "", "the `PHASE`: planning, implementation, verification or documentation (default planning)")
+	f.StringVar(&op.Contract, "contract", "", "the `NAME` of the verification contract: US-003.verificationContract")
 	f.BoolVar(&again, "again", false, "end the recorded work first, and begin anew")
 	c.workFlags(cmd, &w)
 	return cmd
@@ -107,7 +107,7 @@ func (c *commands) newReassignCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&op.To, "to", "", "the `AGENT` that is to continue")
-	cmd.Flags().StringVar(&op.Text, "because", "", "the `reason`")
+	cmd.Flags().StringVar(&op.Text, "because", "", "the `REASON`")
 	cmd.Flags().StringVar(&template, "template", "", "a text/template in `FILE` instead of the built-in prompt")
 	partialFlag(cmd, &op)
 	c.workFlags(cmd, &w)

@@ -42,7 +42,7 @@ func (c *commands) newVerifyCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&contract, "contract", "", "name the contract of the work: US-003.verificationContract")
+	f.StringVar(&contract, "contract", "", "the `NAME` of the contract of the work, from now on: US-003.verificationContract")
 	f.StringVar(&cfg.ContractFile, "contract-file", "", "the JSON `FILE` that has it")
 	f.BoolVar(&cfg.Deferred, "deferred", false, "check the deferred criteria too")
 	f.DurationVar(&cfg.Timeout, "timeout", 10*time.Minute, "longest time of one command")
@@ -102,10 +102,11 @@ var Skill string
 
 func (c *commands) newSkillCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "skill",
-		Short: "Print the document that tells agents how to hand over",
-		Long:  "Print the document that tells agents when to record what, how to resume, and what staleness means. It is Markdown.",
-		Args:  c.Arguments(0, 0, "no arguments"),
+		Use:     "skill",
+		Short:   "Print the document that tells agents how to hand over",
+		Long:    "Print the document that tells agents when to record what, how to resume, and what staleness means. It is Markdown.",
+		Example: "perdure handoff skill > handing-over.md",
+		Args:    c.Arguments(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			c.printf("%s", Skill)
 			return nil
