@@ -28,6 +28,13 @@ func BenchmarkApply(b *testing.B) {
 			w.look(b)
 		}
 	})
+	b.Run("snapshot", func(b *testing.B) {
+		w.Snapshots = b.TempDir()
+		for b.Loop() {
+			w.look(b)
+		}
+		w.Snapshots = ""
+	})
 	b.Run("apply", func(b *testing.B) {
 		for b.Loop() {
 			w.apply(b)

@@ -24,7 +24,7 @@ import (
 
 // snapshotEvery is how many entries are folded again at most before a snapshot
 // is made of them.
-const snapshotEvery = 64
+const snapshotEvery = 32
 
 // kept is what a snapshot holds.
 type kept struct {
