@@ -218,6 +218,9 @@ func translated(err error) error {
 			code = its
 		}
 	}
+	if errors.Is(err, context.Canceled) {
+		code = perdure.CodeCanceled // while it waited for the lock
+	}
 	return &perdure.Error{Code: code, Msg: err.Error(), Hint: own.Hint}
 }
 

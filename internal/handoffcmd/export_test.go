@@ -1,0 +1,4 @@
+package handoffcmd
+
+// Translated is translated.
+func Translated(err error) error { return translated(err) }
