@@ -2,6 +2,9 @@ package workspace
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"hash/crc32"
 	"time"
 )
 
@@ -25,8 +28,11 @@ func EncodeManifest(files []File, left []LeftOut) []byte {
 	return (&manifest{files: files, left: left}).encode()
 }
 
-// RecodeCache decodes, encodes and decodes again.
-func RecodeCache(data []byte) (first, second int, err error) {
+// RecodeCache decodes, encodes and decodes again; body comes without the mark
+// at the beginning and the checksum.
+func RecodeCache(body []byte) (first, second int, err error) {
+	data := append([]byte(cacheMagic), body...)
+	data = binary.LittleEndian.AppendUint32(data, crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)))
 	known, err := decodeCache(data)
 	if err != nil {
 		return 0, 0, err
@@ -35,8 +41,12 @@ func RecodeCache(data []byte) (first, second int, err error) {
 	return len(known), len(again), err
 }
 
-// PackIndex reads the index of a pack.
-func PackIndex(data []byte) ([]byte, error) {
+// PackIndex reads the index of a pack of these contents and entries.
+func PackIndex(contents, index []byte) ([]byte, error) {
+	data := append(bytes.Clone(contents), index...)
+	data = binary.LittleEndian.AppendUint64(data, uint64(len(index)/packEntry))
+	sum := sha256.Sum256(index)
+	data = append(append(data, sum[:]...), packMark...)
 	return readPackIndex(bytes.NewReader(data), int64(len(data)))
 }
 

@@ -2,12 +2,14 @@ package workspace_test
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -66,7 +68,7 @@ func write(t fatal, root string, files map[string]string) {
 func remove(t fatal, root string, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		if err := os.RemoveAll(filepath.Join(root, name)); err != nil {
+		if err := os.RemoveAll(filepath.Join(root, name)); err != nil && !errors.Is(err, syscall.ENOTDIR) {
 			t.Fatal(err)
 		}
 	}

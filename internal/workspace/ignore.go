@@ -165,29 +165,31 @@ func (p *pattern) matches(name string, folder bool) bool {
 }
 
 // matchParts matches between slashes; "**" stands for any number of folders,
-// and at the end for at least one name.
+// and at the end for at least one name. However many there are, it takes no
+// longer than parts times names.
 func matchParts(parts, names []string) bool {
-	for len(parts) > 0 {
-		if parts[0] == "**" {
-			for len(parts) > 1 && parts[1] == "**" {
-				parts = parts[1:]
-			}
-			if len(parts) == 1 {
-				return len(names) > 0
-			}
-			for i := range names {
-				if matchParts(parts[1:], names[i:]) {
-					return true
+	reached := make([]bool, len(names)+1) // how many names the parts so far may match
+	reached[0] = true
+	for i, part := range parts {
+		next := make([]bool, len(names)+1)
+		before := false
+		for j, here := range reached {
+			switch {
+			case part != "**":
+				if here && j < len(names) && matchName(part, names[j]) {
+					next[j+1] = true
 				}
+				continue
+			case i == len(parts)-1:
+				next[j] = before
+			default:
+				next[j] = before || here
 			}
-			return false
+			before = before || here
 		}
-		if len(names) == 0 || !matchName(parts[0], names[0]) {
-			return false
-		}
-		parts, names = parts[1:], names[1:]
+		reached = next
 	}
-	return len(names) == 0
+	return reached[len(names)]
 }
 
 // matchName matches one name against a pattern without slashes, in linear time
