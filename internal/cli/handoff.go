@@ -28,7 +28,9 @@ func (a *app) handoffCommand() *cobra.Command {
 				why = toWrite
 			}
 			at := relay.Thresholds{Warn: float64(l.HandoffWarnPercent) / 100, Stop: float64(l.HandoffStopPercent) / 100}
-			return a.withBackend(cmd.Context(), l, why, func(b *backend) error { return do(handoffcmd.Store{Client: b.Client, Dir: l.Dir, Thresholds: at}) })
+			return a.withBackend(cmd.Context(), l, why, func(b *backend) error {
+				return do(handoffcmd.Store{Client: b.Client, Dir: l.Dir, Shared: l.Store != "", Thresholds: at})
+			})
 		},
 	})
 }

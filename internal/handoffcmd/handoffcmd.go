@@ -52,8 +52,10 @@ type Config struct {
 // Store is where ledgers are, and what is set there.
 type Store struct {
 	*client.Client
-	// Dir is the store's folder.
+	// Dir is the store's folder. Shared tells that the store is not in it, so that
+	// other folders, perhaps of other projects, use it too.
 	Dir        string
+	Shared     bool
 	Thresholds relay.Thresholds
 }
 
@@ -154,8 +156,10 @@ func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write b
 	defer debug.SetGCPercent(debug.SetGCPercent(lazy))
 	reached := false
 	err = c.Connect(cmd, loc.Root, write, func(s Store) error {
-		reached, cfg.Ledgers, cfg.Folder, cfg.Thresholds = true, s.Client, filepath.Dir(s.Dir), s.Thresholds
-		cfg.Snapshots = filepath.Join(s.Dir, "handoffs")
+		reached, cfg.Ledgers, cfg.Thresholds, cfg.Snapshots = true, s.Client, s.Thresholds, filepath.Join(s.Dir, "handoffs")
+		if cfg.Folder = filepath.Dir(s.Dir); s.Shared {
+			cfg.Folder = "" // a file of the same name elsewhere is another one
+		}
 		return translated(do(cmd.Context(), relay.New(cfg)))
 	})
 	if write || reached || !errors.Is(err, perdure.ErrNotFound) {

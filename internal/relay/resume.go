@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -53,8 +55,7 @@ func (r *Relay) Resume(ctx context.Context, cfg ResumeConfig) (*Resumption, erro
 		return nil, err
 	}
 	if cfg.Strict && out.Verdict.Summary != handoff.AllFresh {
-		return nil, &perdure.Error{Code: perdure.CodeConflict, Op: "resume work", Msg: "files changed since the checkpoint, or cannot be judged",
-			Hint: "`perdure handoff stale` names them; without --strict the prompt tells to read them again"}
+		return nil, strict(&out.Verdict)
 	}
 	about := view.Ledger.Resume()
 	if !view.open() {
@@ -79,6 +80,23 @@ func (r *Relay) Resume(ctx context.Context, cfg ResumeConfig) (*Resumption, erro
 		out.Claim = &claim
 	}
 	return out, nil
+}
+
+// strict is the refusal to resume work whose files are not all fresh.
+func strict(v *handoff.Verdict) error {
+	const most = 10
+	var names []string
+	for _, f := range v.Moved() {
+		names = append(names, fmt.Sprintf("%s (%s)", f.Path, f.State))
+	}
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most], fmt.Sprintf("and %d more", more))
+	}
+	if v.Unlisted > 0 {
+		names = append(names, fmt.Sprintf("%d that the checkpoint does not name", v.Unlisted))
+	}
+	return &perdure.Error{Code: perdure.CodeConflict, Op: "resume work", Msg: "files changed since the checkpoint, or cannot be judged: " +
+		strings.Join(names, ", "), Hint: "without --strict the prompt tells to read them again"}
 }
 
 // claim claims the work. What so far only the file knows is recorded first, and
