@@ -15,6 +15,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -150,6 +152,9 @@ func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write b
 		return err
 	}
 	cfg := relay.Config{Location: loc, Place: place, Agent: c.or(w.agent, agentVariable), Token: c.or(w.token, tokenVariable)}
+	if err := checkAgent(cfg.Agent); err != nil {
+		return err
+	}
 	// A command of some ten milliseconds has better things to do than to collect
 	// a garbage of few megabytes twice.
 	const lazy = 400
@@ -167,6 +172,21 @@ func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write b
 	}
 	cfg.Ledgers = relay.None{} // as in a fresh clone
 	return translated(do(cmd.Context(), relay.New(cfg)))
+}
+
+// maxAgent bounds names of agents, in bytes, as claims do.
+const maxAgent = 256
+
+// checkAgent wants a name of one line.
+func checkAgent(name string) error {
+	switch {
+	case len(name) > maxAgent:
+		return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("the agent's name has %d bytes, the limit is %d", len(name), maxAgent)}
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("%q is no name of an agent: it is not a text of one line", name),
+			Hint: "give another with --agent, or in " + agentVariable}
+	}
+	return nil
 }
 
 // placeOf reads --task.

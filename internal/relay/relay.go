@@ -542,6 +542,9 @@ func (r *Relay) recordFiles(ctx context.Context, u *Update, op *Op) error {
 	}
 	for _, path := range append(append([]string{}, op.Created...), op.Modified...) {
 		entry, err := handoff.Record(ctx, r.Location.Root, path)
+		if err != nil && ctx.Err() == nil {
+			return invalid("name the files themselves, by their paths in the project", "%v", err)
+		}
 		if err != nil {
 			return err
 		}

@@ -399,7 +399,7 @@ func TestFilesOfSteps(t *testing.T) {
 	if got := strings.Join(u.Ledger.Touched(), ","); got != "a.go,gone.go" || strings.Join(u.Left, ",") != "node_modules/x.js" || len(u.Notes) != 1 {
 		t.Errorf("touched %q, left %q, notes %q", got, u.Left, u.Notes)
 	}
-	for _, path := range []string{"../x", "/etc/passwd", ".."} {
+	for _, path := range []string{"../x", "/etc/passwd", "..", "."} {
 		_, err := b.Apply(t.Context(), relay.Op{Kind: relay.OpStep, Text: "x", Created: []string{path}})
 		if !errors.Is(err, perdure.ErrInvalid) {
 			t.Errorf("%s: %v", path, err)
