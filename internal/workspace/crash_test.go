@@ -60,12 +60,19 @@ func child(ctx context.Context, work, root string, id workspace.ID) error {
 	return err
 }
 
+// job is what a child does.
+type job struct {
+	work, root string
+	id         workspace.ID
+	env        []string
+}
+
 // play starts a child and, after a time, kills it; 0 lets it end.
-func play(t *testing.T, work, root string, id workspace.ID, after time.Duration, env ...string) (killed bool, output string) {
+func play(t *testing.T, j job, after time.Duration) (killed bool, output string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), "PERDURE_TEST_WORK="+work, "PERDURE_TEST_ROOT="+root, "PERDURE_TEST_ID="+string(id))
-	cmd.Env = append(cmd.Env, env...)
+	cmd.Env = append(os.Environ(), "PERDURE_TEST_WORK="+j.work, "PERDURE_TEST_ROOT="+j.root, "PERDURE_TEST_ID="+string(j.id))
+	cmd.Env = append(cmd.Env, j.env...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +171,7 @@ func (c *crashed) round(t *testing.T, work string, after time.Duration, env ...s
 		mess(t, c.root, c.random)
 		take(t, c.w)
 	}
-	killed, output := play(t, work, c.root, c.id, after, env...)
+	killed, output := play(t, job{work, c.root, c.id, env}, after)
 	if output != "" {
 		t.Fatalf("%s: %s", work, output)
 	}
@@ -240,8 +247,9 @@ func TestFullDisk(t *testing.T) {
 	id := take(t, w)
 	write(t, root, map[string]string{"large": strings.Repeat("0123456789", 300_000)})
 	before := tree(t, root)
+	full := []string{"PERDURE_TEST_FSIZE=1"}
 	for _, work := range []string{"snapshot", "restore"} {
-		_, output := play(t, work, root, id, 0, "PERDURE_TEST_FSIZE=1")
+		_, output := play(t, job{work, root, id, full}, 0)
 		if !strings.Contains(output, workspace.ErrDiskFull.Error()) {
 			t.Errorf("%s: %q, want %q", work, output, workspace.ErrDiskFull)
 		}
@@ -252,7 +260,7 @@ func TestFullDisk(t *testing.T) {
 	large := take(t, w)
 	restore(t, w, id)
 	// What is restored does not fit: no part of it is there.
-	if _, output := play(t, "restore", root, large, 0, "PERDURE_TEST_FSIZE=1"); !strings.Contains(output, workspace.ErrDiskFull.Error()) {
+	if _, output := play(t, job{"restore", root, large, full}, 0); !strings.Contains(output, workspace.ErrDiskFull.Error()) {
 		t.Errorf("restore of a large file: %q, want %q", output, workspace.ErrDiskFull)
 	}
 	if _, err := os.Stat(filepath.Join(root, "large")); !os.IsNotExist(err) {

@@ -41,8 +41,10 @@ func TestSnapshotTakesWhatGitDoesNotIgnore(t *testing.T) {
 	cfg := config(root)
 	cfg.Git = noGit
 	plain := open(t, cfg)
-	same(t, "paths without git", paths(t, plain, take(t, plain)),
+	id, stats = takeStats(t, plain)
+	same(t, "paths without git", paths(t, plain, id),
 		[]string{".gitignore", "main.go", "only", "src", "src/a.go", "src/keep.log"})
+	same(t, "repositories without git", stats.WithoutGit, []string{"."})
 }
 
 // Nothing of the user's repository changes: not a byte, not a time.

@@ -338,12 +338,15 @@ func (p *packWriter) abort() {
 
 // clean removes the pending packs that crashes left. The caller holds the lock.
 func (c *contents) clean() error {
-	list, err := filepath.Glob(filepath.Join(c.dir, pendingMark+"*"))
+	list, err := os.ReadDir(c.dir)
 	if err != nil {
 		return err
 	}
-	for _, name := range list {
-		if err := os.Remove(name); err != nil {
+	for _, e := range list {
+		if !strings.HasPrefix(e.Name(), pendingMark) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(c.dir, e.Name())); err != nil {
 			return fmt.Errorf("remove pending pack: %w", err)
 		}
 	}

@@ -50,6 +50,31 @@ func (w *Workspace) Restore(ctx context.Context, id ID) (Restored, error) {
 	return done, wrap(restoring, string(id), err)
 }
 
+// Preview returns what a restore would change, sorted by path, and changes
+// nothing. It goes by the .gitignore files that are there: if the restore brings
+// others, it may remove more or less.
+func (w *Workspace) Preview(ctx context.Context, id ID) ([]Change, error) {
+	var changes []Change
+	err := w.exclusive(ctx, func() error {
+		r := &restore{w: w, id: id}
+		if err := r.read(); err != nil {
+			return err
+		}
+		l, err := w.scan(ctx, restoring, r.target.paths(), nil)
+		if err != nil {
+			return err
+		}
+		w.learn(l)
+		changes = r.changes(l)
+		if err := r.possible(l, changes); err != nil {
+			return err
+		}
+		changes = renames(changes)
+		return nil
+	})
+	return changes, wrap(restoring, string(id), err)
+}
+
 const restoring = "restore snapshot"
 
 // restore is one restore that is under way.
@@ -94,6 +119,19 @@ func (r *restore) run(ctx context.Context) error {
 
 // prepare reads what is to be restored and opens the workspace.
 func (r *restore) prepare() error {
+	if err := r.read(); err != nil {
+		return err
+	}
+	if err := atomicfile.MkdirAll(r.w.cfg.Root, 0o777); err != nil {
+		return err
+	}
+	var err error
+	r.root, err = r.w.openRoot(restoring)
+	return err
+}
+
+// read reads what is to be restored.
+func (r *restore) read() error {
 	var err error
 	if r.target, err = r.w.load(restoring, r.id); err != nil {
 		return err
@@ -103,14 +141,16 @@ func (r *restore) prepare() error {
 		r.wanted[r.target.files[i].Path] = &r.target.files[i]
 	}
 	r.spare.left = leftPaths(r.target.left)
-	if r.spare.ignored, err = r.w.wasIgnored(r.id); err != nil {
-		return err
-	}
-	if err := atomicfile.MkdirAll(r.w.cfg.Root, 0o777); err != nil {
-		return err
-	}
-	r.root, err = r.w.openRoot(restoring)
+	r.spare.ignored, err = r.w.wasIgnored(r.id)
 	return err
+}
+
+// changes are what is to be done to what is there.
+func (r *restore) changes(l *look) []Change {
+	r.here = &l.manifest
+	return slices.DeleteFunc(differences(r.here, r.target), func(c Change) bool {
+		return c.Kind == Deleted && r.spare.has(c.Path) && !r.replaced(c.Path)
+	})
 }
 
 // next takes a snapshot of what is there and returns what is to be changed, if
@@ -121,9 +161,7 @@ func (r *restore) next(ctx context.Context) ([]Change, error) {
 		return nil, err
 	}
 	failpoint.Hit("workspace.restore.before")
-	r.here = &l.manifest
-	changes := differences(r.here, r.target)
-	changes = slices.DeleteFunc(changes, func(c Change) bool { return c.Kind == Deleted && r.spare.has(c.Path) && !r.replaced(c.Path) })
+	changes := r.changes(l)
 	if err := r.possible(l, changes); err != nil {
 		return nil, err
 	}

@@ -46,7 +46,13 @@ func TestRestore(t *testing.T) {
 	}
 	after, messed := take(t, w), tree(t, root)
 
+	preview, err := w.Preview(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "tree after the preview", tree(t, root), messed)
 	done := restore(t, w, id)
+	same(t, "preview", brief(preview), brief(done.Changes))
 	same(t, "tree", tree(t, root), want)
 	same(t, "before", done.Before, []workspace.ID{after})
 	if again := restore(t, w, id); len(again.Changes) != 0 || again.Before[0] != id {
@@ -287,6 +293,62 @@ func edit(rt *rapid.T, root string) {
 			_ = os.Symlink(rapid.SampledFrom([]string{"a", "../b", "/nonexistent", "."}).Draw(rt, "target"), full)
 		case 6:
 			_ = os.Rename(full, filepath.Join(root, name.Draw(rt, "to")))
+		}
+	}
+}
+
+// While somebody exchanges a folder for a link out of the workspace again and
+// again, nothing outside is read or written.
+func TestNothingOutsideIsTouched(t *testing.T) {
+	t.Parallel()
+	const secret = "secret of the neighbour"
+	outside := project(t, map[string]string{"f": secret, "g": secret})
+	root := project(t, map[string]string{"dir/f": "1", "dir/g": "2", "dir/sub/h": "3"})
+	cfg := config(root)
+	cfg.Grace = -1
+	w := open(t, cfg)
+	id, want := take(t, w), tree(t, outside)
+	link := filepath.Join(filepath.Dir(root), "link")
+	if err := os.Symlink(outside, link); err != nil {
+		t.Skipf("no symbolic links here: %v", err)
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		dir, aside := filepath.Join(root, "dir"), filepath.Join(filepath.Dir(root), "aside")
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = os.Rename(dir, aside)
+				_ = os.Rename(link, dir)
+				_ = os.Rename(dir, link)
+				_ = os.Rename(aside, dir)
+			}
+		}
+	}()
+	for n := range 60 {
+		_ = os.WriteFile(filepath.Join(root, "k"), fmt.Append(nil, n), 0o600)
+		_, _, _ = w.Snapshot(t.Context()) // may fail: what matters is below
+		_, _ = w.Restore(t.Context(), id) // the same
+	}
+	close(stop)
+	<-done
+	same(t, "outside", tree(t, outside), want)
+	list, err := w.Snapshots(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list {
+		files, _, err := w.Files(t.Context(), s.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if f.Size == int64(len(secret)) {
+				t.Errorf("snapshot has %+v", f)
+			}
 		}
 	}
 }

@@ -97,6 +97,7 @@ func (s *scanner) result() *look {
 	slices.SortFunc(l.left, func(a, b LeftOut) int { return strings.Compare(a.Path, b.Path) })
 	slices.Sort(l.ignored)
 	slices.Sort(l.stats.Changing)
+	slices.Sort(l.stats.WithoutGit)
 	l.stats.LeftOut = l.left
 	l.stats.Ignored = len(l.ignored)
 	return l
@@ -190,6 +191,9 @@ func (s *scanner) rules(dir *os.Root, p string, names []string, above rules) (ru
 			return r, err
 		}
 		r = rules{byGit: byGit}
+		if byGit == nil && slices.Contains(names, ".git") {
+			s.note(func(l *look) { l.stats.WithoutGit = append(l.stats.WithoutGit, p) })
+		}
 		if byGit == nil {
 			r.patterns = parsePatterns(p, ruleFile(dir, ".git/info/exclude"))
 		}
@@ -468,6 +472,10 @@ type Stats struct {
 	StoredBytes int64
 	// Ignored is how many files and folders git ignores.
 	Ignored int
+	// WithoutGit are the repositories ("." for the workspace) that git could not
+	// tell about: files that it tracks although a pattern ignores them are then
+	// no part of the snapshot.
+	WithoutGit []string
 	// LeftOut is what else is no part of the snapshot.
 	LeftOut []LeftOut
 	// Changing are the paths that changed as often as they were read: what the

@@ -89,6 +89,22 @@ func TestSnapshotLeavesOut(t *testing.T) {
 	}
 }
 
+// The path of a workspace is no pattern.
+func TestOddFolder(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(project(t, nil), "[a*] \n b")
+	write(t, root, map[string]string{"a": "1", ".perdure/snapshots/packs/pending-1": "half"})
+	cfg := config(root)
+	w := open(t, cfg)
+	id := take(t, w)
+	write(t, root, map[string]string{"a": "2"})
+	restore(t, w, id)
+	list, err := os.ReadDir(filepath.Join(cfg.Dir, "packs"))
+	if err != nil || len(list) != 2 || strings.HasPrefix(list[0].Name()+list[1].Name(), "pending") {
+		t.Errorf("packs: %v, %v", list, err)
+	}
+}
+
 func TestSnapshotLimits(t *testing.T) {
 	t.Parallel()
 	root := project(t, map[string]string{"a/b": "12345", "c": "67890"})
@@ -257,6 +273,10 @@ func TestWorkspaceGone(t *testing.T) {
 
 	inside := open(t, config(root))
 	take(t, inside)
+	remove(t, root, ".perdure/snapshots/packs")
+	if _, _, err := inside.Snapshot(t.Context()); !errors.Is(err, workspace.ErrGone) {
+		t.Errorf("contents removed: error %v, want ErrGone", err)
+	}
 	remove(t, root, ".perdure")
 	var known *workspace.Error
 	if _, _, err := inside.Snapshot(t.Context()); !errors.Is(err, workspace.ErrGone) || !errors.As(err, &known) || known.Hint == "" {

@@ -241,11 +241,7 @@ func (w *Workspace) exclusive(ctx context.Context, do func() error) error {
 	defer func() { w.turn <- struct{}{} }()
 	lock, err := os.OpenFile(filepath.Join(w.cfg.Dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return &Error{Kind: ErrGone, Op: "lock snapshots", Name: w.cfg.Dir, Msg: "the folder of the snapshots was removed",
-				Hint: "look for who removed it; the snapshots in it are lost"}
-		}
-		return err
+		return w.storeGone(err)
 	}
 	defer lock.Close()
 	if err := waitLock(ctx, lock); err != nil {
@@ -255,15 +251,24 @@ func (w *Workspace) exclusive(ctx context.Context, do func() error) error {
 	// inherited the descriptor for a moment.
 	defer func() { _ = filelock.Unlock(lock) }()
 	if err := w.contents.clean(); err != nil {
-		return err
+		return w.storeGone(err)
 	}
 	if err := w.contents.refresh(); err != nil {
-		return err
+		return w.storeGone(err)
 	}
 	if w.known == nil {
 		w.known = w.loadCache()
 	}
 	return do()
+}
+
+// storeGone says so if an error comes of a folder of the snapshots that went.
+func (w *Workspace) storeGone(err error) error {
+	if !errors.Is(err, fs.ErrNotExist) && !notDirectory(err) {
+		return err
+	}
+	return &Error{Kind: ErrGone, Op: "open snapshots", Name: w.cfg.Dir, Msg: "the folder of the snapshots was removed",
+		Hint: "look for who removed it; the snapshots in it are lost"}
 }
 
 func waitLock(ctx context.Context, lock *os.File) error {
