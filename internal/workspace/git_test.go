@@ -62,6 +62,7 @@ func TestSnapshotNeverTouchesTheRepository(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	git(t, root, "config", "core.fsmonitor", "touch "+filepath.Join(root, "hooked")+"; false")
 	before := repositoryState(t, root)
 	w := open(t, config(root))
 	id := take(t, w)

@@ -36,7 +36,7 @@ type settled struct {
 // scanner walks the workspace with several goroutines.
 type scanner struct {
 	w     *Workspace
-	ctx   context.Context //nolint:containedctx // that of one walk
+	ctx   context.Context
 	stop  context.CancelFunc
 	force map[string]bool // taken also if ignored
 	slots chan struct{}   // how many more goroutines may be started
@@ -415,7 +415,7 @@ func (s *scanner) read(file *os.File, size int64, f *File) error {
 
 // untilDone ends a long read when ctx does.
 type untilDone struct {
-	ctx context.Context //nolint:containedctx // that of one read
+	ctx context.Context
 	r   io.Reader
 }
 

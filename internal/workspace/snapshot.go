@@ -169,21 +169,38 @@ func (w *Workspace) Files(ctx context.Context, id ID) ([]File, []LeftOut, error)
 // ReadFile returns the content of a file of a snapshot, checked against its
 // hash. What is no file in it is an error that matches ErrNotFound.
 func (w *Workspace) ReadFile(ctx context.Context, id ID, path string) ([]byte, error) {
+	var content []byte
+	err := w.ReadFiles(ctx, id, []string{path}, func(_ File, data []byte) error {
+		content = data
+		return nil
+	})
+	return content, err
+}
+
+// ReadFiles calls each with the files of a snapshot that paths name and their
+// contents, one after the other, until it returns an error. each must not call
+// the workspace. For many files it is much cheaper than ReadFile.
+func (w *Workspace) ReadFiles(ctx context.Context, id ID, paths []string, each func(f File, content []byte) error) error {
 	const op = "read file of snapshot"
-	var data bytes.Buffer
 	err := w.exclusive(ctx, func() error {
 		m, err := w.load(op, id)
 		if err != nil {
 			return err
 		}
-		f := m.find(path)
-		if f == nil || f.Kind != KindFile {
-			return &Error{Kind: ErrNotFound, Op: op, Name: path, Msg: "it has no such file"}
+		for _, p := range paths {
+			f := m.find(p)
+			if f == nil || f.Kind != KindFile {
+				return &Error{Kind: ErrNotFound, Op: op, Name: p, Msg: "it has no such file"}
+			}
+			var data bytes.Buffer
+			if err := w.contents.copyTo(&untilStopped{ctx, &data}, f.Hash); err != nil {
+				return err
+			}
+			if err := each(*f, data.Bytes()); err != nil {
+				return err
+			}
 		}
-		return w.contents.copyTo(&data, f.Hash)
+		return nil
 	})
-	if err != nil {
-		return nil, wrap(op, path, err)
-	}
-	return data.Bytes(), nil
+	return wrap(op, string(id), err)
 }

@@ -34,21 +34,56 @@ func TestSnapshotOfUnchangedTreeReadsNothing(t *testing.T) {
 	}
 }
 
-// A change within the tick of the clock that keeps size and modification time
-// is seen, because a file that was just written is not trusted.
-func TestSnapshotSeesRacyChange(t *testing.T) {
+// A file that changed just before it was read could change again within the
+// same tick of the file system's clock: it is read again. So is one whose time
+// has no fraction, which a file system that counts seconds would show.
+func TestSnapshotReadsAgainWhatIsNotSettled(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		after time.Duration
+		whole bool
+		reads int
+	}{
+		"just written":  {time.Second, false, 1},
+		"settled":       {3 * time.Second, false, 0},
+		"clock behind":  {-time.Hour, false, 1},
+		"whole seconds": {time.Hour, true, 1},
+	} {
+		root := project(t, map[string]string{"a": "1"})
+		file := filepath.Join(root, "a")
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tt.whole {
+			if err := os.Chtimes(file, time.Unix(1e9, 0), time.Unix(1e9, 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		read := info.ModTime().Add(tt.after)
+		w := open(t, workspace.WithClock(config(root), func() time.Time { return read }))
+		first := take(t, w)
+		id, stats := takeStats(t, w)
+		if stats.Read != tt.reads || id != first {
+			t.Errorf("%s: read %d files again, want %d", name, stats.Read, tt.reads)
+		}
+	}
+}
+
+// Another content of the same size and modification time is seen.
+func TestSnapshotSeesHiddenChange(t *testing.T) {
 	t.Parallel()
 	root := project(t, map[string]string{"a": "1"})
-	cfg := config(root)
-	w := open(t, workspace.WithClock(cfg, time.Now))
-	info, err := os.Stat(filepath.Join(root, "a"))
+	file := filepath.Join(root, "a")
+	info, err := os.Stat(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+	w := open(t, workspace.WithClock(config(root), time.Now))
 	seen := map[workspace.ID]bool{}
 	for i := range 20 {
 		write(t, root, map[string]string{"a": string(rune('a' + i))})
-		if err := os.Chtimes(filepath.Join(root, "a"), info.ModTime(), info.ModTime()); err != nil {
+		if err := os.Chtimes(file, info.ModTime(), info.ModTime()); err != nil {
 			t.Fatal(err)
 		}
 		seen[take(t, w)] = true
@@ -255,6 +290,30 @@ func TestOpenRefuses(t *testing.T) {
 	if _, err := workspace.Open(workspace.Config{MaxFiles: -1}); err == nil || !strings.Contains(err.Error(), "root is empty") || !strings.Contains(err.Error(), "max files") {
 		t.Errorf("bad settings: %v, want all of them named", err)
 	}
+}
+
+// A link that takes the place of the workspace leads nowhere.
+func TestWorkspaceReplacedByLink(t *testing.T) {
+	t.Parallel()
+	outside := project(t, map[string]string{"precious": "p"})
+	root := project(t, map[string]string{"a": "1"})
+	cfg := config(root)
+	cfg.Dir = filepath.Join(t.TempDir(), "elsewhere")
+	w := open(t, cfg)
+	id, want := take(t, w), tree(t, outside)
+	if err := os.Rename(root, root+"-aside"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, root); err != nil {
+		t.Skipf("no symbolic links here: %v", err)
+	}
+	if _, _, err := w.Snapshot(t.Context()); !errors.Is(err, workspace.ErrRefused) {
+		t.Errorf("snapshot: error %v, want ErrRefused", err)
+	}
+	if _, err := w.Restore(t.Context(), id); !errors.Is(err, workspace.ErrRefused) {
+		t.Errorf("restore: error %v, want ErrRefused", err)
+	}
+	same(t, "outside", tree(t, outside), want)
 }
 
 func TestWorkspaceGone(t *testing.T) {

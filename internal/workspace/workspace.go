@@ -183,8 +183,8 @@ func refusal(root, home string) (why, hint string) {
 	if filepath.Dir(root) == root {
 		return "it is the root of the file system", project
 	}
-	if real, err := filepath.EvalSymlinks(home); home != "" && err == nil {
-		rel, err := filepath.Rel(root, real)
+	if actual, err := filepath.EvalSymlinks(home); home != "" && err == nil {
+		rel, err := filepath.Rel(root, actual)
 		if err == nil && filepath.IsLocal(rel) {
 			return "it is or holds the home folder", project
 		}
@@ -221,13 +221,31 @@ func gone(op, root string) error {
 // Root returns the real path of the workspace.
 func (w *Workspace) Root() string { return w.cfg.Root }
 
-// openRoot opens the workspace; accesses through it do not leave it.
+// openRoot opens the workspace; accesses through it do not leave it. A link that
+// took the place of the folder, or of one above it, is not followed.
 func (w *Workspace) openRoot(op string) (*os.Root, error) {
 	root, err := os.OpenRoot(w.cfg.Root)
 	if errors.Is(err, fs.ErrNotExist) || notDirectory(err) {
 		return nil, gone(op, w.cfg.Root)
 	}
-	return root, wrap(op, w.cfg.Root, err)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := root.Stat(".")
+	if err == nil {
+		var named fs.FileInfo
+		named, err = os.Lstat(w.cfg.Root)
+		actual, actualErr := filepath.EvalSymlinks(w.cfg.Root)
+		if err == nil && actualErr == nil && os.SameFile(opened, named) && actual == w.cfg.Root {
+			return root, nil
+		}
+	}
+	_ = root.Close()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return nil, &Error{Kind: ErrRefused, Op: op, Name: w.cfg.Root, Msg: "a link has taken its place",
+		Hint: "look for who moved the folder, and put it back"}
 }
 
 // exclusive runs do while nobody else writes snapshots here, with the packs

@@ -105,7 +105,7 @@ func (r *restore) file(ctx context.Context, c Change, flush bool) error {
 
 // untilStopped ends a long write when ctx does.
 type untilStopped struct {
-	ctx context.Context //nolint:containedctx // that of one write
+	ctx context.Context
 	w   io.Writer
 }
 
