@@ -44,7 +44,7 @@ func (w *Workspace) askGit(ctx context.Context, p string) (map[string]bool, erro
 	defer cancel()
 	// Settings of the repository that start programs are not for a question.
 	cmd := exec.CommandContext(limited, w.cfg.Git, "-c", "core.fsmonitor=false", "ls-files", "-z",
-		"--others", "--ignored", "--exclude-standard", "--directory") //nolint:gosec // the program is a setting
+		"--others", "--ignored", "--exclude-standard", "--directory")
 	cmd.Dir = filepath.Join(w.cfg.Root, filepath.FromSlash(p))
 	cmd.Env = append(ownRepository(os.Environ()), "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
 	cmd.WaitDelay = time.Second

@@ -148,7 +148,7 @@ func appendPath(b []byte, last, next string) []byte {
 		n++
 	}
 	b = binary.AppendUvarint(b, uint64(n))
-	b = binary.AppendUvarint(b, uint64(len(next)-n))
+	b = binary.AppendUvarint(b, uint64(len(next)-n)) //nolint:gosec // never negative
 	return append(b, next[n:]...)
 }
 
@@ -247,11 +247,11 @@ func (d *decoder) file(last string) File {
 	f.Path = d.path(last, true)
 	switch f.Kind {
 	case KindFile:
-		f.Mode = uint32(d.uvarint(modeBits))
-		f.Size = int64(d.uvarint(1 << 62))
+		f.Mode = uint32(d.uvarint(modeBits)) //nolint:gosec // limited
+		f.Size = int64(d.uvarint(1 << 62)) //nolint:gosec // limited
 		copy(f.Hash[:], d.bytes(uint64(len(f.Hash))))
 	case KindFolder:
-		f.Mode = uint32(d.uvarint(modeBits))
+		f.Mode = uint32(d.uvarint(modeBits)) //nolint:gosec // limited
 	case KindLink:
 		f.Target = string(d.bytes(d.uvarint(maxPath)))
 		if f.Target == "" || strings.ContainsRune(f.Target, 0) {

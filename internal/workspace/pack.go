@@ -132,7 +132,7 @@ func readPackIndex(r io.ReaderAt, size int64) ([]byte, error) {
 	if sum := sha256.Sum256(index); !bytes.Equal(sum[:], footer[8:8+sha256.Size]) {
 		return nil, errors.New("index is damaged")
 	}
-	left := uint64(start) //nolint:gosec // not negative
+	left := uint64(start)
 	for rest := index; len(rest) > 0; rest = rest[packEntry:] {
 		n := binary.LittleEndian.Uint64(rest[sha256.Size:])
 		if n > left {
