@@ -44,7 +44,7 @@ var rows = map[string]int{
 	"rlm":                3,
 	"loop":               3,
 	"client":             3,
-	"internal/relay":     3,
+	"relay":              3,
 	"internal/survey":    3, // queries of their own on a tree, for the server
 	"internal/human":     3, // numbers of the store in words
 	"internal/graph":     3, // trees for programs that draw

@@ -11,7 +11,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
-	"github.com/perdure/perdure/internal/relay"
+	"github.com/perdure/perdure/relay"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
-	"github.com/perdure/perdure/internal/relay"
 	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/relay"
 )
 
 // handoffChange is a command that is killed, after what came before it.

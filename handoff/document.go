@@ -214,7 +214,7 @@ func (d *Document) missing(n *node, msg string) error {
 		for i, p := range places {
 			names[i] = string(p)
 		}
-		e.Hint = "there is " + strings.Join(names, ", ")
+		e.Hint = "the file has " + strings.Join(names, ", ") + "; name it with --task"
 	}
 	return e
 }

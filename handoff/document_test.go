@@ -111,7 +111,7 @@ func TestNoTask(t *testing.T) {
 		want, hint  string
 	}{
 		{`{}`, "prd", handoff.ErrNoTask, "there is no activePrd", "begin a PRD"},
-		{`{"activePrd": null, "adhocQueue": [{"id": "x"}]}`, "prd", handoff.ErrNoTask, "line 1, column 15: there is no activePrd", "there is adhoc:x"},
+		{`{"activePrd": null, "adhocQueue": [{"id": "x"}]}`, "prd", handoff.ErrNoTask, "line 1, column 15: there is no activePrd", "the file has adhoc:x; name it with --task"},
 		{`{"activePrd": []}`, "prd", handoff.ErrInvalid, "line 1, column 15: activePrd is a list, not an object", ""},
 		{"{\n \"adhocQueue\": {}}", "adhoc:x", handoff.ErrInvalid, "line 2, column 16: adhocQueue is an object, not a list", ""},
 		{`{"adhocQueue": []}`, "adhoc:x", handoff.ErrNoTask, `no item with the id "x"`, "begin"},

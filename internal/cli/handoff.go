@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/internal/handoffcmd"
-	"github.com/perdure/perdure/internal/relay"
+	"github.com/perdure/perdure/relay"
 )
 
 // handoffCommand has the commands of handoff.

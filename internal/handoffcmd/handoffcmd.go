@@ -25,7 +25,7 @@ import (
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/internal/nearest"
-	"github.com/perdure/perdure/internal/relay"
+	"github.com/perdure/perdure/relay"
 )
 
 // Config is the program around the commands. All fields are required.

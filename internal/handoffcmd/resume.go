@@ -10,7 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
-	"github.com/perdure/perdure/internal/relay"
+	"github.com/perdure/perdure/relay"
 )
 
 func (c *commands) newResumeCommand() *cobra.Command {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/handoff"
-	"github.com/perdure/perdure/internal/relay"
+	"github.com/perdure/perdure/relay"
 )
 
 func (c *commands) newVerifyCommand() *cobra.Command {

@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/internal/guard"
-	"github.com/perdure/perdure/internal/relay"
 	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/relay"
 )
 
 func TestMain(m *testing.M) {

@@ -3,6 +3,11 @@
 // builder-state.json, which shows as much of it as fits for the next agent.
 //
 // A change is an [Op]; a ledger is what its ops make of nothing ([Fold]).
+// [Relay.Apply] records ops, [Relay.Resume] gives what the next agent needs, and
+// [Relay.Verify] runs the verification contract. The commands of perdure handoff
+// do the same.
+//
+// The package is experimental: it may change until version 1.0.
 package relay
 
 import (
