@@ -71,6 +71,16 @@ func BenchmarkIteration(b *testing.B) {
 			}
 		}
 	})
+	b.Run("unchanged, without git", func(b *testing.B) {
+		plain := cfg
+		plain.Git = noGit
+		w := open(b, plain)
+		for b.Loop() {
+			if _, stats, err := w.Snapshot(ctx); err != nil || stats.Read != 0 {
+				b.Fatal(stats.Read, err)
+			}
+		}
+	})
 	b.Run("20 files changed", func(b *testing.B) {
 		for n := 0; b.Loop(); n++ {
 			b.StopTimer()

@@ -33,7 +33,7 @@ func TestSnapshotTakesWhatGitDoesNotIgnore(t *testing.T) {
 	root := repository(t)
 	w := open(t, config(root))
 	id, stats := takeStats(t, w)
-	same(t, "paths", paths(t, w, id), []string{".gitignore", "main.go", "only", "src", "src/a.go", "src/keep.log", "tracked.log"})
+	same(t, "paths", paths(t, w, id), []string{".gitignore", "main.go", "src", "src/a.go", "src/keep.log", "tracked.log"})
 	if stats.Ignored != 4 {
 		t.Errorf("ignored %d, want build, node_modules and two logs", stats.Ignored)
 	}
@@ -43,7 +43,7 @@ func TestSnapshotTakesWhatGitDoesNotIgnore(t *testing.T) {
 	plain := open(t, cfg)
 	id, stats = takeStats(t, plain)
 	same(t, "paths without git", paths(t, plain, id),
-		[]string{".gitignore", "main.go", "only", "src", "src/a.go", "src/keep.log"})
+		[]string{".gitignore", "main.go", "src", "src/a.go", "src/keep.log"})
 	same(t, "repositories without git", stats.WithoutGit, []string{"."})
 }
 
@@ -213,8 +213,8 @@ func TestPatternsAsGitReadsThem(t *testing.T) {
 	})
 }
 
-// fileNames are the files of a snapshot; whether a folder that holds nothing
-// else is ignored does not matter.
+// fileNames are the files of a snapshot; whether an empty folder is ignored does
+// not matter.
 func fileNames(t fatal, w *workspace.Workspace, id workspace.ID) []string {
 	t.Helper()
 	files, _, err := w.Files(context.Background(), id)

@@ -248,7 +248,7 @@ func (d *decoder) file(last string) File {
 	switch f.Kind {
 	case KindFile:
 		f.Mode = uint32(d.uvarint(modeBits)) //nolint:gosec // limited
-		f.Size = int64(d.uvarint(1 << 62)) //nolint:gosec // limited
+		f.Size = int64(d.uvarint(1 << 62))   //nolint:gosec // limited
 		copy(f.Hash[:], d.bytes(uint64(len(f.Hash))))
 	case KindFolder:
 		f.Mode = uint32(d.uvarint(modeBits)) //nolint:gosec // limited

@@ -169,6 +169,38 @@ func TestRestoreLeavesAlone(t *testing.T) {
 	}
 }
 
+// What is ignored stays where new files were, and still the snapshot after the
+// restore is the one that was restored.
+func TestRestoredTreeHasTheSameID(t *testing.T) {
+	t.Parallel()
+	for name, program := range map[string]string{"git": "git", "without git": noGit} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := project(t, map[string]string{"a": "1", ".gitignore": "*.o\n", "logs/": "", "gone/b": "2"})
+			git(t, root, "init", "-q")
+			cfg := config(root)
+			cfg.Git = program
+			w := open(t, cfg)
+			id := take(t, w)
+			remove(t, root, "gone")
+			write(t, root, map[string]string{"new/sub/c": "3", "new/sub/c.o": "o", "clone/.git/HEAD": "ref: x", "clone/d": "4"})
+			restore(t, w, id)
+			if got := take(t, w); got != id {
+				changes, err := w.Diff(t.Context(), id, got)
+				t.Errorf("another ID: %v, %v", brief(changes), err)
+			}
+			// A folder that was empty and holds ignored files now is still there.
+			write(t, root, map[string]string{"logs/x.o": "o"})
+			if changes, err := w.DiffNow(t.Context(), id); err != nil || len(changes) != 0 {
+				t.Errorf("changes %v, %v", brief(changes), err)
+			}
+			if done := restore(t, w, id); len(done.Changes) != 0 {
+				t.Errorf("changes %v", brief(done.Changes))
+			}
+		})
+	}
+}
+
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	root := project(t, map[string]string{"a": "content", "b": "x", "c": "y", "e1": "", "d/f": "deep", "l@": "a"})
@@ -240,6 +272,9 @@ func TestRestoreAfterAnyEdits(t *testing.T) {
 					}
 					if got := tree(rt, root); fmt.Sprint(got) != fmt.Sprint(s.tree) {
 						rt.Fatalf("got  %v\nwant %v", got, s.tree)
+					}
+					if id, _, err := w.Snapshot(t.Context()); err != nil || id != s.id {
+						rt.Fatalf("snapshot after the restore: %s, want %s; %v", id, s.id, err)
 					}
 					if rapid.Bool().Draw(rt, "sweep") {
 						sweepTo(rt, t, w, s.id, states[0].id, states[len(states)-1].id)

@@ -47,6 +47,7 @@ type scanner struct {
 
 	mu    sync.Mutex // guards what follows
 	found []found
+	empty map[string]bool // folders that hold nothing at all
 	look  look
 	err   error // the first one
 }
@@ -75,7 +76,7 @@ func (w *Workspace) scan(ctx context.Context, op string, force map[string]bool, 
 	defer root.Close()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s := &scanner{w: w, ctx: ctx, stop: stop, force: force, pack: pack,
+	s := &scanner{w: w, ctx: ctx, stop: stop, force: force, pack: pack, empty: map[string]bool{},
 		slots: make(chan struct{}, min(16, 2*runtime.GOMAXPROCS(0)))}
 	s.folder(root, ".", rules{}, false)
 	s.wg.Wait()
@@ -87,6 +88,7 @@ func (w *Workspace) scan(ctx context.Context, op string, force map[string]bool, 
 
 func (s *scanner) result() *look {
 	slices.SortFunc(s.found, func(a, b found) int { return strings.Compare(a.file.Path, b.file.Path) })
+	s.found = s.dropHollow(s.found)
 	l := &s.look
 	l.files = make([]File, len(s.found))
 	l.stamps = make([]settled, len(s.found))
@@ -101,6 +103,28 @@ func (s *scanner) result() *look {
 	l.stats.LeftOut = l.left
 	l.stats.Ignored = len(l.ignored)
 	return l
+}
+
+// dropHollow leaves out folders that hold only what is no part of the snapshot:
+// they stay behind when a restore has removed the rest, which must not make
+// another snapshot of the same files.
+func (s *scanner) dropHollow(list []found) []found {
+	needed := map[string]bool{}
+	last := ""
+	kept := len(list)
+	for i := len(list) - 1; i >= 0; i-- { // what a folder holds comes after it
+		f := &list[i].file
+		if f.Kind == KindFolder && !needed[f.Path] && !s.empty[f.Path] && !s.force[f.Path] {
+			continue
+		}
+		if dir := path.Dir(f.Path); dir != last {
+			needed[dir] = true
+			last = dir
+		}
+		kept--
+		list[kept] = list[i]
+	}
+	return list[kept:]
 }
 
 func (s *scanner) fail(err error) {
@@ -158,6 +182,11 @@ func (s *scanner) folder(dir *os.Root, p string, above rules, inside bool) {
 			s.fail(wrap("read folder", p, err))
 			return
 		}
+	}
+	if !slices.ContainsFunc(names, func(name string) bool { return !strings.HasPrefix(name, tempPrefix) }) {
+		s.mu.Lock()
+		s.empty[p] = true
+		s.mu.Unlock()
 	}
 	list := make([]found, 0, len(names))
 	for _, name := range names {

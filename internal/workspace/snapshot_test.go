@@ -108,7 +108,7 @@ func TestSnapshotLeavesOut(t *testing.T) {
 	cfg.MaxFileSize = 1000
 	w := open(t, cfg)
 	id, stats := takeStats(t, w)
-	same(t, "paths", paths(t, w, id), []string{"dir", "small", "sub"})
+	same(t, "paths", paths(t, w, id), []string{"dir", "small"})
 	same(t, "left out", stats.LeftOut, []workspace.LeftOut{{Path: "large", Why: workspace.TooLarge}, {Path: "sock", Why: workspace.Special}})
 
 	remove(t, root, "small")
