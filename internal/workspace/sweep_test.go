@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/perdure/perdure/internal/filelock"
 	"github.com/perdure/perdure/internal/workspace"
 )
 
@@ -184,4 +186,37 @@ func TestTogether(t *testing.T) {
 	}
 	wg.Wait()
 	restore(t, open(t, cfg), first)
+}
+
+// Who waits for another process stops waiting when it is told to.
+func TestWaitingEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	root := project(t, map[string]string{"a": "1"})
+	cfg := config(root)
+	w := open(t, cfg)
+	id := take(t, w)
+	lock, err := os.OpenFile(filepath.Join(cfg.Dir, "lock"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := filelock.Lock(lock); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := w.Snapshot(ctx)
+		ended <- err
+	}()
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want canceled", err)
+	}
+	if err := filelock.Unlock(lock); err != nil {
+		t.Fatal(err)
+	}
+	if got := take(t, w); got != id {
+		t.Error("another ID afterwards")
+	}
 }
