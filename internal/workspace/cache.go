@@ -88,18 +88,11 @@ func (w *Workspace) loadCache() map[string]cached {
 
 // saveCache replaces the cache. Nothing is flushed: a power loss leaves the old
 // one or one whose checksum is wrong.
-func (w *Workspace) saveCache(known map[string]cached) error {
-	if maps.Equal(known, w.known) {
-		return nil
-	}
+func (w *Workspace) saveCache() error {
 	path := filepath.Join(w.cfg.Dir, cacheName)
-	if err := os.WriteFile(path+pendingMark, encodeCache(known), 0o600); err != nil {
+	if err := os.WriteFile(path+pendingMark, encodeCache(w.known), 0o600); err != nil {
 		_ = os.Remove(path + pendingMark) // the first error is the one that tells
 		return err
 	}
-	if err := os.Rename(path+pendingMark, path); err != nil {
-		return err
-	}
-	w.known = known
-	return nil
+	return os.Rename(path+pendingMark, path)
 }

@@ -55,7 +55,7 @@ func (w *Workspace) DiffNow(ctx context.Context, a ID) ([]Change, error) {
 		if err != nil {
 			return err
 		}
-		l, err := w.scan(ctx, op, before.paths(), nil)
+		l, err := w.scan(ctx, op, before.byPath(), nil)
 		if err != nil {
 			return err
 		}
@@ -68,10 +68,10 @@ func (w *Workspace) DiffNow(ctx context.Context, a ID) ([]Change, error) {
 	return changes, wrap(op, w.cfg.Root, err)
 }
 
-func (m *manifest) paths() map[string]bool {
-	set := make(map[string]bool, len(m.files))
+func (m *manifest) byPath() map[string]*File {
+	set := make(map[string]*File, len(m.files))
 	for i := range m.files {
-		set[m.files[i].Path] = true
+		set[m.files[i].Path] = &m.files[i]
 	}
 	return set
 }

@@ -60,7 +60,7 @@ func (w *Workspace) Preview(ctx context.Context, id ID) ([]Change, error) {
 		if err := r.read(); err != nil {
 			return err
 		}
-		l, err := w.scan(ctx, restoring, r.target.paths(), nil)
+		l, err := w.scan(ctx, restoring, r.wanted, nil)
 		if err != nil {
 			return err
 		}
@@ -136,10 +136,7 @@ func (r *restore) read() error {
 	if r.target, err = r.w.load(restoring, r.id); err != nil {
 		return err
 	}
-	r.wanted = make(map[string]*File, len(r.target.files))
-	for i := range r.target.files {
-		r.wanted[r.target.files[i].Path] = &r.target.files[i]
-	}
+	r.wanted = r.target.byPath()
 	r.spare.left = leftPaths(r.target.left)
 	r.spare.ignored, err = r.w.wasIgnored(r.id)
 	return err
@@ -156,7 +153,7 @@ func (r *restore) changes(l *look) []Change {
 // next takes a snapshot of what is there and returns what is to be changed, if
 // all of it can be.
 func (r *restore) next(ctx context.Context) ([]Change, error) {
-	l, before, err := r.w.take(ctx, restoring, r.target.paths())
+	l, before, err := r.w.take(ctx, restoring, r.wanted)
 	if err != nil {
 		return nil, err
 	}

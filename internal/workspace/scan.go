@@ -38,15 +38,15 @@ type scanner struct {
 	w     *Workspace
 	ctx   context.Context
 	stop  context.CancelFunc
-	force map[string]bool // taken also if ignored
-	slots chan struct{}   // how many more goroutines may be started
+	force map[string]*File // taken also if ignored
+	slots chan struct{}    // how many more goroutines may be started
 	wg    sync.WaitGroup
 
 	packMu sync.Mutex
 	pack   *packWriter // nil: contents are only hashed
 
 	mu    sync.Mutex // guards what follows
-	found []found
+	found []*found
 	empty map[string]bool // folders that hold nothing at all
 	look  look
 	err   error // the first one
@@ -68,7 +68,7 @@ const (
 )
 
 // scan looks at all of the workspace. Contents that are new go to pack, if any.
-func (w *Workspace) scan(ctx context.Context, op string, force map[string]bool, pack *packWriter) (*look, error) {
+func (w *Workspace) scan(ctx context.Context, op string, force map[string]*File, pack *packWriter) (*look, error) {
 	root, err := w.openRoot(op)
 	if err != nil {
 		return nil, err
@@ -87,14 +87,14 @@ func (w *Workspace) scan(ctx context.Context, op string, force map[string]bool, 
 }
 
 func (s *scanner) result() *look {
-	slices.SortFunc(s.found, func(a, b found) int { return strings.Compare(a.file.Path, b.file.Path) })
+	slices.SortFunc(s.found, func(a, b *found) int { return strings.Compare(a.file.Path, b.file.Path) })
 	s.found = s.dropHollow(s.found)
 	l := &s.look
 	l.files = make([]File, len(s.found))
 	l.stamps = make([]settled, len(s.found))
-	for i := range s.found {
-		l.files[i], l.stamps[i] = s.found[i].file, s.found[i].settled
-		l.stats.count(&s.found[i].file)
+	for i, f := range s.found {
+		l.files[i], l.stamps[i] = f.file, f.settled
+		l.stats.count(&f.file)
 	}
 	slices.SortFunc(l.left, func(a, b LeftOut) int { return strings.Compare(a.Path, b.Path) })
 	slices.Sort(l.ignored)
@@ -108,13 +108,13 @@ func (s *scanner) result() *look {
 // dropHollow leaves out folders that hold only what is no part of the snapshot:
 // they stay behind when a restore has removed the rest, which must not make
 // another snapshot of the same files.
-func (s *scanner) dropHollow(list []found) []found {
+func (s *scanner) dropHollow(list []*found) []*found {
 	needed := map[string]bool{}
 	last := ""
 	kept := len(list)
 	for i := len(list) - 1; i >= 0; i-- { // what a folder holds comes after it
 		f := &list[i].file
-		if f.Kind == KindFolder && !needed[f.Path] && !s.empty[f.Path] && !s.force[f.Path] {
+		if f.Kind == KindFolder && !needed[f.Path] && !s.empty[f.Path] && s.force[f.Path] == nil {
 			continue
 		}
 		if dir := path.Dir(f.Path); dir != last {
@@ -152,7 +152,9 @@ func (s *scanner) add(list []found) {
 		return
 	}
 	s.mu.Lock()
-	s.found = append(s.found, list...)
+	for i := range list {
+		s.found = append(s.found, &list[i])
+	}
 	over := len(s.found) > s.w.cfg.MaxFiles
 	s.mu.Unlock()
 	if over {
@@ -278,7 +280,7 @@ func (s *scanner) entry(dir *os.Root, p string, r rules, inside bool) (f found, 
 			return found{}, false, err
 		}
 		ignored := inside || r.ignores(p, info.IsDir())
-		if ignored && !s.force[p] {
+		if ignored && s.force[p] == nil {
 			if !inside {
 				s.note(func(l *look) { l.ignored = append(l.ignored, p) })
 			}

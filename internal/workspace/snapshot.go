@@ -41,7 +41,7 @@ func (w *Workspace) Snapshot(ctx context.Context) (ID, Stats, error) {
 }
 
 // take looks at the workspace and keeps what it saw.
-func (w *Workspace) take(ctx context.Context, op string, force map[string]bool) (*look, ID, error) {
+func (w *Workspace) take(ctx context.Context, op string, force map[string]*File) (*look, ID, error) {
 	pack := w.contents.writer(max(0, w.cfg.MaxBytes-w.contents.total()))
 	defer pack.abort()
 	l, err := w.scan(ctx, op, force, pack)
@@ -94,15 +94,22 @@ func (w *Workspace) manifestPath(id ID) string {
 }
 
 // learn keeps what spares reading next time. What cannot be kept is read again.
+// The file is written when enough has changed to be worth it: another process
+// reads the few that are missing.
 func (w *Workspace) learn(l *look) {
-	n, news := 0, false
-	for _, s := range l.stamps {
-		if s.ok {
-			n++
-			news = news || s.read
+	const part = 50 // of the files
+	n := 0
+	for i, s := range l.stamps {
+		if !s.ok {
+			continue
+		}
+		n++
+		if s.read {
+			w.known[l.files[i].Path] = cached{s.stamp, l.files[i].Hash}
+			w.unsaved++
 		}
 	}
-	if !news && n == len(w.known) {
+	if w.unsaved <= n/part && len(w.known) <= n+n/part {
 		return
 	}
 	known := make(map[string]cached, n)
@@ -111,7 +118,8 @@ func (w *Workspace) learn(l *look) {
 			known[l.files[i].Path] = cached{s.stamp, l.files[i].Hash}
 		}
 	}
-	if err := w.saveCache(known); err != nil {
+	w.known, w.unsaved = known, 0
+	if err := w.saveCache(); err != nil {
 		w.cfg.Logger.Warn("stat cache cannot be written; files are read again", "error", err)
 	}
 }

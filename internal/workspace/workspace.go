@@ -113,6 +113,7 @@ type Workspace struct {
 	turn chan struct{} // holds one token; whoever took it may use what follows
 	// known is the stat cache, nil before it was first needed.
 	known    map[string]cached
+	unsaved  int // entries of known that its file has not
 	contents *contents
 }
 
