@@ -303,17 +303,24 @@ func sweepTo(rt *rapid.T, t *testing.T, w *workspace.Workspace, keep ...workspac
 	}
 }
 
-// edit does some things that people and agents do to files.
+// edit does some things that people and agents do to files, none of them outside
+// of the folder, wherever links lead.
 func edit(rt *rapid.T, root string) {
 	rt.Helper()
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	defer dir.Close()
 	name := rapid.SampledFrom([]string{"a", "b", "a.go", "c-d", "E"})
 	mode := rapid.SampledFrom([]os.FileMode{0o644, 0o755, 0o600, 0o444, 0o711, 0o777})
 	for range rapid.IntRange(1, 8).Draw(rt, "edits") {
-		full := filepath.Join(root, filepath.FromSlash(strings.Join(rapid.SliceOfN(name, 1, 3).Draw(rt, "path"), "/")))
+		path := filepath.FromSlash(strings.Join(rapid.SliceOfN(name, 1, 3).Draw(rt, "path"), "/"))
+		full := filepath.Join(root, path)
 		switch rapid.IntRange(0, 6).Draw(rt, "what") {
 		case 0, 1, 2:
-			if os.MkdirAll(filepath.Dir(full), 0o755) == nil {
-				_ = os.WriteFile(full, rapid.SliceOfN(rapid.ByteRange('a', 'c'), 0, 3).Draw(rt, "content"), mode.Draw(rt, "mode"))
+			if dir.MkdirAll(filepath.Dir(path), 0o755) == nil {
+				_ = dir.WriteFile(path, rapid.SliceOfN(rapid.ByteRange('a', 'c'), 0, 3).Draw(rt, "content"), mode.Draw(rt, "mode"))
 			}
 		case 3:
 			_ = os.RemoveAll(full)
