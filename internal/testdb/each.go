@@ -1,6 +1,11 @@
 package testdb
 
 import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,9 +36,49 @@ func EachConfig(t *testing.T, test func(t *testing.T, cfg perdure.Config)) {
 	})
 }
 
+// fresh is the file of a SQLite store in which nothing was done yet. To make it
+// anew for each test takes most of the time of most tests.
+var fresh = sync.OnceValues(func() (file []byte, err error) {
+	dir, err := os.MkdirTemp("", "perdure-fresh-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	s, err := perdure.Open(context.Background(), perdure.Config{Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(dir, "perdure.db"))
+})
+
+// seed gives a folder without a store a fresh one.
+func seed(t testing.TB, dir string) {
+	t.Helper()
+	file, err := fresh()
+	if err != nil {
+		t.Fatalf("make a fresh store: %v", err)
+	}
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+		return
+	}
+	err = os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "perdure.db"), file, 0o600)
+	}
+	if err != nil {
+		t.Fatalf("seed store: %v", err)
+	}
+}
+
 // Open opens a store, and closes it when the test ends.
 func Open(t testing.TB, cfg perdure.Config) *perdure.Store {
 	t.Helper()
+	if cfg.DSN == "" && cfg.Dir != "" {
+		seed(t, cfg.Dir)
+	}
 	s, err := perdure.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatalf("open store: %v", err)
