@@ -111,7 +111,6 @@ const (
 	handoffColumns = `id, place, task, version, fence, agent, expires_at, projected, previous, created_at, updated_at, ended_at`
 
 	sqlHandoff       = `SELECT ` + handoffColumns + ` FROM handoff WHERE place = $1 AND task = $2 ORDER BY id DESC LIMIT 1`
-	sqlHandoffByID   = `SELECT ` + handoffColumns + ` FROM handoff WHERE id = $1`
 	sqlHandoffToken  = `SELECT token, ttl FROM handoff WHERE id = $1` //nolint:gosec // a statement
 	sqlHandoffs      = `SELECT ` + handoffColumns + ` FROM handoff WHERE id < $1 ORDER BY id DESC LIMIT $2 + 0`
 	sqlInsertHandoff = `INSERT INTO handoff (id, place, task, version, fence, agent, token, ttl, projected, previous, created_at, updated_at)

@@ -1,8 +1,6 @@
 package handoff
 
 import (
-	"errors"
-	"fmt"
 	"io/fs"
 	"syscall"
 	"time"
@@ -17,15 +15,3 @@ func changeTime(info fs.FileInfo) (time.Time, bool) {
 	}
 	return time.Unix(int64(st.Ctimespec.Sec), int64(st.Ctimespec.Nsec)), true //nolint:unconvert // their types differ between machines
 }
-
-// stampOf is "" where the file system does not say enough.
-func stampOf(info fs.FileInfo) string {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return ""
-	}
-	changed, _ := changeTime(info)
-	return fmt.Sprintf("%d:%d:%d:%d:%d", st.Dev, st.Ino, info.Size(), info.ModTime().UnixNano(), changed.UnixNano())
-}
-
-func notDirectory(err error) bool { return errors.Is(err, syscall.ENOTDIR) }

@@ -6,7 +6,6 @@ package cachecmd
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -25,6 +24,8 @@ import (
 // Config is the program around the commands. All fields are required.
 type Config struct {
 	Out io.Writer
+	// PrintJSON writes a value to Out as one line.
+	PrintJSON func(v any) error
 	// Note tells people something beside the result.
 	Note func(format string, args ...any)
 	// Safe makes text of others harmless for Out.
@@ -107,7 +108,7 @@ func (c *commands) listCache(entries []cache.Entry, asJSON bool) error {
 	for i := range entries {
 		e := &entries[i]
 		if asJSON {
-			if err := c.printJSON(e); err != nil {
+			if err := c.PrintJSON(e); err != nil {
 				return err
 			}
 			continue
@@ -142,7 +143,7 @@ func (c *commands) newStatsCommand() *cobra.Command {
 			return c.withCache(cmd, func(ctx context.Context, kept *cache.Cache) error {
 				s, err := kept.Stats(ctx)
 				if err != nil || asJSON {
-					return errorOr(err, func() error { return c.printJSON(s) })
+					return errorOr(err, func() error { return c.PrintJSON(s) })
 				}
 				c.printf("%s, %s, in %s\n", human.Count(int64(s.Entries), "answer"), human.Size(s.Bytes), c.Safe(s.Dir))
 				if s.Entries == 0 {
@@ -249,7 +250,7 @@ func (c *commands) evict(ctx context.Context, kept *cache.Cache, sel cache.Selec
 			Hint: "`perdure cache list` shows what there is"}
 	}
 	if asJSON {
-		return c.printJSON(r)
+		return c.PrintJSON(r)
 	}
 	verb := "removed"
 	if r.DryRun {
@@ -287,15 +288,6 @@ func (c *commands) completeCache(of func(e *cache.Entry) (word, about string)) c
 
 // printf writes to Out, which remembers what goes wrong.
 func (c *commands) printf(format string, args ...any) { _, _ = fmt.Fprintf(c.Out, format, args...) }
-
-func (c *commands) printJSON(v any) error {
-	enc := json.NewEncoder(c.Out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("encode result: %w", err)
-	}
-	return nil
-}
 
 func jsonFlag(cmd *cobra.Command, to *bool) {
 	cmd.Flags().BoolVar(to, "json", false, "print JSON for programs")

@@ -10,7 +10,7 @@ import (
 // handoffCommand has the commands of handoff.
 func (a *app) handoffCommand() *cobra.Command {
 	return handoffcmd.Command(handoffcmd.Config{
-		Stdin: a.env.Stdin, Out: a.out, Err: a.err,
+		Stdin: a.env.Stdin, Out: a.out, Err: a.err, PrintJSON: a.printJSON,
 		Safe: a.out.safe, Bold: a.out.bold, Dim: a.out.dim,
 		Getenv: a.env.getenv, Cwd: a.env.Cwd, GroupID: groupState, Arguments: arguments,
 		Incomplete: func(msg, hint string) error { return &outcome{exitIncomplete, msg, hint} },

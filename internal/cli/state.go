@@ -42,7 +42,7 @@ func cacheDir(l *config.Loaded) string { return filepath.Join(l.Dir, "cache") }
 // cacheCommand has the commands on answers that are kept.
 func (a *app) cacheCommand() *cobra.Command {
 	return cachecmd.Command(cachecmd.Config{
-		Out: a.out, Note: a.note, Safe: a.out.safe, GroupID: groupManage, Arguments: arguments,
+		Out: a.out, PrintJSON: a.printJSON, Note: a.note, Safe: a.out.safe, GroupID: groupManage, Arguments: arguments,
 		Dir: func(cmd *cobra.Command) (string, error) {
 			l, err := a.load(cmd)
 			if err != nil {

@@ -6,7 +6,6 @@ package handoffcmd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +31,8 @@ import (
 type Config struct {
 	Stdin    io.Reader
 	Out, Err io.Writer
+	// PrintJSON writes a value to Out as one line.
+	PrintJSON func(v any) error
 	// Safe makes text of others harmless for Out; Bold and Dim style it.
 	Safe, Bold, Dim func(text string) string
 	// Getenv looks up an environment variable.
@@ -260,15 +261,6 @@ func (c *commands) notes(list []string) {
 	for _, text := range list {
 		c.note("%s", c.Safe(text))
 	}
-}
-
-func (c *commands) printJSON(v any) error {
-	enc := json.NewEncoder(c.Out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("encode result: %w", err)
-	}
-	return nil
 }
 
 // one puts text on one line.

@@ -236,7 +236,7 @@ func (c *commands) told(w *work, r *relay.Relay, u *relay.Update) error {
 		size = len(raw)
 	}
 	if w.asJSON {
-		return c.printJSON(recorded{u.Handoff.ID, u.Task.ID, r.Location.File, u.Handoff.Version, u.Checkpoint == nil, size, u.Checkpoint, append([]string{}, notes...)})
+		return c.PrintJSON(recorded{u.Handoff.ID, u.Task.ID, r.Location.File, u.Handoff.Version, u.Checkpoint == nil, size, u.Checkpoint, append([]string{}, notes...)})
 	}
 	c.notes(notes)
 	if u.Checkpoint == nil {

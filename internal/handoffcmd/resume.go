@@ -78,7 +78,7 @@ func (c *commands) prompt(w *work, r *relay.Relay, out *relay.Resumption) error 
 		if out.Claim != nil {
 			v.Token, v.ExpiresAt, v.HandoffID = out.Claim.Token, out.Claim.ExpiresAt, out.Claim.ID
 		}
-		return c.printJSON(v)
+		return c.PrintJSON(v)
 	}
 	if out.Verdict.Summary == handoff.Stale {
 		var moved []string

@@ -38,7 +38,7 @@ func (c *commands) newShowCommand() *cobra.Command {
 						p := handoff.Project(v.Ledger, 0)
 						shown = &p
 					}
-					return c.printJSON(shown)
+					return c.PrintJSON(shown)
 				}
 				c.notes(v.Notes)
 				c.printf("%s", c.Safe(c.overview(v)))
@@ -197,7 +197,7 @@ func (c *commands) log(ctx context.Context, r *relay.Relay, h perdure.Handoff, a
 		for i := range entries {
 			e := &entries[i]
 			if asJSON {
-				if err := c.printJSON(e); err != nil {
+				if err := c.PrintJSON(e); err != nil {
 					return err
 				}
 				continue
@@ -280,7 +280,7 @@ func (c *commands) newStaleCommand() *cobra.Command {
 
 func (c *commands) verdict(v *handoff.Verdict, asJSON bool) error {
 	if asJSON {
-		return c.printJSON(v)
+		return c.PrintJSON(v)
 	}
 	for _, f := range v.Files {
 		c.printf("%-8s %s\n", f.State, c.one(f.Path))

@@ -73,7 +73,7 @@ func (c *commands) verify(ctx context.Context, w *work, r *relay.Relay, cfg rela
 	}
 	if w.asJSON {
 		out := verified{v.Contract.Ref, v.Contract.File, v.Passed(), append([]handoff.Result{}, v.Results...), append([]handoff.Criterion{}, v.Open...)}
-		if err := c.printJSON(out); err != nil {
+		if err := c.PrintJSON(out); err != nil {
 			return err
 		}
 	} else {
