@@ -3,6 +3,7 @@ package sqldb
 import (
 	"encoding/binary"
 	"errors"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -50,17 +51,16 @@ type file struct {
 }
 
 // registerVFS makes the layer known to SQLite and returns its name. It may be
-// called any number of times.
-func registerVFS() (string, error) {
+// called any number of times, by anybody: SQLite keeps layers for the process,
+// and registering one writes to the others' tables, so that it happens once.
+var registerVFS = sync.OnceValues(addVFS)
+
+func addVFS() (string, error) {
 	tls := libc.NewTLS()
 	defer tls.Close()
 	name, err := libc.CString(vfsName)
 	if err != nil {
 		return "", err
-	}
-	if sqlite3.Xsqlite3_vfs_find(tls, name) != 0 {
-		libc.Xfree(tls, name)
-		return vfsName, nil
 	}
 	below := sqlite3.Xsqlite3_vfs_find(tls, 0)
 	own := libc.Xcalloc(tls, 1, libc.Tsize_t(unsafe.Sizeof(vfs{})))

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -105,13 +106,20 @@ func wantRows(t *testing.T, db *DB, rows map[string]int) {
 	}
 }
 
-// The layer may be asked for any number of times.
+// The layer may be asked for by many at once: a process may open its first two
+// stores at the same time.
 func TestRegisterVFS(t *testing.T) {
 	t.Parallel()
-	for range 3 {
-		name, err := registerVFS()
-		if err != nil || name != vfsName {
-			t.Fatalf("%q, %v", name, err)
-		}
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			<-start
+			if name, err := registerVFS(); err != nil || name != vfsName {
+				t.Errorf("%q, %v", name, err)
+			}
+		})
 	}
+	close(start)
+	wg.Wait()
 }
