@@ -1,0 +1,197 @@
+// Package agent is the port to whatever works on files by itself for a while: a
+// coding agent started as a program, or one that is spoken to over a protocol.
+//
+// The port is one method, one turn: a prompt goes in, the agent works in the
+// workspace, and what came of it comes out. An Agent does one attempt and
+// reports what happened. It does not retry, does not wait for rate limits and
+// does not judge the work: that is the loop's, so that it is the same for all
+// agents. Agent and its implementations know nothing of tasks or of the store.
+//
+// Implementations are tolerant: agents change weekly. What they do not know in
+// an agent's output is handed on as an [Event] of kind [EventUnknown] and is
+// never an error.
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"time"
+)
+
+// Agent does turns of work. Implementations are safe for concurrent use; each
+// turn is a session of its own unless [Turn.Session] names one.
+//
+// Run returns when the agent and everything it started has ended. A failure is
+// an [*Error], so that callers can tell whose fault it was and what to do; when
+// ctx ended, the error wraps ctx.Err(). With an error the Result may be nil or
+// hold what is known of the turn (usage, session, the last words).
+type Agent interface {
+	Run(ctx context.Context, turn *Turn) (*Result, error)
+}
+
+// Watcher is implemented by agents that tell how much of their tool calls they
+// show. Agents that do not implement it show nothing: [SightNone].
+type Watcher interface {
+	Sight() Sight
+}
+
+// Sight is how an agent's tool calls are seen.
+type Sight string
+
+// The ways tool calls are seen, from best to worst.
+const (
+	// SightNative: the agent asks before calls through its own mechanism and
+	// keeps to the answer.
+	SightNative Sight = "native"
+	// SightObserved: calls are seen as they happen and cannot be refused.
+	SightObserved Sight = "observed"
+	// SightNone: nothing is seen; the workspace is compared afterwards.
+	SightNone Sight = "none"
+)
+
+// Turn is one request to an agent. It is read-only for the agent.
+type Turn struct {
+	// Prompt is valid UTF-8. Required.
+	Prompt string
+	// Dir is the workspace, an absolute path: the folder the agent starts in.
+	// Required.
+	Dir string
+	// Env are further variables, "NAME=value"; the agent also gets those of
+	// this process. Of variables given twice the last one counts.
+	Env []string
+	// Session is what [Result].Session was after an earlier turn: the agent is
+	// to continue there. Empty is a fresh session. One that cannot be continued
+	// is an [*Error] of kind [KindSession] and nothing was done.
+	Session string
+	// IdleTimeout ends a turn of which nothing was heard for this long; 0 is no
+	// limit. The limit for the whole turn is ctx's deadline.
+	IdleTimeout time.Duration
+	// Observe, when set, is told what happens. It is called from one goroutine
+	// at a time and only before Run returns. The agent waits for it.
+	Observe func(Event)
+	// Decide, when set, is asked before tool calls by agents that ask; see
+	// [Watcher]. It may be called from several goroutines, may block for as long
+	// as a person needs, and has to return when ctx ends: the time it takes is
+	// not idle time. Without it calls are allowed.
+	Decide func(ctx context.Context, call ToolCall) Decision
+	// Hold are files that stay open until the agent and its descendants are
+	// gone: a lock on one of them tells others when they may take over.
+	Hold []*os.File
+}
+
+// Result is what came of a turn.
+type Result struct {
+	// Text is the agent's last message, valid UTF-8; at most [MaxTextBytes].
+	Text string
+	// Session continues this one in [Turn].Session; empty when the agent has no
+	// such thing. Recovery must never rest on it alone.
+	Session string
+	// StopReason is the agent's own word, for example "end_turn".
+	StopReason string
+	// Usage is what this turn took, as far as the agent tells; differences are
+	// already taken of agents that report running totals.
+	Usage Usage
+	// CostMicros is what this turn cost in millionths of a US dollar as the agent
+	// reports it; nil when it does not.
+	CostMicros *int64
+	// Context is how full the agent's context was in the end; nil when unknown.
+	Context *Context
+	// Messages counts the agent's messages and tool calls: the last resort for
+	// an estimate of the context.
+	Messages int
+	// Notes tell people what was unusual (text replaced, output cut).
+	Notes []string
+}
+
+// MaxTextBytes is the most of an agent's last message that is kept; the end of
+// it is.
+const MaxTextBytes = 64 << 10
+
+// Usage is what a turn took, in tokens.
+type Usage struct {
+	// InputTokens are all tokens of all requests, those of caches among them.
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+	// CachedTokens were read from the provider's cache of prompts,
+	// CacheWriteTokens written to it.
+	CachedTokens     int64 `json:"cached_tokens,omitempty"`
+	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
+	// Reported is whether the agent told any of this. Zeros of one that did not
+	// mean nothing.
+	Reported bool `json:"reported"`
+}
+
+// Context is how full an agent's context window is, in tokens.
+type Context struct {
+	Used int64 `json:"used"`
+	// Size is the window; 0 when it is not known.
+	Size int64 `json:"size,omitempty"`
+	// Source says where the figure is from.
+	Source Source `json:"source"`
+}
+
+// Source says where a figure about an agent's context is from.
+type Source string
+
+// The sources of a figure, from best to worst.
+const (
+	SourceReported  Source = "reported"
+	SourceEstimated Source = "estimated"
+)
+
+// ToolCall is something an agent does or wants to do with a tool.
+type ToolCall struct {
+	// ID is the agent's name for the call, the same in all events of it.
+	ID string `json:"id"`
+	// Name is the agent's name for the tool, for example "Bash".
+	Name string `json:"name,omitempty"`
+	// Kind is what the tool does.
+	Kind ToolKind `json:"kind"`
+	// Title is the call in words for people.
+	Title string `json:"title,omitempty"`
+	// Command is the shell's command line of a call that runs one.
+	Command string `json:"command,omitempty"`
+	// Paths are the files it touches, as far as they are known, absolute or
+	// relative to the workspace as the agent gave them.
+	Paths []string `json:"paths,omitempty"`
+	// Input is what the agent gave the tool, as JSON; may be nil.
+	Input json.RawMessage `json:"input,omitempty"`
+	// Status is set in events.
+	Status ToolStatus `json:"status,omitempty"`
+}
+
+// ToolKind is what a tool does.
+type ToolKind string
+
+// The kinds of tools.
+const (
+	ToolRead    ToolKind = "read"
+	ToolEdit    ToolKind = "edit"
+	ToolDelete  ToolKind = "delete"
+	ToolMove    ToolKind = "move"
+	ToolSearch  ToolKind = "search"
+	ToolExecute ToolKind = "execute"
+	ToolFetch   ToolKind = "fetch"
+	ToolThink   ToolKind = "think"
+	ToolOther   ToolKind = "other"
+)
+
+// ToolStatus is how far a call is.
+type ToolStatus string
+
+// The statuses of a tool call.
+const (
+	ToolPending   ToolStatus = "pending"
+	ToolRunning   ToolStatus = "running"
+	ToolCompleted ToolStatus = "completed"
+	ToolFailed    ToolStatus = "failed"
+)
+
+// Decision is the answer to an agent that asks before a tool call.
+type Decision struct {
+	// Allow lets this call through, and no other.
+	Allow bool
+	// Message is told to the agent, where its protocol has a place for it.
+	Message string
+}

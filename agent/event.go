@@ -1,0 +1,58 @@
+package agent
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Event is something that happened in a turn, as an agent told it.
+type Event struct {
+	Kind EventKind
+	// Text is the message, the thought, the line of output, or the notice.
+	Text string
+	// Call is the tool call of [EventToolCall] and [EventToolResult].
+	Call *ToolCall
+	// Usage is the turn's usage until now, of [EventUsage]; nil when the agent
+	// told only of its context.
+	Usage *Usage
+	// Context is how full the context is, of [EventUsage]; nil when unknown.
+	Context *Context
+	// Session is the session that began, of [EventSession].
+	Session string
+	// Until is when a limit ends that the agent waits for by itself, of
+	// [EventRateLimited]; zero when it does not say.
+	Until time.Time
+	// Raw is what the agent sent, when it sends JSON.
+	Raw json.RawMessage
+}
+
+// EventKind says what an [Event] tells.
+type EventKind string
+
+// The kinds of events.
+const (
+	// EventSession: the agent began or continued a session.
+	EventSession EventKind = "session"
+	// EventMessage: a message of the agent, or a piece of one.
+	EventMessage EventKind = "message"
+	// EventThought: what the agent thinks, or a piece of it.
+	EventThought EventKind = "thought"
+	// EventToolCall: a tool call begins or its description changed.
+	EventToolCall EventKind = "tool_call"
+	// EventToolResult: a tool call ended.
+	EventToolResult EventKind = "tool_result"
+	// EventUsage: figures of tokens and of the context.
+	EventUsage EventKind = "usage"
+	// EventRateLimited: the agent met a rate limit and waits by itself.
+	EventRateLimited EventKind = "rate_limited"
+	// EventCompaction: the agent shortens its context, or did.
+	EventCompaction EventKind = "compaction"
+	// EventNotice: something the agent wants people to know.
+	EventNotice EventKind = "notice"
+	// EventOutput: a line of standard output that is no JSON.
+	EventOutput EventKind = "output"
+	// EventStderr: a line of standard error.
+	EventStderr EventKind = "stderr"
+	// EventUnknown: JSON whose meaning is not known; only Raw is set.
+	EventUnknown EventKind = "unknown"
+)
