@@ -69,7 +69,9 @@ var rows = map[string]int{
 	"internal/coverage":   1,
 	"internal/agenthook":  1,
 	"handoff":             1,
+	"internal/project":    1, // what kind of project a workspace holds, and its commands
 	"agent/*":             1,
+	"loop/hook":           1,
 	"model/*":             1,
 
 	"agent":               0,
