@@ -32,7 +32,13 @@ func encodeObject(o object) ([]byte, error) {
 type encoder struct {
 	out []byte
 	err error
+	// most is how long the text may become: what is longer is not written to its
+	// end. 0 is no limit.
+	most int
 }
+
+// over tells whether the text is already longer than it may become.
+func (e *encoder) over() bool { return e.most > 0 && len(e.out) > e.most }
 
 // object writes the known fields in order and then the unknown members whose
 // name no written field has.
@@ -166,6 +172,9 @@ func (e *encoder) value(to any) {
 func list[T any](e *encoder, all []T, write func(*T)) {
 	e.out = append(e.out, '[')
 	for i := range all {
+		if e.over() {
+			return
+		}
 		if i > 0 {
 			e.out = append(e.out, ',')
 		}

@@ -57,8 +57,9 @@ func Project(l Ledger, limit int) Checkpoint {
 }
 
 func tooLarge(c *Checkpoint, limit int) bool {
-	text, err := c.Compact()
-	return err != nil || len(text) > limit
+	e := &encoder{most: limit}
+	e.object(c)
+	return e.err != nil || e.over()
 }
 
 // orWhole is for the ledger that fits as a whole but not without its last

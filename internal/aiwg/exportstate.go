@@ -483,7 +483,15 @@ func (x *exporter) writeChecks(t *exportTree, s *stateExport, below map[perdure.
 	return nil
 }
 
-var fileName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`)
+// maxFileName is the length of a name that a file is called by as it is. It
+// does not stand in the expression: counted repetitions make every start of the
+// program slower.
+const maxFileName = 100
+
+var filePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+
+// fileName tells whether a file may be called by a name as it is.
+func fileName(name string) bool { return len(name) <= maxFileName && filePattern.MatchString(name) }
 
 // outside writes the states that are of no tree.
 func (x *exporter) outside(ctx context.Context) error {
@@ -508,12 +516,12 @@ func (x *exporter) outside(ctx context.Context) error {
 		case perdure.ScopeGlobal:
 			s.dir, file = rlmFolder, globalFile[len(rlmFolder):]
 		case perdure.ScopeSession:
-			if fileName.MatchString(ref.Session) {
+			if fileName(ref.Session) {
 				owner = ref.Session
 			}
 			s.dir = sessionsDir + owner + "/"
 		case perdure.ScopeTemporary, perdure.ScopeTree:
-			if fileName.MatchString(ref.Name) {
+			if fileName(ref.Name) {
 				owner = ref.Name
 			}
 			s.dir = tempFolder + owner + "/"

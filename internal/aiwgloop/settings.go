@@ -46,9 +46,20 @@ const (
 	maxSettingsNesting = 100
 )
 
-// manyDashes are lists in lists on one line, for which the parser's time grows
-// with the square of their depth.
-var manyDashes = regexp.MustCompile(`([-?:][ \t]+){100}`)
+// dashes are lists in lists on one line.
+var dashes = regexp.MustCompile(`(?:[-?:][ \t]+)+`)
+
+// manyDashes tells whether lists in lists on one line are so deep that it takes
+// the parser too long: its time grows with the square of the depth.
+func manyDashes(text []byte) bool {
+	for _, at := range dashes.FindAllIndex(text, -1) {
+		blank := func(c rune) bool { return c == ' ' || c == '\t' }
+		if len(bytes.FieldsFunc(text[at[0]:at[1]], blank)) >= maxSettingsNesting {
+			return true
+		}
+	}
+	return false
+}
 
 // sectionHead begins the section.
 var sectionHead = regexp.MustCompile(`(?m)^(?:agent_persistence|"agent_persistence"|'agent_persistence')[ \t]*:(?:[ \t\r]|$)`)
@@ -153,7 +164,7 @@ func readSettings(text []byte) (found []Setting, problem *fault) {
 			depth--
 		}
 	}
-	if deepest > maxSettingsNesting || manyDashes.Match(text) {
+	if deepest > maxSettingsNesting || manyDashes(text) {
 		return nil, &fault{1, "the YAML is nested too deeply"}
 	}
 	file, err := parser.ParseBytes(text, 0)

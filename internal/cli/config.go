@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/internal/config"
@@ -31,14 +33,16 @@ func (a *app) loadFrom(cmd *cobra.Command, dir string) (*config.Loaded, error) {
 // all others.
 func settingFlags(cmd *cobra.Command, keys ...string) {
 	for _, key := range config.Keys() {
-		for _, want := range keys {
-			if key.Name == want {
-				flag := cmd.Flags().VarPF(&settingValue{text: key.Default}, key.Flag, "", key.Help)
-				if key.Truth {
-					flag.NoOptDefVal = "true" // --cache alone says yes
-				}
-			}
+		if slices.Contains(keys, key.Name) {
+			settingFlag(cmd, key)
 		}
+	}
+}
+
+func settingFlag(cmd *cobra.Command, key config.Key) {
+	flag := cmd.Flags().VarPF(&settingValue{text: key.Default}, key.Flag, "", key.Help)
+	if key.Truth {
+		flag.NoOptDefVal = "true" // --cache alone says yes
 	}
 }
 
@@ -87,7 +91,7 @@ func (a *app) newConfigCommand() *cobra.Command {
 	}
 	jsonFlag(cmd, &asJSON)
 	for _, key := range config.Keys() {
-		settingFlags(cmd, key.Name)
+		settingFlag(cmd, key)
 	}
 	return cmd
 }

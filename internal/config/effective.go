@@ -64,12 +64,13 @@ type Key struct {
 
 // Keys lists all settings in the order of the template.
 func Keys() []Key {
-	var all []Key
-	for _, s := range settings() {
-		all = append(all, Key{
+	table, some := settings(), new(Config)
+	all := make([]Key, len(table))
+	for i, s := range table {
+		all[i] = Key{
 			Name: s.key, Variable: s.variable(), Flag: strings.TrimPrefix(s.flag(), "--"),
-			Default: s.def, Help: s.help, Truth: s.kind() == truthKind,
-		})
+			Default: s.def, Help: s.help, Truth: s.kindIn(some) == truthKind,
+		}
 	}
 	return all
 }

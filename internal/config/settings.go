@@ -131,8 +131,11 @@ const (
 	truthKind
 )
 
-func (s setting) kind() kind {
-	switch s.at(&Config{}).(type) {
+func (s setting) kind() kind { return s.kindIn(new(Config)) }
+
+// kindIn is kind for callers that ask for many: c is any configuration.
+func (s setting) kindIn(c *Config) kind {
+	switch s.at(c).(type) {
 	case *string:
 		return textKind
 	case *time.Duration:
@@ -150,7 +153,13 @@ func (s setting) variable() string {
 
 // flag is the name of the setting's flag with its dashes.
 func (s setting) flag() string {
-	return "--" + strings.NewReplacer(".", "-", "_", "-").Replace(s.key)
+	dashes := func(r rune) rune {
+		if r == '.' || r == '_' {
+			return '-'
+		}
+		return r
+	}
+	return "--" + strings.Map(dashes, s.key)
 }
 
 // set parses text into its place and returns what is wrong with it, or "".

@@ -285,11 +285,11 @@ func (c *commands) hintNew(v *perdure.Variable) {
 	}
 }
 
-// vague are names that say nothing, with or without a number behind them.
-var vague = regexp.MustCompile(`^(?i)([a-z_]|data|tmp|temp|var|variable|val|value|foo|bar|baz|obj|object|item|thing|stuff|test|x+|y+|z+)_?[0-9]*$`)
+// vagueNames are names that say nothing, with or without a number behind them.
+const vagueNames = `^(?i)([a-z_]|data|tmp|temp|var|variable|val|value|foo|bar|baz|obj|object|item|thing|stuff|test|x+|y+|z+)_?[0-9]*$`
 
 func (c *commands) hintName(name string) {
-	if vague.MatchString(name) {
+	if vague, err := regexp.MatchString(vagueNames, name); err == nil && vague {
 		c.hint("%q says little to whoever reads it later; a name like error_count says what it is", name)
 	}
 }
