@@ -24,7 +24,7 @@ func structuredOf(t *testing.T, root *perdure.Task) string {
 func TestStructuredAnswerIsCorrected(t *testing.T) {
 	t.Parallel()
 	server, m := endpoint(t, `replies:
-  - {match: '/people: minimum: got 0, want 1', text: "Sorry!\n\n`+"```json\\n{\\\"city\\\": \\\"Paris\\\",\\n \\\"people\\\": 2000000}\\n```"+`\nAnything else?"}
+  - {match: '/people: minimum: got 0, want at least 1', text: "Sorry!\n\n`+"```json\\n{\\\"city\\\": \\\"Paris\\\",\\n \\\"people\\\": 2000000}\\n```"+`\nAnything else?"}
   - {match: 'the reply holds no JSON', text: '{"city":"Paris","people":0}'}
   - {text: 'Paris has two million people.'}`)
 	b := newBench(t, m)

@@ -1,13 +1,13 @@
 package aiwg
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"sync"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/schemas"
@@ -66,21 +66,18 @@ func (x *exporter) given(t *exportTree, more map[string]json.RawMessage) map[str
 }
 
 // metadataSchema is what the published schema tasks-file says of metadata.
-var metadataSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
+var metadataSchema = sync.OnceValues(func() (*jsonschema.Resolved, error) {
 	const name = "tasks-file.json"
 	text, err := schemas.FS.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		return nil, err
+	part := jsonschema.Schema{Ref: "schema:///" + name + "#/$defs/task/properties/metadata"}
+	load := func(*url.URL) (*jsonschema.Schema, error) {
+		var file jsonschema.Schema
+		return &file, json.Unmarshal(text, &file)
 	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("schema:///"+name, doc); err != nil {
-		return nil, err
-	}
-	return c.Compile("schema:///" + name + "#/$defs/task/properties/metadata")
+	return part.Resolve(&jsonschema.ResolveOptions{BaseURI: "schema:///metadata", Loader: load})
 })
 
 // fits tells whether a member of the metadata has the form that the schema
@@ -90,6 +87,6 @@ func fits(key string, raw json.RawMessage) bool {
 	if err != nil {
 		return false
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	return err == nil && schema.Validate(map[string]any{key: value}) == nil
+	var value any
+	return json.Unmarshal(raw, &value) == nil && schema.Validate(map[string]any{key: value}) == nil
 }

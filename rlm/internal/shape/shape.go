@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/perdure/perdure/rlm/internal/texts"
 )
@@ -26,25 +24,19 @@ const (
 	MaxProblemBytes = 300
 )
 
+// schemaURL names the schema within the library.
+const schemaURL = "schema:///result"
+
 // Shape is a JSON Schema, compiled. It is safe for concurrent use.
 type Shape struct {
-	schema *jsonschema.Schema
+	schema *jsonschema.Resolved
+	doc    *document
 	// Text is the schema as it is shown to models: without needless blanks.
 	Text string
 }
 
-// noLoading keeps a schema from reaching for files or the network.
-type noLoading struct{}
-
-func (noLoading) Load(url string) (any, error) {
-	return nil, fmt.Errorf("%q is not loaded; put it into the schema itself, under $defs", url)
-}
-
-// schemaURL names the schema within the compiler.
-const schemaURL = "schema:///result"
-
-// Compile compiles a schema. Draft 2020-12 is meant where $schema names no
-// other draft. The error is one line that says what is wrong and where.
+// Compile compiles a schema of draft 2020-12, which is meant where $schema names
+// none, or of draft 07. The error is one line that says what is wrong and where.
 func Compile(raw json.RawMessage) (*Shape, error) {
 	if len(raw) > maxSchemaBytes {
 		return nil, fmt.Errorf("it has %d bytes, the limit is %d", len(raw), maxSchemaBytes)
@@ -58,20 +50,44 @@ func Compile(raw json.RawMessage) (*Shape, error) {
 	default:
 		return nil, errors.New("it is not a JSON object")
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil {
 		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(noLoading{})
-	if err := c.AddResource(schemaURL, doc); err != nil {
-		return nil, schemaFault(err)
-	}
-	compiled, err := c.Compile(schemaURL)
+	doc, err := readDocument(value)
 	if err != nil {
-		return nil, schemaFault(err)
+		return nil, err
 	}
-	return &Shape{schema: compiled, Text: text.String()}, nil
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(raw, &schema); err != nil {
+		return nil, fmt.Errorf("it is no schema: %w", err)
+	}
+	if schema.Schema, err = draft(schema.Schema); err != nil {
+		return nil, err
+	}
+	resolved, err := schema.Resolve(&jsonschema.ResolveOptions{BaseURI: schemaURL})
+	if err != nil {
+		return nil, errors.New("it is no schema: " + tidy(err))
+	}
+	return &Shape{schema: resolved, doc: doc, Text: text.String()}, nil
+}
+
+// draft returns the name of a draft as the library spells it.
+func draft(name string) (string, error) {
+	const draft07, draft2020 = "http://json-schema.org/draft-07/schema", "https://json-schema.org/draft/2020-12/schema"
+	switch strings.TrimSuffix(strings.Replace(name, "https://json-schema.org/draft-", "http://json-schema.org/draft-", 1), "#") {
+	case "", draft2020:
+		return "", nil
+	case draft07:
+		return draft07 + "#", nil
+	}
+	return "", fmt.Errorf("it is of %q; draft 2020-12 (%s) and draft 07 are understood", name, draft2020)
+}
+
+// tidy is an error of the library in one line, in the words used here.
+func tidy(err error) string {
+	text := strings.ReplaceAll(err.Error(), "\n", " ")
+	return strings.ReplaceAll(strings.ReplaceAll(text, schemaURL, ""), "validating root: ", "")
 }
 
 // atLine names the line of a syntax error.
@@ -88,16 +104,6 @@ func atLine(raw []byte, err error) error {
 	return fmt.Errorf("line %d, column %d: %w", line, at-bytes.LastIndexByte(raw[:at], '\n'), err)
 }
 
-// schemaFault tells in one line why a schema is none.
-func schemaFault(err error) error {
-	var invalid *jsonschema.SchemaValidationError
-	var faults *jsonschema.ValidationError
-	if errors.As(err, &invalid) && errors.As(invalid.Err, &faults) {
-		return fmt.Errorf("it is no schema: %s", strings.Join(problemsOf(faults, 3), "; "))
-	}
-	return errors.New(strings.ReplaceAll(strings.ReplaceAll(err.Error(), schemaURL+"#", "#"), schemaURL, "the schema"))
-}
-
 // Check finds the JSON value in a reply and validates it. The problems, when
 // there are any, are sentences for the model and for people.
 func (s *Shape) Check(reply string) (value json.RawMessage, problems []string) {
@@ -105,57 +111,24 @@ func (s *Shape) Check(reply string) (value json.RawMessage, problems []string) {
 	if err != nil {
 		return nil, []string{err.Error()}
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
+	var doc any
+	if err := json.Unmarshal(raw, &doc); err != nil {
 		return nil, []string{"the JSON cannot be read: " + err.Error()}
 	}
-	err = s.schema.Validate(doc)
-	var faults *jsonschema.ValidationError
-	switch {
-	case err == nil:
-		return raw, nil
-	case errors.As(err, &faults):
-		return nil, problemsOf(faults, maxProblems)
+	if err := s.schema.Validate(doc); err != nil {
+		return nil, s.problems(doc, err)
 	}
-	return nil, []string{texts.Shorten(err.Error(), MaxProblemBytes)}
+	return raw, nil
 }
 
-// problemsOf lists the innermost faults, each with its place.
-func problemsOf(e *jsonschema.ValidationError, most int) []string {
-	p := message.NewPrinter(language.English)
-	var out []string
-	more := 0
-	var visit func(e *jsonschema.ValidationError)
-	visit = func(e *jsonschema.ValidationError) {
-		for _, cause := range e.Causes {
-			visit(cause)
-		}
-		if len(e.Causes) > 0 {
-			return
-		}
-		if len(out) == most {
-			more++
-			return
-		}
-		out = append(out, texts.Shorten(pointer(e.InstanceLocation)+": "+e.ErrorKind.LocalizedString(p), MaxProblemBytes))
+// problems lists the faults of a value that the library refused.
+func (s *Shape) problems(doc any, err error) []string {
+	out := (&explainer{doc: s.doc}).faults(s.doc.root, doc)
+	if len(out) == 0 { // a keyword that is not explained here
+		out = []string{texts.Shorten("the value: "+tidy(err), MaxProblemBytes)}
 	}
-	visit(e)
-	if more > 0 {
-		out = append(out, fmt.Sprintf("and %d more", more))
+	if more := len(out) - maxProblems; more > 0 {
+		out = append(out[:maxProblems:maxProblems], fmt.Sprintf("and %d more", more))
 	}
 	return out
-}
-
-// pointer is a place in a JSON document (RFC 6901); the whole is told in words.
-func pointer(path []string) string {
-	if len(path) == 0 {
-		return "the value"
-	}
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
-	var b strings.Builder
-	for _, p := range path {
-		b.WriteByte('/')
-		b.WriteString(escape.Replace(p))
-	}
-	return b.String()
 }

@@ -1,0 +1,187 @@
+package shape
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	other "github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// TestFaultsAreAllTold: every fault with its place, in a fixed order.
+func TestFaultsAreAllTold(t *testing.T) {
+	t.Parallel()
+	const person = `{"type":"object","required":["name","age"],"additionalProperties":false,"properties":{
+		"name":{"type":"string","minLength":2,"pattern":"^[A-Z]"},"age":{"type":"integer","minimum":0,"maximum":150},
+		"tags":{"type":"array","maxItems":2,"uniqueItems":true,"items":{"enum":["a","b",null]}},"boss":{"$ref":"#"}}}`
+	tests := []struct {
+		name, schema, value string
+		want                []string
+	}{
+		{"missing", person, `{}`, []string{"the value: missing properties 'name', 'age'"}},
+		{"several", person, `{"name":"x","age":-1.5,"tags":["a","a","c"],"z/y":1,"boss":{"name":"Ann"}}`, []string{
+			"/age: got number, want integer",
+			"/boss: missing property 'age'",
+			"/name: minLength: got 1 characters, want at least 2",
+			`/name: "x" does not match pattern '^[A-Z]'`,
+			"/tags: maxItems: got 3 items, want at most 2",
+			"/tags: items 0 and 1 are equal",
+			"/tags/2: value must be one of 'a', 'b', null",
+			"the value: additional properties 'z/y' not allowed",
+		}},
+		{"deep", person, `{"name":"Ann","age":1,"boss":{"name":"Bob","age":200,"boss":7}}`, []string{
+			"/boss/age: maximum: got 200, want at most 150", "/boss/boss: got number, want object"}},
+		{"forms", `{"anyOf":[{"type":"null"},{"type":"array","items":{"type":"string"},"minItems":3}]}`, `[1]`, []string{
+			"the value: fits none of the 2 forms of anyOf; the nearest fault follows", "the value: got array, want null"}},
+		{"two forms", `{"oneOf":[{"minimum":1},{"maximum":9}]}`, `5`, []string{"the value: fits 2 of the forms of oneOf, and may fit only one"}},
+		{"escaped name", `{"properties":{"a/b~c":{"const":1}}}`, `{"a/b~c":2}`, []string{"/a~1b~0c: value must be 1"}},
+		{"condition", `{"if":{"required":["a"]},"then":{"required":["b"]},"else":false}`, `{"a":1}`, []string{"the value: missing property 'b'"}},
+		{"keyword that is not explained", `{"unevaluatedProperties":false}`, `{"a":1}`, []string{"the value: "}},
+		{"draft 07", `{"$schema":"http://json-schema.org/draft-07/schema#","items":[{"type":"string"},{"type":"null"}],"additionalItems":false}`,
+			`[1,null,true]`, []string{"/0: got number, want string", "/2: nothing is allowed here"}},
+	}
+	for _, tt := range tests {
+		s, err := Compile(json.RawMessage(tt.schema))
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		_, got := s.Check(tt.value)
+		if tt.name == "keyword that is not explained" && len(got) == 1 && strings.HasPrefix(got[0], tt.want[0]) {
+			continue
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+}
+
+func TestFaultsHaveABound(t *testing.T) {
+	t.Parallel()
+	s, err := Compile(json.RawMessage(`{"items":{"type":"string"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, got := s.Check("[" + strings.Repeat("1,", 99) + "1]")
+	if len(got) != maxProblems+1 || got[maxProblems] != "and 80 more" {
+		t.Errorf("%d faults are told, in the end %q", len(got), got[len(got)-1])
+	}
+}
+
+// TestSchemasWithoutEnd: validating against them would not end.
+func TestSchemasWithoutEnd(t *testing.T) {
+	t.Parallel()
+	for _, schema := range []string{
+		`{"$ref":"#"}`, `{"allOf":[{"$ref":"#"}]}`, `{"$defs":{"a":{"not":{"$ref":"#/$defs/b"}},"b":{"if":{"$ref":"#/$defs/a"}}}}`,
+		`{"$anchor":"x","anyOf":[{"type":"null"},{"$ref":"#x"}]}`, `{"$dynamicAnchor":"x","oneOf":[{"$dynamicRef":"#x"}]}`,
+		`{"dependentSchemas":{"a":{"$ref":"#"}}}`, `{"$id":"http://a/b","$ref":"http://a/b#"}`,
+		`{"properties":{"a~b/c":{"allOf":[{"$ref":"#/properties/a~0b~1c"}]}}}`, `{"properties":{"a b":{"$ref":"#/properties/a%20b"}}}`,
+	} {
+		if _, err := Compile(json.RawMessage(schema)); err == nil || !strings.Contains(err.Error(), "without end") {
+			t.Errorf("%s: %v", schema, err)
+		}
+	}
+	for _, schema := range []string{`{"properties":{"a":{"$ref":"#"}}}`, `{"items":{"$ref":"#"}}`, `{"$defs":{"a":{"items":{"$ref":"#/$defs/a"}}},"$ref":"#/$defs/a"}`} {
+		if _, err := Compile(json.RawMessage(schema)); err != nil {
+			t.Errorf("%s: %v", schema, err)
+		}
+	}
+}
+
+func TestDrafts(t *testing.T) {
+	t.Parallel()
+	for draft, fine := range map[string]bool{
+		"https://json-schema.org/draft/2020-12/schema": true, "https://json-schema.org/draft/2020-12/schema#": true,
+		"http://json-schema.org/draft-07/schema#": true, "http://json-schema.org/draft-07/schema": true,
+		"http://json-schema.org/draft-04/schema#": false, "https://example.com/own": false,
+	} {
+		_, err := Compile(json.RawMessage(`{"$schema":"` + draft + `","type":"object"}`))
+		if fine != (err == nil) || err != nil && !strings.Contains(err.Error(), "2020-12") {
+			t.Errorf("%s: %v", draft, err)
+		}
+	}
+}
+
+// judge compiles with another implementation; nil: it refuses the schema.
+func judge(schema string) *other.Schema {
+	doc, err := other.UnmarshalJSON(strings.NewReader(schema))
+	if err != nil {
+		return nil
+	}
+	c := other.NewCompiler()
+	c.UseLoader(other.SchemeURLLoader{})
+	if c.AddResource("mem:///x", doc) != nil {
+		return nil
+	}
+	compiled, err := c.Compile("mem:///x")
+	if err != nil {
+		return nil
+	}
+	return compiled
+}
+
+// FuzzCheck holds schemas and values against another implementation of JSON
+// Schema: what fits is the same, and what does not fit is explained.
+func FuzzCheck(f *testing.F) {
+	for _, c := range [][2]string{
+		{`{"type":"object","required":["a"],"properties":{"a":{"type":"integer","minimum":1}}}`, `{"a":0}`},
+		{`{"anyOf":[{"type":"string"},{"type":"array","items":{"$ref":"#"}}]}`, `[["x"],1]`},
+		{`{"type":["number","null"],"multipleOf":0.5}`, `1.25`},
+		{`{"patternProperties":{"^x":{"type":"boolean"}},"additionalProperties":{"type":"string"}}`, `{"x1":true,"y":"z"}`},
+		{`{"prefixItems":[{"const":1}],"items":{"const":2},"contains":{"const":2}}`, `[1,2,2]`},
+		{`{"not":{"required":["b"]},"propertyNames":{"maxLength":1}}`, `{"ab":1}`},
+		{`{"if":{"type":"string"},"then":{"minLength":2},"else":{"type":"null"}}`, `"é"`},
+		{`{"enum":[1,"1",null,[1],{"a":1.0}]}`, `{"a":1}`},
+		{`{"$schema":"http://json-schema.org/draft-07/schema#","items":[{"type":"null"}],"additionalItems":false,"dependencies":{"a":["b"]}}`, `[null]`},
+		{`{"oneOf":[true,false]}`, `{}`},
+		{`{"dependentRequired":{"a":["b"]},"dependentSchemas":{"b":{"maxProperties":1}},"unevaluatedProperties":false}`, `{"a":1,"b":2}`},
+	} {
+		f.Add(c[0], c[1])
+	}
+	f.Fuzz(func(t *testing.T, schema, value string) {
+		if strings.Contains(schema, "format") || len(schema) > 2000 || !json.Valid([]byte(value)) {
+			return // the other one checks formats of draft 07
+		}
+		s, err := Compile(json.RawMessage(schema))
+		if err != nil {
+			return
+		}
+		var doc any
+		if json.Unmarshal([]byte(value), &doc) != nil {
+			return
+		}
+		valid := s.schema.Validate(doc)
+		if valid != nil && len(s.problems(doc, valid)) == 0 {
+			t.Errorf("%s against %s: nothing is explained", value, schema)
+		}
+		judged := judge(schema)
+		exact, err := other.UnmarshalJSON(bytes.NewReader([]byte(value)))
+		if judged == nil || err != nil {
+			return
+		}
+		if want := judged.Validate(exact); (want == nil) != (valid == nil) {
+			t.Errorf("%s against %s: %v, the other one says %v", value, schema, valid, want)
+		}
+	})
+}
+
+// FuzzCompile: no schema makes the program fall over.
+func FuzzCompile(f *testing.F) {
+	for _, s := range []string{`{}`, `true`, `{"$ref":"#/$defs/a","$defs":{"a":{}}}`, `{"type":["x"]}`, `{"$ref":"#"}`, `{"$dynamicRef":"#a"}`, `{"items":{"$ref":"#"}}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, schema string) {
+		s, err := Compile(json.RawMessage(schema))
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), schemaURL) {
+				t.Errorf("%q: not for people: %v", schema, err)
+			}
+			return
+		}
+		for _, reply := range []string{"{}", "[[1]]", "null", `{"a":{"a":1}}`} {
+			s.Check(reply)
+		}
+	})
+}
