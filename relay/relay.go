@@ -318,11 +318,13 @@ func (r *Relay) Apply(ctx context.Context, ops ...Op) (*Update, error) {
 
 // locked records ops that were checked.
 func (r *Relay) locked(ctx context.Context, ops []Op) (*Update, error) {
-	u, written, err := r.once(ctx, ops)
+	reading := r.readFiles(ctx, ops)
+	defer reading()
+	u, written, err := r.once(ctx, ops, reading)
 	const most = 5 // editors that save the file just then
 	for again := 0; written && again < most && u.Checkpoint != nil && errors.Is(err, handoff.ErrConflict); again++ {
 		notes := u.Notes
-		if u, _, err = r.once(ctx, nil); u != nil {
+		if u, _, err = r.once(ctx, nil, nothing); u != nil {
 			u.Notes = append(notes, u.Notes...)
 		}
 	}
@@ -343,16 +345,16 @@ func codeOf(err error) perdure.Code {
 
 // once records ops under the lock of the file. It tells whether they are in the
 // ledger.
-func (r *Relay) once(ctx context.Context, ops []Op) (u *Update, written bool, err error) {
+func (r *Relay) once(ctx context.Context, ops []Op, reading func() *readOps) (u *Update, written bool, err error) {
 	file, err := handoff.Lock(ctx, r.Location.File)
 	if err != nil {
 		return nil, false, err
 	}
-	u, written, err = r.apply(ctx, file, ops)
+	u, written, err = r.apply(ctx, file, ops, reading)
 	return u, written, errors.Join(err, file.Close())
 }
 
-func (r *Relay) apply(ctx context.Context, file *handoff.File, ops []Op) (u *Update, written bool, err error) {
+func (r *Relay) apply(ctx context.Context, file *handoff.File, ops []Op, reading func() *readOps) (u *Update, written bool, err error) {
 	view, err := r.view(ctx, file.Document())
 	if err != nil {
 		return nil, false, err
@@ -367,7 +369,7 @@ func (r *Relay) apply(ctx context.Context, file *handoff.File, ops []Op) (u *Upd
 	if err := r.rescue(ctx, u); err != nil {
 		return nil, false, err
 	}
-	write, err := r.prepare(ctx, u, ops)
+	write, err := r.prepare(u, reading())
 	if err != nil {
 		return nil, false, err
 	}
@@ -420,7 +422,11 @@ func (u *Update) begin(ops []Op) error {
 }
 
 // prepare folds the ops and makes the write that records them.
-func (r *Relay) prepare(ctx context.Context, u *Update, ops []Op) (*perdure.HandoffWrite, error) {
+func (r *Relay) prepare(u *Update, read *readOps) (*perdure.HandoffWrite, error) {
+	if read.err != nil {
+		return nil, read.err
+	}
+	u.Left, u.Notes = append(u.Left, read.left...), append(u.Notes, read.notes...)
 	w := &perdure.HandoffWrite{HandoffRef: r.ref(u.Task.ID), Token: r.Token, Previous: json.RawMessage("null")}
 	if u.Handoff.EndedAt == nil {
 		w.IfVersion = u.Handoff.Version
@@ -436,13 +442,9 @@ func (r *Relay) prepare(ctx context.Context, u *Update, ops []Op) (*perdure.Hand
 	if agent == "" && r.Token != "" {
 		agent = u.Handoff.Agent // only who claimed last can write with a token
 	}
-	for i := range ops {
-		op := ops[i]
+	for _, op := range read.ops {
 		if op.At = now; op.Kind == OpContext && op.Used >= min(u.folder.at.Warn, u.folder.at.Stop) {
 			op.Reason = handoff.ReasonContextLimit
-		}
-		if err := r.recordFiles(ctx, u, &op); err != nil {
-			return nil, err
 		}
 		entry, err := entryOf(&op, agent)
 		if err != nil {
@@ -520,61 +522,6 @@ func (r *Relay) rescue(ctx context.Context, u *Update) error {
 	u.Notes = append(u.Notes, "the file showed \""+other.TaskID+"\"; that is kept in its ledger")
 	_, err = r.Ledgers.WriteHandoff(ctx, w)
 	return err
-}
-
-// recordFiles notes what the touched files hold now, and leaves out those that
-// are no sources.
-func (r *Relay) recordFiles(ctx context.Context, u *Update, op *Op) error {
-	if len(op.Created)+len(op.Modified) == 0 {
-		return nil
-	}
-	for _, list := range []*[]string{&op.Created, &op.Modified} {
-		paths, err := r.relative(*list)
-		if err != nil {
-			return err
-		}
-		sources, others, err := handoff.Sources(ctx, r.Location.Root, paths)
-		if err != nil {
-			return err
-		}
-		*list = sources
-		u.Left = append(u.Left, others...)
-	}
-	for _, path := range append(append([]string{}, op.Created...), op.Modified...) {
-		entry, err := handoff.Record(ctx, r.Location.Root, path)
-		if err != nil && ctx.Err() == nil {
-			return invalid("name the files themselves, by their paths in the project", "%v", err)
-		}
-		if err != nil {
-			return err
-		}
-		if !entry.Exists {
-			u.Notes = append(u.Notes, "there is no file "+path+"; it is recorded as absent")
-		}
-		op.Files = append(op.Files, entry)
-	}
-	return nil
-}
-
-// relative makes paths relative to the root of the work.
-func (r *Relay) relative(paths []string) ([]string, error) {
-	var list []string
-	for _, path := range paths {
-		clean := filepath.Clean(filepath.FromSlash(path))
-		if filepath.IsAbs(clean) {
-			rel, err := filepath.Rel(r.Location.Root, clean)
-			if err != nil {
-				rel = clean
-			}
-			clean = rel
-		}
-		if !filepath.IsLocal(clean) {
-			return nil, invalid("work that is not in files of this folder is recorded without paths, with --run-again",
-				"the file %q is not below %q", path, r.Location.Root)
-		}
-		list = append(list, strings.ReplaceAll(clean, "\\", "/"))
-	}
-	return list, nil
 }
 
 // Claim gives the work to this relay's agent, whose later ops then count as

@@ -1,0 +1,97 @@
+package relay
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/handoff"
+)
+
+// readOps are ops with what the files hold that they touched.
+type readOps struct {
+	ops  []Op
+	left []string // touched files that are no sources
+	// notes are for people.
+	notes []string
+	err   error
+}
+
+// nothing are no ops.
+func nothing() *readOps { return &readOps{} }
+
+// readFiles reads the files that ops touched, while its caller reads the ledger:
+// asking git takes as long. What it returns waits for that, and has to be called.
+func (r *Relay) readFiles(ctx context.Context, ops []Op) (wait func() *readOps) {
+	done := make(chan *readOps, 1)
+	go func() {
+		read := &readOps{ops: slices.Clone(ops)}
+		for i := range read.ops {
+			if read.err = r.readTouched(ctx, read, &read.ops[i]); read.err != nil {
+				break
+			}
+		}
+		done <- read
+	}()
+	return sync.OnceValue(func() *readOps { return <-done })
+}
+
+// readTouched notes what the files hold now that an op touched, and leaves out
+// those that are no sources.
+func (r *Relay) readTouched(ctx context.Context, read *readOps, op *Op) error {
+	if len(op.Created)+len(op.Modified) == 0 {
+		return nil
+	}
+	created, err := r.relative(op.Created)
+	if err != nil {
+		return err
+	}
+	modified, err := r.relative(op.Modified)
+	if err != nil {
+		return err
+	}
+	sources, others, err := handoff.Sources(ctx, r.Location.Root, slices.Concat(created, modified))
+	if err != nil {
+		return err
+	}
+	read.left = append(read.left, others...)
+	other := func(path string) bool { return slices.Contains(others, path) }
+	op.Created, op.Modified = slices.DeleteFunc(created, other), slices.DeleteFunc(modified, other)
+	for _, path := range sources {
+		entry, err := handoff.Record(ctx, r.Location.Root, path)
+		if err != nil && ctx.Err() == nil {
+			return invalid("name the files themselves, by their paths in the project", "%v", err)
+		}
+		if err != nil {
+			return err
+		}
+		if !entry.Exists {
+			read.notes = append(read.notes, "there is no file "+path+"; it is recorded as absent")
+		}
+		op.Files = append(op.Files, entry)
+	}
+	return nil
+}
+
+// relative makes paths relative to the root of the work.
+func (r *Relay) relative(paths []string) ([]string, error) {
+	var list []string
+	for _, path := range paths {
+		clean := filepath.Clean(filepath.FromSlash(path))
+		if filepath.IsAbs(clean) {
+			rel, err := filepath.Rel(r.Location.Root, clean)
+			if err != nil {
+				rel = clean
+			}
+			clean = rel
+		}
+		if !filepath.IsLocal(clean) {
+			return nil, invalid("work that is not in files of this folder is recorded without paths, with --run-again",
+				"the file %q is not below %q", path, r.Location.Root)
+		}
+		list = append(list, strings.ReplaceAll(clean, "\\", "/"))
+	}
+	return list, nil
+}
