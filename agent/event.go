@@ -8,7 +8,8 @@ import (
 // Event is something that happened in a turn, as an agent told it.
 type Event struct {
 	Kind EventKind
-	// Text is the message, the thought, the line of output, or the notice.
+	// Text is the message, the thought, the line of output, the notice, or the
+	// end of what a tool wrote, of [EventToolResult].
 	Text string
 	// Call is the tool call of [EventToolCall] and [EventToolResult].
 	Call *ToolCall

@@ -1,0 +1,288 @@
+// Package acp drives coding agents over the Agent Client Protocol: JSON-RPC
+// 2.0, one message a line, on the standard input and output of a program that
+// this package starts.
+//
+// Each turn is a process of its own: it is started, asked for protocol version
+// 1, given a fresh or an earlier session and the prompt, and ended. So nothing
+// of an agent outlives a turn, turns can go on side by side, and what an agent
+// forgets between turns is what its own session store forgets.
+//
+// The client offers neither files nor terminals nor forms: agents use their
+// own, in the workspace. Requests it does not know are refused as unknown.
+// What it does not know of an agent's updates is handed on as it came.
+//
+// Programs that use the package call guard.Enter first thing in main, because
+// agents run under a guard process that takes them along when this process
+// dies.
+//
+// # What asking is worth
+//
+// Agents differ in what they ask before they do it; [Agent.Sight] tells what is
+// known of them, and [Preset] what it rests on. None of them is a sandbox.
+package acp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/model"
+)
+
+// Defaults of [Config].
+const (
+	DefaultStartTimeout  = 2 * time.Minute
+	DefaultGrace         = 5 * time.Second
+	DefaultMaxFrameBytes = 32 << 20
+	DefaultMaxErrorBytes = 8 << 10
+)
+
+// Config configures [New].
+type Config struct {
+	// Preset names an agent that is known, see [Presets]; empty is any other,
+	// given by Command.
+	Preset string
+	// Command is the program and its arguments; it has to speak the protocol on
+	// its standard input and output. Empty is the preset's.
+	Command []string
+	// Env are further variables, "NAME=value", beside those of this process and
+	// of the preset; those of a turn win over them.
+	Env []string
+	// Model and Mode are the agent's own names for a model and for a mode of
+	// permissions. Empty is the agent's default; for Mode, the preset's.
+	// A turn fails with [agent.KindInvalid] when the agent offers no such thing.
+	Model, Mode string
+	// Options are further options of sessions that the agent offers, by name,
+	// for example "effort"; "true" and "false" for those that are switches.
+	Options map[string]string
+	// AuthMethod is the method to log in with before the session begins, by the
+	// agent's name for it. Empty: agents are logged in already.
+	AuthMethod string
+	// StartTimeout is how long an agent may take to begin or load a session.
+	// 0: DefaultStartTimeout; negative: no limit.
+	StartTimeout time.Duration
+	// Grace is how long an agent may take to stop when it was asked over the
+	// protocol, to end when its input was closed, and again when it got SIGTERM,
+	// before it is killed. 0: DefaultGrace; negative: it is killed at once.
+	Grace time.Duration
+	// MaxFrameBytes is the largest message accepted. A larger notification is
+	// left out, with a note in the result; any other message ends the turn with
+	// an error that wraps [ErrFrameTooLarge]. 0: DefaultMaxFrameBytes.
+	MaxFrameBytes int
+	// MaxErrorBytes is how much of the end of standard error is kept for
+	// errors. 0: DefaultMaxErrorBytes.
+	MaxErrorBytes int
+	// Sight is how the agent's tool calls are seen; empty is what the preset
+	// says, [agent.SightObserved] without one.
+	Sight agent.Sight
+	// Logger: nil discards.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults(p Preset) Config {
+	if len(c.Command) == 0 {
+		c.Command = p.Command
+	}
+	if c.StartTimeout == 0 {
+		c.StartTimeout = DefaultStartTimeout
+	}
+	if c.Grace == 0 {
+		c.Grace = DefaultGrace
+	}
+	if c.MaxFrameBytes == 0 {
+		c.MaxFrameBytes = DefaultMaxFrameBytes
+	}
+	if c.MaxErrorBytes == 0 {
+		c.MaxErrorBytes = DefaultMaxErrorBytes
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	var errs []error
+	if len(c.Command) == 0 || c.Command[0] == "" {
+		errs = append(errs, errors.New("neither Command nor Preset is given"))
+	}
+	if slices.ContainsFunc(slices.Concat(c.Command, c.Env), func(s string) bool { return strings.IndexByte(s, 0) >= 0 }) {
+		errs = append(errs, errors.New("a NUL byte in Command or Env"))
+	}
+	if c.MaxFrameBytes < 0 {
+		errs = append(errs, errors.New("MaxFrameBytes is below 0"))
+	}
+	if c.MaxErrorBytes < 0 {
+		errs = append(errs, errors.New("MaxErrorBytes is below 0"))
+	}
+	switch c.Sight {
+	case "", agent.SightNative, agent.SightObserved, agent.SightNone:
+	default:
+		errs = append(errs, fmt.Errorf("there is no Sight %q", c.Sight))
+	}
+	return errors.Join(errs...)
+}
+
+// Agent is an agent that speaks the protocol. It is safe for concurrent use:
+// each turn is a process of its own.
+type Agent struct {
+	cfg    Config
+	preset Preset
+	// start starts the agent; tests put something else in its place.
+	start func(ctx context.Context, turn *agent.Turn, stderr io.Writer) (*peer, error)
+	costs costs
+}
+
+var (
+	_ agent.Agent   = (*Agent)(nil)
+	_ agent.Watcher = (*Agent)(nil)
+)
+
+// New checks the configuration and that there is such a program. The error is
+// an [*agent.Error] of kind [agent.KindInvalid] or [agent.KindNotFound].
+func New(cfg Config) (*Agent, error) {
+	preset, known := presetNamed(cfg.Preset)
+	if !known {
+		return nil, &agent.Error{
+			Kind: agent.KindInvalid, Msg: fmt.Sprintf("there is no agent %q", cfg.Preset),
+			Hint: "known are " + strings.Join(presetNames(), ", ") + "; any other is given by its command",
+		}
+	}
+	cfg = cfg.withDefaults(preset)
+	if err := cfg.validate(); err != nil {
+		return nil, &agent.Error{Kind: agent.KindInvalid, Msg: "configure agent", Err: err}
+	}
+	a := &Agent{cfg: cfg, preset: preset}
+	a.start = a.startProcess
+	if _, err := guard.Find(cfg.Command[0], ""); err != nil {
+		return nil, startError(cfg.Command[0], err)
+	}
+	return a, nil
+}
+
+// Sight returns how the agent's tool calls are seen: what was configured, else
+// what is known of the preset in the configured mode.
+func (a *Agent) Sight() agent.Sight {
+	if a.cfg.Sight != "" {
+		return a.cfg.Sight
+	}
+	return a.preset.sight(a.cfg.Mode)
+}
+
+// Run does one turn. See [agent.Agent].
+func (a *Agent) Run(ctx context.Context, turn *agent.Turn) (*agent.Result, error) {
+	if err := checkTurn(turn); err != nil {
+		return nil, &agent.Error{Kind: agent.KindInvalid, Msg: "check turn", Err: err}
+	}
+	if ctx.Err() != nil {
+		return nil, agent.Stopped(ctx)
+	}
+	r := newRun(a, turn)
+	p, err := a.start(context.WithoutCancel(ctx), turn, r.stderr)
+	if err != nil {
+		return nil, startError(a.cfg.Command[0], err)
+	}
+	begun := time.Now()
+	failure := r.serve(ctx, p)
+	a.cfg.Logger.Debug("agent ended", "duration_ms", time.Since(begun).Milliseconds(), "session", r.session)
+	result := r.result()
+	if failure != nil {
+		return result, failure
+	}
+	return result, nil
+}
+
+func checkTurn(t *agent.Turn) error {
+	var errs []error
+	if t.Prompt == "" {
+		errs = append(errs, errors.New("no Prompt"))
+	}
+	if !utf8.ValidString(t.Prompt) {
+		errs = append(errs, errors.New("the Prompt is not valid UTF-8"))
+	}
+	if !filepath.IsAbs(t.Dir) {
+		errs = append(errs, fmt.Errorf("the Dir %q is not absolute", t.Dir))
+	}
+	if t.IdleTimeout < 0 {
+		errs = append(errs, errors.New("the IdleTimeout is below 0"))
+	}
+	return errors.Join(errs...)
+}
+
+// peer is an agent that was started.
+type peer struct {
+	in  io.WriteCloser
+	out io.ReadCloser
+	// stop asks the agent to end and kills it when it has not within the grace;
+	// kill kills it. Neither waits.
+	stop, kill func()
+	// wait waits until the agent and everything it started is gone.
+	wait func() error
+}
+
+// startProcess starts the agent's program under a guard.
+func (a *Agent) startProcess(ctx context.Context, turn *agent.Turn, stderr io.Writer) (*peer, error) {
+	inR, inW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		_ = inR.Close()
+		_ = inW.Close()
+		return nil, err
+	}
+	p, err := guard.Start(ctx, guard.Config{
+		Path: a.cfg.Command[0], Args: a.cfg.Command[1:], Dir: turn.Dir,
+		Env:   slices.Concat(os.Environ(), a.preset.env(turn.Decide != nil), a.cfg.Env, turn.Env),
+		Stdin: inR, Stdout: outW, Stderr: stderr,
+		Hold: turn.Hold, Grace: a.cfg.Grace,
+	})
+	_ = inR.Close()
+	_ = outW.Close()
+	if err != nil {
+		_ = inW.Close()
+		_ = outR.Close()
+		return nil, model.RedactError(err)
+	}
+	return &peer{in: inW, out: outR, stop: p.Stop, kill: p.Kill, wait: p.Wait}, nil
+}
+
+// maxCosts is of how many sessions the cost is remembered.
+const maxCosts = 1024
+
+// costs remembers what sessions cost: agents tell totals of a session, and a
+// turn that goes on with one has to know where it began.
+type costs struct {
+	mu   sync.Mutex // guards the following
+	last map[string]int64
+}
+
+func (c *costs) of(session string) *int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if total, ok := c.last[session]; ok {
+		return &total
+	}
+	return nil
+}
+
+func (c *costs) set(session string, total int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last == nil || len(c.last) >= maxCosts {
+		c.last = make(map[string]int64)
+	}
+	c.last[session] = total
+}

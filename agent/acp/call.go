@@ -1,0 +1,334 @@
+package acp
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/agent"
+)
+
+// Limits on what is remembered of tool calls, so that an agent that begins
+// calls without end does not fill the memory. The oldest are forgotten.
+const (
+	maxCalls     = 4096
+	maxCallBytes = 16 << 20
+	maxPaths     = 256
+)
+
+// toolFields are the fields of tool_call, tool_call_update, and of the call in
+// a permission request. Those that are absent leave what was said before.
+type toolFields struct {
+	ToolCallID string            `json:"toolCallId"`
+	Title      *string           `json:"title"`
+	Name       *string           `json:"name"`
+	Kind       string            `json:"kind"`
+	Status     string            `json:"status"`
+	Content    []json.RawMessage `json:"content"`
+	Locations  []struct {
+		Path string `json:"path"`
+	} `json:"locations"`
+	RawInput  json.RawMessage `json:"rawInput"`
+	RawOutput json.RawMessage `json:"rawOutput"`
+	Meta      toolMeta        `json:"_meta"`
+}
+
+// toolMeta is what vendors say beside the protocol.
+type toolMeta struct {
+	ClaudeCode struct {
+		ToolName string `json:"toolName"`
+	} `json:"claudeCode"`
+	ToolName string `json:"toolName"`
+	// Output is what the Codex adapter sends instead of rawOutput.
+	Output terminalOutput `json:"terminal_output_delta"`
+	// Whole is the same for clients that show terminals.
+	Whole terminalOutput `json:"terminal_output"`
+	Exit  *struct {
+		Code *int64 `json:"exit_code"`
+	} `json:"terminal_exit"`
+}
+
+type terminalOutput struct {
+	Data string `json:"data"`
+}
+
+// knownCall is a tool call as far as it was told.
+type knownCall struct {
+	call   agent.ToolCall
+	output ending
+	// failed is whether its command ended otherwise than with 0, which some
+	// agents call completed.
+	failed bool
+}
+
+// calls are the tool calls of a turn. It is not safe for concurrent use.
+type calls struct {
+	known map[string]*knownCall
+	order []string // of known, oldest first
+	bytes int      // that they take
+	// begun counts calls.
+	begun int
+}
+
+// merge takes in what was told of a call and returns what is known of it now.
+func (c *calls) merge(f *toolFields) *knownCall {
+	k := c.known[f.ToolCallID]
+	if k == nil {
+		k = c.begin(f.ToolCallID)
+	}
+	c.bytes -= k.size()
+	k.merge(f)
+	c.bytes += k.size()
+	c.trim()
+	return k
+}
+
+func (c *calls) begin(id string) *knownCall {
+	if c.known == nil {
+		c.known = make(map[string]*knownCall)
+	}
+	k := &knownCall{call: agent.ToolCall{ID: clean(id), Kind: agent.ToolOther, Status: agent.ToolPending}}
+	c.known[id] = k
+	c.order = append(c.order, id)
+	c.bytes += k.size()
+	c.begun++
+	return k
+}
+
+// trim forgets the oldest calls, never the newest.
+func (c *calls) trim() {
+	drop := 0
+	for len(c.order)-drop > 1 && (len(c.order)-drop > maxCalls || c.bytes > maxCallBytes) {
+		id := c.order[drop]
+		c.bytes -= c.known[id].size()
+		delete(c.known, id)
+		drop++
+	}
+	if drop > 0 {
+		c.order = slices.Delete(c.order, 0, drop)
+	}
+}
+
+// takeOutput returns the end of what a call wrote and forgets it.
+func (c *calls) takeOutput(k *knownCall) string {
+	text := k.output.String()
+	c.bytes -= len(k.output.text)
+	k.output = ending{}
+	return text
+}
+
+// size is about how many bytes it takes.
+func (k *knownCall) size() int {
+	n := 2*len(k.call.ID) + len(k.call.Name) + len(k.call.Title) + len(k.call.Command) + len(k.call.Input) + len(k.output.text)
+	for _, path := range k.call.Paths {
+		n += len(path)
+	}
+	return n
+}
+
+func (k *knownCall) merge(f *toolFields) {
+	if f.Title != nil {
+		k.call.Title = clean(*f.Title)
+	}
+	switch {
+	case f.Name != nil && *f.Name != "":
+		k.call.Name = clean(*f.Name)
+	case f.Meta.ClaudeCode.ToolName != "":
+		k.call.Name = clean(f.Meta.ClaudeCode.ToolName)
+	case f.Meta.ToolName != "":
+		k.call.Name = clean(f.Meta.ToolName)
+	}
+	if f.Kind != "" {
+		k.call.Kind = toolKind(f.Kind)
+	}
+	if status := toolStatus(f.Status); status != "" {
+		k.call.Status = status
+	}
+	if present(f.RawInput) {
+		k.call.Input = f.RawInput
+	}
+	k.call.Paths = k.paths(f)
+	if k.call.Kind == agent.ToolExecute {
+		k.call.Command = k.command()
+	}
+	k.hear(f)
+	if k.failed && k.call.Status == agent.ToolCompleted {
+		k.call.Status = agent.ToolFailed
+	}
+}
+
+// hear keeps what the tool wrote: whole results replace what was known,
+// pieces of a terminal's are added.
+func (k *knownCall) hear(f *toolFields) {
+	k.output.add(clean(f.Meta.Output.Data + f.Meta.Whole.Data))
+	if e := f.Meta.Exit; e != nil && e.Code != nil {
+		k.failed = *e.Code != 0
+	}
+	text := contentText(f.Content)
+	if text == "" {
+		text = outputText(f.RawOutput)
+	}
+	if text != "" {
+		k.output = ending{}
+		k.output.add(text)
+	}
+}
+
+// contentText joins the text in the content of a call; diffs and terminals are
+// shown by other fields.
+func contentText(content []json.RawMessage) string {
+	var texts []string
+	for _, raw := range content {
+		var c struct {
+			Content json.RawMessage `json:"content"`
+		}
+		if lenient(raw, &c) == nil && len(c.Content) > 0 {
+			if text := blockText(c.Content); text != "" {
+				texts = append(texts, text)
+			}
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// outputText finds the text in a tool's raw output: a string, or the field
+// that agents put it in.
+func outputText(raw json.RawMessage) string {
+	if !present(raw) {
+		return ""
+	}
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return clean(s)
+	}
+	var o struct {
+		Output    string `json:"output"`
+		Formatted string `json:"formatted_output"`
+		Stdout    string `json:"stdout"`
+		Stderr    string `json:"stderr"`
+		Error     string `json:"error"`
+	}
+	if lenient(raw, &o) != nil {
+		return ""
+	}
+	for _, text := range []string{o.Output, o.Formatted, o.Stdout + o.Stderr, o.Error} {
+		if text != "" {
+			return clean(text)
+		}
+	}
+	return ""
+}
+
+// inputPaths are the fields of tools' inputs that name files.
+func inputPaths() []string {
+	return []string{"file_path", "filePath", "path", "absolute_path", "notebook_path"}
+}
+
+// paths returns the files known until now and those told here, without
+// repetition.
+func (k *knownCall) paths(f *toolFields) []string {
+	paths := k.call.Paths
+	add := func(path string) {
+		if path = clean(path); path != "" && len(paths) < maxPaths && !slices.Contains(paths, path) {
+			paths = append(slices.Clip(paths), path) // earlier events keep theirs
+		}
+	}
+	for _, l := range f.Locations {
+		add(l.Path)
+	}
+	for _, raw := range f.Content {
+		var diff struct {
+			Type string `json:"type"`
+			Path string `json:"path"`
+		}
+		if lenient(raw, &diff) == nil && diff.Type == "diff" {
+			add(diff.Path)
+		}
+	}
+	if k.call.Kind == agent.ToolExecute {
+		return paths // what looks like a path there is a folder to run in
+	}
+	var input map[string]json.RawMessage
+	if json.Unmarshal(f.RawInput, &input) != nil {
+		return paths
+	}
+	for _, field := range inputPaths() {
+		var path string
+		if json.Unmarshal(input[field], &path) == nil {
+			add(path)
+		}
+	}
+	changes := make(map[string]json.RawMessage) // the Codex adapter's edits, by file
+	if json.Unmarshal(input["changes"], &changes) == nil {
+		for _, path := range slices.Sorted(maps.Keys(changes)) {
+			add(path)
+		}
+	}
+	return paths
+}
+
+// command finds the command line in the input of a call that runs one; agents
+// that send no input put it into the title.
+func (k *knownCall) command() string {
+	if !present(k.call.Input) {
+		return strings.Trim(k.call.Title, "`")
+	}
+	var input struct {
+		Command json.RawMessage `json:"command"`
+		Cmd     json.RawMessage `json:"cmd"`
+	}
+	_ = lenient(k.call.Input, &input) // in what is no object nothing is found
+	for _, raw := range []json.RawMessage{input.Command, input.Cmd} {
+		var line string
+		if json.Unmarshal(raw, &line) == nil && line != "" {
+			return clean(line)
+		}
+		var words []string
+		if json.Unmarshal(raw, &words) == nil && len(words) > 0 {
+			return clean(joinWords(words))
+		}
+	}
+	return ""
+}
+
+// joinWords makes one command line of words. A shell that was given a script
+// is left out, since the script is the command.
+func joinWords(words []string) string {
+	if len(words) == 3 && (words[1] == "-c" || words[1] == "-lc") {
+		return words[2]
+	}
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		if w == "" || strings.ContainsAny(w, " \t\n\"'\\$`|&;<>()*?[]#~{}!") {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		quoted[i] = w
+	}
+	return strings.Join(quoted, " ")
+}
+
+// toolKind translates the protocol's kind; those that are new are "other".
+func toolKind(kind string) agent.ToolKind {
+	switch k := agent.ToolKind(kind); k {
+	case agent.ToolRead, agent.ToolEdit, agent.ToolDelete, agent.ToolMove, agent.ToolSearch,
+		agent.ToolExecute, agent.ToolFetch, agent.ToolThink, agent.ToolOther:
+		return k
+	}
+	return agent.ToolOther
+}
+
+// toolStatus translates the protocol's status; empty when it says none.
+func toolStatus(status string) agent.ToolStatus {
+	switch status {
+	case "pending":
+		return agent.ToolPending
+	case "in_progress":
+		return agent.ToolRunning
+	case "completed":
+		return agent.ToolCompleted
+	case "failed", "cancelled":
+		return agent.ToolFailed
+	}
+	return ""
+}

@@ -1,0 +1,290 @@
+package acp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/model"
+)
+
+// Agents tell most of their failures in words. These are the words they use,
+// asked for in this order: what is out of quota often speaks of rates too.
+var (
+	reQuota       = regexp.MustCompile(`(?i)insufficient[_ ]quota|quota (has been )?exceeded|exceeded your current quota|usage[ _]?limit|billing|credit balance|payment required|out of credits`)
+	reOverflow    = regexp.MustCompile(`(?i)context[ _](window|length)|ran out of room|contextwindowexceeded|context_exhausted|prompt is too long|maximum context|too many tokens|exceeds the (maximum|limit).{0,30}tokens`)
+	reRateLimit   = regexp.MustCompile(`(?i)rate[ _-]?limit|too many requests|\b429\b|resource_?exhausted`)
+	reAuth        = regexp.MustCompile(`(?i)unauthori[sz]ed|authentication|not logged in|log ?in (is )?required|please (log|sign) in|invalid api key|incorrect api key|api key (is )?(missing|not (valid|found|set))|\b401\b|permission denied.{0,20}api`)
+	reUnavailable = regexp.MustCompile(`(?i)overloaded|unavailable|bad gateway|gateway time-?out|internal server error|\b50[0234]\b|\b529\b|econn(refused|reset)|etimedout|enotfound|fetch failed|connection (refused|reset|error|lost)|network error|stream disconnected`)
+	reWait        = regexp.MustCompile(`(?i)(?:retry|try again|resets?)[^0-9\n]{0,20}?(?:after|in)\s*:?\s*([0-9]{1,7}(?:\.[0-9]+)?)\s*(ms|milliseconds?|s|sec|seconds?|m|min|minutes?|h|hours?)\b`)
+)
+
+// kindOfText finds out from words what kind of failure they tell of; empty when
+// they do not say.
+func kindOfText(text string) agent.Kind {
+	for _, k := range []struct {
+		re   *regexp.Regexp
+		kind agent.Kind
+	}{
+		{reQuota, agent.KindQuota}, {reOverflow, agent.KindOverflow}, {reRateLimit, agent.KindRateLimit},
+		{reAuth, agent.KindAuth}, {reUnavailable, agent.KindUnavailable},
+	} {
+		if k.re.MatchString(text) {
+			return k.kind
+		}
+	}
+	return ""
+}
+
+// waitOf finds how long an agent says to wait; 0 when it does not.
+func waitOf(text string) time.Duration {
+	m := reWait.FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	n, err := strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		return 0
+	}
+	unit := time.Second
+	switch c := strings.ToLower(m[2]); {
+	case strings.HasPrefix(c, "ms"), strings.HasPrefix(c, "milli"):
+		unit = time.Millisecond
+	case strings.HasPrefix(c, "m"):
+		unit = time.Minute
+	case strings.HasPrefix(c, "h"):
+		unit = time.Hour
+	}
+	return time.Duration(n * float64(unit))
+}
+
+// kindOfWord translates the names vendors have for kinds of failures in an
+// error's data; empty for those that say nothing.
+func kindOfWord(word string) agent.Kind {
+	switch word {
+	case "rate_limit", "rate_limited", "rateLimitExceeded":
+		return agent.KindRateLimit
+	case "overloaded", "server_error", "serverOverloaded", "transport_lost", "httpConnectionFailed",
+		"responseStreamConnectionFailed", "responseStreamDisconnected", "responseTooManyFailedAttempts", "internalServerError":
+		return agent.KindUnavailable
+	case "authentication_failed", "auth_required", "unauthorized", "oauth_org_not_allowed":
+		return agent.KindAuth
+	case "billing_error", "quota_exhausted", "usageLimitExceeded", "insufficient_quota":
+		return agent.KindQuota
+	case "context_exhausted", "contextWindowExceeded", "ContextOverflowError":
+		return agent.KindOverflow
+	case "max_output_tokens", "budget_exhausted", "sessionBudgetExceeded":
+		return agent.KindLimit
+	case "model_not_found", "invalid_request":
+		return agent.KindInvalid
+	}
+	return ""
+}
+
+// errorData is what agents put beside an error's message.
+type errorData struct {
+	ErrorKind string          `json:"errorKind"`
+	Category  string          `json:"category"`
+	CodexInfo json.RawMessage `json:"codexErrorInfo"`
+	Details   string          `json:"details"`
+	Message   string          `json:"message"`
+	More      string          `json:"additionalDetails"`
+	Status    count           `json:"statusCode"`
+}
+
+// words returns the names for the kind of failure in the data.
+func (d *errorData) words() []string {
+	words := []string{d.ErrorKind, d.Category}
+	var word string
+	var nested map[string]json.RawMessage
+	if json.Unmarshal(d.CodexInfo, &word) == nil {
+		words = append(words, word)
+	} else if json.Unmarshal(d.CodexInfo, &nested) == nil {
+		for word = range nested {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// kindOfStatus translates the status of HTTP that some agents use as code.
+func kindOfStatus(status int64) agent.Kind {
+	switch status {
+	case 401, 403:
+		return agent.KindAuth
+	case 402:
+		return agent.KindQuota
+	case 404:
+		return agent.KindInvalid
+	case 413:
+		return agent.KindOverflow
+	case 429:
+		return agent.KindRateLimit
+	case 502, 503, 504, 529:
+		return agent.KindUnavailable
+	}
+	return ""
+}
+
+// replyError makes the error of a turn of an error that the agent answered to
+// a request with. What says most counts first: names in the data, then words,
+// then codes.
+func replyError(method string, e *rpcError, now time.Time) *agent.Error {
+	var data errorData
+	_ = lenient(e.Data, &data) // data of another form says nothing
+	text := strings.Join([]string{e.Message, data.Details, data.Message, data.More}, "\n")
+	failure := &agent.Error{
+		Kind: kindOfReply(method, e, &data, text),
+		Msg:  fmt.Sprintf("agent refused %q: %s", method, model.Redact(firstLine(clean(e.Message), 500))),
+	}
+	if present(e.Data) {
+		failure.Detail = model.Redact(headOf(clean(string(e.Data)), 8<<10))
+	}
+	if failure.Kind == agent.KindRateLimit {
+		if wait := waitOf(text); wait > 0 {
+			failure.Until = now.Add(wait)
+		}
+	}
+	failure.Hint = hintFor(failure.Kind)
+	return failure
+}
+
+func kindOfReply(method string, e *rpcError, data *errorData, text string) agent.Kind {
+	for _, word := range data.words() {
+		if kind := kindOfWord(word); kind != "" {
+			return kind
+		}
+	}
+	textKind := kindOfText(text)
+	switch textKind { // the rest of the kinds is also said in passing
+	case agent.KindQuota, agent.KindOverflow, agent.KindRateLimit:
+		return textKind
+	}
+	for _, status := range []int64{e.Code, int64(data.Status)} {
+		if kind := kindOfStatus(status); kind != "" {
+			return kind
+		}
+	}
+	switch {
+	case e.Code == codeAuthRequired:
+		return agent.KindAuth
+	case method == methodLoad || method == methodResume:
+		if textKind != "" {
+			return textKind
+		}
+		return agent.KindSession
+	case e.Code == codeNotFound && method == methodPrompt:
+		return agent.KindSession
+	case e.Code == codeNoMethod, e.Code == codeInvalidParams && method != methodPrompt:
+		return agent.KindInvalid
+	case textKind != "":
+		return textKind
+	}
+	return agent.KindFailed
+}
+
+// hintFor says what a person can do.
+func hintFor(kind agent.Kind) string {
+	switch kind {
+	case agent.KindAuth:
+		return "log in with the agent's own command, or give it the key it wants; see also the setting for the method to log in"
+	case agent.KindQuota:
+		return "the agent's account is used up: raise its limit, or use another agent"
+	case agent.KindInvalid:
+		return "check the agent's command, mode and model, and that its version speaks the Agent Client Protocol, version 1"
+	case agent.KindNotFound:
+		return "check the spelling, that the program is installed, that it may be executed, and that PATH holds its folder"
+	}
+	return ""
+}
+
+// startError says why an agent could not be started.
+func startError(name string, err error) *agent.Error {
+	e := &agent.Error{Kind: agent.KindFailed, Msg: fmt.Sprintf("start agent %q", name), Err: model.RedactError(err)}
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission),
+		errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOEXEC):
+		e.Kind, e.Hint = agent.KindNotFound, hintFor(agent.KindNotFound)
+	case errors.Is(err, guard.ErrNotEntered):
+		e.Hint = "this is a fault of the program that uses the library"
+	}
+	return e
+}
+
+// Statuses with which a program that starts others says that there is none.
+const (
+	statusNotExecutable = 126
+	statusNotFound      = 127
+)
+
+// deathError says why an agent that ended too early did. greeted is whether it
+// had answered at all.
+func deathError(waited error, cause error, greeted bool, stderr string) *agent.Error {
+	e := &agent.Error{Kind: agent.KindFailed, Msg: "agent ended in the middle of the turn", Detail: stderr, Err: cause}
+	var exit *guard.ExitError
+	if errors.As(waited, &exit) {
+		e.Exit, e.Err = exit.Code, exit
+	} else if waited != nil {
+		e.Err = waited
+	}
+	switch kind := kindOfText(lastLines(stderr)); {
+	case errors.Is(cause, ErrFrameTooLarge), errors.Is(cause, errNotReading):
+		e.Msg, e.Err = "agent was stopped", cause
+		if errors.Is(cause, ErrFrameTooLarge) {
+			e.Hint = "raise the limit for messages of agents"
+		}
+		return e
+	case e.Exit == statusNotFound || e.Exit == statusNotExecutable:
+		e.Kind = agent.KindNotFound
+	case kind != "":
+		e.Kind = kind
+	case !greeted && e.Exit >= 0:
+		e.Kind, e.Msg = agent.KindInvalid, "agent ended without answering"
+	}
+	e.Hint = hintFor(e.Kind)
+	if last := lastLine(stderr); last != "" {
+		e.Msg += ": " + headOf(last, 500)
+	}
+	return e
+}
+
+// lastLines are those in which a program says why it ends.
+func lastLines(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-5):], "\n")
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+}
+
+// stopError says what a stop reason means for the turn; nil when it was done.
+func (r *run) stopError(reason string) *agent.Error {
+	switch reason {
+	case "refusal":
+		return &agent.Error{Kind: agent.KindFailed, Msg: "agent refuses to go on", Hint: "what was asked for is against the rules of the agent's model"}
+	case "max_turn_requests":
+		return &agent.Error{Kind: agent.KindLimit, Msg: "agent reached its limit of requests for a turn"}
+	case "max_tokens":
+		if r.a.preset.OverflowIsMaxTokens {
+			return &agent.Error{Kind: agent.KindOverflow, Msg: "the agent's context is full"}
+		}
+		return &agent.Error{Kind: agent.KindLimit, Msg: "agent reached its limit of tokens"}
+	case "cancelled":
+		if !r.denied.Load() {
+			return &agent.Error{Kind: agent.KindFailed, Msg: "agent says that the turn was cancelled, and nobody did"}
+		}
+		r.note("the agent ended the turn after a denied call")
+	}
+	return nil
+}

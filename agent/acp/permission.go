@@ -1,0 +1,166 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/perdure/perdure/agent"
+)
+
+// maxAsking is how many permissions an agent may ask for at once.
+const maxAsking = 256
+
+// permissionRequest are the parameters of session/request_permission.
+type permissionRequest struct {
+	ToolCall json.RawMessage    `json:"toolCall"`
+	Options  []permissionOption `json:"options"`
+}
+
+// permissionOption is one of the answers that an agent offers.
+type permissionOption struct {
+	ID   string `json:"optionId"`
+	Kind string `json:"kind"`
+}
+
+// The kinds of options. Those that are "always" would also answer questions
+// that are not asked any more.
+const (
+	allowOnce    = "allow_once"
+	allowAlways  = "allow_always"
+	rejectOnce   = "reject_once"
+	rejectAlways = "reject_always"
+)
+
+// choose returns the first option of the wanted kind, or of the fallback.
+func choose(options []permissionOption, want, fallback string) (chosen permissionOption, ok bool) {
+	for _, kind := range []string{want, fallback} {
+		for _, o := range options {
+			if o.Kind == kind && o.ID != "" {
+				return o, true
+			}
+		}
+	}
+	return permissionOption{}, false
+}
+
+// outcome is the answer to a request for permission.
+type outcome struct {
+	Outcome struct {
+		Outcome  string `json:"outcome"`
+		OptionID string `json:"optionId,omitempty"`
+	} `json:"outcome"`
+}
+
+func selected(o permissionOption) outcome {
+	var out outcome
+	out.Outcome.Outcome, out.Outcome.OptionID = "selected", o.ID
+	return out
+}
+
+func cancelled() outcome {
+	var out outcome
+	out.Outcome.Outcome = "cancelled"
+	return out
+}
+
+// askPermission handles a request for permission: it tells of the call, and
+// asks in a goroutine of its own, so that the agent is heard in the meantime.
+func (r *run) askPermission(m *message, raw json.RawMessage) {
+	var req permissionRequest
+	if lenient(m.Params, &req) != nil {
+		r.conn.refuse(m.ID, codeInvalidParams, "parameters are not understood")
+		return
+	}
+	call := r.aboutToCall(m.ID, req.ToolCall, raw)
+	ctx, stop := context.WithCancel(r.asking)
+	if !r.admit(m.ID, stop) {
+		stop()
+		r.conn.refuse(m.ID, codeInternal, "too many requests for permission at once")
+		return
+	}
+	r.asks.Go(func() {
+		defer stop()
+		defer r.dismiss(m.ID)
+		r.conn.answer(m.ID, r.decide(ctx, call, req.Options))
+	})
+}
+
+// aboutToCall takes in what the request says of the call and tells of it.
+func (r *run) aboutToCall(id, said, raw json.RawMessage) agent.ToolCall {
+	var f toolFields
+	_ = lenient(said, &f) // a call of which nothing is known can be asked for, too
+	if f.ToolCallID == "" {
+		f.ToolCallID = "request " + string(id)
+	}
+	r.mu.Lock()
+	call := r.story.calls.merge(&f).call
+	r.story.fresh = true
+	r.mu.Unlock()
+	told := call
+	r.emit(agent.Event{Kind: agent.EventToolCall, Call: &told, Raw: raw})
+	return call
+}
+
+// decide asks whoever decides and finds the option that says it.
+func (r *run) decide(ctx context.Context, call agent.ToolCall, options []permissionOption) outcome {
+	d := agent.Decision{Allow: true}
+	if r.turn.Decide != nil && ctx.Err() == nil {
+		r.activity.begin() // a person may need hours
+		d = r.turn.Decide(ctx, call)
+		r.activity.end()
+	}
+	if ctx.Err() != nil {
+		return cancelled()
+	}
+	if d.Allow {
+		o, ok := choose(options, allowOnce, allowAlways)
+		if o.Kind == allowAlways {
+			r.note("the agent offered no way to allow a call once: it was allowed always")
+		}
+		if ok {
+			return selected(o)
+		}
+		r.note("the agent asked for permission and offered no way to give it")
+		return cancelled()
+	}
+	r.denied.Store(true)
+	if o, ok := choose(options, rejectOnce, rejectAlways); ok {
+		return selected(o)
+	}
+	return cancelled()
+}
+
+// admit remembers a request under way, so that the agent can take it back.
+func (r *run) admit(id json.RawMessage, stop context.CancelFunc) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.askedFor >= maxAsking {
+		return false
+	}
+	r.askedFor++
+	r.underWay[string(id)] = stop // of requests with the same ID, the last
+	return true
+}
+
+func (r *run) dismiss(id json.RawMessage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.askedFor--
+	delete(r.underWay, string(id))
+}
+
+// takenBack stops asking for a request that the agent takes back.
+func (r *run) takenBack(params json.RawMessage) {
+	var p struct {
+		ID json.RawMessage `json:"requestId"`
+	}
+	if lenient(params, &p) != nil {
+		return
+	}
+	r.mu.Lock()
+	stop := r.underWay[string(p.ID)]
+	r.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+}

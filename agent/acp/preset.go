@@ -1,0 +1,110 @@
+package acp
+
+import (
+	"slices"
+
+	"github.com/perdure/perdure/agent"
+)
+
+// Preset is what is known of an agent. Agents change weekly: a preset is a
+// beginning, and every part of it can be configured otherwise.
+type Preset struct {
+	// Name is what users call the agent.
+	Name string
+	// Command starts it so that it speaks the protocol. Programs of adapters
+	// have to be installed; nothing is downloaded.
+	Command []string
+	// Env are variables it is given.
+	Env []string
+	// AskEnv are further ones when somebody decides about its tool calls; they
+	// make it ask.
+	AskEnv []string
+	// Mode is set when none is configured and the agent offers it.
+	Mode string
+	// Sight is how its tool calls are seen in this mode. In other modes they are
+	// only observed.
+	Sight agent.Sight
+	// Asks says in words before what it asks.
+	Asks string
+	// OverflowIsMaxTokens: it says "max_tokens" when its context is full.
+	OverflowIsMaxTokens bool
+}
+
+// Presets returns the agents that are known, in the order of their names.
+func Presets() []Preset {
+	return []Preset{
+		{
+			Name: "claude", Command: []string{"claude-agent-acp"}, Mode: "default", Sight: agent.SightNative,
+			Asks: "before writes and before commands it does not take for read-only; in other modes than \"default\" before less or nothing",
+		},
+		{
+			Name: "codex", Command: []string{"codex-acp"}, Env: []string{"NO_BROWSER=1"}, Sight: agent.SightObserved,
+			Asks: "only when the model wants to leave the sandbox; calls that a hook of its own blocks are not shown at all",
+		},
+		{
+			Name: "copilot", Command: []string{"copilot", "--acp"}, Sight: agent.SightObserved,
+			Asks: "not tried",
+		},
+		{
+			Name: "cursor", Command: []string{"cursor-agent", "acp"}, Sight: agent.SightObserved,
+			Asks: "not tried",
+		},
+		{
+			Name: "gemini", Command: []string{"gemini", "--acp"}, Mode: "default", Sight: agent.SightNative, OverflowIsMaxTokens: true,
+			Asks: "before writes and commands in mode \"default\", not before reads",
+		},
+		{
+			Name: "goose", Command: []string{"goose", "acp"}, Sight: agent.SightObserved,
+			Asks: "depends on its own configuration",
+		},
+		{
+			Name: "kimi", Command: []string{"kimi", "acp"}, Sight: agent.SightObserved,
+			Asks: "not tried",
+		},
+		{
+			Name: "opencode", Command: []string{"opencode", "acp"}, Sight: agent.SightNative,
+			Asks: "before every tool call for which its configuration says \"ask\"",
+		},
+		{
+			Name: "qwen", Command: []string{"qwen", "--acp"}, Mode: "default", Sight: agent.SightNative, OverflowIsMaxTokens: true,
+			Asks: "before writes and commands that change something, in mode \"default\"",
+		},
+	}
+}
+
+// presetNamed returns the preset of this name; an empty name is that of an
+// agent of which nothing is known.
+func presetNamed(name string) (Preset, bool) {
+	if name == "" {
+		return Preset{Sight: agent.SightObserved}, true
+	}
+	for _, p := range Presets() {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Preset{}, false
+}
+
+func presetNames() []string {
+	var names []string
+	for _, p := range Presets() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// sight is how tool calls are seen in a mode, the preset's when it is empty.
+func (p *Preset) sight(mode string) agent.Sight {
+	if mode != "" && mode != p.Mode && p.Sight == agent.SightNative {
+		return agent.SightObserved
+	}
+	return p.Sight
+}
+
+func (p *Preset) env(ask bool) []string {
+	if ask {
+		return slices.Concat(p.Env, p.AskEnv)
+	}
+	return p.Env
+}

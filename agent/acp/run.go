@@ -1,0 +1,418 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/model"
+)
+
+// Causes for which this client stops waiting.
+var (
+	errQuiet = errors.New("agent does not answer what is not in the protocol")
+	errStart = errors.New("the limit for beginning a session passed")
+)
+
+// drainTimeout is how long the output of an agent that is gone may stay open;
+// it matters only where a process can escape the guard.
+const drainTimeout = 2 * time.Second
+
+// maxNotes is how many notes a result has.
+const maxNotes = 32
+
+// run is one turn with one process. Three goroutines serve it beside the one
+// that waits: one reads, one writes, one waits for the process; and one for
+// each permission asked for. All have ended when serve returns.
+type run struct {
+	a      *Agent
+	turn   *agent.Turn
+	conn   *conn
+	peer   *peer
+	stderr *stderrLog
+
+	activity activity
+	greeted  atomic.Bool // the agent answered
+	denied   atomic.Bool // a call was denied
+
+	asking context.Context // what deciding waits under; ends with the prompt
+	asks   sync.WaitGroup
+
+	observing sync.Mutex // one event is told at a time
+
+	mu       sync.Mutex // guards the following
+	story    story
+	session  string
+	notes    []string
+	underWay map[string]context.CancelFunc
+	askedFor int
+
+	// Set when the prompt ended; read when all goroutines have.
+	stopReason string
+	usage      agent.Usage
+}
+
+func newRun(a *Agent, turn *agent.Turn) *run {
+	r := &run{a: a, turn: turn, underWay: make(map[string]context.CancelFunc)}
+	r.stderr = &stderrLog{limit: a.cfg.MaxErrorBytes, tell: func(line string) {
+		r.activity.heard()
+		r.emit(agent.Event{Kind: agent.EventStderr, Text: line})
+	}}
+	r.activity.heard()
+	return r
+}
+
+// serve does the turn with an agent that was started, and waits until nothing
+// of it is left.
+func (r *run) serve(ctx context.Context, p *peer) *agent.Error {
+	r.peer, r.conn = p, newConn(p.in, r.activity.heard)
+	var stopAsking context.CancelFunc
+	r.asking, stopAsking = context.WithCancel(ctx)
+	defer stopAsking()
+
+	var waited error
+	gone, read, written := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() { defer close(written); r.conn.write() }()
+	go func() { defer close(read); r.conn.read(p.out, r.a.cfg.MaxFrameBytes, r) }()
+	go func() { defer close(gone); waited = p.wait() }()
+
+	failure := r.work(ctx)
+	stopAsking()
+	r.end(gone)
+	r.drain(read)
+	_ = p.in.Close() // whatever still waits to be written is for nobody
+	<-written
+	r.asks.Wait()
+	r.stderr.flush()
+	if failure != nil && errors.Is(failure.Err, errGone) {
+		failure = deathError(waited, r.conn.err, r.greeted.Load(), r.stderr.text())
+	}
+	if failure != nil && failure.Detail == "" {
+		failure.Detail = r.stderr.text()
+	}
+	return failure
+}
+
+// work does the turn as far as the agent lives and lets it.
+func (r *run) work(ctx context.Context) *agent.Error {
+	if err := r.openInTime(ctx); err != nil {
+		r.peer.stop() // nothing was begun that could be saved
+		return err
+	}
+	r.mu.Lock()
+	r.story.phase = working
+	r.mu.Unlock()
+	done := make(chan reply, 1)
+	r.conn.send(methodPrompt, map[string]any{
+		"sessionId": r.session, "prompt": []any{map[string]any{"type": "text", "text": r.turn.Prompt}},
+	}, func(rep reply) { r.complete(rep); done <- rep })
+	rep, err := r.await(ctx, done)
+	if err != nil {
+		return r.cancel(err, done)
+	}
+	return r.outcome(rep)
+}
+
+// openInTime opens the session within the limit for it.
+func (r *run) openInTime(ctx context.Context) *agent.Error {
+	limit := r.a.cfg.StartTimeout
+	if limit < 0 {
+		return r.open(ctx)
+	}
+	inTime, stop := context.WithTimeoutCause(ctx, limit, errStart)
+	defer stop()
+	err := r.open(inTime)
+	if err != nil && ctx.Err() == nil && context.Cause(inTime) == errStart { //nolint:errorlint // contexts return exactly this
+		return &agent.Error{Kind: agent.KindFailed, Msg: fmt.Sprintf("agent began no session within %s", limit), Err: err}
+	}
+	return err
+}
+
+// complete takes in the end of a prompt, whichever way it is told: with version
+// 1 of the protocol it is the response to session/prompt.
+func (r *run) complete(rep reply) {
+	if rep.err != nil {
+		return
+	}
+	c := readCompletion(rep.result)
+	usage := c.usage()
+	r.mu.Lock()
+	r.stopReason, r.usage = clean(c.StopReason), usage
+	context := r.story.context
+	r.mu.Unlock()
+	if usage.Reported {
+		e := agent.Event{Kind: agent.EventUsage, Usage: &usage, Raw: rep.raw}
+		if context != nil {
+			seen := *context
+			e.Context = &seen
+		}
+		r.emit(e)
+	}
+}
+
+// outcome says whether a prompt that ended was a turn that was done.
+func (r *run) outcome(rep reply) *agent.Error {
+	var refused *rpcError
+	switch {
+	case errors.As(rep.err, &refused):
+		return replyError(methodPrompt, refused, time.Now())
+	case rep.err != nil:
+		if !errors.Is(rep.err, errClosed) { // it lives, and is not understood any more
+			r.peer.kill()
+		}
+		return &agent.Error{Kind: agent.KindFailed, Err: errGone}
+	}
+	r.mu.Lock()
+	reason := r.stopReason
+	r.mu.Unlock()
+	return r.stopError(reason)
+}
+
+// cancel stops a prompt that is not waited for any more: the agent is asked to
+// stop, and given time to. It returns why it was.
+func (r *run) cancel(why *agent.Error, done <-chan reply) *agent.Error {
+	r.conn.notify(methodCancel, map[string]any{"sessionId": r.session})
+	grace := time.NewTimer(max(0, r.a.cfg.Grace))
+	defer grace.Stop()
+	select {
+	case <-done:
+	case <-grace.C:
+		r.peer.kill()
+	}
+	return why
+}
+
+// errGone marks the error of a turn whose agent has gone; it is replaced when
+// it is known how.
+var errGone = errors.New("agent is gone")
+
+// call sends a request and waits for the response. A refusal is an error.
+func (r *run) call(ctx context.Context, method string, params any) (reply, *agent.Error) {
+	rep, err := r.request(ctx, method, params)
+	if err != nil {
+		return rep, err
+	}
+	var refused *rpcError
+	if errors.As(rep.err, &refused) {
+		return rep, replyError(method, refused, time.Now())
+	}
+	return rep, nil
+}
+
+// request is call for one whose refusal is an answer too.
+func (r *run) request(ctx context.Context, method string, params any) (reply, *agent.Error) {
+	got := make(chan reply, 1)
+	r.conn.send(method, params, func(rep reply) { got <- rep })
+	rep, err := r.await(ctx, got)
+	var refused *rpcError
+	if err == nil && rep.err != nil && !errors.As(rep.err, &refused) {
+		err = &agent.Error{Kind: agent.KindFailed, Err: errGone}
+	}
+	return rep, err
+}
+
+// await waits for a response, or for what ends the turn before: the context, or
+// silence of the agent. The death of an agent is a response too.
+func (r *run) await(ctx context.Context, got <-chan reply) (reply, *agent.Error) {
+	idle := r.turn.IdleTimeout
+	timer := time.NewTimer(idle)
+	defer timer.Stop()
+	if idle == 0 {
+		timer.Stop()
+	}
+	for {
+		select {
+		case rep := <-got:
+			return rep, nil
+		case <-ctx.Done():
+			return reply{}, agent.Stopped(ctx)
+		case <-timer.C:
+			left := idle - r.activity.quiet()
+			if left <= 0 {
+				return reply{}, &agent.Error{Kind: agent.KindIdle, Msg: fmt.Sprintf("nothing was heard of the agent for %s", idle)}
+			}
+			timer.Reset(left)
+		}
+	}
+}
+
+// end ends an agent that was not stopped yet. It may end by itself, so that it
+// can save what it has.
+func (r *run) end(gone <-chan struct{}) {
+	r.conn.closeInput()
+	grace := time.NewTimer(max(0, r.a.cfg.Grace))
+	defer grace.Stop()
+	select {
+	case <-gone:
+		return
+	case <-grace.C:
+	}
+	r.peer.stop()
+	<-gone
+}
+
+// drain waits until everything the agent wrote was read.
+func (r *run) drain(read <-chan struct{}) {
+	late := time.NewTimer(drainTimeout)
+	defer late.Stop()
+	for left := drainTimeout; left > 0; left = drainTimeout - r.activity.quiet() {
+		late.Reset(left)
+		select {
+		case <-read:
+			return
+		case <-late.C:
+		}
+	}
+	_ = r.peer.out.Close()
+	<-read
+}
+
+// result is what is known of the turn; called when all has ended.
+func (r *run) result() *agent.Result {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &r.story
+	res := &agent.Result{
+		Text: s.text.String(), Session: r.session, StopReason: r.stopReason, Usage: r.usage,
+		CostMicros: s.spent(), Context: s.context, Messages: s.messages + s.calls.begun,
+	}
+	if s.cost != nil && r.session != "" {
+		r.a.costs.set(r.session, *s.cost)
+		if s.before == nil {
+			r.noteLocked("the agent tells only what the whole session cost; what it cost before this turn is not known")
+		}
+	}
+	if s.text.cut {
+		r.noteLocked(fmt.Sprintf("the agent's last message was cut to its last %d bytes", agent.MaxTextBytes))
+	}
+	if r.conn.wasReplaced() {
+		r.noteLocked(model.NoteReplaced)
+	}
+	res.Notes = r.notes
+	return res
+}
+
+// note remembers something unusual for the result, once.
+func (r *run) note(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.noteLocked(text)
+}
+
+func (r *run) noteLocked(text string) {
+	if len(r.notes) < maxNotes && !slices.Contains(r.notes, text) {
+		r.notes = append(r.notes, text)
+	}
+}
+
+// emit tells of an event. The time that takes is not silence of the agent.
+func (r *run) emit(e agent.Event) {
+	if r.turn.Observe == nil {
+		return
+	}
+	r.activity.begin()
+	defer r.activity.end()
+	r.observing.Lock()
+	defer r.observing.Unlock()
+	r.turn.Observe(e)
+}
+
+// notified takes a notification of the agent.
+func (r *run) notified(m *message, raw json.RawMessage) {
+	switch m.Method {
+	case methodUpdate:
+		r.updated(m.Params, raw)
+	case methodTakeBack:
+		r.takenBack(m.Params)
+	default:
+		r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
+	}
+}
+
+// updated takes a session/update.
+func (r *run) updated(params, raw json.RawMessage) {
+	var p struct {
+		SessionID string          `json:"sessionId"`
+		Update    json.RawMessage `json:"update"`
+	}
+	if lenient(params, &p) != nil || len(p.Update) == 0 {
+		r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
+		return
+	}
+	r.mu.Lock()
+	foreign := r.session != "" && p.SessionID != r.session
+	events := r.story.take(p.Update, foreign)
+	r.mu.Unlock()
+	for _, e := range events {
+		e.Raw = raw
+		r.emit(e)
+	}
+}
+
+// asked takes a request of the agent.
+func (r *run) asked(m *message, raw json.RawMessage) {
+	if m.Method == methodPermission {
+		r.askPermission(m, raw)
+		return
+	}
+	r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
+	r.conn.refuse(m.ID, codeNoMethod, "method is not supported by this client")
+}
+
+// strange takes JSON that nobody expects.
+func (r *run) strange(raw json.RawMessage) {
+	r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
+}
+
+// noise takes a line that is no message.
+func (r *run) noise(line []byte) {
+	text := strings.TrimSpace(clean(string(line)))
+	r.emit(agent.Event{Kind: agent.EventOutput, Text: model.Redact(headOf(text, maxLineBytes))})
+}
+
+// left takes a message over the limit.
+func (r *run) left(f frame) {
+	text := fmt.Sprintf("a message of %d bytes was left out: at most %d are taken", f.size, r.a.cfg.MaxFrameBytes)
+	r.note("a message over the limit was left out")
+	r.emit(agent.Event{Kind: agent.EventNotice, Text: text})
+}
+
+// activity tells how long an agent was silent. It is safe for concurrent use.
+type activity struct {
+	mu sync.Mutex // guards the following
+	// busy counts what this side does for the agent.
+	busy int
+	last time.Time
+}
+
+// heard notes a sign of life.
+func (a *activity) heard() { a.change(0) }
+
+// begin and end enclose what the agent has to wait for.
+func (a *activity) begin() { a.change(1) }
+func (a *activity) end()   { a.change(-1) }
+
+func (a *activity) change(busy int) {
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.busy += busy
+	a.last = now
+}
+
+// quiet is how long nothing was heard that this side did not wait for.
+func (a *activity) quiet() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.busy > 0 {
+		return 0
+	}
+	return time.Since(a.last)
+}

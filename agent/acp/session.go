@@ -1,0 +1,358 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/agent"
+)
+
+// Methods of the protocol that this client uses.
+const (
+	methodInitialize   = "initialize"
+	methodAuthenticate = "authenticate"
+	methodNew          = "session/new"
+	methodLoad         = "session/load"
+	methodResume       = "session/resume"
+	methodSetMode      = "session/set_mode"
+	methodSetModel     = "session/set_model"
+	methodSetOption    = "session/set_config_option"
+	methodPrompt       = "session/prompt"
+	methodCancel       = "session/cancel"
+	methodUpdate       = "session/update"
+	methodPermission   = "session/request_permission"
+	methodTakeBack     = "$/cancel_request"
+	// methodNothing is an extension that no agent has: the refusal tells that
+	// everything before it was handled.
+	methodNothing = "_perdure/nothing"
+)
+
+// protocolVersion is the version of the wire that this client speaks.
+const protocolVersion = 1
+
+// greeting is the result of initialize.
+type greeting struct {
+	ProtocolVersion count `json:"protocolVersion"`
+	Capabilities    struct {
+		LoadSession bool `json:"loadSession"`
+		Session     struct {
+			Resume json.RawMessage `json:"resume"`
+		} `json:"sessionCapabilities"`
+	} `json:"agentCapabilities"`
+	AuthMethods []struct {
+		ID string `json:"id"`
+	} `json:"authMethods"`
+	Info struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+	} `json:"agentInfo"`
+}
+
+// sessionInfo is the result of session/new, session/load and session/resume.
+type sessionInfo struct {
+	SessionID string `json:"sessionId"`
+	Modes     struct {
+		Available []struct {
+			ID string `json:"id"`
+		} `json:"availableModes"`
+	} `json:"modes"`
+	Models struct {
+		Available []struct {
+			ID string `json:"modelId"`
+		} `json:"availableModels"`
+	} `json:"models"`
+	Options []configOption `json:"configOptions"`
+}
+
+// configOption is an option of a session.
+type configOption struct {
+	ID       string         `json:"id"`
+	Category string         `json:"category"`
+	Type     string         `json:"type"`
+	Options  []configChoice `json:"options"`
+}
+
+// configChoice is a value of an option, or a group of values.
+type configChoice struct {
+	Value   string         `json:"value"`
+	Options []configChoice `json:"options"`
+}
+
+// values returns all values of an option.
+func (o *configOption) values() []string { return valuesOf(o.Options) }
+
+func valuesOf(choices []configChoice) []string {
+	var values []string
+	for _, c := range choices {
+		if c.Value != "" {
+			values = append(values, c.Value)
+		}
+		values = append(values, valuesOf(c.Options)...)
+	}
+	return values
+}
+
+// open greets the agent and begins or continues the session.
+func (r *run) open(ctx context.Context) *agent.Error {
+	hello, err := r.greet(ctx)
+	if err != nil {
+		return err
+	}
+	if method := r.a.cfg.AuthMethod; method != "" {
+		if _, err := r.call(ctx, methodAuthenticate, map[string]any{"methodId": method}); err != nil {
+			return err
+		}
+	}
+	rep, err := r.begin(ctx, hello)
+	if err != nil {
+		return err
+	}
+	var info sessionInfo
+	_ = lenient(rep.result, &info) // what is not understood is not used
+	if err := r.name(info.SessionID); err != nil {
+		return err
+	}
+	r.emit(agent.Event{Kind: agent.EventSession, Session: r.session, Raw: rep.raw})
+	return r.configure(ctx, &info)
+}
+
+// greet says what this client can do and asks what the agent can.
+func (r *run) greet(ctx context.Context) (*greeting, *agent.Error) {
+	rep, err := r.call(ctx, methodInitialize, map[string]any{
+		"protocolVersion": protocolVersion,
+		"clientCapabilities": map[string]any{
+			"fs":       map[string]any{"readTextFile": false, "writeTextFile": false},
+			"terminal": false,
+			"session":  map[string]any{"notices": map[string]any{}, "compaction": map[string]any{}},
+		},
+		"clientInfo": map[string]any{"name": "perdure", "title": "perdure", "version": "1"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.greeted.Store(true)
+	var hello greeting
+	_ = lenient(rep.result, &hello) // checked below
+	r.a.cfg.Logger.Debug("agent answered", "agent", clean(hello.Info.Name), "version", clean(hello.Info.Version))
+	if hello.ProtocolVersion != protocolVersion {
+		return nil, &agent.Error{
+			Kind: agent.KindInvalid, Hint: hintFor(agent.KindInvalid),
+			Msg: fmt.Sprintf("agent speaks version %d of the protocol, not %d", hello.ProtocolVersion, protocolVersion),
+		}
+	}
+	return &hello, nil
+}
+
+// begin begins a fresh session or continues the turn's, without a replay of its
+// history where the agent can do so.
+func (r *run) begin(ctx context.Context, hello *greeting) (reply, *agent.Error) {
+	params := map[string]any{"cwd": r.turn.Dir, "mcpServers": []any{}}
+	if r.turn.Session == "" {
+		rep, err := r.call(ctx, methodNew, params)
+		if err != nil && err.Kind == agent.KindAuth && len(hello.AuthMethods) > 0 {
+			var ids []string
+			for _, m := range hello.AuthMethods {
+				ids = append(ids, clean(m.ID))
+			}
+			err.Hint += "; its methods are " + strings.Join(ids, ", ")
+		}
+		return rep, err
+	}
+	params["sessionId"] = r.turn.Session
+	switch {
+	case present(hello.Capabilities.Session.Resume):
+		return r.call(ctx, methodResume, params)
+	case hello.Capabilities.LoadSession:
+		rep, err := r.call(ctx, methodLoad, params)
+		if err == nil {
+			err = r.settle(ctx)
+		}
+		return rep, err
+	}
+	return reply{}, &agent.Error{Kind: agent.KindSession, Msg: "agent cannot continue sessions"}
+}
+
+// How long the end of a replay is looked for.
+const (
+	settleRounds  = 1000
+	settleTimeout = 10 * time.Second
+)
+
+// settle waits for the end of the replay of a history. The protocol wants it
+// before the response to session/load, but some agents begin then. So the agent
+// is asked for nothing until it answered twice without a piece of history in
+// between. An agent that does not answer that is not waited for.
+func (r *run) settle(ctx context.Context) *agent.Error {
+	ctx, stop := context.WithTimeoutCause(ctx, settleTimeout, errQuiet)
+	defer stop()
+	seen, quiet := r.replayed(), 0
+	for range settleRounds {
+		_, err := r.request(ctx, methodNothing, map[string]any{})
+		if err != nil {
+			if context.Cause(ctx) == errQuiet { //nolint:errorlint // contexts return exactly this
+				return nil
+			}
+			return err
+		}
+		now := r.replayed()
+		if quiet++; now != seen {
+			quiet = 0
+		}
+		if seen = now; quiet == 2 {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (r *run) replayed() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.story.replayed
+}
+
+// name sets the session: a fresh one's is the agent's answer.
+func (r *run) name(id string) *agent.Error {
+	if r.turn.Session != "" {
+		id = r.turn.Session
+	}
+	if id == "" {
+		return &agent.Error{Kind: agent.KindInvalid, Msg: "agent began a session without an ID", Hint: hintFor(agent.KindInvalid)}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.session = id
+	if r.story.before == nil {
+		r.story.before = r.a.costs.of(id)
+	}
+	if zero := int64(0); r.turn.Session == "" && r.story.before == nil {
+		r.story.before = &zero
+	}
+	return nil
+}
+
+// configure sets the mode, the model and the options.
+func (r *run) configure(ctx context.Context, info *sessionInfo) *agent.Error {
+	if err := r.setModel(ctx, info); err != nil {
+		return err
+	}
+	if err := r.setMode(ctx, info); err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.a.cfg.Options)) {
+		o := optionOf(info, id, "")
+		if o == nil {
+			return notOffered("option", id, idsOf(info.Options))
+		}
+		if err := r.setOption(ctx, o, r.a.cfg.Options[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// optionOf finds an option by its name, else by its category.
+func optionOf(info *sessionInfo, id, category string) *configOption {
+	for i := range info.Options {
+		if info.Options[i].ID == id {
+			return &info.Options[i]
+		}
+	}
+	for i := range info.Options {
+		if category != "" && info.Options[i].Category == category {
+			return &info.Options[i]
+		}
+	}
+	return nil
+}
+
+func idsOf(options []configOption) []string {
+	ids := make([]string, len(options))
+	for i, o := range options {
+		ids[i] = o.ID
+	}
+	return ids
+}
+
+// setMode sets the configured mode, or the preset's if there is such a one.
+func (r *run) setMode(ctx context.Context, info *sessionInfo) *agent.Error {
+	mode, wanted := r.a.cfg.Mode, true
+	if mode == "" {
+		mode, wanted = r.a.preset.Mode, false
+	}
+	if mode == "" {
+		return nil
+	}
+	var offered []string
+	for _, m := range info.Modes.Available {
+		offered = append(offered, m.ID)
+	}
+	if slices.Contains(offered, mode) {
+		_, err := r.call(ctx, methodSetMode, map[string]any{"sessionId": r.session, "modeId": mode})
+		return err
+	}
+	if o := optionOf(info, "mode", "mode"); o != nil {
+		if wanted || slices.Contains(o.values(), mode) {
+			return r.setOption(ctx, o, mode)
+		}
+		offered = append(offered, o.values()...)
+	}
+	if wanted {
+		return notOffered("mode", mode, offered)
+	}
+	r.note(fmt.Sprintf("the agent has no mode %q: what it asks before is not known", mode))
+	return nil
+}
+
+// setModel sets the configured model.
+func (r *run) setModel(ctx context.Context, info *sessionInfo) *agent.Error {
+	model := r.a.cfg.Model
+	if model == "" {
+		return nil
+	}
+	if o := optionOf(info, "model", "model"); o != nil {
+		return r.setOption(ctx, o, model)
+	}
+	var offered []string
+	for _, m := range info.Models.Available {
+		offered = append(offered, m.ID)
+	}
+	if !slices.Contains(offered, model) {
+		return notOffered("model", model, offered)
+	}
+	_, err := r.call(ctx, methodSetModel, map[string]any{"sessionId": r.session, "modelId": model})
+	return err
+}
+
+// setOption sets an option to a value that it has.
+func (r *run) setOption(ctx context.Context, o *configOption, value string) *agent.Error {
+	params := map[string]any{"sessionId": r.session, "configId": o.ID, "value": value}
+	switch offered := o.values(); {
+	case o.Type == "boolean" && (value == "true" || value == "false"):
+		params["type"], params["value"] = "boolean", value == "true"
+	case o.Type == "boolean":
+		return notOffered("value of "+o.ID, value, []string{"true", "false"})
+	case !slices.Contains(offered, value):
+		return notOffered("value of "+o.ID, value, offered)
+	}
+	_, err := r.call(ctx, methodSetOption, params)
+	return err
+}
+
+// notOffered says that the agent has no such thing, and some of what it has.
+func notOffered(what, value string, offered []string) *agent.Error {
+	const shown = 20
+	hint := "it offers none"
+	if n := len(offered); n > 0 {
+		hint = "it offers " + clean(strings.Join(offered[:min(n, shown)], ", "))
+		if n > shown {
+			hint += fmt.Sprintf(" and %d more", n-shown)
+		}
+	}
+	return &agent.Error{Kind: agent.KindInvalid, Msg: fmt.Sprintf("agent has no %s %q", clean(what), value), Hint: hint}
+}

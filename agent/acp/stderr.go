@@ -1,0 +1,70 @@
+package acp
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/model"
+)
+
+// maxLineBytes is the longest line of output that becomes an event as it is;
+// what is longer is cut.
+const maxLineBytes = 64 << 10
+
+// stderrLog keeps the end of an agent's standard error and tells its lines.
+type stderrLog struct {
+	limit int
+	// tell is told each line, by the goroutine that writes.
+	tell func(line string)
+
+	mu   sync.Mutex // guards kept and cut
+	kept []byte
+	cut  bool
+
+	line []byte // the beginning of a line; only of the goroutine that writes
+}
+
+// Write takes a piece of the output.
+func (s *stderrLog) Write(p []byte) (int, error) {
+	n := len(p)
+	s.keep(p)
+	for len(p) > 0 {
+		part, rest, whole := bytes.Cut(p, []byte("\n"))
+		s.line = append(s.line, part[:min(len(part), maxLineBytes-len(s.line))]...)
+		p = rest
+		if whole {
+			s.flush()
+		}
+	}
+	return n, nil
+}
+
+// flush tells the line that has begun.
+func (s *stderrLog) flush() {
+	if line := strings.TrimRight(clean(string(s.line)), "\r \t"); line != "" {
+		s.tell(model.Redact(line))
+	}
+	s.line = s.line[:0]
+}
+
+func (s *stderrLog) keep(p []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	skip := max(0, len(p)-s.limit)
+	s.kept = append(s.kept, p[skip:]...)
+	over := max(0, len(s.kept)-s.limit)
+	s.kept = append(s.kept[:0], s.kept[over:]...)
+	s.cut = s.cut || skip+over > 0
+}
+
+// text returns the end of the output, without what looks like a secret.
+func (s *stderrLog) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := clean(string(s.kept))
+	if s.cut {
+		text = "…" + text
+	}
+	return model.Redact(text)
+}

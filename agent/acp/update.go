@@ -1,0 +1,221 @@
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure/agent"
+)
+
+// phase is how far a turn is. It decides whether an update is news.
+type phase int
+
+const (
+	// opening: the session begins or is loaded. What is told of messages and
+	// tool calls is history.
+	opening phase = iota
+	// working: the prompt was sent.
+	working
+)
+
+// updateFields are those of all kinds of session/update that are looked at.
+type updateFields struct {
+	Kind      string          `json:"sessionUpdate"`
+	Content   json.RawMessage `json:"content"`
+	MessageID string          `json:"messageId"`
+	Entries   []struct {
+		Content string `json:"content"`
+		Status  string `json:"status"`
+	} `json:"entries"`
+	Used          *count          `json:"used"`
+	Size          count           `json:"size"`
+	Cost          *cost           `json:"cost"`
+	Severity      string          `json:"severity"`
+	Title         string          `json:"title"`
+	Description   string          `json:"description"`
+	Status        string          `json:"status"`
+	Error         string          `json:"error"`
+	CurrentModeID string          `json:"currentModeId"`
+	Meta          json.RawMessage `json:"_meta"`
+}
+
+// story is what a turn's updates add up to. It is not safe for concurrent use.
+type story struct {
+	phase phase
+	calls calls
+	// text is the last message; fresh is whether the next piece begins another.
+	text      ending
+	messageID string
+	fresh     bool
+	messages  int // beside tool calls
+	context   *agent.Context
+	// cost is what the session cost until now, before what it cost when the
+	// prompt was sent; nil when unknown.
+	cost, before *int64
+	// replayed counts pieces of history.
+	replayed int
+}
+
+// take takes in an update and returns the events it makes. Raw is set in them
+// by the caller. Updates of other sessions, those of subagents, count only for
+// their tool calls.
+func (s *story) take(raw json.RawMessage, foreign bool) []agent.Event {
+	var u updateFields
+	if lenient(raw, &u) != nil {
+		return unknown()
+	}
+	switch u.Kind {
+	case "tool_call", "tool_call_update":
+		return s.takeCall(raw)
+	case "user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "plan", "compaction_update", "compaction_summary_chunk":
+		if s.phase == opening {
+			s.replayed++
+			return nil
+		}
+	}
+	if foreign {
+		return unknown()
+	}
+	switch u.Kind {
+	case "agent_message_chunk":
+		return s.takeMessage(&u)
+	case "agent_thought_chunk":
+		return one(agent.EventThought, blockText(u.Content))
+	case "user_message_chunk":
+		s.fresh = true
+	case "plan":
+		return one(agent.EventNotice, planText(&u))
+	case "usage_update":
+		return s.takeUsage(&u)
+	case "notice":
+		return takeNotice(&u)
+	case "compaction_update":
+		return one(agent.EventCompaction, strings.TrimSpace(clean(u.Status+" "+u.Error)))
+	case "compaction_summary_chunk":
+		return one(agent.EventCompaction, blockText(u.Content))
+	case "current_mode_update":
+		return one(agent.EventNotice, fmt.Sprintf("the agent's mode is %q now", clean(u.CurrentModeID)))
+	case "session_info_update":
+		return takeInfo(&u)
+	}
+	return unknown()
+}
+
+func unknown() []agent.Event { return []agent.Event{{Kind: agent.EventUnknown}} }
+
+func one(kind agent.EventKind, text string) []agent.Event {
+	return []agent.Event{{Kind: kind, Text: text}}
+}
+
+func (s *story) takeMessage(u *updateFields) []agent.Event {
+	text := blockText(u.Content)
+	if s.fresh || s.messages == 0 || u.MessageID != s.messageID {
+		s.text, s.fresh, s.messageID = ending{}, false, u.MessageID
+		s.messages++
+	}
+	s.text.add(text)
+	return one(agent.EventMessage, text)
+}
+
+func (s *story) takeCall(raw json.RawMessage) []agent.Event {
+	if s.phase == opening {
+		s.replayed++
+		return nil
+	}
+	var f toolFields
+	if lenient(raw, &f) != nil || f.ToolCallID == "" {
+		return unknown()
+	}
+	k := s.calls.merge(&f)
+	s.fresh = true
+	call := k.call
+	e := agent.Event{Kind: agent.EventToolCall, Call: &call}
+	if toolEnded(call.Status) {
+		e.Kind, e.Text = agent.EventToolResult, s.calls.takeOutput(k)
+	}
+	return []agent.Event{e}
+}
+
+func toolEnded(s agent.ToolStatus) bool { return s == agent.ToolCompleted || s == agent.ToolFailed }
+
+func (s *story) takeUsage(u *updateFields) []agent.Event {
+	if micros, ok := u.Cost.micros(); ok {
+		s.cost = &micros
+		if s.phase == opening {
+			s.before = &micros
+		}
+	}
+	if u.Used == nil {
+		return unknown()
+	}
+	c := agent.Context{Used: int64(*u.Used), Size: int64(u.Size), Source: agent.SourceReported}
+	s.context = &c
+	seen := c
+	return []agent.Event{{Kind: agent.EventUsage, Context: &seen}}
+}
+
+// takeNotice also finds rate limits, which agents tell in words.
+func takeNotice(u *updateFields) []agent.Event {
+	text := clean(u.Title)
+	if u.Description != "" {
+		text += ": " + clean(u.Description)
+	}
+	e := agent.Event{Kind: agent.EventNotice, Text: text}
+	if u.Severity != "info" && kindOfText(text) == agent.KindRateLimit {
+		e.Kind = agent.EventRateLimited
+	}
+	return []agent.Event{e}
+}
+
+// takeInfo finds what the Codex adapter says of errors it tries again after;
+// else a session's title and the like are of no interest.
+func takeInfo(u *updateFields) []agent.Event {
+	var meta map[string]struct {
+		Error struct {
+			Message string `json:"message"`
+			Details string `json:"additionalDetails"`
+		} `json:"error"`
+	}
+	if lenient(u.Meta, &meta) != nil {
+		return unknown()
+	}
+	for _, vendor := range meta {
+		text := strings.TrimSpace(vendor.Error.Message + " " + vendor.Error.Details)
+		if text == "" {
+			continue
+		}
+		if kindOfText(text) == agent.KindRateLimit {
+			return one(agent.EventRateLimited, clean(text))
+		}
+		return one(agent.EventNotice, clean(text))
+	}
+	return unknown()
+}
+
+// planText is a plan in one line.
+func planText(u *updateFields) string {
+	done, now := 0, ""
+	for _, e := range u.Entries {
+		switch e.Status {
+		case "completed":
+			done++
+		case "in_progress":
+			now = e.Content
+		}
+	}
+	text := fmt.Sprintf("plan: %d of %d steps done", done, len(u.Entries))
+	if now != "" {
+		text += "; now: " + firstLine(clean(now), 200)
+	}
+	return text
+}
+
+// spent is what the turn cost, nil when that is unknown.
+func (s *story) spent() *int64 {
+	if s.cost == nil || s.before == nil || *s.cost < *s.before {
+		return nil
+	}
+	d := *s.cost - *s.before
+	return &d
+}
