@@ -65,8 +65,8 @@ func tooLarge(c *Checkpoint, limit int) bool {
 // orWhole is for the ledger that fits as a whole but not without its last
 // entries: the counts of what is cut take room too.
 func (p *projection) orWhole(shown Checkpoint, parts []func(), limit int) Checkpoint {
-	const smallest = 3 // bytes that an entry adds at least
-	if len(parts)*smallest > limit {
+	const smallest, smallestDecision = 3, 15 // bytes that an entry adds at least
+	if len(parts)*smallest > limit || len(p.l.Decisions)*smallestDecision > limit {
 		return shown
 	}
 	whole := newProjection(p.l)

@@ -347,7 +347,8 @@ func (d *decoder) slice(v reflect.Value) {
 		v.SetBytes(slices.Clone(d.bytes(n)))
 		return
 	}
-	v.Set(reflect.MakeSlice(v.Type(), n, n))
+	const more = 4 // what comes now is not to move it all
+	v.Set(reflect.MakeSlice(v.Type(), n, n+more))
 	for i := range n {
 		d.value(v.Index(i))
 		if d.failed {
