@@ -1,0 +1,122 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/perdure/perdure/model"
+)
+
+// FaultKind says what kind of failure a [Fault] is.
+type FaultKind string
+
+// The kinds of faults.
+const (
+	// FaultTimeout: the handler's time was over.
+	FaultTimeout FaultKind = "timeout"
+	// FaultCanceled: the loop was stopped meanwhile.
+	FaultCanceled FaultKind = "canceled"
+	// FaultHung: the handler, a Go value, did not return after its time was over,
+	// now or in an earlier invocation.
+	FaultHung FaultKind = "hung"
+	// FaultPanic: the handler, a Go value, panicked.
+	FaultPanic FaultKind = "panic"
+	// FaultError: the handler, a Go value, returned an error of its own.
+	FaultError FaultKind = "error"
+	// FaultMessage: the message could not be sent: it is too large, or an input
+	// is no JSON.
+	FaultMessage FaultKind = "message"
+	// FaultStart: the program is missing or cannot be run.
+	FaultStart FaultKind = "start"
+	// FaultExit: the program ended with a status other than 0 and 2, or by a
+	// signal.
+	FaultExit FaultKind = "exit"
+	// FaultReply: the reply is not understood.
+	FaultReply FaultKind = "reply"
+	// FaultTooLarge: the reply is larger than it may be.
+	FaultTooLarge FaultKind = "too_large"
+	// FaultNetwork: the endpoint cannot be reached, or its reply broke off.
+	FaultNetwork FaultKind = "network"
+	// FaultRedirect: the endpoint answered with a redirect.
+	FaultRedirect FaultKind = "redirect"
+	// FaultStatus: the endpoint answered with another status than 2xx.
+	FaultStatus FaultKind = "status"
+)
+
+func faultWords() []string {
+	return []string{
+		string(FaultTimeout), string(FaultCanceled), string(FaultHung), string(FaultPanic), string(FaultError), string(FaultMessage), string(FaultStart),
+		string(FaultExit), string(FaultReply), string(FaultTooLarge), string(FaultNetwork), string(FaultRedirect), string(FaultStatus),
+	}
+}
+
+// maxFaultBytes is the longest text of a fault.
+const maxFaultBytes = 2 << 10
+
+// Fault is the failure of a handler. Its texts hold no secrets as far as they
+// can be recognised.
+type Fault struct {
+	Kind FaultKind
+	// Msg says what happened, for people.
+	Msg string
+	// Detail is what the handler said itself, for example the end of its standard
+	// error, or the stack of a panic; may be empty, may have many lines.
+	Detail string
+	// Err is the cause; may be nil.
+	Err error
+}
+
+// Error returns the kind, the message and the cause in one line of at most
+// 2 KiB.
+func (f *Fault) Error() string {
+	text := string(f.Kind) + ": " + f.text()
+	return clip(text, maxFaultBytes)
+}
+
+// text is the message and the cause in one line.
+func (f *Fault) text() string {
+	text := f.Msg
+	if f.Err != nil {
+		text += ": " + f.Err.Error()
+	}
+	return clip(oneLine(text), maxFaultBytes)
+}
+
+// Unwrap returns the cause.
+func (f *Fault) Unwrap() error { return f.Err }
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// stopped is the fault of a handler whose context ended.
+func stopped(ctx context.Context) *Fault {
+	err := ctx.Err()
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &Fault{Kind: FaultTimeout, Msg: "no reply in time", Err: err}
+	}
+	return &Fault{Kind: FaultCanceled, Msg: "stopped before there was a reply", Err: err}
+}
+
+// asFault makes a fault of what a handler returned.
+func asFault(ctx context.Context, err error) *Fault {
+	var fault *Fault
+	switch {
+	case errors.As(err, &fault):
+		return fault
+	case ctx.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
+		return stopped(ctx)
+	}
+	return &Fault{Kind: FaultError, Msg: "the handler says", Err: model.RedactError(err)}
+}
+
+// clean is text of others, fit for people: valid UTF-8, without secrets, and at
+// most limit bytes, of which the end is kept.
+func clean(text string, limit int) string {
+	text, _ = model.Clean(text)
+	text = strings.TrimSpace(model.Redact(text))
+	if len(text) <= limit {
+		return text
+	}
+	const mark = "…"
+	return mark + strings.ToValidUTF8(text[len(text)-limit+len(mark):], "")
+}

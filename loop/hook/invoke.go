@@ -1,0 +1,114 @@
+package hook
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"reflect"
+	"runtime/debug"
+	"time"
+)
+
+// answer is what came of one call of a handler.
+type answer struct {
+	reply Reply
+	err   error
+}
+
+// invoke calls a handler in a goroutine of its own, so that one that hangs can
+// be given up. The goroutine then stays in the handler's list until it ends,
+// and as long as it is there the handler is not called again: there are never
+// more of them than calls that were running at once.
+func (r *Runner) invoke(ctx context.Context, h *post, m Message) (Reply, *Fault) {
+	if r.hangs(h) {
+		return Reply{}, &Fault{Kind: FaultHung, Msg: "the handler has not returned from an earlier invocation"}
+	}
+	if h.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, h.Timeout)
+		defer cancel()
+	}
+	done := make(chan answer, 1) // the goroutine ends also when nobody waits
+	go call(ctx, h.Handler, m, done)
+	select {
+	case a := <-done:
+		return judged(ctx, a)
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(h.patience)
+	defer late.Stop()
+	select {
+	case a := <-done:
+		return judged(ctx, a)
+	case <-late.C:
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h.hung = append(h.hung, done)
+	return Reply{}, &Fault{Kind: FaultHung, Msg: "the handler does not return although its time is over", Err: ctx.Err()}
+}
+
+// hangs tells whether a call that was given up has not returned yet.
+func (r *Runner) hangs(h *post) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(h.hung) > 0 {
+		select {
+		case <-h.hung[0]:
+			h.hung = h.hung[1:]
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// wait waits until calls that were given up have returned, and tells whether
+// they have before ctx ended.
+func (r *Runner) wait(ctx context.Context, h *post) bool {
+	r.mu.Lock()
+	hung := h.hung
+	r.mu.Unlock()
+	for _, done := range hung {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// call calls a handler and sends what came of it, also of a panic and of
+// runtime.Goexit.
+func call(ctx context.Context, h Handler, m Message, done chan<- answer) {
+	a := answer{err: &Fault{Kind: FaultPanic, Msg: "the handler ended its goroutine"}}
+	defer func() {
+		if what := recover(); what != nil {
+			a.err = &Fault{Kind: FaultPanic, Msg: clip(fmt.Sprintf("the handler panicked: %v", what), maxFaultBytes), Detail: string(debug.Stack())}
+		}
+		done <- a
+	}()
+	a.reply, a.err = h.Handle(ctx, m)
+}
+
+// judged holds an answer to the rules. The reply that comes with a fault is
+// there for its verdict.
+func judged(ctx context.Context, a answer) (Reply, *Fault) {
+	switch {
+	case a.err != nil:
+		return a.reply, asFault(ctx, a.err)
+	case ctx.Err() != nil:
+		return a.reply, stopped(ctx)
+	}
+	if err := a.reply.validate(); err != nil {
+		return a.reply, &Fault{Kind: FaultReply, Msg: "the reply is not understood", Err: err}
+	}
+	return a.reply, nil
+}
+
+// closer is the handler as an io.Closer that can be told from others.
+func closer(h Handler) (io.Closer, bool) {
+	c, ok := h.(io.Closer)
+	return c, ok && reflect.TypeOf(h).Comparable()
+}

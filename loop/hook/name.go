@@ -1,0 +1,261 @@
+package hook
+
+import (
+	"slices"
+	"time"
+
+	"github.com/perdure/perdure/internal/nearest"
+)
+
+// Name is the name of a hook: a moment in a loop at which handlers are asked.
+type Name string
+
+// The hooks of a loop; [Table] says when they come and what they carry.
+const (
+	LoopStart               Name = "loop_start"
+	PreIteration            Name = "pre_iteration"
+	PreToolCall             Name = "pre_tool_call"
+	PostToolCall            Name = "post_tool_call"
+	PostIteration           Name = "post_iteration"
+	RegressionDetected      Name = "regression_detected"
+	OnError                 Name = "on_error"
+	StuckLoopDetected       Name = "stuck_loop_detected"
+	ReinforcementEscalation Name = "reinforcement_escalation"
+	LoopComplete            Name = "loop_complete"
+
+	RateLimited       Name = "rate_limited"
+	BudgetWarning     Name = "budget_warning"
+	GateOpened        Name = "gate_opened"
+	GateAnswered      Name = "gate_answered"
+	CheckpointWritten Name = "checkpoint_written"
+)
+
+// Time-outs of handlers that set none of their own.
+const (
+	DefaultTimeout           = 5 * time.Second
+	DefaultToolTimeout       = 2 * time.Second  // of pre_tool_call
+	DefaultRegressionTimeout = 10 * time.Second // of regression_detected
+)
+
+// NoTimeout stands for no time-out. Every negative value does.
+const NoTimeout time.Duration = -1
+
+// OnFault is what a [Fault] of a handler comes to.
+type OnFault string
+
+// The policies for faults.
+const (
+	// FaultContinues: the fault is written down and the loop goes on.
+	FaultContinues OnFault = "continue"
+	// FaultBlocks: the fault counts as BLOCK.
+	FaultBlocks OnFault = "block"
+)
+
+// Row says what there is to know of a hook.
+type Row struct {
+	// Hook is its name.
+	Hook Name
+	// When is the moment, in words.
+	When string
+	// Inputs are the members of metadata.inputs. A hook leaves out what is not
+	// known.
+	Inputs []Input
+	// Timeout ends a handler that sets none of its own; negative is none.
+	Timeout time.Duration
+	// OnFault is the policy for faults of handlers that set none.
+	OnFault OnFault
+	// Destructive limits FaultBlocks to calls that destroy: where
+	// inputs.destructive is false, a fault continues.
+	Destructive bool
+	// Detects: built-in handlers look for regressions here, and
+	// [Config].LatencyBudget holds.
+	Detects bool
+}
+
+// Input is a member of metadata.inputs.
+type Input struct {
+	// Name is the key in the JSON object.
+	Name string
+	// Type is the type in JSON: string, integer, number, boolean, object or
+	// array.
+	Type string
+	// What says what it holds.
+	What string
+}
+
+// Table returns a row for every hook, in the order in which they come in a
+// loop.
+func Table() []Row {
+	return slices.Concat(workRows(), troubleRows(), noticeRows())
+}
+
+// workRows are the hooks of a loop in which nothing goes wrong, but its end.
+func workRows() []Row {
+	return []Row{
+		{Hook: LoopStart, When: "the loop begins, before its first iteration", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
+			{"task", "string", "what the agent is to do"},
+			{"completion_criteria", "string", "the command that decides whether it is done"},
+			{"workspace", "string", "the folder the agent works in, absolute"},
+			{"configuration", "object", "the settings of the loop"},
+			{"baseline_metrics", "object", "what was measured before the first iteration"},
+		}},
+		{Hook: PreIteration, When: "before each iteration, when its prompt is made", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
+			{"iteration_number", "integer", "from 1"},
+			{"task_context", "string", "what the agent is to do"},
+			{"error_history", "array", "earlier errors: iteration, error"},
+			{"risk_patterns", "array", "names of what was noticed, for example repeated_error"},
+			{"reinforcement_level", "string", "OFF, MINIMAL, STANDARD, AGGRESSIVE or ADAPTIVE"},
+			{"failing_checks", "array", "names of the checks that fail now"},
+			{"quality_trajectory", "array", "the scores of the iterations until now"},
+		}},
+		{Hook: PreToolCall, When: "before a risky call of a tool", Timeout: DefaultToolTimeout, OnFault: FaultBlocks,
+			Destructive: true, Detects: true, Inputs: append(toolInputs(),
+				Input{"destructive", "boolean", "the call can destroy what no commit holds; when it is left out, it may"},
+			)},
+		{Hook: PostToolCall, When: "after a risky call of a tool", Timeout: DefaultTimeout, OnFault: FaultContinues, Detects: true, Inputs: append(toolInputs(),
+			Input{"status", "string", "completed or failed"},
+			Input{"baseline", "object", "metrics before the first iteration"},
+			Input{"current", "object", "metrics after the call, those that need no run of the tests"},
+		)},
+		{Hook: PostIteration, When: "after each iteration, before it is judged", Timeout: DefaultTimeout, OnFault: FaultContinues, Detects: true, Inputs: []Input{
+			{"iteration_number", "integer", "from 1"},
+			{"baseline", "object", "metrics before the first iteration"},
+			{"current", "object", "metrics after this one"},
+			{"quality_score", "number", "0 to 100"},
+			{"quality_breakdown", "object", "the parts of the score"},
+			{"quality_delta", "number", "the change of the score"},
+			{"test_results", "object", "what the tests gave"},
+			{"artifacts", "array", "paths of the files that changed"},
+			{"completion_check", "object", "the completion command: command, passed, exit_code"},
+		}},
+	}
+}
+
+// troubleRows are the hooks of what goes wrong, and of the end.
+func troubleRows() []Row {
+	return []Row{
+		{Hook: RegressionDetected, When: "a regression was found, before recovery begins", Timeout: DefaultRegressionTimeout, OnFault: FaultBlocks, Inputs: []Input{
+			{"regression_type", "string", "the type of the worst one"},
+			{"severity", "string", "critical, high, medium or low"},
+			{"iteration", "integer", "where it was found"},
+			{"details", "object", "baseline_value, current_value, diff"},
+			{"regressions", "array", "all of them: regression_type, severity, details"},
+		}},
+		{Hook: OnError, When: "an iteration met an error", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
+			{"error_type", "string", "its kind"},
+			{"error_message", "string", "what it says"},
+			{"stack_trace", "string", "its place, as far as it is known"},
+			{"iteration", "integer", "where it happened"},
+			{"error_count", "integer", "errors of the loop until now"},
+			{"same_error_repeated", "integer", "how often this one came in a row"},
+		}},
+		{Hook: StuckLoopDetected, When: "the loop does not get on; a person will be asked", Timeout: NoTimeout, OnFault: FaultBlocks, Inputs: []Input{
+			{"pattern", "string", "same_error, agent_errors, oscillation or beyond_plan"},
+			{"iteration", "integer", "where it was noticed"},
+			{"error_count", "integer", "errors of the loop until now"},
+			{"recovery_attempts", "integer", "recoveries until now"},
+			{"error_history", "array", "the errors: iteration, error"},
+		}},
+		{Hook: ReinforcementEscalation, When: "the level of reinforcement rises", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
+			{"from_level", "string", "the level until now"},
+			{"to_level", "string", "the new one"},
+			{"reason", "string", "why"},
+			{"quality_deltas", "array", "the latest changes of the score"},
+		}},
+		{Hook: LoopComplete, When: "the loop ended: completed, failed or aborted alike", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
+			{"status", "string", "completed, failed or aborted"},
+			{"total_iterations", "integer", "how many there were"},
+			{"selected_iteration", "integer", "whose result is in the workspace"},
+			{"selection_reason", "string", "why"},
+			{"quality_trajectory", "array", "the scores of all iterations"},
+			{"regression_events", "integer", "how many regressions there were"},
+			{"cost_usd", "number", "what it cost"},
+			{"completion_report_path", "string", "the report"},
+		}},
+	}
+}
+
+// noticeRows are the hooks that only tell.
+func noticeRows() []Row {
+	return []Row{
+		{Hook: RateLimited, When: "the loop begins to wait for a rate limit", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
+			{"agent", "string", "whose limit it is"},
+			{"until", "string", "when it ends, RFC 3339"},
+			{"message", "string", "what the agent said"},
+		}},
+		{Hook: BudgetWarning, When: "most of a budget is used", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
+			{"resource", "string", "usd, tokens, iterations or time"},
+			{"used", "number", "how much is used"},
+			{"limit", "number", "how much there is"},
+			{"percent", "number", "used of limit"},
+		}},
+		{Hook: GateOpened, When: "a person is asked", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
+			{"gate_id", "string", "the gate"},
+			{"kind", "string", "what it is about"},
+			{"reason", "string", "why it was opened"},
+			{"options", "array", "the answers there are"},
+		}},
+		{Hook: GateAnswered, When: "a person answered", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
+			{"gate_id", "string", "the gate"},
+			{"kind", "string", "what it is about"},
+			{"decision", "string", "the answer"},
+			{"decided_by", "string", "who gave it"},
+			{"reason", "string", "why, in that person's words"},
+		}},
+		{Hook: CheckpointWritten, When: "a snapshot of the workspace was taken", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
+			{"snapshot_path", "string", "where it is"},
+			{"reason", "string", "baseline, pre_iteration, risky_call, best, before_restore or emergency"},
+			{"files", "integer", "how many it holds"},
+			{"bytes", "integer", "how large it is"},
+		}},
+	}
+}
+
+func toolInputs() []Input {
+	return []Input{
+		{"tool", "string", "the agent's name for the tool"},
+		{"kind", "string", "edit, delete, move, execute or other"},
+		{"target", "string", "what the call is about: the file or the command line"},
+		{"command", "string", "the command line of a call that runs one"},
+		{"paths", "array", "the files it touches"},
+		{"input", "object", "what the agent gave the tool"},
+		{"call_id", "string", "the agent's name for the call"},
+		{"risk_level", "string", "low, medium, high or critical"},
+		{"risk_pattern", "string", "which pattern it fits"},
+	}
+}
+
+// Names returns the names of all hooks, in the order of [Table].
+func Names() []Name {
+	rows := Table()
+	names := make([]Name, len(rows))
+	for i, row := range rows {
+		names[i] = row.Hook
+	}
+	return names
+}
+
+// rowOf returns the row of a hook.
+func rowOf(name Name) (Row, bool) {
+	for _, row := range Table() {
+		if row.Hook == name {
+			return row, true
+		}
+	}
+	return Row{}, false
+}
+
+// known tells whether there is a hook of this name.
+func (n Name) known() bool {
+	_, ok := rowOf(n)
+	return ok
+}
+
+// nearestName guesses which hook somebody meant.
+func nearestName(name Name) (string, bool) {
+	var all []string
+	for _, n := range Names() {
+		all = append(all, string(n))
+	}
+	return nearest.Word(string(name), all)
+}

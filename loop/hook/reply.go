@@ -1,0 +1,264 @@
+package hook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+)
+
+// Verdict says whether the loop may go on.
+type Verdict string
+
+// The verdicts, from mild to strict.
+const (
+	Allow Verdict = "ALLOW"
+	Warn  Verdict = "WARN"
+	Block Verdict = "BLOCK"
+)
+
+func (v Verdict) rank() int {
+	switch v {
+	case Allow:
+		return 1
+	case Warn:
+		return 2
+	case Block:
+		return 3
+	}
+	return 0
+}
+
+// Stricter returns the stricter of two verdicts. What is no verdict is milder
+// than all.
+func Stricter(a, b Verdict) Verdict {
+	if b.rank() > a.rank() {
+		return b
+	}
+	return a
+}
+
+// RegressionType says what got worse.
+type RegressionType string
+
+// The types of regressions.
+const (
+	TestDeletion       RegressionType = "test_deletion"
+	TestSkipping       RegressionType = "test_skipping"
+	AssertionWeakening RegressionType = "assertion_weakening"
+	CoverageRegression RegressionType = "coverage_regression"
+	ValidationBypass   RegressionType = "validation_bypass"
+	ErrorSuppression   RegressionType = "error_suppression"
+	FeatureRemoval     RegressionType = "feature_removal"
+	TestFailure        RegressionType = "test_failure"
+	RunIncomplete      RegressionType = "run_incomplete"
+	ProtectedChange    RegressionType = "protected_change"
+)
+
+// Severity says how bad a regression is.
+type Severity string
+
+// The severities, from bad to mild.
+const (
+	Critical Severity = "critical"
+	High     Severity = "high"
+	Medium   Severity = "medium"
+	Low      Severity = "low"
+)
+
+// Level is how firmly the agent is reminded of the rules.
+type Level string
+
+// The levels of reinforcement. Adaptive follows the risk.
+const (
+	LevelOff        Level = "OFF"
+	LevelMinimal    Level = "MINIMAL"
+	LevelStandard   Level = "STANDARD"
+	LevelAggressive Level = "AGGRESSIVE"
+	LevelAdaptive   Level = "ADAPTIVE"
+)
+
+func verdictWords() []string { return []string{string(Allow), string(Warn), string(Block)} }
+
+func regressionWords() []string {
+	return []string{
+		string(TestDeletion), string(TestSkipping), string(AssertionWeakening), string(CoverageRegression), string(ValidationBypass),
+		string(ErrorSuppression), string(FeatureRemoval), string(TestFailure), string(RunIncomplete), string(ProtectedChange),
+	}
+}
+
+func severityWords() []string {
+	return []string{string(Critical), string(High), string(Medium), string(Low)}
+}
+
+func levelWords() []string {
+	return []string{string(LevelOff), string(LevelMinimal), string(LevelStandard), string(LevelAggressive), string(LevelAdaptive)}
+}
+
+// Reply is what a handler answers.
+type Reply struct {
+	// Role is RoleAssistant, which empty stands for.
+	Role Role `json:"role"`
+	// Content says in words what the handler found; at most [MaxContentBytes].
+	Content string `json:"content"`
+	// Metadata says it to the loop.
+	Metadata ReplyMetadata `json:"metadata"`
+	// Timestamp is when it was given, in UTC; may be zero.
+	Timestamp time.Time `json:"timestamp,omitzero"`
+	// Sender is who gave it; may be empty.
+	Sender string `json:"sender,omitempty"`
+}
+
+// ReplyMetadata is the part of a [Reply] that the loop acts upon.
+type ReplyMetadata struct {
+	// Verdict is required.
+	Verdict Verdict `json:"verdict"`
+	// Recommendations are shown to people; at most [MaxRecommendations], each of
+	// at most [MaxRecommendationBytes].
+	Recommendations []string `json:"recommendations,omitempty"`
+	// Inject is text for the agent's prompt; at most [MaxInjectBytes].
+	Inject string `json:"inject,omitempty"`
+	// Level is the level of reinforcement the handler asks for; may be empty.
+	Level Level `json:"reinforcement_level,omitempty"`
+	// RegressionType, when set, reports a regression; then Severity is set too.
+	// Details may hold baseline_value, current_value and diff; at most
+	// [MaxDetailsBytes] as JSON.
+	RegressionType RegressionType `json:"regression_type,omitempty"`
+	Severity       Severity       `json:"severity,omitempty"`
+	Details        map[string]any `json:"details,omitempty"`
+	// StateChanges are what the handler changed in the loop's state, for the
+	// [Record]. Only handlers in this process change anything: it is not part of
+	// the JSON.
+	StateChanges map[string]any `json:"-"`
+	// Extra are members of the JSON that this version does not know.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// NewReply returns a reply of a verdict and what people are told.
+func NewReply(v Verdict, content string) Reply {
+	return Reply{Role: RoleAssistant, Content: content, Metadata: ReplyMetadata{Verdict: v}}
+}
+
+// MarshalJSON writes the known members and those of Extra.
+func (m ReplyMetadata) MarshalJSON() ([]byte, error) {
+	type plain ReplyMetadata
+	doc, err := marshal(plain(m))
+	if err != nil {
+		return nil, err
+	}
+	extra := maps.Clone(m.Extra)
+	for _, name := range replyMembers() {
+		delete(extra, name)
+	}
+	return withMembers(doc, extra)
+}
+
+func replyMembers() []string {
+	return []string{"verdict", "recommendations", "inject", "reinforcement_level", "regression_type", "severity", "details"}
+}
+
+// validate says everything that is wrong, each with its field. It holds
+// replies of handlers in this process to the rules of decoded ones.
+func (r Reply) validate() error {
+	m := r.Metadata
+	var errs []error
+	if m.Verdict == "" {
+		errs = append(errs, errors.New("metadata.verdict: is missing; it is ALLOW, WARN or BLOCK"))
+	}
+	if r.Role != RoleAssistant && r.Role != "" {
+		errs = append(errs, fmt.Errorf("role: is %q, not %q", clip(string(r.Role), MaxNameBytes), RoleAssistant))
+	}
+	errs = append(errs,
+		oneOf("metadata.verdict", string(m.Verdict), verdictWords()),
+		oneOf("metadata.reinforcement_level", string(m.Level), levelWords()),
+		oneOf("metadata.regression_type", string(m.RegressionType), regressionWords()),
+		oneOf("metadata.severity", string(m.Severity), severityWords()),
+		within("content", MaxContentBytes, len(r.Content)),
+		within("sender", MaxNameBytes, len(r.Sender)),
+		within("metadata.inject", MaxInjectBytes, len(m.Inject)),
+		within("metadata.recommendations", MaxRecommendations, len(m.Recommendations)))
+	for i, text := range m.Recommendations {
+		errs = append(errs, within(fmt.Sprintf("metadata.recommendations[%d]", i), MaxRecommendationBytes, len(text)))
+	}
+	if m.RegressionType != "" && m.Severity == "" {
+		errs = append(errs, errors.New("metadata.severity: is missing beside regression_type"))
+	}
+	return errors.Join(errs...)
+}
+
+// Encode returns the reply as one JSON object without line breaks, valid under
+// the schema hook-reply. Its errors are those of [DecodeReply].
+func (r Reply) Encode() ([]byte, error) {
+	if r.Role == "" {
+		r.Role = RoleAssistant
+	}
+	if err := r.validate(); err != nil {
+		return nil, fmt.Errorf("write reply: %w", err)
+	}
+	doc, err := marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("write reply as JSON: %w", err)
+	}
+	details, err := marshal(r.Metadata.Details)
+	if err != nil {
+		return nil, fmt.Errorf("write reply as JSON: %w", err)
+	}
+	err = errors.Join(within("metadata.details", MaxDetailsBytes, len(details)), within("reply", MaxReplyBytes, len(doc)))
+	if err != nil {
+		return nil, fmt.Errorf("write reply: %w", err)
+	}
+	return doc, nil
+}
+
+// DecodeReply reads a reply. Of its members only metadata.verdict has to be
+// there. Members of metadata that it does not know are kept in Extra, others
+// are ignored. The error names everything that is wrong; the reply then holds
+// what could be read, so that a BLOCK with a fault beside it is not lost.
+func DecodeReply(text []byte) (Reply, error) {
+	if err := within("reply", MaxReplyBytes, len(text)); err != nil {
+		return Reply{}, fmt.Errorf("read reply: %w", err)
+	}
+	o, err := parseObject(text)
+	if err != nil {
+		return Reply{}, fmt.Errorf("read reply: %w", err)
+	}
+	r := Reply{
+		Role: Role(o.text("role", MaxNameBytes)), Content: o.text("content", MaxContentBytes),
+		Timestamp: o.time("timestamp").UTC(), Sender: o.text("sender", MaxNameBytes),
+	}
+	if r.Role == "" {
+		r.Role = RoleAssistant
+	}
+	if m, ok := o.child("metadata"); ok {
+		r.Metadata = decodeMetadata(m)
+	}
+	err = errors.Join(errors.Join(*o.errs...), r.afterwards(len(*o.errs)))
+	if err != nil {
+		return r, fmt.Errorf("read reply: %w", err)
+	}
+	return r, nil
+}
+
+// afterwards is validate for a reply whose members were checked one by one
+// while they were read: then only what none of them shows is left.
+func (r Reply) afterwards(found int) error {
+	if found > 0 {
+		return nil
+	}
+	return r.validate()
+}
+
+func decodeMetadata(m object) ReplyMetadata {
+	meta := ReplyMetadata{
+		Verdict:         Verdict(m.word("verdict", verdictWords())),
+		Recommendations: m.texts("recommendations", MaxRecommendations, MaxRecommendationBytes),
+		Inject:          m.text("inject", MaxInjectBytes),
+		Level:           Level(m.word("reinforcement_level", levelWords())),
+		RegressionType:  RegressionType(m.word("regression_type", regressionWords())),
+		Severity:        Severity(m.word("severity", severityWords())),
+		Details:         m.free("details", MaxDetailsBytes),
+	}
+	meta.Extra = m.rest()
+	return meta
+}
