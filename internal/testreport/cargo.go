@@ -1,0 +1,246 @@
+package testreport
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var (
+	cargoRunning = regexp.MustCompile(`^\s+Running (?:unittests )?(\S+)(?: \((\S+)\))?$`)
+	cargoHash    = regexp.MustCompile(`-[0-9a-f]{16}(?:\.exe)?$`)
+	cargoBegin   = regexp.MustCompile(`^running (\d+) tests?$`)
+	cargoTest    = regexp.MustCompile(`^test (.+?) \.\.\.(?: (.*))?$`)
+	cargoResult  = regexp.MustCompile(`^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;`)
+	cargoStdout  = regexp.MustCompile(`^---- (.+?) (?:stdout|stderr) ----$`)
+	cargoLine    = regexp.MustCompile(` \(line \d+\)`)
+	cargoBuild   = regexp.MustCompile("^error: could not compile `([^`]+)`")
+	cargoFailed  = regexp.MustCompile(`^error: \d+ targets? failed:`)
+)
+
+type cargoParser struct {
+	*builder
+	in      *lines
+	suite   string
+	group   []int // tests of the binary that is running
+	planned int
+	open    bool           // between "running N tests" and "test result:"
+	waiting int            // the test whose outcome stands on a later line, or -1
+	byName  map[string]int // tests of the group, for their output
+	telling int            // the test whose output is being read, or -1
+	errors  message        // what the compiler said
+	groups  int
+	stopped bool // cargo ended after the first binary that failed
+}
+
+// ParseCargo reads what cargo test prints, both streams in one: the names of
+// the binaries stand on standard error. It is complete when every binary that
+// began has its result, with the numbers of tests that are there, and cargo
+// went on after failures (--no-fail-fast).
+func ParseCargo(r io.Reader, cfg Config) (*Report, error) {
+	b, err := newBuilder(Cargo, cfg)
+	if err != nil {
+		return nil, wrap(Cargo, err)
+	}
+	p := &cargoParser{builder: b, in: newLines(r, b.cfg.MaxLine), waiting: -1, telling: -1}
+	if err := p.read(); err != nil {
+		return nil, wrap(Cargo, err)
+	}
+	return &b.report, nil
+}
+
+func (p *cargoParser) read() error {
+	for {
+		line, long, err := p.in.next()
+		if errors.Is(err, io.EOF) {
+			return p.finish()
+		}
+		if err != nil {
+			return err
+		}
+		if long {
+			p.report.Ignored++
+			continue
+		}
+		if err := p.line(string(line)); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *cargoParser) line(line string) error {
+	if m := cargoRunning.FindStringSubmatch(line); m != nil {
+		p.binary(m[1], m[2])
+		return nil
+	}
+	if name, ok := strings.CutPrefix(line, "   Doc-tests "); ok {
+		p.suite = "doc " + name
+		return nil
+	}
+	if m := cargoBegin.FindStringSubmatch(line); m != nil {
+		return p.begin(m[1])
+	}
+	if m := cargoResult.FindStringSubmatch(line); m != nil && p.open {
+		return p.result(m)
+	}
+	if p.open {
+		return p.within(line)
+	}
+	switch m := cargoBuild.FindStringSubmatch(line); {
+	case m != nil:
+		return p.broken("", Build, line+"\n"+string(p.errors.text))
+	case strings.HasPrefix(line, "error: test failed"), strings.HasPrefix(line, "error: doctest failed"):
+		p.stopped = true
+	case cargoFailed.MatchString(line):
+		p.stopped = false
+	case strings.HasPrefix(line, "error"), len(p.errors.text) > 0:
+		p.errors.add(line+"\n", p.cfg.MaxMessage)
+	default:
+		p.report.Ignored++
+	}
+	return nil
+}
+
+// binary names what runs: the file without its hash, and its source.
+func (p *cargoParser) binary(source, file string) {
+	if file == "" { // before cargo 1.60 only the file was told
+		source, file = "", source
+	}
+	file = strings.ReplaceAll(file, `\`, "/")
+	file = cargoHash.ReplaceAllString(file[strings.LastIndexByte(file, '/')+1:], "")
+	p.suite = join(" ", file, strings.ReplaceAll(source, `\`, "/"))
+}
+
+func (p *cargoParser) begin(number string) error {
+	if p.open {
+		if err := p.unfinished(); err != nil {
+			return err
+		}
+	}
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return &LimitError{Limit: "max tests", Max: p.cfg.MaxTests, Line: p.in.no}
+	}
+	p.open, p.planned, p.group, p.waiting, p.telling = true, n, p.group[:0], -1, -1
+	p.byName = make(map[string]int)
+	p.groups++
+	return nil
+}
+
+// within reads a line between the beginning and the result of a binary.
+func (p *cargoParser) within(line string) error {
+	if m := cargoTest.FindStringSubmatch(line); m != nil && p.telling < 0 {
+		return p.test(m[1], m[2])
+	}
+	if m := cargoStdout.FindStringSubmatch(line); m != nil {
+		p.telling = -1
+		if i, ok := p.byName[m[1]]; ok {
+			p.telling = i
+		}
+		return nil
+	}
+	if line == "failures:" {
+		p.telling = -1
+		return nil
+	}
+	if p.waiting >= 0 && p.outcome(p.waiting, line) {
+		p.waiting = -1
+		return nil
+	}
+	if p.telling >= 0 {
+		t := &p.report.Tests[p.telling]
+		if strings.HasPrefix(line, "stack backtrace:") {
+			p.telling = -1
+		} else if len(t.Message) < p.cfg.MaxMessage {
+			t.Message = clip(join("\n", t.Message, line), p.cfg.MaxMessage)
+		}
+		return nil
+	}
+	p.report.Ignored++
+	return nil
+}
+
+func (p *cargoParser) test(name, told string) error {
+	name, _, _ = strings.Cut(name, " - should panic")
+	name, _, _ = strings.Cut(name, " - compile")
+	t := Test{Suite: p.suite, Name: name, Outcome: Unfinished}
+	if strings.HasPrefix(p.suite, "doc ") {
+		t.File, _, _ = strings.Cut(name, " - ")
+		t.Name = cargoLine.ReplaceAllString(name, "")
+	}
+	t.ID = join("::", t.Suite, t.Name)
+	i, err := p.add(t, p.in.no)
+	if err != nil {
+		return err
+	}
+	p.group = append(p.group, i)
+	p.byName[name] = i
+	p.waiting = -1
+	if !p.outcome(i, told) {
+		p.waiting = i // something was printed in between
+	}
+	return nil
+}
+
+// outcome reads what stands behind the dots and tells whether it could.
+func (p *cargoParser) outcome(i int, told string) bool {
+	t := &p.report.Tests[i]
+	word, why, _ := strings.Cut(told, ", ")
+	switch word {
+	case "ok":
+		t.Outcome = Passed
+	case "FAILED":
+		t.Outcome = Failed
+	case "ignored":
+		t.Outcome, t.Message = Skipped, clip(why, p.cfg.MaxMessage)
+	default:
+		if !strings.HasPrefix(told, "bench:") {
+			return false
+		}
+		t.Outcome = Passed
+	}
+	return true
+}
+
+func (p *cargoParser) result(m []string) error {
+	p.open = false
+	var said [3]int
+	for i := range said {
+		said[i], _ = strconv.Atoi(m[i+1])
+	}
+	var have [3]int
+	for _, i := range p.group {
+		switch p.report.Tests[i].Outcome {
+		case Passed:
+			have[0]++
+		case Skipped:
+			have[2]++
+		default:
+			have[1]++
+		}
+	}
+	if len(p.group) != p.planned || said != have {
+		return p.incomplete(p.suite, fmt.Sprintf("binary %q says %d tests passed, %d failed, %d were ignored, and lists %d, %d, %d",
+			p.suite, said[0], said[1], said[2], have[0], have[1], have[2]))
+	}
+	return nil
+}
+
+func (p *cargoParser) unfinished() error {
+	return p.incomplete(p.suite, fmt.Sprintf("binary %q has no result", p.suite))
+}
+
+func (p *cargoParser) finish() error {
+	switch {
+	case p.open:
+		return p.unfinished()
+	case p.stopped:
+		return p.incomplete("", "cargo stopped after the first binary that failed; run it with --no-fail-fast")
+	case p.groups == 0 && len(p.report.Broken) == 0:
+		return p.incomplete("", "no test binary was started")
+	}
+	return nil
+}

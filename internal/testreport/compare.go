@@ -1,0 +1,265 @@
+package testreport
+
+import (
+	"slices"
+	"strings"
+)
+
+// Verdict is what a comparison says of a test, or of a whole run.
+type Verdict string
+
+// The verdicts, from good to bad.
+const (
+	// Clean: as good as in the baseline.
+	Clean Verdict = "clean"
+	// FixedBaseline: failed in the baseline and passes now.
+	FixedBaseline Verdict = "fixed baseline"
+	// BaselineBroken: failed in the baseline and still does, or could not run
+	// then.
+	BaselineBroken Verdict = "baseline broken"
+	// Regressed: worse than in the baseline.
+	Regressed Verdict = "regressed"
+)
+
+// Change is a test that is not what it was.
+type Change struct {
+	ID string `json:"id"`
+	// Before and Now are the outcomes; empty where the test was not there.
+	Before Outcome `json:"before,omitempty"`
+	Now    Outcome `json:"now,omitempty"`
+	// File is the test's file, where it is known.
+	File string `json:"file,omitempty"`
+	// Message is what the test says now; for one that did not run, what its
+	// suite says.
+	Message string `json:"message,omitempty"`
+	// Verdict is what this change counts for.
+	Verdict Verdict `json:"verdict"`
+}
+
+// Diff is what changed between the report of the baseline and one of now. The
+// lists are sorted by identity and do not overlap. Tests that are passed or
+// switched off in both are in none of them.
+type Diff struct {
+	// Lost tests are in the baseline and not in the report, although their suite
+	// ran. A rename looks like this, with the new name among New; deciding that
+	// is not the task of this package.
+	Lost []Change `json:"lost,omitempty"`
+	// Unrun tests are not in the report because their suite did not build or
+	// load, crashed, or has no end.
+	Unrun []Change `json:"unrun,omitempty"`
+	// NewlySkipped tests counted in the baseline, and are switched off now:
+	// skipped, marked as expected to fail, or marked as work to be done.
+	NewlySkipped []Change `json:"newly_skipped,omitempty"`
+	// NewlyFailing tests passed in the baseline.
+	NewlyFailing []Change `json:"newly_failing,omitempty"`
+	// StillFailing tests failed in the baseline, too.
+	StillFailing []Change `json:"still_failing,omitempty"`
+	// Fixed tests failed in the baseline and pass.
+	Fixed []Change `json:"fixed,omitempty"`
+	// Enabled tests were switched off in the baseline and count now, whether
+	// they pass or fail.
+	Enabled []Change `json:"enabled,omitempty"`
+	// New tests are not in the baseline.
+	New []Change `json:"new,omitempty"`
+	// Flaky tests failed and passed on the same code; they would be among
+	// NewlyFailing or StillFailing otherwise.
+	Flaky []Change `json:"flaky,omitempty"`
+	// Broken are the suites that could not run now; NewlyBroken tells whether
+	// one of them could in the baseline.
+	Broken      []Broken `json:"broken,omitempty"`
+	NewlyBroken bool     `json:"newly_broken,omitempty"`
+	// Incomplete is why the report lacks the runner's end record; empty when it
+	// has it.
+	Incomplete string `json:"incomplete,omitempty"`
+	// Before and Now count the tests of both reports. FewerExecuted is how many
+	// tests less were executed than in the baseline, at least 0.
+	Before        Counts `json:"before"`
+	Now           Counts `json:"now"`
+	FewerExecuted int    `json:"fewer_executed,omitempty"`
+	// Verdict is that of the whole run: regressed when a test is or when a suite
+	// is newly broken or the end record is newly missing; else baseline broken
+	// when something failed before and still does; else fixed baseline when
+	// something was fixed; else clean. New tests that fail do not decide it.
+	Verdict Verdict `json:"verdict"`
+}
+
+// Compare says what became of the baseline's tests. It reads both reports and
+// changes neither; the same reports give the same result.
+func Compare(baseline, now *Report) Diff {
+	d := Diff{Before: baseline.Counts(), Now: now.Counts(), Broken: slices.Clone(now.Broken), Incomplete: now.Reason}
+	d.FewerExecuted = max(d.Before.Executed-d.Now.Executed, 0)
+	d.NewlyBroken = newlyBroken(baseline, now)
+	present := make(map[string]*Test, len(now.Tests))
+	for i := range now.Tests {
+		present[now.Tests[i].ID] = &now.Tests[i]
+	}
+	known := make(map[string]bool, len(baseline.Tests))
+	gone := newAbsence(now.Broken)
+	for i := range baseline.Tests {
+		t := &baseline.Tests[i]
+		known[t.ID] = true
+		if n := present[t.ID]; n != nil {
+			d.both(t, n)
+		} else {
+			d.absent(t, gone)
+		}
+	}
+	for i := range now.Tests {
+		if t := &now.Tests[i]; !known[t.ID] {
+			d.New = append(d.New, change(t.ID, "", t, Clean))
+		}
+	}
+	for _, list := range d.lists() {
+		slices.SortFunc(*list, func(a, b Change) int { return strings.Compare(a.ID, b.ID) })
+	}
+	d.Verdict = d.overall(baseline)
+	return d
+}
+
+func (d *Diff) lists() []*[]Change {
+	return []*[]Change{&d.Lost, &d.Unrun, &d.NewlySkipped, &d.NewlyFailing, &d.StillFailing, &d.Fixed, &d.Enabled, &d.New, &d.Flaky}
+}
+
+// Regressed are the changes that count as regressions, sorted by identity.
+func (d *Diff) Regressed() []Change {
+	var all []Change
+	for _, list := range d.lists() {
+		for _, c := range *list {
+			if c.Verdict == Regressed {
+				all = append(all, c)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Change) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
+
+func change(id string, before Outcome, now *Test, v Verdict) Change {
+	c := Change{ID: id, Before: before, Verdict: v}
+	if now != nil {
+		c.Now, c.File, c.Message = now.Outcome, now.File, now.Message
+	}
+	return c
+}
+
+// both files a test that is in both reports.
+func (d *Diff) both(before, now *Test) {
+	put := func(list *[]Change, v Verdict) { *list = append(*list, change(now.ID, before.Outcome, now, v)) }
+	was, is := before.Outcome, now.Outcome
+	switch {
+	case now.Flaky && is.Guards() && was.Guards():
+		put(&d.Flaky, Clean)
+	case was.Guards() && !is.Guards():
+		put(&d.NewlySkipped, Regressed)
+	case !was.Guards() && is.Guards():
+		put(&d.Enabled, Clean)
+	case was == Passed && is.Fails():
+		put(&d.NewlyFailing, Regressed)
+	case was.Fails() && is == Passed:
+		put(&d.Fixed, FixedBaseline)
+	case was.Fails() && is.Fails():
+		put(&d.StillFailing, BaselineBroken)
+	}
+}
+
+// absent files a test that only the baseline has.
+func (d *Diff) absent(t *Test, gone absence) {
+	c := change(t.ID, t.Outcome, nil, Regressed)
+	c.File = t.File
+	if why := gone.of(t); why != nil {
+		c.Message = why.Message
+		d.Unrun = append(d.Unrun, c)
+		return
+	}
+	d.Lost = append(d.Lost, c)
+}
+
+// absence knows the suites whose tests may be missing for another reason than
+// their deletion.
+type absence map[string]*Broken
+
+func newAbsence(broken []Broken) absence {
+	a := make(absence, len(broken))
+	for i := range broken {
+		if b := &broken[i]; a[b.Suite] == nil && b.Kind != Exit {
+			a[b.Suite] = b // one that only failed at its end ran all its tests
+		}
+	}
+	return a
+}
+
+// of finds the broken suite a test belongs to: its own, its file, one that
+// holds its suite (tests.test_a holds tests.test_a.TestC), or the whole run.
+func (a absence) of(t *Test) *Broken {
+	if len(a) == 0 {
+		return nil
+	}
+	for _, name := range [...]string{t.Suite, t.File} {
+		if b := a[name]; name != "" && b != nil {
+			return b
+		}
+	}
+	for name := t.Suite; ; {
+		cut := strings.LastIndexByte(name, '.')
+		if cut < 0 {
+			return a[""]
+		}
+		name = name[:cut]
+		if b := a[name]; b != nil {
+			return b
+		}
+	}
+}
+
+func newlyBroken(baseline, now *Report) bool {
+	before := make(map[string]bool, len(baseline.Broken))
+	for _, b := range baseline.Broken {
+		before[b.Suite] = true
+	}
+	for _, b := range now.Broken {
+		if !before[b.Suite] && !before[""] {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *Diff) overall(baseline *Report) Verdict {
+	for _, list := range d.lists() {
+		if slices.ContainsFunc(*list, func(c Change) bool { return c.Verdict == Regressed }) {
+			return Regressed
+		}
+	}
+	switch {
+	case d.NewlyBroken, d.Incomplete != "" && baseline.Complete:
+		return Regressed
+	case len(d.StillFailing) > 0, len(d.Broken) > 0:
+		return BaselineBroken
+	case len(d.Fixed) > 0, len(baseline.Broken) > 0:
+		return FixedBaseline
+	}
+	return Clean
+}
+
+// MarkFlaky returns the first report with those tests marked as flaky that
+// ended differently in a repetition on the same code. A test that counts and
+// is switched off in the repetition, or missing there, is not one of them.
+func MarkFlaky(first *Report, again ...*Report) *Report {
+	seen := make(map[string][2]bool) // identity to: passed, failed
+	for _, r := range append([]*Report{first}, again...) {
+		for i := range r.Tests {
+			t := &r.Tests[i]
+			s := seen[t.ID]
+			s[0] = s[0] || t.Outcome == Passed || t.Flaky
+			s[1] = s[1] || t.Outcome.Fails() || t.Flaky
+			seen[t.ID] = s
+		}
+	}
+	marked := *first
+	marked.Tests = slices.Clone(first.Tests)
+	for i := range marked.Tests {
+		t := &marked.Tests[i]
+		t.Flaky = t.Flaky || (t.Outcome.Guards() && seen[t.ID] == [2]bool{true, true})
+	}
+	return &marked
+}

@@ -1,0 +1,66 @@
+package testreport
+
+import (
+	"bytes"
+	"path"
+	"strings"
+)
+
+// detectBytes is how much of an input Parse looks at to find its format.
+const detectBytes = 64 << 10
+
+// Detect tells the format of results by the first bytes of the input (64 KiB
+// are enough) and, where these leave it open, by the file's name. It returns
+// an empty format when it is none of ours.
+func Detect(name string, first []byte) Format {
+	text := bytes.TrimLeft(bytes.TrimPrefix(first, []byte("\xef\xbb\xbf")), " \t\r\n")
+	switch {
+	case bytes.HasPrefix(text, []byte("<")):
+		return detectXML(text)
+	case bytes.HasPrefix(text, []byte("{")) && !bytes.Contains(firstLine(text), []byte(`"Action"`)):
+		for _, key := range [...]string{`"testResults"`, `"numTotalTests"`, `"numTotalTestSuites"`, `"numFailedTests"`} {
+			if bytes.Contains(text, []byte(key)) {
+				return Jest
+			}
+		}
+	}
+	for line := range bytes.Lines(text) {
+		if f := detectLine(strings.TrimRight(string(line), "\r\n")); f != "" {
+			return f
+		}
+	}
+	if strings.EqualFold(path.Ext(name), ".tap") {
+		return TAP
+	}
+	return ""
+}
+
+func firstLine(text []byte) []byte {
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	return line
+}
+
+func detectXML(text []byte) Format {
+	switch {
+	case bytes.Contains(text, []byte("<TestRun")):
+		return TRX
+	case bytes.Contains(text, []byte("<testsuite")):
+		return JUnit
+	}
+	return ""
+}
+
+func detectLine(line string) Format {
+	switch {
+	case strings.HasPrefix(line, "{") && strings.Contains(line, `"Action":`) &&
+		(strings.Contains(line, `"Package":`) || strings.Contains(line, `"ImportPath":`)):
+		return GoTest
+	case strings.HasPrefix(line, "TAP version "), tapPlan.MatchString(line),
+		strings.HasPrefix(line, "ok ") && !strings.Contains(line, "\t"), // what go test prints for people has tabs
+		strings.HasPrefix(line, "not ok "):
+		return TAP
+	case cargoRunning.MatchString(line), cargoBegin.MatchString(line), strings.HasPrefix(line, "   Doc-tests "):
+		return Cargo
+	}
+	return ""
+}

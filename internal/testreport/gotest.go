@@ -1,0 +1,349 @@
+package testreport
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// goEvent is a line of go test -json; see go doc test2json.
+type goEvent struct {
+	Action      string
+	Package     string
+	ImportPath  string
+	Test        string
+	Output      string
+	Elapsed     float64
+	FailedBuild string
+}
+
+type goParser struct {
+	*builder
+	packages map[string]*goPackage
+	order    []string
+	builds   map[string]*message // what the compiler said, by import path
+	line     int
+}
+
+type goPackage struct {
+	ended    bool
+	bad      bool              // ended with fail
+	build    string            // the build that failed, as the runner names it
+	broken   Kind              // what its output told
+	panicked bool              // a line like the beginning of a panic was seen
+	failing  int               // tests that failed
+	running  map[string]*goRun // tests without an end
+	doubtful []int             // tests that passed without the line that says so
+	output   message
+}
+
+// goRun is a test between its beginning and its end.
+type goRun struct {
+	index    int
+	output   message
+	verdict  bool // the framework's own line about the end was seen
+	panicked bool
+	timeout  bool
+}
+
+// ParseGo reads the events of go test -json, with other lines between them. It
+// is complete when every package that started has its end and every test of it
+// too. A test that "passes" because the process ended in the middle of it is
+// reported as unfinished.
+func ParseGo(r io.Reader, cfg Config) (*Report, error) {
+	b, err := newBuilder(GoTest, cfg)
+	if err != nil {
+		return nil, wrap(GoTest, err)
+	}
+	p := &goParser{builder: b, packages: make(map[string]*goPackage), builds: make(map[string]*message)}
+	if err := p.read(newLines(r, b.cfg.MaxLine)); err != nil {
+		return nil, wrap(GoTest, err)
+	}
+	if err := p.finish(); err != nil {
+		return nil, wrap(GoTest, err)
+	}
+	return &b.report, nil
+}
+
+func (p *goParser) read(in *lines) error {
+	for {
+		line, long, err := in.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		p.line = in.no
+		object := bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("{"))
+		if object && long {
+			return &LimitError{Limit: "max line", Max: p.cfg.MaxLine, Line: in.no}
+		}
+		var e goEvent
+		if !object || json.Unmarshal(line, &e) != nil || e.Action == "" {
+			p.report.Ignored++
+			if object && in.open && bytes.Contains(line, []byte(`"Action"`)) {
+				if err := p.incomplete("", fmt.Sprintf("the last event, in line %d, is cut", in.no)); err != nil {
+					return err
+				}
+			}
+			p.plain(string(line))
+			continue
+		}
+		if err := p.event(&e); err != nil {
+			return err
+		}
+	}
+}
+
+// plain reads the lines that older versions print beside the events.
+func (p *goParser) plain(line string) {
+	rest, ok := strings.CutPrefix(line, "FAIL\t")
+	if !ok {
+		return
+	}
+	name, why, _ := strings.Cut(rest, " ")
+	if why == "[build failed]" || why == "[setup failed]" {
+		if known, err := p.pkg(name); err == nil {
+			known.ended, known.bad, known.broken = true, true, Build
+		}
+	}
+}
+
+func (p *goParser) pkg(name string) (*goPackage, error) {
+	if known := p.packages[name]; known != nil {
+		return known, nil
+	}
+	if len(p.packages) >= p.cfg.MaxTests {
+		return nil, &LimitError{Limit: "max tests", Max: p.cfg.MaxTests, Line: p.line}
+	}
+	if len(name) > p.cfg.MaxIdentity {
+		return nil, &LimitError{Limit: "max identity", Max: p.cfg.MaxIdentity, Line: p.line}
+	}
+	made := &goPackage{running: make(map[string]*goRun)}
+	p.packages[name] = made
+	p.order = append(p.order, name)
+	return made, nil
+}
+
+func (p *goParser) event(e *goEvent) error {
+	if e.Action == "build-output" || e.Action == "build-fail" {
+		return p.build(e)
+	}
+	if e.Package == "" {
+		p.report.Ignored++
+		return nil
+	}
+	pkg, err := p.pkg(e.Package)
+	if err != nil {
+		return err
+	}
+	if e.Test != "" {
+		return p.test(pkg, e)
+	}
+	switch e.Action {
+	case "output":
+		pkg.told(e.Output, p.cfg.MaxMessage)
+	case "pass", "skip", "fail":
+		pkg.ended, pkg.bad, pkg.build = true, e.Action == "fail", e.FailedBuild
+	}
+	return nil
+}
+
+func (p *goParser) build(e *goEvent) error {
+	m := p.builds[e.ImportPath]
+	if m == nil {
+		if len(p.builds) >= p.cfg.MaxTests {
+			return &LimitError{Limit: "max tests", Max: p.cfg.MaxTests, Line: p.line}
+		}
+		m = &message{}
+		p.builds[e.ImportPath] = m
+	}
+	if !strings.HasPrefix(e.Output, "# ") {
+		m.add(e.Output, p.cfg.MaxMessage)
+	}
+	return nil
+}
+
+// told looks at the output of the package itself.
+func (k *goPackage) told(text string, limit int) {
+	if strings.HasPrefix(text, "panic: test timed out") {
+		k.broken = Timeout
+	} else if strings.HasPrefix(text, "panic: ") || strings.HasPrefix(text, "fatal error: ") {
+		k.broken = Crash
+	} else if strings.HasSuffix(text, " [build failed]\n") || strings.HasSuffix(text, " [setup failed]\n") {
+		k.broken = Build
+	}
+	k.output.add(text, limit)
+}
+
+func (p *goParser) test(pkg *goPackage, e *goEvent) error {
+	run := pkg.running[e.Test]
+	if run == nil {
+		if e.Action == "output" {
+			return nil // after the end: a goroutine left behind
+		}
+		index, err := p.begin(e)
+		if err != nil {
+			return err
+		}
+		run = &goRun{index: index}
+		pkg.running[e.Test] = run
+	}
+	switch e.Action {
+	case "output":
+		run.told(e.Output, p.cfg.MaxMessage)
+	case "pass", "bench":
+		if !run.verdict && e.Action == "pass" {
+			pkg.doubtful = append(pkg.doubtful, run.index)
+		}
+		p.end(pkg, run, e, Passed)
+	case "skip":
+		p.end(pkg, run, e, Skipped)
+	case "fail":
+		p.end(pkg, run, e, Failed)
+	}
+	return nil
+}
+
+// begin finds or makes the place of a test in the report. The runner repeats
+// tests with -count.
+func (p *goParser) begin(e *goEvent) (int, error) {
+	id := e.Package + "::" + e.Test
+	if i, known := p.at[printable(id)]; known {
+		return i, nil
+	}
+	return p.add(Test{ID: id, Suite: e.Package, Name: e.Test}, p.line)
+}
+
+func (r *goRun) told(text string, limit int) {
+	for _, frame := range [...]string{"=== RUN ", "=== PAUSE ", "=== CONT ", "=== NAME ", "=== ATTR "} {
+		if strings.HasPrefix(text, frame) {
+			return
+		}
+	}
+	trimmed := strings.TrimLeft(text, " ")
+	for _, verdict := range [...]string{"--- PASS: ", "--- FAIL: ", "--- SKIP: ", "--- BENCH: "} {
+		if strings.HasPrefix(trimmed, verdict) {
+			r.verdict = true
+			return
+		}
+	}
+	if strings.HasPrefix(text, "panic: ") || strings.HasPrefix(text, "fatal error: ") {
+		r.panicked = true
+		r.timeout = strings.HasPrefix(text, "panic: test timed out")
+		r.output.text = r.output.text[:0] // what came before is not the reason
+	}
+	r.output.add(text, limit)
+}
+
+func (p *goParser) end(pkg *goPackage, run *goRun, e *goEvent, outcome Outcome) {
+	t := &p.report.Tests[run.index]
+	if t.Outcome != "" && t.Outcome != outcome && (t.Outcome == Failed || outcome == Failed) {
+		t.Flaky = true
+	}
+	if weight(outcome) > weight(t.Outcome) {
+		t.Outcome = outcome
+		if outcome != Passed {
+			t.Message = clip(string(run.output.text), p.cfg.MaxMessage)
+		}
+	}
+	t.Duration += time.Duration(e.Elapsed * float64(time.Second))
+	if outcome == Failed {
+		pkg.failing++
+	}
+	if run.panicked && outcome == Failed {
+		pkg.broken = crashKind(run)
+	}
+	delete(pkg.running, e.Test)
+}
+
+func crashKind(run *goRun) Kind {
+	if run.timeout {
+		return Timeout
+	}
+	return Crash
+}
+
+func (p *goParser) finish() error {
+	if len(p.order) == 0 && len(p.builds) == 0 {
+		if err := p.incomplete("", "no package was started"); err != nil {
+			return err
+		}
+	}
+	for _, name := range p.order {
+		if err := p.finishPackage(name, p.packages[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *goParser) finishPackage(name string, pkg *goPackage) error {
+	var open string
+	for _, i := range pkg.openTests() {
+		run := pkg.running[i]
+		t := &p.report.Tests[run.index]
+		if pkg.ended && pkg.broken == "" && !run.panicked && strings.HasPrefix(i, "Benchmark") {
+			t.Outcome = Passed // they have no end of their own
+			continue
+		}
+		t.Outcome = Unfinished
+		if run.panicked {
+			t.Outcome, pkg.broken = Failed, crashKind(run)
+			pkg.failing++
+		}
+		t.Message = clip(string(run.output.text), p.cfg.MaxMessage)
+		open = t.ID
+	}
+	if !pkg.ended {
+		for _, i := range pkg.doubtful {
+			p.report.Tests[i].Outcome = Unfinished
+		}
+	}
+	if err := p.breakage(name, pkg); err != nil {
+		return err
+	}
+	switch {
+	case !pkg.ended:
+		return p.incomplete(name, fmt.Sprintf("package %q has no end", name))
+	case open != "":
+		return p.incomplete(name, fmt.Sprintf("test %q has no end", open))
+	}
+	return nil
+}
+
+func (k *goPackage) openTests() []string {
+	names := make([]string, 0, len(k.running))
+	for name := range k.running {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// breakage notes why a package that failed could not run all its tests.
+func (p *goParser) breakage(name string, pkg *goPackage) error {
+	if !pkg.bad {
+		return nil
+	}
+	kind, msg := pkg.broken, string(pkg.output.text)
+	if pkg.build != "" {
+		kind = Build
+	}
+	if kind == "" && pkg.failing == 0 {
+		kind = Exit
+	}
+	if kind == "" {
+		return nil
+	}
+	if m := p.builds[pkg.build]; m != nil && len(m.text) > 0 {
+		msg = string(m.text)
+	}
+	return p.broken(name, kind, msg)
+}
