@@ -1,0 +1,318 @@
+// Package command makes an agent of any program: the prompt goes in, what the
+// program writes is handed on while it arrives, and what came of it comes out.
+//
+// A plain program gets its prompt on standard input, as an argument or as a
+// file; its last words are the result and its exit status says whether it
+// failed. For Claude Code, Codex, OpenCode and Gemini CLI there are presets
+// that know the command line of their headless modes and read their streams of
+// JSON; see [Presets]. A preset does not trust exit statuses: what the stream
+// says counts.
+//
+// The program runs under a guard process, so that neither it nor what it
+// started outlives the turn or this program. A program that uses the package
+// calls guard.Enter first thing in main.
+//
+// No agent asks before its tool calls here: [agent.Turn].Decide is not called.
+// What may be done is settled by [Config].Permission, the agent's own settings
+// and its own hooks.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/model"
+)
+
+// Defaults of [Config].
+const (
+	DefaultGrace          = 5 * time.Second
+	DefaultPatience       = 2 * time.Minute
+	DefaultLinger         = time.Minute
+	DefaultMaxCompactions = 5
+	DefaultMaxLineBytes   = 8 << 20
+	DefaultMaxErrorBytes  = 8 << 10
+)
+
+// Placeholders in [Config].Args of a plain program.
+const (
+	PlaceholderPrompt = "{prompt}"
+	PlaceholderFile   = "{prompt_file}"
+)
+
+// Permission is what an agent of a preset may do without asking; nobody is
+// there to be asked.
+type Permission string
+
+// The permissions. What each means for a preset is in [Presets].
+const (
+	// PermissionEdits, the default: files of the workspace may be edited;
+	// commands run only where the agent has a sandbox for them, or where its
+	// own rules call them harmless.
+	PermissionEdits Permission = "edits"
+	// PermissionRead: nothing may be changed.
+	PermissionRead Permission = "read"
+	// PermissionAll: everything, without a sandbox. For machines and containers
+	// that nothing can be lost on.
+	PermissionAll Permission = "all"
+	// PermissionOwn: what the agent's own settings say.
+	PermissionOwn Permission = "own"
+)
+
+// Config configures [New].
+type Config struct {
+	// Preset is one of the names in [Presets]; empty is a plain program.
+	Preset string
+	// Program is a name looked up in PATH, or a path; a relative one starts at
+	// the workspace. Required without a preset; with one it replaces the
+	// preset's program.
+	Program string
+	// Args are the arguments. Those of a plain program may hold {prompt} for the
+	// text of the prompt or {prompt_file} for the path of a file with it (mode
+	// 0600, removed with the turn); without either the prompt goes to standard
+	// input. With a preset they are further options for the agent, which takes
+	// its prompt from standard input.
+	Args []string
+	// Model is the agent's name of a model; empty is the agent's own choice.
+	// Presets only.
+	Model string
+	// Permission is what the agent may do. Presets only. Empty: PermissionEdits.
+	Permission Permission
+	// Env are further variables, "NAME=value"; the agent also gets those of
+	// this process and [agent.Turn].Env, which wins.
+	Env []string
+	// ContextWindow is the size of the model's window in tokens; it stands over
+	// what the agent says. 0: what the agent says.
+	ContextWindow int64
+	// Grace is how long the agent may take to end after it was asked with
+	// SIGTERM, before its process group is killed. 0: DefaultGrace; negative: it
+	// is killed at once.
+	Grace time.Duration
+	// Patience is how long an agent may wait for a limit of its provider by
+	// itself, again and again without getting anywhere, before the turn is ended
+	// as [agent.KindRateLimit] (or what the provider says it is). That time is
+	// not idle time. 0: DefaultPatience; negative: for ever.
+	Patience time.Duration
+	// Linger is how long an agent may go on silently after it has reported the
+	// end of its turn. 0: DefaultLinger; negative: for ever.
+	Linger time.Duration
+	// MaxCompactions is how often in a row, without a tool call in between, an
+	// agent may shorten its context before the turn is ended as
+	// [agent.KindOverflow]. 0: DefaultMaxCompactions; negative: no limit.
+	MaxCompactions int
+	// MaxLineBytes is the longest line of JSON that is read; longer ones are
+	// left out, with a note. 0: DefaultMaxLineBytes.
+	MaxLineBytes int
+	// MaxErrorBytes is how much of the end of standard error is kept for errors.
+	// 0: DefaultMaxErrorBytes.
+	MaxErrorBytes int
+	// TempDir is where files with prompts are made; empty is the system's.
+	TempDir string
+	// Logger: nil discards.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	orDuration := func(d *time.Duration, otherwise time.Duration) {
+		if *d == 0 {
+			*d = otherwise
+		}
+	}
+	orInt := func(n *int, otherwise int) {
+		if *n == 0 {
+			*n = otherwise
+		}
+	}
+	orDuration(&c.Grace, DefaultGrace)
+	orDuration(&c.Patience, DefaultPatience)
+	orDuration(&c.Linger, DefaultLinger)
+	orInt(&c.MaxCompactions, DefaultMaxCompactions)
+	orInt(&c.MaxLineBytes, DefaultMaxLineBytes)
+	orInt(&c.MaxErrorBytes, DefaultMaxErrorBytes)
+	if c.Permission == "" {
+		c.Permission = PermissionEdits
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	var errs []error
+	check := func(ok bool, text string) {
+		if !ok {
+			errs = append(errs, errors.New(text))
+		}
+	}
+	check(c.MaxLineBytes > 0, "MaxLineBytes is below 0")
+	check(c.MaxErrorBytes > 0, "MaxErrorBytes is below 0")
+	check(c.ContextWindow >= 0, "ContextWindow is below 0")
+	known := []Permission{PermissionRead, PermissionEdits, PermissionAll, PermissionOwn}
+	check(slices.Contains(known, c.Permission), fmt.Sprintf("Permission %q is none of read, edits, all, own", c.Permission))
+	for _, text := range slices.Concat([]string{c.Program, c.Model}, c.Args, c.Env) {
+		check(strings.IndexByte(text, 0) < 0, fmt.Sprintf("%.40q holds a NUL byte", model.Redact(text)))
+	}
+	places := c.placeholders(PlaceholderPrompt) + c.placeholders(PlaceholderFile)
+	if c.Preset == "" {
+		check(c.Program != "", "no Program")
+		check(c.Model == "", "Model is for presets; give a plain program's in Args")
+	} else {
+		check(places == 0, "Args of a preset hold a placeholder; presets give the prompt to standard input")
+	}
+	return errors.Join(errs...)
+}
+
+// placeholders counts the arguments that hold one.
+func (c Config) placeholders(name string) int {
+	n := 0
+	for _, arg := range c.Args {
+		if strings.Contains(arg, name) {
+			n++
+		}
+	}
+	return n
+}
+
+// Agent runs a program for each turn. It is safe for concurrent use.
+type Agent struct {
+	cfg    Config
+	vendor vendor
+}
+
+var (
+	_ agent.Agent   = (*Agent)(nil)
+	_ agent.Watcher = (*Agent)(nil)
+)
+
+// New checks the configuration and, unless its path is relative to a workspace,
+// that there is such a program. The error is an [*agent.Error].
+func New(cfg Config) (*Agent, error) {
+	cfg = cfg.withDefaults()
+	v, err := vendorOf(cfg.Preset)
+	if err == nil {
+		err = cfg.validate()
+	}
+	if err != nil {
+		return nil, &agent.Error{Kind: agent.KindInvalid, Msg: "configure agent", Err: err}
+	}
+	if cfg.Program == "" {
+		cfg.Program = v.about.Program
+	}
+	a := &Agent{cfg: cfg, vendor: v}
+	if filepath.IsAbs(cfg.Program) || !strings.ContainsAny(cfg.Program, `/\`) {
+		if _, err := guard.Find(cfg.Program, ""); err != nil {
+			return nil, a.startError(err)
+		}
+	}
+	return a, nil
+}
+
+// Sight tells how the agent's tool calls are seen; see [Presets].
+func (a *Agent) Sight() agent.Sight { return a.vendor.about.Sight }
+
+// name is how errors call the program; arguments may hold secrets.
+func (a *Agent) name() string { return fmt.Sprintf("agent %q", a.cfg.Program) }
+
+// Run does one turn. The session it returns carries the agent's running totals
+// beside its ID, so that they are not counted twice when another process
+// continues it: hand on the last one as it is.
+func (a *Agent) Run(ctx context.Context, turn *agent.Turn) (*agent.Result, error) {
+	from := readSession(turn.Session)
+	if err := a.check(turn, from); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, agent.Stopped(ctx)
+	}
+	in, err := a.input(turn, from)
+	if err != nil {
+		return nil, err
+	}
+	defer in.remove()
+
+	child, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	r := newRun(a, turn, from, stop)
+	r.rec.notes = append(r.rec.notes, in.notes...)
+	r.dog.start()
+	start := time.Now()
+	err = guard.Run(child, guard.Config{
+		Path: a.cfg.Program, Args: in.args, Dir: turn.Dir, Env: a.environment(turn),
+		Stdin: in.stdin(), Stdout: &r.stdout, Stderr: &r.stderr,
+		Hold: turn.Hold, Grace: a.cfg.Grace,
+	})
+	r.dog.stop()
+	a.cfg.Logger.Debug("agent ended", "duration_ms", time.Since(start).Milliseconds())
+	return r.finish(ctx, child, err)
+}
+
+func (a *Agent) check(turn *agent.Turn, from session) error {
+	invalid := func(err error, hint string) error {
+		return &agent.Error{Kind: agent.KindInvalid, Msg: "start " + a.name(), Err: err, Hint: hint}
+	}
+	if !filepath.IsAbs(turn.Dir) {
+		return invalid(fmt.Errorf("the workspace %q is no absolute path", turn.Dir), "")
+	}
+	info, err := os.Stat(turn.Dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("the workspace %q is no folder", turn.Dir)
+	}
+	if err != nil {
+		return invalid(err, "name an existing folder as the workspace")
+	}
+	if turn.Prompt == "" {
+		return invalid(errors.New("the prompt is empty"), "")
+	}
+	if from.id != "" && a.vendor.parse == nil {
+		return &agent.Error{Kind: agent.KindSession, Msg: a.name() + " has no sessions"}
+	}
+	if strings.HasPrefix(from.id, "-") || strings.ContainsAny(from.id, "\x00\n") {
+		return &agent.Error{Kind: agent.KindSession, Msg: fmt.Sprintf("%q is no session of %s", from.id, a.name())}
+	}
+	return nil
+}
+
+// environment is what the agent gets: of variables given twice the last counts.
+func (a *Agent) environment(turn *agent.Turn) []string {
+	own := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(a.vendor.unset, name)
+	})
+	var preset []string
+	if a.vendor.env != nil {
+		preset = a.vendor.env(a.cfg)
+	}
+	return slices.Concat(preset, own, a.cfg.Env, turn.Env)
+}
+
+// startError is the error of a program that could not be started.
+func (a *Agent) startError(err error) *agent.Error {
+	e := &agent.Error{Kind: agent.KindFailed, Msg: "start " + a.name(), Err: model.RedactError(err)}
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission),
+		errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOEXEC):
+		e.Kind = agent.KindNotFound
+		e.Hint = "check the spelling, that the program is installed, that it may be executed, and that PATH holds its folder"
+		if a.vendor.about.Install != "" {
+			e.Hint = "install it: " + a.vendor.about.Install + "; " + e.Hint
+		}
+	case errors.Is(err, syscall.E2BIG):
+		e.Kind, e.Hint = agent.KindInvalid, hintTooLong
+	case errors.Is(err, guard.ErrNotEntered):
+		e.Hint = "this is a fault of the program that uses the library"
+	}
+	return e
+}

@@ -1,0 +1,150 @@
+package command
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/model"
+)
+
+// maxMessage is the longest message of an error; agents print whole bodies.
+const maxMessage = 600
+
+// sign is how a kind of failure is recognised in an agent's words: any of the
+// texts, in lower case.
+type sign struct {
+	kind  agent.Kind
+	texts []string
+}
+
+// signs are asked in this order: what is more certain comes first.
+func signs() []sign {
+	return []sign{
+		{agent.KindSession, []string{
+			"no conversation found with session id", "requires a valid session id", "no rollout found", "thread/resume failed",
+			"session not found", "invalid session identifier", "error resuming session", "no session found",
+		}},
+		{agent.KindOverflow, []string{
+			"prompt is too long", "prompt_too_long", "context window", "context length", "context_length_exceeded", "maximum context",
+			"contextoverflow", "context_window_exceeded", "input token count", "request_too_large", "ran out of room",
+		}},
+		{agent.KindLimit, []string{
+			"max_output_tokens", "output token maximum", "error_max_turns", "error_max_budget", "maximum number of turns",
+			"max session turns", "reached max turns", "maxsessionturns",
+		}},
+		{agent.KindQuota, []string{
+			"insufficient_quota", "quota exceeded", "exceeded your current quota", "credit balance", "billing", "payment required",
+			"out of credits", "insufficient credit", "exhausted your daily quota", "terminalquotaerror",
+		}},
+		{agent.KindRateLimit, []string{
+			"usage limit", "limit reached", "hit your limit", "rate limit", "rate_limit", "too many requests", "resource_exhausted",
+			"resource has been exhausted", "ratelimit", "slow down", "status: 429", "status 429",
+		}},
+		{agent.KindAuth, []string{
+			"authentication", "unauthorized", "invalid api key", "invalid_api_key", "incorrect api key", "api key not valid", "not logged in",
+			"/login", "login required", "please log in", "auth method", "permission_denied", "oauth token", "token has expired",
+		}},
+		{agent.KindInvalid, []string{
+			"model_not_found", "model not found", "modelnotfound", "issue with the selected model", "does not exist or you do not have access",
+			"unknown model", "no such model", "model is not supported", "unknown option", "unexpected argument", "unknown argument", "unrecognized subcommand",
+		}},
+		{agent.KindUnavailable, []string{
+			"overloaded", "at capacity", "service unavailable", "bad gateway", "gateway timeout", "internal server error", "server_error",
+			"econnrefused", "econnreset", "enotfound", "etimedout", "connection error", "connection refused", "stream disconnected",
+			"fetch failed", "network error", "unable to connect", "error sending request", "could not resolve host", "request timed out",
+		}},
+	}
+}
+
+// classify says what kind of failure an agent speaks of. Status is that of its
+// provider's answer, 0 when unknown.
+func classify(text string, status int, now time.Time) *agent.Error {
+	lower := strings.ToLower(text)
+	e := &agent.Error{Kind: kindOf(lower, status), Msg: message(text), Until: untilIn(text, now)}
+	if e.Kind == agent.KindQuota && !e.Until.IsZero() {
+		e.Kind = agent.KindRateLimit // a quota that comes back by itself
+	}
+	switch e.Kind {
+	case agent.KindRateLimit, agent.KindUnavailable:
+	case agent.KindAuth:
+		e.Until, e.Hint = time.Time{}, "log in with the agent itself, or give it a key in its environment"
+	case agent.KindInvalid:
+		e.Until, e.Hint = time.Time{}, "check the name of the model and the options of the agent"
+	case agent.KindQuota:
+		e.Until, e.Hint = time.Time{}, "waiting does not help: check plan and billing with the agent's provider, or use another agent"
+	default:
+		e.Until = time.Time{}
+	}
+	return e
+}
+
+func kindOf(lower string, status int) agent.Kind {
+	said := agent.KindFailed
+	for _, s := range signs() {
+		if containsAny(lower, s.texts) {
+			said = s.kind
+			break
+		}
+	}
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		if said == agent.KindQuota || said == agent.KindRateLimit {
+			return said
+		}
+		return agent.KindAuth
+	case status == http.StatusPaymentRequired:
+		return agent.KindQuota
+	case status == http.StatusRequestEntityTooLarge:
+		return agent.KindOverflow
+	case status == http.StatusTooManyRequests:
+		if said == agent.KindQuota {
+			return said
+		}
+		return agent.KindRateLimit
+	case status >= http.StatusInternalServerError:
+		return agent.KindUnavailable
+	case said == agent.KindFailed && mentionsModel(lower):
+		return agent.KindInvalid
+	case said == agent.KindFailed && (status == http.StatusNotFound || status == http.StatusBadRequest):
+		return agent.KindInvalid
+	}
+	return said
+}
+
+// mentionsModel recognises "The model `x` does not exist" and the like.
+func mentionsModel(lower string) bool {
+	return strings.Contains(lower, "model") && containsAny(lower, []string{"does not exist", "not found", "not supported", "no access"})
+}
+
+func containsAny(text string, parts []string) bool {
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// message makes an agent's words fit for an error.
+func message(text string) string {
+	text, _ = model.Clean(stripColour(text))
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxMessage {
+		text = text[:wholeCharacters([]byte(text[:maxMessage]))] + "…"
+	}
+	return model.Redact(text)
+}
+
+// stripColour takes out the escape sequences of colours.
+func stripColour(text string) string {
+	for {
+		before, rest, ok := strings.Cut(text, "\x1b[")
+		if !ok {
+			return text
+		}
+		end := strings.IndexFunc(rest, func(c rune) bool { return c >= '@' && c <= '~' })
+		text = before + rest[end+1:]
+	}
+}

@@ -1,0 +1,207 @@
+package command
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/perdure/perdure/agent"
+)
+
+// geminiLine is an event of "gemini -o stream-json".
+type geminiLine struct {
+	Type       string          `json:"type"`
+	SessionID  string          `json:"session_id"`
+	Role       string          `json:"role"`
+	Content    string          `json:"content"`
+	Delta      bool            `json:"delta"`
+	ToolName   string          `json:"tool_name"`
+	ToolID     string          `json:"tool_id"`
+	Parameters json.RawMessage `json:"parameters"`
+	Status     string          `json:"status"`
+	Severity   string          `json:"severity"`
+	Message    string          `json:"message"`
+	Error      struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	} `json:"error"`
+	Stats *geminiStats `json:"stats"`
+}
+
+// geminiStats sums one run, side requests among it. The input holds what was
+// cached; the output leaves out what was thought.
+type geminiStats struct {
+	Total  int64 `json:"total_tokens"`
+	Input  int64 `json:"input_tokens"`
+	Output int64 `json:"output_tokens"`
+	Cached int64 `json:"cached"`
+}
+
+// geminiParser reads "gemini -o stream-json".
+type geminiParser struct {
+	rec *record
+	// answer is the message that arrives in pieces.
+	answer strings.Builder
+	calls  map[string]agent.ToolCall
+	last   string
+	said   []string // the end of standard error
+}
+
+func (p *geminiParser) stdout(line []byte) {
+	var l geminiLine
+	if !object(line) || !decode(line, &l) {
+		p.rec.say(agent.EventOutput, string(line))
+		return
+	}
+	if l.Type != "message" {
+		p.answer.Reset()
+	}
+	switch l.Type {
+	case "init":
+		if p.rec.from.id != "" && l.SessionID != "" && l.SessionID != p.rec.from.id {
+			p.rec.another(l.SessionID)
+			return
+		}
+		p.rec.began(l.SessionID)
+	case "message":
+		p.message(l)
+	case "tool_use":
+		call := describe(l.ToolID, l.ToolName, l.Parameters)
+		call.Status = agent.ToolRunning
+		p.calls[l.ToolID] = call
+		p.rec.tell(agent.Event{Kind: agent.EventToolCall, Call: &call})
+	case "tool_result":
+		p.result(l)
+	case "error":
+		p.last = firstOf(l.Message, l.Error.Message)
+		p.rec.say(agent.EventNotice, p.last)
+	case "result":
+		p.end(l)
+	default:
+		p.rec.say(agent.EventUnknown, "")
+	}
+}
+
+func (p *geminiParser) message(l geminiLine) {
+	if l.Role != "assistant" {
+		p.answer.Reset()
+		return
+	}
+	again := p.answer.Len() > 0 && l.Delta
+	if !l.Delta {
+		p.answer.Reset()
+	}
+	if p.answer.Len() < 2*agent.MaxTextBytes {
+		p.answer.WriteString(l.Content)
+	}
+	p.rec.say(agent.EventMessage, l.Content)
+	p.rec.text = p.answer.String()
+	if again {
+		p.rec.messages-- // a further piece of the same message
+	}
+}
+
+func (p *geminiParser) result(l geminiLine) {
+	call, ok := p.calls[l.ToolID]
+	if !ok {
+		call = agent.ToolCall{ID: l.ToolID, Kind: agent.ToolOther}
+	}
+	delete(p.calls, l.ToolID)
+	call.Status = agent.ToolCompleted
+	if l.Status != "success" {
+		call.Status = agent.ToolFailed
+	}
+	p.rec.tell(agent.Event{Kind: agent.EventToolResult, Call: &call})
+}
+
+func (p *geminiParser) end(l geminiLine) {
+	p.rec.ended(l.Status)
+	if s := l.Stats; s != nil && s.Total+s.Input+s.Output > 0 {
+		p.rec.told = &tokens{in: s.Input, out: max(s.Output, s.Total-s.Input), cached: s.Cached}
+		p.rec.measured()
+	}
+	if l.Status != "success" {
+		p.last = firstOf(l.Error.Message, p.last, "the turn ended with status "+l.Status)
+		p.rec.bad(p.last, 0)
+	}
+}
+
+// reAttempt is how it says that it tries again; it may do so without end.
+var reAttempt = regexp.MustCompile(`Attempt \d+ failed(?: with status (\d{3}))?`)
+
+func (p *geminiParser) stderr(line string) {
+	p.said = lastLines(p.said, line)
+	p.rec.say(agent.EventStderr, line)
+	m := reAttempt.FindStringSubmatch(line)
+	if m == nil {
+		return
+	}
+	status, _ := strconv.Atoi(m[1]) // 0 without one
+	if limit := classify(line, status, p.rec.now()); limit.Class() == agent.ClassWait || limit.Kind == agent.KindQuota {
+		p.rec.waits(limit)
+	}
+}
+
+// Exit statuses of Gemini CLI. For errors of the API it takes their HTTP
+// status, of which the system keeps the rest of a division by 256.
+const (
+	geminiExitAuth      = 41
+	geminiExitInput     = 42
+	geminiExitSandbox   = 44
+	geminiExitConfig    = 52
+	geminiExitTurns     = 53
+	geminiExitUntrusted = 55
+)
+
+func httpOfExit(exit int) int {
+	if status := exit + 256; exit > 0 && exit < 256 && status >= 400 && status < 512 {
+		return status
+	}
+	return 0
+}
+
+func (p *geminiParser) finish(exit int) {
+	status := httpOfExit(exit)
+	if p.rec.over && (p.rec.fault == nil || status == 0) {
+		return
+	}
+	if status != 0 {
+		p.rec.bad(firstOf(p.last, errorLine(p.said)), status)
+	} else {
+		p.rec.unfinished(p.last, errorLine(p.said))
+	}
+	f := p.rec.fault
+	if f.Kind != agent.KindFailed {
+		return
+	}
+	switch exit {
+	case geminiExitAuth:
+		f.Kind = agent.KindAuth
+	case geminiExitInput, geminiExitConfig, geminiExitSandbox, geminiExitUntrusted:
+		f.Kind = agent.KindInvalid
+	case geminiExitTurns:
+		f.Kind = agent.KindLimit
+	}
+}
+
+// geminiArgs is the command line; the prompt is on standard input.
+func geminiArgs(c Config, id string) []string {
+	args := []string{"--output-format", "stream-json"}
+	switch c.Permission {
+	case PermissionRead:
+		args = append(args, "--approval-mode", "plan")
+	case PermissionEdits:
+		args = append(args, "--approval-mode", "auto_edit")
+	case PermissionAll:
+		args = append(args, "--approval-mode", "yolo")
+	case PermissionOwn:
+	}
+	if c.Model != "" {
+		args = append(args, "--model", c.Model)
+	}
+	if id != "" {
+		args = append(args, "--resume", id)
+	}
+	return append(args, c.Args...)
+}

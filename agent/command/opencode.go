@@ -1,0 +1,232 @@
+package command
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/agent"
+)
+
+// opencodeLine is an event of "opencode run --format json".
+type opencodeLine struct {
+	Type      string       `json:"type"`
+	SessionID string       `json:"sessionID"`
+	Part      opencodePart `json:"part"`
+	Error     struct {
+		Name string `json:"name"`
+		Data struct {
+			Message string            `json:"message"`
+			Status  int               `json:"statusCode"`
+			Headers map[string]string `json:"responseHeaders"`
+		} `json:"data"`
+	} `json:"error"`
+}
+
+type opencodePart struct {
+	Text      string `json:"text"`
+	Synthetic bool   `json:"synthetic"`
+	Metadata  struct {
+		Compaction bool `json:"compaction_continue"`
+	} `json:"metadata"`
+	Tool   string `json:"tool"`
+	CallID string `json:"callID"`
+	State  struct {
+		Status string          `json:"status"`
+		Input  json.RawMessage `json:"input"`
+		Title  string          `json:"title"`
+	} `json:"state"`
+	Reason string `json:"reason"`
+	Tokens struct {
+		Input     int64 `json:"input"`
+		Output    int64 `json:"output"`
+		Reasoning int64 `json:"reasoning"`
+		Cache     struct {
+			Read  int64 `json:"read"`
+			Write int64 `json:"write"`
+		} `json:"cache"`
+	} `json:"tokens"`
+	Cost float64 `json:"cost"`
+}
+
+// opencodeParser reads "opencode run --format json".
+type opencodeParser struct {
+	rec *record
+	// reason is that of the last step, until something went wrong after it.
+	reason string
+	fault  *agent.Error
+	cost   float64
+	said   []string // the end of standard error
+}
+
+func (p *opencodeParser) stdout(line []byte) {
+	var l opencodeLine
+	if !object(line) || !decode(line, &l) {
+		p.rec.say(agent.EventOutput, string(line))
+		return
+	}
+	if p.rec.from.id != "" && l.SessionID != "" && l.SessionID != p.rec.from.id {
+		p.rec.another(l.SessionID)
+		return
+	}
+	p.rec.began(l.SessionID)
+	switch l.Type {
+	case "step_start":
+	case "text":
+		p.text(l.Part)
+	case "reasoning":
+		p.rec.say(agent.EventThought, l.Part.Text)
+	case "tool_use":
+		p.call(l.Part)
+	case "step_finish":
+		p.step(l.Part)
+	case "error":
+		p.trouble(l)
+	default:
+		p.rec.say(agent.EventUnknown, "")
+	}
+}
+
+func (p *opencodeParser) text(part opencodePart) {
+	switch {
+	case part.Metadata.Compaction:
+		p.rec.say(agent.EventCompaction, "the context was shortened")
+	case part.Synthetic: // its own words to the model
+		p.rec.say(agent.EventNotice, part.Text)
+	default:
+		p.rec.said(part.Text)
+	}
+}
+
+// call reads a tool call, which is told when it has ended.
+func (p *opencodeParser) call(part opencodePart) {
+	call := describe(part.CallID, part.Tool, part.State.Input)
+	switch part.State.Status {
+	case "completed":
+		call.Status = agent.ToolCompleted
+	case "error":
+		call.Status = agent.ToolFailed
+	default:
+		call.Status = agent.ToolRunning
+		p.rec.tell(agent.Event{Kind: agent.EventToolCall, Call: &call})
+		return
+	}
+	begun := call
+	begun.Status = agent.ToolRunning
+	p.rec.tell(agent.Event{Kind: agent.EventToolCall, Call: &begun})
+	p.rec.tell(agent.Event{Kind: agent.EventToolResult, Call: &call})
+}
+
+func (p *opencodeParser) step(part opencodePart) {
+	t := part.Tokens
+	// Its input leaves out what was read from or written to the cache, its
+	// output what was thought.
+	used := tokens{in: t.Input + t.Cache.Read + t.Cache.Write, out: t.Output + t.Reasoning, cached: t.Cache.Read, written: t.Cache.Write}
+	p.rec.used = p.rec.used.add(used)
+	p.rec.context = used.in + used.out
+	p.reason, p.rec.stop = part.Reason, part.Reason
+	p.fault = nil
+	if p.cost += part.Cost; p.cost > 0 {
+		// 0 is also what a model without a known price costs.
+		micros := int64(p.cost * microsPerDollar)
+		p.rec.cost = &micros
+	}
+	p.rec.measured()
+}
+
+func (p *opencodeParser) trouble(l opencodeLine) {
+	data := l.Error.Data
+	text := firstOf(data.Message, l.Error.Name, "unknown error")
+	p.fault = classify(text, data.Status, p.rec.now())
+	if l.Error.Name == "ContextOverflowError" {
+		p.fault.Kind, p.fault.Until = agent.KindOverflow, time.Time{}
+	}
+	if p.fault.Class() == agent.ClassWait && p.fault.Until.IsZero() {
+		p.fault.Until = retryAfter(data.Headers, p.rec.now())
+	}
+	p.rec.say(agent.EventNotice, text)
+}
+
+// retryAfter reads the header of that name.
+func retryAfter(headers map[string]string, now time.Time) time.Time {
+	for name, value := range headers {
+		if !strings.EqualFold(name, "retry-after") {
+			continue
+		}
+		if seconds, err := strconv.Atoi(value); err == nil && seconds >= 0 && seconds < int(maxWait.Seconds()) {
+			return now.Add(time.Duration(seconds) * time.Second).UTC()
+		}
+		if at, err := http.ParseTime(value); err == nil && at.After(now) {
+			return at.UTC()
+		}
+	}
+	return time.Time{}
+}
+
+// stderr finds in the log what the stream does not tell: that the provider
+// refuses and opencode tries again, which it may do without end.
+func (p *opencodeParser) stderr(line string) {
+	p.rec.say(agent.EventStderr, line)
+	if !strings.HasPrefix(line, "timestamp=") {
+		p.said = lastLines(p.said, line)
+	}
+	_, text, ok := strings.Cut(line, "error.error=")
+	if !ok || !strings.Contains(line, `"stream error"`) || strings.Contains(line, "small=true") {
+		return
+	}
+	if limit := classify(strings.Trim(text, `"`), 0, p.rec.now()); limit.Class() == agent.ClassWait || limit.Kind == agent.KindQuota {
+		p.rec.waits(limit)
+	}
+}
+
+// finish judges: it exits with 1 also when it went on after an error, and with
+// 0 when an answer was cut.
+func (p *opencodeParser) finish(exit int) {
+	p.rec.fault = p.fault
+	switch {
+	case p.fault != nil:
+	case p.reason == "length":
+		p.rec.fault = &agent.Error{Kind: agent.KindLimit, Msg: "the answer was cut at the model's limit for its length"}
+	case p.reason == "stop":
+		p.rec.over = true
+	case p.reason != "" && exit == 0:
+		p.rec.over = true
+		if p.reason == "tool-calls" {
+			p.rec.note("the turn ended at a tool call that was not permitted")
+		}
+	default:
+		p.rec.unfinished(errorLine(p.said))
+	}
+}
+
+// opencodeArgs is the command line; the prompt is on standard input. Errors of
+// its log are asked for because its stream is silent about refusals.
+func opencodeArgs(c Config, id string) []string {
+	args := []string{"run", "--format", "json", "--print-logs", "--log-level", "ERROR"}
+	if c.Permission == PermissionAll {
+		args = append(args, "--auto")
+	}
+	if c.Model != "" {
+		args = append(args, "--model", c.Model)
+	}
+	if id != "" {
+		args = append(args, "--session", id)
+	}
+	return append(args, c.Args...)
+}
+
+// opencodeEnv says what may be done. Denied calls are told to the model;
+// those that would have to be asked for end the turn.
+func opencodeEnv(c Config) []string {
+	env := []string{"OPENCODE_DISABLE_AUTOUPDATE=1"}
+	switch c.Permission {
+	case PermissionRead:
+		env = append(env, `OPENCODE_PERMISSION={"edit":"deny","bash":"deny","external_directory":"deny"}`)
+	case PermissionEdits:
+		env = append(env, `OPENCODE_PERMISSION={"edit":"allow","bash":"deny","external_directory":"deny"}`)
+	case PermissionAll, PermissionOwn:
+	}
+	return env
+}

@@ -1,0 +1,70 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/perdure/perdure/agent"
+)
+
+// maxSaid is how many of the last lines of standard error are looked at for
+// what went wrong.
+const maxSaid = 20
+
+// lastLines keeps the last lines that say something.
+func lastLines(lines []string, line string) []string {
+	if line = strings.TrimSpace(stripColour(line)); line == "" {
+		return lines
+	}
+	if len(lines) == maxSaid {
+		lines = append(lines[:0], lines[1:]...)
+	}
+	return append(lines, line)
+}
+
+// errorLine picks the line that says most about what went wrong: the last that
+// calls itself an error, else the last.
+func errorLine(lines []string) string {
+	for i := len(lines) - 1; i >= 0; i-- {
+		if lower := strings.ToLower(lines[i]); strings.HasPrefix(lower, "error") || strings.HasPrefix(lower, "fatal") {
+			return lines[i]
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return lines[len(lines)-1]
+}
+
+// plainParser reads a plain program: what it writes last is the result.
+type plainParser struct {
+	rec  *record
+	tail tail
+	said []string
+}
+
+func (p *plainParser) stdout(line []byte) {
+	p.tail.add(line)
+	p.tail.add([]byte("\n"))
+	p.rec.say(agent.EventOutput, string(line))
+}
+
+func (p *plainParser) stderr(line string) {
+	p.said = lastLines(p.said, line)
+	p.rec.say(agent.EventStderr, line)
+}
+
+func (p *plainParser) finish(exit int) {
+	text, changed, cut := p.tail.text()
+	p.rec.text = text
+	if changed {
+		p.rec.note(noteReplaced)
+	}
+	if cut {
+		p.rec.note("the output was longer than what is kept; this is its end")
+	}
+	if exit == 0 {
+		p.rec.over = true
+		return
+	}
+	p.rec.fault = &agent.Error{Kind: agent.KindFailed, Msg: message(errorLine(p.said))}
+}

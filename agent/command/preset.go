@@ -1,0 +1,167 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/agent"
+)
+
+// Preset describes an agent whose headless mode is known.
+type Preset struct {
+	// Name is that of [Config].Preset.
+	Name string `json:"name"`
+	// Title is the agent's name for people.
+	Title string `json:"title"`
+	// Program is looked up in PATH.
+	Program string `json:"program"`
+	// Install says in a line how to get it.
+	Install string `json:"install"`
+	// Tested is the version whose streams the preset was tested with. Older
+	// ones may tell less; what is not known in a stream is no error.
+	Tested string `json:"tested"`
+	// Sight is how its tool calls are seen in its stream. A hook of the agent's
+	// own may see and refuse more.
+	Sight agent.Sight `json:"sight"`
+	// Calls says what is not seen of its tool calls.
+	Calls string `json:"calls"`
+	// Usage and Context say how tokens and the fill of the context are known.
+	Usage   string `json:"usage"`
+	Context string `json:"context"`
+	// Permissions says what each permission is for the agent.
+	Permissions map[Permission]string `json:"permissions"`
+}
+
+// vendor is a preset with what it takes to run it.
+type vendor struct {
+	about Preset
+	// args makes the command line from the configuration and the session's ID.
+	args func(c Config, id string) []string
+	// env are variables that all others stand over.
+	env func(c Config) []string
+	// unset are variables of this process that the agent does not get.
+	unset []string
+	// parse makes the parser of its stream.
+	parse func(rec *record) parser
+	// totals: what it reports are totals of its session.
+	totals bool
+}
+
+// Presets returns what is known of each agent, by name.
+func Presets() []Preset {
+	var list []Preset
+	for _, v := range vendors() {
+		list = append(list, v.about)
+	}
+	return list
+}
+
+func vendorOf(name string) (vendor, error) {
+	if name == "" {
+		return vendor{about: Preset{Sight: agent.SightNone}}, nil
+	}
+	var names []string
+	for _, v := range vendors() {
+		if v.about.Name == name {
+			return v, nil
+		}
+		names = append(names, v.about.Name)
+	}
+	slices.Sort(names)
+	return vendor{}, fmt.Errorf("there is no preset %q; there are %s", name, strings.Join(names, ", "))
+}
+
+func vendors() []vendor {
+	return []vendor{
+		{
+			about: aboutClaude(), args: claudeArgs, env: claudeEnv, totals: true,
+			// Some versions refuse to start inside another one.
+			unset: []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
+			parse: func(rec *record) parser {
+				return &claudeParser{rec: rec, open: map[string]tokens{}, calls: map[string]agent.ToolCall{}}
+			},
+		},
+		{
+			about: aboutCodex(), args: codexArgs, totals: true,
+			parse: func(rec *record) parser { return &codexParser{rec: rec} },
+		},
+		{
+			about: aboutGemini(), args: geminiArgs,
+			parse: func(rec *record) parser { return &geminiParser{rec: rec, calls: map[string]agent.ToolCall{}} },
+		},
+		{
+			about: aboutOpencode(), args: opencodeArgs, env: opencodeEnv,
+			parse: func(rec *record) parser { return &opencodeParser{rec: rec} },
+		},
+	}
+}
+
+func aboutClaude() Preset {
+	return Preset{
+		Name: "claude", Title: "Claude Code", Program: "claude",
+		Install: "npm install -g @anthropic-ai/claude-code", Tested: "2.1.328",
+		Sight: agent.SightObserved,
+		Calls: "calls are told when they begin and end, subagents' only as far as Claude Code forwards them; " +
+			"to refuse calls, install its PreToolUse hook",
+		Usage:   "per turn, subagents among it; the cost as well, unless the price of the model is made up",
+		Context: "after every answer; the size of the window at the end of the turn",
+		Permissions: map[Permission]string{
+			PermissionRead:  "--permission-mode plan",
+			PermissionEdits: "--permission-mode acceptEdits: files of the workspace may be edited, created and removed (also by simple commands such as mkdir and rm); other commands are denied unless its settings allow them",
+			PermissionAll:   "--permission-mode bypassPermissions; refused to root outside a sandbox",
+			PermissionOwn:   "no option: its settings",
+		},
+	}
+}
+
+func aboutCodex() Preset {
+	return Preset{
+		Name: "codex", Title: "Codex CLI", Program: "codex",
+		Install: "npm install -g @openai/codex", Tested: "0.169.0",
+		Sight:   agent.SightObserved,
+		Calls:   "commands, file changes and MCP calls are told; a call that its sandbox, its rules or a hook refused is not told at all",
+		Usage:   "differences of the totals of its thread; a turn that failed is counted with the next one",
+		Context: "not told",
+		Permissions: map[Permission]string{
+			PermissionRead:  "--sandbox read-only",
+			PermissionEdits: "--sandbox workspace-write: commands run in a sandbox that may write to the workspace and has no network",
+			PermissionAll:   "--dangerously-bypass-approvals-and-sandbox",
+			PermissionOwn:   "no option: its settings",
+		},
+	}
+}
+
+func aboutGemini() Preset {
+	return Preset{
+		Name: "gemini", Title: "Gemini CLI", Program: "gemini",
+		Install: "npm install -g @google/gemini-cli", Tested: "0.61.0",
+		Sight:   agent.SightObserved,
+		Calls:   "calls are told when they begin and end; to refuse calls, install its BeforeTool hook",
+		Usage:   "per turn, at its end",
+		Context: "not told; its AfterModel hook would",
+		Permissions: map[Permission]string{
+			PermissionRead:  "--approval-mode plan",
+			PermissionEdits: "--approval-mode auto_edit: files may be edited; there is no tool for commands",
+			PermissionAll:   "--approval-mode yolo",
+			PermissionOwn:   "no option: its settings",
+		},
+	}
+}
+
+func aboutOpencode() Preset {
+	return Preset{
+		Name: "opencode", Title: "OpenCode", Program: "opencode",
+		Install: "npm install -g opencode-ai", Tested: "1.18.33",
+		Sight:   agent.SightObserved,
+		Calls:   "calls are told when they have ended; to refuse calls, install a plugin or use its permissions",
+		Usage:   "per step; the cost as well, where the price of the model is known",
+		Context: "after every step, without the size of the window",
+		Permissions: map[Permission]string{
+			PermissionRead:  "OPENCODE_PERMISSION denies edits and commands",
+			PermissionEdits: "OPENCODE_PERMISSION denies commands and folders outside the workspace; a variable of that name that is set already stands over it",
+			PermissionAll:   "--auto",
+			PermissionOwn:   "no option: its settings",
+		},
+	}
+}

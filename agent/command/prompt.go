@@ -1,0 +1,148 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/filelock"
+	"github.com/perdure/perdure/model"
+)
+
+// maxArgLinux is the longest argument Linux takes, its final NUL among it. The
+// limit for all arguments and variables together is found out by trying.
+const maxArgLinux = 128 << 10
+
+const hintTooLong = "give the prompt as a file with " + PlaceholderFile + ", or on standard input by leaving " + PlaceholderPrompt + " out"
+
+const noteNUL = "the prompt held NUL bytes or was not valid UTF-8; these were replaced by U+FFFD"
+
+// promptFiles are the names of files with prompts.
+const promptFiles = "perdure-prompt-*.md"
+
+// input is what a program is started with.
+type input struct {
+	args   []string
+	prompt string
+	pipe   bool // the prompt goes to standard input
+	file   *os.File
+	notes  []string
+}
+
+func (a *Agent) input(turn *agent.Turn, from session) (*input, error) {
+	prompt, changed := model.Clean(turn.Prompt)
+	in := &input{prompt: prompt}
+	if changed {
+		in.notes = append(in.notes, noteNUL)
+	}
+	if a.vendor.args != nil {
+		in.args, in.pipe = a.vendor.args(a.cfg, from.id), true
+		return in, nil
+	}
+	in.args = slices.Clone(a.cfg.Args)
+	in.pipe = a.cfg.placeholders(PlaceholderPrompt)+a.cfg.placeholders(PlaceholderFile) == 0
+	if err := in.fill(a.cfg); err != nil {
+		in.remove()
+		return nil, &agent.Error{Kind: agent.KindInvalid, Msg: "give the prompt to " + a.name(), Err: err, Hint: hintTooLong}
+	}
+	return in, nil
+}
+
+// fill puts the prompt where the arguments have a place for it.
+func (in *input) fill(cfg Config) error {
+	path := ""
+	if cfg.placeholders(PlaceholderFile) > 0 {
+		f, err := writePrompt(cfg.TempDir, in.prompt)
+		if err != nil {
+			return err
+		}
+		in.file, path = f, f.Name()
+	}
+	put := strings.NewReplacer(PlaceholderPrompt, in.prompt, PlaceholderFile, path)
+	for i, arg := range in.args {
+		arg = put.Replace(arg)
+		if runtime.GOOS == "linux" && len(arg) >= maxArgLinux {
+			return fmt.Errorf("the argument has %d bytes, the system takes %d", len(arg), maxArgLinux-1)
+		}
+		in.args[i] = arg
+	}
+	return nil
+}
+
+func (in *input) stdin() io.Reader {
+	if !in.pipe {
+		return nil
+	}
+	return strings.NewReader(in.prompt)
+}
+
+// remove removes the file with the prompt, if there is one.
+func (in *input) remove() {
+	if in.file != nil {
+		_ = os.Remove(in.file.Name())
+		_ = in.file.Close()
+	}
+}
+
+// writePrompt makes a file with the prompt that only this user can read. It
+// stays locked while it is open: files that nobody has locked were left by a
+// process that was killed, and are removed on the way.
+func writePrompt(dir, prompt string) (*os.File, error) {
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	removeLeft(dir)
+	for {
+		f, err := os.CreateTemp(dir, promptFiles)
+		if err != nil {
+			return nil, err
+		}
+		err = filelock.TryLock(f)
+		if err == nil {
+			_, err = f.WriteString(prompt)
+		}
+		// Before it was locked somebody else may have taken it for a left one.
+		mine := stillThere(f)
+		if err == nil && mine {
+			return f, nil
+		}
+		_ = os.Remove(f.Name())
+		_ = f.Close()
+		if mine {
+			return nil, err
+		}
+	}
+}
+
+func stillThere(f *os.File) bool {
+	opened, err := f.Stat()
+	if err != nil {
+		return true // its own error will be told
+	}
+	named, err := os.Lstat(f.Name())
+	return err == nil && os.SameFile(opened, named)
+}
+
+// removeLeft removes files that nobody has locked. It does not matter when it
+// cannot: the next one will.
+func removeLeft(dir string) {
+	names, _ := filepath.Glob(filepath.Join(dir, promptFiles)) // the pattern is a good one
+	for _, name := range names {
+		if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if filelock.TryLock(f) == nil {
+			_ = os.Remove(name)
+		}
+		_ = f.Close()
+	}
+}

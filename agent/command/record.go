@@ -1,0 +1,219 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/model"
+)
+
+// parser reads one kind of stream into a record. It has no clock and touches no
+// files; it is used by one goroutine at a time.
+type parser interface {
+	// stdout takes a line of standard output, which is gone afterwards.
+	stdout(line []byte)
+	// stderr takes a line of standard error.
+	stderr(line string)
+	// finish is told the exit status (-1 after a signal) when all was read.
+	finish(exit int)
+}
+
+// record is what is known of a turn.
+type record struct {
+	from session
+	now  func() time.Time
+	// hear is told all events.
+	hear func(agent.Event)
+	// abort ends the turn early.
+	abort func(*agent.Error)
+
+	id       string // the session's, as the agent told it
+	text     string // the last message
+	stop     string
+	messages int
+	notes    []string
+	// over is set when the agent told the end of its turn, fault when that was
+	// no good one.
+	over  bool
+	ends  int // how often it did
+	fault *agent.Error
+
+	// used sums what single requests of this turn used, as far as they tell.
+	used tokens
+	// told is set instead when the agent told what this turn used.
+	told *tokens
+	// total is the session's running total, when the agent told one.
+	total *total
+	cost  *int64
+	// context is what the last request of the main conversation held.
+	context int64
+	window  int64
+
+	compactions, inARow int
+	limit               *agent.Error
+}
+
+// note adds a note once.
+func (r *record) note(text string) {
+	for _, have := range r.notes {
+		if have == text {
+			return
+		}
+	}
+	r.notes = append(r.notes, text)
+}
+
+// tell hands on an event and counts it.
+func (r *record) tell(ev agent.Event) {
+	switch ev.Kind {
+	case agent.EventMessage:
+		r.messages++
+	case agent.EventToolCall:
+		r.messages++
+		r.inARow = 0
+	case agent.EventToolResult:
+		r.inARow = 0
+	case agent.EventCompaction:
+		r.compactions++
+		r.inARow++
+	default:
+	}
+	ev.Text, _ = model.Clean(ev.Text)
+	r.hear(ev)
+}
+
+// ended: the agent told the end of its turn, a good one until more is known.
+func (r *record) ended(stop string) {
+	r.over, r.fault, r.stop = true, nil, stop
+	r.ends++
+}
+
+func (r *record) began(id string) {
+	if id == "" || id == r.id {
+		return
+	}
+	r.id = id
+	r.tell(agent.Event{Kind: agent.EventSession, Session: id})
+}
+
+func (r *record) said(text string) {
+	r.text = text
+	r.tell(agent.Event{Kind: agent.EventMessage, Text: text})
+}
+
+func (r *record) say(kind agent.EventKind, text string) { r.tell(agent.Event{Kind: kind, Text: text}) }
+
+// waits tells that the agent met a limit and tries again by itself.
+func (r *record) waits(limit *agent.Error) {
+	r.limit = limit
+	r.tell(agent.Event{Kind: agent.EventRateLimited, Text: limit.Msg, Until: limit.Until})
+}
+
+// measured tells the usage and how full the context is.
+func (r *record) measured() {
+	ev := agent.Event{Kind: agent.EventUsage, Context: r.fill()}
+	if used, reported := r.usage(); reported {
+		u := used.usage(true)
+		ev.Usage = &u
+	}
+	r.tell(ev)
+}
+
+func (r *record) fill() *agent.Context {
+	if r.context <= 0 {
+		return nil
+	}
+	return &agent.Context{Used: r.context, Size: r.window, Source: agent.SourceReported}
+}
+
+const noteUnknownTotals = "the agent reports totals of its session, and what it had used before this turn is not known: this turn's usage is not counted"
+
+// usage is what this turn used. Of a running total it is the difference to
+// where the turn began, unless the total began anew: then what single requests
+// told counts.
+func (r *record) usage() (used tokens, reported bool) {
+	switch {
+	case r.told != nil:
+		return *r.told, true
+	case r.total == nil:
+		return r.used, r.used != tokens{}
+	case !r.from.known:
+		if r.used == (tokens{}) && r.total.tokens != (tokens{}) {
+			r.note(noteUnknownTotals)
+		}
+		return r.used, r.used != tokens{}
+	}
+	if d := r.total.sub(r.from.base.tokens); d.in >= 0 && d.out >= 0 && d.holds(r.used) {
+		return d, true
+	}
+	return r.used, r.used != tokens{}
+}
+
+// next is the session to continue, with the total to take off then.
+func (r *record) next() session {
+	s := session{id: r.id, base: r.from.base, known: r.from.known}
+	if r.total != nil {
+		s.base, s.known = *r.total, true
+	} else if used, ok := r.usage(); ok {
+		s.base.tokens = s.base.add(used)
+	}
+	return s
+}
+
+// decode reads a line of JSON into v. Fields of another type than expected are
+// left out: agents change.
+func decode(line []byte, v any) bool {
+	err := json.Unmarshal(line, v)
+	var mismatch *json.UnmarshalTypeError
+	return err == nil || errors.As(err, &mismatch)
+}
+
+// object tells whether a line looks like an event and not like text.
+func object(line []byte) bool {
+	line = bytes.TrimSpace(line)
+	return len(line) > 1 && line[0] == '{' && line[len(line)-1] == '}'
+}
+
+const noteReplaced = "the output was not valid UTF-8; what was not was replaced by U+FFFD"
+
+// valid makes a line valid UTF-8.
+func (r *record) valid(line []byte) []byte {
+	if utf8.Valid(line) {
+		return line
+	}
+	r.note(noteReplaced)
+	return bytes.ToValidUTF8(line, []byte(string(utf8.RuneError)))
+}
+
+// bad sets what went wrong, from the agent's words and the status of its
+// provider's answer (0 when unknown).
+func (r *record) bad(text string, status int) *agent.Error {
+	r.fault = classify(text, status, r.now())
+	if limit := r.limit; limit != nil && r.fault.Until.IsZero() && r.fault.Class() == agent.ClassWait {
+		r.fault.Until = limit.Until
+	}
+	return r.fault
+}
+
+// unfinished judges a stream without an end by what was said besides.
+func (r *record) unfinished(words ...string) {
+	if r.limit != nil {
+		limit := *r.limit
+		r.fault = &limit
+		return
+	}
+	r.bad(firstOf(append(words, "the agent ended without a result")...), 0)
+}
+
+// another reports a session that is not the one that was asked for.
+func (r *record) another(id string) {
+	r.abort(&agent.Error{
+		Kind: agent.KindSession,
+		Msg:  fmt.Sprintf("session %q could not be continued: the agent began %q instead", r.from.id, id),
+	})
+}

@@ -1,0 +1,161 @@
+package command_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/agent/command"
+)
+
+// testNow is when recorded turns are replayed.
+func testNow() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+
+// recorded reads a recording of testdata/PRESET/NAME.
+func recorded(t testing.TB, preset, name string, exit int) command.Recorded {
+	t.Helper()
+	read := func(ending string) string {
+		data, err := os.ReadFile(filepath.Join("testdata", preset, name+ending))
+		if err != nil && !(ending == ".stderr" && errors.Is(err, os.ErrNotExist)) {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	return command.Recorded{Preset: preset, Stdout: read(".jsonl"), Stderr: read(".stderr"), Exit: exit, Now: testNow()}
+}
+
+// outline is what matters of a turn.
+type outline struct {
+	Kind    agent.Kind
+	Until   time.Duration // from testNow
+	Session string
+	Stop    string
+	Text    string
+	Usage   agent.Usage
+	Cost    int64 // -1 unknown
+	Context agent.Context
+	Notes   int
+}
+
+func outlineOf(res *agent.Result, err error) outline {
+	o := outline{Session: res.Session, Stop: res.StopReason, Text: res.Text, Usage: res.Usage, Cost: -1, Notes: len(res.Notes)}
+	if res.CostMicros != nil {
+		o.Cost = *res.CostMicros
+	}
+	if res.Context != nil {
+		o.Context = *res.Context
+	}
+	var e *agent.Error
+	if errors.As(err, &e) {
+		o.Kind = e.Kind
+		if !e.Until.IsZero() {
+			o.Until = e.Until.Sub(testNow())
+		}
+	}
+	return o
+}
+
+// TestRecordedTurns replays what the real clients wrote.
+func TestRecordedTurns(t *testing.T) {
+	t.Parallel()
+	const (
+		opencode = "opencode"
+	)
+	reported := func(in, out, cached int64) agent.Usage {
+		return agent.Usage{InputTokens: in, OutputTokens: out, CachedTokens: cached, Reported: true}
+	}
+	filled := func(used int64) agent.Context {
+		return agent.Context{Used: used, Source: agent.SourceReported}
+	}
+	tests := []struct {
+		preset, name string
+		exit         int
+		session      string
+		want         outline
+	}{
+		{"claude", "ok", 0, "", outline{Session: "#2200.60.1400.0.4680", Stop: "end_turn", Text: "Done.", Usage: reported(2200, 60, 1400), Cost: -1, Context: filled(1210), Notes: 1}},
+		{"claude", "resume", 0, "ID#2200.60.1400.0.4680", outline{Session: "#5200.90.2400.0.13480", Stop: "end_turn", Text: "Second done.", Usage: reported(3000, 30, 1000), Cost: -1, Context: filled(3030), Notes: 1}},
+		{"claude", "denied", 0, "", outline{Session: "#2200.60.1400.0.4680", Stop: "end_turn", Text: "Done.", Usage: reported(2200, 60, 1400), Cost: -1, Context: filled(1210), Notes: 2}},
+		{"claude", "interrupted", 0, "", outline{Kind: agent.KindFailed, Session: "#2100.100.800.0.0", Text: "go", Usage: reported(2100, 100, 800), Cost: -1, Context: filled(1150)}},
+		{"claude", "nosession", 1, "06c6bb72", outline{Kind: agent.KindSession, Stop: "error_during_execution", Cost: -1}},
+		{"claude", "429", 0, "", outline{Session: "#500.5.0.0.2100", Stop: "end_turn", Text: "Fine after all.", Usage: reported(500, 5, 0), Cost: -1, Context: filled(501), Notes: 1}},
+		{"claude", "429x", 1, "", outline{Kind: agent.KindRateLimit, Until: 1226 * time.Millisecond, Session: "#0.0.0.0.0", Stop: "stop_sequence", Usage: reported(0, 0, 0)}},
+		{"claude", "quota", 1, "", outline{Kind: agent.KindQuota, Session: "#0.0.0.0.0", Stop: "stop_sequence", Usage: reported(0, 0, 0)}},
+		{"claude", "401", 1, "", outline{Kind: agent.KindAuth, Session: "#0.0.0.0.0", Stop: "stop_sequence", Usage: reported(0, 0, 0)}},
+		{"claude", "404", 1, "", outline{Kind: agent.KindInvalid, Session: "#0.0.0.0.0", Stop: "stop_sequence", Usage: reported(0, 0, 0)}},
+		{"claude", "over", 1, "", outline{Kind: agent.KindOverflow, Session: "#0.0.0.0.0", Stop: "stop_sequence", Usage: reported(0, 0, 0)}},
+		{"claude", "500", 1, "", outline{Kind: agent.KindUnavailable, Until: 1009 * time.Millisecond, Session: "#0.0.0.0.0", Stop: "stop_sequence", Usage: reported(0, 0, 0)}},
+		{"claude", "len", 1, "", outline{Kind: agent.KindLimit, Session: "#2000.16000.0.0.328000", Stop: "stop_sequence", Text: "An answer that was c", Usage: reported(2000, 16000, 0), Cost: -1, Context: filled(501), Notes: 1}},
+
+		{"codex", "ok", 0, "", outline{Session: "#2200.60.1400.0.0", Stop: "completed", Text: "Done.", Usage: reported(2200, 60, 1400), Cost: -1}},
+		{"codex", "resume", 0, "ID#2200.60.1400.0.0", outline{Session: "#5200.90.2400.0.0", Stop: "completed", Text: "Second done.", Usage: reported(3000, 30, 1000), Cost: -1}},
+		{"codex", "resume", 0, "ID", outline{Session: "#5200.90.2400.0.0", Stop: "completed", Text: "Second done.", Cost: -1, Notes: 1}},
+		{"codex", "nosession", 1, "ID", outline{Kind: agent.KindSession, Cost: -1}},
+		{"codex", "badsession", 0, "rubbish", outline{Kind: agent.KindSession, Cost: -1}},
+		{"codex", "429", 0, "", outline{Session: "#500.5.0.0.0", Stop: "completed", Text: "Fine after all.", Usage: reported(500, 5, 0), Cost: -1}},
+		{"codex", "429x", 1, "", outline{Kind: agent.KindRateLimit, Session: "#0.0.0.0.0", Stop: "failed", Cost: -1}},
+		{"codex", "quota", 1, "", outline{Kind: agent.KindQuota, Session: "#0.0.0.0.0", Stop: "failed", Cost: -1}},
+		{"codex", "401", 1, "", outline{Kind: agent.KindAuth, Session: "#0.0.0.0.0", Stop: "failed", Cost: -1}},
+		{"codex", "404", 1, "", outline{Kind: agent.KindInvalid, Session: "#0.0.0.0.0", Stop: "failed", Cost: -1}},
+		{"codex", "over", 1, "", outline{Kind: agent.KindOverflow, Session: "#0.0.0.0.0", Stop: "failed", Cost: -1}},
+		{"codex", "500", 1, "", outline{Kind: agent.KindUnavailable, Session: "#0.0.0.0.0", Stop: "failed", Cost: -1}},
+		{"codex", "len", 1, "", outline{Kind: agent.KindLimit, Session: "#0.0.0.0.0", Stop: "failed", Text: "An answer that was c", Cost: -1}},
+
+		{"gemini", "ok", 0, "", outline{Stop: "success", Text: "Done.", Usage: reported(2210, 82, 1400), Cost: -1}},
+		{"gemini", "resume", 0, "ID", outline{Stop: "success", Text: "Second done.", Usage: reported(3010, 32, 1000), Cost: -1}},
+		{"gemini", "nosession", 42, "ID", outline{Kind: agent.KindSession, Cost: -1}},
+		{"gemini", "429", 0, "", outline{Stop: "success", Text: "Fine after all.", Usage: reported(510, 7, 0), Cost: -1}},
+		{"gemini", "quota", -1, "", outline{Kind: agent.KindQuota, Cost: -1}},
+		{"gemini", "500", -1, "", outline{Kind: agent.KindUnavailable, Cost: -1}},
+		{"gemini", "401", 145, "", outline{Kind: agent.KindAuth, Stop: "error", Usage: reported(10, 2, 0), Cost: -1}},
+		{"gemini", "404", 148, "", outline{Kind: agent.KindInvalid, Stop: "error", Usage: reported(10, 2, 0), Cost: -1}},
+		{"gemini", "over", 144, "", outline{Kind: agent.KindOverflow, Stop: "error", Usage: reported(10, 2, 0), Cost: -1}},
+		{"gemini", "len", 0, "", outline{Stop: "success", Text: "An answer that was c", Usage: reported(510, 4002, 0), Cost: -1}},
+
+		{opencode, "ok", 0, "", outline{Stop: "stop", Text: "Done.", Usage: reported(2200, 60, 1400), Cost: -1, Context: filled(1210)}},
+		{opencode, "resume", 0, "ID", outline{Stop: "stop", Text: "Second done.", Usage: reported(3000, 30, 1000), Cost: -1, Context: filled(3030)}},
+		{opencode, "nosession", 1, "ID", outline{Kind: agent.KindSession, Cost: -1}},
+		{opencode, "denied", 0, "", outline{Stop: "stop", Text: "Done.", Usage: reported(2200, 60, 1400), Cost: -1, Context: filled(1210)}},
+		{opencode, "rejected", 0, "", outline{Stop: "tool-calls", Text: "I run it.", Usage: reported(1000, 50, 400), Cost: -1, Context: filled(1050), Notes: 1}},
+		{opencode, "429", 0, "", outline{Stop: "stop", Text: "Fine after all.", Usage: reported(500, 5, 0), Cost: -1, Context: filled(505)}},
+		{opencode, "quota", -1, "", outline{Kind: agent.KindQuota, Cost: -1}},
+		{opencode, "401", 1, "", outline{Kind: agent.KindAuth, Cost: -1}},
+		{opencode, "404", 1, "", outline{Kind: agent.KindInvalid, Cost: -1}},
+		{opencode, "over", -1, "", outline{Kind: agent.KindOverflow, Stop: "stop", Text: "a title", Usage: reported(60, 12, 0), Cost: -1, Context: filled(12), Notes: 1}},
+		{opencode, "len", 0, "", outline{Kind: agent.KindLimit, Stop: "length", Text: "An answer that was c", Usage: reported(500, 4000, 0), Cost: -1, Context: filled(4500)}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.preset+"/"+tt.name+tt.session, func(t *testing.T) {
+			t.Parallel()
+			rec := recorded(t, tt.preset, tt.name, tt.exit)
+			id := streamSession(rec.Stdout)
+			if rest, ok := strings.CutPrefix(tt.session, "ID"); ok {
+				tt.session = id + rest
+			}
+			rec.Session = tt.session
+			_, res, err := command.Replay(t.Context(), rec)
+			got := outlineOf(res, err)
+			got.Session = strings.TrimPrefix(got.Session, id)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%v\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// streamSession finds the session's ID in a stream.
+func streamSession(stream string) string {
+	for _, key := range []string{`"session_id":"`, `"thread_id":"`, `"sessionID":"`} {
+		if _, rest, ok := strings.Cut(stream, key); ok {
+			id, _, _ := strings.Cut(rest, `"`)
+			return id
+		}
+	}
+	return ""
+}

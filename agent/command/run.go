@@ -1,0 +1,240 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/model"
+)
+
+// run is a turn under way.
+type run struct {
+	a       *Agent
+	turn    *agent.Turn
+	stop    context.CancelCauseFunc
+	dog     *watchdog
+	stdout  splitter
+	stderr  splitter
+	started time.Time
+
+	mu     sync.Mutex // guards all below: standard output and standard error arrive at once
+	rec    record
+	parser parser
+	raw    []byte // the line that is being read
+	errs   tail   // the end of standard error
+	ending *agent.Error
+}
+
+func newRun(a *Agent, turn *agent.Turn, from session, stop context.CancelCauseFunc) *run {
+	r := &run{a: a, turn: turn, stop: stop, errs: tail{limit: a.cfg.MaxErrorBytes}}
+	r.dog = &watchdog{idle: turn.IdleTimeout, patience: a.cfg.Patience, linger: a.cfg.Linger, end: stop}
+	r.rec = record{from: from, now: time.Now, hear: r.hear, abort: r.abort, window: a.cfg.ContextWindow}
+	r.stdout = splitter{line: r.out, max: pieceBytes, heard: r.dog.heard}
+	if a.vendor.parse == nil {
+		r.parser = &plainParser{rec: &r.rec, tail: tail{limit: agent.MaxTextBytes}}
+	} else {
+		r.parser = a.vendor.parse(&r.rec)
+		r.stdout.max, r.stdout.long = a.cfg.MaxLineBytes, r.long
+	}
+	r.stderr = splitter{line: r.err, max: pieceBytes, heard: r.dog.heard}
+	return r
+}
+
+// out takes a line of standard output.
+func (r *run) out(line []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ending != nil {
+		return
+	}
+	line = r.rec.valid(line)
+	r.raw = nil
+	if object(line) && r.a.vendor.parse != nil {
+		r.raw = line
+	}
+	ends := r.rec.ends
+	r.parser.stdout(line)
+	r.raw = nil
+	if r.rec.ends > ends {
+		r.dog.over()
+	}
+}
+
+func (r *run) err(line []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errs.add(line)
+	r.errs.add([]byte("\n"))
+	if r.ending != nil {
+		return
+	}
+	r.parser.stderr(string(r.rec.valid(line)))
+}
+
+func (r *run) long() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rec.note(fmt.Sprintf("a line of the agent's stream was longer than %d bytes and was left out", r.stdout.max))
+}
+
+// abort ends the turn for a reason the parser found. What comes afterwards is
+// not read.
+func (r *run) abort(why *agent.Error) {
+	r.ending = why
+	r.stop(why)
+}
+
+// hear passes an event on and tells the watchdog what it means.
+func (r *run) hear(ev agent.Event) {
+	switch ev.Kind {
+	case agent.EventRateLimited:
+		r.dog.limited(r.rec.limit)
+	case agent.EventMessage, agent.EventThought, agent.EventToolCall, agent.EventToolResult, agent.EventUsage:
+		r.rec.limit = nil
+		r.dog.progress()
+	case agent.EventCompaction:
+		r.compacted()
+	default:
+	}
+	if r.turn.Observe == nil {
+		return
+	}
+	if r.raw != nil {
+		ev.Raw = slices.Clone(r.raw)
+	}
+	r.turn.Observe(ev)
+}
+
+// compacted ends a turn that does nothing any more but shorten its context.
+func (r *run) compacted() {
+	if limit := r.a.cfg.MaxCompactions; limit < 0 || r.rec.inARow <= limit {
+		return
+	}
+	r.abort(&agent.Error{
+		Kind: agent.KindOverflow,
+		Msg:  fmt.Sprintf("the context was shortened %d times in a row and still does not fit", r.rec.inARow),
+	})
+}
+
+// finish makes of all that is known a result, and an error unless the turn was
+// done. Nothing is under way any more.
+func (r *run) finish(ctx, child context.Context, ended error) (*agent.Result, error) {
+	r.stdout.flush()
+	r.stderr.flush()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var exit *guard.ExitError
+	code := 0
+	switch {
+	case errors.As(ended, &exit):
+		code = exit.Code
+	case ended != nil && child.Err() == nil && !errors.Is(ended, guard.ErrGuardLost) && r.untouched():
+		return nil, r.a.startError(ended)
+	}
+	r.parser.finish(code)
+	result := r.result()
+	why := r.why(ctx, child, ended)
+	if why == nil {
+		if code != 0 {
+			result.Notes = append(result.Notes, fmt.Sprintf("the agent reported a good end and then ended otherwise: %s", exit))
+		}
+		return result, nil
+	}
+	if exit != nil && child.Err() == nil {
+		why.Exit = code
+		if why.Err == nil {
+			why.Err = exit
+		}
+	}
+	r.explain(why)
+	return result, why
+}
+
+// untouched tells whether nothing at all came from the program.
+func (r *run) untouched() bool { return len(r.errs.kept) == 0 && r.rec.messages == 0 && r.rec.id == "" }
+
+// why returns what went wrong, nil for a turn that was done.
+func (r *run) why(ctx, child context.Context, ended error) *agent.Error {
+	var early *agent.Error
+	cause := context.Cause(child)
+	switch {
+	case ctx.Err() != nil:
+		return agent.Stopped(ctx)
+	case r.ending != nil:
+		return r.ending
+	case errors.As(cause, &early):
+		return early
+	case errors.Is(cause, errLingers):
+		r.rec.note("the agent went on after the end of its turn and was stopped")
+	case errors.Is(ended, guard.ErrGuardLost):
+		return &agent.Error{Kind: agent.KindFailed, Msg: r.a.name(), Err: ended}
+	}
+	if r.rec.fault != nil {
+		return r.rec.fault
+	}
+	var exit *guard.ExitError
+	if ended != nil && cause == nil && !errors.As(ended, &exit) {
+		return &agent.Error{Kind: agent.KindFailed, Msg: r.a.name(), Err: model.RedactError(ended)}
+	}
+	return nil
+}
+
+// explain adds what a person needs.
+func (r *run) explain(e *agent.Error) {
+	if !strings.HasPrefix(e.Msg, r.a.name()) {
+		e.Msg = strings.TrimSuffix(r.a.name()+": "+e.Msg, ": ")
+	}
+	text, _, cut := r.errs.text()
+	if cut {
+		text = "…" + text
+	}
+	e.Detail = model.Redact(text)
+	if shells := []string{"sh", "bash", "dash", "zsh", "env"}; e.Kind == agent.KindFailed && (e.Exit == 126 || e.Exit == 127) &&
+		slices.Contains(shells, filepath.Base(r.a.cfg.Program)) {
+		e.Kind, e.Hint = agent.KindNotFound, "the shell did not find the program, or may not execute it"
+	}
+}
+
+// result is what is known of the turn.
+func (r *run) result() *agent.Result {
+	rec := &r.rec
+	if w := r.a.cfg.ContextWindow; w > 0 {
+		rec.window = w
+	}
+	used, reported := rec.usage()
+	res := &agent.Result{
+		Text: lastText(rec.text), StopReason: rec.stop, Usage: used.usage(reported), CostMicros: rec.cost,
+		Context: rec.fill(), Messages: rec.messages,
+	}
+	if r.a.vendor.totals {
+		res.Session = rec.next().String()
+	} else {
+		res.Session = rec.id
+	}
+	if rec.compactions > 0 {
+		rec.note(fmt.Sprintf("the context was shortened %d times", rec.compactions))
+	}
+	res.Notes = rec.notes
+	return res
+}
+
+// lastText cleans a message and keeps its end.
+func lastText(text string) string {
+	if extra := len(text) - agent.MaxTextBytes; extra > 0 {
+		for extra < len(text) && !utf8.RuneStart(text[extra]) {
+			extra++
+		}
+		text = text[extra:]
+	}
+	text, _ = model.Clean(text)
+	return text
+}
