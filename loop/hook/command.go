@@ -194,7 +194,7 @@ func readReply(text []byte, said string) (Reply, error) {
 	}
 	detail := said
 	if detail == "" {
-		detail = clean(clip(string(text), maxFaultBytes), maxFaultBytes)
+		detail = clip(clean(string(text)), maxFaultBytes)
 	}
 	return reply, &Fault{Kind: kind, Msg: "the reply is not understood", Detail: detail, Err: model.RedactError(err)}
 }
@@ -233,4 +233,4 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *tail) text() string { return clean(string(t.kept), t.limit) }
+func (t *tail) text() string { return lastBytes(clean(string(t.kept)), t.limit) }

@@ -142,7 +142,7 @@ func (e *Endpoint) Handle(ctx context.Context, m Message) (Reply, error) {
 func (e *Endpoint) refused(resp *http.Response, body []byte) *Fault {
 	f := &Fault{
 		Kind: FaultStatus, Msg: fmt.Sprintf("%s answers %s", e.where, clip(oneLine(resp.Status), MaxNameBytes)),
-		Detail: clean(model.Redact(clip(string(body), maxFaultBytes), e.secrets()...), maxFaultBytes),
+		Detail: clip(clean(string(body), e.secrets()...), maxFaultBytes),
 	}
 	if resp.StatusCode/100 == 3 && resp.Header.Get("Location") != "" {
 		f.Kind = FaultRedirect

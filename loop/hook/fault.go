@@ -109,14 +109,18 @@ func asFault(ctx context.Context, err error) *Fault {
 	return &Fault{Kind: FaultError, Msg: "the handler says", Err: model.RedactError(err)}
 }
 
-// clean is text of others, fit for people: valid UTF-8, without secrets, and at
-// most limit bytes, of which the end is kept.
-func clean(text string, limit int) string {
+// clean is text of others, fit for people: valid UTF-8 and without secrets.
+func clean(text string, secrets ...string) string {
 	text, _ = model.Clean(text)
-	text = strings.TrimSpace(model.Redact(text))
-	if len(text) <= limit {
-		return text
+	return strings.TrimSpace(model.Redact(text, secrets...))
+}
+
+// lastBytes is the end of s, at most n bytes of it, and never inside a
+// character.
+func lastBytes(s string, n int) string {
+	if len(s) <= n {
+		return s
 	}
 	const mark = "…"
-	return mark + strings.ToValidUTF8(text[len(text)-limit+len(mark):], "")
+	return mark + strings.ToValidUTF8(s[len(s)-n+len(mark):], "")
 }

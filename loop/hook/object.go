@@ -189,11 +189,15 @@ func (o object) count(name string) int {
 	return n
 }
 
+// free is an object that may hold anything; nil when it holds nothing.
 func (o object) free(name string, limit int) map[string]any {
 	raw := o.members[name]
 	var free map[string]any
 	if o.read(name, "an object", &free) {
 		o.limit(name, limit, len(raw))
+	}
+	if len(free) == 0 {
+		return nil
 	}
 	return free
 }
