@@ -28,22 +28,23 @@ var rows = map[string]int{
 
 	"internal/daemon": 6,
 
+	"internal/report":     5, // above client
+	"internal/watch":      5, // above client
 	"internal/aiwgipc":    5, // above aiwg
 	"internal/cachecmd":   5, // kept from cli for the size of that package
 	"internal/statecmd":   5, // above client; kept from cli for the size of that package
 	"internal/handoffcmd": 5, // the same
 
-	"internal/mcpserver": 4,
+	"loop":               4,
+	"client":             4, // above loop/record, whose records it returns
+	"internal/mcpserver": 5,
 	"internal/config":    4,
 	"internal/server":    4, // above survey
-	"internal/report":    4, // above client
-	"internal/watch":     4, // above client
 	"internal/aiwg":      4, // above aiwgloop
 
 	"worker":             3,
 	"rlm":                3,
-	"loop":               3,
-	"client":             3,
+	"loop/record":        3,
 	"relay":              3,
 	"internal/survey":    3, // queries of their own on a tree, for the server
 	"internal/human":     3, // numbers of the store in words
@@ -62,6 +63,7 @@ var rows = map[string]int{
 	"internal/dbblob":     1,
 	"internal/invariant":  1,
 	"internal/pack":       1,
+	"internal/sweep":      1,
 	"internal/gather":     1,
 	"internal/workspace":  1,
 	"internal/detect":     1,

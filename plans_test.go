@@ -26,25 +26,20 @@ var scans = map[string]string{
 	"sqlSweepTaskVars":   "a bounded number of rows of a tree",
 	"sqlInherited":       "sorts what the ancestors of one task have",
 	"sqlDumpPast":        "sorts what one state that is exported had",
+	"sqlOpenOnes":        "the index holds the open gates and no others",
 	"sqlManyCheckpoints": "retention looks at every state, now and then",
 }
 
 // large are the tables that grow with the store.
-var large = regexp.MustCompile(`SCAN (task|task_hot|task_end|task_output|call|event|event_block|payload|tree|tree_stat|session|state|variable|variable_past|mutation|checkpoint|task_vars|handoff|handoff_entry|blob_ref|blob_chunk|[a-z])\b|task_children \(tree=\?\)|TEMP B-TREE`)
+var large = regexp.MustCompile(`SCAN (task|task_hot|task_end|task_output|call|event|event_block|payload|tree|tree_stat|session|state|variable|variable_past|mutation|checkpoint|task_vars|handoff|handoff_entry|loop|iteration|gate|blob_ref|blob_chunk|[a-z])\b|task_children \(tree=\?\)|TEMP B-TREE`)
 
-// TestQueryPlans wants every statement of the package to find its rows by an
+// TestQueryPlans wants every statement to find its rows by an
 // index on SQLite, whose planner has no statistics: a statement that reads a
 // whole table is fast in every other test and stops a store of a million tasks.
 func TestQueryPlans(t *testing.T) {
 	t.Parallel()
-	var files []*sourceFile
-	for _, f := range handWritten(t) {
-		if f.dir() == "." && !f.test {
-			files = append(files, f)
-		}
-	}
 	db := migratedSQLite(t)
-	queries := constantsNamed("sql", files)
+	queries := queriesOf(t, ".", "internal/sweep", "loop/record")
 	for _, name := range sortedNames(queries) {
 		text, err := planOf(t.Context(), db, queries[name])
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/types"
-	"maps"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -26,16 +25,7 @@ var queryExceptions = map[string]string{}
 // that one of them does not know is found without running the statement.
 func TestQueries(t *testing.T) {
 	t.Parallel()
-	queries := make(map[string]string)
-	for _, dir := range []string{".", "internal/dbblob", "internal/invariant", "internal/survey"} {
-		var files []*sourceFile
-		for _, f := range handWritten(t) {
-			if f.dir() == dir && !f.test {
-				files = append(files, f)
-			}
-		}
-		maps.Copy(queries, constantsNamed("sql", files))
-	}
+	queries := queriesOf(t, ".", "internal/dbblob", "internal/invariant", "internal/survey", "internal/sweep", "loop/record")
 	if len(queries) < 10 {
 		t.Fatalf("found %d statements; the search is broken", len(queries))
 	}
@@ -70,6 +60,31 @@ func TestQueries(t *testing.T) {
 			}
 		})
 	}
+}
+
+// queriesOf collects the statements of packages. Two of one name would hide each
+// other.
+func queriesOf(t *testing.T, dirs ...string) map[string]string {
+	t.Helper()
+	queries := make(map[string]string)
+	for _, dir := range dirs {
+		var files []*sourceFile
+		for _, f := range handWritten(t) {
+			if f.dir() == dir && !f.test {
+				files = append(files, f)
+			}
+		}
+		if len(files) == 0 {
+			t.Fatalf("there is no package %s", dir)
+		}
+		for name, q := range constantsNamed("sql", files) {
+			if other, ok := queries[name]; ok && other != q {
+				t.Errorf("%s: another package has a statement of the name %s", dir, name)
+			}
+			queries[name] = q
+		}
+	}
+	return queries
 }
 
 // constantsNamed evaluates the package-level string constants whose names

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/internal/dbblob"
 	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/sweep"
 )
 
 // RetentionPolicy says how long trees are kept after their end.
@@ -164,17 +165,6 @@ const (
 	// A tree that is gone has left its counters as a mark until its last row is.
 	sqlGone = `SELECT s.tree FROM tree_stat s WHERE NOT EXISTS (SELECT 1 FROM tree t WHERE t.id = s.tree)`
 
-	sqlSweepHot    = `DELETE FROM task_hot WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
-	sqlSweepEnd    = `DELETE FROM task_end WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
-	sqlSweepOutput = `DELETE FROM task_output WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
-	sqlSweepCall   = `DELETE FROM call WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
-	sqlSweepTask   = `DELETE FROM task WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
-
-	sqlSweepEvent = `DELETE FROM event WHERE seq IN (SELECT e.seq FROM event_block k
-		JOIN event e ON e.seq BETWEEN k.block * 256 AND k.block * 256 + 255 AND e.tree = k.tree WHERE k.tree = $1 LIMIT $2 + 0)`
-	sqlSweepBlock   = `DELETE FROM event_block WHERE tree = $1 AND block IN (SELECT block FROM event_block WHERE tree = $1 LIMIT $2 + 0)`
-	sqlSweepPayload = `DELETE FROM payload WHERE tree = $1 AND hash IN (SELECT hash FROM payload WHERE tree = $1 LIMIT $2 + 0)`
-
 	sqlSweepRefs     = `DELETE FROM blob_ref WHERE tree = 0 AND created_at <= $1`
 	sqlSweepContexts = `DELETE FROM context WHERE NOT EXISTS (SELECT 1 FROM blob_ref r WHERE r.hash = context.pack)
 		OR NOT EXISTS (SELECT 1 FROM blob_ref r WHERE r.hash = context.manifest)`
@@ -226,10 +216,7 @@ func (s *Store) sweepRows(ctx context.Context) error {
 }
 
 func (s *Store) sweepTree(ctx context.Context, key int64) error {
-	// The last statement of a step is the one whose rows the others go by.
-	steps := [][]string{{sqlSweepVars, sqlSweepPast, sqlSweepMutations, sqlSweepCheckpoints, sqlSweepStates},
-		{sqlSweepTaskVars, sqlSweepHot, sqlSweepEnd, sqlSweepOutput, sqlSweepCall, sqlSweepTask}, {sqlSweepEvent}, {sqlSweepBlock}, {sqlSweepPayload}}
-	for _, step := range steps {
+	for _, step := range sweep.Tree() {
 		for n := int64(pruneChunk); n == pruneChunk; {
 			err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) (err error) {
 				for _, q := range step {

@@ -254,6 +254,12 @@ func (l *Lease) Release(ctx context.Context) error {
 	return l.s.w.do(ctx, &suspend{l: l, to: stQueued})
 }
 
+// Park gives the task back until a time, or until [Within.Rouse]: nobody claims
+// it before, and whoever does then continues the same attempt.
+func (l *Lease) Park(ctx context.Context, until time.Time) error {
+	return l.s.w.do(ctx, &suspend{l: l, to: stQueued, until: until})
+}
+
 // Wait suspends the task until its children are terminal; then it is queued and
 // claimed again. Without unfinished children it is queued at once.
 func (l *Lease) Wait(ctx context.Context) error {
@@ -278,6 +284,7 @@ func (l *Lease) Spawn(ctx context.Context, specs []TaskSpec) ([]TaskID, error) {
 type suspend struct {
 	l        *Lease
 	to       int64
+	until    time.Time // before then the task is not claimed again
 	children *createChildren
 }
 
@@ -311,7 +318,7 @@ func (c *suspend) apply(ctx context.Context, b *batch) error {
 	to, kind := c.to, EventTaskWaiting
 	var readyAt any
 	if to == stWaiting && pending == 0 || to == stQueued {
-		to, kind, readyAt = stQueued, EventTaskReleased, b.now
+		to, kind, readyAt = stQueued, EventTaskReleased, max(b.now, c.until.UnixMicro())
 		b.readied(l.Tree.key)
 	}
 	n, err := b.tx.Exec(ctx, sqlSuspend, id, l.fence, b.now, to, readyAt)

@@ -2,17 +2,11 @@ package perdure
 
 import (
 	"context"
-	"math"
+
+	"github.com/perdure/perdure/internal/sweep"
 )
 
 const (
-	sqlSweepVars        = `DELETE FROM variable WHERE state IN (SELECT id FROM state WHERE scope = 3 AND tree = $1 ORDER BY task LIMIT $2 + 0)`
-	sqlSweepPast        = `DELETE FROM variable_past WHERE state IN (SELECT id FROM state WHERE scope = 3 AND tree = $1 ORDER BY task LIMIT $2 + 0)`
-	sqlSweepMutations   = `DELETE FROM mutation WHERE state IN (SELECT id FROM state WHERE scope = 3 AND tree = $1 ORDER BY task LIMIT $2 + 0)`
-	sqlSweepCheckpoints = `DELETE FROM checkpoint WHERE state IN (SELECT id FROM state WHERE scope = 3 AND tree = $1 ORDER BY task LIMIT $2 + 0)`
-	sqlSweepStates      = `DELETE FROM state WHERE id IN (SELECT id FROM state WHERE scope = 3 AND tree = $1 ORDER BY task LIMIT $2 + 0)`
-	sqlSweepTaskVars    = `DELETE FROM task_vars WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
-
 	sqlExpiredVars   = `SELECT state, name FROM variable WHERE expires_at <= $1 LIMIT $2 + 0`
 	sqlExpiredStates = `SELECT id FROM state WHERE scope = 4 AND expires_at <= $1`
 	sqlDropChecks    = `DELETE FROM checkpoint WHERE state = $1 AND id NOT IN (SELECT id FROM checkpoint WHERE state = $1 ORDER BY id DESC LIMIT $2 + 0)`
@@ -181,82 +175,22 @@ func (s *Store) sweepCheckpoints(ctx context.Context, report *PruneReport, keep 
 	return nil
 }
 
-const (
-	// States beside trees keep their long values under the negative of their
-	// number.
-	sqlNextPayloads = `SELECT MIN(tree) FROM payload WHERE tree > $1 AND tree < 0`
-	sqlNextRefs     = `SELECT MIN(tree) FROM blob_ref WHERE tree > $1 AND tree < 0`
-	sqlLongValues   = `SELECT value FROM variable WHERE state = $1 AND size > $2 UNION ALL SELECT value FROM variable_past WHERE state = $1 AND size > $2`
-	sqlPayloads     = `SELECT hash, LENGTH(text) FROM payload WHERE tree = $1`
-	// The bytes of a blob are counted when its file goes.
-	sqlBlobRefs    = `SELECT hash, 0 FROM blob_ref WHERE tree = $1`
-	sqlDropPayload = `DELETE FROM payload WHERE tree = $1 AND hash = $2`
-	sqlDropRef     = `DELETE FROM blob_ref WHERE tree = $1 AND hash = $2`
-)
-
 // sweepValues removes long values of states beside trees that no variable and no
 // history has any more. Those of trees go with their tree.
 func (s *Store) sweepValues(ctx context.Context, report *PruneReport) error {
-	for key := int64(math.MinInt64); ; {
-		next := int64(0)
-		for _, q := range []string{sqlNextPayloads, sqlNextRefs} {
-			var found *int64
-			if err := s.db.QueryRow(ctx, q, []any{key}, &found); err != nil {
-				return wrap("sweep values", err)
-			}
-			if found != nil {
-				next = min(next, *found)
-			}
+	for owner := int64(sweep.First); ; {
+		next, err := sweep.Owner(ctx, s.db, owner)
+		if err != nil || next == 0 {
+			return wrap("sweep values", err)
 		}
-		if next == 0 {
-			return nil
-		}
-		key = next
-		err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error { return b.dropValues(ctx, report, key) }))
+		owner = next
+		err = s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+			n, bytes, err := sweep.Values(ctx, b.tx, sweep.Long{Owner: owner, Marks: [2]string{payloadRef, blobRef}, Inline: MaxInlineBytes, Dry: report.DryRun})
+			report.Values, report.Bytes = report.Values+n, report.Bytes+bytes
+			return err
+		}))
 		if err != nil {
 			return err
 		}
 	}
-}
-
-func (b *batch) dropValues(ctx context.Context, report *PruneReport, key int64) error {
-	rows, err := b.tx.Query(ctx, sqlLongValues, -key, MaxInlineBytes) //nolint:sqlclosecheck // each closes them
-	if err != nil {
-		return err
-	}
-	used := make(map[string]bool)
-	err = each(rows, func() error {
-		var column string
-		err := rows.Scan(&column)
-		used[column] = true
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, kind := range []struct{ mark, list, drop string }{{payloadRef, sqlPayloads, sqlDropPayload}, {blobRef, sqlBlobRefs, sqlDropRef}} {
-		rows, err := b.tx.Query(ctx, kind.list, key)
-		if err != nil {
-			return err
-		}
-		var unused []string
-		err = each(rows, func() error {
-			var hash string
-			var size int64
-			err := rows.Scan(&hash, &size)
-			if !used[kind.mark+hash] {
-				unused = append(unused, hash)
-				report.Bytes += size
-				report.Values++
-			}
-			return err
-		})
-		for i := 0; err == nil && i < len(unused) && !report.DryRun; i++ {
-			_, err = b.tx.Exec(ctx, kind.drop, key, unused[i])
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,0 +1,236 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// GateKind is why a person is asked.
+type GateKind string
+
+// The kinds of gates.
+const (
+	GateRecovery     GateKind = "recovery"
+	GateDestructive  GateKind = "destructive_action"
+	GateStuck        GateKind = "stuck_loop"
+	GateFalseAlarm   GateKind = "false_positive"
+	GateBudget       GateKind = "budget"
+	GateReassignment GateKind = "reassignment"
+	GateHonestExit   GateKind = "honest_exit"
+	GateQuestion     GateKind = "clarification"
+)
+
+// Option is one of the answers that a gate takes, and what it does.
+type Option struct {
+	Answer string `json:"answer"`
+	Effect string `json:"effect"`
+}
+
+// Question is what a gate shows.
+type Question struct {
+	// Title is one line, Text what has to be known to decide; Diff is the change
+	// in question, shortened.
+	Title   string   `json:"title"`
+	Text    string   `json:"text,omitempty"`
+	Diff    string   `json:"diff,omitempty"`
+	Options []Option `json:"options"`
+}
+
+// Gate is a question to a person, which its loop waits for.
+type Gate struct {
+	Tree      perdure.TreeID
+	Number    int
+	Iteration int
+	Kind      GateKind
+	// Question is a [Question], as JSON.
+	Question json.RawMessage
+	OpenedAt time.Time
+	// ExpiresAt is when the loop stops waiting; that never approves anything.
+	ExpiresAt *time.Time
+	// Answer is one of the options, empty while the gate is open.
+	Answer     string
+	AnsweredBy string
+	Reason     string
+	AnsweredAt *time.Time
+}
+
+// Asked returns the question.
+func (g *Gate) Asked() (Question, error) {
+	var q Question
+	err := json.Unmarshal(g.Question, &q)
+	return q, err
+}
+
+// The kinds of events of this package.
+const (
+	EventGateOpened   perdure.EventKind = "loop.gate_opened"
+	EventGateAnswered perdure.EventKind = "loop.gate_answered"
+	EventWish         perdure.EventKind = "loop.asked"
+)
+
+const (
+	sqlGateNumber = `SELECT COALESCE(MAX(number), 0) + 1 FROM gate WHERE tree = $1`
+	sqlOpenGate   = `INSERT INTO gate (tree, number, iteration, kind, question, opened_at, expires_at, answer, answered_by, reason)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', '')`
+	sqlAnswerGate = `UPDATE gate SET answer = $3, answered_by = $4, reason = $5, answered_at = $6
+		WHERE tree = $1 AND number = $2 AND answered_at IS NULL`
+	gateColumns = `t.name, g.number, g.iteration, g.kind, g.question, g.opened_at, g.expires_at, g.answer, g.answered_by, g.reason, g.answered_at`
+	sqlGates    = `SELECT ` + gateColumns + ` FROM tree t JOIN gate g ON g.tree = t.id WHERE t.name = $1 ORDER BY g.number LIMIT $2 + 0`
+	sqlOpenOnes = `SELECT ` + gateColumns + ` FROM gate g JOIN tree t ON t.id = g.tree WHERE g.answered_at IS NULL ORDER BY g.tree LIMIT $1 + 0`
+	sqlLoopRoot = `SELECT root FROM tree WHERE id = $1`
+	sqlAskLoop  = `UPDATE loop SET wish = $2, updated_at = $3 WHERE tree = $1 AND status IN ('running', 'paused', 'completing')`
+)
+
+func openGate(ctx context.Context, w *perdure.Within, key int64, g *Gate) error {
+	if g == nil {
+		return nil
+	}
+	if err := w.Tx().QueryRow(ctx, sqlGateNumber, []any{key}, &g.Number); err != nil {
+		return err
+	}
+	g.OpenedAt = w.Now()
+	_, err := w.Tx().Exec(ctx, sqlOpenGate, key, g.Number, g.Iteration, string(g.Kind), string(g.Question), g.OpenedAt.UnixMicro(), column(g.ExpiresAt))
+	if err != nil {
+		return err
+	}
+	return w.Note(key, 0, EventGateOpened, map[string]any{"gate": g.Number, "kind": g.Kind, "iteration": g.Iteration})
+}
+
+// Decision is what somebody answers to a gate.
+type Decision struct {
+	Answer string
+	// By is who, Reason why; both may be empty.
+	By, Reason string
+}
+
+// Answer answers an open gate and lets its loop go on. A gate that was answered
+// before is CodeConflict, an answer that is none of its options CodeInvalid.
+func (r *Records) Answer(ctx context.Context, tree perdure.TreeID, number int, d Decision) (Gate, error) {
+	const op = "answer gate"
+	if len(d.Reason) > MaxReasonBytes {
+		return Gate{}, &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("the reason has %d bytes, the limit is %d", len(d.Reason), MaxReasonBytes)}
+	}
+	gates, err := r.Gates(ctx, tree)
+	if err != nil {
+		return Gate{}, err
+	}
+	at := slices.IndexFunc(gates, func(g Gate) bool { return g.Number == number })
+	if at < 0 {
+		return Gate{}, &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: fmt.Sprintf("%s has no gate %d", tree, number)}
+	}
+	g := gates[at]
+	if err := g.takes(d.Answer); err != nil {
+		return g, err
+	}
+	err = r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
+		key, err := w.Key(ctx, tree)
+		if err != nil {
+			return err
+		}
+		n, err := w.Tx().Exec(ctx, sqlAnswerGate, key, number, d.Answer, d.By, d.Reason, w.Now().UnixMicro())
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("gate %d of %s is answered already", number, tree)}
+		}
+		now := w.Now()
+		g.Answer, g.AnsweredBy, g.Reason, g.AnsweredAt = d.Answer, d.By, d.Reason, &now
+		if err := w.Note(key, 0, EventGateAnswered, map[string]any{"gate": number, "answer": d.Answer, "by": d.By, "reason": d.Reason}); err != nil {
+			return err
+		}
+		return rouse(ctx, w, key)
+	})
+	return g, err
+}
+
+func (g *Gate) takes(answer string) error {
+	q, err := g.Asked()
+	if err != nil {
+		return wrap("read gate", err)
+	}
+	var options []string
+	for _, o := range q.Options {
+		if o.Answer == answer {
+			return nil
+		}
+		options = append(options, o.Answer)
+	}
+	return &perdure.Error{Code: perdure.CodeInvalid, Op: "answer gate", Msg: fmt.Sprintf("%q is no answer to gate %d", answer, g.Number),
+		Hint: "it takes: " + strings.Join(options, ", ")}
+}
+
+func rouse(ctx context.Context, w *perdure.Within, key int64) error {
+	var root int64
+	if err := w.Tx().QueryRow(ctx, sqlLoopRoot, []any{key}, &root); err != nil {
+		return err
+	}
+	return w.Rouse(ctx, key, perdure.TaskID(root))
+}
+
+// Ask tells whoever runs a loop, now or later, what is wanted of it. A loop that
+// has ended is CodeConflict.
+func (r *Records) Ask(ctx context.Context, tree perdure.TreeID, wish Wish) error {
+	const op = "ask loop"
+	if _, err := r.Loop(ctx, tree); err != nil {
+		return err
+	}
+	return r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
+		key, err := w.Key(ctx, tree)
+		if err != nil {
+			return err
+		}
+		n, err := w.Tx().Exec(ctx, sqlAskLoop, key, string(wish), w.Now().UnixMicro())
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("the loop of %s has ended", tree)}
+		}
+		if err := w.Note(key, 0, EventWish, map[string]any{"wish": wish}); err != nil {
+			return err
+		}
+		return rouse(ctx, w, key)
+	})
+}
+
+// maxGates bounds how many gates are read at once.
+const maxGates = 1000
+
+// Gates lists the gates of a loop in their order; of more than 1,000 the first.
+func (r *Records) Gates(ctx context.Context, tree perdure.TreeID) ([]Gate, error) {
+	return r.gates(ctx, sqlGates, string(tree), maxGates)
+}
+
+// OpenGates lists the gates of all loops that nobody answered; at most 1,000.
+func (r *Records) OpenGates(ctx context.Context) ([]Gate, error) {
+	return r.gates(ctx, sqlOpenOnes, maxGates)
+}
+
+func (r *Records) gates(ctx context.Context, q string, args ...any) ([]Gate, error) {
+	const op = "list gates"
+	list := []Gate{}
+	rows, err := r.store.Reader().Query(ctx, q, args...)
+	if err != nil {
+		return nil, wrap(op, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var g Gate
+		var expires, answered micros
+		err := rows.Scan((*string)(&g.Tree), &g.Number, &g.Iteration, (*string)(&g.Kind), (*text)(&g.Question), (*micros)(&g.OpenedAt), &expires,
+			&g.Answer, &g.AnsweredBy, &g.Reason, &answered)
+		if err != nil {
+			return nil, wrap(op, err)
+		}
+		g.ExpiresAt, g.AnsweredAt = maybe(expires), maybe(answered)
+		list = append(list, g)
+	}
+	return list, wrap(op, rows.Err())
+}

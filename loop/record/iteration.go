@@ -1,0 +1,67 @@
+package record
+
+import (
+	"context"
+
+	"github.com/perdure/perdure"
+)
+
+const (
+	sqlPutIteration = `INSERT INTO iteration (tree, number, task, status, quality, data, started_at, ended_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (tree, number) DO UPDATE SET task = excluded.task, status = excluded.status, quality = excluded.quality,
+			data = excluded.data, ended_at = excluded.ended_at`
+	iterationColumns = `i.number, i.task, i.status, i.quality, i.data, i.started_at, i.ended_at`
+	sqlIterations    = `SELECT ` + iterationColumns + ` FROM tree t JOIN iteration i ON i.tree = t.id
+		WHERE t.name = $1 AND i.number >= $2 ORDER BY i.number LIMIT $3 + 0`
+	sqlLastIterations = `SELECT ` + iterationColumns + ` FROM tree t JOIN iteration i ON i.tree = t.id
+		WHERE t.name = $1 AND i.number < $2 ORDER BY i.number DESC LIMIT $3 + 0`
+)
+
+func saveIteration(ctx context.Context, w *perdure.Within, key int64, it *Iteration) error {
+	if it == nil {
+		return nil
+	}
+	var quality any
+	if it.Quality != nil {
+		quality = *it.Quality
+	}
+	if it.StartedAt.IsZero() {
+		it.StartedAt = w.Now()
+	}
+	_, err := w.Tx().Exec(ctx, sqlPutIteration, key, it.Number, int64(it.Task), string(it.Status), quality, string(it.Data),
+		it.StartedAt.UnixMicro(), column(it.EndedAt))
+	return err
+}
+
+// Iterations lists iterations from a number on, in their order, at most limit.
+func (r *Records) Iterations(ctx context.Context, tree perdure.TreeID, from, limit int) ([]Iteration, error) {
+	return r.iterations(ctx, sqlIterations, tree, from, limit)
+}
+
+// LastIterations lists the iterations below a number, the latest first, at most
+// limit.
+func (r *Records) LastIterations(ctx context.Context, tree perdure.TreeID, below, limit int) ([]Iteration, error) {
+	return r.iterations(ctx, sqlLastIterations, tree, below, limit)
+}
+
+func (r *Records) iterations(ctx context.Context, q string, tree perdure.TreeID, number, limit int) ([]Iteration, error) {
+	const op = "list iterations"
+	list := []Iteration{}
+	rows, err := r.store.Reader().Query(ctx, q, string(tree), number, limit)
+	if err != nil {
+		return nil, wrap(op, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var it Iteration
+		var ended micros
+		err := rows.Scan(&it.Number, (*int64)(&it.Task), (*string)(&it.Status), &it.Quality, (*text)(&it.Data), (*micros)(&it.StartedAt), &ended)
+		if err != nil {
+			return nil, wrap(op, err)
+		}
+		it.EndedAt = maybe(ended)
+		list = append(list, it)
+	}
+	return list, wrap(op, rows.Err())
+}

@@ -1,0 +1,295 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/sqldb"
+)
+
+// KindLoop is the kind of the trees of loops.
+const KindLoop = "loop"
+
+// Limits of what is kept, in bytes.
+const (
+	MaxStateBytes     = 1 << 20
+	MaxIterationBytes = 256 << 10
+	MaxQuestionBytes  = 256 << 10
+	MaxReasonBytes    = 4 << 10
+)
+
+// Status is where a loop stands. Crashed is not among them: a loop that is
+// running and whose tasks nobody holds has crashed.
+type Status string
+
+// The statuses.
+const (
+	Running    Status = "running"
+	Paused     Status = "paused"
+	Completing Status = "completing" // the work is done, the final check is not
+	Completed  Status = "completed"
+	Failed     Status = "failed"
+	Aborted    Status = "aborted"
+)
+
+// Ended tells whether nothing follows any more.
+func (s Status) Ended() bool { return s == Completed || s == Failed || s == Aborted }
+
+// Wish is what somebody asks of a loop that may be running elsewhere.
+type Wish string
+
+// The wishes.
+const (
+	NoWish Wish = ""
+	// Pause: stop before the next iteration; PauseNow: stop the agent, too.
+	Pause    Wish = "pause"
+	PauseNow Wish = "pause_now"
+	// Abort: stop, and keep the files as they are; Revert: stop, and bring back
+	// those of the beginning.
+	Abort  Wish = "abort"
+	Revert Wish = "revert"
+)
+
+// Loop is where a loop stands.
+type Loop struct {
+	Tree perdure.TreeID
+	// Place is the workspace and the machine it is on.
+	Place  string
+	Status Status
+	Wish   Wish
+	// Step is the step that is to be done next, or was interrupted.
+	Step string
+	// Iteration is the highest number given so far.
+	Iteration int
+	// State is the engine's own document.
+	State     json.RawMessage
+	Version   int64
+	UpdatedAt time.Time
+}
+
+// IterationStatus is what became of an iteration.
+type IterationStatus string
+
+// What becomes of iterations.
+const (
+	IterationRunning IterationStatus = "running"
+	// IterationKept: its changes stay in the workspace.
+	IterationKept IterationStatus = "kept"
+	// IterationReverted: its changes were taken back.
+	IterationReverted IterationStatus = "reverted"
+	// IterationFailed: the agent did not do its turn.
+	IterationFailed IterationStatus = "failed"
+)
+
+// Iteration is one repetition. Number 0 is the baseline.
+type Iteration struct {
+	Number  int
+	Task    perdure.TaskID
+	Status  IterationStatus
+	Quality *int // in percent; nil when it was not measured
+	// Data is the record as the engine makes it.
+	Data      json.RawMessage
+	StartedAt time.Time
+	EndedAt   *time.Time
+}
+
+// Note is an event of a loop.
+type Note struct {
+	Kind perdure.EventKind
+	Data any
+}
+
+// Change is what a step of a loop writes down, all or nothing.
+type Change struct {
+	Loop *Loop // its Version is the one that was read
+	// Iteration, when set, is written whole.
+	Iteration *Iteration
+	// Gate, when set, is opened; its number is given.
+	Gate *Gate
+	// Blobs are what the records refer to.
+	Blobs []perdure.BlobRef
+	Notes []Note
+}
+
+// Records reads and writes them. Its methods may be called from many goroutines.
+type Records struct{ store *perdure.Store }
+
+// New returns the records of a store.
+func New(store *perdure.Store) *Records { return &Records{store} }
+
+const (
+	sqlAddLoop = `INSERT INTO loop (tree, place, status, wish, step, iteration, state, version, updated_at)
+		VALUES ($1, $2, $3, '', $4, $5, $6, 1, $7) ON CONFLICT (tree) DO NOTHING`
+	sqlOpenLoopAt = `SELECT t.name FROM loop l JOIN tree t ON t.id = l.tree
+		WHERE l.place = $1 AND l.status IN ('running', 'paused', 'completing')`
+	sqlSaveLoop = `UPDATE loop SET status = $3, step = $4, iteration = $5, state = $6, wish = CASE WHEN $7 = 1 THEN '' ELSE wish END,
+		version = version + 1, updated_at = $8 WHERE tree = $1 AND version = $2`
+	loopColumns = `l.place, l.status, l.wish, l.step, l.iteration, l.state, l.version, l.updated_at`
+	sqlLoop     = `SELECT ` + loopColumns + ` FROM tree t JOIN loop l ON l.tree = t.id WHERE t.name = $1`
+	sqlLoops    = `SELECT ` + loopColumns + `, t.name FROM loop l JOIN tree t ON t.id = l.tree
+		WHERE l.tree < $1 ORDER BY l.tree DESC LIMIT $2 + 0`
+)
+
+// Create begins the record of a loop. That there is one already is no error.
+// When another loop that has not ended works in the same place, the error is one
+// with CodeConflict that names it.
+func (r *Records) Create(ctx context.Context, l Loop) error {
+	const op = "start loop"
+	if err := fits(op, "state", l.State, MaxStateBytes); err != nil {
+		return err
+	}
+	return r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
+		key, err := w.Key(ctx, l.Tree)
+		if err != nil {
+			return err
+		}
+		var other string
+		err = w.Tx().QueryRow(ctx, sqlOpenLoopAt, []any{l.Place}, &other)
+		if err == nil && other != string(l.Tree) {
+			return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("the loop of %s works in this folder and has not ended", other),
+				Hint: "`perdure loop resume " + other + "` continues it, `perdure loop abort " + other + "` ends it"}
+		}
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		_, err = w.Tx().Exec(ctx, sqlAddLoop, key, l.Place, string(l.Status), l.Step, l.Iteration, string(l.State), w.Now().UnixMicro())
+		return err
+	})
+}
+
+// Save writes down what a step of a loop came to, in one transaction. It is
+// refused with CodeLeaseLost when the lease was lost, and with CodeConflict when
+// the loop was saved since it was read, which a correct caller never meets. The
+// loop's Version and UpdatedAt are brought up to date.
+func (r *Records) Save(ctx context.Context, lease *perdure.Lease, c Change) error {
+	const op = "save loop"
+	if err := c.check(op); err != nil {
+		return err
+	}
+	err := r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
+		if err := w.Held(ctx, lease); err != nil {
+			return err
+		}
+		key, err := w.Key(ctx, c.Loop.Tree)
+		if err != nil {
+			return err
+		}
+		for _, ref := range c.Blobs {
+			if err := w.Refer(ctx, key, ref); err != nil {
+				return err
+			}
+		}
+		if err := saveLoop(ctx, w, key, c.Loop); err != nil {
+			return err
+		}
+		if err := saveIteration(ctx, w, key, c.Iteration); err != nil {
+			return err
+		}
+		if err := openGate(ctx, w, key, c.Gate); err != nil {
+			return err
+		}
+		for _, n := range c.Notes {
+			if err := w.Note(key, lease.Task.ID, n.Kind, n.Data); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		c.Loop.Version++
+	}
+	return err
+}
+
+func (c *Change) check(op string) error {
+	if c.Loop == nil {
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: "there is no loop"}
+	}
+	if err := fits(op, "state", c.Loop.State, MaxStateBytes); err != nil {
+		return err
+	}
+	if c.Iteration != nil {
+		if err := fits(op, "iteration", c.Iteration.Data, MaxIterationBytes); err != nil {
+			return err
+		}
+	}
+	if c.Gate != nil {
+		return fits(op, "question", c.Gate.Question, MaxQuestionBytes)
+	}
+	return nil
+}
+
+func fits(op, what string, raw json.RawMessage, limit int) error {
+	switch {
+	case !json.Valid(raw):
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: what + " is not JSON"}
+	case len(raw) > limit:
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%s has %d bytes, the limit is %d", what, len(raw), limit)}
+	}
+	return nil
+}
+
+func saveLoop(ctx context.Context, w *perdure.Within, key int64, l *Loop) error {
+	heard := 0
+	if l.Wish == NoWish {
+		heard = 1
+	}
+	n, err := w.Tx().Exec(ctx, sqlSaveLoop, key, l.Version, string(l.Status), l.Step, l.Iteration, string(l.State), heard, w.Now().UnixMicro())
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return &perdure.Error{Code: perdure.CodeConflict, Op: "save loop", Msg: fmt.Sprintf("%s was saved by somebody else meanwhile", l.Tree)}
+	}
+	l.UpdatedAt = w.Now()
+	return nil
+}
+
+// Loop returns the record of a loop; CodeNotFound when the tree has none.
+func (r *Records) Loop(ctx context.Context, tree perdure.TreeID) (Loop, error) {
+	l := Loop{Tree: tree}
+	err := r.store.Reader().QueryRow(ctx, sqlLoop, []any{string(tree)}, l.dest()...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return l, &perdure.Error{Code: perdure.CodeNotFound, Op: "read loop", Msg: fmt.Sprintf("%q is no loop", tree)}
+	}
+	return l, wrap("read loop", err)
+}
+
+// dest are where the columns go.
+func (l *Loop) dest() []any {
+	return []any{&l.Place, (*string)(&l.Status), (*string)(&l.Wish), &l.Step, &l.Iteration, (*text)(&l.State), &l.Version, (*micros)(&l.UpdatedAt)}
+}
+
+// Loops lists loops, the newest first, at most limit of them.
+func (r *Records) Loops(ctx context.Context, limit int) ([]Loop, error) {
+	list := []Loop{}
+	rows, err := r.store.Reader().Query(ctx, sqlLoops, int64(1)<<62, limit)
+	if err != nil {
+		return nil, wrap("list loops", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var l Loop
+		if err := rows.Scan(append(l.dest(), (*string)(&l.Tree))...); err != nil {
+			return nil, wrap("list loops", err)
+		}
+		list = append(list, l)
+	}
+	return list, wrap("list loops", rows.Err())
+}
+
+func wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	code := perdure.CodeInternal
+	if errors.Is(err, sqldb.ErrBusy) {
+		code = perdure.CodeUnavailable
+	}
+	return &perdure.Error{Code: code, Op: op, Err: err}
+}
