@@ -107,6 +107,8 @@ type Note struct {
 // Change is what a step of a loop writes down, all or nothing.
 type Change struct {
 	Loop *Loop // its Version is the one that was read
+	// Heard is the wish that is fulfilled now; another one stays.
+	Heard Wish
 	// Iteration, when set, is written whole.
 	Iteration *Iteration
 	// Gate, when set, is opened; its number is given.
@@ -127,7 +129,7 @@ const (
 		VALUES ($1, $2, $3, '', $4, $5, $6, 1, $7) ON CONFLICT (tree) DO NOTHING`
 	sqlOpenLoopAt = `SELECT t.name FROM loop l JOIN tree t ON t.id = l.tree
 		WHERE l.place = $1 AND l.status IN ('running', 'paused', 'completing')`
-	sqlSaveLoop = `UPDATE loop SET status = $3, step = $4, iteration = $5, state = $6, wish = CASE WHEN $7 = 1 THEN '' ELSE wish END,
+	sqlSaveLoop = `UPDATE loop SET status = $3, step = $4, iteration = $5, state = $6, wish = CASE WHEN wish = $7 THEN '' ELSE wish END,
 		version = version + 1, updated_at = $8 WHERE tree = $1 AND version = $2`
 	loopColumns = `l.place, l.status, l.wish, l.step, l.iteration, l.state, l.version, l.updated_at`
 	sqlLoop     = `SELECT ` + loopColumns + ` FROM tree t JOIN loop l ON l.tree = t.id WHERE t.name = $1`
@@ -184,7 +186,7 @@ func (r *Records) Save(ctx context.Context, lease *perdure.Lease, c Change) erro
 				return err
 			}
 		}
-		if err := saveLoop(ctx, w, key, c.Loop); err != nil {
+		if err := saveLoop(ctx, w, key, c.Loop, c.Heard); err != nil {
 			return err
 		}
 		if err := saveIteration(ctx, w, key, c.Iteration); err != nil {
@@ -234,12 +236,8 @@ func fits(op, what string, raw json.RawMessage, limit int) error {
 	return nil
 }
 
-func saveLoop(ctx context.Context, w *perdure.Within, key int64, l *Loop) error {
-	heard := 0
-	if l.Wish == NoWish {
-		heard = 1
-	}
-	n, err := w.Tx().Exec(ctx, sqlSaveLoop, key, l.Version, string(l.Status), l.Step, l.Iteration, string(l.State), heard, w.Now().UnixMicro())
+func saveLoop(ctx context.Context, w *perdure.Within, key int64, l *Loop, heard Wish) error {
+	n, err := w.Tx().Exec(ctx, sqlSaveLoop, key, l.Version, string(l.Status), l.Step, l.Iteration, string(l.State), string(heard), w.Now().UnixMicro())
 	if err != nil {
 		return err
 	}
