@@ -141,12 +141,12 @@ func (r *run) finish(ctx, child context.Context, ended error) (*agent.Result, er
 		return nil, r.a.startError(ended)
 	}
 	r.parser.finish(code)
-	result := r.result()
 	why := r.why(ctx, child, ended)
+	if why == nil && exit != nil && child.Err() == nil {
+		r.rec.note(fmt.Sprintf("the agent reported a good end and then ended otherwise: %s", exit))
+	}
+	result := r.result()
 	if why == nil {
-		if code != 0 {
-			result.Notes = append(result.Notes, fmt.Sprintf("the agent reported a good end and then ended otherwise: %s", exit))
-		}
 		return result, nil
 	}
 	if exit != nil && child.Err() == nil {
