@@ -108,7 +108,7 @@ type Command struct {
 }
 
 // NewCommand checks the configuration. It does not look for the program, which
-// may be made later: one that is missing is a [Fault] of kind [FaultStart].
+// may be made later: one that is missing is a [FaultError] of kind [FaultStart].
 func NewCommand(cfg CommandConfig) (*Command, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("configure handler: %w", err)
@@ -116,11 +116,11 @@ func NewCommand(cfg CommandConfig) (*Command, error) {
 	return &Command{cfg: cfg.withDefaults()}, nil
 }
 
-// Handle runs the program. The error is a [*Fault].
+// Handle runs the program. The error is a [*FaultError].
 func (c *Command) Handle(ctx context.Context, m Message) (Reply, error) {
 	doc, err := m.Encode()
 	if err != nil {
-		return Reply{}, &Fault{Kind: FaultMessage, Msg: "the program was not run", Err: err}
+		return Reply{}, &FaultError{Kind: FaultMessage, Msg: "the program was not run", Err: err}
 	}
 	run, stop := context.WithCancel(ctx)
 	defer stop()
@@ -133,7 +133,7 @@ func (c *Command) Handle(ctx context.Context, m Message) (Reply, error) {
 	})
 	switch {
 	case out.over:
-		return Reply{}, &Fault{
+		return Reply{}, &FaultError{
 			Kind: FaultTooLarge, Msg: "the program was stopped", Detail: said.text(),
 			Err: &LimitError{What: "standard output", Limit: c.cfg.MaxReply},
 		}
@@ -163,7 +163,7 @@ func exited(err error, stderr string) (Reply, error) {
 		if errors.Is(err, guard.ErrGuardLost) {
 			kind = FaultExit
 		}
-		return Reply{}, &Fault{Kind: kind, Msg: "run the program", Detail: stderr, Err: model.RedactError(err)}
+		return Reply{}, &FaultError{Kind: kind, Msg: "run the program", Detail: stderr, Err: model.RedactError(err)}
 	}
 	if exit.Code == ExitBlock {
 		reason := stderr
@@ -173,7 +173,7 @@ func exited(err error, stderr string) (Reply, error) {
 		return NewReply(Block, clip(reason, MaxContentBytes)), nil
 	}
 	last := stderr[strings.LastIndexByte(stderr, '\n')+1:]
-	return Reply{}, &Fault{Kind: FaultExit, Msg: strings.TrimPrefix(last+": the program ended", ": "), Detail: stderr, Err: exit}
+	return Reply{}, &FaultError{Kind: FaultExit, Msg: strings.TrimPrefix(last+": the program ended", ": "), Detail: stderr, Err: exit}
 }
 
 // readReply reads what a handler outside this process answered: nothing is
@@ -196,7 +196,7 @@ func readReply(text []byte, said string) (Reply, error) {
 	if detail == "" {
 		detail = clip(clean(string(text)), maxFaultBytes)
 	}
-	return reply, &Fault{Kind: kind, Msg: "the reply is not understood", Detail: detail, Err: model.RedactError(err)}
+	return reply, &FaultError{Kind: kind, Msg: "the reply is not understood", Detail: detail, Err: model.RedactError(err)}
 }
 
 // capped keeps what is written to it up to a limit, and beyond it calls full.

@@ -11,7 +11,7 @@
 // recommendations are collected.
 //
 // A handler that fails (time-out, panic, exit status, reply that is not
-// understood) is a [Fault]. What a fault comes to is the hook's policy: it is
+// understood) is a [FaultError]. What a fault comes to is the hook's policy: it is
 // written down and the loop goes on, or, where going on could do harm, it counts
 // as BLOCK; see [Table]. A fault never makes a verdict milder that the handler
 // gave nevertheless.

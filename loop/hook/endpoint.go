@@ -100,15 +100,15 @@ func (e *Endpoint) Close() error {
 	return nil
 }
 
-// Handle posts the message. The error is a [*Fault].
+// Handle posts the message. The error is a [*FaultError].
 func (e *Endpoint) Handle(ctx context.Context, m Message) (Reply, error) {
 	doc, err := m.Encode()
 	if err != nil {
-		return Reply{}, &Fault{Kind: FaultMessage, Msg: "nothing was sent", Err: err}
+		return Reply{}, &FaultError{Kind: FaultMessage, Msg: "nothing was sent", Err: err}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.cfg.URL, bytes.NewReader(doc))
 	if err != nil {
-		return Reply{}, &Fault{Kind: FaultMessage, Msg: "nothing was sent", Err: e.hide(err)}
+		return Reply{}, &FaultError{Kind: FaultMessage, Msg: "nothing was sent", Err: e.hide(err)}
 	}
 	req.Header = e.cfg.Header.Clone()
 	req.Header.Set("Content-Type", "application/json")
@@ -125,13 +125,13 @@ func (e *Endpoint) Handle(ctx context.Context, m Message) (Reply, error) {
 	case err != nil:
 		return Reply{}, e.broken(ctx, "read the reply of "+e.where, err)
 	case len(text) > e.cfg.MaxReply:
-		return Reply{}, &Fault{
+		return Reply{}, &FaultError{
 			Kind: FaultTooLarge, Msg: "the reply of " + e.where + " was not read to its end",
 			Err: &LimitError{What: "body", Limit: e.cfg.MaxReply},
 		}
 	}
 	reply, err := readReply(text, "")
-	var fault *Fault
+	var fault *FaultError
 	if errors.As(err, &fault) {
 		fault.Detail = model.Redact(fault.Detail, e.secrets()...)
 	}
@@ -139,8 +139,8 @@ func (e *Endpoint) Handle(ctx context.Context, m Message) (Reply, error) {
 }
 
 // refused is the fault of a status other than 2xx.
-func (e *Endpoint) refused(resp *http.Response, body []byte) *Fault {
-	f := &Fault{
+func (e *Endpoint) refused(resp *http.Response, body []byte) *FaultError {
+	f := &FaultError{
 		Kind: FaultStatus, Msg: fmt.Sprintf("%s answers %s", e.where, clip(oneLine(resp.Status), MaxNameBytes)),
 		Detail: clip(clean(string(body), e.secrets()...), maxFaultBytes),
 	}
@@ -151,11 +151,11 @@ func (e *Endpoint) refused(resp *http.Response, body []byte) *Fault {
 	return f
 }
 
-func (e *Endpoint) broken(ctx context.Context, what string, err error) *Fault {
+func (e *Endpoint) broken(ctx context.Context, what string, err error) *FaultError {
 	if ctx.Err() != nil {
 		return stopped(ctx)
 	}
-	return &Fault{Kind: FaultNetwork, Msg: what, Err: e.hide(err)}
+	return &FaultError{Kind: FaultNetwork, Msg: what, Err: e.hide(err)}
 }
 
 // hide leaves the address out of an error of net/http: its query may hold a

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-// FaultKind says what kind of failure a [Fault] is.
+// FaultKind says what kind of failure a [FaultError] is.
 type FaultKind string
 
 // The kinds of faults.
@@ -22,8 +22,8 @@ const (
 	FaultHung FaultKind = "hung"
 	// FaultPanic: the handler, a Go value, panicked.
 	FaultPanic FaultKind = "panic"
-	// FaultError: the handler, a Go value, returned an error of its own.
-	FaultError FaultKind = "error"
+	// FaultReturned: the handler, a Go value, returned an error of its own.
+	FaultReturned FaultKind = "error"
 	// FaultMessage: the message could not be sent: it is too large, or an input
 	// is no JSON.
 	FaultMessage FaultKind = "message"
@@ -44,19 +44,12 @@ const (
 	FaultStatus FaultKind = "status"
 )
 
-func faultWords() []string {
-	return []string{
-		string(FaultTimeout), string(FaultCanceled), string(FaultHung), string(FaultPanic), string(FaultError), string(FaultMessage), string(FaultStart),
-		string(FaultExit), string(FaultReply), string(FaultTooLarge), string(FaultNetwork), string(FaultRedirect), string(FaultStatus),
-	}
-}
-
 // maxFaultBytes is the longest text of a fault.
 const maxFaultBytes = 2 << 10
 
-// Fault is the failure of a handler. Its texts hold no secrets as far as they
+// FaultError is the failure of a handler. Its texts hold no secrets as far as they
 // can be recognised.
-type Fault struct {
+type FaultError struct {
 	Kind FaultKind
 	// Msg says what happened, for people.
 	Msg string
@@ -69,13 +62,13 @@ type Fault struct {
 
 // Error returns the kind, the message and the cause in one line of at most
 // 2 KiB.
-func (f *Fault) Error() string {
+func (f *FaultError) Error() string {
 	text := string(f.Kind) + ": " + f.text()
 	return clip(text, maxFaultBytes)
 }
 
 // text is the message and the cause in one line.
-func (f *Fault) text() string {
+func (f *FaultError) text() string {
 	text := f.Msg
 	if f.Err != nil {
 		text += ": " + f.Err.Error()
@@ -84,29 +77,29 @@ func (f *Fault) text() string {
 }
 
 // Unwrap returns the cause.
-func (f *Fault) Unwrap() error { return f.Err }
+func (f *FaultError) Unwrap() error { return f.Err }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // stopped is the fault of a handler whose context ended.
-func stopped(ctx context.Context) *Fault {
+func stopped(ctx context.Context) *FaultError {
 	err := ctx.Err()
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &Fault{Kind: FaultTimeout, Msg: "no reply in time", Err: err}
+		return &FaultError{Kind: FaultTimeout, Msg: "no reply in time", Err: err}
 	}
-	return &Fault{Kind: FaultCanceled, Msg: "stopped before there was a reply", Err: err}
+	return &FaultError{Kind: FaultCanceled, Msg: "stopped before there was a reply", Err: err}
 }
 
 // asFault makes a fault of what a handler returned.
-func asFault(ctx context.Context, err error) *Fault {
-	var fault *Fault
+func asFault(ctx context.Context, err error) *FaultError {
+	var fault *FaultError
 	switch {
 	case errors.As(err, &fault):
 		return fault
 	case ctx.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
 		return stopped(ctx)
 	}
-	return &Fault{Kind: FaultError, Msg: "the handler says", Err: model.RedactError(err)}
+	return &FaultError{Kind: FaultReturned, Msg: "the handler says", Err: model.RedactError(err)}
 }
 
 // clean is text of others, fit for people: valid UTF-8 and without secrets.

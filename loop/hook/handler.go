@@ -9,7 +9,7 @@ import (
 // concurrent use: tool calls of an agent may come at once.
 //
 // Handle returns soon after ctx ends. A Go value that does not is given up
-// after a while: the runner goes on with a [Fault] of kind [FaultHung], does
+// after a while: the runner goes on with a [FaultError] of kind [FaultHung], does
 // not ask it again until it has returned, and [Runner.Close] waits for it. An
 // error is a fault; a verdict beside the error counts when it is stricter than
 // what the fault comes to. A panic is a fault too.

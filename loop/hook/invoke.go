@@ -19,9 +19,9 @@ type answer struct {
 // be given up. The goroutine then stays in the handler's list until it ends,
 // and as long as it is there the handler is not called again: there are never
 // more of them than calls that were running at once.
-func (r *Runner) invoke(ctx context.Context, h *post, m Message) (Reply, *Fault) {
+func (r *Runner) invoke(ctx context.Context, h *post, m Message) (Reply, *FaultError) {
 	if r.hangs(h) {
-		return Reply{}, &Fault{Kind: FaultHung, Msg: "the handler has not returned from an earlier invocation"}
+		return Reply{}, &FaultError{Kind: FaultHung, Msg: "the handler has not returned from an earlier invocation"}
 	}
 	if h.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -45,7 +45,7 @@ func (r *Runner) invoke(ctx context.Context, h *post, m Message) (Reply, *Fault)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h.hung = append(h.hung, done)
-	return Reply{}, &Fault{Kind: FaultHung, Msg: "the handler does not return although its time is over", Err: ctx.Err()}
+	return Reply{}, &FaultError{Kind: FaultHung, Msg: "the handler does not return although its time is over", Err: ctx.Err()}
 }
 
 // hangs tells whether a call that was given up has not returned yet.
@@ -82,10 +82,10 @@ func (r *Runner) wait(ctx context.Context, h *post) bool {
 // call calls a handler and sends what came of it, also of a panic and of
 // runtime.Goexit.
 func call(ctx context.Context, h Handler, m Message, done chan<- answer) {
-	a := answer{err: &Fault{Kind: FaultPanic, Msg: "the handler ended its goroutine"}}
+	a := answer{err: &FaultError{Kind: FaultPanic, Msg: "the handler ended its goroutine"}}
 	defer func() {
 		if what := recover(); what != nil {
-			a.err = &Fault{Kind: FaultPanic, Msg: clip(fmt.Sprintf("the handler panicked: %v", what), maxFaultBytes), Detail: string(debug.Stack())}
+			a.err = &FaultError{Kind: FaultPanic, Msg: clip(fmt.Sprintf("the handler panicked: %v", what), maxFaultBytes), Detail: string(debug.Stack())}
 		}
 		done <- a
 	}()
@@ -94,7 +94,7 @@ func call(ctx context.Context, h Handler, m Message, done chan<- answer) {
 
 // judged holds an answer to the rules. The reply that comes with a fault is
 // there for its verdict.
-func judged(ctx context.Context, a answer) (Reply, *Fault) {
+func judged(ctx context.Context, a answer) (Reply, *FaultError) {
 	switch {
 	case a.err != nil:
 		return a.reply, asFault(ctx, a.err)
@@ -102,7 +102,7 @@ func judged(ctx context.Context, a answer) (Reply, *Fault) {
 		return a.reply, stopped(ctx)
 	}
 	if err := a.reply.validate(); err != nil {
-		return a.reply, &Fault{Kind: FaultReply, Msg: "the reply is not understood", Err: err}
+		return a.reply, &FaultError{Kind: FaultReply, Msg: "the reply is not understood", Err: err}
 	}
 	return a.reply, nil
 }

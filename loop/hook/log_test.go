@@ -309,7 +309,7 @@ func TestRunnerLogs(t *testing.T) {
 	var told []hook.Record
 	var warned []hook.Warning
 	r := newRunner(t, hook.Config{
-		Log: log, Handlers: []hook.Registration{at(hook.OnError, "a", answers(full("x"))), at(hook.OnError, "b", hook.Func(failing()[hook.FaultPanic]))},
+		Log: log, Handlers: []hook.Registration{at(hook.OnError, "a", answers(full("x"))), at(hook.OnError, "b", failing()[hook.FaultPanic])},
 		Observe: func(n hook.Notice) {
 			if n.Warning != nil {
 				warned = append(warned, *n.Warning)

@@ -67,9 +67,9 @@ func message(name hook.Name, inputs map[string]any) hook.Message {
 }
 
 // wantFault checks the kind of an error and that it is one line.
-func wantFault(t *testing.T, err error, want hook.FaultKind) *hook.Fault {
+func wantFault(t *testing.T, err error, want hook.FaultKind) *hook.FaultError {
 	t.Helper()
-	var f *hook.Fault
+	var f *hook.FaultError
 	if !errors.As(err, &f) || f.Kind != want {
 		t.Fatalf("error is %v, want a fault of kind %q", err, want)
 	}

@@ -146,11 +146,11 @@ func (s *spread) add(d time.Duration) {
 
 // bucketOf numbers the bucket of a duration.
 func bucketOf(d time.Duration) int {
-	us := uint64(d.Microseconds())
+	us := d.Microseconds()
 	if us < subBuckets {
 		return int(us)
 	}
-	power := bits.Len64(us) - 1 // at least subBits
+	power := bits.Len64(uint64(us)) - 1 // at least subBits
 	sub := us >> (power - subBits) & (subBuckets - 1)
 	return min(buckets-1, (power-subBits+1)<<subBits+int(sub))
 }
@@ -161,9 +161,8 @@ func topOf(i int) time.Duration {
 		return time.Duration(i+1)*time.Microsecond - 1
 	}
 	power := i>>subBits + subBits - 1
-	sub := uint64(i & (subBuckets - 1))
-	us := (subBuckets + sub + 1) << (power - subBits)
-	return time.Duration(us)*time.Microsecond - 1
+	sub := i & (subBuckets - 1)
+	return time.Duration(subBuckets+sub+1)<<(power-subBits)*time.Microsecond - 1
 }
 
 // quantile is a duration that a part q of all does not exceed.

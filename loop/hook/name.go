@@ -40,7 +40,7 @@ const (
 // NoTimeout stands for no time-out. Every negative value does.
 const NoTimeout time.Duration = -1
 
-// OnFault is what a [Fault] of a handler comes to.
+// OnFault is what a [FaultError] of a handler comes to.
 type OnFault string
 
 // The policies for faults.

@@ -22,7 +22,8 @@ func ReadLog(r io.Reader, visit func(Record) bool) (skipped int, err error) {
 		for errors.Is(err, bufio.ErrBufferFull) {
 			_, err = in.ReadSlice('\n')
 		}
-		if err != nil && !errors.Is(err, io.EOF) {
+		ended := errors.Is(err, io.EOF)
+		if err != nil && !ended {
 			return skipped, fmt.Errorf("read hook log: %w", err)
 		}
 		var rec Record
@@ -33,7 +34,7 @@ func ReadLog(r io.Reader, visit func(Record) bool) (skipped int, err error) {
 		case len(text) > 0 && !visit(rec):
 			return skipped, nil
 		}
-		if err != nil {
+		if ended {
 			return skipped, nil
 		}
 	}

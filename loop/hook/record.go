@@ -39,7 +39,7 @@ type Record struct {
 	StateChanges map[string]any
 }
 
-// RecordedFault is a [Fault] as it is written down.
+// RecordedFault is a [FaultError] as it is written down.
 type RecordedFault struct {
 	Kind FaultKind `json:"kind,omitempty"`
 	// Message is one line of at most 2 KiB.

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,13 +152,13 @@ func TestInjectionsAreCut(t *testing.T) {
 // failing are handlers in this process that fail, by the kind of their fault.
 func failing() map[hook.FaultKind]hook.Func {
 	return map[hook.FaultKind]hook.Func{
-		hook.FaultError: func(context.Context, hook.Message) (hook.Reply, error) {
+		hook.FaultReturned: func(context.Context, hook.Message) (hook.Reply, error) {
 			return hook.Reply{}, errors.New("no disk,\napi_key=sk-verysecretverysecret")
 		},
 		hook.FaultPanic: func(context.Context, hook.Message) (hook.Reply, error) { panic("index out of range\nand more") },
 		hook.FaultReply: func(context.Context, hook.Message) (hook.Reply, error) { return hook.Reply{}, nil },
 		hook.FaultStatus: func(context.Context, hook.Message) (hook.Reply, error) {
-			return hook.Reply{}, &hook.Fault{Kind: hook.FaultStatus}
+			return hook.Reply{}, &hook.FaultError{Kind: hook.FaultStatus}
 		},
 		hook.FaultTimeout: func(ctx context.Context, _ hook.Message) (hook.Reply, error) {
 			<-ctx.Done()
@@ -284,9 +285,9 @@ func TestTimeouts(t *testing.T) {
 func TestHungHandler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		release, calls := make(chan struct{}), 0
+		release, calls := make(chan struct{}), new(atomic.Int32)
 		h := hook.Func(func(context.Context, hook.Message) (hook.Reply, error) {
-			calls++
+			calls.Add(1)
 			<-release
 			return hook.NewReply(hook.Allow, ""), nil
 		})
@@ -297,8 +298,8 @@ func TestHungHandler(t *testing.T) {
 			if err != nil || got.Verdict != hook.Warn || len(got.Faults()) != 1 || got.Faults()[0].Fault.Kind != hook.FaultHung {
 				t.Fatalf("run %d: %+v, %v", i, got, err)
 			}
-			if took := time.Since(began); took != want || calls != 1 {
-				t.Errorf("run %d took %s with %d calls, want %s with 1", i, took, calls, want)
+			if took := time.Since(began); took != want || calls.Load() != 1 {
+				t.Errorf("run %d took %s with %d calls, want %s with 1", i, took, calls.Load(), want)
 			}
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -309,8 +310,8 @@ func TestHungHandler(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		got, err := r.Run(t.Context(), message(hook.OnError, nil))
-		if err != nil || len(got.Faults()) != 0 || calls != 2 {
-			t.Errorf("after it returned: %+v, %v, %d calls", got, err, calls)
+		if err != nil || len(got.Faults()) != 0 || calls.Load() != 2 {
+			t.Errorf("after it returned: %+v, %v, %d calls", got, err, calls.Load())
 		}
 		if err := r.Close(t.Context()); err != nil {
 			t.Error(err)
