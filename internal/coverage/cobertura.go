@@ -1,0 +1,198 @@
+package coverage
+
+import (
+	"bufio"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+)
+
+// cobertura reads Cobertura's XML: classes with the name of their file, whose
+// lines have a number and hits. It is complete when the root element is
+// closed.
+func (b *builder) cobertura(r io.Reader) error {
+	in := &xmlBytes{r: bufio.NewReaderSize(r, 64<<10), limit: b.cfg.MaxLine, line: 1}
+	d := xml.NewDecoder(in)
+	d.CharsetReader = func(charset string, input io.Reader) (io.Reader, error) {
+		switch strings.ToLower(charset) {
+		case "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1": // what is read of it is ASCII
+			return input, nil
+		}
+		return nil, fmt.Errorf("unknown encoding %q", charset)
+	}
+	c := coberturaParser{builder: b}
+	for {
+		in.n = 0
+		token, err := d.Token()
+		b.line = in.line
+		var syntax *xml.SyntaxError
+		switch {
+		case errors.Is(err, io.EOF):
+			if !c.seen {
+				b.incomplete("the document is empty")
+			}
+			return nil
+		case errors.As(err, &syntax) && c.seen:
+			b.incomplete(fmt.Sprintf("line %d, column %d: %s", in.line, in.col, syntax.Msg))
+			return nil
+		case errors.As(err, &syntax):
+			return &SyntaxError{Line: in.line, Column: max(in.col, 1), Msg: syntax.Msg}
+		case err != nil:
+			return err
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			err = c.start(t)
+		case xml.EndElement:
+			c.end(t.Name.Local)
+		case xml.CharData:
+			if c.inSource && len(c.source) < 4096 {
+				c.source += string(t)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+type coberturaParser struct {
+	*builder
+	seen     bool
+	depth    int
+	sources  []string
+	source   string
+	inSource bool
+	inClass  bool
+	class    *File // nil when it is foreign
+}
+
+// maxDepth is how deeply elements of Cobertura's may be nested; they are six.
+const maxDepth = 64
+
+func (c *coberturaParser) start(e xml.StartElement) error {
+	name := e.Name.Local
+	if !c.seen && name != "coverage" {
+		return c.wrong("root element is <%.40s>, not <coverage>", name)
+	}
+	c.seen = true
+	if c.depth++; c.depth > maxDepth {
+		return &LimitError{Limit: "max depth", Max: maxDepth, Line: c.line}
+	}
+	switch name {
+	case "source":
+		c.inSource, c.source = true, ""
+	case "class":
+		named := attribute(e, "filename")
+		f, err := c.file(c.resolve(named), named)
+		c.inClass, c.class = true, f
+		return err
+	case "line":
+		return c.codeLine(attribute(e, "number"), attribute(e, "hits"))
+	}
+	return nil
+}
+
+func (c *coberturaParser) codeLine(number, hits string) error {
+	if !c.inClass {
+		return nil
+	}
+	n, err := c.number(number)
+	if err != nil {
+		return err
+	}
+	if hits == "" || strings.Trim(hits, "-0123456789.") != "" {
+		return c.wrong("%.80q is no number of hits", hits)
+	}
+	if c.class == nil || n == 0 {
+		return nil
+	}
+	return c.add(c.class, n, n, !strings.HasPrefix(hits, "-") && strings.Trim(hits, "0.") != "")
+}
+
+func (c *coberturaParser) end(name string) {
+	c.depth--
+	switch name {
+	case "source":
+		if c.inSource = false; len(c.sources) < 1000 {
+			c.sources = append(c.sources, strings.TrimSpace(c.source))
+		}
+	case "class":
+		c.inClass, c.class = false, nil
+	}
+}
+
+func attribute(e xml.StartElement, name string) string {
+	for _, a := range e.Attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// resolve finds a file below the source folders. Documents that were made
+// elsewhere (a container) name folders that are not here: then the name is
+// taken for one of the workspace.
+func (c *coberturaParser) resolve(name string) string {
+	if name == "" || absolute(strings.ReplaceAll(name, `\`, "/")) {
+		return c.cfg.place(name)
+	}
+	name = strings.ReplaceAll(name, `\`, "/")
+	inside := ""
+	for _, source := range append(c.sources, "") {
+		source = strings.ReplaceAll(source, `\`, "/")
+		at := c.cfg.place(path.Join(source, name))
+		switch {
+		case at == "":
+		case c.cfg.Exists != nil && c.cfg.Exists(at):
+			return at
+		case inside == "":
+			inside = at
+		}
+	}
+	if c.cfg.Exists != nil {
+		return "" // none of them exists
+	}
+	return inside
+}
+
+// xmlBytes hands single bytes to the decoder, so that the place is the
+// decoder's own, and limits what a token may take.
+type xmlBytes struct {
+	r         *bufio.Reader
+	n, limit  int
+	line, col int
+}
+
+// ReadByte returns the next byte.
+func (x *xmlBytes) ReadByte() (byte, error) {
+	c, err := x.r.ReadByte()
+	if err != nil {
+		return 0, err
+	}
+	if x.n++; x.n > x.limit {
+		return 0, &LimitError{Limit: "max line", Max: x.limit, Line: x.line}
+	}
+	x.col++
+	if c == '\n' {
+		x.line, x.col = x.line+1, 0
+	}
+	return c, nil
+}
+
+// Read serves decoders of other character sets.
+func (x *xmlBytes) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	c, err := x.ReadByte()
+	if err != nil {
+		return 0, err
+	}
+	p[0] = c
+	return 1, nil
+}

@@ -1,0 +1,159 @@
+package coverage
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math/bits"
+	"slices"
+)
+
+// MaxLine is the highest line number a set can hold.
+const MaxLine = 1<<31 - 1
+
+// Lines is a set of line numbers, counted from 1. Its zero value is empty. It
+// is compact where lines stand together, and is written to JSON as a list of
+// ranges: [[1,3],[7,7]]. A set must not be changed while others read it.
+type Lines struct {
+	words []word // sorted by block
+}
+
+// word holds the lines block*64 to block*64+63.
+type word struct {
+	block uint32
+	bits  uint64
+}
+
+// Add adds a line, and tells whether the set had to grow for it.
+func (l *Lines) Add(line int) (grown bool) {
+	if line < 1 || line > MaxLine {
+		return false
+	}
+	w, grown := l.word(uint32(line >> 6))
+	w.bits |= 1 << (line & 63)
+	return grown
+}
+
+// AddRange adds the lines first to last, both included.
+func (l *Lines) AddRange(first, last int) {
+	first, last = max(first, 1), min(last, MaxLine)
+	for line := first; line <= last; { // a word at a time
+		end := min(line|63, last)
+		w, _ := l.word(uint32(line >> 6))
+		w.bits |= ^uint64(0) << (line & 63) & (^uint64(0) >> (63 - end&63))
+		line = end + 1
+	}
+}
+
+// word finds or makes the word of a block. Lines come mostly in order, so the
+// last one is tried first.
+func (l *Lines) word(block uint32) (w *word, made bool) {
+	n := len(l.words)
+	if n > 0 && l.words[n-1].block == block {
+		return &l.words[n-1], false
+	}
+	i, found := n, false
+	if n > 0 && l.words[n-1].block > block {
+		i, found = slices.BinarySearchFunc(l.words, block, func(w word, b uint32) int {
+			return int(int64(w.block) - int64(b))
+		})
+	}
+	if !found {
+		l.words = slices.Insert(l.words, i, word{block: block})
+	}
+	return &l.words[i], !found
+}
+
+// Has tells whether a line is in the set.
+func (l *Lines) Has(line int) bool {
+	if line < 1 || line > MaxLine {
+		return false
+	}
+	i, found := slices.BinarySearchFunc(l.words, uint32(line>>6), func(w word, b uint32) int {
+		return int(int64(w.block) - int64(b))
+	})
+	return found && l.words[i].bits&(1<<(line&63)) != 0
+}
+
+// Len is the number of lines in the set.
+func (l *Lines) Len() int {
+	n := 0
+	for _, w := range l.words {
+		n += bits.OnesCount64(w.bits)
+	}
+	return n
+}
+
+// All yields the lines in order.
+func (l *Lines) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, w := range l.words {
+			for rest := w.bits; rest != 0; rest &= rest - 1 {
+				if !yield(int(w.block)<<6 | bits.TrailingZeros64(rest)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Merge adds the lines of another set.
+func (l *Lines) Merge(other *Lines) {
+	for _, o := range other.words {
+		w, _ := l.word(o.block)
+		w.bits |= o.bits
+	}
+}
+
+// Range is a run of lines, both ends included.
+type Range struct {
+	First, Last int
+}
+
+// Ranges returns the lines as runs, in order.
+func (l *Lines) Ranges() []Range {
+	var all []Range
+	for line := range l.All() {
+		if n := len(all); n > 0 && all[n-1].Last == line-1 {
+			all[n-1].Last = line
+		} else {
+			all = append(all, Range{First: line, Last: line})
+		}
+	}
+	return all
+}
+
+// MarshalJSON writes the set as ranges.
+func (l Lines) MarshalJSON() ([]byte, error) {
+	text := []byte{'['}
+	for i, r := range l.Ranges() {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = fmt.Appendf(text, "[%d,%d]", r.First, r.Last)
+	}
+	return append(text, ']'), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. Ranges must be in order, and
+// hold at most 16 million lines together.
+func (l *Lines) UnmarshalJSON(text []byte) error {
+	var ranges [][2]int
+	if err := json.Unmarshal(text, &ranges); err != nil {
+		return fmt.Errorf("read line ranges: %w", err)
+	}
+	var made Lines
+	last, total := 0, 0
+	for _, r := range ranges {
+		if r[0] <= last || r[1] < r[0] || r[1] > MaxLine {
+			return fmt.Errorf("read line ranges: [%d,%d] after line %d", r[0], r[1], last)
+		}
+		last = r[1]
+		if total += r[1] - r[0] + 1; total > 16<<20 {
+			return fmt.Errorf("read line ranges: more than %d lines", 16<<20)
+		}
+		made.AddRange(r[0], r[1])
+	}
+	*l = made
+	return nil
+}
