@@ -2,7 +2,6 @@ package command
 
 import (
 	"encoding/json"
-	"math"
 	"strings"
 	"time"
 
@@ -93,8 +92,6 @@ type claudeModel struct {
 	Window     int64   `json:"contextWindow"`
 }
 
-const microsPerDollar = 1e6
-
 func (m claudeModel) tokens() tokens {
 	return claudeUsage{Input: m.Input, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite, Output: m.Output}.tokens()
 }
@@ -107,7 +104,7 @@ func sumOf(models map[string]claudeModel) (sum total, priced bool) {
 	priced = true
 	for _, m := range models {
 		sum.tokens = sum.add(m.tokens())
-		sum.costMicros += int64(math.Round(m.CostUSD * microsPerDollar))
+		sum.costMicros += microsOf(m.CostUSD)
 		priced = priced && !m.guessed()
 	}
 	return sum, priced
@@ -157,7 +154,7 @@ func (p *claudeParser) stdout(line []byte) {
 func (p *claudeParser) system(l claudeLine) {
 	switch l.Subtype {
 	case "init":
-		p.rec.began(l.SessionID)
+		p.rec.opened(l.SessionID)
 		p.model = l.Model
 	case "status":
 		if l.Status == "compacting" {
@@ -330,7 +327,7 @@ func (p *claudeParser) result(l claudeLine) {
 	}
 	if !l.IsError && (l.Subtype == "success" || l.Subtype == "") {
 		rec.text = firstOf(l.Result, rec.text)
-		rec.began(l.SessionID)
+		rec.opened(l.SessionID)
 		rec.measured()
 		return
 	}
@@ -348,7 +345,7 @@ func (p *claudeParser) result(l claudeLine) {
 		f.Kind = agent.KindQuota
 	}
 	if f.Kind != agent.KindSession {
-		rec.began(l.SessionID)
+		rec.opened(l.SessionID)
 	}
 	rec.measured()
 }
@@ -371,7 +368,7 @@ func (p *claudeParser) count(l claudeResult) {
 		p.rec.told, priced = &p.since.tokens, priced && pricedSince
 	}
 	if m, ok := l.ModelUsage[p.model]; ok && !m.guessed() {
-		p.rec.window = m.Window
+		p.rec.sized(m.Window)
 	}
 	p.cost(sum, priced)
 }

@@ -74,7 +74,7 @@ func (p *codexParser) stdout(line []byte) {
 			p.rec.another(l.ThreadID)
 			return
 		}
-		p.rec.began(l.ThreadID)
+		p.rec.opened(l.ThreadID)
 	case "turn.started":
 	case "item.started", "item.updated", "item.completed":
 		p.item(strings.TrimPrefix(l.Type, "item."), l.Item)

@@ -247,14 +247,12 @@ func (a *Agent) Run(ctx context.Context, turn *agent.Turn) (*agent.Result, error
 	defer stop(nil)
 	r := newRun(a, turn, from, stop)
 	r.rec.notes = append(r.rec.notes, in.notes...)
-	r.dog.start()
 	start := time.Now()
-	err = guard.Run(child, guard.Config{
+	err = r.execute(child, guard.Config{
 		Path: a.cfg.Program, Args: in.args, Dir: turn.Dir, Env: a.environment(turn),
 		Stdin: in.stdin(), Stdout: &r.stdout, Stderr: &r.stderr,
 		Hold: turn.Hold, Grace: a.cfg.Grace,
 	})
-	r.dog.stop()
 	a.cfg.Logger.Debug("agent ended", "duration_ms", time.Since(start).Milliseconds())
 	return r.finish(ctx, child, err)
 }
@@ -295,7 +293,8 @@ func (a *Agent) environment(turn *agent.Turn) []string {
 	if a.vendor.env != nil {
 		preset = a.vendor.env(a.cfg)
 	}
-	return slices.Concat(preset, own, a.cfg.Env, turn.Env)
+	// Some agents take the folder they work in from PWD.
+	return slices.Concat(preset, own, []string{"PWD=" + turn.Dir}, a.cfg.Env, turn.Env)
 }
 
 // startError is the error of a program that could not be started.

@@ -13,6 +13,7 @@ import (
 type Recorded struct {
 	Preset, Session string
 	Stdout, Stderr  string
+	Log             string // what it wrote beside its stream
 	Exit            int
 	Now             time.Time
 	Config          Config
@@ -30,7 +31,7 @@ func Replay(ctx context.Context, rec Recorded) (events []agent.Event, res *agent
 	child, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r := newRun(&Agent{cfg: cfg, vendor: v}, turn, readSession(rec.Session), stop)
-	r.rec.now = func() time.Time { return rec.Now }
+	r.rec.now, r.rec.began = func() time.Time { return rec.Now }, rec.Now
 	write := func(s *splitter, text string) {
 		if _, err := s.Write([]byte(text)); err != nil {
 			panic(err)
@@ -38,6 +39,10 @@ func Replay(ctx context.Context, rec Recorded) (events []agent.Event, res *agent
 	}
 	write(&r.stderr, rec.Stderr)
 	write(&r.stdout, rec.Stdout)
+	if v.follow != nil {
+		log := v.follow(&r.rec, nil)
+		write(&log.lines, rec.Log)
+	}
 	var ended error
 	if rec.Exit != 0 {
 		ended = &guard.ExitError{Code: rec.Exit, Signal: map[bool]string{true: "killed"}[rec.Exit < 0]}

@@ -66,6 +66,20 @@ func FuzzCodex(f *testing.F)    { fuzzStream(f, "codex") }
 func FuzzGemini(f *testing.F)   { fuzzStream(f, "gemini") }
 func FuzzOpencode(f *testing.F) { fuzzStream(f, "opencode") }
 
+// A log beside the stream changes figures and nothing else.
+func FuzzCodexLog(f *testing.F) {
+	rec := recorded(f, "codex", "compact", 0)
+	f.Add(rec.Log)
+	f.Add(`{"timestamp":3,"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":-5}}}}`)
+	f.Fuzz(func(t *testing.T, log string) {
+		rec.Log = log
+		_, res, err := command.Replay(t.Context(), rec)
+		if err != nil || res.Text != "Summary." || res.Usage.InputTokens < 0 || res.Usage.OutputTokens < 0 {
+			t.Errorf("%+v, %v", res, err)
+		}
+	})
+}
+
 func FuzzClassify(f *testing.F) {
 	for _, text := range []string{
 		"usage limit reached|1795183200", "try again at Nov 21st, 2026 3:05 PM", "resets 3pm", "retry in 2 days 3 hours and 1s",

@@ -63,7 +63,7 @@ func (p *geminiParser) stdout(line []byte) {
 			p.rec.another(l.SessionID)
 			return
 		}
-		p.rec.began(l.SessionID)
+		p.rec.opened(l.SessionID)
 	case "message":
 		p.message(l)
 	case "tool_use":

@@ -71,7 +71,7 @@ func (p *opencodeParser) stdout(line []byte) {
 		p.rec.another(l.SessionID)
 		return
 	}
-	p.rec.began(l.SessionID)
+	p.rec.opened(l.SessionID)
 	switch l.Type {
 	case "step_start":
 	case "text":
@@ -130,7 +130,7 @@ func (p *opencodeParser) step(part opencodePart) {
 	p.fault = nil
 	if p.cost += part.Cost; p.cost > 0 {
 		// 0 is also what a model without a known price costs.
-		micros := int64(p.cost * microsPerDollar)
+		micros := microsOf(p.cost)
 		p.rec.cost = &micros
 	}
 	p.rec.measured()

@@ -44,6 +44,8 @@ type vendor struct {
 	unset []string
 	// parse makes the parser of its stream.
 	parse func(rec *record) parser
+	// follow follows what it writes beside its stream; nil for nothing.
+	follow func(rec *record, env []string) *follower
 	// totals: what it reports are totals of its session.
 	totals bool
 }
@@ -84,7 +86,8 @@ func vendors() []vendor {
 		},
 		{
 			about: aboutCodex(), args: codexArgs, totals: true,
-			parse: func(rec *record) parser { return &codexParser{rec: rec} },
+			parse:  func(rec *record) parser { return &codexParser{rec: rec} },
+			follow: followCodex,
 		},
 		{
 			about: aboutGemini(), args: geminiArgs,
@@ -121,8 +124,8 @@ func aboutCodex() Preset {
 		Install: "npm install -g @openai/codex", Tested: "0.169.0",
 		Sight:   agent.SightObserved,
 		Calls:   "commands, file changes and MCP calls are told; a call that its sandbox, its rules or a hook refused is not told at all",
-		Usage:   "differences of the totals of its thread; a turn that failed is counted with the next one",
-		Context: "not told",
+		Usage:   "differences of the totals of its thread; of turns that do not end well from the log of the thread, where it can be read",
+		Context: "after every answer, from the log of the thread",
 		Permissions: map[Permission]string{
 			PermissionRead:  "--sandbox read-only",
 			PermissionEdits: "--sandbox workspace-write: commands run in a sandbox that may write to the workspace and has no network",

@@ -40,8 +40,8 @@ type reply struct {
 	in, cached, out, reasoning int
 	// length: the answer was cut by its limit.
 	length bool
-	// hang: the request is never answered.
-	hang bool
+	// hang, when set, is called, and the request is never answered.
+	hang func()
 }
 
 func (p *provider) next() reply {
@@ -55,6 +55,13 @@ func (p *provider) next() reply {
 		p.script = p.script[1:]
 	}
 	return r
+}
+
+// play sets what is answered from now on.
+func (p *provider) play(script []reply) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.script = script
 }
 
 // requests returns what was asked so far.
@@ -104,7 +111,8 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		next = p.next()
 	}
 	switch {
-	case next.hang:
+	case next.hang != nil:
+		next.hang()
 		<-r.Context().Done()
 	case next.status != 0:
 		for k, v := range next.header {

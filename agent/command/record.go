@@ -26,7 +26,10 @@ type parser interface {
 // record is what is known of a turn.
 type record struct {
 	from session
-	now  func() time.Time
+	// totalKnown: from says what the session had used.
+	totalKnown bool
+	now        func() time.Time
+	began      time.Time
 	// hear is told all events.
 	hear func(agent.Event)
 	// abort ends the turn early.
@@ -53,6 +56,10 @@ type record struct {
 	// context is what the last request of the main conversation held.
 	context int64
 	window  int64
+	// fixed: the window is what the configuration says.
+	fixed bool
+	// resets is when a limit that is used up ends.
+	resets time.Time
 
 	compactions, inARow int
 	limit               *agent.Error
@@ -93,12 +100,19 @@ func (r *record) ended(stop string) {
 	r.ends++
 }
 
-func (r *record) began(id string) {
+func (r *record) opened(id string) {
 	if id == "" || id == r.id {
 		return
 	}
 	r.id = id
 	r.tell(agent.Event{Kind: agent.EventSession, Session: id})
+}
+
+// sized takes in what the agent says of the size of its window.
+func (r *record) sized(window int64) {
+	if !r.fixed && window > 0 {
+		r.window = window
+	}
 }
 
 func (r *record) said(text string) {
@@ -194,10 +208,22 @@ func (r *record) valid(line []byte) []byte {
 // provider's answer (0 when unknown).
 func (r *record) bad(text string, status int) *agent.Error {
 	r.fault = classify(text, status, r.now())
-	if limit := r.limit; limit != nil && r.fault.Until.IsZero() && r.fault.Class() == agent.ClassWait {
-		r.fault.Until = limit.Until
-	}
 	return r.fault
+}
+
+// complete adds to a limit that ended the turn when it ends, from what was told
+// before.
+func (r *record) complete() {
+	f := r.fault
+	if f == nil || f.Class() != agent.ClassWait || !f.Until.IsZero() {
+		return
+	}
+	if r.limit != nil {
+		f.Until = r.limit.Until
+	}
+	if f.Kind == agent.KindRateLimit && f.Until.IsZero() {
+		f.Until = r.resets
+	}
 }
 
 // unfinished judges a stream without an end by what was said besides.

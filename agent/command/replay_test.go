@@ -22,12 +22,12 @@ func recorded(t testing.TB, preset, name string, exit int) command.Recorded {
 	t.Helper()
 	read := func(ending string) string {
 		data, err := os.ReadFile(filepath.Join("testdata", preset, name+ending))
-		if err != nil && !(ending == ".stderr" && errors.Is(err, os.ErrNotExist)) {
+		if err != nil && !(ending != ".jsonl" && errors.Is(err, os.ErrNotExist)) {
 			t.Fatal(err)
 		}
 		return string(data)
 	}
-	return command.Recorded{Preset: preset, Stdout: read(".jsonl"), Stderr: read(".stderr"), Exit: exit, Now: testNow()}
+	return command.Recorded{Preset: preset, Stdout: read(".jsonl"), Stderr: read(".stderr"), Log: read(".log"), Exit: exit, Now: testNow()}
 }
 
 // outline is what matters of a turn.
@@ -105,6 +105,7 @@ func TestRecordedTurns(t *testing.T) {
 		{"codex", "404", 1, "", outline{Kind: agent.KindInvalid, Session: "#0.0.0.0.0", Stop: "failed", Cost: -1}},
 		{"codex", "over", 1, "", outline{Kind: agent.KindOverflow, Session: "#0.0.0.0.0", Stop: "failed", Cost: -1}},
 		{"codex", "500", 1, "", outline{Kind: agent.KindUnavailable, Session: "#0.0.0.0.0", Stop: "failed", Cost: -1}},
+		{"codex", "compact", 0, "", outline{Session: "#6210.62.1400.0.0", Stop: "completed", Text: "Summary.", Usage: reported(6210, 62, 1400), Cost: -1, Context: agent.Context{Used: 3210, Size: 1900, Source: agent.SourceReported}, Notes: 1}},
 		{"codex", "len", 1, "", outline{Kind: agent.KindLimit, Session: "#0.0.0.0.0", Stop: "failed", Text: "An answer that was c", Cost: -1}},
 
 		{"gemini", "ok", 0, "", outline{Stop: "success", Text: "Done.", Usage: reported(2210, 82, 1400), Cost: -1}},

@@ -18,13 +18,12 @@ import (
 
 // run is a turn under way.
 type run struct {
-	a       *Agent
-	turn    *agent.Turn
-	stop    context.CancelCauseFunc
-	dog     *watchdog
-	stdout  splitter
-	stderr  splitter
-	started time.Time
+	a      *Agent
+	turn   *agent.Turn
+	stop   context.CancelCauseFunc
+	dog    *watchdog
+	stdout splitter
+	stderr splitter
 
 	mu     sync.Mutex // guards all below: standard output and standard error arrive at once
 	rec    record
@@ -32,12 +31,19 @@ type run struct {
 	raw    []byte // the line that is being read
 	errs   tail   // the end of standard error
 	ending *agent.Error
+	log    *follower // nil when the agent writes nothing beside its stream
 }
+
+// pollInterval is how often a file beside the stream is looked at.
+const pollInterval = time.Second
 
 func newRun(a *Agent, turn *agent.Turn, from session, stop context.CancelCauseFunc) *run {
 	r := &run{a: a, turn: turn, stop: stop, errs: tail{limit: a.cfg.MaxErrorBytes}}
 	r.dog = &watchdog{idle: turn.IdleTimeout, patience: a.cfg.Patience, linger: a.cfg.Linger, end: stop}
-	r.rec = record{from: from, now: time.Now, hear: r.hear, abort: r.abort, window: a.cfg.ContextWindow}
+	r.rec = record{
+		from: from, totalKnown: from.known, now: time.Now, began: time.Now(), hear: r.hear, abort: r.abort,
+		window: a.cfg.ContextWindow, fixed: a.cfg.ContextWindow > 0,
+	}
 	r.stdout = splitter{line: r.out, max: pieceBytes, heard: r.dog.heard}
 	if a.vendor.parse == nil {
 		r.parser = &plainParser{rec: &r.rec, tail: tail{limit: agent.MaxTextBytes}}
@@ -47,6 +53,44 @@ func newRun(a *Agent, turn *agent.Turn, from session, stop context.CancelCauseFu
 	}
 	r.stderr = splitter{line: r.err, max: pieceBytes, heard: r.dog.heard}
 	return r
+}
+
+// execute runs the program and watches over it.
+func (r *run) execute(ctx context.Context, cfg guard.Config) error {
+	var beside sync.WaitGroup
+	watched, stop := context.WithCancel(ctx)
+	if r.a.vendor.follow != nil {
+		r.log = r.a.vendor.follow(&r.rec, cfg.Env)
+		beside.Go(func() { r.follow(watched) })
+	}
+	r.dog.start()
+	err := guard.Run(ctx, cfg)
+	r.dog.stop()
+	stop()
+	beside.Wait()
+	return err
+}
+
+// follow reads what the agent writes beside its stream, until ctx ends.
+func (r *run) follow(ctx context.Context) {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			r.poll()
+		}
+	}
+}
+
+func (r *run) poll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ending == nil && r.log != nil {
+		r.log.poll()
+	}
 }
 
 // out takes a line of standard output.
@@ -130,8 +174,12 @@ func (r *run) compacted() {
 func (r *run) finish(ctx, child context.Context, ended error) (*agent.Result, error) {
 	r.stdout.flush()
 	r.stderr.flush()
+	r.poll()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.log != nil {
+		r.log.close()
+	}
 	var exit *guard.ExitError
 	code := 0
 	switch {
@@ -141,6 +189,7 @@ func (r *run) finish(ctx, child context.Context, ended error) (*agent.Result, er
 		return nil, r.a.startError(ended)
 	}
 	r.parser.finish(code)
+	r.rec.complete()
 	why := r.why(ctx, child, ended)
 	if why == nil && exit != nil && child.Err() == nil {
 		r.rec.note(fmt.Sprintf("the agent reported a good end and then ended otherwise: %s", exit))
@@ -207,9 +256,6 @@ func (r *run) explain(e *agent.Error) {
 // result is what is known of the turn.
 func (r *run) result() *agent.Result {
 	rec := &r.rec
-	if w := r.a.cfg.ContextWindow; w > 0 {
-		rec.window = w
-	}
 	used, reported := rec.usage()
 	res := &agent.Result{
 		Text: lastText(rec.text), StopReason: rec.stop, Usage: used.usage(reported), CostMicros: rec.cost,

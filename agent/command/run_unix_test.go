@@ -77,7 +77,7 @@ func wantGone(t *testing.T, path string) {
 
 func TestPromptOnStandardInput(t *testing.T) {
 	t.Parallel()
-	cfg := player(t, "cat", "env:PERDURE_TASK", "env:ORDER", "pwd", "err:a warning", "out:last")
+	cfg := player(t, "cat", "env:PERDURE_TASK", "env:ORDER", "env:PWD", "pwd", "err:a warning", "out:last")
 	cfg.Env = append(cfg.Env, "ORDER=config")
 	turn := newTurn(t)
 	turn.Env = []string{"PERDURE_TASK=t-1", "ORDER=turn"}
@@ -88,7 +88,7 @@ func TestPromptOnStandardInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &agent.Result{Text: "first\nsecond\nt-1\nturn\n" + turn.Dir + "\nlast\n"}
+	want := &agent.Result{Text: "first\nsecond\nt-1\nturn\n" + turn.Dir + "\n" + turn.Dir + "\nlast\n"}
 	if diff := cmp.Diff(want, res); diff != "" {
 		t.Error(diff)
 	}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -25,7 +26,7 @@ func (t tokens) holds(o tokens) bool { return t.in >= o.in && t.out >= o.out }
 
 func (t tokens) usage(reported bool) agent.Usage {
 	return agent.Usage{
-		InputTokens: t.in, OutputTokens: t.out, CachedTokens: max(0, t.cached), CacheWriteTokens: max(0, t.written),
+		InputTokens: max(0, t.in), OutputTokens: max(0, t.out), CachedTokens: max(0, t.cached), CacheWriteTokens: max(0, t.written),
 		Reported: reported,
 	}
 }
@@ -34,6 +35,14 @@ func (t tokens) usage(reported bool) agent.Usage {
 type total struct {
 	tokens
 	costMicros int64
+}
+
+// maxDollars is more than any turn costs; what is told beyond is nonsense.
+const maxDollars = 1e9
+
+// microsOf converts US dollars to millionths of one.
+func microsOf(dollars float64) int64 {
+	return int64(math.Round(min(max(0, dollars), maxDollars) * 1e6))
 }
 
 // session is a session to continue: the agent's ID, and what it had used when

@@ -1,0 +1,148 @@
+package command
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/agent"
+)
+
+// follower reads a file that an agent writes beside its stream, while it grows.
+type follower struct {
+	// find returns the pattern of the file's path once its session is known.
+	find  func(id string) string
+	rec   *record
+	lines splitter
+	file  *os.File
+	buf   [32 << 10]byte
+}
+
+// poll reads what is new. That there is no such file, or that it cannot be
+// read, only means that less is known.
+func (f *follower) poll() {
+	if f.file == nil && !f.open() {
+		return
+	}
+	for {
+		n, err := f.file.Read(f.buf[:])
+		_, _ = f.lines.Write(f.buf[:n]) // never fails
+		if err != nil || n == 0 {
+			return
+		}
+	}
+}
+
+// reID is an ID that may stand in a pattern.
+var reID = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
+
+func (f *follower) open() bool {
+	if !reID.MatchString(f.rec.id) {
+		return false
+	}
+	paths, err := filepath.Glob(f.find(f.rec.id))
+	if err != nil || len(paths) == 0 {
+		return false
+	}
+	f.file, err = os.Open(paths[len(paths)-1])
+	return err == nil
+}
+
+func (f *follower) close() {
+	if f.file != nil {
+		_ = f.file.Close()
+	}
+}
+
+// codexLogLine is a line of the log of a thread ("rollout"), as far as it tells
+// more than the stream: the total of turns that do not end well, how full the
+// context is, and that it is shortened.
+type codexLogLine struct {
+	Time    time.Time `json:"timestamp"`
+	Type    string    `json:"type"`
+	Payload struct {
+		Type string `json:"type"`
+		Info *struct {
+			Total  *codexUsage `json:"total_token_usage"`
+			Last   *codexUsage `json:"last_token_usage"`
+			Window int64       `json:"model_context_window"`
+		} `json:"info"`
+		Limits struct {
+			Primary   *codexWindow `json:"primary"`
+			Secondary *codexWindow `json:"secondary"`
+		} `json:"rate_limits"`
+	} `json:"payload"`
+}
+
+// codexWindow is how much of a subscription is used up.
+type codexWindow struct {
+	Percent  float64 `json:"used_percent"`
+	ResetsAt int64   `json:"resets_at"`
+}
+
+// followCodex follows the log of the thread.
+func followCodex(rec *record, env []string) *follower {
+	home := cmp.Or(valueOf(env, "CODEX_HOME"), filepath.Join(valueOf(env, "HOME"), ".codex"))
+	f := &follower{rec: rec, find: func(id string) string {
+		return filepath.Join(home, "sessions", "*", "*", "*", "rollout-*-"+id+".jsonl")
+	}}
+	f.lines = splitter{line: func(line []byte) { readCodexLog(rec, line) }, max: DefaultMaxLineBytes, long: func() {}}
+	return f
+}
+
+// valueOf returns the last value of a variable.
+func valueOf(env []string, name string) string {
+	value := ""
+	for _, v := range env {
+		if n, val, ok := strings.Cut(v, "="); ok && n == name {
+			value = val
+		}
+	}
+	return value
+}
+
+func readCodexLog(rec *record, line []byte) {
+	var l codexLogLine
+	if !object(line) || !decode(line, &l) {
+		return
+	}
+	old := l.Time.Before(rec.began)
+	switch {
+	case l.Type == "compacted" && !old:
+		rec.say(agent.EventCompaction, "the context was shortened")
+	case l.Type == "event_msg" && l.Payload.Type == "token_count":
+		readCodexCount(rec, l, old)
+	}
+}
+
+func readCodexCount(rec *record, l codexLogLine, old bool) {
+	info := l.Payload.Info
+	if info == nil || info.Total == nil {
+		return
+	}
+	sum := total{tokens: info.Total.tokens()}
+	if old {
+		// What the thread had used before this turn.
+		if !rec.totalKnown {
+			rec.from.base, rec.from.known = sum, true
+		}
+		return
+	}
+	same := rec.total != nil && *rec.total == sum
+	rec.total = &sum
+	if info.Last != nil && info.Last.Input > 0 {
+		rec.context = info.Last.Input + info.Last.Output
+	}
+	rec.sized(info.Window)
+	for _, w := range []*codexWindow{l.Payload.Limits.Primary, l.Payload.Limits.Secondary} {
+		if w != nil && w.Percent >= 100 && w.ResetsAt > 0 {
+			rec.resets = time.Unix(w.ResetsAt, 0).UTC()
+		}
+	}
+	if !same { // it repeats itself, which is no sign of work
+		rec.measured()
+	}
+}
