@@ -143,7 +143,9 @@ func (r *run) hear(ev agent.Event) {
 	case agent.EventRateLimited:
 		r.dog.limited(r.rec.limit)
 	case agent.EventMessage, agent.EventThought, agent.EventToolCall, agent.EventToolResult, agent.EventUsage:
-		r.rec.limit = nil
+		if !r.rec.over { // figures at the end are no work after a limit
+			r.rec.limit = nil
+		}
 		r.dog.progress()
 	case agent.EventCompaction:
 		r.compacted()
