@@ -299,6 +299,20 @@ func TestRunnerEndsCommands(t *testing.T) {
 	}
 }
 
+// What a program said before it failed is kept, the end of it.
+func TestDetailOfFaults(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, hook.Config{Handlers: []hook.Registration{at(hook.OnError, "h", sh(t, `yes before | head -n 20000 >&2; echo "no disk" >&2; exit 1`))}})
+	got, err := r.Run(t.Context(), message(hook.OnError, nil))
+	if err != nil || len(got.Faults()) != 1 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	f := got.Faults()[0].Fault
+	if f.Message != "no disk: the program ended: exit status 1" || len(f.Detail) > 2<<10 || !strings.HasSuffix(f.Detail, "no disk") {
+		t.Errorf("%+v", f)
+	}
+}
+
 // A reply written by this package is understood by it.
 func TestCommandWritesWhatEncodeWrites(t *testing.T) {
 	t.Parallel()

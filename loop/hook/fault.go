@@ -47,8 +47,8 @@ const (
 // maxFaultBytes is the longest text of a fault.
 const maxFaultBytes = 2 << 10
 
-// FaultError is the failure of a handler. Its texts hold no secrets as far as they
-// can be recognised.
+// FaultError is the failure of a handler. Its texts hold no secrets as far as
+// they can be recognised.
 type FaultError struct {
 	Kind FaultKind
 	// Msg says what happened, for people.
@@ -74,6 +74,16 @@ func (f *FaultError) text() string {
 		text += ": " + f.Err.Error()
 	}
 	return clip(oneLine(text), maxFaultBytes)
+}
+
+// recorded is the fault as it is written down. Of a stack the beginning says
+// most, of what programs say the end.
+func (f *FaultError) recorded() *RecordedFault {
+	detail := lastBytes(f.Detail, maxFaultBytes)
+	if f.Kind == FaultPanic {
+		detail = clip(f.Detail, maxFaultBytes)
+	}
+	return &RecordedFault{Kind: f.Kind, Message: f.text(), Detail: strings.ToValidUTF8(detail, "\uFFFD")}
 }
 
 // Unwrap returns the cause.

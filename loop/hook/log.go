@@ -45,8 +45,8 @@ func (c LogConfig) withDefaults() LogConfig {
 // several processes may append to one file: each line is one write at the end.
 //
 // When Append returns, the line survives kill -9. It survives a loss of power
-// from the next Sync on: a flush for each line would cost more than most
-// handlers do.
+// from the next Sync on, which [Runner.EndIteration] calls: a flush for each
+// line would cost more than most handlers do.
 type Log struct {
 	cfg LogConfig
 

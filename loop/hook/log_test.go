@@ -68,7 +68,7 @@ func TestLogKeepsRecords(t *testing.T) {
 	log := openLog(t, hook.LogConfig{Path: path})
 	fault := numbered("b", 3)
 	fault.Verdict, fault.Kind, fault.Duration = "", hook.KindHTTP, 0
-	fault.Fault = &hook.RecordedFault{Kind: hook.FaultStatus, Message: "http://x answers 500 <&>"}
+	fault.Fault = &hook.RecordedFault{Kind: hook.FaultStatus, Message: "http://x answers 500 <&>", Detail: "two\nlines"}
 	want := []hook.Record{numbered("a", 1), numbered("a", 2), fault}
 	appendTo(t, log, want...)
 	if err := log.Sync(); err != nil {
@@ -115,7 +115,7 @@ func TestLinesAreShort(t *testing.T) {
 	awful := strings.Repeat("\x01\xff\"", 100_000)
 	r := hook.Record{
 		Time: time.Now(), Hook: hook.Name(awful), LoopID: awful, Handler: awful, Kind: hook.Kind(awful), Verdict: "MAYBE", Iteration: -1,
-		Fault: &hook.RecordedFault{Kind: hook.FaultKind(awful), Message: awful}, StateChanges: map[string]any{"a": awful},
+		Fault: &hook.RecordedFault{Kind: hook.FaultKind(awful), Message: awful, Detail: awful}, StateChanges: map[string]any{"a": awful},
 	}
 	appendTo(t, log, r)
 	r.StateChanges = map[string]any{"f": func() {}}
@@ -329,7 +329,8 @@ func TestRunnerLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := r.Run(t.Context(), message(hook.OnError, nil))
-	if err != nil || got.Verdict != hook.Warn || len(warned) != 2 || warned[0].Kind != hook.WarnLog {
+	r.EndIteration("l", 5, time.Minute)
+	if err != nil || got.Verdict != hook.Warn || len(warned) != 3 || warned[0].Kind != hook.WarnLog || warned[2].Kind != hook.WarnLog {
 		t.Errorf("%+v, %v, %+v", got, err, warned)
 	}
 }

@@ -12,8 +12,9 @@ import (
 // the one before it had grown to its limit; it is no hook.
 const LogRotated Name = "log_rotated"
 
-// maxStateBytes is the longest state_changes that is written to the log.
-const maxStateBytes = 32 << 10
+// maxStateBytes is the longest state_changes that is written to the log. Beside
+// it there is room in a line for all texts, should each of their bytes take six.
+const maxStateBytes = 24 << 10
 
 // Record is one invocation of a handler: a line of hook-log.jsonl.
 type Record struct {
@@ -34,7 +35,7 @@ type Record struct {
 	// Fault is why there was no reply; nil when there was one.
 	Fault *RecordedFault
 	// StateChanges are what the handler changed in the loop's state, as it told;
-	// nil for none. In a log, changes of more than 32 KiB are replaced by their
+	// nil for none. In a log, changes of more than 24 KiB are replaced by their
 	// size.
 	StateChanges map[string]any
 }
@@ -44,6 +45,9 @@ type RecordedFault struct {
 	Kind FaultKind `json:"kind,omitempty"`
 	// Message is one line of at most 2 KiB.
 	Message string `json:"message"`
+	// Detail is what the handler said itself, at most 2 KiB of it: the end of its
+	// standard error, the beginning of a stack or body; may be empty.
+	Detail string `json:"detail,omitempty"`
 }
 
 // line is a Record in JSON: an entry of the schema persistence-hooks.
@@ -75,7 +79,9 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		l.Verdict = &r.Verdict
 	}
 	if r.Fault != nil {
-		l.Error = &RecordedFault{Kind: FaultKind(clip(string(r.Fault.Kind), MaxNameBytes)), Message: clip(r.Fault.Message, maxFaultBytes)}
+		l.Error = &RecordedFault{
+			Kind: FaultKind(clip(string(r.Fault.Kind), MaxNameBytes)), Message: clip(r.Fault.Message, maxFaultBytes), Detail: clip(r.Fault.Detail, maxFaultBytes),
+		}
 	}
 	if r.StateChanges != nil {
 		l.StateChanges = stateJSON(r.StateChanges)
@@ -147,5 +153,6 @@ func (o object) recordedFault(name string) *RecordedFault {
 	}
 	kind, _ := free["kind"].(string)
 	message, _ := free["message"].(string)
-	return &RecordedFault{Kind: FaultKind(clip(kind, MaxNameBytes)), Message: clip(message, maxFaultBytes)}
+	detail, _ := free["detail"].(string)
+	return &RecordedFault{Kind: FaultKind(clip(kind, MaxNameBytes)), Message: clip(message, maxFaultBytes), Detail: clip(detail, maxFaultBytes)}
 }

@@ -124,14 +124,14 @@ const (
 	WarnLatency WarningKind = "latency"
 	// WarnOverhead: handlers added more to an iteration than OverheadPercent.
 	WarnOverhead WarningKind = "overhead"
-	// WarnLog: a line may be missing in the log.
+	// WarnLog: a line may be missing in the log, or is not durable.
 	WarnLog WarningKind = "log"
 )
 
 // Warning is something a person may want to know of the handlers.
 type Warning struct {
 	Kind WarningKind
-	// Hook is empty for WarnOverhead.
+	// Hook is empty when it is about an iteration.
 	Hook      Name
 	LoopID    string
 	Iteration int
@@ -251,7 +251,7 @@ func (r *Runner) ask(ctx context.Context, row Row, h *post, m Message) (Record, 
 	if fault == nil {
 		return rec, reply
 	}
-	rec.Fault = &RecordedFault{Kind: fault.Kind, Message: fault.text()}
+	rec.Fault = fault.recorded()
 	// Of a reply with a fault only what is strict counts.
 	rec.Verdict = ""
 	if reply.Metadata.Verdict == Warn || reply.Metadata.Verdict == Block {
@@ -302,8 +302,13 @@ func (r *Runner) warn(w Warning) {
 
 // EndIteration returns what the handlers asked with this number of iteration
 // took beside the time the iteration took, and warns when it is more than
-// OverheadPercent.
+// OverheadPercent. It makes the lines of the log durable.
 func (r *Runner) EndIteration(loopID string, iteration int, wall time.Duration) Overhead {
+	if r.cfg.Log != nil {
+		if err := r.cfg.Log.Sync(); err != nil {
+			r.warn(Warning{Kind: WarnLog, LoopID: loopID, Iteration: iteration, Message: err.Error()})
+		}
+	}
 	o := r.metrics.end(iteration, wall)
 	if most := r.cfg.OverheadPercent; most > 0 && o.Percent > most {
 		r.warn(Warning{

@@ -230,6 +230,9 @@ func wantRecord(t *testing.T, got hook.Outcome, kind hook.FaultKind, verdict hoo
 	if rec.Fault.Kind != kind || rec.Verdict != verdict || strings.Contains(rec.Fault.Message, "\n") || strings.Contains(rec.Fault.Message, "verysecret") {
 		t.Errorf("record is %+v, %+v; want %s with verdict %q", rec, rec.Fault, kind, verdict)
 	}
+	if kind == hook.FaultPanic && !strings.Contains(rec.Fault.Detail, "runner_test.go") {
+		t.Errorf("the stack does not say where: %s", rec.Fault.Detail)
+	}
 	if (verdict == hook.Block) != (len(got.Reasons) == 1) {
 		t.Errorf("reasons are %+v", got.Reasons)
 	}

@@ -49,6 +49,8 @@ const (
 	// Pause: stop before the next iteration; PauseNow: stop the agent, too.
 	Pause    Wish = "pause"
 	PauseNow Wish = "pause_now"
+	// Resume: go on.
+	Resume Wish = "resume"
 	// Abort: stop, and keep the files as they are; Revert: stop, and bring back
 	// those of the beginning.
 	Abort  Wish = "abort"

@@ -1,0 +1,267 @@
+package loop
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/loop/hook"
+)
+
+// Waits for a rate limit whose end nobody tells double from the first to the
+// last.
+const (
+	firstWait = 30 * time.Second
+	lastWait  = 120 * time.Second
+)
+
+// agentName is who works now.
+func (r *run) agentName() string {
+	all := r.cfg.agents()
+	return all[min(r.state.Agent, len(all)-1)]
+}
+
+// act lets the agent do one turn.
+func act(ctx context.Context, r *run) (string, error) {
+	t := &r.state.Run
+	a, err := r.e.cfg.Agents.Agent(r.agentName())
+	if err != nil {
+		return "", err
+	}
+	prompt, err := r.prompt(ctx)
+	if err != nil {
+		return "", err
+	}
+	call, replayed, err := r.l.BeginCall(ctx, perdure.CallSpec{Position: t.Turns, Model: r.agentName(), RequestHash: requestHash(r.agentName(), prompt, string(t.Before))})
+	if err != nil {
+		return r.refused(err)
+	}
+	if replayed { // the turn ended, and then the process died
+		return r.turned(ctx, recalled(&call))
+	}
+	if err := r.undoInterrupted(ctx); err != nil {
+		return "", err
+	}
+	t.Working = true
+	if err := r.save(ctx); err != nil { // so that a crash is told from a wait
+		return "", err
+	}
+	watched, stop := r.watched(ctx)
+	result, failure := r.turn(watched, a, prompt)
+	cause := context.Cause(watched)
+	stop()
+	if ctx.Err() != nil { // the process stops: the turn is interrupted, not over
+		return "", ctx.Err()
+	}
+	var wish *wishError
+	if errors.As(cause, &wish) {
+		failure = &agent.Error{Kind: agent.KindCanceled, Msg: wish.Error(), Err: cause}
+	}
+	if err := r.l.SettleCall(ctx, call.ID, settled(result, failure)); err != nil {
+		return "", err
+	}
+	return r.turned(ctx, &turnResult{Result: result, Failure: failure})
+}
+
+// requestHash identifies a turn.
+func requestHash(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:])
+}
+
+// refused is for a turn that must not be begun: the budget is spent.
+func (r *run) refused(err error) (string, error) {
+	if perdure.CodeOf(err) != perdure.CodeBudgetExceeded {
+		return "", err
+	}
+	r.pause("the budget is spent: %s", err)
+	return stepAct, nil
+}
+
+// undoInterrupted brings back the files of before the iteration when a turn was
+// under way as the process died: how far the agent came nobody knows.
+func (r *run) undoInterrupted(ctx context.Context) error {
+	t := &r.state.Run
+	if !t.Working {
+		return nil
+	}
+	changes, err := r.files.DiffNow(ctx, t.Before)
+	if err != nil {
+		return refusal(err)
+	}
+	if len(changes) > 0 {
+		if _, err := r.files.Restore(ctx, t.Before); err != nil {
+			return refusal(err)
+		}
+		r.note(EventReverted, map[string]any{"iteration": t.Number, "why": "it was interrupted", "files": len(changes)})
+	}
+	t.Working = false
+	return nil
+}
+
+// turn runs the agent. The failure is nil when it did its turn.
+func (r *run) turn(ctx context.Context, a agent.Agent, prompt string) (*agent.Result, *agent.Error) {
+	if r.cfg.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.cfg.Timeout)
+		defer cancel()
+	}
+	began := time.Now()
+	result, err := a.Run(ctx, &agent.Turn{
+		Prompt: prompt, Dir: r.files.Root(), IdleTimeout: max(r.cfg.IdleTimeout, 0), Hold: r.e.cfg.Hold,
+		Env:     []string{"PERDURE_TASK=" + r.l.Task.ID.String(), fmt.Sprintf("PERDURE_FENCE=%d", r.l.Fence()), "PERDURE_LOOP=" + ID(&r.l.Tree)},
+		Observe: r.output(ctx),
+	})
+	r.state.Run.AgentMS += time.Since(began).Milliseconds()
+	if err == nil {
+		return result, nil
+	}
+	var failure *agent.Error
+	if !errors.As(err, &failure) {
+		failure = &agent.Error{Kind: agent.KindFailed, Msg: err.Error(), Err: err}
+	}
+	return result, failure
+}
+
+// output streams what the agent says to its task.
+func (r *run) output(ctx context.Context) func(agent.Event) {
+	const most = 4 << 20 // of one task
+	written := 0
+	return func(e agent.Event) {
+		text := ""
+		switch e.Kind {
+		case agent.EventMessage, agent.EventOutput, agent.EventStderr, agent.EventNotice:
+			text = e.Text
+		case agent.EventToolCall:
+			text = "[" + e.Call.Title + "]"
+		}
+		if text == "" || written > most {
+			return
+		}
+		written += len(text) + 1
+		if err := r.l.AppendOutput(ctx, strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")+"\n"); err != nil {
+			written = most + 1
+		}
+	}
+}
+
+// turnResult is how a turn ended, also as the journal keeps it.
+type turnResult struct {
+	Result  *agent.Result
+	Failure *agent.Error
+}
+
+// settled is what the journal keeps of a turn.
+func settled(result *agent.Result, failure *agent.Error) perdure.CallResult {
+	c := perdure.CallResult{Tries: 1}
+	if result != nil {
+		c.Response = result.Text
+		c.InputTokens, c.OutputTokens, c.CachedTokens = result.Usage.InputTokens, result.Usage.OutputTokens, result.Usage.CachedTokens
+		c.CostMicros, c.Estimated = result.CostMicros, !result.Usage.Reported
+	}
+	kept := keptTurn{}
+	if result != nil {
+		kept.Stop, kept.Session = result.StopReason, result.Session
+	}
+	if failure != nil {
+		kept.Kind, kept.Msg, kept.Until = failure.Kind, failure.Error(), failure.Until
+	}
+	c.Data, _ = json.Marshal(kept) // strings and a time can be written
+	return c
+}
+
+// keptTurn is what a turn leaves in the journal beside its text.
+type keptTurn struct {
+	Stop    string     `json:"stop_reason,omitempty"`
+	Session string     `json:"session,omitempty"`
+	Kind    agent.Kind `json:"failure,omitempty"`
+	Msg     string     `json:"message,omitempty"`
+	Until   time.Time  `json:"until,omitzero"`
+}
+
+// recalled reads a turn from the journal.
+func recalled(call *perdure.Call) *turnResult {
+	var kept keptTurn
+	t := &turnResult{Result: &agent.Result{Text: call.Response}}
+	if json.Unmarshal(call.Data, &kept) == nil && kept.Kind != "" {
+		t.Failure = &agent.Error{Kind: kept.Kind, Msg: kept.Msg, Until: kept.Until}
+	}
+	return t
+}
+
+// turned decides what follows a turn: the measuring, another turn, or a wait.
+func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
+	s := &r.state.Run
+	s.Working, s.Turns = false, s.Turns+1
+	if t.Result != nil {
+		s.Text = clip(t.Result.Text, maxAgentText)
+	}
+	if t.Failure == nil {
+		s.Failure, s.Waits = "", 0
+		return stepMeasure, nil
+	}
+	s.Failure = clip(t.Failure.Error(), maxAgentText)
+	r.note(EventAgentError, map[string]any{"iteration": s.Number, "kind": t.Failure.Kind, "message": clip(s.Failure, 500)})
+	if _, err := r.ask(ctx, hook.OnError, s.Failure, map[string]any{"error_kind": string(t.Failure.Kind), "error_message": s.Failure}); err != nil {
+		return "", err
+	}
+	switch t.Failure.Class() {
+	case agent.ClassWait:
+		return stepAct, r.waitForLimit(ctx, t.Failure)
+	case agent.ClassSetup:
+		hint := ""
+		if t.Failure.Hint != "" {
+			hint = " (" + t.Failure.Hint + ")"
+		}
+		r.pause("the agent cannot work here: %s%s", s.Failure, hint)
+		return stepAct, nil
+	case agent.ClassCanceled:
+		return stepMeasure, nil
+	case agent.ClassFresh:
+		s.Retries++
+		if s.Retries > max(r.cfg.MaxRetries, 1) {
+			return stepMeasure, nil
+		}
+		return stepAct, nil
+	case agent.ClassAgent:
+		if s.Retries >= r.cfg.MaxRetries {
+			return r.standIn()
+		}
+		s.Retries++
+		return stepAct, nil
+	}
+	return stepMeasure, nil
+}
+
+// standIn gives the iteration to the next agent, when there is one.
+func (r *run) standIn() (string, error) {
+	if r.state.Agent+1 >= len(r.cfg.agents()) {
+		return stepMeasure, nil
+	}
+	r.state.Agent++
+	r.state.Run.Retries = 0
+	r.note(EventRecovery, map[string]any{"iteration": r.state.Run.Number, "agent": r.agentName(), "why": "the agent before it failed: " + clip(r.state.Run.Failure, 300)})
+	return stepAct, nil
+}
+
+// waitForLimit parks the iteration until the limit ends. That is no retry.
+func (r *run) waitForLimit(ctx context.Context, failure *agent.Error) error {
+	s := &r.state.Run
+	wait := min(firstWait<<min(s.Waits, 4), lastWait)
+	until := time.Now().Add(wait)
+	if failure.Until.After(until) {
+		until = failure.Until
+	}
+	s.Waits++
+	r.note(EventWaiting, map[string]any{"iteration": s.Number, "why": string(failure.Kind), "until": until.UTC()})
+	r.park(until)
+	_, err := r.ask(ctx, hook.RateLimited, failure.Error(), map[string]any{"until": until.UTC().Format(time.RFC3339)})
+	return err
+}

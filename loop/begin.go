@@ -1,0 +1,125 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// ask asks the handlers of a hook.
+func (r *run) ask(ctx context.Context, name hook.Name, content string, inputs map[string]any) (hook.Outcome, error) {
+	return r.hooks.Run(ctx, hook.Message{Content: content, Metadata: hook.Metadata{HookName: name, LoopID: ID(&r.l.Tree),
+		Iteration: r.state.Run.Number, Inputs: inputs}})
+}
+
+// begin takes the snapshot that everything is compared with.
+func begin(ctx context.Context, r *run) (string, error) {
+	id, stats, err := r.files.Snapshot(ctx)
+	if err != nil {
+		return "", refusal(err)
+	}
+	r.state.Baseline = id
+	out, err := r.ask(ctx, hook.LoopStart, "the loop begins: "+r.cfg.Task, map[string]any{"task": r.cfg.Task, "completion_criteria": r.cfg.Until,
+		"workspace": r.files.Root(), "snapshot_path": string(id)})
+	if err != nil {
+		return "", err
+	}
+	if out.Verdict == hook.Block {
+		r.state.Verdict, r.state.Reason = string(record.Failed), "a handler of loop_start refused: "+firstReason(out)
+		return stepFinish, nil
+	}
+	r.note(EventStarted, map[string]any{"loop": ID(&r.l.Tree), "snapshot": id, "files": stats.Files, "left_out": len(stats.LeftOut)})
+	return stepBaseline, nil
+}
+
+func firstReason(out hook.Outcome) string {
+	if len(out.Reasons) == 0 {
+		return "no reason was given"
+	}
+	return out.Reasons[0].Content
+}
+
+// baseline runs the check before the agent does anything: what fails then is
+// not the agent's doing.
+func baseline(ctx context.Context, r *run) (string, error) {
+	began := time.Now().UTC()
+	check, report, err := r.checkWork(ctx)
+	if err != nil {
+		return "", err
+	}
+	if check.Exit == statusNotFound || check.Exit == statusNotRunnable {
+		r.pause("the completion command cannot be run (exit status %d): %s", check.Exit, lastLine(check.Output))
+		return stepBaseline, nil
+	}
+	r.state.Results = check.Results
+	out := &Outcome{Timestamp: began, Before: r.state.Baseline, After: r.state.Baseline, Check: check}
+	r.rate(out, report, nil)
+	ended := time.Now().UTC()
+	it, err := out.row(record.IterationKept, r.l.Task.ID)
+	if err != nil {
+		return "", err
+	}
+	it.StartedAt, it.EndedAt = began, &ended
+	r.change.Iteration = it
+	return stepNext, nil
+}
+
+// The statuses with which a shell says that a command is not there, or cannot be
+// run.
+const (
+	statusNotRunnable = 126
+	statusNotFound    = 127
+)
+
+// next begins an iteration, unless the loop is to end or to wait.
+func next(ctx context.Context, r *run) (string, error) {
+	if to, decided, err := r.heard(ctx); decided || err != nil {
+		return to, err
+	}
+	if r.loop.Status == record.Paused {
+		r.park(farAway())
+		return stepNext, nil
+	}
+	if r.loop.Iteration >= r.cfg.MaxIterations {
+		r.state.Verdict = string(record.Failed)
+		r.state.Reason = fmt.Sprintf("the check does not pass after %d iterations, which is the limit", r.loop.Iteration)
+		return stepSelect, nil
+	}
+	r.loop.Iteration++
+	r.state.Run = turnState{Number: r.loop.Iteration}
+	return stepPrepare, nil
+}
+
+// prepare takes the snapshot that the iteration can be taken back to.
+func prepare(ctx context.Context, r *run) (string, error) {
+	t := &r.state.Run
+	began := time.Now()
+	id, _, err := r.files.Snapshot(ctx)
+	if err != nil {
+		return "", refusal(err)
+	}
+	t.Before, t.SnapshotMS = id, time.Since(began).Milliseconds()
+	began = time.Now()
+	out, err := r.ask(ctx, hook.PreIteration, fmt.Sprintf("iteration %d begins", t.Number), map[string]any{"task": r.cfg.Task,
+		"snapshot_path": string(id), "max_iterations": r.cfg.MaxIterations})
+	if err != nil {
+		return "", err
+	}
+	t.HooksMS = time.Since(began).Milliseconds()
+	t.Inject = out.Inject
+	if out.Verdict == hook.Block {
+		r.pause("a handler of pre_iteration refused iteration %d: %s", t.Number, firstReason(out))
+		return stepPrepare, nil
+	}
+	first := &Outcome{Iteration: t.Number, Timestamp: began.UTC(), Before: id, Agent: r.agentName()}
+	it, err := first.row(record.IterationRunning, r.l.Task.ID)
+	if err != nil {
+		return "", err
+	}
+	r.change.Iteration = it
+	r.note(EventIteration, map[string]any{"iteration": t.Number, "agent": r.agentName(), "snapshot": id})
+	return stepAct, nil
+}

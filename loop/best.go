@@ -1,0 +1,183 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// complete runs the check once more on what is there: what passed once by chance
+// does not end the loop.
+func complete(ctx context.Context, r *run) (string, error) {
+	check, _, err := r.checkWork(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !check.Passed {
+		r.loop.Status = record.Running
+		r.note(EventMeasured, map[string]any{"iteration": r.state.Run.Number, "final": true, "passed": false, "failing": len(check.Failing)})
+		return stepNext, nil
+	}
+	r.state.Verdict, r.state.Reason = string(record.Completed), fmt.Sprintf("the check passes after iteration %d", r.state.Run.Number)
+	return stepSelect, nil
+}
+
+// best is the iteration that the loop should leave; nil when there is none. One
+// that was taken back, or has a regression that nobody accepted, is no candidate.
+func (r *run) best(ctx context.Context) (*Outcome, error) {
+	var found *Outcome
+	const page = 500
+	for from := 1; ; from += page {
+		list, err := r.e.records.Iterations(ctx, r.l.Tree.ID, from, page)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			if list[i].Status != record.IterationKept && list[i].Status != record.IterationFailed || list[i].EndedAt == nil {
+				continue
+			}
+			o, err := readOutcome(&list[i])
+			if err != nil {
+				return nil, err
+			}
+			if o.Quality != nil && o.After != "" && (len(o.Regressions) == 0 || o.Accepted) && r.better(&o, found) {
+				found = &o
+			}
+		}
+		if len(list) < page {
+			return found, nil
+		}
+	}
+}
+
+// better tells whether an iteration is to be preferred to an earlier one. Of
+// equals the earlier stays.
+func (r *run) better(o, than *Outcome) bool {
+	if than == nil {
+		return true
+	}
+	threshold := r.cfg.QualityThreshold
+	switch r.cfg.Selection {
+	case MostRecentAboveThreshold:
+		if above := *o.Quality >= threshold; above || *than.Quality >= threshold {
+			return above
+		}
+	case HighestQualityVerified:
+		if o.Check.Passed != than.Check.Passed {
+			return o.Check.Passed
+		}
+	case HighestQuality:
+	}
+	return *o.Quality > *than.Quality
+}
+
+// choose brings back the files of the best iteration. A last one that passes is
+// never replaced by one that does not.
+func choose(ctx context.Context, r *run) (string, error) {
+	best, err := r.best(ctx)
+	if err != nil {
+		return "", err
+	}
+	last := r.state.Run.Number
+	if best == nil {
+		r.state.SelectedReason = "no iteration can be kept; the files are as the last one left them"
+		return stepFinish, nil
+	}
+	final, err := r.outcome(ctx, last)
+	if err != nil {
+		return "", err
+	}
+	below := ""
+	if *best.Quality < r.cfg.QualityThreshold {
+		below = ", below threshold"
+	}
+	switch {
+	case r.cfg.KeepLast:
+		r.state.Selected, r.state.SelectedReason = last, fmt.Sprintf("Final iteration, as asked; the best is iteration %d (%d %%%s)", best.Iteration, *best.Quality, below)
+		return stepFinish, nil
+	case best.Iteration == last, final.Check.Passed && !best.Check.Passed:
+		r.state.Selected, r.state.SelectedReason = last, "Final iteration was also best"+below
+		return stepFinish, nil
+	}
+	r.state.Selected = best.Iteration
+	r.state.SelectedReason = fmt.Sprintf("Highest quality (%d %%) at iteration %d, not final%s", *best.Quality, best.Iteration, below)
+	done, err := r.files.Restore(ctx, best.After)
+	if err != nil {
+		return "", refusal(err)
+	}
+	if len(done.Changes) > 0 || len(r.state.WayBack) == 0 {
+		r.state.WayBack = done.Before
+	}
+	return stepVerify, nil
+}
+
+// verify runs the check on what was brought back. When it passed then and does
+// not now, the last iteration comes back.
+func verify(ctx context.Context, r *run) (string, error) {
+	best, err := r.outcome(ctx, r.state.Selected)
+	if err != nil {
+		return "", err
+	}
+	check, _, err := r.checkWork(ctx)
+	if err != nil {
+		return "", err
+	}
+	r.state.Verified = check.Passed
+	if best.Check.Passed && !check.Passed && len(r.state.WayBack) > 0 {
+		if _, err := r.files.Restore(ctx, r.state.WayBack[0]); err != nil {
+			return "", refusal(err)
+		}
+		r.state.SelectedReason = fmt.Sprintf("iteration %d did not pass again (exit status %d); the files are as the last one left them", best.Iteration, check.Exit)
+		r.state.Selected = r.state.Run.Number
+	}
+	return stepFinish, nil
+}
+
+// finish ends the loop: the handlers are told, and its status is written down.
+func finish(ctx context.Context, r *run) (string, error) {
+	s := &r.state
+	if s.Verdict == verdictRevert {
+		if _, err := r.files.Restore(ctx, s.Baseline); err != nil {
+			return "", refusal(err)
+		}
+		s.Verdict = string(record.Aborted)
+	}
+	r.loop.Status = record.Status(s.Verdict)
+	_, err := r.ask(ctx, hook.LoopComplete, s.Reason, map[string]any{"status": s.Verdict, "reason": s.Reason,
+		"iterations": r.loop.Iteration, "selected_iteration": s.Selected, "selected_reason": s.SelectedReason})
+	if err != nil {
+		return "", err
+	}
+	if s.Selected > 0 {
+		r.note(EventSelected, map[string]any{"iteration": s.Selected, "reason": s.SelectedReason})
+	}
+	r.note(EventEnded, map[string]any{"status": s.Verdict, "reason": s.Reason, "iterations": r.loop.Iteration})
+	return stepEnded, nil
+}
+
+// settle ends the root as the loop ended.
+func (r *run) settle(ctx context.Context) error {
+	switch r.loop.Status {
+	case record.Completed:
+		return r.l.Complete(ctx, perdure.Result{Text: r.summary()})
+	case record.Aborted:
+		return fail("aborted", "%s", r.state.Reason)
+	case record.Failed, record.Running, record.Paused, record.Completing:
+	}
+	return fail("unfinished", "%s", r.summary())
+}
+
+// summary says in a line or two how far the loop is.
+func (r *run) summary() string {
+	text := r.state.Reason
+	if text == "" {
+		text = fmt.Sprintf("iteration %d", r.state.Run.Number)
+	}
+	if r.state.SelectedReason != "" {
+		text += ". " + r.state.SelectedReason
+	}
+	return text
+}

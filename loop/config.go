@@ -1,0 +1,160 @@
+package loop
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// Defaults of [Config].
+const (
+	DefaultMaxIterations    = 10
+	DefaultTimeout          = 60 * time.Minute
+	DefaultIdleTimeout      = 10 * time.Minute
+	DefaultCheckTimeout     = 30 * time.Minute
+	DefaultMaxRetries       = 3
+	DefaultQualityThreshold = 70
+	DefaultStuckAfter       = 3
+)
+
+// Limits of [Config].
+const (
+	MaxTaskBytes     = 256 << 10
+	MaxIterationsCap = 10_000
+	MaxCommandBytes  = 64 << 10
+)
+
+// Selection says which iteration a loop leaves in the workspace.
+type Selection string
+
+// The ways to choose.
+const (
+	// HighestQualityVerified prefers iterations whose check passed.
+	HighestQualityVerified Selection = "highest_quality_verified"
+	HighestQuality         Selection = "highest_quality"
+	// MostRecentAboveThreshold is the latest whose quality reaches the threshold.
+	MostRecentAboveThreshold Selection = "most_recent_above_threshold"
+)
+
+// Config is what a loop is to do. It is the configuration of its tree.
+type Config struct {
+	// Task is what the agent is to do. Required.
+	Task string `json:"task"`
+	// Until is the completion command, for the shell, in the workspace. The loop
+	// is done when it succeeds and nothing got worse. Required.
+	Until string `json:"until"`
+	// Workspace is the absolute path of the folder. Required.
+	Workspace string `json:"workspace"`
+	// Agent is who works: a preset or a command, as the resolver knows it; Fallback
+	// are those who stand in, in their order. Agent is required.
+	Agent    string   `json:"agent"`
+	Fallback []string `json:"fallback,omitempty"`
+	// MaxIterations ends the loop. 0: DefaultMaxIterations; at most
+	// MaxIterationsCap.
+	MaxIterations int `json:"max_iterations,omitempty"`
+	// Timeout bounds the agent's time in one iteration, IdleTimeout how long it may
+	// be silent, CheckTimeout one run of the completion command. In nanoseconds. 0:
+	// the defaults; negative: no limit.
+	Timeout      time.Duration `json:"timeout,omitempty"`
+	IdleTimeout  time.Duration `json:"idle_timeout,omitempty"`
+	CheckTimeout time.Duration `json:"check_timeout,omitempty"`
+	// MaxRetries is how often a turn of the agent is repeated that failed by its
+	// own fault, and how often a regression is recovered from without asking. 0:
+	// DefaultMaxRetries; negative: never.
+	MaxRetries int `json:"max_retries,omitempty"`
+	// Scorer, when set, is a command that prints the quality of the workspace: a
+	// number from 0 to 100. It stands in for the score made from facts.
+	Scorer string `json:"scorer,omitempty"`
+	// QualityThreshold is what a best iteration should reach, in percent. 0:
+	// DefaultQualityThreshold; negative: none.
+	QualityThreshold int `json:"quality_threshold,omitempty"`
+	// Selection: empty is HighestQualityVerified.
+	Selection Selection `json:"selection,omitempty"`
+	// KeepLast leaves the files as the last iteration left them.
+	KeepLast bool `json:"keep_last,omitempty"`
+	// Unattended restores deleted tests instead of asking, once.
+	Unattended bool `json:"unattended,omitempty"`
+	// GateTimeout is how long a person is waited for, in nanoseconds; a gate that
+	// nobody answered aborts the loop. 0: for ever.
+	GateTimeout time.Duration `json:"gate_timeout,omitempty"`
+}
+
+// ParseConfig reads a configuration. The error names everything that is wrong.
+func ParseConfig(raw json.RawMessage) (Config, error) {
+	var c Config
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return c, &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop", Msg: err.Error()}
+	}
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return c, &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop", Msg: strings.ReplaceAll(err.Error(), "\n", "; ")}
+	}
+	return c, nil
+}
+
+func (c Config) withDefaults() Config {
+	for _, d := range []struct {
+		at  *time.Duration
+		def time.Duration
+	}{{&c.Timeout, DefaultTimeout}, {&c.IdleTimeout, DefaultIdleTimeout}, {&c.CheckTimeout, DefaultCheckTimeout}} {
+		if *d.at == 0 {
+			*d.at = d.def
+		}
+	}
+	for _, d := range []struct {
+		at  *int
+		def int
+	}{{&c.MaxIterations, DefaultMaxIterations}, {&c.MaxRetries, DefaultMaxRetries}, {&c.QualityThreshold, DefaultQualityThreshold}} {
+		if *d.at == 0 {
+			*d.at = d.def
+		}
+	}
+	if c.Selection == "" {
+		c.Selection = HighestQualityVerified
+	}
+	return c
+}
+
+func (c *Config) validate() error {
+	var errs []error
+	missing := func(name, value string, limit int) {
+		switch {
+		case strings.TrimSpace(value) == "":
+			errs = append(errs, errors.New(name+" is missing"))
+		case len(value) > limit:
+			errs = append(errs, fmt.Errorf("%s has %d bytes, the limit is %d", name, len(value), limit))
+		case strings.ContainsRune(value, 0):
+			errs = append(errs, errors.New(name+" holds a NUL byte"))
+		}
+	}
+	missing("task", c.Task, MaxTaskBytes)
+	missing("until", c.Until, MaxCommandBytes)
+	missing("agent", c.Agent, MaxCommandBytes)
+	missing("workspace", c.Workspace, MaxCommandBytes)
+	if c.Workspace != "" && !filepath.IsAbs(c.Workspace) {
+		errs = append(errs, fmt.Errorf("workspace %q is not an absolute path", c.Workspace))
+	}
+	if c.MaxIterations < 1 || c.MaxIterations > MaxIterationsCap {
+		errs = append(errs, fmt.Errorf("max_iterations is %d, it may be 1 to %d", c.MaxIterations, MaxIterationsCap))
+	}
+	if c.QualityThreshold > 100 {
+		errs = append(errs, fmt.Errorf("quality_threshold is %d, it may be at most 100", c.QualityThreshold))
+	}
+	switch c.Selection {
+	case HighestQualityVerified, HighestQuality, MostRecentAboveThreshold:
+	default:
+		errs = append(errs, fmt.Errorf("selection %q is none of %s, %s, %s", c.Selection, HighestQualityVerified, HighestQuality, MostRecentAboveThreshold))
+	}
+	return errors.Join(errs...)
+}
+
+// agents are who works, in the order in which they are asked.
+func (c *Config) agents() []string { return append([]string{c.Agent}, c.Fallback...) }

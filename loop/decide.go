@@ -1,0 +1,159 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// outcome reads the record of the iteration that was judged last.
+func (r *run) outcome(ctx context.Context, number int) (*Outcome, error) {
+	list, err := r.e.records.Iterations(ctx, r.l.Tree.ID, number, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 || list[0].Number != number {
+		return nil, fail("damaged", "iteration %d has no record", number)
+	}
+	o, err := readOutcome(&list[0])
+	return &o, err
+}
+
+// decide looks at the iteration that ended and says where to go on.
+func decide(ctx context.Context, r *run) (string, error) {
+	out, err := r.outcome(ctx, r.state.Run.Number)
+	if err != nil {
+		return "", err
+	}
+	r.state.Reverted = ""
+	if to, decided, err := r.heard(ctx); decided || err != nil {
+		return to, err
+	}
+	if len(out.Regressions) > 0 {
+		return r.regressed(ctx, out)
+	}
+	r.state.Recoveries = 0
+	if out.Check.Passed {
+		r.loop.Status = record.Completing
+		return stepComplete, nil
+	}
+	if why := r.stuck(out); why != "" {
+		return r.stuckGate(ctx, out, why)
+	}
+	return stepNext, nil
+}
+
+// regressed tells the handlers and starts the recovery.
+func (r *run) regressed(ctx context.Context, out *Outcome) (string, error) {
+	first := worst(out.Regressions)
+	r.note(EventRegression, map[string]any{"iteration": out.Iteration, "type": first.Type, "severity": first.Severity, "text": first.Text})
+	answer, err := r.ask(ctx, hook.RegressionDetected, first.Text, map[string]any{"regressions": out.Regressions,
+		"regression_type": first.Type, "severity": first.Severity})
+	if err != nil {
+		return "", err
+	}
+	r.state.Run.Blocked = answer.Verdict == hook.Block
+	return stepDiagnose, nil
+}
+
+// worst is the gravest of some regressions, the first of equals.
+func worst(all []Regression) Regression {
+	order := []string{string(hook.Critical), string(hook.High), string(hook.Medium), string(hook.Low)}
+	return slices.MinFunc(all, func(a, b Regression) int { return slices.Index(order, a.Severity) - slices.Index(order, b.Severity) })
+}
+
+// varying is what differs each time in messages of one error.
+var varying = regexp.MustCompile(`0x[0-9a-fA-F]+|[0-9]+(?:[.:][0-9]+)*(?:ns|µs|us|ms|s|m|h)?\b|(?:/[\w.+~-]+)+`)
+
+// normalised is a message without numbers, times and paths.
+func normalised(text string) string { return clip(varying.ReplaceAllString(text, "#"), 500) }
+
+// mark is how an iteration failed.
+func mark(out *Outcome) failureMark {
+	m := failureMark{Files: strings.Join(out.Artifacts, "\n")}
+	switch {
+	case out.AgentError != "":
+		m.Error = normalised(out.AgentError)
+	case len(out.Check.Failing) > 0:
+		m.Error = "failing: " + strings.Join(out.Check.Failing, "\n")
+	default:
+		m.Error = normalised(lastLine(out.Check.Output))
+	}
+	m.Error, m.Files = requestHash(m.Error), requestHash(m.Files)
+	return m
+}
+
+// stuck says why the loop gets nowhere; empty when it does. Finishing several
+// tasks in a row leaves other failures each time and is not stuck.
+func (r *run) stuck(out *Outcome) string {
+	r.state.AgentErrors++
+	if out.AgentError == "" {
+		r.state.AgentErrors = 0
+	}
+	last := mark(out)
+	r.state.Errors = append(r.state.Errors, last)
+	const keep = 2 * DefaultStuckAfter
+	if over := len(r.state.Errors) - keep; over > 0 {
+		r.state.Errors = slices.Clone(r.state.Errors[over:])
+	}
+	all := r.state.Errors
+	same := 0
+	for i := len(all) - 1; i >= 0 && all[i] == last; i-- {
+		same++
+	}
+	swings := len(all) == keep && all[keep-1] != all[keep-2]
+	for i := 2; swings && i < keep; i++ {
+		swings = all[i] == all[i-2]
+	}
+	switch {
+	case r.state.AgentErrors >= DefaultStuckAfter:
+		return fmt.Sprintf("the last %d iterations ended in an error of the agent: %s", r.state.AgentErrors, out.AgentError)
+	case same >= DefaultStuckAfter:
+		return fmt.Sprintf("the last %d iterations failed in the same way, with the same files", same)
+	case swings:
+		return "the loop goes back and forth between two states"
+	}
+	return ""
+}
+
+// stuckGate asks a person; there is no retry before that.
+func (r *run) stuckGate(ctx context.Context, out *Outcome, why string) (string, error) {
+	if _, err := r.ask(ctx, hook.StuckLoopDetected, why, map[string]any{"iterations": r.state.Run.Number}); err != nil {
+		return "", err
+	}
+	r.state.Errors, r.state.AgentErrors = nil, 0
+	return r.openGate(record.GateStuck, record.Question{Title: why, Text: r.describe(out), Options: []record.Option{
+		{Answer: answerContinue, Effect: "the loop goes on; a reason given with the answer goes into the next prompt"},
+		{Answer: answerManual, Effect: "the loop is paused; after a fix by hand, resume goes on"},
+		{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
+	}})
+}
+
+// describe tells people how an iteration ended.
+func (r *run) describe(out *Outcome) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Iteration %d: the check %q ", out.Iteration, out.Check.Command)
+	switch {
+	case out.Check.Passed:
+		b.WriteString("passes.")
+	case out.Check.TimedOut:
+		b.WriteString("did not end in time.")
+	default:
+		fmt.Fprintf(&b, "fails with exit status %d.", out.Check.Exit)
+	}
+	for _, id := range out.Check.Failing[:min(len(out.Check.Failing), 10)] {
+		b.WriteString("\n- fails: " + id)
+	}
+	for _, g := range out.Regressions {
+		fmt.Fprintf(&b, "\n- %s (%s): %s", g.Type, g.Severity, g.Text)
+		for _, id := range g.Tests[:min(len(g.Tests), 10)] {
+			b.WriteString("\n  - " + id)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,196 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// Agents finds agents by name. It is called from many goroutines. An error is an
+// *perdure.Error with a hint: the name is not known, the program is missing.
+type Agents interface {
+	Agent(name string) (agent.Agent, error)
+}
+
+// EngineConfig says what an [Engine] works with.
+type EngineConfig struct {
+	// Store holds the loops. Required.
+	Store *perdure.Store
+	// Agents finds the agents. Required.
+	Agents Agents
+	// Dir is the folder below which each loop keeps its snapshots and its hook
+	// log, in a folder of its own. Required.
+	Dir string
+	// Host tells workspaces of machines apart that share a store; may be empty.
+	Host string
+	// Handlers are asked at hooks, in this order.
+	Handlers []hook.Registration
+	// Hold are files that agents and commands keep open until they are gone.
+	Hold []*os.File
+	// Logger: nil discards.
+	Logger *slog.Logger
+}
+
+func (c *EngineConfig) validate() error {
+	var errs []error
+	if c.Store == nil {
+		errs = append(errs, errors.New("create engine: Store is missing"))
+	}
+	if c.Agents == nil {
+		errs = append(errs, errors.New("create engine: Agents is missing"))
+	}
+	if c.Dir == "" {
+		errs = append(errs, errors.New("create engine: Dir is missing"))
+	}
+	return errors.Join(errs...)
+}
+
+// Engine launches loops and does the work of their tasks. Its methods may be
+// called from many goroutines; its Handle is what a worker needs for trees of
+// kind [record.KindLoop].
+type Engine struct {
+	cfg     EngineConfig
+	records *record.Records
+}
+
+// New checks the configuration and returns an engine.
+func New(cfg EngineConfig) (*Engine, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Engine{cfg: cfg, records: record.New(cfg.Store)}, nil
+}
+
+// LaunchRequest asks for a loop.
+type LaunchRequest struct {
+	Config Config
+	// Owner, when set, is the only session that runs the loop while it lives.
+	Owner *perdure.Session
+	// Limits bound what the loop may take.
+	Limits perdure.Limits
+}
+
+// Launch checks a request and creates the loop. What cannot work is refused
+// before anything exists: a configuration that is wrong, an agent that is not
+// there, a folder that is no workspace, another loop in it that has not ended.
+func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, error) {
+	raw, err := json.Marshal(req.Config)
+	if err != nil {
+		return perdure.Tree{}, err
+	}
+	cfg, err := ParseConfig(raw)
+	if err != nil {
+		return perdure.Tree{}, err
+	}
+	if err := e.available(&cfg); err != nil {
+		return perdure.Tree{}, err
+	}
+	place, err := e.place(&cfg)
+	if err != nil {
+		return perdure.Tree{}, err
+	}
+	tree, err := e.cfg.Store.CreateTree(ctx, perdure.TreeSpec{Kind: record.KindLoop, Name: Slug(cfg.Task), Config: raw, Owner: req.Owner, Limits: req.Limits,
+		Placement: perdure.Placement{Host: e.cfg.Host, Workspace: cfg.Workspace}, Root: perdure.TaskSpec{Prompt: cfg.Task, Agent: cfg.Agent}})
+	if err != nil {
+		return tree, err
+	}
+	err = e.records.Create(ctx, record.Loop{Tree: tree.ID, Place: place, Status: record.Running, Step: stepBegin, State: json.RawMessage("{}")})
+	if err != nil { // another loop was first
+		_, cancelErr := e.cfg.Store.CancelTree(ctx, tree.ID, "the loop could not be started")
+		return tree, errors.Join(err, cancelErr)
+	}
+	return tree, nil
+}
+
+// available tells whether the agents are there.
+func (e *Engine) available(cfg *Config) error {
+	for _, name := range cfg.agents() {
+		if _, err := e.cfg.Agents.Agent(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place names the workspace, and refuses a folder that is none.
+func (e *Engine) place(cfg *Config) (string, error) {
+	w, err := workspace.Open(workspace.Config{Root: cfg.Workspace, Dir: filepath.Join(e.cfg.Dir, "probe")})
+	if err != nil {
+		return "", refusal(err)
+	}
+	return e.cfg.Host + ":" + w.Root(), nil
+}
+
+// refusal is an error of a workspace with its hint.
+func refusal(err error) error {
+	var w *workspace.Error
+	if errors.As(err, &w) {
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: "open workspace", Msg: w.Error(), Hint: w.Hint, Err: err}
+	}
+	return err
+}
+
+// Check tells whether a loop can be run here: its agents are there.
+func (e *Engine) Check(tree *perdure.Tree) error {
+	cfg, err := ParseConfig(tree.Config)
+	if err != nil {
+		return err
+	}
+	return e.available(&cfg)
+}
+
+// maxSlug bounds the words of a loop's ID.
+const maxSlug = 40
+
+// Slug makes a name of a task: words in lower case with dashes.
+func Slug(task string) string {
+	words := strings.FieldsFunc(strings.ToLower(task), func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') })
+	slug := ""
+	for _, w := range words {
+		if len(slug)+1+len(w) > maxSlug {
+			break
+		}
+		slug = strings.TrimPrefix(slug+"-"+w, "-")
+	}
+	if slug == "" {
+		return "loop"
+	}
+	return slug
+}
+
+// ID is what people call a loop: words of its task and the digits of its tree.
+func ID(tree *perdure.Tree) string {
+	_, digits, _ := strings.Cut(string(tree.ID), "-")
+	return tree.Name + "-" + digits
+}
+
+// dir is the loop's own folder.
+func (e *Engine) dir(tree *perdure.Tree) string { return filepath.Join(e.cfg.Dir, ID(tree)) }
+
+// fail is an error that ends the attempt of a task for good.
+func fail(kind, format string, args ...any) error {
+	return &attemptError{perdure.Failure{Kind: kind, Message: fmt.Sprintf(format, args...)}}
+}
+
+// attemptError tells a worker how an attempt ends.
+type attemptError struct{ f perdure.Failure }
+
+// Error returns the message.
+func (e *attemptError) Error() string { return e.f.Message }
+
+// Failure returns how the attempt ends.
+func (e *attemptError) Failure() perdure.Failure { return e.f }

@@ -1,0 +1,118 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// The answers that gates take.
+const (
+	answerApprove  = "approve"
+	answerReject   = "reject"
+	answerAbort    = "abort"
+	answerContinue = "continue"
+	answerManual   = "manual"
+)
+
+// openGate asks a person and waits.
+func (r *run) openGate(kind record.GateKind, q record.Question) (string, error) {
+	raw, err := json.Marshal(q)
+	if err != nil {
+		return "", err
+	}
+	g := &record.Gate{Iteration: r.state.Run.Number, Kind: kind, Question: raw}
+	if r.cfg.GateTimeout > 0 {
+		until := time.Now().Add(r.cfg.GateTimeout).UTC()
+		g.ExpiresAt = &until
+	}
+	r.change.Gate = g
+	r.state.Gate = gateJustOpened
+	return stepGate, nil
+}
+
+// gateJustOpened stands for the number of a gate that is opened with this step.
+const gateJustOpened = -1
+
+// waitForGate goes on when the gate is answered. It asks the handlers first,
+// once, which may tell people.
+func waitForGate(ctx context.Context, r *run) (string, error) {
+	gates, err := r.e.records.Gates(ctx, r.l.Tree.ID)
+	if err != nil {
+		return "", err
+	}
+	if len(gates) == 0 {
+		return stepNext, nil
+	}
+	g := &gates[len(gates)-1]
+	q, err := g.Asked()
+	if err != nil {
+		return "", err
+	}
+	if r.state.Gate == gateJustOpened {
+		r.state.Gate = g.Number
+		_, err := r.ask(ctx, hook.GateOpened, q.Title, map[string]any{"gate": g.Number, "kind": string(g.Kind), "question": q})
+		if err != nil || g.Answer == "" {
+			return stepGate, err
+		}
+	}
+	if to, decided, err := r.heard(ctx); decided || err != nil {
+		return to, err
+	}
+	switch {
+	case g.Answer != "":
+	case g.ExpiresAt != nil && !g.ExpiresAt.After(time.Now()):
+		r.state.Gate = 0
+		r.state.Verdict, r.state.Reason = string(record.Aborted), fmt.Sprintf("nobody answered gate %d in time", g.Number)
+		return stepFinish, nil
+	default:
+		until := farAway()
+		if g.ExpiresAt != nil {
+			until = *g.ExpiresAt
+		}
+		r.park(until)
+		return stepGate, nil
+	}
+	r.state.Gate = 0
+	if _, err := r.ask(ctx, hook.GateAnswered, g.Answer, map[string]any{"gate": g.Number, "answer": g.Answer, "by": g.AnsweredBy, "reason": g.Reason}); err != nil {
+		return "", err
+	}
+	return r.answered(ctx, g)
+}
+
+// answered does what a person decided.
+func (r *run) answered(ctx context.Context, g *record.Gate) (string, error) {
+	switch g.Answer {
+	case answerAbort:
+		r.state.Verdict, r.state.Reason = string(record.Aborted), fmt.Sprintf("gate %d was answered with abort", g.Number)
+		return stepFinish, nil
+	case answerManual:
+		r.pause("gate %d was answered with manual: fix it by hand, then resume", g.Number)
+		return stepNext, nil
+	case answerContinue:
+		r.state.Answer = g.Reason
+		return stepNext, nil
+	}
+	out, err := r.outcome(ctx, g.Iteration)
+	if err != nil {
+		return "", err
+	}
+	if g.Answer == answerReject {
+		r.state.Answer = g.Reason
+		r.state.Recoveries = 0
+		return stepNext, r.revert(ctx, out, nil)
+	}
+	r.state.Results, r.state.Recoveries, r.state.Answer = out.Check.Results, 0, g.Reason
+	if err := r.amend(ctx, record.IterationKept, func(o *Outcome) { o.Accepted = true }); err != nil {
+		return "", err
+	}
+	if out.Check.Passed {
+		r.loop.Status = record.Completing
+		return stepComplete, nil
+	}
+	return stepNext, nil
+}

@@ -1,0 +1,290 @@
+package loop
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// maxArtifacts is how many changed files a record names.
+const maxArtifacts = 200
+
+// measure looks at what the agent left: its files, and what the check says.
+func measure(ctx context.Context, r *run) (string, error) {
+	t := &r.state.Run
+	began := time.Now()
+	id, _, err := r.files.Snapshot(ctx)
+	if err != nil {
+		return "", refusal(err)
+	}
+	t.After = id
+	t.SnapshotMS += time.Since(began).Milliseconds()
+	check, _, err := r.checkWork(ctx)
+	if err != nil {
+		return "", err
+	}
+	t.Check = &check
+	return stepJudge, nil
+}
+
+// judge says what the iteration is worth, and what it broke.
+func judge(ctx context.Context, r *run) (string, error) {
+	began := time.Now()
+	t := &r.state.Run
+	report, err := r.savedResults(ctx, t.Check.Results)
+	if err != nil {
+		return "", err
+	}
+	baseline, err := r.savedResults(ctx, r.state.Results)
+	if err != nil {
+		return "", err
+	}
+	changes, err := r.files.Diff(ctx, t.Before, t.After)
+	if err != nil {
+		return "", refusal(err)
+	}
+	out := &Outcome{Iteration: t.Number, Before: t.Before, After: t.After, Check: *t.Check, Agent: r.agentName(), AgentText: t.Text, AgentError: t.Failure,
+		Changed: len(changes), Artifacts: names(changes, maxArtifacts)}
+	if baseline != nil && report != nil {
+		d := testreport.Compare(baseline, report)
+		out.Diff = shortened(&d)
+		out.Regressions = facts(&d)
+	} else if baseline != nil {
+		out.Regressions = []Regression{{Type: string(hook.RunIncomplete), Severity: string(hook.High),
+			Text: "the tests of the baseline did not run, or their results cannot be read"}}
+	}
+	if err := r.usage(ctx, out); err != nil {
+		return "", err
+	}
+	r.rate(out, report, baseline)
+	if err := r.score(ctx, out); err != nil {
+		return "", err
+	}
+	if err := r.told(ctx, out); err != nil {
+		return "", err
+	}
+	out.Times = Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS, Engine: time.Since(began).Milliseconds() - t.HooksMS}
+	status := record.IterationKept
+	if t.Failure != "" {
+		status = record.IterationFailed
+	}
+	return stepDecide, r.keep(out, status)
+}
+
+// keep leaves the record of an iteration.
+func (r *run) keep(out *Outcome, status record.IterationStatus) error {
+	now := time.Now().UTC()
+	out.Timestamp = now
+	it, err := out.row(status, r.l.Task.ID)
+	if err != nil {
+		return err
+	}
+	it.EndedAt = &now
+	r.change.Iteration = it
+	r.note(EventMeasured, map[string]any{"iteration": out.Iteration, "passed": out.Check.Passed, "quality": out.Quality,
+		"regressions": len(out.Regressions), "failing": len(out.Check.Failing)})
+	return nil
+}
+
+// row is the outcome as it is kept.
+func (o *Outcome) row(status record.IterationStatus, task perdure.TaskID) (*record.Iteration, error) {
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > record.MaxIterationBytes { // lists of long names
+		small := *o
+		small.Artifacts, small.Diff = nil, nil
+		if raw, err = json.Marshal(&small); err != nil {
+			return nil, err
+		}
+	}
+	return &record.Iteration{Number: o.Iteration, Task: task, Status: status, Quality: o.Quality, Data: raw}, nil
+}
+
+// readOutcome reads what [Outcome.row] wrote.
+func readOutcome(it *record.Iteration) (Outcome, error) {
+	var o Outcome
+	err := json.Unmarshal(it.Data, &o)
+	return o, err
+}
+
+func names(changes []workspace.Change, most int) []string {
+	var list []string
+	for _, c := range changes {
+		if len(list) < most {
+			list = append(list, c.Path)
+		}
+	}
+	return list
+}
+
+// shortened is a comparison with lists of at most maxFailing.
+func shortened(d *testreport.Diff) *testreport.Diff {
+	s := *d
+	for _, list := range []*[]testreport.Change{&s.Lost, &s.Unrun, &s.NewlySkipped, &s.NewlyFailing, &s.StillFailing, &s.Fixed, &s.Enabled, &s.New, &s.Flaky} {
+		*list = slices.Clone((*list)[:min(len(*list), maxFailing)])
+		for i := range *list {
+			(*list)[i].Message = clip((*list)[i].Message, 300)
+		}
+	}
+	s.Broken = s.Broken[:min(len(s.Broken), maxFailing)]
+	return &s
+}
+
+// facts are what results of tests alone prove.
+func facts(d *testreport.Diff) []Regression {
+	var all []Regression
+	add := func(kind hook.RegressionType, severity hook.Severity, what string, changes []testreport.Change) {
+		if len(changes) == 0 {
+			return
+		}
+		g := Regression{Type: string(kind), Severity: string(severity)}
+		for _, c := range changes {
+			if len(g.Tests) < maxFailing {
+				g.Tests = append(g.Tests, c.ID)
+			}
+			if c.File != "" && !slices.Contains(g.Files, c.File) && len(g.Files) < maxFailing {
+				g.Files = append(g.Files, c.File)
+			}
+		}
+		g.Text = fmt.Sprintf("%s: %s", counted(len(changes), "test of the baseline", "tests of the baseline"), what)
+		all = append(all, g)
+	}
+	add(hook.TestDeletion, hook.Critical, "gone", d.Lost)
+	add(hook.TestSkipping, hook.High, "switched off", d.NewlySkipped)
+	add(hook.TestFailure, hook.High, "failing now", d.NewlyFailing)
+	if d.NewlyBroken || len(d.Unrun) > 0 {
+		add(hook.RunIncomplete, hook.High, "did not run, because their suite does not build or load", d.Unrun)
+	}
+	if d.Incomplete != "" && d.Verdict == testreport.Regressed && len(all) == 0 {
+		all = append(all, Regression{Type: string(hook.RunIncomplete), Severity: string(hook.High), Text: "the run ended without the runner's end record: " + d.Incomplete})
+	}
+	return all
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+// The weights of the parts of the quality, in percent. What was not measured is
+// left out, and the rest counts for all.
+const (
+	weightValidation   = 30
+	weightCompleteness = 25
+	weightCorrectness  = 25
+)
+
+// rate gives the quality from facts: validation is the share of executed tests
+// that pass (of a check without results: whether it passed); completeness the
+// share of tests failing in the baseline that pass now, or whether the check
+// passes when there were none; correctness the share of the baseline's tests
+// that are there and no worse.
+func (r *run) rate(out *Outcome, now, baseline *testreport.Report) {
+	all := 0
+	if out.Check.Passed {
+		all = 100
+	}
+	out.Parts = map[string]int{"validation": all, "completeness": all}
+	weights := map[string]int{"validation": weightValidation, "completeness": weightCompleteness}
+	if now != nil {
+		c := now.Counts()
+		out.Parts["validation"] = share(c.Passed, c.Passed+c.Failed)
+		if !now.Complete || len(now.Broken) > 0 {
+			out.Parts["validation"] /= 2
+		}
+	}
+	if now != nil && baseline != nil {
+		d := testreport.Compare(baseline, now)
+		if before := len(d.Fixed) + len(d.StillFailing); before > 0 {
+			out.Parts["completeness"] = share(len(d.Fixed), before)
+		}
+		worse := len(d.Lost) + len(d.Unrun) + len(d.NewlySkipped) + len(d.NewlyFailing)
+		if tests := d.Before.Tests; tests > 0 {
+			out.Parts["correctness"], weights["correctness"] = share(tests-worse, tests), weightCorrectness
+		}
+	}
+	sum, total := 0, 0
+	for name, part := range out.Parts {
+		sum, total = sum+part*weights[name], total+weights[name]
+	}
+	quality := int(math.Round(float64(sum) / float64(total)))
+	out.Quality = &quality
+}
+
+func share(n, of int) int {
+	if of == 0 {
+		return 0
+	}
+	return max(0, n*100/of)
+}
+
+// score asks the configured scorer, whose word stands over the facts.
+func (r *run) score(ctx context.Context, out *Outcome) error {
+	if r.cfg.Scorer == "" {
+		return nil
+	}
+	var text bytes.Buffer
+	exit, timedOut, err := r.command(ctx, r.cfg.Scorer, &capped{&text, maxOutput})
+	if err != nil {
+		return err
+	}
+	score, parseErr := strconv.ParseFloat(strings.TrimSpace(lastLine(text.String())), 64)
+	if exit != 0 || timedOut || parseErr != nil || math.IsNaN(score) || score < 0 || score > 100 {
+		r.note(EventAgentError, map[string]any{"iteration": out.Iteration, "kind": "scorer",
+			"message": fmt.Sprintf("%q did not print a number from 0 to 100 (exit status %d); the score is made from facts", r.cfg.Scorer, exit)})
+		return nil
+	}
+	quality := int(math.Round(score))
+	out.Quality, out.Scorer = &quality, r.cfg.Scorer
+	return nil
+}
+
+// usage sums up what the agent's turns took.
+func (r *run) usage(ctx context.Context, out *Outcome) error {
+	calls, err := r.e.cfg.Store.Calls(ctx, r.l.Task.ID)
+	if err != nil {
+		return err
+	}
+	for i := range calls {
+		out.InputTokens += calls[i].InputTokens
+		out.OutputTokens += calls[i].OutputTokens
+		if c := calls[i].CostUSD; c != nil {
+			if out.CostUSD == nil {
+				out.CostUSD = new(float64)
+			}
+			*out.CostUSD += *c
+		}
+	}
+	return nil
+}
+
+// told asks the handlers of post_iteration, which may report regressions too.
+func (r *run) told(ctx context.Context, out *Outcome) error {
+	began := time.Now()
+	answer, err := r.ask(ctx, hook.PostIteration, fmt.Sprintf("iteration %d ended", out.Iteration), map[string]any{
+		"test_results": out.Check, "quality_score": out.Quality, "artifacts": out.Artifacts, "regressions": out.Regressions})
+	if err != nil {
+		return err
+	}
+	for _, g := range answer.Regressions {
+		out.Regressions = append(out.Regressions, Regression{Type: string(g.Type), Severity: string(g.Severity), Text: g.Handler + ": " + g.Content})
+	}
+	r.state.Run.HooksMS += time.Since(began).Milliseconds()
+	return nil
+}

@@ -1,0 +1,404 @@
+package loop_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/record"
+	"github.com/perdure/perdure/worker"
+)
+
+func TestMain(m *testing.M) {
+	guard.Enter()
+	os.Exit(m.Run())
+}
+
+// scripted is an agent whose turns are functions: the first does the first turn,
+// the last does all that follow.
+type scripted struct {
+	turns   []func(w *turn) error
+	done    int
+	prompts []string
+}
+
+// turn is what a scripted turn works with.
+type turn struct {
+	ctx    context.Context
+	dir    string
+	prompt string
+	text   string
+}
+
+func (w *turn) write(name, text string) error {
+	path := filepath.Join(w.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(text), 0o600)
+}
+
+func (w *turn) remove(name string) error { return os.Remove(filepath.Join(w.dir, name)) }
+
+// Run does the next turn.
+func (s *scripted) Run(ctx context.Context, t *agent.Turn) (*agent.Result, error) {
+	s.prompts = append(s.prompts, t.Prompt)
+	w := &turn{ctx: ctx, dir: t.Dir, prompt: t.Prompt, text: fmt.Sprintf("turn %d is done", s.done+1)}
+	do := s.turns[min(s.done, len(s.turns)-1)]
+	s.done++
+	if err := do(w); err != nil {
+		return nil, err
+	}
+	return &agent.Result{Text: w.text, Usage: agent.Usage{InputTokens: 100, OutputTokens: 10, Reported: true}}, nil
+}
+
+// Agent finds the agent: there is one.
+func (s *scripted) Agent(name string) (agent.Agent, error) {
+	if name == "missing" {
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "find agent", Msg: "there is no agent \"missing\""}
+	}
+	return s, nil
+}
+
+// checkTAP is a completion command: each file in tests/ is a test of that name,
+// which passes when it holds "pass", and is skipped when it holds "skip".
+const checkTAP = `n=0; bad=0
+for f in tests/*; do [ -e "$f" ] || continue; n=$((n+1)); t=$(basename "$f")
+case "$(cat "$f")" in pass*) echo "ok $n - $t";; skip*) echo "ok $n - $t # SKIP later";; *) echo "not ok $n - $t"; bad=1;; esac
+done; echo "1..$n"; exit $bad`
+
+// bench is a store, a folder to work in, and an engine.
+type bench struct {
+	*testing.T
+	store   *perdure.Store
+	records *record.Records
+	engine  *loop.Engine
+	session *perdure.Session
+	agent   *scripted
+	dir     string
+	tree    perdure.Tree
+}
+
+func newBench(t *testing.T, turns ...func(w *turn) error) *bench {
+	t.Helper()
+	b := &bench{T: t, store: testdb.Open(t, perdure.Config{Dir: t.TempDir()}), dir: t.TempDir(), agent: &scripted{turns: turns}}
+	b.records = record.New(b.store)
+	var err error
+	b.engine, err = loop.New(loop.EngineConfig{Store: b.store, Agents: b.agent, Dir: filepath.Join(t.TempDir(), "loops")})
+	b.ok(err)
+	b.session, err = b.store.OpenSession(t.Context(), "test")
+	b.ok(err)
+	t.Cleanup(func() { b.ok(b.session.Close(context.WithoutCancel(t.Context()))) })
+	b.put("tests/a", "pass")
+	b.put("tests/b", "fail")
+	return b
+}
+
+func (b *bench) ok(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) put(name, text string) {
+	b.Helper()
+	b.ok((&turn{dir: b.dir}).write(name, text))
+}
+
+func (b *bench) launch(change ...func(c *loop.Config)) {
+	b.Helper()
+	cfg := loop.Config{Task: "Make the tests pass!", Until: checkTAP, Workspace: b.dir, Agent: "scripted"}
+	for _, c := range change {
+		c(&cfg)
+	}
+	var err error
+	b.tree, err = b.engine.Launch(b.Context(), loop.LaunchRequest{Config: cfg})
+	b.ok(err)
+}
+
+// work runs the loop until its tree ends or it waits for something.
+func (b *bench) work() record.Loop {
+	b.Helper()
+	ctx, stop := context.WithTimeout(b.Context(), time.Minute)
+	defer stop()
+	w, err := worker.New(worker.Config{Store: b.store, Session: b.session, Handlers: map[string]worker.Handler{record.KindLoop: b.engine}, DrainTimeout: -1})
+	b.ok(err)
+	ended := make(chan error, 1)
+	running, cancel := context.WithCancel(ctx)
+	go func() { ended <- w.Run(running) }()
+	for b.busy(ctx) {
+		changed := b.store.Changed()
+		if !b.busy(ctx) {
+			break
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			b.Fatalf("the loop does not end: %s", show(b.row()))
+		}
+	}
+	cancel()
+	b.ok(<-ended)
+	return b.row()
+}
+
+// busy tells whether somebody can go on with the loop now.
+func (b *bench) busy(ctx context.Context) bool {
+	b.Helper()
+	tasks, err := b.store.Tasks(ctx, perdure.TaskFilter{Tree: b.tree.ID, States: []perdure.State{perdure.Queued, perdure.Running}, Limit: 10})
+	b.ok(err)
+	soon := time.Now().Add(time.Hour)
+	for i := range tasks {
+		if tasks[i].State == perdure.Running || tasks[i].ReadyAt.Before(soon) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *bench) row() record.Loop {
+	b.Helper()
+	l, err := b.records.Loop(b.Context(), b.tree.ID)
+	b.ok(err)
+	return l
+}
+
+// outcomes are the records of the iterations, the baseline's first.
+func (b *bench) outcomes() []loop.Outcome {
+	b.Helper()
+	list, err := b.records.Iterations(b.Context(), b.tree.ID, 0, 1000)
+	b.ok(err)
+	out := make([]loop.Outcome, len(list))
+	for i := range list {
+		b.ok(json.Unmarshal(list[i].Data, &out[i]))
+		if out[i].Iteration != list[i].Number || list[i].Number != i {
+			b.Errorf("the record at place %d is of iteration %d, its row %d", i, out[i].Iteration, list[i].Number)
+		}
+	}
+	return out
+}
+
+func (b *bench) statuses() string {
+	b.Helper()
+	list, err := b.records.Iterations(b.Context(), b.tree.ID, 1, 1000)
+	b.ok(err)
+	words := make([]string, len(list))
+	for i := range list {
+		words[i] = string(list[i].Status)
+	}
+	return strings.Join(words, " ")
+}
+
+func (b *bench) read(name string) string {
+	b.Helper()
+	text, err := os.ReadFile(filepath.Join(b.dir, name))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		b.Fatal(err)
+	}
+	return string(text)
+}
+
+// show is a loop in a line.
+func show(l record.Loop) string {
+	return fmt.Sprintf("%s is %s at step %s of iteration %d: %s", l.Tree, l.Status, l.Step, l.Iteration, l.State)
+}
+
+// sound looks for anything wrong in the store.
+func (b *bench) sound() {
+	b.Helper()
+	problems, err := b.store.Check(b.Context())
+	if err != nil || len(problems) > 0 {
+		b.Errorf("the store: %v, %v", problems, err)
+	}
+}
+
+func write(name, text string) func(w *turn) error {
+	return func(w *turn) error { return w.write(name, text) }
+}
+
+// TestThreeIterations: a task that takes three, each told what fails by name.
+func TestThreeIterations(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("tests/b", "not yet"), write("notes", "thinking"), write("tests/b", "pass"))
+	b.launch()
+	l := b.work()
+	if l.Status != record.Completed || l.Iteration != 3 || b.agent.done != 3 {
+		t.Fatalf("%s after %d turns", show(l), b.agent.done)
+	}
+	all := b.outcomes()
+	if len(all) != 4 || all[0].Check.Passed || all[0].Check.Counts.Tests != 2 || all[0].Check.Failing[0] != "b" || !all[3].Check.Passed {
+		t.Errorf("outcomes: %+v", all)
+	}
+	if *all[0].Quality >= *all[3].Quality || *all[3].Quality != 100 {
+		t.Errorf("qualities %d to %d", *all[0].Quality, *all[3].Quality)
+	}
+	for i, prompt := range b.agent.prompts {
+		for _, want := range []string{"Make the tests pass!", "for f in tests/*", "- b"} {
+			if !strings.Contains(prompt, want) {
+				t.Errorf("prompt %d does not tell %q:\n%s", i+1, want, prompt)
+			}
+		}
+	}
+	if !strings.Contains(b.agent.prompts[2], "turn 2 is done") || !strings.Contains(b.agent.prompts[2], "turn 1 is done") {
+		t.Errorf("the last prompt does not tell of the iterations before:\n%s", b.agent.prompts[2])
+	}
+	tree, err := b.store.Tree(t.Context(), b.tree.ID)
+	b.ok(err)
+	if tree.State != perdure.Completed || !strings.HasPrefix(loop.ID(&tree), "make-the-tests-pass-") {
+		t.Errorf("tree is %s, loop %s", tree.State, loop.ID(&tree))
+	}
+	p, err := b.store.Progress(t.Context(), b.tree.ID)
+	b.ok(err)
+	if p.Usage.Calls != 3 || p.Usage.InputTokens != 300 {
+		t.Errorf("usage %+v", p.Usage)
+	}
+	b.sound()
+}
+
+// TestLimit: a loop that never gets there ends after its last iteration.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	n := 0
+	b := newBench(t, func(w *turn) error { n++; return w.write(fmt.Sprint("try", n), "x") })
+	b.launch(func(c *loop.Config) { c.MaxIterations = 2 })
+	if l := b.work(); l.Status != record.Failed || l.Iteration != 2 {
+		t.Errorf("%s", show(l))
+	}
+	b.sound()
+}
+
+// TestRegressionToAGate: deleted tests at iteration 7 go to a person, who rejects;
+// the loop goes on as iteration 8 with the files of before.
+func TestRegressionToAGate(t *testing.T) {
+	t.Parallel()
+	n := 0
+	b := newBench(t, func(w *turn) error {
+		switch n++; n {
+		case 7:
+			return errors.Join(w.remove("tests/a"), w.remove("tests/b"))
+		case 8:
+			if strings.Contains(w.prompt, "taken back") && strings.Contains(w.prompt, "keep the tests") {
+				return w.write("tests/b", "pass")
+			}
+		}
+		return w.write(fmt.Sprint("progress", n), "x")
+	})
+	b.launch()
+	l := b.work()
+	if l.Status != record.Running || l.Iteration != 7 || l.Step != "gate" {
+		t.Fatalf("%s", show(l))
+	}
+	gates, err := b.records.OpenGates(t.Context())
+	b.ok(err)
+	if len(gates) != 1 || gates[0].Kind != record.GateRecovery || gates[0].Iteration != 7 {
+		t.Fatalf("gates %+v", gates)
+	}
+	q, err := gates[0].Asked()
+	b.ok(err)
+	if !strings.Contains(q.Text, "test_deletion") || !strings.Contains(q.Text, "reward_hacking") || !strings.Contains(q.Diff, "tests/a") {
+		t.Errorf("the question does not tell what happened: %+v", q)
+	}
+	if _, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "reject", By: "ann", Reason: "keep the tests"}); err != nil {
+		t.Fatal(err)
+	}
+	l = b.work()
+	if l.Status != record.Completed || l.Iteration != 8 {
+		t.Fatalf("%s; prompt:\n%s", show(l), b.agent.prompts[len(b.agent.prompts)-1])
+	}
+	if b.read("tests/a") != "pass" || b.read("progress6") != "x" {
+		t.Errorf("tests/a is %q, progress %q", b.read("tests/a"), b.read("progress6"))
+	}
+	if want := "kept kept kept kept kept kept reverted kept"; b.statuses() != want {
+		t.Errorf("iterations %q", b.statuses())
+	}
+	steps := []string{}
+	for _, s := range b.outcomes()[7].Recoveries[0].Steps {
+		steps = append(steps, s.Step)
+	}
+	if got := strings.Join(steps, " "); got != "pause diagnose escalate" {
+		t.Errorf("recovery %q", got)
+	}
+	b.sound()
+}
+
+// TestBestIsRestored: qualities 60, 85, 83, 80 end on the second iteration.
+func TestBestIsRestored(t *testing.T) {
+	t.Parallel()
+	scores := []string{"60", "85", "83", "80"}
+	n := 0
+	b := newBench(t, func(w *turn) error {
+		n++
+		return errors.Join(w.write("score", scores[n-1]), w.write("tests/b", "pass"), w.write(fmt.Sprint("file", n), "x"))
+	})
+	// The check passes, but once the loop is to be completed it does not, until
+	// the last iteration: so that all four run.
+	b.launch(func(c *loop.Config) {
+		c.MaxIterations, c.Scorer = 4, "cat score"
+		c.Until = checkTAP[:strings.LastIndex(checkTAP, "exit")] + "test $bad = 0 && test -e done"
+	})
+	l := b.work()
+	if l.Status != record.Failed {
+		t.Fatalf("%s", show(l))
+	}
+	var s struct {
+		Selected int    `json:"selected"`
+		Reason   string `json:"selected_reason"`
+		WayBack  []string
+	}
+	b.ok(json.Unmarshal(l.State, &s))
+	if s.Selected != 2 || s.Reason != "Highest quality (85 %) at iteration 2, not final" {
+		t.Errorf("%+v", s)
+	}
+	if b.read("score") != "85" || b.read("file2") != "x" || b.read("file3") != "" {
+		t.Errorf("score %q, file3 %q", b.read("score"), b.read("file3"))
+	}
+	b.sound()
+}
+
+// TestTwoLoopsInAFolder: the second is refused by the name of the first.
+func TestTwoLoopsInAFolder(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("x", "y"))
+	b.launch()
+	_, err := b.engine.Launch(t.Context(), loop.LaunchRequest{Config: loop.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "scripted"}})
+	if perdure.CodeOf(err) != perdure.CodeConflict || !strings.Contains(err.Error(), string(b.tree.ID)) {
+		t.Errorf("a second loop: %v", err)
+	}
+}
+
+func TestLaunchRefuses(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("x", "y"))
+	for name, c := range map[string]struct {
+		cfg  loop.Config
+		want string
+	}{
+		"no task":           {loop.Config{Until: "true", Workspace: b.dir, Agent: "x"}, "task is missing"},
+		"relative folder":   {loop.Config{Task: "x", Until: "true", Workspace: "src", Agent: "x"}, "not an absolute path"},
+		"unknown agent":     {loop.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "missing"}, "no agent"},
+		"unknown stand-in":  {loop.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "x", Fallback: []string{"missing"}}, "no agent"},
+		"folder is missing": {loop.Config{Task: "x", Until: "true", Workspace: b.dir + "/none", Agent: "x"}, "workspace is gone"},
+		"file system":       {loop.Config{Task: "x", Until: "true", Workspace: "/", Agent: "x"}, "not a workspace"},
+		"many iterations":   {loop.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "x", MaxIterations: 10_001}, "max_iterations"},
+	} {
+		_, err := b.engine.Launch(t.Context(), loop.LaunchRequest{Config: c.cfg})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if trees, err := b.store.Trees(t.Context(), perdure.TreeFilter{}); err != nil || len(trees) != 0 {
+		t.Errorf("trees are left: %v, %v", trees, err)
+	}
+}

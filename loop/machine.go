@@ -1,0 +1,209 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// The steps. Those of the first group are the root's, those of the second an
+// iteration's.
+const (
+	stepBegin    = "begin"
+	stepBaseline = "baseline"
+	stepNext     = "next"
+	stepDecide   = "decide"
+	stepDiagnose = "diagnose"
+	stepAdapt    = "adapt"
+	stepEscalate = "escalate"
+	stepGate     = "gate"
+	stepComplete = "complete"
+	stepSelect   = "select"
+	stepVerify   = "verify"
+	stepFinish   = "finish"
+	stepEnded    = "ended"
+
+	stepPrepare = "prepare"
+	stepAct     = "act"
+	stepMeasure = "measure"
+	stepJudge   = "judge"
+)
+
+// step does one thing and says what comes next. What it leaves in r is written
+// down with that, in one transaction; until then nothing has happened, so a step
+// may be begun again.
+type step func(ctx context.Context, r *run) (next string, err error)
+
+// steps are the root's steps, or an iteration's.
+func steps(root bool) map[string]step {
+	if root {
+		return map[string]step{stepBegin: begin, stepBaseline: baseline, stepNext: next, stepDecide: decide, stepDiagnose: diagnose,
+			stepAdapt: adapt, stepEscalate: escalate, stepGate: waitForGate, stepComplete: complete, stepSelect: choose, stepVerify: verify, stepFinish: finish}
+	}
+	return map[string]step{stepPrepare: prepare, stepAct: act, stepMeasure: measure, stepJudge: judge}
+}
+
+// run is a loop while one of its tasks is worked on.
+type run struct {
+	e     *Engine
+	l     *perdure.Lease
+	cfg   Config
+	loop  record.Loop
+	state state
+	files *workspace.Workspace
+	hooks *hook.Runner
+	log   *hook.Log
+
+	change record.Change // what the step under way leaves beside the state
+	// parked, when set, is until when there is nothing to do.
+	parked *time.Time
+}
+
+// Handle does the steps of a root or of an iteration until the other is to go
+// on. It can be interrupted at any point and be called again for the same task.
+func (e *Engine) Handle(ctx context.Context, l *perdure.Lease) (err error) {
+	root := l.Task.ID == l.Tree.Root
+	if root && l.Task.Pending > 0 {
+		return l.Wait(ctx)
+	}
+	r, err := e.load(ctx, l)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.close(context.WithoutCancel(ctx))) }()
+	mine := steps(root)
+	for {
+		do, ok := mine[r.loop.Step]
+		switch {
+		case ok:
+		case r.loop.Step == stepEnded && root:
+			return r.settle(ctx)
+		case root:
+			return r.iterate(ctx)
+		default:
+			return l.Complete(ctx, perdure.Result{Text: r.summary()})
+		}
+		if err := r.step(ctx, do); err != nil {
+			return err
+		}
+		if r.parked != nil {
+			return l.Park(ctx, *r.parked)
+		}
+	}
+}
+
+// step does a step and writes down what came of it.
+func (r *run) step(ctx context.Context, do step) error {
+	name := r.loop.Step
+	r.change = record.Change{}
+	failpoint.Hit("loop." + name)
+	next, err := do(ctx, r)
+	if err != nil {
+		return err
+	}
+	r.loop.Step = next
+	failpoint.Hit("loop." + name + ".done")
+	return r.save(ctx)
+}
+
+// save writes down the state as it is.
+func (r *run) save(ctx context.Context) error {
+	raw, err := json.Marshal(&r.state)
+	if err != nil {
+		return err
+	}
+	r.loop.State = raw
+	r.change.Loop = &r.loop
+	err = r.e.records.Save(ctx, r.l, r.change)
+	r.change = record.Change{}
+	return err
+}
+
+// note leaves an event.
+func (r *run) note(kind perdure.EventKind, data map[string]any) {
+	r.change.Notes = append(r.change.Notes, record.Note{Kind: kind, Data: data})
+}
+
+func (e *Engine) load(ctx context.Context, l *perdure.Lease) (*run, error) {
+	cfg, err := ParseConfig(l.Tree.Config)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{e: e, l: l, cfg: cfg}
+	if r.loop, err = e.records.Loop(ctx, l.Tree.ID); errors.Is(err, perdure.ErrNotFound) {
+		r.loop, err = e.begun(ctx, l, &cfg)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(r.loop.State, &r.state); err != nil {
+		return nil, fail("damaged", "the state of the loop cannot be read: %s", err)
+	}
+	dir := e.dir(&l.Tree)
+	if r.files, err = workspace.Open(workspace.Config{Root: cfg.Workspace, Dir: filepath.Join(dir, "snapshots"), Logger: e.cfg.Logger}); err != nil {
+		return nil, refusal(err)
+	}
+	if r.log, err = hook.OpenLog(hook.LogConfig{Path: filepath.Join(dir, "hook-log.jsonl")}); err != nil {
+		return nil, err
+	}
+	r.hooks, err = hook.New(hook.Config{Handlers: e.cfg.Handlers, Log: r.log, Logger: e.cfg.Logger})
+	if err != nil {
+		return nil, errors.Join(err, r.log.Close())
+	}
+	return r, nil
+}
+
+// begun makes the record of a loop whose process died between its tree and that.
+func (e *Engine) begun(ctx context.Context, l *perdure.Lease, cfg *Config) (record.Loop, error) {
+	place, err := e.place(cfg)
+	if err != nil {
+		return record.Loop{}, err
+	}
+	err = e.records.Create(ctx, record.Loop{Tree: l.Tree.ID, Place: place, Status: record.Running, Step: stepBegin, State: json.RawMessage("{}")})
+	if err != nil {
+		return record.Loop{}, err
+	}
+	return e.records.Loop(ctx, l.Tree.ID)
+}
+
+func (r *run) close(ctx context.Context) error {
+	return errors.Join(r.hooks.Close(ctx), r.log.Close())
+}
+
+// maxSpawns is how often a task is made for one iteration: more than once only
+// when a task ended before its steps did, or when the process died just then.
+const maxSpawns = 3
+
+// iterate makes a task for the iteration, which its steps are done in.
+func (r *run) iterate(ctx context.Context) error {
+	if r.state.Run.Spawns >= maxSpawns {
+		err := r.step(ctx, func(context.Context, *run) (string, error) {
+			r.pause("iteration %d did not end, %d times; `perdure tree %s` shows its tasks", r.state.Run.Number, maxSpawns, r.l.Tree.ID)
+			r.state.Run.Spawns = 0
+			return r.loop.Step, nil
+		})
+		if err != nil {
+			return err
+		}
+		return r.l.Park(ctx, *r.parked)
+	}
+	r.state.Run.Spawns++
+	if err := r.save(ctx); err != nil {
+		return err
+	}
+	failpoint.Hit("loop.spawn")
+	meta, err := json.Marshal(map[string]int{"iteration": r.state.Run.Number})
+	if err != nil {
+		return err
+	}
+	_, err = r.l.Spawn(ctx, []perdure.TaskSpec{{Prompt: r.cfg.Task, Agent: r.agentName(), Metadata: meta}})
+	return err
+}

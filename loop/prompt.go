@@ -1,0 +1,95 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure/loop/record"
+)
+
+// shownIterations is how many iterations a prompt tells of.
+const shownIterations = 3
+
+// prompt is what the agent is told: the task, when it is done, what the last
+// iterations did, and what fails now, by name.
+func (r *run) prompt(ctx context.Context) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Task\n\n%s\n\n# Done when\n\nThis command succeeds in the folder you are in:\n\n    %s\n\n", strings.TrimSpace(r.cfg.Task),
+		strings.ReplaceAll(r.cfg.Until, "\n", "\n    "))
+	b.WriteString("It is run for you after your turn. Tests that exist have to stay and to pass. If the tests are wrong, or the task " +
+		"cannot be done, say so with your evidence instead: that is a good answer, too.\n")
+	last, err := r.e.records.LastIterations(ctx, r.l.Tree.ID, r.state.Run.Number, shownIterations)
+	if err != nil {
+		return "", err
+	}
+	if len(last) > 0 {
+		tellIterations(&b, last)
+	}
+	if r.state.Reverted != "" {
+		fmt.Fprintf(&b, "\n# What happened to it\n\n%s\n", r.state.Reverted)
+	}
+	if r.state.Answer != "" {
+		fmt.Fprintf(&b, "\n# What a person said\n\n%s\n", r.state.Answer)
+	}
+	if f := r.state.Run.Failure; f != "" {
+		fmt.Fprintf(&b, "\n# Your last turn\n\nIt ended early: %s\nWhat it left in the files is there. Go on from it.\n", f)
+	}
+	if r.state.Run.Inject != "" {
+		fmt.Fprintf(&b, "\n# Besides\n\n%s\n", r.state.Run.Inject)
+	}
+	return b.String(), nil
+}
+
+// tellIterations tells of the latest iterations, the latest first, and what the
+// check said then.
+func tellIterations(b *strings.Builder, last []record.Iteration) {
+	outcomes := make([]Outcome, 0, len(last))
+	for i := range last {
+		if o, err := readOutcome(&last[i]); err == nil {
+			outcomes = append(outcomes, o)
+		}
+	}
+	if len(outcomes) == 0 {
+		return
+	}
+	c := &outcomes[0].Check
+	if !c.Passed {
+		b.WriteString("\n# What fails now\n\n")
+		for _, id := range c.Failing {
+			b.WriteString("- " + id + "\n")
+		}
+		if len(c.Failing) == 0 || c.Incomplete != "" {
+			const shown = 2000
+			out := c.Output
+			if len(out) > shown {
+				out = "…" + out[len(out)-shown:]
+			}
+			fmt.Fprintf(b, "The command ended with exit status %d; the end of what it printed:\n\n    %s\n", c.Exit,
+				strings.ReplaceAll(strings.TrimSpace(strings.ToValidUTF8(out, "")), "\n", "\n    "))
+		}
+	}
+	b.WriteString("\n# What was done before\n\n")
+	for i, o := range outcomes {
+		if o.Iteration == 0 {
+			continue
+		}
+		state := "the check failed"
+		if o.Check.Passed {
+			state = "the check passed"
+		}
+		if last[i].Status == record.IterationReverted {
+			state = "taken back"
+		}
+		fmt.Fprintf(b, "Iteration %d (%s; %s changed): %s\n\n", o.Iteration, state, counted(o.Changed, "file", "files"), clip(firstOf(o.AgentText, o.AgentError, "nothing was said"), 1000))
+	}
+}
+
+func firstOf(texts ...string) string {
+	for _, t := range texts {
+		if strings.TrimSpace(t) != "" {
+			return strings.TrimSpace(t)
+		}
+	}
+	return ""
+}

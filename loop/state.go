@@ -1,0 +1,164 @@
+package loop
+
+import (
+	"time"
+
+	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/workspace"
+)
+
+// state is the engine's document: what the next step needs to know. What is of
+// the past stands in the rows of the iterations.
+type state struct {
+	// Baseline is the snapshot of the beginning, Results the blob with its test
+	// results; empty when there are none.
+	Baseline workspace.ID `json:"baseline,omitempty"`
+	Results  string       `json:"results,omitempty"`
+	// Runs is the iteration at work, or the last one.
+	Run turnState `json:"run"`
+	// Reverted tells that the last iteration was taken back, and why.
+	Reverted string `json:"reverted,omitempty"`
+	// Recoveries counts regressions in a row that were recovered from.
+	Recoveries int `json:"recoveries,omitempty"`
+	// Recovery is the one under way, LastRegression how the one before looked.
+	Recovery       *Recovery   `json:"recovery,omitempty"`
+	LastRegression failureMark `json:"last_regression,omitzero"`
+	// Restored counts deleted tests that were restored instead of asking.
+	Restored int `json:"restored,omitempty"`
+	// Errors are the last failures of iterations, for noticing a loop that is stuck.
+	Errors []failureMark `json:"errors,omitempty"`
+	// AgentErrors counts iterations in a row that ended in an agent error.
+	AgentErrors int `json:"agent_errors,omitempty"`
+	// Gate is the number of the open gate, 0 without one.
+	Gate int `json:"gate,omitempty"`
+	// Answer is what a person added for the next prompt.
+	Answer string `json:"answer,omitempty"`
+	// Agent is which of the agents works now.
+	Agent int `json:"agent,omitempty"`
+	// Verdict, when set, is how the loop is to end, and Reason why.
+	Verdict string `json:"verdict,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	// Selected is the iteration that is left in the workspace; 0 is none.
+	Selected       int    `json:"selected,omitempty"`
+	SelectedReason string `json:"selected_reason,omitempty"`
+	// Verified tells that the check passes on what was brought back.
+	Verified bool `json:"verified,omitempty"`
+	// WayBack is the snapshot of what was there before the best was restored.
+	WayBack []workspace.ID `json:"way_back,omitempty"`
+}
+
+// turnState is how far an iteration is.
+type turnState struct {
+	Number int `json:"number,omitempty"`
+	// Spawns counts the tasks that were made for it.
+	Spawns int `json:"spawns,omitempty"`
+	// Before and After are the snapshots around the agent's work.
+	Before workspace.ID `json:"before,omitempty"`
+	After  workspace.ID `json:"after,omitempty"`
+	// Working is set while the agent may be at work: who finds it set follows a
+	// crash.
+	Working bool `json:"working,omitempty"`
+	Retries int  `json:"retries,omitempty"`
+	// Turns counts the turns of the agent in this iteration.
+	Turns int `json:"turns,omitempty"`
+	// Waits counts waits for a rate limit in a row.
+	Waits int `json:"waits,omitempty"`
+	// Failure is how the agent's last turn failed; empty when it did not.
+	Failure string `json:"failure,omitempty"`
+	// Blocked tells that a handler of regression_detected wants a person.
+	Blocked bool `json:"blocked,omitempty"`
+	// Inject is what handlers want the agent to be told.
+	Inject string `json:"inject,omitempty"`
+	// Text is what the agent said last.
+	Text string `json:"text,omitempty"`
+	// What was measured of the iteration so far.
+	AgentMS    int64 `json:"agent_ms,omitempty"`
+	SnapshotMS int64 `json:"snapshot_ms,omitempty"`
+	HooksMS    int64 `json:"hooks_ms,omitempty"`
+	// Check is what the completion command came to.
+	Check *Check `json:"check,omitempty"`
+}
+
+// failureMark is how an iteration failed, without what differs each time.
+type failureMark struct {
+	Error string `json:"error"`
+	Files string `json:"files"`
+}
+
+// Outcome is the record of an iteration: the data of its row.
+type Outcome struct {
+	Iteration int       `json:"iteration"`
+	Timestamp time.Time `json:"timestamp"`
+	// Quality and its parts, in percent; nil and empty where nothing was measured.
+	Quality *int           `json:"quality_score"`
+	Parts   map[string]int `json:"quality_breakdown,omitempty"`
+	Delta   *int           `json:"quality_delta,omitempty"`
+	// Scorer names who gave the quality when it was not made from facts.
+	Scorer string `json:"scorer,omitempty"`
+	// Before and After are the snapshots around the agent's work.
+	Before workspace.ID `json:"snapshot_before,omitempty"`
+	After  workspace.ID `json:"snapshot_path,omitempty"`
+	// Artifacts are the files that changed, at most maxArtifacts; Changed is how
+	// many there are.
+	Artifacts []string `json:"artifacts,omitempty"`
+	Changed   int      `json:"files_changed"`
+	Check     Check    `json:"test_results"`
+	// Diff compares with the baseline; shortened lists.
+	Diff *testreport.Diff `json:"baseline_diff,omitempty"`
+	// Regressions are facts against the iteration.
+	Regressions []Regression `json:"regressions,omitempty"`
+	// Accepted tells that a person approved them.
+	Accepted   bool       `json:"accepted,omitempty"`
+	Recoveries []Recovery `json:"recovery_history,omitempty"`
+	// AgentText is what the agent said last, AgentError how its turn failed.
+	Agent      string `json:"agent,omitempty"`
+	AgentText  string `json:"agent_text,omitempty"`
+	AgentError string `json:"agent_error,omitempty"`
+	// Tokens and CostUSD are what the agent's turns took, as far as it tells.
+	InputTokens  int64    `json:"input_tokens,omitempty"`
+	OutputTokens int64    `json:"output_tokens,omitempty"`
+	CostUSD      *float64 `json:"cost_usd,omitempty"`
+	// Times say what the iteration took, in milliseconds.
+	Times Times `json:"times"`
+}
+
+// Times are what parts of an iteration took, in milliseconds.
+type Times struct {
+	Agent    int64 `json:"agent_ms"`
+	Check    int64 `json:"check_ms"`
+	Snapshot int64 `json:"snapshot_ms"`
+	Hooks    int64 `json:"hooks_ms"`
+	// Engine is everything else that the engine added.
+	Engine int64 `json:"engine_ms"`
+}
+
+// Check is what one run of the completion command came to.
+type Check struct {
+	Command string `json:"command"`
+	Exit    int    `json:"exit"`
+	Passed  bool   `json:"passed"`
+	// Weak tells that no results of tests could be read: the exit status is all
+	// that is known.
+	Weak bool `json:"weak_evidence,omitempty"`
+	// TimedOut tells that the command was stopped.
+	TimedOut bool `json:"timed_out,omitempty"`
+	// Output is the end of what it printed, at most maxOutput bytes.
+	Output string `json:"output,omitempty"`
+	// Results is the blob of the test results.
+	Results string            `json:"results,omitempty"`
+	Counts  testreport.Counts `json:"counts"`
+	// Failing are the names of tests that fail, at most maxFailing.
+	Failing []string `json:"failing,omitempty"`
+	// Incomplete is why the runner's end record is missing.
+	Incomplete string `json:"incomplete,omitempty"`
+	TookMS     int64  `json:"took_ms"`
+}
+
+// Regression is a fact that something got worse.
+type Regression struct {
+	Type     string   `json:"regression_type"`
+	Severity string   `json:"severity"`
+	Text     string   `json:"text"`
+	Tests    []string `json:"tests,omitempty"`
+	Files    []string `json:"files,omitempty"`
+}

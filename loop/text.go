@@ -1,0 +1,27 @@
+package loop
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// maxAgentText is how much of an agent's last words a record keeps, in bytes.
+const maxAgentText = 4 << 10
+
+// clip shortens a text to a number of bytes, at the end of a character.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	cut := most - len("…")
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}
+
+// lastLine is the last line of a text that says something.
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return clip(lines[len(lines)-1], 300)
+}

@@ -1,0 +1,118 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// The kinds of events of loops.
+const (
+	EventStarted    perdure.EventKind = "loop.started"
+	EventIteration  perdure.EventKind = "loop.iteration_started"
+	EventMeasured   perdure.EventKind = "loop.iteration_ended"
+	EventRegression perdure.EventKind = "loop.regression"
+	EventReverted   perdure.EventKind = "loop.iteration_reverted"
+	EventWaiting    perdure.EventKind = "loop.waiting"
+	EventPaused     perdure.EventKind = "loop.paused"
+	EventResumed    perdure.EventKind = "loop.resumed"
+	EventSelected   perdure.EventKind = "loop.best_selected"
+	EventEnded      perdure.EventKind = "loop.ended"
+	EventAgentError perdure.EventKind = "loop.agent_error"
+	EventRecovery   perdure.EventKind = "loop.recovery"
+)
+
+// farAway is when nothing but an answer wakes a loop.
+func farAway() time.Time { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// park leaves the loop alone until a time, or until somebody wakes it.
+func (r *run) park(until time.Time) { r.parked = &until }
+
+// pause stops the loop until somebody resumes it.
+func (r *run) pause(format string, args ...any) {
+	r.loop.Status = record.Paused
+	r.state.Reason = fmt.Sprintf(format, args...)
+	r.note(EventPaused, map[string]any{"reason": r.state.Reason})
+	r.park(farAway())
+}
+
+// heard fulfils a wish before the next iteration. It tells whether there was one
+// that decides what comes next.
+func (r *run) heard(ctx context.Context) (next string, decided bool, err error) {
+	now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
+	if err != nil {
+		return "", false, err
+	}
+	switch now.Wish {
+	case record.NoWish:
+		return "", false, nil
+	case record.Pause, record.PauseNow:
+		r.change.Heard = now.Wish
+		r.pause("asked to")
+		return r.loop.Step, true, nil
+	case record.Resume:
+		r.change.Heard = now.Wish
+		if r.loop.Status == record.Paused {
+			r.loop.Status, r.state.Reason = record.Running, ""
+			r.note(EventResumed, map[string]any{})
+		}
+		return "", false, nil
+	case record.Abort, record.Revert:
+		r.change.Heard = now.Wish
+		return r.abort(now.Wish == record.Revert), true, nil
+	}
+	return "", false, nil
+}
+
+// abort decides that the loop ends without being done.
+func (r *run) abort(revert bool) (next string) {
+	r.state.Verdict, r.state.Reason = string(record.Aborted), "aborted; the files are as they were left"
+	if revert {
+		r.state.Reason = "aborted; the files are those of the beginning"
+		r.state.Selected, r.state.Verdict = 0, verdictRevert
+	}
+	return stepFinish
+}
+
+// verdictRevert is an end that brings back the files of the beginning.
+const verdictRevert = "reverted"
+
+// errWish is the cause of an agent's context that ended by a person's wish.
+type wishError struct{ wish record.Wish }
+
+// Error says what was asked.
+func (e *wishError) Error() string { return "asked to " + string(e.wish) }
+
+// lookEvery is how often wishes are looked for while an agent works, besides
+// when the store tells of a change.
+const lookEvery = 2 * time.Second
+
+// watched returns a context that ends when somebody wants the agent to stop, and
+// a function that ends the watch and waits for it.
+func (r *run) watched(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		for {
+			changed := r.e.cfg.Store.Changed()
+			now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
+			if err == nil && (now.Wish == record.PauseNow || now.Wish == record.Abort || now.Wish == record.Revert) {
+				cancel(&wishError{now.Wish})
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+			case <-tick.C:
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil); <-done }
+}
