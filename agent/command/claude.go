@@ -335,7 +335,8 @@ func (p *claudeParser) result(l claudeLine) {
 	if strings.TrimSpace(text) == "" {
 		text = firstOf(l.TerminalReason, l.Subtype)
 	}
-	f := rec.bad(text, l.APIStatus)
+	rec.bad(text, l.APIStatus)
+	f := rec.fault
 	switch {
 	case l.TerminalReason == "prompt_too_long":
 		f.Kind = agent.KindOverflow

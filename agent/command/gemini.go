@@ -178,7 +178,10 @@ func (p *geminiParser) finish(exit int) {
 	switch exit {
 	case geminiExitAuth:
 		f.Kind = agent.KindAuth
-	case geminiExitInput, geminiExitConfig, geminiExitSandbox, geminiExitUntrusted:
+	case geminiExitUntrusted:
+		f.Kind = agent.KindInvalid
+		f.Hint = "trust the workspace once in the interactive mode, or give the option --skip-trust; the settings and hooks of a trusted workspace are obeyed"
+	case geminiExitInput, geminiExitConfig, geminiExitSandbox:
 		f.Kind = agent.KindInvalid
 	case geminiExitTurns:
 		f.Kind = agent.KindLimit

@@ -145,7 +145,7 @@ func aboutGemini() Preset {
 		Context: "not told; its AfterModel hook would",
 		Permissions: map[Permission]string{
 			PermissionRead:  "--approval-mode plan",
-			PermissionEdits: "--approval-mode auto_edit: files may be edited; there is no tool for commands",
+			PermissionEdits: "--approval-mode auto_edit: files may be edited; there is no tool for commands. The workspace has to be trusted, here as with the others",
 			PermissionAll:   "--approval-mode yolo",
 			PermissionOwn:   "no option: its settings",
 		},

@@ -17,13 +17,6 @@ import (
 type provider struct {
 	mu     sync.Mutex // guards all below
 	script []reply
-	seen   []request
-}
-
-// request is what a client asked.
-type request struct {
-	path string
-	body []byte
 }
 
 // reply is the answer to one request. The last one of a script is repeated.
@@ -64,21 +57,11 @@ func (p *provider) play(script []reply) {
 	p.script = script
 }
 
-// requests returns what was asked so far.
-func (p *provider) requests() []request {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append([]request(nil), p.seen...)
-}
-
 func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}
-	p.mu.Lock()
-	p.seen = append(p.seen, request{path: r.URL.Path, body: body})
-	p.mu.Unlock()
 	var answer func(io.Writer, reply)
 	path := r.URL.Path
 	switch {

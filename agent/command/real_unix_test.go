@@ -20,7 +20,8 @@ import (
 )
 
 // agentsVar names a folder with the real clients (claude, codex, gemini,
-// opencode, and a node that runs them). Without it they are not tested.
+// opencode, and a node that runs them), or one that npm installed them into.
+// Without it they are not tested.
 const agentsVar = "PERDURE_TEST_AGENTS"
 
 // client is what it takes to run a real client against a scripted provider.
@@ -100,21 +101,36 @@ type installed struct {
 	dir      string
 }
 
+// findClient returns where a client is, empty when it is not. That of Claude
+// Code is replaced by the real one only when npm may run its script.
+func findClient(folder, name string) string {
+	for _, pattern := range []string{name, "node_modules/@anthropic-ai/" + name + "-code-*/" + name, "node_modules/.bin/" + name} {
+		paths, err := filepath.Glob(filepath.Join(folder, pattern))
+		if err != nil || len(paths) == 0 {
+			continue
+		}
+		if _, err := exec.LookPath(paths[0]); err == nil {
+			return paths[0]
+		}
+	}
+	return ""
+}
+
 func install(t *testing.T, c client) *installed {
 	t.Helper()
 	folder := os.Getenv(agentsVar)
 	if folder == "" {
 		t.Skip(agentsVar + " names no folder with the clients")
 	}
-	program := filepath.Join(folder, c.preset)
-	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("%s is not there: %v", c.preset, err)
+	program := findClient(folder, c.preset)
+	if program == "" {
+		t.Skipf("%s is not in %s", c.preset, folder)
 	}
 	p := &provider{}
 	server := httptest.NewServer(p)
 	home := t.TempDir()
 	env, args := c.prepare(t, home, server.URL)
-	env = append(env, "HOME="+home, "PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+	env = append(env, "HOME="+home, "PATH="+strings.Join([]string{folder, filepath.Join(folder, "node_modules", "node", "bin"), os.Getenv("PATH")}, ":"))
 	t.Cleanup(server.Close)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -206,9 +206,8 @@ func (r *record) valid(line []byte) []byte {
 
 // bad sets what went wrong, from the agent's words and the status of its
 // provider's answer (0 when unknown).
-func (r *record) bad(text string, status int) *agent.Error {
+func (r *record) bad(text string, status int) {
 	r.fault = classify(text, status, r.now())
-	return r.fault
 }
 
 // complete adds to a limit that ended the turn when it ends, from what was told

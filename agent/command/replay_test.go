@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +23,7 @@ func recorded(t testing.TB, preset, name string, exit int) command.Recorded {
 	t.Helper()
 	read := func(ending string) string {
 		data, err := os.ReadFile(filepath.Join("testdata", preset, name+ending))
-		if err != nil && !(ending != ".jsonl" && errors.Is(err, os.ErrNotExist)) {
+		if err != nil && (ending == ".jsonl" || !errors.Is(err, os.ErrNotExist)) {
 			t.Fatal(err)
 		}
 		return string(data)
@@ -111,6 +112,7 @@ func TestRecordedTurns(t *testing.T) {
 		{"gemini", "ok", 0, "", outline{Stop: "success", Text: "Done.", Usage: reported(2210, 82, 1400), Cost: -1}},
 		{"gemini", "resume", 0, "ID", outline{Stop: "success", Text: "Second done.", Usage: reported(3010, 32, 1000), Cost: -1}},
 		{"gemini", "nosession", 42, "ID", outline{Kind: agent.KindSession, Cost: -1}},
+		{"gemini", "untrusted", 55, "", outline{Kind: agent.KindInvalid, Cost: -1}},
 		{"gemini", "429", 0, "", outline{Stop: "success", Text: "Fine after all.", Usage: reported(510, 7, 0), Cost: -1}},
 		{"gemini", "quota", -1, "", outline{Kind: agent.KindQuota, Cost: -1}},
 		{"gemini", "500", -1, "", outline{Kind: agent.KindUnavailable, Cost: -1}},
@@ -148,6 +150,118 @@ func TestRecordedTurns(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Totals of a session that were not carried on, and versions that tell less.
+func TestTotals(t *testing.T) {
+	t.Parallel()
+	older := strings.NewReplacer("model_usage_since_last_result", "something_else")
+	priced := strings.NewReplacer(`"costBasis":"unknown"`, `"costBasis":"list"`)
+	tests := []struct {
+		name, preset, file, from string
+		change                   []*strings.Replacer
+		in, out                  int64
+		cost                     int64
+		after                    string
+	}{
+		{"a version without differences", "claude", "resume", "#2200.60.1400.0.4680", []*strings.Replacer{older, priced}, 3000, 30, 8800, "#5200.90.2400.0.13480"},
+		{"a price that is known", "claude", "resume", "#2200.60.1400.0.4680", []*strings.Replacer{priced}, 3000, 30, 8800, "#5200.90.2400.0.13480"},
+		{"a session given by itself", "claude", "resume", "", []*strings.Replacer{older, priced}, 3000, 30, -1, "#5200.90.2400.0.13480"},
+		{"totals that began anew", "claude", "resume", "#9000.900.0.0.90000", []*strings.Replacer{older, priced}, 3000, 30, -1, "#5200.90.2400.0.13480"},
+		{"a turn that was lost", "claude", "resume", "#4000.80.0.0.0", []*strings.Replacer{older}, 3000, 30, -1, "#5200.90.2400.0.13480"},
+		{"totals that began anew", "codex", "resume", "#9000.900.0.0.0", nil, 0, 0, -1, "#5200.90.2400.0.0"},
+		{"an interrupted turn", "claude", "interrupted", "#100.10.0.0.7", nil, 2100, 100, -1, "#2200.110.800.0.7"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.preset+" "+tt.name, func(t *testing.T) {
+			t.Parallel()
+			rec := recorded(t, tt.preset, tt.file, 0)
+			id := streamSession(rec.Stdout)
+			rec.Session = id + tt.from
+			for _, change := range tt.change {
+				rec.Stdout = change.Replace(rec.Stdout)
+			}
+			_, res, err := command.Replay(t.Context(), rec)
+			got := outlineOf(res, err)
+			if got.Usage.InputTokens != tt.in || got.Usage.OutputTokens != tt.out || got.Cost != tt.cost || got.Session != id+tt.after {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// Windows and prices that the agent or the configuration knows.
+func TestWindowsAndPrices(t *testing.T) {
+	t.Parallel()
+	rec := recorded(t, "claude", "ok", 0)
+	rec.Stdout = strings.ReplaceAll(rec.Stdout, `"costBasis":"unknown"`, `"costBasis":"list"`)
+	_, res, err := command.Replay(t.Context(), rec)
+	if err != nil || res.Context.Size != 1000000 || res.CostMicros == nil || *res.CostMicros != 4680 || len(res.Notes) != 0 {
+		t.Errorf("%+v, %v", res, err)
+	}
+	rec.Config.ContextWindow = 200000
+	_, res, err = command.Replay(t.Context(), rec)
+	if err != nil || res.Context.Size != 200000 {
+		t.Errorf("%+v, %v", res.Context, err)
+	}
+	rec = recorded(t, "opencode", "ok", 0)
+	rec.Stdout = strings.ReplaceAll(rec.Stdout, `"cost":0`, `"cost":0.0015`)
+	_, res, err = command.Replay(t.Context(), rec)
+	if err != nil || res.CostMicros == nil || *res.CostMicros != 3000 {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// What is told while a turn runs.
+func TestRecordedEvents(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		preset, name string
+		want         []string
+	}{
+		{"claude", "ok", []string{"session", "message I write it.", "tool_call edit running [/workspace/outa.txt]", "usage 1000", "tool_result edit completed [/workspace/outa.txt]", "message Done."}},
+		{"claude", "denied", []string{"session", "message I run it.", "tool_call execute running curl -s http://127.0.0.1:8080/", "tool_result execute failed curl -s http://127.0.0.1:8080/", "message Done."}},
+		{"claude", "429x", []string{"session", "rate_limited", "rate_limited"}},
+		{"codex", "ok", []string{"session", "tool_call execute running /bin/bash -lc 'echo hello > outc.txt'", "tool_result execute completed /bin/bash -lc 'echo hello > outc.txt'", "message Done.", "usage 2200"}},
+		{"codex", "429", []string{"session", "rate_limited", "message Fine after all.", "usage 500"}},
+		{"codex", "compact", []string{"session", "notice", "compaction", "usage 6210"}},
+		{"gemini", "ok", []string{"session", "tool_call edit running [/workspace/outg.txt]", "tool_result edit completed [/workspace/outg.txt]", "message Done.", "usage 2210"}},
+		{"gemini", "429", []string{"rate_limited", "session", "message Fine after all.", "usage 510"}},
+		{"opencode", "ok", []string{"session", "message I write it.", "tool_call edit running [/workspace/out.txt]", "tool_result edit completed [/workspace/out.txt]", "usage 1000", "message Done.", "usage 2200"}},
+		{"opencode", "rejected", []string{"tool_call execute running touch made-by-bash", "tool_result execute failed touch made-by-bash"}},
+		{"opencode", "quota", []string{"rate_limited", "rate_limited", "rate_limited"}},
+		{"opencode", "over", []string{"notice", "message a title", "compaction", "notice", "compaction"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.preset+"/"+tt.name, func(t *testing.T) {
+			t.Parallel()
+			events, _, _ := command.Replay(t.Context(), recorded(t, tt.preset, tt.name, 0)) // how it ended is tested above
+			var got []string
+			rest := tt.want
+			for _, ev := range events {
+				line := describeEvent(ev)
+				got = append(got, line)
+				if len(rest) > 0 && (line == rest[0] || strings.HasPrefix(line, rest[0]+" ")) {
+					rest = rest[1:]
+				}
+			}
+			if len(rest) > 0 {
+				t.Errorf("no event %q in this place; there are\n%s", rest[0], strings.Join(got, "\n"))
+			}
+		})
+	}
+}
+
+func describeEvent(ev agent.Event) string {
+	switch {
+	case ev.Call != nil && ev.Call.Command != "":
+		return fmt.Sprintf("%s %s %s %s", ev.Kind, ev.Call.Kind, ev.Call.Status, ev.Call.Command)
+	case ev.Call != nil:
+		return fmt.Sprintf("%s %s %s %v", ev.Kind, ev.Call.Kind, ev.Call.Status, ev.Call.Paths)
+	case ev.Usage != nil:
+		return fmt.Sprintf("%s %d", ev.Kind, ev.Usage.InputTokens)
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %s", ev.Kind, ev.Text))
 }
 
 // streamSession finds the session's ID in a stream.
