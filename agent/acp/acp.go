@@ -63,6 +63,10 @@ type Config struct {
 	// permissions. Empty is the agent's default; for Mode, the preset's.
 	// A turn fails with [agent.KindInvalid] when the agent offers no such thing.
 	Model, Mode string
+	// Ask makes an agent ask before its tool calls, one that does so only when
+	// it is told to: the preset's [Preset.AskEnv]. That replaces rules of its
+	// own configuration, those that deny among them, by asking.
+	Ask bool
 	// Options are further options of sessions that the agent offers, by name,
 	// for example "effort"; "true" and "false" for those that are switches.
 	Options map[string]string
@@ -172,12 +176,12 @@ func New(cfg Config) (*Agent, error) {
 }
 
 // Sight returns how the agent's tool calls are seen: what was configured, else
-// what is known of the preset in the configured mode.
+// what is known of the preset in the configured mode, asking or not.
 func (a *Agent) Sight() agent.Sight {
 	if a.cfg.Sight != "" {
 		return a.cfg.Sight
 	}
-	return a.preset.sight(a.cfg.Mode)
+	return a.preset.sight(a.cfg.Mode, a.cfg.Ask)
 }
 
 // Run does one turn. See [agent.Agent].
@@ -245,7 +249,7 @@ func (a *Agent) startProcess(ctx context.Context, turn *agent.Turn, stderr io.Wr
 	}
 	p, err := guard.Start(ctx, guard.Config{
 		Path: a.cfg.Command[0], Args: a.cfg.Command[1:], Dir: turn.Dir,
-		Env:   slices.Concat(os.Environ(), a.preset.env(turn.Decide != nil), a.cfg.Env, turn.Env),
+		Env:   slices.Concat(os.Environ(), a.preset.env(a.cfg.Ask), a.cfg.Env, turn.Env),
 		Stdin: inR, Stdout: outW, Stderr: stderr,
 		Hold: turn.Hold, Grace: a.cfg.Grace,
 	})

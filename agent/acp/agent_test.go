@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"strconv"
 	"strings"
 )
 
@@ -18,6 +20,8 @@ type fake struct {
 	caps string
 	// sent is how many requests it sent.
 	sent int
+	// killed is closed when it has to end.
+	killed <-chan struct{}
 }
 
 // frame is a message as the fake sees it.
@@ -120,6 +124,9 @@ func quote(s string) string {
 
 // beAgent follows a script on standard input and output.
 func beAgent(script string) int {
+	if script == "tee" {
+		return beTee()
+	}
 	run, ok := scripts()[script]
 	if !ok {
 		fmt.Fprintln(os.Stderr, "no such script:", script)
@@ -192,11 +199,15 @@ func scripts() map[string]func(f *fake) int {
 			}
 			return 0
 		},
-		"floods": func(f *fake) int { // a gigabyte
+		"floods": func(f *fake) int {
 			p := f.begin()
+			megabytes, err := strconv.Atoi(os.Getenv("MEGABYTES"))
+			if err != nil {
+				return 1
+			}
 			line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` +
 				strings.Repeat("x", 1<<20) + `"}}}}` + "\n"
-			for range 1 << 10 {
+			for range megabytes {
 				if _, err := io.WriteString(f.out, line); err != nil {
 					return 1
 				}
@@ -214,4 +225,25 @@ func scripts() map[string]func(f *fake) int {
 			}
 		},
 	}
+}
+
+// beTee runs the command in TEE_COMMAND and keeps what it writes in TEE_FILE.
+func beTee() int {
+	var words []string
+	if err := json.Unmarshal([]byte(os.Getenv("TEE_COMMAND")), &words); err != nil || len(words) == 0 {
+		return 1
+	}
+	file, err := os.OpenFile(os.Getenv("TEE_FILE"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, io.MultiWriter(os.Stdout, file), os.Stderr
+	err = cmd.Run()
+	if closeErr := file.Close(); err != nil || closeErr != nil {
+		fmt.Fprintln(os.Stderr, err, closeErr)
+		return 1
+	}
+	return 0
 }

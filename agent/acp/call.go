@@ -20,18 +20,18 @@ const (
 // toolFields are the fields of tool_call, tool_call_update, and of the call in
 // a permission request. Those that are absent leave what was said before.
 type toolFields struct {
-	ToolCallID string            `json:"toolCallId"`
-	Title      *string           `json:"title"`
-	Name       *string           `json:"name"`
-	Kind       string            `json:"kind"`
-	Status     string            `json:"status"`
-	Content    []json.RawMessage `json:"content"`
+	ToolCallID string  `json:"toolCallId"`
+	Title      *string `json:"title"`
+	Name       *string `json:"name"`
+	Kind       string  `json:"kind"`
+	Status     string  `json:"status"`
+	Content    content `json:"content"`
 	Locations  []struct {
 		Path string `json:"path"`
 	} `json:"locations"`
 	RawInput  json.RawMessage `json:"rawInput"`
 	RawOutput json.RawMessage `json:"rawOutput"`
-	Meta      toolMeta        `json:"_meta"`
+	Meta      json.RawMessage `json:"_meta"`
 }
 
 // toolMeta is what vendors say beside the protocol.
@@ -96,6 +96,14 @@ func (c *calls) begin(id string) *knownCall {
 	return k
 }
 
+// forget drops a call.
+func (c *calls) forget(id string) {
+	c.bytes -= c.known[id].size()
+	delete(c.known, id)
+	i := slices.Index(c.order, id)
+	c.order = slices.Delete(c.order, i, i+1)
+}
+
 // trim forgets the oldest calls, never the newest.
 func (c *calls) trim() {
 	drop := 0
@@ -131,13 +139,17 @@ func (k *knownCall) merge(f *toolFields) {
 	if f.Title != nil {
 		k.call.Title = clean(*f.Title)
 	}
+	var meta toolMeta
+	if present(f.Meta) {
+		_ = lenient(f.Meta, &meta) // what is not understood counts as not said
+	}
 	switch {
 	case f.Name != nil && *f.Name != "":
 		k.call.Name = clean(*f.Name)
-	case f.Meta.ClaudeCode.ToolName != "":
-		k.call.Name = clean(f.Meta.ClaudeCode.ToolName)
-	case f.Meta.ToolName != "":
-		k.call.Name = clean(f.Meta.ToolName)
+	case meta.ClaudeCode.ToolName != "":
+		k.call.Name = clean(meta.ClaudeCode.ToolName)
+	case meta.ToolName != "":
+		k.call.Name = clean(meta.ToolName)
 	}
 	if f.Kind != "" {
 		k.call.Kind = toolKind(f.Kind)
@@ -152,7 +164,7 @@ func (k *knownCall) merge(f *toolFields) {
 	if k.call.Kind == agent.ToolExecute {
 		k.call.Command = k.command()
 	}
-	k.hear(f)
+	k.hear(f, &meta)
 	if k.failed && k.call.Status == agent.ToolCompleted {
 		k.call.Status = agent.ToolFailed
 	}
@@ -160,64 +172,64 @@ func (k *knownCall) merge(f *toolFields) {
 
 // hear keeps what the tool wrote: whole results replace what was known,
 // pieces of a terminal's are added.
-func (k *knownCall) hear(f *toolFields) {
-	k.output.add(clean(f.Meta.Output.Data + f.Meta.Whole.Data))
-	if e := f.Meta.Exit; e != nil && e.Code != nil {
+func (k *knownCall) hear(f *toolFields, meta *toolMeta) {
+	k.output.add(clean(meta.Output.Data + meta.Whole.Data))
+	if e := meta.Exit; e != nil && e.Code != nil {
 		k.failed = *e.Code != 0
 	}
-	text := contentText(f.Content)
-	if text == "" {
-		text = outputText(f.RawOutput)
+	text := f.Content.text()
+	if present(f.RawOutput) {
+		raw := readOutput(f.RawOutput)
+		if exit := raw.exit(); exit != nil {
+			k.failed = *exit != 0
+		}
+		if text == "" {
+			text = raw.text()
+		}
 	}
-	if text != "" {
+	if text != "" || f.Content.shows() {
 		k.output = ending{}
 		k.output.add(text)
 	}
 }
 
-// contentText joins the text in the content of a call; diffs and terminals are
-// shown by other fields.
-func contentText(content []json.RawMessage) string {
-	var texts []string
-	for _, raw := range content {
-		var c struct {
-			Content json.RawMessage `json:"content"`
-		}
-		if lenient(raw, &c) == nil && len(c.Content) > 0 {
-			if text := blockText(c.Content); text != "" {
-				texts = append(texts, text)
-			}
-		}
-	}
-	return strings.Join(texts, "\n")
+// rawOutput is a tool's raw output: words, or the fields that agents use.
+type rawOutput struct {
+	Output    string `json:"output"`
+	Formatted string `json:"formatted_output"`
+	Stdout    string `json:"stdout"`
+	Stderr    string `json:"stderr"`
+	Error     string `json:"error"`
+	ExitCode  *int64 `json:"exit_code"`
+	Metadata  struct {
+		Exit *int64 `json:"exit"`
+	} `json:"metadata"`
 }
 
-// outputText finds the text in a tool's raw output: a string, or the field
-// that agents put it in.
-func outputText(raw json.RawMessage) string {
-	if !present(raw) {
-		return ""
+func readOutput(raw json.RawMessage) rawOutput {
+	var o rawOutput
+	if json.Unmarshal(raw, &o.Output) != nil {
+		o = rawOutput{}
+		_ = lenient(raw, &o) // what is not understood counts as not said
 	}
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return clean(s)
-	}
-	var o struct {
-		Output    string `json:"output"`
-		Formatted string `json:"formatted_output"`
-		Stdout    string `json:"stdout"`
-		Stderr    string `json:"stderr"`
-		Error     string `json:"error"`
-	}
-	if lenient(raw, &o) != nil {
-		return ""
-	}
+	return o
+}
+
+func (o *rawOutput) text() string {
 	for _, text := range []string{o.Output, o.Formatted, o.Stdout + o.Stderr, o.Error} {
 		if text != "" {
 			return clean(text)
 		}
 	}
 	return ""
+}
+
+// exit is the exit status of a command; nil when it is not told.
+func (o *rawOutput) exit() *int64 {
+	if o.ExitCode != nil {
+		return o.ExitCode
+	}
+	return o.Metadata.Exit
 }
 
 // inputPaths are the fields of tools' inputs that name files.
@@ -234,20 +246,16 @@ func (k *knownCall) paths(f *toolFields) []string {
 			paths = append(slices.Clip(paths), path) // earlier events keep theirs
 		}
 	}
-	for _, l := range f.Locations {
-		add(l.Path)
-	}
-	for _, raw := range f.Content {
-		var diff struct {
-			Type string `json:"type"`
-			Path string `json:"path"`
-		}
-		if lenient(raw, &diff) == nil && diff.Type == "diff" {
-			add(diff.Path)
+	for _, b := range f.Content {
+		if b.Type == "diff" {
+			add(b.Path)
 		}
 	}
 	if k.call.Kind == agent.ToolExecute {
-		return paths // what looks like a path there is a folder to run in
+		return paths // what else looks like a path is a folder to run in
+	}
+	for _, l := range f.Locations {
+		add(l.Path)
 	}
 	var input map[string]json.RawMessage
 	if json.Unmarshal(f.RawInput, &input) != nil {

@@ -93,6 +93,7 @@ func kindOfWord(word string) agent.Kind {
 // errorData is what agents put beside an error's message.
 type errorData struct {
 	ErrorKind string          `json:"errorKind"`
+	ErrorName string          `json:"errorName"`
 	Category  string          `json:"category"`
 	CodexInfo json.RawMessage `json:"codexErrorInfo"`
 	Details   string          `json:"details"`
@@ -103,7 +104,7 @@ type errorData struct {
 
 // words returns the names for the kind of failure in the data.
 func (d *errorData) words() []string {
-	words := []string{d.ErrorKind, d.Category}
+	words := []string{d.ErrorKind, d.ErrorName, d.Category}
 	var word string
 	var nested map[string]json.RawMessage
 	if json.Unmarshal(d.CodexInfo, &word) == nil {
@@ -142,9 +143,13 @@ func replyError(method string, e *rpcError, now time.Time) *agent.Error {
 	var data errorData
 	_ = lenient(e.Data, &data) // data of another form says nothing
 	text := strings.Join([]string{e.Message, data.Details, data.Message, data.More}, "\n")
+	said := firstLine(e.Message, 500)
+	if details := firstLine(data.Details, 500); strings.EqualFold(said, "internal error") && details != "" {
+		said = details
+	}
 	failure := &agent.Error{
 		Kind: kindOfReply(method, e, &data, text),
-		Msg:  fmt.Sprintf("agent refused %q: %s", method, model.Redact(firstLine(clean(e.Message), 500))),
+		Msg:  fmt.Sprintf("agent refused %q: %s", method, model.Redact(clean(said))),
 	}
 	if present(e.Data) {
 		failure.Detail = model.Redact(headOf(clean(string(e.Data)), 8<<10))

@@ -93,8 +93,7 @@ func (r *run) aboutToCall(id, said, raw json.RawMessage) agent.ToolCall {
 		f.ToolCallID = "request " + string(id)
 	}
 	r.mu.Lock()
-	call := r.story.calls.merge(&f).call
-	r.story.fresh = true
+	call := r.story.asks(&f)
 	r.mu.Unlock()
 	told := call
 	r.emit(agent.Event{Kind: agent.EventToolCall, Call: &told, Raw: raw})

@@ -16,18 +16,23 @@ type Preset struct {
 	Command []string
 	// Env are variables it is given.
 	Env []string
-	// AskEnv are further ones when somebody decides about its tool calls; they
-	// make it ask.
+	// AskEnv are further ones with [Config.Ask], for an agent that asks only when
+	// it is told to.
 	AskEnv []string
 	// Mode is set when none is configured and the agent offers it.
 	Mode string
-	// Sight is how its tool calls are seen in this mode. In other modes they are
-	// only observed.
+	// Sight is how its tool calls are seen in this mode, and, with AskEnv, with
+	// [Config.Ask]. Otherwise they are only observed.
 	Sight agent.Sight
 	// Asks says in words before what it asks.
 	Asks string
 	// OverflowIsMaxTokens: it says "max_tokens" when its context is full.
 	OverflowIsMaxTokens bool
+	// UsageIsLast: the tokens it tells at the end of a prompt are those of the
+	// last answer of its model only.
+	UsageIsLast bool
+	// TitleIsName: the title with which a tool call begins is the tool's name.
+	TitleIsName bool
 }
 
 // Presets returns the agents that are known, in the order of their names.
@@ -62,8 +67,9 @@ func Presets() []Preset {
 			Asks: "not tried",
 		},
 		{
-			Name: "opencode", Command: []string{"opencode", "acp"}, Sight: agent.SightNative,
-			Asks: "before every tool call for which its configuration says \"ask\"",
+			Name: "opencode", Command: []string{"opencode", "acp"}, Sight: agent.SightNative, TitleIsName: true, UsageIsLast: true,
+			AskEnv: []string{`OPENCODE_PERMISSION={"*":"ask"}`},
+			Asks:   "before tool calls for which its configuration says \"ask\", all of them with Config.Ask, else none; a denied call ends its turn",
 		},
 		{
 			Name: "qwen", Command: []string{"qwen", "--acp"}, Mode: "default", Sight: agent.SightNative, OverflowIsMaxTokens: true,
@@ -94,9 +100,11 @@ func presetNames() []string {
 	return names
 }
 
-// sight is how tool calls are seen in a mode, the preset's when it is empty.
-func (p *Preset) sight(mode string) agent.Sight {
-	if mode != "" && mode != p.Mode && p.Sight == agent.SightNative {
+// sight is how tool calls are seen in a mode, the preset's when it is empty,
+// by an agent that was told to ask or not.
+func (p *Preset) sight(mode string, ask bool) agent.Sight {
+	otherMode := mode != "" && p.Mode != "" && mode != p.Mode
+	if p.Sight == agent.SightNative && (otherMode || len(p.AskEnv) > 0 && !ask) {
 		return agent.SightObserved
 	}
 	return p.Sight

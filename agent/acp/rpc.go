@@ -277,12 +277,9 @@ func (c *conn) handle(line []byte, h handler) {
 		c.mu.Unlock()
 	}
 	var m message
-	if line[0] != '{' || !json.Valid(line) {
+	var syntax *json.SyntaxError
+	if line[0] != '{' || errors.As(lenient(line, &m), &syntax) {
 		h.noise(line)
-		return
-	}
-	if err := lenient(line, &m); err != nil {
-		h.strange(line)
 		return
 	}
 	switch {

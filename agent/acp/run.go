@@ -61,6 +61,7 @@ type run struct {
 
 func newRun(a *Agent, turn *agent.Turn) *run {
 	r := &run{a: a, turn: turn, underWay: make(map[string]context.CancelFunc)}
+	r.story.titleIsName = a.preset.TitleIsName
 	r.stderr = &stderrLog{limit: a.cfg.MaxErrorBytes, tell: func(line string) {
 		r.activity.heard()
 		r.emit(agent.Event{Kind: agent.EventStderr, Text: line})
@@ -195,7 +196,12 @@ var errGone = errors.New("agent is gone")
 
 // call sends a request and waits for the response. A refusal is an error.
 func (r *run) call(ctx context.Context, method string, params any) (reply, *agent.Error) {
-	rep, err := r.request(ctx, method, params)
+	return r.callThen(ctx, method, params, nil)
+}
+
+// callThen is call with something to do before more of the agent is read.
+func (r *run) callThen(ctx context.Context, method string, params any, then func(reply)) (reply, *agent.Error) {
+	rep, err := r.request(ctx, method, params, then)
 	if err != nil {
 		return rep, err
 	}
@@ -206,10 +212,15 @@ func (r *run) call(ctx context.Context, method string, params any) (reply, *agen
 	return rep, nil
 }
 
-// request is call for one whose refusal is an answer too.
-func (r *run) request(ctx context.Context, method string, params any) (reply, *agent.Error) {
+// request is callThen for one whose refusal is an answer too.
+func (r *run) request(ctx context.Context, method string, params any, then func(reply)) (reply, *agent.Error) {
 	got := make(chan reply, 1)
-	r.conn.send(method, params, func(rep reply) { got <- rep })
+	r.conn.send(method, params, func(rep reply) {
+		if then != nil && rep.err == nil {
+			then(rep)
+		}
+		got <- rep
+	})
 	rep, err := r.await(ctx, got)
 	var refused *rpcError
 	if err == nil && rep.err != nil && !errors.As(rep.err, &refused) {
@@ -289,6 +300,9 @@ func (r *run) result() *agent.Result {
 			r.noteLocked("the agent tells only what the whole session cost; what it cost before this turn is not known")
 		}
 	}
+	if r.usage.Reported && r.a.preset.UsageIsLast && s.calls.begun > 0 {
+		r.noteLocked("the agent tells the tokens of its last answer only: the turn took more; its cost is that of the whole turn")
+	}
 	if s.text.cut {
 		r.noteLocked(fmt.Sprintf("the agent's last message was cut to its last %d bytes", agent.MaxTextBytes))
 	}
@@ -339,16 +353,16 @@ func (r *run) notified(m *message, raw json.RawMessage) {
 // updated takes a session/update.
 func (r *run) updated(params, raw json.RawMessage) {
 	var p struct {
-		SessionID string          `json:"sessionId"`
-		Update    json.RawMessage `json:"update"`
+		SessionID string `json:"sessionId"`
+		Update    update `json:"update"`
 	}
-	if lenient(params, &p) != nil || len(p.Update) == 0 {
+	if lenient(params, &p) != nil || p.Update.Kind == "" {
 		r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
 		return
 	}
 	r.mu.Lock()
 	foreign := r.session != "" && p.SessionID != r.session
-	events := r.story.take(p.Update, foreign)
+	events := r.story.take(&p.Update, foreign)
 	r.mu.Unlock()
 	for _, e := range events {
 		e.Raw = raw

@@ -112,12 +112,11 @@ func (r *run) open(ctx context.Context) *agent.Error {
 	if err != nil {
 		return err
 	}
+	if r.session == "" {
+		return &agent.Error{Kind: agent.KindInvalid, Msg: "agent began a session without an ID", Hint: hintFor(agent.KindInvalid)}
+	}
 	var info sessionInfo
 	_ = lenient(rep.result, &info) // what is not understood is not used
-	if err := r.name(info.SessionID); err != nil {
-		return err
-	}
-	r.emit(agent.Event{Kind: agent.EventSession, Session: r.session, Raw: rep.raw})
 	return r.configure(ctx, &info)
 }
 
@@ -153,7 +152,7 @@ func (r *run) greet(ctx context.Context) (*greeting, *agent.Error) {
 func (r *run) begin(ctx context.Context, hello *greeting) (reply, *agent.Error) {
 	params := map[string]any{"cwd": r.turn.Dir, "mcpServers": []any{}}
 	if r.turn.Session == "" {
-		rep, err := r.call(ctx, methodNew, params)
+		rep, err := r.callThen(ctx, methodNew, params, r.begun)
 		if err != nil && err.Kind == agent.KindAuth && len(hello.AuthMethods) > 0 {
 			var ids []string
 			for _, m := range hello.AuthMethods {
@@ -166,9 +165,9 @@ func (r *run) begin(ctx context.Context, hello *greeting) (reply, *agent.Error) 
 	params["sessionId"] = r.turn.Session
 	switch {
 	case present(hello.Capabilities.Session.Resume):
-		return r.call(ctx, methodResume, params)
+		return r.callThen(ctx, methodResume, params, r.begun)
 	case hello.Capabilities.LoadSession:
-		rep, err := r.call(ctx, methodLoad, params)
+		rep, err := r.callThen(ctx, methodLoad, params, r.begun)
 		if err == nil {
 			err = r.settle(ctx)
 		}
@@ -192,7 +191,7 @@ func (r *run) settle(ctx context.Context) *agent.Error {
 	defer stop()
 	seen, quiet := r.replayed(), 0
 	for range settleRounds {
-		_, err := r.request(ctx, methodNothing, map[string]any{})
+		_, err := r.request(ctx, methodNothing, map[string]any{}, nil)
 		if err != nil {
 			if context.Cause(ctx) == errQuiet { //nolint:errorlint // contexts return exactly this
 				return nil
@@ -216,16 +215,19 @@ func (r *run) replayed() int {
 	return r.story.replayed
 }
 
-// name sets the session: a fresh one's is the agent's answer.
-func (r *run) name(id string) *agent.Error {
-	if r.turn.Session != "" {
-		id = r.turn.Session
+// begun takes in that the session began, before anything else that the agent
+// says is read. A fresh session's ID is the agent's answer.
+func (r *run) begun(rep reply) {
+	id := r.turn.Session
+	if id == "" {
+		var info sessionInfo
+		_ = lenient(rep.result, &info) // without an ID there is no session
+		id = clean(info.SessionID)
 	}
 	if id == "" {
-		return &agent.Error{Kind: agent.KindInvalid, Msg: "agent began a session without an ID", Hint: hintFor(agent.KindInvalid)}
+		return
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.session = id
 	if r.story.before == nil {
 		r.story.before = r.a.costs.of(id)
@@ -233,7 +235,8 @@ func (r *run) name(id string) *agent.Error {
 	if zero := int64(0); r.turn.Session == "" && r.story.before == nil {
 		r.story.before = &zero
 	}
-	return nil
+	r.mu.Unlock()
+	r.emit(agent.Event{Kind: agent.EventSession, Session: id, Raw: rep.raw})
 }
 
 // configure sets the mode, the model and the options.

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -71,43 +72,73 @@ func (e *ending) String() string {
 	return strings.ToValidUTF8(tailOf(string(e.text), agent.MaxTextBytes), "")
 }
 
-// block is a content block. Blocks of other kinds than text are told by name.
+// content is what a message or a tool call holds: one block, or many.
+type content []block
+
+// UnmarshalJSON takes a block or a list of them; those that are not understood
+// are empty.
+func (c *content) UnmarshalJSON(raw []byte) error {
+	*c = nil
+	if string(raw) == "null" {
+		return nil
+	}
+	if len(raw) > 0 && raw[0] == '[' {
+		_ = json.Unmarshal(raw, (*[]block)(c)) // what is no block stays empty
+		return nil
+	}
+	var b block
+	_ = json.Unmarshal(raw, &b)
+	*c = content{b}
+	return nil
+}
+
+// text joins what the blocks say in text. Diffs and terminals are shown by
+// other fields of a tool call.
+func (c content) text() string {
+	texts := make([]string, 0, 1)
+	for i := range c {
+		if text := c[i].text(); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return clean(strings.Join(texts, "\n"))
+}
+
+// shows tells whether the content says what the output is: an empty one does,
+// one that only points to a terminal does not.
+func (c content) shows() bool {
+	return c != nil && (len(c) == 0 || slices.ContainsFunc(c, func(b block) bool { return b.Type != "terminal" }))
+}
+
+// block is a content block, or what a tool call wraps around one.
 type block struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
+	Path     string `json:"path"`
 	URI      string `json:"uri"`
 	Resource struct {
 		URI  string `json:"uri"`
 		Text string `json:"text"`
 	} `json:"resource"`
+	Content *block `json:"content"`
 }
 
-// blockText returns what a content block says in text.
-func blockText(raw json.RawMessage) string {
-	var b block
-	if lenient(raw, &b) != nil {
-		return ""
-	}
+// text returns what a block says; one of another kind than text is told by its
+// address or kind.
+func (b *block) text() string {
 	switch {
+	case b.Type == "content" && b.Content != nil:
+		return b.Content.text()
+	case b.Type == "diff" || b.Type == "terminal" || b.Type == "content":
+		return ""
 	case b.Text != "":
-		return clean(b.Text)
+		return b.Text
 	case b.Resource.Text != "":
-		return clean(b.Resource.Text)
+		return b.Resource.Text
 	case b.URI != "" || b.Resource.URI != "":
-		return "[" + clean(b.URI+b.Resource.URI) + "]"
+		return "[" + b.URI + b.Resource.URI + "]"
 	case b.Type != "" && b.Type != "text":
-		return "[" + clean(b.Type) + "]"
+		return "[" + b.Type + "]"
 	}
 	return ""
-}
-
-// blocksText joins what content blocks say.
-func blocksText(blocks []json.RawMessage) string {
-	texts := make([]string, 0, len(blocks))
-	for _, b := range blocks {
-		if text := blockText(b); text != "" {
-			texts = append(texts, text)
-		}
-	}
-	return strings.Join(texts, "\n")
 }

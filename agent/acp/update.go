@@ -1,8 +1,8 @@
 package acp
 
 import (
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/agent"
@@ -19,31 +19,31 @@ const (
 	working
 )
 
-// updateFields are those of all kinds of session/update that are looked at.
-type updateFields struct {
-	Kind      string          `json:"sessionUpdate"`
-	Content   json.RawMessage `json:"content"`
-	MessageID string          `json:"messageId"`
+// update is a session/update: the fields of all kinds that are looked at.
+type update struct {
+	Kind      string `json:"sessionUpdate"`
+	MessageID string `json:"messageId"`
 	Entries   []struct {
 		Content string `json:"content"`
 		Status  string `json:"status"`
 	} `json:"entries"`
-	Used          *count          `json:"used"`
-	Size          count           `json:"size"`
-	Cost          *cost           `json:"cost"`
-	Severity      string          `json:"severity"`
-	Title         string          `json:"title"`
-	Description   string          `json:"description"`
-	Status        string          `json:"status"`
-	Error         string          `json:"error"`
-	CurrentModeID string          `json:"currentModeId"`
-	Meta          json.RawMessage `json:"_meta"`
+	Used          *count `json:"used"`
+	Size          count  `json:"size"`
+	Cost          *cost  `json:"cost"`
+	Severity      string `json:"severity"`
+	Description   string `json:"description"`
+	Error         string `json:"error"`
+	CurrentModeID string `json:"currentModeId"`
+	// toolFields has the content, the title and the status of other kinds, too.
+	toolFields
 }
 
 // story is what a turn's updates add up to. It is not safe for concurrent use.
 type story struct {
 	phase phase
-	calls calls
+	// titleIsName: the first title of a tool call is the tool's name.
+	titleIsName bool
+	calls       calls
 	// text is the last message; fresh is whether the next piece begins another.
 	text      ending
 	messageID string
@@ -60,14 +60,10 @@ type story struct {
 // take takes in an update and returns the events it makes. Raw is set in them
 // by the caller. Updates of other sessions, those of subagents, count only for
 // their tool calls.
-func (s *story) take(raw json.RawMessage, foreign bool) []agent.Event {
-	var u updateFields
-	if lenient(raw, &u) != nil {
-		return unknown()
-	}
+func (s *story) take(u *update, foreign bool) []agent.Event {
 	switch u.Kind {
 	case "tool_call", "tool_call_update":
-		return s.takeCall(raw)
+		return s.takeCall(&u.toolFields, u.Kind == "tool_call")
 	case "user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "plan", "compaction_update", "compaction_summary_chunk":
 		if s.phase == opening {
 			s.replayed++
@@ -79,25 +75,25 @@ func (s *story) take(raw json.RawMessage, foreign bool) []agent.Event {
 	}
 	switch u.Kind {
 	case "agent_message_chunk":
-		return s.takeMessage(&u)
+		return s.takeMessage(u)
 	case "agent_thought_chunk":
-		return one(agent.EventThought, blockText(u.Content))
+		return one(agent.EventThought, u.Content.text())
 	case "user_message_chunk":
 		s.fresh = true
 	case "plan":
-		return one(agent.EventNotice, planText(&u))
+		return one(agent.EventNotice, planText(u))
 	case "usage_update":
-		return s.takeUsage(&u)
+		return s.takeUsage(u)
 	case "notice":
-		return takeNotice(&u)
+		return takeNotice(u)
 	case "compaction_update":
 		return one(agent.EventCompaction, strings.TrimSpace(clean(u.Status+" "+u.Error)))
 	case "compaction_summary_chunk":
-		return one(agent.EventCompaction, blockText(u.Content))
+		return one(agent.EventCompaction, u.Content.text())
 	case "current_mode_update":
 		return one(agent.EventNotice, fmt.Sprintf("the agent's mode is %q now", clean(u.CurrentModeID)))
 	case "session_info_update":
-		return takeInfo(&u)
+		return takeInfo(u)
 	}
 	return unknown()
 }
@@ -108,8 +104,8 @@ func one(kind agent.EventKind, text string) []agent.Event {
 	return []agent.Event{{Kind: kind, Text: text}}
 }
 
-func (s *story) takeMessage(u *updateFields) []agent.Event {
-	text := blockText(u.Content)
+func (s *story) takeMessage(u *update) []agent.Event {
+	text := u.Content.text()
 	if s.fresh || s.messages == 0 || u.MessageID != s.messageID {
 		s.text, s.fresh, s.messageID = ending{}, false, u.MessageID
 		s.messages++
@@ -118,16 +114,24 @@ func (s *story) takeMessage(u *updateFields) []agent.Event {
 	return one(agent.EventMessage, text)
 }
 
-func (s *story) takeCall(raw json.RawMessage) []agent.Event {
+// takeCall takes in a tool call. A beginning with the ID of a call that ended
+// is that of another.
+func (s *story) takeCall(f *toolFields, begins bool) []agent.Event {
 	if s.phase == opening {
 		s.replayed++
 		return nil
 	}
-	var f toolFields
-	if lenient(raw, &f) != nil || f.ToolCallID == "" {
+	if f.ToolCallID == "" {
 		return unknown()
 	}
-	k := s.calls.merge(&f)
+	if old := s.calls.known[f.ToolCallID]; begins && old != nil && toolEnded(old.call.Status) {
+		s.calls.forget(f.ToolCallID)
+	}
+	first := s.calls.known[f.ToolCallID] == nil
+	k := s.calls.merge(f)
+	if first && s.titleIsName && k.call.Name == "" {
+		k.call.Name = k.call.Title
+	}
 	s.fresh = true
 	call := k.call
 	e := agent.Event{Kind: agent.EventToolCall, Call: &call}
@@ -137,9 +141,20 @@ func (s *story) takeCall(raw json.RawMessage) []agent.Event {
 	return []agent.Event{e}
 }
 
+// asks takes in what a request for permission says of a call. The input told
+// before stays: what comes with a request is made for people.
+func (s *story) asks(f *toolFields) agent.ToolCall {
+	if k := s.calls.known[f.ToolCallID]; k != nil && len(k.call.Input) > len("{}") {
+		f.RawInput = nil
+	}
+	f.Content = slices.DeleteFunc(f.Content, func(b block) bool { return b.Type != "diff" })
+	s.fresh = true
+	return s.calls.merge(f).call
+}
+
 func toolEnded(s agent.ToolStatus) bool { return s == agent.ToolCompleted || s == agent.ToolFailed }
 
-func (s *story) takeUsage(u *updateFields) []agent.Event {
+func (s *story) takeUsage(u *update) []agent.Event {
 	if micros, ok := u.Cost.micros(); ok {
 		s.cost = &micros
 		if s.phase == opening {
@@ -156,8 +171,11 @@ func (s *story) takeUsage(u *updateFields) []agent.Event {
 }
 
 // takeNotice also finds rate limits, which agents tell in words.
-func takeNotice(u *updateFields) []agent.Event {
-	text := clean(u.Title)
+func takeNotice(u *update) []agent.Event {
+	text := ""
+	if u.Title != nil {
+		text = clean(*u.Title)
+	}
 	if u.Description != "" {
 		text += ": " + clean(u.Description)
 	}
@@ -170,7 +188,7 @@ func takeNotice(u *updateFields) []agent.Event {
 
 // takeInfo finds what the Codex adapter says of errors it tries again after;
 // else a session's title and the like are of no interest.
-func takeInfo(u *updateFields) []agent.Event {
+func takeInfo(u *update) []agent.Event {
 	var meta map[string]struct {
 		Error struct {
 			Message string `json:"message"`
@@ -194,7 +212,7 @@ func takeInfo(u *updateFields) []agent.Event {
 }
 
 // planText is a plan in one line.
-func planText(u *updateFields) string {
+func planText(u *update) string {
 	done, now := 0, ""
 	for _, e := range u.Entries {
 		switch e.Status {

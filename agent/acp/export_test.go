@@ -1,0 +1,89 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/perdure/perdure/agent"
+)
+
+// Piped makes an agent of a function that talks over pipes in this process.
+// killed is closed when it is to end; it ends with its pipes, too.
+func Piped(cfg Config, script func(in io.Reader, out io.Writer, killed <-chan struct{})) (*Agent, error) {
+	cfg.Command = []string{os.Args[0]}
+	a, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	a.start = func(context.Context, *agent.Turn, io.Writer) (*peer, error) {
+		inR, inW := io.Pipe()
+		outR, outW := io.Pipe()
+		killed, done := make(chan struct{}), make(chan struct{})
+		kill := sync.OnceFunc(func() {
+			close(killed)
+			_ = inR.Close()
+			_ = outW.Close()
+		})
+		go func() {
+			defer close(done)
+			defer inR.Close()
+			defer outW.Close()
+			script(inR, outW, killed)
+		}()
+		return &peer{in: inW, out: outR, stop: kill, kill: kill, wait: func() error { <-done; return nil }}, nil
+	}
+	return a, nil
+}
+
+// Frames reads all lines: their text, whether they were cut, and how long they
+// were.
+func Frames(r io.Reader, limit int) (data [][]byte, cut []bool, sizes []int64) {
+	f := newFrameReader(r, limit)
+	for {
+		got, err := f.next()
+		if err != nil {
+			return data, cut, sizes
+		}
+		data, cut, sizes = append(data, got.data), append(cut, got.cut), append(sizes, got.size)
+	}
+}
+
+// Droppable tells whether a frame with this head can be left out.
+func Droppable(head []byte) bool { return droppable(head) }
+
+// Story takes updates one after another, as lines of JSON. It returns the
+// events, and what it holds of tool calls.
+func Story(updates ...string) (events []agent.Event, calls, bytes int, err error) {
+	s := &story{phase: working}
+	for _, line := range updates {
+		var u update
+		if bad := lenient(json.RawMessage(line), &u); bad != nil {
+			err = errors.Join(err, bad)
+			continue
+		}
+		events = append(events, s.take(&u, false)...)
+	}
+	return events, len(s.calls.known), s.calls.bytes, err
+}
+
+// The limits on what is remembered of tool calls.
+const (
+	MaxCalls     = maxCalls
+	MaxCallBytes = maxCallBytes
+)
+
+// UsageOf reads the usage out of the result of session/prompt.
+func UsageOf(result string) agent.Usage {
+	c := readCompletion(json.RawMessage(result))
+	return c.usage()
+}
+
+// KindOfText is what words tell of a failure.
+func KindOfText(text string) agent.Kind { return kindOfText(text) }
+
+// JoinWords makes a command line of words.
+func JoinWords(words []string) string { return joinWords(words) }
