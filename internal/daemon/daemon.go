@@ -16,6 +16,8 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwgipc"
 	"github.com/perdure/perdure/internal/server"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/record"
 	"github.com/perdure/perdure/rlm"
 	"github.com/perdure/perdure/worker"
 )
@@ -36,8 +38,9 @@ type Config struct {
 	// Session, when set, is the kind of session to open ("run", "serve"): the
 	// process executes trees. Without one it only answers requests.
 	Session string
-	// Models says how models are reached.
+	// Models says how models are reached, Agents how coding agents are.
 	Models ModelConfig
+	Agents AgentConfig
 	// Concurrency is how many tasks run at once. 0: DefaultConcurrency.
 	Concurrency int
 	// DrainTimeout is how long running tasks may finish when the process
@@ -79,6 +82,7 @@ type Daemon struct {
 	session  *perdure.Session // nil without one
 	models   *Models
 	executor *rlm.Executor
+	engine   *loop.Engine
 	handler  http.Handler
 	ipc      *ipc // nil without
 	draining chan struct{}
@@ -120,6 +124,9 @@ func (d *Daemon) assemble(ctx context.Context) error {
 		return err
 	}
 	d.executor = executor
+	if err := d.openLoops(); err != nil {
+		return err
+	}
 	d.handler = server.New(server.Config{
 		Store: d.store, Launcher: launcher{d}, Session: d.session, Pauses: d.models.Waiting,
 		Version: d.cfg.Version, Draining: d.draining, Logger: d.log,
@@ -184,7 +191,7 @@ const patient = -1
 func (d *Daemon) work(ctx context.Context, trees func() []perdure.TreeID, patience time.Duration) error {
 	w, err := worker.New(worker.Config{
 		Store: d.store, Session: d.session,
-		Handlers:    map[string]worker.Handler{rlm.KindRun: placed{d.executor}, aiwgipc.Kind: placed{d.executor}},
+		Handlers:    map[string]worker.Handler{rlm.KindRun: placed{d.executor}, aiwgipc.Kind: placed{d.executor}, record.KindLoop: d.engine},
 		Concurrency: d.cfg.Concurrency, DrainTimeout: d.cfg.DrainTimeout,
 		Trees: trees, Allow: d.allow(), Patience: patience, Logger: d.log,
 	})
@@ -203,6 +210,9 @@ func (d *Daemon) work(ctx context.Context, trees func() []perdure.TreeID, patien
 func (d *Daemon) Check(tree *perdure.Tree) error {
 	if err := driven(tree); err != nil {
 		return err
+	}
+	if tree.Kind == record.KindLoop {
+		return d.engine.Check(tree)
 	}
 	return d.executor.Check(tree)
 }
@@ -246,9 +256,12 @@ type launcher struct{ d *Daemon }
 // Launch creates a tree. Without a session nobody here would execute it, which
 // is fine: whoever resumes it does.
 func (l launcher) Launch(ctx context.Context, req server.LaunchRequest) (perdure.Tree, error) {
+	if req.Kind == record.KindLoop {
+		return l.d.launchLoop(ctx, req)
+	}
 	if req.Kind != rlm.KindRun {
 		return perdure.Tree{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "create tree",
-			Msg: "kind " + quote(req.Kind) + " is not known here", Hint: "the kind of this version is run"}
+			Msg: "kind " + quote(req.Kind) + " is not known here", Hint: "the kinds of this version are run and loop"}
 	}
 	return l.d.executor.Launch(ctx, rlm.LaunchRequest{
 		Name: req.Name, Prompt: req.Prompt, ContextID: req.ContextID, Config: req.Config,

@@ -174,8 +174,8 @@ func TestServe(t *testing.T) {
 	if v, err := c.Version(t.Context()); err != nil || v.Version != "v1.2.3" {
 		t.Errorf("version %+v, %v", v, err)
 	}
-	_, err := c.CreateTree(t.Context(), client.TreeRequest{Prompt: "x", Kind: "loop"})
-	if !errors.Is(err, perdure.ErrInvalid) || !strings.Contains(err.Error(), `kind "loop"`) {
+	_, err := c.CreateTree(t.Context(), client.TreeRequest{Prompt: "x", Kind: "other"})
+	if !errors.Is(err, perdure.ErrInvalid) || !strings.Contains(err.Error(), `kind "other"`) {
 		t.Errorf("another kind: %v", err)
 	}
 }

@@ -63,6 +63,14 @@ func (s *server) routes() http.Handler {
 	handle("GET /v1/handoffs", s.handoffs)
 	handle("GET /v1/handoffs/{id}/entries", s.handoffEntries)
 
+	handle("GET /v1/loops", s.loops)
+	handle("GET /v1/loops/{id}", s.loop)
+	handle("GET /v1/loops/{id}/iterations", s.iterations)
+	handle("GET /v1/loops/{id}/gates", s.gates)
+	handle("POST /v1/loops/{id}/ask", s.askLoop)
+	handle("POST /v1/loops/{id}/answer", s.answerGate)
+	handle("GET /v1/gates", s.openGates)
+
 	handle("GET /v1/events", s.events)
 
 	handle("POST /v1/gc", s.collect)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/loop/record"
 )
 
 // Launcher creates trees of the kinds that the process can execute.
@@ -112,10 +113,11 @@ func (c Config) withDefaults() Config {
 
 // server has the handlers.
 type server struct {
-	cfg    Config
-	store  *perdure.Store
-	limits Limits
-	log    *slog.Logger
+	cfg     Config
+	store   *perdure.Store
+	records *record.Records
+	limits  Limits
+	log     *slog.Logger
 }
 
 // New returns the handler of the API. It may be used by several servers and
@@ -125,7 +127,7 @@ func New(cfg Config) http.Handler {
 		panic("server: Config.Store is missing")
 	}
 	cfg = cfg.withDefaults()
-	s := &server{cfg: cfg, store: cfg.Store, limits: cfg.Limits, log: cfg.Logger}
+	s := &server{cfg: cfg, store: cfg.Store, records: record.New(cfg.Store), limits: cfg.Limits, log: cfg.Logger}
 	return s.routes()
 }
 

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/perdure/perdure/internal/failpoint"
@@ -98,6 +99,17 @@ func TestKilledAppender(t *testing.T) {
 		if len(again) < len(records)+1 || again[len(again)-1].Handler != "next" {
 			t.Errorf("after %d lines were %d, and the new one is lost", len(records), len(again))
 		}
+	}
+}
+
+func TestLogIsAnOrdinaryFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "hook-log.jsonl")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Skipf("no named pipes here: %v", err)
+	}
+	if _, err := hook.OpenLog(hook.LogConfig{Path: path}); err == nil || !strings.Contains(err.Error(), "no ordinary file") {
+		t.Errorf("a pipe: %v", err)
 	}
 }
 

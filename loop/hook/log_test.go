@@ -126,7 +126,7 @@ func TestLinesAreShort(t *testing.T) {
 	}
 	lines := bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
 	for _, line := range lines {
-		if len(line) >= hook.MaxLineBytes || !json.Valid(line) {
+		if len(line) >= hook.MaxLineBytes || !json.Valid(line) || !bytes.Contains(line, []byte(`"iteration":0,`)) {
 			t.Errorf("%d bytes: %.200s", len(line), line)
 		}
 	}
@@ -219,6 +219,33 @@ func TestLogIsPutAside(t *testing.T) {
 	}
 }
 
+// Where the old log cannot be put, it grows on, and that is told now and then.
+func TestLogThatCannotBePutAside(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "hook-log.1.jsonl", "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "hook-log.jsonl")
+	log := openLog(t, hook.LogConfig{Path: path, MaxBytes: 1000})
+	told := 0
+	for i := range 20 {
+		if err := log.Append(numbered("a", 2*i+1)); err != nil {
+			told++
+		}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := 0
+	skipped, err := hook.ReadLog(f, func(hook.Record) bool { lines++; return true })
+	if err != nil || skipped != 0 || lines != 20 || told < 2 || told > 6 {
+		t.Errorf("%d lines, %d skipped, %v; told %d times", lines, skipped, err, told)
+	}
+}
+
 // A log that is removed or replaced is begun anew.
 func TestLogFollowsItsPath(t *testing.T) {
 	t.Parallel()
@@ -290,6 +317,12 @@ func TestReadLogTolerates(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil || skipped != 9 {
 		t.Errorf("%d skipped, %v, %s", skipped, err, diff)
+	}
+	// The end of a line that is too long is none of its own.
+	long := strings.Repeat(" ", hook.MaxLineBytes) + `{"timestamp":"2026-02-02T21:10:05Z","hook_name":"on_error"}`
+	skipped, err = hook.ReadLog(strings.NewReader(long), func(r hook.Record) bool { t.Errorf("read %+v", r); return true })
+	if skipped != 1 || err != nil {
+		t.Errorf("%d skipped, %v", skipped, err)
 	}
 	n := 0
 	if _, err := hook.ReadLog(strings.NewReader(text), func(hook.Record) bool { n++; return n < 2 }); err != nil || n != 2 {

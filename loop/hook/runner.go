@@ -243,10 +243,7 @@ func (r *Runner) ask(ctx context.Context, row Row, h *post, m Message) (Record, 
 	rec := Record{
 		Time: began.UTC().Truncate(time.Microsecond), Hook: row.Hook, LoopID: m.Metadata.LoopID, Iteration: m.Metadata.Iteration,
 		Handler: h.Name, Kind: h.kind, Duration: time.Since(began).Truncate(time.Microsecond),
-		Verdict: reply.Metadata.Verdict,
-	}
-	if h.kind == KindBuiltin {
-		rec.StateChanges = reply.Metadata.StateChanges
+		Verdict: reply.Metadata.Verdict, StateChanges: reply.Metadata.StateChanges,
 	}
 	if fault == nil {
 		return rec, reply
@@ -324,7 +321,7 @@ func (r *Runner) Metrics() *Metrics { return &r.metrics }
 
 // Close waits until handlers that were given up have returned, or ctx ends; the
 // error then names those that have not. It closes handlers that are an
-// io.Closer, each once, and not those. Run is not called any more.
+// io.Closer and can be compared, each once, and not those. Run is not called any more.
 func (r *Runner) Close(ctx context.Context) error {
 	var errs []error
 	closed := make(map[io.Closer]bool)

@@ -410,6 +410,32 @@ func TestNewNamesAllFaults(t *testing.T) {
 	}
 }
 
+// closing is a handler that can be closed.
+type closing struct {
+	hook.Func
+	closed *int
+}
+
+func (c closing) Close() error {
+	*c.closed++
+	return errors.New("close it")
+}
+
+type closingPointer struct{ closing }
+
+func TestCloseClosesHandlers(t *testing.T) {
+	t.Parallel()
+	once, never := 0, 0
+	pointer := &closingPointer{closing{says(hook.Allow, ""), &once}}
+	plain := closing{says(hook.Allow, ""), &never} // holds a function: it cannot be told from others
+	r := newRunner(t, hook.Config{Handlers: []hook.Registration{
+		at(hook.OnError, "a", pointer), at(hook.LoopStart, "b", pointer), at(hook.LoopStart, "c", plain),
+	}})
+	if err := r.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "close it") || once != 1 || never != 0 {
+		t.Errorf("%v, closed %d and %d times", err, once, never)
+	}
+}
+
 // Tool calls may come at once.
 func TestRunConcurrently(t *testing.T) {
 	t.Parallel()

@@ -44,20 +44,20 @@ type Question struct {
 
 // Gate is a question to a person, which its loop waits for.
 type Gate struct {
-	Tree      perdure.TreeID
-	Number    int
-	Iteration int
-	Kind      GateKind
+	Tree      perdure.TreeID `json:"tree_id"`
+	Number    int            `json:"gate"`
+	Iteration int            `json:"iteration"`
+	Kind      GateKind       `json:"kind"`
 	// Question is a [Question], as JSON.
-	Question json.RawMessage
-	OpenedAt time.Time
+	Question json.RawMessage `json:"question"`
+	OpenedAt time.Time       `json:"opened_at"`
 	// ExpiresAt is when the loop stops waiting; that never approves anything.
-	ExpiresAt *time.Time
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	// Answer is one of the options, empty while the gate is open.
-	Answer     string
-	AnsweredBy string
-	Reason     string
-	AnsweredAt *time.Time
+	Answer     string     `json:"answer,omitempty"`
+	AnsweredBy string     `json:"answered_by,omitempty"`
+	Reason     string     `json:"reason,omitempty"`
+	AnsweredAt *time.Time `json:"answered_at,omitempty"`
 }
 
 // Asked returns the question.
@@ -104,9 +104,10 @@ func openGate(ctx context.Context, w *perdure.Within, key int64, g *Gate) error 
 
 // Decision is what somebody answers to a gate.
 type Decision struct {
-	Answer string
+	Answer string `json:"answer"`
 	// By is who, Reason why; both may be empty.
-	By, Reason string
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // Answer answers an open gate and lets its loop go on. A gate that was answered
@@ -175,9 +176,15 @@ func rouse(ctx context.Context, w *perdure.Within, key int64) error {
 }
 
 // Ask tells whoever runs a loop, now or later, what is wanted of it. A loop that
-// has ended is CodeConflict.
+// has ended is CodeConflict, a wish that is none CodeInvalid.
 func (r *Records) Ask(ctx context.Context, tree perdure.TreeID, wish Wish) error {
 	const op = "ask loop"
+	switch wish {
+	case Pause, PauseNow, Resume, Abort, Revert:
+	default:
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%q is nothing to ask of a loop", wish),
+			Hint: "ask for pause, pause_now, resume, abort or revert"}
+	}
 	if _, err := r.Loop(ctx, tree); err != nil {
 		return err
 	}

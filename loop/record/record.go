@@ -59,19 +59,19 @@ const (
 
 // Loop is where a loop stands.
 type Loop struct {
-	Tree perdure.TreeID
+	Tree perdure.TreeID `json:"tree_id"`
 	// Place is the workspace and the machine it is on.
-	Place  string
-	Status Status
-	Wish   Wish
+	Place  string `json:"place"`
+	Status Status `json:"status"`
+	Wish   Wish   `json:"wish,omitempty"`
 	// Step is the step that is to be done next, or was interrupted.
-	Step string
+	Step string `json:"step"`
 	// Iteration is the highest number given so far.
-	Iteration int
+	Iteration int `json:"iteration"`
 	// State is the engine's own document.
-	State     json.RawMessage
-	Version   int64
-	UpdatedAt time.Time
+	State     json.RawMessage `json:"state"`
+	Version   int64           `json:"version"`
+	UpdatedAt time.Time       `json:"updated_at"`
 }
 
 // IterationStatus is what became of an iteration.
@@ -90,14 +90,15 @@ const (
 
 // Iteration is one repetition. Number 0 is the baseline.
 type Iteration struct {
-	Number  int
-	Task    perdure.TaskID
-	Status  IterationStatus
-	Quality *int // in percent; nil when it was not measured
+	Number int             `json:"iteration"`
+	Task   perdure.TaskID  `json:"task_id"`
+	Status IterationStatus `json:"status"`
+	// Quality is in percent; nil when it was not measured.
+	Quality *int `json:"quality"`
 	// Data is the record as the engine makes it.
-	Data      json.RawMessage
-	StartedAt time.Time
-	EndedAt   *time.Time
+	Data      json.RawMessage `json:"data"`
+	StartedAt time.Time       `json:"started_at"`
+	EndedAt   *time.Time      `json:"ended_at,omitempty"`
 }
 
 // Note is an event of a loop.

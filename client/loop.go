@@ -1,0 +1,81 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// Loops lists loops, the newest first, at most limit of them; 0 means 100.
+func (c *Client) Loops(ctx context.Context, limit int) ([]record.Loop, error) {
+	v := url.Values{}
+	setInt(v, "limit", int64(limit))
+	var out struct {
+		Loops []record.Loop `json:"loops"`
+	}
+	err := c.get(ctx, "list loops", "/v1/loops", v, &out)
+	return out.Loops, err
+}
+
+// Loop tells where a loop stands.
+func (c *Client) Loop(ctx context.Context, id perdure.TreeID) (record.Loop, error) {
+	var l record.Loop
+	err := c.get(ctx, "read loop", "/v1/loops/"+string(id), nil, &l)
+	return l, err
+}
+
+// Iterations lists the iterations of a loop from a number on, in their order; at
+// most limit, 0 means 1,000, which is also the most. Number 0 is the baseline.
+func (c *Client) Iterations(ctx context.Context, id perdure.TreeID, from, limit int) ([]record.Iteration, error) {
+	v := url.Values{}
+	setInt(v, "from", int64(from))
+	setInt(v, "limit", int64(limit))
+	var out struct {
+		Iterations []record.Iteration `json:"iterations"`
+	}
+	err := c.get(ctx, "list iterations", "/v1/loops/"+string(id)+"/iterations", v, &out)
+	return out.Iterations, err
+}
+
+// Gates lists the gates of a loop, answered and open, in their order.
+func (c *Client) Gates(ctx context.Context, id perdure.TreeID) ([]record.Gate, error) {
+	var out struct {
+		Gates []record.Gate `json:"gates"`
+	}
+	err := c.get(ctx, "list gates", "/v1/loops/"+string(id)+"/gates", nil, &out)
+	return out.Gates, err
+}
+
+// OpenGates lists the gates of all loops that nobody answered.
+func (c *Client) OpenGates(ctx context.Context) ([]record.Gate, error) {
+	var out struct {
+		Gates []record.Gate `json:"gates"`
+	}
+	err := c.get(ctx, "list gates", "/v1/gates", nil, &out)
+	return out.Gates, err
+}
+
+// AskLoop tells whoever runs a loop, now or later, what is wanted of it.
+func (c *Client) AskLoop(ctx context.Context, id perdure.TreeID, wish record.Wish) (record.Loop, error) {
+	body := struct {
+		Wish record.Wish `json:"wish"`
+	}{wish}
+	var l record.Loop
+	err := c.do(ctx, &request{op: "ask loop", method: http.MethodPost, path: "/v1/loops/" + string(id) + "/ask", body: &body, out: &l})
+	return l, err
+}
+
+// AnswerGate answers an open gate of a loop, which then goes on. One that was
+// answered before is CodeConflict.
+func (c *Client) AnswerGate(ctx context.Context, id perdure.TreeID, gate int, d record.Decision) (record.Gate, error) {
+	body := struct {
+		record.Decision
+		Gate int `json:"gate"`
+	}{d, gate}
+	var g record.Gate
+	err := c.do(ctx, &request{op: "answer gate", method: http.MethodPost, path: "/v1/loops/" + string(id) + "/answer", body: &body, out: &g})
+	return g, err
+}

@@ -1,0 +1,135 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// maxIterations is the most iterations in one answer.
+const maxIterations = 1000
+
+func (s *server) loops(w http.ResponseWriter, r *http.Request) error {
+	q := readQuery(r)
+	limit := q.limit(defaultPage)
+	if err := q.done(); err != nil {
+		return err
+	}
+	list, err := s.records.Loops(r.Context(), limit)
+	if err != nil {
+		return err
+	}
+	return s.reply(w, http.StatusOK, struct {
+		Loops []record.Loop `json:"loops"`
+	}{list})
+}
+
+func (s *server) loop(w http.ResponseWriter, r *http.Request) error {
+	id, err := loopID(r)
+	if err != nil {
+		return err
+	}
+	l, err := s.records.Loop(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return s.reply(w, http.StatusOK, l)
+}
+
+// loopID reads which loop a request without a query is about.
+func loopID(r *http.Request) (perdure.TreeID, error) {
+	if err := noQuery(r); err != nil {
+		return "", err
+	}
+	return perdure.ParseTreeID(r.PathValue("id"))
+}
+
+// iterations lists those from a number on.
+func (s *server) iterations(w http.ResponseWriter, r *http.Request) error {
+	q := readQuery(r)
+	from, limit := q.number("from", 0, 1<<31-1, 0), q.limit(maxIterations)
+	if err := q.done(); err != nil {
+		return err
+	}
+	id, err := perdure.ParseTreeID(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	list, err := s.records.Iterations(r.Context(), id, int(from), limit)
+	if err != nil {
+		return err
+	}
+	return s.reply(w, http.StatusOK, struct {
+		Iterations []record.Iteration `json:"iterations"`
+	}{list})
+}
+
+// askLoop tells whoever runs a loop what is wanted of it.
+func (s *server) askLoop(w http.ResponseWriter, r *http.Request) error {
+	id, err := loopID(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Wish record.Wish `json:"wish"`
+	}
+	if err := s.decode(w, r, &body); err != nil {
+		return err
+	}
+	if err := s.records.Ask(r.Context(), id, body.Wish); err != nil {
+		return err
+	}
+	l, err := s.records.Loop(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return s.reply(w, http.StatusOK, l)
+}
+
+func (s *server) gates(w http.ResponseWriter, r *http.Request) error {
+	id, err := loopID(r)
+	if err != nil {
+		return err
+	}
+	list, err := s.records.Gates(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return s.reply(w, http.StatusOK, gateList{list})
+}
+
+// openGates lists the gates of all loops that nobody answered.
+func (s *server) openGates(w http.ResponseWriter, r *http.Request) error {
+	if err := noQuery(r); err != nil {
+		return err
+	}
+	list, err := s.records.OpenGates(r.Context())
+	if err != nil {
+		return err
+	}
+	return s.reply(w, http.StatusOK, gateList{list})
+}
+
+type gateList struct {
+	Gates []record.Gate `json:"gates"`
+}
+
+func (s *server) answerGate(w http.ResponseWriter, r *http.Request) error {
+	id, err := loopID(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		record.Decision
+		Gate int `json:"gate"`
+	}
+	if err := s.decode(w, r, &body); err != nil {
+		return err
+	}
+	g, err := s.records.Answer(r.Context(), id, body.Gate, body.Decision)
+	if err != nil {
+		return err
+	}
+	return s.reply(w, http.StatusOK, g)
+}
