@@ -31,6 +31,8 @@ var rows = map[string]int{
 	"internal/report":     5, // above client
 	"internal/watch":      5, // above client
 	"internal/aiwgipc":    5, // above aiwg
+	"internal/loopview":   5, // above loop
+	"internal/loopcmd":    6, // above loopview; kept from cli for the size of that package
 	"internal/cachecmd":   5, // kept from cli for the size of that package
 	"internal/statecmd":   5, // above client; kept from cli for the size of that package
 	"internal/handoffcmd": 5, // the same
