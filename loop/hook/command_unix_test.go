@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/internal/filelock"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -244,6 +245,50 @@ func readLines(t *testing.T, f *os.File, n int) string {
 		text = append(text, buf[:got]...)
 	}
 	return string(text)
+}
+
+// A lock on a file that a program's guard holds is free when the program is
+// gone, and not before.
+func TestCommandHoldsFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"started", "end"} {
+		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+			t.Skipf("no named pipes here: %v", err)
+		}
+	}
+	open := func(name string) *os.File {
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	started, end, lock, other := open("started"), open("end"), open("lock"), open("lock")
+	if err := filelock.TryLock(lock); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		c := hook.CommandConfig{Shell: "echo >started; read line <end", Dir: dir, Hold: []*os.File{lock}}
+		_, err := newCommand(t, c).Handle(t.Context(), message(hook.OnError, nil))
+		ended <- err
+	}()
+	readLines(t, started, 1)
+	_ = lock.Close()
+	if err := filelock.TryLock(other); !errors.Is(err, filelock.ErrLocked) {
+		t.Errorf("while the program runs: %v", err)
+	}
+	if _, err := end.WriteString("\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if err := filelock.TryLock(other); err != nil {
+		t.Errorf("when the program is gone: %v", err)
+	}
 }
 
 // What a program leaves behind does not outlive its reply.

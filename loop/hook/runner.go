@@ -320,8 +320,8 @@ func (r *Runner) EndIteration(loopID string, iteration int, wall time.Duration) 
 func (r *Runner) Metrics() *Metrics { return &r.metrics }
 
 // Close waits until handlers that were given up have returned, or ctx ends; the
-// error then names those that have not. It closes handlers that are an
-// io.Closer and can be compared, each once, and not those. Run is not called any more.
+// error then names those that have not. The others it closes, each once, if they
+// are an io.Closer and can be compared. Run is not called any more.
 func (r *Runner) Close(ctx context.Context) error {
 	var errs []error
 	closed := make(map[io.Closer]bool)
