@@ -72,7 +72,7 @@ func Presets() []Preset {
 			Asks:   "before tool calls for which its configuration says \"ask\", all of them with Config.Ask, else none; a denied call ends its turn",
 		},
 		{
-			Name: "qwen", Command: []string{"qwen", "--acp"}, Mode: "default", Sight: agent.SightNative, OverflowIsMaxTokens: true,
+			Name: "qwen", Command: []string{"qwen", "--acp"}, Mode: "default", Sight: agent.SightNative,
 			Asks: "before writes and commands that change something, in mode \"default\"",
 		},
 	}

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -285,4 +286,20 @@ func TestAgentThatAsksWithoutReading(t *testing.T) {
 	if e := wantKind(t, err, agent.KindFailed); !strings.Contains(e.Error(), "without reading") {
 		t.Error(e)
 	}
+}
+
+func TestManyTurnsAtOnce(t *testing.T) {
+	t.Parallel()
+	a := scripted(t, "echo", nil)
+	var turns sync.WaitGroup
+	for range 8 {
+		tr := turn(t)
+		turns.Go(func() {
+			got, err := a.Run(t.Context(), tr)
+			if err != nil || got.Text != "Done." || got.CostMicros == nil || *got.CostMicros != 12300 {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+	turns.Wait()
 }

@@ -2,11 +2,9 @@ package acp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -243,7 +241,12 @@ func (r *run) await(ctx context.Context, got <-chan reply) (reply, *agent.Error)
 		case rep := <-got:
 			return rep, nil
 		case <-ctx.Done():
-			return reply{}, agent.Stopped(ctx)
+			select {
+			case rep := <-got: // it came first, or at the same time
+				return rep, nil
+			default:
+				return reply{}, agent.Stopped(ctx)
+			}
 		case <-timer.C:
 			left := idle - r.activity.quiet()
 			if left <= 0 {
@@ -324,109 +327,4 @@ func (r *run) noteLocked(text string) {
 	if len(r.notes) < maxNotes && !slices.Contains(r.notes, text) {
 		r.notes = append(r.notes, text)
 	}
-}
-
-// emit tells of an event. The time that takes is not silence of the agent.
-func (r *run) emit(e agent.Event) {
-	if r.turn.Observe == nil {
-		return
-	}
-	r.activity.begin()
-	defer r.activity.end()
-	r.observing.Lock()
-	defer r.observing.Unlock()
-	r.turn.Observe(e)
-}
-
-// notified takes a notification of the agent.
-func (r *run) notified(m *message, raw json.RawMessage) {
-	switch m.Method {
-	case methodUpdate:
-		r.updated(m.Params, raw)
-	case methodTakeBack:
-		r.takenBack(m.Params)
-	default:
-		r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
-	}
-}
-
-// updated takes a session/update.
-func (r *run) updated(params, raw json.RawMessage) {
-	var p struct {
-		SessionID string `json:"sessionId"`
-		Update    update `json:"update"`
-	}
-	if lenient(params, &p) != nil || p.Update.Kind == "" {
-		r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
-		return
-	}
-	r.mu.Lock()
-	foreign := r.session != "" && p.SessionID != r.session
-	events := r.story.take(&p.Update, foreign)
-	r.mu.Unlock()
-	for _, e := range events {
-		e.Raw = raw
-		r.emit(e)
-	}
-}
-
-// asked takes a request of the agent.
-func (r *run) asked(m *message, raw json.RawMessage) {
-	if m.Method == methodPermission {
-		r.askPermission(m, raw)
-		return
-	}
-	r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
-	r.conn.refuse(m.ID, codeNoMethod, "method is not supported by this client")
-}
-
-// strange takes JSON that nobody expects.
-func (r *run) strange(raw json.RawMessage) {
-	r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
-}
-
-// noise takes a line that is no message.
-func (r *run) noise(line []byte) {
-	text := strings.TrimSpace(clean(string(line)))
-	r.emit(agent.Event{Kind: agent.EventOutput, Text: model.Redact(headOf(text, maxLineBytes))})
-}
-
-// left takes a message over the limit.
-func (r *run) left(f frame) {
-	text := fmt.Sprintf("a message of %d bytes was left out: at most %d are taken", f.size, r.a.cfg.MaxFrameBytes)
-	r.note("a message over the limit was left out")
-	r.emit(agent.Event{Kind: agent.EventNotice, Text: text})
-}
-
-// activity tells how long an agent was silent. It is safe for concurrent use.
-type activity struct {
-	mu sync.Mutex // guards the following
-	// busy counts what this side does for the agent.
-	busy int
-	last time.Time
-}
-
-// heard notes a sign of life.
-func (a *activity) heard() { a.change(0) }
-
-// begin and end enclose what the agent has to wait for.
-func (a *activity) begin() { a.change(1) }
-func (a *activity) end()   { a.change(-1) }
-
-func (a *activity) change(busy int) {
-	now := time.Now()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.busy += busy
-	a.last = now
-}
-
-// quiet is how long nothing was heard that this side did not wait for.
-func (a *activity) quiet() time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.busy > 0 {
-		return 0
-	}
-	return time.Since(a.last)
 }

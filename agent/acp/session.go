@@ -230,10 +230,10 @@ func (r *run) begun(rep reply) {
 	r.mu.Lock()
 	r.session = id
 	if r.story.before == nil {
-		r.story.before = r.a.costs.of(id)
-	}
-	if zero := int64(0); r.turn.Session == "" && r.story.before == nil {
-		r.story.before = &zero
+		r.story.before = new(int64) // a fresh session has cost nothing
+		if r.turn.Session != "" {
+			r.story.before = r.a.costs.of(id)
+		}
 	}
 	r.mu.Unlock()
 	r.emit(agent.Event{Kind: agent.EventSession, Session: id, Raw: rep.raw})

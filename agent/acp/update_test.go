@@ -76,23 +76,37 @@ func lastCall(t *testing.T, updates ...string) (agent.ToolCall, string) {
 	return *last.Call, last.Text
 }
 
+// callCase are updates of a tool call and what they add up to.
+type callCase struct {
+	name    string
+	updates []string
+	want    agent.ToolCall
+	text    string
+}
+
+func (tt *callCase) check(t *testing.T) {
+	t.Run(tt.name, func(t *testing.T) {
+		t.Parallel()
+		got, text := lastCall(t, tt.updates...)
+		if diff := cmp.Diff(tt.want, got); diff != "" || text != tt.text {
+			t.Errorf("text %q, want %q; call differs (-want +got):\n%s", text, tt.text, diff)
+		}
+	})
+}
+
+const beginCall = `{"sessionUpdate":"tool_call","toolCallId":"c","title":"T","kind":"execute","status":"pending",`
+
 func TestToolCalls(t *testing.T) {
 	t.Parallel()
-	const begin = `{"sessionUpdate":"tool_call","toolCallId":"c","title":"T","kind":"execute","status":"pending",`
-	tests := []struct {
-		name    string
-		updates []string
-		want    agent.ToolCall
-		text    string
-	}{
+	for _, tt := range []callCase{
 		{
 			name:    "what is not said stays",
-			updates: []string{begin + `"name":"bash","rawInput":{"command":"ls"}}`, `{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"in_progress","title":null,"name":null}`},
+			updates: []string{beginCall + `"name":"bash","rawInput":{"command":"ls"}}`, `{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"in_progress","title":null,"name":null}`},
 			want:    agent.ToolCall{ID: "c", Name: "bash", Kind: agent.ToolExecute, Title: "T", Command: "ls", Input: json.RawMessage(`{"command":"ls"}`), Status: agent.ToolRunning},
 		},
 		{
 			name:    "words of a command",
-			updates: []string{begin + `"rawInput":{"command":["bash","-lc","go test ./... | tail"]}}`},
+			updates: []string{beginCall + `"rawInput":{"command":["bash","-lc","go test ./... | tail"]}}`},
 			want:    agent.ToolCall{ID: "c", Kind: agent.ToolExecute, Title: "T", Command: "go test ./... | tail", Input: json.RawMessage(`{"command":["bash","-lc","go test ./... | tail"]}`), Status: agent.ToolPending},
 		},
 		{
@@ -102,7 +116,7 @@ func TestToolCalls(t *testing.T) {
 		},
 		{
 			name:    "no command yet",
-			updates: []string{begin + `"rawInput":{}}`},
+			updates: []string{beginCall + `"rawInput":{}}`},
 			want:    agent.ToolCall{ID: "c", Kind: agent.ToolExecute, Title: "T", Input: json.RawMessage(`{}`), Status: agent.ToolPending},
 		},
 		{
@@ -116,10 +130,18 @@ func TestToolCalls(t *testing.T) {
 				Input: json.RawMessage(`{"file_path":"/d","changes":{"/f":{},"/e":{}}}`),
 			},
 		},
+	} {
+		tt.check(t)
+	}
+}
+
+func TestToolOutputs(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []callCase{
 		{
 			name: "output in pieces, exit status in _meta",
 			updates: []string{
-				begin + `"content":[{"type":"terminal","terminalId":"c"}],"rawInput":{"command":"x"}}`,
+				beginCall + `"content":[{"type":"terminal","terminalId":"c"}],"rawInput":{"command":"x"}}`,
 				`{"sessionUpdate":"tool_call_update","toolCallId":"c","_meta":{"terminal_output_delta":{"data":"one\n"}}}`,
 				`{"sessionUpdate":"tool_call_update","toolCallId":"c","content":[{"type":"terminal"}],"_meta":{"terminal_output_delta":{"data":"two\n"}}}`,
 				`{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed","_meta":{"terminal_exit":{"exit_code":3}}}`,
@@ -158,7 +180,7 @@ func TestToolCalls(t *testing.T) {
 		{
 			name: "an ID is used again",
 			updates: []string{
-				begin + `"rawInput":{"command":"x"}}`,
+				beginCall + `"rawInput":{"command":"x"}}`,
 				`{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}`,
 				`{"sessionUpdate":"tool_call","toolCallId":"c","title":"U","kind":"read"}`,
 			},
@@ -169,15 +191,8 @@ func TestToolCalls(t *testing.T) {
 			updates: []string{`{"sessionUpdate":"tool_call","toolCallId":"c","title":7,"locations":"x","content":[1,{"type":"diff","path":"/a"}],"status":["completed"],"_meta":[],"kind":"read"}`},
 			want:    agent.ToolCall{ID: "c", Kind: agent.ToolRead, Status: agent.ToolPending, Paths: []string{"/a"}},
 		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, text := lastCall(t, tt.updates...)
-			if diff := cmp.Diff(tt.want, got); diff != "" || text != tt.text {
-				t.Errorf("text %q, want %q; call differs (-want +got):\n%s", text, tt.text, diff)
-			}
-		})
+	} {
+		tt.check(t)
 	}
 }
 

@@ -1,0 +1,82 @@
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/model"
+)
+
+// emit tells of an event. The time that takes is not silence of the agent.
+func (r *run) emit(e agent.Event) {
+	if r.turn.Observe == nil {
+		return
+	}
+	r.activity.begin()
+	defer r.activity.end()
+	r.observing.Lock()
+	defer r.observing.Unlock()
+	r.turn.Observe(e)
+}
+
+// notified takes a notification of the agent.
+func (r *run) notified(m *message, raw json.RawMessage) {
+	switch m.Method {
+	case methodUpdate:
+		r.updated(m.Params, raw)
+	case methodTakeBack:
+		r.takenBack(m.Params)
+	default:
+		r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
+	}
+}
+
+// updated takes a session/update.
+func (r *run) updated(params, raw json.RawMessage) {
+	var p struct {
+		SessionID string `json:"sessionId"`
+		Update    update `json:"update"`
+	}
+	if lenient(params, &p) != nil || p.Update.Kind == "" {
+		r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
+		return
+	}
+	r.mu.Lock()
+	foreign := r.session != "" && p.SessionID != r.session
+	events := r.story.take(&p.Update, foreign)
+	r.mu.Unlock()
+	for _, e := range events {
+		e.Raw = raw
+		r.emit(e)
+	}
+}
+
+// asked takes a request of the agent.
+func (r *run) asked(m *message, raw json.RawMessage) {
+	if m.Method == methodPermission {
+		r.askPermission(m, raw)
+		return
+	}
+	r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
+	r.conn.refuse(m.ID, codeNoMethod, "method is not supported by this client")
+}
+
+// strange takes JSON that nobody expects.
+func (r *run) strange(raw json.RawMessage) {
+	r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
+}
+
+// noise takes a line that is no message.
+func (r *run) noise(line []byte) {
+	text := strings.TrimSpace(clean(string(line)))
+	r.emit(agent.Event{Kind: agent.EventOutput, Text: model.Redact(headOf(text, maxLineBytes))})
+}
+
+// left takes a message over the limit.
+func (r *run) left(f frame) {
+	text := fmt.Sprintf("a message of %d bytes was left out: at most %d are taken", f.size, r.a.cfg.MaxFrameBytes)
+	r.note("a message over the limit was left out")
+	r.emit(agent.Event{Kind: agent.EventNotice, Text: text})
+}
