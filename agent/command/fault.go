@@ -107,7 +107,7 @@ func kindOf(lower string, status int) agent.Kind {
 		return agent.KindUnavailable
 	case said == agent.KindFailed && mentionsModel(lower):
 		return agent.KindInvalid
-	case said == agent.KindFailed && (status == http.StatusNotFound || status == http.StatusBadRequest):
+	case said == agent.KindFailed && status == http.StatusNotFound:
 		return agent.KindInvalid
 	}
 	return said

@@ -30,7 +30,7 @@ func actor(t *testing.T, preset string, todo ...string) command.Config {
 			todo[i] = verb + ":" + path
 		}
 	}
-	cfg.Preset, cfg.Env, cfg.Grace = preset, []string{playVar + "=" + strings.Join(todo, "\n")}, -1
+	cfg.Preset, cfg.Env, cfg.Grace = preset, []string{playVar + "=" + strings.Join(todo, "\n"), raceVar}, -1
 	return cfg
 }
 

@@ -81,9 +81,9 @@ func (r *record) tell(ev agent.Event) {
 	case agent.EventMessage:
 		r.messages++
 	case agent.EventToolCall:
-		r.messages++
 		r.inARow = 0
-	case agent.EventToolResult:
+	case agent.EventToolResult: // calls are told several times, their ends once
+		r.messages++
 		r.inARow = 0
 	case agent.EventCompaction:
 		r.compactions++
