@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ const (
 	MaxTaskBytes     = 256 << 10
 	MaxIterationsCap = 10_000
 	MaxCommandBytes  = 64 << 10
+	maxBudgetUSD     = 1_000_000
 )
 
 // Selection says which iteration a loop leaves in the workspace.
@@ -80,6 +82,10 @@ type Config struct {
 	KeepLast bool `json:"keep_last,omitempty"`
 	// Unattended restores deleted tests instead of asking, once.
 	Unattended bool `json:"unattended,omitempty"`
+	// BudgetUSD and BudgetTokens bound the whole loop, as far as its agents tell
+	// what they take. 0: no limit.
+	BudgetUSD    float64 `json:"budget_usd,omitempty"`
+	BudgetTokens int64   `json:"budget_tokens,omitempty"`
 	// GateTimeout is how long a person is waited for, in nanoseconds; a gate that
 	// nobody answered aborts the loop. 0: for ever.
 	GateTimeout time.Duration `json:"gate_timeout,omitempty"`
@@ -148,6 +154,9 @@ func (c *Config) validate() error {
 	if c.QualityThreshold > 100 {
 		errs = append(errs, fmt.Errorf("quality_threshold is %d, it may be at most 100", c.QualityThreshold))
 	}
+	if c.BudgetUSD < 0 || c.BudgetUSD > maxBudgetUSD || math.IsNaN(c.BudgetUSD) || c.BudgetTokens < 0 {
+		errs = append(errs, fmt.Errorf("the budgets are %v USD and %d tokens; they may be 0 (no limit) or more, up to %d USD", c.BudgetUSD, c.BudgetTokens, maxBudgetUSD))
+	}
 	switch c.Selection {
 	case HighestQualityVerified, HighestQuality, MostRecentAboveThreshold:
 	default:
@@ -158,3 +167,9 @@ func (c *Config) validate() error {
 
 // agents are who works, in the order in which they are asked.
 func (c *Config) agents() []string { return append([]string{c.Agent}, c.Fallback...) }
+
+// limits are the budgets as the store keeps them.
+func (c *Config) limits() perdure.Limits {
+	const microsPerDollar = 1_000_000
+	return perdure.Limits{Tokens: c.BudgetTokens, CostMicros: int64(c.BudgetUSD * microsPerDollar)}
+}

@@ -80,8 +80,6 @@ type LaunchRequest struct {
 	Config Config
 	// Owner, when set, is the only session that runs the loop while it lives.
 	Owner *perdure.Session
-	// Limits bound what the loop may take.
-	Limits perdure.Limits
 }
 
 // Launch checks a request and creates the loop. What cannot work is refused
@@ -103,7 +101,7 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 	if err != nil {
 		return perdure.Tree{}, err
 	}
-	tree, err := e.cfg.Store.CreateTree(ctx, perdure.TreeSpec{Kind: record.KindLoop, Name: Slug(cfg.Task), Config: raw, Owner: req.Owner, Limits: req.Limits,
+	tree, err := e.cfg.Store.CreateTree(ctx, perdure.TreeSpec{Kind: record.KindLoop, Name: Slug(cfg.Task), Config: raw, Owner: req.Owner, Limits: cfg.limits(),
 		Placement: perdure.Placement{Host: e.cfg.Host, Workspace: cfg.Workspace}, Root: perdure.TaskSpec{Prompt: cfg.Task, Agent: cfg.Agent}})
 	if err != nil {
 		return tree, err

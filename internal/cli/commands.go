@@ -28,5 +28,5 @@ func (a *app) commands() []*cobra.Command {
 		a.newSchemaCommand(),
 		a.newDoctorCommand(),
 		a.newVersionCommand(),
-	}, append(a.stateCommands(), a.handoffCommand())...)
+	}, append(a.stateCommands(), a.handoffCommand(), a.loopCommand())...)
 }

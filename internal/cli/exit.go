@@ -17,6 +17,7 @@ const (
 	exitIncomplete  = 3
 	exitNotFound    = 4
 	exitConflict    = 5
+	exitGate        = 6
 	exitUnavailable = 7
 	exitInterrupted = 130
 )

@@ -41,6 +41,9 @@ type Config struct {
 	// Models says how models are reached, Agents how coding agents are.
 	Models ModelConfig
 	Agents AgentConfig
+	// LoopDir is the folder in which loops keep their snapshots; empty: "loops" in
+	// Dir.
+	LoopDir string
 	// Concurrency is how many tasks run at once. 0: DefaultConcurrency.
 	Concurrency int
 	// DrainTimeout is how long running tasks may finish when the process

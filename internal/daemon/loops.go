@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -19,7 +20,7 @@ func (d *Daemon) openLoops() error {
 	if d.session != nil && d.session.LockFile() != nil {
 		hold = append(hold, d.session.LockFile())
 	}
-	engine, err := loop.New(loop.EngineConfig{Store: d.store, Agents: NewAgents(agents), Dir: filepath.Join(d.cfg.Dir, "loops"), Hold: hold, Logger: d.log})
+	engine, err := loop.New(loop.EngineConfig{Store: d.store, Agents: NewAgents(agents), Dir: cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")), Hold: hold, Logger: d.log})
 	d.engine = engine
 	return err
 }

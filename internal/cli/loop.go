@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os/user"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loopcmd"
+)
+
+// loopCommand has the commands of loops.
+func (a *app) loopCommand() *cobra.Command {
+	with := func(cmd *cobra.Command, why purpose, do func(s loopcmd.Store) error) error {
+		l, err := a.load(cmd)
+		if err != nil {
+			return err
+		}
+		if why == toExecute {
+			l.DrainTimeout = -1 // an agent's turn takes longer than anybody waits
+		}
+		return a.withBackend(cmd.Context(), l, why, func(b *backend) error {
+			s := loopcmd.Store{Client: b.Client}
+			if b.local != nil && why == toExecute {
+				s.Session, s.Run = b.local.SessionID(), a.runLoop(b)
+			}
+			return do(s)
+		})
+	}
+	return loopcmd.Command(loopcmd.Config{
+		Stdin: a.env.Stdin, Terminal: a.canAsk, Out: a.out, Err: a.err, PrintJSON: a.printJSON,
+		Safe: a.out.safe, Bold: a.out.bold, Dim: a.out.dim, Cwd: a.env.Cwd, User: userName, GroupID: groupRun, Arguments: arguments,
+		Ended: func(as loopcmd.Ending, msg, hint string) error {
+			status := map[loopcmd.Ending]int{loopcmd.NotDone: exitFailed, loopcmd.Stopped: exitIncomplete, loopcmd.AtGate: exitGate,
+				loopcmd.Interrupted: exitInterrupted}[as]
+			return &outcome{status, msg, hint}
+		},
+		Read:    func(cmd *cobra.Command, do func(s loopcmd.Store) error) error { return with(cmd, toRead, do) },
+		Execute: func(cmd *cobra.Command, do func(s loopcmd.Store) error) error { return with(cmd, toExecute, do) },
+	})
+}
+
+// runLoop executes a loop in this process until its follower returns.
+func (a *app) runLoop(b *backend) func(ctx context.Context, id perdure.TreeID, follow func(context.Context) error) error {
+	return func(ctx context.Context, id perdure.TreeID, follow func(context.Context) error) error {
+		b.local.Own(id)
+		work, stop := context.WithCancel(ctx)
+		defer stop()
+		following, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		ended := make(chan error, 1)
+		go func() {
+			err := b.local.Work(work)
+			cancel(err)
+			ended <- err
+		}()
+		err := follow(following)
+		stop()
+		return errors.Join(<-ended, err)
+	}
+}
+
+// canAsk tells whether a person sits at both ends.
+func (a *app) canAsk() bool {
+	if a.env.Terminal == nil || !a.err.terminal {
+		return false
+	}
+	_, ok := a.env.Terminal(a.env.Stdin)
+	return ok
+}
+
+func userName() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return u.Username
+}

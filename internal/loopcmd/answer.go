@@ -1,0 +1,115 @@
+package loopcmd
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/loop/record"
+)
+
+func (c *commands) newAnswerCommand() *cobra.Command {
+	var id, reason string
+	var number int
+	cmd := &cobra.Command{
+		Use:   "answer ANSWER",
+		Short: "Answer the gate that a loop waits at",
+		Long: "Answer the gate that a loop waits at: approve, reject, abort, and what else the gate offers; `perdure loop status` " +
+			"shows it. The reason goes into the record, and into the agent's next prompt.",
+		Example: "perdure loop answer reject --reason \"Keep the tests; fix the parser instead\"",
+		Args:    c.Arguments(1, 1, "one answer"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return c.Read(cmd, func(s Store) error {
+				var which []string
+				if id != "" {
+					which = []string{id}
+				}
+				l, err := find(ctx, s, which)
+				if err != nil {
+					return err
+				}
+				gates, err := s.Gates(ctx, l.Tree)
+				if err != nil {
+					return err
+				}
+				at := slices.IndexFunc(gates, func(g record.Gate) bool { return g.AnsweredAt == nil && (number == 0 || g.Number == number) })
+				if at < 0 {
+					return &perdure.Error{Code: perdure.CodeNotFound, Op: "answer gate", Msg: fmt.Sprintf("%s: %s", name(ctx, s, l.Tree), errNoGate)}
+				}
+				if _, err := s.AnswerGate(ctx, l.Tree, gates[at].Number, record.Decision{Answer: args[0], By: c.User(), Reason: reason}); err != nil {
+					return err
+				}
+				c.say("gate %d of %s is answered: %s; where nobody runs the loop, `perdure loop resume` goes on", gates[at].Number, name(ctx, s, l.Tree), args[0])
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&id, "loop", "", "the `loop` (default: the one that has not ended)")
+	cmd.Flags().IntVar(&number, "gate", 0, "the number of the gate (default: the open one)")
+	cmd.Flags().StringVar(&reason, "reason", "", "why")
+	return cmd
+}
+
+func (c *commands) newStatusCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "status [LOOP]",
+		Short:   "Tell where a loop stands",
+		Example: "perdure loop status",
+		Args:    loopArgument(c),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return c.Read(cmd, func(s Store) error {
+				l, err := find(ctx, s, args)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return c.PrintJSON(&l)
+				}
+				_, err = fmt.Fprintf(c.Out, "%s  iteration %d, %s\n", c.Bold(name(ctx, s, l.Tree)), l.Iteration, c.Safe(summary(&l)))
+				return err
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (c *commands) newListCommand() *cobra.Command {
+	var asJSON bool
+	var limit int
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List loops, the newest first",
+		Example: "perdure loop list",
+		Args:    c.Arguments(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			return c.Read(cmd, func(s Store) error {
+				list, err := s.Loops(ctx, limit)
+				if err != nil {
+					return err
+				}
+				for i := range list {
+					if asJSON {
+						err = c.PrintJSON(&list[i])
+					} else {
+						_, err = fmt.Fprintf(c.Out, "%s  %s  iteration %d  %s\n", name(ctx, s, list[i].Tree), list[i].Status, list[i].Iteration, list[i].UpdatedAt.Local().Format(time.DateTime))
+					}
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object a line")
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many at most")
+	return cmd
+}

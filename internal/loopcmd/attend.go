@@ -1,0 +1,283 @@
+package loopcmd
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// attending is how a loop is followed.
+type attending struct {
+	noWait, asJSON bool
+	// aborting: the loop is to end without being done, which is then no failure.
+	aborting bool
+}
+
+// attend follows a loop until it ends, pauses, or is to be answered elsewhere,
+// and tells how it stands then. It runs the loop in this process, unless somebody
+// else does.
+func (c *commands) attend(ctx context.Context, s Store, id perdure.TreeID, how attending) error {
+	follow := func(ctx context.Context) error { return c.follow(ctx, s, id, how) }
+	var err error
+	if s.Run == nil {
+		err = follow(ctx)
+	} else {
+		err = s.Run(ctx, id, follow)
+	}
+	if ctx.Err() != nil {
+		c.say("stopped; `perdure loop resume %s` goes on", name(context.WithoutCancel(ctx), s, id))
+		return c.Ended(Interrupted, "", "")
+	}
+	if err != nil {
+		return err
+	}
+	return c.conclude(ctx, s, id, how)
+}
+
+// follow prints what happens until there is nothing to follow any more.
+func (c *commands) follow(ctx context.Context, s Store, id perdure.TreeID, how attending) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	answers := c.answers(ctx, s, id)
+	for e, err := range s.Events(ctx, 0, id) {
+		if err != nil {
+			return err
+		}
+		if text := c.line(&e); text != "" {
+			fmt.Fprintf(c.Err, "%s  %s\n", c.Dim(e.Time.Local().Format(time.TimeOnly)), text)
+		}
+		switch e.Kind {
+		case loop.EventEnded:
+			return nil
+		case "tree.completed", "tree.failed", "tree.cancelled":
+			return nil
+		case loop.EventPaused:
+			if over, err := c.rests(ctx, s, id, e.Seq); over || err != nil {
+				return err
+			}
+		case record.EventGateOpened:
+			over, err := c.gateOpened(ctx, s, id, how, answers)
+			if over || err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// rests tells whether a loop is paused now: events of the past are told too.
+func (c *commands) rests(ctx context.Context, s Store, id perdure.TreeID, _ int64) (bool, error) {
+	l, err := s.Loop(ctx, id)
+	return err == nil && l.Status == record.Paused && l.Wish != record.Resume, err
+}
+
+// gateOpened shows the question. Over tells that nobody waits here.
+func (c *commands) gateOpened(ctx context.Context, s Store, id perdure.TreeID, how attending, ask chan<- record.Gate) (over bool, err error) {
+	gates, err := s.Gates(ctx, id)
+	if err != nil || len(gates) == 0 {
+		return false, err
+	}
+	g := gates[len(gates)-1]
+	if g.AnsweredAt != nil || how.aborting {
+		return false, nil
+	}
+	q, err := g.Asked()
+	if err != nil {
+		return false, err
+	}
+	c.showGate(&q, name(ctx, s, id))
+	if ask != nil {
+		ask <- g
+	}
+	return how.noWait, nil
+}
+
+// showGate prints a question and how it is answered.
+func (c *commands) showGate(q *record.Question, id string) {
+	fmt.Fprintf(c.Err, "\n%s\n", c.Bold(c.Safe(q.Title)))
+	for _, text := range []string{q.Text, q.Diff} {
+		if text = strings.TrimSpace(text); text != "" {
+			fmt.Fprintf(c.Err, "\n%s\n", c.Safe(text))
+		}
+	}
+	fmt.Fprintln(c.Err)
+	for _, o := range q.Options {
+		fmt.Fprintf(c.Err, "  perdure loop answer %s --loop %s\n      %s\n", o.Answer, id, c.Safe(o.Effect))
+	}
+	fmt.Fprintln(c.Err)
+}
+
+// answers asks the person at the terminal; nil when there is none. What is typed
+// is "ANSWER" or "ANSWER reason"; other words are asked for again.
+func (c *commands) answers(ctx context.Context, s Store, id perdure.TreeID) chan<- record.Gate {
+	if !c.Terminal() {
+		return nil
+	}
+	open := make(chan record.Gate, 1)
+	go func() {
+		lines := bufio.NewScanner(c.Stdin)
+		for {
+			var g record.Gate
+			select {
+			case <-ctx.Done():
+				return
+			case g = <-open:
+			}
+			fmt.Fprint(c.Err, "answer: ")
+			for lines.Scan() {
+				answer, reason, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
+				if answer == "" {
+					continue
+				}
+				_, err := s.AnswerGate(ctx, id, g.Number, record.Decision{Answer: answer, By: c.User(), Reason: strings.TrimSpace(reason)})
+				if err == nil || perdure.CodeOf(err) == perdure.CodeConflict || ctx.Err() != nil {
+					break
+				}
+				fmt.Fprintf(c.Err, "%s\nanswer: ", perdure.HintOf(err))
+			}
+		}
+	}()
+	return open
+}
+
+// line says in a line what an event tells; empty for those that say nothing to
+// people who watch.
+func (c *commands) line(e *perdure.Event) string {
+	var d struct {
+		Iteration   int     `json:"iteration"`
+		Agent       string  `json:"agent"`
+		Passed      bool    `json:"passed"`
+		Quality     *int    `json:"quality"`
+		Failing     int     `json:"failing"`
+		Regressions int     `json:"regressions"`
+		Reason      string  `json:"reason"`
+		Why         string  `json:"why"`
+		Until       string  `json:"until"`
+		Text        string  `json:"text"`
+		Message     string  `json:"message"`
+		Files       float64 `json:"files"`
+		Status      string  `json:"status"`
+		Diagnosis   string  `json:"diagnosis"`
+		Answer      string  `json:"answer"`
+		By          string  `json:"by"`
+	}
+	if json.Unmarshal(e.Data, &d) != nil {
+		return ""
+	}
+	switch e.Kind {
+	case loop.EventStarted:
+		return fmt.Sprintf("a snapshot of %.0f files is taken; the check is run once before anything is changed", d.Files)
+	case loop.EventIteration:
+		return fmt.Sprintf("iteration %d: %s works", d.Iteration, c.Safe(d.Agent))
+	case loop.EventMeasured:
+		return measured(d.Iteration, d.Passed, d.Failing, d.Regressions, d.Quality)
+	case loop.EventRegression:
+		return c.Bold(fmt.Sprintf("iteration %d made something worse: %s", d.Iteration, c.Safe(d.Text)))
+	case loop.EventRecovery:
+		if d.Agent != "" {
+			return fmt.Sprintf("iteration %d: %s stands in; %s", d.Iteration, c.Safe(d.Agent), c.Safe(d.Why))
+		}
+		return fmt.Sprintf("iteration %d: diagnosis %s", d.Iteration, d.Diagnosis)
+	case loop.EventReverted:
+		return fmt.Sprintf("iteration %d is taken back: %s", d.Iteration, c.Safe(d.Why))
+	case loop.EventWaiting:
+		return fmt.Sprintf("iteration %d waits until %s (%s)", d.Iteration, local(d.Until), c.Safe(d.Why))
+	case loop.EventAgentError:
+		return fmt.Sprintf("iteration %d: %s", d.Iteration, c.Safe(d.Message))
+	case loop.EventPaused:
+		return "paused: " + c.Safe(d.Reason)
+	case loop.EventResumed:
+		return "goes on"
+	case loop.EventSelected:
+		return c.Safe(d.Reason)
+	case record.EventGateAnswered:
+		return strings.TrimSpace(fmt.Sprintf("answered: %s %s", d.Answer, c.Safe(d.Reason)))
+	}
+	return ""
+}
+
+func measured(iteration int, passed bool, failing, regressions int, quality *int) string {
+	text := fmt.Sprintf("iteration %d: the check ", iteration)
+	switch {
+	case passed:
+		text += "passes"
+	case failing > 0:
+		text += "fails (" + human.Count(int64(failing), "test") + ")"
+	default:
+		text += "fails"
+	}
+	if quality != nil {
+		text += fmt.Sprintf(", quality %d %%", *quality)
+	}
+	if regressions > 0 {
+		text += ", " + human.Count(int64(regressions), "regression")
+	}
+	return text
+}
+
+func local(text string) string {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return text
+	}
+	return t.Local().Format(time.TimeOnly)
+}
+
+// conclude tells how a loop stands, and makes the exit status of it.
+func (c *commands) conclude(ctx context.Context, s Store, id perdure.TreeID, how attending) error {
+	l, err := s.Loop(ctx, id)
+	if err != nil {
+		return err
+	}
+	if how.asJSON {
+		err = c.PrintJSON(&l)
+	} else {
+		_, err = fmt.Fprintln(c.Out, c.Safe(summary(&l)))
+	}
+	if err != nil {
+		return err
+	}
+	again := "`perdure loop resume " + name(ctx, s, id) + "` goes on"
+	switch {
+	case l.Status == record.Completed, l.Status == record.Aborted && how.aborting:
+		return nil
+	case l.Status == record.Failed:
+		return c.Ended(NotDone, "", "")
+	case l.Status == record.Aborted:
+		return c.Ended(Stopped, "", "")
+	case l.Status == record.Paused:
+		c.say("%s", again)
+		return c.Ended(Stopped, "", "")
+	}
+	return c.Ended(AtGate, "", "")
+}
+
+// summary says in a line how a loop stands.
+func summary(l *record.Loop) string {
+	var s struct {
+		Reason   string `json:"reason"`
+		Selected string `json:"selected_reason"`
+	}
+	if err := json.Unmarshal(l.State, &s); err != nil {
+		return string(l.Status)
+	}
+	text := string(l.Status)
+	for _, more := range []string{s.Reason, s.Selected} {
+		if more != "" {
+			text += ": " + more
+		}
+	}
+	return text
+}
+
+// errNoGate is a loop that nobody is asked about.
+var errNoGate = errors.New("no gate is open")

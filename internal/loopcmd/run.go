@@ -1,0 +1,206 @@
+package loopcmd
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// runFlags are the flags of loop run.
+type runFlags struct {
+	loop.Config
+	selection string
+	noWait    bool
+	asJSON    bool
+}
+
+func (c *commands) newRunCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   `run "TASK" --until COMMAND --agent NAME`,
+		Short: "Begin a loop and work on it until it ends",
+		Long: "Begin a loop and work on it until it ends. The agent is claude, codex, opencode or gemini (their headless modes), " +
+			"acp:NAME or acp:COMMAND for one that speaks the Agent Client Protocol, or exec:COMMAND for any program: the prompt " +
+			"is on its standard input, or where {prompt} or {prompt_file} stands in its arguments.\n\n" +
+			"The completion command is run by perdure, never by the agent, before the first and after every iteration; where " +
+			"its results can be read, tests are compared by name with those of the beginning. The loop's ID is printed first.\n\n" +
+			"Ctrl-C stops; `perdure loop resume` goes on. Exit status 0: the check passes; 1: it does not, after all iterations; " +
+			"3: stopped before; 6: a person is asked.",
+		Example: "perdure loop run \"Make the tests pass\" --until \"go test ./...\" --agent claude\n" +
+			" perdure loop run \"Port it to Python 3\" --until \"pytest -q\" --agent codex --fallback claude --max-iterations 20",
+		Args: c.Arguments(1, 1, "one task"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.Task, f.Selection = args[0], loop.Selection(f.selection)
+			return c.run(cmd, &f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.Until, "until", "", "the completion `COMMAND`, for the shell")
+	flags.StringVar(&f.Agent, "agent", "", "who works")
+	flags.StringSliceVar(&f.Fallback, "fallback", nil, "who stands in, in this order")
+	flags.StringVar(&f.Workspace, "workspace", "", "the `folder` to work in (default: this one)")
+	flags.IntVar(&f.MaxIterations, "max-iterations", loop.DefaultMaxIterations, "how many iterations there are at most")
+	flags.DurationVar(&f.Timeout, "timeout", loop.DefaultTimeout, "the agent's time in one iteration; -1s: no limit")
+	flags.DurationVar(&f.IdleTimeout, "idle-timeout", loop.DefaultIdleTimeout, "how long the agent may be silent; -1s: no limit")
+	flags.DurationVar(&f.CheckTimeout, "check-timeout", loop.DefaultCheckTimeout, "the time of one run of the completion command; -1s: no limit")
+	flags.IntVar(&f.MaxRetries, "max-retries", loop.DefaultMaxRetries, "how often a turn that failed is repeated, and a regression is recovered from without asking")
+	flags.StringVar(&f.Scorer, "scorer", "", "a `COMMAND` that prints the quality, 0 to 100 (default: made from the tests)")
+	flags.IntVar(&f.QualityThreshold, "quality-threshold", loop.DefaultQualityThreshold, "the quality in percent that the best iteration should reach")
+	flags.StringVar(&f.selection, "select", string(loop.HighestQualityVerified), "which iteration is left: highest_quality_verified, highest_quality, most_recent_above_threshold")
+	flags.BoolVar(&f.KeepLast, "keep-last", false, "leave the files as the last iteration left them")
+	flags.BoolVar(&f.Unattended, "unattended", false, "restore deleted tests the first time instead of asking")
+	flags.DurationVar(&f.GateTimeout, "gate-timeout", 0, "how long a person is waited for (default: for ever)")
+	flags.Float64Var(&f.BudgetUSD, "budget-usd", 0, "stop before more is spent (default: no limit)")
+	flags.Int64Var(&f.BudgetTokens, "budget-tokens", 0, "stop before more tokens are used (default: no limit)")
+	flags.BoolVar(&f.noWait, "no-wait", false, "end with status 6 when a person is asked, instead of waiting")
+	flags.BoolVar(&f.asJSON, "json", false, "print where the loop stands in the end as one JSON object")
+	return cmd
+}
+
+func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
+	if f.Workspace == "" {
+		f.Workspace = c.Cwd
+	}
+	if !filepath.IsAbs(f.Workspace) {
+		f.Workspace = filepath.Join(c.Cwd, f.Workspace)
+	}
+	for _, d := range []*time.Duration{&f.Timeout, &f.IdleTimeout, &f.CheckTimeout} {
+		if *d == 0 {
+			*d = -1 // a person who writes 0 means no limit
+		}
+	}
+	if f.MaxRetries == 0 {
+		f.MaxRetries = -1
+	}
+	raw, err := json.Marshal(&f.Config)
+	if err != nil {
+		return err
+	}
+	if _, err := loop.ParseConfig(raw); err != nil { // before a store is made
+		return err
+	}
+	return c.Execute(cmd, func(s Store) error {
+		tree, err := s.CreateTree(cmd.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: f.Task, Config: raw, Owner: s.Session})
+		if err != nil {
+			return err
+		}
+		if _, err := c.Err.Write([]byte(loop.ID(&tree) + "\n")); err != nil {
+			return err
+		}
+		return c.attend(cmd.Context(), s, tree.ID, attending{noWait: f.noWait, asJSON: f.asJSON})
+	})
+}
+
+func (c *commands) newResumeCommand() *cobra.Command {
+	var how attending
+	cmd := &cobra.Command{
+		Use:   "resume [LOOP]",
+		Short: "Go on with a loop that was paused, stopped or killed",
+		Long: "Go on with a loop that was paused, stopped or killed; without one, with the loop that has not ended. An iteration " +
+			"that was interrupted is taken back and repeated under its number. A loop that another process runs is told to go on.",
+		Example: "perdure loop resume\n perdure loop resume make-the-tests-pass-1a2b3c4d",
+		Args:    loopArgument(c),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return c.Execute(cmd, func(s Store) error {
+				l, err := find(ctx, s, args)
+				if err != nil {
+					return err
+				}
+				if l.Status.Ended() {
+					return &perdure.Error{Code: perdure.CodeConflict, Op: "resume loop", Msg: name(ctx, s, l.Tree) + " has ended: it is " + string(l.Status)}
+				}
+				if _, err := s.AskLoop(ctx, l.Tree, record.Resume); err != nil {
+					return err
+				}
+				return c.takeOver(ctx, s, l.Tree, how)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&how.noWait, "no-wait", false, "end with status 6 when a person is asked, instead of waiting")
+	cmd.Flags().BoolVar(&how.asJSON, "json", false, "print where the loop stands in the end as one JSON object")
+	return cmd
+}
+
+// takeOver makes a loop this process's own, unless a process that lives runs it,
+// and follows it.
+func (c *commands) takeOver(ctx context.Context, s Store, id perdure.TreeID, how attending) error {
+	_, err := s.Resume(ctx, id, s.Session)
+	if perdure.CodeOf(err) == perdure.CodeConflict {
+		c.say("another process runs %s", name(ctx, s, id))
+		s.Run = nil
+	} else if err != nil {
+		return err
+	}
+	return c.attend(ctx, s, id, how)
+}
+
+func (c *commands) newPauseCommand() *cobra.Command {
+	var now bool
+	cmd := &cobra.Command{
+		Use:     "pause [LOOP]",
+		Short:   "Stop a loop before its next iteration",
+		Example: "perdure loop pause\n perdure loop pause --now",
+		Args:    loopArgument(c),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			wish := record.Pause
+			if now {
+				wish = record.PauseNow
+			}
+			return c.Read(cmd, func(s Store) error {
+				l, err := find(cmd.Context(), s, args)
+				if err != nil {
+					return err
+				}
+				if _, err := s.AskLoop(cmd.Context(), l.Tree, wish); err != nil {
+					return err
+				}
+				id := name(cmd.Context(), s, l.Tree)
+				c.say("%s is asked to pause; `perdure loop resume %s` goes on", id, id)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&now, "now", false, "stop the agent, too: what it left in the files is checked as if it had ended")
+	return cmd
+}
+
+func (c *commands) newAbortCommand() *cobra.Command {
+	var revert, keep, asJSON bool
+	cmd := &cobra.Command{
+		Use:     "abort [LOOP]",
+		Short:   "End a loop before it is done",
+		Long:    "End a loop before it is done. The agent is stopped. The files stay as they are, or come back as they were before the loop with --revert.",
+		Example: "perdure loop abort\n perdure loop abort --revert",
+		Args:    loopArgument(c),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			wish := record.Abort
+			if revert {
+				wish = record.Revert
+			}
+			return c.Execute(cmd, func(s Store) error {
+				l, err := find(cmd.Context(), s, args)
+				if err != nil {
+					return err
+				}
+				if _, err := s.AskLoop(cmd.Context(), l.Tree, wish); err != nil {
+					return err
+				}
+				return c.takeOver(cmd.Context(), s, l.Tree, attending{asJSON: asJSON, aborting: true})
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&revert, "revert", false, "bring back the files of before the loop")
+	cmd.Flags().BoolVar(&keep, "keep", false, "leave the files as they are (the default)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print where the loop stands in the end as one JSON object")
+	cmd.MarkFlagsMutuallyExclusive("revert", "keep")
+	return cmd
+}
