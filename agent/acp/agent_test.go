@@ -10,6 +10,11 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/agent"
 )
 
 // fake is the agent's side of the protocol, for scripts.
@@ -246,4 +251,42 @@ func beTee() int {
 		return 1
 	}
 	return 0
+}
+
+// wantKind checks the kind of an error.
+func wantKind(t *testing.T, err error, want agent.Kind) *agent.Error {
+	t.Helper()
+	var e *agent.Error
+	if !errors.As(err, &e) || e.Kind != want {
+		t.Fatalf("error = %v, want kind %q", err, want)
+	}
+	return e
+}
+
+func turn(t *testing.T) *agent.Turn {
+	t.Helper()
+	return &agent.Turn{Prompt: "do it", Dir: t.TempDir()}
+}
+
+// wantEvents compares the kinds and texts of events.
+func wantEvents(t *testing.T, events []agent.Event, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, brief(events)); diff != "" {
+		t.Errorf("events differ (-want +got):\n%s", diff)
+	}
+}
+
+func brief(events []agent.Event) []string {
+	var got []string
+	for _, e := range events {
+		text := string(e.Kind) + " "
+		if e.Call != nil {
+			text += string(e.Call.Status)
+			if e.Text != "" {
+				text += " "
+			}
+		}
+		got = append(got, text+e.Text)
+	}
+	return got
 }
