@@ -48,7 +48,8 @@ func signs() []sign {
 		}},
 		{agent.KindInvalid, []string{
 			"model_not_found", "model not found", "modelnotfound", "issue with the selected model", "does not exist or you do not have access",
-			"unknown model", "no such model", "model is not supported", "unknown option", "unexpected argument", "unknown argument", "unrecognized subcommand",
+			"unknown model", "no such model", "model is not supported", "unknown option", "unexpected argument", "unknown argument",
+			"unrecognized subcommand", "cannot be used with root",
 		}},
 		{agent.KindUnavailable, []string{
 			"overloaded", "at capacity", "service unavailable", "bad gateway", "gateway timeout", "internal server error", "server_error",

@@ -59,6 +59,7 @@ type opencodeParser struct {
 	fault  *agent.Error
 	cost   float64
 	said   []string // the end of standard error
+	logged string   // the last failure of its log
 }
 
 func (p *opencodeParser) stdout(line []byte) {
@@ -171,6 +172,8 @@ func (p *opencodeParser) stderr(line string) {
 	p.rec.say(agent.EventStderr, line)
 	if !strings.HasPrefix(line, "timestamp=") {
 		p.said = lastLines(p.said, line)
+	} else if _, text, ok := strings.Cut(line, " error=\""); ok && strings.Contains(line, "message=failed") {
+		p.logged, _, _ = strings.Cut(text, "\"")
 	}
 	_, text, ok := strings.Cut(line, "error.error=")
 	if !ok || !strings.Contains(line, `"stream error"`) || strings.Contains(line, "small=true") {
@@ -186,6 +189,8 @@ func (p *opencodeParser) stderr(line string) {
 func (p *opencodeParser) finish(exit int) {
 	p.rec.fault = p.fault
 	switch {
+	case p.fault != nil && p.fault.Kind == agent.KindFailed && p.logged != "":
+		p.rec.bad(p.logged, 0) // the stream says no more than to look there
 	case p.fault != nil:
 	case p.reason == "length":
 		p.rec.fault = &agent.Error{Kind: agent.KindLimit, Msg: "the answer was cut at the model's limit for its length"}

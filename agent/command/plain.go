@@ -6,17 +6,17 @@ import (
 	"github.com/perdure/perdure/agent"
 )
 
-// maxSaid is how many of the last lines of standard error are looked at for
-// what went wrong.
+// maxSaid is how many lines of standard error are looked at for what went
+// wrong.
 const maxSaid = 20
 
-// lastLines keeps the last lines that say something.
+// lastLines keeps the first and the last lines that say something.
 func lastLines(lines []string, line string) []string {
 	if line = strings.TrimSpace(stripColour(line)); line == "" {
 		return lines
 	}
 	if len(lines) == maxSaid {
-		lines = append(lines[:0], lines[1:]...)
+		lines = append(lines[:1], lines[2:]...)
 	}
 	return append(lines, line)
 }
@@ -25,8 +25,11 @@ func lastLines(lines []string, line string) []string {
 // calls itself an error, else the last.
 func errorLine(lines []string) string {
 	for i := len(lines) - 1; i >= 0; i-- {
-		if lower := strings.ToLower(lines[i]); strings.HasPrefix(lower, "error") || strings.HasPrefix(lower, "fatal") {
-			return lines[i]
+		lower := strings.ToLower(lines[i])
+		for _, word := range []string{"error", "fatal", "unknown argument"} {
+			if strings.HasPrefix(lower, word) {
+				return lines[i]
+			}
 		}
 	}
 	if len(lines) == 0 {

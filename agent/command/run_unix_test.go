@@ -19,6 +19,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/agent/command"
+	"github.com/perdure/perdure/internal/filelock"
 )
 
 // raceVar keeps agents from sleeping a second at their end when they are built
@@ -375,6 +376,43 @@ func TestTimeouts(t *testing.T) {
 	if e := wantKind(t, err, agent.KindIdle); e.Exit != 0 || e.Hint == "" || res == nil {
 		t.Errorf("error = %+v, result %+v", e, res)
 	}
+}
+
+// Files to hold stay open until the agent is gone.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lock")
+	open := func() *os.File {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	lock, other := open(), open()
+	if err := filelock.TryLock(lock); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	turn := newTurn(t)
+	turn.Hold = []*os.File{lock}
+	turn.Observe = func(agent.Event) {
+		_ = lock.Close() // as the death of this process would
+		if held, err := filelock.Held(other); !held || err != nil {
+			t.Errorf("while the agent runs: held %v, %v", held, err)
+		}
+		cancel()
+	}
+	_, err := newAgent(t, player(t, "out:running", "hang")).Run(ctx, turn)
+	wantKind(t, err, agent.KindCanceled)
+	if held, err := filelock.Held(other); held || err != nil {
+		t.Errorf("afterwards: held %v, %v", held, err)
+	}
+	turn.Hold = []*os.File{nil}
+	_, err = newAgent(t, player(t)).Run(t.Context(), turn)
+	wantKind(t, err, agent.KindFailed)
 }
 
 // A GiB of output in one line without an end, and many short lines, neither
