@@ -266,9 +266,11 @@ func (f *follower) moves() {
 			continue
 		}
 		first, last, solid := 0, 0, 0
-		for ; f.same(i+first-1, j+first-1); first-- {
+		for f.same(i+first-1, j+first-1) {
+			first--
 		}
-		for ; f.same(i+last, j+last); last++ {
+		for f.same(i+last, j+last) {
+			last++
 		}
 		for d := first; d < last; d++ {
 			if f.lines[f.a[i+d]].solid {

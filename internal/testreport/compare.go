@@ -263,3 +263,27 @@ func MarkFlaky(first *Report, again ...*Report) *Report {
 	}
 	return &marked
 }
+
+// MarkNotRun returns the report of a command that ended after a failure
+// without having run everything (Maven's modules after one that failed, the
+// second of two runners): suites of the baseline that it does not name at all
+// become broken ones, so that their tests do not pass for deleted. Use it only
+// for commands of that kind that failed; why is told as their message.
+func MarkNotRun(baseline, now *Report, why string) *Report {
+	named := make(map[string]bool)
+	for i := range now.Tests {
+		named[now.Tests[i].Suite] = true
+	}
+	for _, b := range now.Broken {
+		named[b.Suite] = true
+	}
+	marked := *now
+	marked.Broken = slices.Clone(now.Broken)
+	for i := range baseline.Tests {
+		if suite := baseline.Tests[i].Suite; suite != "" && !named[suite] {
+			named[suite] = true
+			marked.Broken = append(marked.Broken, Broken{Suite: suite, Kind: NotRun, Message: why})
+		}
+	}
+	return &marked
+}

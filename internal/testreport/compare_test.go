@@ -126,6 +126,25 @@ func TestMarkFlaky(t *testing.T) {
 	}
 }
 
+func TestMarkNotRun(t *testing.T) {
+	t.Parallel()
+	before := report("passed a::A", "passed b::B", "passed b::C", "passed c::D", "passed E")
+	now := report("failed a::X", "broken build c")
+	marked := testreport.MarkNotRun(before, now, "stopped")
+	want := []string{"failed a::X", "broken build c", "broken not run b", "broken not run E"}
+	if diff := cmp.Diff(want, rows(marked)); diff != "" || len(now.Broken) != 1 {
+		t.Errorf("%d broken before (-want +got):\n%s", len(now.Broken), diff)
+	}
+	d := testreport.Compare(before, marked)
+	var unrun []string
+	for _, c := range d.Unrun {
+		unrun = append(unrun, c.ID+" "+c.Message)
+	}
+	if diff := cmp.Diff([]string{"E stopped", "b::B stopped", "b::C stopped", "c::D why"}, unrun); diff != "" || len(d.Lost) != 1 {
+		t.Errorf("lost %+v, unrun (-want +got):\n%s", d.Lost, diff)
+	}
+}
+
 // Every test of the baseline is accounted for exactly once, the same reports
 // give the same result in whatever order their tests come, and a report does
 // not differ from itself.

@@ -23,6 +23,9 @@ func Detect(name string, first []byte) Format {
 				return Jest
 			}
 		}
+		if bytes.Contains(text, []byte(`"examples"`)) || bytes.Contains(firstLine(text), []byte(`"example_count"`)) {
+			return RSpec
+		}
 	}
 	for line := range bytes.Lines(text) {
 		if f := detectLine(strings.TrimRight(string(line), "\r\n")); f != "" {

@@ -26,6 +26,7 @@
 //	                  for a missing description: "#3".
 //	cargo test      binary source::module::name. Documentation tests lose their
 //	                  line number, for the same reason.
+//	RSpec's JSON    file::full description
 //	.NET's TRX      class::name
 //
 // Equal identities in one report are numbered in the order they came: x, x#2,

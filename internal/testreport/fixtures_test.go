@@ -29,7 +29,7 @@ func rows(r *testreport.Report) []string {
 }
 
 // TestFixtures reads what the runners themselves wrote (pytest, Surefire,
-// Gradle, nextest, PHPUnit and TRX after their documentation).
+// Gradle, nextest, PHPUnit, RSpec and TRX after their documentation).
 func TestFixtures(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -124,6 +124,9 @@ func TestFixtures(t *testing.T) {
 		{file: "dotnet.trx", format: testreport.TRX, want: []string{
 			"passed Shop.Tests.CartTest::Adds", "failed Shop.Tests.CartTest::Sums(a: 1, b: 2)", "skipped Shop.Tests.CartTest::Later",
 		}},
+		{file: "rspec.json", format: testreport.RSpec, want: []string{
+			"passed spec/cart_spec.rb::Cart adds", "failed spec/cart_spec.rb::Cart sums", "skipped spec/cart_spec.rb::Cart later",
+		}},
 		{file: "cargo.txt", format: testreport.Cargo, want: []string{
 			"skipped foo src/lib.rs::tests::ign",
 			"skipped foo src/lib.rs::tests::ign2",
@@ -192,6 +195,8 @@ func TestDetails(t *testing.T) {
 		{"perl.tap", "#3", testreport.Test{Name: "#3", Outcome: testreport.Skipped, Message: "no network"}},
 		{"dotnet.trx", "Shop.Tests.CartTest::Sums(a: 1, b: 2)", testreport.Test{Suite: "Shop.Tests.CartTest", Name: "Sums(a: 1, b: 2)", Outcome: testreport.Failed,
 			Duration: 1500e6, Message: "Assert.Equal() Failure: Values differ\nat Shop.Tests.CartTest.Sums(Int32 a, Int32 b)"}},
+		{"rspec.json", "spec/cart_spec.rb::Cart sums", testreport.Test{Suite: "spec/cart_spec.rb", Name: "Cart sums", File: "spec/cart_spec.rb",
+			Outcome: testreport.Failed, Duration: 10500e3, Message: "RSpec::Expectations::ExpectationNotMetError: expected: 4\n     got: 3"}},
 		{"cargo.txt", "foo src/lib.rs::tests::ign2", testreport.Test{Suite: "foo src/lib.rs", Name: "tests::ign2", Outcome: testreport.Skipped, Message: "why"}},
 	}
 	for _, tt := range tests {

@@ -50,7 +50,7 @@ func fuzz(f *testing.F, format testreport.Format, pattern string, more ...string
 		}
 		seen := make(map[string]bool)
 		for _, test := range r.Tests {
-			if test.ID == "" && format != testreport.JUnit && format != testreport.TRX && format != testreport.Jest || seen[test.ID] || test.Outcome == "" {
+			if test.ID == "" && format != testreport.JUnit && format != testreport.TRX && format != testreport.Jest && format != testreport.RSpec || seen[test.ID] || test.Outcome == "" {
 				t.Errorf("test %+v", test)
 			}
 			seen[test.ID] = true
@@ -86,6 +86,10 @@ func FuzzCargo(f *testing.F) {
 }
 
 func FuzzTRX(f *testing.F) { fuzz(f, testreport.TRX, "*.trx", "<TestRun><Counters/></TestRun>") }
+
+func FuzzRSpec(f *testing.F) {
+	fuzz(f, testreport.RSpec, "rspec.json", `{"messages":["no such file"],"examples":[],"summary":{"example_count":0,"errors_outside_of_examples_count":1}}`)
+}
 
 func FuzzDetect(f *testing.F) {
 	f.Add("a.tap", []byte("ok 1"))

@@ -19,6 +19,7 @@ const (
 	TAP    Format = "tap"          // Test Anything Protocol 12, 13 and 14
 	Cargo  Format = "cargo-test"   // what cargo test prints for people
 	TRX    Format = "trx"          // dotnet test --logger trx
+	RSpec  Format = "rspec-json"   // rspec --format json
 )
 
 // Parse reads a report of a format; an empty one is taken from the input's
@@ -33,7 +34,7 @@ func Parse(format Format, r io.Reader, cfg Config) (*Report, error) {
 			return nil, fmt.Errorf("read test results: %w", err)
 		}
 		if format = Detect("", first); format == "" {
-			return nil, errors.New("read test results: the format is none of go test -json, JUnit XML, jest's JSON, TAP, cargo test and TRX")
+			return nil, errors.New("read test results: the format is none of go test -json, JUnit XML, jest's JSON, RSpec's, TAP, cargo test and TRX")
 		}
 		r = buffered
 	}
@@ -50,6 +51,8 @@ func Parse(format Format, r io.Reader, cfg Config) (*Report, error) {
 		return ParseCargo(r, cfg)
 	case TRX:
 		return ParseTRX(r, cfg)
+	case RSpec:
+		return ParseRSpec(r, cfg)
 	}
 	return nil, fmt.Errorf("read test results: unknown format %q", format)
 }

@@ -45,6 +45,9 @@ func TestIncomplete(t *testing.T) {
 		{"jest, interrupted", testreport.Jest, `{"numTotalTests":0,"testResults":[],"wasInterrupted":true}`, 0, "the run was interrupted"},
 		{"jest, fewer tests", testreport.Jest, `{"numTotalTests":2,"testResults":[{"name":"a.js","assertionResults":[{"title":"x","status":"passed"}]}]}`, 1, "the run says it has 2 tests, and lists 1"},
 		{"jest, no number", testreport.Jest, `{"testResults":[]}`, 0, "the number of tests is missing"},
+		{"rspec, cut", testreport.RSpec, `{"examples":[{"full_description":"a","status":"passed"},`, 1, "line 1, column 57: the object has no end"},
+		{"rspec, no summary", testreport.RSpec, `{"examples":[]}`, 0, "the summary is missing"},
+		{"rspec, fewer examples", testreport.RSpec, `{"examples":[],"summary":{"example_count":2}}`, 0, "the summary says 2 examples, and there are 0"},
 		{"cargo, nothing", testreport.Cargo, "   Compiling foo\n", 0, "no test binary was started"},
 		{"cargo, exit", testreport.Cargo, "     Running tests/a.rs (target/debug/deps/a-0123456789abcdef)\n\nrunning 1 test\n", 0, `binary "a tests/a.rs" has no result`},
 		{"cargo, fewer tests", testreport.Cargo, "running 2 tests\ntest a ... ok\n\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured\n", 1,
@@ -150,7 +153,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	for format, file := range map[testreport.Format]string{
-		testreport.JUnit: "vitest.xml", testreport.Jest: "jest.json", testreport.TAP: "node.tap", testreport.Cargo: "cargo.txt", testreport.TRX: "dotnet.trx",
+		testreport.JUnit: "vitest.xml", testreport.Jest: "jest.json", testreport.TAP: "node.tap", testreport.Cargo: "cargo.txt", testreport.TRX: "dotnet.trx", testreport.RSpec: "rspec.json",
 	} {
 		_, err := testreport.ParseFiles(format, []string{filepath.Join("testdata", file)}, testreport.Config{MaxTests: 2})
 		var limit *testreport.LimitError
@@ -275,7 +278,7 @@ func TestParseFiles(t *testing.T) {
 	if _, err := testreport.Parse("", iotest.ErrReader(io.ErrClosedPipe), testreport.Config{}); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("reader's error: %v", err)
 	}
-	for _, format := range []testreport.Format{testreport.GoTest, testreport.JUnit, testreport.Jest, testreport.TAP, testreport.Cargo, testreport.TRX} {
+	for _, format := range []testreport.Format{testreport.GoTest, testreport.JUnit, testreport.Jest, testreport.TAP, testreport.Cargo, testreport.TRX, testreport.RSpec} {
 		if _, err := testreport.Parse(format, iotest.ErrReader(io.ErrClosedPipe), testreport.Config{}); !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("%s: reader's error: %v", format, err)
 		}

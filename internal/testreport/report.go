@@ -80,6 +80,9 @@ const (
 	Exit Kind = "exit"
 	// Incomplete: the end record is missing.
 	Incomplete Kind = "incomplete"
+	// NotRun: the command ended before it came to the suite. Only MarkNotRun
+	// says so.
+	NotRun Kind = "not run"
 )
 
 // Broken is a suite whose tests, or some of them, could not run. Their absence

@@ -1,0 +1,229 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// Kind is what runs the tests of a project.
+type Kind string
+
+// The kinds.
+const (
+	Go      Kind = "go"
+	Jest    Kind = "jest"
+	Vitest  Kind = "vitest"
+	Mocha   Kind = "mocha"
+	Node    Kind = "node" // node --test
+	NPM     Kind = "npm"  // a script of package.json, of which nothing else is known
+	Bun     Kind = "bun"  // bun test
+	Deno    Kind = "deno" // deno test
+	Pytest  Kind = "pytest"
+	Python  Kind = "python" // unittest, or nothing that is known
+	Cargo   Kind = "cargo"
+	Nextest Kind = "nextest"
+	Maven   Kind = "maven"
+	Gradle  Kind = "gradle"
+	RSpec   Kind = "rspec"
+	Ruby    Kind = "ruby" // a Gemfile without RSpec
+	DotNet  Kind = "dotnet"
+	PHPUnit Kind = "phpunit"
+	PHP     Kind = "php" // composer.json without PHPUnit
+)
+
+// Formats of results, as packages testreport and coverage name them, and those
+// of type checkers and linters.
+const (
+	FormatGo        = "go-test-json"
+	FormatJUnit     = "junit-xml"
+	FormatJest      = "jest-json"
+	FormatTAP       = "tap"
+	FormatCargo     = "cargo-test"
+	FormatTRX       = "trx"
+	FormatRSpec     = "rspec-json"
+	FormatCoverGo   = "go-coverprofile"
+	FormatLCOV      = "lcov"
+	FormatCobertura = "cobertura-xml"
+	FormatLines     = "lines"       // one finding a line, with its place
+	FormatESLint    = "eslint-json" // eslint --format json
+)
+
+// Stream is what a command prints.
+type Stream string
+
+// The streams that hold results.
+const (
+	Stdout Stream = "stdout"
+	Both   Stream = "both" // standard output and error, in one
+)
+
+// Result is where a command leaves results.
+type Result struct {
+	// Format is how they are written.
+	Format string `json:"format"`
+	// Stream is set when the command prints them.
+	Stream Stream `json:"stream,omitempty"`
+	// Files are patterns of the files that hold them: absolute, or relative to
+	// the command's folder; "**" stands for any folders.
+	Files []string `json:"files,omitempty"`
+}
+
+// Command is something to run, and what it leaves.
+type Command struct {
+	// Kind is the runner that was recognised; empty when none was.
+	Kind Kind `json:"kind,omitempty"`
+	// Script is the text for a POSIX shell (sh -c). Dir is the folder to run it
+	// in, relative to the workspace, with slashes; "." is the workspace. Env are
+	// variables to set besides those there are, as NAME=value.
+	Script string   `json:"script"`
+	Dir    string   `json:"dir"`
+	Env    []string `json:"env,omitempty"`
+	// Files are to be written before the run: absolute path to contents.
+	Files map[string]string `json:"files,omitempty"`
+	// Results are where to look afterwards; several when several runners run.
+	Results []Result `json:"results,omitempty"`
+	// Weak says why there are no results and the exit code is all the evidence;
+	// empty when there are.
+	Weak string `json:"weak,omitempty"`
+	// StopsEarly tells that the command may end after a failure without having
+	// run everything: then a suite that is missing was not run, not deleted.
+	StopsEarly bool `json:"stops_early,omitempty"`
+
+	source string // Script without what Measure added
+	sites  []site // where the runners stand in source
+}
+
+// Clear removes what an earlier run left in the places of the results, and
+// writes Files. Root is the absolute path of the workspace. Without it, old
+// results pass for new ones when a run ends before it writes any.
+func (c *Command) Clear(root string) error {
+	found, err := c.find(root)
+	for _, name := range found {
+		err = errors.Join(err, os.Remove(name))
+	}
+	for _, r := range c.Results {
+		for _, pattern := range r.Files {
+			if filepath.IsAbs(pattern) && !strings.ContainsAny(pattern, "*?[{") {
+				err = errors.Join(err, os.MkdirAll(filepath.Dir(pattern), 0o700))
+			}
+		}
+	}
+	for name, text := range c.Files {
+		err = errors.Join(err, os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600))
+	}
+	if err != nil {
+		return fmt.Errorf("clear results: %w", err)
+	}
+	return nil
+}
+
+// Found is what a run left of one result.
+type Found struct {
+	// Format is that of the result.
+	Format string
+	// Stream is set when the results are in what the command printed.
+	Stream Stream
+	// Files are the absolute names, sorted.
+	Files []string
+	// Stale are files that are there but older than the run: somebody put old
+	// results back. They prove nothing.
+	Stale []string
+}
+
+// slack is how much older than the start of its run a file may look: some file
+// systems keep times in steps of two seconds.
+const slack = 2 * time.Second
+
+// Collect finds the results of a run that began at the given time. Root is the
+// absolute path of the workspace.
+func (c *Command) Collect(root string, started time.Time) ([]Found, error) {
+	var all []Found
+	for _, r := range c.Results {
+		f := Found{Format: r.Format, Stream: r.Stream}
+		names, err := c.findFiles(root, r.Files)
+		if err != nil {
+			return nil, fmt.Errorf("collect results: %w", err)
+		}
+		for _, name := range names {
+			info, err := os.Stat(name)
+			if err != nil {
+				return nil, fmt.Errorf("collect results: %w", err)
+			}
+			if info.ModTime().Before(started.Add(-slack)) {
+				f.Stale = append(f.Stale, name)
+			} else {
+				f.Files = append(f.Files, name)
+			}
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+func (c *Command) find(root string) ([]string, error) {
+	var all []string
+	for _, r := range c.Results {
+		names, err := c.findFiles(root, r.Files)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, names...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// findFiles expands patterns. Links to folders are not followed, so that what
+// is found, and removed, is in the workspace or where the caller said.
+func (c *Command) findFiles(root string, patterns []string) ([]string, error) {
+	var all []string
+	for _, pattern := range patterns {
+		base := filepath.Join(root, filepath.FromSlash(c.Dir))
+		pattern = filepath.ToSlash(pattern)
+		if filepath.IsAbs(pattern) {
+			if info, err := os.Lstat(pattern); err == nil && info.Mode().IsRegular() {
+				all = append(all, filepath.FromSlash(pattern)) // also when its name looks like a pattern
+				continue
+			}
+			dir, rest := doublestar.SplitPattern(pattern)
+			base, pattern = filepath.FromSlash(dir), rest
+		} else if pattern = path.Clean(pattern); strings.HasPrefix(pattern, "../") {
+			return nil, fmt.Errorf("pattern %q leads out of the workspace", pattern)
+		}
+		names, err := doublestar.Glob(os.DirFS(base), pattern, doublestar.WithFilesOnly(), doublestar.WithNoFollow())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("pattern %q: %w", pattern, err)
+		}
+		for _, name := range names {
+			if ignoredPath(name) {
+				continue
+			}
+			all = append(all, filepath.Join(base, filepath.FromSlash(name)))
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// ignoredPath tells whether a path goes through a folder that holds no project
+// of its own.
+func ignoredPath(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "node_modules" || part == ".git" || part == ".perdure" {
+			return true
+		}
+	}
+	return false
+}

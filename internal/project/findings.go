@@ -1,0 +1,73 @@
+package project
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+)
+
+var (
+	// findingPlace is how tools write where a finding is: file:12:5, file(12,5),
+	// or GitHub's annotations.
+	findingPlace = regexp.MustCompile(`^\s*(\S.*?):(\d+)(:\d+)?[: ]|^\s*(\S.*?)\((\d+),(\d+)\)\s*:|^::(error|warning) `)
+	warningWord  = regexp.MustCompile(`(?i)(^::|[:\s\[])(warning|warn|note|info)\b`)
+	// continued lines tell more about the finding before them.
+	continued = regexp.MustCompile(`(?i):\s*note:|^\s*(note|help):`)
+)
+
+// maxFindingLine is how many bytes of a line are looked at.
+const maxFindingLine = 1 << 20
+
+// CountFindings counts errors and warnings in what a type checker or linter
+// printed, in FormatLines or FormatESLint. Lines without a place are no
+// findings. An error tells that the output is not of its format.
+func CountFindings(format string, r io.Reader) (findings, warnings int, err error) {
+	switch format {
+	case FormatLines:
+		return countLines(r)
+	case FormatESLint:
+		return countESLint(r)
+	}
+	return 0, 0, fmt.Errorf("count findings: unknown format %q", format)
+}
+
+func countLines(r io.Reader) (findings, warnings int, err error) {
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, maxFindingLine)
+	for in.Scan() {
+		line := in.Text()
+		switch {
+		case !findingPlace.MatchString(line) || continued.MatchString(line):
+		case warningWord.MatchString(line):
+			warnings++
+		default:
+			findings++
+		}
+	}
+	if err := in.Err(); err != nil {
+		return 0, 0, fmt.Errorf("count findings: %w", err)
+	}
+	return findings, warnings, nil
+}
+
+func countESLint(r io.Reader) (findings, warnings int, err error) {
+	d := json.NewDecoder(r)
+	if t, err := d.Token(); err != nil || t != json.Delim('[') {
+		return 0, 0, fmt.Errorf("count findings: %w", errors.Join(err, errors.New("the output is no list of files")))
+	}
+	for d.More() {
+		var file struct{ ErrorCount, WarningCount int }
+		if err := d.Decode(&file); err != nil {
+			return 0, 0, fmt.Errorf("count findings: %w", err)
+		}
+		findings += file.ErrorCount
+		warnings += file.WarningCount
+	}
+	if _, err := d.Token(); err != nil {
+		return 0, 0, fmt.Errorf("count findings: %w", err)
+	}
+	return findings, warnings, nil
+}

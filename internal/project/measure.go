@@ -1,0 +1,189 @@
+package project
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// site is a runner that stands in a script, and what is added to it.
+type site struct {
+	kind Kind
+	// at is the offset that args are inserted at; tail tells that they may as
+	// well stand at the end of the command.
+	at   int
+	args []string
+	tail bool
+	// drop are arguments that choose tests, which those of filter replace.
+	drop []word
+	// filter makes the arguments that choose tests, no others; nil when the
+	// runner has none, or the command uses it already. They are inserted at
+	// filterAt, or when that is 0 behind args.
+	filter   func(tests []Test) []string
+	filterAt int
+
+	results    []Result
+	env        []string
+	files      map[string]string
+	weak       string
+	stopsEarly bool
+}
+
+// weakSite is a runner without results.
+func weakSite(kind Kind, format string, args ...any) *site {
+	return &site{kind: kind, weak: fmt.Sprintf(format, args...)}
+}
+
+// measurer looks at one command.
+type measurer struct {
+	cfg    Config
+	number int // of the results so far
+	depth  int // of scripts that call scripts
+}
+
+// file is a new name for results.
+func (m *measurer) file(suffix string) string {
+	m.number++
+	return filepath.Join(m.cfg.Scratch, "results-"+strconv.Itoa(m.number)+suffix)
+}
+
+// Measure tells how the results of a user's command can be had. The command is
+// kept as it is, but for arguments that name a format and a file. One that
+// cannot be parsed, or whose runner is not known, is weak.
+func Measure(command string, cfg Config) Command {
+	made := Command{Script: command, Dir: cfg.dir()}
+	if strings.TrimSpace(command) == "" {
+		made.Weak = "the command is empty"
+		return made
+	}
+	s, err := parseScript(command, cfg.dir())
+	if err != nil {
+		made.Weak = err.Error()
+		return made
+	}
+	m := &measurer{cfg: cfg}
+	var weak []string
+	for _, c := range s.calls {
+		found := m.runner(c)
+		switch {
+		case found == nil:
+		case found.weak != "":
+			weak = append(weak, found.weak)
+			made.Kind = found.kind
+		default:
+			made.sites = append(made.sites, *found)
+		}
+	}
+	if len(made.sites) == 0 || len(weak) > 0 {
+		made.sites = nil
+		made.Weak = reason(s, weak)
+		return made
+	}
+	for i := range made.sites {
+		made.addSite(&made.sites[i])
+	}
+	// What stands before a runner, or another runner, may keep it from running.
+	made.StopsEarly = made.StopsEarly || len(made.sites) > 1
+	made.source, made.Script = command, apply(command, edits(made.sites, nil))
+	return made
+}
+
+func (c *Command) addSite(s *site) {
+	c.Kind = s.kind
+	for i := range s.results {
+		s.results[i].Files = inDir(s.results[i].Files)
+	}
+	c.Results = append(c.Results, s.results...)
+	c.Env = append(c.Env, s.env...)
+	c.StopsEarly = c.StopsEarly || s.stopsEarly
+	if c.Files == nil && len(s.files) > 0 {
+		c.Files = make(map[string]string)
+	}
+	maps.Copy(c.Files, s.files)
+}
+
+func inDir(patterns []string) []string {
+	for i, p := range patterns {
+		patterns[i] = filepath.ToSlash(p)
+	}
+	return patterns
+}
+
+// reason says why a command is weak.
+func reason(s *script, weak []string) string {
+	if len(weak) > 0 {
+		return weak[0]
+	}
+	m := &measurer{cfg: Config{Scratch: "/"}}
+	for _, name := range slices.Sorted(maps.Keys(s.tangled)) {
+		if m.known(name) {
+			return fmt.Sprintf("the results of %q cannot be had: %s", name, s.tangled[name])
+		}
+	}
+	if len(s.calls) == 0 {
+		return "no command was found that runs tests"
+	}
+	return fmt.Sprintf("%q is no test runner that is known", s.calls[len(s.calls)-1].at(0).text)
+}
+
+// edits are the changes of a script for its sites; with tests, for those only.
+func edits(sites []site, tests []Test) []edit {
+	var all []edit
+	for i := range sites {
+		s := &sites[i]
+		args := s.args
+		var filter []string
+		if tests != nil {
+			filter = s.filter(tests)
+			for _, w := range s.drop {
+				all = append(all, edit{start: w.start, end: w.end})
+			}
+		}
+		if s.filterAt == 0 {
+			args, filter = slices.Concat(args, filter), nil
+		}
+		all = append(all, edit{start: s.at, end: s.at, text: arguments(args)})
+		if len(filter) > 0 {
+			all = append(all, edit{start: s.filterAt, end: s.filterAt, text: arguments(filter)})
+		}
+	}
+	return all
+}
+
+func arguments(args []string) string {
+	var b strings.Builder
+	for _, a := range args {
+		b.WriteByte(' ')
+		b.WriteString(quote(a))
+	}
+	return b.String()
+}
+
+// Test is a test to run again, with the fields of package testreport's.
+type Test struct {
+	ID, Suite, Name, File string
+}
+
+// maxAgain is how many tests a command line can name.
+const maxAgain = 500
+
+// Again makes a command that runs these tests again, and as few others as the
+// runner's filters allow, with results in the same places: collect those of
+// the first run before. It returns false when that cannot be done: the runner
+// is not known or has no filter, the command uses the filter itself, or there
+// are more than 500 tests or none.
+func (c *Command) Again(tests []Test) (Command, bool) {
+	if len(tests) == 0 || len(tests) > maxAgain || len(c.sites) != 1 || c.sites[0].filter == nil {
+		return Command{}, false
+	}
+	if len(c.sites[0].filter(tests)) == 0 {
+		return Command{}, false
+	}
+	again := *c
+	again.Script = apply(c.source, edits(c.sites, tests))
+	again.sites = nil
+	return again, true
+}

@@ -1,0 +1,150 @@
+package project
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Part is a part of a manifest that configures what is checked, and that
+// changed.
+type Part struct {
+	// Name says which: a key (scripts.test), a section ([tool.pytest]), or
+	// "line" for one that only looks like it.
+	Name string `json:"name"`
+	// Before and Now are what it held; empty where it was not there.
+	Before string `json:"before,omitempty"`
+	Now    string `json:"now,omitempty"`
+}
+
+// checkingWord finds what has to do with checking in lines and names of
+// scripts.
+var checkingWord = regexp.MustCompile(`(?i)(^|[^a-z])(pre|post)?(tests?|testing|skip[a-z]*|cov|coverage|lint[a-z]*|check[a-z]*|types?check|clippy|surefire|failsafe|jacoco|junit[a-z]*|jest|vitest|mocha|pytest|phpunit|rspec|rubocop|eslint|nowarn|treatwarningsaserrors|warnaserror|nullable|isTestProject)([^a-z]|$)`)
+
+// ChangedParts tells which parts of a manifest (Classify's class) changed that
+// configure tests, linters, type checkers or coverage. Dependencies and
+// versions are none. Manifests without sections or keys (Makefile, pom.xml,
+// Gradle's) are compared by their lines with words of that kind, so that a
+// line which merely mentions one is reported as well. A text that cannot be
+// parsed counts by its lines, too. The parts are sorted by name.
+func ChangedParts(name string, before, now []byte) []Part {
+	var old, later map[string]string
+	switch base := strings.ToLower(path.Base(name)); {
+	case strings.HasSuffix(base, ".json"):
+		old, later = jsonParts(before), jsonParts(now)
+	case strings.HasSuffix(base, ".toml"), strings.HasSuffix(base, ".cfg"):
+		old, later = sections(before), sections(now)
+	}
+	if (old == nil && len(before) > 0) || (later == nil && len(now) > 0) {
+		return lineParts(before, now)
+	}
+	var parts []Part
+	names := slices.AppendSeq(slices.Collect(maps.Keys(old)), maps.Keys(later))
+	slices.Sort(names)
+	for _, key := range slices.Compact(names) {
+		if old[key] != later[key] {
+			parts = append(parts, Part{Name: key, Before: old[key], Now: later[key]})
+		}
+	}
+	return parts
+}
+
+// jsonParts are the keys of package.json, composer.json and deno.json that
+// matter; nil when the text cannot be parsed.
+func jsonParts(text []byte) map[string]string {
+	var top map[string]json.RawMessage
+	if json.Unmarshal(text, &top) != nil {
+		return nil
+	}
+	parts := make(map[string]string)
+	for key, value := range top {
+		switch key {
+		case "scripts", "tasks":
+			var scripts map[string]json.RawMessage
+			if json.Unmarshal(value, &scripts) != nil {
+				parts[key] = compact(value)
+			}
+			for name, script := range scripts {
+				if checkingWord.MatchString(name) {
+					parts[key+"."+name] = compact(script)
+				}
+			}
+		case "jest", "vitest", "mocha", "ava", "nyc", "c8", "tap", "eslintConfig", "eslintIgnore", "stylelint", "lint", "test",
+			"compilerOptions", "lint-staged", "husky", "bun", "babel", "coverage":
+			parts[key] = compact(value)
+		}
+	}
+	return parts
+}
+
+func compact(value json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, value) != nil {
+		return string(value)
+	}
+	return b.String()
+}
+
+// sections are those of TOML and INI files that matter, as text without
+// comments and blank lines.
+func sections(text []byte) map[string]string {
+	parts := make(map[string]string)
+	header := ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "" || line[0] == '#' || line[0] == ';':
+		case line[0] == '[' && strings.HasSuffix(strings.TrimSpace(strings.SplitN(line, "#", 2)[0]), "]") && !strings.Contains(line, "="):
+			header = strings.Trim(strings.TrimSpace(strings.SplitN(line, "#", 2)[0]), "[] ")
+		case checkingSection(header):
+			parts["["+header+"]"] += line + "\n"
+		}
+	}
+	return parts
+}
+
+// checkingSection tells whether a section of pyproject.toml, setup.cfg or
+// Cargo.toml configures what is checked.
+func checkingSection(header string) bool {
+	header = strings.ReplaceAll(header, `"`, "")
+	for _, prefix := range [...]string{
+		"tool.pytest", "tool:pytest", "tool.coverage", "coverage:", "tool.ruff", "tool.mypy", "mypy", "tool.pyright", "tool.basedpyright", "tool.pylint",
+		"pylint", "tool.flake8", "flake8", "pycodestyle", "tool.bandit", "tool.tox", "tox", "testenv", "tool.nox", "tool.hatch.envs", "tool.poe",
+		"tool.pdm.scripts", "tool.pixi.tasks", "isort", "lints", "workspace.lints", "test", "bench", "profile.test", "alias", "workspace.metadata.nextest",
+	} {
+		rest, ok := strings.CutPrefix(header, prefix)
+		if ok && (rest == "" || rest[0] == '.' || rest[0] == ':' || rest[0] == '-' || strings.HasSuffix(prefix, ":")) {
+			return true
+		}
+	}
+	return false
+}
+
+// lineParts compares the lines that have to do with checking, in whatever
+// order they stand.
+func lineParts(before, now []byte) []Part {
+	count := make(map[string]int)
+	collect := func(text []byte, n int) {
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); line != "" && checkingWord.MatchString(line) {
+				count[line] += n
+			}
+		}
+	}
+	collect(before, -1)
+	collect(now, 1)
+	var parts []Part
+	for _, line := range slices.Sorted(maps.Keys(count)) {
+		switch n := count[line]; {
+		case n < 0:
+			parts = append(parts, Part{Name: "line", Before: line})
+		case n > 0:
+			parts = append(parts, Part{Name: "line", Now: line})
+		}
+	}
+	return parts
+}

@@ -1,0 +1,422 @@
+package project
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// runner finds the test runner that a call runs; nil when it runs none that is
+// known.
+func (m *measurer) runner(c *call) *site {
+	c = unwrap(c)
+	if c == nil || !c.at(0).literal {
+		return nil
+	}
+	recognise := m.recogniser(c.program())
+	if recognise == nil {
+		return nil
+	}
+	s := recognise(c)
+	if s == nil || s.weak != "" {
+		return s
+	}
+	if m.cfg.Scratch == "" && slices.ContainsFunc(s.results, func(r Result) bool { return r.Stream == "" }) {
+		return weakSite(s.kind, "there is no folder for its results")
+	}
+	for _, r := range s.results {
+		if (r.Stream != "" && c.redirected[0]) || (r.Stream == Both && c.redirected[1]) {
+			return weakSite(s.kind, "the output of %q, which holds the results, goes elsewhere", c.at(0).text)
+		}
+	}
+	return s
+}
+
+// known tells whether a program may run tests.
+func (m *measurer) known(name string) bool { return m.recogniser(path.Base(name)) != nil }
+
+// recogniser returns what knows a program's arguments.
+func (m *measurer) recogniser(program string) func(*call) *site {
+	if strings.HasPrefix(program, "python") || strings.HasPrefix(program, "pypy") {
+		return m.python
+	}
+	switch program {
+	case "go":
+		return m.golang
+	case "gotestsum":
+		return m.gotestsum
+	case "pytest", "py.test":
+		return m.pytest
+	case "uv", "poetry", "pipenv", "hatch", "rye", "pdm", "pixi":
+		return m.pythonTool
+	case "py":
+		return m.python
+	case "coverage":
+		return m.pythonCoverage
+	case "jest", "react-scripts":
+		return m.jest
+	case "vitest":
+		return m.vitest
+	case "mocha":
+		return m.mocha
+	case "node", "tsx":
+		return m.node
+	case "npm", "pnpm", "yarn", "bun":
+		return m.manager
+	case "npx", "bunx", "pnpx":
+		return m.npx
+	case "deno":
+		return m.deno
+	case "cargo":
+		return m.cargo
+	case "mvn", "mvnw", "mvnd":
+		return m.maven
+	case "gradle", "gradlew":
+		return m.gradle
+	case "bundle":
+		return m.bundle
+	case "rspec":
+		return m.rspec
+	case "phpunit", "pest":
+		return m.phpunit
+	case "php", "@php":
+		return m.php
+	case "composer":
+		return m.composer
+	case "dotnet":
+		return m.dotnet
+	}
+	return nil
+}
+
+// unwrap passes programs that only run another one. It returns nil when that
+// one cannot be found.
+func unwrap(c *call) *call {
+	for range 5 {
+		skip := 0
+		switch c.program() {
+		case "env", "cross-env":
+			skip = 1
+			for strings.Contains(c.at(skip).text, "=") {
+				skip++ // NAME=value
+			}
+		case "command", "exec", "time", "nohup", "xvfb-run", "winpty":
+			skip = 1
+		case "timeout", "gtimeout", "nice", "ionice", "stdbuf":
+			for skip = 1; strings.HasPrefix(c.at(skip).text, "-"); skip++ {
+				if f := c.at(skip).text; f == "-n" || f == "-k" || f == "-s" || f == "-c" || f == "-o" {
+					skip++
+				}
+			}
+			if strings.HasSuffix(c.program(), "timeout") {
+				skip++ // the time
+			}
+		default:
+			return c
+		}
+		if skip >= len(c.words) || strings.HasPrefix(c.at(skip).text, "-") {
+			return nil
+		}
+		c = c.rest(skip)
+	}
+	return nil
+}
+
+func (m *measurer) golang(c *call) *site {
+	i := 1
+	if c.at(1).text == "-C" {
+		i = 3
+	}
+	test := c.at(i)
+	if !test.literal || test.text != "test" {
+		return nil
+	}
+	flags := c.rest(i + 1)
+	if end := flags.index("-args", "--args"); end >= 0 {
+		flags.words = flags.words[:end]
+	}
+	for _, f := range [...]string{"c", "list", "n"} {
+		if flags.has("-"+f, "--"+f) {
+			return weakSite(Go, "go test -%s runs no tests", f)
+		}
+	}
+	s := &site{kind: Go, at: test.end, tail: c.index("-args", "--args") < 0, results: []Result{{Format: FormatGo, Stream: Stdout}}}
+	if !flags.has("-json", "--json") {
+		s.args = []string{"-json"}
+	}
+	s.filter = func(tests []Test) []string { return goFilter("-count=1", tests) }
+	return s
+}
+
+func (m *measurer) gotestsum(c *call) *site {
+	s := &site{kind: Go, at: c.at(0).end, results: []Result{{Format: FormatGo}}}
+	if file, ok := c.value("--jsonfile"); ok {
+		if !file.literal {
+			return weakSite(Go, "the file of --jsonfile is not known before the shell runs")
+		}
+		s.results[0].Files = []string{relativeTo(c, m.cfg, file.text)}
+		return s
+	}
+	file := m.file(".json")
+	s.args, s.results[0].Files = []string{"--jsonfile=" + file}, []string{file}
+	return s
+}
+
+// relativeTo makes a file that a command names relative to the folder of the
+// whole script.
+func relativeTo(c *call, cfg Config, name string) string {
+	if path.IsAbs(name) || c.dir == "?" {
+		return name
+	}
+	rel, err := filepath.Rel(filepath.FromSlash(cfg.dir()), filepath.FromSlash(path.Join(c.dir, name)))
+	if err != nil {
+		return name
+	}
+	return filepath.ToSlash(rel)
+}
+
+func (m *measurer) python(c *call) *site {
+	i := 1
+	for strings.HasPrefix(c.at(i).text, "-") && c.at(i).text != "-m" {
+		if f := c.at(i).text; f == "-W" || f == "-X" {
+			i++
+		}
+		i++
+	}
+	switch {
+	case c.at(i).text != "-m":
+		return nil
+	case c.at(i+1).text == "pytest":
+		return m.pytest(c.rest(i + 1))
+	case c.at(i+1).text == "coverage":
+		return m.pythonCoverage(c.rest(i + 1))
+	case c.at(i+1).text == "unittest":
+		return weakSite(Python, "unittest writes no results for programs; pytest runs the same tests and does")
+	}
+	return nil
+}
+
+// pythonCoverage knows "coverage run -m pytest".
+func (m *measurer) pythonCoverage(c *call) *site {
+	if i := c.index("-m"); i > 0 && c.at(1).text == "run" {
+		return m.python(&call{words: append([]word{{text: "python", literal: true}}, c.words[i:]...), dir: c.dir, redirected: c.redirected})
+	}
+	return nil
+}
+
+// pythonTool knows "uv run pytest" and its like.
+func (m *measurer) pythonTool(c *call) *site {
+	if c.at(1).text != "run" {
+		return nil
+	}
+	for i := 2; i < len(c.words); i++ {
+		w := c.words[i]
+		if !w.literal || strings.HasPrefix(w.text, "-") {
+			continue
+		}
+		switch sub := c.rest(i); sub.program() {
+		case "pytest", "py.test":
+			return m.pytest(sub)
+		case "python", "python3":
+			return m.python(sub)
+		}
+	}
+	return nil
+}
+
+func (m *measurer) pytest(c *call) *site {
+	for _, f := range [...]string{"--collect-only", "--co", "--fixtures", "--version", "--help", "-h"} {
+		if c.has(f) {
+			return weakSite(Pytest, "pytest %s runs no tests", f)
+		}
+	}
+	s := &site{kind: Pytest, at: c.at(0).end, tail: c.index("--") < 0, results: []Result{{Format: FormatJUnit}}}
+	if file, ok := c.value("--junitxml", "--junit-xml"); ok {
+		if !file.literal {
+			return weakSite(Pytest, "the file of --junitxml is not known before the shell runs")
+		}
+		s.results[0].Files = []string{relativeTo(c, m.cfg, file.text)}
+	} else {
+		file := m.file(".xml")
+		s.args, s.results[0].Files = []string{"--junitxml=" + file}, []string{file}
+	}
+	// This family names the files, which make node IDs of the names.
+	s.args = append(s.args, "-o", "junit_family=xunit1")
+	s.drop = pytestPositional(c)
+	s.filter = pytestFilter
+	return s
+}
+
+func (m *measurer) cargo(c *call) *site {
+	i := 1
+	if strings.HasPrefix(c.at(i).text, "+") {
+		i++
+	}
+	for strings.HasPrefix(c.at(i).text, "-") {
+		i++
+	}
+	switch word := c.at(i); word.text {
+	case "test", "t":
+		return cargoTest(c, i)
+	case "nextest":
+		if run := c.at(i + 1); run.text == "run" || run.text == "r" {
+			return m.nextest(c, i+1)
+		}
+	}
+	return nil
+}
+
+func cargoTest(c *call, i int) *site {
+	flags := c.rest(i + 1)
+	libtest := &call{}
+	dashes := flags.index("--")
+	if dashes >= 0 {
+		libtest = flags.rest(dashes + 1)
+		flags.words = flags.words[:dashes]
+	}
+	switch {
+	case flags.has("--no-run"):
+		return weakSite(Cargo, "cargo test --no-run runs no tests")
+	case libtest.has("--list"):
+		return weakSite(Cargo, "--list runs no tests")
+	case flags.has("-q", "--quiet") || libtest.has("-q", "--quiet") || libtest.has("--format"):
+		return weakSite(Cargo, "cargo test does not name the tests with -q or --format: leave it out")
+	}
+	s := &site{kind: Cargo, at: c.at(i).end, results: []Result{{Format: FormatCargo, Stream: Both}}, env: []string{"CARGO_TERM_COLOR=never"}}
+	if !flags.has("--no-fail-fast") {
+		s.args = []string{"--no-fail-fast"}
+	}
+	s.filter = func(tests []Test) []string { return cargoFilter(dashes < 0, tests) }
+	s.filterAt = c.at(len(c.words) - 1).end
+	if dashes >= 0 {
+		s.filterAt = c.at(i + 1 + dashes).end
+	}
+	return s
+}
+
+// nextest has no argument for the file of its results, but takes a further
+// configuration from tools.
+func (m *measurer) nextest(c *call, i int) *site {
+	if c.has("--no-run") {
+		return weakSite(Nextest, "cargo nextest run --no-run runs no tests")
+	}
+	profile := "default"
+	if p, ok := c.value("-P", "--profile"); ok {
+		if !p.literal {
+			return weakSite(Nextest, "the profile is not known before the shell runs")
+		}
+		profile = p.text
+	}
+	config, file := m.file(".toml"), m.file(".xml")
+	s := &site{kind: Nextest, at: c.at(i).end, results: []Result{{Format: FormatJUnit, Files: []string{file}}}}
+	s.files = map[string]string{config: "[profile." + profile + ".junit]\npath = \"" + strings.ReplaceAll(strings.ReplaceAll(file, `\`, `\\`), `"`, `\"`) + "\"\n"}
+	s.args = []string{"--tool-config-file", "perdure:" + config}
+	if !c.has("--no-fail-fast", "--fail-fast", "--max-fail") {
+		s.args = append(s.args, "--no-fail-fast")
+	}
+	if !c.has("-E", "--filter-expr", "--filterset") {
+		s.filter = nextestFilter
+	}
+	return s
+}
+
+func (m *measurer) maven(c *call) *site {
+	phases := []string{"test", "verify", "package", "install", "deploy", "integration-test", "surefire:test", "failsafe:verify"}
+	if c.index(phases...) < 0 {
+		return nil
+	}
+	for _, w := range c.words {
+		name, value, _ := strings.Cut(strings.TrimPrefix(w.text, "-D"), "=")
+		if (name == "skipTests" || name == "maven.test.skip" || name == "skipITs") && value != "false" {
+			return weakSite(Maven, "-D%s leaves out the tests", name)
+		}
+	}
+	base := ""
+	if f, ok := c.value("-f", "--file"); ok {
+		if !f.literal || path.IsAbs(f.text) {
+			return weakSite(Maven, "the folder of the project is not known before the shell runs")
+		}
+		base = f.text
+		if strings.HasSuffix(base, ".xml") {
+			base = path.Dir(base)
+		}
+	}
+	if c.dir == "?" {
+		return weakSite(Maven, "the folder it runs in is not known before the shell runs")
+	}
+	s := &site{kind: Maven, at: c.at(0).end, stopsEarly: true, results: []Result{{Format: FormatJUnit, Files: []string{
+		relativeTo(c, m.cfg, path.Join(base, "**/target/surefire-reports/TEST-*.xml")),
+		relativeTo(c, m.cfg, path.Join(base, "**/target/failsafe-reports/TEST-*.xml")),
+	}}}}
+	if !c.has("-fae", "--fail-at-end", "-ff", "--fail-fast", "-fn", "--fail-never") {
+		s.args = []string{"-fae"}
+	}
+	if !slices.ContainsFunc(c.words, func(w word) bool { return strings.HasPrefix(w.text, "-Dtest=") }) {
+		s.filter = mavenFilter
+	}
+	return s
+}
+
+func (m *measurer) gradle(c *call) *site {
+	task := slices.IndexFunc(c.words, func(w word) bool {
+		name := w.text[strings.LastIndexByte(w.text, ':')+1:]
+		return w.literal && (name == "test" || name == "check" || name == "build" || name == "allTests" || (strings.HasSuffix(name, "Test") && !strings.HasPrefix(name, "-")))
+	})
+	if task < 1 {
+		return nil
+	}
+	if x, ok := c.value("-x", "--exclude-task"); ok && strings.Contains(x.text, "est") {
+		return weakSite(Gradle, "-x %s leaves out tests", x.text)
+	}
+	if c.has("-m", "--dry-run") {
+		return weakSite(Gradle, "gradle --dry-run runs no tests")
+	}
+	base := ""
+	if p, ok := c.value("-p", "--project-dir"); ok {
+		if !p.literal || path.IsAbs(p.text) {
+			return weakSite(Gradle, "the folder of the project is not known before the shell runs")
+		}
+		base = p.text
+	}
+	if c.dir == "?" {
+		return weakSite(Gradle, "the folder it runs in is not known before the shell runs")
+	}
+	s := &site{kind: Gradle, at: c.at(0).end, stopsEarly: true, results: []Result{{Format: FormatJUnit, Files: []string{
+		relativeTo(c, m.cfg, path.Join(base, "**/build/test-results/**/TEST-*.xml")),
+	}}}}
+	if !c.has("--continue") {
+		s.args = []string{"--continue"}
+	}
+	if name := c.at(task).text; (name == "test" || strings.HasSuffix(name, ":test")) && !c.has("--tests") {
+		s.filter, s.filterAt = gradleFilter, c.at(task).end
+	}
+	return s
+}
+
+func (m *measurer) dotnet(c *call) *site {
+	test := c.at(1)
+	if test.text != "test" {
+		return nil
+	}
+	if c.has("-t", "--list-tests") {
+		return weakSite(DotNet, "dotnet test --list-tests runs no tests")
+	}
+	s := &site{kind: DotNet, at: test.end}
+	dir, ok := c.value("--results-directory", "-r")
+	switch {
+	case ok && !dir.literal:
+		return weakSite(DotNet, "the folder of --results-directory is not known before the shell runs")
+	case ok:
+		s.args = []string{"--logger", "trx"}
+		s.results = []Result{{Format: FormatTRX, Files: []string{relativeTo(c, m.cfg, path.Join(dir.text, "*.trx"))}}}
+	default:
+		folder := m.file("")
+		s.args = []string{"--logger", "trx", "--results-directory", folder}
+		s.results = []Result{{Format: FormatTRX, Files: []string{folder + "/*.trx"}}}
+	}
+	if !c.has("--filter") {
+		s.filter = dotnetFilter
+	}
+	return s
+}

@@ -1,0 +1,283 @@
+package project
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Config says where a command runs and where it may write.
+type Config struct {
+	// Files is the workspace. Nil: nothing is looked up, and scripts of package
+	// managers are weak.
+	Files fs.FS
+	// Dir is the folder the command runs in, relative to the workspace, with
+	// slashes. Zero: the workspace.
+	Dir string
+	// Scratch is the absolute path of a folder for results, outside the agent's
+	// reach. Required for runners that write files: without it their commands
+	// are weak.
+	Scratch string
+	// Installed tells whether a program is there to be run. Nil: none is but
+	// those that the projects themselves bring.
+	Installed func(name string) bool
+
+	// Test, Coverage, Types and Lint replace the commands that would be found;
+	// "-" switches one off.
+	Test, Coverage, Types, Lint string
+	// CoverageFormat and CoverageFiles say what Coverage writes: a format of
+	// package coverage (empty: told by the file's first bytes) and patterns.
+	CoverageFormat string
+	CoverageFiles  []string
+}
+
+func (c Config) dir() string { return path.Join(".", c.Dir) }
+
+// word is an argument of a command. Text is what the shell makes of it; it is
+// known only if literal.
+type word struct {
+	text       string
+	literal    bool
+	start, end int // offsets in the script
+}
+
+// call is a simple command of a script.
+type call struct {
+	words []word
+	dir   string // folder it runs in; "?" when that is not known
+	// redirected tells that standard output, or in the second field standard
+	// error, goes elsewhere.
+	redirected [2]bool
+}
+
+// at returns an argument; the zero word beyond the last.
+func (c *call) at(i int) word {
+	if i < 0 || i >= len(c.words) {
+		return word{}
+	}
+	return c.words[i]
+}
+
+// rest is the call that begins at an argument.
+func (c *call) rest(i int) *call {
+	sub := *c
+	sub.words = c.words[min(i, len(c.words)):]
+	return &sub
+}
+
+// has tells whether one of the flags is given, as -f, -f=x or --f x, before an
+// argument "--".
+func (c *call) has(flags ...string) bool {
+	_, ok := c.value(flags...)
+	return ok
+}
+
+// value is what one of the flags is given, as its own argument or after "=".
+func (c *call) value(flags ...string) (word, bool) {
+	for i, w := range c.words {
+		if w.text == "--" {
+			break
+		}
+		name, value, joined := strings.Cut(w.text, "=")
+		if !slices.Contains(flags, name) {
+			continue
+		}
+		if joined {
+			return word{text: value, literal: w.literal}, true
+		}
+		return c.at(i + 1), true
+	}
+	return word{}, false
+}
+
+// index is the place of the first argument that is one of the texts, or -1.
+func (c *call) index(texts ...string) int {
+	return slices.IndexFunc(c.words, func(w word) bool { return w.literal && slices.Contains(texts, w.text) })
+}
+
+// program is the base name of what is called.
+func (c *call) program() string {
+	name := path.Base(strings.ReplaceAll(c.at(0).text, `\`, "/"))
+	return strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, ".exe"), ".cmd"), ".bat")
+}
+
+// script is a command line that was taken apart.
+type script struct {
+	calls []*call
+	// tangled says why a part was not looked into; that part begins with the
+	// program named there.
+	tangled map[string]string
+}
+
+// parseScript takes a command line apart: simple commands joined by "&&", ";"
+// or new lines. What is in pipes, conditions, loops, subshells and the
+// background is noted, not looked into: what it prints and how it ends are not
+// those of the command.
+func parseScript(text, dir string) (*script, error) {
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		return nil, fmt.Errorf("parse command: %w", err)
+	}
+	s := &script{tangled: make(map[string]string)}
+	for _, stmt := range file.Stmts {
+		dir = s.statement(text, stmt, dir)
+	}
+	return s, nil
+}
+
+// statement adds the calls of a statement and returns the folder after it.
+func (s *script) statement(text string, stmt *syntax.Stmt, dir string) string {
+	if stmt.Background || stmt.Coprocess || stmt.Negated {
+		s.tangle(stmt, "runs in the background or has its exit code inverted")
+		return dir
+	}
+	switch cmd := stmt.Cmd.(type) {
+	case *syntax.CallExpr:
+		return s.call(text, stmt, cmd, dir)
+	case *syntax.TimeClause:
+		if cmd.Stmt != nil {
+			return s.statement(text, cmd.Stmt, dir)
+		}
+	case *syntax.BinaryCmd:
+		switch cmd.Op {
+		case syntax.AndStmt:
+			return s.statement(text, cmd.Y, s.statement(text, cmd.X, dir))
+		case syntax.OrStmt:
+			s.tangle(stmt, `its exit code is changed by "||"`)
+		default:
+			s.tangle(stmt, "its output goes into a pipe")
+		}
+	default:
+		s.tangle(stmt, "it stands inside of a compound command")
+	}
+	return dir
+}
+
+// tangle notes the programs that are called in a part that is not looked into.
+func (s *script) tangle(node syntax.Node, why string) {
+	syntax.Walk(node, func(n syntax.Node) bool {
+		if c, ok := n.(*syntax.CallExpr); ok && len(c.Args) > 0 {
+			if _, known := s.tangled[c.Args[0].Lit()]; !known {
+				s.tangled[c.Args[0].Lit()] = why
+			}
+		}
+		return true
+	})
+}
+
+func (s *script) call(text string, stmt *syntax.Stmt, cmd *syntax.CallExpr, dir string) string {
+	c := &call{dir: dir}
+	for _, w := range cmd.Args {
+		c.words = append(c.words, newWord(text, w))
+	}
+	for _, r := range stmt.Redirs {
+		switch {
+		case r.Op == syntax.RdrAll || r.Op == syntax.AppAll:
+			c.redirected = [2]bool{true, true}
+		case r.Op == syntax.RdrIn || r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc || r.Op == syntax.WordHdoc:
+		case r.N != nil && r.N.Value == "2":
+			c.redirected[1] = true
+		default:
+			c.redirected[0] = true
+		}
+	}
+	if len(c.words) == 0 {
+		return dir
+	}
+	if c.at(0).text == "cd" {
+		if to := c.at(1); len(c.words) == 2 && to.literal && !path.IsAbs(to.text) && dir != "?" {
+			return path.Join(dir, to.text)
+		}
+		return "?"
+	}
+	s.calls = append(s.calls, c)
+	return dir
+}
+
+// newWord reads a word; one with expansions or patterns is not literal.
+func newWord(text string, w *syntax.Word) word {
+	made := word{start: int(w.Pos().Offset()), end: int(w.End().Offset()), literal: true}
+	var b strings.Builder
+	for _, part := range w.Parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			if strings.ContainsAny(p.Value, `*?[~{`) {
+				made.literal = false
+			}
+			b.WriteString(unescape(p.Value))
+		case *syntax.SglQuoted:
+			made.literal = made.literal && !p.Dollar
+			b.WriteString(p.Value)
+		case *syntax.DblQuoted:
+			for _, inner := range p.Parts {
+				lit, ok := inner.(*syntax.Lit)
+				if !ok {
+					made.literal = false
+					continue
+				}
+				b.WriteString(unescape(lit.Value))
+			}
+		default:
+			made.literal = false
+		}
+	}
+	if made.text = b.String(); !made.literal {
+		made.text = text[made.start:made.end]
+	}
+	return made
+}
+
+// unescape removes the backslashes of a shell.
+func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// plain needs no quotes as an argument.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// quote writes a text as one word of a shell.
+func quote(s string) string {
+	if plain.MatchString(s) {
+		return s
+	}
+	quoted, err := syntax.Quote(s, syntax.LangPOSIX)
+	if err != nil { // a character that POSIX cannot quote in one way
+		return "'" + strings.ReplaceAll(strings.ReplaceAll(s, "\x00", ""), "'", `'\''`) + "'"
+	}
+	return quoted
+}
+
+// edit is a change of a script: what stands between two offsets is replaced.
+type edit struct {
+	start, end int
+	text       string
+}
+
+// apply makes the changes, which do not overlap.
+func apply(text string, edits []edit) string {
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
+	var b strings.Builder
+	last := 0
+	for _, e := range edits {
+		b.WriteString(text[last:e.start])
+		b.WriteString(e.text)
+		last = e.end
+	}
+	b.WriteString(text[last:])
+	return b.String()
+}

@@ -1,0 +1,112 @@
+package testreport
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// rspecExample is an element of examples.
+type rspecExample struct {
+	Description     string  `json:"description"`
+	FullDescription string  `json:"full_description"`
+	Status          string  `json:"status"`
+	FilePath        string  `json:"file_path"`
+	RunTime         float64 `json:"run_time"` // seconds
+	PendingMessage  string  `json:"pending_message"`
+	Exception       struct {
+		Class   string `json:"class"`
+		Message string `json:"message"`
+	} `json:"exception"`
+}
+
+// rspecSummary is the end record.
+type rspecSummary struct {
+	Examples int `json:"example_count"`
+	Errors   int `json:"errors_outside_of_examples_count"`
+}
+
+type rspecParser struct {
+	*jsonWalker
+	summary *rspecSummary
+	listed  int
+	said    message // what RSpec said outside of examples
+	any     bool
+}
+
+// ParseRSpec reads the object that rspec --format json writes. It is complete
+// when the object is closed and its summary counts the examples that are
+// there.
+func ParseRSpec(r io.Reader, cfg Config) (*Report, error) {
+	b, err := newBuilder(RSpec, cfg)
+	if err != nil {
+		return nil, wrap(RSpec, err)
+	}
+	p := &rspecParser{jsonWalker: newJSONWalker(r, b)}
+	if err := p.document(p.top, p.check); err != nil {
+		return nil, wrap(RSpec, err)
+	}
+	return &b.report, nil
+}
+
+func (p *rspecParser) top(key string) error {
+	switch key {
+	case "examples":
+		p.any = true
+		return p.list(p.example)
+	case "summary":
+		p.any = true
+		p.summary = &rspecSummary{}
+		return p.value(p.summary)
+	case "messages":
+		return p.list(func() error {
+			var text string
+			err := p.value(&text)
+			p.said.add(text+"\n", p.cfg.MaxMessage)
+			return err
+		})
+	}
+	return p.skip()
+}
+
+func (p *rspecParser) example() error {
+	var e rspecExample
+	if err := p.value(&e); err != nil {
+		return err
+	}
+	p.listed++
+	file := p.cfg.relative(strings.TrimPrefix(e.FilePath, "./"))
+	t := Test{ID: join("::", file, e.FullDescription), Suite: file, Name: e.FullDescription, File: file, Outcome: Failed}
+	switch e.Status {
+	case "passed":
+		t.Outcome = Passed
+	case "pending":
+		// pending examples ran and failed, as they should; skipped ones did not
+		// run. Both are written the same.
+		t.Outcome, t.Message = Skipped, clip(e.PendingMessage, p.cfg.MaxMessage)
+	default:
+		t.Message = clip(join(": ", e.Exception.Class, strings.TrimSpace(e.Exception.Message)), p.cfg.MaxMessage)
+	}
+	if e.RunTime > 0 && e.RunTime < 1e9 {
+		t.Duration = time.Duration(e.RunTime * float64(time.Second))
+	}
+	_, err := p.add(t, p.in.place(p.d.InputOffset()).Line)
+	return err
+}
+
+func (p *rspecParser) check() error {
+	switch {
+	case !p.any:
+		at := p.in.place(0)
+		at.Msg = `the object has neither "examples" nor "summary"`
+		return at
+	case p.summary == nil:
+		return p.incomplete("", "the summary is missing")
+	case p.summary.Examples != p.listed:
+		return p.incomplete("", fmt.Sprintf("the summary says %d examples, and there are %d", p.summary.Examples, p.listed))
+	case p.summary.Errors > 0: // RSpec runs nothing when a file cannot be loaded
+		return p.broken("", Load, string(p.said.text))
+	}
+	return nil
+}
