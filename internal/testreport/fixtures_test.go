@@ -28,117 +28,119 @@ func rows(r *testreport.Report) []string {
 	return all
 }
 
+// fixtures are files of testdata and the tests in them.
+var fixtures = []struct {
+	file   string
+	format testreport.Format
+	want   []string
+	reason string
+}{
+	{file: "vitest.xml", format: testreport.JUnit, want: []string{
+		"passed src/a.test.js::outer > inner > x > adds",
+		"failed src/a.test.js::outer > inner > x > adds#2",
+		"skipped src/a.test.js::outer > inner > x > later",
+		"skipped src/a.test.js::outer > inner > x > todo one",
+		"passed src/a.test.js::outer > inner > x > known",
+		"passed src/a.test.js::top",
+		"broken load src/bad.test.js",
+	}},
+	{file: "vitest.json", format: testreport.Jest, want: []string{
+		"passed src/a.test.js::outer > inner > x > adds",
+		"failed src/a.test.js::outer > inner > x > adds#2",
+		"skipped src/a.test.js::outer > inner > x > later",
+		"todo src/a.test.js::outer > inner > x > todo one",
+		"passed src/a.test.js::outer > inner > x > known",
+		"flaky passed src/a.test.js::top",
+		"broken load src/bad.test.js",
+	}},
+	{file: "jest.json", format: testreport.Jest, want: []string{
+		"passed jest/a.test.cjs::outer > inner > adds",
+		"failed jest/a.test.cjs::outer > inner > adds#2",
+		"skipped jest/a.test.cjs::outer > inner > later",
+		"todo jest/a.test.cjs::outer > inner > todo one",
+		"passed jest/a.test.cjs::outer > inner > known",
+		"passed jest/a.test.cjs::top",
+		"broken load jest/bad.test.cjs",
+	}},
+	{file: "jest-junit.xml", format: testreport.JUnit, want: []string{
+		"passed outer inner adds",
+		"failed outer inner adds#2",
+		"skipped outer inner later",
+		"passed outer inner todo one",
+		"passed outer inner known",
+		"passed top",
+	}},
+	{file: "mocha.xml", format: testreport.JUnit, want: []string{
+		"passed mo.cjs::a > p", "failed mo.cjs::a > f", "skipped mo.cjs::a > s", "skipped mo.cjs::a > pending",
+	}},
+	{file: "mocha.tap", format: testreport.TAP, want: []string{
+		"passed a p", "failed a f", "skipped a s", "skipped a pending",
+	}},
+	{file: "node.xml", format: testreport.JUnit, want: []string{
+		"passed suite::one", "failed suite::two", "skipped suite::sk", "todo suite::td", "todo suite::td ok",
+		"passed top # hash", "passed top # hash#2",
+	}},
+	{file: "node.tap", format: testreport.TAP, want: []string{
+		"passed suite > one", "failed suite > two", "skipped suite > sk", "todo suite > td", "xpass suite > td ok",
+		"failed suite", "passed top # hash", "passed top # hash#2",
+	}},
+	{file: "perl.tap", format: testreport.TAP, want: []string{
+		"passed loads", "passed numbers > one", "failed numbers > two", "passed numbers > #3",
+		"failed numbers", "skipped #3", "todo later",
+	}},
+	{file: "pytest.xml", format: testreport.JUnit, want: []string{
+		"passed tests/test_a.py::TestC::test_m",
+		"passed tests/test_a.py::test_p[1-a b]",
+		"failed tests/test_a.py::test_p[2-c::d]",
+		"skipped tests/test_a.py::test_s",
+		"xfail tests/test_a.py::test_xf",
+		"passed tests/test_a.py::test_xp",
+		"failed tests/test_a.py::test_xps",
+		"failed tests/test_a.py::test_double",
+		"failed tests/test_a.py::test_setup",
+		"passed tests/test_a.py::test_out",
+		"broken load tests/test_bad.py",
+	}},
+	{file: "surefire.xml", format: testreport.JUnit, want: []string{
+		"passed com.acme.CartTest::adds",
+		"passed com.acme.CartTest::sums(int, int)[1]",
+		"failed com.acme.CartTest::fails",
+		"flaky passed com.acme.CartTest::sometimes",
+		"skipped com.acme.CartTest::later",
+		"broken load com.acme.StoreTest",
+	}},
+	{file: "gradle.xml", format: testreport.JUnit, want: []string{
+		"passed com.acme.MainTest::greets()", "passed com.acme.MainTest::greets()#2", "skipped com.acme.MainTest::skips()",
+	}},
+	{file: "nextest.xml", format: testreport.JUnit, want: []string{
+		"passed foo::tests::works", "flaky passed foo::tests::flaky", "failed foo::tests::fails", "passed foo::integ::it_works",
+	}},
+	{file: "phpunit.xml", format: testreport.JUnit, want: []string{
+		"passed CartTest::testAdds", "passed CartTest::testSum with data set #0", "failed CartTest::testSum with data set #1",
+	}},
+	{file: "dotnet.trx", format: testreport.TRX, want: []string{
+		"passed Shop.Tests.CartTest::Adds", "failed Shop.Tests.CartTest::Sums(a: 1, b: 2)", "skipped Shop.Tests.CartTest::Later",
+	}},
+	{file: "rspec.json", format: testreport.RSpec, want: []string{
+		"passed spec/cart_spec.rb::Cart adds", "failed spec/cart_spec.rb::Cart sums", "skipped spec/cart_spec.rb::Cart later",
+	}},
+	{file: "cargo.txt", format: testreport.Cargo, want: []string{
+		"skipped foo src/lib.rs::tests::ign",
+		"skipped foo src/lib.rs::tests::ign2",
+		"passed foo src/lib.rs::tests::sp",
+		"failed foo src/lib.rs::tests::fails",
+		"passed foo src/lib.rs::tests::works",
+		"passed integ tests/integ.rs::it_works",
+		"passed doc foo::src/lib.rs - add",
+		"passed doc foo::src/lib.rs - add#2",
+	}},
+}
+
 // TestFixtures reads what the runners themselves wrote (pytest, Surefire,
 // Gradle, nextest, PHPUnit, RSpec and TRX after their documentation).
 func TestFixtures(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		file   string
-		format testreport.Format
-		want   []string
-		reason string
-	}{
-		{file: "vitest.xml", format: testreport.JUnit, want: []string{
-			"passed src/a.test.js::outer > inner > x > adds",
-			"failed src/a.test.js::outer > inner > x > adds#2",
-			"skipped src/a.test.js::outer > inner > x > later",
-			"skipped src/a.test.js::outer > inner > x > todo one",
-			"passed src/a.test.js::outer > inner > x > known",
-			"passed src/a.test.js::top",
-			"broken load src/bad.test.js",
-		}},
-		{file: "vitest.json", format: testreport.Jest, want: []string{
-			"passed src/a.test.js::outer > inner > x > adds",
-			"failed src/a.test.js::outer > inner > x > adds#2",
-			"skipped src/a.test.js::outer > inner > x > later",
-			"todo src/a.test.js::outer > inner > x > todo one",
-			"passed src/a.test.js::outer > inner > x > known",
-			"flaky passed src/a.test.js::top",
-			"broken load src/bad.test.js",
-		}},
-		{file: "jest.json", format: testreport.Jest, want: []string{
-			"passed jest/a.test.cjs::outer > inner > adds",
-			"failed jest/a.test.cjs::outer > inner > adds#2",
-			"skipped jest/a.test.cjs::outer > inner > later",
-			"todo jest/a.test.cjs::outer > inner > todo one",
-			"passed jest/a.test.cjs::outer > inner > known",
-			"passed jest/a.test.cjs::top",
-			"broken load jest/bad.test.cjs",
-		}},
-		{file: "jest-junit.xml", format: testreport.JUnit, want: []string{
-			"passed outer inner adds",
-			"failed outer inner adds#2",
-			"skipped outer inner later",
-			"passed outer inner todo one",
-			"passed outer inner known",
-			"passed top",
-		}},
-		{file: "mocha.xml", format: testreport.JUnit, want: []string{
-			"passed mo.cjs::a > p", "failed mo.cjs::a > f", "skipped mo.cjs::a > s", "skipped mo.cjs::a > pending",
-		}},
-		{file: "mocha.tap", format: testreport.TAP, want: []string{
-			"passed a p", "failed a f", "skipped a s", "skipped a pending",
-		}},
-		{file: "node.xml", format: testreport.JUnit, want: []string{
-			"passed suite::one", "failed suite::two", "skipped suite::sk", "todo suite::td", "todo suite::td ok",
-			"passed top # hash", "passed top # hash#2",
-		}},
-		{file: "node.tap", format: testreport.TAP, want: []string{
-			"passed suite > one", "failed suite > two", "skipped suite > sk", "todo suite > td", "xpass suite > td ok",
-			"failed suite", "passed top # hash", "passed top # hash#2",
-		}},
-		{file: "perl.tap", format: testreport.TAP, want: []string{
-			"passed loads", "passed numbers > one", "failed numbers > two", "passed numbers > #3",
-			"failed numbers", "skipped #3", "todo later",
-		}},
-		{file: "pytest.xml", format: testreport.JUnit, want: []string{
-			"passed tests/test_a.py::TestC::test_m",
-			"passed tests/test_a.py::test_p[1-a b]",
-			"failed tests/test_a.py::test_p[2-c::d]",
-			"skipped tests/test_a.py::test_s",
-			"xfail tests/test_a.py::test_xf",
-			"passed tests/test_a.py::test_xp",
-			"failed tests/test_a.py::test_xps",
-			"failed tests/test_a.py::test_double",
-			"failed tests/test_a.py::test_setup",
-			"passed tests/test_a.py::test_out",
-			"broken load tests/test_bad.py",
-		}},
-		{file: "surefire.xml", format: testreport.JUnit, want: []string{
-			"passed com.acme.CartTest::adds",
-			"passed com.acme.CartTest::sums(int, int)[1]",
-			"failed com.acme.CartTest::fails",
-			"flaky passed com.acme.CartTest::sometimes",
-			"skipped com.acme.CartTest::later",
-			"broken load com.acme.StoreTest",
-		}},
-		{file: "gradle.xml", format: testreport.JUnit, want: []string{
-			"passed com.acme.MainTest::greets()", "passed com.acme.MainTest::greets()#2", "skipped com.acme.MainTest::skips()",
-		}},
-		{file: "nextest.xml", format: testreport.JUnit, want: []string{
-			"passed foo::tests::works", "flaky passed foo::tests::flaky", "failed foo::tests::fails", "passed foo::integ::it_works",
-		}},
-		{file: "phpunit.xml", format: testreport.JUnit, want: []string{
-			"passed CartTest::testAdds", "passed CartTest::testSum with data set #0", "failed CartTest::testSum with data set #1",
-		}},
-		{file: "dotnet.trx", format: testreport.TRX, want: []string{
-			"passed Shop.Tests.CartTest::Adds", "failed Shop.Tests.CartTest::Sums(a: 1, b: 2)", "skipped Shop.Tests.CartTest::Later",
-		}},
-		{file: "rspec.json", format: testreport.RSpec, want: []string{
-			"passed spec/cart_spec.rb::Cart adds", "failed spec/cart_spec.rb::Cart sums", "skipped spec/cart_spec.rb::Cart later",
-		}},
-		{file: "cargo.txt", format: testreport.Cargo, want: []string{
-			"skipped foo src/lib.rs::tests::ign",
-			"skipped foo src/lib.rs::tests::ign2",
-			"passed foo src/lib.rs::tests::sp",
-			"failed foo src/lib.rs::tests::fails",
-			"passed foo src/lib.rs::tests::works",
-			"passed integ tests/integ.rs::it_works",
-			"passed doc foo::src/lib.rs - add",
-			"passed doc foo::src/lib.rs - add#2",
-		}},
-	}
-	for _, tt := range tests {
+	for _, tt := range fixtures {
 		t.Run(tt.file, func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(filepath.Join("testdata", tt.file))

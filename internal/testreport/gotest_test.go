@@ -51,63 +51,65 @@ func parse(t *testing.T, text string) *testreport.Report {
 	return r
 }
 
+// goPackages are packages of tests, by name, and what their run reports.
+var goPackages = map[string]struct {
+	text     string
+	want     []string
+	reason   string
+	contains string // in the message of the last test that failed, or the first broken suite
+}{
+	"ok": {
+		text: "import \"fmt\"\nfunc TestP(t *testing.T) { for _, n := range []string{\"a\", \"a\", \"b c\"} { t.Run(n, func(t *testing.T) {}) } }\n" +
+			"func TestSkip(t *testing.T) { t.Skip(\"later\") }\nfunc Example() { fmt.Println(1)\n// Output: 1\n}\n" +
+			"func FuzzF(f *testing.F) { f.Add(1); f.Fuzz(func(*testing.T, int) {}) }\n",
+		want: []string{
+			"passed ok::TestP", "passed ok::TestP/a", "passed ok::TestP/a#01", "passed ok::TestP/b_c", "skipped ok::TestSkip",
+			"passed ok::FuzzF", "passed ok::FuzzF/seed#0", "passed ok::Example",
+		},
+	},
+	"bad": {
+		text: "func TestP(t *testing.T) {}\nfunc TestF(t *testing.T) { t.Run(\"sub\", func(t *testing.T) { t.Parallel(); t.Errorf(\"got %d\\nwant 2\", 1) }) }\n",
+		want: []string{"passed bad::TestP", "failed bad::TestF", "failed bad::TestF/sub"}, contains: "got 1\n        want 2",
+	},
+	"panics": {
+		text:     "func TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { t.Log(\"before\"); panic(\"boom\") }\nfunc TestC(t *testing.T) {}\n",
+		want:     []string{"passed panics::TestA", "failed panics::TestB", "broken crash panics"},
+		contains: "panic: boom",
+	},
+	"goroutine": {
+		text:     "func TestB(t *testing.T) { go func() { panic(\"behind\") }(); select {} }\nfunc TestC(t *testing.T) {}\n",
+		want:     []string{"failed goroutine::TestB", "broken crash goroutine", "broken incomplete goroutine"},
+		reason:   `test "example.com/m/goroutine::TestB" has no end`,
+		contains: "panic: behind",
+	},
+	"exits": {
+		text:     "import \"os\"\nfunc TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { os.Exit(0) }\nfunc TestC(t *testing.T) {}\n",
+		want:     []string{"passed exits::TestA", "failed exits::TestB", "broken crash exits"},
+		contains: "unexpected call to os.Exit(0)",
+	},
+	"hard": { // the events say that TestB passed
+		text:   "import \"syscall\"\nfunc TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { syscall.Exit(0) }\nfunc TestC(t *testing.T) {}\n",
+		want:   []string{"passed hard::TestA", "unfinished hard::TestB", "broken incomplete hard"},
+		reason: `package "example.com/m/hard" has no end`,
+	},
+	"build": {
+		text:     "func TestA(t *testing.T) { missing() }\n",
+		want:     []string{"broken build build"},
+		contains: "undefined: missing",
+	},
+	"main": {
+		text:     "import \"os\"\nfunc TestMain(m *testing.M) { m.Run(); os.Stdout.WriteString(\"leaked\\n\"); os.Exit(3) }\nfunc TestA(t *testing.T) {}\n",
+		want:     []string{"passed main::TestA", "broken exit main"},
+		contains: "leaked",
+	},
+	"empty": {text: "var _ testing.TB\n", want: nil},
+}
+
 // The runner's own output, for everything that can happen to a package.
 func TestGoRun(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		text     string
-		want     []string
-		reason   string
-		contains string // in the message of the last test that failed, or the first broken suite
-	}{
-		"ok": {
-			text: "import \"fmt\"\nfunc TestP(t *testing.T) { for _, n := range []string{\"a\", \"a\", \"b c\"} { t.Run(n, func(t *testing.T) {}) } }\n" +
-				"func TestSkip(t *testing.T) { t.Skip(\"later\") }\nfunc Example() { fmt.Println(1)\n// Output: 1\n}\n" +
-				"func FuzzF(f *testing.F) { f.Add(1); f.Fuzz(func(*testing.T, int) {}) }\n",
-			want: []string{
-				"passed ok::TestP", "passed ok::TestP/a", "passed ok::TestP/a#01", "passed ok::TestP/b_c", "skipped ok::TestSkip",
-				"passed ok::FuzzF", "passed ok::FuzzF/seed#0", "passed ok::Example",
-			},
-		},
-		"bad": {
-			text: "func TestP(t *testing.T) {}\nfunc TestF(t *testing.T) { t.Run(\"sub\", func(t *testing.T) { t.Parallel(); t.Errorf(\"got %d\\nwant 2\", 1) }) }\n",
-			want: []string{"passed bad::TestP", "failed bad::TestF", "failed bad::TestF/sub"}, contains: "got 1\n        want 2",
-		},
-		"panics": {
-			text:     "func TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { t.Log(\"before\"); panic(\"boom\") }\nfunc TestC(t *testing.T) {}\n",
-			want:     []string{"passed panics::TestA", "failed panics::TestB", "broken crash panics"},
-			contains: "panic: boom",
-		},
-		"goroutine": {
-			text:     "func TestB(t *testing.T) { go func() { panic(\"behind\") }(); select {} }\nfunc TestC(t *testing.T) {}\n",
-			want:     []string{"failed goroutine::TestB", "broken crash goroutine", "broken incomplete goroutine"},
-			reason:   `test "example.com/m/goroutine::TestB" has no end`,
-			contains: "panic: behind",
-		},
-		"exits": {
-			text:     "import \"os\"\nfunc TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { os.Exit(0) }\nfunc TestC(t *testing.T) {}\n",
-			want:     []string{"passed exits::TestA", "failed exits::TestB", "broken crash exits"},
-			contains: "unexpected call to os.Exit(0)",
-		},
-		"hard": { // the events say that TestB passed
-			text:   "import \"syscall\"\nfunc TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { syscall.Exit(0) }\nfunc TestC(t *testing.T) {}\n",
-			want:   []string{"passed hard::TestA", "unfinished hard::TestB", "broken incomplete hard"},
-			reason: `package "example.com/m/hard" has no end`,
-		},
-		"build": {
-			text:     "func TestA(t *testing.T) { missing() }\n",
-			want:     []string{"broken build build"},
-			contains: "undefined: missing",
-		},
-		"main": {
-			text:     "import \"os\"\nfunc TestMain(m *testing.M) { m.Run(); os.Stdout.WriteString(\"leaked\\n\"); os.Exit(3) }\nfunc TestA(t *testing.T) {}\n",
-			want:     []string{"passed main::TestA", "broken exit main"},
-			contains: "leaked",
-		},
-		"empty": {text: "var _ testing.TB\n", want: nil},
-	}
 	files := make(map[string]string)
-	for name, tt := range tests {
+	for name, tt := range goPackages {
 		files[name+"/x_test.go"] = "package x\n\nimport \"testing\"\n" + tt.text
 	}
 	files["none/none.go"] = "package none\n"
@@ -115,7 +117,7 @@ func TestGoRun(t *testing.T) {
 	output := runGo(t, files, "-vet=off", "./...")
 
 	var whole []string
-	for name, tt := range tests {
+	for name, tt := range goPackages {
 		var part strings.Builder
 		for line := range strings.Lines(output) {
 			if strings.Contains(line, `"example.com/m/`+name+`"`) || strings.Contains(line, `"example.com/m/`+name+` [`) {

@@ -256,7 +256,7 @@ func (p *tapParser) point(depth int, m []string) error {
 	return nil
 }
 
-// directive splits a description from SKIP and TODO.
+// directive splits a description from the mark behind it.
 func directive(failed bool, text string) (name string, outcome Outcome, why string) {
 	outcome = Passed
 	if failed {
