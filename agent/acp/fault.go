@@ -154,13 +154,29 @@ func replyError(method string, e *rpcError, now time.Time) *agent.Error {
 	if present(e.Data) {
 		failure.Detail = model.Redact(headOf(clean(string(e.Data)), 8<<10))
 	}
+	finish(failure, text, now)
+	return failure
+}
+
+// spokenError makes the error of a turn of the message in which an agent says
+// why it failed.
+func spokenError(text string, now time.Time) *agent.Error {
+	failure := &agent.Error{Kind: agent.KindFailed, Msg: "agent failed: " + model.Redact(firstLine(text, 500))}
+	if kind := kindOfText(text); kind != "" {
+		failure.Kind = kind
+	}
+	finish(failure, text, now)
+	return failure
+}
+
+// finish adds what follows from the kind of a failure.
+func finish(failure *agent.Error, text string, now time.Time) {
 	if failure.Kind == agent.KindRateLimit {
 		if wait := waitOf(text); wait > 0 {
 			failure.Until = now.Add(wait)
 		}
 	}
 	failure.Hint = hintFor(failure.Kind)
-	return failure
 }
 
 func kindOfReply(method string, e *rpcError, data *errorData, text string) agent.Kind {
@@ -170,9 +186,8 @@ func kindOfReply(method string, e *rpcError, data *errorData, text string) agent
 		}
 	}
 	textKind := kindOfText(text)
-	switch textKind { // the rest of the kinds is also said in passing
-	case agent.KindQuota, agent.KindOverflow, agent.KindRateLimit:
-		return textKind
+	if textKind == agent.KindQuota || textKind == agent.KindOverflow || textKind == agent.KindRateLimit {
+		return textKind // the rest of the kinds is also said in passing
 	}
 	for _, status := range []int64{e.Code, int64(data.Status)} {
 		if kind := kindOfStatus(status); kind != "" {
@@ -208,8 +223,9 @@ func hintFor(kind agent.Kind) string {
 		return "check the agent's command, mode and model, and that its version speaks the Agent Client Protocol, version 1"
 	case agent.KindNotFound:
 		return "check the spelling, that the program is installed, that it may be executed, and that PATH holds its folder"
+	default:
+		return ""
 	}
-	return ""
 }
 
 // startError says why an agent could not be started.

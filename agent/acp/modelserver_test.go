@@ -17,6 +17,8 @@ type step struct {
 	tool string
 	args map[string]any
 	id   string
+	// status, when set, is that of an answer of which text is the body.
+	status int
 }
 
 // modelServer is a model on loopback that follows a script. It speaks as much
@@ -26,9 +28,10 @@ type modelServer struct {
 	*httptest.Server
 	log func(format string, args ...any)
 
-	mu    sync.Mutex // guards the following
-	steps []step
-	calls int // requests that took a step
+	mu     sync.Mutex // guards the following
+	steps  []step
+	calls  int // requests that took a step
+	always *step
 }
 
 func newModelServer(t *testing.T) *modelServer {
@@ -54,15 +57,36 @@ func (m *modelServer) script(steps ...step) {
 	m.steps = steps
 }
 
+// forever sets what all requests get.
+func (m *modelServer) forever(s step) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.always = &s
+}
+
+// fail answers a request that is to fail.
+func fail(w http.ResponseWriter, s step) bool {
+	if s.status == 0 {
+		return false
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(s.status)
+	fmt.Fprint(w, s.text)
+	return true
+}
+
 // next returns the next step.
 func (m *modelServer) next(r *http.Request) step {
 	body, err := io.ReadAll(r.Body)
 	m.log("model server: %s, %d bytes, tools %v", r.URL, len(body), strings.Contains(string(body), `"tools"`))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.always != nil {
+		return *m.always
+	}
 	if err != nil || !strings.Contains(string(body), `"tools"`) {
 		return step{text: "Title"}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.calls++
 	if len(m.steps) == 0 {
 		return step{text: "Nothing more to do."}
@@ -92,6 +116,9 @@ type obj = map[string]any
 
 func (m *modelServer) chat(w http.ResponseWriter, r *http.Request) {
 	s := m.next(r)
+	if fail(w, s) {
+		return
+	}
 	delta, reason := obj{"role": "assistant", "content": s.text}, "stop"
 	if s.tool != "" {
 		args, _ := json.Marshal(s.args)
@@ -117,6 +144,9 @@ func (m *modelServer) chat(w http.ResponseWriter, r *http.Request) {
 
 func (m *modelServer) responses(w http.ResponseWriter, r *http.Request) {
 	s := m.next(r)
+	if fail(w, s) {
+		return
+	}
 	item := obj{
 		"type": "message", "id": "msg-1", "role": "assistant", "status": "completed",
 		"content": []any{obj{"type": "output_text", "text": s.text, "annotations": []any{}}},
@@ -144,6 +174,9 @@ func (m *modelServer) gemini(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s := m.next(r)
+	if fail(w, s) {
+		return
+	}
 	part := obj{"text": s.text}
 	if s.tool != "" {
 		part = obj{"functionCall": obj{"name": s.tool, "args": s.args}}

@@ -5,6 +5,7 @@ package acp_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -97,8 +98,8 @@ func clients() []client {
 	}
 }
 
-// real makes an agent of an installed client, or skips.
-func real(t *testing.T, c client, url string) (*acp.Agent, *agent.Turn) {
+// installed makes an agent of an installed client, or skips.
+func installed(t *testing.T, c client, url string) (*acp.Agent, *agent.Turn) {
 	t.Helper()
 	folder := os.Getenv("PERDURE_TEST_AGENTS")
 	if folder == "" {
@@ -154,7 +155,7 @@ func TestRealTurn(t *testing.T) {
 		t.Run(c.preset, func(t *testing.T) {
 			t.Parallel()
 			m := newModelServer(t)
-			a, tr := real(t, c, m.URL)
+			a, tr := installed(t, c, m.URL)
 			path := filepath.Join(tr.Dir, "a.txt")
 			m.script(c.write(path), c.shell("echo out; exit 3"), step{text: "Written."})
 			var results []agent.Event
@@ -207,7 +208,7 @@ func TestRealDenial(t *testing.T) {
 		t.Run(c.preset, func(t *testing.T) {
 			t.Parallel()
 			m := newModelServer(t)
-			a, tr := real(t, c, m.URL)
+			a, tr := installed(t, c, m.URL)
 			if a.Sight() != agent.SightNative {
 				t.Skip("is only observed")
 			}
@@ -242,7 +243,7 @@ func TestRealCancel(t *testing.T) {
 		t.Run(c.preset, func(t *testing.T) {
 			t.Parallel()
 			m := newModelServer(t)
-			a, tr := real(t, c, m.URL)
+			a, tr := installed(t, c, m.URL)
 			m.script(c.shell("echo begun > b.txt; sleep 1000"), step{text: "Too late."})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -262,6 +263,49 @@ func TestRealCancel(t *testing.T) {
 			t.Logf("%s, %v", show(got), err)
 			wantKind(t, err, agent.KindCanceled)
 		})
+	}
+}
+
+// TestRealFaults has the model fail: what is said of it in which words decides
+// what is done about it.
+func TestRealFaults(t *testing.T) {
+	t.Parallel()
+	faults := []struct {
+		name string
+		step step
+		want agent.Kind
+	}{
+		{"rate limit", step{status: 429, text: `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","type":"rate_limit_error","message":"Rate limit reached. Please try again in 20s."}}`}, agent.KindRateLimit},
+		{"key", step{status: 401, text: `{"error":{"code":401,"status":"UNAUTHENTICATED","type":"authentication_error","message":"Incorrect API key provided"}}`}, agent.KindAuth},
+		{"overflow", step{status: 400, text: `{"error":{"code":"context_length_exceeded","type":"invalid_request_error","message":"This model's maximum context length is 8000 tokens, however you requested 9000 tokens"}}`}, agent.KindOverflow},
+		{"down", step{status: 503, text: `{"error":{"code":503,"status":"UNAVAILABLE","type":"server_error","message":"The model is overloaded. Please try again later."}}`}, agent.KindUnavailable},
+	}
+	for _, c := range clients() {
+		for _, fault := range faults {
+			t.Run(c.preset+" "+fault.name, func(t *testing.T) {
+				t.Parallel()
+				m := newModelServer(t)
+				a, tr := installed(t, c, m.URL)
+				m.forever(fault.step)
+				tr.Observe = func(e agent.Event) {
+					if e.Kind != agent.EventStderr {
+						t.Logf("%s %s %.600s", e.Kind, e.Text, e.Raw)
+					}
+				}
+				tr.IdleTimeout = 20 * time.Second // some try again without end
+				ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+				defer cancel()
+				got, err := a.Run(ctx, tr)
+				t.Logf("%s, %s", show(got), detail(err))
+				var e *agent.Error
+				if !errors.As(err, &e) {
+					t.Fatal(err)
+				}
+				if e.Kind != fault.want && e.Kind != agent.KindIdle && e.Kind != agent.KindTimeout {
+					t.Errorf("kind %s", e.Kind)
+				}
+			})
+		}
 	}
 }
 

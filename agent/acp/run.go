@@ -169,9 +169,15 @@ func (r *run) outcome(rep reply) *agent.Error {
 		return &agent.Error{Kind: agent.KindFailed, Err: errGone}
 	}
 	r.mu.Lock()
-	reason := r.stopReason
+	reason, broken, text := r.stopReason, r.story.broken, r.story.text.String()
 	r.mu.Unlock()
-	return r.stopError(reason)
+	if err := r.stopError(reason); err != nil {
+		return err
+	}
+	if broken {
+		return spokenError(text, time.Now())
+	}
+	return nil
 }
 
 // cancel stops a prompt that is not waited for any more: the agent is asked to

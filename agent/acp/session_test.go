@@ -319,3 +319,29 @@ func TestErrorsOfOtherForms(t *testing.T) {
 		wantKind(t, err, agent.KindFailed)
 	}
 }
+
+// An agent that failed may end its prompt as if it had not, and say so beside.
+func TestFailureBesideTheResult(t *testing.T) {
+	t.Parallel()
+	const status = `{"sessionUpdate":"session_info_update","_meta":{"codex":{"threadStatus":{"type":%q}}}}`
+	for _, tt := range []struct {
+		after string
+		want  agent.Kind
+	}{{"systemError", agent.KindRateLimit}, {"active", ""}} {
+		got, _, err := run(t, acp.Config{}, &agent.Turn{}, func(f *fake) {
+			p := f.begin()
+			f.message("I begin.")
+			f.update(fmt.Sprintf(status, "systemError"))
+			f.update(fmt.Sprintf(status, tt.after))
+			f.message("exceeded retry limit, last status: 429 Too Many Requests")
+			f.finish(p)
+		})
+		var e *agent.Error
+		if errors.As(err, &e); (e == nil) != (tt.want == "") || e != nil && (e.Kind != tt.want || !strings.Contains(e.Error(), "429")) {
+			t.Errorf("after %s: %v", tt.after, err)
+		}
+		if !strings.HasPrefix(got.Text, "exceeded") {
+			t.Errorf("result %+v", got)
+		}
+	}
+}

@@ -55,6 +55,9 @@ type story struct {
 	cost, before *int64
 	// replayed counts pieces of history.
 	replayed int
+	// broken is whether the agent says that its session failed; it says why in
+	// its last message.
+	broken bool
 }
 
 // take takes in an update and returns the events it makes. Raw is set in them
@@ -93,7 +96,7 @@ func (s *story) take(u *update, foreign bool) []agent.Event {
 	case "current_mode_update":
 		return one(agent.EventNotice, fmt.Sprintf("the agent's mode is %q now", clean(u.CurrentModeID)))
 	case "session_info_update":
-		return takeInfo(u)
+		return s.takeInfo(u)
 	}
 	return unknown()
 }
@@ -186,10 +189,14 @@ func takeNotice(u *update) []agent.Event {
 	return []agent.Event{e}
 }
 
-// takeInfo finds what the Codex adapter says of errors it tries again after;
-// else a session's title and the like are of no interest.
-func takeInfo(u *update) []agent.Event {
+// takeInfo finds what the Codex adapter says of errors: of those it tries again
+// after, and that it gave up, which it does not tell in the result of the
+// prompt. Else a session's title and the like are of no interest.
+func (s *story) takeInfo(u *update) []agent.Event {
 	var meta map[string]struct {
+		Status struct {
+			Type string `json:"type"`
+		} `json:"threadStatus"`
 		Error struct {
 			Message string `json:"message"`
 			Details string `json:"additionalDetails"`
@@ -199,6 +206,10 @@ func takeInfo(u *update) []agent.Event {
 		return unknown()
 	}
 	for _, vendor := range meta {
+		if status := vendor.Status.Type; status != "" && s.phase == working {
+			s.broken = status == "systemError"
+			s.fresh = true
+		}
 		text := strings.TrimSpace(vendor.Error.Message + " " + vendor.Error.Details)
 		if text == "" {
 			continue
