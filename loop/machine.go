@@ -139,7 +139,7 @@ func (e *Engine) load(ctx context.Context, l *perdure.Lease) (*run, error) {
 	}
 	r := &run{e: e, l: l, cfg: cfg}
 	if r.loop, err = e.records.Loop(ctx, l.Tree.ID); errors.Is(err, perdure.ErrNotFound) {
-		r.loop, err = e.begun(ctx, l, &cfg)
+		return nil, fail("not_started", "the process died while it started the loop; nothing was done")
 	}
 	if err != nil {
 		return nil, err
@@ -159,19 +159,6 @@ func (e *Engine) load(ctx context.Context, l *perdure.Lease) (*run, error) {
 		return nil, errors.Join(err, r.log.Close())
 	}
 	return r, nil
-}
-
-// begun makes the record of a loop whose process died between its tree and that.
-func (e *Engine) begun(ctx context.Context, l *perdure.Lease, cfg *Config) (record.Loop, error) {
-	place, err := e.place(cfg)
-	if err != nil {
-		return record.Loop{}, err
-	}
-	err = e.records.Create(ctx, record.Loop{Tree: l.Tree.ID, Place: place, Status: record.Running, Step: stepBegin, State: json.RawMessage("{}")})
-	if err != nil {
-		return record.Loop{}, err
-	}
-	return e.records.Loop(ctx, l.Tree.ID)
 }
 
 func (r *run) close(ctx context.Context) error {

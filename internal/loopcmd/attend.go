@@ -57,8 +57,9 @@ func (c *commands) follow(ctx context.Context, s Store, id perdure.TreeID, how a
 		}
 		switch e.Kind {
 		case loop.EventEnded:
-			return nil
-		case "tree.completed", "tree.failed", "tree.cancelled":
+			_, err := s.WaitTree(ctx, id) // its last word is still to be written
+			return err
+		case perdure.EventTreeCompleted, perdure.EventTreeFailed, perdure.EventTreeCancelled:
 			return nil
 		case loop.EventPaused:
 			if over, err := c.rests(ctx, s, id, e.Seq); over || err != nil {

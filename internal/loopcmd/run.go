@@ -115,19 +115,30 @@ func (c *commands) newResumeCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if l.Status.Ended() {
-					return &perdure.Error{Code: perdure.CodeConflict, Op: "resume loop", Msg: name(ctx, s, l.Tree) + " has ended: it is " + string(l.Status)}
-				}
-				if _, err := s.AskLoop(ctx, l.Tree, record.Resume); err != nil {
-					return err
-				}
-				return c.takeOver(ctx, s, l.Tree, how)
+				return c.resume(ctx, s, &l, how)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&how.noWait, "no-wait", false, "end with status 6 when a person is asked, instead of waiting")
 	cmd.Flags().BoolVar(&how.asJSON, "json", false, "print where the loop stands in the end as one JSON object")
 	return cmd
+}
+
+func (c *commands) resume(ctx context.Context, s Store, l *record.Loop, how attending) error {
+	if !l.Status.Ended() {
+		if _, err := s.AskLoop(ctx, l.Tree, record.Resume); err != nil {
+			return err
+		}
+		return c.takeOver(ctx, s, l.Tree, how)
+	}
+	tree, err := s.Tree(ctx, l.Tree)
+	if err != nil {
+		return err
+	}
+	if tree.State.Terminal() {
+		return &perdure.Error{Code: perdure.CodeConflict, Op: "resume loop", Msg: loop.ID(&tree) + " has ended: it is " + string(l.Status)}
+	}
+	return c.takeOver(ctx, s, l.Tree, how) // the process died before the last word
 }
 
 // takeOver makes a loop this process's own, unless a process that lives runs it,

@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure"
+	looprecord "github.com/perdure/perdure/loop/record"
+)
+
+// loopCheck is a completion command: each file in tests is a test that passes
+// when it holds "pass".
+const loopCheck = `n=0; bad=0
+for f in tests/*; do n=$((n+1)); t=$(basename $f)
+case "$(cat $f)" in pass*) echo "ok $n - $t";; *) echo "not ok $n - $t"; bad=1;; esac; done
+echo "1..$n"; exit $bad
+`
+
+// loopAgent adds a line to a log in each turn. In the second it deletes a test,
+// unless it was told that this was taken back, and in the third it is done.
+const loopAgent = `prompt=$(cat)
+echo line >> log
+case $(wc -l < log) in
+*2) case "$prompt" in *"taken back"*) ;; *) rm tests/a ;; esac ;;
+*3) echo pass > tests/b ;;
+esac
+echo "I added a line"
+`
+
+const loopRun = `perdure loop run "Make the tests pass" --until "sh check.sh" --agent "exec:sh agent.sh" --unattended`
+
+func newLoopPlace(t *testing.T) *workplace {
+	t.Helper()
+	w := newWorkplace(t)
+	w.write("check.sh", loopCheck)
+	w.write("agent.sh", loopAgent)
+	w.write("tests/a", "pass\n")
+	w.write("tests/b", "fail\n")
+	return w
+}
+
+// loopEnds looks at a loop that ended as it should: each number is used once, the
+// one that deleted a test is taken back, and nothing that was interrupted is left
+// in the files.
+func (w *workplace) loopEnds() {
+	t := w.t
+	t.Helper()
+	if got := strings.Count(w.read("log"), "line\n"); got != 3 {
+		t.Errorf("the agent's log has %d lines, want 3", got)
+	}
+	if w.read("tests/a") != "pass\n" || w.read("tests/b") != "pass\n" {
+		t.Errorf("tests/a holds %q, tests/b %q", w.read("tests/a"), w.read("tests/b"))
+	}
+	store, err := perdure.Open(t.Context(), perdure.Config{Dir: filepath.Join(w.dir, ".perdure")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	records := looprecord.New(store)
+	loops, err := records.Loops(t.Context(), 10)
+	if err != nil || len(loops) != 1 || loops[0].Status != looprecord.Completed || loops[0].Iteration != 4 {
+		t.Fatalf("loops: %+v, %v", loops, err)
+	}
+	list, err := records.Iterations(t.Context(), loops[0].Tree, 1, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var statuses []string
+	for i, it := range list {
+		statuses = append(statuses, string(it.Status))
+		if it.Number != i+1 || it.EndedAt == nil {
+			t.Errorf("iteration %d at place %d ended at %v", it.Number, i, it.EndedAt)
+		}
+	}
+	if got := strings.Join(statuses, " "); got != "kept reverted kept kept" {
+		t.Errorf("iterations: %s", got)
+	}
+	tree, err := store.Tree(t.Context(), loops[0].Tree)
+	if err != nil || tree.State != perdure.Completed {
+		t.Errorf("the tree is %s, %v", tree.State, err)
+	}
+	if problems, err := store.Check(t.Context()); err != nil || len(problems) > 0 {
+		t.Errorf("the store: %v, %v", problems, err)
+	}
+}
+
+// Killed in any step of the machine, a loop goes on with resume and ends as if
+// nothing had happened.
+func TestLoopKilledInEachStep(t *testing.T) {
+	t.Parallel()
+	list := newLoopPlace(t)
+	passed := filepath.Join(t.TempDir(), "failpoints")
+	list.sh(loopRun, "PERDURE_FAILPOINT_LIST="+passed)
+	list.loopEnds()
+	points := passages(t, passed)
+	for _, step := range []string{"begin", "baseline", "next", "prepare", "act", "measure", "judge", "decide", "diagnose", "adapt", "complete", "select", "finish"} {
+		for _, want := range []string{"loop." + step, "loop." + step + ".done"} {
+			if points[want] == 0 {
+				t.Errorf("the loop does not pass %s", want)
+			}
+		}
+	}
+	for point, times := range points {
+		if !strings.HasPrefix(point, "loop.") {
+			continue
+		}
+		for _, nth := range slices.Compact([]int{1, times}) {
+			t.Run(fmt.Sprintf("%s/%d", point, nth), func(t *testing.T) {
+				t.Parallel()
+				w := newLoopPlace(t)
+				w.loopKilled(fmt.Sprintf("PERDURE_FAILPOINT=%s:%d", point, nth))
+			})
+		}
+	}
+}
+
+// loopKilled runs a loop that is killed, and resumes it.
+func (w *workplace) loopKilled(kill string) {
+	t := w.t
+	t.Helper()
+	const bySignal = 128 + 9 // as a shell says it
+	if out, errs, status := w.try(loopRun, kill); status != -1 && status != bySignal {
+		t.Fatalf("it was not killed, it ended with %d: %s%s", status, out, errs)
+	}
+	if out, errs, status := w.try("perdure loop resume"); status != 0 {
+		t.Fatalf("resume ended with %d: %s%s", status, out, errs)
+	}
+	w.loopEnds()
+}
+
+// passages counts how often each failpoint was passed.
+func passages(t *testing.T, file string) map[string]int {
+	t.Helper()
+	count := make(map[string]int)
+	for _, point := range strings.Fields((&workplace{t: t, dir: filepath.Dir(file)}).read(filepath.Base(file))) {
+		count[point]++
+	}
+	return count
+}
