@@ -13,13 +13,11 @@ import (
 
 // Codes of JSON-RPC and of the protocol.
 const (
-	codeAuthRequired   = -32000
-	codeNotFound       = -32002
-	codeInvalidRequest = -32600
-	codeNoMethod       = -32601
-	codeInvalidParams  = -32602
-	codeInternal       = -32603
-	codeCancelled      = -32800
+	codeAuthRequired  = -32000
+	codeNotFound      = -32002
+	codeNoMethod      = -32601
+	codeInvalidParams = -32602
+	codeInternal      = -32603
 )
 
 // Causes of the end of a connection.
