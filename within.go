@@ -69,11 +69,12 @@ func (w *Within) Refer(ctx context.Context, tree int64, ref BlobRef) error {
 	return w.b.refBlob(ctx, tree, ref)
 }
 
-const sqlRouse = `UPDATE task_hot SET ready_at = $2 WHERE id = $1 AND state = 1 AND ready_at > $2`
+const sqlRouse = `UPDATE task_hot SET ready_at = $2 WHERE tree = $1 AND ready_at IS NOT NULL AND ready_at > $2 AND state = 1`
 
-// Rouse lets a parked task be claimed; see [Lease.Park]. Others stay as they are.
-func (w *Within) Rouse(ctx context.Context, tree int64, task TaskID) error {
-	n, err := w.b.tx.Exec(ctx, sqlRouse, int64(task), w.b.now)
+// Rouse lets the parked tasks of a tree be claimed, see [Lease.Park], and those
+// that wait before they are tried again.
+func (w *Within) Rouse(ctx context.Context, tree int64) error {
+	n, err := w.b.tx.Exec(ctx, sqlRouse, tree, w.b.now)
 	if n > 0 {
 		w.b.readied(tree)
 	}

@@ -31,6 +31,9 @@ func (r *run) agentName() string {
 // act lets the agent do one turn.
 func act(ctx context.Context, r *run) (string, error) {
 	t := &r.state.Run
+	if to, decided, err := r.heardWithin(ctx); decided || err != nil {
+		return to, err
+	}
 	a, err := r.e.cfg.Agents.Agent(r.agentName())
 	if err != nil {
 		return "", err
@@ -259,7 +262,7 @@ func (r *run) waitForLimit(ctx context.Context, failure *agent.Error) error {
 	if failure.Until.After(until) {
 		until = failure.Until
 	}
-	s.Waits++
+	s.Waits, s.WaitUntil = s.Waits+1, until
 	r.note(EventWaiting, map[string]any{"iteration": s.Number, "why": string(failure.Kind), "until": until.UTC()})
 	r.park(until)
 	_, err := r.ask(ctx, hook.RateLimited, failure.Error(), map[string]any{"until": until.UTC().Format(time.RFC3339)})

@@ -79,10 +79,6 @@ func next(ctx context.Context, r *run) (string, error) {
 	if to, decided, err := r.heard(ctx); decided || err != nil {
 		return to, err
 	}
-	if r.loop.Status == record.Paused {
-		r.park(farAway())
-		return stepNext, nil
-	}
 	if r.loop.Iteration >= r.cfg.MaxIterations {
 		r.state.Verdict = string(record.Failed)
 		r.state.Reason = fmt.Sprintf("the check does not pass after %d iterations, which is the limit", r.loop.Iteration)

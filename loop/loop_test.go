@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +32,8 @@ type scripted struct {
 	turns   []func(w *turn) error
 	done    int
 	prompts []string
+	names   []string // who was asked for, in order
+	asked   string
 }
 
 // turn is what a scripted turn works with.
@@ -53,7 +56,7 @@ func (w *turn) remove(name string) error { return os.Remove(filepath.Join(w.dir,
 
 // Run does the next turn.
 func (s *scripted) Run(ctx context.Context, t *agent.Turn) (*agent.Result, error) {
-	s.prompts = append(s.prompts, t.Prompt)
+	s.prompts, s.names = append(s.prompts, t.Prompt), append(s.names, s.asked)
 	w := &turn{ctx: ctx, dir: t.Dir, prompt: t.Prompt, text: fmt.Sprintf("turn %d is done", s.done+1)}
 	do := s.turns[min(s.done, len(s.turns)-1)]
 	s.done++
@@ -68,6 +71,7 @@ func (s *scripted) Agent(name string) (agent.Agent, error) {
 	if name == "missing" {
 		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "find agent", Msg: "there is no agent \"missing\""}
 	}
+	s.asked = name
 	return s, nil
 }
 
@@ -88,6 +92,7 @@ type bench struct {
 	agent   *scripted
 	dir     string
 	tree    perdure.Tree
+	soon    time.Duration // what is ready later is not waited for; 0: an hour
 }
 
 func newBench(t *testing.T, turns ...func(w *turn) error) *bench {
@@ -159,7 +164,7 @@ func (b *bench) busy(ctx context.Context) bool {
 	b.Helper()
 	tasks, err := b.store.Tasks(ctx, perdure.TaskFilter{Tree: b.tree.ID, States: []perdure.State{perdure.Queued, perdure.Running}, Limit: 10})
 	b.ok(err)
-	soon := time.Now().Add(time.Hour)
+	soon := time.Now().Add(cmp.Or(b.soon, time.Hour))
 	for i := range tasks {
 		if tasks[i].State == perdure.Running || tasks[i].ReadyAt.Before(soon) {
 			return true

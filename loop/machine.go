@@ -81,6 +81,9 @@ func (e *Engine) Handle(ctx context.Context, l *perdure.Lease) (err error) {
 	defer func() { err = errors.Join(err, r.close(context.WithoutCancel(ctx))) }()
 	mine := steps(root)
 	for {
+		if rests, err := r.rests(ctx, root); rests || err != nil {
+			return err
+		}
 		do, ok := mine[r.loop.Step]
 		switch {
 		case ok:

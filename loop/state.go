@@ -62,7 +62,8 @@ type turnState struct {
 	// Turns counts the turns of the agent in this iteration.
 	Turns int `json:"turns,omitempty"`
 	// Waits counts waits for a rate limit in a row.
-	Waits int `json:"waits,omitempty"`
+	Waits     int       `json:"waits,omitempty"`
+	WaitUntil time.Time `json:"wait_until,omitzero"`
 	// Failure is how the agent's last turn failed; empty when it did not.
 	Failure string `json:"failure,omitempty"`
 	// Blocked tells that a handler of regression_detected wants a person.

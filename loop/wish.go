@@ -39,6 +39,35 @@ func (r *run) pause(format string, args ...any) {
 	r.park(farAway())
 }
 
+// rests parks a loop that is paused, unless somebody wants it to go on or to end.
+func (r *run) rests(ctx context.Context, root bool) (bool, error) {
+	if r.loop.Status != record.Paused {
+		return false, nil
+	}
+	now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
+	if err != nil {
+		return false, err
+	}
+	switch now.Wish {
+	case record.NoWish, record.Pause, record.PauseNow:
+		return true, r.l.Park(ctx, farAway())
+	case record.Resume:
+		r.change.Heard = now.Wish
+		r.note(EventResumed, map[string]any{})
+	case record.Abort, record.Revert: // an iteration leaves that to the root
+		if root {
+			r.change.Heard = now.Wish
+			r.loop.Step = r.abort(now.Wish == record.Revert)
+		}
+	}
+	r.loop.Status = record.Running
+	r.state.Run.WaitUntil = time.Time{}
+	if r.state.Verdict == "" {
+		r.state.Reason = ""
+	}
+	return false, r.save(ctx)
+}
+
 // heard fulfils a wish before the next iteration. It tells whether there was one
 // that decides what comes next.
 func (r *run) heard(ctx context.Context) (next string, decided bool, err error) {
@@ -55,14 +84,34 @@ func (r *run) heard(ctx context.Context) (next string, decided bool, err error) 
 		return r.loop.Step, true, nil
 	case record.Resume:
 		r.change.Heard = now.Wish
-		if r.loop.Status == record.Paused {
-			r.loop.Status, r.state.Reason = record.Running, ""
-			r.note(EventResumed, map[string]any{})
-		}
 		return "", false, nil
 	case record.Abort, record.Revert:
 		r.change.Heard = now.Wish
 		return r.abort(now.Wish == record.Revert), true, nil
+	}
+	return "", false, nil
+}
+
+// heardWithin looks for wishes before the agent's turn. What ends the iteration is
+// left to the root, which hears it after the iteration.
+func (r *run) heardWithin(ctx context.Context) (next string, decided bool, err error) {
+	t := &r.state.Run
+	now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
+	if err != nil {
+		return "", false, err
+	}
+	switch now.Wish {
+	case record.Pause, record.PauseNow, record.Abort, record.Revert:
+		t.Failure = (&wishError{now.Wish}).Error()
+		return stepMeasure, true, nil
+	case record.Resume: // do not wait any longer
+		r.change.Heard = now.Wish
+		t.WaitUntil = time.Time{}
+	case record.NoWish:
+	}
+	if t.WaitUntil.After(time.Now()) {
+		r.park(t.WaitUntil)
+		return stepAct, true, nil
 	}
 	return "", false, nil
 }

@@ -83,7 +83,6 @@ const (
 	gateColumns = `t.name, g.number, g.iteration, g.kind, g.question, g.opened_at, g.expires_at, g.answer, g.answered_by, g.reason, g.answered_at`
 	sqlGates    = `SELECT ` + gateColumns + ` FROM tree t JOIN gate g ON g.tree = t.id WHERE t.name = $1 ORDER BY g.number LIMIT $2 + 0`
 	sqlOpenOnes = `SELECT ` + gateColumns + ` FROM gate g JOIN tree t ON t.id = g.tree WHERE g.answered_at IS NULL ORDER BY g.tree LIMIT $1 + 0`
-	sqlLoopRoot = `SELECT root FROM tree WHERE id = $1`
 	sqlAskLoop  = `UPDATE loop SET wish = $2, updated_at = $3 WHERE tree = $1 AND status IN ('running', 'paused', 'completing')`
 )
 
@@ -146,7 +145,7 @@ func (r *Records) Answer(ctx context.Context, tree perdure.TreeID, number int, d
 		if err := w.Note(key, 0, EventGateAnswered, map[string]any{"gate": number, "answer": d.Answer, "by": d.By, "reason": d.Reason}); err != nil {
 			return err
 		}
-		return rouse(ctx, w, key)
+		return w.Rouse(ctx, key)
 	})
 	return g, err
 }
@@ -165,14 +164,6 @@ func (g *Gate) takes(answer string) error {
 	}
 	return &perdure.Error{Code: perdure.CodeInvalid, Op: "answer gate", Msg: fmt.Sprintf("%q is no answer to gate %d", answer, g.Number),
 		Hint: "it takes: " + strings.Join(options, ", ")}
-}
-
-func rouse(ctx context.Context, w *perdure.Within, key int64) error {
-	var root int64
-	if err := w.Tx().QueryRow(ctx, sqlLoopRoot, []any{key}, &root); err != nil {
-		return err
-	}
-	return w.Rouse(ctx, key, perdure.TaskID(root))
 }
 
 // Ask tells whoever runs a loop, now or later, what is wanted of it. A loop that
@@ -203,7 +194,7 @@ func (r *Records) Ask(ctx context.Context, tree perdure.TreeID, wish Wish) error
 		if err := w.Note(key, 0, EventWish, map[string]any{"wish": wish}); err != nil {
 			return err
 		}
-		return rouse(ctx, w, key)
+		return w.Rouse(ctx, key)
 	})
 }
 

@@ -1,0 +1,306 @@
+package loop_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// reason is why the loop stands as it does.
+func (b *bench) reason() string {
+	b.Helper()
+	var s struct {
+		Reason string `json:"reason"`
+	}
+	b.ok(json.Unmarshal(b.row().State, &s))
+	return s.Reason
+}
+
+func (b *bench) ask(w record.Wish) {
+	b.Helper()
+	b.ok(b.records.Ask(b.Context(), b.tree.ID, w))
+}
+
+func failing(kind agent.Kind) func(w *turn) error {
+	return func(*turn) error { return &agent.Error{Kind: kind, Msg: "as it is"} }
+}
+
+// TestPauseAndResume: the loop stops before the next iteration, and goes on when
+// it is asked to.
+func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
+	var b *bench
+	b = newBench(t, func(w *turn) error { b.ask(record.Pause); return w.write("x", "1") }, write("tests/b", "pass"))
+	b.launch()
+	l := b.work()
+	if l.Status != record.Paused || l.Iteration != 1 || l.Wish != record.NoWish || b.agent.done != 1 {
+		t.Fatalf("%s after %d turns", show(l), b.agent.done)
+	}
+	b.ask(record.Resume)
+	if l = b.work(); l.Status != record.Completed || l.Iteration != 2 {
+		t.Errorf("%s", show(l))
+	}
+	b.sound()
+}
+
+// TestPauseNowStopsTheAgent: what it left is looked at.
+func TestPauseNowStopsTheAgent(t *testing.T) {
+	t.Parallel()
+	var b *bench
+	b = newBench(t, func(w *turn) error {
+		b.ask(record.PauseNow)
+		<-w.ctx.Done()
+		return errors.Join(w.write("half", "done"), w.ctx.Err())
+	}, write("tests/b", "pass"))
+	b.launch()
+	l := b.work()
+	if l.Status != record.Paused || b.read("half") != "done" {
+		t.Fatalf("%s; half is %q", show(l), b.read("half"))
+	}
+	if all := b.outcomes(); len(all) != 2 || !strings.Contains(all[1].AgentError, "pause_now") {
+		t.Errorf("outcomes %+v", all)
+	}
+	b.ask(record.Resume)
+	if l = b.work(); l.Status != record.Completed {
+		t.Errorf("%s", show(l))
+	}
+}
+
+// TestAbort: the agent is stopped, and the files stay or come back.
+func TestAbort(t *testing.T) {
+	t.Parallel()
+	for wish, want := range map[record.Wish]string{record.Abort: "mess", record.Revert: ""} {
+		t.Run(string(wish), func(t *testing.T) {
+			t.Parallel()
+			var b *bench
+			b = newBench(t, func(w *turn) error {
+				b.ask(wish)
+				<-w.ctx.Done()
+				return errors.Join(w.write("new", "mess"), w.write("tests/a", "mess"), w.ctx.Err())
+			})
+			b.launch()
+			l := b.work()
+			if l.Status != record.Aborted || b.agent.done != 1 || b.read("new") != want {
+				t.Fatalf("%s; the new file is %q", show(l), b.read("new"))
+			}
+			if wish == record.Revert && b.read("tests/a") != "pass" {
+				t.Errorf("tests/a is %q", b.read("tests/a"))
+			}
+			tree, err := b.store.Tree(t.Context(), b.tree.ID)
+			if err != nil || tree.State != perdure.Failed {
+				t.Errorf("the tree is %s, %v", tree.State, err)
+			}
+			b.sound()
+		})
+	}
+}
+
+// TestRateLimitIsAWait: it is no iteration and no retry.
+func TestRateLimitIsAWait(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, failing(agent.KindRateLimit), write("tests/b", "pass"))
+	b.launch(func(c *loop.Config) { c.MaxRetries = -1 })
+	l := b.parked()
+	if l.Iteration != 1 || l.Step != "act" || b.agent.done != 1 {
+		t.Fatalf("%s after %d turns", show(l), b.agent.done)
+	}
+	b.ask(record.Resume) // who does not want to wait
+	if l = b.work(); l.Status != record.Completed || l.Iteration != 1 || b.agent.done != 2 {
+		t.Errorf("%s after %d turns", show(l), b.agent.done)
+	}
+}
+
+// parked works until nothing can go on at once.
+func (b *bench) parked() record.Loop {
+	b.Helper()
+	b.soon = time.Second
+	defer func() { b.soon = 0 }()
+	return b.work()
+}
+
+// TestAgentErrors: the agent's own faults spend retries, then another stands in.
+func TestAgentErrors(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, failing(agent.KindFailed), failing(agent.KindIdle), failing(agent.KindFailed), write("tests/b", "pass"))
+	b.launch(func(c *loop.Config) { c.MaxRetries, c.Fallback = 2, []string{"other"} })
+	l := b.work()
+	if l.Status != record.Completed || l.Iteration != 1 || b.agent.done != 4 {
+		t.Fatalf("%s after %d turns", show(l), b.agent.done)
+	}
+	if got := strings.Join(b.agent.names, " "); got != "scripted scripted scripted other" {
+		t.Errorf("who worked: %s", got)
+	}
+	if !strings.Contains(b.agent.prompts[1], "ended early: failed: as it is") {
+		t.Errorf("the second turn is not told how the first one ended:\n%s", b.agent.prompts[1])
+	}
+	if all := b.outcomes(); all[1].Agent != "other" || all[1].AgentError != "" {
+		t.Errorf("outcome %+v", all[1])
+	}
+}
+
+// TestThreeAgentErrorsAreStuck: three iterations that end in an agent error open
+// a gate at once, whose answer goes into the prompt.
+func TestThreeAgentErrorsAreStuck(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, failing(agent.KindFailed), failing(agent.KindFailed), failing(agent.KindFailed), write("tests/b", "pass"))
+	b.launch(func(c *loop.Config) { c.MaxRetries = -1 })
+	if l := b.work(); l.Step != "gate" || l.Iteration != 3 {
+		t.Fatalf("%s", show(l))
+	}
+	gates, err := b.records.OpenGates(t.Context())
+	if err != nil || len(gates) != 1 || gates[0].Kind != record.GateStuck {
+		t.Fatalf("gates %+v, %v", gates, err)
+	}
+	_, err = b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "continue", Reason: "use the other door"})
+	b.ok(err)
+	if l := b.work(); l.Status != record.Completed || l.Iteration != 4 {
+		t.Errorf("%s", show(l))
+	}
+	if !strings.Contains(b.agent.prompts[3], "use the other door") {
+		t.Errorf("the prompt does not tell what a person said:\n%s", b.agent.prompts[3])
+	}
+}
+
+// TestSameFailureIsStuck: three times the same, with the same files.
+func TestSameFailureIsStuck(t *testing.T) {
+	t.Parallel()
+	n := 0
+	b := newBench(t, func(w *turn) error { n++; return w.write("same", fmt.Sprint(n)) })
+	b.launch()
+	if l := b.work(); l.Step != "gate" || l.Iteration != 3 {
+		t.Fatalf("%s", show(l))
+	}
+	_, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "manual"})
+	b.ok(err)
+	if l := b.work(); l.Status != record.Paused {
+		t.Fatalf("%s", show(l))
+	}
+	b.put("tests/b", "pass") // by hand
+	b.ask(record.Resume)
+	if l := b.work(); l.Status != record.Completed || l.Iteration != 4 {
+		t.Errorf("%s", show(l))
+	}
+}
+
+// TestSetupFaultPauses: what a person has to mend stops the loop with a clear
+// message, and costs nothing.
+func TestSetupFaultPauses(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(*turn) error { return &agent.Error{Kind: agent.KindAuth, Msg: "not logged in", Hint: "log in"} }, write("tests/b", "pass"))
+	b.launch()
+	l := b.work()
+	if l.Status != record.Paused || l.Iteration != 1 || !strings.Contains(b.reason(), "not logged in (log in)") {
+		t.Fatalf("%s", show(l))
+	}
+	b.ask(record.Resume)
+	if l = b.work(); l.Status != record.Completed || l.Iteration != 1 {
+		t.Errorf("%s", show(l))
+	}
+}
+
+// TestMissingCheckPauses: a completion command that is not there is no failure of
+// the agent.
+func TestMissingCheckPauses(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("x", "y"))
+	b.launch(func(c *loop.Config) { c.Until = "no-such-program --at-all" })
+	l := b.work()
+	if l.Status != record.Paused || b.agent.done != 0 || !strings.Contains(b.reason(), "127") {
+		t.Errorf("%s", show(l))
+	}
+}
+
+// TestSkippedTestIsARegression, and one that fails is named first and then mended.
+func TestSkippedTestIsARegression(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("tests/a", "skip"))
+	b.launch()
+	if l := b.work(); l.Step != "gate" {
+		t.Fatalf("%s", show(l))
+	}
+	g := b.outcomes()[1].Regressions
+	if len(g) != 1 || g[0].Type != "test_skipping" || g[0].Tests[0] != "a" {
+		t.Errorf("regressions %+v", g)
+	}
+}
+
+// TestBrokenTestIsNamed: the first recovery is to name it; nothing is taken back.
+func TestBrokenTestIsNamed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(w *turn) error { return errors.Join(w.write("tests/a", "broken"), w.write("tests/b", "pass")) },
+		func(w *turn) error {
+			if !strings.Contains(w.prompt, "has to be made good first") {
+				return errors.New("it is not told")
+			}
+			return w.write("tests/a", "pass")
+		})
+	b.launch()
+	l := b.work()
+	if l.Status != record.Completed || l.Iteration != 2 || b.statuses() != "kept kept" {
+		t.Errorf("%s; iterations %s", show(l), b.statuses())
+	}
+	if r := b.outcomes()[1].Recoveries; len(r) != 1 || r[0].Outcome != "retried" || r[0].Diagnosis != loop.TaskComplexity {
+		t.Errorf("recovery %+v", r)
+	}
+}
+
+// TestApprove: the baseline is what the tests say now.
+func TestApprove(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(w *turn) error { return errors.Join(w.remove("tests/a"), w.write("tests/b", "pass")) })
+	b.launch()
+	if l := b.work(); l.Step != "gate" {
+		t.Fatalf("%s", show(l))
+	}
+	_, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "approve", By: "ann", Reason: "a is obsolete"})
+	b.ok(err)
+	l := b.work()
+	if l.Status != record.Completed || l.Iteration != 1 || b.read("tests/a") != "" || !b.outcomes()[1].Accepted {
+		t.Errorf("%s; tests/a is %q", show(l), b.read("tests/a"))
+	}
+}
+
+// TestGateTimeout: nobody answers, which never approves anything.
+func TestGateTimeout(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(w *turn) error { return w.remove("tests/a") })
+	b.launch(func(c *loop.Config) { c.GateTimeout = time.Millisecond })
+	if l := b.work(); l.Status != record.Aborted || !strings.Contains(b.reason(), "in time") {
+		t.Errorf("%s", show(l))
+	}
+}
+
+// TestEarlyEndIsNoProof: exit status 0 without the runner's end record.
+func TestEarlyEndIsNoProof(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("early", "yes"))
+	b.launch(func(c *loop.Config) {
+		c.Until = `[ -e early ] && { echo "TAP version 13"; echo "ok 1 - a"; exit 0; }; ` + checkTAP
+		c.MaxIterations = 1
+	})
+	l := b.work()
+	out := b.outcomes()[1]
+	if l.Status == record.Completed || out.Check.Passed || len(out.Regressions) == 0 {
+		t.Errorf("%s; %+v", show(l), out)
+	}
+}
+
+// TestBudget: a loop stops before it spends more than it may.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	n := 0
+	b := newBench(t, func(w *turn) error { n++; return w.write(fmt.Sprint("f", n), "x") })
+	b.launch(func(c *loop.Config) { c.BudgetTokens = 200 }) // 110 a turn
+	l := b.work()
+	if l.Status != record.Paused || !strings.Contains(b.reason(), "budget") || b.agent.done != 2 {
+		t.Errorf("%s after %d turns", show(l), b.agent.done)
+	}
+}
