@@ -77,6 +77,23 @@ type Result struct {
 	Files []string `json:"files,omitempty"`
 }
 
+// Stops is where a command may end after a failure.
+type Stops string
+
+// The places. Empty: a command runs everything.
+const (
+	StopsBetween Stops = "between suites"
+	StopsInside  Stops = "inside a suite"
+)
+
+// later returns what reaches farther.
+func (s Stops) later(other Stops) Stops {
+	if s == StopsInside || other == "" {
+		return s
+	}
+	return other
+}
+
 // Command is something to run, and what it leaves.
 type Command struct {
 	// Kind is the runner that was recognised; empty when none was.
@@ -94,9 +111,9 @@ type Command struct {
 	// Weak says why there are no results and the exit code is all the evidence;
 	// empty when there are.
 	Weak string `json:"weak,omitempty"`
-	// StopsEarly tells that the command may end after a failure without having
-	// run everything: then a suite that is missing was not run, not deleted.
-	StopsEarly bool `json:"stops_early,omitempty"`
+	// Stops tells whether the command may end after a failure without having
+	// run everything: then what is missing was not run, not deleted.
+	Stops Stops `json:"stops,omitempty"`
 
 	source string // Script without what Measure added
 	sites  []site // where the runners stand in source
@@ -104,23 +121,22 @@ type Command struct {
 
 // Clear removes what an earlier run left in the places of the results, and
 // writes Files. Root is the absolute path of the workspace. Without it, old
-// results pass for new ones when a run ends before it writes any.
+// results pass for new ones when a run ends before it writes any. Relative
+// patterns do not lead out of the workspace, also not through links.
 func (c *Command) Clear(root string) error {
-	found, err := c.find(root)
-	for _, name := range found {
-		err = errors.Join(err, os.Remove(name))
-	}
+	var all []error
 	for _, r := range c.Results {
 		for _, pattern := range r.Files {
+			all = append(all, c.visit(root, pattern, func(dir *os.Root, name string) error { return dir.Remove(name) }))
 			if filepath.IsAbs(pattern) && !strings.ContainsAny(pattern, "*?[{") {
-				err = errors.Join(err, os.MkdirAll(filepath.Dir(pattern), 0o700))
+				all = append(all, os.MkdirAll(filepath.Dir(pattern), 0o700)) // not every runner makes it
 			}
 		}
 	}
 	for name, text := range c.Files {
-		err = errors.Join(err, os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600))
+		all = append(all, os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600))
 	}
-	if err != nil {
+	if err := errors.Join(all...); err != nil {
 		return fmt.Errorf("clear results: %w", err)
 	}
 	return nil
@@ -149,72 +165,78 @@ func (c *Command) Collect(root string, started time.Time) ([]Found, error) {
 	var all []Found
 	for _, r := range c.Results {
 		f := Found{Format: r.Format, Stream: r.Stream}
-		names, err := c.findFiles(root, r.Files)
-		if err != nil {
-			return nil, fmt.Errorf("collect results: %w", err)
-		}
-		for _, name := range names {
-			info, err := os.Stat(name)
+		for _, pattern := range r.Files {
+			err := c.visit(root, pattern, func(dir *os.Root, name string) error {
+				info, err := dir.Stat(name)
+				if err != nil {
+					return err
+				}
+				full := filepath.Join(dir.Name(), name)
+				if info.ModTime().Before(started.Add(-slack)) {
+					f.Stale = append(f.Stale, full)
+				} else {
+					f.Files = append(f.Files, full)
+				}
+				return nil
+			})
 			if err != nil {
 				return nil, fmt.Errorf("collect results: %w", err)
 			}
-			if info.ModTime().Before(started.Add(-slack)) {
-				f.Stale = append(f.Stale, name)
-			} else {
-				f.Files = append(f.Files, name)
-			}
 		}
+		slices.Sort(f.Files)
+		slices.Sort(f.Stale)
+		f.Files, f.Stale = slices.Compact(f.Files), slices.Compact(f.Stale)
 		all = append(all, f)
 	}
 	return all, nil
 }
 
-func (c *Command) find(root string) ([]string, error) {
-	var all []string
-	for _, r := range c.Results {
-		names, err := c.findFiles(root, r.Files)
-		if err != nil {
-			return nil, err
+// visit calls do for each file of a pattern. The folder it hands over holds
+// the file and cannot be left, so that what is read, and removed, is in the
+// workspace or where the caller said.
+func (c *Command) visit(root, pattern string, do func(dir *os.Root, name string) error) error {
+	if !filepath.IsAbs(pattern) {
+		pattern = path.Join(filepath.ToSlash(c.Dir), filepath.ToSlash(pattern))
+		if pattern == ".." || strings.HasPrefix(pattern, "../") {
+			return fmt.Errorf("pattern %q leads out of the workspace", pattern)
 		}
-		all = append(all, names...)
+		return glob(root, pattern, do)
 	}
-	slices.Sort(all)
-	return slices.Compact(all), nil
+	// A file may be named as patterns are written.
+	if info, err := os.Lstat(pattern); err == nil && info.Mode().IsRegular() {
+		return inFolder(filepath.Dir(pattern), func(dir *os.Root) error { return do(dir, filepath.Base(pattern)) })
+	}
+	base, rest := doublestar.SplitPattern(filepath.ToSlash(pattern))
+	return glob(filepath.FromSlash(base), rest, do)
 }
 
-// findFiles expands patterns. Links to folders are not followed, so that what
-// is found, and removed, is in the workspace or where the caller said.
-func (c *Command) findFiles(root string, patterns []string) ([]string, error) {
-	var all []string
-	for _, pattern := range patterns {
-		base := filepath.Join(root, filepath.FromSlash(c.Dir))
-		pattern = filepath.ToSlash(pattern)
-		if filepath.IsAbs(pattern) {
-			if info, err := os.Lstat(pattern); err == nil && info.Mode().IsRegular() {
-				all = append(all, filepath.FromSlash(pattern)) // also when its name looks like a pattern
-				continue
-			}
-			dir, rest := doublestar.SplitPattern(pattern)
-			base, pattern = filepath.FromSlash(dir), rest
-		} else if pattern = path.Clean(pattern); strings.HasPrefix(pattern, "../") {
-			return nil, fmt.Errorf("pattern %q leads out of the workspace", pattern)
-		}
-		names, err := doublestar.Glob(os.DirFS(base), pattern, doublestar.WithFilesOnly(), doublestar.WithNoFollow())
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+func inFolder(name string, do func(dir *os.Root) error) error {
+	dir, err := os.OpenRoot(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(dir), dir.Close())
+}
+
+func glob(base, pattern string, do func(dir *os.Root, name string) error) error {
+	return inFolder(base, func(dir *os.Root) error {
+		names, err := doublestar.Glob(dir.FS(), pattern, doublestar.WithFilesOnly(), doublestar.WithNoFollow())
 		if err != nil {
-			return nil, fmt.Errorf("pattern %q: %w", pattern, err)
+			return fmt.Errorf("pattern %q: %w", pattern, err)
 		}
 		for _, name := range names {
 			if ignoredPath(name) {
 				continue
 			}
-			all = append(all, filepath.Join(base, filepath.FromSlash(name)))
+			if err := do(dir, filepath.FromSlash(name)); err != nil {
+				return err
+			}
 		}
-	}
-	slices.Sort(all)
-	return all, nil
+		return nil
+	})
 }
 
 // ignoredPath tells whether a path goes through a folder that holds no project

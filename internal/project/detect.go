@@ -25,8 +25,8 @@ type Project struct {
 	// Inside tells that the commands of a project in a folder above run its
 	// tests, too (modules of Maven and Gradle, members of a Cargo workspace).
 	Inside bool `json:"inside,omitempty"`
-	// Test writes test results, Coverage coverage, Types finds type errors, Lint
-	// what linters say. Their results have formats of package testreport, of
+	// Test writes test results; Coverage coverage, and mostly the results of the
+	// tests it ran besides; Types finds type errors, Lint what linters say. Their results have formats of package testreport, of
 	// package coverage, and FormatLines or FormatESLint.
 	Test     Command `json:"test"`
 	Coverage Command `json:"coverage"`
@@ -236,12 +236,16 @@ func (f *folder) measured(kind Kind, file, command string) *Project {
 	return p
 }
 
-// coverage is a command that writes coverage to a file.
+// coverage is a command that writes coverage to a file, and where that can be
+// had the results of its tests besides: one run is enough for both.
 func (f *folder) coverage(kind Kind, format, script, file string) Command {
 	if f.cfg.Scratch == "" {
 		return Command{}
 	}
-	return Command{Kind: kind, Script: script, Dir: f.dir, Results: []Result{{Format: format, Files: []string{file}}}}
+	c := Measure(script, f.cfg)
+	c.Kind, c.Weak = kind, ""
+	c.Results = append(c.Results, Result{Format: format, Files: []string{file}})
+	return c
 }
 
 // checks is a command whose output has one finding a line.

@@ -25,11 +25,11 @@ type site struct {
 	filter   func(tests []Test) []string
 	filterAt int
 
-	results    []Result
-	env        []string
-	files      map[string]string
-	weak       string
-	stopsEarly bool
+	results []Result
+	env     []string
+	files   map[string]string
+	weak    string
+	stops   Stops
 }
 
 // weakSite is a runner without results.
@@ -85,8 +85,9 @@ func Measure(command string, cfg Config) Command {
 	for i := range made.sites {
 		made.addSite(&made.sites[i])
 	}
-	// What stands before a runner, or another runner, may keep it from running.
-	made.StopsEarly = made.StopsEarly || len(made.sites) > 1
+	if len(made.sites) > 1 { // the first may keep the others from running
+		made.Stops = made.Stops.later(StopsBetween)
+	}
 	made.source, made.Script = command, apply(command, edits(made.sites, nil))
 	return made
 }
@@ -98,7 +99,7 @@ func (c *Command) addSite(s *site) {
 	}
 	c.Results = append(c.Results, s.results...)
 	c.Env = append(c.Env, s.env...)
-	c.StopsEarly = c.StopsEarly || s.stopsEarly
+	c.Stops = c.Stops.later(s.stops)
 	if c.Files == nil && len(s.files) > 0 {
 		c.Files = make(map[string]string)
 	}

@@ -20,7 +20,7 @@ func manifests() fstest.MapFS {
 		"package.json": file(`{"scripts":{"test":"tsc --noEmit && vitest run","unit":"jest","chain":"npm run unit","wrapped":"cross-env NODE_ENV=test jest --ci",
 			"piped":"jest | tee log","swallowed":"jest || true","lint":"eslint .","nodes":"node --test","files":"node --test a.js",
 			"cra":"react-scripts test","bin":"node --experimental-vm-modules node_modules/jest/bin/jest.js","after":"jest && echo done"}}`),
-		"web/package.json":      file(`{"scripts":{"test":"mocha"}}`),
+		"web/package.json":      file(`{"scripts":{"test":"mocha","named":"jest --outputFile=o.json","far":"jest --outputFile=/home/x.json"}}`),
 		"composer.json":         file(`{"scripts":{"test":"phpunit --colors","list":["@php vendor/bin/phpunit"],"two":["a","phpunit"]}}`),
 		"broken/package.json":   file(`{`),
 		"broken/composer.json":  file(`{"scripts":{"test":1}}`),
@@ -62,6 +62,9 @@ var measured = []struct {
 	{command: "gotestsum -- ./...", script: "gotestsum --jsonfile=" + r + "1.json -- ./...", results: "go-test-json  [/s/results-1.json]"},
 	{command: "gotestsum --jsonfile out.json", script: "gotestsum --jsonfile out.json", results: "go-test-json  [out.json]"},
 	{command: `gotestsum --jsonfile "$OUT"`, weak: "not known before the shell runs"},
+	{command: "gotestsum --jsonfile /etc/passwd", weak: "absolute name"},
+	{command: "cd .. && pytest --junitxml=r.xml", weak: "outside of the workspace"},
+	{command: "cd $X && pytest --junitxml=r.xml", weak: "not known before the shell runs"},
 	// Python.
 	{command: "pytest -q", script: "pytest --junitxml=" + r + "1.xml -o junit_family=xunit1 -q", results: "junit-xml  [/s/results-1.xml]"},
 	{command: "python3 -W error -m pytest tests -k 'a b'", script: "python3 -W error -m pytest --junitxml=" + r + "1.xml -o junit_family=xunit1 tests -k 'a b'", results: "junit-xml  [/s/results-1.xml]"},
@@ -97,6 +100,8 @@ var measured = []struct {
 	{command: "npm run cra", script: "npm run cra -- --json --outputFile=" + r + "1.json", results: "jest-json  [/s/results-1.json]"},
 	{command: "npm --prefix web test", script: "npm --prefix web test -- --reporter xunit --reporter-option output=" + r + "1.xml", results: "junit-xml  [/s/results-1.xml]"},
 	{command: "cd web && npm t", script: "cd web && npm t -- --reporter xunit --reporter-option output=" + r + "1.xml", results: "junit-xml  [/s/results-1.xml]"},
+	{command: "npm --prefix web run named", script: "npm --prefix web run named -- --json", results: "jest-json  [web/o.json]"},
+	{command: "cd web && npm run far", weak: "absolute name"},
 	{command: "npm run chain", weak: "it runs another script"},
 	{command: "npm run piped", weak: "does not end with a test runner"},
 	{command: "npm run swallowed", weak: "does not end with a test runner"},
@@ -195,14 +200,18 @@ func TestMeasureDetails(t *testing.T) {
 	if c = project.Measure("pytest", project.Config{}); !strings.Contains(c.Weak, "no folder for its results") {
 		t.Errorf("without a folder: %+v", c)
 	}
-	if c = project.Measure("go test ./...", project.Config{}); c.Weak != "" || c.StopsEarly {
+	if c = project.Measure("go test ./...", project.Config{}); c.Weak != "" || c.Stops != "" {
 		t.Errorf("without a folder: %+v", c)
 	}
-	if c = project.Measure("go test ./a && go test ./b", project.Config{}); !c.StopsEarly {
-		t.Error("two runs do not stop early")
-	}
-	if c = project.Measure("mvn test", project.Config{Scratch: "/s"}); !c.StopsEarly {
-		t.Error("Maven does not stop early")
+	for command, want := range map[string]project.Stops{
+		"go test ./a && go test ./b": project.StopsBetween, "mvn test": project.StopsBetween, "gradle test --fail-fast": project.StopsInside,
+		"go test -failfast ./...": project.StopsInside, "go test ./...": "", "pytest -qx": project.StopsInside, "pytest --maxfail=3": project.StopsInside,
+		"pytest -k 'x' tests/x": "", "pytest -x && mvn test": project.StopsInside, "mvn test && pytest -x": project.StopsInside, "npx jest --bail": project.StopsInside,
+		"rspec --fail-fast": project.StopsInside, "phpunit --stop-on-failure": project.StopsInside, "cargo test": "", "cargo nextest run --fail-fast": project.StopsInside,
+	} {
+		if c := project.Measure(command, project.Config{Scratch: "/s"}); c.Stops != want || c.Weak != "" {
+			t.Errorf("%s stops %q, want %q; weak %q", command, c.Stops, want, c.Weak)
+		}
 	}
 	if c = project.Measure("npm run cra", project.Config{Files: manifests(), Scratch: "/s"}); !cmp.Equal(c.Env, []string{"CI=true"}) {
 		t.Errorf("environment %q", c.Env)

@@ -93,9 +93,16 @@ func TestClearAndCollect(t *testing.T) {
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("found (-want +got):\n%s", diff)
 	}
-	c.Results = []project.Result{{Files: []string{"../x/*.xml"}}}
-	if _, err := c.Collect(root, started); err == nil {
-		t.Error("results are looked for outside of the workspace")
+	for _, pattern := range []string{"../../x/*.xml", "link/target/surefire-reports/TEST-D.xml"} {
+		c.Results = []project.Result{{Files: []string{pattern}}}
+		found, err := c.Collect(root, started)
+		if err == nil && len(found[0].Files)+len(found[0].Stale) > 0 {
+			t.Errorf("%s leads out of the workspace", pattern)
+		}
+		_ = c.Clear(root) // refused or not: see below
+	}
+	if !exists(filepath.Join(outside, "target/surefire-reports/TEST-D.xml")) {
+		t.Error("a file outside of the workspace was removed")
 	}
 }
 

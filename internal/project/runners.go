@@ -3,6 +3,7 @@ package project
 import (
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -145,6 +146,9 @@ func (m *measurer) golang(c *call) *site {
 	if !flags.has("-json", "--json") {
 		s.args = []string{"-json"}
 	}
+	if flags.has("-failfast", "--failfast") {
+		s.stops = StopsInside
+	}
 	s.filter = func(tests []Test) []string { return goFilter("-count=1", tests) }
 	return s
 }
@@ -152,10 +156,8 @@ func (m *measurer) golang(c *call) *site {
 func (m *measurer) gotestsum(c *call) *site {
 	s := &site{kind: Go, at: c.at(0).end, results: []Result{{Format: FormatGo}}}
 	if file, ok := c.value("--jsonfile"); ok {
-		if !file.literal {
-			return weakSite(Go, "the file of --jsonfile is not known before the shell runs")
-		}
-		s.results[0].Files = []string{relativeTo(c, m.cfg, file.text)}
+		name, why := m.named(c, file)
+		s.results[0].Files, s.weak = []string{name}, why
 		return s
 	}
 	file := m.file(".json")
@@ -166,14 +168,33 @@ func (m *measurer) gotestsum(c *call) *site {
 // relativeTo makes a file that a command names relative to the folder of the
 // whole script.
 func relativeTo(c *call, cfg Config, name string) string {
-	if path.IsAbs(name) || c.dir == "?" {
-		return name
-	}
 	rel, err := filepath.Rel(filepath.FromSlash(cfg.dir()), filepath.FromSlash(path.Join(c.dir, name)))
 	if err != nil {
 		return name
 	}
 	return filepath.ToSlash(rel)
+}
+
+// ours tells whether a name is below the folder for results.
+func (m *measurer) ours(w word) bool {
+	return w.literal && m.cfg.Scratch != "" && strings.HasPrefix(w.text, filepath.ToSlash(m.cfg.Scratch)+"/")
+}
+
+// named is a file or folder that a command names for results, relative to the
+// folder of the whole script; why says why it cannot be used. Absolute names
+// are not: scripts are within the agent's reach, and old results are removed.
+func (m *measurer) named(c *call, w word) (name, why string) {
+	switch {
+	case !w.literal || w.text == "" || c.dir == "?":
+		return "", "the file for results is not known before the shell runs"
+	case path.IsAbs(w.text) || filepath.IsAbs(w.text):
+		return "", "the file for results is given by an absolute name: name it relative to the workspace"
+	}
+	name = relativeTo(c, m.cfg, w.text)
+	if joined := path.Join(m.cfg.dir(), name); joined == ".." || strings.HasPrefix(joined, "../") {
+		return "", "the file for results is outside of the workspace"
+	}
+	return name, ""
 }
 
 func (m *measurer) python(c *call) *site {
@@ -225,6 +246,9 @@ func (m *measurer) pythonTool(c *call) *site {
 	return nil
 }
 
+// shortX is pytest's -x, also among other short flags.
+var shortX = regexp.MustCompile(`^-[a-zA-Z]*x[a-zA-Z]*$`)
+
 func (m *measurer) pytest(c *call) *site {
 	for _, f := range [...]string{"--collect-only", "--co", "--fixtures", "--version", "--help", "-h"} {
 		if c.has(f) {
@@ -233,16 +257,17 @@ func (m *measurer) pytest(c *call) *site {
 	}
 	s := &site{kind: Pytest, at: c.at(0).end, tail: c.index("--") < 0, results: []Result{{Format: FormatJUnit}}}
 	if file, ok := c.value("--junitxml", "--junit-xml"); ok {
-		if !file.literal {
-			return weakSite(Pytest, "the file of --junitxml is not known before the shell runs")
-		}
-		s.results[0].Files = []string{relativeTo(c, m.cfg, file.text)}
+		name, why := m.named(c, file)
+		s.results[0].Files, s.weak = []string{name}, why
 	} else {
 		file := m.file(".xml")
 		s.args, s.results[0].Files = []string{"--junitxml=" + file}, []string{file}
 	}
 	// This family names the files, which make node IDs of the names.
 	s.args = append(s.args, "-o", "junit_family=xunit1")
+	if c.has("--exitfirst", "--maxfail", "--stepwise", "--sw") || slices.ContainsFunc(c.words, func(w word) bool { return shortX.MatchString(w.text) }) {
+		s.stops = StopsInside
+	}
 	s.drop = pytestPositional(c)
 	s.filter = pytestFilter
 	return s
@@ -314,6 +339,8 @@ func (m *measurer) nextest(c *call, i int) *site {
 	s.args = []string{"--tool-config-file", "perdure:" + config}
 	if !c.has("--no-fail-fast", "--fail-fast", "--max-fail") {
 		s.args = append(s.args, "--no-fail-fast")
+	} else if !c.has("--no-fail-fast") {
+		s.stops = StopsInside
 	}
 	if !c.has("-E", "--filter-expr", "--filterset") {
 		s.filter = nextestFilter
@@ -345,7 +372,7 @@ func (m *measurer) maven(c *call) *site {
 	if c.dir == "?" {
 		return weakSite(Maven, "the folder it runs in is not known before the shell runs")
 	}
-	s := &site{kind: Maven, at: c.at(0).end, stopsEarly: true, results: []Result{{Format: FormatJUnit, Files: []string{
+	s := &site{kind: Maven, at: c.at(0).end, stops: StopsBetween, results: []Result{{Format: FormatJUnit, Files: []string{
 		relativeTo(c, m.cfg, path.Join(base, "**/target/surefire-reports/TEST-*.xml")),
 		relativeTo(c, m.cfg, path.Join(base, "**/target/failsafe-reports/TEST-*.xml")),
 	}}}}
@@ -382,11 +409,14 @@ func (m *measurer) gradle(c *call) *site {
 	if c.dir == "?" {
 		return weakSite(Gradle, "the folder it runs in is not known before the shell runs")
 	}
-	s := &site{kind: Gradle, at: c.at(0).end, stopsEarly: true, results: []Result{{Format: FormatJUnit, Files: []string{
+	s := &site{kind: Gradle, at: c.at(0).end, stops: StopsBetween, results: []Result{{Format: FormatJUnit, Files: []string{
 		relativeTo(c, m.cfg, path.Join(base, "**/build/test-results/**/TEST-*.xml")),
 	}}}}
 	if !c.has("--continue") {
 		s.args = []string{"--continue"}
+	}
+	if c.has("--fail-fast") {
+		s.stops = StopsInside
 	}
 	if name := c.at(task).text; (name == "test" || strings.HasSuffix(name, ":test")) && !c.has("--tests") {
 		s.filter, s.filterAt = gradleFilter, c.at(task).end
@@ -405,11 +435,13 @@ func (m *measurer) dotnet(c *call) *site {
 	s := &site{kind: DotNet, at: test.end}
 	dir, ok := c.value("--results-directory", "-r")
 	switch {
-	case ok && !dir.literal:
-		return weakSite(DotNet, "the folder of --results-directory is not known before the shell runs")
-	case ok:
+	case ok && m.ours(dir):
 		s.args = []string{"--logger", "trx"}
-		s.results = []Result{{Format: FormatTRX, Files: []string{relativeTo(c, m.cfg, path.Join(dir.text, "*.trx"))}}}
+		s.results = []Result{{Format: FormatTRX, Files: []string{path.Join(dir.text, "*.trx")}}}
+	case ok:
+		name, why := m.named(c, dir)
+		s.args, s.weak = []string{"--logger", "trx"}, why
+		s.results = []Result{{Format: FormatTRX, Files: []string{path.Join(name, "*.trx")}}}
 	default:
 		folder := m.file("")
 		s.args = []string{"--logger", "trx", "--results-directory", folder}

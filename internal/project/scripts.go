@@ -25,18 +25,24 @@ func (m *measurer) jest(c *call) *site {
 		s.env = []string{"CI=true"} // or it waits for changes
 	}
 	if file, ok := c.value("--outputFile"); ok {
-		if !file.literal {
-			return weakSite(Jest, "the file of --outputFile is not known before the shell runs")
-		}
-		s.args, s.results[0].Files = []string{"--json"}, []string{relativeTo(c, m.cfg, file.text)}
+		name, why := m.named(c, file)
+		s.args, s.results[0].Files, s.weak = []string{"--json"}, []string{name}, why
 	} else {
 		file := m.file(".json")
 		s.args, s.results[0].Files = []string{"--json", "--outputFile=" + file}, []string{file}
 	}
+	s.bail(c, "-b", "--bail")
 	if !c.has("-t", "--testNamePattern") {
 		s.filter = titleFilter("--testNamePattern")
 	}
 	return s
+}
+
+// bail notes flags that end a run in the middle of a suite.
+func (s *site) bail(c *call, flags ...string) {
+	if c.has(flags...) {
+		s.stops = StopsInside
+	}
 }
 
 func (m *measurer) vitest(c *call) *site {
@@ -59,6 +65,7 @@ func (m *measurer) vitest(c *call) *site {
 		s.args = []string{"--reporter=default"}
 	}
 	s.args = append(s.args, "--reporter=junit", "--outputFile.junit="+file)
+	s.bail(c, "--bail")
 	if !c.has("-t", "--testNamePattern") {
 		s.filter = titleFilter("--testNamePattern")
 	}
@@ -75,6 +82,7 @@ func (m *measurer) mocha(c *call) *site {
 	file := m.file(".xml")
 	s := &site{kind: Mocha, at: c.at(0).end, tail: c.index("--") < 0, args: []string{"--reporter", "xunit", "--reporter-option", "output=" + file},
 		results: []Result{{Format: FormatJUnit, Files: []string{file}}}}
+	s.bail(c, "-b", "--bail")
 	if !c.has("-g", "--grep", "-f", "--fgrep") {
 		s.filter = titleFilter("--grep")
 	}
@@ -135,7 +143,9 @@ func (m *measurer) deno(c *call) *site {
 		return weakSite(Deno, "deno test is given --junit-path, or does not run and end")
 	}
 	file := m.file(".xml")
-	return &site{kind: Deno, at: c.at(1).end, args: []string{"--junit-path=" + file}, results: []Result{{Format: FormatJUnit, Files: []string{file}}}}
+	s := &site{kind: Deno, at: c.at(1).end, args: []string{"--junit-path=" + file}, results: []Result{{Format: FormatJUnit, Files: []string{file}}}}
+	s.bail(c, "--fail-fast")
+	return s
 }
 
 // npx passes to the program that npx and its like run.
@@ -225,7 +235,9 @@ func (m *measurer) bun(c *call, i int) *site {
 		return weakSite(Bun, "bun test is given a reporter, or does not end after the tests")
 	}
 	file := m.file(".xml")
-	return &site{kind: Bun, at: c.at(i).end, args: []string{"--reporter=junit", "--reporter-outfile=" + file}, results: []Result{{Format: FormatJUnit, Files: []string{file}}}}
+	s := &site{kind: Bun, at: c.at(i).end, args: []string{"--reporter=junit", "--reporter-outfile=" + file}, results: []Result{{Format: FormatJUnit, Files: []string{file}}}}
+	s.bail(c, "--bail")
+	return s
 }
 
 // packageScript looks into a script of package.json. What is added to the call
@@ -258,7 +270,7 @@ func (m *measurer) packageScript(c *call, i int, name, dir string) *site {
 		args := s.args
 		s.args = append([]string{"--"}, args...)
 	}
-	return s.moved(c, dir)
+	return s.moved(c)
 }
 
 // inner finds the runner that a script ends with, if arguments may be added
@@ -290,22 +302,13 @@ func (m *measurer) inner(text, dir string) *site {
 	if s.filterAt != 0 || len(s.drop) > 0 {
 		s.filter, s.filterAt, s.drop = nil, 0, nil
 	}
-	// A chain may end before its last command.
-	s.stopsEarly = s.stopsEarly || len(parsed.calls) > 1
 	return s
 }
 
 // moved makes a site of the script one of the call that runs the script.
-func (s *site) moved(c *call, dir string) *site {
+func (s *site) moved(c *call) *site {
 	s.at = c.at(len(c.words) - 1).end
 	s.tail = c.index("--") < 0
-	for i := range s.results {
-		for j, file := range s.results[i].Files {
-			if !path.IsAbs(file) && dir != c.dir {
-				s.results[i].Files[j] = path.Join(dir, file)
-			}
-		}
-	}
 	return s
 }
 
@@ -355,6 +358,7 @@ func (m *measurer) rspec(c *call) *site {
 		s.args = []string{"--format", "progress"}
 	}
 	s.args = append(s.args, "--format", "json", "--out", file)
+	s.bail(c, "--fail-fast")
 	if !c.has("-e", "--example", "-E") {
 		s.filter = rspecFilter
 	}
@@ -369,14 +373,13 @@ func (m *measurer) phpunit(c *call) *site {
 	}
 	s := &site{kind: PHPUnit, at: c.at(0).end, tail: c.index("--") < 0, results: []Result{{Format: FormatJUnit}}}
 	if file, ok := c.value("--log-junit"); ok {
-		if !file.literal {
-			return weakSite(PHPUnit, "the file of --log-junit is not known before the shell runs")
-		}
-		s.results[0].Files = []string{relativeTo(c, m.cfg, file.text)}
+		name, why := m.named(c, file)
+		s.results[0].Files, s.weak = []string{name}, why
 	} else {
 		file := m.file(".xml")
 		s.args, s.results[0].Files = []string{"--log-junit", file}, []string{file}
 	}
+	s.bail(c, "--stop-on-defect", "--stop-on-error", "--stop-on-failure", "--bail")
 	if !c.has("--filter") {
 		s.filter = phpunitFilter
 	}
@@ -438,5 +441,5 @@ func (m *measurer) composer(c *call) *site {
 		args := s.args
 		s.args = append([]string{"--"}, args...)
 	}
-	return s.moved(c, c.dir)
+	return s.moved(c)
 }

@@ -267,9 +267,11 @@ func MarkFlaky(first *Report, again ...*Report) *Report {
 // MarkNotRun returns the report of a command that ended after a failure
 // without having run everything (Maven's modules after one that failed, the
 // second of two runners): suites of the baseline that it does not name at all
-// become broken ones, so that their tests do not pass for deleted. Use it only
-// for commands of that kind that failed; why is told as their message.
-func MarkNotRun(baseline, now *Report, why string) *Report {
+// become broken ones, so that their tests do not pass for deleted. Inside tells
+// that the command may end in the middle of a suite, too (pytest -x): then no
+// test that is missing counts as deleted. Use it only for commands of that
+// kind that failed; why is told as the message.
+func MarkNotRun(baseline, now *Report, inside bool, why string) *Report {
 	named := make(map[string]bool)
 	for i := range now.Tests {
 		named[now.Tests[i].Suite] = true
@@ -279,6 +281,10 @@ func MarkNotRun(baseline, now *Report, why string) *Report {
 	}
 	marked := *now
 	marked.Broken = slices.Clone(now.Broken)
+	if inside {
+		marked.Broken = append(marked.Broken, Broken{Kind: NotRun, Message: why})
+		return &marked
+	}
 	for i := range baseline.Tests {
 		if suite := baseline.Tests[i].Suite; suite != "" && !named[suite] {
 			named[suite] = true

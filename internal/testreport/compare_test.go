@@ -130,7 +130,7 @@ func TestMarkNotRun(t *testing.T) {
 	t.Parallel()
 	before := report("passed a::A", "passed b::B", "passed b::C", "passed c::D", "passed E")
 	now := report("failed a::X", "broken build c")
-	marked := testreport.MarkNotRun(before, now, "stopped")
+	marked := testreport.MarkNotRun(before, now, false, "stopped")
 	want := []string{"failed a::X", "broken build c", "broken not run b", "broken not run E"}
 	if diff := cmp.Diff(want, rows(marked)); diff != "" || len(now.Broken) != 1 {
 		t.Errorf("%d broken before (-want +got):\n%s", len(now.Broken), diff)
@@ -142,6 +142,10 @@ func TestMarkNotRun(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"E stopped", "b::B stopped", "b::C stopped", "c::D why"}, unrun); diff != "" || len(d.Lost) != 1 {
 		t.Errorf("lost %+v, unrun (-want +got):\n%s", d.Lost, diff)
+	}
+	d = testreport.Compare(before, testreport.MarkNotRun(before, now, true, "stopped"))
+	if len(d.Unrun) != 5 || len(d.Lost) != 0 {
+		t.Errorf("lost %+v, unrun %+v", d.Lost, d.Unrun)
 	}
 }
 

@@ -124,7 +124,9 @@ func (p *jestParser) closeFile(f *jestFile) error {
 	if f.status == "failed" && len(f.tests) == 0 {
 		return p.broken(name, Load, f.message)
 	}
+	failed := false
 	for _, t := range f.tests {
+		failed = failed || t.Status == "failed"
 		titles := join(" > ", append(append([]string{}, t.AncestorTitles...), t.Title)...)
 		made := Test{ID: join("::", name, titles), Suite: name, Name: titles, File: name}
 		switch t.Status {
@@ -147,6 +149,9 @@ func (p *jestParser) closeFile(f *jestFile) error {
 		if _, err := p.add(made, line); err != nil {
 			return err
 		}
+	}
+	if f.status == "failed" && !failed { // what came after the tests did
+		return p.broken(name, Exit, f.message)
 	}
 	return nil
 }

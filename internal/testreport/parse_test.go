@@ -87,6 +87,15 @@ func TestCargoBuild(t *testing.T) {
 	}
 }
 
+// A file may fail after its tests.
+func TestJestAfterTests(t *testing.T) {
+	t.Parallel()
+	r := parse(t, `{"numTotalTests":1,"testResults":[{"name":"a.js","status":"failed","message":"afterAll","assertionResults":[{"title":"x","status":"passed"}]}]}`)
+	if diff := cmp.Diff([]string{"passed a.js::x", "broken exit a.js"}, rows(r)); diff != "" || !r.Complete || r.OK() {
+		t.Errorf("complete %v (-want +got):\n%s", r.Complete, diff)
+	}
+}
+
 func TestSyntaxErrors(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
