@@ -20,9 +20,11 @@ import (
 // Agents tell most of their failures in words. These are the words they use,
 // asked for in this order: what is out of quota often speaks of rates too.
 var (
-	reQuota       = regexp.MustCompile(`(?i)insufficient[_ ]quota|quota (has been )?exceeded|exceeded your current quota|usage[ _]?limit|billing|credit balance|payment required|out of credits`)
+	reQuota       = regexp.MustCompile(`(?i)insufficient[_ ]quota|quota (has been )?exceeded|exceeded your current quota|billing|credit balance|payment required|out of credits`)
 	reOverflow    = regexp.MustCompile(`(?i)context[ _](window|length)|ran out of room|contextwindowexceeded|context_exhausted|prompt is too long|maximum context|too many tokens|exceeds the (maximum|limit).{0,30}tokens`)
-	reRateLimit   = regexp.MustCompile(`(?i)rate[ _-]?limit|too many requests|\b429\b|resource_?exhausted`)
+	reRateLimit   = regexp.MustCompile(`(?i)rate[ _-]?limit|usage[ _]limit|usageLimit|limit reached|hit your limit|too many requests|\b429\b|resource_?exhausted`)
+	reLimit       = regexp.MustCompile(`(?i)max_output_tokens|output token maximum|max(imum number of)?[ _](session )?turns`)
+	reModel       = regexp.MustCompile(`(?i)model[ _]?not[ _]?found|(unknown|no such) model|model is not (found|supported)|issue with the selected model|does not exist or you do not have access`)
 	reAuth        = regexp.MustCompile(`(?i)unauthori[sz]ed|authentication|not logged in|log ?in (is )?required|please (log|sign) in|invalid api key|incorrect api key|api key (is )?(missing|not (valid|found|set))|\b401\b|permission denied.{0,20}api`)
 	reUnavailable = regexp.MustCompile(`(?i)overloaded|unavailable|bad gateway|gateway time-?out|internal server error|\b50[0234]\b|\b529\b|econn(refused|reset)|etimedout|enotfound|fetch failed|connection (refused|reset|error|lost)|network error|stream disconnected`)
 	reWait        = regexp.MustCompile(`(?i)(?:retry|try again|resets?)[^0-9\n]{0,20}?(?:after|in)\s*:?\s*([0-9]{1,7}(?:\.[0-9]+)?)\s*(ms|milliseconds?|s|sec|seconds?|m|min|minutes?|h|hours?)\b`)
@@ -36,7 +38,7 @@ func kindOfText(text string) agent.Kind {
 		kind agent.Kind
 	}{
 		{reQuota, agent.KindQuota}, {reOverflow, agent.KindOverflow}, {reRateLimit, agent.KindRateLimit},
-		{reAuth, agent.KindAuth}, {reUnavailable, agent.KindUnavailable},
+		{reAuth, agent.KindAuth}, {reLimit, agent.KindLimit}, {reModel, agent.KindInvalid}, {reUnavailable, agent.KindUnavailable},
 	} {
 		if k.re.MatchString(text) {
 			return k.kind
@@ -71,14 +73,14 @@ func waitOf(text string) time.Duration {
 // error's data; empty for those that say nothing.
 func kindOfWord(word string) agent.Kind {
 	switch word {
-	case "rate_limit", "rate_limited", "rateLimitExceeded":
+	case "rate_limit", "rate_limited", "rateLimitExceeded", "usageLimitExceeded", "quota_exhausted": // a plan's limits come back
 		return agent.KindRateLimit
 	case "overloaded", "server_error", "serverOverloaded", "transport_lost", "httpConnectionFailed",
 		"responseStreamConnectionFailed", "responseStreamDisconnected", "responseTooManyFailedAttempts", "internalServerError":
 		return agent.KindUnavailable
 	case "authentication_failed", "auth_required", "unauthorized", "oauth_org_not_allowed":
 		return agent.KindAuth
-	case "billing_error", "quota_exhausted", "usageLimitExceeded", "insufficient_quota":
+	case "billing_error", "insufficient_quota":
 		return agent.KindQuota
 	case "context_exhausted", "contextWindowExceeded", "ContextOverflowError":
 		return agent.KindOverflow
@@ -169,11 +171,12 @@ func spokenError(text string, now time.Time) *agent.Error {
 	return failure
 }
 
-// finish adds what follows from the kind of a failure.
+// finish adds what follows from the kind of a failure. A quota that comes back
+// by itself is waited for.
 func finish(failure *agent.Error, text string, now time.Time) {
-	if failure.Kind == agent.KindRateLimit {
+	if failure.Kind == agent.KindRateLimit || failure.Kind == agent.KindQuota {
 		if wait := waitOf(text); wait > 0 {
-			failure.Until = now.Add(wait)
+			failure.Kind, failure.Until = agent.KindRateLimit, now.Add(wait)
 		}
 	}
 	failure.Hint = hintFor(failure.Kind)

@@ -261,6 +261,8 @@ func TestRefusals(t *testing.T) {
 		{-32000, "Authentication required", "null", agent.KindAuth},
 		{-32603, "Internal error", `{"errorKind":"rate_limit"}`, agent.KindRateLimit},
 		{-32603, "API Error", `{"errorKind":"billing_error"}`, agent.KindQuota},
+		{-32603, "API Error", `{"codexErrorInfo":"usageLimitExceeded"}`, agent.KindRateLimit},
+		{-32603, "Quota exceeded, try again in 3 hours", "null", agent.KindRateLimit},
 		{-32603, "Internal error", `{"codexErrorInfo":"contextWindowExceeded"}`, agent.KindOverflow},
 		{-32603, "Internal error", `{"codexErrorInfo":{"responseTooManyFailedAttempts":{"httpStatusCode":503}}}`, agent.KindUnavailable},
 		{-32603, "Internal error", `{"service":"session","errorName":"ContextOverflowError"}`, agent.KindOverflow},
