@@ -361,7 +361,9 @@ func TestKindOfText(t *testing.T) {
 		"Incorrect API key provided":                               agent.KindAuth,
 		"connect ECONNREFUSED 127.0.0.1:1":                         agent.KindUnavailable,
 		"529 {\"type\":\"overloaded_error\"}":                      agent.KindUnavailable,
-		"Incomplete response returned, reason: max_output_tokens":  "",
+		"Incomplete response returned, reason: max_output_tokens":  agent.KindLimit,
+		"You've hit your usage limit. Try again later.":            agent.KindRateLimit,
+		"The model was not found: model_not_found":                 agent.KindInvalid,
 		"cannot read properties of undefined (reading 'length')":   "",
 		"": "",
 	} {
