@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // site is a runner that stands in a script, and what is added to it.
@@ -177,6 +179,11 @@ const maxAgain = 500
 // is not known or has no filter, the command uses the filter itself, or there
 // are more than 500 tests or none.
 func (c *Command) Again(tests []Test) (Command, bool) {
+	// Package testreport has no such names; a shell could not take them.
+	tests = slices.DeleteFunc(slices.Clone(tests), func(t Test) bool {
+		text := t.ID + t.Suite + t.Name + t.File
+		return !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl)
+	})
 	if len(tests) == 0 || len(tests) > maxAgain || len(c.sites) != 1 || c.sites[0].filter == nil {
 		return Command{}, false
 	}
