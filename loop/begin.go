@@ -46,7 +46,7 @@ func firstReason(out hook.Outcome) string {
 // not the agent's doing.
 func baseline(ctx context.Context, r *run) (string, error) {
 	began := time.Now().UTC()
-	check, report, err := r.checkWork(ctx)
+	check, report, err := r.checkWork(ctx, nil)
 	if err != nil {
 		return "", err
 	}

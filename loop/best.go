@@ -12,7 +12,11 @@ import (
 // complete runs the check once more on what is there: what passed once by chance
 // does not end the loop.
 func complete(ctx context.Context, r *run) (string, error) {
-	check, _, err := r.checkWork(ctx)
+	baseline, err := r.savedResults(ctx, r.state.Results)
+	if err != nil {
+		return "", err
+	}
+	check, _, err := r.checkWork(ctx, baseline)
 	if err != nil {
 		return "", err
 	}
@@ -121,7 +125,7 @@ func verify(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	check, _, err := r.checkWork(ctx)
+	check, _, err := r.checkWork(ctx, nil)
 	if err != nil {
 		return "", err
 	}

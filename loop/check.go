@@ -7,12 +7,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/testreport"
 )
 
@@ -21,8 +25,10 @@ const (
 	maxOutput = 8 << 10
 	// maxParsed is how much output is looked at for test results.
 	maxParsed = 1 << 30
-	// maxFailing is how many names of failing tests are kept.
+	// maxFailing is how many names of failing tests are kept, and maxMessage how
+	// much of what each says, in bytes.
 	maxFailing = 50
+	maxMessage = 600
 )
 
 // tail keeps the end of what is written to it.
@@ -66,65 +72,181 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// checkWork runs the completion command and reads what its tests came to. An
-// error is one of the machine, never of the check.
-func (r *run) checkWork(ctx context.Context) (Check, *testreport.Report, error) {
-	c := Check{Command: r.cfg.Until}
+// shared is a writer for several.
+type shared struct {
+	mu sync.Mutex // guards to
+	to io.Writer
+}
+
+// Write hands on one text at a time.
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.to.Write(p)
+}
+
+// checkWork runs the completion command and reads what its tests came to. Tests
+// that passed in the baseline and fail now are run once more: what then passes is
+// flaky. An error is one of the machine, never of the check.
+func (r *run) checkWork(ctx context.Context, baseline *testreport.Report) (Check, *testreport.Report, error) {
 	temp := filepath.Join(r.e.dir(&r.l.Tree), "tmp")
 	if err := os.MkdirAll(temp, 0o700); err != nil {
+		return Check{}, nil, err
+	}
+	command := project.Measure(r.cfg.Until, project.Config{Files: os.DirFS(r.files.Root()), Scratch: temp, Installed: installed})
+	c, report, err := r.measured(ctx, temp, &command)
+	if err != nil || report == nil {
+		return c, report, err
+	}
+	if report, err = r.runAgain(ctx, temp, &command, report, baseline); err != nil {
 		return c, nil, err
 	}
-	out, err := os.CreateTemp(temp, "check-*")
+	c.Counts, c.Failing, c.Messages = report.Counts(), nil, nil
+	for _, t := range report.Failing() {
+		if len(c.Failing) < maxFailing {
+			c.Failing = append(c.Failing, t.ID)
+			c.Messages = append(c.Messages, clip(t.Message, maxMessage))
+		}
+	}
+	for _, b := range report.Broken {
+		if len(c.Broken) < maxFailing {
+			c.Broken = append(c.Broken, strings.TrimSpace(b.Suite+": "+string(b.Kind)+"\n"+clip(b.Message, maxMessage)))
+		}
+	}
+	if !report.Complete {
+		c.Incomplete = report.Reason // an exit status alone is no proof
+	}
+	c.Passed = !c.TimedOut && report.Complete && len(report.Broken) == 0 && (c.Exit == 0 || c.Counts.Flaky > 0) && len(report.Failing()) == 0
+	return c, report, r.keepResults(ctx, &c, report)
+}
+
+func installed(name string) bool {
+	_, err := exec.LookPath(name)
+	return err == nil
+}
+
+// runAgain repeats the tests that got worse, where the runner can be told which.
+func (r *run) runAgain(ctx context.Context, temp string, command *project.Command, report, baseline *testreport.Report) (*testreport.Report, error) {
+	if baseline == nil {
+		return report, nil
+	}
+	d := testreport.Compare(baseline, report)
+	worse := make(map[string]bool, len(d.NewlyFailing))
+	for _, c := range d.NewlyFailing {
+		worse[c.ID] = true
+	}
+	var tests []project.Test
+	for _, t := range report.Tests {
+		if worse[t.ID] {
+			tests = append(tests, project.Test{ID: t.ID, Suite: t.Suite, Name: t.Name, File: t.File})
+		}
+	}
+	again, ok := command.Again(tests)
+	if !ok || len(tests) == 0 {
+		return report, nil
+	}
+	_, second, err := r.measured(ctx, temp, &again)
+	if err != nil || second == nil {
+		return report, err
+	}
+	return testreport.MarkFlaky(report, second), nil
+}
+
+// measured runs a command and reads its results. The report is nil where the exit
+// status is all the evidence.
+func (r *run) measured(ctx context.Context, temp string, command *project.Command) (Check, *testreport.Report, error) {
+	c := Check{Command: r.cfg.Until}
+	if err := command.Clear(r.files.Root()); err != nil {
+		return c, nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: "run check", Msg: "old results cannot be removed", Err: err}
+	}
+	stdout, both, remove, err := outputs(temp)
 	if err != nil {
 		return c, nil, err
 	}
-	defer func() { _ = errors.Join(out.Close(), os.Remove(out.Name())) }()
+	defer remove()
 	var end tail
+	all := &shared{to: io.MultiWriter(&end, &capped{both, maxParsed})}
 	began := time.Now()
-	c.Exit, c.TimedOut, err = r.command(ctx, r.cfg.Until, io.MultiWriter(&end, &capped{out, maxParsed}))
+	c.Exit, c.TimedOut, err = r.command(ctx, command, io.MultiWriter(all, &capped{stdout, maxParsed}), all)
 	c.TookMS, c.Output = time.Since(began).Milliseconds(), end.String()
 	if err != nil {
 		return c, nil, err
 	}
-	report := r.results(out)
-	c.Passed = c.Exit == 0 && !c.TimedOut
-	if c.Weak = report == nil; c.Weak {
-		return c, nil, nil
-	}
-	c.Counts = report.Counts()
-	for _, t := range report.Failing() {
-		if len(c.Failing) < maxFailing {
-			c.Failing = append(c.Failing, t.ID)
-		}
-	}
-	if !report.Complete {
-		c.Incomplete, c.Passed = report.Reason, false // an exit status alone is no proof
-	}
-	c.Passed = c.Passed && report.OK()
-	return c, report, r.keepResults(ctx, &c, report)
+	report := r.results(command, began, map[project.Stream]*os.File{project.Stdout: stdout, project.Both: both})
+	c.Passed, c.Weak = c.Exit == 0 && !c.TimedOut, report == nil
+	return c, report, nil
 }
 
-// results reads test results from the output; nil when there are none.
-func (r *run) results(out *os.File) *testreport.Report {
-	const head = 64 << 10
-	first := make([]byte, head)
-	n, err := out.ReadAt(first, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil
+// outputs are files for what a command prints.
+func outputs(temp string) (stdout, both *os.File, remove func(), err error) {
+	if stdout, err = os.CreateTemp(temp, "stdout-*"); err != nil {
+		return nil, nil, nil, err
 	}
-	format := testreport.Detect(out.Name(), first[:n])
-	if format == "" {
-		return nil
+	if both, err = os.CreateTemp(temp, "both-*"); err != nil {
+		return nil, nil, nil, errors.Join(err, stdout.Close(), os.Remove(stdout.Name()))
 	}
-	if _, err := out.Seek(0, io.SeekStart); err != nil {
-		return nil
+	return stdout, both, func() {
+		_ = errors.Join(stdout.Close(), both.Close(), os.Remove(stdout.Name()), os.Remove(both.Name()))
+	}, nil
+}
+
+// results reads the results of tests; nil when there are none, or when they
+// cannot be read.
+func (r *run) results(command *project.Command, began time.Time, printed map[project.Stream]*os.File) *testreport.Report {
+	cfg := testreport.Config{Root: r.files.Root()}
+	if command.Weak != "" {
+		report, err := r.guess(printed[project.Both], cfg)
+		return r.readable(report, err)
 	}
-	report, err := testreport.Parse(format, out, testreport.Config{Root: r.files.Root()})
+	found, err := command.Collect(r.files.Root(), began)
+	if err != nil {
+		return r.readable(nil, err)
+	}
+	var reports []*testreport.Report
+	for _, f := range found {
+		var report *testreport.Report
+		var err error
+		if out := printed[f.Stream]; out != nil {
+			if _, err = out.Seek(0, io.SeekStart); err == nil {
+				report, err = testreport.Parse(testreport.Format(f.Format), out, cfg)
+			}
+		} else {
+			report, err = testreport.ParseFiles(testreport.Format(f.Format), f.Files, cfg)
+		}
+		if report = r.readable(report, err); report == nil {
+			return nil
+		}
+		reports = append(reports, report)
+	}
+	report, err := testreport.Merge(cfg, reports...)
+	return r.readable(report, err)
+}
+
+// readable passes a report on, and says why there is none.
+func (r *run) readable(report *testreport.Report, err error) *testreport.Report {
 	if err != nil {
 		r.e.cfg.Logger.Warn("test results cannot be read", "tree_id", string(r.l.Tree.ID), "error", err)
 		return nil
 	}
 	return report
+}
+
+// guess looks whether a command that is not known printed results all the same.
+func (r *run) guess(out *os.File, cfg testreport.Config) (*testreport.Report, error) {
+	const head = 64 << 10
+	first := make([]byte, head)
+	n, err := out.ReadAt(first, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	format := testreport.Detect(out.Name(), first[:n])
+	if format == "" {
+		return nil, nil
+	}
+	if _, err := out.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return testreport.Parse(format, out, cfg)
 }
 
 // keepResults puts the whole results aside; the record has their beginning.
@@ -157,15 +279,17 @@ func (r *run) savedResults(ctx context.Context, hash string) (*testreport.Report
 	return &report, err
 }
 
-// command runs a command line in the workspace. What it started is gone when it
+// command runs a command in the workspace. What it started is gone when it
 // returns.
-func (r *run) command(ctx context.Context, line string, out io.Writer) (exit int, timedOut bool, err error) {
+func (r *run) command(ctx context.Context, c *project.Command, out, errs io.Writer) (exit int, timedOut bool, err error) {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if r.cfg.CheckTimeout > 0 {
 		limited, cancel = context.WithTimeout(ctx, r.cfg.CheckTimeout)
 	}
 	defer cancel()
-	err = guard.Run(limited, guard.Config{Path: "sh", Args: []string{"-c", line}, Dir: r.files.Root(), Stdout: out, Stderr: out, Hold: r.e.cfg.Hold})
+	dir := filepath.Join(r.files.Root(), filepath.FromSlash(c.Dir))
+	env := slices.Concat(os.Environ(), []string{"PWD=" + dir}, c.Env)
+	err = guard.Run(limited, guard.Config{Path: "sh", Args: []string{"-c", c.Script}, Dir: dir, Env: env, Stdout: out, Stderr: errs, Hold: r.e.cfg.Hold})
 	if ctx.Err() != nil {
 		return 0, false, ctx.Err()
 	}
@@ -178,5 +302,5 @@ func (r *run) command(ctx context.Context, line string, out io.Writer) (exit int
 	case errors.As(err, &ended):
 		return ended.Code, false, nil
 	}
-	return 0, false, &perdure.Error{Code: perdure.CodeUnavailable, Op: "run check", Msg: fmt.Sprintf("%q cannot be run", line), Err: err}
+	return 0, false, &perdure.Error{Code: perdure.CodeUnavailable, Op: "run check", Msg: fmt.Sprintf("%q cannot be run", c.Script), Err: err}
 }

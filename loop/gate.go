@@ -106,7 +106,7 @@ func (r *run) answered(ctx context.Context, g *record.Gate) (string, error) {
 		r.state.Recoveries = 0
 		return stepNext, r.revert(ctx, out, nil)
 	}
-	r.state.Results, r.state.Recoveries, r.state.Answer = out.Check.Results, 0, g.Reason
+	r.state.Results, r.state.Recoveries, r.state.Answer, r.state.Trusted = out.Check.Results, 0, g.Reason, out.After
 	if err := r.amend(ctx, record.IterationKept, func(o *Outcome) { o.Accepted = true }); err != nil {
 		return "", err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
@@ -31,7 +33,11 @@ func measure(ctx context.Context, r *run) (string, error) {
 	}
 	t.After = id
 	t.SnapshotMS += time.Since(began).Milliseconds()
-	check, _, err := r.checkWork(ctx)
+	baseline, err := r.savedResults(ctx, r.state.Results)
+	if err != nil {
+		return "", err
+	}
+	check, _, err := r.checkWork(ctx, baseline)
 	if err != nil {
 		return "", err
 	}
@@ -65,6 +71,11 @@ func judge(ctx context.Context, r *run) (string, error) {
 		out.Regressions = []Regression{{Type: string(hook.RunIncomplete), Severity: string(hook.High),
 			Text: "the tests of the baseline did not run, or their results cannot be read"}}
 	}
+	changed, err := r.protected(ctx, t.After)
+	if err != nil {
+		return "", err
+	}
+	out.Regressions = append(out.Regressions, changed...)
 	if err := r.usage(ctx, out); err != nil {
 		return "", err
 	}
@@ -240,7 +251,7 @@ func (r *run) score(ctx context.Context, out *Outcome) error {
 		return nil
 	}
 	var text bytes.Buffer
-	exit, timedOut, err := r.command(ctx, r.cfg.Scorer, &capped{&text, maxOutput})
+	exit, timedOut, err := r.command(ctx, &project.Command{Script: r.cfg.Scorer, Dir: "."}, &capped{&text, maxOutput}, io.Discard)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,14 @@ import (
 // shownIterations is how many iterations a prompt tells of.
 const shownIterations = 3
 
+// shownMessages is of how many failing tests a prompt tells what they say.
+const shownMessages = 10
+
+// indented sets a text off as Markdown does.
+func indented(text string) string {
+	return "\n    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ") + "\n"
+}
+
 // prompt is what the agent is told: the task, when it is done, what the last
 // iterations did, and what fails now, by name.
 func (r *run) prompt(ctx context.Context) (string, error) {
@@ -56,10 +64,16 @@ func tellIterations(b *strings.Builder, last []record.Iteration) {
 	c := &outcomes[0].Check
 	if !c.Passed {
 		b.WriteString("\n# What fails now\n\n")
-		for _, id := range c.Failing {
+		for i, id := range c.Failing {
 			b.WriteString("- " + id + "\n")
+			if i < len(c.Messages) && c.Messages[i] != "" && i < shownMessages {
+				b.WriteString(indented(c.Messages[i]) + "\n")
+			}
 		}
-		if len(c.Failing) == 0 || c.Incomplete != "" {
+		for _, suite := range c.Broken {
+			b.WriteString("- could not run: " + strings.Replace(suite, "\n", "\n\n    ", 1) + "\n")
+		}
+		if len(c.Failing)+len(c.Broken) == 0 || c.Incomplete != "" {
 			const shown = 2000
 			out := c.Output
 			if len(out) > shown {

@@ -14,7 +14,10 @@ type state struct {
 	// results; empty when there are none.
 	Baseline workspace.ID `json:"baseline,omitempty"`
 	Results  string       `json:"results,omitempty"`
-	// Runs is the iteration at work, or the last one.
+	// Trusted is the snapshot that protected files are compared with, after
+	// somebody approved changes; empty: the baseline.
+	Trusted workspace.ID `json:"trusted,omitempty"`
+	// Run is the iteration at work, or the last one.
 	Run turnState `json:"run"`
 	// Reverted tells that the last iteration was taken back, and why.
 	Reverted string `json:"reverted,omitempty"`
@@ -148,8 +151,11 @@ type Check struct {
 	// Results is the blob of the test results.
 	Results string            `json:"results,omitempty"`
 	Counts  testreport.Counts `json:"counts"`
-	// Failing are the names of tests that fail, at most maxFailing.
-	Failing []string `json:"failing,omitempty"`
+	// Failing are the names of tests that fail, at most maxFailing, and Messages
+	// what they say. Broken are suites that could not run.
+	Failing  []string `json:"failing,omitempty"`
+	Messages []string `json:"messages,omitempty"`
+	Broken   []string `json:"broken,omitempty"`
 	// Incomplete is why the runner's end record is missing.
 	Incomplete string `json:"incomplete,omitempty"`
 	TookMS     int64  `json:"took_ms"`

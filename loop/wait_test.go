@@ -304,3 +304,51 @@ func TestBudget(t *testing.T) {
 		t.Errorf("%s after %d turns", show(l), b.agent.done)
 	}
 }
+
+// TestCheckItself: who changes what the check hangs on has not passed it. It is
+// named first, and counts until it is taken back.
+func TestCheckItself(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("check.sh", "exit 0"), func(w *turn) error {
+		if !strings.Contains(w.prompt, "the completion command names it") {
+			return errors.New("it is not told")
+		}
+		return errors.Join(w.write("check.sh", checkTAP), w.write("tests/b", "pass"))
+	})
+	b.put("check.sh", checkTAP)
+	b.launch(func(c *loop.Config) { c.Until = "sh ./check.sh" })
+	l := b.work()
+	if l.Status != record.Completed || l.Iteration != 2 || b.read("tests/b") != "pass" {
+		t.Errorf("%s", show(l))
+	}
+	if g := b.outcomes()[1].Regressions; len(g) != 2 || g[1].Type != "protected_change" || g[1].Files[0] != "check.sh" {
+		t.Errorf("regressions %+v", g)
+	}
+}
+
+// TestProtectedFiles: configuration of what is checked, and of manifests only the
+// parts that are.
+func TestProtectedFiles(t *testing.T) {
+	t.Parallel()
+	n := 0
+	b := newBench(t, func(w *turn) error {
+		switch n++; n {
+		case 1:
+			return w.write("package.json", `{"scripts":{"test":"jest"},"version":"2"}`)
+		case 2:
+			return errors.Join(w.write("package.json", `{"scripts":{"test":"true"},"version":"2"}`), w.write(".github/workflows/ci.yml", "on: never"))
+		}
+		return w.write("tests/b", "pass")
+	})
+	b.put("package.json", `{"scripts":{"test":"jest"},"version":"1"}`)
+	b.put(".github/workflows/ci.yml", "on: push")
+	b.launch(func(c *loop.Config) { c.MaxIterations = 2; c.MaxRetries = 1 })
+	b.work()
+	all := b.outcomes()
+	if len(all[1].Regressions) != 0 {
+		t.Errorf("a new version: %+v", all[1].Regressions)
+	}
+	if g := all[2].Regressions; len(g) != 1 || g[0].Type != "protected_change" || len(g[0].Files) != 2 || !strings.Contains(g[0].Text, "scripts.test") {
+		t.Errorf("switched off: %+v", g)
+	}
+}

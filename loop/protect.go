@@ -1,0 +1,101 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/internal/project"
+	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/hook"
+)
+
+// protected lists the changes since the trusted snapshot of files that the check
+// hangs on: configuration of CI, runners, linters and coverage, and what the
+// completion command names. They stay a regression until they are taken back or
+// somebody approves them.
+func (r *run) protected(ctx context.Context, now workspace.ID) ([]Regression, error) {
+	trusted := r.trusted()
+	changes, err := r.files.Diff(ctx, trusted, now)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	g := Regression{Type: string(hook.ProtectedChange), Severity: string(hook.High)}
+	var texts []string
+	for _, c := range changes {
+		why, err := r.protectedChange(ctx, &c, trusted, now)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" && len(g.Files) < maxFailing {
+			g.Files = append(g.Files, c.Path)
+			texts = append(texts, fmt.Sprintf("%s %s (%s)", c.Path, c.Kind, why))
+		}
+	}
+	if len(g.Files) == 0 {
+		return nil, nil
+	}
+	g.Text = "what the check hangs on was changed: " + strings.Join(texts, ", ")
+	return []Regression{g}, nil
+}
+
+// trusted is the snapshot that protected files are compared with.
+func (r *run) trusted() workspace.ID {
+	if r.state.Trusted != "" {
+		return r.state.Trusted
+	}
+	return r.state.Baseline
+}
+
+// protectedChange says why a change counts; empty when it does not.
+func (r *run) protectedChange(ctx context.Context, c *workspace.Change, before, now workspace.ID) (string, error) {
+	for _, name := range []string{c.Path, c.From} {
+		if name != "" && c.Kind != workspace.Added && r.inCommand(name) {
+			return "the completion command names it", nil
+		}
+	}
+	file := project.Classify(c.Path)
+	if c.From != "" && !file.Class.Protected() {
+		file = project.Classify(c.From)
+	}
+	if file.Class.Protected() {
+		return firstOf(file.Why, string(file.Class)+" configuration"), nil
+	}
+	if file.Class != project.Manifest {
+		return "", nil
+	}
+	old, err := r.content(ctx, before, c.Old)
+	if err != nil {
+		return "", err
+	}
+	is, err := r.content(ctx, now, c.New)
+	if err != nil {
+		return "", err
+	}
+	var parts []string
+	for _, p := range project.ChangedParts(c.Path, old, is) {
+		parts = append(parts, p.Name)
+	}
+	return strings.Join(parts, ", "), nil
+}
+
+// content is what a file held; nothing when it was not there or is no file.
+func (r *run) content(ctx context.Context, id workspace.ID, f *workspace.File) ([]byte, error) {
+	const most = 4 << 20 // manifests are small
+	if f == nil || f.Kind != workspace.KindFile || f.Size > most {
+		return nil, nil
+	}
+	text, err := r.files.ReadFile(ctx, id, f.Path)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	return text, nil
+}
+
+// inCommand tells whether the completion command names a file.
+func (r *run) inCommand(name string) bool {
+	words := strings.FieldsFunc(r.cfg.Until, func(c rune) bool { return strings.ContainsRune(" \t\n;|&()<>\"'`$=", c) })
+	return slices.ContainsFunc(words, func(w string) bool { return path.Clean(w) == name })
+}
