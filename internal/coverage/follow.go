@@ -25,6 +25,7 @@ func (m LineMap) To(line int) (now int, ok bool) {
 const (
 	maxTable = 1 << 20  // cells of a table for a range without unique lines
 	maxWork  = 40 << 20 // steps all in all
+	maxLines = 16 << 20 // of a text
 	// distinctive is the length in bytes from which a line can tell where its
 	// neighbours went.
 	distinctive = 12
@@ -41,6 +42,9 @@ const (
 // is not taken for it. Time and memory are bounded; what cannot be matched
 // within the bounds counts as gone.
 func FollowLines(before, after []byte) LineMap {
+	if bytes.Count(before, []byte{'\n'}) > maxLines || bytes.Count(after, []byte{'\n'}) > maxLines {
+		return LineMap{}
+	}
 	f := newFollower(before, after)
 	f.align()
 	f.dropChance()
@@ -94,7 +98,7 @@ func (f *follower) intern(text []byte, known map[string]int32, count func(*textL
 		line = bytes.TrimSpace(line)
 		i, ok := known[string(line)]
 		if !ok {
-			i = int32(len(f.lines))
+			i = number(len(f.lines))
 			known[string(line)] = i
 			f.lines = append(f.lines, textLine{length: len(line), solid: bytes.ContainsFunc(line, func(r rune) bool {
 				return unicode.IsLetter(r) || unicode.IsDigit(r)
@@ -106,8 +110,13 @@ func (f *follower) intern(text []byte, known map[string]int32, count func(*textL
 	return all
 }
 
+// number makes a small number of an index: both texts have at most maxLines.
+func number(i int) int32 {
+	return int32(i) //nolint:gosec // see above
+}
+
 func (f *follower) pair(i, j int) {
-	f.match[i] = int32(j)
+	f.match[i] = number(j)
 	f.taken[j] = true
 }
 
@@ -153,7 +162,7 @@ func (f *follower) anchors(s span) [][2]int {
 	}
 	for j := s.b0; j < s.b1; j++ {
 		f.countB[f.b[j]]++
-		f.placeB[f.b[j]] = int32(j)
+		f.placeB[f.b[j]] = number(j)
 	}
 	var piles []int32 // index of the candidate on top of each pile
 	var candidates [][2]int
@@ -173,7 +182,7 @@ func (f *follower) anchors(s span) [][2]int {
 		if at == len(piles) {
 			piles = append(piles, 0)
 		}
-		piles[at] = int32(len(candidates) - 1)
+		piles[at] = number(len(candidates) - 1)
 	}
 	for _, l := range f.a[s.a0:s.a1] {
 		f.countA[l] = 0
@@ -258,7 +267,7 @@ func (f *follower) dropChance() {
 func (f *follower) moves() {
 	place := f.placeB
 	for j, l := range f.b {
-		place[l] = int32(j)
+		place[l] = number(j)
 	}
 	for i, l := range f.a {
 		j := int(place[l])

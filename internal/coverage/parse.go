@@ -116,7 +116,8 @@ func (b *builder) lines(r io.Reader, each func(line string) error) error {
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if err != nil && !errors.Is(err, io.EOF) {
+		ended := errors.Is(err, io.EOF)
+		if err != nil && !ended {
 			return err
 		}
 		if len(long) > 0 {
@@ -125,7 +126,7 @@ func (b *builder) lines(r io.Reader, each func(line string) error) error {
 				return err
 			}
 		}
-		if err != nil {
+		if ended {
 			return nil
 		}
 		long = long[:0]

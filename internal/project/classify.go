@@ -42,11 +42,7 @@ const (
 // and needs a waiver or an approval. Tests are not among them: an edited test
 // file counts only when a test or an assertion is lost.
 func (c Class) Protected() bool {
-	switch c {
-	case OwnFile, CIConfig, CoverageConfig, RunnerConfig, LintConfig:
-		return true
-	}
-	return false
+	return slices.Contains([]Class{OwnFile, CIConfig, CoverageConfig, RunnerConfig, LintConfig}, c)
 }
 
 // FileInfo says what a file is.
@@ -117,7 +113,11 @@ type pathFacts struct {
 }
 
 func (r *pathRule) fits(f *pathFacts) bool {
-	if len(r.Extensions) > 0 && !slices.Contains(r.Extensions, f.ext) && !(f.ext == f.base && slices.Contains(r.Extensions, "")) {
+	ext := f.ext
+	if ext == f.base { // .eslintrc has none
+		ext = ""
+	}
+	if len(r.Extensions) > 0 && !slices.Contains(r.Extensions, f.ext) && !slices.Contains(r.Extensions, ext) {
 		return false
 	}
 	for _, n := range r.Names {

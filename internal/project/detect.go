@@ -136,8 +136,7 @@ func (d *detector) inside() {
 		for j := range i {
 			outer := &d.found[j]
 			below := outer.Dir == "." || strings.HasPrefix(p.Dir, outer.Dir+"/")
-			switch p.Kind {
-			case Maven, Gradle, Cargo, Nextest, DotNet:
+			if slices.Contains([]Kind{Maven, Gradle, Cargo, Nextest, DotNet}, p.Kind) {
 				p.Inside = p.Inside || (below && outer.Kind == p.Kind && outer.Dir != p.Dir)
 			}
 		}

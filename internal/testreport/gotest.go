@@ -35,7 +35,6 @@ type goPackage struct {
 	bad      bool              // ended with fail
 	build    string            // the build that failed, as the runner names it
 	broken   Kind              // what its output told
-	panicked bool              // a line like the beginning of a panic was seen
 	failing  int               // tests that failed
 	running  map[string]*goRun // tests without an end
 	doubtful []int             // tests that passed without the line that says so

@@ -119,9 +119,10 @@ func (x *xmlText) step(c byte) (bool, error) {
 		if x.tag > x.markup {
 			return false, &LimitError{Limit: "max line", Max: x.markup, Line: x.line}
 		}
-		if c == '>' {
+		switch c {
+		case '>':
 			x.enter(inText)
-		} else if c == '"' || c == '\'' {
+		case '"', '\'':
 			x.enter(inValue)
 			x.quote = c
 		}
