@@ -28,7 +28,7 @@ func TestClassify(t *testing.T) {
 		"mypy.ini": "lint", "phpstan.neon": "lint", "phpstan-baseline.neon": "lint", ".rubocop_todo.yml": "lint", ".editorconfig": "lint", "src/GlobalSuppressions.cs": "lint csharp", "clippy.toml": "lint",
 		"checkstyle.md": "other", "config/checkstyle/checkstyle.xml": "lint", ".pre-commit-config.yaml": "lint",
 
-		"a/testdata/x.json": "snapshot", "src/__snapshots__/a.test.ts.snap": "snapshot", "tests/fixtures/a.py": "snapshot", "a.golden": "snapshot", "A.verified.txt": "snapshot", "src/test/resources/x.sql": "snapshot",
+		"a/testdata/x.json": "snapshot", "a/testdata/phpunit.xml": "snapshot", "tests/fixtures/package.json": "snapshot", "src/__snapshots__/a.test.ts.snap": "snapshot", "tests/fixtures/a.py": "snapshot", "a.golden": "snapshot", "A.verified.txt": "snapshot", "src/test/resources/x.sql": "snapshot",
 
 		"a_test.go": "test go", "a/b.test.tsx": "test typescript", "a/b.spec.js": "test javascript", "__tests__/a.js": "test javascript", "test/helper.ts": "test typescript", "cypress/e2e/a.cy.ts": "test typescript",
 		"tests/test_a.py": "test python", "test_a.py": "test python", "a_test.py": "test python", "app/tests.py": "test python", "tests/helper.py": "test python",
