@@ -62,6 +62,7 @@ func (c *EngineConfig) validate() error {
 type Engine struct {
 	cfg     EngineConfig
 	records *record.Records
+	home    os.FileInfo // of the folder that Dir is in, as it was; nil when unknown
 }
 
 // New checks the configuration and returns an engine.
@@ -72,7 +73,11 @@ func New(cfg EngineConfig) (*Engine, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Engine{cfg: cfg, records: record.New(cfg.Store)}, nil
+	home, err := os.Stat(filepath.Dir(cfg.Dir))
+	if err != nil {
+		home = nil // it is made with the first loop
+	}
+	return &Engine{cfg: cfg, records: record.New(cfg.Store), home: home}, nil
 }
 
 // LaunchRequest asks for a loop.
@@ -126,9 +131,16 @@ func (e *Engine) available(cfg *Config) error {
 
 // place names the workspace, and refuses a folder that is none.
 func (e *Engine) place(cfg *Config) (string, error) {
-	w, err := workspace.Open(workspace.Config{Root: cfg.Workspace, Dir: filepath.Join(e.cfg.Dir, "probe")})
+	if err := os.MkdirAll(e.cfg.Dir, 0o700); err != nil {
+		return "", err
+	}
+	probe, err := os.MkdirTemp(e.cfg.Dir, ".probe-")
 	if err != nil {
-		return "", refusal(err)
+		return "", err
+	}
+	w, err := workspace.Open(workspace.Config{Root: cfg.Workspace, Dir: probe})
+	if err := errors.Join(refusal(err), os.RemoveAll(probe)); err != nil {
+		return "", err
 	}
 	return e.cfg.Host + ":" + w.Root(), nil
 }

@@ -92,6 +92,7 @@ type bench struct {
 	agent   *scripted
 	dir     string
 	tree    perdure.Tree
+	away    string        // where the store's folder was moved to meanwhile
 	soon    time.Duration // what is ready later is not waited for; 0: an hour
 }
 
@@ -155,7 +156,12 @@ func (b *bench) work() record.Loop {
 		}
 	}
 	cancel()
-	b.ok(<-ended)
+	err = <-ended
+	if b.away != "" { // put back, to look at it
+		b.ok(errors.Join(os.RemoveAll(b.store.Dir()), os.Rename(b.away, b.store.Dir())))
+		return b.row()
+	}
+	b.ok(err)
 	return b.row()
 }
 
@@ -163,6 +169,9 @@ func (b *bench) work() record.Loop {
 func (b *bench) busy(ctx context.Context) bool {
 	b.Helper()
 	tasks, err := b.store.Tasks(ctx, perdure.TaskFilter{Tree: b.tree.ID, States: []perdure.State{perdure.Queued, perdure.Running}, Limit: 10})
+	if err != nil && b.away != "" {
+		return ctx.Err() == nil // no further connection can be opened just now
+	}
 	b.ok(err)
 	soon := time.Now().Add(cmp.Or(b.soon, time.Hour))
 	for i := range tasks {

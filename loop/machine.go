@@ -59,6 +59,7 @@ type run struct {
 	loop  record.Loop
 	state state
 	files *workspace.Workspace
+	fault error // why there are no files
 	hooks *hook.Runner
 	log   *hook.Log
 
@@ -81,6 +82,9 @@ func (e *Engine) Handle(ctx context.Context, l *perdure.Lease) (err error) {
 	defer func() { err = errors.Join(err, r.close(context.WithoutCancel(ctx))) }()
 	mine := steps(root)
 	for {
+		if err := r.checkHome(ctx); err != nil {
+			return err
+		}
 		if rests, err := r.rests(ctx, root); rests || err != nil {
 			return err
 		}
@@ -108,7 +112,19 @@ func (r *run) step(ctx context.Context, do step) error {
 	name := r.loop.Step
 	r.change = record.Change{}
 	failpoint.Hit("loop." + name)
-	next, err := do(ctx, r)
+	next, err := name, r.fault
+	if err == nil {
+		next, err = do(ctx, r)
+	}
+	if err := r.checkHome(ctx); err != nil {
+		return err
+	}
+	var files *workspace.Error
+	if errors.As(err, &files) && ctx.Err() == nil { // for a person to mend
+		r.change = record.Change{}
+		r.pause("%s", describeFault(files))
+		next, err = name, nil
+	}
 	if err != nil {
 		return err
 	}
@@ -152,7 +168,7 @@ func (e *Engine) load(ctx context.Context, l *perdure.Lease) (*run, error) {
 	}
 	dir := e.dir(&l.Tree)
 	if r.files, err = workspace.Open(workspace.Config{Root: cfg.Workspace, Dir: filepath.Join(dir, "snapshots"), Logger: e.cfg.Logger}); err != nil {
-		return nil, refusal(err)
+		r.fault = refusal(err) // each step fails with it, until it is mended
 	}
 	if r.log, err = hook.OpenLog(hook.LogConfig{Path: filepath.Join(dir, "hook-log.jsonl")}); err != nil {
 		return nil, err
@@ -196,4 +212,12 @@ func (r *run) iterate(ctx context.Context) error {
 	}
 	_, err = r.l.Spawn(ctx, []perdure.TaskSpec{{Prompt: r.cfg.Task, Agent: r.agentName(), Metadata: meta}})
 	return err
+}
+
+// describeFault says what is wrong with the workspace, and what can be done.
+func describeFault(e *workspace.Error) string {
+	if e.Hint == "" {
+		return e.Error()
+	}
+	return e.Error() + " (" + e.Hint + ")"
 }

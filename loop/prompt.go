@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/loop/record"
@@ -52,16 +53,12 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 // tellIterations tells of the latest iterations, the latest first, and what the
 // check said then.
 func tellIterations(b *strings.Builder, last []record.Iteration) {
-	outcomes := make([]Outcome, 0, len(last))
+	outcomes := make([]Outcome, len(last))
 	for i := range last {
-		if o, err := readOutcome(&last[i]); err == nil {
-			outcomes = append(outcomes, o)
-		}
+		outcomes[i], _ = readOutcome(&last[i]) // one that cannot be read says nothing
 	}
-	if len(outcomes) == 0 {
-		return
-	}
-	c := &outcomes[0].Check
+	now := slices.IndexFunc(last, func(it record.Iteration) bool { return it.Status != record.IterationReverted })
+	c := &outcomes[max(now, 0)].Check
 	if !c.Passed {
 		b.WriteString("\n# What fails now\n\n")
 		for i, id := range c.Failing {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -350,5 +352,67 @@ func TestProtectedFiles(t *testing.T) {
 	}
 	if g := all[2].Regressions; len(g) != 1 || g[0].Type != "protected_change" || len(g[0].Files) != 2 || !strings.Contains(g[0].Text, "scripts.test") {
 		t.Errorf("switched off: %+v", g)
+	}
+}
+
+// TestWorkspaceGone: a folder that somebody deleted pauses the loop, with what to
+// do; when it is there again the loop goes on.
+func TestWorkspaceGone(t *testing.T) {
+	t.Parallel()
+	var b *bench
+	b = newBench(t, func(*turn) error { return os.Rename(b.dir, b.dir+".away") }, write("tests/b", "pass"))
+	b.launch()
+	l := b.work()
+	if l.Status != record.Paused || !strings.Contains(b.reason(), "gone") {
+		t.Fatalf("%s", show(l))
+	}
+	b.ok(os.Rename(b.dir+".away", b.dir))
+	b.ask(record.Resume)
+	if l = b.work(); l.Status != record.Completed || l.Iteration != 2 {
+		t.Errorf("%s", show(l))
+	}
+}
+
+// TestStoreRemoved: an agent that removes the folder of the store is noticed by
+// its inode, also when a folder of the name is there again; the history is kept
+// in a file elsewhere.
+func TestStoreRemoved(t *testing.T) {
+	t.Parallel()
+	for name, again := range map[string]bool{"removed": false, "replaced": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var b *bench
+			b = newBench(t, write("x", "1"), func(*turn) error {
+				err := os.Rename(b.store.Dir(), b.store.Dir()+".away")
+				if again {
+					err = errors.Join(err, os.Mkdir(b.store.Dir(), 0o700))
+				}
+				return err
+			})
+			engine, err := loop.New(loop.EngineConfig{Store: b.store, Agents: b.agent, Dir: filepath.Join(b.store.Dir(), "loops")})
+			b.ok(err)
+			b.engine = engine
+			b.launch()
+			b.away = b.store.Dir() + ".away"
+			b.work()
+			tree, err := b.store.Tree(t.Context(), b.tree.ID)
+			b.ok(err)
+			root, err := b.store.Task(t.Context(), tree.Root)
+			b.ok(err)
+			tasks, err := b.store.Tasks(t.Context(), perdure.TaskFilter{Tree: b.tree.ID, States: []perdure.State{perdure.Failed}})
+			b.ok(err)
+			if len(tasks) == 0 || !strings.Contains(tasks[len(tasks)-1].Error.Message, "was removed or replaced") {
+				t.Fatalf("tree is %s, root %+v, failed tasks %+v", tree.State, root.Error, tasks)
+			}
+			_, file, _ := strings.Cut(tasks[len(tasks)-1].Error.Message, "is kept in ")
+			text, err := os.ReadFile(file)
+			b.ok(errors.Join(err, os.Remove(file)))
+			var kept struct {
+				Iterations []record.Iteration `json:"iterations"`
+			}
+			if err := json.Unmarshal(text, &kept); err != nil || len(kept.Iterations) != 3 {
+				t.Errorf("%d iterations are kept, %v", len(kept.Iterations), err)
+			}
+		})
 	}
 }

@@ -1,0 +1,62 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// checkHome notices that the folder of the store was removed or replaced, which
+// only shows in its inode: writes go on into files that nobody finds again. What
+// is known of the loop is then kept in a file elsewhere, and the loop stops.
+func (r *run) checkHome(ctx context.Context) error {
+	e := r.e
+	dir := filepath.Dir(e.cfg.Dir)
+	now, err := os.Stat(dir)
+	if e.home == nil || err == nil && os.SameFile(e.home, now) {
+		return nil
+	}
+	copied, err := r.rescue(ctx)
+	where := "what is known of the loop is kept in " + copied
+	if err != nil {
+		where = "what is known of the loop could not be kept: " + err.Error()
+	}
+	failure := &attemptError{perdure.Failure{Kind: "store_removed",
+		Message: fmt.Sprintf("the folder %s was removed or replaced while the loop ran; the loop stops, and %s", dir, where)}}
+	e.cfg.Logger.Error("loop stopped", "tree_id", string(r.l.Tree.ID), "error", failure)
+	return failure
+}
+
+// rescue writes the records of the loop into a file outside of the workspace, as
+// far as they can still be read.
+func (r *run) rescue(ctx context.Context) (string, error) {
+	const most = MaxIterationsCap + 1
+	list, listErr := r.e.records.Iterations(ctx, r.l.Tree.ID, 0, most)
+	gates, gatesErr := r.e.records.Gates(ctx, r.l.Tree.ID)
+	missing := ""
+	if err := errors.Join(listErr, gatesErr); err != nil {
+		missing = err.Error()
+	}
+	f, err := os.CreateTemp("", "perdure-"+ID(&r.l.Tree)+"-*.json")
+	if err != nil {
+		return "", err
+	}
+	err = json.NewEncoder(f).Encode(struct {
+		Tree       perdure.Tree       `json:"tree"`
+		Loop       record.Loop        `json:"loop"`
+		Iterations []record.Iteration `json:"iterations"`
+		Gates      []record.Gate      `json:"gates"`
+		State      *state             `json:"state"`
+		Missing    string             `json:"missing,omitempty"`
+	}{r.l.Tree, r.loop, list, gates, &r.state, missing})
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return f.Name(), err
+}
