@@ -114,6 +114,10 @@ func (a *app) recover(ctx context.Context, b *backend, id perdure.TreeID) error 
 		return &perdure.Error{Code: perdure.CodeConflict, Op: "resume", Msg: fmt.Sprintf("tree %q was imported: it is a record, and nobody executes it", id),
 			Hint: "`perdure run` with its prompt begins anew"}
 	}
+	if tree.Kind == "loop" {
+		return &perdure.Error{Code: perdure.CodeConflict, Op: "resume", Msg: fmt.Sprintf("tree %q is a loop", id),
+			Hint: "`perdure loop resume " + string(id) + "` goes on with it"}
+	}
 	owner := ""
 	if b.local != nil {
 		if err := b.local.Check(&tree); err != nil && !tree.State.Terminal() {

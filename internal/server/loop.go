@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/perdure/perdure"
@@ -132,4 +134,24 @@ func (s *server) answerGate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.reply(w, http.StatusOK, g)
+}
+
+// whole refuses what would end or repeat a part of a loop beside its engine,
+// which then knew nothing of it.
+func (s *server) whole(ctx context.Context, op string, id perdure.TreeID) error {
+	tree, err := s.store.Tree(ctx, id)
+	if err != nil || tree.Kind != record.KindLoop || tree.State.Terminal() {
+		return nil //nolint:nilerr // who does it says what is wrong
+	}
+	return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("%q is a loop, which ends and repeats its parts by itself", id),
+		Hint: "`perdure loop abort " + string(id) + "` ends it, `perdure loop pause` stops it for a while"}
+}
+
+// wholeOf is whole for a task of a tree.
+func (s *server) wholeOf(ctx context.Context, op string, id perdure.TaskID) error {
+	task, err := s.store.Task(ctx, id)
+	if err != nil {
+		return err
+	}
+	return s.whole(ctx, op, task.Tree)
 }

@@ -74,6 +74,9 @@ func (s *server) cancelTask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := s.wholeOf(r.Context(), "cancel task", id); err != nil {
+		return err
+	}
 	n, err := s.store.CancelTask(r.Context(), id, reason)
 	if err != nil {
 		return err
@@ -87,6 +90,9 @@ func (s *server) retryTask(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := s.noBody(w, r); err != nil {
+		return err
+	}
+	if err := s.wholeOf(r.Context(), "retry task", id); err != nil {
 		return err
 	}
 	if err := s.store.RetryTask(r.Context(), id); err != nil {

@@ -266,6 +266,9 @@ func (s *server) cancelTree(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := s.whole(r.Context(), "cancel tree", id); err != nil {
+		return err
+	}
 	n, err := s.store.CancelTree(r.Context(), id, reason)
 	if err != nil {
 		return err
