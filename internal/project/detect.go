@@ -359,7 +359,7 @@ func (f *folder) javascript() *Project {
 	if json.Unmarshal([]byte(f.text("package.json")), &manifest) != nil {
 		return nil
 	}
-	p := f.javascriptTests(&manifest)
+	p, run := f.javascriptTests(&manifest)
 	if p == nil {
 		return nil
 	}
@@ -367,9 +367,9 @@ func (f *folder) javascript() *Project {
 	dir := quote(f.scratch("coverage"))
 	switch {
 	case p.Kind == Jest:
-		p.Coverage = f.coverage(Jest, FormatLCOV, "npx --no-install jest --coverage --coverageReporters=lcovonly --coverageDirectory="+dir, lcov)
+		p.Coverage = f.coverage(Jest, FormatLCOV, run+" --coverage --coverageReporters=lcovonly --coverageDirectory="+dir, lcov)
 	case p.Kind == Vitest && (manifest.has("@vitest/coverage-v8") || manifest.has("@vitest/coverage-istanbul")):
-		p.Coverage = f.coverage(Vitest, FormatLCOV, "npx --no-install vitest run --coverage.enabled --coverage.reporter=lcovonly --coverage.reportsDirectory="+dir, lcov)
+		p.Coverage = f.coverage(Vitest, FormatLCOV, run+" --coverage.enabled --coverage.reporter=lcovonly --coverage.reportsDirectory="+dir, lcov)
 	case p.Kind != Vitest && manifest.has("c8"):
 		p.Coverage = f.coverage(p.Kind, FormatLCOV, "npx --no-install c8 --reporter=lcovonly --report-dir="+dir+" npm test", lcov)
 	case p.Kind != Vitest && manifest.has("nyc"):
@@ -390,9 +390,8 @@ func (f *folder) javascript() *Project {
 }
 
 // javascriptTests chooses by the test script first: it may prepare what the
-// tests need. A script that says nothing of results is passed by only when the
-// runner behind it is plain.
-func (f *folder) javascriptTests(manifest *packageJSON) *Project {
+// tests need. Run is what arguments for the runner can be put behind.
+func (f *folder) javascriptTests(manifest *packageJSON) (p *Project, run string) {
 	manager := "npm"
 	switch f.first("pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb") {
 	case "pnpm-lock.yaml":
@@ -407,24 +406,24 @@ func (f *folder) javascriptTests(manifest *packageJSON) *Project {
 		p := f.measured(NPM, "package.json", manager+" test")
 		if p.Test.Weak == "" {
 			p.Kind, p.Test.Kind = p.Test.sites[0].kind, p.Test.sites[0].kind
-			return p
 		}
-		for _, kind := range [...]Kind{Vitest, Jest, Mocha} {
-			if strings.Contains(script, string(kind)) {
-				p.Kind = kind
-			}
+		if manager == "npm" {
+			return p, "npm test --"
 		}
-		return p
+		return p, manager + " test"
 	}
 	switch {
 	case manifest.has("vitest"):
-		return f.measured(Vitest, "package.json", "npx --no-install vitest run")
+		run = "npx --no-install vitest run"
+		return f.measured(Vitest, "package.json", run), run
 	case manifest.has("jest") || manifest.Jest != nil || f.first("jest.config.js", "jest.config.ts", "jest.config.mjs", "jest.config.cjs", "jest.config.json") != "":
-		return f.measured(Jest, "package.json", "npx --no-install jest")
+		run = "npx --no-install jest"
+		return f.measured(Jest, "package.json", run), run
 	case manifest.has("mocha") || f.ending(".mocharc.json", ".mocharc.yml", ".mocharc.yaml", ".mocharc.js", ".mocharc.cjs") != "":
-		return f.measured(Mocha, "package.json", "npx --no-install mocha")
+		run = "npx --no-install mocha"
+		return f.measured(Mocha, "package.json", run), run
 	}
-	return nil
+	return nil, ""
 }
 
 func (f *folder) deno() *Project {
