@@ -14,6 +14,7 @@ import (
 func (c *commands) newAnswerCommand() *cobra.Command {
 	var id, reason string
 	var number int
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "answer ANSWER",
 		Short: "Answer the gate that a loop waits at",
@@ -40,8 +41,12 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 				if at < 0 {
 					return &perdure.Error{Code: perdure.CodeNotFound, Op: "answer gate", Msg: fmt.Sprintf("%s: %s", name(ctx, s, l.Tree), errNoGate)}
 				}
-				if _, err := s.AnswerGate(ctx, l.Tree, gates[at].Number, record.Decision{Answer: args[0], By: c.User(), Reason: reason}); err != nil {
+				g, err := s.AnswerGate(ctx, l.Tree, gates[at].Number, record.Decision{Answer: args[0], By: c.User(), Reason: reason})
+				if err != nil {
 					return err
+				}
+				if asJSON {
+					return c.PrintJSON(&g)
 				}
 				c.say("gate %d of %s is answered: %s; where nobody runs the loop, `perdure loop resume` goes on", gates[at].Number, name(ctx, s, l.Tree), args[0])
 				return nil
@@ -51,6 +56,7 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 	cmd.Flags().StringVar(&id, "loop", "", "the `loop` (default: the one that has not ended)")
 	cmd.Flags().IntVar(&number, "gate", 0, "the number of the gate (default: the open one)")
 	cmd.Flags().StringVar(&reason, "reason", "", "why")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the gate as one JSON object")
 	return cmd
 }
 

@@ -155,10 +155,12 @@ func (c *commands) takeOver(ctx context.Context, s Store, id perdure.TreeID, how
 }
 
 func (c *commands) newPauseCommand() *cobra.Command {
-	var now bool
+	var now, asJSON bool
 	cmd := &cobra.Command{
-		Use:     "pause [LOOP]",
-		Short:   "Stop a loop before its next iteration",
+		Use:   "pause [LOOP]",
+		Short: "Stop a loop before its next iteration",
+		Long: "Stop a loop before its next iteration; the agent's turn that is under way is not interrupted, unless --now asks for " +
+			"that. Whoever runs the loop then ends.",
 		Example: "perdure loop pause\n perdure loop pause --now",
 		Args:    loopArgument(c),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -171,8 +173,11 @@ func (c *commands) newPauseCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if _, err := s.AskLoop(cmd.Context(), l.Tree, wish); err != nil {
+				if l, err = s.AskLoop(cmd.Context(), l.Tree, wish); err != nil {
 					return err
+				}
+				if asJSON {
+					return c.PrintJSON(&l)
 				}
 				id := name(cmd.Context(), s, l.Tree)
 				c.say("%s is asked to pause; `perdure loop resume %s` goes on", id, id)
@@ -180,6 +185,7 @@ func (c *commands) newPauseCommand() *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the loop as one JSON object")
 	cmd.Flags().BoolVar(&now, "now", false, "stop the agent, too: what it left in the files is checked as if it had ended")
 	return cmd
 }
