@@ -1,0 +1,200 @@
+package loopview
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/perdure/perdure/internal/human"
+)
+
+// markdown writes the report as Markdown with tables (GitHub's). What others
+// wrote is either in a code block that it cannot end, or escaped so that it
+// stays text.
+func (s *Summary) markdown(w io.Writer) error {
+	m := &markdown{}
+	m.line("# Report of %s", text(s.ID()))
+	m.line("")
+	m.table([]string{"", ""}, "l", func(row func(cells ...string)) {
+		for _, f := range s.facts() {
+			row(f.Name, text(f.Value))
+		}
+	})
+	m.section("Task")
+	m.block(cut(s.cfg.Task, maxReportTask))
+	s.markdownBest(m)
+	s.markdownQuality(m)
+	s.markdownIterations(m)
+	s.markdownEvents(m)
+	agent, failure, check, failing := s.words()
+	if len(failing) > 0 {
+		m.section("Failing now")
+		m.block(strings.Join(failing, "\n"))
+	}
+	if check != "" {
+		m.section("The end of what the check printed")
+		m.block(check)
+	}
+	if failure != "" {
+		m.section("How the agent's last turn failed")
+		m.block(failure)
+	}
+	if agent != "" {
+		m.section("What the agent said last")
+		m.block(agent)
+	}
+	_, err := io.WriteString(w, m.b.String())
+	return err
+}
+
+func (s *Summary) markdownBest(m *markdown) {
+	list := s.versus()
+	if list == nil && s.standing.SelectedReason == "" {
+		return
+	}
+	m.section("Best and final")
+	if why := s.standing.SelectedReason; why != "" {
+		m.line("%s.", text(oneLine(why, maxText)))
+		m.line("")
+	}
+	if list == nil {
+		return
+	}
+	m.table([]string{"", "Best", "Final"}, "lll", func(row func(cells ...string)) {
+		for _, v := range list {
+			row(v.Name, text(v.Best), text(v.Final))
+		}
+	})
+}
+
+func (s *Summary) markdownQuality(m *markdown) {
+	if len(s.points) == 0 {
+		return
+	}
+	var b strings.Builder
+	from := max(0, len(s.points)-maxReportRows)
+	if from > 0 {
+		b.WriteString(s.before(s.points[:from]) + "\n")
+	}
+	for i := range s.points[from:] {
+		p := &s.points[from+i]
+		line := fmt.Sprintf("%*d %4s %s%s", len(fmt.Sprint(s.number())), p.number, bareQuality(p), bar(p.quality), s.marks(p, func(t string) string { return t }))
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	m.section("Quality")
+	m.block(b.String())
+}
+
+func (s *Summary) markdownIterations(m *markdown) {
+	rows, left := s.iterationRows()
+	if len(rows) == 0 {
+		return
+	}
+	m.section("Iterations")
+	m.table([]string{"No.", "Quality", "Change", "Check", "Passed", "Failed", "Skipped", "Regressions", "Became", "Agent", "Check took", "Perdure", "Overhead", "Tokens", "Cost"},
+		"rrrlrrrllrrrrrr", func(row func(cells ...string)) {
+			for i := range rows {
+				r := &rows[i]
+				row(fmt.Sprint(r.Number), r.Quality, r.Delta, r.Check, r.Passed, r.Failed, r.Skipped, r.Regressions, r.Became, r.Agent, r.Checked, r.Added, r.Overhead, r.Tokens, r.Cost)
+			}
+		})
+	m.left(left, "iteration")
+}
+
+func (s *Summary) markdownEvents(m *markdown) {
+	if rows, left := s.eventRows(); len(rows) > 0 {
+		m.section("Regressions")
+		m.table([]string{"ID", "Iteration", "Type", "Severity", "What", "Tests", "Recovery", "Decision", "Became"}, "lr", func(row func(cells ...string)) {
+			for i := range rows {
+				r := &rows[i]
+				row(r.ID, fmt.Sprint(r.Iteration), text(r.Type), r.Severity, text(r.Text), text(r.Tests), text(r.Recovery), text(r.Decision), r.Became)
+			}
+		})
+		m.left(left, "regression")
+	}
+	if rows, left := s.gateRows(); len(rows) > 0 {
+		m.section("Decisions of people")
+		m.table([]string{"Gate", "Iteration", "Kind", "Question", "Answer", "Asked"}, "rr", func(row func(cells ...string)) {
+			for i := range rows {
+				r := &rows[i]
+				row(fmt.Sprint(r.Number), fmt.Sprint(r.Iteration), text(r.Kind), text(r.Title), text(r.Answer), r.At)
+			}
+		})
+		m.left(left, "gate")
+	}
+	if rows, left := s.follows(); len(rows) > 0 {
+		m.section("What followed changes")
+		m.table([]string{"After iteration", "Change", "What followed"}, "r", func(row func(cells ...string)) {
+			for i := range rows {
+				row(fmt.Sprint(rows[i].Iteration), text(rows[i].Change), text(rows[i].Next))
+			}
+		})
+		m.left(left, "change")
+	}
+}
+
+// markdown is a text on its way.
+type markdown struct{ b strings.Builder }
+
+func (m *markdown) line(format string, args ...any) { fmt.Fprintf(&m.b, format+"\n", args...) }
+
+func (m *markdown) section(title string) { m.line("\n## %s\n", title) }
+
+// left tells how many rows are not shown.
+func (m *markdown) left(n int, noun string) {
+	if n > 0 {
+		m.line("\nThe first %s left out.", isLeft(n, noun))
+	}
+}
+
+// isLeft counts what is left out, with its verb.
+func isLeft(n int, noun string) string {
+	if n == 1 {
+		return noun + " is"
+	}
+	return human.Count(int64(n), noun) + " are"
+}
+
+// block writes a text in a fence that is longer than any in it.
+func (m *markdown) block(s string) {
+	s = strings.TrimRight(human.Visible(s), "\n")
+	fence := "```"
+	for strings.Contains(s, fence) {
+		fence += "`"
+	}
+	m.line("%s", fence+"text")
+	m.line("%s", s)
+	m.line("%s", fence)
+}
+
+// table writes a table; align has l or r for each column.
+func (m *markdown) table(titles []string, align string, rows func(row func(cells ...string))) {
+	m.line("| %s |", strings.Join(titles, " | "))
+	rules := make([]string, len(titles))
+	for i := range titles {
+		rules[i] = "---"
+		if i < len(align) && align[i] == 'r' {
+			rules[i] = "---:"
+		}
+	}
+	m.line("|%s|", strings.Join(rules, "|"))
+	rows(func(cells ...string) { m.line("| %s |", strings.Join(cells, " | ")) })
+}
+
+// text escapes a text of others for a line of Markdown: every character that
+// could mean something there, and what would be made a link by itself.
+func text(s string) string {
+	var b strings.Builder
+	for _, r := range human.OneLine(s) {
+		switch {
+		case strings.ContainsRune("<>&@", r):
+			fmt.Fprintf(&b, "&#%d;", r)
+		case strings.ContainsRune("\\`*_{}[]#|~!", r):
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return strings.NewReplacer("://", ":&#47;&#47;", "www.", "www&#46;", "WWW.", "WWW&#46;").Replace(b.String())
+}

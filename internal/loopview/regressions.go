@@ -1,0 +1,127 @@
+package loopview
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/internal/human"
+)
+
+// Bounds of the list of regressions.
+const (
+	maxEvents     = 50 // the last ones
+	maxEventTests = 5
+)
+
+// Regressions writes what got worse, in which tests, what was done and what a
+// person decided; of many the last ones. All iterations have to be given.
+func (s *Summary) Regressions(w io.Writer, style Style) error {
+	c := &screen{Style: style.withDefaults()}
+	c.line("%s", c.Bold("Regression Events of "+s.ID()+":"))
+	if len(s.events) == 0 {
+		c.line("  none")
+	}
+	from := max(0, len(s.events)-maxEvents)
+	if from > 0 {
+		c.line("  the first %d are left out: %s", from, counted(s.events[:from]))
+	}
+	for i := from; i < len(s.events); i++ {
+		s.event(c, &s.events[i])
+		// What was done is told once for all regressions of an iteration.
+		if i+1 == len(s.events) || s.events[i+1].Iteration != s.events[i].Iteration {
+			s.aftermath(c, &s.events[i])
+		}
+	}
+	s.incomplete(c)
+	return c.to(w)
+}
+
+func (s *Summary) event(c *screen, e *Event) {
+	c.line("  %s Iteration %d - %s (%s)", c.Bold("["+e.ID+"]"), e.Iteration, oneLine(e.Type, maxName), strings.ToUpper(e.Severity))
+	if e.Details.Text != "" {
+		c.line("    - %s", oneLine(e.Details.Text, 2*c.Width))
+	}
+	names := e.tests()
+	for _, name := range names[:min(len(names), maxEventTests)] {
+		c.line("      %s", oneLine(name, c.Width-6))
+	}
+	if more := len(names) + e.more - maxEventTests; more > 0 {
+		c.line("      %s", c.Dim(fmt.Sprintf("and %d more", more)))
+	}
+}
+
+// aftermath tells what was done about the regressions of an iteration.
+func (s *Summary) aftermath(c *screen, e *Event) {
+	for i := range s.recovery {
+		v := &s.recovery[i]
+		if v.Iteration != e.Iteration {
+			continue
+		}
+		c.line("    - Recovery: attempt %d, %s (%d %%), %s", v.Attempt, oneLine(string(v.Diagnosis), maxName), v.Confidence, oneLine(v.Outcome, maxName))
+		for _, step := range v.Steps {
+			text := oneLine(step.Text, c.Width)
+			if text != "" {
+				text = ": " + text
+			}
+			c.line("      %s", c.Dim(step.ExecutedAt.UTC().Format(time.TimeOnly)+" "+oneLine(step.Step, maxName)+text))
+		}
+	}
+	if v := s.standing.Recovery; v != nil && v.Iteration == e.Iteration {
+		c.line("    - Recovery: attempt %d is under way", v.Attempt)
+	}
+	if e.gate != nil {
+		c.line("    - %s", e.gate.decision())
+	}
+	if text := s.became(e.Iteration); text != "" {
+		c.line("    - %s", text)
+	}
+}
+
+// decision says what a person answered.
+func (g *gate) decision() string {
+	if g.open() {
+		return fmt.Sprintf("Decision: gate %d waits for an answer", g.Number)
+	}
+	text := "Decision: " + oneLine(g.Answer, maxName)
+	if g.AnsweredBy != "" {
+		text += " by " + oneLine(g.AnsweredBy, maxName)
+	}
+	text += " after " + human.Duration(g.AnsweredAt.Sub(g.OpenedAt))
+	if g.Reason != "" {
+		text += ": " + oneLine(g.Reason, maxText)
+	}
+	return text
+}
+
+// became says what became of an iteration with regressions.
+func (s *Summary) became(number int) string {
+	p := s.at(number)
+	switch {
+	case p == nil:
+		return ""
+	case p.reverted():
+		return fmt.Sprintf("Iteration %d was taken back", number)
+	case s.accepted[number]:
+		return fmt.Sprintf("Iteration %d was accepted into the baseline", number)
+	}
+	return fmt.Sprintf("Iteration %d was kept", number)
+}
+
+// at is an iteration by its number; nil when it was not given.
+func (s *Summary) at(number int) *point {
+	if len(s.points) == 0 {
+		return nil
+	}
+	i := number - s.points[0].number // numbers have no gaps, but for what was not given
+	if i >= 0 && i < len(s.points) && s.points[i].number == number {
+		return &s.points[i]
+	}
+	for i := range s.points {
+		if s.points[i].number == number {
+			return &s.points[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,472 @@
+package loopview
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// Bounds of the views on a terminal.
+const (
+	defaultWidth = 100
+	leastWidth   = 40
+	maxFailing   = 10 // names of tests that fail
+	maxQuestion  = 15 // lines of a question, and of a diff
+	maxSpark     = 30 // iterations in a line of blocks
+)
+
+// OverviewIterations is how many of the last iterations are enough for
+// [Summary.Overview], besides number 0.
+const OverviewIterations = maxSpark
+
+// Style is how a terminal shows things. The zero value is plain text. What
+// others wrote is always made harmless: control characters are shown as signs.
+type Style struct {
+	// Bold and Dim style a text; nil leaves it.
+	Bold, Dim func(text string) string
+	// Width is how many characters a line should have; 0 is 100.
+	Width int
+}
+
+func (y Style) withDefaults() Style {
+	plain := func(text string) string { return text }
+	if y.Bold == nil {
+		y.Bold = plain
+	}
+	if y.Dim == nil {
+		y.Dim = plain
+	}
+	if y.Width == 0 {
+		y.Width = defaultWidth
+	}
+	y.Width = max(y.Width, leastWidth)
+	return y
+}
+
+// screen is a view on its way.
+type screen struct {
+	Style
+	b strings.Builder
+}
+
+func (c *screen) line(format string, args ...any) { fmt.Fprintf(&c.b, format+"\n", args...) }
+
+// field writes a line with a name, unless there is nothing to say.
+func (c *screen) field(name, value string) {
+	if value != "" {
+		c.line("  %s %s", c.Dim(fmt.Sprintf("%-11s", name)), value)
+	}
+}
+
+// indented writes a line that belongs to the field above.
+func (c *screen) indented(text string) { c.line("              %s", text) }
+
+func (c *screen) to(w io.Writer) error {
+	_, err := io.WriteString(w, c.b.String())
+	return err
+}
+
+// mark is the sign of a status, told apart by its shape.
+func mark(status string) string {
+	switch status {
+	case string(record.Completed):
+		return "✓"
+	case string(record.Failed), statusCrashed:
+		return "✗"
+	case string(record.Running), string(record.Completing):
+		return "●"
+	case string(record.Paused):
+		return "◌"
+	case string(record.Aborted):
+		return "⊘"
+	}
+	return "…"
+}
+
+// Overview writes what the loop does now, how its last check ended, how good it
+// was, what it asks, and what can be done. The baseline and the last
+// [OverviewIterations] iterations are enough for it.
+func (s *Summary) Overview(w io.Writer, style Style) error {
+	c := &screen{Style: style.withDefaults()}
+	status := s.Status()
+	c.line("%s  %s %s", c.Bold(s.ID()), mark(status), status)
+	c.line("%s", oneLine(s.cfg.Task, 2*c.Width))
+	c.line("")
+	s.now(c)
+	s.lastCheck(c)
+	s.trajectory(c)
+	if n := len(s.events); n > 0 {
+		text := counted(s.events)
+		if !s.Whole() {
+			text += fmt.Sprintf(" in the last %d iterations", len(s.points))
+		}
+		c.field("Regressions", text)
+	}
+	c.field("Cost", s.money())
+	c.field("Time", fmt.Sprintf("%s since %s", human.Duration(s.elapsed()), human.Stamp(s.in.Tree.CreatedAt)))
+	s.chosen(c)
+	if g := s.gates.waiting(); g != nil && !s.in.Loop.Status.Ended() {
+		s.question(c, g)
+	}
+	s.commands(c)
+	return c.to(w)
+}
+
+// now says what is going on.
+func (s *Summary) now(c *screen) {
+	at := "before the first iteration"
+	if n := s.in.Loop.Iteration; n > 0 {
+		at = fmt.Sprintf("iteration %d", n)
+		if s.cfg.MaxIterations > 0 {
+			at += fmt.Sprintf(" of %d", s.cfg.MaxIterations)
+		}
+	}
+	switch doing := s.doing(); {
+	case s.Status() == statusCrashed:
+		c.field("Now", at+": nobody works on it any more")
+		c.field("Before that", doing)
+	case s.in.Loop.Status.Ended():
+		c.field("Ended", at)
+	default:
+		c.field("Now", fmt.Sprintf("%s: %s, for %s", at, doing, human.Duration(s.in.Now.Sub(s.in.Loop.UpdatedAt))))
+	}
+	c.field("Why", oneLine(s.standing.Reason, maxText))
+	c.field("Asked", s.asked())
+	agent := oneLine(s.agent(), maxName)
+	if s.standing.Agent > 0 {
+		agent += fmt.Sprintf(", which stands in for %s", oneLine(s.cfg.AgentAt(0), maxName))
+	}
+	c.field("Agent", agent)
+	if s.standing.Failure != "" && !s.in.Loop.Status.Ended() {
+		c.field("Failure", oneLine(s.standing.Failure, maxText))
+	}
+}
+
+// lastCheck tells of the check that ran last.
+func (s *Summary) lastCheck(c *screen) {
+	check, number := s.standing.Check, s.in.Loop.Iteration
+	if check == nil && s.last != nil {
+		check, number = &s.last.Check, s.last.Iteration
+	}
+	where := fmt.Sprintf("iteration %d", number)
+	if check == nil && s.baseline != nil && s.baseline.judged {
+		check, where = &s.baseline.check, "baseline"
+	}
+	command := oneLine(s.cfg.Until, c.Width-20)
+	if check == nil {
+		c.field("Check", command+c.Dim(" (not run yet)"))
+		return
+	}
+	c.field("Check", command)
+	c.indented(fmt.Sprintf("%s %s", outcome(check), c.Dim("("+where+", took "+milliseconds(check.TookMS)+")")))
+	c.indented(tests(check))
+	for i, name := range check.Failing {
+		if i == maxFailing {
+			c.indented(c.Dim(fmt.Sprintf("and %d more", max(check.Counts.Failed, len(check.Failing))-maxFailing)))
+			break
+		}
+		c.indented("✗ " + oneLine(name, c.Width-16))
+	}
+	if check.Incomplete != "" {
+		c.indented(oneLine(check.Incomplete, c.Width))
+	}
+}
+
+// trajectory draws the quality of the last iterations in one line.
+func (s *Summary) trajectory(c *screen) {
+	var line strings.Builder
+	last := unmeasured
+	for _, p := range s.points[max(0, len(s.points)-maxSpark):] {
+		line.WriteString(block(p.quality))
+		if p.quality != unmeasured {
+			last = p.quality
+		}
+	}
+	if last == unmeasured {
+		return
+	}
+	text := line.String() + "  last " + percent(last)
+	if s.best != nil {
+		of := ""
+		if !s.Whole() {
+			of = fmt.Sprintf(" of the last %d", len(s.points))
+		}
+		text += fmt.Sprintf(", best%s %d%% at iteration %d", of, *s.best.Quality, s.best.Iteration)
+	}
+	c.field("Quality", text)
+}
+
+// block draws a quality as a block of eight heights.
+func block(quality int) string {
+	if quality == unmeasured {
+		return "·"
+	}
+	return string([]rune("▁▂▃▄▅▆▇█")[min(max(quality, 0)*8/100, 7)])
+}
+
+// chosen tells which iteration is left.
+func (s *Summary) chosen(c *screen) {
+	if s.standing.SelectedReason == "" {
+		return
+	}
+	c.field("Left", oneLine(s.standing.SelectedReason, maxText))
+	for _, id := range s.standing.WayBack {
+		c.indented(c.Dim("the files of before are snapshot " + oneLine(string(id), maxName)))
+	}
+}
+
+// question shows what a gate asks, and how it is answered.
+func (s *Summary) question(c *screen, g *gate) {
+	c.line("")
+	c.line("%s", c.Bold(fmt.Sprintf("Gate %d (%s) waits for an answer, for %s", g.Number, oneLine(string(g.Kind), maxName), human.Duration(s.in.Now.Sub(g.OpenedAt)))))
+	c.line("  %s", oneLine(g.asked.Title, 3*c.Width))
+	for _, text := range []string{g.asked.Text, g.asked.Diff} {
+		lines, more := head(text, maxQuestion, 2*c.Width)
+		if len(lines) > 0 {
+			c.line("")
+		}
+		for _, line := range lines {
+			c.line("  %s", line)
+		}
+		if more > 0 {
+			c.line("  %s", c.Dim(fmt.Sprintf("and %s more", human.Count(int64(more), "line"))))
+		}
+	}
+	c.line("")
+	if g.ExpiresAt != nil {
+		c.line("  Without an answer the loop is aborted in %s.", human.Duration(g.ExpiresAt.Sub(s.in.Now)))
+	}
+	for _, o := range g.asked.Options {
+		c.line("  %s", c.Bold("perdure loop answer "+word(o.Answer)+" --loop "+s.ID()))
+		c.line("      %s", oneLine(o.Effect, 2*c.Width))
+	}
+}
+
+// word is an answer as a command line takes it.
+func word(answer string) string {
+	answer = oneLine(answer, maxName)
+	if answer != "" && strings.Trim(answer, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == "" {
+		return answer
+	}
+	return "'" + strings.ReplaceAll(answer, "'", `'\''`) + "'"
+}
+
+// commands says what can be done with the loop.
+func (s *Summary) commands(c *screen) {
+	type can struct{ what, command string }
+	var list []can
+	id := s.ID()
+	switch {
+	case s.in.Loop.Status.Ended():
+		list = []can{{"read its report", "report " + id}}
+	case s.in.Crashed, s.in.Loop.Status == record.Paused:
+		list = []can{{"go on", "resume " + id}, {"end it", "abort " + id}, {"end it and bring back the files of the beginning", "abort --revert " + id}}
+	case s.gates.waiting() != nil:
+		list = []can{{"end it", "abort " + id}}
+	default:
+		list = []can{{"pause", "pause " + id}, {"end it", "abort " + id}}
+	}
+	c.line("")
+	for _, one := range list {
+		c.line("%s", c.Dim(fmt.Sprintf("%s: perdure loop %s", one.what, one.command)))
+	}
+}
+
+// Persistence writes what the watching came to: the metrics of the baseline and
+// of now, regressions, recoveries, the best iteration. All iterations have to be
+// given.
+func (s *Summary) Persistence(w io.Writer, style Style) error {
+	c := &screen{Style: style.withDefaults()}
+	field := func(name, value string) {
+		c.line("  %s %s", c.Dim(fmt.Sprintf("%-22s", name+":")), value)
+	}
+	c.line("%s", c.Bold("Persistence Metrics of "+s.ID()+":"))
+	field("Baseline Metrics", measured(s.baseline))
+	field("Current Metrics", measured(s.judged()))
+	field("Regression Events", counted(s.events))
+	if n := len(s.in.Levels); n > 0 {
+		field("Reinforcement Level", oneLine(s.in.Levels[n-1].To, maxName))
+	}
+	attempts := fmt.Sprint(s.attempts)
+	if v := s.standing.Recovery; v != nil {
+		attempts = fmt.Sprintf("%d, and one is under way in iteration %d", s.attempts, v.Iteration)
+	}
+	field("Recovery Attempts", attempts)
+	if m := s.measures(); m.FalseAlarmRate != nil {
+		field("False Positive Rate", fmt.Sprintf("%.1f %% (false_positive_rate %.3f)", 100**m.FalseAlarmRate, *m.FalseAlarmRate))
+	}
+	if n := len(s.gates.all); n > 0 {
+		field("Human Gates", s.decided())
+	}
+	if s.errors > 0 {
+		field("Agent Errors", fmt.Sprint(s.errors))
+	}
+	if s.best != nil {
+		field("Best Iteration", fmt.Sprintf("%d (quality: %d%%)%s", s.best.Iteration, *s.best.Quality, s.whyBest()))
+	} else {
+		field("Best Iteration", "none yet")
+	}
+	if p := s.judged(); p != nil {
+		field("Current Iteration", fmt.Sprintf("%d (quality: %s)", p.number, percent(p.quality)))
+	}
+	if s.in.Loop.Status.Ended() && s.standing.Selected > 0 {
+		field("Selected Iteration", fmt.Sprintf("%d, %s", s.standing.Selected, oneLine(s.standing.SelectedReason, maxText)))
+	}
+	if percent, ok := overhead(s.times()); ok {
+		field("Overhead", fmt.Sprintf("%.1f %% of the time of agent and check", percent))
+	}
+	s.incomplete(c)
+	return c.to(w)
+}
+
+// whyBest says why the best iteration is that, where the quality does not.
+func (s *Summary) whyBest() string {
+	why := oneLine(s.bestReason(), maxText)
+	if why == fmt.Sprintf("Highest quality (%d %%)", *s.best.Quality) {
+		return ""
+	}
+	return ", " + why
+}
+
+// incomplete says so when iterations are missing.
+func (s *Summary) incomplete(c *screen) {
+	if !s.Whole() {
+		c.line("%s", c.Dim(fmt.Sprintf("Not all iterations were looked at: %d of %d.", len(s.points), s.in.Loop.Iteration)))
+	}
+}
+
+// decided counts the gates by what was answered.
+func (s *Summary) decided() string {
+	var order []string
+	counts := make(map[string]int)
+	for i := range s.gates.all {
+		answer := oneLine(s.gates.all[i].Answer, maxName)
+		if s.gates.all[i].open() {
+			answer = "open"
+		}
+		if counts[answer]++; counts[answer] == 1 {
+			order = append(order, answer)
+		}
+	}
+	for i, answer := range order {
+		order[i] = fmt.Sprintf("%d %s", counts[answer], answer)
+	}
+	return strings.Join(order, ", ")
+}
+
+// measured tells the metrics of an iteration.
+func measured(p *point) string {
+	if p == nil || !p.judged {
+		return "not measured yet"
+	}
+	text := tests(&p.check)
+	if p.check.Weak {
+		text = "the check " + outcome(&p.check) + "; " + text
+	}
+	if p.quality != unmeasured {
+		text += ", quality " + percent(p.quality)
+	}
+	return text
+}
+
+// Quality writes the quality of each iteration as a bar; of more than maxSpark
+// the last ones, with a line about those before. All iterations have to be given.
+func (s *Summary) Quality(w io.Writer, style Style) error {
+	c := &screen{Style: style.withDefaults()}
+	c.line("%s", c.Bold("Quality Trajectory of "+s.ID()+":"))
+	if len(s.points) == 0 {
+		c.line("  no iteration yet")
+		return c.to(w)
+	}
+	from := max(0, len(s.points)-maxSpark)
+	if from > 0 {
+		c.line("  %s", s.before(s.points[:from]))
+	}
+	for i := range s.points[from:] {
+		p := &s.points[from+i]
+		c.line("  Iteration %*d: %4s %s", len(fmt.Sprint(s.number())), p.number, bareQuality(p), strings.TrimRight(bar(p.quality)+s.marks(p, c.Bold), " "))
+	}
+	s.incomplete(c)
+	return c.to(w)
+}
+
+func bareQuality(p *point) string {
+	if p.quality == unmeasured {
+		return "-"
+	}
+	return percent(p.quality)
+}
+
+// bar draws a quality in cells of five percent.
+func bar(quality int) string {
+	if quality == unmeasured {
+		return ""
+	}
+	return strings.Repeat("░", min(max(quality, 0), 100)/5)
+}
+
+// marks are the words behind an iteration.
+func (s *Summary) marks(p *point, bold func(string) string) string {
+	var words []string
+	if s.best != nil && s.best.Iteration == p.number && s.Whole() {
+		words = append(words, "BEST")
+	}
+	if p.number == s.standing.Selected && s.in.Loop.Status.Ended() {
+		words = append(words, "SELECTED")
+	}
+	if p.facts > 0 {
+		words = append(words, "REGRESSION")
+	}
+	switch p.status {
+	case record.IterationReverted:
+		words = append(words, "reverted")
+	case record.IterationFailed:
+		words = append(words, "agent failed")
+	case record.IterationRunning:
+		words = append(words, "under way")
+	case record.IterationKept:
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return " " + bold("⬅ "+strings.Join(words, ", "))
+}
+
+// before sums up iterations that are not shown one by one.
+func (s *Summary) before(points []point) string {
+	low, high, at, sum, n, bad := 101, -1, 0, 0, 0, 0
+	for i := range points {
+		p := &points[i]
+		if p.facts > 0 {
+			bad++
+		}
+		if p.quality == unmeasured {
+			continue
+		}
+		n, sum, low = n+1, sum+p.quality, min(low, p.quality)
+		if p.quality > high {
+			high, at = p.quality, p.number
+		}
+	}
+	text := fmt.Sprintf("Iterations %d to %d: ", points[0].number, points[len(points)-1].number)
+	if n == 0 {
+		return text + "not measured"
+	}
+	text += fmt.Sprintf("lowest %d%%, mean %d%%, highest %d%% at iteration %d", low, sum/n, high, at)
+	if bad > 0 {
+		text += fmt.Sprintf(", %d with regressions", bad)
+	}
+	return text
+}
+
+func milliseconds(ms int64) string { return human.Seconds(float64(ms) / 1000) }
+
+// timesText lists what an iteration took.
+func timesText(t loop.Times) string {
+	return fmt.Sprintf("agent %s, check %s, snapshots %s, hooks %s, engine %s", milliseconds(t.Agent), milliseconds(t.Check), milliseconds(t.Snapshot),
+		milliseconds(t.Hooks), milliseconds(t.Engine))
+}
