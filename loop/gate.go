@@ -60,8 +60,10 @@ func waitForGate(ctx context.Context, r *run) (string, error) {
 			return stepGate, err
 		}
 	}
-	if to, decided, err := r.heard(ctx); decided || err != nil {
-		return to, err
+	if g.Answer == "" {
+		if to, decided, err := r.heard(ctx); decided || err != nil {
+			return to, err
+		}
 	}
 	switch {
 	case g.Answer != "":

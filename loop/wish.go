@@ -118,9 +118,9 @@ func (r *run) heardWithin(ctx context.Context) (next string, decided bool, err e
 
 // abort decides that the loop ends without being done.
 func (r *run) abort(revert bool) (next string) {
-	r.state.Verdict, r.state.Reason = string(record.Aborted), "aborted; the files are as they were left"
+	r.state.Verdict, r.state.Reason = string(record.Aborted), "the files are as they were left"
 	if revert {
-		r.state.Reason = "aborted; the files are those of the beginning"
+		r.state.Reason = "the files are those of the beginning"
 		r.state.Selected, r.state.Verdict = 0, verdictRevert
 	}
 	return stepFinish

@@ -18,6 +18,8 @@ import (
 // attending is how a loop is followed.
 type attending struct {
 	noWait, asJSON bool
+	// since: what happened before is not told; zero: everything is.
+	since time.Time
 	// aborting: the loop is to end without being done, which is then no failure.
 	aborting bool
 }
@@ -52,7 +54,7 @@ func (c *commands) follow(ctx context.Context, s Store, id perdure.TreeID, how a
 		if err != nil {
 			return err
 		}
-		if text := c.line(&e); text != "" {
+		if text := c.line(&e); text != "" && !e.Time.Before(how.since) {
 			fmt.Fprintf(c.Err, "%s  %s\n", c.Dim(e.Time.Local().Format(time.TimeOnly)), text)
 		}
 		switch e.Kind {

@@ -144,6 +144,7 @@ func (c *commands) resume(ctx context.Context, s Store, l *record.Loop, how atte
 // takeOver makes a loop this process's own, unless a process that lives runs it,
 // and follows it.
 func (c *commands) takeOver(ctx context.Context, s Store, id perdure.TreeID, how attending) error {
+	how.since = time.Now()
 	_, err := s.Resume(ctx, id, s.Session)
 	if perdure.CodeOf(err) == perdure.CodeConflict {
 		c.say("another process runs %s", name(ctx, s, id))
