@@ -3,6 +3,7 @@ package loopview_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,6 +83,7 @@ func (c scene) input() loopview.Input {
 	c.Helper()
 	answered := when(18)
 	ended := when(1)
+	told := strings.ReplaceAll(c.Text, "\x00", "") // a configuration with NUL is refused
 	base := 40
 	baseline := loop.Outcome{Timestamp: when(1), Quality: &base, Before: "base", After: "base", Check: loop.Check{Command: c.Text, Exit: 1, Counts: counts(138, 12, 0), TookMS: 8000}}
 	question := record.Question{Title: "iteration 7 made things worse: " + c.Text, Text: "The check fails.\n- " + c.Text + "\nDiagnosis: reward_hacking", Diff: "deleted  " + c.Text,
@@ -91,7 +93,7 @@ func (c scene) input() loopview.Input {
 	running := record.Iteration{Number: 8, Task: 1, Status: record.IterationRunning, Data: raw(c, &loop.Outcome{Iteration: 8, Timestamp: when(19), Before: "before-8", Agent: c.Text}), StartedAt: when(19)}
 	in := loopview.Input{
 		Tree: perdure.Tree{ID: "tree-a1b2c3d4", Name: "fix-tests", Kind: record.KindLoop, Root: 1, State: perdure.Running, CreatedAt: when(0),
-			Config: raw(c, &loop.Config{Task: c.Text, Until: c.Text, Workspace: "/project", Agent: c.Text, Fallback: []string{c.Text + "2"}})},
+			Config: raw(c, &loop.Config{Task: told, Until: told, Workspace: "/project", Agent: told, Fallback: []string{told + "2"}})},
 		Loop: record.Loop{Tree: "tree-a1b2c3d4", Place: ":/project", Status: record.Running, Step: "act", Iteration: 8, UpdatedAt: when(19),
 			State: raw(c, map[string]any{"baseline": "base", "run": map[string]any{"number": 8, "before": "before-8", "working": true}})},
 		Iterations: []record.Iteration{
