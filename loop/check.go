@@ -98,6 +98,9 @@ func (r *run) checkWork(ctx context.Context, baseline *testreport.Report) (Check
 	if err != nil || report == nil {
 		return c, report, err
 	}
+	if baseline != nil && c.Exit != 0 && command.Stops != "" {
+		report = testreport.MarkNotRun(baseline, report, command.Stops == project.StopsInside, "the command ended after a failure without running it")
+	}
 	if report, err = r.runAgain(ctx, temp, &command, report, baseline); err != nil {
 		return c, nil, err
 	}

@@ -30,7 +30,7 @@ func (a *app) loopCommand() *cobra.Command {
 		})
 	}
 	return loopcmd.Command(loopcmd.Config{
-		Stdin: a.env.Stdin, Terminal: a.canAsk, Out: a.out, Err: a.err, PrintJSON: a.printJSON,
+		Stdin: a.env.Stdin, Terminal: a.canAsk, Out: a.out, Err: a.err, PrintJSON: a.printJSON, WriteOutput: a.writeOutput, Width: a.out.width,
 		Safe: a.out.safe, Bold: a.out.bold, Dim: a.out.dim, Cwd: a.env.Cwd, User: userName, GroupID: groupRun, Arguments: arguments,
 		Ended: func(as loopcmd.Ending, msg, hint string) error {
 			status := map[loopcmd.Ending]int{loopcmd.NotDone: exitFailed, loopcmd.Stopped: exitIncomplete, loopcmd.AtGate: exitGate,

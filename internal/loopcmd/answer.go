@@ -3,7 +3,6 @@ package loopcmd
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -57,65 +56,5 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 	cmd.Flags().IntVar(&number, "gate", 0, "the number of the gate (default: the open one)")
 	cmd.Flags().StringVar(&reason, "reason", "", "why")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the gate as one JSON object")
-	return cmd
-}
-
-func (c *commands) newStatusCommand() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:     "status [LOOP]",
-		Short:   "Tell where a loop stands",
-		Example: "perdure loop status",
-		Args:    loopArgument(c),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			return c.Read(cmd, func(s Store) error {
-				l, err := find(ctx, s, args)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return c.PrintJSON(&l)
-				}
-				_, err = fmt.Fprintf(c.Out, "%s  iteration %d, %s\n", c.Bold(name(ctx, s, l.Tree)), l.Iteration, c.Safe(summary(&l)))
-				return err
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	return cmd
-}
-
-func (c *commands) newListCommand() *cobra.Command {
-	var asJSON bool
-	var limit int
-	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List loops, the newest first",
-		Example: "perdure loop list",
-		Args:    c.Arguments(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			return c.Read(cmd, func(s Store) error {
-				list, err := s.Loops(ctx, limit)
-				if err != nil {
-					return err
-				}
-				for i := range list {
-					if asJSON {
-						err = c.PrintJSON(&list[i])
-					} else {
-						_, err = fmt.Fprintf(c.Out, "%s  %s  iteration %d  %s\n", name(ctx, s, list[i].Tree), list[i].Status, list[i].Iteration, list[i].UpdatedAt.Local().Format(time.DateTime))
-					}
-					if err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object a line")
-	cmd.Flags().IntVar(&limit, "limit", 20, "how many at most")
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/loopview"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -242,7 +243,11 @@ func (c *commands) conclude(ctx context.Context, s Store, id perdure.TreeID, how
 		return err
 	}
 	if how.asJSON {
-		err = c.PrintJSON(&l)
+		in, lookErr := c.look(ctx, s, l, true)
+		if lookErr != nil {
+			return lookErr
+		}
+		err = c.PrintJSON(loopview.Document(in))
 	} else {
 		_, err = fmt.Fprintln(c.Out, c.Safe(summary(&l)))
 	}

@@ -25,6 +25,10 @@ type Config struct {
 	Out, Err io.Writer
 	// PrintJSON writes a value to Out as one line.
 	PrintJSON func(v any) error
+	// WriteOutput gives write a file of a name, or Out for an empty one.
+	WriteOutput func(name string, write func(io.Writer) error) error
+	// Width is how many characters a line of Out may have.
+	Width int
 	// Safe makes text of others harmless for Out; Bold and Dim style it.
 	Safe, Bold, Dim func(text string) string
 	// Cwd is the working directory, absolute.
@@ -88,7 +92,7 @@ func Command(cfg Config) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(c.newRunCommand(), c.newResumeCommand(), c.newPauseCommand(), c.newAbortCommand(), c.newAnswerCommand(),
-		c.newStatusCommand(), c.newListCommand())
+		c.newStatusCommand(), c.newListCommand(), c.newReportCommand())
 	return cmd
 }
 
