@@ -22,24 +22,53 @@ const (
 // Document makes the state of a loop from its rows. Records that cannot be read
 // are left out, as is everything that is not known.
 func Document(in Input) State {
+	d := NewDraft(in)
+	return d.State()
+}
+
+// Draft is a state that is given the iterations a page at a time, so that not
+// all rows of a long loop are in memory at once. It is not safe for use from
+// several goroutines at once.
+type Draft struct {
+	s *Summary
+	d State
+}
+
+// NewDraft begins a state with the iterations of the input.
+func NewDraft(in Input) *Draft {
 	s := newSummary(in)
 	d := State{
 		Version: "2.0.0", LoopID: s.ID(), TreeID: string(in.Tree.ID), Status: s.Status(), Step: in.Loop.Step, Iteration: in.Loop.Iteration,
 		Reason: s.standing.Reason, StartedAt: instant(in.Tree.CreatedAt), LastUpdated: instant(in.Loop.UpdatedAt), CompletedAt: s.ended(),
-		History: make([]Iteration, 0, len(in.Iterations)), Errors: []AgentError{}, Before: string(s.standing.Before), Detecting: !in.Loop.Status.Ended(),
+		History: []Iteration{}, Errors: []AgentError{}, Before: string(s.standing.Before), Detecting: !in.Loop.Status.Ended(),
 	}
 	if in.Loop.Status.Ended() {
 		d.Step = ""
 	}
 	d.configure(&s.cfg)
-	for i := range in.Iterations {
-		o, known := outcomeOf(&in.Iterations[i])
-		s.add(&in.Iterations[i], &o, known)
-		d.record(s, &in.Iterations[i], &o, known)
-	}
-	d.conclude(s)
-	return d
+	s.in.Iterations = nil
+	t := &Draft{s, d}
+	t.Add(in.Iterations)
+	return t
 }
+
+// Add goes on with the iterations that follow. It keeps none of the slice.
+func (t *Draft) Add(list []record.Iteration) {
+	for i := range list {
+		o, known := outcomeOf(&list[i])
+		t.s.add(&list[i], &o, known)
+		t.d.record(t.s, &list[i], &o, known)
+	}
+}
+
+// State is the document of what was given. Nothing may be added afterwards.
+func (t *Draft) State() State {
+	t.d.conclude(t.s)
+	return t.d
+}
+
+// Summary is the summary of the same iterations.
+func (t *Draft) Summary() *Summary { return t.s }
 
 func instant(t time.Time) *time.Time {
 	if t.IsZero() {

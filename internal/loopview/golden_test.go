@@ -127,6 +127,17 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s (-at once +in pages):\n%s", name, diff)
 		}
 	}
+	paged := in
+	paged.Iterations = in.Iterations[:7]
+	d := loopview.NewDraft(paged)
+	d.Add(in.Iterations[7:100])
+	d.Add(in.Iterations[100:])
+	if diff := cmp.Diff(string(raw(t, loopview.Document(in))), string(raw(t, d.State()))); diff != "" {
+		t.Errorf("document (-at once +in pages):\n%s", diff)
+	}
+	if !d.Summary().Whole() {
+		t.Error("the summary of a draft is not whole")
+	}
 }
 
 // The baseline and the last iterations are enough for the overview; what would

@@ -211,6 +211,10 @@ func (s *Summary) recoveries(o *loop.Outcome, events []Event) {
 	}
 	for _, v := range o.Recoveries {
 		s.attempts++
+		v.Why = cut(v.Why, maxText)
+		for i := range v.Steps {
+			v.Steps[i].Text = cut(v.Steps[i].Text, maxText)
+		}
 		s.recovery = append(s.recovery, recovered{v, event})
 	}
 }
