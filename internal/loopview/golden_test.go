@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/internal/loopview"
+	"github.com/perdure/perdure/loop"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -182,6 +183,25 @@ func TestNothingThere(t *testing.T) {
 		}
 		if in.Tree.ID != "" {
 			valid(t, "loop-state.json", loopview.Document(in))
+		}
+	}
+}
+
+// The views of the longest loop are not longer than people can read.
+func TestLongest(t *testing.T) {
+	t.Parallel()
+	s := loopview.New(scene{t, "Fix the tests"}.long(loop.MaxIterationsCap))
+	for name, write := range views() {
+		most := map[string]int{"report.html": 300_000, "report.md": 100_000, "analytics.json": 100_000_000}[name]
+		if most == 0 {
+			most = 30_000
+		}
+		got := written(t, func(w io.Writer) error { return write(s, w) })
+		if len(got) > most {
+			t.Errorf("%s has %d bytes", name, len(got))
+		}
+		if strings.HasPrefix(name, "report.") && !strings.Contains(got, "The first 9,900 iterations are left out") {
+			t.Errorf("%s does not say that iterations are left out", name)
 		}
 	}
 }
