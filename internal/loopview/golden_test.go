@@ -192,7 +192,7 @@ func TestLongest(t *testing.T) {
 	t.Parallel()
 	s := loopview.New(scene{t, "Fix the tests"}.long(loop.MaxIterationsCap))
 	for name, write := range views() {
-		most := map[string]int{"report.html": 300_000, "report.md": 100_000, "analytics.json": 100_000_000}[name]
+		most := map[string]int{"report.html": 500_000, "report.md": 100_000, "analytics.json": 100_000_000}[name]
 		if most == 0 {
 			most = 30_000
 		}
