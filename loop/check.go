@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/guard"
 	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/testreport"
@@ -160,7 +159,7 @@ func (r *run) runAgain(ctx context.Context, temp string, command *project.Comman
 func (r *run) measured(ctx context.Context, temp string, command *project.Command) (Check, *testreport.Report, error) {
 	c := Check{Command: r.cfg.Until}
 	if err := command.Clear(r.files.Root()); err != nil {
-		return c, nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: "run check", Msg: "old results cannot be removed", Err: err}
+		return c, nil, fail("check", "old results cannot be removed: %s", err)
 	}
 	stdout, both, remove, err := outputs(temp)
 	if err != nil {
@@ -305,5 +304,6 @@ func (r *run) command(ctx context.Context, c *project.Command, out, errs io.Writ
 	case errors.As(err, &ended):
 		return ended.Code, false, nil
 	}
-	return 0, false, &perdure.Error{Code: perdure.CodeUnavailable, Op: "run check", Msg: fmt.Sprintf("%q cannot be run", c.Script), Err: err}
+	_, err = fmt.Fprintf(errs, "\nit cannot be run: %s\n", err)
+	return statusNotRunnable, false, err
 }
