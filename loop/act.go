@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -139,10 +140,10 @@ func (r *run) output(ctx context.Context) func(agent.Event) {
 	written := 0
 	return func(e agent.Event) {
 		text := ""
-		switch e.Kind {
-		case agent.EventMessage, agent.EventOutput, agent.EventStderr, agent.EventNotice:
+		if slices.Contains([]agent.EventKind{agent.EventMessage, agent.EventOutput, agent.EventStderr, agent.EventNotice}, e.Kind) {
 			text = e.Text
-		case agent.EventToolCall:
+		}
+		if e.Kind == agent.EventToolCall && e.Call != nil {
 			text = "[" + e.Call.Title + "]"
 		}
 		if text == "" || written > most {

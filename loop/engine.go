@@ -168,7 +168,7 @@ const maxSlug = 40
 
 // Slug makes a name of a task: words in lower case with dashes.
 func Slug(task string) string {
-	words := strings.FieldsFunc(strings.ToLower(task), func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') })
+	words := strings.FieldsFunc(strings.ToLower(task), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	slug := ""
 	for _, w := range words {
 		if len(slug)+1+len(w) > maxSlug {
