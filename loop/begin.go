@@ -84,6 +84,11 @@ func next(ctx context.Context, r *run) (string, error) {
 		r.state.Reason = fmt.Sprintf("the check does not pass after %d iterations, which is the limit", r.loop.Iteration)
 		return stepSelect, nil
 	}
+	if r.loop.Iteration > 0 && r.loop.Iteration%sweepEvery == 0 {
+		if err := r.sweep(ctx, keptSnapshots); err != nil {
+			r.e.cfg.Logger.Warn("snapshots of loop not removed", "tree_id", string(r.l.Tree.ID), "error", err)
+		}
+	}
 	r.loop.Iteration++
 	r.state.Run = turnState{Number: r.loop.Iteration}
 	return stepPrepare, nil
@@ -98,9 +103,16 @@ func prepare(ctx context.Context, r *run) (string, error) {
 		return "", refusal(err)
 	}
 	t.Before, t.SnapshotMS = id, time.Since(began).Milliseconds()
+	ending, err := r.ending(ctx)
+	if err != nil {
+		return "", err
+	}
 	began = time.Now()
-	out, err := r.ask(ctx, hook.PreIteration, fmt.Sprintf("iteration %d begins", t.Number), map[string]any{"task": r.cfg.Task,
-		"snapshot_path": string(id), "max_iterations": r.cfg.MaxIterations})
+	out := hook.Outcome{}
+	if !ending { // then nobody is asked whether it may begin
+		out, err = r.ask(ctx, hook.PreIteration, fmt.Sprintf("iteration %d begins", t.Number), map[string]any{"task": r.cfg.Task,
+			"snapshot_path": string(id), "max_iterations": r.cfg.MaxIterations})
+	}
 	if err != nil {
 		return "", err
 	}

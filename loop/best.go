@@ -3,8 +3,10 @@ package loop
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -162,8 +164,17 @@ func finish(ctx context.Context, r *run) (string, error) {
 	return stepEnded, nil
 }
 
-// settle ends the root as the loop ended.
+// settle ends the root as the loop ended. What cannot be written or removed then
+// is no reason to begin anything again.
 func (r *run) settle(ctx context.Context) error {
+	if r.e.cfg.Ended != nil {
+		if err := r.e.cfg.Ended(ctx, &r.l.Tree, r.e.dir(&r.l.Tree)); err != nil {
+			r.e.cfg.Logger.Warn("report of loop not written", "tree_id", string(r.l.Tree.ID), "error", err)
+		}
+	}
+	if err := r.sweep(ctx, 0); err != nil {
+		r.e.cfg.Logger.Warn("snapshots of loop not removed", "tree_id", string(r.l.Tree.ID), "error", err)
+	}
 	switch r.loop.Status {
 	case record.Completed:
 		return r.l.Complete(ctx, perdure.Result{Text: r.summary()})
@@ -184,4 +195,30 @@ func (r *run) summary() string {
 		text += ". " + r.state.SelectedReason
 	}
 	return text
+}
+
+const (
+	// sweepEvery is after how many iterations old snapshots are removed, and
+	// keptSnapshots how many of those that nothing refers to stay.
+	sweepEvery    = 10
+	keptSnapshots = 20
+)
+
+// sweep removes snapshots: those of the baseline, of the best and the last
+// iteration, and of before a restore stay, and the newest of the others.
+func (r *run) sweep(ctx context.Context, newest int) error {
+	if r.fault != nil {
+		return nil
+	}
+	keep := append([]workspace.ID{r.state.Baseline, r.trusted(), r.state.Run.Before, r.state.Run.After}, r.state.WayBack...)
+	best, err := r.best(ctx)
+	if err != nil {
+		return err
+	}
+	if best != nil {
+		keep = append(keep, best.After)
+	}
+	keep = slices.DeleteFunc(keep, func(id workspace.ID) bool { return id == "" })
+	_, err = r.files.Sweep(ctx, workspace.Retain{Keep: keep, Newest: newest})
+	return err
 }

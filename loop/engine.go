@@ -34,6 +34,9 @@ type EngineConfig struct {
 	Dir string
 	// Host tells workspaces of machines apart that share a store; may be empty.
 	Host string
+	// Ended, when set, is told of a loop that ended, and the folder of its files,
+	// to write its report there. It is called once, or again after a crash.
+	Ended func(ctx context.Context, tree *perdure.Tree, dir string) error
 	// Handlers are asked at hooks, in this order.
 	Handlers []hook.Registration
 	// Hold are files that agents and commands keep open until they are gone.

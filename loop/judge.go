@@ -33,6 +33,14 @@ func measure(ctx context.Context, r *run) (string, error) {
 	}
 	t.After = id
 	t.SnapshotMS += time.Since(began).Milliseconds()
+	ending, err := r.ending(ctx)
+	if err != nil {
+		return "", err
+	}
+	if ending { // nobody waits for the check
+		t.Check = &Check{Command: r.cfg.Until, Exit: -1, Skipped: true}
+		return stepJudge, nil
+	}
 	baseline, err := r.savedResults(ctx, r.state.Results)
 	if err != nil {
 		return "", err
@@ -67,7 +75,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 		d := testreport.Compare(baseline, report)
 		out.Diff = shortened(&d)
 		out.Regressions = facts(&d)
-	} else if baseline != nil {
+	} else if baseline != nil && !t.Check.Skipped {
 		out.Regressions = []Regression{{Type: string(hook.RunIncomplete), Severity: string(hook.High),
 			Text: "the tests of the baseline did not run, or their results cannot be read"}}
 	}
@@ -87,6 +95,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	out.Times = Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS, Engine: time.Since(began).Milliseconds() - t.HooksMS}
+	r.hooks.EndIteration(ID(&r.l.Tree), t.Number, time.Duration(t.AgentMS+t.Check.TookMS+t.SnapshotMS)*time.Millisecond)
 	status := record.IterationKept
 	if t.Failure != "" {
 		status = record.IterationFailed

@@ -159,7 +159,7 @@ func (b *bench) work() record.Loop {
 	err = <-ended
 	if b.away != "" { // put back, to look at it
 		b.ok(errors.Join(os.RemoveAll(b.store.Dir()), os.Rename(b.away, b.store.Dir())))
-		return b.row()
+		return record.Loop{}
 	}
 	b.ok(err)
 	return b.row()

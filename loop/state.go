@@ -144,6 +144,8 @@ type Check struct {
 	// Weak tells that no results of tests could be read: the exit status is all
 	// that is known.
 	Weak bool `json:"weak_evidence,omitempty"`
+	// Skipped tells that the command was not run, because the loop was to end.
+	Skipped bool `json:"skipped,omitempty"`
 	// TimedOut tells that the command was stopped.
 	TimedOut bool `json:"timed_out,omitempty"`
 	// Output is the end of what it printed, at most maxOutput bytes.

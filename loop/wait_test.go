@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/testdb"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -395,11 +396,12 @@ func TestStoreRemoved(t *testing.T) {
 			b.launch()
 			b.away = b.store.Dir() + ".away"
 			b.work()
-			tree, err := b.store.Tree(t.Context(), b.tree.ID)
+			fresh := testdb.Open(t, perdure.Config{Dir: b.store.Dir()}) // the old one may look at files that are gone
+			tree, err := fresh.Tree(t.Context(), b.tree.ID)
 			b.ok(err)
-			root, err := b.store.Task(t.Context(), tree.Root)
+			root, err := fresh.Task(t.Context(), tree.Root)
 			b.ok(err)
-			tasks, err := b.store.Tasks(t.Context(), perdure.TaskFilter{Tree: b.tree.ID, States: []perdure.State{perdure.Failed}})
+			tasks, err := fresh.Tasks(t.Context(), perdure.TaskFilter{Tree: b.tree.ID, States: []perdure.State{perdure.Failed}})
 			b.ok(err)
 			if len(tasks) == 0 || !strings.Contains(tasks[len(tasks)-1].Error.Message, "was removed or replaced") {
 				t.Fatalf("tree is %s, root %+v, failed tasks %+v", tree.State, root.Error, tasks)

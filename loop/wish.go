@@ -92,6 +92,12 @@ func (r *run) heard(ctx context.Context) (next string, decided bool, err error) 
 	return "", false, nil
 }
 
+// ending tells whether somebody wants the loop to end.
+func (r *run) ending(ctx context.Context) (bool, error) {
+	now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
+	return now.Wish == record.Abort || now.Wish == record.Revert, err
+}
+
 // heardWithin looks for wishes before the agent's turn. What ends the iteration is
 // left to the root, which hears it after the iteration.
 func (r *run) heardWithin(ctx context.Context) (next string, decided bool, err error) {

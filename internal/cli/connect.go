@@ -139,7 +139,8 @@ func (a *app) inProcess(ctx context.Context, l *config.Loaded, why purpose) (*ba
 // daemonConfig is what both ways of running have in common.
 func (a *app) daemonConfig(l *config.Loaded) daemon.Config {
 	return daemon.Config{
-		Dir: l.Dir, DSN: l.Store, LoopDir: filepath.Join(l.Dir, "loops"),
+		Dir: l.Dir, DSN: l.Store, LoopDir: filepath.Join(l.Dir, "loops"), LoopHooks: l.Loop.Hooks, HookDir: a.root(l),
+		Agents:      daemon.AgentConfig{Permission: l.Loop.Permission, Model: l.Loop.Model},
 		Concurrency: l.Concurrency, DrainTimeout: l.DrainTimeout,
 		Models: daemon.ModelConfig{
 			Root: a.root(l), Getenv: a.env.getenv,

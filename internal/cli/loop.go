@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loopcmd"
+	"github.com/perdure/perdure/loop"
 )
 
 // loopCommand has the commands of loops.
@@ -36,6 +37,14 @@ func (a *app) loopCommand() *cobra.Command {
 			status := map[loopcmd.Ending]int{loopcmd.NotDone: exitFailed, loopcmd.Stopped: exitIncomplete, loopcmd.AtGate: exitGate,
 				loopcmd.Interrupted: exitInterrupted}[as]
 			return &outcome{status, msg, hint}
+		},
+		Settings: func(cmd *cobra.Command) (loop.Config, error) {
+			l, err := a.load(cmd)
+			if err != nil {
+				return loop.Config{}, err
+			}
+			return loop.Config{Agent: l.Loop.Agent, MaxIterations: l.Loop.MaxIterations, Timeout: l.Loop.Timeout, IdleTimeout: l.Loop.IdleTimeout,
+				CheckTimeout: l.Loop.CheckTimeout, MaxRetries: l.Loop.MaxRetries, QualityThreshold: l.Loop.QualityThreshold}, nil
 		},
 		Read:    func(cmd *cobra.Command, do func(s loopcmd.Store) error) error { return with(cmd, toRead, do) },
 		Execute: func(cmd *cobra.Command, do func(s loopcmd.Store) error) error { return with(cmd, toExecute, do) },

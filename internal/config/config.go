@@ -67,6 +67,8 @@ type Config struct {
 	// context at which a handoff is prepared, and at which it is to stop.
 	HandoffWarnPercent int
 	HandoffStopPercent int
+	// Loop is what loops are begun with.
+	Loop Loop
 	// Listen is the daemon's TCP address, empty for none. Socket is its Unix
 	// socket, empty for perdure.sock in the .perdure folder.
 	Listen string
@@ -142,9 +144,8 @@ func Load(src Sources) (*Loaded, error) {
 	if err := l.locate(src.Dir, env[dirVariable]); err != nil {
 		return nil, err
 	}
-	file, problems := l.readFile()
-
 	l.Config = Default()
+	file, problems := l.readFile()
 	for _, s := range settings() {
 		layers := []given{file[s.key]}
 		if text := env[s.variable()]; text != "" {

@@ -36,6 +36,8 @@ func TestDefaults(t *testing.T) {
 		CallTimeout: 300 * time.Second, CallRetries: 5,
 		RetentionCompleted: 7 * 24 * time.Hour, RetentionFailed: 30 * 24 * time.Hour,
 		RetentionCheckpoints: 10, RetentionHandoffs: 30 * 24 * time.Hour, HandoffWarnPercent: 75, HandoffStopPercent: 90,
+		Loop: config.Loop{Permission: "edits", MaxIterations: 10, Timeout: time.Hour, IdleTimeout: 10 * time.Minute, CheckTimeout: 30 * time.Minute,
+			MaxRetries: 3, QualityThreshold: 70},
 		DrainTimeout: 30 * time.Second, LogLevel: "info", LogFormat: "text",
 	}
 	if diff := cmp.Diff(want, config.Default()); diff != "" {

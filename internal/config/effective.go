@@ -85,6 +85,7 @@ func Template() string {
 		fmt.Fprintf(&b, "\n# %s\n# %s: %s\n", s.help, s.key, s.yaml(&c))
 	}
 	b.WriteString(agentTemplate)
+	b.WriteString(hookTemplate)
 	return b.String()
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/perdure/perdure/loop/hook"
 )
 
 // maxFileBytes is far more than a settings file needs; beyond it somebody
@@ -40,7 +42,9 @@ func (l *Loaded) readFile() (map[string]given, []error) {
 		return nil, []error{err}
 	}
 	l.File = name
-	return parseFile(name, text)
+	p := parseFile(name, text)
+	l.Loop.Hooks = p.hooks
+	return p.values, p.problems
 }
 
 // fileParser collects the settings of a file and all that is wrong with it.
@@ -49,19 +53,22 @@ type fileParser struct {
 	values   map[string]given
 	lines    map[string]int
 	problems []error
+	hooks    hook.Settings
 }
 
 // parseFile reads the text of a settings file: strict, every key known, no key
 // twice. Values are kept as text with their line; their setting judges them
 // later. name is for messages.
-func parseFile(name string, text []byte) (map[string]given, []error) {
+func parseFile(name string, text []byte) *fileParser {
 	p := &fileParser{name: name, values: make(map[string]given), lines: make(map[string]int)}
 	if problem := unreadable(text); problem != "" {
-		return nil, []error{fmt.Errorf("%s: %s", name, problem)}
+		p.values, p.problems = nil, []error{fmt.Errorf("%s: %s", name, problem)}
+		return p
 	}
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
-		return nil, []error{p.syntax(err)}
+		p.values, p.problems = nil, []error{p.syntax(err)}
+		return p
 	}
 	var body ast.Node
 	for _, doc := range file.Docs {
@@ -77,7 +84,7 @@ func parseFile(name string, text []byte) (map[string]given, []error) {
 	if body != nil {
 		p.mapping("", body)
 	}
-	return p.values, p.problems
+	return p
 }
 
 // unreadable tells why text cannot be a settings file at all.
@@ -181,6 +188,10 @@ func (p *fileParser) mapping(section string, n ast.Node) {
 func (p *fileParser) entry(key string, at *ast.StringNode, value ast.Node) {
 	if isSection(key) {
 		p.mapping(key+".", value)
+		return
+	}
+	if key == hook.SettingsKey {
+		p.hookList(value)
 		return
 	}
 	s, known := find(key)

@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/aiwgipc"
 	"github.com/perdure/perdure/internal/server"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 	"github.com/perdure/perdure/rlm"
 	"github.com/perdure/perdure/worker"
@@ -44,6 +45,10 @@ type Config struct {
 	// LoopDir is the folder in which loops keep their snapshots; empty: "loops" in
 	// Dir.
 	LoopDir string
+	// LoopHooks are the user's handlers at the hooks of loops. Their programs run
+	// in HookDir.
+	LoopHooks hook.Settings
+	HookDir   string
 	// Concurrency is how many tasks run at once. 0: DefaultConcurrency.
 	Concurrency int
 	// DrainTimeout is how long running tasks may finish when the process

@@ -1,14 +1,22 @@
 package daemon
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/atomicfile"
+	"github.com/perdure/perdure/internal/loopview"
 	"github.com/perdure/perdure/internal/server"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/record"
 )
 
 // openLoops makes the engine of loops. Each keeps its snapshots and its log of
@@ -20,7 +28,12 @@ func (d *Daemon) openLoops() error {
 	if d.session != nil && d.session.LockFile() != nil {
 		hold = append(hold, d.session.LockFile())
 	}
-	engine, err := loop.New(loop.EngineConfig{Store: d.store, Agents: NewAgents(agents), Dir: cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")), Hold: hold, Logger: d.log})
+	handlers, err := d.cfg.LoopHooks.Handlers(hook.Place{Dir: d.cfg.HookDir, Hold: hold})
+	if err != nil {
+		return err
+	}
+	engine, err := loop.New(loop.EngineConfig{Store: d.store, Agents: NewAgents(agents), Dir: cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")),
+		Handlers: handlers, Hold: hold, Ended: d.reportLoop, Logger: d.log})
 	d.engine = engine
 	return err
 }
@@ -32,4 +45,34 @@ func (d *Daemon) launchLoop(ctx context.Context, req server.LaunchRequest) (perd
 		return perdure.Tree{}, err
 	}
 	return d.engine.Launch(ctx, loop.LaunchRequest{Config: cfg, Owner: req.Owner})
+}
+
+// reportLoop writes the report of a loop that ended beside its snapshots.
+func (d *Daemon) reportLoop(ctx context.Context, tree *perdure.Tree, dir string) error {
+	records := record.New(d.store)
+	in := loopview.Input{Tree: *tree, Now: time.Now()}
+	var err error
+	if in.Loop, err = records.Loop(ctx, tree.ID); err != nil {
+		return err
+	}
+	if in.Iterations, err = records.Iterations(ctx, tree.ID, 0, loop.MaxIterationsCap+1); err != nil {
+		return err
+	}
+	if in.Gates, err = records.Gates(ctx, tree.ID); err != nil {
+		return err
+	}
+	if in.Progress, err = d.store.Progress(ctx, tree.ID); err != nil {
+		return err
+	}
+	sum := loopview.New(in)
+	var text bytes.Buffer
+	if err := sum.Report(&text, "md"); err != nil {
+		return err
+	}
+	figures, err := json.MarshalIndent(sum.Analytics(), "", "  ")
+	if err != nil {
+		return err
+	}
+	return errors.Join(atomicfile.WriteFile(filepath.Join(dir, "report.md"), text.Bytes(), 0o600),
+		atomicfile.WriteFile(filepath.Join(dir, "analytics.json"), append(figures, '\n'), 0o600))
 }

@@ -81,7 +81,8 @@ func (c *commands) follow(ctx context.Context, s Store, id perdure.TreeID, how a
 // rests tells whether a loop is paused now: events of the past are told too.
 func (c *commands) rests(ctx context.Context, s Store, id perdure.TreeID, _ int64) (bool, error) {
 	l, err := s.Loop(ctx, id)
-	return err == nil && l.Status == record.Paused && l.Wish != record.Resume, err
+	waits := l.Wish == record.NoWish || l.Wish == record.Pause || l.Wish == record.PauseNow
+	return err == nil && l.Status == record.Paused && waits, err
 }
 
 // gateOpened shows the question. Over tells that nobody waits here.

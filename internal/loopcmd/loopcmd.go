@@ -43,6 +43,8 @@ type Config struct {
 	// Ended is the error of a command that did what it was asked and whose exit
 	// status tells how a loop stands.
 	Ended func(as Ending, msg, hint string) error
+	// Settings returns what the settings say of loops.
+	Settings func(cmd *cobra.Command) (loop.Config, error)
 	// Read gives do a store that is there.
 	Read func(cmd *cobra.Command, do func(s Store) error) error
 	// Execute gives do a store whose loops this process may run, and makes one
@@ -85,7 +87,7 @@ func Command(cfg Config) *cobra.Command {
 		Short: "Repeat a coding agent until a check passes",
 		Long: "Run a coding agent again and again on a folder until a command of yours succeeds. Each iteration starts the agent " +
 			"afresh and tells it what fails, by name. What an iteration breaks is noticed by the tests' own names; deleted or " +
-			"skipped tests go to a person. In the end the best iteration is in the folder, and every one can be brought back.",
+			"skipped tests go to a person. In the end the best iteration is in the folder.",
 		Example: "perdure loop run \"Make the tests pass\" --until \"go test ./...\" --agent claude\n perdure loop status\n perdure loop answer approve",
 		GroupID: c.GroupID,
 		Args:    cobra.NoArgs,

@@ -44,7 +44,7 @@ func (c *commands) newRunCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.Until, "until", "", "the completion `COMMAND`, for the shell")
-	flags.StringVar(&f.Agent, "agent", "", "who works")
+	flags.StringVar(&f.Agent, "agent", "", "who works (default: the setting loop.agent)")
 	flags.StringSliceVar(&f.Fallback, "fallback", nil, "who stands in, in this order")
 	flags.StringVar(&f.Workspace, "workspace", "", "the `folder` to work in (default: this one)")
 	flags.IntVar(&f.MaxIterations, "max-iterations", loop.DefaultMaxIterations, "how many iterations there are at most")
@@ -65,7 +65,37 @@ func (c *commands) newRunCommand() *cobra.Command {
 	return cmd
 }
 
+// fill takes over the settings for what the flags leave open.
+func (f *runFlags) fill(cmd *cobra.Command, set *loop.Config) {
+	given := cmd.Flags().Changed
+	if !given("agent") {
+		f.Agent = set.Agent
+	}
+	for _, n := range []struct {
+		flag    string
+		to, set *int
+	}{{"max-iterations", &f.MaxIterations, &set.MaxIterations}, {"max-retries", &f.MaxRetries, &set.MaxRetries},
+		{"quality-threshold", &f.QualityThreshold, &set.QualityThreshold}} {
+		if !given(n.flag) {
+			*n.to = *n.set
+		}
+	}
+	for _, d := range []struct {
+		flag    string
+		to, set *time.Duration
+	}{{"timeout", &f.Timeout, &set.Timeout}, {"idle-timeout", &f.IdleTimeout, &set.IdleTimeout}, {"check-timeout", &f.CheckTimeout, &set.CheckTimeout}} {
+		if !given(d.flag) {
+			*d.to = *d.set
+		}
+	}
+}
+
 func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
+	set, err := c.Settings(cmd)
+	if err != nil {
+		return err
+	}
+	f.fill(cmd, &set)
 	if f.Workspace == "" {
 		f.Workspace = c.Cwd
 	}

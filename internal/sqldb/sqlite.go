@@ -71,7 +71,9 @@ func (db *DB) connectSQLite(ctx context.Context) (err error) {
 	if db.conn, err = db.write.Conn(ctx); err != nil {
 		return err
 	}
-	if db.read, err = sql.Open(sqliteName, db.sqliteDSN(true)); err != nil {
+	// Where the file was removed meanwhile, a further connection must not make an
+	// empty one.
+	if db.read, err = sql.Open(sqliteName, db.sqliteDSN(true)+"&mode=rw"); err != nil {
 		return err
 	}
 	db.read.SetMaxOpenConns(db.cfg.ReadConns)

@@ -1,0 +1,52 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/loop/hook"
+)
+
+func TestHooksInTheFile(t *testing.T) {
+	t.Parallel()
+	p := parseFile("config.yaml", []byte(`loop:
+  max_iterations: 20
+  hooks:
+    - hook: post_iteration
+      command: ./after
+      timeout: 10s
+    - {hook: gate_opened, url: "https://example.com/x", timeout: none, on_fault: block, name: tell}
+`))
+	if len(p.problems) > 0 {
+		t.Fatal(p.problems)
+	}
+	want := hook.Settings{{Hook: hook.PostIteration, Command: "./after", Timeout: 10 * time.Second},
+		{Hook: hook.GateOpened, URL: "https://example.com/x", Timeout: hook.NoTimeout, OnFault: hook.FaultBlocks, Name: "tell"}}
+	if diff := cmp.Diff(want, p.hooks); diff != "" {
+		t.Error(diff)
+	}
+	if p.values["loop.max_iterations"].text != "20" {
+		t.Errorf("values %+v", p.values)
+	}
+}
+
+func TestHooksThatAreNone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, want string }{
+		"no list":       {"loop: {hooks: x}", "is a list"},
+		"unknown field": {"loop: {hooks: [{hook: gate_opened, cmd: x}]}", "cmd"},
+		"unknown hook":  {"loop: {hooks: [{hook: gate_open, command: x}]}", "gate_open"},
+		"no handler":    {"loop: {hooks: [{hook: gate_opened}]}", "command"},
+		"time":          {"loop: {hooks: [{hook: gate_opened, command: x, timeout: soon}]}", `"soon" is no time`},
+		"policy":        {"loop: {hooks: [{hook: gate_opened, command: x, on_fault: maybe}]}", "maybe"},
+		"another key":   {"loop: {hook: x}", "unknown key"},
+	} {
+		p := parseFile("config.yaml", []byte(c.text))
+		if len(p.problems) == 0 || !strings.Contains(p.problems[0].Error(), c.want) || !strings.Contains(p.problems[0].Error(), "config.yaml:1") {
+			t.Errorf("%s: %v", name, p.problems)
+		}
+	}
+}
