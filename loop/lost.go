@@ -3,7 +3,6 @@ package loop
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,11 +35,9 @@ func (r *run) checkHome(ctx context.Context) error {
 // rescue writes the records of the loop into a file outside of the workspace, as
 // far as they can still be read.
 func (r *run) rescue(ctx context.Context) (string, error) {
-	const most = MaxIterationsCap + 1
-	list, listErr := r.e.records.Iterations(ctx, r.l.Tree.ID, 0, most)
-	gates, gatesErr := r.e.records.Gates(ctx, r.l.Tree.ID)
+	list, gates, err := r.e.records.Salvage(ctx, r.l.Tree.ID)
 	missing := ""
-	if err := errors.Join(listErr, gatesErr); err != nil {
+	if err != nil {
 		missing = err.Error()
 	}
 	f, err := os.CreateTemp("", "perdure-"+ID(&r.l.Tree)+"-*.json")

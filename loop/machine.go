@@ -166,6 +166,9 @@ func (e *Engine) load(ctx context.Context, l *perdure.Lease) (*run, error) {
 	if err := json.Unmarshal(r.loop.State, &r.state); err != nil {
 		return nil, fail("damaged", "the state of the loop cannot be read: %s", err)
 	}
+	if err := r.checkHome(ctx); err != nil { // before anything is made there anew
+		return nil, err
+	}
 	dir := e.dir(&l.Tree)
 	if r.files, err = workspace.Open(workspace.Config{Root: cfg.Workspace, Dir: filepath.Join(dir, "snapshots"), Logger: e.cfg.Logger}); err != nil {
 		r.fault = refusal(err) // each step fails with it, until it is mended

@@ -225,21 +225,3 @@ func escalate(ctx context.Context, r *run) (string, error) {
 			{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
 		}})
 }
-
-// diff names what an iteration changed.
-func (r *run) diff(ctx context.Context, out *Outcome) string {
-	changes, err := r.files.Diff(ctx, out.Before, out.After)
-	if err != nil {
-		return "the changes cannot be read: " + err.Error()
-	}
-	const most = 100
-	var b strings.Builder
-	for i, c := range changes {
-		if i == most {
-			fmt.Fprintf(&b, "and %d more\n", len(changes)-most)
-			break
-		}
-		fmt.Fprintf(&b, "%-8s %s\n", c.Kind, c.Path)
-	}
-	return b.String()
-}

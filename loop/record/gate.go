@@ -116,15 +116,15 @@ func (r *Records) Answer(ctx context.Context, tree perdure.TreeID, number int, d
 	if len(d.Reason) > MaxReasonBytes {
 		return Gate{}, &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("the reason has %d bytes, the limit is %d", len(d.Reason), MaxReasonBytes)}
 	}
-	gates, err := r.Gates(ctx, tree)
+	all, err := r.Gates(ctx, tree)
 	if err != nil {
 		return Gate{}, err
 	}
-	at := slices.IndexFunc(gates, func(g Gate) bool { return g.Number == number })
+	at := slices.IndexFunc(all, func(g Gate) bool { return g.Number == number })
 	if at < 0 {
 		return Gate{}, &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: fmt.Sprintf("%s has no gate %d", tree, number)}
 	}
-	g := gates[at]
+	g := all[at]
 	if err := g.takes(d.Answer); err != nil {
 		return g, err
 	}
@@ -203,18 +203,18 @@ const maxGates = 1000
 
 // Gates lists the gates of a loop in their order; of more than 1,000 the first.
 func (r *Records) Gates(ctx context.Context, tree perdure.TreeID) ([]Gate, error) {
-	return r.gates(ctx, sqlGates, string(tree), maxGates)
+	return gates(ctx, r.store.Reader().Query, sqlGates, []any{string(tree), maxGates})
 }
 
 // OpenGates lists the gates of all loops that nobody answered; at most 1,000.
 func (r *Records) OpenGates(ctx context.Context) ([]Gate, error) {
-	return r.gates(ctx, sqlOpenOnes, maxGates)
+	return gates(ctx, r.store.Reader().Query, sqlOpenOnes, []any{maxGates})
 }
 
-func (r *Records) gates(ctx context.Context, q string, args ...any) ([]Gate, error) {
+func gates(ctx context.Context, ask query, q string, args []any) ([]Gate, error) {
 	const op = "list gates"
 	list := []Gate{}
-	rows, err := r.store.Reader().Query(ctx, q, args...)
+	rows, err := ask(ctx, q, args...)
 	if err != nil {
 		return nil, wrap(op, err)
 	}

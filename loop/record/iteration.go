@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"database/sql"
 
 	"github.com/perdure/perdure"
 )
@@ -36,19 +37,36 @@ func saveIteration(ctx context.Context, w *perdure.Within, key int64, it *Iterat
 
 // Iterations lists iterations from a number on, in their order, at most limit.
 func (r *Records) Iterations(ctx context.Context, tree perdure.TreeID, from, limit int) ([]Iteration, error) {
-	return r.iterations(ctx, sqlIterations, tree, from, limit)
+	return iterations(ctx, r.store.Reader().Query, sqlIterations, []any{string(tree), from, limit})
 }
 
 // LastIterations lists the iterations below a number, the latest first, at most
 // limit.
 func (r *Records) LastIterations(ctx context.Context, tree perdure.TreeID, below, limit int) ([]Iteration, error) {
-	return r.iterations(ctx, sqlLastIterations, tree, below, limit)
+	return iterations(ctx, r.store.Reader().Query, sqlLastIterations, []any{string(tree), below, limit})
 }
 
-func (r *Records) iterations(ctx context.Context, q string, tree perdure.TreeID, number, limit int) ([]Iteration, error) {
+// Salvage reads the iterations and gates of a loop over the connection that
+// writes, which stays open when the files of the database were removed.
+func (r *Records) Salvage(ctx context.Context, tree perdure.TreeID) (its []Iteration, gs []Gate, err error) {
+	err = r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
+		const all = 1 << 30
+		if its, err = iterations(ctx, w.Tx().Query, sqlIterations, []any{string(tree), 0, all}); err != nil {
+			return err
+		}
+		gs, err = gates(ctx, w.Tx().Query, sqlGates, []any{string(tree), maxGates})
+		return err
+	})
+	return its, gs, err
+}
+
+// query is how rows are asked for.
+type query func(ctx context.Context, q string, args ...any) (*sql.Rows, error)
+
+func iterations(ctx context.Context, ask query, q string, args []any) ([]Iteration, error) {
 	const op = "list iterations"
 	list := []Iteration{}
-	rows, err := r.store.Reader().Query(ctx, q, string(tree), number, limit)
+	rows, err := ask(ctx, q, args...)
 	if err != nil {
 		return nil, wrap(op, err)
 	}

@@ -1,0 +1,49 @@
+package loop
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestChangedLines(t *testing.T) {
+	t.Parallel()
+	before := "func a() {\n\treturn 1\n}\n\nfunc b() {\n\tcheck()\n\treturn 2\n}\n"
+	after := "func a() {\n\treturn 1\n}\n\nfunc b() {\n\treturn 3\n}\n"
+	if diff := cmp.Diff("  - \tcheck()\n  - \treturn 2\n  + \treturn 3\n", changedLines([]byte(before), []byte(after))); diff != "" {
+		t.Error(diff)
+	}
+	var long strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&long, "line %d\n", i)
+	}
+	if got := changedLines(nil, []byte(long.String())); strings.Count(got, "\n") != maxDiffLines+1 || !strings.HasSuffix(got, "and 60 more lines\n") {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestNormalised(t *testing.T) {
+	t.Parallel()
+	a := normalised("/tmp/x/a.go:12: timeout after 1.5s at 0xc000123 (id 42)")
+	b := normalised("/home/y/b.go:7: timeout after 30ms at 0xdeadbeef (id 4711)")
+	if a != b {
+		t.Errorf("%q and %q differ", a, b)
+	}
+	if normalised("no such file") == normalised("no such host") {
+		t.Error("other errors are alike")
+	}
+}
+
+func FuzzClip(f *testing.F) {
+	f.Add("héllo", 4)
+	f.Fuzz(func(t *testing.T, text string, most int) {
+		if most < 3 || most > 1000 {
+			return
+		}
+		if got := clip(text, most); len(got) > most {
+			t.Errorf("%d bytes, at most %d", len(got), most)
+		}
+	})
+}
