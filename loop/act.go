@@ -24,10 +24,7 @@ const (
 )
 
 // agentName is who works now.
-func (r *run) agentName() string {
-	all := r.cfg.agents()
-	return all[min(r.state.Agent, len(all)-1)]
-}
+func (r *run) agentName() string { return r.cfg.AgentAt(r.state.Agent) }
 
 // act lets the agent do one turn.
 func act(ctx context.Context, r *run) (string, error) {

@@ -56,7 +56,7 @@ func baseline(ctx context.Context, r *run) (string, error) {
 	}
 	r.state.Results = check.Results
 	out := &Outcome{Timestamp: began, Before: r.state.Baseline, After: r.state.Baseline, Check: check}
-	r.rate(out, report, nil)
+	out.rate(report, nil)
 	ended := time.Now().UTC()
 	it, err := out.row(record.IterationKept, r.l.Task.ID)
 	if err != nil {
@@ -85,9 +85,7 @@ func next(ctx context.Context, r *run) (string, error) {
 		return stepSelect, nil
 	}
 	if r.loop.Iteration > 0 && r.loop.Iteration%sweepEvery == 0 {
-		if err := r.sweep(ctx, keptSnapshots); err != nil {
-			r.e.cfg.Logger.Warn("snapshots of loop not removed", "tree_id", string(r.l.Tree.ID), "error", err)
-		}
+		r.sweep(ctx, keptSnapshots)
 	}
 	r.loop.Iteration++
 	r.state.Run = turnState{Number: r.loop.Iteration}

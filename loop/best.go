@@ -14,11 +14,7 @@ import (
 // complete runs the check once more on what is there: what passed once by chance
 // does not end the loop.
 func complete(ctx context.Context, r *run) (string, error) {
-	baseline, err := r.savedResults(ctx, r.state.Results)
-	if err != nil {
-		return "", err
-	}
-	check, _, err := r.checkWork(ctx, baseline)
+	check, err := r.compareWork(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -42,14 +38,11 @@ func (r *run) best(ctx context.Context) (*Outcome, error) {
 			return nil, err
 		}
 		for i := range list {
-			if list[i].Status != record.IterationKept && list[i].Status != record.IterationFailed || list[i].EndedAt == nil {
-				continue
-			}
 			o, err := readOutcome(&list[i])
 			if err != nil {
 				return nil, err
 			}
-			if o.Quality != nil && o.After != "" && (len(o.Regressions) == 0 || o.Accepted) && r.better(&o, found) {
+			if o.Eligible(&list[i]) && r.cfg.Prefers(&o, found) {
 				found = &o
 			}
 		}
@@ -57,27 +50,6 @@ func (r *run) best(ctx context.Context) (*Outcome, error) {
 			return found, nil
 		}
 	}
-}
-
-// better tells whether an iteration is to be preferred to an earlier one. Of
-// equals the earlier stays.
-func (r *run) better(o, than *Outcome) bool {
-	if than == nil {
-		return true
-	}
-	threshold := r.cfg.QualityThreshold
-	switch r.cfg.Selection {
-	case MostRecentAboveThreshold:
-		if above := *o.Quality >= threshold; above || *than.Quality >= threshold {
-			return above
-		}
-	case HighestQualityVerified:
-		if o.Check.Passed != than.Check.Passed {
-			return o.Check.Passed
-		}
-	case HighestQuality:
-	}
-	return *o.Quality > *than.Quality
 }
 
 // choose brings back the files of the best iteration. A last one that passes is
@@ -172,9 +144,7 @@ func (r *run) settle(ctx context.Context) error {
 			r.e.cfg.Logger.Warn("report of loop not written", "tree_id", string(r.l.Tree.ID), "error", err)
 		}
 	}
-	if err := r.sweep(ctx, 0); err != nil {
-		r.e.cfg.Logger.Warn("snapshots of loop not removed", "tree_id", string(r.l.Tree.ID), "error", err)
-	}
+	r.sweep(ctx, 0)
 	switch r.loop.Status {
 	case record.Completed:
 		return r.l.Complete(ctx, perdure.Result{Text: r.summary()})
@@ -205,20 +175,22 @@ const (
 )
 
 // sweep removes snapshots: those of the baseline, of the best and the last
-// iteration, and of before a restore stay, and the newest of the others.
-func (r *run) sweep(ctx context.Context, newest int) error {
+// iteration, and of before a restore stay, and the newest of the others. What
+// cannot be removed stays, too.
+func (r *run) sweep(ctx context.Context, newest int) {
 	if r.fault != nil {
-		return nil
+		return
 	}
 	keep := append([]workspace.ID{r.state.Baseline, r.trusted(), r.state.Run.Before, r.state.Run.After}, r.state.WayBack...)
 	best, err := r.best(ctx)
+	if err == nil {
+		if best != nil {
+			keep = append(keep, best.After)
+		}
+		keep = slices.DeleteFunc(keep, func(id workspace.ID) bool { return id == "" })
+		_, err = r.files.Sweep(ctx, workspace.Retain{Keep: keep, Newest: newest})
+	}
 	if err != nil {
-		return err
+		r.e.cfg.Logger.Warn("snapshots of loop not removed", "tree_id", string(r.l.Tree.ID), "error", err)
 	}
-	if best != nil {
-		keep = append(keep, best.After)
-	}
-	keep = slices.DeleteFunc(keep, func(id workspace.ID) bool { return id == "" })
-	_, err = r.files.Sweep(ctx, workspace.Retain{Keep: keep, Newest: newest})
-	return err
 }

@@ -122,6 +122,16 @@ func (r *run) checkWork(ctx context.Context, baseline *testreport.Report) (Check
 	return c, report, r.keepResults(ctx, &c, report)
 }
 
+// compareWork is checkWork beside the baseline.
+func (r *run) compareWork(ctx context.Context) (Check, error) {
+	baseline, err := r.savedResults(ctx, r.state.Results)
+	if err != nil {
+		return Check{}, err
+	}
+	check, _, err := r.checkWork(ctx, baseline)
+	return check, err
+}
+
 func installed(name string) bool {
 	_, err := exec.LookPath(name)
 	return err == nil

@@ -68,10 +68,25 @@ func (o *Outcome) Eligible(it *record.Iteration) bool {
 }
 
 // Prefers tells whether a loop rather leaves an iteration in the workspace than
-// an earlier one, both of them eligible; than may be nil.
+// an earlier one, both of them eligible; than may be nil. Of equals the earlier
+// stays.
 func (c *Config) Prefers(o, than *Outcome) bool {
-	r := run{cfg: *c}
-	return r.better(o, than)
+	if than == nil {
+		return true
+	}
+	threshold := c.QualityThreshold
+	switch c.Selection {
+	case MostRecentAboveThreshold:
+		if above := *o.Quality >= threshold; above || *than.Quality >= threshold {
+			return above
+		}
+	case HighestQualityVerified:
+		if o.Check.Passed != than.Check.Passed {
+			return o.Check.Passed
+		}
+	case HighestQuality:
+	}
+	return *o.Quality > *than.Quality
 }
 
 // AgentAt is the name of an agent by its place: first Agent, then the Fallback.

@@ -41,11 +41,7 @@ func measure(ctx context.Context, r *run) (string, error) {
 		t.Check = &Check{Command: r.cfg.Until, Exit: -1, Skipped: true}
 		return stepJudge, nil
 	}
-	baseline, err := r.savedResults(ctx, r.state.Results)
-	if err != nil {
-		return "", err
-	}
-	check, _, err := r.checkWork(ctx, baseline)
+	check, err := r.compareWork(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -71,10 +67,10 @@ func judge(ctx context.Context, r *run) (string, error) {
 	}
 	out := &Outcome{Iteration: t.Number, Before: t.Before, After: t.After, Check: *t.Check, Agent: r.agentName(), AgentText: t.Text, AgentError: t.Failure,
 		Changed: len(changes), Artifacts: names(changes, maxArtifacts)}
+	var diff *testreport.Diff
 	if baseline != nil && report != nil {
 		d := testreport.Compare(baseline, report)
-		out.Diff = shortened(&d)
-		out.Regressions = facts(&d)
+		diff, out.Diff, out.Regressions = &d, shortened(&d), facts(&d)
 	} else if baseline != nil && !t.Check.Skipped {
 		out.Regressions = []Regression{{Type: string(hook.RunIncomplete), Severity: string(hook.High),
 			Text: "the tests of the baseline did not run, or their results cannot be read"}}
@@ -87,7 +83,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err := r.usage(ctx, out); err != nil {
 		return "", err
 	}
-	r.rate(out, report, baseline)
+	out.rate(report, diff)
 	if err := r.score(ctx, out); err != nil {
 		return "", err
 	}
@@ -214,37 +210,37 @@ const (
 // that pass (of a check without results: whether it passed); completeness the
 // share of tests failing in the baseline that pass now, or whether the check
 // passes when there were none; correctness the share of the baseline's tests
-// that are there and no worse.
-func (r *run) rate(out *Outcome, now, baseline *testreport.Report) {
+// that are there and no worse. The comparison with the baseline is nil where there is
+// none.
+func (o *Outcome) rate(now *testreport.Report, d *testreport.Diff) {
 	all := 0
-	if out.Check.Passed {
+	if o.Check.Passed {
 		all = 100
 	}
-	out.Parts = map[string]int{"validation": all, "completeness": all}
+	o.Parts = map[string]int{"validation": all, "completeness": all}
 	weights := map[string]int{"validation": weightValidation, "completeness": weightCompleteness}
 	if now != nil {
 		c := now.Counts()
-		out.Parts["validation"] = share(c.Passed, c.Passed+c.Failed)
+		o.Parts["validation"] = share(c.Passed, c.Passed+c.Failed)
 		if !now.Complete || len(now.Broken) > 0 {
-			out.Parts["validation"] /= 2
+			o.Parts["validation"] /= 2
 		}
 	}
-	if now != nil && baseline != nil {
-		d := testreport.Compare(baseline, now)
+	if d != nil {
 		if before := len(d.Fixed) + len(d.StillFailing); before > 0 {
-			out.Parts["completeness"] = share(len(d.Fixed), before)
+			o.Parts["completeness"] = share(len(d.Fixed), before)
 		}
 		worse := len(d.Lost) + len(d.Unrun) + len(d.NewlySkipped) + len(d.NewlyFailing)
 		if tests := d.Before.Tests; tests > 0 {
-			out.Parts["correctness"], weights["correctness"] = share(tests-worse, tests), weightCorrectness
+			o.Parts["correctness"], weights["correctness"] = share(tests-worse, tests), weightCorrectness
 		}
 	}
 	sum, total := 0, 0
-	for name, part := range out.Parts {
+	for name, part := range o.Parts {
 		sum, total = sum+part*weights[name], total+weights[name]
 	}
 	quality := int(math.Round(float64(sum) / float64(total)))
-	out.Quality = &quality
+	o.Quality = &quality
 }
 
 func share(n, of int) int {

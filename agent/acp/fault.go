@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -17,30 +18,36 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
+// wordsOf is how agents tell of a kind of failure.
+type wordsOf struct {
+	kind  agent.Kind
+	words *regexp.Regexp
+}
+
 // Agents tell most of their failures in words. These are the words they use,
-// asked for in this order: what is out of quota often speaks of rates too.
-var (
-	reQuota       = regexp.MustCompile(`(?i)insufficient[_ ]quota|quota (has been )?exceeded|exceeded your current quota|billing|credit balance|payment required|out of credits`)
-	reOverflow    = regexp.MustCompile(`(?i)context[ _](window|length)|ran out of room|contextwindowexceeded|context_exhausted|prompt is too long|maximum context|too many tokens|exceeds the (maximum|limit).{0,30}tokens`)
-	reRateLimit   = regexp.MustCompile(`(?i)rate[ _-]?limit|usage[ _]limit|usageLimit|limit reached|hit your limit|too many requests|\b429\b|resource_?exhausted`)
-	reLimit       = regexp.MustCompile(`(?i)max_output_tokens|output token maximum|max(imum number of)?[ _](session )?turns`)
-	reModel       = regexp.MustCompile(`(?i)model[ _]?not[ _]?found|(unknown|no such) model|model is not (found|supported)|issue with the selected model|does not exist or you do not have access`)
-	reAuth        = regexp.MustCompile(`(?i)unauthori[sz]ed|authentication|not logged in|log ?in (is )?required|please (log|sign) in|invalid api key|incorrect api key|api key (is )?(missing|not (valid|found|set))|\b401\b|permission denied.{0,20}api`)
-	reUnavailable = regexp.MustCompile(`(?i)overloaded|unavailable|bad gateway|gateway time-?out|internal server error|\b50[0234]\b|\b529\b|econn(refused|reset)|etimedout|enotfound|fetch failed|connection (refused|reset|error|lost)|network error|stream disconnected`)
-	reWait        = regexp.MustCompile(`(?i)(?:retry|try again|resets?)[^0-9\n]{0,20}?(?:after|in)\s*:?\s*([0-9]{1,7}(?:\.[0-9]+)?)\s*(ms|milliseconds?|s|sec|seconds?|m|min|minutes?|h|hours?)\b`)
-)
+// asked for in this order: what is out of quota often speaks of rates too. They
+// are compiled when an agent fails first, not whenever the program starts.
+var failureWords = sync.OnceValue(func() []wordsOf {
+	return []wordsOf{
+		{agent.KindQuota, regexp.MustCompile(`(?i)insufficient[_ ]quota|quota (has been )?exceeded|exceeded your current quota|billing|credit balance|payment required|out of credits`)},
+		{agent.KindOverflow, regexp.MustCompile(`(?i)context[ _](window|length)|ran out of room|contextwindowexceeded|context_exhausted|prompt is too long|maximum context|too many tokens|exceeds the (maximum|limit).{0,30}tokens`)},
+		{agent.KindRateLimit, regexp.MustCompile(`(?i)rate[ _-]?limit|usage[ _]limit|usageLimit|limit reached|hit your limit|too many requests|\b429\b|resource_?exhausted`)},
+		{agent.KindAuth, regexp.MustCompile(`(?i)unauthori[sz]ed|authentication|not logged in|log ?in (is )?required|please (log|sign) in|invalid api key|incorrect api key|api key (is )?(missing|not (valid|found|set))|\b401\b|permission denied.{0,20}api`)},
+		{agent.KindLimit, regexp.MustCompile(`(?i)max_output_tokens|output token maximum|max(imum number of)?[ _](session )?turns`)},
+		{agent.KindInvalid, regexp.MustCompile(`(?i)model[ _]?not[ _]?found|(unknown|no such) model|model is not (found|supported)|issue with the selected model|does not exist or you do not have access`)},
+		{agent.KindUnavailable, regexp.MustCompile(`(?i)overloaded|unavailable|bad gateway|gateway time-?out|internal server error|\b50[0234]\b|\b529\b|econn(refused|reset)|etimedout|enotfound|fetch failed|connection (refused|reset|error|lost)|network error|stream disconnected`)},
+	}
+})
+
+var waitWords = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:retry|try again|resets?)[^0-9\n]{0,20}?(?:after|in)\s*:?\s*([0-9]{1,7}(?:\.[0-9]+)?)\s*(ms|milliseconds?|s|sec|seconds?|m|min|minutes?|h|hours?)\b`)
+})
 
 // kindOfText finds out from words what kind of failure they tell of; empty when
 // they do not say.
 func kindOfText(text string) agent.Kind {
-	for _, k := range []struct {
-		re   *regexp.Regexp
-		kind agent.Kind
-	}{
-		{reQuota, agent.KindQuota}, {reOverflow, agent.KindOverflow}, {reRateLimit, agent.KindRateLimit},
-		{reAuth, agent.KindAuth}, {reLimit, agent.KindLimit}, {reModel, agent.KindInvalid}, {reUnavailable, agent.KindUnavailable},
-	} {
-		if k.re.MatchString(text) {
+	for _, k := range failureWords() {
+		if k.words.MatchString(text) {
 			return k.kind
 		}
 	}
@@ -49,7 +56,7 @@ func kindOfText(text string) agent.Kind {
 
 // waitOf finds how long an agent says to wait; 0 when it does not.
 func waitOf(text string) time.Duration {
-	m := reWait.FindStringSubmatch(text)
+	m := waitWords().FindStringSubmatch(text)
 	if m == nil {
 		return 0
 	}

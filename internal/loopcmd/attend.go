@@ -65,7 +65,7 @@ func (c *commands) follow(ctx context.Context, s Store, id perdure.TreeID, how a
 		case perdure.EventTreeCompleted, perdure.EventTreeFailed, perdure.EventTreeCancelled:
 			return nil
 		case loop.EventPaused:
-			if over, err := c.rests(ctx, s, id, e.Seq); over || err != nil {
+			if over, err := rests(ctx, s, id); over || err != nil {
 				return err
 			}
 		case record.EventGateOpened:
@@ -79,7 +79,7 @@ func (c *commands) follow(ctx context.Context, s Store, id perdure.TreeID, how a
 }
 
 // rests tells whether a loop is paused now: events of the past are told too.
-func (c *commands) rests(ctx context.Context, s Store, id perdure.TreeID, _ int64) (bool, error) {
+func rests(ctx context.Context, s Store, id perdure.TreeID) (bool, error) {
 	l, err := s.Loop(ctx, id)
 	waits := l.Wish == record.NoWish || l.Wish == record.Pause || l.Wish == record.PauseNow
 	return err == nil && l.Status == record.Paused && waits, err
