@@ -4,19 +4,25 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
-// How agents say when a limit ends.
+// How agents say when a limit ends. The long ones are compiled when they are
+// asked for first, not whenever the program starts.
 var (
 	// "limit reached|1763672400", seconds since 1970
 	reEpoch = regexp.MustCompile(`\|(\d{10})\b`)
 	// "retry in 34.07s", "try again in 2 days 3 hours 4 minutes", "retry after 20"
-	reIn = regexp.MustCompile(`(?i)\b(?:retry|again|resets?|available)\s+(?:in|after)[:\s]+((?:\d+(?:\.\d+)?\s*(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w)?[\s,]*(?:and\s+)?)+)`)
+	reIn = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\b(?:retry|again|resets?|available)\s+(?:in|after)[:\s]+((?:\d+(?:\.\d+)?\s*(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w)?[\s,]*(?:and\s+)?)+)`)
+	})
 	// one part of it
 	rePart = regexp.MustCompile(`(?i)(\d+(?:\.\d+)?)\s*([a-z]*)`)
 	// "try again at Nov 21st, 2026 3:05 PM", "resets at 3:05 PM", "resets 3pm"
-	reAt = regexp.MustCompile(`(?i)\b(?:again|resets?|available)\s+(?:at\s+)?(?:([A-Z][a-z]{2})[a-z]*\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(?:(\d{4}),?\s+)?(?:at\s+)?)?(\d{1,2})(?::(\d{2}))?\s*(am|pm)\b`)
+	reAt = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\b(?:again|resets?|available)\s+(?:at\s+)?(?:([A-Z][a-z]{2})[a-z]*\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(?:(\d{4}),?\s+)?(?:at\s+)?)?(\d{1,2})(?::(\d{2}))?\s*(am|pm)\b`)
+	})
 	// "resets 2026-11-21T15:05:00Z"
 	reStamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`)
 )
@@ -37,12 +43,12 @@ func untilIn(text string, now time.Time) time.Time {
 		}
 	case reStamp.MatchString(text):
 		until, _ = time.Parse(time.RFC3339, reStamp.FindString(text)) // zero when it is no time
-	case reIn.MatchString(text):
-		if d := span(reIn.FindStringSubmatch(text)[1]); d > 0 {
+	case reIn().MatchString(text):
+		if d := span(reIn().FindStringSubmatch(text)[1]); d > 0 {
 			until = now.Add(d)
 		}
-	case reAt.MatchString(text):
-		until = timeOfDay(reAt.FindStringSubmatch(text), now)
+	case reAt().MatchString(text):
+		until = timeOfDay(reAt().FindStringSubmatch(text), now)
 	}
 	if !until.After(now) || until.Sub(now) > maxWait {
 		return time.Time{}

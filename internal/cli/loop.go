@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"os/user"
 
 	"github.com/spf13/cobra"
@@ -55,19 +54,7 @@ func (a *app) loopCommand() *cobra.Command {
 func (a *app) runLoop(b *backend) func(ctx context.Context, id perdure.TreeID, follow func(context.Context) error) error {
 	return func(ctx context.Context, id perdure.TreeID, follow func(context.Context) error) error {
 		b.local.Own(id)
-		work, stop := context.WithCancel(ctx)
-		defer stop()
-		following, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		ended := make(chan error, 1)
-		go func() {
-			err := b.local.Work(work)
-			cancel(err)
-			ended <- err
-		}()
-		err := follow(following)
-		stop()
-		return errors.Join(<-ended, err)
+		return b.working(ctx, follow)
 	}
 }
 

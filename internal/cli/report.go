@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"io"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +31,7 @@ func (a *app) newReportCommand() *cobra.Command {
 				return err
 			}
 			if format == "" {
-				format = formatOf(output)
+				format = reports.FormatOf(output)
 			}
 			if !slices.Contains(reports.Formats(), format) {
 				return unknownFormat(format, reports.Formats())
@@ -59,15 +57,6 @@ func (a *app) newReportCommand() *cobra.Command {
 	jsonFlag(cmd, &asJSON)
 	complete(cmd, "format", reports.Formats())
 	return cmd
-}
-
-// formatOf is the format that a file's name asks for.
-func formatOf(name string) string {
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".html", ".htm":
-		return "html"
-	}
-	return "md"
 }
 
 func (a *app) reportJSON(ctx context.Context, b *backend, id perdure.TreeID) error {

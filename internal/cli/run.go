@@ -171,6 +171,18 @@ func (a *app) carryOut(ctx context.Context, b *backend, ids []perdure.TreeID) er
 	if b.local == nil {
 		return a.follow(ctx, b, ids, view)
 	}
+	return b.working(ctx, func(ctx context.Context) error {
+		err := a.follow(ctx, b, ids, view)
+		if errors.Is(err, errInterrupted) {
+			view.say("perdure: stopping when the calls under way have ended; Ctrl-C again stops at once; `perdure resume` goes on either way")
+		}
+		return err
+	})
+}
+
+// working executes this process's own trees until follow returns, whose context
+// ends with the work. The error of the work stands over that of follow.
+func (b *backend) working(ctx context.Context, follow func(context.Context) error) error {
 	work, stop := context.WithCancel(ctx)
 	defer stop()
 	following, cancel := context.WithCancelCause(ctx)
@@ -181,10 +193,7 @@ func (a *app) carryOut(ctx context.Context, b *backend, ids []perdure.TreeID) er
 		cancel(err) // nobody works on them any more
 		ended <- err
 	}()
-	err := a.follow(following, b, ids, view)
-	if errors.Is(err, errInterrupted) {
-		view.say("perdure: stopping when the calls under way have ended; Ctrl-C again stops at once; `perdure resume` goes on either way")
-	}
+	err := follow(following)
 	stop()
 	if workErr := <-ended; workErr != nil {
 		return workErr

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loopview"
+	"github.com/perdure/perdure/internal/report"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -189,7 +189,7 @@ func (c *commands) newReportCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			if format == "" {
-				format = formatOf(output)
+				format = report.FormatOf(output)
 			}
 			if !slices.Contains(loopview.Formats(), format) {
 				return &perdure.Error{Code: perdure.CodeInvalid, Op: "write report", Msg: fmt.Sprintf("there is no format %q", format),
@@ -216,13 +216,4 @@ func (c *commands) newReportCommand() *cobra.Command {
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this `file` instead of standard output")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the figures as one JSON object")
 	return cmd
-}
-
-// formatOf is the format that a file's name asks for.
-func formatOf(name string) string {
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".html", ".htm":
-		return "html"
-	}
-	return "md"
 }

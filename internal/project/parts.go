@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Part is a part of a manifest that configures what is checked, and that
@@ -23,7 +24,9 @@ type Part struct {
 
 // checkingWord finds what has to do with checking in lines and names of
 // scripts.
-var checkingWord = regexp.MustCompile(`(?i)(^|[^a-z])(pre|post)?(tests?|testing|skip[a-z]*|cov|coverage|lint[a-z]*|check[a-z]*|types?check|clippy|surefire|failsafe|jacoco|junit[a-z]*|jest|vitest|mocha|pytest|phpunit|rspec|rubocop|eslint|nowarn|treatwarningsaserrors|warnaserror|nullable|isTestProject)([^a-z]|$)`)
+var checkingWord = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(^|[^a-z])(pre|post)?(tests?|testing|skip[a-z]*|cov|coverage|lint[a-z]*|check[a-z]*|types?check|clippy|surefire|failsafe|jacoco|junit[a-z]*|jest|vitest|mocha|pytest|phpunit|rspec|rubocop|eslint|nowarn|treatwarningsaserrors|warnaserror|nullable|isTestProject)([^a-z]|$)`)
+})
 
 // ChangedParts tells which parts of a manifest (Classify's class) changed that
 // configure tests, linters, type checkers or coverage. Dependencies and
@@ -69,7 +72,7 @@ func jsonParts(text []byte) map[string]string {
 				parts[key] = compact(value)
 			}
 			for name, script := range scripts {
-				if checkingWord.MatchString(name) {
+				if checkingWord().MatchString(name) {
 					parts[key+"."+name] = compact(script)
 				}
 			}
@@ -130,7 +133,7 @@ func lineParts(before, now []byte) []Part {
 	count := make(map[string]int)
 	collect := func(text []byte, n int) {
 		for line := range strings.Lines(string(text)) {
-			if line = strings.TrimSpace(line); line != "" && checkingWord.MatchString(line) {
+			if line = strings.TrimSpace(line); line != "" && checkingWord().MatchString(line) {
 				count[line] += n
 			}
 		}

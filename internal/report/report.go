@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -56,6 +57,15 @@ func Read(ctx context.Context, c *client.Client, id perdure.TreeID) (*Document, 
 
 // Formats lists the names of the formats that Write knows.
 func Formats() []string { return []string{"md", "html"} }
+
+// FormatOf is the format that a file's name asks for.
+func FormatOf(name string) string {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".html", ".htm":
+		return "html"
+	}
+	return "md"
+}
 
 // Write writes the document in a format of Formats.
 func (d *Document) Write(w io.Writer, format string) error {
