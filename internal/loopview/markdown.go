@@ -13,11 +13,11 @@ import (
 // stays text.
 func (s *Summary) markdown(w io.Writer) error {
 	m := &markdown{}
-	m.line("# Report of %s", text(s.ID()))
+	m.line("# Report of %s", human.Markdown(s.ID()))
 	m.line("")
-	m.table([]string{"", ""}, "l", func(row func(cells ...string)) {
+	human.MarkdownTable(m.line, []string{"", ""}, "l", func(row func(cells ...string)) {
 		for _, f := range s.facts() {
-			row(f.Name, text(f.Value))
+			row(f.Name, human.Markdown(f.Value))
 		}
 	})
 	m.section("Task")
@@ -54,15 +54,15 @@ func (s *Summary) markdownBest(m *markdown) {
 	}
 	m.section("Best and final")
 	if why := s.standing.SelectedReason; why != "" {
-		m.line("%s.", text(oneLine(why, maxText)))
+		m.line("%s.", human.Markdown(oneLine(why, maxText)))
 		m.line("")
 	}
 	if list == nil {
 		return
 	}
-	m.table([]string{"", "Best", "Final"}, "lll", func(row func(cells ...string)) {
+	human.MarkdownTable(m.line, []string{"", "Best", "Final"}, "lll", func(row func(cells ...string)) {
 		for _, v := range list {
-			row(v.Name, text(v.Best), text(v.Final))
+			row(v.Name, human.Markdown(v.Best), human.Markdown(v.Final))
 		}
 	})
 }
@@ -91,7 +91,7 @@ func (s *Summary) markdownIterations(m *markdown) {
 		return
 	}
 	m.section("Iterations")
-	m.table([]string{"No.", "Quality", "Change", "Check", "Passed", "Failed", "Skipped", "Regressions", "Became", "Agent", "Check took", "Perdure", "Overhead", "Tokens", "Cost"},
+	human.MarkdownTable(m.line, []string{"No.", "Quality", "Change", "Check", "Passed", "Failed", "Skipped", "Regressions", "Became", "Agent", "Check took", "Perdure", "Overhead", "Tokens", "Cost"},
 		"rrrlrrrllrrrrrr", func(row func(cells ...string)) {
 			for i := range rows {
 				r := &rows[i]
@@ -104,29 +104,29 @@ func (s *Summary) markdownIterations(m *markdown) {
 func (s *Summary) markdownEvents(m *markdown) {
 	if rows, left := s.eventRows(); len(rows) > 0 {
 		m.section("Regressions")
-		m.table([]string{"ID", "Iteration", "Type", "Severity", "What", "Tests", "Recovery", "Decision", "Became"}, "lr", func(row func(cells ...string)) {
+		human.MarkdownTable(m.line, []string{"ID", "Iteration", "Type", "Severity", "What", "Tests", "Recovery", "Decision", "Became"}, "lr", func(row func(cells ...string)) {
 			for i := range rows {
 				r := &rows[i]
-				row(r.ID, fmt.Sprint(r.Iteration), text(r.Type), r.Severity, text(r.Text), text(r.Tests), text(r.Recovery), text(r.Decision), r.Became)
+				row(r.ID, fmt.Sprint(r.Iteration), human.Markdown(r.Type), r.Severity, human.Markdown(r.Text), human.Markdown(r.Tests), human.Markdown(r.Recovery), human.Markdown(r.Decision), r.Became)
 			}
 		})
 		m.left(left, "regression")
 	}
 	if rows, left := s.gateRows(); len(rows) > 0 {
 		m.section("Decisions of people")
-		m.table([]string{"Gate", "Iteration", "Kind", "Question", "Answer", "Asked"}, "rr", func(row func(cells ...string)) {
+		human.MarkdownTable(m.line, []string{"Gate", "Iteration", "Kind", "Question", "Answer", "Asked"}, "rr", func(row func(cells ...string)) {
 			for i := range rows {
 				r := &rows[i]
-				row(fmt.Sprint(r.Number), fmt.Sprint(r.Iteration), text(r.Kind), text(r.Title), text(r.Answer), r.At)
+				row(fmt.Sprint(r.Number), fmt.Sprint(r.Iteration), human.Markdown(r.Kind), human.Markdown(r.Title), human.Markdown(r.Answer), r.At)
 			}
 		})
 		m.left(left, "gate")
 	}
 	if rows, left := s.follows(); len(rows) > 0 {
 		m.section("What followed changes")
-		m.table([]string{"After iteration", "Change", "What followed"}, "r", func(row func(cells ...string)) {
+		human.MarkdownTable(m.line, []string{"After iteration", "Change", "What followed"}, "r", func(row func(cells ...string)) {
 			for i := range rows {
-				row(fmt.Sprint(rows[i].Iteration), text(rows[i].Change), text(rows[i].Next))
+				row(fmt.Sprint(rows[i].Iteration), human.Markdown(rows[i].Change), human.Markdown(rows[i].Next))
 			}
 		})
 		m.left(left, "change")
@@ -165,36 +165,4 @@ func (m *markdown) block(s string) {
 	m.line("%s", fence+"text")
 	m.line("%s", s)
 	m.line("%s", fence)
-}
-
-// table writes a table; align has l or r for each column.
-func (m *markdown) table(titles []string, align string, rows func(row func(cells ...string))) {
-	m.line("| %s |", strings.Join(titles, " | "))
-	rules := make([]string, len(titles))
-	for i := range titles {
-		rules[i] = "---"
-		if i < len(align) && align[i] == 'r' {
-			rules[i] = "---:"
-		}
-	}
-	m.line("|%s|", strings.Join(rules, "|"))
-	rows(func(cells ...string) { m.line("| %s |", strings.Join(cells, " | ")) })
-}
-
-// text escapes a text of others for a line of Markdown: every character that
-// could mean something there, and what would be made a link by itself.
-func text(s string) string {
-	var b strings.Builder
-	for _, r := range human.OneLine(s) {
-		switch {
-		case strings.ContainsRune("<>&@", r):
-			fmt.Fprintf(&b, "&#%d;", r)
-		case strings.ContainsRune("\\`*_{}[]#|~!", r):
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return strings.NewReplacer("://", ":&#47;&#47;", "www.", "www&#46;", "WWW.", "WWW&#46;").Replace(b.String())
 }

@@ -17,15 +17,15 @@ import (
 // stays text.
 func (d *Document) Markdown(w io.Writer) error {
 	m := &markdown{}
-	m.line("# Report of %s", text(d.name()))
+	m.line("# Report of %s", human.Markdown(d.name()))
 	m.line("")
 	if d.Tree.Name != "" {
 		m.line("Tree `%s`.", d.Tree.ID)
 		m.line("")
 	}
-	m.table([]string{"", ""}, "l", func(row func(cells ...string)) {
+	human.MarkdownTable(m.line, []string{"", ""}, "l", func(row func(cells ...string)) {
 		for _, f := range d.facts() {
-			row(f.Name, text(f.Value))
+			row(f.Name, human.Markdown(f.Value))
 		}
 	})
 	m.section("Prompt")
@@ -36,10 +36,10 @@ func (d *Document) Markdown(w io.Writer) error {
 	d.markdownCost(m)
 	if len(d.Survey.Slowest) > 0 {
 		m.section("Slowest tasks")
-		m.table([]string{"Task", "Ran", "Cost", "Prompt"}, "lrrl", func(row func(cells ...string)) {
+		human.MarkdownTable(m.line, []string{"Task", "Ran", "Cost", "Prompt"}, "lrrl", func(row func(cells ...string)) {
 			for i := range d.Survey.Slowest {
 				r := &d.Survey.Slowest[i]
-				row(r.Task.String(), milliseconds(r.ActiveMS), human.Cost(r.Usage), text(r.Label))
+				row(r.Task.String(), milliseconds(r.ActiveMS), human.Cost(r.Usage), human.Markdown(r.Label))
 			}
 		})
 	}
@@ -91,14 +91,14 @@ func (d *Document) markdownFailures(m *markdown) {
 	}
 	var kinds []string
 	for _, k := range s.ErrorKinds {
-		kinds = append(kinds, fmt.Sprintf("%s %s", humanize.Comma(k.Tasks), text(k.Kind)))
+		kinds = append(kinds, fmt.Sprintf("%s %s", humanize.Comma(k.Tasks), human.Markdown(k.Kind)))
 	}
 	m.line("%s failed: %s.", human.Count(s.FailuresTotal, "task"), strings.Join(kinds, ", "))
 	m.line("")
-	m.table([]string{"Task", "Attempts", "Error", "Prompt"}, "lrll", func(row func(cells ...string)) {
+	human.MarkdownTable(m.line, []string{"Task", "Attempts", "Error", "Prompt"}, "lrll", func(row func(cells ...string)) {
 		for i := range s.Failures {
 			r := &s.Failures[i]
-			row(r.Task.String(), fmt.Sprint(r.Attempts), text(errorText(r)), text(r.Label))
+			row(r.Task.String(), fmt.Sprint(r.Attempts), human.Markdown(errorText(r)), human.Markdown(r.Label))
 		}
 	})
 	m.more(s.FailuresTotal-int64(len(s.Failures)), "task")
@@ -113,7 +113,7 @@ func errorText(r *client.OutlineRow) string {
 
 func (d *Document) markdownCost(m *markdown) {
 	m.section("Cost by depth")
-	m.table([]string{"Depth", "Tasks", "Failed", "Ran", "Calls", "Tokens in", "Tokens out", "Cost"}, "rrrrrrrr", func(row func(cells ...string)) {
+	human.MarkdownTable(m.line, []string{"Depth", "Tasks", "Failed", "Ran", "Calls", "Tokens in", "Tokens out", "Cost"}, "rrrrrrrr", func(row func(cells ...string)) {
 		for i := range d.Survey.Depths {
 			l := &d.Survey.Depths[i]
 			row(fmt.Sprint(l.Depth), humanize.Comma(l.Total), humanize.Comma(l.Failed), milliseconds(l.ActiveMS),
@@ -124,11 +124,11 @@ func (d *Document) markdownCost(m *markdown) {
 		return
 	}
 	m.section("Cost by model")
-	m.table([]string{"Model", "Calls", "Failed", "Retries", "Tokens in", "Tokens out", "Mean", "Longest", "Cost"}, "lrrrrrrrr",
+	human.MarkdownTable(m.line, []string{"Model", "Calls", "Failed", "Retries", "Tokens in", "Tokens out", "Mean", "Longest", "Cost"}, "lrrrrrrrr",
 		func(row func(cells ...string)) {
 			for i := range d.Survey.Models {
 				l := &d.Survey.Models[i]
-				row(text(l.Model), humanize.Comma(l.Usage.Calls), humanize.Comma(l.Failed), humanize.Comma(l.Retries),
+				row(human.Markdown(l.Model), humanize.Comma(l.Usage.Calls), humanize.Comma(l.Failed), humanize.Comma(l.Retries),
 					humanize.Comma(l.Usage.InputTokens), humanize.Comma(l.Usage.OutputTokens), milliseconds(mean(l)), milliseconds(l.MaxMS),
 					human.Cost(l.Usage))
 			}
@@ -151,7 +151,7 @@ func (d *Document) markdownCitations(m *markdown) {
 	}
 	m.section("Citations")
 	for i, c := range d.Result.Citations {
-		m.line("%d. %s, lines %d to %d", i+1, text(c.File), c.StartLine, c.EndLine)
+		m.line("%d. %s, lines %d to %d", i+1, human.Markdown(c.File), c.StartLine, c.EndLine)
 		m.line("")
 		m.indented(c.Text)
 	}
@@ -190,38 +190,6 @@ func (m *markdown) fenced(indent, s string) {
 		m.line("%s%s", indent, one)
 	}
 	m.line("%s%s", indent, fence)
-}
-
-// table writes a table; align has l or r for each column.
-func (m *markdown) table(head []string, align string, rows func(row func(cells ...string))) {
-	m.line("| %s |", strings.Join(head, " | "))
-	rules := make([]string, len(head))
-	for i := range head {
-		rules[i] = "---"
-		if i < len(align) && align[i] == 'r' {
-			rules[i] = "---:"
-		}
-	}
-	m.line("|%s|", strings.Join(rules, "|"))
-	rows(func(cells ...string) { m.line("| %s |", strings.Join(cells, " | ")) })
-}
-
-// text escapes a text of others for a line of Markdown: every character that
-// could mean something there, and what would be made a link by itself.
-func text(s string) string {
-	var b strings.Builder
-	for _, r := range human.OneLine(s) {
-		switch {
-		case strings.ContainsRune("<>&@", r):
-			fmt.Fprintf(&b, "&#%d;", r)
-		case strings.ContainsRune("\\`*_{}[]#|~!", r):
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return strings.NewReplacer("://", ":&#47;&#47;", "www.", "www&#46;", "WWW.", "WWW&#46;").Replace(b.String())
 }
 
 // timeline draws what went on as lines of blocks.
