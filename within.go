@@ -69,6 +69,19 @@ func (w *Within) Refer(ctx context.Context, tree int64, ref BlobRef) error {
 	return w.b.refBlob(ctx, tree, ref)
 }
 
+// SetLimits gives a tree other limits. Warnings of what is used come anew.
+func (w *Within) SetLimits(ctx context.Context, tree int64, limits Limits) error {
+	raw, err := json.Marshal(limits)
+	if err != nil {
+		return err
+	}
+	st, err := w.b.stat(ctx, tree)
+	if err == nil {
+		st.limits, st.rawLimits, st.warned = limits, string(raw), 0
+	}
+	return err
+}
+
 const sqlRouse = `UPDATE task_hot SET ready_at = $2 WHERE tree = $1 AND ready_at IS NOT NULL AND ready_at > $2 AND state = 1`
 
 // Rouse lets the parked tasks of a tree be claimed, see [Lease.Park], and those

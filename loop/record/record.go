@@ -118,7 +118,9 @@ type Change struct {
 	Gate *Gate
 	// Blobs are what the records refer to.
 	Blobs []perdure.BlobRef
-	Notes []Note
+	// Limits, when set, are what the tree is bounded by from now on.
+	Limits *perdure.Limits
+	Notes  []Note
 }
 
 // Records reads and writes them. Its methods may be called from many goroutines.
@@ -197,6 +199,11 @@ func (r *Records) Save(ctx context.Context, lease *perdure.Lease, c Change) erro
 		}
 		if err := openGate(ctx, w, key, c.Gate); err != nil {
 			return err
+		}
+		if c.Limits != nil {
+			if err := w.SetLimits(ctx, key, *c.Limits); err != nil {
+				return err
+			}
 		}
 		for _, n := range c.Notes {
 			if err := w.Note(key, lease.Task.ID, n.Kind, n.Data); err != nil {

@@ -297,3 +297,23 @@ func TestNoLoop(t *testing.T) {
 		t.Errorf("Gates: %v, %v", list, err)
 	}
 }
+
+func TestLimitsChange(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, store *perdure.Store) {
+		b := newBench(t, store)
+		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Limits: &perdure.Limits{Tokens: 10}}))
+		if _, _, err := b.lease.BeginCall(t.Context(), perdure.CallSpec{Model: "m", RequestHash: "1", ReserveTokens: 11}); code(err) != perdure.CodeBudgetExceeded {
+			t.Errorf("a call beyond the new limit: %v", err)
+		}
+		tree, err := store.Tree(t.Context(), b.tree.ID)
+		b.ok(err)
+		if tree.Limits.Tokens != 10 {
+			t.Errorf("limits of the tree: %+v", tree.Limits)
+		}
+		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Limits: &perdure.Limits{Tokens: 100}}))
+		if _, _, err := b.lease.BeginCall(t.Context(), perdure.CallSpec{Model: "m", RequestHash: "1", ReserveTokens: 11}); err != nil {
+			t.Errorf("a call within the raised limit: %v", err)
+		}
+	})
+}
