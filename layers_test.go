@@ -32,6 +32,7 @@ var rows = map[string]int{
 	"internal/watch":      5, // above client
 	"internal/aiwgipc":    5, // above aiwg
 	"internal/loopview":   5, // above loop
+	"internal/export":     5, // above loop
 	"internal/loopcmd":    6, // above loopview; kept from cli for the size of that package
 	"internal/cachecmd":   5, // kept from cli for the size of that package
 	"internal/statecmd":   5, // above client; kept from cli for the size of that package
@@ -52,7 +53,6 @@ var rows = map[string]int{
 	"internal/human":     3, // numbers of the store in words
 	"internal/graph":     3, // trees for programs that draw
 	"internal/aiwgloop":  3, // kept from aiwg for the size of that package
-	"internal/export":    3,
 	"internal/testdb":    3,
 	"internal/statetest": 3,
 

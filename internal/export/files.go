@@ -30,7 +30,7 @@ type fileLine struct {
 	Lines  int64  `json:"lines"`
 }
 
-// contentLine is a piece of the file named last. Exactly one of Text and Base64
+// contentLine is a piece of the file or blob named last. Exactly one of Text and Base64
 // is there: the latter when the bytes are not UTF-8.
 type contentLine struct {
 	Type   string  `json:"type"`
@@ -66,7 +66,10 @@ func (x *exporter) context(ctx context.Context, tree *perdure.Tree) error {
 	defer blob.Close()
 	for _, f := range m.Files {
 		x.line("file", fileLine{"file", f.Name, f.Offset, f.Length, f.Lines})
-		if err := x.content(ctx, blob, f); err != nil {
+		if x.cfg.WithoutContext {
+			continue
+		}
+		if err := x.content(ctx, blob, f.Offset, f.Length); err != nil {
 			return err
 		}
 	}
@@ -86,20 +89,19 @@ func (x *exporter) manifest(ctx context.Context, hash string) (*pack.Manifest, e
 	return pack.Decode(raw)
 }
 
-func (x *exporter) content(ctx context.Context, r io.ReaderAt, f pack.File) error {
-	if x.cfg.WithoutContext {
-		return nil
-	}
-	buf := make([]byte, min(pieceBytes, f.Length))
-	for at := f.Offset; at < f.End() && x.err == nil; {
+// content writes a part of r in pieces.
+func (x *exporter) content(ctx context.Context, r io.ReaderAt, at, length int64) error {
+	end := at + length
+	buf := make([]byte, min(pieceBytes, length))
+	for at < end && x.err == nil {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		piece := buf[:min(int64(len(buf)), f.End()-at)]
+		piece := buf[:min(int64(len(buf)), end-at)]
 		if n, err := r.ReadAt(piece, at); n < len(piece) {
 			return err
 		}
-		if at+int64(len(piece)) < f.End() {
+		if at+int64(len(piece)) < end {
 			piece = piece[:pack.CutPoint(piece)]
 		}
 		x.piece(piece)

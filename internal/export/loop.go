@@ -1,0 +1,88 @@
+package export
+
+import (
+	"context"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// blobLine tells of a long value, whose content follows.
+type blobLine struct {
+	Type  string `json:"type"`
+	Hash  string `json:"hash"`
+	Bytes int64  `json:"bytes"`
+}
+
+// loop writes what the store knows of a loop beside its tasks. The snapshots of
+// its workspace are no part of the store.
+func (x *exporter) loop(ctx context.Context, tree *perdure.Tree) error {
+	if tree.Kind != record.KindLoop {
+		return nil
+	}
+	records := record.New(x.store)
+	l, err := records.Loop(ctx, tree.ID)
+	if perdure.CodeOf(err) == perdure.CodeNotFound {
+		return nil // the process died before the loop began
+	}
+	if err != nil {
+		return err
+	}
+	x.line("loop", struct {
+		Type string       `json:"type"`
+		Loop *record.Loop `json:"loop"`
+	}{"loop", &l})
+	if err := x.iterations(ctx, records, tree.ID); err != nil {
+		return err
+	}
+	gates, err := records.Gates(ctx, tree.ID)
+	for i := range gates {
+		x.line("gate", struct {
+			Type string       `json:"type"`
+			Gate *record.Gate `json:"gate"`
+		}{"gate", &gates[i]})
+	}
+	return err
+}
+
+// iterations writes the iterations, the baseline's first, each followed by the
+// results of its tests unless these were written before.
+func (x *exporter) iterations(ctx context.Context, records *record.Records, id perdure.TreeID) error {
+	written := make(map[string]bool)
+	const page = 100
+	for from := 0; ; {
+		list, err := records.Iterations(ctx, id, from, page)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			x.line("iteration", struct {
+				Type      string            `json:"type"`
+				Iteration *record.Iteration `json:"iteration"`
+			}{"iteration", &list[i]})
+			from = list[i].Number + 1
+			o, err := loop.ReadOutcome(&list[i])
+			if hash := o.Check.Results; err == nil && hash != "" && !written[hash] {
+				written[hash] = true
+				if err := x.blob(ctx, hash); err != nil {
+					return err
+				}
+			}
+		}
+		if len(list) < page || x.err != nil {
+			return nil //nolint:nilerr // the exporter keeps its error
+		}
+	}
+}
+
+// blob writes a long value.
+func (x *exporter) blob(ctx context.Context, hash string) error {
+	blob, err := x.store.OpenBlob(ctx, hash)
+	if err != nil {
+		return err
+	}
+	defer blob.Close()
+	x.line("blob", blobLine{"blob", hash, blob.Size()})
+	return x.content(ctx, blob, 0, blob.Size())
+}
