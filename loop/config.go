@@ -70,6 +70,8 @@ type Config struct {
 	// own fault, and how often a regression is recovered from without asking. 0:
 	// DefaultMaxRetries; negative: never.
 	MaxRetries int `json:"max_retries,omitempty"`
+	// Measures are taken at the baseline and after each iteration.
+	Measures
 	// Scorer, when set, is a command that prints the quality of the workspace: a
 	// number from 0 to 100. It stands in for the score made from facts.
 	Scorer string `json:"scorer,omitempty"`
@@ -126,11 +128,12 @@ func (c Config) withDefaults() Config {
 	if c.Selection == "" {
 		c.Selection = HighestQualityVerified
 	}
+	c.Measures.setDefaults()
 	return c
 }
 
 func (c *Config) validate() error {
-	var errs []error
+	errs := c.Measures.validate()
 	missing := func(name, value string, limit int) {
 		switch {
 		case strings.TrimSpace(value) == "":

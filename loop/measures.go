@@ -1,0 +1,187 @@
+package loop
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// How a metric of [Measures] is taken, besides a command.
+const (
+	// MetricAuto takes what costs little: see the fields.
+	MetricAuto = "auto"
+	// MetricOff leaves a metric out.
+	MetricOff = "off"
+)
+
+// Defaults and limits of [Measures].
+const (
+	DefaultCoverageThreshold  = 2.0
+	DefaultSensitiveThreshold = 0.5
+	MaxMetrics                = 20
+	MaxSensitivePaths         = 100
+)
+
+// Measures says what is measured of the workspace besides the tests: at the
+// baseline and after each iteration. Commands are for the shell, run in the
+// workspace, and are bounded by CheckTimeout.
+type Measures struct {
+	// Coverage: empty or MetricAuto takes coverage in the run of the completion
+	// command, where its runner can do both in one (go test, pytest with
+	// pytest-cov, jest); no test is run a second time for it. MetricOff: none. A
+	// command is run besides: it writes Go's coverprofile, LCOV or Cobertura's
+	// XML to the file, or into the folder, that $PERDURE_COVERAGE names.
+	Coverage string `json:"coverage,omitempty"`
+	// Types counts type errors and Lint what linters say. Empty or MetricAuto
+	// runs the tool that the project is configured for, where that takes at most
+	// two minutes and writes nothing into the workspace. MetricOff: not at all. A
+	// command prints a finding a line, with its file and line.
+	Types string `json:"types,omitempty"`
+	Lint  string `json:"lint,omitempty"`
+	// Metrics are the user's own.
+	Metrics []CustomMetric `json:"metrics,omitempty"`
+	// CoverageThreshold is how much of the lines that the baseline's tests covered
+	// and that are still there may lose their coverage, in percent of them;
+	// SensitiveThreshold that of files in SensitivePaths. 0: the defaults;
+	// negative: any.
+	CoverageThreshold  float64 `json:"coverage_threshold,omitempty"`
+	SensitiveThreshold float64 `json:"sensitive_coverage_threshold,omitempty"`
+	// SensitivePaths are words that a path has (auth is in auth/login.go and in
+	// basic_auth.go, not in author.go), or patterns with "/" or "*", where "**"
+	// stands for any folders. Nil: SensitiveWords.
+	SensitivePaths []string `json:"sensitive_paths,omitempty"`
+}
+
+// CustomMetric is a number that a command prints, in its last line.
+type CustomMetric struct {
+	// Name has letters, digits, "_", "-" and ".", at most 64 bytes.
+	Name    string `json:"name"`
+	Command string `json:"command"`
+	// Better is up or down when more or less is better; empty: nobody knows, and
+	// the metric is shown and nothing more.
+	Better string `json:"better,omitempty"`
+}
+
+// The directions of [CustomMetric].
+const (
+	BetterUp   = "up"
+	BetterDown = "down"
+)
+
+// SensitiveWords are the words of paths where little coverage may be lost.
+func SensitiveWords() []string {
+	return []string{"auth", "authn", "authz", "authentication", "authorization", "oauth", "security", "crypto", "cryptography", "encryption",
+		"payment", "payments", "billing", "login", "password", "passwords", "permission", "permissions", "session", "sessions"}
+}
+
+// ParseMetric reads NAME=COMMAND, or NAME:up=COMMAND and NAME:down=COMMAND.
+func ParseMetric(text string) (CustomMetric, error) {
+	name, command, ok := strings.Cut(text, "=")
+	if !ok {
+		return CustomMetric{}, fmt.Errorf("metric %q is not NAME=COMMAND", clip(text, 80))
+	}
+	m := CustomMetric{Command: strings.TrimSpace(command)}
+	m.Name, m.Better, _ = strings.Cut(strings.TrimSpace(name), ":")
+	return m, errors.Join(m.validate()...)
+}
+
+var metricName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+
+func (m *CustomMetric) validate() []error {
+	var errs []error
+	if !metricName.MatchString(m.Name) {
+		errs = append(errs, fmt.Errorf("metric %q: a name has 1 to 64 letters, digits, \"_\", \"-\" and \".\"", clip(m.Name, 80)))
+	}
+	if m.Better != "" && m.Better != BetterUp && m.Better != BetterDown {
+		errs = append(errs, fmt.Errorf("metric %s: better is %q, it may be %s or %s", m.Name, clip(m.Better, 80), BetterUp, BetterDown))
+	}
+	switch command := strings.TrimSpace(m.Command); {
+	case command == "":
+		errs = append(errs, fmt.Errorf("metric %s has no command", m.Name))
+	case len(command) > MaxCommandBytes || strings.ContainsRune(command, 0):
+		errs = append(errs, fmt.Errorf("metric %s: the command has a NUL byte, or more than %d bytes", m.Name, MaxCommandBytes))
+	}
+	return errs
+}
+
+func (m *Measures) setDefaults() {
+	if m.CoverageThreshold == 0 {
+		m.CoverageThreshold = DefaultCoverageThreshold
+	}
+	if m.SensitiveThreshold == 0 {
+		m.SensitiveThreshold = DefaultSensitiveThreshold
+	}
+	for _, way := range []*string{&m.Coverage, &m.Types, &m.Lint} {
+		if strings.TrimSpace(*way) == "" {
+			*way = MetricAuto
+		}
+	}
+	if m.SensitivePaths == nil {
+		m.SensitivePaths = SensitiveWords()
+	}
+}
+
+func (m *Measures) validate() []error {
+	var errs []error
+	for _, c := range []struct{ name, text string }{{"coverage", m.Coverage}, {"types", m.Types}, {"lint", m.Lint}} {
+		if len(c.text) > MaxCommandBytes || strings.ContainsRune(c.text, 0) {
+			errs = append(errs, fmt.Errorf("%s has a NUL byte, or more than %d bytes", c.name, MaxCommandBytes))
+		}
+	}
+	if len(m.Metrics) > MaxMetrics {
+		errs = append(errs, fmt.Errorf("there are %d metrics, the limit is %d", len(m.Metrics), MaxMetrics))
+	}
+	seen := make(map[string]bool)
+	for i := range m.Metrics {
+		c := &m.Metrics[i]
+		errs = append(errs, c.validate()...)
+		if seen[c.Name] {
+			errs = append(errs, fmt.Errorf("metric %s is given twice", c.Name))
+		}
+		seen[c.Name] = true
+	}
+	for _, t := range []float64{m.CoverageThreshold, m.SensitiveThreshold} {
+		if math.IsNaN(t) || t > 100 {
+			errs = append(errs, fmt.Errorf("a threshold of coverage is %v, it may be at most 100 percent", t))
+		}
+	}
+	if len(m.SensitivePaths) > MaxSensitivePaths {
+		errs = append(errs, fmt.Errorf("there are %d sensitive paths, the limit is %d", len(m.SensitivePaths), MaxSensitivePaths))
+	}
+	for _, p := range m.SensitivePaths {
+		if strings.TrimSpace(p) == "" || !doublestar.ValidatePattern(p) {
+			errs = append(errs, fmt.Errorf("sensitive path %q is no word and no pattern", clip(p, 80)))
+		}
+	}
+	return errs
+}
+
+// camel is where a word begins inside of a name, as in loginForm.
+var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// sensitive tells whether a file is in SensitivePaths. Case does not count.
+func (m *Measures) sensitive(name string) bool {
+	words := make(map[string]bool)
+	for _, w := range strings.FieldsFunc(camel.ReplaceAllString(name, "$1 $2"), func(r rune) bool { return strings.ContainsRune("/._- ", r) }) {
+		words[strings.ToLower(w)] = true
+	}
+	name = strings.ToLower(name)
+	for _, p := range m.SensitivePaths {
+		p = strings.ToLower(p)
+		if !strings.ContainsAny(p, "/*") {
+			if words[p] {
+				return true
+			}
+			continue
+		}
+		if ok, err := doublestar.Match(path.Clean(p), name); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
