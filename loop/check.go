@@ -300,7 +300,7 @@ func (r *run) command(ctx context.Context, c *project.Command, out, errs io.Writ
 	}
 	defer cancel()
 	dir := filepath.Join(r.files.Root(), filepath.FromSlash(c.Dir))
-	env := slices.Concat(os.Environ(), []string{"PWD=" + dir}, c.Env)
+	env := slices.Concat(os.Environ(), c.Env)
 	err = guard.Run(limited, guard.Config{Path: "sh", Args: []string{"-c", c.Script}, Dir: dir, Env: env, Stdout: out, Stderr: errs, Hold: r.e.cfg.Hold})
 	if ctx.Err() != nil {
 		return 0, false, ctx.Err()

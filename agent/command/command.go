@@ -293,8 +293,7 @@ func (a *Agent) environment(turn *agent.Turn) []string {
 	if a.vendor.env != nil {
 		preset = a.vendor.env(a.cfg)
 	}
-	// Some agents take the folder they work in from PWD.
-	return slices.Concat(preset, own, []string{"PWD=" + turn.Dir}, a.cfg.Env, turn.Env)
+	return slices.Concat(preset, own, a.cfg.Env, turn.Env)
 }
 
 // startError is the error of a program that could not be started.

@@ -37,6 +37,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -66,7 +68,9 @@ type Config struct {
 	// Env is the environment; nil means that of this process. Of variables
 	// given twice the last one counts.
 	Env []string
-	// Dir is the folder the child starts in; empty means this process's.
+	// Dir is the folder the child starts in; empty means this process's. On
+	// Unix the child's PWD is this folder, whatever Env says: there are
+	// programs that take the folder they work in from it.
 	Dir string
 	// Stdin, Stdout, Stderr: nil is the null device. An *os.File is given to
 	// the child as it is; others are copied from and to. Stdout and Stderr
@@ -90,7 +94,11 @@ func (c Config) withDefaults() Config {
 	if c.Grace < 0 {
 		c.Grace = 0
 	}
-	// Of variables given twice the last one counts, as in os/exec.
+	// Of variables given twice the last one counts, as in os/exec, which sets PWD
+	// only beside a nil Env.
+	if dir, err := filepath.Abs(c.Dir); c.Env != nil && c.Dir != "" && err == nil && runtime.GOOS != "windows" {
+		c.Env = append(slices.Clip(c.Env), "PWD="+dir)
+	}
 	c.Env = (&exec.Cmd{Env: c.Env, Dir: c.Dir}).Environ()
 	return c
 }

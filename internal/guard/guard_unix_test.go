@@ -52,6 +52,22 @@ func TestChildSeesWhatItIsGiven(t *testing.T) {
 	}
 }
 
+// TestChildIsToldItsFolder: not the folder that the environment came from. A shell
+// would mend that by itself.
+func TestChildIsToldItsFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, env := range map[string][]string{"inherited": nil, "given": {"PATH=" + os.Getenv("PATH"), "PWD=/"}} {
+		var out bytes.Buffer
+		if err := guard.Run(t.Context(), guard.Config{Path: "env", Env: env, Dir: dir, Stdout: &out}); err != nil {
+			t.Fatal(err)
+		}
+		if want := "PWD=" + dir + "\n"; strings.Count("\n"+out.String(), "\nPWD=") != 1 || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: it is told\n%swant %s", name, out.String(), want)
+		}
+	}
+}
+
 func TestExitStatusComesThrough(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
