@@ -75,6 +75,9 @@ type Result struct {
 	// Files are patterns of the files that hold them: absolute, or relative to
 	// the command's folder; "**" stands for any folders.
 	Files []string `json:"files,omitempty"`
+	// Dir is the folder, relative to the workspace, that names in coverage are
+	// relative to.
+	Dir string `json:"dir,omitempty"`
 }
 
 // Stops is where a command may end after a failure.
@@ -115,8 +118,13 @@ type Command struct {
 	// run everything: then what is missing was not run, not deleted.
 	Stops Stops `json:"stops,omitempty"`
 
-	source string // Script without what Measure added
-	sites  []site // where the runners stand in source
+	// NoCoverage says why Config.WithCoverage added none; empty when it did, or
+	// was not asked to.
+	NoCoverage string `json:"no_coverage,omitempty"`
+
+	plain  *Command // without coverage; nil when it has none
+	source string   // Script without what Measure added
+	sites  []site   // where the runners stand in source
 }
 
 // Clear removes what an earlier run left in the places of the results, and

@@ -32,6 +32,7 @@ type site struct {
 	files   map[string]string
 	weak    string
 	stops   Stops
+	cover   cover
 }
 
 // weakSite is a runner without results.
@@ -41,9 +42,10 @@ func weakSite(kind Kind, format string, args ...any) *site {
 
 // measurer looks at one command.
 type measurer struct {
-	cfg    Config
-	number int // of the results so far
-	depth  int // of scripts that call scripts
+	cfg      Config
+	number   int // of the results so far
+	profiles int // of coverage so far
+	depth    int // of scripts that call scripts
 }
 
 // file is a new name for results.
@@ -56,6 +58,18 @@ func (m *measurer) file(suffix string) string {
 // kept as it is, but for arguments that name a format and a file. One that
 // cannot be parsed, or whose runner is not known, is weak.
 func Measure(command string, cfg Config) Command {
+	made := measure(command, cfg)
+	switch {
+	case !cfg.WithCoverage:
+	case made.Weak != "":
+		made.NoCoverage = made.Weak
+	default:
+		return made.withCoverage()
+	}
+	return made
+}
+
+func measure(command string, cfg Config) Command {
 	made := Command{Script: command, Dir: cfg.dir()}
 	if strings.TrimSpace(command) == "" {
 		made.Weak = "the command is empty"
@@ -90,7 +104,7 @@ func Measure(command string, cfg Config) Command {
 	if len(made.sites) > 1 { // the first may keep the others from running
 		made.Stops = made.Stops.later(StopsBetween)
 	}
-	made.source, made.Script = command, apply(command, edits(made.sites, nil))
+	made.source, made.Script = command, apply(command, edits(made.sites, nil, false))
 	return made
 }
 
@@ -132,12 +146,16 @@ func reason(s *script, weak []string) string {
 	return fmt.Sprintf("%q is no test runner that is known", s.calls[len(s.calls)-1].at(0).text)
 }
 
-// edits are the changes of a script for its sites; with tests, for those only.
-func edits(sites []site, tests []Test) []edit {
+// edits are the changes of a script for its sites; with tests, for those only;
+// with coverage, where they can write it.
+func edits(sites []site, tests []Test, coverage bool) []edit {
 	var all []edit
 	for i := range sites {
 		s := &sites[i]
 		args := s.args
+		if coverage && s.cover.why == "" {
+			args = slices.Concat(args, s.cover.args)
+		}
 		var filter []string
 		if tests != nil {
 			filter = s.filter(tests)
@@ -179,6 +197,9 @@ const maxAgain = 500
 // is not known or has no filter, the command uses the filter itself, or there
 // are more than 500 tests or none.
 func (c *Command) Again(tests []Test) (Command, bool) {
+	if c.plain != nil {
+		return c.plain.Again(tests)
+	}
 	// Package testreport has no such names; a shell could not take them.
 	tests = slices.DeleteFunc(slices.Clone(tests), func(t Test) bool {
 		text := t.ID + t.Suite + t.Name + t.File
@@ -191,7 +212,7 @@ func (c *Command) Again(tests []Test) (Command, bool) {
 		return Command{}, false
 	}
 	again := *c
-	again.Script = apply(c.source, edits(c.sites, tests))
+	again.Script = apply(c.source, edits(c.sites, tests, false))
 	again.sites = nil
 	return again, true
 }

@@ -150,6 +150,7 @@ func (m *measurer) golang(c *call) *site {
 		s.stops = StopsInside
 	}
 	s.filter = func(tests []Test) []string { return goFilter("-count=1", tests) }
+	s.cover = m.coverGo(c, flags)
 	return s
 }
 
@@ -268,6 +269,7 @@ func (m *measurer) pytest(c *call) *site {
 	if c.has("--exitfirst", "--maxfail", "--stepwise", "--sw") || slices.ContainsFunc(c.words, func(w word) bool { return shortX.MatchString(w.text) }) {
 		s.stops = StopsInside
 	}
+	s.cover = m.coverPytest(c)
 	s.drop = pytestPositional(c)
 	s.filter = pytestFilter
 	return s

@@ -27,6 +27,11 @@ type Config struct {
 	// those that the projects themselves bring.
 	Installed func(name string) bool
 
+	// WithCoverage makes Measure add what lets the runner write coverage in the
+	// run of its tests, where that changes neither what is tested nor how it
+	// exits: for go test, pytest with pytest-cov, and jest.
+	WithCoverage bool
+
 	// Test, Coverage, Types and Lint replace the commands that would be found;
 	// "-" switches one off.
 	Test, Coverage, Types, Lint string

@@ -32,6 +32,7 @@ func (m *measurer) jest(c *call) *site {
 		s.args, s.results[0].Files = []string{"--json", "--outputFile=" + file}, []string{file}
 	}
 	s.bail(c, "-b", "--bail")
+	s.cover = m.coverJest(c)
 	if !c.has("-t", "--testNamePattern") {
 		s.filter = titleFilter("--testNamePattern")
 	}
