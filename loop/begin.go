@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -73,6 +74,15 @@ const (
 	statusNotRunnable = 126
 	statusNotFound    = 127
 )
+
+// baselineResults are the results that others are compared with; nil where there
+// are none, and when nothing is to be compared.
+func (r *run) baselineResults(ctx context.Context) (*testreport.Report, error) {
+	if r.cfg.Plain {
+		return nil, nil
+	}
+	return r.savedResults(ctx, r.state.Results)
+}
 
 // next begins an iteration, unless the loop is to end or to wait.
 func next(ctx context.Context, r *run) (string, error) {

@@ -55,12 +55,16 @@ func (r *run) best(ctx context.Context) (*Outcome, error) {
 // choose brings back the files of the best iteration. A last one that passes is
 // never replaced by one that does not.
 func choose(ctx context.Context, r *run) (string, error) {
+	last := r.state.Run.Number
+	if r.cfg.Plain {
+		r.state.Selected, r.state.SelectedReason = last, "Final iteration; none is chosen while the watching is off"
+		return stepFinish, nil
+	}
 	best, err := r.best(ctx)
 	if err != nil {
 		return "", err
 	}
-	last := r.state.Run.Number
-	if best == nil {
+	if best == nil || r.cfg.RequireVerification && !best.Check.Passed {
 		r.state.SelectedReason = "no iteration can be kept; the files are as the last one left them"
 		return stepFinish, nil
 	}

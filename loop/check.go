@@ -124,7 +124,7 @@ func (r *run) checkWork(ctx context.Context, baseline *testreport.Report) (Check
 
 // compareWork is checkWork beside the baseline.
 func (r *run) compareWork(ctx context.Context) (Check, error) {
-	baseline, err := r.savedResults(ctx, r.state.Results)
+	baseline, err := r.baselineResults(ctx)
 	if err != nil {
 		return Check{}, err
 	}

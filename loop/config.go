@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/loop/hook"
 )
 
 // Defaults of [Config].
@@ -91,6 +92,23 @@ type Config struct {
 	// GateTimeout is how long a person is waited for, in nanoseconds; a gate that
 	// nobody answered aborts the loop. 0: for ever.
 	GateTimeout time.Duration `json:"gate_timeout,omitempty"`
+	// Plain switches the watching off: nothing is compared with the baseline,
+	// recovered from or asked about, and the files stay as the last iteration left
+	// them. Snapshots, and going on after a crash, stay.
+	Plain bool `json:"plain,omitempty"`
+	// RequireVerification leaves only an iteration whose check passed.
+	RequireVerification bool `json:"require_verification,omitempty"`
+	// RetryCritical recovers from a critical regression as from others; otherwise a
+	// person is asked at once. Deleted tests go to a person either way.
+	RetryCritical bool `json:"retry_critical,omitempty"`
+	// DetectionBudget is how long looking for regressions may take in an iteration,
+	// in nanoseconds, and OverheadPercent how much time may be added to that of agent
+	// and check; more is a warning. 0: the defaults of [hook.Config]; negative: any.
+	DetectionBudget time.Duration `json:"detection_budget,omitempty"`
+	OverheadPercent float64       `json:"overhead_percent,omitempty"`
+	// Given names the fields that somebody gave explicitly, as in JSON: settings do
+	// not change them when the loop is resumed. Nil: all of them were.
+	Given []string `json:"given,omitzero"`
 }
 
 // ParseConfig reads a configuration. The error names everything that is wrong.
@@ -112,7 +130,8 @@ func (c Config) withDefaults() Config {
 	for _, d := range []struct {
 		at  *time.Duration
 		def time.Duration
-	}{{&c.Timeout, DefaultTimeout}, {&c.IdleTimeout, DefaultIdleTimeout}, {&c.CheckTimeout, DefaultCheckTimeout}} {
+	}{{&c.Timeout, DefaultTimeout}, {&c.IdleTimeout, DefaultIdleTimeout}, {&c.CheckTimeout, DefaultCheckTimeout},
+		{&c.DetectionBudget, hook.DefaultLatencyBudget}} {
 		if *d.at == 0 {
 			*d.at = d.def
 		}
@@ -129,6 +148,9 @@ func (c Config) withDefaults() Config {
 		c.Selection = HighestQualityVerified
 	}
 	c.Measures.setDefaults()
+	if c.OverheadPercent == 0 {
+		c.OverheadPercent = hook.DefaultOverheadPercent
+	}
 	return c
 }
 
@@ -159,6 +181,9 @@ func (c *Config) validate() error {
 	}
 	if c.BudgetUSD < 0 || c.BudgetUSD > maxBudgetUSD || math.IsNaN(c.BudgetUSD) || c.BudgetTokens < 0 {
 		errs = append(errs, fmt.Errorf("the budgets are %v USD and %d tokens; they may be 0 (no limit) or more, up to %d USD", c.BudgetUSD, c.BudgetTokens, maxBudgetUSD))
+	}
+	if math.IsNaN(c.OverheadPercent) {
+		errs = append(errs, errors.New("overhead_percent is no number"))
 	}
 	switch c.Selection {
 	case HighestQualityVerified, HighestQuality, MostRecentAboveThreshold:

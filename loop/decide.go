@@ -42,7 +42,7 @@ func decide(ctx context.Context, r *run) (string, error) {
 		r.loop.Status = record.Completing
 		return stepComplete, nil
 	}
-	if why := r.stuck(out); why != "" {
+	if why := r.stuck(out); why != "" && !r.cfg.Plain {
 		return r.stuckGate(ctx, out, why)
 	}
 	return stepNext, nil

@@ -74,6 +74,9 @@ func (c *Config) Prefers(o, than *Outcome) bool {
 	if than == nil {
 		return true
 	}
+	if c.RequireVerification && o.Check.Passed != than.Check.Passed {
+		return o.Check.Passed
+	}
 	threshold := c.QualityThreshold
 	switch c.Selection {
 	case MostRecentAboveThreshold:

@@ -57,7 +57,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	baseline, err := r.savedResults(ctx, r.state.Results)
+	baseline, err := r.baselineResults(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -80,18 +80,22 @@ func judge(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	out.Regressions = append(out.Regressions, changed...)
+	detection := time.Since(began)
 	if err := r.usage(ctx, out); err != nil {
 		return "", err
 	}
 	out.rate(report, diff)
+	scored := time.Now()
 	if err := r.score(ctx, out); err != nil {
 		return "", err
 	}
+	began = began.Add(time.Since(scored)) // a command of the user's is no bookkeeping
 	if err := r.told(ctx, out); err != nil {
 		return "", err
 	}
 	out.Times = Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS, Engine: time.Since(began).Milliseconds() - t.HooksMS}
 	r.hooks.EndIteration(ID(&r.l.Tree), t.Number, time.Duration(t.AgentMS+t.Check.TookMS+t.SnapshotMS)*time.Millisecond)
+	r.overruns(out, detection)
 	status := record.IterationKept
 	if t.Failure != "" {
 		status = record.IterationFailed
@@ -297,6 +301,9 @@ func (r *run) told(ctx context.Context, out *Outcome) error {
 		"test_results": out.Check, "quality_score": out.Quality, "artifacts": out.Artifacts, "regressions": out.Regressions})
 	if err != nil {
 		return err
+	}
+	if r.cfg.Plain { // what handlers report is in their log only
+		answer.Regressions = nil
 	}
 	for _, g := range answer.Regressions {
 		out.Regressions = append(out.Regressions, Regression{Type: string(g.Type), Severity: string(g.Severity), Text: g.Handler + ": " + g.Content})

@@ -63,7 +63,8 @@ type run struct {
 	hooks *hook.Runner
 	log   *hook.Log
 
-	change record.Change // what the step under way leaves beside the state
+	warnings warnings
+	change   record.Change // what the step under way leaves beside the state
 	// parked, when set, is until when there is nothing to do.
 	parked *time.Time
 }
@@ -140,6 +141,7 @@ func (r *run) save(ctx context.Context) error {
 		return err
 	}
 	r.loop.State = raw
+	r.change.Notes = append(r.change.Notes, r.warnings.take()...)
 	r.change.Loop = &r.loop
 	err = r.e.records.Save(ctx, r.l, r.change)
 	r.change = record.Change{}
@@ -176,7 +178,8 @@ func (e *Engine) load(ctx context.Context, l *perdure.Lease) (*run, error) {
 	if r.log, err = hook.OpenLog(hook.LogConfig{Path: filepath.Join(dir, "hook-log.jsonl")}); err != nil {
 		return nil, err
 	}
-	r.hooks, err = hook.New(hook.Config{Handlers: e.cfg.Handlers, Log: r.log, Logger: e.cfg.Logger})
+	r.hooks, err = hook.New(hook.Config{Handlers: e.cfg.Handlers, Log: r.log, Observe: r.warnings.observe,
+		LatencyBudget: r.cfg.DetectionBudget, OverheadPercent: -1, Logger: e.cfg.Logger})
 	if err != nil {
 		return nil, errors.Join(err, r.log.Close())
 	}

@@ -103,7 +103,8 @@ func (r *run) mustAsk(out *Outcome, v *Recovery) bool {
 	again := mark(out)
 	twice := v.Attempt > 1 && again == r.state.LastRegression
 	r.state.LastRegression = again
-	return deleted || v.Diagnosis == RewardHacking || v.Confidence < minConfidence || worst(out.Regressions).Severity == string(hook.Critical) ||
+	critical := !r.cfg.RetryCritical && worst(out.Regressions).Severity == string(hook.Critical)
+	return deleted || v.Diagnosis == RewardHacking || v.Confidence < minConfidence || critical ||
 		r.state.Run.Blocked || v.Attempt > max(r.cfg.MaxRetries, 0) || twice
 }
 

@@ -124,6 +124,8 @@ type Outcome struct {
 	CostUSD      *float64 `json:"cost_usd,omitempty"`
 	// Times say what the iteration took, in milliseconds.
 	Times Times `json:"times"`
+	// Warnings say what took longer than it may.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Times are what parts of an iteration took, in milliseconds.

@@ -23,6 +23,7 @@ const (
 	EventEnded      perdure.EventKind = "loop.ended"
 	EventAgentError perdure.EventKind = "loop.agent_error"
 	EventRecovery   perdure.EventKind = "loop.recovery"
+	EventWarning    perdure.EventKind = "loop.warning"
 )
 
 // farAway is when nothing but an answer wakes a loop.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/loopcmd"
 	"github.com/perdure/perdure/loop"
 )
@@ -42,12 +43,18 @@ func (a *app) loopCommand() *cobra.Command {
 			if err != nil {
 				return loop.Config{}, err
 			}
-			return loop.Config{Agent: l.Loop.Agent, MaxIterations: l.Loop.MaxIterations, Timeout: l.Loop.Timeout, IdleTimeout: l.Loop.IdleTimeout,
-				CheckTimeout: l.Loop.CheckTimeout, MaxRetries: l.Loop.MaxRetries, QualityThreshold: l.Loop.QualityThreshold}, nil
+			return loopSettings(&l.Loop), nil
 		},
 		Read:    func(cmd *cobra.Command, do func(s loopcmd.Store) error) error { return with(cmd, toRead, do) },
 		Execute: func(cmd *cobra.Command, do func(s loopcmd.Store) error) error { return with(cmd, toExecute, do) },
 	})
+}
+
+// loopSettings is what the settings say of a loop.
+func loopSettings(l *config.Loop) loop.Config {
+	return loop.Config{Agent: l.Agent, MaxIterations: l.MaxIterations, Timeout: l.Timeout, IdleTimeout: l.IdleTimeout, CheckTimeout: l.CheckTimeout,
+		GateTimeout: l.GateTimeout, Plain: !l.Enabled, MaxRetries: l.MaxRetries, RetryCritical: !l.AutoEscalateCritical, KeepLast: !l.BestOutput,
+		QualityThreshold: l.QualityThreshold, RequireVerification: l.RequireVerification, DetectionBudget: l.DetectionBudget, OverheadPercent: l.OverheadPercent}
 }
 
 // runLoop executes a loop in this process until its follower returns.

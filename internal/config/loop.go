@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -20,12 +21,68 @@ type Loop struct {
 	// Timeout bounds the agent's time in one iteration, IdleTimeout how long it may
 	// be silent, CheckTimeout a run of the completion command.
 	Timeout, IdleTimeout, CheckTimeout time.Duration
-	MaxRetries                         int
-	// QualityThreshold is in percent.
-	QualityThreshold int
+	// GateTimeout is how long a person is waited for; 0: for ever.
+	GateTimeout time.Duration
+	// Enabled is the whole watching: the baseline, regressions and what is done
+	// about them, the best iteration.
+	Enabled              bool
+	MaxRetries           int
+	AutoEscalateCritical bool
+	// BestOutput leaves the best iteration in the workspace, not the last.
+	BestOutput          bool
+	QualityThreshold    int // in percent
+	RequireVerification bool
+	// Budgets of what is added to an iteration; exceeding them warns. 0: none.
+	DetectionBudget time.Duration
+	OverheadPercent float64
 	// Hooks are the user's handlers, in the order in which they are asked. They
 	// exist in the file only.
 	Hooks hook.Settings
+}
+
+// loopSettings are the section loop of the table.
+func loopSettings() []setting {
+	return []setting{
+		{key: "loop.agent", help: "who works in loops: claude, codex, opencode, gemini, acp:NAME, acp:COMMAND, exec:COMMAND",
+			at: func(c *Config) any { return &c.Loop.Agent }},
+		{key: "loop.model", help: "the agent's own name for a model; empty: its choice",
+			at: func(c *Config) any { return &c.Loop.Model }},
+		{key: "loop.permission", def: "edits", help: "what an agent may do without asking: edits, read, all, own",
+			at: func(c *Config) any { return &c.Loop.Permission }, check: oneOf("edits", "read", "all", "own")},
+		{key: "loop.max_iterations", def: "10", help: "most iterations of a loop",
+			at: func(c *Config) any { return &c.Loop.MaxIterations }, check: between(1, 10_000)},
+		{key: "loop.timeout", def: "60m", help: "the agent's time in one iteration",
+			at: func(c *Config) any { return &c.Loop.Timeout }, check: positive},
+		{key: "loop.idle_timeout", def: "10m", help: "how long an agent may be silent",
+			at: func(c *Config) any { return &c.Loop.IdleTimeout }, check: positive},
+		{key: "loop.check_timeout", def: "30m", help: "the time of one run of the completion command",
+			at: func(c *Config) any { return &c.Loop.CheckTimeout }, check: positive},
+		{key: "loop.gate_timeout", def: noLimit, none: true, help: "how long a person is waited for before the loop is aborted, or none for ever",
+			at: func(c *Config) any { return &c.Loop.GateTimeout }, check: positive},
+		{key: "loop.enabled", def: "true", help: "whether iterations are compared with the baseline, regressions recovered from and the best iteration left",
+			at: func(c *Config) any { return &c.Loop.Enabled }},
+		{key: "loop.max_retries", def: "3", help: "how often a turn that failed is repeated, and a regression is recovered from without asking",
+			at: func(c *Config) any { return &c.Loop.MaxRetries }, check: between(0, 100)},
+		{key: "loop.auto_escalate_on_critical", def: "true", help: "whether a critical regression goes to a person at once; deleted tests do either way",
+			at: func(c *Config) any { return &c.Loop.AutoEscalateCritical }},
+		{key: "loop.best_output", def: "true", help: "whether the best iteration is left in the workspace; false: the last one",
+			at: func(c *Config) any { return &c.Loop.BestOutput }},
+		{key: "loop.quality_threshold", def: "70", help: "quality in percent that the best iteration should reach",
+			at: func(c *Config) any { return &c.Loop.QualityThreshold }, check: between(0, 100)},
+		{key: "loop.require_verification", def: "false", help: "whether only an iteration whose check passed may be the best",
+			at: func(c *Config) any { return &c.Loop.RequireVerification }},
+		{key: "loop.detection_latency_budget", def: "500ms", none: true, help: "how long looking for regressions may take before that is told, or none",
+			at: func(c *Config) any { return &c.Loop.DetectionBudget }, check: positive},
+		{key: "loop.max_overhead_percent", def: "10", none: true, help: "how much may be added to the time of agent and check before that is told, or none",
+			at: func(c *Config) any { return &c.Loop.OverheadPercent }, check: percent},
+	}
+}
+
+func percent(value any) string {
+	if x := *value.(*float64); math.IsNaN(x) || x < 0 || x > 1000 {
+		return fmt.Sprintf("is %v, but must be above 0 and at most 1000", x)
+	}
+	return ""
 }
 
 // hookEntry is a handler as the file has it.

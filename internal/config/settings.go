@@ -42,6 +42,11 @@ type setting struct {
 
 // settings is the table, in the order in which people see it.
 func settings() []setting {
+	return slices.Concat(runSettings(), loopSettings(), processSettings())
+}
+
+// runSettings are those of runs and of the store.
+func runSettings() []setting {
 	return []setting{
 		{key: "model", def: "builtin:extract", help: "what answers: builtin:extract, exec:COMMAND, openai:NAME, anthropic:NAME, mock:SCRIPT; after a comma, what stands in when it fails",
 			at: func(c *Config) any { return &c.Model }, check: notEmpty},
@@ -93,24 +98,12 @@ func settings() []setting {
 			at: func(c *Config) any { return &c.HandoffWarnPercent }, check: between(1, 100)},
 		{key: "handoff.stop_percent", def: "90", help: "use of an agent's context at which it is told to stop",
 			at: func(c *Config) any { return &c.HandoffStopPercent }, check: between(1, 100)},
-		{key: "loop.agent", help: "who works in loops: claude, codex, opencode, gemini, acp:NAME, acp:COMMAND, exec:COMMAND",
-			at: func(c *Config) any { return &c.Loop.Agent }},
-		{key: "loop.model", help: "the agent's own name for a model; empty: its choice",
-			at: func(c *Config) any { return &c.Loop.Model }},
-		{key: "loop.permission", def: "edits", help: "what an agent may do without asking: edits, read, all, own",
-			at: func(c *Config) any { return &c.Loop.Permission }, check: oneOf("edits", "read", "all", "own")},
-		{key: "loop.max_iterations", def: "10", help: "most iterations of a loop",
-			at: func(c *Config) any { return &c.Loop.MaxIterations }, check: between(1, 10_000)},
-		{key: "loop.timeout", def: "60m", help: "the agent's time in one iteration",
-			at: func(c *Config) any { return &c.Loop.Timeout }, check: positive},
-		{key: "loop.idle_timeout", def: "10m", help: "how long an agent may be silent",
-			at: func(c *Config) any { return &c.Loop.IdleTimeout }, check: positive},
-		{key: "loop.check_timeout", def: "30m", help: "the time of one run of the completion command",
-			at: func(c *Config) any { return &c.Loop.CheckTimeout }, check: positive},
-		{key: "loop.max_retries", def: "3", help: "how often an agent's turn that failed is repeated",
-			at: func(c *Config) any { return &c.Loop.MaxRetries }, check: between(0, 100)},
-		{key: "loop.quality_threshold", def: "70", help: "quality in percent that the best iteration should reach",
-			at: func(c *Config) any { return &c.Loop.QualityThreshold }, check: between(0, 100)},
+	}
+}
+
+// processSettings are those of whoever executes.
+func processSettings() []setting {
+	return []setting{
 		{key: "listen", help: "TCP address of the daemon, for example 127.0.0.1:7433; empty: none",
 			at: func(c *Config) any { return &c.Listen }, check: hostPort},
 		{key: "socket", help: "Unix socket of the daemon; empty: perdure.sock in .perdure",
@@ -184,7 +177,7 @@ func (s setting) flag() string {
 // Nothing is set when something is wrong.
 func (s setting) set(c *Config, text string) string {
 	if s.none && text == noLimit {
-		text = "0"
+		return s.clear(c)
 	} else if x, err := strconv.ParseFloat(text, 64); s.none && err == nil && x == 0 {
 		return fmt.Sprintf("is %s, which allows nothing at all; write %s for no limit", text, noLimit)
 	}
@@ -217,12 +210,30 @@ func (s setting) set(c *Config, text string) string {
 		if err != nil {
 			return err.Error()
 		}
+		if s.none && d == 0 {
+			return fmt.Sprintf("is %s, which allows nothing at all; write %s for no limit", text, noLimit)
+		}
 		*p = d
 	case *bool:
 		if text != "true" && text != "false" {
 			return fmt.Sprintf("%s is neither true nor false", s.quote(text))
 		}
 		*p = text == "true"
+	}
+	return ""
+}
+
+// clear sets that there is no limit.
+func (s setting) clear(c *Config) string {
+	switch p := s.at(c).(type) {
+	case *int:
+		*p = 0
+	case *int64:
+		*p = 0
+	case *float64:
+		*p = 0
+	case *time.Duration:
+		*p = 0
 	}
 	return ""
 }
@@ -243,7 +254,7 @@ func (s setting) verify(c *Config, kind string) string {
 // text is the value as it would be written in the file.
 func (s setting) text(c *Config) string {
 	text := s.plainText(c)
-	if s.none && text == "0" {
+	if s.none && (text == "0" || text == FormatDuration(0)) {
 		return noLimit
 	}
 	return text

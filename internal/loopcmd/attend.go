@@ -198,6 +198,8 @@ func (c *commands) line(e *perdure.Event) string {
 		return fmt.Sprintf("iteration %d waits until %s (%s)", d.Iteration, local(d.Until), c.Safe(d.Why))
 	case loop.EventAgentError:
 		return fmt.Sprintf("iteration %d: %s", d.Iteration, c.Safe(d.Message))
+	case loop.EventWarning:
+		return fmt.Sprintf("iteration %d: %s", d.Iteration, c.Safe(d.Message))
 	case loop.EventPaused:
 		return "paused: " + c.Safe(d.Reason)
 	case loop.EventResumed:

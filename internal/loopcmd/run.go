@@ -16,10 +16,9 @@ import (
 
 // runFlags are the flags of loop run.
 type runFlags struct {
-	loop.Config
-	selection string
-	noWait    bool
-	asJSON    bool
+	tuning
+	noWait bool
+	asJSON bool
 }
 
 func (c *commands) newRunCommand() *cobra.Command {
@@ -38,56 +37,18 @@ func (c *commands) newRunCommand() *cobra.Command {
 			" perdure loop run \"Port it to Python 3\" --until \"pytest -q\" --agent codex --fallback claude --max-iterations 20",
 		Args: c.Arguments(1, 1, "one task"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.Task, f.Selection = args[0], loop.Selection(f.selection)
+			f.Task = args[0]
 			return c.run(cmd, &f)
 		},
 	}
+	f.register(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.Until, "until", "", "the completion `COMMAND`, for the shell")
-	flags.StringVar(&f.Agent, "agent", "", "who works (default: the setting loop.agent)")
-	flags.StringSliceVar(&f.Fallback, "fallback", nil, "who stands in, in this order")
 	flags.StringVar(&f.Workspace, "workspace", "", "the `folder` to work in (default: this one)")
-	flags.IntVar(&f.MaxIterations, "max-iterations", loop.DefaultMaxIterations, "how many iterations there are at most")
-	flags.DurationVar(&f.Timeout, "timeout", loop.DefaultTimeout, "the agent's time in one iteration; -1s: no limit")
-	flags.DurationVar(&f.IdleTimeout, "idle-timeout", loop.DefaultIdleTimeout, "how long the agent may be silent; -1s: no limit")
-	flags.DurationVar(&f.CheckTimeout, "check-timeout", loop.DefaultCheckTimeout, "the time of one run of the completion command; -1s: no limit")
-	flags.IntVar(&f.MaxRetries, "max-retries", loop.DefaultMaxRetries, "how often a turn that failed is repeated, and a regression is recovered from without asking")
 	flags.StringVar(&f.Scorer, "scorer", "", "a `COMMAND` that prints the quality, 0 to 100 (default: made from the tests)")
-	flags.IntVar(&f.QualityThreshold, "quality-threshold", loop.DefaultQualityThreshold, "the quality in percent that the best iteration should reach")
-	flags.StringVar(&f.selection, "select", string(loop.HighestQualityVerified), "which iteration is left: highest_quality_verified, highest_quality, most_recent_above_threshold")
-	flags.BoolVar(&f.KeepLast, "keep-last", false, "leave the files as the last iteration left them")
-	flags.BoolVar(&f.Unattended, "unattended", false, "restore deleted tests the first time instead of asking")
-	flags.DurationVar(&f.GateTimeout, "gate-timeout", 0, "how long a person is waited for (default: for ever)")
-	flags.Float64Var(&f.BudgetUSD, "budget-usd", 0, "stop before more is spent (default: no limit)")
-	flags.Int64Var(&f.BudgetTokens, "budget-tokens", 0, "stop before more tokens are used (default: no limit)")
 	flags.BoolVar(&f.noWait, "no-wait", false, "end with status 6 when a person is asked, instead of waiting")
 	flags.BoolVar(&f.asJSON, "json", false, "print where the loop stands in the end as one JSON object")
 	return cmd
-}
-
-// fill takes over the settings for what the flags leave open.
-func (f *runFlags) fill(cmd *cobra.Command, set *loop.Config) {
-	given := cmd.Flags().Changed
-	if !given("agent") {
-		f.Agent = set.Agent
-	}
-	for _, n := range []struct {
-		flag    string
-		to, set *int
-	}{{"max-iterations", &f.MaxIterations, &set.MaxIterations}, {"max-retries", &f.MaxRetries, &set.MaxRetries},
-		{"quality-threshold", &f.QualityThreshold, &set.QualityThreshold}} {
-		if !given(n.flag) {
-			*n.to = *n.set
-		}
-	}
-	for _, d := range []struct {
-		flag    string
-		to, set *time.Duration
-	}{{"timeout", &f.Timeout, &set.Timeout}, {"idle-timeout", &f.IdleTimeout, &set.IdleTimeout}, {"check-timeout", &f.CheckTimeout, &set.CheckTimeout}} {
-		if !given(d.flag) {
-			*d.to = *d.set
-		}
-	}
 }
 
 func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
@@ -101,14 +62,6 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 	}
 	if !filepath.IsAbs(f.Workspace) {
 		f.Workspace = filepath.Join(c.Cwd, f.Workspace)
-	}
-	for _, d := range []*time.Duration{&f.Timeout, &f.IdleTimeout, &f.CheckTimeout} {
-		if *d == 0 {
-			*d = -1 // a person who writes 0 means no limit
-		}
-	}
-	if f.MaxRetries == 0 {
-		f.MaxRetries = -1
 	}
 	raw, err := json.Marshal(&f.Config)
 	if err != nil {

@@ -40,7 +40,7 @@ func NewDraft(in Input) *Draft {
 	d := State{
 		Version: "2.0.0", LoopID: s.ID(), TreeID: string(in.Tree.ID), Status: s.Status(), Step: in.Loop.Step, Iteration: in.Loop.Iteration,
 		Reason: s.standing.Reason, StartedAt: instant(in.Tree.CreatedAt), LastUpdated: instant(in.Loop.UpdatedAt), CompletedAt: s.ended(),
-		History: []Iteration{}, Errors: []AgentError{}, Before: string(s.standing.Before), Detecting: !in.Loop.Status.Ended(),
+		History: []Iteration{}, Errors: []AgentError{}, Before: string(s.standing.Before), Detecting: !in.Loop.Status.Ended() && !s.cfg.Plain,
 	}
 	if in.Loop.Status.Ended() {
 		d.Step = ""

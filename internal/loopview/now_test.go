@@ -92,3 +92,32 @@ func TestList(t *testing.T) {
 		t.Errorf("no loops: %q", got)
 	}
 }
+
+// What takes longer than it may is said in each view, and that nothing is watched.
+func TestWarningsAndNoWatching(t *testing.T) {
+	t.Parallel()
+	in := scene{t, "Fix the tests"}.done()
+	in.Tree.Config = raw(t, &loop.Config{Task: "Fix the tests", Until: "go test ./...", Workspace: "/project", Agent: "codex", Plain: true})
+	for i := range in.Iterations {
+		o, err := loop.ReadOutcome(&in.Iterations[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Warnings = []string{"slow\x1b search"}
+		in.Iterations[i].Data = raw(t, &o)
+	}
+	s := loopview.New(in)
+	for name, view := range map[string]func(io.Writer) error{
+		"overview":    func(w io.Writer) error { return s.Overview(w, loopview.Style{}) },
+		"persistence": func(w io.Writer) error { return s.Persistence(w, loopview.Style{}) },
+		"report":      func(w io.Writer) error { return s.Report(w, "md") },
+	} {
+		got := written(t, view)
+		if !strings.Contains(got, "off: nothing is compared") || !strings.Contains(got, "iteration 2: slow") || strings.Contains(got, "\x1b") {
+			t.Errorf("%s:\n%s", name, got)
+		}
+	}
+	if loopview.Document(in).Detecting {
+		t.Error("the state tells of detection")
+	}
+}

@@ -76,6 +76,12 @@ func (s *Summary) facts() []fact {
 		part, _ := overhead(t)
 		add("Overhead", fmt.Sprintf("%.1f %% of the time of agent and check", part))
 	}
+	if s.warned > 0 {
+		add("Warnings", fmt.Sprintf("%d, the last: %s", s.warned, s.warnings[len(s.warnings)-1]))
+	}
+	if s.cfg.Plain {
+		add("Watching", watchingOff)
+	}
 	add("Began", human.Stamp(s.in.Tree.CreatedAt))
 	if t := s.ended(); t != nil {
 		add("Ended", human.Stamp(*t))

@@ -8,6 +8,7 @@
 package loopview
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -87,6 +88,8 @@ type Summary struct {
 	recovery []recovered
 	attempts int
 	errors   int
+	warnings []string // the last maxWarnings
+	warned   int      // how many there were
 	gates    gates
 	accepted map[int]bool // iterations that a person approved
 }
@@ -169,6 +172,11 @@ func (s *Summary) add(it *record.Iteration, o *loop.Outcome, known bool) {
 	if o.AgentError != "" {
 		s.errors++
 	}
+	for _, w := range o.Warnings {
+		s.warned++
+		s.warnings = append(s.warnings, fmt.Sprintf("iteration %d: %s", o.Iteration, oneLine(w, maxText)))
+		s.warnings = s.warnings[max(0, len(s.warnings)-maxWarnings):]
+	}
 	if !known {
 		return
 	}
@@ -177,6 +185,9 @@ func (s *Summary) add(it *record.Iteration, o *loop.Outcome, known bool) {
 		s.best = o
 	}
 }
+
+// maxWarnings is how many warnings are shown in words.
+const maxWarnings = 3
 
 // number is the highest one so far.
 func (s *Summary) number() int {

@@ -47,6 +47,9 @@ func (y Style) withDefaults() Style {
 	return y
 }
 
+// watchingOff is said of loops without the watching.
+const watchingOff = "off: nothing is compared, recovered from or chosen"
+
 // screen is a view on its way.
 type screen struct {
 	Style
@@ -105,6 +108,12 @@ func (s *Summary) Overview(w io.Writer, style Style) error {
 			text += fmt.Sprintf(" in the last %d iterations", len(s.points))
 		}
 		c.field("Regressions", text)
+	}
+	if s.cfg.Plain {
+		c.field("Watching", watchingOff)
+	}
+	for _, text := range s.warnings {
+		c.field("Warning", text)
 	}
 	c.field("Cost", s.money())
 	c.field("Time", fmt.Sprintf("%s since %s", human.Duration(s.elapsed()), human.Stamp(s.in.Tree.CreatedAt)))
@@ -285,6 +294,9 @@ func (s *Summary) Persistence(w io.Writer, style Style) error {
 		c.line("  %s %s", c.Dim(fmt.Sprintf("%-22s", name+":")), value)
 	}
 	c.line("%s", c.Bold("Persistence Metrics of "+s.ID()+":"))
+	if s.cfg.Plain {
+		field("Watching", watchingOff)
+	}
 	field("Baseline Metrics", measured(s.baseline))
 	field("Current Metrics", measured(s.judged()))
 	field("Regression Events", counted(s.events))
@@ -318,6 +330,9 @@ func (s *Summary) Persistence(w io.Writer, style Style) error {
 	}
 	if percent, ok := overhead(s.times()); ok {
 		field("Overhead", fmt.Sprintf("%.1f %% of the time of agent and check", percent))
+	}
+	if s.warned > 0 {
+		field("Warnings", fmt.Sprintf("%d, the last: %s", s.warned, s.warnings[len(s.warnings)-1]))
 	}
 	s.incomplete(c)
 	return c.to(w)

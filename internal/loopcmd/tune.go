@@ -1,0 +1,96 @@
+package loopcmd
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/loop"
+)
+
+// tuning are the flags of what may also be changed when a loop is resumed.
+type tuning struct {
+	loop.Config
+	selection string
+}
+
+// register adds the flags. For a loop that is there already they have no
+// defaults: what is not given stays.
+func (t *tuning) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&t.Agent, "agent", "", "who works (default: the setting loop.agent)")
+	fl.StringSliceVar(&t.Fallback, "fallback", nil, "who stands in, in this order")
+	fl.IntVar(&t.MaxIterations, "max-iterations", loop.DefaultMaxIterations, "how many iterations there are at most")
+	fl.DurationVar(&t.Timeout, "timeout", loop.DefaultTimeout, "the agent's time in one iteration; -1s: no limit")
+	fl.DurationVar(&t.IdleTimeout, "idle-timeout", loop.DefaultIdleTimeout, "how long the agent may be silent; -1s: no limit")
+	fl.DurationVar(&t.CheckTimeout, "check-timeout", loop.DefaultCheckTimeout, "the time of one run of the completion command; -1s: no limit")
+	fl.IntVar(&t.MaxRetries, "max-retries", loop.DefaultMaxRetries, "how often a turn that failed is repeated, and a regression is recovered from without asking")
+	fl.IntVar(&t.QualityThreshold, "quality-threshold", loop.DefaultQualityThreshold, "the quality in percent that the best iteration should reach")
+	fl.StringVar(&t.selection, "select", string(loop.HighestQualityVerified), "which iteration is left: highest_quality_verified, highest_quality, most_recent_above_threshold")
+	fl.BoolVar(&t.RequireVerification, "require-verification", false, "leave only an iteration whose check passed")
+	fl.BoolVar(&t.KeepLast, "keep-last", false, "leave the files as the last iteration left them")
+	fl.BoolVar(&t.Plain, "plain", false, "do not watch: compare with no baseline, recover from nothing, ask nobody, choose no best iteration")
+	fl.BoolVar(&t.RetryCritical, "retry-critical", false, "recover from critical regressions as from others, before a person is asked")
+	fl.BoolVar(&t.Unattended, "unattended", false, "restore deleted tests the first time instead of asking")
+	fl.DurationVar(&t.GateTimeout, "gate-timeout", 0, "how long a person is waited for (default: for ever)")
+	fl.Float64Var(&t.BudgetUSD, "budget-usd", 0, "stop before more is spent (default: no limit)")
+	fl.Int64Var(&t.BudgetTokens, "budget-tokens", 0, "stop before more tokens are used (default: no limit)")
+}
+
+// given names the fields of the flags that were given.
+func (t *tuning) given(cmd *cobra.Command) []string {
+	t.Selection = loop.Selection(t.selection)
+	given := []string{}
+	for _, field := range loop.FieldNames() {
+		if f := cmd.Flags().Lookup(flagOf(field)); f != nil && f.Changed {
+			given = append(given, field)
+		}
+	}
+	return given
+}
+
+// flagOf is the flag of a field of the configuration.
+func flagOf(field string) string {
+	if field == "selection" {
+		return "select"
+	}
+	return strings.ReplaceAll(field, "_", "-")
+}
+
+// settable are the fields that the settings say something of.
+func settable(set *loop.Config) []string {
+	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries", "quality_threshold", "gate_timeout", "plain",
+		"keep_last", "require_verification", "retry_critical", "detection_budget", "overhead_percent"}
+	if set.Agent != "" {
+		names = append(names, "agent")
+	}
+	return names
+}
+
+// literal makes what a person writes what a configuration means by it, where 0
+// stands for the default: a person who writes 0 means none.
+func literal(c *loop.Config) {
+	for _, d := range []*time.Duration{&c.Timeout, &c.IdleTimeout, &c.CheckTimeout, &c.DetectionBudget} {
+		if *d == 0 {
+			*d = -1
+		}
+	}
+	for _, n := range []*int{&c.MaxRetries, &c.QualityThreshold} {
+		if *n == 0 {
+			*n = -1
+		}
+	}
+	if c.OverheadPercent == 0 {
+		c.OverheadPercent = -1
+	}
+}
+
+// fill takes over the settings for what the flags leave open.
+func (t *tuning) fill(cmd *cobra.Command, set *loop.Config) {
+	t.Given = t.given(cmd)
+	open := slices.DeleteFunc(settable(set), func(field string) bool { return slices.Contains(t.Given, field) })
+	t.Take(set, open...)
+	literal(&t.Config)
+}

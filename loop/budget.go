@@ -1,0 +1,74 @@
+package loop
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// unnoticed is how much may be added to an iteration without a word, whatever
+// part of it that is: of an agent that is done in a second, a snapshot is a large
+// part, and nobody waits for it.
+const unnoticed = time.Second
+
+// overruns warns of what took longer than the configuration allows.
+func (r *run) overruns(out *Outcome, detection time.Duration) {
+	for _, w := range r.cfg.overruns(&out.Times, detection) {
+		out.Warnings = append(out.Warnings, w.Message)
+		w.Iteration = out.Iteration
+		r.warnings.add(w)
+	}
+}
+
+// overruns are the budgets that an iteration exceeds. detection is the part of
+// its time that went into looking for regressions.
+func (c *Config) overruns(t *Times, detection time.Duration) []hook.Warning {
+	var all []hook.Warning
+	if c.DetectionBudget > 0 && detection > c.DetectionBudget {
+		all = append(all, hook.Warning{Kind: hook.WarnLatency, Message: fmt.Sprintf("looking for regressions took %s; the budget is %s",
+			detection.Round(time.Millisecond), c.DetectionBudget)})
+	}
+	added, work := t.Snapshot+t.Hooks+t.Engine, t.Agent+t.Check
+	if c.OverheadPercent <= 0 || work <= 0 || time.Duration(added)*time.Millisecond <= unnoticed {
+		return all
+	}
+	if percent := 100 * float64(added) / float64(work); percent > c.OverheadPercent {
+		all = append(all, hook.Warning{Kind: hook.WarnOverhead, Message: fmt.Sprintf("snapshots, hooks and bookkeeping added %.1f %% to the time of agent and check; the budget is %g %%",
+			percent, c.OverheadPercent)})
+	}
+	return all
+}
+
+// warnings are kept until the next save, which leaves them as events. Handlers
+// of tool calls may be asked at once.
+type warnings struct {
+	mu  sync.Mutex // guards all
+	all []hook.Warning
+}
+
+func (w *warnings) add(one hook.Warning) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = append(w.all, one)
+}
+
+// observe is what a runner of handlers tells its notices.
+func (w *warnings) observe(n hook.Notice) {
+	if n.Warning != nil {
+		w.add(*n.Warning)
+	}
+}
+
+func (w *warnings) take() []record.Note {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var notes []record.Note
+	for _, one := range w.all {
+		notes = append(notes, record.Note{Kind: EventWarning, Data: map[string]any{"iteration": one.Iteration, "kind": one.Kind, "message": one.Message}})
+	}
+	w.all = nil
+	return notes
+}

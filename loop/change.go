@@ -1,0 +1,110 @@
+package loop
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// FieldChange is what became of one field of a configuration, in words.
+type FieldChange struct {
+	Field string `json:"field"`
+	From  string `json:"from"`
+	To    string `json:"to"`
+}
+
+// String says it in a few words: "max_iterations 10 -> 20".
+func (c FieldChange) String() string { return fmt.Sprintf("%s %s -> %s", c.Field, c.From, c.To) }
+
+// fixedFields are what a loop is: with another one it is another loop, because
+// what was measured until then says nothing of it.
+func fixedFields() []string { return []string{"task", "until", "workspace", "scorer"} }
+
+// FieldNames are the names of all fields, as in JSON.
+func FieldNames() []string {
+	var names []string
+	for i := range reflect.TypeFor[Config]().NumField() {
+		names = append(names, fieldName(i))
+	}
+	return names
+}
+
+func fieldName(i int) string {
+	name, _, _ := strings.Cut(reflect.TypeFor[Config]().Field(i).Tag.Get("json"), ",")
+	return name
+}
+
+// Take copies the fields of these names. Names that are none do nothing.
+func (c *Config) Take(from *Config, names ...string) {
+	to, src := reflect.ValueOf(c).Elem(), reflect.ValueOf(from).Elem()
+	for i := range to.NumField() {
+		if slices.Contains(names, fieldName(i)) {
+			to.Field(i).Set(src.Field(i))
+		}
+	}
+}
+
+// Fields returns the values of the fields of these names, for a JSON object that
+// also tells what is false or zero.
+func (c *Config) Fields(names ...string) map[string]any {
+	values := make(map[string]any)
+	v := reflect.ValueOf(c).Elem()
+	for i := range v.NumField() {
+		if name := fieldName(i); slices.Contains(names, name) {
+			values[name] = v.Field(i).Interface()
+		}
+	}
+	return values
+}
+
+// Changes lists how two configurations differ, but for Given.
+func Changes(from, to *Config) []FieldChange {
+	var all []FieldChange
+	a, b := reflect.ValueOf(from).Elem(), reflect.ValueOf(to).Elem()
+	for i := range a.NumField() {
+		x, y := a.Field(i).Interface(), b.Field(i).Interface()
+		if name := fieldName(i); name != "given" && !reflect.DeepEqual(x, y) && shown(x) != shown(y) {
+			all = append(all, FieldChange{Field: name, From: shown(x), To: shown(y)})
+		}
+	}
+	return all
+}
+
+// shown is a value as people write it.
+func shown(value any) string {
+	switch v := value.(type) {
+	case time.Duration:
+		return limited(v, v > 0)
+	case int:
+		return limited(v, v > 0)
+	case int64:
+		return limited(v, v > 0)
+	case float64:
+		return limited(v, v > 0)
+	case []string:
+		return "[" + strings.Join(v, ", ") + "]"
+	case string:
+		if v == "" {
+			return `""`
+		}
+		return v
+	}
+	return fmt.Sprint(value)
+}
+
+// limited is a number that stands for no limit when it is not positive.
+func limited(v any, some bool) string {
+	if !some {
+		return "none"
+	}
+	text := fmt.Sprint(v)
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
