@@ -22,26 +22,31 @@ func (c FieldChange) String() string { return fmt.Sprintf("%s %s -> %s", c.Field
 // what was measured until then says nothing of it.
 func fixedFields() []string { return []string{"task", "until", "workspace", "scorer"} }
 
+// fields are all fields by their names in JSON.
+func fields(yield func(name string, index []int) bool) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.Anonymous && !yield(name, f.Index) {
+			return
+		}
+	}
+}
+
 // FieldNames are the names of all fields, as in JSON.
 func FieldNames() []string {
 	var names []string
-	for i := range reflect.TypeFor[Config]().NumField() {
-		names = append(names, fieldName(i))
+	for name := range fields {
+		names = append(names, name)
 	}
 	return names
-}
-
-func fieldName(i int) string {
-	name, _, _ := strings.Cut(reflect.TypeFor[Config]().Field(i).Tag.Get("json"), ",")
-	return name
 }
 
 // Take copies the fields of these names. Names that are none do nothing.
 func (c *Config) Take(from *Config, names ...string) {
 	to, src := reflect.ValueOf(c).Elem(), reflect.ValueOf(from).Elem()
-	for i := range to.NumField() {
-		if slices.Contains(names, fieldName(i)) {
-			to.Field(i).Set(src.Field(i))
+	for name, at := range fields {
+		if slices.Contains(names, name) {
+			to.FieldByIndex(at).Set(src.FieldByIndex(at))
 		}
 	}
 }
@@ -51,9 +56,9 @@ func (c *Config) Take(from *Config, names ...string) {
 func (c *Config) Fields(names ...string) map[string]any {
 	values := make(map[string]any)
 	v := reflect.ValueOf(c).Elem()
-	for i := range v.NumField() {
-		if name := fieldName(i); slices.Contains(names, name) {
-			values[name] = v.Field(i).Interface()
+	for name, at := range fields {
+		if slices.Contains(names, name) {
+			values[name] = v.FieldByIndex(at).Interface()
 		}
 	}
 	return values
@@ -63,9 +68,9 @@ func (c *Config) Fields(names ...string) map[string]any {
 func Changes(from, to *Config) []FieldChange {
 	var all []FieldChange
 	a, b := reflect.ValueOf(from).Elem(), reflect.ValueOf(to).Elem()
-	for i := range a.NumField() {
-		x, y := a.Field(i).Interface(), b.Field(i).Interface()
-		if name := fieldName(i); name != "given" && !reflect.DeepEqual(x, y) && shown(x) != shown(y) {
+	for name, at := range fields {
+		x, y := a.FieldByIndex(at).Interface(), b.FieldByIndex(at).Interface()
+		if name != "given" && !reflect.DeepEqual(x, y) && shown(x) != shown(y) {
 			all = append(all, FieldChange{Field: name, From: shown(x), To: shown(y)})
 		}
 	}
