@@ -29,6 +29,9 @@ type ExportConfig struct {
 	// Report writes the report of a tree that came without one; nil leaves
 	// reports out.
 	Report func(ctx context.Context, id perdure.TreeID, w io.Writer) error
+	// Loop describes a tree that is a loop of the store's own; false for others.
+	// nil writes loops as trees.
+	Loop func(t *perdure.Tree) (aiwgloop.Own, bool)
 }
 
 // ExportReport counts what was written.

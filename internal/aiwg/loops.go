@@ -71,20 +71,28 @@ func (r *reader) beside() (*source, []string) {
 	return s, names
 }
 
-// loops takes the records that are loops out of a list of trees, and writes them.
+// loops takes the loops out of a list of trees, and writes them.
 func (x *exporter) loops(ctx context.Context, list []*exportTree) ([]*exportTree, error) {
-	var loops []perdure.Tree
+	var own []aiwgloop.Own
+	var records []perdure.Tree
 	rest := slices.DeleteFunc(list, func(t *exportTree) bool {
 		if aiwgloop.Belongs(&t.Tree) {
-			loops = append(loops, t.Tree)
+			records = append(records, t.Tree)
 			return true
 		}
-		return false
+		if x.cfg.Loop == nil {
+			return false
+		}
+		l, is := x.cfg.Loop(&t.Tree)
+		if is {
+			own = append(own, l)
+		}
+		return is
 	})
-	if len(loops) == 0 {
+	if len(own)+len(records) == 0 {
 		return rest, nil
 	}
 	var err error
-	x.report.Exported, err = aiwgloop.Export(ctx, x.store, loops, x.write)
+	x.report.Exported, err = aiwgloop.Export(ctx, x.store, own, records, x.write)
 	return rest, err
 }

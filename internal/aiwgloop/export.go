@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/perdure/perdure"
 )
@@ -40,9 +41,20 @@ func markOf(t *perdure.Tree) mark {
 	return c.Mark
 }
 
-// Export writes the loops among the trees, and the section of settings that was
-// imported last. write makes a file of the layout.
-func Export(ctx context.Context, store *perdure.Store, trees []perdure.Tree, write func(name string, content []byte) error) (Exported, error) {
+// Own is a loop that runs or ran in this store, whose documents somebody else
+// makes.
+type Own struct {
+	ID string
+	// Write gives add the documents of the loop as JSON, those of checkpoints
+	// unpacked and the lines of the log as a list, and its reports, each by its
+	// place in the folder of the loop. It returns how many iterations there are.
+	Write func(ctx context.Context, add func(place string, text []byte) error) (iterations int, err error)
+}
+
+// Export writes loops: those of the store's own, then those among the trees that
+// were imported, and the section of settings that was imported last. write makes
+// a file of the layout.
+func Export(ctx context.Context, store *perdure.Store, own []Own, trees []perdure.Tree, write func(name string, content []byte) error) (Exported, error) {
 	var out Exported
 	shapes, err := loadShapes()
 	if err != nil {
@@ -71,6 +83,12 @@ func Export(ctx context.Context, store *perdure.Store, trees []perdure.Tree, wri
 		x.taken[markOf(&loops[i]).Loop] = true
 	}
 	given := make(map[string]bool)
+	for i := range own {
+		given[own[i].ID], x.taken[own[i].ID] = true, true
+		if err := x.own(ctx, &own[i]); err != nil {
+			return out, fmt.Errorf("export loop %q: %w", own[i].ID, err)
+		}
+	}
 	for i := range loops {
 		if err := x.loop(ctx, &loops[i], given); err != nil {
 			return out, fmt.Errorf("export loop %q: %w", loops[i].ID, err)
@@ -108,6 +126,30 @@ func (x *exporter) name(id string, root *perdure.Task, given map[string]bool) st
 	}
 	x.taken[name] = true
 	return name
+}
+
+// own writes a loop of the store's own, in the form that an import keeps.
+func (x *exporter) own(ctx context.Context, l *Own) error {
+	x.out.Loops++
+	n, err := l.Write(ctx, func(place string, text []byte) error {
+		if !slices.Contains(reports(), place) {
+			v, fault := parse(text)
+			if fault != nil {
+				return fmt.Errorf("%s: is no JSON: %s", place, fault.what)
+			}
+			text = v.raw()
+		}
+		content, err := x.render(place, text, l.ID, l.ID)
+		if err == nil && strings.HasSuffix(place, packed) {
+			content, err = pack(content)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", place, err)
+		}
+		return x.write(Folder+l.ID+"/"+place, content)
+	})
+	x.out.Iterations += n
+	return err
 }
 
 func (x *exporter) loop(ctx context.Context, t *perdure.Tree, given map[string]bool) error {

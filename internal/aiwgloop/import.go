@@ -127,6 +127,9 @@ func (m *importer) write(ctx context.Context, l *loop) error {
 	if id, there := have[key]; there {
 		return m.again(ctx, l, id)
 	}
+	if own, err := m.own(ctx, l); own || err != nil {
+		return err
+	}
 	m.counts.Loops++
 	m.counts.Documents += len(l.docs)
 	tasks := make([]perdure.TaskRecord, 0, len(l.iters)+1)
@@ -154,6 +157,23 @@ func (m *importer) write(ctx context.Context, l *loop) error {
 	}
 	failpoint.Hit("import.after_loop")
 	return m.add(ctx, out[0].ID, out[0].Root, tasks[first:])
+}
+
+// own tells whether a loop is one that runs or ran in this store, and was
+// exported: there is nothing to add to it.
+func (m *importer) own(ctx context.Context, l *loop) (bool, error) {
+	const digits = 8
+	tree, err := m.store.Tree(ctx, perdure.TreeID("tree-"+l.id[len(l.id)-digits:]))
+	if perdure.CodeOf(err) == perdure.CodeNotFound {
+		return false, nil
+	}
+	state := l.docs[stateFile]
+	if err != nil || tree.Kind == perdure.KindRecord || l.says("tree_id") != string(tree.ID) || !instant(state.get("started_at")).Equal(tree.CreatedAt) {
+		return false, err
+	}
+	m.counts.PresentLoops++
+	m.counts.PresentIterations += len(l.iters)
+	return true, nil
 }
 
 // add adds iterations to a loop of the store.

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/atomicfile"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/export"
+	"github.com/perdure/perdure/internal/loopview"
 	reports "github.com/perdure/perdure/internal/report"
 )
 
@@ -125,6 +126,7 @@ func (a *app) exportLayout(ctx context.Context, l *config.Loaded, dir string, na
 				}
 				return doc.Write(w, "md")
 			}
+			cfg.Loop = loopview.Layout(ctx, store, filepath.Join(l.Dir, "loops"))
 			r, err := aiwg.Export(ctx, store, cfg)
 			if err != nil {
 				return err

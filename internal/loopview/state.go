@@ -47,6 +47,8 @@ type State struct {
 	Detecting         bool           `json:"detection_enabled"`
 	Patterns          []string       `json:"detected_patterns"`
 	PersistenceTotals *LayerMeasures `json:"persistence_metrics,omitempty"`
+	LastCheckpoint    string         `json:"last_checkpoint,omitempty"`
+	ReportPath        string         `json:"completion_report_path,omitempty"`
 	Gates             []Gate         `json:"gates"`
 }
 
@@ -126,14 +128,16 @@ type Iteration struct {
 	Artifacts []string               `json:"artifacts"`
 	Changed   int                    `json:"files_changed"`
 	Snapshot  *string                `json:"snapshot_path"`
-	Tests     *TestResults           `json:"test_results"`
-	Metrics   *Metrics               `json:"metrics_snapshot"`
-	Regressed *bool                  `json:"regression_detected"`
-	Agent     string                 `json:"agent,omitempty"`
-	Input     int64                  `json:"input_tokens,omitempty"`
-	Output    int64                  `json:"output_tokens,omitempty"`
-	CostUSD   *float64               `json:"cost_usd,omitempty"`
-	Times     *loop.Times            `json:"times,omitempty"`
+	// SnapshotID is there where the path is that of a file.
+	SnapshotID string       `json:"snapshot_id,omitempty"`
+	Tests      *TestResults `json:"test_results"`
+	Metrics    *Metrics     `json:"metrics_snapshot"`
+	Regressed  *bool        `json:"regression_detected"`
+	Agent      string       `json:"agent,omitempty"`
+	Input      int64        `json:"input_tokens,omitempty"`
+	Output     int64        `json:"output_tokens,omitempty"`
+	CostUSD    *float64     `json:"cost_usd,omitempty"`
+	Times      *loop.Times  `json:"times,omitempty"`
 }
 
 // Choice is the iteration that was chosen, or would be now.
@@ -141,7 +145,9 @@ type Choice struct {
 	Iteration int    `json:"iteration"`
 	Quality   *int   `json:"quality_score"`
 	Snapshot  string `json:"snapshot_path,omitempty"`
-	Reason    string `json:"selection_reason,omitempty"`
+	// SnapshotID is there where the path is that of a file.
+	SnapshotID string `json:"snapshot_id,omitempty"`
+	Reason     string `json:"selection_reason,omitempty"`
 }
 
 // Recovery is what was done about the regressions of an iteration.
