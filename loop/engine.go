@@ -66,6 +66,7 @@ type Engine struct {
 	cfg     EngineConfig
 	records *record.Records
 	home    os.FileInfo // of the folder that Dir is in, as it was; nil when unknown
+	lost    lostLoops
 }
 
 // New checks the configuration and returns an engine.
@@ -148,11 +149,15 @@ func (e *Engine) place(cfg *Config) (string, error) {
 	return e.cfg.Host + ":" + w.Root(), nil
 }
 
+// CheckWorkspace tells whether loops can work in a folder, as Launch does: before a
+// store is made there, in a home folder for one.
+func CheckWorkspace(dir string) error { return refusal(workspace.Check(dir)) }
+
 // refusal is an error of a workspace with its hint.
 func refusal(err error) error {
 	var w *workspace.Error
 	if errors.As(err, &w) {
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: "open workspace", Msg: w.Error(), Hint: w.Hint, Err: err}
+		return &perdure.Error{Code: perdure.CodeInvalid, Msg: w.Error(), Hint: w.Hint, Err: err} // which names what was tried
 	}
 	return err
 }

@@ -3,9 +3,9 @@ package loop
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/loop/record"
@@ -21,15 +21,29 @@ func (r *run) checkHome(ctx context.Context) error {
 	if e.home == nil || err == nil && os.SameFile(e.home, now) {
 		return nil
 	}
+	e.lost.Lock()
+	defer e.lost.Unlock()
+	if known := e.lost.loops[r.l.Tree.ID]; known != nil { // by another task of the loop
+		return known
+	}
 	copied, err := r.rescue(ctx)
 	where := "what is known of the loop is kept in " + copied
 	if err != nil {
 		where = "what is known of the loop could not be kept: " + err.Error()
 	}
-	failure := &attemptError{perdure.Failure{Kind: "store_removed",
-		Message: fmt.Sprintf("the folder %s was removed or replaced while the loop ran; the loop stops, and %s", dir, where)}}
-	e.cfg.Logger.Error("loop stopped", "tree_id", string(r.l.Tree.ID), "error", failure)
+	failure := fail("store_removed", "the folder %s was removed or replaced while the loop ran; the loop stops, and %s", dir, where)
+	e.cfg.Logger.Error("loop stopped", "tree_id", string(r.l.Tree.ID), "code", string(perdure.CodeUnavailable), "error", failure)
+	if e.lost.loops == nil {
+		e.lost.loops = make(map[perdure.TreeID]error)
+	}
+	e.lost.loops[r.l.Tree.ID] = failure
 	return failure
+}
+
+// lostLoops are those whose store was removed, and what became of them.
+type lostLoops struct {
+	sync.Mutex // guards loops
+	loops      map[perdure.TreeID]error
 }
 
 // rescue writes the records of the loop into a file outside of the workspace, as

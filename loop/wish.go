@@ -126,9 +126,10 @@ func (r *run) heardWithin(ctx context.Context) (next string, decided bool, err e
 // abort decides that the loop ends without being done.
 func (r *run) abort(revert bool) (next string) {
 	r.state.Verdict, r.state.Reason = string(record.Aborted), "the files are as they were left"
+	r.state.Selected, r.state.SelectedReason = 0, "" // it may have been about to bring back the best
 	if revert {
 		r.state.Reason = "the files are those of the beginning"
-		r.state.Selected, r.state.Verdict = 0, verdictRevert
+		r.state.Verdict = verdictRevert
 	}
 	return stepFinish
 }

@@ -245,6 +245,11 @@ func (c *commands) conclude(ctx context.Context, s Store, id perdure.TreeID, how
 	if err != nil {
 		return err
 	}
+	if why, err := broken(ctx, s, &l); err != nil {
+		return err
+	} else if why != "" {
+		return c.Ended(NotDone, why, "")
+	}
 	if how.asJSON {
 		in, lookErr := c.look(ctx, s, l, true)
 		if lookErr != nil {
@@ -270,6 +275,23 @@ func (c *commands) conclude(ctx context.Context, s Store, id perdure.TreeID, how
 		return c.Ended(Stopped, "", "")
 	}
 	return c.Ended(AtGate, "", "")
+}
+
+// broken tells why a tree ended whose loop did not: its store was removed, or its
+// state cannot be read. No step could say so in the loop's record.
+func broken(ctx context.Context, s Store, l *record.Loop) (why string, err error) {
+	if l.Status.Ended() {
+		return "", nil
+	}
+	tree, err := s.Tree(ctx, l.Tree)
+	if err != nil || !tree.State.Terminal() {
+		return "", err
+	}
+	root, err := s.Task(ctx, tree.Root)
+	if err != nil || root.Error == nil {
+		return "its tree is " + string(tree.State), err
+	}
+	return root.Error.Message, nil
 }
 
 // summary says in a line how a loop stands.

@@ -70,6 +70,9 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 	if _, err := loop.ParseConfig(raw); err != nil { // before a store is made
 		return err
 	}
+	if err := loop.CheckWorkspace(f.Workspace); err != nil {
+		return err
+	}
 	return c.Execute(cmd, func(s Store) error {
 		tree, err := s.CreateTree(cmd.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: f.Task, Config: raw, Owner: s.Session})
 		if err != nil {

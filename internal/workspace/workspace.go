@@ -156,6 +156,13 @@ func Open(cfg Config) (*Workspace, error) {
 	return w, nil
 }
 
+// Check tells whether a folder can be a workspace, as Open does, without making
+// anything.
+func Check(root string) error {
+	_, err := resolveRoot(Config{Root: root}.withDefaults())
+	return err
+}
+
 // resolveRoot returns the real path of the workspace unless it is refused.
 func resolveRoot(cfg Config) (string, error) {
 	root, err := filepath.Abs(cfg.Root)

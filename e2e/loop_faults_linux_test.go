@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure"
+	looprecord "github.com/perdure/perdure/loop/record"
+)
+
+// These tests give a loop what agents and people do to it: an agent that does not
+// stop, that removes what the loop stands on, that says more than anybody reads.
+// What ends well is looked at in the files, the records and the processes.
+
+// loopWith runs a loop with an agent that is a script outside of the workspace,
+// and returns what it said and its exit status. A gate is not waited for.
+func (w *workplace) loopWith(agent, flags string, env ...string) (said string, status int) {
+	w.t.Helper()
+	w.agent(agent)
+	out, errs, status := w.try(fmt.Sprintf("perdure loop run 'Make the tests pass' --until 'sh check.sh' --agent 'exec:sh %s' --no-wait %s", w.agentFile(), flags), env...)
+	return out + errs, status
+}
+
+// agent is what the agent does from now on.
+func (w *workplace) agent(script string) {
+	w.t.Helper()
+	if err := os.WriteFile(w.agentFile(), []byte(script), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// agentFile is beside the workspace, so that it is no part of it.
+func (w *workplace) agentFile() string { return w.dir + ".agent" }
+
+// beside is a file beside the workspace.
+func (w *workplace) beside(name string) string { return w.dir + "." + name }
+
+// goOn resumes the loop.
+func (w *workplace) goOn(env ...string) (said string, status int) {
+	w.t.Helper()
+	out, errs, status := w.try("perdure loop resume --no-wait", env...)
+	return out + errs, status
+}
+
+// endsWell resumes the loop with an agent that does its work, and wants it to
+// pass and its store to be sound.
+func (w *workplace) endsWell() {
+	w.t.Helper()
+	w.agent("echo pass > tests/b")
+	if said, status := w.goOn(); status != 0 || !strings.Contains(said, "completed: the check passes") {
+		w.t.Errorf("it does not go on: status %d\n%s", status, said)
+	}
+	if w.read("tests/a") != "pass\n" {
+		w.t.Errorf("tests/a holds %q", w.read("tests/a"))
+	}
+	w.storeIsSound()
+}
+
+func (w *workplace) storeIsSound() {
+	w.t.Helper()
+	if out := w.sh("perdure doctor"); !strings.Contains(out, "sound") {
+		w.t.Error(out)
+	}
+}
+
+// wantSaid fails unless all texts are said.
+func wantSaid(t *testing.T, said string, status, want int, texts ...string) {
+	t.Helper()
+	if status != want {
+		t.Errorf("status %d, want %d\n%s", status, want, said)
+	}
+	for _, text := range texts {
+		if !strings.Contains(said, text) {
+			t.Errorf("it does not say %q:\n%s", text, said)
+		}
+	}
+}
+
+// noneLeft wants the processes gone that wrote their IDs into a file.
+func noneLeft(t *testing.T, file string, least int) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Fields(string(raw))
+	if len(all) < least {
+		t.Errorf("%d processes were started, want %d", len(all), least)
+	}
+	for _, text := range all {
+		pid, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !gone(pid) {
+			t.Errorf("process %d is left", pid)
+		}
+	}
+}
+
+// TestLoopAgentThatDoesNotStop: an agent that hangs, chatters without end, does
+// not listen or leaves others behind is gone with all it started before its
+// iteration is looked at.
+func TestLoopAgentThatDoesNotStop(t *testing.T) {
+	t.Parallel()
+	const (
+		left   = `sh -c 'trap "" TERM INT HUP; echo $$ >> "$0"; while :; do sleep 0.05; done' "$PIDS" > /dev/null 2>&1 &` + "\n"
+		apart  = `setsid sh -c 'trap "" TERM INT HUP; echo $$ >> "$0"; while :; do sleep 0.05; done' "$PIDS" > /dev/null 2>&1 &` + "\n"
+		forked = `while [ "$(cat "$PIDS" 2> /dev/null | wc -l)" -lt 2 ]; do sleep 0.01; done` + "\n"
+	)
+	for name, c := range map[string]struct {
+		script, flags, says string
+		processes           int
+	}{
+		"hangs":           {"echo $$ >> $PIDS; exec sleep 1000", "--idle-timeout 300ms", "nothing was heard for 300ms", 1},
+		"chatters":        {"echo $$ >> $PIDS; while :; do echo still here; sleep 0.05; done", "--timeout 500ms", "timeout", 1},
+		"does not listen": {"trap '' TERM INT HUP; echo $$ >> $PIDS; while :; do sleep 0.05; done", "--idle-timeout 300ms", "nothing was heard for 300ms", 1},
+		"leaves others":   {left + apart + forked + "echo done", "", "iteration 1: the check fails", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newLoopPlace(t)
+			pids := w.beside("pids")
+			said, status := w.loopWith(c.script, "--max-iterations 1 --max-retries 0 "+c.flags, "PIDS="+pids)
+			wantSaid(t, said, status, 1, c.says, "failed: the check does not pass")
+			noneLeft(t, pids, c.processes)
+			w.storeIsSound()
+		})
+	}
+}
+
+// TestLoopAgentMissing: a program that cannot be started stops the loop with what
+// to do, and costs no iteration.
+func TestLoopAgentMissing(t *testing.T) {
+	t.Parallel()
+	w := newLoopPlace(t)
+	w.write("agent", "#!/nowhere/interpreter\n")
+	w.sh("chmod +x agent")
+	out, errs, status := w.try("perdure loop run 'Make the tests pass' --until 'sh check.sh' --agent exec:./agent")
+	wantSaid(t, out+errs, status, 3, "paused: the agent cannot work here: not_found: ", "check the spelling, that the program is installed", "perdure loop resume make-the-tests-pass-")
+	w.write("agent", "#!/bin/sh\necho pass > tests/b\n")
+	said, status := w.goOn()
+	wantSaid(t, said, status, 0, "completed: the check passes after iteration 1")
+}
+
+// TestLoopKilledInATurn: what an agent had done when perdure was killed is taken
+// back, the agent is gone, and the turn is repeated under its number.
+func TestLoopKilledInATurn(t *testing.T) {
+	t.Parallel()
+	w := newLoopPlace(t)
+	pids := w.beside("pids")
+	said, status := w.loopWith(`echo $$ >> "$PIDS"
+rm tests/a; echo half > new; echo half > tests/b
+kill -9 $(cut -d ' ' -f 4 /proc/$PPID/stat) # the parent of its guard
+exec sleep 1000`, "", "PIDS="+pids)
+	if status != -1 && status != 128+9 {
+		t.Fatalf("it was not killed: status %d\n%s", status, said)
+	}
+	w.agent("ls new tests/* > \"$SEEN\"; echo pass > tests/b")
+	said, status = w.goOn("SEEN=" + w.beside("seen"))
+	wantSaid(t, said, status, 0, "iteration 1 is taken back: it was interrupted", "completed: the check passes after iteration 1")
+	noneLeft(t, pids, 1)
+	seen, err := os.ReadFile(w.beside("seen"))
+	if err != nil || string(seen) != "tests/a\ntests/b\n" || w.read("tests/a") != "pass\n" {
+		t.Errorf("the second turn saw\n%s(%v); tests/a holds %q", seen, err, w.read("tests/a"))
+	}
+	w.storeIsSound()
+}
+
+// TestLoopStoreRemoved: who removes the store, or the whole workspace with it, is
+// noticed at once, also when a folder of the name is there again. What is known
+// of the loop is kept elsewhere, once.
+func TestLoopStoreRemoved(t *testing.T) {
+	t.Parallel()
+	for name, remove := range map[string]string{
+		"store":                   "rm -rf .perdure",
+		"store is replaced":       "rm -rf .perdure; mkdir .perdure",
+		"workspace":               `d=$PWD; cd /; rm -rf "$d"`,
+		"workspace is made again": `d=$PWD; cd /; rm -rf "$d"; mkdir "$d"; echo new > "$d/file"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newLoopPlace(t)
+			temp := t.TempDir()
+			said, status := w.loopWith(`echo turn >> "$LOG"; if [ $(wc -l < "$LOG") = 2 ]; then `+remove+`; fi`, "", "TMPDIR="+temp, "LOG="+w.beside("log"))
+			wantSaid(t, said, status, 1, "perdure: error: the folder "+filepath.Join(w.dir, ".perdure")+" was removed or replaced while the loop ran; the loop stops")
+			if strings.Count(said, "was removed or replaced") != 1 {
+				t.Errorf("it is told more than once:\n%s", said)
+			}
+			files, err := filepath.Glob(filepath.Join(temp, "perdure-make-the-tests-pass-*.json"))
+			if err != nil || len(files) != 1 || !strings.Contains(said, files[0]) {
+				t.Fatalf("kept: %v, %v; said:\n%s", files, err, said)
+			}
+			raw, err := os.ReadFile(files[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			var kept struct {
+				Tree       perdure.Tree
+				Iterations []looprecord.Iteration
+			}
+			if err := json.Unmarshal(raw, &kept); err != nil || len(kept.Iterations) != 3 || kept.Iterations[1].EndedAt == nil {
+				t.Errorf("what is kept: %v\n%s", err, raw)
+			}
+		})
+	}
+}
