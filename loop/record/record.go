@@ -142,30 +142,11 @@ const (
 		WHERE l.tree < $1 ORDER BY l.tree DESC LIMIT $2 + 0`
 )
 
-// Create begins the record of a loop. That there is one already is no error.
-// When another loop that has not ended works in the same place, the error is one
-// with CodeConflict that names it.
+// Create begins the record of a loop whose tree is there. That there is one
+// already is no error. See [Beginning] for the errors.
 func (r *Records) Create(ctx context.Context, l Loop) error {
-	const op = "start loop"
-	if err := fits(op, "state", l.State, MaxStateBytes); err != nil {
-		return err
-	}
 	return r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
-		key, err := w.Key(ctx, l.Tree)
-		if err != nil {
-			return err
-		}
-		var other string
-		err = w.Tx().QueryRow(ctx, sqlOpenLoopAt, []any{l.Place}, &other)
-		if err == nil && other != string(l.Tree) {
-			return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("the loop of %s works in this folder and has not ended", other),
-				Hint: "`perdure loop resume " + other + "` continues it, `perdure loop abort " + other + "` ends it"}
-		}
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		_, err = w.Tx().Exec(ctx, sqlAddLoop, key, l.Place, string(l.Status), l.Step, l.Iteration, string(l.State), w.Now().UnixMicro())
-		return err
+		return (&Beginning{Loop: l}).write(ctx, w)
 	})
 }
 
