@@ -160,8 +160,12 @@ func refusal(err error) error {
 }
 
 // Check tells whether a loop can be run here: its agents are there.
-func (e *Engine) Check(tree *perdure.Tree) error {
-	cfg, err := ParseConfig(tree.Config)
+func (e *Engine) Check(ctx context.Context, tree *perdure.Tree) error {
+	row, err := e.records.Loop(ctx, tree.ID)
+	if err != nil && !errors.Is(err, perdure.ErrNotFound) { // it may not have begun
+		return err
+	}
+	cfg, err := ConfigOf(tree, &row)
 	if err != nil {
 		return err
 	}

@@ -36,8 +36,10 @@ type state struct {
 	Gate int `json:"gate,omitempty"`
 	// Answer is what a person added for the next prompt.
 	Answer string `json:"answer,omitempty"`
-	// Agent is which of the agents works now.
-	Agent int `json:"agent,omitempty"`
+	// Agent is which of the agents works now, and Agents who they were when that
+	// was decided.
+	Agent  int      `json:"agent,omitempty"`
+	Agents []string `json:"agents,omitempty"`
 	// Verdict, when set, is how the loop is to end, and Reason why.
 	Verdict string `json:"verdict,omitempty"`
 	Reason  string `json:"reason,omitempty"`
