@@ -144,7 +144,7 @@ func (r Resume) Agents() string {
 }
 
 // Files are those to read before going on: those that moved first, then all that
-// the steps touched.
+// the steps touched, then what was touched besides.
 func (r Resume) Files() []string {
 	var files []string
 	seen := make(map[string]bool)
@@ -165,6 +165,13 @@ func (r Resume) Files() []string {
 	touched := r.Work.Touched()
 	for i := len(touched) - 1; i >= 0; i-- {
 		add(touched[i])
+	}
+	if r.Verdict != nil {
+		for _, f := range r.Verdict.Files { // of no step yet
+			if f.State == Fresh {
+				add(f.Path)
+			}
+		}
 	}
 	return files
 }

@@ -1,13 +1,14 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,11 +37,8 @@ func act(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	prompt, err := r.prompt(ctx)
-	if err != nil {
-		return "", err
-	}
-	call, replayed, err := r.l.BeginCall(ctx, perdure.CallSpec{Position: t.Turns, Model: r.agentName(), RequestHash: requestHash(r.agentName(), prompt, string(t.Before))})
+	call, replayed, err := r.l.BeginCall(ctx, perdure.CallSpec{Position: t.Turns, Model: r.agentName(),
+		RequestHash: requestHash(r.agentName(), strconv.Itoa(t.Number), string(t.Before), strconv.Itoa(t.Turns))})
 	if err != nil {
 		return r.refused(err)
 	}
@@ -50,13 +48,16 @@ func act(ctx context.Context, r *run) (string, error) {
 	if err := r.undoInterrupted(ctx); err != nil {
 		return "", err
 	}
+	prompt, err := r.prompt(ctx)
+	if err != nil {
+		return "", err
+	}
 	t.Working = true
 	if err := r.save(ctx); err != nil { // so that a crash is told from a wait
 		return "", err
 	}
 	watched, stop := r.watched(ctx)
-	result, failure := r.turn(watched, a, prompt)
-	cause := context.Cause(watched)
+	result, failure, cause := r.turn(watched, a, prompt)
 	stop()
 	if ctx.Err() != nil { // the process stops: the turn is interrupted, not over
 		return "", ctx.Err()
@@ -65,6 +66,10 @@ func act(ctx context.Context, r *run) (string, error) {
 	if errors.As(cause, &wish) {
 		failure = &agent.Error{Kind: agent.KindCanceled, Msg: wish.Error(), Err: cause}
 	}
+	if result != nil {
+		t.Text = clip(result.Text, maxAgentText)
+	}
+	r.handTurn(ctx, failure)
 	if err := r.l.SettleCall(ctx, call.ID, settled(result, failure)); err != nil {
 		return "", err
 	}
@@ -86,71 +91,66 @@ func (r *run) refused(err error) (string, error) {
 	return stepAct, nil
 }
 
-// undoInterrupted brings back the files of before the iteration when a turn was
-// under way as the process died: how far the agent came nobody knows.
+// undoInterrupted brings back the files of before a turn that was under way as the
+// process died: how far the agent came nobody knows.
 func (r *run) undoInterrupted(ctx context.Context) error {
 	t := &r.state.Run
 	if !t.Working {
 		return nil
 	}
-	changes, err := r.files.DiffNow(ctx, t.Before)
+	before := cmp.Or(t.Kept, t.Before)
+	changes, err := r.files.DiffNow(ctx, before)
 	if err != nil {
 		return refusal(err)
 	}
 	if len(changes) > 0 {
-		if _, err := r.files.Restore(ctx, t.Before); err != nil {
+		if _, err := r.files.Restore(ctx, before); err != nil {
 			return refusal(err)
 		}
 		r.note(EventReverted, map[string]any{"iteration": t.Number, "why": "it was interrupted", "files": len(changes)})
 	}
-	t.Working = false
+	r.handed("the turn is taken back", r.reopenHandoff(ctx))
+	t.Working, t.Reopened = false, true
 	return nil
 }
 
-// turn runs the agent. The failure is nil when it did its turn.
-func (r *run) turn(ctx context.Context, a agent.Agent, prompt string) (*agent.Result, *agent.Error) {
+// turn runs the agent. The failure is nil when it did its turn; cause is why it
+// was stopped, if it was.
+func (r *run) turn(ctx context.Context, a agent.Agent, prompt string) (result *agent.Result, failure *agent.Error, cause error) {
+	t := &r.state.Run
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	limited := ctx
 	if r.cfg.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, r.cfg.Timeout)
+		limited, cancel = context.WithTimeout(ctx, r.cfg.Timeout-time.Duration(t.SpentMS)*time.Millisecond)
 		defer cancel()
 	}
+	w := &watch{r: r, ctx: ctx, stop: stop, gauge: newGauge(r.e.cfg.Handoff.Window, prompt)}
 	began := time.Now()
-	result, err := a.Run(ctx, &agent.Turn{
+	result, err := a.Run(limited, &agent.Turn{
 		Prompt: prompt, Dir: r.files.Root(), IdleTimeout: max(r.cfg.IdleTimeout, 0), Hold: r.e.cfg.Hold,
-		Env:     []string{"PERDURE_TASK=" + r.l.Task.ID.String(), fmt.Sprintf("PERDURE_FENCE=%d", r.l.Fence()), "PERDURE_LOOP=" + ID(&r.l.Tree)},
-		Observe: r.output(ctx),
+		Env:     append(r.handoffEnv(), "PERDURE_TASK="+r.l.Task.ID.String(), fmt.Sprintf("PERDURE_FENCE=%d", r.l.Fence()), "PERDURE_LOOP="+ID(&r.l.Tree)),
+		Observe: w.hear, Decide: w.decide,
 	})
-	r.state.Run.AgentMS += time.Since(began).Milliseconds()
-	if err == nil {
-		return result, nil
+	took := time.Since(began).Milliseconds()
+	t.AgentMS, t.SpentMS, t.Denied = t.AgentMS+took, t.SpentMS+took, t.Denied+w.denied
+	t.Inject = strings.TrimSpace(strings.Join(w.warned, "\n"))
+	if t.Sight = agent.SightNone; err == nil || result != nil {
+		if seen, ok := a.(agent.Watcher); ok {
+			t.Sight = seen.Sight()
+		}
 	}
-	var failure *agent.Error
-	if !errors.As(err, &failure) {
+	cause = context.Cause(ctx)
+	switch {
+	case err == nil:
+		return result, nil, cause
+	case errors.Is(cause, errFull):
+		return result, &agent.Error{Kind: agent.KindOverflow, Msg: "it was stopped at the end of a step", Err: cause}, cause
+	case !errors.As(err, &failure):
 		failure = &agent.Error{Kind: agent.KindFailed, Msg: err.Error(), Err: err}
 	}
-	return result, failure
-}
-
-// output streams what the agent says to its task.
-func (r *run) output(ctx context.Context) func(agent.Event) {
-	const most = 4 << 20 // of one task
-	written := 0
-	return func(e agent.Event) {
-		text := ""
-		if slices.Contains([]agent.EventKind{agent.EventMessage, agent.EventOutput, agent.EventStderr, agent.EventNotice}, e.Kind) {
-			text = e.Text
-		}
-		if e.Kind == agent.EventToolCall && e.Call != nil {
-			text = "[" + e.Call.Title + "]"
-		}
-		if text == "" || written > most {
-			return
-		}
-		written += len(text) + 1
-		if err := r.l.AppendOutput(ctx, strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")+"\n"); err != nil {
-			written = most + 1
-		}
-	}
+	return result, failure, cause
 }
 
 // turnResult is how a turn ended, also as the journal keeps it.
@@ -210,46 +210,43 @@ func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 	}
 	s.Failure = clip(t.Failure.Error(), maxAgentText)
 	r.note(EventAgentError, map[string]any{"iteration": s.Number, "kind": t.Failure.Kind, "message": clip(s.Failure, 500)})
-	if _, err := r.ask(ctx, hook.OnError, s.Failure, map[string]any{"error_kind": string(t.Failure.Kind), "error_message": s.Failure}); err != nil {
+	if _, err := r.ask(ctx, hook.OnError, s.Failure, map[string]any{"error_type": string(t.Failure.Kind), "error_message": s.Failure,
+		"iteration": s.Number}); err != nil {
 		return "", err
 	}
-	switch t.Failure.Class() {
-	case agent.ClassWait:
-		return stepAct, r.waitForLimit(ctx, t.Failure)
-	case agent.ClassSetup:
+	switch r.follows(t.Failure) {
+	case moveEnd:
+		s.Exhausted = t.Failure.Class() != agent.ClassCanceled && r.exhausted()
+		return stepMeasure, nil
+	case movePause:
 		hint := ""
 		if t.Failure.Hint != "" {
 			hint = " (" + t.Failure.Hint + ")"
 		}
 		r.pause("the agent cannot work here: %s%s", s.Failure, hint)
-		return stepAct, nil
-	case agent.ClassCanceled:
-		return stepMeasure, nil
-	case agent.ClassFresh:
+	case moveAgain:
 		s.Retries++
-		if s.Retries > max(r.cfg.MaxRetries, 1) {
-			return stepMeasure, nil
+	case moveFresh:
+		s.Fresh++
+	case moveReassign:
+		r.reassign(ctx, t.Failure)
+	case moveWait:
+		if err := r.waitForLimit(ctx, t.Failure); err != nil {
+			return "", err
 		}
-		return stepAct, nil
-	case agent.ClassAgent:
-		if s.Retries >= r.cfg.MaxRetries {
-			return r.standIn()
-		}
-		s.Retries++
-		return stepAct, nil
 	}
-	return stepMeasure, nil
+	return stepAct, r.keepTurn(ctx)
 }
 
-// standIn gives the iteration to the next agent, when there is one.
-func (r *run) standIn() (string, error) {
-	if r.state.Agent+1 >= len(r.cfg.agents()) {
-		return stepMeasure, nil
+// keepTurn notes the files that a turn left which another follows: when that one
+// is interrupted, this one is not lost with it.
+func (r *run) keepTurn(ctx context.Context) error {
+	id, _, err := r.files.Snapshot(ctx)
+	if err != nil {
+		return refusal(err)
 	}
-	r.state.Agent++
-	r.state.Run.Retries = 0
-	r.note(EventRecovery, map[string]any{"iteration": r.state.Run.Number, "agent": r.agentName(), "why": "the agent before it failed: " + clip(r.state.Run.Failure, 300)})
-	return stepAct, nil
+	r.state.Run.Kept, r.state.Run.KeptAt = id, time.Now().UTC()
+	return nil
 }
 
 // waitForLimit parks the iteration until the limit ends. That is no retry.
@@ -263,6 +260,7 @@ func (r *run) waitForLimit(ctx context.Context, failure *agent.Error) error {
 	s.Waits, s.WaitUntil = s.Waits+1, until
 	r.note(EventWaiting, map[string]any{"iteration": s.Number, "why": string(failure.Kind), "until": until.UTC()})
 	r.park(until)
-	_, err := r.ask(ctx, hook.RateLimited, failure.Error(), map[string]any{"until": until.UTC().Format(time.RFC3339)})
+	_, err := r.ask(ctx, hook.RateLimited, failure.Error(), map[string]any{"agent": r.agentName(), "until": until.UTC().Format(time.RFC3339),
+		"message": failure.Error()})
 	return err
 }

@@ -24,7 +24,7 @@ func begin(ctx context.Context, r *run) (string, error) {
 	}
 	r.state.Baseline = id
 	out, err := r.ask(ctx, hook.LoopStart, "the loop begins: "+r.cfg.Task, map[string]any{"task": r.cfg.Task, "completion_criteria": r.cfg.Until,
-		"workspace": r.files.Root(), "snapshot_path": string(id)})
+		"workspace": r.files.Root(), "configuration": &r.cfg})
 	if err != nil {
 		return "", err
 	}
@@ -97,9 +97,41 @@ func next(ctx context.Context, r *run) (string, error) {
 	if r.loop.Iteration > 0 && r.loop.Iteration%sweepEvery == 0 {
 		r.sweep(ctx, keptSnapshots)
 	}
+	if gate, err := r.budget(ctx); gate != "" || err != nil {
+		return gate, err
+	}
 	r.loop.Iteration++
+	r.firstAgent()
 	r.state.Run = turnState{Number: r.loop.Iteration}
 	return stepPrepare, nil
+}
+
+// history is what the handlers of pre_iteration are told of the loop until now.
+func (r *run) history(ctx context.Context) map[string]any {
+	inputs := map[string]any{"iteration_number": r.state.Run.Number, "task_context": r.cfg.Task}
+	last, err := r.e.records.LastIterations(ctx, r.l.Tree.ID, r.state.Run.Number, shownIterations)
+	if err != nil {
+		return inputs // what is not known is left out
+	}
+	var qualities []any
+	var failures []map[string]any
+	for i := range last {
+		o, err := readOutcome(&last[i])
+		if err != nil {
+			continue
+		}
+		if i == 0 {
+			inputs["failing_checks"] = o.Check.Failing
+		}
+		if o.Quality != nil {
+			qualities = append([]any{*o.Quality}, qualities...)
+		}
+		if o.AgentError != "" {
+			failures = append(failures, map[string]any{"iteration": o.Iteration, "error": o.AgentError})
+		}
+	}
+	inputs["quality_trajectory"], inputs["error_history"] = qualities, failures
+	return inputs
 }
 
 // prepare takes the snapshot that the iteration can be taken back to.
@@ -118,8 +150,7 @@ func prepare(ctx context.Context, r *run) (string, error) {
 	began = time.Now()
 	out := hook.Outcome{}
 	if !ending { // then nobody is asked whether it may begin
-		out, err = r.ask(ctx, hook.PreIteration, fmt.Sprintf("iteration %d begins", t.Number), map[string]any{"task": r.cfg.Task,
-			"snapshot_path": string(id), "max_iterations": r.cfg.MaxIterations})
+		out, err = r.ask(ctx, hook.PreIteration, fmt.Sprintf("iteration %d begins", t.Number), r.history(ctx))
 	}
 	if err != nil {
 		return "", err
@@ -130,6 +161,7 @@ func prepare(ctx context.Context, r *run) (string, error) {
 		r.pause("a handler of pre_iteration refused iteration %d: %s", t.Number, firstReason(out))
 		return stepPrepare, nil
 	}
+	r.beginHandoff(ctx)
 	first := &Outcome{Iteration: t.Number, Timestamp: began.UTC(), Before: id, Agent: r.agentName()}
 	it, err := first.row(record.IterationRunning, r.l.Task.ID)
 	if err != nil {

@@ -128,8 +128,8 @@ func finish(ctx context.Context, r *run) (string, error) {
 		s.Verdict = string(record.Aborted)
 	}
 	r.loop.Status = record.Status(s.Verdict)
-	_, err := r.ask(ctx, hook.LoopComplete, s.Reason, map[string]any{"status": s.Verdict, "reason": s.Reason,
-		"iterations": r.loop.Iteration, "selected_iteration": s.Selected, "selected_reason": s.SelectedReason})
+	_, err := r.ask(ctx, hook.LoopComplete, s.Reason, map[string]any{"status": s.Verdict, "total_iterations": r.loop.Iteration,
+		"selected_iteration": s.Selected, "selection_reason": s.SelectedReason})
 	if err != nil {
 		return "", err
 	}

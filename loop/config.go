@@ -89,6 +89,9 @@ type Config struct {
 	// what they take. 0: no limit.
 	BudgetUSD    float64 `json:"budget_usd,omitempty"`
 	BudgetTokens int64   `json:"budget_tokens,omitempty"`
+	// Planned is how many iterations were thought to be needed: beyond twice that a
+	// person is asked, once. 0: unknown.
+	Planned int `json:"planned_iterations,omitempty"`
 	// GateTimeout is how long a person is waited for, in nanoseconds; a gate that
 	// nobody answered aborts the loop. 0: for ever.
 	GateTimeout time.Duration `json:"gate_timeout,omitempty"`
@@ -175,6 +178,9 @@ func (c *Config) validate() error {
 	}
 	if c.MaxIterations < 1 || c.MaxIterations > MaxIterationsCap {
 		errs = append(errs, fmt.Errorf("max_iterations is %d, it may be 1 to %d", c.MaxIterations, MaxIterationsCap))
+	}
+	if c.Planned < 0 || c.Planned > MaxIterationsCap {
+		errs = append(errs, fmt.Errorf("planned_iterations is %d, it may be 0 (unknown) to %d", c.Planned, MaxIterationsCap))
 	}
 	if c.QualityThreshold > 100 {
 		errs = append(errs, fmt.Errorf("quality_threshold is %d, it may be at most 100", c.QualityThreshold))

@@ -42,10 +42,46 @@ func decide(ctx context.Context, r *run) (string, error) {
 		r.loop.Status = record.Completing
 		return stepComplete, nil
 	}
-	if why := r.stuck(out); why != "" && !r.cfg.Plain {
-		return r.stuckGate(ctx, out, why)
+	if r.cfg.Plain {
+		return stepNext, nil
+	}
+	if r.state.Run.Exhausted {
+		return r.chainGate(out)
+	}
+	if out.Changed == 0 && asks(out.AgentText) {
+		return r.clarify(out)
+	}
+	if pattern, why := r.stuck(out); pattern != "" {
+		return r.stuckGate(ctx, out, pattern, why)
 	}
 	return stepNext, nil
+}
+
+// asks tells whether an agent's last words are a question.
+func asks(text string) bool { return strings.HasSuffix(strings.TrimRight(text, " \t\r\n*_\"'`)"), "?") }
+
+// clarify asks a person what the agent asks that changed nothing. Where there is
+// nobody, the agent is told to decide.
+func (r *run) clarify(out *Outcome) (string, error) {
+	if r.cfg.Unattended {
+		r.state.Answer = "Nobody can answer questions now. Decide by what the task says, record the decision, and go on."
+		return stepNext, nil
+	}
+	return r.openGate(record.GateQuestion, record.Question{Title: "the agent asks: " + lastLine(out.AgentText), Text: out.AgentText, Options: []record.Option{
+		{Answer: answerReply, Effect: "the loop goes on; what is given with --reason goes into the next prompt"},
+		{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
+	}})
+}
+
+// chainGate asks a person when no agent is left.
+func (r *run) chainGate(out *Outcome) (string, error) {
+	return r.openGate(record.GateReassignment, record.Question{Title: "no agent is left that can go on: " + lastLine(out.AgentError),
+		Text: r.chain() + "\n\n" + r.describe(out), Options: []record.Option{
+			{Answer: answerRetry, Effect: "all agents are asked again, from the first; a reason given with the answer goes into the next prompt"},
+			{Answer: answerManual, Effect: "the loop is paused; after a fix by hand, resume goes on"},
+			{Answer: answerFinish, Effect: "the loop ends with its best iteration"},
+			{Answer: answerAbort, Effect: "the loop is abandoned; the files stay as they are"},
+		}})
 }
 
 // regressed tells the handlers and starts the recovery.
@@ -53,7 +89,7 @@ func (r *run) regressed(ctx context.Context, out *Outcome) (string, error) {
 	first := worst(out.Regressions)
 	r.note(EventRegression, map[string]any{"iteration": out.Iteration, "type": first.Type, "severity": first.Severity, "text": first.Text})
 	answer, err := r.ask(ctx, hook.RegressionDetected, first.Text, map[string]any{"regressions": out.Regressions,
-		"regression_type": first.Type, "severity": first.Severity})
+		"regression_type": first.Type, "severity": first.Severity, "iteration": out.Iteration, "details": map[string]any{"diff": first.Files}})
 	if err != nil {
 		return "", err
 	}
@@ -88,9 +124,10 @@ func mark(out *Outcome) failureMark {
 	return m
 }
 
-// stuck says why the loop gets nowhere; empty when it does. Finishing several
-// tasks in a row leaves other failures each time and is not stuck.
-func (r *run) stuck(out *Outcome) string {
+// stuck says why the loop gets nowhere, by the name of the pattern and in words;
+// empty when it gets on. Finishing several tasks in a row leaves other failures
+// each time and is not stuck.
+func (r *run) stuck(out *Outcome) (pattern, why string) {
 	r.state.AgentErrors++
 	if out.AgentError == "" {
 		r.state.AgentErrors = 0
@@ -112,18 +149,22 @@ func (r *run) stuck(out *Outcome) string {
 	}
 	switch {
 	case r.state.AgentErrors >= DefaultStuckAfter:
-		return fmt.Sprintf("the last %d iterations ended in an error of the agent: %s", r.state.AgentErrors, out.AgentError)
+		return "agent_errors", fmt.Sprintf("the last %d iterations ended in an error of the agent: %s", r.state.AgentErrors, out.AgentError)
 	case same >= DefaultStuckAfter:
-		return fmt.Sprintf("the last %d iterations failed in the same way, with the same files", same)
+		return "same_error", fmt.Sprintf("the last %d iterations failed in the same way, with the same files", same)
 	case swings:
-		return "the loop goes back and forth between two states"
+		return "oscillation", "the loop goes back and forth between two states"
+	case r.cfg.Planned > 0 && out.Iteration > 2*r.cfg.Planned && !r.state.Overrun:
+		r.state.Overrun = true // it is asked once
+		return "beyond_plan", fmt.Sprintf("%d iterations were planned, and this was the %d.", r.cfg.Planned, out.Iteration)
 	}
-	return ""
+	return "", ""
 }
 
 // stuckGate asks a person; there is no retry before that.
-func (r *run) stuckGate(ctx context.Context, out *Outcome, why string) (string, error) {
-	if _, err := r.ask(ctx, hook.StuckLoopDetected, why, map[string]any{"iterations": r.state.Run.Number}); err != nil {
+func (r *run) stuckGate(ctx context.Context, out *Outcome, pattern, why string) (string, error) {
+	if _, err := r.ask(ctx, hook.StuckLoopDetected, why, map[string]any{"pattern": pattern, "iteration": r.state.Run.Number,
+		"error_count": len(r.state.Errors), "recovery_attempts": r.state.Recoveries}); err != nil {
 		return "", err
 	}
 	r.state.Errors, r.state.AgentErrors = nil, 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/perdure/perdure/loop/hook"
@@ -17,6 +18,10 @@ const (
 	answerAbort    = "abort"
 	answerContinue = "continue"
 	answerManual   = "manual"
+	answerRaise    = "raise"
+	answerFinish   = "finish"
+	answerRetry    = "retry"
+	answerReply    = "reply"
 )
 
 // openGate asks a person and waits.
@@ -55,7 +60,8 @@ func waitForGate(ctx context.Context, r *run) (string, error) {
 	}
 	if r.state.Gate == gateJustOpened {
 		r.state.Gate = g.Number
-		_, err := r.ask(ctx, hook.GateOpened, q.Title, map[string]any{"gate": g.Number, "kind": string(g.Kind), "question": q})
+		_, err := r.ask(ctx, hook.GateOpened, q.Title, map[string]any{"gate_id": strconv.Itoa(g.Number), "kind": string(g.Kind), "reason": q.Title,
+			"options": q.Options})
 		if err != nil || g.Answer == "" {
 			return stepGate, err
 		}
@@ -80,7 +86,8 @@ func waitForGate(ctx context.Context, r *run) (string, error) {
 		return stepGate, nil
 	}
 	r.state.Gate = 0
-	if _, err := r.ask(ctx, hook.GateAnswered, g.Answer, map[string]any{"gate": g.Number, "answer": g.Answer, "by": g.AnsweredBy, "reason": g.Reason}); err != nil {
+	if _, err := r.ask(ctx, hook.GateAnswered, g.Answer, map[string]any{"gate_id": strconv.Itoa(g.Number), "kind": string(g.Kind),
+		"decision": g.Answer, "decided_by": g.AnsweredBy, "reason": g.Reason}); err != nil {
 		return "", err
 	}
 	return r.answered(ctx, g)
@@ -95,9 +102,18 @@ func (r *run) answered(ctx context.Context, g *record.Gate) (string, error) {
 	case answerManual:
 		r.pause("gate %d was answered with manual: fix it by hand, then resume", g.Number)
 		return stepNext, nil
-	case answerContinue:
+	case answerContinue, answerReply:
 		r.state.Answer = g.Reason
 		return stepNext, nil
+	case answerRetry: // all agents are asked again, from the first
+		r.state.Marks, r.state.Agent, r.state.Answer = nil, 0, g.Reason
+		return stepNext, nil
+	case answerRaise:
+		r.raise()
+		return stepNext, nil
+	case answerFinish:
+		r.state.Verdict, r.state.Reason = string(record.Failed), fmt.Sprintf("gate %d was answered with finish", g.Number)
+		return stepSelect, nil
 	}
 	out, err := r.outcome(ctx, g.Iteration)
 	if err != nil {

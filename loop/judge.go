@@ -93,6 +93,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err := r.told(ctx, out); err != nil {
 		return "", err
 	}
+	out.Sight, out.Denied, out.Handoff = t.Sight, t.Denied, r.endHandoff(ctx, out, changes)
 	out.Times = Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS, Engine: time.Since(began).Milliseconds() - t.HooksMS}
 	r.hooks.EndIteration(ID(&r.l.Tree), t.Number, time.Duration(t.AgentMS+t.Check.TookMS+t.SnapshotMS)*time.Millisecond)
 	r.overruns(out, detection)

@@ -38,10 +38,13 @@ type scripted struct {
 
 // turn is what a scripted turn works with.
 type turn struct {
-	ctx    context.Context
-	dir    string
-	prompt string
-	text   string
+	ctx     context.Context
+	dir     string
+	prompt  string
+	text    string
+	env     []string
+	observe func(agent.Event)
+	decide  func(ctx context.Context, call agent.ToolCall) agent.Decision
 }
 
 func (w *turn) write(name, text string) error {
@@ -57,7 +60,7 @@ func (w *turn) remove(name string) error { return os.Remove(filepath.Join(w.dir,
 // Run does the next turn.
 func (s *scripted) Run(ctx context.Context, t *agent.Turn) (*agent.Result, error) {
 	s.prompts, s.names = append(s.prompts, t.Prompt), append(s.names, s.asked)
-	w := &turn{ctx: ctx, dir: t.Dir, prompt: t.Prompt, text: fmt.Sprintf("turn %d is done", s.done+1)}
+	w := &turn{ctx: ctx, dir: t.Dir, prompt: t.Prompt, env: t.Env, observe: t.Observe, decide: t.Decide, text: fmt.Sprintf("turn %d is done", s.done+1)}
 	do := s.turns[min(s.done, len(s.turns)-1)]
 	s.done++
 	if err := do(w); err != nil {
@@ -91,24 +94,35 @@ type bench struct {
 	session *perdure.Session
 	agent   *scripted
 	dir     string
+	loops   string
 	tree    perdure.Tree
+	halt    chan struct{} // a turn that sends to it ends the worker
 	away    string        // where the store's folder was moved to meanwhile
 	soon    time.Duration // what is ready later is not waited for; 0: an hour
 }
 
 func newBench(t *testing.T, turns ...func(w *turn) error) *bench {
 	t.Helper()
-	b := &bench{T: t, store: testdb.Open(t, perdure.Config{Dir: t.TempDir()}), dir: t.TempDir(), agent: &scripted{turns: turns}}
+	b := &bench{T: t, store: testdb.Open(t, perdure.Config{Dir: t.TempDir()}), dir: t.TempDir(), loops: filepath.Join(t.TempDir(), "loops"),
+		agent: &scripted{turns: turns}, halt: make(chan struct{})}
 	b.records = record.New(b.store)
+	b.restart(loop.EngineConfig{})
 	var err error
-	b.engine, err = loop.New(loop.EngineConfig{Store: b.store, Agents: b.agent, Dir: filepath.Join(t.TempDir(), "loops")})
-	b.ok(err)
 	b.session, err = b.store.OpenSession(t.Context(), "test")
 	b.ok(err)
 	t.Cleanup(func() { b.ok(b.session.Close(context.WithoutCancel(t.Context()))) })
 	b.put("tests/a", "pass")
 	b.put("tests/b", "fail")
 	return b
+}
+
+// restart gives the bench an engine that is set so.
+func (b *bench) restart(cfg loop.EngineConfig) {
+	b.Helper()
+	cfg.Store, cfg.Agents, cfg.Dir = b.store, b.agent, b.loops
+	var err error
+	b.engine, err = loop.New(cfg)
+	b.ok(err)
 }
 
 func (b *bench) ok(err error) {
@@ -144,6 +158,7 @@ func (b *bench) work() record.Loop {
 	ended := make(chan error, 1)
 	running, cancel := context.WithCancel(ctx)
 	go func() { ended <- w.Run(running) }()
+working:
 	for b.busy(ctx) {
 		changed := b.store.Changed()
 		if !b.busy(ctx) {
@@ -151,6 +166,8 @@ func (b *bench) work() record.Loop {
 		}
 		select {
 		case <-changed:
+		case <-b.halt:
+			break working
 		case <-ctx.Done():
 			b.Fatalf("the loop does not end: %s", show(b.row()))
 		}

@@ -20,6 +20,11 @@ func indented(text string) string {
 	return "\n    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ") + "\n"
 }
 
+// recordWork asks the agent to record its work.
+const recordWork = "\nRecord your work as you go, since your session may end at any time and another then continues from that record: " +
+	"`perdure handoff step \"what is done\" --modified FILE` after each step, `perdure handoff decide \"what\" --because \"why\"`, " +
+	"`perdure handoff tried \"what failed\"`, `perdure handoff pending \"what is left\"`; `perdure handoff skill` explains.\n"
+
 // prompt is what the agent is told: the task, when it is done, what the last
 // iterations did, and what fails now, by name.
 func (r *run) prompt(ctx context.Context) (string, error) {
@@ -28,6 +33,14 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 		strings.ReplaceAll(r.cfg.Until, "\n", "\n    "))
 	b.WriteString("It is run for you after your turn. Tests that exist have to stay and to pass. If the tests are wrong, or the task " +
 		"cannot be done, say so with your evidence instead: that is a good answer, too.\n")
+	if r.e.cfg.Handoff.Program != "" {
+		b.WriteString(recordWork)
+	}
+	if r.state.Run.Turns > 0 || r.state.Run.Reopened {
+		if text := r.resumption(ctx); text != "" {
+			fmt.Fprintf(&b, "\n# Work of this iteration until now\n\n%s\n", strings.TrimSpace(text))
+		}
+	}
 	last, err := r.e.records.LastIterations(ctx, r.l.Tree.ID, r.state.Run.Number, shownIterations)
 	if err != nil {
 		return "", err
@@ -80,6 +93,7 @@ func tellIterations(b *strings.Builder, last []record.Iteration) {
 				strings.ReplaceAll(strings.TrimSpace(strings.ToValidUTF8(out, "")), "\n", "\n    "))
 		}
 	}
+	tellHandoffs(b, outcomes, func(i int) bool { return last[i].Status == record.IterationReverted })
 	b.WriteString("\n# What was done before\n\n")
 	for i, o := range outcomes {
 		if o.Iteration == 0 {

@@ -2,10 +2,14 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/internal/project"
+	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -80,6 +84,9 @@ func diagnosisOf(out *Outcome) (Diagnosis, int, string) {
 		case hook.TestFailure, hook.CoverageRegression, hook.ErrorSuppression, hook.FeatureRemoval, hook.ProtectedChange:
 		}
 	}
+	if asks(out.AgentText) {
+		return Ambiguity, 70, "the agent asks: " + lastLine(out.AgentText)
+	}
 	if strings.Contains(out.AgentError, "context_overflow") {
 		return CognitiveLoad, 80, "the agent's context was full"
 	}
@@ -104,26 +111,29 @@ func (r *run) mustAsk(out *Outcome, v *Recovery) bool {
 	twice := v.Attempt > 1 && again == r.state.LastRegression
 	r.state.LastRegression = again
 	critical := !r.cfg.RetryCritical && worst(out.Regressions).Severity == string(hook.Critical)
-	return deleted || v.Diagnosis == RewardHacking || v.Confidence < minConfidence || critical ||
+	unclear := v.Diagnosis == Ambiguity && !r.cfg.Unattended || v.Confidence < minConfidence
+	return deleted || v.Diagnosis == RewardHacking || unclear || critical ||
 		r.state.Run.Blocked || v.Attempt > max(r.cfg.MaxRetries, 0) || twice
 }
 
-// adapt changes how the loop goes on, each time in another way: the failing tests
-// are named; then the iteration is taken back; then the best one is brought back.
+// adapt changes how the loop goes on, each time in another way: what got worse is
+// named; the tests are restored; the best iteration is brought back; another agent
+// works; the task is split.
 func adapt(ctx context.Context, r *run) (string, error) {
 	out, err := r.outcome(ctx, r.state.Run.Number)
 	if err != nil {
 		return "", err
 	}
 	v := r.state.Recovery
-	switch {
-	case v.Attempt == 1 && v.Diagnosis != RewardHacking:
-		v.did("adapt", "the tests that got worse are named")
-		v.Outcome = "retried"
-		v.did("retry", "")
-		r.state.Reverted = "What the last iteration made worse has to be made good first:\n" + regressionLines(out)
-		return stepNext, r.recovered(ctx, v, record.IterationKept)
-	case v.Attempt <= 2:
+	deleted := slices.ContainsFunc(out.Regressions, func(g Regression) bool { return g.Type == string(hook.TestDeletion) })
+	if v.Attempt == 1 && v.Diagnosis != RewardHacking {
+		v.did("adapt", "what got worse is named")
+		return stepNext, r.retried(ctx, v, "What the last iteration made worse has to be made good first:\n"+regressionLines(out)+advice(v.Diagnosis))
+	}
+	if v.Attempt <= 2 || deleted {
+		if files, err := r.lostTests(ctx, out); err != nil || len(files) > 0 {
+			return stepNext, errors.Join(err, r.restoreTests(ctx, out, v, files))
+		}
 		v.did("adapt", "the iteration is taken back")
 		return stepNext, r.revert(ctx, out, v)
 	}
@@ -131,18 +141,88 @@ func adapt(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if best == nil || best.Iteration == out.Iteration {
-		v.did("adapt", "the iteration is taken back; the next one begins with a fresh view")
+	if v.Attempt == 3 && best != nil && best.Iteration != out.Iteration {
+		return stepNext, r.bringBack(ctx, out, best, v)
+	}
+	if place, ok := r.nextAgent(); ok && v.Attempt <= 4 {
+		r.state.Agent = place
+		v.did("adapt", "the iteration is taken back, and "+r.agentName()+" goes on")
 		return stepNext, r.revert(ctx, out, v)
 	}
+	v.did("adapt", "the iteration is taken back, and the task is split")
+	err = r.revert(ctx, out, v)
+	r.state.Reverted += "\nSplit the task: write down its parts, do the first small one only, and see that the command gets no worse."
+	return stepNext, err
+}
+
+// advice is what helps against a diagnosis.
+func advice(d Diagnosis) string {
+	switch d {
+	case CognitiveLoad:
+		return "\nThere was too much to keep in mind: do one small part of the task, and leave the rest for later."
+	case TaskComplexity:
+		return "\nLook for a simpler way to do it."
+	case Ambiguity, RewardHacking, GenuineFix:
+	}
+	return ""
+}
+
+// retried leaves the files as they are and tells the agent what to do about them.
+func (r *run) retried(ctx context.Context, v *Recovery, text string) error {
+	v.Outcome = "retried"
+	v.did("retry", "")
+	r.state.Reverted = text
+	return r.recovered(ctx, v, record.IterationKept)
+}
+
+// lostTests are the files in which the tests were that the iteration deleted or
+// switched off, as far as they are known and changed.
+func (r *run) lostTests(ctx context.Context, out *Outcome) ([]string, error) {
+	changes, err := r.files.Diff(ctx, r.trusted(), out.After)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	var files []string
+	for i := range changes {
+		c := &changes[i]
+		name := firstOf(c.From, c.Path)
+		if c.Kind != workspace.Added && project.Classify(name).Class == project.TestFile {
+			files = append(files, name)
+		}
+	}
+	hit := slices.ContainsFunc(out.Regressions, func(g Regression) bool {
+		return g.Type == string(hook.TestDeletion) || g.Type == string(hook.TestSkipping)
+	})
+	if !hit {
+		return nil, nil
+	}
+	return files, nil
+}
+
+// restoreTests brings back the tests as the baseline has them and leaves the rest
+// of the work.
+func (r *run) restoreTests(ctx context.Context, out *Outcome, v *Recovery, files []string) error {
+	if len(files) == 0 {
+		return nil
+	}
+	v.did("adapt", "the tests are restored: "+strings.Join(files[:min(len(files), 20)], ", "))
+	if _, err := r.files.RestoreFiles(ctx, r.trusted(), files); err != nil {
+		return refusal(err)
+	}
+	return r.retried(ctx, v, "These tests were deleted or switched off, and are as before again. Make them pass; if a test is wrong, say which and why:\n"+
+		regressionLines(out))
+}
+
+// bringBack restores the best iteration.
+func (r *run) bringBack(ctx context.Context, out, best *Outcome, v *Recovery) error {
 	v.did("adapt", fmt.Sprintf("the files of iteration %d are brought back", best.Iteration))
 	if _, err := r.files.Restore(ctx, best.After); err != nil {
-		return "", refusal(err)
+		return refusal(err)
 	}
 	r.state.Reverted = fmt.Sprintf("The workspace is that of iteration %d again, because the last one made things worse:\n%s", best.Iteration, regressionLines(out))
 	v.Outcome = "reverted"
 	v.did("retry", "")
-	return stepNext, r.recovered(ctx, v, record.IterationReverted)
+	return r.recovered(ctx, v, record.IterationReverted)
 }
 
 func regressionLines(out *Outcome) string {
@@ -216,7 +296,11 @@ func escalate(ctx context.Context, r *run) (string, error) {
 	if err := r.recovered(ctx, v, record.IterationKept); err != nil {
 		return "", err
 	}
-	return r.openGate(record.GateRecovery, record.Question{
+	kind := record.GateRecovery
+	if v.Diagnosis == Ambiguity {
+		kind = record.GateQuestion
+	}
+	return r.openGate(kind, record.Question{
 		Title: fmt.Sprintf("iteration %d made things worse: %s", out.Iteration, worst(out.Regressions).Text),
 		Text:  fmt.Sprintf("%s\nDiagnosis: %s (%d %%), %s", r.describe(out), v.Diagnosis, v.Confidence, v.Why),
 		Diff:  r.diff(ctx, out),

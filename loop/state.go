@@ -3,6 +3,8 @@ package loop
 import (
 	"time"
 
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
 )
@@ -30,16 +32,20 @@ type state struct {
 	Restored int `json:"restored,omitempty"`
 	// Errors are the last failures of iterations, for noticing a loop that is stuck.
 	Errors []failureMark `json:"errors,omitempty"`
+	// Overrun tells that a person was asked about more iterations than planned.
+	Overrun bool `json:"overrun,omitempty"`
 	// AgentErrors counts iterations in a row that ended in an agent error.
 	AgentErrors int `json:"agent_errors,omitempty"`
 	// Gate is the number of the open gate, 0 without one.
 	Gate int `json:"gate,omitempty"`
 	// Answer is what a person added for the next prompt.
 	Answer string `json:"answer,omitempty"`
-	// Agent is which of the agents works now, and Agents who they were when that
-	// was decided.
-	Agent  int      `json:"agent,omitempty"`
-	Agents []string `json:"agents,omitempty"`
+	// Agent is which of the agents works now, Marks what is known of them by their
+	// names.
+	Agent int                  `json:"agent,omitempty"`
+	Marks map[string]agentMark `json:"agents,omitempty"`
+	// Warned is the highest share of a budget that was told of, in percent.
+	Warned int `json:"warned,omitempty"`
 	// Verdict, when set, is how the loop is to end, and Reason why.
 	Verdict string `json:"verdict,omitempty"`
 	Reason  string `json:"reason,omitempty"`
@@ -63,7 +69,22 @@ type turnState struct {
 	// Working is set while the agent may be at work: who finds it set follows a
 	// crash.
 	Working bool `json:"working,omitempty"`
-	Retries int  `json:"retries,omitempty"`
+	// Kept is the snapshot behind the last turn that ended and was followed by
+	// another, at the time KeptAt: a crash goes back to it. Reopened tells that one
+	// did, so that the agent is told what is known already.
+	Kept     workspace.ID `json:"kept,omitempty"`
+	KeptAt   time.Time    `json:"kept_at,omitzero"`
+	Reopened bool         `json:"reopened,omitempty"`
+	// Retries and Fresh count turns of the present agent after failures of its own,
+	// and after a full context; SpentMS is its time in this iteration.
+	Retries int   `json:"retries,omitempty"`
+	Fresh   int   `json:"fresh,omitempty"`
+	SpentMS int64 `json:"spent_ms,omitempty"`
+	// Exhausted tells that no agent of the chain is left.
+	Exhausted bool `json:"exhausted,omitempty"`
+	// Sight is how the agent's calls of tools are seen, Denied how many were.
+	Sight  agent.Sight `json:"sight,omitempty"`
+	Denied int         `json:"denied,omitempty"`
 	// Turns counts the turns of the agent in this iteration.
 	Turns int `json:"turns,omitempty"`
 	// Waits counts waits for a rate limit in a row.
@@ -120,6 +141,11 @@ type Outcome struct {
 	Agent      string `json:"agent,omitempty"`
 	AgentText  string `json:"agent_text,omitempty"`
 	AgentError string `json:"agent_error,omitempty"`
+	// Handoff is what the agent recorded of its work; nil when it recorded nothing.
+	Handoff *handoff.Checkpoint `json:"handoff,omitempty"`
+	// Sight is how its calls of tools were seen, Denied how many were refused.
+	Sight  agent.Sight `json:"sight,omitempty"`
+	Denied int         `json:"denied,omitempty"`
 	// Tokens and CostUSD are what the agent's turns took, as far as it tells.
 	InputTokens  int64    `json:"input_tokens,omitempty"`
 	OutputTokens int64    `json:"output_tokens,omitempty"`

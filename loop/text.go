@@ -1,6 +1,9 @@
 package loop
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"strings"
 	"unicode/utf8"
 )
@@ -24,4 +27,12 @@ func clip(text string, most int) string {
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return clip(lines[len(lines)-1], 300)
+}
+
+// removeFile removes a file that may be gone already.
+func removeFile(name string) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

@@ -129,7 +129,8 @@ func (b *bench) parked() record.Loop {
 	return b.work()
 }
 
-// TestAgentErrors: the agent's own faults spend retries, then another stands in.
+// TestAgentErrors: the agent's own faults spend a retry, then another stands in,
+// at once for one that hangs.
 func TestAgentErrors(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, failing(agent.KindFailed), failing(agent.KindIdle), failing(agent.KindFailed), write("tests/b", "pass"))
@@ -138,7 +139,7 @@ func TestAgentErrors(t *testing.T) {
 	if l.Status != record.Completed || l.Iteration != 1 || b.agent.done != 4 {
 		t.Fatalf("%s after %d turns", show(l), b.agent.done)
 	}
-	if got := strings.Join(b.agent.names, " "); got != "scripted scripted scripted other" {
+	if got := strings.Join(b.agent.names, " "); got != "scripted scripted other other" {
 		t.Errorf("who worked: %s", got)
 	}
 	if !strings.Contains(b.agent.prompts[1], "ended early: failed: as it is") {
@@ -303,8 +304,20 @@ func TestBudget(t *testing.T) {
 	b := newBench(t, func(w *turn) error { n++; return w.write(fmt.Sprint("f", n), "x") })
 	b.launch(func(c *loop.Config) { c.BudgetTokens = 200 }) // 110 a turn
 	l := b.work()
-	if l.Status != record.Paused || !strings.Contains(b.reason(), "budget") || b.agent.done != 2 {
-		t.Errorf("%s after %d turns", show(l), b.agent.done)
+	gates, err := b.records.OpenGates(t.Context())
+	b.ok(err)
+	if l.Step != "gate" || l.Iteration != 2 || b.agent.done != 2 || len(gates) != 1 || gates[0].Kind != record.GateBudget {
+		t.Fatalf("%s after %d turns, gates %+v", show(l), b.agent.done, gates)
+	}
+	_, err = b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "raise"})
+	b.ok(err)
+	if l := b.work(); l.Step != "gate" || b.agent.done != 4 {
+		t.Fatalf("%s after %d turns", show(l), b.agent.done)
+	}
+	_, err = b.records.Answer(t.Context(), b.tree.ID, 2, record.Decision{Answer: "finish"})
+	b.ok(err)
+	if l := b.work(); l.Status != record.Failed || l.Iteration != 4 {
+		t.Errorf("%s", show(l))
 	}
 }
 

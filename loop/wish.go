@@ -24,6 +24,11 @@ const (
 	EventAgentError perdure.EventKind = "loop.agent_error"
 	EventRecovery   perdure.EventKind = "loop.recovery"
 	EventWarning    perdure.EventKind = "loop.warning"
+	EventReassigned perdure.EventKind = "loop.reassigned"
+	EventContext    perdure.EventKind = "loop.context"
+	// EventHandoff tells that the work of an iteration was recorded for whoever
+	// continues it; its data says why.
+	EventHandoff perdure.EventKind = "loop.handoff"
 )
 
 // farAway is when nothing but an answer wakes a loop.

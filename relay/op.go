@@ -56,9 +56,10 @@ type Op struct {
 	// Text is what it is about: the step done, the decision, the blocker, …
 	Text string `json:"text,omitempty"`
 
-	// Of a step: paths, the entry of the pending steps that it was (a number
-	// from 1, or the text), and whether it has to be run again by who resumes.
-	// Current is the step that is begun next.
+	// Of a step: paths (a save may have them, too: of what is touched and no step
+	// yet), the entry of the pending steps that it was (a number from 1, or the
+	// text), and whether it has to be run again by who resumes. Current is the step
+	// that is begun next.
 	Created  []string `json:"created,omitempty"`
 	Modified []string `json:"modified,omitempty"`
 	Pending  string   `json:"pending,omitempty"`
@@ -133,9 +134,9 @@ func kinds() map[string]needs {
 		OpForbid:    {[]string{"text"}, []string{"remove"}},
 		OpNext:      {[]string{"text"}, nil},
 		OpPhase:     {[]string{"phase"}, nil},
-		OpVerify:    {nil, []string{"text", "status", "contract"}},
+		OpVerify:    {nil, []string{"text", "status", "contract", "ran_by"}},
 		OpContext:   {[]string{"used"}, []string{"source", "partial"}},
-		OpSave:      {nil, []string{"reason", "partial"}},
+		OpSave:      {nil, []string{"reason", "partial", "created", "modified"}},
 		OpFail:      {[]string{"text"}, []string{"partial"}},
 		OpRateLimit: {nil, []string{"text", "until", "partial"}},
 		OpReassign:  {[]string{"to"}, []string{"text", "partial"}},

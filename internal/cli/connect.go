@@ -14,7 +14,9 @@ import (
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/inproc"
+	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/model/price"
+	"github.com/perdure/perdure/relay"
 )
 
 // purpose is what a command wants of the store.
@@ -140,6 +142,7 @@ func (a *app) inProcess(ctx context.Context, l *config.Loaded, why purpose) (*ba
 func (a *app) daemonConfig(l *config.Loaded) daemon.Config {
 	return daemon.Config{
 		Dir: l.Dir, DSN: l.Store, LoopDir: filepath.Join(l.Dir, "loops"), LoopHooks: l.Loop.Hooks, HookDir: a.root(l),
+		Handoff:     a.handoffs(l),
 		Agents:      daemon.AgentConfig{Permission: l.Loop.Permission, Model: l.Loop.Model},
 		Concurrency: l.Concurrency, DrainTimeout: l.DrainTimeout,
 		Models: daemon.ModelConfig{
@@ -154,6 +157,25 @@ func (a *app) daemonConfig(l *config.Loaded) daemon.Config {
 		Version: thisBuild().Version,
 		Logger:  slog.New(&told{a.logger(l, slog.LevelError).Handler()}),
 	}
+}
+
+// handoffs says how loops hand work over: in the ledgers that `perdure handoff`
+// writes too.
+func (a *app) handoffs(l *config.Loaded) loop.HandoffConfig {
+	c := loop.HandoffConfig{Folder: filepath.Dir(l.Dir), Snapshots: filepath.Join(l.Dir, "handoffs"), Window: int64(l.Loop.ContextWindow),
+		Thresholds: thresholds(l)}
+	if l.Store != "" {
+		c.Folder = "" // a file of the same name elsewhere is another one
+	}
+	if program, err := os.Executable(); err == nil {
+		c.Program = program
+	}
+	return c
+}
+
+// thresholds are the parts of a context at which work is handed over.
+func thresholds(l *config.Loaded) relay.Thresholds {
+	return relay.Thresholds{Warn: float64(l.HandoffWarnPercent) / 100, Stop: float64(l.HandoffStopPercent) / 100}
 }
 
 // prices is the user's file of prices; a relative path counts from the project's

@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/internal/handoffcmd"
-	"github.com/perdure/perdure/relay"
 )
 
 // handoffCommand has the commands of handoff.
@@ -27,9 +26,8 @@ func (a *app) handoffCommand() *cobra.Command {
 			if write {
 				why = toWrite
 			}
-			at := relay.Thresholds{Warn: float64(l.HandoffWarnPercent) / 100, Stop: float64(l.HandoffStopPercent) / 100}
 			return a.withBackend(cmd.Context(), l, why, func(b *backend) error {
-				return do(handoffcmd.Store{Client: b.Client, Dir: l.Dir, Shared: l.Store != "", Thresholds: at})
+				return do(handoffcmd.Store{Client: b.Client, Dir: l.Dir, Shared: l.Store != "", Thresholds: thresholds(l)})
 			})
 		},
 	})

@@ -36,7 +36,7 @@ func TestDefaults(t *testing.T) {
 		CallTimeout: 300 * time.Second, CallRetries: 5,
 		RetentionCompleted: 7 * 24 * time.Hour, RetentionFailed: 30 * 24 * time.Hour,
 		RetentionCheckpoints: 10, RetentionHandoffs: 30 * 24 * time.Hour, HandoffWarnPercent: 75, HandoffStopPercent: 90,
-		Loop: config.Loop{Permission: "edits", MaxIterations: 10, Timeout: time.Hour, IdleTimeout: 10 * time.Minute, CheckTimeout: 30 * time.Minute,
+		Loop: config.Loop{Permission: "edits", MaxIterations: 10, Timeout: time.Hour, IdleTimeout: 10 * time.Minute, CheckTimeout: 30 * time.Minute, ContextWindow: 200_000,
 			Enabled: true, MaxRetries: 3, AutoEscalateCritical: true, BestOutput: true, QualityThreshold: 70,
 			DetectionBudget: 500 * time.Millisecond, OverheadPercent: 10},
 		DrainTimeout: 30 * time.Second, LogLevel: "info", LogFormat: "text",

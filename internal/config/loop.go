@@ -21,6 +21,9 @@ type Loop struct {
 	// Timeout bounds the agent's time in one iteration, IdleTimeout how long it may
 	// be silent, CheckTimeout a run of the completion command.
 	Timeout, IdleTimeout, CheckTimeout time.Duration
+	// ContextWindow is the size of the agent's context in tokens, where it does not
+	// tell.
+	ContextWindow int
 	// GateTimeout is how long a person is waited for; 0: for ever.
 	GateTimeout time.Duration
 	// Enabled is the whole watching: the baseline, regressions and what is done
@@ -55,6 +58,8 @@ func loopSettings() []setting {
 			at: func(c *Config) any { return &c.Loop.Timeout }, check: positive},
 		{key: "loop.idle_timeout", def: "10m", help: "how long an agent may be silent",
 			at: func(c *Config) any { return &c.Loop.IdleTimeout }, check: positive},
+		{key: "loop.context_window", def: "200000", help: "the size of the agent's context in tokens, where it does not tell",
+			at: func(c *Config) any { return &c.Loop.ContextWindow }, check: between(1_000, 100_000_000)},
 		{key: "loop.check_timeout", def: "30m", help: "the time of one run of the completion command",
 			at: func(c *Config) any { return &c.Loop.CheckTimeout }, check: positive},
 		{key: "loop.gate_timeout", def: noLimit, none: true, help: "how long a person is waited for before the loop is aborted, or none for ever",

@@ -33,7 +33,7 @@ func (d *Daemon) openLoops() error {
 		return err
 	}
 	engine, err := loop.New(loop.EngineConfig{Store: d.store, Agents: NewAgents(agents), Dir: cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")),
-		Handlers: handlers, Hold: hold, Ended: d.reportLoop, Logger: d.log})
+		Handoff: d.cfg.Handoff, Handlers: handlers, Hold: hold, Ended: d.reportLoop, Logger: d.log})
 	d.engine = engine
 	return err
 }

@@ -65,6 +65,11 @@ type Store struct {
 // Environment variables of the commands.
 const (
 	agentVariable = "PERDURE_AGENT"
+	// The file, the folder that its paths are relative to, and the place in it: a
+	// loop sets them for its agents.
+	fileVariable  = "PERDURE_HANDOFF_FILE"
+	rootVariable  = "PERDURE_HANDOFF_ROOT"
+	taskVariable  = "PERDURE_HANDOFF_TASK"
 	tokenVariable = "PERDURE_HANDOFF_TOKEN" //nolint:gosec // the name, not a token
 )
 
@@ -127,8 +132,9 @@ func known(cmd *cobra.Command, args []string) error {
 
 func (c *commands) workFlags(cmd *cobra.Command, w *work) {
 	f := cmd.Flags()
-	f.StringVar(&w.file, "file", "", "the `FILE` (default: builder-state.json here or above, up to the repository's root, also in docs and .opencode)")
-	f.StringVar(&w.task, "task", "prd", "the `PLACE` of the task: prd for the story of activePrd, or adhoc:ID for an item of adhocQueue")
+	f.StringVar(&w.file, "file", "", "the `FILE` (default: "+fileVariable+", else builder-state.json here or above, up to the repository's root, also in docs and .opencode)")
+	f.StringVar(&w.task, "task", "", "the `PLACE` of the task: prd for the story of activePrd, or adhoc:ID for an item of adhocQueue (default: "+
+		taskVariable+", else prd)")
 	f.StringVar(&w.agent, "agent", "", "the `NAME` of who works (default: "+agentVariable+")")
 	f.StringVar(&w.token, "token", "", "the `TOKEN` of your claim, printed by resume (default: "+tokenVariable+")")
 	f.BoolVar(&w.asJSON, "json", false, "print JSON for programs")
@@ -148,7 +154,7 @@ func (c *commands) on(cmd *cobra.Command, w *work, write bool, do func(ctx conte
 
 // at is on for who knows where the file is.
 func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write bool, do func(ctx context.Context, r *relay.Relay) error) error {
-	place, err := placeOf(w)
+	place, err := c.placeOf(w)
 	if err != nil {
 		return err
 	}
@@ -191,7 +197,13 @@ func checkAgent(name string) error {
 }
 
 // placeOf reads --task.
-func placeOf(w *work) (handoff.Place, error) {
+func (c *commands) placeOf(w *work) (handoff.Place, error) {
+	if w.task == "" {
+		w.task = string(handoff.PRD)
+		if given := c.Getenv(taskVariable); given != "" && w.file == "" {
+			w.task = given
+		}
+	}
 	place, err := handoff.ParsePlace(w.task)
 	if err != nil {
 		return "", &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("--task %q is no place for a checkpoint", w.task),
@@ -209,6 +221,9 @@ func (c *commands) or(flag, variable string) string {
 
 // locate finds the file.
 func (c *commands) locate(w *work) (handoff.Location, error) {
+	if file, root := c.Getenv(fileVariable), c.Getenv(rootVariable); w.file == "" && file != "" && root != "" {
+		return handoff.Location{File: file, Root: root}, nil
+	}
 	if w.file == "" {
 		return handoff.Find(c.Cwd)
 	}

@@ -72,7 +72,7 @@ func (c *commands) start(cmd *cobra.Command, w *work, op relay.Op, again bool) e
 // create makes a minimal file at the root of the repository, or where the flag
 // says.
 func (c *commands) create(ctx context.Context, w *work, op *relay.Op) (handoff.Location, error) {
-	place, err := placeOf(w)
+	place, err := c.placeOf(w)
 	if err != nil {
 		return handoff.Location{}, err
 	}

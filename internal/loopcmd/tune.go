@@ -16,7 +16,8 @@ type tuning struct {
 	selection string
 }
 
-// register adds the flags.
+// register adds the flags. For a loop that is there already they have no
+// defaults: what is not given stays.
 func (t *tuning) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&t.Agent, "agent", "", "who works (default: the setting loop.agent)")

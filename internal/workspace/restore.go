@@ -50,6 +50,28 @@ func (w *Workspace) Restore(ctx context.Context, id ID) (Restored, error) {
 	return done, wrap(restoring, string(id), err)
 }
 
+// RestoreFiles is Restore for some files only, by their paths: all others stay as
+// they are. Folders above them are made where they are missing; a file that the
+// snapshot does not have is removed.
+func (w *Workspace) RestoreFiles(ctx context.Context, id ID, paths []string) (Restored, error) {
+	started := time.Now()
+	only := make(map[string]bool, len(paths))
+	for _, p := range paths {
+		for p = path.Clean(p); p != "." && p != "/"; p = path.Dir(p) {
+			only[p] = true
+		}
+	}
+	var done Restored
+	err := w.exclusive(ctx, func() error {
+		r := &restore{w: w, id: id, only: only}
+		err := r.run(ctx)
+		done = r.done
+		return err
+	})
+	done.Took = time.Since(started)
+	return done, wrap(restoring, string(id), err)
+}
+
 // Preview returns what a restore would change, sorted by path, and changes
 // nothing. It goes by the .gitignore files that are there: if the restore brings
 // others, it may remove more or less.
@@ -84,7 +106,9 @@ type restore struct {
 	target *manifest
 	wanted map[string]*File
 	spare  spared
-	done   Restored
+	// only, when set, are the paths that are restored.
+	only map[string]bool
+	done Restored
 
 	here *manifest // what is there, as last seen
 	root *os.Root
@@ -146,7 +170,7 @@ func (r *restore) read() error {
 func (r *restore) changes(l *look) []Change {
 	r.here = &l.manifest
 	return slices.DeleteFunc(differences(r.here, r.target), func(c Change) bool {
-		return c.Kind == Deleted && r.spare.has(c.Path) && !r.replaced(c.Path)
+		return r.only != nil && !r.only[c.Path] || c.Kind == Deleted && r.spare.has(c.Path) && !r.replaced(c.Path)
 	})
 }
 

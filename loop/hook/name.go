@@ -126,6 +126,7 @@ func workRows() []Row {
 			{"quality_delta", "number", "the change of the score"},
 			{"test_results", "object", "what the tests gave"},
 			{"artifacts", "array", "paths of the files that changed"},
+			{"regressions", "array", "what the results of the tests and the files prove to be worse"},
 			{"completion_check", "object", "the completion command: command, passed, exit_code"},
 		}},
 	}
@@ -202,11 +203,11 @@ func noticeRows() []Row {
 			{"decided_by", "string", "who gave it"},
 			{"reason", "string", "why, in that person's words"},
 		}},
-		{Hook: CheckpointWritten, When: "a snapshot of the workspace was taken", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
-			{"snapshot_path", "string", "where it is"},
-			{"reason", "string", "baseline, pre_iteration, risky_call, best, before_restore or emergency"},
-			{"files", "integer", "how many it holds"},
-			{"bytes", "integer", "how large it is"},
+		{Hook: CheckpointWritten, When: "the work of an iteration was recorded for whoever continues it", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
+			{"path", "string", "the builder-state.json that shows it"},
+			{"reason", "string", "context_limit, failure, rate_limit, timeout, reassignment or periodic"},
+			{"agent", "string", "who worked until now"},
+			{"files", "integer", "how many files the iteration changed so far"},
 		}},
 	}
 }

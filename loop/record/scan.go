@@ -13,9 +13,7 @@ type text json.RawMessage
 func (t *text) Scan(v any) error {
 	switch v := v.(type) {
 	case string:
-		if *t = nil; v != "" {
-			*t = text(v)
-		}
+		*t = text(v)
 	case []byte:
 		*t = append(text{}, v...)
 	default:

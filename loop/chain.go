@@ -1,0 +1,161 @@
+package loop
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/relay"
+
+	"context"
+)
+
+// agentMark is what is known of an agent of the chain.
+type agentMark struct {
+	// Failed: it did not get its work done in this loop.
+	Failed bool `json:"failed,omitempty"`
+	// Until is when its limit ends.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// move is what follows a turn that failed.
+type move string
+
+const (
+	moveAgain    move = "again"    // another turn of the same agent spends a retry
+	moveFresh    move = "fresh"    // a fresh session goes on from the handoff
+	moveWait     move = "wait"     // the same turn later
+	moveReassign move = "reassign" // the next agent goes on from the handoff
+	movePause    move = "pause"    // a person has to mend something
+	moveEnd      move = "end"      // the iteration is over
+)
+
+const (
+	// waitsForLimit is how often an agent is waited for whose limit does not end,
+	// when another can go on.
+	waitsForLimit = 3
+	// longLimit is a limit that is not waited for when another agent can go on.
+	longLimit = time.Hour
+)
+
+// follows says what follows a turn that failed: a limit is waited for, and then
+// the next agent goes on; who failed is asked once more, without another agent
+// MaxRetries times; one that hangs is not; a full context gets fresh sessions.
+func (r *run) follows(f *agent.Error) move {
+	s := &r.state.Run
+	_, other := r.nextAgent()
+	instead := moveEnd
+	if other {
+		instead = moveReassign
+	}
+	switch f.Class() {
+	case agent.ClassWait:
+		if other && (s.Waits >= waitsForLimit || time.Until(f.Until) > longLimit) {
+			return moveReassign
+		}
+		return moveWait
+	case agent.ClassSetup:
+		return movePause
+	case agent.ClassCanceled:
+		return moveEnd
+	case agent.ClassFresh:
+		if s.Fresh < max(r.cfg.MaxRetries, 1) {
+			return moveFresh
+		}
+		return instead
+	case agent.ClassAgent:
+	}
+	most := r.cfg.MaxRetries
+	if other {
+		most = min(most, 1)
+	}
+	hangs := f.Kind == agent.KindTimeout || f.Kind == agent.KindIdle && other
+	if hangs || s.Retries >= most {
+		return instead
+	}
+	return moveAgain
+}
+
+// agentMark is what is known of the agent at a place of the chain.
+func (r *run) agentMark(place int) agentMark { return r.state.Marks[r.cfg.AgentAt(place)] }
+
+func (r *run) markAgent(place int, m agentMark) {
+	if r.state.Marks == nil {
+		r.state.Marks = make(map[string]agentMark)
+	}
+	r.state.Marks[r.cfg.AgentAt(place)] = m
+}
+
+// nextAgent is the first of the chain that can work now, besides the present one.
+func (r *run) nextAgent() (place int, ok bool) {
+	for i := range r.cfg.agents() {
+		if m := r.agentMark(i); i != r.state.Agent && !m.Failed && !m.Until.After(time.Now()) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// firstAgent gives the next iteration to the first of the chain that can work: one
+// whose limit ended works again.
+func (r *run) firstAgent() {
+	if place, ok := r.nextAgent(); ok && (place < r.state.Agent || r.agentMark(r.state.Agent).Failed) {
+		r.state.Agent = place
+	}
+}
+
+// reassign gives the iteration to the next agent of the chain, which goes on from
+// the handoff.
+func (r *run) reassign(ctx context.Context, f *agent.Error) {
+	place, ok := r.nextAgent()
+	if !ok {
+		return
+	}
+	m := r.agentMark(r.state.Agent)
+	if f.Class() == agent.ClassWait {
+		m.Until = f.Until
+		if !m.Until.After(time.Now()) {
+			m.Until = time.Now().Add(longLimit)
+		}
+	} else {
+		m.Failed = true
+	}
+	r.markAgent(r.state.Agent, m)
+	why := "the agent before failed: " + clip(f.Error(), 300)
+	r.hand(ctx, "reassignment", relay.Op{Kind: relay.OpReassign, To: clip(r.cfg.AgentAt(place), maxAgentName), Text: why})
+	from := r.agentName()
+	s := &r.state.Run
+	r.state.Agent, s.Retries, s.Fresh, s.Waits, s.SpentMS = place, 0, 0, 0, 0
+	r.note(EventReassigned, map[string]any{"iteration": s.Number, "from": from, "agent": r.agentName(), "why": why})
+}
+
+// exhausted tells whether a chain of several agents has none left that did not
+// fail.
+func (r *run) exhausted() bool {
+	if len(r.cfg.Fallback) == 0 {
+		return false
+	}
+	for i := range r.cfg.agents() {
+		if i != r.state.Agent && !r.agentMark(i).Failed {
+			return false
+		}
+	}
+	return true
+}
+
+// chain names the agents that failed, for people.
+func (r *run) chain() string {
+	var lines []string
+	for i, name := range r.cfg.agents() {
+		state := "did not work"
+		switch m := r.agentMark(i); {
+		case m.Failed || i == r.state.Agent:
+			state = "failed"
+		case m.Until.After(time.Now()):
+			state = "has a limit until " + m.Until.UTC().Format(time.RFC3339)
+		}
+		lines = append(lines, fmt.Sprintf("- %s: %s", name, state))
+	}
+	return strings.Join(lines, "\n")
+}

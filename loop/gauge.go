@@ -1,0 +1,86 @@
+package loop
+
+import (
+	"github.com/perdure/perdure/agent"
+)
+
+// DefaultWindow is the size of an agent's context, in tokens, where nothing else
+// is known.
+const DefaultWindow = 200_000
+
+const (
+	// bytesPerToken is what a token of text takes on average.
+	bytesPerToken = 4
+	// tokensPerMessage stands for messages and calls of tools of which no text is
+	// seen.
+	tokensPerMessage = 500
+)
+
+// gauge tells how full an agent's context is: by what the agent reports, else by
+// the bytes that went in and out, and as the last resort by the number of
+// messages. It is for one turn.
+type gauge struct {
+	window   int64
+	last     *agent.Context // the latest report; nil without one
+	bytes    int64
+	messages int64
+	// crossed is the highest threshold that was told of.
+	crossed float64
+}
+
+func newGauge(window int64, prompt string) *gauge {
+	if window <= 0 {
+		window = DefaultWindow
+	}
+	return &gauge{window: window, bytes: int64(len(prompt))}
+}
+
+// hear takes in an event.
+func (g *gauge) hear(e *agent.Event) {
+	switch e.Kind {
+	case agent.EventUsage:
+		if e.Context != nil {
+			g.last = e.Context
+		}
+	case agent.EventCompaction: // there is room again; the agent tells how much later
+		g.bytes, g.messages, g.crossed = 0, 0, 0
+	case agent.EventToolCall, agent.EventToolResult:
+		g.bytes += int64(len(e.Text))
+		if e.Call != nil {
+			g.bytes += int64(len(e.Call.Input))
+		}
+		g.messages++
+	case agent.EventMessage, agent.EventThought:
+		g.bytes += int64(len(e.Text))
+		g.messages++
+	case agent.EventSession, agent.EventRateLimited, agent.EventNotice, agent.EventOutput, agent.EventStderr, agent.EventUnknown:
+	}
+}
+
+// used is the part of the context in use, from 0 to 1, and where that is from.
+func (g *gauge) used() (float64, agent.Source) {
+	if g.last != nil {
+		size := g.last.Size
+		if size <= 0 {
+			size = g.window
+		}
+		return min(float64(g.last.Used)/float64(size), 1), g.last.Source
+	}
+	tokens := max(g.bytes/bytesPerToken, g.messages*tokensPerMessage)
+	return min(float64(tokens)/float64(g.window), 1), agent.SourceEstimated
+}
+
+// crosses tells whether a threshold was passed since it was asked last: the
+// highest of those that were. Use that falls again arms them anew.
+func (g *gauge) crosses(thresholds ...float64) (threshold float64, ok bool) {
+	used, _ := g.used()
+	highest := 0.0
+	for _, t := range thresholds {
+		if t > 0 && used >= t {
+			highest = max(highest, t)
+		}
+	}
+	ok = highest > g.crossed
+	g.crossed = highest
+	return highest, ok
+}

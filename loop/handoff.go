@@ -1,0 +1,262 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/relay"
+)
+
+// HandoffConfig says how the work of iterations is handed over: from a session of
+// an agent to the next one, and from an agent to another.
+type HandoffConfig struct {
+	// Folder, Snapshots and Thresholds are those of [relay.Config].
+	Folder, Snapshots string
+	Thresholds        relay.Thresholds
+	// Program is the path of perdure, with which agents record their work. Empty:
+	// they are not told of it.
+	Program string
+	// Window is the size of an agent's context, in tokens, where the agent does not
+	// tell it. 0: DefaultWindow.
+	Window int64
+}
+
+const (
+	// maxHandedFiles is how many touched files of an iteration a handoff names.
+	maxHandedFiles = 50
+	// maxPartial is how much of an agent's last words a handoff keeps, in bytes.
+	maxPartial = 200
+	// maxAgentName bounds names of agents in handoffs, in bytes.
+	maxAgentName = 200
+)
+
+// handoffTask is the ad-hoc item that the work of an iteration is recorded under:
+// each has its own, so that nothing of one that was taken back leaks into the next.
+func handoffTask(iteration int) string { return fmt.Sprintf("iteration-%d", iteration) }
+
+func (r *run) handoffFile() string {
+	return filepath.Join(r.e.dir(&r.l.Tree), handoff.FileName)
+}
+
+func (r *run) relay() *relay.Relay {
+	c := &r.e.cfg.Handoff
+	return relay.New(relay.Config{Ledgers: r.e.cfg.Store, Location: handoff.Location{File: r.handoffFile(), Root: r.files.Root()},
+		Place: handoff.Place("adhoc:" + handoffTask(r.state.Run.Number)), Folder: c.Folder, Snapshots: c.Snapshots,
+		Thresholds: c.Thresholds, Agent: clip(r.agentName(), maxAgentName)})
+}
+
+// handoffEnv is what `perdure handoff` finds the iteration's record by when the
+// agent calls it.
+func (r *run) handoffEnv() []string {
+	return []string{"PERDURE_AGENT=" + clip(r.agentName(), maxAgentName), "PERDURE_HANDOFF_FILE=" + r.handoffFile(),
+		"PERDURE_HANDOFF_ROOT=" + r.files.Root(), "PERDURE_HANDOFF_TASK=adhoc:" + handoffTask(r.state.Run.Number)}
+}
+
+// beginHandoff makes the record of the iteration, unless it is there: then a
+// process died after it was made.
+func (r *run) beginHandoff(ctx context.Context) {
+	if view, err := r.relay().Look(ctx); err == nil && view.Open() {
+		return
+	}
+	r.handed("the record is begun", r.startHandoff(ctx))
+}
+
+// startHandoff begins the record anew. The file holds the present iteration only;
+// the ledgers of all of them are in the store.
+func (r *run) startHandoff(ctx context.Context, more ...relay.Op) error {
+	if err := removeFile(r.handoffFile()); err != nil {
+		return err
+	}
+	title, _, _ := strings.Cut(strings.TrimSpace(r.cfg.Task), "\n")
+	err := handoff.Create(ctx, r.handoffFile(), handoff.Skeleton{SessionID: ID(&r.l.Tree), Now: time.Now(), Description: clip(title, maxTitle),
+		Place: handoff.Place("adhoc:" + handoffTask(r.state.Run.Number))})
+	if err != nil {
+		return err
+	}
+	start := relay.Op{Kind: relay.OpStart, Title: clip(title, maxTitle), Phase: handoff.PhaseImplementation}
+	_, err = r.relay().Apply(ctx, append([]relay.Op{start}, more...)...)
+	return err
+}
+
+// maxTitle is how much of a task its handoffs are called by, in bytes.
+const maxTitle = 200
+
+// handed takes an error of a handoff: what cannot be recorded is told and stops
+// nothing, since the loop's own recovery does not rest on it.
+func (r *run) handed(what string, err error) {
+	if err != nil {
+		r.e.cfg.Logger.Warn("handoff not recorded", "tree_id", string(r.l.Tree.ID), "iteration", r.state.Run.Number, "what", what, "error", err)
+		r.note(EventHandoff, map[string]any{"iteration": r.state.Run.Number, "why": what, "error": clip(err.Error(), 500)})
+	}
+}
+
+// hand records why the work is handed over, with the files it touched so far.
+func (r *run) hand(ctx context.Context, why string, op relay.Op) {
+	op.Partial = clip(strings.TrimSpace(r.state.Run.Text), maxPartial)
+	changes, err := r.files.DiffNow(ctx, r.state.Run.Before)
+	if err != nil {
+		r.handed(why, refusal(err))
+		return
+	}
+	created, modified := touched(changes)
+	_, err = r.relay().Apply(ctx, relay.Op{Kind: relay.OpSave, Reason: handoff.ReasonPeriodic, Created: created, Modified: modified}, op)
+	if err != nil {
+		r.handed(why, err)
+		return
+	}
+	r.note(EventHandoff, map[string]any{"iteration": r.state.Run.Number, "agent": r.agentName(), "why": why, "files": len(changes)})
+	_, err = r.ask(ctx, hook.CheckpointWritten, "the work was recorded for whoever continues it", map[string]any{
+		"path": r.handoffFile(), "reason": why, "agent": r.agentName(), "files": len(changes)})
+	r.handed(why, err)
+}
+
+// touched are the files that are there now, as far as a handoff names them.
+func touched(changes []workspace.Change) (created, modified []string) {
+	for _, c := range changes {
+		switch {
+		case len(created)+len(modified) >= maxHandedFiles || c.New == nil || c.New.Kind != workspace.KindFile:
+		case c.Kind == workspace.Added:
+			created = append(created, c.Path)
+		default:
+			modified = append(modified, c.Path)
+		}
+	}
+	return created, modified
+}
+
+// handTurn records how a turn ended, before anything says that it did: who
+// continues is to know it.
+func (r *run) handTurn(ctx context.Context, f *agent.Error) {
+	if f == nil {
+		return
+	}
+	text := clip(f.Error(), 500)
+	switch {
+	case f.Class() == agent.ClassWait:
+		r.hand(ctx, "rate_limit", relay.Op{Kind: relay.OpRateLimit, Text: text, Until: f.Until})
+	case f.Kind == agent.KindOverflow:
+		r.hand(ctx, "context_limit", relay.Op{Kind: relay.OpContext, Used: 1, Source: string(agent.SourceReported)})
+	case f.Kind == agent.KindIdle || f.Kind == agent.KindTimeout:
+		r.hand(ctx, "timeout", relay.Op{Kind: relay.OpFail, Text: text})
+	case f.Class() == agent.ClassAgent && r.follows(f) != moveAgain:
+		r.hand(ctx, "failure", relay.Op{Kind: relay.OpFail, Text: text})
+	case f.Class() != agent.ClassCanceled:
+		r.hand(ctx, "periodic", relay.Op{Kind: relay.OpSave, Reason: handoff.ReasonPeriodic})
+	}
+}
+
+// reopenHandoff is for files that went back to what they were when a turn began:
+// the record begins anew with what is still so.
+func (r *run) reopenHandoff(ctx context.Context) error {
+	view, err := r.relay().Look(ctx)
+	if err != nil || !view.Open() {
+		return r.startHandoff(ctx)
+	}
+	l := &view.Ledger
+	var ops []relay.Op
+	for _, s := range l.CompletedSteps {
+		if s.Timestamp.Before(r.state.Run.KeptAt) {
+			ops = append(ops, relay.Op{Kind: relay.OpStep, Text: s.Step, Created: s.FilesCreated, Modified: s.FilesModified, RunAgain: s.RunAgain})
+		}
+	}
+	for _, d := range l.Decisions {
+		ops = append(ops, relay.Op{Kind: relay.OpDecide, Text: d.Decision, Because: d.Rationale})
+	}
+	for _, a := range l.FailedApproaches {
+		ops = append(ops, relay.Op{Kind: relay.OpTried, Text: a.What, Outcome: a.Outcome, Because: a.Why})
+	}
+	const most = 100 // of what an agent can be told again
+	ops = ops[max(0, len(ops)-most):]
+	if _, err := r.relay().Apply(ctx, relay.Op{Kind: relay.OpDone, Text: "the process died; the files went back, and the work begins again"}); err != nil {
+		return err
+	}
+	return r.startHandoff(ctx, ops...)
+}
+
+// endHandoff records what the iteration came to, and ends its record. It returns
+// what the next iteration is told of it: nil when the agent recorded nothing.
+func (r *run) endHandoff(ctx context.Context, out *Outcome, changes []workspace.Change) *handoff.Checkpoint {
+	view, err := r.relay().Look(ctx)
+	if err != nil || !view.Open() {
+		r.handed("the iteration ended", err)
+		return nil
+	}
+	l := &view.Ledger
+	var kept *handoff.Checkpoint
+	if len(l.CompletedSteps)+len(l.Decisions)+len(l.FailedApproaches)+len(l.PendingSteps)+len(l.Blockers)+len(l.NextAction) > 0 {
+		c := handoff.Project(*l, 0)
+		kept = &c
+	}
+	created, modified := touched(changes)
+	status := handoff.StatusFailed
+	if out.Check.Passed {
+		status = handoff.StatusPassed
+	}
+	said := firstOf(out.AgentText, out.AgentError, "nothing was said")
+	_, err = r.relay().Apply(ctx,
+		relay.Op{Kind: relay.OpStep, Text: fmt.Sprintf("Iteration %d: %s", out.Iteration, clip(said, maxPartial)), Created: created, Modified: modified},
+		relay.Op{Kind: relay.OpVerify, Text: "completion check", Status: status, RanBy: handoff.RanByEngine},
+		relay.Op{Kind: relay.OpDone})
+	r.handed("the iteration ended", err)
+	return kept
+}
+
+// resumption is what a session is told that continues the iteration of another;
+// nothing when there is nothing to continue.
+func (r *run) resumption(ctx context.Context) string {
+	out, err := r.relay().Resume(ctx, relay.ResumeConfig{})
+	if err != nil {
+		r.handed("the work is resumed", err)
+		return ""
+	}
+	return out.Prompt
+}
+
+// tellHandoffs tells what agents of earlier iterations recorded that still holds:
+// decisions and failed approaches also of those that were taken back.
+func tellHandoffs(b *strings.Builder, outcomes []Outcome, reverted func(i int) bool) {
+	var decided, tried, pending []string
+	for i := range outcomes {
+		c := outcomes[i].Handoff
+		if c == nil {
+			continue
+		}
+		for _, d := range c.Decisions {
+			decided = append(decided, joined(d.Decision, d.Rationale))
+		}
+		for _, f := range c.FailedApproaches {
+			tried = append(tried, joined(f.What, firstOf(f.Outcome, f.Why)))
+		}
+		if i == 0 && !reverted(i) {
+			pending = slices.Concat(c.PendingSteps, c.Blockers)
+			if c.NextAction != "" {
+				pending = append([]string{c.NextAction}, pending...)
+			}
+		}
+	}
+	for _, part := range []struct {
+		title string
+		lines []string
+	}{{"Decisions made, to be respected", decided}, {"What was tried and failed", tried}, {"What the last iteration left to do", pending}} {
+		if len(part.lines) > 0 {
+			fmt.Fprintf(b, "\n# %s\n\n- %s\n", part.title, strings.Join(part.lines, "\n- "))
+		}
+	}
+}
+
+func joined(what, why string) string {
+	if why == "" {
+		return oneLine(what)
+	}
+	return oneLine(what) + ": " + oneLine(why)
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,61 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// warnPercent is the share of a budget at which the handlers are told.
+const warnPercent = 80
+
+// budget asks a person when a budget of the loop is spent, before an iteration is
+// begun that could do nothing, and tells the handlers when most of one is. The
+// step is empty when the loop can go on.
+func (r *run) budget(ctx context.Context) (string, error) {
+	p, err := r.e.cfg.Store.Progress(ctx, r.l.Tree.ID)
+	if err != nil {
+		return "", err
+	}
+	for _, l := range p.Limits {
+		percent, used := int(l.Used*100/l.Value), spent(&l)
+		if percent >= 100 {
+			return r.openGate(record.GateBudget, record.Question{
+				Title: "the budget is spent: " + used,
+				Text:  fmt.Sprintf("%s were done.", counted(r.loop.Iteration, "iteration", "iterations")),
+				Options: []record.Option{
+					{Answer: answerRaise, Effect: "the loop may spend as much again as it was given in the beginning"},
+					{Answer: answerFinish, Effect: "the loop ends with its best iteration"},
+					{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
+				}})
+		}
+		if percent >= warnPercent && r.state.Warned < percent {
+			r.state.Warned = percent
+			if _, err := r.ask(ctx, hook.BudgetWarning, fmt.Sprintf("%d %% of the budget is used: %s", percent, used),
+				map[string]any{"resource": l.Limit, "used": l.Used, "limit": l.Value, "percent": percent}); err != nil {
+				return "", err
+			}
+		}
+	}
+	return "", nil
+}
+
+// spent tells people how much of a limit is used.
+func spent(l *perdure.LimitUse) string {
+	if l.Limit == "cost" {
+		const micros = 1_000_000.0
+		return fmt.Sprintf("%.2f of %.2f USD", float64(l.Used)/micros, float64(l.Value)/micros)
+	}
+	return fmt.Sprintf("%d of %d %s", l.Used, l.Value, l.Limit)
+}
+
+// raise lets the loop spend as much again as it was given in the beginning.
+func (r *run) raise() {
+	now, more := r.l.Tree.Limits, r.cfg.limits()
+	now.Tokens += more.Tokens
+	now.CostMicros += more.CostMicros
+	r.change.Limits, r.l.Tree.Limits, r.state.Warned = &now, now, 0
+}

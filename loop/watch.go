@@ -1,0 +1,151 @@
+package loop
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/relay"
+)
+
+// errFull is the cause of a turn that was stopped because the agent's context is
+// full.
+var errFull = errors.New("the context is full")
+
+// watch follows a turn of an agent: what it says goes to its task, its calls of
+// tools to the handlers of hooks, and a context that fills up makes a handoff.
+type watch struct {
+	r     *run
+	ctx   context.Context
+	stop  context.CancelCauseFunc
+	gauge *gauge
+	// written counts bytes of output.
+	written int
+	full    bool // the turn ends at the next boundary
+
+	mu     sync.Mutex // guards denied and warned
+	denied int
+	warned []string
+}
+
+// hear is told what happens.
+func (w *watch) hear(e agent.Event) {
+	w.print(&e)
+	w.gauge.hear(&e)
+	w.context()
+	if e.Kind != agent.EventToolResult {
+		return
+	}
+	if e.Call != nil && mutates(e.Call) {
+		w.ask(hook.PostToolCall, e.Call, map[string]any{"status": string(cmp.Or(e.Call.Status, agent.ToolCompleted))})
+	}
+	if w.full {
+		w.stop(errFull)
+	}
+}
+
+// maxTold is how much of an agent's output one task keeps, in bytes.
+const maxTold = 4 << 20
+
+// print streams what the agent says to its task.
+func (w *watch) print(e *agent.Event) {
+	text := ""
+	if slices.Contains([]agent.EventKind{agent.EventMessage, agent.EventOutput, agent.EventStderr, agent.EventNotice}, e.Kind) {
+		text = e.Text
+	}
+	if e.Kind == agent.EventToolCall && e.Call != nil {
+		text = "[" + e.Call.Title + "]"
+	}
+	w.say(text)
+}
+
+func (w *watch) say(text string) {
+	if text == "" || w.written > maxTold {
+		return
+	}
+	w.written += len(text) + 1
+	if err := w.r.l.AppendOutput(w.ctx, strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")+"\n"); err != nil {
+		w.written = maxTold + 1
+	}
+}
+
+// What is said of a context that fills up.
+const (
+	saidWarn = "Context limit approaching, creating checkpoint"
+	saidStop = "Context limit reached. Resume with new session."
+)
+
+// context records the work when the agent's context is nearly full. One that the
+// agent itself reports as full ends the turn at the next boundary, and a fresh
+// session goes on; an estimate does not, since it knows nothing of what the agent
+// has shortened by itself.
+func (w *watch) context() {
+	t := w.r.thresholds()
+	threshold, crossed := w.gauge.crosses(t.Warn, t.Stop)
+	if !crossed {
+		return
+	}
+	used, source := w.gauge.used()
+	said, stop := saidWarn, threshold >= t.Stop
+	if stop {
+		said = saidStop
+		w.full = source == agent.SourceReported
+	}
+	w.say(fmt.Sprintf("[%s (%d %%, %s)]", said, int(used*100), source))
+	w.r.hand(w.ctx, "context_limit", relay.Op{Kind: relay.OpContext, Used: used, Source: string(source)})
+	w.r.note(EventContext, map[string]any{"iteration": w.r.state.Run.Number, "used_percent": int(used * 100), "source": source, "stop": w.full})
+}
+
+// thresholds are the parts of a context at which the work is handed over.
+func (r *run) thresholds() relay.Thresholds {
+	t := r.e.cfg.Handoff.Thresholds
+	return relay.Thresholds{Warn: cmp.Or(t.Warn, 0.75), Stop: cmp.Or(t.Stop, 0.9)}
+}
+
+// mutates tells whether a call may change something.
+func mutates(c *agent.ToolCall) bool {
+	return !slices.Contains([]agent.ToolKind{agent.ToolRead, agent.ToolSearch, agent.ToolFetch, agent.ToolThink}, c.Kind)
+}
+
+// ask asks the handlers about a call of a tool.
+func (w *watch) ask(name hook.Name, c *agent.ToolCall, more map[string]any) hook.Outcome {
+	inputs := map[string]any{"tool": c.Name, "kind": string(c.Kind), "target": cmp.Or(c.Command, strings.Join(c.Paths, " "), c.Title),
+		"command": c.Command, "paths": c.Paths, "input": c.Input, "call_id": c.ID}
+	for key, value := range more {
+		inputs[key] = value
+	}
+	out, err := w.r.ask(w.ctx, name, strings.TrimSpace(cmp.Or(c.Title, c.Name, string(c.Kind))), inputs)
+	if err != nil { // nobody knows what it would have said
+		return hook.Outcome{Verdict: hook.Block, Reasons: []hook.Reason{{Content: err.Error()}}}
+	}
+	return out
+}
+
+// decide answers an agent that asks before it calls a tool. What a handler blocks
+// is not done; what one warns of is done, and the agent is told.
+func (w *watch) decide(_ context.Context, c agent.ToolCall) agent.Decision {
+	if !mutates(&c) {
+		return agent.Decision{Allow: true}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.ask(hook.PreToolCall, &c, nil)
+	text := out.Inject
+	for _, r := range out.Reasons {
+		text = strings.TrimSpace(text + "\n" + r.Content)
+	}
+	if out.Verdict == hook.Block {
+		w.denied++
+		return agent.Decision{Message: firstOf(text, "this call is not allowed here")}
+	}
+	if text != "" {
+		w.warned = append(w.warned, text)
+	}
+	return agent.Decision{Allow: true, Message: text}
+}
