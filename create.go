@@ -123,8 +123,12 @@ func (s *Store) CreateTree(ctx context.Context, spec TreeSpec) (Tree, error) {
 		return Tree{}, err
 	}
 	c := &createTree{spec: &spec, root: root, id: newTreeID()}
+	var change op = c
+	if spec.With != nil {
+		change = opFunc(c.apply)
+	}
 	for {
-		err = s.w.do(ctx, c)
+		err = s.w.do(ctx, change)
 		if !c.collided {
 			break
 		}
@@ -194,7 +198,13 @@ func (c *createTree) apply(ctx context.Context, b *batch) error {
 	b.keep(st)
 	c.tree = c.created(tree, b.now)
 	b.event(tree, 0, EventTreeCreated, `{"kind":`+quote(c.spec.Kind)+`}`)
-	return b.add(ctx, &c.root)
+	if err := b.add(ctx, &c.root); err != nil || c.spec.With == nil {
+		return err
+	}
+	if err := c.spec.With(ctx, &Within{b}, &c.tree); err != nil {
+		return &undo{err}
+	}
+	return nil
 }
 
 func (c *createTree) created(key, now int64) Tree {

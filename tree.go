@@ -1,6 +1,7 @@
 package perdure
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 )
@@ -46,6 +47,9 @@ type TreeSpec struct {
 	Contexts []string
 	// IdempotencyKey, when set, makes a second creation return the first tree.
 	IdempotencyKey string
+	// With, when set, writes rows of other packages in the transaction that makes
+	// the tree; see [Store.Write]. An error of it leaves no tree.
+	With func(context.Context, *Within, *Tree) error
 }
 
 // Tree is one run.

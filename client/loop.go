@@ -68,6 +68,15 @@ func (c *Client) AskLoop(ctx context.Context, id perdure.TreeID, wish record.Wis
 	return l, err
 }
 
+// ResumeLoop lets a loop go on, and changes its configuration before that. The
+// answer tells what is different. Who runs it then is another question, see
+// [Client.Resume]. A loop that has ended is CodeConflict.
+func (c *Client) ResumeLoop(ctx context.Context, id perdure.TreeID, req record.ResumeRequest) (record.Resumed, error) {
+	var out record.Resumed
+	err := c.do(ctx, &request{op: "resume loop", method: http.MethodPost, path: "/v1/loops/" + string(id) + "/resume", body: &req, out: &out})
+	return out, err
+}
+
 // AnswerGate answers an open gate of a loop, which then goes on. One that was
 // answered before is CodeConflict.
 func (c *Client) AnswerGate(ctx context.Context, id perdure.TreeID, gate int, d record.Decision) (record.Gate, error) {

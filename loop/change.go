@@ -6,17 +6,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/loop/record"
 )
-
-// FieldChange is what became of one field of a configuration, in words.
-type FieldChange struct {
-	Field string `json:"field"`
-	From  string `json:"from"`
-	To    string `json:"to"`
-}
-
-// String says it in a few words: "max_iterations 10 -> 20".
-func (c FieldChange) String() string { return fmt.Sprintf("%s %s -> %s", c.Field, c.From, c.To) }
 
 // fixedFields are what a loop is: with another one it is another loop, because
 // what was measured until then says nothing of it.
@@ -65,13 +57,13 @@ func (c *Config) Fields(names ...string) map[string]any {
 }
 
 // Changes lists how two configurations differ, but for Given.
-func Changes(from, to *Config) []FieldChange {
-	var all []FieldChange
+func Changes(from, to *Config) []record.FieldChange {
+	var all []record.FieldChange
 	a, b := reflect.ValueOf(from).Elem(), reflect.ValueOf(to).Elem()
 	for name, at := range fields {
 		x, y := a.FieldByIndex(at).Interface(), b.FieldByIndex(at).Interface()
 		if name != "given" && !reflect.DeepEqual(x, y) && shown(x) != shown(y) {
-			all = append(all, FieldChange{Field: name, From: shown(x), To: shown(y)})
+			all = append(all, record.FieldChange{Field: name, From: shown(x), To: shown(y)})
 		}
 	}
 	return all

@@ -112,17 +112,14 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 	if err != nil {
 		return perdure.Tree{}, err
 	}
-	tree, err := e.cfg.Store.CreateTree(ctx, perdure.TreeSpec{Kind: record.KindLoop, Name: Slug(cfg.Task), Config: raw, Owner: req.Owner, Limits: cfg.limits(),
-		Placement: perdure.Placement{Host: e.cfg.Host, Workspace: cfg.Workspace}, Root: perdure.TaskSpec{Prompt: cfg.Task, Agent: cfg.Agent}})
-	if err != nil {
-		return tree, err
-	}
-	err = e.records.Create(ctx, record.Loop{Tree: tree.ID, Place: place, Status: record.Running, Step: stepBegin, State: json.RawMessage("{}")})
-	if err != nil { // another loop was first
-		_, cancelErr := e.cfg.Store.CancelTree(ctx, tree.ID, "the loop could not be started")
-		return tree, errors.Join(err, cancelErr)
-	}
-	return tree, nil
+	first := record.Beginning{Loop: record.Loop{Place: place, Status: record.Running, Step: stepBegin, State: json.RawMessage("{}")}}
+	return e.cfg.Store.CreateTree(ctx, e.spec(&cfg, raw, req.Owner, first.With))
+}
+
+// spec is the tree of a loop, with what its first rows are written by.
+func (e *Engine) spec(cfg *Config, raw json.RawMessage, owner *perdure.Session, with func(context.Context, *perdure.Within, *perdure.Tree) error) perdure.TreeSpec {
+	return perdure.TreeSpec{Kind: record.KindLoop, Name: Slug(cfg.Task), Config: raw, Owner: owner, Limits: cfg.limits(), With: with,
+		Placement: perdure.Placement{Host: e.cfg.Host, Workspace: cfg.Workspace}, Root: perdure.TaskSpec{Prompt: cfg.Task, Agent: cfg.Agent}}
 }
 
 // available tells whether the agents are there.
@@ -165,8 +162,12 @@ func refusal(err error) error {
 }
 
 // Check tells whether a loop can be run here: its agents are there.
-func (e *Engine) Check(tree *perdure.Tree) error {
-	cfg, err := ParseConfig(tree.Config)
+func (e *Engine) Check(ctx context.Context, tree *perdure.Tree) error {
+	row, err := e.records.Loop(ctx, tree.ID)
+	if err != nil && !errors.Is(err, perdure.ErrNotFound) { // it may not have begun
+		return err
+	}
+	cfg, err := ConfigOf(tree, &row)
 	if err != nil {
 		return err
 	}

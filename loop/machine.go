@@ -154,20 +154,22 @@ func (r *run) note(kind perdure.EventKind, data map[string]any) {
 }
 
 func (e *Engine) load(ctx context.Context, l *perdure.Lease) (*run, error) {
-	cfg, err := ParseConfig(l.Tree.Config)
-	if err != nil {
-		return nil, err
-	}
-	r := &run{e: e, l: l, cfg: cfg}
-	if r.loop, err = e.records.Loop(ctx, l.Tree.ID); errors.Is(err, perdure.ErrNotFound) {
+	row, err := e.records.Loop(ctx, l.Tree.ID)
+	if errors.Is(err, perdure.ErrNotFound) {
 		return nil, fail("not_started", "the process died while it started the loop; nothing was done")
 	}
 	if err != nil {
 		return nil, err
 	}
+	cfg, err := ConfigOf(&l.Tree, &row)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{e: e, l: l, cfg: cfg, loop: row}
 	if err := json.Unmarshal(r.loop.State, &r.state); err != nil {
 		return nil, fail("damaged", "the state of the loop cannot be read: %s", err)
 	}
+	r.enrol()
 	if err := r.checkHome(ctx); err != nil { // before anything is made there anew
 		return nil, err
 	}

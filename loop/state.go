@@ -40,10 +40,11 @@ type state struct {
 	Gate int `json:"gate,omitempty"`
 	// Answer is what a person added for the next prompt.
 	Answer string `json:"answer,omitempty"`
-	// Agent is which of the agents works now, Marks what is known of them by their
-	// names.
-	Agent int                  `json:"agent,omitempty"`
-	Marks map[string]agentMark `json:"agents,omitempty"`
+	// Agent is which of the agents works now, Agents who they were when that was
+	// decided, and Marks what is known of them by their names.
+	Agent  int                  `json:"agent,omitempty"`
+	Agents []string             `json:"agents,omitempty"`
+	Marks  map[string]agentMark `json:"agent_marks,omitempty"`
 	// Warned is the highest share of a budget that was told of, in percent.
 	Warned int `json:"warned,omitempty"`
 	// Verdict, when set, is how the loop is to end, and Reason why.

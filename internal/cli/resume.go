@@ -120,7 +120,7 @@ func (a *app) recover(ctx context.Context, b *backend, id perdure.TreeID) error 
 	}
 	owner := ""
 	if b.local != nil {
-		if err := b.local.Check(&tree); err != nil && !tree.State.Terminal() {
+		if err := b.local.Check(ctx, &tree); err != nil && !tree.State.Terminal() {
 			return err
 		}
 		owner = b.local.SessionID()

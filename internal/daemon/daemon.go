@@ -139,7 +139,7 @@ func (d *Daemon) assemble(ctx context.Context) error {
 	}
 	d.handler = server.New(server.Config{
 		Store: d.store, Launcher: launcher{d}, Session: d.session, Pauses: d.models.Waiting,
-		Version: d.cfg.Version, Draining: d.draining, Logger: d.log,
+		ResumeLoop: d.engine.Resume, Version: d.cfg.Version, Draining: d.draining, Logger: d.log,
 	})
 	return d.openIPC()
 }
@@ -203,7 +203,7 @@ func (d *Daemon) work(ctx context.Context, trees func() []perdure.TreeID, patien
 		Store: d.store, Session: d.session,
 		Handlers:    map[string]worker.Handler{rlm.KindRun: placed{d.executor}, aiwgipc.Kind: placed{d.executor}, record.KindLoop: d.engine},
 		Concurrency: d.cfg.Concurrency, DrainTimeout: d.cfg.DrainTimeout,
-		Trees: trees, Allow: d.allow(), Patience: patience, Logger: d.log,
+		Trees: trees, Allow: d.allow(ctx), Patience: patience, Logger: d.log,
 	})
 	if err != nil {
 		return err
@@ -217,12 +217,12 @@ func (d *Daemon) work(ctx context.Context, trees func() []perdure.TreeID, patien
 
 // Check tells whether a tree can be executed here: its models, keys and programs
 // are found.
-func (d *Daemon) Check(tree *perdure.Tree) error {
+func (d *Daemon) Check(ctx context.Context, tree *perdure.Tree) error {
 	if err := driven(tree); err != nil {
 		return err
 	}
 	if tree.Kind == record.KindLoop {
-		return d.engine.Check(tree)
+		return d.engine.Check(ctx, tree)
 	}
 	return d.executor.Check(tree)
 }
@@ -234,7 +234,7 @@ const checkAgain = 10 * time.Second
 
 // allow leaves trees that cannot be executed here to somebody who can, instead
 // of using up their attempts. It is called from one goroutine.
-func (d *Daemon) allow() func(perdure.Tree) bool {
+func (d *Daemon) allow(ctx context.Context) func(perdure.Tree) bool {
 	fine := make(map[perdure.TreeID]bool)
 	refused := make(map[perdure.TreeID]time.Time)
 	return func(tree perdure.Tree) bool {
@@ -248,7 +248,7 @@ func (d *Daemon) allow() func(perdure.Tree) bool {
 		if again && time.Since(last) < checkAgain {
 			return false
 		}
-		if err := d.Check(&tree); err != nil {
+		if err := d.Check(ctx, &tree); err != nil {
 			refused[tree.ID] = time.Now()
 			if !again {
 				d.log.Warn("tree cannot be executed here", "tree_id", string(tree.ID), "error", err)

@@ -223,11 +223,11 @@ func TestIPCSocket(t *testing.T) {
 func TestIPCTreesAreNotResumed(t *testing.T) {
 	t.Parallel()
 	d := open(t, daemon.Config{Session: "run"})
-	err := d.Check(&perdure.Tree{ID: "tree-12345678", Kind: aiwgipc.Kind, Config: json.RawMessage(`{}`)})
+	err := d.Check(t.Context(), &perdure.Tree{ID: "tree-12345678", Kind: aiwgipc.Kind, Config: json.RawMessage(`{}`)})
 	if !errors.Is(err, perdure.ErrConflict) || perdure.HintOf(err) == "" {
 		t.Errorf("a tree of a worker: %v", err)
 	}
-	if err := d.Check(&perdure.Tree{ID: "tree-12345678", Kind: aiwgipc.Kind, Config: json.RawMessage(`{"model":"mock:text=x"}`)}); err != nil {
+	if err := d.Check(t.Context(), &perdure.Tree{ID: "tree-12345678", Kind: aiwgipc.Kind, Config: json.RawMessage(`{"model":"mock:text=x"}`)}); err != nil {
 		t.Errorf("a tree of the daemon's: %v", err)
 	}
 }

@@ -174,6 +174,8 @@ func (c *commands) line(e *perdure.Event) string {
 		Diagnosis   string  `json:"diagnosis"`
 		Answer      string  `json:"answer"`
 		By          string  `json:"by"`
+
+		Changes []record.FieldChange `json:"changes"`
 	}
 	if json.Unmarshal(e.Data, &d) != nil {
 		return ""
@@ -204,6 +206,8 @@ func (c *commands) line(e *perdure.Event) string {
 		return "paused: " + c.Safe(d.Reason)
 	case loop.EventResumed:
 		return "goes on"
+	case record.EventConfigured:
+		return "changed: " + c.Safe(changed(d.Changes))
 	case loop.EventSelected:
 		return c.Safe(d.Reason)
 	case record.EventGateAnswered:

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
@@ -87,44 +89,76 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 
 func (c *commands) newResumeCommand() *cobra.Command {
 	var how attending
+	var t tuning
 	cmd := &cobra.Command{
 		Use:   "resume [LOOP]",
 		Short: "Go on with a loop that was paused, stopped or killed",
 		Long: "Go on with a loop that was paused, stopped or killed; without one, with the loop that has not ended. An iteration " +
-			"that was interrupted is taken back and repeated under its number. A loop that another process runs is told to go on.",
-		Example: "perdure loop resume\n perdure loop resume make-the-tests-pass-1a2b3c4d",
+			"that was interrupted is taken back and repeated under its number. A loop that another process runs is told to go on.\n\n" +
+			"The settings are read again: what the file and the environment say now holds, but for what a flag of this command or " +
+			"of `perdure loop run` says. What is different is told. The task, the completion command, the scorer and the folder " +
+			"stay: another one is another loop.",
+		Example: "perdure loop resume\n perdure loop resume make-the-tests-pass-1a2b3c4d --max-iterations 20 --agent codex",
 		Args:    loopArgument(c),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
+			req, err := c.resumeRequest(cmd, &t)
+			if err != nil {
+				return err
+			}
 			return c.Execute(cmd, func(s Store) error {
 				l, err := find(ctx, s, args)
 				if err != nil {
 					return err
 				}
-				return c.resume(ctx, s, &l, how)
+				return c.resume(ctx, s, l.Tree, &req, how)
 			})
 		},
 	}
+	t.register(cmd)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { // what is not given stays
+		f.DefValue = ""
+		f.Usage, _, _ = strings.Cut(f.Usage, " (default")
+	})
 	cmd.Flags().BoolVar(&how.noWait, "no-wait", false, "end with status 6 when a person is asked, instead of waiting")
 	cmd.Flags().BoolVar(&how.asJSON, "json", false, "print where the loop stands in the end as one JSON object")
 	return cmd
 }
 
-func (c *commands) resume(ctx context.Context, s Store, l *record.Loop, how attending) error {
-	if !l.Status.Ended() {
-		if _, err := s.AskLoop(ctx, l.Tree, record.Resume); err != nil {
-			return err
-		}
-		return c.takeOver(ctx, s, l.Tree, how)
+// resumeRequest is what the flags and the settings say.
+func (c *commands) resumeRequest(cmd *cobra.Command, t *tuning) (req record.ResumeRequest, err error) {
+	set, err := c.Settings(cmd)
+	if err != nil {
+		return req, err
 	}
-	tree, err := s.Tree(ctx, l.Tree)
+	given := t.given(cmd)
+	literal(&t.Config)
+	literal(&set)
+	if req.Config, err = json.Marshal(t.Fields(given...)); err != nil {
+		return req, err
+	}
+	req.Settings, err = json.Marshal(set.Fields(settable(&set)...))
+	return req, err
+}
+
+func (c *commands) resume(ctx context.Context, s Store, id perdure.TreeID, req *record.ResumeRequest, how attending) error {
+	r, err := s.ResumeLoop(ctx, id, *req)
 	if err != nil {
 		return err
 	}
-	if tree.State.Terminal() {
-		return &perdure.Error{Code: perdure.CodeConflict, Op: "resume loop", Msg: loop.ID(&tree) + " has ended: it is " + string(l.Status)}
+	if len(r.Changes) > 0 {
+		c.say("%s", changed(r.Changes))
 	}
-	return c.takeOver(ctx, s, l.Tree, how) // the process died before the last word
+	return c.takeOver(ctx, s, id, how)
+}
+
+// changed tells in a line what is different.
+func changed(changes []record.FieldChange) string {
+	words := make([]string, len(changes))
+	for i := range changes {
+		words[i] = changes[i].String()
+	}
+	return strings.Join(words, ", ")
 }
 
 // takeOver makes a loop this process's own, unless a process that lives runs it,

@@ -16,8 +16,7 @@ type tuning struct {
 	selection string
 }
 
-// register adds the flags. For a loop that is there already they have no
-// defaults: what is not given stays.
+// register adds the flags.
 func (t *tuning) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&t.Agent, "agent", "", "who works (default: the setting loop.agent)")

@@ -110,7 +110,7 @@ func New(in Input) *Summary {
 
 func newSummary(in Input) *Summary {
 	s := &Summary{in: in, gates: readGates(in.Gates), accepted: make(map[int]bool)}
-	if cfg, err := loop.ParseConfig(in.Tree.Config); err == nil {
+	if cfg, err := loop.ConfigOf(&in.Tree, &in.Loop); err == nil {
 		s.cfg = cfg
 	}
 	if standing, err := loop.ReadStanding(in.Loop.State); err == nil {

@@ -89,6 +89,29 @@ func (s *server) askLoop(w http.ResponseWriter, r *http.Request) error {
 	return s.reply(w, http.StatusOK, l)
 }
 
+// resumeLoop lets a loop go on. The body, which may be missing, says what is to be
+// different then.
+func (s *server) resumeLoop(w http.ResponseWriter, r *http.Request) error {
+	id, err := loopID(r)
+	if err != nil {
+		return err
+	}
+	var body record.ResumeRequest
+	if r.ContentLength != 0 {
+		if err := s.decode(w, r, &body); err != nil {
+			return err
+		}
+	}
+	if s.cfg.ResumeLoop == nil {
+		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "resume loop", Msg: "this server runs no loops"}
+	}
+	resumed, err := s.cfg.ResumeLoop(r.Context(), id, body)
+	if err != nil {
+		return err
+	}
+	return s.reply(w, http.StatusOK, resumed)
+}
+
 func (s *server) gates(w http.ResponseWriter, r *http.Request) error {
 	id, err := loopID(r)
 	if err != nil {

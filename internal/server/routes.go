@@ -68,6 +68,7 @@ func (s *server) routes() http.Handler {
 	handle("GET /v1/loops/{id}/iterations", s.iterations)
 	handle("GET /v1/loops/{id}/gates", s.gates)
 	handle("POST /v1/loops/{id}/ask", s.askLoop)
+	handle("POST /v1/loops/{id}/resume", s.resumeLoop)
 	handle("POST /v1/loops/{id}/answer", s.answerGate)
 	handle("GET /v1/gates", s.openGates)
 

@@ -64,6 +64,9 @@ type Config struct {
 	Store *perdure.Store
 	// Launcher creates trees; without one POST /v1/trees is unavailable.
 	Launcher Launcher
+	// ResumeLoop lets a loop go on, see loop.Engine; without it POST
+	// /v1/loops/{id}/resume is unavailable.
+	ResumeLoop func(ctx context.Context, id perdure.TreeID, req record.ResumeRequest) (record.Resumed, error)
 	// Session is the process's own session, the one that may be named as the
 	// owner of a new tree; may be nil.
 	Session *perdure.Session

@@ -14,7 +14,7 @@ import (
 
 // The schema this program speaks. A store records the oldest program version
 // that may read and write it; a program refuses only what it cannot do.
-const schemaVersion = 6
+const schemaVersion = 7
 
 //go:embed migrations/*.sql
 var migrationFiles embed.FS

@@ -184,18 +184,22 @@ func (r *Records) Ask(ctx context.Context, tree perdure.TreeID, wish Wish) error
 		if err != nil {
 			return err
 		}
-		n, err := w.Tx().Exec(ctx, sqlAskLoop, key, string(wish), w.Now().UnixMicro())
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("the loop of %s has ended", tree)}
-		}
-		if err := w.Note(key, 0, EventWish, map[string]any{"wish": wish}); err != nil {
-			return err
-		}
-		return w.Rouse(ctx, key)
+		return ask(ctx, w, key, tree, wish)
 	})
+}
+
+func ask(ctx context.Context, w *perdure.Within, key int64, tree perdure.TreeID, wish Wish) error {
+	n, err := w.Tx().Exec(ctx, sqlAskLoop, key, string(wish), w.Now().UnixMicro())
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return &perdure.Error{Code: perdure.CodeConflict, Op: "ask loop", Msg: fmt.Sprintf("the loop of %s has ended", tree)}
+	}
+	if err := w.Note(key, 0, EventWish, map[string]any{"wish": wish}); err != nil {
+		return err
+	}
+	return w.Rouse(ctx, key)
 }
 
 // maxGates bounds how many gates are read at once.

@@ -69,7 +69,10 @@ type Loop struct {
 	// Iteration is the highest number given so far.
 	Iteration int `json:"iteration"`
 	// State is the engine's own document.
-	State     json.RawMessage `json:"state"`
+	State json.RawMessage `json:"state"`
+	// Config is what the loop is to do since somebody changed that, see
+	// [Records.Reconfigure]; empty: the configuration of its tree.
+	Config    json.RawMessage `json:"config,omitempty"`
 	Version   int64           `json:"version"`
 	UpdatedAt time.Time       `json:"updated_at"`
 }
@@ -136,36 +139,17 @@ const (
 		WHERE l.place = $1 AND l.status IN ('running', 'paused', 'completing')`
 	sqlSaveLoop = `UPDATE loop SET status = $3, step = $4, iteration = $5, state = $6, wish = CASE WHEN wish = $7 THEN '' ELSE wish END,
 		version = version + 1, updated_at = $8 WHERE tree = $1 AND version = $2`
-	loopColumns = `l.place, l.status, l.wish, l.step, l.iteration, l.state, l.version, l.updated_at`
+	loopColumns = `l.place, l.status, l.wish, l.step, l.iteration, l.state, l.version, l.updated_at, l.config`
 	sqlLoop     = `SELECT ` + loopColumns + ` FROM tree t JOIN loop l ON l.tree = t.id WHERE t.name = $1`
 	sqlLoops    = `SELECT ` + loopColumns + `, t.name FROM loop l JOIN tree t ON t.id = l.tree
 		WHERE l.tree < $1 ORDER BY l.tree DESC LIMIT $2 + 0`
 )
 
-// Create begins the record of a loop. That there is one already is no error.
-// When another loop that has not ended works in the same place, the error is one
-// with CodeConflict that names it.
+// Create begins the record of a loop whose tree is there. That there is one
+// already is no error. See [Beginning] for the errors.
 func (r *Records) Create(ctx context.Context, l Loop) error {
-	const op = "start loop"
-	if err := fits(op, "state", l.State, MaxStateBytes); err != nil {
-		return err
-	}
 	return r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
-		key, err := w.Key(ctx, l.Tree)
-		if err != nil {
-			return err
-		}
-		var other string
-		err = w.Tx().QueryRow(ctx, sqlOpenLoopAt, []any{l.Place}, &other)
-		if err == nil && other != string(l.Tree) {
-			return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("the loop of %s works in this folder and has not ended", other),
-				Hint: "`perdure loop resume " + other + "` continues it, `perdure loop abort " + other + "` ends it"}
-		}
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		_, err = w.Tx().Exec(ctx, sqlAddLoop, key, l.Place, string(l.Status), l.Step, l.Iteration, string(l.State), w.Now().UnixMicro())
-		return err
+		return (&Beginning{Loop: l}).write(ctx, w)
 	})
 }
 
@@ -270,7 +254,7 @@ func (r *Records) Loop(ctx context.Context, tree perdure.TreeID) (Loop, error) {
 
 // dest are where the columns go.
 func (l *Loop) dest() []any {
-	return []any{&l.Place, (*string)(&l.Status), (*string)(&l.Wish), &l.Step, &l.Iteration, (*text)(&l.State), &l.Version, (*micros)(&l.UpdatedAt)}
+	return []any{&l.Place, (*string)(&l.Status), (*string)(&l.Wish), &l.Step, &l.Iteration, (*text)(&l.State), &l.Version, (*micros)(&l.UpdatedAt), (*text)(&l.Config)}
 }
 
 // Loops lists loops, the newest first, at most limit of them.

@@ -13,7 +13,9 @@ type text json.RawMessage
 func (t *text) Scan(v any) error {
 	switch v := v.(type) {
 	case string:
-		*t = text(v)
+		if *t = nil; v != "" {
+			*t = text(v)
+		}
 	case []byte:
 		*t = append(text{}, v...)
 	default:

@@ -1,0 +1,79 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/perdure/perdure"
+)
+
+// EventImported tells that a loop began elsewhere.
+const EventImported perdure.EventKind = "loop.imported"
+
+// Beginning is the first record of a loop, and of one that began elsewhere what
+// is known of that.
+type Beginning struct {
+	Loop Loop
+	// Iterations are those of before. Their tasks are the root's.
+	Iterations []Iteration
+	// Blobs are what the records refer to.
+	Blobs []perdure.BlobRef
+	Notes []Note
+}
+
+// With writes it for the tree that is made in the same transaction: it is the
+// With of a [perdure.TreeSpec]. When another loop that has not ended works in the
+// same place, the error is one with CodeConflict that names it.
+func (b *Beginning) With(ctx context.Context, w *perdure.Within, tree *perdure.Tree) error {
+	l := *b
+	l.Loop.Tree = tree.ID
+	for i := range l.Iterations {
+		l.Iterations[i].Task = tree.Root
+	}
+	return l.write(ctx, w)
+}
+
+func (b *Beginning) write(ctx context.Context, w *perdure.Within) error {
+	const op = "start loop"
+	l := &b.Loop
+	if err := fits(op, "state", l.State, MaxStateBytes); err != nil {
+		return err
+	}
+	key, err := w.Key(ctx, l.Tree)
+	if err != nil {
+		return err
+	}
+	var other string
+	err = w.Tx().QueryRow(ctx, sqlOpenLoopAt, []any{l.Place}, &other)
+	if err == nil && other != string(l.Tree) {
+		return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("the loop of %s works in this folder and has not ended", other),
+			Hint: "`perdure loop resume " + other + "` continues it, `perdure loop abort " + other + "` ends it"}
+	}
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if _, err := w.Tx().Exec(ctx, sqlAddLoop, key, l.Place, string(l.Status), l.Step, l.Iteration, string(l.State), w.Now().UnixMicro()); err != nil {
+		return err
+	}
+	for _, ref := range b.Blobs {
+		if err := w.Refer(ctx, key, ref); err != nil {
+			return err
+		}
+	}
+	for i := range b.Iterations {
+		if err := fits(op, "iteration", b.Iterations[i].Data, MaxIterationBytes); err != nil {
+			return err
+		}
+		if err := saveIteration(ctx, w, key, &b.Iterations[i]); err != nil {
+			return err
+		}
+	}
+	for _, n := range b.Notes {
+		if err := w.Note(key, 0, n.Kind, n.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/perdure/perdure"
+)
+
+// EventConfigured tells that a loop was resumed with another configuration.
+const EventConfigured perdure.EventKind = "loop.configured"
+
+// ResumeRequest asks that a loop goes on. Both members are JSON objects with
+// fields of the loop's configuration; nil changes nothing.
+type ResumeRequest struct {
+	// Config is what somebody wants explicitly. Settings are what is otherwise
+	// said at that place now: they hold for fields that nobody gave explicitly, at
+	// the beginning or since.
+	Config   json.RawMessage `json:"config,omitempty"`
+	Settings json.RawMessage `json:"settings,omitempty"`
+}
+
+// FieldChange is what became of one field of a configuration, in words.
+type FieldChange struct {
+	Field string `json:"field"`
+	From  string `json:"from"`
+	To    string `json:"to"`
+}
+
+// String says it in a few words: "max_iterations 10 -> 20".
+func (c FieldChange) String() string { return fmt.Sprintf("%s %s -> %s", c.Field, c.From, c.To) }
+
+// Resumed is a loop that was asked to go on, and what is different then.
+type Resumed struct {
+	Loop    Loop          `json:"loop"`
+	Changes []FieldChange `json:"changes"`
+}
+
+// Reconfiguration is another configuration of a loop.
+type Reconfiguration struct {
+	// Before is the Config of the row that was read, After the new one.
+	Before, After json.RawMessage
+	Changes       []FieldChange
+	// Limits, when set, are what the tree is bounded by from now on.
+	Limits *perdure.Limits
+}
+
+const sqlConfigure = `UPDATE loop SET config = $2 WHERE tree = $1 AND config = $3`
+
+// Reconfigure asks that a loop goes on, as Ask does with [Resume], with another
+// configuration: both, or nothing. A configuration that somebody changed since it
+// was read is CodeConflict.
+func (r *Records) Reconfigure(ctx context.Context, tree perdure.TreeID, c Reconfiguration) error {
+	const op = "resume loop"
+	if err := fits(op, "configuration", c.After, MaxStateBytes); err != nil {
+		return err
+	}
+	return r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
+		key, err := w.Key(ctx, tree)
+		if err != nil {
+			return err
+		}
+		n, err := w.Tx().Exec(ctx, sqlConfigure, key, string(c.After), string(c.Before))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("the configuration of %s was changed by somebody else meanwhile", tree),
+				Hint: "try again"}
+		}
+		if err := w.Note(key, 0, EventConfigured, map[string]any{"changes": c.Changes}); err != nil {
+			return err
+		}
+		if c.Limits != nil {
+			if err := w.SetLimits(ctx, key, *c.Limits); err != nil {
+				return err
+			}
+		}
+		return ask(ctx, w, key, tree, Resume)
+	})
+}

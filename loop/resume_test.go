@@ -1,0 +1,195 @@
+package loop_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// request is what a resume asks for.
+func request(config, settings string) record.ResumeRequest {
+	return record.ResumeRequest{Config: json.RawMessage(config), Settings: json.RawMessage(settings)}
+}
+
+// resume asks the loop to go on and returns what is told to be different.
+func (b *bench) resume(req record.ResumeRequest) string {
+	b.Helper()
+	r, err := b.engine.Resume(b.Context(), b.tree.ID, req)
+	b.ok(err)
+	if r.Loop.Wish != record.Resume {
+		b.Errorf("the wish is %q", r.Loop.Wish)
+	}
+	var lines []string
+	for _, c := range r.Changes {
+		lines = append(lines, c.String())
+	}
+	return strings.Join(lines, ", ")
+}
+
+// config is what the loop is to do now.
+func (b *bench) config() loop.Config {
+	b.Helper()
+	row := b.row()
+	c, err := loop.ConfigOf(&b.tree, &row)
+	b.ok(err)
+	return c
+}
+
+// TestResumeReadsSettings: what somebody gave stands over settings, what is asked
+// for now over both, and stays so.
+func TestResumeReadsSettings(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("x", "1"), write("x", "2"), write("tests/b", "pass"))
+	b.launch(func(c *loop.Config) { c.MaxIterations, c.Given = 1, []string{"timeout"} })
+	b.ok(b.records.Ask(t.Context(), b.tree.ID, record.Pause))
+	if l := b.work(); l.Status != record.Paused {
+		t.Fatal(show(l))
+	}
+	got := b.resume(request("", `{"max_iterations":2,"timeout":60000000000,"keep_last":true}`))
+	if want := "max_iterations 1 -> 2, keep_last false -> true"; got != want {
+		t.Errorf("changes %q, want %q", got, want)
+	}
+	got = b.resume(request(`{"max_iterations":5,"fallback":["other"]}`, `{"max_iterations":3,"keep_last":false}`))
+	if want := "fallback [] -> [other], max_iterations 2 -> 5, keep_last true -> false"; got != want {
+		t.Errorf("changes %q, want %q", got, want)
+	}
+	if got := b.resume(request("", `{"max_iterations":3,"keep_last":false}`)); got != "" {
+		t.Errorf("what was asked for before is overridden: %q", got)
+	}
+	if diff := cmp.Diff([]string{"fallback", "max_iterations", "timeout"}, b.config().Given); diff != "" {
+		t.Error(diff)
+	}
+	if l := b.work(); l.Status != record.Completed || l.Iteration != 3 {
+		t.Errorf("it does not go by the new configuration: %s", show(l))
+	}
+	events, err := b.store.Events(t.Context(), perdure.EventFilter{Tree: b.tree.ID})
+	b.ok(err)
+	var told []string
+	for _, e := range events {
+		if e.Kind == record.EventConfigured {
+			told = append(told, string(e.Data))
+		}
+	}
+	want := []string{
+		`{"changes":[{"field":"max_iterations","from":"1","to":"2"},{"field":"keep_last","from":"false","to":"true"}]}`,
+		`{"changes":[{"field":"fallback","from":"[]","to":"[other]"},{"field":"max_iterations","from":"2","to":"5"},{"field":"keep_last","from":"true","to":"false"}]}`,
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Error(diff)
+	}
+	b.sound()
+}
+
+// TestResumeKeepsWhatAProgramGave: a configuration that does not tell which of its
+// fields were given was given as a whole.
+func TestResumeKeepsWhatAProgramGave(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("tests/b", "pass"))
+	b.launch()
+	if got := b.resume(request("", `{"max_iterations":2}`)); got != "" {
+		t.Errorf("settings change it: %q", got)
+	}
+	if got := b.resume(request(`{"max_iterations":2}`, "")); got != "max_iterations 10 -> 2" || b.config().Given != nil {
+		t.Errorf("changes %q, given %v", got, b.config().Given)
+	}
+}
+
+// TestResumeRefuses: nothing is changed then, and nothing is wished.
+func TestResumeRefuses(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("tests/b", "pass"))
+	b.launch()
+	before := b.row()
+	for name, c := range map[string]struct {
+		req  record.ResumeRequest
+		want string
+	}{
+		"another task":      {request(`{"task":"other"}`, ""), "task cannot be changed"},
+		"another check":     {request(`{"until":"true","max_iterations":20}`, ""), "until cannot be changed"},
+		"another folder":    {request(`{"workspace":"/elsewhere"}`, ""), "workspace cannot be changed"},
+		"another scorer":    {request(`{"scorer":"echo 100"}`, ""), "scorer cannot be changed"},
+		"no field":          {request(`{"max_iteration":20}`, ""), `there is no field "max_iteration"`},
+		"another case":      {request(`{"Task":"other"}`, ""), `there is no field "Task"`},
+		"a setting of none": {request("", `{"colour":"red"}`), `settings: there is no field "colour"`},
+		"who gave what":     {request(`{"given":[]}`, ""), `there is no field "given"`},
+		"a bad value":       {request(`{"max_iterations":20000}`, ""), "max_iterations is 20000, it may be 1 to 10000"},
+		"a bad type":        {request(`{"max_iterations":"many"}`, ""), "max_iterations"},
+		"no object":         {request(`[1]`, ""), "config: "},
+		"no agent":          {request(`{"agent":"missing"}`, ""), "there is no agent"},
+		"no stand-in":       {request(`{"fallback":["missing"]}`, ""), "there is no agent"},
+	} {
+		_, err := b.engine.Resume(t.Context(), b.tree.ID, c.req)
+		if perdure.CodeOf(err) != perdure.CodeInvalid || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if diff := cmp.Diff(before, b.row()); diff != "" {
+		t.Errorf("the row is different: %s", diff)
+	}
+	_, err := b.engine.Resume(t.Context(), "tree-00000000", record.ResumeRequest{})
+	if perdure.CodeOf(err) != perdure.CodeNotFound {
+		t.Errorf("no loop: %v", err)
+	}
+}
+
+// TestResumeAfterTheEnd: a loop that has ended says how to go on.
+func TestResumeAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("x", "1"))
+	b.launch(func(c *loop.Config) { c.MaxIterations = 1 })
+	b.work()
+	_, err := b.engine.Resume(t.Context(), b.tree.ID, request(`{"max_iterations":5}`, ""))
+	if perdure.CodeOf(err) != perdure.CodeConflict || !strings.Contains(err.Error(), "has ended: it is failed after 1 iteration") ||
+		!strings.Contains(perdure.HintOf(err), "loop run") {
+		t.Errorf("%v (%s)", err, perdure.HintOf(err))
+	}
+}
+
+// TestResumeWithAnotherAgent: the new one works, also where a stand-in did.
+func TestResumeWithAnotherAgent(t *testing.T) {
+	t.Parallel()
+	var b *bench
+	b = newBench(t, failing(agent.KindFailed), func(w *turn) error { b.ask(record.Pause); return w.write("x", "1") }, write("tests/b", "pass"))
+	b.launch(func(c *loop.Config) { c.MaxRetries, c.Fallback = -1, []string{"other"} })
+	b.work()
+	b.resume(request(`{"agent":"better"}`, ""))
+	l := b.work()
+	if diff := cmp.Diff([]string{"scripted", "other", "better"}, b.agent.names); diff != "" || l.Status != record.Completed {
+		t.Errorf("%s; who worked: %s", show(l), diff)
+	}
+}
+
+// TestResumeWithAnotherBudget: the tree is bounded by it.
+func TestResumeWithAnotherBudget(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("tests/b", "pass"))
+	b.launch(func(c *loop.Config) { c.BudgetTokens = 50 })
+	if got := b.resume(request(`{"budget_tokens":1000,"budget_usd":2.5}`, "")); got != "budget_usd none -> 2.5, budget_tokens 50 -> 1000" {
+		t.Errorf("changes %q", got)
+	}
+	tree, err := b.store.Tree(t.Context(), b.tree.ID)
+	b.ok(err)
+	if tree.Limits.Tokens != 1000 || tree.Limits.CostMicros != 2_500_000 {
+		t.Errorf("limits %+v", tree.Limits)
+	}
+}
+
+// TestReconfigureOnce: of two who change what they read one does.
+func TestReconfigureOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("x", "1"))
+	b.launch()
+	old := b.row().Config
+	b.ok(b.records.Reconfigure(t.Context(), b.tree.ID, record.Reconfiguration{Before: old, After: json.RawMessage(`{"a":1}`)}))
+	err := b.records.Reconfigure(t.Context(), b.tree.ID, record.Reconfiguration{Before: old, After: json.RawMessage(`{"a":2}`)})
+	if perdure.CodeOf(err) != perdure.CodeConflict || string(b.row().Config) != `{"a":1}` {
+		t.Errorf("%v, configuration %s", err, b.row().Config)
+	}
+}
