@@ -27,10 +27,11 @@ const maxArtifacts = 200
 func measure(ctx context.Context, r *run) (string, error) {
 	t := &r.state.Run
 	began := time.Now()
-	id, _, err := r.files.Snapshot(ctx)
+	id, stats, err := r.files.Snapshot(ctx)
 	if err != nil {
 		return "", refusal(err)
 	}
+	r.lookedAt(&stats)
 	t.After = id
 	t.SnapshotMS += time.Since(began).Milliseconds()
 	ending, err := r.ending(ctx)
@@ -66,7 +67,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 		return "", refusal(err)
 	}
 	out := &Outcome{Iteration: t.Number, Before: t.Before, After: t.After, Check: *t.Check, Agent: r.agentName(), AgentText: t.Text, AgentError: t.Failure,
-		Changed: len(changes), Artifacts: names(changes, maxArtifacts)}
+		Changed: len(changes), Artifacts: names(changes, maxArtifacts), Warnings: t.Warnings}
 	var diff *testreport.Diff
 	if baseline != nil && report != nil {
 		d := testreport.Compare(baseline, report)
@@ -79,7 +80,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out.Regressions = append(out.Regressions, changed...)
+	out.Regressions = append(append(out.Regressions, changed...), r.repositoryGone()...)
 	detection := time.Since(began)
 	if err := r.usage(ctx, out); err != nil {
 		return "", err

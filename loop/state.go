@@ -19,6 +19,10 @@ type state struct {
 	// Trusted is the snapshot that protected files are compared with, after
 	// somebody approved changes; empty: the baseline.
 	Trusted workspace.ID `json:"trusted,omitempty"`
+	// LeftOut are files that snapshots leave out and that were told of. Repository
+	// tells that the workspace is the top of one.
+	LeftOut    []string `json:"left_out,omitempty"`
+	Repository bool     `json:"repository,omitempty"`
 	// Run is the iteration at work, or the last one.
 	Run turnState `json:"run"`
 	// Reverted tells that the last iteration was taken back, and why.
@@ -99,6 +103,8 @@ type turnState struct {
 	Inject string `json:"inject,omitempty"`
 	// Text is what the agent said last.
 	Text string `json:"text,omitempty"`
+	// Warnings are those of the iteration so far.
+	Warnings []string `json:"warnings,omitempty"`
 	// What was measured of the iteration so far.
 	AgentMS    int64 `json:"agent_ms,omitempty"`
 	SnapshotMS int64 `json:"snapshot_ms,omitempty"`
@@ -153,7 +159,7 @@ type Outcome struct {
 	CostUSD      *float64 `json:"cost_usd,omitempty"`
 	// Times say what the iteration took, in milliseconds.
 	Times Times `json:"times"`
-	// Warnings say what took longer than it may.
+	// Warnings say what took longer than it may, and what snapshots do not have.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
