@@ -58,6 +58,9 @@ type Config struct {
 	// are those who stand in, in their order. Agent is required.
 	Agent    string   `json:"agent"`
 	Fallback []string `json:"fallback,omitempty"`
+	// TaskType is what kind of task it is, as the settings call it that chose the
+	// agents; may be empty.
+	TaskType string `json:"task_type,omitempty"`
 	// MaxIterations ends the loop. 0: DefaultMaxIterations; at most
 	// MaxIterationsCap.
 	MaxIterations int `json:"max_iterations,omitempty"`

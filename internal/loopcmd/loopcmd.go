@@ -43,8 +43,9 @@ type Config struct {
 	// Ended is the error of a command that did what it was asked and whose exit
 	// status tells how a loop stands.
 	Ended func(as Ending, msg, hint string) error
-	// Settings returns what the settings say of loops.
-	Settings func(cmd *cobra.Command) (loop.Config, error)
+	// Settings returns what the settings say of loops for tasks of a type; empty is
+	// the ordinary one.
+	Settings func(cmd *cobra.Command, kind string) (loop.Config, error)
 	// Read gives do a store that is there.
 	Read func(cmd *cobra.Command, do func(s Store) error) error
 	// Execute gives do a store whose loops this process may run, and makes one
