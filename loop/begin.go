@@ -48,7 +48,7 @@ func firstReason(out hook.Outcome) string {
 // not the agent's doing.
 func baseline(ctx context.Context, r *run) (string, error) {
 	began := time.Now().UTC()
-	check, report, err := r.checkWork(ctx, nil)
+	check, metrics, err := r.firstCheck(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -57,8 +57,8 @@ func baseline(ctx context.Context, r *run) (string, error) {
 		return stepBaseline, nil
 	}
 	r.state.Results = check.Results
-	out := &Outcome{Timestamp: began, Before: r.state.Baseline, After: r.state.Baseline, Check: check, Warnings: r.state.Run.Warnings}
-	out.rate(report, nil)
+	out := &Outcome{Timestamp: began, Before: r.state.Baseline, After: r.state.Baseline, Check: check.Check, Metrics: metrics, Warnings: r.state.Run.Warnings}
+	out.rate(check.report, nil, nil)
 	ended := time.Now().UTC()
 	it, err := out.row(record.IterationKept, r.l.Task.ID)
 	if err != nil {

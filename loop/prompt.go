@@ -47,6 +47,7 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 	}
 	if len(last) > 0 {
 		tellIterations(&b, last)
+		b.WriteString(lostCoverage(last))
 	}
 	if r.state.Reverted != "" {
 		fmt.Fprintf(&b, "\n# What happened to it\n\n%s\n", r.state.Reverted)

@@ -7,6 +7,7 @@ import (
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/metric"
 )
 
 // state is the engine's document: what the next step needs to know. What is of
@@ -23,6 +24,8 @@ type state struct {
 	// tells that the workspace is the top of one.
 	LeftOut    []string `json:"left_out,omitempty"`
 	Repository bool     `json:"repository,omitempty"`
+	// Metering is how the metrics are taken, and those of the baseline.
+	Metering metric.Plan `json:"metering,omitzero"`
 	// Run is the iteration at work, or the last one.
 	Run turnState `json:"run"`
 	// Reverted tells that the last iteration was taken back, and why.
@@ -111,6 +114,8 @@ type turnState struct {
 	HooksMS    int64 `json:"hooks_ms,omitempty"`
 	// Check is what the completion command came to.
 	Check *Check `json:"check,omitempty"`
+	// Metrics are what was measured besides.
+	Metrics *metric.Metrics `json:"metrics,omitempty"`
 }
 
 // failureMark is how an iteration failed, without what differs each time.
@@ -137,6 +142,8 @@ type Outcome struct {
 	Artifacts []string `json:"artifacts,omitempty"`
 	Changed   int      `json:"files_changed"`
 	Check     Check    `json:"test_results"`
+	// Metrics are measures besides the tests; nil where none were taken.
+	Metrics *metric.Metrics `json:"metrics,omitempty"`
 	// Diff compares with the baseline; shortened lists.
 	Diff *testreport.Diff `json:"baseline_diff,omitempty"`
 	// Regressions are facts against the iteration.
@@ -169,6 +176,8 @@ type Times struct {
 	Check    int64 `json:"check_ms"`
 	Snapshot int64 `json:"snapshot_ms"`
 	Hooks    int64 `json:"hooks_ms"`
+	// Metrics is what the commands took that measure more than tests.
+	Metrics int64 `json:"metrics_ms,omitempty"`
 	// Engine is everything else that the engine added.
 	Engine int64 `json:"engine_ms"`
 }
