@@ -48,7 +48,6 @@ var rows = map[string]int{
 	"worker":             3,
 	"rlm":                3,
 	"loop/record":        3,
-	"loop/metric":        3, // kept from loop for the size of that package
 	"relay":              3,
 	"internal/survey":    3, // queries of their own on a tree, for the server
 	"internal/human":     3, // numbers of the store in words
@@ -74,6 +73,7 @@ var rows = map[string]int{
 	"internal/coverage":   1,
 	"internal/agenthook":  1,
 	"handoff":             1,
+	"internal/notify":     1,
 	"internal/project":    1, // what kind of project a workspace holds, and its commands
 	"agent/*":             1,
 	"loop/hook":           1,

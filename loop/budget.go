@@ -31,7 +31,7 @@ func (c *Config) overruns(t *Times, detection time.Duration) []hook.Warning {
 		all = append(all, hook.Warning{Kind: hook.WarnLatency, Message: fmt.Sprintf("looking for regressions took %s; the budget is %s",
 			detection.Round(time.Millisecond), c.DetectionBudget)})
 	}
-	added, work := t.Snapshot+t.Hooks+t.Engine, t.Agent+t.Check+t.Metrics
+	added, work := t.Snapshot+t.Hooks+t.Engine, t.Agent+t.Check
 	if c.OverheadPercent <= 0 || work <= 0 || time.Duration(added)*time.Millisecond <= unnoticed {
 		return all
 	}
@@ -55,10 +55,17 @@ func (w *warnings) add(one hook.Warning) {
 	w.all = append(w.all, one)
 }
 
+// warnHandler is a handler that did not do what it is there for.
+const warnHandler hook.WarningKind = "handler"
+
 // observe is what a runner of handlers tells its notices.
 func (w *warnings) observe(n hook.Notice) {
 	if n.Warning != nil {
 		w.add(*n.Warning)
+	}
+	if rec := n.Record; rec != nil && rec.Fault != nil {
+		w.add(hook.Warning{Kind: warnHandler, Iteration: rec.Iteration, Message: fmt.Sprintf("handler %q of %s failed: %s", rec.Handler, rec.Hook,
+			clip(rec.Fault.Message, maxAgentText))})
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/loop/hook"
-	"github.com/perdure/perdure/loop/metric"
 )
 
 // Defaults of [Config].
@@ -59,9 +58,6 @@ type Config struct {
 	// are those who stand in, in their order. Agent is required.
 	Agent    string   `json:"agent"`
 	Fallback []string `json:"fallback,omitempty"`
-	// TaskType is what kind of task it is, as the settings call it that chose the
-	// agents; may be empty.
-	TaskType string `json:"task_type,omitempty"`
 	// MaxIterations ends the loop. 0: DefaultMaxIterations; at most
 	// MaxIterationsCap.
 	MaxIterations int `json:"max_iterations,omitempty"`
@@ -76,7 +72,7 @@ type Config struct {
 	// DefaultMaxRetries; negative: never.
 	MaxRetries int `json:"max_retries,omitempty"`
 	// Measures are taken at the baseline and after each iteration.
-	metric.Measures
+	Measures
 	// Scorer, when set, is a command that prints the quality of the workspace: a
 	// number from 0 to 100. It stands in for the score made from facts.
 	Scorer string `json:"scorer,omitempty"`
@@ -154,7 +150,7 @@ func (c Config) withDefaults() Config {
 	if c.Selection == "" {
 		c.Selection = HighestQualityVerified
 	}
-	c.Measures.SetDefaults()
+	c.Measures.setDefaults()
 	if c.OverheadPercent == 0 {
 		c.OverheadPercent = hook.DefaultOverheadPercent
 	}
@@ -162,7 +158,7 @@ func (c Config) withDefaults() Config {
 }
 
 func (c *Config) validate() error {
-	errs := c.Measures.Validate()
+	errs := c.Measures.validate()
 	missing := func(name, value string, limit int) {
 		switch {
 		case strings.TrimSpace(value) == "":

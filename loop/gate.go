@@ -100,7 +100,7 @@ func (r *run) answered(ctx context.Context, g *record.Gate) (string, error) {
 		r.state.Verdict, r.state.Reason = string(record.Aborted), fmt.Sprintf("gate %d was answered with abort", g.Number)
 		return stepFinish, nil
 	case answerManual:
-		r.pause("gate %d was answered with manual: fix it by hand, then resume", g.Number)
+		r.halt("gate %d was answered with manual: fix it by hand, then resume", g.Number)
 		return stepNext, nil
 	case answerContinue, answerReply:
 		r.state.Answer = g.Reason
@@ -125,9 +125,6 @@ func (r *run) answered(ctx context.Context, g *record.Gate) (string, error) {
 		return stepNext, r.revert(ctx, out, nil)
 	}
 	r.state.Results, r.state.Recoveries, r.state.Answer, r.state.Trusted = out.Check.Results, 0, g.Reason, out.After
-	if err := r.trustMetrics(ctx, out.Metrics, out.After); err != nil {
-		return "", err
-	}
 	if err := r.amend(ctx, record.IterationKept, func(o *Outcome) { o.Accepted = true }); err != nil {
 		return "", err
 	}

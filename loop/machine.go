@@ -65,6 +65,8 @@ type run struct {
 
 	warnings warnings
 	change   record.Change // what the step under way leaves beside the state
+	// needy is set with a pause that somebody has to be told of.
+	needy bool
 	// parked, when set, is until when there is nothing to do.
 	parked *time.Time
 }
@@ -126,9 +128,13 @@ func (r *run) step(ctx context.Context, do step) error {
 		r.pause("%s", describeFault(files))
 		next, err = name, nil
 	}
+	if err == nil && r.needy {
+		_, err = r.ask(ctx, hook.LoopPaused, r.state.Reason, map[string]any{"reason": r.state.Reason})
+	}
 	if err != nil {
 		return err
 	}
+	r.needy = false
 	r.loop.Step = next
 	failpoint.Hit("loop." + name + ".done")
 	return r.save(ctx)

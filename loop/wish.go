@@ -3,7 +3,6 @@ package loop
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -38,8 +37,15 @@ func farAway() time.Time { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
 // park leaves the loop alone until a time, or until somebody wakes it.
 func (r *run) park(until time.Time) { r.parked = &until }
 
-// pause stops the loop until somebody resumes it.
+// pause stops the loop until somebody has mended something and resumes it. The
+// handlers are told with the end of the step.
 func (r *run) pause(format string, args ...any) {
+	r.halt(format, args...)
+	r.needy = true
+}
+
+// halt stops the loop until somebody resumes it.
+func (r *run) halt(format string, args ...any) {
 	r.loop.Status = record.Paused
 	r.state.Reason = fmt.Sprintf(format, args...)
 	r.note(EventPaused, map[string]any{"reason": r.state.Reason})
@@ -87,7 +93,7 @@ func (r *run) heard(ctx context.Context) (next string, decided bool, err error) 
 		return "", false, nil
 	case record.Pause, record.PauseNow:
 		r.change.Heard = now.Wish
-		r.pause("asked to")
+		r.halt("asked to")
 		return r.loop.Step, true, nil
 	case record.Resume:
 		r.change.Heard = now.Wish
@@ -156,11 +162,6 @@ const lookEvery = 2 * time.Second
 // watched returns a context that ends when somebody wants the agent to stop, and
 // a function that ends the watch and waits for it.
 func (r *run) watched(ctx context.Context) (context.Context, func()) {
-	return r.watchedFor(ctx, record.PauseNow, record.Abort, record.Revert)
-}
-
-// watchedFor is watched for other wishes.
-func (r *run) watchedFor(ctx context.Context, wishes ...record.Wish) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -170,7 +171,7 @@ func (r *run) watchedFor(ctx context.Context, wishes ...record.Wish) (context.Co
 		for {
 			changed := r.e.cfg.Store.Changed()
 			now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
-			if err == nil && slices.Contains(wishes, now.Wish) {
+			if err == nil && (now.Wish == record.PauseNow || now.Wish == record.Abort || now.Wish == record.Revert) {
 				cancel(&wishError{now.Wish})
 				return
 			}

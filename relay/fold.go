@@ -243,13 +243,10 @@ func (f *folder) forbid(op *Op) {
 // partial notes how far the current step is, and makes one when there is none.
 func (f *folder) partial(text string, now time.Time) {
 	current := handoff.CurrentStep{Description: "(not named)", StartedAt: now}
-	switch {
-	case f.CurrentStep != nil:
+	if f.CurrentStep != nil {
 		current = *f.CurrentStep
-	case len(f.PendingSteps) > 0:
+	} else if len(f.PendingSteps) > 0 {
 		current.Description = f.PendingSteps[0]
-	case f.Title != "":
-		current.Description = f.Title
 	}
 	current.PartialWork = text
 	f.CurrentStep = &current

@@ -143,6 +143,7 @@ func (a *app) daemonConfig(l *config.Loaded) daemon.Config {
 	return daemon.Config{
 		Dir: l.Dir, DSN: l.Store, LoopDir: filepath.Join(l.Dir, "loops"), LoopHooks: l.Loop.Hooks, HookDir: a.root(l),
 		Handoff:     a.handoffs(l),
+		Notify:      daemon.NotifyConfig{Command: l.Loop.NotifyCommand, Webhook: l.Loop.NotifyWebhook, Desktop: l.Loop.NotifyDesktop, Getenv: a.env.getenv},
 		Agents:      daemon.AgentConfig{Permission: l.Loop.Permission, Model: l.Loop.Model},
 		Concurrency: l.Concurrency, DrainTimeout: l.DrainTimeout,
 		Models: daemon.ModelConfig{

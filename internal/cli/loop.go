@@ -9,11 +9,13 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/loopcmd"
+	"github.com/perdure/perdure/internal/notify"
 	"github.com/perdure/perdure/loop"
 )
 
 // loopCommand has the commands of loops.
 func (a *app) loopCommand() *cobra.Command {
+	bell := func() {}
 	with := func(cmd *cobra.Command, why purpose, do func(s loopcmd.Store) error) error {
 		l, err := a.load(cmd)
 		if err != nil {
@@ -21,6 +23,7 @@ func (a *app) loopCommand() *cobra.Command {
 		}
 		if why == toExecute {
 			l.DrainTimeout = -1 // an agent's turn takes longer than anybody waits
+			bell = a.bell(l)
 		}
 		return a.withBackend(cmd.Context(), l, why, func(b *backend) error {
 			s := loopcmd.Store{Client: b.Client}
@@ -38,21 +41,36 @@ func (a *app) loopCommand() *cobra.Command {
 				loopcmd.Interrupted: exitInterrupted}[as]
 			return &outcome{status, msg, hint}
 		},
-		Settings: func(cmd *cobra.Command, kind string) (loop.Config, error) {
+		Bell: func() { bell() },
+		Settings: func(cmd *cobra.Command) (loop.Config, error) {
 			l, err := a.load(cmd)
 			if err != nil {
 				return loop.Config{}, err
 			}
-			chain, err := l.Loop.Chain(kind)
-			set := loopSettings(&l.Loop)
-			if len(chain) > 0 {
-				set.Agent, set.Fallback = chain[0], chain[1:]
-			}
-			return set, err
+			return loopSettings(&l.Loop), nil
 		},
 		Read:    func(cmd *cobra.Command, do func(s loopcmd.Store) error) error { return with(cmd, toRead, do) },
 		Execute: func(cmd *cobra.Command, do func(s loopcmd.Store) error) error { return with(cmd, toExecute, do) },
+		Detach:  func(cmd *cobra.Command, do func(s loopcmd.Store) error) error { return with(cmd, toDetach, do) },
 	})
+}
+
+// bell returns what rings for who follows a loop: the terminal, where the desktop
+// should tell and cannot. It says so.
+func (a *app) bell(l *config.Loaded) func() {
+	if !l.Loop.NotifyDesktop {
+		return func() {}
+	}
+	_, err := notify.NewDesktop(a.env.getenv)
+	switch {
+	case err == nil:
+		return func() {}
+	case !a.err.terminal:
+		a.note("%s; nobody is told on a desktop", err)
+		return func() {}
+	}
+	a.note("%s; the terminal rings instead", err)
+	return func() { a.err.Write([]byte{'\a'}) } //nolint:errcheck // the stream keeps its error
 }
 
 // loopSettings is what the settings say of a loop.

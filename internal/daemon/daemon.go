@@ -51,6 +51,8 @@ type Config struct {
 	// in HookDir.
 	LoopHooks hook.Settings
 	HookDir   string
+	// Notify says how people are told what a loop wants of them.
+	Notify NotifyConfig
 	// Concurrency is how many tasks run at once. 0: DefaultConcurrency.
 	Concurrency int
 	// DrainTimeout is how long running tasks may finish when the process

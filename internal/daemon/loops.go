@@ -32,6 +32,11 @@ func (d *Daemon) openLoops() error {
 	if err != nil {
 		return err
 	}
+	tell, err := d.notifiers(hold)
+	if err != nil {
+		return err
+	}
+	handlers = append(handlers, tell...)
 	engine, err := loop.New(loop.EngineConfig{Store: d.store, Agents: NewAgents(agents), Dir: cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")),
 		Handoff: d.cfg.Handoff, Handlers: handlers, Hold: hold, Ended: d.reportLoop, Logger: d.log})
 	d.engine = engine

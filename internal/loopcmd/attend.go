@@ -37,7 +37,12 @@ func (c *commands) attend(ctx context.Context, s Store, id perdure.TreeID, how a
 		err = s.Run(ctx, id, follow)
 	}
 	if ctx.Err() != nil {
-		c.say("stopped; `perdure loop resume %s` goes on", name(context.WithoutCancel(ctx), s, id))
+		which := name(context.WithoutCancel(ctx), s, id)
+		if s.Run == nil {
+			c.say("detached: whoever runs %s goes on; `perdure loop status %s` shows how far it is, `perdure loop pause %s` stops it", which, which, which)
+		} else {
+			c.say("stopped; `perdure loop resume %s` goes on", which)
+		}
 		return c.Ended(Interrupted, "", "")
 	}
 	if err != nil {
@@ -60,12 +65,14 @@ func (c *commands) follow(ctx context.Context, s Store, id perdure.TreeID, how a
 		}
 		switch e.Kind {
 		case loop.EventEnded:
+			c.Bell()
 			_, err := s.WaitTree(ctx, id) // its last word is still to be written
 			return err
 		case perdure.EventTreeCompleted, perdure.EventTreeFailed, perdure.EventTreeCancelled:
 			return nil
 		case loop.EventPaused:
 			if over, err := rests(ctx, s, id); over || err != nil {
+				c.Bell()
 				return err
 			}
 		case record.EventGateOpened:
@@ -99,6 +106,7 @@ func (c *commands) gateOpened(ctx context.Context, s Store, id perdure.TreeID, h
 	if err != nil {
 		return false, err
 	}
+	c.Bell()
 	c.showGate(&q, name(ctx, s, id))
 	if ask != nil {
 		ask <- g
@@ -174,9 +182,6 @@ func (c *commands) line(e *perdure.Event) string {
 		Diagnosis   string  `json:"diagnosis"`
 		Answer      string  `json:"answer"`
 		By          string  `json:"by"`
-		Used        float64 `json:"used_percent"`
-		Source      string  `json:"source"`
-		Stop        bool    `json:"stop"`
 
 		Changes []record.FieldChange `json:"changes"`
 	}
@@ -197,14 +202,6 @@ func (c *commands) line(e *perdure.Event) string {
 			return fmt.Sprintf("iteration %d: %s stands in; %s", d.Iteration, c.Safe(d.Agent), c.Safe(d.Why))
 		}
 		return fmt.Sprintf("iteration %d: diagnosis %s", d.Iteration, d.Diagnosis)
-	case loop.EventReassigned:
-		return fmt.Sprintf("iteration %d: %s goes on; %s", d.Iteration, c.Safe(d.Agent), c.Safe(d.Why))
-	case loop.EventContext:
-		what := "the work is recorded"
-		if d.Stop {
-			what = "a fresh session goes on"
-		}
-		return fmt.Sprintf("iteration %d: the agent's context is %.0f %% full (%s); %s", d.Iteration, d.Used, c.Safe(d.Source), what)
 	case loop.EventReverted:
 		return fmt.Sprintf("iteration %d is taken back: %s", d.Iteration, c.Safe(d.Why))
 	case loop.EventWaiting:

@@ -43,14 +43,18 @@ type Config struct {
 	// Ended is the error of a command that did what it was asked and whose exit
 	// status tells how a loop stands.
 	Ended func(as Ending, msg, hint string) error
-	// Settings returns what the settings say of loops for tasks of a type; empty is
-	// the ordinary one.
-	Settings func(cmd *cobra.Command, kind string) (loop.Config, error)
+	// Bell calls a person who follows a loop to the terminal, where that is wanted.
+	Bell func()
+	// Settings returns what the settings say of loops.
+	Settings func(cmd *cobra.Command) (loop.Config, error)
 	// Read gives do a store that is there.
 	Read func(cmd *cobra.Command, do func(s Store) error) error
 	// Execute gives do a store whose loops this process may run, and makes one
 	// when there is none.
 	Execute func(cmd *cobra.Command, do func(s Store) error) error
+	// Detach gives do the store of a daemon; without one it is an error that says
+	// so.
+	Detach func(cmd *cobra.Command, do func(s Store) error) error
 }
 
 // Ending is how a command about a loop ends otherwise than with success.

@@ -19,8 +19,7 @@ import (
 // runFlags are the flags of loop run.
 type runFlags struct {
 	tuning
-	noWait bool
-	asJSON bool
+	noWait, detach, asJSON bool
 }
 
 func (c *commands) newRunCommand() *cobra.Command {
@@ -33,7 +32,7 @@ func (c *commands) newRunCommand() *cobra.Command {
 			"is on its standard input, or where {prompt} or {prompt_file} stands in its arguments.\n\n" +
 			"The completion command is run by perdure, never by the agent, before the first and after every iteration; where " +
 			"its results can be read, tests are compared by name with those of the beginning. The loop's ID is printed first.\n\n" +
-			"Ctrl-C stops; `perdure loop resume` goes on. Exit status 0: the check passes; 1: it does not, after all iterations; " +
+			"Ctrl-C stops; `perdure loop resume` goes on. With --detach the daemon runs the loop, and the command ends at once. Exit status 0: the check passes; 1: it does not, after all iterations; " +
 			"3: stopped before; 6: a person is asked.",
 		Example: "perdure loop run \"Make the tests pass\" --until \"go test ./...\" --agent claude\n" +
 			" perdure loop run \"Port it to Python 3\" --until \"pytest -q\" --agent codex --fallback claude --max-iterations 20",
@@ -46,17 +45,17 @@ func (c *commands) newRunCommand() *cobra.Command {
 	f.register(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.Until, "until", "", "the completion `COMMAND`, for the shell")
-	flags.StringVar(&f.TaskType, "task-type", "", "the `type` of the task, which chooses the agents by loop.chains in the settings file")
-	flags.IntVar(&f.Planned, "planned-iterations", 0, "how many iterations are thought to be needed; beyond twice that a person is asked")
 	flags.StringVar(&f.Workspace, "workspace", "", "the `folder` to work in (default: this one)")
 	flags.StringVar(&f.Scorer, "scorer", "", "a `COMMAND` that prints the quality, 0 to 100 (default: made from the tests)")
 	flags.BoolVar(&f.noWait, "no-wait", false, "end with status 6 when a person is asked, instead of waiting")
+	flags.BoolVar(&f.detach, "detach", false, "leave the loop to the daemon and return at once")
 	flags.BoolVar(&f.asJSON, "json", false, "print where the loop stands in the end as one JSON object")
+	cmd.MarkFlagsMutuallyExclusive("detach", "no-wait")
 	return cmd
 }
 
 func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
-	set, err := c.Settings(cmd, f.TaskType)
+	set, err := c.Settings(cmd)
 	if err != nil {
 		return err
 	}
@@ -77,16 +76,34 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 	if err := loop.CheckWorkspace(f.Workspace); err != nil {
 		return err
 	}
-	return c.Execute(cmd, func(s Store) error {
+	with := c.Execute
+	if f.detach {
+		with = c.Detach
+	}
+	return with(cmd, func(s Store) error {
 		tree, err := s.CreateTree(cmd.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: f.Task, Config: raw, Owner: s.Session})
 		if err != nil {
 			return err
 		}
-		if _, err := c.Err.Write([]byte(loop.ID(&tree) + "\n")); err != nil {
+		id := loop.ID(&tree)
+		if _, err := c.Err.Write([]byte(id + "\n")); err != nil {
 			return err
 		}
-		return c.attend(cmd.Context(), s, tree.ID, attending{noWait: f.noWait, asJSON: f.asJSON})
+		if !f.detach {
+			return c.attend(cmd.Context(), s, tree.ID, attending{noWait: f.noWait, asJSON: f.asJSON})
+		}
+		c.say("the daemon runs it; `perdure loop status %s` shows how far it is", id)
+		if f.asJSON {
+			return c.PrintJSON(launched{Loop: id, Tree: tree.ID})
+		}
+		return nil
 	})
+}
+
+// launched is what loop run --detach --json prints.
+type launched struct {
+	Loop string         `json:"loop_id"`
+	Tree perdure.TreeID `json:"tree_id"`
 }
 
 func (c *commands) newResumeCommand() *cobra.Command {
@@ -129,7 +146,7 @@ func (c *commands) newResumeCommand() *cobra.Command {
 
 // resumeRequest is what the flags and the settings say.
 func (c *commands) resumeRequest(cmd *cobra.Command, t *tuning) (req record.ResumeRequest, err error) {
-	set, err := c.Settings(cmd, "")
+	set, err := c.Settings(cmd)
 	if err != nil {
 		return req, err
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -64,8 +63,6 @@ type point struct {
 	facts   int // how many regressions
 	worst   string
 	agent   string
-	sight   agent.Sight
-	denied  int
 	ended   time.Time
 	took    time.Duration
 }
@@ -143,7 +140,7 @@ func outcomeOf(it *record.Iteration) (o loop.Outcome, known bool) {
 }
 
 func (s *Summary) add(it *record.Iteration, o *loop.Outcome, known bool) {
-	p := point{number: it.Number, status: it.Status, judged: known, quality: unmeasured, delta: unmeasured, cost: math.NaN(), agent: cut(o.Agent, maxName), sight: o.Sight, denied: o.Denied}
+	p := point{number: it.Number, status: it.Status, judged: known, quality: unmeasured, delta: unmeasured, cost: math.NaN(), agent: cut(o.Agent, maxName)}
 	if it.Quality != nil {
 		p.quality = *it.Quality
 	}

@@ -27,6 +27,7 @@ const (
 	BudgetWarning     Name = "budget_warning"
 	GateOpened        Name = "gate_opened"
 	GateAnswered      Name = "gate_answered"
+	LoopPaused        Name = "loop_paused"
 	CheckpointWritten Name = "checkpoint_written"
 )
 
@@ -202,6 +203,9 @@ func noticeRows() []Row {
 			{"decision", "string", "the answer"},
 			{"decided_by", "string", "who gave it"},
 			{"reason", "string", "why, in that person's words"},
+		}},
+		{Hook: LoopPaused, When: "the loop cannot go on before somebody mends something", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
+			{"reason", "string", "what is wrong"},
 		}},
 		{Hook: CheckpointWritten, When: "the work of an iteration was recorded for whoever continues it", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
 			{"path", "string", "the builder-state.json that shows it"},

@@ -15,7 +15,7 @@ func TestTable(t *testing.T) {
 	want := []hook.Name{
 		"loop_start", "pre_iteration", "pre_tool_call", "post_tool_call", "post_iteration", "regression_detected", "on_error",
 		"stuck_loop_detected", "reinforcement_escalation", "loop_complete",
-		"rate_limited", "budget_warning", "gate_opened", "gate_answered", "checkpoint_written",
+		"rate_limited", "budget_warning", "gate_opened", "gate_answered", "loop_paused", "checkpoint_written",
 	}
 	if diff := cmp.Diff(want, hook.Names()); diff != "" {
 		t.Error(diff)

@@ -1,4 +1,4 @@
-package metric
+package loop
 
 import (
 	"errors"
@@ -13,39 +13,38 @@ import (
 
 // How a metric of [Measures] is taken, besides a command.
 const (
-	// Auto takes what costs little: see the fields.
-	Auto = "auto"
-	// Off leaves a metric out.
-	Off = "off"
+	// MetricAuto takes what costs little: see the fields.
+	MetricAuto = "auto"
+	// MetricOff leaves a metric out.
+	MetricOff = "off"
 )
 
 // Defaults and limits of [Measures].
 const (
 	DefaultCoverageThreshold  = 2.0
 	DefaultSensitiveThreshold = 0.5
-	MaxCustom                 = 20
+	MaxMetrics                = 20
 	MaxSensitivePaths         = 100
-	MaxCommandBytes           = 64 << 10
 )
 
 // Measures says what is measured of the workspace besides the tests: at the
 // baseline and after each iteration. Commands are for the shell, run in the
-// workspace, and are bounded by [Meter].Limit.
+// workspace, and are bounded by CheckTimeout.
 type Measures struct {
-	// Coverage: empty or Auto takes coverage in the run of the completion
+	// Coverage: empty or MetricAuto takes coverage in the run of the completion
 	// command, where its runner can do both in one (go test, pytest with
-	// pytest-cov, jest); no test is run a second time for it. Off: none. A
+	// pytest-cov, jest); no test is run a second time for it. MetricOff: none. A
 	// command is run besides: it writes Go's coverprofile, LCOV or Cobertura's
 	// XML to the file, or into the folder, that $PERDURE_COVERAGE names.
 	Coverage string `json:"coverage,omitempty"`
-	// Types counts type errors and Lint what linters say. Empty or Auto
+	// Types counts type errors and Lint what linters say. Empty or MetricAuto
 	// runs the tool that the project is configured for, where that takes at most
-	// two minutes and writes nothing into the workspace. Off: not at all. A
+	// two minutes and writes nothing into the workspace. MetricOff: not at all. A
 	// command prints a finding a line, with its file and line.
 	Types string `json:"types,omitempty"`
 	Lint  string `json:"lint,omitempty"`
 	// Metrics are the user's own.
-	Metrics []Custom `json:"metrics,omitempty"`
+	Metrics []CustomMetric `json:"metrics,omitempty"`
 	// CoverageThreshold is how much of the lines that the baseline's tests covered
 	// and that are still there may lose their coverage, in percent of them;
 	// SensitiveThreshold that of files in SensitivePaths. 0: the defaults;
@@ -58,8 +57,8 @@ type Measures struct {
 	SensitivePaths []string `json:"sensitive_paths,omitempty"`
 }
 
-// Custom is a number that a command prints, in its last line.
-type Custom struct {
+// CustomMetric is a number that a command prints, in its last line.
+type CustomMetric struct {
 	// Name has letters, digits, "_", "-" and ".", at most 64 bytes.
 	Name    string `json:"name"`
 	Command string `json:"command"`
@@ -68,7 +67,7 @@ type Custom struct {
 	Better string `json:"better,omitempty"`
 }
 
-// The directions of [Custom].
+// The directions of [CustomMetric].
 const (
 	BetterUp   = "up"
 	BetterDown = "down"
@@ -80,20 +79,20 @@ func SensitiveWords() []string {
 		"payment", "payments", "billing", "login", "password", "passwords", "permission", "permissions", "session", "sessions"}
 }
 
-// ParseCustom reads NAME=COMMAND, or NAME:up=COMMAND and NAME:down=COMMAND.
-func ParseCustom(text string) (Custom, error) {
+// ParseMetric reads NAME=COMMAND, or NAME:up=COMMAND and NAME:down=COMMAND.
+func ParseMetric(text string) (CustomMetric, error) {
 	name, command, ok := strings.Cut(text, "=")
 	if !ok {
-		return Custom{}, fmt.Errorf("metric %q is not NAME=COMMAND", clip(text, 80))
+		return CustomMetric{}, fmt.Errorf("metric %q is not NAME=COMMAND", clip(text, 80))
 	}
-	m := Custom{Command: strings.TrimSpace(command)}
+	m := CustomMetric{Command: strings.TrimSpace(command)}
 	m.Name, m.Better, _ = strings.Cut(strings.TrimSpace(name), ":")
 	return m, errors.Join(m.validate()...)
 }
 
 var metricName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-func (m *Custom) validate() []error {
+func (m *CustomMetric) validate() []error {
 	var errs []error
 	if !metricName.MatchString(m.Name) {
 		errs = append(errs, fmt.Errorf("metric %q: a name has 1 to 64 letters, digits, \"_\", \"-\" and \".\"", clip(m.Name, 80)))
@@ -110,8 +109,7 @@ func (m *Custom) validate() []error {
 	return errs
 }
 
-// SetDefaults fills in what is left open.
-func (m *Measures) SetDefaults() {
+func (m *Measures) setDefaults() {
 	if m.CoverageThreshold == 0 {
 		m.CoverageThreshold = DefaultCoverageThreshold
 	}
@@ -120,7 +118,7 @@ func (m *Measures) SetDefaults() {
 	}
 	for _, way := range []*string{&m.Coverage, &m.Types, &m.Lint} {
 		if strings.TrimSpace(*way) == "" {
-			*way = Auto
+			*way = MetricAuto
 		}
 	}
 	if m.SensitivePaths == nil {
@@ -128,16 +126,15 @@ func (m *Measures) SetDefaults() {
 	}
 }
 
-// Validate returns all that is wrong, each error with its field.
-func (m *Measures) Validate() []error {
+func (m *Measures) validate() []error {
 	var errs []error
 	for _, c := range []struct{ name, text string }{{"coverage", m.Coverage}, {"types", m.Types}, {"lint", m.Lint}} {
 		if len(c.text) > MaxCommandBytes || strings.ContainsRune(c.text, 0) {
 			errs = append(errs, fmt.Errorf("%s has a NUL byte, or more than %d bytes", c.name, MaxCommandBytes))
 		}
 	}
-	if len(m.Metrics) > MaxCustom {
-		errs = append(errs, fmt.Errorf("there are %d metrics, the limit is %d", len(m.Metrics), MaxCustom))
+	if len(m.Metrics) > MaxMetrics {
+		errs = append(errs, fmt.Errorf("there are %d metrics, the limit is %d", len(m.Metrics), MaxMetrics))
 	}
 	seen := make(map[string]bool)
 	for i := range m.Metrics {
@@ -167,8 +164,8 @@ func (m *Measures) Validate() []error {
 // camel is where a word begins inside of a name, as in loginForm.
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// Sensitive tells whether a file is in SensitivePaths. Case does not count.
-func (m *Measures) Sensitive(name string) bool {
+// sensitive tells whether a file is in SensitivePaths. Case does not count.
+func (m *Measures) sensitive(name string) bool {
 	words := make(map[string]bool)
 	for _, w := range strings.FieldsFunc(camel.ReplaceAllString(name, "$1 $2"), func(r rune) bool { return strings.ContainsRune("/._- ", r) }) {
 		words[strings.ToLower(w)] = true

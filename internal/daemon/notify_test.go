@@ -1,0 +1,159 @@
+package daemon_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/daemon"
+	"github.com/perdure/perdure/internal/notify"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// mailbox keeps what was posted to it.
+type mailbox struct {
+	mu  sync.Mutex // guards got
+	got []notify.Notice
+}
+
+func (m *mailbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var n notify.Notice
+	body, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = json.Unmarshal(body, &n)
+	}
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.got = append(m.got, n)
+}
+
+func (m *mailbox) events() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var words []string
+	for _, n := range m.got {
+		words = append(words, string(n.Event)+" "+n.ID[strings.IndexByte(n.ID, '/'):])
+	}
+	return strings.Join(words, ", ")
+}
+
+// until waits for an event of the loop.
+func until(t *testing.T, c *client.Client, id perdure.TreeID, kind perdure.EventKind) {
+	t.Helper()
+	for e, err := range c.Events(t.Context(), 0, id) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == kind {
+			return
+		}
+	}
+}
+
+// A loop tells people that it asks, that it needs them and that it has ended: a
+// command and a webhook get the same; one that fails is told in turn, and neither
+// holds the loop up.
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the agent is a Unix shell")
+	}
+	box := &mailbox{}
+	s := httptest.NewServer(box)
+	defer s.Close()
+	dir, project := t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{"a": "pass", "b": "fail"} {
+		if err := os.WriteFile(filepath.Join(project, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := open(t, daemon.Config{Dir: dir, Session: "run", HookDir: project, Notify: daemon.NotifyConfig{Webhook: s.URL,
+		Command: `cat >> told; echo >> told; test "$PERDURE_EVENT" != loop_complete`}})
+	c := local(t, d)
+	work(t, d)
+	cfg, err := json.Marshal(loop.Config{Task: "Fix b", Workspace: project, Agent: "exec:rm a", Until: `n=0
+for f in a b; do test -e $f || continue; n=$((n+1)); grep -q pass $f && echo "ok $n - $f" || echo "not ok $n - $f"; done
+echo "1..$n"; exit 1`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := c.CreateTree(t.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: "Fix b", Config: cfg, Owner: d.SessionID()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Own(tree.ID)
+	until(t, c, tree.ID, record.EventGateOpened)
+	if _, err := c.AnswerGate(t.Context(), tree.ID, 1, record.Decision{Answer: "abort"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.WaitTree(t.Context(), tree.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := box.events(), "gate_opened /gate/1, loop_complete /ended"; got != want {
+		t.Fatalf("told %q, want %q", got, want)
+	}
+	id := loop.ID(&tree)
+	g := box.got[0]
+	if !strings.HasPrefix(g.Title, id+" asks: iteration 1 made things worse") || g.Folder != project || g.Gate.Kind != "recovery" ||
+		!strings.Contains(g.Text, "perdure loop answer reject --loop "+id) {
+		t.Errorf("the gate is told as %+v", g)
+	}
+	want := notify.Option{Answer: "abort", Effect: "the loop ends; the files stay as they are", Command: "perdure loop answer abort --loop " + id}
+	if last := g.Gate.Options[len(g.Gate.Options)-1]; last != want {
+		t.Error(cmp.Diff(want, last))
+	}
+	if n := box.got[1]; n.Status != "aborted" || !strings.Contains(n.Text, "perdure loop report "+id) {
+		t.Errorf("the end is told as %+v", n)
+	}
+	told, err := os.ReadFile(filepath.Join(project, "told"))
+	if err != nil || strings.Count(string(told), `"loop_id":"`+id) != 2 {
+		t.Errorf("the command was told %s, %v", told, err)
+	}
+	until(t, c, tree.ID, loop.EventWarning) // of the command, which failed in the end
+}
+
+// A loop that cannot go on says so; one that a person paused does not.
+func TestNoticeOfAPause(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the agent is a Unix shell")
+	}
+	box := &mailbox{}
+	s := httptest.NewServer(box)
+	defer s.Close()
+	d := open(t, daemon.Config{Session: "run", Notify: daemon.NotifyConfig{Webhook: s.URL}})
+	c := local(t, d)
+	work(t, d)
+	cfg, err := json.Marshal(loop.Config{Task: "x", Workspace: t.TempDir(), Agent: "exec:true", Until: "no-such-check"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := c.CreateTree(t.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: "x", Config: cfg, Owner: d.SessionID()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Own(tree.ID)
+	until(t, c, tree.ID, loop.EventPaused)
+	if got, want := box.events(), "loop_paused /paused/0"; got != want {
+		t.Fatalf("told %q, want %q", got, want)
+	}
+	if n := box.got[0]; n.Status != "paused" || !strings.Contains(n.Title, "the completion command cannot be run") || !strings.Contains(n.Text, "perdure loop resume") {
+		t.Errorf("told as %+v", n)
+	}
+}

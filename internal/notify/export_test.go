@@ -1,0 +1,4 @@
+package notify
+
+// DesktopOf is for tests.
+var DesktopOf = desktopOf
