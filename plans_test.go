@@ -27,6 +27,7 @@ var scans = map[string]string{
 	"sqlInherited":       "sorts what the ancestors of one task have",
 	"sqlDumpPast":        "sorts what one state that is exported had",
 	"sqlOpenOnes":        "the index holds the open gates and no others",
+	"sqlOpenPlaces":      "the index holds the loops that have not ended and no others",
 	"sqlManyCheckpoints": "retention looks at every state, now and then",
 }
 

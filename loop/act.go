@@ -126,7 +126,8 @@ func (r *run) turn(ctx context.Context, a agent.Agent, prompt string) (result *a
 		limited, cancel = context.WithTimeout(ctx, r.cfg.Timeout-time.Duration(t.SpentMS)*time.Millisecond)
 		defer cancel()
 	}
-	w := &watch{r: r, ctx: ctx, stop: stop, gauge: newGauge(r.e.cfg.Handoff.Window, prompt)}
+	w := &watch{r: r, ctx: ctx, stop: stop, gauge: newGauge(r.e.cfg.Handoff.Window, prompt), out: r.outputOf(ctx)}
+	defer w.out.close()
 	began := time.Now()
 	result, err := a.Run(limited, &agent.Turn{
 		Prompt: prompt, Dir: r.files.Root(), IdleTimeout: max(r.cfg.IdleTimeout, 0), Hold: r.e.cfg.Hold,

@@ -22,7 +22,8 @@ func begin(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", refusal(err)
 	}
-	r.state.Baseline = id
+	r.state.Baseline, r.state.Repository = id, r.hasRepository()
+	r.lookedAt(&stats)
 	out, err := r.ask(ctx, hook.LoopStart, "the loop begins: "+r.cfg.Task, map[string]any{"task": r.cfg.Task, "completion_criteria": r.cfg.Until,
 		"workspace": r.files.Root(), "configuration": &r.cfg})
 	if err != nil {
@@ -47,7 +48,7 @@ func firstReason(out hook.Outcome) string {
 // not the agent's doing.
 func baseline(ctx context.Context, r *run) (string, error) {
 	began := time.Now().UTC()
-	check, report, err := r.checkWork(ctx, nil)
+	check, metrics, err := r.firstCheck(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -56,8 +57,8 @@ func baseline(ctx context.Context, r *run) (string, error) {
 		return stepBaseline, nil
 	}
 	r.state.Results = check.Results
-	out := &Outcome{Timestamp: began, Before: r.state.Baseline, After: r.state.Baseline, Check: check}
-	out.rate(report, nil)
+	out := &Outcome{Timestamp: began, Before: r.state.Baseline, After: r.state.Baseline, Check: check.Check, Metrics: metrics, Warnings: r.state.Run.Warnings}
+	out.rate(check.report, nil, nil)
 	ended := time.Now().UTC()
 	it, err := out.row(record.IterationKept, r.l.Task.ID)
 	if err != nil {
@@ -138,10 +139,11 @@ func (r *run) history(ctx context.Context) map[string]any {
 func prepare(ctx context.Context, r *run) (string, error) {
 	t := &r.state.Run
 	began := time.Now()
-	id, _, err := r.files.Snapshot(ctx)
+	id, stats, err := r.files.Snapshot(ctx)
 	if err != nil {
 		return "", refusal(err)
 	}
+	r.lookedAt(&stats)
 	t.Before, t.SnapshotMS = id, time.Since(began).Milliseconds()
 	ending, err := r.ending(ctx)
 	if err != nil {

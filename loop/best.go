@@ -103,7 +103,7 @@ func verify(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	check, _, err := r.checkWork(ctx, nil)
+	check, err := r.checkWork(ctx, nil, false)
 	if err != nil {
 		return "", err
 	}
@@ -185,7 +185,7 @@ func (r *run) sweep(ctx context.Context, newest int) {
 	if r.fault != nil {
 		return
 	}
-	keep := append([]workspace.ID{r.state.Baseline, r.trusted(), r.state.Run.Before, r.state.Run.After}, r.state.WayBack...)
+	keep := append([]workspace.ID{r.state.Baseline, r.trusted(), r.state.Metering.At, r.state.Run.Before, r.state.Run.After}, r.state.WayBack...)
 	best, err := r.best(ctx)
 	if err == nil {
 		if best != nil {

@@ -31,7 +31,7 @@ func (c *Config) overruns(t *Times, detection time.Duration) []hook.Warning {
 		all = append(all, hook.Warning{Kind: hook.WarnLatency, Message: fmt.Sprintf("looking for regressions took %s; the budget is %s",
 			detection.Round(time.Millisecond), c.DetectionBudget)})
 	}
-	added, work := t.Snapshot+t.Hooks+t.Engine, t.Agent+t.Check
+	added, work := t.Snapshot+t.Hooks+t.Engine, t.Agent+t.Check+t.Metrics
 	if c.OverheadPercent <= 0 || work <= 0 || time.Duration(added)*time.Millisecond <= unnoticed {
 		return all
 	}

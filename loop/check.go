@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,9 +15,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perdure/perdure/internal/coverage"
 	"github.com/perdure/perdure/internal/guard"
 	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/loop/metric"
 )
 
 const (
@@ -84,25 +87,39 @@ func (s *shared) Write(p []byte) (int, error) {
 	return s.to.Write(p)
 }
 
-// checkWork runs the completion command and reads what its tests came to. Tests
-// that passed in the baseline and fail now are run once more: what then passes is
-// flaky. An error is one of the machine, never of the check.
-func (r *run) checkWork(ctx context.Context, baseline *testreport.Report) (Check, *testreport.Report, error) {
-	temp := filepath.Join(r.e.dir(&r.l.Tree), "tmp")
-	if err := os.MkdirAll(temp, 0o700); err != nil {
-		return Check{}, nil, err
+// checked is what one run of the completion command came to.
+type checked struct {
+	Check
+	command project.Command
+	// report is nil where the exit status is all the evidence.
+	report *testreport.Report
+	// profile is the coverage of the run; nil where there is none, and then lacks
+	// says why.
+	profile *coverage.Profile
+	lacks   string
+}
+
+// checkWork runs the completion command and reads what its tests came to; with
+// covers also their coverage, where that can be had in one run. Tests that passed
+// in the baseline and fail now are run once more: what then passes is flaky. An
+// error is one of the machine, never of the check.
+func (r *run) checkWork(ctx context.Context, baseline *testreport.Report, covers bool) (*checked, error) {
+	temp, err := r.scratch()
+	if err != nil {
+		return nil, err
 	}
-	command := project.Measure(r.cfg.Until, project.Config{Files: os.DirFS(r.files.Root()), Scratch: temp, Installed: installed})
-	c, report, err := r.measured(ctx, temp, &command)
-	if err != nil || report == nil {
-		return c, report, err
+	command := project.Measure(r.cfg.Until, project.Config{Files: os.DirFS(r.files.Root()), Scratch: temp, Installed: installed, WithCoverage: covers})
+	c, err := r.measured(ctx, &command)
+	if err != nil || c.report == nil {
+		return c, err
 	}
 	if baseline != nil && c.Exit != 0 && command.Stops != "" {
-		report = testreport.MarkNotRun(baseline, report, command.Stops == project.StopsInside, "the command ended after a failure without running it")
+		c.report = testreport.MarkNotRun(baseline, c.report, command.Stops == project.StopsInside, "the command ended after a failure without running it")
 	}
-	if report, err = r.runAgain(ctx, temp, &command, report, baseline); err != nil {
-		return c, nil, err
+	if err := r.runAgain(ctx, c, baseline); err != nil {
+		return nil, err
 	}
+	report := c.report
 	c.Counts, c.Failing, c.Messages = report.Counts(), nil, nil
 	for _, t := range report.Failing() {
 		if len(c.Failing) < maxFailing {
@@ -119,17 +136,26 @@ func (r *run) checkWork(ctx context.Context, baseline *testreport.Report) (Check
 		c.Incomplete = report.Reason // an exit status alone is no proof
 	}
 	c.Passed = !c.TimedOut && report.Complete && len(report.Broken) == 0 && (c.Exit == 0 || c.Counts.Flaky > 0) && len(report.Failing()) == 0
-	return c, report, r.keepResults(ctx, &c, report)
+	return c, r.keepResults(ctx, &c.Check, report)
 }
 
-// compareWork is checkWork beside the baseline.
+// scratch is a folder for results, outside of the agent's files.
+func (r *run) scratch() (string, error) {
+	temp := filepath.Join(r.e.dir(&r.l.Tree), "tmp")
+	return temp, os.MkdirAll(temp, 0o700)
+}
+
+// compareWork is checkWork beside the baseline, as the user wrote the command.
 func (r *run) compareWork(ctx context.Context) (Check, error) {
 	baseline, err := r.baselineResults(ctx)
 	if err != nil {
 		return Check{}, err
 	}
-	check, _, err := r.checkWork(ctx, baseline)
-	return check, err
+	c, err := r.checkWork(ctx, baseline, false)
+	if err != nil {
+		return Check{}, err
+	}
+	return c.Check, nil
 }
 
 func installed(name string) bool {
@@ -137,56 +163,91 @@ func installed(name string) bool {
 	return err == nil
 }
 
-// runAgain repeats the tests that got worse, where the runner can be told which.
-func (r *run) runAgain(ctx context.Context, temp string, command *project.Command, report, baseline *testreport.Report) (*testreport.Report, error) {
-	if baseline == nil {
-		return report, nil
+// runAgain repeats the tests that got worse, where the runner can be told which;
+// without coverage, also when it was taken before.
+func (r *run) runAgain(ctx context.Context, c *checked, baseline *testreport.Report) error {
+	worse := make(map[string]bool)
+	if baseline != nil {
+		d := testreport.Compare(baseline, c.report)
+		for _, change := range d.NewlyFailing {
+			worse[change.ID] = true
+		}
 	}
-	d := testreport.Compare(baseline, report)
-	worse := make(map[string]bool, len(d.NewlyFailing))
-	for _, c := range d.NewlyFailing {
-		worse[c.ID] = true
+	suspects, err := r.suspects(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, id := range suspects {
+		worse[id] = true
 	}
 	var tests []project.Test
-	for _, t := range report.Tests {
+	for _, t := range c.report.Tests {
 		if worse[t.ID] {
 			tests = append(tests, project.Test{ID: t.ID, Suite: t.Suite, Name: t.Name, File: t.File})
 		}
 	}
-	again, ok := command.Again(tests)
+	again, ok := c.command.Again(tests)
 	if !ok || len(tests) == 0 {
-		return report, nil
+		return nil
 	}
-	_, second, err := r.measured(ctx, temp, &again)
-	if err != nil || second == nil {
-		return report, err
+	second, err := r.measured(ctx, &again)
+	if err != nil || second.report == nil {
+		return err
 	}
-	return testreport.MarkFlaky(report, second), nil
+	c.report = testreport.MarkFlaky(c.report, second.report)
+	return nil
 }
 
-// measured runs a command and reads its results. The report is nil where the exit
-// status is all the evidence.
-func (r *run) measured(ctx context.Context, temp string, command *project.Command) (Check, *testreport.Report, error) {
-	c := Check{Command: r.cfg.Until}
+// measured runs a command and reads its results.
+func (r *run) measured(ctx context.Context, command *project.Command) (*checked, error) {
+	c := &checked{Check: Check{Command: r.cfg.Until}, command: *command, lacks: command.NoCoverage}
 	if err := command.Clear(r.files.Root()); err != nil {
-		return c, nil, fail("check", "old results cannot be removed: %s", err)
+		return c, fail("check", "old results cannot be removed: %s", err)
+	}
+	ran, err := r.capture(ctx, command, r.cfg.CheckTimeout)
+	if err != nil {
+		return c, err
+	}
+	defer ran.Close()
+	c.Exit, c.TimedOut, c.TookMS, c.Output = ran.Exit, ran.TimedOut, time.Since(ran.Began).Milliseconds(), ran.End
+	found, err := command.Collect(r.files.Root(), ran.Began)
+	if err != nil {
+		c.report, c.lacks = r.readable(nil, err), err.Error()
+	} else {
+		c.report = r.results(command, found, map[project.Stream]*os.File{project.Stdout: ran.Stdout, project.Both: ran.Both})
+	}
+	if err == nil && command.Covers() {
+		m, err := r.meter()
+		if err != nil {
+			return c, err
+		}
+		c.profile, c.lacks = m.Profile(command, found)
+	}
+	c.Passed, c.Weak = c.Exit == 0 && !c.TimedOut, c.report == nil
+	return c, nil
+}
+
+// capture runs a command and keeps what it prints in files, the first maxParsed
+// bytes of each.
+func (r *run) capture(ctx context.Context, c *project.Command, limit time.Duration) (*metric.Ran, error) {
+	temp, err := r.scratch()
+	if err != nil {
+		return nil, err
 	}
 	stdout, both, remove, err := outputs(temp)
 	if err != nil {
-		return c, nil, err
+		return nil, err
 	}
-	defer remove()
 	var end tail
 	all := &shared{to: io.MultiWriter(&end, &capped{both, maxParsed})}
-	began := time.Now()
-	c.Exit, c.TimedOut, err = r.command(ctx, command, io.MultiWriter(all, &capped{stdout, maxParsed}), all)
-	c.TookMS, c.Output = time.Since(began).Milliseconds(), end.String()
+	ran := &metric.Ran{Began: time.Now(), Stdout: stdout, Both: both, Close: remove}
+	ran.Exit, ran.TimedOut, err = r.command(ctx, c, limit, streams{io.MultiWriter(all, &capped{stdout, maxParsed}), all})
+	ran.End = end.String()
 	if err != nil {
-		return c, nil, err
+		remove()
+		return nil, err
 	}
-	report := r.results(command, began, map[project.Stream]*os.File{project.Stdout: stdout, project.Both: both})
-	c.Passed, c.Weak = c.Exit == 0 && !c.TimedOut, report == nil
-	return c, report, nil
+	return ran, nil
 }
 
 // outputs are files for what a command prints.
@@ -204,18 +265,17 @@ func outputs(temp string) (stdout, both *os.File, remove func(), err error) {
 
 // results reads the results of tests; nil when there are none, or when they
 // cannot be read.
-func (r *run) results(command *project.Command, began time.Time, printed map[project.Stream]*os.File) *testreport.Report {
+func (r *run) results(command *project.Command, found []project.Found, printed map[project.Stream]*os.File) *testreport.Report {
 	cfg := testreport.Config{Root: r.files.Root()}
 	if command.Weak != "" {
 		report, err := r.guess(printed[project.Both], cfg)
 		return r.readable(report, err)
 	}
-	found, err := command.Collect(r.files.Root(), began)
-	if err != nil {
-		return r.readable(nil, err)
-	}
 	var reports []*testreport.Report
 	for _, f := range found {
+		if project.IsCoverage(f.Format) {
+			continue
+		}
 		var report *testreport.Report
 		var err error
 		if out := printed[f.Stream]; out != nil {
@@ -267,13 +327,8 @@ func (r *run) keepResults(ctx context.Context, c *Check, report *testreport.Repo
 	if err != nil {
 		return err
 	}
-	ref, err := r.e.cfg.Store.PutBlob(ctx, strings.NewReader(string(raw)))
-	if err != nil {
-		return err
-	}
-	c.Results = ref.Hash
-	r.change.Blobs = append(r.change.Blobs, ref)
-	return nil
+	c.Results, err = r.saveBlob(ctx, raw)
+	return err
 }
 
 // savedResults returns results that were put aside; nil for an empty name.
@@ -281,27 +336,48 @@ func (r *run) savedResults(ctx context.Context, hash string) (*testreport.Report
 	if hash == "" {
 		return nil, nil
 	}
+	raw, err := r.loadBlob(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	var report testreport.Report
+	return &report, json.Unmarshal(raw, &report)
+}
+
+// saveBlob keeps data with the step that is under way.
+func (r *run) saveBlob(ctx context.Context, data []byte) (hash string, err error) {
+	ref, err := r.e.cfg.Store.PutBlob(ctx, bytes.NewReader(data))
+	if err != nil {
+		return "", err
+	}
+	r.change.Blobs = append(r.change.Blobs, ref)
+	return ref.Hash, nil
+}
+
+// loadBlob returns data that was kept.
+func (r *run) loadBlob(ctx context.Context, hash string) ([]byte, error) {
 	b, err := r.e.cfg.Store.OpenBlob(ctx, hash)
 	if err != nil {
 		return nil, err
 	}
 	defer b.Close()
-	var report testreport.Report
-	err = json.NewDecoder(io.NewSectionReader(b, 0, b.Size())).Decode(&report)
-	return &report, err
+	return io.ReadAll(io.NewSectionReader(b, 0, b.Size()))
 }
 
-// command runs a command in the workspace. What it started is gone when it
-// returns.
-func (r *run) command(ctx context.Context, c *project.Command, out, errs io.Writer) (exit int, timedOut bool, err error) {
+// streams are where a command prints.
+type streams struct{ out, errs io.Writer }
+
+// command runs a command in the workspace, for at most a time; 0 or less is no
+// limit. What it started is gone when it returns.
+func (r *run) command(ctx context.Context, c *project.Command, limit time.Duration, to streams) (exit int, timedOut bool, err error) {
 	limited, cancel := ctx, context.CancelFunc(func() {})
-	if r.cfg.CheckTimeout > 0 {
-		limited, cancel = context.WithTimeout(ctx, r.cfg.CheckTimeout)
+	if limit > 0 {
+		limited, cancel = context.WithTimeout(ctx, limit)
 	}
 	defer cancel()
 	dir := filepath.Join(r.files.Root(), filepath.FromSlash(c.Dir))
 	env := slices.Concat(os.Environ(), c.Env)
-	err = guard.Run(limited, guard.Config{Path: "sh", Args: []string{"-c", c.Script}, Dir: dir, Env: env, Stdout: out, Stderr: errs, Hold: r.e.cfg.Hold})
+	err = guard.Run(limited, guard.Config{Path: "sh", Args: []string{"-c", c.Script}, Dir: dir, Env: env, Stdout: to.out, Stderr: to.errs, Hold: r.e.cfg.Hold})
 	if ctx.Err() != nil {
 		return 0, false, ctx.Err()
 	}
@@ -314,6 +390,6 @@ func (r *run) command(ctx context.Context, c *project.Command, out, errs io.Writ
 	case errors.As(err, &ended):
 		return ended.Code, false, nil
 	}
-	_, err = fmt.Fprintf(errs, "\nit cannot be run: %s\n", err)
+	_, err = fmt.Fprintf(to.errs, "\nit cannot be run: %s\n", err)
 	return statusNotRunnable, false, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/metric"
 )
 
 // Defaults of [Config].
@@ -58,6 +59,9 @@ type Config struct {
 	// are those who stand in, in their order. Agent is required.
 	Agent    string   `json:"agent"`
 	Fallback []string `json:"fallback,omitempty"`
+	// TaskType is what kind of task it is, as the settings call it that chose the
+	// agents; may be empty.
+	TaskType string `json:"task_type,omitempty"`
 	// MaxIterations ends the loop. 0: DefaultMaxIterations; at most
 	// MaxIterationsCap.
 	MaxIterations int `json:"max_iterations,omitempty"`
@@ -72,7 +76,7 @@ type Config struct {
 	// DefaultMaxRetries; negative: never.
 	MaxRetries int `json:"max_retries,omitempty"`
 	// Measures are taken at the baseline and after each iteration.
-	Measures
+	metric.Measures
 	// Scorer, when set, is a command that prints the quality of the workspace: a
 	// number from 0 to 100. It stands in for the score made from facts.
 	Scorer string `json:"scorer,omitempty"`
@@ -150,7 +154,7 @@ func (c Config) withDefaults() Config {
 	if c.Selection == "" {
 		c.Selection = HighestQualityVerified
 	}
-	c.Measures.setDefaults()
+	c.Measures.SetDefaults()
 	if c.OverheadPercent == 0 {
 		c.OverheadPercent = hook.DefaultOverheadPercent
 	}
@@ -158,7 +162,7 @@ func (c Config) withDefaults() Config {
 }
 
 func (c *Config) validate() error {
-	errs := c.Measures.validate()
+	errs := c.Measures.Validate()
 	missing := func(name, value string, limit int) {
 		switch {
 		case strings.TrimSpace(value) == "":

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,8 +57,12 @@ func (r *run) relay() *relay.Relay {
 // handoffEnv is what `perdure handoff` finds the iteration's record by when the
 // agent calls it.
 func (r *run) handoffEnv() []string {
-	return []string{"PERDURE_AGENT=" + clip(r.agentName(), maxAgentName), "PERDURE_HANDOFF_FILE=" + r.handoffFile(),
+	env := []string{"PERDURE_AGENT=" + clip(r.agentName(), maxAgentName), "PERDURE_HANDOFF_FILE=" + r.handoffFile(),
 		"PERDURE_HANDOFF_ROOT=" + r.files.Root(), "PERDURE_HANDOFF_TASK=adhoc:" + handoffTask(r.state.Run.Number)}
+	if program := r.e.cfg.Handoff.Program; program != "" { // behind what is there: the user's own comes first
+		env = append(env, "PATH="+os.Getenv("PATH")+string(os.PathListSeparator)+filepath.Dir(program))
+	}
+	return env
 }
 
 // beginHandoff makes the record of the iteration, unless it is there: then a

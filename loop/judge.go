@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -27,10 +28,11 @@ const maxArtifacts = 200
 func measure(ctx context.Context, r *run) (string, error) {
 	t := &r.state.Run
 	began := time.Now()
-	id, _, err := r.files.Snapshot(ctx)
+	id, stats, err := r.files.Snapshot(ctx)
 	if err != nil {
 		return "", refusal(err)
 	}
+	r.lookedAt(&stats)
 	t.After = id
 	t.SnapshotMS += time.Since(began).Milliseconds()
 	ending, err := r.ending(ctx)
@@ -41,11 +43,19 @@ func measure(ctx context.Context, r *run) (string, error) {
 		t.Check = &Check{Command: r.cfg.Until, Exit: -1, Skipped: true}
 		return stepJudge, nil
 	}
-	check, err := r.compareWork(ctx)
+	watched, stop := r.watchedFor(ctx, record.Abort, record.Revert)
+	check, metrics, err := r.laterCheck(watched)
+	cause := context.Cause(watched)
+	stop()
+	var wish *wishError
+	if errors.As(cause, &wish) {
+		t.Check = &Check{Command: r.cfg.Until, Exit: -1, Skipped: true}
+		return stepJudge, nil
+	}
 	if err != nil {
 		return "", err
 	}
-	t.Check = &check
+	t.Check, t.Metrics = &check.Check, metrics
 	return stepJudge, nil
 }
 
@@ -65,8 +75,8 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", refusal(err)
 	}
-	out := &Outcome{Iteration: t.Number, Before: t.Before, After: t.After, Check: *t.Check, Agent: r.agentName(), AgentText: t.Text, AgentError: t.Failure,
-		Changed: len(changes), Artifacts: names(changes, maxArtifacts)}
+	out := &Outcome{Iteration: t.Number, Before: t.Before, After: t.After, Check: *t.Check, Metrics: t.Metrics, Agent: r.agentName(), AgentText: t.Text,
+		AgentError: t.Failure, Changed: len(changes), Artifacts: names(changes, maxArtifacts), Warnings: t.Warnings}
 	var diff *testreport.Diff
 	if baseline != nil && report != nil {
 		d := testreport.Compare(baseline, report)
@@ -79,12 +89,16 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out.Regressions = append(out.Regressions, changed...)
+	lost, err := r.compareCoverage(ctx, out, report)
+	if err != nil {
+		return "", err
+	}
+	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), lost)
 	detection := time.Since(began)
 	if err := r.usage(ctx, out); err != nil {
 		return "", err
 	}
-	out.rate(report, diff)
+	out.rate(report, diff, r.ratedMetrics(out.Metrics))
 	scored := time.Now()
 	if err := r.score(ctx, out); err != nil {
 		return "", err
@@ -95,7 +109,10 @@ func judge(ctx context.Context, r *run) (string, error) {
 	}
 	out.Sight, out.Denied, out.Handoff = t.Sight, t.Denied, r.endHandoff(ctx, out, changes)
 	out.Times = Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS, Engine: time.Since(began).Milliseconds() - t.HooksMS}
-	r.hooks.EndIteration(ID(&r.l.Tree), t.Number, time.Duration(t.AgentMS+t.Check.TookMS+t.SnapshotMS)*time.Millisecond)
+	if t.Metrics != nil {
+		out.Times.Metrics = t.Metrics.TookMS
+	}
+	r.hooks.EndIteration(ID(&r.l.Tree), t.Number, time.Duration(t.AgentMS+t.Check.TookMS+out.Times.Metrics+t.SnapshotMS)*time.Millisecond)
 	r.overruns(out, detection)
 	status := record.IterationKept
 	if t.Failure != "" {
@@ -203,65 +220,13 @@ func counted(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// The weights of the parts of the quality, in percent. What was not measured is
-// left out, and the rest counts for all.
-const (
-	weightValidation   = 30
-	weightCompleteness = 25
-	weightCorrectness  = 25
-)
-
-// rate gives the quality from facts: validation is the share of executed tests
-// that pass (of a check without results: whether it passed); completeness the
-// share of tests failing in the baseline that pass now, or whether the check
-// passes when there were none; correctness the share of the baseline's tests
-// that are there and no worse. The comparison with the baseline is nil where there is
-// none.
-func (o *Outcome) rate(now *testreport.Report, d *testreport.Diff) {
-	all := 0
-	if o.Check.Passed {
-		all = 100
-	}
-	o.Parts = map[string]int{"validation": all, "completeness": all}
-	weights := map[string]int{"validation": weightValidation, "completeness": weightCompleteness}
-	if now != nil {
-		c := now.Counts()
-		o.Parts["validation"] = share(c.Passed, c.Passed+c.Failed)
-		if !now.Complete || len(now.Broken) > 0 {
-			o.Parts["validation"] /= 2
-		}
-	}
-	if d != nil {
-		if before := len(d.Fixed) + len(d.StillFailing); before > 0 {
-			o.Parts["completeness"] = share(len(d.Fixed), before)
-		}
-		worse := len(d.Lost) + len(d.Unrun) + len(d.NewlySkipped) + len(d.NewlyFailing)
-		if tests := d.Before.Tests; tests > 0 {
-			o.Parts["correctness"], weights["correctness"] = share(tests-worse, tests), weightCorrectness
-		}
-	}
-	sum, total := 0, 0
-	for name, part := range o.Parts {
-		sum, total = sum+part*weights[name], total+weights[name]
-	}
-	quality := int(math.Round(float64(sum) / float64(total)))
-	o.Quality = &quality
-}
-
-func share(n, of int) int {
-	if of == 0 {
-		return 0
-	}
-	return max(0, n*100/of)
-}
-
 // score asks the configured scorer, whose word stands over the facts.
 func (r *run) score(ctx context.Context, out *Outcome) error {
 	if r.cfg.Scorer == "" {
 		return nil
 	}
 	var text bytes.Buffer
-	exit, timedOut, err := r.command(ctx, &project.Command{Script: r.cfg.Scorer, Dir: "."}, &capped{&text, maxOutput}, io.Discard)
+	exit, timedOut, err := r.command(ctx, &project.Command{Script: r.cfg.Scorer, Dir: "."}, r.cfg.CheckTimeout, streams{&capped{&text, maxOutput}, io.Discard})
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 	}
 	if r.state.Run.Turns > 0 || r.state.Run.Reopened {
 		if text := r.resumption(ctx); text != "" {
-			fmt.Fprintf(&b, "\n# Work of this iteration until now\n\n%s\n", strings.TrimSpace(text))
+			fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(text))
 		}
 	}
 	last, err := r.e.records.LastIterations(ctx, r.l.Tree.ID, r.state.Run.Number, shownIterations)
@@ -47,6 +47,7 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 	}
 	if len(last) > 0 {
 		tellIterations(&b, last)
+		b.WriteString(lostCoverage(last))
 	}
 	if r.state.Reverted != "" {
 		fmt.Fprintf(&b, "\n# What happened to it\n\n%s\n", r.state.Reverted)
@@ -94,6 +95,9 @@ func tellIterations(b *strings.Builder, last []record.Iteration) {
 		}
 	}
 	tellHandoffs(b, outcomes, func(i int) bool { return last[i].Status == record.IterationReverted })
+	if !slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.Iteration > 0 }) {
+		return
+	}
 	b.WriteString("\n# What was done before\n\n")
 	for i, o := range outcomes {
 		if o.Iteration == 0 {

@@ -7,6 +7,7 @@ import (
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/metric"
 )
 
 // state is the engine's document: what the next step needs to know. What is of
@@ -19,6 +20,12 @@ type state struct {
 	// Trusted is the snapshot that protected files are compared with, after
 	// somebody approved changes; empty: the baseline.
 	Trusted workspace.ID `json:"trusted,omitempty"`
+	// LeftOut are files that snapshots leave out and that were told of. Repository
+	// tells that the workspace is the top of one.
+	LeftOut    []string `json:"left_out,omitempty"`
+	Repository bool     `json:"repository,omitempty"`
+	// Metering is how the metrics are taken, and those of the baseline.
+	Metering metric.Plan `json:"metering,omitzero"`
 	// Run is the iteration at work, or the last one.
 	Run turnState `json:"run"`
 	// Reverted tells that the last iteration was taken back, and why.
@@ -99,12 +106,16 @@ type turnState struct {
 	Inject string `json:"inject,omitempty"`
 	// Text is what the agent said last.
 	Text string `json:"text,omitempty"`
+	// Warnings are those of the iteration so far.
+	Warnings []string `json:"warnings,omitempty"`
 	// What was measured of the iteration so far.
 	AgentMS    int64 `json:"agent_ms,omitempty"`
 	SnapshotMS int64 `json:"snapshot_ms,omitempty"`
 	HooksMS    int64 `json:"hooks_ms,omitempty"`
 	// Check is what the completion command came to.
 	Check *Check `json:"check,omitempty"`
+	// Metrics are what was measured besides.
+	Metrics *metric.Metrics `json:"metrics,omitempty"`
 }
 
 // failureMark is how an iteration failed, without what differs each time.
@@ -131,6 +142,8 @@ type Outcome struct {
 	Artifacts []string `json:"artifacts,omitempty"`
 	Changed   int      `json:"files_changed"`
 	Check     Check    `json:"test_results"`
+	// Metrics are measures besides the tests; nil where none were taken.
+	Metrics *metric.Metrics `json:"metrics,omitempty"`
 	// Diff compares with the baseline; shortened lists.
 	Diff *testreport.Diff `json:"baseline_diff,omitempty"`
 	// Regressions are facts against the iteration.
@@ -153,7 +166,7 @@ type Outcome struct {
 	CostUSD      *float64 `json:"cost_usd,omitempty"`
 	// Times say what the iteration took, in milliseconds.
 	Times Times `json:"times"`
-	// Warnings say what took longer than it may.
+	// Warnings say what took longer than it may, and what snapshots do not have.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -163,6 +176,8 @@ type Times struct {
 	Check    int64 `json:"check_ms"`
 	Snapshot int64 `json:"snapshot_ms"`
 	Hooks    int64 `json:"hooks_ms"`
+	// Metrics is what the commands took that measure more than tests.
+	Metrics int64 `json:"metrics_ms,omitempty"`
 	// Engine is everything else that the engine added.
 	Engine int64 `json:"engine_ms"`
 }

@@ -25,9 +25,8 @@ type watch struct {
 	ctx   context.Context
 	stop  context.CancelCauseFunc
 	gauge *gauge
-	// written counts bytes of output.
-	written int
-	full    bool // the turn ends at the next boundary
+	out   *output
+	full  bool // the turn ends at the next boundary
 
 	mu     sync.Mutex // guards denied and warned
 	denied int
@@ -50,9 +49,6 @@ func (w *watch) hear(e agent.Event) {
 	}
 }
 
-// maxTold is how much of an agent's output one task keeps, in bytes.
-const maxTold = 4 << 20
-
 // print streams what the agent says to its task.
 func (w *watch) print(e *agent.Event) {
 	text := ""
@@ -62,17 +58,7 @@ func (w *watch) print(e *agent.Event) {
 	if e.Kind == agent.EventToolCall && e.Call != nil {
 		text = "[" + e.Call.Title + "]"
 	}
-	w.say(text)
-}
-
-func (w *watch) say(text string) {
-	if text == "" || w.written > maxTold {
-		return
-	}
-	w.written += len(text) + 1
-	if err := w.r.l.AppendOutput(w.ctx, strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")+"\n"); err != nil {
-		w.written = maxTold + 1
-	}
+	w.out.say(text)
 }
 
 // What is said of a context that fills up.
@@ -97,7 +83,7 @@ func (w *watch) context() {
 		said = saidStop
 		w.full = source == agent.SourceReported
 	}
-	w.say(fmt.Sprintf("[%s (%d %%, %s)]", said, int(used*100), source))
+	w.out.say(fmt.Sprintf("[%s (%d %%, %s)]", said, int(used*100), source))
 	w.r.hand(w.ctx, "context_limit", relay.Op{Kind: relay.OpContext, Used: used, Source: string(source)})
 	w.r.note(EventContext, map[string]any{"iteration": w.r.state.Run.Number, "used_percent": int(used * 100), "source": source, "stop": w.full})
 }

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -162,6 +163,11 @@ const lookEvery = 2 * time.Second
 // watched returns a context that ends when somebody wants the agent to stop, and
 // a function that ends the watch and waits for it.
 func (r *run) watched(ctx context.Context) (context.Context, func()) {
+	return r.watchedFor(ctx, record.PauseNow, record.Abort, record.Revert)
+}
+
+// watchedFor is watched for other wishes.
+func (r *run) watchedFor(ctx context.Context, wishes ...record.Wish) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -171,7 +177,7 @@ func (r *run) watched(ctx context.Context) (context.Context, func()) {
 		for {
 			changed := r.e.cfg.Store.Changed()
 			now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
-			if err == nil && (now.Wish == record.PauseNow || now.Wish == record.Abort || now.Wish == record.Revert) {
+			if err == nil && slices.Contains(wishes, now.Wish) {
 				cancel(&wishError{now.Wish})
 				return
 			}

@@ -243,10 +243,13 @@ func (f *folder) forbid(op *Op) {
 // partial notes how far the current step is, and makes one when there is none.
 func (f *folder) partial(text string, now time.Time) {
 	current := handoff.CurrentStep{Description: "(not named)", StartedAt: now}
-	if f.CurrentStep != nil {
+	switch {
+	case f.CurrentStep != nil:
 		current = *f.CurrentStep
-	} else if len(f.PendingSteps) > 0 {
+	case len(f.PendingSteps) > 0:
 		current.Description = f.PendingSteps[0]
+	case f.Title != "":
+		current.Description = f.Title
 	}
 	current.PartialWork = text
 	f.CurrentStep = &current

@@ -42,12 +42,17 @@ func (a *app) loopCommand() *cobra.Command {
 			return &outcome{status, msg, hint}
 		},
 		Bell: func() { bell() },
-		Settings: func(cmd *cobra.Command) (loop.Config, error) {
+		Settings: func(cmd *cobra.Command, kind string) (loop.Config, error) {
 			l, err := a.load(cmd)
 			if err != nil {
 				return loop.Config{}, err
 			}
-			return loopSettings(&l.Loop), nil
+			chain, err := l.Loop.Chain(kind)
+			set := loopSettings(&l.Loop)
+			if len(chain) > 0 {
+				set.Agent, set.Fallback = chain[0], chain[1:]
+			}
+			return set, err
 		},
 		Read:    func(cmd *cobra.Command, do func(s loopcmd.Store) error) error { return with(cmd, toRead, do) },
 		Execute: func(cmd *cobra.Command, do func(s loopcmd.Store) error) error { return with(cmd, toExecute, do) },

@@ -43,7 +43,7 @@ func (l *Loaded) readFile() (map[string]given, []error) {
 	}
 	l.File = name
 	p := parseFile(name, text)
-	l.Loop.Hooks = p.hooks
+	l.Loop.Hooks, l.Loop.Chains = p.hooks, p.chains
 	return p.values, p.problems
 }
 
@@ -54,6 +54,7 @@ type fileParser struct {
 	lines    map[string]int
 	problems []error
 	hooks    hook.Settings
+	chains   map[string][]string
 }
 
 // parseFile reads the text of a settings file: strict, every key known, no key
@@ -192,6 +193,10 @@ func (p *fileParser) entry(key string, at *ast.StringNode, value ast.Node) {
 	}
 	if key == hook.SettingsKey {
 		p.hookList(value)
+		return
+	}
+	if key == ChainsKey {
+		p.chainMap(value)
 		return
 	}
 	s, known := find(key)

@@ -2,13 +2,16 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -38,6 +41,10 @@ type Loop struct {
 	// Budgets of what is added to an iteration; exceeding them warns. 0: none.
 	DetectionBudget time.Duration
 	OverheadPercent float64
+	// Chains are agents that stand in for each other, by the type of the task, in
+	// the order in which they are asked; see DefaultChain. They exist in the file
+	// only.
+	Chains map[string][]string
 	// Who is told of gates, of loops that need somebody and of their end: a command
 	// for the shell, an address, the desktop.
 	NotifyCommand, NotifyWebhook string
@@ -100,6 +107,55 @@ func percent(value any) string {
 	return ""
 }
 
+// ChainsKey is the setting of the chains of agents.
+const ChainsKey = "loop.chains"
+
+// DefaultChain is the type of tasks that name none.
+const DefaultChain = "default"
+
+// maxChain bounds the agents of a chain.
+const maxChain = 20
+
+// chainMap reads the chains of agents.
+func (p *fileParser) chainMap(n ast.Node) {
+	var chains map[string][]string
+	if err := yaml.NodeToValue(n, &chains); err != nil {
+		p.add(n, "%s has a list of agents for each type of task; write tests: [codex, claude]", ChainsKey)
+		return
+	}
+	for kind, agents := range chains {
+		if kind == "" || len(agents) == 0 || len(agents) > maxChain || slices.Contains(agents, "") {
+			p.add(n, "%s.%s names 1 to %d agents", ChainsKey, kind, maxChain)
+		}
+	}
+	p.chains = chains
+}
+
+// Chain returns the agents of a type of task, in the order in which they are
+// asked; the empty type is DefaultChain. Nil where the settings name none. An
+// error names the types that there are.
+func (l *Loop) Chain(kind string) ([]string, error) {
+	if kind == "" {
+		if chain := l.Chains[DefaultChain]; len(chain) > 0 {
+			return chain, nil
+		}
+		if l.Agent == "" {
+			return nil, nil
+		}
+		return []string{l.Agent}, nil
+	}
+	chain := l.Chains[kind]
+	if len(chain) == 0 {
+		known := "there are none in the settings file"
+		if len(l.Chains) > 0 {
+			known = "there are " + strings.Join(slices.Sorted(maps.Keys(l.Chains)), ", ")
+		}
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "choose agents", Msg: fmt.Sprintf("no chain of agents is set for tasks of type %q", kind),
+			Hint: known + "; " + ChainsKey + " in the settings file names them"}
+	}
+	return chain, nil
+}
+
 // hookEntry is a handler as the file has it.
 type hookEntry struct {
 	Hook    string `yaml:"hook"`
@@ -152,4 +208,8 @@ const hookTemplate = `
 #     - hook: gate_opened
 #       url: https://example.com/notify
 #       on_fault: continue
+# Agents that stand in for each other, by the type that loop run --task-type names:
+#   chains:
+#     default: [claude, codex]
+#     tests: [codex, claude]
 `

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -47,6 +48,31 @@ func TestHooksThatAreNone(t *testing.T) {
 		p := parseFile("config.yaml", []byte(c.text))
 		if len(p.problems) == 0 || !strings.Contains(p.problems[0].Error(), c.want) || !strings.Contains(p.problems[0].Error(), "config.yaml:1") {
 			t.Errorf("%s: %v", name, p.problems)
+		}
+	}
+}
+
+func TestChains(t *testing.T) {
+	t.Parallel()
+	p := parseFile("config.yaml", []byte("loop:\n  chains:\n    default: [claude, codex]\n    tests: [codex]\n"))
+	if len(p.problems) > 0 {
+		t.Fatal(p.problems)
+	}
+	l := &Loop{Agent: "gemini", Chains: p.chains}
+	for kind, want := range map[string][]string{"": {"claude", "codex"}, "default": {"claude", "codex"}, "tests": {"codex"}} {
+		if got, err := l.Chain(kind); err != nil || !cmp.Equal(got, want) {
+			t.Errorf("%q: %v, %v", kind, got, err)
+		}
+	}
+	if _, err := l.Chain("docs"); err == nil || !strings.Contains(perdure.HintOf(err), "there are default, tests") {
+		t.Errorf("a type that is not set: %v", err)
+	}
+	if got, err := (&Loop{Agent: "gemini"}).Chain(""); err != nil || !cmp.Equal(got, []string{"gemini"}) {
+		t.Errorf("without chains: %v, %v", got, err)
+	}
+	for _, text := range []string{"loop: {chains: [x]}", "loop: {chains: {x: []}}", "loop: {chains: {x: ['']}}", "loop: {chains: {x: y}}"} {
+		if p := parseFile("config.yaml", []byte(text)); len(p.problems) == 0 {
+			t.Errorf("%s is taken", text)
 		}
 	}
 }

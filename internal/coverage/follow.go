@@ -3,18 +3,25 @@ package coverage
 import (
 	"bytes"
 	"slices"
-	"unicode"
 )
 
 // LineMap tells where the lines of a text are in a later one. Its zero value
 // knows no line.
 type LineMap struct {
-	to []int32 // by line-1: the line of the later text, or 0
+	to   []int32 // by line-1: the line of the later text, or 0
+	same bool
 }
+
+// Unchanged maps every line to itself: for a file that is as it was, and a
+// profile that [File.KeepSaying] was called for.
+func Unchanged() LineMap { return LineMap{same: true} }
 
 // To returns the line of the later text that a line of the earlier one became;
 // ok is false when it is gone, or holds no letter or digit.
 func (m LineMap) To(line int) (now int, ok bool) {
+	if m.same && line >= 1 {
+		return line, true
+	}
 	if line < 1 || line > len(m.to) || m.to[line-1] == 0 {
 		return 0, false
 	}
@@ -100,9 +107,7 @@ func (f *follower) intern(text []byte, known map[string]int32, count func(*textL
 		if !ok {
 			i = number(len(f.lines))
 			known[string(line)] = i
-			f.lines = append(f.lines, textLine{length: len(line), solid: bytes.ContainsFunc(line, func(r rune) bool {
-				return unicode.IsLetter(r) || unicode.IsDigit(r)
-			})})
+			f.lines = append(f.lines, textLine{length: len(line), solid: says(line)})
 		}
 		*count(&f.lines[i])++
 		all = append(all, i)

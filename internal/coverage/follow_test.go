@@ -178,3 +178,36 @@ func TestLost(t *testing.T) {
 		t.Errorf("a profile lost against itself: %+v", same)
 	}
 }
+
+// TestUnchanged: a profile without empty lines and no look at the text gives
+// what the text gives.
+func TestUnchanged(t *testing.T) {
+	t.Parallel()
+	text := []byte("func a() {\n\tif x {\n\t\treturn 1\n\t}\n\n\treturn 2\n}\n")
+	profile := func(covered ...int) *coverage.Profile {
+		f := &coverage.File{}
+		f.Code.AddRange(1, 7)
+		for _, line := range covered {
+			f.Covered.Add(line)
+		}
+		return &coverage.Profile{Files: map[string]*coverage.File{"a.go": f}}
+	}
+	follow := func(m coverage.LineMap) func(string) (string, coverage.LineMap, bool) {
+		return func(name string) (string, coverage.LineMap, bool) { return name, m, true }
+	}
+	now := profile(1, 2, 4, 5)
+	want := coverage.Lost(profile(1, 2, 3, 4, 5, 6, 7), now, follow(coverage.Same(text)))
+	reduced := profile(1, 2, 3, 4, 5, 6, 7, 9)
+	reduced.Files["a.go"].KeepSaying(text)
+	got := coverage.Lost(reduced, now, follow(coverage.Unchanged()))
+	if diff := cmp.Diff(fmt.Sprint(want), fmt.Sprint(got)); diff != "" || got.Still != 4 || got.Lost != 2 {
+		t.Errorf("%+v (-want +got):\n%s", got, diff)
+	}
+	if lines := got.Files[0].Lines.String(); lines != "3, 6" {
+		t.Errorf("lost %s", lines)
+	}
+	wide := profile(1, 2, 3, 7, 9, 10)
+	if lines := wide.Files["a.go"].Covered.String(); lines != "1-3, 7, 9-10" {
+		t.Errorf("covered %s", lines)
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"math/bits"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // MaxLine is the highest line number a set can hold.
@@ -121,6 +123,19 @@ func (l *Lines) Ranges() []Range {
 		}
 	}
 	return all
+}
+
+// String writes the lines as people do: 3-7, 12.
+func (l *Lines) String() string {
+	var parts []string
+	for _, r := range l.Ranges() {
+		if r.First == r.Last {
+			parts = append(parts, strconv.Itoa(r.First))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d-%d", r.First, r.Last))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // MarshalJSON writes the set as ranges.

@@ -63,7 +63,7 @@ func (l *Loss) add(f FileLoss) {
 // could be covered is lost, too: pragmas that exclude it do that. Follow says
 // where a file of the baseline and its lines are now; ok is false when the
 // file is gone. It is called once for each file with covered lines, in order
-// of their names. For a file that did not change, use Same.
+// of their names. For a file that did not change, use Same, or Unchanged.
 func Lost(baseline, now *Profile, follow func(file string) (name string, lines LineMap, ok bool)) Loss {
 	var loss Loss
 	for _, name := range baseline.Names() {

@@ -182,6 +182,9 @@ func (c *commands) line(e *perdure.Event) string {
 		Diagnosis   string  `json:"diagnosis"`
 		Answer      string  `json:"answer"`
 		By          string  `json:"by"`
+		Used        float64 `json:"used_percent"`
+		Source      string  `json:"source"`
+		Stop        bool    `json:"stop"`
 
 		Changes []record.FieldChange `json:"changes"`
 	}
@@ -202,6 +205,14 @@ func (c *commands) line(e *perdure.Event) string {
 			return fmt.Sprintf("iteration %d: %s stands in; %s", d.Iteration, c.Safe(d.Agent), c.Safe(d.Why))
 		}
 		return fmt.Sprintf("iteration %d: diagnosis %s", d.Iteration, d.Diagnosis)
+	case loop.EventReassigned:
+		return fmt.Sprintf("iteration %d: %s goes on; %s", d.Iteration, c.Safe(d.Agent), c.Safe(d.Why))
+	case loop.EventContext:
+		what := "the work is recorded"
+		if d.Stop {
+			what = "a fresh session goes on"
+		}
+		return fmt.Sprintf("iteration %d: the agent's context is %.0f %% full (%s); %s", d.Iteration, d.Used, c.Safe(d.Source), what)
 	case loop.EventReverted:
 		return fmt.Sprintf("iteration %d is taken back: %s", d.Iteration, c.Safe(d.Why))
 	case loop.EventWaiting:

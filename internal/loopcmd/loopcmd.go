@@ -45,8 +45,9 @@ type Config struct {
 	Ended func(as Ending, msg, hint string) error
 	// Bell calls a person who follows a loop to the terminal, where that is wanted.
 	Bell func()
-	// Settings returns what the settings say of loops.
-	Settings func(cmd *cobra.Command) (loop.Config, error)
+	// Settings returns what the settings say of loops for tasks of a type; empty is
+	// the ordinary one.
+	Settings func(cmd *cobra.Command, kind string) (loop.Config, error)
 	// Read gives do a store that is there.
 	Read func(cmd *cobra.Command, do func(s Store) error) error
 	// Execute gives do a store whose loops this process may run, and makes one

@@ -45,6 +45,8 @@ func (c *commands) newRunCommand() *cobra.Command {
 	f.register(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.Until, "until", "", "the completion `COMMAND`, for the shell")
+	flags.StringVar(&f.TaskType, "task-type", "", "the `type` of the task, which chooses the agents by loop.chains in the settings file")
+	flags.IntVar(&f.Planned, "planned-iterations", 0, "how many iterations are thought to be needed; beyond twice that a person is asked")
 	flags.StringVar(&f.Workspace, "workspace", "", "the `folder` to work in (default: this one)")
 	flags.StringVar(&f.Scorer, "scorer", "", "a `COMMAND` that prints the quality, 0 to 100 (default: made from the tests)")
 	flags.BoolVar(&f.noWait, "no-wait", false, "end with status 6 when a person is asked, instead of waiting")
@@ -55,7 +57,7 @@ func (c *commands) newRunCommand() *cobra.Command {
 }
 
 func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
-	set, err := c.Settings(cmd)
+	set, err := c.Settings(cmd, f.TaskType)
 	if err != nil {
 		return err
 	}
@@ -146,7 +148,7 @@ func (c *commands) newResumeCommand() *cobra.Command {
 
 // resumeRequest is what the flags and the settings say.
 func (c *commands) resumeRequest(cmd *cobra.Command, t *tuning) (req record.ResumeRequest, err error) {
-	set, err := c.Settings(cmd)
+	set, err := c.Settings(cmd, "")
 	if err != nil {
 		return req, err
 	}

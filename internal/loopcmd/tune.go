@@ -63,7 +63,7 @@ func settable(set *loop.Config) []string {
 	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries", "quality_threshold", "gate_timeout", "plain",
 		"keep_last", "require_verification", "retry_critical", "detection_budget", "overhead_percent"}
 	if set.Agent != "" {
-		names = append(names, "agent")
+		names = append(names, "agent", "fallback")
 	}
 	return names
 }
@@ -89,7 +89,13 @@ func literal(c *loop.Config) {
 // fill takes over the settings for what the flags leave open.
 func (t *tuning) fill(cmd *cobra.Command, set *loop.Config) {
 	t.Given = t.given(cmd)
+	if slices.Contains(t.Given, "agent") { // its own stand-ins, or none
+		t.Given = append(t.Given, "fallback")
+	}
 	open := slices.DeleteFunc(settable(set), func(field string) bool { return slices.Contains(t.Given, field) })
 	t.Take(set, open...)
+	if t.TaskType != "" { // the type has chosen them for good
+		t.Given = append(t.Given, "agent", "fallback")
+	}
 	literal(&t.Config)
 }

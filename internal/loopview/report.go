@@ -10,6 +10,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -60,6 +61,7 @@ func (s *Summary) facts() []fact {
 	add("Iterations", at)
 	add("Check", oneLine(s.cfg.Until, maxText))
 	add("Agents", s.agents())
+	add("Tool calls", s.seen())
 	add("Baseline", measured(s.baseline))
 	add("Last measured", measured(s.judged()))
 	add("Regressions", counted(s.events))
@@ -104,6 +106,29 @@ func (s *Summary) agents() string {
 		return oneLine(s.agent(), maxName)
 	}
 	return strings.Join(names, ", ")
+}
+
+// seen says how the calls of tools of the agents were seen, the worst first.
+func (s *Summary) seen() string {
+	denied, ways := 0, map[agent.Sight]bool{}
+	for i := range s.points {
+		denied += s.points[i].denied
+		ways[s.points[i].sight] = true
+	}
+	var texts []string
+	for _, w := range []struct {
+		sight agent.Sight
+		text  string
+	}{{agent.SightNone, "none are seen, the files are compared afterwards"}, {agent.SightObserved, "observed: seen as they happen, and not refused"},
+		{agent.SightNative, "native: asked for before"}} {
+		if ways[w.sight] {
+			texts = append(texts, w.text)
+		}
+	}
+	if denied > 0 {
+		texts = append(texts, fmt.Sprintf("%d denied", denied))
+	}
+	return strings.Join(texts, "; ")
 }
 
 // versus compares the best iteration with the last one; nil when there is no

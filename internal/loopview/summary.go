@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -63,6 +64,8 @@ type point struct {
 	facts   int // how many regressions
 	worst   string
 	agent   string
+	sight   agent.Sight
+	denied  int
 	ended   time.Time
 	took    time.Duration
 }
@@ -140,7 +143,7 @@ func outcomeOf(it *record.Iteration) (o loop.Outcome, known bool) {
 }
 
 func (s *Summary) add(it *record.Iteration, o *loop.Outcome, known bool) {
-	p := point{number: it.Number, status: it.Status, judged: known, quality: unmeasured, delta: unmeasured, cost: math.NaN(), agent: cut(o.Agent, maxName)}
+	p := point{number: it.Number, status: it.Status, judged: known, quality: unmeasured, delta: unmeasured, cost: math.NaN(), agent: cut(o.Agent, maxName), sight: o.Sight, denied: o.Denied}
 	if it.Quality != nil {
 		p.quality = *it.Quality
 	}

@@ -122,6 +122,10 @@ type Command struct {
 	// was not asked to.
 	NoCoverage string `json:"no_coverage,omitempty"`
 
+	// Quiet tells that it leaves nothing in the workspace and does not build the
+	// project a second time: it may be run unasked.
+	Quiet bool `json:"quiet,omitempty"`
+
 	plain  *Command // without coverage; nil when it has none
 	source string   // Script without what Measure added
 	sites  []site   // where the runners stand in source

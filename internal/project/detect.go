@@ -3,6 +3,7 @@ package project
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -247,9 +248,16 @@ func (f *folder) coverage(kind Kind, format, script, file string) Command {
 	return c
 }
 
-// checks is a command whose output has one finding a line.
-func (f *folder) checks(kind Kind, script string) Command {
+// builds is a command whose output has one finding a line.
+func (f *folder) builds(kind Kind, script string) Command {
 	return Command{Kind: kind, Script: script, Dir: f.dir, Results: []Result{{Format: FormatLines, Stream: Both}}}
+}
+
+// checks is one that only looks.
+func (f *folder) checks(kind Kind, script string) Command {
+	c := f.builds(kind, script)
+	c.Quiet = true
+	return c
 }
 
 func (f *folder) golang() *Project {
@@ -291,8 +299,8 @@ func (f *folder) cargo() *Project {
 		file := f.scratch("lcov.info")
 		p.Coverage = f.coverage(p.Kind, FormatLCOV, "cargo llvm-cov"+workspace+" --lcov --output-path "+quote(file), file)
 	}
-	p.Types = f.checks(p.Kind, "cargo check --all-targets --message-format short"+workspace)
-	p.Lint = f.checks(p.Kind, "cargo clippy --all-targets --message-format short"+workspace)
+	p.Types = f.builds(p.Kind, "cargo check --all-targets --message-format short"+workspace)
+	p.Lint = f.builds(p.Kind, "cargo clippy --all-targets --message-format short"+workspace)
 	return p
 }
 
@@ -305,7 +313,7 @@ func (f *folder) maven() *Project {
 		mvn = "./mvnw"
 	}
 	p := f.measured(Maven, "pom.xml", mvn+" -B test")
-	p.Types = f.checks(Maven, mvn+" -B -q -DskipTests test-compile")
+	p.Types = f.builds(Maven, mvn+" -B -q -DskipTests test-compile")
 	return p
 }
 
@@ -319,7 +327,7 @@ func (f *folder) gradle() *Project {
 		gradle = "./gradlew"
 	}
 	p := f.measured(Gradle, file, gradle+" test")
-	p.Types = f.checks(Gradle, gradle+" -q testClasses")
+	p.Types = f.builds(Gradle, gradle+" -q testClasses")
 	return p
 }
 
@@ -335,7 +343,7 @@ func (f *folder) dotnet() *Project {
 	folder := f.scratch("coverage")
 	p.Coverage = f.coverage(DotNet, FormatCobertura, "dotnet test --collect "+quote("XPlat Code Coverage")+" --results-directory "+quote(folder),
 		folder+"/**/coverage.cobertura.xml")
-	p.Types = f.checks(DotNet, "dotnet build -v q --nologo")
+	p.Types = f.builds(DotNet, "dotnet build -v q --nologo")
 	return p
 }
 
@@ -376,7 +384,7 @@ func (f *folder) javascript() *Project {
 		p.Coverage = f.coverage(p.Kind, FormatLCOV, "npx --no-install nyc --reporter=lcovonly --report-dir="+dir+" npm test", lcov)
 	}
 	if f.names["tsconfig.json"] && manifest.has("typescript") {
-		p.Types = f.checks(p.Kind, "npx --no-install tsc --noEmit --pretty false")
+		p.Types = f.typescript(p.Kind)
 	}
 	eslint := f.first("eslint.config.js", "eslint.config.mjs", "eslint.config.cjs", "eslint.config.ts", ".eslintrc", ".eslintrc.js", ".eslintrc.cjs",
 		".eslintrc.json", ".eslintrc.yml", ".eslintrc.yaml")
@@ -387,6 +395,19 @@ func (f *folder) javascript() *Project {
 		p.Lint = f.checks(p.Kind, "npx --no-install biome lint --reporter=github .")
 	}
 	return p
+}
+
+// typescript keeps what tsc remembers, which it otherwise writes beside the
+// sources. A project of several configurations is built to be checked.
+func (f *folder) typescript(kind Kind) Command {
+	if strings.Contains(f.text("tsconfig.json"), `"references"`) {
+		return f.builds(kind, "npx --no-install tsc --build --pretty false")
+	}
+	script := "npx --no-install tsc --noEmit --pretty false"
+	if f.cfg.Scratch == "" {
+		return f.builds(kind, script)
+	}
+	return f.checks(kind, script+" --incremental --tsBuildInfoFile "+quote(f.scratch("tsc.tsbuildinfo")))
 }
 
 // javascriptTests chooses by the test script first: it may prepare what the
@@ -469,12 +490,12 @@ func (f *folder) python() *Project {
 		p.Coverage = f.coverage(Pytest, FormatCobertura, run+"python -m pytest --cov --cov-report="+quote("xml:"+out), out)
 	}
 	if strings.Contains(texts, "[tool.mypy") || strings.Contains(texts, "[mypy") || f.names["mypy.ini"] {
-		p.Types = f.checks(Pytest, run+"python -m mypy --no-error-summary .")
+		p.Types = f.checks(Pytest, run+"python -m mypy --no-error-summary --cache-dir="+quote(cmp.Or(f.scratch("mypy"), "/dev/null"))+" .")
 	} else if f.names["pyrightconfig.json"] || strings.Contains(texts, "[tool.pyright") {
 		p.Types = f.checks(Pytest, run+"pyright")
 	}
 	if strings.Contains(texts, "[tool.ruff") || f.first("ruff.toml", ".ruff.toml") != "" {
-		p.Lint = f.checks(Pytest, run+"ruff check --output-format concise .")
+		p.Lint = f.checks(Pytest, run+"ruff check --no-cache --output-format concise .")
 	} else if f.names[".flake8"] || strings.Contains(texts, "[flake8]") {
 		p.Lint = f.checks(Pytest, run+"python -m flake8")
 	}
@@ -500,7 +521,7 @@ func (f *folder) ruby() *Project {
 		p = f.measured(RSpec, "Gemfile", "bundle exec rspec")
 	}
 	if gemNamed(gems, "rubocop") {
-		p.Lint = f.checks(p.Kind, "bundle exec rubocop --format emacs")
+		p.Lint = f.checks(p.Kind, "bundle exec rubocop --cache false --format emacs")
 	}
 	return p
 }

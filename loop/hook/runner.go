@@ -122,6 +122,9 @@ type WarningKind string
 const (
 	// WarnLatency: looking for regressions took longer than LatencyBudget.
 	WarnLatency WarningKind = "latency"
+	// WarnSnapshot: there are files that a snapshot does not have, or not as they
+	// were at one time. Runners do not warn of it.
+	WarnSnapshot WarningKind = "snapshot"
 	// WarnOverhead: handlers added more to an iteration than OverheadPercent.
 	WarnOverhead WarningKind = "overhead"
 	// WarnLog: a line may be missing in the log, or is not durable.

@@ -2,9 +2,8 @@ package record
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/perdure/perdure"
 )
@@ -25,7 +24,8 @@ type Beginning struct {
 
 // With writes it for the tree that is made in the same transaction: it is the
 // With of a [perdure.TreeSpec]. When another loop that has not ended works in the
-// same place, the error is one with CodeConflict that names it.
+// same folder, in one above it or in one below it, the error is one with
+// CodeConflict that names it.
 func (b *Beginning) With(ctx context.Context, w *perdure.Within, tree *perdure.Tree) error {
 	l := *b
 	l.Loop.Tree = tree.ID
@@ -45,13 +45,7 @@ func (b *Beginning) write(ctx context.Context, w *perdure.Within) error {
 	if err != nil {
 		return err
 	}
-	var other string
-	err = w.Tx().QueryRow(ctx, sqlOpenLoopAt, []any{l.Place}, &other)
-	if err == nil && other != string(l.Tree) {
-		return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("the loop of %s works in this folder and has not ended", other),
-			Hint: "`perdure loop resume " + other + "` continues it, `perdure loop abort " + other + "` ends it"}
-	}
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err := alone(ctx, w, l); err != nil {
 		return err
 	}
 	if _, err := w.Tx().Exec(ctx, sqlAddLoop, key, l.Place, string(l.Status), l.Step, l.Iteration, string(l.State), w.Now().UnixMicro()); err != nil {
@@ -76,4 +70,40 @@ func (b *Beginning) write(ctx context.Context, w *perdure.Within) error {
 		}
 	}
 	return nil
+}
+
+// sqlOpenPlaces lists where loops are that have not ended.
+const sqlOpenPlaces = `SELECT t.name, l.place FROM loop l JOIN tree t ON t.id = l.tree
+	WHERE l.status IN ('running', 'paused', 'completing')`
+
+// alone refuses a loop where another one works: each would take back what the
+// other one does.
+func alone(ctx context.Context, w *perdure.Within, l *Loop) error {
+	rows, err := w.Tx().Query(ctx, sqlOpenPlaces)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var other, place string
+		if err := rows.Scan(&other, &place); err != nil {
+			return err
+		}
+		if other == string(l.Tree) || !holds(place, l.Place) && !holds(l.Place, place) {
+			continue
+		}
+		where := "this folder"
+		if place != l.Place {
+			_, where, _ = strings.Cut(place, ":")
+		}
+		return &perdure.Error{Code: perdure.CodeConflict, Op: "start loop", Msg: fmt.Sprintf("the loop of %s works in %s and has not ended", other, where),
+			Hint: "`perdure loop resume " + other + "` continues it, `perdure loop abort " + other + "` ends it"}
+	}
+	return rows.Err()
+}
+
+// holds tells whether a place is another one or a folder above it.
+func holds(place, other string) bool {
+	rest, ok := strings.CutPrefix(other, strings.TrimRight(place, `/\`))
+	return ok && (rest == "" || rest[0] == '/' || rest[0] == '\\')
 }

@@ -174,6 +174,14 @@ func TestOneLoopInAPlace(t *testing.T) {
 		if code(err) != perdure.CodeConflict || !strings.Contains(err.Error(), string(b.tree.ID)) {
 			t.Errorf("a second loop: %v", err)
 		}
+		for place, refused := range map[string]bool{b.loop.Place + "/sub": true, "here:/": true, b.loop.Place + "2": false, "other" + b.loop.Place: false} {
+			beside := second
+			beside.Tree, beside.Place = b.create().ID, place
+			err := b.records.Create(t.Context(), beside)
+			if refused != (code(err) == perdure.CodeConflict) {
+				t.Errorf("a loop in %q beside one in %q: %v", place, b.loop.Place, err)
+			}
+		}
 		b.loop.Status = record.Aborted
 		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop}))
 		b.ok(b.records.Create(t.Context(), second))
@@ -182,7 +190,7 @@ func TestOneLoopInAPlace(t *testing.T) {
 		}
 		list, err := b.records.Loops(t.Context(), 10)
 		b.ok(err)
-		if len(list) != 2 || list[0].Tree != second.Tree || list[1].Status != record.Aborted {
+		if len(list) != 4 || list[2].Tree != second.Tree || list[3].Status != record.Aborted {
 			t.Errorf("loops: %+v", list)
 		}
 	})

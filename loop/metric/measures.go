@@ -1,4 +1,4 @@
-package loop
+package metric
 
 import (
 	"errors"
@@ -13,38 +13,39 @@ import (
 
 // How a metric of [Measures] is taken, besides a command.
 const (
-	// MetricAuto takes what costs little: see the fields.
-	MetricAuto = "auto"
-	// MetricOff leaves a metric out.
-	MetricOff = "off"
+	// Auto takes what costs little: see the fields.
+	Auto = "auto"
+	// Off leaves a metric out.
+	Off = "off"
 )
 
 // Defaults and limits of [Measures].
 const (
 	DefaultCoverageThreshold  = 2.0
 	DefaultSensitiveThreshold = 0.5
-	MaxMetrics                = 20
+	MaxCustom                 = 20
 	MaxSensitivePaths         = 100
+	MaxCommandBytes           = 64 << 10
 )
 
 // Measures says what is measured of the workspace besides the tests: at the
 // baseline and after each iteration. Commands are for the shell, run in the
-// workspace, and are bounded by CheckTimeout.
+// workspace, and are bounded by [Meter].Limit.
 type Measures struct {
-	// Coverage: empty or MetricAuto takes coverage in the run of the completion
+	// Coverage: empty or Auto takes coverage in the run of the completion
 	// command, where its runner can do both in one (go test, pytest with
-	// pytest-cov, jest); no test is run a second time for it. MetricOff: none. A
+	// pytest-cov, jest); no test is run a second time for it. Off: none. A
 	// command is run besides: it writes Go's coverprofile, LCOV or Cobertura's
 	// XML to the file, or into the folder, that $PERDURE_COVERAGE names.
 	Coverage string `json:"coverage,omitempty"`
-	// Types counts type errors and Lint what linters say. Empty or MetricAuto
+	// Types counts type errors and Lint what linters say. Empty or Auto
 	// runs the tool that the project is configured for, where that takes at most
-	// two minutes and writes nothing into the workspace. MetricOff: not at all. A
+	// two minutes and writes nothing into the workspace. Off: not at all. A
 	// command prints a finding a line, with its file and line.
 	Types string `json:"types,omitempty"`
 	Lint  string `json:"lint,omitempty"`
 	// Metrics are the user's own.
-	Metrics []CustomMetric `json:"metrics,omitempty"`
+	Metrics []Custom `json:"metrics,omitempty"`
 	// CoverageThreshold is how much of the lines that the baseline's tests covered
 	// and that are still there may lose their coverage, in percent of them;
 	// SensitiveThreshold that of files in SensitivePaths. 0: the defaults;
@@ -57,8 +58,8 @@ type Measures struct {
 	SensitivePaths []string `json:"sensitive_paths,omitempty"`
 }
 
-// CustomMetric is a number that a command prints, in its last line.
-type CustomMetric struct {
+// Custom is a number that a command prints, in its last line.
+type Custom struct {
 	// Name has letters, digits, "_", "-" and ".", at most 64 bytes.
 	Name    string `json:"name"`
 	Command string `json:"command"`
@@ -67,7 +68,7 @@ type CustomMetric struct {
 	Better string `json:"better,omitempty"`
 }
 
-// The directions of [CustomMetric].
+// The directions of [Custom].
 const (
 	BetterUp   = "up"
 	BetterDown = "down"
@@ -79,20 +80,20 @@ func SensitiveWords() []string {
 		"payment", "payments", "billing", "login", "password", "passwords", "permission", "permissions", "session", "sessions"}
 }
 
-// ParseMetric reads NAME=COMMAND, or NAME:up=COMMAND and NAME:down=COMMAND.
-func ParseMetric(text string) (CustomMetric, error) {
+// ParseCustom reads NAME=COMMAND, or NAME:up=COMMAND and NAME:down=COMMAND.
+func ParseCustom(text string) (Custom, error) {
 	name, command, ok := strings.Cut(text, "=")
 	if !ok {
-		return CustomMetric{}, fmt.Errorf("metric %q is not NAME=COMMAND", clip(text, 80))
+		return Custom{}, fmt.Errorf("metric %q is not NAME=COMMAND", clip(text, 80))
 	}
-	m := CustomMetric{Command: strings.TrimSpace(command)}
+	m := Custom{Command: strings.TrimSpace(command)}
 	m.Name, m.Better, _ = strings.Cut(strings.TrimSpace(name), ":")
 	return m, errors.Join(m.validate()...)
 }
 
 var metricName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-func (m *CustomMetric) validate() []error {
+func (m *Custom) validate() []error {
 	var errs []error
 	if !metricName.MatchString(m.Name) {
 		errs = append(errs, fmt.Errorf("metric %q: a name has 1 to 64 letters, digits, \"_\", \"-\" and \".\"", clip(m.Name, 80)))
@@ -109,7 +110,8 @@ func (m *CustomMetric) validate() []error {
 	return errs
 }
 
-func (m *Measures) setDefaults() {
+// SetDefaults fills in what is left open.
+func (m *Measures) SetDefaults() {
 	if m.CoverageThreshold == 0 {
 		m.CoverageThreshold = DefaultCoverageThreshold
 	}
@@ -118,7 +120,7 @@ func (m *Measures) setDefaults() {
 	}
 	for _, way := range []*string{&m.Coverage, &m.Types, &m.Lint} {
 		if strings.TrimSpace(*way) == "" {
-			*way = MetricAuto
+			*way = Auto
 		}
 	}
 	if m.SensitivePaths == nil {
@@ -126,15 +128,16 @@ func (m *Measures) setDefaults() {
 	}
 }
 
-func (m *Measures) validate() []error {
+// Validate returns all that is wrong, each error with its field.
+func (m *Measures) Validate() []error {
 	var errs []error
 	for _, c := range []struct{ name, text string }{{"coverage", m.Coverage}, {"types", m.Types}, {"lint", m.Lint}} {
 		if len(c.text) > MaxCommandBytes || strings.ContainsRune(c.text, 0) {
 			errs = append(errs, fmt.Errorf("%s has a NUL byte, or more than %d bytes", c.name, MaxCommandBytes))
 		}
 	}
-	if len(m.Metrics) > MaxMetrics {
-		errs = append(errs, fmt.Errorf("there are %d metrics, the limit is %d", len(m.Metrics), MaxMetrics))
+	if len(m.Metrics) > MaxCustom {
+		errs = append(errs, fmt.Errorf("there are %d metrics, the limit is %d", len(m.Metrics), MaxCustom))
 	}
 	seen := make(map[string]bool)
 	for i := range m.Metrics {
@@ -164,8 +167,8 @@ func (m *Measures) validate() []error {
 // camel is where a word begins inside of a name, as in loginForm.
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// sensitive tells whether a file is in SensitivePaths. Case does not count.
-func (m *Measures) sensitive(name string) bool {
+// Sensitive tells whether a file is in SensitivePaths. Case does not count.
+func (m *Measures) Sensitive(name string) bool {
 	words := make(map[string]bool)
 	for _, w := range strings.FieldsFunc(camel.ReplaceAllString(name, "$1 $2"), func(r rune) bool { return strings.ContainsRune("/._- ", r) }) {
 		words[strings.ToLower(w)] = true

@@ -1,0 +1,73 @@
+package loop
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/hook"
+)
+
+// What snapshots do not have cannot be brought back: files that are too large,
+// sockets, what nobody may read, and the repository itself. It is told.
+
+const (
+	// maxLeftOut is how many files left out of snapshots a loop tells of, and
+	// fewNamed how many files a warning names.
+	maxLeftOut = 100
+	fewNamed   = 5
+)
+
+// lookedAt warns of what a snapshot does not have: of each file that it leaves out
+// once, and of those that changed while they were read.
+func (r *run) lookedAt(stats *workspace.Stats) {
+	var fresh []string
+	for _, l := range stats.LeftOut {
+		if len(r.state.LeftOut) < maxLeftOut && !slices.Contains(r.state.LeftOut, l.Path) {
+			r.state.LeftOut = append(r.state.LeftOut, l.Path)
+			fresh = append(fresh, fmt.Sprintf("%s (%s)", l.Path, l.Why))
+		}
+	}
+	if len(fresh) > 0 {
+		r.warn("snapshots leave out %s: what becomes of it is not seen and cannot be undone", few(fresh))
+	}
+	if len(stats.Changing) > 0 {
+		r.warn("while the snapshot was taken somebody changed %s: it may have a mixture", few(stats.Changing))
+	}
+}
+
+// few names some files.
+func few(names []string) string {
+	text := strings.Join(names[:min(len(names), fewNamed)], ", ")
+	if more := len(names) - fewNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// warn leaves an event, and a line in the record of the iteration.
+func (r *run) warn(format string, args ...any) {
+	w := hook.Warning{Kind: hook.WarnSnapshot, Iteration: r.state.Run.Number, Message: fmt.Sprintf(format, args...)}
+	r.warnings.add(w)
+	r.state.Run.Warnings = append(r.state.Run.Warnings, w.Message)
+}
+
+// hasRepository tells whether the workspace is the top of a repository now.
+func (r *run) hasRepository() bool {
+	_, err := os.Lstat(filepath.Join(r.files.Root(), ".git"))
+	return err == nil
+}
+
+// repositoryGone is a regression when the repository went since the last look: no
+// snapshot has it, so a person is told at once, and only once.
+func (r *run) repositoryGone() []Regression {
+	if r.cfg.Plain || !r.state.Repository || r.hasRepository() {
+		return nil
+	}
+	r.state.Repository = false
+	return []Regression{{Type: string(hook.ProtectedChange), Severity: string(hook.Critical), Files: []string{".git"},
+		Text: ".git is gone, and with it the history of the repository; snapshots do not have it: fetch it from a clone"}}
+}

@@ -1,0 +1,216 @@
+package metric
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/perdure/perdure/internal/coverage"
+	"github.com/perdure/perdure/internal/project"
+	"github.com/perdure/perdure/internal/workspace"
+)
+
+// coverageVariable tells a coverage command where to write.
+const coverageVariable = "PERDURE_COVERAGE"
+
+// Profile reads the coverage that a command left; without one, lacks says why.
+func (t *Meter) Profile(command *project.Command, found []project.Found) (p *coverage.Profile, lacks string) {
+	var all []*coverage.Profile
+	for i, f := range found {
+		if !project.IsCoverage(f.Format) {
+			continue
+		}
+		switch {
+		case len(f.Files) == 0 && len(f.Stale) > 0:
+			return nil, fmt.Sprintf("%s is older than the run", f.Stale[0])
+		case len(f.Files) == 0:
+			return nil, noCoverage
+		}
+		one, err := coverage.ParseFiles(coverage.Format(f.Format), f.Files, t.coverageConfig(command.Results[i].Dir))
+		if err != nil {
+			return nil, err.Error()
+		}
+		all = append(all, one)
+	}
+	return usable(coverage.Merge(all...))
+}
+
+func (t *Meter) coverageConfig(dir string) coverage.Config {
+	root := t.Files.Root()
+	return coverage.Config{Root: root, Dir: dir, Modules: t.Plan.Modules, Exists: func(name string) bool {
+		_, err := os.Stat(filepath.Join(root, filepath.FromSlash(name)))
+		return err == nil
+	}}
+}
+
+// usable passes a profile on that tells of the workspace.
+func usable(p *coverage.Profile) (*coverage.Profile, string) {
+	switch {
+	case !p.Complete:
+		return nil, p.Reason
+	case len(p.Files) == 0 && p.Foreign > 0:
+		return nil, fmt.Sprintf("the coverage is of %s, none of them in the workspace", files(p.Foreign))
+	}
+	return p, ""
+}
+
+// takeCoverage notes the coverage of the check's run, or runs the command for it.
+func (t *Meter) takeCoverage(ctx context.Context, m *Metrics, c *Checked) (err error) {
+	p, lacks := c.Profile, c.Lacks
+	switch t.Measures.Coverage {
+	case Off:
+		return nil
+	case Auto:
+	default:
+		if p, lacks, err = t.ownCoverage(ctx); err != nil {
+			return err
+		}
+	}
+	if p == nil {
+		m.miss(NameCoverage, cmp.Or(lacks, noCoverage))
+		return nil
+	}
+	m.CoveredLines, m.CodeLines = p.Count()
+	if percent, ok := p.Percent(); ok {
+		m.Coverage = &percent
+	}
+	m.Profile, err = t.saveProfile(ctx, p)
+	return err
+}
+
+// noCoverage is why coverage is missing when nothing else is known.
+const noCoverage = "the run left no coverage"
+
+// ownCoverage runs the user's command for coverage. Its tests count for nothing
+// else.
+func (t *Meter) ownCoverage(ctx context.Context) (p *coverage.Profile, lacks string, err error) {
+	place := filepath.Join(t.Scratch, "coverage")
+	if err := os.RemoveAll(place); err != nil {
+		return nil, "", err
+	}
+	cfg := t.config()
+	cfg.WithCoverage = true
+	command := project.Measure(t.Measures.Coverage, cfg)
+	if err := command.Clear(t.Files.Root()); err != nil {
+		return nil, "old results cannot be removed: " + err.Error(), nil
+	}
+	command.Env = append(slices.Clone(command.Env), coverageVariable+"="+place)
+	ran, err := t.Run(ctx, &command, t.Limit)
+	if err != nil {
+		return nil, "", err
+	}
+	ran.Close()
+	switch {
+	case ran.TimedOut:
+		return nil, fmt.Sprintf("the command was stopped after %s", t.Limit), nil
+	case ran.Exit != 0:
+		return nil, fmt.Sprintf("the command ended with exit status %d: %s", ran.Exit, ran.lastLine()), nil
+	case command.Covers():
+		found, err := command.Collect(t.Files.Root(), ran.Began)
+		if err != nil {
+			return nil, err.Error(), nil //nolint:nilerr // told as the reason
+		}
+		p, lacks = t.Profile(&command, found)
+		return p, lacks, nil
+	}
+	names, err := profilesIn(place)
+	if err != nil || len(names) == 0 {
+		return nil, "the command wrote no coverage to $" + coverageVariable, err
+	}
+	p, err = coverage.ParseFiles("", names, t.coverageConfig(""))
+	if err != nil {
+		return nil, err.Error(), nil //nolint:nilerr // told as the reason
+	}
+	p, lacks = usable(p)
+	return p, lacks, nil
+}
+
+// profilesIn lists the coverage that a command wrote: a file, or those in a
+// folder that are called as the formats are. The place was empty before.
+func profilesIn(place string) ([]string, error) {
+	const most = 1000
+	var names []string
+	err := filepath.WalkDir(place, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && name == place:
+			return fs.SkipAll
+		case err != nil:
+			return err
+		case entry.Type().IsRegular() && len(names) < most &&
+			(name == place || slices.Contains([]string{".info", ".lcov", ".xml", ".out", ".cov"}, filepath.Ext(name))):
+			names = append(names, name)
+		}
+		return nil
+	})
+	return names, err
+}
+
+// saveProfile puts a profile aside.
+func (t *Meter) saveProfile(ctx context.Context, p *coverage.Profile) (string, error) {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return "", err
+	}
+	return t.Save(ctx, raw)
+}
+
+// savedProfile reads what saveProfile put aside.
+func (t *Meter) savedProfile(ctx context.Context, name string) (*coverage.Profile, error) {
+	raw, err := t.Load(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var p coverage.Profile
+	return &p, json.Unmarshal(raw, &p)
+}
+
+// Trust makes metrics the ones that later ones are compared with, as of a
+// snapshot. Coverage of lines that hold nothing is dropped, so that files that do
+// not change need not be read again.
+func (t *Meter) Trust(ctx context.Context, m *Metrics, at workspace.ID) error {
+	plan := t.Plan
+	plan.Profile, plan.At, plan.Base = "", "", m
+	if m == nil || m.Profile == "" {
+		return nil
+	}
+	p, err := t.savedProfile(ctx, m.Profile)
+	if err != nil {
+		return err
+	}
+	files, _, err := t.Files.Files(ctx, at)
+	if err != nil {
+		return err
+	}
+	var paths []string
+	for i := range files {
+		if f := p.Files[files[i].Path]; f != nil && f.Covered.Len() > 0 && files[i].Kind == workspace.KindFile {
+			paths = append(paths, files[i].Path)
+		}
+	}
+	kept := coverage.Profile{Complete: true, Files: make(map[string]*coverage.File, len(paths))}
+	err = t.Files.ReadFiles(ctx, at, paths, func(f workspace.File, content []byte) error {
+		kept.Files[f.Path] = p.Files[f.Path]
+		kept.Files[f.Path].KeepSaying(content)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	plan.At = at
+	plan.Profile, err = t.saveProfile(ctx, &kept)
+	return err
+}
+
+// files counts files in words.
+func files(n int) string {
+	if n == 1 {
+		return "1 file"
+	}
+	return fmt.Sprintf("%d files", n)
+}

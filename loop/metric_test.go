@@ -1,0 +1,386 @@
+package loop_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/metric"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// shop is a Go module: Sub is covered by a test, Todo by one that fails.
+func shop(b *bench) {
+	b.Helper()
+	b.ok(os.RemoveAll(filepath.Join(b.dir, "tests")))
+	b.put("go.mod", "module example.com/shop\n\ngo 1.24\n")
+	b.put("calc/calc.go", "package calc\n\nfunc Add(a, b int) int {\n\treturn a + b\n}\n\nfunc Sub(a, b int) int {\n\tc := a\n\tc -= b\n\treturn c\n}\n")
+	b.put("calc/calc_test.go", "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal(\"no\")\n\t}\n}\n\n"+
+		"func TestSub(t *testing.T) {\n\tif Sub(3, 2) != 1 {\n\t\tt.Fatal(\"no\")\n\t}\n}\n")
+	b.put("todo/todo.go", "package todo\n\nfunc Todo() int {\n\treturn 1\n}\n")
+	b.put("todo/todo_test.go", "package todo\n\nimport \"testing\"\n\nfunc TestTodo(t *testing.T) {\n\tif Todo() != 2 {\n\t\tt.Fatal(\"not yet\")\n\t}\n}\n")
+}
+
+const (
+	todoDone  = "package todo\n\nfunc Todo() int {\n\treturn 2\n}\n"
+	subUnused = "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal(\"no\")\n\t}\n}\n\nfunc TestSub(t *testing.T) {}\n"
+)
+
+func goTest(c *loop.Config) { c.Until = "go test ./..." }
+
+func (b *bench) metrics(iteration int) *metric.Metrics {
+	b.Helper()
+	all := b.outcomes()
+	if iteration >= len(all) || all[iteration].Metrics == nil {
+		b.Fatalf("iteration %d has no metrics", iteration)
+	}
+	return all[iteration].Metrics
+}
+
+// TestCoverageOfTheCheck: a test that is emptied keeps its name and loses its
+// coverage. The loss goes to a person, who may accept it.
+func TestCoverageOfTheCheck(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(w *turn) error {
+		if err := w.write("calc/calc_test.go", subUnused); err != nil {
+			return err
+		}
+		return w.write("todo/todo.go", todoDone)
+	})
+	shop(b)
+	b.launch(goTest)
+	b.work()
+	before, now := b.metrics(0), b.metrics(1)
+	if before.Coverage == nil || *before.Coverage != 100 || before.TypeErrors == nil || *before.TypeErrors != 0 || *before.LintErrors != 0 || *before.Tests != 3 ||
+		*before.Files != 5 || *before.Lines < 40 {
+		t.Errorf("baseline: %+v", before)
+	}
+	if now.Coverage == nil || *now.Coverage >= 70 || now.Loss == nil || now.Loss.Still != 7 || now.Loss.Lost != 4 || now.Loss.Unjudged != "" {
+		t.Errorf("now: %+v, %+v", now, now.Loss)
+	}
+	out := b.outcomes()[1]
+	if len(out.Regressions) != 1 || out.Regressions[0].Type != "coverage_regression" || out.Regressions[0].Severity != "critical" ||
+		!strings.Contains(out.Regressions[0].Text, "4 of 7 lines that tests covered") || !strings.Contains(out.Regressions[0].Text, "(57.1 %): calc/calc.go 7-10") ||
+		out.Regressions[0].Files[0] != "calc/calc.go" || !out.Check.Passed {
+		t.Errorf("regressions: %+v", out.Regressions)
+	}
+	if left := b.read("coverage.out"); left != "" {
+		t.Error("coverage was written into the workspace")
+	}
+	gates, err := b.records.Gates(t.Context(), b.tree.ID)
+	if err != nil || len(gates) != 1 || gates[0].Kind != record.GateRecovery || !strings.Contains(string(gates[0].Question), "calc/calc.go 7-10") {
+		t.Fatalf("gates: %+v, %v", gates, err)
+	}
+	_, err = b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "approve", By: "me"})
+	b.ok(err)
+	if l := b.work(); l.Status != record.Completed || l.Iteration != 1 {
+		t.Errorf("%s", show(l))
+	}
+	b.sound()
+}
+
+// TestCoverageComesBack: a loss that is not grave is named in the next prompt, and
+// what was accepted or covered again is no regression.
+func TestCoverageComesBack(t *testing.T) {
+	t.Parallel()
+	covered := "package calc\n\nimport \"testing\"\n\nfunc TestAll(t *testing.T) {\n\tAdd(Sub(3, 2), 2)\n}\n\nfunc TestAdd(t *testing.T) {}\n\nfunc TestSub(t *testing.T) {}\n"
+	b := newBench(t, func(w *turn) error {
+		if err := w.write("calc/calc_test.go", subUnused); err != nil {
+			return err
+		}
+		return w.write("todo/todo.go", todoDone)
+	}, write("calc/calc_test.go", covered))
+	shop(b)
+	many := ""
+	for i := range 30 {
+		many += fmt.Sprintf("\tn = append(n, %d)\n", i)
+	}
+	b.put("many/many.go", "package many\n\nfunc Many() (n []int) {\n"+many+"\treturn n\n}\n")
+	b.put("many/many_test.go", "package many\n\nimport \"testing\"\n\nfunc TestMany(t *testing.T) {\n\tMany()\n}\n")
+	b.launch(goTest)
+	l := b.work()
+	if l.Status != record.Completed || l.Iteration != 2 {
+		t.Fatalf("%s, %+v", show(l), b.outcomes())
+	}
+	out := b.outcomes()
+	if g := out[1].Regressions; len(g) != 1 || g[0].Severity != "high" || len(out[2].Regressions) != 0 || out[2].Metrics.Loss.Lost != 0 {
+		t.Errorf("regressions: %+v, then %+v", g, out[2].Metrics.Loss)
+	}
+	if p := b.agent.prompts[1]; !strings.Contains(p, "# Lines that no test covers any more") || !strings.Contains(p, "- calc/calc.go: 7-10") {
+		t.Errorf("the prompt: %s", p)
+	}
+}
+
+// TestCoverageOfFailingPackages: what a failing test may have covered does not
+// count, and files that were renamed are followed.
+func TestCoverageOfFailingPackages(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(w *turn) error {
+		if err := w.write("todo/todo_test.go", "package todo\n\nimport \"testing\"\n\nfunc TestTodo(t *testing.T) {\n\tt.Fatal(\"not yet\")\n}\n"); err != nil {
+			return err
+		}
+		return os.Rename(filepath.Join(w.dir, "calc/calc.go"), filepath.Join(w.dir, "calc/sums.go"))
+	})
+	shop(b)
+	b.launch(goTest, func(c *loop.Config) { c.MaxIterations = 1 })
+	b.work()
+	if m := b.metrics(1); m.Loss == nil || m.Loss.Still != 6 || m.Loss.Lost != 0 || !strings.Contains(m.Loss.Unjudged, "left out") {
+		t.Errorf("renamed: %+v", m.Loss)
+	}
+	if g := b.outcomes()[1].Regressions; len(g) != 0 {
+		t.Errorf("regressions: %+v", g)
+	}
+}
+
+// TestCoverageOfMovedFiles: a file that was moved and edited at once is followed,
+// one that is gone lost nothing.
+func TestCoverageOfMovedFiles(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(w *turn) error {
+		text, err := os.ReadFile(filepath.Join(w.dir, "lib.c"))
+		if err != nil {
+			return err
+		}
+		if err := w.write("src/lib.c", "new line 1;\nnew line 2;\n"+strings.Replace(string(text), "line 7;", "line seven;", 1)); err != nil {
+			return err
+		}
+		return errors.Join(w.remove("lib.c"), w.remove("old.c"), w.write("miss", "3\n22\n"), w.write("tests/b", "pass"))
+	})
+	text := ""
+	for i := range 20 {
+		text += fmt.Sprintf("this is line %d;\n", i)
+	}
+	b.put("lib.c", text)
+	b.put("old.c", "gone;\n")
+	b.put("miss", "")
+	b.launch(func(c *loop.Config) {
+		c.MaxIterations = 1
+		c.Coverage = `for f in old.c lib.c src/lib.c; do test -e $f || continue; echo "SF:$f"; n=0
+while read -r _; do n=$((n+1)); h=1; grep -qx $n miss && h=0; echo "DA:$n,$h"; done < $f; echo end_of_record; done > "$PERDURE_COVERAGE"`
+	})
+	b.work()
+	m := b.metrics(1)
+	if m.Loss == nil || m.Loss.Still != 19 || m.Loss.Lost != 2 || len(m.Loss.Files) != 1 || m.Loss.Files[0].File != "src/lib.c" || m.Loss.Files[0].Lines != "3, 22" {
+		t.Errorf("%+v", m.Loss)
+	}
+}
+
+// TestCoverageMustNotDecide: tests that fail only while coverage is taken, and
+// programs that do not run with it, do not keep a loop from its end.
+func TestCoverageMustNotDecide(t *testing.T) {
+	t.Parallel()
+	t.Run("test", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t, write("notes", "x"))
+		shop(b)
+		b.put("todo/todo.go", todoDone)
+		b.put("calc/mode_test.go", "package calc\n\nimport \"testing\"\n\nfunc TestMode(t *testing.T) {\n\tif testing.CoverMode() != \"\" {\n\t\tt.Fatal(\"coverage\")\n\t}\n}\n")
+		b.launch(goTest)
+		if l := b.work(); l.Status != record.Completed || l.Iteration != 1 {
+			t.Errorf("%s", show(l))
+		}
+		if c := b.outcomes()[1].Check; !c.Passed || c.Counts.Flaky != 1 {
+			t.Errorf("%+v", c)
+		}
+	})
+	t.Run("program", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t, write("todo/todo.go", todoDone))
+		shop(b)
+		b.put("calc/main_test.go", "package calc\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(m *testing.M) {\n\tif testing.CoverMode() != \"\" {\n\t\tos.Exit(3)\n\t}\n\tm.Run()\n}\n")
+		b.launch(goTest)
+		if l := b.work(); l.Status != record.Completed || l.Iteration != 1 {
+			t.Errorf("%s", show(l))
+		}
+		for i := range 2 {
+			if m := b.metrics(i); m.Coverage != nil || !strings.Contains(m.Missing["coverage"], "fails when coverage is taken") {
+				t.Errorf("%d: %+v", i, m)
+			}
+		}
+	})
+}
+
+// lcov is a coverage command: of 200 lines in lib.c and 200 in auth/key.c those
+// are not covered that miss and auth/miss name.
+const lcov = `
+for f in lib.c auth/key.c; do echo "SF:$f"; i=0; while [ $i -lt 200 ]; do i=$((i+1)); h=1
+case $f in lib.c) m=miss;; *) m=auth/miss;; esac
+grep -qx $i $m && h=0; echo "DA:$i,$h"; done; echo end_of_record; done > "$PERDURE_COVERAGE"`
+
+// TestCoverageThresholds: exactly the threshold is no regression, more is.
+func TestCoverageThresholds(t *testing.T) {
+	t.Parallel()
+	lines := func(from, n int) string {
+		text := ""
+		for i := from; i < from+n; i++ {
+			text += fmt.Sprintln(i)
+		}
+		return text
+	}
+	for name, c := range map[string]struct {
+		lib, auth int // lines that are lost
+		want      string
+	}{
+		"nothing":         {},
+		"two percent":     {lib: 8},
+		"more":            {lib: 9, want: "medium"},
+		"five":            {lib: 20, want: "high"},
+		"twenty":          {lib: 80, want: "critical"},
+		"sensitive, half": {auth: 1},
+		"sensitive, more": {auth: 2, want: "high"},
+		"sensitive, five": {auth: 10, want: "critical"},
+		"both":            {lib: 9, auth: 2, want: "high medium"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, func(w *turn) error {
+				if err := w.write("miss", lines(50, c.lib)); err != nil {
+					return err
+				}
+				return w.write("auth/miss", lines(50, c.auth))
+			})
+			text := ""
+			for i := range 200 {
+				text += fmt.Sprintf("line %d;\n", i)
+			}
+			b.put("lib.c", text)
+			b.put("auth/key.c", text)
+			b.put("miss", "")
+			b.put("auth/miss", "")
+			b.put("tests/b", "pass")
+			b.launch(func(cfg *loop.Config) { cfg.Coverage, cfg.MaxIterations = lcov, 1 })
+			b.work()
+			out := b.outcomes()[1]
+			var got []string
+			for _, g := range out.Regressions {
+				got = append(got, g.Severity)
+				if g.Type != "coverage_regression" {
+					t.Errorf("%+v", g)
+				}
+			}
+			if strings.Join(got, " ") != c.want || out.Metrics.Loss.Lost != c.lib+c.auth || out.Metrics.Loss.SensitiveLost != c.auth {
+				t.Errorf("%+v, %+v", out.Regressions, out.Metrics)
+			}
+		})
+	}
+}
+
+// TestMetricsThatCannotBeTaken are absent, never 0, and say why.
+func TestMetricsThatCannotBeTaken(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("tests/b", "pass"))
+	b.put("coverage", "mode: set\n")
+	b.launch(func(c *loop.Config) {
+		c.CheckTimeout = 2 * time.Second
+		c.Coverage = `test -e tests/old || { echo "TN:" > "$PERDURE_COVERAGE"; touch tests/old; exit 0; }; :` // the first run's is no later one's
+		c.Types, c.Lint = "no-such-checker --all", "while :; do sleep 1; done"
+		c.Metrics = []metric.Custom{{Name: "word", Command: "echo many"}, {Name: "infinite", Command: "echo Inf"}, {Name: "fails", Command: "echo 1; exit 3"},
+			{Name: "size", Command: "echo about; echo ' 12.5 '; echo noise >&2", Better: metric.BetterDown}}
+	})
+	b.work()
+	for i := range 2 {
+		m := b.metrics(i)
+		for name, want := range map[string]string{"types": "exit status 127", "lint": "stopped after 2s", "word": `"many" is no number`, "infinite": "no number",
+			"fails": "exit status 3", "coverage": "no file was found"} {
+			if i == 1 && name == "coverage" {
+				want = "wrote no coverage to $PERDURE_COVERAGE"
+			}
+			if !strings.Contains(m.Missing[name], want) {
+				t.Errorf("%d: %s is missing because %q", i, name, m.Missing[name])
+			}
+		}
+		if m.TypeErrors != nil || m.LintErrors != nil || m.Coverage != nil || len(m.Custom) != 1 || m.Custom["size"] != 12.5 {
+			t.Errorf("%d: %+v", i, m)
+		}
+	}
+	if parts := b.outcomes()[1].Parts; parts["efficiency"] != 100 || len(parts) != 4 {
+		t.Errorf("parts: %v", parts)
+	}
+}
+
+// TestMetricsOff: nothing is run, and the tests decide alone.
+func TestMetricsOff(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("todo/todo.go", todoDone))
+	shop(b)
+	b.launch(goTest, func(c *loop.Config) { c.Coverage, c.Types, c.Lint = metric.Off, metric.Off, metric.Off })
+	if l := b.work(); l.Status != record.Completed {
+		t.Errorf("%s", show(l))
+	}
+	if m := b.metrics(1); m.Coverage != nil || m.TypeErrors != nil || m.LintErrors != nil || len(m.Missing) != 0 || *m.Files != 5 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestFindings: type errors and what the linter says are counted and rated.
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("found", "a.c:1: error: one\na.c:2: warning: two\na.c:3: error: three\n"), write("tests/b", "pass"))
+	b.put("found", "a.c:1: error: one\n")
+	b.launch(func(c *loop.Config) {
+		c.Types, c.Lint = "echo 'a.ts(1,2): error TS1: x'; exit 1; tsc", "cat found; exit 1"
+		c.Metrics = []metric.Custom{{Name: "up", Command: "wc -l < found", Better: metric.BetterUp}, {Name: "down", Command: "wc -l < found", Better: metric.BetterDown}}
+	})
+	b.work()
+	m, out := b.metrics(1), b.outcomes()[1]
+	if *m.TypeErrors != 1 || m.TypeScriptErrors == nil || *m.LintErrors != 2 || *m.LintWarnings != 1 || *b.metrics(0).LintErrors != 1 {
+		t.Errorf("%+v", m)
+	}
+	if out.Parts["readability"] != 100-5-2 || out.Parts["efficiency"] != 50 {
+		t.Errorf("parts: %v", out.Parts)
+	}
+	sum := 30*out.Parts["validation"] + 25*out.Parts["completeness"] + 25*out.Parts["correctness"] + 10*93 + 10*50
+	if want := int(math.Round(float64(sum) / 100)); *out.Quality != want {
+		t.Errorf("quality %d of %v, not %d", *out.Quality, out.Parts, want)
+	}
+}
+
+// TestAbortStopsMetrics: nobody waits for the check, or a metric, of a loop that
+// is to end.
+func TestAbortStopsMetrics(t *testing.T) {
+	t.Parallel()
+	for _, hang := range []string{"check", "metric"} {
+		t.Run(hang, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, write("hang", "x"))
+			started := filepath.Join(t.TempDir(), "started")
+			b.ok(os.WriteFile(started, nil, 0o600))
+			wait := "test -e hang && { echo x > " + started + "; while :; do sleep 1; done; }"
+			b.launch(func(c *loop.Config) {
+				if hang == "check" {
+					c.Until = wait + "; false"
+				} else {
+					c.Metrics = []metric.Custom{{Name: "slow", Command: wait + "; echo 1"}}
+				}
+			})
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				tick := time.NewTicker(20 * time.Millisecond)
+				defer tick.Stop()
+				for {
+					if text, err := os.ReadFile(started); err == nil && len(text) > 0 {
+						b.ask(record.Abort)
+						return
+					}
+					select {
+					case <-tick.C:
+					case <-t.Context().Done():
+						return
+					}
+				}
+			}()
+			l := b.work()
+			<-done
+			if out := b.outcomes(); l.Status != record.Aborted || len(out) != 2 || !out[1].Check.Skipped || out[1].Metrics != nil {
+				t.Errorf("%s, %+v", show(l), out)
+			}
+		})
+	}
+}

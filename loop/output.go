@@ -1,0 +1,118 @@
+package loop
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+const (
+	// maxTold is how much of an agent's output one turn leaves, in bytes; then it
+	// says restLeftOut and nothing more.
+	maxTold     = 4 << 20
+	restLeftOut = "[the rest of the output is left out]"
+	// maxPart is how much of it is written at once, in bytes.
+	maxPart = 256 << 10
+)
+
+// output writes what an agent says to its task while the agent goes on: each write
+// is a flush of the disk, for which an agent of many lines would wait. What is said
+// meanwhile goes into the next one. Its methods may be called from many goroutines.
+type output struct {
+	write func(text string) error
+
+	mu      sync.Mutex // guards what follows
+	pending strings.Builder
+	told    int
+	closed  bool
+	wake    chan struct{} // holds a token when something is pending, or it is closed
+	done    chan struct{}
+}
+
+// newOutput starts an output, which has to be closed.
+func newOutput(write func(text string) error) *output {
+	o := &output{write: write, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	go o.run()
+	return o
+}
+
+// say adds a line.
+func (o *output) say(text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if text == "" || o.told > maxTold || o.closed {
+		return
+	}
+	if o.told += len(text) + 1; o.told > maxTold {
+		text = clip(text, maxPart) + "\n" + restLeftOut
+	}
+	o.pending.WriteString(strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD") + "\n")
+	o.rouse()
+}
+
+func (o *output) rouse() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close waits until everything is written.
+func (o *output) close() {
+	o.mu.Lock()
+	o.closed = true
+	o.rouse()
+	o.mu.Unlock()
+	<-o.done
+}
+
+func (o *output) run() {
+	defer close(o.done)
+	for range o.wake {
+		text, closed := o.take()
+		for text != "" {
+			part := head(text, maxPart)
+			if o.write(part) != nil {
+				o.fail()
+				break
+			}
+			text = text[len(part):]
+		}
+		if closed {
+			return
+		}
+	}
+}
+
+func (o *output) take() (text string, closed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	text = o.pending.String()
+	o.pending.Reset()
+	return text, o.closed
+}
+
+// fail gives up: the turn is not worth less for it.
+func (o *output) fail() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.told = maxTold + 1
+}
+
+// head is the beginning of a text, at most limit bytes and whole characters.
+func head(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit]
+}
+
+// outputOf is the output of the task at work.
+func (r *run) outputOf(ctx context.Context) *output {
+	ctx = context.WithoutCancel(ctx) // what an agent said before it was stopped counts
+	return newOutput(func(text string) error { return r.l.AppendOutput(ctx, text) })
+}
