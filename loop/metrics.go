@@ -25,8 +25,12 @@ func (r *run) meter() (*metric.Meter, error) {
 }
 
 // firstCheck runs the check before the agent does anything, and takes the metrics
-// that later ones are compared with.
+// that later ones are compared with; none where nothing is watched.
 func (r *run) firstCheck(ctx context.Context) (*checked, *metric.Metrics, error) {
+	if r.cfg.Plain {
+		c, err := r.checkWork(ctx, nil, false)
+		return c, nil, err
+	}
 	m, err := r.meter()
 	if err != nil {
 		return nil, nil, err
@@ -47,7 +51,11 @@ func (r *run) firstCheck(ctx context.Context) (*checked, *metric.Metrics, error)
 
 // laterCheck runs the check after an iteration, and takes the metrics.
 func (r *run) laterCheck(ctx context.Context) (*checked, *metric.Metrics, error) {
-	baseline, err := r.savedResults(ctx, r.state.Results)
+	if r.cfg.Plain {
+		c, err := r.checkWork(ctx, nil, false)
+		return c, nil, err
+	}
+	baseline, err := r.baselineResults(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -82,7 +82,7 @@ func (a *app) bell(l *config.Loaded) func() {
 func loopSettings(l *config.Loop) loop.Config {
 	return loop.Config{Agent: l.Agent, MaxIterations: l.MaxIterations, Timeout: l.Timeout, IdleTimeout: l.IdleTimeout, CheckTimeout: l.CheckTimeout,
 		GateTimeout: l.GateTimeout, Plain: !l.Enabled, MaxRetries: l.MaxRetries, RetryCritical: !l.AutoEscalateCritical, KeepLast: !l.BestOutput,
-		QualityThreshold: l.QualityThreshold, RequireVerification: l.RequireVerification, DetectionBudget: l.DetectionBudget, OverheadPercent: l.OverheadPercent}
+		QualityThreshold: l.QualityThreshold, Measures: l.Measures(), RequireVerification: l.RequireVerification, DetectionBudget: l.DetectionBudget, OverheadPercent: l.OverheadPercent}
 }
 
 // runLoop executes a loop in this process until its follower returns.

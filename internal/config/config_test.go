@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/loop/metric"
 )
 
 // project makes a folder with a settings file and returns the folder.
@@ -38,7 +39,9 @@ func TestDefaults(t *testing.T) {
 		RetentionCheckpoints: 10, RetentionHandoffs: 30 * 24 * time.Hour, HandoffWarnPercent: 75, HandoffStopPercent: 90,
 		Loop: config.Loop{Permission: "edits", MaxIterations: 10, Timeout: time.Hour, IdleTimeout: 10 * time.Minute, CheckTimeout: 30 * time.Minute, ContextWindow: 200_000,
 			Enabled: true, MaxRetries: 3, AutoEscalateCritical: true, BestOutput: true, QualityThreshold: 70,
-			DetectionBudget: 500 * time.Millisecond, OverheadPercent: 10},
+			DetectionBudget: 500 * time.Millisecond, OverheadPercent: 10,
+			LoopMetrics: config.LoopMetrics{Coverage: "auto", Types: "auto", Lint: "auto", CoverageThreshold: 2, SensitiveThreshold: 0.5,
+				SensitivePaths: strings.Join(metric.SensitiveWords(), ",")}},
 		DrainTimeout: 30 * time.Second, LogLevel: "info", LogFormat: "text",
 	}
 	if diff := cmp.Diff(want, config.Default()); diff != "" {

@@ -86,6 +86,7 @@ func Template() string {
 	}
 	b.WriteString(agentTemplate)
 	b.WriteString(hookTemplate)
+	b.WriteString(metricTemplate)
 	return b.String()
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/metric"
 )
 
 // maxFileBytes is far more than a settings file needs; beyond it somebody
@@ -43,7 +44,7 @@ func (l *Loaded) readFile() (map[string]given, []error) {
 	}
 	l.File = name
 	p := parseFile(name, text)
-	l.Loop.Hooks, l.Loop.Chains = p.hooks, p.chains
+	l.Loop.Hooks, l.Loop.Chains, l.Loop.Metrics = p.hooks, p.chains, p.metrics
 	return p.values, p.problems
 }
 
@@ -55,6 +56,7 @@ type fileParser struct {
 	problems []error
 	hooks    hook.Settings
 	chains   map[string][]string
+	metrics  []metric.Custom
 }
 
 // parseFile reads the text of a settings file: strict, every key known, no key
@@ -193,6 +195,10 @@ func (p *fileParser) entry(key string, at *ast.StringNode, value ast.Node) {
 	}
 	if key == hook.SettingsKey {
 		p.hookList(value)
+		return
+	}
+	if key == MetricsKey {
+		p.metricMap(value)
 		return
 	}
 	if key == ChainsKey {

@@ -38,6 +38,8 @@ type Loop struct {
 	BestOutput          bool
 	QualityThreshold    int // in percent
 	RequireVerification bool
+	// LoopMetrics is what is measured besides the tests.
+	LoopMetrics
 	// Budgets of what is added to an iteration; exceeding them warns. 0: none.
 	DetectionBudget time.Duration
 	OverheadPercent float64

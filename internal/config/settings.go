@@ -42,7 +42,7 @@ type setting struct {
 
 // settings is the table, in the order in which people see it.
 func settings() []setting {
-	return slices.Concat(runSettings(), loopSettings(), processSettings())
+	return slices.Concat(runSettings(), loopSettings(), metricSettings(), processSettings())
 }
 
 // runSettings are those of runs and of the store.

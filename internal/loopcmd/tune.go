@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/metric"
 )
 
 // tuning are the flags of what may also be changed when a loop is resumed.
@@ -26,6 +27,13 @@ func (t *tuning) register(cmd *cobra.Command) {
 	fl.DurationVar(&t.IdleTimeout, "idle-timeout", loop.DefaultIdleTimeout, "how long the agent may be silent; -1s: no limit")
 	fl.DurationVar(&t.CheckTimeout, "check-timeout", loop.DefaultCheckTimeout, "the time of one run of the completion command; -1s: no limit")
 	fl.IntVar(&t.MaxRetries, "max-retries", loop.DefaultMaxRetries, "how often a turn that failed is repeated, and a regression is recovered from without asking")
+	fl.StringVar(&t.Coverage, "coverage", metric.Auto, "coverage by line: auto (in the run of the check, where that is possible), off, or a `COMMAND` that writes it to $PERDURE_COVERAGE")
+	fl.StringVar(&t.Types, "types", metric.Auto, "type errors: auto (what the project is configured for), off, or a `COMMAND` that prints them")
+	fl.StringVar(&t.Lint, "lint", metric.Auto, "what linters say: auto, off, or a `COMMAND` that prints it")
+	fl.Var(metricFlag{&t.Metrics}, "metric", "a number of your own: `NAME=COMMAND`, or NAME:up=COMMAND, NAME:down=COMMAND to say what is better; may be repeated")
+	fl.Float64Var(&t.CoverageThreshold, "coverage-threshold", metric.DefaultCoverageThreshold, "how many `percent` of the covered lines that are still there may lose their coverage; -1: any")
+	fl.Float64Var(&t.SensitiveThreshold, "sensitive-coverage-threshold", metric.DefaultSensitiveThreshold, "the same, in `percent`, for sensitive paths; -1: any")
+	fl.StringSliceVar(&t.SensitivePaths, "sensitive-paths", nil, "`words` of paths and patterns where little coverage may be lost (default: auth, security, payment …)")
 	fl.IntVar(&t.QualityThreshold, "quality-threshold", loop.DefaultQualityThreshold, "the quality in percent that the best iteration should reach")
 	fl.StringVar(&t.selection, "select", string(loop.HighestQualityVerified), "which iteration is left: highest_quality_verified, highest_quality, most_recent_above_threshold")
 	fl.BoolVar(&t.RequireVerification, "require-verification", false, "leave only an iteration whose check passed")
@@ -37,6 +45,22 @@ func (t *tuning) register(cmd *cobra.Command) {
 	fl.Float64Var(&t.BudgetUSD, "budget-usd", 0, "stop before more is spent (default: no limit)")
 	fl.Int64Var(&t.BudgetTokens, "budget-tokens", 0, "stop before more tokens are used (default: no limit)")
 }
+
+// metricFlag collects the user's metrics.
+type metricFlag struct{ list *[]metric.Custom }
+
+// Set adds one.
+func (f metricFlag) Set(text string) error {
+	m, err := metric.ParseCustom(text)
+	*f.list = append(*f.list, m)
+	return err
+}
+
+// String is what help shows as the default: nothing.
+func (f metricFlag) String() string { return "" }
+
+// Type is what help calls the value.
+func (f metricFlag) Type() string { return "NAME=COMMAND" }
 
 // given names the fields of the flags that were given.
 func (t *tuning) given(cmd *cobra.Command) []string {
@@ -52,8 +76,11 @@ func (t *tuning) given(cmd *cobra.Command) []string {
 
 // flagOf is the flag of a field of the configuration.
 func flagOf(field string) string {
-	if field == "selection" {
+	switch field {
+	case "selection":
 		return "select"
+	case "metrics":
+		return "metric"
 	}
 	return strings.ReplaceAll(field, "_", "-")
 }
@@ -61,7 +88,8 @@ func flagOf(field string) string {
 // settable are the fields that the settings say something of.
 func settable(set *loop.Config) []string {
 	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries", "quality_threshold", "gate_timeout", "plain",
-		"keep_last", "require_verification", "retry_critical", "detection_budget", "overhead_percent"}
+		"keep_last", "require_verification", "retry_critical", "detection_budget", "overhead_percent",
+		"coverage", "types", "lint", "metrics", "coverage_threshold", "sensitive_coverage_threshold", "sensitive_paths"}
 	if set.Agent != "" {
 		names = append(names, "agent", "fallback")
 	}
@@ -83,6 +111,12 @@ func literal(c *loop.Config) {
 	}
 	if c.OverheadPercent == 0 {
 		c.OverheadPercent = -1
+	}
+	const nothing = 1e-6 // percent
+	for _, x := range []*float64{&c.CoverageThreshold, &c.SensitiveThreshold} {
+		if *x == 0 {
+			*x = nothing // of coverage, 0 means that none may be lost
+		}
 	}
 }
 

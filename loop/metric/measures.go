@@ -6,6 +6,7 @@ import (
 	"math"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -88,15 +89,19 @@ func ParseCustom(text string) (Custom, error) {
 	}
 	m := Custom{Command: strings.TrimSpace(command)}
 	m.Name, m.Better, _ = strings.Cut(strings.TrimSpace(name), ":")
-	return m, errors.Join(m.validate()...)
+	return m, errors.Join(m.Validate()...)
 }
 
 var metricName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-func (m *Custom) validate() []error {
+// Validate returns all that is wrong.
+func (m *Custom) Validate() []error {
 	var errs []error
 	if !metricName.MatchString(m.Name) {
 		errs = append(errs, fmt.Errorf("metric %q: a name has 1 to 64 letters, digits, \"_\", \"-\" and \".\"", clip(m.Name, 80)))
+	}
+	if slices.Contains([]string{NameCoverage, NameTypes, NameLint, NameLines}, m.Name) {
+		errs = append(errs, fmt.Errorf("metric %s: the name is taken", m.Name))
 	}
 	if m.Better != "" && m.Better != BetterUp && m.Better != BetterDown {
 		errs = append(errs, fmt.Errorf("metric %s: better is %q, it may be %s or %s", m.Name, clip(m.Better, 80), BetterUp, BetterDown))
@@ -142,7 +147,7 @@ func (m *Measures) Validate() []error {
 	seen := make(map[string]bool)
 	for i := range m.Metrics {
 		c := &m.Metrics[i]
-		errs = append(errs, c.validate()...)
+		errs = append(errs, c.Validate()...)
 		if seen[c.Name] {
 			errs = append(errs, fmt.Errorf("metric %s is given twice", c.Name))
 		}

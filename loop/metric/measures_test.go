@@ -42,7 +42,7 @@ func TestParseCustom(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"size": "is not NAME=COMMAND", "=x": "a name has", "a b=x": "a name has", "a:sideways=x": `better is "sideways"`, "a=": "has no command",
+		"size": "is not NAME=COMMAND", "=x": "a name has", "a b=x": "a name has", "a:sideways=x": `better is "sideways"`, "a=": "has no command", "lint=x": "the name is taken",
 		"a=\x00": "NUL", strings.Repeat("a", 65) + "=x": "a name has",
 	} {
 		if _, err := metric.ParseCustom(text); err == nil || !strings.Contains(err.Error(), want) {

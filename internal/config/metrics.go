@@ -1,0 +1,112 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/perdure/perdure/loop/metric"
+)
+
+// LoopMetrics is what of the section loop is measured besides the tests.
+type LoopMetrics struct {
+	// Coverage, Types and Lint are auto, off or a command.
+	Coverage, Types, Lint string
+	// CoverageThreshold and SensitiveThreshold are in percent; 0: no limit.
+	CoverageThreshold, SensitiveThreshold float64
+	// SensitivePaths are words and patterns, with commas between.
+	SensitivePaths string
+	// Metrics are the user's own. They exist in the file only.
+	Metrics []metric.Custom
+}
+
+// Measures are the settings as a loop takes them.
+func (l *LoopMetrics) Measures() metric.Measures {
+	m := metric.Measures{Coverage: l.Coverage, Types: l.Types, Lint: l.Lint, CoverageThreshold: l.CoverageThreshold, SensitiveThreshold: l.SensitiveThreshold,
+		Metrics: l.Metrics}
+	for _, limit := range []*float64{&m.CoverageThreshold, &m.SensitiveThreshold} {
+		if *limit == 0 {
+			*limit = -1
+		}
+	}
+	for word := range strings.SplitSeq(l.SensitivePaths, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			m.SensitivePaths = append(m.SensitivePaths, word)
+		}
+	}
+	return m
+}
+
+func metricSettings() []setting {
+	return []setting{
+		{key: "loop.coverage", def: metric.Auto, help: "coverage by line: auto takes it in the run of the check where the runner can do both; off, or a command that writes to $PERDURE_COVERAGE",
+			at: func(c *Config) any { return &c.Loop.Coverage }, check: notEmpty},
+		{key: "loop.types", def: metric.Auto, help: "type errors: auto runs what the project is configured for and is done in two minutes; off, or a command",
+			at: func(c *Config) any { return &c.Loop.Types }, check: notEmpty},
+		{key: "loop.lint", def: metric.Auto, help: "what linters say: auto, off, or a command",
+			at: func(c *Config) any { return &c.Loop.Lint }, check: notEmpty},
+		{key: "loop.coverage_threshold", def: "2", none: true, help: "how many percent of the covered lines that are still there may lose their coverage, or none for any",
+			at: func(c *Config) any { return &c.Loop.CoverageThreshold }, check: share},
+		{key: "loop.sensitive_coverage_threshold", def: "0.5", none: true, help: "the same for sensitive paths",
+			at: func(c *Config) any { return &c.Loop.SensitiveThreshold }, check: share},
+		{key: "loop.sensitive_paths", def: strings.Join(metric.SensitiveWords(), ","), help: "words of paths and patterns where little coverage may be lost",
+			at: func(c *Config) any { return &c.Loop.SensitivePaths }},
+	}
+}
+
+func share(value any) string {
+	if x := *value.(*float64); math.IsNaN(x) || x < 0 || x > 100 {
+		return fmt.Sprintf("is %v, but must be above 0 and at most 100", x)
+	}
+	return ""
+}
+
+// MetricsKey is the setting of the user's metrics.
+const MetricsKey = "loop.metrics"
+
+// metricMap reads the user's metrics: a command, or a command with what is better.
+func (p *fileParser) metricMap(n ast.Node) {
+	var entries yaml.MapSlice
+	if err := yaml.NodeToValue(n, &entries); err != nil {
+		p.add(n, "%s has a command for each name; write size_kb: du -sk dist | cut -f1", MetricsKey)
+		return
+	}
+	for _, e := range entries {
+		m := metric.Custom{Name: fmt.Sprint(e.Key)}
+		switch value := e.Value.(type) {
+		case string:
+			m.Command = value
+		case map[string]any:
+			for key, text := range value {
+				switch key {
+				case "command":
+					m.Command = fmt.Sprint(text)
+				case "better":
+					m.Better = fmt.Sprint(text)
+				default:
+					p.add(n, "%s.%s: unknown key %q; there are command and better", MetricsKey, m.Name, key)
+				}
+			}
+		}
+		for _, problem := range m.Validate() {
+			p.add(n, "%s: %s", MetricsKey, problem)
+		}
+		if slices.ContainsFunc(p.metrics, func(other metric.Custom) bool { return other.Name == m.Name }) {
+			p.add(n, "%s.%s is there twice", MetricsKey, m.Name)
+		}
+		p.metrics = append(p.metrics, m)
+	}
+	if len(p.metrics) > metric.MaxCustom {
+		p.add(n, "%s has %d metrics, the limit is %d", MetricsKey, len(p.metrics), metric.MaxCustom)
+	}
+}
+
+// metricTemplate shows in a new file how metrics are written.
+const metricTemplate = `# Numbers that are measured of the workspace, by what prints them:
+#   metrics:
+#     size_kb: {command: du -sk dist | cut -f1, better: down}
+`
