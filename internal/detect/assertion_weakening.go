@@ -1,0 +1,207 @@
+package detect
+
+import (
+	"fmt"
+
+	"github.com/perdure/perdure/internal/detect/source"
+)
+
+// assertionWeakening compares what matched tests assert.
+func (r *run) assertionWeakening() {
+	used := make(map[*source.Test]bool)
+	for i := range r.tests {
+		t := &r.tests[i]
+		if t.new == nil {
+			continue
+		}
+		used[t.new] = true
+		if t.how != howMerged {
+			r.compareAsserts(t)
+		}
+		r.mocked(t)
+		if t.new.Caught > t.old.Caught {
+			r.add(Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: t.new.Name, Confidence: 0.9}, assertionCaught)
+		}
+	}
+	for _, p := range r.pairs {
+		if p.new == nil {
+			continue
+		}
+		for _, t := range p.new.Tests {
+			if !used[t] {
+				r.trivial(p, t, nil, 0.7)
+			}
+		}
+	}
+}
+
+// compareAsserts compares the assertions of a test as it was and as it is.
+func (r *run) compareAsserts(t *testPair) {
+	if t.old.BodyHash == t.new.BodyHash {
+		return
+	}
+	r.trivial(t.to, t.new, t.old, 0.95)
+	if len(t.old.Asserts) == 0 {
+		return
+	}
+	lost, gained := differ(t.old.Asserts, t.new.Asserts)
+	if len(lost) == 0 {
+		return
+	}
+	if len(t.new.Asserts) == 0 && t.new.Skip != source.Always {
+		if source.Inside(t.old.Literals, r.change.tests) >= 0.9 && len(t.old.Literals) > 0 && r.callsNew(t) {
+			return // they stand in a function that is called now
+		}
+		if len(t.new.Cases) > 0 && source.Inside(t.old.Literals, t.new.Literals) >= 0.9 {
+			return
+		}
+		r.add(Finding{
+			File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: lost[0].S, Confidence: 0.95,
+			Message: fmt.Sprintf("the test had %d assertions and has none", len(t.old.Asserts)),
+		}, assertionsGone)
+		return
+	}
+	r.pairAsserts(t, lost, gained)
+}
+
+// callsNew tells whether a test calls something it did not.
+func (r *run) callsNew(t *testPair) bool {
+	for h := range t.new.Names {
+		if !t.old.Names[h] && r.change.tests.Has(h) {
+			return true
+		}
+	}
+	return false
+}
+
+// differ is what each of two lists of assertions has more than the other.
+func differ(old, now []source.Assertion) (lost, gained []*source.Assertion) {
+	count := make(map[uint64]int)
+	for i := range now {
+		count[now[i].Key]++
+	}
+	for i := range old {
+		if count[old[i].Key]--; count[old[i].Key] < 0 {
+			lost = append(lost, &old[i])
+		}
+	}
+	clear(count)
+	for i := range old {
+		count[old[i].Key]++
+	}
+	for i := range now {
+		if count[now[i].Key]--; count[now[i].Key] < 0 {
+			gained = append(gained, &now[i])
+		}
+	}
+	return lost, gained
+}
+
+// pairAsserts finds for each lost assertion the one that took its place: the
+// gained one that shares most of its telling tokens. One whose content is
+// somewhere in the test, or in what was added to tests, was rewritten.
+func (r *run) pairAsserts(t *testPair, lost, gained []*source.Assertion) {
+	used := make([]bool, len(gained))
+	var missing []*source.Assertion
+	for _, was := range lost {
+		best, most := -1, 0.34
+		for i, now := range gained {
+			if s := source.Similar(was.Words, now.Words) + 0.5*source.Similar(was.Subject(), now.Subject()); !used[i] && s/1.5 > most {
+				best, most = i, s/1.5
+			}
+		}
+		if best < 0 {
+			missing = append(missing, was)
+			continue
+		}
+		used[best] = true
+		r.compareOne(t, was, gained[best])
+	}
+	more := source.Without(t.new.All, t.old.All)
+	for _, was := range missing {
+		r.missingAssert(t, was, more, len(gained))
+	}
+}
+
+// compareOne compares an assertion with the one that took its place.
+func (r *run) compareOne(t *testPair, was, now *source.Assertion) {
+	f := Finding{File: t.to.new.Path, Line: now.Line, Subject: t.new.Name, Evidence: was.S + " became " + now.S, Confidence: 0.7}
+	switch {
+	case now.Strength == source.Trivial: // told by itself
+	case now.Strength < was.Strength:
+		f.Message = fmt.Sprintf("%s became %s, which accepts more", was.Name, now.Name)
+		r.add(f, assertionWeaker)
+	case source.Inside(was.Literals, now.Literals) == 1 || source.Inside(was.Subject(), now.Subject()) < 1:
+	case now.Strength == was.Strength && source.Inside(now.Literals, was.Literals) < 1:
+		f.Confidence = 0.5
+		r.add(f, expectedChanged)
+	case source.Inside(now.Literals, was.Literals) == 1:
+		r.add(f, expectedComputed)
+	}
+}
+
+// missingAssert judges an assertion that nothing took the place of.
+func (r *run) missingAssert(t *testPair, was *source.Assertion, more source.Bag, gained int) {
+	if was.Strength == source.Trivial || len(was.Words) == 0 && gained > 0 {
+		return
+	}
+	if r.namesRemoved(was.Words) {
+		return // it was about what is gone
+	}
+	if len(was.Words) > 0 && source.Inside(was.Words, more) >= 0.8 || len(was.Literals) > 0 && source.Inside(was.Literals, more) == 1 {
+		return // written in another way, in this test
+	}
+	if len(was.Literals) > 0 && source.Inside(was.Words, r.change.tests) >= 0.9 {
+		return // or moved into another one
+	}
+	f := Finding{File: t.from.old.Path, Line: was.Line, Gone: true, Subject: t.old.Name, Evidence: was.S, Confidence: 0.6}
+	fewer := len(t.new.Asserts) < len(t.old.Asserts)
+	switch {
+	case !fewer && gained > 0:
+		// As many as before, about other things: told, not judged.
+		f.Confidence = 0.5
+	case fewer && len(more) <= len(t.new.All)/50 && gained == 0:
+		f.Confidence = 0.95
+		r.add(f, assertionRemoved)
+		return
+	case fewer && gained == 0 && source.Similar(t.old.All, t.new.All) > 0.6:
+		f.Confidence = 0.85
+	}
+	r.add(f, assertionLost)
+}
+
+// trivial tells of assertions that cannot fail; old is nil for a new test.
+func (r *run) trivial(p *pair, t, old *source.Test, confidence float64) {
+	had := 0
+	if old != nil {
+		for i := range old.Asserts {
+			if old.Asserts[i].Strength == source.Trivial {
+				had++
+			}
+		}
+	}
+	for i := range t.Asserts {
+		a := &t.Asserts[i]
+		if a.Strength != source.Trivial {
+			continue
+		}
+		if had--; had >= 0 {
+			continue
+		}
+		r.add(Finding{File: p.new.Path, Line: a.Line, Subject: t.Name, Evidence: a.S, Confidence: confidence}, assertionTrivial)
+	}
+}
+
+// mocked tells of a test that replaces what it calls by a mock it did not have.
+func (r *run) mocked(t *testPair) {
+	had := make(map[string]bool)
+	for _, m := range t.old.Mocks {
+		had[m] = true
+	}
+	for _, m := range t.new.Mocks {
+		if had[m] || len(m) < 3 || !t.old.Names[source.Hash(m)] {
+			continue
+		}
+		r.add(Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: m, Confidence: 0.7, Message: fmt.Sprintf("the test calls %q, and replaces it by a mock now", m)}, subjectMocked)
+	}
+}

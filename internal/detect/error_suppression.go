@@ -1,0 +1,170 @@
+package detect
+
+import (
+	"cmp"
+
+	"github.com/perdure/perdure/internal/detect/source"
+)
+
+// marks tells of marks that a file has more of than it had, unless other files of
+// the change lost the same. Those whose text is new come first.
+func (r *run) marks(p *pair) {
+	if p.new == nil || p.oldWhy != "" {
+		return
+	}
+	byPattern := make(map[string][]*source.Mark)
+	var order []string
+	for i := range p.new.Marks {
+		m := &p.new.Marks[i]
+		if byPattern[m.Pattern] == nil {
+			order = append(order, m.Pattern)
+		}
+		byPattern[m.Pattern] = append(byPattern[m.Pattern], m)
+	}
+	for _, id := range order {
+		if p.old == nil && r.newFileMay(id) {
+			continue
+		}
+		r.moreMarks(p, id, byPattern[id])
+	}
+}
+
+// newFileMay tells of patterns that a new file may have: there is nothing in it
+// that was weakened. What forges results counts in new files, too.
+func (r *run) newFileMay(id string) bool { return id == source.FlagOff || id == source.LooseType }
+
+func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
+	had := make(map[uint64]int)
+	more := len(now)
+	if p.old != nil {
+		for i := range p.old.Marks {
+			if m := &p.old.Marks[i]; m.Pattern == id {
+				had[m.Key]++
+				more--
+			}
+		}
+	}
+	if id == source.FlagOff {
+		r.switches(p, now)
+		return
+	}
+	if more <= 0 {
+		return
+	}
+	var added []*source.Mark
+	for _, m := range now {
+		if had[m.Key]--; had[m.Key] < 0 && !r.movedMark(p, m) {
+			added = append(added, m)
+		}
+	}
+	if id == source.OpenEnds {
+		if len(added) > maxOpenEnds {
+			r.add(Finding{File: p.new.Path, Line: added[0].Line, Evidence: added[0].S, Confidence: 0.6}, id)
+		}
+		return
+	}
+	for _, m := range added[:min(more, len(added))] {
+		f := Finding{File: p.new.Path, Line: m.Line, Evidence: m.S, Confidence: cmp.Or(m.Confidence, 0.8)}
+		if keptFromTool(id) && p.old != nil && m.Target != 0 && p.old.Lines[m.Target] != 0 {
+			f.Confidence = max(f.Confidence, 0.9) // the line was there, and was complained of
+		}
+		r.add(f, id)
+	}
+}
+
+// maxOpenEnds is how many open ends a file may gain.
+const maxOpenEnds = 5
+
+// movedMark tells whether another file lost the same mark.
+func (r *run) movedMark(p *pair, m *source.Mark) bool {
+	if r.change.lostMark == nil || len(r.change.lostMark) == 0 {
+		r.countLost()
+	}
+	key := m.Pattern + "\x00" + m.S
+	if r.change.lostMark[key] > 0 {
+		r.change.lostMark[key]--
+		return true
+	}
+	return false
+}
+
+// countLost counts the marks that files lost, by their text.
+func (r *run) countLost() {
+	lost := map[string]int{"": 1} // not empty: counted
+	for _, p := range r.pairs {
+		if p.old == nil || p.newWhy != "" {
+			continue
+		}
+		now := make(map[string]int)
+		if p.new != nil {
+			for i := range p.new.Marks {
+				now[p.new.Marks[i].Pattern+"\x00"+p.new.Marks[i].S]++
+			}
+		}
+		for i := range p.old.Marks {
+			key := p.old.Marks[i].Pattern + "\x00" + p.old.Marks[i].S
+			if now[key]--; now[key] < 0 {
+				lost[key]++
+			}
+		}
+	}
+	r.change.lostMark = lost
+}
+
+// handlers compares how a function handles errors.
+func (r *run) handlers(p *pair, was, now *source.Function) {
+	dropped, broad := 0, 0
+	for i := range was.Handlers {
+		if was.Handlers[i].Dropped {
+			dropped++
+		}
+		if was.Handlers[i].Broad {
+			broad++
+		}
+	}
+	for i := range now.Handlers {
+		h := &now.Handlers[i]
+		f := Finding{File: p.new.Path, Line: h.Line, Subject: now.Name, Evidence: h.S, Confidence: 0.9}
+		if h.Dropped {
+			if dropped--; dropped < 0 {
+				r.add(f, source.ErrorSwallowed)
+				continue
+			}
+		}
+		if h.Broad {
+			if broad--; broad < 0 && len(now.Handlers) > len(was.Handlers) {
+				f.Confidence = 0.6
+				r.add(f, broadCatch)
+			}
+		}
+	}
+	if len(now.Handlers) < len(was.Handlers) && now.Throws <= was.Throws && !sameHandlers(was, now) {
+		f := Finding{File: p.old.Path, Line: was.Handlers[0].Line, Gone: true, Subject: was.Name, Evidence: was.Handlers[len(was.Handlers)-1].S, Confidence: 0.6}
+		if mostlyRemoved(was, now) {
+			f.Confidence = 0.85
+		}
+		r.add(f, handlerRemoved)
+	}
+	if now.Throws < was.Throws && now.Empties > was.Empties && mostlySame(was, now) {
+		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85}, throwToReturn)
+	}
+}
+
+// sameHandlers tells whether only handlers that did nothing are gone.
+func sameHandlers(was, now *source.Function) bool {
+	kept := 0
+	for i := range was.Handlers {
+		if !was.Handlers[i].Dropped {
+			kept++
+		}
+	}
+	return len(now.Handlers) >= kept
+}
+
+// mostlyRemoved tells whether a function lost tokens and gained next to none.
+func mostlyRemoved(was, now *source.Function) bool {
+	return len(source.Without(now.All, was.All)) <= max(1, len(now.All)/12)
+}
+
+// mostlySame tells whether most of a function stayed.
+func mostlySame(was, now *source.Function) bool { return source.Similar(was.All, now.All) >= 0.5 }

@@ -1,0 +1,232 @@
+package detect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure/internal/detect/source"
+)
+
+// functions compares the functions of production code.
+func (r *run) functions() {
+	added := r.addedFunctions()
+	for _, p := range r.pairs {
+		if p.class != production && p.class != testCode || p.new == nil && p.newWhy != "" {
+			continue
+		}
+		now := make(map[string]*source.Function)
+		if p.new != nil {
+			for _, f := range p.new.Funcs {
+				now[f.Name] = f
+			}
+		}
+		known := make(map[string]bool)
+		if p.old != nil {
+			for _, was := range p.old.Funcs {
+				known[was.Name] = true
+				if f := now[was.Name]; f != nil {
+					r.compareFunction(p, was, f)
+				} else {
+					r.goneFunction(p, was, added)
+				}
+			}
+		}
+		if p.new != nil {
+			r.newFunctions(p, known)
+			r.commentedOut(p)
+		}
+	}
+}
+
+// newFunctions looks at functions that the baseline did not have.
+func (r *run) newFunctions(p *pair, known map[string]bool) {
+	for _, f := range p.new.Funcs {
+		if known[f.Name] || f.Kind == source.DeclContainer {
+			continue
+		}
+		r.forged(p, nil, f)
+		if f.Test || p.old == nil {
+			continue
+		}
+		for i := range f.Handlers {
+			if h := &f.Handlers[i]; h.Dropped && h.Broad {
+				r.add(Finding{File: p.new.Path, Line: h.Line, Subject: f.Name, Evidence: h.S, Confidence: 0.6}, source.ErrorSwallowed)
+			}
+		}
+	}
+}
+
+// compareFunction compares a function as it was and as it is.
+func (r *run) compareFunction(p *pair, was, now *source.Function) {
+	if was.Kind == source.DeclContainer || now.Kind == source.DeclContainer || was.BodyHash == now.BodyHash {
+		return
+	}
+	r.forged(p, was, now)
+	if now.Test {
+		return
+	}
+	if r.stub(p, was, now) {
+		return
+	}
+	r.guards(p, was, now)
+	r.handlers(p, was, now)
+	r.special(p, was, now)
+	if now.Early && !was.Early && source.Inside(was.All, now.All) > 0.9 {
+		r.add(Finding{File: p.new.Path, Line: now.EarlyLine, Subject: now.Name, Evidence: now.Name, Confidence: 0.85}, earlyReturn)
+	}
+}
+
+// stub tells of a body that was replaced by nothing.
+func (r *run) stub(p *pair, was, now *source.Function) bool {
+	if !now.Stub || was.Stub || was.Tokens < 30 || now.Tokens*2 > was.Tokens {
+		return false
+	}
+	r.add(Finding{
+		File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.9,
+		Message: fmt.Sprintf("%d lines became %d that do nothing", was.Lines, now.Lines),
+	}, stubBody)
+	return true
+}
+
+// addedFunctions are those that no baseline version of their file had.
+func (r *run) addedFunctions() map[string][]*source.Function {
+	all := make(map[string][]*source.Function)
+	for _, p := range r.pairs {
+		if p.new == nil {
+			continue
+		}
+		known := make(map[string]bool)
+		if p.old != nil {
+			for _, f := range p.old.Funcs {
+				known[f.Name] = true
+			}
+		}
+		for _, f := range p.new.Funcs {
+			if !known[f.Name] && !f.Test {
+				all[f.Leaf] = append(all[f.Leaf], f)
+				all[""] = append(all[""], f)
+			}
+		}
+	}
+	return all
+}
+
+// maxRenamed is how many added functions a removed one is compared with.
+const maxRenamed = 2000
+
+// goneFunction tells of a public function or type that is not there any more: not
+// elsewhere in the change, not under another name, not deprecated before. It is
+// surer when what is left still names it; when its tests went with it, a warning.
+func (r *run) goneFunction(p *pair, was *source.Function, added map[string][]*source.Function) {
+	if !was.Public || was.Test || was.Deprecated || len(added[was.Leaf]) > 0 || p.class != production {
+		return
+	}
+	others := added[""]
+	for _, f := range others[:min(len(others), maxRenamed)] {
+		if f.Kind == was.Kind && source.Similar(was.All, f.All) >= 0.6 {
+			return
+		}
+	}
+	f := Finding{File: p.old.Path, Line: was.Line, Gone: true, Subject: was.Name, Evidence: was.Name, Confidence: 0.7}
+	switch {
+	case r.stillNamed(was):
+		f.Confidence = 0.9
+		f.Message = "a public symbol was removed that other changed files still name"
+	case r.testsWent(was), len(r.change.removed) > 3:
+		f.Confidence = 0.5
+	case p.new != nil && p.new.CodeLines < p.old.CodeLines && len(r.change.code) == 0:
+		f.Confidence = 0.8 // nothing came for it
+	}
+	r.add(f, symbolRemoved)
+}
+
+// stillNamed tells whether production code of the change calls a function that it
+// called before.
+func (r *run) stillNamed(was *source.Function) bool {
+	h := source.Hash(was.Leaf)
+	if len(was.Leaf) < 5 || r.change.removed[h] == "" || strings.ContainsAny(was.Name, ".>") {
+		return false
+	}
+	for _, p := range r.pairs {
+		if p.new != nil && p.old != nil && p.class == production && p.new.Words[h] && p.old.Words[h] {
+			return true
+		}
+	}
+	return false
+}
+
+// testsWent tells whether tests of a symbol were removed with it.
+func (r *run) testsWent(was *source.Function) bool {
+	for i := range r.tests {
+		if t := &r.tests[i]; t.how == howObsolete && t.old.Names[source.Hash(was.Leaf)] {
+			return true
+		}
+	}
+	return false
+}
+
+// commentedOut tells of lines of code that are comments now.
+func (r *run) commentedOut(p *pair) {
+	if p.old == nil || p.lang == nil {
+		return
+	}
+	first := source.CommentLine{}
+	n := 0
+	for h, c := range p.new.Commented {
+		if p.old.Lines[h] == 0 || p.new.Lines[h] != 0 {
+			continue
+		}
+		if _, was := p.old.Commented[h]; was {
+			continue
+		}
+		if n++; first.Line == 0 || c.Line < first.Line {
+			first = c
+		}
+	}
+	if n >= minCommented {
+		r.add(Finding{File: p.new.Path, Line: first.Line, Evidence: first.S, Confidence: 0.7, Message: fmt.Sprintf("%d lines of code became comments", n)}, codeCommented)
+	}
+}
+
+// minCommented is how many lines have to become comments to be told.
+const minCommented = 3
+
+// switches tells of settings that were on and are off. Those with a name that
+// speaks of a check or a feature are surer.
+func (r *run) switches(p *pair, now []*source.Mark) {
+	if p.old == nil {
+		return
+	}
+	was := make(map[uint64][]bool)
+	for i := range p.old.Marks {
+		if m := &p.old.Marks[i]; m.Pattern == source.FlagOff {
+			was[m.Key] = append(was[m.Key], m.On)
+		}
+	}
+	for _, m := range now {
+		old := was[m.Key]
+		if len(old) != 1 || !old[0] || m.On {
+			continue // a key that is there more than once cannot be told apart
+		}
+		f := Finding{File: p.new.Path, Line: m.Line, Evidence: m.S, Confidence: 0.6}
+		lower := strings.ToLower(m.S)
+		for _, s := range checkNames {
+			if strings.Contains(lower, s) {
+				f.Confidence = 0.85
+			}
+		}
+		for _, s := range offNames {
+			if strings.Contains(lower, s) {
+				f.Confidence = 0
+			}
+		}
+		if f.Confidence > 0 {
+			r.add(f, source.FlagOff)
+		}
+	}
+}
+
+var (
+	checkNames = [...]string{"enable", "feature", "valid", "check", "strict", "verif", "auth", "secur", "lint", "require", "enforce", "test"}
+	offNames   = [...]string{"disable", "skip", "debug", "verbose", "dry", "allow", "ignore", "insecure", "unsafe", "experimental"}
+)

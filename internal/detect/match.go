@@ -1,0 +1,452 @@
+package detect
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/internal/detect/source"
+)
+
+// A baseline test that its file does not have any more is looked for in the whole
+// change, in this order; the first that fits ends the search:
+//
+//  1. moved: a test of the same name in another file, with a similar body;
+//  2. renamed: the added test with the most similar body, in the same file from
+//     similarity 0.5, elsewhere from 0.7; from 0.35 when the last part of the name
+//     is the same. A test that is renamed and weakened is compared with its new
+//     form by the detectors for assertions;
+//  3. merged or split: three quarters of its literals are found in what was
+//     added to tests (new tests, what known tests have more than before, tables and
+//     functions of test files), which has assertions, and as many of all its telling
+//     tokens in the tests that changed;
+//  4. obsolete: it names a function or type that the change removed from
+//     production code, and that is nowhere else in the change.
+//
+// What is left is gone. Similarity is that of bags of tokens (Jaccard): the order
+// of statements, the layout, comments and quotes do not count. Bodies are compared
+// by hash first, and best pairs are taken greedily, so that the work grows with
+// the removed and added tests of a file and not with the files.
+
+// testPair is a baseline test and what became of it.
+type testPair struct {
+	from     *pair
+	old      *source.Test
+	to       *pair // nil when it is gone
+	new      *source.Test
+	how      string
+	obsolete string // the symbol that went with it
+}
+
+// How a baseline test was found.
+const (
+	howSame     = "same"
+	howMoved    = "moved"
+	howRenamed  = "renamed"
+	howMerged   = "merged"
+	howObsolete = "obsolete"
+)
+
+// material is what the change as a whole added and took away.
+type material struct {
+	tests    source.Bag      // tokens added to test code
+	whole    source.Bag      // all tokens of new and changed test code
+	code     source.Bag      // tokens added to production code
+	asserts  int             // assertions added
+	guards   map[uint64]bool // of production code, added
+	removed  map[uint32]string
+	added    map[string]int // line texts of marks that other files lost
+	lostMark map[string]int
+}
+
+// candidate is a test of the new versions that no baseline test is matched to.
+type candidate struct {
+	pair *pair
+	test *source.Test
+	used bool
+}
+
+// pairRenames joins a deleted file and an added one that are the same file under
+// another name: the names of most of their tests and functions are the same. A
+// caller that follows renames leaves nothing to do.
+func (r *run) pairRenames() {
+	var gone, added []*pair
+	for _, p := range r.pairs {
+		switch {
+		case p.lang == nil:
+		case p.old != nil && p.new == nil && p.newWhy == "":
+			gone = append(gone, p)
+		case p.new != nil && p.old == nil && p.oldWhy == "":
+			added = append(added, p)
+		}
+	}
+	if len(gone)*len(added) > 250_000 {
+		r.report.Skipped = append(r.report.Skipped, Skipped{"", "renamed files are not looked for: too many files were deleted and added"})
+		return
+	}
+	taken := make(map[*pair]bool)
+	for _, g := range gone {
+		names := namesOf(g.old)
+		var best *pair
+		most := 0.5
+		for _, a := range added {
+			if taken[a] || a.lang != g.lang {
+				continue
+			}
+			if s := source.Similar(names, namesOf(a.new)); s > most && len(names) > 0 {
+				best, most = a, s
+			}
+		}
+		if best == nil {
+			continue
+		}
+		taken[best], taken[g] = true, true
+		best.old, best.change.Old = g.old, g.change.Old
+	}
+	r.pairs = slices.DeleteFunc(r.pairs, func(p *pair) bool { return taken[p] && p.new == nil })
+}
+
+func namesOf(m *source.Model) source.Bag {
+	var b source.Bag
+	for _, t := range m.Tests {
+		b = append(b, source.Hash(t.Name))
+	}
+	for _, f := range m.Funcs {
+		b = append(b, source.Hash(f.Name))
+	}
+	slices.Sort(b)
+	return b
+}
+
+// matchTests finds out what became of each baseline test.
+func (r *run) matchTests() {
+	r.collect()
+	var left []int
+	var free []*candidate
+	for _, p := range r.pairs {
+		left, free = r.matchSame(p, left, free)
+	}
+	r.matchMoved(left, free)
+	r.matchRenamed(left, free)
+	r.matchMerged(left, free)
+	for _, n := range left {
+		r.matchObsolete(&r.tests[n])
+	}
+	for i := range r.tests {
+		if t := &r.tests[i]; t.how != howSame && t.how != "" {
+			m := Moved{From: TestName{t.from.old.Path, t.old.Name}, How: t.how}
+			if t.new != nil {
+				m.To = TestName{t.to.new.Path, t.new.Name}
+			}
+			r.report.Moved = append(r.report.Moved, m)
+		}
+	}
+}
+
+// matchSame matches tests by name within a file.
+func (r *run) matchSame(p *pair, left []int, free []*candidate) ([]int, []*candidate) {
+	byName := make(map[string]*source.Test)
+	if p.new != nil {
+		for _, t := range p.new.Tests {
+			byName[t.Name] = t
+		}
+	}
+	if p.old != nil && p.newWhy == "" {
+		for _, t := range p.old.Tests {
+			found := testPair{from: p, old: t}
+			if now := byName[t.Name]; now != nil {
+				found.to, found.new, found.how = p, now, howSame
+				delete(byName, t.Name)
+			} else {
+				left = append(left, len(r.tests))
+			}
+			r.tests = append(r.tests, found)
+		}
+	}
+	if p.new != nil {
+		for _, t := range p.new.Tests {
+			if byName[t.Name] == t {
+				free = append(free, &candidate{pair: p, test: t})
+			}
+		}
+	}
+	return left, free
+}
+
+func (t *testPair) take(c *candidate, how string) {
+	t.to, t.new, t.how = c.pair, c.test, how
+	c.used = true
+}
+
+// matchMoved finds tests of the same name in other files.
+func (r *run) matchMoved(left []int, free []*candidate) {
+	byName := make(map[string][]*candidate)
+	for _, c := range free {
+		byName[c.test.Name] = append(byName[c.test.Name], c)
+	}
+	for _, n := range left {
+		t := &r.tests[n]
+		var best *candidate
+		most := 0.3
+		for _, c := range byName[t.old.Name] {
+			if s := source.Similar(t.old.All, c.test.All); !c.used && s > most {
+				best, most = c, s
+			}
+		}
+		if best != nil {
+			t.take(best, howMoved)
+		}
+	}
+}
+
+// scored is a possible match.
+type scored struct {
+	n     int
+	c     *candidate
+	score float64
+}
+
+// maxCompared is how many bodies are compared to find renamed tests.
+const maxCompared = 400_000
+
+// matchRenamed finds tests with a similar body, the most similar ones first.
+func (r *run) matchRenamed(left []int, free []*candidate) {
+	byHash := make(map[uint64][]*candidate)
+	for _, c := range free {
+		byHash[c.test.BodyHash] = append(byHash[c.test.BodyHash], c)
+	}
+	for _, n := range left {
+		t := &r.tests[n]
+		for _, c := range byHash[t.old.BodyHash] {
+			if t.how == "" && !c.used {
+				t.take(c, howRenamed)
+			}
+		}
+	}
+	var all []scored
+	compared := 0
+	for _, n := range left {
+		t := &r.tests[n]
+		for _, c := range free {
+			if t.how != "" || c.used || compared >= maxCompared {
+				continue
+			}
+			compared++
+			if s, ok := r.renamed(t, c); ok {
+				all = append(all, scored{n, c, s})
+			}
+		}
+	}
+	if compared >= maxCompared {
+		r.report.Skipped = append(r.report.Skipped, Skipped{"", "renamed tests were looked for among some of the tests only: too many were removed and added"})
+	}
+	slices.SortStableFunc(all, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
+	for _, s := range all {
+		if t := &r.tests[s.n]; t.how == "" && !s.c.used {
+			t.take(s.c, howRenamed)
+		}
+	}
+}
+
+// renamed tells whether a test may be another one under a new name.
+func (r *run) renamed(t *testPair, c *candidate) (float64, bool) {
+	if len(t.old.All) > 4*len(c.test.All)+8 || len(c.test.All) > 4*len(t.old.All)+8 {
+		return 0, false
+	}
+	s := source.Similar(t.old.All, c.test.All)
+	least := 0.7
+	switch {
+	case t.old.Leaf == c.test.Leaf:
+		least = 0.35
+	case t.from == c.pair:
+		least = 0.5
+	}
+	if s < least {
+		return 0, false
+	}
+	// A test that expects something else is another one, unless most is the same.
+	if s < 0.8 && source.Inside(t.old.Literals, c.test.Literals) < 0.5 && t.old.Leaf != c.test.Leaf {
+		return 0, false
+	}
+	if t.old.Leaf == c.test.Leaf {
+		s++
+	}
+	return s, true
+}
+
+// collect gathers what the change added and removed as a whole.
+func (r *run) collect() {
+	c := &material{removed: make(map[uint32]string), guards: make(map[uint64]bool), added: make(map[string]int), lostMark: make(map[string]int)}
+	for _, p := range r.pairs {
+		c.collectTests(p)
+		c.collectCode(p)
+	}
+	slices.Sort(c.tests)
+	slices.Sort(c.whole)
+	slices.Sort(c.code)
+	for _, p := range r.pairs { // what is still there under its name was moved
+		if p.new == nil {
+			continue
+		}
+		for _, f := range p.new.Funcs {
+			if !f.Test {
+				delete(c.removed, source.Hash(f.Leaf))
+			}
+		}
+	}
+	r.change = c
+}
+
+func (c *material) collectTests(p *pair) {
+	old := make(map[string]*source.Test)
+	if p.old != nil {
+		for _, t := range p.old.Tests {
+			old[t.Name] = t
+		}
+	}
+	if p.new == nil {
+		return
+	}
+	for _, t := range p.new.Tests {
+		was := old[t.Name]
+		switch {
+		case was == nil:
+			c.tests, c.whole = slices.Concat(c.tests, t.All, t.Parts), slices.Concat(c.whole, t.All, t.Parts)
+			c.asserts += len(t.Asserts)
+		case was.BodyHash != t.BodyHash:
+			c.tests, c.whole = slices.Concat(c.tests, source.Without(t.All, was.All), source.Without(t.Parts, was.Parts)), slices.Concat(c.whole, t.All, t.Parts)
+			c.asserts += max(0, len(t.Asserts)-len(was.Asserts)) + len(t.Cases)
+		}
+	}
+	c.collectRest(p)
+}
+
+// collectRest adds the functions and tables of test files.
+func (c *material) collectRest(p *pair) {
+	was := make(map[string]*source.Function)
+	var rest source.Bag
+	if p.old != nil {
+		rest = p.old.Rest
+		for _, f := range p.old.Funcs {
+			was[f.Name] = f
+		}
+	}
+	for _, f := range p.new.Funcs {
+		if !f.Test || f.Kind == source.DeclContainer {
+			continue
+		}
+		if o := was[f.Name]; o == nil || o.BodyHash != f.BodyHash {
+			c.whole = append(c.whole, f.All...)
+		}
+		if o := was[f.Name]; o != nil {
+			c.tests = append(c.tests, source.Without(f.All, o.All)...)
+		} else {
+			c.tests = append(c.tests, f.All...)
+		}
+	}
+	if p.class == testCode {
+		more := source.Without(p.new.Rest, rest)
+		c.tests, c.whole = append(c.tests, more...), append(c.whole, more...)
+	}
+}
+
+// collectCode notes the symbols that production code lost, and the tokens it
+// gained.
+func (c *material) collectCode(p *pair) {
+	now := make(map[string]*source.Function)
+	if p.new != nil {
+		for _, f := range p.new.Funcs {
+			now[f.Name] = f
+		}
+	}
+	was := make(map[string]*source.Function)
+	if p.old != nil {
+		for _, f := range p.old.Funcs {
+			was[f.Name] = f
+			if !f.Test && now[f.Name] == nil && len(f.Leaf) > 2 && p.newWhy == "" {
+				c.removed[source.Hash(f.Leaf)] = f.Leaf
+			}
+		}
+	}
+	if p.new == nil {
+		return
+	}
+	for _, f := range p.new.Funcs {
+		if f.Test || f.Kind == source.DeclContainer {
+			continue
+		}
+		o := was[f.Name]
+		c.collectGuards(o, f)
+		if o == nil {
+			c.code = append(c.code, f.All...)
+		} else if o.BodyHash != f.BodyHash {
+			c.code = append(c.code, source.Without(f.All, o.All)...)
+		}
+	}
+}
+
+// collectGuards notes the guards that a function gained; was is nil for a new one.
+func (c *material) collectGuards(was, now *source.Function) {
+	known := make(map[uint64]bool)
+	if was != nil {
+		for i := range was.Guards {
+			known[was.Guards[i].Key] = true
+		}
+	}
+	for i := range now.Guards {
+		if g := &now.Guards[i]; !known[g.Key] && !g.Failure {
+			c.guards[g.Key] = true
+		}
+	}
+}
+
+// matchMerged finds tests whose content stands in other tests now.
+func (r *run) matchMerged(left []int, free []*candidate) {
+	if r.change.asserts == 0 {
+		return
+	}
+	for _, n := range left {
+		t := &r.tests[n]
+		if t.how != "" || len(t.old.Asserts) == 0 || len(t.old.Telling) < 2 {
+			continue
+		}
+		// Names alone are in many tests; a test without literals needs all of them.
+		if len(t.old.Literals) == 0 && source.Inside(t.old.Telling, r.change.tests) < 0.95 {
+			continue
+		}
+		if source.Inside(t.old.Literals, r.change.tests) < 0.75 || source.Inside(t.old.Telling, r.change.whole) < 0.75 {
+			continue
+		}
+		t.how = howMerged
+		t.to, t.new = r.mergedInto(t, free)
+	}
+}
+
+// mergedInto finds the test that has most of what a merged one had; nil when
+// several share it.
+func (r *run) mergedInto(t *testPair, free []*candidate) (*pair, *source.Test) {
+	for _, c := range free {
+		if source.Inside(t.old.Literals, c.test.Literals) >= 0.75 && source.Inside(t.old.Telling, c.test.Telling) >= 0.7 {
+			return c.pair, c.test
+		}
+	}
+	return nil, nil
+}
+
+// matchObsolete tells of tests whose subject the change removed.
+func (r *run) matchObsolete(t *testPair) {
+	if t.how != "" {
+		return
+	}
+	var names []string
+	for h := range t.old.Names {
+		if s, ok := r.change.removed[h]; ok && !source.Everywhere(s) {
+			names = append(names, s)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	t.how, t.obsolete = howObsolete, strings.Join(names[:min(len(names), 3)], ", ")
+}

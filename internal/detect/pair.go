@@ -1,0 +1,68 @@
+package detect
+
+import (
+	"path"
+	"strings"
+
+	"github.com/perdure/perdure/internal/detect/source"
+)
+
+// pair is a changed file with the models of its versions.
+type pair struct {
+	path           string
+	change         Change // without contents
+	lang           *source.Language
+	class          class
+	old, new       *source.Model // nil when not there or not analysed
+	oldWhy, newWhy string        // why not analysed
+}
+
+// class is what a file is for, as far as detectors differ.
+type class uint8
+
+const (
+	production class = iota
+	testCode
+	fixture
+)
+
+func classOf(c *Change) class {
+	name := c.path()
+	if c.Fixture {
+		return fixture
+	}
+	lang := source.LanguageOf(name)
+	for folder := range strings.SplitSeq(path.Dir(name), "/") {
+		switch folder {
+		case "testdata", "fixtures", "__snapshots__", "golden", "__fixtures__":
+			return fixture
+		}
+	}
+	switch path.Ext(name) {
+	case ".snap", ".golden":
+		return fixture
+	}
+	if lang != nil && lang.TestFile(name) {
+		return testCode
+	}
+	return production
+}
+
+// version makes the model of a version; nil when it is not there, or why not.
+func (r *run) version(v *Version, old *source.Model) (*source.Model, string) {
+	if v.Path == "" {
+		return nil, ""
+	}
+	why := r.limits.refuse(v)
+	if why == "" && generated(v.Content) && old == nil {
+		why = whyGenerated // unless the baseline was not
+	}
+	if why != "" {
+		return nil, why
+	}
+	lang := source.LanguageOf(v.Path)
+	if lang == nil {
+		return source.PlainModel(v.Path, string(v.Content)), ""
+	}
+	return source.Read(lang, v.Path, string(v.Content)), ""
+}

@@ -1,0 +1,81 @@
+package detect
+
+import "fmt"
+
+// Results is what runs of the tests said, compared by the caller: the names of
+// baseline tests by what became of them. Tests that Run finds again under another
+// name do not count as missing when that name was executed.
+type Results struct {
+	// Finished is false when the run ended without the runner's end record; an exit
+	// code is no proof. Why tells how that shows.
+	Finished bool
+	Why      string
+	// Missing were not executed, Skipped are skipped newly, Failing passed and fail.
+	Missing, Skipped, Failing []TestName
+	// Executed are the tests that ran; it may be nil when nothing is missing.
+	Executed []TestName
+	// Lost are files with lines that were covered, still exist, and are not covered.
+	Lost []LostLines
+}
+
+// LostLines are lines of a file that lost their coverage.
+type LostLines struct {
+	File string
+	// Line is the first of them, Count how many.
+	Line, Count int
+	// Percent is their share of the file's covered lines that still exist. From
+	// Threshold on it is a finding; 0 is DefaultLost.
+	Percent, Threshold float64
+}
+
+// The shares of covered lines, in percent, from which a loss is a finding, and for
+// sensitive paths.
+const (
+	DefaultLost   = 2.0
+	SensitiveLost = 0.5
+)
+
+// results turns what runs said into findings.
+func (r *run) results() {
+	in := r.in.Results
+	if in == nil {
+		return
+	}
+	if !in.Finished {
+		r.add(Finding{Message: "the run has no end record", Evidence: in.Why}, runUnfinished)
+	}
+	executed := make(map[TestName]bool)
+	for _, t := range in.Executed {
+		executed[t] = true
+	}
+	excused := make(map[TestName]bool)
+	for i := range r.report.Moved {
+		m := &r.report.Moved[i]
+		if m.To.Name == "" || executed[m.To] || executed[TestName{Name: m.To.Name}] {
+			excused[m.From] = true
+		}
+	}
+	for _, t := range in.Missing {
+		if !excused[t] {
+			r.add(Finding{File: t.File, Subject: t.Name, Evidence: t.Name}, resultMissing)
+		}
+	}
+	for _, t := range in.Skipped {
+		r.add(Finding{File: t.File, Subject: t.Name, Evidence: t.Name}, resultSkipped)
+	}
+	for _, t := range in.Failing {
+		r.add(Finding{File: t.File, Subject: t.Name, Evidence: t.Name}, resultFailing)
+	}
+	for _, l := range in.Lost {
+		threshold := l.Threshold
+		if threshold <= 0 {
+			threshold = DefaultLost
+		}
+		if l.Percent >= threshold {
+			r.add(Finding{
+				File: l.File, Line: l.Line, Subject: l.File, Evidence: fmt.Sprintf("%d lines, %.1f %% of the file's", l.Count, l.Percent),
+				Message: fmt.Sprintf("%d lines were covered, still exist, and are not covered", l.Count),
+			}, coverageLost)
+		}
+	}
+}

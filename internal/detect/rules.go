@@ -1,0 +1,316 @@
+package detect
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/perdure/perdure/internal/detect/source"
+)
+
+// Custom is a pattern of the user's: a regular expression that is looked for in
+// lines of code.
+type Custom struct {
+	// ID is a name of lower-case letters, digits and hyphens that Catalog does not
+	// have.
+	ID       string   `json:"id" yaml:"id"`
+	Type     Type     `json:"type" yaml:"type"`
+	Tier     Tier     `json:"tier" yaml:"tier"`
+	Severity Severity `json:"severity" yaml:"severity"`
+	Message  string   `json:"message" yaml:"message"`
+	// Languages and Paths say where to look: names of languages (Languages lists
+	// them), globs with ** for folders. Both empty: everywhere.
+	Languages []string `json:"languages,omitempty" yaml:"languages"`
+	Paths     []string `json:"paths,omitempty" yaml:"paths"`
+	// Match is a regular expression in Go's syntax, held against single lines.
+	Match string `json:"match" yaml:"match"`
+	// In is what of a line is looked at: code (the default: comments and the
+	// contents of strings are blank), comments, or text (the whole line).
+	In string `json:"in,omitempty" yaml:"in"`
+	// When is added (the default) or removed.
+	When string `json:"when,omitempty" yaml:"when"`
+	// Confidence is between 0 and 1; 0 stands for 1.
+	Confidence float64 `json:"confidence,omitempty" yaml:"confidence"`
+}
+
+// Rules are switches and custom patterns, compiled. A nil *Rules has all patterns
+// switched on and no custom ones.
+type Rules struct {
+	off    map[string]bool
+	custom []compiled
+}
+
+type compiled struct {
+	Custom
+	re *regexp.Regexp
+}
+
+// Config says which patterns are looked for.
+type Config struct {
+	// Types, when not empty, are the only ones that are looked for.
+	Types []Type `json:"types,omitempty" yaml:"types"`
+	// Off are IDs or aliases of patterns that are not looked for.
+	Off []string `json:"off,omitempty" yaml:"off"`
+	// Patterns are the user's own.
+	Patterns []Custom `json:"patterns,omitempty" yaml:"patterns"`
+}
+
+// Limits of custom patterns.
+const (
+	maxPatterns = 200
+	maxMatch    = 1000
+)
+
+// NewRules compiles a configuration. The error names all that is wrong with it,
+// each with its field.
+func NewRules(c Config) (*Rules, error) {
+	rules := &Rules{off: make(map[string]bool)}
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	for i, t := range c.Types {
+		if !slices.Contains(allTypes(), t) {
+			wrong("types[%d]: %q is no type; types are %s", i, t, joined(allTypes()))
+		}
+	}
+	known := make(map[string]bool)
+	for _, p := range patterns() {
+		known[p.ID] = true
+		if len(c.Types) > 0 && !slices.Contains(c.Types, p.Type) {
+			rules.off[p.ID] = true
+		}
+	}
+	if len(c.Patterns) > maxPatterns {
+		return nil, &LimitError{Limit: "custom patterns", Max: maxPatterns}
+	}
+	for i := range c.Patterns {
+		p := c.Patterns[i]
+		for _, err := range p.problems(known) {
+			wrong("patterns[%d] %q: %w", i, p.ID, err)
+		}
+		known[p.ID] = true
+		re, err := regexp.Compile(p.Match)
+		if err == nil {
+			rules.custom = append(rules.custom, compiled{p, re})
+		}
+		if len(c.Types) > 0 && !slices.Contains(c.Types, p.Type) {
+			rules.off[p.ID] = true
+		}
+	}
+	for i, id := range c.Off {
+		ids := byAlias(id)
+		if known[id] {
+			ids = append(ids, id)
+		}
+		if len(ids) == 0 {
+			wrong("off[%d]: there is no pattern %q", i, id)
+		}
+		for _, id := range ids {
+			rules.off[id] = true
+		}
+	}
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("read detection patterns: %w", errors.Join(errs...))
+	}
+	return rules, nil
+}
+
+// byAlias are the patterns that cover a family of the public catalogues.
+func byAlias(alias string) []string {
+	var ids []string
+	for _, p := range patterns() {
+		if slices.Contains(p.Aliases, alias) {
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids
+}
+
+var customID = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+func (c *Custom) problems(known map[string]bool) []error {
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if !customID.MatchString(c.ID) || len(c.ID) > 60 {
+		wrong("id: a name of at most 60 lower-case letters, digits and hyphens is wanted")
+	}
+	if known[c.ID] {
+		wrong("id: there is already a pattern of this name")
+	}
+	if !slices.Contains(allTypes(), c.Type) {
+		wrong("type: %q is no type; types are %s", c.Type, joined(allTypes()))
+	}
+	if c.Tier < Fact || c.Tier > Hint {
+		wrong("tier: %d is none; tiers are 1, 2 and 3", c.Tier)
+	}
+	if !slices.Contains([]Severity{Critical, High, Medium, Low}, c.Severity) {
+		wrong("severity: %q is none; severities are critical, high, medium, low", c.Severity)
+	}
+	if strings.TrimSpace(c.Message) == "" {
+		wrong("message: say what was found")
+	}
+	for _, l := range c.Languages {
+		if !slices.Contains(source.Languages(), l) {
+			wrong("languages: %q is not known; languages are %s", l, joined(source.Languages()))
+		}
+	}
+	for _, p := range c.Paths {
+		if !doublestar.ValidatePattern(p) {
+			wrong("paths: %q is no glob; a pattern like src/**/*.ts is wanted", p)
+		}
+	}
+	if c.Match == "" || len(c.Match) > maxMatch {
+		wrong("match: a regular expression of 1 to %d bytes is wanted", maxMatch)
+	} else if _, err := regexp.Compile(c.Match); err != nil {
+		wrong("match: %w", err)
+	}
+	if !slices.Contains([]string{"", "code", "comments", "text"}, c.In) {
+		wrong("in: %q is none of code, comments, text", c.In)
+	}
+	if !slices.Contains([]string{"", "added", "removed"}, c.When) {
+		wrong("when: %q is none of added, removed", c.When)
+	}
+	if c.Confidence < 0 || c.Confidence > 1 {
+		wrong("confidence: %g is not between 0 and 1", c.Confidence)
+	}
+	return errs
+}
+
+func allTypes() []Type {
+	return []Type{TestDeletion, TestSkipping, AssertionWeakening, CoverageRegression, ValidationBypass, ErrorSuppression, FeatureRemoval, TestFailure, RunIncomplete, ProtectedChange}
+}
+
+func joined[T ~string](all []T) string {
+	var names []string
+	for _, t := range all {
+		names = append(names, string(t))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (r *Rules) enabled(p *Pattern) bool { return r == nil || !r.off[p.ID] }
+
+// fits tells whether a custom pattern is looked for in a file.
+func (c *compiled) fits(path string, lang *source.Language) bool {
+	if len(c.Languages) > 0 && (lang == nil || !slices.Contains(c.Languages, lang.Name)) {
+		return false
+	}
+	return len(c.Paths) == 0 || slices.ContainsFunc(c.Paths, func(g string) bool { return doublestar.MatchUnvalidated(g, path) })
+}
+
+// custom looks for the user's patterns: in lines that one version has more often
+// than the other.
+func (r *run) custom(p *pair) {
+	if r.in.Rules == nil {
+		return
+	}
+	for i := range r.in.Rules.custom {
+		c := &r.in.Rules.custom[i]
+		if r.in.Rules.off[c.ID] || !c.fits(p.path, p.lang) {
+			continue
+		}
+		from, to := p.old, p.new
+		oldText, newText := string(p.change.Old.Content), string(p.change.New.Content)
+		if c.When == "removed" {
+			from, to, oldText, newText = to, from, newText, oldText
+		}
+		if to == nil {
+			continue
+		}
+		had := make(map[string]int)
+		for _, h := range c.hits(from, p.lang, oldText) {
+			had[h.s]++
+		}
+		for _, h := range c.hits(to, p.lang, newText) {
+			if had[h.s]--; had[h.s] >= 0 {
+				continue
+			}
+			r.put(Finding{
+				Type: c.Type, Tier: c.Tier, Severity: c.Severity, Pattern: c.ID, File: p.path, Line: h.line, Gone: c.When == "removed",
+				Message: c.Message, Evidence: h.s, Confidence: c.Confidence,
+			})
+		}
+	}
+}
+
+// hit is a line in which a pattern was found.
+type hit struct {
+	line int
+	s    string
+}
+
+// hits are the lines in which a custom pattern is found.
+func (c *compiled) hits(m *source.Model, lang *source.Language, src string) []hit {
+	if m == nil {
+		return nil
+	}
+	looked := src
+	if lang != nil && c.In != "text" {
+		looked = source.Blank(lang, src, c.In == "comments")
+	}
+	var all []hit
+	n := 0
+	for line := range strings.Lines(looked) {
+		n++
+		if c.re.MatchString(strings.TrimRight(line, "\r\n")) {
+			all = append(all, hit{line: n})
+		}
+	}
+	if len(all) > 0 {
+		lines := strings.Split(src, "\n")
+		for i := range all {
+			all[i].s = strings.TrimSpace(lines[all[i].line-1])
+		}
+	}
+	return all
+}
+
+// Waiver takes away findings. It is the caller's business that no agent can write
+// one.
+type Waiver struct {
+	// Pattern is an ID, an alias, or * for all.
+	Pattern string `json:"pattern" yaml:"pattern"`
+	// Path is a glob with ** for folders.
+	Path   string `json:"path" yaml:"path"`
+	Reason string `json:"reason" yaml:"reason"`
+	// Expires is when it ends; the zero value is never.
+	Expires time.Time `json:"expires,omitzero" yaml:"expires"`
+}
+
+// Waived is a finding with what took it away.
+type Waived struct {
+	Finding
+	Waiver Waiver `json:"waiver"`
+}
+
+// Check says what is wrong with a waiver.
+func (w *Waiver) Check() error {
+	var errs []error
+	if _, ok := patternOf(w.Pattern); !ok && w.Pattern != "*" && len(byAlias(w.Pattern)) == 0 && !customID.MatchString(w.Pattern) {
+		errs = append(errs, fmt.Errorf("pattern: there is no pattern %q; name one, or * for all", w.Pattern))
+	}
+	if w.Path == "" || !doublestar.ValidatePattern(w.Path) {
+		errs = append(errs, fmt.Errorf("path: %q is no glob; a pattern like tests/** is wanted", w.Path))
+	}
+	if strings.TrimSpace(w.Reason) == "" {
+		errs = append(errs, errors.New("reason: say why the finding does not count"))
+	}
+	return errors.Join(errs...)
+}
+
+// waiver finds the one that takes a finding away.
+func (r *run) waiver(f *Finding) *Waiver {
+	for i := range r.in.Waivers {
+		w := &r.in.Waivers[i]
+		named := w.Pattern == "*" || w.Pattern == f.Pattern || slices.Contains(byAlias(w.Pattern), f.Pattern)
+		expired := !w.Expires.IsZero() && r.in.Now.After(w.Expires)
+		if named && !expired && strings.TrimSpace(w.Reason) != "" && doublestar.MatchUnvalidated(w.Path, f.File) {
+			return w
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package source
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Bag is a sorted list of hashes of tokens, with repetition. Texts are compared
+// by it: the order of statements and the layout do not count.
+type Bag []uint32
+
+// Hash is FNV-1a.
+func Hash(s string) uint32 {
+	h := uint32(2166136261)
+	for i := range len(s) {
+		h = (h ^ uint32(s[i])) * 16777619
+	}
+	return h
+}
+
+func mix(h uint64, s string) uint64 { return (h ^ uint64(Hash(s))) * 1099511628211 }
+
+func bagOf(tokens []token) Bag {
+	b := make(Bag, 0, len(tokens))
+	for i := range tokens {
+		if t := &tokens[i]; t.kind != op {
+			b = append(b, tokenHash(t))
+		}
+	}
+	slices.Sort(b)
+	return b
+}
+
+// tokenHash is the same for a string in different quotes.
+func tokenHash(t *token) uint32 {
+	if t.kind == text {
+		return Hash("\x00" + unquote(t.s))
+	}
+	return Hash(t.s)
+}
+
+// telling are the tokens that tell one piece of code from another: literals and
+// names that are not everywhere, each once.
+func telling(tokens []token) Bag {
+	b := make(Bag, 0, len(tokens)/2)
+	for i := range tokens {
+		t := &tokens[i]
+		switch {
+		case t.kind == text && len(t.s) > 2, t.kind == number && t.s != "0" && t.s != "1":
+		case t.kind == word && len(t.s) > 2 && !Everywhere(t.s):
+		default:
+			continue
+		}
+		b = append(b, tokenHash(t))
+	}
+	slices.Sort(b)
+	return slices.Compact(b)
+}
+
+// literals are the telling tokens that are no names.
+func literals(tokens []token) Bag {
+	var b Bag
+	for i := range tokens {
+		if t := &tokens[i]; t.kind == text && len(t.s) > 2 || t.kind == number && t.s != "0" && t.s != "1" {
+			b = append(b, tokenHash(t))
+		}
+	}
+	slices.Sort(b)
+	return slices.Compact(b)
+}
+
+// parts are what stands between commas and bars in strings, as numbers and as
+// strings.
+func parts(tokens []token) Bag {
+	var b Bag
+	for i := range tokens {
+		if t := &tokens[i]; t.kind != text || len(t.s) > 500 || !strings.ContainsAny(t.s, ",|") {
+			continue
+		}
+		for field := range strings.FieldsFuncSeq(unquote(tokens[i].s), func(c rune) bool { return c == ',' || c == '|' || c == '\n' }) {
+			field = strings.Trim(field, " '\t")
+			b = append(b, Hash(field), Hash("\x00"+field))
+		}
+	}
+	return b
+}
+
+// commonWords tell nothing: keywords, and what tests are made of.
+var commonWords = sync.OnceValue(func() set {
+	return words(`abstract and any args assert assertEqual assertEquals assertThat async await begin bool boolean break case cases catch class const context continue def defer describe else elsif end ensure err error Equal Errorf equal except expect expected export extends false False Fatal Fatalf final finally float for foreach from fun func function get got if import input int it lambda let list make map module name new nil None not null or override package pass private protected public pub raise range require rescue result return Run self should static str string String struct switch test testing tests Test then this throw throws toBe toEqual true True try type undefined use using val value var void want when while with yield assert_eq assert_equal $this`)
+})
+
+// Everywhere tells of words that tell nothing: keywords, and what tests are made of.
+func Everywhere(s string) bool { return commonWords()[s] }
+
+// common counts what two bags share.
+func common(a, b Bag) int {
+	n := 0
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			a = a[1:]
+		case a[0] > b[0]:
+			b = b[1:]
+		default:
+			n++
+			a, b = a[1:], b[1:]
+		}
+	}
+	return n
+}
+
+// Similar is how much of two bags is the same, between 0 and 1.
+func Similar(a, b Bag) float64 {
+	n := common(a, b)
+	if all := len(a) + len(b) - n; all > 0 {
+		return float64(n) / float64(all)
+	}
+	return 1
+}
+
+// Inside is how much of a is in b, between 0 and 1. Nothing is inside of
+// everything.
+func Inside(a, b Bag) float64 {
+	if len(a) == 0 {
+		return 1
+	}
+	return float64(common(a, b)) / float64(len(a))
+}
+
+// Without is what a has more than b.
+func Without(a, b Bag) Bag {
+	var rest Bag
+	for len(a) > 0 {
+		switch {
+		case len(b) == 0 || a[0] < b[0]:
+			rest = append(rest, a[0])
+			a = a[1:]
+		case a[0] > b[0]:
+			b = b[1:]
+		default:
+			a, b = a[1:], b[1:]
+		}
+	}
+	return rest
+}
+
+// Join makes one bag of two.
+func Join(a, b Bag) Bag {
+	all := append(slices.Clone(a), b...)
+	slices.Sort(all)
+	return all
+}
+
+// Has tells whether a hash is in the bag.
+func (b Bag) Has(h uint32) bool {
+	_, ok := slices.BinarySearch(b, h)
+	return ok
+}

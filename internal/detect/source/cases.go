@@ -1,0 +1,84 @@
+package source
+
+import (
+	"slices"
+	"sync"
+)
+
+// rows reads a table of cases in the parentheses that open at i: the elements of
+// the last list in them.
+func (u *unit) rows(i int) []caseRow {
+	open := -1
+	for j := i + 1; j < u.closer(i)-1; j++ {
+		switch s := u.at(j); {
+		case u.kindAt(j) != op:
+		case s == "[" || s == "{":
+			open = j
+			j = u.closer(j) - 1
+		case s == "(":
+			j = u.closer(j) - 1
+		}
+	}
+	if open < 0 {
+		return nil
+	}
+	return u.elements(open)
+}
+
+// elements are what stands between the commas of the brackets that open at i.
+func (u *unit) elements(i int) []caseRow {
+	var all []caseRow
+	end := u.closer(i) - 1
+	from := i + 1
+	for j := from; j <= end; j++ {
+		s := u.at(j)
+		if j < end && u.kindAt(j) == op && (s == "(" || s == "[" || s == "{") {
+			j = u.closer(j) - 1
+			continue
+		}
+		if j == end || s == "," && u.kindAt(j) == op {
+			if j > from {
+				all = append(all, u.row(from, j))
+			}
+			from = j + 1
+		}
+	}
+	return all
+}
+
+func (u *unit) row(from, to int) caseRow {
+	h := uint64(14695981039346656037)
+	for j := from; j < to; j++ {
+		h = mix(h, u.at(j))
+	}
+	return caseRow{Line: u.line(from), Key: h, All: bagOf(u.tok[from:to]), S: u.text(from, to)}
+}
+
+// rowAnnotations are annotations each of which is a row; tableAnnotations hold a
+// list of them.
+var (
+	rowAnnotations   = sync.OnceValue(func() set { return words("InlineData TestCase DataRow case test_case TestWith") })
+	tableAnnotations = sync.OnceValue(func() set { return words("parametrize ValueSource CsvSource EnumSource values expand") })
+)
+
+// casesOf reads the tables of a declared test: its annotations, and lists of a
+// loop in its body.
+func (u *unit) casesOf(d *decl) []caseRow {
+	all := d.cases
+	for _, a := range slices.Backward(d.annotations) {
+		open := a.from
+		for open < a.to && u.at(open) != "(" {
+			open++
+		}
+		if open >= a.to {
+			continue
+		}
+		switch {
+		case rowAnnotations()[a.name]:
+			all = append(all, u.row(open, a.to))
+		case tableAnnotations()[a.name]:
+			all = append(all, u.rows(open)...)
+		}
+	}
+	return all
+}

@@ -1,0 +1,272 @@
+package source
+
+import (
+	"strings"
+	"sync"
+)
+
+// blocksToEnd finds the end of each block of Ruby and notes it in match.
+func (u *unit) blocksToEnd() {
+	var open []int32
+	loop := int32(-1) // the line of a while, whose do opens nothing
+	for i := range u.tok {
+		t := &u.tok[i]
+		if t.kind != word || u.at(i-1) == "." || u.at(i-1) == "&." || u.symbol(i) {
+			continue
+		}
+		switch t.s {
+		case "def":
+			if !u.endless(i) {
+				open = append(open, small(i))
+			}
+		case "class", "module", "begin", "case":
+			open = append(open, small(i))
+		case "do":
+			if t.line != loop {
+				open = append(open, small(i))
+			}
+			loop = -1
+		case "if", "unless", "while", "until", "for":
+			if u.begins(i) {
+				open = append(open, small(i))
+				if t.s != "if" && t.s != "unless" {
+					loop = t.line
+				}
+			}
+		case "end":
+			if len(open) > 0 {
+				last := open[len(open)-1]
+				open = open[:len(open)-1]
+				u.match[last], u.match[i] = small(i), last
+			}
+		}
+	}
+}
+
+// symbol tells whether a word is one of :word or word:.
+func (u *unit) symbol(i int) bool {
+	t := &u.tok[i]
+	end := int(t.off) + len(t.s)
+	before := t.off > 0 && u.src[t.off-1] == ':' && (t.off < 2 || u.src[t.off-2] != ':')
+	return before || end+1 < len(u.src) && u.src[end] == ':' && u.src[end+1] != ':'
+}
+
+var blockWords = sync.OnceValue(func() set { return words("else then do and or return begin ensure") })
+
+// begins tells whether a statement begins at i: an if elsewhere follows what it
+// decides on.
+func (u *unit) begins(i int) bool {
+	if u.tok[i].first || i == 0 {
+		return true
+	}
+	before := &u.tok[i-1]
+	if before.kind == op {
+		return before.s != ")" && before.s != "]" && before.s != "}"
+	}
+	return before.kind == word && blockWords()[before.s]
+}
+
+// endless tells of def name = value.
+func (u *unit) endless(i int) bool {
+	j := i + 1
+	for u.isWord(j) && u.at(j+1) == "." {
+		j += 2
+	}
+	j++
+	if u.at(j) == "(" {
+		j = u.closer(j)
+	}
+	return u.at(j) == "=" && j < len(u.tok) && u.tok[j].line == u.tok[i].line && u.src[u.tok[j].off-1] == ' '
+}
+
+// declareEnds finds the declarations of Ruby.
+func (u *unit) declareEnds() {
+	private := false
+	for i := range u.tok {
+		t := &u.tok[i]
+		if t.kind != word || u.at(i-1) == "." || u.symbol(i) {
+			continue
+		}
+		switch t.s {
+		case "def", "class", "module":
+			if t.s != "def" {
+				private = false
+			}
+			u.declareRuby(i, private)
+		case "private", "protected":
+			if t.first && (i+1 >= len(u.tok) || u.tok[i+1].first) {
+				private = true
+			}
+		}
+	}
+}
+
+func (u *unit) declareRuby(i int, private bool) {
+	at := i + 1
+	for u.isWord(at) && (u.at(at+1) == "." || u.at(at+1) == "::") {
+		at += 2
+	}
+	name := u.at(at)
+	if u.kindAt(at) == op && u.at(i) != "def" || name == "" {
+		return
+	}
+	d := decl{kind: declFunction, name: name, at: at, start: i, body: min(at+1, len(u.tok)), end: u.lineEnd(at)}
+	if m := u.match[i]; m > int32(i) {
+		d.end = int(m) + 1
+	}
+	if u.at(at+1) == "(" && u.at(i) == "def" {
+		d.body = u.closer(at + 1)
+	}
+	if u.at(i) != "def" {
+		d.kind = DeclContainer
+	}
+	if private {
+		d.modifiers = []string{"private"}
+	}
+	u.decls = append(u.decls, d)
+}
+
+// declareCalls finds suites and tests that are calls with a title.
+func (u *unit) declareCalls() {
+	for i := range u.tok {
+		t := &u.tok[i]
+		if t.kind != word {
+			continue
+		}
+		suite := u.lang.suites[t.s]
+		if !suite && !u.lang.tests[t.s] || u.lang.shape == ends && u.symbol(i) {
+			continue
+		}
+		if before := u.at(i - 1); before == "." && u.at(i-2) != "t" && u.at(i-2) != "RSpec" && u.at(i-2) != "Deno" && u.at(i-2) != "test" && u.at(i-2) != "QUnit" || before == "->" || before == "function" || before == "fun" || before == "def" || before == "::" {
+			continue
+		}
+		u.declareCall(i, suite)
+	}
+}
+
+// declareCall reads one of them: it.each(rows)("title", ...), describe "title" do.
+func (u *unit) declareCall(i int, suite bool) {
+	d := decl{kind: declTest, start: i, at: i, calls: []string{u.at(i)}}
+	if suite {
+		d.kind = declSuite
+	}
+	j := i + 1
+	for j < len(u.tok) {
+		switch {
+		case u.at(j) == "." && u.isWord(j+1):
+			d.calls = append(d.calls, u.at(j+1))
+			if u.at(j+1) == "describe" {
+				d.kind = declSuite
+			}
+			j += 2
+			continue
+		case u.at(j) == "(" && len(d.calls) > 1 && u.at(u.closer(j)) == "(" && d.calls[len(d.calls)-1] != "describe": // each(rows), skipIf(x)
+			d.cases = append(d.cases, u.rows(j)...)
+			j = u.closer(j)
+			continue
+		case u.kindAt(j) == text && u.at(j+1) == "(" && u.at(j)[0] == '`': // each`table`
+			j++
+			continue
+		}
+		break
+	}
+	if u.lang.shape == ends {
+		u.rubyCall(&d, j)
+		return
+	}
+	if u.at(j) != "(" {
+		return
+	}
+	title := j + 1
+	if u.kindAt(title) != text && !(u.at(title) == "{" || u.isWord(title) && (u.at(title+1) == "," || u.at(title+1) == "." || u.at(title+1) == ")" && d.kind == declSuite)) {
+		return
+	}
+	d.body, d.end = title+1, u.closer(j)
+	if u.kindAt(title) == text {
+		d.name = strings.Clone(unquote(u.at(title)))
+	} else {
+		d.name = u.text(title, u.commaAfter(title, d.end))
+	}
+	if u.lang.Name == "kotlin" && u.at(d.end) == "." && u.at(d.end+1) == "config" && u.at(d.end+2) == "(" {
+		d.end = u.closer(d.end + 2)
+	}
+	if u.lang.Name == "kotlin" && u.at(d.end) == "{" {
+		d.end = u.closer(d.end)
+	}
+	if u.lang.Name != "kotlin" && u.at(title+1) != "," || !u.lang.TestFile(u.path) && !u.holdsFunction(d.body, d.end) {
+		return // no body: not a test
+	}
+	if u.lang.Name == "php" { // it(...)->skip()
+		for u.at(d.end) == "->" && u.isWord(d.end+1) {
+			d.calls = append(d.calls, u.at(d.end+1))
+			if u.at(d.end+1) == "with" && u.at(d.end+2) == "(" {
+				d.cases = append(d.cases, u.rows(d.end+2)...)
+			}
+			d.end += 2
+			if u.at(d.end) == "(" {
+				d.end = u.closer(d.end)
+			}
+		}
+	}
+	u.decls = append(u.decls, d)
+}
+
+// holdsFunction tells whether one of the tokens begins a function.
+func (u *unit) holdsFunction(from, to int) bool {
+	for i := from; i < min(to, from+30); i++ {
+		if u.at(i) == "=>" || u.at(i) == "function" || u.at(i) == "{" {
+			return true
+		}
+	}
+	return false
+}
+
+func (u *unit) commaAfter(i, to int) int {
+	for ; i < to; i++ {
+		switch u.at(i) {
+		case ",":
+			return i
+		case "(", "[", "{":
+			i = u.closer(i) - 1
+		}
+	}
+	return max(i-1, 0)
+}
+
+// rubyCall reads the title and the block of a call whose words end before j.
+func (u *unit) rubyCall(d *decl, j int) {
+	line := u.tok[d.at].line
+	if d.at > 0 && !u.tok[d.at].first && u.at(d.at-1) != "." && u.at(d.at-1) != "focus" {
+		return
+	}
+	if u.at(j) == "(" {
+		j++
+	}
+	from := j
+	for j < len(u.tok) && (u.tok[j].line == line || u.at(j-1) == "," || u.kindAt(j) == text) {
+		switch {
+		case u.at(j) == "do" && u.match[j] > int32(j):
+			d.body, d.end = j+1, int(u.match[j])+1
+		case u.at(j) == "{" && u.match[j] > int32(j) && j > d.at && u.at(j-1) != ",":
+			d.body, d.end = j+1, int(u.match[j])+1
+		default:
+			j++
+			continue
+		}
+		if u.kindAt(from) == text {
+			d.name = strings.Clone(unquote(u.at(from)))
+		} else {
+			d.name = u.text(from, j)
+		}
+		if d.name == "" { // it { is_expected.to ... }
+			d.name = u.text(d.body, d.end-1)
+		}
+		u.decls = append(u.decls, *d)
+		return
+	}
+	if d.kind == declTest && u.kindAt(from) == text { // no block: pending
+		d.name, d.body, d.end = strings.Clone(unquote(u.at(from))), from+1, max(u.lineEnd(d.at), from+1)
+		d.calls = append(d.calls, "pending")
+		u.decls = append(u.decls, *d)
+	}
+}

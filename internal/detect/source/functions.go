@@ -1,0 +1,544 @@
+package source
+
+import (
+	"path"
+	"strings"
+	"sync"
+)
+
+// readFunctions notes the functions and containers of a file, and what is outside
+// of them.
+func (u *unit) readFunctions(m *Model, inTests bool) {
+	covered := make([]bool, len(u.tok))
+	isTest := make([]bool, len(u.decls))
+	for i := range u.decls {
+		isTest[i] = u.isTest(i)
+	}
+	for i := range u.decls {
+		d := &u.decls[i]
+		if d.kind == declFunction || d.kind == declTest {
+			for j := d.start; j < d.end; j++ {
+				covered[j] = true
+			}
+		}
+		if d.kind != declFunction && d.kind != DeclContainer || isTest[i] {
+			continue
+		}
+		f := u.function(i, inTests)
+		m.Funcs = append(m.Funcs, f)
+	}
+	var rest []token
+	for i := range u.tok {
+		if !covered[i] {
+			rest = append(rest, u.tok[i])
+		}
+		if u.isWord(i) && !inTests && u.at(i+1) == "(" {
+			m.Words[Hash(u.at(i))] = true
+		}
+	}
+	m.Rest = bagOf(rest)
+}
+
+// function reads a declaration.
+func (u *unit) function(i int, inTests bool) *Function {
+	d := &u.decls[i]
+	tokens := u.tok[d.start:d.end]
+	f := &Function{
+		Name: u.fullName(i), Leaf: d.name[strings.LastIndexByte(d.name, '.')+1:], Line: u.line(d.at), Kind: d.kind, Tokens: len(tokens),
+		Lines: u.line(d.end-1) - u.line(d.start) + 1, Test: inTests || u.inTestCode(i),
+	}
+	f.Public = !f.Test && u.public(i)
+	f.Deprecated = u.deprecated(d)
+	f.All, f.telling = bagOf(tokens), telling(tokens)
+	if d.kind == DeclContainer {
+		return f
+	}
+	h := uint64(14695981039346656037)
+	var calls []token
+	for j := d.body; j < d.end; j++ {
+		h = mix(h, u.at(j))
+		if u.isWord(j) && u.at(j+1) == "(" {
+			calls = append(calls, u.tok[j])
+		}
+		u.readStatement(f, j, d)
+	}
+	f.BodyHash, f.Calls = h, bagOf(calls)
+	u.readShape(f, d)
+	return f
+}
+
+// inTestCode tells whether a declaration stands in a module or class of tests
+// among production code.
+func (u *unit) inTestCode(i int) bool {
+	for ; i >= 0; i = u.decls[i].parent {
+		d := &u.decls[i]
+		for _, a := range d.annotations {
+			if a.name == "cfg" && a.to-a.from < 8 && u.at(a.from+2) == "test" || a.name == "test" && u.lang.Name == "rust" {
+				return true
+			}
+		}
+		if d.kind == DeclContainer && (d.name == "tests" || d.name == "test") && u.lang.Name == "rust" {
+			return true
+		}
+	}
+	return false
+}
+
+// public tells whether others may use a declaration.
+func (u *unit) public(i int) bool {
+	d := &u.decls[i]
+	if d.parent >= 0 && u.decls[d.parent].kind == declFunction {
+		return false
+	}
+	if d.parent >= 0 && u.decls[d.parent].kind == DeclContainer && u.lang.Name != "rust" && u.lang.Name != "php" && !u.public(d.parent) {
+		return false
+	}
+	switch u.lang.Name {
+	case "go":
+		return u.goPublic(d)
+	case "python":
+		return !strings.HasPrefix(d.name, "_")
+	case "ruby":
+		return !has(d.modifiers, "private") && !strings.HasPrefix(d.name, "_")
+	case "java", "csharp":
+		return has(d.modifiers, "public")
+	case "kotlin":
+		return !has(d.modifiers, "private") && !has(d.modifiers, "internal") && !has(d.modifiers, "protected")
+	case "rust":
+		return has(d.modifiers, "pub") || u.at(d.start) == "pub" || u.at(d.at-2) == "pub"
+	case "php":
+		return d.parent < 0 || has(d.modifiers, "public")
+	}
+	if d.parent >= 0 { // a member of a class
+		return !strings.HasPrefix(d.name, "_") && !strings.HasPrefix(d.name, "#") && !has(d.modifiers, "private") && !has(d.modifiers, "protected")
+	}
+	return has(d.modifiers, "export") || u.exportedLater(d)
+}
+
+func (u *unit) goPublic(d *decl) bool {
+	for part := range strings.SplitSeq(path.Dir(u.path), "/") {
+		if part == "internal" || part == "cmd" || part == "main" {
+			return false
+		}
+	}
+	for part := range strings.SplitSeq(d.name, ".") {
+		if part == "" || part[0] < 'A' || part[0] > 'Z' {
+			return false
+		}
+	}
+	return len(u.tok) < 2 || u.at(1) != "main"
+}
+
+// exportedLater tells of names of JavaScript that are exported apart from where
+// they are declared.
+func (u *unit) exportedLater(d *decl) bool {
+	if n := d.start - 1; n >= 0 && u.tok[n].line == u.tok[d.at].line && (u.at(n) == "export" || u.at(n) == "default" || u.at(n) == "=") {
+		for j := n; j >= 0 && j > n-6; j-- {
+			if w := u.at(j); w == "export" || w == "exports" {
+				return true
+			}
+		}
+	}
+	for i := range u.tok {
+		t := &u.tok[i]
+		if t.kind != word || t.s != "export" && t.s != "exports" || u.at(i+1) != "{" && !(u.at(i+1) == "=" && u.at(i+2) == "{") {
+			if t.kind == word && t.s == "exports" && u.at(i+2) == d.name || t.s == "export" && u.at(i+1) == "default" && u.at(i+2) == d.name {
+				return true
+			}
+			continue
+		}
+		open := i + 1
+		if u.at(open) == "=" {
+			open++
+		}
+		for j := open; j < u.closer(open); j++ {
+			if u.at(j) == d.name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// deprecated tells of a note of deprecation at a declaration.
+func (u *unit) deprecated(d *decl) bool {
+	for _, a := range d.annotations {
+		if strings.EqualFold(a.name, "deprecated") || a.name == "Obsolete" {
+			return true
+		}
+	}
+	line := u.line(d.start)
+	for i := range u.notes {
+		n := &u.notes[i]
+		if int(n.line) <= line && int(n.line) > line-25 && int(n.line)+strings.Count(n.s, "\n") >= line-2 && strings.Contains(strings.ToLower(n.s), "deprecated") {
+			return true
+		}
+	}
+	for j := d.body; j < min(d.end, d.body+40); j++ { // warnings.warn(..., DeprecationWarning)
+		if s := u.at(j); s == "DeprecationWarning" || s == "deprecate" || s == "trigger_deprecation" {
+			return true
+		}
+	}
+	return false
+}
+
+// readStatement notes what the token at i begins: a guard, a handler, a throw.
+func (u *unit) readStatement(f *Function, i int, d *decl) {
+	if !u.isWord(i) {
+		return
+	}
+	s := u.at(i)
+	switch {
+	case s == "if" || s == "unless" || s == "elif" || s == "elseif" || s == "guard":
+		if u.at(i-1) != "." {
+			u.readCondition(f, i, d)
+		}
+	case u.lang.handlers[s]:
+		if h := u.handlerAt(i); h != nil {
+			f.Handlers = append(f.Handlers, *h)
+		}
+	case u.lang.throws[s]:
+		f.Throws++
+	case s == "return":
+		if u.emptyResult(i + 1) {
+			f.Empties++
+		}
+	case guardCall(s) && u.at(i+1) == "(" && u.statementBegins(i):
+		to := u.closer(i + 1)
+		f.Guards = append(f.Guards, Guard{Line: u.line(i), Key: mix(1, s), Words: telling(u.tok[i:to]), S: u.text(i, to)})
+	}
+}
+
+// statementBegins tells whether a call is a statement of its own: what it returns
+// is dropped, or returned.
+func (u *unit) statementBegins(i int) bool {
+	j := i - 1
+	for j > 0 && (u.at(j) == "." || u.at(j) == "->" || u.at(j) == "::") {
+		j -= 2
+	}
+	if u.at(j) == "await" {
+		j--
+	}
+	return j < 0 || u.tok[j+1].first || u.at(j) == ";" || u.at(j) == "{" || u.at(j) == "}"
+}
+
+// guardCall tells of names of calls that check something and throw.
+func guardCall(s string) bool {
+	s = plain(strings.TrimPrefix(s, "$"))
+	for _, p := range guardNames {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return guardWords()[s]
+}
+
+var guardNames = [...]string{"validate", "sanitize", "sanitise", "ensure", "authorize", "authorise", "authenticate", "checkargument", "checknotnull", "checkstate", "throwif", "verifysignature", "checkpermission", "checkaccess", "assertvalid", "requirepermission"}
+
+var guardWords = sync.OnceValue(func() set {
+	return words("require requirenotnull check checknotnull requirenonnull verify notnull escape")
+})
+
+// emptyResult tells of return null, of false, of an empty list.
+func (u *unit) emptyResult(i int) bool {
+	switch u.at(i) {
+	case "null", "nil", "None", "undefined", "false", "False", "NULL":
+		return u.at(i+1) == ";" || u.at(i+1) == "}" || i+1 >= len(u.tok) || u.tok[i+1].first
+	case ";", "}":
+		return true
+	case "[", "{":
+		return u.match[i] == int32(i)+1 //nolint:gosec // bounded by Limits
+	}
+	return i >= len(u.tok) || u.tok[i].first
+}
+
+// readCondition notes a guard: a condition under which the function throws, or
+// leaves with an error.
+func (u *unit) readCondition(f *Function, i int, d *decl) {
+	from, to := i+1, i+1
+	bodyFrom, bodyTo := 0, 0
+	switch u.lang.shape {
+	case indents:
+		colon := u.colon(i+1, d.end)
+		to = max(colon-1, from)
+		bodyFrom, bodyTo = colon, u.indentedEnd(i, colon, d.end)
+	case ends:
+		to = u.lineEnd(i + 1)
+		if u.begins(i) {
+			bodyFrom, bodyTo = to, max(int(u.match[i]), to)
+		} else {
+			for bodyFrom = i; bodyFrom > d.body && !u.tok[bodyFrom].first; {
+				bodyFrom--
+			}
+			bodyTo = i
+		}
+	default:
+		bodyFrom, bodyTo, to = u.bracesCondition(i, d.end)
+	}
+	if to <= from || bodyTo <= bodyFrom || bodyTo-bodyFrom > 60 {
+		return
+	}
+	bodyTo = min(bodyTo, len(u.tok))
+	why := u.leaves(bodyFrom, bodyTo)
+	if why == staysIn {
+		u.readFixed(f, bodyFrom, bodyTo, from, to)
+		return
+	}
+	g := Guard{Line: u.line(i), Words: telling(u.tok[from:to]), S: u.text(i, to)}
+	for j := from; j < to; j++ {
+		g.Key = mix(g.Key, u.at(j))
+		if u.lang.Name == "go" && strings.HasPrefix(strings.ToLower(u.at(j)), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" {
+			g.Failure = true
+		}
+	}
+	if u.at(i) == "unless" {
+		g.Key = mix(g.Key, "unless")
+	}
+	if g.Failure {
+		call := u.failedCall(i, from, to)
+		g.Key, g.Words = mix(7, call), Bag{Hash(call)}
+	}
+	f.Guards = append(f.Guards, g)
+}
+
+// failedCall is the name of the call whose error a check of Go is about: the
+// statement in the condition, or the one before it.
+func (u *unit) failedCall(i, from, to int) string {
+	name := ""
+	for j := from; j < to; j++ {
+		if u.at(j) == "(" && u.isWord(j-1) {
+			return u.at(j - 1)
+		}
+	}
+	for j := i - 1; j > max(0, i-80); j-- {
+		if u.at(j) == "(" && u.isWord(j-1) && u.tok[j-1].line >= u.tok[i-1].line-3 {
+			name = u.at(j - 1)
+		}
+		if u.at(j) == "=" || u.at(j) == ":=" {
+			break
+		}
+	}
+	return name
+}
+
+// indentedEnd is where the block of the statement at i ends, in Python.
+func (u *unit) indentedEnd(i, colon, end int) int {
+	if colon < len(u.tok) && !u.tok[colon].first {
+		return min(u.lineEnd(colon), end)
+	}
+	col := u.headCol(i)
+	for j := colon; j < end; j++ {
+		if u.tok[j].first && u.tok[j].col <= col && u.at(j) != ")" && u.at(j) != "]" && u.at(j) != "}" {
+			return j
+		}
+	}
+	return end
+}
+
+// bracesCondition finds the block after a condition, and where that ends.
+func (u *unit) bracesCondition(i, end int) (bodyFrom, bodyTo, to int) {
+	if u.at(i+1) == "(" && u.lang.Name != "go" && u.lang.Name != "rust" {
+		to = u.closer(i + 1)
+		if u.at(to) == "{" {
+			return to + 1, u.closer(to) - 1, to
+		}
+		return to, min(u.statementEnd(to), end), to
+	}
+	for j := i + 1; j < min(end, i+80); j++ {
+		switch u.at(j) {
+		case "(", "[":
+			j = u.closer(j) - 1
+		case "{":
+			return j + 1, u.closer(j) - 1, j
+		case ";":
+			if u.lang.Name != "go" {
+				return 0, 0, i + 1
+			}
+		}
+	}
+	return 0, 0, i + 1
+}
+
+// leaving says how a block leaves its function.
+type leaving uint8
+
+const (
+	staysIn leaving = iota
+	throwsOut
+	returnsError
+)
+
+// leaves tells whether a short block throws, or returns what tells of an error.
+func (u *unit) leaves(from, to int) leaving {
+	for j := from; j < to; j++ {
+		s := u.at(j)
+		switch {
+		case u.isWord(j) && u.lang.throws[s] && (s != "Err" || u.at(j+1) == "(") && u.at(j-1) != ".":
+			return throwsOut
+		case u.kindAt(j) == number && (s == "400" || s == "401" || s == "403" || s == "404" || s == "422" || s == "409" || s == "429"):
+			return returnsError
+		case s == "return":
+			for k := j + 1; k < to; k++ {
+				w := u.at(k)
+				if w == "false" || w == "False" || strings.Contains(strings.ToLower(w), "err") || strings.Contains(w, "nvalid") || u.at(k) == "-" && u.at(k+1) == "1" {
+					return returnsError
+				}
+			}
+		}
+	}
+	return staysIn
+}
+
+// readFixed counts special cases: a comparison with a literal that returns one.
+func (u *unit) readFixed(f *Function, from, to, condFrom, condTo int) {
+	if u.at(from) != "return" || !u.fixedTokens(from+1, min(to, from+2)) {
+		return
+	}
+	for j := condFrom; j < condTo; j++ {
+		if s := u.at(j); (s == "==" || s == "===") && (u.kindAt(j+1) == text || u.kindAt(j+1) == number) {
+			f.Fixed++
+			return
+		}
+	}
+}
+
+// readShape notes stubs, bodies that return true whatever they are given, and
+// returns before the work.
+func (u *unit) readShape(f *Function, d *decl) {
+	from, to := d.body, d.end
+	if from < to && u.at(from) == "{" {
+		from, to = from+1, to-1
+	}
+	if u.lang.shape == ends && to > from && u.at(to-1) == "end" {
+		to--
+	}
+	if u.lang.shape == indents && from < to && u.kindAt(from) == text && u.tok[from].first {
+		from++ // a docstring
+	}
+	for from < to && (u.at(from) == "=" || u.at(from) == "=>") {
+		from++
+	}
+	f.Stub = u.isStub(from, to)
+	last := to
+	for last > from && u.at(last-1) == ";" {
+		last--
+	}
+	f.AlwaysTrue = last-from <= 2 && last > from && strings.EqualFold(u.at(last-1), "true") && equalityNames()[f.Leaf]
+	if u.at(from) == "return" && u.lang.Name != "rust" {
+		if end := u.statementEnd(from); end < to-3 {
+			f.Early, f.EarlyLine = true, u.line(from)
+		}
+	}
+}
+
+var equalityNames = sync.OnceValue(func() set { return words("__eq__ equals Equals eq == eql? __ne__ equal isEqual") })
+
+// isStub tells whether a body does nothing: it is empty, returns a constant, or
+// says that it is not implemented.
+func (u *unit) isStub(from, to int) bool {
+	for to > from && u.at(to-1) == ";" {
+		to--
+	}
+	if to-from > 12 {
+		return false
+	}
+	for j := from; j < to; j++ {
+		switch w := u.at(j); w {
+		case "NotImplementedError", "NotImplementedException", "UnsupportedOperationException", "TODO", "todo", "unimplemented", "NotImplemented":
+			return true
+		}
+	}
+	for j := from; j < to; j++ {
+		if u.kindAt(j) == text && strings.Contains(strings.ToLower(u.at(j)), "not implemented") {
+			return true
+		}
+	}
+	if to <= from || to-from == 1 && u.at(from) == "pass" {
+		return true
+	}
+	if u.at(from) == "return" {
+		from++
+	}
+	return from >= to || u.fixedTokens(from, to) || u.emptyResult(from) && to-from <= 2
+}
+
+// handlerAt reads the handler that begins at i; nil when it is none.
+func (u *unit) handlerAt(i int) *handler {
+	h := &handler{Line: u.line(i)}
+	from, to := 0, 0
+	switch u.lang.shape {
+	case indents:
+		colon := u.colon(i+1, len(u.tok))
+		from, to = colon, u.indentedEnd(i, colon, len(u.tok))
+		h.Broad = colon == i+2 || u.at(i+1) == "Exception" || u.at(i+1) == "BaseException" || u.at(i+1) == "AssertionError"
+		h.S = u.text(i, min(to, i+12))
+	case ends:
+		if !u.tok[i].first { // value rescue nil
+			h.Broad, h.Dropped, h.S = true, u.emptyResult(i+1), u.text(i, u.lineEnd(i))
+			return h
+		}
+		from = u.lineEnd(i)
+		for to = from; to < len(u.tok) && !(u.tok[to].first && (u.at(to) == "end" || u.at(to) == "rescue" || u.at(to) == "ensure" || u.at(to) == "else")); {
+			to++
+		}
+		h.Broad = from-i <= 1 || u.at(i+1) == "=>" || u.at(i+1) == "StandardError" || u.at(i+1) == "Exception"
+		h.S = u.text(i, min(to+1, len(u.tok), i+12))
+	default:
+		return u.catchAt(i, h)
+	}
+	h.Dropped = u.dropped(from, to)
+	return h
+}
+
+// catchAt reads a catch of a language with braces, and .catch(() => {}) of
+// JavaScript.
+func (u *unit) catchAt(i int, h *handler) *handler {
+	j := i + 1
+	if u.at(i-1) == "." {
+		if u.at(j) != "(" || u.lang.Name != "javascript" && u.lang.Name != "typescript" {
+			return nil
+		}
+		end := u.closer(j)
+		h.Broad, h.S = true, u.text(i, min(end, i+14))
+		for k := j + 1; k < min(end, j+8); k++ {
+			if u.at(k) == "=>" {
+				h.Dropped = u.at(k+1) == "{" && u.dropped(k+2, u.closer(k+1)-1) || u.at(k+1) == "null" || u.at(k+1) == "undefined"
+			}
+		}
+		return h
+	}
+	h.Broad = true
+	if u.at(j) == "(" {
+		for k := j; k < u.closer(j); k++ {
+			if w := u.at(k); u.isWord(k) && strings.HasSuffix(w, "Exception") && w != "Exception" || w == ":" {
+				h.Broad = u.at(k+1) == "any" || u.at(k+1) == "unknown" || u.at(k+1) == "Exception" || u.at(k+1) == "Throwable"
+			}
+		}
+		j = u.closer(j)
+	}
+	if u.at(j) == "when" && u.at(j+1) == "(" {
+		j = u.closer(j + 1)
+	}
+	if u.at(j) != "{" {
+		return nil
+	}
+	end := u.closer(j)
+	h.S = u.text(i, min(end, i+14))
+	h.Dropped = u.dropped(j+1, end-1)
+	return h
+}
+
+// dropped tells whether a handler does nothing with its error.
+func (u *unit) dropped(from, to int) bool {
+	for to > from && u.at(to-1) == ";" {
+		to--
+	}
+	if from >= to {
+		return true
+	}
+	if to-from == 1 {
+		s := u.at(from)
+		return s == "pass" || s == "nil" || s == "null" || s == "return" || s == "continue" || s == "..." || s == "false" || s == "true"
+	}
+	return u.at(from) == "return" && to-from <= 3 && (u.emptyResult(from+1) || strings.EqualFold(u.at(from+1), "true"))
+}

@@ -1,0 +1,281 @@
+package source
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// shape says how a language shows what belongs to a declaration.
+type shape uint8
+
+const (
+	braces  shape = iota // {}
+	indents              // indentation
+	ends                 // a keyword until end
+)
+
+// Language is what the readers know of a programming language. A further one is a
+// further entry of the table.
+type Language struct {
+	Name  string
+	exts  []string
+	rules lexRules
+	shape shape
+	// functions and containers are words that begin declarations.
+	functions, containers set
+	// typed languages declare functions without a word: a name, parentheses and a
+	// block.
+	typed bool
+	// lines is set when the end of a line ends a statement.
+	lines bool
+	// suites and tests are calls with a title that hold tests, or are one.
+	suites, tests set
+	// skipped and focused are such calls that are skipped, or run alone.
+	skipped, focused set
+	// annotations make a method a test; skips are annotations and calls that skip.
+	annotations, skips set
+	// asserts are calls, and words, that assert; names that begin like one of
+	// assertPrefixes do, too.
+	asserts set
+	// throws are words and calls that raise an error; handlers begin its handling.
+	throws, handlers set
+	// files are endings and folders of names of files with tests.
+	testSuffixes, testPrefixes, testFolders []string
+	// marks are sequences of tokens, notes pieces of comments; see marks.go.
+	marks []markRule
+	notes []noteRule
+}
+
+// Languages are the names of the languages that are read.
+func Languages() []string {
+	var names []string
+	for i := range languages() {
+		names = append(names, languages()[i].Name)
+	}
+	return names
+}
+
+var languages = sync.OnceValue(func() []Language {
+	return []Language{golang(), javascript(), typescript(), python(), java(), kotlin(), csharp(), rust(), ruby(), php()}
+})
+
+var languageIndex = sync.OnceValue(func() map[string]*Language {
+	index := make(map[string]*Language)
+	for i := range languages() {
+		l := &languages()[i]
+		for _, ext := range l.exts {
+			index[ext] = l
+		}
+	}
+	return index
+})
+
+// LanguageOf finds the language of a file by its name; nil for none.
+func LanguageOf(name string) *Language {
+	base := strings.ToLower(path.Base(name))
+	if strings.HasSuffix(base, ".d.ts") || strings.HasSuffix(base, ".min.js") {
+		return nil
+	}
+	if base == "rakefile" || base == "gemfile" {
+		return languageIndex()[".rb"]
+	}
+	return languageIndex()[path.Ext(base)]
+}
+
+// TestFile tells by the name whether a file holds tests or what they use.
+func (l *Language) TestFile(name string) bool {
+	base := path.Base(name)
+	stem := strings.TrimSuffix(base, path.Ext(base))
+	if slices.ContainsFunc(l.testSuffixes, func(s string) bool { return strings.HasSuffix(stem, s) && stem != s }) {
+		return true
+	}
+	if slices.ContainsFunc(l.testPrefixes, func(s string) bool { return strings.HasPrefix(stem, s) && stem != s }) || stem == "conftest" {
+		return true
+	}
+	for folder := range strings.SplitSeq(path.Dir(name), "/") {
+		lower := strings.ToLower(folder)
+		if slices.Contains(l.testFolders, lower) || strings.HasSuffix(folder, "Tests") || strings.HasSuffix(folder, ".Test") {
+			return true
+		}
+	}
+	return false
+}
+
+// set is a set of words.
+type set map[string]bool
+
+// words makes a set of words with blanks between them.
+func words(s string) set { return set(nil).and(s) }
+
+// and is the set with more words.
+func (s set) and(more string) set {
+	all := make(set, len(s)+8)
+	maps.Copy(all, s)
+	for w := range strings.FieldsSeq(more) {
+		all[w] = true
+	}
+	return all
+}
+
+func doubleQuote() quote { return quote{open: `"`, close: `"`, escape: '\\'} }
+func singleQuote() quote { return quote{open: "'", close: "'", escape: '\\'} }
+func threeQuotes() quote { return quote{open: `"""`, close: `"""`, escape: '\\', lines: true} }
+
+func golang() Language {
+	return Language{
+		Name: "go", exts: []string{".go"}, lines: true,
+		rules:     lexRules{line: []string{"//"}, block: "/*", char: true, quotes: []quote{doubleQuote(), {open: "`", close: "`", lines: true}}},
+		functions: words("func"),
+		skips:     words("Skip Skipf SkipNow"),
+		asserts: words("Error Errorf Fatal Fatalf Fail FailNow Expect Ω Eventually Consistently DeepEqual EqualError ErrorIs ErrorAs " +
+			"ErrorContains Nil NotNil NoError Equal NotEqual True False Contains Len Panics"),
+		throws:       words("panic Errorf Fatal Fatalf"),
+		testSuffixes: []string{"_test"}, testFolders: []string{"testdata"},
+		marks: goMarks(), notes: goNotes(),
+	}
+}
+
+func javascript() Language {
+	return Language{
+		Name: "javascript", exts: []string{".js", ".jsx", ".mjs", ".cjs"}, typed: true, lines: true,
+		rules: lexRules{line: []string{"//"}, block: "/*", regex: true, dollar: true,
+			quotes: []quote{doubleQuote(), singleQuote(), {open: "`", close: "`", escape: '\\', lines: true, code: "${"}}},
+		functions: words("function"), containers: words("class namespace interface enum"),
+		suites:  words("describe context suite xdescribe fdescribe xcontext fcontext describeIf"),
+		tests:   words("it test specify xit xtest fit xspecify ftest tap bench"),
+		skipped: words("xdescribe xcontext xit xtest xspecify"), focused: words("fdescribe fcontext fit ftest"),
+		skips:   words("skip todo skipIf runIf pending"),
+		asserts: words("expect assert expectTypeOf assertType should sinon"),
+		throws:  words("throw reject"), handlers: words("catch"),
+		testSuffixes: []string{".test", ".spec", "_test", "-test", ".e2e", ".cy", "-spec", "_spec"}, testPrefixes: []string{"test-", "test_"},
+		testFolders: []string{"__tests__", "test", "tests", "spec", "specs", "__mocks__", "e2e", "cypress"},
+		marks:       scriptMarks(), notes: scriptNotes(),
+	}
+}
+
+func typescript() Language {
+	l := javascript()
+	l.Name, l.exts = "typescript", []string{".ts", ".tsx", ".mts", ".cts"}
+	l.marks = append(l.marks, markRule{LooseType, ": any", inCode, 0.6}, markRule{LooseType, "as any", inCode, 0.6}, markRule{LooseType, "as unknown as", inCode, 0.6})
+	return l
+}
+
+func python() Language {
+	long := quote{open: "'''", close: "'''", escape: '\\', lines: true}
+	return Language{
+		Name: "python", exts: []string{".py", ".pyi"}, shape: indents, lines: true,
+		rules:     lexRules{line: []string{"#"}, prefixes: "rRbBfFuU", quotes: []quote{threeQuotes(), long, doubleQuote(), singleQuote()}},
+		functions: words("def"), containers: words("class"),
+		skips:   words("skip skipif skipIf skipUnless skipTest importorskip SkipTest xfail expectedFailure"),
+		asserts: words("assert raises warns assert_called assert_that approx fail assert_allclose check_call deprecated_call expect"),
+		throws:  words("raise"), handlers: words("except"),
+		testSuffixes: []string{"_test", "_tests"}, testPrefixes: []string{"test_", "tests_"}, testFolders: []string{"test", "tests", "testing"},
+		marks: pythonMarks(), notes: pythonNotes(),
+	}
+}
+
+func java() Language {
+	return Language{
+		Name: "java", exts: []string{".java"}, typed: true,
+		rules:       lexRules{line: []string{"//"}, block: "/*", char: true, dollar: true, quotes: []quote{threeQuotes(), doubleQuote()}},
+		containers:  words("class interface enum record"),
+		annotations: words("Test ParameterizedTest RepeatedTest TestFactory TestTemplate Property Theory QuarkusTest ArchTest Example"),
+		skips: words("Disabled Ignore DisabledOnOs DisabledIf EnabledIf EnabledOnOs DisabledIfEnvironmentVariable " +
+			"EnabledIfEnvironmentVariable EnabledIfSystemProperty DisabledOnJre EnabledOnJre DisabledIfSystemProperty " +
+			"assumeTrue assumeFalse assumingThat assumeThat SkipException"),
+		asserts: words("fail assertThat verify verifyNoInteractions verifyNoMoreInteractions then andExpect expectStatus expectBody " +
+			"expectNext verifyComplete"),
+		throws: words("throw"), handlers: words("catch"),
+		testSuffixes: []string{"Test", "Tests", "IT", "TestCase", "Spec"}, testPrefixes: []string{"Test"}, testFolders: []string{"test", "tests", "androidtest", "integrationtest"},
+		marks: javaMarks(), notes: javaNotes(),
+	}
+}
+
+func kotlin() Language {
+	l := java()
+	l.Name, l.exts, l.typed, l.lines = "kotlin", []string{".kt", ".kts"}, false, true
+	l.rules.nested = true
+	l.rules.quotes = []quote{{open: `"""`, close: `"""`, lines: true, code: "${"}, {open: `"`, close: `"`, escape: '\\', code: "${"}, {open: "`", close: "`", name: true}}
+	l.functions, l.containers = words("fun"), words("class interface object")
+	l.tests, l.suites = words("test should it expect xtest xit xshould"), words("describe context given feature scenario When Given Then xdescribe xcontext")
+	l.skipped = words("xtest xit xshould xdescribe xcontext")
+	l.asserts = l.asserts.and("shouldBe shouldNotBe shouldThrow shouldContain shouldHaveSize shouldBeEqual coVerify expectThat shouldBeNull " +
+		"shouldBeTrue")
+	l.throws = l.throws.and("error")
+	l.testFolders = append(l.testFolders, "commontest", "jvmtest")
+	l.marks = append(l.marks, kotlinMarks()...)
+	return l
+}
+
+func csharp() Language {
+	return Language{
+		Name: "csharp", exts: []string{".cs"}, typed: true,
+		rules: lexRules{line: []string{"//"}, block: "/*", char: true, prefixes: "$@",
+			quotes: []quote{{open: `"""`, close: `"""`, lines: true}, {open: `"`, close: `"`, escape: '\\'}}},
+		containers: words("class interface enum record struct"),
+		annotations: words("Fact Theory Test TestCase TestCaseSource TestMethod DataTestMethod SkippableFact SkippableTheory Property " +
+			"StaFact WpfFact ConditionalFact ConditionalTheory UIFact"),
+		skips: words("Ignore Explicit Inconclusive"),
+		asserts: words("Should ShouldBe ShouldThrow Verify VerifyAll Received DidNotReceive ShouldNotBeNull ShouldBeTrue " +
+			"MustHaveHappened"),
+		throws: words("throw"), handlers: words("catch"),
+		testSuffixes: []string{"Test", "Tests", "Spec", "Specs", "Facts", "Fixture"}, testFolders: []string{"test", "tests"},
+		marks: csharpMarks(), notes: csharpNotes(),
+	}
+}
+
+func rust() Language {
+	return Language{
+		Name: "rust", exts: []string{".rs"}, lines: false,
+		rules: lexRules{line: []string{"//"}, block: "/*", nested: true, char: true, hashes: true, prefixes: "brc",
+			quotes: []quote{{open: `"`, close: `"`, escape: '\\', lines: true}}},
+		functions: words("fn"), containers: words("mod impl trait struct enum"),
+		annotations: words("test rstest test_case quickcheck proptest wasm_bindgen_test case apply test_log"),
+		skips:       words("ignore"),
+		asserts: words("assert assert_eq assert_ne assert_matches panic prop_assert prop_assert_eq assert_snapshot " +
+			"assert_debug_snapshot assert_ok assert_err unreachable assert_relative_eq assert_abs_diff_eq"),
+		throws:       words("panic bail ensure Err unreachable"),
+		testSuffixes: []string{"_test", "_tests"}, testPrefixes: []string{"test_"}, testFolders: []string{"tests"},
+		marks: rustMarks(), notes: nil,
+	}
+}
+
+func ruby() Language {
+	return Language{
+		Name: "ruby", exts: []string{".rb", ".rake"}, shape: ends, lines: true,
+		rules: lexRules{line: []string{"#"}, block: "=begin", regex: true, percent: true, documents: "<<~", at: true, query: true, dollar: true,
+			quotes: []quote{{open: `"`, close: `"`, escape: '\\', lines: true, code: "#{"}, {open: "'", close: "'", escape: '\\', lines: true}, {open: "`", close: "`", escape: '\\'}}},
+		functions: words("def"), containers: words("class module"),
+		suites: words("describe context feature xdescribe xcontext fdescribe fcontext shared_examples shared_context " +
+			"shared_examples_for"),
+		tests:   words("it specify example scenario test should xit xspecify xexample fit fspecify pending its focus"),
+		skipped: words("xdescribe xcontext xit xspecify xexample pending"), focused: words("fdescribe fcontext fit fspecify focus"),
+		skips: words("skip pending omit"),
+		asserts: words("expect assert refute should must_equal must_be wont_be wont_equal must_raise must_include is_expected flunk " +
+			"expect_any_instance_of"),
+		throws: words("raise abort"), handlers: words("rescue"),
+		testSuffixes: []string{"_spec", "_test"}, testPrefixes: []string{"test_"}, testFolders: []string{"spec", "test", "tests"},
+		marks: rubyMarks(), notes: rubyNotes(),
+	}
+}
+
+func php() Language {
+	return Language{
+		Name: "php", exts: []string{".php", ".phpt"},
+		rules: lexRules{line: []string{"//", "#"}, block: "/*", dollar: true, documents: "<<<", tag: "<?",
+			quotes: []quote{{open: `"`, close: `"`, escape: '\\', lines: true}, {open: "'", close: "'", escape: '\\', lines: true}, {open: "`", close: "`", escape: '\\', lines: true}}},
+		functions: words("function fn"), containers: words("class interface trait enum"),
+		suites: words("describe"), tests: words("it test"),
+		annotations: words("Test"),
+		skips:       words("markTestSkipped markTestIncomplete skip todo Skip"),
+		asserts:     words("expect expectException expectExceptionMessage assert shouldReceive fail expectExceptionCode addToAssertionCount"),
+		throws:      words("throw abort die"), handlers: words("catch"),
+		testSuffixes: []string{"Test", "TestCase", "_test"}, testFolders: []string{"test", "tests"},
+		marks: phpMarks(), notes: phpNotes(),
+	}
+}
+
+func has(list []string, s string) bool { return slices.Contains(list, s) }

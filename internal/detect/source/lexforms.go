@@ -1,0 +1,189 @@
+package source
+
+import (
+	"strings"
+	"sync"
+)
+
+// regexEnd returns the end of a pattern between slashes that begins here; -1
+// when a division stands here.
+func (x *lexer) regexEnd() int {
+	if n := len(x.tokens); n > 0 {
+		switch t := &x.tokens[n-1]; {
+		case t.kind == number, t.kind == text:
+			return -1
+		case t.kind == word:
+			if !beforePattern()[t.s] && !(x.rules.query && t.line == x.line && x.i > 0 && x.src[x.i-1] == ' ' && x.i+1 < len(x.src) && x.src[x.i+1] != ' ') {
+				return -1
+			}
+		case t.s == ")" || t.s == "]" || t.s == "}" && t.line == x.line || t.s == "++" || t.s == "--":
+			return -1
+		case t.s == "<": // </tag> of JSX
+			return -1
+		}
+	}
+	class := false
+	for i := x.i + 1; i < len(x.src) && x.src[i] != '\n'; i++ {
+		switch c := x.src[i]; {
+		case c == '\\':
+			i++
+		case c == '[':
+			class = true
+		case c == ']':
+			class = false
+		case c == '/' && !class:
+			i++
+			for i < len(x.src) && x.src[i] >= 'a' && x.src[i] <= 'z' {
+				i++
+			}
+			return i
+		}
+	}
+	return -1
+}
+
+// beforePattern are words after which a slash begins a pattern.
+var beforePattern = sync.OnceValue(func() set {
+	return words("return typeof case in of delete void throw new else if unless while and or not when do await yield puts match")
+})
+
+// maxHashes is how many hashes a raw string of Rust has at most here, and maxLost
+// after how many documents without an end no more are looked for: both keep the
+// time linear.
+const (
+	maxHashes = 16
+	maxLost   = 16
+)
+
+// hashed reads a raw string of Rust whose hashes begin at at.
+func (x *lexer) hashed(at int) bool {
+	i := at
+	for i < min(len(x.src), at+maxHashes) && x.src[i] == '#' {
+		i++
+	}
+	if i >= len(x.src) || x.src[i] != '"' {
+		return false
+	}
+	closing := `"` + x.src[at:i]
+	if x.lost[closing] {
+		return false
+	}
+	n := strings.Index(x.src[i+1:], closing)
+	if n < 0 {
+		x.lost[closing] = true
+		return false
+	}
+	x.emit(text, i+1+n+len(closing))
+	return true
+}
+
+// percent reads %w[x], %q(x) and the like.
+func (x *lexer) percent() bool {
+	i := x.i + 1
+	if i < len(x.src) && strings.IndexByte("wWiIqQrsx", x.src[i]) >= 0 {
+		i++
+	}
+	if i >= len(x.src) || strings.IndexByte("([{<|!/", x.src[i]) < 0 {
+		return false
+	}
+	if n := len(x.tokens); i == x.i+1 && n > 0 && (x.tokens[n-1].kind != op || x.tokens[n-1].s == ")" || x.tokens[n-1].s == "]") {
+		return false // a remainder
+	}
+	open := x.src[i]
+	closing := open
+	if n := strings.IndexByte("([{<", open); n >= 0 {
+		closing = ")]}>"[n]
+	}
+	mark := "%" + string(closing)
+	if x.lost[mark] {
+		return false
+	}
+	depth := 1
+	for i++; i < len(x.src); i++ {
+		switch c := x.src[i]; {
+		case c == '\\':
+			i++
+		case c == closing:
+			if depth--; depth == 0 {
+				x.emit(text, i+1)
+				return true
+			}
+		case c == open:
+			depth++
+		}
+	}
+	x.lost[mark] = true
+	return false
+}
+
+// document reads the name of a document in place; its text begins with the next
+// line.
+func (x *lexer) document() bool {
+	i := x.i
+	switch {
+	case x.rules.documents == "<<<" && x.has("<<<"):
+		i += 3
+		for i < len(x.src) && x.src[i] == ' ' {
+			i++
+		}
+	case x.rules.documents == "<<~" && (x.has("<<~") || x.has("<<-")):
+		i += 3
+	case x.rules.documents == "<<~" && x.has("<<") && i+2 < len(x.src) && (x.src[i+2] >= 'A' && x.src[i+2] <= 'Z'):
+		i += 2
+	default:
+		return false
+	}
+	mark := byte(0)
+	if i < len(x.src) && strings.IndexByte("'\"`", x.src[i]) >= 0 {
+		mark = x.src[i]
+		i++
+	}
+	from := i
+	for i < len(x.src) && (x.src[i] == '_' || x.src[i] >= 'A' && x.src[i] <= 'Z' || x.src[i] >= 'a' && x.src[i] <= 'z' || i > from && x.src[i] >= '0' && x.src[i] <= '9') {
+		i++
+	}
+	if i == from {
+		return false
+	}
+	name := x.src[from:i]
+	if mark != 0 && i < len(x.src) && x.src[i] == mark {
+		i++
+	}
+	x.waiting = append(x.waiting, name)
+	x.emit(text, i)
+	return true
+}
+
+// documents passes over the documents that begin with this line. They belong to
+// the token that named them, which grows by their text.
+func (x *lexer) documents() {
+	if len(x.waiting) == 0 {
+		return
+	}
+	names := x.waiting
+	x.waiting = nil
+	for _, name := range names {
+		if x.lost["<<"+name] || len(x.lost) > maxLost {
+			continue
+		}
+		end := -1
+		for i := x.i; i < len(x.src); {
+			stop := x.lineEnd(i)
+			line := strings.TrimLeft(x.src[i:stop], " \t")
+			if rest, ok := strings.CutPrefix(line, name); ok && (rest == "" || strings.IndexByte("\r;,) ", rest[0]) >= 0) {
+				end = stop - len(rest)
+				break
+			}
+			i = stop + 1
+		}
+		if end < 0 {
+			x.lost["<<"+name] = true
+			continue
+		}
+		// The text counts as one literal, so that a changed document is seen.
+		at := x.i
+		x.tokens = append(x.tokens, token{kind: text, line: x.line, col: small(at - x.begin), off: small(at), s: x.src[at:end]})
+		x.newlines(x.i, end)
+		x.i = end
+	}
+}

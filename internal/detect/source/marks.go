@@ -1,0 +1,292 @@
+package source
+
+import (
+	"path"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Patterns that marks tell of. The catalogue says what they count for.
+const (
+	CoverageExcluded = "coverage-excluded"
+	RunnerAsked      = "test-runner-asked"
+	ChecksOff        = "checks-off"
+	ExitTrick        = "exit-trick"
+	HookForged       = "runner-hook-forged"
+	ExitIgnored      = "exit-ignored"
+	ErrorSwallowed   = "error-swallowed"
+	ComplaintOff     = "complaint-silenced"
+	LooseType        = "type-loosened"
+	FlagOff          = "flag-off"
+	OpenEnds         = "open-ends"
+)
+
+// where says in what code a mark counts.
+type where uint8
+
+const (
+	anywhere where = iota
+	inCode
+	inTests
+)
+
+// markRule is a sequence of tokens with blanks between them. A word in quotes is
+// a string, * is any token.
+type markRule struct {
+	pattern    string
+	tokens     string
+	where      where
+	confidence float64
+}
+
+// noteRule is a piece of a comment.
+type noteRule struct {
+	pattern, s string
+	confidence float64
+}
+
+// compiledMark is a rule taken apart.
+type compiledMark struct {
+	*markRule
+	parts []string
+}
+
+// markTables has the rules of each language by the first token.
+var markTables = sync.OnceValue(func() map[string]map[string][]compiledMark {
+	all := make(map[string]map[string][]compiledMark)
+	for i := range languages() {
+		l := &languages()[i]
+		byFirst := make(map[string][]compiledMark)
+		for n := range l.marks {
+			parts := strings.Fields(l.marks[n].tokens)
+			byFirst[parts[0]] = append(byFirst[parts[0]], compiledMark{&l.marks[n], parts})
+		}
+		all[l.Name] = byFirst
+	}
+	return all
+})
+
+// readMarks finds the marks of the language's tables.
+func (u *unit) readMarks(m *Model, testFile bool) {
+	rules := markTables()[u.lang.Name]
+	tests := u.testLines(testFile)
+	for i := range u.tok {
+		t := &u.tok[i]
+		key := t.s
+		if t.kind == text {
+			key = `"` + unquote(t.s) + `"`
+		}
+		for _, rule := range rules[key] {
+			if !u.follows(i, rule.parts) || rule.where == inCode && tests(i) || rule.where == inTests && !tests(i) {
+				continue
+			}
+			h := uint64(1)
+			for j := i; j >= 0 && u.tok[j].line == t.line; j-- {
+				h = mix(h, u.at(j))
+			}
+			m.Marks = append(m.Marks, Mark{Pattern: rule.pattern, Line: u.line(i), S: u.lineText(i), Key: h, Target: u.target(i, len(rule.parts)), Confidence: rule.confidence})
+		}
+	}
+	u.readNotes(m)
+	u.readOpenEnds(m)
+}
+
+// testLines tells which tokens belong to test code.
+func (u *unit) testLines(testFile bool) func(i int) bool {
+	if testFile || u.lang.Name != "rust" {
+		return func(int) bool { return testFile }
+	}
+	var spans [][2]int
+	for i := range u.decls {
+		if u.inTestCode(i) {
+			spans = append(spans, [2]int{u.decls[i].start, u.decls[i].end})
+		}
+	}
+	return func(i int) bool {
+		for _, s := range spans {
+			if i >= s[0] && i < s[1] {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func (u *unit) follows(i int, parts []string) bool {
+	if i+len(parts) > len(u.tok) {
+		return false
+	}
+	for n, p := range parts {
+		t := &u.tok[i+n]
+		switch {
+		case p == "*":
+		case p[0] == '"' && t.kind == text:
+			if unquote(t.s) != strings.Trim(p, `"`) {
+				return false
+			}
+		case t.kind == text || t.s != p:
+			return false
+		}
+	}
+	return true
+}
+
+// lineText is the line that a token stands in.
+func (u *unit) lineText(i int) string {
+	from, to := i, i
+	for from > 0 && u.tok[from-1].line == u.tok[i].line {
+		from--
+	}
+	for to < len(u.tok) && u.tok[to].line == u.tok[i].line {
+		to++
+	}
+	return u.text(from, to)
+}
+
+// target is the hash of the line of code that an attribute stands before.
+func (u *unit) target(i, n int) uint64 {
+	line := u.tok[i].line
+	for i += n; i < len(u.tok) && (u.tok[i].line == line || u.at(i) == "#" || u.at(i) == "@"); i++ {
+		line = u.tok[i].line
+	}
+	return u.lineHash(i)
+}
+
+// lineHash is the hash of the line that begins with, or has, the token at i.
+func (u *unit) lineHash(i int) uint64 {
+	if i < 0 || i >= len(u.tok) {
+		return 0
+	}
+	for i > 0 && u.tok[i-1].line == u.tok[i].line {
+		i--
+	}
+	h := uint64(14695981039346656037)
+	for line := u.tok[i].line; i < len(u.tok) && u.tok[i].line == line; i++ {
+		h = mix(h, u.at(i))
+	}
+	return h
+}
+
+// readNotes finds what comments tell tools.
+func (u *unit) readNotes(m *Model) {
+	next := 0
+	for i := range u.notes {
+		n := &u.notes[i]
+		for next < len(u.tok) && u.tok[next].off < n.off {
+			next++
+		}
+		for r := range u.lang.notes {
+			rule := &u.lang.notes[r]
+			if !strings.Contains(n.s, rule.s) || !directive(n.s, rule.s) {
+				continue
+			}
+			about := next - 1
+			if n.alone {
+				about = next
+			}
+			target := u.lineHash(about)
+			m.Marks = append(m.Marks, Mark{Pattern: rule.pattern, Line: int(n.line), S: strings.Clone(Clip(n.s)), Key: target, Target: target, Confidence: rule.confidence})
+			break
+		}
+	}
+}
+
+// directive tells of a comment that a tool reads: what it looks for stands near
+// the beginning, or after another comment mark.
+func directive(s, needle string) bool {
+	i := strings.Index(s, needle)
+	head := s[:i]
+	if n := strings.LastIndexAny(head, "#*/"); n >= 0 {
+		head = head[n+1:]
+	}
+	return strings.Trim(head, " \t:@-!\n") == ""
+}
+
+var openEnd = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|HA` + `CK|XX` + `X)\b`)
+
+// readOpenEnds notes comments that leave work for later.
+func (u *unit) readOpenEnds(m *Model) {
+	for i := range u.notes {
+		n := &u.notes[i]
+		if at := openEnd.FindStringIndex(n.s); at != nil {
+			line := int(n.line) + strings.Count(n.s[:at[0]], "\n")
+			m.Marks = append(m.Marks, Mark{Pattern: OpenEnds, Line: line, S: strings.Clone(Clip(n.s)), Key: mix(3, n.s)})
+		}
+	}
+}
+
+// PlainModel is the model of a text in no known language: of scripts and
+// configuration, the lines in which a failing command is ignored, and switches.
+func PlainModel(name, src string) *Model {
+	m := &Model{Path: name}
+	name = strings.ToLower(path.Base(name))
+	script, settings := scriptFile(name), settingsFile(name)
+	if !script && !settings {
+		return m
+	}
+	n := 0
+	for line := range strings.Lines(src) {
+		n++
+		s := strings.TrimSpace(line)
+		if s == "" || strings.HasPrefix(s, "#") || strings.HasPrefix(s, "//") {
+			continue
+		}
+		if ignoresFailure(s) {
+			m.Marks = append(m.Marks, Mark{Pattern: ExitIgnored, Line: n, S: strings.Clone(Clip(s)), Key: mix(5, s), Confidence: 0.9})
+		}
+		if settings {
+			if at := switchLine.FindStringSubmatch(s); at != nil {
+				m.Marks = append(m.Marks, Mark{Pattern: FlagOff, Line: n, S: strings.Clone(Clip(s)), Key: mix(6, at[1]), On: turnedOn(at[2])})
+			}
+		}
+	}
+	return m
+}
+
+func scriptFile(name string) bool {
+	switch path.Ext(name) {
+	case ".sh", ".bash", ".mk", ".yml", ".yaml", ".toml", ".cfg", ".ini", ".ps1", ".bat", ".gradle":
+		return true
+	}
+	switch name {
+	case "makefile", "package.json", "justfile", "dockerfile", "gnumakefile", "jenkinsfile", "composer.json", "noxfile", "pom.xml":
+		return true
+	}
+	return false
+}
+
+func settingsFile(name string) bool {
+	switch path.Ext(name) {
+	case ".json", ".yml", ".yaml", ".toml", ".ini", ".properties", ".env", ".conf":
+		return name != "package-lock.json" && name != "composer.lock"
+	}
+	return strings.HasPrefix(name, ".env")
+}
+
+// turnedOn tells of the value of a switch.
+func turnedOn(s string) bool {
+	s = strings.ToLower(s)
+	return s == "true" || s == "on" || s == "yes" || s == "enabled"
+}
+
+var (
+	ignored = regexp.MustCompile(`\|\|\s*(true\b|:(\s|$|;|")|exit 0)|;\s*true\s*("|'|,|$)|;\s*exit 0|continue-on-error:\s*true|allow_failure:\s*true|--passWithNoTests|--exit-zero|--no-fail-on-error|-DskipTests|-Dmaven\.test\.skip=true|testFailureIgnore>\s*true|ignoreFailures\s*=\s*true|--suppress-no-test-exit-code`)
+	checks  = regexp.MustCompile(`(?i)test|lint|check|jest|vet\b|mypy|tsc\b|cargo|verify|cover|spec\b|audit|ruff|phpstan|rubocop|clippy|mocha|phpunit|pytest|gradle|mvn|continue-on-error|allow_failure|exit-zero`)
+	// A switch: a key, and whether it is on.
+	switchLine = regexp.MustCompile(`^["']?([A-Za-z][\w.\-]*)["']?\s*[:=]\s*["']?(true|false|on|off|yes|no|enabled|disabled|True|False)["']?,?\s*(#.*)?$`)
+)
+
+// ignoresFailure tells of a command that checks something and whose failure is
+// ignored.
+func ignoresFailure(s string) bool { return ignored.MatchString(s) && checks.MatchString(s) }
+
+// Clip makes one line of at most 200 bytes of a piece of a file.
+func Clip(s string) string {
+	const most = 200
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most-3], "") + "..."
+	}
+	return s
+}

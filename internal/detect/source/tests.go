@@ -1,0 +1,444 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// readTests finds the tests of a file, with what they assert and whether they run.
+func (u *unit) readTests(m *Model) {
+	isTest := make([]bool, len(u.decls))
+	any := false
+	for i := range u.decls {
+		isTest[i] = u.isTest(i)
+		any = any || isTest[i]
+	}
+	if !any && !u.lang.TestFile(u.path) {
+		return
+	}
+	helpers := u.helpers(isTest)
+	seen := make(map[string]int)
+	fileSkip, skipLine := u.fileSkip()
+	for i := range u.decls {
+		if !isTest[i] {
+			continue
+		}
+		d := &u.decls[i]
+		t := &Test{Name: u.fullName(i), Leaf: d.name, Line: u.line(d.at), Names: make(map[uint32]bool)}
+		if seen[t.Name]++; seen[t.Name] > 1 {
+			t.Name = fmt.Sprintf("%s #%d", t.Name, seen[t.Name])
+		}
+		t.Cases = u.casesOf(d)
+		u.readBody(t, i, isTest, helpers)
+		u.readSkips(t, i, isTest)
+		if fileSkip > t.Skip {
+			t.Skip, t.SkipLine, t.SkipText = fileSkip, u.line(skipLine), u.text(skipLine, u.lineEnd(skipLine))
+		}
+		if len(t.Asserts) == 0 && u.holdsTests(i, isTest) {
+			continue // a suite: those inside of it have the names
+		}
+		m.Tests = append(m.Tests, t)
+	}
+}
+
+// holdsTests tells whether tests stand inside of a declaration.
+func (u *unit) holdsTests(i int, isTest []bool) bool {
+	for j := i + 1; j < len(u.decls) && u.decls[j].start < u.decls[i].end; j++ {
+		if isTest[j] {
+			return true
+		}
+	}
+	return false
+}
+
+// isTest tells whether a declaration is a test.
+func (u *unit) isTest(i int) bool {
+	d := &u.decls[i]
+	if d.kind == declTest || d.test {
+		return true
+	}
+	if d.kind != declFunction {
+		return false
+	}
+	for _, a := range d.annotations {
+		if u.lang.annotations[a.name] {
+			return true
+		}
+	}
+	parent := ""
+	if d.parent >= 0 {
+		parent = u.decls[d.parent].name
+	}
+	inFile := u.lang.TestFile(u.path)
+	switch u.lang.Name {
+	case "python":
+		if !strings.HasPrefix(d.name, "test") || !inFile && !strings.Contains(parent, "Test") {
+			return false
+		}
+		return d.parent < 0 || u.decls[d.parent].kind == DeclContainer
+	case "ruby":
+		return strings.HasPrefix(d.name, "test_") && d.parent >= 0 && (inFile || strings.Contains(parent, "Test"))
+	case "php":
+		return d.parent >= 0 && (strings.HasPrefix(d.name, "test") && len(d.name) > 4 && (inFile || strings.HasSuffix(parent, "Test")) || u.docTest(d))
+	case "java":
+		return inFile && strings.HasPrefix(d.name, "test") && len(d.name) > 4 && has(d.modifiers, "public") && has(d.modifiers, "void") && u.at(d.at+2) == ")"
+	}
+	return false
+}
+
+// docTest tells of @test in the comment before a method.
+func (u *unit) docTest(d *decl) bool {
+	line := u.line(d.start)
+	for i := range u.notes {
+		n := &u.notes[i]
+		if last := int(n.line) + strings.Count(n.s, "\n"); last < line && last >= line-2 && strings.HasPrefix(n.s, "/**") && strings.Contains(n.s, "@test") {
+			return true
+		}
+	}
+	return false
+}
+
+// spans are the tokens of a declaration without the tests inside of it.
+func (u *unit) spans(i int, inner []bool) [][2]int {
+	d := &u.decls[i]
+	from := d.start
+	var all [][2]int
+	for j := i + 1; j < len(u.decls) && u.decls[j].start < d.end; j++ {
+		if in := &u.decls[j]; inner[j] && in.start >= from {
+			all = append(all, [2]int{from, in.start})
+			from = in.end
+		}
+	}
+	if from < d.end {
+		all = append(all, [2]int{from, d.end})
+	}
+	return all
+}
+
+// helpers are the functions of a file that assert and are no tests.
+func (u *unit) helpers(isTest []bool) set {
+	all := make(set)
+	for i := range u.decls {
+		d := &u.decls[i]
+		if isTest[i] || d.kind != declFunction || d.name == "" {
+			continue
+		}
+		for j := d.body; j < d.end; j++ {
+			if u.isWord(j) && u.asserts(j, nil) {
+				all[d.name] = true
+				break
+			}
+		}
+	}
+	return all
+}
+
+// readBody notes what a test is made of and what it asserts.
+func (u *unit) readBody(t *Test, i int, isTest []bool, helpers set) {
+	h := uint64(14695981039346656037)
+	d := &u.decls[i]
+	name := d.at
+	if d.kind == declTest && u.kindAt(d.body-1) == text {
+		name = d.body - 1
+	}
+	for _, span := range u.spans(i, isTest) {
+		tokens := u.tok[span[0]:span[1]]
+		if name >= span[0] && name < span[1] { // the name may change
+			tokens = slices.Concat(u.tok[span[0]:name], u.tok[name+1:span[1]])
+		}
+		t.All = append(t.All, bagOf(tokens)...)
+		t.Telling = append(t.Telling, telling(tokens)...)
+		t.Literals = append(t.Literals, literals(tokens)...)
+		t.Parts = append(t.Parts, parts(tokens)...)
+		for j := span[0]; j < span[1]; j++ {
+			if j != name {
+				h = mix(h, u.at(j))
+			}
+			if !u.isWord(j) {
+				continue
+			}
+			t.Names[Hash(u.at(j))] = true
+			if mock := u.mockOf(j); mock != "" {
+				t.Mocks = append(t.Mocks, mock)
+			}
+			if u.lang.handlers[u.at(j)] && u.droppedFailure(j, span[0]) {
+				t.Caught++
+			}
+		}
+		t.Asserts = append(t.Asserts, u.assertions(span[0], span[1], max(d.body, span[0]), helpers)...)
+		t.tokens += len(tokens)
+	}
+	t.All, t.Telling, t.Literals, t.Parts = Join(t.All, nil), Join(t.Telling, nil), Join(t.Literals, nil), Join(t.Parts, nil)
+	t.BodyHash = h
+}
+
+// mockOf is the name of what a call at i replaces; empty when it replaces nothing.
+func (u *unit) mockOf(i int) string {
+	if !mockCalls()[u.at(i)] || u.at(i+1) != "(" {
+		return ""
+	}
+	for j := i + 2; j < u.closer(i+1) && j < i+8; j++ {
+		if u.kindAt(j) == text {
+			s := unquote(u.at(j))
+			return strings.Clone(s[strings.LastIndexAny(s, "./")+1:])
+		}
+		if u.isWord(j) && u.at(j+1) != "." {
+			return strings.Clone(u.at(j))
+		}
+	}
+	return ""
+}
+
+var mockCalls = sync.OnceValue(func() set { return words("mock patch spyOn createStub mockImplementation stub mockStatic spy doMock") })
+
+// fileSkip tells whether all tests of a file are skipped, and where.
+func (u *unit) fileSkip() (skipping, int) {
+	if u.lang.Name != "python" {
+		return Runs, 0
+	}
+	for _, head := range u.heads {
+		i := int(head)
+		if u.tok[i].col != 0 {
+			continue
+		}
+		skip := u.at(i) == "pytest" && u.at(i+2) == "skip"
+		if u.at(i) != "pytestmark" && !skip {
+			continue
+		}
+		for j := i; j < u.lineEnd(i); j++ {
+			switch s := u.at(j); {
+			case s == "skip":
+				return Always, i
+			case s == "skipif" && u.constant(j+2):
+				return Always, i
+			case s == "skipif":
+				return Sometimes, i
+			}
+		}
+	}
+	return Runs, 0
+}
+
+// readSkips notes whether a test, or what stands around it, is skipped, runs
+// alone, or is expected to fail.
+func (u *unit) readSkips(t *Test, i int, isTest []bool) {
+	note := func(s skipping, at, to int) {
+		if s > t.Skip {
+			t.Skip, t.SkipLine, t.SkipText = s, u.line(at), u.text(at, to)
+		}
+	}
+	for j := i; j >= 0; j = u.decls[j].parent {
+		d := &u.decls[j]
+		for _, a := range d.annotations {
+			s, fails := u.annotationSkips(&a)
+			note(s, a.from, a.to)
+			t.Fails = t.Fails || fails && j == i
+		}
+		for n, call := range d.calls {
+			switch {
+			case u.lang.skipped[call], n > 0 && (call == "skip" || call == "todo" || call == "pending"), call == "pending":
+				note(Always, d.at, min(d.at+4, len(u.tok)))
+			case n > 0 && (call == "skipIf" || call == "runIf"):
+				note(Sometimes, d.at, min(d.at+4, len(u.tok)))
+			case u.lang.focused[call], n > 0 && call == "only":
+				t.Focus = true
+			case n > 0 && (call == "failing" || call == "fails"):
+				t.Fails = true
+			}
+		}
+	}
+	for j := i; j >= 0; j = u.decls[j].parent {
+		if isTest[j] {
+			u.readSkipCalls(j, isTest, note)
+		}
+	}
+}
+
+// readSkipCalls notes the calls in a test that skip it, and the tests inside.
+func (u *unit) readSkipCalls(i int, isTest []bool, note func(s skipping, at, to int)) {
+	for _, span := range u.spans(i, isTest) {
+		for j := max(span[0], u.decls[i].at+1); j < span[1]; j++ {
+			if !u.isWord(j) {
+				continue
+			}
+			if s := u.skipsHere(&u.decls[i], j); s != Runs {
+				note(s, j, u.statementEnd(j))
+			}
+		}
+	}
+}
+
+// annotationSkips tells what an annotation does to a test.
+func (u *unit) annotationSkips(a *annotation) (s skipping, fails bool) {
+	open := a.from
+	for open < a.to && u.at(open) != "(" {
+		open++
+	}
+	for j := open; j < a.to; j++ {
+		option := u.at(j+1) == "="
+		if option && (u.at(j) == "Skip" && u.at(j+2) != "null" || u.at(j) == "enabled" && u.at(j+2) == "false" || u.at(j) == "Ignore") {
+			return Always, false
+		}
+	}
+	switch {
+	case a.name == "xfail" || a.name == "expectedFailure" || a.name == "should_panic":
+		return Runs, true
+	case u.lang.Name == "rust" && a.name == "cfg":
+		for j := open; j < a.to; j++ {
+			if u.at(j) == "any" && u.at(j+2) == ")" {
+				return Always, false
+			}
+		}
+		return Runs, false
+	case !u.lang.skips[a.name]:
+		return Runs, false
+	case conditionalSkips()[a.name] && !u.constant(open+1):
+		return Sometimes, false
+	}
+	return Always, false
+}
+
+var conditionalSkips = sync.OnceValue(func() set {
+	return words("skipif skipIf skipUnless DisabledOnOs DisabledIf EnabledIf EnabledOnOs DisabledIfEnvironmentVariable " +
+		"EnabledIfEnvironmentVariable EnabledIfSystemProperty DisabledOnJre EnabledOnJre DisabledIfSystemProperty")
+})
+
+// constant tells whether an argument is a constant.
+func (u *unit) constant(i int) bool {
+	s := strings.ToLower(u.at(i))
+	ends := u.at(i+1) == ")" || u.at(i+1) == "," || u.at(i+1) == ":" || u.at(i+1) == "{"
+	return ends && (s == "true" || s == "false" || u.kindAt(i) == number)
+}
+
+// skipsHere tells whether the word at i skips the test it stands in.
+func (u *unit) skipsHere(d *decl, i int) skipping {
+	s := u.at(i)
+	option := u.at(i+1) == ":" && (u.at(i+2) == "true" || u.kindAt(i+2) == text)
+	if option && (s == "skip" || s == "todo") && (u.at(i-1) == "{" || u.at(i-1) == ",") && u.lang.shape == braces && u.inHead(d, i) {
+		return Always
+	}
+	if s == "enabled" && u.at(i+1) == "=" && u.at(i+2) == "false" && u.lang.Name == "kotlin" {
+		return Always
+	}
+	if !u.lang.skips[s] && !strings.HasPrefix(s, "Skip") {
+		return Runs
+	}
+	before := u.at(i - 1)
+	call := u.at(i+1) == "("
+	switch u.lang.Name {
+	case "ruby":
+		if !u.tok[i].first || u.at(i+1) == "=" || before == "." {
+			return Runs
+		}
+	case "python":
+		if s == "SkipTest" && u.at(i-1) != "raise" && u.at(i-3) != "raise" || s == "importorskip" || s == "skipIf" || s == "skipif" || s == "skipUnless" {
+			return Runs
+		}
+		if !call && s != "SkipTest" || before != "." && before != "raise" && s != "skipTest" && s != "skip" {
+			return Runs
+		}
+	case "go":
+		if !call || before != "." {
+			return Runs
+		}
+	case "javascript", "typescript":
+		if !call || before != "." || u.at(i-2) != "this" && u.at(i-2) != "t" && u.at(i-2) != "ctx" && u.at(i-2) != "context" && u.at(i-2) != "test" || u.at(i-2) == "test" && u.at(i+2) != ")" && u.at(i+2) != "true" {
+			return Runs
+		}
+	case "csharp":
+		if before != "." || u.at(i-2) != "Assert" && u.at(i-2) != "Skip" {
+			return Runs
+		}
+	case "rust":
+		return Runs
+	default:
+		if !call {
+			return Runs
+		}
+	}
+	if strings.HasPrefix(s, "assume") || strings.HasPrefix(s, "assuming") {
+		if u.at(i+2) == "false" && s == "assumeTrue" || u.at(i+2) == "true" && s == "assumeFalse" {
+			return Always
+		}
+		return Sometimes
+	}
+	if u.conditional(d, i) {
+		return Sometimes
+	}
+	return Always
+}
+
+// inHead tells whether i stands in the options of a test, before its function.
+func (u *unit) inHead(d *decl, i int) bool {
+	for j := d.at; j < i; j++ {
+		if u.at(j) == "=>" || u.at(j) == "function" {
+			return false
+		}
+	}
+	return true
+}
+
+// conditional tells whether what stands at i happens only under a condition that
+// is no constant.
+func (u *unit) conditional(d *decl, i int) bool {
+	switch u.lang.shape {
+	case indents:
+		for n := len(u.heads) - 1; n >= 0; n-- {
+			head := int(u.heads[n])
+			if head > i || head < d.body {
+				continue
+			}
+			if w := u.at(head); u.tok[head].col < u.headCol(i) && (w == "if" || w == "elif" || w == "else" || w == "except" || w == "for") && u.tok[head].col > u.tok[d.start].col {
+				return !u.constant(head + 1)
+			}
+		}
+		return false
+	case ends:
+		line := u.tok[i].line
+		for j := i; j < len(u.tok) && u.tok[j].line == line; j++ {
+			if u.at(j) == "if" || u.at(j) == "unless" {
+				return !u.constant(j + 1)
+			}
+		}
+		for j := i; j > d.body; j-- {
+			if w := u.at(j); (w == "if" || w == "unless" || w == "rescue" || w == "case") && u.tok[j].first && int(u.match[j]) > i {
+				return true
+			}
+		}
+		return false
+	}
+	for j := i - 1; j > d.at; j-- {
+		s := u.at(j)
+		switch {
+		case u.kindAt(j) == op && (s == ")" || s == "}" || s == "]") && u.opener(j) > 0:
+			if s == ")" && u.at(u.opener(j)-1) == "if" && u.at(j+1) != "{" && j+3 >= i {
+				return !u.constant(u.opener(j) + 1)
+			}
+			j = u.opener(j)
+		case u.kindAt(j) == op && s == "{":
+			k := j - 1
+			for k > d.at && u.at(k) != "{" && u.at(k) != ";" && u.at(k) != "}" {
+				if w := u.at(k); w == "if" || w == "case" || w == "switch" || w == "catch" || w == "else" {
+					return u.at(k) != "if" || !u.constant(k+1) && !u.constant(k+2)
+				}
+				if w := u.at(k); w == "=>" || w == "function" || w == "fun" || w == "fn" || w == "func" {
+					break
+				}
+				k--
+			}
+		}
+	}
+	return false
+}
+
+// headCol is the column of the logical line that i stands in.
+func (u *unit) headCol(i int) int32 {
+	for n := len(u.heads) - 1; n >= 0; n-- {
+		if int(u.heads[n]) <= i {
+			return u.tok[u.heads[n]].col
+		}
+	}
+	return 0
+}

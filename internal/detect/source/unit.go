@@ -1,0 +1,255 @@
+package source
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// unit is a version of a file in a known language while its model is made.
+type unit struct {
+	lang  *Language
+	path  string
+	src   string
+	tok   []token
+	notes []comment
+	// match has the index of the closing bracket for an opening one and the other
+	// way round, or of the end of a Ruby block; -1 for none.
+	match []int32
+	// heads are the tokens that begin a logical line, of indented languages.
+	heads []int32
+	decls []decl
+}
+
+// declKind is what a declaration declares.
+type declKind uint8
+
+// The kinds of declarations.
+const (
+	declFunction declKind = iota
+	DeclContainer
+	declTest  // a call with a title that is a test
+	declSuite // one that holds tests
+)
+
+// decl is a declaration and the tokens that belong to it: [start, end).
+type decl struct {
+	kind  declKind
+	name  string
+	start int // with annotations
+	at    int // the name, or the word of a call
+	body  int // the first token of the body; end when there is none
+	end   int
+	// notes are the annotations, decorators or attributes.
+	annotations []annotation
+	modifiers   []string
+	// parent is the index of the innermost declaration around it; -1 for none.
+	parent int
+	// cases are rows of a table that a test runs through.
+	cases []caseRow
+	test  bool // a function that is a test
+	calls []string
+}
+
+// annotation is one of a declaration.
+type annotation struct {
+	name string
+	from int // the tokens of it: [from, to)
+	to   int
+}
+
+func newUnit(lang *Language, path, src string) *unit {
+	u := &unit{lang: lang, path: path, src: src}
+	u.tok, u.notes = lex(&lang.rules, src)
+	u.brackets()
+	return u
+}
+
+// at is the text of a token; empty beyond the ends.
+func (u *unit) at(i int) string {
+	if i < 0 || i >= len(u.tok) {
+		return ""
+	}
+	return u.tok[i].s
+}
+
+func (u *unit) kindAt(i int) kind {
+	if i < 0 || i >= len(u.tok) {
+		return op
+	}
+	return u.tok[i].kind
+}
+
+func (u *unit) isWord(i int) bool { return i >= 0 && i < len(u.tok) && u.tok[i].kind == word }
+
+// line is the line of a token.
+func (u *unit) line(i int) int {
+	if len(u.tok) == 0 {
+		return 0
+	}
+	return int(u.tok[min(max(i, 0), len(u.tok)-1)].line)
+}
+
+// text is the source of the tokens [from, to), at most a few hundred bytes of it.
+func (u *unit) text(from, to int) string {
+	if from >= to || from < 0 || to > len(u.tok) {
+		return ""
+	}
+	last := u.tok[to-1]
+	begin, end := int(u.tok[from].off), int(last.off)+len(last.s)
+	return strings.ToValidUTF8(strings.Clone(u.src[begin:min(end, begin+400)]), "")
+}
+
+// brackets finds the brackets that belong together. One that does not fit closes
+// those inside of it that were left open.
+func (u *unit) brackets() {
+	u.match = slices.Repeat([]int32{-1}, len(u.tok))
+	var open []int32
+	depth := [3]int{}
+	for i := range u.tok {
+		t := &u.tok[i]
+		if u.lang.shape == indents && t.first && len(open) == 0 {
+			u.heads = append(u.heads, small(i))
+		}
+		if t.kind != op || len(t.s) != 1 {
+			continue
+		}
+		if n := strings.IndexByte("([{", t.s[0]); n >= 0 {
+			open = append(open, small(i))
+			depth[n]++
+			continue
+		}
+		n := strings.IndexByte(")]}", t.s[0])
+		if n < 0 || depth[n] == 0 {
+			continue
+		}
+		for len(open) > 0 {
+			last := open[len(open)-1]
+			open = open[:len(open)-1]
+			kind := strings.IndexByte("([{", u.tok[last].s[0])
+			depth[kind]--
+			if kind == n {
+				u.match[last], u.match[i] = small(i), last
+				break
+			}
+		}
+	}
+}
+
+// closer is the index after the bracket that closes the one at i; the end of the
+// file when nothing does.
+func (u *unit) closer(i int) int {
+	if m := u.match[i]; m >= 0 {
+		return int(m) + 1
+	}
+	return len(u.tok)
+}
+
+// opener is the bracket that opens what closes at i; -1 for none.
+func (u *unit) opener(i int) int { return int(u.match[i]) }
+
+// lineEnd is the index after the last token of a statement that begins at i and
+// ends with its line, or with a semicolon.
+func (u *unit) lineEnd(i int) int {
+	start := i
+	for i < len(u.tok) {
+		t := &u.tok[i]
+		if i > start && t.first && !goesOn(u.at(i-1), t.s) {
+			return i
+		}
+		switch t.s {
+		case ";":
+			return i + 1
+		case "(", "[", "{":
+			if t.kind == op {
+				i = u.closer(i)
+				continue
+			}
+		case ")", "]", "}":
+			if t.kind == op {
+				return i
+			}
+		}
+		i++
+	}
+	return i
+}
+
+// goesOn tells whether a statement goes on from one line into the next.
+func goesOn(last, next string) bool {
+	return next == "." || next == "?." || next == "&&" || next == "||" || next == "->" || last == "." || last == "," || last == "=" || last == "&&" || last == "||" || last == "+" || last == "=>" || last == "\\"
+}
+
+// statementEnd is the index after the statement that i stands in.
+func (u *unit) statementEnd(i int) int {
+	if u.lang.lines {
+		return u.lineEnd(i)
+	}
+	for i < len(u.tok) {
+		switch t := &u.tok[i]; {
+		case t.kind != op:
+		case t.s == ";":
+			return i + 1
+		case t.s == "(" || t.s == "[" || t.s == "{":
+			i = u.closer(i)
+			continue
+		case t.s == ")" || t.s == "]" || t.s == "}":
+			return i
+		}
+		i++
+	}
+	return i
+}
+
+// nest sets the parents of the declarations. Those that begin together stand in
+// the order of their ends, the longest first.
+func (u *unit) nest() {
+	slices.SortStableFunc(u.decls, func(a, b decl) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
+	})
+	var around []int
+	for i := range u.decls {
+		d := &u.decls[i]
+		for len(around) > 0 && u.decls[around[len(around)-1]].end <= d.start {
+			around = around[:len(around)-1]
+		}
+		d.parent = -1
+		if len(around) > 0 {
+			d.parent = around[len(around)-1]
+		}
+		around = append(around, i)
+	}
+}
+
+// name of a declaration with those around it before it.
+func (u *unit) fullName(i int) string {
+	var parts []string
+	for ; i >= 0 && len(parts) < 64; i = u.decls[i].parent {
+		if n := u.decls[i].name; n != "" {
+			parts = append(parts, n)
+		}
+	}
+	slices.Reverse(parts)
+	return strings.Join(parts, nameSeparator)
+}
+
+// nameSeparator stands between the parts of the name of a test.
+const nameSeparator = " > "
+
+// unquote takes the quotes, and what stands before them, off a string.
+func unquote(s string) string {
+	i := strings.IndexAny(s, "\"'`")
+	if i < 0 {
+		return strings.Trim(s, "/")
+	}
+	s = s[i:]
+	for _, q := range [...]string{`"""`, `'''`} {
+		if len(s) >= 6 && strings.HasPrefix(s, q) && strings.HasSuffix(s, q) {
+			return s[3 : len(s)-3]
+		}
+	}
+	if len(s) >= 2 {
+		return s[1 : len(s)-1]
+	}
+	return ""
+}

@@ -1,0 +1,110 @@
+package detect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure/internal/detect/source"
+)
+
+// testDeletion tells of baseline tests that are gone, and of rows of tables.
+func (r *run) testDeletion() {
+	gone := make(map[*pair][]*testPair)
+	var order []*pair
+	for i := range r.tests {
+		t := &r.tests[i]
+		switch {
+		case t.how == "":
+			if gone[t.from] == nil {
+				order = append(order, t.from)
+			}
+			gone[t.from] = append(gone[t.from], t)
+		case t.how == howSame || t.how == howMoved || t.how == howRenamed:
+			if t.new != nil {
+				r.lostCases(t)
+			}
+		}
+	}
+	for _, p := range order {
+		r.removedTests(p, gone[p])
+	}
+}
+
+// removedTests tells of the tests that a file lost: of all of them in one finding
+// when none is left, of each otherwise.
+func (r *run) removedTests(p *pair, gone []*testPair) {
+	if len(gone) > 1 && len(gone) == len(p.old.Tests) && (p.new == nil || len(p.new.Tests) == 0) {
+		names := make([]string, 0, len(gone))
+		for _, t := range gone {
+			names = append(names, t.old.Name)
+		}
+		r.add(Finding{
+			File: p.old.Path, Line: gone[0].old.Line, Gone: true, Subject: p.old.Path, Confidence: 0.95,
+			Message:  fmt.Sprintf("all %d tests of the file are gone", len(gone)),
+			Evidence: strings.Join(names[:min(len(names), 8)], "; "),
+		}, testFileRemoved)
+		return
+	}
+	for _, t := range gone {
+		id := testRemoved
+		if p.new != nil && p.new.Notes != "" && strings.Contains(p.new.Notes, t.old.Leaf) && !strings.Contains(p.old.Notes, t.old.Leaf) {
+			id = testCommented
+		}
+		r.add(Finding{File: p.old.Path, Line: t.old.Line, Gone: true, Subject: t.old.Name, Evidence: t.old.Name, Confidence: 0.95}, id)
+	}
+}
+
+// lostCases tells of rows that a test's table had, when it has fewer now and what
+// they say is nowhere among what was added to tests.
+func (r *run) lostCases(t *testPair) {
+	if len(t.new.Cases) >= len(t.old.Cases) || len(t.old.Cases) == 0 {
+		return
+	}
+	now := make(map[uint64]int)
+	for i := range t.new.Cases {
+		now[t.new.Cases[i].Key]++
+	}
+	most := len(t.old.Cases) - len(t.new.Cases)
+	if len(t.new.Cases) == 0 && source.Inside(t.old.Telling, t.new.All) > 0.7 {
+		return // the table is written in another way
+	}
+	for i := range t.old.Cases {
+		c := &t.old.Cases[i]
+		if now[c.Key]--; now[c.Key] >= 0 {
+			continue
+		}
+		if source.Inside(c.All, source.Without(t.new.All, t.old.All)) >= 0.8 || source.Inside(c.All, r.change.tests) >= 0.9 && len(c.All) > 1 || r.namesRemoved(c.All) {
+			continue
+		}
+		if most--; most < 0 {
+			return
+		}
+		r.add(Finding{File: t.from.old.Path, Line: c.Line, Gone: true, Subject: t.old.Name, Evidence: c.S, Confidence: 0.95}, caseRemoved)
+	}
+}
+
+// namesRemoved tells whether tokens name something that the change removed from
+// production code.
+func (r *run) namesRemoved(b source.Bag) bool {
+	if len(r.change.removed) == 0 {
+		return false
+	}
+	for _, h := range b {
+		if _, ok := r.change.removed[h]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// unreadable tells of a file whose tests cannot be seen any more. Conflict markers
+// are told only: both sides are still there.
+func (r *run) unreadable(p *pair) {
+	if p.old == nil || len(p.old.Tests) == 0 || p.newWhy == "" || p.newWhy == whyConflict {
+		return
+	}
+	r.add(Finding{
+		File: p.path, Subject: p.path, Confidence: 0.9, Evidence: p.newWhy,
+		Message: fmt.Sprintf("the file had %d tests and cannot be analysed any more: %s", len(p.old.Tests), p.newWhy),
+	}, testsUnreadable)
+}
