@@ -68,6 +68,8 @@ func (u *unit) asserts(i int, helpers set) bool {
 	switch u.lang.Name {
 	case "go":
 		return next == "(" && u.goAsserts(i, helpers)
+	case "rust":
+		call = next == "!" || next == "(" && !u.lang.asserts[s]
 	case "python":
 		if s == "assert" {
 			return u.tok[i].first || before == ":"
@@ -361,6 +363,9 @@ func (u *unit) namesComparison(i int) bool {
 // arguments are what an assertion compares: the arguments of a call, and of the
 // matcher after it; the two sides of a condition.
 func (u *unit) arguments(i, begin, end int) [][2]int {
+	if u.lang.Name == "ruby" && u.at(i+1) != "(" && u.at(i+1) != "{" {
+		return u.listed(i+1, end)
+	}
 	if u.at(i) == "assert" && u.lang.Name == "python" {
 		comma := u.commaAfter(i+1, end)
 		if u.at(comma) != "," {
@@ -392,6 +397,24 @@ func (u *unit) arguments(i, begin, end int) [][2]int {
 	}
 	if len(all) > 2 && u.kindAt(all[len(all)-1][0]) == text { // a message
 		all = all[:len(all)-1]
+	}
+	return all
+}
+
+// listed splits the arguments of a call without parentheses.
+func (u *unit) listed(from, end int) [][2]int {
+	var all [][2]int
+	for j := from; j <= end; j++ {
+		if s := u.at(j); j < end && u.kindAt(j) == op && (s == "(" || s == "[" || s == "{") {
+			j = u.closer(j) - 1
+			continue
+		}
+		if j >= end || u.at(j) == "," {
+			if j > from {
+				all = append(all, u.sides(from, j)...)
+			}
+			from = j + 1
+		}
 	}
 	return all
 }

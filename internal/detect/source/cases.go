@@ -20,6 +20,9 @@ func (u *unit) rows(i int) []caseRow {
 		}
 	}
 	if open < 0 {
+		if u.kindAt(i+1) == text { // rows as arguments
+			return u.elements(i)
+		}
 		return nil
 	}
 	return u.elements(open)

@@ -262,9 +262,12 @@ func (u *unit) rubyCall(d *decl, j int) {
 			d.name = u.text(d.body, d.end-1)
 		}
 		u.decls = append(u.decls, *d)
+		if d.kind == declTest {
+			u.inside = max(u.inside, d.end)
+		}
 		return
 	}
-	if d.kind == declTest && u.kindAt(from) == text { // no block: pending
+	if d.kind == declTest && u.kindAt(from) == text && d.at >= u.inside { // no block: pending
 		d.name, d.body, d.end = strings.Clone(unquote(u.at(from))), from+1, max(u.lineEnd(d.at), from+1)
 		d.calls = append(d.calls, "pending")
 		u.decls = append(u.decls, *d)

@@ -139,11 +139,20 @@ func (u *unit) exportedLater(d *decl) bool {
 			}
 		}
 	}
+	if u.exports == nil {
+		u.findExports()
+	}
+	return u.exports[d.name]
+}
+
+// findExports notes the names that are exported apart from their declaration.
+func (u *unit) findExports() {
+	u.exports = make(set)
 	for i := range u.tok {
 		t := &u.tok[i]
 		if t.kind != word || t.s != "export" && t.s != "exports" || u.at(i+1) != "{" && !(u.at(i+1) == "=" && u.at(i+2) == "{") {
-			if t.kind == word && t.s == "exports" && u.at(i+2) == d.name || t.s == "export" && u.at(i+1) == "default" && u.at(i+2) == d.name {
-				return true
+			if t.kind == word && t.s == "exports" || t.s == "export" && u.at(i+1) == "default" {
+				u.exports[u.at(i+2)] = true
 			}
 			continue
 		}
@@ -152,12 +161,11 @@ func (u *unit) exportedLater(d *decl) bool {
 			open++
 		}
 		for j := open; j < u.closer(open); j++ {
-			if u.at(j) == d.name {
-				return true
+			if u.isWord(j) {
+				u.exports[u.at(j)] = true
 			}
 		}
 	}
-	return false
 }
 
 // deprecated tells of a note of deprecation at a declaration.
@@ -168,9 +176,8 @@ func (u *unit) deprecated(d *decl) bool {
 		}
 	}
 	line := u.line(d.start)
-	for i := range u.notes {
-		n := &u.notes[i]
-		if int(n.line) <= line && int(n.line) > line-25 && int(n.line)+strings.Count(n.s, "\n") >= line-2 && strings.Contains(strings.ToLower(n.s), "deprecated") {
+	for _, n := range u.notesBefore(line) {
+		if int(n.line)+strings.Count(n.s, "\n") >= line-2 && strings.Contains(strings.ToLower(n.s), "deprecated") {
 			return true
 		}
 	}
@@ -328,12 +335,19 @@ func (u *unit) indentedEnd(i, colon, end int) int {
 	}
 	col := u.headCol(i)
 	for j := colon; j < end; j++ {
+		if j > colon+maxBlock {
+			return j
+		}
 		if u.tok[j].first && u.tok[j].col <= col && u.at(j) != ")" && u.at(j) != "]" && u.at(j) != "}" {
 			return j
 		}
 	}
 	return end
 }
+
+// maxBlock is after how many tokens the end of a block is not looked for any more:
+// only short ones are judged.
+const maxBlock = 200
 
 // bracesCondition finds the block after a condition, and where that ends.
 func (u *unit) bracesCondition(i, end int) (bodyFrom, bodyTo, to int) {
@@ -478,7 +492,7 @@ func (u *unit) handlerAt(i int) *handler {
 			return h
 		}
 		from = u.lineEnd(i)
-		for to = from; to < len(u.tok) && !(u.tok[to].first && (u.at(to) == "end" || u.at(to) == "rescue" || u.at(to) == "ensure" || u.at(to) == "else")); {
+		for to = from; to < min(len(u.tok), from+maxBlock) && !(u.tok[to].first && (u.at(to) == "end" || u.at(to) == "rescue" || u.at(to) == "ensure" || u.at(to) == "else")); {
 			to++
 		}
 		h.Broad = from-i <= 1 || u.at(i+1) == "=>" || u.at(i+1) == "StandardError" || u.at(i+1) == "Exception"

@@ -91,8 +91,7 @@ func (u *unit) isTest(i int) bool {
 // docTest tells of @test in the comment before a method.
 func (u *unit) docTest(d *decl) bool {
 	line := u.line(d.start)
-	for i := range u.notes {
-		n := &u.notes[i]
+	for _, n := range u.notesBefore(line) {
 		if last := int(n.line) + strings.Count(n.s, "\n"); last < line && last >= line-2 && strings.HasPrefix(n.s, "/**") && strings.Contains(n.s, "@test") {
 			return true
 		}
@@ -122,7 +121,7 @@ func (u *unit) helpers(isTest []bool) set {
 	all := make(set)
 	for i := range u.decls {
 		d := &u.decls[i]
-		if isTest[i] || d.kind != declFunction || d.name == "" {
+		if isTest[i] || d.kind != declFunction || d.name == "" || !u.lang.TestFile(u.path) && !u.inTestCode(i) {
 			continue
 		}
 		for j := d.body; j < d.end; j++ {
@@ -258,17 +257,22 @@ func (u *unit) readSkips(t *Test, i int, isTest []bool) {
 
 // readSkipCalls notes the calls in a test that skip it, and the tests inside.
 func (u *unit) readSkipCalls(i int, isTest []bool, note func(s skipping, at, to int)) {
+	left := maxSkipCalls
 	for _, span := range u.spans(i, isTest) {
 		for j := max(span[0], u.decls[i].at+1); j < span[1]; j++ {
-			if !u.isWord(j) {
+			if !u.isWord(j) || left == 0 {
 				continue
 			}
 			if s := u.skipsHere(&u.decls[i], j); s != Runs {
+				left--
 				note(s, j, u.statementEnd(j))
 			}
 		}
 	}
 }
+
+// maxSkipCalls is how many calls of one test are looked at that may skip it.
+const maxSkipCalls = 100
 
 // annotationSkips tells what an annotation does to a test.
 func (u *unit) annotationSkips(a *annotation) (s skipping, fails bool) {
@@ -385,11 +389,8 @@ func (u *unit) inHead(d *decl, i int) bool {
 func (u *unit) conditional(d *decl, i int) bool {
 	switch u.lang.shape {
 	case indents:
-		for n := len(u.heads) - 1; n >= 0; n-- {
+		for n := u.headIndex(i); n >= 0 && int(u.heads[n]) >= d.body; n-- {
 			head := int(u.heads[n])
-			if head > i || head < d.body {
-				continue
-			}
 			if w := u.at(head); u.tok[head].col < u.headCol(i) && (w == "if" || w == "elif" || w == "else" || w == "except" || w == "for") && u.tok[head].col > u.tok[d.start].col {
 				return !u.constant(head + 1)
 			}
@@ -435,10 +436,17 @@ func (u *unit) conditional(d *decl, i int) bool {
 
 // headCol is the column of the logical line that i stands in.
 func (u *unit) headCol(i int) int32 {
-	for n := len(u.heads) - 1; n >= 0; n-- {
-		if int(u.heads[n]) <= i {
-			return u.tok[u.heads[n]].col
-		}
+	if n := u.headIndex(i); n >= 0 {
+		return u.tok[u.heads[n]].col
 	}
 	return 0
+}
+
+// headIndex is the logical line that i stands in; -1 before the first.
+func (u *unit) headIndex(i int) int {
+	n, found := slices.BinarySearch(u.heads, small(i))
+	if found {
+		return n
+	}
+	return n - 1
 }

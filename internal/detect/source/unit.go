@@ -19,6 +19,10 @@ type unit struct {
 	// heads are the tokens that begin a logical line, of indented languages.
 	heads []int32
 	decls []decl
+	// exports are the names that JavaScript exports apart from their declaration.
+	exports set
+	// inside is where the last of the tests that are calls ends.
+	inside int
 }
 
 // declKind is what a declaration declares.
@@ -208,17 +212,34 @@ func (u *unit) nest() {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
 	})
 	var around []int
-	for i := range u.decls {
-		d := &u.decls[i]
-		for len(around) > 0 && u.decls[around[len(around)-1]].end <= d.start {
+	kept := u.decls[:0]
+	for _, d := range u.decls {
+		for len(around) > 0 && kept[around[len(around)-1]].end <= d.start {
 			around = around[:len(around)-1]
 		}
 		d.parent = -1
 		if len(around) > 0 {
 			d.parent = around[len(around)-1]
 		}
-		around = append(around, i)
+		if len(around) >= maxNested {
+			continue
+		}
+		around = append(around, len(kept))
+		kept = append(kept, d)
 	}
+	u.decls = kept
+}
+
+// maxNested is how deep declarations may stand in each other; deeper ones belong to
+// those around them.
+const maxNested = 48
+
+// notesBefore are the comments that begin in the 25 lines up to a line.
+func (u *unit) notesBefore(line int) []comment {
+	by := func(n comment, line int) int { return int(n.line) - line }
+	from, _ := slices.BinarySearchFunc(u.notes, line-25, by)
+	to, _ := slices.BinarySearchFunc(u.notes, line+1, by)
+	return u.notes[from:to]
 }
 
 // name of a declaration with those around it before it.
