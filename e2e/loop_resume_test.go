@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/loop"
+	looprecord "github.com/perdure/perdure/loop/record"
+)
+
+// settings writes the settings file.
+func (w *workplace) settings(text string) { w.write(".perdure/config.yaml", text) }
+
+// loopConfig is what the only loop is to do now.
+func (w *workplace) loopConfig() loop.Config {
+	t := w.t
+	t.Helper()
+	store, err := perdure.Open(t.Context(), perdure.Config{Dir: filepath.Join(w.dir, ".perdure")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	loops, err := looprecord.New(store).Loops(t.Context(), 2)
+	if err != nil || len(loops) != 1 {
+		t.Fatalf("loops: %+v, %v", loops, err)
+	}
+	tree, err := store.Tree(t.Context(), loops[0].Tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := loop.ConfigOf(&tree, &loops[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// Killed as it was resumed with other settings, a loop has them, and the next
+// resume reads them anew, but for what was given by a flag.
+func TestLoopResumeKilled(t *testing.T) {
+	t.Parallel()
+	w := newLoopPlace(t)
+	w.try(loopRun, "PERDURE_FAILPOINT=loop.act.done:1")
+	w.settings("loop.max_iterations: 5\nloop.check_timeout: 20m\n")
+	_, said, _ := w.try("perdure loop resume --idle-timeout 3m", "PERDURE_FAILPOINT=loop.resumed:1")
+	if cfg := w.loopConfig(); cfg.MaxIterations != 5 || cfg.CheckTimeout.String() != "20m0s" || cfg.IdleTimeout.String() != "3m0s" {
+		t.Fatalf("after the kill it is to do %+v: %s", cfg, said)
+	}
+	w.settings("loop.max_iterations: 4\nloop.idle_timeout: 1m\n")
+	_, said, status := w.try("perdure loop resume")
+	if want := "max_iterations 5 -> 4, check_timeout 20m -> 30m\n"; status != 0 || !strings.Contains(said, want) {
+		t.Errorf("resume ended with %d and did not say %q: %s", status, want, said)
+	}
+	if cfg := w.loopConfig(); cfg.IdleTimeout.String() != "3m0s" {
+		t.Errorf("what a flag gave was overridden: %s", cfg.IdleTimeout)
+	}
+	w.loopEnds()
+}
+
+// A daemon that finds a loop whose process died goes on with it as it was told to
+// be, whatever the settings say now.
+func TestLoopOfADeadProcessKeepsItsConfiguration(t *testing.T) {
+	t.Parallel()
+	w := newLoopPlace(t)
+	w.settings("loop.max_iterations: 4\n")
+	w.try(loopRun, "PERDURE_FAILPOINT=loop.act.done:1")
+	w.settings("loop:\n  max_iterations: 1\n  notify:\n    command: echo $PERDURE_EVENT > told\n")
+	short, err := os.MkdirTemp("", "pd") // a socket's path has to be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(short)
+	out := w.sh("mkfifo told && { perdure serve & } && read event < told && echo $event && kill -INT $! && wait $!", "PERDURE_SOCKET="+filepath.Join(short, "s"))
+	if !strings.Contains(out, "loop_complete") {
+		t.Errorf("told %q", out)
+	}
+	if n := w.loopConfig().MaxIterations; n != 4 {
+		t.Errorf("the limit is %d iterations", n)
+	}
+	if got := strings.Count(w.read("log"), "line\n"); got != 3 {
+		t.Errorf("the agent's log has %d lines, want 3", got)
+	}
+}
