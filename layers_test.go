@@ -39,6 +39,7 @@ var rows = map[string]int{
 	"internal/handoffcmd": 5, // the same
 
 	"loop":               4,
+	"loop/reinforce":     2, // above loop/hook, whose levels it chooses
 	"client":             4, // above loop/record, whose records it returns
 	"internal/mcpserver": 5,
 	"internal/config":    4,

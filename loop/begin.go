@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/internal/testreport"
@@ -110,25 +111,24 @@ func next(ctx context.Context, r *run) (string, error) {
 // history is what the handlers of pre_iteration are told of the loop until now.
 func (r *run) history(ctx context.Context) map[string]any {
 	inputs := map[string]any{"iteration_number": r.state.Run.Number, "task_context": r.cfg.Task}
-	last, err := r.e.records.LastIterations(ctx, r.l.Tree.ID, r.state.Run.Number, shownIterations)
+	if n := len(r.state.Levels); n > 0 {
+		inputs["reinforcement_level"] = string(r.state.Levels[n-1].To)
+	}
+	last, err := r.past(ctx, lookedBack)
 	if err != nil {
 		return inputs // what is not known is left out
 	}
-	var qualities []any
+	var qualities []int
 	var failures []map[string]any
-	for i := range last {
-		o, err := readOutcome(&last[i])
-		if err != nil {
-			continue
-		}
+	for i, o := range slices.Backward(last) {
 		if i == 0 {
 			inputs["failing_checks"] = o.Check.Failing
 		}
 		if o.Quality != nil {
-			qualities = append([]any{*o.Quality}, qualities...)
+			qualities = append(qualities, *o.Quality)
 		}
-		if o.AgentError != "" {
-			failures = append(failures, map[string]any{"iteration": o.Iteration, "error": o.AgentError})
+		if text, _ := errorOf(&o); text != "" {
+			failures = append(failures, map[string]any{"iteration": o.Iteration, "error": text})
 		}
 	}
 	inputs["quality_trajectory"], inputs["error_history"] = qualities, failures
@@ -163,6 +163,10 @@ func prepare(ctx context.Context, r *run) (string, error) {
 		r.pause("a handler of pre_iteration refused iteration %d: %s", t.Number, firstReason(out))
 		return stepPrepare, nil
 	}
+	if err := r.remind(ctx, out.Level); err != nil {
+		return "", err
+	}
+	r.state.Rejected = false
 	r.beginHandoff(ctx)
 	first := &Outcome{Iteration: t.Number, Timestamp: began.UTC(), Before: id, Agent: r.agentName()}
 	it, err := first.row(record.IterationRunning, r.l.Task.ID)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,6 +94,12 @@ type Config struct {
 	// what they take. 0: no limit.
 	BudgetUSD    float64 `json:"budget_usd,omitempty"`
 	BudgetTokens int64   `json:"budget_tokens,omitempty"`
+	// Reinforcement is the level of reminders to begin with; StandardFrom,
+	// AggressiveFrom and PlateauPercent when it rises. See [reinforce.Config].
+	Reinforcement  hook.Level `json:"reinforcement,omitempty"`
+	StandardFrom   int        `json:"standard_from,omitempty"`
+	AggressiveFrom int        `json:"aggressive_from,omitempty"`
+	PlateauPercent float64    `json:"plateau_percent,omitempty"`
 	// Planned is how many iterations were thought to be needed: beyond twice that a
 	// person is asked, once. 0: unknown.
 	Planned int `json:"planned_iterations,omitempty"`
@@ -182,6 +189,12 @@ func (c *Config) validate() error {
 	}
 	if c.MaxIterations < 1 || c.MaxIterations > MaxIterationsCap {
 		errs = append(errs, fmt.Errorf("max_iterations is %d, it may be 1 to %d", c.MaxIterations, MaxIterationsCap))
+	}
+	if levels := []hook.Level{"", hook.LevelOff, hook.LevelMinimal, hook.LevelStandard, hook.LevelAggressive, hook.LevelAdaptive}; !slices.Contains(levels, c.Reinforcement) {
+		errs = append(errs, fmt.Errorf("reinforcement %q is none of OFF, MINIMAL, STANDARD, AGGRESSIVE, ADAPTIVE", c.Reinforcement))
+	}
+	if c.PlateauPercent < 0 || c.PlateauPercent > 100 || math.IsNaN(c.PlateauPercent) {
+		errs = append(errs, fmt.Errorf("plateau_percent is %v, it may be 0 (the default) to 100", c.PlateauPercent))
 	}
 	if c.Planned < 0 || c.Planned > MaxIterationsCap {
 		errs = append(errs, fmt.Errorf("planned_iterations is %d, it may be 0 (unknown) to %d", c.Planned, MaxIterationsCap))

@@ -48,6 +48,9 @@ func decide(ctx context.Context, r *run) (string, error) {
 	if r.state.Run.Exhausted {
 		return r.chainGate(out)
 	}
+	if evidence := honest(out.AgentText); evidence != "" {
+		return r.honestGate(out, evidence)
+	}
 	if out.Changed == 0 && asks(out.AgentText) {
 		return r.clarify(out)
 	}
@@ -71,6 +74,17 @@ func (r *run) clarify(out *Outcome) (string, error) {
 		{Answer: answerReply, Effect: "the loop goes on; what is given with --reason goes into the next prompt"},
 		{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
 	}})
+}
+
+// honestGate asks a person whether an agent is right that says that the tests are
+// wrong, or that the task cannot be done.
+func (r *run) honestGate(out *Outcome, evidence string) (string, error) {
+	return r.openGate(record.GateHonestExit, record.Question{Title: "the agent says that it cannot be done: " + lastLine(evidence),
+		Text: evidence + "\n\n" + r.describe(out), Options: []record.Option{
+			{Answer: answerAccept, Effect: "the loop ends with its best iteration; the report is its result"},
+			{Answer: answerContinue, Effect: "the loop goes on; a reason given with the answer goes into the next prompt"},
+			{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
+		}})
 }
 
 // chainGate asks a person when no agent is left.

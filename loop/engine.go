@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
+	"github.com/perdure/perdure/loop/reinforce"
 )
 
 // Agents finds agents by name. It is called from many goroutines. An error is an
@@ -37,6 +38,9 @@ type EngineConfig struct {
 	// Ended, when set, is told of a loop that ended, and the folder of its files,
 	// to write its report there. It is called once, or again after a crash.
 	Ended func(ctx context.Context, tree *perdure.Tree, dir string) error
+	// Reminders are the texts with which agents are reminded of the rules; the zero
+	// value stands for the built-in ones.
+	Reminders reinforce.Texts
 	// Handoff says how work is handed over between sessions and agents.
 	Handoff HandoffConfig
 	// Handlers are asked at hooks, in this order.
@@ -78,6 +82,13 @@ func New(cfg EngineConfig) (*Engine, error) {
 	}
 	if err := cfg.validate(); err != nil {
 		return nil, err
+	}
+	if cfg.Reminders == (reinforce.Texts{}) {
+		texts, err := reinforce.LoadTexts(nil)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Reminders = texts
 	}
 	home, err := os.Stat(filepath.Dir(cfg.Dir))
 	if err != nil {

@@ -27,6 +27,8 @@ type Standing struct {
 	Recovery *Recovery
 	// Agent is the place of the agent that works among [Config.AgentAt]'s.
 	Agent int
+	// Levels are the changes of the level of reinforcement, the latest last.
+	Levels []LevelChange
 	// Reason says why the loop ended, or waits.
 	Reason string
 	// Selected is the iteration that is left in the workspace, 0 for none, and
@@ -46,7 +48,7 @@ func ReadStanding(raw json.RawMessage) (Standing, error) {
 	}
 	return Standing{
 		Baseline: s.Baseline, Before: s.Run.Before, After: s.Run.After, Turns: s.Run.Turns, Waits: s.Run.Waits, Working: s.Run.Working,
-		Failure: s.Run.Failure, Check: s.Run.Check, Recovery: s.Recovery, Agent: s.Agent, Reason: s.Reason,
+		Failure: s.Run.Failure, Check: s.Run.Check, Recovery: s.Recovery, Agent: s.Agent, Levels: s.Levels, Reason: s.Reason,
 		Selected: s.Selected, SelectedReason: s.SelectedReason, Verified: s.Verified, WayBack: s.WayBack,
 	}, nil
 }

@@ -22,6 +22,7 @@ const (
 	answerFinish   = "finish"
 	answerRetry    = "retry"
 	answerReply    = "reply"
+	answerAccept   = "accept"
 )
 
 // openGate asks a person and waits.
@@ -111,6 +112,10 @@ func (r *run) answered(ctx context.Context, g *record.Gate) (string, error) {
 	case answerRaise:
 		r.raise()
 		return stepNext, nil
+	case answerAccept:
+		r.state.Verdict = string(record.Failed)
+		r.state.Reason = fmt.Sprintf("the agent's report was accepted that the task cannot be done as it stands (gate %d)", g.Number)
+		return stepSelect, nil
 	case answerFinish:
 		r.state.Verdict, r.state.Reason = string(record.Failed), fmt.Sprintf("gate %d was answered with finish", g.Number)
 		return stepSelect, nil
@@ -120,7 +125,7 @@ func (r *run) answered(ctx context.Context, g *record.Gate) (string, error) {
 		return "", err
 	}
 	if g.Answer == answerReject {
-		r.state.Answer = g.Reason
+		r.state.Answer, r.state.Rejected = g.Reason, true
 		r.state.Recoveries = 0
 		return stepNext, r.revert(ctx, out, nil)
 	}

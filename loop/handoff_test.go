@@ -417,3 +417,12 @@ func TestInterruptedTurn(t *testing.T) {
 		t.Errorf("the session that goes on is told:\n%s", prompt)
 	}
 }
+
+// noting is a handler that notes an input.
+func noting(into *[]string, input string) hook.Handler {
+	return hook.Func(func(_ context.Context, m hook.Message) (hook.Reply, error) {
+		text, _ := m.Metadata.Inputs[input].(string)
+		*into = append(*into, text)
+		return hook.Reply{}, nil
+	})
+}

@@ -32,7 +32,7 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 	fmt.Fprintf(&b, "# Task\n\n%s\n\n# Done when\n\nThis command succeeds in the folder you are in:\n\n    %s\n\n", strings.TrimSpace(r.cfg.Task),
 		strings.ReplaceAll(r.cfg.Until, "\n", "\n    "))
 	b.WriteString("It is run for you after your turn. Tests that exist have to stay and to pass. If the tests are wrong, or the task " +
-		"cannot be done, say so with your evidence instead: that is a good answer, too.\n")
+		"cannot be done, end your last message with a line that begins \"" + honestExit + "\" and your evidence: that is a good answer, too.\n")
 	if r.e.cfg.Handoff.Program != "" {
 		b.WriteString(recordWork)
 	}
@@ -57,6 +57,9 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 	}
 	if f := r.state.Run.Failure; f != "" {
 		fmt.Fprintf(&b, "\n# Your last turn\n\nIt ended early: %s\nWhat it left in the files is there. Go on from it.\n", f)
+	}
+	if r.state.Run.Reminder != "" {
+		fmt.Fprintf(&b, "\n# Mind\n\n%s\n", r.state.Run.Reminder)
 	}
 	if r.state.Run.Inject != "" {
 		fmt.Fprintf(&b, "\n# Besides\n\n%s\n", r.state.Run.Inject)

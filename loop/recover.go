@@ -74,6 +74,9 @@ func diagnose(ctx context.Context, r *run) (string, error) {
 
 func diagnosisOf(out *Outcome) (Diagnosis, int, string) {
 	var kinds []string
+	if evidence := honest(out.AgentText); evidence != "" {
+		return GenuineFix, 60, "the agent says: " + evidence
+	}
 	for _, g := range out.Regressions {
 		kinds = append(kinds, g.Type)
 		switch hook.RegressionType(g.Type) {
@@ -111,7 +114,7 @@ func (r *run) mustAsk(out *Outcome, v *Recovery) bool {
 	twice := v.Attempt > 1 && again == r.state.LastRegression
 	r.state.LastRegression = again
 	critical := !r.cfg.RetryCritical && worst(out.Regressions).Severity == string(hook.Critical)
-	unclear := v.Diagnosis == Ambiguity && !r.cfg.Unattended || v.Confidence < minConfidence
+	unclear := v.Diagnosis == GenuineFix || v.Diagnosis == Ambiguity && !r.cfg.Unattended || v.Confidence < minConfidence
 	return deleted || v.Diagnosis == RewardHacking || unclear || critical ||
 		r.state.Run.Blocked || v.Attempt > max(r.cfg.MaxRetries, 0) || twice
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/metric"
 )
 
@@ -39,6 +40,10 @@ type state struct {
 	Restored int `json:"restored,omitempty"`
 	// Errors are the last failures of iterations, for noticing a loop that is stuck.
 	Errors []failureMark `json:"errors,omitempty"`
+	// Levels are the changes of the level of reinforcement, the latest last.
+	// Rejected tells that a person rejected the last iteration.
+	Levels   []LevelChange `json:"levels,omitempty"`
+	Rejected bool          `json:"rejected,omitempty"`
 	// Overrun tells that a person was asked about more iterations than planned.
 	Overrun bool `json:"overrun,omitempty"`
 	// AgentErrors counts iterations in a row that ended in an agent error.
@@ -104,6 +109,9 @@ type turnState struct {
 	Blocked bool `json:"blocked,omitempty"`
 	// Inject is what handlers want the agent to be told.
 	Inject string `json:"inject,omitempty"`
+	// Level is how firmly the agent is reminded of the rules, Reminder the text.
+	Level    hook.Level `json:"level,omitempty"`
+	Reminder string     `json:"reminder,omitempty"`
 	// Text is what the agent said last.
 	Text string `json:"text,omitempty"`
 	// Warnings are those of the iteration so far.
@@ -155,6 +163,8 @@ type Outcome struct {
 	Agent      string `json:"agent,omitempty"`
 	AgentText  string `json:"agent_text,omitempty"`
 	AgentError string `json:"agent_error,omitempty"`
+	// Level is how firmly it was reminded of the rules.
+	Level hook.Level `json:"reinforcement_level,omitempty"`
 	// Handoff is what the agent recorded of its work; nil when it recorded nothing.
 	Handoff *handoff.Checkpoint `json:"handoff,omitempty"`
 	// Sight is how its calls of tools were seen, Denied how many were refused.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/reinforce"
 	"github.com/perdure/perdure/relay"
 )
 
@@ -129,6 +130,9 @@ func (w *watch) decide(_ context.Context, c agent.ToolCall) agent.Decision {
 	if out.Verdict == hook.Block {
 		w.denied++
 		return agent.Decision{Message: firstOf(text, "this call is not allowed here")}
+	}
+	if left := reinforce.MaxSession - reinforce.Tokens(w.r.state.Run.Reminder) - reinforce.Tokens(strings.Join(w.warned, "\n")); reinforce.Tokens(text) > left {
+		text = "" // enough was said in this session
 	}
 	if text != "" {
 		w.warned = append(w.warned, text)

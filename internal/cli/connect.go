@@ -142,6 +142,7 @@ func (a *app) inProcess(ctx context.Context, l *config.Loaded, why purpose) (*ba
 func (a *app) daemonConfig(l *config.Loaded) daemon.Config {
 	return daemon.Config{
 		Dir: l.Dir, DSN: l.Store, LoopDir: filepath.Join(l.Dir, "loops"), LoopHooks: l.Loop.Hooks, HookDir: a.root(l),
+		Reminders:   a.within(l, l.Loop.Reminders),
 		Handoff:     a.handoffs(l),
 		Notify:      daemon.NotifyConfig{Command: l.Loop.NotifyCommand, Webhook: l.Loop.NotifyWebhook, Desktop: l.Loop.NotifyDesktop, Getenv: a.env.getenv},
 		Agents:      daemon.AgentConfig{Permission: l.Loop.Permission, Model: l.Loop.Model},
@@ -158,6 +159,15 @@ func (a *app) daemonConfig(l *config.Loaded) daemon.Config {
 		Version: thisBuild().Version,
 		Logger:  slog.New(&told{a.logger(l, slog.LevelError).Handler()}),
 	}
+}
+
+// within is a path of the settings, which counts from the project's folder; empty
+// stays empty.
+func (a *app) within(l *config.Loaded, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(a.root(l), path)
 }
 
 // handoffs says how loops hand work over: in the ledgers that `perdure handoff`
@@ -182,13 +192,10 @@ func thresholds(l *config.Loaded) relay.Thresholds {
 // prices is the user's file of prices; a relative path counts from the project's
 // folder.
 func (a *app) prices(l *config.Loaded) price.Config {
-	switch {
-	case l.Prices == "":
+	if l.Prices == "" {
 		return price.Config{File: filepath.Join(l.Dir, "prices.yaml"), Optional: true}
-	case filepath.IsAbs(l.Prices):
-		return price.Config{File: l.Prices}
 	}
-	return price.Config{File: filepath.Join(a.root(l), l.Prices)}
+	return price.Config{File: a.within(l, l.Prices)}
 }
 
 // root is the folder that programs and scripts named by a run start from.

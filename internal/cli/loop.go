@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/loopcmd"
 	"github.com/perdure/perdure/internal/notify"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/hook"
 )
 
 // loopCommand has the commands of loops.
@@ -82,7 +83,16 @@ func (a *app) bell(l *config.Loaded) func() {
 func loopSettings(l *config.Loop) loop.Config {
 	return loop.Config{Agent: l.Agent, MaxIterations: l.MaxIterations, Timeout: l.Timeout, IdleTimeout: l.IdleTimeout, CheckTimeout: l.CheckTimeout,
 		GateTimeout: l.GateTimeout, Plain: !l.Enabled, MaxRetries: l.MaxRetries, RetryCritical: !l.AutoEscalateCritical, KeepLast: !l.BestOutput,
+		Reinforcement: hook.Level(l.Reinforcement), StandardFrom: orNever(l.StandardFrom), AggressiveFrom: orNever(l.AggressiveFrom), PlateauPercent: l.PlateauPercent,
 		QualityThreshold: l.QualityThreshold, Measures: l.Measures(), RequireVerification: l.RequireVerification, DetectionBudget: l.DetectionBudget, OverheadPercent: l.OverheadPercent}
+}
+
+// orNever is an iteration, where 0 stands for none.
+func orNever(n int) int {
+	if n == 0 {
+		return -1
+	}
+	return n
 }
 
 // runLoop executes a loop in this process until its follower returns.

@@ -29,6 +29,13 @@ type Loop struct {
 	ContextWindow int
 	// GateTimeout is how long a person is waited for; 0: for ever.
 	GateTimeout time.Duration
+	// Reinforcement is the least level of reminders; it rises from the iterations
+	// StandardFrom and AggressiveFrom on, 0 for never, and on a plateau of
+	// PlateauPercent. Reminders is a folder with templates; may be empty.
+	Reinforcement                string
+	StandardFrom, AggressiveFrom int
+	PlateauPercent               float64
+	Reminders                    string
 	// Enabled is the whole watching: the baseline, regressions and what is done
 	// about them, the best iteration.
 	Enabled              bool
@@ -79,6 +86,16 @@ func loopSettings() []setting {
 			at: func(c *Config) any { return &c.Loop.GateTimeout }, check: positive},
 		{key: "loop.enabled", def: "true", help: "whether iterations are compared with the baseline, regressions recovered from and the best iteration left",
 			at: func(c *Config) any { return &c.Loop.Enabled }},
+		{key: "loop.reinforcement", def: "MINIMAL", help: "how firmly agents are reminded of the rules: OFF, MINIMAL, STANDARD or AGGRESSIVE at least, ADAPTIVE (by the risk)",
+			at: func(c *Config) any { return &c.Loop.Reinforcement }, check: oneOf("OFF", "MINIMAL", "STANDARD", "AGGRESSIVE", "ADAPTIVE")},
+		{key: "loop.standard_from", def: "3", help: "the iteration from which reminders are STANDARD at least; 0: none",
+			at: func(c *Config) any { return &c.Loop.StandardFrom }, check: between(0, 10_000)},
+		{key: "loop.aggressive_from", def: "5", help: "the iteration from which reminders are AGGRESSIVE; 0: none",
+			at: func(c *Config) any { return &c.Loop.AggressiveFrom }, check: between(0, 10_000)},
+		{key: "loop.plateau_percent", def: "5", help: "how little the quality changes on a plateau, which makes reminders AGGRESSIVE",
+			at: func(c *Config) any { return &c.Loop.PlateauPercent }, check: percent},
+		{key: "loop.reminders", help: "a folder with templates of reminders: minimal.md.tmpl, standard.md.tmpl, aggressive.md.tmpl, exit.md.tmpl",
+			at: func(c *Config) any { return &c.Loop.Reminders }},
 		{key: "loop.max_retries", def: "3", help: "how often a turn that failed is repeated, and a regression is recovered from without asking",
 			at: func(c *Config) any { return &c.Loop.MaxRetries }, check: between(0, 100)},
 		{key: "loop.auto_escalate_on_critical", def: "true", help: "whether a critical regression goes to a person at once; deleted tests do either way",

@@ -45,6 +45,9 @@ type Config struct {
 	// LoopDir is the folder in which loops keep their snapshots; empty: "loops" in
 	// Dir.
 	LoopDir string
+	// Reminders is a folder with templates of what agents of loops are reminded of;
+	// empty: the built-in ones.
+	Reminders string
 	// Handoff says how loops hand work over.
 	Handoff loop.HandoffConfig
 	// LoopHooks are the user's handlers at the hooks of loops. Their programs run

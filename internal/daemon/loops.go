@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
+	"github.com/perdure/perdure/loop/reinforce"
 )
 
 // openLoops makes the engine of loops. Each keeps its snapshots and its log of
@@ -37,10 +38,27 @@ func (d *Daemon) openLoops() error {
 		return err
 	}
 	handlers = append(handlers, tell...)
+	reminders, err := d.reminders()
+	if err != nil {
+		return err
+	}
 	engine, err := loop.New(loop.EngineConfig{Store: d.store, Agents: NewAgents(agents), Dir: cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")),
-		Handoff: d.cfg.Handoff, Handlers: handlers, Hold: hold, Ended: d.reportLoop, Logger: d.log})
+		Handoff: d.cfg.Handoff, Reminders: reminders, Handlers: handlers, Hold: hold, Ended: d.reportLoop, Logger: d.log})
 	d.engine = engine
 	return err
+}
+
+// reminders are the user's templates of reminders.
+func (d *Daemon) reminders() (reinforce.Texts, error) {
+	if d.cfg.Reminders == "" {
+		return reinforce.LoadTexts(nil)
+	}
+	texts, err := reinforce.LoadTexts(os.DirFS(d.cfg.Reminders))
+	if err != nil {
+		return texts, &perdure.Error{Code: perdure.CodeInvalid, Op: "read reminders in " + d.cfg.Reminders, Err: err,
+			Hint: "the setting loop.reminders names the folder; without it the built-in texts are used"}
+	}
+	return texts, nil
 }
 
 // launchLoop creates a loop. Its configuration is the whole request.

@@ -185,6 +185,8 @@ func (c *commands) line(e *perdure.Event) string {
 		Used        float64 `json:"used_percent"`
 		Source      string  `json:"source"`
 		Stop        bool    `json:"stop"`
+		From        string  `json:"from"`
+		To          string  `json:"to"`
 
 		Changes []record.FieldChange `json:"changes"`
 	}
@@ -205,6 +207,11 @@ func (c *commands) line(e *perdure.Event) string {
 			return fmt.Sprintf("iteration %d: %s stands in; %s", d.Iteration, c.Safe(d.Agent), c.Safe(d.Why))
 		}
 		return fmt.Sprintf("iteration %d: diagnosis %s", d.Iteration, d.Diagnosis)
+	case loop.EventLevel:
+		if d.From == "" {
+			return "" // it has to begin with one
+		}
+		return fmt.Sprintf("iteration %d: reminders are %s now (%s)", d.Iteration, c.Safe(d.To), c.Safe(d.Reason))
 	case loop.EventReassigned:
 		return fmt.Sprintf("iteration %d: %s goes on; %s", d.Iteration, c.Safe(d.Agent), c.Safe(d.Why))
 	case loop.EventContext:

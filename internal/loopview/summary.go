@@ -29,7 +29,8 @@ type Input struct {
 	Gates []record.Gate
 	// Progress is the tree's; without a tree it is not known.
 	Progress perdure.Progress
-	// Levels are the changes of reinforcement; nil where none are kept.
+	// Levels are changes of reinforcement from before those that the loop's own row
+	// has; nil without any.
 	Levels []LevelChange
 	// FalseAlarms is how many regressions a person marked as none; nil where that
 	// is not kept.
@@ -118,6 +119,9 @@ func newSummary(in Input) *Summary {
 	}
 	if standing, err := loop.ReadStanding(in.Loop.State); err == nil {
 		s.standing = standing
+		for _, l := range standing.Levels {
+			s.in.Levels = append(s.in.Levels, LevelChange{Timestamp: l.At, Iteration: l.Iteration, From: string(l.From), To: string(l.To), Reason: l.Reason})
+		}
 	}
 	s.in.Gates = nil
 	return s
