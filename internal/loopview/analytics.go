@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/metric"
 )
 
 // Analytics is what the iterations of a loop came to: a document of
@@ -19,36 +20,38 @@ type Analytics struct {
 	Total      int                 `json:"total_iterations"`
 	// Optimal is the best iteration, nil when none can be kept or not all were
 	// looked at; Final the last one that is over.
-	Optimal      *int           `json:"optimal_iteration"`
-	Final        *int           `json:"final_iteration"`
-	Selected     *int           `json:"selected_iteration"`
-	Reason       string         `json:"selection_reason,omitempty"`
-	Tokens       *int64         `json:"total_tokens"`
-	CostUSD      *float64       `json:"total_cost_usd"`
-	TookMS       int64          `json:"total_time_ms"`
-	Diminishing  *bool          `json:"diminishing_returns_detected"`
-	Diminished   *int           `json:"diminishing_returns_iteration"`
-	Trajectory   *string        `json:"quality_trajectory"`
-	Regressions  []Event        `json:"regression_events"`
-	Attempts     int            `json:"recovery_attempts"`
-	LayerTotals  *LayerMeasures `json:"persistence_metrics,omitempty"`
-	Times        loop.Times     `json:"times"`
-	OverheadPart *float64       `json:"overhead_percentage"`
+	Optimal      *int            `json:"optimal_iteration"`
+	Final        *int            `json:"final_iteration"`
+	Selected     *int            `json:"selected_iteration"`
+	Reason       string          `json:"selection_reason,omitempty"`
+	Tokens       *int64          `json:"total_tokens"`
+	CostUSD      *float64        `json:"total_cost_usd"`
+	TookMS       int64           `json:"total_time_ms"`
+	Diminishing  *bool           `json:"diminishing_returns_detected"`
+	Diminished   *int            `json:"diminishing_returns_iteration"`
+	Trajectory   *string         `json:"quality_trajectory"`
+	Regressions  []Event         `json:"regression_events"`
+	Attempts     int             `json:"recovery_attempts"`
+	LayerTotals  *LayerMeasures  `json:"persistence_metrics,omitempty"`
+	Baseline     *metric.Metrics `json:"baseline_metrics,omitempty"`
+	Times        loop.Times      `json:"times"`
+	OverheadPart *float64        `json:"overhead_percentage"`
 }
 
 // AnalyzedIteration is one of them. Tokens and cost are those that the agent told.
 type AnalyzedIteration struct {
-	Iteration    int         `json:"iteration_number"`
-	Timestamp    *time.Time  `json:"timestamp"`
-	Quality      *int        `json:"quality_score"`
-	Delta        *int        `json:"quality_delta"`
-	Tokens       *int64      `json:"tokens_used"`
-	CostUSD      *float64    `json:"token_cost_usd"`
-	TookMS       *int64      `json:"execution_time_ms"`
-	Verification *string     `json:"verification_status"`
-	Regressed    *bool       `json:"regression_detected"`
-	Times        *loop.Times `json:"times,omitempty"`
-	Overhead     *float64    `json:"overhead_percentage,omitempty"`
+	Iteration    int             `json:"iteration_number"`
+	Timestamp    *time.Time      `json:"timestamp"`
+	Quality      *int            `json:"quality_score"`
+	Delta        *int            `json:"quality_delta"`
+	Tokens       *int64          `json:"tokens_used"`
+	CostUSD      *float64        `json:"token_cost_usd"`
+	TookMS       *int64          `json:"execution_time_ms"`
+	Verification *string         `json:"verification_status"`
+	Regressed    *bool           `json:"regression_detected"`
+	Metrics      *metric.Metrics `json:"metrics_snapshot,omitempty"`
+	Times        *loop.Times     `json:"times,omitempty"`
+	Overhead     *float64        `json:"overhead_percentage,omitempty"`
 }
 
 // Analytics makes the document of what the iterations came to.
@@ -58,6 +61,9 @@ func (s *Summary) Analytics() Analytics {
 		Regressions: append([]Event{}, s.events...), Attempts: s.attempts, LayerTotals: s.measures(), Times: s.times()}
 	for i := range s.points {
 		a.Iterations = append(a.Iterations, s.points[i].analyzed())
+	}
+	if s.baseline != nil {
+		a.Baseline = s.baseline.metrics
 	}
 	if s.best != nil && s.Whole() {
 		a.Optimal = &s.best.Iteration
@@ -106,6 +112,7 @@ func (p *point) analyzed() AnalyzedIteration {
 		word = "passed"
 	}
 	a.TookMS, a.Verification, a.Regressed, a.Times = &took, &word, &regressed, &p.times
+	a.Metrics = p.metrics
 	if part, ok := overhead(p.times); ok {
 		a.Overhead = &part
 	}

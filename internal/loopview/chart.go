@@ -79,8 +79,7 @@ func columnOf(points []point) column {
 		c.input, c.output = c.input+p.input, c.output+p.output
 		if p.judged {
 			c.last, c.timed = p, c.timed+1
-			t := &c.times
-			t.Agent, t.Check, t.Snapshot, t.Hooks, t.Engine = t.Agent+p.times.Agent, t.Check+p.times.Check, t.Snapshot+p.times.Snapshot, t.Hooks+p.times.Hooks, t.Engine+p.times.Engine
+			c.times = added(c.times, p.times)
 		}
 	}
 	if n > 0 {
@@ -394,6 +393,7 @@ func (s *Summary) charts() []*chart {
 		{"failing", "failed", tests(func(p *point) int { return p.check.Counts.Failed })},
 		{"skipped", "skipped", tests(func(p *point) int { return p.check.Counts.Skipped })},
 	}), "Tests that passed, failed and were skipped, by iteration", "Each column is the last of its iterations.")
+	add(s.coverageChart(list), "The share of lines that tests cover, in percent, by iteration", "Each place is the last of its iterations.")
 	add(stacked(list, "Tokens", 90, func(v float64) string { return human.Compact(int64(v)) }, []part{
 		{"input", "tokens in", func(c *column) float64 { return float64(c.input) }},
 		{"output", "tokens out", func(c *column) float64 { return float64(c.output) }},
@@ -405,6 +405,7 @@ func (s *Summary) charts() []*chart {
 	add(stacked(list, "Time", 110, human.Seconds, []part{
 		{"agent", "agent", mean(func(t *loop.Times) int64 { return t.Agent })},
 		{"check", "check", mean(func(t *loop.Times) int64 { return t.Check })},
+		{"metrics", "metrics", mean(func(t *loop.Times) int64 { return t.Metrics })},
 		{"snapshot", "snapshots", mean(func(t *loop.Times) int64 { return t.Snapshot })},
 		{"hooks", "hooks", mean(func(t *loop.Times) int64 { return t.Hooks })},
 		{"engine", "engine", mean(func(t *loop.Times) int64 { return t.Engine })},
@@ -419,10 +420,11 @@ const overheadBudget = 10
 func overheadChart(list []column) *chart {
 	share := func(of func(t *loop.Times) int64) func(c *column) float64 {
 		return func(c *column) float64 {
-			if c.times.Agent+c.times.Check <= 0 {
+			work := c.times.Agent + c.times.Check + c.times.Metrics
+			if work <= 0 {
 				return 0
 			}
-			return 100 * float64(of(&c.times)) / float64(c.times.Agent+c.times.Check)
+			return 100 * float64(of(&c.times)) / float64(work)
 		}
 	}
 	c := stacked(list, "Overhead, in percent of the time of agent and check", 60, func(v float64) string { return fmt.Sprintf("%.3g %%", v) }, []part{

@@ -107,7 +107,7 @@ func (d *State) record(s *Summary, it *record.Iteration, o *loop.Outcome, known 
 	}
 	if it.Number == 0 {
 		if known {
-			d.Baseline = metrics(at, &o.Check)
+			d.Baseline = metrics(at, o)
 		}
 		return
 	}
@@ -122,7 +122,7 @@ func (d *State) record(s *Summary, it *record.Iteration, o *loop.Outcome, known 
 	}
 	if known {
 		regressed, times := len(o.Regressions) > 0, o.Times
-		h.Parts, h.Tests, h.Metrics, h.Regressed, h.Times = o.Parts, results(&o.Check), metrics(at, &o.Check), &regressed, &times
+		h.Parts, h.Tests, h.Metrics, h.Regressed, h.Times = o.Parts, results(&o.Check), metrics(at, o), &regressed, &times
 		d.LastQuality, d.RegressionNow = it.Quality, &regressed
 	}
 	if p := s.points[len(s.points)-1]; p.delta != unmeasured {
@@ -159,13 +159,9 @@ func tail(text string, bytes int) string {
 	return "…" + strings.ToValidUTF8(text[len(text)-bytes:], "")
 }
 
-func metrics(at *time.Time, c *loop.Check) *Metrics {
-	m := Metrics{CapturedAt: at}
-	if !c.Weak {
-		n := c.Counts.Tests
-		m.Tests = &n
-	}
-	if m.CapturedAt == nil && m.Tests == nil {
+func metrics(at *time.Time, o *loop.Outcome) *Metrics {
+	m := Metrics{at, metricsOf(o)}
+	if m.CapturedAt == nil && m.Tests == nil && o.Metrics == nil {
 		return nil
 	}
 	return &m

@@ -126,7 +126,11 @@ func details(o *loop.Outcome, r *loop.Regression) *EventDetails {
 		if o.Diff != nil {
 			count(o.Diff.Before.Executed, o.Diff.Now.Executed)
 		}
-	case hook.AssertionWeakening, hook.CoverageRegression, hook.ValidationBypass, hook.ErrorSuppression, hook.FeatureRemoval, hook.ProtectedChange:
+	case hook.CoverageRegression:
+		if o.Metrics != nil && o.Metrics.Loss != nil {
+			count(o.Metrics.Loss.Still, o.Metrics.Loss.Still-o.Metrics.Loss.Lost)
+		}
+	case hook.AssertionWeakening, hook.ValidationBypass, hook.ErrorSuppression, hook.FeatureRemoval, hook.ProtectedChange:
 	}
 	for key, names := range map[string][]string{key: r.Tests, "files": r.Files} {
 		if len(names) == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/metric"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -40,6 +41,13 @@ type scene struct {
 	Text string
 }
 
+// metrics are those of an iteration; lint is missing.
+func (c scene) metrics(coverage float64, typeErrors int) *metric.Metrics {
+	files, lines := 120, 9000+typeErrors
+	return &metric.Metrics{Coverage: &coverage, CoveredLines: 420, CodeLines: 500, Profile: "blob", TypeErrors: &typeErrors, TypeScriptErrors: &typeErrors, Files: &files, Lines: &lines,
+		Custom: map[string]float64{"size_kb": 12.5 + coverage, c.Text: 1}, Missing: map[string]string{"lint": "no linter for " + c.Text}, TookMS: 1500}
+}
+
 // iteration is one with a quality; change may change its record.
 func (c scene) iteration(number, quality int, change func(o *loop.Outcome)) record.Iteration {
 	c.Helper()
@@ -51,7 +59,11 @@ func (c scene) iteration(number, quality int, change func(o *loop.Outcome)) reco
 		Check: loop.Check{Command: c.Text, Exit: 1, Output: "output of " + c.Text, Counts: counts(135+number%15, 15-number%15, number%3),
 			Failing: []string{"pkg/" + c.Text, "pkg/TestB"}, TookMS: 9000},
 		Agent: c.Text, AgentText: "I am done: " + c.Text, InputTokens: 1000 * int64(number%20+1), OutputTokens: 100 * int64(number%7), CostUSD: &cost,
-		Times: loop.Times{Agent: 40_000 + 1000*int64(number%9), Check: 9000, Snapshot: 400, Hooks: 30, Engine: 20},
+		Times: loop.Times{Agent: 40_000 + 1000*int64(number%9), Check: 9000, Metrics: 1500, Snapshot: 400, Hooks: 30, Engine: 20},
+	}
+	o.Metrics = c.metrics(84.2+float64(number%3), 12-min(number, 12))
+	if number == 4 {
+		o.Metrics.Loss = &metric.Loss{Still: 400, Lost: 3, Percent: 0.75, Files: []metric.Lost{{File: c.Text, Lines: "3-5", Lost: 3}}}
 	}
 	if change != nil {
 		change(&o)
@@ -85,7 +97,7 @@ func (c scene) input() loopview.Input {
 	ended := when(1)
 	told := strings.ReplaceAll(c.Text, "\x00", "") // a configuration with NUL is refused
 	base := 40
-	baseline := loop.Outcome{Timestamp: when(1), Quality: &base, Before: "base", After: "base", Check: loop.Check{Command: c.Text, Exit: 1, Counts: counts(138, 12, 0), TookMS: 8000}}
+	baseline := loop.Outcome{Timestamp: when(1), Quality: &base, Before: "base", After: "base", Check: loop.Check{Command: c.Text, Exit: 1, Counts: counts(138, 12, 0), TookMS: 8000}, Metrics: c.metrics(85, 12)}
 	question := record.Question{Title: "iteration 7 made things worse: " + c.Text, Text: "The check fails.\n- " + c.Text + "\nDiagnosis: reward_hacking", Diff: "deleted  " + c.Text,
 		Options: []record.Option{{Answer: "approve", Effect: "accepted: " + c.Text}, {Answer: "reject", Effect: "the files come back"}, {Answer: "abort", Effect: "the loop ends"}}}
 	failed := c.iteration(6, 77, func(o *loop.Outcome) { o.AgentError = "crashed: " + c.Text })
@@ -93,7 +105,7 @@ func (c scene) input() loopview.Input {
 	running := record.Iteration{Number: 8, Task: 1, Status: record.IterationRunning, Data: raw(c, &loop.Outcome{Iteration: 8, Timestamp: when(19), Before: "before-8", Agent: c.Text}), StartedAt: when(19)}
 	in := loopview.Input{
 		Tree: perdure.Tree{ID: "tree-a1b2c3d4", Name: "fix-tests", Kind: record.KindLoop, Root: 1, State: perdure.Running, CreatedAt: when(0),
-			Config: raw(c, &loop.Config{Task: told, Until: told, Workspace: "/project", Agent: told, Fallback: []string{told + "2"}})},
+			Config: raw(c, &loop.Config{Task: told, Until: told, Workspace: "/project", Agent: told, Fallback: []string{told + "2"}, Measures: metric.Measures{Metrics: []metric.Custom{{Name: "size_kb", Command: "du -sk .", Better: metric.BetterDown}}}})},
 		Loop: record.Loop{Tree: "tree-a1b2c3d4", Place: ":/project", Status: record.Running, Step: "act", Iteration: 8, UpdatedAt: when(19),
 			State: raw(c, map[string]any{"baseline": "base", "run": map[string]any{"number": 8, "before": "before-8", "working": true}})},
 		Iterations: []record.Iteration{

@@ -35,6 +35,8 @@ type page struct {
 	Task           string
 	Selected       string
 	Versus         []versus
+	Metrics        []metricRow
+	Missed         []fact
 	Charts         []*chart
 	Iterations     []iterationRow
 	MoreIterations int
@@ -52,6 +54,7 @@ type page struct {
 func (s *Summary) page() *page {
 	p := &page{ID: s.ID(), Status: s.Status(), Facts: s.facts(), Task: cut(s.cfg.Task, maxReportTask), Selected: oneLine(s.standing.SelectedReason, maxText),
 		Versus: s.versus(), Charts: s.charts()}
+	p.Metrics, p.Missed = s.metricRows()
 	p.Iterations, p.MoreIterations = s.iterationRows()
 	p.Events, p.MoreEvents = s.eventRows()
 	p.Gates, p.MoreGates = s.gateRows()

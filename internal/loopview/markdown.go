@@ -24,6 +24,7 @@ func (s *Summary) markdown(w io.Writer) error {
 	m.block(cut(s.cfg.Task, maxReportTask))
 	s.markdownBest(m)
 	s.markdownQuality(m)
+	s.markdownMetrics(m)
 	s.markdownIterations(m)
 	s.markdownEvents(m)
 	agent, failure, check, failing := s.words()
@@ -83,6 +84,27 @@ func (s *Summary) markdownQuality(m *markdown) {
 	}
 	m.section("Quality")
 	m.block(b.String())
+}
+
+func (s *Summary) markdownMetrics(m *markdown) {
+	rows, missed := s.metricRows()
+	if len(rows)+len(missed) == 0 {
+		return
+	}
+	m.section("Metrics")
+	if len(rows) > 0 {
+		human.MarkdownTable(m.line, []string{"", "Baseline", "Last", "Change"}, "lrrl", func(row func(cells ...string)) {
+			for _, r := range rows {
+				row(human.Markdown(r.Name), r.Baseline, r.Last, r.Change)
+			}
+		})
+	}
+	if len(missed) > 0 {
+		m.line("\nNot measured:\n")
+	}
+	for _, f := range missed {
+		m.line("- %s: %s", human.Markdown(f.Name), human.Markdown(f.Value))
+	}
 }
 
 func (s *Summary) markdownIterations(m *markdown) {

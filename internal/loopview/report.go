@@ -62,8 +62,8 @@ func (s *Summary) facts() []fact {
 	add("Check", oneLine(s.cfg.Until, maxText))
 	add("Agents", s.agents())
 	add("Tool calls", s.seen())
-	add("Baseline", measured(s.baseline))
-	add("Last measured", measured(s.judged()))
+	add("Baseline", s.measured(s.baseline))
+	add("Last measured", s.measured(s.judged()))
 	add("Regressions", counted(s.events))
 	if s.attempts > 0 {
 		add("Recoveries", fmt.Sprint(s.attempts))
@@ -146,6 +146,11 @@ func (s *Summary) versus() []versus {
 		{"Check", outcome(&best.check), outcome(&final.check)}}
 	if !best.check.Weak || !final.check.Weak {
 		list = append(list, versus{"Tests", tests(&best.check), tests(&final.check)})
+	}
+	if best.metrics != nil && final.metrics != nil {
+		if was, is := s.numbersText(best.metrics), s.numbersText(final.metrics); was+is != "" {
+			list = append(list, versus{"Metrics", was, is})
+		}
 	}
 	return append(list, versus{"Regressions", fmt.Sprint(best.facts), fmt.Sprint(final.facts)}, versus{"Became", s.fate(best), s.fate(final)})
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/metric"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -102,7 +103,7 @@ type Totals struct {
 // Metrics are measures of the workspace.
 type Metrics struct {
 	CapturedAt *time.Time `json:"captured_at,omitempty"`
-	Tests      *int       `json:"test_count,omitempty"`
+	metric.Metrics
 }
 
 // TestResults are what a check came to.

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/metric"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -58,7 +59,8 @@ type point struct {
 	quality int  // unmeasured when there is none
 	delta   int  // to the measured iteration before; unmeasured without one
 	check   loop.Check
-	cost    float64 // NaN when it is not known
+	metrics *metric.Metrics // without what is long; nil when none were taken
+	cost    float64         // NaN when it is not known
 	input   int64
 	output  int64
 	times   loop.Times
@@ -155,7 +157,7 @@ func (s *Summary) add(it *record.Iteration, o *loop.Outcome, known bool) {
 		p.cost = *o.CostUSD
 	}
 	p.input, p.output, p.times, p.facts = o.InputTokens, o.OutputTokens, o.Times, len(o.Regressions)
-	p.check = o.Check
+	p.check, p.metrics = o.Check, kept(o.Metrics)
 	p.check.Output, p.check.Failing, p.check.Command, p.check.Results = "", nil, "", ""
 	if it.EndedAt != nil {
 		p.ended, p.took = *it.EndedAt, it.EndedAt.Sub(it.StartedAt)
@@ -272,15 +274,21 @@ func (s *Summary) judged() *point {
 func (s *Summary) times() (t loop.Times) {
 	for i := range s.points {
 		p := &s.points[i].times
-		t.Agent, t.Check, t.Snapshot, t.Hooks, t.Engine = t.Agent+p.Agent, t.Check+p.Check, t.Snapshot+p.Snapshot, t.Hooks+p.Hooks, t.Engine+p.Engine
+		t = added(t, *p)
 	}
 	return t
+}
+
+// added sums up what two iterations took.
+func added(t, u loop.Times) loop.Times {
+	return loop.Times{Agent: t.Agent + u.Agent, Check: t.Check + u.Check, Metrics: t.Metrics + u.Metrics, Snapshot: t.Snapshot + u.Snapshot,
+		Hooks: t.Hooks + u.Hooks, Engine: t.Engine + u.Engine}
 }
 
 // overhead is what perdure adds to the time of agent and check, in percent; false
 // when that took no time.
 func overhead(t loop.Times) (float64, bool) {
-	work := t.Agent + t.Check
+	work := t.Agent + t.Check + t.Metrics
 	if work <= 0 {
 		return 0, false
 	}

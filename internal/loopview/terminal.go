@@ -101,6 +101,11 @@ func (s *Summary) Overview(w io.Writer, style Style) error {
 	c.line("")
 	s.now(c)
 	s.lastCheck(c)
+	if p := s.judged(); p != nil {
+		c.field("Metrics", s.comparedText(p.metrics))
+	} else if s.baseline != nil {
+		c.field("Metrics", s.numbersText(s.baseline.metrics))
+	}
 	s.trajectory(c)
 	if n := len(s.events); n > 0 {
 		text := counted(s.events)
@@ -297,8 +302,12 @@ func (s *Summary) Persistence(w io.Writer, style Style) error {
 	if s.cfg.Plain {
 		field("Watching", watchingOff)
 	}
-	field("Baseline Metrics", measured(s.baseline))
-	field("Current Metrics", measured(s.judged()))
+	field("Baseline Metrics", s.measured(s.baseline))
+	field("Current Metrics", s.measured(s.judged()))
+	_, missed := s.metricRows()
+	for _, m := range missed {
+		field("Not Measured", fmt.Sprintf("%s: %s", m.Name, m.Value))
+	}
 	field("Regression Events", counted(s.events))
 	if n := len(s.in.Levels); n > 0 {
 		field("Reinforcement Level", oneLine(s.in.Levels[n-1].To, maxName))
@@ -374,13 +383,16 @@ func (s *Summary) decided() string {
 }
 
 // measured tells the metrics of an iteration.
-func measured(p *point) string {
+func (s *Summary) measured(p *point) string {
 	if p == nil || !p.judged {
 		return "not measured yet"
 	}
 	text := tests(&p.check)
 	if p.check.Weak {
 		text = "the check " + outcome(&p.check) + "; " + text
+	}
+	if more := s.numbersText(p.metrics); more != "" {
+		text += ", " + more
 	}
 	if p.quality != unmeasured {
 		text += ", quality " + percent(p.quality)
@@ -482,6 +494,10 @@ func milliseconds(ms int64) string { return human.Seconds(float64(ms) / 1000) }
 
 // timesText lists what an iteration took.
 func timesText(t loop.Times) string {
-	return fmt.Sprintf("agent %s, check %s, snapshots %s, hooks %s, engine %s", milliseconds(t.Agent), milliseconds(t.Check), milliseconds(t.Snapshot),
+	metrics := ""
+	if t.Metrics > 0 {
+		metrics = ", metrics " + milliseconds(t.Metrics)
+	}
+	return fmt.Sprintf("agent %s, check %s%s, snapshots %s, hooks %s, engine %s", milliseconds(t.Agent), milliseconds(t.Check), metrics, milliseconds(t.Snapshot),
 		milliseconds(t.Hooks), milliseconds(t.Engine))
 }
