@@ -2,6 +2,7 @@ package loop
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"github.com/perdure/perdure/internal/guard"
 	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/metric"
 )
 
@@ -53,23 +55,20 @@ func (t *tail) String() string {
 	return strings.ToValidUTF8(strings.ReplaceAll(string(text), "\x00", ""), "\uFFFD")
 }
 
-// capped writes a bounded beginning and drops the rest.
+// capped writes a bounded beginning and drops the rest. What cannot be written is
+// no fault of who writes it, who is not told.
 type capped struct {
 	to   io.Writer
 	left int64
+	err  error // the first one
 }
 
-// Write drops what is beyond the bound.
+// Write drops what is beyond the bound, and everything after an error.
 func (c *capped) Write(p []byte) (int, error) {
-	n := int64(len(p))
-	if n > c.left {
-		n = c.left
-	}
+	n := min(int64(len(p)), c.left)
 	c.left -= n
-	if n > 0 {
-		if _, err := c.to.Write(p[:n]); err != nil {
-			return 0, err
-		}
+	if n > 0 && c.err == nil {
+		_, c.err = c.to.Write(p[:n])
 	}
 	return len(p), nil
 }
@@ -142,7 +141,7 @@ func (r *run) checkWork(ctx context.Context, baseline *testreport.Report, covers
 // scratch is a folder for results, outside of the agent's files.
 func (r *run) scratch() (string, error) {
 	temp := filepath.Join(r.e.dir(&r.l.Tree), "tmp")
-	return temp, os.MkdirAll(temp, 0o700)
+	return temp, workspace.Wrap("make folder for the check", temp, os.MkdirAll(temp, 0o700))
 }
 
 // compareWork is checkWork beside the baseline, as the user wrote the command.
@@ -234,15 +233,20 @@ func (r *run) capture(ctx context.Context, c *project.Command, limit time.Durati
 	if err != nil {
 		return nil, err
 	}
+	const keeping = "keep what the check prints"
 	stdout, both, remove, err := outputs(temp)
 	if err != nil {
-		return nil, err
+		return nil, workspace.Wrap(keeping, temp, err)
 	}
 	var end tail
-	all := &shared{to: io.MultiWriter(&end, &capped{both, maxParsed})}
+	keptBoth, keptOut := &capped{to: both, left: maxParsed}, &capped{to: stdout, left: maxParsed}
+	all := &shared{to: io.MultiWriter(&end, keptBoth)}
 	ran := &metric.Ran{Began: time.Now(), Stdout: stdout, Both: both, Close: remove}
-	ran.Exit, ran.TimedOut, err = r.command(ctx, c, limit, streams{io.MultiWriter(all, &capped{stdout, maxParsed}), all})
+	ran.Exit, ran.TimedOut, err = r.command(ctx, c, limit, streams{io.MultiWriter(all, keptOut), all})
 	ran.End = end.String()
+	if err == nil { // half of the results would be a wrong verdict
+		err = workspace.Wrap(keeping, temp, cmp.Or(keptBoth.err, keptOut.err))
+	}
 	if err != nil {
 		remove()
 		return nil, err

@@ -227,7 +227,7 @@ func (r *run) score(ctx context.Context, out *Outcome) error {
 		return nil
 	}
 	var text bytes.Buffer
-	exit, timedOut, err := r.command(ctx, &project.Command{Script: r.cfg.Scorer, Dir: "."}, r.cfg.CheckTimeout, streams{&capped{&text, maxOutput}, io.Discard})
+	exit, timedOut, err := r.command(ctx, &project.Command{Script: r.cfg.Scorer, Dir: "."}, r.cfg.CheckTimeout, streams{&capped{to: &text, left: maxOutput}, io.Discard})
 	if err != nil {
 		return err
 	}

@@ -210,6 +210,23 @@ func TestSetupFaultPauses(t *testing.T) {
 	}
 }
 
+// TestResumedAndPausedAgain: who resumed a loop that had not paused, after a crash,
+// is not left waiting when it pauses then.
+func TestResumedAndPausedAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("tests/b", "pass"))
+	b.launch(func(c *loop.Config) { c.Until = "test -e tool || exit 127; " + checkTAP })
+	b.ask(record.Resume)
+	if l := b.work(); l.Status != record.Paused || l.Wish != record.NoWish {
+		t.Fatalf("%s; somebody still wants it to %q", show(l), l.Wish)
+	}
+	b.put("tool", "x")
+	b.ask(record.Resume)
+	if l := b.work(); l.Status != record.Completed {
+		t.Errorf("%s", show(l))
+	}
+}
+
 // TestMissingCheckPauses: a completion command that is not there is no failure of
 // the agent.
 func TestMissingCheckPauses(t *testing.T) {

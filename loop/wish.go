@@ -50,6 +50,9 @@ func (r *run) pause(format string, args ...any) {
 func (r *run) halt(format string, args ...any) {
 	r.loop.Status = record.Paused
 	r.state.Reason = fmt.Sprintf(format, args...)
+	if r.change.Heard == record.NoWish { // it did go on, until here
+		r.change.Heard = record.Resume
+	}
 	r.note(EventPaused, map[string]any{"reason": r.state.Reason})
 	r.park(farAway())
 }

@@ -79,6 +79,10 @@ func (e *Error) Unwrap() []error {
 	return all
 }
 
+// Wrap makes an *Error of an error of the file system, for what is done beside
+// snapshots: of a full disk it says what can be done.
+func Wrap(op, name string, err error) error { return wrap(op, name, err) }
+
 // wrap makes an *Error of err, which keeps what it says if it is one already.
 func wrap(op, name string, err error) error {
 	var known *Error
