@@ -58,7 +58,7 @@ func (c *Config) Fields(names ...string) map[string]any {
 
 // Changes lists how two configurations differ, but for Given.
 func Changes(from, to *Config) []record.FieldChange {
-	var all []record.FieldChange
+	all := []record.FieldChange{}
 	a, b := reflect.ValueOf(from).Elem(), reflect.ValueOf(to).Elem()
 	for name, at := range fields {
 		x, y := a.FieldByIndex(at).Interface(), b.FieldByIndex(at).Interface()

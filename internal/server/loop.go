@@ -97,10 +97,8 @@ func (s *server) resumeLoop(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body record.ResumeRequest
-	if r.ContentLength != 0 {
-		if err := s.decode(w, r, &body); err != nil {
-			return err
-		}
+	if err := s.decode(w, r, &body); err != nil {
+		return err
 	}
 	if s.cfg.ResumeLoop == nil {
 		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "resume loop", Msg: "this server runs no loops"}

@@ -1,0 +1,244 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/server"
+	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// noAgents knows agents by name and has none.
+type noAgents struct{}
+
+func (noAgents) Agent(name string) (agent.Agent, error) {
+	if name == "missing" {
+		return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: "find agent", Msg: "there is no agent \"missing\"", Hint: "install it"}
+	}
+	return nil, nil
+}
+
+// loops is a loop behind the API, which nobody works on.
+type loops struct {
+	*fixture
+	records *record.Records
+	tree    perdure.Tree
+}
+
+// eachLoop runs a test on both databases, over a socket and in process.
+func eachLoop(t *testing.T, test func(t *testing.T, f *loops)) {
+	t.Helper()
+	for _, w := range ways() {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			testdb.Each(t, func(t *testing.T, s *perdure.Store) { test(t, newLoops(t, s, w)) })
+		})
+	}
+}
+
+func newLoops(t *testing.T, s *perdure.Store, w way) *loops {
+	t.Helper()
+	engine, err := loop.New(loop.EngineConfig{Store: s, Agents: noAgents{}, Dir: filepath.Join(t.TempDir(), "loops")})
+	must(t, err)
+	launch := launcherFunc(func(ctx context.Context, req server.LaunchRequest) (perdure.Tree, error) {
+		cfg, err := loop.ParseConfig(req.Config)
+		if err != nil {
+			return perdure.Tree{}, err
+		}
+		return engine.Launch(ctx, loop.LaunchRequest{Config: cfg, Owner: req.Owner})
+	})
+	f := &loops{fixture: newFixture(t, s, w, server.Config{Launcher: launch, ResumeLoop: engine.Resume}), records: record.New(s)}
+	cfg, err := json.Marshal(&loop.Config{Task: "Fix it", Until: "make test", Workspace: t.TempDir(), Agent: "claude", Given: []string{"timeout"}})
+	must(t, err)
+	f.tree, err = f.client.CreateTree(t.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: "Fix it", Config: cfg})
+	must(t, err)
+	return f
+}
+
+// save writes a change of the loop as its engine would.
+func (f *loops) save(t *testing.T, c record.Change) {
+	t.Helper()
+	l, err := f.records.Loop(t.Context(), f.tree.ID)
+	must(t, err)
+	if c.Loop == nil {
+		c.Loop = &l
+	}
+	c.Loop.Tree, c.Loop.Version = l.Tree, l.Version
+	lease := f.one(t)
+	must(t, f.records.Save(t.Context(), lease, c))
+	must(t, lease.Release(t.Context()))
+}
+
+// What the store has of loops, their iterations and gates comes out as it is.
+func TestLoops(t *testing.T) {
+	t.Parallel()
+	eachLoop(t, func(t *testing.T, f *loops) {
+		ctx, quality := t.Context(), 85
+		f.save(t, record.Change{Iteration: &record.Iteration{Number: 0, Status: record.IterationKept, Data: json.RawMessage(`{"a":"<&>"}`)}})
+		f.save(t, record.Change{Iteration: &record.Iteration{Number: 1, Status: record.IterationRunning, Quality: &quality, Data: json.RawMessage(`{}`)},
+			Gate: &record.Gate{Iteration: 1, Kind: record.GateStuck, Question: json.RawMessage(`{"title":"Why?","options":[{"answer":"abort","effect":"it ends"}]}`)}})
+		want, err := f.records.Loop(ctx, f.tree.ID)
+		must(t, err)
+		got, err := f.client.Loop(ctx, f.tree.ID)
+		must(t, err)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		all, err := f.client.Loops(ctx, 0)
+		must(t, err)
+		if diff := cmp.Diff([]record.Loop{want}, all); diff != "" {
+			t.Error(diff)
+		}
+		its, err := f.client.Iterations(ctx, f.tree.ID, 0, 0)
+		must(t, err)
+		wantIts, err := f.records.Iterations(ctx, f.tree.ID, 0, 10)
+		must(t, err)
+		if diff := cmp.Diff(wantIts, its); diff != "" || len(its) != 2 {
+			t.Errorf("%d iterations: %s", len(its), diff)
+		}
+		if its, err = f.client.Iterations(ctx, f.tree.ID, 1, 1); err != nil || len(its) != 1 || its[0].Number != 1 {
+			t.Errorf("from the first one: %+v, %v", its, err)
+		}
+		gates, err := f.client.Gates(ctx, f.tree.ID)
+		must(t, err)
+		open, err := f.client.OpenGates(ctx)
+		must(t, err)
+		if diff := cmp.Diff(gates, open); diff != "" || len(gates) != 1 || gates[0].Kind != record.GateStuck {
+			t.Errorf("gates %+v: %s", gates, diff)
+		}
+	})
+}
+
+// A gate takes one of its answers, once.
+func TestAnswerGate(t *testing.T) {
+	t.Parallel()
+	eachLoop(t, func(t *testing.T, f *loops) {
+		ctx := t.Context()
+		f.save(t, record.Change{Gate: &record.Gate{Kind: record.GateStuck, Question: json.RawMessage(`{"title":"?","options":[{"answer":"abort"}]}`)}})
+		_, err := f.client.AnswerGate(ctx, f.tree.ID, 1, record.Decision{Answer: "perhaps"})
+		if perdure.CodeOf(err) != perdure.CodeInvalid || perdure.HintOf(err) != "it takes: abort" {
+			t.Errorf("an answer that is none: %v (%s)", err, perdure.HintOf(err))
+		}
+		if _, err := f.client.AnswerGate(ctx, f.tree.ID, 2, record.Decision{Answer: "abort"}); perdure.CodeOf(err) != perdure.CodeNotFound {
+			t.Errorf("a gate that is none: %v", err)
+		}
+		g, err := f.client.AnswerGate(ctx, f.tree.ID, 1, record.Decision{Answer: "abort", By: "ann", Reason: "enough"})
+		if err != nil || g.Answer != "abort" || g.AnsweredBy != "ann" || g.Reason != "enough" || g.AnsweredAt == nil {
+			t.Errorf("answered: %+v, %v", g, err)
+		}
+		if _, err := f.client.AnswerGate(ctx, f.tree.ID, 1, record.Decision{Answer: "abort"}); perdure.CodeOf(err) != perdure.CodeConflict {
+			t.Errorf("a second answer: %v", err)
+		}
+		if open, err := f.client.OpenGates(ctx); err != nil || len(open) != 0 {
+			t.Errorf("open gates: %+v, %v", open, err)
+		}
+	})
+}
+
+// What is asked of a loop is in its row, and a loop is not ended or repeated in
+// parts.
+func TestAskLoop(t *testing.T) {
+	t.Parallel()
+	eachLoop(t, func(t *testing.T, f *loops) {
+		ctx := t.Context()
+		l, err := f.client.AskLoop(ctx, f.tree.ID, record.PauseNow)
+		if err != nil || l.Wish != record.PauseNow {
+			t.Errorf("asked: %+v, %v", l, err)
+		}
+		if _, err := f.client.AskLoop(ctx, f.tree.ID, "dance"); perdure.CodeOf(err) != perdure.CodeInvalid || !strings.Contains(perdure.HintOf(err), "pause_now") {
+			t.Errorf("a wish that is none: %v (%s)", err, perdure.HintOf(err))
+		}
+		if _, err := f.client.AskLoop(ctx, "tree-00000000", record.Pause); perdure.CodeOf(err) != perdure.CodeNotFound {
+			t.Errorf("a loop that is none: %v", err)
+		}
+		if _, err := f.client.CancelTree(ctx, f.tree.ID, ""); perdure.CodeOf(err) != perdure.CodeConflict || !strings.Contains(perdure.HintOf(err), "loop abort") {
+			t.Errorf("its tree is cancelled: %v", err)
+		}
+		if _, err := f.client.CancelTask(ctx, f.tree.Root, ""); perdure.CodeOf(err) != perdure.CodeConflict {
+			t.Errorf("its root is cancelled: %v", err)
+		}
+		f.save(t, record.Change{Loop: &record.Loop{Status: record.Aborted, Step: "ended", State: json.RawMessage(`{}`)}})
+		if _, err := f.client.AskLoop(ctx, f.tree.ID, record.Pause); perdure.CodeOf(err) != perdure.CodeConflict {
+			t.Errorf("a wish to a loop that ended: %v", err)
+		}
+	})
+}
+
+// Resuming with another configuration tells what is different; it is in the row,
+// and the wish is there.
+func TestResumeLoop(t *testing.T) {
+	t.Parallel()
+	eachLoop(t, func(t *testing.T, f *loops) {
+		ctx := t.Context()
+		r, err := f.client.ResumeLoop(ctx, f.tree.ID, record.ResumeRequest{})
+		if err != nil || r.Loop.Wish != record.Resume || r.Changes == nil || len(r.Changes) > 0 || len(r.Loop.Config) > 0 {
+			t.Errorf("resumed as it is: %+v, %v", r, err)
+		}
+		r, err = f.client.ResumeLoop(ctx, f.tree.ID, record.ResumeRequest{Config: json.RawMessage(`{"agent":"codex"}`),
+			Settings: json.RawMessage(`{"agent":"gemini","timeout":1,"max_iterations":20}`)})
+		must(t, err)
+		want := []record.FieldChange{{Field: "agent", From: "claude", To: "codex"}, {Field: "max_iterations", From: "10", To: "20"}}
+		if diff := cmp.Diff(want, r.Changes); diff != "" {
+			t.Error(diff)
+		}
+		got, err := f.client.Loop(ctx, f.tree.ID)
+		must(t, err)
+		if cfg, err := loop.ConfigOf(&f.tree, &got); err != nil || cfg.Agent != "codex" || cfg.MaxIterations != 20 || !cmp.Equal(cfg.Given, []string{"agent", "timeout"}) {
+			t.Errorf("the configuration is %+v, %v", cfg, err)
+		}
+		if tree, err := f.client.Tree(ctx, f.tree.ID); err != nil || !cmp.Equal(tree.Config, f.tree.Config) {
+			t.Errorf("the configuration of the tree is different: %s, %v", tree.Config, err)
+		}
+		_, err = f.client.ResumeLoop(ctx, f.tree.ID, record.ResumeRequest{Config: json.RawMessage(`{"agent":"missing"}`)})
+		if perdure.CodeOf(err) != perdure.CodeUnavailable || perdure.HintOf(err) != "install it" {
+			t.Errorf("an agent that is not there: %v (%s)", err, perdure.HintOf(err))
+		}
+	})
+}
+
+// The body of a resume may be missing; one that is wrong is refused with the
+// status of its fault.
+func TestResumeLoopOverHTTP(t *testing.T) {
+	t.Parallel()
+	f := newLoops(t, testdb.Open(t, perdure.Config{Dir: t.TempDir()}), ways()[0])
+	path := "/v1/loops/" + string(f.tree.ID) + "/resume"
+	for name, c := range map[string]struct {
+		target, body string
+		status       int
+		want         string
+	}{
+		"no body":       {path, "", http.StatusOK, `"changes":[]`},
+		"empty":         {path, "{}", http.StatusOK, `"wish":"resume"`},
+		"unknown part":  {path, `{"configuration":{}}`, http.StatusBadRequest, "configuration"},
+		"unknown field": {path, `{"config":{"max_iteration":2}}`, http.StatusBadRequest, "max_iteration"},
+		"fixed field":   {path, `{"config":{"until":"true"}}`, http.StatusBadRequest, "until cannot be changed"},
+		"wrong type":    {path, `{"config":7}`, http.StatusBadRequest, "config"},
+		"no loop":       {"/v1/loops/tree-00000000/resume", "", http.StatusNotFound, "tree-00000000"},
+		"no ID":         {"/v1/loops/x/resume", "", http.StatusBadRequest, ""},
+		"a query":       {path + "?x=1", "", http.StatusBadRequest, "x"},
+	} {
+		if a := f.send(t, http.MethodPost, c.target, c.body); a.status != c.status || !strings.Contains(string(a.body), c.want) {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+	f.save(t, record.Change{Loop: &record.Loop{Status: record.Failed, Step: "ended", State: json.RawMessage(`{}`)}})
+	must(t, f.one(t).Complete(t.Context(), perdure.Result{Text: "over"}))
+	if a := f.send(t, http.MethodPost, path, `{"config":{"max_iterations":2}}`); a.status != http.StatusConflict || !strings.Contains(string(a.body), "has ended") {
+		t.Errorf("a loop that ended: %d %s", a.status, a.body)
+	}
+	alone := newFixture(t, testdb.Open(t, perdure.Config{Dir: t.TempDir()}), ways()[0], server.Config{})
+	if a := alone.send(t, http.MethodPost, path, ""); a.status != http.StatusServiceUnavailable {
+		t.Errorf("a server without loops: %d %s", a.status, a.body)
+	}
+}
