@@ -123,6 +123,7 @@ func (r *run) history(ctx context.Context) map[string]any {
 	for i, o := range slices.Backward(last) {
 		if i == 0 {
 			inputs["failing_checks"] = o.Check.Failing
+			r.tellMetrics(inputs, "baseline_metrics", "metrics", o.Metrics)
 		}
 		if o.Quality != nil {
 			qualities = append(qualities, *o.Quality)

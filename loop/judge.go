@@ -264,8 +264,11 @@ func (r *run) usage(ctx context.Context, out *Outcome) error {
 // told asks the handlers of post_iteration, which may report regressions too.
 func (r *run) told(ctx context.Context, out *Outcome) error {
 	began := time.Now()
-	answer, err := r.ask(ctx, hook.PostIteration, fmt.Sprintf("iteration %d ended", out.Iteration), map[string]any{
-		"test_results": out.Check, "quality_score": out.Quality, "artifacts": out.Artifacts, "regressions": out.Regressions})
+	inputs := map[string]any{"iteration_number": out.Iteration, "test_results": out.Check, "quality_score": out.Quality, "quality_breakdown": out.Parts,
+		"artifacts": out.Artifacts, "regressions": out.Regressions,
+		"completion_check": map[string]any{"command": out.Check.Command, "passed": out.Check.Passed, "exit_code": out.Check.Exit}}
+	r.tellMetrics(inputs, "baseline", "current", out.Metrics)
+	answer, err := r.ask(ctx, hook.PostIteration, fmt.Sprintf("iteration %d ended", out.Iteration), inputs)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/metric"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -32,7 +34,7 @@ const (
 	subUnused = "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal(\"no\")\n\t}\n}\n\nfunc TestSub(t *testing.T) {}\n"
 )
 
-func goTest(c *loop.Config) { c.Until = "go test ./..." }
+func goTest(c *loop.Config) { c.Until, c.Types, c.Lint = "go test ./...", metric.Off, metric.Off }
 
 func (b *bench) metrics(iteration int) *metric.Metrics {
 	b.Helper()
@@ -54,7 +56,7 @@ func TestCoverageOfTheCheck(t *testing.T) {
 		return w.write("todo/todo.go", todoDone)
 	})
 	shop(b)
-	b.launch(goTest)
+	b.launch(func(c *loop.Config) { c.Until = "go test ./..." })
 	b.work()
 	before, now := b.metrics(0), b.metrics(1)
 	if before.Coverage == nil || *before.Coverage != 100 || before.TypeErrors == nil || *before.TypeErrors != 0 || *before.LintErrors != 0 || *before.Tests != 3 ||
@@ -323,6 +325,16 @@ func TestFindings(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("found", "a.c:1: error: one\na.c:2: warning: two\na.c:3: error: three\n"), write("tests/b", "pass"))
 	b.put("found", "a.c:1: error: one\n")
+	told := make(map[string]any)
+	listen := func(name hook.Name) hook.Registration {
+		return hook.Registration{Hook: name, Name: "listen", Handler: hook.Func(func(_ context.Context, m hook.Message) (hook.Reply, error) {
+			for key, value := range m.Metadata.Inputs {
+				told[fmt.Sprintf("%s %d %s", name, m.Metadata.Iteration, key)] = value
+			}
+			return hook.Reply{}, nil
+		})}
+	}
+	b.restart(loop.EngineConfig{Handlers: []hook.Registration{listen(hook.PreIteration), listen(hook.PostIteration)}})
 	b.launch(func(c *loop.Config) {
 		c.Types, c.Lint = "echo 'a.ts(1,2): error TS1: x'; exit 1; tsc", "cat found; exit 1"
 		c.Metrics = []metric.Custom{{Name: "up", Command: "wc -l < found", Better: metric.BetterUp}, {Name: "down", Command: "wc -l < found", Better: metric.BetterDown}}
@@ -334,6 +346,12 @@ func TestFindings(t *testing.T) {
 	}
 	if out.Parts["readability"] != 100-5-2 || out.Parts["efficiency"] != 50 {
 		t.Errorf("parts: %v", out.Parts)
+	}
+	for key, want := range map[string]int{"pre_iteration 1 metrics": 1, "pre_iteration 2 metrics": 2, "pre_iteration 2 baseline_metrics": 1,
+		"post_iteration 1 current": 2, "post_iteration 1 baseline": 1} {
+		if m, ok := told[key].(*metric.Metrics); !ok || *m.LintErrors != want || m.Profile != "" {
+			t.Errorf("%s: %+v", key, told[key])
+		}
 	}
 	sum := 30*out.Parts["validation"] + 25*out.Parts["completeness"] + 25*out.Parts["correctness"] + 10*93 + 10*50
 	if want := int(math.Round(float64(sum) / 100)); *out.Quality != want {

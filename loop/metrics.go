@@ -224,3 +224,13 @@ func lostCoverage(last []record.Iteration) string {
 	}
 	return ""
 }
+
+// tellMetrics puts metrics into what handlers are told, as far as they are known.
+func (r *run) tellMetrics(inputs map[string]any, baseline, current string, now *metric.Metrics) {
+	if base := r.state.Metering.Base; base != nil {
+		inputs[baseline] = base.Told()
+	}
+	if now != nil {
+		inputs[current] = now.Told()
+	}
+}

@@ -19,8 +19,8 @@ func kept(m *metric.Metrics) *metric.Metrics {
 	if m == nil {
 		return nil
 	}
-	k := *m
-	k.Profile, k.Missing = "", nil
+	k := *m.Told()
+	k.Missing = nil
 	for name, why := range m.Missing {
 		if k.Missing == nil {
 			k.Missing = make(map[string]string, len(m.Missing))

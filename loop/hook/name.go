@@ -98,7 +98,6 @@ func workRows() []Row {
 			{"completion_criteria", "string", "the command that decides whether it is done"},
 			{"workspace", "string", "the folder the agent works in, absolute"},
 			{"configuration", "object", "the settings of the loop"},
-			{"baseline_metrics", "object", "what was measured before the first iteration"},
 		}},
 		{Hook: PreIteration, When: "before each iteration, when its prompt is made", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
 			{"iteration_number", "integer", "from 1"},
@@ -108,6 +107,8 @@ func workRows() []Row {
 			{"reinforcement_level", "string", "OFF, MINIMAL, STANDARD, AGGRESSIVE or ADAPTIVE"},
 			{"failing_checks", "array", "names of the checks that fail now"},
 			{"quality_trajectory", "array", "the scores of the iterations until now"},
+			{"baseline_metrics", "object", "what was measured before the first iteration, or when a person last accepted changes"},
+			{"metrics", "object", "what was measured after the last iteration"},
 		}},
 		{Hook: PreToolCall, When: "before a risky call of a tool", Timeout: DefaultToolTimeout, OnFault: FaultBlocks,
 			Destructive: true, Detects: true, Inputs: append(toolInputs(),

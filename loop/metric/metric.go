@@ -57,6 +57,14 @@ const (
 	NameLines    = "lines"
 )
 
+// Told are the metrics as others are told of them: without the name of what is
+// kept here.
+func (m *Metrics) Told() *Metrics {
+	told := *m
+	told.Profile = ""
+	return &told
+}
+
 // miss notes why a metric is not there.
 func (m *Metrics) miss(name, why string) {
 	if m.Missing == nil {
