@@ -68,7 +68,7 @@ func TestCoverageOfTheCheck(t *testing.T) {
 	}
 	out := b.outcomes()[1]
 	if len(out.Regressions) != 1 || out.Regressions[0].Type != "coverage_regression" || out.Regressions[0].Severity != "critical" ||
-		!strings.Contains(out.Regressions[0].Text, "4 of 7 lines that tests covered") || !strings.Contains(out.Regressions[0].Text, "(57.1 %): calc/calc.go 7-10") ||
+		!strings.Contains(out.Regressions[0].Text, "4 of 7 lines that the baseline's tests cover") || !strings.Contains(out.Regressions[0].Text, "(57.1 %): calc/calc.go 7-10") ||
 		out.Regressions[0].Files[0] != "calc/calc.go" || !out.Check.Passed {
 		t.Errorf("regressions: %+v", out.Regressions)
 	}

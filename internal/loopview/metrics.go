@@ -48,6 +48,19 @@ type number struct {
 
 func (n *number) String() string { return n.text(n.shown()) }
 
+// minor tells that a sentence does not name it: how large the workspace is, and
+// warnings that there are not.
+func (n *number) minor() bool {
+	return n.name == nameFiles || n.name == nameLines || n.name == nameWarnings && n.value == 0
+}
+
+// The names that are looked for.
+const (
+	nameFiles    = "Files"
+	nameLines    = "Lines"
+	nameWarnings = "Lint warnings"
+)
+
 // shown is the value alone.
 func (n *number) shown() string {
 	if n.part {
@@ -87,9 +100,9 @@ func (s *Summary) numbers(m *metric.Metrics) []number {
 		count(m.TypeErrors, "Type errors", "type error", -1)
 	}
 	count(m.LintErrors, "Lint errors", "lint error", -1)
-	count(m.LintWarnings, "Lint warnings", "lint warning", -1)
-	count(m.Files, "Files", "file", 0)
-	count(m.Lines, "Lines", "line", 0)
+	count(m.LintWarnings, nameWarnings, "lint warning", -1)
+	count(m.Files, nameFiles, "file", 0)
+	count(m.Lines, nameLines, "line", 0)
 	for _, name := range slices.Sorted(maps.Keys(m.Custom)) {
 		better := 0
 		for _, c := range s.cfg.Metrics {
@@ -107,7 +120,7 @@ func (s *Summary) numbers(m *metric.Metrics) []number {
 func (s *Summary) numbersText(m *metric.Metrics) string {
 	var parts []string
 	for _, n := range s.numbers(m) {
-		if n.name != "Files" && n.name != "Lines" {
+		if !n.minor() {
 			parts = append(parts, n.String())
 		}
 	}
@@ -124,11 +137,12 @@ func (s *Summary) comparedText(m *metric.Metrics) string {
 	}
 	var parts []string
 	for _, n := range s.numbers(m) {
-		if n.name == "Files" || n.name == "Lines" {
+		b, ok := before[n.name]
+		if n.minor() && (!ok || b.minor()) {
 			continue
 		}
 		text := n.String()
-		if b, ok := before[n.name]; ok && b.shown() != n.shown() {
+		if ok && b.shown() != n.shown() {
 			text += fmt.Sprintf(" (%s before)", b.shown())
 		}
 		parts = append(parts, text)

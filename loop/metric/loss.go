@@ -242,8 +242,7 @@ func (t *Meter) regressions(loss *coverage.Loss) []Regression {
 		if sensitive {
 			where = " on sensitive paths"
 		}
-		g.Text = fmt.Sprintf("%d of %d lines%s that tests covered in the beginning and that are still there are not covered now (%.1f %%): %s",
-			l.Lost, l.Still, where, l.Percent(), lossText(l))
+		g.Text = fmt.Sprintf("%d of %d lines%s that the baseline's tests cover lost their coverage (%.1f %%): %s", l.Lost, l.Still, where, l.Percent(), lossText(l))
 		for _, f := range l.Worst(maxRegressed) {
 			g.Files = append(g.Files, f.Now)
 		}
