@@ -87,6 +87,27 @@ func TestCoverageOfTheCheck(t *testing.T) {
 	b.sound()
 }
 
+// TestApprovedCoverage: what a person accepted is what later iterations are
+// compared with.
+func TestApprovedCoverage(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("calc/calc_test.go", subUnused), write("todo/todo.go", todoDone))
+	shop(b)
+	b.launch(goTest)
+	if l := b.work(); l.Step != "gate" {
+		t.Fatalf("%s", show(l))
+	}
+	_, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "approve", By: "me"})
+	b.ok(err)
+	if l := b.work(); l.Status != record.Completed || l.Iteration != 2 {
+		t.Fatalf("%s", show(l))
+	}
+	out := b.outcomes()[2]
+	if loss := out.Metrics.Loss; len(out.Regressions) != 0 || loss == nil || loss.Lost != 0 || loss.Still != 2 {
+		t.Errorf("%+v, %+v", out.Regressions, loss)
+	}
+}
+
 // TestCoverageComesBack: a loss that is not grave is named in the next prompt, and
 // what was accepted or covered again is no regression.
 func TestCoverageComesBack(t *testing.T) {
