@@ -3,7 +3,7 @@
 // overwrites with fdatasync on the same disk in the same round, because only
 // ratios to F carry over to other machines.
 //
-//	go run ./bench/... transitions|flat|tree|idle|recover|takeover|contend|status|memory|run|split|views|watch|variables|import|handoff|loop [flags]
+//	go run ./bench/... transitions|flat|tree|idle|recover|takeover|contend|status|memory|run|split|views|watch|variables|import|handoff|loop|loop-history [flags]
 package main
 
 import (
@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string) error {
 		"transitions": transitions, "flat": flat, "tree": tree, "idle": idle, "recover": restart, "first-claim": firstClaim,
 		"takeover": takeover, "holder": holder, "contend": contend, "writer": lonelyWriter, "status": status, "memory": memory,
 		"overhead": overhead, "run": runText, "split": splitText, "split-child": splitChild, "views": views,
-		"watch": watchTree, "watch-child": watchChild, "variables": variables, "import": importTasks, "handoff": handoffs, "loop": loops,
+		"watch": watchTree, "watch-child": watchChild, "variables": variables, "import": importTasks, "handoff": handoffs, "loop": loops, "loop-history": loopHistory, "loop-history-fill": loopHistoryFill,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		names := make([]string, 0, len(commands))
