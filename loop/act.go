@@ -126,7 +126,11 @@ func (r *run) turn(ctx context.Context, a agent.Agent, prompt string) (result *a
 		limited, cancel = context.WithTimeout(ctx, r.cfg.Timeout-time.Duration(t.SpentMS)*time.Millisecond)
 		defer cancel()
 	}
-	w := &watch{r: r, ctx: ctx, stop: stop, gauge: newGauge(r.e.cfg.Handoff.Window, prompt), out: r.outputOf(ctx)}
+	t.Sight = agent.SightNone
+	if seen, ok := a.(agent.Watcher); ok {
+		t.Sight = seen.Sight()
+	}
+	w := &watch{r: r, ctx: ctx, stop: stop, gauge: newGauge(r.e.cfg.Handoff.Window, prompt), sight: t.Sight, out: r.outputOf(ctx)}
 	defer w.out.close()
 	began := time.Now()
 	result, err := a.Run(limited, &agent.Turn{
@@ -137,11 +141,7 @@ func (r *run) turn(ctx context.Context, a agent.Agent, prompt string) (result *a
 	took := time.Since(began).Milliseconds()
 	t.AgentMS, t.SpentMS, t.Denied = t.AgentMS+took, t.SpentMS+took, t.Denied+w.denied
 	t.Inject = strings.TrimSpace(strings.Join(w.warned, "\n"))
-	if t.Sight = agent.SightNone; err == nil || result != nil {
-		if seen, ok := a.(agent.Watcher); ok {
-			t.Sight = seen.Sight()
-		}
-	}
+	r.keepRisky(w)
 	cause = context.Cause(ctx)
 	switch {
 	case err == nil:

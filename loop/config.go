@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/risk"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/metric"
 )
@@ -45,6 +46,16 @@ const (
 	HighestQuality         Selection = "highest_quality"
 	// MostRecentAboveThreshold is the latest whose quality reaches the threshold.
 	MostRecentAboveThreshold Selection = "most_recent_above_threshold"
+)
+
+// SnapshotRisky says before which risky calls of tools a snapshot is taken.
+type SnapshotRisky string
+
+// Before which calls.
+const (
+	SnapshotAll   SnapshotRisky = "all"
+	SnapshotHigh  SnapshotRisky = "high" // and critical
+	SnapshotNever SnapshotRisky = "none"
 )
 
 // Config is what a loop is to do. It is the configuration of its tree.
@@ -100,6 +111,11 @@ type Config struct {
 	StandardFrom   int        `json:"standard_from,omitempty"`
 	AggressiveFrom int        `json:"aggressive_from,omitempty"`
 	PlateauPercent float64    `json:"plateau_percent,omitempty"`
+	// RiskAnswers are answers to risky calls of tools other than those of the table,
+	// by pattern. SnapshotRisky says before which of them a snapshot is taken; empty
+	// is before all.
+	RiskAnswers   map[risk.Pattern]risk.Answer `json:"risk_answers,omitempty"`
+	SnapshotRisky SnapshotRisky                `json:"snapshot_risky,omitempty"`
 	// Planned is how many iterations were thought to be needed: beyond twice that a
 	// person is asked, once. 0: unknown.
 	Planned int `json:"planned_iterations,omitempty"`
@@ -196,6 +212,7 @@ func (c *Config) validate() error {
 	if c.PlateauPercent < 0 || c.PlateauPercent > 100 || math.IsNaN(c.PlateauPercent) {
 		errs = append(errs, fmt.Errorf("plateau_percent is %v, it may be 0 (the default) to 100", c.PlateauPercent))
 	}
+	errs = append(errs, c.validateRisks())
 	if c.Planned < 0 || c.Planned > MaxIterationsCap {
 		errs = append(errs, fmt.Errorf("planned_iterations is %d, it may be 0 (unknown) to %d", c.Planned, MaxIterationsCap))
 	}
@@ -212,6 +229,23 @@ func (c *Config) validate() error {
 	case HighestQualityVerified, HighestQuality, MostRecentAboveThreshold:
 	default:
 		errs = append(errs, fmt.Errorf("selection %q is none of %s, %s, %s", c.Selection, HighestQualityVerified, HighestQuality, MostRecentAboveThreshold))
+	}
+	return errors.Join(errs...)
+}
+
+// validateRisks looks at what is said of risky calls.
+func (c *Config) validateRisks() error {
+	var errs []error
+	for pattern, answer := range c.RiskAnswers {
+		if !slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool { return r.Pattern == pattern }) {
+			errs = append(errs, fmt.Errorf("risk_answers: there is no pattern %q", pattern))
+		}
+		if !slices.Contains([]risk.Answer{risk.Allow, risk.Warn, risk.Gate, risk.Block}, answer) {
+			errs = append(errs, fmt.Errorf("risk_answers.%s: %q is none of allow, warn, gate, block", pattern, answer))
+		}
+	}
+	if !slices.Contains([]SnapshotRisky{"", SnapshotAll, SnapshotHigh, SnapshotNever}, c.SnapshotRisky) {
+		errs = append(errs, fmt.Errorf("snapshot_risky %q is none of all, high, none", c.SnapshotRisky))
 	}
 	return errors.Join(errs...)
 }

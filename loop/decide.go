@@ -48,6 +48,9 @@ func decide(ctx context.Context, r *run) (string, error) {
 	if r.state.Run.Exhausted {
 		return r.chainGate(out)
 	}
+	if len(r.state.Run.Wanted) > 0 {
+		return r.riskGate(out)
+	}
 	if evidence := honest(out.AgentText); evidence != "" {
 		return r.honestGate(out, evidence)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure/loop/hook"
@@ -119,6 +120,11 @@ func (r *run) answered(ctx context.Context, g *record.Gate) (string, error) {
 	case answerFinish:
 		r.state.Verdict, r.state.Reason = string(record.Failed), fmt.Sprintf("gate %d was answered with finish", g.Number)
 		return stepSelect, nil
+	}
+	if g.Kind == record.GateDestructive { // approved
+		r.state.Allowed = append(r.state.Allowed, r.state.Run.Wanted...)
+		r.state.Answer = strings.TrimSpace("Allowed now: " + strings.Join(r.state.Run.Wanted, ", ") + "\n" + g.Reason)
+		return stepNext, nil
 	}
 	out, err := r.outcome(ctx, g.Iteration)
 	if err != nil {

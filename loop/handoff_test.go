@@ -267,7 +267,7 @@ func TestToolCalls(t *testing.T) {
 		return reply, nil
 	})
 	b := newBench(t, func(w *turn) error {
-		for command, want := range map[string]bool{"rm -rf tests": false, "go vet": true, "fault": false} {
+		for command, want := range map[string]bool{"rm -rf tests": false, "go vet": true, "unlink fault.txt": false, "echo fault": true} {
 			d := w.decide(w.ctx, agent.ToolCall{Name: "Bash", Kind: agent.ToolExecute, Command: command})
 			if d.Allow != want || !d.Allow && d.Message == "" {
 				t.Errorf("%q: %+v", command, d)
@@ -285,7 +285,7 @@ func TestToolCalls(t *testing.T) {
 	if l := b.work(); l.Status != record.Completed {
 		t.Fatalf("%s", show(l))
 	}
-	if len(asked) != 4 || asked[3] != "post_tool_call go vet" {
+	if len(asked) != 5 || asked[4] != "post_tool_call go vet" {
 		t.Errorf("asked: %q", asked)
 	}
 	if all := b.outcomes(); all[1].Denied != 2 {

@@ -107,7 +107,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err := r.told(ctx, out); err != nil {
 		return "", err
 	}
-	out.Level = t.Level
+	out.Level, out.Risky = t.Level, t.Risky
 	out.Sight, out.Denied, out.Handoff = t.Sight, t.Denied, r.endHandoff(ctx, out, changes)
 	out.Times = Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS, Engine: time.Since(began).Milliseconds() - t.HooksMS}
 	if t.Metrics != nil {

@@ -44,6 +44,8 @@ type state struct {
 	// Rejected tells that a person rejected the last iteration.
 	Levels   []LevelChange `json:"levels,omitempty"`
 	Rejected bool          `json:"rejected,omitempty"`
+	// Allowed are calls that a person allowed.
+	Allowed []string `json:"allowed,omitempty"`
 	// Overrun tells that a person was asked about more iterations than planned.
 	Overrun bool `json:"overrun,omitempty"`
 	// AgentErrors counts iterations in a row that ended in an agent error.
@@ -95,6 +97,10 @@ type turnState struct {
 	SpentMS int64 `json:"spent_ms,omitempty"`
 	// Exhausted tells that no agent of the chain is left.
 	Exhausted bool `json:"exhausted,omitempty"`
+	// Risky are the agent's risky calls, Wanted those that a person is to be asked
+	// about.
+	Risky  []RiskyCall `json:"risky,omitempty"`
+	Wanted []string    `json:"wanted,omitempty"`
 	// Sight is how the agent's calls of tools are seen, Denied how many were.
 	Sight  agent.Sight `json:"sight,omitempty"`
 	Denied int         `json:"denied,omitempty"`
@@ -163,6 +169,8 @@ type Outcome struct {
 	Agent      string `json:"agent,omitempty"`
 	AgentText  string `json:"agent_text,omitempty"`
 	AgentError string `json:"agent_error,omitempty"`
+	// Risky are its calls of tools that could do harm, at most maxRisky.
+	Risky []RiskyCall `json:"risky_actions,omitempty"`
 	// Level is how firmly it was reminded of the rules.
 	Level hook.Level `json:"reinforcement_level,omitempty"`
 	// Handoff is what the agent recorded of its work; nil when it recorded nothing.

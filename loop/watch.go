@@ -26,12 +26,15 @@ type watch struct {
 	ctx   context.Context
 	stop  context.CancelCauseFunc
 	gauge *gauge
+	sight agent.Sight
 	out   *output
 	full  bool // the turn ends at the next boundary
 
-	mu     sync.Mutex // guards denied and warned
+	mu     sync.Mutex // guards the rest
 	denied int
 	warned []string
+	risky  []RiskyCall
+	wanted []string // what a person is to be asked about
 }
 
 // hear is told what happens.
@@ -39,6 +42,9 @@ func (w *watch) hear(e agent.Event) {
 	w.print(&e)
 	w.gauge.hear(&e)
 	w.context()
+	if e.Kind == agent.EventToolCall && e.Call != nil && w.sight != agent.SightNative {
+		w.seen(e.Call)
+	}
 	if e.Kind != agent.EventToolResult {
 		return
 	}
@@ -114,28 +120,13 @@ func (w *watch) ask(name hook.Name, c *agent.ToolCall, more map[string]any) hook
 	return out
 }
 
-// decide answers an agent that asks before it calls a tool. What a handler blocks
-// is not done; what one warns of is done, and the agent is told.
-func (w *watch) decide(_ context.Context, c agent.ToolCall) agent.Decision {
-	if !mutates(&c) {
-		return agent.Decision{Allow: true}
+// warn keeps what the agent is told beside a call, as long as a session has room
+// for it.
+func (w *watch) warn(text string) string {
+	left := reinforce.MaxSession - reinforce.Tokens(w.r.state.Run.Reminder) - reinforce.Tokens(strings.Join(w.warned, "\n"))
+	if text == "" || reinforce.Tokens(text) > left {
+		return ""
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := w.ask(hook.PreToolCall, &c, nil)
-	text := out.Inject
-	for _, r := range out.Reasons {
-		text = strings.TrimSpace(text + "\n" + r.Content)
-	}
-	if out.Verdict == hook.Block {
-		w.denied++
-		return agent.Decision{Message: firstOf(text, "this call is not allowed here")}
-	}
-	if left := reinforce.MaxSession - reinforce.Tokens(w.r.state.Run.Reminder) - reinforce.Tokens(strings.Join(w.warned, "\n")); reinforce.Tokens(text) > left {
-		text = "" // enough was said in this session
-	}
-	if text != "" {
-		w.warned = append(w.warned, text)
-	}
-	return agent.Decision{Allow: true, Message: text}
+	w.warned = append(w.warned, text)
+	return text
 }

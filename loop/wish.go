@@ -26,6 +26,7 @@ const (
 	EventRecovery   perdure.EventKind = "loop.recovery"
 	EventWarning    perdure.EventKind = "loop.warning"
 	EventReassigned perdure.EventKind = "loop.reassigned"
+	EventRisky      perdure.EventKind = "loop.risky_call"
 	EventLevel      perdure.EventKind = "loop.reinforcement"
 	EventContext    perdure.EventKind = "loop.context"
 	// EventHandoff tells that the work of an iteration was recorded for whoever
