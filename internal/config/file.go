@@ -44,7 +44,7 @@ func (l *Loaded) readFile() (map[string]given, []error) {
 	}
 	l.File = name
 	p := parseFile(name, text)
-	l.Loop.Hooks, l.Loop.Chains, l.Loop.Metrics = p.hooks, p.chains, p.metrics
+	l.Loop.Hooks, l.Loop.Chains, l.Loop.Metrics, l.Loop.Risks = p.hooks, p.chains, p.metrics, p.risks
 	return p.values, p.problems
 }
 
@@ -56,6 +56,7 @@ type fileParser struct {
 	problems []error
 	hooks    hook.Settings
 	chains   map[string][]string
+	risks    map[string]string
 	metrics  []metric.Custom
 }
 
@@ -199,6 +200,10 @@ func (p *fileParser) entry(key string, at *ast.StringNode, value ast.Node) {
 	}
 	if key == MetricsKey {
 		p.metricMap(value)
+		return
+	}
+	if key == RisksKey {
+		p.riskMap(value)
 		return
 	}
 	if key == ChainsKey {

@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/risk"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -36,6 +37,11 @@ type Loop struct {
 	StandardFrom, AggressiveFrom int
 	PlateauPercent               float64
 	Reminders                    string
+	// Risks are answers to risky calls of tools other than those of the table, by
+	// pattern; they exist in the file only. SnapshotRisky says before which of them a
+	// snapshot is taken.
+	Risks         map[string]string
+	SnapshotRisky string
 	// Enabled is the whole watching: the baseline, regressions and what is done
 	// about them, the best iteration.
 	Enabled              bool
@@ -96,6 +102,8 @@ func loopSettings() []setting {
 			at: func(c *Config) any { return &c.Loop.PlateauPercent }, check: percent},
 		{key: "loop.reminders", help: "a folder with templates of reminders: minimal.md.tmpl, standard.md.tmpl, aggressive.md.tmpl, exit.md.tmpl",
 			at: func(c *Config) any { return &c.Loop.Reminders }},
+		{key: "loop.snapshot_risky", def: "all", help: "before which risky calls of tools a snapshot is taken: all, high (and critical), none",
+			at: func(c *Config) any { return &c.Loop.SnapshotRisky }, check: oneOf("all", "high", "none")},
 		{key: "loop.max_retries", def: "3", help: "how often a turn that failed is repeated, and a regression is recovered from without asking",
 			at: func(c *Config) any { return &c.Loop.MaxRetries }, check: between(0, 100)},
 		{key: "loop.auto_escalate_on_critical", def: "true", help: "whether a critical regression goes to a person at once; deleted tests do either way",
@@ -124,6 +132,27 @@ func percent(value any) string {
 		return fmt.Sprintf("is %v, but must be above 0 and at most 1000", x)
 	}
 	return ""
+}
+
+// RisksKey is the setting of the answers to risky calls.
+const RisksKey = "loop.risks"
+
+// riskMap reads the answers to risky calls.
+func (p *fileParser) riskMap(n ast.Node) {
+	var risks map[string]string
+	if err := yaml.NodeToValue(n, &risks); err != nil {
+		p.add(n, "%s has an answer for each pattern; write git_remove: gate", RisksKey)
+		return
+	}
+	for pattern, answer := range risks {
+		if !slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool { return string(r.Pattern) == pattern }) {
+			p.add(n, "%s: there is no pattern %q; `perdure loop risks` lists them", RisksKey, pattern)
+		}
+		if !slices.Contains([]risk.Answer{risk.Allow, risk.Warn, risk.Gate, risk.Block}, risk.Answer(answer)) {
+			p.add(n, "%s.%s: %q is none of allow, warn, gate, block", RisksKey, pattern, answer)
+		}
+	}
+	p.risks = risks
 }
 
 // ChainsKey is the setting of the chains of agents.

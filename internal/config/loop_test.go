@@ -76,3 +76,16 @@ func TestChains(t *testing.T) {
 		}
 	}
 }
+
+func TestRisks(t *testing.T) {
+	t.Parallel()
+	p := parseFile("config.yaml", []byte("loop:\n  risks:\n    git_remove: gate\n    write_test: allow\n"))
+	if len(p.problems) > 0 || p.risks["git_remove"] != "gate" || p.risks["write_test"] != "allow" {
+		t.Errorf("%v, %v", p.risks, p.problems)
+	}
+	for text, want := range map[string]string{"loop: {risks: {rm: block}}": `no pattern "rm"`, "loop: {risks: {git_remove: ask}}": `"ask" is none of`, "loop: {risks: [x]}": "write git_remove"} {
+		if p := parseFile("config.yaml", []byte(text)); len(p.problems) == 0 || !strings.Contains(p.problems[0].Error(), want) {
+			t.Errorf("%s: %v", text, p.problems)
+		}
+	}
+}

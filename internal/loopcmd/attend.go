@@ -184,6 +184,8 @@ func (c *commands) line(e *perdure.Event) string {
 		By          string  `json:"by"`
 		Used        float64 `json:"used_percent"`
 		Source      string  `json:"source"`
+		Level       string  `json:"risk_level"`
+		Target      string  `json:"target"`
 		Stop        bool    `json:"stop"`
 		From        string  `json:"from"`
 		To          string  `json:"to"`
@@ -207,6 +209,9 @@ func (c *commands) line(e *perdure.Event) string {
 			return fmt.Sprintf("iteration %d: %s stands in; %s", d.Iteration, c.Safe(d.Agent), c.Safe(d.Why))
 		}
 		return fmt.Sprintf("iteration %d: diagnosis %s", d.Iteration, d.Diagnosis)
+	case loop.EventRisky:
+		answer := map[string]string{"": "seen", "allow": "allowed", "warn": "let through with a warning", "gate": "kept for a person", "block": "denied"}[d.Answer]
+		return fmt.Sprintf("iteration %d: risky (%s), %s: %s", d.Iteration, c.Safe(d.Level), answer, c.Safe(d.Target))
 	case loop.EventLevel:
 		if d.From == "" {
 			return "" // it has to begin with one

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/risk"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -129,6 +130,10 @@ func (d *State) record(s *Summary, it *record.Iteration, o *loop.Outcome, known 
 		h.Delta = &p.delta
 	}
 	d.History = append(d.History, h)
+	for i := range o.Risky {
+		d.Risky = append(d.Risky, action(it.Number, &o.Risky[i]))
+		d.LastRisky = &d.Risky[len(d.Risky)-1]
+	}
 	if o.AgentError == "" {
 		return
 	}
@@ -137,6 +142,12 @@ func (d *State) record(s *Summary, it *record.Iteration, o *loop.Outcome, known 
 		e.Type = kind
 	}
 	d.Errors, d.LastError = append(d.Errors, e), &e
+}
+
+func action(iteration int, c *loop.RiskyCall) Action {
+	verdict := map[risk.Answer]string{risk.Allow: "ALLOW", risk.Warn: "WARN", risk.Gate: "BLOCK", risk.Block: "BLOCK"}[c.Answer]
+	return Action{Tool: c.Tool, Target: c.Target, Level: string(c.Level), Pattern: string(c.Pattern), Timestamp: c.At, Iteration: iteration,
+		Verdict: verdict, Snapshot: string(c.Snapshot)}
 }
 
 // check adds a run of the completion command.

@@ -110,9 +110,9 @@ func (s *Summary) agents() string {
 
 // seen says how the calls of tools of the agents were seen, the worst first.
 func (s *Summary) seen() string {
-	denied, ways := 0, map[agent.Sight]bool{}
+	denied, risky, ways := 0, 0, map[agent.Sight]bool{}
 	for i := range s.points {
-		denied += s.points[i].denied
+		denied, risky = denied+s.points[i].denied, risky+s.points[i].risky
 		ways[s.points[i].sight] = true
 	}
 	var texts []string
@@ -124,6 +124,9 @@ func (s *Summary) seen() string {
 		if ways[w.sight] {
 			texts = append(texts, w.text)
 		}
+	}
+	if risky > 0 {
+		texts = append(texts, fmt.Sprintf("%d risky", risky))
 	}
 	if denied > 0 {
 		texts = append(texts, fmt.Sprintf("%d denied", denied))

@@ -44,6 +44,8 @@ type State struct {
 	Errors            []AgentError   `json:"error_history"`
 	ErrorCount        int            `json:"error_count"`
 	LastError         *AgentError    `json:"last_error"`
+	Risky             []Action       `json:"risky_actions,omitempty"`
+	LastRisky         *Action        `json:"last_risky_action,omitempty"`
 	Before            string         `json:"pre_iteration_snapshot,omitempty"`
 	Detecting         bool           `json:"detection_enabled"`
 	Patterns          []string       `json:"detected_patterns"`
@@ -51,6 +53,19 @@ type State struct {
 	LastCheckpoint    string         `json:"last_checkpoint,omitempty"`
 	ReportPath        string         `json:"completion_report_path,omitempty"`
 	Gates             []Gate         `json:"gates"`
+}
+
+// Action is a call of a tool that could do harm.
+type Action struct {
+	Tool      string    `json:"tool"`
+	Target    string    `json:"target,omitempty"`
+	Level     string    `json:"risk_level"`
+	Pattern   string    `json:"risk_pattern"`
+	Timestamp time.Time `json:"timestamp"`
+	Iteration int       `json:"iteration"`
+	// Verdict is ALLOW, WARN or BLOCK; empty when the call was only seen.
+	Verdict  string `json:"verdict,omitempty"`
+	Snapshot string `json:"snapshot_path,omitempty"`
 }
 
 // Configuration is what the loop was told, with defaults.

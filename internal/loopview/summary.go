@@ -69,6 +69,7 @@ type point struct {
 	agent   string
 	sight   agent.Sight
 	denied  int
+	risky   int
 	ended   time.Time
 	took    time.Duration
 }
@@ -149,7 +150,7 @@ func outcomeOf(it *record.Iteration) (o loop.Outcome, known bool) {
 }
 
 func (s *Summary) add(it *record.Iteration, o *loop.Outcome, known bool) {
-	p := point{number: it.Number, status: it.Status, judged: known, quality: unmeasured, delta: unmeasured, cost: math.NaN(), agent: cut(o.Agent, maxName), sight: o.Sight, denied: o.Denied}
+	p := point{number: it.Number, status: it.Status, judged: known, quality: unmeasured, delta: unmeasured, cost: math.NaN(), agent: cut(o.Agent, maxName), sight: o.Sight, denied: o.Denied, risky: len(o.Risky)}
 	if it.Quality != nil {
 		p.quality = *it.Quality
 	}
