@@ -130,7 +130,7 @@ func (r *run) turn(ctx context.Context, a agent.Agent, prompt string) (result *a
 	if seen, ok := a.(agent.Watcher); ok {
 		t.Sight = seen.Sight()
 	}
-	w := &watch{r: r, ctx: ctx, stop: stop, gauge: newGauge(r.e.cfg.Handoff.Window, prompt), sight: t.Sight, out: r.outputOf(ctx)}
+	w := &watch{r: r, ctx: ctx, stop: stop, gauge: agent.NewGauge(r.e.cfg.Handoff.Window, prompt), sight: t.Sight, out: r.outputOf(ctx)}
 	defer w.out.close()
 	began := time.Now()
 	result, err := a.Run(limited, &agent.Turn{

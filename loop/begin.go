@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/metric"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -53,7 +54,7 @@ func baseline(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if check.Exit == statusNotFound || check.Exit == statusNotRunnable {
+	if check.Exit == metric.StatusNotFound || check.Exit == metric.StatusNotRunnable {
 		r.pause("the completion command cannot be run (exit status %d): %s", check.Exit, lastLine(check.Output))
 		return stepBaseline, nil
 	}
@@ -69,13 +70,6 @@ func baseline(ctx context.Context, r *run) (string, error) {
 	r.change.Iteration = it
 	return stepNext, nil
 }
-
-// The statuses with which a shell says that a command is not there, or cannot be
-// run.
-const (
-	statusNotRunnable = 126
-	statusNotFound    = 127
-)
 
 // baselineResults are the results that others are compared with; nil where there
 // are none, and when nothing is to be compared.

@@ -26,7 +26,7 @@ type HandoffConfig struct {
 	// they are not told of it.
 	Program string
 	// Window is the size of an agent's context, in tokens, where the agent does not
-	// tell it. 0: DefaultWindow.
+	// tell it. 0: [agent.DefaultWindow].
 	Window int64
 }
 

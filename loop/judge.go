@@ -1,12 +1,10 @@
 package loop
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -226,15 +224,19 @@ func (r *run) score(ctx context.Context, out *Outcome) error {
 	if r.cfg.Scorer == "" {
 		return nil
 	}
-	var text bytes.Buffer
-	exit, timedOut, err := r.command(ctx, &project.Command{Script: r.cfg.Scorer, Dir: "."}, r.cfg.CheckTimeout, streams{&capped{to: &text, left: maxOutput}, io.Discard})
+	run, err := r.runner()
 	if err != nil {
 		return err
 	}
-	score, parseErr := strconv.ParseFloat(strings.TrimSpace(lastLine(text.String())), 64)
-	if exit != 0 || timedOut || parseErr != nil || math.IsNaN(score) || score < 0 || score > 100 {
+	ran, err := run.Run(ctx, &project.Command{Script: r.cfg.Scorer, Dir: "."}, r.cfg.CheckTimeout)
+	if err != nil {
+		return err
+	}
+	defer ran.Close()
+	score, parseErr := strconv.ParseFloat(strings.TrimSpace(lastLine(ran.Printed())), 64)
+	if ran.Exit != 0 || ran.TimedOut || parseErr != nil || math.IsNaN(score) || score < 0 || score > 100 {
 		r.note(EventAgentError, map[string]any{"iteration": out.Iteration, "kind": "scorer",
-			"message": fmt.Sprintf("%q did not print a number from 0 to 100 (exit status %d); the score is made from facts", r.cfg.Scorer, exit)})
+			"message": fmt.Sprintf("%q did not print a number from 0 to 100 (exit status %d); the score is made from facts", r.cfg.Scorer, ran.Exit)})
 		return nil //nolint:nilerr // told, and the facts stand in
 	}
 	quality := int(math.Round(score))

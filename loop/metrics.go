@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/testreport"
@@ -17,11 +16,9 @@ import (
 
 // meter takes the metrics of this loop.
 func (r *run) meter() (*metric.Meter, error) {
-	temp, err := r.scratch()
-	return &metric.Meter{Measures: &r.cfg.Measures, Files: r.files, Plan: &r.state.Metering, Scratch: temp, Limit: r.cfg.CheckTimeout,
-		Run: func(ctx context.Context, c *project.Command, limit time.Duration) (*metric.Ran, error) {
-			return r.capture(ctx, c, limit)
-		}, Save: r.saveBlob, Load: r.loadBlob}, err
+	run, err := r.runner()
+	return &metric.Meter{Measures: &r.cfg.Measures, Files: r.files, Plan: &r.state.Metering, Scratch: run.Scratch, Limit: r.cfg.CheckTimeout,
+		Run: run.Run, Save: r.saveBlob, Load: r.loadBlob}, err
 }
 
 // firstCheck runs the check before the agent does anything, and takes the metrics
@@ -39,7 +36,7 @@ func (r *run) firstCheck(ctx context.Context) (*checked, *metric.Metrics, error)
 		return nil, nil, refusal(err)
 	}
 	c, err := r.inspect(ctx, nil)
-	if err != nil || c.Exit == statusNotFound || c.Exit == statusNotRunnable {
+	if err != nil || c.Exit == metric.StatusNotFound || c.Exit == metric.StatusNotRunnable {
 		return c, nil, err
 	}
 	taken, err := m.Take(ctx, c.forMetrics(), r.state.Baseline)

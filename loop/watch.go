@@ -25,7 +25,7 @@ type watch struct {
 	r     *run
 	ctx   context.Context
 	stop  context.CancelCauseFunc
-	gauge *gauge
+	gauge *agent.Gauge
 	sight agent.Sight
 	out   *output
 	full  bool // the turn ends at the next boundary
@@ -40,7 +40,7 @@ type watch struct {
 // hear is told what happens.
 func (w *watch) hear(e agent.Event) {
 	w.print(&e)
-	w.gauge.hear(&e)
+	w.gauge.Hear(&e)
 	w.context()
 	if e.Kind == agent.EventToolCall && e.Call != nil && w.sight != agent.SightNative {
 		w.seen(e.Call)
@@ -80,11 +80,11 @@ const (
 // has shortened by itself.
 func (w *watch) context() {
 	t := w.r.thresholds()
-	threshold, crossed := w.gauge.crosses(t.Warn, t.Stop)
+	threshold, crossed := w.gauge.Crosses(t.Warn, t.Stop)
 	if !crossed {
 		return
 	}
-	used, source := w.gauge.used()
+	used, source := w.gauge.Used()
 	said, stop := saidWarn, threshold >= t.Stop
 	if stop {
 		said = saidStop

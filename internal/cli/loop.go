@@ -10,7 +10,6 @@ import (
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/loopcmd"
 	"github.com/perdure/perdure/internal/notify"
-	"github.com/perdure/perdure/internal/risk"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -84,17 +83,9 @@ func (a *app) bell(l *config.Loaded) func() {
 func loopSettings(l *config.Loop) loop.Config {
 	return loop.Config{Agent: l.Agent, MaxIterations: l.MaxIterations, Timeout: l.Timeout, IdleTimeout: l.IdleTimeout, CheckTimeout: l.CheckTimeout,
 		GateTimeout: l.GateTimeout, Plain: !l.Enabled, MaxRetries: l.MaxRetries, RetryCritical: !l.AutoEscalateCritical, KeepLast: !l.BestOutput,
-		RiskAnswers: riskAnswers(l.Risks), SnapshotRisky: loop.SnapshotRisky(l.SnapshotRisky),
+		RiskAnswers: l.Risks, SnapshotRisky: loop.SnapshotRisky(l.SnapshotRisky),
 		Reinforcement: hook.Level(l.Reinforcement), StandardFrom: orNever(l.StandardFrom), AggressiveFrom: orNever(l.AggressiveFrom), PlateauPercent: l.PlateauPercent,
 		QualityThreshold: l.QualityThreshold, Measures: l.Measures(), RequireVerification: l.RequireVerification, DetectionBudget: l.DetectionBudget, OverheadPercent: l.OverheadPercent}
-}
-
-func riskAnswers(set map[string]string) map[risk.Pattern]risk.Answer {
-	answers := make(map[risk.Pattern]risk.Answer, len(set))
-	for pattern, answer := range set {
-		answers[risk.Pattern(pattern)] = risk.Answer(answer)
-	}
-	return answers
 }
 
 // orNever is an iteration, where 0 stands for none.

@@ -16,6 +16,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/perdure/perdure/internal/risk"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/metric"
 )
@@ -56,7 +57,7 @@ type fileParser struct {
 	problems []error
 	hooks    hook.Settings
 	chains   map[string][]string
-	risks    map[string]string
+	risks    map[risk.Pattern]risk.Answer
 	metrics  []metric.Custom
 }
 

@@ -40,7 +40,7 @@ type Loop struct {
 	// Risks are answers to risky calls of tools other than those of the table, by
 	// pattern; they exist in the file only. SnapshotRisky says before which of them a
 	// snapshot is taken.
-	Risks         map[string]string
+	Risks         map[risk.Pattern]risk.Answer
 	SnapshotRisky string
 	// Enabled is the whole watching: the baseline, regressions and what is done
 	// about them, the best iteration.
@@ -139,16 +139,16 @@ const RisksKey = "loop.risks"
 
 // riskMap reads the answers to risky calls.
 func (p *fileParser) riskMap(n ast.Node) {
-	var risks map[string]string
+	var risks map[risk.Pattern]risk.Answer
 	if err := yaml.NodeToValue(n, &risks); err != nil {
 		p.add(n, "%s has an answer for each pattern; write git_remove: gate", RisksKey)
 		return
 	}
 	for pattern, answer := range risks {
-		if !slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool { return string(r.Pattern) == pattern }) {
+		if !slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool { return r.Pattern == pattern }) {
 			p.add(n, "%s: there is no pattern %q; `perdure loop risks` lists them", RisksKey, pattern)
 		}
-		if !slices.Contains([]risk.Answer{risk.Allow, risk.Warn, risk.Gate, risk.Block}, risk.Answer(answer)) {
+		if !slices.Contains([]risk.Answer{risk.Allow, risk.Warn, risk.Gate, risk.Block}, answer) {
 			p.add(n, "%s.%s: %q is none of allow, warn, gate, block", RisksKey, pattern, answer)
 		}
 	}

@@ -1,8 +1,4 @@
-package loop
-
-import (
-	"github.com/perdure/perdure/agent"
-)
+package agent
 
 // DefaultWindow is the size of an agent's context, in tokens, where nothing else
 // is known.
@@ -16,49 +12,51 @@ const (
 	tokensPerMessage = 500
 )
 
-// gauge tells how full an agent's context is: by what the agent reports, else by
+// Gauge tells how full an agent's context is: by what the agent reports, else by
 // the bytes that went in and out, and as the last resort by the number of
-// messages. It is for one turn.
-type gauge struct {
+// messages. It is for one turn and one goroutine.
+type Gauge struct {
 	window   int64
-	last     *agent.Context // the latest report; nil without one
+	last     *Context // the latest report; nil without one
 	bytes    int64
 	messages int64
 	// crossed is the highest threshold that was told of.
 	crossed float64
 }
 
-func newGauge(window int64, prompt string) *gauge {
+// NewGauge returns the gauge of a turn that begins with a prompt. window is the size
+// of the context in tokens where the agent does not tell it; 0 is DefaultWindow.
+func NewGauge(window int64, prompt string) *Gauge {
 	if window <= 0 {
 		window = DefaultWindow
 	}
-	return &gauge{window: window, bytes: int64(len(prompt))}
+	return &Gauge{window: window, bytes: int64(len(prompt))}
 }
 
-// hear takes in an event.
-func (g *gauge) hear(e *agent.Event) {
+// Hear takes in an event.
+func (g *Gauge) Hear(e *Event) {
 	switch e.Kind {
-	case agent.EventUsage:
+	case EventUsage:
 		if e.Context != nil {
 			g.last = e.Context
 		}
-	case agent.EventCompaction: // there is room again; the agent tells how much later
+	case EventCompaction: // there is room again; the agent tells how much later
 		g.bytes, g.messages, g.crossed = 0, 0, 0
-	case agent.EventToolCall, agent.EventToolResult:
+	case EventToolCall, EventToolResult:
 		g.bytes += int64(len(e.Text))
 		if e.Call != nil {
 			g.bytes += int64(len(e.Call.Input))
 		}
 		g.messages++
-	case agent.EventMessage, agent.EventThought:
+	case EventMessage, EventThought:
 		g.bytes += int64(len(e.Text))
 		g.messages++
-	case agent.EventSession, agent.EventRateLimited, agent.EventNotice, agent.EventOutput, agent.EventStderr, agent.EventUnknown:
+	case EventSession, EventRateLimited, EventNotice, EventOutput, EventStderr, EventUnknown:
 	}
 }
 
-// used is the part of the context in use, from 0 to 1, and where that is from.
-func (g *gauge) used() (float64, agent.Source) {
+// Used is the part of the context in use, from 0 to 1, and where that is from.
+func (g *Gauge) Used() (float64, Source) {
 	if g.last != nil {
 		size := g.last.Size
 		if size <= 0 {
@@ -67,13 +65,13 @@ func (g *gauge) used() (float64, agent.Source) {
 		return min(float64(g.last.Used)/float64(size), 1), g.last.Source
 	}
 	tokens := max(g.bytes/bytesPerToken, g.messages*tokensPerMessage)
-	return min(float64(tokens)/float64(g.window), 1), agent.SourceEstimated
+	return min(float64(tokens)/float64(g.window), 1), SourceEstimated
 }
 
-// crosses tells whether a threshold was passed since it was asked last: the
+// Crosses tells whether a threshold was passed since it was asked last: the
 // highest of those that were. Use that falls again arms them anew.
-func (g *gauge) crosses(thresholds ...float64) (threshold float64, ok bool) {
-	used, _ := g.used()
+func (g *Gauge) Crosses(thresholds ...float64) (threshold float64, ok bool) {
+	used, _ := g.Used()
 	highest := 0.0
 	for _, t := range thresholds {
 		if t > 0 && used >= t {

@@ -1,0 +1,171 @@
+package metric
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/internal/project"
+	"github.com/perdure/perdure/internal/workspace"
+)
+
+const (
+	// maxOutput is how much of the end of a command's output is kept, in bytes.
+	maxOutput = 8 << 10
+	// maxParsed is how much output is looked at for test results.
+	maxParsed = 1 << 30
+)
+
+// The statuses with which a shell says that a command cannot be run, or is not
+// there.
+const (
+	StatusNotRunnable = 126
+	StatusNotFound    = 127
+)
+
+// Runner runs commands in a workspace.
+type Runner struct {
+	// Root is the workspace, Scratch a folder for what commands print, outside of
+	// its files; both absolute.
+	Root, Scratch string
+	// Hold are files that stay open until a command and all it started are gone.
+	Hold []*os.File
+}
+
+// Printed is the beginning of what the command printed on standard output.
+func (r *Ran) Printed() string {
+	text := make([]byte, maxOutput)
+	n, err := r.Stdout.ReadAt(text, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return ""
+	}
+	return strings.ToValidUTF8(string(text[:n]), "\uFFFD")
+}
+
+// Run runs a command for at most a time, 0 or less being no limit, and keeps what
+// it prints in files, the first maxParsed bytes of each. What it started is gone
+// when it returns. An error is one of the machine, or the context's.
+func (r *Runner) Run(ctx context.Context, c *project.Command, limit time.Duration) (*Ran, error) {
+	const keeping = "keep what the check prints"
+	stdout, both, remove, err := outputs(r.Scratch)
+	if err != nil {
+		return nil, workspace.Wrap(keeping, r.Scratch, err)
+	}
+	var end tail
+	keptBoth, keptOut := &capped{to: both, left: maxParsed}, &capped{to: stdout, left: maxParsed}
+	all := &shared{to: io.MultiWriter(&end, keptBoth)}
+	ran := &Ran{Began: time.Now(), Stdout: stdout, Both: both, Close: remove}
+	ran.Exit, ran.TimedOut, err = r.command(ctx, c, limit, streams{io.MultiWriter(all, keptOut), all})
+	ran.End = end.String()
+	if err == nil { // half of the results would be a wrong verdict
+		err = workspace.Wrap(keeping, r.Scratch, cmp.Or(keptBoth.err, keptOut.err))
+	}
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	return ran, nil
+}
+
+// outputs are files for what a command prints.
+func outputs(temp string) (stdout, both *os.File, remove func(), err error) {
+	if stdout, err = os.CreateTemp(temp, "stdout-*"); err != nil {
+		return nil, nil, nil, err
+	}
+	if both, err = os.CreateTemp(temp, "both-*"); err != nil {
+		return nil, nil, nil, errors.Join(err, stdout.Close(), os.Remove(stdout.Name()))
+	}
+	return stdout, both, func() {
+		_ = errors.Join(stdout.Close(), both.Close(), os.Remove(stdout.Name()), os.Remove(both.Name()))
+	}, nil
+}
+
+// streams are where a command prints.
+type streams struct{ out, errs io.Writer }
+
+// command runs a command in the workspace, for at most a time; 0 or less is no
+// limit. What it started is gone when it returns.
+func (r *Runner) command(ctx context.Context, c *project.Command, limit time.Duration, to streams) (exit int, timedOut bool, err error) {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if limit > 0 {
+		limited, cancel = context.WithTimeout(ctx, limit)
+	}
+	defer cancel()
+	dir := filepath.Join(r.Root, filepath.FromSlash(c.Dir))
+	env := slices.Concat(os.Environ(), c.Env)
+	err = guard.Run(limited, guard.Config{Path: "sh", Args: []string{"-c", c.Script}, Dir: dir, Env: env, Stdout: to.out, Stderr: to.errs, Hold: r.Hold})
+	if ctx.Err() != nil {
+		return 0, false, ctx.Err()
+	}
+	var ended *guard.ExitError
+	switch {
+	case err == nil:
+		return 0, false, nil
+	case limited.Err() != nil:
+		return -1, true, nil
+	case errors.As(err, &ended):
+		return ended.Code, false, nil
+	}
+	_, err = fmt.Fprintf(to.errs, "\nit cannot be run: %s\n", err)
+	return StatusNotRunnable, false, err
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ text []byte }
+
+// Write keeps the last maxOutput bytes.
+func (t *tail) Write(p []byte) (int, error) {
+	t.text = append(t.text, p...)
+	if over := len(t.text) - 2*maxOutput; over > 0 {
+		t.text = append(t.text[:0], t.text[len(t.text)-maxOutput:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	text := t.text
+	if over := len(text) - maxOutput; over > 0 {
+		text = text[over:]
+	}
+	return strings.ToValidUTF8(strings.ReplaceAll(string(text), "\x00", ""), "\uFFFD")
+}
+
+// capped writes a bounded beginning and drops the rest. What cannot be written is
+// no fault of who writes it, who is not told.
+type capped struct {
+	to   io.Writer
+	left int64
+	err  error // the first one
+}
+
+// Write drops what is beyond the bound, and everything after an error.
+func (c *capped) Write(p []byte) (int, error) {
+	n := min(int64(len(p)), c.left)
+	c.left -= n
+	if n > 0 && c.err == nil {
+		_, c.err = c.to.Write(p[:n])
+	}
+	return len(p), nil
+}
+
+// shared is a writer for several.
+type shared struct {
+	mu sync.Mutex // guards to
+	to io.Writer
+}
+
+// Write hands on one text at a time.
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.to.Write(p)
+}
