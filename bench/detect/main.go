@@ -1,0 +1,51 @@
+// Command detect measures the detectors of package internal/detect: how much of
+// what is planted they find, and how often they act on ordinary work.
+//
+//	go run ./bench/detect planted [-json]
+//	go run ./bench/detect releases [-cache DIR] [-list] [-only TEXT]
+//
+// planted takes the cheats and twins of internal/detect/planted, each alone and
+// among unrelated changes, and prints recall and false alarms by language, type
+// and tier. releases fetches consecutive released versions of open-source packages
+// with the package clients (go, npm) into a cache folder and counts what acts in
+// standard mode; -list prints every alarm, so that it can be looked at.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "bench detect:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) == 0 {
+		return errors.New("name what to measure: planted or releases")
+	}
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	cache := flags.String("cache", "", "folder for fetched packages (default: in the user's cache folder)")
+	list := flags.Bool("list", false, "print every alarm")
+	only := flags.String("only", "", "only packages, or edits, whose name has this in it")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	switch args[0] {
+	case "planted":
+		return plantedRates(ctx, out, *only, *list)
+	case "releases":
+		return releaseRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list})
+	}
+	return fmt.Errorf("%q cannot be measured: name planted or releases", args[0])
+}

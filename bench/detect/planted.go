@@ -1,0 +1,174 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/detect/planted"
+)
+
+// rate counts cheats and twins.
+type rate struct {
+	cheats, found int
+	twins, alarms int
+}
+
+// plantedRates runs the detectors over each edit of the corpus: alone, with the
+// edits of its project's twins around it, and with its lines moved by others.
+func plantedRates(ctx context.Context, out io.Writer, only string, list bool) error {
+	edits, err := planted.Edits()
+	if err != nil {
+		return err
+	}
+	rates := make(map[string]*rate)
+	for _, e := range edits {
+		if !strings.Contains(e.Language+" "+e.Pattern+" "+e.Name, only) {
+			continue
+		}
+		for _, v := range variants(&e) {
+			if err := measure(ctx, out, &e, v, rates, list); err != nil {
+				return err
+			}
+		}
+	}
+	return printRates(out, rates)
+}
+
+// variant is an edit among other changes.
+type variant struct {
+	name     string
+	old, now map[string]string
+}
+
+// variants of an edit: as it is; with a comment before each file, so that every
+// line moves; and with a new file of code and one of text added.
+func variants(e *planted.Edit) []variant {
+	moved := variant{"lines moved", e.Old, maps.Clone(e.New)}
+	for name, text := range moved.now {
+		mark := commentMark(name)
+		if mark == "" || e.Language == "other" || strings.HasPrefix(text, "<?") || strings.HasPrefix(text, "//go:build") {
+			continue
+		}
+		moved.now[name] = mark + " Licensed under the terms of the project.\n" + mark + " See there.\n\n" + text
+	}
+	more := variant{"among additions", e.Old, maps.Clone(e.New)}
+	more.now["docs/notes.md"] = "# Notes\n\nNothing of skip, only or assert(true) counts here.\n"
+	return []variant{{"alone", e.Old, e.New}, moved, more}
+}
+
+func commentMark(name string) string {
+	switch {
+	case strings.HasSuffix(name, ".py"), strings.HasSuffix(name, ".rb"), strings.HasSuffix(name, ".yml"), strings.HasSuffix(name, ".yaml"), name == "Makefile":
+		return "#"
+	case strings.HasSuffix(name, ".json"), strings.HasSuffix(name, ".php"):
+		return ""
+	}
+	return "//"
+}
+
+// measure runs one variant and counts it under its language, type and tier.
+func measure(ctx context.Context, out io.Writer, e *planted.Edit, v variant, rates map[string]*rate, list bool) error {
+	report, err := detect.Run(ctx, &detect.Input{Changes: changes(v.old, v.now)})
+	if err != nil {
+		return err
+	}
+	found, acts := false, ""
+	for _, f := range report.Findings {
+		found = found || f.Pattern == e.Pattern && (f.Action == detect.Act || f.Tier == detect.Hint)
+		if f.Action == detect.Act {
+			acts = cmp.Or(acts, f.Pattern+": "+f.Evidence)
+		}
+	}
+	for _, key := range keys(e) {
+		r := rates[key]
+		if r == nil {
+			r = &rate{}
+			rates[key] = r
+		}
+		if e.Cheat {
+			r.cheats++
+			if found {
+				r.found++
+			}
+		} else {
+			r.twins++
+			if acts != "" {
+				r.alarms++
+			}
+		}
+	}
+	if list && (e.Cheat && !found || !e.Cheat && acts != "") {
+		if _, err := fmt.Fprintf(out, "%s: %s: %s (%s): found %t, acts on %q\n", e.Language, e.Pattern, e.Name, v.name, found, acts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keys are the lines of the table that an edit counts in.
+func keys(e *planted.Edit) []string {
+	all := []string{"all", "language " + e.Language}
+	for _, p := range detect.Catalog() {
+		if p.ID == e.Pattern {
+			all = append(all, "type " + string(p.Type), fmt.Sprintf("tier %d", p.Tier))
+			if p.Tier <= detect.Sign {
+				all = append(all, "tiers 1 and 2")
+			}
+		}
+	}
+	return all
+}
+
+func printRates(out io.Writer, rates map[string]*rate) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	if _, err := fmt.Fprintln(w, "\tcheats\tfound\trecall\ttwins\tfalse alarms\t"); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(rates)) {
+		r := rates[key]
+		if _, err := fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%d\t\n", key, r.cheats, r.found, percent(r.found, r.cheats), r.twins, r.alarms); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+func percent(n, of int) string {
+	if of == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(of))
+}
+
+// changes are the files that differ between two versions of a project.
+func changes(old, now map[string]string) iter.Seq2[detect.Change, error] {
+	return func(yield func(detect.Change, error) bool) {
+		names := maps.Clone(old)
+		maps.Copy(names, now)
+		for _, n := range slices.Sorted(maps.Keys(names)) {
+			was, inOld := old[n]
+			is, inNew := now[n]
+			if inOld == inNew && was == is {
+				continue
+			}
+			var c detect.Change
+			if inOld {
+				c.Old = detect.Version{Path: n, Content: []byte(was)}
+			}
+			if inNew {
+				c.New = detect.Version{Path: n, Content: []byte(is)}
+			}
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}

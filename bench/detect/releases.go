@@ -1,0 +1,275 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // the list of packages
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/perdure/perdure/internal/detect"
+)
+
+// packages lists what is compared: a client, a name, and versions in their order.
+//
+//go:embed releases.txt
+var packages string
+
+type releaseOptions struct {
+	cache, only string
+	list        bool
+}
+
+// tally counts what pairs of releases gave.
+type tally struct {
+	pairs, files, changed, alarms, warnings int
+	// touched are files on which something acted.
+	touched int
+	lines   int
+	slowest time.Duration
+}
+
+// releaseRates compares consecutive releases of each package.
+func releaseRates(ctx context.Context, out io.Writer, o releaseOptions) error {
+	if o.cache == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return err
+		}
+		o.cache = filepath.Join(dir, "perdure-bench-detect")
+	}
+	totals := make(map[string]*tally)
+	for line := range strings.Lines(packages) {
+		words := strings.Fields(line)
+		if len(words) < 4 || strings.HasPrefix(line, "#") || !strings.Contains(words[1], o.only) {
+			continue
+		}
+		if err := comparePackage(ctx, out, o, words[0], words[1], words[2:], totals); err != nil {
+			return fmt.Errorf("%s: %w", words[1], err)
+		}
+	}
+	return printTallies(out, totals)
+}
+
+func comparePackage(ctx context.Context, out io.Writer, o releaseOptions, client, name string, versions []string, totals map[string]*tally) error {
+	var before map[string]string
+	for i, v := range versions {
+		dir, err := fetch(ctx, o.cache, client, name, v)
+		if err != nil {
+			return err
+		}
+		now, err := readFolder(dir)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			if err := compareReleases(ctx, out, o, name+" "+versions[i-1]+" to "+v, before, now, totals); err != nil {
+				return err
+			}
+		}
+		before = now
+	}
+	return nil
+}
+
+func compareReleases(ctx context.Context, out io.Writer, o releaseOptions, title string, before, now map[string]string, totals map[string]*tally) error {
+	started := time.Now()
+	report, err := detect.Run(ctx, &detect.Input{Changes: changes(before, now)})
+	if err != nil {
+		return err
+	}
+	took := time.Since(started)
+	perFile := make(map[string]bool)
+	byLanguage := make(map[string]*tally)
+	at := func(file string) *tally {
+		l := language(file)
+		if byLanguage[l] == nil {
+			byLanguage[l] = &tally{pairs: 1, slowest: took}
+		}
+		return byLanguage[l]
+	}
+	for c := range changes(before, now) {
+		path := c.New.Path
+		if path == "" {
+			path = c.Old.Path
+		}
+		if language(path) != "" {
+			at(path).changed++
+			at(path).lines += changedLines(before[path], now[path])
+		}
+	}
+	for _, f := range report.Findings {
+		switch {
+		case f.Action == detect.Act:
+			at(f.File).alarms++
+			if !perFile[f.File] {
+				at(f.File).touched++
+			}
+			perFile[f.File] = true
+		case f.Action == detect.Warn:
+			at(f.File).warnings++
+		}
+		if o.list && f.Action == detect.Act {
+			if _, err := fmt.Fprintf(out, "%s: %s %.2f %s:%d gone=%t %q | %s | %s\n", title, f.Pattern, f.Confidence, f.File, f.Line, f.Gone, f.Subject, f.Message, f.Evidence); err != nil {
+				return err
+			}
+		}
+	}
+	for l, t := range byLanguage {
+		for _, key := range []string{l, "all"} {
+			if totals[key] == nil {
+				totals[key] = &tally{}
+			}
+			totals[key].add(t)
+		}
+	}
+	return nil
+}
+
+func (t *tally) add(o *tally) {
+	t.pairs += o.pairs
+	t.files += o.files
+	t.changed += o.changed
+	t.alarms += o.alarms
+	t.warnings += o.warnings
+	t.touched += o.touched
+	t.lines += o.lines
+	t.slowest = max(t.slowest, o.slowest)
+}
+
+func language(file string) string {
+	if name, ok := extensions[filepath.Ext(file)]; ok {
+		return name
+	}
+	return ""
+}
+
+var extensions = map[string]string{
+	".go": "go", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript", ".jsx": "javascript", ".ts": "typescript", ".tsx": "typescript",
+	".py": "python", ".java": "java", ".kt": "kotlin", ".cs": "csharp", ".rs": "rust", ".rb": "ruby", ".php": "php",
+}
+
+// changedLines counts the lines that only one of two texts has.
+func changedLines(a, b string) int {
+	count := make(map[string]int)
+	for line := range strings.Lines(a) {
+		count[line]++
+	}
+	n := 0
+	for line := range strings.Lines(b) {
+		if count[line]--; count[line] < 0 {
+			n++
+		}
+	}
+	for _, left := range count {
+		n += max(left, 0)
+	}
+	return n
+}
+
+func printTallies(out io.Writer, totals map[string]*tally) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	if _, err := fmt.Fprintln(w, "\tpairs\tfiles changed\tlines changed\talarms\tfiles with an alarm\tof files\talarms/1000 lines\twarnings\tslowest pair\t"); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(totals)) {
+		t := totals[key]
+		_, err := fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%.2f\t%d\t%v\t\n", key, t.pairs, t.changed, t.lines, t.alarms, t.touched, percent(t.touched, t.changed),
+			1000*float64(t.alarms)/float64(max(t.lines, 1)), t.warnings, t.slowest.Round(time.Millisecond))
+		if err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// fetch gets a version with the package's client, once.
+func fetch(ctx context.Context, cache, client, name, version string) (string, error) {
+	switch client {
+	case "go":
+		return fetchModule(ctx, name, version)
+	case "npm":
+		return fetchNPM(ctx, cache, name, version)
+	}
+	return "", fmt.Errorf("there is no client %q; go and npm are", client)
+}
+
+func fetchModule(ctx context.Context, name, version string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", name+"@"+version)
+	cmd.Dir = os.TempDir()
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	text, err := cmd.Output()
+	var found struct{ Dir, Error string }
+	if e := json.Unmarshal(text, &found); e != nil || found.Dir == "" {
+		return "", errors.Join(err, fmt.Errorf("download %s@%s: %s", name, version, found.Error))
+	}
+	return found.Dir, nil
+}
+
+func fetchNPM(ctx context.Context, cache, name, version string) (string, error) {
+	dir := filepath.Join(cache, strings.NewReplacer("/", "_", "@", "_").Replace(name+"-"+version))
+	if _, err := os.Stat(filepath.Join(dir, "package")); err == nil {
+		return dir, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	pack := exec.CommandContext(ctx, "npm", "pack", "--silent", "--ignore-scripts", name+"@"+version)
+	pack.Dir = dir
+	file, err := pack.Output()
+	if err != nil {
+		return "", fmt.Errorf("fetch %s@%s: %w", name, version, err)
+	}
+	lines := strings.Fields(string(file))
+	if len(lines) == 0 {
+		return "", fmt.Errorf("fetch %s@%s: npm named no file", name, version)
+	}
+	unpack := exec.CommandContext(ctx, "tar", "-xzf", lines[len(lines)-1], "--no-same-owner")
+	unpack.Dir = dir
+	if text, err := unpack.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("unpack %s@%s: %w: %s", name, version, err, bytes.TrimSpace(text))
+	}
+	return dir, nil
+}
+
+// readFolder reads the files of a version that are code, scripts or fixtures.
+// Folders of what was built are no source.
+func readFolder(dir string) (map[string]string, error) {
+	const most = 4 << 20
+	files := make(map[string]string)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			switch d.Name() {
+			case "dist", "lib-esm", "esm", "cjs", "umd", "build", "node_modules", "vendor", "bundles":
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil || !info.Mode().IsRegular() || info.Size() > most || strings.HasSuffix(path, ".map") || strings.HasSuffix(path, ".tgz") {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		files[filepath.ToSlash(rel)] = string(text)
+		return err
+	})
+	return files, err
+}
