@@ -145,7 +145,7 @@ func (r *run) missingAssert(t *testPair, was *source.Assertion, more source.Bag,
 	if was.Strength == source.Trivial || len(was.Words) == 0 && gained > 0 {
 		return
 	}
-	if r.namesRemoved(was.Words) {
+	if r.namesRemoved(was.Words) || was.Call != 0 && !t.new.All.Has(was.Call) {
 		return // it was about what is gone
 	}
 	if len(was.Words) > 0 && source.Inside(was.Words, more) >= 0.8 || len(was.Literals) > 0 && source.Inside(was.Literals, more) == 1 {

@@ -68,6 +68,7 @@ func (r *run) lostCases(t *testPair) {
 	if len(t.new.Cases) == 0 && source.Inside(t.old.Telling, t.new.All) > 0.7 {
 		return // the table is written in another way
 	}
+	var lost []*source.Case
 	for i := range t.old.Cases {
 		c := &t.old.Cases[i]
 		if now[c.Key]--; now[c.Key] >= 0 {
@@ -76,11 +77,22 @@ func (r *run) lostCases(t *testPair) {
 		if source.Inside(c.All, source.Without(t.new.All, t.old.All)) >= 0.8 || source.Inside(c.All, r.change.tests) >= 0.9 && len(c.All) > 1 || r.namesRemoved(c.All) {
 			continue
 		}
-		if most--; most < 0 {
-			return
-		}
-		r.add(Finding{File: t.from.old.Path, Line: c.Line, Gone: true, Subject: t.old.Name, Evidence: c.S, Confidence: 0.95}, caseRemoved)
+		lost = append(lost, c)
 	}
+	if len(lost) == 0 {
+		return
+	}
+	f := Finding{File: t.from.old.Path, Line: lost[0].Line, Gone: true, Subject: t.old.Name, Evidence: lost[0].S, Confidence: 0.95}
+	if len(lost) > 1 && len(lost) == len(t.old.Cases) { // another table, or none: the test was rewritten
+		f.Confidence, f.Message = 0.6, "all cases of a test's table are gone"
+		r.add(f, assertionLost)
+		return
+	}
+	lost = lost[:min(len(lost), most)]
+	if len(lost) > 1 {
+		f.Message = fmt.Sprintf("%d cases of a test's table are gone", len(lost))
+	}
+	r.add(f, caseRemoved)
 }
 
 // namesRemoved tells whether tokens name something that the change removed from

@@ -43,6 +43,9 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 		case fewer <= 0:
 			f.Confidence = 0.5
 		}
+		if g.Weak {
+			f.Confidence = min(f.Confidence, 0.7)
+		}
 		if g.Failure {
 			f.Message = fmt.Sprintf("a check of an error was removed from %s", was.Name)
 			r.add(f, handlerRemoved)

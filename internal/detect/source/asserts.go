@@ -17,6 +17,9 @@ type Assertion struct {
 	all      Bag
 	S        string
 	helper   bool
+	// Call is the hash of the name of the call whose error is all that is looked at;
+	// 0 for none.
+	Call uint32
 }
 
 // strength says how much an assertion pins down.
@@ -98,7 +101,7 @@ func (u *unit) asserts(i int, helpers set) bool {
 		if (s == "assert" || s == "sinon") && next == "." {
 			return u.at(i+2) == "assert" || s == "assert"
 		}
-		if before == "." && (u.at(i-2) == "t" || u.at(i-2) == "Assert") && avaAsserts()[s] {
+		if before == "." && (len(u.at(i-2)) <= 3 && strings.HasSuffix(u.at(i-2), "t") || u.at(i-2) == "Assert") && avaAsserts()[s] {
 			return next == "("
 		}
 	}
@@ -239,10 +242,24 @@ func (u *unit) assertion(i, begin, end int) Assertion {
 	}
 	a := Assertion{Line: u.line(i), Key: h, Words: telling(tokens), Literals: literals(tokens), all: bagOf(tokens), S: u.text(begin, end)}
 	a.Name, a.Strength = u.measure(i, begin, end)
+	if u.lang.Name == "go" && failing()[u.at(i)] {
+		a.Call = u.errorOf(begin, end)
+	}
 	if u.cannotFail(i, begin, end) {
 		a.Strength = Trivial
 	}
 	return a
+}
+
+// errorOf is the hash of the call that a condition err != nil is about; 0 when it
+// is about something else.
+func (u *unit) errorOf(begin, end int) uint32 {
+	for j := begin; j < end && u.at(j) != "{"; j++ {
+		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" && u.at(j+3) == "{" {
+			return Hash(u.failedCall(begin, begin+1, j))
+		}
+	}
+	return 0
 }
 
 // measure says what an assertion asserts, and how strongly.

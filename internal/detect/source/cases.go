@@ -7,7 +7,7 @@ import (
 
 // rows reads a table of cases in the parentheses that open at i: the elements of
 // the last list in them.
-func (u *unit) rows(i int) []caseRow {
+func (u *unit) rows(i int) []Case {
 	open := -1
 	for j := i + 1; j < u.closer(i)-1; j++ {
 		switch s := u.at(j); {
@@ -29,8 +29,8 @@ func (u *unit) rows(i int) []caseRow {
 }
 
 // elements are what stands between the commas of the brackets that open at i.
-func (u *unit) elements(i int) []caseRow {
-	var all []caseRow
+func (u *unit) elements(i int) []Case {
+	var all []Case
 	end := u.closer(i) - 1
 	from := i + 1
 	for j := from; j <= end; j++ {
@@ -49,12 +49,12 @@ func (u *unit) elements(i int) []caseRow {
 	return all
 }
 
-func (u *unit) row(from, to int) caseRow {
+func (u *unit) row(from, to int) Case {
 	h := uint64(14695981039346656037)
 	for j := from; j < to; j++ {
 		h = mix(h, u.at(j))
 	}
-	return caseRow{Line: u.line(from), Key: h, All: bagOf(u.tok[from:to]), S: u.text(from, to)}
+	return Case{Line: u.line(from), Key: h, All: bagOf(u.tok[from:to]), S: u.text(from, to)}
 }
 
 // rowAnnotations are annotations each of which is a row; tableAnnotations hold a
@@ -66,7 +66,7 @@ var (
 
 // casesOf reads the tables of a declared test: its annotations, and lists of a
 // loop in its body.
-func (u *unit) casesOf(d *decl) []caseRow {
+func (u *unit) casesOf(d *decl) []Case {
 	all := d.cases
 	for _, a := range slices.Backward(d.annotations) {
 		open := a.from

@@ -301,6 +301,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	if u.at(i) == "unless" {
 		g.Key = mix(g.Key, "unless")
 	}
+	g.Weak = why == returnsFalse
 	if g.Failure {
 		call := u.failedCall(i, from, to)
 		g.Key, g.Words = mix(7, call), Bag{Hash(call)}
@@ -380,6 +381,7 @@ const (
 	staysIn leaving = iota
 	throwsOut
 	returnsError
+	returnsFalse
 )
 
 // leaves tells whether a short block throws, or returns what tells of an error.
@@ -394,7 +396,10 @@ func (u *unit) leaves(from, to int) leaving {
 		case s == "return":
 			for k := j + 1; k < to; k++ {
 				w := u.at(k)
-				if w == "false" || w == "False" || strings.Contains(strings.ToLower(w), "err") || strings.Contains(w, "nvalid") || u.at(k) == "-" && u.at(k+1) == "1" {
+				if w == "false" || w == "False" || u.at(k) == "-" && u.at(k+1) == "1" {
+					return returnsFalse
+				}
+				if strings.Contains(strings.ToLower(w), "err") || strings.Contains(w, "nvalid") {
 					return returnsError
 				}
 			}

@@ -145,8 +145,8 @@ func (g *goFile) subtests(body *ast.BlockStmt, inTest bool) {
 
 // tables are the rows of the composite literals of structs that a test has: those
 // of the first list or map whose elements are literals themselves.
-func (g *goFile) tables(body *ast.BlockStmt) []caseRow {
-	var rows []caseRow
+func (g *goFile) tables(body *ast.BlockStmt) []Case {
+	var rows []Case
 	ast.Inspect(body, func(n ast.Node) bool {
 		list, ok := n.(*ast.CompositeLit)
 		if !ok {

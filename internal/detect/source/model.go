@@ -35,14 +35,14 @@ type Test struct {
 	Name  string // with the suites around it
 	Leaf  string
 	Line  int
-	Skip  skipping
+	Skip  Skipping
 	Focus bool
 	Fails bool // expected to fail
 	// skipLine and skipText show the skip.
 	SkipLine int
 	SkipText string
 	Asserts  []Assertion
-	Cases    []caseRow
+	Cases    []Case
 	All      Bag // of all tokens
 	Telling  Bag
 	Literals Bag
@@ -56,18 +56,18 @@ type Test struct {
 	tokens   int
 }
 
-// skipping says whether a test is skipped.
-type skipping uint8
+// Skipping says whether a test is skipped.
+type Skipping uint8
 
 // How tests run.
 const (
-	Runs skipping = iota
+	Runs Skipping = iota
 	Sometimes
 	Always
 )
 
-// caseRow is a row of a table of a test.
-type caseRow struct {
+// Case is a row of a table of a test.
+type Case struct {
 	Line int
 	Key  uint64
 	All  Bag
@@ -106,6 +106,8 @@ type Guard struct {
 	Key   uint64
 	Words Bag
 	S     string
+	// Weak is set when it only returns false or -1.
+	Weak bool
 	// failure is set for checks of an error that a call returned.
 	Failure bool
 }

@@ -193,7 +193,7 @@ func (u *unit) mockOf(i int) string {
 var mockCalls = sync.OnceValue(func() set { return words("mock patch spyOn createStub mockImplementation stub mockStatic spy doMock") })
 
 // fileSkip tells whether all tests of a file are skipped, and where.
-func (u *unit) fileSkip() (skipping, int) {
+func (u *unit) fileSkip() (Skipping, int) {
 	if u.lang.Name != "python" {
 		return Runs, 0
 	}
@@ -223,7 +223,7 @@ func (u *unit) fileSkip() (skipping, int) {
 // readSkips notes whether a test, or what stands around it, is skipped, runs
 // alone, or is expected to fail.
 func (u *unit) readSkips(t *Test, i int, isTest []bool) {
-	note := func(s skipping, at, to int) {
+	note := func(s Skipping, at, to int) {
 		if s > t.Skip {
 			t.Skip, t.SkipLine, t.SkipText = s, u.line(at), u.text(at, to)
 		}
@@ -256,7 +256,7 @@ func (u *unit) readSkips(t *Test, i int, isTest []bool) {
 }
 
 // readSkipCalls notes the calls in a test that skip it, and the tests inside.
-func (u *unit) readSkipCalls(i int, isTest []bool, note func(s skipping, at, to int)) {
+func (u *unit) readSkipCalls(i int, isTest []bool, note func(s Skipping, at, to int)) {
 	left := maxSkipCalls
 	for _, span := range u.spans(i, isTest) {
 		for j := max(span[0], u.decls[i].at+1); j < span[1]; j++ {
@@ -275,7 +275,7 @@ func (u *unit) readSkipCalls(i int, isTest []bool, note func(s skipping, at, to 
 const maxSkipCalls = 100
 
 // annotationSkips tells what an annotation does to a test.
-func (u *unit) annotationSkips(a *annotation) (s skipping, fails bool) {
+func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
 	open := a.from
 	for open < a.to && u.at(open) != "(" {
 		open++
@@ -317,7 +317,7 @@ func (u *unit) constant(i int) bool {
 }
 
 // skipsHere tells whether the word at i skips the test it stands in.
-func (u *unit) skipsHere(d *decl, i int) skipping {
+func (u *unit) skipsHere(d *decl, i int) Skipping {
 	s := u.at(i)
 	option := u.at(i+1) == ":" && (u.at(i+2) == "true" || u.kindAt(i+2) == text)
 	if option && (s == "skip" || s == "todo") && (u.at(i-1) == "{" || u.at(i-1) == ",") && u.lang.shape == braces && u.inHead(d, i) {

@@ -50,7 +50,7 @@ type decl struct {
 	// parent is the index of the innermost declaration around it; -1 for none.
 	parent int
 	// cases are rows of a table that a test runs through.
-	cases []caseRow
+	cases []Case
 	test  bool // a function that is a test
 	calls []string
 }
