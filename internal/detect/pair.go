@@ -62,7 +62,7 @@ func (r *run) version(v *Version, old *source.Model) (*source.Model, string) {
 	}
 	lang := source.LanguageOf(v.Path)
 	if lang == nil {
-		return source.PlainModel(v.Path, string(v.Content)), ""
+		return source.Plain(v.Path, string(v.Content)), ""
 	}
 	return source.Read(lang, v.Path, string(v.Content)), ""
 }

@@ -78,10 +78,10 @@ func (u *unit) asserts(i int, helpers set) bool {
 			return u.tok[i].first || before == ":"
 		}
 	case "ruby":
-		if u.lang.asserts[s] && (u.tok[i].first || before == "." || before == "{" || before == "do" || before == "|") && next != "=" && !u.symbol(i) {
+		if u.lang.asserts[s] && (u.tok[i].first || before == "." || rubyBegins()[before]) && next != "=" && !u.symbol(i) {
 			return true
 		}
-		return (strings.HasPrefix(s, "assert_") || strings.HasPrefix(s, "refute_") || helpers[s]) && (u.tok[i].first || before == "{" || before == "|") ||
+		return (strings.HasPrefix(s, "assert_") || strings.HasPrefix(s, "refute_") || helpers[s]) && (u.tok[i].first || rubyBegins()[before]) ||
 			strings.HasPrefix(s, "must_") || strings.HasPrefix(s, "wont_")
 	case "kotlin":
 		if u.infix(i) {
@@ -123,6 +123,9 @@ func (u *unit) infix(i int) bool {
 	return u.kindAt(i-1) != op || before == ")" || before == "]" || before == "}"
 }
 
+// rubyBegins are tokens after which a statement begins.
+var rubyBegins = sync.OnceValue(func() set { return words("{ do | ; = then") })
+
 var avaAsserts = sync.OnceValue(func() set {
 	return words("is not deepEqual like true false truthy falsy throws throwsAsync regex snapshot equal strictEqual same ok notOk equals notThrows pass fail")
 })
@@ -160,7 +163,7 @@ func (u *unit) goAsserts(i int, helpers set) bool {
 		}
 		return assertLike(s) && u.at(i+2) == "t"
 	}
-	return helpers[s] || u.lang.asserts[s] && s[0] == 'E' || u.at(i+2) == "t" && u.at(i+3) != ")" && s != "Run" && (assertLike(s) || strings.HasPrefix(s, "test")) || s == "Expect"
+	return helpers[s] || u.lang.asserts[s] && s[0] == 'E' || u.at(i+2) == "t" && u.at(i+3) != ")" && s != "Run" && (assertLike(s) || strings.HasPrefix(s, "test") || s == "check" || s == "assert" || s == "verify" || s == "expect") || s == "Expect"
 }
 
 var goAssertObjects = sync.OnceValue(func() set { return words("assert require is must qt check td should suite gt so") })

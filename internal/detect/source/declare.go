@@ -164,6 +164,9 @@ func (u *unit) typed(open int) {
 	i := open - 1
 	for n := 0; i >= 0 && n < 30; n++ { // throws A, B; where T : C; a type after a colon
 		t := &u.tok[i]
+		if t.kind == word && u.lang.containers[t.s] {
+			return
+		}
 		if t.kind == op && t.s == ")" || t.kind == op && (t.s == ";" || t.s == "{" || t.s == "}" || t.s == "=>" || t.s == "=") {
 			break
 		}
@@ -179,7 +182,7 @@ func (u *unit) typed(open int) {
 		}
 		name--
 	}
-	if !u.isWord(name) || notNames()[u.at(name)] || notNames()[u.at(name-1)] || u.at(name-1) == "." {
+	if !u.isWord(name) || notNames()[u.at(name)] || notNames()[u.at(name-1)] || u.at(name-1) == "." || u.at(name-1) == "@" {
 		return
 	}
 	u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(name), at: name, start: name, body: open, end: u.closer(open)}))

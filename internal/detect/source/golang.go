@@ -18,7 +18,7 @@ type goFile struct {
 
 func (u *unit) declareGo() {
 	fset := gotoken.NewFileSet()
-	file, _ := parser.ParseFile(fset, u.path, u.src, parser.SkipObjectResolution|parser.ParseComments|parser.AllErrors)
+	file, err := parser.ParseFile(fset, u.path, u.src, parser.SkipObjectResolution|parser.ParseComments|parser.AllErrors)
 	if file == nil {
 		return
 	}
@@ -34,6 +34,42 @@ func (u *unit) declareGo() {
 					g.typeSpec(d, t)
 				}
 			}
+		}
+	}
+	if err != nil {
+		g.afterErrors(inTests)
+	}
+}
+
+// afterErrors finds functions that the parser passed over.
+func (g *goFile) afterErrors(inTests bool) {
+	at := func(i int) bool { return g.tok[i].s == "func" && g.tok[i].kind == word && g.tok[i].col == 0 }
+	known := make(map[int]bool)
+	for i := range g.decls {
+		known[g.decls[i].start] = true
+	}
+	for i := range g.decls { // a broken one ends where the next begins
+		d := &g.decls[i]
+		for j := d.start + 1; j < d.end; j++ {
+			if at(j) {
+				d.body, d.end = min(d.body, j), j
+			}
+		}
+	}
+	for i := range g.tok {
+		if !at(i) || known[i] || !g.isWord(i+1) {
+			continue
+		}
+		n := len(g.decls)
+		g.worded(i)
+		if len(g.decls) > n {
+			d := &g.decls[n]
+			for j := i + 1; j < d.end; j++ {
+				if at(j) {
+					d.body, d.end = min(d.body, j), j
+				}
+			}
+			d.test = inTests && (goTestName(d.name, "Test") && d.name != "TestMain" || goTestName(d.name, "Fuzz"))
 		}
 	}
 }

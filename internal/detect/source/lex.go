@@ -201,6 +201,8 @@ func (x *lexer) outside() {
 		end = x.i + n + len(x.rules.tag)
 		if strings.HasPrefix(x.src[end:], "php") {
 			end += len("php")
+		} else if strings.HasPrefix(x.src[end:], "=") {
+			end++
 		}
 	}
 	x.newlines(x.i, end)

@@ -216,9 +216,9 @@ func (u *unit) readOpenEnds(m *Model) {
 	}
 }
 
-// PlainModel is the model of a text in no known language: of scripts and
+// Plain is the model of a text in no known language: of scripts and
 // configuration, the lines in which a failing command is ignored, and switches.
-func PlainModel(name, src string) *Model {
+func Plain(name, src string) *Model {
 	m := &Model{Path: name}
 	name = strings.ToLower(path.Base(name))
 	script, settings := scriptFile(name), settingsFile(name)

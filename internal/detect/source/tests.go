@@ -333,7 +333,7 @@ func (u *unit) skipsHere(d *decl, i int) Skipping {
 	call := u.at(i+1) == "("
 	switch u.lang.Name {
 	case "ruby":
-		if !u.tok[i].first || u.at(i+1) == "=" || before == "." {
+		if !u.tok[i].first && !rubyBegins()[before] || u.at(i+1) == "=" || before == "." {
 			return Runs
 		}
 	case "python":
