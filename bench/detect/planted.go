@@ -118,7 +118,7 @@ func keys(e *planted.Edit) []string {
 	all := []string{"all", "language " + e.Language}
 	for _, p := range detect.Catalog() {
 		if p.ID == e.Pattern {
-			all = append(all, "type " + string(p.Type), fmt.Sprintf("tier %d", p.Tier))
+			all = append(all, "type "+string(p.Type), fmt.Sprintf("tier %d", p.Tier))
 			if p.Tier <= detect.Sign {
 				all = append(all, "tiers 1 and 2")
 			}
