@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/detect/source"
 )
 
 // packages lists what is compared: a client, a name, and versions in their order.
@@ -110,6 +111,9 @@ func compareReleases(ctx context.Context, out io.Writer, o releaseOptions, title
 		}
 	}
 	for _, f := range report.Findings {
+		if language(f.File) == "" {
+			continue
+		}
 		switch {
 		case f.Action == detect.Act:
 			at(f.File).alarms++
@@ -149,15 +153,10 @@ func (t *tally) add(o *tally) {
 }
 
 func language(file string) string {
-	if name, ok := extensions[filepath.Ext(file)]; ok {
-		return name
+	if l := source.LanguageOf(file); l != nil {
+		return l.Name
 	}
 	return ""
-}
-
-var extensions = map[string]string{
-	".go": "go", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript", ".jsx": "javascript", ".ts": "typescript", ".tsx": "typescript",
-	".py": "python", ".java": "java", ".kt": "kotlin", ".cs": "csharp", ".rs": "rust", ".rb": "ruby", ".php": "php",
 }
 
 // changedLines counts the lines that only one of two texts has.

@@ -48,13 +48,26 @@ func read(t *testing.T, path, text string) *source.Model {
 	return source.Read(lang, path, text)
 }
 
+type identity struct {
+	name, path, text string
+	want             []string
+}
+
 // The identity of tests, their suites, tables and skips, in each language.
 func TestIdentities(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name, path, text string
-		want             []string
-	}{
+	for _, test := range append(scripted(), compiled()...) {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, told(read(t, test.path, test.text))); diff != "" {
+				t.Errorf("tests differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func scripted() []identity {
+	return []identity{
 		{"go", "a_test.go", `package a
 func TestMain(m *testing.M) { os.Exit(m.Run()) }
 func TestA(t *testing.T) {
@@ -139,6 +152,11 @@ def test_helped():
 			"3 test_plain asserts=2", "11 test_table asserts=1 cases=3 skipped sometimes", "15 TestC > test_inner asserts=2",
 			"20 TestC > TestD > test_deep asserts=1 skipped sometimes", "25 test_bug asserts=1 fails", "27 test_helped asserts=1",
 		}},
+	}
+}
+
+func compiled() []identity {
+	return []identity{
 		{"java", "src/test/java/ATest.java", `
 package a;
 @Tag("x") class ATest<T extends B> extends Base implements C {
@@ -251,14 +269,6 @@ it('skips', fn () => expect(f())->toBe(1))->skip();
 			"4 ATest > testPlain asserts=2", "6 ATest > annotated asserts=1", "8 ATest > attributed skipped", "9 ATest > test_snake asserts=1 skipped sometimes",
 			"12 pest asserts=1 cases=2", "13 skips asserts=1 skipped",
 		}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			if diff := cmp.Diff(test.want, told(read(t, test.path, test.text))); diff != "" {
-				t.Errorf("tests differ (-want +got):\n%s", diff)
-			}
-		})
 	}
 }
 
