@@ -30,6 +30,8 @@ var packages string
 type releaseOptions struct {
 	cache, only string
 	list        bool
+	out         io.Writer
+	totals      map[string]*tally
 }
 
 // tally counts what pairs of releases gave.
@@ -50,20 +52,20 @@ func releaseRates(ctx context.Context, out io.Writer, o releaseOptions) error {
 		}
 		o.cache = filepath.Join(dir, "perdure-bench-detect")
 	}
-	totals := make(map[string]*tally)
+	o.out, o.totals = out, make(map[string]*tally)
 	for line := range strings.Lines(packages) {
 		words := strings.Fields(line)
 		if len(words) < 4 || strings.HasPrefix(line, "#") || !strings.Contains(words[1], o.only) {
 			continue
 		}
-		if err := comparePackage(ctx, out, o, words[0], words[1], words[2:], totals); err != nil {
+		if err := o.comparePackage(ctx, words[0], words[1], words[2:]); err != nil {
 			return fmt.Errorf("%s: %w", words[1], err)
 		}
 	}
-	return printTallies(out, totals)
+	return printTallies(out, o.totals)
 }
 
-func comparePackage(ctx context.Context, out io.Writer, o releaseOptions, client, name string, versions []string, totals map[string]*tally) error {
+func (o *releaseOptions) comparePackage(ctx context.Context, client, name string, versions []string) error {
 	var before map[string]string
 	for i, v := range versions {
 		dir, err := fetch(ctx, o.cache, client, name, v)
@@ -75,7 +77,7 @@ func comparePackage(ctx context.Context, out io.Writer, o releaseOptions, client
 			return err
 		}
 		if i > 0 {
-			if err := compareReleases(ctx, out, o, name+" "+versions[i-1]+" to "+v, before, now, totals); err != nil {
+			if err := o.compareReleases(ctx, name+" "+versions[i-1]+" to "+v, before, now); err != nil {
 				return err
 			}
 		}
@@ -84,7 +86,8 @@ func comparePackage(ctx context.Context, out io.Writer, o releaseOptions, client
 	return nil
 }
 
-func compareReleases(ctx context.Context, out io.Writer, o releaseOptions, title string, before, now map[string]string, totals map[string]*tally) error {
+// compareReleases counts what is found between two versions, by language.
+func (o *releaseOptions) compareReleases(ctx context.Context, title string, before, now map[string]string) error {
 	started := time.Now()
 	report, err := detect.Run(ctx, &detect.Input{Changes: changes(before, now)})
 	if err != nil {
@@ -125,17 +128,17 @@ func compareReleases(ctx context.Context, out io.Writer, o releaseOptions, title
 			at(f.File).warnings++
 		}
 		if o.list && f.Action == detect.Act {
-			if _, err := fmt.Fprintf(out, "%s: %s %.2f %s:%d gone=%t %q | %s | %s\n", title, f.Pattern, f.Confidence, f.File, f.Line, f.Gone, f.Subject, f.Message, f.Evidence); err != nil {
+			if _, err := fmt.Fprintf(o.out, "%s: %s %.2f %s:%d gone=%t %q | %s | %s\n", title, f.Pattern, f.Confidence, f.File, f.Line, f.Gone, f.Subject, f.Message, f.Evidence); err != nil {
 				return err
 			}
 		}
 	}
 	for l, t := range byLanguage {
 		for _, key := range []string{l, "all"} {
-			if totals[key] == nil {
-				totals[key] = &tally{}
+			if o.totals[key] == nil {
+				o.totals[key] = &tally{}
 			}
-			totals[key].add(t)
+			o.totals[key].add(t)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package source_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,7 +57,7 @@ type identity struct {
 // The identity of tests, their suites, tables and skips, in each language.
 func TestIdentities(t *testing.T) {
 	t.Parallel()
-	for _, test := range append(scripted(), compiled()...) {
+	for _, test := range slices.Concat(scripted(), compiled(), mixed()) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			if diff := cmp.Diff(test.want, told(read(t, test.path, test.text))); diff != "" {
@@ -202,6 +203,11 @@ public class ATests : Base<B> {
 `, []string{
 			"5 ATests > Plain asserts=2", "6 ATests > Table asserts=1 cases=2", "7 ATests > Case cases=1", "8 ATests > Off asserts=1 skipped", "9 ATests > Off2 asserts=1 skipped",
 		}},
+	}
+}
+
+func mixed() []identity {
+	return []identity{
 		{"rust", "src/a.rs", `
 impl<'a> A<'a> { pub fn f(&'a self) -> char { 'x' } }
 #[cfg(test)]
