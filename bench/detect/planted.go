@@ -21,6 +21,13 @@ type rate struct {
 	twins, alarms int
 }
 
+// meter counts.
+type meter struct {
+	out   io.Writer
+	rates map[string]*rate
+	list  bool
+}
+
 // plantedRates runs the detectors over each edit of the corpus: alone, with the
 // edits of its project's twins around it, and with its lines moved by others.
 func plantedRates(ctx context.Context, out io.Writer, only string, list bool) error {
@@ -28,18 +35,18 @@ func plantedRates(ctx context.Context, out io.Writer, only string, list bool) er
 	if err != nil {
 		return err
 	}
-	rates := make(map[string]*rate)
+	m := &meter{out: out, rates: make(map[string]*rate), list: list}
 	for _, e := range edits {
 		if !strings.Contains(e.Language+" "+e.Pattern+" "+e.Name, only) {
 			continue
 		}
 		for _, v := range variants(&e) {
-			if err := measure(ctx, out, &e, v, rates, list); err != nil {
+			if err := m.measure(ctx, &e, v); err != nil {
 				return err
 			}
 		}
 	}
-	return printRates(out, rates)
+	return printRates(out, m.rates)
 }
 
 // variant is an edit among other changes.
@@ -75,7 +82,7 @@ func commentMark(name string) string {
 }
 
 // measure runs one variant and counts it under its language, type and tier.
-func measure(ctx context.Context, out io.Writer, e *planted.Edit, v variant, rates map[string]*rate, list bool) error {
+func (m *meter) measure(ctx context.Context, e *planted.Edit, v variant) error {
 	report, err := detect.Run(ctx, &detect.Input{Changes: changes(v.old, v.now)})
 	if err != nil {
 		return err
@@ -88,10 +95,10 @@ func measure(ctx context.Context, out io.Writer, e *planted.Edit, v variant, rat
 		}
 	}
 	for _, key := range keys(e) {
-		r := rates[key]
+		r := m.rates[key]
 		if r == nil {
 			r = &rate{}
-			rates[key] = r
+			m.rates[key] = r
 		}
 		if e.Cheat {
 			r.cheats++
@@ -105,8 +112,8 @@ func measure(ctx context.Context, out io.Writer, e *planted.Edit, v variant, rat
 			}
 		}
 	}
-	if list && (e.Cheat && !found || !e.Cheat && acts != "") {
-		if _, err := fmt.Fprintf(out, "%s: %s: %s (%s): found %t, acts on %q\n", e.Language, e.Pattern, e.Name, v.name, found, acts); err != nil {
+	if m.list && (e.Cheat && !found || !e.Cheat && acts != "") {
+		if _, err := fmt.Fprintf(m.out, "%s: %s: %s (%s): found %t, acts on %q\n", e.Language, e.Pattern, e.Name, v.name, found, acts); err != nil {
 			return err
 		}
 	}

@@ -32,6 +32,7 @@ type releaseOptions struct {
 	list        bool
 	out         io.Writer
 	totals      map[string]*tally
+	patterns    map[string]int
 }
 
 // tally counts what pairs of releases gave.
@@ -52,7 +53,7 @@ func releaseRates(ctx context.Context, out io.Writer, o releaseOptions) error {
 		}
 		o.cache = filepath.Join(dir, "perdure-bench-detect")
 	}
-	o.out, o.totals = out, make(map[string]*tally)
+	o.out, o.totals, o.patterns = out, make(map[string]*tally), make(map[string]int)
 	for line := range strings.Lines(packages) {
 		words := strings.Fields(line)
 		if len(words) < 4 || strings.HasPrefix(line, "#") || !strings.Contains(words[1], o.only) {
@@ -60,6 +61,11 @@ func releaseRates(ctx context.Context, out io.Writer, o releaseOptions) error {
 		}
 		if err := o.comparePackage(ctx, words[0], words[1], words[2:]); err != nil {
 			return fmt.Errorf("%s: %w", words[1], err)
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(o.patterns)) {
+		if _, err := fmt.Fprintf(out, "%6d %s\n", o.patterns[p], p); err != nil {
+			return err
 		}
 	}
 	return printTallies(out, o.totals)
@@ -120,6 +126,7 @@ func (o *releaseOptions) compareReleases(ctx context.Context, title string, befo
 		switch {
 		case f.Action == detect.Act:
 			at(f.File).alarms++
+			o.patterns[f.Pattern]++
 			if !perFile[f.File] {
 				at(f.File).touched++
 			}
@@ -245,6 +252,19 @@ func fetchNPM(ctx context.Context, cache, name, version string) (string, error) 
 	return dir, nil
 }
 
+// built tells of JavaScript that was made from TypeScript: its declarations stand
+// beside it.
+func built(path string) bool {
+	for from, to := range map[string]string{".js": ".d.ts", ".mjs": ".d.mts", ".cjs": ".d.cts"} {
+		if stem, ok := strings.CutSuffix(path, from); ok {
+			if _, err := os.Stat(stem + to); err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // readFolder reads the files of a version that are code, scripts or fixtures.
 // Folders of what was built are no source.
 func readFolder(dir string) (map[string]string, error) {
@@ -256,7 +276,7 @@ func readFolder(dir string) (map[string]string, error) {
 		}
 		if d.IsDir() {
 			switch d.Name() {
-			case "dist", "lib-esm", "esm", "cjs", "umd", "build", "node_modules", "vendor", "bundles":
+			case "dist", "lib-esm", "esm", "cjs", "umd", "build", "commonjs", "module", "node_modules", "vendor", "bundles":
 				return filepath.SkipDir
 			}
 			return nil
@@ -264,6 +284,9 @@ func readFolder(dir string) (map[string]string, error) {
 		info, err := d.Info()
 		if err != nil || !info.Mode().IsRegular() || info.Size() > most || strings.HasSuffix(path, ".map") || strings.HasSuffix(path, ".tgz") {
 			return err
+		}
+		if built(path) {
+			return nil
 		}
 		rel, err := filepath.Rel(dir, path)
 		if err != nil {

@@ -103,9 +103,10 @@ func differ(old, now []source.Assertion) (lost, gained []*source.Assertion) {
 func (r *run) pairAsserts(t *testPair, lost, gained []*source.Assertion) {
 	used := make([]bool, len(gained))
 	var missing []*source.Assertion
-	for _, was := range lost {
+	for n, was := range lost {
 		best, most := -1, 0.34
-		for i, now := range gained {
+		for i := max(0, n-maxApart); i < min(len(gained), n+maxApart); i++ {
+			now := gained[i]
 			if s := source.Similar(was.Words, now.Words) + 0.5*source.Similar(was.Subject(), now.Subject()); !used[i] && s/1.5 > most {
 				best, most = i, s/1.5
 			}
@@ -122,6 +123,10 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*source.Assertion) {
 		r.missingAssert(t, was, more, len(gained))
 	}
 }
+
+// maxApart is how far apart in their lists an assertion and the one that took its
+// place may stand.
+const maxApart = 100
 
 // compareOne compares an assertion with the one that took its place.
 func (r *run) compareOne(t *testPair, was, now *source.Assertion) {
@@ -145,7 +150,7 @@ func (r *run) missingAssert(t *testPair, was *source.Assertion, more source.Bag,
 	if was.Strength == source.Trivial || len(was.Words) == 0 && gained > 0 {
 		return
 	}
-	if r.namesRemoved(was.Words) || was.Call != 0 && !t.new.All.Has(was.Call) {
+	if r.namesRemoved(was.Words) || source.Inside(was.Call, t.new.All) < 1 {
 		return // it was about what is gone
 	}
 	if len(was.Words) > 0 && source.Inside(was.Words, more) >= 0.8 || len(was.Literals) > 0 && source.Inside(was.Literals, more) == 1 {

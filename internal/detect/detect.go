@@ -216,6 +216,8 @@ type run struct {
 	report *Report
 	seen   map[string]bool // findings, each told once
 	change *material       // of all files; see match.go
+	// compared counts removed functions held against added ones.
+	compared int
 	// tests has what became of each test of the baseline, in the order of the
 	// files.
 	tests []testPair

@@ -123,6 +123,9 @@ func (r *run) goneFunction(p *pair, was *source.Function, added map[string][]*so
 	}
 	others := added[""]
 	for _, f := range others[:min(len(others), maxRenamed)] {
+		if r.compared++; r.compared > maxCompared {
+			return
+		}
 		if f.Kind == was.Kind && source.Similar(was.All, f.All) >= 0.6 {
 			return
 		}

@@ -20,7 +20,8 @@ import (
 //     added to tests (new tests, what known tests have more than before, tables and
 //     functions of test files), which has assertions, and as many of all its telling
 //     tokens in the tests that changed;
-//  4. obsolete: it names a function or type that the change removed from
+//  4. split: a suite of its name holds tests now that have half of its literals;
+//  5. obsolete: it names a function or type that the change removed from
 //     production code, and that is nowhere else in the change.
 //
 // What is left is gone. Similarity is that of bags of tokens (Jaccard): the order
@@ -54,6 +55,7 @@ type material struct {
 	code     source.Bag      // tokens added to production code
 	asserts  int             // assertions added
 	guards   map[uint64]bool // of production code, added
+	called   map[uint32]bool // names that tests, and the functions of test files, use
 	removed  map[uint32]string
 	added    map[string]int // line texts of marks that other files lost
 	lostMark map[string]int
@@ -129,6 +131,7 @@ func (r *run) matchTests() {
 	r.matchMoved(left, free)
 	r.matchRenamed(left, free)
 	r.matchMerged(left, free)
+	r.matchSplit(left)
 	for _, n := range left {
 		r.matchObsolete(&r.tests[n])
 	}
@@ -207,7 +210,7 @@ type scored struct {
 }
 
 // maxCompared is how many bodies are compared to find renamed tests.
-const maxCompared = 400_000
+const maxCompared = 200_000
 
 // matchRenamed finds tests with a similar body, the most similar ones first.
 func (r *run) matchRenamed(left []int, free []*candidate) {
@@ -276,7 +279,10 @@ func (r *run) renamed(t *testPair, c *candidate) (float64, bool) {
 
 // collect gathers what the change added and removed as a whole.
 func (r *run) collect() {
-	c := &material{removed: make(map[uint32]string), guards: make(map[uint64]bool), added: make(map[string]int), lostMark: make(map[string]int)}
+	c := &material{removed: make(map[uint32]string), guards: make(map[uint64]bool), called: make(map[uint32]bool), added: make(map[string]int), lostMark: make(map[string]int)}
+	for _, p := range r.pairs {
+		c.collectCalled(p.new)
+	}
 	for _, p := range r.pairs {
 		c.collectTests(p)
 		c.collectCode(p)
@@ -284,15 +290,8 @@ func (r *run) collect() {
 	slices.Sort(c.tests)
 	slices.Sort(c.whole)
 	slices.Sort(c.code)
-	for _, p := range r.pairs { // what is still there under its name was moved
-		if p.new == nil {
-			continue
-		}
-		for _, f := range p.new.Funcs {
-			if !f.Test {
-				delete(c.removed, source.Hash(f.Leaf))
-			}
-		}
+	for leaf := range r.addedFunctions() { // what was added under its name was moved
+		delete(c.removed, source.Hash(leaf))
 	}
 	r.change = c
 }
@@ -318,10 +317,33 @@ func (c *material) collectTests(p *pair) {
 			c.asserts += max(0, len(t.Asserts)-len(was.Asserts)) + len(t.Cases)
 		}
 	}
+	for _, s := range p.new.Suites {
+		c.whole = append(c.whole, s.All...)
+	}
 	c.collectRest(p)
 }
 
-// collectRest adds the functions and tables of test files.
+// collectCalled notes what tests use.
+func (c *material) collectCalled(m *source.Model) {
+	if m == nil {
+		return
+	}
+	for _, t := range slices.Concat(m.Tests, m.Suites) {
+		for h := range t.Names {
+			c.called[h] = true
+		}
+	}
+	for _, f := range m.Funcs {
+		if f.Test && c.called[source.Hash(f.Leaf)] {
+			for _, h := range f.Calls {
+				c.called[h] = true
+			}
+		}
+	}
+}
+
+// collectRest adds the functions and tables of test files. A function that nothing
+// uses does not count: it may be a test that the runner does not find any more.
 func (c *material) collectRest(p *pair) {
 	was := make(map[string]*source.Function)
 	var rest source.Bag
@@ -332,7 +354,7 @@ func (c *material) collectRest(p *pair) {
 		}
 	}
 	for _, f := range p.new.Funcs {
-		if !f.Test || f.Kind == source.DeclContainer {
+		if !f.Test || f.Kind == source.DeclContainer || !c.called[source.Hash(f.Leaf)] {
 			continue
 		}
 		if o := was[f.Name]; o == nil || o.BodyHash != f.BodyHash {
@@ -422,10 +444,43 @@ func (r *run) matchMerged(left []int, free []*candidate) {
 	}
 }
 
+// matchSplit finds tests that became suites.
+func (r *run) matchSplit(left []int) {
+	suites := make(map[*pair][]*source.Test)
+	for _, p := range r.pairs {
+		if p.new != nil {
+			suites[p] = slices.SortedStableFunc(slices.Values(p.new.Suites), func(a, b *source.Test) int { return strings.Compare(a.Name, b.Name) })
+		}
+	}
+	compared := 0
+	for _, n := range left {
+		t := &r.tests[n]
+		if t.how != "" || t.from.new == nil {
+			continue
+		}
+		var all source.Bag
+		if i, ok := slices.BinarySearchFunc(suites[t.from], t.old.Name, func(s *source.Test, name string) int { return strings.Compare(s.Name, name) }); ok {
+			all = slices.Clone(suites[t.from][i].All)
+		}
+		if all == nil || compared > maxCompared {
+			continue
+		}
+		compared += len(t.from.new.Tests)
+		for _, now := range t.from.new.Tests {
+			if strings.HasPrefix(now.Name, t.old.Name+source.NameSeparator) {
+				all = append(all, now.All...)
+			}
+		}
+		if all = source.Join(all, nil); source.Inside(t.old.Literals, all) >= 0.5 && source.Inside(t.old.Telling, all) >= 0.5 {
+			t.how = howMerged
+		}
+	}
+}
+
 // mergedInto finds the test that has most of what a merged one had; nil when
 // several share it.
 func (r *run) mergedInto(t *testPair, free []*candidate) (*pair, *source.Test) {
-	for _, c := range free {
+	for _, c := range free[:min(len(free), maxRenamed)] {
 		if source.Inside(t.old.Literals, c.test.Literals) >= 0.75 && source.Inside(t.old.Telling, c.test.Telling) >= 0.7 {
 			return c.pair, c.test
 		}

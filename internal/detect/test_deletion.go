@@ -69,12 +69,13 @@ func (r *run) lostCases(t *testPair) {
 		return // the table is written in another way
 	}
 	var lost []*source.Case
+	more := source.Without(t.new.All, t.old.All)
 	for i := range t.old.Cases {
 		c := &t.old.Cases[i]
 		if now[c.Key]--; now[c.Key] >= 0 {
 			continue
 		}
-		if source.Inside(c.All, source.Without(t.new.All, t.old.All)) >= 0.8 || source.Inside(c.All, r.change.tests) >= 0.9 && len(c.All) > 1 || r.namesRemoved(c.All) {
+		if source.Inside(c.All, more) >= 0.8 || source.Inside(c.All, r.change.tests) >= 0.9 && len(c.All) > 1 || r.namesRemoved(c.All) {
 			continue
 		}
 		lost = append(lost, c)

@@ -17,9 +17,9 @@ type Assertion struct {
 	all      Bag
 	S        string
 	helper   bool
-	// Call is the hash of the name of the call whose error is all that is looked at;
-	// 0 for none.
-	Call uint32
+	// Call are the names of the call whose error is all that is looked at: its own
+	// and the one before the dot. Empty for none.
+	Call Bag
 }
 
 // strength says how much an assertion pins down.
@@ -254,15 +254,21 @@ func (u *unit) assertion(i, begin, end int) Assertion {
 	return a
 }
 
-// errorOf is the hash of the call that a condition err != nil is about; 0 when it
-// is about something else.
-func (u *unit) errorOf(begin, end int) uint32 {
+// errorOf are the names of the call that a condition err != nil is about; none when
+// it is about something else.
+func (u *unit) errorOf(begin, end int) Bag {
 	for j := begin; j < end && u.at(j) != "{"; j++ {
 		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" && u.at(j+3) == "{" {
-			return Hash(u.failedCall(begin, begin+1, j))
+			if at := u.failedCall(begin, begin+1, j); at > 0 {
+				names := Bag{Hash(u.at(at))}
+				if u.at(at-1) == "." && u.isWord(at-2) {
+					names = Join(names, Bag{Hash(u.at(at - 2))})
+				}
+				return names
+			}
 		}
 	}
-	return 0
+	return nil
 }
 
 // measure says what an assertion asserts, and how strongly.

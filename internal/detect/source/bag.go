@@ -96,7 +96,22 @@ func Everywhere(s string) bool { return commonWords()[s] }
 
 // common counts what two bags share.
 func common(a, b Bag) int {
+	if len(b) < len(a) {
+		a, b = b, a
+	}
 	n := 0
+	if len(b) > 16*len(a) { // look the few up among the many
+		for len(a) > 0 {
+			at, _ := slices.BinarySearch(b, a[0])
+			b = b[at:]
+			if len(b) > 0 && b[0] == a[0] {
+				n++
+				b = b[1:]
+			}
+			a = a[1:]
+		}
+		return n
+	}
 	for len(a) > 0 && len(b) > 0 {
 		switch {
 		case a[0] < b[0]:

@@ -303,24 +303,24 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	}
 	g.Weak = why == returnsFalse
 	if g.Failure {
-		call := u.failedCall(i, from, to)
+		call := u.at(u.failedCall(i, from, to))
 		g.Key, g.Words = mix(7, call), Bag{Hash(call)}
 	}
 	f.Guards = append(f.Guards, g)
 }
 
-// failedCall is the name of the call whose error a check of Go is about: the
-// statement in the condition, or the one before it.
-func (u *unit) failedCall(i, from, to int) string {
-	name := ""
+// failedCall finds the name of the call whose error a check of Go is about: the
+// statement in the condition, or the one before it; -1 for none.
+func (u *unit) failedCall(i, from, to int) int {
+	name := -1
 	for j := from; j < to; j++ {
 		if u.at(j) == "(" && u.isWord(j-1) {
-			return u.at(j - 1)
+			return j - 1
 		}
 	}
 	for j := i - 1; j > max(0, i-80); j-- {
 		if u.at(j) == "(" && u.isWord(j-1) && u.tok[j-1].line >= u.tok[i-1].line-3 {
-			name = u.at(j - 1)
+			name = j - 1
 		}
 		if u.at(j) == "=" || u.at(j) == ":=" {
 			break

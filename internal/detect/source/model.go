@@ -6,8 +6,10 @@ import "strings"
 type Model struct {
 	Path  string
 	Tests []*Test
-	Funcs []*Function
-	Marks []Mark
+	// Suites are tests that assert nothing themselves and have others inside.
+	Suites []*Test
+	Funcs  []*Function
+	Marks  []Mark
 	// lines are the hashes of the lines of code, with their number.
 	Lines map[uint64]int
 	// comments are the hashes of the lines of comments that look like code.

@@ -36,8 +36,9 @@ func (u *unit) readTests(m *Model) {
 		if fileSkip > t.Skip {
 			t.Skip, t.SkipLine, t.SkipText = fileSkip, u.line(skipLine), u.text(skipLine, u.lineEnd(skipLine))
 		}
-		if len(t.Asserts) == 0 && u.holdsTests(i, isTest) {
-			continue // a suite: those inside of it have the names
+		if len(t.Asserts) == 0 && u.holdsTests(i, isTest) { // a suite: those inside of it have the names
+			m.Suites = append(m.Suites, t)
+			continue
 		}
 		m.Tests = append(m.Tests, t)
 	}

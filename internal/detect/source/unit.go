@@ -251,11 +251,11 @@ func (u *unit) fullName(i int) string {
 		}
 	}
 	slices.Reverse(parts)
-	return strings.Join(parts, nameSeparator)
+	return strings.Join(parts, NameSeparator)
 }
 
-// nameSeparator stands between the parts of the name of a test.
-const nameSeparator = " > "
+// NameSeparator stands between the parts of the name of a test.
+const NameSeparator = " > "
 
 // unquote takes the quotes, and what stands before them, off a string.
 func unquote(s string) string {
