@@ -82,6 +82,11 @@ func (w *Within) SetLimits(ctx context.Context, tree int64, limits Limits) error
 	return err
 }
 
+// Park gives a task back, see [Lease.Park].
+func (w *Within) Park(ctx context.Context, l *Lease, until time.Time) error {
+	return (&suspend{l: l, to: stQueued, until: until}).apply(ctx, w.b)
+}
+
 const sqlRouse = `UPDATE task_hot SET ready_at = $2 WHERE tree = $1 AND ready_at IS NOT NULL AND ready_at > $2 AND state = 1`
 
 // Rouse lets the parked tasks of a tree be claimed, see [Lease.Park], and those

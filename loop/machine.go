@@ -105,7 +105,7 @@ func (e *Engine) Handle(ctx context.Context, l *perdure.Lease) (err error) {
 			return err
 		}
 		if r.parked != nil {
-			return l.Park(ctx, *r.parked)
+			return r.e.records.Park(ctx, r.l, *r.parked, r.loop.Step == stepGate)
 		}
 	}
 }
@@ -213,7 +213,7 @@ func (r *run) iterate(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return r.l.Park(ctx, *r.parked)
+		return r.e.records.Park(ctx, r.l, *r.parked, r.loop.Step == stepGate)
 	}
 	r.state.Run.Spawns++
 	if err := r.save(ctx); err != nil {

@@ -448,3 +448,38 @@ func TestStoreRemoved(t *testing.T) {
 		})
 	}
 }
+
+// TestAnswerAtOnce: an answer that comes while the loop parks is not overlooked,
+// and neither is a wish.
+func TestAnswerAtOnce(t *testing.T) {
+	t.Parallel()
+	for i := range 10 {
+		b := newBench(t, func(w *turn) error { return w.remove("tests/a") })
+		b.launch()
+		answered := make(chan error, 1)
+		go func() {
+			for {
+				changed := b.store.Changed()
+				gates, err := b.records.OpenGates(t.Context())
+				if err == nil && len(gates) == 1 {
+					if i%2 == 0 {
+						_, err = b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "abort"})
+					} else {
+						err = b.records.Ask(t.Context(), b.tree.ID, record.Abort)
+					}
+					answered <- err
+					return
+				}
+				<-changed
+			}
+		}()
+		l := b.work()
+		b.ok(<-answered)
+		if !l.Status.Ended() { // it was asked to only as it was left
+			l = b.work()
+		}
+		if l.Status != record.Aborted {
+			t.Fatalf("%s", show(l))
+		}
+	}
+}

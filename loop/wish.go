@@ -69,7 +69,7 @@ func (r *run) rests(ctx context.Context, root bool) (bool, error) {
 	}
 	switch now.Wish {
 	case record.NoWish, record.Pause, record.PauseNow:
-		return true, r.l.Park(ctx, farAway())
+		return true, r.e.records.Park(ctx, r.l, farAway(), r.loop.Step == stepGate)
 	case record.Resume:
 		r.change.Heard = now.Wish
 		r.note(EventResumed, map[string]any{})

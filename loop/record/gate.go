@@ -202,6 +202,37 @@ func ask(ctx context.Context, w *perdure.Within, key int64, tree perdure.TreeID,
 	return w.Rouse(ctx, key)
 }
 
+// sqlCalled tells what is wanted of a loop, and when its last gate was answered.
+const sqlCalled = `SELECT l.wish, l.status, (SELECT g.answered_at FROM gate g WHERE g.tree = l.tree ORDER BY g.number DESC LIMIT 1)
+	FROM loop l WHERE l.tree = $1`
+
+// Park gives the task of a loop back until a time, or until somebody wants
+// something of the loop or answers its gate: also when that happened since the
+// caller looked, which then has nobody to wake. atGate tells that the loop waits
+// for its last gate. A paused loop only hears that it is to go on or to end.
+func (r *Records) Park(ctx context.Context, l *perdure.Lease, until time.Time, atGate bool) error {
+	return r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
+		key, err := w.Key(ctx, l.Tree.ID)
+		if err != nil {
+			return err
+		}
+		var wish Wish
+		var status Status
+		var answered micros
+		if err := w.Tx().QueryRow(ctx, sqlCalled, []any{key}, (*string)(&wish), (*string)(&status), &answered); err != nil {
+			return err
+		}
+		called := wish != NoWish || atGate && maybe(answered) != nil
+		if status == Paused { // an answer waits until somebody resumes the loop
+			called = wish == Resume || wish == Abort || wish == Revert
+		}
+		if called {
+			until = time.Time{}
+		}
+		return w.Park(ctx, l, until)
+	})
+}
+
 // maxGates bounds how many gates are read at once.
 const maxGates = 1000
 

@@ -1,0 +1,52 @@
+package record_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// TestPark: who was called since the last look does not sleep.
+func TestPark(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status         record.Status
+		wish           record.Wish
+		answer, atGate bool
+		woken          bool
+	}{
+		"nothing":              {status: record.Running},
+		"a wish":               {status: record.Running, wish: record.Pause, woken: true},
+		"an answer":            {status: record.Running, answer: true, atGate: true, woken: true},
+		"an old answer":        {status: record.Running, answer: true},
+		"paused as asked":      {status: record.Paused, wish: record.PauseNow},
+		"paused, and answered": {status: record.Paused, answer: true, atGate: true},
+		"paused and resumed":   {status: record.Paused, wish: record.Resume, woken: true},
+		"paused and aborted":   {status: record.Paused, wish: record.Abort, atGate: true, woken: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testdb.Each(t, func(t *testing.T, store *perdure.Store) {
+				b := newBench(t, store)
+				b.loop.Status = c.status
+				gate := &record.Gate{Kind: record.GateStuck, Question: json.RawMessage(`{"title":"?","options":[{"answer":"abort"}]}`)}
+				b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Gate: gate}))
+				if c.wish != "" {
+					b.ok(b.records.Ask(t.Context(), b.tree.ID, c.wish))
+				}
+				if c.answer {
+					_, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "abort"})
+					b.ok(err)
+				}
+				b.ok(b.records.Park(t.Context(), b.lease, time.Now().Add(time.Hour), c.atGate))
+				if l := b.claim(); (l != nil) != c.woken {
+					t.Errorf("claimed again: %v", l != nil)
+				}
+			})
+		})
+	}
+}
