@@ -1,6 +1,8 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +88,94 @@ func TestRisks(t *testing.T) {
 	for text, want := range map[string]string{"loop: {risks: {rm: block}}": `no pattern "rm"`, "loop: {risks: {git_remove: ask}}": `"ask" is none of`, "loop: {risks: [x]}": "write git_remove"} {
 		if p := parseFile("config.yaml", []byte(text)); len(p.problems) == 0 || !strings.Contains(p.problems[0].Error(), want) {
 			t.Errorf("%s: %v", text, p.problems)
+		}
+	}
+}
+
+// The section loop, and where a value comes from when several say something.
+func TestLoopSettings(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := `loop:
+  enabled: false
+  max_iterations: 20
+  max_retries: 5
+  gate_timeout: 90m
+  auto_escalate_on_critical: false
+  best_output: false
+  require_verification: true
+  detection_latency_budget: none
+  max_overhead_percent: 2.5
+  notify:
+    command: ./tell "me"
+    webhook: https://chat.example/x
+    desktop: true
+`
+	if err := os.MkdirAll(filepath.Join(dir, FolderName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, FolderName, FileName), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Load(Sources{Dir: dir, Environ: []string{"PERDURE_LOOP_MAX_RETRIES=6", "PERDURE_LOOP_MAX_ITERATIONS=30", "PERDURE_LOOP_NOTIFY_WEBHOOK=https://chat.example/y"},
+		Flags: map[string]string{"loop.max_iterations": "40"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default().Loop
+	want.MaxIterations, want.MaxRetries, want.GateTimeout, want.RequireVerification = 40, 6, 90*time.Minute, true
+	want.Enabled, want.AutoEscalateCritical, want.BestOutput, want.DetectionBudget, want.OverheadPercent = false, false, false, 0, 2.5
+	want.NotifyCommand, want.NotifyWebhook, want.NotifyDesktop = `./tell "me"`, "https://chat.example/y", true
+	if diff := cmp.Diff(want, l.Loop); diff != "" {
+		t.Error(diff)
+	}
+	from := make(map[string]Setting)
+	for _, s := range l.Effective() {
+		from[s.Key] = s
+	}
+	for key, want := range map[string][2]string{"loop.max_iterations": {OriginFlag, "40"}, "loop.max_retries": {OriginEnv, "6"}, "loop.gate_timeout": {OriginFile, "1h30m"},
+		"loop.detection_latency_budget": {OriginFile, "none"}, "loop.timeout": {OriginDefault, "1h"}} {
+		if s := from[key]; s.Origin != want[0] || s.Text != want[1] {
+			t.Errorf("%s is %s from %s, want %v", key, s.Text, s.Origin, want)
+		}
+	}
+	if s := from["loop.detection_latency_budget"]; s.Value != nil {
+		t.Errorf("no limit is %v for programs", s.Value)
+	}
+	// What is shown loads as it is.
+	if err := os.WriteFile(filepath.Join(dir, FolderName, FileName), []byte(l.YAML()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Load(Sources{Dir: dir}); err != nil || !cmp.Equal(again.Loop, l.Loop) {
+		t.Errorf("%v\n%s", err, cmp.Diff(l.Loop, again.Loop))
+	}
+}
+
+func TestLoopSettingsThatAreNone(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"loop.gate_timeout: 0s":               "loop.gate_timeout: is 0s, which allows nothing at all; write none for no limit",
+		"loop.gate_timeout: -5m":              "must be longer than 0",
+		"loop.gate_timeout: 5":                "it has no unit",
+		"loop.detection_latency_budget: 0":    "allows nothing at all",
+		"loop.max_overhead_percent: 0":        "allows nothing at all",
+		"loop.max_overhead_percent: -1":       "must be above 0",
+		"loop.max_overhead_percent: NaN":      "must be above 0",
+		"loop.enabled: perhaps":               `"perhaps" is neither true nor false`,
+		"loop.notify: x":                      "loop.notify holds no keys",
+		"loop: {notify: {comand: x}}":         `did you mean "loop.notify.command"?`,
+		"loop.notify.webhook: chat":           "is not a URL",
+		"loop.notify.webhook: https://a:b@h/": "passwords are not kept in files",
+	} {
+		dir := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(dir, FolderName), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, FolderName, FileName), []byte(text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(Sources{Dir: dir}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
