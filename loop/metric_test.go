@@ -423,3 +423,21 @@ func TestAbortStopsMetrics(t *testing.T) {
 		})
 	}
 }
+
+// TestMetricsAfterPlain: a loop that was not watched, and is when it is resumed.
+func TestMetricsAfterPlain(t *testing.T) {
+	t.Parallel()
+	var b *bench
+	b = newBench(t, func(w *turn) error { b.ask(record.Pause); return w.write("x", "one\ntwo\n") }, write("tests/b", "pass"))
+	b.launch(func(c *loop.Config) { c.Plain = true })
+	if l := b.work(); l.Status != record.Paused || b.outcomes()[1].Metrics != nil {
+		t.Fatalf("%s", show(l))
+	}
+	b.resume(request(`{"plain":false,"lint":"echo; true"}`, ""))
+	if l := b.work(); l.Status != record.Completed {
+		t.Fatalf("%s", show(l))
+	}
+	if m := b.metrics(2); *m.Files != 3 || *m.Lines != 4 || m.LintErrors == nil {
+		t.Errorf("%+v", m)
+	}
+}

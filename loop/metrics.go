@@ -52,15 +52,20 @@ func (r *run) laterCheck(ctx context.Context) (*checked, *metric.Metrics, error)
 		c, err := r.checkWork(ctx, nil, false)
 		return c, nil, err
 	}
+	m, err := r.meter()
+	if err != nil {
+		return nil, nil, err
+	}
+	if m.Plan.First == "" { // nothing was watched until the loop was resumed
+		if err := m.Begin(ctx, r.state.Baseline); err != nil {
+			return nil, nil, refusal(err)
+		}
+	}
 	baseline, err := r.baselineResults(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	c, err := r.inspect(ctx, baseline)
-	if err != nil {
-		return nil, nil, err
-	}
-	m, err := r.meter()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -28,17 +28,18 @@ type Change struct {
 	Old, New *File
 }
 
-// Diff returns what changed from snapshot a to snapshot b, sorted by path.
+// Diff returns what changed from snapshot a to snapshot b, sorted by path. What
+// Old and New point to is shared and must not be changed.
 func (w *Workspace) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 	const op = "compare snapshots"
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	before, err := w.load(op, a)
+	before, err := w.recall(op, a)
 	if err != nil {
 		return nil, wrap(op, string(a), err)
 	}
-	after, err := w.load(op, b)
+	after, err := w.recall(op, b)
 	if err != nil {
 		return nil, wrap(op, string(b), err)
 	}

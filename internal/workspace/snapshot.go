@@ -162,12 +162,12 @@ func (w *Workspace) wasIgnored(id ID) (map[string]bool, error) {
 }
 
 // Files returns what a snapshot has, sorted by path, and what was left out of
-// it.
+// it. The lists are shared: they must not be changed.
 func (w *Workspace) Files(ctx context.Context, id ID) ([]File, []LeftOut, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	m, err := w.load("read snapshot", id)
+	m, err := w.recall("read snapshot", id)
 	if err != nil {
 		return nil, nil, wrap("read snapshot", string(id), err)
 	}
@@ -192,7 +192,7 @@ func (w *Workspace) ReadFile(ctx context.Context, id ID, path string) ([]byte, e
 func (w *Workspace) ReadFiles(ctx context.Context, id ID, paths []string, each func(f File, content []byte) error) error {
 	const op = "read file of snapshot"
 	err := w.exclusive(ctx, func() error {
-		m, err := w.load(op, id)
+		m, err := w.recall(op, id)
 		if err != nil {
 			return err
 		}

@@ -115,6 +115,7 @@ type Workspace struct {
 	known    map[string]cached
 	unsaved  int // entries of known that its file has not
 	contents *contents
+	recent   recent
 }
 
 // Open checks that the folder can be a workspace and makes the folder of the
