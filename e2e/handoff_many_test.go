@@ -287,6 +287,8 @@ func (w *workplace) work(rng *rand.Rand, name, end, prompt string) {
 		}
 	case <-after:
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // all of it; it may have ended just now
-		<-ended
+		if err := <-ended; err != nil && !killed(err) {
+			w.t.Fatalf("%s, killed: %v\n%s", name, err, out.String())
+		}
 	}
 }

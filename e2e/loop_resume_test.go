@@ -68,11 +68,11 @@ func TestLoopOfADeadProcessKeepsItsConfiguration(t *testing.T) {
 	w.settings("loop.max_iterations: 4\n")
 	w.try(loopRun, "PERDURE_FAILPOINT=loop.act.done:1")
 	w.settings("loop:\n  max_iterations: 1\n  notify:\n    command: echo $PERDURE_EVENT > told\n")
-	short, err := os.MkdirTemp("", "pd") // a socket's path has to be short
+	short, err := os.MkdirTemp("", "pd") //nolint:usetesting // a socket's path has to be short
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(short)
+	defer func() { _ = os.RemoveAll(short) }()
 	out := w.sh("mkfifo told && { perdure serve & } && read event < told && echo $event && kill -INT $! && wait $!", "PERDURE_SOCKET="+filepath.Join(short, "s"))
 	if !strings.Contains(out, "loop_complete") {
 		t.Errorf("told %q", out)

@@ -177,7 +177,7 @@ func (c Config) withDefaults() Config {
 	if c.Selection == "" {
 		c.Selection = HighestQualityVerified
 	}
-	c.Measures.SetDefaults()
+	c.SetDefaults()
 	if c.OverheadPercent == 0 {
 		c.OverheadPercent = hook.DefaultOverheadPercent
 	}
@@ -185,7 +185,7 @@ func (c Config) withDefaults() Config {
 }
 
 func (c *Config) validate() error {
-	errs := c.Measures.Validate()
+	errs := c.Validate()
 	missing := func(name, value string, limit int) {
 		switch {
 		case strings.TrimSpace(value) == "":

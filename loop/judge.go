@@ -237,7 +237,7 @@ func (r *run) score(ctx context.Context, out *Outcome) error {
 	if ran.Exit != 0 || ran.TimedOut || parseErr != nil || math.IsNaN(score) || score < 0 || score > 100 {
 		r.note(EventAgentError, map[string]any{"iteration": out.Iteration, "kind": "scorer",
 			"message": fmt.Sprintf("%q did not print a number from 0 to 100 (exit status %d); the score is made from facts", r.cfg.Scorer, ran.Exit)})
-		return nil //nolint:nilerr // told, and the facts stand in
+		return nil
 	}
 	quality := int(math.Round(score))
 	out.Quality, out.Scorer = &quality, r.cfg.Scorer

@@ -120,18 +120,18 @@ func (r *Relay) keep(v *View, last *perdure.HandoffEntry) {
 // raises the number in it.
 func (r *Relay) fingerprint(v *View) []byte {
 	h := sha256.New()
-	fmt.Fprintf(h, "1 %q %q %q\n", v.Task.ID, r.Place, v.Task.Description)
+	_, _ = fmt.Fprintf(h, "1 %q %q %q\n", v.Task.ID, r.Place, v.Task.Description)
 	describe(h, reflect.TypeFor[kept]())
 	return h.Sum(nil)
 }
 
 func describe(w interface{ Write(p []byte) (int, error) }, t reflect.Type) {
-	fmt.Fprintf(w, "%s %s;", t.String(), t.Kind())
+	_, _ = fmt.Fprintf(w, "%s %s;", t.String(), t.Kind())
 	switch t.Kind() { //nolint:exhaustive // the others have no parts
 	case reflect.Struct:
 		for i := range t.NumField() {
 			if f := t.Field(i); f.IsExported() {
-				fmt.Fprintf(w, "%s:", f.Name)
+				_, _ = fmt.Fprintf(w, "%s:", f.Name)
 				describe(w, f.Type)
 			}
 		}
@@ -141,8 +141,8 @@ func describe(w interface{ Write(p []byte) (int, error) }, t reflect.Type) {
 }
 
 // pack writes a snapshot: its hash, the fingerprint, the content.
-func pack(print []byte, k *kept) ([]byte, error) {
-	body, err := encode(slices.Clone(print), reflect.ValueOf(k).Elem())
+func pack(mark []byte, k *kept) ([]byte, error) {
+	body, err := encode(slices.Clone(mark), reflect.ValueOf(k).Elem())
 	if err != nil {
 		return nil, err
 	}
@@ -150,12 +150,12 @@ func pack(print []byte, k *kept) ([]byte, error) {
 	return append(sum[:], body...), nil
 }
 
-func unpack(raw, print []byte, k *kept) bool {
+func unpack(raw, mark []byte, k *kept) bool {
 	if len(raw) < 2*sha256.Size {
 		return false
 	}
 	body := raw[sha256.Size:]
-	if sum := sha256.Sum256(body); !bytes.Equal(sum[:], raw[:sha256.Size]) || !bytes.Equal(body[:sha256.Size], print) {
+	if sum := sha256.Sum256(body); !bytes.Equal(sum[:], raw[:sha256.Size]) || !bytes.Equal(body[:sha256.Size], mark) {
 		return false
 	}
 	d := &decoder{rest: body[sha256.Size:]}
@@ -169,9 +169,9 @@ var errNoForm = errors.New("a type without a form in snapshots")
 // maps, 0 for nil and one more than the length otherwise.
 func encode(b []byte, v reflect.Value) ([]byte, error) {
 	var err error
-	switch v.Kind() { //nolint:exhaustive // the others have no form
+	switch v.Kind() {
 	case reflect.String:
-		return append(binary.AppendUvarint(b, uint64(v.Len())), v.String()...), nil
+		return append(binary.AppendUvarint(b, uint64(v.Len())), v.String()...), nil //nolint:gosec // no length is negative
 	case reflect.Bool:
 		if v.Bool() {
 			return append(b, 1), nil
@@ -190,7 +190,7 @@ func encode(b []byte, v reflect.Value) ([]byte, error) {
 		if v.IsNil() {
 			return append(b, 0), nil
 		}
-		b = binary.AppendUvarint(b, uint64(v.Len())+1)
+		b = binary.AppendUvarint(b, uint64(v.Len())+1) //nolint:gosec // no length is negative
 	default:
 		return nil, errNoForm
 	}
@@ -265,7 +265,7 @@ func (d *decoder) length() int {
 		d.fail()
 		return 0
 	}
-	return int(n)
+	return int(n) //nolint:gosec // at most what is left
 }
 
 func (d *decoder) bytes(n int) []byte {
@@ -279,7 +279,7 @@ func (d *decoder) bytes(n int) []byte {
 }
 
 func (d *decoder) value(v reflect.Value) {
-	switch v.Kind() { //nolint:exhaustive // the others have no form
+	switch v.Kind() {
 	case reflect.String:
 		v.SetString(string(d.bytes(d.length())))
 	case reflect.Bool:
@@ -335,7 +335,7 @@ func (d *decoder) count() int {
 		}
 		return -1
 	}
-	return int(n - 1)
+	return int(n - 1) //nolint:gosec // at most what is left
 }
 
 func (d *decoder) slice(v reflect.Value) {

@@ -61,7 +61,7 @@ func (c *commands) follow(ctx context.Context, s Store, id perdure.TreeID, how a
 			return err
 		}
 		if text := c.line(&e); text != "" && !e.Time.Before(how.since) {
-			fmt.Fprintf(c.Err, "%s  %s\n", c.Dim(e.Time.Local().Format(time.TimeOnly)), text)
+			c.tell("%s  %s\n", c.Dim(e.Time.Local().Format(time.TimeOnly)), text)
 		}
 		switch e.Kind {
 		case loop.EventEnded:
@@ -80,6 +80,7 @@ func (c *commands) follow(ctx context.Context, s Store, id perdure.TreeID, how a
 			if over || err != nil {
 				return err
 			}
+		default: // it was told, and goes on
 		}
 	}
 	return ctx.Err()
@@ -116,17 +117,17 @@ func (c *commands) gateOpened(ctx context.Context, s Store, id perdure.TreeID, h
 
 // showGate prints a question and how it is answered.
 func (c *commands) showGate(q *record.Question, id string) {
-	fmt.Fprintf(c.Err, "\n%s\n", c.Bold(c.Safe(q.Title)))
+	c.tell("\n%s\n", c.Bold(c.Safe(q.Title)))
 	for _, text := range []string{q.Text, q.Diff} {
 		if text = strings.TrimSpace(text); text != "" {
-			fmt.Fprintf(c.Err, "\n%s\n", c.Safe(text))
+			c.tell("\n%s\n", c.Safe(text))
 		}
 	}
-	fmt.Fprintln(c.Err)
+	c.tell("\n")
 	for _, o := range q.Options {
-		fmt.Fprintf(c.Err, "  perdure loop answer %s --loop %s\n      %s\n", o.Answer, id, c.Safe(o.Effect))
+		c.tell("  perdure loop answer %s --loop %s\n      %s\n", o.Answer, id, c.Safe(o.Effect))
 	}
-	fmt.Fprintln(c.Err)
+	c.tell("\n")
 }
 
 // answers asks the person at the terminal; nil when there is none. What is typed
@@ -145,7 +146,7 @@ func (c *commands) answers(ctx context.Context, s Store, id perdure.TreeID) chan
 				return
 			case g = <-open:
 			}
-			fmt.Fprint(c.Err, "answer: ")
+			c.tell("answer: ")
 			for lines.Scan() {
 				answer, reason, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
 				if answer == "" {
@@ -155,7 +156,7 @@ func (c *commands) answers(ctx context.Context, s Store, id perdure.TreeID) chan
 				if err == nil || perdure.CodeOf(err) == perdure.CodeConflict || ctx.Err() != nil {
 					break
 				}
-				fmt.Fprintf(c.Err, "%s\nanswer: ", perdure.HintOf(err))
+				c.tell("%s\nanswer: ", perdure.HintOf(err))
 			}
 		}
 	}()
@@ -243,8 +244,9 @@ func (c *commands) line(e *perdure.Event) string {
 		return c.Safe(d.Reason)
 	case record.EventGateAnswered:
 		return strings.TrimSpace(fmt.Sprintf("answered: %s %s", d.Answer, c.Safe(d.Reason)))
+	default:
+		return ""
 	}
-	return ""
 }
 
 func measured(iteration int, passed bool, failing, regressions int, quality *int) string {

@@ -185,7 +185,7 @@ func (p *program) Launch(ctx context.Context, req server.LaunchRequest) (perdure
 
 func (p *program) serve() *client.Client {
 	p.Helper()
-	dir, err := os.MkdirTemp("", "pd") //nolint:usetesting // short: sockets have short paths
+	dir, err := os.MkdirTemp("", "pd") // short: sockets have short paths
 	if err != nil {
 		p.Fatal(err)
 	}

@@ -150,9 +150,10 @@ func name(ctx context.Context, s Store, id perdure.TreeID) string {
 	return loop.ID(&tree)
 }
 
-func (c *commands) say(format string, args ...any) {
-	fmt.Fprintf(c.Err, "perdure: "+format+"\n", args...)
-}
+func (c *commands) say(format string, args ...any) { c.tell("perdure: "+format+"\n", args...) }
+
+// tell prints for whoever watches; that nobody can read it stops nothing.
+func (c *commands) tell(format string, args ...any) { _, _ = fmt.Fprintf(c.Err, format, args...) }
 
 // loopFlags are the flags that many commands have.
 func loopArgument(c *commands) cobra.PositionalArgs { return c.Arguments(0, 1, "at most one loop") }

@@ -98,7 +98,7 @@ func (t *Meter) ownCoverage(ctx context.Context) (p *coverage.Profile, lacks str
 	cfg.WithCoverage = true
 	command := project.Measure(t.Measures.Coverage, cfg)
 	if err := command.Clear(t.Files.Root()); err != nil {
-		return nil, "old results cannot be removed: " + err.Error(), nil
+		return nil, "old results cannot be removed: " + err.Error(), nil //nolint:nilerr // said in the place of the coverage
 	}
 	command.Env = append(slices.Clone(command.Env), coverageVariable+"="+place)
 	ran, err := t.Run(ctx, &command, t.Limit)

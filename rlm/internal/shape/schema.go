@@ -152,8 +152,9 @@ func (d *document) keyword(key, at string, value any) error {
 		return d.addList(at, list)
 	case schemaMap, schemaOrTextsMap, textsMap:
 		return d.addMap(key, at, value)
+	default:
+		return plain(key, at, value)
 	}
-	return plain(key, at, value)
 }
 
 func (d *document) addList(at string, list []any) error {
@@ -220,6 +221,7 @@ func plain(key, at string, value any) error {
 		want = unless(isList, "array")
 	case typeNames:
 		return typeList(at, value)
+	default: // anything is right, or it is a schema
 	}
 	if want != "" {
 		return fault(at, "got %s, want %s", typeOf(value), want)
