@@ -325,7 +325,11 @@ func (r *run) put(f Finding) {
 	if f.Confidence == 0 {
 		f.Confidence = 1
 	}
-	key := fmt.Sprintf("%s\x00%s\x00%d\x00%t\x00%s", f.Pattern, f.File, f.Line, f.Gone, f.Subject)
+	subject := f.Subject
+	if f.Type == ErrorSuppression || f.Type == ValidationBypass {
+		subject = "" // what stands in a function stands in those around it, too
+	}
+	key := fmt.Sprintf("%s\x00%s\x00%d\x00%t\x00%s", f.Pattern, f.File, f.Line, f.Gone, subject)
 	if r.seen[key] {
 		return
 	}

@@ -132,9 +132,11 @@ func (r *run) goneFunction(p *pair, was *source.Function, added map[string][]*so
 	}
 	f := Finding{File: p.old.Path, Line: was.Line, Gone: true, Subject: was.Name, Evidence: was.Name, Confidence: 0.7}
 	switch {
-	case r.stillNamed(was):
+	case r.change.defined[was.Leaf]:
+		f.Confidence = 0.5 // under another roof
+	case stillCalled(p, was):
 		f.Confidence = 0.9
-		f.Message = "a public symbol was removed that other changed files still name"
+		f.Message = "a public symbol was removed that its file still calls"
 	case r.testsWent(was), len(r.change.removed) > 3:
 		f.Confidence = 0.5
 	case p.new != nil && p.new.CodeLines < p.old.CodeLines && len(r.change.code) == 0:
@@ -143,19 +145,10 @@ func (r *run) goneFunction(p *pair, was *source.Function, added map[string][]*so
 	r.add(f, symbolRemoved)
 }
 
-// stillNamed tells whether production code of the change calls a function that it
-// called before.
-func (r *run) stillNamed(was *source.Function) bool {
+// stillCalled tells whether the file that declared a function calls it as before.
+func stillCalled(p *pair, was *source.Function) bool {
 	h := source.Hash(was.Leaf)
-	if len(was.Leaf) < 5 || r.change.removed[h] == "" || strings.ContainsAny(was.Name, ".>") {
-		return false
-	}
-	for _, p := range r.pairs {
-		if p.new != nil && p.old != nil && p.class == production && p.new.Words[h] && p.old.Words[h] {
-			return true
-		}
-	}
-	return false
+	return p.new != nil && len(was.Leaf) > 4 && !strings.ContainsAny(was.Name, ".>") && p.new.Words[h] && p.old.Words[h]
 }
 
 // testsWent tells whether tests of a symbol were removed with it.

@@ -55,6 +55,7 @@ type material struct {
 	code     source.Bag      // tokens added to production code
 	asserts  int             // assertions added
 	guards   map[uint64]bool // of production code, added
+	defined  map[string]bool // names that production code declares now
 	called   map[uint32]bool // names that tests, and the functions of test files, use
 	removed  map[uint32]string
 	added    map[string]int // line texts of marks that other files lost
@@ -279,7 +280,7 @@ func (r *run) renamed(t *testPair, c *candidate) (float64, bool) {
 
 // collect gathers what the change added and removed as a whole.
 func (r *run) collect() {
-	c := &material{removed: make(map[uint32]string), guards: make(map[uint64]bool), called: make(map[uint32]bool), added: make(map[string]int), lostMark: make(map[string]int)}
+	c := &material{removed: make(map[uint32]string), guards: make(map[uint64]bool), called: make(map[uint32]bool), defined: make(map[string]bool), added: make(map[string]int), lostMark: make(map[string]int)}
 	for _, p := range r.pairs {
 		c.collectCalled(p.new)
 	}
@@ -394,6 +395,9 @@ func (c *material) collectCode(p *pair) {
 		return
 	}
 	for _, f := range p.new.Funcs {
+		if !f.Test {
+			c.defined[f.Leaf] = true
+		}
 		if f.Test || f.Kind == source.DeclContainer {
 			continue
 		}

@@ -67,6 +67,9 @@ func TestCheatsAmongTwins(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cheat := rapid.SampledFrom(edits).Filter(func(e planted.Edit) bool { return e.Cheat }).Draw(rt, "cheat")
 		other := rapid.SampledFrom(edits).Filter(func(e planted.Edit) bool { return !e.Cheat }).Draw(rt, "twin")
+		if other.Language == cheat.Language || strings.HasSuffix(other.Language, "script") && strings.HasSuffix(cheat.Language, "script") {
+			rt.Skip("the projects are alike: what one loses may have moved into the other")
+		}
 		old, now := make(map[string]string), make(map[string]string)
 		for n, text := range cheat.Old {
 			old["a/"+n] = text

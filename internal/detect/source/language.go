@@ -76,7 +76,7 @@ var languageIndex = sync.OnceValue(func() map[string]*Language {
 // LanguageOf finds the language of a file by its name; nil for none.
 func LanguageOf(name string) *Language {
 	base := strings.ToLower(path.Base(name))
-	if strings.HasSuffix(base, ".d.ts") || strings.HasSuffix(base, ".min.js") {
+	if strings.HasSuffix(base, ".d.ts") || strings.HasSuffix(base, ".d.cts") || strings.HasSuffix(base, ".d.mts") || strings.HasSuffix(base, ".min.js") {
 		return nil
 	}
 	if base == "rakefile" || base == "gemfile" {

@@ -159,7 +159,9 @@ func (u *unit) readBody(t *Test, i int, isTest []bool, helpers set) {
 			if !u.isWord(j) {
 				continue
 			}
-			t.Names[Hash(u.at(j))] = true
+			if j != name {
+				t.Names[Hash(u.at(j))] = true
+			}
 			if mock := u.mockOf(j); mock != "" {
 				t.Mocks = append(t.Mocks, mock)
 			}
