@@ -65,6 +65,12 @@ fuzz: ## Fuzz each target for FUZZTIME
 bench: ## Run the benchmarks, one JSON line a result: make bench BENCH="flat tree"
 	@set -e; for what in $(BENCH); do $(GO) run ./bench $$what; done
 
+.PHONY: bench-detect
+bench-detect: ## Print recall and false alarms of the detectors (fetches released packages)
+	$(GO) run ./bench/detect planted
+	$(GO) run ./bench/detect mutants
+	$(GO) run ./bench/detect releases
+
 .PHONY: vet
 vet: ## Run go vet
 	$(GO) vet ./...

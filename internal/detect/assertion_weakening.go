@@ -49,7 +49,7 @@ func (r *run) compareAsserts(t *testPair) {
 		return
 	}
 	if len(t.new.Asserts) == 0 && t.new.Skip != source.Always {
-		if source.Inside(t.old.Literals, r.change.tests) >= 0.9 && len(t.old.Literals) > 0 && r.callsNew(t) {
+		if source.Inside(t.old.Literals, r.of(t.from).tests) >= 0.9 && len(t.old.Literals) > 0 && r.callsNew(t) {
 			return // they stand in a function that is called now
 		}
 		if len(t.new.Cases) > 0 && source.Inside(t.old.Literals, t.new.Literals) >= 0.9 {
@@ -67,7 +67,7 @@ func (r *run) compareAsserts(t *testPair) {
 // callsNew tells whether a test calls something it did not.
 func (r *run) callsNew(t *testPair) bool {
 	for h := range t.new.Names {
-		if !t.old.Names[h] && r.change.tests.Has(h) {
+		if !t.old.Names[h] && r.of(t.from).tests.Has(h) {
 			return true
 		}
 	}
@@ -150,13 +150,13 @@ func (r *run) missingAssert(t *testPair, was *source.Assertion, more source.Bag,
 	if was.Strength == source.Trivial || len(was.Words) == 0 && gained > 0 {
 		return
 	}
-	if r.namesRemoved(was.Words) || source.Inside(was.Call, t.new.All) < 1 {
+	if r.namesRemoved(t.from, was.Words) || source.Inside(was.Call, t.new.All) < 1 {
 		return // it was about what is gone
 	}
 	if len(was.Words) > 0 && source.Inside(was.Words, more) >= 0.8 || len(was.Literals) > 0 && source.Inside(was.Literals, more) == 1 {
 		return // written in another way, in this test
 	}
-	if len(was.Literals) > 0 && source.Inside(was.Words, r.change.tests) >= 0.9 {
+	if len(was.Literals) > 0 && source.Inside(was.Words, r.of(t.from).tests) >= 0.9 {
 		return // or moved into another one
 	}
 	f := Finding{File: t.from.old.Path, Line: was.Line, Gone: true, Subject: t.old.Name, Evidence: was.S, Confidence: 0.6}

@@ -214,8 +214,10 @@ type run struct {
 	limits Limits
 	pairs  []*pair
 	report *Report
-	seen   map[string]bool // findings, each told once
-	change *material       // of all files; see match.go
+	seen   map[string]bool      // findings, each told once
+	change map[string]*material // by language; see match.go
+	// lostMarks counts marks that files lost, by pattern and text; nil until needed.
+	lostMarks map[string]int
 	// compared counts removed functions held against added ones.
 	compared int
 	// tests has what became of each test of the baseline, in the order of the

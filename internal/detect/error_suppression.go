@@ -77,12 +77,12 @@ const maxOpenEnds = 5
 
 // movedMark tells whether another file lost the same mark.
 func (r *run) movedMark(p *pair, m *source.Mark) bool {
-	if r.change.lostMark == nil || len(r.change.lostMark) == 0 {
+	if r.lostMarks == nil {
 		r.countLost()
 	}
 	key := m.Pattern + "\x00" + m.S
-	if r.change.lostMark[key] > 0 {
-		r.change.lostMark[key]--
+	if r.lostMarks[key] > 0 {
+		r.lostMarks[key]--
 		return true
 	}
 	return false
@@ -90,7 +90,7 @@ func (r *run) movedMark(p *pair, m *source.Mark) bool {
 
 // countLost counts the marks that files lost, by their text.
 func (r *run) countLost() {
-	lost := map[string]int{"": 1} // not empty: counted
+	lost := make(map[string]int)
 	for _, p := range r.pairs {
 		if p.old == nil || p.newWhy != "" {
 			continue
@@ -108,7 +108,7 @@ func (r *run) countLost() {
 			}
 		}
 	}
-	r.change.lostMark = lost
+	r.lostMarks = lost
 }
 
 // handlers compares how a function handles errors.

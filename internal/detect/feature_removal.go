@@ -9,7 +9,6 @@ import (
 
 // functions compares the functions of production code.
 func (r *run) functions() {
-	added := r.addedFunctions()
 	for _, p := range r.pairs {
 		if p.class != production && p.class != testCode || p.new == nil && p.newWhy != "" {
 			continue
@@ -27,7 +26,7 @@ func (r *run) functions() {
 				if f := now[was.Name]; f != nil {
 					r.compareFunction(p, was, f)
 				} else {
-					r.goneFunction(p, was, added)
+					r.goneFunction(p, was)
 				}
 			}
 		}
@@ -88,36 +87,14 @@ func (r *run) stub(p *pair, was, now *source.Function) bool {
 	return true
 }
 
-// addedFunctions are those that no baseline version of their file had.
-func (r *run) addedFunctions() map[string][]*source.Function {
-	all := make(map[string][]*source.Function)
-	for _, p := range r.pairs {
-		if p.new == nil {
-			continue
-		}
-		known := make(map[string]bool)
-		if p.old != nil {
-			for _, f := range p.old.Funcs {
-				known[f.Name] = true
-			}
-		}
-		for _, f := range p.new.Funcs {
-			if !known[f.Name] && !f.Test {
-				all[f.Leaf] = append(all[f.Leaf], f)
-				all[""] = append(all[""], f)
-			}
-		}
-	}
-	return all
-}
-
 // maxRenamed is how many added functions a removed one is compared with.
 const maxRenamed = 2000
 
 // goneFunction tells of a public function or type that is not there any more: not
 // elsewhere in the change, not under another name, not deprecated before. It is
 // surer when what is left still names it; when its tests went with it, a warning.
-func (r *run) goneFunction(p *pair, was *source.Function, added map[string][]*source.Function) {
+func (r *run) goneFunction(p *pair, was *source.Function) {
+	added := r.of(p).fresh
 	if !was.Public || was.Test || was.Deprecated || len(added[was.Leaf]) > 0 || p.class != production {
 		return
 	}
@@ -132,14 +109,14 @@ func (r *run) goneFunction(p *pair, was *source.Function, added map[string][]*so
 	}
 	f := Finding{File: p.old.Path, Line: was.Line, Gone: true, Subject: was.Name, Evidence: was.Name, Confidence: 0.7}
 	switch {
-	case r.change.defined[was.Leaf]:
+	case r.of(p).defined[was.Leaf]:
 		f.Confidence = 0.5 // under another roof
 	case stillCalled(p, was):
 		f.Confidence = 0.9
 		f.Message = "a public symbol was removed that its file still calls"
-	case r.testsWent(was), len(r.change.removed) > 3:
+	case r.testsWent(was), len(r.of(p).removed) > 3:
 		f.Confidence = 0.5
-	case p.new != nil && p.new.CodeLines < p.old.CodeLines && len(r.change.code) == 0:
+	case p.new != nil && p.new.CodeLines < p.old.CodeLines && len(r.of(p).code) == 0:
 		f.Confidence = 0.8 // nothing came for it
 	}
 	r.add(f, symbolRemoved)

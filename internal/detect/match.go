@@ -50,16 +50,17 @@ const (
 
 // material is what the change as a whole added and took away.
 type material struct {
-	tests    source.Bag      // tokens added to test code
-	whole    source.Bag      // all tokens of new and changed test code
-	code     source.Bag      // tokens added to production code
-	asserts  int             // assertions added
-	guards   map[uint64]bool // of production code, added
-	defined  map[string]bool // names that production code declares now
-	called   map[uint32]bool // names that tests, and the functions of test files, use
-	removed  map[uint32]string
-	added    map[string]int // line texts of marks that other files lost
-	lostMark map[string]int
+	tests   source.Bag      // tokens added to test code
+	whole   source.Bag      // all tokens of new and changed test code
+	code    source.Bag      // tokens added to production code
+	asserts int             // assertions added
+	guards  map[uint64]bool // of production code, added
+	defined map[string]bool // names that production code declares now
+	called  map[uint32]bool // names that tests, and the functions of test files, use
+	removed map[uint32]string
+	// fresh are functions that are new in their file, by the last part of their name;
+	// all of them under "".
+	fresh map[string][]*source.Function
 }
 
 // candidate is a test of the new versions that no baseline test is matched to.
@@ -278,23 +279,68 @@ func (r *run) renamed(t *testPair, c *candidate) (float64, bool) {
 	return s, true
 }
 
-// collect gathers what the change added and removed as a whole.
+// collect gathers what the change added and removed, by groups of languages:
+// numbers and short names are in all of them.
 func (r *run) collect() {
-	c := &material{removed: make(map[uint32]string), guards: make(map[uint64]bool), called: make(map[uint32]bool), defined: make(map[string]bool), added: make(map[string]int), lostMark: make(map[string]int)}
+	r.change = make(map[string]*material)
 	for _, p := range r.pairs {
-		c.collectCalled(p.new)
+		r.of(p).collectCalled(p.new)
+		r.of(p).collectFresh(p)
 	}
 	for _, p := range r.pairs {
+		c := r.of(p)
 		c.collectTests(p)
 		c.collectCode(p)
 	}
-	slices.Sort(c.tests)
-	slices.Sort(c.whole)
-	slices.Sort(c.code)
-	for leaf := range r.addedFunctions() { // what was added under its name was moved
-		delete(c.removed, source.Hash(leaf))
+	for _, c := range r.change {
+		slices.Sort(c.tests)
+		slices.Sort(c.whole)
+		slices.Sort(c.code)
+		for leaf := range c.fresh { // what was added under its name was moved
+			delete(c.removed, source.Hash(leaf))
+		}
 	}
-	r.change = c
+}
+
+// of is the material of the languages that go with the one of a file.
+func (r *run) of(p *pair) *material {
+	group := ""
+	if p.lang != nil {
+		group = p.lang.Name
+	}
+	switch group {
+	case "typescript":
+		group = "javascript"
+	case "kotlin":
+		group = "java"
+	}
+	if r.change[group] == nil {
+		r.change[group] = &material{
+			removed: make(map[uint32]string), guards: make(map[uint64]bool), called: make(map[uint32]bool), defined: make(map[string]bool),
+			fresh: make(map[string][]*source.Function),
+		}
+	}
+	return r.change[group]
+}
+
+// collectFresh notes the functions of production code that the baseline version of
+// their file did not have.
+func (c *material) collectFresh(p *pair) {
+	if p.new == nil {
+		return
+	}
+	known := make(map[string]bool)
+	if p.old != nil {
+		for _, f := range p.old.Funcs {
+			known[f.Name] = true
+		}
+	}
+	for _, f := range p.new.Funcs {
+		if !known[f.Name] && !f.Test {
+			c.fresh[f.Leaf] = append(c.fresh[f.Leaf], f)
+			c.fresh[""] = append(c.fresh[""], f)
+		}
+	}
 }
 
 func (c *material) collectTests(p *pair) {
@@ -428,19 +474,16 @@ func (c *material) collectGuards(was, now *source.Function) {
 
 // matchMerged finds tests whose content stands in other tests now.
 func (r *run) matchMerged(left []int, free []*candidate) {
-	if r.change.asserts == 0 {
-		return
-	}
 	for _, n := range left {
 		t := &r.tests[n]
-		if t.how != "" || len(t.old.Asserts) == 0 || len(t.old.Telling) < 2 {
+		if t.how != "" || r.of(t.from).asserts == 0 || len(t.old.Asserts) == 0 || len(t.old.Telling) < 2 {
 			continue
 		}
 		// Names alone are in many tests; a test without literals needs all of them.
-		if len(t.old.Literals) == 0 && source.Inside(t.old.Telling, r.change.tests) < 0.95 {
+		if len(t.old.Literals) == 0 && source.Inside(t.old.Telling, r.of(t.from).tests) < 0.95 {
 			continue
 		}
-		if source.Inside(t.old.Literals, r.change.tests) < 0.75 || source.Inside(t.old.Telling, r.change.whole) < 0.75 {
+		if source.Inside(t.old.Literals, r.of(t.from).tests) < 0.75 || source.Inside(t.old.Telling, r.of(t.from).whole) < 0.75 {
 			continue
 		}
 		t.how = howMerged
@@ -499,7 +542,7 @@ func (r *run) matchObsolete(t *testPair) {
 	}
 	var names []string
 	for h := range t.old.Names {
-		if s, ok := r.change.removed[h]; ok && !source.Everywhere(s) {
+		if s, ok := r.of(t.from).removed[h]; ok && !source.Everywhere(s) {
 			names = append(names, s)
 		}
 	}

@@ -75,7 +75,7 @@ func (r *run) lostCases(t *testPair) {
 		if now[c.Key]--; now[c.Key] >= 0 {
 			continue
 		}
-		if source.Inside(c.All, more) >= 0.8 || source.Inside(c.All, r.change.tests) >= 0.9 && len(c.All) > 1 || r.namesRemoved(c.All) {
+		if source.Inside(c.All, more) >= 0.8 || source.Inside(c.All, r.of(t.from).tests) >= 0.9 && len(c.All) > 1 || r.namesRemoved(t.from, c.All) {
 			continue
 		}
 		lost = append(lost, c)
@@ -98,12 +98,12 @@ func (r *run) lostCases(t *testPair) {
 
 // namesRemoved tells whether tokens name something that the change removed from
 // production code.
-func (r *run) namesRemoved(b source.Bag) bool {
-	if len(r.change.removed) == 0 {
+func (r *run) namesRemoved(p *pair, b source.Bag) bool {
+	if len(r.of(p).removed) == 0 {
 		return false
 	}
 	for _, h := range b {
-		if _, ok := r.change.removed[h]; ok {
+		if _, ok := r.of(p).removed[h]; ok {
 			return true
 		}
 	}

@@ -31,7 +31,7 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 		if count[g.Key]--; count[g.Key] >= 0 {
 			continue
 		}
-		if r.guardElsewhere(g, gained, was, now) {
+		if r.guardElsewhere(p, g, gained, was, now) {
 			continue
 		}
 		f := Finding{File: p.old.Path, Line: g.Line, Gone: true, Subject: was.Name, Evidence: g.S, Confidence: 0.6}
@@ -57,17 +57,17 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 
 // guardElsewhere tells whether what a guard checked is checked by another one, or
 // is not there any more.
-func (r *run) guardElsewhere(g *source.Guard, gained source.Bag, was, now *source.Function) bool {
+func (r *run) guardElsewhere(p *pair, g *source.Guard, gained source.Bag, was, now *source.Function) bool {
 	if g.Failure { // the call may have gone with its check
 		return !now.Calls.Has(g.Words[0])
 	}
 	if len(g.Words) > 0 && source.Inside(g.Words, gained) >= 0.6 {
 		return true
 	}
-	if r.change.guards[g.Key] || len(g.Words) > 1 && source.Inside(g.Words, r.change.code) == 1 {
+	if r.of(p).guards[g.Key] || len(g.Words) > 1 && source.Inside(g.Words, r.of(p).code) == 1 {
 		return true
 	}
-	if r.namesRemoved(g.Words) {
+	if r.namesRemoved(p, g.Words) {
 		return true
 	}
 	return len(g.Words) > 0 && source.Inside(g.Words, now.All) < 0.3 && !mostlyRemoved(was, now)
