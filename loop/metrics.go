@@ -148,7 +148,7 @@ func (r *run) inspect(ctx context.Context, baseline *testreport.Report) (*checke
 	if !c.command.Covers() || m.Proven {
 		return c, nil
 	}
-	if c.Exit == 0 || (c.profile != nil && !c.broken()) {
+	if c.Exit == 0 || (c.profile != nil && !c.broken() && len(c.report.Failing()) > 0) {
 		m.Proven = c.profile != nil
 		return c, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/perdure/perdure/internal/coverage"
 	"github.com/perdure/perdure/internal/project"
@@ -73,7 +74,12 @@ func (t *Meter) takeCoverage(ctx context.Context, m *Metrics, c *Checked) (err e
 		}
 	}
 	if p == nil {
-		m.miss(NameCoverage, cmp.Or(lacks, noCoverage))
+		lacks = cmp.Or(lacks, noCoverage)
+		const way = "--coverage COMMAND"
+		if t.Measures.Coverage == Auto && !strings.Contains(lacks, way) {
+			lacks += "; " + way + " takes it"
+		}
+		m.miss(NameCoverage, lacks)
 		return nil
 	}
 	m.CoveredLines, m.CodeLines = p.Count()
