@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -165,7 +164,7 @@ func (a *app) importPath(ctx context.Context, l *config.Loaded, path string, f *
 	}
 	report.Path = path
 	for i := range report.Settings {
-		report.Settings[i].Own = ownSetting(report.Settings[i].Name)
+		report.Settings[i].Own = config.Counterpart(report.Settings[i].Name)
 	}
 	if f.asJSON {
 		if err := a.printJSON(report); err != nil {
@@ -229,16 +228,6 @@ func (a *app) printImport(r *aiwg.Report) {
 			a.printf("  %s\n", visible(noteLine(&r.Notes[i])))
 		}
 	}
-}
-
-// ownSetting is the setting that means the same as one of agent_persistence: by
-// the specification that of its name in the section loop.
-func ownSetting(name string) string {
-	own := "loop." + name
-	if !slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return k.Name == own }) {
-		return ""
-	}
-	return own
 }
 
 // printLoops tells of loops and of their settings.
