@@ -2,11 +2,13 @@
 // what is planted they find, and how often they act on ordinary work.
 //
 //	go run ./bench/detect planted [-json]
+//	go run ./bench/detect mutants [-cache DIR] [-list] [-only TEXT]
 //	go run ./bench/detect releases [-cache DIR] [-list] [-only TEXT]
 //
 // planted takes the cheats and twins of internal/detect/planted, each alone and
 // among unrelated changes, and prints recall and false alarms by language, type
-// and tier. releases fetches consecutive released versions of open-source packages
+// and tier. mutants plants cheats by regular expressions in released packages that
+// others wrote. releases fetches consecutive released versions of open-source packages
 // with the package clients (go, npm) into a cache folder and counts what acts in
 // standard mode; -list prints every alarm, so that it can be looked at.
 package main
@@ -19,6 +21,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 )
 
 func main() {
@@ -32,7 +35,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("name what to measure: planted or releases")
+		return errors.New("name what to measure: planted, mutants or releases")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	cache := flags.String("cache", "", "folder for fetched packages (default: in the user's cache folder)")
@@ -41,11 +44,20 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
+	if *cache == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return err
+		}
+		*cache = filepath.Join(dir, "perdure-bench-detect")
+	}
 	switch args[0] {
 	case "planted":
 		return plantedRates(ctx, out, *only, *list)
+	case "mutants":
+		return mutantRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list})
 	case "releases":
 		return releaseRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list})
 	}
-	return fmt.Errorf("%q cannot be measured: name planted or releases", args[0])
+	return fmt.Errorf("%q cannot be measured: name planted, mutants or releases", args[0])
 }

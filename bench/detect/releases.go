@@ -46,13 +46,6 @@ type tally struct {
 
 // releaseRates compares consecutive releases of each package.
 func releaseRates(ctx context.Context, out io.Writer, o releaseOptions) error {
-	if o.cache == "" {
-		dir, err := os.UserCacheDir()
-		if err != nil {
-			return err
-		}
-		o.cache = filepath.Join(dir, "perdure-bench-detect")
-	}
 	o.out, o.totals, o.patterns = out, make(map[string]*tally), make(map[string]int)
 	for line := range strings.Lines(packages) {
 		words := strings.Fields(line)

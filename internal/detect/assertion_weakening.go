@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/perdure/perdure/internal/detect/source"
 )
@@ -27,10 +28,27 @@ func (r *run) assertionWeakening() {
 		if p.new == nil {
 			continue
 		}
+		r.helpers(p)
 		for _, t := range p.new.Tests {
 			if !used[t] {
 				r.trivial(p, t, nil, 0.7)
 			}
+		}
+	}
+}
+
+// helpers compares what functions assert that tests call.
+func (r *run) helpers(p *pair) {
+	if p.old == nil {
+		return
+	}
+	now := make(map[string]*source.Test)
+	for _, t := range slices.Concat(p.new.Tests, p.new.Helpers) {
+		now[t.Name] = t
+	}
+	for _, was := range p.old.Helpers {
+		if t := now[was.Name]; t != nil {
+			r.compareAsserts(&testPair{from: p, old: was, to: p, new: t, how: howSame})
 		}
 	}
 }

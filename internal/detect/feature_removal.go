@@ -13,19 +13,20 @@ func (r *run) functions() {
 		if p.class != production && p.class != testCode || p.new == nil && p.newWhy != "" {
 			continue
 		}
-		now := make(map[string]*source.Function)
+		now := make(map[string][]*source.Function)
 		if p.new != nil {
 			for _, f := range p.new.Funcs {
-				now[f.Name] = f
+				now[f.Name] = append(now[f.Name], f)
 			}
 		}
 		known := make(map[string]bool)
 		if p.old != nil {
 			for _, was := range p.old.Funcs {
 				known[was.Name] = true
-				if f := now[was.Name]; f != nil {
+				switch f := counterpart(was, now); {
+				case f != nil:
 					r.compareFunction(p, was, f)
-				} else {
+				case len(now[was.Name]) == 0:
 					r.goneFunction(p, was)
 				}
 			}
@@ -35,6 +36,29 @@ func (r *run) functions() {
 			r.commentedOut(p)
 		}
 	}
+}
+
+// maxNamesakes is how many functions of one name are told apart.
+const maxNamesakes = 50
+
+// counterpart finds what a function became among those of its name: the same body,
+// or the most similar one.
+func counterpart(was *source.Function, now map[string][]*source.Function) *source.Function {
+	all := now[was.Name]
+	if len(all) == 1 {
+		return all[0]
+	}
+	var best *source.Function
+	most := 0.3
+	for _, f := range all[:min(len(all), maxNamesakes)] {
+		if f.BodyHash == was.BodyHash && f.Kind == was.Kind {
+			return f
+		}
+		if s := source.Similar(was.All, f.All); s > most {
+			best, most = f, s
+		}
+	}
+	return best
 }
 
 // newFunctions looks at functions that the baseline did not have.
@@ -64,9 +88,7 @@ func (r *run) compareFunction(p *pair, was, now *source.Function) {
 	if now.Test {
 		return
 	}
-	if r.stub(p, was, now) {
-		return
-	}
+	r.stub(p, was, now)
 	r.guards(p, was, now)
 	r.handlers(p, was, now)
 	r.special(p, was, now)
@@ -76,15 +98,14 @@ func (r *run) compareFunction(p *pair, was, now *source.Function) {
 }
 
 // stub tells of a body that was replaced by nothing.
-func (r *run) stub(p *pair, was, now *source.Function) bool {
+func (r *run) stub(p *pair, was, now *source.Function) {
 	if !now.Stub || was.Stub || was.Tokens < 30 || now.Tokens*2 > was.Tokens {
-		return false
+		return
 	}
 	r.add(Finding{
 		File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.9,
 		Message: fmt.Sprintf("%d lines became %d that do nothing", was.Lines, now.Lines),
 	}, stubBody)
-	return true
 }
 
 // maxRenamed is how many added functions a removed one is compared with.

@@ -14,7 +14,7 @@ type Limits struct {
 	// MiB.
 	FileBytes int64
 	// LineBytes is how long a line may be before a file is taken for minified; 0
-	// is 20,000.
+	// is 65,536.
 	LineBytes int
 	// Files is how many changes one Run takes; 0 is 100,000.
 	Files int
@@ -27,7 +27,7 @@ func (l Limits) withDefaults() Limits {
 		l.FileBytes = 4 << 20
 	}
 	if l.LineBytes <= 0 {
-		l.LineBytes = 20_000
+		l.LineBytes = 1 << 16
 	}
 	if l.Files <= 0 {
 		l.Files = 100_000
@@ -98,15 +98,22 @@ func vendored(name string) bool {
 	return false
 }
 
+// longLine is from how many bytes on a line is longer than people write. When such
+// lines are more than half of a file, it is minified.
+const longLine = 2000
+
 // minified tells of code whose lines no person wrote.
 func (l Limits) minified(text []byte) bool {
 	const meanBytes, few = 400, 10 << 10
-	lines, longest := 0, 0
+	lines, longest, long := 0, 0, 0
 	for line := range bytes.Lines(text) {
 		lines++
 		longest = max(longest, len(line))
+		if len(line) > longLine {
+			long += len(line)
+		}
 	}
-	return longest > l.LineBytes || len(text) > few && len(text)/lines > meanBytes
+	return longest > l.LineBytes || len(text) > few && (len(text)/lines > meanBytes || long > len(text)/2)
 }
 
 // generated tells of files that say in their first lines that a program wrote

@@ -59,7 +59,7 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 // is not there any more.
 func (r *run) guardElsewhere(p *pair, g *source.Guard, gained source.Bag, was, now *source.Function) bool {
 	if g.Failure { // the call may have gone with its check
-		return !now.Calls.Has(g.Words[0])
+		return !now.Calls.Has(g.Words[0]) && !(g.Inline && mostlyRemoved(was, now))
 	}
 	if len(g.Words) > 0 && source.Inside(g.Words, gained) >= 0.6 {
 		return true

@@ -41,10 +41,11 @@ func (u *unit) assertions(from, to, body int, helpers set) []Assertion {
 			continue
 		}
 		begin, end := u.extent(i, from, to)
-		a := u.assertion(i, begin, end)
+		next := u.assertedEnd(i, end)
+		a := u.assertion(i, begin, next)
 		a.helper = helpers[u.at(i)]
 		all = append(all, a)
-		i = max(i, u.assertedEnd(i, end)-1)
+		i = max(i, next-1)
 	}
 	return all
 }
@@ -258,6 +259,9 @@ func (u *unit) assertion(i, begin, end int) Assertion {
 // it is about something else.
 func (u *unit) errorOf(begin, end int) Bag {
 	for j := begin; j < end && u.at(j) != "{"; j++ {
+		if u.at(j) == "(" {
+			return nil // the call stands in the condition, and goes with it
+		}
 		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" && u.at(j+3) == "{" {
 			if at := u.failedCall(begin, begin+1, j); at > 0 {
 				names := Bag{Hash(u.at(at))}

@@ -301,10 +301,13 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	if u.at(i) == "unless" {
 		g.Key = mix(g.Key, "unless")
 	}
-	g.Weak = why == returnsFalse
+	g.Weak = why == returnsFalse && !g.Failure
 	if g.Failure {
 		call := u.at(u.failedCall(i, from, to))
 		g.Key, g.Words = mix(7, call), Bag{Hash(call)}
+		for j := from; j < to; j++ {
+			g.Inline = g.Inline || u.at(j) == "("
+		}
 	}
 	f.Guards = append(f.Guards, g)
 }

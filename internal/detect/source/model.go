@@ -8,8 +8,10 @@ type Model struct {
 	Tests []*Test
 	// Suites are tests that assert nothing themselves and have others inside.
 	Suites []*Test
-	Funcs  []*Function
-	Marks  []Mark
+	// Helpers are functions that assert and are no tests.
+	Helpers []*Test
+	Funcs   []*Function
+	Marks   []Mark
 	// lines are the hashes of the lines of code, with their number.
 	Lines map[uint64]int
 	// comments are the hashes of the lines of comments that look like code.
@@ -108,6 +110,8 @@ type Guard struct {
 	Key   uint64
 	Words Bag
 	S     string
+	// Inline is set when the call whose error is checked stands in the condition.
+	Inline bool
 	// Weak is set when it only returns false or -1.
 	Weak bool
 	// failure is set for checks of an error that a call returned.

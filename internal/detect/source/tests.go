@@ -23,6 +23,9 @@ func (u *unit) readTests(m *Model) {
 	fileSkip, skipLine := u.fileSkip()
 	for i := range u.decls {
 		if !isTest[i] {
+			if helpers[u.decls[i].name] && u.decls[i].kind == declFunction {
+				m.Helpers = append(m.Helpers, u.helper(i, isTest, helpers))
+			}
 			continue
 		}
 		d := &u.decls[i]
@@ -42,6 +45,14 @@ func (u *unit) readTests(m *Model) {
 		}
 		m.Tests = append(m.Tests, t)
 	}
+}
+
+// helper reads a function that asserts for tests.
+func (u *unit) helper(i int, isTest []bool, helpers set) *Test {
+	d := &u.decls[i]
+	t := &Test{Name: u.fullName(i), Leaf: d.name, Line: u.line(d.at), Names: make(map[uint32]bool)}
+	u.readBody(t, i, isTest, helpers)
+	return t
 }
 
 // holdsTests tells whether tests stand inside of a declaration.
@@ -329,7 +340,7 @@ func (u *unit) skipsHere(d *decl, i int) Skipping {
 	if s == "enabled" && u.at(i+1) == "=" && u.at(i+2) == "false" && u.lang.Name == "kotlin" {
 		return Always
 	}
-	if !u.lang.skips[s] && !strings.HasPrefix(s, "Skip") {
+	if !u.lang.skips[s] && !(u.lang.Name == "csharp" && u.at(i-2) == "Skip") {
 		return Runs
 	}
 	before := u.at(i - 1)
@@ -347,7 +358,7 @@ func (u *unit) skipsHere(d *decl, i int) Skipping {
 			return Runs
 		}
 	case "go":
-		if !call || before != "." {
+		if on := u.at(i - 2); !call || before != "." || len(on) > 2 {
 			return Runs
 		}
 	case "javascript", "typescript":
