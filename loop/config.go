@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/risk"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/metric"
@@ -105,6 +106,9 @@ type Config struct {
 	// what they take. 0: no limit.
 	BudgetUSD    float64 `json:"budget_usd,omitempty"`
 	BudgetTokens int64   `json:"budget_tokens,omitempty"`
+	// Detection says which signs of regressions in the changed files act: empty is
+	// detect.Standard.
+	Detection detect.Mode `json:"detection,omitempty"`
 	// Reinforcement is the level of reminders to begin with; StandardFrom,
 	// AggressiveFrom and PlateauPercent when it rises. See [reinforce.Config].
 	Reinforcement  hook.Level `json:"reinforcement,omitempty"`
@@ -211,6 +215,9 @@ func (c *Config) validate() error {
 	}
 	if c.PlateauPercent < 0 || c.PlateauPercent > 100 || math.IsNaN(c.PlateauPercent) {
 		errs = append(errs, fmt.Errorf("plateau_percent is %v, it may be 0 (the default) to 100", c.PlateauPercent))
+	}
+	if !slices.Contains([]detect.Mode{"", detect.Off, detect.Minimal, detect.Standard, detect.Aggressive}, c.Detection) {
+		errs = append(errs, fmt.Errorf("detection %q is none of off, minimal, standard, aggressive", c.Detection))
 	}
 	errs = append(errs, c.validateRisks())
 	if c.Planned < 0 || c.Planned > MaxIterationsCap {

@@ -76,8 +76,13 @@ func judge(ctx context.Context, r *run) (string, error) {
 	out := &Outcome{Iteration: t.Number, Before: t.Before, After: t.After, Check: *t.Check, Metrics: t.Metrics, Agent: r.agentName(), AgentText: t.Text,
 		AgentError: t.Failure, Changed: len(changes), Artifacts: names(changes, maxArtifacts), Warnings: t.Warnings}
 	var diff *testreport.Diff
+	found, err := r.detected(ctx, out, t.After)
+	if err != nil {
+		return "", err
+	}
 	if baseline != nil && report != nil {
 		d := testreport.Compare(baseline, report)
+		findAgain(&d, found, report)
 		diff, out.Diff, out.Regressions = &d, shortened(&d), facts(&d)
 	} else if baseline != nil && !t.Check.Skipped {
 		out.Regressions = []Regression{{Type: string(hook.RunIncomplete), Severity: string(hook.High),
@@ -91,7 +96,8 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), lost)
+	out.Findings = noted(found)
+	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), lost, signs(found, baseline))
 	detection := time.Since(began)
 	if err := r.usage(ctx, out); err != nil {
 		return "", err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
@@ -169,6 +170,9 @@ type Outcome struct {
 	Agent      string `json:"agent,omitempty"`
 	AgentText  string `json:"agent_text,omitempty"`
 	AgentError string `json:"agent_error,omitempty"`
+	// Findings are signs of regressions in the files that changed since the
+	// baseline, at most maxFindings.
+	Findings []detect.Finding `json:"findings,omitempty"`
 	// Risky are its calls of tools that could do harm, at most maxRisky.
 	Risky []RiskyCall `json:"risky_actions,omitempty"`
 	// Level is how firmly it was reminded of the rules.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/loopcmd"
 	"github.com/perdure/perdure/internal/notify"
 	"github.com/perdure/perdure/loop"
@@ -83,7 +84,7 @@ func (a *app) bell(l *config.Loaded) func() {
 func loopSettings(l *config.Loop) loop.Config {
 	return loop.Config{Agent: l.Agent, MaxIterations: l.MaxIterations, Timeout: l.Timeout, IdleTimeout: l.IdleTimeout, CheckTimeout: l.CheckTimeout,
 		GateTimeout: l.GateTimeout, Plain: !l.Enabled, MaxRetries: l.MaxRetries, RetryCritical: !l.AutoEscalateCritical, KeepLast: !l.BestOutput,
-		RiskAnswers: l.Risks, SnapshotRisky: loop.SnapshotRisky(l.SnapshotRisky),
+		Detection: detect.Mode(l.Detection), RiskAnswers: l.Risks, SnapshotRisky: loop.SnapshotRisky(l.SnapshotRisky),
 		Reinforcement: hook.Level(l.Reinforcement), StandardFrom: orNever(l.StandardFrom), AggressiveFrom: orNever(l.AggressiveFrom), PlateauPercent: l.PlateauPercent,
 		QualityThreshold: l.QualityThreshold, Measures: l.Measures(), RequireVerification: l.RequireVerification, DetectionBudget: l.DetectionBudget, OverheadPercent: l.OverheadPercent}
 }

@@ -37,6 +37,8 @@ type Loop struct {
 	StandardFrom, AggressiveFrom int
 	PlateauPercent               float64
 	Reminders                    string
+	// Detection says which signs of regressions in changed files act.
+	Detection string
 	// Risks are answers to risky calls of tools other than those of the table, by
 	// pattern; they exist in the file only. SnapshotRisky says before which of them a
 	// snapshot is taken.
@@ -102,6 +104,8 @@ func loopSettings() []setting {
 			at: func(c *Config) any { return &c.Loop.PlateauPercent }, check: percent},
 		{key: "loop.reminders", help: "a folder with templates of reminders: minimal.md.tmpl, standard.md.tmpl, aggressive.md.tmpl, exit.md.tmpl",
 			at: func(c *Config) any { return &c.Loop.Reminders }},
+		{key: "loop.detection", def: "standard", help: "which signs of regressions in changed files act: off, minimal (none), standard, aggressive (all)",
+			at: func(c *Config) any { return &c.Loop.Detection }, check: oneOf("off", "minimal", "standard", "aggressive")},
 		{key: "loop.snapshot_risky", def: "all", help: "before which risky calls of tools a snapshot is taken: all, high (and critical), none",
 			at: func(c *Config) any { return &c.Loop.SnapshotRisky }, check: oneOf("all", "high", "none")},
 		{key: "loop.max_retries", def: "3", help: "how often a turn that failed is repeated, and a regression is recovered from without asking",

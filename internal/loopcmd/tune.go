@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/metric"
@@ -40,6 +41,7 @@ func (t *tuning) register(cmd *cobra.Command) {
 	fl.BoolVar(&t.RequireVerification, "require-verification", false, "leave only an iteration whose check passed")
 	fl.BoolVar(&t.KeepLast, "keep-last", false, "leave the files as the last iteration left them")
 	fl.StringVar((*string)(&t.Reinforcement), "reinforcement", string(hook.LevelMinimal), "how firmly the agent is reminded of the rules: OFF, MINIMAL, STANDARD, AGGRESSIVE, ADAPTIVE")
+	fl.StringVar((*string)(&t.Detection), "detection", string(detect.Standard), "which signs of regressions in changed files act: off, minimal, standard, aggressive")
 	fl.BoolVar(&t.Plain, "plain", false, "do not watch: compare with no baseline, recover from nothing, ask nobody, choose no best iteration")
 	fl.BoolVar(&t.RetryCritical, "retry-critical", false, "recover from critical regressions as from others, before a person is asked")
 	fl.BoolVar(&t.Unattended, "unattended", false, "restore deleted tests the first time instead of asking")
@@ -91,7 +93,7 @@ func flagOf(field string) string {
 func settable(set *loop.Config) []string {
 	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries", "quality_threshold", "gate_timeout", "plain",
 		"keep_last", "require_verification", "retry_critical", "detection_budget", "overhead_percent",
-		"risk_answers", "snapshot_risky", "reinforcement", "standard_from", "aggressive_from", "plateau_percent",
+		"detection", "risk_answers", "snapshot_risky", "reinforcement", "standard_from", "aggressive_from", "plateau_percent",
 		"coverage", "types", "lint", "metrics", "coverage_threshold", "sensitive_coverage_threshold", "sensitive_paths"}
 	if set.Agent != "" {
 		names = append(names, "agent", "fallback")

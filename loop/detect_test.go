@@ -1,0 +1,58 @@
+package loop_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// TestSuppressionIsARegression: what the files show counts also where all tests
+// pass: an error that is caught away. By the mode it is a regression or a finding.
+func TestSuppressionIsARegression(t *testing.T) {
+	t.Parallel()
+	const before = "def load(path):\n    data = open(path).read()\n    check(data)\n    return data\n"
+	const after = "def load(path):\n    try:\n        data = open(path).read()\n        check(data)\n    except Exception:\n        pass\n    return None\n"
+	for mode, step := range map[detect.Mode]string{"": "gate", detect.Off: "ended"} {
+		b := newBench(t, func(w *turn) error {
+			b := w.write("load.py", after)
+			if b != nil {
+				return b
+			}
+			return w.write("tests/b", "pass")
+		})
+		b.put("load.py", before)
+		b.launch(func(c *loop.Config) { c.Detection, c.MaxRetries = mode, -1 })
+		l := b.work()
+		if l.Step != step {
+			t.Errorf("mode %q: %s, findings %+v", mode, show(l), b.outcomes()[1].Findings)
+		}
+		if mode == "" {
+			g := b.outcomes()[1].Regressions
+			if len(g) == 0 || g[0].Type != "error_suppression" || !strings.Contains(g[0].Text, "load.py:") {
+				t.Errorf("regressions %+v", g)
+			}
+		}
+	}
+}
+
+// TestRenamedTestIsNotDeleted: a test that runs under another name, or in another
+// file, is there.
+func TestRenamedTestIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	const check = `for f in *_test.py; do sed -n 's/^def \(test_[a-z_]*\).*/\1/p' "$f"; done | awk '{print "ok " NR " - " $1} END {print "1.." NR}'; test -e done`
+	body := "():\n    cart = Cart()\n    cart.add('apple', 2)\n    cart.add('pear', 3)\n    assert cart.total() == 12\n    assert cart.count('apple') == 2\n"
+	b := newBench(t, func(w *turn) error {
+		if err := w.write("cart_test.py", "def test_sums_up_the_cart"+body); err != nil {
+			return err
+		}
+		return w.write("done", "")
+	})
+	b.put("cart_test.py", "def test_total"+body)
+	b.launch(func(c *loop.Config) { c.Until = check })
+	if l := b.work(); l.Status != record.Completed {
+		t.Errorf("%s, regressions %+v", show(l), b.outcomes()[1].Regressions)
+	}
+}
