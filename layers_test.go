@@ -70,6 +70,7 @@ var rows = map[string]int{
 	"internal/sweep":      1,
 	"internal/gather":     1,
 	"internal/workspace":  1,
+	"internal/inspect":    2, // above detect and workspace
 	"internal/risk":       2, // reads the paths of internal/project
 	"internal/detect":     1,
 	"internal/testreport": 1,

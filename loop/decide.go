@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
+	"github.com/perdure/perdure/loop/reinforce"
 )
 
 // outcome reads the record of the iteration that was judged last.
@@ -51,10 +52,10 @@ func decide(ctx context.Context, r *run) (string, error) {
 	if len(r.state.Run.Wanted) > 0 {
 		return r.riskGate(out)
 	}
-	if evidence := honest(out.AgentText); evidence != "" {
+	if evidence := reinforce.Honest(out.AgentText); evidence != "" {
 		return r.honestGate(out, evidence)
 	}
-	if out.Changed == 0 && asks(out.AgentText) {
+	if out.Changed == 0 && reinforce.Asks(out.AgentText) {
 		return r.clarify(out)
 	}
 	if pattern, why := r.stuck(out); pattern != "" {
@@ -62,9 +63,6 @@ func decide(ctx context.Context, r *run) (string, error) {
 	}
 	return stepNext, nil
 }
-
-// asks tells whether an agent's last words are a question.
-func asks(text string) bool { return strings.HasSuffix(strings.TrimRight(text, " \t\r\n*_\"'`)"), "?") }
 
 // clarify asks a person what the agent asks that changed nothing. Where there is
 // nobody, the agent is told to decide.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/inspect"
 	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
@@ -82,7 +83,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	}
 	if baseline != nil && report != nil {
 		d := testreport.Compare(baseline, report)
-		findAgain(&d, found, report)
+		inspect.FindAgain(&d, found, report)
 		diff, out.Diff, out.Regressions = &d, shortened(&d), facts(&d)
 	} else if baseline != nil && !t.Check.Skipped {
 		out.Regressions = []Regression{{Type: string(hook.RunIncomplete), Severity: string(hook.High),
@@ -96,7 +97,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out.Findings = noted(found)
+	out.Findings = inspect.Noted(found, maxFindings)
 	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), lost, signs(found, baseline))
 	detection := time.Since(began)
 	if err := r.usage(ctx, out); err != nil {

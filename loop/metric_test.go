@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/metric"
@@ -34,7 +35,10 @@ const (
 	subUnused = "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal(\"no\")\n\t}\n}\n\nfunc TestSub(t *testing.T) {}\n"
 )
 
-func goTest(c *loop.Config) { c.Until, c.Types, c.Lint = "go test ./...", metric.Off, metric.Off }
+// goTest is for coverage alone: what the tests themselves lost would be told, too.
+func goTest(c *loop.Config) {
+	c.Until, c.Types, c.Lint, c.Detection = "go test ./...", metric.Off, metric.Off, detect.Off
+}
 
 func (b *bench) metrics(iteration int) *metric.Metrics {
 	b.Helper()
@@ -56,7 +60,7 @@ func TestCoverageOfTheCheck(t *testing.T) {
 		return w.write("todo/todo.go", todoDone)
 	})
 	shop(b)
-	b.launch(func(c *loop.Config) { c.Until = "go test ./..." })
+	b.launch(func(c *loop.Config) { c.Until, c.Detection = "go test ./...", detect.Off })
 	b.work()
 	before, now := b.metrics(0), b.metrics(1)
 	if before.Coverage == nil || *before.Coverage != 100 || before.TypeErrors == nil || *before.TypeErrors != 0 || *before.LintErrors != 0 || *before.Tests != 3 ||

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/loop/record"
+	"github.com/perdure/perdure/loop/reinforce"
 )
 
 // shownIterations is how many iterations a prompt tells of.
@@ -32,7 +33,7 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 	fmt.Fprintf(&b, "# Task\n\n%s\n\n# Done when\n\nThis command succeeds in the folder you are in:\n\n    %s\n\n", strings.TrimSpace(r.cfg.Task),
 		strings.ReplaceAll(r.cfg.Until, "\n", "\n    "))
 	b.WriteString("It is run for you after your turn. Tests that exist have to stay and to pass. If the tests are wrong, or the task " +
-		"cannot be done, end your last message with a line that begins \"" + honestExit + "\" and your evidence: that is a good answer, too.\n")
+		"cannot be done, end your last message with a line that begins \"" + reinforce.HonestExit + "\" and your evidence: that is a good answer, too.\n")
 	if r.e.cfg.Handoff.Program != "" {
 		b.WriteString(recordWork)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
+	"github.com/perdure/perdure/loop/reinforce"
 )
 
 // Diagnosis is why an iteration made something worse.
@@ -74,7 +75,7 @@ func diagnose(ctx context.Context, r *run) (string, error) {
 
 func diagnosisOf(out *Outcome) (Diagnosis, int, string) {
 	var kinds []string
-	if evidence := honest(out.AgentText); evidence != "" {
+	if evidence := reinforce.Honest(out.AgentText); evidence != "" {
 		return GenuineFix, 60, "the agent says: " + evidence
 	}
 	for _, g := range out.Regressions {
@@ -87,7 +88,7 @@ func diagnosisOf(out *Outcome) (Diagnosis, int, string) {
 		case hook.TestFailure, hook.CoverageRegression, hook.ErrorSuppression, hook.FeatureRemoval, hook.ProtectedChange:
 		}
 	}
-	if asks(out.AgentText) {
+	if reinforce.Asks(out.AgentText) {
 		return Ambiguity, 70, "the agent asks: " + lastLine(out.AgentText)
 	}
 	if strings.Contains(out.AgentError, "context_overflow") {

@@ -169,20 +169,3 @@ func errorOf(o *Outcome) (text, kind string) {
 	}
 	return lastLine(o.Check.Output), "check"
 }
-
-// honestExit marks the line of an agent's last words with which it reports that
-// the tests are wrong, or that the task cannot be done.
-const honestExit = "HONEST EXIT:"
-
-// honest returns the evidence of an honest exit; empty without one.
-func honest(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		line = strings.Trim(line, " \t\r*_#>`")
-		if len(line) >= len(honestExit) && strings.EqualFold(line[:len(honestExit)], honestExit) {
-			rest := strings.TrimSpace(line[len(honestExit):] + "\n" + strings.Join(lines[i+1:], "\n"))
-			return strings.Trim(rest, "*_` \n")
-		}
-	}
-	return ""
-}

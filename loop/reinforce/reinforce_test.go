@@ -132,3 +132,23 @@ func TestOwnTexts(t *testing.T) {
 		}
 	}
 }
+
+func TestHearing(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"HONEST EXIT: 2+2 is 4":               "2+2 is 4",
+		"done.\n\n**Honest exit:** a\nb":      "a\nb",
+		"> honest exit: quoted, and said":     "quoted, and said",
+		"I will not write HONEST EXIT: never": "",
+		"":                                    "",
+	} {
+		if got := reinforce.Honest(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	for text, want := range map[string]bool{"Which one?": true, "Which one? **": true, "It is done.": false, "Why? Because.": false, "": false} {
+		if reinforce.Asks(text) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+// Package inspect brings together what snapshots hold, what package detect sees in
+// it, and what results of tests say.
+package inspect
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/workspace"
+)
+
+// maxBytes is the largest file that is read; larger ones are told by their size.
+const maxBytes = 4 << 20
+
+// Run looks for signs of regressions in the files that changed from one snapshot
+// to another. Errors are those of the workspace, of the context, and
+// *detect.LimitError.
+func Run(ctx context.Context, files *workspace.Workspace, from, to workspace.ID, in detect.Input) (*detect.Report, error) {
+	changes, err := files.Diff(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
+	in.Changes = versions(ctx, files, changes, [2]workspace.ID{from, to})
+	return detect.Run(ctx, &in)
+}
+
+// versions are the changed files with what they hold.
+func versions(ctx context.Context, files *workspace.Workspace, changes []workspace.Change, at [2]workspace.ID) iter.Seq2[detect.Change, error] {
+	return func(yield func(detect.Change, error) bool) {
+		for i := range changes {
+			c := &changes[i]
+			if folder(c.Old) && folder(c.New) {
+				continue
+			}
+			var d detect.Change
+			var err error
+			if d.Old, err = version(ctx, files, at[0], c.Old); err == nil {
+				d.New, err = version(ctx, files, at[1], c.New)
+			}
+			if !yield(d, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func folder(f *workspace.File) bool { return f == nil || f.Kind == workspace.KindFolder }
+
+// version is a file with what it holds, unless it is too large to be looked at.
+func version(ctx context.Context, files *workspace.Workspace, id workspace.ID, f *workspace.File) (detect.Version, error) {
+	switch {
+	case folder(f):
+		return detect.Version{}, nil
+	case f.Kind == workspace.KindLink:
+		return detect.Version{Path: f.Path, Kind: detect.Link}, nil
+	case f.Kind != workspace.KindFile:
+		return detect.Version{Path: f.Path, Kind: detect.Other}, nil
+	case f.Size > maxBytes:
+		return detect.Version{Path: f.Path, Size: f.Size}, nil
+	}
+	text, err := files.ReadFile(ctx, id, f.Path)
+	return detect.Version{Path: f.Path, Content: text, Size: f.Size}, err
+}
+
+// Acting are the findings that are regressions, but for those about tests that ran
+// in the baseline: what became of them is known from results. baseline may be nil.
+func Acting(report *detect.Report, baseline *testreport.Report) []detect.Finding {
+	if report == nil {
+		return nil
+	}
+	ran := names(baseline)
+	var acting []detect.Finding
+	for _, f := range report.Findings {
+		aboutTest := f.Type == detect.TestDeletion || f.Type == detect.TestSkipping
+		if f.Action == detect.Act && !(aboutTest && ran[lastName(f.Subject)]) {
+			acting = append(acting, f)
+		}
+	}
+	return acting
+}
+
+// names are the tests' own names.
+func names(report *testreport.Report) map[string]bool {
+	all := make(map[string]bool)
+	if report != nil {
+		for i := range report.Tests {
+			all[lastName(report.Tests[i].ID)] = true
+		}
+	}
+	return all
+}
+
+// lastName is a test's own name, without its suites.
+func lastName(id string) string {
+	if i := strings.LastIndex(id, "::"); i >= 0 {
+		id = id[i+2:]
+	}
+	if i := strings.LastIndex(id, " > "); i >= 0 {
+		id = id[i+3:]
+	}
+	return id
+}
+
+// FindAgain takes tests out of those that are lost which the files show under
+// another name, and which ran under it, or which went with what they tested: a
+// test that was renamed is none that was deleted. report may be nil.
+func FindAgain(d *testreport.Diff, report *detect.Report, now *testreport.Report) {
+	if report == nil || len(report.Moved) == 0 || len(d.Lost) == 0 {
+		return
+	}
+	runs := names(now)
+	d.Lost = slices.DeleteFunc(slices.Clone(d.Lost), func(lost testreport.Change) bool {
+		return slices.ContainsFunc(report.Moved, func(m detect.Moved) bool {
+			same := lastName(lost.ID) == lastName(m.From.Name) && (lost.File == "" || m.From.File == "" || lost.File == m.From.File)
+			return same && (m.To.Name == "" || runs[lastName(m.To.Name)])
+		})
+	})
+}
+
+// Noted are at most so many findings, those that act first. report may be nil.
+func Noted(report *detect.Report, most int) []detect.Finding {
+	if report == nil {
+		return nil
+	}
+	list := slices.Clone(report.Findings)
+	order := []detect.Action{detect.Act, detect.Warn, detect.Tell}
+	slices.SortStableFunc(list, func(a, b detect.Finding) int { return slices.Index(order, a.Action) - slices.Index(order, b.Action) })
+	return list[:min(len(list), most)]
+}

@@ -1,0 +1,81 @@
+package inspect_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/inspect"
+	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/workspace"
+)
+
+// TestRun: of two snapshots the changed files are compared; folders, links and
+// large files are no trouble.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := workspace.Open(workspace.Config{Root: dir, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := func() workspace.ID {
+		t.Helper()
+		id, _, err := files.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	put("a/x_test.go", "package a\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) { t.Log(1) }\n")
+	put("same.go", "package a\n")
+	before := take()
+	put("a/x_test.go", "package a\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) { t.Skip() }\n")
+	put("large.bin", string(make([]byte, 5<<20)))
+	if err := os.Symlink("same.go", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	report, err := inspect.Run(t.Context(), files, before, take(), detect.Input{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Files != 3 || len(report.Findings) == 0 || report.Findings[0].Type != detect.TestSkipping || report.Findings[0].File != "a/x_test.go" {
+		t.Errorf("%+v", report)
+	}
+	ran := &testreport.Report{Tests: []testreport.Test{{ID: "a::TestX"}}}
+	if len(inspect.Acting(report, nil)) != 1 || len(inspect.Acting(report, ran)) != 0 {
+		t.Errorf("acting without and with results: %+v, %+v", inspect.Acting(report, nil), inspect.Acting(report, ran))
+	}
+}
+
+func TestFindAgain(t *testing.T) {
+	t.Parallel()
+	report := &detect.Report{Moved: []detect.Moved{
+		{From: detect.TestName{File: "a_test.go", Name: "TestOld"}, To: detect.TestName{File: "b_test.go", Name: "TestNew"}},
+		{From: detect.TestName{Name: "suite > gone with its subject"}},
+		{From: detect.TestName{Name: "TestUnrun"}, To: detect.TestName{Name: "TestNowhere"}},
+	}}
+	lost := func() *testreport.Diff {
+		return &testreport.Diff{Lost: []testreport.Change{{ID: "p::TestOld"}, {ID: "x.js::suite > gone with its subject"}, {ID: "p::TestUnrun"}, {ID: "p::TestOther"}}}
+	}
+	d, now := lost(), &testreport.Report{Tests: []testreport.Test{{ID: "p::TestNew"}}}
+	inspect.FindAgain(d, report, now)
+	if len(d.Lost) != 2 || d.Lost[0].ID != "p::TestUnrun" || d.Lost[1].ID != "p::TestOther" {
+		t.Errorf("lost: %+v", d.Lost)
+	}
+	d = lost()
+	inspect.FindAgain(d, nil, now)
+	if len(d.Lost) != 4 {
+		t.Errorf("without a report: %+v", d.Lost)
+	}
+}
