@@ -6,10 +6,21 @@ import (
 	"github.com/perdure/perdure/internal/detect/source"
 )
 
+// rewritten says how a function changed.
+type rewritten struct {
+	removed bool // it lost tokens and gained next to none
+	similar float64
+	now     *source.Function
+}
+
 // guards compares the checks of a function: those that leave it when something is
 // wrong. A check that became another one with the same words, here or in what the
 // change added, was rewritten.
 func (r *run) guards(p *pair, was, now *source.Function) {
+	if len(was.Guards) == 0 {
+		return
+	}
+	how := rewritten{removed: mostlyRemoved(was, now), similar: source.Similar(was.All, now.All), now: now}
 	count := make(map[uint64]int)
 	for i := range now.Guards {
 		count[now.Guards[i].Key]++
@@ -31,14 +42,14 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 		if count[g.Key]--; count[g.Key] >= 0 {
 			continue
 		}
-		if r.guardElsewhere(p, g, gained, was, now) {
+		if r.guardElsewhere(p, g, gained, &how) {
 			continue
 		}
 		f := Finding{File: p.old.Path, Line: g.Line, Gone: true, Subject: was.Name, Evidence: g.S, Confidence: 0.6}
 		switch {
-		case fewer > 0 && mostlyRemoved(was, now):
+		case fewer > 0 && how.removed:
 			f.Confidence = 0.9
-		case fewer > 0 && source.Similar(was.All, now.All) > 0.7:
+		case fewer > 0 && how.similar > 0.7:
 			f.Confidence = 0.75
 		case fewer <= 0:
 			f.Confidence = 0.5
@@ -57,9 +68,9 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 
 // guardElsewhere tells whether what a guard checked is checked by another one, or
 // is not there any more.
-func (r *run) guardElsewhere(p *pair, g *source.Guard, gained source.Bag, was, now *source.Function) bool {
+func (r *run) guardElsewhere(p *pair, g *source.Guard, gained source.Bag, how *rewritten) bool {
 	if g.Failure { // the call may have gone with its check
-		return !now.Calls.Has(g.Words[0]) && !(g.Inline && mostlyRemoved(was, now))
+		return !how.now.Calls.Has(g.Words[0]) && !(g.Inline && how.removed)
 	}
 	if len(g.Words) > 0 && source.Inside(g.Words, gained) >= 0.6 {
 		return true
@@ -70,7 +81,7 @@ func (r *run) guardElsewhere(p *pair, g *source.Guard, gained source.Bag, was, n
 	if r.namesRemoved(p, g.Words) {
 		return true
 	}
-	return len(g.Words) > 0 && source.Inside(g.Words, now.All) < 0.3 && !mostlyRemoved(was, now)
+	return len(g.Words) > 0 && source.Inside(g.Words, how.now.All) < 0.3 && !how.removed
 }
 
 // forged tells of equality that is always true.
