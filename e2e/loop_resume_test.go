@@ -84,3 +84,27 @@ func TestLoopOfADeadProcessKeepsItsConfiguration(t *testing.T) {
 		t.Errorf("the agent's log has %d lines, want 3", got)
 	}
 }
+
+// A gate is told once when its loop is killed afterwards, and twice with the same
+// ID when it is killed before that was noted; never not at all.
+func TestGateIsToldThroughCrashes(t *testing.T) {
+	t.Parallel()
+	for point, want := range map[string]int{"loop.gate:1": 1, "loop.gate.done:1": 2, "loop.gate:2": 1} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			w := newLoopPlace(t)
+			w.settings("loop.notify.command: cat >> told\n")
+			run := strings.Replace(loopRun, " --unattended", " --no-wait", 1)
+			if out, errs, status := w.try(run, "PERDURE_FAILPOINT="+point); status != -1 && status != 128+9 {
+				t.Fatalf("it was not killed, it ended with %d: %s%s", status, out, errs)
+			}
+			if out, errs, status := w.try("perdure loop resume --no-wait"); status != 6 {
+				t.Fatalf("resume ended with %d: %s%s", status, out, errs)
+			}
+			told := w.read("told")
+			if n := strings.Count(told, `/gate/1","event":"gate_opened"`); n != want || strings.Count(told, `"id":`) != want {
+				t.Errorf("told %d times, want %d: %s", n, want, told)
+			}
+		})
+	}
+}

@@ -25,6 +25,8 @@ type Standing struct {
 	Check *Check
 	// Recovery is the one under way; nil without one.
 	Recovery *Recovery
+	// Gate is the open gate that the handlers were told of; 0 is none.
+	Gate int
 	// Agent is the place of the agent that works among [Config.AgentAt]'s.
 	Agent int
 	// Levels are the changes of the level of reinforcement, the latest last.
@@ -48,7 +50,7 @@ func ReadStanding(raw json.RawMessage) (Standing, error) {
 	}
 	return Standing{
 		Baseline: s.Baseline, Before: s.Run.Before, After: s.Run.After, Turns: s.Run.Turns, Waits: s.Run.Waits, Working: s.Run.Working,
-		Failure: s.Run.Failure, Check: s.Run.Check, Recovery: s.Recovery, Agent: s.Agent, Levels: s.Levels, Reason: s.Reason,
+		Gate: max(0, s.Gate), Failure: s.Run.Failure, Check: s.Run.Check, Recovery: s.Recovery, Agent: s.Agent, Levels: s.Levels, Reason: s.Reason,
 		Selected: s.Selected, SelectedReason: s.SelectedReason, Verified: s.Verified, WayBack: s.WayBack,
 	}, nil
 }

@@ -56,12 +56,18 @@ func (c *commands) follow(ctx context.Context, s Store, id perdure.TreeID, how a
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	answers := c.answers(ctx, s, id)
+	leaving := false // as soon as the handlers were told of the gate
 	for e, err := range s.Events(ctx, 0, id) {
 		if err != nil {
 			return err
 		}
 		if text := c.line(&e); text != "" && !e.Time.Before(how.since) {
 			c.tell("%s  %s\n", c.Dim(e.Time.Local().Format(time.TimeOnly)), text)
+		}
+		if leaving {
+			if told, err := told(ctx, s, id); told || err != nil {
+				return err
+			}
 		}
 		switch e.Kind {
 		case loop.EventEnded:
@@ -76,8 +82,10 @@ func (c *commands) follow(ctx context.Context, s Store, id perdure.TreeID, how a
 				return err
 			}
 		case record.EventGateOpened:
-			over, err := c.gateOpened(ctx, s, id, how, answers)
-			if over || err != nil {
+			if leaving, err = c.gateOpened(ctx, s, id, how, answers); err != nil {
+				return err
+			}
+			if told, err := told(ctx, s, id); leaving && told || err != nil {
 				return err
 			}
 		default: // it was told, and goes on
@@ -93,8 +101,22 @@ func rests(ctx context.Context, s Store, id perdure.TreeID) (bool, error) {
 	return err == nil && l.Status == record.Paused && waits, err
 }
 
-// gateOpened shows the question. Over tells that nobody waits here.
-func (c *commands) gateOpened(ctx context.Context, s Store, id perdure.TreeID, how attending, ask chan<- record.Gate) (over bool, err error) {
+// told tells whether the loop waits at a gate and whoever is to be told of that was:
+// who runs the loop here does not leave before.
+func told(ctx context.Context, s Store, id perdure.TreeID) (bool, error) {
+	if s.Run == nil {
+		return true, nil
+	}
+	l, err := s.Loop(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	standing, err := loop.ReadStanding(l.State)
+	return standing.Gate > 0, err
+}
+
+// gateOpened shows the question. Leaving tells that nobody waits here.
+func (c *commands) gateOpened(ctx context.Context, s Store, id perdure.TreeID, how attending, ask chan<- record.Gate) (leaving bool, err error) {
 	gates, err := s.Gates(ctx, id)
 	if err != nil || len(gates) == 0 {
 		return false, err
