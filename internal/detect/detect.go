@@ -226,13 +226,17 @@ type run struct {
 }
 
 // Run compares two versions of the changed files. It does the same for the same
-// input; findings are ordered by file and line. Errors are those of Changes, of
-// the context, and ErrTooMuch; whatever a file holds is none. Time and memory are
+// input; findings are ordered by file and line. Errors are those of Changes and of
+// the context, an unknown mode, and *LimitError; whatever a file holds is none. Time and memory are
 // proportional to the changed files.
 func Run(ctx context.Context, in *Input) (*Report, error) {
 	r := &run{in: in, limits: in.Limits.withDefaults(), report: &Report{Verdict: Allow, Findings: []Finding{}, Skipped: []Skipped{}}, seen: make(map[string]bool)}
-	if in.Mode == Off {
+	switch in.Mode {
+	case Off:
 		return r.report, nil
+	case "", Minimal, Standard, Aggressive:
+	default:
+		return nil, fmt.Errorf("detection mode %q is none; modes are off, minimal, standard, aggressive", in.Mode)
 	}
 	if in.Changes != nil {
 		for c, err := range in.Changes {

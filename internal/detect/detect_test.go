@@ -218,6 +218,9 @@ func TestErrors(t *testing.T) {
 	if _, err := detect.Run(ctx, &detect.Input{Changes: edited("a.py", "a", "b")}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want cancelled", err)
 	}
+	if _, err := detect.Run(context.Background(), &detect.Input{Mode: "strict"}); err == nil || !strings.Contains(err.Error(), "modes are off, minimal, standard, aggressive") {
+		t.Errorf("error %v, want the modes", err)
+	}
 	var limit *detect.LimitError
 	_, err = detect.Run(context.Background(), &detect.Input{
 		Changes: changes(nil, map[string]string{"a.py": "a", "b.py": "b"}), Limits: detect.Limits{Files: 1},

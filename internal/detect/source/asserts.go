@@ -239,7 +239,7 @@ var failing = sync.OnceValue(func() set { return words("Error Errorf Fatal Fatal
 
 // assertion reads the tokens [begin, end) of an assertion.
 func (u *unit) assertion(i, begin, end int) Assertion {
-	tokens := u.tok[begin:end]
+	tokens := u.tok[begin:u.withoutMessage(i, begin, end)]
 	h := uint64(14695981039346656037)
 	for j := range tokens {
 		h = mix(h, tokens[j].s)
@@ -253,6 +253,27 @@ func (u *unit) assertion(i, begin, end int) Assertion {
 		a.Strength = Trivial
 	}
 	return a
+}
+
+// withoutMessage is where the condition of an assertion ends, and the words begin
+// that are only told when it fails.
+func (u *unit) withoutMessage(i, begin, end int) int {
+	switch {
+	case u.lang.Name == "python" && u.at(i) == "assert":
+		if comma := u.commaAfter(i+1, end); u.at(comma) == "," {
+			return comma
+		}
+	case u.lang.Name == "go" && failing()[u.at(i)] && begin < i-2:
+		for j := begin; j < i; j++ {
+			switch u.at(j) {
+			case "(", "[":
+				j = u.closer(j) - 1
+			case "{", ":":
+				return j
+			}
+		}
+	}
+	return end
 }
 
 // errorOf are the names of the call that a condition err != nil is about; none when
