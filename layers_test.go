@@ -32,6 +32,7 @@ var rows = map[string]int{
 	"internal/watch":      5, // above client
 	"internal/aiwgipc":    5, // above aiwg
 	"internal/loopview":   5, // above loop
+	"internal/loopimport": 5, // the same
 	"internal/export":     5, // above loop
 	"internal/loopcmd":    6, // above loopview; kept from cli for the size of that package
 	"internal/cachecmd":   5, // kept from cli for the size of that package
@@ -95,6 +96,7 @@ var rows = map[string]int{
 	"internal/inproc":     0,
 	"internal/dashboard":  0,
 
+	"internal/linediff":       0, // texts as unified diffs
 	"internal/timing":         0,
 	"internal/detect/source":  0, // what is in a file of code; kept from detect for the size of that package
 	"internal/detect/planted": 0, // what the tests and the benchmark of detect plant

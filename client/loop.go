@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 
@@ -25,6 +26,14 @@ func (c *Client) Loop(ctx context.Context, id perdure.TreeID) (record.Loop, erro
 	var l record.Loop
 	err := c.get(ctx, "read loop", "/v1/loops/"+string(id), nil, &l)
 	return l, err
+}
+
+// LoopDocument returns the document that a loop came in as which began elsewhere;
+// CodeNotFound for others.
+func (c *Client) LoopDocument(ctx context.Context, id perdure.TreeID) (json.RawMessage, error) {
+	var doc json.RawMessage
+	err := c.get(ctx, "read document of loop", "/v1/loops/"+string(id)+"/document", nil, &doc)
+	return doc, err
 }
 
 // Iterations lists the iterations of a loop from a number on, in their order; at

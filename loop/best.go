@@ -122,8 +122,10 @@ func verify(ctx context.Context, r *run) (string, error) {
 func finish(ctx context.Context, r *run) (string, error) {
 	s := &r.state
 	if s.Verdict == verdictRevert {
-		if _, err := r.files.Restore(ctx, s.Baseline); err != nil {
-			return "", refusal(err)
+		if s.Baseline != "" { // else it never went on, since it was imported
+			if _, err := r.files.Restore(ctx, s.Baseline); err != nil {
+				return "", refusal(err)
+			}
 		}
 		s.Verdict = string(record.Aborted)
 	}

@@ -1,26 +1,21 @@
 package loop
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
-	"github.com/perdure/perdure/internal/coverage"
+	"github.com/perdure/perdure/internal/linediff"
 	"github.com/perdure/perdure/internal/workspace"
 )
 
-const (
-	// maxDiff is how much of an iteration's changes a gate shows, in bytes, and
-	// maxDiffLines how many lines of one file.
-	maxDiff      = 16 << 10
-	maxDiffLines = 40
-)
+// maxDiff is how much of an iteration's changes a gate shows, in bytes; of the
+// last file it may be more.
+const maxDiff = 32 << 10
 
-// diff shows what an iteration changed: files with a regression first, each with
-// the lines that went and came.
+// diff shows what an iteration changed: files with a regression first, each as a
+// unified diff.
 func (r *run) diff(ctx context.Context, out *Outcome) string {
 	changes, err := r.files.Diff(ctx, out.Before, out.After)
 	if err != nil {
@@ -30,72 +25,41 @@ func (r *run) diff(ctx context.Context, out *Outcome) string {
 	for _, g := range out.Regressions {
 		first = append(first, g.Files...)
 	}
-	slices.SortStableFunc(changes, func(a, b workspace.Change) int { return rank(first, a.Path) - rank(first, b.Path) })
+	slices.SortStableFunc(changes, func(a, b workspace.Change) int { return rank(first, &a) - rank(first, &b) })
 	var b strings.Builder
 	for i := range changes {
 		if b.Len() > maxDiff {
 			fmt.Fprintf(&b, "and %s\n", counted(len(changes)-i, "more file", "more files"))
 			break
 		}
-		b.WriteString(r.fileDiff(ctx, out, &changes[i]))
+		b.WriteString(linediff.Unified(r.side(ctx, out.Before, changes[i].Old), r.side(ctx, out.After, changes[i].New), linediff.Config{}))
 	}
 	return b.String()
 }
 
-func rank(first []string, path string) int {
-	if slices.Contains(first, path) {
+func rank(first []string, c *workspace.Change) int {
+	if slices.Contains(first, c.Path) || c.From != "" && slices.Contains(first, c.From) {
 		return 0
 	}
 	return 1
 }
 
-func (r *run) fileDiff(ctx context.Context, out *Outcome, c *workspace.Change) string {
-	head := fmt.Sprintf("%s %s\n", c.Kind, c.Path)
-	if c.Kind == workspace.Renamed {
-		head = fmt.Sprintf("%s %s to %s\n", c.Kind, c.From, c.Path)
+// side is a file before or after.
+func (r *run) side(ctx context.Context, id workspace.ID, f *workspace.File) *linediff.File {
+	if f == nil {
+		return nil
 	}
-	before, err := r.content(ctx, out.Before, c.Old)
-	if err != nil {
-		return head
+	s := &linediff.File{Path: f.Path, Mode: f.Mode, Size: f.Size}
+	text, err := r.content(ctx, id, f)
+	switch {
+	case f.Kind == workspace.KindLink:
+		s.Link, s.Text, s.Size = true, []byte(f.Target), int64(len(f.Target))
+	case err != nil:
+		s.Unread = err.Error()
+	case text == nil && f.Size > 0:
+		s.Unread = "the file is too large"
+	default:
+		s.Text = text
 	}
-	after, err := r.content(ctx, out.After, c.New)
-	if err != nil || bytes.IndexByte(before, 0) >= 0 || bytes.IndexByte(after, 0) >= 0 {
-		return head
-	}
-	return head + changedLines(before, after)
-}
-
-// changedLines lists the lines that went, then those that came. Lines without a
-// letter or digit, of which every text has many, are left out.
-func changedLines(before, after []byte) string {
-	follow := coverage.FollowLines(before, after)
-	stays := make(map[int]bool)
-	var b strings.Builder
-	shown := 0
-	show := func(sign string, line []byte) {
-		if shown++; shown <= maxDiffLines {
-			b.WriteString("  " + sign + " " + clip(strings.ToValidUTF8(strings.TrimRight(string(line), "\r"), "\uFFFD"), 200) + "\n")
-		}
-	}
-	for i, line := range bytes.Split(before, []byte("\n")) {
-		if now, ok := follow.To(i + 1); ok {
-			stays[now] = true
-		} else if says(line) {
-			show("-", line)
-		}
-	}
-	for i, line := range bytes.Split(after, []byte("\n")) {
-		if !stays[i+1] && says(line) {
-			show("+", line)
-		}
-	}
-	if shown > maxDiffLines {
-		fmt.Fprintf(&b, "  and %s\n", counted(shown-maxDiffLines, "more line", "more lines"))
-	}
-	return b.String()
-}
-
-// says tells whether a line has a letter or digit.
-func says(line []byte) bool {
-	return bytes.ContainsFunc(line, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
+	return s
 }

@@ -38,6 +38,8 @@ type Standing struct {
 	Selected       int
 	SelectedReason string
 	Verified       bool
+	// Past is of a loop that began elsewhere; nil for others.
+	Past *record.Past
 	// WayBack are the snapshots of what was there before it was brought back.
 	WayBack []workspace.ID
 }
@@ -51,7 +53,7 @@ func ReadStanding(raw json.RawMessage) (Standing, error) {
 	return Standing{
 		Baseline: s.Baseline, Before: s.Run.Before, After: s.Run.After, Turns: s.Run.Turns, Waits: s.Run.Waits, Working: s.Run.Working,
 		Gate: max(0, s.Gate), Failure: s.Run.Failure, Check: s.Run.Check, Recovery: s.Recovery, Agent: s.Agent, Levels: s.Levels, Reason: s.Reason,
-		Selected: s.Selected, SelectedReason: s.SelectedReason, Verified: s.Verified, WayBack: s.WayBack,
+		Selected: s.Selected, SelectedReason: s.SelectedReason, Verified: s.Verified, WayBack: s.WayBack, Past: s.Past,
 	}, nil
 }
 

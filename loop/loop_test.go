@@ -338,7 +338,7 @@ func TestRegressionToAGate(t *testing.T) {
 	}
 	q, err := gates[0].Asked()
 	b.ok(err)
-	if !strings.Contains(q.Text, "test_deletion") || !strings.Contains(q.Text, "reward_hacking") || !strings.Contains(q.Diff, "deleted tests/a\n  - pass\n") {
+	if !strings.Contains(q.Text, "test_deletion") || !strings.Contains(q.Text, "reward_hacking") || !strings.Contains(q.Diff, "--- a/tests/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-pass\n") {
 		t.Errorf("the question does not tell what happened: %+v", q)
 	}
 	if _, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "reject", By: "ann", Reason: "keep the tests"}); err != nil {

@@ -47,7 +47,11 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if len(last) > 0 {
-		tellIterations(&b, last)
+		baseline, err := r.outcome(ctx, 0)
+		if err != nil {
+			return "", err
+		}
+		tellIterations(&b, last, &baseline.Check)
 		b.WriteString(lostCoverage(last))
 	}
 	if r.state.Reverted != "" {
@@ -69,14 +73,18 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 }
 
 // tellIterations tells of the latest iterations, the latest first, and what the
-// check said then.
-func tellIterations(b *strings.Builder, last []record.Iteration) {
+// check said then. Of one that was elsewhere nobody knows that: what counts is the
+// check of the baseline.
+func tellIterations(b *strings.Builder, last []record.Iteration, baseline *Check) {
 	outcomes := make([]Outcome, len(last))
 	for i := range last {
 		outcomes[i], _ = readOutcome(&last[i]) // one that cannot be read says nothing
 	}
 	now := slices.IndexFunc(last, func(it record.Iteration) bool { return it.Status != record.IterationReverted })
 	c := &outcomes[max(now, 0)].Check
+	if outcomes[max(now, 0)].Imported {
+		c = baseline
+	}
 	if !c.Passed {
 		b.WriteString("\n# What fails now\n\n")
 		for i, id := range c.Failing {
@@ -108,13 +116,16 @@ func tellIterations(b *strings.Builder, last []record.Iteration) {
 			continue
 		}
 		state := "the check failed"
-		if o.Check.Passed {
+		switch {
+		case o.Check.Passed:
 			state = "the check passed"
+		case o.Check.Skipped:
+			state = "the check was not run"
 		}
 		if last[i].Status == record.IterationReverted {
 			state = "taken back"
 		}
-		fmt.Fprintf(b, "Iteration %d (%s; %s changed): %s\n\n", o.Iteration, state, counted(o.Changed, "file", "files"), clip(firstOf(o.AgentText, o.AgentError, "nothing was said"), 1000))
+		fmt.Fprintf(b, "Iteration %d (%s; %s changed): %s\n\n", o.Iteration, state, counted(o.Changed, "file", "files"), clip(firstOf(o.AgentText, o.AgentError, regressionLines(&o), "nothing was said"), 1000))
 	}
 }
 

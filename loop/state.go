@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/metric"
+	"github.com/perdure/perdure/loop/record"
 )
 
 // state is the engine's document: what the next step needs to know. What is of
@@ -28,6 +29,8 @@ type state struct {
 	Repository bool     `json:"repository,omitempty"`
 	// Metering is how the metrics are taken, and those of the baseline.
 	Metering metric.Plan `json:"metering,omitzero"`
+	// Past is of a loop that began elsewhere.
+	Past *record.Past `json:"past,omitempty"`
 	// Run is the iteration at work, or the last one.
 	Run turnState `json:"run"`
 	// Reverted tells that the last iteration was taken back, and why.
@@ -163,6 +166,9 @@ type Outcome struct {
 	Diff *testreport.Diff `json:"baseline_diff,omitempty"`
 	// Regressions are facts against the iteration.
 	Regressions []Regression `json:"regressions,omitempty"`
+	// Imported tells that the iteration was elsewhere: of its files nothing is
+	// known here.
+	Imported bool `json:"imported,omitempty"`
 	// Accepted tells that a person approved them.
 	Accepted   bool       `json:"accepted,omitempty"`
 	Recoveries []Recovery `json:"recovery_history,omitempty"`

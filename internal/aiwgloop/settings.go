@@ -61,6 +61,22 @@ func manyDashes(text []byte) bool {
 	return false
 }
 
+// nestedYAML tells whether a text is nested so deeply that the parser should not
+// see it.
+func nestedYAML(text []byte) bool {
+	depth, deepest := 0, 0
+	for _, c := range text {
+		switch c {
+		case '[', '{':
+			depth++
+			deepest = max(deepest, depth)
+		case ']', '}':
+			depth--
+		}
+	}
+	return deepest > maxSettingsNesting || manyDashes(text)
+}
+
 // sectionHead begins the section.
 var sectionHead = regexp.MustCompile(`(?m)^(?:agent_persistence|"agent_persistence"|'agent_persistence')[ \t]*:(?:[ \t\r]|$)`)
 
@@ -154,17 +170,7 @@ func readSettings(text []byte) (found []Setting, problem *fault) {
 			found, problem = nil, &fault{1, fmt.Sprintf("the YAML cannot be understood (%v)", v)}
 		}
 	}()
-	depth, deepest := 0, 0
-	for _, c := range text {
-		switch c {
-		case '[', '{':
-			depth++
-			deepest = max(deepest, depth)
-		case ']', '}':
-			depth--
-		}
-	}
-	if deepest > maxSettingsNesting || manyDashes(text) {
+	if nestedYAML(text) {
 		return nil, &fault{1, "the YAML is nested too deeply"}
 	}
 	file, err := parser.ParseBytes(text, 0)

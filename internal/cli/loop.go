@@ -8,8 +8,10 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/loopcmd"
+	"github.com/perdure/perdure/internal/loopimport"
 	"github.com/perdure/perdure/internal/notify"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/hook"
@@ -28,7 +30,9 @@ func (a *app) loopCommand() *cobra.Command {
 			bell = a.bell(l)
 		}
 		return a.withBackend(cmd.Context(), l, why, func(b *backend) error {
-			s := loopcmd.Store{Client: b.Client}
+			s := loopcmd.Store{Client: b.Client, Import: func(ctx context.Context, req loopimport.Request) (loopimport.Imported, error) {
+				return daemon.ImportLoop(ctx, a.daemonConfig(l), req)
+			}}
 			if b.local != nil && why == toExecute {
 				s.Session, s.Run = b.local.SessionID(), a.runLoop(b)
 			}
@@ -36,7 +40,7 @@ func (a *app) loopCommand() *cobra.Command {
 		})
 	}
 	return loopcmd.Command(loopcmd.Config{
-		Stdin: a.env.Stdin, Terminal: a.canAsk, Out: a.out, Err: a.err, PrintJSON: a.printJSON, WriteOutput: a.writeOutput, Width: a.out.width,
+		Stdin: a.env.Stdin, Terminal: a.canAsk, Out: a.out, Err: a.err, PrintJSON: a.printJSON, WriteOutput: a.writeOutput, Width: a.out.width, Colour: a.out.color, ErrColour: a.err.color,
 		Safe: a.out.safe, Bold: a.out.bold, Dim: a.out.dim, Cwd: a.env.Cwd, User: userName, GroupID: groupRun, Arguments: arguments,
 		Ended: func(as loopcmd.Ending, msg, hint string) error {
 			status := map[loopcmd.Ending]int{loopcmd.NotDone: exitFailed, loopcmd.Stopped: exitIncomplete, loopcmd.AtGate: exitGate,

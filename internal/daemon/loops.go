@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/atomicfile"
+	"github.com/perdure/perdure/internal/loopimport"
 	"github.com/perdure/perdure/internal/loopview"
 	"github.com/perdure/perdure/internal/server"
 	"github.com/perdure/perdure/loop"
@@ -59,6 +60,20 @@ func (d *Daemon) reminders() (reinforce.Texts, error) {
 			Hint: "the setting loop.reminders names the folder; without it the built-in texts are used"}
 	}
 	return texts, nil
+}
+
+// ImportLoop takes a loop that began elsewhere into the store of a configuration.
+// It may be called beside a daemon.
+func ImportLoop(ctx context.Context, cfg Config, req loopimport.Request) (in loopimport.Imported, err error) {
+	if cfg.DSN != "" {
+		cfg.Dir = "" // everything is in the database
+	}
+	d, err := Open(ctx, cfg)
+	if err != nil {
+		return in, err
+	}
+	defer func() { err = errors.Join(err, d.Close(ctx)) }()
+	return loopimport.Import(ctx, d.store, d.engine, req)
 }
 
 // launchLoop creates a loop. Its configuration is the whole request.

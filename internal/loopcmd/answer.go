@@ -2,6 +2,7 @@ package loopcmd
 
 import (
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -15,12 +16,12 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 	var number int
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "answer ANSWER",
+		Use:   "answer [ANSWER]",
 		Short: "Answer the gate that a loop waits at",
-		Long: "Answer the gate that a loop waits at: approve, reject, abort, and what else the gate offers; `perdure loop status` " +
-			"shows it. The reason goes into the record, and into the agent's next prompt.",
-		Example: "perdure loop answer reject --reason \"Keep the tests; fix the parser instead\"",
-		Args:    c.Arguments(1, 1, "one answer"),
+		Long: "Answer the gate that a loop waits at: approve, reject, abort, and what else the gate offers. Without an answer, show what " +
+			"it asks, with the whole diff. The reason goes into the record, and into the agent's next prompt.",
+		Example: "perdure loop answer\n perdure loop answer reject --reason \"Keep the tests; fix the parser instead\"",
+		Args:    c.Arguments(0, 1, "at most one answer"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			return c.Read(cmd, func(s Store) error {
@@ -40,6 +41,9 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 				if at < 0 {
 					return &perdure.Error{Code: perdure.CodeNotFound, Op: "answer gate", Msg: fmt.Sprintf("%s: %s", name(ctx, s, l.Tree), errNoGate)}
 				}
+				if len(args) == 0 {
+					return c.ask(&gates[at], name(ctx, s, l.Tree), asJSON)
+				}
 				g, err := s.AnswerGate(ctx, l.Tree, gates[at].Number, record.Decision{Answer: args[0], By: c.User(), Reason: reason})
 				if err != nil {
 					return err
@@ -57,4 +61,17 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 	cmd.Flags().StringVar(&reason, "reason", "", "why")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the gate as one JSON object")
 	return cmd
+}
+
+// ask shows what a gate asks.
+func (c *commands) ask(g *record.Gate, id string, asJSON bool) error {
+	if asJSON {
+		return c.PrintJSON(g)
+	}
+	q, err := g.Asked()
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(c.Out, c.gateText(&q, id, c.Colour))
+	return err
 }

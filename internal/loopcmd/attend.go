@@ -130,26 +130,31 @@ func (c *commands) gateOpened(ctx context.Context, s Store, id perdure.TreeID, h
 		return false, err
 	}
 	c.Bell()
-	c.showGate(&q, name(ctx, s, id))
+	c.tell("%s", c.gateText(&q, name(ctx, s, id), c.ErrColour))
 	if ask != nil {
 		ask <- g
 	}
 	return how.noWait, nil
 }
 
-// showGate prints a question and how it is answered.
-func (c *commands) showGate(q *record.Question, id string) {
-	c.tell("\n%s\n", c.Bold(c.Safe(q.Title)))
-	for _, text := range []string{q.Text, q.Diff} {
-		if text = strings.TrimSpace(text); text != "" {
-			c.tell("\n%s\n", c.Safe(text))
+// gateText is a question and how it is answered.
+func (c *commands) gateText(q *record.Question, id string, colour bool) string {
+	var b strings.Builder
+	b.WriteString("\n" + c.Bold(c.Safe(q.Title)) + "\n")
+	if text := strings.TrimSpace(q.Text); text != "" {
+		b.WriteString("\n" + c.Safe(text) + "\n")
+	}
+	if q.Diff != "" {
+		b.WriteString("\n")
+		for line := range strings.Lines(q.Diff) {
+			b.WriteString(painted(c.Safe(strings.TrimRight(line, "\r\n")), colour) + "\n")
 		}
 	}
-	c.tell("\n")
+	b.WriteString("\n")
 	for _, o := range q.Options {
-		c.tell("  perdure loop answer %s --loop %s\n      %s\n", o.Answer, id, c.Safe(o.Effect))
+		b.WriteString("  perdure loop answer " + o.Answer + " --loop " + id + "\n      " + c.Safe(o.Effect) + "\n")
 	}
-	c.tell("\n")
+	return b.String() + "\n"
 }
 
 // answers asks the person at the terminal; nil when there is none. What is typed

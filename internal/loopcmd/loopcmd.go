@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/loopimport"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -29,6 +30,8 @@ type Config struct {
 	WriteOutput func(name string, write func(io.Writer) error) error
 	// Width is how many characters a line of Out may have.
 	Width int
+	// Colour and ErrColour tell whether Out and Err show colours.
+	Colour, ErrColour bool
 	// Safe makes text of others harmless for Out; Bold and Dim style it.
 	Safe, Bold, Dim func(text string) string
 	// Cwd is the working directory, absolute.
@@ -79,6 +82,8 @@ type Store struct {
 	// Run executes a loop in this process until done returns; nil when a daemon
 	// does it.
 	Run func(ctx context.Context, id perdure.TreeID, done func(context.Context) error) error
+	// Import takes in a loop that began elsewhere, also beside a daemon.
+	Import func(ctx context.Context, req loopimport.Request) (loopimport.Imported, error)
 	// Session is this process's session; empty when a daemon runs loops.
 	Session string
 }
@@ -100,7 +105,7 @@ func Command(cfg Config) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(c.newRunCommand(), c.newResumeCommand(), c.newPauseCommand(), c.newAbortCommand(), c.newAnswerCommand(),
-		c.newStatusCommand(), c.newListCommand(), c.newReportCommand(), c.newRisksCommand())
+		c.newStatusCommand(), c.newListCommand(), c.newReportCommand(), c.newRisksCommand(), c.newImportCommand())
 	return cmd
 }
 

@@ -45,6 +45,11 @@ func (c *commands) look(ctx context.Context, s Store, l record.Loop, all bool) (
 		in.Iterations = append(in.Iterations, more...)
 		return in, err
 	}
+	if past, err := l.Past(); err == nil && past != nil {
+		if in.Document, err = s.LoopDocument(ctx, l.Tree); err != nil {
+			return in, err
+		}
+	}
 	for from := 0; ; from += page {
 		more, err := s.Iterations(ctx, l.Tree, from, page)
 		in.Iterations = append(in.Iterations, more...)
@@ -131,7 +136,7 @@ func (c *commands) newStatusCommand() *cobra.Command {
 }
 
 func (c *commands) style() loopview.Style {
-	return loopview.Style{Bold: c.Bold, Dim: c.Dim, Width: c.Width}
+	return loopview.Style{Bold: c.Bold, Dim: c.Dim, Width: c.Width, Diff: func(line string) string { return painted(line, c.Colour) }}
 }
 
 func (c *commands) newListCommand() *cobra.Command {

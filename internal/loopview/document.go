@@ -1,6 +1,8 @@
 package loopview
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -47,6 +49,11 @@ func NewDraft(in Input) *Draft {
 		d.Step = ""
 	}
 	d.configure(&s.cfg)
+	if p := s.standing.Past; p != nil && in.Document != nil {
+		if doc, ok := readObject(in.Document); ok {
+			d.past = &past{*p, doc}
+		}
+	}
 	s.in.Iterations = nil
 	t := &Draft{s, d}
 	t.Add(in.Iterations)
@@ -96,8 +103,32 @@ func (d *State) configure(c *loop.Config) {
 	d.Configuration = &Configuration{
 		MaxIterations: c.MaxIterations, TimeoutMinutes: minutes(c.Timeout), IdleMinutes: minutes(c.IdleTimeout), CheckMinutes: minutes(c.CheckTimeout),
 		GateMinutes: minutes(c.GateTimeout), Agent: c.Agent, Fallback: c.Fallback, MaxRetries: max(0, c.MaxRetries), Scorer: c.Scorer,
-		QualityThreshold: max(0, c.QualityThreshold), Selection: c.Selection, KeepLast: c.KeepLast, Unattended: c.Unattended,
+		QualityThreshold: max(0, c.QualityThreshold), Selection: c.Selection, KeepLast: c.KeepLast, Unattended: c.Unattended, Own: own(c),
 	}
+}
+
+// own is a configuration as perdure has it: what is otherwise than by default. The
+// task and the folder stand in the document anyway.
+func own(c *loop.Config) map[string]json.RawMessage {
+	usual, err := loop.ParseConfig(json.RawMessage(`{"task":"-","until":"-","workspace":"/","agent":"-"}`))
+	if err != nil {
+		return nil
+	}
+	fields, standard := fieldsOf(c), fieldsOf(&usual)
+	for name, value := range fields {
+		if bytes.Equal(value, standard[name]) || slices.Contains([]string{"task", "workspace", "given"}, name) {
+			delete(fields, name)
+		}
+	}
+	return fields
+}
+
+func fieldsOf(c *loop.Config) (fields map[string]json.RawMessage) {
+	raw, err := json.Marshal(c)
+	if err != nil || json.Unmarshal(raw, &fields) != nil {
+		return nil
+	}
+	return fields
 }
 
 // record adds an iteration.

@@ -121,3 +121,24 @@ func TestWarningsAndNoWatching(t *testing.T) {
 		t.Error("the state tells of detection")
 	}
 }
+
+// The diff of a gate is shown with its spaces, each line styled by itself.
+func TestDiffOfAGate(t *testing.T) {
+	t.Parallel()
+	in := scene{t, "Fix the tests"}.asking()
+	diff := "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n \tstays\n-\tif  a {\x1b[2J\n+\tif  b {\n"
+	question := record.Question{Title: "worse", Diff: diff + strings.Repeat("+more\n", 100), Options: []record.Option{{Answer: "approve", Effect: "accepted"}}}
+	in.Gates[0].Question = raw(t, &question)
+	var out strings.Builder
+	if err := loopview.New(in).Overview(&out, loopview.Style{Diff: func(line string) string { return "<" + line + ">" }}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"  <@@ -1,2 +1,2 @@>\n", "  <     stays>\n", "  <-    if  a {", "  <+    if  b {>\n", "and 46 lines more"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "\x1b") {
+		t.Error("it steers the terminal")
+	}
+}

@@ -1,6 +1,7 @@
 package loopview
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/perdure/perdure/loop"
@@ -53,6 +54,8 @@ type State struct {
 	LastCheckpoint    string         `json:"last_checkpoint,omitempty"`
 	ReportPath        string         `json:"completion_report_path,omitempty"`
 	Gates             []Gate         `json:"gates"`
+
+	past *past
 }
 
 // Action is a call of a tool that could do harm.
@@ -84,6 +87,8 @@ type Configuration struct {
 	Selection        loop.Selection `json:"selection"`
 	KeepLast         bool           `json:"keep_last"`
 	Unattended       bool           `json:"unattended"`
+	// Own is the configuration as perdure has it, without what stands elsewhere.
+	Own map[string]json.RawMessage `json:"perdure,omitempty"`
 }
 
 // Checks are the runs of the completion command.

@@ -8,6 +8,7 @@
 package loopview
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"time"
@@ -36,6 +37,9 @@ type Input struct {
 	// FalseAlarms is how many regressions a person marked as none; nil where that
 	// is not kept.
 	FalseAlarms *int
+	// Document is what a loop came in as that began elsewhere; nil for others, and
+	// where that is not needed.
+	Document json.RawMessage
 	// Crashed tells that the loop is running and nobody works on it.
 	Crashed bool
 	// Now is when this is looked at.
@@ -167,7 +171,7 @@ func (s *Summary) add(it *record.Iteration, o *loop.Outcome, known bool) {
 		s.baseline = &p
 		return
 	}
-	s.gap = s.gap || it.Number != s.number()+1
+	s.gap = s.gap || it.Number != s.number()+1 && it.Number > s.elsewhere()+1
 	p.delta = s.delta(&p)
 	events := s.eventsOf(o)
 	if len(events) > 0 {
@@ -187,7 +191,7 @@ func (s *Summary) add(it *record.Iteration, o *loop.Outcome, known bool) {
 		s.warnings = append(s.warnings, fmt.Sprintf("iteration %d: %s", o.Iteration, oneLine(w, maxText)))
 		s.warnings = s.warnings[max(0, len(s.warnings)-maxWarnings):]
 	}
-	if !known {
+	if !known || o.Imported { // what an iteration elsewhere left is not known here
 		return
 	}
 	s.last = o
@@ -198,6 +202,15 @@ func (s *Summary) add(it *record.Iteration, o *loop.Outcome, known bool) {
 
 // maxWarnings is how many warnings are shown in words.
 const maxWarnings = 3
+
+// elsewhere is the highest number that was given elsewhere, before the loop came in.
+// Of iterations of then not all need be known.
+func (s *Summary) elsewhere() int {
+	if s.standing.Past == nil {
+		return 0
+	}
+	return s.standing.Past.Iteration
+}
 
 // number is the highest one so far.
 func (s *Summary) number() int {
@@ -242,7 +255,9 @@ func (s *Summary) recoveries(o *loop.Outcome, events []Event) {
 
 // Whole tells whether all iterations of the loop were given. Only then the best
 // one is known, and all regressions are.
-func (s *Summary) Whole() bool { return !s.gap && s.number() >= s.in.Loop.Iteration-1 }
+func (s *Summary) Whole() bool {
+	return !s.gap && max(s.number(), s.elsewhere()) >= s.in.Loop.Iteration-1
+}
 
 // ID is what people call the loop.
 func (s *Summary) ID() string { return oneLine(loop.ID(&s.in.Tree), maxID) }

@@ -15,7 +15,8 @@ const (
 	defaultWidth = 100
 	leastWidth   = 40
 	maxFailing   = 10 // names of tests that fail
-	maxQuestion  = 15 // lines of a question, and of a diff
+	maxQuestion  = 15 // lines of a question
+	maxDiff      = 60 // lines of its diff
 	maxSpark     = 30 // iterations in a line of blocks
 )
 
@@ -28,6 +29,9 @@ const OverviewIterations = maxSpark
 type Style struct {
 	// Bold and Dim style a text; nil leaves it.
 	Bold, Dim func(text string) string
+	// Diff styles a line of a diff, which it is given without control characters;
+	// nil leaves it.
+	Diff func(line string) string
 	// Width is how many characters a line should have; 0 is 100.
 	Width int
 }
@@ -39,6 +43,9 @@ func (y Style) withDefaults() Style {
 	}
 	if y.Dim == nil {
 		y.Dim = plain
+	}
+	if y.Diff == nil {
+		y.Diff = plain
 	}
 	if y.Width == 0 {
 		y.Width = defaultWidth
@@ -238,18 +245,13 @@ func (s *Summary) question(c *screen, g *gate) {
 	c.line("")
 	c.line("%s", c.Bold(fmt.Sprintf("Gate %d (%s) waits for an answer, for %s", g.Number, oneLine(string(g.Kind), maxName), human.Duration(s.in.Now.Sub(g.OpenedAt)))))
 	c.line("  %s", oneLine(g.asked.Title, 3*c.Width))
-	for _, text := range []string{g.asked.Text, g.asked.Diff} {
-		lines, more := head(text, maxQuestion, 2*c.Width)
-		if len(lines) > 0 {
-			c.line("")
-		}
-		for _, line := range lines {
-			c.line("  %s", line)
-		}
-		if more > 0 {
-			c.line("  %s", c.Dim(fmt.Sprintf("and %s more", human.Count(int64(more), "line"))))
-		}
+	lines, more := head(g.asked.Text, maxQuestion, 2*c.Width)
+	c.part(lines, more)
+	lines, more = diffHead(g.asked.Diff, maxDiff, 2*c.Width)
+	for i := range lines {
+		lines[i] = c.Diff(lines[i])
 	}
+	c.part(lines, more)
 	c.line("")
 	if g.ExpiresAt != nil {
 		c.line("  Without an answer the loop is aborted in %s.", human.Duration(g.ExpiresAt.Sub(s.in.Now)))
@@ -257,6 +259,19 @@ func (s *Summary) question(c *screen, g *gate) {
 	for _, o := range g.asked.Options {
 		c.line("  %s", c.Bold("perdure loop answer "+word(o.Answer)+" --loop "+s.ID()))
 		c.line("      %s", oneLine(o.Effect, 2*c.Width))
+	}
+}
+
+// part writes the beginning of a text of others, after an empty line.
+func (c *screen) part(lines []string, more int) {
+	if len(lines) > 0 {
+		c.line("")
+	}
+	for _, line := range lines {
+		c.line("  %s", line)
+	}
+	if more > 0 {
+		c.line("  %s", c.Dim(fmt.Sprintf("and %s more", human.Count(int64(more), "line"))))
 	}
 }
 

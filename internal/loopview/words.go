@@ -70,6 +70,19 @@ func head(text string, lines, characters int) (list []string, more int) {
 	return list, more
 }
 
+// diffHead is the beginning of a diff, whose spaces say something.
+func diffHead(text string, lines, characters int) (list []string, more int) {
+	for line := range strings.Lines(text) {
+		if len(list) == lines {
+			more++
+			continue
+		}
+		line = strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    ")
+		list = append(list, cut(human.Visible(cut(line, characters)), characters))
+	}
+	return list, more
+}
+
 func percent(quality int) string {
 	if quality == unmeasured {
 		return "not measured"

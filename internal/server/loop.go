@@ -39,6 +39,19 @@ func (s *server) loop(w http.ResponseWriter, r *http.Request) error {
 	return s.reply(w, http.StatusOK, l)
 }
 
+// loopDocument is what a loop that began elsewhere came in as.
+func (s *server) loopDocument(w http.ResponseWriter, r *http.Request) error {
+	id, err := loopID(r)
+	if err != nil {
+		return err
+	}
+	doc, err := s.records.Document(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return s.reply(w, http.StatusOK, doc)
+}
+
 // loopID reads which loop a request without a query is about.
 func loopID(r *http.Request) (perdure.TreeID, error) {
 	if err := noQuery(r); err != nil {

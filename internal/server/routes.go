@@ -65,6 +65,7 @@ func (s *server) routes() http.Handler {
 
 	handle("GET /v1/loops", s.loops)
 	handle("GET /v1/loops/{id}", s.loop)
+	handle("GET /v1/loops/{id}/document", s.loopDocument)
 	handle("GET /v1/loops/{id}/iterations", s.iterations)
 	handle("GET /v1/loops/{id}/gates", s.gates)
 	handle("POST /v1/loops/{id}/ask", s.askLoop)

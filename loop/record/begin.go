@@ -8,9 +8,6 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// EventImported tells that a loop began elsewhere.
-const EventImported perdure.EventKind = "loop.imported"
-
 // Beginning is the first record of a loop, and of one that began elsewhere what
 // is known of that.
 type Beginning struct {

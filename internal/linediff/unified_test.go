@@ -1,0 +1,219 @@
+package linediff_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/perdure/perdure/internal/linediff"
+)
+
+func file(text string) *linediff.File {
+	return &linediff.File{Path: "a.go", Mode: 0o644, Size: int64(len(text)), Text: []byte(text)}
+}
+
+// numbered are lines of which some are changed.
+func numbered(n int, change map[int]string) string {
+	var b strings.Builder
+	for i := 1; i <= n; i++ {
+		if text, changed := change[i]; changed {
+			b.WriteString(text)
+			continue
+		}
+		fmt.Fprintf(&b, "%d\n", i)
+	}
+	return b.String()
+}
+
+func TestUnified(t *testing.T) {
+	t.Parallel()
+	const head = "--- a/a.go\n+++ b/a.go\n"
+	tests := []struct {
+		name          string
+		before, after *linediff.File
+		cfg           linediff.Config
+		want          string
+	}{
+		{"same", file("a\n"), file("a\n"), linediff.Config{}, head},
+		{"changed", file(numbered(20, nil)), file(numbered(20, map[int]string{5: "five\n", 17: ""})), linediff.Config{},
+			head + "@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n@@ -14,7 +14,6 @@\n 14\n 15\n 16\n-17\n 18\n 19\n 20\n"},
+		{"near each other", file(numbered(9, nil)), file(numbered(9, map[int]string{2: "", 7: "7\nseven\n"})), linediff.Config{},
+			head + "@@ -1,9 +1,9 @@\n 1\n-2\n 3\n 4\n 5\n 6\n 7\n+seven\n 8\n 9\n"},
+		{"added", nil, file("a\nb\n"), linediff.Config{}, "--- /dev/null\n+++ b/a.go\n@@ -0,0 +1,2 @@\n+a\n+b\n"},
+		{"deleted", file("a\n"), nil, linediff.Config{}, "--- a/a.go\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"},
+		{"an empty one", nil, file(""), linediff.Config{}, "--- /dev/null\n+++ b/a.go\n"},
+		{"no line end", file("a"), file("a\n"), linediff.Config{}, head + "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n"},
+		{"renamed", &linediff.File{Path: "old\n.go", Mode: 0o644, Text: []byte("a")}, file("a"), linediff.Config{},
+			"--- \"a/old\\n.go\"\n+++ b/a.go\nrename from \"old\\n.go\"\nrename to a.go\n"},
+		{"mode", file("a"), &linediff.File{Path: "a.go", Mode: 0o755, Text: []byte("a")}, linediff.Config{}, head + "old mode 644\nnew mode 755\n"},
+		{"link", file("a\n"), &linediff.File{Path: "a.go", Link: true, Text: []byte("b")}, linediff.Config{},
+			head + "it became a symbolic link\n@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n"},
+		{"binary", file("a\x00"), file("b"), linediff.Config{}, head + "binary files differ (2 bytes, then 1 bytes)\n"},
+		{"not read", &linediff.File{Path: "a.go", Mode: 0o644, Size: 9, Unread: "it is too large"}, file("b"), linediff.Config{},
+			head + "the content is not shown: it is too large (9 bytes, then 1 bytes)\n"},
+		{"too many lines", file(strings.Repeat("\n", 200_001)), nil, linediff.Config{},
+			"--- a/a.go\n+++ /dev/null\nthe content is not shown: it has more than 200000 lines (200001 bytes, then nothing)\n"},
+		{"a long line", file("a\n"), file(strings.Repeat("x", 50) + "\n"), linediff.Config{LineBytes: 10}, head + "@@ -1 +1 @@\n-a\n+xxxxxxxxxx… (40 more bytes)\n"},
+		{"many lines", nil, file(numbered(100, nil)), linediff.Config{Lines: 2}, "--- /dev/null\n+++ b/a.go\n@@ -0,0 +1,100 @@\n+1\n+2\n… and 98 more lines\n"},
+		{"not text", file("a\n"), file("b\xff\n"), linediff.Config{}, head + "@@ -1 +1 @@\n-a\n+b\uFFFD\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, linediff.Unified(tt.before, tt.after, tt.cfg)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// whole shows everything.
+func whole() linediff.Config { return linediff.Config{Lines: 1 << 30, LineBytes: 1 << 30} }
+
+// applied applies a diff to a text; it fails where the diff does not fit.
+func applied(t interface{ Fatalf(string, ...any) }, before, diff string) string {
+	old := strings.SplitAfter(before, "\n")
+	var b strings.Builder
+	at := 0
+	list := strings.SplitAfter(diff, "\n")
+	for i := 2; i < len(list); i++ {
+		line := list[i]
+		if i+1 < len(list) && strings.HasPrefix(list[i+1], `\`) {
+			line = strings.TrimSuffix(line, "\n")
+		}
+		switch {
+		case strings.HasPrefix(line, "@@ -"):
+			var from, n int
+			if _, err := fmt.Sscanf(line, "@@ -%d,%d", &from, &n); err != nil {
+				if _, err := fmt.Sscanf(line, "@@ -%d", &from); err != nil {
+					t.Fatalf("%q: %v", line, err)
+				}
+				n = 1
+			}
+			if n > 0 {
+				from--
+			}
+			for ; at < from; at++ {
+				b.WriteString(old[at])
+			}
+		case line == "" || line[0] == '\\':
+		case line[0] == '+':
+			b.WriteString(line[1:])
+		default:
+			if old[at] != line[1:] {
+				t.Fatalf("line %d is %q, the diff has %q", at+1, old[at], line)
+			}
+			if line[0] == ' ' {
+				b.WriteString(old[at])
+			}
+			at++
+		}
+	}
+	return b.String() + strings.Join(old[at:], "")
+}
+
+// A diff applied to the text before gives the text after, and is as short as can
+// be.
+func TestUnifiedProperties(t *testing.T) {
+	t.Parallel()
+	line := rapid.SampledFrom([]string{"a\n", "b\n", "c\n", "\n", "d d\n"})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.SliceOfN(line, 0, 30).Draw(t, "before"), rapid.SliceOfN(line, 0, 30).Draw(t, "after")
+		before, after := strings.Join(a, "")+rapid.SampledFrom([]string{"", "end"}).Draw(t, "end"), strings.Join(b, "")
+		diff := linediff.Unified(file(before), file(after), whole())
+		if got := applied(t, before, diff); got != after {
+			t.Fatalf("gives %q, want %q:\n%s", got, after, diff)
+		}
+		changed := strings.Count(diff, "\n-") + strings.Count(diff, "\n+") - 1 // of the head
+		if want := shortest(strings.SplitAfter(before, "\n"), strings.SplitAfter(after, "\n")); changed != want {
+			t.Fatalf("%d lines changed, %d are enough:\n%s", changed, want, diff)
+		}
+	})
+}
+
+// shortest is how many lines have to go and come, by the longest common
+// subsequence.
+func shortest(a, b []string) int {
+	trim := func(list []string) []string {
+		if n := len(list); n > 0 && list[n-1] == "" {
+			return list[:n-1]
+		}
+		return list
+	}
+	a, b = trim(a), trim(b)
+	row := make([]int, len(b)+1)
+	for i := range a {
+		diagonal := 0
+		for j := range b {
+			above := row[j+1]
+			if a[i] == b[j] {
+				row[j+1] = diagonal + 1
+			} else {
+				row[j+1] = max(row[j], above)
+			}
+			diagonal = above
+		}
+	}
+	return len(a) + len(b) - 2*row[len(b)]
+}
+
+// Beyond the bound of edits the diff is longer, and still right.
+func TestUnifiedVeryDifferent(t *testing.T) {
+	t.Parallel()
+	var a, b strings.Builder
+	a.WriteString("begin\n")
+	b.WriteString("begin\n")
+	for i := range 5000 {
+		fmt.Fprintf(&a, "a%d\n", i)
+		fmt.Fprintf(&b, "b%d\n", i*7)
+	}
+	diff := linediff.Unified(file(a.String()), file(b.String()), whole())
+	if got := applied(t, a.String(), diff); got != b.String() {
+		t.Error("the diff does not give the text")
+	}
+}
+
+// The tool patch takes a diff.
+func TestPatchTakesIt(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("there is no git")
+	}
+	dir := t.TempDir()
+	before, after := numbered(60, nil), numbered(60, map[int]string{3: "three\n", 30: "", 58: "58\n58b\n"})
+	if err := os.WriteFile(filepath.Join(dir, "a.go"), []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("git", "apply", "-")
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(linediff.Unified(file(before), file(after), whole()))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "a.go"))
+	if err != nil || string(got) != after {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func FuzzUnified(f *testing.F) {
+	f.Add([]byte("a\nb\nc"), []byte("b\nc\nd\n"))
+	f.Fuzz(func(t *testing.T, before, after []byte) {
+		diff := linediff.Unified(file(string(before)), file(string(after)), linediff.Config{Lines: 20, LineBytes: 20})
+		if n := strings.Count(diff, "\n"); n > 20*4+5 {
+			t.Fatalf("%d lines", n)
+		}
+		if bytes.ContainsAny(before, "\x00\\\xef") || bytes.ContainsAny(after, "\x00\\\xef") || !bytes.Equal(bytes.ToValidUTF8(before, nil), before) || !bytes.Equal(bytes.ToValidUTF8(after, nil), after) {
+			return // shown otherwise
+		}
+		if got := applied(t, string(before), linediff.Unified(file(string(before)), file(string(after)), whole())); got != string(after) {
+			t.Fatalf("gives %q, want %q", got, after)
+		}
+	})
+}

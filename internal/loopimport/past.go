@@ -1,0 +1,450 @@
+package loopimport
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// Bounds of what the rows of the iterations keep; the document has all of it.
+const (
+	maxArtifacts = 200
+	maxListed    = 50      // of tests, files and recoveries
+	maxText      = 600     // bytes of a text
+	maxOutput    = 8 << 10 // bytes
+)
+
+// pastLoop is a document of loop-state as far as it becomes rows. What is not
+// here stays in the document.
+type pastLoop struct {
+	LoopID        string          `json:"loop_id"`
+	Status        string          `json:"status"`
+	Iteration     whole           `json:"iteration"`
+	Task          string          `json:"task"`
+	Criteria      string          `json:"completion_criteria"`
+	StartedAt     time.Time       `json:"started_at"`
+	Owner         string          `json:"owner"`
+	PID           *whole          `json:"pid"`
+	Directory     string          `json:"working_directory"`
+	Configuration *pastConfig     `json:"configuration"`
+	Progress      *pastProgress   `json:"progress"`
+	History       []pastIteration `json:"iteration_history"`
+	Best          *pastChoice     `json:"best_iteration"`
+	Events        []pastEvent     `json:"regression_events"`
+	Recoveries    []pastRecovery  `json:"recovery_history"`
+	Errors        []pastError     `json:"error_history"`
+}
+
+type pastConfig struct {
+	MaxIterations whole                      `json:"max_iterations"`
+	Minutes       json.RawMessage            `json:"timeout_minutes"`
+	Own           map[string]json.RawMessage `json:"perdure"`
+}
+
+type pastProgress struct {
+	Checks []pastCheck `json:"completion_checks"`
+}
+
+type pastCheck struct {
+	Iteration whole  `json:"iteration"`
+	Passed    bool   `json:"passed"`
+	Output    string `json:"output"`
+	// Exit is perdure's own, and may be anything in other documents.
+	Exit json.RawMessage `json:"exit_status"`
+}
+
+type pastIteration struct {
+	Iteration whole     `json:"iteration"`
+	Timestamp time.Time `json:"timestamp"`
+	// Status is perdure's own, and may be anything in other documents.
+	Status    json.RawMessage     `json:"status"`
+	Quality   *float64            `json:"quality_score"`
+	Parts     map[string]*float64 `json:"quality_breakdown"`
+	Delta     *float64            `json:"quality_delta"`
+	Artifacts []pastArtifact      `json:"artifacts"`
+	Tests     *pastTests          `json:"test_results"`
+}
+
+type pastTests struct {
+	Verification string `json:"verification_status"`
+	Total        *whole `json:"total"`
+	Passed       whole  `json:"passed"`
+	Failed       whole  `json:"failed"`
+	Skipped      whole  `json:"skipped"`
+}
+
+type pastChoice struct {
+	Iteration whole    `json:"iteration"`
+	Quality   *float64 `json:"quality_score"`
+}
+
+type pastEvent struct {
+	ID        string       `json:"event_id"`
+	Iteration whole        `json:"iteration"`
+	Type      string       `json:"regression_type"`
+	Severity  string       `json:"severity"`
+	Details   *pastDetails `json:"details"`
+	Outcome   string       `json:"recovery_outcome"`
+	Decision  string       `json:"human_decision"`
+}
+
+type pastDetails struct {
+	Text     json.RawMessage `json:"text"`
+	Baseline json.RawMessage `json:"baseline_value"`
+	Current  json.RawMessage `json:"current_value"`
+	Diff     json.RawMessage `json:"diff"`
+}
+
+type pastRecovery struct {
+	Event     string              `json:"event_id"`
+	Iteration *whole              `json:"iteration"`
+	Attempt   whole               `json:"attempt"`
+	Outcome   string              `json:"outcome"`
+	Steps     map[string]pastStep `json:"steps"`
+}
+
+type pastStep struct {
+	ExecutedAt time.Time       `json:"executed_at"`
+	Text       json.RawMessage `json:"text"`
+	Strategy   json.RawMessage `json:"strategy"`
+	Message    json.RawMessage `json:"message"`
+	Diagnosis  json.RawMessage `json:"diagnosis"`
+	Cause      json.RawMessage `json:"root_cause"`
+	Confidence json.RawMessage `json:"confidence"`
+}
+
+type pastError struct {
+	Iteration whole  `json:"iteration"`
+	Error     string `json:"error"`
+	Type      string `json:"error_type"`
+	Message   string `json:"error_message"`
+}
+
+// pastArtifact is a path, or an object with one.
+type pastArtifact string
+
+// UnmarshalJSON reads both forms.
+func (a *pastArtifact) UnmarshalJSON(raw []byte) error {
+	var o struct {
+		Path string `json:"path"`
+	}
+	if json.Unmarshal(raw, (*string)(a)) == nil {
+		return nil
+	}
+	err := json.Unmarshal(raw, &o)
+	*a = pastArtifact(o.Path)
+	return err
+}
+
+// whole is an integer as the schema has it: 7.0 is one, too.
+type whole int
+
+// UnmarshalJSON reads it; null is 0.
+func (w *whole) UnmarshalJSON(raw []byte) error {
+	if string(raw) == "null" {
+		return nil
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<31 {
+		return fmt.Errorf("%.40s is no integer that can be kept", raw)
+	}
+	*w = whole(f)
+	return nil
+}
+
+// said is the text of a value, "" for what is none.
+func said(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return ""
+	}
+	return text
+}
+
+// readPast reads a document that its schema allows.
+func readPast(doc json.RawMessage) (*pastLoop, error) {
+	p := &pastLoop{}
+	if err := json.Unmarshal(doc, p); err != nil {
+		var typed *json.UnmarshalTypeError
+		if errors.As(err, &typed) {
+			err = fmt.Errorf("%s is %s", typed.Field, typed.Value)
+		}
+		return nil, err
+	}
+	return p, nil
+}
+
+// numbers are those of all iterations that the document tells of, in order, and
+// highest the highest that was given, also if nothing else is known of it.
+func (p *pastLoop) numbers() (known []int, highest int) {
+	seen := make(map[int]bool)
+	add := func(n whole) {
+		if n > 0 {
+			seen[int(n)] = true
+		}
+	}
+	for i := range p.History {
+		add(p.History[i].Iteration)
+	}
+	for i := range p.Events {
+		add(p.Events[i].Iteration)
+	}
+	for i := range p.Errors {
+		add(p.Errors[i].Iteration)
+	}
+	if p.Progress != nil {
+		for i := range p.Progress.Checks {
+			add(p.Progress.Checks[i].Iteration)
+		}
+	}
+	known = slices.Sorted(maps.Keys(seen))
+	highest = int(p.Iteration)
+	if p.Best != nil {
+		highest = max(highest, int(p.Best.Iteration))
+	}
+	if len(known) > 0 {
+		highest = max(highest, known[len(known)-1])
+	}
+	return known, highest
+}
+
+// outcomes are the records of the iterations, with what became of each. Of two
+// records of one number the last counts.
+func (p *pastLoop) outcomes(until string) ([]*loop.Outcome, map[int]record.IterationStatus) {
+	known, _ := p.numbers()
+	list, byNumber := make([]*loop.Outcome, 0, len(known)), make(map[int]*loop.Outcome, len(known))
+	status := make(map[int]record.IterationStatus, len(known))
+	for _, n := range known {
+		o := &loop.Outcome{Iteration: n, Imported: true, Check: loop.Check{Command: until, Exit: -1, Weak: true, Skipped: true}}
+		list, byNumber[n], status[n] = append(list, o), o, record.IterationKept
+	}
+	for i := range p.History {
+		h := &p.History[i]
+		if o := byNumber[int(h.Iteration)]; o != nil {
+			h.into(o)
+			status[o.Iteration] = h.became()
+		}
+	}
+	if p.Progress != nil {
+		for i := range p.Progress.Checks {
+			c := &p.Progress.Checks[i]
+			if o := byNumber[int(c.Iteration)]; o != nil {
+				o.Check.Passed, o.Check.Skipped, o.Check.Output = c.Passed, false, clip(c.Output, maxOutput)
+				if exit, err := strconv.ParseUint(string(c.Exit), 10, 8); err == nil {
+					o.Check.Exit = int(exit)
+				}
+			}
+		}
+	}
+	for i := range p.Errors {
+		e := &p.Errors[i]
+		if o := byNumber[int(e.Iteration)]; o != nil {
+			o.AgentError = clip(e.text(), maxOutput/2)
+		}
+	}
+	p.regressions(byNumber, status)
+	p.recoveries(byNumber)
+	return list, status
+}
+
+// text is an error with its type first, as an agent's errors have it.
+func (e *pastError) text() string {
+	text := firstOf(e.Message, e.Error, "it is not told what")
+	if e.Type == "" || strings.HasPrefix(text, e.Type+":") {
+		return text
+	}
+	return e.Type + ": " + text
+}
+
+// into has a record of the history in an outcome.
+func (h *pastIteration) into(o *loop.Outcome) {
+	o.Timestamp, o.Quality, o.Delta = h.Timestamp.UTC(), percentOf(h.Quality), percentOf(h.Delta)
+	o.Parts = make(map[string]int, len(h.Parts))
+	for name, part := range h.Parts {
+		if part != nil {
+			o.Parts[clip(name, 80)] = int(math.Round(*part))
+		}
+	}
+	o.Artifacts, o.Changed = nil, len(h.Artifacts)
+	for _, a := range h.Artifacts[:min(len(h.Artifacts), maxArtifacts)] {
+		o.Artifacts = append(o.Artifacts, clip(string(a), maxText))
+	}
+	if t := h.Tests; t != nil {
+		o.Check.Passed, o.Check.Skipped = t.Verification == "passed", t.Verification != "passed" && t.Verification != "failed"
+		if o.Check.Weak = t.Total == nil; !o.Check.Weak {
+			o.Check.Counts = testreport.Counts{Tests: int(*t.Total), Passed: int(t.Passed), Failed: int(t.Failed), Skipped: int(t.Skipped), Executed: int(t.Passed + t.Failed)}
+		}
+	}
+}
+
+func percentOf(f *float64) *int {
+	if f == nil {
+		return nil
+	}
+	n := int(math.Round(*f))
+	return &n
+}
+
+// became is what perdure writes of an iteration; other programs do not tell.
+func (h *pastIteration) became() record.IterationStatus {
+	switch s := record.IterationStatus(said(h.Status)); s {
+	case record.IterationReverted, record.IterationFailed:
+		return s
+	case record.IterationKept, record.IterationRunning:
+	}
+	return record.IterationKept
+}
+
+// regressions has the events in the outcomes. What was rejected was taken back.
+func (p *pastLoop) regressions(byNumber map[int]*loop.Outcome, status map[int]record.IterationStatus) {
+	for i := range p.Events {
+		e := &p.Events[i]
+		o := byNumber[int(e.Iteration)]
+		if o == nil || len(o.Regressions) >= maxListed {
+			continue
+		}
+		g := loop.Regression{Type: e.Type, Severity: e.Severity, Text: e.Type}
+		if d := e.Details; d != nil {
+			g.Text = clip(firstOf(said(d.Text), changeOf(d), e.Type), maxText)
+			g.Tests, g.Files = named(d.Diff)
+		}
+		o.Regressions = append(o.Regressions, g)
+		o.Accepted = o.Accepted || e.Decision == "approve"
+		if e.Decision == "reject" || e.Outcome == "reverted" {
+			status[o.Iteration] = record.IterationReverted
+		}
+	}
+}
+
+// changeOf says what an event compares.
+func changeOf(d *pastDetails) string {
+	if len(d.Baseline) == 0 || len(d.Current) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.40s became %.40s", d.Baseline, d.Current)
+}
+
+// named are the tests and files of the diff of an event, shortened.
+func named(diff json.RawMessage) (tests, files []string) {
+	var lists map[string]json.RawMessage
+	if json.Unmarshal(diff, &lists) != nil {
+		return nil, nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(lists)) {
+		var names []string
+		if json.Unmarshal(lists[key], &names) != nil {
+			continue
+		}
+		to := &tests
+		if key == "files" {
+			to = &files
+		}
+		for _, name := range names {
+			if len(*to) < maxListed {
+				*to = append(*to, clip(name, maxText))
+			}
+		}
+	}
+	return tests, files
+}
+
+// recoveries has what was done about regressions in the outcomes.
+func (p *pastLoop) recoveries(byNumber map[int]*loop.Outcome) {
+	of := make(map[string]whole, len(p.Events))
+	for i := range p.Events {
+		of[p.Events[i].ID] = p.Events[i].Iteration
+	}
+	for i := range p.Recoveries {
+		v := &p.Recoveries[i]
+		n := of[v.Event]
+		if v.Iteration != nil {
+			n = *v.Iteration
+		}
+		if o := byNumber[int(n)]; o != nil && len(o.Recoveries) < maxListed {
+			o.Recoveries = append(o.Recoveries, v.recovery(o.Iteration))
+		}
+	}
+}
+
+func (v *pastRecovery) recovery(iteration int) loop.Recovery {
+	out := loop.Recovery{Iteration: iteration, Attempt: int(v.Attempt), Outcome: clip(v.Outcome, maxText)}
+	for _, name := range []string{"PAUSE", "DIAGNOSE", "ADAPT", "RETRY", "ESCALATE"} {
+		s, done := v.Steps[name]
+		if !done {
+			continue
+		}
+		text := firstOf(said(s.Text), said(s.Strategy), said(s.Message), said(s.Cause))
+		if name == "DIAGNOSE" {
+			out.Diagnosis, out.Why = loop.Diagnosis(clip(said(s.Diagnosis), maxText)), clip(firstOf(said(s.Cause), said(s.Text)), maxText)
+			if c, err := strconv.ParseFloat(string(s.Confidence), 64); err == nil && c >= 0 && c <= 1 {
+				out.Confidence = int(math.Round(100 * c))
+			}
+		}
+		out.Steps = append(out.Steps, loop.RecoveryStep{Step: strings.ToLower(name), ExecutedAt: s.ExecutedAt.UTC(), Text: clip(text, maxText)})
+	}
+	return out
+}
+
+// config lays what the document says of the loop over a configuration. It returns
+// the names of the fields, and tells what could not be taken over.
+func (p *pastLoop) config(c *loop.Config) (fields, notes []string) {
+	c.Task, fields = p.Task, []string{"task"}
+	said := p.Configuration
+	if said == nil {
+		return fields, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(said.Own)) {
+		if slices.Contains([]string{"given", "workspace", "task"}, name) {
+			continue
+		}
+		field, err := json.Marshal(map[string]json.RawMessage{name: said.Own[name]})
+		if err == nil {
+			_, err = c.Overlay(field)
+		}
+		if err != nil {
+			notes = append(notes, fmt.Sprintf("configuration.perdure.%s was not taken over: %s", clip(name, 80), err))
+			continue
+		}
+		fields = append(fields, name)
+	}
+	if n := int(said.MaxIterations); n > 0 {
+		c.MaxIterations, fields = n, append(fields, "max_iterations")
+	}
+	switch minutes, err := strconv.ParseFloat(string(said.Minutes), 64); {
+	case len(said.Minutes) == 0:
+		return fields, notes
+	case err != nil || minutes <= 0: // null is no limit
+		c.Timeout = -1
+	default:
+		c.Timeout = time.Duration(min(minutes*float64(time.Minute), math.MaxInt64/2))
+	}
+	return append(fields, "timeout"), notes
+}
+
+// clip shortens a text to a number of bytes.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+}
+
+// firstOf is the first text that says something.
+func firstOf(texts ...string) string {
+	for _, text := range texts {
+		if text = strings.TrimSpace(text); text != "" {
+			return text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,57 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// Adoption is a loop that began elsewhere and is to go on here.
+type Adoption struct {
+	Config Config
+	// Past tells where it is from; its Document has to be among the Blobs.
+	Past  record.Past
+	Blobs []perdure.BlobRef
+	// Iterations are those of then, made with [Outcome.Row].
+	Iterations []record.Iteration
+}
+
+// Adopt takes in a loop that began elsewhere. It is paused: when it is resumed the
+// workspace as it is then is the baseline, and the first iteration has the number
+// after Past.Iteration. It is refused as by [Engine.Launch]; then nothing is there.
+func (e *Engine) Adopt(ctx context.Context, a Adoption) (perdure.Tree, error) {
+	if err := e.available(&a.Config); err != nil {
+		return perdure.Tree{}, err
+	}
+	place, err := e.place(&a.Config)
+	if err != nil {
+		return perdure.Tree{}, err
+	}
+	state, err := json.Marshal(&state{Past: &a.Past, Reason: "it was imported; resuming it takes the files as they are then for the beginning"})
+	if err != nil {
+		return perdure.Tree{}, err
+	}
+	raw, err := json.Marshal(&a.Config)
+	if err != nil {
+		return perdure.Tree{}, err
+	}
+	first := record.Beginning{Loop: record.Loop{Place: place, Status: record.Paused, Step: stepBegin, Iteration: a.Past.Iteration, State: state},
+		Iterations: a.Iterations, Blobs: a.Blobs, Notes: []record.Note{{Kind: record.EventImported, Data: map[string]any{"loop_id": a.Past.LoopID,
+			"from": a.Past.From, "iteration": a.Past.Iteration, "iterations": len(a.Iterations)}}}}
+	tree, err := e.cfg.Store.CreateTree(ctx, e.spec(&a.Config, raw, nil, first.With))
+	failpoint.Hit("loop.adopted")
+	return tree, err
+}
+
+// Row is the outcome as it is kept: without some of its lists when they are too
+// long.
+func (o *Outcome) Row(status record.IterationStatus) (*record.Iteration, error) {
+	return o.row(status, 0)
+}
+
+// Overlay reads a JSON object of fields over the configuration and returns their
+// names. A field that there is not is an error.
+func (c *Config) Overlay(raw json.RawMessage) ([]string, error) { return overlay(c, raw) }
