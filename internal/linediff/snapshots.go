@@ -1,0 +1,65 @@
+package linediff
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/internal/workspace"
+)
+
+const (
+	// maxShown is how much is shown of the changes between snapshots, in bytes; of
+	// the last file it may be more.
+	maxShown = 32 << 10
+	// maxFile is the size of a file whose content is compared, in bytes.
+	maxFile = 4 << 20
+)
+
+// Snapshots shows what changed between two snapshots of a workspace, each file as
+// [Unified] does: those of the paths in first before the others.
+func Snapshots(ctx context.Context, w *workspace.Workspace, before, after workspace.ID, first []string) string {
+	changes, err := w.Diff(ctx, before, after)
+	if err != nil {
+		return "the changes cannot be read: " + err.Error()
+	}
+	slices.SortStableFunc(changes, func(a, b workspace.Change) int { return rank(first, &a) - rank(first, &b) })
+	var b strings.Builder
+	for i := range changes {
+		if b.Len() > maxShown {
+			fmt.Fprintf(&b, "… and %d more files\n", len(changes)-i)
+			break
+		}
+		b.WriteString(Unified(side(ctx, w, before, changes[i].Old), side(ctx, w, after, changes[i].New), Config{}))
+	}
+	return b.String()
+}
+
+func rank(first []string, c *workspace.Change) int {
+	if slices.Contains(first, c.Path) || c.From != "" && slices.Contains(first, c.From) {
+		return 0
+	}
+	return 1
+}
+
+// side is a file of a snapshot; nil when there is none.
+func side(ctx context.Context, w *workspace.Workspace, id workspace.ID, f *workspace.File) *File {
+	if f == nil {
+		return nil
+	}
+	s := &File{Path: f.Path, Mode: f.Mode, Size: f.Size}
+	switch {
+	case f.Kind == workspace.KindLink:
+		s.Link, s.Text, s.Size = true, []byte(f.Target), int64(len(f.Target))
+	case f.Kind != workspace.KindFile:
+	case f.Size > maxFile:
+		s.Unread = "the file is too large"
+	default:
+		text, err := w.ReadFile(ctx, id, f.Path)
+		if s.Text = text; err != nil {
+			s.Unread = err.Error()
+		}
+	}
+	return s
+}
