@@ -46,6 +46,8 @@ func playRole(role string) error {
 		return onStore(ctx, cfg, hold)
 	case "acknowledge":
 		return workAndAcknowledge(ctx, dir)
+	case "snapshots":
+		return snapshotAndAcknowledge(ctx, dir)
 	case "sloppy":
 		return sloppy(ctx, dir)
 	case "measure":
