@@ -2,6 +2,7 @@ package detect
 
 import (
 	"cmp"
+	"regexp"
 
 	"github.com/perdure/perdure/internal/detect/source"
 )
@@ -67,10 +68,17 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 		f := Finding{File: p.new.Path, Line: m.Line, Evidence: m.S, Confidence: cmp.Or(m.Confidence, 0.8)}
 		if keptFromTool(id) && p.old != nil && m.Target != 0 && p.old.Lines[m.Target] != 0 {
 			f.Confidence = max(f.Confidence, 0.9) // the line was there, and was complained of
+			if explained.MatchString(m.S) {
+				f.Confidence = 0.7 // one rule, and why
+			}
 		}
 		r.add(f, id)
 	}
 }
+
+// explained is a comment that silences one named rule and says why, in the forms
+// of Go's linters, ESLint, and Python's and PHP's checkers.
+var explained = regexp.MustCompile(`(?:nolint|noqa|ignore|disable(?:-next-line|-line)?)\s*[:=\[ ]\s*[\w./-]+(?:,\s*[\w./-]+)*\]?\s*(?://|--|#|;)\s*\S+\s+\S+`)
 
 // maxOpenEnds is how many open ends a file may gain.
 const maxOpenEnds = 5

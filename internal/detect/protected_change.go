@@ -1,6 +1,10 @@
 package detect
 
-import "slices"
+import (
+	"path"
+	"slices"
+	"strings"
+)
 
 // protected tells of a change to what checks hang on.
 func (r *run) protected(p *pair) {
@@ -13,13 +17,22 @@ func (r *run) protected(p *pair) {
 	r.add(Finding{File: p.path, Subject: p.path, Message: p.change.Protected, Evidence: p.change.Protected}, protectedFile)
 }
 
+// prose tells of files that no program reads.
+func prose(name string) bool {
+	switch path.Ext(name) {
+	case ".md", ".txt", ".rst", ".adoc":
+		return true
+	}
+	return path.Ext(name) == "" || strings.HasPrefix(name, ".") // LICENSE, .github/
+}
+
 // fixtures tells of changed fixtures in a change that leaves the source alone.
 // New ones are no sign.
 func (r *run) fixtures(p *pair) {
 	if p.class != fixture || p.change.Old.Path == "" || p.change.Old.Path != p.change.New.Path && p.change.New.Path != "" {
 		return
 	}
-	source := slices.ContainsFunc(r.pairs, func(o *pair) bool { return o.class == production && (o.lang != nil || o.new == nil && o.old == nil) })
+	source := slices.ContainsFunc(r.pairs, func(o *pair) bool { return o.class == production && !prose(o.path) })
 	if source {
 		return
 	}

@@ -54,7 +54,7 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 		case fewer <= 0:
 			f.Confidence = 0.5
 		}
-		if g.Weak {
+		if g.Weak || g.Inline && !now.Calls.Has(g.Words[0]) {
 			f.Confidence = min(f.Confidence, 0.7)
 		}
 		if g.Failure {
@@ -70,7 +70,7 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 // is not there any more.
 func (r *run) guardElsewhere(p *pair, g *source.Guard, gained source.Bag, how *rewritten) bool {
 	if g.Failure { // the call may have gone with its check
-		return !how.now.Calls.Has(g.Words[0]) && !(g.Inline && how.removed)
+		return !how.now.Calls.Has(g.Words[0]) && (!g.Inline || !how.removed || r.of(p).code.Has(g.Words[0]))
 	}
 	if len(g.Words) > 0 && source.Inside(g.Words, gained) >= 0.6 {
 		return true

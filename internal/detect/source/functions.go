@@ -392,6 +392,8 @@ func (u *unit) leaves(from, to int) leaving {
 	for j := from; j < to; j++ {
 		s := u.at(j)
 		switch {
+		case j > from && (s == "if" || s == "for" || s == "switch") && u.lang.shape != ends:
+			return staysIn // what follows is decided by another condition
 		case u.isWord(j) && u.lang.throws[s] && (s != "Err" || u.at(j+1) == "(") && u.at(j-1) != ".":
 			return throwsOut
 		case u.kindAt(j) == number && (s == "400" || s == "401" || s == "403" || s == "404" || s == "422" || s == "409" || s == "429"):
