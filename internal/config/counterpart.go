@@ -10,6 +10,7 @@ func Counterpart(name string) string {
 	}
 	return map[string]string{
 		"enabled":                     "loop.enabled",
+		"detection.mode":              "loop.detection",
 		"reinforcement.default_level": "loop.reinforcement",
 		"reinforcement.quality_plateau_threshold":         "loop.plateau_percent",
 		"recovery.max_retries":                            "loop.max_retries",

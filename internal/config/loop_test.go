@@ -183,7 +183,7 @@ func TestLoopSettingsThatAreNone(t *testing.T) {
 // What is said to mean the same is a setting.
 func TestCounterparts(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"enabled", "reinforcement.default_level", "reinforcement.escalation_thresholds.iteration_3", "reinforcement.quality_plateau_threshold",
+	for _, name := range []string{"enabled", "detection.mode", "reinforcement.default_level", "reinforcement.escalation_thresholds.iteration_3", "reinforcement.quality_plateau_threshold",
 		"recovery.max_retries", "recovery.auto_escalate_on_critical", "recovery.human_gate_timeout_minutes", "best_output_selection.enabled",
 		"best_output_selection.quality_threshold", "best_output_selection.require_verification", "performance.detection_latency_budget_ms",
 		"performance.max_integration_overhead_percentage"} {
