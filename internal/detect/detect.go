@@ -274,6 +274,7 @@ func (r *run) read(c *Change) error {
 	p.new, p.newWhy = r.version(&c.New, p.old)
 	r.skip(c, p)
 	r.custom(p)
+	p.grown = p.class == fixture && grown(c.Old.Content, c.New.Content)
 	p.change.Old.Content, p.change.New.Content = nil, nil
 	r.pairs = append(r.pairs, p)
 	return nil

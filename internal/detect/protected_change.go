@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"bytes"
 	"path"
 	"slices"
 	"strings"
@@ -17,6 +18,24 @@ func (r *run) protected(p *pair) {
 	r.add(Finding{File: p.path, Subject: p.path, Message: p.change.Protected, Evidence: p.change.Protected}, protectedFile)
 }
 
+// grown tells whether a text has all lines of another one.
+func grown(old, now []byte) bool {
+	if len(now) <= len(old) {
+		return false
+	}
+	left := make(map[string]int)
+	for line := range bytes.Lines(now) {
+		left[strings.TrimRight(string(line), "\r\n")]++
+	}
+	for line := range bytes.Lines(old) {
+		s := strings.TrimRight(string(line), "\r\n")
+		if left[s]--; left[s] < 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // prose tells of files that no program reads.
 func prose(name string) bool {
 	switch path.Ext(name) {
@@ -27,9 +46,9 @@ func prose(name string) bool {
 }
 
 // fixtures tells of changed fixtures in a change that leaves the source alone.
-// New ones are no sign.
+// New ones are no sign, and those that lost no line are none.
 func (r *run) fixtures(p *pair) {
-	if p.class != fixture || p.change.Old.Path == "" || p.change.Old.Path != p.change.New.Path && p.change.New.Path != "" {
+	if p.class != fixture || p.grown || p.change.Old.Path == "" || p.change.Old.Path != p.change.New.Path && p.change.New.Path != "" {
 		return
 	}
 	source := slices.ContainsFunc(r.pairs, func(o *pair) bool { return o.class == production && !prose(o.path) })
