@@ -392,7 +392,7 @@ func (u *unit) leaves(from, to int) leaving {
 	for j := from; j < to; j++ {
 		s := u.at(j)
 		switch {
-		case j > from && (s == "if" || s == "for" || s == "switch") && u.lang.shape != ends:
+		case (s == "if" || s == "for" || s == "switch") && u.isWord(j) && u.lang.shape != ends:
 			return staysIn // what follows is decided by another condition
 		case u.isWord(j) && u.lang.throws[s] && (s != "Err" || u.at(j+1) == "(") && u.at(j-1) != ".":
 			return throwsOut
