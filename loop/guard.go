@@ -159,6 +159,7 @@ func (c *Config) snapshotBefore(level risk.Level) bool {
 		return false
 	case SnapshotHigh:
 		return level == risk.High || level == risk.Critical
+	case SnapshotAll:
 	}
 	return true
 }

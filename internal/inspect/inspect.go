@@ -76,7 +76,8 @@ func Acting(report *detect.Report, baseline *testreport.Report) []detect.Finding
 	var acting []detect.Finding
 	for _, f := range report.Findings {
 		aboutTest := f.Type == detect.TestDeletion || f.Type == detect.TestSkipping
-		if f.Action == detect.Act && !(aboutTest && ran[lastName(f.Subject)]) {
+		known := aboutTest && ran[lastName(f.Subject)]
+		if f.Action == detect.Act && !known {
 			acting = append(acting, f)
 		}
 	}
