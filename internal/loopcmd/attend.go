@@ -233,9 +233,6 @@ func (c *commands) line(e *perdure.Event) string {
 	case loop.EventRegression:
 		return c.Bold(fmt.Sprintf("iteration %d made something worse: %s", d.Iteration, c.Safe(d.Text)))
 	case loop.EventRecovery:
-		if d.Agent != "" {
-			return fmt.Sprintf("iteration %d: %s stands in; %s", d.Iteration, c.Safe(d.Agent), c.Safe(d.Why))
-		}
 		return fmt.Sprintf("iteration %d: diagnosis %s", d.Iteration, d.Diagnosis)
 	case loop.EventRisky:
 		answer := map[string]string{"": "seen", "allow": "allowed", "warn": "let through with a warning", "gate": "kept for a person", "block": "denied"}[d.Answer]

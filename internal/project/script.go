@@ -214,7 +214,7 @@ func newWord(text string, w *syntax.Word) word {
 			if strings.ContainsAny(p.Value, `*?[~{`) {
 				made.literal = false
 			}
-			b.WriteString(unescape(p.Value))
+			b.WriteString(Unescape(p.Value))
 		case *syntax.SglQuoted:
 			made.literal = made.literal && !p.Dollar
 			b.WriteString(p.Value)
@@ -225,7 +225,7 @@ func newWord(text string, w *syntax.Word) word {
 					made.literal = false
 					continue
 				}
-				b.WriteString(unescape(lit.Value))
+				b.WriteString(Unescape(lit.Value))
 			}
 		default:
 			made.literal = false
@@ -237,8 +237,8 @@ func newWord(text string, w *syntax.Word) word {
 	return made
 }
 
-// unescape removes the backslashes of a shell.
-func unescape(s string) string {
+// Unescape removes the backslashes of a shell from a word without quotes.
+func Unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
 	}

@@ -119,10 +119,13 @@ func others() map[string]string {
 		"go test ./... | tee /tmp/log":          "",
 		"echo x > .perdure/config.yaml":         "write_perdure",
 		"dd if=/dev/zero of=a_test.go":          "write_test",
-		// What is no command line.
-		"if then":          "unreadable_command",
-		"echo 'unfinished": "unreadable_command",
-		"":                 "",
+		// What is no command line, or hides which command it is.
+		"$'\\x72\\x6d' -rf src": "unreadable_command",
+		"$RM -rf src":           "unreadable_command",
+		"$'rm' -rf src":         "delete_tree",
+		"if then":               "unreadable_command",
+		"echo 'unfinished":      "unreadable_command",
+		"":                      "",
 		"go test ./... -run 'TestX' && go vet ./...": "",
 		"npm test -- --watch=false":                  "",
 	}

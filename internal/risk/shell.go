@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/perdure/perdure/internal/project"
 )
 
 // maxNested bounds command lines within command lines (sh -c).
@@ -75,8 +77,12 @@ func text(w *syntax.Word) string {
 func part(b *strings.Builder, p syntax.WordPart) {
 	switch p := p.(type) {
 	case *syntax.Lit:
-		b.WriteString(unescape(p.Value))
+		b.WriteString(project.Unescape(p.Value))
 	case *syntax.SglQuoted:
+		if p.Dollar && strings.Contains(p.Value, `\`) { // $'\x72m' is rm
+			b.WriteString(unknown)
+			return
+		}
 		b.WriteString(p.Value)
 	case *syntax.DblQuoted:
 		for _, inner := range p.Parts {
@@ -87,21 +93,6 @@ func part(b *strings.Builder, p syntax.WordPart) {
 	}
 }
 
-// unescape takes the backslashes out of a word without quotes.
-func unescape(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) {
-			i++
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
-}
-
 // words judges one command: its name and its arguments.
 func (a *assessment) words(words []string, depth int) {
 	words = unwrapped(words)
@@ -109,6 +100,10 @@ func (a *assessment) words(words []string, depth int) {
 		return
 	}
 	name, args := path.Base(words[0]), words[1:]
+	if strings.Contains(name, unknown) {
+		a.add(Unreadable, clip(strings.ReplaceAll(strings.Join(words, " "), unknown, "…")))
+		return
+	}
 	switch name {
 	case "sh", "bash", "zsh", "dash", "ksh", "eval":
 		a.shell(name, args, depth)
