@@ -107,8 +107,8 @@ func installed(name string) bool {
 	return err == nil
 }
 
-// runAgain repeats the tests that got worse, where the runner can be told which;
-// without coverage, also when it was taken before.
+// runAgain repeats the tests that got worse, all of them where the runner cannot be
+// told which; without coverage, also when it was taken before.
 func (r *run) runAgain(ctx context.Context, c *checked, baseline *testreport.Report) error {
 	worse := make(map[string]bool)
 	if baseline != nil {
@@ -130,9 +130,12 @@ func (r *run) runAgain(ctx context.Context, c *checked, baseline *testreport.Rep
 			tests = append(tests, project.Test{ID: t.ID, Suite: t.Suite, Name: t.Name, File: t.File})
 		}
 	}
-	again, ok := c.command.Again(tests)
-	if !ok || len(tests) == 0 {
+	if len(tests) == 0 {
 		return nil
+	}
+	again, ok := c.command.Again(tests)
+	if !ok { // a runner that cannot be told which
+		again = c.command
 	}
 	second, err := r.measured(ctx, &again)
 	if err != nil || second.report == nil {

@@ -483,3 +483,20 @@ func TestAnswerAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestFlaky: a test that fails and then passes is flaky and no regression, also
+// where the runner cannot be told which tests to repeat.
+func TestFlaky(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("tests/b", "pass"))
+	runs := filepath.Join(t.TempDir(), "runs")
+	// The second run, the first after the iteration, has a failing test.
+	check := fmt.Sprintf(`echo run >> %[1]q; case $(wc -l < %[1]q) in *2) echo "not ok 1 - a";; *) echo "ok 1 - a";; esac
+cd tests; if grep -q pass b; then echo "ok 2 - b"; else echo "not ok 2 - b"; fi; echo 1..2; grep -q pass b`, runs)
+	b.launch(func(c *loop.Config) { c.Until = check })
+	l := b.work()
+	out := b.outcomes()[1]
+	if l.Status != record.Completed || l.Iteration != 1 || len(out.Regressions) != 0 || out.Check.Counts.Flaky != 1 {
+		t.Errorf("%s, regressions %+v, %+v", show(l), out.Regressions, out.Check.Counts)
+	}
+}
