@@ -174,7 +174,7 @@ func TestLoopsInOneWorkspace(t *testing.T) {
 			ends := make(chan end, 2)
 			for _, folder := range []string{".", second} {
 				go func() {
-					out, errs, status := w.try(fmt.Sprintf("perdure loop run x --until 'sh %s/check.sh' --agent 'exec:sh %s' --workspace %s", w.dir, w.agentFile(), folder), env)
+					out, errs, status := w.try(fmt.Sprintf("perdure loop run x --no-wait --until 'sh %s/check.sh' --agent 'exec:sh %s' --workspace %s", w.dir, w.agentFile(), folder), env)
 					ends <- end{out + errs, status}
 				}()
 			}
