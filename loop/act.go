@@ -140,7 +140,7 @@ func (r *run) turn(ctx context.Context, a agent.Agent, prompt string) (result *a
 	})
 	took := time.Since(began).Milliseconds()
 	t.AgentMS, t.SpentMS, t.Denied = t.AgentMS+took, t.SpentMS+took, t.Denied+w.denied
-	t.Inject = strings.TrimSpace(strings.Join(w.warned, "\n"))
+	t.Inject = strings.TrimSpace(t.Inject + "\n" + strings.Join(w.warned, "\n"))
 	r.keepRisky(w)
 	cause = context.Cause(ctx)
 	switch {

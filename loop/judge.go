@@ -77,7 +77,11 @@ func judge(ctx context.Context, r *run) (string, error) {
 	out := &Outcome{Iteration: t.Number, Before: t.Before, After: t.After, Check: *t.Check, Metrics: t.Metrics, Agent: r.agentName(), AgentText: t.Text,
 		AgentError: t.Failure, Changed: len(changes), Artifacts: names(changes, maxArtifacts), Warnings: t.Warnings}
 	var diff *testreport.Diff
-	found, err := r.detected(ctx, out, t.After)
+	since, err := r.sinceTrusted(ctx, t.After)
+	if err != nil {
+		return "", err
+	}
+	found, err := r.detected(ctx, out, since)
 	if err != nil {
 		return "", err
 	}
@@ -89,7 +93,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 		out.Regressions = []Regression{{Type: string(hook.RunIncomplete), Severity: string(hook.High),
 			Text: "the tests of the baseline did not run, or their results cannot be read"}}
 	}
-	changed, err := r.protected(ctx, t.After)
+	changed, err := r.protected(ctx, since)
 	if err != nil {
 		return "", err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/internal/inspect"
 	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
@@ -16,19 +17,11 @@ import (
 // hangs on: configuration of CI, runners, linters and coverage, and what the
 // completion command names. They stay a regression until they are taken back or
 // somebody approves them.
-func (r *run) protected(ctx context.Context, now workspace.ID) ([]Regression, error) {
-	if r.cfg.Plain {
-		return nil, nil
-	}
-	trusted := r.trusted()
-	changes, err := r.files.Diff(ctx, trusted, now)
-	if err != nil {
-		return nil, refusal(err)
-	}
+func (r *run) protected(ctx context.Context, since *inspect.Between) ([]Regression, error) {
 	g := Regression{Type: string(hook.ProtectedChange), Severity: string(hook.High)}
 	var texts []string
-	for _, c := range changes {
-		why, err := r.protectedChange(ctx, &c, trusted, now)
+	for _, c := range since.Changes {
+		why, err := r.protectedChange(ctx, &c, since.From, since.To)
 		if err != nil {
 			return nil, err
 		}
@@ -42,6 +35,18 @@ func (r *run) protected(ctx context.Context, now workspace.ID) ([]Regression, er
 	}
 	g.Text = "what the check hangs on was changed: " + strings.Join(texts, ", ")
 	return []Regression{g}, nil
+}
+
+// sinceTrusted is what changed since the trusted snapshot; nothing where nobody
+// looks.
+func (r *run) sinceTrusted(ctx context.Context, now workspace.ID) (*inspect.Between, error) {
+	b := &inspect.Between{From: r.trusted(), To: now}
+	if r.cfg.Plain {
+		return b, nil
+	}
+	var err error
+	b.Changes, err = r.files.Diff(ctx, b.From, b.To)
+	return b, refusal(err)
 }
 
 // trusted is the snapshot that protected files are compared with.

@@ -50,6 +50,7 @@ func (r *run) remind(ctx context.Context, asked hook.Level) error {
 		return err
 	}
 	about := r.about(ctx, last)
+	about.Repeated = facts.Repeated
 	about.Plateau, about.Declining = reinforce.Trend(facts.Qualities, cfg.PlateauPercent)
 	text, err := r.e.cfg.Reminders.Text(level, &about, reinforce.MaxSession)
 	if err != nil { // a text of the user's
@@ -130,8 +131,6 @@ func (r *run) about(ctx context.Context, last []Outcome) reinforce.About {
 		return a
 	}
 	o := &last[0]
-	facts := r.levelFacts(last)
-	a.Repeated = facts.Repeated
 	files := make(map[string]string)
 	if report, err := r.savedResults(ctx, o.Check.Results); err == nil && report != nil {
 		for _, t := range report.Failing() {

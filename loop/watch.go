@@ -68,37 +68,25 @@ func (w *watch) print(e *agent.Event) {
 	w.out.say(text)
 }
 
-// What is said of a context that fills up.
-const (
-	saidWarn = "Context limit approaching, creating checkpoint"
-	saidStop = "Context limit reached. Resume with new session."
-)
-
 // context records the work when the agent's context is nearly full. One that the
 // agent itself reports as full ends the turn at the next boundary, and a fresh
 // session goes on; an estimate does not, since it knows nothing of what the agent
 // has shortened by itself.
 func (w *watch) context() {
-	t := w.r.thresholds()
+	t := w.r.e.cfg.Handoff.Thresholds.WithDefaults()
 	threshold, crossed := w.gauge.Crosses(t.Warn, t.Stop)
 	if !crossed {
 		return
 	}
 	used, source := w.gauge.Used()
-	said, stop := saidWarn, threshold >= t.Stop
+	said, stop := relay.WarnMessage, threshold >= t.Stop
 	if stop {
-		said = saidStop
+		said = relay.StopMessage
 		w.full = source == agent.SourceReported
 	}
 	w.out.say(fmt.Sprintf("[%s (%d %%, %s)]", said, int(used*100), source))
 	w.r.hand(w.ctx, "context_limit", relay.Op{Kind: relay.OpContext, Used: used, Source: string(source)})
 	w.r.note(EventContext, map[string]any{"iteration": w.r.state.Run.Number, "used_percent": int(used * 100), "source": source, "stop": w.full})
-}
-
-// thresholds are the parts of a context at which the work is handed over.
-func (r *run) thresholds() relay.Thresholds {
-	t := r.e.cfg.Handoff.Thresholds
-	return relay.Thresholds{Warn: cmp.Or(t.Warn, 0.75), Stop: cmp.Or(t.Stop, 0.9)}
 }
 
 // mutates tells whether a call may change something.

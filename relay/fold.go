@@ -22,7 +22,8 @@ type Thresholds struct {
 	Stop float64
 }
 
-func (t Thresholds) withDefaults() Thresholds {
+// WithDefaults fills in what is not set.
+func (t Thresholds) WithDefaults() Thresholds {
 	if t.Warn == 0 {
 		t.Warn = 0.75
 	}
@@ -34,8 +35,8 @@ func (t Thresholds) withDefaults() Thresholds {
 
 // What agents are told about their context.
 const (
-	warnMessage = "Context limit approaching, creating checkpoint"
-	stopMessage = "Context limit reached. Resume with new session."
+	WarnMessage = "Context limit approaching, creating checkpoint"
+	StopMessage = "Context limit reached. Resume with new session."
 )
 
 // folder makes a ledger of ops.
@@ -48,7 +49,7 @@ type folder struct {
 }
 
 func newFolder(task string, at Thresholds) *folder {
-	f := &folder{at: at.withDefaults(), marked: make(map[string]int)}
+	f := &folder{at: at.WithDefaults(), marked: make(map[string]int)}
 	f.TaskID, f.Phase = task, handoff.PhasePlanning
 	f.Metadata.Reason = handoff.ReasonPeriodic
 	return f
@@ -285,9 +286,9 @@ func (f *folder) context(op *Op) {
 	}
 	switch {
 	case op.Used >= f.at.Stop:
-		f.note("%s", stopMessage)
+		f.note("%s", StopMessage)
 	case op.Used >= f.at.Warn:
-		f.note("%s", warnMessage)
+		f.note("%s", WarnMessage)
 	}
 }
 

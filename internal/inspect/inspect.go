@@ -16,30 +16,31 @@ import (
 // maxBytes is the largest file that is read; larger ones are told by their size.
 const maxBytes = 4 << 20
 
-// Run looks for signs of regressions in the files that changed from one snapshot
-// to another. Errors are those of the workspace, of the context, and
-// *detect.LimitError.
-func Run(ctx context.Context, files *workspace.Workspace, from, to workspace.ID, in detect.Input) (*detect.Report, error) {
-	changes, err := files.Diff(ctx, from, to)
-	if err != nil {
-		return nil, err
-	}
-	in.Changes = versions(ctx, files, changes, [2]workspace.ID{from, to})
+// Between are two snapshots, and what changed from one to the other.
+type Between struct {
+	From, To workspace.ID
+	Changes  []workspace.Change
+}
+
+// Run looks for signs of regressions in the files that changed. Errors are those of
+// the workspace, of the context, and *detect.LimitError.
+func Run(ctx context.Context, files *workspace.Workspace, b *Between, in detect.Input) (*detect.Report, error) {
+	in.Changes = versions(ctx, files, b)
 	return detect.Run(ctx, &in)
 }
 
 // versions are the changed files with what they hold.
-func versions(ctx context.Context, files *workspace.Workspace, changes []workspace.Change, at [2]workspace.ID) iter.Seq2[detect.Change, error] {
+func versions(ctx context.Context, files *workspace.Workspace, b *Between) iter.Seq2[detect.Change, error] {
 	return func(yield func(detect.Change, error) bool) {
-		for i := range changes {
-			c := &changes[i]
+		for i := range b.Changes {
+			c := &b.Changes[i]
 			if folder(c.Old) && folder(c.New) {
 				continue
 			}
 			var d detect.Change
 			var err error
-			if d.Old, err = version(ctx, files, at[0], c.Old); err == nil {
-				d.New, err = version(ctx, files, at[1], c.New)
+			if d.Old, err = version(ctx, files, b.From, c.Old); err == nil {
+				d.New, err = version(ctx, files, b.To, c.New)
 			}
 			if !yield(d, err) || err != nil {
 				return

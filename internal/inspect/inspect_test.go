@@ -45,7 +45,12 @@ func TestRun(t *testing.T) {
 	if err := os.Symlink("same.go", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	report, err := inspect.Run(t.Context(), files, before, take(), detect.Input{})
+	after := take()
+	changes, err := files.Diff(t.Context(), before, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := inspect.Run(t.Context(), files, &inspect.Between{From: before, To: after, Changes: changes}, detect.Input{})
 	if err != nil {
 		t.Fatal(err)
 	}
