@@ -22,30 +22,31 @@ const leaf = -1
 // for the packages directly below it, "/..." for a whole subtree. A package
 // that is not here has no place yet; give it one before writing it.
 var rows = map[string]int{
-	"cmd/perdure": 8,
+	"cmd/perdure": 9,
 
-	"internal/cli": 7,
+	"internal/cli": 8,
 
-	"internal/daemon": 6,
+	"internal/daemon": 7,
 
-	"internal/report":     5, // above client
-	"internal/watch":      5, // above client
-	"internal/aiwgipc":    5, // above aiwg
-	"internal/loopview":   5, // above loop
-	"internal/loopimport": 5, // the same
-	"internal/export":     5, // above loop
-	"internal/loopcmd":    6, // above loopview; kept from cli for the size of that package
-	"internal/cachecmd":   5, // kept from cli for the size of that package
-	"internal/statecmd":   5, // above client; kept from cli for the size of that package
-	"internal/handoffcmd": 5, // the same
+	"internal/report":     6, // above client
+	"internal/watch":      6, // above client
+	"internal/aiwgipc":    6, // above aiwg
+	"internal/loopview":   6, // above loop
+	"internal/loopimport": 6, // the same
+	"internal/export":     6, // above loop
+	"internal/loopcmd":    7, // above loopview; kept from cli for the size of that package
+	"internal/cachecmd":   6, // kept from cli for the size of that package
+	"internal/statecmd":   6, // above client; kept from cli for the size of that package
+	"internal/handoffcmd": 6, // the same
 
-	"loop":               4,
+	"loop":               5,
+	"loop/config":        4, // above loop/metric, whose measures it names; kept from loop for the size of that package
 	"loop/reinforce":     2, // above loop/hook, whose levels it chooses
-	"client":             4, // above loop/record, whose records it returns
-	"internal/mcpserver": 5,
-	"internal/config":    4,
-	"internal/server":    4, // above survey
-	"internal/aiwg":      4, // above aiwgloop
+	"client":             5, // above loop/record, whose records it returns
+	"internal/mcpserver": 6,
+	"internal/config":    5,
+	"internal/server":    5, // above survey
+	"internal/aiwg":      5, // above aiwgloop
 
 	"worker":             3,
 	"rlm":                3,

@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -23,7 +24,7 @@ func loopHistory(b *bench, round int) error {
 	const looks = 20
 	n := b.n
 	if n == 0 {
-		n = loop.MaxIterationsCap
+		n = config.MaxIterationsCap
 	}
 	dir := filepath.Join(b.dir, fmt.Sprintf("history-%d", round))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -118,7 +119,7 @@ func (b *bench) fillHistory(dir string, n int) error {
 		}
 		l.Iterations = append(l.Iterations, record.Iteration{Number: i, Status: record.IterationKept, Quality: &quality, Data: raw, StartedAt: started, EndedAt: &ended})
 	}
-	config, err := json.Marshal(loop.Config{Task: "Make the tests pass", Until: "go test ./...", Agent: "claude", Workspace: dir, MaxIterations: loop.MaxIterationsCap})
+	config, err := json.Marshal(config.Config{Task: "Make the tests pass", Until: "go test ./...", Agent: "claude", Workspace: dir, MaxIterations: config.MaxIterationsCap})
 	if err != nil {
 		return err
 	}

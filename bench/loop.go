@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 	"github.com/perdure/perdure/worker"
 )
@@ -110,7 +111,7 @@ func (b *bench) iterations(store *perdure.Store, dir string, n int) ([]time.Dura
 	if err != nil {
 		return nil, err
 	}
-	tree, err := engine.Launch(b.ctx, loop.LaunchRequest{Config: loop.Config{Task: "Change files", Until: "false", Workspace: filepath.Join(dir, "work"),
+	tree, err := engine.Launch(b.ctx, loop.LaunchRequest{Config: config.Config{Task: "Change files", Until: "false", Workspace: filepath.Join(dir, "work"),
 		Agent: "editor", MaxIterations: n, KeepLast: true}})
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	looprecord "github.com/perdure/perdure/loop/record"
 )
 
@@ -19,7 +20,7 @@ import (
 func TestLoopHistory(t *testing.T) {
 	t.Parallel()
 	n := number(t, "PERDURE_ITERATIONS", 2000)
-	most := int64(60<<10 + 440<<10*n/loop.MaxIterationsCap) // KiB: the program's own, and what grows
+	most := int64(60<<10 + 440<<10*n/config.MaxIterationsCap) // KiB: the program's own, and what grows
 	w := newWorkplace(t)
 	w.history(n)
 	program := filepath.Join(filepath.SplitList(w.path)[0], "perdure")
@@ -83,7 +84,7 @@ func (w *workplace) history(n int) {
 		}
 		l.Iterations = append(l.Iterations, looprecord.Iteration{Number: i, Status: looprecord.IterationKept, Quality: &quality, Data: raw(&o), StartedAt: started, EndedAt: &ended})
 	}
-	cfg := loop.Config{Task: "Make the tests pass", Until: "go test ./...", Agent: "claude", Workspace: w.dir, MaxIterations: loop.MaxIterationsCap}
+	cfg := config.Config{Task: "Make the tests pass", Until: "go test ./...", Agent: "claude", Workspace: w.dir, MaxIterations: config.MaxIterationsCap}
 	if _, err := store.CreateTree(t.Context(), perdure.TreeSpec{Kind: looprecord.KindLoop, Name: "history", Config: raw(&cfg), With: l.With, Root: perdure.TaskSpec{Prompt: cfg.Task}}); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	looprecord "github.com/perdure/perdure/loop/record"
 )
 
@@ -15,7 +15,7 @@ import (
 func (w *workplace) settings(text string) { w.write(".perdure/config.yaml", text) }
 
 // loopConfig is what the only loop is to do now.
-func (w *workplace) loopConfig() loop.Config {
+func (w *workplace) loopConfig() config.Config {
 	t := w.t
 	t.Helper()
 	store, err := perdure.Open(t.Context(), perdure.Config{Dir: filepath.Join(w.dir, ".perdure")})
@@ -31,7 +31,7 @@ func (w *workplace) loopConfig() loop.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := loop.ConfigOf(&tree, &loops[0])
+	cfg, err := config.Of(&tree, &loops[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,13 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
 // Adoption is a loop that began elsewhere and is to go on here.
 type Adoption struct {
-	Config Config
+	Config config.Config
 	// Past tells where it is from; its Document has to be among the Blobs.
 	Past  record.Past
 	Blobs []perdure.BlobRef
@@ -51,7 +52,3 @@ func (e *Engine) Adopt(ctx context.Context, a Adoption) (perdure.Tree, error) {
 func (o *Outcome) Row(status record.IterationStatus) (*record.Iteration, error) {
 	return o.row(status, 0)
 }
-
-// Overlay reads a JSON object of fields over the configuration and returns their
-// names. A field that there is not is an error.
-func (c *Config) Overlay(raw json.RawMessage) ([]string, error) { return overlay(c, raw) }

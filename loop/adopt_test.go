@@ -7,13 +7,14 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
 // adopt takes in a loop of which iterations 2 and 7 are known, and 8 was the last.
 func (b *bench) adopt() error {
 	b.Helper()
-	cfg := loop.Config{Task: "Make the tests pass!", Until: checkTAP, Workspace: b.dir, Agent: "scripted", MaxIterations: 20}
+	cfg := config.Config{Task: "Make the tests pass!", Until: checkTAP, Workspace: b.dir, Agent: "scripted", MaxIterations: 20}
 	a := loop.Adoption{Config: cfg, Past: record.Past{LoopID: "ralph-fix-tests-a1b2c3d4", Iteration: 8}}
 	ref, err := b.store.PutBlob(b.Context(), strings.NewReader(`{"document":1}`))
 	b.ok(err)

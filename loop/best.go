@@ -42,7 +42,7 @@ func (r *run) best(ctx context.Context) (*Outcome, error) {
 			if err != nil {
 				return nil, err
 			}
-			if o.Eligible(&list[i]) && r.cfg.Prefers(&o, found) {
+			if o.Eligible(&list[i]) && Prefers(&r.cfg, &o, found) {
 				found = &o
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -14,7 +15,7 @@ func TestOverruns(t *testing.T) {
 	for name, c := range map[string]struct {
 		times     Times
 		detection time.Duration
-		cfg       Config
+		cfg       config.Config
 		want      []hook.WarningKind
 	}{
 		"within":           {times: Times{Agent: minute, Snapshot: 5900}, detection: 500 * time.Millisecond},
@@ -22,12 +23,12 @@ func TestOverruns(t *testing.T) {
 		"snapshots":        {times: Times{Agent: minute / 2, Check: minute / 2, Snapshot: 3000, Hooks: 2000, Engine: 1001}, want: []hook.WarningKind{hook.WarnOverhead}},
 		"nobody notices":   {times: Times{Agent: 100, Snapshot: 900}},
 		"both":             {times: Times{Agent: minute, Engine: 7000}, detection: 6 * time.Second, want: []hook.WarningKind{hook.WarnLatency, hook.WarnOverhead}},
-		"nothing to limit": {times: Times{Agent: minute, Engine: 7000}, detection: time.Minute, cfg: Config{DetectionBudget: -1, OverheadPercent: -1}},
-		"other budgets":    {times: Times{Agent: minute, Engine: 7000}, detection: time.Second, cfg: Config{DetectionBudget: time.Second, OverheadPercent: 20}},
+		"nothing to limit": {times: Times{Agent: minute, Engine: 7000}, detection: time.Minute, cfg: config.Config{DetectionBudget: -1, OverheadPercent: -1}},
+		"other budgets":    {times: Times{Agent: minute, Engine: 7000}, detection: time.Second, cfg: config.Config{DetectionBudget: time.Second, OverheadPercent: 20}},
 	} {
-		cfg := c.cfg.withDefaults()
+		cfg := c.cfg.WithDefaults()
 		var got []hook.WarningKind
-		for _, w := range cfg.overruns(&c.times, c.detection) {
+		for _, w := range overruns(&cfg, &c.times, c.detection) {
 			if got = append(got, w.Kind); !strings.Contains(w.Message, "the budget is") {
 				t.Errorf("%s: %s", name, w.Message)
 			}

@@ -89,7 +89,7 @@ func (r *run) markAgent(place int, m agentMark) {
 
 // nextAgent is the first of the chain that can work now, besides the present one.
 func (r *run) nextAgent() (place int, ok bool) {
-	for i := range r.cfg.agents() {
+	for i := range r.cfg.Agents() {
 		if m := r.agentMark(i); i != r.state.Agent && !m.Failed && !m.Until.After(time.Now()) {
 			return i, true
 		}
@@ -136,7 +136,7 @@ func (r *run) exhausted() bool {
 	if len(r.cfg.Fallback) == 0 {
 		return false
 	}
-	for i := range r.cfg.agents() {
+	for i := range r.cfg.Agents() {
 		if i != r.state.Agent && !r.agentMark(i).Failed {
 			return false
 		}
@@ -147,7 +147,7 @@ func (r *run) exhausted() bool {
 // chain names the agents that failed, for people.
 func (r *run) chain() string {
 	var lines []string
-	for i, name := range r.cfg.agents() {
+	for i, name := range r.cfg.Agents() {
 		state := "did not work"
 		switch m := r.agentMark(i); {
 		case m.Failed || i == r.state.Agent:

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 	"github.com/perdure/perdure/loop/reinforce"
@@ -149,7 +150,7 @@ func (r *run) stuck(out *Outcome) (pattern, why string) {
 	}
 	last := mark(out)
 	r.state.Errors = append(r.state.Errors, last)
-	const keep = 2 * DefaultStuckAfter
+	const keep = 2 * config.DefaultStuckAfter
 	if over := len(r.state.Errors) - keep; over > 0 {
 		r.state.Errors = slices.Clone(r.state.Errors[over:])
 	}
@@ -163,9 +164,9 @@ func (r *run) stuck(out *Outcome) (pattern, why string) {
 		swings = all[i] == all[i-2]
 	}
 	switch {
-	case r.state.AgentErrors >= DefaultStuckAfter:
+	case r.state.AgentErrors >= config.DefaultStuckAfter:
 		return "agent_errors", fmt.Sprintf("the last %d iterations ended in an error of the agent: %s", r.state.AgentErrors, out.AgentError)
-	case same >= DefaultStuckAfter:
+	case same >= config.DefaultStuckAfter:
 		return "same_error", fmt.Sprintf("the last %d iterations failed in the same way, with the same files", same)
 	case swings:
 		return "oscillation", "the loop goes back and forth between two states"

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -24,7 +24,7 @@ func TestSuppressionIsARegression(t *testing.T) {
 			return w.write("tests/b", "pass")
 		})
 		b.put("load.py", before)
-		b.launch(func(c *loop.Config) { c.Detection, c.MaxRetries = mode, -1 })
+		b.launch(func(c *config.Config) { c.Detection, c.MaxRetries = mode, -1 })
 		l := b.work()
 		if l.Step != step {
 			t.Errorf("mode %q: %s, findings %+v", mode, show(l), b.outcomes()[1].Findings)
@@ -51,7 +51,7 @@ func TestRenamedTestIsNotDeleted(t *testing.T) {
 		return w.write("done", "")
 	})
 	b.put("cart_test.py", "def test_total"+body)
-	b.launch(func(c *loop.Config) { c.Until = check })
+	b.launch(func(c *config.Config) { c.Until = check })
 	if l := b.work(); l.Status != record.Completed {
 		t.Errorf("%s, regressions %+v", show(l), b.outcomes()[1].Regressions)
 	}

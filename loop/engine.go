@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 	"github.com/perdure/perdure/loop/reinforce"
@@ -99,7 +100,7 @@ func New(cfg EngineConfig) (*Engine, error) {
 
 // LaunchRequest asks for a loop.
 type LaunchRequest struct {
-	Config Config
+	Config config.Config
 	// Owner, when set, is the only session that runs the loop while it lives.
 	Owner *perdure.Session
 }
@@ -112,7 +113,7 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 	if err != nil {
 		return perdure.Tree{}, err
 	}
-	cfg, err := ParseConfig(raw)
+	cfg, err := config.Parse(raw)
 	if err != nil {
 		return perdure.Tree{}, err
 	}
@@ -128,14 +129,14 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 }
 
 // spec is the tree of a loop, with what its first rows are written by.
-func (e *Engine) spec(cfg *Config, raw json.RawMessage, owner *perdure.Session, with func(context.Context, *perdure.Within, *perdure.Tree) error) perdure.TreeSpec {
-	return perdure.TreeSpec{Kind: record.KindLoop, Name: Slug(cfg.Task), Config: raw, Owner: owner, Limits: cfg.limits(), With: with,
+func (e *Engine) spec(cfg *config.Config, raw json.RawMessage, owner *perdure.Session, with func(context.Context, *perdure.Within, *perdure.Tree) error) perdure.TreeSpec {
+	return perdure.TreeSpec{Kind: record.KindLoop, Name: Slug(cfg.Task), Config: raw, Owner: owner, Limits: cfg.Limits(), With: with,
 		Placement: perdure.Placement{Host: e.cfg.Host, Workspace: cfg.Workspace}, Root: perdure.TaskSpec{Prompt: cfg.Task, Agent: cfg.Agent}}
 }
 
 // available tells whether the agents are there.
-func (e *Engine) available(cfg *Config) error {
-	for _, name := range cfg.agents() {
+func (e *Engine) available(cfg *config.Config) error {
+	for _, name := range cfg.Agents() {
 		if _, err := e.cfg.Agents.Agent(name); err != nil {
 			return err
 		}
@@ -144,7 +145,7 @@ func (e *Engine) available(cfg *Config) error {
 }
 
 // place names the workspace, and refuses a folder that is none.
-func (e *Engine) place(cfg *Config) (string, error) {
+func (e *Engine) place(cfg *config.Config) (string, error) {
 	if err := os.MkdirAll(e.cfg.Dir, 0o700); err != nil {
 		return "", err
 	}
@@ -178,7 +179,7 @@ func (e *Engine) Check(ctx context.Context, tree *perdure.Tree) error {
 	if err != nil && !errors.Is(err, perdure.ErrNotFound) { // it may not have begun
 		return err
 	}
-	cfg, err := ConfigOf(tree, &row)
+	cfg, err := config.Of(tree, &row)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -27,7 +28,7 @@ type Standing struct {
 	Recovery *Recovery
 	// Gate is the open gate that the handlers were told of; 0 is none.
 	Gate int
-	// Agent is the place of the agent that works among [Config.AgentAt]'s.
+	// Agent is the place of the agent that works among [config.Config.AgentAt]'s.
 	Agent int
 	// Levels are the changes of the level of reinforcement, the latest last.
 	Levels []LevelChange
@@ -76,7 +77,7 @@ func (o *Outcome) Eligible(it *record.Iteration) bool {
 // Prefers tells whether a loop rather leaves an iteration in the workspace than
 // an earlier one, both of them eligible; than may be nil. Of equals the earlier
 // stays.
-func (c *Config) Prefers(o, than *Outcome) bool {
+func Prefers(c *config.Config, o, than *Outcome) bool {
 	if than == nil {
 		return true
 	}
@@ -85,22 +86,15 @@ func (c *Config) Prefers(o, than *Outcome) bool {
 	}
 	threshold := c.QualityThreshold
 	switch c.Selection {
-	case MostRecentAboveThreshold:
+	case config.MostRecentAboveThreshold:
 		if above := *o.Quality >= threshold; above || *than.Quality >= threshold {
 			return above
 		}
-	case HighestQualityVerified:
+	case config.HighestQualityVerified:
 		if o.Check.Passed != than.Check.Passed {
 			return o.Check.Passed
 		}
-	case HighestQuality:
+	case config.HighestQuality:
 	}
 	return *o.Quality > *than.Quality
-}
-
-// AgentAt is the name of an agent by its place: first Agent, then the Fallback.
-// Beyond the last it is the last.
-func (c *Config) AgentAt(i int) string {
-	all := c.agents()
-	return all[max(0, min(i, len(all)-1))]
 }

@@ -109,7 +109,7 @@ func (w *watch) log(c *agent.ToolCall, found []risk.Finding, answer risk.Answer,
 	}
 	f := &found[0]
 	call := RiskyCall{At: time.Now().UTC(), Tool: cmp.Or(c.Name, string(c.Kind)), Target: clip(f.Target, 300), Pattern: f.Pattern, Level: f.Level, Answer: answer}
-	if allowed && w.r.cfg.snapshotBefore(f.Level) {
+	if allowed && w.r.cfg.SnapshotBefore(f.Level) {
 		id, _, err := w.r.files.Snapshot(w.ctx)
 		if err != nil {
 			w.r.e.cfg.Logger.Warn("no snapshot before a risky call", "tree_id", string(w.r.l.Tree.ID), "error", err)
@@ -150,18 +150,6 @@ func (r *run) keepRisky(w *watch) {
 		r.note(EventRisky, map[string]any{"iteration": t.Number, "tool": call.Tool, "target": call.Target, "risk_pattern": call.Pattern,
 			"risk_level": call.Level, "answer": call.Answer, "snapshot": call.Snapshot})
 	}
-}
-
-// snapshotBefore tells whether a snapshot is taken before a risk of a level.
-func (c *Config) snapshotBefore(level risk.Level) bool {
-	switch c.SnapshotRisky {
-	case SnapshotNever:
-		return false
-	case SnapshotHigh:
-		return level == risk.High || level == risk.Critical
-	case SnapshotAll:
-	}
-	return true
 }
 
 // riskGate asks a person about the calls that were refused until then.

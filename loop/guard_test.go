@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/risk"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -78,7 +79,7 @@ func TestRiskGate(t *testing.T) {
 		return w.write("one", "1")
 	}
 	b := newBench(t, try)
-	b.launch(func(c *loop.Config) { c.RiskAnswers = map[risk.Pattern]risk.Answer{risk.GitRemove: risk.Gate} })
+	b.launch(func(c *config.Config) { c.RiskAnswers = map[risk.Pattern]risk.Answer{risk.GitRemove: risk.Gate} })
 	if l := b.work(); l.Step != "gate" {
 		t.Fatalf("%s", show(l))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 	"github.com/perdure/perdure/relay"
@@ -87,7 +88,7 @@ func TestHandoffAfterAFailure(t *testing.T) {
 		b.ok(w.write("printer.go", "package p"))
 		return &agent.Error{Kind: agent.KindIdle, Msg: "nothing was heard"}
 	}, write("tests/b", "pass"))
-	b.launch(func(c *loop.Config) { c.Fallback = []string{"other"} })
+	b.launch(func(c *config.Config) { c.Fallback = []string{"other"} })
 	if l := b.work(); l.Status != record.Completed || l.Iteration != 1 {
 		t.Fatalf("%s", show(l))
 	}
@@ -211,7 +212,7 @@ func TestEstimatedContext(t *testing.T) {
 func TestChainIsExhausted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, failing(agent.KindIdle), failing(agent.KindFailed), failing(agent.KindFailed), write("tests/b", "pass"))
-	b.launch(func(c *loop.Config) { c.MaxRetries, c.Fallback = 1, []string{"other"} })
+	b.launch(func(c *config.Config) { c.MaxRetries, c.Fallback = 1, []string{"other"} })
 	if l := b.work(); l.Step != "gate" || l.Iteration != 1 {
 		t.Fatalf("%s", show(l))
 	}
@@ -240,7 +241,7 @@ func TestLongLimitReassigns(t *testing.T) {
 		}
 	}
 	b := newBench(t, limit(5*time.Hour), write("one", "1"), write("two", "2"), write("tests/b", "pass"))
-	b.launch(func(c *loop.Config) { c.Fallback = []string{"other"} })
+	b.launch(func(c *config.Config) { c.Fallback = []string{"other"} })
 	if l := b.work(); l.Status != record.Completed || l.Iteration != 3 {
 		t.Fatalf("%s", show(l))
 	}
@@ -316,7 +317,7 @@ func TestHookInputsAreThoseOfTheTable(t *testing.T) {
 	}
 	b := newBench(t, failing(agent.KindIdle), failing(agent.KindRateLimit), write("x", "1"), write("x", "2"), write("x", "3"), write("tests/a", "skip"), write("tests/b", "pass"))
 	b.restart(loop.EngineConfig{Handlers: handlers})
-	b.launch(func(c *loop.Config) { c.Fallback, c.BudgetTokens = []string{"other"}, 500 })
+	b.launch(func(c *config.Config) { c.Fallback, c.BudgetTokens = []string{"other"}, 500 })
 	b.parked()
 	b.ask(record.Resume)
 	for range 10 {
@@ -366,7 +367,7 @@ func TestDeletedTestsAreRestored(t *testing.T) {
 	const deleted = "tests/login_test.py"
 	b := newBench(t, func(w *turn) error { return errors.Join(w.write("work", "done"), w.remove(deleted)) }, write("tests/b", "pass"))
 	b.put(deleted, "pass")
-	b.launch(func(c *loop.Config) { c.Unattended = true })
+	b.launch(func(c *config.Config) { c.Unattended = true })
 	if l := b.work(); l.Status != record.Completed || l.Iteration != 2 {
 		t.Fatalf("%s", show(l))
 	}

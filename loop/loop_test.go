@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/guard"
 	"github.com/perdure/perdure/internal/testdb"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 	"github.com/perdure/perdure/worker"
 )
@@ -137,9 +138,9 @@ func (b *bench) put(name, text string) {
 	b.ok((&turn{dir: b.dir}).write(name, text))
 }
 
-func (b *bench) launch(change ...func(c *loop.Config)) {
+func (b *bench) launch(change ...func(c *config.Config)) {
 	b.Helper()
-	cfg := loop.Config{Task: "Make the tests pass!", Until: checkTAP, Workspace: b.dir, Agent: "scripted"}
+	cfg := config.Config{Task: "Make the tests pass!", Until: checkTAP, Workspace: b.dir, Agent: "scripted"}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -303,7 +304,7 @@ func TestLimit(t *testing.T) {
 	t.Parallel()
 	n := 0
 	b := newBench(t, func(w *turn) error { n++; return w.write(fmt.Sprint("try", n), "x") })
-	b.launch(func(c *loop.Config) { c.MaxIterations = 2 })
+	b.launch(func(c *config.Config) { c.MaxIterations = 2 })
 	if l := b.work(); l.Status != record.Failed || l.Iteration != 2 {
 		t.Errorf("%s", show(l))
 	}
@@ -375,7 +376,7 @@ func TestBestIsRestored(t *testing.T) {
 	})
 	// The check passes, but once the loop is to be completed it does not, until
 	// the last iteration: so that all four run.
-	b.launch(func(c *loop.Config) {
+	b.launch(func(c *config.Config) {
 		c.MaxIterations, c.Scorer = 4, "cat score"
 		c.Until = checkTAP[:strings.LastIndex(checkTAP, "exit")] + "test $bad = 0 && test -e done"
 	})
@@ -403,7 +404,7 @@ func TestTwoLoopsInAFolder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("x", "y"))
 	b.launch()
-	_, err := b.engine.Launch(t.Context(), loop.LaunchRequest{Config: loop.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "scripted"}})
+	_, err := b.engine.Launch(t.Context(), loop.LaunchRequest{Config: config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "scripted"}})
 	if perdure.CodeOf(err) != perdure.CodeConflict || !strings.Contains(err.Error(), string(b.tree.ID)) {
 		t.Errorf("a second loop: %v", err)
 	}
@@ -413,16 +414,16 @@ func TestLaunchRefuses(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("x", "y"))
 	for name, c := range map[string]struct {
-		cfg  loop.Config
+		cfg  config.Config
 		want string
 	}{
-		"no task":           {loop.Config{Until: "true", Workspace: b.dir, Agent: "x"}, "task is missing"},
-		"relative folder":   {loop.Config{Task: "x", Until: "true", Workspace: "src", Agent: "x"}, "not an absolute path"},
-		"unknown agent":     {loop.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "missing"}, "no agent"},
-		"unknown stand-in":  {loop.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "x", Fallback: []string{"missing"}}, "no agent"},
-		"folder is missing": {loop.Config{Task: "x", Until: "true", Workspace: b.dir + "/none", Agent: "x"}, "workspace is gone"},
-		"file system":       {loop.Config{Task: "x", Until: "true", Workspace: "/", Agent: "x"}, "not a workspace"},
-		"many iterations":   {loop.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "x", MaxIterations: 10_001}, "max_iterations"},
+		"no task":           {config.Config{Until: "true", Workspace: b.dir, Agent: "x"}, "task is missing"},
+		"relative folder":   {config.Config{Task: "x", Until: "true", Workspace: "src", Agent: "x"}, "not an absolute path"},
+		"unknown agent":     {config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "missing"}, "no agent"},
+		"unknown stand-in":  {config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "x", Fallback: []string{"missing"}}, "no agent"},
+		"folder is missing": {config.Config{Task: "x", Until: "true", Workspace: b.dir + "/none", Agent: "x"}, "workspace is gone"},
+		"file system":       {config.Config{Task: "x", Until: "true", Workspace: "/", Agent: "x"}, "not a workspace"},
+		"many iterations":   {config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "x", MaxIterations: 10_001}, "max_iterations"},
 	} {
 		_, err := b.engine.Launch(t.Context(), loop.LaunchRequest{Config: c.cfg})
 		if err == nil || !strings.Contains(err.Error(), c.want) {

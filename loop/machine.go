@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/failpoint"
 	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -55,7 +56,7 @@ func steps(root bool) map[string]step {
 type run struct {
 	e     *Engine
 	l     *perdure.Lease
-	cfg   Config
+	cfg   config.Config
 	loop  record.Loop
 	state state
 	files *workspace.Workspace
@@ -167,7 +168,7 @@ func (e *Engine) load(ctx context.Context, l *perdure.Lease) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := ConfigOf(&l.Tree, &row)
+	cfg, err := config.Of(&l.Tree, &row)
 	if err != nil {
 		return nil, err
 	}

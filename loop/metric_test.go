@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/metric"
 	"github.com/perdure/perdure/loop/record"
@@ -36,7 +37,7 @@ const (
 )
 
 // goTest is for coverage alone: what the tests themselves lost would be told, too.
-func goTest(c *loop.Config) {
+func goTest(c *config.Config) {
 	c.Until, c.Types, c.Lint, c.Detection = "go test ./...", metric.Off, metric.Off, detect.Off
 }
 
@@ -60,7 +61,7 @@ func TestCoverageOfTheCheck(t *testing.T) {
 		return w.write("todo/todo.go", todoDone)
 	})
 	shop(b)
-	b.launch(func(c *loop.Config) { c.Until, c.Detection = "go test ./...", detect.Off })
+	b.launch(func(c *config.Config) { c.Until, c.Detection = "go test ./...", detect.Off })
 	b.work()
 	before, now := b.metrics(0), b.metrics(1)
 	if before.Coverage == nil || *before.Coverage != 100 || before.TypeErrors == nil || *before.TypeErrors != 0 || *before.LintErrors != 0 || *before.Tests != 3 ||
@@ -155,7 +156,7 @@ func TestCoverageOfFailingPackages(t *testing.T) {
 		return os.Rename(filepath.Join(w.dir, "calc/calc.go"), filepath.Join(w.dir, "calc/sums.go"))
 	})
 	shop(b)
-	b.launch(goTest, func(c *loop.Config) { c.MaxIterations = 1 })
+	b.launch(goTest, func(c *config.Config) { c.MaxIterations = 1 })
 	b.work()
 	if m := b.metrics(1); m.Loss == nil || m.Loss.Still != 6 || m.Loss.Lost != 0 || !strings.Contains(m.Loss.Unjudged, "left out") {
 		t.Errorf("renamed: %+v", m.Loss)
@@ -186,7 +187,7 @@ func TestCoverageOfMovedFiles(t *testing.T) {
 	b.put("lib.c", text)
 	b.put("old.c", "gone;\n")
 	b.put("miss", "")
-	b.launch(func(c *loop.Config) {
+	b.launch(func(c *config.Config) {
 		c.MaxIterations = 1
 		c.Coverage = `for f in old.c lib.c src/lib.c; do test -e $f || continue; echo "SF:$f"; n=0
 while read -r _; do n=$((n+1)); h=1; grep -qx $n miss && h=0; echo "DA:$n,$h"; done < $f; echo end_of_record; done > "$PERDURE_COVERAGE"`
@@ -281,7 +282,7 @@ func TestCoverageThresholds(t *testing.T) {
 			b.put("miss", "")
 			b.put("auth/miss", "")
 			b.put("tests/b", "pass")
-			b.launch(func(cfg *loop.Config) { cfg.Coverage, cfg.MaxIterations = lcov, 1 })
+			b.launch(func(cfg *config.Config) { cfg.Coverage, cfg.MaxIterations = lcov, 1 })
 			b.work()
 			out := b.outcomes()[1]
 			var got []string
@@ -303,7 +304,7 @@ func TestMetricsThatCannotBeTaken(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("tests/b", "pass"))
 	b.put("coverage", "mode: set\n")
-	b.launch(func(c *loop.Config) {
+	b.launch(func(c *config.Config) {
 		c.CheckTimeout = 2 * time.Second
 		c.Coverage = `test -e tests/old || { echo "TN:" > "$PERDURE_COVERAGE"; touch tests/old; exit 0; }; :` // the first run's is no later one's
 		c.Types, c.Lint = "no-such-checker --all", "while :; do sleep 1; done"
@@ -336,7 +337,7 @@ func TestMetricsOff(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("todo/todo.go", todoDone))
 	shop(b)
-	b.launch(goTest, func(c *loop.Config) { c.Coverage, c.Types, c.Lint = metric.Off, metric.Off, metric.Off })
+	b.launch(goTest, func(c *config.Config) { c.Coverage, c.Types, c.Lint = metric.Off, metric.Off, metric.Off })
 	if l := b.work(); l.Status != record.Completed {
 		t.Errorf("%s", show(l))
 	}
@@ -360,7 +361,7 @@ func TestFindings(t *testing.T) {
 		})}
 	}
 	b.restart(loop.EngineConfig{Handlers: []hook.Registration{listen(hook.PreIteration), listen(hook.PostIteration)}})
-	b.launch(func(c *loop.Config) {
+	b.launch(func(c *config.Config) {
 		c.Types, c.Lint = "echo 'a.ts(1,2): error TS1: x'; exit 1; tsc", "cat found; exit 1"
 		c.Metrics = []metric.Custom{{Name: "up", Command: "wc -l < found", Better: metric.BetterUp}, {Name: "down", Command: "wc -l < found", Better: metric.BetterDown}}
 	})
@@ -395,7 +396,7 @@ func TestAbortStopsMetrics(t *testing.T) {
 			started := filepath.Join(t.TempDir(), "started")
 			b.ok(os.WriteFile(started, nil, 0o600))
 			wait := "test -e hang && { echo x > " + started + "; while :; do sleep 1; done; }"
-			b.launch(func(c *loop.Config) {
+			b.launch(func(c *config.Config) {
 				if hang == "check" {
 					c.Until = wait + "; false"
 				} else {
@@ -433,7 +434,7 @@ func TestMetricsAfterPlain(t *testing.T) {
 	t.Parallel()
 	var b *bench
 	b = newBench(t, func(w *turn) error { b.ask(record.Pause); return w.write("x", "one\ntwo\n") }, write("tests/b", "pass"))
-	b.launch(func(c *loop.Config) { c.Plain = true })
+	b.launch(func(c *config.Config) { c.Plain = true })
 	if l := b.work(); l.Status != record.Paused || b.outcomes()[1].Metrics != nil {
 		t.Fatalf("%s", show(l))
 	}

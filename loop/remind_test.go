@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -31,7 +32,7 @@ func TestRemindersRise(t *testing.T) {
 		return w.write("tests/b", fmt.Sprint("fail", n))
 	}
 	b := newBench(t, other, other, other, other, other, write("tests/b", "pass"))
-	b.launch(func(c *loop.Config) { c.PlateauPercent = 0.001 })
+	b.launch(func(c *config.Config) { c.PlateauPercent = 0.001 })
 	for l := b.work(); !l.Status.Ended(); l = b.work() {
 		gates, err := b.records.OpenGates(t.Context())
 		b.ok(err)
@@ -77,7 +78,7 @@ func TestRejectedIsAggressive(t *testing.T) {
 func TestRemindersOff(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("tests/b", "pass"))
-	b.launch(func(c *loop.Config) { c.Reinforcement = hook.LevelOff })
+	b.launch(func(c *config.Config) { c.Reinforcement = hook.LevelOff })
 	if l := b.work(); l.Status != record.Completed || strings.Contains(b.agent.prompts[0], "# Mind") {
 		t.Errorf("%s\n%s", show(l), b.agent.prompts[0])
 	}

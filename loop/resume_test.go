@@ -9,7 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -34,10 +34,10 @@ func (b *bench) resume(req record.ResumeRequest) string {
 }
 
 // config is what the loop is to do now.
-func (b *bench) config() loop.Config {
+func (b *bench) config() config.Config {
 	b.Helper()
 	row := b.row()
-	c, err := loop.ConfigOf(&b.tree, &row)
+	c, err := config.Of(&b.tree, &row)
 	b.ok(err)
 	return c
 }
@@ -47,7 +47,7 @@ func (b *bench) config() loop.Config {
 func TestResumeReadsSettings(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("x", "1"), write("x", "2"), write("tests/b", "pass"))
-	b.launch(func(c *loop.Config) { c.MaxIterations, c.Given = 1, []string{"timeout"} })
+	b.launch(func(c *config.Config) { c.MaxIterations, c.Given = 1, []string{"timeout"} })
 	b.ok(b.records.Ask(t.Context(), b.tree.ID, record.Pause))
 	if l := b.work(); l.Status != record.Paused {
 		t.Fatal(show(l))
@@ -143,7 +143,7 @@ func TestResumeRefuses(t *testing.T) {
 func TestResumeAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("x", "1"))
-	b.launch(func(c *loop.Config) { c.MaxIterations = 1 })
+	b.launch(func(c *config.Config) { c.MaxIterations = 1 })
 	b.work()
 	_, err := b.engine.Resume(t.Context(), b.tree.ID, request(`{"max_iterations":5}`, ""))
 	if perdure.CodeOf(err) != perdure.CodeConflict || !strings.Contains(err.Error(), "has ended: it is failed after 1 iteration") ||
@@ -157,7 +157,7 @@ func TestResumeWithAnotherAgent(t *testing.T) {
 	t.Parallel()
 	var b *bench
 	b = newBench(t, failing(agent.KindFailed), func(w *turn) error { b.ask(record.Pause); return w.write("x", "1") }, write("tests/b", "pass"))
-	b.launch(func(c *loop.Config) { c.MaxRetries, c.Fallback = -1, []string{"other"} })
+	b.launch(func(c *config.Config) { c.MaxRetries, c.Fallback = -1, []string{"other"} })
 	b.work()
 	b.resume(request(`{"agent":"better"}`, ""))
 	l := b.work()
@@ -170,7 +170,7 @@ func TestResumeWithAnotherAgent(t *testing.T) {
 func TestResumeWithAnotherBudget(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("tests/b", "pass"))
-	b.launch(func(c *loop.Config) { c.BudgetTokens = 50 })
+	b.launch(func(c *config.Config) { c.BudgetTokens = 50 })
 	if got := b.resume(request(`{"budget_tokens":1000,"budget_usd":2.5}`, "")); got != "budget_usd none -> 2.5, budget_tokens 50 -> 1000" {
 		t.Errorf("changes %q", got)
 	}

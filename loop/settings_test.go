@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -30,7 +31,7 @@ func TestPlain(t *testing.T) {
 		}
 		return nil // three times the same: not even that opens a gate
 	})
-	b.launch(func(c *loop.Config) { c.Plain, c.MaxIterations = true, 6 })
+	b.launch(func(c *config.Config) { c.Plain, c.MaxIterations = true, 6 })
 	l := b.work()
 	if l.Status != record.Failed || l.Iteration != 6 {
 		t.Fatal(show(l))
@@ -56,7 +57,7 @@ func TestPlain(t *testing.T) {
 func TestPlainEnds(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(w *turn) error { return w.remove("tests/b") })
-	b.launch(func(c *loop.Config) { c.Plain = true })
+	b.launch(func(c *config.Config) { c.Plain = true })
 	if l := b.work(); l.Status != record.Completed || l.Iteration != 1 {
 		t.Error(show(l))
 	}
@@ -68,8 +69,8 @@ func TestRequireVerification(t *testing.T) {
 	for _, require := range []bool{false, true} {
 		scores, n := []string{"90", "40"}, 0
 		b := newBench(t, func(w *turn) error { n++; return w.write("score", scores[n-1]) })
-		b.launch(func(c *loop.Config) {
-			c.MaxIterations, c.Scorer, c.Selection, c.RequireVerification = 2, "cat score", loop.HighestQuality, require
+		b.launch(func(c *config.Config) {
+			c.MaxIterations, c.Scorer, c.Selection, c.RequireVerification = 2, "cat score", config.HighestQuality, require
 		})
 		if l := b.work(); l.Status != record.Failed {
 			t.Fatal(show(l))
@@ -84,9 +85,9 @@ func TestRequireVerificationPrefers(t *testing.T) {
 	t.Parallel()
 	high, low := 90, 50
 	passed, failed := &loop.Outcome{Quality: &low, Check: loop.Check{Passed: true}}, &loop.Outcome{Quality: &high}
-	for _, selection := range []loop.Selection{loop.HighestQuality, loop.HighestQualityVerified, loop.MostRecentAboveThreshold} {
-		c := loop.Config{Selection: selection, QualityThreshold: 70, RequireVerification: true}
-		if !c.Prefers(passed, failed) || c.Prefers(failed, passed) {
+	for _, selection := range []config.Selection{config.HighestQuality, config.HighestQualityVerified, config.MostRecentAboveThreshold} {
+		c := &config.Config{Selection: selection, QualityThreshold: 70, RequireVerification: true}
+		if !loop.Prefers(c, passed, failed) || loop.Prefers(c, failed, passed) {
 			t.Errorf("%s: what is not verified stands over what is", selection)
 		}
 	}
@@ -94,8 +95,8 @@ func TestRequireVerificationPrefers(t *testing.T) {
 
 func TestChanges(t *testing.T) {
 	t.Parallel()
-	parse := func(text string) loop.Config {
-		c, err := loop.ParseConfig([]byte(text))
+	parse := func(text string) config.Config {
+		c, err := config.Parse([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +106,7 @@ func TestChanges(t *testing.T) {
 	to := parse(`{"task":"t","until":"u","workspace":"/w","agent":"b c","max_iterations":20,"timeout":-1,"gate_timeout":5400000000000,"budget_usd":1.5,
 		"fallback":["x","y"],"keep_last":true,"quality_threshold":-1,"given":["agent"]}`)
 	var lines []string
-	for _, c := range loop.Changes(&from, &to) {
+	for _, c := range config.Changes(&from, &to) {
 		lines = append(lines, c.String())
 	}
 	want := []string{"agent a -> b c", "fallback [] -> [x, y]", "max_iterations 10 -> 20", "timeout 1h -> none", "quality_threshold 70 -> none",
@@ -113,7 +114,7 @@ func TestChanges(t *testing.T) {
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Error(diff)
 	}
-	if again := loop.Changes(&to, &to); len(again) > 0 {
+	if again := config.Changes(&to, &to); len(again) > 0 {
 		t.Errorf("no change: %v", again)
 	}
 	from.Take(&to, "max_iterations", "keep_last", "nothing")
@@ -123,7 +124,7 @@ func TestChanges(t *testing.T) {
 	if got := fmt.Sprint(to.Fields("max_iterations", "plain")); got != "map[max_iterations:20 plain:false]" {
 		t.Errorf("fields: %s", got)
 	}
-	for _, name := range loop.FieldNames() {
+	for _, name := range config.FieldNames() {
 		if name == "" || strings.ToLower(name) != name {
 			t.Errorf("a field has the name %q", name)
 		}
@@ -141,7 +142,7 @@ func TestCriticalIsRetried(t *testing.T) {
 	}{{"feature_removal", false, "gate"}, {"feature_removal", true, "ended"}, {"test_deletion", true, "gate"}} {
 		b := newBench(t, write("x", "1"), write("tests/b", "pass"))
 		b.report(c.kind)
-		b.launch(func(cfg *loop.Config) { cfg.RetryCritical = c.retry })
+		b.launch(func(cfg *config.Config) { cfg.RetryCritical = c.retry })
 		if l := b.work(); l.Step != c.status {
 			t.Errorf("%s, retried %v: %s", c.kind, c.retry, show(l))
 		}
@@ -170,7 +171,7 @@ func (b *bench) report(kind string) {
 func TestWarning(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("tests/b", "pass"))
-	b.launch(func(c *loop.Config) { c.DetectionBudget = 1 })
+	b.launch(func(c *config.Config) { c.DetectionBudget = 1 })
 	b.work()
 	events, err := b.store.Events(t.Context(), perdure.EventFilter{Tree: b.tree.ID})
 	b.ok(err)

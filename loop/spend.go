@@ -54,7 +54,7 @@ func spent(l *perdure.LimitUse) string {
 
 // raise lets the loop spend as much again as it was given in the beginning.
 func (r *run) raise() {
-	now, more := r.l.Tree.Limits, r.cfg.limits()
+	now, more := r.l.Tree.Limits, r.cfg.Limits()
 	now.Tokens += more.Tokens
 	now.CostMicros += more.CostMicros
 	r.change.Limits, r.l.Tree.Limits, r.state.Warned = &now, now, 0

@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/testdb"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -110,7 +111,7 @@ func TestAbort(t *testing.T) {
 func TestRateLimitIsAWait(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, failing(agent.KindRateLimit), write("tests/b", "pass"))
-	b.launch(func(c *loop.Config) { c.MaxRetries = -1 })
+	b.launch(func(c *config.Config) { c.MaxRetries = -1 })
 	l := b.parked()
 	if l.Iteration != 1 || l.Step != "act" || b.agent.done != 1 {
 		t.Fatalf("%s after %d turns", show(l), b.agent.done)
@@ -134,7 +135,7 @@ func (b *bench) parked() record.Loop {
 func TestAgentErrors(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, failing(agent.KindFailed), failing(agent.KindIdle), failing(agent.KindFailed), write("tests/b", "pass"))
-	b.launch(func(c *loop.Config) { c.MaxRetries, c.Fallback = 2, []string{"other"} })
+	b.launch(func(c *config.Config) { c.MaxRetries, c.Fallback = 2, []string{"other"} })
 	l := b.work()
 	if l.Status != record.Completed || l.Iteration != 1 || b.agent.done != 4 {
 		t.Fatalf("%s after %d turns", show(l), b.agent.done)
@@ -155,7 +156,7 @@ func TestAgentErrors(t *testing.T) {
 func TestThreeAgentErrorsAreStuck(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, failing(agent.KindFailed), failing(agent.KindFailed), failing(agent.KindFailed), write("tests/b", "pass"))
-	b.launch(func(c *loop.Config) { c.MaxRetries = -1 })
+	b.launch(func(c *config.Config) { c.MaxRetries = -1 })
 	if l := b.work(); l.Step != "gate" || l.Iteration != 3 {
 		t.Fatalf("%s", show(l))
 	}
@@ -215,7 +216,7 @@ func TestSetupFaultPauses(t *testing.T) {
 func TestResumedAndPausedAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("tests/b", "pass"))
-	b.launch(func(c *loop.Config) { c.Until = "test -e tool || exit 127; " + checkTAP })
+	b.launch(func(c *config.Config) { c.Until = "test -e tool || exit 127; " + checkTAP })
 	b.ask(record.Resume)
 	if l := b.work(); l.Status != record.Paused || l.Wish != record.NoWish {
 		t.Fatalf("%s; somebody still wants it to %q", show(l), l.Wish)
@@ -232,7 +233,7 @@ func TestResumedAndPausedAgain(t *testing.T) {
 func TestMissingCheckPauses(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("x", "y"))
-	b.launch(func(c *loop.Config) { c.Until = "no-such-program --at-all" })
+	b.launch(func(c *config.Config) { c.Until = "no-such-program --at-all" })
 	l := b.work()
 	if l.Status != record.Paused || b.agent.done != 0 || !strings.Contains(b.reason(), "127") {
 		t.Errorf("%s", show(l))
@@ -293,7 +294,7 @@ func TestApprove(t *testing.T) {
 func TestGateTimeout(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(w *turn) error { return w.remove("tests/a") })
-	b.launch(func(c *loop.Config) { c.GateTimeout = time.Millisecond })
+	b.launch(func(c *config.Config) { c.GateTimeout = time.Millisecond })
 	if l := b.work(); l.Status != record.Aborted || !strings.Contains(b.reason(), "in time") {
 		t.Errorf("%s", show(l))
 	}
@@ -303,7 +304,7 @@ func TestGateTimeout(t *testing.T) {
 func TestEarlyEndIsNoProof(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("early", "yes"))
-	b.launch(func(c *loop.Config) {
+	b.launch(func(c *config.Config) {
 		c.Until = `[ -e early ] && { echo "TAP version 13"; echo "ok 1 - a"; exit 0; }; ` + checkTAP
 		c.MaxIterations = 1
 	})
@@ -319,7 +320,7 @@ func TestBudget(t *testing.T) {
 	t.Parallel()
 	n := 0
 	b := newBench(t, func(w *turn) error { n++; return w.write(fmt.Sprint("f", n), "x") })
-	b.launch(func(c *loop.Config) { c.BudgetTokens = 200 }) // 110 a turn
+	b.launch(func(c *config.Config) { c.BudgetTokens = 200 }) // 110 a turn
 	l := b.work()
 	gates, err := b.records.OpenGates(t.Context())
 	b.ok(err)
@@ -349,7 +350,7 @@ func TestCheckItself(t *testing.T) {
 		return errors.Join(w.write("check.sh", checkTAP), w.write("tests/b", "pass"))
 	})
 	b.put("check.sh", checkTAP)
-	b.launch(func(c *loop.Config) { c.Until = "sh ./check.sh" })
+	b.launch(func(c *config.Config) { c.Until = "sh ./check.sh" })
 	l := b.work()
 	if l.Status != record.Completed || l.Iteration != 2 || b.read("tests/b") != "pass" {
 		t.Errorf("%s", show(l))
@@ -375,7 +376,7 @@ func TestProtectedFiles(t *testing.T) {
 	})
 	b.put("package.json", `{"scripts":{"test":"jest"},"version":"1"}`)
 	b.put(".github/workflows/ci.yml", "on: push")
-	b.launch(func(c *loop.Config) { c.MaxIterations = 2; c.MaxRetries = 1 })
+	b.launch(func(c *config.Config) { c.MaxIterations = 2; c.MaxRetries = 1 })
 	b.work()
 	all := b.outcomes()
 	if len(all[1].Regressions) != 0 {
@@ -493,7 +494,7 @@ func TestFlaky(t *testing.T) {
 	// The second run, the first after the iteration, has a failing test.
 	check := fmt.Sprintf(`echo run >> %[1]q; case $(wc -l < %[1]q) in *2) echo "not ok 1 - a";; *) echo "ok 1 - a";; esac
 cd tests; if grep -q pass b; then echo "ok 2 - b"; else echo "not ok 2 - b"; fi; echo 1..2; grep -q pass b`, runs)
-	b.launch(func(c *loop.Config) { c.Until = check })
+	b.launch(func(c *config.Config) { c.Until = check })
 	l := b.work()
 	out := b.outcomes()[1]
 	if l.Status != record.Completed || l.Iteration != 1 || len(out.Regressions) != 0 || out.Check.Counts.Flaky != 1 {

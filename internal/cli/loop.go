@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/loopcmd"
 	"github.com/perdure/perdure/internal/loopimport"
 	"github.com/perdure/perdure/internal/notify"
-	"github.com/perdure/perdure/loop"
+	loopconfig "github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -48,10 +48,10 @@ func (a *app) loopCommand() *cobra.Command {
 			return &outcome{status, msg, hint}
 		},
 		Bell: func() { bell() },
-		Settings: func(cmd *cobra.Command, kind string) (loop.Config, error) {
+		Settings: func(cmd *cobra.Command, kind string) (loopconfig.Config, error) {
 			l, err := a.load(cmd)
 			if err != nil {
-				return loop.Config{}, err
+				return loopconfig.Config{}, err
 			}
 			chain, err := l.Loop.Chain(kind)
 			set := loopSettings(&l.Loop)
@@ -85,10 +85,10 @@ func (a *app) bell(l *config.Loaded) func() {
 }
 
 // loopSettings is what the settings say of a loop.
-func loopSettings(l *config.Loop) loop.Config {
-	return loop.Config{Agent: l.Agent, MaxIterations: l.MaxIterations, Timeout: l.Timeout, IdleTimeout: l.IdleTimeout, CheckTimeout: l.CheckTimeout,
+func loopSettings(l *config.Loop) loopconfig.Config {
+	return loopconfig.Config{Agent: l.Agent, MaxIterations: l.MaxIterations, Timeout: l.Timeout, IdleTimeout: l.IdleTimeout, CheckTimeout: l.CheckTimeout,
 		GateTimeout: l.GateTimeout, Plain: !l.Enabled, MaxRetries: l.MaxRetries, RetryCritical: !l.AutoEscalateCritical, KeepLast: !l.BestOutput,
-		Detection: detect.Mode(l.Detection), RiskAnswers: l.Risks, SnapshotRisky: loop.SnapshotRisky(l.SnapshotRisky),
+		Detection: detect.Mode(l.Detection), RiskAnswers: l.Risks, SnapshotRisky: loopconfig.SnapshotRisky(l.SnapshotRisky),
 		Reinforcement: hook.Level(l.Reinforcement), StandardFrom: orNever(l.StandardFrom), AggressiveFrom: orNever(l.AggressiveFrom), PlateauPercent: l.PlateauPercent,
 		QualityThreshold: l.QualityThreshold, Measures: l.Measures(), RequireVerification: l.RequireVerification, DetectionBudget: l.DetectionBudget, OverheadPercent: l.OverheadPercent}
 }

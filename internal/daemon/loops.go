@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/loopview"
 	"github.com/perdure/perdure/internal/server"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 	"github.com/perdure/perdure/loop/reinforce"
@@ -78,7 +79,7 @@ func ImportLoop(ctx context.Context, cfg Config, req loopimport.Request) (in loo
 
 // launchLoop creates a loop. Its configuration is the whole request.
 func (d *Daemon) launchLoop(ctx context.Context, req server.LaunchRequest) (perdure.Tree, error) {
-	cfg, err := loop.ParseConfig(req.Config)
+	cfg, err := config.Parse(req.Config)
 	if err != nil {
 		return perdure.Tree{}, err
 	}
@@ -93,7 +94,7 @@ func (d *Daemon) reportLoop(ctx context.Context, tree *perdure.Tree, dir string)
 	if in.Loop, err = records.Loop(ctx, tree.ID); err != nil {
 		return err
 	}
-	if in.Iterations, err = records.Iterations(ctx, tree.ID, 0, loop.MaxIterationsCap+1); err != nil {
+	if in.Iterations, err = records.Iterations(ctx, tree.ID, 0, config.MaxIterationsCap+1); err != nil {
 		return err
 	}
 	if in.Gates, err = records.Gates(ctx, tree.ID); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/notify"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -87,7 +88,7 @@ func TestNotices(t *testing.T) {
 		Command: `cat >> told; echo >> told; test "$PERDURE_EVENT" != loop_complete`}})
 	c := local(t, d)
 	work(t, d)
-	cfg, err := json.Marshal(loop.Config{Task: "Fix b", Workspace: project, Agent: "exec:rm a", Until: `n=0
+	cfg, err := json.Marshal(config.Config{Task: "Fix b", Workspace: project, Agent: "exec:rm a", Until: `n=0
 for f in a b; do test -e $f || continue; n=$((n+1)); grep -q pass $f && echo "ok $n - $f" || echo "not ok $n - $f"; done
 echo "1..$n"; exit 1`})
 	if err != nil {
@@ -140,7 +141,7 @@ func TestNoticeOfAPause(t *testing.T) {
 	d := open(t, daemon.Config{Session: "run", Notify: daemon.NotifyConfig{Webhook: s.URL}})
 	c := local(t, d)
 	work(t, d)
-	cfg, err := json.Marshal(loop.Config{Task: "x", Workspace: t.TempDir(), Agent: "exec:true", Until: "no-such-check"})
+	cfg, err := json.Marshal(config.Config{Task: "x", Workspace: t.TempDir(), Agent: "exec:true", Until: "no-such-check"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/perdure/perdure/internal/server"
 	"github.com/perdure/perdure/internal/testdb"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 	"github.com/perdure/perdure/worker"
 )
@@ -71,7 +72,7 @@ type program struct {
 	client  *client.Client
 	engine  *loop.Engine
 	session *perdure.Session
-	set     loop.Config // what the settings say
+	set     config.Config // what the settings say
 	rings   int
 
 	out, errs *screen
@@ -106,7 +107,7 @@ func (e *ending) Error() string { return fmt.Sprintf("ended as %d", e.as) }
 func newProgram(t *testing.T, turn func(dir string, n int) error) *program {
 	t.Helper()
 	p := &program{T: t, dir: t.TempDir(), out: new(screen), errs: new(screen), store: testdb.Open(t, perdure.Config{Dir: t.TempDir()}),
-		set: loop.Config{Agent: "settled", MaxIterations: 7, Timeout: 1, IdleTimeout: 2, CheckTimeout: 3, MaxRetries: 4, QualityThreshold: 5, OverheadPercent: 10}}
+		set: config.Config{Agent: "settled", MaxIterations: 7, Timeout: 1, IdleTimeout: 2, CheckTimeout: 3, MaxRetries: 4, QualityThreshold: 5, OverheadPercent: 10}}
 	must := func(err error) {
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +133,7 @@ func newProgram(t *testing.T, turn func(dir string, n int) error) *program {
 		Safe:        func(text string) string { return strings.ReplaceAll(text, "\x1b", "?") },
 		Bold:        same, Dim: same, User: func() string { return "ann" }, Arguments: anyArguments, Bell: func() { p.rings++ },
 		Ended:    func(as loopcmd.Ending, _, _ string) error { return &ending{as} },
-		Settings: func(*cobra.Command, string) (loop.Config, error) { return p.set, nil },
+		Settings: func(*cobra.Command, string) (config.Config, error) { return p.set, nil },
 		Read:     p.with(false), Execute: p.with(true), Detach: p.with(false),
 	}
 	return p
@@ -176,7 +177,7 @@ func (p *program) run(ctx context.Context, _ perdure.TreeID, done func(context.C
 
 // Launch is for the server.
 func (p *program) Launch(ctx context.Context, req server.LaunchRequest) (perdure.Tree, error) {
-	cfg, err := loop.ParseConfig(req.Config)
+	cfg, err := config.Parse(req.Config)
 	if err != nil {
 		return perdure.Tree{}, err
 	}
@@ -265,7 +266,7 @@ func (p *program) says(words ...string) {
 }
 
 // last is the newest loop and what it is to do.
-func (p *program) last() (record.Loop, loop.Config) {
+func (p *program) last() (record.Loop, config.Config) {
 	p.Helper()
 	list, err := p.client.Loops(p.Context(), 1)
 	if err != nil || len(list) != 1 {
@@ -275,7 +276,7 @@ func (p *program) last() (record.Loop, loop.Config) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	cfg, err := loop.ConfigOf(&tree, &list[0])
+	cfg, err := config.Of(&tree, &list[0])
 	if err != nil {
 		p.Fatal(err)
 	}

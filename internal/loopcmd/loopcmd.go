@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/loopimport"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -50,7 +51,7 @@ type Config struct {
 	Bell func()
 	// Settings returns what the settings say of loops for tasks of a type; empty is
 	// the ordinary one.
-	Settings func(cmd *cobra.Command, kind string) (loop.Config, error)
+	Settings func(cmd *cobra.Command, kind string) (config.Config, error)
 	// Read gives do a store that is there.
 	Read func(cmd *cobra.Command, do func(s Store) error) error
 	// Execute gives do a store whose loops this process may run, and makes one

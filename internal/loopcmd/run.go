@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -72,7 +73,7 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	if _, err := loop.ParseConfig(raw); err != nil { // before a store is made
+	if _, err := config.Parse(raw); err != nil { // before a store is made
 		return err
 	}
 	if err := loop.CheckWorkspace(f.Workspace); err != nil {

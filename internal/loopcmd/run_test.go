@@ -14,7 +14,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loopcmd"
-	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -37,8 +37,8 @@ func TestRunTakesSettings(t *testing.T) {
 	p := newProgram(t, fixes(1))
 	p.ok("run", "Fix it", "--until", check, "--detach", "--json", "--timeout", "1h", "--keep-last", "--select", "highest_quality", "--idle-timeout", "0s")
 	row, cfg := p.last()
-	want := loop.Config{Task: "Fix it", Until: check, Workspace: p.dir, Agent: "settled", MaxIterations: 7, Timeout: time.Hour, IdleTimeout: -1, CheckTimeout: 3,
-		MaxRetries: 4, QualityThreshold: 5, KeepLast: true, Selection: loop.HighestQuality, DetectionBudget: -1, OverheadPercent: 10,
+	want := config.Config{Task: "Fix it", Until: check, Workspace: p.dir, Agent: "settled", MaxIterations: 7, Timeout: time.Hour, IdleTimeout: -1, CheckTimeout: 3,
+		MaxRetries: 4, QualityThreshold: 5, KeepLast: true, Selection: config.HighestQuality, DetectionBudget: -1, OverheadPercent: 10,
 		Given: []string{"until", "timeout", "idle_timeout", "selection", "keep_last"}}
 	want.Measures, want.Reinforcement = cfg.Measures, cfg.Reinforcement
 	if diff := cmp.Diff(want, cfg); diff != "" {

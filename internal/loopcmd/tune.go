@@ -8,14 +8,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/metric"
 )
 
 // tuning are the flags of what may also be changed when a loop is resumed.
 type tuning struct {
-	loop.Config
+	config.Config
 	selection string
 }
 
@@ -24,11 +24,11 @@ func (t *tuning) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&t.Agent, "agent", "", "who works (default: the setting loop.agent)")
 	fl.StringSliceVar(&t.Fallback, "fallback", nil, "who stands in, in this order")
-	fl.IntVar(&t.MaxIterations, "max-iterations", loop.DefaultMaxIterations, "how many iterations there are at most")
-	fl.DurationVar(&t.Timeout, "timeout", loop.DefaultTimeout, "the agent's time in one iteration; -1s: no limit")
-	fl.DurationVar(&t.IdleTimeout, "idle-timeout", loop.DefaultIdleTimeout, "how long the agent may be silent; -1s: no limit")
-	fl.DurationVar(&t.CheckTimeout, "check-timeout", loop.DefaultCheckTimeout, "the time of one run of the completion command; -1s: no limit")
-	fl.IntVar(&t.MaxRetries, "max-retries", loop.DefaultMaxRetries, "how often a turn that failed is repeated, and a regression is recovered from without asking")
+	fl.IntVar(&t.MaxIterations, "max-iterations", config.DefaultMaxIterations, "how many iterations there are at most")
+	fl.DurationVar(&t.Timeout, "timeout", config.DefaultTimeout, "the agent's time in one iteration; -1s: no limit")
+	fl.DurationVar(&t.IdleTimeout, "idle-timeout", config.DefaultIdleTimeout, "how long the agent may be silent; -1s: no limit")
+	fl.DurationVar(&t.CheckTimeout, "check-timeout", config.DefaultCheckTimeout, "the time of one run of the completion command; -1s: no limit")
+	fl.IntVar(&t.MaxRetries, "max-retries", config.DefaultMaxRetries, "how often a turn that failed is repeated, and a regression is recovered from without asking")
 	fl.StringVar(&t.Coverage, "coverage", metric.Auto, "coverage by line: auto (in the run of the check, where that is possible), off, or a `COMMAND` that writes it to $PERDURE_COVERAGE")
 	fl.StringVar(&t.Types, "types", metric.Auto, "type errors: auto (what the project is configured for), off, or a `COMMAND` that prints them")
 	fl.StringVar(&t.Lint, "lint", metric.Auto, "what linters say: auto, off, or a `COMMAND` that prints it")
@@ -36,8 +36,8 @@ func (t *tuning) register(cmd *cobra.Command) {
 	fl.Float64Var(&t.CoverageThreshold, "coverage-threshold", metric.DefaultCoverageThreshold, "how many `percent` of the covered lines that are still there may lose their coverage; -1: any")
 	fl.Float64Var(&t.SensitiveThreshold, "sensitive-coverage-threshold", metric.DefaultSensitiveThreshold, "the same, in `percent`, for sensitive paths; -1: any")
 	fl.StringSliceVar(&t.SensitivePaths, "sensitive-paths", nil, "`words` of paths and patterns where little coverage may be lost (default: auth, security, payment …)")
-	fl.IntVar(&t.QualityThreshold, "quality-threshold", loop.DefaultQualityThreshold, "the quality in percent that the best iteration should reach")
-	fl.StringVar(&t.selection, "select", string(loop.HighestQualityVerified), "which iteration is left: highest_quality_verified, highest_quality, most_recent_above_threshold")
+	fl.IntVar(&t.QualityThreshold, "quality-threshold", config.DefaultQualityThreshold, "the quality in percent that the best iteration should reach")
+	fl.StringVar(&t.selection, "select", string(config.HighestQualityVerified), "which iteration is left: highest_quality_verified, highest_quality, most_recent_above_threshold")
 	fl.BoolVar(&t.RequireVerification, "require-verification", false, "leave only an iteration whose check passed")
 	fl.BoolVar(&t.KeepLast, "keep-last", false, "leave the files as the last iteration left them")
 	fl.StringVar((*string)(&t.Reinforcement), "reinforcement", string(hook.LevelMinimal), "how firmly the agent is reminded of the rules: OFF, MINIMAL, STANDARD, AGGRESSIVE, ADAPTIVE")
@@ -68,9 +68,9 @@ func (f metricFlag) Type() string { return "NAME=COMMAND" }
 
 // given names the fields of the flags that were given.
 func (t *tuning) given(cmd *cobra.Command) []string {
-	t.Selection = loop.Selection(t.selection)
+	t.Selection = config.Selection(t.selection)
 	given := []string{}
-	for _, field := range loop.FieldNames() {
+	for _, field := range config.FieldNames() {
 		if f := cmd.Flags().Lookup(flagOf(field)); f != nil && f.Changed {
 			given = append(given, field)
 		}
@@ -90,7 +90,7 @@ func flagOf(field string) string {
 }
 
 // settable are the fields that the settings say something of.
-func settable(set *loop.Config) []string {
+func settable(set *config.Config) []string {
 	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries", "quality_threshold", "gate_timeout", "plain",
 		"keep_last", "require_verification", "retry_critical", "detection_budget", "overhead_percent",
 		"detection", "risk_answers", "snapshot_risky", "reinforcement", "standard_from", "aggressive_from", "plateau_percent",
@@ -103,7 +103,7 @@ func settable(set *loop.Config) []string {
 
 // literal makes what a person writes what a configuration means by it, where 0
 // stands for the default: a person who writes 0 means none.
-func literal(c *loop.Config) {
+func literal(c *config.Config) {
 	for _, d := range []*time.Duration{&c.Timeout, &c.IdleTimeout, &c.CheckTimeout, &c.DetectionBudget} {
 		if *d == 0 {
 			*d = -1
@@ -126,7 +126,7 @@ func literal(c *loop.Config) {
 }
 
 // fill takes over the settings for what the flags leave open.
-func (t *tuning) fill(cmd *cobra.Command, set *loop.Config) {
+func (t *tuning) fill(cmd *cobra.Command, set *config.Config) {
 	t.Given = t.given(cmd)
 	if slices.Contains(t.Given, "agent") { // its own stand-ins, or none
 		t.Given = append(t.Given, "fallback")

@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/failpoint"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -28,7 +29,7 @@ type Request struct {
 	Document json.RawMessage
 	// From names where the document stands, for people.
 	From string
-	// Config is a JSON object of those fields of a [loop.Config] that hold whatever
+	// Config is a JSON object of those fields of a [config.Config] that hold whatever
 	// the document says; Settings of those that hold where it says nothing.
 	Config   json.RawMessage
 	Settings json.RawMessage
@@ -37,7 +38,7 @@ type Request struct {
 // Imported tells what came in.
 type Imported struct {
 	Tree   perdure.Tree
-	Config loop.Config
+	Config config.Config
 	// Iterations counts those that are known, Next is the number of the first one
 	// here.
 	Iterations int
@@ -64,11 +65,11 @@ func Import(ctx context.Context, store *perdure.Store, engine *loop.Engine, req 
 		return out, err
 	}
 	known, highest := p.numbers()
-	if highest > loop.MaxIterationsCap {
-		return out, invalid("", "iteration %d is beyond %d, the highest number that there may be", highest, loop.MaxIterationsCap)
+	if highest > config.MaxIterationsCap {
+		return out, invalid("", "iteration %d is beyond %d, the highest number that there may be", highest, config.MaxIterationsCap)
 	}
 	if out.Config.MaxIterations <= highest {
-		return out, invalid(fmt.Sprintf("--max-iterations allows more; they are counted from the first one, so %d are %d more", highest+loop.DefaultMaxIterations, loop.DefaultMaxIterations),
+		return out, invalid(fmt.Sprintf("--max-iterations allows more; they are counted from the first one, so %d are %d more", highest+config.DefaultMaxIterations, config.DefaultMaxIterations),
 			"iteration %d was the last of %d", highest, out.Config.MaxIterations)
 	}
 	out.Iterations, out.Next = len(known), highest+1
@@ -101,7 +102,7 @@ func (p *pastLoop) living() error {
 }
 
 // configured is what the loop is to do here.
-func (p *pastLoop) configured(req *Request) (c loop.Config, notes []string, err error) {
+func (p *pastLoop) configured(req *Request) (c config.Config, notes []string, err error) {
 	if _, err := c.Overlay(req.Settings); err != nil {
 		return c, nil, invalid("", "settings: %s", err)
 	}
@@ -123,7 +124,7 @@ func (p *pastLoop) configured(req *Request) (c loop.Config, notes []string, err 
 	if err != nil {
 		return c, nil, err
 	}
-	if c, err = loop.ParseConfig(raw); err != nil {
+	if c, err = config.Parse(raw); err != nil {
 		return c, nil, err
 	}
 	if d := p.Directory; d != "" && !slices.Contains(asked, "workspace") && d != c.Workspace {

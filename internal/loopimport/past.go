@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -397,7 +398,7 @@ func (v *pastRecovery) recovery(iteration int) loop.Recovery {
 
 // config lays what the document says of the loop over a configuration. It returns
 // the names of the fields, and tells what could not be taken over.
-func (p *pastLoop) config(c *loop.Config) (fields, notes []string) {
+func (p *pastLoop) config(c *config.Config) (fields, notes []string) {
 	c.Task, fields = p.Task, []string{"task"}
 	said := p.Configuration
 	if said == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/risk"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -88,7 +89,7 @@ func instant(t time.Time) *time.Time {
 
 // configure tells what the loop was told. A configuration that cannot be read is
 // the zero one.
-func (d *State) configure(c *loop.Config) {
+func (d *State) configure(c *config.Config) {
 	if c.Task == "" {
 		return
 	}
@@ -109,8 +110,8 @@ func (d *State) configure(c *loop.Config) {
 
 // own is a configuration as perdure has it: what is otherwise than by default. The
 // task and the folder stand in the document anyway.
-func own(c *loop.Config) map[string]json.RawMessage {
-	usual, err := loop.ParseConfig(json.RawMessage(`{"task":"-","until":"-","workspace":"/","agent":"-"}`))
+func own(c *config.Config) map[string]json.RawMessage {
+	usual, err := config.Parse(json.RawMessage(`{"task":"-","until":"-","workspace":"/","agent":"-"}`))
 	if err != nil {
 		return nil
 	}
@@ -123,7 +124,7 @@ func own(c *loop.Config) map[string]json.RawMessage {
 	return fields
 }
 
-func fieldsOf(c *loop.Config) (fields map[string]json.RawMessage) {
+func fieldsOf(c *config.Config) (fields map[string]json.RawMessage) {
 	raw, err := json.Marshal(c)
 	if err != nil || json.Unmarshal(raw, &fields) != nil {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/schemas"
 	"github.com/perdure/perdure/internal/loopview"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -160,13 +161,13 @@ func TestBest(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		list      []record.Iteration
-		selection loop.Selection
+		selection config.Selection
 		want      int
 	}{
 		"the earlier of equals":     {list: []record.Iteration{c.iteration(1, 80, nil), c.iteration(2, 80, nil)}, want: 1},
 		"one that passed":           {list: []record.Iteration{c.iteration(1, 90, nil), c.iteration(2, 80, pass)}, want: 2},
-		"the highest":               {list: []record.Iteration{c.iteration(1, 90, nil), c.iteration(2, 80, pass)}, selection: loop.HighestQuality, want: 1},
-		"the latest above":          {list: []record.Iteration{c.iteration(1, 90, nil), c.iteration(2, 75, nil), c.iteration(3, 20, nil)}, selection: loop.MostRecentAboveThreshold, want: 2},
+		"the highest":               {list: []record.Iteration{c.iteration(1, 90, nil), c.iteration(2, 80, pass)}, selection: config.HighestQuality, want: 1},
+		"the latest above":          {list: []record.Iteration{c.iteration(1, 90, nil), c.iteration(2, 75, nil), c.iteration(3, 20, nil)}, selection: config.MostRecentAboveThreshold, want: 2},
 		"none that made it worse":   {list: []record.Iteration{c.iteration(1, 50, nil), c.iteration(2, 99, regress)}, want: 1},
 		"none that was taken back":  {list: []record.Iteration{c.iteration(1, 50, nil), c.deletion(2, 99)}, want: 1},
 		"none, when there are none": {list: []record.Iteration{c.iteration(1, 50, regress)}, want: 0},
@@ -175,7 +176,7 @@ func TestBest(t *testing.T) {
 			t.Parallel()
 			in := c.input()
 			in.Iterations, in.Loop.Iteration, in.Gates = append(in.Iterations[:1:1], test.list...), len(test.list), nil
-			in.Tree.Config = raw(t, &loop.Config{Task: "x", Until: "true", Workspace: "/x", Agent: "a", Selection: test.selection})
+			in.Tree.Config = raw(t, &config.Config{Task: "x", Until: "true", Workspace: "/x", Agent: "a", Selection: test.selection})
 			got := 0
 			if b := loopview.Document(in).Best; b != nil {
 				got = b.Iteration
@@ -244,7 +245,7 @@ func TestDocumentIsBounded(t *testing.T) {
 
 // BenchmarkDocument makes the document of a loop of 10,000 iterations.
 func BenchmarkDocument(b *testing.B) {
-	in := scene{b, "Fix the tests"}.long(loop.MaxIterationsCap)
+	in := scene{b, "Fix the tests"}.long(config.MaxIterationsCap)
 	b.ReportAllocs()
 	for b.Loop() {
 		loopview.Document(in)
@@ -253,7 +254,7 @@ func BenchmarkDocument(b *testing.B) {
 
 // BenchmarkViews makes each view of a loop of 10,000 iterations, rows included.
 func BenchmarkViews(b *testing.B) {
-	in := scene{b, "Fix the tests"}.long(loop.MaxIterationsCap)
+	in := scene{b, "Fix the tests"}.long(config.MaxIterationsCap)
 	for name, write := range views() {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/metric"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -105,7 +106,7 @@ func (c scene) input() loopview.Input {
 	running := record.Iteration{Number: 8, Task: 1, Status: record.IterationRunning, Data: raw(c, &loop.Outcome{Iteration: 8, Timestamp: when(19), Before: "before-8", Agent: c.Text}), StartedAt: when(19)}
 	in := loopview.Input{
 		Tree: perdure.Tree{ID: "tree-a1b2c3d4", Name: "fix-tests", Kind: record.KindLoop, Root: 1, State: perdure.Running, CreatedAt: when(0),
-			Config: raw(c, &loop.Config{Task: told, Until: told, Workspace: "/project", Agent: told, Fallback: []string{told + "2"}, Measures: metric.Measures{Metrics: []metric.Custom{{Name: "size_kb", Command: "du -sk .", Better: metric.BetterDown}}}})},
+			Config: raw(c, &config.Config{Task: told, Until: told, Workspace: "/project", Agent: told, Fallback: []string{told + "2"}, Measures: metric.Measures{Metrics: []metric.Custom{{Name: "size_kb", Command: "du -sk .", Better: metric.BetterDown}}}})},
 		Loop: record.Loop{Tree: "tree-a1b2c3d4", Place: ":/project", Status: record.Running, Step: "act", Iteration: 8, UpdatedAt: when(19),
 			State: raw(c, map[string]any{"baseline": "base", "run": map[string]any{"number": 8, "before": "before-8", "working": true}})},
 		Iterations: []record.Iteration{
@@ -157,7 +158,7 @@ func (c scene) done() loopview.Input {
 func (c scene) long(n int) loopview.Input {
 	c.Helper()
 	in := c.input()
-	in.Tree.Config = raw(c, &loop.Config{Task: c.Text, Until: c.Text, Workspace: "/project", Agent: c.Text, MaxIterations: loop.MaxIterationsCap})
+	in.Tree.Config = raw(c, &config.Config{Task: c.Text, Until: c.Text, Workspace: "/project", Agent: c.Text, MaxIterations: config.MaxIterationsCap})
 	in.Iterations = in.Iterations[:1]
 	for i := 1; i <= n; i++ {
 		it := c.iteration(i, 20+(i*37)%70, nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/internal/loopview"
-	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -190,7 +190,7 @@ func TestNothingThere(t *testing.T) {
 // The views of the longest loop are not longer than people can read.
 func TestLongest(t *testing.T) {
 	t.Parallel()
-	s := loopview.New(scene{t, "Fix the tests"}.long(loop.MaxIterationsCap))
+	s := loopview.New(scene{t, "Fix the tests"}.long(config.MaxIterationsCap))
 	for name, write := range views() {
 		most := map[string]int{"report.html": 500_000, "report.md": 100_000, "analytics.json": 100_000_000}[name]
 		if most == 0 {

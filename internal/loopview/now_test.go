@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/internal/loopview"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -45,7 +46,7 @@ func TestNow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := scene{t, "Fix the tests"}.input()
-			in.Tree.Config = raw(t, &loop.Config{Task: "Fix the tests", Until: "go test ./...", Workspace: "/project", Agent: "codex", Fallback: []string{"claude"}})
+			in.Tree.Config = raw(t, &config.Config{Task: "Fix the tests", Until: "go test ./...", Workspace: "/project", Agent: "codex", Fallback: []string{"claude"}})
 			in.Loop.Status, in.Loop.Step, in.Loop.Wish = record.Running, test.step, test.wish
 			if test.status != "" {
 				in.Loop.Status = test.status
@@ -97,7 +98,7 @@ func TestList(t *testing.T) {
 func TestWarningsAndNoWatching(t *testing.T) {
 	t.Parallel()
 	in := scene{t, "Fix the tests"}.done()
-	in.Tree.Config = raw(t, &loop.Config{Task: "Fix the tests", Until: "go test ./...", Workspace: "/project", Agent: "codex", Plain: true})
+	in.Tree.Config = raw(t, &config.Config{Task: "Fix the tests", Until: "go test ./...", Workspace: "/project", Agent: "codex", Plain: true})
 	for i := range in.Iterations {
 		o, err := loop.ReadOutcome(&in.Iterations[i])
 		if err != nil {

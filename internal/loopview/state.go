@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/metric"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -75,18 +76,18 @@ type Action struct {
 type Configuration struct {
 	MaxIterations int `json:"max_iterations"`
 	// TimeoutMinutes bounds the agent's time in an iteration; nil is no limit.
-	TimeoutMinutes   *float64       `json:"timeout_minutes"`
-	IdleMinutes      *float64       `json:"idle_timeout_minutes"`
-	CheckMinutes     *float64       `json:"check_timeout_minutes"`
-	GateMinutes      *float64       `json:"human_gate_timeout_minutes"`
-	Agent            string         `json:"agent"`
-	Fallback         []string       `json:"fallback,omitempty"`
-	MaxRetries       int            `json:"max_retries"`
-	Scorer           string         `json:"scorer,omitempty"`
-	QualityThreshold int            `json:"quality_threshold"`
-	Selection        loop.Selection `json:"selection"`
-	KeepLast         bool           `json:"keep_last"`
-	Unattended       bool           `json:"unattended"`
+	TimeoutMinutes   *float64         `json:"timeout_minutes"`
+	IdleMinutes      *float64         `json:"idle_timeout_minutes"`
+	CheckMinutes     *float64         `json:"check_timeout_minutes"`
+	GateMinutes      *float64         `json:"human_gate_timeout_minutes"`
+	Agent            string           `json:"agent"`
+	Fallback         []string         `json:"fallback,omitempty"`
+	MaxRetries       int              `json:"max_retries"`
+	Scorer           string           `json:"scorer,omitempty"`
+	QualityThreshold int              `json:"quality_threshold"`
+	Selection        config.Selection `json:"selection"`
+	KeepLast         bool             `json:"keep_last"`
+	Unattended       bool             `json:"unattended"`
 	// Own is the configuration as perdure has it, without what stands elsewhere.
 	Own map[string]json.RawMessage `json:"perdure,omitempty"`
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/metric"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -87,7 +88,7 @@ func (p *point) reverted() bool { return p.status == record.IterationReverted }
 // goroutines at once.
 type Summary struct {
 	in       Input
-	cfg      loop.Config
+	cfg      config.Config
 	standing loop.Standing
 	points   []point
 	baseline *point
@@ -121,7 +122,7 @@ func New(in Input) *Summary {
 
 func newSummary(in Input) *Summary {
 	s := &Summary{in: in, gates: readGates(in.Gates), accepted: make(map[int]bool)}
-	if cfg, err := loop.ConfigOf(&in.Tree, &in.Loop); err == nil {
+	if cfg, err := config.Of(&in.Tree, &in.Loop); err == nil {
 		s.cfg = cfg
 	}
 	if standing, err := loop.ReadStanding(in.Loop.State); err == nil {
@@ -195,7 +196,7 @@ func (s *Summary) add(it *record.Iteration, o *loop.Outcome, known bool) {
 		return
 	}
 	s.last = o
-	if o.Eligible(it) && s.cfg.Prefers(o, s.best) {
+	if o.Eligible(it) && loop.Prefers(&s.cfg, o, s.best) {
 		s.best = o
 	}
 }

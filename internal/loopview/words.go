@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -249,7 +250,7 @@ func (s *Summary) bestReason() string {
 	}
 	text := fmt.Sprintf("Highest quality (%d %%)", *s.best.Quality)
 	switch {
-	case s.cfg.Selection == loop.MostRecentAboveThreshold && *s.best.Quality >= s.cfg.QualityThreshold:
+	case s.cfg.Selection == config.MostRecentAboveThreshold && *s.best.Quality >= s.cfg.QualityThreshold:
 		text = fmt.Sprintf("Most recent with a quality (%d %%) of at least %d %%", *s.best.Quality, s.cfg.QualityThreshold)
 	case s.best.Check.Passed:
 		text += " of those whose check passed"

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/server"
 	"github.com/perdure/perdure/internal/testdb"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -52,14 +53,14 @@ func newLoops(t *testing.T, s *perdure.Store, w way) *loops {
 	engine, err := loop.New(loop.EngineConfig{Store: s, Agents: noAgents{}, Dir: filepath.Join(t.TempDir(), "loops")})
 	must(t, err)
 	launch := launcherFunc(func(ctx context.Context, req server.LaunchRequest) (perdure.Tree, error) {
-		cfg, err := loop.ParseConfig(req.Config)
+		cfg, err := config.Parse(req.Config)
 		if err != nil {
 			return perdure.Tree{}, err
 		}
 		return engine.Launch(ctx, loop.LaunchRequest{Config: cfg, Owner: req.Owner})
 	})
 	f := &loops{fixture: newFixture(t, s, w, server.Config{Launcher: launch, ResumeLoop: engine.Resume}), records: record.New(s)}
-	cfg, err := json.Marshal(&loop.Config{Task: "Fix it", Until: "make test", Workspace: t.TempDir(), Agent: "claude", Given: []string{"timeout"}})
+	cfg, err := json.Marshal(&config.Config{Task: "Fix it", Until: "make test", Workspace: t.TempDir(), Agent: "claude", Given: []string{"timeout"}})
 	must(t, err)
 	f.tree, err = f.client.CreateTree(t.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: "Fix it", Config: cfg})
 	must(t, err)
@@ -194,7 +195,7 @@ func TestResumeLoop(t *testing.T) {
 		}
 		got, err := f.client.Loop(ctx, f.tree.ID)
 		must(t, err)
-		if cfg, err := loop.ConfigOf(&f.tree, &got); err != nil || cfg.Agent != "codex" || cfg.MaxIterations != 20 || !cmp.Equal(cfg.Given, []string{"agent", "timeout"}) {
+		if cfg, err := config.Of(&f.tree, &got); err != nil || cfg.Agent != "codex" || cfg.MaxIterations != 20 || !cmp.Equal(cfg.Given, []string{"agent", "timeout"}) {
 			t.Errorf("the configuration is %+v, %v", cfg, err)
 		}
 		if tree, err := f.client.Tree(ctx, f.tree.ID); err != nil || !cmp.Equal(tree.Config, f.tree.Config) {

@@ -1,4 +1,8 @@
-package loop
+// Package config says what a loop is to do: the configuration of its tree, its
+// defaults and limits, and how it may change while the loop goes on.
+//
+// Experimental: it may change until 1.0.
+package config
 
 import (
 	"bytes"
@@ -145,22 +149,23 @@ type Config struct {
 	Given []string `json:"given,omitzero"`
 }
 
-// ParseConfig reads a configuration. The error names everything that is wrong.
-func ParseConfig(raw json.RawMessage) (Config, error) {
+// Parse reads a configuration. The error names everything that is wrong.
+func Parse(raw json.RawMessage) (Config, error) {
 	var c Config
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c); err != nil {
 		return c, &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop", Msg: err.Error()}
 	}
-	c = c.withDefaults()
+	c = c.WithDefaults()
 	if err := c.validate(); err != nil {
 		return c, &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop", Msg: strings.ReplaceAll(err.Error(), "\n", "; ")}
 	}
 	return c, nil
 }
 
-func (c Config) withDefaults() Config {
+// WithDefaults is the configuration with the defaults where it says nothing.
+func (c Config) WithDefaults() Config {
 	for _, d := range []struct {
 		at  *time.Duration
 		def time.Duration
@@ -257,11 +262,30 @@ func (c *Config) validateRisks() error {
 	return errors.Join(errs...)
 }
 
-// agents are who works, in the order in which they are asked.
-func (c *Config) agents() []string { return append([]string{c.Agent}, c.Fallback...) }
+// Agents are who works, in the order in which they are asked.
+func (c *Config) Agents() []string { return append([]string{c.Agent}, c.Fallback...) }
 
-// limits are the budgets as the store keeps them.
-func (c *Config) limits() perdure.Limits {
+// AgentAt is the name of an agent by its place: first Agent, then the Fallback.
+// Beyond the last it is the last.
+func (c *Config) AgentAt(i int) string {
+	all := c.Agents()
+	return all[max(0, min(i, len(all)-1))]
+}
+
+// Limits are the budgets as the store keeps them.
+func (c *Config) Limits() perdure.Limits {
 	const microsPerDollar = 1_000_000
 	return perdure.Limits{Tokens: c.BudgetTokens, CostMicros: int64(c.BudgetUSD * microsPerDollar)}
+}
+
+// SnapshotBefore tells whether a snapshot is taken before a risk of a level.
+func (c *Config) SnapshotBefore(level risk.Level) bool {
+	switch c.SnapshotRisky {
+	case SnapshotNever:
+		return false
+	case SnapshotHigh:
+		return level == risk.High || level == risk.Critical
+	case SnapshotAll:
+	}
+	return true
 }

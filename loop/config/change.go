@@ -1,4 +1,4 @@
-package loop
+package config
 
 import (
 	"fmt"
