@@ -17,8 +17,6 @@ func (a *app) commands() []*cobra.Command {
 		a.newEventsCommand(),
 		a.newWatchCommand(),
 		a.newReportCommand(),
-		a.newExportCommand(),
-		a.newImportCommand(),
 
 		a.newServeCommand(),
 		a.newGCCommand(),
@@ -28,5 +26,5 @@ func (a *app) commands() []*cobra.Command {
 		a.newSchemaCommand(),
 		a.newDoctorCommand(),
 		a.newVersionCommand(),
-	}, append(a.stateCommands(), a.handoffCommand(), a.loopCommand())...)
+	}, append(append(a.stateCommands(), a.portCommands()...), a.handoffCommand(), a.loopCommand())...)
 }
