@@ -22,9 +22,9 @@ const leaf = -1
 // for the packages directly below it, "/..." for a whole subtree. A package
 // that is not here has no place yet; give it one before writing it.
 var rows = map[string]int{
-	"cmd/perdure": 9,
+	"cmd/perdure": 10,
 
-	"internal/cli": 8,
+	"internal/cli": 9,
 
 	"internal/daemon": 7,
 
@@ -35,6 +35,8 @@ var rows = map[string]int{
 	"internal/loopimport": 6, // the same
 	"internal/export":     6, // above loop
 	"internal/loopcmd":    7, // above loopview; kept from cli for the size of that package
+	"internal/checkcmd":   8, // above loopcmd; kept from cli for the size of that package
+	"internal/schemacmd":  6, // kept from cli for the size of that package
 	"internal/cachecmd":   6, // kept from cli for the size of that package
 	"internal/statecmd":   6, // above client; kept from cli for the size of that package
 	"internal/handoffcmd": 6, // the same
@@ -74,6 +76,7 @@ var rows = map[string]int{
 	"internal/gather":     1,
 	"internal/workspace":  1,
 	"internal/inspect":    2, // above detect and workspace
+	"internal/revision":   3, // what git says, for detect
 	"internal/risk":       2, // reads the paths of internal/project
 	"internal/detect":     1,
 	"internal/testreport": 1,

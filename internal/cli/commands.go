@@ -1,6 +1,10 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/internal/schemacmd"
+)
 
 // commands makes one of each.
 func (a *app) commands() []*cobra.Command {
@@ -23,8 +27,8 @@ func (a *app) commands() []*cobra.Command {
 		a.cacheCommand(),
 		a.newInitCommand(),
 		a.newConfigCommand(),
-		a.newSchemaCommand(),
+		schemacmd.Command(a.out, groupManage, arguments),
 		a.newDoctorCommand(),
 		a.newVersionCommand(),
-	}, append(append(a.stateCommands(), a.portCommands()...), a.handoffCommand(), a.loopCommand())...)
+	}, append(append(a.stateCommands(), a.portCommands()...), a.handoffCommand(), a.loopCommand(), a.checkCommand())...)
 }

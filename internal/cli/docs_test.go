@@ -16,6 +16,7 @@ import (
 
 	"github.com/perdure/perdure/internal/cli/schemas"
 	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/schemacmd"
 )
 
 var update = flag.Bool("update", false, "write docs/cli.md instead of comparing it")
@@ -132,7 +133,7 @@ func escape(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 // Every schema is one, and its examples are of it.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
-	for _, name := range schemaNames() {
+	for _, name := range schemacmd.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, err := schemas.FS.ReadFile(name + ".json")

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/checkcmd"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/detect"
@@ -124,4 +126,14 @@ func userName() string {
 		return ""
 	}
 	return u.Username
+}
+
+// checkCommand looks for regressions without a loop.
+func (a *app) checkCommand() *cobra.Command {
+	return checkcmd.Command(checkcmd.Config{Out: a.out, PrintJSON: a.printJSON, Note: a.note, Safe: a.out.safe, Bold: a.out.bold, Dim: a.out.dim,
+		Cwd: a.env.Cwd, Environ: a.env.Environ, Version: thisBuild().Version, GroupID: groupSee, Arguments: arguments, Load: a.load,
+		Found: func() error { return &outcome{status: exitIncomplete} },
+		Read: func(ctx context.Context, l *config.Loaded, do func(*client.Client) error) error {
+			return a.withBackend(ctx, l, toRead, func(b *backend) error { return do(b.Client) })
+		}})
 }

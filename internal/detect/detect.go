@@ -352,10 +352,13 @@ func (r *run) put(f Finding) {
 // action is what a finding does in the mode.
 func (r *run) action(f *Finding) Action {
 	mode := r.in.Mode
+	if set := r.in.Rules.action(f.Pattern); set != "" {
+		return set
+	}
 	switch {
 	case f.Tier == Fact:
 		return Act
-	case f.Tier == Sign && (mode == Aggressive || mode != Minimal && f.Confidence >= ActConfidence):
+	case f.Tier == Sign && (mode == Aggressive || mode != Minimal && f.Confidence >= r.in.Rules.actsFrom()):
 		return Act
 	case f.Tier == Sign || mode == Aggressive:
 		return Warn

@@ -3,6 +3,7 @@ package detect
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -41,8 +42,10 @@ type Custom struct {
 // Rules are switches and custom patterns, compiled. A nil *Rules has all patterns
 // switched on and no custom ones.
 type Rules struct {
-	off    map[string]bool
-	custom []compiled
+	off     map[string]bool
+	actions map[string]Action
+	sure    float64
+	custom  []compiled
 }
 
 type compiled struct {
@@ -58,6 +61,12 @@ type Config struct {
 	Off []string `json:"off,omitempty" yaml:"off"`
 	// Patterns are the user's own.
 	Patterns []Custom `json:"patterns,omitempty" yaml:"patterns"`
+	// Actions are what findings do other than by their tier and the mode, by the ID
+	// or alias of the pattern.
+	Actions map[string]Action `json:"actions,omitempty" yaml:"actions"`
+	// ActConfidence is how sure a sign must be to act in Standard mode; 0 is
+	// [ActConfidence].
+	ActConfidence float64 `json:"act_confidence,omitempty" yaml:"act_confidence"`
 }
 
 // Limits of custom patterns.
@@ -69,7 +78,7 @@ const (
 // NewRules compiles a configuration. The error names all that is wrong with it,
 // each with its field.
 func NewRules(c Config) (*Rules, error) {
-	rules := &Rules{off: make(map[string]bool)}
+	rules := &Rules{off: make(map[string]bool), actions: make(map[string]Action), sure: c.ActConfidence}
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	for i, t := range c.Types {
@@ -101,17 +110,32 @@ func NewRules(c Config) (*Rules, error) {
 			rules.off[p.ID] = true
 		}
 	}
-	for i, id := range c.Off {
+	named := func(where, id string) []string {
 		ids := byAlias(id)
 		if known[id] {
 			ids = append(ids, id)
 		}
 		if len(ids) == 0 {
-			wrong("off[%d]: there is no pattern %q", i, id)
+			wrong("%s: there is no pattern %q", where, id)
 		}
-		for _, id := range ids {
+		return ids
+	}
+	for i, id := range c.Off {
+		for _, id := range named(fmt.Sprintf("off[%d]", i), id) {
 			rules.off[id] = true
 		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.Actions)) {
+		action := c.Actions[id]
+		if !slices.Contains([]Action{Act, Warn, Tell}, action) {
+			wrong("actions.%s: %q is none of act, warn, tell", id, action)
+		}
+		for _, id := range named("actions", id) {
+			rules.actions[id] = action
+		}
+	}
+	if c.ActConfidence < 0 || c.ActConfidence > 1 || c.ActConfidence != c.ActConfidence {
+		wrong("act_confidence: %g is not between 0 and 1", c.ActConfidence)
 	}
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("read detection patterns: %w", errors.Join(errs...))
@@ -193,6 +217,22 @@ func joined[T ~string](all []T) string {
 }
 
 func (r *Rules) enabled(p *Pattern) bool { return r == nil || !r.off[p.ID] }
+
+// action is what the user set for a pattern; empty without that.
+func (r *Rules) action(id string) Action {
+	if r == nil {
+		return ""
+	}
+	return r.actions[id]
+}
+
+// actsFrom is how sure a sign must be to act in Standard mode.
+func (r *Rules) actsFrom() float64 {
+	if r == nil || r.sure == 0 {
+		return ActConfidence
+	}
+	return r.sure
+}
 
 // fits tells whether a custom pattern is looked for in a file.
 func (c *compiled) fits(path string, lang *source.Language) bool {
@@ -279,6 +319,8 @@ type Waiver struct {
 	Reason string `json:"reason" yaml:"reason"`
 	// Expires is when it ends; the zero value is never.
 	Expires time.Time `json:"expires,omitzero" yaml:"expires"`
+	// By is who gives it; may be empty.
+	By string `json:"by,omitempty" yaml:"by"`
 }
 
 // Waived is a finding with what took it away.
@@ -302,13 +344,20 @@ func (w *Waiver) Check() error {
 	return errors.Join(errs...)
 }
 
+// Expired tells whether it has ended.
+func (w *Waiver) Expired(now time.Time) bool { return !w.Expires.IsZero() && now.After(w.Expires) }
+
+// Covers tells whether it is about a finding, also after its end.
+func (w *Waiver) Covers(f *Finding) bool {
+	named := w.Pattern == "*" || w.Pattern == f.Pattern || slices.Contains(byAlias(w.Pattern), f.Pattern)
+	return named && strings.TrimSpace(w.Reason) != "" && doublestar.MatchUnvalidated(w.Path, f.File)
+}
+
 // waiver finds the one that takes a finding away.
 func (r *run) waiver(f *Finding) *Waiver {
 	for i := range r.in.Waivers {
 		w := &r.in.Waivers[i]
-		named := w.Pattern == "*" || w.Pattern == f.Pattern || slices.Contains(byAlias(w.Pattern), f.Pattern)
-		expired := !w.Expires.IsZero() && r.in.Now.After(w.Expires)
-		if named && !expired && strings.TrimSpace(w.Reason) != "" && doublestar.MatchUnvalidated(w.Path, f.File) {
+		if !w.Expired(r.in.Now) && w.Covers(f) {
 			return w
 		}
 	}

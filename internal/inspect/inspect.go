@@ -25,12 +25,12 @@ type Between struct {
 // Run looks for signs of regressions in the files that changed. Errors are those of
 // the workspace, of the context, and *detect.LimitError.
 func Run(ctx context.Context, files *workspace.Workspace, b *Between, in detect.Input) (*detect.Report, error) {
-	in.Changes = versions(ctx, files, b)
+	in.Changes = Versions(ctx, files, b)
 	return detect.Run(ctx, &in)
 }
 
-// versions are the changed files with what they hold.
-func versions(ctx context.Context, files *workspace.Workspace, b *Between) iter.Seq2[detect.Change, error] {
+// Versions are the changed files with what they hold.
+func Versions(ctx context.Context, files *workspace.Workspace, b *Between) iter.Seq2[detect.Change, error] {
 	return func(yield func(detect.Change, error) bool) {
 		for i := range b.Changes {
 			c := &b.Changes[i]
@@ -47,6 +47,20 @@ func versions(ctx context.Context, files *workspace.Workspace, b *Between) iter.
 			}
 		}
 	}
+}
+
+// ReadTrusted reads a file of a snapshot; nil when it is not there, or no regular
+// file of ordinary size.
+func ReadTrusted(ctx context.Context, files *workspace.Workspace, id workspace.ID, name string) ([]byte, error) {
+	all, _, err := files.Files(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(all, func(f workspace.File) bool { return f.Path == name })
+	if at < 0 || all[at].Kind != workspace.KindFile || all[at].Size > maxBytes {
+		return nil, nil
+	}
+	return files.ReadFile(ctx, id, name)
 }
 
 func folder(f *workspace.File) bool { return f == nil || f.Kind == workspace.KindFolder }

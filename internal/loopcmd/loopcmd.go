@@ -113,9 +113,13 @@ func Command(cfg Config) *cobra.Command {
 // digits end the ID of a loop; its tree's are the same.
 var digits = regexp.MustCompile(`^(?:[a-z0-9][a-z0-9-]*-)?([0-9a-f]{8})$`)
 
-// find returns the tree of a loop by its ID or its tree's. Without either it is
-// the one loop that has not ended, or else the latest.
 func find(ctx context.Context, s Store, args []string) (record.Loop, error) {
+	return Find(ctx, s.Client, args)
+}
+
+// Find returns a loop by its ID or its tree's. Without either it is the one loop
+// that has not ended, or else the latest.
+func Find(ctx context.Context, s *client.Client, args []string) (record.Loop, error) {
 	if len(args) == 1 {
 		match := digits.FindStringSubmatch(args[0])
 		if match == nil {

@@ -1,0 +1,37 @@
+package inspect
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/project"
+)
+
+// Protected says why a change is one of what checks hang on: configuration of CI,
+// runners, linters and coverage, the parts of a manifest that name them, and what
+// fits one of the globs. Empty for other changes.
+func Protected(c *detect.Change, globs []string) string {
+	names := slices.DeleteFunc([]string{c.New.Path, c.Old.Path}, func(name string) bool { return name == "" })
+	for _, name := range names {
+		if slices.ContainsFunc(globs, func(g string) bool { return doublestar.MatchUnvalidated(g, name) }) {
+			return "the settings protect it"
+		}
+		if file := project.Classify(name); file.Class.Protected() {
+			if file.Why != "" {
+				return file.Why
+			}
+			return string(file.Class) + " configuration"
+		}
+	}
+	if len(names) == 0 || project.Classify(names[0]).Class != project.Manifest {
+		return ""
+	}
+	var parts []string
+	for _, p := range project.ChangedParts(names[0], c.Old.Content, c.New.Content) {
+		parts = append(parts, p.Name)
+	}
+	return strings.Join(parts, ", ")
+}
