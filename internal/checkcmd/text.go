@@ -147,11 +147,7 @@ func counted(n int, what string) string {
 }
 
 // meant is what to do about a change that is meant.
-const meant = "A change that is meant needs a person's word, not a way around: a waiver with its reason in " + settingsFile +
-	", committed before the change (see docs/check.md)."
-
-// settingsFile is where a project keeps its waivers.
-const settingsFile = ".perdure-check.yaml"
+const meant = "A change that is meant needs the word of a person who looked at it, not a way around (see docs/check.md)."
 
 // adviceOf says what to do about a regression.
 func adviceOf(t detect.Type) string {

@@ -183,8 +183,11 @@ func (c *Changes) withoutOther(ctx context.Context, b *Between) error {
 	var kept []change
 	for _, f := range c.list {
 		// A file that git does not know is nobody's but this side's.
-		own := differs[f.new.path] || f.new.path == "" && differs[f.old.path] || f.old.path == "" && f.new.id == ""
-		if own {
+		name := f.new.path
+		if name == "" {
+			name = f.old.path
+		}
+		if differs[name] || f.old.path == "" && f.new.id == "" {
 			kept = append(kept, f)
 		}
 	}
