@@ -174,8 +174,8 @@ func (r *run) missingAssert(t *testPair, was *source.Assertion, more source.Bag,
 	if len(was.Words) > 0 && source.Inside(was.Words, more) >= 0.8 || len(was.Literals) > 0 && source.Inside(was.Literals, more) == 1 {
 		return // written in another way, in this test
 	}
-	if len(was.Literals) > 0 && source.Inside(was.Words, r.of(t.from).tests) >= 0.9 {
-		return // or moved into another one
+	if (len(was.Literals) > 0 || len(was.Words) > 1 && r.callsNew(t)) && source.Inside(was.Words, r.of(t.from).tests) >= 0.9 {
+		return // or moved into another one, or a function
 	}
 	f := Finding{File: t.from.old.Path, Line: was.Line, Gone: true, Subject: t.old.Name, Evidence: was.S, Confidence: 0.6}
 	fewer := len(t.new.Asserts) < len(t.old.Asserts)

@@ -274,7 +274,9 @@ func (r *run) read(c *Change) error {
 	p.new, p.newWhy = r.version(&c.New, p.old)
 	r.skip(c, p)
 	r.custom(p)
-	p.grown = p.class == fixture && grown(c.Old.Content, c.New.Content)
+	if p.class == fixture {
+		p.lost, p.gained = linesChanged(c.Old.Content, c.New.Content)
+	}
 	p.change.Old.Content, p.change.New.Content = nil, nil
 	r.pairs = append(r.pairs, p)
 	return nil
@@ -302,8 +304,8 @@ func (r *run) compare() {
 	for _, p := range r.pairs {
 		r.unreadable(p)
 		r.marks(p)
-		r.fixtures(p)
 	}
+	r.fixtures()
 	r.testDeletion()
 	r.testSkipping()
 	r.assertionWeakening()

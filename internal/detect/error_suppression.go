@@ -78,7 +78,7 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 
 // explained is a comment that silences one named rule and says why, in the forms
 // of Go's linters, ESLint, and Python's and PHP's checkers.
-var explained = regexp.MustCompile(`(?:nolint|noqa|ignore|disable(?:-next-line|-line)?)\s*[:=\[ ]\s*[\w./-]+(?:,\s*[\w./-]+)*\]?\s*(?://|--|#|;)\s*\S+\s+\S+`)
+var explained = regexp.MustCompile(`(?:nolint|noqa|ignore|disable(?:-next-line|-line)?)\s*[:=\[ ]\s*[\w./-]+(?:,\s*[\w./-]+)*\]?\s*(?://|--|#|;)\s*(?:\S+\s+\S+|[A-Za-z]{5,})`)
 
 // maxOpenEnds is how many open ends a file may gain.
 const maxOpenEnds = 5

@@ -15,7 +15,7 @@ type pair struct {
 	class          class
 	old, new       *source.Model // nil when not there or not analysed
 	oldWhy, newWhy string        // why not analysed
-	grown          bool          // a fixture that lost no line
+	lost, gained   int           // lines, of a fixture
 }
 
 // class is what a file is for, as far as detectors differ.

@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/source"
@@ -68,18 +69,7 @@ func (r *run) lostCases(t *testPair) {
 	if len(t.new.Cases) == 0 && source.Inside(t.old.Telling, t.new.All) > 0.7 {
 		return // the table is written in another way
 	}
-	var lost []*source.Case
-	more := source.Without(t.new.All, t.old.All)
-	for i := range t.old.Cases {
-		c := &t.old.Cases[i]
-		if now[c.Key]--; now[c.Key] >= 0 {
-			continue
-		}
-		if source.Inside(c.All, more) >= 0.8 || source.Inside(c.All, r.of(t.from).tests) >= 0.9 && len(c.All) > 1 || r.namesRemoved(t.from, c.All) {
-			continue
-		}
-		lost = append(lost, c)
-	}
+	lost := r.lostRows(t, now)
 	if len(lost) == 0 {
 		return
 	}
@@ -94,6 +84,62 @@ func (r *run) lostCases(t *testPair) {
 		f.Message = fmt.Sprintf("%d cases of a test's table are gone", len(lost))
 	}
 	r.add(f, caseRemoved)
+}
+
+// lostRows are the rows that are gone: not there as they were (now counts the rows
+// of today by their key), not edited, not moved to another test, and not about what
+// is gone itself.
+func (r *run) lostRows(t *testPair, now map[uint64]int) []*source.Case {
+	more, gone := source.Without(t.new.All, t.old.All), source.Without(t.old.All, t.new.All)
+	var missing []*source.Case
+	for i := range t.old.Cases {
+		c := &t.old.Cases[i]
+		if now[c.Key]--; now[c.Key] >= 0 {
+			continue
+		}
+		kept := len(c.Literals) > 0 && source.Shared(c.Literals, gone) == 0 // its values stand as often as before
+		if !kept && source.Inside(c.All, more) < 0.8 && !r.rowMoved(t.from, c) && !r.namesRemoved(t.from, c.All) {
+			missing = append(missing, c)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	var fresh []*source.Case // what was edited
+	for i := range t.new.Cases {
+		if c := &t.new.Cases[i]; now[c.Key] > 0 {
+			now[c.Key]--
+			fresh = append(fresh, c)
+		}
+	}
+	compared := 0
+	return slices.DeleteFunc(missing, func(c *source.Case) bool {
+		best, most := -1, 0.6
+		for i, f := range fresh {
+			if compared++; compared > maxCompared {
+				break
+			}
+			if s := source.Similar(c.All, f.All); s > most {
+				best, most = i, s
+			}
+		}
+		if best >= 0 {
+			fresh = slices.Delete(fresh, best, best+1)
+		}
+		return best >= 0
+	})
+}
+
+// rowMoved tells whether what a row says stands in what was added to tests: nearly
+// all of it, or all of its values.
+func (r *run) rowMoved(p *pair, c *source.Case) bool {
+	tests := r.of(p).tests
+	all := source.Inside(c.All, tests)
+	if len(c.All) > 1 && all >= 0.9 {
+		return true
+	}
+	values := len(c.Literals)
+	return values > 0 && source.Inside(c.Literals, tests) == 1 && (values > 1 || all >= 0.6)
 }
 
 // namesRemoved tells whether tokens name something that the change removed from

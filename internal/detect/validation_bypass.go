@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/perdure/perdure/internal/detect/source"
 )
@@ -11,6 +12,8 @@ type rewritten struct {
 	removed bool // it lost tokens and gained next to none
 	similar float64
 	now     *source.Function
+	// conditions are how many it has more of each than before.
+	conditions map[uint64]int
 }
 
 // guards compares the checks of a function: those that leave it when something is
@@ -20,7 +23,13 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 	if len(was.Guards) == 0 {
 		return
 	}
-	how := rewritten{removed: mostlyRemoved(was, now), similar: source.Similar(was.All, now.All), now: now}
+	how := rewritten{removed: mostlyRemoved(was, now), similar: source.Similar(was.All, now.All), now: now, conditions: make(map[uint64]int)}
+	for _, c := range now.Conditions {
+		how.conditions[c.Key]++
+	}
+	for _, c := range was.Conditions {
+		how.conditions[c.Key]--
+	}
 	count := make(map[uint64]int)
 	for i := range now.Guards {
 		count[now.Guards[i].Key]++
@@ -33,6 +42,11 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 	for i := range now.Guards {
 		if g := &now.Guards[i]; known[g.Key] == 0 {
 			gained = append(gained, g.Words...)
+		}
+	}
+	for _, c := range now.Conditions {
+		if how.conditions[c.Key] > 0 {
+			gained = append(gained, c.Words...)
 		}
 	}
 	gained = source.Join(gained, nil)
@@ -54,13 +68,12 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 		case fewer <= 0:
 			f.Confidence = 0.5
 		}
-		if g.Weak || g.Inline && !now.Calls.Has(g.Words[0]) {
-			f.Confidence = min(f.Confidence, 0.7)
-		}
 		if g.Failure {
-			f.Message = fmt.Sprintf("a check of an error was removed from %s", was.Name)
-			r.add(f, handlerRemoved)
+			r.uncheckedCall(f, was, now, g, len(r.of(p).code) > 0)
 			continue
+		}
+		if g.Weak {
+			f.Confidence = min(f.Confidence, 0.7)
 		}
 		r.add(f, guardRemoved)
 	}
@@ -72,7 +85,7 @@ func (r *run) guardElsewhere(p *pair, g *source.Guard, gained source.Bag, how *r
 	if g.Failure { // the call may have gone with its check
 		return !how.now.Calls.Has(g.Words[0]) && (!g.Inline || !how.removed || r.of(p).code.Has(g.Words[0]))
 	}
-	if len(g.Words) > 0 && source.Inside(g.Words, gained) >= 0.6 {
+	if len(g.Words) > 0 && source.Inside(g.Words, gained) >= 0.6 || how.stillAsks(g) {
 		return true
 	}
 	if r.of(p).guards[g.Key] || len(g.Words) > 1 && source.Inside(g.Words, r.of(p).code) == 1 {
@@ -82,6 +95,33 @@ func (r *run) guardElsewhere(p *pair, g *source.Guard, gained source.Bag, how *r
 		return true
 	}
 	return len(g.Words) > 0 && source.Inside(g.Words, how.now.All) < 0.3 && !how.removed
+}
+
+// stillAsks tells whether the function leaves under the condition of a guard in
+// another way: with a value that tells of it, or what another function returns.
+func (how *rewritten) stillAsks(g *source.Guard) bool {
+	return slices.ContainsFunc(how.now.Conditions, func(c source.Condition) bool {
+		return c.Key == g.Key && how.conditions[c.Key] >= 0
+	})
+}
+
+// uncheckedCall tells of the error of a call that is not looked at any more. A call
+// whose error is returned, kept or asked for in another way is none; one that went
+// with its check was a step, and that is a warning when other code came.
+func (r *run) uncheckedCall(f Finding, was, now *source.Function, g *source.Guard, came bool) {
+	call := g.Words[0]
+	dropped := now.Dropped.Count(call) > was.Dropped.Count(call)
+	switch {
+	case dropped && f.Confidence >= 0.75:
+		f.Confidence = 0.9
+	case dropped:
+	case now.Calls.Count(call) >= was.Calls.Count(call):
+		return
+	case came:
+		f.Confidence = min(f.Confidence, 0.7)
+	}
+	f.Message = fmt.Sprintf("a check of an error was removed from %s", was.Name)
+	r.add(f, handlerRemoved)
 }
 
 // forged tells of equality that is always true.

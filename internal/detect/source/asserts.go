@@ -162,7 +162,7 @@ func (u *unit) goAsserts(i int, helpers set) bool {
 		if goAssertObjects()[on] || (on == ")" || len(on) == 1) && (u.lang.asserts[s] || s == "Assert" || s == "Check") {
 			return s != "New" && s != "Run" && s[0] >= 'A' && s[0] <= 'Z'
 		}
-		return assertLike(s) && u.at(i+2) == "t"
+		return (assertLike(s) || helpers["."+s]) && u.at(i+2) == "t"
 	}
 	return helpers[s] || u.lang.asserts[s] && s[0] == 'E' || u.at(i+2) == "t" && u.at(i+3) != ")" && s != "Run" && (assertLike(s) || strings.HasPrefix(s, "test") || s == "check" || s == "assert" || s == "verify" || s == "expect") || s == "Expect"
 }

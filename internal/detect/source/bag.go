@@ -94,8 +94,8 @@ var commonWords = sync.OnceValue(func() set {
 // Everywhere tells of words that tell nothing: keywords, and what tests are made of.
 func Everywhere(s string) bool { return commonWords()[s] }
 
-// common counts what two bags share.
-func common(a, b Bag) int {
+// Shared counts what two bags have both.
+func Shared(a, b Bag) int {
 	if len(b) < len(a) {
 		a, b = b, a
 	}
@@ -128,7 +128,7 @@ func common(a, b Bag) int {
 
 // Similar is how much of two bags is the same, between 0 and 1.
 func Similar(a, b Bag) float64 {
-	n := common(a, b)
+	n := Shared(a, b)
 	if all := len(a) + len(b) - n; all > 0 {
 		return float64(n) / float64(all)
 	}
@@ -141,7 +141,7 @@ func Inside(a, b Bag) float64 {
 	if len(a) == 0 {
 		return 1
 	}
-	return float64(common(a, b)) / float64(len(a))
+	return float64(Shared(a, b)) / float64(len(a))
 }
 
 // Without is what a has more than b.
@@ -166,6 +166,16 @@ func Join(a, b Bag) Bag {
 	all := append(slices.Clone(a), b...)
 	slices.Sort(all)
 	return all
+}
+
+// Count is how often a hash is in the bag.
+func (b Bag) Count(h uint32) int {
+	from, _ := slices.BinarySearch(b, h)
+	to, _ := slices.BinarySearch(b, h+1)
+	if h+1 == 0 {
+		to = len(b)
+	}
+	return to - from
 }
 
 // Has tells whether a hash is in the bag.

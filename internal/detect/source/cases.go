@@ -54,7 +54,7 @@ func (u *unit) row(from, to int) Case {
 	for j := from; j < to; j++ {
 		h = mix(h, u.at(j))
 	}
-	return Case{Line: u.line(from), Key: h, All: bagOf(u.tok[from:to]), S: u.text(from, to)}
+	return Case{Line: u.line(from), Key: h, All: bagOf(u.tok[from:to]), Literals: literals(u.tok[from:to]), S: u.text(from, to)}
 }
 
 // rowAnnotations are annotations each of which is a row; tableAnnotations hold a

@@ -55,14 +55,20 @@ func (u *unit) function(i int, inTests bool) *Function {
 	}
 	h := uint64(14695981039346656037)
 	var calls []token
+	inner := 0 // where the function inside of this one ends
 	for j := d.body; j < d.end; j++ {
 		h = mix(h, u.at(j))
 		if u.isWord(j) && u.at(j+1) == "(" {
 			calls = append(calls, u.tok[j])
 		}
-		u.readStatement(f, j, d)
+		if u.lang.Name == "go" && j >= inner && u.at(j) == "func" && u.at(j+1) == "(" {
+			inner = u.literalEnd(j, d.end)
+		}
+		if j >= inner || u.at(j) != "return" {
+			u.readStatement(f, j, d)
+		}
 	}
-	f.BodyHash, f.Calls = h, bagOf(calls)
+	f.BodyHash, f.Calls, f.Dropped = h, bagOf(calls), d.dropped
 	u.readShape(f, d)
 	return f
 }
@@ -200,6 +206,8 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		if u.at(i-1) != "." {
 			u.readCondition(f, i, d)
 		}
+	case s == "case" && u.lang.Name == "go":
+		u.readCase(f, i, d)
 	case u.lang.handlers[s]:
 		if h := u.handlerAt(i); h != nil {
 			f.Handlers = append(f.Handlers, *h)
@@ -282,7 +290,11 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	default:
 		bodyFrom, bodyTo, to = u.bracesCondition(i, d.end)
 	}
-	if to <= from || bodyTo <= bodyFrom || bodyTo-bodyFrom > 60 {
+	if to <= from || bodyTo <= bodyFrom {
+		return
+	}
+	u.noteCondition(f, from, to, bodyFrom, min(bodyTo, bodyFrom+maxBlock))
+	if bodyTo-bodyFrom > 60 {
 		return
 	}
 	bodyTo = min(bodyTo, len(u.tok))

@@ -105,8 +105,11 @@ func (g *goFile) function(f *ast.FuncDecl, inTests bool) {
 	case goTestName(name, "Test") && f.Type.Params.NumFields() == 0 && strings.Contains(receiver, "Suite"):
 		d.test = true
 	}
-	if d.test {
+	switch {
+	case d.test:
 		d.cases = g.tables(f.Body)
+	case !inTests && f.Body != nil:
+		d.dropped = droppedCalls(f)
 	}
 	g.decls = append(g.decls, d)
 	if d.test || inTests && f.Body != nil {

@@ -85,7 +85,11 @@ func (u *unit) readMarks(m *Model, testFile bool) {
 			for j := i; j >= 0 && u.tok[j].line == t.line; j-- {
 				h = mix(h, u.at(j))
 			}
-			m.Marks = append(m.Marks, Mark{Pattern: rule.pattern, Line: u.line(i), S: u.lineText(i), Key: h, Target: u.target(i, len(rule.parts)), Confidence: rule.confidence})
+			mark := Mark{Pattern: rule.pattern, Line: u.line(i), S: u.lineText(i), Key: h, Target: u.target(i, len(rule.parts)), Confidence: rule.confidence}
+			if rule.pattern == ExitTrick && u.handsOn() {
+				mark.Confidence = min(mark.Confidence, 0.7)
+			}
+			m.Marks = append(m.Marks, mark)
 		}
 	}
 	u.readNotes(m)
@@ -130,6 +134,24 @@ func (u *unit) follows(i int, parts []string) bool {
 		}
 	}
 	return true
+}
+
+// handsOn tells of a TestMain of Go that exits with what the tests say, or leaves
+// that to another function. Other exits in it are those of processes that tests
+// start.
+func (u *unit) handsOn() bool {
+	for i := range u.decls {
+		d := &u.decls[i]
+		if d.name != "TestMain" || u.lang.Name != "go" {
+			continue
+		}
+		for j := d.body; j < d.end; j++ {
+			if s := u.at(j); u.at(j+1) == "(" && u.at(j+2) == "m" && (u.at(j+3) == "," || s == "Exit" && u.at(j+3) == "." && u.at(j+4) == "Run") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // lineText is the line that a token stands in.

@@ -75,7 +75,9 @@ type Case struct {
 	Line int
 	Key  uint64
 	All  Bag
-	S    string
+	// Literals are the strings and numbers of it that tell something.
+	Literals Bag
+	S        string
 }
 
 // Function is a function, a method or a container of production or test code.
@@ -102,6 +104,11 @@ type Function struct {
 	EarlyLine  int
 	BodyHash   uint64
 	Calls      Bag
+	// Conditions are those under which it throws or returns something.
+	Conditions []Condition
+	// Dropped are the calls whose last result goes nowhere, in Go: the last result
+	// is the error.
+	Dropped Bag
 }
 
 // Guard is a check that leaves the function when something is wrong.

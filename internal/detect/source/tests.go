@@ -139,6 +139,9 @@ func (u *unit) helpers(isTest []bool) set {
 		for j := d.body; j < d.end; j++ {
 			if u.isWord(j) && u.asserts(j, nil) {
 				all[d.name] = true
+				if dot := strings.LastIndexByte(d.name, '.'); dot >= 0 {
+					all[d.name[dot:]] = true // a method of Go
+				}
 				break
 			}
 		}

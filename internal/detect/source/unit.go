@@ -52,7 +52,9 @@ type decl struct {
 	// cases are rows of a table that a test runs through.
 	cases []Case
 	test  bool // a function that is a test
-	calls []string
+	// dropped are the calls whose last result goes nowhere, in Go.
+	dropped Bag
+	calls   []string
 }
 
 // annotation is one of a declaration.

@@ -1,0 +1,89 @@
+package source
+
+// Condition is one under which a function leaves early, with something in its hand:
+// what is left of a check that is written in another way.
+type Condition struct {
+	Key   uint64
+	Words Bag
+}
+
+// noteCondition notes the condition [from, to) of the block [bodyFrom, bodyTo).
+func (u *unit) noteCondition(f *Function, from, to, bodyFrom, bodyTo int) {
+	if !u.departs(bodyFrom, min(bodyTo, len(u.tok))) {
+		return
+	}
+	c := Condition{Words: telling(u.tok[from:to])}
+	for j := from; j < to; j++ {
+		c.Key = mix(c.Key, u.at(j))
+	}
+	f.Conditions = append(f.Conditions, c)
+}
+
+// readCase notes a case of a switch of Go's without a value.
+func (u *unit) readCase(f *Function, i int, d *decl) {
+	colon := i + 1
+	for colon < min(d.end, i+80) && u.at(colon) != ":" {
+		if s := u.at(colon); s == "(" || s == "[" || s == "{" {
+			colon = u.closer(colon)
+			continue
+		}
+		colon++
+	}
+	end := colon + 1
+	for end < min(d.end, colon+maxBlock) && u.at(end) != "case" && u.at(end) != "default" {
+		if u.kindAt(end) == op && u.at(end) == "}" {
+			break
+		}
+		if s := u.at(end); u.kindAt(end) == op && s == "{" {
+			end = u.closer(end)
+			continue
+		}
+		end++
+	}
+	if colon > i+1 && u.at(colon) == ":" {
+		u.noteCondition(f, i+1, colon, colon+1, end)
+	}
+}
+
+// departs tells whether a block throws, or returns something other than nothing, a
+// constant, or (in Go) no error.
+func (u *unit) departs(from, to int) bool {
+	for j := from; j < to; j++ {
+		s := u.at(j)
+		if !u.isWord(j) {
+			continue
+		}
+		if u.lang.throws[s] && (s != "Err" || u.at(j+1) == "(") && u.at(j-1) != "." {
+			return true
+		}
+		if s != "return" || u.emptyResult(j+1) {
+			continue
+		}
+		end := min(u.statementEnd(j), to)
+		for end > j && u.at(end-1) == ";" {
+			end--
+		}
+		if end-j > 1 && u.at(end-1) != "nil" && !u.fixedTokens(j+1, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// literalEnd is where the function literal of Go at i ends.
+func (u *unit) literalEnd(i, end int) int {
+	for j := u.closer(i + 1); j < min(end, i+80); j++ {
+		switch u.at(j) {
+		case "(", "[":
+			j = u.closer(j) - 1
+		case "{":
+			if w := u.at(j - 1); w != "interface" && w != "struct" {
+				return u.closer(j)
+			}
+			j = u.closer(j) - 1
+		case ",", ";", ")":
+			return i // only its type
+		}
+	}
+	return i
+}

@@ -1,0 +1,219 @@
+package source
+
+import (
+	"go/ast"
+	gotoken "go/token"
+	"slices"
+)
+
+// dropper finds the calls of a Go function whose last result goes nowhere: calls
+// that are statements, results given to _, and variables that nothing looks at
+// before they are written again.
+type dropper struct {
+	results map[string]bool // named results of the function
+	found   Bag
+	left    int // nodes that may still be looked at
+}
+
+// maxLooked bounds the work for one function, however it is written; what is not
+// looked at is not taken for dropped.
+const maxLooked = 100_000
+
+// droppedCalls are the names of such calls, each as often as it is dropped.
+func droppedCalls(f *ast.FuncDecl) Bag {
+	d := &dropper{results: make(map[string]bool), left: maxLooked}
+	d.named(f.Type)
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			d.named(n.Type)
+		case *ast.BlockStmt:
+			d.list(n.List, f.Body)
+		case *ast.CaseClause:
+			d.list(n.Body, f.Body)
+		case *ast.CommClause:
+			d.list(n.Body, f.Body)
+		case *ast.DeferStmt:
+			d.drop(n.Call)
+		case *ast.GoStmt:
+			d.drop(n.Call)
+		}
+		return true
+	})
+	slices.Sort(d.found)
+	return d.found
+}
+
+func (d *dropper) named(t *ast.FuncType) {
+	if t.Results == nil {
+		return
+	}
+	for _, f := range t.Results.List {
+		for _, n := range f.Names {
+			d.results[n.Name] = true
+		}
+	}
+}
+
+// list looks at the statements of one block.
+func (d *dropper) list(all []ast.Stmt, body *ast.BlockStmt) {
+	for i, s := range all {
+		switch s := s.(type) {
+		case *ast.ExprStmt:
+			if call, ok := s.X.(*ast.CallExpr); ok {
+				d.drop(call)
+			}
+		case *ast.AssignStmt:
+			d.assigned(s, all[i+1:], body)
+		}
+	}
+}
+
+// assigned looks at what becomes of the last result of a call.
+func (d *dropper) assigned(s *ast.AssignStmt, next []ast.Stmt, body *ast.BlockStmt) {
+	if len(s.Rhs) != 1 {
+		return
+	}
+	call, ok := s.Rhs[0].(*ast.CallExpr)
+	if !ok {
+		return
+	}
+	name, ok := s.Lhs[len(s.Lhs)-1].(*ast.Ident)
+	if !ok {
+		return // it is kept in a field
+	}
+	if name.Name == "_" {
+		d.drop(call)
+		return
+	}
+	if used, over := d.inList(next, name.Name); used || over {
+		if !used {
+			d.drop(call)
+		}
+		return
+	}
+	// Its block ends. A variable of its own ends with it.
+	own := s.Tok == gotoken.DEFINE && !(d.results[name.Name] && slices.Contains(body.List, ast.Stmt(s)))
+	if own || !d.looksAt(body, name.Name) {
+		d.drop(call)
+	}
+}
+
+// drop notes a call by its first name: that of a in a(x).b(y).
+func (d *dropper) drop(call *ast.CallExpr) {
+	for {
+		switch f := call.Fun.(type) {
+		case *ast.Ident:
+			d.found = append(d.found, Hash(f.Name))
+			return
+		case *ast.SelectorExpr:
+			inner, ok := f.X.(*ast.CallExpr)
+			if !ok {
+				d.found = append(d.found, Hash(f.Sel.Name))
+				return
+			}
+			call = inner
+		default:
+			return
+		}
+	}
+}
+
+// writes tells whether a statement gives a variable a new value.
+func writes(s ast.Stmt, name string) bool {
+	a, ok := s.(*ast.AssignStmt)
+	return ok && slices.ContainsFunc(a.Lhs, func(e ast.Expr) bool { return isIdent(e, name) })
+}
+
+// inList tells whether the statements of a block use a variable, and whether one of
+// them gives it a new value before that.
+func (d *dropper) inList(all []ast.Stmt, name string) (used, over bool) {
+	for _, s := range all {
+		if d.looksAt(s, name) {
+			return true, false
+		}
+		if writes(s, name) {
+			return false, true
+		}
+	}
+	return false, false
+}
+
+// looksAt tells whether a piece of code uses a variable for something: not to
+// write it, not for _ = err, not for a condition with nothing behind it, and not
+// one of the same name.
+func (d *dropper) looksAt(n ast.Node, name string) bool {
+	found := false
+	list := func(all []ast.Stmt) {
+		if !found {
+			found, _ = d.inList(all, name)
+		}
+	}
+	ast.Inspect(n, func(n ast.Node) bool {
+		if d.left--; d.left < 0 {
+			found = true
+		}
+		if found {
+			return false
+		}
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			found = d.inAssign(n, name)
+			return false
+		case *ast.IfStmt:
+			if n.Init != nil && writes(n.Init, name) {
+				found = d.looksAt(n.Init, name)
+				return false
+			}
+			return n.Init != nil || n.Else != nil || len(n.Body.List) > 0
+		case *ast.BlockStmt:
+			list(n.List)
+			return false
+		case *ast.DeferStmt: // sees the last value only
+			return false
+		case *ast.CaseClause:
+			for _, e := range n.List {
+				found = found || d.looksAt(e, name)
+			}
+			list(n.Body)
+			return false
+		case *ast.ReturnStmt:
+			found = len(n.Results) == 0 && d.results[name]
+		case *ast.ValueSpec:
+			for _, e := range n.Values {
+				found = found || d.looksAt(e, name)
+			}
+			return false
+		case *ast.KeyValueExpr:
+			found = d.looksAt(n.Value, name)
+			return false
+		case *ast.SelectorExpr:
+			found = d.looksAt(n.X, name)
+			return false
+		case *ast.Ident:
+			found = n.Name == name
+		}
+		return !found
+	})
+	return found
+}
+
+func (d *dropper) inAssign(a *ast.AssignStmt, name string) bool {
+	blank := !slices.ContainsFunc(a.Lhs, func(e ast.Expr) bool { return !isIdent(e, "_") })
+	for _, e := range a.Rhs {
+		if !(blank && isIdent(e, name)) && d.looksAt(e, name) {
+			return true
+		}
+	}
+	for _, e := range a.Lhs {
+		if _, ok := e.(*ast.Ident); !ok && d.looksAt(e, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func isIdent(e ast.Expr, name string) bool {
+	i, ok := e.(*ast.Ident)
+	return ok && i.Name == name
+}
