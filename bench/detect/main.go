@@ -4,13 +4,16 @@
 //	go run ./bench/detect planted [-json]
 //	go run ./bench/detect mutants [-cache DIR] [-list] [-only TEXT]
 //	go run ./bench/detect commits [-dir DIR] [-n 500] [-list]
+//	go run ./bench/detect patches [-cache DIR] [-list] [-only TEXT]
 //	go run ./bench/detect releases [-cache DIR] [-list] [-only TEXT]
 //
 // planted takes the cheats and twins of internal/detect/planted, each alone and
 // among unrelated changes, and prints recall and false alarms by language, type
 // and tier. mutants plants cheats by regular expressions in released packages that
 // others wrote. commits compares the commits of a git repository, this one without
-// -dir, with their parents. releases fetches consecutive released versions of open-source packages
+// -dir, with their parents. patches compares what the projects' own patches in
+// source packages of Debian change, each as the commit that it was, in six languages
+// and more (apt-get, dpkg-source, patch). releases fetches consecutive released versions of open-source packages
 // with the package clients (go, npm) into a cache folder and counts what acts in
 // standard mode; -list prints every alarm, so that it can be looked at.
 package main
@@ -37,7 +40,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("name what to measure: planted, mutants, commits or releases")
+		return errors.New("name what to measure: planted, mutants, commits, patches or releases")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	cache := flags.String("cache", "", "folder for fetched packages (default: in the user's cache folder)")
@@ -62,8 +65,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return mutantRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list})
 	case "commits":
 		return commitRates(ctx, out, *dir, *most, *list)
+	case "patches":
+		return patchRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list})
 	case "releases":
 		return releaseRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list})
 	}
-	return fmt.Errorf("%q cannot be measured: name planted, mutants, commits or releases", args[0])
+	return fmt.Errorf("%q cannot be measured: name planted, mutants, commits, patches or releases", args[0])
 }

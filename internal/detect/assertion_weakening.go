@@ -137,10 +137,20 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*source.Assertion) {
 		r.compareOne(t, was, gained[best])
 	}
 	more := source.Without(t.new.All, t.old.All)
+	gone := source.Without(t.old.All, t.new.All)
+	tests := r.of(t.from).tests
+	split := len(gone) >= leastSplit && source.Inside(gone, tests) >= 0.8
 	for _, was := range missing {
+		if split && source.Inside(was.Words, tests) >= 0.5 {
+			continue // with what stood around it
+		}
 		r.missingAssert(t, was, more, len(gained))
 	}
 }
+
+// leastSplit is how many tokens a test has to lose to another one to be taken for
+// split.
+const leastSplit = 12
 
 // maxApart is how far apart in their lists an assertion and the one that took its
 // place may stand.

@@ -135,6 +135,9 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 		f := Finding{File: p.new.Path, Line: h.Line, Subject: now.Name, Evidence: h.S, Confidence: 0.9}
 		if h.Dropped {
 			if dropped--; dropped < 0 {
+				if h.Cleans {
+					f.Confidence = 0.7
+				}
 				r.add(f, source.ErrorSwallowed)
 				continue
 			}
@@ -148,7 +151,8 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 	}
 	if len(now.Handlers) < len(was.Handlers) && now.Throws <= was.Throws && !sameHandlers(was, now) {
 		f := Finding{File: p.old.Path, Line: was.Handlers[0].Line, Gone: true, Subject: was.Name, Evidence: was.Handlers[len(was.Handlers)-1].S, Confidence: 0.6}
-		if mostlyRemoved(was, now) {
+		handed := r.handsOver(p, was, now, func(f *source.Function) bool { return len(f.Handlers) > 0 })
+		if mostlyRemoved(was, now) && !handed {
 			f.Confidence = 0.85
 		}
 		r.add(f, handlerRemoved)

@@ -61,6 +61,8 @@ type material struct {
 	// fresh are functions that are new in their file, by the last part of their name;
 	// all of them under "".
 	fresh map[string][]*source.Function
+	// freshByHash are the same by the hash of that name.
+	freshByHash map[uint32][]*source.Function
 }
 
 // candidate is a test of the new versions that no baseline test is matched to.
@@ -317,7 +319,7 @@ func (r *run) of(p *pair) *material {
 	if r.change[group] == nil {
 		r.change[group] = &material{
 			removed: make(map[uint32]string), guards: make(map[uint64]bool), called: make(map[uint32]bool), defined: make(map[string]bool),
-			fresh: make(map[string][]*source.Function),
+			fresh: make(map[string][]*source.Function), freshByHash: make(map[uint32][]*source.Function),
 		}
 	}
 	return r.change[group]
@@ -339,6 +341,8 @@ func (c *material) collectFresh(p *pair) {
 		if !known[f.Name] && !f.Test {
 			c.fresh[f.Leaf] = append(c.fresh[f.Leaf], f)
 			c.fresh[""] = append(c.fresh[""], f)
+			h := source.Hash(f.Leaf)
+			c.freshByHash[h] = append(c.freshByHash[h], f)
 		}
 	}
 }

@@ -14,6 +14,8 @@ type rewritten struct {
 	now     *source.Function
 	// conditions are how many it has more of each than before.
 	conditions map[uint64]int
+	// handedOver is set when it calls a function that is new and checks something.
+	handedOver bool
 }
 
 // guards compares the checks of a function: those that leave it when something is
@@ -24,6 +26,7 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 		return
 	}
 	how := rewritten{removed: mostlyRemoved(was, now), similar: source.Similar(was.All, now.All), now: now, conditions: make(map[uint64]int)}
+	how.handedOver = r.handsOver(p, was, now, func(f *source.Function) bool { return len(f.Guards) > 0 })
 	for _, c := range now.Conditions {
 		how.conditions[c.Key]++
 	}
@@ -72,11 +75,23 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 			r.uncheckedCall(f, was, now, g, len(r.of(p).code) > 0)
 			continue
 		}
-		if g.Weak {
+		if g.Weak || how.handedOver {
 			f.Confidence = min(f.Confidence, 0.7)
 		}
 		r.add(f, guardRemoved)
 	}
+}
+
+// handsOver tells whether a function calls one that is new, which it did not call,
+// and which does something.
+func (r *run) handsOver(p *pair, was, now *source.Function, does func(*source.Function) bool) bool {
+	fresh := r.of(p).freshByHash
+	for _, h := range source.Without(now.Calls, was.Calls) {
+		if slices.ContainsFunc(fresh[h], does) {
+			return true
+		}
+	}
+	return false
 }
 
 // guardElsewhere tells whether what a guard checked is checked by another one, or

@@ -1,5 +1,7 @@
 package source
 
+import "sync"
+
 // Condition is one under which a function leaves early, with something in its hand:
 // what is left of a check that is written in another way.
 type Condition struct {
@@ -87,3 +89,25 @@ func (u *unit) literalEnd(i, end int) int {
 	}
 	return i
 }
+
+// cleansUp tells whether what a handler at i guards is one call that closes or
+// removes something: there is little to do about its failure.
+func (u *unit) cleansUp(i int) bool {
+	calls, cleans := 0, false
+	for j := i - 1; j > max(0, i-20); j-- {
+		switch {
+		case u.at(j) == "try" || u.at(j) == "begin":
+			return calls == 1 && cleans
+		case u.isWord(j) && u.at(j+1) == "(" || u.isWord(j) && u.lang.shape == ends && u.at(j-1) == "." && u.at(j+1) != ".":
+			calls++
+			cleans = cleanNames()[u.at(j)]
+		case u.at(j) == "=" || u.at(j) == "return":
+			return false
+		}
+	}
+	return false
+}
+
+var cleanNames = sync.OnceValue(func() set {
+	return words("close Close unlink rmtree rmdir kill terminate shutdown disconnect dispose Dispose release destroy unref")
+})

@@ -16,6 +16,7 @@ func (u *unit) blocksToEnd() {
 		}
 		switch t.s {
 		case "def":
+			open = u.leftOpen(open, i)
 			if !u.endless(i) {
 				open = append(open, small(i))
 			}
@@ -34,6 +35,7 @@ func (u *unit) blocksToEnd() {
 				}
 			}
 		case "end":
+			open = u.notOfThis(open, i)
 			if len(open) > 0 {
 				last := open[len(open)-1]
 				open = open[:len(open)-1]
@@ -41,6 +43,52 @@ func (u *unit) blocksToEnd() {
 			}
 		}
 	}
+}
+
+// leftOpen drops the blocks that a method at i shows to be at their end: methods, and
+// what stands in them, that begin no farther left than it. Something in them was not
+// understood.
+func (u *unit) leftOpen(open []int32, i int) []int32 {
+	if !u.tok[i].first {
+		return open
+	}
+	for n := len(open) - 1; n >= max(0, len(open)-maxNested); n-- {
+		o := int(open[n])
+		if u.at(o) == "class" || u.at(o) == "module" || u.margin(o) < u.tok[i].col {
+			return open
+		}
+		if u.at(o) == "def" {
+			for _, left := range open[n:] {
+				u.match[left] = small(i - 1)
+			}
+			return open[:n]
+		}
+	}
+	return open
+}
+
+// notOfThis drops the blocks that the end at i shows to have been none, when it
+// stands below the beginning of one around them.
+func (u *unit) notOfThis(open []int32, i int) []int32 {
+	if !u.tok[i].first {
+		return open
+	}
+	for n := len(open) - 1; n >= max(0, len(open)-maxNested); n-- {
+		if o := int(open[n]); u.margin(o) == u.tok[i].col || u.tok[o].col == u.tok[i].col {
+			return open[:n+1]
+		}
+	}
+	return open
+}
+
+// margin is the column in which the line of the token at i begins.
+func (u *unit) margin(i int) int32 {
+	for n := i; n > max(0, i-maxBlock); n-- {
+		if u.tok[n].first {
+			return u.tok[n].col
+		}
+	}
+	return u.tok[i].col
 }
 
 // symbol tells whether a word is one of :word or word:.

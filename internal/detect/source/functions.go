@@ -210,6 +210,7 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		u.readCase(f, i, d)
 	case u.lang.handlers[s]:
 		if h := u.handlerAt(i); h != nil {
+			h.Cleans = u.cleansUp(i)
 			f.Handlers = append(f.Handlers, *h)
 		}
 	case u.lang.throws[s]:

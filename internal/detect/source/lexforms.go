@@ -87,7 +87,10 @@ func (x *lexer) percent() bool {
 		return false
 	}
 	if n := len(x.tokens); i == x.i+1 && n > 0 && (x.tokens[n-1].kind != op || x.tokens[n-1].s == ")" || x.tokens[n-1].s == "]") {
-		return false // a remainder
+		// A remainder, but for what a call is given: name %{text}.
+		if x.tokens[n-1].kind != word || x.src[x.i-1] != ' ' || strings.IndexByte("([{<|!", x.src[i]) < 0 {
+			return false
+		}
 	}
 	open := x.src[i]
 	closing := open

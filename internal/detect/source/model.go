@@ -130,6 +130,7 @@ type handler struct {
 	Line    int
 	Dropped bool // nothing is done with the error
 	Broad   bool
+	Cleans  bool // what it guards only closes or removes something
 	S       string
 }
 
