@@ -18,7 +18,8 @@ type Link struct {
 
 // Chain asks the first of its models, and the next one when that fails for
 // good, whatever the failure is: what one model refuses, another may answer.
-// Only the end of the caller's context is no reason to go on.
+// Only the end of the caller's context is no reason to go on, and that a request
+// is too long which the caller can divide.
 //
 // What OnText of the request received of a model that then failed is void. The
 // response tells in Asked who answered, and in its notes why not those before.
@@ -85,6 +86,9 @@ func (c *Chain) Generate(ctx context.Context, req *Request) (*Response, error) {
 			err = errors.New("it returned neither an answer nor an error")
 		}
 		failure := asError(err)
+		if failure.Kind == KindTooLong && req.Divisible {
+			return nil, failure
+		}
 		tries += failure.Tries
 		failures = append(failures, failure)
 	}

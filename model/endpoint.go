@@ -143,7 +143,7 @@ func (e *Endpoint) Refused(resp *http.Response, said Fault) *Error {
 		text = http.StatusText(resp.StatusCode)
 	}
 	return &Error{
-		Kind: KindOfStatus(resp.StatusCode), Status: resp.StatusCode,
+		Kind: said.Kind(resp.StatusCode), Status: resp.StatusCode,
 		RetryAfter: RetryAfter(resp.Header, time.Now()),
 		Msg:        fmt.Sprintf("%s answers %d: %s", e.Where(), resp.StatusCode, e.Redact(text)),
 	}

@@ -17,6 +17,9 @@ const (
 	// KindInvalid: the model refuses this request; asking again changes
 	// nothing (HTTP 4xx other than those below).
 	KindInvalid Kind = "invalid"
+	// KindTooLong: the request is longer than the model reads; a shorter one may
+	// do (HTTP 413, and 400 where the server says so).
+	KindTooLong Kind = "too_long"
 	// KindAuth: the key is missing, wrong or not allowed to do this (401, 403).
 	KindAuth Kind = "auth"
 	// KindNotFound: no such model, address or program (404).
@@ -92,7 +95,7 @@ func (e *Error) Retryable() bool {
 	switch e.Kind {
 	case KindRateLimit, KindUnavailable, KindCut, KindTimeout, KindEmpty:
 		return true
-	case KindInvalid, KindAuth, KindNotFound, KindTooLarge, KindFailed, KindCanceled:
+	case KindInvalid, KindTooLong, KindAuth, KindNotFound, KindTooLarge, KindFailed, KindCanceled:
 		return false
 	}
 	return false
@@ -105,6 +108,8 @@ func KindOfStatus(status int) Kind {
 		return KindAuth
 	case status == http.StatusNotFound:
 		return KindNotFound
+	case status == http.StatusRequestEntityTooLarge:
+		return KindTooLong
 	case status == http.StatusTooManyRequests:
 		return KindRateLimit
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500:

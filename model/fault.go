@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"io"
+	"regexp"
 	"strings"
 )
 
@@ -61,6 +62,24 @@ func ParseFault(body []byte) (f Fault, ok bool) {
 		return Fault{Message: outer.Message + outer.Detail}, true
 	}
 	return Fault{}, false
+}
+
+// HintTooLong is what a person can do about a request that is longer than a model
+// reads.
+const HintTooLong = "the request is too long for the model: set a smaller context window"
+
+// reTooLong matches what servers say of a request that is longer than the model
+// reads: in the words of their codes, and of their messages.
+var reTooLong = regexp.MustCompile(`(?i)context_length|exceed_context|request_too_large|maximum context|context (length|size|window)|` +
+	`(prompt|request|input) is too (long|large)|too many (input |prompt )?tokens|(input|prompt) token count.*exceeds|too large for model`)
+
+// Kind returns the kind of failure of a reply with an HTTP status and this fault.
+func (f Fault) Kind(status int) Kind {
+	kind := KindOfStatus(status)
+	if kind == KindInvalid && reTooLong.MatchString(f.Code+"\n"+f.Type+"\n"+f.Message) {
+		return KindTooLong
+	}
+	return kind
 }
 
 // Text is what the fault says, short and in one line.

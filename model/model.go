@@ -80,6 +80,10 @@ type Request struct {
 	// over several answers to one question: what shares answers keeps those
 	// of different numbers apart. It is not sent.
 	Sample int
+	// Divisible tells that the caller can ask for less at once: a [Chain] then
+	// returns that a model finds the request too long, instead of asking the next
+	// one. It is not sent, and not part of [Hash].
+	Divisible bool
 	// OnText, when set, receives the answer while it arrives. It is called
 	// from one goroutine at a time and only before Generate returns.
 	OnText func(text string)

@@ -17,7 +17,7 @@ func TestKinds(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]model.Kind{
 		400: model.KindInvalid, 401: model.KindAuth, 403: model.KindAuth, 404: model.KindNotFound,
-		408: model.KindUnavailable, 409: model.KindUnavailable, 413: model.KindInvalid, 422: model.KindInvalid,
+		408: model.KindUnavailable, 409: model.KindUnavailable, 413: model.KindTooLong, 422: model.KindInvalid,
 		429: model.KindRateLimit, 500: model.KindUnavailable, 503: model.KindUnavailable, 599: model.KindUnavailable,
 	} {
 		if got := model.KindOfStatus(status); got != want {
@@ -26,7 +26,7 @@ func TestKinds(t *testing.T) {
 	}
 	again := map[model.Kind]bool{
 		model.KindRateLimit: true, model.KindUnavailable: true, model.KindCut: true, model.KindTimeout: true, model.KindEmpty: true,
-		model.KindInvalid: false, model.KindAuth: false, model.KindNotFound: false, model.KindTooLarge: false,
+		model.KindInvalid: false, model.KindAuth: false, model.KindNotFound: false, model.KindTooLarge: false, model.KindTooLong: false,
 		model.KindFailed: false, model.KindCanceled: false, "unheard of": false,
 	}
 	for kind, want := range again {

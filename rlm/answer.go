@@ -27,12 +27,21 @@ func (a *attempt) answer(ctx context.Context, position int, notes []string) erro
 		return a.interrupted(timed, err)
 	}
 	a.next = max(a.next, position)
+	d := a.divisionOf(m, req)
+	req.Divisible = d.possible(a.node)
+	if known := a.run.shortestRefused(m); req.Divisible && known > 0 && d.request >= known && a.l.Fence() == 1 {
+		return a.divide(ctx, d) // a request that nobody has sent before
+	}
 	text, data, err := a.gated(timed, &writing{by: m, prompt: a.prompt(), documents: req.Documents,
 		write: func(ctx context.Context, by *asked, position int, feedback string) (string, Data, error) {
 			again := *req
 			again.Prompt += feedback
 			return a.askWhole(ctx, position, by, &again)
 		}})
+	if req.Divisible && tooLong(err) {
+		a.run.refused(m, d.request)
+		return a.divide(ctx, d)
+	}
 	if err != nil {
 		return err
 	}
@@ -54,11 +63,11 @@ func (a *attempt) emptyFile() bool {
 
 // documents are what a model reads of a part, with the header of a table first.
 func (a *attempt) documents(c chunk, m *asked) ([]model.Document, error) {
-	docs, err := a.run.reader.Documents(c.off, c.length)
+	docs, err := a.run.reader.Documents(c.Off, c.Length)
 	if err != nil || m.ranked { // passages are found in the text as it is
 		return docs, err
 	}
-	return split.WithHeader(a.run.reader, docs, a.run.plan.Head)
+	return split.WithHeader(a.run.reader, docs, max(a.run.plan.Head, a.node.Head))
 }
 
 // request is what a leaf asks its model.
@@ -139,7 +148,7 @@ const earlierShare = 4
 // earlier is the section of the prompt with the results of the parts before
 // this one. When they are too long, the oldest are left out.
 func (a *attempt) earlier(ctx context.Context) (string, error) {
-	room := 4 * int(a.run.plan.Window) / earlierShare
+	room := 4 * int(a.run.plan.Window) / earlierShare >> a.node.Divided
 	var texts []string
 	left := 0
 	at, task := a.node, a.l.Task

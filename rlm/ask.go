@@ -25,6 +25,11 @@ func (a *attempt) ask(ctx context.Context, position int, m *asked, req *model.Re
 	if err := a.checkReplay(ctx, position, hash); err != nil {
 		return "", Data{}, err
 	}
+	if req.Divisible {
+		if err := a.refusedBefore(ctx, position, hash); err != nil {
+			return "", Data{}, err
+		}
+	}
 	call, replayed, err := a.l.BeginCall(ctx, a.announce(position, m, req, hash))
 	switch {
 	case ctx.Err() != nil && err != nil:

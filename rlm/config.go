@@ -2,13 +2,11 @@ package rlm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/url"
-	"reflect"
 	"strings"
 	"time"
 
@@ -271,41 +269,10 @@ func invalid(msg, hint string) *perdure.Error {
 }
 
 func decodeStrict(raw []byte, c *Config) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(c)
-	if err == nil {
-		if _, extra := dec.Token(); !errors.Is(extra, io.EOF) {
-			err = errors.New("there is something after the configuration's end")
-		}
+	if msg, hint := texts.Decode(raw, c); msg != "" {
+		return invalid(msg, cmp.Or(hint, "correct the configuration of the run"))
 	}
-	var wrongType *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &wrongType):
-		return invalid(fmt.Sprintf("%s: a %s is not a %s", wrongType.Field, wrongType.Value, wrongType.Type),
-			"correct the configuration of the run")
-	}
-	msg := strings.TrimPrefix(err.Error(), "json: ")
-	if name, ok := strings.CutPrefix(msg, "unknown field "); ok {
-		name = strings.Trim(name, `"`)
-		hint := "the fields are " + strings.Join(fieldNames(), ", ")
-		if near := nearest(name, fieldNames()); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		return invalid(fmt.Sprintf("there is no setting %q", name), hint)
-	}
-	return invalid("read configuration: "+msg, "the configuration is a JSON object")
-}
-
-func fieldNames() []string {
-	t := reflect.TypeFor[Config]()
-	names := make([]string, t.NumField())
-	for i := range names {
-		names[i], _, _ = strings.Cut(t.Field(i).Tag.Get("json"), ",")
-	}
-	return names
+	return nil
 }
 
 func (c Config) withDefaults() Config {
@@ -505,7 +472,3 @@ func (c *Config) limits() perdure.Limits {
 		WallTime: time.Duration(c.Timeout),
 	}
 }
-
-// nearest returns the candidate with the fewest edits from word, "" when none
-// is near.
-func nearest(word string, candidates []string) string { return texts.Nearest(word, candidates) }

@@ -10,9 +10,10 @@ import (
 // bytesPerToken is the estimate of model.EstimateTokens.
 const bytesPerToken = 4
 
-// cut splits the context into parts of at most size tokens, files with the
-// frames a model sees around them included, but for that of the first.
-func (p *planning) cut(size int64) (chunks, error) {
+// cut splits a part of the context, all of it when that is empty, into parts of at
+// most size tokens, files with the frames a model sees around them included, but
+// for that of the first.
+func (p *planning) cut(size int64, of chunk) (chunks, error) {
 	overlap := p.cfg.OverlapTokens
 	if p.cfg.OverlapPercent > 0 {
 		overlap = int(size) * p.cfg.OverlapPercent / 100
@@ -20,13 +21,14 @@ func (p *planning) cut(size int64) (chunks, error) {
 	if p.models[1].ranked && overlap == 0 {
 		overlap = -1 // passages are found whole, and none twice
 	}
-	found, err := split.Pack(p.reader, split.Config{ChunkTokens: int(size), OverlapTokens: overlap, PerFile: p.cfg.Batch})
+	found, err := split.Pack(p.reader, split.Config{ChunkTokens: int(size), OverlapTokens: min(overlap, int(size)/2), PerFile: p.cfg.Batch,
+		From: of.Off, To: of.End()})
 	if err != nil {
 		return nil, damaged(err)
 	}
 	parts := make(chunks, len(found))
 	for i, c := range found {
-		parts[i] = chunk{c.Offset, c.Length}
+		parts[i] = chunk{Off: c.Offset, Length: c.Length}
 		p.head = max(p.head, c.Header)
 	}
 	return parts, nil
@@ -38,8 +40,8 @@ func (p *planning) assign(root *node) error {
 	root.Files = make([]int, len(files))
 	at := 0
 	for i, f := range files {
-		for at < len(root.Chunks) && root.Chunks[at].off < f.End() {
-			if root.Chunks[at].off < f.Offset || root.Chunks[at].end() > f.End() {
+		for at < len(root.Chunks) && root.Chunks[at].Off < f.End() {
+			if root.Chunks[at].Off < f.Offset || root.Chunks[at].End() > f.End() {
 				return fmt.Errorf("split %q: part %d goes beyond the file", f.Name, at)
 			}
 			root.Files[i]++

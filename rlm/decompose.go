@@ -49,7 +49,7 @@ func lacking(nodes []*node, family []child) []*node {
 		if there && c.State == perdure.Completed {
 			continue
 		}
-		if there && !c.node.leaf() {
+		if there {
 			n.Replaces = c.ID
 		}
 		out = append(out, n)
@@ -105,6 +105,9 @@ func (n *node) spread(parts chunks, first, fanout int) []*node {
 	at := 0
 	for i, size := range sizes {
 		nodes[i] = &node{Version: planVersion, First: first + at, Total: n.Total, File: n.File, Chunks: parts[at : at+size]}
+		if n.Divided > 0 {
+			nodes[i].Divided, nodes[i].Head, nodes[i].Draw, nodes[i].merge = n.Divided, n.Head, n.Draw, n.merge
+		}
 		at += size
 	}
 	return nodes
@@ -133,8 +136,8 @@ func (a *attempt) spec(n *node) (perdure.TaskSpec, error) {
 	if n.Sample {
 		ref = root.Context
 	} else if count > 0 {
-		ref.Offset = n.Chunks[0].off
-		ref.Length = n.Chunks[count-1].end() - ref.Offset
+		ref.Offset = n.Chunks[0].Off
+		ref.Length = n.Chunks[count-1].End() - ref.Offset
 		ref.SizeTokens = model.EstimateTokens(int(ref.Length))
 	}
 	title := n.title(cmp.Or(a.of, root.Prompt), count)
@@ -233,12 +236,7 @@ func latest(tasks []perdure.Task) ([]child, error) {
 // merge makes the task's result of those of its children.
 func (a *attempt) merge(ctx context.Context, family []child) error {
 	children := tops(family)
-	var lost []child
-	for _, c := range children {
-		if c.State != perdure.Completed {
-			lost = append(lost, c)
-		}
-	}
+	lost := lostOf(children)
 	parts, err := partsOf(children)
 	if err != nil {
 		return err
@@ -284,6 +282,9 @@ func (a *attempt) mergeOf(family []child) string {
 	if p := planOf(family); p != nil {
 		return p.Merge
 	}
+	if a.divided(family) {
+		return cmp.Or(a.partsMerge(a.l.Task.Merge), MergeUnion)
+	}
 	return cmp.Or(a.l.Task.Merge, MergeUnion)
 }
 
@@ -320,16 +321,14 @@ func (a *attempt) repair(ctx context.Context, lost []child) error {
 	for i, c := range lost {
 		n := *c.node
 		n.Attempt, n.Prepared = a.l.Task.Attempts, nil
-		read := chunks{{c.Context.Offset, c.Context.Length}}
+		read := chunks{{Off: c.Context.Offset, Length: c.Context.Length}}
 		switch {
 		case n.Step != nil && len(n.Read) == 0 && len(n.Chunks) == 0 && c.Context.Length > 0:
 			n.Read = read
 		case n.Step == nil && n.leaf() && c.Context.Length > 0:
 			n.Chunks = read
 		}
-		if !c.node.leaf() {
-			n.Replaces = c.ID
-		}
+		n.Replaces = c.ID
 		nodes[i] = &n
 	}
 	return a.spawn(ctx, nodes)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/loaded"
 	"github.com/perdure/perdure/rlm/internal/shape"
 )
 
@@ -78,7 +79,7 @@ func (c *ExecutorConfig) validate() error {
 // what a worker needs for trees of [KindRun].
 type Executor struct {
 	cfg  ExecutorConfig
-	runs *runs
+	runs *loaded.Set[perdure.TreeID, *run] // that are worked on, and a few others
 
 	shapeOnce sync.Once // for the fields below: the schema of plans
 	shape     *shape.Shape
@@ -91,14 +92,12 @@ func New(cfg ExecutorConfig) (*Executor, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	e := &Executor{cfg: cfg}
-	e.runs = &runs{load: e.load, byTree: make(map[perdure.TreeID]*runEntry)}
-	return e, nil
+	return &Executor{cfg: cfg, runs: loaded.New[perdure.TreeID, *run](maxIdleRuns)}, nil
 }
 
 // Close closes the contexts that are open. Call it after the last Handle has
 // returned.
-func (e *Executor) Close() error { return e.runs.close() }
+func (e *Executor) Close() error { return e.runs.Close() }
 
 // Check tells whether a tree can be executed here: its configuration is known
 // and its models are found, keys and programs included.
@@ -122,11 +121,11 @@ func (e *Executor) Check(tree *perdure.Tree) error {
 // has a method Failure that says how the attempt ends; when ctx ended, it is
 // ctx's.
 func (e *Executor) Handle(ctx context.Context, l *perdure.Lease) (err error) {
-	entry, err := e.runs.get(ctx, &l.Tree)
+	entry, err := e.runs.Get(ctx, l.Tree.ID, func(ctx context.Context) (*run, error) { return e.load(ctx, &l.Tree) })
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.runs.put(entry)) }()
+	defer func() { err = errors.Join(err, e.runs.Put(entry)) }()
 	if l.Task.Pending > 0 {
 		return l.Wait(ctx) // it was retried before its children had ended
 	}
@@ -134,7 +133,7 @@ func (e *Executor) Handle(ctx context.Context, l *perdure.Lease) (err error) {
 	if err != nil {
 		return &attemptError{kind: KindPlan, err: err}
 	}
-	a := &attempt{e: e, entry: entry, run: entry.run, l: l, node: n}
+	a := &attempt{e: e, entry: entry, run: entry.Value, l: l, node: n}
 	if err := a.begin(ctx); err != nil {
 		return err
 	}
@@ -145,7 +144,7 @@ func (e *Executor) Handle(ctx context.Context, l *perdure.Lease) (err error) {
 	case n.Reduce != nil:
 		return a.reduceInputs(ctx)
 	case n.leaf():
-		return a.answer(ctx, 0, nil)
+		return a.read(ctx)
 	}
 	return a.breakDown(ctx)
 }
@@ -174,7 +173,7 @@ func (a *attempt) breakDown(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if n.Plans {
+	if n.Plans && !a.divided(family) {
 		return a.continuePlan(ctx, children, family)
 	}
 	if len(children) == 0 {
@@ -188,7 +187,7 @@ func (a *attempt) breakDown(ctx context.Context) error {
 // attempt is one attempt of one task.
 type attempt struct {
 	e     *Executor
-	entry *runEntry
+	entry *loaded.Entry[perdure.TreeID, *run]
 	run   *run
 	l     *perdure.Lease
 	node  *node
@@ -197,6 +196,9 @@ type attempt struct {
 	cuts  map[int64]chunks // the context in parts of a size; see cutRanges
 	next  int              // see positions
 	asked atomic.Int64     // requests sent, those answered from the journal not counted
+
+	mu       sync.Mutex         // guards refusals
+	refusals map[request]string // see refusedBefore
 }
 
 // timed returns a context that ends when the tree's time is over.
@@ -271,6 +273,7 @@ func (a *attempt) query() string {
 func (a *attempt) complete(ctx context.Context, text string, d *Data) error {
 	if a.l.Task.Parent == 0 && a.run.reader != nil {
 		d.LeftOut = a.run.reader.Manifest().LeftOut(maxLeftOut)
+		d.addNotes(a.run.refusals())
 	}
 	raw, err := d.encode()
 	if err != nil {
@@ -280,7 +283,7 @@ func (a *attempt) complete(ctx context.Context, text string, d *Data) error {
 	defer done()
 	err = a.l.Complete(last, perdure.Result{Text: text, Data: raw, Partial: d.partial()})
 	if err == nil && a.l.Task.Parent == 0 {
-		a.e.runs.finish(a.entry)
+		a.e.runs.Finish(a.entry)
 	}
 	return err
 }

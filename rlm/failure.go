@@ -12,6 +12,9 @@ import (
 const (
 	// KindModel is a model that refused the request or failed for good.
 	KindModel = "model"
+	// KindTooLong is a request that is longer than its model reads, and that could
+	// not be divided.
+	KindTooLong = "too_long"
 	// KindUnavailable is a model that could not be reached or asked.
 	KindUnavailable = string(perdure.CodeUnavailable)
 	// KindBudget is a limit of the tree, its time limit among them.
@@ -60,12 +63,18 @@ func modelFailure(name string, err error) *attemptError {
 		return f
 	}
 	f.retry = e.Retryable()
-	if e.Hint != "" {
-		f.err = fmt.Errorf("%w (%s)", f.err, e.Hint)
+	hint := e.Hint
+	if e.Kind == model.KindTooLong {
+		hint = "what it holds cannot be divided further: shorten the prompt, or choose a model that reads more"
+	}
+	if hint != "" {
+		f.err = fmt.Errorf("%w (%s)", f.err, hint)
 	}
 	switch e.Kind {
 	case model.KindRateLimit, model.KindUnavailable, model.KindCut, model.KindTimeout, model.KindAuth, model.KindNotFound:
 		f.kind = KindUnavailable
+	case model.KindTooLong:
+		f.kind = KindTooLong
 	case model.KindInvalid, model.KindEmpty, model.KindTooLarge, model.KindFailed, model.KindCanceled:
 	}
 	return f

@@ -140,7 +140,7 @@ func (p *planning) split(root *node, tokens, frame int64, fits bool) error {
 		return invalid(fmt.Sprintf("max_depth: 0 means a direct answer, but the context (about %d tokens) has to be split", tokens),
 			"raise --max-depth, or raise --context-window")
 	}
-	parts, err := p.cut(size)
+	parts, err := p.cut(size, chunk{})
 	if err != nil {
 		return err
 	}

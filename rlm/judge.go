@@ -123,6 +123,9 @@ func (a *attempt) judged(ctx context.Context, position int, c *candidate) (score
 	if errors.As(err, &unusable) {
 		return unscored(strings.Join(unusable.problems, "; ")), nil
 	}
+	if tooLong(err) {
+		return unscored("the answer with its task is longer than it reads"), nil
+	}
 	v.Note = note
 	return v, err
 }

@@ -3,6 +3,7 @@ package rlm
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure"
@@ -81,32 +82,47 @@ type summary struct {
 	m    *merger
 	by   *asked
 	data *Data
+	// divisible tells that what is asked now can be asked with less.
+	divisible bool
 }
 
 // run makes levels of calls until one text is left. After the first level no
 // piece is larger than half of the room, so each level at least halves their
-// number.
+// number. When the model finds a request too long, what is left is done with half
+// of the room.
 func (s *summary) run(ctx context.Context, pieces []piece, room int64) (string, error) {
 	limit := room
 	for {
 		s.cut(pieces, limit)
 		groups := group(pieces, room)
+		s.divisible = room/2 >= leastReductionRoom
 		if len(groups) == 1 {
-			return s.write(ctx, groups[0])
+			text, err := s.write(ctx, groups[0])
+			if !s.divisible || !tooLong(err) {
+				return text, err
+			}
+			room, limit = room/2, room/2
+			continue
 		}
-		next := make([]piece, len(groups))
+		next := make([][]piece, len(groups))
 		positions := make([]int, len(groups)) // 0: the piece goes on as it is
 		for i, g := range groups {
-			next[i] = g[0]
+			next[i] = g
 			if len(g) > 1 || g[0].tokens() > room/2 {
 				positions[i] = s.a.positions(1)
 			}
 		}
 		notes := make([][]string, len(groups))
-		err := s.a.sideBySide(len(groups), func(i int) (err error) {
-			if positions[i] > 0 {
-				next[i], notes[i], err = s.shorten(ctx, positions[i], groups[i])
+		long := make([]bool, len(groups)) // each is one goroutine's
+		err := s.a.sideBySide(len(groups), func(i int) error {
+			if positions[i] == 0 {
+				return nil
 			}
+			short, told, err := s.shorten(ctx, positions[i], groups[i])
+			if long[i] = s.divisible && tooLong(err); long[i] {
+				return nil // its pieces are left for smaller groups
+			}
+			next[i], notes[i] = []piece{short}, told
 			return err
 		})
 		if err != nil {
@@ -115,7 +131,10 @@ func (s *summary) run(ctx context.Context, pieces []piece, room int64) (string, 
 		for _, n := range notes {
 			s.data.addNotes(n)
 		}
-		pieces, limit = next, room/2
+		pieces, limit = slices.Concat(next...), room/2
+		if slices.Contains(long, true) {
+			room = limit
+		}
 	}
 }
 
@@ -205,7 +224,7 @@ const (
 func (s *summary) request(group []piece, instruction string) *model.Request {
 	return &model.Request{System: strings.TrimSpace(s.a.system() + "\n\n" + fmt.Sprintf(instruction, len(group))),
 		Prompt: s.m.prompt + renderPieces(group), Temperature: s.a.temperature(), Seed: s.a.run.cfg.Seed,
-		MaxOutputTokens: s.a.answerLimit()}
+		MaxOutputTokens: s.a.answerLimit(), Divisible: s.divisible}
 }
 
 // renderPieces writes the results behind the prompt.

@@ -6,14 +6,16 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/rlm/internal/deal"
 	"github.com/perdure/perdure/rlm/internal/plan"
 	"github.com/perdure/perdure/rlm/internal/texts"
 )
 
 // chunk is a part of the context: a range of bytes of the pack.
-type chunk struct{ off, length int64 }
-
-func (c chunk) end() int64 { return c.off + c.length }
+type (
+	chunk  = deal.Chunk
+	chunks = deal.Chunks
+)
 
 // planVersion is the version of what tasks carry in their metadata.
 const planVersion = 1
@@ -43,8 +45,8 @@ type node struct {
 	Manifest string `json:"manifest,omitempty"`
 	Window   int64  `json:"window,omitempty"`
 	Answer   int64  `json:"answer,omitempty"`
-	// Head, only in the root, is the longest header of a table, in bytes, that
-	// parts of tables are shown with.
+	// Head, in the root and where a text was divided, is the longest header of a
+	// table, in bytes, that parts of tables are shown with.
 	Head int64 `json:"head,omitempty"`
 	// Plans is set on tasks that are broken down by a plan of the model.
 	Plans bool `json:"plans,omitempty"`
@@ -67,11 +69,16 @@ type node struct {
 	// is set on these, of which First and Total tell which one it is.
 	Samples int  `json:"samples,omitempty"`
 	Sample  bool `json:"sample,omitempty"`
+	// Draw is, below such a task whose text was divided, one more than its number.
+	Draw int `json:"draw,omitempty"`
+	// Divided is how often the text was divided above this task because a model
+	// found it too long.
+	Divided int `json:"divided,omitempty"`
 	// Attempt is the attempt of the parent that created this task, when it
 	// was not the first.
 	Attempt int `json:"attempt,omitempty"`
-	// Replaces is the task without a result that this one was created for, when
-	// that has children: those of them that completed count as this one's.
+	// Replaces is the task without a result that this one was created for: those of
+	// its children that completed count as this one's.
 	Replaces perdure.TaskID `json:"replaces,omitempty"`
 	// Prepared, only in the first child of the root, is what the model
 	// computed over the whole context; see model.Preparer.
@@ -114,44 +121,6 @@ func nodeOf(t *perdure.Task) (*node, error) {
 // leaf tells whether the task is answered by one call.
 func (n *node) leaf() bool {
 	return len(n.Chunks) == 0 && len(n.Files) == 0 && n.Samples == 0 && !n.Plans && n.Reduce == nil
-}
-
-// chunks are written as a flat list of numbers: for each part the distance from
-// the end of the part before it (negative where they overlap) and the length.
-type chunks []chunk
-
-// MarshalJSON writes the flat list.
-func (cs chunks) MarshalJSON() ([]byte, error) {
-	flat := make([]int64, 0, 2*len(cs))
-	var end int64
-	for _, c := range cs {
-		flat = append(flat, c.off-end, c.length)
-		end = c.end()
-	}
-	return json.Marshal(flat)
-}
-
-// UnmarshalJSON reads the flat list.
-func (cs *chunks) UnmarshalJSON(raw []byte) error {
-	var flat []int64
-	if err := json.Unmarshal(raw, &flat); err != nil {
-		return err
-	}
-	if len(flat)%2 != 0 {
-		return fmt.Errorf("a list of parts has %d numbers", len(flat))
-	}
-	list := make(chunks, 0, len(flat)/2)
-	var end int64
-	for i := 0; i < len(flat); i += 2 {
-		c := chunk{end + flat[i], flat[i+1]}
-		if c.off < 0 || c.length < 0 || c.end() < 0 {
-			return fmt.Errorf("part %d of a list is at %d with %d bytes", i/2, c.off, c.length)
-		}
-		list = append(list, c)
-		end = c.end()
-	}
-	*cs = list
-	return nil
 }
 
 // shownPrompt bounds the prompt in the record of a task below the root: the

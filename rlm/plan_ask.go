@@ -208,7 +208,7 @@ func (p *planning) files(read chunks) []pack.File {
 	}
 	var out []pack.File
 	for _, f := range p.reader.Manifest().Files {
-		if f.Length > 0 && slices.ContainsFunc(read, func(c chunk) bool { return f.Offset < c.end() && c.off < f.End() }) {
+		if f.Length > 0 && slices.ContainsFunc(read, func(c chunk) bool { return f.Offset < c.End() && c.Off < f.End() }) {
 			out = append(out, f)
 		}
 	}
@@ -222,7 +222,7 @@ func (p *planning) tokensOf(read chunks) int64 {
 		bytes += int64(len(f.Name)) + documentBytes
 	}
 	for _, c := range read {
-		bytes += c.length
+		bytes += c.Length
 	}
 	return model.EstimateTokens(int(bytes))
 }

@@ -107,5 +107,5 @@ func (p *planning) all() chunks {
 	if p.reader == nil {
 		return nil
 	}
-	return chunks{{0, p.reader.Manifest().Bytes}}
+	return chunks{{Length: p.reader.Manifest().Bytes}}
 }

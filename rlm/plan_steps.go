@@ -93,7 +93,7 @@ func (a *attempt) follow(ctx context.Context, p *plan.Plan, family []child) erro
 		if err != nil {
 			return err
 		}
-		if before, there := known[i]; there && !before.node.leaf() {
+		if before, there := known[i]; there {
 			n.Replaces = before.ID
 		}
 		nodes = append(nodes, n)
@@ -169,7 +169,7 @@ func (a *attempt) stepRef(n *node, whole perdure.ContextRef) perdure.ContextRef 
 	default:
 		n.Read = nil
 	}
-	ref.Offset, ref.Length = read[0].off, read[len(read)-1].end()-read[0].off
+	ref.Offset, ref.Length = read[0].Off, read[len(read)-1].End()-read[0].Off
 	ref.SizeTokens = a.planning().tokensOf(read)
 	return ref
 }
@@ -190,7 +190,7 @@ func (a *attempt) cutRanges(p *planning, read chunks, r room) (chunks, error) {
 		return nil, failf(KindPlan, "there is room for %d tokens of text beside prompt and answer", max(size, 0))
 	}
 	if a.cuts[size] == nil {
-		parts, err := p.cut(size)
+		parts, err := p.cut(size, chunk{})
 		if err != nil {
 			return nil, err
 		}
@@ -211,15 +211,15 @@ func (a *attempt) cutRanges(p *planning, read chunks, r room) (chunks, error) {
 func clip(part chunk, files []pack.File) chunks {
 	var out chunks
 	for _, f := range files {
-		from, to := max(part.off, f.Offset), min(part.end(), f.End())
+		from, to := max(part.Off, f.Offset), min(part.End(), f.End())
 		if from >= to {
 			continue
 		}
-		if last := len(out) - 1; last >= 0 && out[last].end() == from {
-			out[last].length += to - from
+		if last := len(out) - 1; last >= 0 && out[last].End() == from {
+			out[last].Length += to - from
 			continue
 		}
-		out = append(out, chunk{from, to - from})
+		out = append(out, chunk{Off: from, Length: to - from})
 	}
 	return out
 }
@@ -250,20 +250,7 @@ func (a *attempt) readsOf(patterns []string) chunks {
 			out = append(out, clip(c, []pack.File{f})...)
 		}
 	}
-	return joined(out)
-}
-
-// joined makes one range of ranges that touch.
-func joined(cs chunks) chunks {
-	var out chunks
-	for _, c := range cs {
-		if last := len(out) - 1; last >= 0 && out[last].end() == c.off {
-			out[last].length += c.length
-			continue
-		}
-		out = append(out, c)
-	}
-	return out
+	return out.Joined()
 }
 
 // reads are the ranges of the context that the task is about.
@@ -272,7 +259,7 @@ func (a *attempt) reads() chunks {
 		return a.node.Read
 	}
 	if ref := a.l.Task.Context; a.run.reader != nil && ref.Length > 0 {
-		return chunks{{ref.Offset, ref.Length}}
+		return chunks{{Off: ref.Offset, Length: ref.Length}}
 	}
 	return nil
 }

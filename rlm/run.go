@@ -37,6 +37,7 @@ type run struct {
 	mu       sync.Mutex // guards the fields below
 	looked   bool       // prepared was looked for
 	prepared json.RawMessage
+	tooLong  map[string]int64 // by model, the tokens of the shortest request that it refused
 }
 
 // asked is a model as this run asks it.
@@ -93,130 +94,12 @@ func resolveModel(res Resolver, name string, opt ModelOptions) (*asked, error) {
 	return &asked{Model: m, name: name, ranked: name == extract.Name}, nil
 }
 
-// runs keeps the trees that are worked on, and a few others, loaded.
-type runs struct {
-	load func(ctx context.Context, tree *perdure.Tree) (*run, error)
-
-	mu     sync.Mutex // guards the fields below and those of the entries
-	byTree map[perdure.TreeID]*runEntry
-	idle   []*runEntry // oldest first
-}
-
-type runEntry struct {
-	id     perdure.TreeID
-	loaded chan struct{} // closed when run or err is set
-	run    *run
-	err    error
-	users  int
-	done   bool // the tree has its result: nobody needs the run again
-}
-
-// get returns the run of a tree. Each get is followed by a put.
-func (s *runs) get(ctx context.Context, tree *perdure.Tree) (*runEntry, error) {
-	for {
-		e, mine := s.enter(tree.ID)
-		if mine {
-			s.fill(ctx, e, tree)
-		}
-		select {
-		case <-e.loaded:
-		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), s.put(e))
-		}
-		if e.err == nil {
-			return e, nil
-		}
-		closeErr := s.put(e)
-		if mine || ctx.Err() != nil || !errors.Is(e.err, context.Canceled) {
-			return nil, errors.Join(e.err, closeErr)
-		}
-		// Whoever loaded it was stopped, and we are not: load it ourselves.
-	}
-}
-
-// fill loads a run. When that fails the next one who asks tries again.
-func (s *runs) fill(ctx context.Context, e *runEntry, tree *perdure.Tree) {
-	run, err := s.load(ctx, tree)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e.run, e.err = run, err
-	if err != nil {
-		delete(s.byTree, e.id)
-	}
-	close(e.loaded)
-}
-
-func (s *runs) enter(id perdure.TreeID) (e *runEntry, mine bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e = s.byTree[id]
-	if e == nil {
-		e = &runEntry{id: id, loaded: make(chan struct{})}
-		s.byTree[id] = e
-		mine = true
-	}
-	if e.users == 0 {
-		s.idle = remove(s.idle, e)
-	}
-	e.users++
-	return e, mine
-}
-
-func remove(list []*runEntry, e *runEntry) []*runEntry {
-	for i := range list {
-		if list[i] == e {
-			return append(list[:i], list[i+1:]...)
-		}
-	}
-	return list
-}
-
-// put ends a use. What nobody uses stays loaded for a while.
-func (s *runs) put(e *runEntry) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e.users--
-	if e.users > 0 {
+// Close closes the context.
+func (r *run) Close() error {
+	if r.blob == nil {
 		return nil
 	}
-	s.idle = append(s.idle, e)
-	if e.err != nil || e.done {
-		return s.drop(e)
-	}
-	if len(s.idle) > maxIdleRuns {
-		return s.drop(s.idle[0])
-	}
-	return nil
-}
-
-// finish notes that a tree has its result.
-func (s *runs) finish(e *runEntry) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e.done = true
-}
-
-// drop closes an idle run. The caller holds mu.
-func (s *runs) drop(e *runEntry) error {
-	s.idle = remove(s.idle, e)
-	if s.byTree[e.id] == e {
-		delete(s.byTree, e.id)
-	}
-	if e.run == nil || e.run.blob == nil {
-		return nil
-	}
-	return e.run.blob.Close()
-}
-
-// close drops all runs; nobody uses them any more.
-func (s *runs) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var errs []error
-	for len(s.idle) > 0 {
-		errs = append(errs, s.drop(s.idle[0]))
-	}
-	return errors.Join(errs...)
+	return r.blob.Close()
 }
 
 // load reads what the tasks of a tree share.

@@ -67,12 +67,22 @@ func (n *node) samples() []*node {
 // sampled makes requests of the same text different ones: none is answered by
 // what a cache has of another, and where the run has a seed each has its own.
 func (a *attempt) sampled(req *model.Request) {
-	if !a.node.Sample {
+	draw := a.draw()
+	if draw == 0 {
 		return
 	}
-	req.Sample = a.node.First
+	req.Sample = draw - 1
 	if req.Seed != nil {
-		own := *req.Seed + int64(a.node.First)
+		own := *req.Seed + int64(draw-1)
 		req.Seed = &own
 	}
+}
+
+// draw is one more than the number of the sample that the task is or is below; 0
+// without samples.
+func (a *attempt) draw() int {
+	if a.node.Sample {
+		return a.node.First + 1
+	}
+	return a.node.Draw
 }

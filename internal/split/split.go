@@ -38,6 +38,9 @@ type Config struct {
 	OverlapTokens int
 	// PerFile keeps every file in chunks of its own.
 	PerFile bool
+	// From and To, when To is not 0, are the bytes of the pack that are divided;
+	// all others have no part in it.
+	From, To int64
 }
 
 func (c Config) validate() error {
@@ -85,7 +88,12 @@ func Pack(r *pack.Reader, cfg Config) ([]Chunk, error) {
 	}
 	s := &splitter{r: r, perFile: cfg.PerFile, most: int64(cfg.ChunkTokens) * bytesPerToken, overlap: newOverlap(cfg)}
 	for i, f := range r.Manifest().Files {
-		if f.Length == 0 {
+		if cfg.To > 0 {
+			end := min(f.End(), cfg.To)
+			f.Offset = max(f.Offset, cfg.From)
+			f.Length = end - f.Offset
+		}
+		if f.Length <= 0 {
 			continue
 		}
 		if f.Length > s.most {
@@ -134,7 +142,7 @@ func (s *splitter) whole(i int, f pack.File) {
 // cutFile adds a file that does not fit in a chunk as several pieces.
 func (s *splitter) cutFile(i int, f pack.File) error {
 	s.open = false
-	form, header, err := formOf(s.r, f)
+	form, header, err := formOf(s.r, s.r.Manifest().Files[i])
 	if err != nil {
 		return err
 	}

@@ -169,6 +169,18 @@ func TestSplitMakesNoTinyTail(t *testing.T) {
 	}
 }
 
+// TestSplitARange divides a part of a pack: what is outside has no part in it.
+func TestSplitARange(t *testing.T) {
+	t.Parallel()
+	files := []text{{"a", lines("a", 20)}, {"b", lines("b", 3)}, {"c", lines("c", 20)}}
+	_, data := packed(t, files...)
+	const from, to = 40, 115 // the second half of a, all of b, and a part of c
+	got := parts(t, split.Config{ChunkTokens: 8, OverlapTokens: -1, From: from, To: to}, files...)
+	if diff := cmp.Diff(data[from:to], strings.Join(got, "")); diff != "" || len(got) < 3 {
+		t.Errorf("%d parts (-want +got):\n%s", len(got), diff)
+	}
+}
+
 func TestSplitRefuses(t *testing.T) {
 	t.Parallel()
 	r, _ := packed(t, text{"a", "x"})

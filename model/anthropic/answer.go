@@ -256,7 +256,7 @@ func (a *answer) why(text string) error {
 		}
 	case sdk.StopReasonModelContextWindowExceeded:
 		if empty {
-			return &model.Error{Kind: model.KindInvalid, Msg: "the request fills the model's context window", Hint: hintWindow}
+			return &model.Error{Kind: model.KindTooLong, Msg: "the request fills the model's context window", Hint: model.HintTooLong}
 		}
 	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence, sdk.StopReasonToolUse, sdk.StopReasonPauseTurn:
 	}

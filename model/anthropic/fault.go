@@ -13,8 +13,6 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-const hintWindow = "the request is too long for the model: set a smaller context window"
-
 // readStatus turns an HTTP status of 400 and more into a [*model.Error]. It
 // comes before the SDK, which would read an error of any size.
 func (m *Model) readStatus(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
@@ -46,10 +44,10 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 		if said.Type == "overloaded_error" {
 			return "the provider has too much to do: wait, or name a second model after a comma (--model a,b)"
 		}
+	case model.KindTooLong:
+		return model.HintTooLong
 	case model.KindInvalid:
 		switch {
-		case strings.Contains(text, "prompt is too long"), said.Type == "request_too_large":
-			return hintWindow
 		case strings.Contains(text, "credit balance"):
 			return "the account has no credit left: look at the provider's billing page"
 		case strings.Contains(text, "max_tokens"):
@@ -90,7 +88,7 @@ func (m *Model) streamError(said model.Fault) *model.Error {
 	case "rate_limit_error":
 		kind = model.KindRateLimit
 	case "invalid_request_error", "request_too_large", "billing_error":
-		kind = model.KindInvalid
+		kind = said.Kind(http.StatusBadRequest)
 	case "authentication_error", "permission_error":
 		kind = model.KindAuth
 	case "not_found_error":

@@ -13,6 +13,8 @@
 //
 //	model: small            # the name the model reports; optional
 //	window: 8000            # tokens one request may hold; 0, the default: no limit
+//	limit: 6000             # tokens from which on requests are refused as too long,
+//	                        # which the model does not tell before; 0, the default: none
 //	replies:
 //	  - status: 429         # fails once with an HTTP status, then the next ones are used
 //	    retry_after: 2s
@@ -98,7 +100,7 @@ func (m *Model) play(ctx context.Context, req *model.Request, text string) (*mod
 	}
 	if r.status != 0 {
 		return nil, &model.Error{
-			Kind: model.KindOfStatus(r.status), Status: r.status, RetryAfter: r.retryAfter, Msg: r.message,
+			Kind: model.Fault{Message: r.message}.Kind(r.status), Status: r.status, RetryAfter: r.retryAfter, Msg: r.message,
 		}
 	}
 	out := model.Collector{OnText: req.OnText}

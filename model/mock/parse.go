@@ -29,6 +29,7 @@ type (
 	scriptSpec struct {
 		Model   string      `yaml:"model"`
 		Window  int         `yaml:"window"`
+		Limit   int         `yaml:"limit"`
 		Replies []replySpec `yaml:"replies"`
 	}
 	replySpec struct {
@@ -173,10 +174,13 @@ func build(name string, spec scriptSpec) (s *Script, at string, err error) {
 	if spec.Window < 0 {
 		return nil, "window", errors.New("is below 0")
 	}
+	if spec.Limit < 0 {
+		return nil, "limit", errors.New("is below 0")
+	}
 	if len(spec.Replies) == 0 {
 		return nil, "replies", errors.New("there are none")
 	}
-	s = &Script{name: name, model: spec.Model, window: spec.Window}
+	s = &Script{name: name, model: spec.Model, window: spec.Window, limit: spec.Limit}
 	if s.model == "" {
 		s.model = "mock"
 	}

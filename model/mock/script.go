@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ type Script struct {
 	name   string
 	model  string
 	window int
+	limit  int
 
 	mu       sync.Mutex // guards the fields below and the uses left of replies
 	replies  []*rule
@@ -66,6 +68,10 @@ func (s *Script) next(request string) (*reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests++
+	if tokens := model.EstimateTokens(len(request)); s.limit > 0 && tokens > int64(s.limit) {
+		return &reply{status: http.StatusBadRequest,
+			message: fmt.Sprintf("the request has %d tokens, and the maximum context length is %d", tokens, s.limit)}, nil
+	}
 	for _, r := range s.replies {
 		if r.left == 0 {
 			continue

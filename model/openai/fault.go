@@ -44,11 +44,9 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 			return "the account's quota is used up: look at the provider's billing page"
 		}
 		return "the provider limits requests: use less concurrency, or wait"
-	case model.KindInvalid:
-		if strings.Contains(said.Code, "context_length") {
-			return "the request is too long for the model: set a smaller context window"
-		}
-	case model.KindUnavailable: // it is tried again, and there is nothing else to do
+	case model.KindTooLong:
+		return model.HintTooLong
+	case model.KindInvalid, model.KindUnavailable: // there is nothing else to do, or it is tried again
 	case model.KindCut, model.KindTimeout, model.KindEmpty, model.KindTooLarge, model.KindFailed, model.KindCanceled:
 		// No status stands for these.
 	}
@@ -91,11 +89,11 @@ func (m *Model) streamError(data []byte) *model.Error {
 	}
 	kind := model.KindCut
 	if status, err := strconv.Atoi(said.Code); err == nil && status >= http.StatusBadRequest {
-		kind = model.KindOfStatus(status)
+		kind = said.Kind(status)
 	} else if words := said.Type + " " + said.Code; strings.Contains(words, "rate_limit") {
 		kind = model.KindRateLimit
-	} else if strings.Contains(words, "invalid_request") {
-		kind = model.KindInvalid
+	} else if bad := said.Kind(http.StatusBadRequest); bad == model.KindTooLong || strings.Contains(words, "invalid_request") {
+		kind = bad
 	}
 	return &model.Error{
 		Kind: kind, Msg: m.end.Where() + " broke off: " + m.end.Redact(said.Text()), Hint: m.hint(kind, said),

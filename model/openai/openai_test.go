@@ -206,13 +206,15 @@ func TestStatuses(t *testing.T) {
 		hint   string
 	}{
 		{status: 400, body: `{"error":{"message":"bad temperature"}}`, kind: model.KindInvalid, text: "400: bad temperature"},
-		{status: 400, body: `{"error":{"message":"m","code":"context_length_exceeded"}}`, kind: model.KindInvalid, hint: "context window"},
+		{status: 400, body: `{"error":{"message":"m","code":"context_length_exceeded"}}`, kind: model.KindTooLong, hint: "context window"},
+		{status: 400, body: `{"error":{"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}`, kind: model.KindTooLong, hint: "context window"},
+		{status: 400, body: `{"error":{"message":"max_tokens is too large: 9; this model writes at most 8"}}`, kind: model.KindInvalid},
 		{status: 401, body: `{"error":{"message":"Incorrect API key: ` + key + `"}}`, kind: model.KindAuth, text: "[redacted]", hint: "OPENAI_API_KEY"},
 		{status: 403, kind: model.KindAuth, text: "403: Forbidden"},
 		{status: 404, body: `{"error":"model 'x' not found"}`, kind: model.KindNotFound, text: "model 'x' not found", hint: "OPENAI_BASE_URL"},
 		{status: 408, kind: model.KindUnavailable},
 		{status: 409, kind: model.KindUnavailable},
-		{status: 413, body: "<html>\ntoo large</html>", kind: model.KindInvalid, text: "<html> too large</html>"},
+		{status: 413, body: "<html>\ntoo large</html>", kind: model.KindTooLong, text: "<html> too large</html>"},
 		{status: 422, body: `{"detail":"no"}`, kind: model.KindInvalid, text: "422: no"},
 		{status: 429, header: [2]string{"Retry-After", "2"}, kind: model.KindRateLimit, after: 2 * time.Second},
 		{status: 429, header: [2]string{"Retry-After", "1.5"}, kind: model.KindRateLimit, after: 1500 * time.Millisecond},
