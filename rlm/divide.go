@@ -118,7 +118,7 @@ func (r *run) refusals() []string {
 // divide has the text of the task read in parts by as many children: in halves, or
 // smaller when the model is known to read less than that.
 func (a *attempt) divide(ctx context.Context, d *division) error {
-	size := d.text * 11 / 20 // a half, and what the second one repeats of the first
+	size := d.text / 2
 	if known := a.run.shortestRefused(d.m); known > 0 {
 		size = min(size, (known-d.frame)/2)
 	}
