@@ -68,6 +68,7 @@ var rows = map[string]int{
 	"internal/split":    2, // reads packs; kept from rlm for the size of that package
 
 	"rlm/internal/shape":  1,
+	"rlm/internal/pieces": 1, // the same
 	"internal/blob":       1,
 	"internal/dbblob":     1,
 	"internal/invariant":  1,

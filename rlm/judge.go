@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
+	"github.com/perdure/perdure/rlm/internal/pieces"
 	"github.com/perdure/perdure/rlm/internal/score"
 	"github.com/perdure/perdure/rlm/internal/shape"
 	"github.com/perdure/perdure/rlm/internal/texts"
@@ -166,7 +167,7 @@ func (a *attempt) judgeRequest(c *candidate) (req *model.Request, note string, e
 	if cfg.AnswerTokens > 0 || cfg.BudgetTokens > 0 || cfg.BudgetUSD > 0 {
 		req.MaxOutputTokens = int(answer)
 	}
-	frame := model.EstimateTokens(len(req.System) + repairBytes(a.run.plan.Answer) + pieceFrame)
+	frame := model.EstimateTokens(len(req.System) + repairBytes(a.run.plan.Answer) + pieces.Frame)
 	room := max(minRoomTokens, (window-answer-frame)*9/10)
 	bytes := int(4 * room)
 	prompt := texts.WithoutMiddle(c.prompt, max(bytes/2, bytes-len(c.text)))

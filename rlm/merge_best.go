@@ -35,7 +35,7 @@ func (a *attempt) best(ctx context.Context, m *merger, parts []part) (string, Da
 	}
 	candidates := make([]*part, len(pieces))
 	for i, p := range pieces {
-		candidates[i] = &parts[p.first-1]
+		candidates[i] = &parts[p.First-1]
 	}
 	data.Incomplete = false
 	scores, err := a.scoreAll(ctx, m, candidates, &data)
