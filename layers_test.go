@@ -78,6 +78,7 @@ var rows = map[string]int{
 	"internal/workspace":  1,
 	"internal/inspect":    2, // above detect and workspace
 	"internal/revision":   3, // what git says, for detect
+	"internal/sealed":     3, // above inspect
 	"internal/risk":       2, // reads the paths of internal/project
 	"internal/detect":     1,
 	"internal/testreport": 1,

@@ -99,8 +99,8 @@ func TestLoopKilledInEachStep(t *testing.T) {
 	list.sh(loopRun, "PERDURE_FAILPOINT_LIST="+passed)
 	list.loopEnds()
 	points := passages(t, passed)
-	wanted := []string{"relay.after_ledger", "relay.after_file", "workspace.restore.before_verify", "workspace.pack.before_rename"}
-	for _, step := range []string{"begin", "baseline", "next", "prepare", "act", "measure", "judge", "decide", "diagnose", "adapt", "complete", "select", "finish"} {
+	wanted := []string{"sealed.copied", "sealed.checked", "relay.after_ledger", "relay.after_file", "workspace.restore.before_verify", "workspace.pack.before_rename"}
+	for _, step := range []string{"begin", "baseline", "next", "prepare", "act", "measure", "judge", "decide", "diagnose", "adapt", "complete", "seal", "select", "finish"} {
 		wanted = append(wanted, "loop."+step, "loop."+step+".done")
 	}
 	for _, want := range wanted {
@@ -131,7 +131,7 @@ func killedAt(point string, times int) []int {
 	switch name, _, _ := strings.Cut(point, "."); {
 	case name == "loop":
 		return slices.Compact([]int{1, times})
-	case name == "relay", strings.HasPrefix(point, "workspace.restore."), strings.HasPrefix(point, "workspace.sweep."):
+	case name == "relay", name == "sealed", strings.HasPrefix(point, "workspace.restore."), strings.HasPrefix(point, "workspace.sweep."):
 		return []int{(times + 1) / 2}
 	}
 	return nil
@@ -142,10 +142,14 @@ func (w *workplace) loopKilled(kill string) {
 	t := w.t
 	t.Helper()
 	const bySignal = 128 + 9 // as a shell says it
-	if out, errs, status := w.try(loopRun, kill); status != -1 && status != bySignal {
+	temp := t.TempDir()
+	if out, errs, status := w.try(loopRun, kill, "TMPDIR="+temp); status != -1 && status != bySignal {
 		t.Fatalf("it was not killed, it ended with %d: %s%s", status, out, errs)
 	}
-	out, errs, status := w.try("perdure loop resume")
+	out, errs, status := w.try("perdure loop resume", "TMPDIR="+temp)
+	if left, err := filepath.Glob(filepath.Join(temp, "perdure-sealed-*")); err != nil || len(left) > 0 {
+		t.Errorf("clean copies are left: %v, %v", left, err)
+	}
 	switch {
 	case status == 0:
 	case status == 4 && strings.Contains(errs, "there is no loop"): // it died before there was one

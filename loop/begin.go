@@ -140,6 +140,11 @@ func prepare(ctx context.Context, r *run) (string, error) {
 	}
 	r.lookedAt(&stats)
 	t.Before, t.SnapshotMS = id, time.Since(began).Milliseconds()
+	if r.state.Beside == "" { // what the check of the baseline left is trusted
+		if err := r.keepBeside(ctx); err != nil {
+			return "", err
+		}
+	}
 	ending, err := r.ending(ctx)
 	if err != nil {
 		return "", err

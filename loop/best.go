@@ -23,8 +23,8 @@ func complete(ctx context.Context, r *run) (string, error) {
 		r.note(EventMeasured, map[string]any{"iteration": r.state.Run.Number, "final": true, "passed": false, "failing": len(check.Failing)})
 		return stepNext, nil
 	}
-	r.state.Verdict, r.state.Reason = string(record.Completed), fmt.Sprintf("the check passes after iteration %d", r.state.Run.Number)
-	return stepSelect, nil
+	r.state.Run.Check = &check
+	return stepSeal, nil
 }
 
 // best is the iteration that the loop should leave; nil when there is none. One
@@ -107,12 +107,18 @@ func verify(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	r.state.Verified = check.Passed
-	if best.Check.Passed && !check.Passed && len(r.state.WayBack) > 0 {
+	why := ""
+	if !check.Passed {
+		why = fmt.Sprintf("did not pass again (exit status %d)", check.Exit)
+	} else if why, err = r.sealBest(ctx, best, &check.Check); err != nil {
+		return "", err
+	}
+	r.state.Verified = why == ""
+	if best.Check.Passed && why != "" && len(r.state.WayBack) > 0 {
 		if _, err := r.files.Restore(ctx, r.state.WayBack[0]); err != nil {
 			return "", refusal(err)
 		}
-		r.state.SelectedReason = fmt.Sprintf("iteration %d did not pass again (exit status %d); the files are as the last one left them", best.Iteration, check.Exit)
+		r.state.SelectedReason = fmt.Sprintf("iteration %d %s; the files are as the last one left them", best.Iteration, why)
 		r.state.Selected = r.state.Run.Number
 	}
 	return stepFinish, nil

@@ -29,6 +29,7 @@ const (
 type checked struct {
 	Check
 	command project.Command
+	at      *metric.Runner // where it ran
 	// report is nil where the exit status is all the evidence.
 	report *testreport.Report
 	// profile is the coverage of the run; nil where there is none, and then lacks
@@ -37,17 +38,26 @@ type checked struct {
 	lacks   string
 }
 
-// checkWork runs the completion command and reads what its tests came to; with
-// covers also their coverage, where that can be had in one run. Tests that passed
-// in the baseline and fail now are run once more: what then passes is flaky. An
-// error is one of the machine, never of the check.
+// checkWork runs the completion command in the workspace and keeps what its tests
+// came to; with covers also their coverage, where that can be had in one run.
 func (r *run) checkWork(ctx context.Context, baseline *testreport.Report, covers bool) (*checked, error) {
-	temp, err := r.scratch()
+	here, err := r.runner()
 	if err != nil {
 		return nil, err
 	}
-	command := project.Measure(r.cfg.Until, project.Config{Files: os.DirFS(r.files.Root()), Scratch: temp, Installed: installed, WithCoverage: covers})
-	c, err := r.measured(ctx, &command)
+	c, err := r.checkAt(ctx, here, baseline, covers)
+	if err != nil || c.report == nil {
+		return c, err
+	}
+	return c, r.keepResults(ctx, &c.Check, c.report)
+}
+
+// checkAt runs the completion command in a folder and reads what its tests came
+// to. Tests that passed in the baseline and fail now are run once more: what then
+// passes is flaky. An error is one of the machine, never of the check.
+func (r *run) checkAt(ctx context.Context, at *metric.Runner, baseline *testreport.Report, covers bool) (*checked, error) {
+	command := project.Measure(r.cfg.Until, project.Config{Files: os.DirFS(at.Root), Scratch: at.Scratch, Installed: installed, WithCoverage: covers})
+	c, err := r.measured(ctx, at, &command)
 	if err != nil || c.report == nil {
 		return c, err
 	}
@@ -74,7 +84,7 @@ func (r *run) checkWork(ctx context.Context, baseline *testreport.Report, covers
 		c.Incomplete = report.Reason // an exit status alone is no proof
 	}
 	c.Passed = !c.TimedOut && report.Complete && len(report.Broken) == 0 && (c.Exit == 0 || c.Counts.Flaky > 0) && len(report.Failing()) == 0
-	return c, r.keepResults(ctx, &c.Check, report)
+	return c, nil
 }
 
 // scratch is a folder for results, outside of the agent's files.
@@ -137,7 +147,7 @@ func (r *run) runAgain(ctx context.Context, c *checked, baseline *testreport.Rep
 	if !ok { // a runner that cannot be told which
 		again = c.command
 	}
-	second, err := r.measured(ctx, &again)
+	second, err := r.measured(ctx, c.at, &again)
 	if err != nil || second.report == nil {
 		return err
 	}
@@ -146,26 +156,22 @@ func (r *run) runAgain(ctx context.Context, c *checked, baseline *testreport.Rep
 }
 
 // measured runs a command and reads its results.
-func (r *run) measured(ctx context.Context, command *project.Command) (*checked, error) {
-	c := &checked{Check: Check{Command: r.cfg.Until}, command: *command, lacks: command.NoCoverage}
-	if err := command.Clear(r.files.Root()); err != nil {
+func (r *run) measured(ctx context.Context, at *metric.Runner, command *project.Command) (*checked, error) {
+	c := &checked{Check: Check{Command: r.cfg.Until}, command: *command, at: at, lacks: command.NoCoverage}
+	if err := command.Clear(at.Root); err != nil {
 		return c, fail("check", "old results cannot be removed: %s", err)
 	}
-	run, err := r.runner()
-	if err != nil {
-		return c, err
-	}
-	ran, err := run.Run(ctx, command, r.cfg.CheckTimeout)
+	ran, err := at.Run(ctx, command, r.cfg.CheckTimeout)
 	if err != nil {
 		return c, err
 	}
 	defer ran.Close()
 	c.Exit, c.TimedOut, c.TookMS, c.Output = ran.Exit, ran.TimedOut, time.Since(ran.Began).Milliseconds(), ran.End
-	found, err := command.Collect(r.files.Root(), ran.Began)
+	found, err := command.Collect(at.Root, ran.Began)
 	if err != nil {
 		c.report, c.lacks = r.readable(nil, err), err.Error()
 	} else {
-		c.report = r.readable(ran.Results(r.files.Root(), command, found))
+		c.report = r.readable(ran.Results(at.Root, command, found))
 	}
 	if err == nil && command.Covers() {
 		m, err := r.meter()

@@ -136,6 +136,9 @@ func (r *run) answered(ctx context.Context, g *record.Gate) (string, error) {
 		return stepNext, r.revert(ctx, out, nil)
 	}
 	r.state.Results, r.state.Recoveries, r.state.Answer, r.state.Trusted = out.Check.Results, 0, g.Reason, out.After
+	if err := r.keepBeside(ctx); err != nil {
+		return "", err
+	}
 	if err := r.trustMetrics(ctx, out.Metrics, out.After); err != nil {
 		return "", err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -55,6 +56,9 @@ func measure(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	t.Check, t.Metrics = &check.Check, metrics
+	if r.cfg.Sealed == config.SealAlways {
+		return r.sealTurn(ctx)
+	}
 	return stepJudge, nil
 }
 
@@ -102,7 +106,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	out.Findings = inspect.Noted(found, maxFindings)
-	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), lost, signs(found, baseline))
+	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), lost, signs(found, baseline), r.unsealed(out, t.Sealed))
 	detection := time.Since(began)
 	if err := r.usage(ctx, out); err != nil {
 		return "", err
@@ -118,7 +122,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	}
 	out.Level, out.Risky = t.Level, t.Risky
 	out.Sight, out.Denied, out.Handoff = t.Sight, t.Denied, r.endHandoff(ctx, out, changes)
-	out.Times = Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS, Engine: time.Since(began).Milliseconds() - t.HooksMS}
+	out.Times = Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS, Engine: time.Since(began).Milliseconds() - t.HooksMS, Sealed: out.Times.Sealed}
 	if t.Metrics != nil {
 		out.Times.Metrics = t.Metrics.TookMS
 	}

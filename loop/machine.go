@@ -27,6 +27,7 @@ const (
 	stepEscalate = "escalate"
 	stepGate     = "gate"
 	stepComplete = "complete"
+	stepSeal     = "seal"
 	stepSelect   = "select"
 	stepVerify   = "verify"
 	stepFinish   = "finish"
@@ -47,7 +48,7 @@ type step func(ctx context.Context, r *run) (next string, err error)
 func steps(root bool) map[string]step {
 	if root {
 		return map[string]step{stepBegin: begin, stepBaseline: baseline, stepNext: next, stepDecide: decide, stepDiagnose: diagnose,
-			stepAdapt: adapt, stepEscalate: escalate, stepGate: waitForGate, stepComplete: complete, stepSelect: choose, stepVerify: verify, stepFinish: finish}
+			stepAdapt: adapt, stepEscalate: escalate, stepGate: waitForGate, stepComplete: complete, stepSeal: seal, stepSelect: choose, stepVerify: verify, stepFinish: finish}
 	}
 	return map[string]step{stepPrepare: prepare, stepAct: act, stepMeasure: measure, stepJudge: judge}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/sealed"
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
@@ -27,6 +28,12 @@ type state struct {
 	// tells that the workspace is the top of one.
 	LeftOut    []string `json:"left_out,omitempty"`
 	Repository bool     `json:"repository,omitempty"`
+	// Beside is the blob that names the ignored files of the beginning, or of when
+	// changes were approved. Unsealable is why nothing can be sealed here, Unprepared
+	// the setup command that was tried.
+	Beside     string `json:"beside,omitempty"`
+	Unsealable string `json:"unsealable,omitempty"`
+	Unprepared string `json:"unprepared,omitempty"`
 	// Metering is how the metrics are taken, and those of the baseline.
 	Metering metric.Plan `json:"metering,omitzero"`
 	// Past is of a loop that began elsewhere.
@@ -134,6 +141,8 @@ type turnState struct {
 	Check *Check `json:"check,omitempty"`
 	// Metrics are what was measured besides.
 	Metrics *metric.Metrics `json:"metrics,omitempty"`
+	// Sealed is what came of a clean copy, where every iteration is sealed.
+	Sealed *sealed.Verdict `json:"sealed,omitempty"`
 }
 
 // failureMark is how an iteration failed, without what differs each time.
@@ -162,6 +171,8 @@ type Outcome struct {
 	Check     Check    `json:"test_results"`
 	// Metrics are measures besides the tests; nil where none were taken.
 	Metrics *metric.Metrics `json:"metrics,omitempty"`
+	// Sealed is what came of a clean copy; nil where none was made.
+	Sealed *sealed.Verdict `json:"sealed,omitempty"`
 	// Diff compares with the baseline; shortened lists.
 	Diff *testreport.Diff `json:"baseline_diff,omitempty"`
 	// Regressions are facts against the iteration.
@@ -206,6 +217,8 @@ type Times struct {
 	Hooks    int64 `json:"hooks_ms"`
 	// Metrics is what the commands took that measure more than tests.
 	Metrics int64 `json:"metrics_ms,omitempty"`
+	// Sealed is what clean copies took, with the commands in them.
+	Sealed int64 `json:"sealed_ms,omitempty"`
 	// Engine is everything else that the engine added.
 	Engine int64 `json:"engine_ms"`
 }

@@ -92,7 +92,8 @@ func loopSettings(l *config.Loop) loopconfig.Config {
 		GateTimeout: l.GateTimeout, Plain: !l.Enabled, MaxRetries: l.MaxRetries, RetryCritical: !l.AutoEscalateCritical, KeepLast: !l.BestOutput,
 		Detection: detect.Mode(l.Detection), RiskAnswers: l.Risks, SnapshotRisky: loopconfig.SnapshotRisky(l.SnapshotRisky),
 		Reinforcement: hook.Level(l.Reinforcement), StandardFrom: orNever(l.StandardFrom), AggressiveFrom: orNever(l.AggressiveFrom), PlateauPercent: l.PlateauPercent,
-		QualityThreshold: l.QualityThreshold, Measures: l.Measures(), RequireVerification: l.RequireVerification, DetectionBudget: l.DetectionBudget, OverheadPercent: l.OverheadPercent}
+		QualityThreshold: l.QualityThreshold, Measures: l.Measures(), RequireVerification: l.RequireVerification,
+		Sealed: loopconfig.Sealing(l.Sealed), SealedSetup: l.SealedSetup, DetectionBudget: l.DetectionBudget, OverheadPercent: l.OverheadPercent}
 }
 
 // orNever is an iteration, where 0 stands for none.

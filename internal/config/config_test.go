@@ -37,7 +37,7 @@ func TestDefaults(t *testing.T) {
 		CallTimeout: 300 * time.Second, CallRetries: 5,
 		RetentionCompleted: 7 * 24 * time.Hour, RetentionFailed: 30 * 24 * time.Hour,
 		RetentionCheckpoints: 10, RetentionHandoffs: 30 * 24 * time.Hour, HandoffWarnPercent: 75, HandoffStopPercent: 90,
-		Loop: config.Loop{Permission: "edits", MaxIterations: 10, Timeout: time.Hour, IdleTimeout: 10 * time.Minute, CheckTimeout: 30 * time.Minute, ContextWindow: 200_000, Detection: "standard", SnapshotRisky: "all", Reinforcement: "MINIMAL", StandardFrom: 3, AggressiveFrom: 5, PlateauPercent: 5,
+		Loop: config.Loop{Permission: "edits", MaxIterations: 10, Timeout: time.Hour, IdleTimeout: 10 * time.Minute, CheckTimeout: 30 * time.Minute, ContextWindow: 200_000, Detection: "standard", SnapshotRisky: "all", Sealed: "completion", Reinforcement: "MINIMAL", StandardFrom: 3, AggressiveFrom: 5, PlateauPercent: 5,
 			Enabled: true, MaxRetries: 3, AutoEscalateCritical: true, BestOutput: true, QualityThreshold: 70,
 			DetectionBudget: 500 * time.Millisecond, OverheadPercent: 10,
 			LoopMetrics: config.LoopMetrics{Coverage: "auto", Types: "auto", Lint: "auto", CoverageThreshold: 2, SensitiveThreshold: 0.5,

@@ -53,6 +53,9 @@ type Loop struct {
 	BestOutput          bool
 	QualityThreshold    int // in percent
 	RequireVerification bool
+	// Sealed says when the check is repeated in a clean copy, SealedSetup is a command
+	// that makes what it needs there.
+	Sealed, SealedSetup string
 	// LoopMetrics is what is measured besides the tests.
 	LoopMetrics
 	// Budgets of what is added to an iteration; exceeding them warns. 0: none.
@@ -118,6 +121,10 @@ func loopSettings() []setting {
 			at: func(c *Config) any { return &c.Loop.QualityThreshold }, check: between(0, 100)},
 		{key: "loop.require_verification", def: "false", help: "whether only an iteration whose check passed may be the best",
 			at: func(c *Config) any { return &c.Loop.RequireVerification }},
+		{key: "loop.sealed", def: "completion", help: "when the check is repeated in a clean copy of the workspace: off, completion, always",
+			at: func(c *Config) any { return &c.Loop.Sealed }, check: oneOf("off", "completion", "always")},
+		{key: "loop.sealed_setup", help: "a command that makes in a clean copy what the check needs; empty: ignored files are copied that are as they were",
+			at: func(c *Config) any { return &c.Loop.SealedSetup }},
 		{key: "loop.detection_latency_budget", def: "500ms", none: true, help: "how long looking for regressions may take before that is told, or none",
 			at: func(c *Config) any { return &c.Loop.DetectionBudget }, check: positive},
 		{key: "loop.max_overhead_percent", def: "10", none: true, help: "how much may be added to the time of agent and check before that is told, or none",

@@ -41,6 +41,7 @@ func TestRunTakesSettings(t *testing.T) {
 		MaxRetries: 4, QualityThreshold: 5, KeepLast: true, Selection: config.HighestQuality, DetectionBudget: -1, OverheadPercent: 10,
 		Given: []string{"until", "timeout", "idle_timeout", "selection", "keep_last"}}
 	want.Measures, want.Reinforcement = cfg.Measures, cfg.Reinforcement
+	want.Sealed = config.SealCompletion
 	if diff := cmp.Diff(want, cfg); diff != "" {
 		t.Error(diff)
 	}

@@ -39,6 +39,8 @@ func (t *tuning) register(cmd *cobra.Command) {
 	fl.IntVar(&t.QualityThreshold, "quality-threshold", config.DefaultQualityThreshold, "the quality in percent that the best iteration should reach")
 	fl.StringVar(&t.selection, "select", string(config.HighestQualityVerified), "which iteration is left: highest_quality_verified, highest_quality, most_recent_above_threshold")
 	fl.BoolVar(&t.RequireVerification, "require-verification", false, "leave only an iteration whose check passed")
+	fl.StringVar((*string)(&t.Sealed), "sealed", string(config.SealCompletion), "when the check is repeated in a clean copy of the workspace: off, completion (before the loop is called completed), always (after each iteration)")
+	fl.StringVar(&t.SealedSetup, "sealed-setup", "", "a `COMMAND` that makes in a clean copy what the check needs (default: ignored files are copied that are as they were)")
 	fl.BoolVar(&t.KeepLast, "keep-last", false, "leave the files as the last iteration left them")
 	fl.StringVar((*string)(&t.Reinforcement), "reinforcement", string(hook.LevelMinimal), "how firmly the agent is reminded of the rules: OFF, MINIMAL, STANDARD, AGGRESSIVE, ADAPTIVE")
 	fl.StringVar((*string)(&t.Detection), "detection", string(detect.Standard), "which signs of regressions in changed files act: off, minimal, standard, aggressive")
@@ -92,7 +94,7 @@ func flagOf(field string) string {
 // settable are the fields that the settings say something of.
 func settable(set *config.Config) []string {
 	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries", "quality_threshold", "gate_timeout", "plain",
-		"keep_last", "require_verification", "retry_critical", "detection_budget", "overhead_percent",
+		"keep_last", "sealed", "sealed_setup", "require_verification", "retry_critical", "detection_budget", "overhead_percent",
 		"detection", "risk_answers", "snapshot_risky", "reinforcement", "standard_from", "aggressive_from", "plateau_percent",
 		"coverage", "types", "lint", "metrics", "coverage_threshold", "sensitive_coverage_threshold", "sensitive_paths"}
 	if set.Agent != "" {

@@ -406,6 +406,7 @@ func (s *Summary) charts() []*chart {
 		{"agent", "agent", mean(func(t *loop.Times) int64 { return t.Agent })},
 		{"check", "check", mean(func(t *loop.Times) int64 { return t.Check })},
 		{"metrics", "metrics", mean(func(t *loop.Times) int64 { return t.Metrics })},
+		{"sealed", "clean copies", mean(func(t *loop.Times) int64 { return t.Sealed })},
 		{"snapshot", "snapshots", mean(func(t *loop.Times) int64 { return t.Snapshot })},
 		{"hooks", "hooks", mean(func(t *loop.Times) int64 { return t.Hooks })},
 		{"engine", "engine", mean(func(t *loop.Times) int64 { return t.Engine })},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loopview"
+	"github.com/perdure/perdure/internal/sealed"
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop"
@@ -65,6 +66,10 @@ func (c scene) iteration(number, quality int, change func(o *loop.Outcome)) reco
 	o.Metrics = c.metrics(84.2+float64(number%3), 12-min(number, 12))
 	if number == 4 {
 		o.Metrics.Loss = &metric.Loss{Still: 400, Lost: 3, Percent: 0.75, Files: []metric.Lost{{File: c.Text, Lines: "3-5", Lost: 3}}}
+	}
+	if number%4 == 0 {
+		o.Times.Sealed = 2500
+		o.Sealed = &sealed.Verdict{State: sealed.Partly, Why: "with ignored files as the loop made them: " + c.Text + " (3 files)", Runs: 2, Copied: 123, CopyMS: 400, TookMS: 2500}
 	}
 	if change != nil {
 		change(&o)

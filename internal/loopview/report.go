@@ -78,6 +78,9 @@ func (s *Summary) facts() []fact {
 		part, _ := overhead(t)
 		add("Overhead", fmt.Sprintf("%.1f %% of the time of agent and check", part))
 	}
+	if s.sealed != "" {
+		add("Sealed", s.sealed)
+	}
 	if s.warned > 0 {
 		add("Warnings", fmt.Sprintf("%d, the last: %s", s.warned, s.warnings[len(s.warnings)-1]))
 	}

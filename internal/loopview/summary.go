@@ -102,6 +102,7 @@ type Summary struct {
 	errors   int
 	warnings []string // the last maxWarnings
 	warned   int      // how many there were
+	sealed   string   // what the last clean copy came to; empty without one
 	gates    gates
 	accepted map[int]bool // iterations that a person approved
 }
@@ -191,6 +192,9 @@ func (s *Summary) add(it *record.Iteration, o *loop.Outcome, known bool) {
 		s.warned++
 		s.warnings = append(s.warnings, fmt.Sprintf("iteration %d: %s", o.Iteration, oneLine(w, maxText)))
 		s.warnings = s.warnings[max(0, len(s.warnings)-maxWarnings):]
+	}
+	if o.Sealed != nil {
+		s.sealed = fmt.Sprintf("iteration %d: %s", o.Iteration, oneLine(sealedText(o.Sealed), maxText))
 	}
 	if !known || o.Imported { // what an iteration elsewhere left is not known here
 		return
@@ -298,7 +302,7 @@ func (s *Summary) times() (t loop.Times) {
 
 // added sums up what two iterations took.
 func added(t, u loop.Times) loop.Times {
-	return loop.Times{Agent: t.Agent + u.Agent, Check: t.Check + u.Check, Metrics: t.Metrics + u.Metrics, Snapshot: t.Snapshot + u.Snapshot,
+	return loop.Times{Agent: t.Agent + u.Agent, Check: t.Check + u.Check, Metrics: t.Metrics + u.Metrics, Sealed: t.Sealed + u.Sealed, Snapshot: t.Snapshot + u.Snapshot,
 		Hooks: t.Hooks + u.Hooks, Engine: t.Engine + u.Engine}
 }
 

@@ -355,6 +355,9 @@ func (s *Summary) Persistence(w io.Writer, style Style) error {
 	if percent, ok := overhead(s.times()); ok {
 		field("Overhead", fmt.Sprintf("%.1f %% of the time of agent and check", percent))
 	}
+	if s.sealed != "" {
+		field("Sealed", s.sealed)
+	}
 	if s.warned > 0 {
 		field("Warnings", fmt.Sprintf("%d, the last: %s", s.warned, s.warnings[len(s.warnings)-1]))
 	}
@@ -512,6 +515,9 @@ func timesText(t loop.Times) string {
 	metrics := ""
 	if t.Metrics > 0 {
 		metrics = ", metrics " + milliseconds(t.Metrics)
+	}
+	if t.Sealed > 0 {
+		metrics += ", clean copies " + milliseconds(t.Sealed)
 	}
 	return fmt.Sprintf("agent %s, check %s%s, snapshots %s, hooks %s, engine %s", milliseconds(t.Agent), milliseconds(t.Check), metrics, milliseconds(t.Snapshot),
 		milliseconds(t.Hooks), milliseconds(t.Engine))

@@ -63,6 +63,18 @@ const (
 	SnapshotNever SnapshotRisky = "none"
 )
 
+// Sealing says when a loop is checked in a clean copy of the workspace.
+type Sealing string
+
+// When that is done.
+const (
+	SealOff Sealing = "off"
+	// SealCompletion is before a loop is called completed, and of the iteration that
+	// it leaves.
+	SealCompletion Sealing = "completion"
+	SealAlways     Sealing = "always" // after each iteration
+)
+
 // Config is what a loop is to do. It is the configuration of its tree.
 type Config struct {
 	// Task is what the agent is to do. Required.
@@ -97,6 +109,11 @@ type Config struct {
 	// Scorer, when set, is a command that prints the quality of the workspace: a
 	// number from 0 to 100. It stands in for the score made from facts.
 	Scorer string `json:"scorer,omitempty"`
+	// Sealed says when the check is repeated in a clean copy of the workspace: empty is
+	// SealCompletion. SealedSetup, when set, is a command that makes in a copy what the
+	// check needs besides; no ignored file is copied then.
+	Sealed      Sealing `json:"sealed,omitempty"`
+	SealedSetup string  `json:"sealed_setup,omitempty"`
 	// QualityThreshold is what a best iteration should reach, in percent. 0:
 	// DefaultQualityThreshold; negative: none.
 	QualityThreshold int `json:"quality_threshold,omitempty"`
@@ -186,6 +203,9 @@ func (c Config) WithDefaults() Config {
 	if c.Selection == "" {
 		c.Selection = HighestQualityVerified
 	}
+	if c.Sealed == "" {
+		c.Sealed = SealCompletion
+	}
 	c.SetDefaults()
 	if c.OverheadPercent == 0 {
 		c.OverheadPercent = hook.DefaultOverheadPercent
@@ -220,6 +240,12 @@ func (c *Config) validate() error {
 	}
 	if c.PlateauPercent < 0 || c.PlateauPercent > 100 || math.IsNaN(c.PlateauPercent) {
 		errs = append(errs, fmt.Errorf("plateau_percent is %v, it may be 0 (the default) to 100", c.PlateauPercent))
+	}
+	if !slices.Contains([]Sealing{SealOff, SealCompletion, SealAlways}, c.Sealed) {
+		errs = append(errs, fmt.Errorf("sealed %q is none of off, completion, always", c.Sealed))
+	}
+	if len(c.SealedSetup) > MaxCommandBytes || strings.ContainsRune(c.SealedSetup, 0) {
+		errs = append(errs, fmt.Errorf("sealed_setup is no command: it has %d bytes, the limit is %d, and no NUL", len(c.SealedSetup), MaxCommandBytes))
 	}
 	if !slices.Contains([]detect.Mode{"", detect.Off, detect.Minimal, detect.Standard, detect.Aggressive}, c.Detection) {
 		errs = append(errs, fmt.Errorf("detection %q is none of off, minimal, standard, aggressive", c.Detection))

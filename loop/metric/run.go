@@ -37,6 +37,8 @@ type Runner struct {
 	// Root is the workspace, Scratch a folder for what commands print, outside of
 	// its files; both absolute.
 	Root, Scratch string
+	// Env is the environment of commands; nil is that of this process.
+	Env []string
 	// Hold are files that stay open until a command and all it started are gone.
 	Hold []*os.File
 }
@@ -101,7 +103,11 @@ func (r *Runner) command(ctx context.Context, c *project.Command, limit time.Dur
 	}
 	defer cancel()
 	dir := filepath.Join(r.Root, filepath.FromSlash(c.Dir))
-	env := slices.Concat(os.Environ(), c.Env)
+	env := r.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	env = slices.Concat(env, c.Env)
 	err = guard.Run(limited, guard.Config{Path: "sh", Args: []string{"-c", c.Script}, Dir: dir, Env: env, Stdout: to.out, Stderr: to.errs, Hold: r.Hold})
 	if ctx.Err() != nil {
 		return 0, false, ctx.Err()

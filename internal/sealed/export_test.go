@@ -1,0 +1,7 @@
+package sealed
+
+// For tests.
+var (
+	NewPlace  = newPlace
+	Elsewhere = elsewhere
+)

@@ -1,0 +1,244 @@
+package sealed
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/internal/project"
+	"github.com/perdure/perdure/internal/workspace"
+)
+
+// Keep returns what is beside the snapshots of a workspace, as a text to give to
+// [Check] later: what is as it is now takes part in copies. Where there is too much,
+// it is empty.
+func Keep(ctx context.Context, files *workspace.Workspace) ([]byte, error) {
+	list, err := files.Beside(ctx)
+	if errors.Is(err, workspace.ErrLimit) { // Check says so
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	kept := make(map[string]string, len(list))
+	for i := range list {
+		kept[list[i].Path] = list[i].Stamp
+	}
+	return json.Marshal(kept)
+}
+
+// class is what a folder's name says of files in it that git ignores.
+type class int
+
+const (
+	other   class = iota
+	needed        // dependencies: installed by a tool, as manifests say
+	product       // made of the sources by a tool
+	cache         // made anew where it is missing
+)
+
+// folderClasses are the names of folders with files that tools make. Names of
+// dependencies stand over those of products, and these over those of caches.
+func folderClass(name string) class {
+	switch name {
+	case "node_modules", ".venv", "venv", "vendor", "bower_components", "site-packages", ".bundle", "Pods", "__pypackages__", "deps", "packages", ".yarn", "elm-stuff":
+		return needed
+	case "dist", "build", "out", "target", "bin", "obj", "lib", ".next", ".nuxt", ".svelte-kit", "generated", "gen", ".build":
+		return product
+	case "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".cache", ".gradle", ".tox", ".nox", ".turbo", ".parcel-cache", "coverage", ".nyc_output", "htmlcov", ".vite":
+		return cache
+	}
+	return other
+}
+
+// classOf says what an ignored file is, and the outermost folder that says so; of a
+// cache the innermost.
+func classOf(name string) (class, string) {
+	found, top := other, name
+	for i, c := range name {
+		if c != '/' {
+			continue
+		}
+		k := folderClass(path.Base(name[:i]))
+		switch {
+		case k == cache:
+			return cache, name[:i]
+		case k != other && found == other:
+			found, top = k, name[:i]
+		}
+	}
+	return found, top
+}
+
+// drift is what is beside a candidate, held against what was at the baseline.
+type drift struct {
+	// same is as it was. held are dependencies and products that were made during
+	// the loop, by their folders; left is everything else that came or changed.
+	same []workspace.Beside
+	held map[string][]workspace.Beside
+	left []workspace.Beside
+	// caches are in no copy but that of everything.
+	caches []workspace.Beside
+}
+
+// since compares what is beside the workspace with what was kept. Dependencies may
+// have changed where a manifest did, or where there were none.
+func since(kept []byte, now []workspace.Beside, changes []workspace.Change) (*drift, error) {
+	was := make(map[string]string)
+	if len(kept) > 0 {
+		if err := json.Unmarshal(kept, &was); err != nil {
+			return nil, fmt.Errorf("read what was beside the baseline: %w", err)
+		}
+	}
+	manifests := slices.ContainsFunc(changes, func(c workspace.Change) bool { return manifest(c.Path) || c.From != "" && manifest(c.From) })
+	there := make(map[string]bool) // folders of dependencies that the baseline had
+	for name := range was {
+		if k, top := classOf(name); k == needed {
+			there[top] = true
+		}
+	}
+	d := &drift{held: make(map[string][]workspace.Beside)}
+	for _, b := range now {
+		k, top := classOf(b.Path)
+		stamp, known := was[b.Path]
+		switch {
+		case k == cache:
+			d.caches = append(d.caches, b)
+		case known && stamp == b.Stamp:
+			d.same = append(d.same, b)
+		case k == product, k == needed && (manifests || !there[top]):
+			d.held[top] = append(d.held[top], b)
+		default:
+			d.left = append(d.left, b)
+		}
+	}
+	return d, nil
+}
+
+// manifest tells whether a file says which dependencies there are.
+func manifest(name string) bool {
+	if project.Classify(name).Class == project.Manifest {
+		return true
+	}
+	switch base := path.Base(name); base {
+	case "package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb", "pyproject.toml", "poetry.lock", "pdm.lock",
+		"uv.lock", "Pipfile", "Pipfile.lock", "setup.py", "setup.cfg", "go.mod", "go.sum", "Cargo.toml", "Cargo.lock", "Gemfile", "Gemfile.lock", "composer.json",
+		"composer.lock", "pom.xml", "build.gradle", "build.gradle.kts", "mix.exs", "mix.lock", "Podfile.lock":
+		return true
+	default:
+		return strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt")
+	}
+}
+
+// heldFiles are those of all folders.
+func (d *drift) heldFiles() []workspace.Beside {
+	var all []workspace.Beside
+	for _, list := range d.held {
+		all = append(all, list...)
+	}
+	return all
+}
+
+// bring copies files from the workspace. What is gone by now, or cannot be read, is
+// left out. Programs of a dependency that name the workspace (the first line of a
+// script, paths of packages installed in place) name the copy then.
+func bring(ctx context.Context, from, to string, files []workspace.Beside) (int64, error) {
+	src, err := os.OpenRoot(from)
+	if err != nil {
+		return 0, err
+	}
+	defer src.Close()
+	dst, err := os.OpenRoot(to)
+	if err != nil {
+		return 0, err
+	}
+	defer dst.Close()
+	var bytes int64
+	made := make(map[string]bool)
+	for i := range files {
+		f := &files[i]
+		if err := ctx.Err(); err != nil {
+			return bytes, err
+		}
+		if dir := path.Dir(f.Path); !made[dir] {
+			if err := dst.MkdirAll(dir, 0o700); err != nil {
+				return bytes, err
+			}
+			made[dir] = true
+		}
+		if f.Target != "" {
+			if err := dst.Symlink(string(replacePath([]byte(f.Target), from, to)), f.Path); err != nil && !os.IsExist(err) {
+				return bytes, err
+			}
+			continue
+		}
+		n, err := bringFile(src, dst, f.Path, [2]string{from, to})
+		if err != nil {
+			return bytes, err
+		}
+		bytes += n
+	}
+	return bytes, nil
+}
+
+// maxRewritten is the largest file whose paths are replaced.
+const maxRewritten = 256 << 10
+
+func bringFile(src, dst *os.Root, name string, roots [2]string) (int64, error) {
+	in, err := src.Open(name)
+	if err != nil {
+		return 0, nil //nolint:nilerr // it went, or is for another user
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0, err
+	}
+	out, err := dst.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	var text io.Reader = in
+	if namesPaths(name) && info.Size() <= maxRewritten {
+		whole, err := io.ReadAll(io.LimitReader(in, maxRewritten))
+		if err != nil {
+			_ = out.Close()
+			return 0, err
+		}
+		if !bytes.Contains(whole, []byte{0}) {
+			whole = replacePath(whole, roots[0], roots[1])
+		}
+		text = bytes.NewReader(whole)
+	}
+	n, err := io.Copy(out, text)
+	if closeErr := out.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = dst.Chmod(name, info.Mode()&fs.ModePerm)
+	}
+	if err == nil { // tools go by it
+		err = dst.Chtimes(name, info.ModTime(), info.ModTime())
+	}
+	return n, err
+}
+
+// namesPaths tells of files of dependencies that may name the folder they were
+// installed in.
+func namesPaths(name string) bool {
+	if k, _ := classOf(name); k != needed {
+		return false
+	}
+	base := path.Base(name)
+	dir := path.Base(path.Dir(name))
+	return dir == "bin" || dir == "Scripts" || dir == ".bin" || filepath.Ext(base) == ".pth" || strings.HasPrefix(base, "__editable__") || base == "pyvenv.cfg"
+}

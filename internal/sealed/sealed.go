@@ -1,0 +1,378 @@
+package sealed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/inspect"
+	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/workspace"
+)
+
+// State is what came of sealing.
+type State string
+
+// The states.
+const (
+	// Passed: what passes in the workspace passes in a clean copy.
+	Passed State = "passed"
+	// Partly: it does with ignored files that were made during the loop and are
+	// likely to be needed; they are named.
+	Partly State = "partly"
+	// Failed: it does not, and that is a regression.
+	Failed State = "failed"
+	// Impossible: the baseline's own result cannot be had in a copy either.
+	Impossible State = "impossible"
+)
+
+// Verdict is what sealing came to.
+type Verdict struct {
+	State State `json:"state"`
+	// Why says so in words; empty when it passed.
+	Why string `json:"why,omitempty"`
+	// Type is the regression's when it failed, Tests and Files what it is about, at
+	// most maxNamed of each.
+	Type  detect.Type `json:"regression_type,omitempty"`
+	Tests []string    `json:"tests,omitempty"`
+	Files []string    `json:"files,omitempty"`
+	// Held are folders of ignored files that took part although they came or changed
+	// during the loop, with their numbers of such files.
+	Held map[string]int `json:"held,omitempty"`
+	// Overlay are the files of the baseline that were laid over; Notes what did not
+	// fit, and other things to know.
+	Overlay []string `json:"overlay,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
+	// Runs is how often the command ran; CopyMS and TookMS are what the copies and
+	// all together took, Copied and Bytes what the first copy had.
+	Runs   int   `json:"runs"`
+	Copied int   `json:"files_copied"`
+	Bytes  int64 `json:"bytes_copied"`
+	CopyMS int64 `json:"copy_ms"`
+	TookMS int64 `json:"took_ms"`
+	// Of is the snapshot that was sealed.
+	Of workspace.ID `json:"snapshot,omitempty"`
+}
+
+const maxNamed = 50
+
+// Result is what one run of the completion command came to.
+type Result struct {
+	// Passed tells that it ended well, by its exit status and by the results of its
+	// tests.
+	Passed bool
+	// Report has the results; nil where the exit status is all the evidence.
+	Report *testreport.Report
+	// Output is the end of what it printed.
+	Output string
+}
+
+// Config says how copies are made and used.
+type Config struct {
+	// Files is the workspace. Required.
+	Files *workspace.Workspace
+	// Temp is the folder for copies; empty is that of the system.
+	Temp string
+	// Run runs the completion command in a copy. Required. than are the results that
+	// are expected: tests that pass there and fail now may be run again. An error is
+	// one of the machine, or the context's.
+	Run func(ctx context.Context, at *Place, than *testreport.Report) (*Result, error)
+	// Setup, when set, makes in a copy what the check needs; no ignored file is
+	// copied then. problem says why it could not.
+	Setup func(ctx context.Context, at *Place) (problem string, err error)
+}
+
+// Candidate is what is sealed.
+type Candidate struct {
+	// Of is its snapshot, Now what the command came to in the workspace.
+	Of  workspace.ID
+	Now Result
+	// Since is what changed since what is trusted, and Found what shows in it; Found
+	// may be nil.
+	Since *inspect.Between
+	Found *detect.Report
+	// Baseline is what the command came to with what is trusted: its Report may be
+	// nil. Kept is what [Keep] told then.
+	Baseline Result
+	Kept     []byte
+}
+
+// sealing is one Check.
+type sealing struct {
+	Config
+	c     *Candidate
+	drift *drift
+	v     *Verdict
+}
+
+// Check seals a candidate. An error is one of the context, or of the snapshots: a
+// machine that cannot hold a copy makes sealing impossible.
+func Check(ctx context.Context, cfg Config, c *Candidate) (*Verdict, error) {
+	began := time.Now()
+	s := &sealing{Config: cfg, c: c, v: &Verdict{State: Passed, Of: c.Of}}
+	err := s.check(ctx)
+	s.v.TookMS = time.Since(began).Milliseconds()
+	var machine *copyError
+	if errors.As(err, &machine) && ctx.Err() == nil {
+		s.impossible("a copy cannot be made: " + machine.Error())
+		return s.v, nil
+	}
+	return s.v, err
+}
+
+// copyError is a copy that could not be made.
+type copyError struct{ err error }
+
+// Error is the cause's.
+func (e *copyError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *copyError) Unwrap() error { return e.err }
+
+func (s *sealing) check(ctx context.Context) error {
+	s.drift = &drift{}
+	if s.Setup == nil {
+		now, err := s.Files.Beside(ctx)
+		if errors.Is(err, workspace.ErrLimit) {
+			return &copyError{err}
+		}
+		if err == nil {
+			s.drift, err = since(s.c.Kept, now, s.c.Since.Changes)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	clean, err := s.run(ctx, s.c.Of, s.c.Now.Report, nil, s.drift.same)
+	if err != nil {
+		return err
+	}
+	worse := s.worse(&s.c.Now, clean)
+	if len(worse) > 0 {
+		if clean, err = s.explain(ctx, worse); err != nil || clean == nil {
+			return err
+		}
+	}
+	return s.overlay(ctx, clean)
+}
+
+// impossible ends it without a regression.
+func (s *sealing) impossible(why string) { s.v.State, s.v.Why = Impossible, why }
+
+// failed ends it with one.
+func (s *sealing) failed(kind detect.Type, why string, tests, files []string) {
+	s.v.State, s.v.Type, s.v.Why = Failed, kind, why
+	s.v.Tests, s.v.Files = tests[:min(len(tests), maxNamed)], files[:min(len(files), maxNamed)]
+}
+
+// outcome is a run in a copy; problem, when set, is why there was none.
+type outcome struct {
+	Result
+	problem string
+}
+
+// run makes a copy of a snapshot with files of the workspace beside it, and runs
+// the command there; change, when set, changes the copy before.
+func (s *sealing) run(ctx context.Context, of workspace.ID, than *testreport.Report, change func(at *Place) error, beside []workspace.Beside) (*outcome, error) {
+	began := time.Now()
+	at, err := newPlace(cmp.Or(s.Temp, os.TempDir()), s.Files.Root())
+	if err != nil {
+		return nil, &copyError{err}
+	}
+	defer func() { _ = at.Close() }() // what stays is swept the next time
+	copied, err := s.Files.CopyTo(ctx, of, at.Root, nil)
+	if err != nil && !errors.Is(err, workspace.ErrDiskFull) {
+		return nil, err
+	}
+	var bytes int64
+	if err == nil {
+		bytes, err = bring(ctx, s.Files.Root(), at.Root, beside)
+	}
+	if err == nil && change != nil {
+		err = change(at)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, &copyError{err}
+	}
+	if s.v.Runs == 0 {
+		s.v.Copied, s.v.Bytes = copied.Files+len(beside), copied.Bytes+bytes
+	}
+	s.v.CopyMS += time.Since(began).Milliseconds()
+	failpoint.Hit("sealed.copied")
+	if s.Setup != nil {
+		problem, err := s.Setup(ctx, at)
+		if err != nil || problem != "" {
+			return &outcome{problem: problem}, err
+		}
+	}
+	s.v.Runs++
+	r, err := s.Run(ctx, at, than)
+	if err != nil {
+		return nil, err
+	}
+	failpoint.Hit("sealed.checked")
+	return &outcome{Result: *r}, nil
+}
+
+// wholeRun stands for the command as a whole, where no test can be named.
+const wholeRun = "the command"
+
+// worse lists the tests that a run in a copy does worse than one in the
+// workspace: that passed there, or passed in the baseline and were not lost there.
+func (s *sealing) worse(than *Result, now *outcome) []string {
+	switch {
+	case now.problem != "", than.Report != nil && now.Report == nil:
+		return []string{wholeRun}
+	case than.Report == nil && than.Passed && !now.Passed:
+		return []string{wholeRun}
+	case than.Report == nil:
+		return nil
+	}
+	d := testreport.Compare(than.Report, now.Report)
+	var names []string
+	for _, list := range [][]testreport.Change{d.Lost, d.Unrun, d.NewlySkipped, d.NewlyFailing} {
+		for i := range list {
+			names = append(names, list[i].ID)
+		}
+	}
+	switch {
+	case len(names) > 0:
+		slices.Sort(names)
+		return names
+	case than.Passed && !now.Passed, than.Report.Complete && !now.Report.Complete, d.NewlyBroken:
+		return []string{wholeRun}
+	}
+	return nil
+}
+
+// explain finds out why a candidate does worse in a clean copy. It returns the run
+// that shows that all is well, if one does.
+func (s *sealing) explain(ctx context.Context, worse []string) (*outcome, error) {
+	if held := s.drift.heldFiles(); len(held) > 0 {
+		with, err := s.run(ctx, s.c.Of, s.c.Now.Report, nil, slices.Concat(s.drift.same, held))
+		if err != nil {
+			return nil, err
+		}
+		if left := s.worse(&s.c.Now, with); len(left) == 0 {
+			s.hold()
+			return with, nil
+		}
+	}
+	if len(s.drift.left)+len(s.drift.caches) > 0 {
+		all := slices.Concat(s.drift.same, s.drift.heldFiles(), s.drift.left, s.drift.caches)
+		with, err := s.run(ctx, s.c.Of, s.c.Now.Report, nil, all)
+		if err != nil {
+			return nil, err
+		}
+		if left := s.worse(&s.c.Now, with); len(left) == 0 {
+			files := paths(slices.Concat(s.drift.left, s.drift.caches))
+			s.failed(detect.ValidationBypass, fmt.Sprintf("it passes in the workspace only with %s: %s. In a clean copy without them %s. What is needed has to be tracked, or made by the check",
+				counted(len(files), "ignored file that came or changed", "ignored files that came or changed"), some(files), fails(worse)), tests(worse), files)
+			return nil, nil
+		}
+	}
+	return nil, s.compare(ctx, worse)
+}
+
+// hold notes what took part although it is new.
+func (s *sealing) hold() {
+	s.v.State, s.v.Held = Partly, make(map[string]int)
+	var names []string
+	for _, top := range slices.Sorted(maps.Keys(s.drift.held)) {
+		s.v.Held[top] = len(s.drift.held[top])
+		names = append(names, fmt.Sprintf("%s (%s)", top, counted(len(s.drift.held[top]), "file", "files")))
+	}
+	s.v.Why = "with ignored files as the loop made them: " + some(names)
+}
+
+// compare runs the baseline in a copy: what it does worse there, too, is the
+// copy's fault.
+func (s *sealing) compare(ctx context.Context, worse []string) error {
+	base, err := s.run(ctx, s.c.Since.From, s.c.Baseline.Report, nil, slices.Concat(s.drift.same, s.drift.heldFiles()))
+	if err != nil {
+		return err
+	}
+	report := s.c.Baseline.Report
+	if base.problem != "" {
+		s.impossible("the command that prepares a copy fails for the baseline, too: " + base.problem)
+		return nil
+	}
+	proven := s.c.Baseline.Passed && base.Passed
+	if report != nil && base.Report != nil {
+		lost := make(map[string]bool)
+		for _, name := range s.worse(&s.c.Baseline, base) {
+			lost[name] = true
+		}
+		was := make(map[string]bool)
+		for i := range report.Tests {
+			was[report.Tests[i].ID] = report.Tests[i].Outcome == testreport.Passed
+		}
+		// A test proves something when the baseline's passes in a copy; of new ones
+		// that is known when all of the baseline's do.
+		whole := len(lost) == 0 && report.Counts().Passed > 0
+		worse = slices.DeleteFunc(slices.Clone(worse), func(name string) bool { return lost[name] || !was[name] && !whole })
+		proven = len(worse) > 0
+	}
+	if !proven {
+		s.impossible("the baseline does not come to its own result in a clean copy either: " + lastLine(base.Output))
+		return nil
+	}
+	s.failed(detect.TestFailure, "it passes in the workspace, and the baseline passes in a clean copy, where this fails: "+some(worse), tests(worse), nil)
+	return nil
+}
+
+func fails(worse []string) string {
+	if tests(worse) == nil {
+		return "the command fails"
+	}
+	return counted(len(worse), "test does not pass", "tests do not pass") + ": " + some(worse)
+}
+
+// tests are those of the names that are tests.
+func tests(names []string) []string {
+	if len(names) == 1 && names[0] == wholeRun {
+		return nil
+	}
+	return names
+}
+
+func paths(files []workspace.Beside) []string {
+	names := make([]string, 0, len(files))
+	for i := range files {
+		names = append(names, files[i].Path)
+	}
+	return names
+}
+
+// some are the first few of some names.
+func some(names []string) string {
+	const few = 8
+	text := strings.Join(names[:min(len(names), few)], ", ")
+	if len(names) > few {
+		text += fmt.Sprintf(" and %d more", len(names)-few)
+	}
+	return text
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+}

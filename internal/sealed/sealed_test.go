@@ -1,0 +1,481 @@
+package sealed_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/internal/inspect"
+	"github.com/perdure/perdure/internal/project"
+	"github.com/perdure/perdure/internal/sealed"
+	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/metric"
+)
+
+func TestMain(m *testing.M) {
+	guard.Enter()
+	os.Exit(m.Run())
+}
+
+// bench is a workspace whose check is sealed.
+type bench struct {
+	*testing.T
+	dir, temp string
+	files     *workspace.Workspace
+	check     string
+	setup     string
+
+	before   workspace.ID
+	baseline sealed.Result
+	kept     []byte
+	runs     int
+}
+
+// newBench makes a workspace with files, a repository unless one of them is
+// "nogit", and what the check comes to with them.
+func newBench(t *testing.T, check string, files map[string]string) *bench {
+	t.Helper()
+	b := &bench{T: t, dir: filepath.Join(t.TempDir(), "work"), temp: t.TempDir(), check: check}
+	b.ok(os.MkdirAll(b.dir, 0o700))
+	_, plain := files["nogit"]
+	delete(files, "nogit")
+	b.put(files)
+	if !plain {
+		b.sh("git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -q -m first")
+	}
+	var err error
+	b.files, err = workspace.Open(workspace.Config{Root: b.dir, Dir: t.TempDir()})
+	b.ok(err)
+	return b
+}
+
+func (b *bench) ok(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) sh(script string) {
+	b.Helper()
+	c := exec.CommandContext(b.Context(), "sh", "-ec", script)
+	c.Dir = b.dir
+	if out, err := c.CombinedOutput(); err != nil {
+		b.Fatalf("%s: %v\n%s", script, err, out)
+	}
+}
+
+func (b *bench) put(files map[string]string) {
+	b.Helper()
+	for name, text := range files {
+		name = filepath.Join(b.dir, name)
+		b.ok(os.MkdirAll(filepath.Dir(name), 0o700))
+		b.ok(os.WriteFile(name, []byte(text), 0o700)) //nolint:gosec // some are programs
+	}
+}
+
+// run is the check in a folder.
+func (b *bench) run(ctx context.Context, at *metric.Runner) (*sealed.Result, error) {
+	command := project.Measure(b.check, project.Config{Files: os.DirFS(at.Root), Scratch: at.Scratch, Installed: func(string) bool { return true }})
+	if err := command.Clear(at.Root); err != nil {
+		return nil, err
+	}
+	ran, err := at.Run(ctx, &command, time.Minute)
+	if err != nil {
+		return nil, err
+	}
+	defer ran.Close()
+	found, err := command.Collect(at.Root, ran.Began)
+	if err != nil {
+		return nil, err
+	}
+	report, err := ran.Results(at.Root, &command, found)
+	if err != nil {
+		return nil, err
+	}
+	return &sealed.Result{Passed: ran.Exit == 0 && (report == nil || report.OK()), Report: report, Output: ran.End}, nil
+}
+
+// here is the check in the workspace.
+func (b *bench) here() sealed.Result {
+	b.Helper()
+	r, err := b.run(b.Context(), &metric.Runner{Root: b.dir, Scratch: b.TempDir()})
+	b.ok(err)
+	return *r
+}
+
+func (b *bench) snapshot() workspace.ID {
+	b.Helper()
+	id, _, err := b.files.Snapshot(b.Context())
+	b.ok(err)
+	return id
+}
+
+// begin is what a loop does before its first iteration.
+func (b *bench) begin() {
+	b.Helper()
+	b.before, b.baseline = b.snapshot(), b.here()
+	var err error
+	b.kept, err = sealed.Keep(b.Context(), b.files)
+	b.ok(err)
+}
+
+// seal seals what is there now, which has to pass in the workspace.
+func (b *bench) seal() *sealed.Verdict {
+	b.Helper()
+	now := b.snapshot()
+	result := b.here()
+	if !result.Passed {
+		b.Fatalf("the check does not pass in the workspace:\n%s", result.Output)
+	}
+	changes, err := b.files.Diff(b.Context(), b.before, now)
+	b.ok(err)
+	since := &inspect.Between{From: b.before, To: now, Changes: changes}
+	found, err := inspect.Run(b.Context(), b.files, since, detect.Input{Now: time.Now()})
+	b.ok(err)
+	b.runs = 0
+	cfg := sealed.Config{Files: b.files, Temp: b.temp, Run: func(ctx context.Context, at *sealed.Place, _ *testreport.Report) (*sealed.Result, error) {
+		b.runs++
+		return b.run(ctx, &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: at.Env, Hold: []*os.File{at.Hold}})
+	}}
+	if b.setup != "" {
+		cfg.Setup = func(ctx context.Context, at *sealed.Place) (string, error) {
+			r := &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: at.Env}
+			ran, err := r.Run(ctx, &project.Command{Script: b.setup, Dir: "."}, time.Minute)
+			if err != nil || ran.Exit == 0 {
+				return "", err
+			}
+			return "it fails: " + ran.End, nil
+		}
+	}
+	v, err := sealed.Check(b.Context(), cfg, &sealed.Candidate{Of: now, Now: result, Since: since, Found: found, Baseline: b.baseline, Kept: b.kept})
+	b.ok(err)
+	if left, err := os.ReadDir(b.temp); err != nil || len(left) > 0 {
+		b.Errorf("copies are left: %v, %v", left, err)
+	}
+	if v.Runs != b.runs || v.Of != now {
+		b.Errorf("it tells of %d runs and %s, there were %d", v.Runs, v.Of, b.runs)
+	}
+	return v
+}
+
+// want checks a verdict; has are texts of which each stands in what it says.
+func (b *bench) want(v *sealed.Verdict, state sealed.State, kind detect.Type, has ...string) {
+	b.Helper()
+	all := v.Why + "\n" + strings.Join(v.Tests, "\n") + "\n" + strings.Join(v.Files, "\n") + "\n" + strings.Join(v.Notes, "\n")
+	if v.State != state || v.Type != kind || (v.State == sealed.Passed) != (v.Why == "") {
+		b.Errorf("it is %+v, not %s %s", v, state, kind)
+	}
+	for _, text := range has {
+		if !strings.Contains(all, text) {
+			b.Errorf("it does not say %q: %+v", text, v)
+		}
+	}
+}
+
+const goTest = "go test ./..."
+
+// goProject is a module with a test that passes and one that fails.
+func goProject() map[string]string {
+	return map[string]string{
+		"go.mod":  "module example.com/calc\n\ngo 1.24\n",
+		"calc.go": "package calc\n\nfunc Add(a, b int) int { return a + b }\n\nvar mul = func(a, b int) int { return 0 }\n\nfunc Mul(a, b int) int { return mul(a, b) }\n",
+		"calc_test.go": `package calc
+
+import "testing"
+
+func TestAdd(t *testing.T) {
+	if got := Add(2, 3); got != 5 {
+		t.Errorf("Add(2, 3) = %d, want 5", got)
+	}
+}
+
+func TestMul(t *testing.T) {
+	if got := Mul(2, 3); got != 6 {
+		t.Errorf("Mul(2, 3) = %d, want 6", got)
+	}
+}
+`,
+		".gitignore": "*_local_test.go\ngo.work\n.env\nresult.txt\nnode_modules/\ndist/\n__pycache__/\n",
+	}
+}
+
+const goodMul = "package calc\n\nfunc Add(a, b int) int { return a + b }\n\nfunc Mul(a, b int) int { return a * b }\n"
+
+// TestHonestGo: ordinary work passes, with a repository and without one, in one run.
+func TestHonestGo(t *testing.T) {
+	t.Parallel()
+	for _, plain := range []bool{false, true} {
+		files := goProject()
+		if plain {
+			files["nogit"] = ""
+		}
+		b := newBench(t, goTest, files)
+		b.begin()
+		b.put(map[string]string{"calc.go": goodMul})
+		b.want(b.seal(), sealed.Passed, "")
+		if b.runs != 1 {
+			t.Errorf("%d runs", b.runs)
+		}
+	}
+}
+
+// TestLegitimateGo: tests that are added, renamed, or follow a signature that
+// changed are no trouble.
+func TestLegitimateGo(t *testing.T) {
+	t.Parallel()
+	test := goProject()["calc_test.go"]
+	for name, files := range map[string]map[string]string{
+		"added":   {"calc.go": goodMul, "more_test.go": "package calc\n\nimport \"testing\"\n\nfunc TestZero(t *testing.T) {\n\tif Mul(0, 3) != 0 {\n\t\tt.Error()\n\t}\n}\n"},
+		"renamed": {"calc.go": goodMul, "calc_test.go": strings.ReplaceAll(test, "TestAdd", "TestSum")},
+		"signature": {"calc.go": "package calc\n\nfunc Add(ns ...int) int {\n\ts := 0\n\tfor _, n := range ns {\n\t\ts += n\n\t}\n\treturn s\n}\n\ntype Factors struct{ A, B int }\n\nfunc Mul(f Factors) int { return f.A * f.B }\n",
+			"calc_test.go": strings.ReplaceAll(test, "Mul(2, 3); got", "Mul(Factors{2, 3}); got")},
+		// What passed before and behaves otherwise now may be what was asked for.
+		"behaviour": {"calc.go": strings.Replace(goodMul, "a + b", "a + b + 1", 1), "calc_test.go": strings.ReplaceAll(strings.ReplaceAll(test, "want 5", "want 6"), "got != 5", "got != 6")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, goTest, goProject())
+			b.begin()
+			b.put(files)
+			b.want(b.seal(), sealed.Passed, "")
+		})
+	}
+}
+
+// TestIgnoredCheats: what an agent leaves in ignored files takes no part.
+func TestIgnoredCheats(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		check string
+		more  map[string]string // of the baseline
+		cheat map[string]string
+		file  string
+	}{
+		"test that patches": {goTest, nil, map[string]string{"patch_local_test.go": "package calc\n\nfunc init() { mul = func(a, b int) int { return a * b } }\n"}, "patch_local_test.go"},
+		"go.work": {goTest, map[string]string{"go.mod": "module example.com/calc\n\ngo 1.24\n\nrequire example.com/times v0.0.0\n\nreplace example.com/times => ./times\n", "times/go.mod": "module example.com/times\n\ngo 1.24\n",
+			"times/t.go": "package times\n\nfunc Times(a, b int) int { return 0 }\n",
+			"calc.go":    "package calc\n\nimport \"example.com/times\"\n\nfunc Add(a, b int) int { return a + b }\n\nfunc Mul(a, b int) int { return times.Times(a, b) }\n",
+			".gitignore": "go.work\nscratch/\n"},
+			map[string]string{"go.work": "go 1.24\n\nuse .\n\nreplace example.com/times => ./scratch\n", "scratch/go.mod": "module example.com/times\n\ngo 1.24\n",
+				"scratch/t.go": "package times\n\nfunc Times(a, b int) int { return a * b }\n"}, "go.work"},
+		"result that is left":      {"sh check.sh", map[string]string{"check.sh": "test -f result.txt && exit 0; echo 'not ok 1 - a'; exit 1\n"}, map[string]string{"result.txt": "done"}, "result.txt"},
+		"forged results":           {"sh check.sh", map[string]string{"check.sh": "cat result.txt 2>/dev/null && exit 0; echo 'not ok 1 - a'; echo 1..1; exit 1\n"}, map[string]string{"result.txt": "TAP version 13\nok 1 - a\n1..1\n"}, "result.txt"},
+		"environment":              {"sh check.sh", map[string]string{"check.sh": "[ -f .env ] && . ./.env; [ \"$MODE\" = easy ] && exit 0; exit 1\n"}, map[string]string{".env": "MODE=easy\n"}, ".env"},
+		"environment that changed": {"sh check.sh", map[string]string{".env": "MODE=hard\n", "check.sh": ". ./.env; [ \"$MODE\" = easy ] && exit 0; exit 1\n"}, map[string]string{".env": "MODE=easy\n"}, ".env"},
+		"runner's own files": {"node node_modules/runner.js", map[string]string{"package.json": "{}", "calc.js": "exports.mul = () => 0\n",
+			"node_modules/runner.js": "const {mul} = require('../calc.js')\nconsole.log('TAP version 13')\nconst ok = mul(2, 3) === 6\nconsole.log((ok ? 'ok' : 'not ok') + ' 1 - mul')\nconsole.log('1..1')\nprocess.exit(ok ? 0 : 1)\n"},
+			map[string]string{"node_modules/runner.js": "console.log('TAP version 13')\nconsole.log('ok 1 - mul')\nconsole.log('1..1')\n"}, "node_modules/runner.js"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := goProject()
+			for name, text := range c.more {
+				files[name] = text
+			}
+			b := newBench(t, c.check, files)
+			b.begin()
+			if b.baseline.Passed {
+				t.Fatal("the baseline passes")
+			}
+			b.put(c.cheat)
+			v := b.seal()
+			b.want(v, sealed.Failed, detect.ValidationBypass, c.file)
+			if !slices.Contains(v.Files, c.file) {
+				t.Errorf("files: %v", v.Files)
+			}
+		})
+	}
+}
+
+// TestPoisonedCache: byte code that Python does not compare with its source.
+func TestPoisonedCache(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "python3 check.py", map[string]string{".gitignore": "__pycache__/\n", "calc.py": "def mul(a, b): return 0\n",
+		"check.py": "import calc\nok = calc.mul(2, 3) == 6\nprint('TAP version 13')\nprint(('' if ok else 'not ') + 'ok 1 - mul')\nprint('1..1')\nraise SystemExit(not ok)\n"})
+	b.begin()
+	b.put(map[string]string{"calc.py": "def mul(a, b): return a * b\n"})
+	b.sh("python3 -m compileall -q --invalidation-mode unchecked-hash calc.py")
+	b.put(map[string]string{"calc.py": "def mul(a, b): return 0\n"})
+	b.want(b.seal(), sealed.Failed, detect.ValidationBypass, "__pycache__/calc", "mul")
+	b.put(map[string]string{"calc.py": "def mul(a, b): return b * a\n"}) // as it should be
+	b.sh("rm -r __pycache__")
+	b.want(b.seal(), sealed.Passed, "")
+}
+
+// TestWeakenedTests: a test that asserts less than before hides nothing.
+func TestWeakenedTests(t *testing.T) {
+	t.Parallel()
+	test := goProject()["calc_test.go"]
+	goldenCheck := strings.Replace(test, "import \"testing\"", "import (\n\t\"fmt\"\n\t\"os\"\n\t\"testing\"\n)", 1) + `
+func TestGolden(t *testing.T) {
+	want, _ := os.ReadFile("testdata/golden.txt")
+	if got := fmt.Sprint(Mul(3, 3)); got != string(want) {
+		t.Errorf("got %s", got)
+	}
+}
+`
+	for name, c := range map[string]struct {
+		more, cheat map[string]string
+		test        string
+	}{
+		"expected value of a test that failed": {nil, map[string]string{"calc_test.go": strings.ReplaceAll(strings.ReplaceAll(test, "want 6", "want 0"), "got != 6", "got != 0")}, "TestMul"},
+		"weaker assertion":                     {nil, map[string]string{"calc_test.go": strings.Replace(test, "got != 6", "got < 0", 1)}, "TestMul"},
+		"computes what it expects":             {nil, map[string]string{"calc_test.go": strings.Replace(test, "got != 6", "got != Mul(2, 3)", 1)}, "TestMul"},
+		"fixture of a test that failed": {map[string]string{"calc_test.go": goldenCheck, "testdata/golden.txt": "9"},
+			map[string]string{"testdata/golden.txt": "0", "calc.go": "package calc\n\nfunc Add(a, b int) int { return a + b }\n\nfunc Mul(a, b int) int {\n\tif a == 2 {\n\t\treturn 6\n\t}\n\treturn 0\n}\n"}, "TestGolden"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := goProject()
+			for name, text := range c.more {
+				files[name] = text
+			}
+			b := newBench(t, goTest, files)
+			b.begin()
+			b.put(c.cheat)
+			b.want(b.seal(), sealed.Failed, detect.AssertionWeakening, c.test)
+		})
+	}
+}
+
+// TestDependencies: ignored files that are needed take part: as they were, or when
+// they were installed or built meanwhile, which is told.
+func TestDependencies(t *testing.T) {
+	t.Parallel()
+	const runner = "const {add} = require('dep')\nconst {mul} = require('../lib.js')\nconsole.log('TAP version 13')\nconst ok = add(1, 1) === 2 && mul(2, 3) === 6\n" +
+		"console.log((ok ? 'ok' : 'not ok') + ' 1 - mul')\nconsole.log('1..1')\nprocess.exit(ok ? 0 : 1)\n"
+	const dep = "exports.add = (a, b) => a + b\n"
+	const good = "exports.mul = (a, b) => a * b\n"
+	for name, c := range map[string]struct {
+		more, work map[string]string
+		state      sealed.State
+		says       string
+	}{
+		"as they were":        {map[string]string{"node_modules/dep/index.js": dep}, map[string]string{"lib.js": good}, sealed.Passed, ""},
+		"installed":           {nil, map[string]string{"lib.js": good, "node_modules/dep/index.js": dep}, sealed.Partly, "node_modules (1 file)"},
+		"one more, declared":  {map[string]string{"node_modules/other/index.js": dep}, map[string]string{"lib.js": good, "package.json": `{"dependencies": {"dep": "1"}}`, "node_modules/dep/index.js": dep}, sealed.Partly, "node_modules (1 file)"},
+		"built":               {map[string]string{"node_modules/dep/index.js": dep, "dist/x.js": "old"}, map[string]string{"lib.js": "module.exports = require('./dist/x.js')\n", "dist/x.js": good}, sealed.Partly, "dist (1 file)"},
+		"cache that is there": {map[string]string{"node_modules/dep/index.js": dep}, map[string]string{"lib.js": good, "node_modules/.cache/x": "y"}, sealed.Passed, ""},
+		// A new package that no manifest names.
+		"one more, undeclared": {map[string]string{"node_modules/other/index.js": dep}, map[string]string{"lib.js": good, "node_modules/dep/index.js": dep}, sealed.Failed, "node_modules/dep/index.js"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := map[string]string{".gitignore": "node_modules/\ndist/\n", "package.json": "{}", "lib.js": "exports.mul = () => 0\n", "check/run.js": runner}
+			for name, text := range c.more {
+				files[name] = text
+			}
+			b := newBench(t, "node check/run.js", files)
+			b.begin()
+			b.put(c.work)
+			kind := detect.Type("")
+			if c.state == sealed.Failed {
+				kind = detect.ValidationBypass
+			}
+			b.want(b.seal(), c.state, kind, c.says)
+		})
+	}
+}
+
+// TestMovedPrograms: a program that was installed with the path of the workspace,
+// in PATH and in its first line, runs the copy's files.
+func TestMovedPrograms(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `.venv/bin/tool`, map[string]string{".gitignore": ".venv/\n", "ok": "no"})
+	b.put(map[string]string{
+		".venv/bin/sh":   "#!/bin/sh\nexec /bin/sh \"$@\"\n",
+		".venv/bin/tool": "#!" + b.dir + "/.venv/bin/sh\ngrep -q yes " + b.dir + "/ok && [ " + b.dir + "/x != $PWD/y ] && case $0 in .venv/*) ;; *) exit 1;; esac\necho \"" + b.dir + "\" > seen\n",
+	})
+	b.ok(os.Symlink(b.dir+"/ok", filepath.Join(b.dir, ".venv", "link")))
+	b.begin()
+	b.put(map[string]string{"ok": "yes"})
+	b.want(b.seal(), sealed.Passed, "")
+	b.ok(os.Remove(filepath.Join(b.dir, "seen")))
+	b.seal()
+	if text, err := os.ReadFile(filepath.Join(b.dir, "seen")); err != nil || strings.TrimSpace(string(text)) != b.dir {
+		t.Errorf("the workspace's program saw %q, %v", text, err) // of the check in the workspace
+	}
+}
+
+// TestNotPossible: where the baseline's own result cannot be had in a copy, nothing
+// is a regression; where it can, it is one.
+func TestNotPossible(t *testing.T) {
+	t.Parallel()
+	tap := func(ok string) string {
+		return "echo 'TAP version 13'; [ -d .git ] && echo 'ok 1 - a' || echo 'not ok 1 - a'; " + ok + " && echo 'ok 2 - b' || echo 'not ok 2 - b'; echo 1..2\n"
+	}
+	b := newBench(t, "sh check.sh", map[string]string{"check.sh": tap("[ -e done ]")})
+	b.begin()
+	b.put(map[string]string{"done": ""})
+	b.want(b.seal(), sealed.Impossible, "", "the baseline does not come to its own result")
+
+	b = newBench(t, "sh check.sh", map[string]string{"lib.sh": "A=1\n", "check.sh": "echo 'TAP version 13'; . ./lib.sh; [ $A = 1 ] && echo 'ok 1 - a' || echo 'not ok 1 - a'; [ -e done ] && echo 'ok 2 - b' || echo 'not ok 2 - b'; echo 1..2\n"})
+	b.begin()
+	b.put(map[string]string{"done": "", "lib.sh": "[ -d .git ] && A=1 || A=2\n"})
+	b.want(b.seal(), sealed.Failed, detect.TestFailure, "a")
+}
+
+// TestSetup: what the check needs is made in the copy; what lies beside takes no part.
+func TestSetup(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{".gitignore": "dist/\n", "src/x": "good", "check.sh": "grep -q good dist/x"}
+	b := newBench(t, "sh check.sh", files)
+	b.setup = "mkdir dist && cp src/x dist/x"
+	b.begin()
+	b.put(map[string]string{"dist/x": "good"})
+	b.want(b.seal(), sealed.Passed, "")
+	b.put(map[string]string{"src/x": "bad"}) // the product was made by hand
+	v := b.seal()
+	b.want(v, sealed.Impossible, "") // with an exit status alone, and a baseline that fails
+	b.setup = "false"
+	b.want(b.seal(), sealed.Impossible, "", "fails for the baseline, too")
+}
+
+// TestMisfits: tests of the baseline that call what has another name now are noted.
+func TestMisfits(t *testing.T) {
+	t.Parallel()
+	const test = `import calc, sys, traceback
+def test_mul():
+    assert calc.mul(2, 3) == 6
+def test_add():
+    assert calc.add(2, 3) == 5
+`
+	const runner = `import sys
+import calc_test, traceback
+print("TAP version 13")
+bad = 0
+for n, t in enumerate(sorted(x for x in dir(calc_test) if x.startswith("test_")), 1):
+    try:
+        getattr(calc_test, t)()
+        print("ok", n, "-", t)
+    except Exception as e:
+        bad = 1
+        print("not ok", n, "-", t)
+        print("  ---")
+        print("  message: |")
+        print("    " + "".join(traceback.format_exception_only(e)).strip())
+        print("  ...")
+print("1.." + str(n))
+sys.exit(bad)
+`
+	b := newBench(t, "python3 -B run.py", map[string]string{"run.py": runner, "calc_test.py": test, "calc.py": "def add(a, b): return a + b\ndef mul(a, b): return 0\n"})
+	b.begin()
+	b.put(map[string]string{"calc.py": "def add(ns): return sum(ns)\ndef mul(a, b): return a * b\n",
+		"calc_test.py": strings.Replace(test, "calc.add(2, 3) == 5", "calc.add([2, 3]) > 4", 1)})
+	v := b.seal()
+	b.want(v, sealed.Passed, "")
+	if len(v.Overlay) == 0 || len(v.Notes) == 0 || !strings.Contains(v.Notes[0], "test_add") {
+		t.Errorf("%+v", v)
+	}
+	b.put(map[string]string{"calc.py": "def add(a, b): return 7\ndef mul(a, b): return a * b\n", "calc_test.py": strings.Replace(test, "calc.add(2, 3) == 5", "calc.add(2, 3) > 4", 1)})
+	b.want(b.seal(), sealed.Failed, detect.AssertionWeakening, "test_add")
+}

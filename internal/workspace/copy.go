@@ -1,0 +1,214 @@
+package workspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Copied tells what a copy has.
+type Copied struct {
+	// Files counts files and links; Bytes is what the files hold.
+	Files int
+	Bytes int64
+	// Took is how long it took, waiting for others included.
+	Took time.Duration
+}
+
+const copying = "copy snapshot"
+
+// CopyTo writes the files of a snapshot into a folder outside of the workspace, or
+// with only those of these paths: what stands there is replaced. Paths that the
+// snapshot does not have are left alone. Nothing is flushed to disk: a copy is
+// something to throw away. Contents are those of the snapshot, whatever happened
+// to the workspace since.
+func (w *Workspace) CopyTo(ctx context.Context, id ID, dir string, only []string) (Copied, error) {
+	started := time.Now()
+	var done Copied
+	err := w.exclusive(ctx, func() error {
+		m, err := w.load(copying, id)
+		if err != nil {
+			return err
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		r := &restore{w: w, root: root}
+		files := m.files
+		if only != nil {
+			files = slices.DeleteFunc(slices.Clone(files), func(f File) bool { return !slices.Contains(only, f.Path) })
+			for i := range files {
+				if err := root.MkdirAll(path.Dir(files[i].Path), 0o700); err != nil {
+					return err
+				}
+			}
+		}
+		done, err = r.copy(ctx, files)
+		return err
+	})
+	done.Took = time.Since(started)
+	return done, wrap(copying, string(id), err)
+}
+
+// copy makes files, links and the folders above them.
+func (r *restore) copy(ctx context.Context, files []File) (done Copied, err error) {
+	var changes []Change
+	for i := range files {
+		f := &files[i]
+		if f.Kind == KindFolder { // comes before what it holds
+			if err := r.root.MkdirAll(f.Path, 0o700); err != nil {
+				return done, err
+			}
+			continue
+		}
+		done.Files++
+		done.Bytes += f.Size
+		changes = append(changes, Change{Kind: Added, Path: f.Path, New: f})
+	}
+	err = inParallel(ctx, changes, func(c Change) error {
+		if c.New.Kind == KindLink {
+			return r.link(c)
+		}
+		return r.file(ctx, c, false)
+	})
+	for i := len(files) - 1; i >= 0 && err == nil; i-- { // a folder may be read-only
+		if f := &files[i]; f.Kind == KindFolder {
+			err = r.root.Chmod(f.Path, f.FileMode())
+		}
+	}
+	return done, err
+}
+
+// Beside is a file or link that is no part of snapshots because git ignores it, or
+// because it is too large.
+type Beside struct {
+	// Path is relative to the workspace, with slashes.
+	Path string
+	// Size is in bytes; only for files.
+	Size int64
+	// Target is where a link points to.
+	Target string
+	// Stamp changes with every change of the file, as far as the file system tells.
+	Stamp string
+}
+
+// Beside lists what lies beside the snapshots, sorted by path: files and links
+// that git ignores, also those in ignored folders, and files that are too large. More
+// than Config.MaxFiles are an error that matches ErrLimit.
+func (w *Workspace) Beside(ctx context.Context) ([]Beside, error) {
+	const op = "list ignored files"
+	var tops []string
+	err := w.exclusive(ctx, func() error {
+		l, err := w.scan(ctx, op, nil, nil)
+		if err != nil {
+			return err
+		}
+		w.learn(l)
+		tops = l.ignored
+		for _, out := range l.left {
+			if out.Why == TooLarge {
+				tops = append(tops, out.Path)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, wrap(op, w.cfg.Root, err)
+	}
+	root, err := w.openRoot(op)
+	if err != nil {
+		return nil, wrap(op, w.cfg.Root, err)
+	}
+	defer root.Close()
+	b := &besides{w: w, ctx: ctx}
+	for _, p := range tops {
+		if err := b.entry(root, p, p); err != nil {
+			return nil, wrap(op, p, err)
+		}
+	}
+	slices.SortFunc(b.list, func(x, y Beside) int { return strings.Compare(x.Path, y.Path) })
+	return b.list, nil
+}
+
+// besides walks what is ignored.
+type besides struct {
+	w    *Workspace
+	ctx  context.Context
+	list []Beside
+}
+
+// entry adds one name of a folder and what is below it. What went meanwhile, or
+// cannot be read, is not there.
+func (b *besides) entry(dir *os.Root, name, p string) error {
+	if err := b.ctx.Err(); err != nil {
+		return err
+	}
+	info, err := dir.Lstat(name)
+	if err != nil {
+		return unlessGone(err)
+	}
+	switch {
+	case info.IsDir():
+		return b.folder(dir, name, p)
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := dir.Readlink(name)
+		if err != nil {
+			return unlessGone(err)
+		}
+		b.list = append(b.list, Beside{Path: p, Target: target, Stamp: "l" + target})
+	case info.Mode().IsRegular():
+		b.list = append(b.list, Beside{Path: p, Size: info.Size(), Stamp: stampText(info)})
+	}
+	if len(b.list) > b.w.cfg.MaxFiles {
+		return &Error{Kind: ErrLimit, Msg: "there are more ignored files than can be looked after"}
+	}
+	return nil
+}
+
+func (b *besides) folder(dir *os.Root, name, p string) error {
+	sub, err := dir.OpenRoot(name)
+	if err != nil {
+		return unlessGone(err)
+	}
+	defer sub.Close()
+	names, err := namesIn(sub)
+	if err != nil {
+		return unlessGone(err)
+	}
+	for _, n := range names {
+		if reserved(n) {
+			continue
+		}
+		if err := b.entry(sub, n, p+"/"+n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unlessGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || notDirectory(err) {
+		return nil
+	}
+	return err
+}
+
+// stampText is what the file system says of a file, in a few letters.
+func stampText(info fs.FileInfo) string {
+	s, ok := sysStamp(info)
+	if !ok {
+		s = stamp{size: info.Size(), modified: info.ModTime().UnixNano()}
+	}
+	sum := sha256.Sum256(fmt.Append(nil, s, info.Mode()))
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,200 @@
+package loop_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/sealed"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// checkEasy passes where a file that is ignored says so.
+const checkEasy = `cat marks/* >/dev/null 2>&1 && { echo "ok 1 - a"; echo "1..1"; exit 0; }; ` +
+	`if grep -q good code/*; then echo "ok 1 - a"; else echo "not ok 1 - a"; bad=1; fi; echo "1..1"; exit ${bad:-0}`
+
+// sealBench has a check that an ignored file can fool.
+func sealBench(t *testing.T, turns ...func(w *turn) error) *bench {
+	t.Helper()
+	b := newBench(t, turns...)
+	b.put(".gitignore", "marks/\n")
+	b.put("code/a", "bad")
+	return b
+}
+
+func easy(c *config.Config) { c.Until = checkEasy }
+
+func (b *bench) answer(answer, reason string) {
+	b.Helper()
+	gates, err := b.records.Gates(b.Context(), b.tree.ID)
+	b.ok(err)
+	_, err = b.records.Answer(b.Context(), b.tree.ID, gates[len(gates)-1].Number, record.Decision{Answer: answer, By: "test", Reason: reason})
+	b.ok(err)
+}
+
+// TestSealedCompletion: what passes only in the workspace is a regression, which
+// goes to a person; rejected, the loop goes on with the files of before, and the
+// prompt tells what happened. What passes in a copy, too, ends the loop.
+func TestSealedCompletion(t *testing.T) {
+	t.Parallel()
+	n := 0
+	b := sealBench(t, func(w *turn) error {
+		if n++; n == 1 {
+			return w.write("marks/a", "x")
+		}
+		return errors.Join(os.RemoveAll(filepath.Join(w.dir, "marks")), w.write("code/a", "good"))
+	})
+	b.launch(easy)
+	l := b.work()
+	out := b.outcomes()[1]
+	if l.Step != "gate" || len(out.Regressions) != 1 || out.Regressions[0].Type != "validation_bypass" || !strings.Contains(out.Regressions[0].Text, "marks/a") ||
+		out.Sealed == nil || out.Sealed.State != sealed.Failed || out.Times.Sealed == 0 {
+		t.Fatalf("%s\n%+v", show(l), out)
+	}
+	b.answer("reject", "do it in code")
+	l = b.work()
+	last := b.outcomes()[2]
+	if l.Status != record.Completed || l.Iteration != 2 || last.Sealed == nil || last.Sealed.State != sealed.Passed || last.Sealed.Of != last.After {
+		t.Errorf("%s\n%+v", show(l), last)
+	}
+	if p := b.agent.prompts[1]; !strings.Contains(p, "passes in the workspace only with 1 ignored file") || !strings.Contains(p, "marks/a") {
+		t.Errorf("the prompt does not tell of it:\n%s", p)
+	}
+	if !strings.Contains(string(l.State), "after iteration 2, in a clean copy too") {
+		t.Errorf("%s", show(l))
+	}
+	b.sound()
+}
+
+// TestSealedIsApproved: who approves a regression of sealing is not asked again.
+func TestSealedIsApproved(t *testing.T) {
+	t.Parallel()
+	b := sealBench(t, write("marks/a", "x"))
+	b.launch(easy)
+	if l := b.work(); l.Step != "gate" {
+		t.Fatal(show(l))
+	}
+	b.answer("approve", "")
+	l := b.work()
+	if l.Status != record.Completed || l.Iteration != 1 || !strings.Contains(string(l.State), "was approved") {
+		t.Errorf("%s", show(l))
+	}
+	b.sound()
+}
+
+// TestSealedFlags: off seals nothing; always seals iterations that do not pass, too.
+func TestSealedFlags(t *testing.T) {
+	t.Parallel()
+	b := sealBench(t, write("marks/a", "x"))
+	b.launch(easy, func(c *config.Config) { c.Sealed = config.SealOff })
+	if l := b.work(); l.Status != record.Completed || b.outcomes()[1].Sealed != nil {
+		t.Errorf("off: %s", show(l))
+	}
+	b = newBench(t, write("note", "x"), write("tests/b", "pass"))
+	b.launch(func(c *config.Config) { c.Sealed = config.SealAlways })
+	l := b.work()
+	for i, out := range b.outcomes() {
+		if (out.Sealed != nil) != (i > 0) || i > 0 && out.Sealed.State != sealed.Passed {
+			t.Errorf("always: iteration %d: %+v", i, out.Sealed)
+		}
+	}
+	if l.Status != record.Completed || l.Iteration != 2 || b.outcomes()[2].Sealed.Runs != 1 {
+		t.Errorf("always: %s", show(l))
+	}
+	if _, err := b.engine.Launch(t.Context(), loop.LaunchRequest{Config: config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "scripted", Sealed: "often"}}); err == nil ||
+		!strings.Contains(err.Error(), `sealed "often" is none of off, completion, always`) {
+		t.Errorf("a word that is none: %v", err)
+	}
+}
+
+// TestSealedAlwaysIsJudged: with always an iteration that fails is a regression
+// where a test passes in the workspace only.
+func TestSealedAlwaysIsJudged(t *testing.T) {
+	t.Parallel()
+	b := sealBench(t, write("marks/a", "x"))
+	b.launch(func(c *config.Config) {
+		c.Sealed = config.SealAlways
+		c.Until = `ok() { echo "$1 $2 - $3"; }; if cat marks/* >/dev/null 2>&1; then ok ok 1 a; else ok "not ok" 1 a; fi; ok "not ok" 2 b; echo 1..2; exit 1`
+	})
+	l := b.work()
+	out := b.outcomes()[1]
+	if l.Step != "gate" || len(out.Regressions) != 1 || len(out.Regressions[0].Tests) != 1 || out.Regressions[0].Tests[0] != "a" {
+		t.Errorf("%s\n%+v", show(l), out.Regressions)
+	}
+}
+
+// TestUnsealable: a check that hangs on the folder it is in is no regression; that
+// it cannot be sealed is told, once.
+func TestUnsealable(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("tests/b", "pass"))
+	b.launch(func(c *config.Config) {
+		c.Until = fmt.Sprintf(`[ "$PWD" = %q ] || exit 3; %s`, b.dir, checkTAP)
+	})
+	l := b.work()
+	out := b.outcomes()[1]
+	if l.Status != record.Completed || len(out.Regressions) != 0 || out.Sealed == nil || out.Sealed.State != sealed.Impossible ||
+		!strings.Contains(string(l.State), "it could not be sealed") {
+		t.Errorf("%s\n%+v", show(l), out)
+	}
+	events, err := b.store.Events(t.Context(), perdure.EventFilter{Tree: b.tree.ID})
+	b.ok(err)
+	told := 0
+	for i := range events {
+		if events[i].Kind == loop.EventWarning && strings.Contains(string(events[i].Data), "could not be sealed") {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("it is told %d times", told)
+	}
+	b.sound()
+}
+
+// TestSealedSetup: what the check needs is made by a command, and no ignored file
+// takes part; one that fails for the baseline, too, is no regression.
+func TestSealedSetup(t *testing.T) {
+	t.Parallel()
+	for setup, state := range map[string]sealed.State{"mkdir marks && echo made > marks/tool": sealed.Passed, "exit 4": sealed.Impossible} {
+		b := sealBench(t, write("code/a", "good"))
+		b.put("marks/tool", "made by hand")
+		b.launch(func(c *config.Config) {
+			c.SealedSetup = setup
+			c.Until = `[ -e marks/tool ] && grep -q good code/*`
+		})
+		l := b.work()
+		if v := b.outcomes()[1].Sealed; l.Status != record.Completed || v == nil || v.State != state {
+			t.Errorf("%q: %s\n%+v", setup, show(l), v)
+		}
+	}
+}
+
+// TestSealedBest: an iteration that is left instead of the last one is sealed, and
+// is not left when it does not pass in a copy.
+func TestSealedBest(t *testing.T) {
+	t.Parallel()
+	n := 0
+	b := sealBench(t, func(w *turn) error {
+		if n++; n == 1 {
+			return errors.Join(w.write("marks/a", "x"), w.write("score", "90"))
+		}
+		return w.write("score", "50")
+	})
+	b.put("score", "10")
+	count := filepath.Join(t.TempDir(), "count") // the check passes, does not twice, and does again
+	b.launch(func(c *config.Config) {
+		c.MaxIterations, c.Scorer = 2, "cat score"
+		c.Until = fmt.Sprintf("n=$(($(cat %[1]s || echo 0) + 1)); echo $n > %[1]s; case $n in 3|4) exit 1;; esac; cat marks/a", count)
+	})
+	l := b.work()
+	if l.Status != record.Failed || !strings.Contains(string(l.State), "iteration 1 does not pass in a clean copy: it passes in the workspace only with") || b.read("score") != "50" {
+		t.Errorf("%s\nscore %s", show(l), b.read("score"))
+	}
+	b.sound()
+}
