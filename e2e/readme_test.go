@@ -61,6 +61,45 @@ func TestDocsReadmeBook(t *testing.T) {
 	}
 }
 
+// The example of a loop prints what the README says, but for its name and the
+// time, and leaves the tests as they were.
+func TestDocsReadmeLoop(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("builds the program")
+	}
+	if _, err := exec.LookPath("sed"); err != nil {
+		t.Skip("there is no sed")
+	}
+	dir := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", dir+"/perdure", "../cmd/perdure").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	_, after, _ := strings.Cut(readme(t), "$ perdure loop run ")
+	args, rest, _ := strings.Cut(after, "\n")
+	shown, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("README.md does not show the command and what it prints")
+	}
+	if err := os.CopyFS(dir+"/slug", os.DirFS("../examples/loop")); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", "perdure loop run "+args+" 2>&1")
+	cmd.Dir, cmd.Env = dir+"/slug", append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	varying := regexp.MustCompile(`(?m)^make-the-tests-pass-[0-9a-f]{8}$|^\d\d:\d\d:\d\d`)
+	if got, want := varying.ReplaceAllString(string(out), "#"), varying.ReplaceAllString(shown, "#"); got != want {
+		t.Errorf("it printed\n%s\nwant\n%s", got, want)
+	}
+	before, _ := os.ReadFile("../examples/loop/slug_test.go")
+	if now, err := os.ReadFile(dir + "/slug/slug_test.go"); err != nil || string(now) != string(before) {
+		t.Errorf("the tests are not as they were: %v\n%s", err, now)
+	}
+}
+
 // Every file the README links to is there.
 func TestDocsReadmeLinks(t *testing.T) {
 	t.Parallel()

@@ -125,8 +125,17 @@ func tellIterations(b *strings.Builder, last []record.Iteration, baseline *Check
 		if last[i].Status == record.IterationReverted {
 			state = "taken back"
 		}
-		fmt.Fprintf(b, "Iteration %d (%s; %s changed): %s\n\n", o.Iteration, state, counted(o.Changed, "file", "files"), clip(firstOf(o.AgentText, o.AgentError, regressionLines(&o), "nothing was said"), 1000))
+		fmt.Fprintf(b, "Iteration %d (%s; %s changed): %s\n\n", o.Iteration, state, counted(o.Changed, "file", "files"), clip(firstOf(o.AgentText, o.AgentError, madeWorse(&o), "nothing was said"), 1000))
 	}
+}
+
+// madeWorse tells of an iteration's regressions in one line; empty without any.
+func madeWorse(o *Outcome) string {
+	texts := make([]string, len(o.Regressions))
+	for i := range o.Regressions {
+		texts[i] = o.Regressions[i].Text
+	}
+	return strings.Join(texts, "; ")
 }
 
 func firstOf(texts ...string) string {

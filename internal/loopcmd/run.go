@@ -3,6 +3,8 @@ package loopcmd
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"time"
@@ -28,7 +30,7 @@ func (c *commands) newRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   `run "TASK" --until COMMAND --agent NAME`,
 		Short: "Begin a loop and work on it until it ends",
-		Long: "Begin a loop and work on it until it ends. The agent is claude, codex, opencode or gemini (their headless modes), " +
+		Long: "Begin a loop and work on it until it ends. The task \"-\" is read from standard input. The agent is claude, codex, opencode or gemini (their headless modes), " +
 			"acp:NAME or acp:COMMAND for one that speaks the Agent Client Protocol, or exec:COMMAND for any program: the prompt " +
 			"is on its standard input, or where {prompt} or {prompt_file} stands in its arguments.\n\n" +
 			"The completion command is run by perdure, never by the agent, before the first and after every iteration; where " +
@@ -36,10 +38,14 @@ func (c *commands) newRunCommand() *cobra.Command {
 			"Ctrl-C stops; `perdure loop resume` goes on. With --detach the daemon runs the loop, and the command ends at once. Exit status 0: the check passes; 1: it does not, after all iterations; " +
 			"3: stopped before; 6: a person is asked.",
 		Example: "perdure loop run \"Make the tests pass\" --until \"go test ./...\" --agent claude\n" +
-			" perdure loop run \"Port it to Python 3\" --until \"pytest -q\" --agent codex --fallback claude --max-iterations 20",
+			" perdure loop run \"Port it to Python 3\" --until \"pytest -q\" --agent codex --fallback claude --max-iterations 20\n" +
+			" perdure loop run - --until \"make check\" --agent claude < task.md",
 		Args: c.Arguments(1, 1, "one task"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.Task = args[0]
+			var err error
+			if f.Task, err = c.readTask(args[0]); err != nil {
+				return err
+			}
 			return c.run(cmd, &f)
 		},
 	}
@@ -55,6 +61,18 @@ func (c *commands) newRunCommand() *cobra.Command {
 	flags.BoolVar(&f.asJSON, "json", false, "print where the loop stands in the end as one JSON object")
 	cmd.MarkFlagsMutuallyExclusive("detach", "no-wait")
 	return cmd
+}
+
+// readTask is the task that was given, or what standard input has for "-".
+func (c *commands) readTask(text string) (string, error) {
+	if text != "-" {
+		return text, nil
+	}
+	read, err := io.ReadAll(io.LimitReader(c.Stdin, config.MaxTaskBytes+1)) // one more is refused
+	if err != nil {
+		return "", fmt.Errorf("read the task: %w", err)
+	}
+	return strings.TrimSpace(string(read)), nil
 }
 
 func (c *commands) run(cmd *cobra.Command, f *runFlags) error {

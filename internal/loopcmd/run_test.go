@@ -83,6 +83,21 @@ func TestRunRefuses(t *testing.T) {
 	p.refuses(perdure.CodeInvalid, "agent is missing", "run", "x", "--until", "true")
 }
 
+// A task that is too long for a line comes from standard input.
+func TestRunTaskFromInput(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, fixes(1))
+	p.Stdin = strings.NewReader("# Fix it\n\nAll of it.\n")
+	p.ok("run", "-", "--until", check, "--detach")
+	if _, cfg := p.last(); cfg.Task != "# Fix it\n\nAll of it." {
+		t.Errorf("the task is %q", cfg.Task)
+	}
+	p.Stdin = strings.NewReader(strings.Repeat("x", config.MaxTaskBytes+1))
+	p.refuses(perdure.CodeInvalid, "task has 262145 bytes, the limit is 262144", "run", "-", "--until", check)
+	p.Stdin = strings.NewReader("\n")
+	p.refuses(perdure.CodeInvalid, "task is missing", "run", "-", "--until", check)
+}
+
 // A loop that is run here is followed to its end.
 func TestRunToTheEnd(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,6 @@
+package slug
+
+import "strings"
+
+// Slug makes a name for a URL of a title.
+func Slug(title string) string { return strings.ReplaceAll(title, " ", "-") }
