@@ -6,6 +6,7 @@ prompt=$(cat)
 case $prompt in
 *"These tests were deleted"*)
 	cat > slug.go <<'GO'
+// Package slug makes names for URLs. It is what the example of a loop works on.
 package slug
 
 import "strings"

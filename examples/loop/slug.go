@@ -1,3 +1,4 @@
+// Package slug makes names for URLs. It is what the example of a loop works on.
 package slug
 
 import "strings"
