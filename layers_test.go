@@ -79,6 +79,7 @@ var rows = map[string]int{
 	"internal/inspect":    2, // above detect and workspace
 	"internal/revision":   3, // what git says, for detect
 	"internal/sealed":     3, // above inspect
+	"internal/ruleset":    2, // what people set of detect
 	"internal/risk":       2, // reads the paths of internal/project
 	"internal/detect":     1,
 	"internal/testreport": 1,
@@ -106,6 +107,7 @@ var rows = map[string]int{
 
 	"internal/linediff":       2, // above workspace, whose snapshots it shows
 	"internal/timing":         0,
+	"internal/yamltext":       0, // what may be given to the YAML parser
 	"internal/detect/source":  0, // what is in a file of code; kept from detect for the size of that package
 	"internal/detect/planted": 0, // what the tests and the benchmark of detect plant
 

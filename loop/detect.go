@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/inspect"
@@ -19,11 +18,11 @@ const maxFindings = 50
 // detected looks for signs of regressions in the files that changed since the
 // trusted snapshot: nil where nobody looks, or where there is too much to look at,
 // which is told as a warning.
-func (r *run) detected(ctx context.Context, out *Outcome, since *inspect.Between) (*detect.Report, error) {
+func (r *run) detected(ctx context.Context, out *Outcome, since *inspect.Between, by *ruled) (*detect.Report, error) {
 	if r.cfg.Plain || r.cfg.Detection == detect.Off {
 		return nil, nil
 	}
-	report, err := inspect.Run(ctx, r.files, since, detect.Input{Mode: r.cfg.Detection, Now: time.Now()})
+	report, err := inspect.Run(ctx, r.files, since, detect.Input{Mode: r.cfg.Detection, Rules: by.rules, Waivers: by.waivers, Now: by.now})
 	var limit *detect.LimitError
 	if errors.As(err, &limit) {
 		out.Warnings = append(out.Warnings, "the changed files were not looked at for signs of regressions: "+limit.Error())

@@ -85,19 +85,24 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	found, err := r.detected(ctx, out, since)
+	by, err := r.ruledBy(ctx, out, since.From)
+	if err != nil {
+		return "", err
+	}
+	found, err := r.detected(ctx, out, since, by)
 	if err != nil {
 		return "", err
 	}
 	if baseline != nil && report != nil {
 		d := testreport.Compare(baseline, report)
 		inspect.FindAgain(&d, found, report)
+		inspect.Waive(&d, found, by.waivers, by.now)
 		diff, out.Diff, out.Regressions = &d, shortened(&d), facts(&d)
 	} else if baseline != nil && !t.Check.Skipped {
 		out.Regressions = []Regression{{Type: string(hook.RunIncomplete), Severity: string(hook.High),
 			Text: "the tests of the baseline did not run, or their results cannot be read"}}
 	}
-	changed, err := r.protected(ctx, since)
+	changed, err := r.protected(ctx, since, by)
 	if err != nil {
 		return "", err
 	}

@@ -17,7 +17,7 @@ import (
 // hangs on: configuration of CI, runners, linters and coverage, and what the
 // completion command names. They stay a regression until they are taken back or
 // somebody approves them.
-func (r *run) protected(ctx context.Context, since *inspect.Between) ([]Regression, error) {
+func (r *run) protected(ctx context.Context, since *inspect.Between, by *ruled) ([]Regression, error) {
 	g := Regression{Type: string(hook.ProtectedChange), Severity: string(hook.High)}
 	var texts []string
 	for _, c := range since.Changes {
@@ -25,7 +25,10 @@ func (r *run) protected(ctx context.Context, since *inspect.Between) ([]Regressi
 		if err != nil {
 			return nil, err
 		}
-		if why != "" && len(g.Files) < maxFailing {
+		if why == "" && (by.protects(c.Path) || by.protects(c.From)) {
+			why = "the settings protect it"
+		}
+		if why != "" && !by.waives(c.Path) && len(g.Files) < maxFailing {
 			g.Files = append(g.Files, c.Path)
 			texts = append(texts, fmt.Sprintf("%s %s (%s)", c.Path, c.Kind, why))
 		}

@@ -11,7 +11,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,6 +32,7 @@ type Config struct {
 	// Cwd is the working directory, absolute; Environ the environment.
 	Cwd     string
 	Environ []string
+	Getenv  func(name string) string
 	// Version is that of the program.
 	Version string
 	// GroupID is where the command stands in the help.
@@ -100,18 +100,18 @@ func (c *commands) check(cmd *cobra.Command, o *options, paths []string) error {
 	if err != nil {
 		return err
 	}
-	in := detect.Input{Mode: detect.Mode(l.Loop.Detection), Now: time.Now(), Limits: detect.Limits{Findings: maxFindings}}
-	if cmd.Flags().Changed("mode") {
-		in.Mode = detect.Mode(o.mode)
-	}
-	if modes := []detect.Mode{detect.Off, detect.Minimal, detect.Standard, detect.Aggressive}; !slices.Contains(modes, in.Mode) {
+	if modes := []detect.Mode{"", detect.Off, detect.Minimal, detect.Standard, detect.Aggressive}; !slices.Contains(modes, detect.Mode(o.mode)) || o.mode == "" && cmd.Flags().Changed("mode") {
 		return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("--mode %q is none of off, minimal, standard, aggressive", o.mode)}
 	}
 	v, err := c.compared(ctx, l, o)
 	if err != nil {
 		return err
 	}
-	out, err := v.look(ctx, c, &in, paths)
+	s, err := c.settings(ctx, l, v, detect.Mode(o.mode))
+	if err != nil {
+		return err
+	}
+	out, err := v.look(ctx, c, s, paths)
 	if err != nil {
 		return err
 	}

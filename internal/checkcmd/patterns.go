@@ -1,13 +1,14 @@
 package checkcmd
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"text/tabwriter"
 
-	"fmt"
-
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/detect"
 )
 
@@ -36,7 +37,10 @@ func (c *commands) newPatternsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			entries := catalog(detect.Mode(l.Loop.Detection))
+			entries, err := c.catalog(cmd.Context(), l)
+			if err != nil {
+				return err
+			}
 			if asJSON {
 				return c.PrintJSON(entries)
 			}
@@ -58,13 +62,30 @@ func (c *commands) newPatternsCommand() *cobra.Command {
 	return cmd
 }
 
-// catalog is the table as a mode has it.
-func catalog(mode detect.Mode) []Entry {
-	var entries []Entry
-	for _, p := range detect.Catalog() {
-		entries = append(entries, Entry{Pattern: p, On: mode != detect.Off, Action: actionOf(p.Tier, mode)})
+// catalog is the table as the settings have it: the user's, and the project's of the
+// last commit where there is one.
+func (c *commands) catalog(ctx context.Context, l *config.Loaded) ([]Entry, error) {
+	v, err := c.fromGit(ctx, &options{})
+	if err != nil { // no repository, and so no file of a project
+		v = &versions{root: c.Cwd, trusted: func(context.Context, string) ([]byte, error) { return nil, nil }}
 	}
-	return entries
+	s, err := c.settings(ctx, l, v, "")
+	if err != nil {
+		return nil, err
+	}
+	var entries []Entry
+	builtIn := len(detect.Catalog())
+	for i, p := range s.set.Catalog() {
+		action := s.rules.Action(p.ID)
+		if action == "" {
+			action = actionOf(p.Tier, s.mode)
+		}
+		entries = append(entries, Entry{Pattern: p, On: s.mode != detect.Off && s.rules.On(p.ID), Action: action, Custom: i >= builtIn})
+	}
+	for _, note := range s.notes {
+		c.Note("%s", note)
+	}
+	return entries, nil
 }
 
 // actionOf is what a sure finding of a tier does.

@@ -55,13 +55,15 @@ type Waived struct {
 }
 
 // look runs the detectors and keeps what is about the given paths.
-func (v *versions) look(ctx context.Context, c *commands, in *detect.Input, args []string) (*Report, error) {
+func (v *versions) look(ctx context.Context, c *commands, s *settings, args []string) (*Report, error) {
 	only, err := v.only(c.Cwd, args)
 	if err != nil {
 		return nil, err
 	}
-	in.Changes = v.changes(nil)
-	found, err := detect.Run(ctx, in)
+	wrong := ""
+	in := detect.Input{Mode: s.mode, Rules: s.rules, Waivers: s.waivers, Now: s.now, Limits: detect.Limits{Findings: maxFindings}}
+	in.Changes = v.changes(s.set.Protected, &wrong)
+	found, err := detect.Run(ctx, &in)
 	var limit *detect.LimitError
 	if errors.As(err, &limit) {
 		return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: limit.Error(), Hint: "compare with a --base that is nearer", Err: err}
@@ -69,8 +71,11 @@ func (v *versions) look(ctx context.Context, c *commands, in *detect.Input, args
 	if err != nil {
 		return nil, fromWorkspace(err)
 	}
+	if wrong != "" {
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: "the change makes the project's settings wrong: " + wrong, Hint: "mend them before they are committed"}
+	}
 	r := &Report{Verdict: detect.Allow, Mode: in.Mode, Compared: v.text, Base: v.base, Files: found.Files, Findings: []Finding{}, Waived: []Waived{},
-		Skipped: []detect.Skipped{}, Moved: []detect.Moved{}, Notes: []string{}, rules: detect.Catalog()}
+		Skipped: []detect.Skipped{}, Moved: []detect.Moved{}, Notes: append([]string{}, s.notes...), rules: s.set.Catalog()}
 	for i := range found.Findings {
 		if f := &found.Findings[i]; only(f.File) {
 			r.Findings = append(r.Findings, Finding{*f, f.Fingerprint()})
@@ -82,9 +87,9 @@ func (v *versions) look(ctx context.Context, c *commands, in *detect.Input, args
 			r.Waived = append(r.Waived, Waived{Finding{w.Finding, w.Fingerprint()}, w.Waiver})
 		}
 	}
-	for _, s := range append(v.skipped(), found.Skipped...) {
-		if s.File == "" || only(s.File) {
-			r.Skipped = append(r.Skipped, s)
+	for _, skip := range append(v.skipped(), found.Skipped...) {
+		if skip.File == "" || only(skip.File) {
+			r.Skipped = append(r.Skipped, skip)
 		}
 	}
 	for _, m := range found.Moved {
@@ -111,12 +116,16 @@ func worse(v detect.Verdict, a detect.Action) detect.Verdict {
 }
 
 // changes are the changed files, with those marked that checks hang on. Before the
-// first commit nothing hangs on anything.
-func (v *versions) changes(protected []string) func(yield func(detect.Change, error) bool) {
+// first commit nothing hangs on anything. wrong is told what is wrong with the
+// project's settings as the change has them.
+func (v *versions) changes(protected []string, wrong *string) func(yield func(detect.Change, error) bool) {
 	return func(yield func(detect.Change, error) bool) {
 		for d, err := range v.each {
 			if err == nil && !v.first {
 				d.Protected = inspect.Protected(&d, protected)
+			}
+			if problem := proposed(&d); problem != "" {
+				*wrong = problem
 			}
 			if !yield(d, err) {
 				return

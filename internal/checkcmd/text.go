@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/ruleset"
 )
 
 // maxListed is how many lines of what does not act are shown to people.
@@ -147,7 +148,8 @@ func counted(n int, what string) string {
 }
 
 // meant is what to do about a change that is meant.
-const meant = "A change that is meant needs the word of a person who looked at it, not a way around (see docs/check.md)."
+const meant = "A change that is meant needs the word of a person, not a way around: a waiver with its reason in " + ruleset.FileName +
+	", committed before it (docs/check.md)."
 
 // adviceOf says what to do about a regression.
 func adviceOf(t detect.Type) string {

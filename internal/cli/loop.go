@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/loopcmd"
 	"github.com/perdure/perdure/internal/loopimport"
 	"github.com/perdure/perdure/internal/notify"
+	"github.com/perdure/perdure/internal/ruleset"
 	loopconfig "github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -60,6 +61,9 @@ func (a *app) loopCommand() *cobra.Command {
 			if len(chain) > 0 {
 				set.Agent, set.Fallback = chain[0], chain[1:]
 			}
+			if err == nil {
+				set.Waivers, err = ruleset.Own(a.env.getenv, a.root(l))
+			}
 			return set, err
 		},
 		Read:    func(cmd *cobra.Command, do func(s loopcmd.Store) error) error { return with(cmd, toRead, do) },
@@ -90,7 +94,7 @@ func (a *app) bell(l *config.Loaded) func() {
 func loopSettings(l *config.Loop) loopconfig.Config {
 	return loopconfig.Config{Agent: l.Agent, MaxIterations: l.MaxIterations, Timeout: l.Timeout, IdleTimeout: l.IdleTimeout, CheckTimeout: l.CheckTimeout,
 		GateTimeout: l.GateTimeout, Plain: !l.Enabled, MaxRetries: l.MaxRetries, RetryCritical: !l.AutoEscalateCritical, KeepLast: !l.BestOutput,
-		Detection: detect.Mode(l.Detection), RiskAnswers: l.Risks, SnapshotRisky: loopconfig.SnapshotRisky(l.SnapshotRisky),
+		Detection: detect.Mode(l.Detection), Rules: l.Rules, RiskAnswers: l.Risks, SnapshotRisky: loopconfig.SnapshotRisky(l.SnapshotRisky),
 		Reinforcement: hook.Level(l.Reinforcement), StandardFrom: orNever(l.StandardFrom), AggressiveFrom: orNever(l.AggressiveFrom), PlateauPercent: l.PlateauPercent,
 		QualityThreshold: l.QualityThreshold, Measures: l.Measures(), RequireVerification: l.RequireVerification,
 		Sealed: loopconfig.Sealing(l.Sealed), SealedSetup: l.SealedSetup, DetectionBudget: l.DetectionBudget, OverheadPercent: l.OverheadPercent}
@@ -132,7 +136,7 @@ func userName() string {
 // checkCommand looks for regressions without a loop.
 func (a *app) checkCommand() *cobra.Command {
 	return checkcmd.Command(checkcmd.Config{Out: a.out, PrintJSON: a.printJSON, Note: a.note, Safe: a.out.safe, Bold: a.out.bold, Dim: a.out.dim,
-		Cwd: a.env.Cwd, Environ: a.env.Environ, Version: thisBuild().Version, GroupID: groupSee, Arguments: arguments, Load: a.load,
+		Cwd: a.env.Cwd, Environ: a.env.Environ, Getenv: a.env.getenv, Version: thisBuild().Version, GroupID: groupSee, Arguments: arguments, Load: a.load,
 		Found: func() error { return &outcome{status: exitIncomplete} },
 		Read: func(ctx context.Context, l *config.Loaded, do func(*client.Client) error) error {
 			return a.withBackend(ctx, l, toRead, func(b *backend) error { return do(b.Client) })

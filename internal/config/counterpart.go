@@ -9,9 +9,10 @@ func Counterpart(name string) string {
 		return "loop.standard_from, loop.aggressive_from" // by the level that it names
 	}
 	return map[string]string{
-		"enabled":                     "loop.enabled",
-		"detection.mode":              "loop.detection",
-		"reinforcement.default_level": "loop.reinforcement",
+		"enabled":                                         "loop.enabled",
+		"detection.mode":                                  "loop.detection",
+		"detection.patterns_enabled":                      "loop.patterns_enabled",
+		"reinforcement.default_level":                     "loop.reinforcement",
 		"reinforcement.quality_plateau_threshold":         "loop.plateau_percent",
 		"recovery.max_retries":                            "loop.max_retries",
 		"recovery.auto_escalate_on_critical":              "loop.auto_escalate_on_critical",

@@ -46,6 +46,9 @@ func (l *Loaded) Effective() []Setting {
 	return all
 }
 
+// Set tells whether somebody gave a setting, as against its default.
+func (l *Loaded) Set(key string) bool { return l.origins[key].kind != OriginDefault }
+
 // Folder tells where the .perdure folder is and why, in the form of a setting.
 func (l *Loaded) Folder() Setting {
 	return Setting{Key: "dir", Value: l.Dir, Text: l.Dir, Origin: l.dirFrom.kind, Where: l.dirFrom.where}
@@ -87,6 +90,7 @@ func Template() string {
 	b.WriteString(agentTemplate)
 	b.WriteString(hookTemplate)
 	b.WriteString(metricTemplate)
+	b.WriteString(detectionTemplate)
 	return b.String()
 }
 

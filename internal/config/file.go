@@ -1,22 +1,21 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/ruleset"
+	"github.com/perdure/perdure/internal/yamltext"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/metric"
 )
@@ -46,6 +45,7 @@ func (l *Loaded) readFile() (map[string]given, []error) {
 	l.File = name
 	p := parseFile(name, text)
 	l.Loop.Hooks, l.Loop.Chains, l.Loop.Metrics, l.Loop.Risks = p.hooks, p.chains, p.metrics, p.risks
+	l.Loop.Rules = p.rules
 	return p.values, p.problems
 }
 
@@ -59,6 +59,9 @@ type fileParser struct {
 	chains   map[string][]string
 	risks    map[risk.Pattern]risk.Answer
 	metrics  []metric.Custom
+	// rules are what is looked for, rulesAt where one of them stands.
+	rules   ruleset.Settings
+	rulesAt ast.Node
 }
 
 // parseFile reads the text of a settings file: strict, every key known, no key
@@ -66,13 +69,13 @@ type fileParser struct {
 // later. name is for messages.
 func parseFile(name string, text []byte) *fileParser {
 	p := &fileParser{name: name, values: make(map[string]given), lines: make(map[string]int)}
-	if problem := unreadable(text); problem != "" {
+	if problem := yamltext.Unreadable(text, maxFileBytes); problem != "" {
 		p.values, p.problems = nil, []error{fmt.Errorf("%s: %s", name, problem)}
 		return p
 	}
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
-		p.values, p.problems = nil, []error{p.syntax(err)}
+		p.values, p.problems = nil, []error{yamltext.Problem(name, err)}
 		return p
 	}
 	var body ast.Node
@@ -89,68 +92,8 @@ func parseFile(name string, text []byte) *fileParser {
 	if body != nil {
 		p.mapping("", body)
 	}
+	p.checkRules()
 	return p
-}
-
-// unreadable tells why text cannot be a settings file at all.
-func unreadable(text []byte) string {
-	switch {
-	case len(text) > maxFileBytes:
-		return fmt.Sprintf("larger than %d bytes", maxFileBytes)
-	case !utf8.Valid(text):
-		line := 1 + bytes.Count(text[:invalidAt(text)], []byte("\n"))
-		return fmt.Sprintf("line %d is not valid UTF-8", line)
-	case bytes.IndexByte(text, 0) >= 0:
-		return "holds a NUL byte; it is not text"
-	case deepestBracket(text) > 100 || manyDashes.Match(text):
-		return "nested too deeply"
-	}
-	return ""
-}
-
-func invalidAt(text []byte) int {
-	at := 0
-	for at < len(text) {
-		r, size := utf8.DecodeRune(text[at:])
-		if r == utf8.RuneError && size == 1 {
-			return at
-		}
-		at += size
-	}
-	return at
-}
-
-// manyDashes matches lists in lists in lists on one line, for which the
-// parser's time grows with the square of their depth.
-var manyDashes = regexp.MustCompile(`([-?:][ \t]+){100}`)
-
-// deepestBracket bounds what the recursive parser is given.
-func deepestBracket(text []byte) int {
-	depth, deepest := 0, 0
-	for _, c := range text {
-		switch c {
-		case '[', '{':
-			depth++
-			deepest = max(deepest, depth)
-		case ']', '}':
-			depth--
-		}
-	}
-	return deepest
-}
-
-// syntax turns the parser's error, which prints a piece of the file, into one
-// line with its place.
-func (p *fileParser) syntax(err error) error {
-	var placed interface {
-		GetMessage() string
-		GetToken() *token.Token
-	}
-	if errors.As(err, &placed) && placed.GetToken() != nil {
-		return fmt.Errorf("%s:%d: %s", p.name, placed.GetToken().Position.Line, placed.GetMessage())
-	}
-	first, _, _ := strings.Cut(err.Error(), "\n")
-	return fmt.Errorf("%s: %s", p.name, first)
 }
 
 func (p *fileParser) add(at ast.Node, format string, args ...any) {
@@ -209,6 +152,9 @@ func (p *fileParser) entry(key string, at *ast.StringNode, value ast.Node) {
 	}
 	if key == ChainsKey {
 		p.chainMap(value)
+		return
+	}
+	if p.detection(key, value) {
 		return
 	}
 	s, known := find(key)
@@ -276,7 +222,7 @@ func unknownKey(key string) string {
 	for _, s := range settings() {
 		known = append(known, s.key)
 	}
-	known = append(known, agentSection)
+	known = append(append(known, agentSection), detectionKeys()...)
 	if name, ok := agentName(key); ok {
 		known = nil
 		for _, s := range agentSettings(name) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/ruleset"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -37,8 +38,10 @@ type Loop struct {
 	StandardFrom, AggressiveFrom int
 	PlateauPercent               float64
 	Reminders                    string
-	// Detection says which signs of regressions in changed files act.
+	// Detection says which signs of regressions in changed files act, Rules what is
+	// looked for; these exist in the file only.
 	Detection string
+	Rules     ruleset.Settings
 	// Risks are answers to risky calls of tools other than those of the table, by
 	// pattern; they exist in the file only. SnapshotRisky says before which of them a
 	// snapshot is taken.

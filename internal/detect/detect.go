@@ -354,7 +354,7 @@ func (r *run) put(f Finding) {
 // action is what a finding does in the mode.
 func (r *run) action(f *Finding) Action {
 	mode := r.in.Mode
-	if set := r.in.Rules.action(f.Pattern); set != "" {
+	if set := r.in.Rules.Action(f.Pattern); set != "" {
 		return set
 	}
 	switch {

@@ -216,10 +216,13 @@ func joined[T ~string](all []T) string {
 	return strings.Join(names, ", ")
 }
 
-func (r *Rules) enabled(p *Pattern) bool { return r == nil || !r.off[p.ID] }
+func (r *Rules) enabled(p *Pattern) bool { return r.On(p.ID) }
 
-// action is what the user set for a pattern; empty without that.
-func (r *Rules) action(id string) Action {
+// On tells whether a pattern is looked for.
+func (r *Rules) On(id string) bool { return r == nil || !r.off[id] }
+
+// Action is what the user set for a pattern; empty without that.
+func (r *Rules) Action(id string) Action {
 	if r == nil {
 		return ""
 	}

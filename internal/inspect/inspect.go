@@ -4,9 +4,11 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/testreport"
@@ -50,17 +52,13 @@ func Versions(ctx context.Context, files *workspace.Workspace, b *Between) iter.
 }
 
 // ReadTrusted reads a file of a snapshot; nil when it is not there, or no regular
-// file of ordinary size.
+// file.
 func ReadTrusted(ctx context.Context, files *workspace.Workspace, id workspace.ID, name string) ([]byte, error) {
-	all, _, err := files.Files(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	at := slices.IndexFunc(all, func(f workspace.File) bool { return f.Path == name })
-	if at < 0 || all[at].Kind != workspace.KindFile || all[at].Size > maxBytes {
+	text, err := files.ReadFile(ctx, id, name)
+	if errors.Is(err, workspace.ErrNotFound) {
 		return nil, nil
 	}
-	return files.ReadFile(ctx, id, name)
+	return text, err
 }
 
 func folder(f *workspace.File) bool { return f == nil || f.Kind == workspace.KindFolder }
@@ -146,4 +144,32 @@ func Noted(report *detect.Report, most int) []detect.Finding {
 	order := []detect.Action{detect.Act, detect.Warn, detect.Tell}
 	slices.SortStableFunc(list, func(a, b detect.Finding) int { return slices.Index(order, a.Action) - slices.Index(order, b.Action) })
 	return list[:min(len(list), most)]
+}
+
+// Patterns of what results of tests prove, by which waivers name them.
+const (
+	patternMissing = "test-missing"
+	patternSkipped = "test-newly-skipped"
+	patternFailing = "test-newly-failing"
+)
+
+// Waive takes tests out of those that are worse which a waiver is about: by their
+// file, or because what the files show of them is waived. report may be nil.
+func Waive(d *testreport.Diff, report *detect.Report, waivers []detect.Waiver, now time.Time) {
+	for list, what := range map[*[]testreport.Change]struct {
+		pattern string
+		shown   detect.Type
+	}{&d.Lost: {patternMissing, detect.TestDeletion}, &d.NewlySkipped: {patternSkipped, detect.TestSkipping}, &d.NewlyFailing: {patternFailing, detect.TestFailure}} {
+		*list = slices.DeleteFunc(slices.Clone(*list), func(c testreport.Change) bool {
+			f := detect.Finding{Pattern: what.pattern, File: c.File, Subject: c.ID}
+			return Waived(&f, waivers, now) || report != nil && slices.ContainsFunc(report.Waived, func(w detect.Waived) bool {
+				return w.Type == what.shown && lastName(w.Subject) == lastName(c.ID) && (c.File == "" || c.File == w.File)
+			})
+		})
+	}
+}
+
+// Waived tells whether a waiver takes a finding away.
+func Waived(f *detect.Finding, waivers []detect.Waiver, now time.Time) bool {
+	return slices.ContainsFunc(waivers, func(w detect.Waiver) bool { return !w.Expired(now) && w.Covers(f) })
 }

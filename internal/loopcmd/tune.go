@@ -95,7 +95,7 @@ func flagOf(field string) string {
 func settable(set *config.Config) []string {
 	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries", "quality_threshold", "gate_timeout", "plain",
 		"keep_last", "sealed", "sealed_setup", "require_verification", "retry_critical", "detection_budget", "overhead_percent",
-		"detection", "risk_answers", "snapshot_risky", "reinforcement", "standard_from", "aggressive_from", "plateau_percent",
+		"detection", "detection_rules", "waivers", "risk_answers", "snapshot_risky", "reinforcement", "standard_from", "aggressive_from", "plateau_percent",
 		"coverage", "types", "lint", "metrics", "coverage_threshold", "sensitive_coverage_threshold", "sensitive_paths"}
 	if set.Agent != "" {
 		names = append(names, "agent", "fallback")

@@ -155,7 +155,7 @@ func (c *Changes) untracked(ctx context.Context) error {
 	}
 	for name := range strings.SplitSeq(string(out), "\x00") {
 		switch {
-		case name == "":
+		case name == "", strings.Contains("/"+name, "/.perdure/"): // the program's own, where nobody ignores it
 		case strings.HasSuffix(name, "/"):
 			c.add(change{new: side{path: strings.TrimSuffix(name, "/"), mode: modeModule}}, 'A')
 		default:

@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/ruleset"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/metric"
 )
@@ -130,6 +131,11 @@ type Config struct {
 	// Detection says which signs of regressions in the changed files act: empty is
 	// detect.Standard.
 	Detection detect.Mode `json:"detection,omitempty"`
+	// Rules say what is looked for and what it counts for; Waivers take findings
+	// away. Both stand above what the project's own file says in the trusted
+	// snapshot, see [ruleset.FileName].
+	Rules   ruleset.Settings `json:"detection_rules,omitzero"`
+	Waivers []detect.Waiver  `json:"waivers,omitempty"`
 	// Reinforcement is the level of reminders to begin with; StandardFrom,
 	// AggressiveFrom and PlateauPercent when it rises. See [reinforce.Config].
 	Reinforcement  hook.Level `json:"reinforcement,omitempty"`
@@ -251,6 +257,14 @@ func (c *Config) validate() error {
 		errs = append(errs, fmt.Errorf("detection %q is none of off, minimal, standard, aggressive", c.Detection))
 	}
 	errs = append(errs, c.validateRisks())
+	if _, err := c.Rules.Rules(); err != nil {
+		errs = append(errs, fmt.Errorf("detection_rules: %w", err))
+	}
+	for i := range c.Waivers {
+		if err := c.Waivers[i].Check(); err != nil {
+			errs = append(errs, fmt.Errorf("waivers[%d]: %w", i, err))
+		}
+	}
 	if c.Planned < 0 || c.Planned > MaxIterationsCap {
 		errs = append(errs, fmt.Errorf("planned_iterations is %d, it may be 0 (unknown) to %d", c.Planned, MaxIterationsCap))
 	}

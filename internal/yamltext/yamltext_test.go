@@ -1,0 +1,24 @@
+package yamltext_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/internal/yamltext"
+)
+
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a: 1\n": "", "": "", strings.Repeat("x", 101): "larger than 100 bytes", "a\nb\xff": "line 2 is not valid UTF-8", "a\x00": "NUL",
+	} {
+		if got := yamltext.Unreadable([]byte(text), 100); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	for _, text := range []string{strings.Repeat("{", 101), strings.Repeat("- ", 100) + "a"} {
+		if got := yamltext.Unreadable([]byte(text), 1000); !strings.Contains(got, "too deeply") {
+			t.Errorf("%.20q: %q", text, got)
+		}
+	}
+}
