@@ -141,7 +141,12 @@ func (r *run) sealed(ctx context.Context, id workspace.ID, check *Check) (*seale
 	if c.Since, err = r.sinceTrusted(ctx, id); err != nil {
 		return nil, err
 	}
-	if c.Found, err = r.detected(ctx, &Outcome{}, c.Since); err != nil {
+	unheard := &Outcome{} // what there is to be warned of is told when the iteration is judged
+	by, err := r.ruledBy(ctx, unheard, c.Since.From)
+	if err != nil {
+		return nil, err
+	}
+	if c.Found, err = r.detected(ctx, unheard, c.Since, by); err != nil {
 		return nil, err
 	}
 	cfg := sealed.Config{Files: r.files, Run: r.checkCopy}
