@@ -42,11 +42,46 @@ func (c *Client) Iterations(ctx context.Context, id perdure.TreeID, from, limit 
 	v := url.Values{}
 	setInt(v, "from", int64(from))
 	setInt(v, "limit", int64(limit))
+	return c.iterations(ctx, id, "iterations", v)
+}
+
+// Briefs lists iterations as [Client.Iterations] does, with records that lack what
+// is long: outputs of commands, words of agents, lists of files.
+func (c *Client) Briefs(ctx context.Context, id perdure.TreeID, from, limit int) ([]record.Iteration, error) {
+	v := url.Values{}
+	setInt(v, "from", int64(from))
+	setInt(v, "limit", int64(limit))
+	return c.iterations(ctx, id, "briefs", v)
+}
+
+// Regressed lists the iterations below a number that made something worse, the
+// latest first, with records as those of [Client.Briefs]; below 0 is all of them,
+// limit as for [Client.Iterations].
+func (c *Client) Regressed(ctx context.Context, id perdure.TreeID, below, limit int) ([]record.Iteration, error) {
+	v := url.Values{}
+	setInt(v, "below", int64(below))
+	setInt(v, "limit", int64(limit))
+	return c.iterations(ctx, id, "regressed", v)
+}
+
+func (c *Client) iterations(ctx context.Context, id perdure.TreeID, which string, v url.Values) ([]record.Iteration, error) {
 	var out struct {
 		Iterations []record.Iteration `json:"iterations"`
 	}
-	err := c.get(ctx, "list iterations", "/v1/loops/"+string(id)+"/iterations", v, &out)
+	err := c.get(ctx, "list iterations", "/v1/loops/"+string(id)+"/"+which, v, &out)
 	return out.Iterations, err
+}
+
+// LoopHistory sums up all iterations of a loop, which takes about as long for many
+// as for few.
+func (c *Client) LoopHistory(ctx context.Context, id perdure.TreeID, req record.HistoryRequest) (record.History, error) {
+	v := url.Values{}
+	setInt(v, "threshold", int64(req.Threshold))
+	setInt(v, "each", int64(req.Each))
+	setInt(v, "below", int64(req.Below))
+	var h record.History
+	err := c.get(ctx, "sum up loop", "/v1/loops/"+string(id)+"/history", v, &h)
+	return h, err
 }
 
 // Gates lists the gates of a loop, answered and open, in their order.

@@ -68,6 +68,7 @@ func rules() []rule {
 		{"state_rows", sqlCheckStateRows},
 		{"state_numbers", sqlCheckMutations},
 		{"payload_missing", sqlCheckPayloads},
+		{"iteration_briefs", sqlCheckBriefs},
 	}
 }
 
@@ -132,6 +133,12 @@ const (
 			WHERE NOT EXISTS (SELECT 1 FROM state s WHERE s.id = v.state)
 		UNION ALL SELECT 'past variable of state ' || v.state || ': ' || v.name FROM variable_past v
 			WHERE v.dead <= v.born OR NOT EXISTS (SELECT 1 FROM state s WHERE s.id = v.state)`
+	sqlCheckBriefs = `SELECT 'iteration ' || i.number || ' of tree ' || x.name FROM loop l JOIN tree x ON x.id = l.tree JOIN iteration i ON i.tree = l.tree
+			LEFT JOIN brief b ON b.tree = i.tree AND b.number = i.number
+			WHERE l.briefs > 0 AND (b.tree IS NULL OR b.task <> i.task OR b.status <> i.status OR b.started_at <> i.started_at
+				OR COALESCE(b.quality, -1) <> COALESCE(i.quality, -1) OR COALESCE(b.ended_at, 0) <> COALESCE(i.ended_at, 0))
+		UNION ALL SELECT 'brief ' || b.number || ' of tree ' || x.name FROM brief b JOIN tree x ON x.id = b.tree
+			WHERE NOT EXISTS (SELECT 1 FROM iteration i WHERE i.tree = b.tree AND i.number = b.number)`
 	sqlCheckMutations = `SELECT 'mutation ' || m.id FROM seq q JOIN mutation m ON m.id > q.mutation
 		UNION ALL SELECT 'state ' || s.id FROM seq q JOIN state s ON s.id > q.mutation`
 	sqlCheckPayloads = `SELECT 'tree ' || r.tree || ' needs payload ' || r.ref FROM (

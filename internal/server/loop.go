@@ -60,10 +60,30 @@ func loopID(r *http.Request) (perdure.TreeID, error) {
 	return perdure.ParseTreeID(r.PathValue("id"))
 }
 
+// maxNumber is above the numbers of iterations.
+const maxNumber = 1<<31 - 1
+
 // iterations lists those from a number on.
 func (s *server) iterations(w http.ResponseWriter, r *http.Request) error {
+	return s.listIterations(w, r, "from", 0, s.records.Iterations)
+}
+
+// briefs lists those from a number on, without what is long of them.
+func (s *server) briefs(w http.ResponseWriter, r *http.Request) error {
+	return s.listIterations(w, r, "from", 0, s.records.Briefs)
+}
+
+// regressed lists those below a number that made something worse, the latest first.
+func (s *server) regressed(w http.ResponseWriter, r *http.Request) error {
+	return s.listIterations(w, r, "below", maxNumber, s.records.Regressed)
+}
+
+// listIterations answers with those that list finds at a place, which a parameter
+// says.
+func (s *server) listIterations(w http.ResponseWriter, r *http.Request, place string, missing int64,
+	list func(ctx context.Context, tree perdure.TreeID, place, limit int) ([]record.Iteration, error)) error {
 	q := readQuery(r)
-	from, limit := q.number("from", 0, 1<<31-1, 0), q.limit(maxIterations)
+	at, limit := q.number(place, 0, maxNumber, missing), q.limit(maxIterations)
 	if err := q.done(); err != nil {
 		return err
 	}
@@ -71,13 +91,32 @@ func (s *server) iterations(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list, err := s.records.Iterations(r.Context(), id, int(from), limit)
+	found, err := list(r.Context(), id, int(at), limit)
 	if err != nil {
 		return err
 	}
 	return s.reply(w, http.StatusOK, struct {
 		Iterations []record.Iteration `json:"iterations"`
-	}{list})
+	}{found})
+}
+
+// loopHistory sums up a loop.
+func (s *server) loopHistory(w http.ResponseWriter, r *http.Request) error {
+	q := readQuery(r)
+	req := record.HistoryRequest{Threshold: int(q.number("threshold", 0, 100, 0)), Each: int(q.number("each", 0, maxNumber, 0)),
+		Below: int(q.number("below", 0, maxNumber, maxNumber))}
+	if err := q.done(); err != nil {
+		return err
+	}
+	id, err := perdure.ParseTreeID(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	h, err := s.records.History(r.Context(), id, req)
+	if err != nil {
+		return err
+	}
+	return s.reply(w, http.StatusOK, h)
 }
 
 // askLoop tells whoever runs a loop what is wanted of it.

@@ -14,7 +14,11 @@ import (
 
 // The schema this program speaks. A store records the oldest program version
 // that may read and write it; a program refuses only what it cannot do.
-const schemaVersion = 7
+const schemaVersion = 8
+
+// schemaBriefs is the schema since which who writes an iteration writes a brief of
+// it, which a program that does not know would leave as it was.
+const schemaBriefs = 8
 
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
@@ -145,7 +149,11 @@ func (db *DB) applyOne(ctx context.Context, tx *Tx, m migration) error {
 			return db.classify(err)
 		}
 	}
-	_, err := db.conn.ExecContext(ctx, sqlMigrated, m.number, m.name, m.hash, tx.Now, 1, 1)
+	minWriter := 1
+	if m.number >= schemaBriefs {
+		minWriter = schemaBriefs
+	}
+	_, err := db.conn.ExecContext(ctx, sqlMigrated, m.number, m.name, m.hash, tx.Now, 1, minWriter)
 	return db.classify(err)
 }
 

@@ -29,6 +29,7 @@ const (
 	sqlSweepPayload = `DELETE FROM payload WHERE tree = $1 AND hash IN (SELECT hash FROM payload WHERE tree = $1 LIMIT $2 + 0)`
 
 	sqlSweepIterations = `DELETE FROM iteration WHERE tree = $1 AND number IN (SELECT number FROM iteration WHERE tree = $1 LIMIT $2 + 0)`
+	sqlSweepBriefs     = `DELETE FROM brief WHERE tree = $1 AND number IN (SELECT number FROM brief WHERE tree = $1 LIMIT $2 + 0)`
 	sqlSweepGates      = `DELETE FROM gate WHERE tree = $1 AND number IN (SELECT number FROM gate WHERE tree = $1 LIMIT $2 + 0)`
 	sqlSweepLoop       = `DELETE FROM loop WHERE tree = (SELECT tree FROM loop WHERE tree = $1 LIMIT $2 + 0)`
 )
@@ -39,7 +40,7 @@ const (
 // statement, whose rows the others go by, removes fewer than that.
 func Tree() [][]string {
 	return [][]string{{sqlSweepVars, sqlSweepPast, sqlSweepMutations, sqlSweepCheckpoints, sqlSweepStates}, {sqlSweepTaskVars, sqlSweepHot, sqlSweepEnd, sqlSweepOutput, sqlSweepCall, sqlSweepTask},
-		{sqlSweepEvent}, {sqlSweepBlock}, {sqlSweepPayload}, {sqlSweepIterations}, {sqlSweepGates}, {sqlSweepLoop}}
+		{sqlSweepEvent}, {sqlSweepBlock}, {sqlSweepPayload}, {sqlSweepBriefs}, {sqlSweepIterations}, {sqlSweepGates}, {sqlSweepLoop}}
 }
 
 const (

@@ -45,7 +45,7 @@ func (b *Beginning) write(ctx context.Context, w *perdure.Within) error {
 	if err := alone(ctx, w, l); err != nil {
 		return err
 	}
-	if _, err := w.Tx().Exec(ctx, sqlAddLoop, key, l.Place, string(l.Status), l.Step, l.Iteration, string(l.State), w.Now().UnixMicro()); err != nil {
+	if _, err := w.Tx().Exec(ctx, sqlAddLoop, key, l.Place, string(l.Status), l.Step, l.Iteration, string(l.State), w.Now().UnixMicro(), briefForm); err != nil {
 		return err
 	}
 	for _, ref := range b.Blobs {

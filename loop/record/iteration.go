@@ -32,7 +32,10 @@ func saveIteration(ctx context.Context, w *perdure.Within, key int64, it *Iterat
 	}
 	_, err := w.Tx().Exec(ctx, sqlPutIteration, key, it.Number, int64(it.Task), string(it.Status), quality, string(it.Data),
 		it.StartedAt.UnixMicro(), column(it.EndedAt))
-	return err
+	if err != nil {
+		return err
+	}
+	return saveBrief(ctx, w, key, it)
 }
 
 // Iterations lists iterations from a number on, in their order, at most limit.
@@ -72,14 +75,18 @@ func iterations(ctx context.Context, ask query, q string, args []any) ([]Iterati
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var it Iteration
-		var ended micros
-		err := rows.Scan(&it.Number, (*int64)(&it.Task), (*string)(&it.Status), &it.Quality, (*text)(&it.Data), (*micros)(&it.StartedAt), &ended)
+		it, err := scanIteration(rows.Scan)
 		if err != nil {
 			return nil, wrap(op, err)
 		}
-		it.EndedAt = maybe(ended)
 		list = append(list, it)
 	}
 	return list, wrap(op, rows.Err())
+}
+
+func scanIteration(scan func(...any) error) (it Iteration, err error) {
+	var ended micros
+	err = scan(&it.Number, (*int64)(&it.Task), (*string)(&it.Status), &it.Quality, (*text)(&it.Data), (*micros)(&it.StartedAt), &ended)
+	it.EndedAt = maybe(ended)
+	return it, err
 }

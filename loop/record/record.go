@@ -133,8 +133,8 @@ type Records struct{ store *perdure.Store }
 func New(store *perdure.Store) *Records { return &Records{store} }
 
 const (
-	sqlAddLoop = `INSERT INTO loop (tree, place, status, wish, step, iteration, state, version, updated_at)
-		VALUES ($1, $2, $3, '', $4, $5, $6, 1, $7) ON CONFLICT (tree) DO NOTHING`
+	sqlAddLoop = `INSERT INTO loop (tree, place, status, wish, step, iteration, state, version, updated_at, briefs)
+		VALUES ($1, $2, $3, '', $4, $5, $6, 1, $7, $8) ON CONFLICT (tree) DO NOTHING`
 	sqlSaveLoop = `UPDATE loop SET status = $3, step = $4, iteration = $5, state = $6, wish = CASE WHEN wish = $7 THEN '' ELSE wish END,
 		version = version + 1, updated_at = $8 WHERE tree = $1 AND version = $2`
 	loopColumns = `l.place, l.status, l.wish, l.step, l.iteration, l.state, l.version, l.updated_at, l.config`

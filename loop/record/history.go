@@ -1,0 +1,171 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/sqldb"
+)
+
+// History is what all iterations of a loop came to, the baseline aside. It costs
+// the same to look at for a loop of ten iterations and for one of ten thousand.
+type History struct {
+	// Iterations is how many there are, Kept, Reverted, Failed and Running what
+	// became of them.
+	Iterations int `json:"iterations"`
+	Kept       int `json:"kept"`
+	Reverted   int `json:"reverted"`
+	Failed     int `json:"failed"`
+	Running    int `json:"running"`
+	// TookMicros is the time of those that are over; WorkMS what agents, checks and
+	// measures took of it, AddedMS what snapshots, hooks and the engine did.
+	TookMicros int64 `json:"took_us"`
+	WorkMS     int64 `json:"work_ms"`
+	AddedMS    int64 `json:"added_ms"`
+	// Regressions are counted by type and severity, in the order in which they came
+	// up first.
+	Regressions []Tally `json:"regressions"`
+	Recoveries  int     `json:"recoveries"`
+	// AgentErrors and Warnings are how many there were, LastError and LastWarning the
+	// last iterations that have some, 0 for none.
+	AgentErrors int `json:"agent_errors"`
+	LastError   int `json:"last_error,omitempty"`
+	Warnings    int `json:"warnings"`
+	LastWarning int `json:"last_warning,omitempty"`
+	// Candidates are the iterations among which the best one is, see
+	// [Records.Candidates].
+	Candidates []Iteration `json:"candidates"`
+	// Columns sum up the iterations that were asked for.
+	Columns []Column `json:"columns"`
+}
+
+// Tally counts regressions of a type and severity.
+type Tally struct {
+	Type     string `json:"regression_type"`
+	Severity string `json:"severity"`
+	Count    int    `json:"count"`
+	// First and Last are iterations.
+	First int `json:"first,omitempty"`
+	Last  int `json:"last,omitempty"`
+}
+
+// Column sums up iterations that follow each other.
+type Column struct {
+	// From and To are the first and the last one.
+	From int `json:"from"`
+	To   int `json:"to"`
+	// Measured is how many have a quality; the lowest, the highest and the sum are
+	// theirs. HighestAt is the first that has the highest.
+	Measured  int   `json:"measured"`
+	Lowest    int   `json:"lowest"`
+	Highest   int   `json:"highest"`
+	HighestAt int   `json:"highest_at"`
+	Sum       int64 `json:"sum"`
+	// Regressed and Reverted are how many made something worse, and were taken back.
+	Regressed int `json:"regressed"`
+	Reverted  int `json:"reverted"`
+}
+
+// HistoryRequest says what is wanted of a history.
+type HistoryRequest struct {
+	// Threshold is the quality that a candidate should have.
+	Threshold int
+	// Each is how many iterations share a column, 0 for no columns; the columns are
+	// those of iterations below Below.
+	Each, Below int
+}
+
+// sqlHistory sums up. A sum of PostgreSQL has another type than its parts.
+const (
+	sqlHistory = `SELECT COUNT(*), COUNT(CASE b.status WHEN 'kept' THEN 1 END), COUNT(CASE b.status WHEN 'reverted' THEN 1 END),
+			COUNT(CASE b.status WHEN 'failed' THEN 1 END), COUNT(CASE b.status WHEN 'running' THEN 1 END),
+			CAST(COALESCE(SUM(CASE WHEN b.status <> 'running' THEN b.ended_at - b.started_at END), 0) AS BIGINT),
+			CAST(COALESCE(SUM(b.work_ms), 0) AS BIGINT), CAST(COALESCE(SUM(b.added_ms), 0) AS BIGINT),
+			COALESCE(SUM(b.recoveries), 0), COALESCE(SUM(b.agent_errors), 0), COALESCE(MAX(CASE WHEN b.agent_errors > 0 THEN b.number END), 0),
+			COALESCE(SUM(b.warnings), 0), COALESCE(MAX(CASE WHEN b.warnings > 0 THEN b.number END), 0)
+		FROM brief b WHERE b.tree = $1 AND b.number > 0`
+	sqlKinds = `SELECT b.kinds, COUNT(*), MIN(b.number), MAX(b.number) FROM tree t JOIN brief b ON b.tree = t.id
+		WHERE t.name = $1 AND b.number > 0 AND b.regressions > 0 GROUP BY b.kinds ORDER BY MIN(b.number)`
+	// The highest quality and the first iteration that has it are one number.
+	sqlColumns = `SELECT MIN(b.number), MAX(b.number), COUNT(b.quality), COALESCE(MIN(b.quality), 0),
+			COALESCE(MAX(CAST(b.quality AS BIGINT) * 4294967296 - b.number), 0), COALESCE(SUM(b.quality), 0),
+			COUNT(CASE WHEN b.regressions > 0 THEN 1 END), COUNT(CASE b.status WHEN 'reverted' THEN 1 END)
+		FROM brief b WHERE b.tree = $1 AND b.number > 0 AND b.number < $2
+		GROUP BY (b.number - 1) / $3 ORDER BY MIN(b.number)`
+)
+
+// History sums up the iterations of a loop, on one snapshot of the store.
+func (r *Records) History(ctx context.Context, tree perdure.TreeID, req HistoryRequest) (History, error) {
+	h := History{Regressions: []Tally{}, Candidates: []Iteration{}, Columns: []Column{}}
+	if err := r.fill(ctx, tree); err != nil {
+		return h, err
+	}
+	err := r.store.Snapshot(ctx, tree, func(s *sqldb.Snapshot) error { return h.read(ctx, s, req) })
+	return h, err
+}
+
+func (h *History) read(ctx context.Context, s *sqldb.Snapshot, req HistoryRequest) error {
+	err := s.Each(ctx, sqlHistory, []any{s.Tree}, func(scan func(...any) error) error {
+		return scan(&h.Iterations, &h.Kept, &h.Reverted, &h.Failed, &h.Running, &h.TookMicros, &h.WorkMS, &h.AddedMS,
+			&h.Recoveries, &h.AgentErrors, &h.LastError, &h.Warnings, &h.LastWarning)
+	})
+	if err != nil {
+		return err
+	}
+	err = s.Each(ctx, sqlKinds, []any{s.Tree}, func(scan func(...any) error) error {
+		var kinds string
+		var n, first, last int
+		if err := scan(&kinds, &n, &first, &last); err != nil {
+			return err
+		}
+		var list []Tally
+		if err := json.Unmarshal([]byte(kinds), &list); err != nil {
+			return err
+		}
+		for _, t := range list {
+			h.Regressions = tallied(h.Regressions, Tally{t.Type, t.Severity, n * t.Count, first, last})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if h.Candidates, err = candidates(ctx, s, req.Threshold); err != nil || req.Each == 0 {
+		return err
+	}
+	return s.Each(ctx, sqlColumns, []any{s.Tree, req.Below, req.Each}, func(scan func(...any) error) error {
+		var c Column
+		var highest int64
+		if err := scan(&c.From, &c.To, &c.Measured, &c.Lowest, &highest, &c.Sum, &c.Regressed, &c.Reverted); err != nil {
+			return err
+		}
+		if c.Measured > 0 {
+			const whole = 1 << 32
+			quality := (highest + whole - 1) >> 32
+			c.Highest, c.HighestAt = int(quality), int(quality*whole-highest)
+		}
+		h.Columns = append(h.Columns, c)
+		return nil
+	})
+}
+
+// tallied adds to counts, which stay in the order in which they came up.
+func tallied(list []Tally, t Tally) []Tally {
+	i := slices.IndexFunc(list, func(o Tally) bool { return o.Type == t.Type && o.Severity == t.Severity })
+	if i < 0 {
+		return append(list, t)
+	}
+	o := &list[i]
+	o.Count, o.First, o.Last = o.Count+t.Count, min(o.First, t.First), max(o.Last, t.Last)
+	return list
+}
+
+// Total is how many regressions there are.
+func (h *History) Total() (n int) {
+	for _, t := range h.Regressions {
+		n += t.Count
+	}
+	return n
+}
