@@ -114,9 +114,9 @@ func TestNewerStore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		insert("8", "1", "1")
+		insert("9", "1", "1")
 		createTree(t, testdb.Open(t, cfg), perdure.TreeSpec{})
-		insert("9", "1", "9")
+		insert("10", "1", "10")
 		other, err := perdure.Open(t.Context(), cfg)
 		if err == nil {
 			other.Close()

@@ -30,26 +30,22 @@ func complete(ctx context.Context, r *run) (string, error) {
 // best is the iteration that the loop should leave; nil when there is none. One
 // that was taken back, or has a regression that nobody accepted, is no candidate.
 func (r *run) best(ctx context.Context) (*Outcome, error) {
+	list, err := r.e.records.Candidates(ctx, r.l.Tree.ID, r.cfg.QualityThreshold)
+	if err != nil {
+		return nil, err
+	}
 	var found *Outcome
-	const page = 500
-	for from := 1; ; from += page {
-		list, err := r.e.records.Iterations(ctx, r.l.Tree.ID, from, page)
+	for i := range list {
+		o, err := readOutcome(&list[i])
 		if err != nil {
 			return nil, err
 		}
-		for i := range list {
-			o, err := readOutcome(&list[i])
-			if err != nil {
-				return nil, err
-			}
-			if o.Eligible(&list[i]) && Prefers(&r.cfg, &o, found) {
-				found = &o
-			}
-		}
-		if len(list) < page {
-			return found, nil
+		o.Iteration, o.Quality = list[i].Number, list[i].Quality
+		if o.Eligible(&list[i]) && Prefers(&r.cfg, &o, found) {
+			found = &o
 		}
 	}
+	return found, nil
 }
 
 // choose brings back the files of the best iteration. A last one that passes is

@@ -94,13 +94,13 @@ func (d *Daemon) reportLoop(ctx context.Context, tree *perdure.Tree, dir string)
 	if in.Loop, err = records.Loop(ctx, tree.ID); err != nil {
 		return err
 	}
-	if in.Iterations, err = records.Iterations(ctx, tree.ID, 0, config.MaxIterationsCap+1); err != nil {
-		return err
-	}
 	if in.Gates, err = records.Gates(ctx, tree.ID); err != nil {
 		return err
 	}
 	if in.Progress, err = d.store.Progress(ctx, tree.ID); err != nil {
+		return err
+	}
+	if err = in.Load(ctx, records, loopview.ViewReport, true); err != nil {
 		return err
 	}
 	sum := loopview.New(in)

@@ -312,7 +312,7 @@ func (c *commands) conclude(ctx context.Context, s Store, id perdure.TreeID, how
 		return c.Ended(NotDone, why, "")
 	}
 	if how.asJSON {
-		in, lookErr := c.look(ctx, s, l, true)
+		in, lookErr := c.look(ctx, s, l, loopview.ViewDocument, false)
 		if lookErr != nil {
 			return lookErr
 		}

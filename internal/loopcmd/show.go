@@ -17,12 +17,11 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// page is how many iterations are asked for at once.
-const page = 1000
+// maxLoops is how many loops a list of all has at most.
+const maxLoops = 1000
 
-// look reads what is known of a loop. Without all, the baseline and the last
-// iterations are enough.
-func (c *commands) look(ctx context.Context, s Store, l record.Loop, all bool) (loopview.Input, error) {
+// look reads what is known of a loop, as far as a view needs it.
+func (c *commands) look(ctx context.Context, s Store, l record.Loop, view loopview.View, full bool) (loopview.Input, error) {
 	in := loopview.Input{Loop: l, Now: time.Now()}
 	var err error
 	if in.Tree, err = s.Tree(ctx, l.Tree); err != nil {
@@ -37,26 +36,12 @@ func (c *commands) look(ctx context.Context, s Store, l record.Loop, all bool) (
 		return in, err
 	}
 	in.Crashed = c.crashed(ctx, s, &in)
-	if !all {
-		if in.Iterations, err = s.Iterations(ctx, l.Tree, 0, 1); err != nil {
-			return in, err
-		}
-		more, err := s.Iterations(ctx, l.Tree, max(1, l.Iteration-loopview.OverviewIterations+1), page)
-		in.Iterations = append(in.Iterations, more...)
-		return in, err
-	}
-	if past, err := l.Past(); err == nil && past != nil {
+	if past, err := l.Past(); err == nil && past != nil && view == loopview.ViewDocument {
 		if in.Document, err = s.LoopDocument(ctx, l.Tree); err != nil {
 			return in, err
 		}
 	}
-	for from := 0; ; from += page {
-		more, err := s.Iterations(ctx, l.Tree, from, page)
-		in.Iterations = append(in.Iterations, more...)
-		if err != nil || len(more) < page {
-			return in, err
-		}
-	}
+	return in, in.Load(ctx, s, view, full)
 }
 
 // crashed tells whether a loop is running and nobody works on it, also not a
@@ -85,43 +70,45 @@ func (c *commands) crashed(ctx context.Context, s Store, in *loopview.Input) boo
 }
 
 func (c *commands) newStatusCommand() *cobra.Command {
-	var all, persistence, regressions, quality, asJSON bool
+	var all, persistence, regressions, quality, asJSON, full bool
 	cmd := &cobra.Command{
 		Use:   "status [LOOP]",
 		Short: "Tell where a loop stands",
 		Long: "Tell where a loop stands: what it does now, how its last check ended, what it asks and how that is answered. " +
 			"Without a loop it is the one that has not ended, or else the latest.\n\n" +
 			"--persistence shows what the watching came to, --regressions what got worse and what was done about it, --quality " +
-			"how good each iteration was. --json prints the loop's state as one document (schema loop-state).",
-		Example: "perdure loop status\n perdure loop status make-the-tests-pass-1a2b3c4d --regressions\n perdure loop status --all",
-		Args:    loopArgument(c),
+			"how good each iteration was. --json prints the loop's state as one document (schema loop-state).\n\n" +
+			"Of a long loop each shows the last part and sums up the rest: --quality the last 30 iterations, --regressions the last " +
+			"50 regressions, --json the last 200 iterations (omitted_iterations says how many are not there). --full shows all.",
+		Example: "perdure loop status\n perdure loop status make-the-tests-pass-1a2b3c4d --regressions\n perdure loop status --json --full > loop.json\n " +
+			"perdure loop status --all",
+		Args: loopArgument(c),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			return c.Read(cmd, func(s Store) error {
 				if all {
-					return c.list(ctx, s, page, asJSON)
+					return c.list(ctx, s, maxLoops, asJSON)
 				}
 				l, err := find(ctx, s, args)
 				if err != nil {
 					return err
 				}
-				in, err := c.look(ctx, s, l, asJSON || persistence || regressions || quality)
+				view := loopview.ViewOverview
+				switch {
+				case asJSON:
+					view = loopview.ViewDocument
+				case persistence:
+					view = loopview.ViewPersistence
+				case regressions:
+					view = loopview.ViewRegressions
+				case quality:
+					view = loopview.ViewQuality
+				}
+				in, err := c.look(ctx, s, l, view, full)
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return c.PrintJSON(loopview.Document(in))
-				}
-				sum := loopview.New(in)
-				switch {
-				case persistence:
-					return sum.Persistence(c.Out, c.style())
-				case regressions:
-					return sum.Regressions(c.Out, c.style())
-				case quality:
-					return sum.Quality(c.Out, c.style())
-				}
-				return sum.Overview(c.Out, c.style())
+				return c.show(in, view, full)
 			})
 		},
 	}
@@ -131,8 +118,27 @@ func (c *commands) newStatusCommand() *cobra.Command {
 	flags.BoolVar(&regressions, "regressions", false, "show what got worse, and what was done about it")
 	flags.BoolVar(&quality, "quality", false, "show how good each iteration was")
 	flags.BoolVar(&asJSON, "json", false, "print the state of the loop as one JSON object")
+	flags.BoolVar(&full, "full", false, "leave out nothing of a long loop")
 	cmd.MarkFlagsMutuallyExclusive("all", "persistence", "regressions", "quality")
 	return cmd
+}
+
+// show writes a view of a loop.
+func (c *commands) show(in loopview.Input, view loopview.View, full bool) error {
+	if view == loopview.ViewDocument {
+		return c.PrintJSON(loopview.Document(in))
+	}
+	sum, style := loopview.New(in), c.style()
+	style.All = full
+	switch view {
+	case loopview.ViewPersistence:
+		return sum.Persistence(c.Out, style)
+	case loopview.ViewRegressions:
+		return sum.Regressions(c.Out, style)
+	case loopview.ViewQuality:
+		return sum.Quality(c.Out, style)
+	}
+	return sum.Overview(c.Out, style)
 }
 
 func (c *commands) style() loopview.Style {
@@ -163,7 +169,7 @@ func (c *commands) list(ctx context.Context, s Store, limit int, asJSON bool) er
 	}
 	rows := make([]loopview.Row, 0, len(loops))
 	for _, l := range loops {
-		in, err := c.look(ctx, s, l, false)
+		in, err := c.look(ctx, s, l, loopview.ViewRow, false)
 		if err != nil {
 			return err
 		}
@@ -205,7 +211,7 @@ func (c *commands) newReportCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				in, err := c.look(ctx, s, l, true)
+				in, err := c.look(ctx, s, l, loopview.ViewReport, false)
 				if err != nil {
 					return err
 				}

@@ -195,6 +195,9 @@ func (p *pastLoop) notes(highest int, workspace string) (notes []string) {
 		}
 		notes = append(notes, fmt.Sprintf("the document says that it is %s: if %s still works on it, stop that first", p.Status, who))
 	}
+	if n := int(p.Omitted); n > 0 {
+		notes = append(notes, fmt.Sprintf("the document leaves out the first %d iterations; `perdure loop status --json --full` writes one that has all", n))
+	}
 	twice := make(map[whole]bool)
 	for i := range p.History {
 		if n := p.History[i].Iteration; twice[n] {

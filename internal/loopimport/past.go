@@ -40,6 +40,7 @@ type pastLoop struct {
 	Configuration *pastConfig     `json:"configuration"`
 	Progress      *pastProgress   `json:"progress"`
 	History       []pastIteration `json:"iteration_history"`
+	Omitted       whole           `json:"omitted_iterations"`
 	Best          *pastChoice     `json:"best_iteration"`
 	Events        []pastEvent     `json:"regression_events"`
 	Recoveries    []pastRecovery  `json:"recovery_history"`

@@ -58,7 +58,7 @@ type AnalyzedIteration struct {
 func (s *Summary) Analytics() Analytics {
 	a := Analytics{Version: "1.0.0", LoopID: s.ID(), Task: s.cfg.Task, Start: instant(s.in.Tree.CreatedAt), End: s.ended(), Total: len(s.points),
 		Iterations: make([]AnalyzedIteration, 0, len(s.points)), TookMS: s.elapsed().Milliseconds(), Trajectory: s.course(),
-		Regressions: append([]Event{}, s.events...), Attempts: s.attempts, LayerTotals: s.measures(), Times: s.times()}
+		Regressions: append([]Event{}, s.events...), Attempts: s.sum.Recoveries, LayerTotals: s.measures(), Times: s.times()}
 	for i := range s.points {
 		a.Iterations = append(a.Iterations, s.points[i].analyzed())
 	}

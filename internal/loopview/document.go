@@ -66,7 +66,9 @@ func (t *Draft) Add(list []record.Iteration) {
 	for i := range list {
 		o, known := outcomeOf(&list[i])
 		t.s.add(&list[i], &o, known)
-		t.d.record(t.s, &list[i], &o, known)
+		if n := list[i].Number; n == 0 || n > t.s.in.Omitted {
+			t.d.record(t.s, &list[i], &o, known)
+		}
 	}
 }
 
@@ -169,11 +171,17 @@ func (d *State) record(s *Summary, it *record.Iteration, o *loop.Outcome, known 
 	if o.AgentError == "" {
 		return
 	}
+	e := agentError(it, o)
+	d.Errors, d.LastError = append(d.Errors, e), &e
+}
+
+func agentError(it *record.Iteration, o *loop.Outcome) AgentError {
+	at := instant(o.Timestamp)
 	e := AgentError{Iteration: it.Number, Timestamp: at, Message: cut(o.AgentError, maxStateError)}
 	if kind, _, ok := strings.Cut(o.AgentError, ":"); ok && kind != "" && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz_") == "" {
 		e.Type = kind
 	}
-	d.Errors, d.LastError = append(d.Errors, e), &e
+	return e
 }
 
 func action(iteration int, c *loop.RiskyCall) Action {
@@ -225,11 +233,18 @@ func results(c *loop.Check) *TestResults {
 
 // conclude adds what follows from all iterations.
 func (d *State) conclude(s *Summary) {
-	d.Regressions, d.ErrorCount, d.Attempts = append([]Event{}, s.events...), len(d.Errors), s.attempts
+	d.Omitted, d.Regressions = s.in.Omitted, []Event{}
+	for i := range s.events {
+		if s.events[i].Iteration > d.Omitted {
+			d.Regressions = append(d.Regressions, s.events[i])
+		}
+	}
+	d.ErrorCount, d.Attempts = s.sum.AgentErrors, s.sum.Recoveries
+	d.single(s)
 	if s.Whole() && s.best != nil {
 		d.Best = choice(s.best, s.bestReason())
 	}
-	if n := s.standing.Selected; n > 0 {
+	if n := s.standing.Selected; n > 0 && d.Selected == nil {
 		d.Selected = &Choice{Iteration: n, Reason: s.standing.SelectedReason}
 		if at := slices.IndexFunc(d.History, func(h Iteration) bool { return h.Iteration == n }); at >= 0 {
 			h := &d.History[at]
@@ -241,6 +256,9 @@ func (d *State) conclude(s *Summary) {
 	}
 	d.Recoveries = make([]Recovery, 0, len(s.recovery))
 	for i := range s.recovery {
+		if s.recovery[i].Iteration <= d.Omitted {
+			continue
+		}
 		d.Recoveries = append(d.Recoveries, recoveryOf(&s.recovery[i].Recovery, s.recovery[i].Event))
 	}
 	if v := s.standing.Recovery; v != nil {
@@ -252,8 +270,8 @@ func (d *State) conclude(s *Summary) {
 		d.Level, d.Levels = s.in.Levels[n-1].To, s.in.Levels
 	}
 	d.Patterns = []string{}
-	for i := range s.events {
-		if kind := s.events[i].Type; !slices.Contains(d.Patterns, kind) {
+	for _, t := range s.sum.Regressions {
+		if kind := t.Type; !slices.Contains(d.Patterns, kind) {
 			d.Patterns = append(d.Patterns, kind)
 		}
 	}
@@ -261,6 +279,21 @@ func (d *State) conclude(s *Summary) {
 	d.Gates = make([]Gate, 0, len(s.gates.all))
 	for i := range s.gates.all {
 		d.Gates = append(d.Gates, gateOf(&s.gates.all[i]))
+	}
+}
+
+// single adds what is told of iterations that are not in the histories.
+func (d *State) single(s *Summary) {
+	for i := range s.in.Single {
+		it := &s.in.Single[i]
+		o, _ := outcomeOf(it)
+		if it.Number == s.standing.Selected {
+			d.Selected = choice(&o, s.standing.SelectedReason)
+		}
+		if it.Number == s.sum.LastError && d.LastError == nil {
+			e := agentError(it, &o)
+			d.LastError = &e
+		}
 	}
 }
 
@@ -302,12 +335,12 @@ func gateOf(g *gate) Gate {
 
 // measures are those of the watching.
 func (s *Summary) measures() *LayerMeasures {
-	m := &LayerMeasures{Detections: len(s.events), FalseAlarms: s.in.FalseAlarms}
+	m := &LayerMeasures{Detections: s.sum.Total(), FalseAlarms: s.in.FalseAlarms}
 	if m.FalseAlarms != nil && m.Detections > 0 {
 		rate := min(1, float64(*m.FalseAlarms)/float64(m.Detections))
 		m.FalseAlarmRate = &rate
 	}
-	if percent, ok := overhead(s.times()); ok {
+	if percent, ok := overheadOf(s.sum.AddedMS, s.sum.WorkMS); ok {
 		m.Overhead = &percent
 	}
 	return m
@@ -315,21 +348,10 @@ func (s *Summary) measures() *LayerMeasures {
 
 // totals sum up what is over.
 func (s *Summary) totals() *Totals {
-	t := &Totals{Seconds: s.elapsed().Seconds()}
-	var took time.Duration
-	for i := range s.points {
-		p := &s.points[i]
-		if p.status == record.IterationRunning {
-			continue
-		}
-		t.Iterations++
-		took += p.took
-		if p.status == record.IterationKept {
-			t.Successful++
-		} else {
-			t.Failed++
-		}
-	}
+	h := &s.sum
+	t := &Totals{Seconds: s.elapsed().Seconds(), Iterations: h.Iterations - h.Running, Successful: h.Kept}
+	t.Failed = t.Iterations - t.Successful
+	took := time.Duration(h.TookMicros) * time.Microsecond
 	if t.Iterations > 0 {
 		mean := took.Seconds() / float64(t.Iterations)
 		t.Mean = &mean

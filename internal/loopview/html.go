@@ -68,7 +68,7 @@ func (s *Summary) page() *page {
 		last = fmt.Sprintf("%d %%", j.quality)
 	}
 	p.Cards = []fact{{"iterations", humanize.Comma(int64(s.in.Loop.Iteration))}, {"last quality", last}, {"best quality", best},
-		{"regressions", humanize.Comma(int64(len(s.events)))}, {"took", human.Duration(s.elapsed())}}
+		{"regressions", humanize.Comma(int64(s.sum.Total()))}, {"took", human.Duration(s.elapsed())}}
 	if !s.in.Loop.Status.Ended() {
 		p.Cards[4].Name = "so far"
 	}

@@ -75,7 +75,7 @@ func (s *Summary) markdownQuality(m *markdown) {
 	var b strings.Builder
 	from := max(0, len(s.points)-maxReportRows)
 	if from > 0 {
-		b.WriteString(s.before(s.points[:from]) + "\n")
+		b.WriteString(told(columnFor(s.points[:from])) + "\n")
 	}
 	for i := range s.points[from:] {
 		p := &s.points[from+i]

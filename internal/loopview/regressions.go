@@ -16,7 +16,8 @@ const (
 )
 
 // Regressions writes what got worse, in which tests, what was done and what a
-// person decided; of many the last ones. All iterations have to be given.
+// person decided; of many the last ones, and how many there are of each type. It
+// needs the history, or all iterations.
 func (s *Summary) Regressions(w io.Writer, style Style) error {
 	c := &screen{Style: style.withDefaults()}
 	c.line("%s", c.Bold("Regression Events of "+s.ID()+":"))
@@ -24,8 +25,11 @@ func (s *Summary) Regressions(w io.Writer, style Style) error {
 		c.line("  none")
 	}
 	from := max(0, len(s.events)-maxEvents)
-	if from > 0 {
-		c.line("  the first %d are left out: %s", from, counted(s.events[:from]))
+	if c.All {
+		from = 0
+	}
+	if left := s.without(s.events[from:]); left.Total() > 0 {
+		c.line("  the first %d are left out: %s", left.Total(), counted(left))
 	}
 	for i := from; i < len(s.events); i++ {
 		s.event(c, &s.events[i])

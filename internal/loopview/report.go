@@ -64,9 +64,9 @@ func (s *Summary) facts() []fact {
 	add("Tool calls", s.seen())
 	add("Baseline", s.measured(s.baseline))
 	add("Last measured", s.measured(s.judged()))
-	add("Regressions", counted(s.events))
-	if s.attempts > 0 {
-		add("Recoveries", fmt.Sprint(s.attempts))
+	add("Regressions", counted(&s.sum))
+	if n := s.sum.Recoveries; n > 0 {
+		add("Recoveries", fmt.Sprint(n))
 	}
 	if m := s.measures(); m.FalseAlarmRate != nil {
 		add("False alarms", fmt.Sprintf("%.1f %%", 100**m.FalseAlarmRate))
@@ -81,9 +81,7 @@ func (s *Summary) facts() []fact {
 	if s.sealed != "" {
 		add("Sealed", s.sealed)
 	}
-	if s.warned > 0 {
-		add("Warnings", fmt.Sprintf("%d, the last: %s", s.warned, s.warnings[len(s.warnings)-1]))
-	}
+	add("Warnings", s.lastWarning())
 	if s.cfg.Plain {
 		add("Watching", watchingOff)
 	}

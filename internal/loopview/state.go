@@ -32,6 +32,7 @@ type State struct {
 
 	Baseline          *Metrics       `json:"baseline_metrics,omitempty"`
 	History           []Iteration    `json:"iteration_history"`
+	Omitted           int            `json:"omitted_iterations,omitempty"`
 	Best              *Choice        `json:"best_iteration"`
 	Selected          *Choice        `json:"selected_iteration"`
 	LastQuality       *int           `json:"last_iteration_quality"`

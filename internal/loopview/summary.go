@@ -26,8 +26,17 @@ type Input struct {
 	Tree perdure.Tree
 	Loop record.Loop
 	// Iterations are in their order; number 0 is the baseline. They need not be
-	// all: what follows from the others is then left out.
+	// all: what follows from the others is then left out, but for what the History
+	// tells. See [Input.Load].
 	Iterations []record.Iteration
+	// History is what all iterations came to; nil when Iterations alone say it.
+	History *record.History
+	// Single are others that are told of: the one that was selected, the last with a
+	// warning, the last with an error of the agent.
+	Single []record.Iteration
+	// Omitted is how many iterations, the first ones, are not in the histories of a
+	// document.
+	Omitted int
 	// Gates are in their order.
 	Gates []record.Gate
 	// Progress is the tree's; without a tree it is not known.
@@ -98,11 +107,9 @@ type Summary struct {
 	best     *loop.Outcome
 	last     *loop.Outcome // of the last one that is over
 	recovery []recovered
-	attempts int
-	errors   int
-	warnings []string // the last maxWarnings
-	warned   int      // how many there were
-	sealed   string   // what the last clean copy came to; empty without one
+	sum      record.History // but for what it tells of single iterations
+	warnings []string       // the last maxWarnings
+	sealed   string         // what the last clean copy came to; empty without one
 	gates    gates
 	accepted map[int]bool // iterations that a person approved
 }
@@ -133,6 +140,9 @@ func newSummary(in Input) *Summary {
 		}
 	}
 	s.in.Gates = nil
+	if in.History != nil {
+		s.known()
+	}
 	return s
 }
 
@@ -185,24 +195,41 @@ func (s *Summary) add(it *record.Iteration, o *loop.Outcome, known bool) {
 	if o.Accepted {
 		s.accepted[o.Iteration] = true
 	}
-	if o.AgentError != "" {
-		s.errors++
+	s.warn(o)
+	if s.in.History == nil {
+		s.count(&p, o, events)
 	}
-	for _, w := range o.Warnings {
-		s.warned++
-		s.warnings = append(s.warnings, fmt.Sprintf("iteration %d: %s", o.Iteration, oneLine(w, maxText)))
-		s.warnings = s.warnings[max(0, len(s.warnings)-maxWarnings):]
-	}
-	if o.Sealed != nil {
-		s.sealed = fmt.Sprintf("iteration %d: %s", o.Iteration, oneLine(sealedText(o.Sealed), maxText))
-	}
+	s.seal(o)
 	if !known || o.Imported { // what an iteration elsewhere left is not known here
 		return
 	}
 	s.last = o
-	if o.Eligible(it) && loop.Prefers(&s.cfg, o, s.best) {
+	if s.in.History == nil && o.Eligible(it) && loop.Prefers(&s.cfg, o, s.best) {
 		s.best = o
 	}
+}
+
+// warn keeps the warnings of an iteration.
+func (s *Summary) warn(o *loop.Outcome) {
+	for _, w := range o.Warnings {
+		s.warnings = append(s.warnings, fmt.Sprintf("iteration %d: %s", o.Iteration, oneLine(w, maxText)))
+		s.warnings = s.warnings[max(0, len(s.warnings)-maxWarnings):]
+	}
+}
+
+// seal keeps what a clean copy of an iteration came to.
+func (s *Summary) seal(o *loop.Outcome) {
+	if o.Sealed != nil {
+		s.sealed = fmt.Sprintf("iteration %d: %s", o.Iteration, oneLine(sealedText(o.Sealed), maxText))
+	}
+}
+
+// lastWarning says how many warnings there were, and the last; empty without any.
+func (s *Summary) lastWarning() string {
+	if s.sum.Warnings == 0 || len(s.warnings) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d, the last: %s", s.sum.Warnings, s.warnings[len(s.warnings)-1])
 }
 
 // maxWarnings is how many warnings are shown in words.
@@ -249,7 +276,6 @@ func (s *Summary) recoveries(o *loop.Outcome, events []Event) {
 		event = events[0].ID
 	}
 	for _, v := range o.Recoveries {
-		s.attempts++
 		v.Why = cut(v.Why, maxText)
 		for i := range v.Steps {
 			v.Steps[i].Text = cut(v.Steps[i].Text, maxText)
@@ -258,10 +284,10 @@ func (s *Summary) recoveries(o *loop.Outcome, events []Event) {
 	}
 }
 
-// Whole tells whether all iterations of the loop were given. Only then the best
-// one is known, and all regressions are.
+// Whole tells whether what all iterations came to was given. Only then the best one
+// is known, and how many regressions there are.
 func (s *Summary) Whole() bool {
-	return !s.gap && max(s.number(), s.elsewhere()) >= s.in.Loop.Iteration-1
+	return s.in.History != nil || !s.gap && max(s.number(), s.elsewhere()) >= s.in.Loop.Iteration-1
 }
 
 // ID is what people call the loop.
@@ -309,11 +335,14 @@ func added(t, u loop.Times) loop.Times {
 // overhead is what perdure adds to the time of agent and check, in percent; false
 // when that took no time.
 func overhead(t loop.Times) (float64, bool) {
-	work := t.Agent + t.Check + t.Metrics
+	return overheadOf(t.Snapshot+t.Hooks+t.Engine, t.Agent+t.Check+t.Metrics)
+}
+
+func overheadOf(added, work int64) (float64, bool) {
 	if work <= 0 {
 		return 0, false
 	}
-	return 100 * float64(t.Snapshot+t.Hooks+t.Engine) / float64(work), true
+	return 100 * float64(added) / float64(work), true
 }
 
 // ended is when the loop ended; nil before.

@@ -34,6 +34,8 @@ type Style struct {
 	Diff func(line string) string
 	// Width is how many characters a line should have; 0 is 100.
 	Width int
+	// All shows all that was given of a long loop, instead of the last part of it.
+	All bool
 }
 
 func (y Style) withDefaults() Style {
@@ -114,8 +116,8 @@ func (s *Summary) Overview(w io.Writer, style Style) error {
 		c.field("Metrics", s.numbersText(s.baseline.metrics))
 	}
 	s.trajectory(c)
-	if n := len(s.events); n > 0 {
-		text := counted(s.events)
+	if len(s.sum.Regressions) > 0 {
+		text := counted(&s.sum)
 		if !s.Whole() {
 			text += fmt.Sprintf(" in the last %d iterations", len(s.points))
 		}
@@ -323,13 +325,13 @@ func (s *Summary) Persistence(w io.Writer, style Style) error {
 	for _, m := range missed {
 		field("Not Measured", fmt.Sprintf("%s: %s", m.Name, m.Value))
 	}
-	field("Regression Events", counted(s.events))
+	field("Regression Events", counted(&s.sum))
 	if n := len(s.in.Levels); n > 0 {
 		field("Reinforcement Level", oneLine(s.in.Levels[n-1].To, maxName))
 	}
-	attempts := fmt.Sprint(s.attempts)
+	attempts := fmt.Sprint(s.sum.Recoveries)
 	if v := s.standing.Recovery; v != nil {
-		attempts = fmt.Sprintf("%d, and one is under way in iteration %d", s.attempts, v.Iteration)
+		attempts = fmt.Sprintf("%d, and one is under way in iteration %d", s.sum.Recoveries, v.Iteration)
 	}
 	field("Recovery Attempts", attempts)
 	if m := s.measures(); m.FalseAlarmRate != nil {
@@ -338,8 +340,8 @@ func (s *Summary) Persistence(w io.Writer, style Style) error {
 	if n := len(s.gates.all); n > 0 {
 		field("Human Gates", s.decided())
 	}
-	if s.errors > 0 {
-		field("Agent Errors", fmt.Sprint(s.errors))
+	if n := s.sum.AgentErrors; n > 0 {
+		field("Agent Errors", fmt.Sprint(n))
 	}
 	if s.best != nil {
 		field("Best Iteration", fmt.Sprintf("%d (quality: %d%%)%s", s.best.Iteration, *s.best.Quality, s.whyBest()))
@@ -352,14 +354,14 @@ func (s *Summary) Persistence(w io.Writer, style Style) error {
 	if s.in.Loop.Status.Ended() && s.standing.Selected > 0 {
 		field("Selected Iteration", fmt.Sprintf("%d, %s", s.standing.Selected, oneLine(s.standing.SelectedReason, maxText)))
 	}
-	if percent, ok := overhead(s.times()); ok {
+	if percent, ok := overheadOf(s.sum.AddedMS, s.sum.WorkMS); ok {
 		field("Overhead", fmt.Sprintf("%.1f %% of the time of agent and check", percent))
 	}
 	if s.sealed != "" {
 		field("Sealed", s.sealed)
 	}
-	if s.warned > 0 {
-		field("Warnings", fmt.Sprintf("%d, the last: %s", s.warned, s.warnings[len(s.warnings)-1]))
+	if text := s.lastWarning(); text != "" {
+		field("Warnings", text)
 	}
 	s.incomplete(c)
 	return c.to(w)
@@ -418,8 +420,9 @@ func (s *Summary) measured(p *point) string {
 	return text
 }
 
-// Quality writes the quality of each iteration as a bar; of more than maxSpark
-// the last ones, with a line about those before. All iterations have to be given.
+// Quality writes the quality of each iteration as a bar. Of more than maxSpark
+// these are the last ones; those before share bars of their means, with the lowest
+// and the highest.
 func (s *Summary) Quality(w io.Writer, style Style) error {
 	c := &screen{Style: style.withDefaults()}
 	c.line("%s", c.Bold("Quality Trajectory of "+s.ID()+":"))
@@ -428,9 +431,10 @@ func (s *Summary) Quality(w io.Writer, style Style) error {
 		return c.to(w)
 	}
 	from := max(0, len(s.points)-maxSpark)
-	if from > 0 {
-		c.line("  %s", s.before(s.points[:from]))
+	if c.All {
+		from = 0
 	}
+	s.before(c, s.points[:from])
 	for i := range s.points[from:] {
 		p := &s.points[from+i]
 		c.line("  Iteration %*d: %4s %s", len(fmt.Sprint(s.number())), p.number, bareQuality(p), strings.TrimRight(bar(p.quality)+s.marks(p, c.Bold), " "))
@@ -481,31 +485,50 @@ func (s *Summary) marks(p *point, bold func(string) string) string {
 	return " " + bold("⬅ "+strings.Join(words, ", "))
 }
 
-// before sums up iterations that are not shown one by one.
-func (s *Summary) before(points []point) string {
-	low, high, at, sum, n, bad := 101, -1, 0, 0, 0, 0
-	for i := range points {
-		p := &points[i]
-		if p.facts > 0 {
-			bad++
-		}
-		if p.quality == unmeasured {
+// before draws the iterations that are not shown one by one.
+func (s *Summary) before(c *screen, points []point) {
+	below := len(points)
+	if s.in.History != nil && len(s.points) > 0 {
+		below = s.points[0].number - 1
+	}
+	list := s.columnsBelow(points, share(below))
+	if len(list) == 0 || c.All {
+		return
+	}
+	c.line("  %s", told(together(list)))
+	if len(list) == 1 || below <= maxSpark {
+		return
+	}
+	width := len("Iteration :") + len(fmt.Sprint(s.number()))
+	for i := range list {
+		k := &list[i]
+		name := fmt.Sprintf("%-*s", width, fmt.Sprintf("%d-%d", k.From, k.To))
+		if k.Measured == 0 {
+			c.line("  %s    -", name)
 			continue
 		}
-		n, sum, low = n+1, sum+p.quality, min(low, p.quality)
-		if p.quality > high {
-			high, at = p.quality, p.number
+		mean := int(k.Sum / int64(k.Measured))
+		text := fmt.Sprintf("  %s %4s %-20s %s", name, percent(mean), bar(mean), c.Dim(fmt.Sprintf("%d%% to %d%%", k.Lowest, k.Highest)))
+		if marks := s.columnMarks(k); marks != "" {
+			text += " " + c.Bold("⬅ "+marks)
 		}
+		c.line("%s", text)
 	}
-	text := fmt.Sprintf("Iterations %d to %d: ", points[0].number, points[len(points)-1].number)
-	if n == 0 {
-		return text + "not measured"
+}
+
+// columnMarks are the words behind a column.
+func (s *Summary) columnMarks(k *record.Column) string {
+	var words []string
+	if s.best != nil && s.best.Iteration >= k.From && s.best.Iteration <= k.To && s.Whole() {
+		words = append(words, fmt.Sprintf("BEST %d%% at iteration %d", *s.best.Quality, s.best.Iteration))
 	}
-	text += fmt.Sprintf("lowest %d%%, mean %d%%, highest %d%% at iteration %d", low, sum/n, high, at)
-	if bad > 0 {
-		text += fmt.Sprintf(", %d with regressions", bad)
+	if k.Regressed > 0 {
+		words = append(words, fmt.Sprintf("%d with regressions", k.Regressed))
 	}
-	return text
+	if k.Reverted > 0 {
+		words = append(words, fmt.Sprintf("%d reverted", k.Reverted))
+	}
+	return strings.Join(words, ", ")
 }
 
 func milliseconds(ms int64) string { return human.Seconds(float64(ms) / 1000) }

@@ -201,37 +201,6 @@ func tests(c *loop.Check) string {
 	return text
 }
 
-// counted lists regressions: 2 (critical: test_deletion, test_failure; high: …).
-func counted(events []Event) string {
-	if len(events) == 0 {
-		return "0"
-	}
-	var parts []string
-	for _, grade := range severities() {
-		var kinds []string
-		counts := make(map[string]int)
-		for i := range events {
-			e := &events[i]
-			if e.Severity != grade {
-				continue
-			}
-			if counts[e.Type]++; counts[e.Type] == 1 {
-				kinds = append(kinds, e.Type)
-			}
-		}
-		for i, kind := range kinds {
-			kinds[i] = oneLine(kind, maxName)
-			if n := counts[kind]; n > 1 {
-				kinds[i] += fmt.Sprintf(" ×%d", n)
-			}
-		}
-		if len(kinds) > 0 {
-			parts = append(parts, grade+": "+strings.Join(kinds, ", "))
-		}
-	}
-	return fmt.Sprintf("%d (%s)", len(events), strings.Join(parts, "; "))
-}
-
 // money says what is known of cost and tokens; empty when nothing is.
 func (s *Summary) money() string {
 	p := &s.in.Progress

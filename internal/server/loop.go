@@ -112,7 +112,7 @@ func (s *server) loopHistory(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	h, err := s.records.History(r.Context(), id, req)
+	h, err := s.records.LoopHistory(r.Context(), id, req)
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,7 @@ type short struct {
 	Input    int64           `json:"input_tokens,omitempty"`
 	Output   int64           `json:"output_tokens,omitempty"`
 	CostUSD  *float64        `json:"cost_usd,omitempty"`
+	Sealed   *seal           `json:"sealed,omitempty"`
 	Times    times           `json:"times"`
 	Warnings []string        `json:"warnings,omitempty"`
 }
@@ -65,12 +66,22 @@ type regression struct {
 	Files    []string `json:"files,omitempty"`
 }
 
+type seal struct {
+	State  string `json:"state"`
+	Why    string `json:"why,omitempty"`
+	Runs   int    `json:"runs"`
+	Copied int    `json:"files_copied"`
+	CopyMS int64  `json:"copy_ms"`
+	TookMS int64  `json:"took_ms"`
+}
+
 type times struct {
 	Agent    int64 `json:"agent_ms"`
 	Check    int64 `json:"check_ms"`
 	Snapshot int64 `json:"snapshot_ms"`
 	Hooks    int64 `json:"hooks_ms"`
 	Metrics  int64 `json:"metrics_ms,omitempty"`
+	Sealed   int64 `json:"sealed_ms,omitempty"`
 	Engine   int64 `json:"engine_ms"`
 }
 
@@ -120,11 +131,11 @@ func (s *short) kinds() (string, error) {
 
 const (
 	sqlPutBrief = `INSERT INTO brief (tree, number, task, status, quality, started_at, ended_at, eligible, passed, regressions, recoveries,
-			agent_errors, warnings, work_ms, added_ms, kinds, data)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+			agent_errors, warnings, sealed, work_ms, added_ms, kinds, data)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 		ON CONFLICT (tree, number) DO UPDATE SET task = excluded.task, status = excluded.status, quality = excluded.quality, ended_at = excluded.ended_at,
 			eligible = excluded.eligible, passed = excluded.passed, regressions = excluded.regressions, recoveries = excluded.recoveries,
-			agent_errors = excluded.agent_errors, warnings = excluded.warnings, work_ms = excluded.work_ms, added_ms = excluded.added_ms,
+			agent_errors = excluded.agent_errors, warnings = excluded.warnings, sealed = excluded.sealed, work_ms = excluded.work_ms, added_ms = excluded.added_ms,
 			kinds = excluded.kinds, data = excluded.data`
 	briefColumns = `b.number, b.task, b.status, b.quality, b.data, b.started_at, b.ended_at`
 	sqlBriefs    = `SELECT ` + briefColumns + ` FROM tree t JOIN brief b ON b.tree = t.id
@@ -153,7 +164,7 @@ func saveBrief(ctx context.Context, w *perdure.Within, key int64, it *Iteration)
 	}
 	t := &s.Times
 	_, err = w.Tx().Exec(ctx, sqlPutBrief, key, it.Number, int64(it.Task), string(it.Status), quality, it.StartedAt.UnixMicro(), column(it.EndedAt),
-		digit(s.eligible(it)), digit(s.Check.Passed), len(s.Regressions), len(s.Recoveries), digit(s.AgentError != ""), len(s.Warnings),
+		digit(s.eligible(it)), digit(s.Check.Passed), len(s.Regressions), len(s.Recoveries), digit(s.AgentError != ""), len(s.Warnings), digit(s.Sealed != nil),
 		t.Agent+t.Check+t.Metrics, t.Snapshot+t.Hooks+t.Engine, kinds, data)
 	return err
 }

@@ -34,6 +34,8 @@ type History struct {
 	LastError   int `json:"last_error,omitempty"`
 	Warnings    int `json:"warnings"`
 	LastWarning int `json:"last_warning,omitempty"`
+	// LastSealed is the last iteration that was checked in a clean copy, 0 for none.
+	LastSealed int `json:"last_sealed,omitempty"`
 	// Candidates are the iterations among which the best one is, see
 	// [Records.Candidates].
 	Candidates []Iteration `json:"candidates"`
@@ -84,10 +86,9 @@ const (
 			CAST(COALESCE(SUM(CASE WHEN b.status <> 'running' THEN b.ended_at - b.started_at END), 0) AS BIGINT),
 			CAST(COALESCE(SUM(b.work_ms), 0) AS BIGINT), CAST(COALESCE(SUM(b.added_ms), 0) AS BIGINT),
 			COALESCE(SUM(b.recoveries), 0), COALESCE(SUM(b.agent_errors), 0), COALESCE(MAX(CASE WHEN b.agent_errors > 0 THEN b.number END), 0),
-			COALESCE(SUM(b.warnings), 0), COALESCE(MAX(CASE WHEN b.warnings > 0 THEN b.number END), 0)
+			COALESCE(SUM(b.warnings), 0), COALESCE(MAX(CASE WHEN b.warnings > 0 THEN b.number END), 0), COALESCE(MAX(CASE WHEN b.sealed > 0 THEN b.number END), 0)
 		FROM brief b WHERE b.tree = $1 AND b.number > 0`
-	sqlKinds = `SELECT b.kinds, COUNT(*), MIN(b.number), MAX(b.number) FROM tree t JOIN brief b ON b.tree = t.id
-		WHERE t.name = $1 AND b.number > 0 AND b.regressions > 0 GROUP BY b.kinds ORDER BY MIN(b.number)`
+	sqlKinds = `SELECT b.kinds, COUNT(*), MIN(b.number), MAX(b.number) FROM brief b WHERE b.tree = $1 AND b.number > 0 AND b.regressions > 0 GROUP BY b.kinds ORDER BY MIN(b.number)`
 	// The highest quality and the first iteration that has it are one number.
 	sqlColumns = `SELECT MIN(b.number), MAX(b.number), COUNT(b.quality), COALESCE(MIN(b.quality), 0),
 			COALESCE(MAX(CAST(b.quality AS BIGINT) * 4294967296 - b.number), 0), COALESCE(SUM(b.quality), 0),
@@ -96,8 +97,8 @@ const (
 		GROUP BY (b.number - 1) / $3 ORDER BY MIN(b.number)`
 )
 
-// History sums up the iterations of a loop, on one snapshot of the store.
-func (r *Records) History(ctx context.Context, tree perdure.TreeID, req HistoryRequest) (History, error) {
+// LoopHistory sums up the iterations of a loop, on one snapshot of the store.
+func (r *Records) LoopHistory(ctx context.Context, tree perdure.TreeID, req HistoryRequest) (History, error) {
 	h := History{Regressions: []Tally{}, Candidates: []Iteration{}, Columns: []Column{}}
 	if err := r.fill(ctx, tree); err != nil {
 		return h, err
@@ -109,7 +110,7 @@ func (r *Records) History(ctx context.Context, tree perdure.TreeID, req HistoryR
 func (h *History) read(ctx context.Context, s *sqldb.Snapshot, req HistoryRequest) error {
 	err := s.Each(ctx, sqlHistory, []any{s.Tree}, func(scan func(...any) error) error {
 		return scan(&h.Iterations, &h.Kept, &h.Reverted, &h.Failed, &h.Running, &h.TookMicros, &h.WorkMS, &h.AddedMS,
-			&h.Recoveries, &h.AgentErrors, &h.LastError, &h.Warnings, &h.LastWarning)
+			&h.Recoveries, &h.AgentErrors, &h.LastError, &h.Warnings, &h.LastWarning, &h.LastSealed)
 	})
 	if err != nil {
 		return err
@@ -125,7 +126,7 @@ func (h *History) read(ctx context.Context, s *sqldb.Snapshot, req HistoryReques
 			return err
 		}
 		for _, t := range list {
-			h.Regressions = tallied(h.Regressions, Tally{t.Type, t.Severity, n * t.Count, first, last})
+			h.Tally(Tally{t.Type, t.Severity, n * t.Count, first, last})
 		}
 		return nil
 	})
@@ -161,6 +162,9 @@ func tallied(list []Tally, t Tally) []Tally {
 	o.Count, o.First, o.Last = o.Count+t.Count, min(o.First, t.First), max(o.Last, t.Last)
 	return list
 }
+
+// Tally adds regressions of a type and severity.
+func (h *History) Tally(t Tally) { h.Regressions = tallied(h.Regressions, t) }
 
 // Total is how many regressions there are.
 func (h *History) Total() (n int) {

@@ -155,7 +155,9 @@ func TestSaveIsAllOrNothing(t *testing.T) {
 		b.ok(err)
 		its, err := b.records.Iterations(t.Context(), b.tree.ID, 0, 10)
 		b.ok(err)
-		if got.Version != before.Version || len(its) != 0 || len(b.kinds()) != 0 {
+		briefs, err := b.records.Briefs(t.Context(), b.tree.ID, 0, 10)
+		b.ok(err)
+		if got.Version != before.Version || len(its) != 0 || len(briefs) != 0 || len(b.kinds()) != 0 {
 			t.Errorf("something was kept: %+v, %+v, %v", got, its, b.kinds())
 		}
 	})
@@ -281,7 +283,7 @@ func TestLoopsGoWithTheirTrees(t *testing.T) {
 		if _, err := store.Prune(t.Context(), perdure.PruneRequest{}); err != nil {
 			t.Fatal(err)
 		}
-		for _, table := range []string{"loop", "iteration", "gate"} {
+		for _, table := range []string{"loop", "iteration", "brief", "gate"} {
 			var n int64
 			b.ok(store.Reader().QueryRow(t.Context(), "SELECT COUNT(*) FROM "+table, nil, &n))
 			if n != 0 {

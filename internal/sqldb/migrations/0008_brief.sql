@@ -16,6 +16,7 @@ CREATE TABLE brief (
 	recoveries INTEGER NOT NULL,
 	agent_errors INTEGER NOT NULL,
 	warnings INTEGER NOT NULL,
+	sealed INTEGER NOT NULL,
 	work_ms BIGINT NOT NULL,
 	added_ms BIGINT NOT NULL,
 	kinds TEXT NOT NULL,
