@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -44,7 +45,8 @@ func loopHistory(b *bench, round int) error {
 		return err
 	}
 	for _, view := range []string{"version", "loop list", "loop status", "loop status --quality", "loop status --regressions",
-		"loop status --persistence", "loop status --json", "loop report", "loop report --format html"} {
+		"loop status --persistence", "loop status --json", "loop report", "loop report --format html", "loop report --json", "loop status --quality --full",
+		"loop status --json --full"} {
 		var took []time.Duration
 		most := int64(0)
 		for range looks {
@@ -102,7 +104,7 @@ func (b *bench) fillHistory(dir string, n int) error {
 	began := time.Now().Add(-time.Duration(n) * time.Minute)
 	for i := range n + 1 {
 		started, ended, quality := began.Add(time.Duration(i)*time.Minute), began.Add(time.Duration(i+1)*time.Minute), 20+i*37%70
-		o := loop.Outcome{Iteration: i, Timestamp: ended, Quality: &quality, Changed: 20, AgentText: strings.Repeat(sentence, 5),
+		o := loop.Outcome{Iteration: i, Timestamp: ended, Quality: &quality, After: workspace.ID(fmt.Sprintf("%040x", i)), Changed: 20, AgentText: strings.Repeat(sentence, 5),
 			Check: loop.Check{Command: "go test ./...", Exit: 1, Output: strings.Repeat(sentence+"\n", 20), Counts: testreport.Counts{Tests: 150, Executed: 150, Passed: 130, Failed: 20}}}
 		for f := range 20 {
 			o.Artifacts = append(o.Artifacts, fmt.Sprintf("internal/parser/file%d.go", f))

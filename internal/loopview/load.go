@@ -132,7 +132,7 @@ func (l *loader) tail(ctx context.Context, n int) error {
 
 // regressions are the iterations with the last n regressions, 0 for all.
 func (l *loader) regressions(ctx context.Context, n int) error {
-	limit, below := pageSize, 0
+	limit, below := pageSize, l.last+1
 	if n > 0 {
 		limit = n
 	}

@@ -21,7 +21,7 @@ const (
 func (s *Summary) Regressions(w io.Writer, style Style) error {
 	c := &screen{Style: style.withDefaults()}
 	c.line("%s", c.Bold("Regression Events of "+s.ID()+":"))
-	if len(s.events) == 0 {
+	if len(s.sum.Regressions) == 0 {
 		c.line("  none")
 	}
 	from := max(0, len(s.events)-maxEvents)
@@ -30,6 +30,9 @@ func (s *Summary) Regressions(w io.Writer, style Style) error {
 	}
 	if left := s.without(s.events[from:]); left.Total() > 0 {
 		c.line("  the first %d are left out: %s", left.Total(), counted(left))
+		for _, t := range s.sum.Regressions {
+			c.line("    %s", c.Dim(fmt.Sprintf("%s (%s): %d in iterations %d to %d", oneLine(t.Type, maxName), strings.ToUpper(t.Severity), t.Count, t.First, t.Last)))
+		}
 	}
 	for i := from; i < len(s.events); i++ {
 		s.event(c, &s.events[i])

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -117,6 +118,52 @@ func TestLoops(t *testing.T) {
 		must(t, err)
 		if diff := cmp.Diff(gates, open); diff != "" || len(gates) != 1 || gates[0].Kind != record.GateStuck {
 			t.Errorf("gates %+v: %s", gates, diff)
+		}
+	})
+}
+
+// A loop is summed up, and its iterations come out in brief, as the records have
+// them.
+func TestLoopHistory(t *testing.T) {
+	t.Parallel()
+	eachLoop(t, func(t *testing.T, f *loops) {
+		ctx, ended := t.Context(), time.Now().UTC().Truncate(time.Microsecond)
+		for n := range 6 {
+			quality, data := 50+n, `{"snapshot_path":"s","test_results":{"output":"long"}}`
+			if n%2 == 1 {
+				data = `{"regressions":[{"regression_type":"test_deletion","severity":"critical","text":"<&>"}]}`
+			}
+			f.save(t, record.Change{Iteration: &record.Iteration{Number: n, Status: record.IterationKept, Quality: &quality, Data: json.RawMessage(data), EndedAt: &ended}})
+		}
+		req := record.HistoryRequest{Threshold: 54, Each: 2, Below: 4}
+		want, err := f.records.LoopHistory(ctx, f.tree.ID, req)
+		must(t, err)
+		got, err := f.client.LoopHistory(ctx, f.tree.ID, req)
+		must(t, err)
+		if diff := cmp.Diff(want, got); diff != "" || got.Iterations != 5 || got.Total() != 3 || len(got.Columns) != 2 || len(got.Candidates) != 1 {
+			t.Errorf("history %+v: %s", got, diff)
+		}
+		if all, err := f.client.LoopHistory(ctx, f.tree.ID, record.HistoryRequest{Each: 1}); err != nil || len(all.Columns) != 5 {
+			t.Errorf("columns of all: %+v, %v", all.Columns, err)
+		}
+		briefs, err := f.client.Briefs(ctx, f.tree.ID, 2, 2)
+		if err != nil || len(briefs) != 2 || briefs[0].Number != 2 || strings.Contains(string(briefs[0].Data), "long") || !strings.Contains(string(briefs[1].Data), "test_deletion") {
+			t.Errorf("briefs %+v, %v", briefs, err)
+		}
+		worse, err := f.client.Regressed(ctx, f.tree.ID, 0, 2)
+		if err != nil || len(worse) != 2 || worse[0].Number != 5 || worse[1].Number != 3 {
+			t.Errorf("regressed %+v, %v", worse, err)
+		}
+		if worse, err = f.client.Regressed(ctx, f.tree.ID, 3, 2); err != nil || len(worse) != 1 || worse[0].Number != 1 {
+			t.Errorf("regressed below the third: %+v, %v", worse, err)
+		}
+		if _, err := f.client.LoopHistory(ctx, "tree-00000000", req); perdure.CodeOf(err) != perdure.CodeNotFound {
+			t.Errorf("of no loop: %v", err)
+		}
+		for _, query := range []string{"history?threshold=101", "history?each=-1", "history?from=1", "briefs?below=1", "regressed?from=1", "briefs?limit=0"} {
+			if a := f.send(t, http.MethodGet, "/v1/loops/"+string(f.tree.ID)+"/"+query, ""); a.status != http.StatusBadRequest {
+				t.Errorf("%s: %d %s", query, a.status, a.body)
+			}
 		}
 	})
 }

@@ -79,9 +79,9 @@ type HistoryRequest struct {
 	Each, Below int
 }
 
-// sqlHistory sums up. A sum of PostgreSQL has another type than its parts.
+// sqlLoopHistory sums up. A sum of PostgreSQL has another type than its parts.
 const (
-	sqlHistory = `SELECT COUNT(*), COUNT(CASE b.status WHEN 'kept' THEN 1 END), COUNT(CASE b.status WHEN 'reverted' THEN 1 END),
+	sqlLoopHistory = `SELECT COUNT(*), COUNT(CASE b.status WHEN 'kept' THEN 1 END), COUNT(CASE b.status WHEN 'reverted' THEN 1 END),
 			COUNT(CASE b.status WHEN 'failed' THEN 1 END), COUNT(CASE b.status WHEN 'running' THEN 1 END),
 			CAST(COALESCE(SUM(CASE WHEN b.status <> 'running' THEN b.ended_at - b.started_at END), 0) AS BIGINT),
 			CAST(COALESCE(SUM(b.work_ms), 0) AS BIGINT), CAST(COALESCE(SUM(b.added_ms), 0) AS BIGINT),
@@ -108,7 +108,7 @@ func (r *Records) LoopHistory(ctx context.Context, tree perdure.TreeID, req Hist
 }
 
 func (h *History) read(ctx context.Context, s *sqldb.Snapshot, req HistoryRequest) error {
-	err := s.Each(ctx, sqlHistory, []any{s.Tree}, func(scan func(...any) error) error {
+	err := s.Each(ctx, sqlLoopHistory, []any{s.Tree}, func(scan func(...any) error) error {
 		return scan(&h.Iterations, &h.Kept, &h.Reverted, &h.Failed, &h.Running, &h.TookMicros, &h.WorkMS, &h.AddedMS,
 			&h.Recoveries, &h.AgentErrors, &h.LastError, &h.Warnings, &h.LastWarning, &h.LastSealed)
 	})
