@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure"
+)
+
+// unbriefed makes the store what it is when a program of before left it: without
+// briefs of iterations.
+func (w *workplace) unbriefed() {
+	t := w.t
+	t.Helper()
+	store, err := perdure.Open(t.Context(), perdure.Config{Dir: filepath.Join(w.dir, ".perdure")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	err = store.Write(t.Context(), func(ctx context.Context, in *perdure.Within) error {
+		if _, err := in.Tx().Exec(ctx, "UPDATE loop SET briefs = 0"); err != nil {
+			return err
+		}
+		_, err := in.Tx().Exec(ctx, "DELETE FROM brief")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Killed anywhere while the briefs of an older loop are made, who looks next makes
+// the rest, and sees what was seen before.
+func TestLoopBriefsKilled(t *testing.T) {
+	t.Parallel()
+	const look = "perdure loop status --persistence && perdure loop status --quality && perdure loop status --regressions"
+	place := func(t *testing.T) *workplace {
+		t.Helper()
+		w := newWorkplace(t)
+		w.history(250) // two transactions
+		return w
+	}
+	seen := func(w *workplace) string { // without the name of the loop
+		var lines []string
+		for line := range strings.Lines(w.sh(look)) {
+			if !strings.Contains(line, "history-") {
+				lines = append(lines, line)
+			}
+		}
+		return strings.Join(lines, "")
+	}
+	w := place(t)
+	want := seen(w)
+	if !strings.Contains(want, "test_failure ×2") {
+		t.Fatalf("it shows %s", want)
+	}
+	w.unbriefed()
+	passed := filepath.Join(t.TempDir(), "failpoints")
+	w.sh("perdure loop status --persistence", "PERDURE_FAILPOINT_LIST="+passed)
+	points := passages(t, passed)
+	if points["loop.briefs_filled"] != 2 {
+		t.Fatalf("it passes %v", points)
+	}
+	for point, times := range points {
+		for nth := 1; nth <= times; nth++ {
+			t.Run(fmt.Sprintf("%s/%d", point, nth), func(t *testing.T) {
+				t.Parallel()
+				w := place(t)
+				w.unbriefed()
+				const bySignal = 128 + 9 // as a shell says it
+				if out, errs, status := w.try("perdure loop status --persistence", fmt.Sprintf("PERDURE_FAILPOINT=%s:%d", point, nth)); status != -1 && status != bySignal {
+					t.Fatalf("it was not killed, it ended with %d: %s%s", status, out, errs)
+				}
+				w.sh("perdure doctor")
+				if got := seen(w); got != want {
+					t.Errorf("it shows\n%s, before\n%s", got, want)
+				}
+				w.sh("perdure doctor")
+			})
+		}
+	}
+}
