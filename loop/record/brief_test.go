@@ -43,7 +43,7 @@ func history(n int) []record.Iteration {
 		list = append(list, repeated(i, i*37%90, status, fmt.Sprintf(`{"iteration":%d,"snapshot_path":"s%d","artifacts":["a.go"],"files_changed":1,"agent_text":"words",
 			"test_results":{"command":"make test","passed":%v,"output":"a long text","failing":["TestB"],"counts":{"tests":7},"took_ms":5},
 			"metrics":{"coverage_percentage":81.5,"coverage_profile":"blob","coverage_loss":{"still":4,"lost":1,"files":[{"file":"a.go"}]}},
-			"regressions":%s,"recovery_history":[{"iteration":%d}],"warnings":%s,"times":{"agent_ms":100,"check_ms":20,"metrics_ms":3,"snapshot_ms":4,"hooks_ms":1,"engine_ms":2}}`,
+			"regressions":%s,"recovery_history":[{"iteration":%d}],"warnings":%s,"sealed":{"state":"passed","notes":["a long text"],"took_ms":7},"times":{"agent_ms":100,"check_ms":20,"metrics_ms":3,"snapshot_ms":4,"hooks_ms":1,"engine_ms":2}}`,
 			i, i, i%7 == 0, regressions, i, warnings)))
 	}
 	running := record.Iteration{Number: n + 1, Status: record.IterationRunning, Data: json.RawMessage(`{}`), StartedAt: began.Add(time.Hour)}
@@ -126,7 +126,7 @@ func TestBriefs(t *testing.T) {
 			t.Errorf("candidates %v, want %v", numbers, want)
 		}
 		want := record.History{Iterations: 41, Kept: 36, Reverted: 4, Running: 1, TookMicros: 40 * 60_000_000, WorkMS: 40 * 123, AddedMS: 40 * 7, Recoveries: 40,
-			Warnings: 8, LastWarning: 36, Candidates: l.Candidates,
+			Warnings: 8, LastWarning: 36, LastSealed: 40, Candidates: l.Candidates,
 			Regressions: []record.Tally{{Type: "test_deletion", Severity: "critical", Count: 4, First: 10, Last: 40}, {Type: "test_failure", Severity: "high", Count: 4, First: 10, Last: 40}},
 			Columns:     []record.Column{columnOf(all[1:21]), columnOf(all[21:35])}}
 		if diff := cmp.Diff(want, l.History); diff != "" {
