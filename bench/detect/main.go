@@ -6,6 +6,7 @@
 //	go run ./bench/detect commits [-dir DIR] [-n 500] [-list]
 //	go run ./bench/detect patches [-cache DIR] [-list] [-only TEXT]
 //	go run ./bench/detect releases [-cache DIR] [-list] [-only TEXT]
+//	go run ./bench/detect latency [-n 500]
 //
 // planted takes the cheats and twins of internal/detect/planted, each alone and
 // among unrelated changes, and prints recall and false alarms by language, type
@@ -40,13 +41,13 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("name what to measure: planted, mutants, commits, patches or releases")
+		return errors.New("name what to measure: planted, mutants, commits, patches, releases or latency")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	cache := flags.String("cache", "", "folder for fetched packages (default: in the user's cache folder)")
 	list := flags.Bool("list", false, "print every alarm")
 	dir := flags.String("dir", ".", "folder of a git repository")
-	most := flags.Int("n", 500, "commits to look at")
+	most := flags.Int("n", 500, "commits to look at, or samples to take")
 	only := flags.String("only", "", "only packages, or edits, whose name has this in it")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
@@ -67,8 +68,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return commitRates(ctx, out, *dir, *most, *list)
 	case "patches":
 		return patchRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list})
+	case "latency":
+		return latencies(ctx, out, *most)
 	case "releases":
 		return releaseRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list})
 	}
-	return fmt.Errorf("%q cannot be measured: name planted, mutants, commits, patches or releases", args[0])
+	return fmt.Errorf("%q cannot be measured: name planted, mutants, commits, patches, releases or latency", args[0])
 }

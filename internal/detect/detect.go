@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perdure/perdure/internal/detect/source"
@@ -238,18 +240,8 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 	default:
 		return nil, fmt.Errorf("detection mode %q is none; modes are off, minimal, standard, aggressive", in.Mode)
 	}
-	if in.Changes != nil {
-		for c, err := range in.Changes {
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err != nil {
-				return nil, fmt.Errorf("read changed files: %w", err)
-			}
-			if err := r.read(&c); err != nil {
-				return nil, err
-			}
-		}
+	if err := r.readAll(ctx); err != nil {
+		return nil, err
 	}
 	r.compare()
 	if err := ctx.Err(); err != nil {
@@ -259,40 +251,77 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 	return r.report, nil
 }
 
-// read makes the models of both versions of a file.
-func (r *run) read(c *Change) error {
-	if r.report.Files++; r.report.Files > r.limits.Files {
-		return &LimitError{Limit: "files", Max: r.limits.Files}
-	}
-	p := &pair{path: c.path(), change: *c, class: classOf(c)}
-	if string(c.Old.Content) == string(c.New.Content) && c.Old.Path == c.New.Path && c.Old.Kind == c.New.Kind && c.Protected == "" {
+// readAll makes the models of all files, as many at a time as there are processors.
+func (r *run) readAll(ctx context.Context) error {
+	if r.in.Changes == nil {
 		return nil
 	}
-	p.lang = source.LanguageOf(p.path)
-	r.protected(p)
-	p.old, p.oldWhy = r.version(&c.Old, nil)
-	p.new, p.newWhy = r.version(&c.New, p.old)
-	r.skip(c, p)
-	r.custom(p)
-	if p.class == fixture {
-		p.lost, p.gained = linesChanged(c.Old.Content, c.New.Content)
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for c, err := range r.in.Changes {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("read changed files: %w", err)
+		}
+		if r.report.Files++; r.report.Files > r.limits.Files {
+			return &LimitError{Limit: "files", Max: r.limits.Files}
+		}
+		if same(&c) {
+			continue
+		}
+		p := &pair{path: c.path(), change: c, class: classOf(&c)}
+		p.lang = source.LanguageOf(p.path)
+		r.protected(p)
+		r.pairs = append(r.pairs, p)
+		free <- struct{}{}
+		readers.Go(func() {
+			defer func() { <-free }()
+			r.read(p)
+		})
 	}
-	p.change.Old.Content, p.change.New.Content = nil, nil
-	r.pairs = append(r.pairs, p)
+	readers.Wait()
+	for _, p := range r.pairs {
+		r.skip(p)
+		for _, f := range p.custom {
+			r.put(f)
+		}
+	}
 	return nil
 }
 
+// same tells of a change in which nothing changed. Of what was too large to be given
+// nobody knows.
+func same(c *Change) bool {
+	given := (c.Old.Content != nil || c.Old.Size == 0) && (c.New.Content != nil || c.New.Size == 0)
+	return given && string(c.Old.Content) == string(c.New.Content) && c.Old.Path == c.New.Path && c.Old.Kind == c.New.Kind && c.Protected == ""
+}
+
+// read makes the models of both versions of a file. It changes nothing but p.
+func (r *run) read(p *pair) {
+	c := &p.change
+	p.old, p.oldWhy = r.version(&c.Old, nil)
+	p.new, p.newWhy = r.version(&c.New, p.old)
+	p.custom = r.custom(p)
+	if p.class == fixture {
+		p.lost, p.gained = linesChanged(c.Old.Content, c.New.Content)
+	}
+	c.Old.Content, c.New.Content = nil, nil
+}
+
 // skip tells which versions were not analysed.
-func (r *run) skip(c *Change, p *pair) {
+func (r *run) skip(p *pair) {
 	switch {
 	case p.oldWhy != "" && p.oldWhy == p.newWhy:
 		r.report.Skipped = append(r.report.Skipped, Skipped{p.path, p.newWhy})
 	default:
 		if p.newWhy != "" {
-			r.report.Skipped = append(r.report.Skipped, Skipped{c.New.Path, p.newWhy})
+			r.report.Skipped = append(r.report.Skipped, Skipped{p.change.New.Path, p.newWhy})
 		}
 		if p.oldWhy != "" {
-			r.report.Skipped = append(r.report.Skipped, Skipped{c.Old.Path, "baseline: " + p.oldWhy})
+			r.report.Skipped = append(r.report.Skipped, Skipped{p.change.Old.Path, "baseline: " + p.oldWhy})
 		}
 	}
 }

@@ -16,6 +16,7 @@ type pair struct {
 	old, new       *source.Model // nil when not there or not analysed
 	oldWhy, newWhy string        // why not analysed
 	lost, gained   int           // lines, of a fixture
+	custom         []Finding     // of the user's patterns
 }
 
 // class is what a file is for, as far as detectors differ.

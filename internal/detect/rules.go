@@ -247,10 +247,11 @@ func (c *compiled) fits(path string, lang *source.Language) bool {
 
 // custom looks for the user's patterns: in lines that one version has more often
 // than the other.
-func (r *run) custom(p *pair) {
+func (r *run) custom(p *pair) []Finding {
 	if r.in.Rules == nil {
-		return
+		return nil
 	}
+	var all []Finding
 	for i := range r.in.Rules.custom {
 		c := &r.in.Rules.custom[i]
 		if r.in.Rules.off[c.ID] || !c.fits(p.path, p.lang) {
@@ -272,12 +273,13 @@ func (r *run) custom(p *pair) {
 			if had[h.s]--; had[h.s] >= 0 {
 				continue
 			}
-			r.put(Finding{
+			all = append(all, Finding{
 				Type: c.Type, Tier: c.Tier, Severity: c.Severity, Pattern: c.ID, File: p.path, Line: h.line, Gone: c.When == "removed",
 				Message: c.Message, Evidence: h.s, Confidence: c.Confidence,
 			})
 		}
 	}
+	return all
 }
 
 // hit is a line in which a pattern was found.

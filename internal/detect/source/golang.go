@@ -18,7 +18,7 @@ type goFile struct {
 
 func (u *unit) declareGo() {
 	fset := gotoken.NewFileSet()
-	file, err := parser.ParseFile(fset, u.path, u.src, parser.SkipObjectResolution|parser.ParseComments|parser.AllErrors)
+	file, err := parser.ParseFile(fset, u.path, u.src, parser.SkipObjectResolution|parser.AllErrors)
 	if file == nil {
 		return
 	}
