@@ -12,8 +12,10 @@ import (
 	"github.com/perdure/perdure/internal/testreport"
 )
 
-// maxFindings is how many findings a record keeps.
-const maxFindings = 50
+const (
+	maxFindings = 50 // that a record keeps
+	maxUnseen   = 10 // files that a warning names
+)
 
 // detected looks for signs of regressions in the files that changed since the
 // trusted snapshot: nil where nobody looks, or where there is too much to look at,
@@ -27,6 +29,9 @@ func (r *run) detected(ctx context.Context, out *Outcome, since *inspect.Between
 	if errors.As(err, &limit) {
 		out.Warnings = append(out.Warnings, "the changed files were not looked at for signs of regressions: "+limit.Error())
 		return nil, nil
+	}
+	if unseen := inspect.Unseen(report, maxUnseen); unseen != "" {
+		out.Warnings = append(out.Warnings, unseen)
 	}
 	return report, refusal(err)
 }

@@ -183,6 +183,16 @@ type Skipped struct {
 	Why  string `json:"why"`
 }
 
+// Expected tells of what is never analysed: binary files, links, and copies of other
+// projects' code.
+func (s *Skipped) Expected() bool {
+	switch strings.TrimPrefix(s.Why, "baseline: ") {
+	case whyBinary, whyVendored, whyLink, whyOther:
+		return true
+	}
+	return false
+}
+
 // Moved is a baseline test that was found again under another name or in another
 // place. What compares results of runs by name takes such tests for the same.
 type Moved struct {

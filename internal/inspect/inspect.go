@@ -5,6 +5,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -172,4 +173,27 @@ func Waive(d *testreport.Diff, report *detect.Report, waivers []detect.Waiver, n
 // Waived tells whether a waiver takes a finding away.
 func Waived(f *detect.Finding, waivers []detect.Waiver, now time.Time) bool {
 	return slices.ContainsFunc(waivers, func(w detect.Waiver) bool { return !w.Expired(now) && w.Covers(f) })
+}
+
+// Unseen says which files were not analysed and why, at most so many by name; empty
+// when all were. Binary files that never held tests are of no interest, nor is other
+// projects' code.
+func Unseen(report *detect.Report, most int) string {
+	if report == nil {
+		return ""
+	}
+	var all []string
+	for _, s := range report.Skipped {
+		if !s.Expected() {
+			all = append(all, strings.TrimSpace(s.File+" ("+s.Why+")"))
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	more := ""
+	if n := len(all) - most; n > 0 {
+		all, more = all[:most], fmt.Sprintf(" and %d more", n)
+	}
+	return "not looked at for signs of regressions: " + strings.Join(all, ", ") + more
 }
