@@ -38,9 +38,9 @@ func (r *run) detected(ctx context.Context, out *Outcome, since *inspect.Between
 
 // signs are the regressions that the files show and the results of the tests do
 // not, one for each type.
-func signs(report *detect.Report, baseline *testreport.Report) []Regression {
+func signs(report *detect.Report, baseline, now *testreport.Report) []Regression {
 	var all []Regression
-	for _, f := range inspect.Acting(report, baseline) {
+	for _, f := range inspect.Acting(report, baseline, now) {
 		at := slices.IndexFunc(all, func(g Regression) bool { return g.Type == string(f.Type) })
 		if at < 0 {
 			all = append(all, Regression{Type: string(f.Type), Severity: string(f.Severity), Text: told(&f)})

@@ -56,3 +56,25 @@ func TestRenamedTestIsNotDeleted(t *testing.T) {
 		t.Errorf("%s, regressions %+v", show(l), b.outcomes()[1].Regressions)
 	}
 }
+
+// TestForgedResults: results that list a test which the files do not have any more
+// are no proof that it ran.
+func TestForgedResults(t *testing.T) {
+	t.Parallel()
+	const check = `printf 'ok 1 - test_total\nok 2 - test_count\n1..2\n'; test -e done`
+	total := "def test_total():\n    cart = Cart()\n    cart.add('apple', 2)\n    assert cart.total() == 12\n"
+	count := "def test_count():\n    assert Cart.of('pear').count('pear') == 1\n"
+	b := newBench(t, func(w *turn) error {
+		if err := w.write("cart_test.py", count); err != nil {
+			return err
+		}
+		return w.write("done", "")
+	})
+	b.put("cart_test.py", total+"\n\n"+count)
+	b.launch(func(c *config.Config) { c.Until, c.MaxRetries = check, -1 })
+	l := b.work()
+	g := b.outcomes()[1].Regressions
+	if l.Status == record.Completed || len(g) == 0 || g[0].Type != "test_deletion" || !strings.Contains(g[0].Text, "the results list it as if it had run") {
+		t.Errorf("%s, regressions %+v", show(l), g)
+	}
+}

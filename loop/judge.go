@@ -111,7 +111,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	out.Findings = inspect.Noted(found, maxFindings)
-	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), lost, signs(found, baseline), r.unsealed(out, t.Sealed))
+	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), lost, signs(found, baseline, report), r.unsealed(out, t.Sealed))
 	detection := time.Since(began)
 	if err := r.usage(ctx, out); err != nil {
 		return "", err

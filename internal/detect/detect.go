@@ -216,6 +216,8 @@ type Report struct {
 	Waived  []Waived  `json:"waived,omitempty"`
 	Skipped []Skipped `json:"skipped"`
 	Moved   []Moved   `json:"moved,omitempty"`
+	// Added are tests that no test of the baseline became.
+	Added []TestName `json:"-"`
 	// Files is how many changes were looked at.
 	Files int `json:"files"`
 }

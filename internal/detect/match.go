@@ -139,6 +139,11 @@ func (r *run) matchTests() {
 	for _, n := range left {
 		r.matchObsolete(&r.tests[n])
 	}
+	for _, c := range free {
+		if !c.used {
+			r.report.Added = append(r.report.Added, TestName{c.pair.new.Path, c.test.Name})
+		}
+	}
 	for i := range r.tests {
 		if t := &r.tests[i]; t.how != howSame && t.how != "" {
 			m := Moved{From: TestName{t.from.old.Path, t.old.Name}, How: t.how}

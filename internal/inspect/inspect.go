@@ -81,29 +81,41 @@ func version(ctx context.Context, files *workspace.Workspace, id workspace.ID, f
 }
 
 // Acting are the findings that are regressions, but for those about tests that ran
-// in the baseline: what became of them is known from results. baseline may be nil.
-func Acting(report *detect.Report, baseline *testreport.Report) []detect.Finding {
+// in the baseline: what became of them is known from results. Results are not taken
+// at their word when they list a test that the files show to be gone: they are
+// forged, or left from another time. baseline and now may be nil.
+func Acting(report *detect.Report, baseline, now *testreport.Report) []detect.Finding {
 	if report == nil {
 		return nil
 	}
-	ran := names(baseline)
+	ran, runs := names(baseline), names(now)
+	for _, t := range report.Added {
+		delete(runs, lastName(t.Name)) // it may be that one
+	}
 	var acting []detect.Finding
 	for _, f := range report.Findings {
-		aboutTest := f.Type == detect.TestDeletion || f.Type == detect.TestSkipping
-		known := aboutTest && ran[lastName(f.Subject)]
-		if f.Action == detect.Act && !known {
-			acting = append(acting, f)
+		if f.Action != detect.Act {
+			continue
 		}
+		name := lastName(f.Subject)
+		switch {
+		case ran[name] == 0 || f.Type != detect.TestDeletion && f.Type != detect.TestSkipping:
+		case f.Type == detect.TestDeletion && runs[name] >= ran[name]:
+			f.Message += ", and the results list it as if it had run"
+		default:
+			continue
+		}
+		acting = append(acting, f)
 	}
 	return acting
 }
 
-// names are the tests' own names.
-func names(report *testreport.Report) map[string]bool {
-	all := make(map[string]bool)
+// names are the tests' own names, and how often each is there.
+func names(report *testreport.Report) map[string]int {
+	all := make(map[string]int)
 	if report != nil {
 		for i := range report.Tests {
-			all[lastName(report.Tests[i].ID)] = true
+			all[lastName(report.Tests[i].ID)]++
 		}
 	}
 	return all
@@ -131,7 +143,7 @@ func FindAgain(d *testreport.Diff, report *detect.Report, now *testreport.Report
 	d.Lost = slices.DeleteFunc(slices.Clone(d.Lost), func(lost testreport.Change) bool {
 		return slices.ContainsFunc(report.Moved, func(m detect.Moved) bool {
 			same := lastName(lost.ID) == lastName(m.From.Name) && (lost.File == "" || m.From.File == "" || lost.File == m.From.File)
-			return same && (m.To.Name == "" || runs[lastName(m.To.Name)])
+			return same && (m.To.Name == "" || runs[lastName(m.To.Name)] > 0)
 		})
 	})
 }

@@ -58,8 +58,8 @@ func TestRun(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 	ran := &testreport.Report{Tests: []testreport.Test{{ID: "a::TestX"}}}
-	if len(inspect.Acting(report, nil)) != 1 || len(inspect.Acting(report, ran)) != 0 {
-		t.Errorf("acting without and with results: %+v, %+v", inspect.Acting(report, nil), inspect.Acting(report, ran))
+	if len(inspect.Acting(report, nil, nil)) != 1 || len(inspect.Acting(report, ran, nil)) != 0 {
+		t.Errorf("acting without and with results: %+v, %+v", inspect.Acting(report, nil, nil), inspect.Acting(report, ran, nil))
 	}
 }
 
@@ -82,5 +82,36 @@ func TestFindAgain(t *testing.T) {
 	inspect.FindAgain(d, nil, now)
 	if len(d.Lost) != 4 {
 		t.Errorf("without a report: %+v", d.Lost)
+	}
+}
+
+// Results that list a test which the files do not have any more are no proof that it
+// ran, unless another test may have its name.
+func TestForgedResults(t *testing.T) {
+	t.Parallel()
+	gone := detect.Finding{Type: detect.TestDeletion, Action: detect.Act, Subject: "TestGone", Message: "a test of the baseline is gone"}
+	baseline := &testreport.Report{Tests: []testreport.Test{{ID: "p::TestGone"}, {ID: "q::TestGone"}, {ID: "p::TestKept"}}}
+	honest := &testreport.Report{Tests: []testreport.Test{{ID: "p::TestKept"}}}
+	tests := []struct {
+		name  string
+		now   *testreport.Report
+		added []detect.TestName
+		want  int
+	}{
+		{"honest: the results tell", honest, nil, 0},
+		{"forged", baseline, nil, 1},
+		{"honest: one of the same name is left", &testreport.Report{Tests: []testreport.Test{{ID: "q::TestGone"}}}, nil, 0},
+		{"written anew", baseline, []detect.TestName{{File: "b_test.go", Name: "TestGone"}}, 0},
+		{"no results", nil, nil, 0},
+	}
+	for _, tt := range tests {
+		report := &detect.Report{Findings: []detect.Finding{gone}, Added: tt.added}
+		acting := inspect.Acting(report, baseline, tt.now)
+		if len(acting) != tt.want {
+			t.Errorf("%s: %+v, want %d", tt.name, acting, tt.want)
+		}
+		if tt.want == 1 && len(acting) == 1 && acting[0].Message != "a test of the baseline is gone, and the results list it as if it had run" {
+			t.Errorf("%s: told %q", tt.name, acting[0].Message)
+		}
 	}
 }
