@@ -29,9 +29,9 @@ func (s *Summary) Regressions(w io.Writer, style Style) error {
 		from = 0
 	}
 	if left := s.without(s.events[from:]); left.Total() > 0 {
-		c.line("  the first %d are left out: %s", left.Total(), counted(left))
+		c.line("  the first %d are left out: %s; --full shows them", left.Total(), counted(left))
 		for _, t := range s.sum.Regressions {
-			c.line("    %s", c.Dim(fmt.Sprintf("%s (%s): %d in iterations %d to %d", oneLine(t.Type, maxName), strings.ToUpper(t.Severity), t.Count, t.First, t.Last)))
+			c.line("    %s", c.Dim(fmt.Sprintf("%s (%s): %d in all, in iterations %d to %d", oneLine(t.Type, maxName), strings.ToUpper(t.Severity), t.Count, t.First, t.Last)))
 		}
 	}
 	for i := from; i < len(s.events); i++ {

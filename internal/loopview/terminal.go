@@ -495,7 +495,7 @@ func (s *Summary) before(c *screen, points []point) {
 	if len(list) == 0 || c.All {
 		return
 	}
-	c.line("  %s", told(together(list)))
+	c.line("  %s%s", told(together(list)), c.Dim("; --full shows each"))
 	if len(list) == 1 || below <= maxSpark {
 		return
 	}
