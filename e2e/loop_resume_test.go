@@ -60,6 +60,31 @@ func TestLoopResumeKilled(t *testing.T) {
 	w.loopEnds()
 }
 
+// Killed as it was to go on beyond its limit, a loop that had ended is the same
+// loop, and the next resume goes on with it.
+func TestLoopReopenedKilled(t *testing.T) {
+	t.Parallel()
+	w := newLoopPlace(t)
+	if out, errs, status := w.try(loopRun + " --max-iterations 2"); status != 1 || !strings.Contains(out, "which is the limit") {
+		t.Fatalf("it ended with %d: %s%s", status, out, errs)
+	}
+	if out, errs, status := w.try("perdure loop resume"); status != 5 || !strings.Contains(errs, "--max-iterations") {
+		t.Fatalf("without more iterations it ended with %d: %s%s", status, out, errs)
+	}
+	w.try("perdure loop resume --max-iterations 6", "PERDURE_FAILPOINT=loop.reopened:1")
+	if got := strings.Count(w.read("log"), "line\n"); got > 2 {
+		t.Fatalf("it was not killed: the agent's log has %d lines", got)
+	}
+	w.sh("perdure doctor")
+	if out, errs, status := w.try("perdure loop resume"); status != 0 {
+		t.Errorf("resume ended with %d: %s%s", status, out, errs)
+	}
+	if n := w.loopConfig().MaxIterations; n != 6 {
+		t.Errorf("the limit is %d iterations", n)
+	}
+	w.loopEnds()
+}
+
 // A daemon that finds a loop whose process died goes on with it as it was told to
 // be, whatever the settings say now.
 func TestLoopOfADeadProcessKeepsItsConfiguration(t *testing.T) {

@@ -32,7 +32,7 @@ func decide(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	r.state.Reverted = ""
+	r.state.Reverted, r.state.FilesOf = "", 0
 	if to, decided, err := r.heard(ctx); decided || err != nil {
 		return to, err
 	}

@@ -51,7 +51,15 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		tellIterations(&b, last, &baseline.Check)
+		at := &baseline.Check
+		if of := r.state.FilesOf; of > 0 {
+			o, err := r.outcome(ctx, of)
+			if err != nil {
+				return "", err
+			}
+			at = &o.Check
+		}
+		tellIterations(&b, last, at, r.state.FilesOf > 0)
 		b.WriteString(lostCoverage(last))
 	}
 	if r.state.Reverted != "" {
@@ -73,17 +81,17 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 }
 
 // tellIterations tells of the latest iterations, the latest first, and what the
-// check said then. Of one that was elsewhere nobody knows that: what counts is the
-// check of the baseline.
-func tellIterations(b *strings.Builder, last []record.Iteration, baseline *Check) {
+// check said then. Of one that was elsewhere nobody knows that: then c counts, the
+// check of the baseline; and so it does, being another iteration's, when the files
+// are that one's.
+func tellIterations(b *strings.Builder, last []record.Iteration, c *Check, another bool) {
 	outcomes := make([]Outcome, len(last))
 	for i := range last {
 		outcomes[i], _ = readOutcome(&last[i]) // one that cannot be read says nothing
 	}
 	now := slices.IndexFunc(last, func(it record.Iteration) bool { return it.Status != record.IterationReverted })
-	c := &outcomes[max(now, 0)].Check
-	if outcomes[max(now, 0)].Imported {
-		c = baseline
+	if newest := &outcomes[max(now, 0)]; !another && !newest.Imported {
+		c = &newest.Check
 	}
 	if !c.Passed {
 		b.WriteString("\n# What fails now\n\n")

@@ -223,6 +223,7 @@ func (r *run) bringBack(ctx context.Context, out, best *Outcome, v *Recovery) er
 	if _, err := r.files.Restore(ctx, best.After); err != nil {
 		return refusal(err)
 	}
+	r.state.FilesOf = best.Iteration
 	r.state.Reverted = fmt.Sprintf("The workspace is that of iteration %d again, because the last one made things worse:\n%s", best.Iteration, regressionLines(out))
 	v.Outcome = "reverted"
 	v.did("retry", "")

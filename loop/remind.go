@@ -131,6 +131,14 @@ func (r *run) about(ctx context.Context, last []Outcome) reinforce.About {
 		return a
 	}
 	o := &last[0]
+	for _, g := range o.Regressions {
+		a.Worse = append(a.Worse, oneLine(g.Text))
+	}
+	if of := r.state.FilesOf; of > 0 {
+		if there, err := r.outcome(ctx, of); err == nil {
+			o = there
+		}
+	}
 	files := make(map[string]string)
 	if report, err := r.savedResults(ctx, o.Check.Results); err == nil && report != nil {
 		for _, t := range report.Failing() {
@@ -140,9 +148,6 @@ func (r *run) about(ctx context.Context, last []Outcome) reinforce.About {
 	const shown = 8
 	for _, id := range o.Check.Failing[:min(len(o.Check.Failing), shown)] {
 		a.Failing = append(a.Failing, reinforce.Failing{Name: id, File: files[id]})
-	}
-	for _, g := range o.Regressions {
-		a.Worse = append(a.Worse, oneLine(g.Text))
 	}
 	a.Error, a.ErrorKind = errorOf(o)
 	a.Place = placeInText.FindString(a.Error)

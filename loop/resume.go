@@ -13,8 +13,9 @@ import (
 )
 
 // Resume asks that a loop goes on, and changes its configuration before that. A
-// loop that runs takes the change over with its next iteration. One that has ended
-// is CodeConflict; a field that cannot be changed, or a value that cannot be, is
+// loop that runs takes the change over with its next iteration. One that failed goes
+// on when it is given more iterations than it had; one that ended otherwise is
+// CodeConflict. A field that cannot be changed, or a value that cannot be, is
 // CodeInvalid, and an agent that is not there the error of [Agents]. Then nothing
 // is changed.
 func (e *Engine) Resume(ctx context.Context, id perdure.TreeID, req record.ResumeRequest) (record.Resumed, error) {
@@ -27,7 +28,7 @@ func (e *Engine) Resume(ctx context.Context, id perdure.TreeID, req record.Resum
 		return record.Resumed{}, err
 	}
 	if tree.State.Terminal() {
-		return record.Resumed{}, ended(&tree, &row)
+		return e.reopen(ctx, &tree, &row, &req)
 	}
 	if row.Status.Ended() { // but for its last word
 		return record.Resumed{Loop: row, Changes: []record.FieldChange{}}, nil
@@ -61,15 +62,82 @@ func (e *Engine) reconfigure(ctx context.Context, row *record.Loop, old, next *c
 			return err
 		}
 	}
-	raw, err := json.Marshal(next)
+	c, err := reconfiguration(row, old, next)
 	if err != nil {
 		return err
 	}
+	return e.records.Reconfigure(ctx, row.Tree, c)
+}
+
+func reconfiguration(row *record.Loop, old, next *config.Config) (record.Reconfiguration, error) {
+	raw, err := json.Marshal(next)
 	c := record.Reconfiguration{Before: row.Config, After: raw, Changes: config.Changes(old, next)}
 	if limits := next.Limits(); limits != old.Limits() {
 		c.Limits = &limits
 	}
-	return e.records.Reconfigure(ctx, row.Tree, c)
+	return c, err
+}
+
+// reopen lets a loop go on that failed, when it may do more iterations now. Its row
+// says first that it runs, then its root is queued: who dies in between has left a
+// loop that runs in a tree that has ended, which the next call finishes.
+func (e *Engine) reopen(ctx context.Context, tree *perdure.Tree, row *record.Loop, req *record.ResumeRequest) (record.Resumed, error) {
+	old, err := config.Of(tree, row)
+	if err != nil {
+		return record.Resumed{}, err
+	}
+	next, err := config.Resumed(&old, req)
+	if err != nil {
+		return record.Resumed{}, invalidResume(err)
+	}
+	half := !row.Status.Ended()
+	if !half && (row.Status != record.Failed || next.MaxIterations <= row.Iteration) {
+		return record.Resumed{}, ended(tree, row)
+	}
+	if err := e.available(&next); err != nil {
+		return record.Resumed{}, err
+	}
+	if _, err := e.place(&next); err != nil {
+		return record.Resumed{}, err
+	}
+	if half {
+		err = e.reconfigure(ctx, row, &old, &next)
+	} else {
+		err = e.begunAgain(ctx, row, &old, &next)
+	}
+	if err != nil {
+		return record.Resumed{}, err
+	}
+	failpoint.Hit("loop.reopened")
+	if err := e.cfg.Store.RetryTask(ctx, tree.Root); err != nil {
+		return record.Resumed{}, err
+	}
+	now, err := e.records.Loop(ctx, tree.ID)
+	return record.Resumed{Loop: now, Changes: config.Changes(&old, &next)}, err
+}
+
+// begunAgain writes the row of a loop that failed as one that runs.
+func (e *Engine) begunAgain(ctx context.Context, row *record.Loop, old, next *config.Config) error {
+	var s state
+	if err := json.Unmarshal(row.State, &s); err != nil {
+		return fmt.Errorf("read state of loop: %w", err)
+	}
+	if s.Selected > 0 && s.Selected != s.Run.Number {
+		s.FilesOf = s.Selected
+		s.Reverted = fmt.Sprintf("The workspace is that of iteration %d, which was the best one.", s.Selected)
+	}
+	s.Verdict, s.Reason, s.Selected, s.SelectedReason, s.Verified = "", "", 0, "", false
+	raw, err := json.Marshal(&s)
+	if err != nil {
+		return err
+	}
+	c, err := reconfiguration(row, old, next)
+	if err != nil {
+		return err
+	}
+	again := *row
+	again.Status, again.Step, again.State = record.Running, stepNext, raw
+	return e.records.Reopen(ctx, &again, c)
 }
 
 func invalidResume(err error) error {
@@ -81,9 +149,13 @@ func invalidResume(err error) error {
 
 // ended refuses to go on with a loop that is over, and says how to.
 func ended(tree *perdure.Tree, row *record.Loop) error {
+	hint := "`perdure loop run` begins another one in the same folder, with the files as they are now"
+	if row.Status == record.Failed {
+		hint = "with --max-iterations above that it goes on"
+	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: "resume loop", Msg: fmt.Sprintf("%s has ended: it is %s after %s", ID(tree), row.Status,
 		counted(row.Iteration, "iteration", "iterations")),
-		Hint: "`perdure loop run` begins another one in the same folder, with the files as they are now; --max-iterations gives it more"}
+		Hint: hint}
 }
 
 // enrol begins with the first agent when there are others than before.

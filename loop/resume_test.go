@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -139,16 +140,93 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
-// TestResumeAfterTheEnd: a loop that has ended says how to go on.
+// TestResumeAfterTheEnd: a loop that failed goes on when it may do more iterations,
+// from the files that it left, and says so otherwise.
 func TestResumeAfterTheEnd(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, write("x", "1"))
-	b.launch(func(c *config.Config) { c.MaxIterations = 1 })
-	b.work()
-	_, err := b.engine.Resume(t.Context(), b.tree.ID, request(`{"max_iterations":5}`, ""))
-	if perdure.CodeOf(err) != perdure.CodeConflict || !strings.Contains(err.Error(), "has ended: it is failed after 1 iteration") ||
+	better := func(w *turn) error { return errors.Join(w.write("tests/c", "pass"), w.write("tests/d", "fail")) }
+	b := newBench(t, better, write("tests/d", "pass"), write("tests/b", "pass"))
+	b.launch(func(c *config.Config) { c.MaxIterations = 1; c.Scorer = "echo 50" })
+	if l := b.work(); l.Status != record.Failed {
+		t.Fatal(show(l))
+	}
+	for _, req := range []record.ResumeRequest{{}, request(`{"max_iterations":1}`, "")} {
+		_, err := b.engine.Resume(t.Context(), b.tree.ID, req)
+		if perdure.CodeOf(err) != perdure.CodeConflict || !strings.Contains(err.Error(), "has ended: it is failed after 1 iteration") ||
+			!strings.Contains(perdure.HintOf(err), "--max-iterations") {
+			t.Errorf("%v (%s)", err, perdure.HintOf(err))
+		}
+	}
+	r, err := b.engine.Resume(t.Context(), b.tree.ID, request(`{"max_iterations":5}`, ""))
+	b.ok(err)
+	if r.Loop.Status != record.Running || len(r.Changes) != 1 || r.Changes[0].String() != "max_iterations 1 -> 5" {
+		t.Errorf("%s, changes %v", show(r.Loop), r.Changes)
+	}
+	if l := b.work(); l.Status != record.Completed || l.Iteration != 3 {
+		t.Errorf("it does not go on: %s", show(l))
+	}
+	if !strings.Contains(b.agent.prompts[1], "Iteration 1 (the check failed") {
+		t.Errorf("the agent is not told of before:\n%s", b.agent.prompts[1])
+	}
+	b.sound()
+	if _, err := b.engine.Resume(t.Context(), b.tree.ID, request(`{"max_iterations":9}`, "")); perdure.CodeOf(err) != perdure.CodeConflict ||
 		!strings.Contains(perdure.HintOf(err), "loop run") {
-		t.Errorf("%v (%s)", err, perdure.HintOf(err))
+		t.Errorf("one that is completed: %v (%s)", err, perdure.HintOf(err))
+	}
+}
+
+// TestReopenedFromTheBest: what the agent is told then is of the files that are there.
+func TestReopenedFromTheBest(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("quality", "80"), func(w *turn) error { return errors.Join(w.write("quality", "60"), w.write("tests/worse", "fail")) },
+		write("tests/b", "pass"))
+	b.launch(func(c *config.Config) { c.MaxIterations, c.Scorer = 2, "cat quality 2>/dev/null || echo 10" })
+	if l := b.work(); l.Status != record.Failed {
+		t.Fatal(show(l))
+	}
+	_, err := b.engine.Resume(t.Context(), b.tree.ID, request(`{"max_iterations":4}`, ""))
+	b.ok(err)
+	if l := b.work(); l.Status != record.Completed || l.Iteration != 3 {
+		t.Errorf("it does not go on: %s", show(l))
+	}
+	prompt := b.agent.prompts[2]
+	if !strings.Contains(prompt, "The workspace is that of iteration 1, which was the best one.") || strings.Contains(prompt, "worse") {
+		t.Errorf("the agent is told of other files:\n%s", prompt)
+	}
+}
+
+// TestReopenedOnce: not where another loop works by now, and half a beginning is
+// completed.
+func TestReopenedOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("x", "1"), write("x", "2"), write("tests/b", "pass"))
+	one := func(c *config.Config) { c.MaxIterations = 1 }
+	b.launch(one)
+	b.work()
+	first := b.tree
+	b.launch()
+	_, err := b.engine.Resume(t.Context(), first.ID, request(`{"max_iterations":5}`, ""))
+	if perdure.CodeOf(err) != perdure.CodeConflict || !strings.Contains(err.Error(), "has not ended") {
+		t.Errorf("two work in one folder: %v", err)
+	}
+	b.ok(b.records.Ask(t.Context(), b.tree.ID, record.Abort))
+	b.work()
+	b.tree = first
+	row, cfg := b.row(), b.config()
+	cfg.MaxIterations = 5
+	raw, err := json.Marshal(cfg)
+	b.ok(err)
+	row.Status, row.Step = record.Running, "next"
+	row.State = json.RawMessage(strings.Replace(string(row.State), `"verdict":"failed"`, `"verdict":""`, 1))
+	b.ok(b.records.Reopen(t.Context(), &row, record.Reconfiguration{Before: row.Config, After: raw})) // and the process died
+	if err := b.records.Reopen(t.Context(), &row, record.Reconfiguration{Before: raw, After: raw}); perdure.CodeOf(err) != perdure.CodeConflict {
+		t.Errorf("reopened twice: %v", err)
+	}
+	b.sound()
+	_, err = b.engine.Resume(t.Context(), first.ID, record.ResumeRequest{})
+	b.ok(err)
+	if l := b.work(); l.Status != record.Completed && l.Status != record.Failed {
+		t.Errorf("nobody goes on: %s", show(l))
 	}
 }
 

@@ -42,6 +42,9 @@ type state struct {
 	Run turnState `json:"run"`
 	// Reverted tells that the last iteration was taken back, and why.
 	Reverted string `json:"reverted,omitempty"`
+	// FilesOf is the iteration whose files were brought back for the next one; 0
+	// without one.
+	FilesOf int `json:"files_of,omitempty"`
 	// Recoveries counts regressions in a row that were recovered from.
 	Recoveries int `json:"recoveries,omitempty"`
 	// Recovery is the one under way, LastRegression how the one before looked.

@@ -107,7 +107,8 @@ func noticeOf(m *hook.Message) (*notify.Notice, error) {
 		n.Title = id + " is paused: " + m.Content
 		n.Text = n.Title + "\nperdure loop resume " + id + ": goes on, once that is mended"
 	case notify.Ended:
-		n.ID, n.Title = id+"/ended", id+" is "+in.Status+": "+m.Content
+		n.ID = fmt.Sprintf("%s/ended/%d", id, m.Metadata.Iteration) // it may go on, and end again
+		n.Title = id + " is " + in.Status + ": " + m.Content
 		n.Text = strings.TrimRight(n.Title+"\n"+in.Selected, "\n") + "\nperdure loop report " + id + ": tells what became of it"
 	}
 	return n, nil

@@ -106,7 +106,7 @@ echo "1..$n"; exit 1`})
 	if _, err := c.WaitTree(t.Context(), tree.ID); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := box.events(), "gate_opened /gate/1, loop_complete /ended"; got != want {
+	if got, want := box.events(), "gate_opened /gate/1, loop_complete /ended/1"; got != want {
 		t.Fatalf("told %q, want %q", got, want)
 	}
 	id := loop.ID(&tree)

@@ -262,6 +262,8 @@ func (c *commands) line(e *perdure.Event) string {
 		return "paused: " + c.Safe(d.Reason)
 	case loop.EventResumed:
 		return "goes on"
+	case record.EventReopened:
+		return "goes on after it had ended"
 	case record.EventConfigured:
 		return "changed: " + c.Safe(changed(d.Changes))
 	case loop.EventSelected:

@@ -134,7 +134,8 @@ func (c *commands) newResumeCommand() *cobra.Command {
 		Use:   "resume [LOOP]",
 		Short: "Go on with a loop that was paused, stopped or killed",
 		Long: "Go on with a loop that was paused, stopped or killed; without one, with the loop that has not ended. An iteration " +
-			"that was interrupted is taken back and repeated under its number. A loop that another process runs is told to go on.\n\n" +
+			"that was interrupted is taken back and repeated under its number. A loop that another process runs is told to go on. One " +
+			"that failed at its limit goes on with a higher --max-iterations.\n\n" +
 			"The settings are read again: what the file and the environment say now holds, but for what a flag of this command or " +
 			"of `perdure loop run` says. What is different is told. The task, the completion command, the scorer and the folder " +
 			"stay: another one is another loop.",

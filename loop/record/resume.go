@@ -61,22 +61,67 @@ func (r *Records) Reconfigure(ctx context.Context, tree perdure.TreeID, c Reconf
 		if err != nil {
 			return err
 		}
-		n, err := w.Tx().Exec(ctx, sqlConfigure, key, string(c.After), string(c.Before))
+		if err := c.write(ctx, w, key, tree); err != nil {
+			return err
+		}
+		return ask(ctx, w, key, tree, Resume)
+	})
+}
+
+func (c *Reconfiguration) write(ctx context.Context, w *perdure.Within, key int64, tree perdure.TreeID) error {
+	n, err := w.Tx().Exec(ctx, sqlConfigure, key, string(c.After), string(c.Before))
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return &perdure.Error{Code: perdure.CodeConflict, Op: "resume loop", Msg: fmt.Sprintf("the configuration of %s was changed by somebody else meanwhile", tree),
+			Hint: "try again"}
+	}
+	if err := w.Note(key, 0, EventConfigured, map[string]any{"changes": c.Changes}); err != nil {
+		return err
+	}
+	if c.Limits == nil {
+		return nil
+	}
+	return w.SetLimits(ctx, key, *c.Limits)
+}
+
+// EventReopened tells that a loop that had ended goes on.
+const EventReopened perdure.EventKind = "loop.reopened"
+
+// sqlReopenLoop forgets what was wanted of the loop before it ended.
+const sqlReopenLoop = `UPDATE loop SET status = $3, step = $4, state = $5, wish = '', version = version + 1, updated_at = $6 WHERE tree = $1 AND version = $2`
+
+// Reopen writes the row of a loop that had ended as l, whose Version is the one that
+// was read, with another configuration: both, or nothing. CodeConflict: somebody
+// else changed it meanwhile, or another loop works in its folder by now. Its task is
+// for the caller to retry.
+func (r *Records) Reopen(ctx context.Context, l *Loop, c Reconfiguration) error {
+	const op = "resume loop"
+	if err := fits(op, "configuration", c.After, MaxStateBytes); err != nil {
+		return err
+	}
+	if err := fits(op, "state", l.State, MaxStateBytes); err != nil {
+		return err
+	}
+	return r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
+		key, err := w.Key(ctx, l.Tree)
+		if err != nil {
+			return err
+		}
+		if err := alone(ctx, w, l); err != nil {
+			return err
+		}
+		n, err := w.Tx().Exec(ctx, sqlReopenLoop, key, l.Version, string(l.Status), l.Step, string(l.State), w.Now().UnixMicro())
 		if err != nil {
 			return err
 		}
 		if n == 0 {
-			return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("the configuration of %s was changed by somebody else meanwhile", tree),
-				Hint: "try again"}
+			return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("%s was changed by somebody else meanwhile", l.Tree), Hint: "try again"}
 		}
-		if err := w.Note(key, 0, EventConfigured, map[string]any{"changes": c.Changes}); err != nil {
+		if err := w.Note(key, 0, EventReopened, map[string]any{"after": l.Iteration}); err != nil {
 			return err
 		}
-		if c.Limits != nil {
-			if err := w.SetLimits(ctx, key, *c.Limits); err != nil {
-				return err
-			}
-		}
-		return ask(ctx, w, key, tree, Resume)
+		return c.write(ctx, w, key, l.Tree)
 	})
 }
