@@ -272,7 +272,7 @@ func (p *claudeParser) assistant(l claudeLine) {
 		case "thinking":
 			p.rec.say(agent.EventThought, block.Thinking)
 		case "tool_use", "server_tool_use", "mcp_tool_use":
-			call := describe(block.ID, block.Name, block.Input)
+			call := agent.Describe(block.ID, block.Name, block.Input)
 			call.Status = agent.ToolRunning
 			p.calls[block.ID] = call
 			p.rec.tell(agent.Event{Kind: agent.EventToolCall, Call: &call})

@@ -165,7 +165,7 @@ func (it codexItem) call() agent.ToolCall {
 		if deleted > 0 && deleted == len(it.Changes) {
 			call.Kind = agent.ToolDelete
 		}
-		call.Title = title(call)
+		call.Title = strings.TrimSpace(call.Name + " " + strings.Join(call.Paths, ", "))
 	case "mcp_tool_call":
 		call.Name = it.Server + "." + it.Tool
 		call.Title, call.Input = call.Name, it.Arguments

@@ -85,9 +85,6 @@ func Tail(chunks []string, limit int) (string, bool) {
 	return text, cut
 }
 
-// Describe is describe.
-func Describe(name, input string) agent.ToolCall { return describe("id", name, []byte(input)) }
-
 // Watchdog is one that tells how it ended a turn.
 type Watchdog struct {
 	w   *watchdog

@@ -1,7 +1,6 @@
 package command_test
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -126,15 +125,6 @@ func FuzzSplit(f *testing.F) {
 			if got := strip(strings.Join(lines, "")); got != strip(one+two) {
 				t.Errorf("%q became %q", one+two, lines)
 			}
-		}
-	})
-}
-
-func FuzzDescribe(f *testing.F) {
-	f.Add("apply_patch", `{"patchText":"*** Delete File: a\n"}`)
-	f.Fuzz(func(t *testing.T, name, input string) {
-		if got := command.Describe(name, input); got.Kind == "" || json.Valid([]byte(input)) && string(got.Input) != input {
-			t.Errorf("%+v", got)
 		}
 	})
 }

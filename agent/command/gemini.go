@@ -67,7 +67,7 @@ func (p *geminiParser) stdout(line []byte) {
 	case "message":
 		p.message(l)
 	case "tool_use":
-		call := describe(l.ToolID, l.ToolName, l.Parameters)
+		call := agent.Describe(l.ToolID, l.ToolName, l.Parameters)
 		call.Status = agent.ToolRunning
 		p.calls[l.ToolID] = call
 		p.rec.tell(agent.Event{Kind: agent.EventToolCall, Call: &call})

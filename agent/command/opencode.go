@@ -103,7 +103,7 @@ func (p *opencodeParser) text(part opencodePart) {
 
 // call reads a tool call, which is told when it has ended.
 func (p *opencodeParser) call(part opencodePart) {
-	call := describe(part.CallID, part.Tool, part.State.Input)
+	call := agent.Describe(part.CallID, part.Tool, part.State.Input)
 	switch part.State.Status {
 	case "completed":
 		call.Status = agent.ToolCompleted

@@ -92,38 +92,6 @@ func TestSessionText(t *testing.T) {
 	}
 }
 
-func TestDescribe(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name, input string
-		kind        agent.ToolKind
-		command     string
-		paths       []string
-	}{
-		{"Bash", `{"command":"go test ./..."}`, agent.ToolExecute, "go test ./...", nil},
-		{"run_shell_command", `{"command":"ls"}`, agent.ToolExecute, "ls", nil},
-		{"Write", `{"file_path":"/w/a.go","content":"x"}`, agent.ToolEdit, "", []string{"/w/a.go"}},
-		{"edit", `{"filePath":"a.go"}`, agent.ToolEdit, "", []string{"a.go"}},
-		{"NotebookEdit", `{"notebook_path":"n.ipynb"}`, agent.ToolEdit, "", []string{"n.ipynb"}},
-		{"read_many_files", `{"paths":["a","b","a"]}`, agent.ToolRead, "", []string{"a", "b"}},
-		{"Grep", `{"pattern":"x","path":"src"}`, agent.ToolSearch, "", []string{"src"}},
-		{"WebFetch", `{"url":"x"}`, agent.ToolFetch, "", nil},
-		{"TodoWrite", `{"todos":[]}`, agent.ToolThink, "", nil},
-		{"mcp__x__y", `{"path":3}`, agent.ToolOther, "", nil},
-		{"apply_patch", `{"patchText":"*** Begin Patch\n*** Update File: a.go\n*** Add File: b.go\n*** End Patch"}`, agent.ToolEdit, "", []string{"a.go", "b.go"}},
-		{"apply_patch", `{"input":"*** Delete File: a.go\n"}`, agent.ToolDelete, "", []string{"a.go"}},
-		{"apply_patch", `{"input":"*** Update File: a.go\n*** Move to: b.go\n"}`, agent.ToolMove, "", []string{"a.go", "b.go"}},
-		{"Bash", `not json`, agent.ToolExecute, "", nil},
-		{"Bash", ``, agent.ToolExecute, "", nil},
-	}
-	for _, tt := range tests {
-		got := command.Describe(tt.name, tt.input)
-		if got.Kind != tt.kind || got.Command != tt.command || !cmp.Equal(got.Paths, tt.paths) || got.Title == "" {
-			t.Errorf("%s %s: %+v", tt.name, tt.input, got)
-		}
-	}
-}
-
 func TestSplit(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -242,3 +242,12 @@ func (r *record) another(id string) {
 		Msg:  fmt.Sprintf("session %q could not be continued: the agent began %q instead", r.from.id, id),
 	})
 }
+
+func firstOf(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}

@@ -87,6 +87,34 @@ func Strictest(findings []Finding) Answer {
 type assessment struct {
 	at    Where
 	found []Finding
+	names []string
+}
+
+// maxNames bounds the names of a command line.
+const maxNames = 1000
+
+// Names are the absolute paths of what may be files that a command line is about: all
+// its words but for those that only the shell knows. Patterns are as they are written.
+func Names(line string, at Where) []string {
+	if at.Dir == "" {
+		at.Dir = at.Root
+	}
+	a := &assessment{at: at}
+	a.command(line, 0)
+	return a.names
+}
+
+// named keeps a word that may be a file.
+func (a *assessment) named(word string) {
+	if word == "" || strings.HasPrefix(word, "-") || strings.Contains(word, unknown) || len(a.names) >= maxNames {
+		return
+	}
+	if !filepath.IsAbs(word) {
+		word = filepath.Join(a.at.Dir, word)
+	}
+	if !slices.Contains(a.names, word) {
+		a.names = append(a.names, word)
+	}
 }
 
 func (a *assessment) add(p Pattern, target string) {

@@ -166,6 +166,14 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+func TestNames(t *testing.T) {
+	t.Parallel()
+	got := risk.Names("cd a && rm -rf b $X 'c d' > /tmp/e; sh -c 'mv ../f g/'", where())
+	if want := []string{"/w/project/a/b", "/w/project/a/c d", "/tmp/e", "/w/project/a/mv ../f g", "/w/project/f", "/w/project/a/g"}; !slices.Equal(got, want) {
+		t.Errorf("names %q, want %q", got, want)
+	}
+}
+
 // TestTable: every pattern has a row, and what blocks or warns says why.
 func TestTable(t *testing.T) {
 	t.Parallel()

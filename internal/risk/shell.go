@@ -51,6 +51,7 @@ func (a *assessment) redirect(r *syntax.Redirect) {
 	switch r.Op {
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrInOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
 		if r.Word != nil {
+			a.named(text(r.Word))
 			a.writes(text(r.Word))
 		}
 	default:
@@ -100,6 +101,11 @@ func (a *assessment) words(words []string, depth int) {
 		return
 	}
 	name, args := path.Base(words[0]), words[1:]
+	if name != "cd" {
+		for _, word := range args {
+			a.named(word)
+		}
+	}
 	if strings.Contains(name, unknown) {
 		a.add(Unreadable, clip(strings.ReplaceAll(strings.Join(words, " "), unknown, "…")))
 		return

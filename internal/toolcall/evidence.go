@@ -1,0 +1,286 @@
+package toolcall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/project"
+	"github.com/perdure/perdure/internal/risk"
+)
+
+// Limits of what is looked at of a call, so that an agent does not wait for it.
+const (
+	maxFiles    = 500
+	maxBytes    = 4 << 20
+	maxFindings = 20
+)
+
+// Before are the files that a call may touch, as they were before it.
+type Before struct {
+	root, dir string
+	call      agent.ToolCall
+	files     map[string][]byte // by their paths in the workspace, with slashes
+	bytes     int
+	skipped   []string
+}
+
+// Evidence is what a call did to tests and checks, as far as files show it.
+type Evidence struct {
+	// Tests count those in the touched files, before and after.
+	TestsBefore int `json:"tests_before"`
+	TestsAfter  int `json:"tests_after"`
+	// Findings are the facts and strong signs, at most maxFindings.
+	Findings []detect.Finding `json:"findings,omitempty"`
+	// Skipped says what was not looked at, and why.
+	Skipped []string `json:"skipped,omitempty"`
+}
+
+// LookBefore reads the files that a risky call may touch.
+func (p *Policy) LookBefore(c *agent.ToolCall, dir string, j *Judgement) *Before {
+	b := &Before{root: p.Root, dir: dir, call: *c, files: make(map[string][]byte)}
+	if dir == "" {
+		b.dir = p.Root
+	}
+	for _, name := range b.names() {
+		if err := b.read(name, j.Destructive()); err != nil {
+			b.skip("%s: %s", name, err)
+		}
+	}
+	for _, f := range j.Findings {
+		if f.Pattern == risk.Unreadable || strings.Contains(f.Target, "…") {
+			b.skip("%s: only the shell knows which files these are", f.Target)
+		}
+	}
+	return b
+}
+
+func (b *Before) skip(format string, args ...any) {
+	if text := Clip(fmt.Sprintf(format, args...), maxTarget); len(b.skipped) < maxFindings && !slices.Contains(b.skipped, text) {
+		b.skipped = append(b.skipped, text)
+	}
+}
+
+// names are the absolute paths that the call names; patterns among them are files.
+func (b *Before) names() []string {
+	var all []string
+	for _, given := range b.call.Paths {
+		all = append(all, target(absolute(b.dir, given)))
+	}
+	for _, name := range risk.Names(b.call.Command, risk.Where{Root: b.root, Dir: b.dir}) {
+		all = append(all, name)
+		if strings.ContainsAny(name, "*?[") {
+			if files, err := filepath.Glob(name); err == nil {
+				all = append(all, files[:min(len(files), maxFiles)]...)
+			}
+		}
+	}
+	return all
+}
+
+// errTooMuch is told of files beyond the limits.
+var errTooMuch = errors.New("there is more than is looked at at once")
+
+// read takes in a file, or with whole a folder. What is not there, and what is
+// outside of the workspace, is nothing.
+func (b *Before) read(name string, whole bool) error {
+	info, err := os.Lstat(name)
+	rel, outside := b.place(name)
+	switch {
+	case err != nil || outside:
+		return nil //nolint:nilerr // a word that is no file
+	case info.Mode().IsRegular():
+		return b.take(name, rel, info.Size())
+	case !info.IsDir() || !whole:
+		return nil
+	}
+	return filepath.WalkDir(name, func(at string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be read cannot be compared
+		}
+		rel, _ := b.place(at)
+		if d.IsDir() && (d.Name() == ".git" || d.Name() == ".perdure" || d.Name() == "node_modules") {
+			return fs.SkipDir
+		}
+		if !d.Type().IsRegular() || source.LanguageOf(rel) == nil {
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil //nolint:nilerr // it is gone
+		}
+		return b.take(at, rel, info.Size())
+	})
+}
+
+// readMoved takes in files that a folder has by the names of others.
+func (b *Before) readMoved(folder string, others map[string][]byte) {
+	info, err := os.Stat(folder)
+	if err != nil || !info.IsDir() {
+		return
+	}
+	for rel := range others {
+		if b.read(filepath.Join(folder, path.Base(rel)), false) != nil {
+			return // as much as is looked at was looked at
+		}
+	}
+}
+
+// place is the path in the workspace.
+func (b *Before) place(name string) (rel string, outside bool) {
+	rel, err := filepath.Rel(b.root, name)
+	return filepath.ToSlash(rel), err != nil || !filepath.IsLocal(rel)
+}
+
+func (b *Before) take(name, rel string, size int64) error {
+	if _, have := b.files[rel]; have {
+		return nil
+	}
+	if len(b.files) >= maxFiles || b.bytes+int(min(size, maxBytes+1)) > maxBytes {
+		return errTooMuch
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil //nolint:nilerr // what cannot be read cannot be compared
+	}
+	b.bytes += len(text)
+	b.files[rel] = text
+	return nil
+}
+
+// LookAfter compares with what is there now.
+func (b *Before) LookAfter(ctx context.Context, mode detect.Mode) (*Evidence, error) {
+	after := &Before{root: b.root, dir: b.dir, call: b.call, files: make(map[string][]byte)}
+	for rel := range b.files {
+		if after.read(filepath.Join(b.root, filepath.FromSlash(rel)), false) != nil {
+			b.skip("%s: %s", rel, errTooMuch)
+			delete(b.files, rel) // it is not known whether it changed
+		}
+	}
+	for _, name := range after.names() { // those that are new, also in a folder that was named
+		if after.read(name, false) != nil {
+			b.skip("%s: %s", name, errTooMuch)
+		}
+		after.readMoved(name, b.files)
+	}
+	e := &Evidence{Skipped: b.skipped}
+	var changes []detect.Change
+	for rel := range union(b.files, after.files) {
+		was, wasThere := b.files[rel]
+		is, isThere := after.files[rel]
+		if wasThere && isThere && string(was) == string(is) {
+			continue
+		}
+		e.TestsBefore, e.TestsAfter = e.TestsBefore+tests(rel, was), e.TestsAfter+tests(rel, is)
+		changes = append(changes, change(rel, was, wasThere, is, isThere))
+	}
+	if len(changes) == 0 {
+		return e, nil
+	}
+	report, err := detect.Run(ctx, &detect.Input{Mode: mode, Changes: func(yield func(detect.Change, error) bool) {
+		for _, c := range changes {
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}})
+	if err != nil {
+		return e, fmt.Errorf("look at what a call did: %w", err)
+	}
+	for _, f := range report.Findings {
+		if f.Tier <= 2 && f.Action != detect.Tell && len(e.Findings) < maxFindings {
+			e.Findings = append(e.Findings, f)
+		}
+	}
+	for _, s := range report.Skipped {
+		e.Skipped = append(e.Skipped, Clip(s.File+": "+s.Why, maxTarget))
+	}
+	e.Skipped = e.Skipped[:min(len(e.Skipped), maxFindings)]
+	return e, nil
+}
+
+func union(a, b map[string][]byte) map[string]bool {
+	all := make(map[string]bool, len(a))
+	for name := range a {
+		all[name] = true
+	}
+	for name := range b {
+		all[name] = true
+	}
+	return all
+}
+
+func change(rel string, was []byte, wasThere bool, is []byte, isThere bool) detect.Change {
+	var c detect.Change
+	if wasThere {
+		c.Old = detect.Version{Path: rel, Content: was, Size: int64(len(was))}
+	}
+	if isThere {
+		c.New = detect.Version{Path: rel, Content: is, Size: int64(len(is))}
+	}
+	if info := project.Classify(rel); info.Class.Protected() {
+		c.Protected = string(info.Class) + " configuration"
+		if info.Why != "" {
+			c.Protected = info.Why
+		}
+	} else {
+		c.Fixture = info.Class == project.Snapshot
+	}
+	return c
+}
+
+// tests counts the tests in a file.
+func tests(rel string, text []byte) int {
+	lang := source.LanguageOf(rel)
+	if lang == nil || !utf8.Valid(text) {
+		return 0
+	}
+	return len(source.Read(lang, rel, string(text)).Tests)
+}
+
+// Text is what the agent is told; empty when there is nothing to say.
+func (e *Evidence) Text() string {
+	if e == nil || len(e.Findings) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("What you just did shows in the files:")
+	for i := range e.Findings {
+		b.WriteString("\n- " + Told(&e.Findings[i]))
+	}
+	if e.TestsBefore != e.TestsAfter {
+		fmt.Fprintf(&b, "\nThe touched files had %d tests, and have %d now.", e.TestsBefore, e.TestsAfter)
+	}
+	b.WriteString("\nIf that was not meant, undo it now; if it was, say why in your answer.")
+	return b.String()
+}
+
+// Told is a finding in words.
+func Told(f *detect.Finding) string {
+	text := f.Message
+	if f.Subject != "" && !strings.Contains(text, f.Subject) {
+		text += ": " + f.Subject
+	}
+	if f.File != "" {
+		text += fmt.Sprintf(" (%s:%d)", f.File, f.Line)
+	}
+	return text
+}
+
+// Clip cuts a text to so many bytes, at a letter.
+func Clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

@@ -1,0 +1,169 @@
+package toolcall
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/workspace"
+)
+
+// Limits of a journal.
+const (
+	maxTarget = 300
+	// maxLine is the longest line that is read.
+	maxLine = 256 << 10
+)
+
+// What a line of a journal tells of a call.
+const (
+	// Asked: the agent asked before it. Seen: it did not. Ended: it was made.
+	Asked = "asked"
+	Seen  = "seen"
+	Ended = "ended"
+)
+
+// Line is a line of a journal.
+type Line struct {
+	At        time.Time `json:"timestamp"`
+	Iteration int       `json:"iteration"`
+	What      string    `json:"what"`
+	// CallID is the agent's name of the call.
+	CallID string `json:"call_id,omitempty"`
+	Tool   string `json:"tool"`
+	Target string `json:"target"`
+	// Pattern and Level are of the gravest risk; empty without any.
+	Pattern risk.Pattern `json:"risk_pattern,omitempty"`
+	Level   risk.Level   `json:"risk_level,omitempty"`
+	// Answer is what was answered; empty when nobody asked.
+	Answer risk.Answer `json:"answer,omitempty"`
+	// Wanted are the permits that the call would need.
+	Wanted []string `json:"wanted,omitempty"`
+	// Snapshot is what was there before it; empty when none was taken.
+	Snapshot workspace.ID `json:"snapshot_path,omitempty"`
+	// After is what a call that ended did to tests; nil where nobody looked.
+	After *Evidence `json:"after,omitempty"`
+}
+
+// NewLine is a line about a call, judged or not.
+func NewLine(what string, iteration int, c *agent.ToolCall, j *Judgement) Line {
+	l := Line{At: time.Now().UTC(), Iteration: iteration, What: what, CallID: Clip(c.ID, maxTarget), Tool: Clip(cmp.Or(c.Name, string(c.Kind)), maxTarget)}
+	l.Target = Clip(cmp.Or(c.Command, firstOf(c.Paths), c.Title), maxTarget)
+	if j != nil && len(j.Findings) > 0 {
+		f := &j.Findings[0]
+		l.Target, l.Pattern, l.Level = Clip(f.Target, maxTarget), f.Pattern, f.Level
+	}
+	return l
+}
+
+func firstOf(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
+
+// Risky is a call of a tool that can do harm, and what was done about it.
+type Risky struct {
+	At      time.Time    `json:"timestamp"`
+	CallID  string       `json:"call_id,omitempty"`
+	Tool    string       `json:"tool"`
+	Target  string       `json:"target"`
+	Pattern risk.Pattern `json:"risk_pattern"`
+	Level   risk.Level   `json:"risk_level"`
+	// Answer is what was answered; empty when the call was only seen.
+	Answer risk.Answer `json:"answer,omitempty"`
+	// Snapshot is what was there before it; empty when none was taken.
+	Snapshot workspace.ID `json:"snapshot_path,omitempty"`
+	// After is what it did to tests; nil where nobody looked.
+	After *Evidence `json:"after,omitempty"`
+}
+
+// Risky is the call of a line that has a risk.
+func (l *Line) Risky() Risky {
+	return Risky{At: l.At, CallID: l.CallID, Tool: l.Tool, Target: l.Target, Pattern: l.Pattern, Level: l.Level, Answer: l.Answer, Snapshot: l.Snapshot}
+}
+
+// Journal is an open tool-calls.jsonl. Its methods must not be called at the same
+// time; processes may append to one file, each line is one write at its end.
+//
+// When Append returns, the line survives the death of the process, not a loss of
+// power.
+type Journal struct{ file *os.File }
+
+// OpenJournal opens a journal, or makes it. A last line that a crash cut off is ended.
+func OpenJournal(path string) (*Journal, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the journal of tool calls: %w", err)
+	}
+	info, err := f.Stat()
+	last := []byte{'\n'}
+	if err == nil && info.Size() > 0 {
+		_, err = f.ReadAt(last, info.Size()-1)
+	}
+	if err == nil && last[0] != '\n' {
+		_, err = f.WriteString("\n")
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the journal of tool calls: %w", err), f.Close())
+	}
+	return &Journal{f}, nil
+}
+
+// Append writes a line.
+func (j *Journal) Append(l *Line) error {
+	doc, err := json.Marshal(l)
+	if err == nil {
+		_, err = j.file.Write(append(doc, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("write the journal of tool calls: %w", err)
+	}
+	return nil
+}
+
+// Close closes the journal.
+func (j *Journal) Close() error { return j.file.Close() }
+
+// ReadJournal reads the lines from an offset on, and returns the offset behind the
+// last whole one. A journal that is not there has no lines; what is no line is passed
+// over.
+func ReadJournal(path string, from int64) (lines []Line, next int64, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, from, nil
+	}
+	if err != nil {
+		return nil, from, fmt.Errorf("read the journal of tool calls: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return nil, from, fmt.Errorf("read the journal of tool calls: %w", err)
+	}
+	r := bufio.NewReaderSize(f, maxLine)
+	for next = from; ; {
+		text, err := r.ReadSlice('\n')
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull): // the rest of it is no line either
+		case errors.Is(err, io.EOF):
+			return lines, next, nil
+		case err != nil:
+			return lines, next, fmt.Errorf("read the journal of tool calls: %w", err)
+		}
+		next += int64(len(text))
+		var l Line
+		if json.Unmarshal(bytes.TrimSpace(text), &l) == nil && l.What != "" {
+			lines = append(lines, l)
+		}
+	}
+}
