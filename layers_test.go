@@ -37,6 +37,7 @@ var rows = map[string]int{
 	"internal/loopcmd":    7, // above loopview; kept from cli for the size of that package
 	"internal/checkcmd":   8, // above loopcmd; kept from cli for the size of that package
 	"internal/schemacmd":  6, // kept from cli for the size of that package
+	"internal/hookcmd":    7, // above config; kept from cli for the size of that package
 	"internal/cachecmd":   6, // kept from cli for the size of that package
 	"internal/statecmd":   6, // above client; kept from cli for the size of that package
 	"internal/handoffcmd": 6, // the same
@@ -80,6 +81,7 @@ var rows = map[string]int{
 	"internal/revision":   3, // what git says, for detect
 	"internal/sealed":     3, // above inspect
 	"internal/ruleset":    2, // what people set of detect
+	"internal/toolcall":   3, // above risk and detect
 	"internal/risk":       2, // reads the paths of internal/project
 	"internal/detect":     1,
 	"internal/testreport": 1,

@@ -36,6 +36,11 @@ type Watcher interface {
 	Sight() Sight
 }
 
+// Hooked is implemented by agents that can run [Turn.Hook].
+type Hooked interface {
+	Hooked() bool
+}
+
 // Sight is how an agent's tool calls are seen.
 type Sight string
 
@@ -75,6 +80,10 @@ type Turn struct {
 	// as a person needs, and has to return when ctx ends: the time it takes is
 	// not idle time. Without it calls are allowed.
 	Decide func(ctx context.Context, call ToolCall) Decision
+	// Hook, when set, is the command line of a program that agents with hooks of
+	// their own run before and after their calls of tools; the name of the agent's
+	// hooks is added to it. See [Hooked].
+	Hook []string
 	// Hold are files that stay open until the agent and its descendants are
 	// gone: a lock on one of them tells others when they may take over.
 	Hold []*os.File

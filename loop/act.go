@@ -57,10 +57,13 @@ func act(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	watched, stop := r.watched(ctx)
-	result, failure, cause := r.turn(watched, a, prompt)
+	result, failure, cause, err := r.watchedTurn(watched, a, prompt)
 	stop()
 	if ctx.Err() != nil { // the process stops: the turn is interrupted, not over
 		return "", ctx.Err()
+	}
+	if err != nil {
+		return "", err
 	}
 	var wish *wishError
 	if errors.As(cause, &wish) {
@@ -98,6 +101,9 @@ func (r *run) undoInterrupted(ctx context.Context) error {
 	if !t.Working {
 		return nil
 	}
+	if err := r.takeCalls(); err != nil {
+		return err
+	}
 	before := cmp.Or(t.Kept, t.Before)
 	changes, err := r.files.DiffNow(ctx, before)
 	if err != nil {
@@ -114,34 +120,37 @@ func (r *run) undoInterrupted(ctx context.Context) error {
 	return nil
 }
 
-// turn runs the agent. The failure is nil when it did its turn; cause is why it
-// was stopped, if it was.
-func (r *run) turn(ctx context.Context, a agent.Agent, prompt string) (result *agent.Result, failure *agent.Error, cause error) {
-	t := &r.state.Run
+// watchedTurn runs the agent, and keeps what it did with its tools.
+func (r *run) watchedTurn(ctx context.Context, a agent.Agent, prompt string) (result *agent.Result, failure *agent.Error, cause, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	w, err := r.watch(ctx, stop, a, prompt)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	result, failure, cause = r.turn(ctx, w, a, prompt)
+	return result, failure, cause, errors.Join(w.close(), r.takeCalls())
+}
+
+// turn runs the agent. The failure is nil when it did its turn; cause is why it
+// was stopped, if it was.
+func (r *run) turn(ctx context.Context, w *watch, a agent.Agent, prompt string) (result *agent.Result, failure *agent.Error, cause error) {
+	t := &r.state.Run
 	limited := ctx
 	if r.cfg.Timeout > 0 {
 		var cancel context.CancelFunc
 		limited, cancel = context.WithTimeout(ctx, r.cfg.Timeout-time.Duration(t.SpentMS)*time.Millisecond)
 		defer cancel()
 	}
-	t.Sight = agent.SightNone
-	if seen, ok := a.(agent.Watcher); ok {
-		t.Sight = seen.Sight()
-	}
-	w := &watch{r: r, ctx: ctx, stop: stop, gauge: agent.NewGauge(r.e.cfg.Handoff.Window, prompt), sight: t.Sight, out: r.outputOf(ctx)}
-	defer w.out.close()
 	began := time.Now()
 	result, err := a.Run(limited, &agent.Turn{
 		Prompt: prompt, Dir: r.files.Root(), IdleTimeout: max(r.cfg.IdleTimeout, 0), Hold: r.e.cfg.Hold,
-		Env:     append(r.handoffEnv(), "PERDURE_TASK="+r.l.Task.ID.String(), fmt.Sprintf("PERDURE_FENCE=%d", r.l.Fence()), "PERDURE_LOOP="+ID(&r.l.Tree)),
-		Observe: w.hear, Decide: w.decide,
+		Env: append(append(r.handoffEnv(), "PERDURE_TASK="+r.l.Task.ID.String(), fmt.Sprintf("PERDURE_FENCE=%d", r.l.Fence()), "PERDURE_LOOP="+ID(&r.l.Tree)),
+			w.env()...),
+		Observe: w.hear, Decide: w.decide, Hook: w.command(),
 	})
 	took := time.Since(began).Milliseconds()
-	t.AgentMS, t.SpentMS, t.Denied = t.AgentMS+took, t.SpentMS+took, t.Denied+w.denied
-	t.Inject = strings.TrimSpace(t.Inject + "\n" + strings.Join(w.warned, "\n"))
-	r.keepRisky(w)
+	t.AgentMS, t.SpentMS = t.AgentMS+took, t.SpentMS+took
 	cause = context.Cause(ctx)
 	switch {
 	case err == nil:

@@ -3,13 +3,12 @@ package loop
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/inspect"
 	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/toolcall"
 )
 
 const (
@@ -43,10 +42,10 @@ func signs(report *detect.Report, baseline, now *testreport.Report) []Regression
 	for _, f := range inspect.Acting(report, baseline, now) {
 		at := slices.IndexFunc(all, func(g Regression) bool { return g.Type == string(f.Type) })
 		if at < 0 {
-			all = append(all, Regression{Type: string(f.Type), Severity: string(f.Severity), Text: told(&f)})
+			all = append(all, Regression{Type: string(f.Type), Severity: string(f.Severity), Text: toolcall.Told(&f)})
 			at = len(all) - 1
 		} else if g := &all[at]; len(g.Text) < 1000 {
-			g.Text += "; " + told(&f)
+			g.Text += "; " + toolcall.Told(&f)
 		}
 		g := &all[at]
 		g.Severity = worst([]Regression{*g, {Severity: string(f.Severity)}}).Severity
@@ -55,16 +54,4 @@ func signs(report *detect.Report, baseline, now *testreport.Report) []Regression
 		}
 	}
 	return all
-}
-
-// told is a finding in words.
-func told(f *detect.Finding) string {
-	text := f.Message
-	if f.Subject != "" && !strings.Contains(text, f.Subject) {
-		text += ": " + f.Subject
-	}
-	if f.File != "" {
-		text += fmt.Sprintf(" (%s:%d)", f.File, f.Line)
-	}
-	return text
 }

@@ -46,6 +46,9 @@ type EngineConfig struct {
 	Handoff HandoffConfig
 	// Handlers are asked at hooks, in this order.
 	Handlers []hook.Registration
+	// Hook is the command line of "perdure hook": agents that run hooks of their own
+	// run it around their calls of tools. Empty: such calls are only seen.
+	Hook []string
 	// Hold are files that agents and commands keep open until they are gone.
 	Hold []*os.File
 	// Logger: nil discards.

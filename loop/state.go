@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/sealed"
 	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/toolcall"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/metric"
@@ -60,6 +61,8 @@ type state struct {
 	Rejected bool          `json:"rejected,omitempty"`
 	// Allowed are calls that a person allowed.
 	Allowed []string `json:"allowed,omitempty"`
+	// CallsRead is how far the journal of tool calls was read.
+	CallsRead int64 `json:"calls_read,omitempty"`
 	// Overrun tells that a person was asked about more iterations than planned.
 	Overrun bool `json:"overrun,omitempty"`
 	// AgentErrors counts iterations in a row that ended in an agent error.
@@ -113,8 +116,8 @@ type turnState struct {
 	Exhausted bool `json:"exhausted,omitempty"`
 	// Risky are the agent's risky calls, Wanted those that a person is to be asked
 	// about.
-	Risky  []RiskyCall `json:"risky,omitempty"`
-	Wanted []string    `json:"wanted,omitempty"`
+	Risky  []toolcall.Risky `json:"risky,omitempty"`
+	Wanted []string         `json:"wanted,omitempty"`
 	// Sight is how the agent's calls of tools are seen, Denied how many were.
 	Sight  agent.Sight `json:"sight,omitempty"`
 	Denied int         `json:"denied,omitempty"`
@@ -194,7 +197,7 @@ type Outcome struct {
 	// baseline, at most maxFindings.
 	Findings []detect.Finding `json:"findings,omitempty"`
 	// Risky are its calls of tools that could do harm, at most maxRisky.
-	Risky []RiskyCall `json:"risky_actions,omitempty"`
+	Risky []toolcall.Risky `json:"risky_actions,omitempty"`
 	// Level is how firmly it was reminded of the rules.
 	Level hook.Level `json:"reinforcement_level,omitempty"`
 	// Handoff is what the agent recorded of its work; nil when it recorded nothing.

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/agenthook"
+	"github.com/perdure/perdure/internal/toolcall"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/reinforce"
 	"github.com/perdure/perdure/relay"
@@ -30,11 +32,83 @@ type watch struct {
 	out   *output
 	full  bool // the turn ends at the next boundary
 
-	mu     sync.Mutex // guards the rest
-	denied int
+	// line is where the agent's own hooks ask; nil without any.
+	line *agenthook.Line
+	// hooked tells that the agent runs hooks of its own, which ask.
+	hooked bool
+
+	mu    sync.Mutex // guards the rest
+	calls *toolcall.Journal
+	asked []*asked
+	told  map[string]bool // risky calls that were only seen
+	// native counts what the agent's own hooks asked, unasked the calls that were made
+	// although nobody had asked.
+	native, unasked int
+	// tokens counts what the agent was told, warned is what it is to be told with the
+	// next prompt.
+	tokens int
 	warned []string
-	risky  []RiskyCall
-	wanted []string // what a person is to be asked about
+}
+
+// watch begins to follow a turn: calls are written down from here on, and the agent's
+// own hooks are listened to.
+func (r *run) watch(ctx context.Context, stop context.CancelCauseFunc, a agent.Agent, prompt string) (*watch, error) {
+	t := &r.state.Run
+	t.Sight = agent.SightNone
+	if seen, ok := a.(agent.Watcher); ok {
+		t.Sight = seen.Sight()
+	}
+	w := &watch{r: r, ctx: ctx, stop: stop, gauge: agent.NewGauge(r.e.cfg.Handoff.Window, prompt), sight: t.Sight, told: make(map[string]bool)}
+	var err error
+	if w.calls, err = toolcall.OpenJournal(r.callsPath()); err != nil {
+		return nil, err
+	}
+	if len(r.e.cfg.Hook) > 0 {
+		runs, ok := a.(agent.Hooked)
+		w.hooked = ok && runs.Hooked()
+		if w.line, err = agenthook.Listen(ctx, r.e.dir(&r.l.Tree), w.answer); err != nil {
+			return nil, errors.Join(err, w.calls.Close())
+		}
+	}
+	w.out = r.outputOf(ctx)
+	return w, nil
+}
+
+// env says where the agent's own hooks ask.
+func (w *watch) env() []string {
+	if w.line == nil {
+		return nil
+	}
+	return []string{agenthook.SocketVariable + "=" + w.line.Socket()}
+}
+
+// command is what the agent runs as its hook; nil for nothing.
+func (w *watch) command() []string {
+	if w.line == nil {
+		return nil
+	}
+	return append(slices.Clone(w.r.e.cfg.Hook), "--socket", w.line.Socket())
+}
+
+// close ends the watching. How the calls were seen is known by then: natively only
+// when the agent's hooks asked, and for each call that was made.
+func (w *watch) close() error {
+	w.out.close()
+	var err error
+	if w.line != nil {
+		err = w.line.Close() // then nothing is asked any more
+	}
+	err = errors.Join(err, w.calls.Close())
+	t := &w.r.state.Run
+	t.Inject = strings.TrimSpace(t.Inject + "\n" + strings.Join(w.warned, "\n"))
+	switch {
+	case w.native > 0 && w.unasked == 0:
+		t.Sight = agent.SightNative
+	case w.hooked && w.unasked > 0:
+		t.Warnings = append(t.Warnings, fmt.Sprintf("the agent made %s without asking its hook: such calls were seen, not judged",
+			counted(w.unasked, "call of a tool", "calls of tools")))
+	}
+	return err
 }
 
 // hear is told what happens.
@@ -42,17 +116,27 @@ func (w *watch) hear(e agent.Event) {
 	w.print(&e)
 	w.gauge.Hear(&e)
 	w.context()
-	if e.Kind == agent.EventToolCall && e.Call != nil && w.sight != agent.SightNative {
-		w.seen(e.Call)
-	}
+	w.called(&e)
 	if e.Kind != agent.EventToolResult {
 		return
 	}
-	if e.Call != nil && mutates(e.Call) {
-		w.ask(hook.PostToolCall, e.Call, map[string]any{"status": string(cmp.Or(e.Call.Status, agent.ToolCompleted))})
-	}
 	if w.full {
 		w.stop(errFull)
+	}
+}
+
+// called is told of calls of tools.
+func (w *watch) called(e *agent.Event) {
+	if e.Call == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case e.Kind == agent.EventToolResult:
+		w.after(e.Call, false)
+	case e.Kind == agent.EventToolCall && w.sight != agent.SightNative && !w.hooked:
+		w.seen(e.Call)
 	}
 }
 
@@ -89,11 +173,6 @@ func (w *watch) context() {
 	w.r.note(EventContext, map[string]any{"iteration": w.r.state.Run.Number, "used_percent": int(used * 100), "source": source, "stop": w.full})
 }
 
-// mutates tells whether a call may change something.
-func mutates(c *agent.ToolCall) bool {
-	return !slices.Contains([]agent.ToolKind{agent.ToolRead, agent.ToolSearch, agent.ToolFetch, agent.ToolThink}, c.Kind)
-}
-
 // ask asks the handlers about a call of a tool.
 func (w *watch) ask(name hook.Name, c *agent.ToolCall, more map[string]any) hook.Outcome {
 	inputs := map[string]any{"tool": c.Name, "kind": string(c.Kind), "target": cmp.Or(c.Command, strings.Join(c.Paths, " "), c.Title),
@@ -109,12 +188,15 @@ func (w *watch) ask(name hook.Name, c *agent.ToolCall, more map[string]any) hook
 }
 
 // warn keeps what the agent is told beside a call, as long as a session has room
-// for it.
-func (w *watch) warn(text string) string {
-	left := reinforce.MaxSession - reinforce.Tokens(w.r.state.Run.Reminder) - reinforce.Tokens(strings.Join(w.warned, "\n"))
-	if text == "" || reinforce.Tokens(text) > left {
+// for it: natively, or with the next prompt.
+func (w *watch) warn(text string, native bool) string {
+	n := reinforce.Tokens(text)
+	if text == "" || n > reinforce.MaxSession-reinforce.Tokens(w.r.state.Run.Reminder)-w.tokens {
 		return ""
 	}
-	w.warned = append(w.warned, text)
+	w.tokens += n
+	if !native {
+		w.warned = append(w.warned, text)
+	}
 	return text
 }

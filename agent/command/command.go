@@ -14,7 +14,8 @@
 //
 // No agent asks before its tool calls here: [agent.Turn].Decide is not called.
 // What may be done is settled by [Config].Permission, the agent's own settings
-// and its own hooks.
+// and its own hooks; the presets of Claude Code and Codex run [agent.Turn].Hook as
+// one of these.
 package command
 
 import (
@@ -195,6 +196,7 @@ type Agent struct {
 var (
 	_ agent.Agent   = (*Agent)(nil)
 	_ agent.Watcher = (*Agent)(nil)
+	_ agent.Hooked  = (*Agent)(nil)
 )
 
 // New checks the configuration and, unless its path is relative to a workspace,
@@ -222,6 +224,9 @@ func New(cfg Config) (*Agent, error) {
 
 // Sight tells how the agent's tool calls are seen; see [Presets].
 func (a *Agent) Sight() agent.Sight { return a.vendor.about.Sight }
+
+// Hooked tells whether the agent runs [agent.Turn].Hook.
+func (a *Agent) Hooked() bool { return a.vendor.hooks != nil }
 
 // name is how errors call the program; arguments may hold secrets.
 func (a *Agent) name() string { return fmt.Sprintf("agent %q", a.cfg.Program) }

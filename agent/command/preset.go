@@ -38,6 +38,9 @@ type vendor struct {
 	about Preset
 	// args makes the command line from the configuration and the session's ID.
 	args func(c Config, id string) []string
+	// hooks makes the options with which it runs a command line as its hook, and what
+	// is left of the user's options; nil when it has no hooks that would do.
+	hooks func(words, args []string) (options, rest []string, err error)
 	// env are variables that all others stand over.
 	env func(c Config) []string
 	// unset are variables of this process that the agent does not get.
@@ -77,7 +80,7 @@ func vendorOf(name string) (vendor, error) {
 func vendors() []vendor {
 	return []vendor{
 		{
-			about: aboutClaude(), args: claudeArgs, env: claudeEnv, totals: true,
+			about: aboutClaude(), args: claudeArgs, hooks: claudeHooks, env: claudeEnv, totals: true,
 			// Some versions refuse to start inside another one.
 			unset: []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
 			parse: func(rec *record) parser {
@@ -85,7 +88,7 @@ func vendors() []vendor {
 			},
 		},
 		{
-			about: aboutCodex(), args: codexArgs, totals: true,
+			about: aboutCodex(), args: codexArgs, hooks: codexHooks, totals: true,
 			parse:  func(rec *record) parser { return &codexParser{rec: rec} },
 			follow: followCodex,
 		},

@@ -41,7 +41,15 @@ func (a *Agent) input(turn *agent.Turn, from session) (*input, error) {
 		in.notes = append(in.notes, noteNUL)
 	}
 	if a.vendor.args != nil {
-		in.args, in.pipe = a.vendor.args(a.cfg, from.id), true
+		cfg := a.cfg
+		var options []string
+		if len(turn.Hook) > 0 && a.Hooked() {
+			var err error
+			if options, cfg.Args, err = a.vendor.hooks(turn.Hook, cfg.Args); err != nil {
+				return nil, &agent.Error{Kind: agent.KindInvalid, Msg: "give a hook to " + a.name(), Err: err}
+			}
+		}
+		in.args, in.pipe = append(options, a.vendor.args(cfg, from.id)...), true
 		return in, nil
 	}
 	in.args = slices.Clone(a.cfg.Args)

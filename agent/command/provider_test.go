@@ -17,6 +17,14 @@ import (
 type provider struct {
 	mu     sync.Mutex // guards all below
 	script []reply
+	last   string // the last request that offered tools
+}
+
+// heard is the last request of the conversation.
+func (p *provider) heard() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
 }
 
 // reply is the answer to one request. The last one of a script is repeated.
@@ -92,6 +100,9 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	next := reply{text: "a title", in: 10, out: 2}
 	if bytes.Contains(body, []byte(`"tools":[{`)) {
 		next = p.next()
+		p.mu.Lock()
+		p.last = string(body)
+		p.mu.Unlock()
 	}
 	switch {
 	case next.hang != nil:

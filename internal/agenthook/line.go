@@ -18,6 +18,10 @@ import (
 // maxSocketPath is what all systems take for the path of a socket.
 const maxSocketPath = 100
 
+// SocketVariable is the environment variable that names the socket of the loop that an
+// agent works for.
+const SocketVariable = "PERDURE_HOOK_SOCKET"
+
 // The socket has a folder of its own, whose name begins with socketPrefix.
 const (
 	socketPrefix = "hooks-"

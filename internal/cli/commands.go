@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/internal/hookcmd"
 	"github.com/perdure/perdure/internal/schemacmd"
 )
 
@@ -30,5 +31,6 @@ func (a *app) commands() []*cobra.Command {
 		schemacmd.Command(a.out, groupManage, arguments),
 		a.newDoctorCommand(),
 		a.newVersionCommand(),
-	}, append(append(a.stateCommands(), a.portCommands()...), a.handoffCommand(), a.loopCommand(), a.checkCommand())...)
+	}, append(append(a.stateCommands(), a.portCommands()...), a.handoffCommand(), a.loopCommand(), a.checkCommand(),
+		hookcmd.Command(hookcmd.Config{Stdin: a.env.Stdin, Out: a.env.Stdout, Getenv: a.env.getenv, GroupID: groupManage, Arguments: arguments, Load: a.loadFrom}))...)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -44,10 +45,23 @@ func (d *Daemon) openLoops() error {
 	if err != nil {
 		return err
 	}
+	hooks, err := hookCommand()
+	if err != nil {
+		return err
+	}
 	engine, err := loop.New(loop.EngineConfig{Store: d.store, Agents: NewAgents(agents), Dir: cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")),
-		Handoff: d.cfg.Handoff, Reminders: reminders, Handlers: handlers, Hold: hold, Ended: d.reportLoop, Logger: d.log})
+		Handoff: d.cfg.Handoff, Reminders: reminders, Handlers: handlers, Hook: hooks, Hold: hold, Ended: d.reportLoop, Logger: d.log})
 	d.engine = engine
 	return err
+}
+
+// hookCommand is the command line of this program that agents run as their hook.
+func hookCommand() ([]string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the program that agents run as their hook: %w", err)
+	}
+	return []string{program, "hook"}, nil
 }
 
 // reminders are the user's templates of reminders.

@@ -4,10 +4,12 @@
 package hookcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/agenthook"
+	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/risk"
 	"github.com/perdure/perdure/internal/toolcall"
 )
@@ -32,16 +35,9 @@ type Config struct {
 	// Arguments makes a check of the number of arguments that says what was
 	// expected.
 	Arguments func(least, most int, what string) cobra.PositionalArgs
-	// Refused is the error of a hook that refuses because it does not know better:
-	// its exit status is 2. Failed is that of one that failed without harm.
-	Refused, Failed func(msg, hint string) error
-	// Settings returns the project around a folder: its root, and the answers to
-	// risks that are set there. It opens no store.
-	Settings func(cmd *cobra.Command, dir string) (root string, answers map[risk.Pattern]risk.Answer, err error)
+	// Load reads the settings of the project around a folder.
+	Load func(cmd *cobra.Command, dir string) (*config.Loaded, error)
 }
-
-// socketVariable names the socket of the loop that the agent works for.
-const socketVariable = "PERDURE_HOOK_SOCKET"
 
 // How long is waited: for a loop, which asks handlers and takes snapshots, and
 // otherwise. Agents are told to wait longer than that, because they take a hook that
@@ -67,7 +63,7 @@ func Command(cfg Config) *cobra.Command {
 			"(PostToolUse) the agent is told when tests or checks were lost. In a loop the loop decides, with the answers of people, " +
 			"handlers and snapshots; loops give their agents this hook by themselves. Elsewhere the project's settings decide.\n\n" +
 			"Whatever goes wrong refuses the call, with exit status 2. An agent takes any other failure for consent, so its settings " +
-			"should say: perdure hook claude-code || exit 2",
+			"should say: perdure hook claude-code || { echo refused >&2; exit 2; }",
 		Example:   "perdure hook claude-code < event.json",
 		GroupID:   c.GroupID,
 		Args:      c.Arguments(1, 1, "the name of an agent: claude-code or codex"),
@@ -78,12 +74,12 @@ func Command(cfg Config) *cobra.Command {
 					Hint: "there are " + strings.Join(dialects(), " and ")}
 			}
 			if socket == "" {
-				socket = c.Getenv(socketVariable)
+				socket = c.Getenv(agenthook.SocketVariable)
 			}
 			return c.hook(cmd, socket)
 		},
 	}
-	cmd.Flags().StringVar(&socket, "socket", "", "the `path` at which a loop answers (default $"+socketVariable+")")
+	cmd.Flags().StringVar(&socket, "socket", "", "the `path` at which a loop answers (default $"+agenthook.SocketVariable+")")
 	return cmd
 }
 
@@ -115,16 +111,18 @@ func (c *commands) hook(cmd *cobra.Command, socket string) error {
 // harmless is the fault of an event that refuses nothing.
 type harmless struct{ error }
 
-// fault says that a call is refused because nobody knows better.
+// fault says that a call is refused because nobody knows better: with the exit status
+// of bad input, which is 2.
 func (c *commands) fault(err error) error {
 	var late harmless
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &late):
-		return c.Failed(late.Error(), "")
+		return late.error
 	}
-	return c.Refused("this call was not judged, so it is refused: "+err.Error(), "perdure doctor looks for what is wrong with the project")
+	return &perdure.Error{Code: perdure.CodeInvalid, Msg: "this call was not judged, so it is refused: " + err.Error(),
+		Hint: cmp.Or(perdure.HintOf(err), "perdure doctor looks for what is wrong with the project")}
 }
 
 // answer reads an event and writes what is said to it.
@@ -160,18 +158,15 @@ func (c *commands) answer(ctx context.Context, cmd *cobra.Command, socket string
 
 // judge judges a call of an agent that works for no loop.
 func (c *commands) judge(cmd *cobra.Command, e *agenthook.Event) (agenthook.Answer, error) {
-	root, answers, err := c.Settings(cmd, e.Dir)
-	if err != nil {
-		return agenthook.Answer{}, err
-	}
-	if root, err = filepath.EvalSymlinks(root); err != nil {
-		return agenthook.Answer{}, err
+	l, err := c.Load(cmd, e.Dir)
+	if err != nil || !l.Loop.Enabled {
+		return agenthook.Answer{Verdict: agenthook.Pass}, err
 	}
 	dir, err := filepath.EvalSymlinks(e.Dir)
 	if err != nil {
 		return agenthook.Answer{}, err
 	}
-	j := (&toolcall.Policy{Root: root, Answers: answers}).Judge(e.Call, dir)
+	j := (&toolcall.Policy{Root: projectRoot(dir), Own: []string{l.Dir}, Answers: l.Loop.Risks}).Judge(e.Call, dir)
 	verdict := agenthook.Pass
 	switch j.Answer {
 	case risk.Block:
@@ -181,4 +176,19 @@ func (c *commands) judge(cmd *cobra.Command, e *agenthook.Event) (agenthook.Answ
 	case risk.Allow, risk.Warn:
 	}
 	return agenthook.Answer{Verdict: verdict, Text: j.Text()}, nil
+}
+
+// projectRoot is the folder around dir that has a store or a repository; dir itself
+// where none has.
+func projectRoot(dir string) string {
+	for at := dir; ; at = filepath.Dir(at) {
+		for _, name := range []string{".perdure", ".git"} {
+			if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
+				return at
+			}
+		}
+		if at == filepath.Dir(at) {
+			return dir
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/toolcall"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -184,7 +185,7 @@ func agentError(it *record.Iteration, o *loop.Outcome) AgentError {
 	return e
 }
 
-func action(iteration int, c *loop.RiskyCall) Action {
+func action(iteration int, c *toolcall.Risky) Action {
 	verdict := map[risk.Answer]string{risk.Allow: "ALLOW", risk.Warn: "WARN", risk.Gate: "BLOCK", risk.Block: "BLOCK"}[c.Answer]
 	return Action{Tool: c.Tool, Target: c.Target, Level: string(c.Level), Pattern: string(c.Pattern), Timestamp: c.At, Iteration: iteration,
 		Verdict: verdict, Snapshot: string(c.Snapshot)}

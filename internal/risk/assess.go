@@ -17,6 +17,8 @@ type Where struct {
 	Root, Dir string
 	// Home is the user's home folder; may be empty.
 	Home string
+	// Own are folders of perdure's besides those named .perdure; absolute.
+	Own []string
 }
 
 // Finding is a risk of a call.
@@ -167,6 +169,8 @@ func (a *assessment) writes(name string) {
 	}
 	rel, outside := a.place(name)
 	switch class := project.Classify(rel).Class; {
+	case a.held(rel, outside):
+		a.add(WriteOwn, name)
 	case outside && harmless(rel):
 	case own(rel) || class == project.OwnFile:
 		a.add(WriteOwn, name)
@@ -208,7 +212,7 @@ func (a *assessment) removes(name string, whole bool) {
 	switch {
 	case everything(rel, outside, a.at):
 		a.add(DeleteAll, name)
-	case own(rel) || class == project.OwnFile:
+	case a.held(rel, outside) || own(rel) || class == project.OwnFile:
 		a.add(WriteOwn, name)
 	case outside && harmless(rel):
 	case outside:
@@ -227,6 +231,18 @@ func (a *assessment) removes(name string, whole bool) {
 // own tells whether a file is one of perdure's.
 func own(rel string) bool {
 	return slices.Contains(strings.Split(rel, "/"), ".perdure")
+}
+
+// held tells whether a file is in a folder of perdure's that has another name.
+func (a *assessment) held(rel string, outside bool) bool {
+	name := rel
+	if !outside {
+		name = path.Join(filepath.ToSlash(a.at.Root), rel)
+	}
+	return slices.ContainsFunc(a.at.Own, func(dir string) bool {
+		dir = path.Clean(filepath.ToSlash(dir))
+		return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
+	})
 }
 
 // everything tells whether a place holds the workspace or the repository.

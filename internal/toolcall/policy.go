@@ -15,6 +15,8 @@ import (
 type Policy struct {
 	// Root is the workspace, an absolute path without symbolic links.
 	Root string
+	// Own are folders that are perdure's besides those named .perdure.
+	Own []string
 	// Answers stand over those of the table.
 	Answers map[risk.Pattern]risk.Answer
 	// Allowed are calls that a person allowed, by their permits.
@@ -40,7 +42,7 @@ func (p *Policy) Judge(c *agent.ToolCall, dir string) Judgement {
 	if err != nil {
 		home = "" // then nobody can name it either
 	}
-	at := risk.Where{Root: p.Root, Dir: cmp.Or(dir, p.Root), Home: home}
+	at := risk.Where{Root: p.Root, Dir: cmp.Or(dir, p.Root), Home: home, Own: p.Own}
 	found := risk.Assess(p.followed(c, at.Dir), at)
 	for i := range found {
 		f := &found[i]
