@@ -27,5 +27,9 @@ func TestMain(m *testing.M) {
 			cwd = ""
 		}
 		os.Exit(cli.Main(context.Background(), cli.System(cwd)))
+	}, "claude": func() {
+		if err := playClaude(context.Background(), os.Args[1:], os.Stdin, os.Stdout); err != nil {
+			panic(err)
+		}
 	}})
 }

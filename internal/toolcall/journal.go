@@ -151,19 +151,23 @@ func ReadJournal(path string, from int64) (lines []Line, next int64, err error) 
 		return nil, from, fmt.Errorf("read the journal of tool calls: %w", err)
 	}
 	r := bufio.NewReaderSize(f, maxLine)
+	long := int64(0) // of a line that is too long, what was read of it
 	for next = from; ; {
 		text, err := r.ReadSlice('\n')
 		switch {
-		case errors.Is(err, bufio.ErrBufferFull): // the rest of it is no line either
+		case errors.Is(err, bufio.ErrBufferFull):
+			long += int64(len(text))
+			continue
 		case errors.Is(err, io.EOF):
 			return lines, next, nil
 		case err != nil:
 			return lines, next, fmt.Errorf("read the journal of tool calls: %w", err)
 		}
-		next += int64(len(text))
+		next += long + int64(len(text))
 		var l Line
-		if json.Unmarshal(bytes.TrimSpace(text), &l) == nil && l.What != "" {
+		if long == 0 && json.Unmarshal(bytes.TrimSpace(text), &l) == nil && l.What != "" {
 			lines = append(lines, l)
 		}
+		long = 0
 	}
 }

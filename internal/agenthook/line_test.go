@@ -1,0 +1,97 @@
+package agenthook_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/agenthook"
+)
+
+func listen(t *testing.T, home string, answer func(context.Context, *agenthook.Question) agenthook.Answer) *agenthook.Line {
+	t.Helper()
+	l, err := agenthook.Listen(t.Context(), home, answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func event(command string) *agenthook.Event {
+	return &agenthook.Event{Name: agenthook.PreToolUse, Dir: "/w", Call: &agent.ToolCall{ID: "1", Name: "Bash", Kind: agent.ToolExecute, Command: command}}
+}
+
+// TestAsk: the loop is asked about the whole call; one that crashes, and one that is
+// gone, is no consent.
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	home := filepath.Join(t.TempDir(), strings.Repeat("long", 20)) // too long for a socket
+	if err := os.MkdirAll(filepath.Join(home, "hooks-left"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l := listen(t, home, func(_ context.Context, q *agenthook.Question) agenthook.Answer {
+		if q.Call.Command == "crash" {
+			panic("no idea")
+		}
+		return agenthook.Answer{Verdict: agenthook.Deny, Text: q.Event + " " + q.Dir + " " + q.Call.Command}
+	})
+	if left, err := os.ReadDir(home); err != nil || len(left) != 0 {
+		t.Errorf("what a killed process left is still there: %v, %v", left, err)
+	}
+	if info, err := os.Stat(filepath.Dir(l.Socket())); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder of the socket: %v, %v", info, err)
+	}
+	a, err := agenthook.Ask(t.Context(), l.Socket(), event("ls"))
+	if err != nil || a.Verdict != agenthook.Deny || a.Text != "PreToolUse /w ls" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if a, err := agenthook.Ask(t.Context(), l.Socket(), event("crash")); err != nil || a.Verdict != agenthook.Deny || !strings.Contains(a.Text, "no idea") {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if a, err := agenthook.Ask(t.Context(), l.Socket(), event("ls")); err == nil {
+		t.Errorf("nobody listens: %+v", a)
+	}
+}
+
+// TestNoAnswer: what is no answer is an error, and so is a loop that ends meanwhile or
+// takes too long.
+func TestNoAnswer(t *testing.T) {
+	t.Parallel()
+	for _, said := range []string{"", "nonsense\n", "{}\n", `{"verdict":"sure"}` + "\n", `{"verdict":"pass"`} {
+		path := filepath.Join(t.TempDir(), "s")
+		server, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			conn, err := server.Accept()
+			if err == nil {
+				_, _ = conn.Write([]byte(said))
+				_ = conn.Close()
+			}
+		}()
+		if a, err := agenthook.Ask(t.Context(), path, event("ls")); err == nil {
+			t.Errorf("%q: %+v", said, a)
+		}
+		_ = server.Close()
+	}
+	hangs := make(chan struct{})
+	l := listen(t, t.TempDir(), func(ctx context.Context, _ *agenthook.Question) agenthook.Answer {
+		close(hangs)
+		<-ctx.Done()
+		return agenthook.Answer{Verdict: agenthook.Pass}
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { <-hangs; stop() }()
+	if a, err := agenthook.Ask(ctx, l.Socket(), event("ls")); err == nil {
+		t.Errorf("one that was given up: %+v", a)
+	}
+}

@@ -1,0 +1,159 @@
+package toolcall_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/toolcall"
+)
+
+// place is a workspace with files.
+func place(t testing.TB, files map[string]string) *toolcall.Policy {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &toolcall.Policy{Root: root}
+	for name, text := range files {
+		put(t, p, name, text)
+	}
+	return p
+}
+
+func put(t testing.TB, p *toolcall.Policy, name, text string) {
+	t.Helper()
+	name = filepath.Join(p.Root, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func run(command string) *agent.ToolCall {
+	return agentCall("Bash", `{"command":`+quote(command)+`}`)
+}
+
+func edit(path string) *agent.ToolCall { return agentCall("Edit", `{"file_path":`+quote(path)+`}`) }
+
+func quote(s string) string { return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"` }
+
+func agentCall(name, input string) *agent.ToolCall {
+	c := agent.Describe("1", name, []byte(input))
+	return &c
+}
+
+// TestJudge: the table answers, the configuration stands over it, and what a person
+// allowed is allowed.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	p := place(t, map[string]string{"a_test.go": "package a", "src/a.go": "package a"})
+	for command, want := range map[string]risk.Answer{
+		"go test ./...": risk.Allow, "git reset --hard": risk.Block, "rm a_test.go": risk.Warn, "rm -rf .perdure": risk.Block, "git rm src/a.go": risk.Warn,
+	} {
+		if j := p.Judge(run(command), ""); j.Answer != want {
+			t.Errorf("%s: %+v", command, j)
+		}
+	}
+	p.Answers = map[risk.Pattern]risk.Answer{risk.GitRemove: risk.Gate, risk.DeleteFiles: risk.Allow}
+	j := p.Judge(run("git rm src/a.go"), "")
+	if j.Answer != risk.Gate || !slices.Equal(j.Wanted(), []string{"git_remove git rm src/a.go"}) || !j.Destructive() || strings.Contains(j.Text(), "src/a.go: You are about to delete files") {
+		t.Errorf("%+v, %q", j, j.Text())
+	}
+	p.Allowed = j.Wanted()
+	if j := p.Judge(run("git rm src/a.go"), ""); j.Answer != risk.Warn {
+		t.Errorf("a person allowed it: %+v", j)
+	}
+	if j := p.Judge(run("git rm src/b.go"), ""); j.Answer != risk.Gate {
+		t.Errorf("a person allowed another one: %+v", j)
+	}
+	if j := p.Judge(run("rm ../x"), filepath.Join(p.Root, "src")); len(j.Findings) != 1 || j.Findings[0].Pattern != risk.DeleteFiles {
+		t.Errorf("from a folder: %+v", j)
+	}
+}
+
+// TestJudgeLinks: a link is where it leads, and the workspace by another name is the
+// workspace.
+func TestJudgeLinks(t *testing.T) {
+	t.Parallel()
+	p := place(t, map[string]string{"a_test.go": "package a", "loops/x": "x"})
+	p.Own = []string{filepath.Join(p.Root, "loops")}
+	outside := t.TempDir()
+	for from, to := range map[string]string{filepath.Join(p.Root, "plain.go"): "a_test.go", filepath.Join(outside, "w"): p.Root, filepath.Join(p.Root, "mine"): "loops"} {
+		if err := os.Symlink(to, from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{
+		"plain.go":                                   "write_test",
+		filepath.Join(outside, "w", "b.go"):          "",
+		filepath.Join(outside, "w", ".perdure", "x"): "write_perdure",
+		"mine/x":  "write_perdure",
+		"loops/y": "write_perdure",
+		"new.go":  "",
+	} {
+		var got []string
+		for _, f := range p.Judge(edit(path), "").Findings {
+			got = append(got, string(f.Pattern))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
+
+// TestJournal: lines are read once and in order, whatever stands between them.
+func TestJournal(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tool-calls.jsonl")
+	if lines, next, err := toolcall.ReadJournal(path, 0); err != nil || lines != nil || next != 0 {
+		t.Errorf("a journal that is not there: %v, %d, %v", lines, next, err)
+	}
+	add := func(target string) {
+		t.Helper()
+		j, err := toolcall.OpenJournal(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := toolcall.NewLine(toolcall.Asked, 1, run(target), nil)
+		if err := j.Append(&line); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("one")
+	lines, next, err := toolcall.ReadJournal(path, 0)
+	if err != nil || len(lines) != 1 || lines[0].Target != "one" {
+		t.Fatalf("%+v, %v", lines, err)
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("nonsense\n" + strings.Repeat("x", 1<<20) + `{"what":"asked"}` + "\n{\"what\":\"asked\",\"tar"); err != nil { // the last one is torn
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if lines, _, err := toolcall.ReadJournal(path, next); err != nil || len(lines) != 0 {
+		t.Errorf("%+v, %v", lines, err)
+	}
+	add("two")
+	lines, next, err = toolcall.ReadJournal(path, next)
+	if err != nil || len(lines) != 1 || lines[0].Target != "two" {
+		t.Errorf("%+v, %v", lines, err)
+	}
+	if lines, again, err := toolcall.ReadJournal(path, next); err != nil || len(lines) != 0 || again != next {
+		t.Errorf("again: %+v, %v", lines, err)
+	}
+}
