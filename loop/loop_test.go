@@ -46,6 +46,7 @@ type turn struct {
 	env     []string
 	observe func(agent.Event)
 	decide  func(ctx context.Context, call agent.ToolCall) agent.Decision
+	hook    []string
 }
 
 func (w *turn) write(name, text string) error {
@@ -61,7 +62,7 @@ func (w *turn) remove(name string) error { return os.Remove(filepath.Join(w.dir,
 // Run does the next turn.
 func (s *scripted) Run(ctx context.Context, t *agent.Turn) (*agent.Result, error) {
 	s.prompts, s.names = append(s.prompts, t.Prompt), append(s.names, s.asked)
-	w := &turn{ctx: ctx, dir: t.Dir, prompt: t.Prompt, env: t.Env, observe: t.Observe, decide: t.Decide, text: fmt.Sprintf("turn %d is done", s.done+1)}
+	w := &turn{ctx: ctx, dir: t.Dir, prompt: t.Prompt, env: t.Env, observe: t.Observe, decide: t.Decide, hook: t.Hook, text: fmt.Sprintf("turn %d is done", s.done+1)}
 	do := s.turns[min(s.done, len(s.turns)-1)]
 	s.done++
 	if err := do(w); err != nil {

@@ -1,0 +1,242 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/agenthook"
+	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
+	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// hooking is a scripted agent that runs hooks of its own.
+type hooking struct{ *scripted }
+
+func (hooking) Sight() agent.Sight { return agent.SightObserved }
+func (hooking) Hooked() bool       { return true }
+
+// Agent finds the agent.
+func (h hooking) Agent(name string) (agent.Agent, error) {
+	_, err := h.scripted.Agent(name)
+	return h, err
+}
+
+// newHooked is a bench with an agent that runs hooks.
+func newHooked(t *testing.T, cfg loop.EngineConfig, turns ...func(w *turn) error) *bench {
+	t.Helper()
+	b := newBench(t, turns...)
+	cfg.Store, cfg.Agents, cfg.Dir, cfg.Hook = b.store, hooking{b.agent}, b.loops, []string{"perdure", "hook"}
+	var err error
+	b.engine, err = loop.New(cfg)
+	b.ok(err)
+	return b
+}
+
+// calls makes calls as an agent with hooks does: tells of it, asks, does it, asks again
+// and tells of its end. They return what it was told, and whether it was refused.
+func (w *turn) calls(id, command string, do func() error) (refused bool, told string, err error) {
+	c := agent.ToolCall{ID: id, Name: "Bash", Kind: agent.ToolExecute, Command: command, Status: agent.ToolRunning}
+	w.observe(agent.Event{Kind: agent.EventToolCall, Call: &c})
+	e := agenthook.Event{Name: agenthook.PreToolUse, Dir: w.dir, Call: &c}
+	socket := w.hook[len(w.hook)-1]
+	a, err := agenthook.Ask(w.ctx, socket, &e)
+	if err != nil {
+		return true, "", err
+	}
+	told = a.Text
+	if refused = a.Verdict != agenthook.Pass; !refused {
+		if err := do(); err != nil {
+			return false, told, err
+		}
+		e.Name = agenthook.PostToolUse
+		after, err := agenthook.Ask(w.ctx, socket, &e)
+		if err != nil {
+			return false, told, err
+		}
+		told += after.Text
+	}
+	c.Status = agent.ToolCompleted
+	w.observe(agent.Event{Kind: agent.EventToolResult, Call: &c})
+	return refused, told, nil
+}
+
+func nothing() error { return nil }
+
+// TestHooks: an agent's own hooks are answered by the table, and all of it is kept; the
+// calls are seen natively then.
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	b := newHooked(t, loop.EngineConfig{}, func(w *turn) error {
+		if !slices.Equal(w.hook[:3], []string{"perdure", "hook", "--socket"}) || !slices.Contains(w.env, "PERDURE_HOOK_SOCKET="+w.hook[3]) {
+			t.Errorf("hook %q", w.hook)
+		}
+		refused, told, err := w.calls("1", "git reset --hard", func() error { return errors.New("it was made") })
+		if err != nil || !refused || !strings.Contains(told, "discards work") {
+			t.Errorf("discarding work: %v, %q, %v", refused, told, err)
+		}
+		refused, told, err = w.calls("2", "rm x_test.go", func() error { return w.remove("x_test.go") })
+		if err != nil || refused || !strings.Contains(told, "delete a test") || !strings.Contains(told, "TestX") {
+			t.Errorf("deleting a test: %v, %q, %v", refused, told, err)
+		}
+		if refused, told, err = w.calls("3", "ls", nothing); err != nil || refused || told != "" {
+			t.Errorf("looking: %v, %q, %v", refused, told, err)
+		}
+		return errors.Join(w.write("x_test.go", testX), w.write("tests/b", "pass"))
+	})
+	b.put("x_test.go", testX)
+	b.launch()
+	if l := b.work(); l.Status != record.Completed {
+		t.Fatalf("%s", show(l))
+	}
+	out := b.outcomes()[1]
+	if out.Sight != agent.SightNative || out.Denied != 1 || len(out.Risky) != 2 || len(b.events(loop.EventRisky)) != 2 || len(out.Warnings) != 0 {
+		t.Errorf("outcome %+v", out)
+	}
+	if k := out.Risky[1]; k.Answer != risk.Warn || k.Snapshot == "" || k.After == nil || k.After.TestsBefore != 1 || k.After.TestsAfter != 0 || len(k.After.Findings) != 1 {
+		t.Errorf("the deleted test: %+v", k)
+	}
+	dir := filepath.Join(b.loops, loop.ID(&b.tree))
+	log, err := os.Open(filepath.Join(dir, "hook-log.jsonl"))
+	b.ok(err)
+	defer func() { b.ok(log.Close()) }()
+	count := map[hook.Name]int{}
+	_, err = hook.ReadLog(log, func(r hook.Record) bool {
+		if r.Handler == "tool calls" {
+			count[r.Hook]++
+		}
+		return true
+	})
+	b.ok(err)
+	if count[hook.PreToolCall] != 3 || count[hook.PostToolCall] != 1 {
+		t.Errorf("lines of the hook log: %v", count)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "hooks-*")); len(left) != 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+const testX = "package x\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {\n\tif x() != 1 {\n\t\tt.Error(\"x\")\n\t}\n}\n"
+
+// TestHooksGate: what waits for a person is refused until one allowed it.
+func TestHooksGate(t *testing.T) {
+	t.Parallel()
+	var answers []bool
+	b := newHooked(t, loop.EngineConfig{}, func(w *turn) error {
+		refused, told, err := w.calls("1", "git rm old.go", nothing)
+		answers = append(answers, refused)
+		if refused && !strings.Contains(told, "A person is asked") {
+			t.Errorf("told %q", told)
+		}
+		if len(answers) == 2 {
+			return errors.Join(err, w.write("tests/b", "pass"))
+		}
+		return errors.Join(err, w.write("one", "1"))
+	})
+	b.launch(func(c *config.Config) { c.RiskAnswers = map[risk.Pattern]risk.Answer{risk.GitRemove: risk.Gate} })
+	if l := b.work(); l.Step != "gate" {
+		t.Fatalf("%s", show(l))
+	}
+	_, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "approve"})
+	b.ok(err)
+	if l := b.work(); l.Status != record.Completed || !slices.Equal(answers, []bool{true, false}) {
+		t.Errorf("%s, refused %v", show(l), answers)
+	}
+}
+
+// TestHooksHandlers: the user's handlers of pre_tool_call are asked; one that fails
+// refuses what can destroy something.
+func TestHooksHandlers(t *testing.T) {
+	t.Parallel()
+	fails := hook.Func(func(context.Context, hook.Message) (hook.Reply, error) { return hook.Reply{}, errors.New("no idea") })
+	b := newHooked(t, loop.EngineConfig{Handlers: []hook.Registration{{Hook: hook.PreToolCall, Name: "mine", Handler: fails}}}, func(w *turn) error {
+		if refused, told, err := w.calls("1", "rm old.go", nothing); err != nil || !refused || !strings.Contains(told, "no idea") {
+			t.Errorf("deleting: %v, %q, %v", refused, told, err)
+		}
+		return w.write("tests/b", "pass")
+	})
+	b.launch()
+	if l := b.work(); l.Status != record.Completed {
+		t.Fatalf("%s", show(l))
+	}
+}
+
+// TestHooksPassedBy: a call that the agent made without asking is seen, and then the
+// calls were not seen natively.
+func TestHooksPassedBy(t *testing.T) {
+	t.Parallel()
+	b := newHooked(t, loop.EngineConfig{}, func(w *turn) error {
+		_, _, err := w.calls("1", "ls", nothing)
+		c := agent.ToolCall{ID: "2", Name: "Bash", Kind: agent.ToolExecute, Command: "git reset --hard", Status: agent.ToolCompleted}
+		w.observe(agent.Event{Kind: agent.EventToolResult, Call: &c})
+		w.observe(agent.Event{Kind: agent.EventToolResult, Call: &c})
+		return errors.Join(err, w.write("tests/b", "pass"))
+	})
+	b.launch()
+	b.work()
+	out := b.outcomes()[1]
+	if out.Sight != agent.SightObserved || len(out.Risky) != 1 || out.Risky[0].Answer != "" || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "made 1 call of a tool without asking") {
+		t.Errorf("outcome %+v", out)
+	}
+}
+
+// TestHooksUnused: a hook that was never run makes nothing native.
+func TestHooksUnused(t *testing.T) {
+	t.Parallel()
+	b := newHooked(t, loop.EngineConfig{}, write("tests/b", "pass"))
+	b.launch()
+	b.work()
+	if out := b.outcomes()[1]; out.Sight != agent.SightObserved {
+		t.Errorf("outcome %+v", out)
+	}
+}
+
+// TestHooksInterrupted: calls of a turn that the process did not survive are kept, once;
+// who asks after its end gets no consent.
+func TestHooksInterrupted(t *testing.T) {
+	t.Parallel()
+	var b *bench
+	var late []string
+	b = newHooked(t, loop.EngineConfig{}, func(w *turn) error {
+		if _, _, err := w.calls("1", "git reset --hard", nothing); err != nil {
+			return err
+		}
+		late = w.hook
+		b.halt <- struct{}{}
+		<-w.ctx.Done()
+		return agent.Stopped(w.ctx)
+	}, func(w *turn) error {
+		c := agent.ToolCall{ID: "9", Name: "Bash", Kind: agent.ToolExecute, Command: "ls"}
+		if a, err := agenthook.Ask(w.ctx, late[len(late)-1], &agenthook.Event{Name: agenthook.PreToolUse, Dir: w.dir, Call: &c}); err == nil {
+			t.Errorf("the line of the turn before answers %+v", a)
+		}
+		_, _, err := w.calls("1", "git clean -fd", nothing)
+		return errors.Join(err, w.write("tests/b", "pass"))
+	})
+	b.launch()
+	if l := b.work(); l.Step != "act" {
+		t.Fatalf("%s", show(l))
+	}
+	path := filepath.Join(b.loops, loop.ID(&b.tree), "tool-calls.jsonl")
+	text, err := os.ReadFile(path)
+	b.ok(err)
+	b.ok(os.WriteFile(path, append(text, `{"what":"asked","tool":"B`...), 0o600)) // torn by the crash
+	if l := b.work(); l.Status != record.Completed || l.Iteration != 1 {
+		t.Fatalf("%s", show(l))
+	}
+	var targets []string
+	for _, k := range b.outcomes()[1].Risky {
+		targets = append(targets, k.Target)
+	}
+	if !slices.Equal(targets, []string{"git reset --hard", "git clean -fd"}) || b.outcomes()[1].Denied != 2 || len(b.events(loop.EventRisky)) != 2 {
+		t.Errorf("kept: %q, %+v", targets, b.outcomes()[1])
+	}
+}
