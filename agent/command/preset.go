@@ -109,7 +109,7 @@ func aboutClaude() Preset {
 		Install: "npm install -g @anthropic-ai/claude-code", Tested: "2.1.328",
 		Sight: agent.SightObserved,
 		Calls: "calls are told when they begin and end, subagents' only as far as Claude Code forwards them; " +
-			"to refuse calls, install its PreToolUse hook",
+			"a turn's hook asks before each of them and can refuse it",
 		Usage:   "per turn, subagents among it; the cost as well, unless the price of the model is made up",
 		Context: "after every answer; the size of the window at the end of the turn",
 		Permissions: map[Permission]string{
@@ -125,8 +125,9 @@ func aboutCodex() Preset {
 	return Preset{
 		Name: "codex", Title: "Codex CLI", Program: "codex",
 		Install: "npm install -g @openai/codex", Tested: "0.169.0",
-		Sight:   agent.SightObserved,
-		Calls:   "commands, file changes and MCP calls are told; a call that its sandbox, its rules or a hook refused is not told at all",
+		Sight: agent.SightObserved,
+		Calls: "commands, file changes and MCP calls are told; a call that its sandbox, its rules or a hook refused is not told at all; " +
+			"a turn's hook asks before each of them and can refuse it",
 		Usage:   "differences of the totals of its thread; of turns that do not end well from the log of the thread, where it can be read",
 		Context: "after every answer, from the log of the thread",
 		Permissions: map[Permission]string{
