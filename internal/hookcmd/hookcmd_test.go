@@ -34,7 +34,9 @@ func (c call) run(ctx context.Context) (string, error) {
 		c.out = &b
 	}
 	if c.load == nil {
-		c.load = func(_ *cobra.Command, dir string) (*config.Loaded, error) { return config.Load(config.Sources{Dir: dir}) }
+		c.load = func(_ *cobra.Command, dir string) (*config.Loaded, error) {
+			return config.Load(config.Sources{Dir: dir})
+		}
 	}
 	if c.args == nil {
 		c.args = []string{"claude-code"}

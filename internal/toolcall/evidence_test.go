@@ -70,7 +70,9 @@ func TestEvidence(t *testing.T) {
 		{"a test skipped", edit("a_test.go"), func(t *testing.T, p *toolcall.Policy) {
 			put(t, p, "a_test.go", strings.Replace(goTest("TestOne", "TestTwo"), "{\n\tif f1", "{\n\tt.Skip(\"later\")\n\tif f1", 1))
 		}, "test_skipping TestTwo", 2, 2},
-		{"a test added", edit("a_test.go"), func(t *testing.T, p *toolcall.Policy) { put(t, p, "a_test.go", goTest("TestOne", "TestTwo", "TestThree")) }, "", 2, 3},
+		{"a test added", edit("a_test.go"), func(t *testing.T, p *toolcall.Policy) {
+			put(t, p, "a_test.go", goTest("TestOne", "TestTwo", "TestThree"))
+		}, "", 2, 3},
 		{"nothing done", edit("a_test.go"), func(*testing.T, *toolcall.Policy) {}, "", 0, 0},
 		{"a folder deleted", run("rm -rf sub"), func(t *testing.T, p *toolcall.Policy) { remove(t, p, "sub") }, "test_deletion sub/b_test.go", 2, 0},
 		{"files deleted by a pattern", run("rm *_test.go"), func(t *testing.T, p *toolcall.Policy) { remove(t, p, "a_test.go") }, "test_deletion a_test.go", 2, 0},
