@@ -147,7 +147,7 @@ func (r *run) turn(ctx context.Context, w *watch, a agent.Agent, prompt string) 
 		Prompt: prompt, Dir: r.files.Root(), IdleTimeout: max(r.cfg.IdleTimeout, 0), Hold: r.e.cfg.Hold,
 		Env: append(append(r.handoffEnv(), "PERDURE_TASK="+r.l.Task.ID.String(), fmt.Sprintf("PERDURE_FENCE=%d", r.l.Fence()), "PERDURE_LOOP="+ID(&r.l.Tree)),
 			w.env()...),
-		Observe: w.hear, Decide: w.decide, Hook: w.command(),
+		Observe: w.hear, Decide: w.calls.Decide, Hook: w.command(),
 	})
 	took := time.Since(began).Milliseconds()
 	t.AgentMS, t.SpentMS = t.AgentMS+took, t.SpentMS+took

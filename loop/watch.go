@@ -1,19 +1,16 @@
 package loop
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/agenthook"
 	"github.com/perdure/perdure/internal/toolcall"
-	"github.com/perdure/perdure/loop/hook"
-	"github.com/perdure/perdure/loop/reinforce"
+	"github.com/perdure/perdure/loop/calls"
 	"github.com/perdure/perdure/relay"
 )
 
@@ -28,26 +25,13 @@ type watch struct {
 	ctx   context.Context
 	stop  context.CancelCauseFunc
 	gauge *agent.Gauge
-	sight agent.Sight
 	out   *output
 	full  bool // the turn ends at the next boundary
 
 	// line is where the agent's own hooks ask; nil without any.
-	line *agenthook.Line
-	// hooked tells that the agent runs hooks of its own, which ask.
-	hooked bool
-
-	mu    sync.Mutex // guards the rest
-	calls *toolcall.Journal
-	asked []*asked
-	told  map[string]bool // risky calls that were only seen
-	// native counts what the agent's own hooks asked, unasked the calls that were made
-	// although nobody had asked.
-	native, unasked int
-	// tokens counts what the agent was told, warned is what it is to be told with the
-	// next prompt.
-	tokens int
-	warned []string
+	line  *agenthook.Line
+	calls *calls.Guard
+	kept  *toolcall.Journal
 }
 
 // watch begins to follow a turn: calls are written down from here on, and the agent's
@@ -58,17 +42,18 @@ func (r *run) watch(ctx context.Context, stop context.CancelCauseFunc, a agent.A
 	if seen, ok := a.(agent.Watcher); ok {
 		t.Sight = seen.Sight()
 	}
-	w := &watch{r: r, ctx: ctx, stop: stop, gauge: agent.NewGauge(r.e.cfg.Handoff.Window, prompt), sight: t.Sight, told: make(map[string]bool)}
+	w := &watch{r: r, ctx: ctx, stop: stop, gauge: agent.NewGauge(r.e.cfg.Handoff.Window, prompt)}
+	runs, ok := a.(agent.Hooked)
+	hooked := ok && runs.Hooked() && len(r.e.cfg.Hook) > 0
 	var err error
-	if w.calls, err = toolcall.OpenJournal(r.callsPath()); err != nil {
+	if w.kept, err = toolcall.OpenJournal(r.callsPath()); err != nil {
 		return nil, err
 	}
-	if len(r.e.cfg.Hook) > 0 {
-		runs, ok := a.(agent.Hooked)
-		w.hooked = ok && runs.Hooked()
-		if w.line, err = agenthook.Listen(ctx, r.e.dir(&r.l.Tree), w.answer); err != nil {
-			return nil, errors.Join(err, w.calls.Close())
-		}
+	if w.calls, err = r.guard(ctx, w.kept, t.Sight == agent.SightNative, hooked); err == nil && len(r.e.cfg.Hook) > 0 {
+		w.line, err = agenthook.Listen(ctx, r.e.dir(&r.l.Tree), w.calls.Answer)
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.kept.Close())
 	}
 	w.out = r.outputOf(ctx)
 	return w, nil
@@ -98,15 +83,13 @@ func (w *watch) close() error {
 	if w.line != nil {
 		err = w.line.Close() // then nothing is asked any more
 	}
-	err = errors.Join(err, w.calls.Close())
+	err = errors.Join(err, w.kept.Close())
 	t := &w.r.state.Run
-	t.Inject = strings.TrimSpace(t.Inject + "\n" + strings.Join(w.warned, "\n"))
-	switch {
-	case w.native > 0 && w.unasked == 0:
-		t.Sight = agent.SightNative
-	case w.hooked && w.unasked > 0:
+	t.Inject = strings.TrimSpace(t.Inject + "\n" + w.calls.Warned())
+	sight, unasked := w.calls.Sight(t.Sight)
+	if t.Sight = sight; unasked > 0 {
 		t.Warnings = append(t.Warnings, fmt.Sprintf("the agent made %s without asking its hook: such calls were seen, not judged",
-			counted(w.unasked, "call of a tool", "calls of tools")))
+			counted(unasked, "call of a tool", "calls of tools")))
 	}
 	return err
 }
@@ -116,27 +99,9 @@ func (w *watch) hear(e agent.Event) {
 	w.print(&e)
 	w.gauge.Hear(&e)
 	w.context()
-	w.called(&e)
-	if e.Kind != agent.EventToolResult {
-		return
-	}
-	if w.full {
+	w.calls.Hear(&e)
+	if w.full && e.Kind == agent.EventToolResult {
 		w.stop(errFull)
-	}
-}
-
-// called is told of calls of tools.
-func (w *watch) called(e *agent.Event) {
-	if e.Call == nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case e.Kind == agent.EventToolResult:
-		w.after(e.Call, false)
-	case e.Kind == agent.EventToolCall && w.sight != agent.SightNative && !w.hooked:
-		w.seen(e.Call)
 	}
 }
 
@@ -171,32 +136,4 @@ func (w *watch) context() {
 	w.out.say(fmt.Sprintf("[%s (%d %%, %s)]", said, int(used*100), source))
 	w.r.hand(w.ctx, "context_limit", relay.Op{Kind: relay.OpContext, Used: used, Source: string(source)})
 	w.r.note(EventContext, map[string]any{"iteration": w.r.state.Run.Number, "used_percent": int(used * 100), "source": source, "stop": w.full})
-}
-
-// ask asks the handlers about a call of a tool.
-func (w *watch) ask(name hook.Name, c *agent.ToolCall, more map[string]any) hook.Outcome {
-	inputs := map[string]any{"tool": c.Name, "kind": string(c.Kind), "target": cmp.Or(c.Command, strings.Join(c.Paths, " "), c.Title),
-		"command": c.Command, "paths": c.Paths, "input": c.Input, "call_id": c.ID}
-	for key, value := range more {
-		inputs[key] = value
-	}
-	out, err := w.r.ask(w.ctx, name, strings.TrimSpace(cmp.Or(c.Title, c.Name, string(c.Kind))), inputs)
-	if err != nil { // nobody knows what it would have said
-		return hook.Outcome{Verdict: hook.Block, Reasons: []hook.Reason{{Content: err.Error()}}}
-	}
-	return out
-}
-
-// warn keeps what the agent is told beside a call, as long as a session has room
-// for it: natively, or with the next prompt.
-func (w *watch) warn(text string, native bool) string {
-	n := reinforce.Tokens(text)
-	if text == "" || n > reinforce.MaxSession-reinforce.Tokens(w.r.state.Run.Reminder)-w.tokens {
-		return ""
-	}
-	w.tokens += n
-	if !native {
-		w.warned = append(w.warned, text)
-	}
-	return text
 }

@@ -19,6 +19,9 @@ type Where struct {
 	Home string
 	// Own are folders of perdure's besides those named .perdure; absolute.
 	Own []string
+	// Protected, when set, tells of further files that decide what is checked, by
+	// their paths in the workspace.
+	Protected func(rel string) bool
 }
 
 // Finding is a risk of a call.
@@ -178,7 +181,7 @@ func (a *assessment) writes(name string) {
 		a.add(WriteOutside, name)
 	case class == project.TestFile || class == project.Snapshot:
 		a.add(WriteTest, name)
-	case class.Protected():
+	case class.Protected() || !outside && a.at.Protected != nil && a.at.Protected(rel):
 		a.add(WriteGuard, name)
 	}
 }
@@ -219,7 +222,7 @@ func (a *assessment) removes(name string, whole bool) {
 		a.add(WriteOutside, name)
 	case class == project.TestFile || testFolder(rel):
 		a.add(DeleteTest, name)
-	case class.Protected():
+	case class.Protected() || !outside && a.at.Protected != nil && a.at.Protected(rel):
 		a.add(WriteGuard, name)
 	case whole && !product(rel):
 		a.add(DeleteTree, name)

@@ -158,8 +158,8 @@ func (b *Before) take(name, rel string, size int64) error {
 	return nil
 }
 
-// LookAfter compares with what is there now.
-func (b *Before) LookAfter(ctx context.Context, mode detect.Mode) (*Evidence, error) {
+// LookAfter compares with what is there now; by says which signs count.
+func (b *Before) LookAfter(ctx context.Context, by *detect.Input) (*Evidence, error) {
 	after := &Before{root: b.root, dir: b.dir, call: b.call, files: make(map[string][]byte)}
 	for rel := range b.files {
 		if after.read(filepath.Join(b.root, filepath.FromSlash(rel)), false) != nil {
@@ -187,13 +187,15 @@ func (b *Before) LookAfter(ctx context.Context, mode detect.Mode) (*Evidence, er
 	if len(changes) == 0 {
 		return e, nil
 	}
-	report, err := detect.Run(ctx, &detect.Input{Mode: mode, Changes: func(yield func(detect.Change, error) bool) {
+	in := *by
+	in.Changes = func(yield func(detect.Change, error) bool) {
 		for _, c := range changes {
 			if !yield(c, nil) {
 				return
 			}
 		}
-	}})
+	}
+	report, err := detect.Run(ctx, &in)
 	if err != nil {
 		return e, fmt.Errorf("look at what a call did: %w", err)
 	}

@@ -28,7 +28,7 @@ func look(t *testing.T, p *toolcall.Policy, c *agent.ToolCall, do func()) *toolc
 	j := p.Judge(c, "")
 	before := p.LookBefore(c, "", &j)
 	do()
-	e, err := before.LookAfter(t.Context(), detect.Standard)
+	e, err := before.LookAfter(t.Context(), &detect.Input{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func BenchmarkEvidence(b *testing.B) {
 		half := time.Since(began)
 		put(b, p, "a_test.go", is)
 		began = time.Now()
-		e, err := before.LookAfter(b.Context(), detect.Standard)
+		e, err := before.LookAfter(b.Context(), &detect.Input{})
 		if err != nil || len(e.Findings) != 1 {
 			b.Fatalf("%+v, %v", e, err)
 		}

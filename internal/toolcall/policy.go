@@ -17,6 +17,9 @@ type Policy struct {
 	Root string
 	// Own are folders that are perdure's besides those named .perdure.
 	Own []string
+	// Protected, when set, tells of further files that decide what is checked, by
+	// their paths in the workspace.
+	Protected func(rel string) bool
 	// Answers stand over those of the table.
 	Answers map[risk.Pattern]risk.Answer
 	// Allowed are calls that a person allowed, by their permits.
@@ -42,7 +45,7 @@ func (p *Policy) Judge(c *agent.ToolCall, dir string) Judgement {
 	if err != nil {
 		home = "" // then nobody can name it either
 	}
-	at := risk.Where{Root: p.Root, Dir: cmp.Or(dir, p.Root), Home: home, Own: p.Own}
+	at := risk.Where{Root: p.Root, Dir: cmp.Or(dir, p.Root), Home: home, Own: p.Own, Protected: p.Protected}
 	found := risk.Assess(p.followed(c, at.Dir), at)
 	for i := range found {
 		f := &found[i]

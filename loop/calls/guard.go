@@ -1,0 +1,360 @@
+// Package calls guards the calls of tools that an agent makes in a turn: it answers the
+// agent's protocol and its hooks, by the table of risks and the user's handlers, and looks
+// at what risky calls did. How the answers get there is the agent's, and
+// internal/agenthook's; what is thought of a call is internal/toolcall's.
+package calls
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/agenthook"
+	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/toolcall"
+	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/reinforce"
+)
+
+// Config says how calls are guarded. All fields but Policy, Asks, Hooked and Detect are
+// required.
+type Config struct {
+	// Policy judges calls; nil when nothing is to be judged.
+	Policy *toolcall.Policy
+	// Detect says which signs count in what a risky call did.
+	Detect detect.Input
+	// Journal keeps what was judged.
+	Journal *toolcall.Journal
+	// LoopID and Iteration are whose turn it is.
+	LoopID    string
+	Iteration int
+	// Room is how many tokens the agent may be told.
+	Room int
+	// Asks tells that the agent asks over its protocol, Hooked that it runs hooks.
+	Asks, Hooked bool
+	// Handlers asks the user's handlers.
+	Handlers func(ctx context.Context, name hook.Name, content string, inputs map[string]any) (hook.Outcome, error)
+	// Log writes to the hook log.
+	Log func(hook.Record) error
+	// Snapshot takes one before a risk of a level; empty when none is taken.
+	Snapshot func(ctx context.Context, level risk.Level) (workspace.ID, error)
+	Logger   *slog.Logger
+}
+
+// Guard guards the calls of one turn. It is safe for concurrent use.
+type Guard struct {
+	cfg Config
+	ctx context.Context //nolint:containedctx // the turn's own
+
+	mu    sync.Mutex // guards the rest
+	asked []*asked
+	told  map[string]bool // risky calls that were only seen
+	// native counts what the agent's own hooks asked, unasked the calls that were made
+	// although nobody had asked.
+	native, unasked int
+	// tokens counts what the agent was told, warned is what it is to be told with the
+	// next prompt.
+	tokens int
+	warned []string
+}
+
+// New guards a turn, which ends with ctx.
+func New(ctx context.Context, cfg Config) *Guard {
+	return &Guard{cfg: cfg, ctx: ctx, told: make(map[string]bool)}
+}
+
+// asked is a call that an agent asked for.
+type asked struct {
+	call     agent.ToolCall
+	decision agent.Decision
+	// before is what there was before a risky call; nil before others.
+	before *toolcall.Before
+	// ended tells that it was made, text what the agent is told of that.
+	ended bool
+	text  string
+}
+
+// Decide answers an agent that asks before it calls a tool, over its protocol.
+func (g *Guard) Decide(_ context.Context, c agent.ToolCall) agent.Decision {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.before(&c, "", false)
+}
+
+// Answer answers an agent's own hooks.
+func (g *Guard) Answer(_ context.Context, q *agenthook.Question) agenthook.Answer {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.native++
+	if q.Event != agenthook.PreToolUse {
+		status := agent.ToolCompleted
+		if q.Event == agenthook.PostToolUseFailure {
+			status = agent.ToolFailed
+		}
+		q.Call.Status = status
+		return agenthook.Answer{Verdict: agenthook.Pass, Text: g.after(&q.Call, true)}
+	}
+	d := g.before(&q.Call, q.Dir, true)
+	if !d.Allow {
+		return agenthook.Answer{Verdict: agenthook.Deny, Text: d.Message}
+	}
+	return agenthook.Answer{Verdict: agenthook.Pass, Text: d.Message}
+}
+
+// before judges a call that is about to be made. What the table of risks or a handler
+// blocks is not done; what one warns of is done, and the agent is told: natively, or
+// with the next prompt. Before a risky call a snapshot is taken. A call that is asked
+// for twice, over the protocol and by a hook, is judged once.
+func (g *Guard) before(c *agent.ToolCall, dir string, native bool) agent.Decision {
+	if !toolcall.Mutates(c) {
+		return agent.Decision{Allow: true}
+	}
+	if a := g.find(c); a != nil && !a.ended && a.call.Command == c.Command && slices.Equal(a.call.Paths, c.Paths) {
+		return a.decision
+	}
+	a := &asked{call: *c}
+	g.asked = append(g.asked, a)
+	j, answer, text := g.judge(c, dir)
+	line := toolcall.NewLine(toolcall.Asked, g.cfg.Iteration, c, &j)
+	line.Answer = answer
+	if answer == risk.Gate {
+		line.Wanted = j.Wanted()
+		text += "\nA person is asked about it after your turn. Go on with something else."
+	}
+	if toolcall.Allowed(answer) && len(j.Findings) > 0 {
+		line.Snapshot = g.snapshot(j.Findings[0].Level)
+		a.before = g.cfg.Policy.LookBefore(c, dir, &j)
+	}
+	if err := g.cfg.Journal.Append(&line); err != nil { // what nobody will know of is not done
+		answer, text = risk.Block, err.Error()
+	}
+	if toolcall.Allowed(answer) {
+		a.decision = agent.Decision{Allow: true, Message: g.warn(text, native)}
+	} else {
+		a.decision = agent.Decision{Message: cmp.Or(text, "this call is not allowed here")}
+	}
+	return a.decision
+}
+
+// judge asks the table of risks and the handlers of pre_tool_call.
+func (g *Guard) judge(c *agent.ToolCall, dir string) (j toolcall.Judgement, answer risk.Answer, text string) {
+	answer = risk.Allow
+	if g.cfg.Policy != nil {
+		began := time.Now()
+		j = g.cfg.Policy.Judge(c, dir)
+		answer, text = j.Answer, j.Text()
+		g.logged(hook.PreToolCall, began, verdictOf(answer), c)
+	}
+	inputs := map[string]any{"destructive": j.Destructive()}
+	if len(j.Findings) > 0 {
+		inputs["risk_level"], inputs["risk_pattern"] = string(j.Findings[0].Level), string(j.Findings[0].Pattern)
+	}
+	out := g.ask(hook.PreToolCall, c, inputs)
+	if out.Verdict == hook.Allow {
+		return j, answer, text
+	}
+	if out.Verdict == hook.Block {
+		answer = risk.Block
+	} else if answer == risk.Allow {
+		answer = risk.Warn
+	}
+	return j, answer, strings.TrimSpace(text + "\n" + said(&out))
+}
+
+// said is what handlers said of a call.
+func said(out *hook.Outcome) string {
+	var lines []string
+	for _, r := range out.Reasons {
+		lines = append(lines, r.Content)
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n") + "\n" + out.Inject)
+}
+
+func verdictOf(a risk.Answer) hook.Verdict {
+	return map[risk.Answer]hook.Verdict{risk.Allow: hook.Allow, risk.Warn: hook.Warn, risk.Gate: hook.Block, risk.Block: hook.Block}[a]
+}
+
+// logged writes what was built in said of a call to the hook log.
+func (g *Guard) logged(name hook.Name, began time.Time, v hook.Verdict, c *agent.ToolCall) {
+	err := g.cfg.Log(hook.Record{Time: began, Hook: name, LoopID: g.cfg.LoopID, Iteration: g.cfg.Iteration, Handler: "tool calls",
+		Kind: hook.KindBuiltin, Duration: time.Since(began), Verdict: v, StateChanges: map[string]any{"tool": c.Name, "call_id": c.ID}})
+	if err != nil {
+		g.cfg.Logger.Warn("no line in the hook log", "loop_id", g.cfg.LoopID, "error", err)
+	}
+}
+
+// snapshot takes one before a risk of a level; empty when none is taken.
+func (g *Guard) snapshot(level risk.Level) workspace.ID {
+	id, err := g.cfg.Snapshot(g.ctx, level)
+	if err != nil {
+		g.cfg.Logger.Warn("no snapshot before a risky call", "loop_id", g.cfg.LoopID, "error", err)
+	}
+	return id
+}
+
+// find is the call as it was asked for; nil when it was not. Where names of calls are
+// others in an agent's stream than at its hooks, calls of one kind are taken in their
+// order.
+func (g *Guard) find(c *agent.ToolCall) *asked {
+	for _, a := range slices.Backward(g.asked) {
+		if c.ID != "" && a.call.ID == c.ID {
+			return a
+		}
+	}
+	return nil
+}
+
+// after looks at what a call did that was made, and returns what the agent is told of
+// it: the tests that it lost, and what handlers say.
+func (g *Guard) after(c *agent.ToolCall, native bool) string {
+	if !toolcall.Mutates(c) {
+		return ""
+	}
+	a := g.find(c)
+	if a == nil && !native {
+		a = g.next(c)
+	}
+	switch {
+	case a == nil:
+		a = &asked{call: *c}
+		g.asked = append(g.asked, a)
+		g.unasked++
+		g.seen(c)
+	case a.ended:
+		return a.text
+	}
+	a.ended = true
+	inputs := map[string]any{"status": string(cmp.Or(c.Status, agent.ToolCompleted))}
+	if a.before != nil {
+		a.text = g.lost(a, inputs)
+	}
+	out := g.ask(hook.PostToolCall, c, inputs)
+	if out.Verdict != hook.Allow || out.Inject != "" {
+		a.text = strings.TrimSpace(a.text + "\n" + said(&out))
+	}
+	a.text = g.warn(a.text, native)
+	return a.text
+}
+
+// next is the first call of a kind that was allowed and of which no end is known.
+func (g *Guard) next(c *agent.ToolCall) *asked {
+	for _, a := range g.asked {
+		if !a.ended && a.decision.Allow && a.call.Kind == c.Kind && g.native > 0 {
+			return a
+		}
+	}
+	return nil
+}
+
+// lost says which tests and checks a risky call lost, as far as its files show it.
+func (g *Guard) lost(a *asked, inputs map[string]any) string {
+	began := time.Now()
+	e, err := a.before.LookAfter(g.ctx, &g.cfg.Detect)
+	if err != nil {
+		g.cfg.Logger.Warn("a risky call was not looked at", "loop_id", g.cfg.LoopID, "error", err)
+		return ""
+	}
+	a.before = nil
+	verdict := hook.Allow
+	if len(e.Findings) > 0 {
+		verdict = hook.Warn
+	}
+	g.logged(hook.PostToolCall, began, verdict, &a.call)
+	line := toolcall.NewLine(toolcall.Ended, g.cfg.Iteration, &a.call, nil)
+	line.After = e
+	if err := g.cfg.Journal.Append(&line); err != nil {
+		g.cfg.Logger.Warn("a call is not written down", "loop_id", g.cfg.LoopID, "error", err)
+	}
+	inputs["tests_before"], inputs["tests_after"], inputs["findings"] = e.TestsBefore, e.TestsAfter, e.Findings
+	return e.Text()
+}
+
+// seen keeps a risky call of an agent that did not ask.
+func (g *Guard) seen(c *agent.ToolCall) {
+	if g.cfg.Policy == nil || c.Status == agent.ToolPending || !toolcall.Mutates(c) {
+		return
+	}
+	j := g.cfg.Policy.Judge(c, "")
+	if len(j.Findings) == 0 {
+		return
+	}
+	line := toolcall.NewLine(toolcall.Seen, g.cfg.Iteration, c, &j)
+	if key := string(line.Pattern) + " " + line.Target; !g.told[key] { // calls are told several times
+		g.told[key] = true
+		if err := g.cfg.Journal.Append(&line); err != nil {
+			g.cfg.Logger.Warn("a call is not written down", "loop_id", g.cfg.LoopID, "error", err)
+		}
+	}
+}
+
+// Hear is told what happens in the turn.
+func (g *Guard) Hear(e *agent.Event) {
+	if e.Call == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case e.Kind == agent.EventToolResult:
+		g.after(e.Call, false)
+	case e.Kind == agent.EventToolCall && !g.cfg.Asks && !g.cfg.Hooked:
+		g.seen(e.Call)
+	}
+}
+
+// Sight is how the calls were seen: natively when the agent's hooks asked, and for each
+// call that was made; otherwise as the agent says. Unasked is how many were made
+// without asking its hooks.
+func (g *Guard) Sight(says agent.Sight) (s agent.Sight, unasked int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.cfg.Hooked {
+		unasked = g.unasked
+	}
+	if g.native > 0 && g.unasked == 0 {
+		return agent.SightNative, 0
+	}
+	return says, unasked
+}
+
+// Warned is what the agent is to be told with the next prompt.
+func (g *Guard) Warned() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return strings.Join(g.warned, "\n")
+}
+
+// ask asks the handlers about a call.
+func (g *Guard) ask(name hook.Name, c *agent.ToolCall, more map[string]any) hook.Outcome {
+	inputs := map[string]any{"tool": c.Name, "kind": string(c.Kind), "target": cmp.Or(c.Command, strings.Join(c.Paths, " "), c.Title),
+		"command": c.Command, "paths": c.Paths, "input": c.Input, "call_id": c.ID}
+	for key, value := range more {
+		inputs[key] = value
+	}
+	out, err := g.cfg.Handlers(g.ctx, name, strings.TrimSpace(cmp.Or(c.Title, c.Name, string(c.Kind))), inputs)
+	if err != nil { // nobody knows what it would have said
+		return hook.Outcome{Verdict: hook.Block, Reasons: []hook.Reason{{Content: err.Error()}}}
+	}
+	return out
+}
+
+// warn keeps what the agent is told beside a call, as long as a session has room for
+// it: natively, or with the next prompt.
+func (g *Guard) warn(text string, native bool) string {
+	n := reinforce.Tokens(text)
+	if text == "" || n > g.cfg.Room-g.tokens {
+		return ""
+	}
+	g.tokens += n
+	if !native {
+		g.warned = append(g.warned, text)
+	}
+	return text
+}
