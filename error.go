@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/perdure/perdure/internal/atomicfile"
 	"github.com/perdure/perdure/internal/sqldb"
 )
 
@@ -159,11 +160,11 @@ func wrap(op string, err error) error {
 		e.tell(CodeInvalid, sqldb.ErrNetworkFS, "put the store on a local disk (PERDURE_DIR), or share one PostgreSQL (PERDURE_STORE)")
 	case errors.Is(err, sqldb.ErrUnreachable):
 		e.tell(CodeUnavailable, sqldb.ErrUnreachable, "check that the database server runs, and its address (PERDURE_STORE)")
-	case errors.Is(err, sqldb.ErrFull), isDiskFull(err):
+	case errors.Is(err, sqldb.ErrFull), atomicfile.DiskFull(err):
 		e.tell(CodeUnavailable, sqldb.ErrFull, "nothing was lost; free some space and run `perdure resume`")
 	case errors.Is(err, sqldb.ErrIO):
 		e.tell(CodeUnavailable, sqldb.ErrIO, "look at the system's log for what is wrong with the disk, then run `perdure doctor`")
-	case errors.Is(err, sqldb.ErrReadOnly), isReadOnly(err):
+	case errors.Is(err, sqldb.ErrReadOnly), atomicfile.ReadOnly(err):
 		e.tell(CodeUnavailable, sqldb.ErrReadOnly, "perdure needs to write here; check the folder's permissions, or set PERDURE_DIR")
 	}
 	return e

@@ -35,6 +35,7 @@ var rows = map[string]int{
 	"internal/loopimport": 6, // the same
 	"internal/export":     6, // above loop
 	"internal/loopcmd":    7, // above loopview; kept from cli for the size of that package
+	"internal/gatecmd":    6, // above client; what loopcmd and cli share
 	"internal/checkcmd":   8, // above loopcmd; kept from cli for the size of that package
 	"internal/schemacmd":  6, // kept from cli for the size of that package
 	"internal/hookcmd":    7, // above config; kept from cli for the size of that package
@@ -101,6 +102,7 @@ var rows = map[string]int{
 	"rlm/internal/score":  0, // kept from rlm for the size of that package, as are texts
 	"rlm/internal/texts":  0,
 	"rlm/internal/deal":   0,
+	"rlm/internal/beside": 0,
 	"rlm/internal/loaded": 0,
 	"internal/guard":      0,
 	"internal/sqldb":      0,

@@ -285,6 +285,7 @@ type suspend struct {
 	l        *Lease
 	to       int64
 	until    time.Time // before then the task is not claimed again
+	gate     bool      // it waits for a person
 	children *createChildren
 }
 
@@ -317,7 +318,7 @@ func (c *suspend) apply(ctx context.Context, b *batch) error {
 	}
 	to, kind := c.to, EventTaskWaiting
 	var readyAt any
-	if to == stWaiting && pending == 0 || to == stQueued {
+	if to == stWaiting && pending == 0 && !c.gate || to == stQueued {
 		to, kind, readyAt = stQueued, EventTaskReleased, max(b.now, c.until.UnixMicro())
 		b.readied(l.Tree.key)
 	}

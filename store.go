@@ -88,7 +88,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s := &Store{cfg: cfg, log: cfg.Logger, opened: time.Now(), sessions: make(map[int64]*Session), trees: make(map[int64]Tree)}
 	if err := s.prepareDir(); err != nil {
-		if isDiskFull(err) {
+		if atomicfile.DiskFull(err) {
 			return nil, wrap("open store", err)
 		}
 		return nil, &Error{Code: CodeUnavailable, Op: "open store", Err: err,

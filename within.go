@@ -87,6 +87,29 @@ func (w *Within) Park(ctx context.Context, l *Lease, until time.Time) error {
 	return (&suspend{l: l, to: stQueued, until: until}).apply(ctx, w.b)
 }
 
+// Hold gives a task back that waits for a person: nobody claims it before
+// [Within.Free], and whoever does then continues the same attempt.
+func (w *Within) Hold(ctx context.Context, l *Lease) error {
+	return (&suspend{l: l, to: stWaiting, gate: true}).apply(ctx, w.b)
+}
+
+const sqlFree = `UPDATE task_hot SET state = 1, ready_at = $2 WHERE id = $1 AND state = 3 AND pending = 0`
+
+// Free lets a task of a tree be claimed that waits for a person, see [Within.Hold].
+func (w *Within) Free(ctx context.Context, tree int64, task TaskID) error {
+	st, err := w.b.stat(ctx, tree)
+	if err != nil {
+		return err
+	}
+	n, err := w.b.tx.Exec(ctx, sqlFree, int64(task), w.b.now)
+	if n == 1 {
+		st.move(stWaiting, stQueued)
+		w.b.event(tree, int64(task), EventTaskReleased, "")
+		w.b.readied(tree)
+	}
+	return err
+}
+
 const sqlRouse = `UPDATE task_hot SET ready_at = $2 WHERE tree = $1 AND ready_at IS NOT NULL AND ready_at > $2 AND state = 1`
 
 // Rouse lets the parked tasks of a tree be claimed, see [Lease.Park], and those

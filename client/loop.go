@@ -84,16 +84,16 @@ func (c *Client) LoopHistory(ctx context.Context, id perdure.TreeID, req record.
 	return h, err
 }
 
-// Gates lists the gates of a loop, answered and open, in their order.
+// Gates lists the gates of a loop or a run, answered and open, in their order.
 func (c *Client) Gates(ctx context.Context, id perdure.TreeID) ([]record.Gate, error) {
 	var out struct {
 		Gates []record.Gate `json:"gates"`
 	}
-	err := c.get(ctx, "list gates", "/v1/loops/"+string(id)+"/gates", nil, &out)
+	err := c.get(ctx, "list gates", treePath(id, "/gates"), nil, &out)
 	return out.Gates, err
 }
 
-// OpenGates lists the gates of all loops that nobody answered.
+// OpenGates lists the gates of all loops and runs that nobody answered.
 func (c *Client) OpenGates(ctx context.Context) ([]record.Gate, error) {
 	var out struct {
 		Gates []record.Gate `json:"gates"`
@@ -121,14 +121,14 @@ func (c *Client) ResumeLoop(ctx context.Context, id perdure.TreeID, req record.R
 	return out, err
 }
 
-// AnswerGate answers an open gate of a loop, which then goes on. One that was
-// answered before is CodeConflict.
+// AnswerGate answers an open gate of a loop or a run, which then goes on. One that
+// was answered before is CodeConflict.
 func (c *Client) AnswerGate(ctx context.Context, id perdure.TreeID, gate int, d record.Decision) (record.Gate, error) {
 	body := struct {
 		record.Decision
 		Gate int `json:"gate"`
 	}{d, gate}
 	var g record.Gate
-	err := c.do(ctx, &request{op: "answer gate", method: http.MethodPost, path: "/v1/loops/" + string(id) + "/answer", body: &body, out: &g})
+	err := c.do(ctx, &request{op: "answer gate", method: http.MethodPost, path: treePath(id, "/answer"), body: &body, out: &g})
 	return g, err
 }

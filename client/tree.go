@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/loop/record"
 )
 
 // TreeRequest asks for a tree.
@@ -147,6 +148,15 @@ type Status struct {
 	// Pauses are the models that the server's process waits for and why (a
 	// rate limit), one line each.
 	Pauses []string `json:"pauses"`
+	// Gate is what the tree waits for a person at; nil when it does not.
+	Gate *OpenGate `json:"gate,omitempty"`
+}
+
+// OpenGate is a gate that nobody answered.
+type OpenGate struct {
+	record.Gate
+	// Rests tells that nothing of the tree goes on until somebody does.
+	Rests bool `json:"rests"`
 }
 
 // SlowestTask is the running task that was claimed first.

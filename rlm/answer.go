@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/split"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/texts"
 )
 
 // answer does the work of a leaf: one call to its model, the one of this number,
@@ -149,7 +150,7 @@ const earlierShare = 4
 // this one. When they are too long, the oldest are left out.
 func (a *attempt) earlier(ctx context.Context) (string, error) {
 	room := 4 * int(a.run.plan.Window) / earlierShare >> a.node.Divided
-	var texts []string
+	var found []string
 	left := 0
 	at, task := a.node, a.l.Task
 	for task.Parent != 0 {
@@ -170,11 +171,11 @@ func (a *attempt) earlier(ctx context.Context) (string, error) {
 				left++
 				continue
 			}
-			texts = append(texts, s)
+			found = append(found, s)
 		}
 		at, task = above, parent
 	}
-	return renderEarlier(texts, left), nil
+	return texts.Earlier(found, left), nil
 }
 
 // before returns the parent's node and those of its children that come before
@@ -202,20 +203,3 @@ func (a *attempt) before(ctx context.Context, parent *perdure.Task, one *node) (
 
 // resultHeader is about how many bytes stand before each earlier result.
 const resultHeader = 40
-
-// renderEarlier writes the results, which come latest first, in their order.
-func renderEarlier(texts []string, left int) string {
-	if len(texts) == 0 && left == 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString("\n\n=== results so far ===\n")
-	if left > 0 {
-		fmt.Fprintf(&b, "(%d earlier results are left out)\n", left)
-	}
-	for i := len(texts) - 1; i >= 0; i-- {
-		fmt.Fprintf(&b, "\n--- result %d ---\n%s\n", left+len(texts)-i, strings.TrimRight(texts[i], "\n"))
-	}
-	b.WriteString("\n=== end of results so far ===\n")
-	return b.String()
-}

@@ -57,7 +57,7 @@ func (a *attempt) ask(ctx context.Context, position int, m *asked, req *model.Re
 	if err != nil {
 		return "", Data{}, a.unanswered(ctx, call.ID, m, req, err)
 	}
-	return a.settle(ctx, call.ID, m, req, resp)
+	return a.record(ctx, call.ID, m, req, resp)
 }
 
 // announce reserves what the call may take at most, as far as it can be known:
@@ -136,8 +136,8 @@ func (a *attempt) unanswered(ctx context.Context, id perdure.CallID, m *asked, r
 	return f
 }
 
-// settle makes an answer durable before anything is made of it.
-func (a *attempt) settle(
+// record makes an answer durable before anything is made of it.
+func (a *attempt) record(
 	ctx context.Context, id perdure.CallID, m *asked, req *model.Request, resp *model.Response,
 ) (string, Data, error) {
 	j := journaled{Data: Data{Citations: resp.Citations, Notes: resp.Notes}, Told: a.told, Request: a.logged(req)}

@@ -169,6 +169,9 @@ type Config struct {
 	// EscalateModel is asked last with escalate. Default: Model, for answers of
 	// the SubModel.
 	EscalateModel string `json:"escalate_model,omitempty"`
+	// OnExhausted is what becomes of a task when no model answers: gate or fail.
+	// Default: gate where a chain of models was asked, else fail.
+	OnExhausted string `json:"on_exhausted,omitempty"`
 	// Policy is partial or fail. Default: partial; for sequential fail.
 	Policy perdure.Policy `json:"policy,omitempty"`
 	// Batch makes one child for each file of the context, with {file} in the
@@ -382,6 +385,9 @@ func (c *Config) problems() []string {
 	c.checkGate(bad)
 	c.checkJudging(bad)
 	oneOf("policy", string(c.Policy), nil, string(perdure.PolicyPartial), string(perdure.PolicyFail))
+	if c.OnExhausted != "" {
+		oneOf("on_exhausted", c.OnExhausted, nil, OnExhaustedGate, OnExhaustedFail)
+	}
 	oneOf("mode", c.Mode, nil, ModeDefault, ModeSeeded, ModeStrict, ModeLogged)
 	between("max_depth", int64(*c.MaxDepth), 0, MaxDepthCeiling)
 	between("max_children", int64(c.MaxChildren), 2, MaxChildrenCeiling)

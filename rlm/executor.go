@@ -52,6 +52,9 @@ type ExecutorConfig struct {
 	// say themselves (see model.Pricer); of those that do not, builtin: and
 	// mock: models cost nothing, all other prices are unknown.
 	Price func(name string, u model.Usage) (micros int64, known bool)
+	// Gates are where people are asked about tasks for which no model is left. Nil:
+	// such tasks fail.
+	Gates Gates
 	// Logger: nil discards.
 	Logger *slog.Logger
 }
@@ -137,9 +140,18 @@ func (e *Executor) Handle(ctx context.Context, l *perdure.Lease) (err error) {
 	if err := a.begin(ctx); err != nil {
 		return err
 	}
+	if done, err := a.decided(ctx); done || err != nil {
+		return err
+	}
 	if skipped, err := a.skipped(ctx); skipped || err != nil {
 		return err
 	}
+	return a.settle(ctx, a.work(ctx))
+}
+
+// work does what there is to do.
+func (a *attempt) work(ctx context.Context) error {
+	n := a.node
 	switch {
 	case n.Reduce != nil:
 		return a.reduceInputs(ctx)

@@ -36,6 +36,9 @@ type attemptError struct {
 	kind  string
 	retry bool
 	err   error
+	// asked is the model that did not answer, and cause why; empty for others.
+	asked string
+	cause model.Kind
 }
 
 func (f *attemptError) Error() string { return f.err.Error() }
@@ -62,7 +65,7 @@ func modelFailure(name string, err error) *attemptError {
 	if !errors.As(err, &e) {
 		return f
 	}
-	f.retry = e.Retryable()
+	f.retry, f.asked, f.cause = e.Retryable(), name, e.Kind
 	hint := e.Hint
 	if e.Kind == model.KindTooLong {
 		hint = "what it holds cannot be divided further: shorten the prompt, or choose a model that reads more"

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
+	"github.com/perdure/perdure/rlm/internal/beside"
 )
 
 // reducePosition is where in the journal the calls of a merge begin: before it
@@ -60,41 +58,13 @@ func outOfBudget(err error) bool {
 	return errors.As(err, &f) && f.kind == KindBudget
 }
 
-// sideBySide calls do for each number below n, a few at once, and returns the
-// error of the lowest number. One failure does not stop the others: what is
-// under way is paid for. A panic goes on in the caller's goroutine, where the
-// worker expects it.
+// sideBySide calls do for each number below n, a few at once; see beside.Do.
 func (a *attempt) sideBySide(n int, do func(i int) error) error {
 	width := reduceWidth
 	if own := a.run.cfg.Concurrency; own > 0 {
 		width = min(width, own)
 	}
-	var g errgroup.Group
-	g.SetLimit(width)
-	errs, panics := make([]error, n), make([]any, n) // each is one goroutine's
-	for i := range n {
-		g.Go(func() error {
-			defer func() {
-				if p := recover(); p != nil {
-					panics[i] = fmt.Sprintf("%v\n%s", p, debug.Stack())
-				}
-			}()
-			errs[i] = do(i)
-			return nil
-		})
-	}
-	_ = g.Wait() // the errors are in errs
-	for _, p := range panics {
-		if p != nil {
-			panic(p)
-		}
-	}
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return beside.Do(width, n, do)
 }
 
 // gather collects what the parts carry beside their texts.

@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/internal/gatecmd"
 	"github.com/perdure/perdure/internal/hookcmd"
 	"github.com/perdure/perdure/internal/schemacmd"
 )
@@ -15,6 +16,7 @@ func (a *app) commands() []*cobra.Command {
 		a.newResumeCommand(),
 		a.newCancelCommand(),
 		a.newRetryCommand(),
+		gatecmd.Command(a.gates(a.out)),
 
 		a.newStatusCommand(),
 		a.newTreeCommand(),

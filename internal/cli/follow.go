@@ -26,6 +26,7 @@ func (a *app) follow(ctx context.Context, b *backend, ids []perdure.TreeID, view
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	gates := a.watchGates(waiting, b)
 	for {
 		select {
 		case err := <-ended:
@@ -39,7 +40,16 @@ func (a *app) follow(ctx context.Context, b *backend, ids []perdure.TreeID, view
 			<-ended //nolint:errcheck // it was stopped: the cause tells why
 			return context.Cause(ctx)
 		case <-tick.C:
-			view.update(time.Now(), snapshots(ctx, b, ids)...)
+			shown := snapshots(ctx, b, ids)
+			rest, err := gates.look(ctx, ids, shown, view)
+			if err != nil {
+				stop()
+				<-ended //nolint:errcheck // it was stopped: what it waits for is a person
+				return err
+			}
+			if !rest { // else somebody types
+				view.update(time.Now(), shown...)
+			}
 		}
 	}
 }
@@ -65,7 +75,7 @@ func snapshots(ctx context.Context, b *backend, ids []perdure.TreeID) []snapshot
 		if err != nil || s.State.Terminal() && len(ids) > 1 {
 			continue
 		}
-		shown := snapshot{progress: s.Progress, active: s.Active, slowest: s.Slowest}
+		shown := snapshot{progress: s.Progress, active: s.Active, slowest: s.Slowest, gate: s.Gate}
 		if len(all) == 0 { // they are the process's, not the tree's
 			shown.notes = s.Pauses
 		}

@@ -49,6 +49,8 @@ type snapshot struct {
 	notes []string
 	// slowest runs longest; nil when nothing runs.
 	slowest *client.SlowestTask
+	// gate is what the tree waits for a person at; nil when it does not.
+	gate *client.OpenGate
 }
 
 // slowAfter is how long a task runs before it is named as what is slow.

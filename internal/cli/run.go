@@ -143,6 +143,9 @@ func (a *app) tellModel(tree perdure.Tree) {
 // prints their results.
 func (a *app) attend(ctx context.Context, b *backend, ids []perdure.TreeID, asJSON bool) error {
 	err := a.carryOut(ctx, b, ids)
+	if rest := (*restingError)(nil); errors.As(err, &rest) {
+		return a.tellResting(ctx, b, rest)
+	}
 	if errors.Is(err, errInterrupted) {
 		if err := a.tellInterrupted(ctx, b, ids); err != nil {
 			return err

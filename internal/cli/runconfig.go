@@ -26,6 +26,7 @@ type runFlags struct {
 	strategy      string
 	merge         string
 	policy        string
+	exhausted     string
 	mode          string
 	timeout       string
 	overlap       string
@@ -55,6 +56,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	f.quality.register(cmd)
 	f.plan.register(cmd)
 	fl.StringVar(&f.policy, "policy", "", "when a part fails: `partial or fail`; default: partial, for sequential fail")
+	fl.StringVar(&f.exhausted, "on-exhausted", "", "when no model answers a task: `gate or fail`; gate waits for a person (perdure answer); default: gate for a chain of models, else fail")
 	fl.StringVar(&f.mode, "mode", "", "how strictly the run can be repeated: `default, seeded, strict or logged`")
 	fl.StringVar(&f.timeout, "timeout", "", "the longest `time` the tree may take, for example 30m; default: no limit")
 	fl.StringVar(&f.overlap, "overlap", "", "what neighbouring parts of a file share: `tokens or percent` of a part, as 200 or 10%, in whole records, paragraphs or lines; 0: nothing; default: a twentieth, at most ten lines (nothing for builtin:extract)")
@@ -84,7 +86,7 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 	}
 	c := rlm.Config{
 		Model: a.anchor(l.Model), SubModel: a.anchor(l.SubModel), BaseURL: a.baseURL(l),
-		Planner: f.planner, Strategy: perdure.Strategy(f.strategy), Merge: f.merge, Policy: perdure.Policy(f.policy),
+		Planner: f.planner, Strategy: perdure.Strategy(f.strategy), Merge: f.merge, Policy: perdure.Policy(f.policy), OnExhausted: f.exhausted,
 		Batch: batch, MaxDepth: &l.MaxDepth, MaxChildren: l.MaxChildren, MaxNodes: int64(l.MaxNodes),
 		ChunkTokens: l.ChunkTokens, OverlapTokens: shared, OverlapPercent: percent, ContextWindow: f.contextWindow,
 		MaxAttempts: l.MaxAttempts, Concurrency: l.Concurrency,

@@ -63,6 +63,7 @@ func (a *app) showStatus(ctx context.Context, b *backend, arg string, asJSON boo
 	a.printf("%s", slowLines(a.out, &s, time.Now()))
 	switch {
 	case s.State.Terminal():
+	case a.tellGate(&s):
 	case tree.Kind == perdure.KindRecord:
 		a.note("it was imported: it is a record, and nobody executes it")
 	case s.Running == 0 && b.local != nil:

@@ -47,7 +47,14 @@ func (a *app) newTreeCommand() *cobra.Command {
 				if asJSON || format == formatJSON {
 					return a.listTasks(cmd.Context(), b, id)
 				}
-				return a.drawTree(cmd.Context(), b, id, v, format)
+				if err := a.drawTree(cmd.Context(), b, id, v, format); err != nil || format != formatASCII {
+					return err
+				}
+				s, err := b.Status(cmd.Context(), id)
+				if err == nil {
+					a.tellGate(&s)
+				}
+				return err
 			})
 		},
 	}

@@ -134,7 +134,7 @@ func (d *Daemon) assemble(ctx context.Context) error {
 		models.Lock = session.LockFile()
 	}
 	d.models = NewModels(models)
-	executor, err := rlm.New(rlm.ExecutorConfig{Store: d.store, Resolver: d.models, Logger: d.log})
+	executor, err := rlm.New(rlm.ExecutorConfig{Store: d.store, Resolver: d.models, Gates: record.New(d.store), Logger: d.log})
 	if err != nil {
 		return err
 	}

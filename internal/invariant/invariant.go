@@ -80,7 +80,8 @@ const (
 		AND NOT EXISTS (SELECT 1 FROM task t JOIN task_hot p ON p.id = t.id
 			WHERE t.tree = h.tree AND t.parent = h.parent AND p.successor = h.id AND p.state IN (1, 2, 3))
 		AND NOT EXISTS (SELECT 1 FROM tree x WHERE x.id = h.tree AND x.kind = 'record')`
-	sqlCheckWaiting = `SELECT 'task ' || id FROM task_hot WHERE state = 3 AND pending = 0`
+	sqlCheckWaiting = `SELECT 'task ' || id FROM task_hot h WHERE state = 3 AND pending = 0
+		AND NOT EXISTS (SELECT 1 FROM gate_task g WHERE g.task = h.id AND g.answer = '')`
 	sqlCheckPending = `SELECT 'task ' || p.id || ': ' || p.pending || ' counted' FROM task_hot p
 		WHERE EXISTS (SELECT 1 FROM tree x WHERE x.id = p.tree) AND p.pending <> (SELECT COUNT(*) FROM task t JOIN task_hot h ON h.id = t.id
 			WHERE t.tree = p.tree AND t.parent = p.id AND h.state IN (1, 2, 3))`

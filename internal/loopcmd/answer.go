@@ -1,20 +1,18 @@
 package loopcmd
 
 import (
-	"fmt"
-	"io"
-	"slices"
+	"context"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/loop/record"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/gatecmd"
 )
 
 func (c *commands) newAnswerCommand() *cobra.Command {
-	var id, reason string
-	var number int
-	var asJSON bool
+	var id string
+	var f gatecmd.Flags
 	cmd := &cobra.Command{
 		Use:   "answer [ANSWER]",
 		Short: "Answer the gate that a loop waits at",
@@ -33,45 +31,31 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				gates, err := s.Gates(ctx, l.Tree)
-				if err != nil {
-					return err
+				answer := ""
+				if len(args) > 0 {
+					answer = args[0]
 				}
-				at := slices.IndexFunc(gates, func(g record.Gate) bool { return g.AnsweredAt == nil && (number == 0 || g.Number == number) })
-				if at < 0 {
-					return &perdure.Error{Code: perdure.CodeNotFound, Op: "answer gate", Msg: fmt.Sprintf("%s: %s", name(ctx, s, l.Tree), errNoGate)}
-				}
-				if len(args) == 0 {
-					return c.ask(&gates[at], name(ctx, s, l.Tree), asJSON)
-				}
-				g, err := s.AnswerGate(ctx, l.Tree, gates[at].Number, record.Decision{Answer: args[0], By: c.User(), Reason: reason})
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return c.PrintJSON(&g)
-				}
-				c.say("gate %d of %s is answered: %s; where nobody runs the loop, `perdure loop resume` goes on", gates[at].Number, name(ctx, s, l.Tree), args[0])
-				return nil
+				return c.gates(c.Colour).Answer(ctx, s.Client, target(ctx, s, l.Tree), answer, &f)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&id, "loop", "", "the `loop` (default: the one that has not ended)")
-	cmd.Flags().IntVar(&number, "gate", 0, "the number of the gate (default: the open one)")
-	cmd.Flags().StringVar(&reason, "reason", "", "why")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the gate as one JSON object")
+	f.Register(cmd.Flags())
 	return cmd
 }
 
-// ask shows what a gate asks.
-func (c *commands) ask(g *record.Gate, id string, asJSON bool) error {
-	if asJSON {
-		return c.PrintJSON(g)
-	}
-	q, err := g.Asked()
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(c.Out, c.gateText(&q, id, c.Colour))
-	return err
+// gates is what shows gates and answers them.
+func (c *commands) gates(colour bool) *gatecmd.Config {
+	return &gatecmd.Config{Stdin: c.Stdin, Out: c.Out, Err: c.Err, PrintJSON: c.PrintJSON, Safe: c.Safe, Bold: c.Bold, Cwd: c.Cwd, User: c.User,
+		Paint: func(line string) string { return painted(line, colour) }, GroupID: c.GroupID, Arguments: c.Arguments,
+		Read: func(cmd *cobra.Command, do func(*client.Client) error) error {
+			return c.Read(cmd, func(s Store) error { return do(s.Client) })
+		}}
+}
+
+// target is a loop whose gate is meant.
+func target(ctx context.Context, s Store, id perdure.TreeID) *gatecmd.Target {
+	called := name(ctx, s, id)
+	return &gatecmd.Target{Tree: id, Name: called, Resume: "perdure loop resume " + called,
+		Command: func(answer string) string { return "perdure loop answer " + answer + " --loop " + called }}
 }

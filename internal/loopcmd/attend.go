@@ -1,10 +1,8 @@
 package loopcmd
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -55,7 +53,7 @@ func (c *commands) attend(ctx context.Context, s Store, id perdure.TreeID, how a
 func (c *commands) follow(ctx context.Context, s Store, id perdure.TreeID, how attending) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	answers := c.answers(ctx, s, id)
+	answers := c.answers(ctx, s)
 	leaving := false // as soon as the handlers were told of the gate
 	for e, err := range s.Events(ctx, 0, id) {
 		if err != nil {
@@ -125,68 +123,25 @@ func (c *commands) gateOpened(ctx context.Context, s Store, id perdure.TreeID, h
 	if g.AnsweredAt != nil || how.aborting {
 		return false, nil
 	}
-	q, err := g.Asked()
+	text, err := c.gates(c.ErrColour).Text(&g, target(ctx, s, id))
 	if err != nil {
 		return false, err
 	}
 	c.Bell()
-	c.tell("%s", c.gateText(&q, name(ctx, s, id), c.ErrColour))
+	c.tell("%s", text)
 	if ask != nil {
 		ask <- g
 	}
 	return how.noWait, nil
 }
 
-// gateText is a question and how it is answered.
-func (c *commands) gateText(q *record.Question, id string, colour bool) string {
-	var b strings.Builder
-	b.WriteString("\n" + c.Bold(c.Safe(q.Title)) + "\n")
-	if text := strings.TrimSpace(q.Text); text != "" {
-		b.WriteString("\n" + c.Safe(text) + "\n")
-	}
-	if q.Diff != "" {
-		b.WriteString("\n")
-		for line := range strings.Lines(q.Diff) {
-			b.WriteString(painted(c.Safe(strings.TrimRight(line, "\r\n")), colour) + "\n")
-		}
-	}
-	b.WriteString("\n")
-	for _, o := range q.Options {
-		b.WriteString("  perdure loop answer " + o.Answer + " --loop " + id + "\n      " + c.Safe(o.Effect) + "\n")
-	}
-	return b.String() + "\n"
-}
-
-// answers asks the person at the terminal; nil when there is none. What is typed
-// is "ANSWER" or "ANSWER reason"; other words are asked for again.
-func (c *commands) answers(ctx context.Context, s Store, id perdure.TreeID) chan<- record.Gate {
+// answers asks the person at the terminal; nil when there is none.
+func (c *commands) answers(ctx context.Context, s Store) chan<- record.Gate {
 	if !c.Terminal() {
 		return nil
 	}
 	open := make(chan record.Gate, 1)
-	go func() {
-		lines := bufio.NewScanner(c.Stdin)
-		for {
-			var g record.Gate
-			select {
-			case <-ctx.Done():
-				return
-			case g = <-open:
-			}
-			c.tell("answer: ")
-			for lines.Scan() {
-				answer, reason, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
-				if answer == "" {
-					continue
-				}
-				_, err := s.AnswerGate(ctx, id, g.Number, record.Decision{Answer: answer, By: c.User(), Reason: strings.TrimSpace(reason)})
-				if err == nil || perdure.CodeOf(err) == perdure.CodeConflict || ctx.Err() != nil {
-					break
-				}
-				c.tell("%s\nanswer: ", perdure.HintOf(err))
-			}
-		}
-	}()
+	go c.gates(c.ErrColour).Prompt(ctx, s.Client, open)
 	return open
 }
 
@@ -374,6 +329,3 @@ func summary(l *record.Loop) string {
 	}
 	return text
 }
-
-// errNoGate is a loop that nobody is asked about.
-var errNoGate = errors.New("no gate is open")

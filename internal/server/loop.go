@@ -162,53 +162,6 @@ func (s *server) resumeLoop(w http.ResponseWriter, r *http.Request) error {
 	return s.reply(w, http.StatusOK, resumed)
 }
 
-func (s *server) gates(w http.ResponseWriter, r *http.Request) error {
-	id, err := loopID(r)
-	if err != nil {
-		return err
-	}
-	list, err := s.records.Gates(r.Context(), id)
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, gateList{list})
-}
-
-// openGates lists the gates of all loops that nobody answered.
-func (s *server) openGates(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
-	}
-	list, err := s.records.OpenGates(r.Context())
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, gateList{list})
-}
-
-type gateList struct {
-	Gates []record.Gate `json:"gates"`
-}
-
-func (s *server) answerGate(w http.ResponseWriter, r *http.Request) error {
-	id, err := loopID(r)
-	if err != nil {
-		return err
-	}
-	var body struct {
-		record.Decision
-		Gate int `json:"gate"`
-	}
-	if err := s.decode(w, r, &body); err != nil {
-		return err
-	}
-	g, err := s.records.Answer(r.Context(), id, body.Gate, body.Decision)
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, g)
-}
-
 // whole refuses what would end or repeat a part of a loop beside its engine,
 // which then knew nothing of it.
 func (s *server) whole(ctx context.Context, op string, id perdure.TreeID) error {

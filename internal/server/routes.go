@@ -33,6 +33,8 @@ func (s *server) routes() http.Handler {
 	handle("GET /v1/trees/{id}/tasks", s.treeTasks)
 	handle("GET /v1/trees/{id}/outline", s.treeOutline)
 	handle("GET /v1/trees/{id}/report", s.treeReport)
+	handle("GET /v1/trees/{id}/gates", s.gates)
+	handle("POST /v1/trees/{id}/answer", s.answerGate)
 	handle("POST /v1/trees/{id}/cancel", s.cancelTree)
 	handle("POST /v1/trees/{id}/resume", s.resumeTree)
 

@@ -208,6 +208,10 @@ func (s *server) treeStatus(w http.ResponseWriter, r *http.Request) error {
 	if s.cfg.Pauses != nil && !progress.State.Terminal() {
 		pauses = append(pauses, s.cfg.Pauses()...)
 	}
+	gate, err := s.gateOf(r.Context(), id, &progress)
+	if err != nil {
+		return err
+	}
 	return s.reply(w, http.StatusOK, struct {
 		perdure.Progress
 		Active []perdure.ActiveTask `json:"active"`
@@ -215,7 +219,9 @@ func (s *server) treeStatus(w http.ResponseWriter, r *http.Request) error {
 		Slowest *slowest `json:"slowest"`
 		// Pauses are the models this process waits for, and why.
 		Pauses []string `json:"pauses"`
-	}{progress, append([]perdure.ActiveTask{}, active[:min(len(active), maxActive)]...), slow, pauses})
+		// Gate is what the tree waits for a person at, left out when it does not.
+		Gate *openGate `json:"gate,omitempty"`
+	}{progress, append([]perdure.ActiveTask{}, active[:min(len(active), maxActive)]...), slow, pauses, gate})
 }
 
 func (s *server) treeTasks(w http.ResponseWriter, r *http.Request) error {

@@ -31,6 +31,7 @@ const (
 	sqlSweepIterations = `DELETE FROM iteration WHERE tree = $1 AND number IN (SELECT number FROM iteration WHERE tree = $1 LIMIT $2 + 0)`
 	sqlSweepBriefs     = `DELETE FROM brief WHERE tree = $1 AND number IN (SELECT number FROM brief WHERE tree = $1 LIMIT $2 + 0)`
 	sqlSweepGates      = `DELETE FROM gate WHERE tree = $1 AND number IN (SELECT number FROM gate WHERE tree = $1 LIMIT $2 + 0)`
+	sqlSweepGateTasks  = `DELETE FROM gate_task WHERE task IN (SELECT task FROM gate_task WHERE tree = $1 LIMIT $2 + 0)`
 	sqlSweepLoop       = `DELETE FROM loop WHERE tree = (SELECT tree FROM loop WHERE tree = $1 LIMIT $2 + 0)`
 )
 
@@ -40,7 +41,7 @@ const (
 // statement, whose rows the others go by, removes fewer than that.
 func Tree() [][]string {
 	return [][]string{{sqlSweepVars, sqlSweepPast, sqlSweepMutations, sqlSweepCheckpoints, sqlSweepStates}, {sqlSweepTaskVars, sqlSweepHot, sqlSweepEnd, sqlSweepOutput, sqlSweepCall, sqlSweepTask},
-		{sqlSweepEvent}, {sqlSweepBlock}, {sqlSweepPayload}, {sqlSweepBriefs}, {sqlSweepIterations}, {sqlSweepGates}, {sqlSweepLoop}}
+		{sqlSweepEvent}, {sqlSweepBlock}, {sqlSweepPayload}, {sqlSweepBriefs}, {sqlSweepIterations}, {sqlSweepGates}, {sqlSweepGateTasks}, {sqlSweepLoop}}
 }
 
 const (

@@ -6,5 +6,8 @@
 // anybody else says what is wanted with [Records.Ask] and [Records.Answer], from
 // any process.
 //
+// Runs have gates as well: a task for which no model is left waits with
+// [Records.Wait] until somebody answers, and all those of a tree wait at one gate.
+//
 // The package is experimental until version 1.0.
 package record

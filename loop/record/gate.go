@@ -42,7 +42,7 @@ type Question struct {
 	Options []Option `json:"options"`
 }
 
-// Gate is a question to a person, which its loop waits for.
+// Gate is a question to a person, which its loop, or tasks of its run, wait for.
 type Gate struct {
 	Tree      perdure.TreeID `json:"tree_id"`
 	Number    int            `json:"gate"`
@@ -54,6 +54,12 @@ type Gate struct {
 	// ExpiresAt is when the loop stops waiting; that never approves anything.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	// Answer is one of the options, empty while the gate is open.
+	//
+	// Run is set for a gate of a run; Waiting is then how many tasks wait at it, and
+	// Tasks are some of them, where that was asked for.
+	Run        bool       `json:"run,omitempty"`
+	Waiting    int        `json:"waiting,omitempty"`
+	Tasks      []Waiter   `json:"tasks,omitempty"`
 	Answer     string     `json:"answer,omitempty"`
 	AnsweredBy string     `json:"answered_by,omitempty"`
 	Reason     string     `json:"reason,omitempty"`
@@ -80,25 +86,31 @@ const (
 		VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', '')`
 	sqlAnswerGate = `UPDATE gate SET answer = $3, answered_by = $4, reason = $5, answered_at = $6
 		WHERE tree = $1 AND number = $2 AND answered_at IS NULL`
-	gateColumns = `t.name, g.number, g.iteration, g.kind, g.question, g.opened_at, g.expires_at, g.answer, g.answered_by, g.reason, g.answered_at`
+	gateColumns = `t.name, t.kind, (SELECT COUNT(*) FROM gate_task w JOIN task_hot h ON h.id = w.task
+		WHERE w.tree = g.tree AND w.gate = g.number AND w.answer = '' AND h.state = 3), g.number, g.iteration, g.kind, g.question, g.opened_at, g.expires_at, g.answer, g.answered_by, g.reason, g.answered_at`
 	sqlGates    = `SELECT ` + gateColumns + ` FROM tree t JOIN gate g ON g.tree = t.id WHERE t.name = $1 ORDER BY g.number LIMIT $2 + 0`
-	sqlOpenOnes = `SELECT ` + gateColumns + ` FROM gate g JOIN tree t ON t.id = g.tree WHERE g.answered_at IS NULL ORDER BY g.tree LIMIT $1 + 0`
-	sqlAskLoop  = `UPDATE loop SET wish = $2, updated_at = $3 WHERE tree = $1 AND status IN ('running', 'paused', 'completing')`
+	sqlOpenOnes = `SELECT ` + gateColumns + ` FROM gate g JOIN tree t ON t.id = g.tree JOIN tree_stat s ON s.tree = g.tree
+		WHERE g.answered_at IS NULL AND s.state IN (1, 2) ORDER BY g.tree LIMIT $1 + 0`
+	sqlAskLoop = `UPDATE loop SET wish = $2, updated_at = $3 WHERE tree = $1 AND status IN ('running', 'paused', 'completing')`
 )
 
 func openGate(ctx context.Context, w *perdure.Within, key int64, g *Gate) error {
 	if g == nil {
 		return nil
 	}
+	if err := addGate(ctx, w, key, g); err != nil {
+		return err
+	}
+	return w.Note(key, 0, EventGateOpened, map[string]any{"gate": g.Number, "kind": g.Kind, "iteration": g.Iteration})
+}
+
+func addGate(ctx context.Context, w *perdure.Within, key int64, g *Gate) error {
 	if err := w.Tx().QueryRow(ctx, sqlGateNumber, []any{key}, &g.Number); err != nil {
 		return err
 	}
 	g.OpenedAt = w.Now()
 	_, err := w.Tx().Exec(ctx, sqlOpenGate, key, g.Number, g.Iteration, string(g.Kind), string(g.Question), g.OpenedAt.UnixMicro(), column(g.ExpiresAt))
-	if err != nil {
-		return err
-	}
-	return w.Note(key, 0, EventGateOpened, map[string]any{"gate": g.Number, "kind": g.Kind, "iteration": g.Iteration})
+	return err
 }
 
 // Decision is what somebody answers to a gate.
@@ -107,10 +119,16 @@ type Decision struct {
 	// By is who, Reason why; both may be empty.
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Task is the one task of a run that is answered, of several that wait; Text is
+	// its result when Answer is AnswerManual.
+	Task perdure.TaskID `json:"task_id,omitzero"`
+	Text string         `json:"text,omitempty"`
 }
 
-// Answer answers an open gate and lets its loop go on. A gate that was answered
-// before is CodeConflict, an answer that is none of its options CodeInvalid.
+// Answer answers an open gate and lets its loop or run go on. A gate that was
+// answered before, or whose tree has ended, is CodeConflict, an answer that is none
+// of its options CodeInvalid. The gate of a run stays open while tasks wait that
+// the answer is not for.
 func (r *Records) Answer(ctx context.Context, tree perdure.TreeID, number int, d Decision) (Gate, error) {
 	const op = "answer gate"
 	if len(d.Reason) > MaxReasonBytes {
@@ -128,26 +146,52 @@ func (r *Records) Answer(ctx context.Context, tree perdure.TreeID, number int, d
 	if err := g.takes(d.Answer); err != nil {
 		return g, err
 	}
+	if err := d.checkText(g.Run); err != nil {
+		return g, err
+	}
 	err = r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
 		key, err := w.Key(ctx, tree)
 		if err != nil {
 			return err
 		}
-		n, err := w.Tx().Exec(ctx, sqlAnswerGate, key, number, d.Answer, d.By, d.Reason, w.Now().UnixMicro())
-		if err != nil {
-			return err
+		if !g.Run {
+			return g.close(ctx, w, key, &d, EventGateAnswered)
 		}
-		if n == 0 {
-			return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("gate %d of %s is answered already", number, tree)}
-		}
-		now := w.Now()
-		g.Answer, g.AnsweredBy, g.Reason, g.AnsweredAt = d.Answer, d.By, d.Reason, &now
-		if err := w.Note(key, 0, EventGateAnswered, map[string]any{"gate": number, "answer": d.Answer, "by": d.By, "reason": d.Reason}); err != nil {
-			return err
-		}
-		return w.Rouse(ctx, key)
+		return g.closeRun(ctx, w, key, &d)
 	})
 	return g, err
+}
+
+// close writes down the answer to a gate.
+func (g *Gate) close(ctx context.Context, w *perdure.Within, key int64, d *Decision, kind perdure.EventKind) error {
+	n, err := w.Tx().Exec(ctx, sqlAnswerGate, key, g.Number, d.Answer, d.By, d.Reason, w.Now().UnixMicro())
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return &perdure.Error{Code: perdure.CodeConflict, Op: "answer gate", Msg: fmt.Sprintf("gate %d of %s is answered already", g.Number, g.Tree)}
+	}
+	now := w.Now()
+	g.Answer, g.AnsweredBy, g.Reason, g.AnsweredAt = d.Answer, d.By, d.Reason, &now
+	if err := w.Note(key, d.Task, kind, map[string]any{"gate": g.Number, "answer": d.Answer, "by": d.By, "reason": d.Reason}); err != nil {
+		return err
+	}
+	return w.Rouse(ctx, key)
+}
+
+// closeRun writes down the answer to the gate of a run, or to a part of it.
+func (g *Gate) closeRun(ctx context.Context, w *perdure.Within, key int64, d *Decision) error {
+	if err := g.stands(ctx, w, key); err != nil {
+		return err
+	}
+	whole, err := answerRun(ctx, w, key, g, d)
+	switch {
+	case err != nil:
+		return err
+	case whole:
+		return g.close(ctx, w, key, d, EventRunGateAnswered)
+	}
+	return w.Note(key, d.Task, EventRunGateAnswered, map[string]any{"gate": g.Number, "answer": d.Answer, "by": d.By, "reason": d.Reason, "task": true})
 }
 
 func (g *Gate) takes(answer string) error {
@@ -256,12 +300,14 @@ func gates(ctx context.Context, ask query, q string, args []any) ([]Gate, error)
 	defer rows.Close()
 	for rows.Next() {
 		var g Gate
+		var kind string
 		var expires, answered micros
-		err := rows.Scan((*string)(&g.Tree), &g.Number, &g.Iteration, (*string)(&g.Kind), (*text)(&g.Question), (*micros)(&g.OpenedAt), &expires,
+		err := rows.Scan((*string)(&g.Tree), &kind, &g.Waiting, &g.Number, &g.Iteration, (*string)(&g.Kind), (*text)(&g.Question), (*micros)(&g.OpenedAt), &expires,
 			&g.Answer, &g.AnsweredBy, &g.Reason, &answered)
 		if err != nil {
 			return nil, wrap(op, err)
 		}
+		g.Run = kind != KindLoop
 		g.ExpiresAt, g.AnsweredAt = maybe(expires), maybe(answered)
 		list = append(list, g)
 	}

@@ -1,0 +1,96 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// maxShownWaiters bounds the tasks that are shown at a gate.
+const maxShownWaiters = 100
+
+// gates lists the gates of a loop or a run.
+func (s *server) gates(w http.ResponseWriter, r *http.Request) error {
+	id, err := loopID(r)
+	if err != nil {
+		return err
+	}
+	list, err := s.records.Gates(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if g := &list[i]; g.Waiting > 0 {
+			if g.Tasks, err = s.records.Waiters(r.Context(), id, g.Number, maxShownWaiters); err != nil {
+				return err
+			}
+		}
+	}
+	return s.reply(w, http.StatusOK, gateList{list})
+}
+
+// openGates lists the gates of all loops and runs that nobody answered.
+func (s *server) openGates(w http.ResponseWriter, r *http.Request) error {
+	if err := noQuery(r); err != nil {
+		return err
+	}
+	list, err := s.records.OpenGates(r.Context())
+	if err != nil {
+		return err
+	}
+	return s.reply(w, http.StatusOK, gateList{list})
+}
+
+type gateList struct {
+	Gates []record.Gate `json:"gates"`
+}
+
+// answerGate answers an open gate of a loop or a run.
+func (s *server) answerGate(w http.ResponseWriter, r *http.Request) error {
+	id, err := loopID(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		record.Decision
+		Gate int `json:"gate"`
+	}
+	if err := s.decode(w, r, &body); err != nil {
+		return err
+	}
+	g, err := s.records.Answer(r.Context(), id, body.Gate, body.Decision)
+	if err != nil {
+		return err
+	}
+	if g.Run && body.Answer == record.AnswerAbandon { // whoever runs the tree would do it, too
+		_, err := s.store.CancelTree(r.Context(), id, "abandoned at gate "+strconv.Itoa(g.Number))
+		if err != nil && !errors.Is(err, perdure.ErrConflict) {
+			return err
+		}
+	}
+	return s.reply(w, http.StatusOK, g)
+}
+
+// openGate is a gate that nobody answered.
+type openGate struct {
+	record.Gate
+	// Rests tells that nothing of the tree goes on until somebody does.
+	Rests bool `json:"rests"`
+}
+
+// gateOf is the last open gate of a tree; nil without one.
+func (s *server) gateOf(ctx context.Context, id perdure.TreeID, progress *perdure.Progress) (*openGate, error) {
+	if progress.Waiting == 0 || progress.State.Terminal() {
+		return nil, nil
+	}
+	list, err := s.records.Gates(ctx, id)
+	if err != nil || len(list) == 0 || list[len(list)-1].AnsweredAt != nil {
+		return nil, err
+	}
+	busy, err := s.records.AtWork(ctx, id)
+	return &openGate{Gate: list[len(list)-1], Rests: !busy}, err
+}

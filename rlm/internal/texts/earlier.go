@@ -1,0 +1,23 @@
+package texts
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Earlier writes the results, which come latest first, in their order.
+func Earlier(results []string, left int) string {
+	if len(results) == 0 && left == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n\n=== results so far ===\n")
+	if left > 0 {
+		fmt.Fprintf(&b, "(%d earlier results are left out)\n", left)
+	}
+	for i := len(results) - 1; i >= 0; i-- {
+		fmt.Fprintf(&b, "\n--- result %d ---\n%s\n", left+len(results)-i, strings.TrimRight(results[i], "\n"))
+	}
+	b.WriteString("\n=== end of results so far ===\n")
+	return b.String()
+}
