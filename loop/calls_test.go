@@ -240,3 +240,32 @@ func TestHooksInterrupted(t *testing.T) {
 		t.Errorf("kept: %q, %+v", targets, b.outcomes()[1])
 	}
 }
+
+// TestCallIsLookedAt: an agent that asks over its protocol is told with the next prompt
+// what a risky call lost.
+func TestCallIsLookedAt(t *testing.T) {
+	t.Parallel()
+	var b *bench
+	b = newBench(t, func(w *turn) error {
+		c := agent.ToolCall{ID: "1", Kind: agent.ToolDelete, Paths: []string{"x_test.go"}, Status: agent.ToolPending}
+		if d := w.decide(w.ctx, c); !d.Allow {
+			t.Errorf("%+v", d)
+		}
+		err := w.remove("x_test.go")
+		c.Status = agent.ToolCompleted
+		w.observe(agent.Event{Kind: agent.EventToolResult, Call: &c})
+		b.ok(err)
+		return &agent.Error{Kind: agent.KindOverflow, Msg: "full"} // another session goes on
+	}, func(w *turn) error { return errors.Join(w.write("x_test.go", testX), w.write("tests/b", "pass")) })
+	b.put("x_test.go", testX)
+	b.launch()
+	if l := b.work(); l.Status != record.Completed {
+		t.Fatalf("%s", show(l))
+	}
+	if prompt := b.agent.prompts[1]; !strings.Contains(prompt, "What you just did") || !strings.Contains(prompt, "TestX") {
+		t.Errorf("the next prompt: %s", prompt)
+	}
+	if risky := b.outcomes()[1].Risky; len(risky) != 1 || risky[0].After == nil || risky[0].After.TestsAfter != 0 {
+		t.Errorf("kept: %+v", risky)
+	}
+}

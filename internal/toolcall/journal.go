@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/failpoint"
 	"github.com/perdure/perdure/internal/risk"
 	"github.com/perdure/perdure/internal/workspace"
 )
@@ -129,6 +130,7 @@ func (j *Journal) Append(l *Line) error {
 	if err != nil {
 		return fmt.Errorf("write the journal of tool calls: %w", err)
 	}
+	failpoint.Hit("toolcall.appended")
 	return nil
 }
 

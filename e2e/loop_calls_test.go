@@ -1,0 +1,76 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/loop"
+	looprecord "github.com/perdure/perdure/loop/record"
+)
+
+// TestLoopKilledWhileAHookAsks: killed between writing a call down and answering it, a
+// loop leaves no consent behind; resumed, it knows of the call, once.
+func TestLoopKilledWhileAHookAsks(t *testing.T) {
+	t.Parallel()
+	w := newWorkplace(t)
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, script := t.TempDir(), t.TempDir()
+	if err := os.Symlink(program, filepath.Join(bin, "claude")); err != nil {
+		t.Fatal(err)
+	}
+	w.path = bin + string(os.PathListSeparator) + w.path
+	for name, text := range map[string]string{
+		"1.jsonl": `{"tool":"Bash","input":{"command":"touch made"}}` + "\n" + `{"tool":"Bash","input":{"command":"rm -rf src"}}` + "\n",
+		"2.jsonl": `{"tool":"Bash","input":{"command":"git clean -fd"}}` + "\n" + `{"tool":"Bash","input":{"command":"echo pass > tests/b"}}` + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(script, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.write("check.sh", loopCheck)
+	w.write("tests/b", "fail\n")
+	env := []string{claudeVar + "=" + script, "TMPDIR=" + t.TempDir()}
+	const run = `perdure loop run "Make the tests pass" --until "sh check.sh" --agent claude --unattended`
+	if out, errs, status := w.try(run, append(env, "PERDURE_FAILPOINT=toolcall.appended:2")...); status != -1 && status != 128+9 {
+		t.Fatalf("it was not killed, it ended with %d: %s%s", status, out, errs)
+	}
+	if w.read("src/App.tsx") != "app\n" {
+		t.Error("the call was made that nobody had answered")
+	}
+	w.sh("perdure loop resume", env...)
+	if w.read("tests/b") != "pass\n" || w.read("src/App.tsx") != "app\n" {
+		t.Errorf("tests/b holds %q", w.read("tests/b"))
+	}
+	store, err := perdure.Open(t.Context(), perdure.Config{Dir: filepath.Join(w.dir, ".perdure")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	records := looprecord.New(store)
+	loops, err := records.Loops(t.Context(), 10)
+	if err != nil || len(loops) != 1 || loops[0].Status != looprecord.Completed || loops[0].Iteration != 1 {
+		t.Fatalf("loops: %+v, %v", loops, err)
+	}
+	list, err := records.Iterations(t.Context(), loops[0].Tree, 1, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out loop.Outcome
+	if err := json.Unmarshal(list[0].Data, &out); err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for _, k := range out.Risky {
+		kept = append(kept, k.Target+" "+string(k.Answer))
+	}
+	if strings.Join(kept, ", ") != "src warn, git clean -fd block" || out.Denied != 1 {
+		t.Errorf("kept: %q, %d denied", kept, out.Denied)
+	}
+}
