@@ -3,6 +3,7 @@ package loop_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -184,6 +185,30 @@ func TestHooksPassedBy(t *testing.T) {
 	b.work()
 	out := b.outcomes()[1]
 	if out.Sight != agent.SightObserved || len(out.Risky) != 1 || out.Risky[0].Answer != "" || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "made 1 call of a tool without asking") {
+		t.Errorf("outcome %+v", out)
+	}
+}
+
+// TestHooksOtherNames: an agent's stream may call a call by another name than its hooks
+// do, as Codex does.
+func TestHooksOtherNames(t *testing.T) {
+	t.Parallel()
+	b := newHooked(t, loop.EngineConfig{}, func(w *turn) error {
+		for i := range 4 {
+			c := agent.ToolCall{ID: fmt.Sprintf("call_%d", i/2), Name: "Bash", Kind: agent.ToolExecute, Command: "ls"}
+			for _, event := range []string{agenthook.PreToolUse, agenthook.PostToolUse}[:1+i%2] {
+				if a, err := agenthook.Ask(w.ctx, w.hook[3], &agenthook.Event{Name: event, Dir: w.dir, Call: &c}); err != nil || a.Verdict != agenthook.Pass {
+					t.Errorf("%+v, %v", a, err)
+				}
+			}
+			c.ID, c.Name, c.Command, c.Status = fmt.Sprintf("item_%d", i), "command_execution", "/bin/bash -lc ls", agent.ToolCompleted
+			w.observe(agent.Event{Kind: agent.EventToolResult, Call: &c})
+		}
+		return w.write("tests/b", "pass")
+	})
+	b.launch()
+	b.work()
+	if out := b.outcomes()[1]; out.Sight != agent.SightNative || len(out.Warnings) != 0 {
 		t.Errorf("outcome %+v", out)
 	}
 }

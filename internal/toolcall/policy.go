@@ -49,6 +49,7 @@ func (p *Policy) Judge(c *agent.ToolCall, dir string) Judgement {
 	found := risk.Assess(p.followed(c, at.Dir), at)
 	for i := range found {
 		f := &found[i]
+		f.Target = strings.TrimPrefix(f.Target, p.Root+string(filepath.Separator)) // one file has one name
 		f.Answer = cmp.Or(p.Answers[f.Pattern], f.Answer)
 		if f.Answer == risk.Gate && slices.Contains(p.Allowed, permit(f)) {
 			f.Answer = risk.Warn // a person allowed it

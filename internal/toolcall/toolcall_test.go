@@ -74,6 +74,12 @@ func TestJudge(t *testing.T) {
 	if j := p.Judge(run("git rm src/b.go"), ""); j.Answer != risk.Gate {
 		t.Errorf("a person allowed another one: %+v", j)
 	}
+	p.Answers, p.Allowed = map[risk.Pattern]risk.Answer{risk.WriteTest: risk.Gate}, []string{"write_test a_test.go"}
+	for _, name := range []string{"a_test.go", filepath.Join(p.Root, "a_test.go")} {
+		if j := p.Judge(edit(name), ""); j.Answer != risk.Warn || j.Findings[0].Target != "a_test.go" {
+			t.Errorf("a file that a person allowed, as %s: %+v", name, j)
+		}
+	}
 	if j := p.Judge(run("rm ../x"), filepath.Join(p.Root, "src")); len(j.Findings) != 1 || j.Findings[0].Pattern != risk.DeleteFiles {
 		t.Errorf("from a folder: %+v", j)
 	}

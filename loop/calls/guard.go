@@ -76,9 +76,10 @@ type asked struct {
 	decision agent.Decision
 	// before is what there was before a risky call; nil before others.
 	before *toolcall.Before
-	// ended tells that it was made, text what the agent is told of that.
-	ended bool
-	text  string
+	// ended tells that it was made, text what the agent is told of that; streamed that
+	// the agent's stream told so, too.
+	ended, streamed bool
+	text            string
 }
 
 // Decide answers an agent that asks before it calls a tool, over its protocol.
@@ -221,6 +222,9 @@ func (g *Guard) after(c *agent.ToolCall, native bool) string {
 	if a == nil && !native {
 		a = g.next(c)
 	}
+	if a != nil && !native {
+		a.streamed = true
+	}
 	switch {
 	case a == nil:
 		a = &asked{call: *c}
@@ -243,10 +247,10 @@ func (g *Guard) after(c *agent.ToolCall, native bool) string {
 	return a.text
 }
 
-// next is the first call of a kind that was allowed and of which no end is known.
+// next is the first call of a kind that was allowed and that the stream did not tell of.
 func (g *Guard) next(c *agent.ToolCall) *asked {
 	for _, a := range g.asked {
-		if !a.ended && a.decision.Allow && a.call.Kind == c.Kind && g.native > 0 {
+		if !a.streamed && a.decision.Allow && a.call.Kind == c.Kind && g.native > 0 {
 			return a
 		}
 	}
