@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -44,7 +45,10 @@ type latency struct {
 }
 
 // timed is one measurement with its parts.
-type timed struct{ whole, snapshot, diff, detect time.Duration }
+type timed struct {
+	whole, snapshot, diff, detect time.Duration
+	used, usedToDetect            time.Duration // of the processors, whatever else they did
+}
 
 func latencies(ctx context.Context, out io.Writer, samples int) (err error) {
 	root, err := os.MkdirTemp("", "perdure-latency-")
@@ -130,6 +134,24 @@ func (l *latency) write(name string, text []byte) error {
 	return os.WriteFile(path, text, 0o600)
 }
 
+// processorTime is what the threads of this process have used of the processors;
+// 0 where Linux does not tell. On a machine that is not at rest it says more than a
+// clock.
+func processorTime() time.Duration {
+	names, _ := filepath.Glob("/proc/self/task/*/schedstat")
+	sum := int64(0)
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // a thread that ended
+		}
+		first, _, _ := strings.Cut(string(text), " ")
+		n, _ := strconv.ParseInt(first, 10, 64)
+		sum += n
+	}
+	return time.Duration(sum)
+}
+
 // edit changes about so many lines of a text: it writes statements into blocks, and
 // takes lines of comments away.
 func (l *latency) edit(text []byte, most int) ([]byte, int) {
@@ -178,7 +200,7 @@ func (l *latency) change(lines, perFile int) error {
 // detectors.
 func (l *latency) check(ctx context.Context) (timed, error) {
 	var t timed
-	began := time.Now()
+	began, used := time.Now(), processorTime()
 	id, _, err := l.files.Snapshot(ctx)
 	if err != nil {
 		return t, err
@@ -189,12 +211,14 @@ func (l *latency) check(ctx context.Context) (timed, error) {
 		return t, err
 	}
 	t.diff = time.Since(began) - t.snapshot
+	toDetect := processorTime()
 	between := &inspect.Between{From: l.last, To: id, Changes: changes}
 	if _, err := inspect.Run(ctx, l.files, between, detect.Input{}); err != nil {
 		return t, err
 	}
 	t.whole = time.Since(began)
 	t.detect = t.whole - t.snapshot - t.diff
+	t.used, t.usedToDetect = processorTime()-used, processorTime()-toDetect
 	l.last = id
 	return t, nil
 }
@@ -245,9 +269,11 @@ func (l *latency) sample(ctx context.Context, w io.Writer, title string, samples
 		of   func(t timed) time.Duration
 	}{
 		{title, func(t timed) time.Duration { return t.whole }},
+		{"  time of processors", func(t timed) time.Duration { return t.used }},
 		{"  of it the snapshot", func(t timed) time.Duration { return t.snapshot }},
 		{"  of it what changed", func(t timed) time.Duration { return t.diff }},
 		{"  of it the detectors", func(t timed) time.Duration { return t.detect }},
+		{"  of it the detectors, time of processors", func(t timed) time.Duration { return t.usedToDetect }},
 	} {
 		var times []time.Duration
 		for _, t := range all {

@@ -26,7 +26,7 @@ import (
 var debianPackages string
 
 // debianSources is where the packages come from.
-const debianSources = "deb-src http://deb.debian.org/debian bookworm main\n"
+const debianSources = "deb-src http://deb.debian.org/debian %s main\n"
 
 // patchRates compares the patches of Debian's packages as commits: each is applied
 // to the source as the ones before it left it. Only those count that come from the
@@ -34,24 +34,27 @@ const debianSources = "deb-src http://deb.debian.org/debian bookworm main\n"
 // test that needs a network.
 func patchRates(ctx context.Context, out io.Writer, o releaseOptions) error {
 	o.out = out
-	apt, err := newApt(ctx, o.cache)
-	if err != nil {
-		return err
-	}
+	clients := make(map[string]*apt)
 	total := make(map[string]*commitTally)
-	for name := range strings.Lines(debianPackages) {
-		name = strings.TrimSpace(name)
-		if name == "" || strings.HasPrefix(name, "#") || !strings.Contains(name, o.only) {
+	for line := range strings.Lines(debianPackages) {
+		suite, name, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok || suite == "#" || !strings.Contains(line, o.only) {
 			continue
 		}
-		tree, patches, err := apt.fetch(ctx, name)
+		if clients[suite] == nil {
+			var err error
+			if clients[suite], err = newApt(ctx, o.cache, suite); err != nil {
+				return err
+			}
+		}
+		p, err := clients[suite].fetch(ctx, suite, name)
 		if err != nil {
 			return err
 		}
-		if err := o.applyAll(ctx, name, tree, patches, total); err != nil {
+		if err := o.applyAll(ctx, p, total); err != nil {
 			return err
 		}
-		if err := os.RemoveAll(tree); err != nil {
+		if err := os.RemoveAll(p.tree); err != nil {
 			return err
 		}
 	}
@@ -59,7 +62,8 @@ func patchRates(ctx context.Context, out io.Writer, o releaseOptions) error {
 }
 
 // applyAll applies the patches of a package, and compares.
-func (o *releaseOptions) applyAll(ctx context.Context, name, tree, patches string, total map[string]*commitTally) error {
+func (o *releaseOptions) applyAll(ctx context.Context, p *debianPackage, total map[string]*commitTally) error {
+	patches := filepath.Join(p.tree, "debian", "patches")
 	series, err := os.ReadFile(filepath.Join(patches, "series"))
 	if err != nil {
 		return err
@@ -75,17 +79,17 @@ func (o *releaseOptions) applyAll(ctx context.Context, name, tree, patches strin
 			return err
 		}
 		names := patched(string(text))
-		before := readNamed(tree, names)
+		before := readNamed(p.tree, names)
 		cmd := exec.CommandContext(ctx, "patch", "-p1", "-s", "-f", "-N", "--no-backup-if-mismatch", "-r", "-", "-i", file)
-		cmd.Dir = tree
+		cmd.Dir = p.tree
 		if cmd.Run() != nil {
 			continue // what follows has to fit without it
 		}
-		now := readNamed(tree, names)
+		now := readNamed(p.tree, names)
 		if !fromProject(words[0], string(text)) || len(before) == 0 {
 			continue
 		}
-		if err := o.compareCommit(ctx, name+" "+words[0], before, now, total); err != nil {
+		if err := o.compareCommit(ctx, p, words[0], before, now, total); err != nil {
 			return err
 		}
 	}
@@ -133,7 +137,7 @@ func readNamed(tree string, names []string) map[string]string {
 type commitTally struct{ commits, alarmed, warned, alarms int }
 
 // compareCommit counts a commit under each language that it changes.
-func (o *releaseOptions) compareCommit(ctx context.Context, title string, before, now map[string]string, total map[string]*commitTally) error {
+func (o *releaseOptions) compareCommit(ctx context.Context, p *debianPackage, patch string, before, now map[string]string, total map[string]*commitTally) error {
 	keys := map[string]bool{}
 	for c := range changes(before, now) {
 		if l := language(cmp.Or(c.New.Path, c.Old.Path)); l != "" {
@@ -143,7 +147,7 @@ func (o *releaseOptions) compareCommit(ctx context.Context, title string, before
 	if len(keys) == 0 {
 		return nil
 	}
-	keys["all"] = true
+	keys["all"], keys["all of "+p.suite] = true, true
 	report, err := detect.Run(ctx, &detect.Input{Changes: changes(before, now)})
 	if err != nil {
 		return err
@@ -155,7 +159,7 @@ func (o *releaseOptions) compareCommit(ctx context.Context, title string, before
 		}
 		alarms++
 		if o.list {
-			if _, err := fmt.Fprintf(o.out, "%s: %s %.2f %s:%d gone=%t %q | %s\n", title, f.Pattern, f.Confidence, f.File, f.Line, f.Gone, f.Subject, f.Evidence); err != nil {
+			if _, err := fmt.Fprintf(o.out, "%s %s %s: %s %.2f %s:%d gone=%t %q | %s\n", p.suite, p.name, patch, f.Pattern, f.Confidence, f.File, f.Line, f.Gone, f.Subject, f.Evidence); err != nil {
 				return err
 			}
 		}
@@ -198,15 +202,15 @@ type apt struct {
 	options []string
 }
 
-func newApt(ctx context.Context, cache string) (*apt, error) {
-	a := &apt{dir: filepath.Join(cache, "debian")}
+func newApt(ctx context.Context, cache, suite string) (*apt, error) {
+	a := &apt{dir: filepath.Join(cache, "debian", suite)}
 	for _, d := range []string{"lists/partial", "cache/archives/partial", "src"} {
 		if err := os.MkdirAll(filepath.Join(a.dir, d), 0o755); err != nil {
 			return nil, err
 		}
 	}
 	list := filepath.Join(a.dir, "sources.list")
-	if err := os.WriteFile(list, []byte(debianSources), 0o600); err != nil {
+	if err := os.WriteFile(list, fmt.Appendf(nil, debianSources, suite), 0o600); err != nil {
 		return nil, err
 	}
 	a.options = []string{"-qq", "-o", "APT::Sandbox::User=root", "-o", "Dir::Etc::sourcelist=" + list, "-o", "Dir::Etc::sourceparts=-", "-o", "Dir::State::lists=" + filepath.Join(a.dir, "lists"), "-o", "Dir::Cache=" + filepath.Join(a.dir, "cache")}
@@ -224,28 +228,30 @@ func (a *apt) run(ctx context.Context, dir, program string, args ...string) (str
 	return string(text), nil
 }
 
-// fetch gets a source package, once, and unpacks it without its patches: the
-// folder of the source, which the caller removes, and the one of the patches.
-func (a *apt) fetch(ctx context.Context, name string) (tree, patches string, err error) {
+// debianPackage is a source package, unpacked without its patches.
+type debianPackage struct{ suite, name, tree string }
+
+// fetch gets a source package, once, and unpacks it. The caller removes the tree.
+func (a *apt) fetch(ctx context.Context, suite, name string) (*debianPackage, error) {
 	dir := filepath.Join(a.dir, "src", name)
+	p := &debianPackage{suite, name, filepath.Join(dir, "tree")}
 	found, _ := filepath.Glob(filepath.Join(dir, "*.dsc"))
 	if len(found) == 0 {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return "", "", err
+			return nil, err
 		}
 		if _, err := a.run(ctx, dir, "apt-get", append(slices.Clone(a.options), "source", "--download-only", name)...); err != nil {
-			return "", "", fmt.Errorf("fetch %s: %w", name, err)
+			return nil, fmt.Errorf("fetch %s: %w", name, err)
 		}
 		if found, _ = filepath.Glob(filepath.Join(dir, "*.dsc")); len(found) == 0 {
-			return "", "", errors.New("fetch " + name + ": apt-get left no description")
+			return nil, errors.New("fetch " + name + ": apt-get left no description")
 		}
 	}
-	tree = filepath.Join(dir, "tree")
-	if err := os.RemoveAll(tree); err != nil {
-		return "", "", err
+	if err := os.RemoveAll(p.tree); err != nil {
+		return nil, err
 	}
-	if _, err := a.run(ctx, dir, "dpkg-source", "--skip-patches", "--no-check", "-x", found[0], tree); err != nil {
-		return "", "", fmt.Errorf("unpack %s: %w", name, err)
+	if _, err := a.run(ctx, dir, "dpkg-source", "--skip-patches", "--no-check", "-x", found[0], p.tree); err != nil {
+		return nil, fmt.Errorf("unpack %s: %w", name, err)
 	}
-	return tree, filepath.Join(tree, "debian", "patches"), nil
+	return p, nil
 }

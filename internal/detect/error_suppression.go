@@ -135,8 +135,8 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 		f := Finding{File: p.new.Path, Line: h.Line, Subject: now.Name, Evidence: h.S, Confidence: 0.9}
 		if h.Dropped {
 			if dropped--; dropped < 0 {
-				if h.Cleans {
-					f.Confidence = 0.7
+				if h.Cleans || !h.Broad && len(now.Handlers) > len(was.Handlers) {
+					f.Confidence = 0.7 // a new one, for errors that may be expected
 				}
 				r.add(f, source.ErrorSwallowed)
 				continue

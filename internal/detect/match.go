@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure/internal/detect/source"
 )
@@ -390,6 +391,9 @@ func (c *material) collectCalled(m *source.Model) {
 		}
 	}
 	for _, f := range m.Funcs {
+		if f.Test && setups()[f.Leaf] {
+			c.called[source.Hash(f.Leaf)] = true
+		}
 		if f.Test && c.called[source.Hash(f.Leaf)] {
 			for _, h := range f.Calls {
 				c.called[h] = true
@@ -397,6 +401,15 @@ func (c *material) collectCalled(m *source.Model) {
 		}
 	}
 }
+
+// setups are functions that the runner calls before tests, by their name.
+var setups = sync.OnceValue(func() map[string]bool {
+	all := make(map[string]bool)
+	for _, s := range strings.Fields("setUp setUpClass setUpModule setUpTestData asyncSetUp setup setup_method setup_class setup_module before beforeAll beforeEach SetUp SetupTest SetupSuite TestMain") {
+		all[s] = true
+	}
+	return all
+})
 
 // collectRest adds the functions and tables of test files. A function that nothing
 // uses does not count: it may be a test that the runner does not find any more.
