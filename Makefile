@@ -70,7 +70,9 @@ bench-detect: ## Print recall and false alarms of the detectors (fetches release
 	$(GO) run ./bench/detect planted
 	$(GO) run ./bench/detect mutants
 	$(GO) run ./bench/detect commits
+	$(GO) run ./bench/detect patches
 	$(GO) run ./bench/detect releases
+	$(GO) run ./bench/detect latency -n 200
 
 .PHONY: vet
 vet: ## Run go vet
