@@ -33,9 +33,8 @@ const debianSources = "deb-src http://deb.debian.org/debian %s main\n"
 // project itself (upstream says so below), because a packager may well take out a
 // test that needs a network.
 func patchRates(ctx context.Context, out io.Writer, o releaseOptions) error {
-	o.out = out
+	o.out, o.commits = out, make(map[string]*commitTally)
 	clients := make(map[string]*apt)
-	total := make(map[string]*commitTally)
 	for line := range strings.Lines(debianPackages) {
 		suite, name, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if !ok || suite == "#" || !strings.Contains(line, o.only) {
@@ -51,18 +50,18 @@ func patchRates(ctx context.Context, out io.Writer, o releaseOptions) error {
 		if err != nil {
 			return err
 		}
-		if err := o.applyAll(ctx, p, total); err != nil {
+		if err := o.applyAll(ctx, p); err != nil {
 			return err
 		}
 		if err := os.RemoveAll(p.tree); err != nil {
 			return err
 		}
 	}
-	return printCommits(out, total)
+	return printCommits(out, o.commits)
 }
 
 // applyAll applies the patches of a package, and compares.
-func (o *releaseOptions) applyAll(ctx context.Context, p *debianPackage, total map[string]*commitTally) error {
+func (o *releaseOptions) applyAll(ctx context.Context, p *debianPackage) error {
 	patches := filepath.Join(p.tree, "debian", "patches")
 	series, err := os.ReadFile(filepath.Join(patches, "series"))
 	if err != nil {
@@ -89,7 +88,7 @@ func (o *releaseOptions) applyAll(ctx context.Context, p *debianPackage, total m
 		if !fromProject(words[0], string(text)) || len(before) == 0 {
 			continue
 		}
-		if err := o.compareCommit(ctx, p, words[0], before, now, total); err != nil {
+		if err := o.compareCommit(ctx, p, words[0], before, now); err != nil {
 			return err
 		}
 	}
@@ -137,7 +136,7 @@ func readNamed(tree string, names []string) map[string]string {
 type commitTally struct{ commits, alarmed, warned, alarms int }
 
 // compareCommit counts a commit under each language that it changes.
-func (o *releaseOptions) compareCommit(ctx context.Context, p *debianPackage, patch string, before, now map[string]string, total map[string]*commitTally) error {
+func (o *releaseOptions) compareCommit(ctx context.Context, p *debianPackage, patch string, before, now map[string]string) error {
 	keys := map[string]bool{}
 	for c := range changes(before, now) {
 		if l := language(cmp.Or(c.New.Path, c.Old.Path)); l != "" {
@@ -165,10 +164,10 @@ func (o *releaseOptions) compareCommit(ctx context.Context, p *debianPackage, pa
 		}
 	}
 	for k := range keys {
-		if total[k] == nil {
-			total[k] = &commitTally{}
+		if o.commits[k] == nil {
+			o.commits[k] = &commitTally{}
 		}
-		t := total[k]
+		t := o.commits[k]
 		t.commits++
 		t.alarms += alarms
 		switch report.Verdict {

@@ -33,6 +33,7 @@ type releaseOptions struct {
 	out         io.Writer
 	totals      map[string]*tally
 	patterns    map[string]int
+	commits     map[string]*commitTally
 }
 
 // tally counts what pairs of releases gave.
