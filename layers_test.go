@@ -47,6 +47,7 @@ var rows = map[string]int{
 	"loop":               5,
 	"loop/calls":         4, // kept from loop for the size of that package
 	"loop/config":        4, // above loop/metric, whose measures it names; kept from loop for the size of that package
+	"loop/regression":    4, // above loop/record; kept from loop for the size of that package
 	"loop/reinforce":     2, // above loop/hook, whose levels it chooses
 	"client":             5, // above loop/record, whose records it returns
 	"internal/mcpserver": 6,

@@ -132,3 +132,26 @@ func (c *Client) AnswerGate(ctx context.Context, id perdure.TreeID, gate int, d 
 	err := c.do(ctx, &request{op: "answer gate", method: http.MethodPost, path: treePath(id, "/answer"), body: &body, out: &g})
 	return g, err
 }
+
+// FalseAlarms lists the findings of a loop that a person marked as false alarms.
+func (c *Client) FalseAlarms(ctx context.Context, id perdure.TreeID) ([]record.FalseAlarm, error) {
+	var out struct {
+		FalseAlarms []record.FalseAlarm `json:"false_alarms"`
+	}
+	err := c.get(ctx, "list false alarms", "/v1/loops/"+string(id)+"/false-alarms", nil, &out)
+	return out.FalseAlarms, err
+}
+
+// MarkFalse marks findings of a loop as false alarms, which then do not alarm there
+// again. It returns all that are marked, and how many are new.
+func (c *Client) MarkFalse(ctx context.Context, id perdure.TreeID, findings []record.FalseAlarm) (all []record.FalseAlarm, fresh int, err error) {
+	body := struct {
+		Findings []record.FalseAlarm `json:"findings"`
+	}{findings}
+	var out struct {
+		FalseAlarms []record.FalseAlarm `json:"false_alarms"`
+		New         int                 `json:"new"`
+	}
+	err = c.do(ctx, &request{op: "mark false alarm", method: http.MethodPost, path: "/v1/loops/" + string(id) + "/false-alarms", body: &body, out: &out})
+	return out.FalseAlarms, out.New, err
+}

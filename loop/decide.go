@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
+	"github.com/perdure/perdure/loop/regression"
 	"github.com/perdure/perdure/loop/reinforce"
 )
 
@@ -102,7 +103,7 @@ func (r *run) chainGate(out *Outcome) (string, error) {
 
 // regressed tells the handlers and starts the recovery.
 func (r *run) regressed(ctx context.Context, out *Outcome) (string, error) {
-	first := worst(out.Regressions)
+	first := regression.Worst(out.Regressions)
 	r.note(EventRegression, map[string]any{"iteration": out.Iteration, "type": first.Type, "severity": first.Severity, "text": first.Text})
 	answer, err := r.ask(ctx, hook.RegressionDetected, first.Text, map[string]any{"regressions": out.Regressions,
 		"regression_type": first.Type, "severity": first.Severity, "iteration": out.Iteration, "details": map[string]any{"diff": first.Files}})
@@ -111,12 +112,6 @@ func (r *run) regressed(ctx context.Context, out *Outcome) (string, error) {
 	}
 	r.state.Run.Blocked = answer.Verdict == hook.Block
 	return stepDiagnose, nil
-}
-
-// worst is the gravest of some regressions, the first of equals.
-func worst(all []Regression) Regression {
-	order := []string{string(hook.Critical), string(hook.High), string(hook.Medium), string(hook.Low)}
-	return slices.MinFunc(all, func(a, b Regression) int { return slices.Index(order, a.Severity) - slices.Index(order, b.Severity) })
 }
 
 // varying is what differs each time in messages of one error.

@@ -7,8 +7,9 @@ import (
 
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/inspect"
-	"github.com/perdure/perdure/internal/testreport"
-	"github.com/perdure/perdure/internal/toolcall"
+	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/record"
+	"github.com/perdure/perdure/loop/regression"
 )
 
 const (
@@ -16,42 +17,56 @@ const (
 	maxUnseen   = 10 // files that a warning names
 )
 
+// ruledBy reads what counts as a regression.
+func (r *run) ruledBy(ctx context.Context, out *Outcome, trusted workspace.ID) (*regression.Ruled, error) {
+	if r.cfg.Plain {
+		return &regression.Ruled{}, nil
+	}
+	marks, err := r.e.records.FalseAlarms(ctx, r.l.Tree.ID)
+	if err != nil {
+		return nil, err
+	}
+	by, warnings, err := regression.Read(ctx, r.files, trusted, &regression.Given{Mode: r.cfg.Detection, Rules: r.cfg.Rules, Waivers: r.cfg.Waivers, Marks: marks})
+	out.Warnings = append(out.Warnings, warnings...)
+	return by, refusal(err)
+}
+
+// Marks are the findings that a regression (its ID) or the beginning of a
+// fingerprint stands for, to be marked as false alarms; empty stands for all
+// regressions.
+func (o *Outcome) Marks(finding string) []record.FalseAlarm {
+	return (&regression.Found{Iteration: o.Iteration, Regressions: o.Regressions, Findings: o.Findings}).Marks(finding)
+}
+
+// warned names what only warns of the latest iteration that is kept.
+func warned(last []record.Iteration) string {
+	at := slices.IndexFunc(last, func(it record.Iteration) bool { return it.Status != record.IterationReverted })
+	if at < 0 {
+		return ""
+	}
+	o, _ := readOutcome(&last[at]) // one that cannot be read says nothing
+	return regression.Warned(o.Findings)
+}
+
 // detected looks for signs of regressions in the files that changed since the
 // trusted snapshot: nil where nobody looks, or where there is too much to look at,
 // which is told as a warning.
-func (r *run) detected(ctx context.Context, out *Outcome, since *inspect.Between, by *ruled) (*detect.Report, error) {
+func (r *run) detected(ctx context.Context, out *Outcome, since *inspect.Between, by *regression.Ruled) (*detect.Report, error) {
 	if r.cfg.Plain || r.cfg.Detection == detect.Off {
 		return nil, nil
 	}
-	report, err := inspect.Run(ctx, r.files, since, detect.Input{Mode: r.cfg.Detection, Rules: by.rules, Waivers: by.waivers, Now: by.now})
+	report, err := inspect.Run(ctx, r.files, since, by.Input())
 	var limit *detect.LimitError
 	if errors.As(err, &limit) {
 		out.Warnings = append(out.Warnings, "the changed files were not looked at for signs of regressions: "+limit.Error())
 		return nil, nil
 	}
+	if err != nil {
+		return nil, refusal(err)
+	}
 	if unseen := inspect.Unseen(report, maxUnseen); unseen != "" {
 		out.Warnings = append(out.Warnings, unseen)
 	}
-	return report, refusal(err)
-}
-
-// signs are the regressions that the files show and the results of the tests do
-// not, one for each type.
-func signs(report *detect.Report, baseline, now *testreport.Report) []Regression {
-	var all []Regression
-	for _, f := range inspect.Acting(report, baseline, now) {
-		at := slices.IndexFunc(all, func(g Regression) bool { return g.Type == string(f.Type) })
-		if at < 0 {
-			all = append(all, Regression{Type: string(f.Type), Severity: string(f.Severity), Text: toolcall.Told(&f)})
-			at = len(all) - 1
-		} else if g := &all[at]; len(g.Text) < 1000 {
-			g.Text += "; " + toolcall.Told(&f)
-		}
-		g := &all[at]
-		g.Severity = worst([]Regression{*g, {Severity: string(f.Severity)}}).Severity
-		if f.File != "" && !slices.Contains(g.Files, f.File) && len(g.Files) < maxFailing {
-			g.Files = append(g.Files, f.File)
-		}
-	}
-	return all
+	by.Forget(report)
+	return report, nil
 }

@@ -24,6 +24,7 @@ const (
 	answerRetry    = "retry"
 	answerReply    = "reply"
 	answerAccept   = "accept"
+	answerFalse    = "whitelist"
 )
 
 // openGate asks a person and waits.
@@ -134,6 +135,12 @@ func (r *run) answered(ctx context.Context, g *record.Gate) (string, error) {
 		r.state.Answer, r.state.Rejected = g.Reason, true
 		r.state.Recoveries = 0
 		return stepNext, r.revert(ctx, out, nil)
+	}
+	if g.Answer == answerFalse {
+		r.change.FalseAlarms = out.Marks("")
+		for i := range r.change.FalseAlarms {
+			r.change.FalseAlarms[i].By, r.change.FalseAlarms[i].Reason = g.AnsweredBy, g.Reason
+		}
 	}
 	r.state.Results, r.state.Recoveries, r.state.Answer, r.state.Trusted = out.Check.Results, 0, g.Reason, out.After
 	if err := r.keepBeside(ctx); err != nil {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/risk"
 	"github.com/perdure/perdure/internal/toolcall"
 	"github.com/perdure/perdure/internal/workspace"
@@ -41,8 +40,8 @@ func (r *run) guard(ctx context.Context, journal *toolcall.Journal, asks, hooked
 			return nil, err
 		}
 		cfg.Policy = r.policy()
-		cfg.Policy.Protected = by.protects
-		cfg.Detect = detect.Input{Mode: r.cfg.Detection, Rules: by.rules, Waivers: by.waivers, Now: by.now}
+		cfg.Policy.Protected = by.Protects
+		cfg.Detect = by.Input()
 	}
 	return calls.New(ctx, cfg), nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
+	"github.com/perdure/perdure/loop/regression"
 )
 
 // maxArtifacts is how many changed files a record names.
@@ -96,7 +97,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if baseline != nil && report != nil {
 		d := testreport.Compare(baseline, report)
 		inspect.FindAgain(&d, found, report)
-		inspect.Waive(&d, found, by.waivers, by.now)
+		by.Waive(&d, found)
 		diff, out.Diff, out.Regressions = &d, shortened(&d), facts(&d)
 	} else if baseline != nil && !t.Check.Skipped {
 		out.Regressions = []Regression{{Type: string(hook.RunIncomplete), Severity: string(hook.High),
@@ -111,7 +112,8 @@ func judge(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	out.Findings = inspect.Noted(found, maxFindings)
-	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), lost, signs(found, baseline, report), r.unsealed(out, t.Sealed))
+	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), lost, regression.Signs(found, baseline, report), r.unsealed(out, t.Sealed))
+	out.Regressions = by.Settle(out.Regressions)
 	detection := time.Since(began)
 	if err := r.usage(ctx, out); err != nil {
 		return "", err
@@ -125,6 +127,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err := r.told(ctx, out); err != nil {
 		return "", err
 	}
+	out.Regressions = by.Settle(out.Regressions) // handlers may have reported more
 	out.Level, out.Risky = t.Level, t.Risky
 	out.Sight, out.Denied, out.Handoff = t.Sight, t.Denied, r.endHandoff(ctx, out, changes)
 	out.Times = Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS, Engine: time.Since(began).Milliseconds() - t.HooksMS, Sealed: out.Times.Sealed}

@@ -61,6 +61,7 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 		}
 		tellIterations(&b, last, at, r.state.FilesOf > 0)
 		b.WriteString(lostCoverage(last))
+		b.WriteString(warned(last))
 	}
 	if r.state.Reverted != "" {
 		fmt.Fprintf(&b, "\n# What happened to it\n\n%s\n", r.state.Reverted)

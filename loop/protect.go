@@ -11,13 +11,14 @@ import (
 	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/regression"
 )
 
 // protected lists the changes since the trusted snapshot of files that the check
 // hangs on: configuration of CI, runners, linters and coverage, and what the
 // completion command names. They stay a regression until they are taken back or
 // somebody approves them.
-func (r *run) protected(ctx context.Context, since *inspect.Between, by *ruled) ([]Regression, error) {
+func (r *run) protected(ctx context.Context, since *inspect.Between, by *regression.Ruled) ([]Regression, error) {
 	g := Regression{Type: string(hook.ProtectedChange), Severity: string(hook.High)}
 	var texts []string
 	for _, c := range since.Changes {
@@ -25,10 +26,10 @@ func (r *run) protected(ctx context.Context, since *inspect.Between, by *ruled) 
 		if err != nil {
 			return nil, err
 		}
-		if why == "" && (by.protects(c.Path) || by.protects(c.From)) {
+		if why == "" && (by.Protects(c.Path) || by.Protects(c.From)) {
 			why = "the settings protect it"
 		}
-		if why != "" && !by.waives(c.Path) && len(g.Files) < maxFailing {
+		if why != "" && !by.Waives(c.Path) && len(g.Files) < maxFailing {
 			g.Files = append(g.Files, c.Path)
 			texts = append(texts, fmt.Sprintf("%s %s (%s)", c.Path, c.Kind, why))
 		}

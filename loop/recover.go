@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
+	"github.com/perdure/perdure/loop/regression"
 	"github.com/perdure/perdure/loop/reinforce"
 )
 
@@ -114,7 +115,7 @@ func (r *run) mustAsk(out *Outcome, v *Recovery) bool {
 	again := mark(out)
 	twice := v.Attempt > 1 && again == r.state.LastRegression
 	r.state.LastRegression = again
-	critical := !r.cfg.RetryCritical && worst(out.Regressions).Severity == string(hook.Critical)
+	critical := !r.cfg.RetryCritical && regression.Worst(out.Regressions).Severity == string(hook.Critical)
 	unclear := v.Diagnosis == GenuineFix || v.Diagnosis == Ambiguity && !r.cfg.Unattended || v.Confidence < minConfidence
 	return deleted || v.Diagnosis == RewardHacking || unclear || critical ||
 		r.state.Run.Blocked || v.Attempt > max(r.cfg.MaxRetries, 0) || twice
@@ -247,7 +248,7 @@ func (r *run) revert(ctx context.Context, out *Outcome, v *Recovery) error {
 		return refusal(err)
 	}
 	r.state.Reverted = "The last iteration was taken back, because it made things worse:\n" + regressionLines(out)
-	r.note(EventReverted, map[string]any{"iteration": out.Iteration, "why": worst(out.Regressions).Text, "snapshot": out.Before})
+	r.note(EventReverted, map[string]any{"iteration": out.Iteration, "why": regression.Worst(out.Regressions).Text, "snapshot": out.Before})
 	if v == nil {
 		return r.recovered(ctx, nil, record.IterationReverted)
 	}
@@ -306,11 +307,12 @@ func escalate(ctx context.Context, r *run) (string, error) {
 		kind = record.GateQuestion
 	}
 	return r.openGate(kind, record.Question{
-		Title: fmt.Sprintf("iteration %d made things worse: %s", out.Iteration, worst(out.Regressions).Text),
+		Title: fmt.Sprintf("iteration %d made things worse: %s", out.Iteration, regression.Worst(out.Regressions).Text),
 		Text:  fmt.Sprintf("%s\nDiagnosis: %s (%d %%), %s", r.describe(out), v.Diagnosis, v.Confidence, v.Why),
 		Diff:  r.diff(ctx, out),
 		Options: []record.Option{
 			{Answer: answerApprove, Effect: "the changes are accepted, and the baseline is what the tests say now"},
+			{Answer: answerFalse, Effect: "as approve, and what was found counts as a false alarm: it does not alarm again in this loop"},
 			{Answer: answerReject, Effect: "the files of before the iteration come back, and the loop goes on"},
 			{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
 		}})

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/metric"
 	"github.com/perdure/perdure/loop/record"
+	"github.com/perdure/perdure/loop/regression"
 )
 
 // state is the engine's document: what the next step needs to know. What is of
@@ -257,10 +258,4 @@ type Check struct {
 }
 
 // Regression is a fact that something got worse.
-type Regression struct {
-	Type     string   `json:"regression_type"`
-	Severity string   `json:"severity"`
-	Text     string   `json:"text"`
-	Tests    []string `json:"tests,omitempty"`
-	Files    []string `json:"files,omitempty"`
-}
+type Regression = regression.Regression

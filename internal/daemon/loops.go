@@ -111,6 +111,9 @@ func (d *Daemon) reportLoop(ctx context.Context, tree *perdure.Tree, dir string)
 	if in.Gates, err = records.Gates(ctx, tree.ID); err != nil {
 		return err
 	}
+	if in.FalseAlarms, err = records.FalseAlarms(ctx, tree.ID); err != nil {
+		return err
+	}
 	if in.Progress, err = d.store.Progress(ctx, tree.ID); err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func Command(cfg Config) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(c.newRunCommand(), c.newResumeCommand(), c.newPauseCommand(), c.newAbortCommand(), c.newAnswerCommand(),
-		c.newStatusCommand(), c.newListCommand(), c.newReportCommand(), c.newRisksCommand(), c.newImportCommand())
+		c.newStatusCommand(), c.newListCommand(), c.newReportCommand(), c.newRisksCommand(), c.newFalseAlarmCommand(), c.newImportCommand())
 	return cmd
 }
 

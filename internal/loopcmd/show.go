@@ -35,6 +35,9 @@ func (c *commands) look(ctx context.Context, s Store, l record.Loop, view loopvi
 	if in.Gates, err = s.Gates(ctx, l.Tree); err != nil {
 		return in, err
 	}
+	if in.FalseAlarms, err = s.FalseAlarms(ctx, l.Tree); err != nil {
+		return in, err
+	}
 	in.Crashed = c.crashed(ctx, s, &in)
 	if past, err := l.Past(); err == nil && past != nil && view == loopview.ViewDocument {
 		if in.Document, err = s.LoopDocument(ctx, l.Tree); err != nil {

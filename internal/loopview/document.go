@@ -334,9 +334,25 @@ func gateOf(g *gate) Gate {
 	return out
 }
 
+// falseAlarms counts the regressions of which a person marked something as a false
+// alarm.
+func (s *Summary) falseAlarms() int {
+	events := make(map[string]bool)
+	for i := range s.in.FalseAlarms {
+		if id := s.in.FalseAlarms[i].Event; id != "" {
+			events[id] = true
+		}
+	}
+	return len(events)
+}
+
 // measures are those of the watching.
 func (s *Summary) measures() *LayerMeasures {
-	m := &LayerMeasures{Detections: s.sum.Total(), FalseAlarms: s.in.FalseAlarms}
+	m := &LayerMeasures{Detections: s.sum.Total()}
+	if s.in.FalseAlarms != nil {
+		n := s.falseAlarms()
+		m.FalseAlarms = &n
+	}
 	if m.FalseAlarms != nil && m.Detections > 0 {
 		rate := min(1, float64(*m.FalseAlarms)/float64(m.Detections))
 		m.FalseAlarmRate = &rate

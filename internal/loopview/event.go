@@ -2,13 +2,13 @@ package loopview
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
+	"github.com/perdure/perdure/loop/regression"
 )
 
 // Bounds of what is kept of a regression.
@@ -34,6 +34,10 @@ type Event struct {
 	// Gate tells that a person was asked, Decision what they answered.
 	Gate     bool    `json:"human_gate_invoked"`
 	Decision *string `json:"human_decision,omitempty"`
+	// Fingerprints are by what it is known again, FalseAlarm tells that a person
+	// marked all of them as false alarms.
+	Fingerprints []string `json:"fingerprints,omitempty"`
+	FalseAlarm   bool     `json:"false_positive,omitempty"`
 
 	more int // tests that are not told
 	gate *gate
@@ -55,7 +59,7 @@ func (s *Summary) eventsOf(o *loop.Outcome) []Event {
 	list := make([]Event, 0, len(o.Regressions))
 	g := s.gates.recovery[o.Iteration]
 	for i, r := range o.Regressions {
-		e := Event{ID: fmt.Sprintf("reg-%03d-%d", o.Iteration, i+1), Iteration: o.Iteration, Type: r.Type, Severity: severity(r.Severity), Details: details(o, &r)}
+		e := Event{ID: regression.EventID(o.Iteration, i), Iteration: o.Iteration, Type: r.Type, Severity: severity(r.Severity), Details: details(o, &r)}
 		if !o.Timestamp.IsZero() {
 			at := o.Timestamp.UTC()
 			e.Timestamp = &at
@@ -71,6 +75,8 @@ func (s *Summary) eventsOf(o *loop.Outcome) []Event {
 				e.Decision = &g.Answer
 			}
 		}
+		e.Fingerprints = r.Fingerprints
+		e.FalseAlarm = len(r.Fingerprints) > 0 && !slices.ContainsFunc(r.Fingerprints, func(name string) bool { return !s.marked[name] })
 		e.more = max(0, len(r.Tests)-maxTests)
 		list = append(list, e)
 	}

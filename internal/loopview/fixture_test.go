@@ -85,7 +85,7 @@ func (c scene) deletion(number, quality int) record.Iteration {
 		o.Diff = &testreport.Diff{Before: counts(138, 12, 0), Now: counts(140, 8, 0)}
 		o.Regressions = []loop.Regression{
 			{Type: "test_deletion", Severity: "critical", Text: "2 tests of the baseline: gone, " + c.Text, Tests: []string{"auth/login: " + c.Text, "auth/login: weak passwords"}, Files: []string{c.Text}},
-			{Type: "test_failure", Severity: "high", Text: "1 test of the baseline: failing now", Tests: []string{c.Text}},
+			{Type: "test_failure", Severity: "high", Text: "1 test of the baseline: failing now", Tests: []string{c.Text}, Fingerprints: []string{"00000000000000f1"}},
 		}
 		o.Recoveries = []loop.Recovery{{Iteration: number, Attempt: 1, Diagnosis: loop.RewardHacking, Confidence: 90, Why: c.Text, Outcome: "escalated", Steps: []loop.RecoveryStep{
 			{Step: "pause", ExecutedAt: when(15), Text: "snapshot after-7"}, {Step: "diagnose", ExecutedAt: when(15), Text: c.Text}, {Step: "escalate", ExecutedAt: when(15)},
@@ -154,8 +154,7 @@ func (c scene) done() loopview.Input {
 	in.Loop.State = raw(c, map[string]any{"run": map[string]any{"number": 8, "before": "before-8"}, "reason": "the check passes after iteration 8 " + c.Text,
 		"selected": 8, "selected_reason": "Final iteration was also best" + c.Text, "verified": true, "way_back": []string{"before-8"}})
 	in.Levels = []loopview.LevelChange{{Timestamp: when(10), Iteration: 5, From: "STANDARD", To: "AGGRESSIVE", Reason: c.Text}}
-	marked := 1
-	in.FalseAlarms = &marked
+	in.FalseAlarms = []record.FalseAlarm{{Fingerprint: "00000000000000f1", Event: "reg-007-2"}, {Fingerprint: "00000000000000f2"}}
 	return in
 }
 

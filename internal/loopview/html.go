@@ -42,6 +42,7 @@ type page struct {
 	MoreIterations int
 	Events         []eventRow
 	MoreEvents     int
+	Signs          []string
 	Gates          []gateRow
 	MoreGates      int
 	Follows        []followed
@@ -57,6 +58,7 @@ func (s *Summary) page() *page {
 	p.Metrics, p.Missed = s.metricRows()
 	p.Iterations, p.MoreIterations = s.iterationRows()
 	p.Events, p.MoreEvents = s.eventRows()
+	p.Signs = s.signLines()
 	p.Gates, p.MoreGates = s.gateRows()
 	p.Follows, p.MoreFollows = s.follows()
 	p.Agent, p.Failure, p.Check, p.Failing = s.words()

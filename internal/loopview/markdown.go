@@ -134,6 +134,14 @@ func (s *Summary) markdownEvents(m *markdown) {
 		})
 		m.left(left, "regression")
 	}
+	if lines := s.signLines(); len(lines) > 0 {
+		m.section("Warnings that are no regressions")
+		m.line("Of iteration %d.", s.last.Iteration)
+		m.line("")
+		for _, text := range lines {
+			m.line("- %s", human.Markdown(text))
+		}
+	}
 	if rows, left := s.gateRows(); len(rows) > 0 {
 		m.section("Decisions of people")
 		human.MarkdownTable(m.line, []string{"Gate", "Iteration", "Kind", "Question", "Answer", "Asked"}, "rr", func(row func(cells ...string)) {

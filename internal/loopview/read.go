@@ -21,6 +21,9 @@ func Read(ctx context.Context, store *perdure.Store, tree *perdure.Tree) (Input,
 	if in.Document, err = records.Document(ctx, tree.ID); err != nil && perdure.CodeOf(err) != perdure.CodeNotFound {
 		return in, err
 	}
+	if in.FalseAlarms, err = records.FalseAlarms(ctx, tree.ID); err != nil {
+		return in, err
+	}
 	if in.Gates, err = records.Gates(ctx, tree.ID); err != nil {
 		return in, err
 	}

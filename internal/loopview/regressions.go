@@ -3,10 +3,13 @@ package loopview
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/loop"
 )
 
 // Bounds of the list of regressions.
@@ -41,12 +44,52 @@ func (s *Summary) Regressions(w io.Writer, style Style) error {
 			s.aftermath(c, &s.events[i])
 		}
 	}
+	s.signs(c)
 	s.incomplete(c)
 	return c.to(w)
 }
 
+// maxNoted is how many findings are shown that only warn.
+const maxNoted = 20
+
+// warns are the findings of an iteration that warn and that nobody marked.
+func (s *Summary) warns(o *loop.Outcome) []detect.Finding {
+	return slices.DeleteFunc(slices.Clone(o.Findings), func(f detect.Finding) bool { return f.Action != detect.Warn || s.marked[f.Fingerprint()] })
+}
+
+// signLines are the findings of the last iteration that only warn, a line each.
+func (s *Summary) signLines() []string {
+	var lines []string
+	for i := range s.noted[:min(len(s.noted), maxNoted)] {
+		f := &s.noted[i]
+		text := f.Message
+		if f.Subject != "" && !strings.Contains(text, f.Subject) {
+			text += ": " + f.Subject
+		}
+		lines = append(lines, oneLine(fmt.Sprintf("%s:%d %s (%s, %.0f %% sure, %s)", f.File, f.Line, text, f.Pattern, 100*f.Confidence, f.Fingerprint()), maxText))
+	}
+	if more := len(s.noted) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return lines
+}
+
+func (s *Summary) signs(c *screen) {
+	if len(s.noted) == 0 {
+		return
+	}
+	c.line("%s", c.Bold(fmt.Sprintf("Warnings of iteration %d, which are no regressions:", s.last.Iteration)))
+	for _, text := range s.signLines() {
+		c.line("  %s", oneLine(text, 2*c.Width))
+	}
+}
+
 func (s *Summary) event(c *screen, e *Event) {
-	c.line("  %s Iteration %d - %s (%s)", c.Bold("["+e.ID+"]"), e.Iteration, oneLine(e.Type, maxName), strings.ToUpper(e.Severity))
+	marked := ""
+	if e.FalseAlarm {
+		marked = ", a false alarm"
+	}
+	c.line("  %s Iteration %d - %s (%s)%s", c.Bold("["+e.ID+"]"), e.Iteration, oneLine(e.Type, maxName), strings.ToUpper(e.Severity), marked)
 	if e.Details.Text != "" {
 		c.line("    - %s", oneLine(e.Details.Text, 2*c.Width))
 	}

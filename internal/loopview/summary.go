@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/metric"
@@ -44,9 +45,9 @@ type Input struct {
 	// Levels are changes of reinforcement from before those that the loop's own row
 	// has; nil without any.
 	Levels []LevelChange
-	// FalseAlarms is how many regressions a person marked as none; nil where that
-	// is not kept.
-	FalseAlarms *int
+	// FalseAlarms are findings that a person marked as none; nil where that is not
+	// kept.
+	FalseAlarms []record.FalseAlarm
 	// Document is what a loop came in as that began elsewhere; nil for others, and
 	// where that is not needed.
 	Document json.RawMessage
@@ -112,6 +113,9 @@ type Summary struct {
 	sealed   string         // what the last clean copy came to; empty without one
 	gates    gates
 	accepted map[int]bool // iterations that a person approved
+	marked   map[string]bool
+	// noted are findings of the last iteration that are no regressions, and yet warn.
+	noted []detect.Finding
 }
 
 // recovered is what was done about an iteration's regressions.
@@ -129,7 +133,10 @@ func New(in Input) *Summary {
 }
 
 func newSummary(in Input) *Summary {
-	s := &Summary{in: in, gates: readGates(in.Gates), accepted: make(map[int]bool)}
+	s := &Summary{in: in, gates: readGates(in.Gates), accepted: make(map[int]bool), marked: make(map[string]bool)}
+	for i := range in.FalseAlarms {
+		s.marked[in.FalseAlarms[i].Fingerprint] = true
+	}
 	if cfg, err := config.Of(&in.Tree, &in.Loop); err == nil {
 		s.cfg = cfg
 	}
@@ -203,7 +210,7 @@ func (s *Summary) add(it *record.Iteration, o *loop.Outcome, known bool) {
 	if !known || o.Imported { // what an iteration elsewhere left is not known here
 		return
 	}
-	s.last = o
+	s.last, s.noted = o, s.warns(o)
 	if s.in.History == nil && o.Eligible(it) && loop.Prefers(&s.cfg, o, s.best) {
 		s.best = o
 	}

@@ -162,6 +162,48 @@ func (s *server) resumeLoop(w http.ResponseWriter, r *http.Request) error {
 	return s.reply(w, http.StatusOK, resumed)
 }
 
+// falseAlarms lists what a person marked.
+func (s *server) falseAlarms(w http.ResponseWriter, r *http.Request) error {
+	id, err := loopID(r)
+	if err != nil {
+		return err
+	}
+	if _, err := s.records.Loop(r.Context(), id); err != nil {
+		return err
+	}
+	return s.replyFalseAlarms(w, r, id, 0)
+}
+
+func (s *server) replyFalseAlarms(w http.ResponseWriter, r *http.Request, id perdure.TreeID, fresh int) error {
+	list, err := s.records.FalseAlarms(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return s.reply(w, http.StatusOK, struct {
+		FalseAlarms []record.FalseAlarm `json:"false_alarms"`
+		New         int                 `json:"new"`
+	}{list, fresh})
+}
+
+// markFalse marks findings as false alarms.
+func (s *server) markFalse(w http.ResponseWriter, r *http.Request) error {
+	id, err := loopID(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Findings []record.FalseAlarm `json:"findings"`
+	}
+	if err := s.decode(w, r, &body); err != nil {
+		return err
+	}
+	fresh, err := s.records.MarkFalse(r.Context(), id, body.Findings)
+	if err != nil {
+		return err
+	}
+	return s.replyFalseAlarms(w, r, id, fresh)
+}
+
 // whole refuses what would end or repeat a part of a loop beside its engine,
 // which then knew nothing of it.
 func (s *server) whole(ctx context.Context, op string, id perdure.TreeID) error {

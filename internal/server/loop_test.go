@@ -290,3 +290,30 @@ func TestResumeLoopOverHTTP(t *testing.T) {
 		t.Errorf("a server without loops: %d %s", a.status, a.body)
 	}
 }
+
+// What a person marks as a false alarm is kept, with who and why.
+func TestFalseAlarms(t *testing.T) {
+	t.Parallel()
+	eachLoop(t, func(t *testing.T, f *loops) {
+		ctx := t.Context()
+		mark := record.FalseAlarm{Fingerprint: "0123456789abcdef", Iteration: 1, Event: "reg-001-1", By: "ann", Reason: "moved"}
+		for _, want := range []int{1, 0} {
+			all, fresh, err := f.client.MarkFalse(ctx, f.tree.ID, []record.FalseAlarm{mark})
+			if err != nil || fresh != want || len(all) != 1 || all[0].By != "ann" || all[0].At.IsZero() {
+				t.Errorf("marked %+v, %d are new, want %d: %v", all, fresh, want, err)
+			}
+		}
+		if all, err := f.client.FalseAlarms(ctx, f.tree.ID); err != nil || len(all) != 1 {
+			t.Errorf("listed %+v, %v", all, err)
+		}
+		if _, _, err := f.client.MarkFalse(ctx, f.tree.ID, []record.FalseAlarm{{Fingerprint: "x"}}); perdure.CodeOf(err) != perdure.CodeInvalid {
+			t.Errorf("what is no fingerprint: %v", err)
+		}
+		if _, _, err := f.client.MarkFalse(ctx, "tree-00000000", []record.FalseAlarm{mark}); perdure.CodeOf(err) != perdure.CodeNotFound {
+			t.Errorf("a loop that is none: %v", err)
+		}
+		if _, err := f.client.FalseAlarms(ctx, "tree-00000000"); perdure.CodeOf(err) != perdure.CodeNotFound {
+			t.Errorf("those of a loop that is none: %v", err)
+		}
+	})
+}

@@ -73,6 +73,8 @@ func (s *server) routes() http.Handler {
 	handle("GET /v1/loops/{id}/regressed", s.regressed)
 	handle("GET /v1/loops/{id}/history", s.loopHistory)
 	handle("GET /v1/loops/{id}/gates", s.gates)
+	handle("GET /v1/loops/{id}/false-alarms", s.falseAlarms)
+	handle("POST /v1/loops/{id}/false-alarms", s.markFalse)
 	handle("POST /v1/loops/{id}/ask", s.askLoop)
 	handle("POST /v1/loops/{id}/resume", s.resumeLoop)
 	handle("POST /v1/loops/{id}/answer", s.answerGate)

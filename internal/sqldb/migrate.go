@@ -14,7 +14,7 @@ import (
 
 // The schema this program speaks. A store records the oldest program version
 // that may read and write it; a program refuses only what it cannot do.
-const schemaVersion = 9
+const schemaVersion = 10
 
 // schemaBriefs is the schema since which who writes an iteration writes a brief of
 // it, which a program that does not know would leave as it was.

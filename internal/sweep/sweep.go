@@ -32,6 +32,7 @@ const (
 	sqlSweepBriefs     = `DELETE FROM brief WHERE tree = $1 AND number IN (SELECT number FROM brief WHERE tree = $1 LIMIT $2 + 0)`
 	sqlSweepGates      = `DELETE FROM gate WHERE tree = $1 AND number IN (SELECT number FROM gate WHERE tree = $1 LIMIT $2 + 0)`
 	sqlSweepGateTasks  = `DELETE FROM gate_task WHERE task IN (SELECT task FROM gate_task WHERE tree = $1 LIMIT $2 + 0)`
+	sqlSweepAlarms     = `DELETE FROM false_alarm WHERE tree = $1 AND fingerprint IN (SELECT fingerprint FROM false_alarm WHERE tree = $1 LIMIT $2 + 0)`
 	sqlSweepLoop       = `DELETE FROM loop WHERE tree = (SELECT tree FROM loop WHERE tree = $1 LIMIT $2 + 0)`
 )
 
@@ -41,7 +42,7 @@ const (
 // statement, whose rows the others go by, removes fewer than that.
 func Tree() [][]string {
 	return [][]string{{sqlSweepVars, sqlSweepPast, sqlSweepMutations, sqlSweepCheckpoints, sqlSweepStates}, {sqlSweepTaskVars, sqlSweepHot, sqlSweepEnd, sqlSweepOutput, sqlSweepCall, sqlSweepTask},
-		{sqlSweepEvent}, {sqlSweepBlock}, {sqlSweepPayload}, {sqlSweepBriefs}, {sqlSweepIterations}, {sqlSweepGates}, {sqlSweepGateTasks}, {sqlSweepLoop}}
+		{sqlSweepEvent}, {sqlSweepBlock}, {sqlSweepPayload}, {sqlSweepBriefs}, {sqlSweepIterations}, {sqlSweepGates}, {sqlSweepGateTasks}, {sqlSweepAlarms}, {sqlSweepLoop}}
 }
 
 const (

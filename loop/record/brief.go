@@ -16,7 +16,7 @@ import (
 
 // briefForm is the form of the briefs that this program writes. It is to be
 // raised when they change: those of older loops are then made anew.
-const briefForm = 1
+const briefForm = 2
 
 // short is what a brief keeps of the record of an iteration, under the names that
 // it has there: no output of commands, no words of the agent, no lists of files.
@@ -64,6 +64,8 @@ type regression struct {
 	Text     string   `json:"text"`
 	Tests    []string `json:"tests,omitempty"`
 	Files    []string `json:"files,omitempty"`
+	// Fingerprints are by what a person marks it as a false alarm.
+	Fingerprints []string `json:"fingerprints,omitempty"`
 }
 
 type seal struct {

@@ -216,7 +216,7 @@ func TestOlderStore(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		change(t, cfg, "DROP TABLE brief", "ALTER TABLE loop DROP COLUMN briefs", "DROP TABLE gate_task", "DELETE FROM migration WHERE number >= 8")
+		change(t, cfg, "DROP TABLE brief", "ALTER TABLE loop DROP COLUMN briefs", "DROP TABLE gate_task", "DROP TABLE false_alarm", "DELETE FROM migration WHERE number >= 8")
 		s = testdb.Open(t, cfg)
 		if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {
 			t.Errorf("before somebody looked: %v, %v", problems, err)

@@ -119,6 +119,8 @@ type Change struct {
 	Iteration *Iteration
 	// Gate, when set, is opened; its number is given.
 	Gate *Gate
+	// FalseAlarms are marked.
+	FalseAlarms []FalseAlarm
 	// Blobs are what the records refer to.
 	Blobs []perdure.BlobRef
 	// Limits, when set, are what the tree is bounded by from now on.
@@ -180,6 +182,9 @@ func (r *Records) Save(ctx context.Context, lease *perdure.Lease, c Change) erro
 			return err
 		}
 		if err := openGate(ctx, w, key, c.Gate); err != nil {
+			return err
+		}
+		if _, err := markFalse(ctx, w, key, c.FalseAlarms); err != nil {
 			return err
 		}
 		if c.Limits != nil {

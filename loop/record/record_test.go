@@ -277,13 +277,13 @@ func TestLoopsGoWithTheirTrees(t *testing.T) {
 		b := newBench(t, store)
 		it := &record.Iteration{Number: 1, Status: record.IterationKept, Data: json.RawMessage(`{}`)}
 		gate := &record.Gate{Kind: record.GateStuck, Question: json.RawMessage(`{"title":"?","options":[]}`)}
-		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Iteration: it, Gate: gate}))
+		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Iteration: it, Gate: gate, FalseAlarms: []record.FalseAlarm{{Fingerprint: "0123456789abcdef"}}}))
 		b.ok(b.lease.Complete(t.Context(), perdure.Result{Text: "done"}))
 		b.ok(store.RemoveTree(t.Context(), b.tree.ID))
 		if _, err := store.Prune(t.Context(), perdure.PruneRequest{}); err != nil {
 			t.Fatal(err)
 		}
-		for _, table := range []string{"loop", "iteration", "brief", "gate"} {
+		for _, table := range []string{"loop", "iteration", "brief", "gate", "false_alarm"} {
 			var n int64
 			b.ok(store.Reader().QueryRow(t.Context(), "SELECT COUNT(*) FROM "+table, nil, &n))
 			if n != 0 {
