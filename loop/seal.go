@@ -42,7 +42,7 @@ func seal(ctx context.Context, r *run) (string, error) {
 	}
 	if v := out.Sealed; v == nil || v.Of != out.After || v.State == sealed.Failed && !out.Accepted {
 		watched, stop := r.watchedFor(ctx, record.Abort, record.Revert)
-		v, err = r.sealed(watched, out.After, r.state.Run.Check)
+		v, err = r.sealed(watched, out.After, r.state.Run.Check, true)
 		cause := context.Cause(watched)
 		stop()
 		var wish *wishError
@@ -89,7 +89,7 @@ func sealedWords(out *Outcome) string {
 func (r *run) sealTurn(ctx context.Context) (string, error) {
 	t := &r.state.Run
 	watched, stop := r.watchedFor(ctx, record.Abort, record.Revert)
-	v, err := r.sealed(watched, t.After, t.Check)
+	v, err := r.sealed(watched, t.After, t.Check, false)
 	cause := context.Cause(watched)
 	stop()
 	var wish *wishError
@@ -105,7 +105,7 @@ func (r *run) sealTurn(ctx context.Context) (string, error) {
 func (r *run) sealBest(ctx context.Context, best *Outcome, check *Check) (why string, err error) {
 	v := best.Sealed
 	if v == nil {
-		if v, err = r.sealed(ctx, best.After, check); err != nil || v == nil {
+		if v, err = r.sealed(ctx, best.After, check, false); err != nil || v == nil {
 			return "", err
 		}
 	}
@@ -116,13 +116,14 @@ func (r *run) sealBest(ctx context.Context, best *Outcome, check *Check) (why st
 }
 
 // sealed seals a snapshot whose check in the workspace is given; nil where nothing
-// is sealed, or where that was tried and is known to be impossible.
-func (r *run) sealed(ctx context.Context, id workspace.ID, check *Check) (*sealed.Verdict, error) {
+// is sealed, or where that was tried and is known to be impossible. With whole the
+// tests of the baseline have to run.
+func (r *run) sealed(ctx context.Context, id workspace.ID, check *Check, whole bool) (*sealed.Verdict, error) {
 	known := r.state.Unsealable != "" && r.state.Unprepared == r.cfg.SealedSetup
 	if !r.seals() || known || id == "" || r.state.Beside == "" || check.Skipped {
 		return nil, nil
 	}
-	c := &sealed.Candidate{Of: id, Now: sealed.Result{Passed: check.Passed}}
+	c := &sealed.Candidate{Of: id, Now: sealed.Result{Passed: check.Passed}, Whole: whole}
 	var err error
 	if c.Now.Report, err = r.savedResults(ctx, check.Results); err != nil {
 		return nil, err

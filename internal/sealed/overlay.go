@@ -58,7 +58,7 @@ func (s *sealing) overlay(ctx context.Context, clean *outcome) error {
 	if len(put) == 0 {
 		return nil
 	}
-	over, err := s.run(ctx, s.c.Of, nil, func(at *Place) error { return s.lay(ctx, at, put, drop) }, slices.Concat(s.drift.same, s.held()))
+	over, err := s.run(ctx, s.c.Of, clean.Report, func(at *Place) error { return s.lay(ctx, at, put, drop) }, slices.Concat(s.drift.same, s.held()))
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (s *sealing) judge(all []suspect, clean *testreport.Report, over *outcome) 
 		t := &over.Report.Tests[i]
 		reason := suspected(t.ID)
 		switch {
-		case reason == "" || !t.Outcome.Fails() || !passed[t.ID]:
+		case reason == "" || !t.Outcome.Fails() || t.Flaky || !passed[t.ID]:
 		case misfits.MatchString(t.Message):
 			misfit = append(misfit, t.ID)
 		default:

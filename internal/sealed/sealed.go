@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -103,6 +104,8 @@ type Candidate struct {
 	// nil. Kept is what [Keep] told then.
 	Baseline Result
 	Kept     []byte
+	// Whole tells that the tests of the baseline have to be among those that run.
+	Whole bool
 }
 
 // sealing is one Check.
@@ -155,7 +158,7 @@ func (s *sealing) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	worse := s.worse(&s.c.Now, clean)
+	worse := s.lacks(clean)
 	if len(worse) > 0 {
 		if clean, err = s.explain(ctx, worse); err != nil || clean == nil {
 			return err
@@ -194,6 +197,9 @@ func (s *sealing) run(ctx context.Context, of workspace.ID, than *testreport.Rep
 	}
 	var bytes int64
 	if err == nil {
+		err = s.relink(ctx, of, at)
+	}
+	if err == nil {
 		bytes, err = bring(ctx, s.Files.Root(), at.Root, beside)
 	}
 	if err == nil && change != nil {
@@ -223,6 +229,26 @@ func (s *sealing) run(ctx context.Context, of workspace.ID, than *testreport.Rep
 	}
 	failpoint.Hit("sealed.checked")
 	return &outcome{Result: *r}, nil
+}
+
+// relink lets links of a copy that lead into the workspace lead into the copy.
+func (s *sealing) relink(ctx context.Context, of workspace.ID, at *Place) error {
+	files, _, err := s.Files.Files(ctx, of)
+	if err != nil {
+		return err
+	}
+	for i := range files {
+		f := &files[i]
+		moved := string(replacePath([]byte(f.Target), s.Files.Root(), at.Root))
+		if f.Kind != workspace.KindLink || moved == f.Target {
+			continue
+		}
+		name := filepath.Join(at.Root, filepath.FromSlash(f.Path))
+		if err := errors.Join(os.Remove(name), os.Symlink(moved, name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // wholeRun stands for the command as a whole, where no test can be named.
@@ -256,6 +282,25 @@ func (s *sealing) worse(than *Result, now *outcome) []string {
 	return nil
 }
 
+// lacks lists what a run of the candidate does worse than that in the workspace, and
+// the tests of the baseline that it did not run.
+func (s *sealing) lacks(now *outcome) []string {
+	names := s.worse(&s.c.Now, now)
+	if !s.c.Whole || now.Report == nil || s.c.Baseline.Report == nil {
+		return names
+	}
+	d := testreport.Compare(s.c.Baseline.Report, now.Report)
+	inspect.FindAgain(&d, s.c.Found, now.Report)
+	for _, list := range [][]testreport.Change{d.Lost, d.NewlySkipped} {
+		for i := range list {
+			if !slices.Contains(names, list[i].ID) {
+				names = append(names, list[i].ID)
+			}
+		}
+	}
+	return names
+}
+
 // explain finds out why a candidate does worse in a clean copy. It returns the run
 // that shows that all is well, if one does.
 func (s *sealing) explain(ctx context.Context, worse []string) (*outcome, error) {
@@ -264,7 +309,7 @@ func (s *sealing) explain(ctx context.Context, worse []string) (*outcome, error)
 		if err != nil {
 			return nil, err
 		}
-		if left := s.worse(&s.c.Now, with); len(left) == 0 {
+		if left := s.lacks(with); len(left) == 0 {
 			s.hold()
 			return with, nil
 		}
@@ -275,7 +320,7 @@ func (s *sealing) explain(ctx context.Context, worse []string) (*outcome, error)
 		if err != nil {
 			return nil, err
 		}
-		if left := s.worse(&s.c.Now, with); len(left) == 0 {
+		if left := s.lacks(with); len(left) == 0 {
 			files := paths(slices.Concat(s.drift.left, s.drift.caches))
 			s.failed(detect.ValidationBypass, fmt.Sprintf("it passes in the workspace only with %s: %s. In a clean copy without them %s. What is needed has to be tracked, or made by the check",
 				counted(len(files), "ignored file that came or changed", "ignored files that came or changed"), some(files), fails(worse)), tests(worse), files)

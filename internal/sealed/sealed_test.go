@@ -37,6 +37,7 @@ type bench struct {
 	baseline sealed.Result
 	kept     []byte
 	runs     int
+	whole    bool
 }
 
 // newBench makes a workspace with files, a repository unless one of them is
@@ -156,7 +157,7 @@ func (b *bench) seal() *sealed.Verdict {
 			return "it fails: " + ran.End, nil
 		}
 	}
-	v, err := sealed.Check(b.Context(), cfg, &sealed.Candidate{Of: now, Now: result, Since: since, Found: found, Baseline: b.baseline, Kept: b.kept})
+	v, err := sealed.Check(b.Context(), cfg, &sealed.Candidate{Of: now, Now: result, Since: since, Found: found, Baseline: b.baseline, Kept: b.kept, Whole: b.whole})
 	b.ok(err)
 	if left, err := os.ReadDir(b.temp); err != nil || len(left) > 0 {
 		b.Errorf("copies are left: %v, %v", left, err)
@@ -478,4 +479,30 @@ sys.exit(bad)
 	}
 	b.put(map[string]string{"calc.py": "def add(a, b): return 7\ndef mul(a, b): return a * b\n", "calc_test.py": strings.Replace(test, "calc.add(2, 3) == 5", "calc.add(2, 3) > 4", 1)})
 	b.want(b.seal(), sealed.Failed, detect.AssertionWeakening, "test_add")
+}
+
+// TestLinks: a link to an ignored file of the workspace leads into the copy.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "grep -q good lib", map[string]string{".gitignore": "scratch/\n", "lib": "bad"})
+	b.begin()
+	b.put(map[string]string{"scratch/lib": "good"})
+	b.ok(os.Remove(filepath.Join(b.dir, "lib")))
+	b.ok(os.Symlink(filepath.Join(b.dir, "scratch", "lib"), filepath.Join(b.dir, "lib")))
+	b.want(b.seal(), sealed.Failed, detect.ValidationBypass, "scratch/lib")
+}
+
+// TestWhole: the tests of the baseline have to run in the copy, also when the
+// workspace's own run did not have them.
+func TestWhole(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, goTest, goProject())
+	b.begin()
+	test := goProject()["calc_test.go"]
+	b.put(map[string]string{"calc.go": goodMul, "calc_test.go": test[:strings.Index(test, "func TestMul")]})
+	b.want(b.seal(), sealed.Passed, "") // that is for others to judge
+	b.whole = true
+	b.want(b.seal(), sealed.Failed, detect.TestFailure, "example.com/calc::TestMul")
+	b.put(map[string]string{"calc_test.go": strings.ReplaceAll(test, "TestMul", "TestTimes")})
+	b.want(b.seal(), sealed.Passed, "")
 }
