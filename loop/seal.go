@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/sealed"
@@ -190,7 +191,7 @@ func (r *run) setUpCopy(ctx context.Context, at *sealed.Place) (problem string, 
 	case ran.TimedOut:
 		return fmt.Sprintf("%q did not end in time", r.cfg.SealedSetup), nil
 	case ran.Exit != 0:
-		return fmt.Sprintf("%q ended with exit status %d: %s", r.cfg.SealedSetup, ran.Exit, lastLine(ran.End)), nil
+		return strings.TrimSuffix(fmt.Sprintf("%q ended with exit status %d: %s", r.cfg.SealedSetup, ran.Exit, lastLine(ran.End)), ": "), nil
 	}
 	return "", nil
 }

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/workspace"
@@ -162,32 +164,47 @@ func bring(ctx context.Context, from, to string, files []workspace.Beside) (int6
 		return 0, err
 	}
 	defer dst.Close()
-	var bytes int64
 	made := make(map[string]bool)
 	for i := range files {
 		f := &files[i]
-		if err := ctx.Err(); err != nil {
-			return bytes, err
-		}
 		if dir := path.Dir(f.Path); !made[dir] {
 			if err := dst.MkdirAll(dir, 0o700); err != nil {
-				return bytes, err
+				return 0, err
 			}
 			made[dir] = true
 		}
 		if f.Target != "" {
-			if err := dst.Symlink(string(replacePath([]byte(f.Target), from, to)), f.Path); err != nil && !os.IsExist(err) {
-				return bytes, err
+			if err := dst.Symlink(string(replacePath([]byte(f.Target), from, to)), f.Path); err != nil && !errors.Is(err, fs.ErrExist) {
+				return 0, err
 			}
-			continue
 		}
-		n, err := bringFile(src, dst, f.Path, [2]string{from, to})
-		if err != nil {
-			return bytes, err
-		}
-		bytes += n
 	}
-	return bytes, nil
+	return bringFiles(ctx, files, func(name string) (int64, error) { return bringFile(src, dst, name, [2]string{from, to}) })
+}
+
+// bringFiles calls do for each file until one fails, several at a time.
+func bringFiles(ctx context.Context, files []workspace.Beside, do func(name string) (int64, error)) (int64, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next, bytes atomic.Int64
+	var wg sync.WaitGroup
+	const writers = 8
+	for range writers {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(files)) && ctx.Err() == nil; i = next.Add(1) - 1 {
+				if files[i].Target != "" {
+					continue
+				}
+				n, err := do(files[i].Path)
+				if err != nil {
+					cancel(err)
+				}
+				bytes.Add(n)
+			}
+		})
+	}
+	wg.Wait()
+	return bytes.Load(), context.Cause(ctx)
 }
 
 // maxRewritten is the largest file whose paths are replaced.

@@ -43,9 +43,16 @@ type suspect struct {
 	why    string
 }
 
-// mendedOnly are the patterns that show an expectation that was changed, which may
-// be what was asked for.
-func mendedOnly() []string { return []string{"expected-changed", "subject-mocked", "fixture-changed"} }
+// mendedOnly tells of findings that show an expectation that was changed, which may
+// be what was asked for. So does one that is said to be computed and has a value
+// in it all the same: 0 or nil tell package detect nothing.
+func mendedOnly(f *detect.Finding) bool {
+	_, now, _ := strings.Cut(f.Evidence, " became ")
+	return f.Pattern == "expected-changed" || f.Pattern == "subject-mocked" || f.Pattern == "expected-computed" && values.MatchString(now)
+}
+
+// values are literals in the languages' common forms.
+var values = regexp.MustCompile("[\\d\"'`]|\\b(?:true|false|nil|null|undefined|None|True|False)\\b")
 
 // overlay lays the baseline's tests over a candidate that passed, if some were
 // weakened.
@@ -99,7 +106,7 @@ func (s *sealing) suspects(now *testreport.Report) []suspect {
 		if !before[name] && !is[name] {
 			name = "" // a function that tests call
 		}
-		add(suspect{file: f.File, name: name, mended: slices.Contains(mendedOnly(), f.Pattern), why: f.Message})
+		add(suspect{file: f.File, name: name, mended: mendedOnly(f), why: f.Message})
 	}
 	for i := range s.c.Since.Changes {
 		c := &s.c.Since.Changes[i]

@@ -240,7 +240,8 @@ func TestLegitimateGo(t *testing.T) {
 		"signature": {"calc.go": "package calc\n\nfunc Add(ns ...int) int {\n\ts := 0\n\tfor _, n := range ns {\n\t\ts += n\n\t}\n\treturn s\n}\n\ntype Factors struct{ A, B int }\n\nfunc Mul(f Factors) int { return f.A * f.B }\n",
 			"calc_test.go": strings.ReplaceAll(test, "Mul(2, 3); got", "Mul(Factors{2, 3}); got")},
 		// What passed before and behaves otherwise now may be what was asked for.
-		"behaviour": {"calc.go": strings.Replace(goodMul, "a + b", "a + b + 1", 1), "calc_test.go": strings.ReplaceAll(strings.ReplaceAll(test, "want 5", "want 6"), "got != 5", "got != 6")},
+		"behaviour that gives nothing": {"calc.go": strings.Replace(goodMul, "a + b", "0", 1), "calc_test.go": strings.ReplaceAll(strings.ReplaceAll(test, "want 5", "want 0"), "got != 5", "got != 0")},
+		"behaviour":                    {"calc.go": strings.Replace(goodMul, "a + b", "a + b + 1", 1), "calc_test.go": strings.ReplaceAll(strings.ReplaceAll(test, "want 5", "want 6"), "got != 5", "got != 6")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -25,8 +25,8 @@ type Copied struct {
 
 const copying = "copy snapshot"
 
-// CopyTo writes the files of a snapshot into a folder outside of the workspace, or
-// with only those of these paths: what stands there is replaced. Paths that the
+// CopyTo writes the files of a snapshot into an empty folder outside of the
+// workspace; with only, those of these paths, and what stands there is replaced. Paths that the
 // snapshot does not have are left alone. Nothing is flushed to disk: a copy is
 // something to throw away. Contents are those of the snapshot, whatever happened
 // to the workspace since.
@@ -53,15 +53,29 @@ func (w *Workspace) CopyTo(ctx context.Context, id ID, dir string, only []string
 				}
 			}
 		}
-		done, err = r.copy(ctx, files)
+		done, err = r.copy(ctx, files, only == nil)
 		return err
 	})
 	done.Took = time.Since(started)
 	return done, wrap(copying, string(id), err)
 }
 
-// copy makes files, links and the folders above them.
-func (r *restore) copy(ctx context.Context, files []File) (done Copied, err error) {
+// fresh writes a file where there is none.
+func (r *restore) fresh(ctx context.Context, c Change) error {
+	f, err := r.root.OpenFile(c.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	err = r.w.contents.copyTo(&untilStopped{ctx, f}, c.New.Hash)
+	if err == nil {
+		err = f.Chmod(c.New.FileMode())
+	}
+	return errors.Join(err, f.Close())
+}
+
+// copy makes files, links and the folders above them; whole tells that nothing is
+// there yet.
+func (r *restore) copy(ctx context.Context, files []File, whole bool) (done Copied, err error) {
 	var changes []Change
 	for i := range files {
 		f := &files[i]
@@ -78,6 +92,9 @@ func (r *restore) copy(ctx context.Context, files []File) (done Copied, err erro
 	err = inParallel(ctx, changes, func(c Change) error {
 		if c.New.Kind == KindLink {
 			return r.link(c)
+		}
+		if whole {
+			return r.fresh(ctx, c)
 		}
 		return r.file(ctx, c, false)
 	})

@@ -1,0 +1,79 @@
+package sealed_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/perdure/perdure/internal/inspect"
+	"github.com/perdure/perdure/internal/sealed"
+	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/workspace"
+)
+
+// BenchmarkCheck measures what a clean copy adds to the command that runs in it: of a
+// workspace of 50,000 files of 4 KiB, and with as many ignored ones.
+func BenchmarkCheck(b *testing.B) {
+	root := filepath.Join(b.TempDir(), "work")
+	content := make([]byte, 4<<10)
+	random := rand.NewChaCha8([32]byte{1})
+	fill := func(top string) {
+		for i := range 50_000 {
+			name := filepath.Join(root, top, fmt.Sprintf("part%02d/package%03d/file%05d.go", i/1000, i/20, i))
+			if i%20 == 0 {
+				if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+					b.Fatal(err)
+				}
+			}
+			_, _ = random.Read(content)
+			if err := os.WriteFile(name, content, 0o600); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	fill("")
+	if err := os.WriteFile(filepath.Join(root, ".gitignore"), []byte("node_modules/\n"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	files, err := workspace.Open(workspace.Config{Root: root, Dir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	id, _, err := files.Snapshot(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	measure := func(b *testing.B) {
+		kept, err := sealed.Keep(b.Context(), files)
+		if err != nil {
+			b.Fatal(err)
+		}
+		run := func(context.Context, *sealed.Place, *testreport.Report) (*sealed.Result, error) {
+			return &sealed.Result{Passed: true}, nil
+		}
+		c := &sealed.Candidate{Of: id, Now: sealed.Result{Passed: true}, Since: &inspect.Between{From: id, To: id}, Kept: kept}
+		cfg := sealed.Config{Files: files, Temp: b.TempDir(), Run: run}
+		copying := int64(0)
+		for b.Loop() {
+			v, err := sealed.Check(b.Context(), cfg, c)
+			if err != nil || v.State != sealed.Passed || v.Copied < 50_000 {
+				b.Fatal(v, err)
+			}
+			copying += v.CopyMS
+		}
+		b.ReportMetric(float64(copying)/float64(b.N), "copy-ms/op")
+	}
+	b.Run("snapshot", measure)
+	fill("node_modules")
+	b.Run("and ignored", measure)
+	b.Run("keep", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := sealed.Keep(b.Context(), files); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
