@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/sealed"
@@ -197,4 +198,70 @@ func TestSealedBest(t *testing.T) {
 		t.Errorf("%s\nscore %s", show(l), b.read("score"))
 	}
 	b.sound()
+}
+
+// TestSealedAbort: nobody waits for a clean copy when a loop is to end, and nothing
+// of it goes on or stays.
+func TestSealedAbort(t *testing.T) {
+	t.Parallel()
+	for _, sealing := range []config.Sealing{config.SealCompletion, config.SealAlways} {
+		t.Run(string(sealing), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, write("tests/b", "pass"))
+			started := filepath.Join(t.TempDir(), "started")
+			b.ok(os.WriteFile(started, nil, 0o600))
+			b.launch(func(c *config.Config) {
+				c.Sealed = sealing
+				c.Until = fmt.Sprintf(`[ "$PWD" = %q ] || { pwd > %s; while :; do sleep 1; done; }; %s`, b.dir, started, checkTAP)
+			})
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				tick := time.NewTicker(20 * time.Millisecond)
+				defer tick.Stop()
+				for {
+					if text, err := os.ReadFile(started); err == nil && len(text) > 0 {
+						b.ask(record.Abort)
+						return
+					}
+					select {
+					case <-tick.C:
+					case <-t.Context().Done():
+						return
+					}
+				}
+			}()
+			l := b.work()
+			<-done
+			if out := b.outcomes()[1]; l.Status != record.Aborted || out.Sealed != nil || len(out.Regressions) != 0 {
+				t.Errorf("%s\n%+v", show(l), out)
+			}
+			if _, err := os.Stat(strings.TrimSpace(b.readAt(started))); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the copy is still there: %v", err)
+			}
+			b.sound()
+		})
+	}
+}
+
+func (b *bench) readAt(name string) string {
+	b.Helper()
+	text, err := os.ReadFile(name)
+	b.ok(err)
+	return string(text)
+}
+
+// TestSealedTimeout: a command that does not end in a copy, as that of the baseline
+// does not, makes sealing impossible; it is stopped after the time of a check.
+func TestSealedTimeout(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("tests/b", "pass"))
+	b.launch(func(c *config.Config) {
+		c.CheckTimeout = 5 * time.Second
+		c.Until = fmt.Sprintf(`[ "$PWD" = %q ] || while :; do sleep 1; done; %s`, b.dir, checkTAP)
+	})
+	l := b.work()
+	if v := b.outcomes()[1].Sealed; l.Status != record.Completed || v == nil || v.State != sealed.Impossible {
+		t.Errorf("%s\n%+v", show(l), v)
+	}
 }
