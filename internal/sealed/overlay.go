@@ -21,12 +21,13 @@ import (
 // what was asked for is none either. What counts is a test that asserts less than
 // it did, and whose baseline version fails where the new one passes:
 //
-//   - an assertion was weakened, swallowed, made to compute what it expects, or
-//     taken out, and the baseline's version fails;
+//   - an assertion accepts more than it did, or is skipped or swallowed, and the
+//     baseline's version fails;
 //   - an expected value, what a test compares with (a fixture) or what it calls (a
-//     mock) was changed, the baseline's version fails, and the test failed in the
-//     baseline: it was to be mended, and its expectation was instead. Where it
-//     passed in the baseline, the change is taken for what was asked.
+//     mock) was changed, or it asserts something else, the baseline's version fails,
+//     and the test failed in the baseline: it was to be mended, and its expectation
+//     was instead. Where it passed in the baseline, the change is taken for what was
+//     asked: in ordinary work behaviour that changes takes its assertions along.
 //
 // Which tests these are is what package detect found and did not let act. The
 // baseline's versions of their files are laid over; of these files no other test
@@ -43,12 +44,12 @@ type suspect struct {
 	why    string
 }
 
-// mendedOnly tells of findings that show an expectation that was changed, which may
-// be what was asked for. So does one that is said to be computed and has a value
+// mendedOnly tells of findings that show another expectation, which may be what was
+// asked for. So does one that is said to be computed and has a value
 // in it all the same: 0 or nil tell package detect nothing.
 func mendedOnly(f *detect.Finding) bool {
 	_, now, _ := strings.Cut(f.Evidence, " became ")
-	return f.Pattern == "expected-changed" || f.Pattern == "subject-mocked" || f.Pattern == "expected-computed" && values.MatchString(now)
+	return f.Pattern == "expected-changed" || f.Pattern == "assertion-lost" || f.Pattern == "subject-mocked" || f.Pattern == "expected-computed" && values.MatchString(now)
 }
 
 // values are literals in the languages' common forms.

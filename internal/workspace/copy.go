@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -60,23 +61,10 @@ func (w *Workspace) CopyTo(ctx context.Context, id ID, dir string, only []string
 	return done, wrap(copying, string(id), err)
 }
 
-// fresh writes a file where there is none.
-func (r *restore) fresh(ctx context.Context, c Change) error {
-	f, err := r.root.OpenFile(c.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	err = r.w.contents.copyTo(&untilStopped{ctx, f}, c.New.Hash)
-	if err == nil {
-		err = f.Chmod(c.New.FileMode())
-	}
-	return errors.Join(err, f.Close())
-}
-
 // copy makes files, links and the folders above them; whole tells that nothing is
 // there yet.
 func (r *restore) copy(ctx context.Context, files []File, whole bool) (done Copied, err error) {
-	var changes []Change
+	byFolder := make(map[string][]*File)
 	for i := range files {
 		f := &files[i]
 		if f.Kind == KindFolder { // comes before what it holds
@@ -87,23 +75,71 @@ func (r *restore) copy(ctx context.Context, files []File, whole bool) (done Copi
 		}
 		done.Files++
 		done.Bytes += f.Size
-		changes = append(changes, Change{Kind: Added, Path: f.Path, New: f})
+		dir := path.Dir(f.Path)
+		byFolder[dir] = append(byFolder[dir], f)
 	}
-	err = inParallel(ctx, changes, func(c Change) error {
-		if c.New.Kind == KindLink {
-			return r.link(c)
-		}
+	packs := &packReader{c: r.w.contents}
+	err = inParallel(ctx, slices.Collect(maps.Keys(byFolder)), func(dir string) error {
 		if whole {
-			return r.fresh(ctx, c)
+			return r.fresh(ctx, packs, dir, byFolder[dir])
 		}
-		return r.file(ctx, c, false)
+		return r.over(ctx, byFolder[dir])
 	})
+	err = errors.Join(err, packs.close())
 	for i := len(files) - 1; i >= 0 && err == nil; i-- { // a folder may be read-only
 		if f := &files[i]; f.Kind == KindFolder {
 			err = r.root.Chmod(f.Path, f.FileMode())
 		}
 	}
 	return done, err
+}
+
+// over writes files and links in place of others.
+func (r *restore) over(ctx context.Context, files []*File) error {
+	for _, f := range files {
+		c := Change{Kind: Added, Path: f.Path, New: f}
+		put := func() error { return r.file(ctx, c, false) }
+		if f.Kind == KindLink {
+			put = func() error { return r.link(c) }
+		}
+		if err := put(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fresh writes the files and links of a folder that has none.
+func (r *restore) fresh(ctx context.Context, packs *packReader, dir string, files []*File) error {
+	folder, err := r.root.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	for _, f := range files {
+		name := path.Base(f.Path)
+		if f.Kind == KindLink {
+			err = folder.Symlink(f.Target, name)
+		} else {
+			err = freshFile(ctx, packs, folder, f)
+		}
+		if err != nil {
+			return fmt.Errorf("write %q: %w", f.Path, err)
+		}
+	}
+	return nil
+}
+
+func freshFile(ctx context.Context, packs *packReader, folder *os.Root, f *File) error {
+	out, err := folder.OpenFile(path.Base(f.Path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	err = packs.copyTo(&untilStopped{ctx, out}, f.Hash)
+	if err == nil {
+		err = out.Chmod(f.FileMode())
+	}
+	return errors.Join(err, out.Close())
 }
 
 // Beside is a file or link that is no part of snapshots because git ignores it, or

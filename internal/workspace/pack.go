@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure/internal/atomicfile"
 	"github.com/perdure/perdure/internal/failpoint"
@@ -157,15 +158,54 @@ func (c *contents) total() int64 {
 
 // copyTo writes a content to w and checks it.
 func (c *contents) copyTo(w io.Writer, h Hash) error {
-	p, ok := c.index[h]
+	r := &packReader{c: c}
+	return errors.Join(r.copyTo(w, h), r.close())
+}
+
+// packReader reads many contents: it keeps the packs open. It is safe for
+// concurrent use.
+type packReader struct {
+	c *contents
+
+	mu   sync.Mutex // guards open
+	open map[string]*os.File
+}
+
+func (r *packReader) pack(name string) (*os.File, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f := r.open[name]; f != nil {
+		return f, nil
+	}
+	f, err := os.Open(filepath.Join(r.c.dir, name))
+	if err != nil {
+		return nil, err
+	}
+	if r.open == nil {
+		r.open = make(map[string]*os.File)
+	}
+	r.open[name] = f
+	return f, nil
+}
+
+func (r *packReader) close() error {
+	var errs []error
+	for _, f := range r.open {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// copyTo writes a content and checks it.
+func (r *packReader) copyTo(w io.Writer, h Hash) error {
+	p, ok := r.c.index[h]
 	if !ok {
 		return &Error{Kind: ErrDamaged, Op: "read content", Name: h.String(), Msg: "it is not stored"}
 	}
-	f, err := os.Open(filepath.Join(c.dir, p.pack))
+	f, err := r.pack(p.pack)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
 	sum := sha256.New()
 	n, err := io.Copy(io.MultiWriter(w, sum), io.NewSectionReader(f, p.offset, p.size))
 	if err != nil {

@@ -41,13 +41,13 @@ func (r *restore) files(ctx context.Context, changes []Change) error {
 	})
 }
 
-// inParallel calls do for each change until one fails, and returns that error.
-func inParallel(ctx context.Context, changes []Change, do func(Change) error) error {
+// inParallel calls do for each of a list until one fails, and returns that error.
+func inParallel[T any](ctx context.Context, list []T, do func(T) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	next := make(chan Change)
+	next := make(chan T)
 	var wg sync.WaitGroup
-	for range min(writers, len(changes)) {
+	for range min(writers, len(list)) {
 		wg.Go(func() {
 			for c := range next {
 				if err := do(c); err != nil {
@@ -56,7 +56,7 @@ func inParallel(ctx context.Context, changes []Change, do func(Change) error) er
 			}
 		})
 	}
-	for _, c := range changes {
+	for _, c := range list {
 		if ctx.Err() != nil {
 			break
 		}
