@@ -91,7 +91,7 @@ func (e *Engine) reopen(ctx context.Context, tree *perdure.Tree, row *record.Loo
 		return record.Resumed{}, invalidResume(err)
 	}
 	half := !row.Status.Ended()
-	if !half && (row.Status != record.Failed || next.MaxIterations <= row.Iteration) {
+	if tree.State != perdure.Failed || !half && (row.Status != record.Failed || next.MaxIterations <= row.Iteration) {
 		return record.Resumed{}, ended(tree, row)
 	}
 	if err := e.available(&next); err != nil {
