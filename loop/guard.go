@@ -75,7 +75,7 @@ func (r *run) takeCalls() error {
 		if l.Answer != "" && !toolcall.Allowed(l.Answer) {
 			t.Denied++
 		}
-		t.Wanted = append(t.Wanted, l.Wanted...)
+		t.Calls, t.Wanted = append(t.Calls, l.Risky()), append(t.Wanted, l.Wanted...)
 		if l.Pattern == "" {
 			continue
 		}
@@ -83,7 +83,7 @@ func (r *run) takeCalls() error {
 		r.note(EventRisky, map[string]any{"iteration": l.Iteration, "tool": l.Tool, "target": l.Target, "risk_pattern": l.Pattern,
 			"risk_level": l.Level, "answer": l.Answer, "snapshot": l.Snapshot})
 	}
-	t.Risky = slices.Clone(t.Risky[max(0, len(t.Risky)-maxRisky):])
+	t.Risky, t.Calls = slices.Clone(t.Risky[max(0, len(t.Risky)-maxRisky):]), slices.Clone(t.Calls[max(0, len(t.Calls)-maxRisky):])
 	r.state.CallsRead = next
 	return nil
 }

@@ -128,7 +128,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	out.Regressions = by.Settle(out.Regressions) // handlers may have reported more
-	out.Level, out.Risky = t.Level, t.Risky
+	out.Level, out.Risky, out.Calls = t.Level, t.Risky, t.Calls
 	out.Sight, out.Denied, out.Handoff = t.Sight, t.Denied, r.endHandoff(ctx, out, changes)
 	out.Times = Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS, Engine: time.Since(began).Milliseconds() - t.HooksMS, Sealed: out.Times.Sealed}
 	if t.Metrics != nil {

@@ -117,7 +117,9 @@ type turnState struct {
 	Exhausted bool `json:"exhausted,omitempty"`
 	// Risky are the agent's risky calls, Wanted those that a person is to be asked
 	// about.
-	Risky  []toolcall.Risky `json:"risky,omitempty"`
+	Risky []toolcall.Risky `json:"risky,omitempty"`
+	// Calls are the last of its calls that were judged.
+	Calls  []toolcall.Risky `json:"calls,omitempty"`
 	Wanted []string         `json:"wanted,omitempty"`
 	// Sight is how the agent's calls of tools are seen, Denied how many were.
 	Sight  agent.Sight `json:"sight,omitempty"`
@@ -199,6 +201,9 @@ type Outcome struct {
 	Findings []detect.Finding `json:"findings,omitempty"`
 	// Risky are its calls of tools that could do harm, at most maxRisky.
 	Risky []toolcall.Risky `json:"risky_actions,omitempty"`
+	// Calls are the last of its calls that could change something, at most maxRisky;
+	// the journal has all.
+	Calls []toolcall.Risky `json:"tool_call_history,omitempty"`
 	// Level is how firmly it was reminded of the rules.
 	Level hook.Level `json:"reinforcement_level,omitempty"`
 	// Handoff is what the agent recorded of its work; nil when it recorded nothing.

@@ -10,6 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/toolcall"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -206,6 +210,25 @@ func TestHookMessageSchemaRefuses(t *testing.T) {
 		}
 		if _, err := hook.DecodeMessage(text); err != nil {
 			t.Errorf("example %d: %v", i, err)
+		}
+	}
+}
+
+// TestToolCallSchema: what a journal of tool calls holds is valid.
+func TestToolCallSchema(t *testing.T) {
+	t.Parallel()
+	_, schema := schemaDoc(t, "tool-call")
+	line := toolcall.NewLine(toolcall.Asked, 1, &agent.ToolCall{ID: "1", Name: "Bash", Kind: agent.ToolExecute, Command: "rm x"},
+		&toolcall.Judgement{Findings: []risk.Finding{{Rule: risk.Table()[0], Target: "x"}}})
+	line.Answer, line.Wanted, line.Snapshot = risk.Gate, []string{"delete_files x"}, "abc"
+	line.After = &toolcall.Evidence{TestsBefore: 1, Findings: []detect.Finding{{Type: detect.TestDeletion}}, Skipped: []string{"y: binary"}}
+	for _, l := range []toolcall.Line{line, toolcall.NewLine(toolcall.Seen, 0, &agent.ToolCall{Kind: agent.ToolOther}, nil)} {
+		doc, err := json.Marshal(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(jsonOf(t, string(doc))); err != nil {
+			t.Errorf("%s: %v", doc, err)
 		}
 	}
 }

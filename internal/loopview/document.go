@@ -169,6 +169,10 @@ func (d *State) record(s *Summary, it *record.Iteration, o *loop.Outcome, known 
 		d.Risky = append(d.Risky, action(it.Number, &o.Risky[i]))
 		d.LastRisky = &d.Risky[len(d.Risky)-1]
 	}
+	for i := range o.Calls {
+		d.Calls = append(d.Calls, action(it.Number, &o.Calls[i]))
+	}
+	d.Calls = d.Calls[max(0, len(d.Calls)-maxCalls):]
 	if o.AgentError == "" {
 		return
 	}
@@ -184,6 +188,9 @@ func agentError(it *record.Iteration, o *loop.Outcome) AgentError {
 	}
 	return e
 }
+
+// maxCalls is how many calls of tools a document lists.
+const maxCalls = 1000
 
 func action(iteration int, c *toolcall.Risky) Action {
 	verdict := map[risk.Answer]string{risk.Allow: "ALLOW", risk.Warn: "WARN", risk.Gate: "BLOCK", risk.Block: "BLOCK"}[c.Answer]

@@ -49,6 +49,7 @@ type State struct {
 	LastError         *AgentError    `json:"last_error"`
 	Risky             []Action       `json:"risky_actions,omitempty"`
 	LastRisky         *Action        `json:"last_risky_action,omitempty"`
+	Calls             []Action       `json:"tool_call_history,omitempty"`
 	Before            string         `json:"pre_iteration_snapshot,omitempty"`
 	Detecting         bool           `json:"detection_enabled"`
 	Patterns          []string       `json:"detected_patterns"`
@@ -60,12 +61,12 @@ type State struct {
 	past *past
 }
 
-// Action is a call of a tool that could do harm.
+// Action is a call of a tool; one that could do harm has a level.
 type Action struct {
 	Tool      string    `json:"tool"`
 	Target    string    `json:"target,omitempty"`
-	Level     string    `json:"risk_level"`
-	Pattern   string    `json:"risk_pattern"`
+	Level     string    `json:"risk_level,omitempty"`
+	Pattern   string    `json:"risk_pattern,omitempty"`
 	Timestamp time.Time `json:"timestamp"`
 	Iteration int       `json:"iteration"`
 	// Verdict is ALLOW, WARN or BLOCK; empty when the call was only seen.

@@ -73,14 +73,15 @@ func firstOf(list []string) string {
 	return list[0]
 }
 
-// Risky is a call of a tool that can do harm, and what was done about it.
+// Risky is a call of a tool that can do harm, and what was done about it; without a
+// pattern it is one that cannot.
 type Risky struct {
 	At      time.Time    `json:"timestamp"`
 	CallID  string       `json:"call_id,omitempty"`
 	Tool    string       `json:"tool"`
 	Target  string       `json:"target"`
-	Pattern risk.Pattern `json:"risk_pattern"`
-	Level   risk.Level   `json:"risk_level"`
+	Pattern risk.Pattern `json:"risk_pattern,omitempty"`
+	Level   risk.Level   `json:"risk_level,omitempty"`
 	// Answer is what was answered; empty when the call was only seen.
 	Answer risk.Answer `json:"answer,omitempty"`
 	// Snapshot is what was there before it; empty when none was taken.
@@ -89,7 +90,7 @@ type Risky struct {
 	After *Evidence `json:"after,omitempty"`
 }
 
-// Risky is the call of a line that has a risk.
+// Risky is the call of a line.
 func (l *Line) Risky() Risky {
 	return Risky{At: l.At, CallID: l.CallID, Tool: l.Tool, Target: l.Target, Pattern: l.Pattern, Level: l.Level, Answer: l.Answer, Snapshot: l.Snapshot}
 }

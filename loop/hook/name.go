@@ -118,6 +118,9 @@ func workRows() []Row {
 			Input{"status", "string", "completed or failed"},
 			Input{"baseline", "object", "metrics before the first iteration"},
 			Input{"current", "object", "metrics after the call, those that need no run of the tests"},
+			Input{"tests_before", "integer", "tests in the files that a risky call touched, before it"},
+			Input{"tests_after", "integer", "and after it"},
+			Input{"findings", "array", "signs of regressions in these files: type, tier, severity, file, line, message"},
 		)},
 		{Hook: PostIteration, When: "after each iteration, before it is judged", Timeout: DefaultTimeout, OnFault: FaultContinues, Detects: true, Inputs: []Input{
 			{"iteration_number", "integer", "from 1"},
