@@ -202,6 +202,9 @@ func TestHooksOtherNames(t *testing.T) {
 				}
 			}
 			c.ID, c.Name, c.Command, c.Status = fmt.Sprintf("item_%d", i), "command_execution", "/bin/bash -lc ls", agent.ToolCompleted
+			if i == 3 { // a patch by a command
+				c.Kind, c.Command, c.Paths = agent.ToolEdit, "", []string{"a.txt"}
+			}
 			w.observe(agent.Event{Kind: agent.EventToolResult, Call: &c})
 		}
 		return w.write("tests/b", "pass")

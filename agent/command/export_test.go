@@ -124,3 +124,8 @@ func (w *Watchdog) Cause() string {
 	text, _, _ := strings.Cut(cause.Error(), ":")
 	return text
 }
+
+// ClaudeHooks is claudeHooks.
+func ClaudeHooks(words, args []string) (options, rest []string, err error) {
+	return claudeHooks(words, args)
+}

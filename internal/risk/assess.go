@@ -1,6 +1,8 @@
 package risk
 
 import (
+	"bytes"
+	"encoding/json"
 	"path"
 	"path/filepath"
 	"slices"
@@ -66,6 +68,16 @@ func Assess(c *agent.ToolCall, at Where) []Finding {
 	if c.Command != "" {
 		a.command(c.Command, 0)
 	}
+	if c.Kind == agent.ToolEdit && bytes.Contains(c.Input, []byte("*** ")) { // which files are deleted, only it says
+		var given map[string]any
+		if json.Unmarshal(c.Input, &given) == nil {
+			for _, member := range given {
+				if text, ok := member.(string); ok {
+					a.patch(text)
+				}
+			}
+		}
+	}
 	slices.SortStableFunc(a.found, func(x, y Finding) int {
 		switch {
 		case graver(x.Level, y.Level):
@@ -93,6 +105,8 @@ type assessment struct {
 	at    Where
 	found []Finding
 	names []string
+	// patched is the file that the last line of a patch was about.
+	patched string
 }
 
 // maxNames bounds the names of a command line.

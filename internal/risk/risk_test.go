@@ -119,6 +119,10 @@ func others() map[string]string {
 		"go test ./... | tee /tmp/log":          "",
 		"echo x > .perdure/config.yaml":         "write_perdure",
 		"dd if=/dev/zero of=a_test.go":          "write_test",
+		"apply_patch <<'E'\n*** Begin Patch\n*** Delete File: a_test.go\n*** Add File: b.go\n+x\n*** End Patch\nE": "delete_test",
+		"cd x && apply_patch \"*** Update File: .perdure/y\n\"":                                                    "write_perdure",
+		"apply_patch <<'E'\n*** Update File: a_test.go\n*** Move to: a.go\nE":                                      "write_test delete_test",
+		"cat <<'E' > notes\n*** Delete File: a_test.go\nE":                                                         "",
 		// What is no command line, or hides which command it is.
 		"$'\\x72\\x6d' -rf src": "unreadable_command",
 		"$RM -rf src":           "unreadable_command",
@@ -171,6 +175,18 @@ func TestNames(t *testing.T) {
 	got := risk.Names("cd a && rm -rf b $X 'c d' > /tmp/e; sh -c 'mv ../f g/'", where())
 	if want := []string{"/w/project/a/b", "/w/project/a/c d", "/tmp/e", "/w/project/a/mv ../f g", "/w/project/f", "/w/project/a/g"}; !slices.Equal(got, want) {
 		t.Errorf("names %q, want %q", got, want)
+	}
+}
+
+// TestPatches: of a patch that does several things each counts.
+func TestPatches(t *testing.T) {
+	t.Parallel()
+	c := agent.Describe("1", "apply_patch", []byte(`{"input":"*** Begin Patch\n*** Delete File: a_test.go\n*** Add File: b.go\n+x\n*** End Patch"}`))
+	if got := patterns(&c); !strings.Contains(got, "delete_test") {
+		t.Errorf("a deletion beside an addition: %q", got)
+	}
+	if names := risk.Names("apply_patch <<'E'\n*** Delete File: a_test.go\nE", where()); !slices.Contains(names, "/w/project/a_test.go") {
+		t.Errorf("names %q", names)
 	}
 }
 

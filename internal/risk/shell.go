@@ -27,6 +27,8 @@ func (a *assessment) command(line string, depth int) {
 	dir := a.at.Dir
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
+		case *syntax.Stmt:
+			a.patches(n)
 		case *syntax.Redirect:
 			a.redirect(n)
 		case *syntax.CallExpr:
@@ -35,6 +37,52 @@ func (a *assessment) command(line string, depth int) {
 		return true
 	})
 	a.at.Dir = dir // what a cd changed ends with its line
+}
+
+// patches is for a patch that a command line applies, on standard input or as a word.
+// Codex edits files so, and its hooks are told of a command.
+func (a *assessment) patches(s *syntax.Stmt) {
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok {
+		return
+	}
+	words := unwrapped(wordsOf(call.Args))
+	if len(words) == 0 || path.Base(words[0]) != "apply_patch" && path.Base(words[0]) != "applypatch" {
+		return
+	}
+	for _, r := range s.Redirs {
+		if r.Hdoc != nil {
+			a.patch(text(r.Hdoc))
+		}
+	}
+	for _, w := range words[1:] {
+		a.patch(w)
+	}
+}
+
+// patch judges a patch in the form of apply_patch.
+func (a *assessment) patch(text string) {
+	for line := range strings.Lines(text) {
+		verb, name, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		moved := false
+		switch verb {
+		case "*** Delete File":
+			a.removes(name, false)
+		case "*** Move to":
+			moved = true
+			fallthrough
+		case "*** Add File", "*** Update File":
+			a.writes(name)
+		default:
+			continue
+		}
+		if moved && a.patched != "" {
+			a.moves(a.patched)
+		}
+		a.patched = name
+		a.named(name)
+	}
+	a.patched = ""
 }
 
 // clip shortens what is shown of a command.

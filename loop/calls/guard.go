@@ -56,6 +56,9 @@ type Guard struct {
 	mu    sync.Mutex // guards the rest
 	asked []*asked
 	told  map[string]bool // risky calls that were only seen
+	begun map[string]bool // names of calls in the agent's stream
+	// same tells that the agent's stream and its hooks have the same names for calls.
+	same bool
 	// native counts what the agent's own hooks asked, unasked the calls that were made
 	// although nobody had asked.
 	native, unasked int
@@ -67,7 +70,7 @@ type Guard struct {
 
 // New guards a turn, which ends with ctx.
 func New(ctx context.Context, cfg Config) *Guard {
-	return &Guard{cfg: cfg, ctx: ctx, told: make(map[string]bool)}
+	return &Guard{cfg: cfg, ctx: ctx, told: make(map[string]bool), begun: make(map[string]bool)}
 }
 
 // asked is a call that an agent asked for.
@@ -94,6 +97,7 @@ func (g *Guard) Answer(_ context.Context, q *agenthook.Question) agenthook.Answe
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.native++
+	g.same = g.same || q.Call.ID != "" && g.begun[q.Call.ID]
 	if q.Event != agenthook.PreToolUse {
 		status := agent.ToolCompleted
 		if q.Event == agenthook.PostToolUseFailure {
@@ -201,8 +205,7 @@ func (g *Guard) snapshot(level risk.Level) workspace.ID {
 }
 
 // find is the call as it was asked for; nil when it was not. Where names of calls are
-// others in an agent's stream than at its hooks, calls of one kind are taken in their
-// order.
+// others in an agent's stream than at its hooks, calls are taken in their order.
 func (g *Guard) find(c *agent.ToolCall) *asked {
 	for _, a := range slices.Backward(g.asked) {
 		if c.ID != "" && a.call.ID == c.ID {
@@ -219,8 +222,8 @@ func (g *Guard) after(c *agent.ToolCall, native bool) string {
 		return ""
 	}
 	a := g.find(c)
-	if a == nil && !native {
-		a = g.next(c)
+	if a == nil && !native && !g.same {
+		a = g.next()
 	}
 	if a != nil && !native {
 		a.streamed = true
@@ -247,10 +250,11 @@ func (g *Guard) after(c *agent.ToolCall, native bool) string {
 	return a.text
 }
 
-// next is the first call of a kind that was allowed and that the stream did not tell of.
-func (g *Guard) next(c *agent.ToolCall) *asked {
+// next is the first call that was allowed and that the stream did not tell of. What is
+// a command at Codex's hooks may be a change of files in its stream.
+func (g *Guard) next() *asked {
 	for _, a := range g.asked {
-		if !a.streamed && a.decision.Allow && a.call.Kind == c.Kind && g.native > 0 {
+		if !a.streamed && a.decision.Allow && g.native > 0 {
 			return a
 		}
 	}
@@ -305,6 +309,7 @@ func (g *Guard) Hear(e *agent.Event) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.begun[e.Call.ID] = true
 	switch {
 	case e.Kind == agent.EventToolResult:
 		g.after(e.Call, false)
