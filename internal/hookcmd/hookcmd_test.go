@@ -119,7 +119,7 @@ func TestFailsClosed(t *testing.T) {
 	stop()
 	pipe, _ := io.Pipe()
 	for name, tt := range map[string]struct {
-		ctx context.Context //nolint:containedctx // one row gives another
+		ctx context.Context
 		call
 	}{
 		"nothing":          {call: call{stdin: strings.NewReader("")}},

@@ -51,7 +51,7 @@ type Config struct {
 // Guard guards the calls of one turn. It is safe for concurrent use.
 type Guard struct {
 	cfg Config
-	ctx context.Context //nolint:containedctx // the turn's own
+	ctx context.Context // the turn's own
 
 	mu    sync.Mutex // guards the rest
 	asked []*asked
