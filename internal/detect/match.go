@@ -367,12 +367,15 @@ func (c *material) collectTests(p *pair) {
 		was := old[t.Name]
 		switch {
 		case was == nil:
-			c.tests, c.whole = slices.Concat(c.tests, t.All, t.Parts), slices.Concat(c.whole, t.All, t.Parts)
+			c.tests = append(append(c.tests, t.All...), t.Parts...)
 			c.asserts += len(t.Asserts)
 		case was.BodyHash != t.BodyHash:
-			c.tests, c.whole = slices.Concat(c.tests, source.Without(t.All, was.All), source.Without(t.Parts, was.Parts)), slices.Concat(c.whole, t.All, t.Parts)
+			c.tests = append(append(c.tests, source.Without(t.All, was.All)...), source.Without(t.Parts, was.Parts)...)
 			c.asserts += max(0, len(t.Asserts)-len(was.Asserts)) + len(t.Cases)
+		default:
+			continue
 		}
+		c.whole = append(append(c.whole, t.All...), t.Parts...)
 	}
 	for _, s := range p.new.Suites {
 		c.whole = append(c.whole, s.All...)
