@@ -114,9 +114,9 @@ func TestNewerStore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		insert("9", "1", "1")
+		insert("9001", "1", "1")
 		createTree(t, testdb.Open(t, cfg), perdure.TreeSpec{})
-		insert("10", "1", "10")
+		insert("9002", "1", "9002")
 		other, err := perdure.Open(t.Context(), cfg)
 		if err == nil {
 			other.Close()

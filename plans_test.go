@@ -28,6 +28,9 @@ var scans = map[string]string{
 	"sqlDumpPast":        "sorts what one state that is exported had",
 	"sqlOpenOnes":        "the index holds the open gates and no others",
 	"sqlOpenPlaces":      "the index holds the loops that have not ended and no others",
+	"sqlFalseAlarms":     "sorts what people marked in one loop, of which there is a limit",
+	"sqlKinds":           "groups the iterations of one loop that made something worse",
+	"sqlColumns":         "groups the iterations of one loop",
 	"sqlManyCheckpoints": "retention looks at every state, now and then",
 }
 

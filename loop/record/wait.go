@@ -55,8 +55,8 @@ const (
 	sqlAnswerWaiter = `UPDATE gate_task SET answer = $2, answered_by = $3, text = $4 WHERE task = $1 AND answer = ''`
 	sqlOpenTree     = `SELECT s.state IN (1, 2) FROM tree_stat s WHERE s.tree = $1`
 	sqlKeyOfTree    = `SELECT id FROM tree WHERE name = $1`
-	sqlAtWork       = `SELECT EXISTS (SELECT 1 FROM task_hot h JOIN tree t ON t.id = h.tree
-		WHERE t.name = $1 AND (h.state = 2 OR h.ready_at IS NOT NULL))`
+	sqlAtWork       = `SELECT EXISTS (SELECT 1 FROM tree t JOIN tree_stat s ON s.tree = t.id
+		WHERE t.name = $1 AND (s.running > 0 OR EXISTS (SELECT 1 FROM task_hot h WHERE h.tree = t.id AND h.ready_at IS NOT NULL)))`
 )
 
 // Wait lets the task of a run wait at the gate of its tree, which is opened when

@@ -9,4 +9,4 @@ CREATE TABLE gate_task (
 	answered_by TEXT NOT NULL,
 	text TEXT NOT NULL
 );
-CREATE INDEX gate_task_gate ON gate_task (tree, gate);
+CREATE INDEX gate_task_gate ON gate_task (tree, gate, task);
