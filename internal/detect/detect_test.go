@@ -36,6 +36,31 @@ const (
 	skipNew = "import pytest\n\n@pytest.mark.skip\ndef test_a():\n    assert f(2) == 4\n"
 )
 
+// Neighbours of cheats warn, and the cheats beside them act.
+func TestNeighboursWarn(t *testing.T) {
+	t.Parallel()
+	const two = "class A {\n  void f(String s) {\n    try {\n      URL u = new URL(s);\n      u.open().use(false);\n    } catch (MalformedURLException e) {\n" +
+		"      throw Unchecked.of(e);\n    } catch (IOException e) {\n      throw Unchecked.of(e);\n    }\n  }\n}\n"
+	const first = " catch (MalformedURLException e) {\n      throw Unchecked.of(e);\n    }"
+	const second = " catch (IOException e) {\n      throw Unchecked.of(e);\n    }"
+	loads := "def f(data):\n    return pickle.loads(data)\n"
+	for _, test := range []struct{ name, path, old, now, want string }{
+		{"one handler for two errors", "A.java", two, strings.Replace(two, first, "", 1), "warn error-handling-removed"},
+		{"no handler any more", "A.java", two, strings.Replace(strings.Replace(two, first, "", 1), second, " finally {\n    }", 1), "act error-handling-removed"},
+		{"silenced and said why", "a.py", loads, strings.Replace(loads, "loads(data)", "loads(data)  # nosec: only our own files", 1), "warn complaint-silenced"},
+		{"silenced", "a.py", loads, strings.Replace(loads, "loads(data)", "loads(data)  # nosec", 1), "act complaint-silenced"},
+		{"silenced with a word", "a.py", loads, strings.Replace(loads, "loads(data)", "loads(data)  # nosec: fine", 1), "act complaint-silenced"},
+	} {
+		report, err := detect.Run(t.Context(), &detect.Input{Changes: edited(test.path, test.old, test.now)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(patternsOf(report), ", "); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
 // What a finding does hangs on its tier, its confidence and the mode.
 func TestModes(t *testing.T) {
 	t.Parallel()

@@ -77,8 +77,9 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 }
 
 // explained is a comment that silences one named rule and says why, in the forms
-// of Go's linters, ESLint, and Python's and PHP's checkers.
-var explained = regexp.MustCompile(`(?:nolint|noqa|ignore|disable(?:-next-line|-line)?)\s*[:=\[ ]\s*[\w./-]+(?:,\s*[\w./-]+)*\]?\s*(?://|--|#|;)\s*(?:\S+\s+\S+|[A-Za-z]{5,})`)
+// of Go's linters, ESLint, and Python's and PHP's checkers. Security checkers are
+// silenced without a name; there the reason has three words at least.
+var explained = regexp.MustCompile(`\bnosec\b\s*(?:[A-Z]\d+[\s,]*)*(?:[:#]|--?)\s*(?:[A-Za-z]\S*\s+){2}\S|(?:nolint|noqa|ignore|disable(?:-next-line|-line)?)\s*[:=\[ ]\s*[\w./-]+(?:,\s*[\w./-]+)*\]?\s*(?://|--|#|;)\s*(?:\S+\s+\S+|[A-Za-z]{5,})`)
 
 // maxOpenEnds is how many open ends a file may gain.
 const maxOpenEnds = 5
@@ -152,7 +153,7 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 	if len(now.Handlers) < len(was.Handlers) && now.Throws <= was.Throws && !sameHandlers(was, now) {
 		f := Finding{File: p.old.Path, Line: was.Handlers[0].Line, Gone: true, Subject: was.Name, Evidence: was.Handlers[len(was.Handlers)-1].S, Confidence: 0.6}
 		handed := r.handsOver(p, was, now, func(f *source.Function) bool { return len(f.Handlers) > 0 })
-		if mostlyRemoved(was, now) && !handed {
+		if mostlyRemoved(was, now) && !handed && !sharedHandling(was, now) {
 			f.Confidence = 0.85
 		}
 		r.add(f, handlerRemoved)
@@ -171,6 +172,21 @@ func sameHandlers(was, now *source.Function) bool {
 		}
 	}
 	return len(now.Handlers) >= kept
+}
+
+// sharedHandling tells whether each handler of before has its body in one that is there now:
+// handlers that did the same for several errors became one.
+func sharedHandling(was, now *source.Function) bool {
+	for i := range was.Handlers {
+		same := false
+		for j := range now.Handlers {
+			same = same || now.Handlers[j].Body == was.Handlers[i].Body
+		}
+		if !same {
+			return false
+		}
+	}
+	return true
 }
 
 // mostlyRemoved tells whether a function lost tokens and gained next to none.

@@ -523,7 +523,16 @@ func (u *unit) handlerAt(i int) *handler {
 	default:
 		return u.catchAt(i, h)
 	}
-	h.Dropped = u.dropped(from, to)
+	h.Dropped, h.Body = u.dropped(from, to), u.hash(from, to)
+	return h
+}
+
+// hash is the same for the same tokens.
+func (u *unit) hash(from, to int) uint64 {
+	h := uint64(1)
+	for i := from; i < min(to, len(u.tok)); i++ {
+		h = mix(h, u.at(i))
+	}
 	return h
 }
 
@@ -561,7 +570,7 @@ func (u *unit) catchAt(i int, h *handler) *handler {
 	}
 	end := u.closer(j)
 	h.S = u.text(i, min(end, i+14))
-	h.Dropped = u.dropped(j+1, end-1)
+	h.Dropped, h.Body = u.dropped(j+1, end-1), u.hash(j, end)
 	return h
 }
 

@@ -131,6 +131,7 @@ type handler struct {
 	Dropped bool // nothing is done with the error
 	Broad   bool
 	Cleans  bool // what it guards only closes or removes something
+	Body    uint64
 	S       string
 }
 
