@@ -553,6 +553,9 @@ func (r *run) matchSplit(left []int) {
 // several share it.
 func (r *run) mergedInto(t *testPair, free []*candidate) (*pair, *source.Test) {
 	for _, c := range free[:min(len(free), maxRenamed)] {
+		if 4*len(c.test.Literals) < 3*len(t.old.Literals) || 10*len(c.test.Telling) < 7*len(t.old.Telling) {
+			continue // too little to hold as much
+		}
 		if source.Inside(t.old.Literals, c.test.Literals) >= 0.75 && source.Inside(t.old.Telling, c.test.Telling) >= 0.7 {
 			return c.pair, c.test
 		}
