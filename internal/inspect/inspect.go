@@ -32,24 +32,86 @@ func Run(ctx context.Context, files *workspace.Workspace, b *Between, in detect.
 	return detect.Run(ctx, &in)
 }
 
-// Versions are the changed files with what they hold.
+// Versions are the changed files with what they hold. They are read some at a time:
+// each reading looks for what others have written meanwhile.
 func Versions(ctx context.Context, files *workspace.Workspace, b *Between) iter.Seq2[detect.Change, error] {
 	return func(yield func(detect.Change, error) bool) {
-		for i := range b.Changes {
-			c := &b.Changes[i]
-			if folder(c.Old) && folder(c.New) {
-				continue
-			}
-			var d detect.Change
-			var err error
-			if d.Old, err = version(ctx, files, b.From, c.Old); err == nil {
-				d.New, err = version(ctx, files, b.To, c.New)
-			}
-			if !yield(d, err) || err != nil {
+		for rest := b.Changes; len(rest) > 0; {
+			n := some(rest)
+			list, err := readChanges(ctx, files, b, rest[:n])
+			if err != nil {
+				yield(detect.Change{}, err)
 				return
 			}
+			for _, c := range list {
+				if !yield(c, nil) {
+					return
+				}
+			}
+			rest = rest[n:]
 		}
 	}
+}
+
+// some is how many changes are read at a time: a bounded number of files and, but
+// for the first, of bytes.
+func some(changes []workspace.Change) int {
+	const most, mostBytes = 64, 4 << 20
+	bytes := int64(0)
+	for i := range changes[:min(len(changes), most)] {
+		for _, f := range []*workspace.File{changes[i].Old, changes[i].New} {
+			if read(f) {
+				bytes += f.Size
+			}
+		}
+		if bytes > mostBytes {
+			return max(i, 1)
+		}
+	}
+	return min(len(changes), most)
+}
+
+func readChanges(ctx context.Context, files *workspace.Workspace, b *Between, changes []workspace.Change) ([]detect.Change, error) {
+	list := make([]detect.Change, 0, len(changes)) // never moved: the readings point into it
+	var old, now reading
+	for i := range changes {
+		c := &changes[i]
+		if folder(c.Old) && folder(c.New) {
+			continue
+		}
+		list = append(list, detect.Change{Old: version(c.Old), New: version(c.New)})
+		d := &list[len(list)-1]
+		old.add(&d.Old, c.Old)
+		now.add(&d.New, c.New)
+	}
+	if err := old.read(ctx, files, b.From); err != nil {
+		return nil, err
+	}
+	return list, now.read(ctx, files, b.To)
+}
+
+// reading is what is read of a snapshot, and where to.
+type reading struct {
+	paths []string
+	to    []*detect.Version
+}
+
+func (r *reading) add(to *detect.Version, f *workspace.File) {
+	if read(f) {
+		r.paths, r.to = append(r.paths, f.Path), append(r.to, to)
+	}
+}
+
+func (r *reading) read(ctx context.Context, files *workspace.Workspace, id workspace.ID) error {
+	if len(r.paths) == 0 {
+		return nil
+	}
+	next := 0
+	return files.ReadFiles(ctx, id, r.paths, func(_ workspace.File, text []byte) error {
+		r.to[next].Content = text
+		next++
+		return nil
+	})
 }
 
 // ReadTrusted reads a file of a snapshot; nil when it is not there, or no regular
@@ -64,20 +126,22 @@ func ReadTrusted(ctx context.Context, files *workspace.Workspace, id workspace.I
 
 func folder(f *workspace.File) bool { return f == nil || f.Kind == workspace.KindFolder }
 
-// version is a file with what it holds, unless it is too large to be looked at.
-func version(ctx context.Context, files *workspace.Workspace, id workspace.ID, f *workspace.File) (detect.Version, error) {
+// read tells whether the content of a file is looked at.
+func read(f *workspace.File) bool {
+	return f != nil && f.Kind == workspace.KindFile && f.Size <= maxBytes
+}
+
+// version is a file without what it holds.
+func version(f *workspace.File) detect.Version {
 	switch {
 	case folder(f):
-		return detect.Version{}, nil
+		return detect.Version{}
 	case f.Kind == workspace.KindLink:
-		return detect.Version{Path: f.Path, Kind: detect.Link}, nil
+		return detect.Version{Path: f.Path, Kind: detect.Link}
 	case f.Kind != workspace.KindFile:
-		return detect.Version{Path: f.Path, Kind: detect.Other}, nil
-	case f.Size > maxBytes:
-		return detect.Version{Path: f.Path, Size: f.Size}, nil
+		return detect.Version{Path: f.Path, Kind: detect.Other}
 	}
-	text, err := files.ReadFile(ctx, id, f.Path)
-	return detect.Version{Path: f.Path, Content: text, Size: f.Size}, err
+	return detect.Version{Path: f.Path, Size: f.Size}
 }
 
 // Acting are the findings that are regressions, but for those about tests that ran

@@ -202,6 +202,7 @@ func (w *Workspace) ReadFiles(ctx context.Context, id ID, paths []string, each f
 				return &Error{Kind: ErrNotFound, Op: op, Name: p, Msg: "it has no such file"}
 			}
 			var data bytes.Buffer
+			data.Grow(int(f.Size)) // memory has it as a whole anyway
 			if err := w.contents.copyTo(&untilStopped{ctx, &data}, f.Hash); err != nil {
 				return err
 			}
