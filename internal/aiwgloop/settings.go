@@ -18,6 +18,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/yamltext"
 )
 
 // SettingsFile is the file of settings of a project, of which one section is
@@ -41,41 +42,7 @@ type Setting struct {
 	Own string `json:"perdure_setting"`
 }
 
-const (
-	maxSettings        = 1 << 20
-	maxSettingsNesting = 100
-)
-
-// dashes are lists in lists on one line.
-var dashes = regexp.MustCompile(`(?:[-?:][ \t]+)+`)
-
-// manyDashes tells whether lists in lists on one line are so deep that it takes
-// the parser too long: its time grows with the square of the depth.
-func manyDashes(text []byte) bool {
-	for _, at := range dashes.FindAllIndex(text, -1) {
-		blank := func(c rune) bool { return c == ' ' || c == '\t' }
-		if len(bytes.FieldsFunc(text[at[0]:at[1]], blank)) >= maxSettingsNesting {
-			return true
-		}
-	}
-	return false
-}
-
-// nestedYAML tells whether a text is nested so deeply that the parser should not
-// see it.
-func nestedYAML(text []byte) bool {
-	depth, deepest := 0, 0
-	for _, c := range text {
-		switch c {
-		case '[', '{':
-			depth++
-			deepest = max(deepest, depth)
-		case ']', '}':
-			depth--
-		}
-	}
-	return deepest > maxSettingsNesting || manyDashes(text)
-}
+const maxSettings = 1 << 20
 
 // sectionHead begins the section.
 var sectionHead = regexp.MustCompile(`(?m)^(?:agent_persistence|"agent_persistence"|'agent_persistence')[ \t]*:(?:[ \t\r]|$)`)
@@ -170,7 +137,7 @@ func readSettings(text []byte) (found []Setting, problem *fault) {
 			found, problem = nil, &fault{1, fmt.Sprintf("the YAML cannot be understood (%v)", v)}
 		}
 	}()
-	if nestedYAML(text) {
+	if yamltext.TooDeep(text) {
 		return nil, &fault{1, "the YAML is nested too deeply"}
 	}
 	file, err := parser.ParseBytes(text, 0)

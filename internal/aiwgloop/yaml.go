@@ -8,6 +8,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/perdure/perdure/internal/yamltext"
 )
 
 // maxYAML bounds a document in YAML, whose parser needs much memory.
@@ -24,7 +26,7 @@ func parseYAML(f *file) (v *value, problem *fault) {
 	if len(f.text) > maxYAML {
 		return nil, &fault{0, fmt.Sprintf("it has %d bytes, as YAML the limit is %d", len(f.text), maxYAML)}
 	}
-	if nestedYAML(f.text) {
+	if yamltext.TooDeep(f.text) {
 		return nil, &fault{0, "the YAML is nested too deeply"}
 	}
 	doc, err := parser.ParseBytes(f.text, 0)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/internal/ruleset"
 )
 
@@ -126,8 +127,8 @@ func (r *Report) summary() string {
 	for i := range r.Findings {
 		count[r.Findings[i].Action]++
 	}
-	text := fmt.Sprintf("%s: %s, %s, %s in %s", r.Verdict, counted(count[detect.Act], "regression"), counted(count[detect.Warn], "warning"),
-		counted(count[detect.Tell], "hint"), counted(r.Files, "changed file"))
+	text := fmt.Sprintf("%s: %s, %s, %s in %s", r.Verdict, human.Count(int64(count[detect.Act]), "regression"), human.Count(int64(count[detect.Warn]), "warning"),
+		human.Count(int64(count[detect.Tell]), "hint"), human.Count(int64(r.Files), "changed file"))
 	if n := len(r.Waived); n > 0 {
 		text += fmt.Sprintf(", %d waived", n)
 	}
@@ -138,13 +139,6 @@ func (r *Report) summary() string {
 		text = "detection is off: nothing was looked at"
 	}
 	return fmt.Sprintf("%s (%s mode; %s)", text, r.Mode, r.Compared)
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // meant is what to do about a change that is meant.

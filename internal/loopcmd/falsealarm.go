@@ -59,7 +59,7 @@ func (c *commands) newFalseAlarmCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				c.say("%s of %s is marked as a false alarm (%s, %s)", finding, name(ctx, s, l.Tree), counted(len(marks), "finding"), counted(fresh, "new one"))
+				c.say("%s of %s is marked as a false alarm (%s, %s)", finding, name(ctx, s, l.Tree), human.Count(int64(len(marks)), "finding"), human.Count(int64(fresh), "new one"))
 				if asJSON {
 					return c.PrintJSON(all)
 				}
@@ -70,13 +70,6 @@ func (c *commands) newFalseAlarmCommand() *cobra.Command {
 	cmd.Flags().StringVar(&reason, "reason", "", "why")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print what is marked as a JSON array")
 	return cmd
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // findingName is a regression, or the beginning of a fingerprint.

@@ -14,16 +14,16 @@ import (
 )
 
 // Unreadable tells why text cannot be a file of settings at all; empty when it can.
-func Unreadable(text []byte, most int) string {
+func Unreadable(text []byte, maxBytes int) string {
 	switch {
-	case len(text) > most:
-		return fmt.Sprintf("larger than %d bytes", most)
+	case len(text) > maxBytes:
+		return fmt.Sprintf("larger than %d bytes", maxBytes)
 	case !utf8.Valid(text):
 		line := 1 + bytes.Count(text[:invalidAt(text)], []byte("\n"))
 		return fmt.Sprintf("line %d is not valid UTF-8", line)
 	case bytes.IndexByte(text, 0) >= 0:
 		return "holds a NUL byte; it is not text"
-	case deepestBracket(text) > 100 || manyDashes.Match(text):
+	case TooDeep(text):
 		return "nested too deeply"
 	}
 	return ""
@@ -41,11 +41,35 @@ func invalidAt(text []byte) int {
 	return at
 }
 
-// manyDashes matches lists in lists in lists on one line, for which the
-// parser's time grows with the square of their depth.
-var manyDashes = regexp.MustCompile(`([-?:][ \t]+){100}`)
+// maxNesting is how deep a text may be nested.
+const maxNesting = 100
 
-// deepestBracket bounds what the recursive parser is given.
+// TooDeep tells whether a text is nested so deeply that the recursive parser
+// should not see it.
+func TooDeep(text []byte) bool { return deepestBracket(text) > maxNesting || manyDashes(text) }
+
+// dashes are lists in lists on one line.
+var dashes = regexp.MustCompile(`(?:[-?:][ \t]+)+`)
+
+// manyDashes finds lists in lists for which the parser's time grows with the
+// square of their depth. They are counted here: an expression that counts is
+// slow to compile, and to match where it nearly does.
+func manyDashes(text []byte) bool {
+	blank := func(c rune) bool { return c == ' ' || c == '\t' }
+	for len(text) > 0 {
+		at := dashes.FindIndex(text)
+		if at == nil {
+			return false
+		}
+		if len(bytes.FieldsFunc(text[at[0]:at[1]], blank)) >= maxNesting {
+			return true
+		}
+		text = text[at[1]:]
+	}
+	return false
+}
+
+// deepestBracket counts the brackets that are open at once.
 func deepestBracket(text []byte) int {
 	depth, deepest := 0, 0
 	for _, c := range text {

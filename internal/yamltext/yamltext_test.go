@@ -22,3 +22,20 @@ func TestUnreadable(t *testing.T) {
 		}
 	}
 }
+
+func TestTooDeep(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		strings.Repeat("[", 100):                           false,
+		strings.Repeat("{[", 51):                           true,
+		strings.Repeat("[]", 200):                          false,
+		strings.Repeat("- ", 99) + "a":                     false,
+		strings.Repeat("?\t: ", 50) + "a":                  true,
+		strings.Repeat(strings.Repeat("- ", 99)+"a\n", 50): false,
+		"a: 1\n" + strings.Repeat("- ", 100) + "a":         true,
+	} {
+		if got := yamltext.TooDeep([]byte(text)); got != want {
+			t.Errorf("%.20q of %d bytes: %v", text, len(text), got)
+		}
+	}
+}

@@ -17,12 +17,12 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/perdure/perdure/internal/nearest"
+	"github.com/perdure/perdure/internal/yamltext"
 )
 
 // Limits of a file of prices.
 const (
 	maxFileBytes = 1 << 20
-	maxNesting   = 100
 	// maxPrice is more than a million tokens of anything cost; beyond it
 	// somebody wrote the price of something else.
 	maxPrice  = 1e6
@@ -193,22 +193,12 @@ func parse(name string, text []byte) (o *overrides, err error) {
 
 // unreadable tells why text cannot be a file of prices at all.
 func unreadable(text []byte) string {
-	depth, deepest := 0, 0
-	for _, c := range text {
-		switch c {
-		case '[', '{':
-			depth++
-			deepest = max(deepest, depth)
-		case ']', '}':
-			depth--
-		}
-	}
 	switch {
 	case len(text) > maxFileBytes:
 		return fmt.Sprintf("larger than %d bytes", maxFileBytes)
 	case !utf8.Valid(text) || strings.ContainsRune(string(text), 0):
 		return "is not text in UTF-8"
-	case deepest > maxNesting || strings.Contains(string(text), strings.Repeat("- ", maxNesting)):
+	case yamltext.TooDeep(text):
 		return "nested too deeply"
 	}
 	return ""
