@@ -62,6 +62,7 @@ var rows = map[string]int{
 	"relay":              3,
 	"internal/survey":    3, // queries of their own on a tree, for the server
 	"internal/human":     3, // numbers of the store in words
+	"internal/cmdline":   3, // what the packages of commands share, below all of them
 	"internal/graph":     3, // trees for programs that draw
 	"internal/aiwgloop":  3, // kept from aiwg for the size of that package
 	"internal/testdb":    3,

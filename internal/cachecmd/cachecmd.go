@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/model/cache"
@@ -81,7 +82,7 @@ func (c *commands) newListCommand() *cobra.Command {
 		Args:    c.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
-				return usageError("0 lists all", "--limit is %d", limit)
+				return cmdline.UsageError("0 lists all", "--limit is %d", limit)
 			}
 			return c.withCache(cmd, func(ctx context.Context, kept *cache.Cache) error {
 				all, err := kept.List(ctx)
@@ -93,7 +94,7 @@ func (c *commands) newListCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 0, "the most answers to list; 0: all")
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -162,7 +163,7 @@ func (c *commands) newStatsCommand() *cobra.Command {
 			})
 		},
 	}
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -203,10 +204,8 @@ func (c *commands) newEvictCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.unused, "unused", "", "remove answers not used for this `time`, for example 30d")
 	cmd.Flags().StringVar(&f.keepTo, "keep", "", "keep the answers used last up to this `size`, for example 100MB, and remove the others")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "remove nothing, tell what would go")
-	jsonFlag(cmd, &f.json)
-	if err := cmd.RegisterFlagCompletionFunc("model", c.completeCache(func(e *cache.Entry) (string, string) { return e.Model, "" })); err != nil {
-		panic(err) // the flag is the one above
-	}
+	cmdline.JSONFlag(cmd, &f.json)
+	cmdline.CompleteWith(cmd, "model", c.completeCache(func(e *cache.Entry) (string, string) { return e.Model, "" }))
 	return cmd
 }
 
@@ -222,20 +221,20 @@ func (f *evictFlags) selection(args []string) (cache.Selection, error) {
 			err = fmt.Errorf("%s is not longer than 0", f.unused)
 		}
 		if err != nil {
-			return sel, usageError("give it like 12h or 30d", "--unused: %s", err)
+			return sel, cmdline.UsageError("give it like 12h or 30d", "--unused: %s", err)
 		}
 		sel.Unused = d
 	}
 	if f.keepTo != "" {
 		n, err := humanize.ParseBytes(f.keepTo)
 		if err != nil || n > 1<<60 {
-			return sel, usageError("give it like 100MB or 1GB", "--keep: %q is not a size", f.keepTo)
+			return sel, cmdline.UsageError("give it like 100MB or 1GB", "--keep: %q is not a size", f.keepTo)
 		}
 		keep := int64(n)
 		sel.KeepBytes = &keep
 	}
 	if !f.all && sel.Key == "" && sel.Model == "" && sel.Unused == 0 && sel.KeepBytes == nil {
-		return sel, usageError("name a key, or use --all, --model, --unused or --keep", "nothing says which answers are to go")
+		return sel, cmdline.UsageError("name a key, or use --all, --model, --unused or --keep", "nothing says which answers are to go")
 	}
 	return sel, nil
 }
@@ -288,15 +287,6 @@ func (c *commands) completeCache(of func(e *cache.Entry) (word, about string)) c
 
 // printf writes to Out, which remembers what goes wrong.
 func (c *commands) printf(format string, args ...any) { _, _ = fmt.Fprintf(c.Out, format, args...) }
-
-func jsonFlag(cmd *cobra.Command, to *bool) {
-	cmd.Flags().BoolVar(to, "json", false, "print JSON for programs")
-}
-
-// usageError is bad input on the command line.
-func usageError(hint, format string, args ...any) error {
-	return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf(format, args...), Hint: hint}
-}
 
 func oneLine(text string, width int) string {
 	return ansi.Truncate(human.OneLine(text), max(width, 1), "…")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/detect"
 )
@@ -84,7 +85,7 @@ func Command(cfg Config) *cobra.Command {
 	f.StringVar(&o.loop, "loop", "", "the `loop` that --base loop:… means (default: the one that has not ended, or else the latest)")
 	f.StringVar(&o.mode, "mode", "", "which findings act: off, minimal, standard, aggressive (default: loop.detection of the settings)")
 	f.BoolVar(&o.staged, "staged", false, "look at what is staged, not at the files as they are")
-	f.BoolVar(&o.json, "json", false, "print JSON for programs")
+	cmdline.JSONFlag(cmd, &o.json)
 	f.BoolVar(&o.sarif, "sarif", false, "print SARIF 2.1.0 for programs that show findings beside the code")
 	cmd.AddCommand(c.newPatternsCommand())
 	return cmd

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/detect"
 )
@@ -58,7 +59,7 @@ func (c *commands) newPatternsCommand() *cobra.Command {
 			return w.Flush()
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs")
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

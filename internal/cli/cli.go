@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
 )
 
@@ -85,7 +86,7 @@ func asUsageError(err error) error {
 	if errors.As(err, &own) || errors.As(err, &outcome) {
 		return err
 	}
-	return usageError("perdure --help shows what there is", "%s", err.Error())
+	return cmdline.UsageError("perdure --help shows what there is", "%s", err.Error())
 }
 
 // The groups of commands in the help.
@@ -147,11 +148,11 @@ func (a *app) knownCommand(cmd *cobra.Command, args []string) error {
 	if near, ok := config.Nearest(args[0], names); ok {
 		hint = fmt.Sprintf("did you mean %q?", "perdure "+near)
 	}
-	return usageError(hint, "%q is not a command", args[0])
+	return cmdline.UsageError(hint, "%q is not a command", args[0])
 }
 
 func flagError(cmd *cobra.Command, err error) error {
-	return usageError(fmt.Sprintf("%s --help shows its flags", cmd.CommandPath()), "%s", err.Error())
+	return cmdline.UsageError(fmt.Sprintf("%s --help shows its flags", cmd.CommandPath()), "%s", err.Error())
 }
 
 // arguments returns a check of the number of arguments that says what was
@@ -165,7 +166,7 @@ func arguments(least, most int, what string) cobra.PositionalArgs {
 		if len(args) > most && most > 0 {
 			hint = "put a text of several words in quotes; " + hint
 		}
-		return usageError(hint, "%s takes %s, %d given", cmd.Name(), what, len(args))
+		return cmdline.UsageError(hint, "%s takes %s, %d given", cmd.Name(), what, len(args))
 	}
 }
 
@@ -184,8 +185,3 @@ func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.out, format, ar
 
 // note writes a line to standard error.
 func (a *app) note(format string, args ...any) { fmt.Fprintf(a.err, "perdure: "+format+"\n", args...) }
-
-// jsonFlag adds --json to a command.
-func jsonFlag(cmd *cobra.Command, to *bool) {
-	cmd.Flags().BoolVar(to, "json", false, "print JSON for programs")
-}

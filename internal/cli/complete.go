@@ -34,9 +34,3 @@ func (a *app) completeTrees(cmd *cobra.Command, args []string, _ string) ([]cobr
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
-
-// complete offers the values of a flag to the shell.
-func complete(cmd *cobra.Command, flag string, values []string) {
-	// The flag was made just now: there is nothing to refuse.
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-}

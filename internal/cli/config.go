@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
 )
 
@@ -89,7 +90,7 @@ func (a *app) newConfigCommand() *cobra.Command {
 			return nil
 		},
 	}
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	for _, key := range config.Keys() {
 		settingFlag(cmd, key)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/filelock"
@@ -61,7 +62,7 @@ func (a *app) newDoctorCommand() *cobra.Command {
 		},
 	}
 	settingFlags(cmd, "model", "base_url")
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -88,8 +88,3 @@ func printError(s *stream, err error) {
 func paragraph(text string) string {
 	return strings.ReplaceAll(visible(strings.TrimSpace(text)), "\n", "\n  ")
 }
-
-// usageError is bad input on the command line.
-func usageError(hint, format string, args ...any) error {
-	return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf(format, args...), Hint: hint}
-}

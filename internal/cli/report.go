@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cmdline"
 	reports "github.com/perdure/perdure/internal/report"
 )
 
@@ -54,8 +55,8 @@ func (a *app) newReportCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&format, "format", "", "md or html; by default what the name of the file says, else md")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this `file` instead of standard output")
-	jsonFlag(cmd, &asJSON)
-	complete(cmd, "format", reports.Formats())
+	cmdline.JSONFlag(cmd, &asJSON)
+	cmdline.Complete(cmd, "format", reports.Formats()...)
 	return cmd
 }
 

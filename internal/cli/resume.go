@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cmdline"
 )
 
 func (a *app) newResumeCommand() *cobra.Command {
@@ -38,7 +39,7 @@ func (a *app) newResumeCommand() *cobra.Command {
 		},
 	}
 	settingFlags(cmd, "concurrency")
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cmdline"
 )
 
 func (a *app) newRetryCommand() *cobra.Command {
@@ -43,6 +44,6 @@ func (a *app) newRetryCommand() *cobra.Command {
 			})
 		},
 	}
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }

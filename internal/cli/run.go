@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/handoffcmd"
 )
 
@@ -63,7 +64,7 @@ func (a *app) newBatchCommand() *cobra.Command {
 func (a *app) run(cmd *cobra.Command, f *runFlags, req client.TreeRequest, batch bool) error {
 	ctx := cmd.Context()
 	if strings.TrimSpace(req.Prompt) == "" {
-		return usageError("say what is to be answered", "the prompt is empty")
+		return cmdline.UsageError("say what is to be answered", "the prompt is empty")
 	}
 	l, err := a.load(cmd)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/statecmd"
 	"github.com/perdure/perdure/rlm"
@@ -53,7 +54,7 @@ func (p *planFlags) apply(a *app, cmd *cobra.Command, l *config.Loaded, c *rlm.C
 		return err
 	}
 	if err := rlm.CheckSchema(raw); err != nil {
-		return usageError("a JSON Schema is an object such as {\"type\": \"object\", \"properties\": {…}}", "--schema %q: %s", p.schema, err)
+		return cmdline.UsageError("a JSON Schema is an object such as {\"type\": \"object\", \"properties\": {…}}", "--schema %q: %s", p.schema, err)
 	}
 	c.Schema = raw
 	return nil
@@ -100,12 +101,12 @@ func (a *app) readSchema(name string) ([]byte, error) {
 		if errors.As(err, &p) {
 			err = p.Err
 		}
-		return nil, usageError("give the name of a file with a JSON Schema", "--schema %q: %s", name, err)
+		return nil, cmdline.UsageError("give the name of a file with a JSON Schema", "--schema %q: %s", name, err)
 	}
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, maxSchemaFile))
 	if err != nil {
-		return nil, usageError("give the name of a file with a JSON Schema", "--schema %q: %s", name, err)
+		return nil, cmdline.UsageError("give the name of a file with a JSON Schema", "--schema %q: %s", name, err)
 	}
 	return raw, nil
 }

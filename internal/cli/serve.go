@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/server"
@@ -34,7 +35,7 @@ func (a *app) newServeCommand() *cobra.Command {
 				return err
 			}
 			if l.Listen != "" {
-				return usageError("leave it out; the Unix socket is there", "listen on TCP (%q) is not available in this version", l.Listen)
+				return cmdline.UsageError("leave it out; the Unix socket is there", "listen on TCP (%q) is not available in this version", l.Listen)
 			}
 			err = a.serve(cmd.Context(), l, a.ipcConfig(cmd, l, socket))
 			if errors.Is(err, errInterrupted) {

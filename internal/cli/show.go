@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cmdline"
 )
 
 func (a *app) newShowCommand() *cobra.Command {
@@ -41,7 +42,7 @@ func (a *app) newShowCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&byNode, "node", false, "TASK is a node ID")
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -56,7 +57,7 @@ func readTask(ctx context.Context, b *backend, arg string, byNode bool) (perdure
 	id, err := perdure.ParseTaskID(arg)
 	if err != nil {
 		if _, nodeErr := perdure.ParseNodeID(arg); nodeErr == nil {
-			return perdure.ShowTask{}, usageError("for a node ID add --node", "%q is not a task ID", arg)
+			return perdure.ShowTask{}, cmdline.UsageError("for a node ID add --node", "%q is not a task ID", arg)
 		}
 		return perdure.ShowTask{}, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cmdline"
 )
 
 func (a *app) newStatusCommand() *cobra.Command {
@@ -24,7 +25,7 @@ func (a *app) newStatusCommand() *cobra.Command {
 		ValidArgsFunction: a.completeTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 || limit > 1000 {
-				return usageError("give a number from 1 to 1000", "--limit is %d", limit)
+				return cmdline.UsageError("give a number from 1 to 1000", "--limit is %d", limit)
 			}
 			l, err := a.load(cmd)
 			if err != nil {
@@ -39,7 +40,7 @@ func (a *app) newStatusCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "the most trees to list")
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/internal/cmdline"
 )
 
 // build says what program this is.
@@ -61,6 +63,6 @@ func (a *app) newVersionCommand() *cobra.Command {
 			return nil
 		},
 	}
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/internal/nearest"
 	"github.com/perdure/perdure/relay"
@@ -137,9 +138,9 @@ func (c *commands) workFlags(cmd *cobra.Command, w *work) {
 		taskVariable+", else prd)")
 	f.StringVar(&w.agent, "agent", "", "the `NAME` of who works (default: "+agentVariable+")")
 	f.StringVar(&w.token, "token", "", "the `TOKEN` of your claim, printed by resume (default: "+tokenVariable+")")
-	f.BoolVar(&w.asJSON, "json", false, "print JSON for programs")
+	cmdline.JSONFlag(cmd, &w.asJSON)
 	for _, name := range []string{"task", "agent", "token"} {
-		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions) // the flag is there
+		cmdline.CompleteWith(cmd, name, cobra.NoFileCompletions)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/risk"
 )
 
@@ -38,7 +39,7 @@ func (c *commands) newRisksCommand() *cobra.Command {
 			return c.showFindings(found, set.RiskAnswers, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs")
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

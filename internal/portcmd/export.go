@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/aiwg"
+	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/export"
 	"github.com/perdure/perdure/internal/human"
@@ -58,7 +59,7 @@ func (c *commands) newExport() *cobra.Command {
 	cmd.Flags().StringVar(&f.layout, "layout", "", "aiwg: write a folder of this `layout`")
 	cmd.Flags().BoolVar(&f.state, "state", false, "write one state; the flags below say which")
 	f.ref.add(cmd)
-	complete(cmd, "layout", []string{layoutAiwg})
+	cmdline.Complete(cmd, "layout", layoutAiwg)
 	return cmd
 }
 
@@ -77,15 +78,15 @@ const layoutAiwg = "aiwg"
 func (f *exportFlags) check(c *commands, cmd *cobra.Command, args []string) error {
 	switch {
 	case f.layout != "" && f.layout != layoutAiwg:
-		return usage("there is aiwg", "--layout is %q", f.layout)
+		return cmdline.UsageError("there is aiwg", "--layout is %q", f.layout)
 	case f.layout != "" && f.state:
-		return usage("leave one of them out", "--layout and --state are both given")
+		return cmdline.UsageError("leave one of them out", "--layout and --state are both given")
 	case f.layout != "" && f.output != "":
-		return usage("the first argument says where", "--output has no meaning with --layout")
+		return cmdline.UsageError("the first argument says where", "--output has no meaning with --layout")
 	case f.layout == "" && !f.state && f.ref.given():
-		return usage("--state writes a state", "--scope, --session, --tree, --task and --name are for --state")
+		return cmdline.UsageError("--state writes a state", "--scope, --session, --tree, --task and --name are for --state")
 	case f.layout != "" && f.ref.given():
-		return usage("name trees behind the folder", "--scope, --session, --tree, --task and --name are for --state")
+		return cmdline.UsageError("name trees behind the folder", "--scope, --session, --tree, --task and --name are for --state")
 	case f.layout != "":
 		return c.Arguments(1, -1, "a folder and trees")(cmd, args)
 	case f.state:

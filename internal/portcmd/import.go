@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg"
+	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/human"
 )
@@ -38,7 +39,7 @@ func (c *commands) newImport() *cobra.Command {
 		Args:    c.Arguments(1, 1, "a folder or a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.ref.given() && !f.state {
-				return usage("--state reads a state", "--scope, --session, --tree, --task and --name are for --state")
+				return cmdline.UsageError("--state reads a state", "--scope, --session, --tree, --task and --name are for --state")
 			}
 			l, err := c.Load(cmd)
 			if err != nil {
@@ -50,7 +51,7 @@ func (c *commands) newImport() *cobra.Command {
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "change nothing, tell what would come in")
 	cmd.Flags().BoolVar(&f.state, "state", false, "read one state")
 	f.ref.add(cmd)
-	jsonFlag(cmd, &f.asJSON)
+	cmdline.JSONFlag(cmd, &f.asJSON)
 	return cmd
 }
 

@@ -58,19 +58,3 @@ func Commands(cfg Config) []*cobra.Command {
 }
 
 func (c *commands) printf(format string, args ...any) { fmt.Fprintf(c.Out, format, args...) }
-
-// jsonFlag adds --json to a command.
-func jsonFlag(cmd *cobra.Command, to *bool) {
-	cmd.Flags().BoolVar(to, "json", false, "print JSON for programs")
-}
-
-// complete offers the values of a flag to the shell.
-func complete(cmd *cobra.Command, flag string, values []string) {
-	// The flag was made just now: there is nothing to refuse.
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// usage is bad input on the command line.
-func usage(hint, format string, args ...any) error {
-	return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf(format, args...), Hint: hint}
-}

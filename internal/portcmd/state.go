@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/statecmd"
 )
 
@@ -20,7 +21,7 @@ func (s *stateFlags) add(cmd *cobra.Command) {
 	f.StringVar(&s.tree, "tree", "", "the `TREE`")
 	f.StringVar(&s.task, "task", "", "the `TASK` of a tree; alone it is enough")
 	f.StringVar(&s.name, "name", "", "the `NAME` of a temporary state")
-	complete(cmd, "scope", []string{string(perdure.ScopeGlobal), string(perdure.ScopeSession), string(perdure.ScopeTree), string(perdure.ScopeTemporary)})
+	cmdline.Complete(cmd, "scope", perdure.ScopeGlobal, perdure.ScopeSession, perdure.ScopeTree, perdure.ScopeTemporary)
 }
 
 func (s *stateFlags) given() bool { return *s != stateFlags{} }
@@ -48,13 +49,13 @@ func (s *stateFlags) ref(ctx context.Context, store *perdure.Store, getenv func(
 		return ref, s.only(ref.Scope, "session")
 	case perdure.ScopeTemporary:
 		if ref.Name = s.name; ref.Name == "" {
-			return ref, usage("--name says which", "--scope temporary needs a name")
+			return ref, cmdline.UsageError("--name says which", "--scope temporary needs a name")
 		}
 		return ref, s.only(ref.Scope, "name")
 	case perdure.ScopeTree:
 		return s.inTree(ctx, store, ref)
 	}
-	return ref, usage("there are global, session, tree and temporary", "%q is not a scope", s.scope)
+	return ref, cmdline.UsageError("there are global, session, tree and temporary", "%q is not a scope", s.scope)
 }
 
 func (s *stateFlags) inTree(ctx context.Context, store *perdure.Store, ref perdure.StateRef) (perdure.StateRef, error) {
@@ -62,7 +63,7 @@ func (s *stateFlags) inTree(ctx context.Context, store *perdure.Store, ref perdu
 		return ref, err
 	}
 	if s.tree == "" && s.task == "" {
-		return ref, usage("--tree or --task says which", "--scope tree needs a tree")
+		return ref, cmdline.UsageError("--tree or --task says which", "--scope tree needs a tree")
 	}
 	var err error
 	if s.tree != "" {
@@ -91,7 +92,7 @@ func (s *stateFlags) inTree(ctx context.Context, store *perdure.Store, ref perdu
 func (s *stateFlags) only(scope perdure.Scope, fitting ...string) error {
 	for name, value := range map[string]string{"session": s.session, "tree": s.tree, "task": s.task, "name": s.name} {
 		if value != "" && !strings.Contains(" "+strings.Join(fitting, " ")+" ", " "+name+" ") {
-			return usage("leave one of them out", "--%s has no meaning in the scope %s", name, scope)
+			return cmdline.UsageError("leave one of them out", "--%s has no meaning in the scope %s", name, scope)
 		}
 	}
 	return nil

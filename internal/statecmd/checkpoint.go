@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/human"
 )
 
@@ -43,7 +44,7 @@ func (c *commands) newCheckpointCreateCommand() *cobra.Command {
 	}
 	c.scopeFlags(cmd, &s)
 	cmd.Flags().StringVar(&description, "description", "", "what is special about it")
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -77,7 +78,7 @@ func (c *commands) newCheckpointListCommand() *cobra.Command {
 		},
 	}
 	c.scopeFlags(cmd, &s)
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -114,7 +115,7 @@ func (c *commands) newDiffCommand() *cobra.Command {
 		},
 	}
 	c.scopeFlags(cmd, &s)
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -160,7 +161,7 @@ func (c *commands) newRollbackCommand() *cobra.Command {
 	c.scopeFlags(cmd, &s)
 	cmd.Flags().StringVar(&source, "source", "user_edit", "who does it, for the history")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

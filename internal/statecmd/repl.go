@@ -16,6 +16,7 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cmdline"
 )
 
 func (c *commands) newReplCommand() *cobra.Command {
@@ -35,7 +36,7 @@ func (c *commands) newReplCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				if s.tree != "" && s.tree != args[0] {
-					return usageError("leave one of them out", "two trees are given")
+					return cmdline.UsageError("leave one of them out", "two trees are given")
 				}
 				s.tree = args[0]
 			}

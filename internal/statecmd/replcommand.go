@@ -5,6 +5,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/internal/nearest"
 )
@@ -45,9 +46,9 @@ func (k *console) command(ctx context.Context, name, arg string) error {
 		}
 		switch {
 		case one.args == "" && arg != "":
-			return usageError("", ":%s takes nothing", name)
+			return cmdline.UsageError("", ":%s takes nothing", name)
 		case one.args != "" && one.args[0] != '[' && arg == "":
-			return usageError("", ":%s takes %s", name, one.args)
+			return cmdline.UsageError("", ":%s takes %s", name, one.args)
 		}
 		return one.run(k, ctx, arg)
 	}
@@ -55,7 +56,7 @@ func (k *console) command(ctx context.Context, name, arg string) error {
 	if near, ok := nearest.Word(":"+name, commandWords()); ok {
 		hint = "did you mean " + near + "?"
 	}
-	return usageError(hint, "%q is not a command", ":"+name)
+	return cmdline.UsageError(hint, "%q is not a command", ":"+name)
 }
 
 func (k *console) help(context.Context, string) error {
@@ -123,7 +124,7 @@ func (k *console) remove(ctx context.Context, name string) error {
 // final completes the tree or the task.
 func (k *console) final(ctx context.Context, source string) error {
 	if k.eval.ref.Scope != perdure.ScopeTree {
-		return usageError("`perdure repl TREE` opens one", "only trees and tasks have Final")
+		return cmdline.UsageError("`perdure repl TREE` opens one", "only trees and tasks have Final")
 	}
 	value, err := k.eval.value(ctx, source)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cmdline"
 )
 
 // scopeFlags say which state a command is about.
@@ -29,25 +30,18 @@ func (c *commands) scopeFlags(cmd *cobra.Command, s *scopeFlags) {
 	f.StringVar(&s.tree, "tree", "", "the `TREE`")
 	f.StringVar(&s.task, "task", "", "the `TASK` of a tree; alone it is enough")
 	f.StringVar(&s.name, "name", "", "the `NAME` of a temporary state")
-	offer(cmd, "scope", cobra.FixedCompletions([]cobra.Completion{string(perdure.ScopeGlobal), string(perdure.ScopeSession),
-		string(perdure.ScopeTree), string(perdure.ScopeTemporary)}, cobra.ShellCompDirectiveNoFileComp))
-	offer(cmd, "tree", func(cmd *cobra.Command, _ []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	cmdline.Complete(cmd, "scope", perdure.ScopeGlobal, perdure.ScopeSession, perdure.ScopeTree, perdure.ScopeTemporary)
+	cmdline.CompleteWith(cmd, "tree", func(cmd *cobra.Command, _ []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return c.CompleteTrees(cmd, nil, text)
 	})
 	for _, flag := range []string{"session", "task", "name"} {
-		offer(cmd, flag, cobra.NoFileCompletions)
+		cmdline.CompleteWith(cmd, flag, cobra.NoFileCompletions)
 	}
 }
 
 func toFlag(cmd *cobra.Command, s *scopeFlags) {
 	cmd.Flags().StringVar(&s.to, "to", "", "write to the state of the task's `parent` or of its tree instead")
-	offer(cmd, "to", cobra.FixedCompletions([]cobra.Completion{toParent, toTree}, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// offer completes the values of a flag that was made just now: there is nothing
-// to refuse.
-func offer(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, complete)
+	cmdline.Complete(cmd, "to", toParent, toTree)
 }
 
 // ref names the state that the flags say. A task's tree may be missing: the API
@@ -78,10 +72,10 @@ func (c *commands) ref(s *scopeFlags) (perdure.StateRef, error) {
 		}
 	case perdure.ScopeTemporary:
 		if ref.Name = s.name; ref.Name == "" {
-			return ref, usageError("--name says which", "--scope temporary needs a name")
+			return ref, cmdline.UsageError("--name says which", "--scope temporary needs a name")
 		}
 	default:
-		return ref, usageError("there are global, session, tree and temporary", "%q is not a scope", s.scope)
+		return ref, cmdline.UsageError("there are global, session, tree and temporary", "%q is not a scope", s.scope)
 	}
 	return ref, s.fit(ref.Scope)
 }
@@ -97,7 +91,7 @@ func (c *commands) inRun(s *scopeFlags) {
 
 func (s *scopeFlags) place() (tree perdure.TreeID, task perdure.TaskID, err error) {
 	if s.tree == "" && s.task == "" {
-		return "", 0, usageError("--tree or --task says which", "--scope tree needs a tree")
+		return "", 0, cmdline.UsageError("--tree or --task says which", "--scope tree needs a tree")
 	}
 	if s.tree != "" {
 		if tree, err = perdure.ParseTreeID(s.tree); err != nil {
@@ -126,9 +120,9 @@ func (s *scopeFlags) fit(scope perdure.Scope) error {
 		switch {
 		case f.value == "" || f.fits:
 		case f.name == "to":
-			return usageError("--task says from which task it goes up", "--to needs a task")
+			return cmdline.UsageError("--task says from which task it goes up", "--to needs a task")
 		default:
-			return usageError("leave one of them out", "--%s has no meaning in the scope %s", f.name, scope)
+			return cmdline.UsageError("leave one of them out", "--%s has no meaning in the scope %s", f.name, scope)
 		}
 	}
 	return nil
@@ -140,7 +134,7 @@ func (s *scopeFlags) climb(ctx context.Context, t *target) error {
 		return nil
 	}
 	if s.to != toParent && s.to != toTree {
-		return usageError("there are parent and tree", "--to is %q", s.to)
+		return cmdline.UsageError("there are parent and tree", "--to is %q", s.to)
 	}
 	task, err := t.Task(ctx, t.ref.Task)
 	if err != nil {
@@ -152,7 +146,7 @@ func (s *scopeFlags) climb(ctx context.Context, t *target) error {
 	if t.ref.Tree, t.ref.Task = task.Tree, task.Parent; s.to == toTree {
 		t.ref.Task = 0
 	} else if task.Parent == 0 {
-		return usageError("leave --to out", "%s is the root of its tree and has no parent", task.ID)
+		return cmdline.UsageError("leave --to out", "%s is the root of its tree and has no parent", task.ID)
 	}
 	return nil
 }

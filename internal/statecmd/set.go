@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cmdline"
 )
 
 // causeFlags say why a variable is changed, and on which version.
@@ -35,7 +36,7 @@ func (f *causeFlags) cause() (perdure.Cause, error) {
 	var id perdure.MutationID
 	if f.ifVersion != "none" {
 		if err := id.UnmarshalText([]byte(f.ifVersion)); err != nil {
-			return cause, usageError("a version looks like mut-1a2b3c4d; none stands for a variable that does not exist",
+			return cause, cmdline.UsageError("a version looks like mut-1a2b3c4d; none stands for a variable that does not exist",
 				"--if-version: %q is not a version", f.ifVersion)
 		}
 	}
@@ -61,7 +62,7 @@ func (c *commands) value(args []string, f *valueFlags) (json.RawMessage, perdure
 		}
 	}
 	if given != 1 {
-		return nil, "", usageError("give one of VALUE, --file and --json", "there are %d values", given)
+		return nil, "", cmdline.UsageError("give one of VALUE, --file and --json", "there are %d values", given)
 	}
 	switch {
 	case f.json != "":
@@ -120,12 +121,12 @@ func jsonValue(raw []byte, what string) (json.RawMessage, error) {
 	if errors.As(err, &syntax) {
 		where = fmt.Sprintf(" at byte %d", syntax.Offset)
 	}
-	return nil, usageError(`JSON looks like 5, true, "text", [1, 2] or {"a": 1}`, "%s is not JSON: %v%s", what, err, where)
+	return nil, cmdline.UsageError(`JSON looks like 5, true, "text", [1, 2] or {"a": 1}`, "%s is not JSON: %v%s", what, err, where)
 }
 
 func textValue(s, what string) (json.RawMessage, error) {
 	if !utf8.ValidString(s) {
-		return nil, usageError("values are text or JSON; keep other files where they are, and their path in a variable of type file_path",
+		return nil, cmdline.UsageError("values are text or JSON; keep other files where they are, and their path in a variable of type file_path",
 			"%s is not UTF-8 text", what)
 	}
 	var buf bytes.Buffer
@@ -137,9 +138,9 @@ func textValue(s, what string) (json.RawMessage, error) {
 	return bytes.TrimSpace(buf.Bytes()), nil
 }
 
-func varTypes() []cobra.Completion {
-	return []cobra.Completion{string(perdure.VarText), string(perdure.VarNumber), string(perdure.VarBoolean), string(perdure.VarNull),
-		string(perdure.VarJSON), string(perdure.VarArray), string(perdure.VarFilePath), string(perdure.VarFileContent)}
+func varTypes() []perdure.VarType {
+	return []perdure.VarType{perdure.VarText, perdure.VarNumber, perdure.VarBoolean, perdure.VarNull,
+		perdure.VarJSON, perdure.VarArray, perdure.VarFilePath, perdure.VarFileContent}
 }
 
 func (c *commands) newSetCommand() *cobra.Command {
@@ -168,7 +169,7 @@ func (c *commands) newSetCommand() *cobra.Command {
 			}
 			spec.CancelRest = rest
 			if spec.TTL < 0 || cmd.Flags().Changed("ttl") && spec.TTL == 0 {
-				return usageError("a time to live looks like 10m", "--ttl is %s", spec.TTL)
+				return cmdline.UsageError("a time to live looks like 10m", "--ttl is %s", spec.TTL)
 			}
 			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error {
 				v, err := t.SetVar(ctx, t.ref, spec)
@@ -190,7 +191,7 @@ func (c *commands) newSetCommand() *cobra.Command {
 	f.BoolVar(&spec.ReadOnly, "read-only", false, "refuse further changes")
 	f.StringVar(&spec.Description, "description", "", "what it is")
 	f.BoolVar(&spec.CancelRest, "cancel-rest", false, "for Final: cancel unfinished children instead of refusing")
-	offer(cmd, "type", cobra.FixedCompletions(varTypes(), cobra.ShellCompDirectiveNoFileComp))
+	cmdline.Complete(cmd, "type", varTypes()...)
 	why.flags(cmd)
 	return cmd
 }
@@ -211,7 +212,7 @@ func (c *commands) newIncrCommand() *cobra.Command {
 			by := json.Number("1")
 			if len(args) == 2 {
 				if err := json.Unmarshal([]byte(args[1]), &by); err != nil || args[1][0] == '"' || by == "" {
-					return usageError("give a number such as 2 or 0.5; a negative one behind --", "%q is not a number", args[1])
+					return cmdline.UsageError("give a number such as 2 or 0.5; a negative one behind --", "%q is not a number", args[1])
 				}
 			}
 			cause, err := why.cause()
@@ -235,7 +236,7 @@ func (c *commands) newIncrCommand() *cobra.Command {
 	c.scopeFlags(cmd, &s)
 	toFlag(cmd, &s)
 	why.flags(cmd)
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

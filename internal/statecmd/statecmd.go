@@ -103,15 +103,6 @@ func (c *commands) printJSON(v any) error {
 	return nil
 }
 
-func jsonFlag(cmd *cobra.Command, to *bool) {
-	cmd.Flags().BoolVar(to, "json", false, "print JSON for programs")
-}
-
-// usageError is bad input on the command line.
-func usageError(hint, format string, args ...any) error {
-	return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf(format, args...), Hint: hint}
-}
-
 // oneLine makes text fit into one line of at most width cells.
 func (c *commands) oneLine(text string, width int) string {
 	text = strings.Join(strings.Fields(text), " ")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/human"
 )
 
@@ -53,7 +54,7 @@ func (c *commands) newGetCommand() *cobra.Command {
 				case asJSON:
 					return c.printJSON(v)
 				case path && v.Type != perdure.VarFilePath:
-					return usageError("leave --path out", "variable %q is of type %s, not %s", v.Name, v.Type, perdure.VarFilePath)
+					return cmdline.UsageError("leave --path out", "variable %q is of type %s, not %s", v.Name, v.Type, perdure.VarFilePath)
 				case v.Type == perdure.VarFilePath && !path:
 					content, err := follow(t.dir, text(v.Value))
 					if err == nil {
@@ -72,7 +73,7 @@ func (c *commands) newGetCommand() *cobra.Command {
 	}
 	c.scopeFlags(cmd, &s)
 	cmd.Flags().BoolVar(&path, "path", false, "print the path of a variable of type file_path")
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -116,7 +117,7 @@ func (c *commands) newListCommand() *cobra.Command {
 		},
 	}
 	c.scopeFlags(cmd, &s)
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -181,7 +182,7 @@ func (c *commands) newDeleteCommand() *cobra.Command {
 	}
 	c.scopeFlags(cmd, &s)
 	why.flags(cmd)
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -216,7 +217,7 @@ func (c *commands) newRenameCommand() *cobra.Command {
 	}
 	c.scopeFlags(cmd, &s)
 	why.flags(cmd)
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -258,7 +259,7 @@ func (c *commands) newHistoryCommand() *cobra.Command {
 		ValidArgsFunction: c.completeNames(&s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 || limit > 1000 {
-				return usageError("give a number from 1 to 1000", "--limit is %d", limit)
+				return cmdline.UsageError("give a number from 1 to 1000", "--limit is %d", limit)
 			}
 			q := client.HistoryQuery{Limit: limit, Name: strings.Join(args, "")}
 			return c.on(cmd, &s, false, func(ctx context.Context, t *target) error {
@@ -283,7 +284,7 @@ func (c *commands) newHistoryCommand() *cobra.Command {
 	}
 	c.scopeFlags(cmd, &s)
 	cmd.Flags().IntVar(&limit, "limit", 100, "the most changes to list")
-	jsonFlag(cmd, &asJSON)
+	cmdline.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
