@@ -15,8 +15,9 @@
 // -dir, with their parents. patches compares what the projects' own patches in
 // source packages of Debian change, each as the commit that it was, in six languages
 // and more (apt-get, dpkg-source, patch). releases fetches consecutive released versions of open-source packages
-// with the package clients (go, npm) into a cache folder and counts what acts in
-// standard mode; -list prints every alarm, so that it can be looked at.
+// with the package clients (go, npm, and apt-get, where the versions are the suites
+// of Debian that have them) into a cache folder and counts what acts in standard
+// mode; -list prints every alarm, so that it can be looked at.
 package main
 
 import (

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	_ "embed" // the list of packages
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -25,28 +23,18 @@ import (
 //go:embed patches.txt
 var debianPackages string
 
-// debianSources is where the packages come from.
-const debianSources = "deb-src http://deb.debian.org/debian %s main\n"
-
 // patchRates compares the patches of Debian's packages as commits: each is applied
 // to the source as the ones before it left it. Only those count that come from the
 // project itself (upstream says so below), because a packager may well take out a
 // test that needs a network.
 func patchRates(ctx context.Context, out io.Writer, o releaseOptions) error {
 	o.out, o.commits = out, make(map[string]*commitTally)
-	clients := make(map[string]*apt)
 	for line := range strings.Lines(debianPackages) {
 		suite, name, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if !ok || suite == "#" || !strings.Contains(line, o.only) {
 			continue
 		}
-		if clients[suite] == nil {
-			var err error
-			if clients[suite], err = newApt(ctx, o.cache, suite); err != nil {
-				return err
-			}
-		}
-		p, err := clients[suite].fetch(ctx, suite, name)
+		p, err := o.debian(ctx, suite, name)
 		if err != nil {
 			return err
 		}
@@ -193,64 +181,4 @@ func printCommits(out io.Writer, total map[string]*commitTally) error {
 		}
 	}
 	return w.Flush()
-}
-
-// apt is Debian's package client with lists of its own.
-type apt struct {
-	dir     string
-	options []string
-}
-
-func newApt(ctx context.Context, cache, suite string) (*apt, error) {
-	a := &apt{dir: filepath.Join(cache, "debian", suite)}
-	for _, d := range []string{"lists/partial", "cache/archives/partial", "src"} {
-		if err := os.MkdirAll(filepath.Join(a.dir, d), 0o755); err != nil {
-			return nil, err
-		}
-	}
-	list := filepath.Join(a.dir, "sources.list")
-	if err := os.WriteFile(list, fmt.Appendf(nil, debianSources, suite), 0o600); err != nil {
-		return nil, err
-	}
-	a.options = []string{"-qq", "-o", "APT::Sandbox::User=root", "-o", "Dir::Etc::sourcelist=" + list, "-o", "Dir::Etc::sourceparts=-", "-o", "Dir::State::lists=" + filepath.Join(a.dir, "lists"), "-o", "Dir::Cache=" + filepath.Join(a.dir, "cache")}
-	_, err := a.run(ctx, a.dir, "apt-get", append(slices.Clone(a.options), "update")...)
-	return a, err
-}
-
-func (a *apt) run(ctx context.Context, dir, program string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir = dir
-	text, err := cmd.CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(text))
-	}
-	return string(text), nil
-}
-
-// debianPackage is a source package, unpacked without its patches.
-type debianPackage struct{ suite, name, tree string }
-
-// fetch gets a source package, once, and unpacks it. The caller removes the tree.
-func (a *apt) fetch(ctx context.Context, suite, name string) (*debianPackage, error) {
-	dir := filepath.Join(a.dir, "src", name)
-	p := &debianPackage{suite, name, filepath.Join(dir, "tree")}
-	found, _ := filepath.Glob(filepath.Join(dir, "*.dsc"))
-	if len(found) == 0 {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, err
-		}
-		if _, err := a.run(ctx, dir, "apt-get", append(slices.Clone(a.options), "source", "--download-only", name)...); err != nil {
-			return nil, fmt.Errorf("fetch %s: %w", name, err)
-		}
-		if found, _ = filepath.Glob(filepath.Join(dir, "*.dsc")); len(found) == 0 {
-			return nil, errors.New("fetch " + name + ": apt-get left no description")
-		}
-	}
-	if err := os.RemoveAll(p.tree); err != nil {
-		return nil, err
-	}
-	if _, err := a.run(ctx, dir, "dpkg-source", "--skip-patches", "--no-check", "-x", found[0], p.tree); err != nil {
-		return nil, fmt.Errorf("unpack %s: %w", name, err)
-	}
-	return p, nil
 }

@@ -34,6 +34,7 @@ type releaseOptions struct {
 	totals      map[string]*tally
 	patterns    map[string]int
 	commits     map[string]*commitTally
+	suites      map[string]*apt // of Debian, by name
 }
 
 // tally counts what pairs of releases gave.
@@ -68,11 +69,7 @@ func releaseRates(ctx context.Context, out io.Writer, o releaseOptions) error {
 func (o *releaseOptions) comparePackage(ctx context.Context, client, name string, versions []string) error {
 	var before map[string]string
 	for i, v := range versions {
-		dir, err := fetch(ctx, o.cache, client, name, v)
-		if err != nil {
-			return err
-		}
-		now, err := readFolder(dir)
+		now, err := o.files(ctx, client, name, v)
 		if err != nil {
 			return err
 		}
@@ -84,6 +81,18 @@ func (o *releaseOptions) comparePackage(ctx context.Context, client, name string
 		before = now
 	}
 	return nil
+}
+
+// files are those of a version. A version of a package of Debian is a suite.
+func (o *releaseOptions) files(ctx context.Context, client, name, version string) (map[string]string, error) {
+	if client == "apt" {
+		return o.debianFiles(ctx, version, name)
+	}
+	dir, err := fetch(ctx, o.cache, client, name, version)
+	if err != nil {
+		return nil, err
+	}
+	return readFolder(dir)
 }
 
 // compareReleases counts what is found between two versions, by language.
@@ -205,7 +214,7 @@ func fetch(ctx context.Context, cache, client, name, version string) (string, er
 	case "npm":
 		return fetchNPM(ctx, cache, name, version)
 	}
-	return "", fmt.Errorf("there is no client %q; go and npm are", client)
+	return "", fmt.Errorf("there is no client %q; go, npm and apt are", client)
 }
 
 func fetchModule(ctx context.Context, name, version string) (string, error) {
