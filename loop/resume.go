@@ -37,7 +37,7 @@ func (e *Engine) Resume(ctx context.Context, id perdure.TreeID, req record.Resum
 	if err != nil {
 		return record.Resumed{}, err
 	}
-	next, err := config.Resumed(&old, &req)
+	next, kept, err := config.Resumed(&old, &req)
 	if err != nil {
 		return record.Resumed{}, invalidResume(err)
 	}
@@ -52,7 +52,7 @@ func (e *Engine) Resume(ctx context.Context, id perdure.TreeID, req record.Resum
 	}
 	failpoint.Hit("loop.resumed")
 	row, err = e.records.Loop(ctx, id)
-	return record.Resumed{Loop: row, Changes: changes}, err
+	return record.Resumed{Loop: row, Changes: changes, Kept: kept}, err
 }
 
 // reconfigure writes the wish to go on, with another configuration.
@@ -86,7 +86,7 @@ func (e *Engine) reopen(ctx context.Context, tree *perdure.Tree, row *record.Loo
 	if err != nil {
 		return record.Resumed{}, err
 	}
-	next, err := config.Resumed(&old, req)
+	next, kept, err := config.Resumed(&old, req)
 	if err != nil {
 		return record.Resumed{}, invalidResume(err)
 	}
@@ -113,7 +113,7 @@ func (e *Engine) reopen(ctx context.Context, tree *perdure.Tree, row *record.Loo
 		return record.Resumed{}, err
 	}
 	now, err := e.records.Loop(ctx, tree.ID)
-	return record.Resumed{Loop: now, Changes: config.Changes(&old, &next)}, err
+	return record.Resumed{Loop: now, Changes: config.Changes(&old, &next), Kept: kept}, err
 }
 
 // begunAgain writes the row of a loop that failed as one that runs.

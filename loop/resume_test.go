@@ -88,6 +88,55 @@ func TestResumeReadsSettings(t *testing.T) {
 	b.sound()
 }
 
+// TestResumeIsNotWeakened: the file with the settings can be written by an agent, so
+// they make nothing weaker without a person's word.
+func TestResumeIsNotWeakened(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("tests/b", "pass"))
+	b.launch(func(c *config.Config) {
+		c.Given, c.Rules.Off, c.Rules.Protected = []string{}, []string{"open-ends"}, []string{"deploy/**"}
+	})
+	weak := map[string]string{
+		"detection": `"off"`, "plain": `true`, "sealed": `"off"`, "sealed_setup": `"true"`, "coverage": `"off"`, "types": `"true"`, "lint": `"off"`,
+		"coverage_threshold": `-1`, "sensitive_coverage_threshold": `5`, "sensitive_paths": `[]`, "quality_threshold": `1`, "retry_critical": `true`,
+		"snapshot_risky": `"none"`, "risk_answers": `{"write_perdure":"allow"}`,
+	}
+	for field, value := range weak {
+		r, err := b.engine.Resume(t.Context(), b.tree.ID, request("", `{"`+field+`":`+value+`}`))
+		b.ok(err)
+		if len(r.Changes) != 0 || len(r.Kept) != 1 || r.Kept[0].Field != field {
+			t.Errorf("%s: changes %v, kept %v", field, r.Changes, r.Kept)
+		}
+	}
+	for _, rules := range []string{`{}`, `{"patterns_off":["open-ends","skip-added"],"protected_paths":["deploy/**"]}`,
+		`{"patterns_off":["open-ends"],"protected_paths":["deploy/**"],"patterns_enabled":["test_deletion"]}`,
+		`{"patterns_off":["open-ends"],"protected_paths":["deploy/**"],"pattern_actions":{"T001":"tell"}}`,
+		`{"patterns_off":["open-ends"],"protected_paths":["deploy/**"],"act_confidence":1}`} {
+		r, err := b.engine.Resume(t.Context(), b.tree.ID, request("", `{"detection_rules":`+rules+`}`))
+		b.ok(err)
+		if len(r.Changes) != 0 || len(r.Kept) != 1 {
+			t.Errorf("%s: changes %v, kept %v", rules, r.Changes, r.Kept)
+		}
+	}
+	strong := `{"detection":"aggressive","sealed":"always","coverage_threshold":1,"risk_answers":{"delete_test":"block"},
+		"detection_rules":{"patterns_off":[],"protected_paths":["deploy/**","ops/**"],"pattern_actions":{"stub-body":"act"}}}`
+	r, err := b.engine.Resume(t.Context(), b.tree.ID, request("", strong))
+	b.ok(err)
+	if len(r.Changes) != 5 || r.Kept != nil {
+		t.Errorf("what is stronger: changes %v, kept %v", r.Changes, r.Kept)
+	}
+	meant := request(`{"coverage_threshold":3}`, `{"detection":"minimal"}`)
+	meant.Weaker = true
+	if got := b.resume(meant); got != "coverage_threshold 1 -> 3, detection aggressive -> minimal" {
+		t.Errorf("what is meant: %q", got)
+	}
+	other := request("", `{"detection_rules":{"protected_paths":["deploy/**","src/**"]}}`) // as many as before
+	other.Weaker = true
+	if got := b.resume(other); !strings.Contains(got, "protected deploy/** ops/**") || !strings.Contains(got, "-> protected deploy/** src/**") {
+		t.Errorf("other rules: %q", got)
+	}
+}
+
 // TestResumeKeepsWhatAProgramGave: a configuration that does not tell which of its
 // fields were given was given as a whole.
 func TestResumeKeepsWhatAProgramGave(t *testing.T) {

@@ -107,8 +107,9 @@ func (a *app) newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		Args:          a.knownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRun: func(*cobra.Command, []string) {
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
 			a.parsed = true
+			return a.byPerson(cmd, args)
 		},
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 	}

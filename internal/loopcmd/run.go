@@ -130,6 +130,7 @@ type launched struct {
 func (c *commands) newResumeCommand() *cobra.Command {
 	var how attending
 	var t tuning
+	weaker := false
 	cmd := &cobra.Command{
 		Use:   "resume [LOOP]",
 		Short: "Go on with a loop that was paused, stopped or killed",
@@ -137,8 +138,9 @@ func (c *commands) newResumeCommand() *cobra.Command {
 			"that was interrupted is taken back and repeated under its number. A loop that another process runs is told to go on. One " +
 			"that failed at its limit goes on with a higher --max-iterations.\n\n" +
 			"The settings are read again: what the file and the environment say now holds, but for what a flag of this command or " +
-			"of `perdure loop run` says. What is different is told. The task, the completion command, the scorer and the folder " +
-			"stay: another one is another loop.",
+			"of `perdure loop run` says. What is different is told. What would let pass what the loop watches for is not taken from them, " +
+			"because an agent can write that file: a flag says that it is meant, or --weaker for all of it. The task, the completion " +
+			"command, the scorer and the folder stay: another one is another loop.",
 		Example: "perdure loop resume\n perdure loop resume make-the-tests-pass-1a2b3c4d --max-iterations 20 --agent codex",
 		Args:    loopArgument(c),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -147,6 +149,7 @@ func (c *commands) newResumeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			req.Weaker = weaker
 			return c.Execute(cmd, func(s Store) error {
 				l, err := find(ctx, s, args)
 				if err != nil {
@@ -161,6 +164,7 @@ func (c *commands) newResumeCommand() *cobra.Command {
 		f.DefValue = ""
 		f.Usage, _, _ = strings.Cut(f.Usage, " (default")
 	})
+	cmd.Flags().BoolVar(&weaker, "weaker", false, "take settings, too, that make the watching weaker than it is")
 	cmd.Flags().BoolVar(&how.noWait, "no-wait", false, "end with status 6 when a person is asked, instead of waiting")
 	cmd.Flags().BoolVar(&how.asJSON, "json", false, "print where the loop stands in the end as one JSON object")
 	return cmd
@@ -189,6 +193,9 @@ func (c *commands) resume(ctx context.Context, s Store, id perdure.TreeID, req *
 	}
 	if len(r.Changes) > 0 {
 		c.say("%s", changed(r.Changes))
+	}
+	if len(r.Kept) > 0 {
+		c.say("kept, as the settings are weaker and an agent can write them: %s; --weaker takes them", changed(r.Kept))
 	}
 	return c.takeOver(ctx, s, id, how)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -179,17 +180,35 @@ func (s *Settings) With(below *Settings) Settings {
 	return out
 }
 
+// Equal tells whether both say the same.
+func (s *Settings) Equal(other *Settings) bool {
+	return slices.Equal(s.Types, other.Types) && slices.Equal(s.Off, other.Off) && maps.Equal(s.Actions, other.Actions) && s.ActConfidence == other.ActConfidence &&
+		slices.Equal(s.Protected, other.Protected) && slices.EqualFunc(s.Patterns, other.Patterns, func(a, b Pattern) bool { return reflect.DeepEqual(a, b) })
+}
+
 // String tells of the settings in a few words.
 func (s Settings) String() string {
 	var words []string
-	for _, part := range []struct {
-		n    int
-		what string
-	}{{len(s.Types), "types only"}, {len(s.Off), "patterns off"}, {len(s.Actions), "actions"}, {len(s.Patterns), "own patterns"}, {len(s.Protected), "protected paths"}} {
-		if part.n > 0 {
-			words = append(words, fmt.Sprintf("%d %s", part.n, part.what))
+	list := func(what string, names ...string) {
+		if len(names) > 0 {
+			words = append(words, what+" "+strings.Join(names, " "))
 		}
 	}
+	types, own, actions := []string{}, []string{}, []string{}
+	for _, t := range s.Types {
+		types = append(types, string(t))
+	}
+	for i := range s.Patterns {
+		own = append(own, s.Patterns[i].ID)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Actions)) {
+		actions = append(actions, name+"="+string(s.Actions[name]))
+	}
+	list("only", types...)
+	list("without", s.Off...)
+	list("actions", actions...)
+	list("own patterns", own...)
+	list("protected", s.Protected...)
 	if s.ActConfidence > 0 {
 		words = append(words, fmt.Sprintf("signs act from %g", s.ActConfidence))
 	}

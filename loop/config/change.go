@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/internal/ruleset"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -62,11 +63,18 @@ func Changes(from, to *Config) []record.FieldChange {
 	a, b := reflect.ValueOf(from).Elem(), reflect.ValueOf(to).Elem()
 	for name, at := range fields {
 		x, y := a.FieldByIndex(at).Interface(), b.FieldByIndex(at).Interface()
-		if name != "given" && !reflect.DeepEqual(x, y) && shown(x) != shown(y) {
+		if name != "given" && !reflect.DeepEqual(x, y) && (shown(x) != shown(y) || differ(x, y)) {
 			all = append(all, record.FieldChange{Field: name, From: shown(x), To: shown(y)})
 		}
 	}
 	return all
+}
+
+// differ compares what is shown in short.
+func differ(x, y any) bool {
+	a, short := x.(ruleset.Settings)
+	b, _ := y.(ruleset.Settings)
+	return short && !a.Equal(&b)
 }
 
 // shown is a value as people write it.

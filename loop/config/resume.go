@@ -20,42 +20,65 @@ func Of(tree *perdure.Tree, l *record.Loop) (Config, error) {
 }
 
 // Resumed is a configuration with what is asked for, and with the settings where
-// nobody asked for anything, neither now nor before.
-func Resumed(old *Config, req *record.ResumeRequest) (Config, error) {
-	var next Config
+// nobody asked for anything, neither now nor before. Settings that would make the
+// watching weaker are kept as they were, and listed, unless that was asked for: an
+// agent can write the file that they come from.
+func Resumed(old *Config, req *record.ResumeRequest) (next Config, kept []record.FieldChange, err error) {
 	raw, err := json.Marshal(old)
 	if err == nil {
 		err = json.Unmarshal(raw, &next) // shares nothing with the old one
 	}
 	if err != nil {
-		return next, err
+		return next, nil, err
 	}
 	asked, err := next.Overlay(req.Config)
 	if err != nil {
-		return next, fmt.Errorf("config: %w", err)
+		return next, nil, fmt.Errorf("config: %w", err)
 	}
 	set := Config{}
 	said, err := set.Overlay(req.Settings)
 	if err != nil {
-		return next, fmt.Errorf("settings: %w", err)
+		return next, nil, fmt.Errorf("settings: %w", err)
 	}
 	if next.Given != nil {
 		explicit := func(name string) bool { return slices.Contains(next.Given, name) || slices.Contains(asked, name) }
-		next.Take(&set, slices.DeleteFunc(said, explicit)...)
-		next.Given = slices.Compact(slices.Sorted(slices.Values(append(next.Given, asked...))))
+		taken := slices.DeleteFunc(said, explicit)
+		if !req.Weaker {
+			kept = notWeakened(&next, &set, taken)
+			taken = slices.DeleteFunc(taken, func(name string) bool {
+				return slices.ContainsFunc(kept, func(k record.FieldChange) bool { return k.Field == name })
+			})
+		}
+		next.Take(&set, taken...)
+		given := append(next.Given, asked...)
+		slices.Sort(given)
+		next.Given = slices.Compact(given) // never nil, which stands for all of them
 	}
 	if raw, err = json.Marshal(&next); err != nil {
-		return next, err
+		return next, nil, err
 	}
 	if next, err = Parse(raw); err != nil {
-		return next, err
+		return next, nil, err
 	}
 	for _, c := range Changes(old, &next) {
 		if slices.Contains(fixedFields(), c.Field) {
-			return next, fmt.Errorf("%s cannot be changed: what was measured so far says nothing of another one", c.Field)
+			return next, nil, fmt.Errorf("%s cannot be changed: what was measured so far says nothing of another one", c.Field)
 		}
 	}
-	return next, nil
+	return next, kept, nil
+}
+
+// notWeakened lists the fields in which the settings would weaken the watching.
+func notWeakened(now, set *Config, names []string) []record.FieldChange {
+	with := set.WithDefaults()
+	from, to := now.Fields(names...), with.Fields(names...)
+	var kept []record.FieldChange
+	for _, name := range names {
+		if weaker(name, now, &with) {
+			kept = append(kept, record.FieldChange{Field: name, From: shown(from[name]), To: shown(to[name])})
+		}
+	}
+	return kept
 }
 
 // Overlay reads a JSON object of fields over the configuration and returns their

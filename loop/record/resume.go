@@ -19,6 +19,9 @@ type ResumeRequest struct {
 	// the beginning or since.
 	Config   json.RawMessage `json:"config,omitempty"`
 	Settings json.RawMessage `json:"settings,omitempty"`
+	// Weaker takes settings, too, that let pass what the loop would have found,
+	// refused or asked about. Config may do that anyway.
+	Weaker bool `json:"weaker,omitempty"`
 }
 
 // FieldChange is what became of one field of a configuration, in words.
@@ -35,6 +38,8 @@ func (c FieldChange) String() string { return fmt.Sprintf("%s %s -> %s", c.Field
 type Resumed struct {
 	Loop    Loop          `json:"loop"`
 	Changes []FieldChange `json:"changes"`
+	// Kept are settings that were not taken, as they are weaker.
+	Kept []FieldChange `json:"kept,omitempty"`
 }
 
 // Reconfiguration is another configuration of a loop.

@@ -1,0 +1,145 @@
+package config
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/ruleset"
+	"github.com/perdure/perdure/loop/metric"
+)
+
+// weaker tells whether a field of next lets something pass that old would have
+// found, refused or asked about. An agent can write the file that settings come
+// from, so such a change needs a person's word.
+func weaker(field string, old, next *Config) bool {
+	switch field {
+	case "plain":
+		return next.Plain && !old.Plain
+	case "retry_critical":
+		return next.RetryCritical && !old.RetryCritical
+	case "require_verification":
+		return old.RequireVerification && !next.RequireVerification
+	case "quality_threshold":
+		return next.QualityThreshold < old.QualityThreshold
+	case "detection":
+		return lower(next.Detection, old.Detection, "", detect.Off, detect.Minimal, detect.Standard, detect.Aggressive)
+	case "detection_rules":
+		return weakerRules(&old.Rules, &next.Rules, old.Detection)
+	case "sealed":
+		return lower(next.Sealed, old.Sealed, SealOff, SealCompletion, SealAlways)
+	case "sealed_setup":
+		return next.SealedSetup != old.SealedSetup && next.SealedSetup != ""
+	case "risk_answers":
+		return slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool {
+			return lower(answerTo(&r, next), answerTo(&r, old), risk.Allow, risk.Warn, risk.Gate, risk.Block)
+		})
+	case "snapshot_risky":
+		return lower(next.SnapshotRisky, old.SnapshotRisky, SnapshotNever, SnapshotHigh, SnapshotAll, "")
+	case "coverage":
+		return replaced(old.Coverage, next.Coverage)
+	case "types":
+		return replaced(old.Types, next.Types)
+	case "lint":
+		return replaced(old.Lint, next.Lint)
+	case "coverage_threshold":
+		return looser(old.CoverageThreshold, next.CoverageThreshold)
+	case "sensitive_coverage_threshold":
+		return looser(old.SensitiveThreshold, next.SensitiveThreshold)
+	case "sensitive_paths":
+		return lacks(next.SensitivePaths, old.SensitivePaths)
+	}
+	return false
+}
+
+// lower tells whether a stands before b in an order.
+func lower[T comparable](a, b T, order ...T) bool {
+	return rank(a, order) < rank(b, order)
+}
+
+// rank is a place in an order. The empty word of the modes of detection stands for
+// the standard one.
+func rank[T comparable](x T, order []T) int {
+	if any(x) == any(detect.Mode("")) {
+		x = any(detect.Standard).(T) //nolint:forcetypeassert // x is a mode
+	}
+	return slices.Index(order, x)
+}
+
+func answerTo(r *risk.Rule, c *Config) risk.Answer {
+	if a, ok := c.RiskAnswers[r.Pattern]; ok {
+		return a
+	}
+	return r.Answer
+}
+
+// replaced tells whether something is not measured any more, or by a command that
+// nobody asked for before.
+func replaced(old, next string) bool {
+	return next != old && next != "" && next != metric.Auto
+}
+
+// looser compares what may be lost; below zero it is anything.
+func looser(old, next float64) bool {
+	return old >= 0 && (next < 0 || next > old)
+}
+
+func lacks[T comparable](list, wanted []T) bool {
+	return slices.ContainsFunc(wanted, func(w T) bool { return !slices.Contains(list, w) })
+}
+
+// weakerRules compares what is looked for.
+func weakerRules(old, next *ruleset.Settings, mode detect.Mode) bool {
+	switch {
+	case lacks(old.Off, next.Off), lacks(next.Protected, old.Protected):
+		return true
+	case len(next.Types) > 0 && (len(old.Types) == 0 || lacks(next.Types, old.Types)):
+		return true
+	case actsFrom(next) > actsFrom(old):
+		return true
+	case slices.ContainsFunc(old.Patterns, func(p ruleset.Pattern) bool {
+		return !slices.ContainsFunc(next.Patterns, func(q ruleset.Pattern) bool { return reflect.DeepEqual(p, q) })
+	}):
+		return true
+	}
+	named := maps.Clone(old.Actions)
+	if named == nil {
+		named = make(map[string]detect.Action)
+	}
+	maps.Copy(named, next.Actions)
+	for name := range named {
+		if lower(actionOf(name, next, mode), actionOf(name, old, mode), detect.Tell, detect.Warn, detect.Act) {
+			return true
+		}
+	}
+	return false
+}
+
+func actsFrom(s *ruleset.Settings) float64 {
+	if s.ActConfidence == 0 {
+		return detect.ActConfidence
+	}
+	return s.ActConfidence
+}
+
+// actionOf is what a sure finding of a pattern does.
+func actionOf(name string, s *ruleset.Settings, mode detect.Mode) detect.Action {
+	if a, ok := s.Actions[name]; ok {
+		return a
+	}
+	strongest := detect.Tell
+	for _, p := range s.Catalog() {
+		if p.ID != name && !slices.Contains(p.Aliases, name) {
+			continue
+		}
+		switch {
+		case p.Tier == detect.Fact, p.Tier == detect.Sign && mode != detect.Minimal:
+			return detect.Act
+		case p.Tier == detect.Sign, mode == detect.Aggressive:
+			strongest = detect.Warn
+		}
+	}
+	return strongest
+}
