@@ -58,7 +58,7 @@ func (c *commands) newExport() *cobra.Command {
 	cmd.Flags().BoolVar(&f.withoutContext, "without-context", false, "leave out the text of the context's files")
 	cmd.Flags().StringVar(&f.layout, "layout", "", "aiwg: write a folder of this `layout`")
 	cmd.Flags().BoolVar(&f.state, "state", false, "write one state; the flags below say which")
-	f.ref.add(cmd)
+	c.stateFlags(cmd, &f.ref)
 	cmdline.Complete(cmd, "layout", layoutAiwg)
 	return cmd
 }

@@ -50,7 +50,7 @@ func (c *commands) newImport() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "change nothing, tell what would come in")
 	cmd.Flags().BoolVar(&f.state, "state", false, "read one state")
-	f.ref.add(cmd)
+	c.stateFlags(cmd, &f.ref)
 	cmdline.JSONFlag(cmd, &f.asJSON)
 	return cmd
 }

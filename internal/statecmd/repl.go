@@ -35,10 +35,10 @@ func (c *commands) newReplCommand() *cobra.Command {
 		ValidArgsFunction: c.CompleteTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				if s.tree != "" && s.tree != args[0] {
+				if s.Tree != "" && s.Tree != args[0] {
 					return cmdline.UsageError("leave one of them out", "two trees are given")
 				}
-				s.tree = args[0]
+				s.Tree = args[0]
 			}
 			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error { return c.repl(ctx, t, asJSON) })
 		},
