@@ -21,15 +21,15 @@ type Custom struct {
 	// have.
 	ID       string   `json:"id" yaml:"id"`
 	Type     Type     `json:"type" yaml:"type"`
-	Tier     Tier     `json:"tier" yaml:"tier"`
-	Severity Severity `json:"severity" yaml:"severity"`
+	Tier     Tier     `json:"tier,omitempty" yaml:"tier"`
+	Severity Severity `json:"severity,omitempty" yaml:"severity"`
 	Message  string   `json:"message" yaml:"message"`
 	// Languages and Paths say where to look: names of languages (Languages lists
 	// them), globs with ** for folders. Both empty: everywhere.
 	Languages []string `json:"languages,omitempty" yaml:"languages"`
 	Paths     []string `json:"paths,omitempty" yaml:"paths"`
 	// Match is a regular expression in Go's syntax, held against single lines.
-	Match string `json:"match" yaml:"match"`
+	Match string `json:"match,omitempty" yaml:"match"`
 	// In is what of a line is looked at: code (the default: comments and the
 	// contents of strings are blank), comments, or text (the whole line).
 	In string `json:"in,omitempty" yaml:"in"`

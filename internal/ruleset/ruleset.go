@@ -47,26 +47,16 @@ type Settings struct {
 // Pattern is one of the user's own. Tier 2, severity medium and confidence 1 are
 // the defaults.
 type Pattern struct {
-	ID         string          `json:"id" yaml:"id"`
-	Type       detect.Type     `json:"type" yaml:"type"`
-	Tier       detect.Tier     `json:"tier,omitempty" yaml:"tier"`
-	Severity   detect.Severity `json:"severity,omitempty" yaml:"severity"`
-	Message    string          `json:"message" yaml:"message"`
-	Languages  []string        `json:"languages,omitempty" yaml:"languages"`
-	Paths      []string        `json:"paths,omitempty" yaml:"paths"`
-	Match      string          `json:"match,omitempty" yaml:"match"`
-	Tokens     string          `json:"tokens,omitempty" yaml:"tokens"`
-	In         string          `json:"in,omitempty" yaml:"in"`
-	When       string          `json:"when,omitempty" yaml:"when"`
-	Confidence float64         `json:"confidence,omitempty" yaml:"confidence"`
+	detect.Custom `yaml:",inline"`
+	// Tokens stand for a regular expression: tokens with blanks between, which
+	// follow each other on one line with any blanks between them.
+	Tokens string `json:"tokens,omitempty" yaml:"tokens"`
 }
 
-// custom is the pattern as package detect takes it. Either Match is given, or
-// Tokens: tokens with blanks between, which stand on one line in their order with
-// any blanks between them.
+// custom is the pattern as package detect takes it. Either Match is given or
+// Tokens.
 func (p *Pattern) custom() (detect.Custom, error) {
-	c := detect.Custom{ID: p.ID, Type: p.Type, Tier: p.Tier, Severity: p.Severity, Message: p.Message, Languages: p.Languages, Paths: p.Paths,
-		Match: p.Match, In: p.In, When: p.When, Confidence: p.Confidence}
+	c := p.Custom
 	if c.Tier == 0 {
 		c.Tier = detect.Sign
 	}

@@ -93,8 +93,8 @@ func TestParseRefuses(t *testing.T) {
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	change := func(line string) *detect.Input {
-		s := ruleset.Settings{Patterns: []ruleset.Pattern{{ID: "p", Type: detect.TestSkipping, Message: "m", Tokens: "time . Sleep ("},
-			{ID: "q", Type: detect.TestSkipping, Message: "m", Tokens: "return nil"}}}
+		s := ruleset.Settings{Patterns: []ruleset.Pattern{{Custom: detect.Custom{ID: "p", Type: detect.TestSkipping, Message: "m"}, Tokens: "time . Sleep ("},
+			{Custom: detect.Custom{ID: "q", Type: detect.TestSkipping, Message: "m"}, Tokens: "return nil"}}}
 		rules, err := s.Rules()
 		if err != nil {
 			t.Fatal(err)
@@ -115,9 +115,9 @@ func TestTokens(t *testing.T) {
 // The user's settings stand above the project's.
 func TestWith(t *testing.T) {
 	t.Parallel()
-	own := ruleset.Settings{Actions: map[string]detect.Action{"T001": detect.Warn}, Patterns: []ruleset.Pattern{{ID: "a", Message: "own"}}, Off: []string{"x"}}
+	own := ruleset.Settings{Actions: map[string]detect.Action{"T001": detect.Warn}, Patterns: []ruleset.Pattern{{Custom: detect.Custom{ID: "a", Message: "own"}}}, Off: []string{"x"}}
 	below := ruleset.Settings{Types: []detect.Type{detect.TestDeletion}, Actions: map[string]detect.Action{"T001": detect.Tell, "T002": detect.Tell},
-		Patterns: []ruleset.Pattern{{ID: "a"}, {ID: "b"}}, Off: []string{"y"}, Protected: []string{"p"}, ActConfidence: 0.5}
+		Patterns: []ruleset.Pattern{{Custom: detect.Custom{ID: "a"}}, {Custom: detect.Custom{ID: "b"}}}, Off: []string{"y"}, Protected: []string{"p"}, ActConfidence: 0.5}
 	s := own.With(&below)
 	if len(s.Types) != 1 || s.Actions["T001"] != detect.Warn || s.Actions["T002"] != detect.Tell || len(s.Patterns) != 2 || s.Patterns[0].Message != "own" ||
 		len(s.Off) != 2 || len(s.Protected) != 1 || s.ActConfidence != 0.5 {
