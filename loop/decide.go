@@ -27,6 +27,15 @@ func (r *run) outcome(ctx context.Context, number int) (*Outcome, error) {
 	return &o, err
 }
 
+// broughtBack is the iteration whose files were brought back for this one; nil when
+// the files are as the last one left them.
+func (r *run) broughtBack(ctx context.Context) (*Outcome, error) {
+	if r.state.FilesOf == 0 {
+		return nil, nil
+	}
+	return r.outcome(ctx, r.state.FilesOf)
+}
+
 // decide looks at the iteration that ended and says where to go on.
 func decide(ctx context.Context, r *run) (string, error) {
 	out, err := r.outcome(ctx, r.state.Run.Number)

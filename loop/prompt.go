@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/loop/record"
 	"github.com/perdure/perdure/loop/reinforce"
 )
@@ -47,19 +48,11 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if len(last) > 0 {
-		baseline, err := r.outcome(ctx, 0)
+		now, err := r.checkNow(ctx, last)
 		if err != nil {
 			return "", err
 		}
-		at := &baseline.Check
-		if of := r.state.FilesOf; of > 0 {
-			o, err := r.outcome(ctx, of)
-			if err != nil {
-				return "", err
-			}
-			at = &o.Check
-		}
-		tellIterations(&b, last, at, r.state.FilesOf > 0)
+		tellIterations(&b, last, now)
 		b.WriteString(lostCoverage(last))
 		b.WriteString(warned(last))
 	}
@@ -81,18 +74,35 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 	return b.String(), nil
 }
 
+// checkNow is the check of the files as they are: of those that were brought back,
+// else of the latest iteration that was not taken back. When that one was elsewhere
+// nobody knows it: then the baseline's counts.
+func (r *run) checkNow(ctx context.Context, last []record.Iteration) (*Check, error) {
+	o, err := r.broughtBack(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o != nil {
+		return &o.Check, nil
+	}
+	now := slices.IndexFunc(last, func(it record.Iteration) bool { return it.Status != record.IterationReverted })
+	newest, _ := readOutcome(&last[max(now, 0)]) // one that cannot be read says nothing
+	if !newest.Imported {
+		return &newest.Check, nil
+	}
+	baseline, err := r.outcome(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &baseline.Check, nil
+}
+
 // tellIterations tells of the latest iterations, the latest first, and what the
-// check said then. Of one that was elsewhere nobody knows that: then c counts, the
-// check of the baseline; and so it does, being another iteration's, when the files
-// are that one's.
-func tellIterations(b *strings.Builder, last []record.Iteration, c *Check, another bool) {
+// check of the files as they are says.
+func tellIterations(b *strings.Builder, last []record.Iteration, c *Check) {
 	outcomes := make([]Outcome, len(last))
 	for i := range last {
 		outcomes[i], _ = readOutcome(&last[i]) // one that cannot be read says nothing
-	}
-	now := slices.IndexFunc(last, func(it record.Iteration) bool { return it.Status != record.IterationReverted })
-	if newest := &outcomes[max(now, 0)]; !another && !newest.Imported {
-		c = &newest.Check
 	}
 	if !c.Passed {
 		b.WriteString("\n# What fails now\n\n")
@@ -134,7 +144,7 @@ func tellIterations(b *strings.Builder, last []record.Iteration, c *Check, anoth
 		if last[i].Status == record.IterationReverted {
 			state = "taken back"
 		}
-		fmt.Fprintf(b, "Iteration %d (%s; %s changed): %s\n\n", o.Iteration, state, counted(o.Changed, "file", "files"), clip(firstOf(o.AgentText, o.AgentError, madeWorse(&o), "nothing was said"), 1000))
+		fmt.Fprintf(b, "Iteration %d (%s; %s changed): %s\n\n", o.Iteration, state, human.Count(int64(o.Changed), "file"), clip(firstOf(o.AgentText, o.AgentError, madeWorse(&o), "nothing was said"), 1000))
 	}
 }
 

@@ -134,10 +134,8 @@ func (r *run) about(ctx context.Context, last []Outcome) reinforce.About {
 	for _, g := range o.Regressions {
 		a.Worse = append(a.Worse, oneLine(g.Text))
 	}
-	if of := r.state.FilesOf; of > 0 {
-		if there, err := r.outcome(ctx, of); err == nil {
-			o = there
-		}
+	if back, err := r.broughtBack(ctx); err == nil && back != nil {
+		o = back
 	}
 	files := make(map[string]string)
 	if report, err := r.savedResults(ctx, o.Check.Results); err == nil && report != nil {
