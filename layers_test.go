@@ -83,7 +83,7 @@ var rows = map[string]int{
 	"internal/workspace":  1,
 	"internal/inspect":    2, // above detect and workspace
 	"internal/revision":   3, // what git says, for detect
-	"internal/sealed":     3, // above inspect
+	"internal/sealed":     4, // above inspect and human
 	"internal/ruleset":    2, // what people set of detect
 	"internal/toolcall":   3, // above risk and detect
 	"internal/risk":       2, // reads the paths of internal/project

@@ -184,7 +184,7 @@ func TestHooksPassedBy(t *testing.T) {
 	b.launch()
 	b.work()
 	out := b.outcomes()[1]
-	if out.Sight != agent.SightObserved || len(out.Risky) != 1 || out.Risky[0].Answer != "" || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "made 1 call of a tool without asking") {
+	if out.Sight != agent.SightObserved || len(out.Risky) != 1 || out.Risky[0].Answer != "" || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "made 1 tool call without asking") {
 		t.Errorf("outcome %+v", out)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/internal/inspect"
 	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/testreport"
@@ -220,7 +221,7 @@ func facts(d *testreport.Diff) []Regression {
 				g.Files = append(g.Files, c.File)
 			}
 		}
-		g.Text = fmt.Sprintf("%s: %s", counted(len(changes), "test of the baseline", "tests of the baseline"), what)
+		g.Text = fmt.Sprintf("%s of the baseline: %s", human.Count(int64(len(changes)), "test"), what)
 		all = append(all, g)
 	}
 	add(hook.TestDeletion, hook.Critical, "gone", d.Lost)
@@ -233,13 +234,6 @@ func facts(d *testreport.Diff) []Regression {
 		all = append(all, Regression{Type: string(hook.RunIncomplete), Severity: string(hook.High), Text: "the run ended without the runner's end record: " + d.Incomplete})
 	}
 	return all
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
 }
 
 // score asks the configured scorer, whose word stands over the facts.

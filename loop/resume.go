@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -154,7 +155,7 @@ func ended(tree *perdure.Tree, row *record.Loop) error {
 		hint = "with --max-iterations above that it goes on"
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: "resume loop", Msg: fmt.Sprintf("%s has ended: it is %s after %s", ID(tree), row.Status,
-		counted(row.Iteration, "iteration", "iterations")),
+		human.Count(int64(row.Iteration), "iteration")),
 		Hint: hint}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -25,7 +26,7 @@ func (r *run) budget(ctx context.Context) (string, error) {
 		if percent >= 100 {
 			return r.openGate(record.GateBudget, record.Question{
 				Title: "the budget is spent: " + used,
-				Text:  fmt.Sprintf("%s were done.", counted(r.loop.Iteration, "iteration", "iterations")),
+				Text:  fmt.Sprintf("%s were done.", human.Count(int64(r.loop.Iteration), "iteration")),
 				Options: []record.Option{
 					{Answer: answerRaise, Effect: "the loop may spend as much again as it was given in the beginning"},
 					{Answer: answerFinish, Effect: "the loop ends with its best iteration"},

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"strings"
 	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/human"
 )
 
 // maxAgentText is how much of an agent's last words a record keeps, in bytes.
@@ -25,8 +26,7 @@ func clip(text string, most int) string {
 
 // lastLine is the last line of a text that says something.
 func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return clip(lines[len(lines)-1], 300)
+	return clip(human.LastLine(text), 300)
 }
 
 // removeFile removes a file that may be gone already.

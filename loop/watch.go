@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/agenthook"
+	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/internal/toolcall"
 	"github.com/perdure/perdure/loop/calls"
 	"github.com/perdure/perdure/relay"
@@ -89,7 +90,7 @@ func (w *watch) close() error {
 	sight, unasked := w.calls.Sight(t.Sight)
 	if t.Sight = sight; unasked > 0 {
 		t.Warnings = append(t.Warnings, fmt.Sprintf("the agent made %s without asking its hook: such calls were seen, not judged",
-			counted(unasked, "call of a tool", "calls of tools")))
+			human.Count(int64(unasked), "tool call")))
 	}
 	return err
 }

@@ -159,6 +159,12 @@ func reorders(r rune) bool {
 // OneLine joins the lines of a text and makes its control characters visible.
 func OneLine(text string) string { return Visible(strings.Join(strings.Fields(text), " ")) }
 
+// LastLine is the last line of a text that says something.
+func LastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+}
+
 // Mark is the sign of a state: told apart by its shape. Of no state it is "…".
 func Mark(state perdure.State) string {
 	switch state {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
@@ -190,7 +191,7 @@ func (s *sealing) lay(ctx context.Context, at *Place, put, drop []string) error 
 // judge compares a run with the baseline's tests with one without.
 func (s *sealing) judge(all []suspect, clean *testreport.Report, over *outcome) {
 	if over.problem != "" || over.Report == nil {
-		s.note("the baseline's tests cannot be laid over the work: " + firstOf(over.problem, lastLine(over.Output)))
+		s.note("the baseline's tests cannot be laid over the work: " + firstOf(over.problem, human.LastLine(over.Output)))
 		return
 	}
 	passed := make(map[string]bool)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/internal/inspect"
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
@@ -322,8 +323,8 @@ func (s *sealing) explain(ctx context.Context, worse []string) (*outcome, error)
 		}
 		if left := s.lacks(with); len(left) == 0 {
 			files := paths(slices.Concat(s.drift.left, s.drift.caches))
-			s.failed(detect.ValidationBypass, fmt.Sprintf("it passes in the workspace only with %s: %s. In a clean copy without them %s. What is needed has to be tracked, or made by the check",
-				counted(len(files), "ignored file that came or changed", "ignored files that came or changed"), some(files), fails(worse)), tests(worse), files)
+			s.failed(detect.ValidationBypass, fmt.Sprintf("it passes in the workspace only with %s that came or changed: %s. In a clean copy without them %s. What is needed has to be tracked, or made by the check",
+				human.Count(int64(len(files)), "ignored file"), some(files), fails(worse)), tests(worse), files)
 			return nil, nil
 		}
 	}
@@ -336,7 +337,7 @@ func (s *sealing) hold() {
 	var names []string
 	for _, top := range slices.Sorted(maps.Keys(s.drift.held)) {
 		s.v.Held[top] = len(s.drift.held[top])
-		names = append(names, fmt.Sprintf("%s (%s)", top, counted(len(s.drift.held[top]), "file", "files")))
+		names = append(names, fmt.Sprintf("%s (%s)", top, human.Count(int64(len(s.drift.held[top])), "file")))
 	}
 	s.v.Why = "with ignored files as the loop made them: " + some(names)
 }
@@ -370,7 +371,7 @@ func (s *sealing) compare(ctx context.Context, worse []string) error {
 		proven = len(worse) > 0
 	}
 	if !proven {
-		s.impossible("the baseline does not come to its own result in a clean copy either: " + lastLine(base.Output))
+		s.impossible("the baseline does not come to its own result in a clean copy either: " + human.LastLine(base.Output))
 		return nil
 	}
 	s.failed(detect.TestFailure, "it passes in the workspace, and the baseline passes in a clean copy, where this fails: "+some(worse), tests(worse), nil)
@@ -381,7 +382,11 @@ func fails(worse []string) string {
 	if tests(worse) == nil {
 		return "the command fails"
 	}
-	return counted(len(worse), "test does not pass", "tests do not pass") + ": " + some(worse)
+	do := "do"
+	if len(worse) == 1 {
+		do = "does"
+	}
+	return fmt.Sprintf("%s %s not pass: %s", human.Count(int64(len(worse)), "test"), do, some(worse))
 }
 
 // tests are those of the names that are tests.
@@ -408,16 +413,4 @@ func some(names []string) string {
 		text += fmt.Sprintf(" and %d more", len(names)-few)
 	}
 	return text
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
