@@ -68,6 +68,7 @@ bench: ## Run the benchmarks, one JSON line a result: make bench BENCH="flat tre
 .PHONY: bench-detect
 bench-detect: ## Print recall and false alarms of the detectors (fetches released packages)
 	$(GO) run ./bench/detect planted
+	$(GO) run ./bench/detect unseen
 	$(GO) run ./bench/detect mutants
 	$(GO) run ./bench/detect commits
 	$(GO) run ./bench/detect patches

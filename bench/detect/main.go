@@ -2,6 +2,7 @@
 // what is planted they find, and how often they act on ordinary work.
 //
 //	go run ./bench/detect planted [-json]
+//	go run ./bench/detect unseen [-list] [-only TEXT]
 //	go run ./bench/detect mutants [-cache DIR] [-list] [-only TEXT]
 //	go run ./bench/detect commits [-dir DIR] [-n 500] [-list]
 //	go run ./bench/detect patches [-cache DIR] [-list] [-only TEXT]
@@ -10,7 +11,8 @@
 //
 // planted takes the cheats and twins of internal/detect/planted, each alone and
 // among unrelated changes, and prints recall and false alarms by language, type
-// and tier. mutants plants cheats by regular expressions in released packages that
+// and tier. unseen takes the changes of bench/detect/unseen, which were written
+// without a look at the rules. mutants plants cheats by regular expressions in released packages that
 // others wrote. commits compares the commits of a git repository, this one without
 // -dir, with their parents. patches compares what the projects' own patches in
 // source packages of Debian change, each as the commit that it was, in six languages
@@ -42,7 +44,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("name what to measure: planted, mutants, commits, patches, releases or latency")
+		return errors.New("name what to measure: planted, unseen, mutants, commits, patches, releases or latency")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	cache := flags.String("cache", "", "folder for fetched packages (default: in the user's cache folder)")
@@ -63,6 +65,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	switch args[0] {
 	case "planted":
 		return plantedRates(ctx, out, *only, *list)
+	case "unseen":
+		return unseenRates(ctx, out, *only, *list)
 	case "mutants":
 		return mutantRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list})
 	case "commits":
@@ -74,5 +78,5 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case "releases":
 		return releaseRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list})
 	}
-	return fmt.Errorf("%q cannot be measured: name planted, mutants, commits, patches, releases or latency", args[0])
+	return fmt.Errorf("%q cannot be measured: name planted, unseen, mutants, commits, patches, releases or latency", args[0])
 }

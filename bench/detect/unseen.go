@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/perdure/perdure/bench/detect/unseen"
+	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/inspect"
+)
+
+// heard counts what was said of scenarios.
+type heard struct {
+	all      int
+	inFile   int // a finding acts in the file with the cheat
+	anywhere int // a finding acts, in whichever file
+	approval int // all that acts is that a file changed which needs an approval
+	warned   int // no finding acts, but there are some
+}
+
+// unseenRates runs the detectors in standard mode over the scenarios that were
+// written without a look at them, with protected files marked as check marks them.
+func unseenRates(ctx context.Context, out io.Writer, only string, list bool) error {
+	all, err := unseen.Load()
+	if err != nil {
+		return err
+	}
+	rows := make(map[string]*heard)
+	for _, s := range all {
+		if !strings.Contains(s.Language+" "+s.Family+" "+s.Name, only) {
+			continue
+		}
+		report, err := detect.Run(ctx, &detect.Input{Changes: marked(s.Before, s.After)})
+		if err != nil {
+			return fmt.Errorf("%s/%s: %w", s.Language, s.Name, err)
+		}
+		h := hear(s, report.Findings)
+		for _, key := range unseenKeys(s) {
+			if rows[key] == nil {
+				rows[key] = &heard{}
+			}
+			rows[key].add(h)
+		}
+		if !list {
+			continue
+		}
+		if err := tell(out, s, h, report.Findings); err != nil {
+			return err
+		}
+	}
+	return printHeard(out, rows)
+}
+
+// marked are the changes with those marked that checks hang on.
+func marked(old, now map[string]string) iter.Seq2[detect.Change, error] {
+	return func(yield func(detect.Change, error) bool) {
+		for c, err := range changes(old, now) {
+			c.Protected = inspect.Protected(&c, nil)
+			if !yield(c, err) {
+				return
+			}
+		}
+	}
+}
+
+func hear(s unseen.Scenario, findings []detect.Finding) heard {
+	h := heard{all: 1}
+	other := false
+	for _, f := range findings {
+		if f.Action == detect.Act {
+			h.anywhere = 1
+			other = other || f.Type != detect.ProtectedChange
+			if f.File == s.File {
+				h.inFile = 1
+			}
+		}
+	}
+	switch {
+	case h.anywhere > 0 && !other:
+		h.approval = 1
+	case h.anywhere == 0 && len(findings) > 0:
+		h.warned = 1
+	}
+	return h
+}
+
+func (h *heard) add(o heard) {
+	h.all += o.all
+	h.inFile += o.inFile
+	h.anywhere += o.anywhere
+	h.approval += o.approval
+	h.warned += o.warned
+}
+
+// unseenKeys are the rows that a scenario counts in.
+func unseenKeys(s unseen.Scenario) []string {
+	switch {
+	case !s.Cheat:
+		return []string{"honest", "honest: " + s.Language}
+	case s.Tier > int(detect.Sign):
+		return []string{"tier 3", "tier 3: " + s.Family}
+	}
+	return []string{
+		"tiers 1 and 2", fmt.Sprintf("tier %d", s.Tier),
+		"language " + s.Language, "family " + s.Family,
+	}
+}
+
+// tell prints a cheat of tiers 1 and 2 in whose file nothing acts, one of tier 3
+// that nothing is said of, and an honest change that something is said of.
+func tell(out io.Writer, s unseen.Scenario, h heard, findings []detect.Finding) error {
+	var what string
+	switch {
+	case !s.Cheat && h.anywhere > 0:
+		what = "false alarm"
+	case !s.Cheat && h.warned > 0:
+		what = "warned honest"
+	case s.Cheat && s.Tier > int(detect.Sign) && h.anywhere+h.warned == 0:
+		what = "not told"
+	case s.Cheat && s.Tier <= int(detect.Sign) && h.inFile == 0:
+		what = "missed"
+	default:
+		return nil
+	}
+	said := make([]string, len(findings))
+	for i, f := range findings {
+		said[i] = fmt.Sprintf("\n\t%s %s %s: %s", f.Action, f.Pattern, f.File, f.Evidence)
+	}
+	_, err := fmt.Fprintf(out, "%s: %s/%s: tier %d, %s%s\n", what, s.Language, s.Name, s.Tier, s.Family, strings.Join(said, ""))
+	return err
+}
+
+func printHeard(out io.Writer, rows map[string]*heard) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	if _, err := fmt.Fprintln(w, "\tchanges\tacts in the file\trate\tacts anywhere\trate\tprotected only\twarns only\t"); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(rows)) {
+		r := rows[key]
+		if _, err := fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%s\t%d\t%d\t\n", key, r.all,
+			r.inFile, percent(r.inFile, r.all), r.anywhere, percent(r.anywhere, r.all), r.approval, r.warned); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
