@@ -48,6 +48,30 @@ func warned(last []record.Iteration) string {
 	return regression.Warned(o.Findings)
 }
 
+// look is what shows in a snapshot.
+type look struct {
+	// since is what changed since the trusted one.
+	since *inspect.Between
+	// by is what counts as a regression.
+	by *regression.Ruled
+	// found is what the detectors found; nil where nobody looks.
+	found *detect.Report
+}
+
+// look looks at a snapshot. What there is to be warned of goes to out.
+func (r *run) look(ctx context.Context, out *Outcome, id workspace.ID) (*look, error) {
+	var l look
+	var err error
+	if l.since, err = r.sinceTrusted(ctx, id); err != nil {
+		return nil, err
+	}
+	if l.by, err = r.ruledBy(ctx, out, l.since.From); err != nil {
+		return nil, err
+	}
+	l.found, err = r.detected(ctx, out, l.since, l.by)
+	return &l, err
+}
+
 // detected looks for signs of regressions in the files that changed since the
 // trusted snapshot: nil where nobody looks, or where there is too much to look at,
 // which is told as a warning.

@@ -17,7 +17,6 @@ import (
 	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
-	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 	"github.com/perdure/perdure/loop/regression"
@@ -58,9 +57,6 @@ func measure(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	t.Check, t.Metrics = &check.Check, metrics
-	if r.cfg.Sealed == config.SealAlways {
-		return r.sealTurn(ctx)
-	}
 	return stepJudge, nil
 }
 
@@ -83,18 +79,17 @@ func judge(ctx context.Context, r *run) (string, error) {
 	out := &Outcome{Iteration: t.Number, Before: t.Before, After: t.After, Check: *t.Check, Metrics: t.Metrics, Agent: r.agentName(), AgentText: t.Text,
 		AgentError: t.Failure, Changed: len(changes), Artifacts: names(changes, maxArtifacts), Warnings: t.Warnings}
 	var diff *testreport.Diff
-	since, err := r.sinceTrusted(ctx, t.After)
+	look, err := r.look(ctx, out, t.After)
 	if err != nil {
 		return "", err
 	}
-	by, err := r.ruledBy(ctx, out, since.From)
+	since, by, found := look.since, look.by, look.found
+	sealing := time.Now()
+	v, err := r.sealTurn(ctx, look)
 	if err != nil {
 		return "", err
 	}
-	found, err := r.detected(ctx, out, since, by)
-	if err != nil {
-		return "", err
-	}
+	began = began.Add(time.Since(sealing)) // the check's time, and not that of keeping records
 	if baseline != nil && report != nil {
 		d := testreport.Compare(baseline, report)
 		inspect.FindAgain(&d, found, report)
@@ -113,7 +108,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	out.Findings = inspect.Noted(found, maxFindings)
-	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), lost, regression.Signs(found, baseline, report), r.unsealed(out, t.Sealed))
+	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), lost, regression.Signs(found, baseline, report), r.unsealed(out, v))
 	out.Regressions = by.Settle(out.Regressions)
 	detection := time.Since(began)
 	if err := r.usage(ctx, out); err != nil {

@@ -43,7 +43,7 @@ func seal(ctx context.Context, r *run) (string, error) {
 	}
 	if v := out.Sealed; v == nil || v.Of != out.After || v.State == sealed.Failed && !out.Accepted {
 		watched, stop := r.watchedFor(ctx, record.Abort, record.Revert)
-		v, err = r.sealed(watched, out.After, r.state.Run.Check, true)
+		v, err = r.sealed(watched, out.After, r.state.Run.Check, true, nil)
 		cause := context.Cause(watched)
 		stop()
 		var wish *wishError
@@ -86,19 +86,22 @@ func sealedWords(out *Outcome) string {
 	return ""
 }
 
-// sealTurn seals an iteration that ended, whatever its check says.
-func (r *run) sealTurn(ctx context.Context) (string, error) {
+// sealTurn seals an iteration that ended, whatever its check says, where every one
+// is sealed.
+func (r *run) sealTurn(ctx context.Context, look *look) (*sealed.Verdict, error) {
+	if r.cfg.Sealed != config.SealAlways {
+		return nil, nil
+	}
 	t := &r.state.Run
 	watched, stop := r.watchedFor(ctx, record.Abort, record.Revert)
-	v, err := r.sealed(watched, t.After, t.Check, false)
+	v, err := r.sealed(watched, t.After, t.Check, false, look)
 	cause := context.Cause(watched)
 	stop()
 	var wish *wishError
-	if err != nil && !errors.As(cause, &wish) { // else nobody waits for it
-		return "", err
+	if err != nil && errors.As(cause, &wish) { // nobody waits for it
+		return nil, nil
 	}
-	t.Sealed = v
-	return stepJudge, nil
+	return v, err
 }
 
 // sealBest seals the iteration that is left instead of the last one, unless it was
@@ -106,7 +109,7 @@ func (r *run) sealTurn(ctx context.Context) (string, error) {
 func (r *run) sealBest(ctx context.Context, best *Outcome, check *Check) (why string, err error) {
 	v := best.Sealed
 	if v == nil {
-		if v, err = r.sealed(ctx, best.After, check, false); err != nil || v == nil {
+		if v, err = r.sealed(ctx, best.After, check, false, nil); err != nil || v == nil {
 			return "", err
 		}
 	}
@@ -118,8 +121,9 @@ func (r *run) sealBest(ctx context.Context, best *Outcome, check *Check) (why st
 
 // sealed seals a snapshot whose check in the workspace is given; nil where nothing
 // is sealed, or where that was tried and is known to be impossible. With whole the
-// tests of the baseline have to run.
-func (r *run) sealed(ctx context.Context, id workspace.ID, check *Check, whole bool) (*sealed.Verdict, error) {
+// tests of the baseline have to run. look is what was seen of the snapshot; nil when
+// nobody looked.
+func (r *run) sealed(ctx context.Context, id workspace.ID, check *Check, whole bool, look *look) (*sealed.Verdict, error) {
 	known := r.state.Unsealable != "" && r.state.Unprepared == r.cfg.SealedSetup
 	if !r.seals() || known || id == "" || r.state.Beside == "" || check.Skipped {
 		return nil, nil
@@ -140,17 +144,13 @@ func (r *run) sealed(ctx context.Context, id workspace.ID, check *Check, whole b
 	if c.Kept, err = r.loadBlob(ctx, r.state.Beside); err != nil {
 		return nil, err
 	}
-	if c.Since, err = r.sinceTrusted(ctx, id); err != nil {
-		return nil, err
+	if look == nil {
+		unheard := &Outcome{} // what there is to be warned of was told when the iteration was judged
+		if look, err = r.look(ctx, unheard, id); err != nil {
+			return nil, err
+		}
 	}
-	unheard := &Outcome{} // what there is to be warned of is told when the iteration is judged
-	by, err := r.ruledBy(ctx, unheard, c.Since.From)
-	if err != nil {
-		return nil, err
-	}
-	if c.Found, err = r.detected(ctx, unheard, c.Since, by); err != nil {
-		return nil, err
-	}
+	c.Since, c.Found = look.since, look.found
 	cfg := sealed.Config{Files: r.files, Run: r.checkCopy}
 	if r.cfg.SealedSetup != "" {
 		cfg.Setup = r.setUpCopy

@@ -150,8 +150,6 @@ type turnState struct {
 	Check *Check `json:"check,omitempty"`
 	// Metrics are what was measured besides.
 	Metrics *metric.Metrics `json:"metrics,omitempty"`
-	// Sealed is what came of a clean copy, where every iteration is sealed.
-	Sealed *sealed.Verdict `json:"sealed,omitempty"`
 }
 
 // failureMark is how an iteration failed, without what differs each time.
