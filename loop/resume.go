@@ -42,34 +42,29 @@ func (e *Engine) Resume(ctx context.Context, id perdure.TreeID, req record.Resum
 	if err != nil {
 		return record.Resumed{}, invalidResume(err)
 	}
-	changes := config.Changes(&old, &next)
-	if len(changes) == 0 && slices.Equal(old.Given, next.Given) {
+	if !slices.Equal(old.Agents(), next.Agents()) {
+		if err := e.available(&next); err != nil {
+			return record.Resumed{}, err
+		}
+	}
+	c, err := reconfiguration(&row, &old, &next)
+	if err != nil {
+		return record.Resumed{}, err
+	}
+	if len(c.Changes) == 0 && slices.Equal(old.Given, next.Given) {
 		err = e.records.Ask(ctx, id, record.Resume)
 	} else {
-		err = e.reconfigure(ctx, &row, &old, &next)
+		err = e.records.Reconfigure(ctx, id, c)
 	}
 	if err != nil {
 		return record.Resumed{}, err
 	}
 	failpoint.Hit("loop.resumed")
 	row, err = e.records.Loop(ctx, id)
-	return record.Resumed{Loop: row, Changes: changes, Kept: kept}, err
+	return record.Resumed{Loop: row, Changes: c.Changes, Kept: kept}, err
 }
 
-// reconfigure writes the wish to go on, with another configuration.
-func (e *Engine) reconfigure(ctx context.Context, row *record.Loop, old, next *config.Config) error {
-	if !slices.Equal(old.Agents(), next.Agents()) {
-		if err := e.available(next); err != nil {
-			return err
-		}
-	}
-	c, err := reconfiguration(row, old, next)
-	if err != nil {
-		return err
-	}
-	return e.records.Reconfigure(ctx, row.Tree, c)
-}
-
+// reconfiguration is what is written of a change.
 func reconfiguration(row *record.Loop, old, next *config.Config) (record.Reconfiguration, error) {
 	raw, err := json.Marshal(next)
 	c := record.Reconfiguration{Before: row.Config, After: raw, Changes: config.Changes(old, next)}
@@ -101,10 +96,14 @@ func (e *Engine) reopen(ctx context.Context, tree *perdure.Tree, row *record.Loo
 	if _, err := e.place(&next); err != nil {
 		return record.Resumed{}, err
 	}
+	c, err := reconfiguration(row, &old, &next)
+	if err != nil {
+		return record.Resumed{}, err
+	}
 	if half {
-		err = e.reconfigure(ctx, row, &old, &next)
+		err = e.records.Reconfigure(ctx, row.Tree, c)
 	} else {
-		err = e.begunAgain(ctx, row, &old, &next)
+		err = e.begunAgain(ctx, row, c)
 	}
 	if err != nil {
 		return record.Resumed{}, err
@@ -114,11 +113,11 @@ func (e *Engine) reopen(ctx context.Context, tree *perdure.Tree, row *record.Loo
 		return record.Resumed{}, err
 	}
 	now, err := e.records.Loop(ctx, tree.ID)
-	return record.Resumed{Loop: now, Changes: config.Changes(&old, &next), Kept: kept}, err
+	return record.Resumed{Loop: now, Changes: c.Changes, Kept: kept}, err
 }
 
 // begunAgain writes the row of a loop that failed as one that runs.
-func (e *Engine) begunAgain(ctx context.Context, row *record.Loop, old, next *config.Config) error {
+func (e *Engine) begunAgain(ctx context.Context, row *record.Loop, c record.Reconfiguration) error {
 	var s state
 	if err := json.Unmarshal(row.State, &s); err != nil {
 		return fmt.Errorf("read state of loop: %w", err)
@@ -129,10 +128,6 @@ func (e *Engine) begunAgain(ctx context.Context, row *record.Loop, old, next *co
 	}
 	s.Verdict, s.Reason, s.Selected, s.SelectedReason, s.Verified = "", "", 0, "", false
 	raw, err := json.Marshal(&s)
-	if err != nil {
-		return err
-	}
-	c, err := reconfiguration(row, old, next)
 	if err != nil {
 		return err
 	}
