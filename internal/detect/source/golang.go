@@ -6,6 +6,8 @@ import (
 	gotoken "go/token"
 	"slices"
 	"strings"
+
+	"github.com/perdure/perdure/internal/detect/dropped"
 )
 
 // goFile reads the declarations of Go from its syntax tree. The parser goes on
@@ -109,7 +111,10 @@ func (g *goFile) function(f *ast.FuncDecl, inTests bool) {
 	case d.test:
 		d.cases = g.tables(f.Body)
 	case !inTests && f.Body != nil:
-		d.dropped = droppedCalls(f)
+		for _, name := range dropped.Calls(f) {
+			d.dropped = append(d.dropped, Hash(name))
+		}
+		slices.Sort(d.dropped)
 	}
 	g.decls = append(g.decls, d)
 	if d.test || inTests && f.Body != nil {

@@ -1,4 +1,5 @@
-package source
+// Package dropped finds calls in a function of Go whose error is not looked at.
+package dropped
 
 import (
 	"go/ast"
@@ -11,7 +12,7 @@ import (
 // before they are written again.
 type dropper struct {
 	results map[string]bool // named results of the function
-	found   Bag
+	found   []string
 	left    int // nodes that may still be looked at
 }
 
@@ -19,8 +20,9 @@ type dropper struct {
 // looked at is not taken for dropped.
 const maxLooked = 100_000
 
-// droppedCalls are the names of such calls, each as often as it is dropped.
-func droppedCalls(f *ast.FuncDecl) Bag {
+// Calls are the names of calls whose last result goes nowhere, each as often as
+// it does.
+func Calls(f *ast.FuncDecl) []string {
 	d := &dropper{results: make(map[string]bool), left: maxLooked}
 	d.named(f.Type)
 	ast.Inspect(f.Body, func(n ast.Node) bool {
@@ -40,7 +42,6 @@ func droppedCalls(f *ast.FuncDecl) Bag {
 		}
 		return true
 	})
-	slices.Sort(d.found)
 	return d.found
 }
 
@@ -104,12 +105,12 @@ func (d *dropper) drop(call *ast.CallExpr) {
 	for {
 		switch f := call.Fun.(type) {
 		case *ast.Ident:
-			d.found = append(d.found, Hash(f.Name))
+			d.found = append(d.found, f.Name)
 			return
 		case *ast.SelectorExpr:
 			inner, ok := f.X.(*ast.CallExpr)
 			if !ok {
-				d.found = append(d.found, Hash(f.Sel.Name))
+				d.found = append(d.found, f.Sel.Name)
 				return
 			}
 			call = inner
