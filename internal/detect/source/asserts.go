@@ -89,8 +89,8 @@ func (u *unit) asserts(i int, helpers set) bool {
 			return true // x shouldBe y
 		}
 	case "csharp":
-		if s == "Assert" && next == "." {
-			return true
+		if strings.HasSuffix(s, "Assert") && next == "." {
+			return !u.lang.skips[u.at(i+2)]
 		}
 		if strings.HasPrefix(s, "Should") && before == "." {
 			return true
@@ -359,7 +359,7 @@ var strengths = sync.OnceValue(func() map[string]strength {
 		isnotnil assertnotisinstance doesnotthrow anything bepresent bepresent betruthy befalsey benil assert truthy falsy notnull shouldnotbenull beok assertinstanceof
 		assertissubclass benull notbenull istrue isfalse tobetrue beoftype tohavebeencalled assertcalled called notblank shouldbetrue betrue befalse refute assertnil
 		refutenil mustbenil assertok asserterr throws assertthrows error notequal notbe assertnotequal assertnotequals isnotequalto tothrow raises
-		assertraises raiseerror assertraise throw`) {
+		assertraises raiseerror assertraise throw arenotequal arenotsame isempty`) {
 		all[s] = weak
 	}
 	for s := range strings.FieldsSeq(`tocontain tomatch tomatchobject contains assertin assertincludes include includes startwith startswith endswith assertregex assertmatch match
@@ -371,7 +371,7 @@ var strengths = sync.OnceValue(func() map[string]strength {
 	for s := range strings.FieldsSeq(`tobe toequal tostrictequal assertequal assertequals asserteq assertne equal equals eq deepequal sameas isequalto assertsame mustequal shouldbe be eql
 		strictequal deepstrictequal is same beequalto assertjsonequal jsoneq tomatchsnapshot tomatchinlinesnapshot tothrowerror tohavebeencalledwith calledwith
 		assertcalledwith assertcalledoncewith errorcontains erroris erroras assertsnapshot assertdebugsnapshot assertequalscanonicalizing assertarrayequals
-		assertlistequal assertdictequal assertiterableequals isequaltocomparingfieldbyfield assertnumequal exactly assertjson equalerror samevalue`) {
+		assertlistequal assertdictequal assertiterableequals isequaltocomparingfieldbyfield assertnumequal exactly assertjson equalerror samevalue areequal aresame`) {
 		all[s] = exact
 	}
 	return all

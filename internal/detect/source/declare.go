@@ -127,7 +127,7 @@ func (u *unit) bodyAfter(i int) (body, end int) {
 // container reads a class or the like.
 func (u *unit) container(i int) {
 	at := i + 1
-	if u.at(at) == "class" { // enum class
+	if u.lang.containers[u.at(at)] { // enum class, record struct
 		return
 	}
 	if u.at(i) == "impl" {
@@ -164,7 +164,7 @@ func (u *unit) typed(open int) {
 	i := open - 1
 	for n := 0; i >= 0 && n < 30; n++ { // throws A, B; where T : C; a type after a colon
 		t := &u.tok[i]
-		if t.kind == word && u.lang.containers[t.s] {
+		if t.kind == word && (u.lang.containers[t.s] || u.lang.Name == "csharp" && patternWords()[t.s]) {
 			return
 		}
 		if t.kind == op && t.s == ")" || t.kind == op && (t.s == ";" || t.s == "{" || t.s == "}" || t.s == "=>" || t.s == "=") {
@@ -175,6 +175,7 @@ func (u *unit) typed(open int) {
 	if u.at(i) != ")" || u.opener(i) < 0 {
 		return
 	}
+	i = u.beforeInitialiser(i)
 	name := u.opener(i) - 1
 	if u.at(name) == ">" {
 		for n := 0; name > 0 && n < 40 && u.at(name) != "<"; n++ {
@@ -182,10 +183,22 @@ func (u *unit) typed(open int) {
 		}
 		name--
 	}
-	if !u.isWord(name) || notNames()[u.at(name)] || notNames()[u.at(name-1)] || u.at(name-1) == "." || u.at(name-1) == "@" {
+	if !u.isWord(name) || notNames()[u.at(name)] || notNames()[u.at(name-1)] || u.lang.containers[u.at(name-1)] || u.at(name-1) == "." || u.at(name-1) == "@" {
 		return
 	}
 	u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(name), at: name, start: name, body: open, end: u.closer(open)}))
+}
+
+// patternWords begin blocks of C# that are no bodies: of patterns, of values.
+var patternWords = sync.OnceValue(func() set { return words("is switch with and or not") })
+
+// beforeInitialiser passes over what a constructor of C# hands on: the index of the
+// parenthesis that ends its own parameters.
+func (u *unit) beforeInitialiser(i int) int {
+	if at := u.opener(i) - 1; u.lang.Name == "csharp" && (u.at(at) == "base" || u.at(at) == "this") && u.at(at-1) == ":" && u.at(at-2) == ")" && u.opener(at-2) > 0 {
+		return at - 2
+	}
+	return i
 }
 
 // arrow reads name = (parameters) => body of JavaScript, and members with an
@@ -193,7 +206,7 @@ func (u *unit) typed(open int) {
 func (u *unit) arrow(i int) {
 	p := u.beforeType(i - 1)
 	if u.at(p) == ")" {
-		p = u.opener(p) - 1
+		p = u.opener(u.beforeInitialiser(p)) - 1
 	} else if u.isWord(p) {
 		p--
 	}
@@ -329,6 +342,9 @@ func (u *unit) attribute(d *decl, open, closing int) bool {
 			i = u.closer(i)
 		}
 		if name != "" {
+			if u.lang.Name == "csharp" {
+				name = strings.TrimSuffix(name, "Attribute")
+			}
 			d.annotations = append(d.annotations, annotation{name, from, min(i, closing)})
 		}
 		for i < closing && u.at(i) != "," {

@@ -32,7 +32,7 @@ func (u *unit) readFunctions(m *Model, inTests bool) {
 		if !covered[i] {
 			rest = append(rest, u.tok[i])
 		}
-		if u.isWord(i) && !inTests && u.at(i+1) == "(" {
+		if !inTests && u.called(i) {
 			m.Words[Hash(u.at(i))] = true
 		}
 	}
@@ -58,7 +58,7 @@ func (u *unit) function(i int, inTests bool) *Function {
 	inner := 0 // where the function inside of this one ends
 	for j := d.body; j < d.end; j++ {
 		h = mix(h, u.at(j))
-		if u.isWord(j) && u.at(j+1) == "(" {
+		if u.called(j) {
 			calls = append(calls, u.tok[j])
 		}
 		if u.lang.Name == "go" && j >= inner && u.at(j) == "func" && u.at(j+1) == "(" {
@@ -325,26 +325,6 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	f.Guards = append(f.Guards, g)
 }
 
-// failedCall finds the name of the call whose error a check of Go is about: the
-// statement in the condition, or the one before it; -1 for none.
-func (u *unit) failedCall(i, from, to int) int {
-	name := -1
-	for j := from; j < to; j++ {
-		if u.at(j) == "(" && u.isWord(j-1) {
-			return j - 1
-		}
-	}
-	for j := i - 1; j > max(0, i-80); j-- {
-		if u.at(j) == "(" && u.isWord(j-1) && u.tok[j-1].line >= u.tok[i-1].line-3 {
-			name = j - 1
-		}
-		if u.at(j) == "=" || u.at(j) == ":=" {
-			break
-		}
-	}
-	return name
-}
-
 // indentedEnd is where the block of the statement at i ends, in Python.
 func (u *unit) indentedEnd(i, colon, end int) int {
 	if colon < len(u.tok) && !u.tok[colon].first {
@@ -402,9 +382,11 @@ const (
 
 // leaves tells whether a short block throws, or returns what tells of an error.
 func (u *unit) leaves(from, to int) leaving {
+	deep := u.conditionsAt(from - 1).deep
 	for j := from; j < to; j++ {
 		s := u.at(j)
 		switch {
+		case u.conditionsAt(j).deep > deep: // in some builds only
 		case (s == "if" || s == "for" || s == "switch") && u.isWord(j) && u.lang.shape != ends:
 			return staysIn // what follows is decided by another condition
 		case u.isWord(j) && u.lang.throws[s] && (s != "Err" || u.at(j+1) == "(") && u.at(j-1) != ".":

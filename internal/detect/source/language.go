@@ -213,12 +213,11 @@ func kotlin() Language {
 func csharp() Language {
 	return Language{
 		Name: "csharp", exts: []string{".cs"}, typed: true,
-		rules: lexRules{line: []string{"//"}, block: "/*", char: true, prefixes: "$@",
-			quotes: []quote{{open: `"""`, close: `"""`, lines: true}, {open: `"`, close: `"`, escape: '\\'}}},
+		rules:      lexRules{line: []string{"//"}, block: "/*", char: true, prefixes: "$@", preprocessor: true, raw: true},
 		containers: words("class interface enum record struct"),
 		annotations: words("Fact Theory Test TestCase TestCaseSource TestMethod DataTestMethod SkippableFact SkippableTheory Property " +
-			"StaFact WpfFact ConditionalFact ConditionalTheory UIFact"),
-		skips: words("Ignore Explicit Inconclusive"),
+			"UnityTest STATestMethod"),
+		skips: words("Ignore Explicit Inconclusive Skip SkipWhen SkipUnless"),
 		asserts: words("Should ShouldBe ShouldThrow Verify VerifyAll Received DidNotReceive ShouldNotBeNull ShouldBeTrue " +
 			"MustHaveHappened"),
 		throws: words("throw"), handlers: words("catch"),

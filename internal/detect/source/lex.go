@@ -64,6 +64,10 @@ type lexRules struct {
 	at        bool     // @ belongs to words
 	query     bool     // words may end with ? or !
 	tag       string   // code begins after it, as in PHP
+	// preprocessor is set when lines that begin with # are for one.
+	preprocessor bool
+	// raw is set when three quotes or more begin a string that as many end.
+	raw bool
 }
 
 // lexer reads one text. It goes forward only, and remembers which closing marks
@@ -79,12 +83,25 @@ type lexer struct {
 	comments []comment
 	lost     map[string]bool // closing marks that the rest of the text lacks
 	waiting  []string        // documents in place that begin with the next line
-	depth    int
+	// open counts brackets, branches are the conditions of the preprocessor that
+	// have not ended, and conditions says which tokens stand under some.
+	open       int
+	branches   []branch
+	conditions []underIf
 }
 
 // lex splits a text into tokens and comments.
 func lex(rules *lexRules, src string) ([]token, []comment) {
+	x := scan(rules, src)
+	return x.tokens, x.comments
+}
+
+// scan reads a text to its end.
+func scan(rules *lexRules, src string) *lexer {
 	x := &lexer{rules: rules, src: src, line: 1, fresh: true, lost: make(map[string]bool), tokens: make([]token, 0, len(src)/5)}
+	if strings.HasPrefix(src, "\ufeff") { // a mark of the encoding
+		x.i, x.begin = len("\ufeff"), len("\ufeff")
+	}
 	if strings.HasPrefix(src, "#!") {
 		x.i = x.lineEnd(0)
 	}
@@ -94,7 +111,7 @@ func lex(rules *lexRules, src string) ([]token, []comment) {
 	for x.i < len(src) {
 		x.step()
 	}
-	return x.tokens, x.comments
+	return x
 }
 
 func (x *lexer) lineEnd(i int) int {
@@ -135,7 +152,7 @@ func (x *lexer) step() {
 		x.documents()
 	case c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v':
 		x.i++
-	case x.comment() || x.str():
+	case x.preprocess() || x.comment() || x.str():
 	case c >= '0' && c <= '9':
 		x.number()
 	case x.wordStart(c):
@@ -189,6 +206,11 @@ func (x *lexer) op() {
 		x.i += 2
 		x.outside()
 		return
+	}
+	if strings.IndexByte("([{", x.src[x.i]) >= 0 {
+		x.open++
+	} else if strings.IndexByte(")]}", x.src[x.i]) >= 0 {
+		x.open--
 	}
 	x.emit(op, x.i+1)
 }
@@ -295,6 +317,13 @@ func (x *lexer) str() bool {
 	if x.rules.hashes && at > x.i && at < len(x.src) && (x.src[at] == '#' || x.src[at] == '"') && strings.IndexByte(x.src[x.i:at], 'r') >= 0 {
 		return x.hashed(at)
 	}
+	if x.rules.raw && at < len(x.src) && x.src[at] == '"' {
+		if end := x.sharpEnd(at); end >= 0 {
+			x.emit(text, end)
+			return true
+		}
+		return false
+	}
 	for n := range x.rules.quotes {
 		q := &x.rules.quotes[n]
 		if strings.HasPrefix(x.src[at:], q.open) && (at == x.i || !q.name) {
@@ -318,24 +347,11 @@ func (x *lexer) quoteEnd(q *quote, i int) int {
 	if q.lines && x.lost[q.open] {
 		return -1
 	}
-	escape := q.escape
-	if at := i - x.i; at > 0 && q.open[0] == '"' && strings.ContainsAny(x.src[x.i:i], "@rR") && !strings.ContainsAny(x.src[x.i:i], "bfBFuU") {
-		escape = x.verbatim(q)
-	}
-	end := x.closing(q, escape, i+len(q.open), 0)
+	end := x.closing(q, q.escape, i+len(q.open), 0)
 	if end < 0 && q.lines {
 		x.lost[q.open] = true
 	}
 	return end
-}
-
-// verbatim is the escape of a string with a prefix: none in C#; Python's raw
-// strings may still not end after a backslash.
-func (x *lexer) verbatim(q *quote) byte {
-	if strings.IndexByte(x.rules.prefixes, '@') >= 0 {
-		return 0
-	}
-	return q.escape
 }
 
 // closing finds the end of a string from i on. Without one, a string of one line
@@ -349,10 +365,14 @@ func (x *lexer) closing(q *quote, escape byte, i, deep int) int {
 		case c == '\n' && !q.lines:
 			return i
 		case q.code != "" && deep < 4 && strings.HasPrefix(x.src[i:], q.code):
+			if q.code == "{" && strings.HasPrefix(x.src[i:], "{{") { // is a brace
+				i += 2
+				continue
+			}
 			i = x.embedded(q, i+len(q.code), deep)
 		case c == q.close[0] && strings.HasPrefix(x.src[i:], q.close):
 			i += len(q.close)
-			if (q.doubled || escape == 0 && len(q.close) == 1 && q.open == `"`) && strings.HasPrefix(x.src[i:], q.close) {
+			if q.doubled && strings.HasPrefix(x.src[i:], q.close) {
 				i += len(q.close)
 				continue
 			}

@@ -77,6 +77,43 @@ func (x *lexer) hashed(at int) bool {
 	return true
 }
 
+// sharpEnd finds the end of a string of C# whose first quote stands at i, after $ and
+// @; -1 when it has none.
+func (x *lexer) sharpEnd(i int) int {
+	q := quote{open: `"`, close: `"`, escape: '\\'}
+	verbatim := strings.IndexByte(x.src[x.i:i], '@') >= 0
+	if verbatim {
+		q.escape, q.lines, q.doubled = 0, true, true
+	}
+	if strings.IndexByte(x.src[x.i:i], '$') >= 0 {
+		q.code = "{"
+	}
+	n := 0
+	for n < maxHashes && i+n < len(x.src) && x.src[i+n] == '"' {
+		n++
+	}
+	if n < 3 || verbatim {
+		if q.lines && x.lost["@"] {
+			return -1
+		}
+		end := x.closing(&q, q.escape, i+1, 0)
+		if end < 0 {
+			x.lost["@"] = true
+		}
+		return end
+	}
+	mark := x.src[i : i+n]
+	if x.lost[mark] {
+		return -1
+	}
+	end := strings.Index(x.src[i+n:], mark)
+	if end < 0 {
+		x.lost[mark] = true
+		return -1
+	}
+	return i + n + end + n
+}
+
 // percent reads %w[x], %q(x) and the like.
 func (x *lexer) percent() bool {
 	i := x.i + 1

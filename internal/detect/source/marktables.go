@@ -109,14 +109,14 @@ func csharpMarks() []markRule {
 	return []markRule{
 		{ExitTrick, "Environment . Exit ( 0 )", inTests, 0.9}, {ExitTrick, "Environment . FailFast (", inTests, 0.7},
 		{RunnerAsked, `StartsWith ( "xunit" )`, inCode, 0.9}, {RunnerAsked, `StartsWith ( "nunit.framework" )`, inCode, 0.9}, {RunnerAsked, `Contains ( "xunit" )`, inCode, 0.9}, {RunnerAsked, `Contains ( "testhost" )`, inCode, 0.95},
-		{ComplaintOff, "# pragma warning disable", anywhere, 0.6}, {ComplaintOff, "SuppressMessage (", anywhere, 0.6}, {ComplaintOff, "# nullable disable", anywhere, 0.7},
+		{ComplaintOff, "SuppressMessage (", anywhere, 0.6},
 		{CoverageExcluded, "ExcludeFromCodeCoverage", inCode, 0.7},
 		{ChecksOff, "DangerousAcceptAnyServerCertificateValidator", inCode, 0.85}, {ChecksOff, "ServerCertificateValidationCallback =", inCode, 0.8}, {ChecksOff, "ServerCertificateCustomValidationCallback =", inCode, 0.8},
 	}
 }
 
 func csharpNotes() []noteRule {
-	return sharedNotes(noteRule{ComplaintOff, "ReSharper disable", 0.6})
+	return sharedNotes(noteRule{ComplaintOff, "pragma warning disable", 0.6}, noteRule{ComplaintOff, "nullable disable", 0.7}, noteRule{ComplaintOff, "ReSharper disable", 0.6})
 }
 
 func rustMarks() []markRule {

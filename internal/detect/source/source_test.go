@@ -336,7 +336,7 @@ func TestHostile(t *testing.T) {
 	pieces := []string{
 		"`${", "\"${", "/*", "<<~A\n", "<<<A\n", "r#\"", "((((", "[{(", "}", "it('x', () => {", "it 'x'\n", "describe('x', () => {\n", "def test_a():\n ", "if x:\n", "class A{",
 		"@A(", "#[a(", "[A(", "f(){", "=> {", "assert ", "a.b.", "<", "'", "\\", "%w[", "if (a) ", "catch {", "rescue\n", "x, ", "except:\n", "\"\"\"", "fun `", "@A ", "// x\n", "t.Skip();", "func TestA(t *testing.T) {",
-		"t.Run(\"a\", func(t *testing.T) {", "begin\n", "end\n", "skip\n", "public ", "expect(", ").toBe(", "export {", "export default a;function f(){}", "\u00e9", "if err != nil {",
+		"t.Run(\"a\", func(t *testing.T) {", "begin\n", "end\n", "skip\n", "public ", "expect(", ").toBe(", "#if A\n", "#if false\n", "#if A\nx\n#else\n", "#if A\n{\n#else\n", "$\"{", "@\"", "\"\"\"\"", "a<b,", "export {", "export default a;function f(){}", "\u00e9", "if err != nil {",
 	}
 	for _, path := range []string{"a_test.go", "a.test.ts", "test_a.py", "ATest.java", "ATest.kt", "ATests.cs", "tests/a.rs", "a_spec.rb", "ATest.php"} {
 		t.Run(path, func(t *testing.T) {

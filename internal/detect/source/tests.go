@@ -75,7 +75,7 @@ func (u *unit) isTest(i int) bool {
 		return false
 	}
 	for _, a := range d.annotations {
-		if u.lang.annotations[a.name] {
+		if u.lang.annotations[a.name] || u.lang.Name == "csharp" && (strings.HasSuffix(a.name, "Fact") || strings.HasSuffix(a.name, "Theory")) {
 			return true
 		}
 	}
@@ -249,6 +249,9 @@ func (u *unit) readSkips(t *Test, i int, isTest []bool) {
 		d := &u.decls[j]
 		for _, a := range d.annotations {
 			s, fails := u.annotationSkips(&a)
+			if s == Always && u.conditionsAt(a.from).deep > u.conditionsAt(d.at).deep {
+				s = Sometimes
+			}
 			note(s, a.from, a.to)
 			t.Fails = t.Fails || fails && j == i
 		}
@@ -269,6 +272,9 @@ func (u *unit) readSkips(t *Test, i int, isTest []bool) {
 		if isTest[j] {
 			u.readSkipCalls(j, isTest, note)
 		}
+	}
+	if c := u.conditionsAt(u.decls[i].at); c.deep > 0 && t.Skip == Runs {
+		t.Skip, t.SkipLine, t.SkipText = Sometimes, int(c.line), strings.Clone(Clip(c.s))
 	}
 }
 
@@ -371,6 +377,9 @@ func (u *unit) skipsHere(d *decl, i int) Skipping {
 	case "csharp":
 		if before != "." || u.at(i-2) != "Assert" && u.at(i-2) != "Skip" {
 			return Runs
+		}
+		if (s == "SkipWhen" || s == "SkipUnless" || u.at(i-2) == "Skip") && !u.constant(i+2) {
+			return Sometimes
 		}
 	case "rust":
 		return Runs

@@ -23,6 +23,8 @@ type unit struct {
 	exports set
 	// inside is where the last of the tests that are calls ends.
 	inside int
+	// conditions say which tokens stand under an #if.
+	conditions []underIf
 }
 
 // declKind is what a declaration declares.
@@ -66,7 +68,8 @@ type annotation struct {
 
 func newUnit(lang *Language, path, src string) *unit {
 	u := &unit{lang: lang, path: path, src: src}
-	u.tok, u.notes = lex(&lang.rules, src)
+	x := scan(&lang.rules, src)
+	u.tok, u.notes, u.conditions = x.tokens, x.comments, x.conditions
 	u.brackets()
 	return u
 }
