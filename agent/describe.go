@@ -14,15 +14,18 @@ func Describe(id, name string, input json.RawMessage) ToolCall {
 	call := ToolCall{ID: id, Name: name, Kind: toolKind(name), Input: slices.Clone(input)}
 	in := toolInput{}
 	_ = json.Unmarshal(input, &in.members) // then there are none
-	for _, member := range []string{"file_path", "filePath", "absolute_path", "notebook_path", "path", "dir_path"} {
+	for _, member := range []string{"file_path", "filePath", "absolute_path", "notebook_path", "path", "dir_path", "source", "destination", "old_path", "new_path", "target_file"} {
 		call.touches(in.text(member))
 	}
 	for _, p := range in.texts("paths") {
 		call.touches(p)
 	}
-	if call.Kind == ToolExecute || call.Kind == ToolOther && len(call.Paths) == 0 {
+	if call.Kind == ToolExecute || call.Kind == ToolOther {
 		lines := []string{in.text("command"), in.text("cmd"), quoted(in.texts("command"))}
 		call.Command = strings.Join(slices.DeleteFunc(lines, func(l string) bool { return l == "" }), "\n")
+	}
+	if call.Kind == ToolOther && len(call.Paths) > 0 && call.Command == "" {
+		call.Kind = namedKind(name)
 	}
 	if call.Kind == ToolEdit {
 		kind, paths := patched(strings.Join([]string{in.text("patchText"), in.text("input"), in.text("patch"), in.text("command")}, "\n"))
@@ -78,6 +81,28 @@ func title(call ToolCall) string {
 		return call.Name + " " + strings.Join(call.Paths, ", ")
 	}
 	return call.Name
+}
+
+// namedKind is what a tool does with files by the words of its name, which servers of
+// tools choose as they like.
+func namedKind(name string) ToolKind {
+	if at := strings.LastIndex(name, "__"); at >= 0 {
+		name = name[at+2:]
+	}
+	words := strings.FieldsFunc(strings.ToLower(name), func(c rune) bool { return c == '_' || c == '-' || c == '.' })
+	has := func(any ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(any, w) })
+	}
+	switch {
+	case has("delete", "remove", "unlink", "rm"):
+		return ToolDelete
+	case has("move", "rename", "mv"):
+		return ToolMove
+	case has("write", "edit", "update", "create", "replace", "set", "append", "insert", "patch", "run", "exec", "execute"):
+	case len(words) > 0 && slices.Contains([]string{"read", "list", "get", "search", "view", "find", "stat", "grep", "show"}, words[0]):
+		return ToolRead
+	}
+	return ToolOther
 }
 
 func toolKind(name string) ToolKind {

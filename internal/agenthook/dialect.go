@@ -46,7 +46,8 @@ type input struct {
 }
 
 // Read reads an event. An event about a call that is not understood whole is an
-// error: what cannot be read cannot be judged.
+// error: what cannot be read cannot be judged. Which event it was is told all the same,
+// where that is known.
 func Read(r io.Reader) (*Event, error) {
 	raw, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err != nil {
@@ -69,10 +70,10 @@ func Read(r io.Reader) (*Event, error) {
 		return e, nil
 	}
 	if e.Call, err = in.call(); err != nil {
-		return nil, fmt.Errorf("read the event %s: %w", in.Event, err)
+		return e, fmt.Errorf("read the event %s: %w", in.Event, err)
 	}
 	if !filepath.IsAbs(e.Dir) {
-		return nil, fmt.Errorf("read the event %s: cwd %.100q is no absolute path", in.Event, e.Dir)
+		return e, fmt.Errorf("read the event %s: cwd %.100q is no absolute path", in.Event, e.Dir)
 	}
 	return e, nil
 }

@@ -133,8 +133,13 @@ func (c *commands) answer(ctx context.Context, cmd *cobra.Command, socket string
 		}
 	}()
 	e, err := agenthook.Read(c.Stdin)
-	if err != nil || e.Call == nil {
-		return err
+	switch {
+	case err != nil && e != nil && e.Name != agenthook.PreToolUse:
+		return harmless{err}
+	case err != nil:
+		return &perdure.Error{Code: perdure.CodeInvalid, Msg: err.Error(), Hint: "an agent sends one JSON object on standard input, with hook_event_name, cwd, tool_name and tool_input"}
+	case e.Call == nil:
+		return nil
 	}
 	var a agenthook.Answer
 	switch {

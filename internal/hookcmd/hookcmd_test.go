@@ -148,6 +148,14 @@ func TestFailsClosed(t *testing.T) {
 	if err == nil || refuses(err) {
 		t.Errorf("after the call there is nothing to refuse: %v", err)
 	}
+	_, err = call{stdin: event(t, "PostToolUse", dir, "Bash", map[string]any{})}.run(t.Context())
+	if err == nil || refuses(err) {
+		t.Errorf("a call that was made and is not understood: %v", err)
+	}
+	_, err = call{stdin: strings.NewReader("{")}.run(t.Context())
+	if hint := perdure.HintOf(err); !strings.Contains(hint, "one JSON object") {
+		t.Errorf("the hint does not say what is wanted: %q", hint)
+	}
 }
 
 type endless struct{}

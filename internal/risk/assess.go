@@ -46,7 +46,7 @@ func Assess(c *agent.ToolCall, at Where) []Finding {
 	if at.Dir == "" {
 		at.Dir = at.Root
 	}
-	a := &assessment{at: at}
+	a := newAssessment(at)
 	switch c.Kind {
 	case agent.ToolRead, agent.ToolSearch, agent.ToolFetch, agent.ToolThink:
 		return nil
@@ -60,7 +60,7 @@ func Assess(c *agent.ToolCall, at Where) []Finding {
 		}
 	case agent.ToolEdit, agent.ToolExecute, agent.ToolOther:
 		for _, p := range c.Paths {
-			if c.Command == "" {
+			if c.Command == "" || c.Kind == agent.ToolOther {
 				a.writes(p)
 			}
 		}
@@ -107,6 +107,12 @@ type assessment struct {
 	names []string
 	// patched is the file that the last line of a patch was about.
 	patched string
+	// vars and aliases are those that the command line sets.
+	vars, aliases map[string]string
+}
+
+func newAssessment(at Where) *assessment {
+	return &assessment{at: at, vars: make(map[string]string), aliases: make(map[string]string)}
 }
 
 // maxNames bounds the names of a command line.
@@ -118,7 +124,7 @@ func Names(line string, at Where) []string {
 	if at.Dir == "" {
 		at.Dir = at.Root
 	}
-	a := &assessment{at: at}
+	a := newAssessment(at)
 	a.command(line, 0)
 	return a.names
 }
@@ -193,6 +199,8 @@ func (a *assessment) writes(name string) {
 		a.add(WriteOwn, name)
 	case outside:
 		a.add(WriteOutside, name)
+	case strings.HasPrefix(rel, ".git/"):
+		a.repository(rel, name)
 	case class == project.TestFile || class == project.Snapshot:
 		a.add(WriteTest, name)
 	case class.Protected() || !outside && a.at.Protected != nil && a.at.Protected(rel):
@@ -200,9 +208,22 @@ func (a *assessment) writes(name string) {
 	}
 }
 
+// repository is for a file of git's that is written. Messages of commits are, too.
+func (a *assessment) repository(rel, name string) {
+	switch rest := strings.TrimPrefix(rel, ".git/"); {
+	case rest == "config" || strings.HasPrefix(rest, "hooks/"):
+		a.add(SkipChecks, name)
+	case rest == "HEAD" || rest == "index" || rest == "packed-refs" || strings.HasPrefix(rest, "refs/") || strings.HasPrefix(rest, "objects/"):
+		a.add(RewriteHistory, name)
+	}
+}
+
 // moves is for a file that is moved away or written by a move.
 func (a *assessment) moves(name string) {
-	if rel, outside := a.place(name); !outside && project.Classify(rel).Class == project.TestFile {
+	if name == "" || strings.Contains(name, unknown) {
+		return
+	}
+	if rel, outside := a.place(name); !outside && (project.Classify(rel).Class == project.TestFile || testFolder(rel)) {
 		a.add(DeleteTest, name)
 		return
 	}

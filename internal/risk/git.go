@@ -1,13 +1,19 @@
 package risk
 
 import (
+	"path"
 	"slices"
 	"strings"
+
+	"github.com/perdure/perdure/internal/project"
 )
 
 // git judges a command of git.
-func (a *assessment) git(args []string) {
+func (a *assessment) git(args []string, depth int) {
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") { // of git itself
+		if args[0] == "-c" && len(args) > 1 {
+			a.gitSetting(args[1], depth)
+		}
 		takes := args[0] == "-C" || args[0] == "-c" || args[0] == "--git-dir" || args[0] == "--work-tree"
 		args = args[1:]
 		if takes && len(args) > 0 {
@@ -21,6 +27,9 @@ func (a *assessment) git(args []string) {
 	shown := "git " + clip(strings.ReplaceAll(strings.Join(args, " "), unknown, "…"))
 	if discards(args[0], options, others, args[1:]) {
 		a.add(DiscardWork, shown)
+	}
+	if lookedAway(args[0], options) {
+		a.add(SkipChecks, shown)
 	}
 	switch args[0] {
 	case "rm":
@@ -36,13 +45,13 @@ func (a *assessment) git(args []string) {
 			a.moves(f)
 		}
 	case "push":
-		forced := has(options, 'f', "force") || has(options, 0, "mirror") || has(options, 'd', "delete") ||
+		forced := has(options, 'f', "force") || has(options, 0, "force-with-lease") || has(options, 0, "mirror") || has(options, 'd', "delete") ||
 			slices.ContainsFunc(others, func(o string) bool { return strings.HasPrefix(o, "+") || strings.HasPrefix(o, ":") })
 		if forced {
 			a.add(RewriteHistory, shown)
 		}
 	case "branch", "tag":
-		if has(options, 'D', "") || args[0] == "branch" && has(options, 'd', "delete") && has(options, 'f', "force") {
+		if has(options, 'D', "") || args[0] == "branch" && has(options, 'f', "force") {
 			a.add(RewriteHistory, shown)
 		}
 	case "filter-branch", "filter-repo", "replace":
@@ -64,18 +73,39 @@ func (a *assessment) git(args []string) {
 			a.add(SkipChecks, shown)
 		}
 	case "config":
-		if slices.Contains(others, "core.hooksPath") {
-			a.add(SkipChecks, shown)
+		for i, name := range others[:max(0, len(others)-1)] {
+			a.gitSetting(name+"="+others[i+1], depth)
 		}
 	}
+}
+
+// gitSetting is for a setting of git that runs a command, or switches hooks off.
+func (a *assessment) gitSetting(setting string, depth int) {
+	name, value, _ := strings.Cut(setting, "=")
+	switch name = strings.ToLower(name); {
+	case name == "core.hookspath":
+		a.add(SkipChecks, "git config "+clip(strings.ReplaceAll(setting, unknown, "…")))
+	case strings.HasPrefix(name, "alias.") && strings.HasPrefix(value, "!"):
+		a.nested(value[1:], depth)
+	case strings.HasPrefix(name, "alias."):
+		a.nested("git "+value, depth)
+	case slices.Contains([]string{"core.pager", "core.editor", "core.sshcommand", "core.fsmonitor", "sequence.editor", "diff.external", "credential.helper"}, name):
+		a.nested(value, depth)
+	}
+}
+
+// lookedAway tells of a command that lets git not see what is in a file.
+func lookedAway(verb string, options []string) bool {
+	return verb == "update-index" && (has(options, 0, "assume-unchanged") || has(options, 0, "skip-worktree"))
 }
 
 // discards tells whether a command of git throws work away that is in no commit.
 func discards(verb string, options, others, all []string) bool {
 	switch verb {
 	case "checkout":
-		paths := slices.Contains(all, "--") || slices.ContainsFunc(others, func(o string) bool { return o == "." || strings.HasSuffix(o, "/") })
-		return has(options, 'f', "force") || paths && len(others) > 0 && !has(options, 'b', "")
+		makes := has(options, 'b', "") || has(options, 'B', "") || has(options, 't', "track") || has(options, 0, "orphan")
+		paths := slices.Contains(all, "--") || len(others) > 1 || slices.ContainsFunc(others, isPath)
+		return has(options, 'f', "force") || paths && len(others) > 0 && !makes
 	case "switch":
 		return has(options, 'f', "force") || has(options, 0, "discard-changes")
 	case "restore":
@@ -86,8 +116,18 @@ func discards(verb string, options, others, all []string) bool {
 		return !has(options, 'n', "dry-run")
 	case "stash":
 		return len(others) > 0 && (others[0] == "drop" || others[0] == "clear")
+	case "read-tree":
+		return has(options, 'u', "") && has(options, 0, "reset")
+	case "checkout-index":
+		return has(options, 'f', "force")
 	case "worktree":
 		return len(others) > 0 && others[0] == "remove" && has(options, 'f', "force")
 	}
 	return false
+}
+
+// isPath tells whether a word that may be a branch is a file by its name.
+func isPath(word string) bool {
+	return word == "." || strings.HasSuffix(word, "/") || strings.HasPrefix(word, "./") || strings.HasPrefix(word, ":") ||
+		path.Ext(word) != "" && project.Classify(word).Class != project.Other
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/perdure/perdure/internal/project"
 )
 
 // maxNested bounds command lines within command lines (sh -c).
@@ -29,14 +27,97 @@ func (a *assessment) command(line string, depth int) {
 		switch n := n.(type) {
 		case *syntax.Stmt:
 			a.patches(n)
+			a.reads(n, depth)
+		case *syntax.BinaryCmd:
+			a.piped(n, depth)
+		case *syntax.ForClause:
+			a.repeated(n)
+		case *syntax.DeclClause:
+			a.assigned(n.Args)
 		case *syntax.Redirect:
 			a.redirect(n)
 		case *syntax.CallExpr:
-			a.words(wordsOf(n.Args), depth)
+			a.call(n, depth)
 		}
 		return true
 	})
 	a.at.Dir = dir // what a cd changed ends with its line
+}
+
+// call is for a command with what is set before it.
+func (a *assessment) call(n *syntax.CallExpr, depth int) {
+	words := a.wordsOf(n.Args)
+	if len(n.Args) == 0 {
+		a.assigned(n.Assigns)
+		return
+	}
+	for _, as := range n.Assigns {
+		if as.Name != nil && skipsHooks(as.Name.Value) && len(words) > 1 && path.Base(words[0]) == "git" && (words[1] == "commit" || words[1] == "push") {
+			a.add(SkipChecks, as.Name.Value+" "+clip(strings.Join(words[:2], " ")))
+		}
+	}
+	if rest, done := a.envOptions(words, depth); !done {
+		a.words(rest, depth)
+	}
+}
+
+// skipsHooks tells of a variable that programs which keep git's hooks read.
+func skipsHooks(name string) bool {
+	return slices.Contains([]string{"HUSKY", "HUSKY_SKIP_HOOKS", "LEFTHOOK", "SKIP", "PRE_COMMIT_ALLOW_NO_CONFIG", "OVERCOMMIT_DISABLE"}, name)
+}
+
+// reads is for a shell or an interpreter that gets what it runs by a redirection.
+func (a *assessment) reads(s *syntax.Stmt, depth int) {
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok || len(s.Redirs) == 0 {
+		return
+	}
+	words := unwrapped(a.wordsOf(call.Args))
+	for _, r := range s.Redirs {
+		if text, ok := a.given(r); ok {
+			a.executed(words, text, depth)
+		}
+	}
+}
+
+// piped is for what is printed to a shell or an interpreter.
+func (a *assessment) piped(b *syntax.BinaryCmd, depth int) {
+	if b.Op != syntax.Pipe && b.Op != syntax.PipeAll {
+		return
+	}
+	call, ok := b.Y.Cmd.(*syntax.CallExpr)
+	if !ok {
+		return
+	}
+	text, known := a.printed(b.X)
+	if !known {
+		text = unknown
+	}
+	a.executed(unwrapped(a.wordsOf(call.Args)), text, depth)
+}
+
+// executed is for a text that a program reads and may run.
+func (a *assessment) executed(words []string, text string, depth int) {
+	if len(words) == 0 {
+		return
+	}
+	name := path.Base(words[0])
+	options, others := split(words[1:])
+	switch {
+	case name == "ed" || name == "ex" || name == "at" || name == "batch":
+		if name == "at" || name == "batch" {
+			a.nested(text, depth)
+		}
+	case len(others) > 0 && !has(options, 's', "") && others[0] != "-":
+	case shells(name) && !slices.ContainsFunc(options, func(o string) bool { return !strings.HasPrefix(o, "--") && strings.Contains(o, "c") }):
+		a.nested(text, depth)
+	case interpreter(name) && text != unknown:
+		a.code(text, depth)
+	}
+}
+
+func shells(name string) bool {
+	return slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh"}, name)
 }
 
 // patches is for a patch that a command line applies, on standard input or as a word.
@@ -46,13 +127,13 @@ func (a *assessment) patches(s *syntax.Stmt) {
 	if !ok {
 		return
 	}
-	words := unwrapped(wordsOf(call.Args))
+	words := unwrapped(a.wordsOf(call.Args))
 	if len(words) == 0 || path.Base(words[0]) != "apply_patch" && path.Base(words[0]) != "applypatch" {
 		return
 	}
 	for _, r := range s.Redirs {
 		if r.Hdoc != nil {
-			a.patch(text(r.Hdoc))
+			a.patch(a.text(r.Hdoc))
 		}
 	}
 	for _, w := range words[1:] {
@@ -99,46 +180,10 @@ func (a *assessment) redirect(r *syntax.Redirect) {
 	switch r.Op {
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrInOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
 		if r.Word != nil {
-			a.named(text(r.Word))
-			a.writes(text(r.Word))
+			a.named(a.text(r.Word))
+			a.writes(a.text(r.Word))
 		}
 	default:
-	}
-}
-
-func wordsOf(args []*syntax.Word) []string {
-	words := make([]string, len(args))
-	for i, w := range args {
-		words[i] = text(w)
-	}
-	return words
-}
-
-// text is a word without its quotes; parts that only the shell knows are unknown.
-func text(w *syntax.Word) string {
-	var b strings.Builder
-	for _, p := range w.Parts {
-		part(&b, p)
-	}
-	return b.String()
-}
-
-func part(b *strings.Builder, p syntax.WordPart) {
-	switch p := p.(type) {
-	case *syntax.Lit:
-		b.WriteString(project.Unescape(p.Value))
-	case *syntax.SglQuoted:
-		if p.Dollar && strings.Contains(p.Value, `\`) { // $'\x72m' is rm
-			b.WriteString(unknown)
-			return
-		}
-		b.WriteString(p.Value)
-	case *syntax.DblQuoted:
-		for _, inner := range p.Parts {
-			part(b, inner)
-		}
-	default:
-		b.WriteString(unknown)
 	}
 }
 
@@ -158,71 +203,101 @@ func (a *assessment) words(words []string, depth int) {
 		a.add(Unreadable, clip(strings.ReplaceAll(strings.Join(words, " "), unknown, "…")))
 		return
 	}
+	if alias, ok := a.aliases[name]; ok && depth < maxNested {
+		a.nested(alias+" "+quoted(args), depth)
+		return
+	}
 	switch name {
-	case "sh", "bash", "zsh", "dash", "ksh", "eval":
+	case "sh", "bash", "zsh", "dash", "ksh", "eval", "su", "script", "trap", "alias", "watch":
 		a.shell(name, args, depth)
-	case "cd":
-		if len(args) > 0 && !strings.Contains(args[0], unknown) {
-			if rel, outside := a.place(args[0]); outside {
-				a.at.Dir = rel
-			} else {
-				a.at.Dir = path.Join(a.at.Root, rel)
-			}
+	case "cd", "pushd":
+		if len(args) > 0 {
+			a.changeDir(args[0])
+		}
+	case "read", "unset", "mapfile", "readarray", "getopts":
+		for _, variable := range args {
+			delete(a.vars, variable)
 		}
 	case "rm", "unlink", "rmdir", "shred", "trash":
 		a.rm(name, args)
 	case "git":
-		a.git(args)
+		a.git(args, depth)
 	case "find":
 		a.find(args, depth)
 	case "xargs", "parallel":
 		a.xargs(args, depth)
+	case "docker", "podman", "nerdctl":
+		a.container(args, depth)
+	case "perdure":
+		a.steers(args)
+	case "pkill", "killall":
+		if slices.ContainsFunc(args, func(w string) bool { return strings.Contains(w, "perdure") }) {
+			a.add(DecideForPerson, clip(name+" "+strings.Join(args, " ")))
+		}
 	default:
+		if interpreter(name) {
+			a.script(name, args, depth)
+		}
 		a.writer(name, args)
 	}
 }
 
-// unwrapped takes programs away that only run another one.
-func unwrapped(words []string) []string {
-	for len(words) > 0 {
-		switch path.Base(words[0]) {
-		case "sudo", "doas", "env", "nohup", "time", "command", "builtin", "exec", "nice", "ionice", "setsid", "stdbuf", "timeout", "busybox":
-			words = words[1:]
-			for len(words) > 0 && (strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=") || isNumber(words[0])) {
-				words = words[1:]
-			}
-		default:
-			return words
-		}
+// changeDir is for a folder that is gone to.
+func (a *assessment) changeDir(to string) {
+	if strings.Contains(to, unknown) {
+		return
 	}
-	return words
+	if rel, outside := a.place(to); outside {
+		a.at.Dir = rel
+	} else {
+		a.at.Dir = path.Join(a.at.Root, rel)
+	}
 }
 
-func isNumber(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789.smhd") == "" && s[0] >= '0' && s[0] <= '9'
+// quoted makes a command line of words.
+func quoted(words []string) string {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	return strings.Join(texts, " ")
 }
 
 // shell is for a command line that is given to another shell.
 func (a *assessment) shell(name string, args []string, depth int) {
-	if name == "eval" {
+	switch name {
+	case "eval":
 		a.nested(strings.Join(args, " "), depth)
-		return
-	}
-	for i, arg := range args {
-		if strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && strings.Contains(arg, "c") && i+1 < len(args) {
-			a.nested(args[i+1], depth)
-			return
+	case "trap":
+		if len(args) > 1 {
+			a.nested(args[0], depth)
+		}
+	case "alias":
+		for _, arg := range args {
+			if short, long, ok := strings.Cut(arg, "="); ok {
+				a.aliases[short] = long
+			}
+		}
+	case "watch":
+		_, others := split(args)
+		a.nested(strings.Join(others, " "), depth)
+	default:
+		for i, arg := range args {
+			if strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && strings.Contains(arg, "c") && i+1 < len(args) {
+				a.nested(args[i+1], depth)
+				return
+			}
 		}
 	}
 }
 
+// nested reads a command line in a command line. What is unknown in it stays so.
 func (a *assessment) nested(line string, depth int) {
-	if strings.Contains(line, unknown) {
-		a.add(Unreadable, clip(strings.ReplaceAll(line, unknown, "…")))
-		return
-	}
-	a.command(line, depth+1)
+	a.command(strings.ReplaceAll(line, unknown, "${"+unknownVariable+"}"), depth+1)
 }
+
+// unknownVariable is one that nobody sets.
+const unknownVariable = "__"
 
 // split sorts arguments into options and others; behind -- all are others.
 func split(args []string) (options, others []string) {
@@ -315,44 +390,5 @@ func (a *assessment) xargs(args []string, depth int) {
 	}
 	if len(args) > 0 {
 		a.words(append(slices.Clone(args), unknown), depth)
-	}
-}
-
-// writer is for other programs that write the files they are given.
-func (a *assessment) writer(name string, args []string) {
-	options, others := split(args)
-	switch name {
-	case "tee", "truncate", "touch":
-		for _, f := range others {
-			if name != "touch" {
-				a.writes(f)
-			}
-		}
-	case "sed", "perl", "ruby":
-		if slices.ContainsFunc(options, func(o string) bool {
-			return !strings.HasPrefix(o, "--") && strings.Contains(o, "i") || strings.HasPrefix(o, "--in-place")
-		}) {
-			for _, f := range others {
-				a.writes(f)
-			}
-		}
-	case "mv":
-		for i, f := range others {
-			if i == len(others)-1 {
-				a.writes(f)
-			} else {
-				a.moves(f)
-			}
-		}
-	case "cp", "install", "ln", "rsync":
-		if len(others) > 0 {
-			a.writes(others[len(others)-1])
-		}
-	case "dd":
-		for _, f := range others {
-			if to, ok := strings.CutPrefix(f, "of="); ok {
-				a.writes(to)
-			}
-		}
 	}
 }

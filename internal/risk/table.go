@@ -44,19 +44,20 @@ type Pattern string
 
 // The patterns.
 const (
-	WriteTest      Pattern = "write_test"
-	DeleteTest     Pattern = "delete_test"
-	WriteGuard     Pattern = "write_configuration"
-	WriteOwn       Pattern = "write_perdure"
-	WriteOutside   Pattern = "write_outside"
-	DeleteFiles    Pattern = "delete_files"
-	DeleteTree     Pattern = "delete_tree"
-	DeleteAll      Pattern = "delete_everything"
-	GitRemove      Pattern = "git_remove"
-	DiscardWork    Pattern = "discard_work"
-	RewriteHistory Pattern = "rewrite_history"
-	SkipChecks     Pattern = "skip_checks"
-	Unreadable     Pattern = "unreadable_command"
+	WriteTest       Pattern = "write_test"
+	DeleteTest      Pattern = "delete_test"
+	WriteGuard      Pattern = "write_configuration"
+	WriteOwn        Pattern = "write_perdure"
+	WriteOutside    Pattern = "write_outside"
+	DeleteFiles     Pattern = "delete_files"
+	DeleteTree      Pattern = "delete_tree"
+	DeleteAll       Pattern = "delete_everything"
+	GitRemove       Pattern = "git_remove"
+	DiscardWork     Pattern = "discard_work"
+	RewriteHistory  Pattern = "rewrite_history"
+	SkipChecks      Pattern = "skip_checks"
+	DecideForPerson Pattern = "decide_for_person"
+	Unreadable      Pattern = "unreadable_command"
 )
 
 // Rule is what is thought of a pattern.
@@ -99,7 +100,10 @@ func Table() []Rule {
 			"This rewrites or removes history that others may need.", true},
 		{SkipChecks, "commit --no-verify and other ways past hooks", High, Warn,
 			"The hooks are there to be run: mend what they find.", false},
-		{Unreadable, "a command line that cannot be read as one of a shell", Medium, Warn, "", false},
+		{DecideForPerson, "answering gates of perdure, resuming or ending its loops, marking false alarms, killing it", Critical, Gate,
+			"A person decides that. Say in your answer what you need and why.", false},
+		{Unreadable, "a command line that cannot be read as one of a shell, or that hides which command it is", Medium, Warn,
+			"What this does cannot be read before it runs. Name the command and its files plainly.", false},
 	}
 }
 

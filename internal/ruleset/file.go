@@ -135,20 +135,28 @@ func expiry(text string) (time.Time, error) {
 // WaiversVariable names the user's own file of waivers in the environment.
 const WaiversVariable = "PERDURE_WAIVERS"
 
+// OwnFile is where the user's own waivers are; named tells that the environment says so.
+func OwnFile(getenv func(string) string) (name string, named bool) {
+	if name = getenv(WaiversVariable); name != "" {
+		return name, true
+	}
+	dir := getenv("XDG_CONFIG_HOME")
+	if home := getenv("HOME"); dir == "" && home != "" {
+		dir = filepath.Join(home, ".config")
+	}
+	if dir == "" {
+		return "", false
+	}
+	return filepath.Join(dir, "perdure", "waivers.yaml"), false
+}
+
 // Own reads the user's own waivers: those of the file that the environment names, or
 // of perdure/waivers.yaml in the user's configuration folder, if there is one. A
 // file in the workspace is refused: an agent can write it.
 func Own(getenv func(string) string, workspace string) ([]detect.Waiver, error) {
-	name, named := getenv(WaiversVariable), true
+	name, named := OwnFile(getenv)
 	if name == "" {
-		dir := getenv("XDG_CONFIG_HOME")
-		if home := getenv("HOME"); dir == "" && home != "" {
-			dir = filepath.Join(home, ".config")
-		}
-		if dir == "" {
-			return nil, nil
-		}
-		name, named = filepath.Join(dir, "perdure", "waivers.yaml"), false
+		return nil, nil
 	}
 	if !filepath.IsAbs(name) {
 		return nil, fmt.Errorf("%s: %q is not an absolute path", WaiversVariable, name)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/ruleset"
 )
 
 // Policy says how calls are judged.
@@ -46,6 +47,9 @@ func (p *Policy) Judge(c *agent.ToolCall, dir string) Judgement {
 		home = "" // then nobody can name it either
 	}
 	at := risk.Where{Root: p.Root, Dir: cmp.Or(dir, p.Root), Home: home, Own: p.Own, Protected: p.Protected}
+	if waivers, _ := ruleset.OwnFile(os.Getenv); waivers != "" { // who can write these approves himself
+		at.Own = append(slices.Clone(p.Own), waivers)
+	}
 	found := risk.Assess(p.followed(c, at.Dir), at)
 	for i := range found {
 		f := &found[i]

@@ -85,6 +85,16 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestJudgeWaivers: the user's own waivers are not the agent's to write.
+func TestJudgeWaivers(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "waivers.yaml")
+	t.Setenv("PERDURE_WAIVERS", name)
+	p := place(t, nil)
+	if j := p.Judge(edit(name), ""); j.Answer != risk.Block {
+		t.Errorf("%+v", j)
+	}
+}
+
 // TestJudgeLinks: a link is where it leads, and the workspace by another name is the
 // workspace.
 func TestJudgeLinks(t *testing.T) {

@@ -1,0 +1,147 @@
+package risk
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// unwrapped takes programs away that only run another one.
+func unwrapped(words []string) []string {
+	for len(words) > 0 {
+		name := path.Base(words[0])
+		if !wraps(name) {
+			return words
+		}
+		words = words[1:]
+		if at := slices.IndexFunc(words, func(w string) bool { return acts(path.Base(w)) }); at >= 0 && name != "env" {
+			words = words[at:] // behind options of which nobody knows what they take
+			continue
+		}
+		for len(words) > 0 && (strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=") || isNumber(words[0])) {
+			words = words[optionWords(name, words[0]):]
+		}
+	}
+	return words
+}
+
+// optionWords is how many words an option of env takes.
+func optionWords(name, option string) int {
+	if name == "env" && slices.Contains([]string{"-u", "--unset", "-C", "--chdir"}, option) {
+		return 2
+	}
+	return 1
+}
+
+// wraps tells of a program that runs another one.
+func wraps(name string) bool {
+	switch name {
+	case "sudo", "doas", "env", "nohup", "time", "command", "builtin", "exec", "nice", "ionice", "setsid", "stdbuf", "timeout", "busybox", "toybox",
+		"strace", "ltrace", "flock", "unshare", "chroot", "xvfb-run", "taskset", "chrt", "numactl", "runuser", "systemd-run", "fakeroot", "firejail", "bwrap",
+		"setarch", "caffeinate", "entr", "valgrind", "dotenv", "cross-env", "direnv", "gtimeout", "unbuffer":
+		return true
+	}
+	return false
+}
+
+// acts tells of a program that this package judges.
+func acts(name string) bool {
+	switch name {
+	case "rm", "unlink", "rmdir", "shred", "trash", "git", "sh", "bash", "zsh", "dash", "ksh", "find", "xargs", "tee", "truncate", "sed", "perl", "mv", "cp",
+		"ln", "rsync", "dd", "chmod", "chown", "perdure", "pkill", "killall":
+		return true
+	}
+	return interpreter(name)
+}
+
+func isNumber(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789.smhd") == "" && s[0] >= '0' && s[0] <= '9'
+}
+
+// envOptions is for the options of env that a command stands in: -S has its words in
+// one, -C its folder.
+func (a *assessment) envOptions(words []string, depth int) (rest []string, done bool) {
+	at := slices.IndexFunc(words, func(w string) bool { return path.Base(w) == "env" })
+	if at < 0 || len(unwrapped(words[:at])) > 0 {
+		return words, false
+	}
+	words = words[at:]
+	for i, w := range words[1:] {
+		text, split := strings.CutPrefix(w, "--split-string=")
+		switch {
+		case split:
+		case (w == "-S" || w == "--split-string" || w == "-vS" || w == "-iS") && i+2 < len(words):
+			text, split = words[i+2], true
+		case strings.HasPrefix(w, "-S"):
+			text, split = w[2:], true
+		case (w == "-C" || w == "--chdir") && i+2 < len(words):
+			a.changeDir(words[i+2])
+		case !strings.HasPrefix(w, "-") && !strings.Contains(w, "=") && i > 0 && optionWords("env", words[i]) == 1:
+			return words, false
+		}
+		if split {
+			a.nested(text, depth)
+			return nil, true
+		}
+	}
+	return words, false
+}
+
+// container is for a command in a container that has folders of the workspace.
+func (a *assessment) container(args []string, depth int) {
+	var mounts [][2]string
+	mount := func(spec string) {
+		if from, to, ok := strings.Cut(spec, ":"); ok {
+			to, _, _ = strings.Cut(to, ":")
+			mounts = append(mounts, [2]string{from, to})
+		}
+	}
+	for i, w := range args {
+		text, ok := strings.CutPrefix(w, "--volume=")
+		switch {
+		case ok:
+			mount(text)
+		case (w == "-v" || w == "--volume") && i+1 < len(args):
+			mount(args[i+1])
+		case strings.HasPrefix(w, "type=bind") || strings.HasPrefix(w, "--mount=type=bind"):
+			mounts = append(mounts, bound(w))
+		}
+	}
+	at := slices.IndexFunc(args, func(w string) bool { return acts(path.Base(w)) })
+	if len(mounts) == 0 || at < 0 {
+		return
+	}
+	inner := slices.Clone(args[at:])
+	for i := range inner {
+		for _, m := range mounts {
+			if len(m[1]) > 1 && strings.HasPrefix(m[1], "/") {
+				inner[i] = strings.ReplaceAll(inner[i], m[1], m[0])
+			}
+		}
+	}
+	a.words(inner, depth)
+}
+
+// bound reads an option --mount.
+func bound(spec string) (m [2]string) {
+	for part := range strings.SplitSeq(spec, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		switch name {
+		case "source", "src":
+			m[0] = value
+		case "target", "dst", "destination":
+			m[1] = value
+		}
+	}
+	return m
+}
+
+// steers is for commands by which a person decides over a loop.
+func (a *assessment) steers(args []string) {
+	_, others := split(args)
+	decides := len(others) > 1 && others[0] == "loop" && slices.Contains([]string{"answer", "resume", "abort", "false-alarm"}, others[1]) ||
+		len(others) > 1 && others[0] == "answer"
+	if decides {
+		a.add(DecideForPerson, clip("perdure "+strings.Join(others, " ")))
+	}
+}

@@ -1,0 +1,148 @@
+package risk
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// writer is for other programs that write, move or delete the files they are given.
+func (a *assessment) writer(name string, args []string) {
+	options, others := split(args)
+	all := func(do func(string)) {
+		for _, f := range others {
+			do(f)
+		}
+	}
+	switch name {
+	case "tee", "truncate", "sponge", "ed", "ex", "chattr":
+		all(a.writes)
+	case "sed", "perl", "ruby":
+		if slices.ContainsFunc(options, func(o string) bool {
+			return !strings.HasPrefix(o, "--") && strings.Contains(o, "i") || strings.HasPrefix(o, "--in-place")
+		}) {
+			all(a.writes)
+		}
+	case "awk", "gawk":
+		if slices.Contains(others, "inplace") {
+			all(a.writes)
+		}
+	case "vi", "vim", "nvim", "emacs":
+		if len(options) > 0 { // not a person at a terminal
+			all(a.writes)
+		}
+	case "mv":
+		a.moved(args)
+	case "cp", "install", "ln":
+		to, from := destination(args)
+		a.copied(to, from)
+	case "rsync":
+		if len(others) > 0 {
+			to := others[len(others)-1]
+			if slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, "--del") }) {
+				a.removesBelow([]string{to})
+			}
+			a.writes(to)
+		}
+	case "chmod", "chown":
+		a.modes(name, args)
+	case "dd":
+		for _, f := range others {
+			if to, ok := strings.CutPrefix(f, "of="); ok {
+				a.writes(to)
+			}
+		}
+	case "sort", "curl", "wget":
+		for i, o := range args {
+			if (o == "-o" || o == "--output" || o == "-O") && i+1 < len(args) {
+				a.writes(args[i+1])
+			}
+		}
+	case "patch":
+		if len(others) > 0 {
+			a.writes(others[0])
+		}
+	case "zip":
+		if has(options, 'm', "move") && len(others) > 1 {
+			for _, f := range others[1:] {
+				a.removes(f, has(options, 'r', ""))
+			}
+		}
+	case "tar":
+		if slices.Contains(options, "--remove-files") {
+			all(func(f string) { a.removes(f, true) })
+		}
+	case "rename":
+		all(a.moves)
+	case "sqlite3":
+		all(a.writes)
+	}
+}
+
+// destination is where files go, and which.
+func destination(args []string) (to string, from []string) {
+	for i, o := range args {
+		if dir, ok := strings.CutPrefix(o, "--target-directory="); ok {
+			_, from = split(slices.Delete(slices.Clone(args), i, i+1))
+			return dir, from
+		}
+		if (o == "-t" || o == "--target-directory") && i+1 < len(args) {
+			_, from = split(slices.Delete(slices.Clone(args), i, i+2))
+			return args[i+1], from
+		}
+	}
+	_, others := split(args)
+	if len(others) == 0 {
+		return "", nil
+	}
+	return others[len(others)-1], others[:len(others)-1]
+}
+
+func (a *assessment) moved(args []string) {
+	to, from := destination(args)
+	for _, f := range from {
+		a.moves(f)
+	}
+	a.copied(to, from)
+}
+
+// copied is for files that are written into a folder, or over a file.
+func (a *assessment) copied(to string, from []string) {
+	a.writes(to)
+	if rel, outside := a.place(to); !outside && (testFolder(rel) || strings.HasSuffix(to, "/")) {
+		for _, f := range from {
+			a.writes(path.Join(to, path.Base(f)))
+		}
+	}
+}
+
+// modes is for permissions that are taken away: a test that nobody may read, or a hook
+// that nobody may run, is as good as gone.
+func (a *assessment) modes(name string, args []string) {
+	var others []string
+	for _, arg := range args {
+		if len(arg) > 1 && arg[0] == '-' && !strings.ContainsAny(arg[1:2], "rwxstX") {
+			continue
+		}
+		others = append(others, arg)
+	}
+	if len(others) < 2 {
+		return
+	}
+	mode := others[0]
+	takes := name == "chown" || strings.ContainsAny(mode, "-=")
+	if digits := strings.TrimLeft(mode, "0"); strings.Trim(mode, "01234567") == "" {
+		takes = len(digits) < 3 || digits[len(digits)-3] < '4'
+	}
+	for _, f := range others[1:] {
+		rel, outside := a.place(f)
+		hook := !outside && strings.HasPrefix(rel, ".git/hooks/") && !strings.Contains(mode, "+")
+		if !takes && !hook {
+			continue
+		}
+		a.writes(f)
+		if !outside && testFolder(rel) {
+			a.add(WriteTest, f)
+		}
+	}
+}
