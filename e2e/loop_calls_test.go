@@ -7,9 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/loop"
-	looprecord "github.com/perdure/perdure/loop/record"
 )
 
 // TestLoopKilledWhileAHookAsks: killed between writing a call down and answering it, a
@@ -48,20 +46,7 @@ func TestLoopKilledWhileAHookAsks(t *testing.T) {
 	if w.read("tests/b") != "pass\n" || w.read("src/App.tsx") != "app\n" {
 		t.Errorf("tests/b holds %q", w.read("tests/b"))
 	}
-	store, err := perdure.Open(t.Context(), perdure.Config{Dir: filepath.Join(w.dir, ".perdure")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	records := looprecord.New(store)
-	loops, err := records.Loops(t.Context(), 10)
-	if err != nil || len(loops) != 1 || loops[0].Status != looprecord.Completed || loops[0].Iteration != 1 {
-		t.Fatalf("loops: %+v, %v", loops, err)
-	}
-	list, err := records.Iterations(t.Context(), loops[0].Tree, 1, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, _, list := w.completedLoop(1)
 	var out loop.Outcome
 	if err := json.Unmarshal(list[0].Data, &out); err != nil {
 		t.Fatal(err)

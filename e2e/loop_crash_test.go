@@ -43,6 +43,28 @@ func newLoopPlace(t *testing.T) *workplace {
 	return w
 }
 
+// completedLoop is the one loop of the store, which was completed with the iteration
+// of this number, and its iterations.
+func (w *workplace) completedLoop(number int) (*perdure.Store, looprecord.Loop, []looprecord.Iteration) {
+	t := w.t
+	t.Helper()
+	store, err := perdure.Open(t.Context(), perdure.Config{Dir: filepath.Join(w.dir, ".perdure")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	records := looprecord.New(store)
+	loops, err := records.Loops(t.Context(), 10)
+	if err != nil || len(loops) != 1 || loops[0].Status != looprecord.Completed || loops[0].Iteration != number {
+		t.Fatalf("loops: %+v, %v", loops, err)
+	}
+	list, err := records.Iterations(t.Context(), loops[0].Tree, 1, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store, loops[0], list
+}
+
 // loopEnds looks at a loop that ended as it should: each number is used once, the
 // one that deleted a test is taken back, and nothing that was interrupted is left
 // in the files.
@@ -55,20 +77,7 @@ func (w *workplace) loopEnds() {
 	if w.read("tests/a") != "pass\n" || w.read("tests/b") != "pass\n" {
 		t.Errorf("tests/a holds %q, tests/b %q", w.read("tests/a"), w.read("tests/b"))
 	}
-	store, err := perdure.Open(t.Context(), perdure.Config{Dir: filepath.Join(w.dir, ".perdure")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	records := looprecord.New(store)
-	loops, err := records.Loops(t.Context(), 10)
-	if err != nil || len(loops) != 1 || loops[0].Status != looprecord.Completed || loops[0].Iteration != 4 {
-		t.Fatalf("loops: %+v, %v", loops, err)
-	}
-	list, err := records.Iterations(t.Context(), loops[0].Tree, 1, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store, l, list := w.completedLoop(4)
 	var statuses []string
 	for i, it := range list {
 		statuses = append(statuses, string(it.Status))
@@ -79,7 +88,7 @@ func (w *workplace) loopEnds() {
 	if got := strings.Join(statuses, " "); got != "kept reverted kept kept" {
 		t.Errorf("iterations: %s", got)
 	}
-	tree, err := store.Tree(t.Context(), loops[0].Tree)
+	tree, err := store.Tree(t.Context(), l.Tree)
 	if err != nil || tree.State != perdure.Completed {
 		t.Errorf("the tree is %s, %v", tree.State, err)
 	}

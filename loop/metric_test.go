@@ -403,25 +403,7 @@ func TestAbortStopsMetrics(t *testing.T) {
 					c.Metrics = []metric.Custom{{Name: "slow", Command: wait + "; echo 1"}}
 				}
 			})
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				tick := time.NewTicker(20 * time.Millisecond)
-				defer tick.Stop()
-				for {
-					if text, err := os.ReadFile(started); err == nil && len(text) > 0 {
-						b.ask(record.Abort)
-						return
-					}
-					select {
-					case <-tick.C:
-					case <-t.Context().Done():
-						return
-					}
-				}
-			}()
-			l := b.work()
-			<-done
+			l := b.workUntil(started)
 			if out := b.outcomes(); l.Status != record.Aborted || len(out) != 2 || !out[1].Check.Skipped || out[1].Metrics != nil {
 				t.Errorf("%s, %+v", show(l), out)
 			}

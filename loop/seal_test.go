@@ -214,25 +214,7 @@ func TestSealedAbort(t *testing.T) {
 				c.Sealed = sealing
 				c.Until = fmt.Sprintf(`[ "$PWD" = %q ] || { pwd > %s; while :; do sleep 1; done; }; %s`, b.dir, started, checkTAP)
 			})
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				tick := time.NewTicker(20 * time.Millisecond)
-				defer tick.Stop()
-				for {
-					if text, err := os.ReadFile(started); err == nil && len(text) > 0 {
-						b.ask(record.Abort)
-						return
-					}
-					select {
-					case <-tick.C:
-					case <-t.Context().Done():
-						return
-					}
-				}
-			}()
-			l := b.work()
-			<-done
+			l := b.workUntil(started)
 			if out := b.outcomes()[1]; l.Status != record.Aborted || out.Sealed != nil || len(out.Regressions) != 0 {
 				t.Errorf("%s\n%+v", show(l), out)
 			}

@@ -33,6 +33,31 @@ func (b *bench) ask(w record.Wish) {
 	b.ok(b.records.Ask(b.Context(), b.tree.ID, w))
 }
 
+// workUntil works until a file holds something, and then aborts the loop.
+func (b *bench) workUntil(started string) record.Loop {
+	b.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			if text, err := os.ReadFile(started); err == nil && len(text) > 0 {
+				b.ask(record.Abort)
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-b.Context().Done():
+				return
+			}
+		}
+	}()
+	l := b.work()
+	<-done
+	return l
+}
+
 func failing(kind agent.Kind) func(w *turn) error {
 	return func(*turn) error { return &agent.Error{Kind: kind, Msg: "as it is"} }
 }

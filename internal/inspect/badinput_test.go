@@ -2,13 +2,11 @@ package inspect_test
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/inspect"
-	"github.com/perdure/perdure/internal/workspace"
 )
 
 // badInput is a file as it was and as it is; what is empty is not there.
@@ -71,55 +69,24 @@ func TestBadInput(t *testing.T) {
 // inspect compares snapshots of both versions.
 func (b *badInput) inspect(t *testing.T) *detect.Report {
 	t.Helper()
-	dir := t.TempDir()
-	put := func(name, text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	files, err := workspace.Open(workspace.Config{Root: dir, Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	take := func() workspace.ID {
-		t.Helper()
-		id, _, err := files.Snapshot(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return id
-	}
-	put("elsewhere.py", "x = 1\n")
+	p := newPlace(t)
+	p.put("elsewhere.py", "x = 1\n")
 	if b.old != "" {
-		put(b.path, b.old)
+		p.put(b.path, b.old)
 	}
-	before := take()
+	before := p.take()
 	if b.old != "" {
-		if err := os.Remove(filepath.Join(dir, b.path)); err != nil {
-			t.Fatal(err)
-		}
+		p.ok(os.Remove(p.path(b.path)))
 	}
 	switch {
 	case b.to != "":
-		if err := os.Symlink(b.to, filepath.Join(dir, b.path)); err != nil {
-			t.Fatal(err)
-		}
+		p.ok(os.Symlink(b.to, p.path(b.path)))
 	case b.moved != "":
-		put(b.moved, b.now)
+		p.put(b.moved, b.now)
 	default:
-		put(b.path, b.now)
+		p.put(b.path, b.now)
 	}
-	after := take()
-	changes, err := files.Diff(t.Context(), before, after)
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := inspect.Run(t.Context(), files, &inspect.Between{From: before, To: after, Changes: changes}, detect.Input{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return report
+	return p.since(before)
 }
 
 // Many files are not all named.

@@ -11,49 +11,68 @@ import (
 	"github.com/perdure/perdure/internal/workspace"
 )
 
-// TestRun: of two snapshots the changed files are compared; folders, links and
-// large files are no trouble.
-func TestRun(t *testing.T) {
-	t.Parallel()
+// place is a folder of which snapshots are taken.
+type place struct {
+	*testing.T
+	dir   string
+	files *workspace.Workspace
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
 	dir := t.TempDir()
-	put := func(name, text string) {
-		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	files, err := workspace.Open(workspace.Config{Root: dir, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	take := func() workspace.ID {
-		t.Helper()
-		id, _, err := files.Snapshot(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return id
-	}
-	put("a/x_test.go", "package a\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) { t.Log(1) }\n")
-	put("same.go", "package a\n")
-	before := take()
-	put("a/x_test.go", "package a\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) { t.Skip() }\n")
-	put("large.bin", string(make([]byte, 5<<20)))
-	if err := os.Symlink("same.go", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
-	after := take()
-	changes, err := files.Diff(t.Context(), before, after)
+	return &place{t, dir, files}
+}
+
+func (p *place) ok(err error) {
+	p.Helper()
 	if err != nil {
-		t.Fatal(err)
+		p.Fatal(err)
 	}
-	report, err := inspect.Run(t.Context(), files, &inspect.Between{From: before, To: after, Changes: changes}, detect.Input{})
-	if err != nil {
-		t.Fatal(err)
-	}
+}
+
+func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
+
+func (p *place) put(name, text string) {
+	p.Helper()
+	p.ok(os.MkdirAll(filepath.Dir(p.path(name)), 0o700))
+	p.ok(os.WriteFile(p.path(name), []byte(text), 0o600))
+}
+
+func (p *place) take() workspace.ID {
+	p.Helper()
+	id, _, err := p.files.Snapshot(p.Context())
+	p.ok(err)
+	return id
+}
+
+// since inspects what changed since a snapshot.
+func (p *place) since(before workspace.ID) *detect.Report {
+	p.Helper()
+	after := p.take()
+	changes, err := p.files.Diff(p.Context(), before, after)
+	p.ok(err)
+	report, err := inspect.Run(p.Context(), p.files, &inspect.Between{From: before, To: after, Changes: changes}, detect.Input{})
+	p.ok(err)
+	return report
+}
+
+// TestRun: of two snapshots the changed files are compared; folders, links and
+// large files are no trouble.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.put("a/x_test.go", "package a\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) { t.Log(1) }\n")
+	p.put("same.go", "package a\n")
+	before := p.take()
+	p.put("a/x_test.go", "package a\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) { t.Skip() }\n")
+	p.put("large.bin", string(make([]byte, 5<<20)))
+	p.ok(os.Symlink("same.go", p.path("link")))
+	report := p.since(before)
 	if report.Files != 3 || len(report.Findings) == 0 || report.Findings[0].Type != detect.TestSkipping || report.Findings[0].File != "a/x_test.go" {
 		t.Errorf("%+v", report)
 	}
