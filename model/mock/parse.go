@@ -134,8 +134,8 @@ func parseError(name string, line int, what string) *model.Error {
 	}
 	return &model.Error{
 		Kind: model.KindInvalid, Msg: msg,
-		Hint: `a script is "replies:" and a list of replies with the fields match, text, repeat, delay, status, ` +
-			"retry_after, message, cut, empty, invalid_utf8, size, stop_reason, usage",
+		Hint: "a script has the fields model, window, limit and replies; each of these has " +
+			"match, text, repeat, delay, status, retry_after, message, cut, empty, invalid_utf8, size, stop_reason, usage",
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -119,6 +120,24 @@ func TestBadScripts(t *testing.T) {
 		var e *model.Error
 		if !errors.As(err, &e) || e.Kind != model.KindInvalid || e.Hint == "" || !strings.Contains(e.Error(), tt.want) {
 			t.Errorf("script %q: error = %v, want %q", tt.script, err, tt.want)
+		}
+	}
+}
+
+// TestHintOfUnknownField: the hint names the field that was meant, wherever it stands.
+func TestHintOfUnknownField(t *testing.T) {
+	t.Parallel()
+	for script, meant := range map[string]string{
+		"modell: a\nreplies: [{text: a}]":        "model",
+		"windows: 9\nreplies: [{text: a}]":       "window",
+		"limits: 9\nreplies: [{text: a}]":        "limit",
+		"reply: [{text: a}]":                     "replies",
+		"replies: [{text: a, stop_reaso: stop}]": "stop_reason",
+	} {
+		_, err := mock.Parse("test.yaml", []byte(script))
+		var e *model.Error
+		if !errors.As(err, &e) || !strings.Contains(e.Error(), "unknown field") || !regexp.MustCompile(`\b`+meant+`\b`).MatchString(e.Hint) {
+			t.Errorf("script %q: error %v does not name %s", script, err, meant)
 		}
 	}
 }
