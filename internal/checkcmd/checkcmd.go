@@ -87,6 +87,7 @@ func Command(cfg Config) *cobra.Command {
 	f.BoolVar(&o.staged, "staged", false, "look at what is staged, not at the files as they are")
 	cmdline.JSONFlag(cmd, &o.json)
 	f.BoolVar(&o.sarif, "sarif", false, "print SARIF 2.1.0 for programs that show findings beside the code")
+	cmd.MarkFlagsMutuallyExclusive("json", "sarif")
 	cmd.AddCommand(c.newPatternsCommand())
 	return cmd
 }
@@ -94,9 +95,6 @@ func Command(cfg Config) *cobra.Command {
 // check looks, and tells what it found.
 func (c *commands) check(cmd *cobra.Command, o *options, paths []string) error {
 	ctx := cmd.Context()
-	if o.json && o.sarif {
-		return &perdure.Error{Code: perdure.CodeInvalid, Msg: "--json and --sarif are two forms of the same; choose one"}
-	}
 	l, err := c.Load(cmd)
 	if err != nil {
 		return err

@@ -108,6 +108,10 @@ func (a *app) newRoot() *cobra.Command {
 		Args:          a.knownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
+			// The library would see it after this, as an error of the command.
+			if err := cmd.ValidateFlagGroups(); err != nil {
+				return flagError(cmd, err)
+			}
 			a.parsed = true
 			return a.byPerson(cmd, args)
 		},
