@@ -84,8 +84,8 @@ func (r *run) compareAsserts(t *testPair) {
 
 // callsNew tells whether a test calls something it did not.
 func (r *run) callsNew(t *testPair) bool {
-	for h := range t.new.Names {
-		if !t.old.Names[h] && r.of(t.from).tests.Has(h) {
+	for _, h := range t.new.Names {
+		if !t.old.Names.Has(h) && r.of(t.from).tests.Has(h) {
 			return true
 		}
 	}
@@ -232,7 +232,7 @@ func (r *run) mocked(t *testPair) {
 		had[m] = true
 	}
 	for _, m := range t.new.Mocks {
-		if had[m] || len(m) < 3 || !t.old.Names[source.Hash(m)] {
+		if had[m] || len(m) < 3 || !t.old.Names.Has(source.Hash(m)) {
 			continue
 		}
 		r.add(Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: m, Confidence: 0.7, Message: fmt.Sprintf("the test calls %q, and replaces it by a mock now", m)}, subjectMocked)

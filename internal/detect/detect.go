@@ -270,7 +270,10 @@ func (r *run) readAll(ctx context.Context) error {
 	}
 	var readers sync.WaitGroup
 	defer readers.Wait()
-	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	free := make(chan *source.Reader, runtime.GOMAXPROCS(0))
+	for range cap(free) {
+		free <- new(source.Reader)
+	}
 	for c, err := range r.in.Changes {
 		if err == nil {
 			err = ctx.Err()
@@ -288,10 +291,10 @@ func (r *run) readAll(ctx context.Context) error {
 		p.lang = source.LanguageOf(p.path)
 		r.protected(p)
 		r.pairs = append(r.pairs, p)
-		free <- struct{}{}
+		reader := <-free
 		readers.Go(func() {
-			defer func() { <-free }()
-			r.read(p)
+			defer func() { free <- reader }()
+			r.read(reader, p)
 		})
 	}
 	readers.Wait()
@@ -312,10 +315,10 @@ func same(c *Change) bool {
 }
 
 // read makes the models of both versions of a file. It changes nothing but p.
-func (r *run) read(p *pair) {
+func (r *run) read(reader *source.Reader, p *pair) {
 	c := &p.change
-	p.old, p.oldWhy = r.version(&c.Old, nil)
-	p.new, p.newWhy = r.version(&c.New, p.old)
+	p.old, p.oldWhy = r.version(reader, &c.Old, nil)
+	p.new, p.newWhy = r.version(reader, &c.New, p.old)
 	p.custom = r.custom(p)
 	if p.class == fixture {
 		p.lost, p.gained = linesChanged(c.Old.Content, c.New.Content)

@@ -66,7 +66,7 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 	}
 	for _, m := range added[:min(more, len(added))] {
 		f := Finding{File: p.new.Path, Line: m.Line, Evidence: m.S, Confidence: cmp.Or(m.Confidence, 0.8)}
-		if keptFromTool(id) && p.old != nil && m.Target != 0 && p.old.Lines[m.Target] != 0 {
+		if keptFromTool(id) && p.old != nil && m.Target != 0 && p.old.Lines.Has(m.Target) {
 			f.Confidence = max(f.Confidence, 0.9) // the line was there, and was complained of
 			if explained.MatchString(m.S) {
 				f.Confidence = 0.7 // one rule, and why

@@ -146,13 +146,13 @@ func (r *run) goneFunction(p *pair, was *source.Function) {
 // stillCalled tells whether the file that declared a function calls it as before.
 func stillCalled(p *pair, was *source.Function) bool {
 	h := source.Hash(was.Leaf)
-	return p.new != nil && len(was.Leaf) > 4 && !strings.ContainsAny(was.Name, ".>") && p.new.Words[h] && p.old.Words[h]
+	return p.new != nil && len(was.Leaf) > 4 && !strings.ContainsAny(was.Name, ".>") && p.new.Words.Has(h) && p.old.Words.Has(h)
 }
 
 // testsWent tells whether tests of a symbol were removed with it.
 func (r *run) testsWent(was *source.Function) bool {
 	for i := range r.tests {
-		if t := &r.tests[i]; t.how == howObsolete && t.old.Names[source.Hash(was.Leaf)] {
+		if t := &r.tests[i]; t.how == howObsolete && t.old.Names.Has(source.Hash(was.Leaf)) {
 			return true
 		}
 	}
@@ -167,10 +167,7 @@ func (r *run) commentedOut(p *pair) {
 	first := source.CommentLine{}
 	n := 0
 	for h, c := range p.new.Commented {
-		if p.old.Lines[h] == 0 || p.new.Lines[h] != 0 {
-			continue
-		}
-		if _, was := p.old.Commented[h]; was {
+		if _, was := p.old.Commented[h]; was || !p.old.Lines.Has(h) || p.new.Lines.Has(h) {
 			continue
 		}
 		if n++; first.Line == 0 || c.Line < first.Line {

@@ -389,7 +389,7 @@ func (c *material) collectCalled(m *source.Model) {
 		return
 	}
 	for _, t := range slices.Concat(m.Tests, m.Suites) {
-		for h := range t.Names {
+		for _, h := range t.Names {
 			c.called[h] = true
 		}
 	}
@@ -569,7 +569,7 @@ func (r *run) matchObsolete(t *testPair) {
 		return
 	}
 	var names []string
-	for h := range t.old.Names {
+	for _, h := range t.old.Names {
 		if s, ok := r.of(t.from).removed[h]; ok && !source.Everywhere(s) {
 			names = append(names, s)
 		}

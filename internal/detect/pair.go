@@ -51,7 +51,7 @@ func classOf(c *Change) class {
 }
 
 // version makes the model of a version; nil when it is not there, or why not.
-func (r *run) version(v *Version, old *source.Model) (*source.Model, string) {
+func (r *run) version(reader *source.Reader, v *Version, old *source.Model) (*source.Model, string) {
 	if v.Path == "" {
 		return nil, ""
 	}
@@ -66,5 +66,5 @@ func (r *run) version(v *Version, old *source.Model) (*source.Model, string) {
 	if lang == nil {
 		return source.Plain(v.Path, string(v.Content)), ""
 	}
-	return source.Read(lang, v.Path, string(v.Content)), ""
+	return reader.Read(lang, v.Path, string(v.Content)), ""
 }

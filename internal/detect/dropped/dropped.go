@@ -23,7 +23,7 @@ const maxLooked = 100_000
 // Calls are the names of calls whose last result goes nowhere, each as often as
 // it does.
 func Calls(f *ast.FuncDecl) []string {
-	d := &dropper{results: make(map[string]bool), left: maxLooked}
+	d := &dropper{left: maxLooked}
 	d.named(f.Type)
 	ast.Inspect(f.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -51,6 +51,9 @@ func (d *dropper) named(t *ast.FuncType) {
 	}
 	for _, f := range t.Results.List {
 		for _, n := range f.Names {
+			if d.results == nil {
+				d.results = make(map[string]bool)
+			}
 			d.results[n.Name] = true
 		}
 	}
@@ -144,59 +147,70 @@ func (d *dropper) inList(all []ast.Stmt, name string) (used, over bool) {
 // write it, not for _ = err, not for a condition with nothing behind it, and not
 // one of the same name.
 func (d *dropper) looksAt(n ast.Node, name string) bool {
-	found := false
-	list := func(all []ast.Stmt) {
-		if !found {
-			found, _ = d.inList(all, name)
-		}
+	l := looker{dropper: d, name: name}
+	ast.Walk(&l, n)
+	return l.found
+}
+
+// looker looks for the use of one variable. It is a visitor of its own, not a
+// function for each call: there are many.
+type looker struct {
+	*dropper
+	name  string
+	found bool
+}
+
+// Visit goes on with what may use the variable.
+func (l *looker) Visit(n ast.Node) ast.Visitor {
+	if l.left--; l.left < 0 {
+		l.found = true
 	}
-	ast.Inspect(n, func(n ast.Node) bool {
-		if d.left--; d.left < 0 {
-			found = true
-		}
-		if found {
+	if l.found || !l.goesInto(n) || l.found {
+		return nil
+	}
+	return l
+}
+
+// goesInto looks at a node, and tells whether those inside of it are left to be
+// looked at.
+func (l *looker) goesInto(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.AssignStmt:
+		l.found = l.inAssign(n, l.name)
+	case *ast.IfStmt:
+		if n.Init != nil && writes(n.Init, l.name) {
+			l.found = l.looksAt(n.Init, l.name)
 			return false
 		}
-		switch n := n.(type) {
-		case *ast.AssignStmt:
-			found = d.inAssign(n, name)
-			return false
-		case *ast.IfStmt:
-			if n.Init != nil && writes(n.Init, name) {
-				found = d.looksAt(n.Init, name)
-				return false
-			}
-			return n.Init != nil || n.Else != nil || len(n.Body.List) > 0
-		case *ast.BlockStmt:
-			list(n.List)
-			return false
-		case *ast.DeferStmt: // sees the last value only
-			return false
-		case *ast.CaseClause:
-			for _, e := range n.List {
-				found = found || d.looksAt(e, name)
-			}
-			list(n.Body)
-			return false
-		case *ast.ReturnStmt:
-			found = len(n.Results) == 0 && d.results[name]
-		case *ast.ValueSpec:
-			for _, e := range n.Values {
-				found = found || d.looksAt(e, name)
-			}
-			return false
-		case *ast.KeyValueExpr:
-			found = d.looksAt(n.Value, name)
-			return false
-		case *ast.SelectorExpr:
-			found = d.looksAt(n.X, name)
-			return false
-		case *ast.Ident:
-			found = n.Name == name
+		return n.Init != nil || n.Else != nil || len(n.Body.List) > 0
+	case *ast.BlockStmt:
+		l.found, _ = l.inList(n.List, l.name)
+	case *ast.DeferStmt: // sees the last value only
+	case *ast.CaseClause:
+		for _, e := range n.List {
+			l.found = l.found || l.looksAt(e, l.name)
 		}
-		return !found
-	})
-	return found
+		if !l.found {
+			l.found, _ = l.inList(n.Body, l.name)
+		}
+	case *ast.ValueSpec:
+		for _, e := range n.Values {
+			l.found = l.found || l.looksAt(e, l.name)
+		}
+	case *ast.KeyValueExpr:
+		l.found = l.looksAt(n.Value, l.name)
+	case *ast.SelectorExpr:
+		l.found = l.looksAt(n.X, l.name)
+	case *ast.ReturnStmt:
+		l.found = len(n.Results) == 0 && l.results[l.name]
+		return true
+	case *ast.Ident:
+		l.found = n.Name == l.name
+		return true
+	default:
+		return true
+	}
+	return false
 }
 
 func (d *dropper) inAssign(a *ast.AssignStmt, name string) bool {

@@ -14,9 +14,7 @@ type Assertion struct {
 	Key      uint64 // of its tokens
 	Words    Bag    // telling ones
 	Literals Bag
-	all      Bag
 	S        string
-	helper   bool
 	// Call are the names of the call whose error is all that is looked at: its own
 	// and the one before the dot. Empty for none.
 	Call Bag
@@ -42,9 +40,7 @@ func (u *unit) assertions(from, to, body int, helpers set) []Assertion {
 		}
 		begin, end := u.extent(i, from, to)
 		next := u.assertedEnd(i, end)
-		a := u.assertion(i, begin, next)
-		a.helper = helpers[u.at(i)]
-		all = append(all, a)
+		all = append(all, u.assertion(i, begin, next))
 		i = max(i, next-1)
 	}
 	return all
@@ -240,11 +236,7 @@ var failing = sync.OnceValue(func() set { return words("Error Errorf Fatal Fatal
 // assertion reads the tokens [begin, end) of an assertion.
 func (u *unit) assertion(i, begin, end int) Assertion {
 	tokens := u.tok[begin:u.withoutMessage(i, begin, end)]
-	h := uint64(14695981039346656037)
-	for j := range tokens {
-		h = mix(h, tokens[j].s)
-	}
-	a := Assertion{Line: u.line(i), Key: h, Words: telling(tokens), Literals: literals(tokens), all: bagOf(tokens), S: u.text(begin, end)}
+	a := Assertion{Line: u.line(i), Key: mixAll(firstHash, tokens), Words: u.once(appendTelling, tokens), Literals: u.once(appendLiterals, tokens), S: u.text(begin, end)}
 	a.Name, a.Strength = u.measure(i, begin, end)
 	if u.lang.Name == "go" && failing()[u.at(i)] {
 		a.Call = u.errorOf(begin, end)

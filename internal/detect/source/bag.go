@@ -10,80 +10,120 @@ import (
 // by it: the order of statements and the layout do not count.
 type Bag []uint32
 
+// noHash is what FNV-1a begins with: the hash of nothing.
+const noHash = uint32(2166136261)
+
 // Hash is FNV-1a.
-func Hash(s string) uint32 {
-	h := uint32(2166136261)
+func Hash(s string) uint32 { return hashOn(noHash, s) }
+
+// hashOn goes on with a hash.
+func hashOn(h uint32, s string) uint32 {
 	for i := range len(s) {
 		h = (h ^ uint32(s[i])) * 16777619
 	}
 	return h
 }
 
-func mix(h uint64, s string) uint64 { return (h ^ uint64(Hash(s))) * 1099511628211 }
+// textHash is the hash of what a string says, which is none of a name.
+func textHash(s string) uint32 { return hashOn(hashOn(noHash, "\x00"), s) }
 
-func bagOf(tokens []token) Bag {
-	b := make(Bag, 0, len(tokens))
+func mix(h uint64, s string) uint64 { return mixHash(h, Hash(s)) }
+
+func mixHash(h uint64, more uint32) uint64 { return (h ^ uint64(more)) * 1099511628211 }
+
+// tokenHash is the same for a string in different quotes.
+func (t *token) tokenHash() uint32 {
+	if t.kind == text {
+		return textHash(unquote(t.s))
+	}
+	return t.hash
+}
+
+// appendBag adds all tokens but operators.
+func appendBag(b Bag, tokens []token) Bag {
 	for i := range tokens {
 		if t := &tokens[i]; t.kind != op {
-			b = append(b, tokenHash(t))
+			b = append(b, t.tokenHash())
 		}
 	}
-	slices.Sort(b)
 	return b
 }
 
-// tokenHash is the same for a string in different quotes.
-func tokenHash(t *token) uint32 {
-	if t.kind == text {
-		return Hash("\x00" + unquote(t.s))
-	}
-	return Hash(t.s)
-}
-
-// telling are the tokens that tell one piece of code from another: literals and
-// names that are not everywhere, each once.
-func telling(tokens []token) Bag {
-	b := make(Bag, 0, len(tokens)/2)
+// appendTelling adds the tokens that tell one piece of code from another: literals
+// and names that are not everywhere.
+func appendTelling(b Bag, tokens []token) Bag {
 	for i := range tokens {
 		t := &tokens[i]
-		switch {
-		case t.kind == text && len(t.s) > 2, t.kind == number && t.s != "0" && t.s != "1":
-		case t.kind == word && len(t.s) > 2 && !Everywhere(t.s):
-		default:
-			continue
+		if t.literal() || t.kind == word && len(t.s) > 2 && !Everywhere(t.s) {
+			b = append(b, t.tokenHash())
 		}
-		b = append(b, tokenHash(t))
 	}
-	slices.Sort(b)
-	return slices.Compact(b)
+	return b
 }
 
-// literals are the telling tokens that are no names.
-func literals(tokens []token) Bag {
-	var b Bag
+// appendLiterals adds the telling tokens that are no names.
+func appendLiterals(b Bag, tokens []token) Bag {
 	for i := range tokens {
-		if t := &tokens[i]; t.kind == text && len(t.s) > 2 || t.kind == number && t.s != "0" && t.s != "1" {
-			b = append(b, tokenHash(t))
+		if t := &tokens[i]; t.literal() {
+			b = append(b, t.tokenHash())
 		}
 	}
-	slices.Sort(b)
-	return slices.Compact(b)
+	return b
 }
 
-// parts are what stands between commas and bars in strings, as numbers and as
-// strings.
-func parts(tokens []token) Bag {
-	var b Bag
+// literal tells of a string or a number that tells something.
+func (t *token) literal() bool {
+	return t.kind == text && len(t.s) > 2 || t.kind == number && t.s != "0" && t.s != "1"
+}
+
+// appendParts adds what stands between commas and bars in strings, as numbers and
+// as strings.
+func appendParts(b Bag, tokens []token) Bag {
 	for i := range tokens {
 		if t := &tokens[i]; t.kind != text || len(t.s) > 500 || !strings.ContainsAny(t.s, ",|") {
 			continue
 		}
 		for field := range strings.FieldsFuncSeq(unquote(tokens[i].s), func(c rune) bool { return c == ',' || c == '|' || c == '\n' }) {
 			field = strings.Trim(field, " '\t")
-			b = append(b, Hash(field), Hash("\x00"+field))
+			b = append(b, Hash(field), textHash(field))
 		}
 	}
 	return b
+}
+
+// appendNames adds all words.
+func appendNames(b Bag, tokens []token) Bag {
+	for i := range tokens {
+		if t := &tokens[i]; t.kind == word {
+			b = append(b, t.hash)
+		}
+	}
+	return b
+}
+
+// bagOf has all tokens but operators.
+func (u *unit) bagOf(tokens []token) Bag {
+	u.scratch = appendBag(u.scratch[:0], tokens)
+	return u.sorted()
+}
+
+// once has each of what some tokens add once.
+func (u *unit) once(add func(Bag, []token) Bag, tokens []token) Bag {
+	u.scratch = add(u.scratch[:0], tokens)
+	return u.sortedOnce()
+}
+
+// sorted is a bag of what is in the scratch.
+func (u *unit) sorted() Bag {
+	slices.Sort(u.scratch)
+	return append(Bag(nil), u.scratch...)
+}
+
+// sortedOnce is the same with each hash once.
+func (u *unit) sortedOnce() Bag {
+	slices.Sort(u.scratch)
+	u.scratch = slices.Compact(u.scratch)
+	return append(Bag(nil), u.scratch...)
 }
 
 // commonWords tell nothing: keywords, and what tests are made of.

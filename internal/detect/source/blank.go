@@ -5,7 +5,7 @@ import "bytes"
 // Blank replaces comments and the contents of strings with blanks, or everything
 // but the comments. Lines and columns stay.
 func Blank(lang *Language, src string, comments bool) string {
-	tokens, notes := lex(&lang.rules, src)
+	tokens, notes := new(lexer).lex(&lang.rules, src)
 	out := bytes.Repeat([]byte{' '}, len(src))
 	for i := range len(src) {
 		if src[i] == '\n' {

@@ -50,11 +50,8 @@ func (u *unit) elements(i int) []Case {
 }
 
 func (u *unit) row(from, to int) Case {
-	h := uint64(14695981039346656037)
-	for j := from; j < to; j++ {
-		h = mix(h, u.at(j))
-	}
-	return Case{Line: u.line(from), Key: h, All: bagOf(u.tok[from:to]), Literals: literals(u.tok[from:to]), S: u.text(from, to)}
+	tokens := u.tok[from:to]
+	return Case{Line: u.line(from), Key: mixAll(firstHash, tokens), All: u.bagOf(tokens), Literals: u.once(appendLiterals, tokens), S: u.text(from, to)}
 }
 
 // rowAnnotations are annotations each of which is a row; tableAnnotations hold a

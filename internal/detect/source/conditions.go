@@ -14,11 +14,7 @@ func (u *unit) noteCondition(f *Function, from, to, bodyFrom, bodyTo int) {
 	if !u.departs(bodyFrom, min(bodyTo, len(u.tok))) {
 		return
 	}
-	c := Condition{Words: telling(u.tok[from:to])}
-	for j := from; j < to; j++ {
-		c.Key = mix(c.Key, u.at(j))
-	}
-	f.Conditions = append(f.Conditions, c)
+	f.Conditions = append(f.Conditions, Condition{Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to])})
 }
 
 // readCase notes a case of a switch of Go's without a value.

@@ -359,7 +359,7 @@ func (u *unit) attribute(d *decl, open, closing int) bool {
 func (u *unit) declareIndented() {
 	var open []int // indexes of declarations that have not ended
 	finish := func(col int32, at int) {
-		for len(open) > 0 && u.tok[u.headOf(u.decls[open[len(open)-1]].start)].col >= col {
+		for len(open) > 0 && u.tok[u.decls[open[len(open)-1]].start].col >= col {
 			u.decls[open[len(open)-1]].end = at
 			open = open[:len(open)-1]
 		}
@@ -399,9 +399,6 @@ func (u *unit) declareIndented() {
 		decorators = -1
 	}
 }
-
-// headOf is the token whose column tells how deep a declaration stands.
-func (u *unit) headOf(start int) int { return start }
 
 // colon is the index after the colon that ends a header.
 func (u *unit) colon(i, stop int) int {

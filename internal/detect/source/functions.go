@@ -8,59 +8,54 @@ import (
 
 // readFunctions notes the functions and containers of a file, and what is outside
 // of them.
-func (u *unit) readFunctions(m *Model, inTests bool) {
-	covered := make([]bool, len(u.tok))
-	isTest := make([]bool, len(u.decls))
+func (u *unit) readFunctions(m *Model) {
 	for i := range u.decls {
-		isTest[i] = u.isTest(i)
+		if k := u.decls[i].kind; (k == declFunction || k == DeclContainer) && !u.tests[i] {
+			m.Funcs = append(m.Funcs, u.function(i))
+		}
 	}
+	u.scratch = u.scratch[:0]
+	at := 0 // declarations stand in the order of their beginnings
 	for i := range u.decls {
-		d := &u.decls[i]
-		if d.kind == declFunction || d.kind == declTest {
-			for j := d.start; j < d.end; j++ {
-				covered[j] = true
-			}
-		}
-		if d.kind != declFunction && d.kind != DeclContainer || isTest[i] {
-			continue
-		}
-		f := u.function(i, inTests)
-		m.Funcs = append(m.Funcs, f)
-	}
-	var rest []token
-	for i := range u.tok {
-		if !covered[i] {
-			rest = append(rest, u.tok[i])
-		}
-		if !inTests && u.called(i) {
-			m.Words[Hash(u.at(i))] = true
+		if d := &u.decls[i]; d.kind == declFunction || d.kind == declTest {
+			u.scratch = appendBag(u.scratch, u.tok[at:max(at, d.start)])
+			at = max(at, d.end)
 		}
 	}
-	m.Rest = bagOf(rest)
+	u.scratch = appendBag(u.scratch, u.tok[at:])
+	m.Rest = u.sorted()
+	if !u.inTests {
+		u.scratch = u.appendCalls(u.scratch[:0], 0, len(u.tok))
+		m.Words = u.sortedOnce()
+	}
+}
+
+// appendCalls adds the names that are called.
+func (u *unit) appendCalls(b Bag, from, to int) Bag {
+	for i := from; i < to; i++ {
+		if u.called(i) {
+			b = append(b, u.tok[i].hash)
+		}
+	}
+	return b
 }
 
 // function reads a declaration.
-func (u *unit) function(i int, inTests bool) *Function {
+func (u *unit) function(i int) *Function {
 	d := &u.decls[i]
 	tokens := u.tok[d.start:d.end]
 	f := &Function{
 		Name: u.fullName(i), Leaf: d.name[strings.LastIndexByte(d.name, '.')+1:], Line: u.line(d.at), Kind: d.kind, Tokens: len(tokens),
-		Lines: u.line(d.end-1) - u.line(d.start) + 1, Test: inTests || u.inTestCode(i),
+		Lines: u.line(d.end-1) - u.line(d.start) + 1, Test: u.inTests || u.inTestCode(i),
 	}
 	f.Public = !f.Test && u.public(i)
 	f.Deprecated = u.deprecated(d)
-	f.All, f.telling = bagOf(tokens), telling(tokens)
+	f.All = u.bagOf(tokens)
 	if d.kind == DeclContainer {
 		return f
 	}
-	h := uint64(14695981039346656037)
-	var calls []token
 	inner := 0 // where the function inside of this one ends
 	for j := d.body; j < d.end; j++ {
-		h = mix(h, u.at(j))
-		if u.called(j) {
-			calls = append(calls, u.tok[j])
-		}
 		if u.lang.Name == "go" && j >= inner && u.at(j) == "func" && u.at(j+1) == "(" {
 			inner = u.literalEnd(j, d.end)
 		}
@@ -68,7 +63,8 @@ func (u *unit) function(i int, inTests bool) *Function {
 			u.readStatement(f, j, d)
 		}
 	}
-	f.BodyHash, f.Calls, f.Dropped = h, bagOf(calls), d.dropped
+	u.scratch = u.appendCalls(u.scratch[:0], d.body, d.end)
+	f.BodyHash, f.Calls, f.Dropped = u.mixed(firstHash, d.body, d.end), u.sorted(), d.dropped
 	u.readShape(f, d)
 	return f
 }
@@ -221,7 +217,7 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		}
 	case guardCall(s) && u.at(i+1) == "(" && u.statementBegins(i):
 		to := u.closer(i + 1)
-		f.Guards = append(f.Guards, Guard{Line: u.line(i), Key: mix(1, s), Words: telling(u.tok[i:to]), S: u.text(i, to)})
+		f.Guards = append(f.Guards, Guard{Line: u.line(i), Key: mix(1, s), Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)})
 	}
 }
 
@@ -304,9 +300,8 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 		u.readFixed(f, bodyFrom, bodyTo, from, to)
 		return
 	}
-	g := Guard{Line: u.line(i), Words: telling(u.tok[from:to]), S: u.text(i, to)}
+	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]), S: u.text(i, to)}
 	for j := from; j < to; j++ {
-		g.Key = mix(g.Key, u.at(j))
 		if u.lang.Name == "go" && strings.HasPrefix(strings.ToLower(u.at(j)), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" {
 			g.Failure = true
 		}
@@ -505,16 +500,7 @@ func (u *unit) handlerAt(i int) *handler {
 	default:
 		return u.catchAt(i, h)
 	}
-	h.Dropped, h.Body = u.dropped(from, to), u.hash(from, to)
-	return h
-}
-
-// hash is the same for the same tokens.
-func (u *unit) hash(from, to int) uint64 {
-	h := uint64(1)
-	for i := from; i < min(to, len(u.tok)); i++ {
-		h = mix(h, u.at(i))
-	}
+	h.Dropped, h.Body = u.dropped(from, to), u.mixed(1, from, to)
 	return h
 }
 
@@ -552,7 +538,7 @@ func (u *unit) catchAt(i int, h *handler) *handler {
 	}
 	end := u.closer(j)
 	h.S = u.text(i, min(end, i+14))
-	h.Dropped, h.Body = u.dropped(j+1, end-1), u.hash(j, end)
+	h.Dropped, h.Body = u.dropped(j+1, end-1), u.mixed(1, j, end)
 	return h
 }
 

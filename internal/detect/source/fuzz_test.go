@@ -1,6 +1,7 @@
 package source_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -9,7 +10,8 @@ import (
 )
 
 // FuzzRead reads any text in every language: it must not fail, lines must be those
-// of the text, and what is blanked keeps its lines and its length.
+// of the text, and what is blanked keeps its lines and its length. What a reader read
+// before makes no difference.
 func FuzzRead(f *testing.F) {
 	edits, err := planted.Edits()
 	if err != nil {
@@ -25,9 +27,13 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		lines := strings.Count(text, "\n") + 1
+		var used source.Reader
 		for _, path := range []string{"a_test.go", "a.go", "a.js", "a.test.tsx", "a.py", "tests/test_a.py", "ATest.java", "ATest.kt", "ATests.cs", "a.rs", "a_spec.rb", "a.rb", "ATest.php"} {
 			lang := source.LanguageOf(path)
 			m := source.Read(lang, path, text)
+			if again := used.Read(lang, path, text); !reflect.DeepEqual(m, again) {
+				t.Fatalf("%s: a reader that read other texts before makes another model", path)
+			}
 			for _, test := range m.Tests {
 				if test.Line < 1 || test.Line > lines || test.SkipLine > lines {
 					t.Fatalf("%s: test %q in line %d of %d", path, test.Name, test.Line, lines)

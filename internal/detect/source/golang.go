@@ -20,7 +20,8 @@ type goFile struct {
 
 func (u *unit) declareGo() {
 	fset := gotoken.NewFileSet()
-	file, err := parser.ParseFile(fset, u.path, u.src, parser.SkipObjectResolution|parser.AllErrors)
+	u.bytes = append(u.bytes[:0], u.src...)
+	file, err := parser.ParseFile(fset, u.path, u.bytes, parser.SkipObjectResolution|parser.AllErrors)
 	if file == nil {
 		return
 	}
@@ -111,10 +112,11 @@ func (g *goFile) function(f *ast.FuncDecl, inTests bool) {
 	case d.test:
 		d.cases = g.tables(f.Body)
 	case !inTests && f.Body != nil:
+		g.scratch = g.scratch[:0]
 		for _, name := range dropped.Calls(f) {
-			d.dropped = append(d.dropped, Hash(name))
+			g.scratch = append(g.scratch, Hash(name))
 		}
-		slices.Sort(d.dropped)
+		d.dropped = g.sorted()
 	}
 	g.decls = append(g.decls, d)
 	if d.test || inTests && f.Body != nil {

@@ -59,7 +59,11 @@ func Languages() []string {
 }
 
 var languages = sync.OnceValue(func() []Language {
-	return []Language{golang(), javascript(), typescript(), python(), java(), kotlin(), csharp(), rust(), ruby(), php()}
+	all := []Language{golang(), javascript(), typescript(), python(), java(), kotlin(), csharp(), rust(), ruby(), php()}
+	for i := range all {
+		all[i].rules.table = all[i].rules.makeTable()
+	}
+	return all
 })
 
 var languageIndex = sync.OnceValue(func() map[string]*Language {

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -22,6 +23,7 @@ type token struct {
 	line  int32
 	col   int32 // bytes before it in its line
 	off   int32
+	hash  uint32 // of s
 	s     string
 }
 
@@ -67,11 +69,13 @@ type lexRules struct {
 	// preprocessor is set when lines that begin with # are for one.
 	preprocessor bool
 	// raw is set when three quotes or more begin a string that as many end.
-	raw bool
+	raw   bool
+	table *lexTable
 }
 
-// lexer reads one text. It goes forward only, and remembers which closing marks
-// do not come any more, so its time is linear in the text whatever that holds.
+// lexer reads texts one after the other. It goes forward only, and remembers which
+// closing marks do not come any more, so its time is linear in the text whatever
+// that holds.
 type lexer struct {
 	rules    *lexRules
 	src      string
@@ -90,15 +94,13 @@ type lexer struct {
 	conditions []underIf
 }
 
-// lex splits a text into tokens and comments.
-func lex(rules *lexRules, src string) ([]token, []comment) {
-	x := scan(rules, src)
-	return x.tokens, x.comments
-}
-
-// scan reads a text to its end.
-func scan(rules *lexRules, src string) *lexer {
-	x := &lexer{rules: rules, src: src, line: 1, fresh: true, lost: make(map[string]bool), tokens: make([]token, 0, len(src)/5)}
+// lex splits a text into tokens and comments. They are good until the next text.
+func (x *lexer) lex(rules *lexRules, src string) ([]token, []comment) {
+	if x.lost == nil {
+		x.lost = make(map[string]bool)
+	}
+	clear(x.lost)
+	*x = lexer{rules: rules, src: src, line: 1, fresh: true, tokens: slices.Grow(x.tokens[:0], len(src)/5), comments: x.comments[:0], lost: x.lost}
 	if strings.HasPrefix(src, "\ufeff") { // a mark of the encoding
 		x.i, x.begin = len("\ufeff"), len("\ufeff")
 	}
@@ -111,7 +113,7 @@ func scan(rules *lexRules, src string) *lexer {
 	for x.i < len(src) {
 		x.step()
 	}
-	return x
+	return x.tokens, x.comments
 }
 
 func (x *lexer) lineEnd(i int) int {
@@ -133,9 +135,12 @@ func (x *lexer) has(s string) bool { return strings.HasPrefix(x.src[x.i:], s) }
 
 // emit adds what ends at end as a token and goes there.
 func (x *lexer) emit(k kind, end int) {
-	x.tokens = append(x.tokens, token{kind: k, first: x.fresh, line: x.line, col: small(x.i - x.begin), off: small(x.i), s: x.src[x.i:end]})
+	s := x.src[x.i:end]
+	x.tokens = append(x.tokens, token{kind: k, first: x.fresh, line: x.line, col: small(x.i - x.begin), off: small(x.i), hash: Hash(s), s: s})
 	x.fresh = false
-	x.newlines(x.i, end)
+	if k == text { // others are in one line
+		x.newlines(x.i, end)
+	}
 	x.i = end
 }
 
@@ -143,33 +148,30 @@ func (x *lexer) emit(k kind, end int) {
 func small(n int) int32 { return int32(n) } //nolint:gosec // see above
 
 func (x *lexer) step() {
-	c := x.src[x.i]
-	switch {
-	case c == '\n':
+	switch c := x.rules.table.class[x.src[x.i]]; {
+	case c&newline != 0:
 		x.i++
 		x.line++
 		x.begin, x.fresh = x.i, true
 		x.documents()
-	case c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v':
+	case c&blank != 0:
 		x.i++
-	case x.preprocess() || x.comment() || x.str():
-	case c >= '0' && c <= '9':
+	case c&opens != 0 && (x.preprocess() || x.comment() || x.str()):
+	case c&digit != 0:
 		x.number()
-	case x.wordStart(c):
+	case c&letter != 0:
 		x.word()
 	default:
 		x.op()
 	}
 }
 
-func (x *lexer) wordStart(c byte) bool {
-	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= utf8.RuneSelf ||
-		c == '$' && x.rules.dollar || c == '@' && x.rules.at
-}
-
 func (x *lexer) word() {
 	i := x.i + 1
-	for i < len(x.src) && (x.wordStart(x.src[i]) && x.src[i] != '@' || x.src[i] >= '0' && x.src[i] <= '9' || x.src[i] == '@' && i == x.i+1 && x.rules.at && x.src[x.i] == '@') {
+	if i < len(x.src) && x.src[i] == '@' && x.src[x.i] == '@' && x.rules.at {
+		i++
+	}
+	for class := &x.rules.table.class; i < len(x.src) && class[x.src[i]]&inner != 0; {
 		i++
 	}
 	if x.rules.query && i < len(x.src) && (x.src[i] == '?' || x.src[i] == '!') && (i+1 >= len(x.src) || x.src[i+1] != '=') {
@@ -192,12 +194,9 @@ func (x *lexer) number() {
 	x.emit(number, i)
 }
 
-// operators of more than one byte that matter to the readers.
-var operators = [...]string{"===", "!==", "...", "<=>", "**=", "??=", "=>", "->", "::", "==", "!=", ":=", "&&", "||", "?.", "??", "<=", ">=", "+=", "-=", "++", "--", "!!", "?:", "=~", "..", "**"}
-
 func (x *lexer) op() {
-	for _, o := range operators {
-		if x.src[x.i] == o[0] && x.has(o) {
+	for _, o := range x.rules.table.operators[x.src[x.i]] {
+		if x.has(o) {
 			x.emit(op, x.i+len(o))
 			return
 		}
@@ -207,9 +206,10 @@ func (x *lexer) op() {
 		x.outside()
 		return
 	}
-	if strings.IndexByte("([{", x.src[x.i]) >= 0 {
+	switch x.src[x.i] {
+	case '(', '[', '{':
 		x.open++
-	} else if strings.IndexByte(")]}", x.src[x.i]) >= 0 {
+	case ')', ']', '}':
 		x.open--
 	}
 	x.emit(op, x.i+1)

@@ -222,7 +222,7 @@ func (x *lexer) documents() {
 		}
 		// The text counts as one literal, so that a changed document is seen.
 		at := x.i
-		x.tokens = append(x.tokens, token{kind: text, line: x.line, col: small(at - x.begin), off: small(at), s: x.src[at:end]})
+		x.tokens = append(x.tokens, token{kind: text, line: x.line, col: small(at - x.begin), off: small(at), hash: Hash(x.src[at:end]), s: x.src[at:end]})
 		x.newlines(x.i, end)
 		x.i = end
 	}

@@ -68,9 +68,9 @@ var markTables = sync.OnceValue(func() map[string]map[string][]compiledMark {
 })
 
 // readMarks finds the marks of the language's tables.
-func (u *unit) readMarks(m *Model, testFile bool) {
+func (u *unit) readMarks(m *Model) {
 	rules := markTables()[u.lang.Name]
-	tests := u.testLines(testFile)
+	tests := u.testLines()
 	for i := range u.tok {
 		t := &u.tok[i]
 		key := t.s
@@ -83,7 +83,7 @@ func (u *unit) readMarks(m *Model, testFile bool) {
 			}
 			h := uint64(1)
 			for j := i; j >= 0 && u.tok[j].line == t.line; j-- {
-				h = mix(h, u.at(j))
+				h = mixHash(h, u.tok[j].hash)
 			}
 			mark := Mark{Pattern: rule.pattern, Line: u.line(i), S: u.lineText(i), Key: h, Target: u.target(i, len(rule.parts)), Confidence: rule.confidence}
 			if rule.pattern == ExitTrick && u.handsOn() {
@@ -97,9 +97,9 @@ func (u *unit) readMarks(m *Model, testFile bool) {
 }
 
 // testLines tells which tokens belong to test code.
-func (u *unit) testLines(testFile bool) func(i int) bool {
-	if testFile || u.lang.Name != "rust" {
-		return func(int) bool { return testFile }
+func (u *unit) testLines() func(i int) bool {
+	if u.inTests || u.lang.Name != "rust" {
+		return func(int) bool { return u.inTests }
 	}
 	var spans [][2]int
 	for i := range u.decls {
@@ -183,11 +183,11 @@ func (u *unit) lineHash(i int) uint64 {
 	for i > 0 && u.tok[i-1].line == u.tok[i].line {
 		i--
 	}
-	h := uint64(14695981039346656037)
-	for line := u.tok[i].line; i < len(u.tok) && u.tok[i].line == line; i++ {
-		h = mix(h, u.at(i))
+	to := i
+	for to < len(u.tok) && u.tok[to].line == u.tok[i].line {
+		to++
 	}
-	return h
+	return mixAll(firstHash, u.tok[i:to])
 }
 
 // readNotes finds what comments tell tools.

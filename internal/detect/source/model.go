@@ -1,6 +1,9 @@
 package source
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Model is what the detectors know of a version of a file.
 type Model struct {
@@ -12,20 +15,36 @@ type Model struct {
 	Helpers []*Test
 	Funcs   []*Function
 	Marks   []Mark
-	// lines are the hashes of the lines of code, with their number.
-	Lines map[uint64]int
+	Lines   Lines
 	// comments are the hashes of the lines of comments that look like code.
 	Commented map[uint64]CommentLine
 	// rest are the tokens outside of tests and functions.
 	Rest Bag
-	// Words are the names that production code calls.
-	Words map[uint32]bool
+	// Words are the names that production code calls, each once.
+	Words Bag
 	// build is what decides whether the file belongs to a build.
 	Build string
 	// titles are the names in comments, by which a test that became a comment is
 	// recognised.
 	Notes     string
 	CodeLines int
+}
+
+// Lines are the hashes of the lines of code.
+type Lines struct {
+	hashes []uint64
+	sorted bool
+}
+
+// Has tells whether one of the lines has a hash. Most are never asked, so they are
+// sorted when the first question comes; it is not safe for concurrent use.
+func (l *Lines) Has(hash uint64) bool {
+	if !l.sorted {
+		slices.Sort(l.hashes)
+		l.sorted = true
+	}
+	_, ok := slices.BinarySearch(l.hashes, hash)
+	return ok
 }
 
 // CommentLine is a line of a comment.
@@ -52,12 +71,9 @@ type Test struct {
 	Literals Bag
 	Parts    Bag // what stands between commas in its strings, as in rows of CSV
 	Mocks    []string
-	Names    map[uint32]bool // called or named in it
-	Caught   int             // assertions whose failure is caught
-	helper   bool            // calls something that may assert
+	Names    Bag // called or named in it, each once
+	Caught   int // assertions whose failure is caught
 	BodyHash uint64
-	computed []Assertion
-	tokens   int
 }
 
 // Skipping says whether a test is skipped.
@@ -90,7 +106,6 @@ type Function struct {
 	Deprecated bool
 	Test       bool // part of test code
 	All        Bag
-	telling    Bag
 	Tokens     int
 	Lines      int
 	Guards     []Guard
@@ -146,22 +161,32 @@ type Mark struct {
 	On         bool // of a switch
 }
 
+// Reader makes models, one after the other. It keeps the memory that reading takes
+// for the next text; models share none of it.
+type Reader struct {
+	unit unit
+}
+
 // Read makes the model of a text in a language. It never fails: what cannot be
 // understood is not in the model.
-func Read(lang *Language, path, src string) *Model {
-	u := newUnit(lang, path, src)
+func Read(lang *Language, path, src string) *Model { return new(Reader).Read(lang, path, src) }
+
+// Read makes a model as the function of this name does.
+func (r *Reader) Read(lang *Language, path, src string) *Model {
+	u := &r.unit
+	u.begin(lang, path, src)
 	u.declare()
 	return u.model()
 }
 
 // model makes the model of a file whose declarations are known.
 func (u *unit) model() *Model {
-	m := &Model{Path: u.path, Words: make(map[uint32]bool)}
-	inTests := u.lang.TestFile(u.path)
+	m := &Model{Path: u.path}
+	u.findTests()
 	u.readTests(m)
-	u.readFunctions(m, inTests)
+	u.readFunctions(m)
 	u.readLines(m)
-	u.readMarks(m, inTests)
+	u.readMarks(m)
 	if u.lang.Name == "go" {
 		m.Build = goBuild(u.notes)
 	}
@@ -170,18 +195,19 @@ func (u *unit) model() *Model {
 
 // readLines notes the lines of code and of comments.
 func (u *unit) readLines(m *Model) {
-	m.Lines = make(map[uint64]int, len(u.tok)/6)
-	m.Commented = make(map[uint64]CommentLine)
+	u.lines = u.lines[:0]
 	for i := 0; i < len(u.tok); {
-		line, h := u.tok[i].line, uint64(14695981039346656037)
-		for ; i < len(u.tok) && u.tok[i].line == line; i++ {
-			h = mix(h, u.tok[i].s)
+		from, line := i, u.tok[i].line
+		for i < len(u.tok) && u.tok[i].line == line {
+			i++
 		}
-		m.Lines[h] = int(line)
-		m.CodeLines++
+		u.lines = append(u.lines, mixAll(firstHash, u.tok[from:i]))
 	}
-	var notes strings.Builder
-	for _, c := range u.notes {
+	m.Lines.hashes, m.CodeLines = append([]uint64(nil), u.lines...), len(u.lines)
+	m.Commented = make(map[uint64]CommentLine)
+	u.bytes = u.bytes[:0]
+	for i := range u.notes {
+		c := &u.notes[i]
 		line := int(c.line)
 		for s := range strings.Lines(c.s) {
 			s = strings.Trim(s, " \t\r\n/*#")
@@ -190,24 +216,25 @@ func (u *unit) readLines(m *Model) {
 			}
 			line++
 		}
-		if notes.Len() < 64<<10 {
-			notes.WriteString(c.s)
-			notes.WriteByte('\n')
+		if len(u.bytes) < maxNotes {
+			u.bytes = append(append(u.bytes, c.s...), '\n')
 		}
 	}
-	m.Notes = notes.String()
+	m.Notes = string(u.bytes)
 }
 
-// hashOf is the hash of a line of code, like those of model.lines.
+// maxNotes is after how many bytes no more comments are kept.
+const maxNotes = 64 << 10
+
+// hashOf is the hash of a line of code, like those of Model.Lines.
 func (u *unit) hashOf(s string) uint64 {
-	rules := u.lang.rules
-	rules.tag = ""
-	tokens, _ := lex(&rules, s)
-	h := uint64(14695981039346656037)
-	for i := range tokens {
-		h = mix(h, tokens[i].s)
+	rules := &u.lang.rules
+	if rules.tag != "" { // it is code without the tag
+		plain := *rules
+		plain.tag, rules = "", &plain
 	}
-	return h
+	tokens, _ := u.aside.lex(rules, s)
+	return mixAll(firstHash, tokens)
 }
 
 // codeLike tells whether the line of a comment may be a line of code.

@@ -9,37 +9,31 @@ import (
 
 // readTests finds the tests of a file, with what they assert and whether they run.
 func (u *unit) readTests(m *Model) {
-	isTest := make([]bool, len(u.decls))
-	any := false
-	for i := range u.decls {
-		isTest[i] = u.isTest(i)
-		any = any || isTest[i]
-	}
-	if !any && !u.lang.TestFile(u.path) {
+	if !u.inTests && !slices.Contains(u.tests, true) {
 		return
 	}
-	helpers := u.helpers(isTest)
+	helpers := u.helpers()
 	seen := make(map[string]int)
 	fileSkip, skipLine := u.fileSkip()
 	for i := range u.decls {
-		if !isTest[i] {
+		if !u.tests[i] {
 			if helpers[u.decls[i].name] && u.decls[i].kind == declFunction {
-				m.Helpers = append(m.Helpers, u.helper(i, isTest, helpers))
+				m.Helpers = append(m.Helpers, u.helper(i, helpers))
 			}
 			continue
 		}
 		d := &u.decls[i]
-		t := &Test{Name: u.fullName(i), Leaf: d.name, Line: u.line(d.at), Names: make(map[uint32]bool)}
+		t := &Test{Name: u.fullName(i), Leaf: d.name, Line: u.line(d.at)}
 		if seen[t.Name]++; seen[t.Name] > 1 {
 			t.Name = fmt.Sprintf("%s #%d", t.Name, seen[t.Name])
 		}
 		t.Cases = u.casesOf(d)
-		u.readBody(t, i, isTest, helpers)
-		u.readSkips(t, i, isTest)
+		u.readBody(t, i, helpers)
+		u.readSkips(t, i)
 		if fileSkip > t.Skip {
 			t.Skip, t.SkipLine, t.SkipText = fileSkip, u.line(skipLine), u.text(skipLine, u.lineEnd(skipLine))
 		}
-		if len(t.Asserts) == 0 && u.holdsTests(i, isTest) { // a suite: those inside of it have the names
+		if len(t.Asserts) == 0 && u.holdsTests(i) { // a suite: those inside of it have the names
 			m.Suites = append(m.Suites, t)
 			continue
 		}
@@ -48,17 +42,25 @@ func (u *unit) readTests(m *Model) {
 }
 
 // helper reads a function that asserts for tests.
-func (u *unit) helper(i int, isTest []bool, helpers set) *Test {
+func (u *unit) helper(i int, helpers set) *Test {
 	d := &u.decls[i]
-	t := &Test{Name: u.fullName(i), Leaf: d.name, Line: u.line(d.at), Names: make(map[uint32]bool)}
-	u.readBody(t, i, isTest, helpers)
+	t := &Test{Name: u.fullName(i), Leaf: d.name, Line: u.line(d.at)}
+	u.readBody(t, i, helpers)
 	return t
 }
 
+// findTests notes which declarations are tests.
+func (u *unit) findTests() {
+	u.tests = u.tests[:0]
+	for i := range u.decls {
+		u.tests = append(u.tests, u.isTest(i))
+	}
+}
+
 // holdsTests tells whether tests stand inside of a declaration.
-func (u *unit) holdsTests(i int, isTest []bool) bool {
+func (u *unit) holdsTests(i int) bool {
 	for j := i + 1; j < len(u.decls) && u.decls[j].start < u.decls[i].end; j++ {
-		if isTest[j] {
+		if u.tests[j] {
 			return true
 		}
 	}
@@ -83,19 +85,18 @@ func (u *unit) isTest(i int) bool {
 	if d.parent >= 0 {
 		parent = u.decls[d.parent].name
 	}
-	inFile := u.lang.TestFile(u.path)
 	switch u.lang.Name {
 	case "python":
-		if !strings.HasPrefix(d.name, "test") || !inFile && !strings.Contains(parent, "Test") {
+		if !strings.HasPrefix(d.name, "test") || !u.inTests && !strings.Contains(parent, "Test") {
 			return false
 		}
 		return d.parent < 0 || u.decls[d.parent].kind == DeclContainer
 	case "ruby":
-		return strings.HasPrefix(d.name, "test_") && d.parent >= 0 && (inFile || strings.Contains(parent, "Test"))
+		return strings.HasPrefix(d.name, "test_") && d.parent >= 0 && (u.inTests || strings.Contains(parent, "Test"))
 	case "php":
-		return d.parent >= 0 && (strings.HasPrefix(d.name, "test") && len(d.name) > 4 && (inFile || strings.HasSuffix(parent, "Test")) || u.docTest(d))
+		return d.parent >= 0 && (strings.HasPrefix(d.name, "test") && len(d.name) > 4 && (u.inTests || strings.HasSuffix(parent, "Test")) || u.docTest(d))
 	case "java":
-		return inFile && strings.HasPrefix(d.name, "test") && len(d.name) > 4 && has(d.modifiers, "public") && has(d.modifiers, "void") && u.at(d.at+2) == ")"
+		return u.inTests && strings.HasPrefix(d.name, "test") && len(d.name) > 4 && has(d.modifiers, "public") && has(d.modifiers, "void") && u.at(d.at+2) == ")"
 	}
 	return false
 }
@@ -112,12 +113,12 @@ func (u *unit) docTest(d *decl) bool {
 }
 
 // spans are the tokens of a declaration without the tests inside of it.
-func (u *unit) spans(i int, inner []bool) [][2]int {
+func (u *unit) spans(i int) [][2]int {
 	d := &u.decls[i]
 	from := d.start
 	var all [][2]int
 	for j := i + 1; j < len(u.decls) && u.decls[j].start < d.end; j++ {
-		if in := &u.decls[j]; inner[j] && in.start >= from {
+		if in := &u.decls[j]; u.tests[j] && in.start >= from {
 			all = append(all, [2]int{from, in.start})
 			from = in.end
 		}
@@ -129,11 +130,11 @@ func (u *unit) spans(i int, inner []bool) [][2]int {
 }
 
 // helpers are the functions of a file that assert and are no tests.
-func (u *unit) helpers(isTest []bool) set {
+func (u *unit) helpers() set {
 	all := make(set)
 	for i := range u.decls {
 		d := &u.decls[i]
-		if isTest[i] || d.kind != declFunction || d.name == "" || !u.lang.TestFile(u.path) && !u.inTestCode(i) {
+		if u.tests[i] || d.kind != declFunction || d.name == "" || !u.inTests && !u.inTestCode(i) {
 			continue
 		}
 		for j := d.body; j < d.end; j++ {
@@ -149,32 +150,23 @@ func (u *unit) helpers(isTest []bool) set {
 	return all
 }
 
-// readBody notes what a test is made of and what it asserts.
-func (u *unit) readBody(t *Test, i int, isTest []bool, helpers set) {
-	h := uint64(14695981039346656037)
+// readBody notes what a test is made of and what it asserts. Its name may change,
+// and does not count.
+func (u *unit) readBody(t *Test, i int, helpers set) {
 	d := &u.decls[i]
 	name := d.at
 	if d.kind == declTest && u.kindAt(d.body-1) == text {
 		name = d.body - 1
 	}
-	for _, span := range u.spans(i, isTest) {
-		tokens := u.tok[span[0]:span[1]]
-		if name >= span[0] && name < span[1] { // the name may change
-			tokens = slices.Concat(u.tok[span[0]:name], u.tok[name+1:span[1]])
-		}
-		t.All = append(t.All, bagOf(tokens)...)
-		t.Telling = append(t.Telling, telling(tokens)...)
-		t.Literals = append(t.Literals, literals(tokens)...)
-		t.Parts = append(t.Parts, parts(tokens)...)
+	t.BodyHash = firstHash
+	spans := u.spans(i)
+	for _, span := range spans {
 		for j := span[0]; j < span[1]; j++ {
 			if j != name {
-				h = mix(h, u.at(j))
+				t.BodyHash = mixHash(t.BodyHash, u.tok[j].hash)
 			}
 			if !u.isWord(j) {
 				continue
-			}
-			if j != name {
-				t.Names[Hash(u.at(j))] = true
 			}
 			if mock := u.mockOf(j); mock != "" {
 				t.Mocks = append(t.Mocks, mock)
@@ -184,10 +176,32 @@ func (u *unit) readBody(t *Test, i int, isTest []bool, helpers set) {
 			}
 		}
 		t.Asserts = append(t.Asserts, u.assertions(span[0], span[1], max(d.body, span[0]), helpers)...)
-		t.tokens += len(tokens)
 	}
-	t.All, t.Telling, t.Literals, t.Parts = Join(t.All, nil), Join(t.Telling, nil), Join(t.Literals, nil), Join(t.Parts, nil)
-	t.BodyHash = h
+	t.All = u.ofSpans(spans, name, appendBag, false)
+	t.Telling = u.ofSpans(spans, name, appendTelling, true)
+	t.Literals = u.ofSpans(spans, name, appendLiterals, true)
+	t.Parts = u.ofSpans(spans, name, appendParts, false)
+	t.Names = slices.Compact(u.ofSpans(spans, name, appendNames, true))
+}
+
+// ofSpans is a bag of all tokens of some spans but one; once leaves out what a span
+// has again.
+func (u *unit) ofSpans(spans [][2]int, but int, add func(Bag, []token) Bag, once bool) Bag {
+	all := u.scratch[:0]
+	for _, span := range spans {
+		from := len(all)
+		if but >= span[0] && but < span[1] {
+			all = add(add(all, u.tok[span[0]:but]), u.tok[but+1:span[1]])
+		} else {
+			all = add(all, u.tok[span[0]:span[1]])
+		}
+		if once {
+			slices.Sort(all[from:])
+			all = all[:from+len(slices.Compact(all[from:]))]
+		}
+	}
+	u.scratch = all
+	return u.sorted()
 }
 
 // mockOf is the name of what a call at i replaces; empty when it replaces nothing.
@@ -239,7 +253,7 @@ func (u *unit) fileSkip() (Skipping, int) {
 
 // readSkips notes whether a test, or what stands around it, is skipped, runs
 // alone, or is expected to fail.
-func (u *unit) readSkips(t *Test, i int, isTest []bool) {
+func (u *unit) readSkips(t *Test, i int) {
 	note := func(s Skipping, at, to int) {
 		if s > t.Skip {
 			t.Skip, t.SkipLine, t.SkipText = s, u.line(at), u.text(at, to)
@@ -269,8 +283,8 @@ func (u *unit) readSkips(t *Test, i int, isTest []bool) {
 		}
 	}
 	for j := i; j >= 0; j = u.decls[j].parent {
-		if isTest[j] {
-			u.readSkipCalls(j, isTest, note)
+		if u.tests[j] {
+			u.readSkipCalls(j, note)
 		}
 	}
 	if c := u.conditionsAt(u.decls[i].at); c.deep > 0 && t.Skip == Runs {
@@ -279,9 +293,9 @@ func (u *unit) readSkips(t *Test, i int, isTest []bool) {
 }
 
 // readSkipCalls notes the calls in a test that skip it, and the tests inside.
-func (u *unit) readSkipCalls(i int, isTest []bool, note func(s Skipping, at, to int)) {
+func (u *unit) readSkipCalls(i int, note func(s Skipping, at, to int)) {
 	left := maxSkipCalls
-	for _, span := range u.spans(i, isTest) {
+	for _, span := range u.spans(i) {
 		for j := max(span[0], u.decls[i].at+1); j < span[1]; j++ {
 			if !u.isWord(j) || left == 0 {
 				continue

@@ -25,6 +25,20 @@ type unit struct {
 	inside int
 	// conditions say which tokens stand under an #if.
 	conditions []underIf
+	// inTests is set for a file with tests, by its name; tests tells which of the
+	// declarations are one.
+	inTests bool
+	tests   []bool
+	readerMemory
+}
+
+// readerMemory is what reading one file leaves for the next.
+type readerMemory struct {
+	whole, aside lexer // of the file, and of single lines
+	open         []int32
+	lines        []uint64
+	scratch      Bag
+	bytes        []byte
 }
 
 // declKind is what a declaration declares.
@@ -66,12 +80,14 @@ type annotation struct {
 	to   int
 }
 
-func newUnit(lang *Language, path, src string) *unit {
-	u := &unit{lang: lang, path: path, src: src}
-	x := scan(&lang.rules, src)
-	u.tok, u.notes, u.conditions = x.tokens, x.comments, x.conditions
+// begin takes up a file.
+func (u *unit) begin(lang *Language, path, src string) {
+	u.lang, u.path, u.src = lang, path, src
+	u.inTests = lang.TestFile(path)
+	u.decls, u.heads, u.exports, u.inside = u.decls[:0], u.heads[:0], nil, 0
+	u.tok, u.notes = u.whole.lex(&lang.rules, src)
+	u.tok, u.conditions = slices.Clip(u.tok), u.whole.conditions // behind the tokens stand those of another file
 	u.brackets()
-	return u
 }
 
 // at is the text of a token; empty beyond the ends.
@@ -99,6 +115,20 @@ func (u *unit) line(i int) int {
 	return int(u.tok[min(max(i, 0), len(u.tok)-1)].line)
 }
 
+// firstHash is what hashes of many tokens begin with.
+const firstHash = uint64(14695981039346656037)
+
+// mixed goes on with a hash over the tokens [from, to), which may be none.
+func (u *unit) mixed(h uint64, from, to int) uint64 { return mixAll(h, u.tok[from:max(from, to)]) }
+
+// mixAll goes on with a hash over tokens.
+func mixAll(h uint64, tokens []token) uint64 {
+	for i := range tokens {
+		h = mixHash(h, tokens[i].hash)
+	}
+	return h
+}
+
 // text is the source of the tokens [from, to), at most a few hundred bytes of it.
 func (u *unit) text(from, to int) string {
 	if from >= to || from < 0 || to > len(u.tok) {
@@ -112,8 +142,12 @@ func (u *unit) text(from, to int) string {
 // brackets finds the brackets that belong together. One that does not fit closes
 // those inside of it that were left open.
 func (u *unit) brackets() {
-	u.match = slices.Repeat([]int32{-1}, len(u.tok))
-	var open []int32
+	u.match = u.match[:0]
+	for range u.tok {
+		u.match = append(u.match, -1)
+	}
+	open := u.open[:0]
+	defer func() { u.open = open }()
 	depth := [3]int{}
 	for i := range u.tok {
 		t := &u.tok[i]
