@@ -102,6 +102,9 @@ func (c *commands) check(cmd *cobra.Command, o *options, paths []string) error {
 	if modes := []detect.Mode{"", detect.Off, detect.Minimal, detect.Standard, detect.Aggressive}; !slices.Contains(modes, detect.Mode(o.mode)) || o.mode == "" && cmd.Flags().Changed("mode") {
 		return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("--mode %q is none of off, minimal, standard, aggressive", o.mode)}
 	}
+	if o.base == "" && cmd.Flags().Changed("base") { // a variable that is not set would look at nothing
+		return &perdure.Error{Code: perdure.CodeInvalid, Msg: "--base names no revision", Hint: "a variable may be empty; without --base the files are compared with the last commit"}
+	}
 	v, err := c.compared(ctx, l, o)
 	if err != nil {
 		return err

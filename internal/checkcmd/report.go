@@ -167,7 +167,8 @@ func (v *versions) only(cwd string, args []string) (func(name string) bool, erro
 			return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("%q is neither a file nor a folder nor a glob like src/**/*.ts", arg)}
 		}
 		if statErr != nil && !v.changed(glob) {
-			return nil, &perdure.Error{Code: perdure.CodeNotFound, Msg: fmt.Sprintf("%q names no file or folder, and none that changed", arg)}
+			return nil, &perdure.Error{Code: perdure.CodeNotFound, Msg: fmt.Sprintf("%q names no file or folder, and none that changed", arg),
+				Hint: "paths count from the folder you are in; a revision goes behind --base"}
 		}
 		globs = append(globs, glob)
 	}

@@ -55,6 +55,9 @@ func (c *commands) settings(ctx context.Context, l *config.Loaded, v *versions, 
 	if s.rules, err = s.set.Rules(); err != nil {
 		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "read settings", Msg: strings.ReplaceAll(err.Error(), "\n", "; ")}
 	}
+	if own := l.Loop.Rules; !own.Equal(&ruleset.Settings{}) {
+		s.notes = append(s.notes, "your own settings count here, too: "+own.String())
+	}
 	s.notes = append(s.notes, ruleset.Ended(s.waivers, s.now)...)
 	return s, nil
 }

@@ -2,7 +2,10 @@ package checkcmd
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/human"
@@ -23,7 +26,7 @@ func (c *commands) text(r *Report) {
 		f := &r.Findings[i]
 		if i == 0 || f.File != file {
 			file = f.File
-			c.line("%s", c.Bold(c.Safe(orAll(file))))
+			c.line("%s", c.Bold(c.Safe(orAll(plain(file)))))
 		}
 		c.finding(f)
 		if advice := adviceOf(f.Type); f.Action == detect.Act && !advised[f.Type] {
@@ -45,7 +48,7 @@ func (c *commands) text(r *Report) {
 		if c.more(i, len(r.Skipped)) {
 			break
 		}
-		c.line("not analysed: %s", c.Safe(strings.TrimPrefix(s.File+": "+s.Why, ": ")))
+		c.line("not analysed: %s", c.Safe(strings.TrimPrefix(plain(s.File)+": "+s.Why, ": ")))
 	}
 	for _, note := range r.Notes {
 		c.line("note: %s", c.Safe(note))
@@ -79,12 +82,21 @@ func orAll(file string) string {
 	return file
 }
 
+// plain is a name of a file on one line: one with line breaks in it could write lines
+// of its own, and one with other such characters colours.
+func plain(name string) string {
+	if strings.ContainsFunc(name, unicode.IsControl) || !utf8.ValidString(name) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
 // place is where a finding is.
 func place(f *Finding) string {
 	if f.Line == 0 {
-		return f.File
+		return plain(f.File)
 	}
-	return fmt.Sprintf("%s:%d", f.File, f.Line)
+	return fmt.Sprintf("%s:%d", plain(f.File), f.Line)
 }
 
 // finding shows one.

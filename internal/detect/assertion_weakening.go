@@ -75,7 +75,7 @@ func (r *run) compareAsserts(t *testPair) {
 		}
 		r.add(Finding{
 			File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: lost[0].S, Confidence: 0.95,
-			Message: fmt.Sprintf("the test had %d assertions and has none", len(t.old.Asserts)),
+			Message: fmt.Sprintf("the test had %s and has none", counted(len(t.old.Asserts), "assertion")),
 		}, assertionsGone)
 		return
 	}

@@ -288,7 +288,7 @@ func (r *run) readAll(ctx context.Context) error {
 			continue
 		}
 		p := &pair{path: c.path(), change: c, class: classOf(&c)}
-		p.lang = source.LanguageOf(p.path)
+		p.lang = c.language()
 		r.protected(p)
 		r.pairs = append(r.pairs, p)
 		reader := <-free
@@ -355,6 +355,7 @@ func (r *run) compare() {
 	r.assertionWeakening()
 	r.functions()
 	r.results()
+	r.tellUnread()
 }
 
 // add notes a finding once.

@@ -62,9 +62,16 @@ func (r *run) version(reader *source.Reader, v *Version, old *source.Model) (*so
 	if why != "" {
 		return nil, why
 	}
-	lang := source.LanguageOf(v.Path)
+	name, code := readAs(v)
+	lang := source.LanguageOf(name)
 	if lang == nil {
-		return source.Plain(v.Path, string(v.Content)), ""
+		m := source.Plain(name, string(code))
+		m.Path = v.Path
+		return m, ""
 	}
-	return reader.Read(lang, v.Path, string(v.Content)), ""
+	m := reader.Read(lang, v.Path, string(code))
+	if name != v.Path {
+		inward(m)
+	}
+	return m, ""
 }

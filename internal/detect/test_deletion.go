@@ -164,6 +164,6 @@ func (r *run) unreadable(p *pair) {
 	}
 	r.add(Finding{
 		File: p.path, Subject: p.path, Confidence: 0.9, Evidence: p.newWhy,
-		Message: fmt.Sprintf("the file had %d tests and cannot be analysed any more: %s", len(p.old.Tests), p.newWhy),
+		Message: fmt.Sprintf("the file had %s and cannot be analysed any more: %s", counted(len(p.old.Tests), "test"), p.newWhy),
 	}, testsUnreadable)
 }

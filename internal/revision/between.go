@@ -131,7 +131,7 @@ func (r *Repository) common(ctx context.Context, name, a, b string) (string, err
 	id, err := r.line(ctx, "merge-base", a, b)
 	var ran *Error
 	if errors.As(err, &ran) {
-		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: "find base", Msg: fmt.Sprintf("%q has no commit in common with what is looked at", name), Err: err,
+		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: "find base", Msg: fmt.Sprintf("%q has no commit in common with what is looked at", name),
 			Hint: shallowHint + "; --base " + name + "..HEAD compares the two as they are"}
 	}
 	return id, err

@@ -80,6 +80,9 @@ func (r *Repository) Changes(ctx context.Context, b *Between, maxBytes int64) (*
 		if err := c.untracked(ctx); err != nil {
 			return nil, err
 		}
+		if err := c.unwatched(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if b.other != "" {
 		if err := c.withoutOther(ctx, b); err != nil {
@@ -160,6 +163,28 @@ func (c *Changes) untracked(ctx context.Context) error {
 			c.add(change{new: side{path: strings.TrimSuffix(name, "/"), mode: modeModule}}, 'A')
 		default:
 			c.list = append(c.list, change{new: side{path: name, mode: "100644"}})
+		}
+	}
+	return nil
+}
+
+// unwatched tells of files that git was told not to look at: what is in them is not
+// compared. Of those that a sparse checkout leaves out only the ones that are there.
+func (c *Changes) unwatched(ctx context.Context) error {
+	out, err := c.r.run(ctx, nil, "ls-files", "-v", "-z")
+	if err != nil {
+		return err
+	}
+	for entry := range strings.SplitSeq(string(out), "\x00") {
+		tag, name, ok := strings.Cut(entry, " ")
+		switch {
+		case !ok || tag == "H":
+		case tag == "S" || tag == "s":
+			if _, err := os.Lstat(filepath.Join(c.r.Root, filepath.FromSlash(name))); err == nil {
+				c.Skipped = append(c.Skipped, detect.Skipped{File: name, Why: "git is told not to look at it (skip-worktree); git update-index --no-skip-worktree undoes that"})
+			}
+		case tag == strings.ToLower(tag):
+			c.Skipped = append(c.Skipped, detect.Skipped{File: name, Why: "git is told that it does not change (assume-unchanged); git update-index --no-assume-unchanged undoes that"})
 		}
 	}
 	return nil

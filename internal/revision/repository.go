@@ -51,7 +51,7 @@ func Open(ctx context.Context, dir string, environ []string) (*Repository, error
 	if errors.As(err, &ran) && strings.Contains(ran.Said, "dubious ownership") {
 		hint = "the folder belongs to somebody else; git config --global --add safe.directory FOLDER says that it is trusted"
 	}
-	return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%q is in no git repository that can be read: %s", dir, said(err)), Hint: hint, Err: err}
+	return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%q is in no git repository that can be read: %s", dir, said(err)), Hint: hint}
 }
 
 // Error is a run of git that did not succeed.
@@ -63,7 +63,7 @@ type Error struct {
 
 // Error tells what git said.
 func (e *Error) Error() string {
-	return fmt.Sprintf("git %s: exit status %d: %s", e.Command, e.Exit, e.Said)
+	return strings.TrimSuffix(fmt.Sprintf("git %s: exit status %d: %s", e.Command, e.Exit, e.Said), ": ")
 }
 
 func said(err error) string {

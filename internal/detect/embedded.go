@@ -1,0 +1,243 @@
+package detect
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/internal/detect/source"
+)
+
+// Code that does not stand in a file of its own, or in one whose name tells nothing:
+// components with a script in them, notebooks, and programs that say in their first
+// line what runs them. All is laid on the lines that it has in the file.
+
+// readAs is the name by which the language of a version is known, and its code.
+func readAs(v *Version) (name string, code []byte) {
+	text := bytes.TrimPrefix(v.Content, []byte("\uFEFF"))
+	switch ext := strings.ToLower(path.Ext(v.Path)); ext {
+	case ".vue", ".svelte", ".astro":
+		return strings.TrimSuffix(v.Path, path.Ext(v.Path)) + ".ts", scripts(text)
+	case ".ipynb":
+		if cells, ok := notebook(text); ok {
+			return strings.TrimSuffix(v.Path, path.Ext(v.Path)) + ".py", cells
+		}
+	case "":
+		return v.Path + runBy(text), text
+	}
+	return v.Path, text
+}
+
+// language is the language in which a file is read; nil for none.
+func (c *Change) language() *source.Language {
+	v := &c.New
+	if v.Path == "" || v.Content == nil {
+		v = &c.Old
+	}
+	if v.Path == "" {
+		return nil
+	}
+	name, _ := readAs(&Version{Path: v.Path, Content: v.Content[:min(len(v.Content), firstLine)]})
+	if strings.EqualFold(path.Ext(v.Path), ".ipynb") { // of which the beginning is not whole
+		name = "x.py"
+	}
+	return source.LanguageOf(name)
+}
+
+// inward makes all functions private: nobody imports those of notebooks, components and
+// programs.
+func inward(m *source.Model) {
+	for _, f := range m.Funcs {
+		f.Public = false
+	}
+}
+
+// firstLine is more than the line has that says what runs a file.
+const firstLine = 200
+
+// runBy is the ending that a file would have by its first line.
+func runBy(text []byte) string {
+	line, _, _ := bytes.Cut(text[:min(len(text), firstLine)], []byte("\n"))
+	program, ok := bytes.CutPrefix(line, []byte("#!"))
+	if !ok {
+		return ""
+	}
+	for word := range strings.FieldsSeq(string(program)) {
+		switch name := strings.TrimRight(path.Base(word), "0123456789."); name {
+		case "python", "pypy":
+			return ".py"
+		case "node", "nodejs", "bun":
+			return ".js"
+		case "deno", "tsx", "ts-node":
+			return ".ts"
+		case "ruby":
+			return ".rb"
+		case "php":
+			return ".php"
+		case "sh", "bash", "dash", "zsh", "ksh":
+			return ".sh"
+		}
+	}
+	return ""
+}
+
+var scriptParts = regexp.MustCompile(`(?is)<script\b[^>]*>(.*?)</script\s*>`)
+
+// scripts blanks all of a component that is not in a script.
+func scripts(text []byte) []byte {
+	code := slices.Clone(text)
+	from := 0
+	blank := func(to int) {
+		for i := from; i < to; i++ {
+			if code[i] != '\n' {
+				code[i] = ' '
+			}
+		}
+	}
+	for _, at := range scriptParts.FindAllSubmatchIndex(text, -1) {
+		blank(at[2])
+		from = at[3]
+	}
+	blank(len(code))
+	return code
+}
+
+// notebook is the code of the cells of a notebook; false for what is none.
+func notebook(text []byte) ([]byte, bool) {
+	n := cells{text: text, in: json.NewDecoder(bytes.NewReader(text))}
+	for {
+		token, err := n.in.Token()
+		if err != nil {
+			return n.code.Bytes(), n.code.Len() > 0 || bytes.Contains(text, []byte(`"nbformat"`))
+		}
+		n.token(token)
+	}
+}
+
+// cells reads a notebook token by token, because only these tell on which line they
+// stand.
+type cells struct {
+	text []byte
+	in   *json.Decoder
+	// around are the objects (with the key that is read) and lists around a token.
+	around []container
+	kind   string
+	pieces []piece
+	code   bytes.Buffer
+	// line is the line of the code that is written, counted the one of the text at.
+	line, counted, at int
+}
+
+type container struct {
+	list  bool
+	key   string
+	value bool // the key was read, its value follows
+}
+
+type piece struct {
+	line int
+	text string
+}
+
+func (n *cells) token(t json.Token) {
+	top := len(n.around) - 1
+	switch t := t.(type) {
+	case json.Delim:
+		switch t {
+		case '{', '[':
+			n.around = append(n.around, container{list: t == '['})
+			return
+		default:
+			n.around = n.around[:top]
+			if top == 2 && n.around[0].key == "cells" {
+				n.flush()
+			}
+		}
+	case string:
+		if top >= 0 && !n.around[top].list && !n.around[top].value {
+			n.around[top].key, n.around[top].value = t, true
+			return
+		}
+		n.value(t, top)
+	}
+	if top = len(n.around) - 1; top >= 0 {
+		n.around[top].value = false
+	}
+}
+
+// value is for a string that is a value.
+func (n *cells) value(t string, top int) {
+	if top < 2 || n.around[0].key != "cells" || !n.around[1].list {
+		return
+	}
+	switch {
+	case top == 2 && n.around[2].key == "cell_type":
+		n.kind = t
+	case n.around[2].key == "source" && (top == 2 || top == 3 && n.around[3].list):
+		end := int(n.in.InputOffset())
+		n.counted += bytes.Count(n.text[n.at:end], []byte("\n"))
+		n.at = end
+		n.pieces = append(n.pieces, piece{n.counted, t})
+	}
+}
+
+// flush writes the code of a cell. Commands of the notebook itself become comments.
+func (n *cells) flush() {
+	if n.kind == "code" {
+		for _, p := range n.pieces {
+			for n.line < p.line {
+				n.code.WriteByte('\n')
+				n.line++
+			}
+			if strings.HasPrefix(p.text, "%") || strings.HasPrefix(p.text, "!") {
+				n.code.WriteByte('#')
+			}
+			n.code.WriteString(p.text)
+			n.line += strings.Count(p.text, "\n")
+		}
+		n.code.WriteByte('\n')
+		n.line++
+	}
+	n.kind, n.pieces = "", nil
+}
+
+// unread are languages whose files are compared as text only.
+func unread(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".m", ".mm", ".swift", ".scala", ".dart", ".ex", ".exs", ".erl", ".hs", ".ml", ".fs", ".vb", ".lua",
+		".pl", ".pm", ".jl", ".groovy", ".clj", ".sol", ".zig", ".nim", ".d", ".cr", ".elm", ".f90", ".pas", ".r":
+		return true
+	}
+	return false
+}
+
+// tellUnread says which files nobody read as code.
+func (r *run) tellUnread() {
+	const most = 5
+	var names []string
+	for _, p := range r.pairs {
+		if p.lang == nil && p.oldWhy == "" && p.newWhy == "" && unread(p.path) {
+			names = append(names, p.path)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	shown := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
+		shown += fmt.Sprintf(" and %d more", more)
+	}
+	r.report.Skipped = append(r.report.Skipped, Skipped{Why: "not read as code, as their languages are not known: " + shown})
+}
+
+// counted is a number of things in words.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
