@@ -79,6 +79,9 @@ func (c *Client) LoopHistory(ctx context.Context, id perdure.TreeID, req record.
 	setInt(v, "threshold", int64(req.Threshold))
 	setInt(v, "each", int64(req.Each))
 	setInt(v, "below", int64(req.Below))
+	if req.Best {
+		set(v, "best", "true")
+	}
 	var h record.History
 	err := c.get(ctx, "sum up loop", "/v1/loops/"+string(id)+"/history", v, &h)
 	return h, err

@@ -28,8 +28,8 @@ type Row struct {
 	Workspace   string    `json:"working_directory,omitempty"`
 }
 
-// Row is the loop in a list. The last iteration is enough for it; the best is
-// told only when all were given.
+// Row is the loop in a list. The last iteration is enough for it, and for the best
+// the candidates of the history, or all iterations.
 func (s *Summary) Row() Row {
 	r := Row{ID: s.ID(), TreeID: string(s.in.Tree.ID), Status: s.Status(), Asking: s.gates.waiting() != nil && !s.in.Loop.Status.Ended(), Iteration: s.in.Loop.Iteration,
 		MaxIterations: s.cfg.MaxIterations, UpdatedAt: s.in.Loop.UpdatedAt, StartedAt: s.in.Tree.CreatedAt, Task: s.cfg.Task, Workspace: s.cfg.Workspace}

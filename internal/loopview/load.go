@@ -64,9 +64,13 @@ func (in *Input) Load(ctx context.Context, from Source, view View, full bool) er
 		}
 		return l.tail(ctx, 2)
 	case view == ViewRegressions && full:
-		err = l.regressions(ctx, 0)
+		if err = l.regressions(ctx, 0); err == nil { // with what the last one warns of
+			err = l.tail(ctx, 2)
+		}
 	case view == ViewRegressions:
-		err = l.regressions(ctx, maxEvents)
+		if err = l.regressions(ctx, maxEvents); err == nil {
+			err = l.tail(ctx, 2)
+		}
 	case view == ViewDocument:
 		in.Omitted = l.last - DocumentIterations
 		if err = l.baseline(ctx); err == nil { // with the one before, for the change of the quality
@@ -80,7 +84,7 @@ func (in *Input) Load(ctx context.Context, from Source, view View, full bool) er
 			err = l.tail(ctx, 2)
 		}
 	}
-	if err != nil || view == ViewRow {
+	if err != nil {
 		return err
 	}
 	return l.history(ctx, view)
@@ -157,6 +161,7 @@ func (l *loader) history(ctx context.Context, view View) error {
 	if cfg, err := config.Of(&in.Tree, &in.Loop); err == nil {
 		req.Threshold = min(max(cfg.QualityThreshold, 0), 100)
 	}
+	req.Best = view == ViewRow
 	if view == ViewQuality {
 		req.Below = l.last - maxSpark + 1
 		req.Each = share(req.Below - 1)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/loopview"
 	"github.com/perdure/perdure/internal/sealed"
 	"github.com/perdure/perdure/internal/testdb"
@@ -52,6 +53,7 @@ func (c scene) varied(n int) loopview.Input {
 			if i > n/2 {
 				o.Agent += "2"
 			}
+			o.Findings = []detect.Finding{{Pattern: "assertions-fewer", File: c.Text, Line: i, Message: "fewer", Action: detect.Warn}}
 		})
 		if i%37 == 0 {
 			it.Status = record.IterationFailed
@@ -104,12 +106,19 @@ func TestLoad(t *testing.T) {
 					if name == "overview.txt" {
 						want, got = withoutWarnings(want), withoutWarnings(got)
 					}
-					if name == "regressions.txt" && !strings.Contains(want, "are left out") {
-						t.Errorf("nothing is left out of %s", want)
+					if name == "regressions.txt" && (!strings.Contains(want, "are left out") || !strings.Contains(want, fmt.Sprintf("Warnings of iteration %d", n-1))) {
+						t.Errorf("nothing is left out of, or there is no warning in %s", want)
 					}
 					if diff := cmp.Diff(want, got); diff != "" {
 						t.Errorf("%s, selection %s, verified %v: -of all iterations +as loaded\n%s", name, selection, verified, diff)
 					}
+				}
+				row := bare
+				if err := row.Load(t.Context(), records, loopview.ViewRow, false); err != nil {
+					t.Fatal(err)
+				}
+				if want, got := loopview.New(whole).Row(), loopview.New(row).Row(); want.BestQuality == nil || cmp.Diff(want, got) != "" {
+					t.Errorf("row, selection %s, verified %v: %s", selection, verified, cmp.Diff(want, got))
 				}
 				if selection == config.HighestQualityVerified {
 					wantDocument(t, records, whole, bare)

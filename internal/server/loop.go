@@ -104,7 +104,7 @@ func (s *server) listIterations(w http.ResponseWriter, r *http.Request, place st
 func (s *server) loopHistory(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r)
 	req := record.HistoryRequest{Threshold: int(q.number("threshold", 0, 100, 0)), Each: int(q.number("each", 0, maxNumber, 0)),
-		Below: int(q.number("below", 0, maxNumber, maxNumber))}
+		Below: int(q.number("below", 0, maxNumber, maxNumber)), Best: q.flag("best")}
 	if err := q.done(); err != nil {
 		return err
 	}

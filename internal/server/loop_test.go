@@ -146,6 +146,10 @@ func TestLoopHistory(t *testing.T) {
 		if all, err := f.client.LoopHistory(ctx, f.tree.ID, record.HistoryRequest{Each: 1}); err != nil || len(all.Columns) != 5 {
 			t.Errorf("columns of all: %+v, %v", all.Columns, err)
 		}
+		best, err := f.client.LoopHistory(ctx, f.tree.ID, record.HistoryRequest{Threshold: 54, Best: true})
+		if diff := cmp.Diff(record.History{Regressions: []record.Tally{}, Candidates: want.Candidates, Columns: []record.Column{}}, best); err != nil || diff != "" {
+			t.Errorf("the best: %v, %s", err, diff)
+		}
 		briefs, err := f.client.Briefs(ctx, f.tree.ID, 2, 2)
 		if err != nil || len(briefs) != 2 || briefs[0].Number != 2 || strings.Contains(string(briefs[0].Data), "long") || !strings.Contains(string(briefs[1].Data), "test_deletion") {
 			t.Errorf("briefs %+v, %v", briefs, err)
@@ -160,7 +164,7 @@ func TestLoopHistory(t *testing.T) {
 		if _, err := f.client.LoopHistory(ctx, "tree-00000000", req); perdure.CodeOf(err) != perdure.CodeNotFound {
 			t.Errorf("of no loop: %v", err)
 		}
-		for _, query := range []string{"history?threshold=101", "history?each=-1", "history?from=1", "briefs?below=1", "regressed?from=1", "briefs?limit=0"} {
+		for _, query := range []string{"history?threshold=101", "history?each=-1", "history?from=1", "history?best=maybe", "briefs?below=1", "regressed?from=1", "briefs?limit=0"} {
 			if a := f.send(t, http.MethodGet, "/v1/loops/"+string(f.tree.ID)+"/"+query, ""); a.status != http.StatusBadRequest {
 				t.Errorf("%s: %d %s", query, a.status, a.body)
 			}

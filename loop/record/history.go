@@ -77,6 +77,9 @@ type HistoryRequest struct {
 	// Each is how many iterations share a column, 0 for no columns; the columns are
 	// those of iterations below Below.
 	Each, Below int
+	// Best asks for nothing but the candidates: their number does not grow with the
+	// loop, and nothing is summed up for them.
+	Best bool
 }
 
 // sqlLoopHistory sums up. A sum of PostgreSQL has another type than its parts.
@@ -107,8 +110,11 @@ func (r *Records) LoopHistory(ctx context.Context, tree perdure.TreeID, req Hist
 	return h, err
 }
 
-func (h *History) read(ctx context.Context, s *sqldb.Snapshot, req HistoryRequest) error {
-	err := s.Each(ctx, sqlLoopHistory, []any{s.Tree}, func(scan func(...any) error) error {
+func (h *History) read(ctx context.Context, s *sqldb.Snapshot, req HistoryRequest) (err error) {
+	if h.Candidates, err = candidates(ctx, s, req.Threshold); err != nil || req.Best {
+		return err
+	}
+	err = s.Each(ctx, sqlLoopHistory, []any{s.Tree}, func(scan func(...any) error) error {
 		return scan(&h.Iterations, &h.Kept, &h.Reverted, &h.Failed, &h.Running, &h.TookMicros, &h.WorkMS, &h.AddedMS,
 			&h.Recoveries, &h.AgentErrors, &h.LastError, &h.Warnings, &h.LastWarning, &h.LastSealed)
 	})
@@ -133,8 +139,8 @@ func (h *History) read(ctx context.Context, s *sqldb.Snapshot, req HistoryReques
 	if err != nil {
 		return err
 	}
-	if h.Candidates, err = candidates(ctx, s, req.Threshold); err != nil || req.Each == 0 {
-		return err
+	if req.Each == 0 {
+		return nil
 	}
 	return s.Each(ctx, sqlColumns, []any{s.Tree, req.Below, req.Each}, func(scan func(...any) error) error {
 		var c Column
