@@ -65,7 +65,7 @@ func (r *run) version(reader *source.Reader, v *Version, old *source.Model) (*so
 	name, code := readAs(v)
 	lang := source.LanguageOf(name)
 	if lang == nil {
-		m := source.Plain(name, string(code))
+		m := plainModel(name, string(code))
 		m.Path = v.Path
 		return m, ""
 	}

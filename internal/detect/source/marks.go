@@ -1,7 +1,6 @@
 package source
 
 import (
-	"path"
 	"regexp"
 	"strings"
 	"sync"
@@ -240,71 +239,6 @@ func (u *unit) readOpenEnds(m *Model) {
 		}
 	}
 }
-
-// Plain is the model of a text in no known language: of scripts and
-// configuration, the lines in which a failing command is ignored, and switches.
-func Plain(name, src string) *Model {
-	m := &Model{Path: name}
-	name = strings.ToLower(path.Base(name))
-	script, settings := scriptFile(name), settingsFile(name)
-	if !script && !settings {
-		return m
-	}
-	n := 0
-	for line := range strings.Lines(src) {
-		n++
-		s := strings.TrimSpace(line)
-		if s == "" || strings.HasPrefix(s, "#") || strings.HasPrefix(s, "//") {
-			continue
-		}
-		if ignoresFailure(s) {
-			m.Marks = append(m.Marks, Mark{Pattern: ExitIgnored, Line: n, S: strings.Clone(Clip(s)), Key: mix(5, s), Confidence: 0.9})
-		}
-		if settings {
-			if at := switchLine.FindStringSubmatch(s); at != nil {
-				m.Marks = append(m.Marks, Mark{Pattern: FlagOff, Line: n, S: strings.Clone(Clip(s)), Key: mix(6, at[1]), On: turnedOn(at[2])})
-			}
-		}
-	}
-	return m
-}
-
-func scriptFile(name string) bool {
-	switch path.Ext(name) {
-	case ".sh", ".bash", ".mk", ".yml", ".yaml", ".toml", ".cfg", ".ini", ".ps1", ".bat", ".gradle":
-		return true
-	}
-	switch name {
-	case "makefile", "package.json", "justfile", "dockerfile", "gnumakefile", "jenkinsfile", "composer.json", "noxfile", "pom.xml":
-		return true
-	}
-	return false
-}
-
-func settingsFile(name string) bool {
-	switch path.Ext(name) {
-	case ".json", ".yml", ".yaml", ".toml", ".ini", ".properties", ".env", ".conf":
-		return name != "package-lock.json" && name != "composer.lock"
-	}
-	return strings.HasPrefix(name, ".env")
-}
-
-// turnedOn tells of the value of a switch.
-func turnedOn(s string) bool {
-	s = strings.ToLower(s)
-	return s == "true" || s == "on" || s == "yes" || s == "enabled"
-}
-
-var (
-	ignored = regexp.MustCompile(`\|\|\s*(true\b|:(\s|$|;|")|exit 0)|;\s*true\s*("|'|,|$)|;\s*exit 0|continue-on-error:\s*true|allow_failure:\s*true|--passWithNoTests|--exit-zero|--no-fail-on-error|-DskipTests|-Dmaven\.test\.skip=true|testFailureIgnore>\s*true|ignoreFailures\s*=\s*true|--suppress-no-test-exit-code`)
-	checks  = regexp.MustCompile(`(?i)test|lint|check|jest|vet\b|mypy|tsc\b|cargo|verify|cover|spec\b|audit|ruff|phpstan|rubocop|clippy|mocha|phpunit|pytest|gradle|mvn|continue-on-error|allow_failure|exit-zero`)
-	// A switch: a key, and whether it is on.
-	switchLine = regexp.MustCompile(`^["']?([A-Za-z][\w.\-]*)["']?\s*[:=]\s*["']?(true|false|on|off|yes|no|enabled|disabled|True|False)["']?,?\s*(#.*)?$`)
-)
-
-// ignoresFailure tells of a command that checks something and whose failure is
-// ignored.
-func ignoresFailure(s string) bool { return ignored.MatchString(s) && checks.MatchString(s) }
 
 // Clip makes one line of at most 200 bytes of a piece of a file.
 func Clip(s string) string {
