@@ -176,19 +176,24 @@ func (u *unit) declareRuby(i int, private bool) {
 
 // declareCalls finds suites and tests that are calls with a title.
 func (u *unit) declareCalls() {
+	aliases := u.aliases()
 	for i := range u.tok {
 		t := &u.tok[i]
 		if t.kind != word {
 			continue
 		}
-		suite := u.lang.suites[t.s]
-		if !suite && !u.lang.tests[t.s] || u.lang.shape == ends && u.symbol(i) {
+		suite := u.lang.suites[t.s] || u.lang.suites[aliases[t.s]]
+		if !suite && !u.lang.tests[t.s] && aliases[t.s] == "" || u.lang.shape == ends && u.symbol(i) {
 			continue
 		}
 		if before := u.at(i - 1); before == "." && u.at(i-2) != "t" && u.at(i-2) != "RSpec" && u.at(i-2) != "Deno" && u.at(i-2) != "test" && u.at(i-2) != "QUnit" || before == "->" || before == "function" || before == "fun" || before == "def" || before == "::" {
 			continue
 		}
+		n := len(u.decls)
 		u.declareCall(i, suite)
+		if aliases[t.s] != "" && len(u.decls) > n {
+			u.decls[n].calls = append(u.decls[n].calls, "skipIf")
+		}
 	}
 }
 
@@ -207,6 +212,10 @@ func (u *unit) declareCall(i int, suite bool) {
 				d.kind = declSuite
 			}
 			j += 2
+			continue
+		case u.at(j) == "[" && u.kindAt(j+1) == text && u.at(j+2) == "]" && u.lang.shape == braces: // describe["skip"]
+			d.calls = append(d.calls, unquote(u.at(j+1)))
+			j += 3
 			continue
 		case u.at(j) == "(" && len(d.calls) > 1 && u.at(u.closer(j)) == "(" && d.calls[len(d.calls)-1] != "describe": // each(rows), skipIf(x)
 			d.cases = append(d.cases, u.rows(j)...)

@@ -273,9 +273,10 @@ func php() Language {
 		functions: words("function fn"), containers: words("class interface trait enum"),
 		suites: words("describe"), tests: words("it test"),
 		annotations: words("Test"),
-		skips:       words("markTestSkipped markTestIncomplete skip todo Skip"),
-		asserts:     words("expect expectException expectExceptionMessage assert shouldReceive fail expectExceptionCode addToAssertionCount"),
-		throws:      words("throw abort die"), handlers: words("catch"),
+		skips: words("markTestSkipped markTestIncomplete skip todo Skip RequiresPhp RequiresPhpExtension RequiresPhpunit RequiresFunction RequiresMethod " +
+			"RequiresSetting RequiresOperatingSystem RequiresOperatingSystemFamily"),
+		asserts: words("expect expectException expectExceptionMessage assert shouldReceive fail expectExceptionCode addToAssertionCount"),
+		throws:  words("throw abort die"), handlers: words("catch"),
 		testSuffixes: []string{"Test", "TestCase", "_test"}, testFolders: []string{"test", "tests"},
 		marks: phpMarks(), notes: phpNotes(),
 	}

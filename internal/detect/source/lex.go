@@ -104,7 +104,7 @@ func (x *lexer) lex(rules *lexRules, src string) ([]token, []comment) {
 	if strings.HasPrefix(src, "\ufeff") { // a mark of the encoding
 		x.i, x.begin = len("\ufeff"), len("\ufeff")
 	}
-	if strings.HasPrefix(src, "#!") {
+	if strings.HasPrefix(src, "#!") && !strings.HasPrefix(src, "#![") {
 		x.i = x.lineEnd(0)
 	}
 	if rules.tag != "" {

@@ -31,7 +31,7 @@ const (
 )
 
 // markRule is a sequence of tokens with blanks between them. A word in quotes is
-// a string, * is any token.
+// a string, or the beginning of one when it ends in a star; * is any token.
 type markRule struct {
 	pattern    string
 	tokens     string
@@ -125,7 +125,8 @@ func (u *unit) follows(i int, parts []string) bool {
 		switch {
 		case p == "*":
 		case p[0] == '"' && t.kind == text:
-			if unquote(t.s) != strings.Trim(p, `"`) {
+			want, begins := strings.CutSuffix(strings.Trim(p, `"`), "*")
+			if s := unquote(t.s); s != want && !(begins && strings.HasPrefix(s, want)) {
 				return false
 			}
 		case t.kind == text || t.s != p:

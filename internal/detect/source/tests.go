@@ -90,6 +90,9 @@ func (u *unit) isTest(i int) bool {
 		if !strings.HasPrefix(d.name, "test") || !u.inTests && !strings.Contains(parent, "Test") {
 			return false
 		}
+		if d.parent >= 0 && u.at(u.decls[d.parent].at+1) == ":" && !strings.Contains(parent, "Test") {
+			return false // runners collect a class by its base or its name
+		}
 		return d.parent < 0 || u.decls[d.parent].kind == DeclContainer
 	case "ruby":
 		return strings.HasPrefix(d.name, "test_") && d.parent >= 0 && (u.inTests || strings.Contains(parent, "Test"))
@@ -225,7 +228,11 @@ var mockCalls = sync.OnceValue(func() set { return words("mock patch spyOn creat
 
 // fileSkip tells whether all tests of a file are skipped, and where.
 func (u *unit) fileSkip() (Skipping, int) {
-	if u.lang.Name != "python" {
+	switch u.lang.Name {
+	case "rust":
+		return u.rustSkip()
+	case "python":
+	default:
 		return Runs, 0
 	}
 	for _, head := range u.heads {
@@ -290,6 +297,7 @@ func (u *unit) readSkips(t *Test, i int) {
 	if c := u.conditionsAt(u.decls[i].at); c.deep > 0 && t.Skip == Runs {
 		t.Skip, t.SkipLine, t.SkipText = Sometimes, int(c.line), strings.Clone(Clip(c.s))
 	}
+	u.otherSkips(t, i, note)
 }
 
 // readSkipCalls notes the calls in a test that skip it, and the tests inside.
@@ -327,9 +335,11 @@ func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
 	case a.name == "xfail" || a.name == "expectedFailure" || a.name == "should_panic":
 		return Runs, true
 	case u.lang.Name == "rust" && a.name == "cfg":
+		return u.builtSometimes(open, a.to), false
+	case u.lang.Name == "rust" && a.name == "cfg_attr":
 		for j := open; j < a.to; j++ {
-			if u.at(j) == "any" && u.at(j+2) == ")" {
-				return Always, false
+			if u.at(j) == "ignore" {
+				return Sometimes, false
 			}
 		}
 		return Runs, false
@@ -343,7 +353,9 @@ func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
 
 var conditionalSkips = sync.OnceValue(func() set {
 	return words("skipif skipIf skipUnless DisabledOnOs DisabledIf EnabledIf EnabledOnOs DisabledIfEnvironmentVariable " +
-		"EnabledIfEnvironmentVariable EnabledIfSystemProperty DisabledOnJre EnabledOnJre DisabledIfSystemProperty")
+		"EnabledIfEnvironmentVariable EnabledIfSystemProperty DisabledOnJre EnabledOnJre DisabledIfSystemProperty " +
+		"RequiresPhp RequiresPhpExtension RequiresPhpunit RequiresFunction RequiresMethod RequiresSetting " +
+		"RequiresOperatingSystem RequiresOperatingSystemFamily")
 })
 
 // constant tells whether an argument is a constant.
@@ -374,8 +386,11 @@ func (u *unit) skipsHere(d *decl, i int) Skipping {
 			return Runs
 		}
 	case "python":
-		if s == "SkipTest" && u.at(i-1) != "raise" && u.at(i-3) != "raise" || s == "importorskip" || s == "skipIf" || s == "skipif" || s == "skipUnless" {
+		if s == "SkipTest" && u.at(i-1) != "raise" && u.at(i-3) != "raise" || s == "skipIf" || s == "skipif" || s == "skipUnless" {
 			return Runs
+		}
+		if s == "importorskip" && call && before == "." {
+			return Sometimes
 		}
 		if !call && s != "SkipTest" || before != "." && before != "raise" && s != "skipTest" && s != "skip" {
 			return Runs
@@ -385,6 +400,9 @@ func (u *unit) skipsHere(d *decl, i int) Skipping {
 			return Runs
 		}
 	case "javascript", "typescript":
+		if s == "skip" && call && u.tok[i].first && u.destructures(d, s) {
+			break
+		}
 		if !call || before != "." || u.at(i-2) != "this" && u.at(i-2) != "t" && u.at(i-2) != "ctx" && u.at(i-2) != "context" && u.at(i-2) != "test" || u.at(i-2) == "test" && u.at(i+2) != ")" && u.at(i+2) != "true" {
 			return Runs
 		}

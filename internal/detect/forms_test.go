@@ -1,0 +1,84 @@
+package detect_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/internal/detect"
+)
+
+// form is one way to write something down, and what is said of it.
+type form struct {
+	name, path, old, now string
+	want                 []string
+}
+
+func checkForms(t *testing.T, forms []form) {
+	t.Helper()
+	for _, f := range forms {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			report := find(t, &detect.Input{Changes: edited(f.path, f.old, f.now)})
+			if diff := cmp.Diff(f.want, patternsOf(report)); diff != "" {
+				list(t, report)
+				t.Errorf("findings differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Tests that do not run, in the ways of single runners and languages.
+func TestFormsOfSkipping(t *testing.T) {
+	t.Parallel()
+	const (
+		jest   = "test('a', () => {\n  expect(f(1)).toBe(2);\n  expect(f(2)).toBe(3);\n});\n"
+		golang = "package a\n\nfunc TestA(t *testing.T) {\n\tif f(1) != 2 {\n\t\tt.Fatal(1)\n\t}\n\tif f(2) != 3 {\n\t\tt.Fatal(2)\n\t}\n}\n"
+		csharp = "public class ATests {\n    [Test]\n    public void A() {\n        Assert.AreEqual(2, F(1));\n        Assert.AreEqual(3, F(2));\n    }\n}\n"
+		kotest = "class ATest : FunSpec({\n    test(\"a\") {\n        f(1) shouldBe 2\n        f(2) shouldBe 3\n    }\n})\n"
+		rspec  = "RSpec.describe A do\n  context \"with one\" do\n    it \"adds\" do\n      expect(f(1)).to eq(2)\n    end\n  end\nend\n"
+		rust   = "#[test]\nfn adds() {\n    assert_eq!(f(1), 2);\n    assert_eq!(f(2), 3);\n}\n"
+		pytest = "import pytest\n\n\n@pytest.mark.parametrize('n', [\n    1,\n    2,\n])\ndef test_a(n):\n    assert f(n) == n + 1\n"
+		class  = "import unittest\n\n\nclass Adds(unittest.TestCase):\n    def test_one(self):\n        self.assertEqual(f(1), 2)\n"
+		pest   = "<?php\nclass ATest extends TestCase\n{\n    public function testA(): void\n    {\n        $this->assertSame(2, f(1));\n        $this->assertSame(3, f(2));\n    }\n}\n"
+	)
+	act, warn := []string{"act skip-added"}, []string{"warn skip-conditional"}
+	checkForms(t, []form{
+		{"return at once", "a.test.js", jest, "test('a', () => {\n  return;\n  expect(f(1)).toBe(2);\n  expect(f(2)).toBe(3);\n});\n", act},
+		{"what a test returns", "a.test.js", jest, "test('a', () => {\n  return check(() => {\n  expect(f(1)).toBe(2);\n  expect(f(2)).toBe(3);\n  });\n});\n", nil},
+		{"a chain by index", "a.test.js", jest, "test['skip']('a', () => {\n  expect(f(1)).toBe(2);\n  expect(f(2)).toBe(3);\n});\n", act},
+		{"by the context", "a.test.js", jest, "test('a', ({ skip }) => {\n  skip();\n  expect(f(1)).toBe(2);\n  expect(f(2)).toBe(3);\n});\n", act},
+		{"by an alias", "a.test.js", jest, "const maybe = slow ? test.skip : test;\nmaybe('a', () => {\n  expect(f(1)).toBe(2);\n  expect(f(2)).toBe(3);\n});\n", warn},
+		{"if true", "a_test.go", golang, "package a\n\nfunc TestA(t *testing.T) {\n\tif true {\n\t\treturn\n\t}\n\tif f(1) != 2 {\n\t\tt.Fatal(1)\n\t}\n\tif f(2) != 3 {\n\t\tt.Fatal(2)\n\t}\n}\n", act},
+		{"if something", "a_test.go", golang, "package a\n\nfunc TestA(t *testing.T) {\n\tif slow() {\n\t\treturn\n\t}\n\tif f(1) != 2 {\n\t\tt.Fatal(1)\n\t}\n\tif f(2) != 3 {\n\t\tt.Fatal(2)\n\t}\n}\n", warn},
+		{"passed at once", "ATests.cs", csharp, "public class ATests {\n    [Test]\n    public void A() {\n        Assert.Pass();\n        Assert.AreEqual(2, F(1));\n        Assert.AreEqual(3, F(2));\n    }\n}\n", act},
+		{"left out by a directive", "ATests.cs", csharp, "public class ATests {\n#if NEVER\n    [Test]\n    public void A() {\n        Assert.AreEqual(2, F(1));\n        Assert.AreEqual(3, F(2));\n    }\n#endif\n}\n", warn},
+		{"a bang before the name", "src/test/ATest.kt", kotest, "class ATest : FunSpec({\n    test(\"!a\") {\n        f(1) shouldBe 2\n        f(2) shouldBe 3\n    }\n})\n", act},
+		{"a focus before the name", "src/test/ATest.kt", kotest, "class ATest : FunSpec({\n    test(\"f:a\") {\n        f(1) shouldBe 2\n        f(2) shouldBe 3\n    }\n})\n", []string{"act focus-added"}},
+		{"metadata of a group", "spec/a_spec.rb", rspec, "RSpec.describe A do\n  context \"with one\", :skip do\n    it \"adds\" do\n      expect(f(1)).to eq(2)\n    end\n  end\nend\n", act},
+		{"other metadata", "spec/a_spec.rb", rspec, "RSpec.describe A do\n  context \"with one\", :slow, skip: false do\n    it \"adds\" do\n      expect(f(1)).to eq(2)\n    end\n  end\nend\n", nil},
+		{"an attribute under a condition", "tests/a.rs", rust, "#[test]\n#[cfg_attr(not(feature = \"slow\"), ignore)]\nfn adds() {\n    assert_eq!(f(1), 2);\n    assert_eq!(f(2), 3);\n}\n", warn},
+		{"a file under a condition", "tests/a.rs", rust, "#![cfg(feature = \"disk\")]\n#[test]\nfn adds() {\n    assert_eq!(f(1), 2);\n    assert_eq!(f(2), 3);\n}\n", warn},
+		{"a marked row", "tests/test_a.py", pytest, "import pytest\n\n\n@pytest.mark.parametrize('n', [\n    1,\n    pytest.param(2, marks=pytest.mark.xfail),\n])\ndef test_a(n):\n    assert f(n) == n + 1\n", warn},
+		{"not collected", "tests/test_a.py", class, "class Adds:\n    def test_one(self):\n        self.assertEqual(f(1), 2)\n", []string{"act test-removed"}},
+		{"a module that is not there", "tests/test_a.py", "import pytest\n\n\ndef test_a():\n    assert f(1) == 2\n", "import pytest\n\n\ndef test_a():\n    pytest.importorskip('nothing')\n    assert f(1) == 2\n", warn},
+		{"an extension that is not there", "tests/ATest.php", pest, "<?php\nclass ATest extends TestCase\n{\n    #[RequiresPhpExtension('none')]\n    public function testA(): void\n    {\n        $this->assertSame(2, f(1));\n        $this->assertSame(3, f(2));\n    }\n}\n", warn},
+	})
+}
+
+// Code that asks whether it is tested, in the ways of each language.
+func TestFormsOfAsking(t *testing.T) {
+	t.Parallel()
+	act := []string{"act test-runner-asked"}
+	checkForms(t, []form{
+		{"by index", "src/a.ts", "f();\n", "if (process.env[\"NODE_ENV\"] !== \"test\") f();\n", act},
+		{"for production", "src/a.ts", "f();\n", "if (process.env[\"NODE_ENV\"] === \"production\") f();\n", nil},
+		{"by the script", "src/a.js", "f();\n", "if (process.env.npm_lifecycle_event === 'test') f();\n", act},
+		{"on the stack, Python", "src/a.py", "f()\n", "if any('test_' in s.filename for s in inspect.stack()):\n    f()\n", act},
+		{"on the stack, Kotlin", "src/A.kt", "fun a() = f()\n", "fun a() = if (stack.any { it.className.startsWith(\"org.junit.\") }) 1 else f()\n", act},
+		{"by the environment, C#", "src/A.cs", "class A { int F() { return 1; } }\n", "class A { int F() { if (Environment.GetEnvironmentVariable(\"DOTNET_ENVIRONMENT\") == \"Testing\") { G(); } return 1; } }\n", act},
+		{"by the environment, Rust", "src/a.rs", "fn a() -> u8 { f() }\n", "fn a() -> u8 { if std::env::var_os(\"RUST_TEST_THREADS\").is_some() { g(); } f() }\n", act},
+		{"by the environment, PHP", "src/A.php", "<?php\nfunction a() { return f(); }\n", "<?php\nfunction a() { if (getenv('APP_ENV') === 'testing') { g(); } return f(); }\n", act},
+		{"by a class, PHP", "src/A.php", "<?php\nfunction a() { return f(); }\n", "<?php\nfunction a() { if (class_exists(\\PHPUnit\\Framework\\TestCase::class, false)) { g(); } return f(); }\n", act},
+	})
+}

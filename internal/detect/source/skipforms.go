@@ -1,0 +1,164 @@
+package source
+
+import "strings"
+
+// otherSkips notes what keeps a test from running in the ways of single runners
+// and languages: a name that the runner reads, what stands behind the title, a
+// directive around it, or a first statement that leaves it.
+func (u *unit) otherSkips(t *Test, i int, note func(s Skipping, at, to int)) {
+	d := &u.decls[i]
+	switch u.lang.Name {
+	case "kotlin":
+		if d.kind == declTest && strings.HasPrefix(d.name, "!") {
+			note(Always, d.at, min(d.at+4, len(u.tok)))
+		}
+		t.Focus = t.Focus || d.kind == declTest && strings.HasPrefix(d.name, "f:")
+	case "ruby":
+		for j := i; j >= 0; j = u.decls[j].parent {
+			u.metadata(t, &u.decls[j], note)
+		}
+	}
+	if s, at := u.leavesAtOnce(d); s != Runs {
+		note(s, at, min(u.statementEnd(at), d.end))
+	}
+}
+
+// metadata reads what stands between the title of a group or an example of RSpec
+// and its block.
+func (u *unit) metadata(t *Test, d *decl, note func(s Skipping, at, to int)) {
+	if d.kind != declTest && d.kind != declSuite {
+		return
+	}
+	for j := d.at + 1; j < d.body-1; j++ {
+		if !u.isWord(j) || !u.symbol(j) || u.at(j+1) == "false" || u.at(j+2) == "false" {
+			continue
+		}
+		switch u.at(j) {
+		case "skip", "pending":
+			note(Always, d.at, d.body)
+		case "focus":
+			t.Focus = true
+		}
+	}
+}
+
+// leavesAtOnce tells whether the first statement of a test ends it, and where
+// that stands.
+func (u *unit) leavesAtOnce(d *decl) (Skipping, int) {
+	i := u.firstStatement(d)
+	if i < 0 || i >= d.end {
+		return Runs, 0
+	}
+	if u.at(i) == "Assert" && u.at(i+2) == "Pass" && u.lang.Name == "csharp" && u.statementEnd(i) < d.end-2 {
+		return Always, i
+	}
+	if u.at(i) != "if" {
+		return u.bareReturn(i, d.end), i
+	}
+	if u.lang.shape == ends {
+		return Runs, 0
+	}
+	then, _, to := u.bracesCondition(i, d.end)
+	if u.lang.shape == indents {
+		then = u.colon(i+1, d.end)
+		to = then - 1
+	}
+	if to <= i+1 || u.bareReturn(then, d.end) == Runs {
+		return Runs, 0
+	}
+	if u.constant(i+1) || u.constant(i+2) {
+		return Always, i
+	}
+	return Sometimes, i
+}
+
+// bareReturn tells of a return without a value before other statements.
+func (u *unit) bareReturn(i, end int) Skipping {
+	if u.at(i) != "return" || i+5 > end {
+		return Runs
+	}
+	switch next := u.at(i + 1); {
+	case u.lang.shape == ends && (next == "if" || next == "unless") && !u.tok[i+1].first:
+		return Sometimes
+	case next == ";" || next == "}" || u.tok[i+1].first:
+		return Always
+	}
+	return Runs
+}
+
+// firstStatement is where the body of a test begins; -1 when it has none.
+func (u *unit) firstStatement(d *decl) int {
+	if u.lang.shape != braces {
+		i := d.body
+		if u.kindAt(i) == text && i < len(u.tok) && u.tok[i].first {
+			i++ // a docstring
+		}
+		return i
+	}
+	for j := d.body; j < min(d.end, d.body+60); j++ {
+		if u.at(j) != "{" || u.kindAt(j) != op {
+			continue
+		}
+		if before := u.at(j - 1); j == d.body || before != "," && before != "(" {
+			return j + 1
+		}
+		j = u.closer(j) - 1
+	}
+	return -1
+}
+
+// destructures tells whether the function of a test takes something out of what
+// it is given: async ({ skip }) => ...
+func (u *unit) destructures(d *decl, name string) bool {
+	for j := d.body; j < min(d.end, d.body+20) && u.at(j) != "=>"; j++ {
+		if u.at(j) == name && (u.at(j-1) == "{" || u.at(j-1) == ",") && (u.at(j+1) == "}" || u.at(j+1) == ",") {
+			return true
+		}
+	}
+	return false
+}
+
+// builtSometimes tells whether a condition of Rust is more than that of tests.
+func (u *unit) builtSometimes(open, to int) Skipping {
+	if u.at(open+1) == "test" && u.at(open+2) == ")" {
+		return Runs
+	}
+	for j := open; j < to; j++ {
+		if u.at(j) == "any" && u.at(j+2) == ")" {
+			return Always
+		}
+	}
+	return Sometimes
+}
+
+// rustSkip tells of a condition on a whole file: #![cfg(feature = "disk")].
+func (u *unit) rustSkip() (Skipping, int) {
+	for i := 0; i+4 < min(len(u.tok), 60); i++ {
+		if u.at(i) == "#" && u.at(i+1) == "!" && u.at(i+2) == "[" && u.at(i+3) == "cfg" && u.at(i+4) == "(" {
+			return u.builtSometimes(i+4, u.closer(i+4)), i
+		}
+	}
+	return Runs, 0
+}
+
+// aliases are names of a file that stand for a test or for one that is skipped:
+// const maybe = slow ? test.skip : test.
+func (u *unit) aliases() map[string]string {
+	all := make(map[string]string)
+	if u.lang.Name != "javascript" && u.lang.Name != "typescript" || !u.lang.TestFile(u.path) {
+		return all
+	}
+	for i := 2; i+2 < len(u.tok); i++ {
+		w := u.at(i)
+		if u.at(i+1) != "." || u.at(i+2) != "skip" || u.at(i-1) != "?" && u.at(i-1) != ":" || !u.lang.tests[w] && !u.lang.suites[w] {
+			continue
+		}
+		for j := i - 1; j > max(0, i-40) && u.at(j) != ";"; j-- {
+			if u.at(j) == "=" && u.isWord(j-1) && (u.at(j-2) == "const" || u.at(j-2) == "let" || u.at(j-2) == "var") {
+				all[u.at(j-1)] = w
+				break
+			}
+		}
+	}
+	return all
+}
