@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/perdure/perdure/internal/detect/marktable"
 )
 
 // shape says how a language shows what belongs to a declaration.
@@ -45,8 +47,8 @@ type Language struct {
 	// files are endings and folders of names of files with tests.
 	testSuffixes, testPrefixes, testFolders []string
 	// marks are sequences of tokens, notes pieces of comments; see marks.go.
-	marks []markRule
-	notes []noteRule
+	marks []marktable.Rule
+	notes []marktable.Note
 }
 
 // Languages are the names of the languages that are read.
@@ -138,7 +140,7 @@ func golang() Language {
 			"ErrorContains Nil NotNil NoError Equal NotEqual True False Contains Len Panics"),
 		throws:       words("panic Errorf Fatal Fatalf"),
 		testSuffixes: []string{"_test"}, testFolders: []string{"testdata"},
-		marks: goMarks(), notes: goNotes(),
+		marks: marktable.ForGo(), notes: marktable.GoNotes(),
 	}
 }
 
@@ -156,14 +158,14 @@ func javascript() Language {
 		throws:  words("throw reject"), handlers: words("catch"),
 		testSuffixes: []string{".test", ".spec", "_test", "-test", ".e2e", ".cy", "-spec", "_spec"}, testPrefixes: []string{"test-", "test_"},
 		testFolders: []string{"__tests__", "test", "tests", "spec", "specs", "__mocks__", "e2e", "cypress"},
-		marks:       scriptMarks(), notes: scriptNotes(),
+		marks:       marktable.ForScript(), notes: marktable.ScriptNotes(),
 	}
 }
 
 func typescript() Language {
 	l := javascript()
 	l.Name, l.exts = "typescript", []string{".ts", ".tsx", ".mts", ".cts"}
-	l.marks = append(l.marks, markRule{LooseType, ": any", inCode, 0.6}, markRule{LooseType, "as any", inCode, 0.6}, markRule{LooseType, "as unknown as", inCode, 0.6})
+	l.marks = marktable.ForTypeScript()
 	return l
 }
 
@@ -177,7 +179,7 @@ func python() Language {
 		asserts: words("assert raises warns assert_called assert_that approx fail assert_allclose check_call deprecated_call expect"),
 		throws:  words("raise"), handlers: words("except"),
 		testSuffixes: []string{"_test", "_tests"}, testPrefixes: []string{"test_", "tests_"}, testFolders: []string{"test", "tests", "testing"},
-		marks: pythonMarks(), notes: pythonNotes(),
+		marks: marktable.ForPython(), notes: marktable.PythonNotes(),
 	}
 }
 
@@ -194,7 +196,7 @@ func java() Language {
 			"expectNext verifyComplete"),
 		throws: words("throw"), handlers: words("catch"),
 		testSuffixes: []string{"Test", "Tests", "IT", "TestCase", "Spec"}, testPrefixes: []string{"Test"}, testFolders: []string{"test", "tests", "androidtest", "integrationtest"},
-		marks: javaMarks(), notes: javaNotes(),
+		marks: marktable.ForJava(), notes: marktable.JavaNotes(),
 	}
 }
 
@@ -210,7 +212,7 @@ func kotlin() Language {
 		"shouldBeTrue")
 	l.throws = l.throws.and("error")
 	l.testFolders = append(l.testFolders, "commontest", "jvmtest")
-	l.marks = append(l.marks, kotlinMarks()...)
+	l.marks = append(l.marks, marktable.ForKotlin()...)
 	return l
 }
 
@@ -226,7 +228,7 @@ func csharp() Language {
 			"MustHaveHappened"),
 		throws: words("throw"), handlers: words("catch"),
 		testSuffixes: []string{"Test", "Tests", "Spec", "Specs", "Facts", "Fixture"}, testFolders: []string{"test", "tests"},
-		marks: csharpMarks(), notes: csharpNotes(),
+		marks: marktable.ForCSharp(), notes: marktable.CSharpNotes(),
 	}
 }
 
@@ -242,7 +244,7 @@ func rust() Language {
 			"assert_debug_snapshot assert_ok assert_err unreachable assert_relative_eq assert_abs_diff_eq"),
 		throws:       words("panic bail ensure Err unreachable"),
 		testSuffixes: []string{"_test", "_tests"}, testPrefixes: []string{"test_"}, testFolders: []string{"tests"},
-		marks: rustMarks(), notes: nil,
+		marks: marktable.ForRust(), notes: nil,
 	}
 }
 
@@ -261,7 +263,7 @@ func ruby() Language {
 			"expect_any_instance_of"),
 		throws: words("raise abort"), handlers: words("rescue"),
 		testSuffixes: []string{"_spec", "_test"}, testPrefixes: []string{"test_"}, testFolders: []string{"spec", "test", "tests"},
-		marks: rubyMarks(), notes: rubyNotes(),
+		marks: marktable.ForRuby(), notes: marktable.RubyNotes(),
 	}
 }
 
@@ -278,7 +280,7 @@ func php() Language {
 		asserts: words("expect expectException expectExceptionMessage assert shouldReceive fail expectExceptionCode addToAssertionCount"),
 		throws:  words("throw abort die"), handlers: words("catch"),
 		testSuffixes: []string{"Test", "TestCase", "_test"}, testFolders: []string{"test", "tests"},
-		marks: phpMarks(), notes: phpNotes(),
+		marks: marktable.ForPHP(), notes: marktable.PHPNotes(),
 	}
 }
 

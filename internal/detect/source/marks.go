@@ -4,50 +4,28 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/perdure/perdure/internal/detect/marktable"
 )
 
 // Patterns that marks tell of. The catalogue says what they count for.
 const (
-	CoverageExcluded = "coverage-excluded"
-	RunnerAsked      = "test-runner-asked"
-	ChecksOff        = "checks-off"
-	ExitTrick        = "exit-trick"
-	HookForged       = "runner-hook-forged"
-	ExitIgnored      = "exit-ignored"
-	ErrorSwallowed   = "error-swallowed"
-	ComplaintOff     = "complaint-silenced"
-	LooseType        = "type-loosened"
-	FlagOff          = "flag-off"
-	OpenEnds         = "open-ends"
+	CoverageExcluded = marktable.CoverageExcluded
+	RunnerAsked      = marktable.RunnerAsked
+	ChecksOff        = marktable.ChecksOff
+	ExitTrick        = marktable.ExitTrick
+	HookForged       = marktable.HookForged
+	ExitIgnored      = marktable.ExitIgnored
+	ErrorSwallowed   = marktable.ErrorSwallowed
+	ComplaintOff     = marktable.ComplaintOff
+	LooseType        = marktable.LooseType
+	FlagOff          = marktable.FlagOff
+	OpenEnds         = marktable.OpenEnds
 )
-
-// where says in what code a mark counts.
-type where uint8
-
-const (
-	anywhere where = iota
-	inCode
-	inTests
-)
-
-// markRule is a sequence of tokens with blanks between them. A word in quotes is
-// a string, or the beginning of one when it ends in a star; * is any token.
-type markRule struct {
-	pattern    string
-	tokens     string
-	where      where
-	confidence float64
-}
-
-// noteRule is a piece of a comment.
-type noteRule struct {
-	pattern, s string
-	confidence float64
-}
 
 // compiledMark is a rule taken apart.
 type compiledMark struct {
-	*markRule
+	*marktable.Rule
 	parts []string
 }
 
@@ -58,7 +36,7 @@ var markTables = sync.OnceValue(func() map[string]map[string][]compiledMark {
 		l := &languages()[i]
 		byFirst := make(map[string][]compiledMark)
 		for n := range l.marks {
-			parts := strings.Fields(l.marks[n].tokens)
+			parts := strings.Fields(l.marks[n].Tokens)
 			byFirst[parts[0]] = append(byFirst[parts[0]], compiledMark{&l.marks[n], parts})
 		}
 		all[l.Name] = byFirst
@@ -77,15 +55,15 @@ func (u *unit) readMarks(m *Model) {
 			key = `"` + unquote(t.s) + `"`
 		}
 		for _, rule := range rules[key] {
-			if !u.follows(i, rule.parts) || rule.where == inCode && tests(i) || rule.where == inTests && !tests(i) {
+			if !u.follows(i, rule.parts) || rule.Where == marktable.InCode && tests(i) || rule.Where == marktable.InTests && !tests(i) {
 				continue
 			}
 			h := uint64(1)
 			for j := i; j >= 0 && u.tok[j].line == t.line; j-- {
 				h = mixHash(h, u.tok[j].hash)
 			}
-			mark := Mark{Pattern: rule.pattern, Line: u.line(i), S: u.lineText(i), Key: h, Target: u.target(i, len(rule.parts)), Confidence: rule.confidence}
-			if rule.pattern == ExitTrick && u.handsOn() {
+			mark := Mark{Pattern: rule.Pattern, Line: u.line(i), S: u.lineText(i), Key: h, Target: u.target(i, len(rule.parts)), Confidence: rule.Confidence}
+			if rule.Pattern == ExitTrick && u.handsOn() {
 				mark.Confidence = min(mark.Confidence, 0.7)
 			}
 			m.Marks = append(m.Marks, mark)
@@ -200,7 +178,7 @@ func (u *unit) readNotes(m *Model) {
 		}
 		for r := range u.lang.notes {
 			rule := &u.lang.notes[r]
-			if !strings.Contains(n.s, rule.s) || !directive(n.s, rule.s) {
+			if !strings.Contains(n.s, rule.S) || !directive(n.s, rule.S) {
 				continue
 			}
 			about := next - 1
@@ -208,7 +186,7 @@ func (u *unit) readNotes(m *Model) {
 				about = next
 			}
 			target := u.lineHash(about)
-			m.Marks = append(m.Marks, Mark{Pattern: rule.pattern, Line: int(n.line), S: strings.Clone(Clip(n.s)), Key: target, Target: target, Confidence: rule.confidence})
+			m.Marks = append(m.Marks, Mark{Pattern: rule.Pattern, Line: int(n.line), S: strings.Clone(Clip(n.s)), Key: target, Target: target, Confidence: rule.Confidence})
 			break
 		}
 	}

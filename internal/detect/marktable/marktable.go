@@ -1,0 +1,230 @@
+// Package marktable says which tokens and comments tell something in each language:
+// that code asks for the test runner, that a test ends the process, that a tool is
+// silenced. Package source finds them.
+package marktable
+
+import "slices"
+
+// Patterns that marks tell of. The catalogue says what they count for.
+const (
+	CoverageExcluded = "coverage-excluded"
+	RunnerAsked      = "test-runner-asked"
+	ChecksOff        = "checks-off"
+	ExitTrick        = "exit-trick"
+	HookForged       = "runner-hook-forged"
+	ExitIgnored      = "exit-ignored"
+	ErrorSwallowed   = "error-swallowed"
+	ComplaintOff     = "complaint-silenced"
+	LooseType        = "type-loosened"
+	FlagOff          = "flag-off"
+	OpenEnds         = "open-ends"
+)
+
+// Where says in what code a mark counts.
+type Where uint8
+
+// The places.
+const (
+	Anywhere Where = iota
+	InCode
+	InTests
+)
+
+// Rule is a sequence of tokens with blanks between them. A word in quotes is a
+// string, or the beginning of one when it ends in a star; * is any token.
+type Rule struct {
+	Pattern    string
+	Tokens     string
+	Where      Where
+	Confidence float64
+}
+
+// Note is a piece of a comment.
+type Note struct {
+	Pattern, S string
+	Confidence float64
+}
+
+// The tables of marks. A confidence of 0.6 warns in standard mode; what is about
+// a line that the baseline had is raised to certainty in marks of findings.
+
+func sharedNotes(more ...Note) []Note {
+	return slices.Concat(more, []Note{
+		{CoverageExcluded, "LCOV_EXCL", 0.6}, {ComplaintOff, "NOSONAR", 0.6}, {ComplaintOff, "nosemgrep", 0.6}, {ComplaintOff, "codeql[", 0.6},
+	})
+}
+
+// ForGo are the rules of Go.
+func ForGo() []Rule {
+	return []Rule{
+		{RunnerAsked, "testing . Testing ( )", InCode, 0.9},
+		{RunnerAsked, `flag . Lookup ( "test.v" )`, InCode, 0.9},
+		{RunnerAsked, `HasSuffix ( os . Args [ 0 ] , ".test" )`, InCode, 0.9},
+		{RunnerAsked, `HasSuffix ( os . Args [ 0 ] , "_test" )`, InCode, 0.9},
+		{ExitTrick, "os . Exit ( 0 )", InTests, 0.9},
+		{ChecksOff, "InsecureSkipVerify : true", InCode, 0.85},
+		{ErrorSwallowed, "_ = err", InCode, 0.85},
+	}
+}
+
+// GoNotes are the rules for comments of Go.
+func GoNotes() []Note {
+	return sharedNotes(Note{ComplaintOff, "nolint", 0.6}, Note{ComplaintOff, "nosec", 0.6}, Note{ComplaintOff, "lint:ignore", 0.6},
+		Note{ComplaintOff, "lint:file-ignore", 0.85}, Note{ComplaintOff, "revive:disable", 0.6}, Note{CoverageExcluded, "coverage:ignore", 0.6})
+}
+
+// ForScript are the rules of JavaScript.
+func ForScript() []Rule {
+	return []Rule{
+		{RunnerAsked, "process . env . JEST_WORKER_ID", InCode, 0.9},
+		{RunnerAsked, "process . env . VITEST", InCode, 0.9},
+		{RunnerAsked, "process . env . VITEST_WORKER_ID", InCode, 0.9},
+		{RunnerAsked, `process . env . NODE_ENV === "test"`, InCode, 0.85},
+		{RunnerAsked, `process . env . NODE_ENV == "test"`, InCode, 0.85},
+		{RunnerAsked, `process . env . NODE_ENV !== "test"`, InCode, 0.85},
+		{RunnerAsked, `process . env [ "NODE_ENV" ] === "test"`, InCode, 0.85}, {RunnerAsked, `process . env [ "NODE_ENV" ] == "test"`, InCode, 0.85},
+		{RunnerAsked, `process . env [ "NODE_ENV" ] !== "test"`, InCode, 0.85}, {RunnerAsked, `"test" === process . env . NODE_ENV`, InCode, 0.85},
+		{RunnerAsked, `process . env . npm_lifecycle_event === "test"`, InCode, 0.85}, {RunnerAsked, `process . env . npm_lifecycle_event !== "test"`, InCode, 0.85},
+		{RunnerAsked, "typeof jest", InCode, 0.9}, {RunnerAsked, "globalThis . jest", InCode, 0.9}, {RunnerAsked, "global . jest", InCode, 0.9},
+		{RunnerAsked, "typeof describe", InCode, 0.9}, {RunnerAsked, "typeof vi", InCode, 0.9}, {RunnerAsked, "process . env . NODE_TEST_CONTEXT", InCode, 0.9},
+		{ExitTrick, "process . exit ( 0 )", InTests, 0.9}, {ExitTrick, "process . exit ( )", InTests, 0.9},
+		{ExitTrick, "process . exitCode = 0", InTests, 0.9}, {ExitTrick, "process . reallyExit (", Anywhere, 0.9},
+		{HookForged, "expect = ", InTests, 0.6}, {HookForged, "globalThis . expect =", Anywhere, 0.9}, {HookForged, "global . expect =", Anywhere, 0.85},
+		{HookForged, "global . it =", Anywhere, 0.85}, {HookForged, "global . test =", Anywhere, 0.85},
+		{ChecksOff, "rejectUnauthorized : false", InCode, 0.85}, {ChecksOff, `NODE_TLS_REJECT_UNAUTHORIZED = "0"`, InCode, 0.9},
+	}
+}
+
+// ScriptNotes are the rules for comments of JavaScript.
+func ScriptNotes() []Note {
+	return sharedNotes(
+		Note{CoverageExcluded, "istanbul ignore", 0.6}, Note{CoverageExcluded, "c8 ignore", 0.6}, Note{CoverageExcluded, "v8 ignore", 0.6},
+		Note{CoverageExcluded, "node:coverage", 0.6},
+		Note{ComplaintOff, "@ts-nocheck", 0.9}, Note{ComplaintOff, "@ts-ignore", 0.7}, Note{ComplaintOff, "@ts-expect-error", 0.6},
+		Note{ComplaintOff, "eslint-disable", 0.6}, Note{ComplaintOff, "biome-ignore", 0.6}, Note{ComplaintOff, "oxlint-disable", 0.6},
+		Note{ComplaintOff, "tslint:disable", 0.6}, Note{ComplaintOff, "$FlowFixMe", 0.6}, Note{ComplaintOff, "$FlowIgnore", 0.6}, Note{ComplaintOff, "jshint ignore", 0.6})
+}
+
+// ForPython are the rules of Python.
+func ForPython() []Rule {
+	return []Rule{
+		{RunnerAsked, `"pytest" in sys . modules`, InCode, 0.95}, {RunnerAsked, `"unittest" in sys . modules`, InCode, 0.95},
+		{RunnerAsked, `"pytest" not in sys . modules`, InCode, 0.95}, {RunnerAsked, `sys . modules . get ( "pytest" )`, InCode, 0.95},
+		{RunnerAsked, `"PYTEST_CURRENT_TEST" in`, InCode, 0.95}, {RunnerAsked, `"PYTEST_CURRENT_TEST" not in`, InCode, 0.95},
+		{RunnerAsked, `getenv ( "PYTEST_CURRENT_TEST"`, InCode, 0.95}, {RunnerAsked, `get ( "PYTEST_CURRENT_TEST"`, InCode, 0.95},
+		{RunnerAsked, `environ [ "PYTEST_CURRENT_TEST" ]`, InCode, 0.95}, {RunnerAsked, `hasattr ( sys , "_called_from_test" )`, InCode, 0.9},
+		{RunnerAsked, `"test_" in * . filename`, InCode, 0.9}, {RunnerAsked, `"pytest" in * . filename`, InCode, 0.9}, {RunnerAsked, `"PYTEST_VERSION" in`, InCode, 0.95},
+		{ExitTrick, "os . _exit (", InTests, 0.95}, {ExitTrick, "os . _exit ( 0 )", InCode, 0.7}, {ExitTrick, "sys . exit ( 0 )", InTests, 0.9}, {ExitTrick, "sys . exit ( )", InTests, 0.9},
+		{ExitTrick, "exit ( 0 )", InTests, 0.6}, {ExitTrick, "pytest . exit (", InTests, 0.85}, {ExitTrick, "atexit . register (", InTests, 0.85},
+		{ExitTrick, "sys . excepthook =", Anywhere, 0.7},
+		{HookForged, "def pytest_runtest_makereport (", Anywhere, 0.85}, {HookForged, "def pytest_runtest_logreport (", Anywhere, 0.8},
+		{HookForged, "def pytest_report_teststatus (", Anywhere, 0.8}, {HookForged, "def pytest_pyfunc_call (", Anywhere, 0.85}, {HookForged, "def pytest_runtest_call (", Anywhere, 0.7},
+		{HookForged, "def pytest_collection_modifyitems (", Anywhere, 0.6}, {HookForged, ". outcome =", InTests, 0.85}, {HookForged, "session . exitstatus =", Anywhere, 0.95},
+		{HookForged, "collect_ignore =", InTests, 0.8}, {HookForged, "collect_ignore_glob =", InTests, 0.8}, {HookForged, "__test__ = False", InTests, 0.85},
+		{"skip-conditional", "marks = pytest . mark . skip", InTests, 0.7}, {"skip-conditional", "marks = pytest . mark . xfail", InTests, 0.7}, {"skip-conditional", "marks = [ pytest . mark . skip", InTests, 0.7},
+		{ChecksOff, "verify = False", InCode, 0.85}, {ChecksOff, "ssl . CERT_NONE", InCode, 0.85}, {ChecksOff, "_create_unverified_context", InCode, 0.85},
+		{ErrorSwallowed, "suppress ( Exception )", InCode, 0.85}, {ErrorSwallowed, "suppress ( BaseException )", InCode, 0.9},
+		{LooseType, ": Any", InCode, 0.6}, {LooseType, "-> Any", InCode, 0.6},
+	}
+}
+
+// PythonNotes are the rules for comments of Python.
+func PythonNotes() []Note {
+	return sharedNotes(
+		Note{CoverageExcluded, "pragma: no cover", 0.6}, Note{CoverageExcluded, "pragma: no branch", 0.6}, Note{CoverageExcluded, "pragma:no cover", 0.6}, Note{CoverageExcluded, "pragma: nocover", 0.6},
+		Note{ComplaintOff, "mypy: ignore-errors", 0.9}, Note{ComplaintOff, "ruff: noqa", 0.85}, Note{ComplaintOff, "flake8: noqa", 0.85}, Note{ComplaintOff, "pylint: skip-file", 0.9},
+		Note{ComplaintOff, "noqa", 0.6}, Note{ComplaintOff, "type: ignore", 0.6}, Note{ComplaintOff, "pylint: disable", 0.6},
+		Note{ComplaintOff, "pyright: ignore", 0.6}, Note{ComplaintOff, "pyright: basic", 0.6}, Note{ComplaintOff, "nosec", 0.6}, Note{ComplaintOff, "ty: ignore", 0.6}, Note{ComplaintOff, "pyre-ignore", 0.6})
+}
+
+// ForJava are the rules of Java.
+func ForJava() []Rule {
+	return []Rule{
+		{ExitTrick, "System . exit ( 0 )", InTests, 0.9}, {ExitTrick, "getRuntime ( ) . halt (", Anywhere, 0.85},
+		{RunnerAsked, `getProperty ( "surefire.test.class.path" )`, InCode, 0.95}, {RunnerAsked, `forName ( "org.junit.*"`, InCode, 0.95},
+		{RunnerAsked, `startsWith ( "org.junit*"`, InCode, 0.9}, {RunnerAsked, `forName ( "org.testng.*"`, InCode, 0.95}, {RunnerAsked, `getProperty ( "org.gradle.test.worker" )`, InCode, 0.95},
+		{ChecksOff, "NoopHostnameVerifier . INSTANCE", InCode, 0.85}, {ChecksOff, "ALLOW_ALL_HOSTNAME_VERIFIER", InCode, 0.85}, {ChecksOff, "TrustAllStrategy", InCode, 0.85},
+		{ComplaintOff, "@ SuppressWarnings", Anywhere, 0.6}, {ComplaintOff, "@ SuppressFBWarnings", Anywhere, 0.6},
+		{CoverageExcluded, "@ ExcludeFromJacocoGeneratedReport", Anywhere, 0.7}, {CoverageExcluded, "@ Generated", InCode, 0.7}, {CoverageExcluded, "@ ExcludeFromGeneratedCoverage", Anywhere, 0.7},
+	}
+}
+
+// JavaNotes are the rules for comments of Java.
+func JavaNotes() []Note {
+	return sharedNotes(Note{ComplaintOff, "NOPMD", 0.6}, Note{ComplaintOff, "CHECKSTYLE:OFF", 0.7}, Note{ComplaintOff, "CHECKSTYLE.OFF", 0.7}, Note{ComplaintOff, "noinspection", 0.6})
+}
+
+// ForKotlin are the rules of Kotlin.
+func ForKotlin() []Rule {
+	return []Rule{
+		{ExitTrick, "exitProcess ( 0 )", InTests, 0.9}, {ComplaintOff, "@ Suppress (", Anywhere, 0.6}, {ComplaintOff, "@ file : Suppress", Anywhere, 0.85},
+		{CoverageExcluded, "@ ExcludeFromCoverage", Anywhere, 0.7}, {CoverageExcluded, "@ CoverageIgnore", Anywhere, 0.7},
+	}
+}
+
+// ForCSharp are the rules of C#.
+func ForCSharp() []Rule {
+	return []Rule{
+		{ExitTrick, "Environment . Exit ( 0 )", InTests, 0.9}, {ExitTrick, "Environment . FailFast (", InTests, 0.7},
+		{RunnerAsked, `"ASPNETCORE_ENVIRONMENT" ) == "Test*"`, InCode, 0.85}, {RunnerAsked, `"DOTNET_ENVIRONMENT" ) == "Test*"`, InCode, 0.85}, {RunnerAsked, `IsEnvironment ( "Test*" )`, InCode, 0.8},
+		{RunnerAsked, `StartsWith ( "xunit" )`, InCode, 0.9}, {RunnerAsked, `StartsWith ( "nunit.framework" )`, InCode, 0.9}, {RunnerAsked, `Contains ( "xunit" )`, InCode, 0.9}, {RunnerAsked, `Contains ( "testhost" )`, InCode, 0.95},
+		{ComplaintOff, "SuppressMessage (", Anywhere, 0.6},
+		{CoverageExcluded, "ExcludeFromCodeCoverage", InCode, 0.7},
+		{ChecksOff, "DangerousAcceptAnyServerCertificateValidator", InCode, 0.85}, {ChecksOff, "ServerCertificateValidationCallback =", InCode, 0.8}, {ChecksOff, "ServerCertificateCustomValidationCallback =", InCode, 0.8},
+	}
+}
+
+// CSharpNotes are the rules for comments of C#.
+func CSharpNotes() []Note {
+	return sharedNotes(Note{ComplaintOff, "pragma warning disable", 0.6}, Note{ComplaintOff, "nullable disable", 0.7}, Note{ComplaintOff, "ReSharper disable", 0.6})
+}
+
+// ForRust are the rules of Rust.
+func ForRust() []Rule {
+	return []Rule{
+		{ExitTrick, "process :: exit ( 0 )", InTests, 0.9}, {RunnerAsked, "cfg ! ( test )", InCode, 0.9}, {RunnerAsked, `var ( "RUST_TEST_*"`, InCode, 0.9}, {RunnerAsked, `var_os ( "RUST_TEST_*"`, InCode, 0.9},
+		{RunnerAsked, `var ( "NEXTEST*"`, InCode, 0.9}, {RunnerAsked, `var_os ( "NEXTEST*"`, InCode, 0.9}, {RunnerAsked, "cfg ( not ( test ) )", InCode, 0.7},
+		{ComplaintOff, "# ! [ allow (", Anywhere, 0.8}, {ComplaintOff, "# [ allow (", Anywhere, 0.6}, {CoverageExcluded, "# [ coverage ( off ) ]", InCode, 0.7},
+		{CoverageExcluded, "# [ cfg_attr ( coverage_nightly", InCode, 0.6}, {CoverageExcluded, "# [ cfg ( not ( tarpaulin_include ) ) ]", InCode, 0.7},
+		{ChecksOff, "danger_accept_invalid_certs ( true )", InCode, 0.9}, {ChecksOff, "danger_accept_invalid_hostnames ( true )", InCode, 0.9},
+	}
+}
+
+// ForRuby are the rules of Ruby.
+func ForRuby() []Rule {
+	return []Rule{
+		{ExitTrick, "exit! 0", InTests, 0.9}, {ExitTrick, "exit!", InTests, 0.85}, {ExitTrick, "exit ( 0 )", InTests, 0.9}, {ExitTrick, "exit 0", InTests, 0.9}, {ExitTrick, "exit ( true )", InTests, 0.9}, {ExitTrick, "at_exit", InTests, 0.7},
+		{RunnerAsked, "defined? ( RSpec )", InCode, 0.9}, {RunnerAsked, "defined? ( Minitest )", InCode, 0.9}, {RunnerAsked, "defined? ( :: RSpec )", InCode, 0.9}, {RunnerAsked, "defined? RSpec", InCode, 0.9}, {RunnerAsked, "Rails . env . test?", InCode, 0.85},
+		{RunnerAsked, `ENV [ "RAILS_ENV" ] == "test"`, InCode, 0.85}, {RunnerAsked, `ENV [ "RACK_ENV" ] == "test"`, InCode, 0.85},
+		{RunnerAsked, `ENV . fetch ( "RAILS_ENV" ) == "test"`, InCode, 0.85}, {RunnerAsked, `ENV . fetch ( "RACK_ENV" ) == "test"`, InCode, 0.85},
+		{ChecksOff, "VERIFY_NONE", InCode, 0.85}, {ChecksOff, "save ( validate : false )", InCode, 0.85},
+	}
+}
+
+// RubyNotes are the rules for comments of Ruby.
+func RubyNotes() []Note {
+	return sharedNotes(Note{CoverageExcluded, ":nocov:", 0.6}, Note{CoverageExcluded, "nocov", 0.6}, Note{ComplaintOff, "rubocop:disable", 0.6}, Note{ComplaintOff, "brakeman:ignore", 0.6}, Note{ComplaintOff, "steep:ignore", 0.6})
+}
+
+// ForPHP are the rules of PHP.
+func ForPHP() []Rule {
+	return []Rule{
+		{ExitTrick, "exit ( 0 )", InTests, 0.9}, {ExitTrick, "exit ( )", InTests, 0.9}, {ExitTrick, "exit ;", InTests, 0.85}, {ExitTrick, "die ( )", InTests, 0.85}, {ExitTrick, "register_shutdown_function (", InTests, 0.8},
+		{RunnerAsked, `defined ( "PHPUNIT_COMPOSER_INSTALL" )`, InCode, 0.95}, {RunnerAsked, `class_exists ( "PHPUnit\Framework\TestCase"`, InCode, 0.95}, {RunnerAsked, `class_exists ( TestCase :: class`, InCode, 0.8}, {RunnerAsked, "runningUnitTests ( )", InCode, 0.85},
+		{RunnerAsked, `class_exists ( \ PHPUnit \ Framework \ TestCase`, InCode, 0.95}, {RunnerAsked, `"APP_ENV" ) === "test*"`, InCode, 0.85}, {RunnerAsked, `"APP_ENV" ) ) === "test*"`, InCode, 0.85},
+		{RunnerAsked, `"APP_ENV" ) == "test*"`, InCode, 0.85}, {RunnerAsked, `"APP_ENV" ] === "test*"`, InCode, 0.85}, {RunnerAsked, `"APP_ENV" ] == "test*"`, InCode, 0.85}, {RunnerAsked, `environment ( "testing" )`, InCode, 0.85},
+		{RunnerAsked, `defined ( "__PHPUNIT_PHAR__" )`, InCode, 0.95},
+		{ChecksOff, "CURLOPT_SSL_VERIFYPEER , false", InCode, 0.85}, {ChecksOff, "CURLOPT_SSL_VERIFYPEER => false", InCode, 0.85}, {ChecksOff, `"verify_peer" => false`, InCode, 0.85},
+		{ComplaintOff, "error_reporting ( 0 )", InCode, 0.9}, {CoverageExcluded, "CodeCoverageIgnore", InCode, 0.7},
+	}
+}
+
+// PHPNotes are the rules for comments of PHP.
+func PHPNotes() []Note {
+	return sharedNotes(Note{CoverageExcluded, "@codeCoverageIgnore", 0.6}, Note{ComplaintOff, "phpcs:ignore", 0.6}, Note{ComplaintOff, "phpcs:disable", 0.7}, Note{ComplaintOff, "@phpstan-ignore", 0.6}, Note{ComplaintOff, "@psalm-suppress", 0.6}, Note{ComplaintOff, "@phan-suppress", 0.6})
+}
+
+// ForTypeScript are the rules of TypeScript.
+func ForTypeScript() []Rule {
+	return append(ForScript(), Rule{LooseType, ": any", InCode, 0.6}, Rule{LooseType, "as any", InCode, 0.6}, Rule{LooseType, "as unknown as", InCode, 0.6})
+}
