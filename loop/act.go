@@ -52,7 +52,7 @@ func act(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t.Working = true
+	t.Working, t.Settings = true, cmp.Or(t.Settings, r.settings())
 	if err := r.save(ctx); err != nil { // so that a crash is told from a wait
 		return "", err
 	}

@@ -62,6 +62,9 @@ func choose(ctx context.Context, r *run) (string, error) {
 	}
 	if best == nil || r.cfg.RequireVerification && !best.Check.Passed {
 		r.state.SelectedReason = "no iteration can be kept; the files are as the last one left them"
+		if r.state.Reverted != "" && r.state.FilesOf == 0 { // it was taken back
+			r.state.SelectedReason = fmt.Sprintf("no iteration can be kept; the files are those of before iteration %d", last)
+		}
 		return stepFinish, nil
 	}
 	final, err := r.outcome(ctx, last)

@@ -71,3 +71,22 @@ func (r *run) repositoryGone() []Regression {
 	return []Regression{{Type: string(hook.ProtectedChange), Severity: string(hook.Critical), Files: []string{".git"},
 		Text: ".git is gone, and with it the history of the repository; snapshots do not have it: fetch it from a clone"}}
 }
+
+// settings is a mark of the settings file beside the store; "none" without one.
+func (r *run) settings() string {
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(r.e.cfg.Dir), "config.yaml"))
+	if err != nil {
+		return "none"
+	}
+	return requestHash(string(text))
+}
+
+// settingsChanged is a regression when the settings are not those that the agent found:
+// no snapshot has them, and the next loop reads them.
+func (r *run) settingsChanged() []Regression {
+	if r.cfg.Plain || r.state.Run.Settings == "" || r.settings() == r.state.Run.Settings {
+		return nil
+	}
+	return []Regression{{Type: string(hook.ProtectedChange), Severity: string(hook.Critical), Files: []string{".perdure/config.yaml"},
+		Text: "the settings of perdure changed while the agent worked, and the next loop would read them: look at .perdure/config.yaml, which snapshots do not have"}}
+}

@@ -108,7 +108,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	out.Findings = inspect.Noted(found, maxFindings)
-	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), lost, regression.Signs(found, baseline, report), r.unsealed(out, v))
+	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), r.settingsChanged(), lost, regression.Signs(found, baseline, report), r.unsealed(out, v))
 	out.Regressions = by.Settle(out.Regressions)
 	detection := time.Since(began)
 	if err := r.usage(ctx, out); err != nil {
@@ -223,7 +223,11 @@ func facts(d *testreport.Diff) []Regression {
 	add(hook.TestSkipping, hook.High, "switched off", d.NewlySkipped)
 	add(hook.TestFailure, hook.High, "failing now", d.NewlyFailing)
 	if d.NewlyBroken || len(d.Unrun) > 0 {
-		add(hook.RunIncomplete, hook.High, "did not run, because their suite does not build or load", d.Unrun)
+		why := "did not run, because their suite does not build or load"
+		if d.Incomplete != "" {
+			why = "did not run to their end: " + d.Incomplete
+		}
+		add(hook.RunIncomplete, hook.High, why, d.Unrun)
 	}
 	if d.Incomplete != "" && d.Verdict == testreport.Regressed && len(all) == 0 {
 		all = append(all, Regression{Type: string(hook.RunIncomplete), Severity: string(hook.High), Text: "the run ended without the runner's end record: " + d.Incomplete})

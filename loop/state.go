@@ -102,6 +102,8 @@ type turnState struct {
 	// Working is set while the agent may be at work: who finds it set follows a
 	// crash.
 	Working bool `json:"working,omitempty"`
+	// Settings are the settings as the agent found them.
+	Settings string `json:"settings,omitempty"`
 	// Kept is the snapshot behind the last turn that ended and was followed by
 	// another, at the time KeptAt: a crash goes back to it. Reopened tells that one
 	// did, so that the agent is told what is known already.
