@@ -51,6 +51,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	list := flags.Bool("list", false, "print every alarm")
 	dir := flags.String("dir", ".", "folder of a git repository")
 	most := flags.Int("n", 500, "commits to look at, or samples to take")
+	files := flags.Int("files", 3, "releases: how many files one may change to be counted as a commit")
 	only := flags.String("only", "", "only packages, or edits, whose name has this in it")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
@@ -76,7 +77,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case "latency":
 		return latencies(ctx, out, *most)
 	case "releases":
-		return releaseRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list})
+		return releaseRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list, few: *files})
 	}
 	return fmt.Errorf("%q cannot be measured: name planted, unseen, mutants, commits, patches, releases or latency", args[0])
 }

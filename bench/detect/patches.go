@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	_ "embed" // the list of packages
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -35,8 +37,11 @@ func patchRates(ctx context.Context, out io.Writer, o releaseOptions) error {
 			continue
 		}
 		p, err := o.debian(ctx, suite, name)
-		if err != nil {
-			return err
+		if err != nil { // the archive may have the package no more
+			if _, err := fmt.Fprintf(out, "left out: %s %s: %.200s\n", suite, name, err); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := o.applyAll(ctx, p); err != nil {
 			return err
@@ -52,7 +57,7 @@ func patchRates(ctx context.Context, out io.Writer, o releaseOptions) error {
 func (o *releaseOptions) applyAll(ctx context.Context, p *debianPackage) error {
 	patches := filepath.Join(p.tree, "debian", "patches")
 	series, err := os.ReadFile(filepath.Join(patches, "series"))
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a package may have none
 		return err
 	}
 	for line := range strings.Lines(string(series)) {
@@ -151,6 +156,12 @@ func (o *releaseOptions) compareCommit(ctx context.Context, p *debianPackage, pa
 			}
 		}
 	}
+	o.countCommit(keys, report.Verdict, alarms)
+	return nil
+}
+
+// countCommit counts what came of a commit, under each of the keys.
+func (o *releaseOptions) countCommit(keys map[string]bool, verdict detect.Verdict, alarms int) {
 	for k := range keys {
 		if o.commits[k] == nil {
 			o.commits[k] = &commitTally{}
@@ -158,7 +169,7 @@ func (o *releaseOptions) compareCommit(ctx context.Context, p *debianPackage, pa
 		t := o.commits[k]
 		t.commits++
 		t.alarms += alarms
-		switch report.Verdict {
+		switch verdict {
 		case detect.Block:
 			t.alarmed++
 		case detect.Warns:
@@ -166,7 +177,6 @@ func (o *releaseOptions) compareCommit(ctx context.Context, p *debianPackage, pa
 		case detect.Allow:
 		}
 	}
-	return nil
 }
 
 func printCommits(out io.Writer, total map[string]*commitTally) error {

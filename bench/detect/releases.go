@@ -30,6 +30,7 @@ var packages string
 type releaseOptions struct {
 	cache, only string
 	list        bool
+	few         int // how many files of code a release may change to be counted as a commit
 	out         io.Writer
 	totals      map[string]*tally
 	patterns    map[string]int
@@ -48,7 +49,7 @@ type tally struct {
 
 // releaseRates compares consecutive releases of each package.
 func releaseRates(ctx context.Context, out io.Writer, o releaseOptions) error {
-	o.out, o.totals, o.patterns = out, make(map[string]*tally), make(map[string]int)
+	o.out, o.totals, o.patterns, o.commits = out, make(map[string]*tally), make(map[string]int), make(map[string]*commitTally)
 	for line := range strings.Lines(packages) {
 		words := strings.Fields(line)
 		if len(words) < 4 || strings.HasPrefix(line, "#") || !strings.Contains(words[1], o.only) {
@@ -63,7 +64,33 @@ func releaseRates(ctx context.Context, out io.Writer, o releaseOptions) error {
 			return err
 		}
 	}
-	return printTallies(out, o.totals)
+	if err := printTallies(out, o.totals); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(out, "\nreleases that change at most %d files, each counted as a commit:\n", o.few); err != nil {
+		return err
+	}
+	return printCommits(out, o.commits)
+}
+
+// countSmall counts a small release as a commit.
+func (o *releaseOptions) countSmall(byLanguage map[string]*tally, verdict detect.Verdict) {
+	alarms, keys := 0, map[string]bool{"all": true}
+	for l, t := range byLanguage {
+		alarms += t.alarms
+		keys[l] = true
+	}
+	if n := filesChanged(byLanguage); n > 0 && n <= o.few {
+		o.countCommit(keys, verdict, alarms)
+	}
+}
+
+func filesChanged(byLanguage map[string]*tally) int {
+	n := 0
+	for _, t := range byLanguage {
+		n += t.changed
+	}
+	return n
 }
 
 func (o *releaseOptions) comparePackage(ctx context.Context, client, name string, versions []string) error {
@@ -138,11 +165,12 @@ func (o *releaseOptions) compareReleases(ctx context.Context, title string, befo
 			at(f.File).warnings++
 		}
 		if o.list && f.Action == detect.Act {
-			if _, err := fmt.Fprintf(o.out, "%s: %s %.2f %s:%d gone=%t %q | %s | %s\n", title, f.Pattern, f.Confidence, f.File, f.Line, f.Gone, f.Subject, f.Message, f.Evidence); err != nil {
+			if _, err := fmt.Fprintf(o.out, "%d files, %s: %s %.2f %s:%d gone=%t %q | %s | %s\n", filesChanged(byLanguage), title, f.Pattern, f.Confidence, f.File, f.Line, f.Gone, f.Subject, f.Message, f.Evidence); err != nil {
 				return err
 			}
 		}
 	}
+	o.countSmall(byLanguage, report.Verdict)
 	for l, t := range byLanguage {
 		for _, key := range []string{l, "all"} {
 			if o.totals[key] == nil {
@@ -256,8 +284,11 @@ func fetchNPM(ctx context.Context, cache, name, version string) (string, error) 
 }
 
 // built tells of JavaScript that was made from TypeScript: its declarations stand
-// beside it.
-func built(path string) bool {
+// beside it, and it says where it comes from.
+func built(path string, text []byte) bool {
+	if !bytes.Contains(text, []byte("sourceMappingURL")) && !bytes.Contains(text, []byte("__esModule")) {
+		return false
+	}
 	for from, to := range map[string]string{".js": ".d.ts", ".mjs": ".d.mts", ".cjs": ".d.cts"} {
 		if stem, ok := strings.CutSuffix(path, from); ok {
 			if _, err := os.Stat(stem + to); err == nil {
@@ -288,16 +319,16 @@ func readFolder(dir string) (map[string]string, error) {
 		if err != nil || !info.Mode().IsRegular() || info.Size() > most || strings.HasSuffix(path, ".map") || strings.HasSuffix(path, ".tgz") {
 			return err
 		}
-		if built(path) {
-			return nil
-		}
 		rel, err := filepath.Rel(dir, path)
 		if err != nil {
 			return err
 		}
 		text, err := os.ReadFile(path)
+		if err != nil || built(path, text) {
+			return err
+		}
 		files[filepath.ToSlash(rel)] = string(text)
-		return err
+		return nil
 	})
 	return files, err
 }

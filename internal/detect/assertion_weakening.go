@@ -178,6 +178,9 @@ func (r *run) missingAssert(t *testPair, was *source.Assertion, more source.Bag,
 	if was.Strength == source.Trivial || len(was.Words) == 0 && gained > 0 {
 		return
 	}
+	if was.Next != 0 && slices.ContainsFunc(t.new.Asserts, func(a source.Assertion) bool { return a.Key == was.Next }) {
+		return // what stands after it holds no less
+	}
 	if r.namesRemoved(t.from, was.Words) || source.Inside(was.Call, t.new.All) < 1 {
 		return // it was about what is gone
 	}
@@ -221,7 +224,11 @@ func (r *run) trivial(p *pair, t, old *source.Test, confidence float64) {
 		if had--; had >= 0 {
 			continue
 		}
-		r.add(Finding{File: p.new.Path, Line: a.Line, Subject: t.Name, Evidence: a.S, Confidence: confidence}, assertionTrivial)
+		f := Finding{File: p.new.Path, Line: a.Line, Subject: t.Name, Evidence: a.S, Confidence: confidence}
+		if a.Marker {
+			f.Confidence = min(confidence, 0.6)
+		}
+		r.add(f, assertionTrivial)
 	}
 }
 

@@ -50,6 +50,7 @@ const (
 	testFileRemoved  = "test-file-removed"
 	caseRemoved      = "case-removed"
 	testCommented    = "test-commented-out"
+	testExplained    = "test-removal-explained"
 	testsUnreadable  = "tests-unreadable"
 	skipAdded        = "skip-added"
 	skipConditional  = "skip-conditional"
@@ -90,6 +91,7 @@ func testPatterns() []Pattern {
 		{testFileRemoved, TestDeletion, Fact, Critical, "all tests of a file are gone", []string{"001", "T001"}},
 		{testCommented, TestDeletion, Fact, Critical, "a test of the baseline became a comment", []string{"004"}},
 		{caseRemoved, TestDeletion, Fact, High, "a case of a test's table is gone", []string{"001", "T001"}},
+		{testExplained, TestDeletion, Sign, Medium, "a test is gone, and the change shows why", []string{"001", "T001"}},
 		{testsUnreadable, TestDeletion, Sign, High, "a file with tests cannot be analysed any more", []string{"001"}},
 		{skipAdded, TestSkipping, Fact, High, "a test of the baseline is skipped", []string{"002", "003", "T002"}},
 		{failureExpected, TestSkipping, Fact, High, "a test of the baseline is expected to fail", []string{"003", "T002"}},

@@ -66,10 +66,10 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 	}
 	for _, m := range added[:min(more, len(added))] {
 		f := Finding{File: p.new.Path, Line: m.Line, Evidence: m.S, Confidence: cmp.Or(m.Confidence, 0.8)}
-		if keptFromTool(id) && p.old != nil && m.Target != 0 && p.old.Lines.Has(m.Target) {
+		if keptFromTool(id) && p.old != nil && m.Target != 0 && p.old.Lines.Count(m.Target) >= max(1, p.new.Lines.Count(m.Target)) {
 			f.Confidence = max(f.Confidence, 0.9) // the line was there, and was complained of
-			if explained.MatchString(m.S) {
-				f.Confidence = 0.7 // one rule, and why
+			if m.Explained || explained.MatchString(m.S) || id == source.ComplaintOff && p.class == testCode && m.Confidence < 0.8 {
+				f.Confidence = 0.7 // one rule, and why; or of a test, of which only tools complain
 			}
 		}
 		r.add(f, id)
@@ -77,9 +77,11 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 }
 
 // explained is a comment that silences one named rule and says why, in the forms
-// of Go's linters, ESLint, and Python's and PHP's checkers. Security checkers are
-// silenced without a name; there the reason has three words at least.
-var explained = regexp.MustCompile(`\bnosec\b\s*(?:[A-Z]\d+[\s,]*)*(?:[:#]|--?)\s*(?:[A-Za-z]\S*\s+){2}\S|(?:nolint|noqa|ignore|disable(?:-next-line|-line)?)\s*[:=\[ ]\s*[\w./-]+(?:,\s*[\w./-]+)*\]?\s*(?://|--|#|;)\s*(?:\S+\s+\S+|[A-Za-z]{5,})`)
+// of Go's linters, ESLint, and Python's and PHP's checkers. Security checkers,
+// TypeScript and tools for coverage are silenced without a name; there the reason
+// has two or three words at least.
+var explained = regexp.MustCompile(`\bnosec\b\s*(?:[A-Z]\d+[\s,]*)*(?:[:#]|--?)\s*(?:[A-Za-z]\S*\s+){2}\S|(?:nolint|noqa|ignore|disable(?:-next-line|-line)?)\s*[:=\[ ]\s*[\w./-]+(?:,\s*[\w./-]+)*\]?\s*(?://|--|#|;)\s*(?:\S+\s+\S+|[A-Za-z]{5,})` +
+	`|lint:(?:file-)?ignore\s+[\w,*]+\s+\S+\s+\S|@ts-expect-error\b\W*(?:[A-Za-z]\S*\s+){2}\S|(?:c8|v8|istanbul) ignore [a-z ]*\d*\s*(?:--|:|-)\s*\S+\s+\S`)
 
 // maxOpenEnds is how many open ends a file may gain.
 const maxOpenEnds = 5

@@ -22,8 +22,14 @@ import (
 //     functions of test files), which has assertions, and as many of all its telling
 //     tokens in the tests that changed;
 //  4. split: a suite of its name holds tests now that have half of its literals;
-//  5. obsolete: it names a function or type that the change removed from
-//     production code, and that is nowhere else in the change.
+//  5. obsolete: it does nothing, or names a function or type that the change removed
+//     from production code, and that is nowhere else in the change;
+//  6. vanished: it uses a field, an option or a constant that production code lost,
+//     and that is nowhere in the changed files any more. That is weaker evidence:
+//     the name may have been changed, so it warns;
+//  7. replaced: production code changed, too, and an added test of the same file is
+//     about the same things and asserts as much. It may expect something else, so it
+//     warns, and does not count as the same test for results of runs.
 //
 // What is left is gone. Similarity is that of bags of tokens (Jaccard): the order
 // of statements, the layout, comments and quotes do not count. Bodies are compared
@@ -47,6 +53,8 @@ const (
 	howRenamed  = "renamed"
 	howMerged   = "merged"
 	howObsolete = "obsolete"
+	howVanished = "vanished"
+	howReplaced = "replaced"
 )
 
 // material is what the change as a whole added and took away.
@@ -59,6 +67,9 @@ type material struct {
 	defined map[string]bool // names that production code declares now
 	called  map[uint32]bool // names that tests, and the functions of test files, use
 	removed map[uint32]string
+	// vanished are names that lost tests used and production code has no more.
+	vanished map[uint32]bool
+	changed  bool // production code was changed
 	// fresh are functions that are new in their file, by the last part of their name;
 	// all of them under "".
 	fresh map[string][]*source.Function
@@ -140,13 +151,15 @@ func (r *run) matchTests() {
 	for _, n := range left {
 		r.matchObsolete(&r.tests[n])
 	}
+	r.matchVanished(left)
+	r.matchReplaced(left, free)
 	for _, c := range free {
 		if !c.used {
 			r.report.Added = append(r.report.Added, TestName{c.pair.new.Path, c.test.Name})
 		}
 	}
 	for i := range r.tests {
-		if t := &r.tests[i]; t.how != howSame && t.how != "" {
+		if t := &r.tests[i]; t.how != howSame && t.how != howReplaced && t.how != "" {
 			m := Moved{From: TestName{t.from.old.Path, t.old.Name}, How: t.how}
 			if t.new != nil {
 				m.To = TestName{t.to.new.Path, t.new.Name}
@@ -271,6 +284,8 @@ func (r *run) renamed(t *testPair, c *candidate) (float64, bool) {
 	switch {
 	case t.old.Leaf == c.test.Leaf:
 		least = 0.35
+	case t.from == c.pair && extends(t.old.Leaf, c.test.Leaf):
+		least = 0.2
 	case t.from == c.pair:
 		least = 0.5
 	}
@@ -278,7 +293,7 @@ func (r *run) renamed(t *testPair, c *candidate) (float64, bool) {
 		return 0, false
 	}
 	// A test that expects something else is another one, unless most is the same.
-	if s < 0.8 && source.Inside(t.old.Literals, c.test.Literals) < 0.5 && t.old.Leaf != c.test.Leaf {
+	if s < 0.8 && least > 0.4 && source.Inside(t.old.Literals, c.test.Literals) < 0.5 {
 		return 0, false
 	}
 	if t.old.Leaf == c.test.Leaf {
@@ -297,6 +312,7 @@ func (r *run) collect() {
 	}
 	for _, p := range r.pairs {
 		c := r.of(p)
+		c.changed = c.changed || p.class == production && p.lang != nil
 		c.collectTests(p)
 		c.collectCode(p)
 	}
@@ -495,88 +511,4 @@ func (c *material) collectGuards(was, now *source.Function) {
 			c.guards[g.Key] = true
 		}
 	}
-}
-
-// matchMerged finds tests whose content stands in other tests now.
-func (r *run) matchMerged(left []int, free []*candidate) {
-	for _, n := range left {
-		t := &r.tests[n]
-		if t.how != "" || r.of(t.from).asserts == 0 || len(t.old.Asserts) == 0 || len(t.old.Telling) < 2 {
-			continue
-		}
-		// Names alone are in many tests; a test without literals needs all of them.
-		if len(t.old.Literals) == 0 && source.Inside(t.old.Telling, r.of(t.from).tests) < 0.95 {
-			continue
-		}
-		if source.Inside(t.old.Literals, r.of(t.from).tests) < 0.75 || source.Inside(t.old.Telling, r.of(t.from).whole) < 0.75 {
-			continue
-		}
-		t.how = howMerged
-		t.to, t.new = r.mergedInto(t, free)
-	}
-}
-
-// matchSplit finds tests that became suites.
-func (r *run) matchSplit(left []int) {
-	suites := make(map[*pair][]*source.Test)
-	for _, p := range r.pairs {
-		if p.new != nil {
-			suites[p] = slices.SortedStableFunc(slices.Values(p.new.Suites), func(a, b *source.Test) int { return strings.Compare(a.Name, b.Name) })
-		}
-	}
-	compared := 0
-	for _, n := range left {
-		t := &r.tests[n]
-		if t.how != "" || t.from.new == nil {
-			continue
-		}
-		var all source.Bag
-		if i, ok := slices.BinarySearchFunc(suites[t.from], t.old.Name, func(s *source.Test, name string) int { return strings.Compare(s.Name, name) }); ok {
-			all = slices.Clone(suites[t.from][i].All)
-		}
-		if all == nil || compared > maxCompared {
-			continue
-		}
-		compared += len(t.from.new.Tests)
-		for _, now := range t.from.new.Tests {
-			if strings.HasPrefix(now.Name, t.old.Name+source.NameSeparator) {
-				all = append(all, now.All...)
-			}
-		}
-		if all = source.Join(all, nil); source.Inside(t.old.Literals, all) >= 0.5 && source.Inside(t.old.Telling, all) >= 0.5 {
-			t.how = howMerged
-		}
-	}
-}
-
-// mergedInto finds the test that has most of what a merged one had; nil when
-// several share it.
-func (r *run) mergedInto(t *testPair, free []*candidate) (*pair, *source.Test) {
-	for _, c := range free[:min(len(free), maxRenamed)] {
-		if 4*len(c.test.Literals) < 3*len(t.old.Literals) || 10*len(c.test.Telling) < 7*len(t.old.Telling) {
-			continue // too little to hold as much
-		}
-		if source.Inside(t.old.Literals, c.test.Literals) >= 0.75 && source.Inside(t.old.Telling, c.test.Telling) >= 0.7 {
-			return c.pair, c.test
-		}
-	}
-	return nil, nil
-}
-
-// matchObsolete tells of tests whose subject the change removed.
-func (r *run) matchObsolete(t *testPair) {
-	if t.how != "" {
-		return
-	}
-	var names []string
-	for _, h := range t.old.Names {
-		if s, ok := r.of(t.from).removed[h]; ok && !source.Everywhere(s) {
-			names = append(names, s)
-		}
-	}
-	if len(names) == 0 {
-		return
-	}
-	slices.Sort(names)
-	t.how, t.obsolete = howObsolete, strings.Join(names[:min(len(names), 3)], ", ")
 }

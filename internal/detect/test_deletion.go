@@ -20,6 +20,10 @@ func (r *run) testDeletion() {
 				order = append(order, t.from)
 			}
 			gone[t.from] = append(gone[t.from], t)
+		case t.how == howVanished:
+			r.explainedRemoval(t, "a test is gone together with a name of the code that it used")
+		case t.how == howReplaced:
+			r.explainedRemoval(t, "a test is gone, and another one of the same subject asserts as much")
 		case t.how == howSame || t.how == howMoved || t.how == howRenamed:
 			if t.new != nil {
 				r.lostCases(t)
@@ -77,6 +81,11 @@ func (r *run) lostCases(t *testPair) {
 	if len(lost) > 1 && len(lost) == len(t.old.Cases) { // another table, or none: the test was rewritten
 		f.Confidence, f.Message = 0.6, "all cases of a test's table are gone"
 		r.add(f, assertionLost)
+		return
+	}
+	if !slices.ContainsFunc(lost, func(c *source.Case) bool { return !r.usesVanished(t, c.All) }) {
+		f.Confidence, f.Message = 0.6, "cases of a test's table are gone together with a name of the code that they used"
+		r.add(f, testExplained)
 		return
 	}
 	lost = lost[:min(len(lost), most)]

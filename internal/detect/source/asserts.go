@@ -15,6 +15,9 @@ type Assertion struct {
 	Words    Bag    // telling ones
 	Literals Bag
 	S        string
+	Marker   bool // only says that a place was reached
+	// Next is the key of the assertion after it when that one implies it.
+	Next uint64
 	// Call are the names of the call whose error is all that is looked at: its own
 	// and the one before the dot. Empty for none.
 	Call Bag
@@ -34,13 +37,18 @@ const (
 // another one are part of it.
 func (u *unit) assertions(from, to, body int, helpers set) []Assertion {
 	var all []Assertion
+	last := [2]int{}
 	for i := max(from, body); i < to; i++ {
 		if !u.isWord(i) || !u.asserts(i, helpers) {
 			continue
 		}
 		begin, end := u.extent(i, from, to)
 		next := u.assertedEnd(i, end)
-		all = append(all, u.assertion(i, begin, next))
+		a := u.assertion(i, begin, next)
+		if len(all) > 0 && all[len(all)-1].Strength == weak && u.implied(&all[len(all)-1], &a, last, [2]int{begin, next}) {
+			all[len(all)-1].Next = a.Key
+		}
+		all, last = append(all, a), [2]int{begin, next}
 		i = max(i, next-1)
 	}
 	return all
@@ -242,7 +250,7 @@ func (u *unit) assertion(i, begin, end int) Assertion {
 		a.Call = u.errorOf(begin, end)
 	}
 	if u.cannotFail(i, begin, end) {
-		a.Strength = Trivial
+		a.Strength, a.Marker = Trivial, u.marksPlace(i, begin, end)
 	}
 	return a
 }
@@ -372,11 +380,17 @@ var strengths = sync.OnceValue(func() map[string]strength {
 // cannotFail tells of assertions that hold whatever the code does.
 func (u *unit) cannotFail(i, begin, end int) bool {
 	args := u.arguments(i, begin, end)
+	if u.at(i) == "pass" {
+		return true
+	}
 	if len(args) == 0 {
 		return false
 	}
 	if u.lang.Name == "go" && failing()[u.at(i)] {
 		return begin < i && u.at(begin) == "if" && u.at(begin+1) == "false"
+	}
+	if u.saysFailure(i, end) {
+		return false
 	}
 	constants := 0
 	for _, a := range args {
@@ -388,7 +402,7 @@ func (u *unit) cannotFail(i, begin, end int) bool {
 		}
 	}
 	if constants == len(args) {
-		return plain(u.at(i)) != "fail" && !strings.HasPrefix(plain(u.at(i)), "expectexception") && u.namesComparison(i)
+		return !strings.HasPrefix(plain(u.at(i)), "expectexception") && u.namesComparison(i)
 	}
 	return len(args) == 2 && u.sameTokens(args[0], args[1])
 }

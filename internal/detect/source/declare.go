@@ -175,6 +175,9 @@ func (u *unit) typed(open int) {
 	if u.at(i) != ")" || u.opener(i) < 0 {
 		return
 	}
+	if u.lang.lines && u.tok[open].line != u.tok[open-1].line {
+		return // a block after a call that ends with its line
+	}
 	i = u.beforeInitialiser(i)
 	name := u.opener(i) - 1
 	if u.at(name) == ">" {

@@ -62,7 +62,7 @@ func (u *unit) readMarks(m *Model) {
 			for j := i; j >= 0 && u.tok[j].line == t.line; j-- {
 				h = mixHash(h, u.tok[j].hash)
 			}
-			mark := Mark{Pattern: rule.Pattern, Line: u.line(i), S: u.lineText(i), Key: h, Target: u.target(i, len(rule.parts)), Confidence: rule.Confidence}
+			mark := Mark{Pattern: rule.Pattern, Line: u.line(i), S: u.lineText(i), Key: h, Target: u.target(i, len(rule.parts)), Confidence: rule.Confidence, Explained: u.explained(u.line(i))}
 			if rule.Pattern == ExitTrick && u.handsOn() {
 				mark.Confidence = min(mark.Confidence, 0.7)
 			}
@@ -186,11 +186,28 @@ func (u *unit) readNotes(m *Model) {
 				about = next
 			}
 			target := u.lineHash(about)
-			m.Marks = append(m.Marks, Mark{Pattern: rule.Pattern, Line: int(n.line), S: strings.Clone(Clip(n.s)), Key: target, Target: target, Confidence: rule.Confidence})
+			m.Marks = append(m.Marks, Mark{
+				Pattern: rule.Pattern, Line: int(n.line), S: strings.Clone(Clip(n.s)), Key: target, Target: target,
+				Confidence: rule.Confidence, Explained: u.explained(int(n.line)),
+			})
 			break
 		}
 	}
 }
+
+// explained tells whether a comment in words ends on the line before.
+func (u *unit) explained(line int) bool {
+	for _, n := range u.notesBefore(line - 1) {
+		if int(n.line)+strings.Count(n.s, "\n") == line-1 && n.alone && inWords.MatchString(n.s) {
+			return true
+		}
+	}
+	return false
+}
+
+// inWords is a comment for people: three words and a fourth, and nothing that only
+// tools or separators have.
+var inWords = regexp.MustCompile(`^[/*#\s]*(?:[A-Za-z"'\x60(][\w'"\x60().,/-]*[\s*]+){3}\S`)
 
 // directive tells of a comment that a tool reads: what it looks for stands near
 // the beginning, or after another comment mark.

@@ -47,6 +47,16 @@ func (l *Lines) Has(hash uint64) bool {
 	return ok
 }
 
+// Count is how many lines have a hash; see Has.
+func (l *Lines) Count(hash uint64) int {
+	if !l.Has(hash) {
+		return 0
+	}
+	from, _ := slices.BinarySearch(l.hashes, hash)
+	to, _ := slices.BinarySearch(l.hashes[from:], hash+1)
+	return to
+}
+
 // CommentLine is a line of a comment.
 type CommentLine struct {
 	Line int
@@ -72,7 +82,11 @@ type Test struct {
 	Parts    Bag // what stands between commas in its strings, as in rows of CSV
 	Mocks    []string
 	Names    Bag // called or named in it, each once
-	Caught   int // assertions whose failure is caught
+	// Members are the names of fields, methods, options and constants that it uses:
+	// what stands after a dot, names a value, or is in capitals.
+	Members  Bag
+	Empty    bool // nothing is done in it
+	Caught   int  // assertions whose failure is caught
 	BodyHash uint64
 }
 
@@ -159,6 +173,8 @@ type Mark struct {
 	Target     uint64 // the line of code it is about
 	Confidence float64
 	On         bool // of a switch
+	// Explained is set when a comment stands before it, of three words at least.
+	Explained bool
 }
 
 // Reader makes models, one after the other. It keeps the memory that reading takes

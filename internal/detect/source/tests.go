@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -171,6 +172,9 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 			if !u.isWord(j) {
 				continue
 			}
+			if j != name && u.member(j) {
+				t.Members = append(t.Members, u.tok[j].hash)
+			}
 			if mock := u.mockOf(j); mock != "" {
 				t.Mocks = append(t.Mocks, mock)
 			}
@@ -185,6 +189,12 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 	t.Literals = u.ofSpans(spans, name, appendLiterals, true)
 	t.Parts = u.ofSpans(spans, name, appendParts, false)
 	t.Names = slices.Compact(u.ofSpans(spans, name, appendNames, true))
+	for w := range strings.FieldsSeq(t.Leaf) { // of a title
+		if len(w) >= minMember && len(w) < len(t.Leaf) && identifier.MatchString(w) {
+			t.Members = append(t.Members, Hash(w))
+		}
+	}
+	t.Members, t.Empty = Join(t.Members, nil), u.empty(d)
 }
 
 // ofSpans is a bag of all tokens of some spans but one; once leaves out what a span
@@ -206,6 +216,40 @@ func (u *unit) ofSpans(spans [][2]int, but int, add func(Bag, []token) Bag, once
 	u.scratch = all
 	return u.sorted()
 }
+
+// empty tells of a declaration whose body does nothing.
+func (u *unit) empty(d *decl) bool {
+	for j := d.body; j < d.end; j++ {
+		if s := u.at(j); u.kindAt(j) != op && s != "pass" && s != "end" {
+			return false
+		}
+	}
+	return d.body < d.end
+}
+
+// member tells whether the word at i names a part of something: x.name, name: value,
+// f(name=value), NAME. Short and common words tell nothing.
+func (u *unit) member(i int) bool {
+	s := u.at(i)
+	if len(s) < minMember || Everywhere(s) {
+		return false
+	}
+	switch u.at(i - 1) {
+	case ".", "->", "::", "?.":
+		return true
+	case "(", ",":
+		if u.at(i+1) == "=" {
+			return true
+		}
+	}
+	return u.at(i+1) == ":" || u.at(i+1) == "=>" || s == strings.ToUpper(s)
+}
+
+// identifier is a word of a title that can only be a name of the code.
+var identifier = regexp.MustCompile(`^\w*(?:[a-z][A-Z]|\w_)\w*$`)
+
+// minMember is how many bytes a name has at least that tells something.
+const minMember = 4
 
 // mockOf is the name of what a call at i replaces; empty when it replaces nothing.
 func (u *unit) mockOf(i int) string {

@@ -1,0 +1,153 @@
+package detect
+
+import (
+	"slices"
+
+	"github.com/perdure/perdure/internal/detect/source"
+)
+
+// vanished are the names, among some that tests used, that production code had and
+// that are nowhere in the changed files any more.
+func (r *run) vanished(group *material, names source.Bag) map[uint32]bool {
+	left := make(map[uint32]bool)
+	if len(names) == 0 {
+		return left
+	}
+	asked := make(map[uint32]bool, len(names))
+	for _, h := range names {
+		asked[h] = true
+	}
+	for _, p := range r.pairs {
+		if p.old == nil || p.class != production || r.of(p) != group || p.newWhy != "" {
+			continue
+		}
+		for b := range productionBags(p.old) {
+			for _, h := range b {
+				if asked[h] {
+					left[h] = true
+				}
+			}
+		}
+	}
+	for _, p := range r.pairs {
+		if len(left) == 0 || p.new == nil || r.of(p) != group {
+			continue
+		}
+		for b := range allBags(p.new) {
+			for _, h := range b {
+				delete(left, h)
+			}
+		}
+	}
+	return left
+}
+
+// productionBags are the tokens of a version outside of its tests, in pieces.
+func productionBags(m *source.Model) func(yield func(source.Bag) bool) {
+	return func(yield func(source.Bag) bool) {
+		if !yield(m.Rest) {
+			return
+		}
+		for _, f := range m.Funcs {
+			if !f.Test && !yield(f.All) {
+				return
+			}
+		}
+	}
+}
+
+// allBags are all tokens of a version, in pieces.
+func allBags(m *source.Model) func(yield func(source.Bag) bool) {
+	return func(yield func(source.Bag) bool) {
+		if !yield(m.Rest) {
+			return
+		}
+		for _, f := range m.Funcs {
+			if !yield(f.All) {
+				return
+			}
+		}
+		for _, t := range slices.Concat(m.Tests, m.Suites) {
+			if !yield(t.All) {
+				return
+			}
+		}
+	}
+}
+
+// matchVanished finds out which names went that lost tests, and tests with fewer
+// cases, used.
+func (r *run) matchVanished(left []int) {
+	asked := make(map[*material]source.Bag)
+	for i := range r.tests {
+		if t := &r.tests[i]; t.how == "" || t.new != nil && len(t.new.Cases) < len(t.old.Cases) {
+			asked[r.of(t.from)] = append(asked[r.of(t.from)], t.old.Members...)
+		}
+	}
+	for group, names := range asked {
+		group.vanished = r.vanished(group, names)
+	}
+	for _, n := range left {
+		if t := &r.tests[n]; t.how == "" && r.usesVanished(t, t.old.Members) {
+			t.how = howVanished
+		}
+	}
+}
+
+// usesVanished tells whether one of the tokens is a name that a test used and the
+// code has no more.
+func (r *run) usesVanished(t *testPair, b source.Bag) bool {
+	gone := r.of(t.from).vanished
+	return len(gone) > 0 && slices.ContainsFunc(t.old.Members, func(h uint32) bool { return gone[h] && b.Has(h) })
+}
+
+// matchReplaced finds tests in whose place stands one that is about the same and
+// asserts as much, when production code changed with them.
+func (r *run) matchReplaced(left []int, free []*candidate) {
+	taken := make(map[*candidate]bool)
+	compared := 0
+	for _, n := range left {
+		t := &r.tests[n]
+		if t.how != "" || !r.of(t.from).changed || len(t.old.Asserts) == 0 {
+			continue
+		}
+		subject := source.Without(t.old.Telling, t.old.Literals)
+		for _, c := range free {
+			if compared++; compared > maxCompared {
+				return
+			}
+			if c.pair == t.from && !c.used && !taken[c] && assertsAsMuch(t.old, c.test) && source.Inside(subject, c.test.Telling) >= sameSubject {
+				taken[c], t.how = true, howReplaced
+				break
+			}
+		}
+	}
+}
+
+// sameSubject is which share of the names in a test has to be in one that takes its
+// place.
+const sameSubject = 0.5
+
+// assertsAsMuch tells whether a test that runs has at least as many assertions as
+// another one, and of each strength at least as many that are as strong.
+func assertsAsMuch(was, now *source.Test) bool {
+	if now.Skip != source.Runs || now.Fails || now.Caught > 0 {
+		return false
+	}
+	a, b := was.Strengths(), now.Strengths()
+	more := 0 // of what is stronger
+	for i := len(a) - 1; i > int(source.Trivial); i-- {
+		if more += b[i] - a[i]; more < 0 {
+			return false
+		}
+	}
+	return b[source.Trivial] == 0
+}
+
+// explainedRemoval tells of a test that went for a reason that the change shows.
+func (r *run) explainedRemoval(t *testPair, why string) {
+	r.add(Finding{
+		File: t.from.old.Path, Line: t.old.Line, Gone: true, Subject: t.old.Name, Evidence: t.old.Name,
+		Message: why, Confidence: 0.6,
+	}, testExplained)
+}

@@ -1,0 +1,110 @@
+package detect_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/internal/detect"
+)
+
+// TestRemovalExplained holds lost tests for which the change shows a reason against
+// the same loss without it: the first warn, the second act.
+func TestRemovalExplained(t *testing.T) {
+	t.Parallel()
+	code := "package p\n\ntype Client struct {\n\tRetries int\n\tSingleFlight bool\n}\n\nfunc (c *Client) Do(n int) int {\n\tif c.SingleFlight {\n\t\treturn once(n)\n\t}\n\treturn n + c.Retries\n}\n"
+	without := "package p\n\ntype Client struct {\n\tRetries int\n}\n\nfunc (c *Client) Do(n int) int {\n\treturn n + c.Retries\n}\n"
+	retries := "package p\n\nimport \"testing\"\n\nfunc TestRetries(t *testing.T) {\n\tc := &Client{Retries: 20}\n\tif got := c.Do(22); got != 42 {\n\t\tt.Errorf(\"got %d\", got)\n\t}\n}\n"
+	single := "\nfunc TestSingle(t *testing.T) {\n\tc := &Client{SingleFlight: true}\n\tif got := c.Do(31); got != 31 {\n\t\tt.Errorf(\"got %d\", got)\n\t}\n}\n"
+	first := "\nfunc TestFirst(t *testing.T) {\n\tc := &Client{Retries: 7}\n\tif got := c.Do(31); got != 38 {\n\t\tt.Errorf(\"got %d\", got)\n\t}\n}\n"
+	other := "\nfunc TestOtherCount(t *testing.T) {\n\tc := &Client{Retries: 5}\n\tc.Do(1)\n\tc.Do(2)\n\tif got := c.Do(4); got != 9 {\n\t\tt.Errorf(\"again %d\", got)\n\t}\n}\n"
+	softer := "\nfunc TestOtherCount(t *testing.T) {\n\tc := &Client{Retries: 5}\n\tc.Do(1)\n\tc.Do(2)\n\tif got := c.Do(4); got < 9 {\n\t\tt.Errorf(\"again %d\", got)\n\t}\n}\n"
+	edit := strings.Replace(code, "once(n)", "once(2 * n)", 1)
+	for _, test := range []struct {
+		name      string
+		old, now  map[string]string
+		want      string
+		withFacts string // with what the runner said
+	}{
+		{"its field went", map[string]string{"p.go": code, "p_test.go": retries + single}, map[string]string{"p.go": without, "p_test.go": retries},
+			"warn test-removal-explained", "warn test-removal-explained"},
+		{"its field is still there", map[string]string{"p.go": code, "p_test.go": retries + single}, map[string]string{"p.go": edit, "p_test.go": retries},
+			"act test-removed", "act test-missing, act test-removed"},
+		{"another test of the same", map[string]string{"p.go": code, "p_test.go": retries + first}, map[string]string{"p.go": edit, "p_test.go": retries + other},
+			"warn test-removal-explained", "act test-missing, warn test-removal-explained"},
+		{"another test, and the code as before", map[string]string{"p_test.go": retries + first}, map[string]string{"p_test.go": retries + other},
+			"act test-removed", "act test-missing, act test-removed"},
+		{"another test that accepts more", map[string]string{"p.go": code, "p_test.go": retries + first}, map[string]string{"p.go": edit, "p_test.go": retries + softer},
+			"act test-removed", "act test-missing, act test-removed"},
+		{"it did nothing", map[string]string{"p_test.go": retries + "\nfunc TestLater(t *testing.T) {\n\t// later\n}\n"}, map[string]string{"p_test.go": retries}, "", ""},
+	} {
+		report := find(t, &detect.Input{Changes: changes(test.old, test.now)})
+		if got := strings.Join(patternsOf(report), ", "); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+		gone := "TestSingle"
+		for _, name := range []string{"TestFirst", "TestLater"} {
+			if strings.Contains(test.old["p_test.go"], name) {
+				gone = name
+			}
+		}
+		report = find(t, &detect.Input{Changes: changes(test.old, test.now), Results: &detect.Results{Finished: true, Missing: []detect.TestName{{File: "p_test.go", Name: gone}}}})
+		if got := strings.Join(patternsOf(report), ", "); got != test.withFacts {
+			t.Errorf("%s, and the test did not run: %q, want %q", test.name, got, test.withFacts)
+		}
+	}
+}
+
+// TestCaseExplained does the same for a row of a table.
+func TestCaseExplained(t *testing.T) {
+	t.Parallel()
+	code := "package p\n\nconst (\n\tModeStrict = 1\n\tModeRelaxed = 2\n)\n\nfunc Limit(mode int) int { return mode * 10 }\n"
+	table := "package p\n\nimport \"testing\"\n\nfunc TestLimit(t *testing.T) {\n\tfor _, c := range []struct{ mode, want int }{\n\t\t{p.ModeStrict, 10},\n\t\t{p.ModeRelaxed, 20},\n\t} {\n\t\tif got := p.Limit(c.mode); got != c.want {\n\t\t\tt.Error(got)\n\t\t}\n\t}\n}\n"
+	row, constant := "\t\t{p.ModeRelaxed, 20},\n", "\tModeRelaxed = 2\n"
+	for _, test := range []struct{ name, now, want string }{
+		{"its constant went", strings.Replace(code, constant, "", 1), "warn test-removal-explained"},
+		{"its constant is there", strings.Replace(code, "10 }", "10 + 0 }", 1), "act case-removed"},
+	} {
+		report := find(t, &detect.Input{Changes: changes(map[string]string{"p.go": code, "p_test.go": table}, map[string]string{"p.go": test.now, "p_test.go": strings.Replace(table, row, "", 1)})})
+		if got := strings.Join(patternsOf(report), ", "); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// TestOrdinaryEdits holds ordinary edits of single files against cheats that look
+// like them.
+func TestOrdinaryEdits(t *testing.T) {
+	t.Parallel()
+	const errs = "package p\n\nfunc TestA(t *testing.T) {\n\terr := f(1)\n\trequire.Error(t, err)\n\trequire.ErrorIs(t, err, ErrGone)\n\trequire.Equal(t, 20, g(err))\n}\n"
+	const noErr = "package p\n\nfunc TestA(t *testing.T) {\n\terr := f(1)\n\trequire.NoError(t, err)\n\terr = g(2)\n\trequire.ErrorIs(t, err, ErrGone)\n}\n"
+	const long = "test('parses a date', t => {\n  t.plan(2)\n  t.is(parse('2020-01-02').day, 2)\n  t.is(parse('2020-01-02').month, 1)\n})\n"
+	const renamed = "test('parses a date and ignores the zone', t => {\n  const app = open({ zone: 'CET' })\n  t.deepEqual(parse(app, '1999-12-31T00:00Z').parts, [1999, 12, 31])\n  t.is(parse(app, '1999-12-31T00:00Z').zone, undefined)\n  app.close()\n})\n"
+	const call = "export function day (s) {\n  const d = read(s)\n  if (!d) {\n    return null\n  }\n  return d.day\n}\n"
+	const types = "expectType<string>(clean('/a'))\nexpectType<number>(depth('/a'))\n{\n  const r = open({ a: 1 })\n  expectType<number>(r.a)\n}\n"
+	const made = "// Generated by tablegen for cases 1.2\npackage p\n\nimport \"testing\"\n\nfunc TestOne(t *testing.T) {\n\tcheck(t, 1)\n}\n\nfunc TestTwo(t *testing.T) {\n\tcheck(t, 2)\n}\n"
+	const two = "\nfunc TestTwo(t *testing.T) {\n\tcheck(t, 2)\n}\n"
+	replace := func(s, old, now string) string { return strings.Replace(s, old, now, 1) }
+	for _, test := range []struct{ name, path, old, now, want string }{
+		{"implied by the next", "p_test.go", errs, replace(errs, "\trequire.Error(t, err)\n", ""), ""},
+		{"the stronger one went", "p_test.go", errs, replace(errs, "\trequire.ErrorIs(t, err, ErrGone)\n", ""), "act assertion-removed"},
+		{"the opposite is not implied", "p_test.go", noErr, replace(noErr, "\trequire.NoError(t, err)\n", ""), "act assertion-removed"},
+		{"rewritten under a longer name", "a.test.js", long, renamed, "warn assertion-lost, warn assertion-lost"},
+		{"rewritten under another name", "a.test.js", long, replace(renamed, "parses a date and ignores the zone", "drops zones"), "act test-removed"},
+		{"says what must not happen", "a.test.js", long, replace(long, "  t.plan(2)\n", "  t.plan(2)\n  hook(() => t.assert.fail('not called'))\n"), ""},
+		{"says that a place was reached", "a.test.js", long, replace(long, "  t.plan(2)\n", "  t.plan(3)\n  hook(() => t.assert.ok('called'))\n"), "warn assertion-trivial"},
+		{"what cannot fail", "a.test.js", long, replace(long, "  t.plan(2)\n", "  t.plan(3)\n  t.assert.ok(true)\n"), "act assertion-trivial"},
+		{"left out of coverage with its reason", "a.js", call, replace(call, "  if (!d) {", "  // The caller has looked before: this stays for others.\n  /* c8 ignore next 3 */\n  if (!d) {"), "warn coverage-excluded"},
+		{"left out of coverage", "a.js", call, replace(call, "  if (!d) {", "  /* c8 ignore next 3 */\n  if (!d) {"), "act coverage-excluded"},
+		{"new code left out of coverage", "a.js", call, replace(call, "  return d.day\n", "  if (d.bad) {\n    /* c8 ignore next */\n    return null\n  }\n  return d.day\n"), "warn coverage-excluded"},
+		{"silenced in a test", "a.test.ts", long, replace(long, "  t.is(parse('2020-01-02').day, 2)\n", "  // eslint-disable-next-line no-undef\n  t.is(parse('2020-01-02').day, 2)\n"), "warn complaint-silenced"},
+		{"silenced for good", "p.go", "package p\n\nvar h = h2c.New()\n", "package p\n\n//lint:ignore SA1019 needed until the old protocol goes\nvar h = h2c.New()\n", "warn complaint-silenced"},
+		{"a block after a call", "r.test-d.ts", types, replace(types, "{ a: 1 }", "{ a: 1, b: 2 }"), ""},
+		{"a file that a program writes", "gen_test.go", made, replace(made, two, ""), ""},
+		{"the same by hand", "gen_test.go", replace(made, "Generated by", "Like"), replace(replace(made, "Generated by", "Like"), two, ""), "act test-removed"},
+	} {
+		report := find(t, &detect.Input{Changes: edited(test.path, test.old, test.now)})
+		if got := strings.Join(patternsOf(report), ", "); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}

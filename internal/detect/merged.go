@@ -1,0 +1,96 @@
+package detect
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/internal/detect/source"
+)
+
+// matchMerged finds tests whose content stands in other tests now.
+func (r *run) matchMerged(left []int, free []*candidate) {
+	for _, n := range left {
+		t := &r.tests[n]
+		if t.how != "" || r.of(t.from).asserts == 0 || len(t.old.Asserts) == 0 || len(t.old.Telling) < 2 {
+			continue
+		}
+		// Names alone are in many tests; a test without literals needs all of them.
+		if len(t.old.Literals) == 0 && source.Inside(t.old.Telling, r.of(t.from).tests) < 0.95 {
+			continue
+		}
+		if source.Inside(t.old.Literals, r.of(t.from).tests) < 0.75 || source.Inside(t.old.Telling, r.of(t.from).whole) < 0.75 {
+			continue
+		}
+		t.how = howMerged
+		t.to, t.new = r.mergedInto(t, free)
+	}
+}
+
+// matchSplit finds tests that became suites.
+func (r *run) matchSplit(left []int) {
+	suites := make(map[*pair][]*source.Test)
+	for _, p := range r.pairs {
+		if p.new != nil {
+			suites[p] = slices.SortedStableFunc(slices.Values(p.new.Suites), func(a, b *source.Test) int { return strings.Compare(a.Name, b.Name) })
+		}
+	}
+	compared := 0
+	for _, n := range left {
+		t := &r.tests[n]
+		if t.how != "" || t.from.new == nil {
+			continue
+		}
+		var all source.Bag
+		if i, ok := slices.BinarySearchFunc(suites[t.from], t.old.Name, func(s *source.Test, name string) int { return strings.Compare(s.Name, name) }); ok {
+			all = slices.Clone(suites[t.from][i].All)
+		}
+		if all == nil || compared > maxCompared {
+			continue
+		}
+		compared += len(t.from.new.Tests)
+		for _, now := range t.from.new.Tests {
+			if strings.HasPrefix(now.Name, t.old.Name+source.NameSeparator) {
+				all = append(all, now.All...)
+			}
+		}
+		if all = source.Join(all, nil); source.Inside(t.old.Literals, all) >= 0.5 && source.Inside(t.old.Telling, all) >= 0.5 {
+			t.how = howMerged
+		}
+	}
+}
+
+// mergedInto finds the test that has most of what a merged one had; nil when
+// several share it.
+func (r *run) mergedInto(t *testPair, free []*candidate) (*pair, *source.Test) {
+	for _, c := range free[:min(len(free), maxRenamed)] {
+		if 4*len(c.test.Literals) < 3*len(t.old.Literals) || 10*len(c.test.Telling) < 7*len(t.old.Telling) {
+			continue // too little to hold as much
+		}
+		if source.Inside(t.old.Literals, c.test.Literals) >= 0.75 && source.Inside(t.old.Telling, c.test.Telling) >= 0.7 {
+			return c.pair, c.test
+		}
+	}
+	return nil, nil
+}
+
+// matchObsolete tells of tests whose subject the change removed.
+func (r *run) matchObsolete(t *testPair) {
+	if t.how != "" {
+		return
+	}
+	if t.old.Empty {
+		t.how = howObsolete
+		return
+	}
+	var names []string
+	for _, h := range t.old.Names {
+		if s, ok := r.of(t.from).removed[h]; ok && !source.Everywhere(s) {
+			names = append(names, s)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	t.how, t.obsolete = howObsolete, strings.Join(names[:min(len(names), 3)], ", ")
+}

@@ -1,0 +1,51 @@
+package detect
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// extends tells whether one of two names of tests is the other one with more words:
+// at least three words of the shorter one, in their order.
+func extends(a, b string) bool {
+	short, long := nameWords(a), nameWords(b)
+	if len(short) > len(long) {
+		short, long = long, short
+	}
+	if len(short) < 3 {
+		return false
+	}
+	for _, w := range long {
+		if len(short) > 0 && w == short[0] {
+			short = short[1:]
+		}
+	}
+	return len(short) == 0
+}
+
+// nameWords are the words of a name: between blanks and underscores, and from one
+// capital to the next.
+func nameWords(s string) []string {
+	var all []string
+	begin := 0
+	end := func(i int) {
+		if i > begin {
+			all = append(all, strings.ToLower(s[begin:i]))
+		}
+	}
+	lower := false
+	for i, c := range s {
+		switch {
+		case !unicode.IsLetter(c) && !unicode.IsDigit(c):
+			end(i)
+			begin = i + utf8.RuneLen(c)
+		case unicode.IsUpper(c) && lower:
+			end(i)
+			begin = i
+		}
+		lower = unicode.IsLower(c)
+	}
+	end(len(s))
+	return all
+}

@@ -1,0 +1,57 @@
+package source
+
+import (
+	"slices"
+	"sync"
+)
+
+// Strengths counts the assertions of a test by their strength.
+func (t *Test) Strengths() [exact + 1]int {
+	var n [exact + 1]int
+	for i := range t.Asserts {
+		n[t.Asserts[i].Strength]++
+	}
+	return n
+}
+
+// implied tells whether an assertion that something is there says nothing that a
+// stronger one about it does not say: an error that is asked for its text is one.
+func (u *unit) implied(a, b *Assertion, was, by [2]int) bool {
+	if b.Strength <= weak || !presence()[plain(a.Name)] {
+		return false
+	}
+	for i := was[0]; i < was[1]; i++ {
+		if u.kindAt(i) != op && u.at(i) != a.Name && !slices.ContainsFunc(u.tok[by[0]:by[1]], func(t token) bool { return t.s == u.at(i) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// presence are assertions that something is there, or failed.
+var presence = sync.OnceValue(func() set {
+	return words("error notnil notnull assertnotnull isnotnull isnotnil assertisnotnone notempty isnotempty assertnotempty tobedefined tobetruthy truthy exists exist")
+})
+
+// saysFailure tells of calls that always fail: fail("not reached"), assert.fail().
+func (u *unit) saysFailure(i, end int) bool {
+	for ; i < end && u.at(i) != "("; i++ {
+		if plain(u.at(i)) == "fail" {
+			return true
+		}
+	}
+	return false
+}
+
+// marksPlace tells of a call that only says that a place was reached:
+// assert.ok("the hook was called"), among assertions that are counted.
+func (u *unit) marksPlace(i, begin, end int) bool {
+	args := u.arguments(i, begin, end)
+	if u.at(i) == "pass" {
+		return true
+	}
+	if len(args) != 1 || args[0][1]-args[0][0] != 1 {
+		return false
+	}
+	return u.kindAt(args[0][0]) == text
+}
