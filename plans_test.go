@@ -27,6 +27,7 @@ var scans = map[string]string{
 	"sqlInherited":       "sorts what the ancestors of one task have",
 	"sqlDumpPast":        "sorts what one state that is exported had",
 	"sqlOpenOnes":        "the index holds the open gates and no others",
+	"sqlWaitingTrees":    "the index holds the open gates and no others",
 	"sqlOpenPlaces":      "the index holds the loops that have not ended and no others",
 	"sqlFalseAlarms":     "sorts what people marked in one loop, of which there is a limit",
 	"sqlKinds":           "groups the iterations of one loop that made something worse",

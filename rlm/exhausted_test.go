@@ -3,8 +3,11 @@ package rlm_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/loop/record"
@@ -85,7 +88,14 @@ const down = "replies: [{match: 'part [25] of', status: 400, message: down, repe
 // launchToGate begins a run of which two parts wait at a gate.
 func (b *bench) launchToGate() perdure.Tree {
 	b.Helper()
-	tree := b.launch("Read.", b.put(file{"text.txt", numbered(150)}), M{"model": "mock:a,mock:b", "chunk_tokens": 250, "max_attempts": 1})
+	return b.toGate(M{})
+}
+
+// toGate does the same with more of a configuration.
+func (b *bench) toGate(config M) perdure.Tree {
+	b.Helper()
+	maps.Copy(config, M{"model": "mock:a,mock:b", "chunk_tokens": 250, "max_attempts": 1})
+	tree := b.launch("Read.", b.put(file{"text.txt", numbered(150)}), config)
 	b.rest(tree.ID)
 	if g := b.gate(tree.ID); g.Waiting != 2 || !g.Run || g.Kind != record.GateReassignment {
 		b.Fatalf("gate is %+v", g)
@@ -157,6 +167,36 @@ func TestExhaustedChainWaits(t *testing.T) {
 		}
 		if _, err := records.Answer(t.Context(), tree.ID, 1, record.Decision{Answer: record.AnswerRetry}); !errors.Is(err, perdure.ErrConflict) {
 			t.Errorf("answer to a tree that has ended: %v", err)
+		}
+	})
+}
+
+// TestTimeLimitEndsAtAGate: what waits at a gate ends with the tree's time, and the
+// tree with what there is.
+func TestTimeLimitEndsAtAGate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := gatedBench(t, script(t, strings.ReplaceAll(down, "repeat: 2", "repeat: 4")))
+		tree, other := b.toGate(M{"timeout": "20s"}), b.toGate(M{"timeout": "1h"})
+		records := record.New(b.store)
+		b.ok(records.FreeOverdue(t.Context()))
+		if g := b.gate(tree.ID); g.Waiting != 2 {
+			t.Fatalf("before its time is over the gate is %+v", g)
+		}
+		<-time.After(20 * time.Second)
+		for range 2 { // what was let go on waits no more
+			b.ok(records.FreeOverdue(t.Context()))
+		}
+		if g := b.gate(other.ID); g.Waiting != 2 {
+			t.Errorf("the gate of another tree is %+v", g)
+		}
+		got, root := b.finish(tree.ID, 2)
+		missing := data(t, &root).Missing
+		if got.State != perdure.Completed || !got.Partial || len(missing) != 2 || !strings.Contains(missing[0].Error, "time limit passed") {
+			t.Errorf("tree is %s, partial %v, missing %+v", got.State, got.Partial, missing)
+		}
+		if list, err := records.OpenGates(t.Context()); err != nil || len(list) != 1 {
+			t.Errorf("open gates: %+v, %v", list, err)
 		}
 	})
 }

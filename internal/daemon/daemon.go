@@ -217,7 +217,32 @@ func (d *Daemon) work(ctx context.Context, trees func() []perdure.TreeID, patien
 	d.worker = w
 	d.mu.Unlock()
 	w.Wake()
+	looking, stop := context.WithCancel(ctx)
+	var looks sync.WaitGroup
+	looks.Go(func() { d.endWaiting(looking) })
+	defer looks.Wait()
+	defer stop()
 	return w.Run(ctx)
+}
+
+// overdueEvery is how often trees that wait at a gate are looked at.
+const overdueEvery = time.Second
+
+// endWaiting lets trees end whose time is over while they wait for a person.
+func (d *Daemon) endWaiting(ctx context.Context) {
+	tick := time.NewTicker(overdueEvery)
+	defer tick.Stop()
+	records := record.New(d.store)
+	for {
+		if err := records.FreeOverdue(ctx); err != nil && ctx.Err() == nil {
+			d.log.Warn("look at gates", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // Check tells whether a tree can be executed here: its models, keys and programs
