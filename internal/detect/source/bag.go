@@ -54,7 +54,7 @@ func appendBag(b Bag, tokens []token) Bag {
 func appendTelling(b Bag, tokens []token) Bag {
 	for i := range tokens {
 		t := &tokens[i]
-		if t.literal() || t.kind == word && len(t.s) > 2 && !Everywhere(t.s) {
+		if t.literal() || t.kind == word && len(t.s) > 2 && !t.everywhere() {
 			b = append(b, t.tokenHash())
 		}
 	}
@@ -70,6 +70,9 @@ func appendLiterals(b Bag, tokens []token) Bag {
 	}
 	return b
 }
+
+// everywhere tells of a word that tells nothing.
+func (t *token) everywhere() bool { return commonSieve().may(t.hash) && Everywhere(t.s) }
 
 // literal tells of a string or a number that tells something.
 func (t *token) literal() bool {
@@ -130,6 +133,8 @@ func (u *unit) sortedOnce() Bag {
 var commonWords = sync.OnceValue(func() set {
 	return words(`abstract and any args assert assertEqual assertEquals assertThat async await begin bool boolean break case cases catch class const context continue def defer describe else elsif end ensure err error Equal Errorf equal except expect expected export extends false False Fatal Fatalf final finally float for foreach from fun func function get got if import input int it lambda let list make map module name new nil None not null or override package pass private protected public pub raise range require rescue result return Run self should static str string String struct switch test testing tests Test then this throw throws toBe toEqual true True try type undefined use using val value var void want when while with yield assert_eq assert_equal $this`)
 })
+
+var commonSieve = sync.OnceValue(func() *sieve { return commonWords().sieve() })
 
 // Everywhere tells of words that tell nothing: keywords, and what tests are made of.
 func Everywhere(s string) bool { return commonWords()[s] }

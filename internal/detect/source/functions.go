@@ -193,7 +193,7 @@ func (u *unit) deprecated(d *decl) bool {
 
 // readStatement notes what the token at i begins: a guard, a handler, a throw.
 func (u *unit) readStatement(f *Function, i int, d *decl) {
-	if !u.isWord(i) {
+	if !u.isWord(i) || u.at(i+1) != "(" && !u.lang.statements.may(u.tok[i].hash) {
 		return
 	}
 	s := u.at(i)
@@ -215,7 +215,7 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		if u.emptyResult(i + 1) {
 			f.Empties++
 		}
-	case guardCall(s) && u.at(i+1) == "(" && u.statementBegins(i):
+	case u.at(i+1) == "(" && u.statementBegins(i) && guardCall(s):
 		to := u.closer(i + 1)
 		f.Guards = append(f.Guards, Guard{Line: u.line(i), Key: mix(1, s), Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)})
 	}

@@ -44,6 +44,8 @@ type Language struct {
 	asserts set
 	// throws are words and calls that raise an error; handlers begin its handling.
 	throws, handlers set
+	// statements has these, and the words that begin other statements that are read.
+	statements *sieve
 	// files are endings and folders of names of files with tests.
 	testSuffixes, testPrefixes, testFolders []string
 	// marks are sequences of tokens, notes pieces of comments; see marks.go.
@@ -63,7 +65,9 @@ func Languages() []string {
 var languages = sync.OnceValue(func() []Language {
 	all := []Language{golang(), javascript(), typescript(), python(), java(), kotlin(), csharp(), rust(), ruby(), php()}
 	for i := range all {
-		all[i].rules.table = all[i].rules.makeTable()
+		l := &all[i]
+		l.rules.table = l.rules.makeTable()
+		l.statements = words("if unless elif elseif guard case return").with(l.throws).with(l.handlers).sieve()
 	}
 	return all
 })
@@ -125,6 +129,29 @@ func (s set) and(more string) set {
 	}
 	return all
 }
+
+// with has the words of both.
+func (s set) with(more set) set {
+	all := maps.Clone(s)
+	maps.Copy(all, more)
+	return all
+}
+
+// sieve tells quickly, by the hash, of most words that they are not in a set.
+type sieve [1 << 10]bool
+
+func (s set) sieve() *sieve {
+	all := new(sieve)
+	for w := range s {
+		all.add(Hash(w))
+	}
+	return all
+}
+
+func (s *sieve) add(h uint32) { s[h%uint32(len(s))] = true }
+
+// may tells whether a word with a hash may be in the set.
+func (s *sieve) may(h uint32) bool { return s[h%uint32(len(s))] }
 
 func doubleQuote() quote { return quote{open: `"`, close: `"`, escape: '\\'} }
 func singleQuote() quote { return quote{open: "'", close: "'", escape: '\\'} }

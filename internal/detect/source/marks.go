@@ -29,17 +29,27 @@ type compiledMark struct {
 	parts []string
 }
 
-// markTables has the rules of each language by the first token.
-var markTables = sync.OnceValue(func() map[string]map[string][]compiledMark {
-	all := make(map[string]map[string][]compiledMark)
+// markTable has the rules of a language by the hash of the first token.
+type markTable struct {
+	first   sieve
+	byFirst map[uint32][]compiledMark
+}
+
+var markTables = sync.OnceValue(func() map[string]*markTable {
+	all := make(map[string]*markTable)
 	for i := range languages() {
 		l := &languages()[i]
-		byFirst := make(map[string][]compiledMark)
+		t := &markTable{byFirst: make(map[uint32][]compiledMark)}
 		for n := range l.marks {
 			parts := strings.Fields(l.marks[n].Tokens)
-			byFirst[parts[0]] = append(byFirst[parts[0]], compiledMark{&l.marks[n], parts})
+			h := Hash(parts[0])
+			if parts[0][0] == '"' {
+				h = textHash(strings.Trim(parts[0], `"`))
+			}
+			t.first.add(h)
+			t.byFirst[h] = append(t.byFirst[h], compiledMark{&l.marks[n], parts})
 		}
-		all[l.Name] = byFirst
+		all[l.Name] = t
 	}
 	return all
 })
@@ -50,11 +60,11 @@ func (u *unit) readMarks(m *Model) {
 	tests := u.testLines()
 	for i := range u.tok {
 		t := &u.tok[i]
-		key := t.s
-		if t.kind == text {
-			key = `"` + unquote(t.s) + `"`
+		first := t.tokenHash()
+		if !rules.first.may(first) {
+			continue
 		}
-		for _, rule := range rules[key] {
+		for _, rule := range rules.byFirst[first] {
 			if !u.follows(i, rule.parts) || rule.Where == marktable.InCode && tests(i) || rule.Where == marktable.InTests && !tests(i) {
 				continue
 			}
