@@ -3,6 +3,7 @@ package detect
 import (
 	"cmp"
 	"regexp"
+	"slices"
 
 	"github.com/perdure/perdure/internal/detect/source"
 )
@@ -72,16 +73,25 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 				f.Confidence = 0.7 // one rule, and why; or of a test, of which only tools complain
 			}
 		}
+		if outdated.MatchString(m.S) {
+			f.Confidence = min(f.Confidence, 0.7)
+		}
 		r.add(f, id)
 	}
 }
 
+// outdated is what silences notices that something is deprecated, and nothing else.
+// Such a notice comes with the version of what is used; it tells of no fault.
+var outdated = regexp.MustCompile(`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{?\s*"(?:(?:OVERRIDE_)?DEPRECATION|deprecation)"\s*\}?\s*\)|` +
+	`pragma warning disable\s+(?:CS)?0?61[28](?:\s*,\s*(?:CS)?0?61[28])*\s*(?://|$)|\[allow\(deprecated\)\]|` +
+	`disable(?:-next-line|-line)?\s+(?:@typescript-eslint/no-deprecated|deprecation/deprecation)\s*(?:--|\*/|$)`)
+
 // explained is a comment that silences one named rule and says why, in the forms
-// of Go's linters, ESLint, and Python's and PHP's checkers. Security checkers,
+// of Go's linters, ESLint, Flow, and Python's and PHP's checkers. Security checkers,
 // TypeScript and tools for coverage are silenced without a name; there the reason
 // has two or three words at least.
 var explained = regexp.MustCompile(`\bnosec\b\s*(?:[A-Z]\d+[\s,]*)*(?:[:#]|--?)\s*(?:[A-Za-z]\S*\s+){2}\S|(?:nolint|noqa|ignore|disable(?:-next-line|-line)?)\s*[:=\[ ]\s*[\w./-]+(?:,\s*[\w./-]+)*\]?\s*(?://|--|#|;)\s*(?:\S+\s+\S+|[A-Za-z]{5,})` +
-	`|lint:(?:file-)?ignore\s+[\w,*]+\s+\S+\s+\S|@ts-expect-error\b\W*(?:[A-Za-z]\S*\s+){2}\S|(?:c8|v8|istanbul) ignore [a-z ]*\d*\s*(?:--|:|-)\s*\S+\s+\S`)
+	`|lint:(?:file-)?ignore\s+[\w,*]+\s+\S+\s+\S|\$Flow\w+\[[\w-]+\]\W*(?:\S+\s+){2}\S*[A-Za-z]|@ts-expect-error\b\W*(?:[A-Za-z]\S*\s+){2}\S|(?:c8|v8|istanbul) ignore [a-z ]*\d*\s*(?:--|:|-)\s*\S+\s+\S`)
 
 // maxOpenEnds is how many open ends a file may gain.
 const maxOpenEnds = 5
@@ -160,9 +170,49 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 		}
 		r.add(f, handlerRemoved)
 	}
-	if now.Throws < was.Throws && now.Empties > was.Empties && mostlySame(was, now) {
+	if now.Throws < was.Throws && now.Empties > was.Empties && mostlySame(was, now) && turnedEmpty(was, now) {
 		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85}, throwToReturn)
 	}
+}
+
+// turnedEmpty tells whether a function returns nothing where it threw: under the same
+// condition, or both under none.
+func turnedEmpty(was, now *source.Function) bool {
+	plain := func(f *source.Function) (throws, empties int) {
+		throws = f.Throws
+		for i := range f.Guards {
+			if f.Guards[i].Throws {
+				throws--
+			}
+		}
+		return throws, f.Empties - len(f.Emptied)
+	}
+	throws, empties := plain(was)
+	throwsNow, emptiesNow := plain(now)
+	if throwsNow < throws && emptiesNow > empties {
+		return true
+	}
+	kept, had := make(map[uint64]int), make(map[uint64]int)
+	for i := range now.Guards {
+		kept[now.Guards[i].Key]++
+	}
+	for _, c := range was.Emptied {
+		had[c.Key]++
+	}
+	fresh := slices.DeleteFunc(slices.Clone(now.Emptied), func(c source.Condition) bool {
+		had[c.Key]--
+		return had[c.Key] >= 0
+	})
+	for i := range was.Guards {
+		g := &was.Guards[i]
+		if kept[g.Key]--; kept[g.Key] >= 0 || !g.Throws {
+			continue
+		}
+		if g.Failure || slices.ContainsFunc(fresh, func(c source.Condition) bool { return c.Key == g.Key || source.Inside(g.Words, c.Words) >= 0.5 }) {
+			return true
+		}
+	}
+	return false
 }
 
 // sameHandlers tells whether only handlers that did nothing are gone.

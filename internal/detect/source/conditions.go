@@ -1,6 +1,9 @@
 package source
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // Condition is one under which a function leaves early, with something in its hand:
 // what is left of a check that is written in another way.
@@ -14,7 +17,45 @@ func (u *unit) noteCondition(f *Function, from, to, bodyFrom, bodyTo int) {
 	if !u.departs(bodyFrom, min(bodyTo, len(u.tok))) {
 		return
 	}
-	f.Conditions = append(f.Conditions, Condition{Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to])})
+	f.Conditions = append(f.Conditions, u.condition(from, to))
+}
+
+func (u *unit) condition(from, to int) Condition {
+	return Condition{Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to])}
+}
+
+// noteEmpty notes the condition [from, to) when the block [bodyFrom, bodyTo) returns
+// nothing.
+func (u *unit) noteEmpty(f *Function, from, to, bodyFrom, bodyTo int) {
+	for j := bodyFrom; j < bodyTo; j++ {
+		if u.isWord(j) && u.at(j) == "return" && u.emptyResult(j+1) {
+			f.Emptied = append(f.Emptied, u.condition(from, to))
+			return
+		}
+	}
+}
+
+// instead is the guard of a value that is there, or else something is thrown at i:
+// a ?? throw b.
+func (u *unit) instead(i, body int) Guard {
+	from := i - 1
+	for from > max(body+1, i-80) {
+		s := u.at(from - 1)
+		if u.kindAt(from-1) == op {
+			if (s == ")" || s == "]" || s == "}") && u.opener(from-1) > body && (s != "}" || !u.tok[from].first) {
+				from = u.opener(from - 1)
+				continue
+			}
+			if strings.Contains(";{}([,", s) || s == "=>" {
+				break
+			}
+		}
+		if u.lang.lines && u.tok[from].first && u.at(from) != "?:" && u.at(from) != "." && u.at(from) != "?." {
+			break
+		}
+		from--
+	}
+	return Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:i-1]), Words: u.once(appendTelling, u.tok[from:i-1]), S: u.text(from, u.statementEnd(i)), Throws: true}
 }
 
 // readCase notes a case of a switch of Go's without a value.

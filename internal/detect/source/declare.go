@@ -55,9 +55,7 @@ func (u *unit) worded(i int) {
 	if u.at(at) == "<" { // type parameters of Kotlin
 		at = u.angles(at)
 	}
-	for u.isWord(at) && u.at(at+1) == "." && u.isWord(at+2) { // the receiver of an extension
-		at += 2
-	}
+	at = u.receiver(at)
 	name := ""
 	if u.isWord(at) {
 		name = u.at(at)
@@ -81,6 +79,25 @@ func (u *unit) worded(i int) {
 	}
 	body, end := u.bodyAfter(u.closer(paren))
 	u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: strings.Trim(name, "`"), at: at, start: i, body: body, end: end}))
+}
+
+// receiver passes over the type that an extension of Kotlin is for, at i.
+func (u *unit) receiver(i int) int {
+	for j := i; u.isWord(j); {
+		j++
+		if u.at(j) == "<" {
+			j = u.angles(j)
+		}
+		if u.at(j) == "?" {
+			j++
+		}
+		if u.at(j) != "." && u.at(j) != "?." {
+			break
+		}
+		j++
+		i = j
+	}
+	return i
 }
 
 // angles passes over type parameters that begin at i.

@@ -211,6 +211,9 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		}
 	case u.lang.throws[s]:
 		f.Throws++
+		if u.at(i-1) == "??" || u.at(i-1) == "?:" {
+			f.Guards = append(f.Guards, u.instead(i, d.body))
+		}
 	case s == "return":
 		if u.emptyResult(i + 1) {
 			f.Empties++
@@ -295,12 +298,13 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 		return
 	}
 	bodyTo = min(bodyTo, len(u.tok))
+	u.noteEmpty(f, from, to, bodyFrom, bodyTo)
 	why := u.leaves(bodyFrom, bodyTo)
 	if why == staysIn {
 		u.readFixed(f, bodyFrom, bodyTo, from, to)
 		return
 	}
-	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]), S: u.text(i, to)}
+	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]), S: u.text(i, to), Throws: why == throwsOut}
 	for j := from; j < to; j++ {
 		if u.lang.Name == "go" && strings.HasPrefix(strings.ToLower(u.at(j)), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" {
 			g.Failure = true

@@ -135,6 +135,8 @@ type Function struct {
 	Calls      Bag
 	// Conditions are those under which it throws or returns something.
 	Conditions []Condition
+	// Emptied are those under which it returns nothing.
+	Emptied []Condition
 	// Dropped are the calls whose last result goes nowhere, in Go: the last result
 	// is the error.
 	Dropped Bag
@@ -148,6 +150,7 @@ type Guard struct {
 	S     string
 	// Inline is set when the call whose error is checked stands in the condition.
 	Inline bool
+	Throws bool
 	// Weak is set when it only returns false or -1.
 	Weak bool
 	// failure is set for checks of an error that a call returned.

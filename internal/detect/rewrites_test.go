@@ -1,0 +1,89 @@
+package detect_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/internal/detect"
+)
+
+const (
+	thrownSharp = "class A {\n  int F(Body body, string text) {\n    if (body == null) throw new E(nameof(body));\n    G(text);\n    H(body.Size, text.Length);\n    return body.Size;\n  }\n}\n"
+	thrown      = "if (body == null) throw new E(nameof(body));"
+	keptSharp   = "class A {\n  B b;\n  A(B other) {\n    b = other ?? throw new E(nameof(other));\n    G(b);\n  }\n}\n"
+	foundKotlin = "fun f(tag: Int): View {\n  val view = context.findView(tag)\n  if (view == null) {\n    throw NotFound(tag)\n  }\n  return view\n}\n"
+	readKotlin  = "fun booleanOr(map: Map?, key: String, default: Boolean): Boolean = if (map?.has(key) == true) map.get(key) else default\n"
+)
+
+// What is written in another way acts as little as it did, and what is gone acts.
+func TestRewrites(t *testing.T) {
+	t.Parallel()
+	edit := func(path, old, from, to string) (was, now map[string]string) {
+		if !strings.Contains(old, from) {
+			t.Fatalf("%q is not in %q", from, old)
+		}
+		return map[string]string{path: old}, map[string]string{path: strings.Replace(old, from, to, 1)}
+	}
+	type files = map[string]string
+	tests := []struct {
+		name string
+		make func() (was, now files)
+		want []string
+	}{
+		{"nothing is returned where something was thrown", func() (files, files) {
+			return edit("A.cs", thrownSharp, thrown, "if (body == null) return null;")
+		}, []string{"act throw-became-return", "warn guard-removed"}},
+		{"nothing is returned for another reason", func() (files, files) {
+			return edit("A.cs", thrownSharp, thrown, "if (text.Length == 0) return null;")
+		}, []string{"warn guard-removed"}},
+		{"a value or an error became the value", func() (files, files) {
+			return edit("A.cs", keptSharp, " ?? throw new E(nameof(other))", "")
+		}, []string{"act guard-removed"}},
+		{"a check became a value or an error", func() (files, files) {
+			return edit("a.kt", foundKotlin, "\n  if (view == null) {\n    throw NotFound(tag)\n  }\n", "\n    ?: throw NotFound(tag)\n")
+		}, nil},
+		{"a function became an extension", func() (files, files) {
+			return files{"a.kt": readKotlin + "fun use(map: Map?) = booleanOr(map, \"a\", true)\n", "b.kt": "fun g() = 1\n"},
+				files{"a.kt": "fun use(map: Map?) = map.booleanOr(\"a\", true)\n", "b.kt": "fun g() = 1\n" + strings.Replace(readKotlin, "booleanOr(map: Map?, ", "Map<String, List<Int>?>?.booleanOr(", 1)}
+		}, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			report := find(t, &detect.Input{Changes: changes(test.make())})
+			if diff := cmp.Diff(test.want, patternsOf(report)); diff != "" {
+				t.Errorf("findings differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A notice that something is deprecated may be silenced; other complaints act,
+// but for one with a name and a reason.
+func TestSilenced(t *testing.T) {
+	t.Parallel()
+	const line = "  view.setLinks(all())"
+	for _, test := range []struct{ path, note, want string }{
+		{"a.kt", `  @Suppress("DEPRECATION")`, "warn"},
+		{"a.kt", `  @Suppress("UNCHECKED_CAST")`, "act"},
+		{"a.kt", `  @Suppress("DEPRECATION", "UNCHECKED_CAST")`, "act"},
+		{"A.java", `  @SuppressWarnings("deprecation")`, "warn"},
+		{"A.java", `  @SuppressWarnings({"deprecation"})`, "warn"},
+		{"A.java", `  @SuppressWarnings({"deprecation", "unchecked"})`, "act"},
+		{"A.cs", "#pragma warning disable 612, CS0618", "warn"},
+		{"A.cs", "#pragma warning disable 618, 168", "act"},
+		{"A.cs", "#pragma warning disable", "act"},
+		{"A.cs", "#pragma warning disable 168 // it is used by the debugger", "warn"},
+		{"a.rs", "#[allow(deprecated)]", "warn"},
+		{"a.ts", "  // eslint-disable-next-line @typescript-eslint/no-deprecated", "warn"},
+		{"a.js", "  // $FlowFixMe[prop-missing] Flow does not know of it", "warn"},
+		{"a.js", "  // $FlowFixMe[prop-missing]", "act"},
+	} {
+		report := find(t, &detect.Input{Changes: edited(test.path, "a\n"+line+"\n", "a\n"+test.note+"\n"+line+"\n")})
+		if got := strings.Join(patternsOf(report), ", "); got != test.want+" complaint-silenced" {
+			t.Errorf("%s: %q, want to %s", test.note, got, test.want)
+		}
+	}
+}
