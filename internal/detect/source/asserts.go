@@ -4,13 +4,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/perdure/perdure/internal/detect/strength"
 )
 
 // Assertion is a place where a test can fail.
 type Assertion struct {
 	Line     int
 	Name     string // what is asserted: toBe, assertEqual
-	Strength strength
+	Strength strength.Strength
 	Key      uint64 // of its tokens
 	Words    Bag    // telling ones
 	Literals Bag
@@ -23,15 +25,8 @@ type Assertion struct {
 	Call Bag
 }
 
-// strength says how much an assertion pins down.
-type strength uint8
-
-const (
-	Trivial strength = iota // cannot fail
-	weak                    // something is there
-	partial                 // a part, or a bound
-	exact
-)
+// Trivial is the strength of what cannot fail.
+const Trivial = strength.Trivial
 
 // assertions finds the assertions among the tokens [from, to). Those inside of
 // another one are part of it.
@@ -297,8 +292,8 @@ func (u *unit) errorOf(begin, end int) Bag {
 }
 
 // measure says what an assertion asserts, and how strongly.
-func (u *unit) measure(i, begin, end int) (string, strength) {
-	name, best, known := u.at(i), weak, false
+func (u *unit) measure(i, begin, end int) (string, strength.Strength) {
+	name, best, known := u.at(i), strength.Weak, false
 	for j := begin; j < end; j++ {
 		if u.at(j) == "(" && j > i { // arguments do not count, but where the condition is one
 			j = u.closer(j) - 1
@@ -307,14 +302,14 @@ func (u *unit) measure(i, begin, end int) (string, strength) {
 		if !u.isWord(j) {
 			continue
 		}
-		if s, ok := strengths()[plain(u.at(j))]; ok {
+		if s, ok := strength.Of(plain(u.at(j))); ok {
 			if !known || s > best {
 				name, best = u.at(j), s
 			}
 			known = true
 		}
 	}
-	if known && best > weak {
+	if known && best > strength.Weak {
 		return name, best
 	}
 	condition, compares := best, false
@@ -322,23 +317,23 @@ func (u *unit) measure(i, begin, end int) (string, strength) {
 		switch s := u.at(j); s {
 		case "==", "===", "!=", "!==":
 			if u.isNothing(j+1) || u.isNothing(j-1) {
-				condition = max(condition, weak)
+				condition = max(condition, strength.Weak)
 			} else {
-				condition = exact
+				condition = strength.Exact
 			}
 			compares = true
 		case "equals", "Equal", "DeepEqual", "is", "eq", "Equals", "isEqual", "Is", "compareTo", "Diff":
-			condition, compares = exact, true
+			condition, compares = strength.Exact, true
 		case "in", "contains", "Contains", "startsWith", "endsWith", "startswith", "endswith", "HasPrefix", "HasSuffix", "includes", "matches", "any", "any?", "include?", "<=", ">=":
-			condition, compares = max(condition, partial), true
+			condition, compares = max(condition, strength.Partial), true
 		case "<", ">":
 			if u.kindAt(j+1) == number || u.kindAt(j-1) == number {
-				condition, compares = max(condition, partial), true
+				condition, compares = max(condition, strength.Partial), true
 			}
 		}
 	}
 	if !known && !compares {
-		return name, exact // of a library that is not known
+		return name, strength.Exact // of a library that is not known
 	}
 	return name, condition
 }
@@ -351,31 +346,6 @@ func (u *unit) isNothing(i int) bool {
 
 // plain is a name without capitals and underscores.
 func plain(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
-
-var strengths = sync.OnceValue(func() map[string]strength {
-	all := make(map[string]strength)
-	for s := range strings.FieldsSeq(`tobetruthy tobedefined tobefalsy assertnotnull isnotnull notnil assertisnotnone asserttrue assertfalse true false ok notok
-		exists exist notempty isnotempty assertnotempty assertisinstance isinstanceof tobeinstanceof instanceof nothrow assertdoesnotthrow noerror tobenull isnull nil
-		isnotnil assertnotisinstance doesnotthrow anything bepresent bepresent betruthy befalsey benil assert truthy falsy notnull shouldnotbenull beok assertinstanceof
-		assertissubclass benull notbenull istrue isfalse tobetrue beoftype tohavebeencalled assertcalled called notblank shouldbetrue betrue befalse refute assertnil
-		refutenil mustbenil assertok asserterr throws assertthrows error notequal notbe assertnotequal assertnotequals isnotequalto tothrow raises
-		assertraises raiseerror assertraise throw arenotequal arenotsame isempty`) {
-		all[s] = weak
-	}
-	for s := range strings.FieldsSeq(`tocontain tomatch tomatchobject contains assertin assertincludes include includes startwith startswith endswith assertregex assertmatch match
-		matches matchesregex greaterthan lessthan greater less tobegreaterthan tobelessthan len haslength tohavelength hassize havelength assertcontains stringcontaining
-		arraycontaining objectcontaining containsexactly contain have containskey haskey hasitem assertstringcontainsstring containselement subset
-		tohaveproperty tobecloseto isgreaterthan islessthan mustinclude matchobject assertgreater assertless assertmatches almostequal assertalmostequal asserthaskey assertcount`) {
-		all[s] = partial
-	}
-	for s := range strings.FieldsSeq(`tobe toequal tostrictequal assertequal assertequals asserteq assertne equal equals eq deepequal sameas isequalto assertsame mustequal shouldbe be eql
-		strictequal deepstrictequal is same beequalto assertjsonequal jsoneq tomatchsnapshot tomatchinlinesnapshot tothrowerror tohavebeencalledwith calledwith
-		assertcalledwith assertcalledoncewith errorcontains erroris erroras assertsnapshot assertdebugsnapshot assertequalscanonicalizing assertarrayequals
-		assertlistequal assertdictequal assertiterableequals isequaltocomparingfieldbyfield assertnumequal exactly assertjson equalerror samevalue areequal aresame`) {
-		all[s] = exact
-	}
-	return all
-})
 
 // cannotFail tells of assertions that hold whatever the code does.
 func (u *unit) cannotFail(i, begin, end int) bool {
@@ -413,7 +383,7 @@ func (u *unit) namesComparison(i int) bool {
 	if s == "assert" || s == "expect" || s == "Assert" || s == "refute" {
 		return true
 	}
-	_, ok := strengths()[plain(s)]
+	_, ok := strength.Of(plain(s))
 	return ok
 }
 
