@@ -40,7 +40,7 @@ func (u *unit) assertions(from, to, body int, helpers set) []Assertion {
 		begin, end := u.extent(i, from, to)
 		next := u.assertedEnd(i, end)
 		a := u.assertion(i, begin, next)
-		if len(all) > 0 && all[len(all)-1].Strength == weak && u.implied(&all[len(all)-1], &a, last, [2]int{begin, next}) {
+		if len(all) > 0 && all[len(all)-1].Strength == strength.Weak && u.implied(&all[len(all)-1], &a, last, [2]int{begin, next}) {
 			all[len(all)-1].Next = a.Key
 		}
 		all, last = append(all, a), [2]int{begin, next}

@@ -3,11 +3,13 @@ package source
 import (
 	"slices"
 	"sync"
+
+	"github.com/perdure/perdure/internal/detect/strength"
 )
 
 // Strengths counts the assertions of a test by their strength.
-func (t *Test) Strengths() [exact + 1]int {
-	var n [exact + 1]int
+func (t *Test) Strengths() [strength.Exact + 1]int {
+	var n [strength.Exact + 1]int
 	for i := range t.Asserts {
 		n[t.Asserts[i].Strength]++
 	}
@@ -17,7 +19,7 @@ func (t *Test) Strengths() [exact + 1]int {
 // implied tells whether an assertion that something is there says nothing that a
 // stronger one about it does not say: an error that is asked for its text is one.
 func (u *unit) implied(a, b *Assertion, was, by [2]int) bool {
-	if b.Strength <= weak || !presence()[plain(a.Name)] {
+	if b.Strength <= strength.Weak || !presence()[plain(a.Name)] {
 		return false
 	}
 	for i := was[0]; i < was[1]; i++ {
