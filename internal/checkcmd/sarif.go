@@ -64,8 +64,8 @@ type (
 		URIBaseID string `json:"uriBaseId"`
 	}
 	sarifRegion struct {
-		StartLine int       `json:"startLine"`
-		Snippet   sarifText `json:"snippet"`
+		StartLine int        `json:"startLine"`
+		Snippet   *sarifText `json:"snippet,omitempty"`
 	}
 	sarifSuppression struct {
 		Kind          string `json:"kind"`
@@ -167,12 +167,12 @@ func result(f *Finding, at map[string]int) sarifResult {
 	if f.Subject != "" && !strings.Contains(text, f.Subject) {
 		text += ": " + f.Subject
 	}
-	place := sarifPlace{ArtifactLocation: artifact(f.File)}
+	place := sarifPlace{ArtifactLocation: artifact(f.File), Region: &sarifRegion{StartLine: 1}} // who shows findings beside the code wants a line
 	switch {
 	case f.Gone && f.Line > 0: // what is told of is in the older version, whose lines are others
 		text += fmt.Sprintf(" (line %d of the version before)", f.Line)
 	case f.Line > 0:
-		place.Region = &sarifRegion{f.Line, sarifText{f.Evidence}}
+		place.Region = &sarifRegion{f.Line, &sarifText{f.Evidence}}
 	}
 	res := sarifResult{
 		RuleID: f.Pattern, RuleIndex: index, Kind: "fail", Level: level(f.Action), Message: sarifText{text}, Locations: []sarifLocation{},

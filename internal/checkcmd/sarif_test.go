@@ -60,12 +60,12 @@ func TestSARIF(t *testing.T) {
 			} else if u.Path != r.Findings[min(i, 2)].File && i < 3 {
 				t.Errorf("%q stands for %q", at.ArtifactLocation.URI, u.Path)
 			}
-			if at.Region != nil && at.Region.StartLine < 1 {
-				t.Errorf("line %d", at.Region.StartLine)
+			if at.Region == nil || at.Region.StartLine < 1 {
+				t.Errorf("%q has no line, which who shows findings beside the code wants", at.ArtifactLocation.URI)
 			}
 		}
 	}
-	if len(run.Results[2].Locations) != 0 || run.Results[1].Locations[0].PhysicalLocation.Region != nil || !strings.Contains(run.Results[1].Message.Text, "line 9 of the version before") {
+	if len(run.Results[2].Locations) != 0 || run.Results[1].Locations[0].PhysicalLocation.Region.Snippet != nil || !strings.Contains(run.Results[1].Message.Text, "line 9 of the version before") {
 		t.Errorf("places: %s", text)
 	}
 	if s := run.Results[3].Suppressions; len(s) != 1 || s[0].Justification != "why (ann)" {

@@ -58,6 +58,9 @@ func (c *commands) settings(ctx context.Context, l *config.Loaded, v *versions, 
 	if own := l.Loop.Rules; !own.Equal(&ruleset.Settings{}) {
 		s.notes = append(s.notes, "your own settings count here, too: "+own.String())
 	}
+	if less := (ruleset.Settings{Types: s.set.Types, Off: s.set.Off}); len(less.Types)+len(less.Off) > 0 {
+		s.notes = append(s.notes, "the settings narrow what is looked for: "+less.String())
+	}
 	s.notes = append(s.notes, ruleset.Ended(s.waivers, s.now)...)
 	return s, nil
 }

@@ -155,7 +155,7 @@ func (r *Report) summary() string {
 
 // meant is what to do about a change that is meant.
 const meant = "A change that is meant needs the word of a person, not a way around: a waiver with its reason in " + ruleset.FileName +
-	", committed before it (docs/check.md)."
+	", committed alone and before it (a person passes the hook with git commit --no-verify; docs/check.md)."
 
 // adviceOf says what to do about a regression.
 func adviceOf(t detect.Type) string {
