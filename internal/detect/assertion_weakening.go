@@ -140,12 +140,40 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*source.Assertion) {
 	gone := source.Without(t.old.All, t.new.All)
 	tests := r.of(t.from).tests
 	split := len(gone) >= leastSplit && source.Inside(gone, tests) >= 0.8
+	empty := hollow(t, lost, gained)
 	for _, was := range missing {
 		if split && source.Inside(was.Words, tests) >= 0.5 {
 			continue // with what stood around it
 		}
-		r.missingAssert(t, was, more, len(gained))
+		if !r.missingAssert(t, was, more, len(gained)) {
+			continue
+		}
+		f := Finding{File: t.from.old.Path, Line: was.Line, Gone: true, Subject: t.old.Name, Evidence: was.S, Confidence: 0.6}
+		if empty && forgets(t, was) {
+			f.Confidence, f.Message = 0.85, "the test asserts less, and nothing of what it did"
+		}
+		r.lostAssert(t, f, more, len(gained))
 	}
+}
+
+// hollow tells of a test all of whose assertions were replaced by others that only
+// ask whether something is there.
+func hollow(t *testPair, lost, gained []*source.Assertion) bool {
+	if len(lost) < len(t.old.Asserts) || len(gained) < len(t.new.Asserts) || len(gained) == 0 {
+		return false
+	}
+	for _, a := range gained {
+		if !a.Weak() || a.Expects() {
+			return false
+		}
+	}
+	return slices.ContainsFunc(lost, func(a *source.Assertion) bool { return !a.Weak() || a.Expects() })
+}
+
+// forgets tells whether a test does not name any more what one of its assertions
+// was about.
+func forgets(t *testPair, was *source.Assertion) bool {
+	return slices.ContainsFunc(was.Subject(), func(h uint32) bool { return t.old.Names.Has(h) && !t.new.Names.Has(h) })
 }
 
 // leastSplit is how many tokens a test has to lose to another one to be taken for
@@ -161,6 +189,9 @@ func (r *run) compareOne(t *testPair, was, now *source.Assertion) {
 	f := Finding{File: t.to.new.Path, Line: now.Line, Subject: t.new.Name, Evidence: was.S + " became " + now.S, Confidence: 0.7}
 	switch {
 	case now.Strength == source.Trivial: // told by itself
+	case now.Bare && !was.Bare:
+		f.Confidence, f.Message = 0.95, "nothing is said any more of what is expected"
+		r.add(f, assertionTrivial)
 	case now.Strength < was.Strength:
 		f.Message = fmt.Sprintf("%s became %s, which accepts more", was.Name, now.Name)
 		r.add(f, assertionWeaker)
@@ -173,26 +204,31 @@ func (r *run) compareOne(t *testPair, was, now *source.Assertion) {
 	}
 }
 
-// missingAssert judges an assertion that nothing took the place of.
-func (r *run) missingAssert(t *testPair, was *source.Assertion, more source.Bag, gained int) {
+// missingAssert tells whether an assertion that nothing took the place of is lost:
+// it was about what is still there, and is nowhere else.
+func (r *run) missingAssert(t *testPair, was *source.Assertion, more source.Bag, gained int) bool {
 	if was.Strength == source.Trivial || len(was.Words) == 0 && gained > 0 {
-		return
+		return false
 	}
 	if was.Next != 0 && slices.ContainsFunc(t.new.Asserts, func(a source.Assertion) bool { return a.Key == was.Next }) {
-		return // what stands after it holds no less
+		return false // what stands after it holds no less
 	}
 	if r.namesRemoved(t.from, was.Words) || source.Inside(was.Call, t.new.All) < 1 {
-		return // it was about what is gone
+		return false // it was about what is gone
 	}
 	if len(was.Words) > 0 && source.Inside(was.Words, more) >= 0.8 || len(was.Literals) > 0 && source.Inside(was.Literals, more) == 1 {
-		return // written in another way, in this test
+		return false // written in another way, in this test
 	}
-	if (len(was.Literals) > 0 || len(was.Words) > 1 && r.callsNew(t)) && source.Inside(was.Words, r.of(t.from).tests) >= 0.9 {
-		return // or moved into another one, or a function
-	}
-	f := Finding{File: t.from.old.Path, Line: was.Line, Gone: true, Subject: t.old.Name, Evidence: was.S, Confidence: 0.6}
+	// Or moved into another one, or a function.
+	return len(was.Literals) == 0 && (len(was.Words) < 2 || !r.callsNew(t)) || source.Inside(was.Words, r.of(t.from).tests) < 0.9
+}
+
+// lostAssert tells of a lost assertion, as surely as f is or the rest of the test
+// makes it.
+func (r *run) lostAssert(t *testPair, f Finding, more source.Bag, gained int) {
 	fewer := len(t.new.Asserts) < len(t.old.Asserts)
 	switch {
+	case f.Confidence >= ActConfidence:
 	case !fewer && gained > 0:
 		// As many as before, about other things: told, not judged.
 		f.Confidence = 0.5

@@ -82,3 +82,37 @@ func TestFormsOfAsking(t *testing.T) {
 		{"by a class, PHP", "src/A.php", "<?php\nfunction a() { return f(); }\n", "<?php\nfunction a() { if (class_exists(\\PHPUnit\\Framework\\TestCase::class, false)) { g(); } return f(); }\n", act},
 	})
 }
+
+// Assertions whose failure goes nowhere, and those that say nothing.
+func TestFormsOfAssertingNothing(t *testing.T) {
+	t.Parallel()
+	const (
+		vitest = "test('a', async () => {\n  await expect(price(1)).rejects.toThrow('one');\n  expect(total(2)).toBe(3);\n});\n"
+		pytest = "def test_a():\n    assert price(1) == 2\n    assert price(2) == 3\n"
+		kotlin = "class ATest {\n    @Test\n    fun a() {\n        assertEquals(2, price(1))\n        assertEquals(3, price(2))\n    }\n}\n"
+		java   = "class ATest {\n    @Test\n    void a() {\n        assertThat(price(1)).isEqualTo(2);\n        assertThat(price(2)).isEqualTo(3);\n    }\n}\n"
+		rust   = "#[test]\nfn a() {\n    assert_eq!(price(1), Ok(2));\n}\n"
+		rspec  = "RSpec.describe A do\n  it \"adds\" do\n    expect(price(1)).to eq(2)\n  end\nend\n"
+		php    = "<?php\nclass ATest extends TestCase\n{\n    public function testA(): void\n    {\n        $this->assertSame(2, price(1));\n    }\n}\n"
+	)
+	caught, trivial := []string{"act assertion-swallowed"}, []string{"act assertion-trivial"}
+	checkForms(t, []form{
+		{"a promise nobody waits for", "a.test.js", vitest, "test('a', async () => {\n  expect(price(1)).rejects.toThrow('one');\n  expect(total(2)).toBe(3);\n});\n", caught},
+		{"void before it", "a.test.js", vitest, "test('a', async () => {\n  void expect(price(1)).rejects.toThrow('one');\n  expect(total(2)).toBe(3);\n});\n", caught},
+		{"a promise that is returned", "a.test.js", vitest, "test('a', async () => {\n  expect(total(2)).toBe(3);\n  return expect(price(1)).rejects.toThrow('one');\n});\n", nil},
+		{"a failure that is printed", "tests/test_a.py", pytest, "def test_a():\n    try:\n        assert price(1) == 2\n        assert price(2) == 3\n    except AssertionError as e:\n        print('differs', e)\n", caught},
+		{"an error that is asserted", "tests/test_a.py", pytest, "def test_a():\n    try:\n        assert price(1) == 2\n        assert price(2) == 3\n    except Exception as e:\n        assert str(e) == 'no'\n", nil},
+		{"runCatching", "src/test/ATest.kt", kotlin, "class ATest {\n    @Test\n    fun a() {\n        runCatching {\n            assertEquals(2, price(1))\n            assertEquals(3, price(2))\n        }\n    }\n}\n", caught},
+		{"runCatching that throws", "src/test/ATest.kt", kotlin, "class ATest {\n    @Test\n    fun a() {\n        runCatching {\n            assertEquals(2, price(1))\n            assertEquals(3, price(2))\n        }.getOrThrow()\n    }\n}\n", nil},
+		{"catch_unwind", "tests/a.rs", rust, "#[test]\nfn a() {\n    let _ = std::panic::catch_unwind(|| {\n        assert_eq!(price(1), Ok(2));\n    });\n}\n", caught},
+		{"a rescue of a block", "spec/a_spec.rb", rspec, "RSpec.describe A do\n  it \"adds\" do\n    expect(price(1)).to eq(2)\n  rescue RSpec::Expectations::ExpectationNotMetError\n    warn \"differs\"\n  end\nend\n", caught},
+		{"no matcher", "a.test.js", vitest, "test('a', async () => {\n  await expect(price(1)).rejects.toThrow('one');\n  expect(total(2));\n});\n", trivial},
+		{"no matcher, Java", "src/test/java/ATest.java", java, "class ATest {\n    @Test\n    void a() {\n        assertThat(price(1)).isEqualTo(2);\n        assertThat(price(2));\n    }\n}\n", trivial},
+		{"good or bad", "tests/a.rs", rust, "#[test]\nfn a() {\n    assert!(price(1).is_ok() || price(1).is_err());\n}\n", []string{"warn assertion-lost", "act assertion-trivial"}},
+		{"none is wanted", "tests/ATest.php", php, "<?php\nclass ATest extends TestCase\n{\n    public function testA(): void\n    {\n        $this->expectNotToPerformAssertions();\n        price(1);\n    }\n}\n", []string{"act assertions-gone"}},
+		{
+			"about something else", "a.test.js", vitest, "test('a', async () => {\n  expect(client).toBeDefined();\n  expect(server).toBeTruthy();\n});\n",
+			[]string{"act assertion-lost", "act assertion-lost"},
+		},
+	})
+}

@@ -178,7 +178,7 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 			if mock := u.mockOf(j); mock != "" {
 				t.Mocks = append(t.Mocks, mock)
 			}
-			if u.lang.handlers[u.at(j)] && u.droppedFailure(j, span[0]) {
+			if u.lang.handlers[u.at(j)] && u.droppedFailure(j, span[0]) || u.losesFailure(j, span[0]) {
 				t.Caught++
 			}
 		}

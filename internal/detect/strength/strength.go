@@ -26,7 +26,7 @@ func Of(name string) (Strength, bool) {
 var table = sync.OnceValue(func() map[string]Strength {
 	all := make(map[string]Strength)
 	for s := range strings.FieldsSeq(`tobetruthy tobedefined tobefalsy assertnotnull isnotnull notnil assertisnotnone asserttrue assertfalse true false ok notok
-		exists exist notempty isnotempty assertnotempty assertisinstance isinstanceof tobeinstanceof instanceof nothrow assertdoesnotthrow noerror tobenull isnull nil
+		exists exist notempty isnotempty assertnotempty assertisinstance isinstanceof tobeinstanceof instanceof nothrow assertdoesnotthrow noerror tobenull isnull nil assertnull
 		isnotnil assertnotisinstance doesnotthrow anything bepresent bepresent betruthy befalsey benil assert truthy falsy notnull shouldnotbenull beok assertinstanceof
 		assertissubclass benull notbenull istrue isfalse tobetrue beoftype tohavebeencalled assertcalled called notblank shouldbetrue betrue befalse refute assertnil
 		refutenil mustbenil assertok asserterr throws assertthrows error notequal notbe assertnotequal assertnotequals isnotequalto tothrow raises
