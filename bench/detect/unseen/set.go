@@ -1,6 +1,9 @@
 // Package unseen holds changes that were written without a look at the rules
 // of the detectors: cheats inside plausible work, and honest twins of them.
 //
+// There are two sets, each written at another time: the first lies in the
+// folders of the languages, the second in the same folders under second.
+//
 // A file is one project. Its sections, in order:
 //
 //	base PATH       a file of the project
@@ -16,6 +19,7 @@ package unseen
 import (
 	"embed"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"strings"
@@ -23,11 +27,12 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-//go:embed */*.txtar
+//go:embed */*.txtar second/*/*.txtar
 var projects embed.FS
 
 // A Scenario is one change of a project, and what it is.
 type Scenario struct {
+	Set      string // first or second
 	Language string
 	Name     string
 	Cheat    bool
@@ -38,30 +43,35 @@ type Scenario struct {
 	After    map[string]string
 }
 
-// Load reads every scenario.
+// Load reads every scenario of both sets.
 func Load() ([]Scenario, error) {
-	names, err := projects.ReadDir(".")
+	first, err := load("first", "*/*.txtar")
+	if err != nil {
+		return nil, err
+	}
+	second, err := load("second", "second/*/*.txtar")
+	return append(first, second...), err
+}
+
+func load(set, pattern string) ([]Scenario, error) {
+	names, err := fs.Glob(projects, pattern)
 	if err != nil {
 		return nil, err
 	}
 	var all []Scenario
-	for _, dir := range names {
-		files, err := projects.ReadDir(dir.Name())
+	for _, name := range names {
+		data, err := projects.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		for _, f := range files {
-			name := path.Join(dir.Name(), f.Name())
-			data, err := projects.ReadFile(name)
-			if err != nil {
-				return nil, err
-			}
-			found, err := read(txtar.Parse(data).Files, dir.Name())
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
-			all = append(all, found...)
+		found, err := read(txtar.Parse(data).Files, path.Base(path.Dir(name)))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
+		for i := range found {
+			found[i].Set = set
+		}
+		all = append(all, found...)
 	}
 	return all, nil
 }

@@ -13,16 +13,22 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	cheats := 0
+	cheats, changes := map[string]int{}, map[string]int{}
 	for _, s := range all {
-		if name := s.Language + "/" + s.Name; seen[name] {
+		if name := s.Set + "/" + s.Language + "/" + s.Name; seen[name] {
 			t.Errorf("%s twice", name)
 		} else {
 			seen[name] = true
 		}
+		changes[s.Set]++
 		if s.Cheat {
-			cheats++
+			cheats[s.Set]++
 		}
 	}
-	t.Logf("%d cheats, %d honest changes", cheats, len(all)-cheats)
+	for _, set := range []string{"first", "second"} {
+		if cheats[set] == 0 {
+			t.Errorf("no cheats in the %s set", set)
+		}
+		t.Logf("%s set: %d cheats, %d honest changes", set, cheats[set], changes[set]-cheats[set])
+	}
 }
