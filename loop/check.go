@@ -96,8 +96,17 @@ func (r *run) scratch() (string, error) {
 // runner runs commands in the workspace.
 func (r *run) runner() (*metric.Runner, error) {
 	temp, err := r.scratch()
-	return &metric.Runner{Root: r.files.Root(), Scratch: temp, Hold: r.e.cfg.Hold}, err
+	return &metric.Runner{Root: r.files.Root(), Scratch: temp, Env: r.checkEnv(os.Environ()), Hold: r.e.cfg.Hold}, err
 }
+
+// checkEnv tells what the check runs that it works for a loop: the agent wrote some of
+// it, and has no more to decide there.
+func (r *run) checkEnv(env []string) []string {
+	return append(env[:len(env):len(env)], VarCheck+"="+ID(&r.l.Tree))
+}
+
+// VarCheck is set, to the loop's ID, where its check runs.
+const VarCheck = "PERDURE_CHECK"
 
 // compareWork is checkWork beside the baseline, as the user wrote the command.
 func (r *run) compareWork(ctx context.Context) (Check, error) {

@@ -168,7 +168,7 @@ func (r *run) sealed(ctx context.Context, id workspace.ID, check *Check, whole b
 
 // runnerIn runs commands in a copy.
 func (r *run) runnerIn(at *sealed.Place) *metric.Runner {
-	return &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: at.Env, Hold: append(r.e.cfg.Hold[:len(r.e.cfg.Hold):len(r.e.cfg.Hold)], at.Hold)}
+	return &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: r.checkEnv(at.Env), Hold: append(r.e.cfg.Hold[:len(r.e.cfg.Hold):len(r.e.cfg.Hold)], at.Hold)}
 }
 
 // checkCopy runs the completion command in a copy.
