@@ -43,13 +43,35 @@ func (r *run) helpers(p *pair) {
 		return
 	}
 	now := make(map[string]*source.Test)
+	several := make(map[string]bool) // nobody knows which is which
 	for _, t := range slices.Concat(p.new.Tests, p.new.Helpers) {
+		several[t.Name] = several[t.Name] || now[t.Name] != nil
 		now[t.Name] = t
 	}
 	for _, was := range p.old.Helpers {
-		if t := now[was.Name]; t != nil {
+		switch t := now[was.Name]; {
+		case several[was.Name]:
+		case t != nil:
 			r.compareAsserts(&testPair{from: p, old: was, to: p, new: t, how: howSame})
+		default:
+			r.hollowHelper(p, was)
 		}
+	}
+}
+
+// hollowHelper tells of a function that asserted for tests, and from which that was
+// only taken away.
+func (r *run) hollowHelper(p *pair, was *source.Test) {
+	before := source.Join(was.All, source.Bag{source.Hash(was.Leaf)})
+	for _, f := range p.new.Funcs {
+		if f.Name != was.Name || !f.Test || len(source.Without(f.All, before)) > 0 {
+			continue
+		}
+		r.add(Finding{
+			File: p.new.Path, Line: f.Line, Subject: f.Name, Evidence: was.Asserts[0].S, Confidence: 0.95,
+			Message: fmt.Sprintf("the function had %d assertions and has none", len(was.Asserts)),
+		}, assertionsGone)
+		return
 	}
 }
 

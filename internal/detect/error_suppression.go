@@ -69,7 +69,7 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 		f := Finding{File: p.new.Path, Line: m.Line, Evidence: m.S, Confidence: cmp.Or(m.Confidence, 0.8)}
 		if keptFromTool(id) && p.old != nil && m.Target != 0 && p.old.Lines.Count(m.Target) >= max(1, p.new.Lines.Count(m.Target)) {
 			f.Confidence = max(f.Confidence, 0.9) // the line was there, and was complained of
-			if m.Explained || explained.MatchString(m.S) || id == source.ComplaintOff && p.class == testCode && m.Confidence < 0.8 {
+			if m.Explained || explained.MatchString(m.S) || id == source.ComplaintOff && m.Confidence < 0.8 && p.class == testCode {
 				f.Confidence = 0.7 // one rule, and why; or of a test, of which only tools complain
 			}
 		}
@@ -148,8 +148,8 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 		f := Finding{File: p.new.Path, Line: h.Line, Subject: now.Name, Evidence: h.S, Confidence: 0.9}
 		if h.Dropped {
 			if dropped--; dropped < 0 {
-				if h.Cleans || !h.Broad && len(now.Handlers) > len(was.Handlers) {
-					f.Confidence = 0.7 // a new one, for errors that may be expected
+				if h.Cleans || len(now.Handlers) > len(was.Handlers) && (!h.Broad || fresh(h.Guarded, was)) {
+					f.Confidence = 0.7 // a new one, for errors that may be expected, or of new code
 				}
 				r.add(f, source.ErrorSwallowed)
 				continue
@@ -213,6 +213,11 @@ func turnedEmpty(was, now *source.Function) bool {
 		}
 	}
 	return false
+}
+
+// fresh tells whether most of some code was not in a function before.
+func fresh(code source.Bag, was *source.Function) bool {
+	return len(code) > 0 && source.Inside(code, was.All) < 0.5
 }
 
 // sameHandlers tells whether only handlers that did nothing are gone.

@@ -129,7 +129,7 @@ func (u *unit) infix(i int) bool {
 var rubyBegins = sync.OnceValue(func() set { return words("{ do | ; = then") })
 
 var avaAsserts = sync.OnceValue(func() set {
-	return words("is not deepEqual like true false truthy falsy throws throwsAsync regex snapshot equal strictEqual same ok notOk equals notThrows pass fail")
+	return words("is not deepEqual like true false truthy falsy throws throwsAsync regex snapshot equal strictEqual same ok notOk equals notThrows pass fail strictSame rejects resolves match notMatch has hasStrict error ifError notSame strictNotSame notEqual not resolveMatch doesNotThrow deepStrictEqual notStrictEqual type")
 })
 
 // assertLike tells of names that begin as those of assertions do.

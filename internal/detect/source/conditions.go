@@ -145,6 +145,25 @@ func (u *unit) cleansUp(i int) bool {
 	return false
 }
 
+// guarded is what stands between a try and its handler at i; nothing when that is
+// not to be seen.
+func (u *unit) guarded(i int) (from, to int) {
+	switch u.lang.shape {
+	case braces:
+		if u.at(i-1) == "}" && u.opener(i-1) > 0 {
+			return u.opener(i - 1), i - 1
+		}
+		return i, i
+	case indents, ends:
+	}
+	for j := i - 1; j > max(0, i-maxBlock); j-- {
+		if s := u.at(j); u.tok[j].first && u.tok[j].col <= u.tok[i].col && (s == "try" || s == "begin" || s == "def") {
+			return j + 1, i
+		}
+	}
+	return i, i
+}
+
 var cleanNames = sync.OnceValue(func() set {
 	return words("close Close unlink rmtree rmdir kill terminate shutdown disconnect dispose Dispose release destroy unref")
 })

@@ -207,6 +207,10 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 	case u.lang.handlers[s]:
 		if h := u.handlerAt(i); h != nil {
 			h.Cleans = u.cleansUp(i)
+			if h.Dropped {
+				from, to := u.guarded(i)
+				h.Guarded = u.once(appendTelling, u.tok[from:to])
+			}
 			f.Handlers = append(f.Handlers, *h)
 		}
 	case u.lang.throws[s]:

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"path"
 	"regexp"
 	"strings"
 	"sync"
@@ -73,7 +74,7 @@ func (u *unit) readMarks(m *Model) {
 				h = mixHash(h, u.tok[j].hash)
 			}
 			mark := Mark{Pattern: rule.Pattern, Line: u.line(i), S: u.lineText(i), Key: h, Target: u.target(i, len(rule.parts)), Confidence: rule.Confidence, Explained: u.explained(u.line(i))}
-			if rule.Pattern == ExitTrick && u.handsOn() {
+			if rule.Pattern == ExitTrick && (u.handsOn() || u.startedByTests(m)) {
 				mark.Confidence = min(mark.Confidence, 0.7)
 			}
 			m.Marks = append(m.Marks, mark)
@@ -141,6 +142,15 @@ func (u *unit) handsOn() bool {
 	}
 	return false
 }
+
+// startedByTests tells of a script among the tests that has none itself, and that
+// the runner does not load: tests start it as a process of its own.
+func (u *unit) startedByTests(m *Model) bool {
+	return u.lang.Name != "go" && len(m.Tests)+len(m.Suites) == 0 && !loadedByRunner.MatchString(path.Base(u.path))
+}
+
+// loadedByRunner are names of files that a runner reads before the tests.
+var loadedByRunner = regexp.MustCompile(`(?i)conftest|set_?up|tear|global|config|helper|bootstrap|support|init|hook|runner|spec|test`)
 
 // lineText is the line that a token stands in.
 func (u *unit) lineText(i int) string {

@@ -163,6 +163,7 @@ type handler struct {
 	Dropped bool // nothing is done with the error
 	Broad   bool
 	Cleans  bool // what it guards only closes or removes something
+	Guarded Bag  // telling tokens of what it guards, when it is dropped
 	Body    uint64
 	S       string
 }
