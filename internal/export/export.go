@@ -5,9 +5,9 @@
 // The first line is the manifest, the last one says how many lines of each type
 // there were and the SHA-256 of all bytes before it: a file without it was cut.
 // In between the order is fixed: the tree, its context with the files, of a loop
-// where it stands with its iterations and gates by number, the tasks by ID each
-// followed by its calls, the events by number. Two exports of
-// a tree that ended are the same bytes. Readers skip types they do not know.
+// where it stands with its iterations, the gates by number, what was marked as a
+// false alarm, the tasks by ID each followed by its calls, the events by number. Two
+// exports of a tree that ended are the same bytes. Readers skip types they do not know.
 package export
 
 import (
@@ -71,7 +71,7 @@ func Write(ctx context.Context, store *perdure.Store, w io.Writer, cfg Config) e
 		Type string       `json:"type"`
 		Tree perdure.Tree `json:"tree"`
 	}{"tree", tree})
-	for _, part := range []func(context.Context, *perdure.Tree) error{x.context, x.loop, x.tasks, x.events} {
+	for _, part := range []func(context.Context, *perdure.Tree) error{x.context, x.loop, x.gates, x.falseAlarms, x.tasks, x.events} {
 		if err := part(ctx, &tree); err != nil {
 			return err
 		}

@@ -33,15 +33,29 @@ func (x *exporter) loop(ctx context.Context, tree *perdure.Tree) error {
 		Type string       `json:"type"`
 		Loop *record.Loop `json:"loop"`
 	}{"loop", &l})
-	if err := x.iterations(ctx, records, tree.ID); err != nil {
-		return err
-	}
-	gates, err := records.Gates(ctx, tree.ID)
+	return x.iterations(ctx, records, tree.ID)
+}
+
+// gates writes what people were asked, in a loop or in a run.
+func (x *exporter) gates(ctx context.Context, tree *perdure.Tree) error {
+	gates, err := record.New(x.store).Gates(ctx, tree.ID)
 	for i := range gates {
 		x.line("gate", struct {
 			Type string       `json:"type"`
 			Gate *record.Gate `json:"gate"`
 		}{"gate", &gates[i]})
+	}
+	return err
+}
+
+// falseAlarms writes what people marked in a loop.
+func (x *exporter) falseAlarms(ctx context.Context, tree *perdure.Tree) error {
+	marks, err := record.New(x.store).FalseAlarms(ctx, tree.ID)
+	for i := range marks {
+		x.line("false_alarm", struct {
+			Type string             `json:"type"`
+			Mark *record.FalseAlarm `json:"false_alarm"`
+		}{"false_alarm", &marks[i]})
 	}
 	return err
 }

@@ -46,6 +46,7 @@ func looped(t *testing.T, s *perdure.Store, iterations int) perdure.TreeID {
 		l.Iteration = n
 		change := record.Change{Loop: &l, Iteration: &record.Iteration{Number: n, Task: leases[0].Task.ID, Status: record.IterationKept, Data: data}, Blobs: []perdure.BlobRef{ref}}
 		if n == 1 {
+			change.FalseAlarms = []record.FalseAlarm{{Fingerprint: "0123456789abcdef", Iteration: 1, By: "ann"}}
 			change.Gate = &record.Gate{Iteration: n, Kind: record.GateStuck, Question: json.RawMessage(`{"title":"stuck","options":[]}`)}
 		}
 		ok(records.Save(ctx, leases[0], change))
@@ -68,7 +69,7 @@ func TestExportLoop(t *testing.T) {
 		checkEnd(t, out.Bytes(), lines)
 		counts := lines[len(lines)-1].Counts
 		delete(counts, "event")
-		want := map[string]int64{"manifest": 1, "tree": 1, "loop": 1, "iteration": iterations + 1, "blob": iterations, "content": iterations, "gate": 1, "task": 1}
+		want := map[string]int64{"manifest": 1, "tree": 1, "loop": 1, "iteration": iterations + 1, "blob": iterations, "content": iterations, "gate": 1, "false_alarm": 1, "task": 1}
 		if diff := cmp.Diff(want, counts); diff != "" {
 			t.Errorf("lines (-want +got):\n%s", diff)
 		}
@@ -97,4 +98,35 @@ func TestExportLoopNeverBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkEnd(t, out.Bytes(), read(t, out.Bytes()))
+}
+
+// A run that waits at a gate is exported with it.
+func TestExportGateOfARun(t *testing.T) {
+	t.Parallel()
+	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+	tree, err := s.CreateTree(t.Context(), perdure.TreeSpec{Kind: "run", Root: perdure.TaskSpec{Prompt: "Why?"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := s.OpenSession(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close(t.Context()) }) // the store closes it too
+	leases, err := session.Claim(t.Context(), perdure.ClaimRequest{Max: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := record.New(s).Wait(t.Context(), leases[0], "no model answers"); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := export.Write(t.Context(), s, &out, export.Config{Tree: tree.ID}); err != nil {
+		t.Fatal(err)
+	}
+	lines := read(t, out.Bytes())
+	checkEnd(t, out.Bytes(), lines)
+	if n := lines[len(lines)-1].Counts["gate"]; n != 1 || !strings.Contains(out.String(), "no model answers") {
+		t.Errorf("%d gates:\n%s", n, &out)
+	}
 }

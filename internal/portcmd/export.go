@@ -24,7 +24,7 @@ func (c *commands) newExport() *cobra.Command {
 		Use:   "export TREE",
 		Short: "Write a tree as JSON Lines, trees as a .aiwg folder, or a state",
 		Long: "Write everything the store knows of a tree as JSON Lines: configuration, context, tasks with their results, " +
-			"calls and events, of a loop also its iterations, gates and results of tests, in a fixed order (perdure schema export-line). The last line counts the others and has " +
+			"calls and events, of a loop also its iterations, results of tests and false alarms, and gates, in a fixed order (perdure schema export-line). The last line counts the others and has " +
 			"their SHA-256; without it the file was cut. The tree stays as it is. Prompts, results and the text of the " +
 			"context are in it as they are.\n\n" +
 			"With --layout aiwg, the first argument is a new folder, the others are trees; without them all trees and states " +
