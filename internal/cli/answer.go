@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/gatecmd"
+	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -33,7 +34,7 @@ func (a *app) tellGate(s *client.Status) bool {
 	if s.Gate == nil || !s.Gate.Run {
 		return false
 	}
-	a.note("%s waiting at gate %d; `perdure answer %s` shows what is asked", count(int64(s.Gate.Waiting), "task"), s.Gate.Number, s.Tree)
+	a.note("%s", human.Gate(s.Tree, s.Gate.Number, s.Gate.Waiting))
 	return true
 }
 

@@ -165,6 +165,12 @@ func LastLine(text string) string {
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
+// Gate says how many tasks of a run wait for a person, and how that person is shown
+// what is asked.
+func Gate(tree perdure.TreeID, number, waiting int) string {
+	return fmt.Sprintf("%s waiting at gate %d; `perdure answer %s` shows what is asked", Count(int64(waiting), "task"), number, tree)
+}
+
 // Mark is the sign of a state: told apart by its shape. Of no state it is "…".
 func Mark(state perdure.State) string {
 	switch state {

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/loop/record"
 )
 
 // Document is everything a report tells.
@@ -27,6 +29,8 @@ type Document struct {
 	// Result is nil while the tree has not ended.
 	Result *client.Result
 	Survey client.Report
+	// Gates are what people were asked.
+	Gates []record.Gate
 }
 
 // Read asks for everything about a tree. Of a tree that has not ended the parts
@@ -49,6 +53,9 @@ func Read(ctx context.Context, c *client.Client, id perdure.TreeID) (*Document, 
 	if err == nil {
 		d.Result = &result
 	} else if !errors.Is(err, perdure.ErrConflict) {
+		return nil, err
+	}
+	if d.Gates, err = c.Gates(ctx, id); err != nil {
 		return nil, err
 	}
 	d.Survey, err = c.Report(ctx, id)
@@ -115,7 +122,7 @@ func (d *Document) facts() []fact {
 	} else {
 		facts = append(facts, fact{"Since", human.Seconds(s.ElapsedSeconds)}, fact{"ETA", human.ETA(s.ETASeconds)})
 	}
-	facts = append(facts, fact{"Usage", human.Usage(s.Usage)})
+	facts = append(append(facts, d.gates()...), fact{"Usage", human.Usage(s.Usage)})
 	if s.Completed > 0 {
 		facts = append(facts, fact{"Task time", fmt.Sprintf("mean %s, half under %s, 95 %% under %s",
 			human.Seconds(s.MeanTaskSeconds), human.Seconds(s.P50TaskSeconds), human.Seconds(s.P95TaskSeconds))})
@@ -125,6 +132,32 @@ func (d *Document) facts() []fact {
 		facts = append(facts, fact{"Ended", human.Stamp(*d.Tree.CompletedAt)})
 	}
 	return append(facts, fact{"Looked at", human.Stamp(d.Survey.At)})
+}
+
+// maxGates is how many gates are told of, the last ones.
+const maxGates = 10
+
+// gates say what people were asked by a run, and what they decided.
+func (d *Document) gates() []fact {
+	var facts []fact
+	for i := max(0, len(d.Gates)-maxGates); i < len(d.Gates); i++ {
+		g := &d.Gates[i]
+		if !g.Run { // a loop has a report of its own
+			continue
+		}
+		text := human.Gate(g.Tree, g.Number, g.Waiting)
+		switch {
+		case g.AnsweredAt != nil:
+			text = fmt.Sprintf("%s by %s after %s", g.Answer, cmp.Or(g.AnsweredBy, "somebody"), human.Duration(g.AnsweredAt.Sub(g.OpenedAt)))
+			if g.Reason != "" {
+				text += ": " + g.Reason
+			}
+		case d.Status.State.Terminal():
+			text = "nobody answered before the end"
+		}
+		facts = append(facts, fact{fmt.Sprintf("Gate %d", g.Number), human.OneLine(text)})
+	}
+	return facts
 }
 
 // failure is why the tree has no result; empty when it has one.

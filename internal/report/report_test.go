@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/report"
+	"github.com/perdure/perdure/loop/record"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -91,6 +92,24 @@ func TestGolden(t *testing.T) {
 				t.Errorf("differs from %s (-want +got), -update rewrites it:\n%s", path, diff)
 			}
 		})
+	}
+}
+
+// A report tells what people were asked and decided, and what still waits.
+func TestGates(t *testing.T) {
+	t.Parallel()
+	d := document("Where is the light?")
+	opened, answered := time.Date(2026, 2, 2, 21, 0, 0, 0, time.UTC), time.Date(2026, 2, 2, 21, 2, 0, 0, time.UTC)
+	d.Gates = []record.Gate{
+		{Tree: d.Tree.ID, Number: 1, Run: true, OpenedAt: opened, AnsweredAt: &answered, Answer: "retry", AnsweredBy: "ann", Reason: "it is | up"},
+		{Tree: d.Tree.ID, Number: 2, Run: true, OpenedAt: opened, Waiting: 3},
+	}
+	if got := write(t, d, "md"); !strings.Contains(got, `Gate 1 | retry by ann after 2m`) || !strings.Contains(got, `it is \| up`) || !strings.Contains(got, "Gate 2 | nobody answered") {
+		t.Errorf("of a tree that has ended:\n%s", got)
+	}
+	d.Status.State = perdure.Running
+	if got := write(t, d, "html"); !strings.Contains(got, "3 tasks waiting at gate 2") {
+		t.Errorf("of one that waits:\n%s", got)
 	}
 }
 

@@ -130,9 +130,13 @@ func (m *model) slow() string {
 	if len(m.status.Pauses) > 0 {
 		parts = append(parts, m.state(perdure.Cancelled, "paused: "+human.OneLine(strings.Join(m.status.Pauses, "; "))))
 	}
+	gate := m.status.Gate
+	if gate != nil && gate.Run {
+		parts = append(parts, m.state(perdure.Waiting, human.Gate(m.tree, gate.Number, gate.Waiting)))
+	}
 	if s := m.status.Slowest; s != nil {
 		parts = append(parts, human.Slowest(s.Task, s.Prompt, m.now.Sub(s.Since), s.Model))
-	} else if !m.status.State.Terminal() {
+	} else if !m.status.State.Terminal() && (gate == nil || !gate.Rests) {
 		parts = append(parts, m.dim("nothing runs at the moment"))
 	}
 	return strings.Join(parts, "   ")

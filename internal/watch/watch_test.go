@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/inproc"
 	"github.com/perdure/perdure/internal/server"
 	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/loop/record"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -176,6 +177,24 @@ func numbered(n int) []string {
 		prompts[i] = fmt.Sprintf("part %d.", i)
 	}
 	return prompts
+}
+
+// A run that waits for a person says so, and how it is answered.
+func TestTellsOfAGate(t *testing.T) {
+	t.Parallel()
+	x := newTerminal(t)
+	tree, _ := x.tree("read the first", "read the second")
+	records := record.New(x.store)
+	x.check(records.Wait(t.Context(), x.claim(), "no model answers"))
+	x.start(tree.ID)
+	x.shows("1 task waiting at gate 1; `perdure answer "+string(tree.ID), "1 queued", "gate.opened")
+	x.check(records.Wait(t.Context(), x.claim(), "no model answers"))
+	x.pass()
+	x.shows("2 tasks waiting at gate 1", "!nothing runs")
+	_, err := records.Answer(t.Context(), tree.ID, 1, record.Decision{Answer: record.AnswerRetry, By: "ann"})
+	x.check(err)
+	x.pass()
+	x.shows("!waiting at gate", "nothing runs", "gate.answered")
 }
 
 func TestFollowsATree(t *testing.T) {
