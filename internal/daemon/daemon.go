@@ -99,7 +99,8 @@ type Daemon struct {
 	executor *rlm.Executor
 	engine   *loop.Engine
 	handler  http.Handler
-	ipc      *ipc // nil without
+	told     []way // by which people are told
+	ipc      *ipc  // nil without
 	draining chan struct{}
 	log      *slog.Logger
 
@@ -134,7 +135,11 @@ func (d *Daemon) assemble(ctx context.Context) error {
 		models.Lock = session.LockFile()
 	}
 	d.models = NewModels(models)
-	executor, err := rlm.New(rlm.ExecutorConfig{Store: d.store, Resolver: d.models, Gates: record.New(d.store), Logger: d.log})
+	var err error
+	if d.told, err = d.ways(d.hold()); err != nil {
+		return err
+	}
+	executor, err := rlm.New(rlm.ExecutorConfig{Store: d.store, Resolver: d.models, Gates: runGates{record.New(d.store), d}, Logger: d.log})
 	if err != nil {
 		return err
 	}

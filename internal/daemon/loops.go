@@ -28,19 +28,12 @@ import (
 func (d *Daemon) openLoops() error {
 	agents := d.cfg.Agents
 	agents.Logger = d.log
-	var hold []*os.File
-	if d.session != nil && d.session.LockFile() != nil {
-		hold = append(hold, d.session.LockFile())
-	}
+	hold := d.hold()
 	handlers, err := d.cfg.LoopHooks.Handlers(hook.Place{Dir: d.cfg.HookDir, Hold: hold})
 	if err != nil {
 		return err
 	}
-	tell, err := d.notifiers(hold)
-	if err != nil {
-		return err
-	}
-	handlers = append(handlers, tell...)
+	handlers = append(handlers, d.notifiers()...)
 	reminders, err := d.reminders()
 	if err != nil {
 		return err
@@ -53,6 +46,14 @@ func (d *Daemon) openLoops() error {
 		Handoff: d.cfg.Handoff, Reminders: reminders, Handlers: handlers, Hook: hooks, Hold: hold, Ended: d.reportLoop, Logger: d.log})
 	d.engine = engine
 	return err
+}
+
+// hold are the files that stay open until what this process started is gone.
+func (d *Daemon) hold() []*os.File {
+	if d.session == nil || d.session.LockFile() == nil {
+		return nil
+	}
+	return []*os.File{d.session.LockFile()}
 }
 
 // hookCommand is the command line of this program that agents run as their hook.

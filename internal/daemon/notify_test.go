@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -127,6 +128,42 @@ echo "1..$n"; exit 1`})
 		t.Errorf("the command was told %s, %v", told, err)
 	}
 	until(t, c, tree.ID, loop.EventWarning) // of the command, which failed in the end
+}
+
+// People are told of the gate of a run once, however many of its tasks wait there,
+// and how it is answered; a way that fails keeps no other back.
+func TestNoticeOfARun(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the command is a Unix shell's")
+	}
+	box := &mailbox{}
+	s := httptest.NewServer(box)
+	defer s.Close()
+	d := open(t, daemon.Config{Session: "run", Notify: daemon.NotifyConfig{Command: "exit 1", Webhook: s.URL}})
+	c := local(t, d)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Work(ctx) }()
+	cfg := json.RawMessage(`{"model":"mock:status=500,mock:status=500","samples":3,"merge":"vote","call_retries":0,"max_attempts":1}`)
+	tree, err := c.CreateTree(t.Context(), client.TreeRequest{Prompt: "x", Config: cfg, Owner: d.SessionID()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Own(tree.ID)
+	until(t, c, tree.ID, record.EventRunGateOpened)
+	stop() // what runs then has come to its end: it has been told
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if got, want := box.events(), "gate_opened /gate/1"; got != want {
+		t.Fatalf("told %q, want %q", got, want)
+	}
+	id, n := string(tree.ID), box.got[0]
+	if n.Loop != "" || n.Tree != id || !strings.HasPrefix(n.Title, id+" asks: no model of the chain answers") || n.Gate.Kind != "reassignment" ||
+		!strings.Contains(n.Text, "perdure answer "+id+" retry: ") || len(n.Gate.Options) != 4 || n.Gate.Options[2].Command != "perdure answer "+id+" skip" {
+		t.Errorf("the gate is told as %+v", n)
+	}
 }
 
 // A loop that cannot go on says so; one that a person paused does not.

@@ -1,4 +1,4 @@
-// Package notify tells people that a loop wants something of them, or is over: by
+// Package notify tells people that a loop or a run wants something of them, or is over: by
 // a program of theirs, by a webhook, or on their desktop.
 //
 // Who is told is told in good faith: an error of [Sender].Send is for the log, and
@@ -41,7 +41,9 @@ type Notice struct {
 	// moment can lead to.
 	ID    string `json:"id"`
 	Event Event  `json:"event"`
-	Loop  string `json:"loop_id"`
+	// Loop is the loop that it is about; empty when it is about a run.
+	Loop string `json:"loop_id,omitempty"`
+	Tree string `json:"tree_id,omitempty"`
 	// Title is one line; Text says all in words, with how to answer.
 	Title string    `json:"title"`
 	Text  string    `json:"text"`

@@ -63,8 +63,16 @@ const (
 // there is none: nobody runs it until somebody answers. why is what keeps it from
 // going on.
 func (r *Records) Wait(ctx context.Context, l *perdure.Lease, why string) error {
+	_, err := r.WaitAt(ctx, l, why)
+	return err
+}
+
+// WaitAt is Wait; opened is the number of the gate when the task is the first to
+// wait at it, else 0.
+func (r *Records) WaitAt(ctx context.Context, l *perdure.Lease, why string) (opened int, err error) {
 	why = strings.ToValidUTF8(why[:min(len(why), MaxReasonBytes)], "")
-	return r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
+	err = r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
+		opened = 0
 		if err := w.Held(ctx, l); err != nil {
 			return err
 		}
@@ -76,6 +84,7 @@ func (r *Records) Wait(ctx context.Context, l *perdure.Lease, why string) error 
 		err = w.Tx().QueryRow(ctx, sqlOpenGateOf, []any{key, string(GateReassignment)}, &number)
 		if errors.Is(err, sql.ErrNoRows) {
 			number, err = openRunGate(ctx, w, key, l.Task.ID, why)
+			opened = number
 		}
 		if err != nil {
 			return err
@@ -85,6 +94,7 @@ func (r *Records) Wait(ctx context.Context, l *perdure.Lease, why string) error 
 		}
 		return w.Hold(ctx, l)
 	})
+	return opened, err
 }
 
 func openRunGate(ctx context.Context, w *perdure.Within, key int64, task perdure.TaskID, why string) (number int, err error) {
