@@ -269,11 +269,33 @@ func (r *run) readAll(ctx context.Context) error {
 		return nil
 	}
 	var readers sync.WaitGroup
-	defer readers.Wait()
-	free := make(chan *source.Reader, runtime.GOMAXPROCS(0))
-	for range cap(free) {
-		free <- new(source.Reader)
+	waiting := make(chan *pair, maxWaiting)
+	for range runtime.GOMAXPROCS(0) {
+		readers.Go(func() {
+			var reader source.Reader
+			for p := range waiting {
+				r.read(&reader, p)
+			}
+		})
 	}
+	err := r.take(ctx, waiting)
+	close(waiting)
+	readers.Wait()
+	for _, p := range r.pairs {
+		r.skip(p)
+		for _, f := range p.custom {
+			r.put(f)
+		}
+	}
+	return err
+}
+
+// maxWaiting is how many changes wait for a reader: enough for the time in which
+// more of them are fetched.
+const maxWaiting = 64
+
+// take hands the changes to the readers.
+func (r *run) take(ctx context.Context, readers chan<- *pair) error {
 	for c, err := range r.in.Changes {
 		if err == nil {
 			err = ctx.Err()
@@ -291,18 +313,7 @@ func (r *run) readAll(ctx context.Context) error {
 		p.lang = c.language()
 		r.protected(p)
 		r.pairs = append(r.pairs, p)
-		reader := <-free
-		readers.Go(func() {
-			defer func() { free <- reader }()
-			r.read(reader, p)
-		})
-	}
-	readers.Wait()
-	for _, p := range r.pairs {
-		r.skip(p)
-		for _, f := range p.custom {
-			r.put(f)
-		}
+		readers <- p
 	}
 	return nil
 }

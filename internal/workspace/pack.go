@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -196,23 +197,48 @@ func (r *packReader) close() error {
 	return errors.Join(errs...)
 }
 
-// copyTo writes a content and checks it.
-func (r *packReader) copyTo(w io.Writer, h Hash) error {
+// content finds where a content stands.
+func (r *packReader) content(h Hash) (place, *io.SectionReader, error) {
 	p, ok := r.c.index[h]
 	if !ok {
-		return &Error{Kind: ErrDamaged, Op: "read content", Name: h.String(), Msg: "it is not stored"}
+		return p, nil, &Error{Kind: ErrDamaged, Op: "read content", Name: h.String(), Msg: "it is not stored"}
 	}
 	f, err := r.pack(p.pack)
+	return p, io.NewSectionReader(f, p.offset, p.size), err
+}
+
+// copyTo writes a content and checks it.
+func (r *packReader) copyTo(w io.Writer, h Hash) error {
+	p, from, err := r.content(h)
 	if err != nil {
 		return err
 	}
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(w, sum), io.NewSectionReader(f, p.offset, p.size))
+	n, err := io.Copy(io.MultiWriter(w, sum), from)
 	if err != nil {
 		return err
 	}
-	if n != p.size || Hash(sum.Sum(nil)) != h {
-		return &Error{Kind: ErrDamaged, Op: "read content", Name: h.String(), Msg: "the pack " + p.pack + " holds something else"}
+	return p.check(n, Hash(sum.Sum(nil)), h)
+}
+
+// read returns a content as a whole, and checks it.
+func (r *packReader) read(h Hash) ([]byte, error) {
+	p, from, err := r.content(h)
+	if err != nil {
+		return nil, err
+	}
+	data := slices.Grow([]byte(nil), int(p.size))[:p.size]
+	n, err := io.ReadFull(from, data)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, err
+	}
+	return data, p.check(int64(n), sha256.Sum256(data), h)
+}
+
+// check tells of a place that holds something else than it should.
+func (p *place) check(size int64, is, want Hash) error {
+	if size != p.size || is != want {
+		return &Error{Kind: ErrDamaged, Op: "read content", Name: want.String(), Msg: "the pack " + p.pack + " holds something else"}
 	}
 	return nil
 }

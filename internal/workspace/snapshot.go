@@ -191,22 +191,26 @@ func (w *Workspace) ReadFile(ctx context.Context, id ID, path string) ([]byte, e
 // a time is in memory as a whole.
 func (w *Workspace) ReadFiles(ctx context.Context, id ID, paths []string, each func(f File, content []byte) error) error {
 	const op = "read file of snapshot"
-	err := w.exclusive(ctx, func() error {
+	err := w.exclusive(ctx, func() (err error) {
 		m, err := w.recall(op, id)
 		if err != nil {
 			return err
 		}
+		packs := &packReader{c: w.contents}
+		defer func() { err = errors.Join(err, packs.close()) }()
 		for _, p := range paths {
 			f := m.find(p)
 			if f == nil || f.Kind != KindFile {
 				return &Error{Kind: ErrNotFound, Op: op, Name: p, Msg: "it has no such file"}
 			}
-			var data bytes.Buffer
-			data.Grow(int(f.Size)) // memory has it as a whole anyway
-			if err := w.contents.copyTo(&untilStopped{ctx, &data}, f.Hash); err != nil {
+			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := each(*f, data.Bytes()); err != nil {
+			data, err := packs.read(f.Hash)
+			if err != nil {
+				return err
+			}
+			if err := each(*f, data); err != nil {
 				return err
 			}
 		}

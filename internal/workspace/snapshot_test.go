@@ -1,8 +1,10 @@
 package workspace_test
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -340,5 +342,49 @@ func TestWorkspaceGone(t *testing.T) {
 	var known *workspace.Error
 	if _, _, err := inside.Snapshot(t.Context()); !errors.Is(err, workspace.ErrGone) || !errors.As(err, &known) || known.Hint == "" {
 		t.Errorf("store removed: error %v, want ErrGone with a hint", err)
+	}
+}
+
+// What is read of a snapshot is what was stored, also when several files have the
+// same in them, are empty, or are asked for twice; a pack that holds something else,
+// or less, is told.
+func TestReadFiles(t *testing.T) {
+	t.Parallel()
+	root := project(t, map[string]string{"a": "1\n", "b": "", "c/d": strings.Repeat("x", 100_000), "e": "1\n"})
+	cfg := config(root)
+	w := open(t, cfg)
+	id := take(t, w)
+	paths := []string{"e", "c/d", "b", "a", "c/d"}
+	read := func() (map[string]string, error) {
+		got := make(map[string]string)
+		return got, w.ReadFiles(t.Context(), id, paths, func(f workspace.File, text []byte) error {
+			got[f.Path] = string(text)
+			return nil
+		})
+	}
+	got, err := read()
+	if want := map[string]string{"a": "1\n", "b": "", "c/d": strings.Repeat("x", 100_000), "e": "1\n"}; err != nil || !maps.Equal(got, want) {
+		t.Fatalf("read %d files, error %v", len(got), err)
+	}
+	stop := errors.New("enough")
+	if err := w.ReadFiles(t.Context(), id, paths, func(workspace.File, []byte) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("error %v, want that of the caller", err)
+	}
+	packs, err := filepath.Glob(filepath.Join(cfg.Dir, "packs", "*.pack"))
+	if err != nil || len(packs) != 1 {
+		t.Fatal(packs, err)
+	}
+	whole, err := os.ReadFile(packs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := bytes.Replace(whole, []byte("xxx"), []byte("xyx"), 1)
+	for name, text := range map[string][]byte{"something else": other, "less": whole[:1000]} {
+		if err := errors.Join(os.Chmod(packs[0], 0o600), os.WriteFile(packs[0], text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := read(); !errors.Is(err, workspace.ErrDamaged) {
+			t.Errorf("%s: error %v, want ErrDamaged", name, err)
+		}
 	}
 }
