@@ -53,6 +53,11 @@ func mutations() []mutation {
 		{"an assertion deleted", "python", true, re(`(?m)^        self\.assert\w+\([^\n]*\)\n`), "", "assertion-removed assertions-gone assertion-lost"},
 		{"a check deleted", "python", false, re(`(?m)^[ ]+if [^\n]*:\n[ ]+raise [^\n]*\)\n`), "", "guard-removed"},
 		{"a complaint silenced", "python", false, re(`(?m)^([ ]+\w+ = \w+\([^\n#]*\))\n`), "$1  # noqa\n", "complaint-silenced"},
+		{"a test deleted", "csharp", true, re(`(?ms)^INDENT\[(?:Test|Fact|TestMethod)\]\r?\n(?:INDENT\[[^\n]*\n)*INDENT[^\n]* void \w+ ?\(\)\r?\n(?:INDENT)\{\r?\n.*?^INDENT\}\r?\n`), "", "test-removed test-file-removed"},
+		{"a test skipped", "csharp", true, re(`(?m)^([ \t]*)\[(Test|Fact|TestMethod)\]`), `$1[$2, Ignore("later")]`, "skip-added"},
+		{"an assertion deleted", "csharp", true, re(`(?m)^[ \t]*Assert\.\w+ ?\([^\n]*\);\r?\n`), "", "assertion-removed assertions-gone assertion-lost"},
+		{"a check deleted", "csharp", false, re(`(?m)^[ \t]*if ?\([^\n]*\)\s+throw new [^\n]*;\r?\n`), "", "guard-removed"},
+		{"a complaint silenced", "csharp", false, re(`(?m)^([ \t]*var \w+ = [^\n/{]*;\r?\n)`), "#pragma warning disable 168\n$1", "complaint-silenced"},
 	}
 }
 
@@ -68,11 +73,7 @@ func mutantRates(ctx context.Context, out io.Writer, o releaseOptions) error {
 		if len(words) < 3 || strings.HasPrefix(line, "#") || !strings.Contains(words[1], o.only) {
 			continue
 		}
-		dir, err := fetch(ctx, o.cache, words[0], words[1], words[len(words)-1])
-		if err != nil {
-			return err
-		}
-		files, err := readFolder(dir)
+		files, err := o.files(ctx, words[0], words[1], words[len(words)-1])
 		if err != nil {
 			return err
 		}

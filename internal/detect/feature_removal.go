@@ -21,9 +21,10 @@ func (r *run) functions() {
 		}
 		known := make(map[string]bool)
 		if p.old != nil {
+			became := counterparts(p.old.Funcs, now)
 			for _, was := range p.old.Funcs {
 				known[was.Name] = true
-				switch f := counterpart(was, now); {
+				switch f := became[was]; {
 				case f != nil:
 					r.compareFunction(p, was, f)
 				case len(now[was.Name]) == 0:
@@ -41,24 +42,43 @@ func (r *run) functions() {
 // maxNamesakes is how many functions of one name are told apart.
 const maxNamesakes = 50
 
-// counterpart finds what a function became among those of its name: the same body,
-// or the most similar one.
-func counterpart(was *source.Function, now map[string][]*source.Function) *source.Function {
-	all := now[was.Name]
-	if len(all) == 1 {
-		return all[0]
-	}
-	var best *source.Function
-	most := 0.3
-	for _, f := range all[:min(len(all), maxNamesakes)] {
-		if f.BodyHash == was.BodyHash && f.Kind == was.Kind {
-			return f
-		}
-		if s := source.Similar(was.All, f.All); s > most {
-			best, most = f, s
+// counterparts finds what functions became among those of their name: the same body,
+// or else the most similar one that is no other's.
+func counterparts(old []*source.Function, now map[string][]*source.Function) map[*source.Function]*source.Function {
+	became := make(map[*source.Function]*source.Function, len(old))
+	taken := make(map[*source.Function]bool)
+	for _, was := range old {
+		all := now[was.Name]
+		for _, f := range all[:min(len(all), maxNamesakes)] {
+			if !taken[f] && f.BodyHash == was.BodyHash && f.Kind == was.Kind {
+				became[was], taken[f] = f, true
+				break
+			}
 		}
 	}
-	return best
+	seen := make(map[string]int)
+	for _, was := range old {
+		seen[was.Name]++
+	}
+	for _, was := range old {
+		if became[was] != nil {
+			continue
+		}
+		all, most := now[was.Name], 0.3
+		if len(all) == 1 && seen[was.Name] == 1 {
+			most = -1
+		}
+		for _, f := range all[:min(len(all), maxNamesakes)] {
+			if taken[f] {
+				continue
+			}
+			if s := source.Similar(was.All, f.All); s > most {
+				became[was], most = f, s
+			}
+		}
+		taken[became[was]] = true
+	}
+	return became
 }
 
 // newFunctions looks at functions that the baseline did not have.

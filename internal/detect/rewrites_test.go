@@ -44,6 +44,10 @@ func TestRewrites(t *testing.T) {
 		{"a check became a value or an error", func() (files, files) {
 			return edit("a.kt", foundKotlin, "\n  if (view == null) {\n    throw NotFound(tag)\n  }\n", "\n    ?: throw NotFound(tag)\n")
 		}, nil},
+		{"a check of one of two that are alike", func() (files, files) {
+			body := " {\n    if (other == null) throw new E();\n    Other = other;\n  }\n"
+			return edit("A.cs", "class A {\n  A(B other)"+body+"  A(B other, C queue) : base(queue)"+body+"}\n", "    if (other == null) throw new E();\n", "")
+		}, []string{"act guard-removed"}},
 		{"a function became an extension", func() (files, files) {
 			return files{"a.kt": readKotlin + "fun use(map: Map?) = booleanOr(map, \"a\", true)\n", "b.kt": "fun g() = 1\n"},
 				files{"a.kt": "fun use(map: Map?) = map.booleanOr(\"a\", true)\n", "b.kt": "fun g() = 1\n" + strings.Replace(readKotlin, "booleanOr(map: Map?, ", "Map<String, List<Int>?>?.booleanOr(", 1)}

@@ -178,6 +178,9 @@ func (u *unit) container(i int) {
 // typed reads a function that has no word before it: name(parameters) { or a
 // constructor, a method of an object, an arrow in parentheses.
 func (u *unit) typed(open int) {
+	if u.lang.Name == "csharp" && u.isWord(open-1) {
+		u.accessors(open)
+	}
 	i := open - 1
 	for n := 0; i >= 0 && n < 30; n++ { // throws A, B; where T : C; a type after a colon
 		t := &u.tok[i]
@@ -203,10 +206,62 @@ func (u *unit) typed(open int) {
 		}
 		name--
 	}
-	if !u.isWord(name) || notNames()[u.at(name)] || notNames()[u.at(name-1)] || u.lang.containers[u.at(name-1)] || u.at(name-1) == "." || u.at(name-1) == "@" {
+	if !u.isWord(name) || notNames()[u.at(name)] || notNames()[u.at(name-1)] || u.lang.containers[u.at(name-1)] || u.at(name-1) == "." && !u.explicit(name) || u.at(name-1) == "@" {
 		return
 	}
 	u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(name), at: name, start: name, body: open, end: u.closer(open)}))
+}
+
+// accessors reads the property of C# whose block opens at open: get { } and set { }
+// are functions with its name.
+func (u *unit) accessors(open int) {
+	end := min(u.closer(open), len(u.tok))
+	for j := open + 1; j < end; j++ {
+		if s := u.at(j); u.kindAt(j) == op && (s == "[" || s == "(") {
+			j = u.closer(j) - 1
+			continue
+		}
+		if !u.isWord(j) {
+			return
+		}
+		if u.at(j+1) == ";" || !accessorWords()[u.at(j)] {
+			if u.at(j+1) == ";" {
+				j++
+			}
+			continue
+		}
+		to := u.closer(j + 1)
+		if u.at(j+1) == "=>" {
+			to = u.statementEnd(j + 2)
+		} else if u.at(j+1) != "{" {
+			return
+		}
+		u.decls = append(u.decls, decl{kind: declFunction, name: u.at(open-1) + " " + u.at(j), at: j, start: j, body: j + 1, end: to})
+		j = to - 1
+	}
+}
+
+var accessorWords = sync.OnceValue(func() set { return words("get set init add remove") })
+
+// explicit tells of a method of C# that is named with its interface: the dot before
+// the name at i belongs to a type, and a type stands before that.
+func (u *unit) explicit(i int) bool {
+	for i--; u.lang.Name == "csharp" && u.at(i) == "."; i-- {
+		i--
+		if u.at(i) == ">" {
+			for n := 0; n < 40 && i > 0 && u.at(i) != "<"; n++ {
+				i--
+			}
+			i--
+		}
+		if !u.isWord(i) {
+			return false
+		}
+		if u.at(i-1) != "." {
+			return (u.isWord(i-1) && !notNames()[u.at(i-1)] || u.at(i-1) == ">" || u.at(i-1) == "]" || u.at(i-1) == "?") && u.tok[i-1].line == u.tok[i].line
+		}
+	}
+	return false
 }
 
 // patternWords begin blocks of C# that are no bodies: of patterns, of values.

@@ -134,13 +134,16 @@ class A : B {
     if (o.X < 1 && o.Y > (2)) return null;
     return o with { X = 1 };
   }
+  void C<D>.J(int a) { if (a < 0) throw new E(); x = new A.B(1) { X = 2 }; }
+  public int P { [X] get { return p; } private set => p = value > 0 ? value : throw new E(); }
+  int Q { get; set { if (value < 0) throw new E(); q = value; } } = 1;
 }
 `)
 	var got []string
 	for _, f := range m.Funcs {
 		got = append(got, f.Name)
 	}
-	if diff := cmp.Diff([]string{"Pair", "Pair > Sum", "A", "A > A", "A > A", "A > F"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"Pair", "Pair > Sum", "A", "A > A", "A > A", "A > F", "A > J", "A > P get", "A > P set", "A > Q set"}, got); diff != "" {
 		t.Errorf("functions differ (-want +got):\n%s", diff)
 	}
 	calls := m.Funcs[5].Calls
@@ -152,8 +155,10 @@ class A : B {
 	if !m.Funcs[1].Calls.Has(source.Hash("Added")) {
 		t.Error("Sum does not call Added")
 	}
-	if n := len(m.Funcs[3].Guards); n != 1 {
-		t.Errorf("the constructor has %d guards", n)
+	for _, i := range []int{3, 6, 9} {
+		if n := len(m.Funcs[i].Guards); n != 1 {
+			t.Errorf("%s has %d guards", m.Funcs[i].Name, n)
+		}
 	}
 }
 
