@@ -109,10 +109,12 @@ type assessment struct {
 	patched string
 	// vars and aliases are those that the command line sets.
 	vars, aliases map[string]string
+	// scripts are files that the command line writes, by their paths.
+	scripts map[string]string
 }
 
 func newAssessment(at Where) *assessment {
-	return &assessment{at: at, vars: make(map[string]string), aliases: make(map[string]string)}
+	return &assessment{at: at, vars: make(map[string]string), aliases: make(map[string]string), scripts: make(map[string]string)}
 }
 
 // maxNames bounds the names of a command line.

@@ -5,6 +5,7 @@
 //
 // It errs on the side of asking: a path that only the shell knows (a variable, a
 // pattern) is unknown, and a command line that cannot be parsed is a risk of its
-// own. It is no sandbox: a program that is run can do anything, and what it did is
-// found by the comparison after the iteration.
+// own. It is no sandbox: a program that is run can do anything (a script that is there
+// already, a target of make), and what it did is found by the comparison after the
+// iteration.
 package risk

@@ -72,11 +72,46 @@ func (a *assessment) reads(s *syntax.Stmt, depth int) {
 	if !ok || len(s.Redirs) == 0 {
 		return
 	}
+	a.written(s)
 	words := unwrapped(a.wordsOf(call.Args))
 	for _, r := range s.Redirs {
 		if text, ok := a.given(r); ok {
 			a.executed(words, text, depth)
 		}
+	}
+}
+
+// written keeps what a statement writes into a file, which may be run later on.
+func (a *assessment) written(s *syntax.Stmt) {
+	text, known := a.printed(s)
+	for _, r := range s.Redirs {
+		if known && r.Word != nil && (r.Op == syntax.RdrOut || r.Op == syntax.AppOut || r.Op == syntax.RdrClob) {
+			rel, _ := a.place(a.text(r.Word))
+			if r.Op == syntax.AppOut {
+				text = a.scripts[rel] + text
+			}
+			a.scripts[rel] = text + "\n"
+		}
+	}
+}
+
+// runs is for a file that the command line has written and runs now.
+func (a *assessment) runs(name string, words []string, depth int) {
+	file := words[0]
+	if shells(name) || interpreter(name) || name == "source" || name == "." {
+		_, others := split(words[1:])
+		if len(others) == 0 {
+			return
+		}
+		file = others[0]
+	}
+	rel, _ := a.place(file)
+	switch text, ok := a.scripts[rel]; {
+	case !ok:
+	case interpreter(name):
+		a.code(text, depth)
+	case depth < maxNested:
+		a.nested(text, depth)
 	}
 }
 
@@ -202,6 +237,9 @@ func (a *assessment) words(words []string, depth int) {
 	if strings.Contains(name, unknown) {
 		a.add(Unreadable, clip(strings.ReplaceAll(strings.Join(words, " "), unknown, "…")))
 		return
+	}
+	if len(a.scripts) > 0 {
+		a.runs(name, words, depth)
 	}
 	if alias, ok := a.aliases[name]; ok && depth < maxNested {
 		a.nested(alias+" "+quoted(args), depth)
