@@ -74,7 +74,7 @@ func Import(ctx context.Context, store *perdure.Store, engine *loop.Engine, req 
 	}
 	out.Iterations, out.Next = len(known), highest+1
 	out.Notes = append(out.Notes, p.notes(highest, out.Config.Workspace)...)
-	a := loop.Adoption{Config: out.Config, Past: record.Past{LoopID: p.LoopID, From: clip(req.From, maxText), Iteration: highest, At: time.Now().UTC()}}
+	a := loop.Adoption{Config: out.Config, Past: record.Past{LoopID: p.LoopID, From: clip(req.From, maxText), Iteration: highest, At: time.Now().UTC(), FalseAlarms: p.falseAlarms()}}
 	if a.Iterations, err = p.rows(out.Config.Until); err != nil {
 		return out, err
 	}

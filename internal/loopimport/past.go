@@ -45,6 +45,11 @@ type pastLoop struct {
 	Events        []pastEvent     `json:"regression_events"`
 	Recoveries    []pastRecovery  `json:"recovery_history"`
 	Errors        []pastError     `json:"error_history"`
+	Watched       *pastWatched    `json:"persistence_metrics"`
+}
+
+type pastWatched struct {
+	FalseAlarms whole `json:"false_positives"`
 }
 
 type pastConfig struct {
@@ -98,6 +103,8 @@ type pastEvent struct {
 	Details   *pastDetails `json:"details"`
 	Outcome   string       `json:"recovery_outcome"`
 	Decision  string       `json:"human_decision"`
+	// FalseAlarm is set when a person marked all that was found.
+	FalseAlarm bool `json:"false_positive"`
 }
 
 type pastDetails struct {
@@ -326,6 +333,21 @@ func (p *pastLoop) regressions(byNumber map[int]*loop.Outcome, status map[int]re
 			status[o.Iteration] = record.IterationReverted
 		}
 	}
+}
+
+// falseAlarms is how many regressions a person marked; the document may tell of fewer
+// than it counts.
+func (p *pastLoop) falseAlarms() int {
+	n := 0
+	for i := range p.Events {
+		if p.Events[i].FalseAlarm {
+			n++
+		}
+	}
+	if p.Watched != nil {
+		n = max(n, int(p.Watched.FalseAlarms))
+	}
+	return n
 }
 
 // changeOf says what an event compares.

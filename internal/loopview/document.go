@@ -342,7 +342,7 @@ func gateOf(g *gate) Gate {
 }
 
 // falseAlarms counts the regressions of which a person marked something as a false
-// alarm.
+// alarm, those included that were marked where the loop came from.
 func (s *Summary) falseAlarms() int {
 	events := make(map[string]bool)
 	for i := range s.in.FalseAlarms {
@@ -350,7 +350,11 @@ func (s *Summary) falseAlarms() int {
 			events[id] = true
 		}
 	}
-	return len(events)
+	n := len(events)
+	if p := s.standing.Past; p != nil {
+		n += p.FalseAlarms
+	}
+	return n
 }
 
 // measures are those of the watching.

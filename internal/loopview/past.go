@@ -130,7 +130,7 @@ func (p *past) member(key string, was, is json.RawMessage) (value, replaced json
 		return p.continued(was, is), nil
 	case "total_tokens", "total_cost_usd", "total_duration_seconds":
 		return summed(was, is), nil
-	case "total_iterations", "successful_iterations", "failed_iterations":
+	case "total_iterations", "successful_iterations", "failed_iterations", "false_positives":
 		return largest(was, is), nil
 	}
 	switch {

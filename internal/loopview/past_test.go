@@ -116,6 +116,27 @@ func TestStateRoundTrip(t *testing.T) {
 	}
 }
 
+// What a person marked as a false alarm is counted wherever the loop goes, once.
+func TestFalseAlarmsGoAlong(t *testing.T) {
+	t.Parallel()
+	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+	in := scene{t, "Fix the tests"}.asking()
+	tree := saved(t, s, &in, t.TempDir())
+	doc := members(t, stateOf(t, s, &tree))
+	events := doc["regression_events"].([]any)
+	events[0].(map[string]any)["false_positive"] = true
+	for range 2 {
+		doc = members(t, takenIn(t, raw(t, doc)))
+		watched := doc["persistence_metrics"].(map[string]any)
+		if want := 1 / float64(len(events)); watched["false_positives"] != 1.0 || watched["false_positive_rate"] != want {
+			t.Errorf("%v of %d are false, a rate of %v", watched["false_positives"], len(events), watched["false_positive_rate"])
+		}
+		if marked := doc["regression_events"].([]any)[0].(map[string]any)["false_positive"]; marked != true {
+			t.Errorf("the event lost its mark: %v", marked)
+		}
+	}
+}
+
 // What nobody knows here comes out again, and histories go on.
 func TestStateGoesOn(t *testing.T) {
 	t.Parallel()

@@ -25,6 +25,9 @@ type Past struct {
 	// have no snapshots.
 	Iteration int       `json:"iteration"`
 	At        time.Time `json:"at"`
+	// FalseAlarms is how many regressions a person marked there. That keeps nothing
+	// from being found here: the document may have been in an agent's reach.
+	FalseAlarms int `json:"false_alarms,omitempty"`
 }
 
 // Past returns that of a loop; nil for one that began here.
