@@ -14,6 +14,7 @@ type dropper struct {
 	results map[string]bool // named results of the function
 	found   []string
 	left    int // nodes that may still be looked at
+	looker  looker
 }
 
 // maxLooked bounds the work for one function, however it is written; what is not
@@ -90,15 +91,15 @@ func (d *dropper) assigned(s *ast.AssignStmt, next []ast.Stmt, body *ast.BlockSt
 		d.drop(call)
 		return
 	}
-	if used, over := d.inList(next, name.Name); used || over {
-		if !used {
-			d.drop(call)
+	d.looker = looker{dropper: d, name: name.Name}
+	if !d.looker.through(next) {
+		// Its block ends. A variable of its own ends with it.
+		own := s.Tok == gotoken.DEFINE && !(d.results[name.Name] && slices.Contains(body.List, ast.Stmt(s)))
+		if !d.looker.found && !own {
+			ast.Walk(&d.looker, body)
 		}
-		return
 	}
-	// Its block ends. A variable of its own ends with it.
-	own := s.Tok == gotoken.DEFINE && !(d.results[name.Name] && slices.Contains(body.List, ast.Stmt(s)))
-	if own || !d.looksAt(body, name.Name) {
+	if !d.looker.found {
 		d.drop(call)
 	}
 }
@@ -129,35 +130,28 @@ func writes(s ast.Stmt, name string) bool {
 	return ok && slices.ContainsFunc(a.Lhs, func(e ast.Expr) bool { return isIdent(e, name) })
 }
 
-// inList tells whether the statements of a block use a variable, and whether one of
-// them gives it a new value before that.
-func (d *dropper) inList(all []ast.Stmt, name string) (used, over bool) {
-	for _, s := range all {
-		if d.looksAt(s, name) {
-			return true, false
-		}
-		if writes(s, name) {
-			return false, true
-		}
-	}
-	return false, false
-}
-
-// looksAt tells whether a piece of code uses a variable for something: not to
+// looker tells whether a piece of code uses a variable for something: not to
 // write it, not for _ = err, not for a condition with nothing behind it, and not
-// one of the same name.
-func (d *dropper) looksAt(n ast.Node, name string) bool {
-	l := looker{dropper: d, name: name}
-	ast.Walk(&l, n)
-	return l.found
-}
-
-// looker looks for the use of one variable. It is a visitor of its own, not a
-// function for each call: there are many.
+// one of the same name. There is one for all variables of a function, because there
+// are many.
 type looker struct {
 	*dropper
 	name  string
 	found bool
+}
+
+// through looks at the statements of a block, until one uses the variable; it tells
+// whether one gave it a new value before that.
+func (l *looker) through(all []ast.Stmt) (over bool) {
+	for _, s := range all {
+		if ast.Walk(l, s); l.found {
+			return false
+		}
+		if writes(s, l.name) {
+			return true
+		}
+	}
+	return false
 }
 
 // Visit goes on with what may use the variable.
@@ -176,31 +170,26 @@ func (l *looker) Visit(n ast.Node) ast.Visitor {
 func (l *looker) goesInto(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.AssignStmt:
-		l.found = l.inAssign(n, l.name)
+		l.assign(n)
 	case *ast.IfStmt:
 		if n.Init != nil && writes(n.Init, l.name) {
-			l.found = l.looksAt(n.Init, l.name)
+			ast.Walk(l, n.Init)
 			return false
 		}
 		return n.Init != nil || n.Else != nil || len(n.Body.List) > 0
 	case *ast.BlockStmt:
-		l.found, _ = l.inList(n.List, l.name)
+		l.through(n.List)
 	case *ast.DeferStmt: // sees the last value only
 	case *ast.CaseClause:
-		for _, e := range n.List {
-			l.found = l.found || l.looksAt(e, l.name)
-		}
-		if !l.found {
-			l.found, _ = l.inList(n.Body, l.name)
+		if l.each(n.List); !l.found {
+			l.through(n.Body)
 		}
 	case *ast.ValueSpec:
-		for _, e := range n.Values {
-			l.found = l.found || l.looksAt(e, l.name)
-		}
+		l.each(n.Values)
 	case *ast.KeyValueExpr:
-		l.found = l.looksAt(n.Value, l.name)
+		ast.Walk(l, n.Value)
 	case *ast.SelectorExpr:
-		l.found = l.looksAt(n.X, l.name)
+		ast.Walk(l, n.X)
 	case *ast.ReturnStmt:
 		l.found = len(n.Results) == 0 && l.results[l.name]
 		return true
@@ -213,19 +202,27 @@ func (l *looker) goesInto(n ast.Node) bool {
 	return false
 }
 
-func (d *dropper) inAssign(a *ast.AssignStmt, name string) bool {
+// each looks at expressions, until one uses the variable.
+func (l *looker) each(all []ast.Expr) {
+	for _, e := range all {
+		if !l.found {
+			ast.Walk(l, e)
+		}
+	}
+}
+
+func (l *looker) assign(a *ast.AssignStmt) {
 	blank := !slices.ContainsFunc(a.Lhs, func(e ast.Expr) bool { return !isIdent(e, "_") })
 	for _, e := range a.Rhs {
-		if !(blank && isIdent(e, name)) && d.looksAt(e, name) {
-			return true
+		if !l.found && !(blank && isIdent(e, l.name)) {
+			ast.Walk(l, e)
 		}
 	}
 	for _, e := range a.Lhs {
-		if _, ok := e.(*ast.Ident); !ok && d.looksAt(e, name) {
-			return true
+		if _, ok := e.(*ast.Ident); !l.found && !ok {
+			ast.Walk(l, e)
 		}
 	}
-	return false
 }
 
 func isIdent(e ast.Expr, name string) bool {
