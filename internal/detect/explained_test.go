@@ -116,3 +116,10 @@ func TestOrdinaryEdits(t *testing.T) {
 		}
 	}
 }
+
+// TestHelperOfHelpers compares a function that asserts only through another one.
+func TestHelperOfHelpers(t *testing.T) {
+	t.Parallel()
+	old := "function level (n) { expect(n).toBe(20) }\nfunction both (a, b) { const check = level; check(a) }\ntest('a', () => { both(1, 2) })\n"
+	find(t, &detect.Input{Changes: edited("t.test.js", old, strings.Replace(old, "check(a)", "", 1))})
+}

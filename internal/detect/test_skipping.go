@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/source"
@@ -44,7 +45,10 @@ func (r *run) skipped(p *pair, was, now *source.Test) {
 	case now.Skip == source.Always && was.Skip != source.Always:
 		r.add(f, skipAdded)
 	case now.Skip == source.Sometimes && was.Skip == source.Runs:
-		f.Confidence = 0.7
+		f.Confidence = 0.9
+		if ofPlatform.MatchString(now.SkipText) && !inCI.MatchString(now.SkipText) {
+			f.Confidence = 0.7
+		}
 		r.add(f, skipConditional)
 	}
 	f.Line, f.Evidence = now.Line, now.Name
@@ -55,6 +59,13 @@ func (r *run) skipped(p *pair, was, now *source.Test) {
 		r.add(f, focusAdded)
 	}
 }
+
+// ofPlatform are conditions that a test may need: systems, versions, tools and
+// modules that are missing. Under any other one, a test that ran is switched off.
+var ofPlatform = regexp.MustCompile(`(?i)windows|win32|darwin|mac_?os|linux|unix|bsd\b|goos|goarch|platform|\bos\b|\bos\.name|operating|\barch|arm64|amd64|x86|version|jre|jdk|\bphp|python|ruby_|node\b|go1\.|short\(\)|short \( \)|root|\b[ge]*uid\b|which|lookpath|exist|not found|install|availab|support|capab|import|module|hasattr|has_|extension|requires|locale|cgo|\brace\b|wasm|endian|msys|docker|fork|symlink|ipv6|fips`)
+
+// inCI are conditions that hold where work is checked.
+var inCI = regexp.MustCompile(`\bCI\b|GITHUB_ACTIONS|(?i)in_?ci\b|\bis_?ci\b|travis|jenkins`)
 
 // buildTags tells of a build constraint that a file with tests did not have.
 func (r *run) buildTags(p *pair) {
@@ -68,6 +79,9 @@ func (r *run) buildTags(p *pair) {
 	if p.new.Build == "ignore" || p.new.Build == "never" || strings.Contains(p.new.Build, "ignore") {
 		r.add(f, skipAdded)
 		return
+	}
+	if !ofPlatform.MatchString(p.new.Build) && !strings.HasPrefix(p.new.Build, "!") { // such a tag leaves them out when it is given
+		f.Confidence = 0.9
 	}
 	r.add(f, skipConditional)
 }

@@ -325,7 +325,7 @@ func (u *unit) readSkips(t *Test, i int) {
 			case u.lang.skipped[call], n > 0 && (call == "skip" || call == "todo" || call == "pending"), call == "pending":
 				note(Always, d.at, min(d.at+4, len(u.tok)))
 			case n > 0 && (call == "skipIf" || call == "runIf"):
-				note(Sometimes, d.at, min(d.at+4, len(u.tok)))
+				note(Sometimes, d.at, min(d.at+20, len(u.tok)))
 			case u.lang.focused[call], n > 0 && call == "only":
 				t.Focus = true
 			case n > 0 && (call == "failing" || call == "fails"):
@@ -354,11 +354,26 @@ func (u *unit) readSkipCalls(i int, note func(s Skipping, at, to int)) {
 			}
 			if s := u.skipsHere(&u.decls[i], j); s != Runs {
 				left--
-				note(s, j, u.statementEnd(j))
+				note(s, u.conditionBefore(&u.decls[i], j), u.statementEnd(j))
 			}
 		}
 	}
 }
+
+// conditionBefore is where the condition begins under which the call at i stands; i
+// when there is none near.
+func (u *unit) conditionBefore(d *decl, i int) int {
+	for j := i; j > max(d.body, i-maxCondition); j-- {
+		switch u.at(j) {
+		case "if", "elif", "unless", "when", "case", "guard":
+			return j
+		}
+	}
+	return i
+}
+
+// maxCondition is how many tokens a condition may have that is shown with a skip.
+const maxCondition = 40
 
 // maxSkipCalls is how many calls of one test are looked at that may skip it.
 const maxSkipCalls = 100
