@@ -170,6 +170,7 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 		}
 		r.add(f, handlerRemoved)
 	}
+	r.swallowed(p, was, now)
 	if now.Throws < was.Throws && now.Empties > was.Empties && mostlySame(was, now) && turnedEmpty(was, now) {
 		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85}, throwToReturn)
 	}
@@ -253,3 +254,46 @@ func mostlyRemoved(was, now *source.Function) bool {
 
 // mostlySame tells whether most of a function stayed.
 func mostlySame(was, now *source.Function) bool { return source.Similar(was.All, now.All) >= 0.5 }
+
+// swallowed tells of errors that were passed on and are not any more: by a handler
+// that threw and only goes on now, and by the operator of Rust.
+func (r *run) swallowed(p *pair, was, now *source.Function) {
+	if !mostlySame(was, now) {
+		return
+	}
+	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85, Message: "an error that was passed on is not any more"}
+	if now.Tries < was.Tries && now.Swallows > was.Swallows {
+		r.add(f, source.ErrorSwallowed)
+		return
+	}
+	if now.Throws >= was.Throws || len(now.Handlers) < len(was.Handlers) {
+		return
+	}
+	passed := 0
+	for i := range was.Handlers {
+		if was.Handlers[i].Rethrows {
+			passed++
+		}
+	}
+	for i := range now.Handlers {
+		if now.Handlers[i].Rethrows {
+			passed--
+		}
+	}
+	for i := range now.Handlers {
+		if h := &now.Handlers[i]; passed > 0 && h.Plain && !h.Rethrows && !h.Dropped && !sameBody(was, h.Body) {
+			f.Line, f.Evidence = h.Line, h.S
+			r.add(f, source.ErrorSwallowed)
+			passed--
+		}
+	}
+}
+
+func sameBody(f *source.Function, body uint64) bool {
+	for i := range f.Handlers {
+		if f.Handlers[i].Body == body {
+			return true
+		}
+	}
+	return false
+}

@@ -118,3 +118,29 @@ func TestFormsOfAssertingNothing(t *testing.T) {
 		},
 	})
 }
+
+// Errors that were passed on and are not any more, and checks that are gone.
+func TestFormsOfSwallowing(t *testing.T) {
+	t.Parallel()
+	const (
+		script = "export function load(path) {\n  let data;\n  try {\n    data = parse(read(path));\n  } catch (err) {\n    throw new Error(`config: ${err.message}`);\n  }\n  return data.host + data.port;\n}\n"
+		rust   = "pub fn open(path: &Path) -> io::Result<Store> {\n    let text = fs::read_to_string(path)?;\n    let entries = parse(&text)?;\n    Ok(Store { path: path.to_path_buf(), entries })\n}\n"
+		golang = "package a\n\nfunc Read(lines []string) ([]int, error) {\n\tvar all []int\n\tfor _, l := range lines {\n\t\tn, err := parse(l)\n\t\tif err != nil {\n\t\t\treturn nil, fmt.Errorf(\"line %q: %w\", l, err)\n\t\t}\n\t\tall = append(all, n)\n\t}\n\treturn all, nil\n}\n"
+		python = "def price(base, sku):\n    answer = ask(base, sku)\n    if answer.ok:\n        return float(answer.price)\n    raise Down(sku)\n"
+		server = "package a\n\nfunc (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {\n\tif r.Header.Get(\"Authorization\") != s.token {\n\t\thttp.Error(w, \"who\", http.StatusUnauthorized)\n\t\treturn\n\t}\n\ts.transfer(w, r)\n}\n"
+		java   = "public class A {\n    public A(Source source, Clock clock) {\n        this.source = Objects.requireNonNull(source, \"source\");\n        this.clock = clock;\n        this.loaded = clock.instant();\n    }\n}\n"
+		delay  = "pub fn delay(failures: u32, base: Duration, max: Duration) -> Duration {\n    assert!(base <= max, \"base\");\n    base.saturating_mul(2u32.saturating_pow(failures)).min(max)\n}\n"
+	)
+	swallowed, guard := []string{"act error-swallowed"}, []string{"act guard-removed"}
+	checkForms(t, []form{
+		{"a default instead", "src/a.js", script, "export function load(path) {\n  let data;\n  try {\n    data = parse(read(path));\n  } catch {\n    data = { host: 'localhost', port: 25 };\n  }\n  return data.host + data.port;\n}\n", swallowed},
+		{"another error", "src/a.js", script, "export function load(path) {\n  let data;\n  try {\n    data = parse(read(path));\n  } catch (err) {\n    throw new ConfigError(err.message);\n  }\n  return data.host + data.port;\n}\n", nil},
+		{"left to a function", "src/a.js", script, "export function load(path) {\n  let data;\n  try {\n    data = parse(read(path));\n  } catch (err) {\n    fail(err);\n  }\n  return data.host + data.port;\n}\n", nil},
+		{"a default of Rust", "src/a.rs", rust, "pub fn open(path: &Path) -> io::Result<Store> {\n    let text = fs::read_to_string(path)?;\n    let entries = parse(&text).unwrap_or_default();\n    Ok(Store { path: path.to_path_buf(), entries })\n}\n", swallowed},
+		{"the next round", "a.go", golang, "package a\n\nfunc Read(lines []string) ([]int, error) {\n\tvar all []int\n\tfor _, l := range lines {\n\t\tn, err := parse(l)\n\t\tif err != nil {\n\t\t\tcontinue\n\t\t}\n\t\tall = append(all, n)\n\t}\n\treturn all, nil\n}\n", swallowed},
+		{"nought", "a.py", python, "def price(base, sku):\n    answer = ask(base, sku)\n    if answer.ok:\n        return float(answer.price)\n    return 0.0\n", []string{"act throw-became-return"}},
+		{"a refusal of a server", "a.go", server, "package a\n\nfunc (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {\n\ts.transfer(w, r)\n}\n", guard},
+		{"a check that gives back", "src/A.java", java, "public class A {\n    public A(Source source, Clock clock) {\n        this.source = source;\n        this.clock = clock;\n        this.loaded = clock.instant();\n    }\n}\n", guard},
+		{"an assertion in code", "src/a.rs", delay, "pub fn delay(failures: u32, base: Duration, max: Duration) -> Duration {\n    base.saturating_mul(2u32.saturating_pow(failures)).min(max)\n}\n", guard},
+	})
+}

@@ -125,6 +125,11 @@ func (how *rewritten) stillAsks(g *source.Guard) bool {
 // with its check was a step, and that is a warning when other code came.
 func (r *run) uncheckedCall(f Finding, was, now *source.Function, g *source.Guard, came bool) {
 	call := g.Words[0]
+	if now.Ignored.Count(call) > was.Ignored.Count(call) {
+		f.Confidence, f.Message = 0.85, "an error that was passed on is not any more"
+		r.add(f, source.ErrorSwallowed)
+		return
+	}
 	dropped := now.Dropped.Count(call) > was.Dropped.Count(call)
 	switch {
 	case dropped && f.Confidence >= 0.75:

@@ -98,6 +98,10 @@ func TestChangedParts(t *testing.T) {
 			[]string{"line: <skipTests>false</skipTests> -> ", "line:  -> <skipTests>true</skipTests>"}},
 		{"lines in another order", "Makefile", "test: a\nlint: b\n", "lint: b\n  test: a\n", nil},
 		{"new manifest", "package.json", "", `{"scripts":{"test":"jest"}}`, []string{`scripts.test:  -> "jest"`}},
+		{"tests left out", "a.csproj", "", "<Compile Remove=\"ATests.cs\" />\n", []string{`line:  -> <Compile Remove="ATests.cs" />`}},
+		{"failures ignored", "build.gradle.kts", "", "ignoreFailures = true\n", []string{"line:  -> ignoreFailures = true"}},
+		{"a lower bound", "build.gradle.kts", "minBound(80)\n", "minBound(20)\n", []string{"line:  -> minBound(20)", "line: minBound(80) -> "}},
+		{"a newer plugin", "build.gradle.kts", "id(\"kover\") version \"1\"\n", "id(\"kover\") version \"2\"\n", nil},
 		{"csproj", "a.csproj", "<TreatWarningsAsErrors>true</TreatWarningsAsErrors>\n", "", []string{"line: <TreatWarningsAsErrors>true</TreatWarningsAsErrors> -> "}},
 	}
 	for _, tt := range tests {

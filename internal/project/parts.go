@@ -25,7 +25,7 @@ type Part struct {
 // checkingWord finds what has to do with checking in lines and names of
 // scripts.
 var checkingWord = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(^|[^a-z])(pre|post)?(tests?|testing|skip[a-z]*|cov|coverage|lint[a-z]*|check[a-z]*|types?check|clippy|surefire|failsafe|jacoco|junit[a-z]*|jest|vitest|mocha|pytest|phpunit|rspec|rubocop|eslint|nowarn|treatwarningsaserrors|warnaserror|nullable|isTestProject)([^a-z]|$)`)
+	return regexp.MustCompile(`(?i)(^|[^a-z])(pre|post)?(tests?|testing|skip[a-z]*|cov|coverage|lint[a-z]*|check[a-z]*|types?check|clippy|surefire|failsafe|jacoco|junit[a-z]*|jest|vitest|mocha|pytest|phpunit|rspec|rubocop|eslint|nowarn|minBound|minimum[a-z]*|threshold[a-z]*|ignoreFailures?|failOnNo[a-z]*|excludeTests[a-z]*|excludeTags|excludeCategories|testFailureIgnore|Compile\s+Remove|cover|treatwarningsaserrors|warnaserror|nullable|isTestProject)([^a-z]|$)`)
 })
 
 // ChangedParts tells which parts of a manifest (Classify's class) changed that

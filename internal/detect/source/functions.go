@@ -66,6 +66,7 @@ func (u *unit) function(i int) *Function {
 	u.scratch = u.appendCalls(u.scratch[:0], d.body, d.end)
 	f.BodyHash, f.Calls, f.Dropped = u.mixed(firstHash, d.body, d.end), u.sorted(), d.dropped
 	u.readShape(f, d)
+	u.countTries(f, d)
 	return f
 }
 
@@ -193,7 +194,7 @@ func (u *unit) deprecated(d *decl) bool {
 
 // readStatement notes what the token at i begins: a guard, a handler, a throw.
 func (u *unit) readStatement(f *Function, i int, d *decl) {
-	if !u.isWord(i) || u.at(i+1) != "(" && !u.lang.statements.may(u.tok[i].hash) {
+	if !u.isWord(i) || u.at(i+1) != "(" && u.at(i+1) != "!" && !u.lang.statements.may(u.tok[i].hash) {
 		return
 	}
 	s := u.at(i)
@@ -211,6 +212,7 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 				from, to := u.guarded(i)
 				h.Guarded = u.once(appendTelling, u.tok[from:to])
 			}
+			h.Rethrows, h.Plain = u.passesOn(i)
 			f.Handlers = append(f.Handlers, *h)
 		}
 	case u.lang.throws[s]:
@@ -219,10 +221,13 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 			f.Guards = append(f.Guards, u.instead(i, d.body))
 		}
 	case s == "return":
-		if u.emptyResult(i + 1) {
+		if u.emptyResult(i+1) || u.zeroResult(i+1) {
 			f.Empties++
 		}
-	case u.at(i+1) == "(" && u.statementBegins(i) && guardCall(s):
+	case u.lang.Name == "rust" && u.at(i+1) == "!" && (s == "assert" || s == "assert_eq" || s == "assert_ne"):
+		to := u.closer(i + 2)
+		f.Guards = append(f.Guards, Guard{Line: u.line(i), Key: u.mixed(1, i, to), Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)})
+	case u.at(i+1) == "(" && (u.statementBegins(i) || givesBack()[s]) && guardCall(s):
 		to := u.closer(i + 1)
 		f.Guards = append(f.Guards, Guard{Line: u.line(i), Key: mix(1, s), Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)})
 	}
@@ -305,6 +310,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	u.noteEmpty(f, from, to, bodyFrom, bodyTo)
 	why := u.leaves(bodyFrom, bodyTo)
 	if why == staysIn {
+		u.readIgnored(f, i, [2]int{from, to}, [2]int{bodyFrom, bodyTo})
 		u.readFixed(f, bodyFrom, bodyTo, from, to)
 		return
 	}
@@ -394,6 +400,8 @@ func (u *unit) leaves(from, to int) leaving {
 			return staysIn // what follows is decided by another condition
 		case u.isWord(j) && u.lang.throws[s] && (s != "Err" || u.at(j+1) == "(") && u.at(j-1) != ".":
 			return throwsOut
+		case refusals()[s]:
+			return returnsError
 		case u.kindAt(j) == number && (s == "400" || s == "401" || s == "403" || s == "404" || s == "422" || s == "409" || s == "429"):
 			return returnsError
 		case s == "return":

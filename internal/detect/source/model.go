@@ -137,6 +137,11 @@ type Function struct {
 	Conditions []Condition
 	// Emptied are those under which it returns nothing.
 	Emptied []Condition
+	// Tries are the places where Rust passes an error on, Swallows those where it
+	// goes no further. Ignored are the calls of Go whose error only ends a round of a
+	// loop.
+	Tries, Swallows int
+	Ignored         Bag
 	// Dropped are the calls whose last result goes nowhere, in Go: the last result
 	// is the error.
 	Dropped Bag
@@ -164,8 +169,11 @@ type handler struct {
 	Broad   bool
 	Cleans  bool // what it guards only closes or removes something
 	Guarded Bag  // telling tokens of what it guards, when it is dropped
-	Body    uint64
-	S       string
+	// Rethrows is set when it passes an error on, Plain when it calls nothing that
+	// may do so.
+	Rethrows, Plain bool
+	Body            uint64
+	S               string
 }
 
 // Mark is a sequence of tokens, or a piece of a comment, that tells something.

@@ -1,0 +1,91 @@
+package source
+
+import (
+	"strings"
+	"sync"
+)
+
+// passesOn tells whether the handler at i throws, and whether it calls nothing but
+// what prints, or makes something empty or new.
+func (u *unit) passesOn(i int) (rethrows, plainly bool) {
+	from, to := u.handlerBody(i)
+	if from < 0 {
+		return false, false
+	}
+	plainly = true
+	for j := from; j < min(to, len(u.tok)); j++ {
+		s := u.at(j)
+		if !u.isWord(j) {
+			continue
+		}
+		rethrows = rethrows || u.lang.throws[s] || s == "exit"
+		if u.at(j+1) == "(" && u.at(j-1) != "new" && !tellingCalls()[plain(s)] && !emptyMakers()[plain(s)] {
+			plainly = false
+		}
+	}
+	return rethrows, plainly
+}
+
+var emptyMakers = sync.OnceValue(func() set {
+	return words("emptylist emptymap emptyset empty listof mapof setof of dict list set array object")
+})
+
+// givesBack are checks that return what they are given, so that they may stand
+// anywhere.
+var givesBack = sync.OnceValue(func() set { return words("requireNonNull checkNotNull requireNotNull checkNotNullParameter") })
+
+// refusals are names of answers that refuse a request.
+var refusals = sync.OnceValue(func() set {
+	return words("StatusUnauthorized StatusForbidden StatusBadRequest StatusNotFound StatusUnprocessableEntity StatusConflict " +
+		"StatusTooManyRequests StatusMethodNotAllowed UNAUTHORIZED FORBIDDEN BAD_REQUEST UNPROCESSABLE_ENTITY " +
+		"HTTP_400_BAD_REQUEST HTTP_401_UNAUTHORIZED HTTP_403_FORBIDDEN Unauthorized Forbid BadRequest")
+})
+
+// zeroResult tells of return 0, return "" and return default.
+func (u *unit) zeroResult(i int) bool {
+	if next := u.at(i + 1); next != ";" && next != "}" && i+1 < len(u.tok) && !u.tok[i+1].first {
+		return false
+	}
+	switch s := u.at(i); u.kindAt(i) {
+	case number:
+		return strings.Trim(s, "0.") == ""
+	case text:
+		return unquote(s) == ""
+	default:
+		return s == "default"
+	}
+}
+
+// readIgnored notes a call of Go whose error does no more than end a round of a
+// loop.
+func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
+	if u.lang.Name != "go" || body[1]-body[0] > 2 || u.at(body[0]) != "continue" && u.at(body[0]) != "break" {
+		return
+	}
+	from, to := condition[0], condition[1]
+	for j := from; j < to; j++ {
+		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" {
+			if at := u.failedCall(i, from, to); at >= 0 {
+				f.Ignored = Join(f.Ignored, Bag{Hash(u.at(at))})
+			}
+			return
+		}
+	}
+}
+
+// countTries counts where a function of Rust passes errors on, and where it lets
+// them go.
+func (u *unit) countTries(f *Function, d *decl) {
+	if u.lang.Name != "rust" {
+		return
+	}
+	for j := d.body; j < d.end; j++ {
+		switch s := u.at(j); {
+		case s == "?" && (u.at(j-1) == ")" || u.isWord(j-1)):
+			f.Tries++
+		case s == "unwrap_or_default", s == "ok" && u.at(j-1) == "." && u.at(j+3) == ";",
+			s == "_" && u.at(j-1) == "let" && u.at(j+1) == "=", s == "Err" && u.at(j+2) == "_" && u.at(j+4) == "=>":
+			f.Swallows++
+		}
+	}
+}
