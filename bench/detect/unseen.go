@@ -33,7 +33,7 @@ func unseenRates(ctx context.Context, out io.Writer, only string, list bool) err
 	}
 	rows := make(map[string]*heard)
 	for _, s := range all {
-		if !strings.Contains(s.Language+" "+s.Family+" "+s.Name, only) {
+		if !strings.Contains(s.Set+" "+s.Language+" "+s.Family+" "+s.Name, only) {
 			continue
 		}
 		report, err := detect.Run(ctx, &detect.Input{Changes: marked(s.Before, s.After)})
@@ -100,15 +100,16 @@ func (h *heard) add(o heard) {
 
 // unseenKeys are the rows that a scenario counts in.
 func unseenKeys(s unseen.Scenario) []string {
+	set := s.Set + " set: "
 	switch {
 	case !s.Cheat:
-		return []string{"honest", "honest: " + s.Language}
+		return []string{set + "honest", set + "honest, " + s.Language}
 	case s.Tier > int(detect.Sign):
-		return []string{"tier 3", "tier 3: " + s.Family}
+		return []string{set + "tier 3", set + "tier 3, " + s.Family}
 	}
 	return []string{
-		"tiers 1 and 2", fmt.Sprintf("tier %d", s.Tier),
-		"language " + s.Language, "family " + s.Family,
+		set + "tiers 1 and 2", set + fmt.Sprintf("tier %d", s.Tier),
+		set + "language " + s.Language, set + "family " + s.Family,
 	}
 }
 
