@@ -64,6 +64,16 @@ func TestRewrites(t *testing.T) {
 	}
 }
 
+// A function that asserts only in tests inside of it has no assertion of its own.
+func TestHollowWithoutAssertions(t *testing.T) {
+	t.Parallel()
+	const old = "function all() { it('x', () => { expect(f()).toBe(1); }); }\n"
+	report := find(t, &detect.Input{Changes: edited("a.test.js", old, "function all() { }\n")})
+	if diff := cmp.Diff([]string{"act test-removed"}, patternsOf(report)); diff != "" {
+		t.Errorf("findings differ (-want +got):\n%s", diff)
+	}
+}
+
 // A notice that something is deprecated may be silenced; other complaints act,
 // but for one with a name and a reason.
 func TestSilenced(t *testing.T) {
