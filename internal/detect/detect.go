@@ -232,6 +232,8 @@ type run struct {
 	change map[string]*material // by language; see match.go
 	// lostMarks counts marks that files lost, by pattern and text; nil until needed.
 	lostMarks map[string]int
+	// words are those of names of tests that were compared; see names.go.
+	words map[string][]string
 	// compared counts removed functions held against added ones.
 	compared int
 	// tests has what became of each test of the baseline, in the order of the

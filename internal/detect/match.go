@@ -284,7 +284,7 @@ func (r *run) renamed(t *testPair, c *candidate) (float64, bool) {
 	switch {
 	case t.old.Leaf == c.test.Leaf:
 		least = 0.35
-	case t.from == c.pair && extends(t.old.Leaf, c.test.Leaf):
+	case t.from == c.pair && extends(r.wordsOf(t.old.Leaf), r.wordsOf(c.test.Leaf)):
 		least = 0.2
 	case t.from == c.pair:
 		least = 0.5

@@ -8,8 +8,7 @@ import (
 
 // extends tells whether one of two names of tests is the other one with more words:
 // at least three words of the shorter one, in their order.
-func extends(a, b string) bool {
-	short, long := nameWords(a), nameWords(b)
+func extends(short, long []string) bool {
 	if len(short) > len(long) {
 		short, long = long, short
 	}
@@ -22,6 +21,19 @@ func extends(a, b string) bool {
 		}
 	}
 	return len(short) == 0
+}
+
+// wordsOf are the words of a name, which is taken apart once: it is compared with many.
+func (r *run) wordsOf(name string) []string {
+	words, known := r.words[name]
+	if !known {
+		if r.words == nil {
+			r.words = make(map[string][]string)
+		}
+		words = nameWords(name)
+		r.words[name] = words
+	}
+	return words
 }
 
 // nameWords are the words of a name: between blanks and underscores, and from one
