@@ -148,8 +148,10 @@ func (r *run) goneFunction(p *pair, was *source.Function) {
 			return
 		}
 	}
-	f := Finding{File: p.old.Path, Line: was.Line, Gone: true, Subject: was.Name, Evidence: was.Name, Confidence: 0.7}
+	f := Finding{File: p.old.Path, Line: was.Line, Gone: true, Subject: was.Name, Evidence: was.Name, Confidence: 0.85}
 	switch {
+	case strings.Contains(strings.ToLower(was.Leaf), "unstable"), strings.Contains(strings.ToLower(was.Leaf), "experimental"):
+		f.Confidence = 0.6 // nobody was promised it
 	case r.of(p).defined[was.Leaf]:
 		f.Confidence = 0.5 // under another roof
 	case stillCalled(p, was):
@@ -157,8 +159,6 @@ func (r *run) goneFunction(p *pair, was *source.Function) {
 		f.Message = "a public symbol was removed that its file still calls"
 	case r.testsWent(was), len(r.of(p).removed) > 3:
 		f.Confidence = 0.5
-	case p.new != nil && p.new.CodeLines < p.old.CodeLines && len(r.of(p).code) == 0:
-		f.Confidence = 0.8 // nothing came for it
 	}
 	r.add(f, symbolRemoved)
 }
