@@ -73,6 +73,7 @@ bench-detect: ## Print recall and false alarms of the detectors (fetches release
 	$(GO) run ./bench/detect commits
 	$(GO) run ./bench/detect patches
 	$(GO) run ./bench/detect releases
+	$(GO) run ./bench/detect small
 	$(GO) run ./bench/detect latency -n 200
 
 .PHONY: vet

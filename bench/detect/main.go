@@ -7,6 +7,7 @@
 //	go run ./bench/detect commits [-dir DIR] [-n 500] [-list]
 //	go run ./bench/detect patches [-cache DIR] [-list] [-only TEXT]
 //	go run ./bench/detect releases [-cache DIR] [-list] [-only TEXT]
+//	go run ./bench/detect small [-cache DIR] [-files N] [-list] [-only TEXT]
 //	go run ./bench/detect latency [-n 500]
 //
 // planted takes the cheats and twins of internal/detect/planted, each alone and
@@ -19,7 +20,8 @@
 // and more (apt-get, dpkg-source, patch). releases fetches consecutive released versions of open-source packages
 // with the package clients (go, npm, and apt-get, where the versions are the suites
 // of Debian that have them) into a cache folder and counts what acts in standard
-// mode; -list prints every alarm, so that it can be looked at.
+// mode; -list prints every alarm, so that it can be looked at. small does so for packages that
+// release often, and counts each release that changes few files as a commit.
 package main
 
 import (
@@ -44,14 +46,14 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("name what to measure: planted, unseen, mutants, commits, patches, releases or latency")
+		return errors.New("name what to measure: planted, unseen, mutants, commits, patches, releases, small or latency")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	cache := flags.String("cache", "", "folder for fetched packages (default: in the user's cache folder)")
 	list := flags.Bool("list", false, "print every alarm")
 	dir := flags.String("dir", ".", "folder of a git repository")
 	most := flags.Int("n", 500, "commits to look at, or samples to take")
-	files := flags.Int("files", 3, "releases: how many files one may change to be counted as a commit")
+	files := flags.Int("files", 3, "small: how many files of code a release may change")
 	only := flags.String("only", "", "only packages, or edits, whose name has this in it")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
@@ -77,7 +79,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case "latency":
 		return latencies(ctx, out, *most)
 	case "releases":
-		return releaseRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list, few: *files})
+		return releaseRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list})
+	case "small":
+		return smallRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list, few: *files})
 	}
-	return fmt.Errorf("%q cannot be measured: name planted, unseen, mutants, commits, patches, releases or latency", args[0])
+	return fmt.Errorf("%q cannot be measured: name planted, unseen, mutants, commits, patches, releases, small or latency", args[0])
 }

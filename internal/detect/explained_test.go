@@ -35,6 +35,10 @@ func TestRemovalExplained(t *testing.T) {
 			"act test-removed", "act test-missing, act test-removed"},
 		{"another test that accepts more", map[string]string{"p.go": code, "p_test.go": retries + first}, map[string]string{"p.go": edit, "p_test.go": retries + softer},
 			"act test-removed", "act test-missing, act test-removed"},
+		{"it asserted nothing", map[string]string{"p_test.go": retries + "\nfunc TestLater(t *testing.T) {\n\tdump(2, 3)\n}\n"}, map[string]string{"p_test.go": retries},
+			"warn test-removal-explained", "act test-missing, warn test-removal-explained"},
+		{"it handed on what asserts", map[string]string{"p_test.go": retries + "\nfunc TestLater(t *testing.T) {\n\tdump(t, 3)\n}\n"}, map[string]string{"p_test.go": retries},
+			"act test-removed", "act test-missing, act test-removed"},
 		{"it did nothing", map[string]string{"p_test.go": retries + "\nfunc TestLater(t *testing.T) {\n\t// later\n}\n"}, map[string]string{"p_test.go": retries}, "", ""},
 	} {
 		report := find(t, &detect.Input{Changes: changes(test.old, test.now)})

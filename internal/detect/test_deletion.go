@@ -51,6 +51,10 @@ func (r *run) removedTests(p *pair, gone []*testPair) {
 		return
 	}
 	for _, t := range gone {
+		if t.old.Silent {
+			r.explainedRemoval(t, "a test is gone that asserted nothing")
+			continue
+		}
 		id := testRemoved
 		if p.new != nil && p.new.Notes != "" && strings.Contains(p.new.Notes, t.old.Leaf) && !strings.Contains(p.old.Notes, t.old.Leaf) {
 			id = testCommented

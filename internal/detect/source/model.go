@@ -84,9 +84,12 @@ type Test struct {
 	Names    Bag // called or named in it, each once
 	// Members are the names of fields, methods, options and constants that it uses:
 	// what stands after a dot, names a value, or is in capitals.
-	Members  Bag
-	Empty    bool // nothing is done in it
-	Caught   int  // assertions whose failure is caught
+	Members Bag
+	Empty   bool // nothing is done in it
+	// Silent is set when it asserts nothing and hands nobody what could: only a crash
+	// makes it fail.
+	Silent   bool
+	Caught   int // assertions whose failure is caught
 	BodyHash uint64
 }
 

@@ -195,6 +195,7 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 		}
 	}
 	t.Members, t.Empty = Join(t.Members, nil), u.empty(d)
+	t.Silent = u.lang.Name == "go" && len(t.Asserts) == 0 && !u.uses(d, "t")
 }
 
 // ofSpans is a bag of all tokens of some spans but one; once leaves out what a span
@@ -215,6 +216,16 @@ func (u *unit) ofSpans(spans [][2]int, but int, add func(Bag, []token) Bag, once
 	}
 	u.scratch = all
 	return u.sorted()
+}
+
+// uses tells whether a name stands in the body of a declaration.
+func (u *unit) uses(d *decl, name string) bool {
+	for j := d.body; j < d.end; j++ {
+		if u.at(j) == name {
+			return true
+		}
+	}
+	return false
 }
 
 // empty tells of a declaration whose body does nothing.
