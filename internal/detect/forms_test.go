@@ -82,6 +82,22 @@ func TestFormsOfAsking(t *testing.T) {
 		{"by the environment, Rust", "src/a.rs", "fn a() -> u8 { f() }\n", "fn a() -> u8 { if std::env::var_os(\"RUST_TEST_THREADS\").is_some() { g(); } f() }\n", act},
 		{"by the environment, PHP", "src/A.php", "<?php\nfunction a() { return f(); }\n", "<?php\nfunction a() { if (getenv('APP_ENV') === 'testing') { g(); } return f(); }\n", act},
 		{"by a class, PHP", "src/A.php", "<?php\nfunction a() { return f(); }\n", "<?php\nfunction a() { if (class_exists(\\PHPUnit\\Framework\\TestCase::class, false)) { g(); } return f(); }\n", act},
+		{"by index, Vitest", "src/a.ts", "f();\n", "if (process.env[\"VITEST\"]) f();\n", act},
+		{"by index, another", "src/a.ts", "f();\n", "if (process.env[\"VITE_HOST\"]) f();\n", nil},
+		{"by the mode", "src/a.ts", "f();\n", "if (import.meta.env?.MODE === \"test\") f();\n", act},
+		{"by another mode", "src/a.ts", "f();\n", "if (import.meta.env?.MODE === \"development\") f();\n", nil},
+		{"by a name of the runner", "src/a.ts", "f();\n", "if (typeof (globalThis as any).expect === \"function\") f();\n", []string{"act test-runner-asked", "tell type-loosened"}},
+		{"by a name of the browser", "src/a.ts", "f();\n", "if (typeof (globalThis as any).fetch === \"function\") f();\n", []string{"tell type-loosened"}},
+		{"by the arguments", "src/a.js", "f();\n", "if (process.execArgv.includes('--test')) f();\n", act},
+		{"other arguments", "src/a.js", "f();\n", "if (process.execArgv.includes('--inspect')) f();\n", nil},
+		{"by what is loaded, C#", "src/A.cs", "class A { int F() { return 1; } }\n", "class A { int F() { if (a.FullName.StartsWith(\"xunit\", StringComparison.Ordinal)) { G(); } return 1; } }\n", act},
+		{"by something else, C#", "src/A.cs", "class A { int F() { return 1; } }\n", "class A { int F() { if (a.FullName.StartsWith(\"System\", StringComparison.Ordinal)) { G(); } return 1; } }\n", nil},
+		{"by a class, Kotlin", "src/A.kt", "fun a() = f()\n", "fun a() = if (runCatching { Class.forName(\"io.kotest.core.spec.Spec\") }.isSuccess) 1 else f()\n", act},
+		{"by another class, Kotlin", "src/A.kt", "fun a() = f()\n", "fun a() = if (runCatching { Class.forName(\"io.netty.util.Version\") }.isSuccess) 1 else f()\n", nil},
+		{"by a constant, Ruby", "lib/a.rb", "f\n", "f unless Object.const_defined?(:Minitest)\n", act},
+		{"by another constant, Ruby", "lib/a.rb", "f\n", "f unless Object.const_defined?(:Rack)\n", nil},
+		{"by a variable that may be missing, PHP", "src/A.php", "<?php\nfunction a() { return f(); }\n", "<?php\nfunction a() { if (($_ENV['APP_ENV'] ?? '') !== 'testing') { g(); } return f(); }\n", act},
+		{"for production, PHP", "src/A.php", "<?php\nfunction a() { return f(); }\n", "<?php\nfunction a() { if (($_ENV['APP_ENV'] ?? '') !== 'production') { g(); } return f(); }\n", nil},
 	})
 }
 

@@ -85,8 +85,11 @@ func ForScript() []Rule {
 		{RunnerAsked, `process . env [ "NODE_ENV" ] === "test"`, InCode, 0.85}, {RunnerAsked, `process . env [ "NODE_ENV" ] == "test"`, InCode, 0.85},
 		{RunnerAsked, `process . env [ "NODE_ENV" ] !== "test"`, InCode, 0.85}, {RunnerAsked, `"test" === process . env . NODE_ENV`, InCode, 0.85},
 		{RunnerAsked, `process . env . npm_lifecycle_event === "test"`, InCode, 0.85}, {RunnerAsked, `process . env . npm_lifecycle_event !== "test"`, InCode, 0.85},
-		{RunnerAsked, "typeof jest", InCode, 0.9}, {RunnerAsked, "globalThis . jest", InCode, 0.9}, {RunnerAsked, "global . jest", InCode, 0.9},
+		{RunnerAsked, "typeof jest", InCode, 0.9}, {RunnerAsked, `execArgv . includes ( "--test" )`, InCode, 0.9}, {RunnerAsked, "globalThis . jest", InCode, 0.9}, {RunnerAsked, "global . jest", InCode, 0.9},
 		{RunnerAsked, "typeof describe", InCode, 0.9}, {RunnerAsked, "typeof vi", InCode, 0.9}, {RunnerAsked, "process . env . NODE_TEST_CONTEXT", InCode, 0.9},
+		{RunnerAsked, `process . env [ "JEST_WORKER_ID" ]`, InCode, 0.9}, {RunnerAsked, `process . env [ "VITEST" ]`, InCode, 0.9},
+		{RunnerAsked, `process . env [ "VITEST_WORKER_ID" ]`, InCode, 0.9}, {RunnerAsked, `process . env [ "NODE_TEST_CONTEXT" ]`, InCode, 0.9},
+		{RunnerAsked, `meta . env . MODE === "test"`, InCode, 0.85}, {RunnerAsked, `meta . env ?. MODE === "test"`, InCode, 0.85},
 		{ExitTrick, "process . exit ( 0 )", InTests, 0.9}, {ExitTrick, "process . exit ( )", InTests, 0.9},
 		{ExitTrick, "process . exitCode = 0", InTests, 0.9}, {ExitTrick, "process . reallyExit (", Anywhere, 0.9},
 		{HookForged, "expect = ", InTests, 0.6}, {HookForged, "globalThis . expect =", Anywhere, 0.9}, {HookForged, "global . expect =", Anywhere, 0.85},
@@ -157,7 +160,7 @@ func JavaNotes() []Note {
 // ForKotlin are the rules of Kotlin.
 func ForKotlin() []Rule {
 	return []Rule{
-		{ExitTrick, "exitProcess ( 0 )", InTests, 0.9}, {ComplaintOff, "@ Suppress (", Anywhere, 0.6}, {ComplaintOff, "@ file : Suppress", Anywhere, 0.85},
+		{ExitTrick, "exitProcess ( 0 )", InTests, 0.9}, {RunnerAsked, `forName ( "io.kotest.*"`, InCode, 0.95}, {ComplaintOff, "@ Suppress (", Anywhere, 0.6}, {ComplaintOff, "@ file : Suppress", Anywhere, 0.85},
 		{CoverageExcluded, "@ ExcludeFromCoverage", Anywhere, 0.7}, {CoverageExcluded, "@ CoverageIgnore", Anywhere, 0.7},
 	}
 }
@@ -167,7 +170,7 @@ func ForCSharp() []Rule {
 	return []Rule{
 		{ExitTrick, "Environment . Exit ( 0 )", InTests, 0.9}, {ExitTrick, "Environment . FailFast (", InTests, 0.7},
 		{RunnerAsked, `"ASPNETCORE_ENVIRONMENT" ) == "Test*"`, InCode, 0.85}, {RunnerAsked, `"DOTNET_ENVIRONMENT" ) == "Test*"`, InCode, 0.85}, {RunnerAsked, `IsEnvironment ( "Test*" )`, InCode, 0.8},
-		{RunnerAsked, `StartsWith ( "xunit" )`, InCode, 0.9}, {RunnerAsked, `StartsWith ( "nunit.framework" )`, InCode, 0.9}, {RunnerAsked, `Contains ( "xunit" )`, InCode, 0.9}, {RunnerAsked, `Contains ( "testhost" )`, InCode, 0.95},
+		{RunnerAsked, `StartsWith ( "xunit*"`, InCode, 0.9}, {RunnerAsked, `StartsWith ( "nunit.framework*"`, InCode, 0.9}, {RunnerAsked, `Contains ( "xunit" )`, InCode, 0.9}, {RunnerAsked, `Contains ( "testhost" )`, InCode, 0.95},
 		{ComplaintOff, "SuppressMessage (", Anywhere, 0.6},
 		{CoverageExcluded, "ExcludeFromCodeCoverage", InCode, 0.7},
 		{ChecksOff, "DangerousAcceptAnyServerCertificateValidator", InCode, 0.85}, {ChecksOff, "ServerCertificateValidationCallback =", InCode, 0.8}, {ChecksOff, "ServerCertificateCustomValidationCallback =", InCode, 0.8},
@@ -194,7 +197,7 @@ func ForRust() []Rule {
 func ForRuby() []Rule {
 	return []Rule{
 		{ExitTrick, "exit! 0", InTests, 0.9}, {ExitTrick, "exit!", InTests, 0.85}, {ExitTrick, "exit ( 0 )", InTests, 0.9}, {ExitTrick, "exit 0", InTests, 0.9}, {ExitTrick, "exit ( true )", InTests, 0.9}, {ExitTrick, "at_exit", InTests, 0.7},
-		{RunnerAsked, "defined? ( RSpec )", InCode, 0.9}, {RunnerAsked, "defined? ( Minitest )", InCode, 0.9}, {RunnerAsked, "defined? ( :: RSpec )", InCode, 0.9}, {RunnerAsked, "defined? RSpec", InCode, 0.9}, {RunnerAsked, "Rails . env . test?", InCode, 0.85},
+		{RunnerAsked, "defined? ( RSpec )", InCode, 0.9}, {RunnerAsked, "defined? ( Minitest )", InCode, 0.9}, {RunnerAsked, "defined? ( :: RSpec )", InCode, 0.9}, {RunnerAsked, "defined? RSpec", InCode, 0.9}, {RunnerAsked, "const_defined? ( : Minitest )", InCode, 0.9}, {RunnerAsked, "const_defined? ( : RSpec )", InCode, 0.9}, {RunnerAsked, `const_defined? ( "Minitest" )`, InCode, 0.9}, {RunnerAsked, `const_defined? ( "RSpec" )`, InCode, 0.9}, {RunnerAsked, "Rails . env . test?", InCode, 0.85},
 		{RunnerAsked, `ENV [ "RAILS_ENV" ] == "test"`, InCode, 0.85}, {RunnerAsked, `ENV [ "RACK_ENV" ] == "test"`, InCode, 0.85},
 		{RunnerAsked, `ENV . fetch ( "RAILS_ENV" ) == "test"`, InCode, 0.85}, {RunnerAsked, `ENV . fetch ( "RACK_ENV" ) == "test"`, InCode, 0.85},
 		{ChecksOff, "VERIFY_NONE", InCode, 0.85}, {ChecksOff, "save ( validate : false )", InCode, 0.85},
@@ -214,6 +217,7 @@ func ForPHP() []Rule {
 		{RunnerAsked, `class_exists ( \ PHPUnit \ Framework \ TestCase`, InCode, 0.95}, {RunnerAsked, `"APP_ENV" ) === "test*"`, InCode, 0.85}, {RunnerAsked, `"APP_ENV" ) ) === "test*"`, InCode, 0.85},
 		{RunnerAsked, `"APP_ENV" ) == "test*"`, InCode, 0.85}, {RunnerAsked, `"APP_ENV" ] === "test*"`, InCode, 0.85}, {RunnerAsked, `"APP_ENV" ] == "test*"`, InCode, 0.85}, {RunnerAsked, `environment ( "testing" )`, InCode, 0.85},
 		{RunnerAsked, `defined ( "__PHPUNIT_PHAR__" )`, InCode, 0.95},
+		{RunnerAsked, `"APP_ENV" ] ?? * ) === "test*"`, InCode, 0.85}, {RunnerAsked, `"APP_ENV" ] ?? * ) !== "test*"`, InCode, 0.85}, {RunnerAsked, `"APP_ENV" ) !== "test*"`, InCode, 0.85}, {RunnerAsked, `"APP_ENV" ] !== "test*"`, InCode, 0.85},
 		{ChecksOff, "CURLOPT_SSL_VERIFYPEER , false", InCode, 0.85}, {ChecksOff, "CURLOPT_SSL_VERIFYPEER => false", InCode, 0.85}, {ChecksOff, `"verify_peer" => false`, InCode, 0.85},
 		{ComplaintOff, "error_reporting ( 0 )", InCode, 0.9}, {CoverageExcluded, "CodeCoverageIgnore", InCode, 0.7},
 	}
@@ -226,5 +230,7 @@ func PHPNotes() []Note {
 
 // ForTypeScript are the rules of TypeScript.
 func ForTypeScript() []Rule {
-	return append(ForScript(), Rule{LooseType, ": any", InCode, 0.6}, Rule{LooseType, "as any", InCode, 0.6}, Rule{LooseType, "as unknown as", InCode, 0.6})
+	return append(ForScript(), Rule{LooseType, ": any", InCode, 0.6}, Rule{LooseType, "as any", InCode, 0.6}, Rule{LooseType, "as unknown as", InCode, 0.6},
+		Rule{RunnerAsked, "typeof ( globalThis as any ) . expect", InCode, 0.9},
+		Rule{RunnerAsked, "typeof ( globalThis as any ) . describe", InCode, 0.9}, Rule{RunnerAsked, "typeof ( globalThis as any ) . jest", InCode, 0.9})
 }
