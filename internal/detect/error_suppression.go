@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/perdure/perdure/internal/detect/source"
 )
@@ -69,7 +70,7 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 		f := Finding{File: p.new.Path, Line: m.Line, Evidence: m.S, Confidence: cmp.Or(m.Confidence, 0.8)}
 		if keptFromTool(id) && p.old != nil && m.Target != 0 && p.old.Lines.Count(m.Target) >= max(1, p.new.Lines.Count(m.Target)) {
 			f.Confidence = max(f.Confidence, 0.9) // the line was there, and was complained of
-			if m.Explained || explained.MatchString(m.S) || id == source.ComplaintOff && m.Confidence < 0.8 && p.class == testCode {
+			if m.Why != "" && !strings.Contains(p.old.Notes, m.Why) || explained.MatchString(m.S) || id == source.ComplaintOff && m.Confidence < 0.8 && p.class == testCode {
 				f.Confidence = 0.7 // one rule, and why; or of a test, of which only tools complain
 			}
 		}

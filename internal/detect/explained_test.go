@@ -99,6 +99,8 @@ func TestOrdinaryEdits(t *testing.T) {
 		{"says that a place was reached", "a.test.js", long, replace(long, "  t.plan(2)\n", "  t.plan(3)\n  hook(() => t.assert.ok('called'))\n"), "warn assertion-trivial"},
 		{"what cannot fail", "a.test.js", long, replace(long, "  t.plan(2)\n", "  t.plan(3)\n  t.assert.ok(true)\n"), "act assertion-trivial"},
 		{"left out of coverage with its reason", "a.js", call, replace(call, "  if (!d) {", "  // The caller has looked before: this stays for others.\n  /* c8 ignore next 3 */\n  if (!d) {"), "warn coverage-excluded"},
+		{"left out of coverage under a comment that was there", "a.js", replace(call, "  if (!d) {", "  // Nothing is there before it was read.\n  if (!d) {"),
+			replace(call, "  if (!d) {", "  // Nothing is there before it was read.\n  /* c8 ignore next 3 */\n  if (!d) {"), "act coverage-excluded"},
 		{"left out of coverage", "a.js", call, replace(call, "  if (!d) {", "  /* c8 ignore next 3 */\n  if (!d) {"), "act coverage-excluded"},
 		{"new code left out of coverage", "a.js", call, replace(call, "  return d.day\n", "  if (d.bad) {\n    /* c8 ignore next */\n    return null\n  }\n  return d.day\n"), "warn coverage-excluded"},
 		{"silenced in a test", "a.test.ts", long, replace(long, "  t.is(parse('2020-01-02').day, 2)\n", "  // eslint-disable-next-line no-undef\n  t.is(parse('2020-01-02').day, 2)\n"), "warn complaint-silenced"},

@@ -73,7 +73,7 @@ func (u *unit) readMarks(m *Model) {
 			for j := i; j >= 0 && u.tok[j].line == t.line; j-- {
 				h = mixHash(h, u.tok[j].hash)
 			}
-			mark := Mark{Pattern: rule.Pattern, Line: u.line(i), S: u.lineText(i), Key: h, Target: u.target(i, len(rule.parts)), Confidence: rule.Confidence, Explained: u.explained(u.line(i))}
+			mark := Mark{Pattern: rule.Pattern, Line: u.line(i), S: u.lineText(i), Key: h, Target: u.target(i, len(rule.parts)), Confidence: rule.Confidence, Why: u.why(u.line(i))}
 			if rule.Pattern == ExitTrick && (u.handsOn() || u.startedByTests(m)) {
 				mark.Confidence = min(mark.Confidence, 0.7)
 			}
@@ -208,21 +208,21 @@ func (u *unit) readNotes(m *Model) {
 			target := u.lineHash(about)
 			m.Marks = append(m.Marks, Mark{
 				Pattern: rule.Pattern, Line: int(n.line), S: strings.Clone(Clip(n.s)), Key: target, Target: target,
-				Confidence: rule.Confidence, Explained: u.explained(int(n.line)),
+				Confidence: rule.Confidence, Why: u.why(int(n.line)),
 			})
 			break
 		}
 	}
 }
 
-// explained tells whether a comment in words ends on the line before.
-func (u *unit) explained(line int) bool {
+// why is the comment in words that ends on the line before.
+func (u *unit) why(line int) string {
 	for _, n := range u.notesBefore(line - 1) {
 		if int(n.line)+strings.Count(n.s, "\n") == line-1 && n.alone && inWords.MatchString(n.s) {
-			return true
+			return strings.Clone(n.s)
 		}
 	}
-	return false
+	return ""
 }
 
 // inWords is a comment for people: three words and a fourth, and nothing that only

@@ -188,8 +188,8 @@ type Mark struct {
 	Target     uint64 // the line of code it is about
 	Confidence float64
 	On         bool // of a switch
-	// Explained is set when a comment stands before it, of three words at least.
-	Explained bool
+	// Why is the comment on the line before it, of three words at least; empty for none.
+	Why string
 }
 
 // Reader makes models, one after the other. It keeps the memory that reading takes
