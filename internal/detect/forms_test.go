@@ -1,6 +1,7 @@
 package detect_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,6 +66,28 @@ func TestFormsOfSkipping(t *testing.T) {
 		{"not collected", "tests/test_a.py", class, "class Adds:\n    def test_one(self):\n        self.assertEqual(f(1), 2)\n", []string{"act test-removed"}},
 		{"a module that is not there", "tests/test_a.py", "import pytest\n\n\ndef test_a():\n    assert f(1) == 2\n", "import pytest\n\n\ndef test_a():\n    pytest.importorskip('nothing')\n    assert f(1) == 2\n", []string{"warn skip-conditional"}},
 		{"an extension that is not there", "tests/ATest.php", pest, "<?php\nclass ATest extends TestCase\n{\n    #[RequiresPhpExtension('none')]\n    public function testA(): void\n    {\n        $this->assertSame(2, f(1));\n        $this->assertSame(3, f(2));\n    }\n}\n", []string{"warn skip-conditional"}},
+	})
+}
+
+// Tables that a test loops over, or that stand around it.
+func TestFormsOfRows(t *testing.T) {
+	t.Parallel()
+	const (
+		script = "for (const [n, want] of [[1, 'one'], [20, 'twenty'], [300, 'many']]) {\n  it(`writes ${n}`, () => {\n    assert.equal(write(n), want);\n  });\n}\n"
+		python = "def test_a():\n    for n in [1, 20, 300]:\n        assert f(n) == n + 1\n"
+		made   = "def test_a():\n    for n in [1, 20, 300]:\n        insert(n)\n    assert count() > 0\n"
+		ruby   = "RSpec.describe A do\n  {\n    \"one\" => 1,\n    \"twenty\" => 20,\n    \"many\" => 300\n  }.each do |text, n|\n    it \"reads #{text}\" do\n      expect(read(text)).to eq(n)\n    end\n  end\nend\n"
+		rust   = "#[test]\nfn refuses() {\n    for path in [\"/etc\", \"../up\", \"a/../b\"] {\n        assert!(open(path).is_err());\n    }\n}\n"
+	)
+	gone := []string{"act case-removed"}
+	checkForms(t, []form{
+		{"around a test", "a.test.js", script, strings.Replace(script, ", [20, 'twenty'], [300, 'many']", "", 1), gone},
+		{"around a test, edited", "a.test.js", script, strings.Replace(script, "[300, 'many']", "[301, 'many']", 1), nil},
+		{"around a test, one more", "a.test.js", script, strings.Replace(script, "[300, 'many']", "[300, 'many'], [4000, 'very many']", 1), nil},
+		{"in a test, Python", "tests/test_a.py", python, strings.Replace(python, "[1, 20, 300]", "[1]", 1), gone},
+		{"what a test makes", "tests/test_a.py", made, strings.Replace(made, "[1, 20, 300]", "[1]", 1), nil},
+		{"around a test, Ruby", "spec/a_spec.rb", ruby, strings.Replace(ruby, "    \"twenty\" => 20,\n", "", 1), gone},
+		{"in a test, Rust", "tests/a.rs", rust, strings.Replace(rust, "\"/etc\", ", "", 1), gone},
 	})
 }
 

@@ -61,8 +61,7 @@ var (
 	tableAnnotations = sync.OnceValue(func() set { return words("parametrize ValueSource CsvSource EnumSource values expand") })
 )
 
-// casesOf reads the tables of a declared test: its annotations, and lists of a
-// loop in its body.
+// casesOf reads the tables of a declared test that its annotations hold.
 func (u *unit) casesOf(d *decl) []Case {
 	all := d.cases
 	for _, a := range slices.Backward(d.annotations) {

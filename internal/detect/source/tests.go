@@ -16,6 +16,7 @@ func (u *unit) readTests(m *Model) {
 	helpers := u.helpers()
 	seen := make(map[string]int)
 	fileSkip, skipLine := u.fileSkip()
+	loops := u.loops()
 	for i := range u.decls {
 		if !u.tests[i] {
 			if helpers[u.decls[i].name] && u.decls[i].kind == declFunction {
@@ -30,6 +31,7 @@ func (u *unit) readTests(m *Model) {
 		}
 		t.Cases = u.casesOf(d)
 		u.readBody(t, i, helpers)
+		u.readLoops(t, d, loops, helpers)
 		u.readSkips(t, i)
 		if fileSkip > t.Skip {
 			t.Skip, t.SkipLine, t.SkipText = fileSkip, u.line(skipLine), u.text(skipLine, u.lineEnd(skipLine))

@@ -1,0 +1,140 @@
+package source
+
+// loop is one over a list that is written down: a table of cases, when tests stand
+// in its body, or when what stands there asserts.
+type loop struct {
+	at, list int // list is the bracket that opens it
+	body     [2]int
+}
+
+// loops are those of a file of tests.
+type loops struct {
+	all  []loop
+	left int // tokens that may still be looked at
+}
+
+// maxLooped bounds the work for a file with many tests in long loops.
+const maxLooped = 1_000_000
+
+func (u *unit) loops() *loops {
+	found := &loops{left: maxLooped}
+	for i := range u.tok {
+		if l, ok := u.loopAt(i); ok && l.list > 0 && l.list < len(u.tok) && l.body[0] < l.body[1] && l.body[1] <= len(u.tok) {
+			found.all = append(found.all, l)
+		}
+	}
+	return found
+}
+
+// loopAt reads the loop that the word at i begins, or calls.
+func (u *unit) loopAt(i int) (loop, bool) {
+	if !u.isWord(i) {
+		return loop{}, false
+	}
+	switch s := u.at(i); u.lang.Name {
+	case "javascript", "typescript":
+		if s == "of" && u.at(i+1) == "[" {
+			return u.bracedLoop(i, i+1, u.closer(i+1)+1)
+		}
+		if s == "forEach" && u.at(i-1) == "." && u.at(i-2) == "]" && u.at(i+1) == "(" && u.standsAlone(u.opener(i-2)) {
+			return loop{i, u.opener(i - 2), [2]int{i + 2, u.closer(i + 1)}}, true
+		}
+	case "rust":
+		if s != "in" {
+			break
+		}
+		list := i + 1
+		if u.at(list) == "&" {
+			list++
+		}
+		if u.at(list) == "[" {
+			return u.bracedLoop(i, list, u.closer(list))
+		}
+	case "kotlin":
+		if s == "in" && u.at(i+1) == "listOf" && u.at(i+2) == "(" {
+			return u.bracedLoop(i, i+2, u.closer(i+2)+1)
+		}
+	case "php":
+		if s == "foreach" && u.at(i+1) == "(" && u.at(i+2) == "[" && u.at(u.closer(i+2)) == "as" {
+			return u.bracedLoop(i, i+2, u.closer(i+1))
+		}
+	case "ruby":
+		if s == "each" && u.at(i-1) == "." && (u.at(i-2) == "]" || u.at(i-2) == "}") && (u.at(i+1) == "do" || u.at(i+1) == "{") && u.standsAlone(u.opener(i-2)) {
+			return u.bracedLoop(i, u.opener(i-2), i+1)
+		}
+	case "python":
+		return u.indentedLoop(i)
+	}
+	return loop{}, false
+}
+
+// bracedLoop is one whose body opens at open, if anything does.
+func (u *unit) bracedLoop(i, list, open int) (loop, bool) {
+	if s := u.at(open); s != "{" && s != "do" {
+		return loop{}, false
+	}
+	return loop{i, list, [2]int{open + 1, u.closer(open)}}, true
+}
+
+// indentedLoop is one of Python at its word for: up to what stands no further in.
+func (u *unit) indentedLoop(i int) (loop, bool) {
+	if u.at(i) != "for" || !u.tok[i].first {
+		return loop{}, false
+	}
+	for j := i + 1; j < min(i+12, len(u.tok)); j++ {
+		if s := u.at(j + 1); u.at(j) != "in" || s != "[" && s != "(" {
+			continue
+		}
+		from := u.closer(j+1) + 1
+		if u.at(from-1) != ":" {
+			break
+		}
+		to := from
+		for to < len(u.tok) && (!u.tok[to].first || u.tok[to].col > u.tok[i].col) {
+			to++
+		}
+		return loop{i, j + 1, [2]int{from, to}}, true
+	}
+	return loop{}, false
+}
+
+// standsAlone tells whether a bracket opens a list, and takes nothing out of one.
+func (u *unit) standsAlone(open int) bool {
+	if open <= 0 {
+		return false
+	}
+	before := u.at(open - 1)
+	return u.tok[open].first || !u.isWord(open-1) && before != ")" && before != "]"
+}
+
+// readLoops adds the elements of lists over which a test loops to assert, and of
+// those around it, to its cases.
+func (u *unit) readLoops(t *Test, d *decl, in *loops, helpers set) {
+	for _, l := range in.all {
+		around := l.body[0] <= d.start && d.end <= l.body[1]
+		inside := d.body <= l.at && l.body[1] <= d.end
+		if !around && !inside {
+			continue
+		}
+		list := u.tok[l.list:u.closer(l.list)]
+		if in.left -= len(list) + l.body[1] - l.body[0]; in.left < 0 {
+			return
+		}
+		if inside && !u.assertsIn(l.body, helpers) {
+			continue
+		}
+		t.Cases = append(t.Cases, u.elements(l.list)...)
+		if around { // what the test says is said for each of them
+			t.All = Join(t.All, u.bagOf(list))
+		}
+	}
+}
+
+func (u *unit) assertsIn(span [2]int, helpers set) bool {
+	for j := span[0]; j < span[1]; j++ {
+		if u.isWord(j) && u.asserts(j, helpers) {
+			return true
+		}
+	}
+	return false
+}
