@@ -69,6 +69,39 @@ func TestFormsOfSkipping(t *testing.T) {
 	})
 }
 
+// Tests that do not run any more, in ways that stand in their options, around them
+// or before them.
+func TestFormsOfNotRunning(t *testing.T) {
+	t.Parallel()
+	const (
+		node   = "test('a', () => {\n  assert.equal(f(1), 2);\n  assert.equal(f(2), 3);\n});\n"
+		nunit  = "public class ATests {\n    [TestCase(1)]\n    public void A(int n) {\n        Assert.AreEqual(2, F(n));\n        Assert.AreEqual(3, G(n));\n    }\n}\n"
+		kotest = "class ATest : FunSpec({\n    test(\"a\") {\n        f(1) shouldBe 2\n        f(2) shouldBe 3\n    }\n})\n"
+		pytest = "import unittest\n\n\nclass ATest(unittest.TestCase):\n    def test_a(self):\n        self.assertEqual(f(1), 2)\n"
+		mini   = "class ATest < Minitest::Test\n  def test_a\n    assert_equal 2, f(1)\n  end\n\n  def help\n    f(2)\n  end\nend\n"
+		act    = "act skip-added"
+	)
+	sometimes := []string{"act skip-conditional"}
+	checkForms(t, []form{
+		{"an option with a condition", "a.test.js", node, strings.Replace(node, "'a',", "'a', { skip: !!process.env.CI },", 1), sometimes},
+		{"an option for a system", "a.test.js", node, strings.Replace(node, "'a',", "'a', { skip: process.platform === 'win32' },", 1), []string{"warn skip-conditional"}},
+		{"an option that is off", "a.test.js", node, strings.Replace(node, "'a',", "'a', { skip: false, timeout: 100 },", 1), nil},
+		{"alone by an option", "a.test.js", node, strings.Replace(node, "'a',", "'a', { only: true },", 1), []string{"act focus-added"}},
+		{"not alone by an option", "a.test.js", node, strings.Replace(node, "'a',", "'a', { only: false },", 1), nil},
+		{"a row with a reason", "ATests.cs", nunit, strings.Replace(nunit, "(1)", "(1, IgnoreReason = \"later\")", 1), []string{act}},
+		{"a row with a description", "ATests.cs", nunit, strings.Replace(nunit, "(1)", "(1, Description = \"later\")", 1), nil},
+		{"an assumption", "ATests.cs", nunit, strings.Replace(nunit, "        Assert.AreEqual(2", "        Assume.That(Full);\n        Assert.AreEqual(2", 1), sometimes},
+		{"another assertion", "ATests.cs", nunit, strings.Replace(nunit, "        Assert.AreEqual(2", "        Assert.That(Full);\n        Assert.AreEqual(2", 1), nil},
+		{"enabled by a variable", "src/test/ATest.kt", kotest, strings.Replace(kotest, "(\"a\")", "(\"a\").config(enabled = System.getenv(\"ALL\") == \"on\")", 1), sometimes},
+		{"enabled", "src/test/ATest.kt", kotest, strings.Replace(kotest, "(\"a\")", "(\"a\").config(enabled = true)", 1), nil},
+		{"raised by the module", "tests/test_a.py", pytest, strings.Replace(pytest, "\n\n\n", "\n\nraise unittest.SkipTest('later')\n\n\n", 1), []string{act}},
+		{"raised by a function nobody calls", "tests/test_a.py", pytest, strings.Replace(pytest, "\n\n\n", "\n\n\ndef later():\n    raise unittest.SkipTest('later')\n\n\n", 1), nil},
+		{"a module that the module needs", "tests/test_a.py", pytest, strings.Replace(pytest, "\n\n\n", "\n\npytest.importorskip('fast')\n\n\n", 1), []string{"warn skip-conditional"}},
+		{"private", "test/a_test.rb", mini, strings.Replace(mini, "  def test_a", "  private\n\n  def test_a", 1), []string{"act test-removed"}},
+		{"a private helper", "test/a_test.rb", mini, strings.Replace(mini, "  def help", "  private\n\n  def help", 1), nil},
+	})
+}
+
 // Tables that a test loops over, or that stand around it.
 func TestFormsOfRows(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,10 @@ func (u *unit) otherSkips(t *Test, i int, note func(s Skipping, at, to int)) {
 			note(Always, d.at, min(d.at+4, len(u.tok)))
 		}
 		t.Focus = t.Focus || d.kind == declTest && strings.HasPrefix(d.name, "f:")
+	case "javascript", "typescript":
+		for j := i; j >= 0; j = u.decls[j].parent {
+			u.options(t, &u.decls[j], note)
+		}
 	case "ruby":
 		for j := i; j >= 0; j = u.decls[j].parent {
 			u.metadata(t, &u.decls[j], note)
@@ -20,6 +24,29 @@ func (u *unit) otherSkips(t *Test, i int, note func(s Skipping, at, to int)) {
 	}
 	if s, at := u.leavesAtOnce(d); s != Runs {
 		note(s, at, min(u.statementEnd(at), d.end))
+	}
+}
+
+// options reads what stands between the title of a test and its function:
+// { only: true }, { skip: !!process.env.CI }.
+func (u *unit) options(t *Test, d *decl, note func(s Skipping, at, to int)) {
+	if d.kind != declTest && d.kind != declSuite || u.at(d.body) != "," || u.at(d.body+1) != "{" {
+		return
+	}
+	for j := d.body + 2; j < min(u.closer(d.body+1)-1, d.end); j++ {
+		if s := u.at(j); u.kindAt(j) == op && (s == "{" || s == "(" || s == "[") {
+			j = u.closer(j) - 1
+			continue
+		}
+		if before := u.at(j - 1); u.at(j+1) != ":" || before != "{" && before != "," {
+			continue
+		}
+		switch value := u.at(j + 2); {
+		case u.at(j) == "only":
+			t.Focus = t.Focus || value == "true"
+		case u.at(j) == "skip" && value != "true" && value != "false" && value != "undefined" && u.kindAt(j+2) != text:
+			note(Sometimes, j, u.commaAfter(j, u.closer(d.body+1)-1)+1)
+		}
 	}
 }
 

@@ -98,7 +98,7 @@ func (u *unit) isTest(i int) bool {
 		}
 		return d.parent < 0 || u.decls[d.parent].kind == DeclContainer
 	case "ruby":
-		return strings.HasPrefix(d.name, "test_") && d.parent >= 0 && (u.inTests || strings.Contains(parent, "Test"))
+		return strings.HasPrefix(d.name, "test_") && d.parent >= 0 && (u.inTests || strings.Contains(parent, "Test")) && !has(d.modifiers, "private")
 	case "php":
 		return d.parent >= 0 && (strings.HasPrefix(d.name, "test") && len(d.name) > 4 && (u.inTests || strings.HasSuffix(parent, "Test")) || u.docTest(d))
 	case "java":
@@ -297,6 +297,12 @@ func (u *unit) fileSkip() (Skipping, int) {
 		if u.tok[i].col != 0 {
 			continue
 		}
+		if u.at(i) == "pytest" && u.at(i+2) == "importorskip" {
+			return Sometimes, i
+		}
+		if u.at(i) == "raise" && (u.at(i+1) == "SkipTest" || u.at(i+3) == "SkipTest") {
+			return Always, i
+		}
 		skip := u.at(i) == "pytest" && u.at(i+2) == "skip"
 		if u.at(i) != "pytestmark" && !skip {
 			continue
@@ -399,7 +405,7 @@ func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
 	}
 	for j := open; j < a.to; j++ {
 		option := u.at(j+1) == "="
-		if option && (u.at(j) == "Skip" && u.at(j+2) != "null" || u.at(j) == "enabled" && u.at(j+2) == "false" || u.at(j) == "Ignore") {
+		if option && (u.at(j) == "Skip" && u.at(j+2) != "null" || u.at(j) == "enabled" && u.at(j+2) == "false" || u.at(j) == "Ignore" || u.at(j) == "IgnoreReason") {
 			return Always, false
 		}
 	}
@@ -447,10 +453,16 @@ func (u *unit) skipsHere(d *decl, i int) Skipping {
 	if s == "enabled" && u.at(i+1) == "=" && u.at(i+2) == "false" && u.lang.Name == "kotlin" {
 		return Always
 	}
+	before := u.at(i - 1)
+	if s == "enabled" && u.at(i+1) == "=" && u.at(i+2) != "true" && u.lang.Name == "kotlin" && (before == "(" || before == ",") {
+		return Sometimes
+	}
+	if s == "That" && before == "." && u.at(i-2) == "Assume" && u.lang.Name == "csharp" {
+		return Sometimes
+	}
 	if !u.lang.skips[s] && !(u.lang.Name == "csharp" && u.at(i-2) == "Skip") {
 		return Runs
 	}
-	before := u.at(i - 1)
 	call := u.at(i+1) == "("
 	switch u.lang.Name {
 	case "ruby":
