@@ -78,7 +78,6 @@ func TestFormsOfNotRunning(t *testing.T) {
 		nunit  = "public class ATests {\n    [TestCase(1)]\n    public void A(int n) {\n        Assert.AreEqual(2, F(n));\n        Assert.AreEqual(3, G(n));\n    }\n}\n"
 		kotest = "class ATest : FunSpec({\n    test(\"a\") {\n        f(1) shouldBe 2\n        f(2) shouldBe 3\n    }\n})\n"
 		pytest = "import unittest\n\n\nclass ATest(unittest.TestCase):\n    def test_a(self):\n        self.assertEqual(f(1), 2)\n"
-		mini   = "class ATest < Minitest::Test\n  def test_a\n    assert_equal 2, f(1)\n  end\n\n  def help\n    f(2)\n  end\nend\n"
 		act    = "act skip-added"
 	)
 	sometimes := []string{"act skip-conditional"}
@@ -97,8 +96,6 @@ func TestFormsOfNotRunning(t *testing.T) {
 		{"raised by the module", "tests/test_a.py", pytest, strings.Replace(pytest, "\n\n\n", "\n\nraise unittest.SkipTest('later')\n\n\n", 1), []string{act}},
 		{"raised by a function nobody calls", "tests/test_a.py", pytest, strings.Replace(pytest, "\n\n\n", "\n\n\ndef later():\n    raise unittest.SkipTest('later')\n\n\n", 1), nil},
 		{"a module that the module needs", "tests/test_a.py", pytest, strings.Replace(pytest, "\n\n\n", "\n\npytest.importorskip('fast')\n\n\n", 1), []string{"warn skip-conditional"}},
-		{"private", "test/a_test.rb", mini, strings.Replace(mini, "  def test_a", "  private\n\n  def test_a", 1), []string{"act test-removed"}},
-		{"a private helper", "test/a_test.rb", mini, strings.Replace(mini, "  def help", "  private\n\n  def help", 1), nil},
 	})
 }
 

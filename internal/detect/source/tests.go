@@ -98,7 +98,7 @@ func (u *unit) isTest(i int) bool {
 		}
 		return d.parent < 0 || u.decls[d.parent].kind == DeclContainer
 	case "ruby":
-		return strings.HasPrefix(d.name, "test_") && d.parent >= 0 && (u.inTests || strings.Contains(parent, "Test")) && !has(d.modifiers, "private")
+		return strings.HasPrefix(d.name, "test_") && d.parent >= 0 && (u.inTests || strings.Contains(parent, "Test"))
 	case "php":
 		return d.parent >= 0 && (strings.HasPrefix(d.name, "test") && len(d.name) > 4 && (u.inTests || strings.HasSuffix(parent, "Test")) || u.docTest(d))
 	case "java":
