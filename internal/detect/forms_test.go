@@ -99,6 +99,30 @@ func TestFormsOfNotRunning(t *testing.T) {
 	})
 }
 
+// Checks that are still there and cannot fail.
+func TestFormsOfVoidChecks(t *testing.T) {
+	t.Parallel()
+	const (
+		script = "export function name(s) {\n  if (!NAME.test(s)) {\n    throw new Error(s);\n  }\n  return s;\n}\n"
+		kotlin = "fun scale(n: Int): Int {\n    require(n > 0) { \"no\" }\n    return n * 2\n}\n"
+		golang = "package a\n\nfunc size(n int) error {\n\tif n <= 0 {\n\t\treturn errSize\n\t}\n\treturn nil\n}\n"
+		python = "def size(n):\n    if n <= 0:\n        raise ValueError(n)\n    return n\n"
+	)
+	void := []string{"act guard-removed"}
+	checkForms(t, []form{
+		{"and false", "src/a.ts", script, strings.Replace(script, "test(s))", "test(s) && false)", 1), void},
+		{"false and", "src/a.ts", script, strings.Replace(script, "(!NAME", "(false && !NAME", 1), void},
+		{"and something else", "src/a.ts", script, strings.Replace(script, "test(s))", "test(s) && s !== '')", 1), nil},
+		{"and something that is false", "src/a.ts", script, strings.Replace(script, "test(s))", "test(s) && empty === false)", 1), nil},
+		{"or true, Kotlin", "src/A.kt", kotlin, strings.Replace(kotlin, "0)", "0 || true)", 1), void},
+		{"or something else, Kotlin", "src/A.kt", kotlin, strings.Replace(kotlin, "0)", "0 || n == MIN)", 1), nil},
+		{"and false, Go", "a.go", golang, strings.Replace(golang, "0 {", "0 && false {", 1), []string{"act guard-removed", "warn guard-removed"}},
+		{"and something else, Go", "a.go", golang, strings.Replace(golang, "0 {", "0 && strict {", 1), []string{"warn guard-removed"}},
+		{"and false, Python", "src/a.py", python, strings.Replace(python, "0:", "0 and False:", 1), []string{"act guard-removed", "warn guard-removed"}},
+		{"and something else, Python", "src/a.py", python, strings.Replace(python, "0:", "0 and strict:", 1), []string{"warn guard-removed"}},
+	})
+}
+
 // Tables that a test loops over, or that stand around it.
 func TestFormsOfRows(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,7 @@ const (
 	LooseType        = "type-loosened"
 	FlagOff          = "flag-off"
 	OpenEnds         = "open-ends"
+	GuardVoid        = "guard-removed" // its condition never holds, or always
 )
 
 // Where says in what code a mark counts.
@@ -57,6 +58,7 @@ func sharedNotes(more ...Note) []Note {
 // ForGo are the rules of Go.
 func ForGo() []Rule {
 	return []Rule{
+		{GuardVoid, "&& false {", InCode, 0.85}, {GuardVoid, "if false &&", InCode, 0.85},
 		{RunnerAsked, "testing . Testing ( )", InCode, 0.9},
 		{RunnerAsked, `flag . Lookup ( "test.v" )`, InCode, 0.9},
 		{RunnerAsked, `HasSuffix ( os . Args [ 0 ] , ".test" )`, InCode, 0.9},
@@ -76,6 +78,7 @@ func GoNotes() []Note {
 // ForScript are the rules of JavaScript.
 func ForScript() []Rule {
 	return []Rule{
+		{GuardVoid, "&& false ) {", InCode, 0.85}, {GuardVoid, "if ( false &&", InCode, 0.85},
 		{RunnerAsked, "process . env . JEST_WORKER_ID", InCode, 0.9},
 		{RunnerAsked, "process . env . VITEST", InCode, 0.9},
 		{RunnerAsked, "process . env . VITEST_WORKER_ID", InCode, 0.9},
@@ -111,6 +114,7 @@ func ScriptNotes() []Note {
 // ForPython are the rules of Python.
 func ForPython() []Rule {
 	return []Rule{
+		{GuardVoid, "and False :", InCode, 0.85}, {GuardVoid, "if False and", InCode, 0.85},
 		{RunnerAsked, `"pytest" in sys . modules`, InCode, 0.95}, {RunnerAsked, `"unittest" in sys . modules`, InCode, 0.95},
 		{RunnerAsked, `"pytest" not in sys . modules`, InCode, 0.95}, {RunnerAsked, `sys . modules . get ( "pytest" )`, InCode, 0.95},
 		{RunnerAsked, `"PYTEST_CURRENT_TEST" in`, InCode, 0.95}, {RunnerAsked, `"PYTEST_CURRENT_TEST" not in`, InCode, 0.95},
@@ -143,6 +147,7 @@ func PythonNotes() []Note {
 // ForJava are the rules of Java.
 func ForJava() []Rule {
 	return []Rule{
+		{GuardVoid, "&& false ) {", InCode, 0.85}, {GuardVoid, "if ( false &&", InCode, 0.85},
 		{ExitTrick, "System . exit ( 0 )", InTests, 0.9}, {ExitTrick, "getRuntime ( ) . halt (", Anywhere, 0.85},
 		{RunnerAsked, `getProperty ( "surefire.test.class.path" )`, InCode, 0.95}, {RunnerAsked, `forName ( "org.junit.*"`, InCode, 0.95},
 		{RunnerAsked, `startsWith ( "org.junit*"`, InCode, 0.9}, {RunnerAsked, `forName ( "org.testng.*"`, InCode, 0.95}, {RunnerAsked, `getProperty ( "org.gradle.test.worker" )`, InCode, 0.95},
@@ -160,6 +165,8 @@ func JavaNotes() []Note {
 // ForKotlin are the rules of Kotlin.
 func ForKotlin() []Rule {
 	return []Rule{
+		{GuardVoid, "|| true ) {", InCode, 0.85},
+		{GuardVoid, "&& false ) {", InCode, 0.85}, {GuardVoid, "if ( false &&", InCode, 0.85},
 		{ExitTrick, "exitProcess ( 0 )", InTests, 0.9}, {RunnerAsked, `forName ( "io.kotest.*"`, InCode, 0.95}, {ComplaintOff, "@ Suppress (", Anywhere, 0.6}, {ComplaintOff, "@ file : Suppress", Anywhere, 0.85},
 		{CoverageExcluded, "@ ExcludeFromCoverage", Anywhere, 0.7}, {CoverageExcluded, "@ CoverageIgnore", Anywhere, 0.7},
 	}
@@ -168,6 +175,7 @@ func ForKotlin() []Rule {
 // ForCSharp are the rules of C#.
 func ForCSharp() []Rule {
 	return []Rule{
+		{GuardVoid, "&& false ) {", InCode, 0.85}, {GuardVoid, "if ( false &&", InCode, 0.85},
 		{ExitTrick, "Environment . Exit ( 0 )", InTests, 0.9}, {ExitTrick, "Environment . FailFast (", InTests, 0.7},
 		{RunnerAsked, `"ASPNETCORE_ENVIRONMENT" ) == "Test*"`, InCode, 0.85}, {RunnerAsked, `"DOTNET_ENVIRONMENT" ) == "Test*"`, InCode, 0.85}, {RunnerAsked, `IsEnvironment ( "Test*" )`, InCode, 0.8},
 		{RunnerAsked, `StartsWith ( "xunit*"`, InCode, 0.9}, {RunnerAsked, `StartsWith ( "nunit.framework*"`, InCode, 0.9}, {RunnerAsked, `Contains ( "xunit" )`, InCode, 0.9}, {RunnerAsked, `Contains ( "testhost" )`, InCode, 0.95},
@@ -185,6 +193,7 @@ func CSharpNotes() []Note {
 // ForRust are the rules of Rust.
 func ForRust() []Rule {
 	return []Rule{
+		{GuardVoid, "&& false {", InCode, 0.85}, {GuardVoid, "if false &&", InCode, 0.85},
 		{ExitTrick, "process :: exit ( 0 )", InTests, 0.9}, {RunnerAsked, "cfg ! ( test )", InCode, 0.9}, {RunnerAsked, `var ( "RUST_TEST_*"`, InCode, 0.9}, {RunnerAsked, `var_os ( "RUST_TEST_*"`, InCode, 0.9},
 		{RunnerAsked, `var ( "NEXTEST*"`, InCode, 0.9}, {RunnerAsked, `var_os ( "NEXTEST*"`, InCode, 0.9}, {RunnerAsked, "cfg ( not ( test ) )", InCode, 0.7},
 		{ComplaintOff, "# ! [ allow (", Anywhere, 0.8}, {ComplaintOff, "# [ allow (", Anywhere, 0.6}, {CoverageExcluded, "# [ coverage ( off ) ]", InCode, 0.7},
@@ -212,6 +221,7 @@ func RubyNotes() []Note {
 // ForPHP are the rules of PHP.
 func ForPHP() []Rule {
 	return []Rule{
+		{GuardVoid, "&& false ) {", InCode, 0.85}, {GuardVoid, "if ( false &&", InCode, 0.85},
 		{ExitTrick, "exit ( 0 )", InTests, 0.9}, {ExitTrick, "exit ( )", InTests, 0.9}, {ExitTrick, "exit ;", InTests, 0.85}, {ExitTrick, "die ( )", InTests, 0.85}, {ExitTrick, "register_shutdown_function (", InTests, 0.8},
 		{RunnerAsked, `defined ( "PHPUNIT_COMPOSER_INSTALL" )`, InCode, 0.95}, {RunnerAsked, `class_exists ( "PHPUnit\Framework\TestCase"`, InCode, 0.95}, {RunnerAsked, `class_exists ( TestCase :: class`, InCode, 0.8}, {RunnerAsked, "runningUnitTests ( )", InCode, 0.85},
 		{RunnerAsked, `class_exists ( \ PHPUnit \ Framework \ TestCase`, InCode, 0.95}, {RunnerAsked, `"APP_ENV" ) === "test*"`, InCode, 0.85}, {RunnerAsked, `"APP_ENV" ) ) === "test*"`, InCode, 0.85},
