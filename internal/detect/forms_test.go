@@ -230,6 +230,8 @@ func TestFormsOfSwallowing(t *testing.T) {
 		{"another error", "src/a.js", script, "export function load(path) {\n  let data;\n  try {\n    data = parse(read(path));\n  } catch (err) {\n    throw new ConfigError(err.message);\n  }\n  return data.host + data.port;\n}\n", nil},
 		{"left to a function", "src/a.js", script, "export function load(path) {\n  let data;\n  try {\n    data = parse(read(path));\n  } catch (err) {\n    fail(err);\n  }\n  return data.host + data.port;\n}\n", nil},
 		{"a default of Rust", "src/a.rs", rust, "pub fn open(path: &Path) -> io::Result<Store> {\n    let text = fs::read_to_string(path)?;\n    let entries = parse(&text).unwrap_or_default();\n    Ok(Store { path: path.to_path_buf(), entries })\n}\n", swallowed},
+		{"another value of Rust", "src/a.rs", rust, strings.Replace(rust, "(path)?", "(path).unwrap_or_else(|e| { warn!(\"{e}\"); String::new() })", 1), swallowed},
+		{"a panic of Rust", "src/a.rs", rust, strings.Replace(rust, "(path)?", "(path).unwrap_or_else(|e| panic!(\"{e}\"))", 1), nil},
 		{"the next round", "a.go", golang, "package a\n\nfunc Read(lines []string) ([]int, error) {\n\tvar all []int\n\tfor _, l := range lines {\n\t\tn, err := parse(l)\n\t\tif err != nil {\n\t\t\tcontinue\n\t\t}\n\t\tall = append(all, n)\n\t}\n\treturn all, nil\n}\n", swallowed},
 		{"nought", "a.py", python, "def price(base, sku):\n    answer = ask(base, sku)\n    if answer.ok:\n        return float(answer.price)\n    return 0.0\n", []string{"act throw-became-return"}},
 		{"a refusal of a server", "a.go", server, "package a\n\nfunc (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {\n\ts.transfer(w, r)\n}\n", guard},

@@ -83,9 +83,25 @@ func (u *unit) countTries(f *Function, d *decl) {
 		switch s := u.at(j); {
 		case s == "?" && (u.at(j-1) == ")" || u.isWord(j-1)):
 			f.Tries++
-		case s == "unwrap_or_default", s == "ok" && u.at(j-1) == "." && u.at(j+3) == ";",
+		case s == "unwrap_or_default", s == "unwrap_or_else" && u.standsIn(j+1), s == "ok" && u.at(j-1) == "." && u.at(j+3) == ";",
 			s == "_" && u.at(j-1) == "let" && u.at(j+1) == "=", s == "Err" && u.at(j+2) == "_" && u.at(j+4) == "=>":
 			f.Swallows++
 		}
 	}
+}
+
+// standsIn tells whether the closure of Rust in the parentheses at open takes an
+// error and gives another value for it: it neither ends the function nor the
+// process.
+func (u *unit) standsIn(open int) bool {
+	if u.at(open) != "(" || u.at(open+1) != "|" {
+		return false
+	}
+	for j := open + 2; j < u.closer(open); j++ {
+		switch u.at(j) {
+		case "panic", "exit", "return", "unreachable", "abort":
+			return false
+		}
+	}
+	return true
 }
