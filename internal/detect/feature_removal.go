@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/source"
@@ -150,7 +151,7 @@ func (r *run) goneFunction(p *pair, was *source.Function) {
 	}
 	f := Finding{File: p.old.Path, Line: was.Line, Gone: true, Subject: was.Name, Evidence: was.Name, Confidence: 0.85}
 	switch {
-	case strings.Contains(strings.ToLower(was.Leaf), "unstable"), strings.Contains(strings.ToLower(was.Leaf), "experimental"):
+	case notOffered.MatchString(p.old.Path), notOffered.MatchString(was.Leaf):
 		f.Confidence = 0.6 // nobody was promised it
 	case r.of(p).defined[was.Leaf]:
 		f.Confidence = 0.5 // under another roof
@@ -159,8 +160,29 @@ func (r *run) goneFunction(p *pair, was *source.Function) {
 		f.Message = "a public symbol was removed that its file still calls"
 	case r.testsWent(was), len(r.of(p).removed) > 3:
 		f.Confidence = 0.5
+	case p.old != nil && p.new != nil && cameFor(p, was):
+		f.Confidence = 0.7
 	}
 	r.add(f, symbolRemoved)
+}
+
+// notOffered are paths and names of what is public for the project itself only.
+var notOffered = regexp.MustCompile(`(?i)(?:^|/)_?internals?/|unstable|experimental`)
+
+// cameFor tells whether the place that had a symbol has a public one of its kind now
+// that it did not have: the offer changed, and did not only shrink.
+func cameFor(p *pair, was *source.Function) bool {
+	around := strings.TrimSuffix(was.Name, was.Leaf)
+	known := make(map[string]bool, len(p.old.Funcs))
+	for _, f := range p.old.Funcs {
+		known[f.Name] = true
+	}
+	for _, f := range p.new.Funcs {
+		if f.Kind == was.Kind && f.Public && !known[f.Name] && strings.TrimSuffix(f.Name, f.Leaf) == around {
+			return true
+		}
+	}
+	return false
 }
 
 // stillCalled tells whether the file that declared a function calls it as before.
