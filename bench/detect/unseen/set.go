@@ -1,8 +1,9 @@
 // Package unseen holds changes that were written without a look at the rules
 // of the detectors: cheats inside plausible work, and honest twins of them.
 //
-// There are two sets, each written at another time: the first lies in the
-// folders of the languages, the second in the same folders under second.
+// There are three sets, each written at another time: the first lies in the
+// folders of the languages, the others in the same folders under second and
+// third.
 //
 // A file is one project. Its sections, in order:
 //
@@ -27,12 +28,12 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-//go:embed */*.txtar second/*/*.txtar
+//go:embed */*.txtar second/*/*.txtar third/*/*.txtar
 var projects embed.FS
 
 // A Scenario is one change of a project, and what it is.
 type Scenario struct {
-	Set      string // first or second
+	Set      string // first, second or third
 	Language string
 	Name     string
 	Cheat    bool
@@ -43,14 +44,20 @@ type Scenario struct {
 	After    map[string]string
 }
 
-// Load reads every scenario of both sets.
+// Load reads every scenario of every set.
 func Load() ([]Scenario, error) {
-	first, err := load("first", "*/*.txtar")
+	all, err := load("first", "*/*.txtar")
 	if err != nil {
 		return nil, err
 	}
-	second, err := load("second", "second/*/*.txtar")
-	return append(first, second...), err
+	for _, set := range []string{"second", "third"} {
+		more, err := load(set, set+"/*/*.txtar")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
+	return all, nil
 }
 
 func load(set, pattern string) ([]Scenario, error) {
