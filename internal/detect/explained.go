@@ -111,7 +111,10 @@ func (r *run) matchReplaced(left []int, free []*candidate) {
 		if t.how != "" || !r.of(t.from).changed || len(t.old.Asserts) == 0 {
 			continue
 		}
-		subject := source.Without(t.old.Telling, t.old.Literals)
+		subject := ownNames(t)
+		if len(subject) == 0 {
+			continue
+		}
 		for _, c := range free {
 			if compared++; compared > maxCompared {
 				return
@@ -124,7 +127,24 @@ func (r *run) matchReplaced(left []int, free []*candidate) {
 	}
 }
 
-// sameSubject is which share of the names in a test has to be in one that takes its
+// ownNames are the names in a test that few of the other tests of its file have.
+func ownNames(t *testPair) source.Bag {
+	others := t.from.old.Tests
+	return slices.DeleteFunc(source.Without(t.old.Telling, t.old.Literals), func(h uint32) bool {
+		n := 0
+		for _, o := range others[:min(len(others), maxOthers)] {
+			if o != t.old && o.Names.Has(h) {
+				n++
+			}
+		}
+		return 2*n > len(others)
+	})
+}
+
+// maxOthers is how many tests of a file are asked for the names of one.
+const maxOthers = 200
+
+// sameSubject is which share of its own names in a test has to be in one that takes its
 // place.
 const sameSubject = 0.5
 

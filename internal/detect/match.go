@@ -145,6 +145,10 @@ func (r *run) matchTests() {
 		left, free = r.matchSame(p, left, free)
 	}
 	r.matchMoved(left, free)
+	left = slices.DeleteFunc(left, func(n int) bool { // nothing became of it but a comment
+		t := &r.tests[n]
+		return t.how == "" && becameComment(t.from, t.old) && declaredIn(t.from.new.Notes, t.old.Leaf)
+	})
 	r.matchRenamed(left, free)
 	r.matchMerged(left, free)
 	r.matchSplit(left)

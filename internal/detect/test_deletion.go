@@ -56,11 +56,28 @@ func (r *run) removedTests(p *pair, gone []*testPair) {
 			continue
 		}
 		id := testRemoved
-		if p.new != nil && p.new.Notes != "" && strings.Contains(p.new.Notes, t.old.Leaf) && !strings.Contains(p.old.Notes, t.old.Leaf) {
+		if becameComment(p, t.old) {
 			id = testCommented
 		}
 		r.add(Finding{File: p.old.Path, Line: t.old.Line, Gone: true, Subject: t.old.Name, Evidence: t.old.Name, Confidence: 0.95}, id)
 	}
+}
+
+// becameComment tells whether the name of a test stands in a comment now, as it did
+// not before.
+func becameComment(p *pair, t *source.Test) bool {
+	return p.new != nil && p.new.Notes != "" && strings.Contains(p.new.Notes, t.Leaf) && !strings.Contains(p.old.Notes, t.Leaf)
+}
+
+// declaredIn tells whether comments have a name as the declaration of a test has it:
+// quoted, or before parentheses.
+func declaredIn(notes, name string) bool {
+	for _, form := range []string{"'" + name + "'", `"` + name + `"`, "`" + name + "`", name + "(", name + " ("} {
+		if strings.Contains(notes, form) {
+			return true
+		}
+	}
+	return false
 }
 
 // lostCases tells of rows that a test's table had, when it has fewer now and what
