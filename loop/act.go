@@ -73,10 +73,11 @@ func act(ctx context.Context, r *run) (string, error) {
 		t.Text = clip(result.Text, maxAgentText)
 	}
 	r.handTurn(ctx, failure)
-	if err := r.l.SettleCall(ctx, call.ID, settled(result, failure)); err != nil {
+	turn := &turnResult{Result: result, Failure: failure, Settings: r.settings()}
+	if err := r.l.SettleCall(ctx, call.ID, settled(turn)); err != nil {
 		return "", err
 	}
-	return r.turned(ctx, &turnResult{Result: result, Failure: failure})
+	return r.turned(ctx, turn)
 }
 
 // requestHash identifies a turn.
@@ -167,17 +168,20 @@ func (r *run) turn(ctx context.Context, w *watch, a agent.Agent, prompt string) 
 type turnResult struct {
 	Result  *agent.Result
 	Failure *agent.Error
+	// Settings are the settings as the agent left them.
+	Settings string
 }
 
 // settled is what the journal keeps of a turn.
-func settled(result *agent.Result, failure *agent.Error) perdure.CallResult {
+func settled(t *turnResult) perdure.CallResult {
+	result, failure := t.Result, t.Failure
 	c := perdure.CallResult{Tries: 1}
 	if result != nil {
 		c.Response = result.Text
 		c.InputTokens, c.OutputTokens, c.CachedTokens = result.Usage.InputTokens, result.Usage.OutputTokens, result.Usage.CachedTokens
 		c.CostMicros, c.Estimated = result.CostMicros, !result.Usage.Reported
 	}
-	kept := keptTurn{}
+	kept := keptTurn{Settings: t.Settings}
 	if result != nil {
 		kept.Stop, kept.Session = result.StopReason, result.Session
 	}
@@ -195,13 +199,19 @@ type keptTurn struct {
 	Kind    agent.Kind `json:"failure,omitempty"`
 	Msg     string     `json:"message,omitempty"`
 	Until   time.Time  `json:"until,omitzero"`
+
+	Settings string `json:"settings,omitempty"`
 }
 
 // recalled reads a turn from the journal.
 func recalled(call *perdure.Call) *turnResult {
 	var kept keptTurn
 	t := &turnResult{Result: &agent.Result{Text: call.Response}}
-	if json.Unmarshal(call.Data, &kept) == nil && kept.Kind != "" {
+	if json.Unmarshal(call.Data, &kept) != nil {
+		return t
+	}
+	t.Settings = kept.Settings
+	if kept.Kind != "" {
 		t.Failure = &agent.Error{Kind: kept.Kind, Msg: kept.Msg, Until: kept.Until}
 	}
 	return t
@@ -210,7 +220,7 @@ func recalled(call *perdure.Call) *turnResult {
 // turned decides what follows a turn: the measuring, another turn, or a wait.
 func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 	s := &r.state.Run
-	s.Working, s.Turns = false, s.Turns+1
+	s.Working, s.Turns, s.Left = false, s.Turns+1, t.Settings
 	if t.Result != nil {
 		s.Text = clip(t.Result.Text, maxAgentText)
 	}

@@ -81,10 +81,11 @@ func (r *run) settings() string {
 	return requestHash(string(text))
 }
 
-// settingsChanged is a regression when the settings are not those that the agent found:
-// no snapshot has them, and the next loop reads them.
+// settingsChanged is a regression when the agent did not leave the settings as it found
+// them: no snapshot has them, and the next loop reads them. What a person changes
+// after its turn, while nothing runs, is no business of the agent's.
 func (r *run) settingsChanged() []Regression {
-	if r.cfg.Plain || r.state.Run.Settings == "" || r.settings() == r.state.Run.Settings {
+	if t := &r.state.Run; r.cfg.Plain || t.Settings == "" || t.Left == "" || t.Left == t.Settings {
 		return nil
 	}
 	return []Regression{{Type: string(hook.ProtectedChange), Severity: string(hook.Critical), Files: []string{".perdure/config.yaml"},

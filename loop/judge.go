@@ -45,7 +45,11 @@ func measure(ctx context.Context, r *run) (string, error) {
 		return stepJudge, nil
 	}
 	watched, stop := r.watchedFor(ctx, record.Abort, record.Revert)
+	settings := r.settings()
 	check, metrics, err := r.laterCheck(watched)
+	if now := r.settings(); now != settings { // what the check runs, the agent may have written
+		t.Left = now
+	}
 	cause := context.Cause(watched)
 	stop()
 	var wish *wishError

@@ -102,8 +102,9 @@ type turnState struct {
 	// Working is set while the agent may be at work: who finds it set follows a
 	// crash.
 	Working bool `json:"working,omitempty"`
-	// Settings are the settings as the agent found them.
+	// Settings are the settings as the agent found them, Left as it left them.
 	Settings string `json:"settings,omitempty"`
+	Left     string `json:"left,omitempty"`
 	// Kept is the snapshot behind the last turn that ended and was followed by
 	// another, at the time KeptAt: a crash goes back to it. Reopened tells that one
 	// did, so that the agent is told what is known already.
