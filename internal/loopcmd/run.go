@@ -209,11 +209,36 @@ func changed(changes []record.FieldChange) string {
 	return strings.Join(words, ", ")
 }
 
+// resumeOfTheDying takes a loop over, and tries again for a moment while another
+// process seems to run it.
+func resumeOfTheDying(ctx context.Context, s Store, id perdure.TreeID) error {
+	again := time.NewTicker(dying / 40)
+	defer again.Stop()
+	end := time.After(dying)
+	for {
+		_, err := s.Resume(ctx, id, s.Session)
+		if perdure.CodeOf(err) != perdure.CodeConflict {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-end:
+			return err
+		case <-again.C:
+		}
+	}
+}
+
+// dying is how long a process that was killed may seem to live: what it started holds
+// its session until it is gone, too.
+const dying = 2 * time.Second
+
 // takeOver makes a loop this process's own, unless a process that lives runs it,
 // and follows it.
 func (c *commands) takeOver(ctx context.Context, s Store, id perdure.TreeID, how attending) error {
 	how.since = time.Now()
-	_, err := s.Resume(ctx, id, s.Session)
+	err := resumeOfTheDying(ctx, s, id)
 	if perdure.CodeOf(err) == perdure.CodeConflict {
 		c.say("another process runs %s", name(ctx, s, id))
 		s.Run = nil
