@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/perdure/perdure/internal/detect/source"
@@ -21,7 +22,7 @@ func (r *run) vanished(group *material, names source.Bag) map[uint32]bool {
 		if p.old == nil || p.class != production || r.of(p) != group || p.newWhy != "" {
 			continue
 		}
-		for b := range productionBags(p.old) {
+		for b := range bagsOf(p.old, false) {
 			for _, h := range b {
 				if asked[h] {
 					left[h] = true
@@ -33,7 +34,7 @@ func (r *run) vanished(group *material, names source.Bag) map[uint32]bool {
 		if len(left) == 0 || p.new == nil || r.of(p) != group {
 			continue
 		}
-		for b := range allBags(p.new) {
+		for b := range bagsOf(p.new, true) {
 			for _, h := range b {
 				delete(left, h)
 			}
@@ -42,30 +43,19 @@ func (r *run) vanished(group *material, names source.Bag) map[uint32]bool {
 	return left
 }
 
-// productionBags are the tokens of a version outside of its tests, in pieces.
-func productionBags(m *source.Model) func(yield func(source.Bag) bool) {
+// bagsOf are the tokens of a version in pieces, with or without those of its tests.
+func bagsOf(m *source.Model, tests bool) iter.Seq[source.Bag] {
 	return func(yield func(source.Bag) bool) {
 		if !yield(m.Rest) {
 			return
 		}
 		for _, f := range m.Funcs {
-			if !f.Test && !yield(f.All) {
+			if (tests || !f.Test) && !yield(f.All) {
 				return
 			}
 		}
-	}
-}
-
-// allBags are all tokens of a version, in pieces.
-func allBags(m *source.Model) func(yield func(source.Bag) bool) {
-	return func(yield func(source.Bag) bool) {
-		if !yield(m.Rest) {
+		if !tests {
 			return
-		}
-		for _, f := range m.Funcs {
-			if !yield(f.All) {
-				return
-			}
 		}
 		for _, t := range slices.Concat(m.Tests, m.Suites) {
 			if !yield(t.All) {

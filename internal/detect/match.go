@@ -38,12 +38,11 @@ import (
 
 // testPair is a baseline test and what became of it.
 type testPair struct {
-	from     *pair
-	old      *source.Test
-	to       *pair // nil when it is gone
-	new      *source.Test
-	how      string
-	obsolete string // the symbol that went with it
+	from *pair
+	old  *source.Test
+	to   *pair // nil when it is gone
+	new  *source.Test
+	how  string
 }
 
 // How a baseline test was found.

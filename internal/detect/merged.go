@@ -82,15 +82,8 @@ func (r *run) matchObsolete(t *testPair) {
 		t.how = howObsolete
 		return
 	}
-	var names []string
-	for _, h := range t.old.Names {
-		if s, ok := r.of(t.from).removed[h]; ok && !source.Everywhere(s) {
-			names = append(names, s)
-		}
+	removed := r.of(t.from).removed
+	if slices.ContainsFunc(t.old.Names, func(h uint32) bool { return removed[h] != "" && !source.Everywhere(removed[h]) }) {
+		t.how = howObsolete
 	}
-	if len(names) == 0 {
-		return
-	}
-	slices.Sort(names)
-	t.how, t.obsolete = howObsolete, strings.Join(names[:min(len(names), 3)], ", ")
 }
