@@ -51,13 +51,15 @@ func TestNeighboursWarn(t *testing.T) {
 		{"silenced", "a.py", loads, strings.Replace(loads, "loads(data)", "loads(data)  # nosec", 1), "act complaint-silenced"},
 		{"silenced with a word", "a.py", loads, strings.Replace(loads, "loads(data)", "loads(data)  # nosec: fine", 1), "act complaint-silenced"},
 	} {
-		report, err := detect.Run(t.Context(), &detect.Input{Changes: edited(test.path, test.old, test.now)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(patternsOf(report), ", "); got != test.want {
-			t.Errorf("%s: %q, want %q", test.name, got, test.want)
-		}
+		wantPatterns(t, test.name, edited(test.path, test.old, test.now), test.want)
+	}
+}
+
+// wantPatterns holds what a change gives against the actions and patterns wanted.
+func wantPatterns(t *testing.T, name string, changes iter.Seq2[detect.Change, error], want string) {
+	t.Helper()
+	if got := strings.Join(patternsOf(find(t, &detect.Input{Changes: changes})), ", "); got != want {
+		t.Errorf("%s: %q, want %q", name, got, want)
 	}
 }
 
