@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perdure/perdure/internal/detect/lex"
 	"github.com/perdure/perdure/internal/detect/strength"
 )
 
@@ -55,7 +56,7 @@ func (u *unit) assertions(from, to, body int, helpers set) []Assertion {
 // assertion is given may hold some of their own.
 func (u *unit) assertedEnd(i, end int) int {
 	for j := i; j < end; j++ {
-		if u.at(j) == "{" && u.kindAt(j) == op && u.lang.shape == braces && end-j > 30 {
+		if u.at(j) == "{" && u.kindAt(j) == lex.Op && u.lang.shape == braces && end-j > 30 {
 			return j + 1
 		}
 	}
@@ -77,13 +78,13 @@ func (u *unit) asserts(i int, helpers set) bool {
 		call = next == "!" || next == "(" && !u.lang.asserts[s]
 	case "python":
 		if s == "assert" {
-			return u.tok[i].first || before == ":"
+			return u.tok[i].First || before == ":"
 		}
 	case "ruby":
-		if u.lang.asserts[s] && (u.tok[i].first || before == "." || rubyBegins()[before]) && next != "=" && !u.symbol(i) {
+		if u.lang.asserts[s] && (u.tok[i].First || before == "." || rubyBegins()[before]) && next != "=" && !u.symbol(i) {
 			return true
 		}
-		return (strings.HasPrefix(s, "assert_") || strings.HasPrefix(s, "refute_") || helpers[s]) && (u.tok[i].first || rubyBegins()[before]) ||
+		return (strings.HasPrefix(s, "assert_") || strings.HasPrefix(s, "refute_") || helpers[s]) && (u.tok[i].First || rubyBegins()[before]) ||
 			strings.HasPrefix(s, "must_") || strings.HasPrefix(s, "wont_")
 	case "kotlin":
 		if u.infix(i) {
@@ -118,11 +119,11 @@ func (u *unit) asserts(i int, helpers set) bool {
 
 // infix tells of x shouldBe y of Kotlin.
 func (u *unit) infix(i int) bool {
-	if u.lang.Name != "kotlin" || !strings.HasPrefix(u.at(i), "should") || u.tok[i].first {
+	if u.lang.Name != "kotlin" || !strings.HasPrefix(u.at(i), "should") || u.tok[i].First {
 		return false
 	}
 	before := u.at(i - 1)
-	return u.kindAt(i-1) != op || before == ")" || before == "]" || before == "}"
+	return u.kindAt(i-1) != lex.Op || before == ")" || before == "]" || before == "}"
 }
 
 // rubyBegins are tokens after which a statement begins.
@@ -180,7 +181,7 @@ func (u *unit) extent(i, from, to int) (begin, end int) {
 	case u.lang.Name == "python" && u.at(i) == "assert":
 		return i, min(u.lineEnd(i), to)
 	case u.lang.shape == ends, u.infix(i):
-		for begin > from && !u.tok[begin].first && u.at(begin-1) != "{" && u.at(begin-1) != "do" {
+		for begin > from && !u.tok[begin].First && u.at(begin-1) != "{" && u.at(begin-1) != "do" {
 			begin--
 		}
 		return begin, max(min(u.lineEnd(i), to), i+1)
@@ -228,7 +229,7 @@ func (u *unit) withCondition(begin, end, from int) (int, int) {
 		switch s := u.at(j); {
 		case s == "}" && u.opener(j) > 0:
 			j = u.opener(j)
-		case s == "{" && u.kindAt(j) == op:
+		case s == "{" && u.kindAt(j) == lex.Op:
 			depth++
 		case (s == "if" || s == "case" || s == "switch") && depth >= 1:
 			return j, end
@@ -333,7 +334,7 @@ func (u *unit) measure(i, begin, end int) (string, strength.Strength) {
 		case "in", "contains", "Contains", "startsWith", "endsWith", "startswith", "endswith", "HasPrefix", "HasSuffix", "includes", "matches", "any", "any?", "include?", "<=", ">=":
 			condition, compares = max(condition, strength.Partial), true
 		case "<", ">":
-			if u.kindAt(j+1) == number || u.kindAt(j-1) == number {
+			if u.kindAt(j+1) == lex.Number || u.kindAt(j-1) == lex.Number {
 				condition, compares = max(condition, strength.Partial), true
 			}
 		}
@@ -415,7 +416,7 @@ func (u *unit) arguments(i, begin, end int) [][2]int {
 		from := j + 1
 		for k := from; k < min(closing, end); k++ {
 			s := u.at(k)
-			if u.kindAt(k) == op && (s == "(" || s == "[" || s == "{") {
+			if u.kindAt(k) == lex.Op && (s == "(" || s == "[" || s == "{") {
 				k = u.closer(k) - 1
 				continue
 			}
@@ -428,7 +429,7 @@ func (u *unit) arguments(i, begin, end int) [][2]int {
 		}
 		j = closing - 1
 	}
-	if len(all) > 2 && u.kindAt(all[len(all)-1][0]) == text { // a message
+	if len(all) > 2 && u.kindAt(all[len(all)-1][0]) == lex.Text { // a message
 		all = all[:len(all)-1]
 	}
 	return all
@@ -438,7 +439,7 @@ func (u *unit) arguments(i, begin, end int) [][2]int {
 func (u *unit) listed(from, end int) [][2]int {
 	var all [][2]int
 	for j := from; j <= end; j++ {
-		if s := u.at(j); j < end && u.kindAt(j) == op && (s == "(" || s == "[" || s == "{") {
+		if s := u.at(j); j < end && u.kindAt(j) == lex.Op && (s == "(" || s == "[" || s == "{") {
 			j = u.closer(j) - 1
 			continue
 		}
@@ -456,7 +457,7 @@ func (u *unit) listed(from, end int) [][2]int {
 func (u *unit) sides(from, to int) [][2]int {
 	for j := from; j < to; j++ {
 		switch s := u.at(j); {
-		case u.kindAt(j) == op && (s == "(" || s == "[" || s == "{"):
+		case u.kindAt(j) == lex.Op && (s == "(" || s == "[" || s == "{"):
 			j = u.closer(j) - 1
 		case s == "==" || s == "===":
 			return [][2]int{{from, j}, {j + 1, to}}
@@ -469,8 +470,8 @@ func (u *unit) sides(from, to int) [][2]int {
 func (u *unit) fixedTokens(from, to int) bool {
 	for j := from; j < to; j++ {
 		switch {
-		case u.kindAt(j) == number:
-		case u.kindAt(j) == text:
+		case u.kindAt(j) == lex.Number:
+		case u.kindAt(j) == lex.Text:
 			if strings.ContainsAny(u.at(j), "{") {
 				return false // something may be filled in
 			}

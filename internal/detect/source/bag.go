@@ -4,46 +4,26 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/perdure/perdure/internal/detect/lex"
 )
 
 // Bag is a sorted list of hashes of tokens, with repetition. Texts are compared
 // by it: the order of statements and the layout do not count.
 type Bag []uint32
 
-// noHash is what FNV-1a begins with: the hash of nothing.
-const noHash = uint32(2166136261)
-
-// Hash is FNV-1a.
-func Hash(s string) uint32 { return hashOn(noHash, s) }
-
-// hashOn goes on with a hash.
-func hashOn(h uint32, s string) uint32 {
-	for i := range len(s) {
-		h = (h ^ uint32(s[i])) * 16777619
-	}
-	return h
-}
-
-// textHash is the hash of what a string says, which is none of a name.
-func textHash(s string) uint32 { return hashOn(hashOn(noHash, "\x00"), s) }
+// Hash is the hash by which a bag has a name.
+func Hash(s string) uint32 { return lex.Hash(s) }
 
 func mix(h uint64, s string) uint64 { return mixHash(h, Hash(s)) }
 
 func mixHash(h uint64, more uint32) uint64 { return (h ^ uint64(more)) * 1099511628211 }
 
-// tokenHash is the same for a string in different quotes.
-func (t *token) tokenHash() uint32 {
-	if t.kind == text {
-		return textHash(unquote(t.s))
-	}
-	return t.hash
-}
-
 // appendBag adds all tokens but operators.
-func appendBag(b Bag, tokens []token) Bag {
+func appendBag(b Bag, tokens []lex.Token) Bag {
 	for i := range tokens {
-		if t := &tokens[i]; t.kind != op {
-			b = append(b, t.tokenHash())
+		if t := &tokens[i]; t.Kind != lex.Op {
+			b = append(b, t.Meaning())
 		}
 	}
 	return b
@@ -51,67 +31,67 @@ func appendBag(b Bag, tokens []token) Bag {
 
 // appendTelling adds the tokens that tell one piece of code from another: literals
 // and names that are not everywhere.
-func appendTelling(b Bag, tokens []token) Bag {
+func appendTelling(b Bag, tokens []lex.Token) Bag {
 	for i := range tokens {
 		t := &tokens[i]
-		if t.literal() || t.kind == word && len(t.s) > 2 && !t.everywhere() {
-			b = append(b, t.tokenHash())
+		if literal(t) || t.Kind == lex.Word && len(t.S) > 2 && !everywhere(t) {
+			b = append(b, t.Meaning())
 		}
 	}
 	return b
 }
 
 // appendLiterals adds the telling tokens that are no names.
-func appendLiterals(b Bag, tokens []token) Bag {
+func appendLiterals(b Bag, tokens []lex.Token) Bag {
 	for i := range tokens {
-		if t := &tokens[i]; t.literal() {
-			b = append(b, t.tokenHash())
+		if t := &tokens[i]; literal(t) {
+			b = append(b, t.Meaning())
 		}
 	}
 	return b
 }
 
 // everywhere tells of a word that tells nothing.
-func (t *token) everywhere() bool { return commonSieve().may(t.hash) && Everywhere(t.s) }
+func everywhere(t *lex.Token) bool { return commonSieve().may(t.Hash) && Everywhere(t.S) }
 
 // literal tells of a string or a number that tells something.
-func (t *token) literal() bool {
-	return t.kind == text && len(t.s) > 2 || t.kind == number && t.s != "0" && t.s != "1"
+func literal(t *lex.Token) bool {
+	return t.Kind == lex.Text && len(t.S) > 2 || t.Kind == lex.Number && t.S != "0" && t.S != "1"
 }
 
 // appendParts adds what stands between commas and bars in strings, as numbers and
 // as strings.
-func appendParts(b Bag, tokens []token) Bag {
+func appendParts(b Bag, tokens []lex.Token) Bag {
 	for i := range tokens {
-		if t := &tokens[i]; t.kind != text || len(t.s) > 500 || !strings.ContainsAny(t.s, ",|") {
+		if t := &tokens[i]; t.Kind != lex.Text || len(t.S) > 500 || !strings.ContainsAny(t.S, ",|") {
 			continue
 		}
-		for field := range strings.FieldsFuncSeq(unquote(tokens[i].s), func(c rune) bool { return c == ',' || c == '|' || c == '\n' }) {
+		for field := range strings.FieldsFuncSeq(lex.Unquote(tokens[i].S), func(c rune) bool { return c == ',' || c == '|' || c == '\n' }) {
 			field = strings.Trim(field, " '\t")
-			b = append(b, Hash(field), textHash(field))
+			b = append(b, Hash(field), lex.TextHash(field))
 		}
 	}
 	return b
 }
 
 // appendNames adds all words.
-func appendNames(b Bag, tokens []token) Bag {
+func appendNames(b Bag, tokens []lex.Token) Bag {
 	for i := range tokens {
-		if t := &tokens[i]; t.kind == word {
-			b = append(b, t.hash)
+		if t := &tokens[i]; t.Kind == lex.Word {
+			b = append(b, t.Hash)
 		}
 	}
 	return b
 }
 
 // bagOf has all tokens but operators.
-func (u *unit) bagOf(tokens []token) Bag {
+func (u *unit) bagOf(tokens []lex.Token) Bag {
 	u.scratch = appendBag(u.scratch[:0], tokens)
 	return u.sorted()
 }
 
 // once has each of what some tokens add once.
-func (u *unit) once(add func(Bag, []token) Bag, tokens []token) Bag {
+func (u *unit) once(add func(Bag, []lex.Token) Bag, tokens []lex.Token) Bag {
 	u.scratch = add(u.scratch[:0], tokens)
 	return u.sortedOnce()
 }

@@ -40,7 +40,7 @@ func (u *unit) failedCall(i, from, to int) int {
 		}
 	}
 	for j := i - 1; j > max(0, i-80); j-- {
-		if u.at(j) == "(" && u.isWord(j-1) && u.tok[j-1].line >= u.tok[i-1].line-3 {
+		if u.at(j) == "(" && u.isWord(j-1) && u.tok[j-1].Line >= u.tok[i-1].Line-3 {
 			name = j - 1
 		}
 		if u.at(j) == "=" || u.at(j) == ":=" {

@@ -3,6 +3,8 @@ package source
 import (
 	"slices"
 	"sync"
+
+	"github.com/perdure/perdure/internal/detect/lex"
 )
 
 // rows reads a table of cases in the parentheses that open at i: the elements of
@@ -11,7 +13,7 @@ func (u *unit) rows(i int) []Case {
 	open := -1
 	for j := i + 1; j < u.closer(i)-1; j++ {
 		switch s := u.at(j); {
-		case u.kindAt(j) != op:
+		case u.kindAt(j) != lex.Op:
 		case s == "[" || s == "{":
 			open = j
 			j = u.closer(j) - 1
@@ -20,7 +22,7 @@ func (u *unit) rows(i int) []Case {
 		}
 	}
 	if open < 0 {
-		if u.kindAt(i+1) == text { // rows as arguments
+		if u.kindAt(i+1) == lex.Text { // rows as arguments
 			return u.elements(i)
 		}
 		return nil
@@ -35,11 +37,11 @@ func (u *unit) elements(i int) []Case {
 	from := i + 1
 	for j := from; j <= end; j++ {
 		s := u.at(j)
-		if j < end && u.kindAt(j) == op && (s == "(" || s == "[" || s == "{") {
+		if j < end && u.kindAt(j) == lex.Op && (s == "(" || s == "[" || s == "{") {
 			j = u.closer(j) - 1
 			continue
 		}
-		if j == end || s == "," && u.kindAt(j) == op {
+		if j == end || s == "," && u.kindAt(j) == lex.Op {
 			if j > from {
 				all = append(all, u.row(from, j))
 			}

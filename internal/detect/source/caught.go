@@ -34,7 +34,7 @@ func (u *unit) unawaited(i int) bool {
 	if u.at(i+1) != "(" || u.at(end) != "." || u.at(end+1) != "rejects" && u.at(end+1) != "resolves" {
 		return false
 	}
-	return u.at(i-1) == "void" || u.tok[i].first && (u.at(i-1) == ";" || u.at(i-1) == "{" || u.at(i-1) == "}")
+	return u.at(i-1) == "void" || u.tok[i].First && (u.at(i-1) == ";" || u.at(i-1) == "{" || u.at(i-1) == "}")
 }
 
 // discards tells whether what begins after i is given to _, or is a statement.
@@ -90,7 +90,7 @@ var tellingCalls = sync.OnceValue(func() set {
 
 // namesFailure tells whether a handler names what assertions throw.
 func (u *unit) namesFailure(i int) bool {
-	for j := i + 1; j < min(i+10, len(u.tok)) && u.at(j) != "{" && u.at(j) != ":" && u.tok[j].line == u.tok[i].line; j++ {
+	for j := i + 1; j < min(i+10, len(u.tok)) && u.at(j) != "{" && u.at(j) != ":" && u.tok[j].Line == u.tok[i].Line; j++ {
 		if w := u.at(j); strings.HasPrefix(w, "Assertion") || w == "XunitException" || strings.HasPrefix(w, "Expectation") || w == "Throwable" || w == "ComparisonFailure" {
 			return true
 		}
@@ -105,7 +105,7 @@ func (u *unit) handlerBody(i int) (from, to int) {
 		colon := u.colon(i+1, len(u.tok))
 		return colon, u.indentedEnd(i, colon, len(u.tok))
 	case ends:
-		if !u.tok[i].first {
+		if !u.tok[i].First {
 			return -1, -1
 		}
 		from = u.lineEnd(i)

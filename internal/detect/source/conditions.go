@@ -3,6 +3,8 @@ package source
 import (
 	"strings"
 	"sync"
+
+	"github.com/perdure/perdure/internal/detect/lex"
 )
 
 // Condition is one under which a function leaves early, with something in its hand:
@@ -41,8 +43,8 @@ func (u *unit) instead(i, body int) Guard {
 	from := i - 1
 	for from > max(body+1, i-80) {
 		s := u.at(from - 1)
-		if u.kindAt(from-1) == op {
-			if (s == ")" || s == "]" || s == "}") && u.opener(from-1) > body && (s != "}" || !u.tok[from].first) {
+		if u.kindAt(from-1) == lex.Op {
+			if (s == ")" || s == "]" || s == "}") && u.opener(from-1) > body && (s != "}" || !u.tok[from].First) {
 				from = u.opener(from - 1)
 				continue
 			}
@@ -50,7 +52,7 @@ func (u *unit) instead(i, body int) Guard {
 				break
 			}
 		}
-		if u.lang.lines && u.tok[from].first && u.at(from) != "?:" && u.at(from) != "." && u.at(from) != "?." {
+		if u.lang.lines && u.tok[from].First && u.at(from) != "?:" && u.at(from) != "." && u.at(from) != "?." {
 			break
 		}
 		from--
@@ -70,10 +72,10 @@ func (u *unit) readCase(f *Function, i int, d *decl) {
 	}
 	end := colon + 1
 	for end < min(d.end, colon+maxBlock) && u.at(end) != "case" && u.at(end) != "default" {
-		if u.kindAt(end) == op && u.at(end) == "}" {
+		if u.kindAt(end) == lex.Op && u.at(end) == "}" {
 			break
 		}
-		if s := u.at(end); u.kindAt(end) == op && s == "{" {
+		if s := u.at(end); u.kindAt(end) == lex.Op && s == "{" {
 			end = u.closer(end)
 			continue
 		}
@@ -157,7 +159,7 @@ func (u *unit) guarded(i int) (from, to int) {
 	case indents, ends:
 	}
 	for j := i - 1; j > max(0, i-maxBlock); j-- {
-		if s := u.at(j); u.tok[j].first && u.tok[j].col <= u.tok[i].col && (s == "try" || s == "begin" || s == "def") {
+		if s := u.at(j); u.tok[j].First && u.tok[j].Col <= u.tok[i].Col && (s == "try" || s == "begin" || s == "def") {
 			return j + 1, i
 		}
 	}

@@ -3,6 +3,8 @@ package source
 import (
 	"strings"
 	"sync"
+
+	"github.com/perdure/perdure/internal/detect/lex"
 )
 
 // declare finds the declarations of a file.
@@ -34,13 +36,13 @@ func (u *unit) declareBraces() {
 	for i := range u.tok {
 		t := &u.tok[i]
 		switch {
-		case t.kind == word && u.lang.functions[t.s] && u.at(i-1) != "." && u.at(i-1) != "->":
+		case t.Kind == lex.Word && u.lang.functions[t.S] && u.at(i-1) != "." && u.at(i-1) != "->":
 			u.worded(i)
-		case t.kind == word && u.lang.containers[t.s] && u.at(i-1) != "." && u.at(i-1) != "::":
+		case t.Kind == lex.Word && u.lang.containers[t.S] && u.at(i-1) != "." && u.at(i-1) != "::":
 			u.container(i)
-		case t.kind == op && t.s == "{" && u.lang.typed:
+		case t.Kind == lex.Op && t.S == "{" && u.lang.typed:
 			u.typed(i)
-		case t.kind == op && t.s == "=>" && u.lang.typed:
+		case t.Kind == lex.Op && t.S == "=>" && u.lang.typed:
 			u.arrow(i)
 		}
 	}
@@ -133,7 +135,7 @@ func (u *unit) bodyAfter(i int) (body, end int) {
 		case "}", ")":
 			return j, j
 		default:
-			if u.lang.Name == "kotlin" && u.tok[j].first && u.tok[j].kind == word && s != "where" {
+			if u.lang.Name == "kotlin" && u.tok[j].First && u.tok[j].Kind == lex.Word && s != "where" {
 				return j, j // an abstract function
 			}
 		}
@@ -184,10 +186,10 @@ func (u *unit) typed(open int) {
 	i := open - 1
 	for n := 0; i >= 0 && n < 30; n++ { // throws A, B; where T : C; a type after a colon
 		t := &u.tok[i]
-		if t.kind == word && (u.lang.containers[t.s] || u.lang.Name == "csharp" && patternWords()[t.s]) {
+		if t.Kind == lex.Word && (u.lang.containers[t.S] || u.lang.Name == "csharp" && patternWords()[t.S]) {
 			return
 		}
-		if t.kind == op && t.s == ")" || t.kind == op && (t.s == ";" || t.s == "{" || t.s == "}" || t.s == "=>" || t.s == "=") {
+		if t.Kind == lex.Op && t.S == ")" || t.Kind == lex.Op && (t.S == ";" || t.S == "{" || t.S == "}" || t.S == "=>" || t.S == "=") {
 			break
 		}
 		i--
@@ -195,7 +197,7 @@ func (u *unit) typed(open int) {
 	if u.at(i) != ")" || u.opener(i) < 0 {
 		return
 	}
-	if u.lang.lines && u.tok[open].line != u.tok[open-1].line {
+	if u.lang.lines && u.tok[open].Line != u.tok[open-1].Line {
 		return // a block after a call that ends with its line
 	}
 	i = u.beforeInitialiser(i)
@@ -217,7 +219,7 @@ func (u *unit) typed(open int) {
 func (u *unit) accessors(open int) {
 	end := min(u.closer(open), len(u.tok))
 	for j := open + 1; j < end; j++ {
-		if s := u.at(j); u.kindAt(j) == op && (s == "[" || s == "(") {
+		if s := u.at(j); u.kindAt(j) == lex.Op && (s == "[" || s == "(") {
 			j = u.closer(j) - 1
 			continue
 		}
@@ -258,7 +260,7 @@ func (u *unit) explicit(i int) bool {
 			return false
 		}
 		if u.at(i-1) != "." {
-			return (u.isWord(i-1) && !notNames()[u.at(i-1)] || u.at(i-1) == ">" || u.at(i-1) == "]" || u.at(i-1) == "?") && u.tok[i-1].line == u.tok[i].line
+			return (u.isWord(i-1) && !notNames()[u.at(i-1)] || u.at(i-1) == ">" || u.at(i-1) == "]" || u.at(i-1) == "?") && u.tok[i-1].Line == u.tok[i].Line
 		}
 	}
 	return false
@@ -331,16 +333,16 @@ func (u *unit) annotated(d decl) decl {
 	for i >= 0 {
 		t := &u.tok[i]
 		switch {
-		case t.kind == word && (u.at(i-1) == "@" || strings.HasPrefix(t.s, "@")):
+		case t.Kind == lex.Word && (u.at(i-1) == "@" || strings.HasPrefix(t.S, "@")):
 			i = u.atWord(&d, i, i+1)
-		case t.kind == op && t.s == ")" && u.opener(i) > 0:
+		case t.Kind == lex.Op && t.S == ")" && u.opener(i) > 0:
 			from := u.annotationWord(u.opener(i) - 1)
 			if from < 0 {
 				d.start = i + 1
 				return d
 			}
 			i = u.atWord(&d, u.opener(i)-1, i+1)
-		case t.kind == op && t.s == "]" && u.opener(i) >= 0:
+		case t.Kind == lex.Op && t.S == "]" && u.opener(i) >= 0:
 			if !u.attribute(&d, u.opener(i), i) && u.opener(i) != i-1 {
 				d.start = i + 1
 				return d
@@ -349,10 +351,10 @@ func (u *unit) annotated(d decl) decl {
 			if u.at(i) == "#" {
 				i--
 			}
-		case t.kind == word && (!u.lang.lines || int(t.line) == line || modifier(t.s)):
-			d.modifiers = append(d.modifiers, t.s)
+		case t.Kind == lex.Word && (!u.lang.lines || int(t.Line) == line || modifier(t.S)):
+			d.modifiers = append(d.modifiers, t.S)
 			i--
-		case t.kind == op && (strings.Contains("<>?*&", t.s) || t.s == "." || t.s == "::" || t.s == "," && !u.lang.lines && len(d.annotations) == 0) && (!u.lang.lines || int(t.line) == line):
+		case t.Kind == lex.Op && (strings.Contains("<>?*&", t.S) || t.S == "." || t.S == "::" || t.S == "," && !u.lang.lines && len(d.annotations) == 0) && (!u.lang.lines || int(t.Line) == line):
 			i--
 		default:
 			d.start = i + 1
@@ -434,7 +436,7 @@ func (u *unit) attribute(d *decl, open, closing int) bool {
 func (u *unit) declareIndented() {
 	var open []int // indexes of declarations that have not ended
 	finish := func(col int32, at int) {
-		for len(open) > 0 && u.tok[u.decls[open[len(open)-1]].start].col >= col {
+		for len(open) > 0 && u.tok[u.decls[open[len(open)-1]].start].Col >= col {
 			u.decls[open[len(open)-1]].end = at
 			open = open[:len(open)-1]
 		}
@@ -447,7 +449,7 @@ func (u *unit) declareIndented() {
 			stop = int(u.heads[n+1])
 		}
 		if u.at(i) != "@" || decorators < 0 {
-			finish(u.tok[i].col, i)
+			finish(u.tok[i].Col, i)
 		}
 		if u.at(i) == "@" {
 			if decorators < 0 {
@@ -491,7 +493,7 @@ func (u *unit) colon(i, stop int) int {
 // decorate notes the decorators of Python before i.
 func (u *unit) decorate(d *decl, before int) {
 	for i := d.start; i < before; i++ {
-		if u.at(i) != "@" || !u.tok[i].first {
+		if u.at(i) != "@" || !u.tok[i].First {
 			continue
 		}
 		from := i

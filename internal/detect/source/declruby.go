@@ -3,6 +3,8 @@ package source
 import (
 	"strings"
 	"sync"
+
+	"github.com/perdure/perdure/internal/detect/lex"
 )
 
 // blocksToEnd finds the end of each block of Ruby and notes it in match.
@@ -11,10 +13,10 @@ func (u *unit) blocksToEnd() {
 	loop := int32(-1) // the line of a while, whose do opens nothing
 	for i := range u.tok {
 		t := &u.tok[i]
-		if t.kind != word || u.at(i-1) == "." || u.at(i-1) == "&." || u.symbol(i) {
+		if t.Kind != lex.Word || u.at(i-1) == "." || u.at(i-1) == "&." || u.symbol(i) {
 			continue
 		}
-		switch t.s {
+		switch t.S {
 		case "def":
 			open = u.leftOpen(open, i)
 			if !u.endless(i) {
@@ -23,15 +25,15 @@ func (u *unit) blocksToEnd() {
 		case "class", "module", "begin", "case":
 			open = append(open, small(i))
 		case "do":
-			if t.line != loop {
+			if t.Line != loop {
 				open = append(open, small(i))
 			}
 			loop = -1
 		case "if", "unless", "while", "until", "for":
 			if u.begins(i) {
 				open = append(open, small(i))
-				if t.s != "if" && t.s != "unless" {
-					loop = t.line
+				if t.S != "if" && t.S != "unless" {
+					loop = t.Line
 				}
 			}
 		case "end":
@@ -49,12 +51,12 @@ func (u *unit) blocksToEnd() {
 // what stands in them, that begin no farther left than it. Something in them was not
 // understood.
 func (u *unit) leftOpen(open []int32, i int) []int32 {
-	if !u.tok[i].first {
+	if !u.tok[i].First {
 		return open
 	}
 	for n := len(open) - 1; n >= max(0, len(open)-maxNested); n-- {
 		o := int(open[n])
-		if u.at(o) == "class" || u.at(o) == "module" || u.margin(o) < u.tok[i].col {
+		if u.at(o) == "class" || u.at(o) == "module" || u.margin(o) < u.tok[i].Col {
 			return open
 		}
 		if u.at(o) == "def" {
@@ -70,11 +72,11 @@ func (u *unit) leftOpen(open []int32, i int) []int32 {
 // notOfThis drops the blocks that the end at i shows to have been none, when it
 // stands below the beginning of one around them.
 func (u *unit) notOfThis(open []int32, i int) []int32 {
-	if !u.tok[i].first {
+	if !u.tok[i].First {
 		return open
 	}
 	for n := len(open) - 1; n >= max(0, len(open)-maxNested); n-- {
-		if o := int(open[n]); u.margin(o) == u.tok[i].col || u.tok[o].col == u.tok[i].col {
+		if o := int(open[n]); u.margin(o) == u.tok[i].Col || u.tok[o].Col == u.tok[i].Col {
 			return open[:n+1]
 		}
 	}
@@ -84,18 +86,18 @@ func (u *unit) notOfThis(open []int32, i int) []int32 {
 // margin is the column in which the line of the token at i begins.
 func (u *unit) margin(i int) int32 {
 	for n := i; n > max(0, i-maxBlock); n-- {
-		if u.tok[n].first {
-			return u.tok[n].col
+		if u.tok[n].First {
+			return u.tok[n].Col
 		}
 	}
-	return u.tok[i].col
+	return u.tok[i].Col
 }
 
 // symbol tells whether a word is one of :word or word:.
 func (u *unit) symbol(i int) bool {
 	t := &u.tok[i]
-	end := int(t.off) + len(t.s)
-	before := t.off > 0 && u.src[t.off-1] == ':' && (t.off < 2 || u.src[t.off-2] != ':')
+	end := int(t.Off) + len(t.S)
+	before := t.Off > 0 && u.src[t.Off-1] == ':' && (t.Off < 2 || u.src[t.Off-2] != ':')
 	return before || end+1 < len(u.src) && u.src[end] == ':' && u.src[end+1] != ':'
 }
 
@@ -104,14 +106,14 @@ var blockWords = sync.OnceValue(func() set { return words("else then do and or r
 // begins tells whether a statement begins at i: an if elsewhere follows what it
 // decides on.
 func (u *unit) begins(i int) bool {
-	if u.tok[i].first || i == 0 {
+	if u.tok[i].First || i == 0 {
 		return true
 	}
 	before := &u.tok[i-1]
-	if before.kind == op {
-		return before.s != ")" && before.s != "]" && before.s != "}"
+	if before.Kind == lex.Op {
+		return before.S != ")" && before.S != "]" && before.S != "}"
 	}
-	return before.kind == word && blockWords()[before.s]
+	return before.Kind == lex.Word && blockWords()[before.S]
 }
 
 // endless tells of def name = value.
@@ -124,7 +126,7 @@ func (u *unit) endless(i int) bool {
 	if u.at(j) == "(" {
 		j = u.closer(j)
 	}
-	return u.at(j) == "=" && j < len(u.tok) && u.tok[j].line == u.tok[i].line && u.src[u.tok[j].off-1] == ' '
+	return u.at(j) == "=" && j < len(u.tok) && u.tok[j].Line == u.tok[i].Line && u.src[u.tok[j].Off-1] == ' '
 }
 
 // declareEnds finds the declarations of Ruby.
@@ -132,17 +134,17 @@ func (u *unit) declareEnds() {
 	private := false
 	for i := range u.tok {
 		t := &u.tok[i]
-		if t.kind != word || u.at(i-1) == "." || u.symbol(i) {
+		if t.Kind != lex.Word || u.at(i-1) == "." || u.symbol(i) {
 			continue
 		}
-		switch t.s {
+		switch t.S {
 		case "def", "class", "module":
-			if t.s != "def" {
+			if t.S != "def" {
 				private = false
 			}
 			u.declareRuby(i, private)
 		case "private", "protected":
-			if t.first && (i+1 >= len(u.tok) || u.tok[i+1].first) {
+			if t.First && (i+1 >= len(u.tok) || u.tok[i+1].First) {
 				private = true
 			}
 		}
@@ -155,7 +157,7 @@ func (u *unit) declareRuby(i int, private bool) {
 		at += 2
 	}
 	name := u.at(at)
-	if u.kindAt(at) == op && u.at(i) != "def" || name == "" {
+	if u.kindAt(at) == lex.Op && u.at(i) != "def" || name == "" {
 		return
 	}
 	d := decl{kind: declFunction, name: name, at: at, start: i, body: min(at+1, len(u.tok)), end: u.lineEnd(at)}
@@ -179,11 +181,11 @@ func (u *unit) declareCalls() {
 	aliases := u.aliases()
 	for i := range u.tok {
 		t := &u.tok[i]
-		if t.kind != word {
+		if t.Kind != lex.Word {
 			continue
 		}
-		suite := u.lang.suites[t.s] || u.lang.suites[aliases[t.s]]
-		if !suite && !u.lang.tests[t.s] && aliases[t.s] == "" || u.lang.shape == ends && u.symbol(i) {
+		suite := u.lang.suites[t.S] || u.lang.suites[aliases[t.S]]
+		if !suite && !u.lang.tests[t.S] && aliases[t.S] == "" || u.lang.shape == ends && u.symbol(i) {
 			continue
 		}
 		if before := u.at(i - 1); before == "." && u.at(i-2) != "t" && u.at(i-2) != "RSpec" && u.at(i-2) != "Deno" && u.at(i-2) != "test" && u.at(i-2) != "QUnit" || before == "->" || before == "function" || before == "fun" || before == "def" || before == "::" {
@@ -191,7 +193,7 @@ func (u *unit) declareCalls() {
 		}
 		n := len(u.decls)
 		u.declareCall(i, suite)
-		if aliases[t.s] != "" && len(u.decls) > n {
+		if aliases[t.S] != "" && len(u.decls) > n {
 			u.decls[n].calls = append(u.decls[n].calls, "skipIf")
 		}
 	}
@@ -213,15 +215,15 @@ func (u *unit) declareCall(i int, suite bool) {
 			}
 			j += 2
 			continue
-		case u.at(j) == "[" && u.kindAt(j+1) == text && u.at(j+2) == "]" && u.lang.shape == braces: // describe["skip"]
-			d.calls = append(d.calls, unquote(u.at(j+1)))
+		case u.at(j) == "[" && u.kindAt(j+1) == lex.Text && u.at(j+2) == "]" && u.lang.shape == braces: // describe["skip"]
+			d.calls = append(d.calls, lex.Unquote(u.at(j+1)))
 			j += 3
 			continue
 		case u.at(j) == "(" && len(d.calls) > 1 && u.at(u.closer(j)) == "(" && d.calls[len(d.calls)-1] != "describe": // each(rows), skipIf(x)
 			d.cases = append(d.cases, u.rows(j)...)
 			j = u.closer(j)
 			continue
-		case u.kindAt(j) == text && u.at(j+1) == "(" && u.at(j)[0] == '`': // each`table`
+		case u.kindAt(j) == lex.Text && u.at(j+1) == "(" && u.at(j)[0] == '`': // each`table`
 			j++
 			continue
 		}
@@ -235,12 +237,12 @@ func (u *unit) declareCall(i int, suite bool) {
 		return
 	}
 	title := j + 1
-	if u.kindAt(title) != text && !(u.at(title) == "{" || u.isWord(title) && (u.at(title+1) == "," || u.at(title+1) == "." || u.at(title+1) == ")" && d.kind == declSuite)) {
+	if u.kindAt(title) != lex.Text && !(u.at(title) == "{" || u.isWord(title) && (u.at(title+1) == "," || u.at(title+1) == "." || u.at(title+1) == ")" && d.kind == declSuite)) {
 		return
 	}
 	d.body, d.end = title+1, u.closer(j)
-	if u.kindAt(title) == text {
-		d.name = strings.Clone(unquote(u.at(title)))
+	if u.kindAt(title) == lex.Text {
+		d.name = strings.Clone(lex.Unquote(u.at(title)))
 	} else {
 		d.name = u.text(title, u.commaAfter(title, d.end))
 	}
@@ -292,15 +294,15 @@ func (u *unit) commaAfter(i, to int) int {
 
 // rubyCall reads the title and the block of a call whose words end before j.
 func (u *unit) rubyCall(d *decl, j int) {
-	line := u.tok[d.at].line
-	if d.at > 0 && !u.tok[d.at].first && u.at(d.at-1) != "." && u.at(d.at-1) != "focus" {
+	line := u.tok[d.at].Line
+	if d.at > 0 && !u.tok[d.at].First && u.at(d.at-1) != "." && u.at(d.at-1) != "focus" {
 		return
 	}
 	if u.at(j) == "(" {
 		j++
 	}
 	from := j
-	for j < len(u.tok) && (u.tok[j].line == line || u.at(j-1) == "," || u.kindAt(j) == text) {
+	for j < len(u.tok) && (u.tok[j].Line == line || u.at(j-1) == "," || u.kindAt(j) == lex.Text) {
 		switch {
 		case u.at(j) == "do" && u.match[j] > int32(j):
 			d.body, d.end = j+1, int(u.match[j])+1
@@ -310,8 +312,8 @@ func (u *unit) rubyCall(d *decl, j int) {
 			j++
 			continue
 		}
-		if u.kindAt(from) == text {
-			d.name = strings.Clone(unquote(u.at(from)))
+		if u.kindAt(from) == lex.Text {
+			d.name = strings.Clone(lex.Unquote(u.at(from)))
 		} else {
 			d.name = u.text(from, j)
 		}
@@ -324,8 +326,8 @@ func (u *unit) rubyCall(d *decl, j int) {
 		}
 		return
 	}
-	if d.kind == declTest && u.kindAt(from) == text && d.at >= u.inside { // no block: pending
-		d.name, d.body, d.end = strings.Clone(unquote(u.at(from))), from+1, max(u.lineEnd(d.at), from+1)
+	if d.kind == declTest && u.kindAt(from) == lex.Text && d.at >= u.inside { // no block: pending
+		d.name, d.body, d.end = strings.Clone(lex.Unquote(u.at(from))), from+1, max(u.lineEnd(d.at), from+1)
 		d.calls = append(d.calls, "pending")
 		u.decls = append(u.decls, *d)
 	}

@@ -4,6 +4,8 @@ import (
 	"path"
 	"strings"
 	"sync"
+
+	"github.com/perdure/perdure/internal/detect/lex"
 )
 
 // readFunctions notes the functions and containers of a file, and what is outside
@@ -34,7 +36,7 @@ func (u *unit) readFunctions(m *Model) {
 func (u *unit) appendCalls(b Bag, from, to int) Bag {
 	for i := from; i < to; i++ {
 		if u.called(i) {
-			b = append(b, u.tok[i].hash)
+			b = append(b, u.tok[i].Hash)
 		}
 	}
 	return b
@@ -135,7 +137,7 @@ func (u *unit) goPublic(d *decl) bool {
 // exportedLater tells of names of JavaScript that are exported apart from where
 // they are declared.
 func (u *unit) exportedLater(d *decl) bool {
-	if n := d.start - 1; n >= 0 && u.tok[n].line == u.tok[d.at].line && (u.at(n) == "export" || u.at(n) == "default" || u.at(n) == "=") {
+	if n := d.start - 1; n >= 0 && u.tok[n].Line == u.tok[d.at].Line && (u.at(n) == "export" || u.at(n) == "default" || u.at(n) == "=") {
 		for j := n; j >= 0 && j > n-6; j-- {
 			if w := u.at(j); w == "export" || w == "exports" {
 				return true
@@ -153,8 +155,8 @@ func (u *unit) findExports() {
 	u.exports = make(set)
 	for i := range u.tok {
 		t := &u.tok[i]
-		if t.kind != word || t.s != "export" && t.s != "exports" || u.at(i+1) != "{" && !(u.at(i+1) == "=" && u.at(i+2) == "{") {
-			if t.kind == word && t.s == "exports" || t.s == "export" && u.at(i+1) == "default" {
+		if t.Kind != lex.Word || t.S != "export" && t.S != "exports" || u.at(i+1) != "{" && !(u.at(i+1) == "=" && u.at(i+2) == "{") {
+			if t.Kind == lex.Word && t.S == "exports" || t.S == "export" && u.at(i+1) == "default" {
 				u.exports[u.at(i+2)] = true
 			}
 			continue
@@ -180,7 +182,7 @@ func (u *unit) deprecated(d *decl) bool {
 	}
 	line := u.line(d.start)
 	for _, n := range u.notesBefore(line) {
-		if int(n.line)+strings.Count(n.s, "\n") >= line-2 && strings.Contains(strings.ToLower(n.s), "deprecated") {
+		if int(n.Line)+strings.Count(n.S, "\n") >= line-2 && strings.Contains(strings.ToLower(n.S), "deprecated") {
 			return true
 		}
 	}
@@ -194,7 +196,7 @@ func (u *unit) deprecated(d *decl) bool {
 
 // readStatement notes what the token at i begins: a guard, a handler, a throw.
 func (u *unit) readStatement(f *Function, i int, d *decl) {
-	if !u.isWord(i) || u.at(i+1) != "(" && u.at(i+1) != "!" && !u.lang.statements.may(u.tok[i].hash) {
+	if !u.isWord(i) || u.at(i+1) != "(" && u.at(i+1) != "!" && !u.lang.statements.may(u.tok[i].Hash) {
 		return
 	}
 	s := u.at(i)
@@ -243,7 +245,7 @@ func (u *unit) statementBegins(i int) bool {
 	if u.at(j) == "await" {
 		j--
 	}
-	return j < 0 || u.tok[j+1].first || u.at(j) == ";" || u.at(j) == "{" || u.at(j) == "}"
+	return j < 0 || u.tok[j+1].First || u.at(j) == ";" || u.at(j) == "{" || u.at(j) == "}"
 }
 
 // guardCall tells of names of calls that check something and throw.
@@ -267,13 +269,13 @@ var guardWords = sync.OnceValue(func() set {
 func (u *unit) emptyResult(i int) bool {
 	switch u.at(i) {
 	case "null", "nil", "None", "undefined", "false", "False", "NULL":
-		return u.at(i+1) == ";" || u.at(i+1) == "}" || i+1 >= len(u.tok) || u.tok[i+1].first
+		return u.at(i+1) == ";" || u.at(i+1) == "}" || i+1 >= len(u.tok) || u.tok[i+1].First
 	case ";", "}":
 		return true
 	case "[", "{":
 		return u.match[i] == int32(i)+1 //nolint:gosec // bounded by Limits
 	}
-	return i >= len(u.tok) || u.tok[i].first
+	return i >= len(u.tok) || u.tok[i].First
 }
 
 // readCondition notes a guard: a condition under which the function throws, or
@@ -291,7 +293,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 		if u.begins(i) {
 			bodyFrom, bodyTo = to, max(int(u.match[i]), to)
 		} else {
-			for bodyFrom = i; bodyFrom > d.body && !u.tok[bodyFrom].first; {
+			for bodyFrom = i; bodyFrom > d.body && !u.tok[bodyFrom].First; {
 				bodyFrom--
 			}
 			bodyTo = i
@@ -336,7 +338,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 
 // indentedEnd is where the block of the statement at i ends, in Python.
 func (u *unit) indentedEnd(i, colon, end int) int {
-	if colon < len(u.tok) && !u.tok[colon].first {
+	if colon < len(u.tok) && !u.tok[colon].First {
 		return min(u.lineEnd(colon), end)
 	}
 	col := u.headCol(i)
@@ -344,7 +346,7 @@ func (u *unit) indentedEnd(i, colon, end int) int {
 		if j > colon+maxBlock {
 			return j
 		}
-		if u.tok[j].first && u.tok[j].col <= col && u.at(j) != ")" && u.at(j) != "]" && u.at(j) != "}" {
+		if u.tok[j].First && u.tok[j].Col <= col && u.at(j) != ")" && u.at(j) != "]" && u.at(j) != "}" {
 			return j
 		}
 	}
@@ -391,18 +393,18 @@ const (
 
 // leaves tells whether a short block throws, or returns what tells of an error.
 func (u *unit) leaves(from, to int) leaving {
-	deep := u.conditionsAt(from - 1).deep
+	deep := u.whole.Under(from - 1).Deep
 	for j := from; j < to; j++ {
 		s := u.at(j)
 		switch {
-		case u.conditionsAt(j).deep > deep: // in some builds only
+		case u.whole.Under(j).Deep > deep: // in some builds only
 		case (s == "if" || s == "for" || s == "switch") && u.isWord(j) && u.lang.shape != ends:
 			return staysIn // what follows is decided by another condition
 		case u.isWord(j) && u.lang.throws[s] && (s != "Err" || u.at(j+1) == "(") && u.at(j-1) != ".":
 			return throwsOut
 		case refusals()[s]:
 			return returnsError
-		case u.kindAt(j) == number && (s == "400" || s == "401" || s == "403" || s == "404" || s == "422" || s == "409" || s == "429"):
+		case u.kindAt(j) == lex.Number && (s == "400" || s == "401" || s == "403" || s == "404" || s == "422" || s == "409" || s == "429"):
 			return returnsError
 		case s == "return":
 			for k := j + 1; k < to; k++ {
@@ -425,7 +427,7 @@ func (u *unit) readFixed(f *Function, from, to, condFrom, condTo int) {
 		return
 	}
 	for j := condFrom; j < condTo; j++ {
-		if s := u.at(j); (s == "==" || s == "===") && (u.kindAt(j+1) == text || u.kindAt(j+1) == number) {
+		if s := u.at(j); (s == "==" || s == "===") && (u.kindAt(j+1) == lex.Text || u.kindAt(j+1) == lex.Number) {
 			f.Fixed++
 			return
 		}
@@ -442,7 +444,7 @@ func (u *unit) readShape(f *Function, d *decl) {
 	if u.lang.shape == ends && to > from && u.at(to-1) == "end" {
 		to--
 	}
-	if u.lang.shape == indents && from < to && u.kindAt(from) == text && u.tok[from].first {
+	if u.lang.shape == indents && from < to && u.kindAt(from) == lex.Text && u.tok[from].First {
 		from++ // a docstring
 	}
 	for from < to && (u.at(from) == "=" || u.at(from) == "=>") {
@@ -479,7 +481,7 @@ func (u *unit) isStub(from, to int) bool {
 		}
 	}
 	for j := from; j < to; j++ {
-		if u.kindAt(j) == text && strings.Contains(strings.ToLower(u.at(j)), "not implemented") {
+		if u.kindAt(j) == lex.Text && strings.Contains(strings.ToLower(u.at(j)), "not implemented") {
 			return true
 		}
 	}
@@ -503,12 +505,12 @@ func (u *unit) handlerAt(i int) *handler {
 		h.Broad = colon == i+2 || u.at(i+1) == "Exception" || u.at(i+1) == "BaseException" || u.at(i+1) == "AssertionError"
 		h.S = u.text(i, min(to, i+12))
 	case ends:
-		if !u.tok[i].first { // value rescue nil
+		if !u.tok[i].First { // value rescue nil
 			h.Broad, h.Dropped, h.S = true, u.emptyResult(i+1), u.text(i, u.lineEnd(i))
 			return h
 		}
 		from = u.lineEnd(i)
-		for to = from; to < min(len(u.tok), from+maxBlock) && !(u.tok[to].first && (u.at(to) == "end" || u.at(to) == "rescue" || u.at(to) == "ensure" || u.at(to) == "else")); {
+		for to = from; to < min(len(u.tok), from+maxBlock) && !(u.tok[to].First && (u.at(to) == "end" || u.at(to) == "rescue" || u.at(to) == "ensure" || u.at(to) == "else")); {
 			to++
 		}
 		h.Broad = from-i <= 1 || u.at(i+1) == "=>" || u.at(i+1) == "StandardError" || u.at(i+1) == "Exception"

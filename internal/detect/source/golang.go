@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/dropped"
+	"github.com/perdure/perdure/internal/detect/lex"
 )
 
 // goFile reads the declarations of Go from its syntax tree. The parser goes on
@@ -46,7 +47,7 @@ func (u *unit) declareGo() {
 
 // afterErrors finds functions that the parser passed over.
 func (g *goFile) afterErrors(inTests bool) {
-	at := func(i int) bool { return g.tok[i].s == "func" && g.tok[i].kind == word && g.tok[i].col == 0 }
+	at := func(i int) bool { return g.tok[i].S == "func" && g.tok[i].Kind == lex.Word && g.tok[i].Col == 0 }
 	known := make(map[int]bool)
 	for i := range g.decls {
 		known[g.decls[i].start] = true
@@ -80,7 +81,7 @@ func (g *goFile) afterErrors(inTests bool) {
 // token is the index of the first token at or after a position.
 func (g *goFile) token(pos gotoken.Pos) int {
 	off := int32(int(pos) - g.base) //nolint:gosec // files are bounded by Limits
-	n, _ := slices.BinarySearchFunc(g.tok, off, func(t token, off int32) int { return int(t.off) - int(off) })
+	n, _ := slices.BinarySearchFunc(g.tok, off, func(t lex.Token, off int32) int { return int(t.Off) - int(off) })
 	return n
 }
 
@@ -128,7 +129,7 @@ func (g *goFile) function(f *ast.FuncDecl, inTests bool) {
 func (g *goFile) hasOutput(f *ast.FuncDecl) bool {
 	from, to := g.fset.Position(f.Body.Pos()).Line, g.fset.Position(f.Body.End()).Line
 	for i := range g.notes {
-		if l := int(g.notes[i].line); l >= from && l <= to && strings.Contains(strings.ToLower(g.notes[i].s), "output:") {
+		if l := int(g.notes[i].Line); l >= from && l <= to && strings.Contains(strings.ToLower(g.notes[i].S), "output:") {
 			return true
 		}
 	}
@@ -181,7 +182,7 @@ func (g *goFile) subtests(body *ast.BlockStmt, inTest bool) {
 		if _, ok := call.Args[1].(*ast.FuncLit); !ok {
 			return true
 		}
-		d := decl{kind: declTest, name: strings.Clone(unquote(title.Value)), start: g.token(call.Pos()), at: g.token(sel.Sel.Pos()), body: g.token(call.Args[1].Pos()), end: g.token(call.End())}
+		d := decl{kind: declTest, name: strings.Clone(lex.Unquote(title.Value)), start: g.token(call.Pos()), at: g.token(sel.Sel.Pos()), body: g.token(call.Args[1].Pos()), end: g.token(call.End())}
 		if d.start < d.end {
 			g.decls = append(g.decls, d)
 		}
@@ -232,9 +233,9 @@ func (g *goFile) typeSpec(gen *ast.GenDecl, t *ast.TypeSpec) {
 }
 
 // goBuild is the build constraint of a file.
-func goBuild(notes []comment) string {
+func goBuild(notes []lex.Comment) string {
 	for i := range notes {
-		if rest, ok := strings.CutPrefix(notes[i].s, "//go:build "); ok {
+		if rest, ok := strings.CutPrefix(notes[i].S, "//go:build "); ok {
 			return strings.Clone(strings.TrimSpace(rest))
 		}
 	}

@@ -45,7 +45,7 @@ func (u *unit) bare(i int) bool {
 	next := u.closer(i + 1)
 	switch s := u.at(i); u.lang.Name {
 	case "javascript", "typescript":
-		return s == "expect" && u.at(next) != "." && (u.at(next) == ";" || next >= len(u.tok) || u.tok[next].first)
+		return s == "expect" && u.at(next) != "." && (u.at(next) == ";" || next >= len(u.tok) || u.tok[next].First)
 	case "java", "kotlin":
 		return s == "assertThat" && u.at(next) == ";" && u.commaAfter(i+2, next-1) >= next-2
 	case "php":

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/perdure/perdure/internal/detect/lex"
 	"github.com/perdure/perdure/internal/detect/strength"
 )
 
@@ -23,7 +24,7 @@ func (u *unit) implied(a, b *Assertion, was, by [2]int) bool {
 		return false
 	}
 	for i := was[0]; i < was[1]; i++ {
-		if u.kindAt(i) != op && u.at(i) != a.Name && !slices.ContainsFunc(u.tok[by[0]:by[1]], func(t token) bool { return t.s == u.at(i) }) {
+		if u.kindAt(i) != lex.Op && u.at(i) != a.Name && !slices.ContainsFunc(u.tok[by[0]:by[1]], func(t lex.Token) bool { return t.S == u.at(i) }) {
 			return false
 		}
 	}
@@ -55,5 +56,5 @@ func (u *unit) marksPlace(i, begin, end int) bool {
 	if len(args) != 1 || args[0][1]-args[0][0] != 1 {
 		return false
 	}
-	return u.kindAt(args[0][0]) == text
+	return u.kindAt(args[0][0]) == lex.Text
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perdure/perdure/internal/detect/lex"
 	"github.com/perdure/perdure/internal/detect/marktable"
 )
 
@@ -24,7 +25,7 @@ const (
 type Language struct {
 	Name  string
 	exts  []string
-	rules lexRules
+	rules lex.Rules
 	shape shape
 	// functions and containers are words that begin declarations.
 	functions, containers set
@@ -66,7 +67,7 @@ var languages = sync.OnceValue(func() []Language {
 	all := []Language{golang(), javascript(), typescript(), python(), java(), kotlin(), csharp(), rust(), ruby(), php()}
 	for i := range all {
 		l := &all[i]
-		l.rules.table = l.rules.makeTable()
+		l.rules.Prepare()
 		l.statements = words("if unless elif elseif guard case return").with(l.throws).with(l.handlers).sieve()
 	}
 	return all
@@ -114,6 +115,12 @@ func (l *Language) TestFile(name string) bool {
 	return false
 }
 
+// Blank replaces comments and the contents of strings with blanks, or everything
+// but the comments. Lines and columns stay.
+func Blank(lang *Language, src string, comments bool) string {
+	return lex.Blank(&lang.rules, src, comments)
+}
+
 // set is a set of words.
 type set map[string]bool
 
@@ -153,14 +160,14 @@ func (s *sieve) add(h uint32) { s[h%uint32(len(s))] = true }
 // may tells whether a word with a hash may be in the set.
 func (s *sieve) may(h uint32) bool { return s[h%uint32(len(s))] }
 
-func doubleQuote() quote { return quote{open: `"`, close: `"`, escape: '\\'} }
-func singleQuote() quote { return quote{open: "'", close: "'", escape: '\\'} }
-func threeQuotes() quote { return quote{open: `"""`, close: `"""`, escape: '\\', lines: true} }
+func doubleQuote() lex.Quote { return lex.Quote{Open: `"`, Close: `"`, Escape: '\\'} }
+func singleQuote() lex.Quote { return lex.Quote{Open: "'", Close: "'", Escape: '\\'} }
+func threeQuotes() lex.Quote { return lex.Quote{Open: `"""`, Close: `"""`, Escape: '\\', Lines: true} }
 
 func golang() Language {
 	return Language{
 		Name: "go", exts: []string{".go"}, lines: true,
-		rules:     lexRules{line: []string{"//"}, block: "/*", char: true, quotes: []quote{doubleQuote(), {open: "`", close: "`", lines: true}}},
+		rules:     lex.Rules{Line: []string{"//"}, Block: "/*", Char: true, Quotes: []lex.Quote{doubleQuote(), {Open: "`", Close: "`", Lines: true}}},
 		functions: words("func"),
 		skips:     words("Skip Skipf SkipNow"),
 		asserts: words("Error Errorf Fatal Fatalf Fail FailNow Expect Ω Eventually Consistently DeepEqual EqualError ErrorIs ErrorAs " +
@@ -174,8 +181,8 @@ func golang() Language {
 func javascript() Language {
 	return Language{
 		Name: "javascript", exts: []string{".js", ".jsx", ".mjs", ".cjs"}, typed: true, lines: true,
-		rules: lexRules{line: []string{"//"}, block: "/*", regex: true, dollar: true,
-			quotes: []quote{doubleQuote(), singleQuote(), {open: "`", close: "`", escape: '\\', lines: true, code: "${"}}},
+		rules: lex.Rules{Line: []string{"//"}, Block: "/*", Regex: true, Dollar: true,
+			Quotes: []lex.Quote{doubleQuote(), singleQuote(), {Open: "`", Close: "`", Escape: '\\', Lines: true, Code: "${"}}},
 		functions: words("function"), containers: words("class namespace interface enum"),
 		suites:  words("describe context suite xdescribe fdescribe xcontext fcontext describeIf"),
 		tests:   words("it test specify xit xtest fit xspecify ftest tap bench"),
@@ -197,10 +204,10 @@ func typescript() Language {
 }
 
 func python() Language {
-	long := quote{open: "'''", close: "'''", escape: '\\', lines: true}
+	long := lex.Quote{Open: "'''", Close: "'''", Escape: '\\', Lines: true}
 	return Language{
 		Name: "python", exts: []string{".py", ".pyi"}, shape: indents, lines: true,
-		rules:     lexRules{line: []string{"#"}, prefixes: "rRbBfFuU", quotes: []quote{threeQuotes(), long, doubleQuote(), singleQuote()}},
+		rules:     lex.Rules{Line: []string{"#"}, Prefixes: "rRbBfFuU", Quotes: []lex.Quote{threeQuotes(), long, doubleQuote(), singleQuote()}},
 		functions: words("def"), containers: words("class"),
 		skips:   words("skip skipif skipIf skipUnless skipTest importorskip SkipTest xfail expectedFailure"),
 		asserts: words("assert raises warns assert_called assert_that approx fail assert_allclose check_call deprecated_call expect"),
@@ -213,7 +220,7 @@ func python() Language {
 func java() Language {
 	return Language{
 		Name: "java", exts: []string{".java"}, typed: true,
-		rules:       lexRules{line: []string{"//"}, block: "/*", char: true, dollar: true, quotes: []quote{threeQuotes(), doubleQuote()}},
+		rules:       lex.Rules{Line: []string{"//"}, Block: "/*", Char: true, Dollar: true, Quotes: []lex.Quote{threeQuotes(), doubleQuote()}},
 		containers:  words("class interface enum record"),
 		annotations: words("Test ParameterizedTest RepeatedTest TestFactory TestTemplate Property Theory QuarkusTest ArchTest Example"),
 		skips: words("Disabled Ignore DisabledOnOs DisabledIf EnabledIf EnabledOnOs DisabledIfEnvironmentVariable " +
@@ -230,8 +237,8 @@ func java() Language {
 func kotlin() Language {
 	l := java()
 	l.Name, l.exts, l.typed, l.lines = "kotlin", []string{".kt", ".kts"}, false, true
-	l.rules.nested = true
-	l.rules.quotes = []quote{{open: `"""`, close: `"""`, lines: true, code: "${"}, {open: `"`, close: `"`, escape: '\\', code: "${"}, {open: "`", close: "`", name: true}}
+	l.rules.Nested = true
+	l.rules.Quotes = []lex.Quote{{Open: `"""`, Close: `"""`, Lines: true, Code: "${"}, {Open: `"`, Close: `"`, Escape: '\\', Code: "${"}, {Open: "`", Close: "`", Name: true}}
 	l.functions, l.containers = words("fun"), words("class interface object")
 	l.tests, l.suites = words("test should it expect xtest xit xshould"), words("describe context given feature scenario When Given Then xdescribe xcontext")
 	l.skipped = words("xtest xit xshould xdescribe xcontext")
@@ -246,7 +253,7 @@ func kotlin() Language {
 func csharp() Language {
 	return Language{
 		Name: "csharp", exts: []string{".cs"}, typed: true,
-		rules:      lexRules{line: []string{"//"}, block: "/*", char: true, prefixes: "$@", preprocessor: true, raw: true},
+		rules:      lex.Rules{Line: []string{"//"}, Block: "/*", Char: true, Prefixes: "$@", Preprocessor: true, Raw: true},
 		containers: words("class interface enum record struct"),
 		annotations: words("Fact Theory Test TestCase TestCaseSource TestMethod DataTestMethod SkippableFact SkippableTheory Property " +
 			"UnityTest STATestMethod"),
@@ -262,8 +269,8 @@ func csharp() Language {
 func rust() Language {
 	return Language{
 		Name: "rust", exts: []string{".rs"}, lines: false,
-		rules: lexRules{line: []string{"//"}, block: "/*", nested: true, char: true, hashes: true, prefixes: "brc",
-			quotes: []quote{{open: `"`, close: `"`, escape: '\\', lines: true}}},
+		rules: lex.Rules{Line: []string{"//"}, Block: "/*", Nested: true, Char: true, Hashes: true, Prefixes: "brc",
+			Quotes: []lex.Quote{{Open: `"`, Close: `"`, Escape: '\\', Lines: true}}},
 		functions: words("fn"), containers: words("mod impl trait struct enum"),
 		annotations: words("test rstest test_case quickcheck proptest wasm_bindgen_test case apply test_log"),
 		skips:       words("ignore"),
@@ -278,8 +285,8 @@ func rust() Language {
 func ruby() Language {
 	return Language{
 		Name: "ruby", exts: []string{".rb", ".rake"}, shape: ends, lines: true,
-		rules: lexRules{line: []string{"#"}, block: "=begin", regex: true, percent: true, documents: "<<~", at: true, query: true, dollar: true,
-			quotes: []quote{{open: `"`, close: `"`, escape: '\\', lines: true, code: "#{"}, {open: "'", close: "'", escape: '\\', lines: true}, {open: "`", close: "`", escape: '\\'}}},
+		rules: lex.Rules{Line: []string{"#"}, Block: "=begin", Regex: true, Percent: true, Documents: "<<~", At: true, Query: true, Dollar: true,
+			Quotes: []lex.Quote{{Open: `"`, Close: `"`, Escape: '\\', Lines: true, Code: "#{"}, {Open: "'", Close: "'", Escape: '\\', Lines: true}, {Open: "`", Close: "`", Escape: '\\'}}},
 		functions: words("def"), containers: words("class module"),
 		suites: words("describe context feature xdescribe xcontext fdescribe fcontext shared_examples shared_context " +
 			"shared_examples_for"),
@@ -297,8 +304,8 @@ func ruby() Language {
 func php() Language {
 	return Language{
 		Name: "php", exts: []string{".php", ".phpt"},
-		rules: lexRules{line: []string{"//", "#"}, block: "/*", dollar: true, documents: "<<<", tag: "<?",
-			quotes: []quote{{open: `"`, close: `"`, escape: '\\', lines: true}, {open: "'", close: "'", escape: '\\', lines: true}, {open: "`", close: "`", escape: '\\', lines: true}}},
+		rules: lex.Rules{Line: []string{"//", "#"}, Block: "/*", Dollar: true, Documents: "<<<", Tag: "<?",
+			Quotes: []lex.Quote{{Open: `"`, Close: `"`, Escape: '\\', Lines: true}, {Open: "'", Close: "'", Escape: '\\', Lines: true}, {Open: "`", Close: "`", Escape: '\\', Lines: true}}},
 		functions: words("function fn"), containers: words("class interface trait enum"),
 		suites: words("describe"), tests: words("it test"),
 		annotations: words("Test"),

@@ -78,7 +78,7 @@ func (u *unit) bracedLoop(i, list, open int) (loop, bool) {
 
 // indentedLoop is one of Python at its word for: up to what stands no further in.
 func (u *unit) indentedLoop(i int) (loop, bool) {
-	if u.at(i) != "for" || !u.tok[i].first {
+	if u.at(i) != "for" || !u.tok[i].First {
 		return loop{}, false
 	}
 	for j := i + 1; j < min(i+12, len(u.tok)); j++ {
@@ -90,7 +90,7 @@ func (u *unit) indentedLoop(i int) (loop, bool) {
 			break
 		}
 		to := from
-		for to < len(u.tok) && (!u.tok[to].first || u.tok[to].col > u.tok[i].col) {
+		for to < len(u.tok) && (!u.tok[to].First || u.tok[to].Col > u.tok[i].Col) {
 			to++
 		}
 		return loop{i, j + 1, [2]int{from, to}}, true
@@ -104,7 +104,7 @@ func (u *unit) standsAlone(open int) bool {
 		return false
 	}
 	before := u.at(open - 1)
-	return u.tok[open].first || !u.isWord(open-1) && before != ")" && before != "]"
+	return u.tok[open].First || !u.isWord(open-1) && before != ")" && before != "]"
 }
 
 // readLoops adds the elements of lists over which a test loops to assert, and of

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perdure/perdure/internal/detect/lex"
 	"github.com/perdure/perdure/internal/detect/marktable"
 )
 
@@ -45,7 +46,7 @@ var markTables = sync.OnceValue(func() map[string]*markTable {
 			parts := strings.Fields(l.marks[n].Tokens)
 			h := Hash(parts[0])
 			if parts[0][0] == '"' {
-				h = textHash(strings.Trim(parts[0], `"`))
+				h = lex.TextHash(strings.Trim(parts[0], `"`))
 			}
 			t.first.add(h)
 			t.byFirst[h] = append(t.byFirst[h], compiledMark{&l.marks[n], parts})
@@ -61,7 +62,7 @@ func (u *unit) readMarks(m *Model) {
 	tests := u.testLines()
 	for i := range u.tok {
 		t := &u.tok[i]
-		first := t.tokenHash()
+		first := t.Meaning()
 		if !rules.first.may(first) {
 			continue
 		}
@@ -70,8 +71,8 @@ func (u *unit) readMarks(m *Model) {
 				continue
 			}
 			h := uint64(1)
-			for j := i; j >= 0 && u.tok[j].line == t.line; j-- {
-				h = mixHash(h, u.tok[j].hash)
+			for j := i; j >= 0 && u.tok[j].Line == t.Line; j-- {
+				h = mixHash(h, u.tok[j].Hash)
 			}
 			mark := Mark{Pattern: rule.Pattern, Line: u.line(i), S: u.lineText(i), Key: h, Target: u.target(i, len(rule.parts)), Confidence: rule.Confidence, Why: u.why(u.line(i))}
 			if rule.Pattern == ExitTrick && (u.handsOn() || u.startedByTests(m)) {
@@ -113,12 +114,12 @@ func (u *unit) follows(i int, parts []string) bool {
 		t := &u.tok[i+n]
 		switch {
 		case p == "*":
-		case p[0] == '"' && t.kind == text:
+		case p[0] == '"' && t.Kind == lex.Text:
 			want, begins := strings.CutSuffix(strings.Trim(p, `"`), "*")
-			if s := unquote(t.s); s != want && !(begins && strings.HasPrefix(s, want)) {
+			if s := lex.Unquote(t.S); s != want && !(begins && strings.HasPrefix(s, want)) {
 				return false
 			}
-		case t.kind == text || t.s != p:
+		case t.Kind == lex.Text || t.S != p:
 			return false
 		}
 	}
@@ -155,10 +156,10 @@ var loadedByRunner = regexp.MustCompile(`(?i)conftest|set_?up|tear|global|config
 // lineText is the line that a token stands in.
 func (u *unit) lineText(i int) string {
 	from, to := i, i
-	for from > 0 && u.tok[from-1].line == u.tok[i].line {
+	for from > 0 && u.tok[from-1].Line == u.tok[i].Line {
 		from--
 	}
-	for to < len(u.tok) && u.tok[to].line == u.tok[i].line {
+	for to < len(u.tok) && u.tok[to].Line == u.tok[i].Line {
 		to++
 	}
 	return u.text(from, to)
@@ -166,9 +167,9 @@ func (u *unit) lineText(i int) string {
 
 // target is the hash of the line of code that an attribute stands before.
 func (u *unit) target(i, n int) uint64 {
-	line := u.tok[i].line
-	for i += n; i < len(u.tok) && (u.tok[i].line == line || u.at(i) == "#" || u.at(i) == "@"); i++ {
-		line = u.tok[i].line
+	line := u.tok[i].Line
+	for i += n; i < len(u.tok) && (u.tok[i].Line == line || u.at(i) == "#" || u.at(i) == "@"); i++ {
+		line = u.tok[i].Line
 	}
 	return u.lineHash(i)
 }
@@ -178,11 +179,11 @@ func (u *unit) lineHash(i int) uint64 {
 	if i < 0 || i >= len(u.tok) {
 		return 0
 	}
-	for i > 0 && u.tok[i-1].line == u.tok[i].line {
+	for i > 0 && u.tok[i-1].Line == u.tok[i].Line {
 		i--
 	}
 	to := i
-	for to < len(u.tok) && u.tok[to].line == u.tok[i].line {
+	for to < len(u.tok) && u.tok[to].Line == u.tok[i].Line {
 		to++
 	}
 	return mixAll(firstHash, u.tok[i:to])
@@ -193,22 +194,22 @@ func (u *unit) readNotes(m *Model) {
 	next := 0
 	for i := range u.notes {
 		n := &u.notes[i]
-		for next < len(u.tok) && u.tok[next].off < n.off {
+		for next < len(u.tok) && u.tok[next].Off < n.Off {
 			next++
 		}
 		for r := range u.lang.notes {
 			rule := &u.lang.notes[r]
-			if !strings.Contains(n.s, rule.S) || !directive(n.s, rule.S) {
+			if !strings.Contains(n.S, rule.S) || !directive(n.S, rule.S) {
 				continue
 			}
 			about := next - 1
-			if n.alone {
+			if n.Alone {
 				about = next
 			}
 			target := u.lineHash(about)
 			m.Marks = append(m.Marks, Mark{
-				Pattern: rule.Pattern, Line: int(n.line), S: strings.Clone(Clip(n.s)), Key: target, Target: target,
-				Confidence: rule.Confidence, Why: u.why(int(n.line)),
+				Pattern: rule.Pattern, Line: int(n.Line), S: strings.Clone(Clip(n.S)), Key: target, Target: target,
+				Confidence: rule.Confidence, Why: u.why(int(n.Line)),
 			})
 			break
 		}
@@ -218,8 +219,8 @@ func (u *unit) readNotes(m *Model) {
 // why is the comment in words that ends on the line before.
 func (u *unit) why(line int) string {
 	for _, n := range u.notesBefore(line - 1) {
-		if int(n.line)+strings.Count(n.s, "\n") == line-1 && n.alone && inWords.MatchString(n.s) {
-			return strings.Clone(n.s)
+		if int(n.Line)+strings.Count(n.S, "\n") == line-1 && n.Alone && inWords.MatchString(n.S) {
+			return strings.Clone(n.S)
 		}
 	}
 	return ""
@@ -246,12 +247,12 @@ var openEnd = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|HA` + `CK|XX` + `X)\b`
 func (u *unit) readOpenEnds(m *Model) {
 	for i := range u.notes {
 		n := &u.notes[i]
-		if !strings.Contains(n.s, "TO"+"DO") && !strings.Contains(n.s, "FIX"+"ME") && !strings.Contains(n.s, "HA"+"CK") && !strings.Contains(n.s, "XX"+"X") {
+		if !strings.Contains(n.S, "TO"+"DO") && !strings.Contains(n.S, "FIX"+"ME") && !strings.Contains(n.S, "HA"+"CK") && !strings.Contains(n.S, "XX"+"X") {
 			continue // most have none, and the expression is slow
 		}
-		if at := openEnd.FindStringIndex(n.s); at != nil {
-			line := int(n.line) + strings.Count(n.s[:at[0]], "\n")
-			m.Marks = append(m.Marks, Mark{Pattern: OpenEnds, Line: line, S: strings.Clone(Clip(n.s)), Key: mix(3, n.s)})
+		if at := openEnd.FindStringIndex(n.S); at != nil {
+			line := int(n.Line) + strings.Count(n.S[:at[0]], "\n")
+			m.Marks = append(m.Marks, Mark{Pattern: OpenEnds, Line: line, S: strings.Clone(Clip(n.S)), Key: mix(3, n.S)})
 		}
 	}
 }

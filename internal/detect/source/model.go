@@ -228,8 +228,8 @@ func (u *unit) model() *Model {
 func (u *unit) readLines(m *Model) {
 	u.lines = u.lines[:0]
 	for i := 0; i < len(u.tok); {
-		from, line := i, u.tok[i].line
-		for i < len(u.tok) && u.tok[i].line == line {
+		from, line := i, u.tok[i].Line
+		for i < len(u.tok) && u.tok[i].Line == line {
 			i++
 		}
 		u.lines = append(u.lines, mixAll(firstHash, u.tok[from:i]))
@@ -239,8 +239,8 @@ func (u *unit) readLines(m *Model) {
 	u.bytes = u.bytes[:0]
 	for i := range u.notes {
 		c := &u.notes[i]
-		line := int(c.line)
-		for s := range strings.Lines(c.s) {
+		line := int(c.Line)
+		for s := range strings.Lines(c.S) {
 			s = strings.Trim(s, " \t\r\n/*#")
 			if codeLike(s) {
 				m.Commented[u.hashOf(s)] = CommentLine{line, strings.Clone(s)}
@@ -248,7 +248,7 @@ func (u *unit) readLines(m *Model) {
 			line++
 		}
 		if len(u.bytes) < maxNotes {
-			u.bytes = append(append(u.bytes, c.s...), '\n')
+			u.bytes = append(append(u.bytes, c.S...), '\n')
 		}
 	}
 	m.Notes = string(u.bytes)
@@ -260,11 +260,11 @@ const maxNotes = 64 << 10
 // hashOf is the hash of a line of code, like those of Model.Lines.
 func (u *unit) hashOf(s string) uint64 {
 	rules := &u.lang.rules
-	if rules.tag != "" { // it is code without the tag
+	if rules.Tag != "" { // it is code without the tag
 		plain := *rules
-		plain.tag, rules = "", &plain
+		plain.Tag, rules = "", &plain
 	}
-	tokens, _ := u.aside.lex(rules, s)
+	tokens, _ := u.aside.Read(rules, s)
 	return mixAll(firstHash, tokens)
 }
 

@@ -3,6 +3,8 @@ package source
 import (
 	"strings"
 	"sync"
+
+	"github.com/perdure/perdure/internal/detect/lex"
 )
 
 // passesOn tells whether the handler at i throws, and whether it calls nothing but
@@ -43,14 +45,14 @@ var refusals = sync.OnceValue(func() set {
 
 // zeroResult tells of return 0, return "" and return default.
 func (u *unit) zeroResult(i int) bool {
-	if next := u.at(i + 1); next != ";" && next != "}" && i+1 < len(u.tok) && !u.tok[i+1].first {
+	if next := u.at(i + 1); next != ";" && next != "}" && i+1 < len(u.tok) && !u.tok[i+1].First {
 		return false
 	}
 	switch s := u.at(i); u.kindAt(i) {
-	case number:
+	case lex.Number:
 		return strings.Trim(s, "0.") == ""
-	case text:
-		return unquote(s) == ""
+	case lex.Text:
+		return lex.Unquote(s) == ""
 	default:
 		return s == "default"
 	}

@@ -1,6 +1,10 @@
 package source
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/perdure/perdure/internal/detect/lex"
+)
 
 // otherSkips notes what keeps a test from running in the ways of single runners
 // and languages: a name that the runner reads, what stands behind the title, a
@@ -34,7 +38,7 @@ func (u *unit) options(t *Test, d *decl, note func(s Skipping, at, to int)) {
 		return
 	}
 	for j := d.body + 2; j < min(u.closer(d.body+1)-1, d.end); j++ {
-		if s := u.at(j); u.kindAt(j) == op && (s == "{" || s == "(" || s == "[") {
+		if s := u.at(j); u.kindAt(j) == lex.Op && (s == "{" || s == "(" || s == "[") {
 			j = u.closer(j) - 1
 			continue
 		}
@@ -44,7 +48,7 @@ func (u *unit) options(t *Test, d *decl, note func(s Skipping, at, to int)) {
 		switch value := u.at(j + 2); {
 		case u.at(j) == "only":
 			t.Focus = t.Focus || value == "true"
-		case u.at(j) == "skip" && value != "true" && value != "false" && value != "undefined" && u.kindAt(j+2) != text:
+		case u.at(j) == "skip" && value != "true" && value != "false" && value != "undefined" && u.kindAt(j+2) != lex.Text:
 			note(Sometimes, j, u.commaAfter(j, u.closer(d.body+1)-1)+1)
 		}
 	}
@@ -105,9 +109,9 @@ func (u *unit) bareReturn(i, end int) Skipping {
 		return Runs
 	}
 	switch next := u.at(i + 1); {
-	case u.lang.shape == ends && (next == "if" || next == "unless") && !u.tok[i+1].first:
+	case u.lang.shape == ends && (next == "if" || next == "unless") && !u.tok[i+1].First:
 		return Sometimes
-	case next == ";" || next == "}" || u.tok[i+1].first:
+	case next == ";" || next == "}" || u.tok[i+1].First:
 		return Always
 	}
 	return Runs
@@ -117,13 +121,13 @@ func (u *unit) bareReturn(i, end int) Skipping {
 func (u *unit) firstStatement(d *decl) int {
 	if u.lang.shape != braces {
 		i := d.body
-		if u.kindAt(i) == text && i < len(u.tok) && u.tok[i].first {
+		if u.kindAt(i) == lex.Text && i < len(u.tok) && u.tok[i].First {
 			i++ // a docstring
 		}
 		return i
 	}
 	for j := d.body; j < min(d.end, d.body+60); j++ {
-		if u.at(j) != "{" || u.kindAt(j) != op {
+		if u.at(j) != "{" || u.kindAt(j) != lex.Op {
 			continue
 		}
 		if before := u.at(j - 1); j == d.body || before != "," && before != "(" {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/perdure/perdure/internal/detect/lex"
 )
 
 // readTests finds the tests of a file, with what they assert and whether they run.
@@ -111,7 +113,7 @@ func (u *unit) isTest(i int) bool {
 func (u *unit) docTest(d *decl) bool {
 	line := u.line(d.start)
 	for _, n := range u.notesBefore(line) {
-		if last := int(n.line) + strings.Count(n.s, "\n"); last < line && last >= line-2 && strings.HasPrefix(n.s, "/**") && strings.Contains(n.s, "@test") {
+		if last := int(n.Line) + strings.Count(n.S, "\n"); last < line && last >= line-2 && strings.HasPrefix(n.S, "/**") && strings.Contains(n.S, "@test") {
 			return true
 		}
 	}
@@ -161,7 +163,7 @@ func (u *unit) helpers() set {
 func (u *unit) readBody(t *Test, i int, helpers set) {
 	d := &u.decls[i]
 	name := d.at
-	if d.kind == declTest && u.kindAt(d.body-1) == text {
+	if d.kind == declTest && u.kindAt(d.body-1) == lex.Text {
 		name = d.body - 1
 	}
 	t.BodyHash = firstHash
@@ -169,13 +171,13 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 	for _, span := range spans {
 		for j := span[0]; j < span[1]; j++ {
 			if j != name {
-				t.BodyHash = mixHash(t.BodyHash, u.tok[j].hash)
+				t.BodyHash = mixHash(t.BodyHash, u.tok[j].Hash)
 			}
 			if !u.isWord(j) {
 				continue
 			}
 			if j != name && u.member(j) {
-				t.Members = append(t.Members, u.tok[j].hash)
+				t.Members = append(t.Members, u.tok[j].Hash)
 			}
 			if mock := u.mockOf(j); mock != "" {
 				t.Mocks = append(t.Mocks, mock)
@@ -202,7 +204,7 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 
 // ofSpans is a bag of all tokens of some spans but one; once leaves out what a span
 // has again.
-func (u *unit) ofSpans(spans [][2]int, but int, add func(Bag, []token) Bag, once bool) Bag {
+func (u *unit) ofSpans(spans [][2]int, but int, add func(Bag, []lex.Token) Bag, once bool) Bag {
 	all := u.scratch[:0]
 	for _, span := range spans {
 		from := len(all)
@@ -233,7 +235,7 @@ func (u *unit) uses(d *decl, name string) bool {
 // empty tells of a declaration whose body does nothing.
 func (u *unit) empty(d *decl) bool {
 	for j := d.body; j < d.end; j++ {
-		if s := u.at(j); u.kindAt(j) != op && s != "pass" && s != "end" {
+		if s := u.at(j); u.kindAt(j) != lex.Op && s != "pass" && s != "end" {
 			return false
 		}
 	}
@@ -270,8 +272,8 @@ func (u *unit) mockOf(i int) string {
 		return ""
 	}
 	for j := i + 2; j < u.closer(i+1) && j < i+8; j++ {
-		if u.kindAt(j) == text {
-			s := unquote(u.at(j))
+		if u.kindAt(j) == lex.Text {
+			s := lex.Unquote(u.at(j))
 			return strings.Clone(s[strings.LastIndexAny(s, "./")+1:])
 		}
 		if u.isWord(j) && u.at(j+1) != "." {
@@ -294,7 +296,7 @@ func (u *unit) fileSkip() (Skipping, int) {
 	}
 	for _, head := range u.heads {
 		i := int(head)
-		if u.tok[i].col != 0 {
+		if u.tok[i].Col != 0 {
 			continue
 		}
 		if u.at(i) == "pytest" && u.at(i+2) == "importorskip" {
@@ -333,7 +335,7 @@ func (u *unit) readSkips(t *Test, i int) {
 		d := &u.decls[j]
 		for _, a := range d.annotations {
 			s, fails := u.annotationSkips(&a)
-			if s == Always && u.conditionsAt(a.from).deep > u.conditionsAt(d.at).deep {
+			if s == Always && u.whole.Under(a.from).Deep > u.whole.Under(d.at).Deep {
 				s = Sometimes
 			}
 			note(s, a.from, a.to)
@@ -357,8 +359,8 @@ func (u *unit) readSkips(t *Test, i int) {
 			u.readSkipCalls(j, note)
 		}
 	}
-	if c := u.conditionsAt(u.decls[i].at); c.deep > 0 && t.Skip == Runs {
-		t.Skip, t.SkipLine, t.SkipText = Sometimes, int(c.line), strings.Clone(Clip(c.s))
+	if c := u.whole.Under(u.decls[i].at); c.Deep > 0 && t.Skip == Runs {
+		t.Skip, t.SkipLine, t.SkipText = Sometimes, int(c.Line), strings.Clone(Clip(c.S))
 	}
 	u.otherSkips(t, i, note)
 }
@@ -440,13 +442,13 @@ var conditionalSkips = sync.OnceValue(func() set {
 func (u *unit) constant(i int) bool {
 	s := strings.ToLower(u.at(i))
 	ends := u.at(i+1) == ")" || u.at(i+1) == "," || u.at(i+1) == ":" || u.at(i+1) == "{"
-	return ends && (s == "true" || s == "false" || u.kindAt(i) == number)
+	return ends && (s == "true" || s == "false" || u.kindAt(i) == lex.Number)
 }
 
 // skipsHere tells whether the word at i skips the test it stands in.
 func (u *unit) skipsHere(d *decl, i int) Skipping {
 	s := u.at(i)
-	option := u.at(i+1) == ":" && (u.at(i+2) == "true" || u.kindAt(i+2) == text)
+	option := u.at(i+1) == ":" && (u.at(i+2) == "true" || u.kindAt(i+2) == lex.Text)
 	if option && (s == "skip" || s == "todo") && (u.at(i-1) == "{" || u.at(i-1) == ",") && u.lang.shape == braces && u.inHead(d, i) {
 		return Always
 	}
@@ -466,7 +468,7 @@ func (u *unit) skipsHere(d *decl, i int) Skipping {
 	call := u.at(i+1) == "("
 	switch u.lang.Name {
 	case "ruby":
-		if !u.tok[i].first && !rubyBegins()[before] || u.at(i+1) == "=" || before == "." {
+		if !u.tok[i].First && !rubyBegins()[before] || u.at(i+1) == "=" || before == "." {
 			return Runs
 		}
 	case "python":
@@ -484,7 +486,7 @@ func (u *unit) skipsHere(d *decl, i int) Skipping {
 			return Runs
 		}
 	case "javascript", "typescript":
-		if s == "skip" && call && u.tok[i].first && u.destructures(d, s) {
+		if s == "skip" && call && u.tok[i].First && u.destructures(d, s) {
 			break
 		}
 		if !call || before != "." || u.at(i-2) != "this" && u.at(i-2) != "t" && u.at(i-2) != "ctx" && u.at(i-2) != "context" && u.at(i-2) != "test" || u.at(i-2) == "test" && u.at(i+2) != ")" && u.at(i+2) != "true" {
@@ -533,20 +535,20 @@ func (u *unit) conditional(d *decl, i int) bool {
 	case indents:
 		for n := u.headIndex(i); n >= 0 && int(u.heads[n]) >= d.body; n-- {
 			head := int(u.heads[n])
-			if w := u.at(head); u.tok[head].col < u.headCol(i) && (w == "if" || w == "elif" || w == "else" || w == "except" || w == "for") && u.tok[head].col > u.tok[d.start].col {
+			if w := u.at(head); u.tok[head].Col < u.headCol(i) && (w == "if" || w == "elif" || w == "else" || w == "except" || w == "for") && u.tok[head].Col > u.tok[d.start].Col {
 				return !u.constant(head + 1)
 			}
 		}
 		return false
 	case ends:
-		line := u.tok[i].line
-		for j := i; j < len(u.tok) && u.tok[j].line == line; j++ {
+		line := u.tok[i].Line
+		for j := i; j < len(u.tok) && u.tok[j].Line == line; j++ {
 			if u.at(j) == "if" || u.at(j) == "unless" {
 				return !u.constant(j + 1)
 			}
 		}
 		for j := i; j > d.body; j-- {
-			if w := u.at(j); (w == "if" || w == "unless" || w == "rescue" || w == "case") && u.tok[j].first && int(u.match[j]) > i {
+			if w := u.at(j); (w == "if" || w == "unless" || w == "rescue" || w == "case") && u.tok[j].First && int(u.match[j]) > i {
 				return true
 			}
 		}
@@ -555,12 +557,12 @@ func (u *unit) conditional(d *decl, i int) bool {
 	for j := i - 1; j > d.at; j-- {
 		s := u.at(j)
 		switch {
-		case u.kindAt(j) == op && (s == ")" || s == "}" || s == "]") && u.opener(j) > 0:
+		case u.kindAt(j) == lex.Op && (s == ")" || s == "}" || s == "]") && u.opener(j) > 0:
 			if s == ")" && u.at(u.opener(j)-1) == "if" && u.at(j+1) != "{" && j+3 >= i {
 				return !u.constant(u.opener(j) + 1)
 			}
 			j = u.opener(j)
-		case u.kindAt(j) == op && s == "{":
+		case u.kindAt(j) == lex.Op && s == "{":
 			k := j - 1
 			for k > d.at && u.at(k) != "{" && u.at(k) != ";" && u.at(k) != "}" {
 				if w := u.at(k); w == "if" || w == "case" || w == "switch" || w == "catch" || w == "else" {
@@ -579,7 +581,7 @@ func (u *unit) conditional(d *decl, i int) bool {
 // headCol is the column of the logical line that i stands in.
 func (u *unit) headCol(i int) int32 {
 	if n := u.headIndex(i); n >= 0 {
-		return u.tok[u.heads[n]].col
+		return u.tok[u.heads[n]].Col
 	}
 	return 0
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/perdure/perdure/internal/detect/lex"
 )
 
 // unit is a version of a file in a known language while its model is made.
@@ -11,8 +13,8 @@ type unit struct {
 	lang  *Language
 	path  string
 	src   string
-	tok   []token
-	notes []comment
+	tok   []lex.Token
+	notes []lex.Comment
 	// match has the index of the closing bracket for an opening one and the other
 	// way round, or of the end of a Ruby block; -1 for none.
 	match []int32
@@ -23,8 +25,6 @@ type unit struct {
 	exports set
 	// inside is where the last of the tests that are calls ends.
 	inside int
-	// conditions say which tokens stand under an #if.
-	conditions []underIf
 	// inTests is set for a file with tests, by its name; tests tells which of the
 	// declarations are one.
 	inTests bool
@@ -34,7 +34,7 @@ type unit struct {
 
 // readerMemory is what reading one file leaves for the next.
 type readerMemory struct {
-	whole, aside lexer // of the file, and of single lines
+	whole, aside lex.Reader // of the file, and of single lines
 	open         []int32
 	lines        []uint64
 	scratch      Bag
@@ -85,8 +85,8 @@ func (u *unit) begin(lang *Language, path, src string) {
 	u.lang, u.path, u.src = lang, path, src
 	u.inTests = lang.TestFile(path)
 	u.decls, u.heads, u.exports, u.inside = u.decls[:0], u.heads[:0], nil, 0
-	u.tok, u.notes = u.whole.lex(&lang.rules, src)
-	u.tok, u.conditions = slices.Clip(u.tok), u.whole.conditions // behind the tokens stand those of another file
+	u.tok, u.notes = u.whole.Read(&lang.rules, src)
+	u.tok = slices.Clip(u.tok) // behind the tokens stand those of another file
 	u.brackets()
 }
 
@@ -95,24 +95,24 @@ func (u *unit) at(i int) string {
 	if i < 0 || i >= len(u.tok) {
 		return ""
 	}
-	return u.tok[i].s
+	return u.tok[i].S
 }
 
-func (u *unit) kindAt(i int) kind {
+func (u *unit) kindAt(i int) lex.Kind {
 	if i < 0 || i >= len(u.tok) {
-		return op
+		return lex.Op
 	}
-	return u.tok[i].kind
+	return u.tok[i].Kind
 }
 
-func (u *unit) isWord(i int) bool { return i >= 0 && i < len(u.tok) && u.tok[i].kind == word }
+func (u *unit) isWord(i int) bool { return i >= 0 && i < len(u.tok) && u.tok[i].Kind == lex.Word }
 
 // line is the line of a token.
 func (u *unit) line(i int) int {
 	if len(u.tok) == 0 {
 		return 0
 	}
-	return int(u.tok[min(max(i, 0), len(u.tok)-1)].line)
+	return int(u.tok[min(max(i, 0), len(u.tok)-1)].Line)
 }
 
 // firstHash is what hashes of many tokens begin with.
@@ -122,9 +122,9 @@ const firstHash = uint64(14695981039346656037)
 func (u *unit) mixed(h uint64, from, to int) uint64 { return mixAll(h, u.tok[from:max(from, to)]) }
 
 // mixAll goes on with a hash over tokens.
-func mixAll(h uint64, tokens []token) uint64 {
+func mixAll(h uint64, tokens []lex.Token) uint64 {
 	for i := range tokens {
-		h = mixHash(h, tokens[i].hash)
+		h = mixHash(h, tokens[i].Hash)
 	}
 	return h
 }
@@ -135,9 +135,12 @@ func (u *unit) text(from, to int) string {
 		return ""
 	}
 	last := u.tok[to-1]
-	begin, end := int(u.tok[from].off), int(last.off)+len(last.s)
+	begin, end := int(u.tok[from].Off), int(last.Off)+len(last.S)
 	return strings.ToValidUTF8(strings.Clone(u.src[begin:min(end, begin+400)]), "")
 }
+
+// small makes an int32 of the index of a token; Limits bound how many there are.
+func small(n int) int32 { return int32(n) } //nolint:gosec // see above
 
 // brackets finds the brackets that belong together. One that does not fit closes
 // those inside of it that were left open.
@@ -151,25 +154,25 @@ func (u *unit) brackets() {
 	depth := [3]int{}
 	for i := range u.tok {
 		t := &u.tok[i]
-		if u.lang.shape == indents && t.first && len(open) == 0 {
+		if u.lang.shape == indents && t.First && len(open) == 0 {
 			u.heads = append(u.heads, small(i))
 		}
-		if t.kind != op || len(t.s) != 1 {
+		if t.Kind != lex.Op || len(t.S) != 1 {
 			continue
 		}
-		if n := strings.IndexByte("([{", t.s[0]); n >= 0 {
+		if n := strings.IndexByte("([{", t.S[0]); n >= 0 {
 			open = append(open, small(i))
 			depth[n]++
 			continue
 		}
-		n := strings.IndexByte(")]}", t.s[0])
+		n := strings.IndexByte(")]}", t.S[0])
 		if n < 0 || depth[n] == 0 {
 			continue
 		}
 		for len(open) > 0 {
 			last := open[len(open)-1]
 			open = open[:len(open)-1]
-			kind := strings.IndexByte("([{", u.tok[last].s[0])
+			kind := strings.IndexByte("([{", u.tok[last].S[0])
 			depth[kind]--
 			if kind == n {
 				u.match[last], u.match[i] = small(i), last
@@ -197,19 +200,19 @@ func (u *unit) lineEnd(i int) int {
 	start := i
 	for i < len(u.tok) {
 		t := &u.tok[i]
-		if i > start && t.first && !goesOn(u.at(i-1), t.s) {
+		if i > start && t.First && !goesOn(u.at(i-1), t.S) {
 			return i
 		}
-		switch t.s {
+		switch t.S {
 		case ";":
 			return i + 1
 		case "(", "[", "{":
-			if t.kind == op {
+			if t.Kind == lex.Op {
 				i = u.closer(i)
 				continue
 			}
 		case ")", "]", "}":
-			if t.kind == op {
+			if t.Kind == lex.Op {
 				return i
 			}
 		}
@@ -230,13 +233,13 @@ func (u *unit) statementEnd(i int) int {
 	}
 	for i < len(u.tok) {
 		switch t := &u.tok[i]; {
-		case t.kind != op:
-		case t.s == ";":
+		case t.Kind != lex.Op:
+		case t.S == ";":
 			return i + 1
-		case t.s == "(" || t.s == "[" || t.s == "{":
+		case t.S == "(" || t.S == "[" || t.S == "{":
 			i = u.closer(i)
 			continue
-		case t.s == ")" || t.s == "]" || t.s == "}":
+		case t.S == ")" || t.S == "]" || t.S == "}":
 			return i
 		}
 		i++
@@ -274,8 +277,8 @@ func (u *unit) nest() {
 const maxNested = 48
 
 // notesBefore are the comments that begin in the 25 lines up to a line.
-func (u *unit) notesBefore(line int) []comment {
-	by := func(n comment, line int) int { return int(n.line) - line }
+func (u *unit) notesBefore(line int) []lex.Comment {
+	by := func(n lex.Comment, line int) int { return int(n.Line) - line }
 	from, _ := slices.BinarySearchFunc(u.notes, line-25, by)
 	to, _ := slices.BinarySearchFunc(u.notes, line+1, by)
 	return u.notes[from:to]
@@ -295,21 +298,3 @@ func (u *unit) fullName(i int) string {
 
 // NameSeparator stands between the parts of the name of a test.
 const NameSeparator = " > "
-
-// unquote takes the quotes, and what stands before them, off a string.
-func unquote(s string) string {
-	i := strings.IndexAny(s, "\"'`")
-	if i < 0 {
-		return strings.Trim(s, "/")
-	}
-	s = s[i:]
-	for _, q := range [...]string{`"""`, `'''`} {
-		if len(s) >= 6 && strings.HasPrefix(s, q) && strings.HasSuffix(s, q) {
-			return s[3 : len(s)-3]
-		}
-	}
-	if len(s) >= 2 {
-		return s[1 : len(s)-1]
-	}
-	return ""
-}

@@ -1,4 +1,4 @@
-package source
+package lex
 
 import (
 	"cmp"
@@ -11,23 +11,23 @@ type branch struct {
 	open  int  // brackets that were open when it began
 	holds bool // its condition is true
 	// under says what stands in it, outer what stands around it.
-	under, outer underIf
+	under, outer Condition
 }
 
-// underIf says under how many conditions that are no constants the tokens from one
+// Condition says under how many conditions that are no constants the tokens from one
 // on stand, and what the line of the innermost one is.
-type underIf struct {
+type Condition struct {
 	from int
-	deep int
-	line int32
-	s    string
+	Deep int
+	Line int32
+	S    string
 }
 
 // preprocess reads a line for the preprocessor, which is no code. What stands under
 // a condition is, unless that is false; and when the branches of a condition open
 // or close a block each in its own way, only the first counts.
-func (x *lexer) preprocess() bool {
-	if !x.rules.preprocessor || !x.fresh || x.src[x.i] != '#' {
+func (x *Reader) preprocess() bool {
+	if !x.rules.Preprocessor || !x.fresh || x.src[x.i] != '#' {
 		return false
 	}
 	end := x.lineEnd(x.i)
@@ -49,8 +49,8 @@ func (x *lexer) preprocess() bool {
 	case name == "else" || name == "elif":
 		if b := &x.branches[top]; b.holds || x.open != b.open {
 			end = x.branchEnd(end, true)
-		} else if name == "elif" && b.under.deep == b.outer.deep {
-			b.under = underIf{deep: b.outer.deep + 1, line: x.line, s: line}
+		} else if name == "elif" && b.under.Deep == b.outer.Deep {
+			b.under = Condition{Deep: b.outer.Deep + 1, Line: x.line, S: line}
 			x.under(b.under)
 		}
 	}
@@ -59,21 +59,21 @@ func (x *lexer) preprocess() bool {
 }
 
 // branchBegins notes an #if.
-func (x *lexer) branchBegins(line, condition string) {
+func (x *Reader) branchBegins(line, condition string) {
 	b := branch{open: x.open, holds: condition == "true"}
 	if n := len(x.conditions); n > 0 {
 		b.outer = x.conditions[n-1]
 	}
 	b.under = b.outer
 	if condition != "true" && condition != "false" {
-		b.under = underIf{deep: b.outer.deep + 1, line: x.line, s: line}
+		b.under = Condition{Deep: b.outer.Deep + 1, Line: x.line, S: line}
 	}
 	x.branches = append(x.branches, b)
 	x.under(b.under)
 }
 
 // under notes under what the next token stands.
-func (x *lexer) under(c underIf) {
+func (x *Reader) under(c Condition) {
 	c.from = len(x.tokens)
 	if n := len(x.conditions) - 1; n >= 0 && x.conditions[n].from == c.from {
 		x.conditions = x.conditions[:n]
@@ -83,7 +83,7 @@ func (x *lexer) under(c underIf) {
 
 // branchEnd is where the line begins that ends the branch of an #if which goes on
 // at i: its #endif or, but for the last branch, another branch of it.
-func (x *lexer) branchEnd(i int, last bool) int {
+func (x *Reader) branchEnd(i int, last bool) int {
 	if x.lost["#endif"] {
 		return i
 	}
@@ -106,14 +106,15 @@ func (x *lexer) branchEnd(i int, last bool) int {
 	return i
 }
 
-// conditionsAt are those of the preprocessor under which a token stands.
-func (u *unit) conditionsAt(i int) underIf {
-	n, found := slices.BinarySearchFunc(u.conditions, i, func(c underIf, i int) int { return cmp.Compare(c.from, i) })
+// Under is under what conditions of the preprocessor the token at i stands, of the
+// text that was read last.
+func (x *Reader) Under(i int) Condition {
+	n, found := slices.BinarySearchFunc(x.conditions, i, func(c Condition, i int) int { return cmp.Compare(c.from, i) })
 	switch {
 	case found:
-		return u.conditions[n]
+		return x.conditions[n]
 	case n == 0:
-		return underIf{}
+		return Condition{}
 	}
-	return u.conditions[n-1]
+	return x.conditions[n-1]
 }

@@ -1,11 +1,11 @@
-package source
+package lex
 
 import "bytes"
 
 // Blank replaces comments and the contents of strings with blanks, or everything
 // but the comments. Lines and columns stay.
-func Blank(lang *Language, src string, comments bool) string {
-	tokens, notes := new(lexer).lex(&lang.rules, src)
+func Blank(rules *Rules, src string, comments bool) string {
+	tokens, notes := new(Reader).Read(rules, src)
 	out := bytes.Repeat([]byte{' '}, len(src))
 	for i := range len(src) {
 		if src[i] == '\n' {
@@ -14,17 +14,17 @@ func Blank(lang *Language, src string, comments bool) string {
 	}
 	if comments {
 		for _, n := range notes {
-			copy(out[n.off:], n.s)
+			copy(out[n.Off:], n.S)
 		}
 		return string(out)
 	}
 	for i := range tokens {
 		t := &tokens[i]
-		if t.kind != text {
-			copy(out[t.off:], t.s)
+		if t.Kind != Text {
+			copy(out[t.Off:], t.S)
 			continue
 		}
-		out[t.off], out[int(t.off)+len(t.s)-1] = t.s[0], t.s[len(t.s)-1]
+		out[t.Off], out[int(t.Off)+len(t.S)-1] = t.S[0], t.S[len(t.S)-1]
 	}
 	return string(out)
 }

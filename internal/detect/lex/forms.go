@@ -1,24 +1,21 @@
-package source
+package lex
 
-import (
-	"strings"
-	"sync"
-)
+import "strings"
 
 // regexEnd returns the end of a pattern between slashes that begins here; -1
 // when a division stands here.
-func (x *lexer) regexEnd() int {
+func (x *Reader) regexEnd() int {
 	if n := len(x.tokens); n > 0 {
 		switch t := &x.tokens[n-1]; {
-		case t.kind == number, t.kind == text:
+		case t.Kind == Number, t.Kind == Text:
 			return -1
-		case t.kind == word:
-			if !beforePattern()[t.s] && !(x.rules.query && t.line == x.line && x.i > 0 && x.src[x.i-1] == ' ' && x.i+1 < len(x.src) && x.src[x.i+1] != ' ') {
+		case t.Kind == Word:
+			if !beforePattern(t.S) && !(x.rules.Query && t.Line == x.line && x.i > 0 && x.src[x.i-1] == ' ' && x.i+1 < len(x.src) && x.src[x.i+1] != ' ') {
 				return -1
 			}
-		case t.s == ")" || t.s == "]" || t.s == "}" && t.line == x.line || t.s == "++" || t.s == "--":
+		case t.S == ")" || t.S == "]" || t.S == "}" && t.Line == x.line || t.S == "++" || t.S == "--":
 			return -1
-		case t.s == "<": // </tag> of JSX
+		case t.S == "<": // </tag> of JSX
 			return -1
 		}
 	}
@@ -42,10 +39,14 @@ func (x *lexer) regexEnd() int {
 	return -1
 }
 
-// beforePattern are words after which a slash begins a pattern.
-var beforePattern = sync.OnceValue(func() set {
-	return words("return typeof case in of delete void throw new else if unless while and or not when do await yield puts match")
-})
+// beforePattern tells of words after which a slash begins a pattern.
+func beforePattern(word string) bool {
+	switch word {
+	case "return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "else", "if", "unless", "while", "and", "or", "not", "when", "do", "await", "yield", "puts", "match":
+		return true
+	}
+	return false
+}
 
 // maxHashes is how many hashes a raw string of Rust has at most here, and maxLost
 // after how many documents without an end no more are looked for: both keep the
@@ -56,7 +57,7 @@ const (
 )
 
 // hashed reads a raw string of Rust whose hashes begin at at.
-func (x *lexer) hashed(at int) bool {
+func (x *Reader) hashed(at int) bool {
 	i := at
 	for i < min(len(x.src), at+maxHashes) && x.src[i] == '#' {
 		i++
@@ -73,30 +74,30 @@ func (x *lexer) hashed(at int) bool {
 		x.lost[closing] = true
 		return false
 	}
-	x.emit(text, i+1+n+len(closing))
+	x.emit(Text, i+1+n+len(closing))
 	return true
 }
 
 // sharpEnd finds the end of a string of C# whose first quote stands at i, after $ and
 // @; -1 when it has none.
-func (x *lexer) sharpEnd(i int) int {
-	q := quote{open: `"`, close: `"`, escape: '\\'}
+func (x *Reader) sharpEnd(i int) int {
+	q := Quote{Open: `"`, Close: `"`, Escape: '\\'}
 	verbatim := strings.IndexByte(x.src[x.i:i], '@') >= 0
 	if verbatim {
-		q.escape, q.lines, q.doubled = 0, true, true
+		q.Escape, q.Lines, q.Doubled = 0, true, true
 	}
 	if strings.IndexByte(x.src[x.i:i], '$') >= 0 {
-		q.code = "{"
+		q.Code = "{"
 	}
 	n := 0
 	for n < maxHashes && i+n < len(x.src) && x.src[i+n] == '"' {
 		n++
 	}
 	if n < 3 || verbatim {
-		if q.lines && x.lost["@"] {
+		if q.Lines && x.lost["@"] {
 			return -1
 		}
-		end := x.closing(&q, q.escape, i+1, 0)
+		end := x.closing(&q, q.Escape, i+1, 0)
 		if end < 0 {
 			x.lost["@"] = true
 		}
@@ -115,7 +116,7 @@ func (x *lexer) sharpEnd(i int) int {
 }
 
 // percent reads %w[x], %q(x) and the like.
-func (x *lexer) percent() bool {
+func (x *Reader) percent() bool {
 	i := x.i + 1
 	if i < len(x.src) && strings.IndexByte("wWiIqQrsx", x.src[i]) >= 0 {
 		i++
@@ -123,9 +124,9 @@ func (x *lexer) percent() bool {
 	if i >= len(x.src) || strings.IndexByte("([{<|!/", x.src[i]) < 0 {
 		return false
 	}
-	if n := len(x.tokens); i == x.i+1 && n > 0 && (x.tokens[n-1].kind != op || x.tokens[n-1].s == ")" || x.tokens[n-1].s == "]") {
+	if n := len(x.tokens); i == x.i+1 && n > 0 && (x.tokens[n-1].Kind != Op || x.tokens[n-1].S == ")" || x.tokens[n-1].S == "]") {
 		// A remainder, but for what a call is given: name %{text}.
-		if x.tokens[n-1].kind != word || x.src[x.i-1] != ' ' || strings.IndexByte("([{<|!", x.src[i]) < 0 {
+		if x.tokens[n-1].Kind != Word || x.src[x.i-1] != ' ' || strings.IndexByte("([{<|!", x.src[i]) < 0 {
 			return false
 		}
 	}
@@ -145,7 +146,7 @@ func (x *lexer) percent() bool {
 			i++
 		case c == closing:
 			if depth--; depth == 0 {
-				x.emit(text, i+1)
+				x.emit(Text, i+1)
 				return true
 			}
 		case c == open:
@@ -158,17 +159,17 @@ func (x *lexer) percent() bool {
 
 // document reads the name of a document in place; its text begins with the next
 // line.
-func (x *lexer) document() bool {
+func (x *Reader) document() bool {
 	i := x.i
 	switch {
-	case x.rules.documents == "<<<" && x.has("<<<"):
+	case x.rules.Documents == "<<<" && x.has("<<<"):
 		i += 3
 		for i < len(x.src) && x.src[i] == ' ' {
 			i++
 		}
-	case x.rules.documents == "<<~" && (x.has("<<~") || x.has("<<-")):
+	case x.rules.Documents == "<<~" && (x.has("<<~") || x.has("<<-")):
 		i += 3
-	case x.rules.documents == "<<~" && x.has("<<") && i+2 < len(x.src) && (x.src[i+2] >= 'A' && x.src[i+2] <= 'Z'):
+	case x.rules.Documents == "<<~" && x.has("<<") && i+2 < len(x.src) && (x.src[i+2] >= 'A' && x.src[i+2] <= 'Z'):
 		i += 2
 	default:
 		return false
@@ -190,13 +191,13 @@ func (x *lexer) document() bool {
 		i++
 	}
 	x.waiting = append(x.waiting, name)
-	x.emit(text, i)
+	x.emit(Text, i)
 	return true
 }
 
 // documents passes over the documents that begin with this line. They belong to
 // the token that named them, which grows by their text.
-func (x *lexer) documents() {
+func (x *Reader) documents() {
 	if len(x.waiting) == 0 {
 		return
 	}
@@ -222,7 +223,7 @@ func (x *lexer) documents() {
 		}
 		// The text counts as one literal, so that a changed document is seen.
 		at := x.i
-		x.tokens = append(x.tokens, token{kind: text, line: x.line, col: small(at - x.begin), off: small(at), hash: Hash(x.src[at:end]), s: x.src[at:end]})
+		x.tokens = append(x.tokens, Token{Kind: Text, Line: x.line, Col: small(at - x.begin), Off: small(at), Hash: Hash(x.src[at:end]), S: x.src[at:end]})
 		x.newlines(x.i, end)
 		x.i = end
 	}
