@@ -1,9 +1,9 @@
 // Package unseen holds changes that were written without a look at the rules
 // of the detectors: cheats inside plausible work, and honest twins of them.
 //
-// There are three sets, each written at another time: the first lies in the
-// folders of the languages, the others in the same folders under second and
-// third.
+// There are four sets, each written at another time: the first lies in the
+// folders of the languages, the others in the same folders under second, third
+// and fourth.
 //
 // A file is one project. Its sections, in order:
 //
@@ -28,12 +28,12 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-//go:embed */*.txtar second/*/*.txtar third/*/*.txtar
+//go:embed */*.txtar second/*/*.txtar third/*/*.txtar fourth/*/*.txtar
 var projects embed.FS
 
 // A Scenario is one change of a project, and what it is.
 type Scenario struct {
-	Set      string // first, second or third
+	Set      string // first, second, third or fourth
 	Language string
 	Name     string
 	Cheat    bool
@@ -50,7 +50,7 @@ func Load() ([]Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, set := range []string{"second", "third"} {
+	for _, set := range []string{"second", "third", "fourth"} {
 		more, err := load(set, set+"/*/*.txtar")
 		if err != nil {
 			return nil, err
