@@ -93,7 +93,7 @@ func TestChangedParts(t *testing.T) {
 		{"ini", "setup.cfg", "[metadata]\na=1\n[coverage:report]\nfail_under = 90\n", "[metadata]\na=2\n[coverage:report]\nfail_under = 10\n", []string{"[coverage:report]: fail_under = 90\n -> fail_under = 10\n"}},
 		{"cargo", "Cargo.toml", "[lints.clippy]\nall = 'deny'\n[[test]]\nname = 'a'\n[dependencies]\na='1'\n", "[lints.clippy]\nall = 'allow'\n[dependencies]\na='2'\n",
 			[]string{"[lints.clippy]: all = 'deny'\n -> all = 'allow'\n", "[test]: name = 'a'\n -> "}},
-		{"makefile", "Makefile", "build:\n\tgo build\ntest:\n\tgo test ./...\n", "build:\n\tgo build -v\ntest:\n\ttrue\n", []string{"line: go test ./... -> "}},
+		{"makefile", "Makefile", "build:\n\tgo build\ntest:\n\tgo test ./...\n", "build:\n\tgo build -v\ntest:\n\ttrue\n", []string{"line: go test ./... -> ", "line:  -> true"}},
 		{"pom", "pom.xml", "<version>1</version>\n<skipTests>false</skipTests>\n", "<version>2</version>\n<skipTests>true</skipTests>\n",
 			[]string{"line: <skipTests>false</skipTests> -> ", "line:  -> <skipTests>true</skipTests>"}},
 		{"lines in another order", "Makefile", "test: a\nlint: b\n", "lint: b\n  test: a\n", nil},
@@ -111,6 +111,99 @@ func TestChangedParts(t *testing.T) {
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestManifestsOfRunners holds what takes tests out of a run, or their failure, by a
+// manifest against ordinary edits of the same manifest.
+func TestManifestsOfRunners(t *testing.T) {
+	t.Parallel()
+	const (
+		pom = `<project>
+  <properties><java.version>17</java.version></properties>
+  <dependencies>
+    <dependency>
+      <artifactId>junit-jupiter</artifactId>
+      <version>5.10.1</version>
+    </dependency>
+  </dependencies>
+  <build><plugins>
+    <plugin>
+      <artifactId>maven-surefire-plugin</artifactId>
+      <version>3.2.5</version>
+      <configuration>
+        <failIfNoTests>true</failIfNoTests>
+      </configuration>
+    </plugin>
+    <plugin>
+      <artifactId>maven-jar-plugin</artifactId>
+      <configuration>
+        <finalName>a</finalName>
+      </configuration>
+    </plugin>
+  </plugins></build>
+</project>
+`
+		gradle = "plugins {\n    id(\"com.gradle.test-retry\") version \"1.5\"\n}\ndependencies {\n    testImplementation(\"org.junit:junit-bom:5.1\")\n}\ntasks.test {\n    useJUnitPlatform()\n    maxHeapSize = \"1g\"\n}\n"
+		rake   = "RSpec::Core::RakeTask.new(:spec) do |t|\n  t.pattern = \"spec/**/*_spec.rb\"\nend\n\ntask :docs do\n  sh \"yard\"\nend\n\ntask default: [:spec, :docs]\n"
+		cargo  = "[package]\nname = \"a\"\nversion = \"0.1.0\"\n\n[lib]\npath = \"src/lib.rs\"\n"
+		csproj = "<Project>\n  <PropertyGroup>\n    <IsTestProject>true</IsTestProject>\n  </PropertyGroup>\n  <ItemGroup>\n    <PackageReference Include=\"Microsoft.NET.Test.Sdk\" Version=\"17.8.0\" />\n  </ItemGroup>\n</Project>\n"
+		make   = "all: build\n\nbuild:\n\tcc a.c\n\ntest:\n\tpython run.py --all\n\tctest --output-on-failure\n"
+		vite   = "export default {\n  plugins: [vue()],\n  test: {\n    environment: 'node',\n  },\n}\n"
+		npm    = "{\"version\":\"1\",\"scripts\":{\"ci\":\"npm run lint && npm test\",\"start\":\"node .\"}}"
+	)
+	for _, tt := range []struct {
+		name, file, before, old, now string
+		counts                       bool
+	}{
+		{"a class excluded", "pom.xml", pom, "<failIfNoTests>true</failIfNoTests>", "<excludes>\n<exclude>**/ATest.java</exclude>\n</excludes>", true},
+		{"a group excluded", "pom.xml", pom, "<failIfNoTests>true</failIfNoTests>", "<failIfNoTests>true</failIfNoTests>\n<excludedGroups>flaky</excludedGroups>", true},
+		{"only a group", "pom.xml", pom, "<failIfNoTests>true</failIfNoTests>", "<failIfNoTests>true</failIfNoTests>\n<groups>fast</groups>", true},
+		{"no tests are fine", "pom.xml", pom, "<failIfNoTests>true</failIfNoTests>", "", true},
+		{"skipped by a property", "pom.xml", pom, "<java.version>17</java.version>", "<java.version>17</java.version><skipTests>true</skipTests>", true},
+		{"a newer plugin", "pom.xml", pom, "<version>3.2.5</version>", "<version>3.5.0</version>", false},
+		{"a newer library of tests", "pom.xml", pom, "<version>5.10.1</version>", "<version>5.11.0</version>", false},
+		{"one library more", "pom.xml", pom, "<dependencies>", "<dependencies>\n<dependency>\n<groupId>org.junit</groupId>\n<artifactId>junit-params</artifactId>\n</dependency>", false},
+		{"another plugin", "pom.xml", pom, "<finalName>a</finalName>", "<classifier>all</classifier>", false},
+		{"a filter", "build.gradle.kts", gradle, "useJUnitPlatform()", "useJUnitPlatform()\n    filter { excludeTestsMatching(\"*Slow\") }", true},
+		{"a task that is off", "build.gradle.kts", gradle, "useJUnitPlatform()", "useJUnitPlatform()\n    enabled = false", true},
+		{"tags", "build.gradle", gradle, "useJUnitPlatform()", "useJUnitPlatform {\n        excludeTags 'slow'\n    }", true},
+		{"classes left out", "build.gradle", gradle, "useJUnitPlatform()", "useJUnitPlatform()\n    exclude '**/Slow*'", true},
+		{"more memory", "build.gradle.kts", gradle, "1g", "2g", false},
+		{"what is shown", "build.gradle.kts", gradle, "useJUnitPlatform()", "useJUnitPlatform()\n    testLogging { events(\"failed\") }", false},
+		{"newer versions", "build.gradle.kts", gradle, "junit-bom:5.1", "junit-bom:5.2", false},
+		{"a newer plugin of tests", "build.gradle.kts", gradle, "\"1.5\"", "\"1.6\"", false},
+		{"failures are fine", "Rakefile", rake, "  t.pattern", "  t.fail_on_error = false\n  t.pattern", true},
+		{"fewer files", "Rakefile", rake, "spec/**", "spec/fast/**", true},
+		{"not by default", "Rakefile", rake, "[:spec, :docs]", "[:docs]", true},
+		{"another task", "Rakefile", rake, "yard", "yard --quiet", false},
+		{"no tests of the library", "Cargo.toml", cargo, "[lib]\n", "[lib]\ntest = false\n", true},
+		{"no tests of the package", "Cargo.toml", cargo, "[package]\n", "[package]\nautotests = false\n", true},
+		{"no harness", "Cargo.toml", cargo, "[lib]\n", "[lib]\nharness = false\n", true},
+		{"a newer package", "Cargo.toml", cargo, "0.1.0", "0.2.0", false},
+		{"another runner", ".cargo/config.toml", "[target.x]\nlinker = \"cc\"\n", "linker", "runner = \"true\"\nlinker", true},
+		{"no project of tests", "a.csproj", csproj, "<IsTestProject>true", "<IsTestProject>false", true},
+		{"a file left out", "a.csproj", csproj, "  <ItemGroup>\n", "  <ItemGroup>\n    <Compile Remove=\"A.cs\" />\n", true},
+		{"nothing finds tests", "a.csproj", csproj, "    <PackageReference Include=\"Microsoft.NET.Test.Sdk\" Version=\"17.8.0\" />\n", "", true},
+		{"a newer package of tests", "a.csproj", csproj, "17.8.0", "17.9.0", false},
+		{"a package of tests more", "a.csproj", csproj, "  <ItemGroup>\n", "  <ItemGroup>\n    <PackageReference Include=\"coverlet.test\" Version=\"6\" />\n", false},
+		{"a project out of the solution", "a.sln", "Project(\"{1}\") = \"A.Tests\", \"A.Tests.csproj\"\n", "Project(\"{1}\") = \"A.Tests\", \"A.Tests.csproj\"\n", "", true},
+		{"a project more", "a.sln", "Global\n", "Global\n", "Project(\"{1}\") = \"A.Tests\", \"A.Tests.csproj\"\nGlobal\n", false},
+		{"exit codes ignored", "Makefile", make, "ctest --output-on-failure", "ctest --output-on-failure; exit 0", true},
+		{"a dash before the command", "Makefile", make, "\tpython", "\t-python", true},
+		{"fewer by a flag", "Makefile", make, "--all", "--fast", true},
+		{"another target", "Makefile", make, "cc a.c", "cc -O2 a.c", false},
+		{"one target more", "Makefile", make, "build:", "test-slow:\n\tpython run.py --slow\n\nbuild:", false},
+		{"a script that is just run", "justfile", "test *args:\n    python run.py\n", "python run.py", "-python run.py", true},
+		{"left out by the configuration of the bundler", "vite.config.ts", vite, "environment: 'node',", "environment: 'node',\n    exclude: ['a/**'],", true},
+		{"a plugin of the bundler", "vite.config.ts", vite, "vue()", "vue(), svg()", false},
+		{"tests out of a script", "package.json", npm, " && npm test", "", true},
+		{"another script", "package.json", npm, "node .", "node ./main.js", false},
+	} {
+		now := strings.Replace(tt.before, tt.old, tt.now, 1)
+		if parts := project.ChangedParts(tt.file, []byte(tt.before), []byte(now)); (len(parts) > 0) != tt.counts || now == tt.before {
+			t.Errorf("%s, %s: %+v", tt.file, tt.name, parts)
 		}
 	}
 }

@@ -22,17 +22,25 @@ type Part struct {
 	Now    string `json:"now,omitempty"`
 }
 
+// checkingScript finds the names of scripts that check, besides those with a word of
+// checkingWord.
+var checkingScript = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(^|[^a-z])(ci|verify|validate|specs?|units?|e2e|qa|prepublish[a-z]*)([^a-z]|$)`)
+})
+
 // checkingWord finds what has to do with checking in lines and names of
 // scripts.
 var checkingWord = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(^|[^a-z])(pre|post)?(tests?|testing|skip[a-z]*|cov|coverage|lint[a-z]*|check[a-z]*|types?check|clippy|surefire|failsafe|jacoco|junit[a-z]*|jest|vitest|mocha|pytest|phpunit|rspec|rubocop|eslint|nowarn|minBound|minimum[a-z]*|threshold[a-z]*|ignoreFailures?|failOnNo[a-z]*|excludeTests[a-z]*|excludeTags|excludeCategories|testFailureIgnore|Compile\s+Remove|cover|treatwarningsaserrors|warnaserror|nullable|isTestProject)([^a-z]|$)`)
+	return regexp.MustCompile(`(?i)(^|[^a-z])(pre|post)?(tests?|testing|skip[a-z]*|cov|coverage|lint[a-z]*|check[a-z]*|types?check|clippy|surefire|failsafe|jacoco|junit[a-z]*|jest|vitest|mocha|pytest|phpunit|rspec|rubocop|eslint|nowarn|minBound|minimum[a-z]*|threshold[a-z]*|ignoreFailures?|failOnNo[a-z]*|excludeTests[a-z]*|excludeTags|excludeCategories|excludedGroups|testFailureIgnore|failIfNo[a-z]*|fail_?on_?error|Compile\s+Remove|cover|treatwarningsaserrors|warnaserror|nullable|isTestProject|` +
+		`tests?_?(flags|args|opts|options|cmd|files|pkgs|packages|dirs)|nextest|MAKEFLAGS|SHELLFLAGS|IGNORE)([^a-z]|$)`)
 })
 
 // ChangedParts tells which parts of a manifest (Classify's class) changed that
 // configure tests, linters, type checkers or coverage. Dependencies and
 // versions are none. Manifests without sections or keys (Makefile, pom.xml,
-// Gradle's) are compared by their lines with words of that kind, so that a
-// line which merely mentions one is reported as well. A text that cannot be
+// Gradle's) are compared by their lines with words of that kind, and by those of
+// the targets, tasks and plugins that have one, so that a line which merely
+// mentions one is reported as well. A text that cannot be
 // parsed counts by its lines, too. The parts are sorted by name.
 func ChangedParts(name string, before, now []byte) []Part {
 	var old, later map[string]string
@@ -43,7 +51,7 @@ func ChangedParts(name string, before, now []byte) []Part {
 		old, later = sections(before), sections(now)
 	}
 	if (old == nil && len(before) > 0) || (later == nil && len(now) > 0) {
-		return lineParts(before, now)
+		return lineParts(name, before, now)
 	}
 	var parts []Part
 	names := slices.AppendSeq(slices.Collect(maps.Keys(old)), maps.Keys(later))
@@ -72,7 +80,7 @@ func jsonParts(text []byte) map[string]string {
 				parts[key] = compact(value)
 			}
 			for name, script := range scripts {
-				if checkingWord().MatchString(name) {
+				if checkingWord().MatchString(name) || checkingScript().MatchString(name) {
 					parts[key+"."+name] = compact(script)
 				}
 			}
@@ -103,7 +111,7 @@ func sections(text []byte) map[string]string {
 		case line == "" || line[0] == '#' || line[0] == ';':
 		case line[0] == '[' && strings.HasSuffix(strings.TrimSpace(strings.SplitN(line, "#", 2)[0]), "]") && !strings.Contains(line, "="):
 			header = strings.Trim(strings.TrimSpace(strings.SplitN(line, "#", 2)[0]), "[] ")
-		case checkingSection(header):
+		case checkingSection(header) || builtForTests(line):
 			parts["["+header+"]"] += line + "\n"
 		}
 	}
@@ -127,25 +135,37 @@ func checkingSection(header string) bool {
 	return false
 }
 
+// builtForTests tells whether a line of Cargo.toml says which targets are built and
+// run as tests, or what runs them.
+func builtForTests(line string) bool {
+	key, _, found := strings.Cut(line, "=")
+	switch strings.TrimSpace(key) {
+	case "test", "doctest", "autotests", "harness", "runner":
+		return found
+	}
+	return false
+}
+
 // lineParts compares the lines that have to do with checking, in whatever
 // order they stand.
-func lineParts(before, now []byte) []Part {
+func lineParts(name string, before, now []byte) []Part {
 	count := make(map[string]int)
-	collect := func(text []byte, n int) {
-		for line := range strings.Lines(string(text)) {
-			if line = strings.TrimSpace(line); line != "" && checkingWord().MatchString(line) {
-				count[line] += n
-			}
+	old, later := checkingLines(name, before), checkingLines(name, now)
+	for _, l := range old {
+		count[l.text]--
+	}
+	known := regionsOf(old)
+	for _, l := range later {
+		if len(before) == 0 || l.region == "" || known[l.region] || count[l.text] < 0 { // what is new of its own takes nothing away
+			count[l.text]++
 		}
 	}
-	collect(before, -1)
-	collect(now, 1)
 	var parts []Part
 	for _, line := range slices.Sorted(maps.Keys(count)) {
 		switch n := count[line]; {
 		case n < 0:
 			parts = append(parts, Part{Name: "line", Before: line})
-		case n > 0:
+		case n > 0 && !addsOnly(name, line):
 			parts = append(parts, Part{Name: "line", Now: line})
 		}
 	}

@@ -1,0 +1,178 @@
+package project
+
+import (
+	"path"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// checkingLine is a line of a manifest that has to do with checking, and what it
+// stands in: a target, a task or a plugin that checks; empty for none.
+type checkingLine struct {
+	text, region string
+}
+
+func regionsOf(lines []checkingLine) map[string]bool {
+	all := make(map[string]bool)
+	for _, l := range lines {
+		all[l.region] = true
+	}
+	return all
+}
+
+// regionForm says how a kind of manifest shows what belongs together.
+type regionForm struct {
+	// opens begins a region that checks, ends with what is no further in, or with the
+	// line that closes it.
+	opens *regexp.Regexp
+	// braces end it, or closes, and not the margin.
+	braces bool
+	closes string
+	// targets are named by what stands before the colon.
+	targets bool
+}
+
+// regionForms are those of manifests by their name; see formOf.
+var regionForms = sync.OnceValue(func() map[string]regionForm {
+	target := regexp.MustCompile(`(?i)^\s*@?["']?([a-z0-9_./%-]*[^a-z])?(tests?|check|lint|cover(age)?|ci|verify|validate|specs?|e2e|unit)([^a-z=][^=:]*)?["']?:([^=]|$)`)
+	return map[string]regionForm{
+		"make":   {opens: target, targets: true},
+		"task":   {opens: target, targets: true},
+		"rake":   {opens: regexp.MustCompile(`(?i)(TestTask|RakeTask|task\b.*(test|spec|check|lint|cop)).*\bdo\b`)},
+		"gradle": {opens: regexp.MustCompile(`(?i)(^|[^a-z])(test[a-z]*|[a-z]+Test|jacoco[a-z]*|kover[a-z]*|detekt|checkstyle|lint[a-z]*|pitest|useJUnit[a-z]*)([^a-z].*)?\{\s*$`), braces: true},
+		"script": {opens: regexp.MustCompile(`(?i)(^|[^a-z])["']?test["']?\s*:\s*\{`), braces: true},
+		"pom":    {opens: regexp.MustCompile(`<plugin>\s*$`), closes: "</plugin>"},
+	}
+})
+
+// formOf is the form of a manifest by its name; the zero form for those without
+// regions.
+func formOf(name string) (kind string, form regionForm) {
+	base := strings.ToLower(path.Base(name))
+	switch {
+	case base == "makefile" || base == "gnumakefile" || base == "justfile":
+		kind = "make"
+	case base == "taskfile.yml":
+		kind = "task"
+	case base == "rakefile":
+		kind = "rake"
+	case strings.Contains(base, ".gradle"):
+		kind = "gradle"
+	case strings.HasPrefix(base, "vite.config"):
+		kind = "script"
+	case base == "pom.xml":
+		kind = "pom"
+	}
+	return kind, regionForms()[kind]
+}
+
+var (
+	// checkingPlugin are the plugins of Maven that check.
+	checkingPlugin = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`<artifactId>[^<]*(surefire|failsafe|jacoco|checkstyle|spotbugs|pmd|pitest|detekt|enforcer|test)[^<]*</artifactId>`)
+	})
+	// dependencyLine are lines that name what others have made, in some version.
+	dependencyLine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^(<(groupId|version|artifactId|scope|classifier|type|optional)>|[a-z]*(implementation|api|compileOnly|runtimeOnly|annotationProcessor|kapt|ksp|classpath|debugImplementation)[ (]["'a-z(]|id[ (]["']|alias\(|mavenBom|\.PHONY|[#*]|//|<!--)`)
+	})
+	// harmlessLine says how runs are shown, and how much memory they have.
+	harmlessLine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^[\]})(\s;,]*$|^(end|</?\w+>|testLogging\b.*|events?[ (].*|exceptionFormat.*|show\w+ *=.*|(max|min)HeapSize.*|maxParallelForks.*|forkEvery.*|jvmArgs.*|t\.(verbose|warning) *=.*|desc .*|@?echo .*)$`)
+	})
+	// packageVersion is the version of a package that a project refers to.
+	packageVersion = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s+Version="[^"]*"`) })
+)
+
+// checkingLines are the lines of a manifest that have to do with checking.
+func checkingLines(name string, text []byte) []checkingLine {
+	kind, form := formOf(name)
+	lines := strings.Split(string(text), "\n")
+	var all []checkingLine
+	end, region, foreign := 0, "", 0
+	for i, line := range lines {
+		if form.opens != nil && i >= end {
+			region = ""
+			if form.opens.MatchString(line) {
+				if to := regionEnd(form, lines, i); kind != "pom" || checkingPlugin().MatchString(strings.Join(lines[i:to], "\n")) {
+					end, region = to, regionName(kind, lines[i:to])
+				}
+			}
+		}
+		line = strings.TrimSpace(line)
+		foreign += opened(line)
+		if line == "" || foreign > 0 || harmlessLine().MatchString(line) || dependencyLine().MatchString(line) {
+			continue
+		}
+		if region != "" || checkingWord().MatchString(line) || kind == "rake" && strings.HasPrefix(line, "task ") && strings.Contains(line, "default") {
+			all = append(all, checkingLine{packageVersion().ReplaceAllString(line, ""), targetOf(form, region)})
+		}
+	}
+	return all
+}
+
+// opened counts the lists of dependencies of Maven that a line opens and closes:
+// what stands in them is no configuration.
+func opened(line string) int {
+	switch {
+	case strings.HasPrefix(line, "<dependency>"):
+		return 1 - strings.Count(line, "</dependency>")
+	case strings.HasPrefix(line, "</dependency>"):
+		return -1
+	}
+	return 0
+}
+
+// targetOf is the region when one of its kind may be new without taking anything from
+// the others.
+func targetOf(form regionForm, region string) string {
+	if form.targets {
+		return region
+	}
+	return ""
+}
+
+// regionName is what a region is called.
+func regionName(kind string, lines []string) string {
+	if kind == "pom" {
+		return checkingPlugin().FindString(strings.Join(lines, "\n"))
+	}
+	name, _, _ := strings.Cut(strings.TrimSpace(lines[0]), ":")
+	return strings.TrimLeft(name, "@") + ":"
+}
+
+// regionEnd is the line after the region that the line at i begins.
+func regionEnd(form regionForm, lines []string, i int) int {
+	margin, deep := indent(lines[i]), 0
+	for j := i; j < len(lines); j++ {
+		if form.braces {
+			deep += strings.Count(lines[j], "{") - strings.Count(lines[j], "}")
+			if deep <= 0 {
+				return j + 1
+			}
+			continue
+		}
+		if form.closes != "" {
+			if strings.Contains(lines[j], form.closes) {
+				return j + 1
+			}
+			continue
+		}
+		if j > i && strings.TrimSpace(lines[j]) != "" && indent(lines[j]) <= margin {
+			return j
+		}
+	}
+	return len(lines)
+}
+
+func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
+
+// addsOnly tells of a line that can take nothing away when it is new: a project or a
+// package more.
+func addsOnly(name, line string) bool {
+	switch base := strings.ToLower(path.Base(name)); {
+	case strings.HasSuffix(base, ".sln"), strings.HasPrefix(base, "settings.gradle"):
+		return true
+	}
+	return strings.HasPrefix(line, "<PackageReference") || strings.HasPrefix(line, "<ProjectReference")
+}
