@@ -7,7 +7,7 @@
 //	go run ./bench/detect commits [-dir DIR] [-n 500] [-list]
 //	go run ./bench/detect patches [-cache DIR] [-list] [-only TEXT]
 //	go run ./bench/detect releases [-cache DIR] [-list] [-only TEXT]
-//	go run ./bench/detect small [-cache DIR] [-files N] [-list] [-only TEXT]
+//	go run ./bench/detect small [-set a|b] [-cache DIR] [-files N] [-list] [-only TEXT]
 //	go run ./bench/detect latency [-n 500]
 //
 // planted takes the cheats and twins of internal/detect/planted, each alone and
@@ -21,7 +21,8 @@
 // with the package clients (go, npm, and apt-get, where the versions are the suites
 // of Debian that have them) into a cache folder and counts what acts in standard
 // mode; -list prints every alarm, so that it can be looked at. small does so for packages that
-// release often, and counts each release that changes few files as a commit.
+// release often, and counts each release that changes few files as a commit; each of its
+// sets is measured apart.
 package main
 
 import (
@@ -54,6 +55,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	dir := flags.String("dir", ".", "folder of a git repository")
 	most := flags.Int("n", 500, "commits to look at, or samples to take")
 	files := flags.Int("files", 3, "small: how many files of code a release may change")
+	set := flags.String("set", "", "small: a or b, the lists that were drawn by lot; without it the first one")
 	only := flags.String("only", "", "only packages, or edits, whose name has this in it")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
@@ -81,7 +83,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case "releases":
 		return releaseRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list})
 	case "small":
-		return smallRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list, few: *files})
+		return smallRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list, few: *files, set: *set})
 	}
 	return fmt.Errorf("%q cannot be measured: name planted, unseen, mutants, commits, patches, releases, small or latency", args[0])
 }

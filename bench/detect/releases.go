@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	_ "embed" // the list of packages
+	"embed" // the lists of packages
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,13 +27,14 @@ import (
 //go:embed releases.txt
 var packages string
 
-// smallPackages lists further ones that release often.
+// smallPackages are lists of further ones that release often, each measured apart.
 //
-//go:embed small.txt
-var smallPackages string
+//go:embed small.txt small-a.txt small-b.txt
+var smallPackages embed.FS
 
 type releaseOptions struct {
 	cache, only string
+	set         string // which list of packages that release often; the first has no name
 	list        bool
 	few         int // how many files of code a release may change to be counted as a commit
 	out         io.Writer
@@ -85,7 +86,15 @@ func (o *releaseOptions) compareAll(ctx context.Context, list string) error {
 // their rate is an upper bound.
 func smallRates(ctx context.Context, out io.Writer, o releaseOptions) error {
 	o.out, o.totals, o.patterns, o.commits = out, make(map[string]*tally), make(map[string]int), make(map[string]*commitTally)
-	if err := o.compareAll(ctx, smallPackages); err != nil {
+	file := "small.txt"
+	if o.set != "" {
+		file = "small-" + o.set + ".txt"
+	}
+	list, err := smallPackages.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("there is no set %q of small releases: %w", o.set, err)
+	}
+	if err := o.compareAll(ctx, string(list)); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintf(out, "releases that change at most %d files of code:\n", o.few); err != nil {
