@@ -180,7 +180,12 @@ func (o *releaseOptions) compareReleases(ctx context.Context, title string, befo
 		}
 	}
 	for _, f := range report.Findings {
-		if language(f.File) == "" {
+		if o.list && f.Action == detect.Act {
+			if _, err := fmt.Fprintf(o.out, "%d files, %s: %s %.2f %s:%d gone=%t %q | %s | %s\n", filesChanged(byLanguage), title, f.Pattern, f.Confidence, f.File, f.Line, f.Gone, f.Subject, f.Message, f.Evidence); err != nil {
+				return err
+			}
+		}
+		if language(f.File) == "" { // a fixture or a manifest: the release alarms, no file of code does
 			continue
 		}
 		switch {
@@ -193,11 +198,6 @@ func (o *releaseOptions) compareReleases(ctx context.Context, title string, befo
 			perFile[f.File] = true
 		case f.Action == detect.Warn:
 			at(f.File).warnings++
-		}
-		if o.list && f.Action == detect.Act {
-			if _, err := fmt.Fprintf(o.out, "%d files, %s: %s %.2f %s:%d gone=%t %q | %s | %s\n", filesChanged(byLanguage), title, f.Pattern, f.Confidence, f.File, f.Line, f.Gone, f.Subject, f.Message, f.Evidence); err != nil {
-				return err
-			}
 		}
 	}
 	o.countSmall(byLanguage, report.Verdict)
