@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/source"
 )
 
@@ -65,9 +66,9 @@ func (r *run) hollowHelper(p *pair, was *source.Test) {
 	if len(was.Asserts) == 0 { // only tests inside of it assert
 		return
 	}
-	before := source.Join(was.All, source.Bag{source.Hash(was.Leaf)})
+	before := bag.Join(was.All, bag.Bag{source.Hash(was.Leaf)})
 	for _, f := range p.new.Funcs {
-		if f.Name != was.Name || !f.Test || len(source.Without(f.All, before)) > 0 {
+		if f.Name != was.Name || !f.Test || len(bag.Without(f.All, before)) > 0 {
 			continue
 		}
 		r.add(Finding{
@@ -92,10 +93,10 @@ func (r *run) compareAsserts(t *testPair) {
 		return
 	}
 	if len(t.new.Asserts) == 0 && t.new.Skip != source.Always {
-		if source.Inside(t.old.Literals, r.of(t.from).tests) >= 0.9 && len(t.old.Literals) > 0 && r.callsNew(t) {
+		if bag.Inside(t.old.Literals, r.of(t.from).tests) >= 0.9 && len(t.old.Literals) > 0 && r.callsNew(t) {
 			return // they stand in a function that is called now
 		}
-		if len(t.new.Cases) > 0 && source.Inside(t.old.Literals, t.new.Literals) >= 0.9 {
+		if len(t.new.Cases) > 0 && bag.Inside(t.old.Literals, t.new.Literals) >= 0.9 {
 			return
 		}
 		r.add(Finding{
@@ -150,7 +151,7 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*source.Assertion) {
 		best, most := -1, 0.34
 		for i := max(0, n-maxApart); i < min(len(gained), n+maxApart); i++ {
 			now := gained[i]
-			if s := source.Similar(was.Words, now.Words) + 0.5*source.Similar(was.Subject(), now.Subject()); !used[i] && s/1.5 > most {
+			if s := bag.Similar(was.Words, now.Words) + 0.5*bag.Similar(was.Subject(), now.Subject()); !used[i] && s/1.5 > most {
 				best, most = i, s/1.5
 			}
 		}
@@ -161,13 +162,13 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*source.Assertion) {
 		used[best] = true
 		r.compareOne(t, was, gained[best])
 	}
-	more := source.Without(t.new.All, t.old.All)
-	gone := source.Without(t.old.All, t.new.All)
+	more := bag.Without(t.new.All, t.old.All)
+	gone := bag.Without(t.old.All, t.new.All)
 	tests := r.of(t.from).tests
-	split := len(gone) >= leastSplit && source.Inside(gone, tests) >= 0.8
+	split := len(gone) >= leastSplit && bag.Inside(gone, tests) >= 0.8
 	empty := hollow(t, lost, gained)
 	for _, was := range missing {
-		if split && source.Inside(was.Words, tests) >= 0.5 {
+		if split && bag.Inside(was.Words, tests) >= 0.5 {
 			continue // with what stood around it
 		}
 		if !r.missingAssert(t, was, more, len(gained)) {
@@ -220,37 +221,37 @@ func (r *run) compareOne(t *testPair, was, now *source.Assertion) {
 	case now.Strength < was.Strength:
 		f.Message = fmt.Sprintf("%s became %s, which accepts more", was.Name, now.Name)
 		r.add(f, assertionWeaker)
-	case source.Inside(was.Literals, now.Literals) == 1 || source.Inside(was.Subject(), now.Subject()) < 1:
-	case now.Strength == was.Strength && source.Inside(now.Literals, was.Literals) < 1:
+	case bag.Inside(was.Literals, now.Literals) == 1 || bag.Inside(was.Subject(), now.Subject()) < 1:
+	case now.Strength == was.Strength && bag.Inside(now.Literals, was.Literals) < 1:
 		f.Confidence = 0.5
 		r.add(f, expectedChanged)
-	case source.Inside(now.Literals, was.Literals) == 1:
+	case bag.Inside(now.Literals, was.Literals) == 1:
 		r.add(f, expectedComputed)
 	}
 }
 
 // missingAssert tells whether an assertion that nothing took the place of is lost:
 // it was about what is still there, and is nowhere else.
-func (r *run) missingAssert(t *testPair, was *source.Assertion, more source.Bag, gained int) bool {
+func (r *run) missingAssert(t *testPair, was *source.Assertion, more bag.Bag, gained int) bool {
 	if was.Strength == source.Trivial || len(was.Words) == 0 && gained > 0 {
 		return false
 	}
 	if was.Next != 0 && slices.ContainsFunc(t.new.Asserts, func(a source.Assertion) bool { return a.Key == was.Next }) {
 		return false // what stands after it holds no less
 	}
-	if r.namesRemoved(t.from, was.Words) || source.Inside(was.Call, t.new.All) < 1 {
+	if r.namesRemoved(t.from, was.Words) || bag.Inside(was.Call, t.new.All) < 1 {
 		return false // it was about what is gone
 	}
-	if len(was.Words) > 0 && source.Inside(was.Words, more) >= 0.8 || len(was.Literals) > 0 && source.Inside(was.Literals, more) == 1 {
+	if len(was.Words) > 0 && bag.Inside(was.Words, more) >= 0.8 || len(was.Literals) > 0 && bag.Inside(was.Literals, more) == 1 {
 		return false // written in another way, in this test
 	}
 	// Or moved into another one, or a function.
-	return len(was.Literals) == 0 && (len(was.Words) < 2 || !r.callsNew(t)) || source.Inside(was.Words, r.of(t.from).tests) < 0.9
+	return len(was.Literals) == 0 && (len(was.Words) < 2 || !r.callsNew(t)) || bag.Inside(was.Words, r.of(t.from).tests) < 0.9
 }
 
 // lostAssert tells of a lost assertion, as surely as f is or the rest of the test
 // makes it.
-func (r *run) lostAssert(t *testPair, f Finding, more source.Bag, gained int) {
+func (r *run) lostAssert(t *testPair, f Finding, more bag.Bag, gained int) {
 	fewer := len(t.new.Asserts) < len(t.old.Asserts)
 	switch {
 	case f.Confidence >= ActConfidence:
@@ -261,7 +262,7 @@ func (r *run) lostAssert(t *testPair, f Finding, more source.Bag, gained int) {
 		f.Confidence = 0.95
 		r.add(f, assertionRemoved)
 		return
-	case fewer && gained == 0 && source.Similar(t.old.All, t.new.All) > 0.6:
+	case fewer && gained == 0 && bag.Similar(t.old.All, t.new.All) > 0.6:
 		f.Confidence = 0.85
 	}
 	r.add(f, assertionLost)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/source"
 )
 
@@ -210,7 +211,7 @@ func turnedEmpty(was, now *source.Function) bool {
 		if kept[g.Key]--; kept[g.Key] >= 0 || !g.Throws {
 			continue
 		}
-		if g.Failure || slices.ContainsFunc(fresh, func(c source.Condition) bool { return c.Key == g.Key || source.Inside(g.Words, c.Words) >= 0.5 }) {
+		if g.Failure || slices.ContainsFunc(fresh, func(c source.Condition) bool { return c.Key == g.Key || bag.Inside(g.Words, c.Words) >= 0.5 }) {
 			return true
 		}
 	}
@@ -218,8 +219,8 @@ func turnedEmpty(was, now *source.Function) bool {
 }
 
 // fresh tells whether most of some code was not in a function before.
-func fresh(code source.Bag, was *source.Function) bool {
-	return len(code) > 0 && source.Inside(code, was.All) < 0.5
+func fresh(code bag.Bag, was *source.Function) bool {
+	return len(code) > 0 && bag.Inside(code, was.All) < 0.5
 }
 
 // sameHandlers tells whether only handlers that did nothing are gone.
@@ -250,11 +251,11 @@ func sharedHandling(was, now *source.Function) bool {
 
 // mostlyRemoved tells whether a function lost tokens and gained next to none.
 func mostlyRemoved(was, now *source.Function) bool {
-	return len(source.Without(now.All, was.All)) <= max(1, len(now.All)/12)
+	return len(bag.Without(now.All, was.All)) <= max(1, len(now.All)/12)
 }
 
 // mostlySame tells whether most of a function stayed.
-func mostlySame(was, now *source.Function) bool { return source.Similar(was.All, now.All) >= 0.5 }
+func mostlySame(was, now *source.Function) bool { return bag.Similar(was.All, now.All) >= 0.5 }
 
 // swallowed tells of errors that were passed on and are not any more: by a handler
 // that threw and only goes on now, and by the operator of Rust.

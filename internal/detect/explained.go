@@ -4,12 +4,13 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/source"
 )
 
 // vanished are the names, among some that tests used, that production code had and
 // that are nowhere in the changed files any more.
-func (r *run) vanished(group *material, names source.Bag) map[uint32]bool {
+func (r *run) vanished(group *material, names bag.Bag) map[uint32]bool {
 	left := make(map[uint32]bool)
 	if len(names) == 0 {
 		return left
@@ -44,8 +45,8 @@ func (r *run) vanished(group *material, names source.Bag) map[uint32]bool {
 }
 
 // bagsOf are the tokens of a version in pieces, with or without those of its tests.
-func bagsOf(m *source.Model, tests bool) iter.Seq[source.Bag] {
-	return func(yield func(source.Bag) bool) {
+func bagsOf(m *source.Model, tests bool) iter.Seq[bag.Bag] {
+	return func(yield func(bag.Bag) bool) {
 		if !yield(m.Rest) {
 			return
 		}
@@ -68,7 +69,7 @@ func bagsOf(m *source.Model, tests bool) iter.Seq[source.Bag] {
 // matchVanished finds out which names went that lost tests, and tests with fewer
 // cases, used.
 func (r *run) matchVanished(left []int) {
-	asked := make(map[*material]source.Bag)
+	asked := make(map[*material]bag.Bag)
 	for i := range r.tests {
 		if t := &r.tests[i]; t.how == "" || t.new != nil && len(t.new.Cases) < len(t.old.Cases) {
 			asked[r.of(t.from)] = append(asked[r.of(t.from)], t.old.Members...)
@@ -86,7 +87,7 @@ func (r *run) matchVanished(left []int) {
 
 // usesVanished tells whether one of the tokens is a name that a test used and the
 // code has no more.
-func (r *run) usesVanished(t *testPair, b source.Bag) bool {
+func (r *run) usesVanished(t *testPair, b bag.Bag) bool {
 	gone := r.of(t.from).vanished
 	return len(gone) > 0 && slices.ContainsFunc(t.old.Members, func(h uint32) bool { return gone[h] && b.Has(h) })
 }
@@ -109,7 +110,7 @@ func (r *run) matchReplaced(left []int, free []*candidate) {
 			if compared++; compared > maxCompared {
 				return
 			}
-			if c.pair == t.from && !c.used && !taken[c] && assertsAsMuch(t.old, c.test) && source.Inside(subject, c.test.Telling) >= sameSubject {
+			if c.pair == t.from && !c.used && !taken[c] && assertsAsMuch(t.old, c.test) && bag.Inside(subject, c.test.Telling) >= sameSubject {
 				taken[c], t.how = true, howReplaced
 				break
 			}
@@ -118,9 +119,9 @@ func (r *run) matchReplaced(left []int, free []*candidate) {
 }
 
 // ownNames are the names in a test that few of the other tests of its file have.
-func ownNames(t *testPair) source.Bag {
+func ownNames(t *testPair) bag.Bag {
 	others := t.from.old.Tests
-	return slices.DeleteFunc(source.Without(t.old.Telling, t.old.Literals), func(h uint32) bool {
+	return slices.DeleteFunc(bag.Without(t.old.Telling, t.old.Literals), func(h uint32) bool {
 		n := 0
 		for _, o := range others[:min(len(others), maxOthers)] {
 			if o != t.old && o.Names.Has(h) {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/source"
 )
 
@@ -73,7 +74,7 @@ func counterparts(old []*source.Function, now map[string][]*source.Function) map
 			if taken[f] {
 				continue
 			}
-			if s := source.Similar(was.All, f.All); s > most {
+			if s := bag.Similar(was.All, f.All); s > most {
 				became[was], most = f, s
 			}
 		}
@@ -113,7 +114,7 @@ func (r *run) compareFunction(p *pair, was, now *source.Function) {
 	r.guards(p, was, now)
 	r.handlers(p, was, now)
 	r.special(p, was, now)
-	if now.Early && !was.Early && source.Inside(was.All, now.All) > 0.9 {
+	if now.Early && !was.Early && bag.Inside(was.All, now.All) > 0.9 {
 		r.add(Finding{File: p.new.Path, Line: now.EarlyLine, Subject: now.Name, Evidence: now.Name, Confidence: 0.85}, earlyReturn)
 	}
 }
@@ -145,7 +146,7 @@ func (r *run) goneFunction(p *pair, was *source.Function) {
 		if r.compared++; r.compared > maxCompared {
 			return
 		}
-		if f.Kind == was.Kind && source.Similar(was.All, f.All) >= 0.6 {
+		if f.Kind == was.Kind && bag.Similar(was.All, f.All) >= 0.6 {
 			return
 		}
 	}

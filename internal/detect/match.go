@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/source"
 )
 
@@ -58,9 +59,9 @@ const (
 
 // material is what the change as a whole added and took away.
 type material struct {
-	tests   source.Bag      // tokens added to test code
-	whole   source.Bag      // all tokens of new and changed test code
-	code    source.Bag      // tokens added to production code
+	tests   bag.Bag         // tokens added to test code
+	whole   bag.Bag         // all tokens of new and changed test code
+	code    bag.Bag         // tokens added to production code
 	asserts int             // assertions added
 	guards  map[uint64]bool // of production code, added
 	defined map[string]bool // names that production code declares now
@@ -110,7 +111,7 @@ func (r *run) pairRenames() {
 			if taken[a] || a.lang != g.lang {
 				continue
 			}
-			if s := source.Similar(names, namesOf(a.new)); s > most && len(names) > 0 {
+			if s := bag.Similar(names, namesOf(a.new)); s > most && len(names) > 0 {
 				best, most = a, s
 			}
 		}
@@ -123,8 +124,8 @@ func (r *run) pairRenames() {
 	r.pairs = slices.DeleteFunc(r.pairs, func(p *pair) bool { return taken[p] && p.new == nil })
 }
 
-func namesOf(m *source.Model) source.Bag {
-	var b source.Bag
+func namesOf(m *source.Model) bag.Bag {
+	var b bag.Bag
 	for _, t := range m.Tests {
 		b = append(b, source.Hash(t.Name))
 	}
@@ -218,7 +219,7 @@ func (r *run) matchMoved(left []int, free []*candidate) {
 		var best *candidate
 		most := 0.3
 		for _, c := range byName[t.old.Name] {
-			if s := source.Similar(t.old.All, c.test.All); !c.used && s > most {
+			if s := bag.Similar(t.old.All, c.test.All); !c.used && s > most {
 				best, most = c, s
 			}
 		}
@@ -282,7 +283,7 @@ func (r *run) renamed(t *testPair, c *candidate) (float64, bool) {
 	if len(t.old.All) > 4*len(c.test.All)+8 || len(c.test.All) > 4*len(t.old.All)+8 {
 		return 0, false
 	}
-	s := source.Similar(t.old.All, c.test.All)
+	s := bag.Similar(t.old.All, c.test.All)
 	least := 0.7
 	switch {
 	case t.old.Leaf == c.test.Leaf:
@@ -296,7 +297,7 @@ func (r *run) renamed(t *testPair, c *candidate) (float64, bool) {
 		return 0, false
 	}
 	// A test that expects something else is another one, unless most is the same.
-	if s < 0.8 && least > 0.4 && source.Inside(t.old.Literals, c.test.Literals) < 0.5 {
+	if s < 0.8 && least > 0.4 && bag.Inside(t.old.Literals, c.test.Literals) < 0.5 {
 		return 0, false
 	}
 	if t.old.Leaf == c.test.Leaf {
@@ -389,7 +390,7 @@ func (c *material) collectTests(p *pair) {
 			c.tests = append(append(c.tests, t.All...), t.Parts...)
 			c.asserts += len(t.Asserts)
 		case was.BodyHash != t.BodyHash:
-			c.tests = append(append(c.tests, source.Without(t.All, was.All)...), source.Without(t.Parts, was.Parts)...)
+			c.tests = append(append(c.tests, bag.Without(t.All, was.All)...), bag.Without(t.Parts, was.Parts)...)
 			c.asserts += max(0, len(t.Asserts)-len(was.Asserts)) + len(t.Cases)
 		default:
 			continue
@@ -437,7 +438,7 @@ var setups = sync.OnceValue(func() map[string]bool {
 // uses does not count: it may be a test that the runner does not find any more.
 func (c *material) collectRest(p *pair) {
 	was := make(map[string]*source.Function)
-	var rest source.Bag
+	var rest bag.Bag
 	if p.old != nil {
 		rest = p.old.Rest
 		for _, f := range p.old.Funcs {
@@ -452,13 +453,13 @@ func (c *material) collectRest(p *pair) {
 			c.whole = append(c.whole, f.All...)
 		}
 		if o := was[f.Name]; o != nil {
-			c.tests = append(c.tests, source.Without(f.All, o.All)...)
+			c.tests = append(c.tests, bag.Without(f.All, o.All)...)
 		} else {
 			c.tests = append(c.tests, f.All...)
 		}
 	}
 	if p.class == testCode {
-		more := source.Without(p.new.Rest, rest)
+		more := bag.Without(p.new.Rest, rest)
 		c.tests, c.whole = append(c.tests, more...), append(c.whole, more...)
 	}
 }
@@ -496,7 +497,7 @@ func (c *material) collectCode(p *pair) {
 		if o == nil {
 			c.code = append(c.code, f.All...)
 		} else if o.BodyHash != f.BodyHash {
-			c.code = append(c.code, source.Without(f.All, o.All)...)
+			c.code = append(c.code, bag.Without(f.All, o.All)...)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/source"
 )
 
@@ -15,10 +16,10 @@ func (r *run) matchMerged(left []int, free []*candidate) {
 			continue
 		}
 		// Names alone are in many tests; a test without literals needs all of them.
-		if len(t.old.Literals) == 0 && source.Inside(t.old.Telling, r.of(t.from).tests) < 0.95 {
+		if len(t.old.Literals) == 0 && bag.Inside(t.old.Telling, r.of(t.from).tests) < 0.95 {
 			continue
 		}
-		if source.Inside(t.old.Literals, r.of(t.from).tests) < 0.75 || source.Inside(t.old.Telling, r.of(t.from).whole) < 0.75 {
+		if bag.Inside(t.old.Literals, r.of(t.from).tests) < 0.75 || bag.Inside(t.old.Telling, r.of(t.from).whole) < 0.75 {
 			continue
 		}
 		t.how = howMerged
@@ -40,7 +41,7 @@ func (r *run) matchSplit(left []int) {
 		if t.how != "" || t.from.new == nil {
 			continue
 		}
-		var all source.Bag
+		var all bag.Bag
 		if i, ok := slices.BinarySearchFunc(suites[t.from], t.old.Name, func(s *source.Test, name string) int { return strings.Compare(s.Name, name) }); ok {
 			all = slices.Clone(suites[t.from][i].All)
 		}
@@ -53,7 +54,7 @@ func (r *run) matchSplit(left []int) {
 				all = append(all, now.All...)
 			}
 		}
-		if all = source.Join(all, nil); source.Inside(t.old.Literals, all) >= 0.5 && source.Inside(t.old.Telling, all) >= 0.5 {
+		if all = bag.Join(all, nil); bag.Inside(t.old.Literals, all) >= 0.5 && bag.Inside(t.old.Telling, all) >= 0.5 {
 			t.how = howMerged
 		}
 	}
@@ -66,7 +67,7 @@ func (r *run) mergedInto(t *testPair, free []*candidate) (*pair, *source.Test) {
 		if 4*len(c.test.Literals) < 3*len(t.old.Literals) || 10*len(c.test.Telling) < 7*len(t.old.Telling) {
 			continue // too little to hold as much
 		}
-		if source.Inside(t.old.Literals, c.test.Literals) >= 0.75 && source.Inside(t.old.Telling, c.test.Telling) >= 0.7 {
+		if bag.Inside(t.old.Literals, c.test.Literals) >= 0.75 && bag.Inside(t.old.Telling, c.test.Telling) >= 0.7 {
 			return c.pair, c.test
 		}
 	}

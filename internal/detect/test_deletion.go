@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/source"
 )
 
@@ -91,7 +92,7 @@ func (r *run) lostCases(t *testPair) {
 		now[t.new.Cases[i].Key]++
 	}
 	most := len(t.old.Cases) - len(t.new.Cases)
-	if len(t.new.Cases) == 0 && source.Inside(t.old.Telling, t.new.All) > 0.7 {
+	if len(t.new.Cases) == 0 && bag.Inside(t.old.Telling, t.new.All) > 0.7 {
 		return // the table is written in another way
 	}
 	lost := r.lostRows(t, now)
@@ -120,15 +121,15 @@ func (r *run) lostCases(t *testPair) {
 // of today by their key), not edited, not moved to another test, and not about what
 // is gone itself.
 func (r *run) lostRows(t *testPair, now map[uint64]int) []*source.Case {
-	more, gone := source.Without(t.new.All, t.old.All), source.Without(t.old.All, t.new.All)
+	more, gone := bag.Without(t.new.All, t.old.All), bag.Without(t.old.All, t.new.All)
 	var missing []*source.Case
 	for i := range t.old.Cases {
 		c := &t.old.Cases[i]
 		if now[c.Key]--; now[c.Key] >= 0 {
 			continue
 		}
-		kept := len(c.Literals) > 0 && source.Shared(c.Literals, gone) == 0 // its values stand as often as before
-		if !kept && source.Inside(c.All, more) < 0.8 && !r.rowMoved(t.from, c) && !r.namesRemoved(t.from, c.All) {
+		kept := len(c.Literals) > 0 && bag.Shared(c.Literals, gone) == 0 // its values stand as often as before
+		if !kept && bag.Inside(c.All, more) < 0.8 && !r.rowMoved(t.from, c) && !r.namesRemoved(t.from, c.All) {
 			missing = append(missing, c)
 		}
 	}
@@ -149,7 +150,7 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*source.Case {
 			if compared++; compared > maxCompared {
 				break
 			}
-			if s := source.Similar(c.All, f.All); s > most {
+			if s := bag.Similar(c.All, f.All); s > most {
 				best, most = i, s
 			}
 		}
@@ -164,17 +165,17 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*source.Case {
 // all of it, or all of its values.
 func (r *run) rowMoved(p *pair, c *source.Case) bool {
 	tests := r.of(p).tests
-	all := source.Inside(c.All, tests)
+	all := bag.Inside(c.All, tests)
 	if len(c.All) > 1 && all >= 0.9 {
 		return true
 	}
 	values := len(c.Literals)
-	return values > 0 && source.Inside(c.Literals, tests) == 1 && (values > 1 || all >= 0.6)
+	return values > 0 && bag.Inside(c.Literals, tests) == 1 && (values > 1 || all >= 0.6)
 }
 
 // namesRemoved tells whether tokens name something that the change removed from
 // production code.
-func (r *run) namesRemoved(p *pair, b source.Bag) bool {
+func (r *run) namesRemoved(p *pair, b bag.Bag) bool {
 	if len(r.of(p).removed) == 0 {
 		return false
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/source"
 )
 
@@ -25,7 +26,7 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 	if len(was.Guards) == 0 {
 		return
 	}
-	how := rewritten{removed: mostlyRemoved(was, now), similar: source.Similar(was.All, now.All), now: now, conditions: make(map[uint64]int)}
+	how := rewritten{removed: mostlyRemoved(was, now), similar: bag.Similar(was.All, now.All), now: now, conditions: make(map[uint64]int)}
 	how.handedOver = r.handsOver(p, was, now, func(f *source.Function) bool { return len(f.Guards) > 0 })
 	for _, c := range now.Conditions {
 		how.conditions[c.Key]++
@@ -37,7 +38,7 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 	for i := range now.Guards {
 		count[now.Guards[i].Key]++
 	}
-	var gained source.Bag
+	var gained bag.Bag
 	known := make(map[uint64]int)
 	for i := range was.Guards {
 		known[was.Guards[i].Key]++
@@ -52,7 +53,7 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 			gained = append(gained, c.Words...)
 		}
 	}
-	gained = source.Join(gained, nil)
+	gained = bag.Join(gained, nil)
 	fewer := len(was.Guards) - len(now.Guards)
 	for i := range was.Guards {
 		g := &was.Guards[i]
@@ -86,7 +87,7 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 // and which does something.
 func (r *run) handsOver(p *pair, was, now *source.Function, does func(*source.Function) bool) bool {
 	fresh := r.of(p).freshByHash
-	for _, h := range source.Without(now.Calls, was.Calls) {
+	for _, h := range bag.Without(now.Calls, was.Calls) {
 		if slices.ContainsFunc(fresh[h], does) {
 			return true
 		}
@@ -96,20 +97,20 @@ func (r *run) handsOver(p *pair, was, now *source.Function, does func(*source.Fu
 
 // guardElsewhere tells whether what a guard checked is checked by another one, or
 // is not there any more.
-func (r *run) guardElsewhere(p *pair, g *source.Guard, gained source.Bag, how *rewritten) bool {
+func (r *run) guardElsewhere(p *pair, g *source.Guard, gained bag.Bag, how *rewritten) bool {
 	if g.Failure { // the call may have gone with its check
 		return !how.now.Calls.Has(g.Words[0]) && (!g.Inline || !how.removed || r.of(p).code.Has(g.Words[0]))
 	}
-	if len(g.Words) > 0 && source.Inside(g.Words, gained) >= 0.6 || how.stillAsks(g) {
+	if len(g.Words) > 0 && bag.Inside(g.Words, gained) >= 0.6 || how.stillAsks(g) {
 		return true
 	}
-	if r.of(p).guards[g.Key] || len(g.Words) > 1 && source.Inside(g.Words, r.of(p).code) == 1 {
+	if r.of(p).guards[g.Key] || len(g.Words) > 1 && bag.Inside(g.Words, r.of(p).code) == 1 {
 		return true
 	}
 	if r.namesRemoved(p, g.Words) {
 		return true
 	}
-	return len(g.Words) > 0 && source.Inside(g.Words, how.now.All) < 0.3 && !how.removed
+	return len(g.Words) > 0 && bag.Inside(g.Words, how.now.All) < 0.3 && !how.removed
 }
 
 // stillAsks tells whether the function leaves under the condition of a guard in

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/lex"
 	"github.com/perdure/perdure/internal/detect/strength"
 )
@@ -16,16 +17,16 @@ type Assertion struct {
 	Line     int
 	Name     string // what is asserted: toBe, assertEqual
 	Strength strength.Strength
-	Key      uint64 // of its tokens
-	Words    Bag    // telling ones
-	Literals Bag
+	Key      uint64  // of its tokens
+	Words    bag.Bag // telling ones
+	Literals bag.Bag
 	S        string
 	Marker   bool // only says that a place was reached
 	// Next is the key of the assertion after it when that one implies it.
 	Next uint64
 	// Call are the names of the call whose error is all that is looked at: its own
 	// and the one before the dot. Empty for none.
-	Call Bag
+	Call bag.Bag
 }
 
 // Trivial is the strength of what cannot fail.
@@ -280,16 +281,16 @@ func (u *unit) withoutMessage(i, begin, end int) int {
 
 // errorOf are the names of the call that a condition err != nil is about; none when
 // it is about something else.
-func (u *unit) errorOf(begin, end int) Bag {
+func (u *unit) errorOf(begin, end int) bag.Bag {
 	for j := begin; j < end && u.at(j) != "{"; j++ {
 		if u.at(j) == "(" {
 			return nil // the call stands in the condition, and goes with it
 		}
 		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" && u.at(j+3) == "{" {
 			if at := u.failedCall(begin, begin+1, j); at > 0 {
-				names := Bag{Hash(u.at(at))}
+				names := bag.Bag{Hash(u.at(at))}
 				if u.at(at-1) == "." && u.isWord(at-2) {
-					names = Join(names, Bag{Hash(u.at(at - 2))})
+					names = bag.Join(names, bag.Bag{Hash(u.at(at - 2))})
 				}
 				return names
 			}
@@ -524,7 +525,7 @@ func (u *unit) droppedFailure(i, from int) bool {
 }
 
 // Subject is what an assertion is about: its telling tokens without literals.
-func (a *Assertion) Subject() Bag {
+func (a *Assertion) Subject() bag.Bag {
 	s := slices.Clone(a.Words)
-	return Without(s, a.Literals)
+	return bag.Without(s, a.Literals)
 }

@@ -5,12 +5,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/lex"
 )
-
-// Bag is a sorted list of hashes of tokens, with repetition. Texts are compared
-// by it: the order of statements and the layout do not count.
-type Bag []uint32
 
 // Hash is the hash by which a bag has a name.
 func Hash(s string) uint32 { return lex.Hash(s) }
@@ -20,7 +17,7 @@ func mix(h uint64, s string) uint64 { return mixHash(h, Hash(s)) }
 func mixHash(h uint64, more uint32) uint64 { return (h ^ uint64(more)) * 1099511628211 }
 
 // appendBag adds all tokens but operators.
-func appendBag(b Bag, tokens []lex.Token) Bag {
+func appendBag(b bag.Bag, tokens []lex.Token) bag.Bag {
 	for i := range tokens {
 		if t := &tokens[i]; t.Kind != lex.Op {
 			b = append(b, t.Meaning())
@@ -31,7 +28,7 @@ func appendBag(b Bag, tokens []lex.Token) Bag {
 
 // appendTelling adds the tokens that tell one piece of code from another: literals
 // and names that are not everywhere.
-func appendTelling(b Bag, tokens []lex.Token) Bag {
+func appendTelling(b bag.Bag, tokens []lex.Token) bag.Bag {
 	for i := range tokens {
 		t := &tokens[i]
 		if literal(t) || t.Kind == lex.Word && len(t.S) > 2 && !everywhere(t) {
@@ -42,7 +39,7 @@ func appendTelling(b Bag, tokens []lex.Token) Bag {
 }
 
 // appendLiterals adds the telling tokens that are no names.
-func appendLiterals(b Bag, tokens []lex.Token) Bag {
+func appendLiterals(b bag.Bag, tokens []lex.Token) bag.Bag {
 	for i := range tokens {
 		if t := &tokens[i]; literal(t) {
 			b = append(b, t.Meaning())
@@ -61,7 +58,7 @@ func literal(t *lex.Token) bool {
 
 // appendParts adds what stands between commas and bars in strings, as numbers and
 // as strings.
-func appendParts(b Bag, tokens []lex.Token) Bag {
+func appendParts(b bag.Bag, tokens []lex.Token) bag.Bag {
 	for i := range tokens {
 		if t := &tokens[i]; t.Kind != lex.Text || len(t.S) > 500 || !strings.ContainsAny(t.S, ",|") {
 			continue
@@ -75,7 +72,7 @@ func appendParts(b Bag, tokens []lex.Token) Bag {
 }
 
 // appendNames adds all words.
-func appendNames(b Bag, tokens []lex.Token) Bag {
+func appendNames(b bag.Bag, tokens []lex.Token) bag.Bag {
 	for i := range tokens {
 		if t := &tokens[i]; t.Kind == lex.Word {
 			b = append(b, t.Hash)
@@ -85,28 +82,28 @@ func appendNames(b Bag, tokens []lex.Token) Bag {
 }
 
 // bagOf has all tokens but operators.
-func (u *unit) bagOf(tokens []lex.Token) Bag {
+func (u *unit) bagOf(tokens []lex.Token) bag.Bag {
 	u.scratch = appendBag(u.scratch[:0], tokens)
 	return u.sorted()
 }
 
 // once has each of what some tokens add once.
-func (u *unit) once(add func(Bag, []lex.Token) Bag, tokens []lex.Token) Bag {
+func (u *unit) once(add func(bag.Bag, []lex.Token) bag.Bag, tokens []lex.Token) bag.Bag {
 	u.scratch = add(u.scratch[:0], tokens)
 	return u.sortedOnce()
 }
 
 // sorted is a bag of what is in the scratch.
-func (u *unit) sorted() Bag {
+func (u *unit) sorted() bag.Bag {
 	slices.Sort(u.scratch)
-	return append(Bag(nil), u.scratch...)
+	return append(bag.Bag(nil), u.scratch...)
 }
 
 // sortedOnce is the same with each hash once.
-func (u *unit) sortedOnce() Bag {
+func (u *unit) sortedOnce() bag.Bag {
 	slices.Sort(u.scratch)
 	u.scratch = slices.Compact(u.scratch)
-	return append(Bag(nil), u.scratch...)
+	return append(bag.Bag(nil), u.scratch...)
 }
 
 // commonWords tell nothing: keywords, and what tests are made of.
@@ -118,93 +115,3 @@ var commonSieve = sync.OnceValue(func() *sieve { return commonWords().sieve() })
 
 // Everywhere tells of words that tell nothing: keywords, and what tests are made of.
 func Everywhere(s string) bool { return commonWords()[s] }
-
-// Shared counts what two bags have both.
-func Shared(a, b Bag) int {
-	if len(b) < len(a) {
-		a, b = b, a
-	}
-	n := 0
-	if len(b) > 16*len(a) { // look the few up among the many
-		for len(a) > 0 {
-			at, _ := slices.BinarySearch(b, a[0])
-			b = b[at:]
-			if len(b) > 0 && b[0] == a[0] {
-				n++
-				b = b[1:]
-			}
-			a = a[1:]
-		}
-		return n
-	}
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0] < b[0]:
-			a = a[1:]
-		case a[0] > b[0]:
-			b = b[1:]
-		default:
-			n++
-			a, b = a[1:], b[1:]
-		}
-	}
-	return n
-}
-
-// Similar is how much of two bags is the same, between 0 and 1.
-func Similar(a, b Bag) float64 {
-	n := Shared(a, b)
-	if all := len(a) + len(b) - n; all > 0 {
-		return float64(n) / float64(all)
-	}
-	return 1
-}
-
-// Inside is how much of a is in b, between 0 and 1. Nothing is inside of
-// everything.
-func Inside(a, b Bag) float64 {
-	if len(a) == 0 {
-		return 1
-	}
-	return float64(Shared(a, b)) / float64(len(a))
-}
-
-// Without is what a has more than b.
-func Without(a, b Bag) Bag {
-	var rest Bag
-	for len(a) > 0 {
-		switch {
-		case len(b) == 0 || a[0] < b[0]:
-			rest = append(rest, a[0])
-			a = a[1:]
-		case a[0] > b[0]:
-			b = b[1:]
-		default:
-			a, b = a[1:], b[1:]
-		}
-	}
-	return rest
-}
-
-// Join makes one bag of two.
-func Join(a, b Bag) Bag {
-	all := append(slices.Clone(a), b...)
-	slices.Sort(all)
-	return all
-}
-
-// Count is how often a hash is in the bag.
-func (b Bag) Count(h uint32) int {
-	from, _ := slices.BinarySearch(b, h)
-	to, _ := slices.BinarySearch(b, h+1)
-	if h+1 == 0 {
-		to = len(b)
-	}
-	return to - from
-}
-
-// Has tells whether a hash is in the bag.
-func (b Bag) Has(h uint32) bool {
-	_, ok := slices.BinarySearch(b, h)
-	return ok
-}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/lex"
 )
 
@@ -11,7 +12,7 @@ import (
 // what is left of a check that is written in another way.
 type Condition struct {
 	Key   uint64
-	Words Bag
+	Words bag.Bag
 }
 
 // noteCondition notes the condition [from, to) of the block [bodyFrom, bodyTo).

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/lex"
 )
 
@@ -33,7 +34,7 @@ func (u *unit) readFunctions(m *Model) {
 }
 
 // appendCalls adds the names that are called.
-func (u *unit) appendCalls(b Bag, from, to int) Bag {
+func (u *unit) appendCalls(b bag.Bag, from, to int) bag.Bag {
 	for i := from; i < to; i++ {
 		if u.called(i) {
 			b = append(b, u.tok[i].Hash)
@@ -328,7 +329,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	g.Weak = why == returnsFalse && !g.Failure
 	if g.Failure {
 		call := u.at(u.failedCall(i, from, to))
-		g.Key, g.Words = mix(7, call), Bag{Hash(call)}
+		g.Key, g.Words = mix(7, call), bag.Bag{Hash(call)}
 		for j := from; j < to; j++ {
 			g.Inline = g.Inline || u.at(j) == "("
 		}

@@ -1,5 +1,7 @@
 package source
 
+import "github.com/perdure/perdure/internal/detect/bag"
+
 // loop is one over a list that is written down: a table of cases, when tests stand
 // in its body, or when what stands there asserts.
 type loop struct {
@@ -125,7 +127,7 @@ func (u *unit) readLoops(t *Test, d *decl, in *loops, helpers set) {
 		}
 		t.Cases = append(t.Cases, u.elements(l.list)...)
 		if around { // what the test says is said for each of them
-			t.All = Join(t.All, u.bagOf(list))
+			t.All = bag.Join(t.All, u.bagOf(list))
 		}
 	}
 }

@@ -3,6 +3,8 @@ package source
 import (
 	"slices"
 	"strings"
+
+	"github.com/perdure/perdure/internal/detect/bag"
 )
 
 // Model is what the detectors know of a version of a file.
@@ -19,9 +21,9 @@ type Model struct {
 	// comments are the hashes of the lines of comments that look like code.
 	Commented map[uint64]CommentLine
 	// rest are the tokens outside of tests and functions.
-	Rest Bag
+	Rest bag.Bag
 	// Words are the names that production code calls, each once.
-	Words Bag
+	Words bag.Bag
 	// build is what decides whether the file belongs to a build.
 	Build string
 	// titles are the names in comments, by which a test that became a comment is
@@ -76,15 +78,15 @@ type Test struct {
 	SkipText string
 	Asserts  []Assertion
 	Cases    []Case
-	All      Bag // of all tokens
-	Telling  Bag
-	Literals Bag
-	Parts    Bag // what stands between commas in its strings, as in rows of CSV
+	All      bag.Bag // of all tokens
+	Telling  bag.Bag
+	Literals bag.Bag
+	Parts    bag.Bag // what stands between commas in its strings, as in rows of CSV
 	Mocks    []string
-	Names    Bag // called or named in it, each once
+	Names    bag.Bag // called or named in it, each once
 	// Members are the names of fields, methods, options and constants that it uses:
 	// what stands after a dot, names a value, or is in capitals.
-	Members Bag
+	Members bag.Bag
 	Empty   bool // nothing is done in it
 	// Silent is set when it asserts nothing and hands nobody what could: only a crash
 	// makes it fail.
@@ -107,9 +109,9 @@ const (
 type Case struct {
 	Line int
 	Key  uint64
-	All  Bag
+	All  bag.Bag
 	// Literals are the strings and numbers of it that tell something.
-	Literals Bag
+	Literals bag.Bag
 	S        string
 }
 
@@ -122,7 +124,7 @@ type Function struct {
 	Public     bool
 	Deprecated bool
 	Test       bool // part of test code
-	All        Bag
+	All        bag.Bag
 	Tokens     int
 	Lines      int
 	Guards     []Guard
@@ -135,7 +137,7 @@ type Function struct {
 	Early      bool // returns before its work
 	EarlyLine  int
 	BodyHash   uint64
-	Calls      Bag
+	Calls      bag.Bag
 	// Conditions are those under which it throws or returns something.
 	Conditions []Condition
 	// Emptied are those under which it returns nothing.
@@ -144,17 +146,17 @@ type Function struct {
 	// goes no further. Ignored are the calls of Go whose error only ends a round of a
 	// loop.
 	Tries, Swallows int
-	Ignored         Bag
+	Ignored         bag.Bag
 	// Dropped are the calls whose last result goes nowhere, in Go: the last result
 	// is the error.
-	Dropped Bag
+	Dropped bag.Bag
 }
 
 // Guard is a check that leaves the function when something is wrong.
 type Guard struct {
 	Line  int
 	Key   uint64
-	Words Bag
+	Words bag.Bag
 	S     string
 	// Inline is set when the call whose error is checked stands in the condition.
 	Inline bool
@@ -170,8 +172,8 @@ type handler struct {
 	Line    int
 	Dropped bool // nothing is done with the error
 	Broad   bool
-	Cleans  bool // what it guards only closes or removes something
-	Guarded Bag  // telling tokens of what it guards, when it is dropped
+	Cleans  bool    // what it guards only closes or removes something
+	Guarded bag.Bag // telling tokens of what it guards, when it is dropped
 	// Rethrows is set when it passes an error on, Plain when it calls nothing that
 	// may do so.
 	Rethrows, Plain bool

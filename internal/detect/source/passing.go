@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/lex"
 )
 
@@ -68,7 +69,7 @@ func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
 	for j := from; j < to; j++ {
 		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" {
 			if at := u.failedCall(i, from, to); at >= 0 {
-				f.Ignored = Join(f.Ignored, Bag{Hash(u.at(at))})
+				f.Ignored = bag.Join(f.Ignored, bag.Bag{Hash(u.at(at))})
 			}
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/lex"
 )
 
@@ -198,13 +199,13 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 			t.Members = append(t.Members, Hash(w))
 		}
 	}
-	t.Members, t.Empty = Join(t.Members, nil), u.empty(d)
+	t.Members, t.Empty = bag.Join(t.Members, nil), u.empty(d)
 	t.Silent = u.lang.Name == "go" && len(t.Asserts) == 0 && !u.uses(d, "t")
 }
 
 // ofSpans is a bag of all tokens of some spans but one; once leaves out what a span
 // has again.
-func (u *unit) ofSpans(spans [][2]int, but int, add func(Bag, []lex.Token) Bag, once bool) Bag {
+func (u *unit) ofSpans(spans [][2]int, but int, add func(bag.Bag, []lex.Token) bag.Bag, once bool) bag.Bag {
 	all := u.scratch[:0]
 	for _, span := range spans {
 		from := len(all)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/lex"
 )
 
@@ -37,7 +38,7 @@ type readerMemory struct {
 	whole, aside lex.Reader // of the file, and of single lines
 	open         []int32
 	lines        []uint64
-	scratch      Bag
+	scratch      bag.Bag
 	bytes        []byte
 }
 
@@ -69,7 +70,7 @@ type decl struct {
 	cases []Case
 	test  bool // a function that is a test
 	// dropped are the calls whose last result goes nowhere, in Go.
-	dropped Bag
+	dropped bag.Bag
 	calls   []string
 }
 
