@@ -3,6 +3,8 @@ package detect
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/source"
@@ -21,6 +23,9 @@ func (r *run) assertionWeakening() {
 			r.compareAsserts(t)
 		}
 		r.mocked(t)
+		if t.new.Maybe > t.old.Maybe && t.old.BodyHash != t.new.BodyHash {
+			r.onlyCaught(t)
+		}
 		if t.new.Caught > t.old.Caught {
 			r.add(Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: t.new.Name, Confidence: 0.9}, assertionCaught)
 		}
@@ -96,7 +101,7 @@ func (r *run) compareAsserts(t *testPair) {
 		if bag.Inside(t.old.Literals, r.of(t.from).tests) >= 0.9 && len(t.old.Literals) > 0 && r.callsNew(t) {
 			return // they stand in a function that is called now
 		}
-		if len(t.new.Cases) > 0 && bag.Inside(t.old.Literals, t.new.Literals) >= 0.9 {
+		if len(t.new.Cases) > 0 && bag.Inside(t.old.Literals, t.new.Literals) >= 0.9 && (len(t.new.Cases) > len(t.old.Cases) || r.handsCases(t)) {
 			return
 		}
 		r.add(Finding{
@@ -106,6 +111,12 @@ func (r *run) compareAsserts(t *testPair) {
 		return
 	}
 	r.pairAsserts(t, lost, gained)
+}
+
+// handsCases tells whether a test gives its cases to something that it did not use,
+// and does not only print them.
+func (r *run) handsCases(t *testPair) bool {
+	return t.new.Told <= t.old.Told && slices.ContainsFunc(t.new.Names, func(h uint32) bool { return !t.old.Names.Has(h) })
 }
 
 // callsNew tells whether a test calls something it did not.
@@ -145,21 +156,23 @@ func differ(old, now []source.Assertion) (lost, gained []*source.Assertion) {
 // gained one that shares most of its telling tokens. One whose content is
 // somewhere in the test, or in what was added to tests, was rewritten.
 func (r *run) pairAsserts(t *testPair, lost, gained []*source.Assertion) {
-	used := make([]bool, len(gained))
+	took := make([]*source.Assertion, len(gained))
 	var missing []*source.Assertion
 	for n, was := range lost {
 		best, most := -1, 0.34
 		for i := max(0, n-maxApart); i < min(len(gained), n+maxApart); i++ {
-			now := gained[i]
-			if s := bag.Similar(was.Words, now.Words) + 0.5*bag.Similar(was.Subject(), now.Subject()); !used[i] && s/1.5 > most {
-				best, most = i, s/1.5
+			if took[i] != nil {
+				continue
+			}
+			if s := likeness(was, gained[i]); s > most {
+				best, most = i, s
 			}
 		}
 		if best < 0 {
 			missing = append(missing, was)
 			continue
 		}
-		used[best] = true
+		took[best] = was
 		r.compareOne(t, was, gained[best])
 	}
 	more := bag.Without(t.new.All, t.old.All)
@@ -167,19 +180,71 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*source.Assertion) {
 	tests := r.of(t.from).tests
 	split := len(gone) >= leastSplit && bag.Inside(gone, tests) >= 0.8
 	empty := hollow(t, lost, gained)
+	now := newlyAsserted(t, gained, took)
+	for i, g := range gained {
+		if !saysNothing(g) {
+			continue
+		}
+		more = bag.Without(more, g.Words)
+		if took[i] == nil && g.Strength != source.Trivial {
+			r.add(Finding{File: t.to.new.Path, Line: g.Line, Subject: t.new.Name, Evidence: g.S, Confidence: 0.9}, assertionTrivial)
+		}
+	}
 	for _, was := range missing {
 		if split && bag.Inside(was.Words, tests) >= 0.5 {
 			continue // with what stood around it
 		}
-		if !r.missingAssert(t, was, more, len(gained)) {
+		if !r.missingAssert(t, was, more, now) {
 			continue
 		}
 		f := Finding{File: t.from.old.Path, Line: was.Line, Gone: true, Subject: t.old.Name, Evidence: was.S, Confidence: 0.6}
 		if empty && forgets(t, was) {
 			f.Confidence, f.Message = 0.85, "the test asserts less, and nothing of what it did"
 		}
-		r.lostAssert(t, f, more, len(gained))
+		r.lostAssert(t, f, more, now)
 	}
+}
+
+// likeness is how much of two assertions is the same; of one that says nothing, how
+// much of it is of the other one.
+func likeness(was, now *source.Assertion) float64 {
+	if (now.Bare || now.Self) && !was.Bare && !was.Self && len(now.Words) > 0 {
+		return bag.Inside(now.Words, was.Words)
+	}
+	return (bag.Similar(was.Words, now.Words) + 0.5*bag.Similar(was.Subject(), now.Subject())) / 1.5
+}
+
+// saysNothing tells of an assertion that holds whatever the code does.
+func saysNothing(a *source.Assertion) bool {
+	return a.Strength == source.Trivial || a.Bare || a.Self
+}
+
+// newlyAsserted counts gained assertions that say something, and something else than
+// a part of the one whose place they took.
+func newlyAsserted(t *testPair, gained, took []*source.Assertion) int {
+	n := 0
+	for i, g := range gained {
+		if !saysNothing(g) && (took[i] == nil || !partOf(t, g, took[i])) {
+			n++
+		}
+	}
+	return n
+}
+
+// partOf tells whether an assertion has only what another one had, and the rest of
+// that one is gone from the test.
+func partOf(t *testPair, now, was *source.Assertion) bool {
+	rest := bag.Without(slices.Clone(was.Words), now.Words)
+	if now.Strength > was.Strength || len(rest) == 0 || bag.Inside(rest, t.new.All) == 1 {
+		return false
+	}
+	had := wordsOf(was.S)
+	return !slices.ContainsFunc(wordsOf(now.S), func(w string) bool { return !slices.Contains(had, w) })
+}
+
+// wordsOf are the names and numbers in a piece of code.
+func wordsOf(code string) []string {
+	return strings.FieldsFunc(code, func(c rune) bool { return c != '_' && !unicode.IsLetter(c) && !unicode.IsDigit(c) })
 }
 
 // hollow tells of a test all of whose assertions were replaced by others that only
@@ -218,6 +283,12 @@ func (r *run) compareOne(t *testPair, was, now *source.Assertion) {
 	case now.Bare && !was.Bare:
 		f.Confidence, f.Message = 0.95, "nothing is said any more of what is expected"
 		r.add(f, assertionTrivial)
+	case now.Self && !was.Self:
+		f.Confidence, f.Message = 0.95, "what is tested is compared with itself"
+		r.add(f, assertionTrivial)
+		if len(was.Literals) > 0 {
+			r.add(f, expectedComputed)
+		}
 	case now.Strength < was.Strength:
 		f.Message = fmt.Sprintf("%s became %s, which accepts more", was.Name, now.Name)
 		r.add(f, assertionWeaker)
@@ -255,6 +326,10 @@ func (r *run) lostAssert(t *testPair, f Finding, more bag.Bag, gained int) {
 	fewer := len(t.new.Asserts) < len(t.old.Asserts)
 	switch {
 	case f.Confidence >= ActConfidence:
+	case gained == 0 && t.new.Told > t.old.Told:
+		f.Confidence, f.Message = 0.9, "the test tells what it asserted, and does not assert it any more"
+	case voids(t, f.Evidence):
+		f.Confidence, f.Message = 0.9, "what the test asserted something of is given to nobody"
 	case !fewer && gained > 0:
 		// As many as before, about other things: told, not judged.
 		f.Confidence = 0.5
@@ -266,6 +341,24 @@ func (r *run) lostAssert(t *testPair, f Finding, more bag.Bag, gained int) {
 		f.Confidence = 0.85
 	}
 	r.add(f, assertionLost)
+}
+
+// voids tells whether a test gives to nobody what an assertion of it was about.
+func voids(t *testPair, asserted string) bool {
+	return len(t.new.Voided) > len(t.old.Voided) && slices.ContainsFunc(t.new.Voided, func(name string) bool {
+		return !slices.Contains(t.old.Voided, name) && slices.Contains(wordsOf(asserted), name)
+	})
+}
+
+// onlyCaught tells of a test whose assertions moved into a handler that only runs
+// when something fails: without a failure nothing is asserted.
+func (r *run) onlyCaught(t *testPair) {
+	f := Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: t.new.Name, Confidence: 0.7, Message: "assertions only run when something fails, and nothing says that it has to"}
+	lost, _ := differ(t.old.Asserts, t.new.Asserts)
+	if slices.ContainsFunc(lost, (*source.Assertion).Expects) && len(t.new.Asserts) <= len(t.old.Asserts) {
+		f.Confidence = 0.85
+	}
+	r.add(f, assertionCaught)
 }
 
 // trivial tells of assertions that cannot fail; old is nil for a new test.

@@ -12,19 +12,175 @@ func (u *unit) losesFailure(i, from int) bool {
 	s := u.at(i)
 	switch u.lang.Name {
 	case "javascript", "typescript":
-		if s == "expect" && u.unawaited(i) {
+		if s == "expect" && u.unawaited(i) || u.at(i-1) == "." && u.at(i+1) == "(" && (s == "catch" && u.chainCaught(i) || s == "then" && u.floats(i)) {
 			return true
 		}
 	case "csharp":
 		if (s == "ThrowsAsync" || s == "ThrowsAnyAsync") && u.at(i-2) == "Assert" && u.at(i-3) == "=" && u.at(i-4) == "_" {
 			return true // NUnit's waits by itself, so that a bare call is none
 		}
+		if s == "Exception" && u.at(i-2) == "Record" && u.at(i+1) == "(" && u.discards(i-3) && u.assertsWithin(i+1, u.closer(i+1)) {
+			return true
+		}
+		if (s == "ThrowAsync" || s == "NotThrowAsync" || s == "ThrowExactlyAsync") && u.at(i-1) == "." && u.statementBegins(u.chainBegin(i)) {
+			return true
+		}
 	case "kotlin":
-		return s == "runCatching" && u.at(i+1) == "{" && u.statementBegins(i) && u.at(u.closer(i+1)) != "." && u.assertsWithin(i+1, u.closer(i+1))
+		if s == "runCatching" && u.at(i+1) == "{" && u.statementBegins(i) && u.assertsWithin(i+1, u.closer(i+1)) && !u.handsBack(u.closer(i+1)) {
+			return true
+		}
 	case "rust":
 		return s == "catch_unwind" && u.at(i+1) == "(" && u.discarded(i) && u.assertsWithin(i+1, u.closer(i+1))
+	case "python":
+		if s == "suppress" && u.at(i+1) == "(" && (u.at(i+2) == "AssertionError" || strings.HasSuffix(u.at(i+2), "Exception")) {
+			return u.assertsWithin(u.closer(i+1)+1, u.indentedEnd(i, u.closer(i+1)+1, len(u.tok)))
+		}
+	case "ruby":
+		if s == "rescue" && !u.tok[i].First {
+			h := u.handlerAt(i)
+			return h != nil && h.Dropped && u.assertsWithin(u.chainBegin(i), i)
+		}
+	}
+	if u.expectsFailure(i) {
+		return true
 	}
 	return u.lang.handlers[s] && u.onlyTells(i) && u.guardsAsserts(i, from)
+}
+
+// chainCaught tells of a promise whose failure, and that of assertions before, the
+// catch at i drops, or only prints.
+func (u *unit) chainCaught(i int) bool {
+	begin := u.chainBegin(i)
+	if !u.assertsWithin(begin, i) {
+		return false
+	}
+	if h := u.handlerAt(i); h != nil && h.Dropped {
+		return true
+	}
+	for j := i + 2; j < u.closer(i+1)-1; j++ {
+		s := u.at(j)
+		if u.isWord(j) && u.at(j-1) != "." && u.at(j+1) == "(" && !tellingCalls()[plain(s)] || u.lang.throws[s] || s == "done" || s == "=" || u.isWord(j) && u.asserts(j, nil) {
+			return false
+		}
+	}
+	return u.at(i+2) == "noop" || u.at(i+2) == "console" || u.at(i+3) == "=>" || u.at(u.closer(i+2)) == "=>"
+}
+
+// floats tells of a promise that asserts when it is done, and that nobody waits for.
+func (u *unit) floats(i int) bool {
+	begin := u.chainBegin(i)
+	if !u.statementBegins(begin) || u.at(begin) == "await" || u.at(begin) == "return" || !u.assertsWithin(i+1, u.closer(i+1)) {
+		return false
+	}
+	for j := i; j < u.statementEnd(i); j++ {
+		if s := u.at(j); s == "done" || s == "resolve" || s == "finish" || s == "end" || s == "next" || s == "cb" || s == "callback" {
+			return false
+		}
+	}
+	return true
+}
+
+// chainBegin is where the statement begins, or the argument, that i stands in.
+func (u *unit) chainBegin(i int) int {
+	j := i
+	for j > 0 && i-j < 300 {
+		s := u.at(j - 1)
+		if s == ")" || s == "]" || s == "}" && u.at(j) == "." {
+			if u.opener(j-1) < 0 {
+				return j
+			}
+			j = u.opener(j - 1)
+			continue
+		}
+		if s == ";" || s == "{" || s == "}" || s == "(" || s == "," || s == "=>" || s == "=" || u.lang.shape == ends && u.tok[j].First && u.at(j) != "." {
+			return j
+		}
+		j--
+	}
+	return j
+}
+
+// handsBack tells whether a chain gives back what was caught.
+func (u *unit) handsBack(j int) bool {
+	for u.at(j) == "." && u.isWord(j+1) {
+		switch u.at(j + 1) {
+		case "onFailure", "getOrNull", "getOrDefault", "getOrElse", "onSuccess", "isSuccess", "isFailure":
+		default:
+			return true
+		}
+		if j += 2; u.at(j) == "(" {
+			j = u.closer(j)
+		}
+		if u.at(j) == "{" {
+			if u.assertsWithin(j, u.closer(j)) || u.throwsWithin(j, u.closer(j)) {
+				return true
+			}
+			j = u.closer(j)
+		}
+	}
+	return false
+}
+
+func (u *unit) throwsWithin(from, to int) bool {
+	for j := from; j < to; j++ {
+		if u.lang.throws[u.at(j)] {
+			return true
+		}
+	}
+	return false
+}
+
+// expectsFailure tells of a call that wants the assertions inside of it to fail.
+func (u *unit) expectsFailure(i int) bool {
+	switch u.at(i) {
+	case "assertThrows", "assertFailsWith", "shouldThrow", "raises", "assertRaises", "Throws":
+	default:
+		return false
+	}
+	for j := i + 1; j < i+5; j++ {
+		if s := u.at(j); s == "AssertionError" || s == "AssertionFailedError" || s == "AssertionException" || s == "XunitException" {
+			return true
+		}
+	}
+	return false
+}
+
+// onlyIfCaught counts the assertions in the handler at i when nothing says that it
+// has to run: what it guards neither fails at its end nor asserts.
+func (u *unit) onlyIfCaught(i, from int) int {
+	begin, to := u.handlerBody(i)
+	if u.at(i-1) == "." && u.at(i+1) == "(" && u.lang.handlers["catch"] {
+		begin, to = i+2, u.closer(i+1)-1
+		from = u.chainBegin(i)
+	}
+	if begin < 0 {
+		return 0
+	}
+	n := 0
+	for j := begin; j < min(to, len(u.tok)); j++ {
+		if s := u.at(j); s == "=" || u.lang.throws[s] && s != "fail" {
+			return 0 // what is caught is looked at later
+		}
+		if u.isWord(j) && u.asserts(j, nil) {
+			n++
+		}
+	}
+	if n == 0 || u.at(to) == "else" || u.at(to+1) == "else" {
+		return 0
+	}
+	for j := i - 1; j >= max(from, i-400); j-- {
+		s := u.at(j)
+		if s == "try" || s == "begin" {
+			return n
+		}
+		if u.isWord(j) && (u.asserts(j, nil) || u.lang.throws[s] || s == "fail" || s == "Fail" || s == "then") {
+			return 0
+		}
+	}
+	if u.at(i-1) == "." || u.lang.shape == ends {
+		return n
+	}
+	return 0
 }
 
 // unawaited tells of expect(...).rejects and .resolves of which nobody waits for

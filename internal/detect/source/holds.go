@@ -37,23 +37,6 @@ func (u *unit) sizeBefore(i, begin int) bool {
 	return false
 }
 
-// bare tells of an assertion that names a value and says nothing of it.
-func (u *unit) bare(i int) bool {
-	if u.at(i+1) != "(" {
-		return false
-	}
-	next := u.closer(i + 1)
-	switch s := u.at(i); u.lang.Name {
-	case "javascript", "typescript":
-		return s == "expect" && u.at(next) != "." && (u.at(next) == ";" || next >= len(u.tok) || u.tok[next].First)
-	case "java", "kotlin":
-		return s == "assertThat" && u.at(next) == ";" && u.commaAfter(i+2, next-1) >= next-2
-	case "php":
-		return s == "expect" && u.at(next) == ";"
-	}
-	return false
-}
-
 // Weak tells of an assertion that asks at most whether something is there.
 func (a *Assertion) Weak() bool { return a.Strength <= strength.Weak }
 

@@ -50,7 +50,7 @@ func (u *unit) saysFailure(i, end int) bool {
 // assert.ok("the hook was called"), among assertions that are counted.
 func (u *unit) marksPlace(i, begin, end int) bool {
 	args := u.arguments(i, begin, end)
-	if u.at(i) == "pass" {
+	if u.at(i) == "pass" || u.at(i) == "addToAssertionCount" {
 		return true
 	}
 	if len(args) != 1 || args[0][1]-args[0][0] != 1 {

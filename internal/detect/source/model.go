@@ -90,8 +90,15 @@ type Test struct {
 	Empty   bool // nothing is done in it
 	// Silent is set when it asserts nothing and hands nobody what could: only a crash
 	// makes it fail.
-	Silent   bool
-	Caught   int // assertions whose failure is caught
+	Silent bool
+	Caught int // assertions whose failure is caught
+	// Maybe are assertions in handlers that only run when something fails, and
+	// nothing says that it has to.
+	Maybe int
+	// Told counts statements that print, or that say that something was asserted;
+	// Voided are names whose value is given to nobody.
+	Told     int
+	Voided   []string
 	BodyHash uint64
 }
 

@@ -20,6 +20,7 @@ func (u *unit) readTests(m *Model) {
 	seen := make(map[string]int)
 	fileSkip, skipLine := u.fileSkip()
 	loops := u.loops()
+	u.dead = u.deadCode()
 	for i := range u.decls {
 		if !u.tests[i] {
 			if helpers[u.decls[i].name] && u.decls[i].kind == declFunction {
@@ -179,6 +180,10 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 			}
 			if j != name && u.member(j) {
 				t.Members = append(t.Members, u.tok[j].Hash)
+			}
+			u.tellsOnly(t, j)
+			if u.lang.handlers[u.at(j)] {
+				t.Maybe += u.onlyIfCaught(j, span[0])
 			}
 			if mock := u.mockOf(j); mock != "" {
 				t.Mocks = append(t.Mocks, mock)

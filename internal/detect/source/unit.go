@@ -30,6 +30,8 @@ type unit struct {
 	// declarations are one.
 	inTests bool
 	tests   []bool
+	// dead are the spans of tests that never run.
+	dead [][2]int
 	readerMemory
 }
 

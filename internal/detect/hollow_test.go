@@ -1,0 +1,104 @@
+package detect_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// swap is an edit of one piece of a text.
+func swap(text, old, now string) string { return strings.Replace(text, old, now, 1) }
+
+// Assertions that stand there and say nothing.
+func TestFormsOfHollow(t *testing.T) {
+	t.Parallel()
+	const (
+		jest    = "test('a', async () => {\n  expect(total(cart)).toBe(250);\n  expect(cart.size).toBe(3);\n});\n"
+		chai    = "it('a', () => {\n  expect(total(cart)).to.equal(250);\n  cart.size.should.equal(3);\n});\n"
+		fluent  = "public class ATests {\n    [Test]\n    public void A() {\n        _cart.Total().Should().Be(250);\n        _cart.Size.Should().Be(3);\n    }\n}\n"
+		assertj = "class ATest {\n    @Test\n    void a() {\n        assertThat(cart.total()).isEqualTo(250);\n        assertEquals(3, cart.size());\n    }\n}\n"
+		kotest  = "class ATest : FunSpec({\n    test(\"a\") {\n        cart.total() shouldBe 250\n        cart.size shouldBe 3\n    }\n})\n"
+		rspec   = "RSpec.describe Cart do\n  it \"adds\" do\n    expect(cart.total).to eq(250)\n    expect { cart.clear }.to change(cart, :size)\n  end\nend\n"
+		golang  = "package a\n\nfunc TestA(t *testing.T) {\n\tgot := total(cart)\n\tif got != 250 {\n\t\tt.Errorf(\"got %d\", got)\n\t}\n\tif cart.Size() != 3 {\n\t\tt.Error(\"size\")\n\t}\n}\n"
+		rust    = "#[test]\nfn adds() {\n    assert_eq!(cart.total(), 250);\n    assert_eq!(cart.size(), 3);\n}\n"
+		pytest  = "def test_a():\n    assert cart.total() == 250\n    assert cart.size == 3\n"
+		pest    = "<?php\nit('adds', function () {\n    expect($cart->total())->toBe(250);\n    expect($cart->size)->toBe(3);\n});\n"
+	)
+	void := []string{"act assertion-trivial"}
+	itself := []string{"act assertion-trivial", "tell expected-computed"}
+	checkForms(t, []form{
+		{"no matcher, Jest", "a.test.js", jest, swap(jest, ".toBe(250)", ""), void},
+		{"a matcher nobody calls", "a.test.js", jest, swap(jest, ".toBe(250)", ".toBe"), void},
+		{"only its negation", "a.test.js", jest, swap(jest, ".toBe(250)", ".not"), void},
+		{"another matcher", "a.test.js", jest, swap(jest, ".toBe(250)", "\n    .toBeTruthy()"), []string{"tell assertion-weaker"}},
+		{"links and no word", "a.spec.js", chai, swap(chai, ".to.equal(250)", ".to.be"), void},
+		{"a word that is a matcher", "a.spec.js", chai, swap(chai, ".to.equal(250)", ".to.be.true"), []string{"tell expected-computed"}},
+		{"should alone", "a.spec.js", chai, swap(chai, ".should.equal(3)", ".should"), void},
+		{"should alone, C#", "ATests.cs", fluent, swap(fluent, ".Should().Be(250)", ".Should()"), void},
+		{"nothing after it, AssertJ", "ATest.java", assertj, swap(assertj, ".isEqualTo(250)", ""), void},
+		{"nothing after it, RSpec", "spec/a_spec.rb", rspec, swap(rspec, ".to eq(250)", ""), void},
+		{"a block with nothing after it", "spec/a_spec.rb", rspec, swap(rspec, ".to change(cart, :size)", ""), void},
+		{"on the next line, RSpec", "spec/a_spec.rb", rspec, swap(rspec, ".to eq(250)", "\n      .to eq(250)"), nil},
+		{"nothing after it, Pest", "tests/ATest.php", pest, swap(pest, "->toBe(250)", ""), void},
+		{"itself, Jest", "a.test.js", jest, swap(jest, "toBe(250)", "toBe(total(cart))"), itself},
+		{"itself, Kotest", "src/test/ATest.kt", kotest, swap(kotest, "shouldBe 250", "shouldBe cart.total()"), itself},
+		{"itself, C#", "ATests.cs", fluent, swap(fluent, "Be(250)", "Be(_cart.Total())"), itself},
+		{"itself, Go", "a_test.go", golang, swap(golang, "got != 250", "got != got"), []string{"warn assertion-lost", "act assertion-trivial"}},
+		{"itself, Rust", "tests/a.rs", rust, swap(rust, "250", "cart.total()"), itself},
+		{"itself, Python", "tests/test_a.py", pytest, swap(pytest, "250", "cart.total()"), itself},
+		{"another of the same", "tests/test_a.py", pytest, swap(pytest, "== 250", "== other.total()"), []string{"tell expected-computed"}},
+	})
+}
+
+// Assertions that do not run, or whose failure nobody hears of.
+func TestFormsOfUnheard(t *testing.T) {
+	t.Parallel()
+	const (
+		jest   = "test('a', async () => {\n  for (const n of [1, 2]) {\n    expect(f(n)).toBe(n + 1);\n  }\n  expect(await load('b')).toBe('text');\n});\n"
+		throws = "test('a', async () => {\n  expect(() => load('b')).toThrow('no b');\n});\n"
+		kotest = "class ATest : FunSpec({\n    test(\"a\") {\n        listOf(1, 2).forEach { f(it) shouldBe it + 1 }\n        g(3) shouldBe 4\n    }\n})\n"
+		golang = "package a\n\nfunc TestA(t *testing.T) {\n\tfor _, n := range []int{1, 2} {\n\t\tif f(n) != n+1 {\n\t\t\tt.Error(n)\n\t\t}\n\t}\n\tif g(3) != 4 {\n\t\tt.Error(3)\n\t}\n}\n"
+		pytest = "def test_a():\n    with pytest.raises(ValueError):\n        load('b')\n    assert f(1) == 2\n"
+		rspec  = "RSpec.describe Cart do\n  it \"adds\" do\n    expect(f(1)).to eq(2)\n    expect(f(2)).to eq(3)\n  end\nend\n"
+		java   = "class ATest {\n    @Test\n    void a() {\n        assertThrows(LoadException.class, () -> load(\"b\"));\n        assertEquals(3, size());\n    }\n}\n"
+	)
+	caught := []string{"act assertion-swallowed"}
+	void := []string{"act assertion-trivial"}
+	rewritten := []string{"warn assertion-lost"}
+	alsoLost := slices.Concat(caught, rewritten)
+	checkForms(t, []form{
+		{"a loop over nothing, Kotlin", "src/test/ATest.kt", kotest, swap(kotest, "listOf(1, 2)", "emptyList<Int>()"), void},
+		{"a loop over nothing, Go", "a_test.go", golang, swap(golang, "{1, 2}", "{}"), void},
+		{"under false, Go", "a_test.go", golang, swap(golang, "\tif g(3) != 4 {\n\t\tt.Error(3)\n\t}\n", "\tif false {\n\t\tif g(3) != 4 {\n\t\t\tt.Error(3)\n\t\t}\n\t}\n"), void},
+		{"under false, Python", "tests/test_a.py", pytest, swap(pytest, "    assert", "    if False:\n        assert"), void},
+		{"under a condition, Python", "tests/test_a.py", pytest, swap(pytest, "    assert", "    if sys.platform != 'x':\n        assert"), nil},
+		{"under false, Ruby", "spec/a_spec.rb", rspec, swap(rspec, "    expect(f(2)).to eq(3)\n", "    if false\n      expect(f(2)).to eq(3)\n    end\n"), void},
+		{"a promise whose failure is dropped", "a.test.js", jest, swap(jest, "expect(await load('b')).toBe('text')", "await load('b').then((s) => expect(s).toBe('text')).catch(() => undefined)"), alsoLost},
+		{"a promise whose failure is told", "a.test.js", jest, swap(jest, "expect(await load('b')).toBe('text')", "await load('b').then((s) => expect(s).toBe('text')).catch(console.log)"), alsoLost},
+		{"a promise nobody waits for", "a.test.js", jest, swap(jest, "expect(await load('b')).toBe('text')", "load('b').then((s) => expect(s).toBe('text'))"), alsoLost},
+		{"a promise that is given back", "a.test.js", jest, swap(jest, "expect(await load('b')).toBe('text')", "return load('b').then((s) => expect(s).toBe('text'))"), rewritten},
+		{"only when it fails", "a.test.js", throws, swap(throws, "expect(() => load('b')).toThrow('no b');", "try {\n    load('b');\n  } catch (e) {\n    expect(e.message).toBe('no b');\n  }"), alsoLost},
+		{"only when it fails, and it has to", "a.test.js", throws, swap(throws, "expect(() => load('b')).toThrow('no b');", "try {\n    load('b');\n    throw new Error('loaded');\n  } catch (e) {\n    expect(e.message).toBe('no b');\n  }"), rewritten},
+		{"a failure that is wanted", "ATest.java", java, swap(java, "assertEquals(3, size())", "assertThrows(AssertionError.class, () -> assertEquals(3, size()))"), slices.Concat(caught, []string{"tell assertion-weaker"})},
+		{"a failure that is suppressed", "tests/test_a.py", pytest, swap(pytest, "    assert", "    with suppress(AssertionError):\n        assert"), caught},
+		{"rescued on its line", "spec/a_spec.rb", rspec, swap(rspec, "eq(3)", "eq(3) rescue nil"), caught},
+	})
+}
+
+// Assertions that are gone, and what stands where they stood.
+func TestFormsOfLost(t *testing.T) {
+	t.Parallel()
+	const (
+		jest   = "test('a', () => {\n  const cart = full('tea', 'milk');\n  expect(cart.total()).toBe(250);\n  expect(cart.names()).toEqual(['tea', 'milk']);\n});\n"
+		node   = "it('refuses', () => {\n  assert.throws(() => list.add({ seconds: 3 }), /needs a title/);\n  assert.throws(() => list.add({ title: 'Three' }), /has no length/);\n});\n"
+		golang = "package a\n\nfunc TestA(t *testing.T) {\n\terr := transfer(\"food\", 1251)\n\tif !errors.Is(err, ErrOverdrawn) {\n\t\tt.Fatalf(\"err = %v\", err)\n\t}\n\tif got := balance(\"food\"); got != 250 {\n\t\tt.Errorf(\"food = %d\", got)\n\t}\n}\n"
+		php    = "<?php\nclass ATest extends TestCase\n{\n    public function testA(): void\n    {\n        $e = taken('ada', 104.0);\n        self::assertSame(6, $e->retryAfter);\n        self::assertSame('ada', $e->key);\n    }\n}\n"
+	)
+	checkForms(t, []form{
+		{"printed", "a.test.js", jest, swap(jest, "expect(cart.total()).toBe(250);", "console.log(cart.total());"), []string{"act assertion-lost"}},
+		{"a part of one for two", "a.test.js", node, "it('refuses', () => {\n  assert.throws(() => list.add({ seconds: 3 }));\n});\n", []string{"tell expected-computed", "act assertion-removed"}},
+		{"one for two", "a.test.js", jest, swap(jest, "expect(cart.total()).toBe(250);\n  expect(cart.names()).toEqual(['tea', 'milk']);", "expect(cart).toEqual({ total: 250, names: ['tea', 'milk'] });"), nil},
+		{"given to nobody", "a_test.go", golang, swap(golang, "\tif !errors.Is(err, ErrOverdrawn) {\n\t\tt.Fatalf(\"err = %v\", err)\n\t}\n", "\t_ = err\n"), []string{"act assertion-lost"}},
+		{"counted", "tests/ATest.php", php, swap(php, "self::assertSame(6, $e->retryAfter);\n        self::assertSame('ada', $e->key);", "$this->addToAssertionCount(2);"), []string{"act assertion-lost", "warn assertion-trivial", "act assertion-lost"}},
+	})
+}
