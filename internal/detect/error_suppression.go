@@ -71,9 +71,12 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 		f := Finding{File: p.new.Path, Line: m.Line, Evidence: m.S, Confidence: cmp.Or(m.Confidence, 0.8)}
 		if keptFromTool(id) && p.old != nil && m.Target != 0 && p.old.Lines.Count(m.Target) >= max(1, p.new.Lines.Count(m.Target)) {
 			f.Confidence = max(f.Confidence, 0.9) // the line was there, and was complained of
-			if m.Why != "" && !strings.Contains(p.old.Notes, m.Why) || explained.MatchString(m.S) || id == source.ComplaintOff && m.Confidence < 0.8 && p.class == testCode {
+			if excused(p, m) || id == source.ComplaintOff && m.Confidence < 0.8 && p.class == testCode {
 				f.Confidence = 0.7 // one rule, and why; or of a test, of which only tools complain
 			}
+		}
+		if id == source.ComplaintOff && m.Silence.Rules == 0 && p.class == production {
+			f.Confidence = max(f.Confidence, 0.85) // whatever it is that is complained of
 		}
 		if outdated.MatchString(m.S) {
 			f.Confidence = min(f.Confidence, 0.7)
@@ -88,12 +91,17 @@ var outdated = regexp.MustCompile(`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{
 	`pragma warning disable\s+(?:CS)?0?61[28](?:\s*,\s*(?:CS)?0?61[28])*\s*(?://|$)|\[allow\(deprecated\)\]|` +
 	`disable(?:-next-line|-line)?\s+(?:@typescript-eslint/no-deprecated|deprecation/deprecation)\s*(?:--|\*/|$)`)
 
-// explained is a comment that silences one named rule and says why, in the forms
-// of Go's linters, ESLint, Flow, and Python's and PHP's checkers. Security checkers,
-// TypeScript and tools for coverage are silenced without a name; there the reason
-// has two or three words at least.
-var explained = regexp.MustCompile(`\bnosec\b\s*(?:[A-Z]\d+[\s,]*)*(?:[:#]|--?)\s*(?:[A-Za-z]\S*\s+){2}\S|(?:nolint|noqa|ignore|disable(?:-next-line|-line)?)\s*[:=\[ ]\s*[\w./-]+(?:,\s*[\w./-]+)*\]?\s*(?://|--|#|;)\s*(?:\S+\s+\S+|[A-Za-z]{5,})` +
-	`|lint:(?:file-)?ignore\s+[\w,*]+\s+\S+\s+\S|\$Flow\w+\[[\w-]+\]\W*(?:\S+\s+){2}\S*[A-Za-z]|@ts-expect-error\b\W*(?:[A-Za-z]\S*\s+){2}\S|(?:c8|v8|istanbul) ignore [a-z ]*\d*\s*(?:--|:|-)\s*\S+\s+\S`)
+// excused tells whether a mark says why it is there: beside it in some words, or in a
+// new comment before it. Who silences a tool has to name the one rule it is about.
+func excused(p *pair, m *source.Mark) bool {
+	if m.Pattern == source.ComplaintOff && m.Silence.Rules != 1 {
+		return false
+	}
+	return m.Silence.Words >= leastReason || m.Why != "" && !strings.Contains(p.old.Notes, m.Why)
+}
+
+// leastReason is how many words a reason has at least.
+const leastReason = 3
 
 // maxOpenEnds is how many open ends a file may gain.
 const maxOpenEnds = 5

@@ -44,6 +44,11 @@ type Rule struct {
 type Note struct {
 	Pattern, S string
 	Confidence float64
+	// Named are the characters after which the comment names the rules that it
+	// silences; empty when it cannot name one. A blank stands for itself.
+	Named string
+	// Off is set when it counts only with a 0 or an off after the name of a rule.
+	Off bool
 }
 
 // The tables of marks. A confidence of 0.6 warns in standard mode; what is about
@@ -51,7 +56,9 @@ type Note struct {
 
 func sharedNotes(more ...Note) []Note {
 	return slices.Concat(more, []Note{
-		{CoverageExcluded, "LCOV_EXCL", 0.6}, {ComplaintOff, "NOSONAR", 0.6}, {ComplaintOff, "nosemgrep", 0.6}, {ComplaintOff, "codeql[", 0.6},
+		{Pattern: CoverageExcluded, S: "LCOV_EXCL", Confidence: 0.6}, {Pattern: ComplaintOff, S: "NOSONAR", Confidence: 0.6},
+		{Pattern: ComplaintOff, S: "nosemgrep", Confidence: 0.6, Named: ":"}, {Pattern: ComplaintOff, S: "codeql[", Confidence: 0.6, Named: "["},
+		{Pattern: ComplaintOff, S: "lgtm[", Confidence: 0.6, Named: "["}, {Pattern: ComplaintOff, S: "DevSkim: ignore", Confidence: 0.6, Named: " "},
 	})
 }
 
@@ -71,8 +78,15 @@ func ForGo() []Rule {
 
 // GoNotes are the rules for comments of Go.
 func GoNotes() []Note {
-	return sharedNotes(Note{ComplaintOff, "nolint", 0.6}, Note{ComplaintOff, "nosec", 0.6}, Note{ComplaintOff, "lint:ignore", 0.6},
-		Note{ComplaintOff, "lint:file-ignore", 0.85}, Note{ComplaintOff, "revive:disable", 0.6}, Note{CoverageExcluded, "coverage:ignore", 0.6})
+	return sharedNotes(
+		Note{Pattern: ComplaintOff, S: "nolint", Confidence: 0.6, Named: ":"},
+		Note{Pattern: ComplaintOff, S: "nosec", Confidence: 0.6, Named: " :"},
+		Note{Pattern: ComplaintOff, S: "lint:ignore", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "lint:file-ignore", Confidence: 0.85, Named: " "},
+		Note{Pattern: ComplaintOff, S: "revive:disable", Confidence: 0.6, Named: ":"},
+		Note{Pattern: CoverageExcluded, S: "coverage:ignore", Confidence: 0.6},
+		Note{Pattern: CoverageExcluded, S: "coverage-ignore", Confidence: 0.6},
+	)
 }
 
 // ForScript are the rules of JavaScript.
@@ -104,11 +118,28 @@ func ForScript() []Rule {
 // ScriptNotes are the rules for comments of JavaScript.
 func ScriptNotes() []Note {
 	return sharedNotes(
-		Note{CoverageExcluded, "istanbul ignore", 0.6}, Note{CoverageExcluded, "c8 ignore", 0.6}, Note{CoverageExcluded, "v8 ignore", 0.6},
-		Note{CoverageExcluded, "node:coverage", 0.6},
-		Note{ComplaintOff, "@ts-nocheck", 0.9}, Note{ComplaintOff, "@ts-ignore", 0.7}, Note{ComplaintOff, "@ts-expect-error", 0.6},
-		Note{ComplaintOff, "eslint-disable", 0.6}, Note{ComplaintOff, "biome-ignore", 0.6}, Note{ComplaintOff, "oxlint-disable", 0.6},
-		Note{ComplaintOff, "tslint:disable", 0.6}, Note{ComplaintOff, "$FlowFixMe", 0.6}, Note{ComplaintOff, "$FlowIgnore", 0.6}, Note{ComplaintOff, "jshint ignore", 0.6})
+		Note{Pattern: CoverageExcluded, S: "istanbul ignore", Confidence: 0.6},
+		Note{Pattern: CoverageExcluded, S: "c8 ignore", Confidence: 0.6},
+		Note{Pattern: CoverageExcluded, S: "v8 ignore", Confidence: 0.6},
+		Note{Pattern: CoverageExcluded, S: "node:coverage", Confidence: 0.6},
+		Note{Pattern: ComplaintOff, S: "@ts-nocheck", Confidence: 0.9},
+		Note{Pattern: ComplaintOff, S: "@ts-ignore", Confidence: 0.7},
+		Note{Pattern: ComplaintOff, S: "@ts-expect-error", Confidence: 0.6},
+		Note{Pattern: ComplaintOff, S: "eslint-disable", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "eslint ", Confidence: 0.85, Named: " ", Off: true},
+		Note{Pattern: ComplaintOff, S: "biome-ignore", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "deno-lint-ignore", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "oxlint-disable", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "tslint:disable", Confidence: 0.6, Named: ":"},
+		Note{Pattern: ComplaintOff, S: "$FlowFixMe", Confidence: 0.6, Named: "["},
+		Note{Pattern: ComplaintOff, S: "$FlowIgnore", Confidence: 0.6, Named: "["},
+		Note{Pattern: ComplaintOff, S: "$FlowExpectedError", Confidence: 0.6, Named: "["},
+		Note{Pattern: ComplaintOff, S: "@noflow", Confidence: 0.85},
+		Note{Pattern: ComplaintOff, S: "jshint ignore", Confidence: 0.6},
+		Note{Pattern: ComplaintOff, S: "jscs:disable", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "standard-disable", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "Stryker disable", Confidence: 0.6, Named: " "},
+	)
 }
 
 // ForPython are the rules of Python.
@@ -138,10 +169,37 @@ func ForPython() []Rule {
 // PythonNotes are the rules for comments of Python.
 func PythonNotes() []Note {
 	return sharedNotes(
-		Note{CoverageExcluded, "pragma: no cover", 0.6}, Note{CoverageExcluded, "pragma: no branch", 0.6}, Note{CoverageExcluded, "pragma:no cover", 0.6}, Note{CoverageExcluded, "pragma: nocover", 0.6},
-		Note{ComplaintOff, "mypy: ignore-errors", 0.9}, Note{ComplaintOff, "ruff: noqa", 0.85}, Note{ComplaintOff, "flake8: noqa", 0.85}, Note{ComplaintOff, "pylint: skip-file", 0.9},
-		Note{ComplaintOff, "noqa", 0.6}, Note{ComplaintOff, "type: ignore", 0.6}, Note{ComplaintOff, "pylint: disable", 0.6},
-		Note{ComplaintOff, "pyright: ignore", 0.6}, Note{ComplaintOff, "pyright: basic", 0.6}, Note{ComplaintOff, "nosec", 0.6}, Note{ComplaintOff, "ty: ignore", 0.6}, Note{ComplaintOff, "pyre-ignore", 0.6})
+		Note{Pattern: CoverageExcluded, S: "pragma: no cover", Confidence: 0.6},
+		Note{Pattern: CoverageExcluded, S: "pragma: no branch", Confidence: 0.6},
+		Note{Pattern: CoverageExcluded, S: "pragma:no cover", Confidence: 0.6},
+		Note{Pattern: CoverageExcluded, S: "pragma: nocover", Confidence: 0.6},
+		Note{Pattern: ComplaintOff, S: "mypy: ignore-errors", Confidence: 0.9},
+		Note{Pattern: ComplaintOff, S: "mypy: disable-error-code", Confidence: 0.85, Named: "="},
+		Note{Pattern: ComplaintOff, S: "mypy: allow-", Confidence: 0.85},
+		Note{Pattern: ComplaintOff, S: "ruff: noqa", Confidence: 0.85, Named: ":"},
+		Note{Pattern: ComplaintOff, S: "flake8: noqa", Confidence: 0.85, Named: ":"},
+		Note{Pattern: ComplaintOff, S: "pylint: skip-file", Confidence: 0.9},
+		Note{Pattern: ComplaintOff, S: "pylint: disable-all", Confidence: 0.9},
+		Note{Pattern: ComplaintOff, S: "noqa", Confidence: 0.6, Named: ":"},
+		Note{Pattern: ComplaintOff, S: "type: ignore", Confidence: 0.6, Named: "["},
+		Note{Pattern: ComplaintOff, S: "type:ignore", Confidence: 0.6, Named: "["},
+		Note{Pattern: ComplaintOff, S: "pylint: disable", Confidence: 0.6, Named: "=:"},
+		Note{Pattern: ComplaintOff, S: "pylint:disable", Confidence: 0.6, Named: "=:"},
+		Note{Pattern: ComplaintOff, S: "pyright: ignore", Confidence: 0.6, Named: "["},
+		Note{Pattern: ComplaintOff, S: "basedpyright: ignore", Confidence: 0.6, Named: "["},
+		Note{Pattern: ComplaintOff, S: "pyright: basic", Confidence: 0.85},
+		Note{Pattern: ComplaintOff, S: "pyright: off", Confidence: 0.85},
+		Note{Pattern: ComplaintOff, S: "pyright: report", Confidence: 0.85, Named: " ", Off: true},
+		Note{Pattern: ComplaintOff, S: "nosec", Confidence: 0.6, Named: " :"},
+		Note{Pattern: ComplaintOff, S: "ty: ignore", Confidence: 0.6, Named: "["},
+		Note{Pattern: ComplaintOff, S: "pyre-ignore", Confidence: 0.6, Named: "["},
+		Note{Pattern: ComplaintOff, S: "pyre-fixme", Confidence: 0.6, Named: "["},
+		Note{Pattern: ComplaintOff, S: "pytype: disable", Confidence: 0.6, Named: "="},
+		Note{Pattern: ComplaintOff, S: "pytype: skip-file", Confidence: 0.85},
+		Note{Pattern: ComplaintOff, S: "pyrefly: ignore", Confidence: 0.6, Named: "["},
+		Note{Pattern: ComplaintOff, S: "codespell:ignore", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "pycodestyle: noqa", Confidence: 0.6, Named: ":"},
+	)
 }
 
 // ForJava are the rules of Java.
@@ -159,7 +217,17 @@ func ForJava() []Rule {
 
 // JavaNotes are the rules for comments of Java.
 func JavaNotes() []Note {
-	return sharedNotes(Note{ComplaintOff, "NOPMD", 0.6}, Note{ComplaintOff, "CHECKSTYLE:OFF", 0.7}, Note{ComplaintOff, "CHECKSTYLE.OFF", 0.7}, Note{ComplaintOff, "noinspection", 0.6})
+	return sharedNotes(
+		Note{Pattern: ComplaintOff, S: "NOPMD", Confidence: 0.6},
+		Note{Pattern: ComplaintOff, S: "CHECKSTYLE:OFF", Confidence: 0.7, Named: ":"},
+		Note{Pattern: ComplaintOff, S: "CHECKSTYLE.OFF", Confidence: 0.7, Named: ":"},
+		Note{Pattern: ComplaintOff, S: "CHECKSTYLE:SUPPRESS", Confidence: 0.6, Named: ":"},
+		Note{Pattern: ComplaintOff, S: "CSOFF", Confidence: 0.7, Named: ":"},
+		Note{Pattern: ComplaintOff, S: "@checkstyle:off", Confidence: 0.7},
+		Note{Pattern: ComplaintOff, S: "noinspection", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "ktlint-disable", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "detekt:disable", Confidence: 0.6, Named: " "},
+	)
 }
 
 // ForKotlin are the rules of Kotlin.
@@ -187,7 +255,14 @@ func ForCSharp() []Rule {
 
 // CSharpNotes are the rules for comments of C#.
 func CSharpNotes() []Note {
-	return sharedNotes(Note{ComplaintOff, "pragma warning disable", 0.6}, Note{ComplaintOff, "nullable disable", 0.7}, Note{ComplaintOff, "ReSharper disable", 0.6})
+	return sharedNotes(
+		Note{Pattern: ComplaintOff, S: "pragma warning disable", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "nullable disable", Confidence: 0.7},
+		Note{Pattern: ComplaintOff, S: "ReSharper disable", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "StyleCop.disable", Confidence: 0.6},
+		Note{Pattern: ComplaintOff, S: "Stryker disable", Confidence: 0.6, Named: " "},
+		Note{Pattern: CoverageExcluded, S: "coverage:ignore", Confidence: 0.6},
+	)
 }
 
 // ForRust are the rules of Rust.
@@ -196,11 +271,14 @@ func ForRust() []Rule {
 		{GuardVoid, "&& false {", InCode, 0.85}, {GuardVoid, "if false &&", InCode, 0.85},
 		{ExitTrick, "process :: exit ( 0 )", InTests, 0.9}, {RunnerAsked, "cfg ! ( test )", InCode, 0.9}, {RunnerAsked, `var ( "RUST_TEST_*"`, InCode, 0.9}, {RunnerAsked, `var_os ( "RUST_TEST_*"`, InCode, 0.9},
 		{RunnerAsked, `var ( "NEXTEST*"`, InCode, 0.9}, {RunnerAsked, `var_os ( "NEXTEST*"`, InCode, 0.9}, {RunnerAsked, "cfg ( not ( test ) )", InCode, 0.7},
-		{ComplaintOff, "# ! [ allow (", Anywhere, 0.8}, {ComplaintOff, "# [ allow (", Anywhere, 0.6}, {CoverageExcluded, "# [ coverage ( off ) ]", InCode, 0.7},
+		{ComplaintOff, "# ! [ allow (", Anywhere, 0.8}, {ComplaintOff, "# [ allow (", Anywhere, 0.6}, {ComplaintOff, "# ! [ expect (", Anywhere, 0.8}, {ComplaintOff, "# [ expect (", Anywhere, 0.6}, {CoverageExcluded, "# [ coverage ( off ) ]", InCode, 0.7},
 		{CoverageExcluded, "# [ cfg_attr ( coverage_nightly", InCode, 0.6}, {CoverageExcluded, "# [ cfg ( not ( tarpaulin_include ) ) ]", InCode, 0.7},
 		{ChecksOff, "danger_accept_invalid_certs ( true )", InCode, 0.9}, {ChecksOff, "danger_accept_invalid_hostnames ( true )", InCode, 0.9},
 	}
 }
+
+// RustNotes are the rules for comments of Rust.
+func RustNotes() []Note { return sharedNotes() }
 
 // ForRuby are the rules of Ruby.
 func ForRuby() []Rule {
@@ -215,7 +293,18 @@ func ForRuby() []Rule {
 
 // RubyNotes are the rules for comments of Ruby.
 func RubyNotes() []Note {
-	return sharedNotes(Note{CoverageExcluded, ":nocov:", 0.6}, Note{CoverageExcluded, "nocov", 0.6}, Note{ComplaintOff, "rubocop:disable", 0.6}, Note{ComplaintOff, "brakeman:ignore", 0.6}, Note{ComplaintOff, "steep:ignore", 0.6})
+	return sharedNotes(
+		Note{Pattern: CoverageExcluded, S: ":nocov:", Confidence: 0.6},
+		Note{Pattern: CoverageExcluded, S: "nocov", Confidence: 0.6},
+		Note{Pattern: ComplaintOff, S: "rubocop:disable", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "rubocop:todo", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "brakeman:ignore", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "steep:ignore", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "standard:disable", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "reek:ignore", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "typed: false", Confidence: 0.6, Named: "-"},
+		Note{Pattern: ComplaintOff, S: "typed: ignore", Confidence: 0.6, Named: "-"},
+	)
 }
 
 // ForPHP are the rules of PHP.
@@ -235,7 +324,22 @@ func ForPHP() []Rule {
 
 // PHPNotes are the rules for comments of PHP.
 func PHPNotes() []Note {
-	return sharedNotes(Note{CoverageExcluded, "@codeCoverageIgnore", 0.6}, Note{ComplaintOff, "phpcs:ignore", 0.6}, Note{ComplaintOff, "phpcs:disable", 0.7}, Note{ComplaintOff, "@phpstan-ignore", 0.6}, Note{ComplaintOff, "@psalm-suppress", 0.6}, Note{ComplaintOff, "@phan-suppress", 0.6})
+	return sharedNotes(
+		Note{Pattern: CoverageExcluded, S: "@codeCoverageIgnore", Confidence: 0.6},
+		Note{Pattern: ComplaintOff, S: "phpcs:ignoreFile", Confidence: 0.85},
+		Note{Pattern: ComplaintOff, S: "phpcs:ignore", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "phpcs:disable", Confidence: 0.7, Named: " "},
+		Note{Pattern: ComplaintOff, S: "@codingStandardsIgnore", Confidence: 0.6},
+		Note{Pattern: ComplaintOff, S: "@phpstan-ignore", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "@psalm-suppress", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "@phan-suppress", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "@phan-file-suppress", Confidence: 0.85, Named: " "},
+		Note{Pattern: ComplaintOff, S: "@SuppressWarnings", Confidence: 0.6, Named: "("},
+		Note{Pattern: ComplaintOff, S: "@noinspection", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "@infection-ignore-all", Confidence: 0.6},
+		Note{Pattern: ComplaintOff, S: "@mago-ignore", Confidence: 0.6, Named: " "},
+		Note{Pattern: ComplaintOff, S: "@mago-expect", Confidence: 0.6, Named: " "},
+	)
 }
 
 // ForTypeScript are the rules of TypeScript.

@@ -75,6 +75,9 @@ func (u *unit) readMarks(m *Model) {
 				h = mixHash(h, u.tok[j].Hash)
 			}
 			mark := Mark{Pattern: rule.Pattern, Line: u.line(i), S: u.lineText(i), Key: h, Target: u.target(i, len(rule.parts)), Confidence: rule.Confidence, Why: u.why(u.line(i))}
+			if rule.Pattern == ComplaintOff {
+				mark.Silence = u.silenceAt(i)
+			}
 			if rule.Pattern == ExitTrick && (u.handsOn() || u.startedByTests(m)) {
 				mark.Confidence = min(mark.Confidence, 0.7)
 			}
@@ -199,7 +202,7 @@ func (u *unit) readNotes(m *Model) {
 		}
 		for r := range u.lang.notes {
 			rule := &u.lang.notes[r]
-			if !strings.Contains(n.S, rule.S) || !directive(n.S, rule.S) {
+			if !strings.Contains(n.S, rule.S) || !directive(n.S, rule.S) || rule.Off && !switchesOff(n.S) {
 				continue
 			}
 			about := next - 1
@@ -209,7 +212,7 @@ func (u *unit) readNotes(m *Model) {
 			target := u.lineHash(about)
 			m.Marks = append(m.Marks, Mark{
 				Pattern: rule.Pattern, Line: int(n.Line), S: strings.Clone(Clip(n.S)), Key: target, Target: target,
-				Confidence: rule.Confidence, Why: u.why(int(n.Line)),
+				Confidence: rule.Confidence, Why: u.why(int(n.Line)), Silence: silenceOf(rule, n.S),
 			})
 			break
 		}

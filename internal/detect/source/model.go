@@ -199,6 +199,8 @@ type Mark struct {
 	On         bool // of a switch
 	// Why is the comment on the line before it, of three words at least; empty for none.
 	Why string
+	// Silence is what one says that silences a tool.
+	Silence Silence
 }
 
 // Reader makes models, one after the other. It keeps the memory that reading takes
