@@ -333,9 +333,7 @@ func (r *run) read(reader *source.Reader, p *pair) {
 	p.old, p.oldWhy = r.version(reader, &c.Old, nil)
 	p.new, p.newWhy = r.version(reader, &c.New, p.old)
 	p.custom = r.custom(p)
-	if p.class == fixture {
-		p.lost, p.gained = linesChanged(c.Old.Content, c.New.Content)
-	}
+	p.edit = editOf(&c.Old, &c.New)
 	c.Old.Content, c.New.Content = nil, nil
 }
 

@@ -91,17 +91,25 @@ var outdated = regexp.MustCompile(`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{
 	`pragma warning disable\s+(?:CS)?0?61[28](?:\s*,\s*(?:CS)?0?61[28])*\s*(?://|$)|\[allow\(deprecated\)\]|` +
 	`disable(?:-next-line|-line)?\s+(?:@typescript-eslint/no-deprecated|deprecation/deprecation)\s*(?:--|\*/|$)`)
 
-// excused tells whether a mark says why it is there: beside it in some words, or in a
-// new comment before it. Who silences a tool has to name the one rule it is about.
+// excused tells whether a mark says why it is there: beside it, or in a new comment
+// before it. Who silences a tool has to name the rule it is about; for several rules,
+// and for what names none by its nature, the reason has more words.
 func excused(p *pair, m *source.Mark) bool {
-	if m.Pattern == source.ComplaintOff && m.Silence.Rules != 1 {
+	least := 4
+	switch s := &m.Silence; {
+	case m.Pattern == source.CoverageExcluded:
+		least = 2
+	case s.Rules == 0:
+		return false
+	case s.Rules == 1 && s.Longest >= 5:
+		least = 1
+	case s.Rules == 1:
+		least = 2
+	case s.Rules > 3:
 		return false
 	}
-	return m.Silence.Words >= leastReason || m.Why != "" && !strings.Contains(p.old.Notes, m.Why)
+	return m.Silence.Words >= least || m.Why != "" && !strings.Contains(p.old.Notes, m.Why)
 }
-
-// leastReason is how many words a reason has at least.
-const leastReason = 3
 
 // maxOpenEnds is how many open ends a file may gain.
 const maxOpenEnds = 5

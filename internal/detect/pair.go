@@ -15,8 +15,8 @@ type pair struct {
 	class          class
 	old, new       *source.Model // nil when not there or not analysed
 	oldWhy, newWhy string        // why not analysed
-	lost, gained   int           // lines, of a fixture
-	custom         []Finding     // of the user's patterns
+	edit           edit
+	custom         []Finding // of the user's patterns
 }
 
 // class is what a file is for, as far as detectors differ.
@@ -46,6 +46,9 @@ func classOf(c *Change) class {
 	}
 	if lang != nil && lang.TestFile(name) {
 		return testCode
+	}
+	if readByTests(name) && c.Protected == "" {
+		return fixture
 	}
 	return production
 }

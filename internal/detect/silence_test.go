@@ -7,23 +7,26 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// A reason excuses who silences one rule by its name. Who silences all of them, or
-// several, or a group, is told whatever is said of it.
+// A reason excuses who silences rules by their names. Who silences all of them, or a
+// group, or many, is told whatever is said of it.
 func TestSilenceNeedsName(t *testing.T) {
 	t.Parallel()
 	const line = "value = read(path)"
 	for _, test := range []struct{ path, note, want string }{
 		{"a.go", "//nolint:gosec // the path is one of ours", "warn"},
 		{"a.go", "//nolint // the path is one of ours", "act"},
-		{"a.go", "//nolint:gosec,errcheck // the path is one of ours", "act"},
-		{"a.go", "//nolint:gosec // fine here", "act"},
+		{"a.go", "//nolint:gosec,errcheck // the path is one of ours", "warn"},
+		{"a.go", "//nolint:gosec,errcheck // fine here", "act"},
+		{"a.go", "//nolint:gosec,errcheck,unparam,funlen // the path is one of ours", "act"},
+		{"a.go", "//nolint:gosec // limited", "warn"},
+		{"a.go", "//nolint:gosec // ok", "act"},
 		{"a.go", "// #nosec G304 -- the path is one of ours", "warn"},
 		{"a.go", "//revive:disable:exported the path is one of ours", "warn"},
 		{"a.ts", "// @ts-expect-error the path is one of ours", "act"},
 		{"a.ts", "// @ts-ignore the path is one of ours", "act"},
 		{"a.ts", "// eslint-disable-next-line no-undef -- the path is one of ours", "warn"},
 		{"a.ts", "// eslint-disable-next-line -- the path is one of ours", "act"},
-		{"a.ts", "// eslint-disable-next-line no-undef, eqeqeq -- the path is one of ours", "act"},
+		{"a.ts", "// eslint-disable-next-line no-undef, eqeqeq -- ours", "act"},
 		{"a.ts", "/* eslint no-undef: 0 */", "act"},
 		{"a.ts", "/* eslint eqeqeq: \"off\", curly: \"off\" */", "act"},
 		{"a.ts", "// biome-ignore lint/style/useConst: the path is one of ours", "warn"},

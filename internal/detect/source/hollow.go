@@ -358,8 +358,12 @@ func (u *unit) afterCall(i int) int {
 }
 
 // tellsOnly counts the statements of a test that print something, or say that
-// something was asserted, and notes the names whose value is given to nobody.
-func (u *unit) tellsOnly(t *Test, i int) {
+// something was asserted, notes the names whose value is given to nobody, and counts
+// assertions that run only when something fails.
+func (u *unit) tellsOnly(t *Test, i, from int) {
+	if u.lang.handlers[u.at(i)] {
+		t.Maybe += u.onlyIfCaught(i, from)
+	}
 	switch s := u.at(i); {
 	case s == "_" && u.at(i+1) == "=" && (u.isWord(i+2) && u.endsStatement(i+3)):
 		t.Voided = append(t.Voided, strings.Clone(u.at(i+2)))

@@ -88,6 +88,44 @@ func (u *unit) readMarks(m *Model) {
 	u.readOpenEnds(m)
 }
 
+// silenceAt reads the rules that an attribute, or a call, silences.
+func (u *unit) silenceAt(i int) marktable.Silence {
+	open := i
+	for open < len(u.tok) && u.at(open) != "(" && u.tok[open].Line == u.tok[i].Line {
+		open++
+	}
+	if u.at(open) != "(" {
+		return marktable.Silence{}
+	}
+	if u.at(open-1) == "SuppressMessage" || u.at(open-1) == "SuppressFBWarnings" {
+		return marktable.Silence{Rules: 1}
+	}
+	var found marktable.Silence
+	from := open + 1
+	for j := from; j < u.closer(open); j++ {
+		if u.at(j) == "reason" || u.at(j) == "justification" {
+			return found
+		}
+		s := u.at(j)
+		switch {
+		case u.kindAt(j) == lex.Text:
+			s = lex.Unquote(s)
+		case u.lang.Name == "rust" && (u.at(j+1) == "," || u.at(j+1) == ")"):
+			for j-2 > open && u.at(j-1) == "::" {
+				s = u.at(j-2) + "::" + s
+				break
+			}
+		default:
+			continue
+		}
+		if marktable.Group(s) {
+			return marktable.Silence{}
+		}
+		found.Rules++
+	}
+	return found
+}
+
 // testLines tells which tokens belong to test code.
 func (u *unit) testLines() func(i int) bool {
 	if u.inTests || u.lang.Name != "rust" {
@@ -202,7 +240,7 @@ func (u *unit) readNotes(m *Model) {
 		}
 		for r := range u.lang.notes {
 			rule := &u.lang.notes[r]
-			if !strings.Contains(n.S, rule.S) || !directive(n.S, rule.S) || rule.Off && !switchesOff(n.S) {
+			if !strings.Contains(n.S, rule.S) || !directive(n.S, rule.S) || rule.Off && !marktable.SwitchesOff(n.S) {
 				continue
 			}
 			about := next - 1
@@ -212,7 +250,7 @@ func (u *unit) readNotes(m *Model) {
 			target := u.lineHash(about)
 			m.Marks = append(m.Marks, Mark{
 				Pattern: rule.Pattern, Line: int(n.Line), S: strings.Clone(Clip(n.S)), Key: target, Target: target,
-				Confidence: rule.Confidence, Why: u.why(int(n.Line)), Silence: silenceOf(rule, n.S),
+				Confidence: rule.Confidence, Why: u.why(int(n.Line)), Silence: marktable.SilenceOf(rule, n.S),
 			})
 			break
 		}

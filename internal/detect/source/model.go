@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/bag"
+	"github.com/perdure/perdure/internal/detect/marktable"
 )
 
 // Model is what the detectors know of a version of a file.
@@ -200,7 +201,7 @@ type Mark struct {
 	// Why is the comment on the line before it, of three words at least; empty for none.
 	Why string
 	// Silence is what one says that silences a tool.
-	Silence Silence
+	Silence marktable.Silence
 }
 
 // Reader makes models, one after the other. It keeps the memory that reading takes

@@ -181,10 +181,7 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 			if j != name && u.member(j) {
 				t.Members = append(t.Members, u.tok[j].Hash)
 			}
-			u.tellsOnly(t, j)
-			if u.lang.handlers[u.at(j)] {
-				t.Maybe += u.onlyIfCaught(j, span[0])
-			}
+			u.tellsOnly(t, j, span[0])
 			if mock := u.mockOf(j); mock != "" {
 				t.Mocks = append(t.Mocks, mock)
 			}

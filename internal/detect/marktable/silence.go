@@ -1,23 +1,20 @@
-package source
+package marktable
 
 import (
 	"strings"
-	"sync"
-
-	"github.com/perdure/perdure/internal/detect/lex"
-	"github.com/perdure/perdure/internal/detect/marktable"
 )
 
 // Silence says what a mark that silences a tool says of it.
 type Silence struct {
 	// Rules is how many rules it names; 0 when it silences all of them, or a group.
 	Rules int
-	// Words are those of the reason that stands beside it.
-	Words int
+	// Words are those of the reason that stands beside it, Longest the bytes of the
+	// longest of them.
+	Words, Longest int
 }
 
-// silenceOf reads what a comment says after the piece by which a note was found.
-func silenceOf(note *marktable.Note, s string) Silence {
+// SilenceOf reads what a comment says after the piece by which a note was found.
+func SilenceOf(note *Note, s string) Silence {
 	s = s[strings.Index(s, note.S)+len(note.S):]
 	n := 0
 	for n < len(s) && (s[n] == '-' || lower(s[n])) {
@@ -33,6 +30,7 @@ func silenceOf(note *marktable.Note, s string) Silence {
 	for w := range strings.FieldsSeq(rest) {
 		if strings.ContainsFunc(w, func(c rune) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c > 127 }) {
 			found.Words++
+			found.Longest = max(found.Longest, len(w))
 		}
 	}
 	if note.S == "nosec" && found.Rules == 0 && found.Words >= nosecReason {
@@ -48,7 +46,7 @@ func lower(c byte) bool { return c >= 'a' && c <= 'z' }
 
 // ruleNames counts the rules that a comment names, and returns what stands behind
 // them. All rules, or a group of them, are none.
-func ruleNames(note *marktable.Note, s string) (int, string) {
+func ruleNames(note *Note, s string) (int, string) {
 	opener := strings.TrimLeft(s, " ")
 	switch {
 	case s == "" || note.Named == "":
@@ -93,7 +91,7 @@ func moreNames(s string) bool {
 }
 
 // prose tells of a word that is no name of a rule but the first one of a reason.
-func prose(name, rest string, note *marktable.Note) bool {
+func prose(name, rest string, note *Note) bool {
 	if strings.HasPrefix(name, "-") || strings.HasPrefix(name, "/") || strings.HasPrefix(name, "*") && name != "*" {
 		return true
 	}
@@ -109,58 +107,22 @@ func prose(name, rest string, note *marktable.Note) bool {
 }
 
 // group tells of a name that stands for many rules.
-func group(name string, note *marktable.Note) bool {
+func group(name string, note *Note) bool {
+	return Group(name) || strings.HasPrefix(note.S, "rubocop") && !strings.Contains(name, "/")
+}
+
+// Group tells of the names that tools have for all their rules, or for many of them.
+func Group(name string) bool {
 	switch strings.ToLower(name) {
-	case "all", "*", "lint", "warnings", "clippy::all", "clippy::pedantic", "clippy::correctness", "clippy::suspicious", "clippy::style", "clippy::complexity", "clippy::perf", "clippy::restriction", "clippy::nursery", "unused":
+	case "all", "*", "lint", "warnings", "unused", "clippy::all", "clippy::pedantic", "clippy::correctness", "clippy::suspicious", "clippy::style",
+		"clippy::complexity", "clippy::perf", "clippy::restriction", "clippy::nursery":
 		return true
 	}
-	return strings.HasPrefix(note.S, "rubocop") && !strings.Contains(name, "/")
+	return false
 }
 
-// silenceAt reads the rules that an attribute, or a call, silences.
-func (u *unit) silenceAt(i int) Silence {
-	open := i
-	for open < len(u.tok) && u.at(open) != "(" && u.tok[open].Line == u.tok[i].Line {
-		open++
-	}
-	if u.at(open) != "(" {
-		return Silence{}
-	}
-	if u.at(open-1) == "SuppressMessage" || u.at(open-1) == "SuppressFBWarnings" {
-		return Silence{Rules: 1}
-	}
-	var found Silence
-	from := open + 1
-	for j := from; j < u.closer(open); j++ {
-		if u.at(j) == "reason" || u.at(j) == "justification" {
-			return found
-		}
-		s := u.at(j)
-		switch {
-		case u.kindAt(j) == lex.Text:
-			s = lex.Unquote(s)
-		case u.lang.Name == "rust" && (u.at(j+1) == "," || u.at(j+1) == ")"):
-			for j-2 > open && u.at(j-1) == "::" {
-				s = u.at(j-2) + "::" + s
-				break
-			}
-		default:
-			continue
-		}
-		if wholeGroups()[strings.ToLower(s)] {
-			return Silence{}
-		}
-		found.Rules++
-	}
-	return found
-}
-
-var wholeGroups = sync.OnceValue(func() set {
-	return words("all * warnings unused clippy::all clippy::pedantic clippy::correctness clippy::suspicious clippy::style clippy::complexity clippy::perf clippy::restriction clippy::nursery")
-})
-
-// switchesOff tells whether a comment that configures a tool switches a rule off.
-func switchesOff(s string) bool {
+// SwitchesOff tells whether a comment that configures a tool switches a rule off.
+func SwitchesOff(s string) bool {
 	s = strings.NewReplacer(`"`, "", "'", "", " ", "", "[", "", "=", ":").Replace(strings.ToLower(s))
 	for _, off := range [...]string{":0", ":off", ":false", ":none"} {
 		if strings.Contains(s, off) {

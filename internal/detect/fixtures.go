@@ -1,0 +1,214 @@
+package detect
+
+import (
+	"bytes"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/perdure/perdure/internal/detect/source"
+)
+
+// edit is what changed in a file, line by line.
+type edit struct {
+	lost, gained int
+	// words are those of the lines that went and that came, and of the file's name.
+	words map[uint32]side
+}
+
+// side says where a word of an edit stands.
+type side uint8
+
+const (
+	before side = 1 << iota
+	after
+	named // it tells something by itself
+)
+
+// oneSided tells of a word that only came, or only went.
+func (s side) oneSided() bool { return s&(before|after) == before || s&(before|after) == after }
+
+// editOf compares two versions of a file.
+func editOf(old, now *Version) edit {
+	var e edit
+	left := make(map[string]int)
+	for line := range bytes.Lines(now.Content) {
+		left[strings.TrimRight(string(line), "\r\n")]++
+		e.gained++
+	}
+	e.words = make(map[uint32]side)
+	for line := range bytes.Lines(old.Content) {
+		s := strings.TrimRight(string(line), "\r\n")
+		if left[s]--; left[s] < 0 {
+			e.lost++
+			e.note(s, before)
+		} else {
+			e.gained--
+		}
+	}
+	for line := range bytes.Lines(now.Content) {
+		if s := strings.TrimRight(string(line), "\r\n"); left[s] > 0 {
+			left[s]--
+			e.note(s, after)
+		}
+	}
+	for _, v := range []*Version{old, now} {
+		e.note(v.Path, before|after)
+	}
+	return e
+}
+
+// note keeps the words of a line: what a name, a title or a value consists of.
+func (e *edit) note(line string, where side) {
+	from := -1
+	for i, c := range line + " " {
+		split := !unicode.IsLetter(c) && !unicode.IsDigit(c) || from >= 0 && unicode.IsUpper(c) && i > 0 && unicode.IsLower(rune(line[i-1]))
+		if split && from >= 0 {
+			if w := strings.ToLower(line[from:i]); len(e.words) < maxEditWords && !commonWords()[w] {
+				if len(w) > 2 {
+					where |= named
+				}
+				e.words[source.Hash(strings.TrimSuffix(w, "s"))] |= where
+				where &^= named
+			}
+			from = -1
+		}
+		if from < 0 && (unicode.IsLetter(c) || unicode.IsDigit(c)) {
+			from = i
+		}
+	}
+}
+
+// maxEditWords is how many words of an edit are kept.
+const maxEditWords = 4000
+
+// commonWords are in the names of files, and in code, whatever they are about.
+var commonWords = sync.OnceValue(func() map[string]bool {
+	all := make(map[string]bool)
+	for w := range strings.FieldsSeq("test tests testing spec specs snap snapshot snapshots fixture fixtures testdata data golden src lib main java kotlin resources pkg internal cmd app txt json csv xml yaml yml html com org net example index " +
+		"export const return function class public private async await import from let var this self new null true false none nil static def end module use require package func") {
+		all[w] = true
+	}
+	return all
+})
+
+// related tells whether two edits have a word in common that tells something, or a
+// value that both brought or took away.
+func (e *edit) related(o *edit) bool {
+	a, b := e.words, o.words
+	if len(b) < len(a) {
+		a, b = b, a
+	}
+	for w, s := range a {
+		if o := b[w]; s&o&named != 0 || s.oneSided() && o.oneSided() {
+			return true
+		}
+	}
+	return false
+}
+
+// prose tells of files that no program reads.
+func prose(name string) bool {
+	switch path.Ext(name) {
+	case ".md", ".txt", ".rst", ".adoc":
+		return true
+	}
+	return path.Ext(name) == "" || strings.HasPrefix(name, ".") // LICENSE, .github/
+}
+
+// manifest tells of files that say what a project is called, and what it needs. What
+// it got of that stands in another file.
+func manifest(name string) bool {
+	switch base := path.Base(name); base {
+	case "package.json", "pom.xml", "composer.json", "pyproject.toml", "setup.cfg", "Cargo.toml", "go.mod", "build.gradle", "build.gradle.kts", "deno.json", "Directory.Packages.props", "Directory.Build.props":
+		return true
+	default:
+		switch path.Ext(base) {
+		case ".csproj", ".gemspec", ".sln":
+			return true
+		}
+	}
+	return false
+}
+
+// testFolders are folders of tests in which files of no language are what tests read.
+var testFolders = sync.OnceValue(func() map[string]bool {
+	all := make(map[string]bool)
+	for w := range strings.FieldsSeq("test tests spec specs __tests__ test-data test_data testfiles") {
+		all[w] = true
+	}
+	return all
+})
+
+// readByTests tells of a file of data in a folder of tests.
+func readByTests(name string) bool {
+	if source.LanguageOf(name) != nil || unread(name) || prose(name) && path.Ext(name) != ".txt" || manifest(name) {
+		return false
+	}
+	base := strings.ToLower(path.Base(name))
+	if strings.HasPrefix(base, "cmakelists") || strings.HasPrefix(base, "requirements") || strings.HasPrefix(base, "readme") || strings.Contains(base, "config") || strings.HasPrefix(base, "phpunit") || strings.HasPrefix(base, "pytest") || strings.HasPrefix(base, "tox") || strings.HasSuffix(base, ".lock") || strings.HasPrefix(base, "package-lock") || path.Ext(base) == ".d.ts" {
+		return false
+	}
+	switch path.Ext(base) {
+	case ".sh", ".bat", ".ps1", ".mk", ".cmake", ".gradle", ".props", ".targets", ".toml", ".ini", ".cfg", ".in", ".am", ".build", ".ts", ".bazel":
+		return false
+	}
+	for folder := range strings.SplitSeq(path.Dir(name), "/") {
+		if testFolders()[strings.ToLower(folder)] || strings.HasSuffix(folder, "Tests") || strings.HasSuffix(folder, ".Test") {
+			return true
+		}
+	}
+	return false
+}
+
+// fixtures tells of changed fixtures in a change that leaves the source alone that
+// they are of. New ones are no sign, and those that lost no line are none. It is less
+// sure when tests gained assertions, or the fixtures many more lines than they lost.
+func (r *run) fixtures() {
+	lost, gained := 0, 0
+	var code, tests []*pair
+	for _, p := range r.pairs {
+		switch p.class {
+		case production:
+			if !prose(p.path) && !manifest(p.path) {
+				code = append(code, p)
+			}
+		case testCode:
+			tests = append(tests, p)
+		case fixture:
+			lost, gained = lost+p.edit.lost, gained+p.edit.gained
+		}
+	}
+	for _, p := range r.pairs {
+		if p.class != fixture || p.edit.lost == 0 && p.edit.gained > 0 || p.change.Old.Path == "" || p.change.Old.Path != p.change.New.Path && p.change.New.Path != "" {
+			continue
+		}
+		related := func(o *pair) bool { return p.edit.related(&o.edit) }
+		if len(code) > 0 && wholeProgram(p.path) || slices.ContainsFunc(code, related) {
+			continue
+		}
+		f := Finding{File: p.path, Subject: p.path, Evidence: p.path, Confidence: 0.8}
+		if gained >= manyMore*lost || slices.ContainsFunc(tests, func(o *pair) bool { return r.of(o).asserts > 0 && related(o) }) {
+			f.Confidence = 0.7
+		}
+		r.add(f, fixtureChanged)
+	}
+}
+
+// wholeProgram tells of fixtures of tests that run all there is: any code may show in
+// them.
+func wholeProgram(name string) bool {
+	for part := range strings.FieldsFuncSeq(strings.ToLower(name), func(c rune) bool { return c == '/' || c == '.' || c == '_' || c == '-' }) {
+		switch part {
+		case "e2e", "integration", "acceptance", "functional", "system", "txtar", "script", "scripts", "scenarios", "feature", "features", "cassettes":
+			return true
+		}
+	}
+	return false
+}
+
+// manyMore is how many lines fixtures gain for each one that they lose when they
+// grow.
+const manyMore = 4
