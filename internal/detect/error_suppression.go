@@ -75,7 +75,7 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 				f.Confidence = 0.7 // one rule, and why; or of a test, of which only tools complain
 			}
 		}
-		if id == source.ComplaintOff && m.Silence.Rules == 0 && p.class == production {
+		if id == source.ComplaintOff && m.Silence.Rules == 0 && p.class == production && p.old != nil {
 			f.Confidence = max(f.Confidence, 0.85) // whatever it is that is complained of
 		}
 		if outdated.MatchString(m.S) {

@@ -108,7 +108,7 @@ func prose(name, rest string, note *Note) bool {
 
 // group tells of a name that stands for many rules.
 func group(name string, note *Note) bool {
-	return Group(name) || strings.HasPrefix(note.S, "rubocop") && !strings.Contains(name, "/")
+	return strings.EqualFold(name, "all") || name == "*" || name == "lint" || strings.HasPrefix(note.S, "rubocop") && !strings.Contains(name, "/")
 }
 
 // Group tells of the names that tools have for all their rules, or for many of them.

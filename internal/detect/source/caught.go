@@ -12,7 +12,7 @@ func (u *unit) losesFailure(i, from int) bool {
 	s := u.at(i)
 	switch u.lang.Name {
 	case "javascript", "typescript":
-		if s == "expect" && u.unawaited(i) || u.at(i-1) == "." && u.at(i+1) == "(" && (s == "catch" && u.chainCaught(i) || s == "then" && u.floats(i)) {
+		if s == "expect" && u.unawaited(i) || u.at(i-1) == "." && u.at(i+1) == "(" && (s == "catch" && u.chainCaught(i) || s == "then" && u.floats(i, from)) {
 			return true
 		}
 	case "csharp":
@@ -67,9 +67,9 @@ func (u *unit) chainCaught(i int) bool {
 }
 
 // floats tells of a promise that asserts when it is done, and that nobody waits for.
-func (u *unit) floats(i int) bool {
+func (u *unit) floats(i, from int) bool {
 	begin := u.chainBegin(i)
-	if !u.statementBegins(begin) || u.at(begin) == "await" || u.at(begin) == "return" || !u.assertsWithin(i+1, u.closer(i+1)) {
+	if u.countsAsserts(from, i) || !u.statementBegins(begin) || u.at(begin) == "await" || u.at(begin) == "return" || !u.assertsWithin(i+1, u.closer(i+1)) {
 		return false
 	}
 	for j := i; j < u.statementEnd(i); j++ {
@@ -78,6 +78,20 @@ func (u *unit) floats(i int) bool {
 		}
 	}
 	return true
+}
+
+// countsAsserts tells whether a test says how many assertions it has, so that none goes
+// missing.
+func (u *unit) countsAsserts(from, to int) bool {
+	for j := from; j < to; j++ {
+		switch u.at(j) {
+		case "plan", "assertions", "hasAssertions", "expectAssertions", "done", "assertionCount":
+			if u.at(j+1) != ":" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // chainBegin is where the statement begins, or the argument, that i stands in.
@@ -149,6 +163,9 @@ func (u *unit) expectsFailure(i int) bool {
 // has to run: what it guards neither fails at its end nor asserts.
 func (u *unit) onlyIfCaught(i, from int) int {
 	begin, to := u.handlerBody(i)
+	if u.countsAsserts(from, i) {
+		return 0
+	}
 	if u.at(i-1) == "." && u.at(i+1) == "(" && u.lang.handlers["catch"] {
 		begin, to = i+2, u.closer(i+1)-1
 		from = u.chainBegin(i)
