@@ -2,6 +2,7 @@ package detect
 
 import (
 	"bytes"
+	"hash/maphash"
 	"path"
 	"slices"
 	"strings"
@@ -30,43 +31,46 @@ const (
 // oneSided tells of a word that only came, or only went.
 func (s side) oneSided() bool { return s&(before|after) == before || s&(before|after) == after }
 
-// editOf compares two versions of a file.
+// editOf compares two versions of a file. Lines are known by their hashes.
 func editOf(old, now *Version) edit {
-	var e edit
-	left := make(map[string]int)
+	e := edit{words: make(map[uint32]side)}
+	seed := maphash.MakeSeed()
+	left := make(map[uint64]int)
+	key := func(line []byte) uint64 { return maphash.Bytes(seed, bytes.TrimRight(line, "\r\n")) }
 	for line := range bytes.Lines(now.Content) {
-		left[strings.TrimRight(string(line), "\r\n")]++
+		left[key(line)]++
 		e.gained++
 	}
-	e.words = make(map[uint32]side)
 	for line := range bytes.Lines(old.Content) {
-		s := strings.TrimRight(string(line), "\r\n")
-		if left[s]--; left[s] < 0 {
-			e.lost++
-			e.note(s, before)
-		} else {
+		if k := key(line); left[k] > 0 {
+			left[k]--
 			e.gained--
+			continue
 		}
+		e.lost++
+		e.note(string(line), before)
 	}
 	for line := range bytes.Lines(now.Content) {
-		if s := strings.TrimRight(string(line), "\r\n"); left[s] > 0 {
-			left[s]--
-			e.note(s, after)
+		if k := key(line); left[k] > 0 {
+			left[k]--
+			e.note(string(line), after)
 		}
 	}
-	for _, v := range []*Version{old, now} {
-		e.note(v.Path, before|after)
-	}
+	e.note(old.Path, before|after)
+	e.note(now.Path, before|after)
 	return e
 }
 
 // note keeps the words of a line: what a name, a title or a value consists of.
 func (e *edit) note(line string, where side) {
+	if len(e.words) >= maxEditWords {
+		return
+	}
 	from := -1
-	for i, c := range line + " " {
+	for i, c := range line + "\n" {
 		split := !unicode.IsLetter(c) && !unicode.IsDigit(c) || from >= 0 && unicode.IsUpper(c) && i > 0 && unicode.IsLower(rune(line[i-1]))
 		if split && from >= 0 {
-			if w := strings.ToLower(line[from:i]); len(e.words) < maxEditWords && !commonWords()[w] {
+			if w := strings.ToLower(line[from:i]); !commonWords()[w] {
 				if len(w) > 2 {
 					where |= named
 				}
