@@ -121,6 +121,7 @@ var rows = map[string]int{
 	"internal/detect/dropped":   leaf, // kept from source for the size of that package
 	"internal/detect/marktable": leaf, // data of source, kept from it for its size
 	"internal/detect/strength":  leaf, // data of source, too
+	"internal/detect/machine":   leaf, // which conditions are those of the machine
 	"internal/detect/planted":   0,    // what the tests and the benchmark of detect plant
 
 	"internal/cli/schemas": 0, // the published schemas, and nothing else

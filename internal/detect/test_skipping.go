@@ -2,9 +2,11 @@ package detect
 
 import (
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/internal/detect/bag"
+	"github.com/perdure/perdure/internal/detect/machine"
 	"github.com/perdure/perdure/internal/detect/source"
 )
 
@@ -44,12 +46,8 @@ func (r *run) skipped(p *pair, was, now *source.Test) {
 	case was == nil:
 	case now.Skip == source.Always && was.Skip != source.Always:
 		r.add(f, skipAdded)
-	case now.Skip == source.Sometimes && was.Skip == source.Runs:
-		f.Confidence = 0.9
-		if ofPlatform.MatchString(now.SkipText) && !inCI.MatchString(now.SkipText) {
-			f.Confidence = 0.7
-		}
-		r.add(f, skipConditional)
+	case now.Skip == source.Sometimes && was.Skip != source.Always:
+		r.conditional(p, f, was, now)
 	}
 	f.Line, f.Evidence = now.Line, now.Name
 	if now.Fails && was != nil && !was.Fails {
@@ -60,12 +58,46 @@ func (r *run) skipped(p *pair, was, now *source.Test) {
 	}
 }
 
-// ofPlatform are conditions that a test may need: systems, versions, tools and
-// modules that are missing. Under any other one, a test that ran is switched off.
-var ofPlatform = regexp.MustCompile(`(?i)windows|win32|darwin|mac_?os|linux|unix|bsd\b|goos|goarch|platform|\bos\b|\bos\.name|operating|\barch|arm64|amd64|x86|version|jre|jdk|\bphp|python|ruby_|node\b|go1\.|short\(\)|short \( \)|root|\b[ge]*uid\b|which|lookpath|exist|not found|install|availab|support|capab|import|module|hasattr|has_|extension|requires|locale|cgo|\brace\b|wasm|endian|msys|docker|fork|symlink|ipv6|fips`)
+// conditional tells of a test that is skipped under a condition: of the first that
+// is new and no reason, or of the skip as such when the test had none.
+func (r *run) conditional(p *pair, f Finding, was, now *source.Test) {
+	more := 0
+	for i := range was.Whens {
+		if !r.explains(p, &was.Whens[i]) {
+			more--
+		}
+	}
+	var worst *source.When
+	for i := range now.Whens {
+		w := &now.Whens[i]
+		if r.explains(p, w) {
+			continue
+		}
+		known := slices.ContainsFunc(was.Whens, func(o source.When) bool { return o.Text == w.Text && o.RunsWhen == w.RunsWhen })
+		if more++; worst == nil && !known {
+			worst = w
+		}
+	}
+	switch {
+	case more > 0 && worst != nil:
+		f.Line, f.Evidence, f.Confidence = worst.Line, worst.S, 0.9
+	case was.Skip != source.Runs:
+		return
+	case len(now.Whens) > 0:
+		f.Confidence = 0.7
+	default:
+		f.Confidence = 0.9
+	}
+	r.add(f, skipConditional)
+}
 
-// inCI are conditions that hold where work is checked.
-var inCI = regexp.MustCompile(`\bCI\b|GITHUB_ACTIONS|(?i)in_?ci\b|\bis_?ci\b|travis|jenkins`)
+// explains tells whether a condition is one of the machine. What production code
+// uses since this change is used.
+func (r *run) explains(p *pair, w *source.When) bool {
+	c := w.Condition
+	c.Used = c.Used || bag.Shared(w.Asks, r.of(p).code) > 0
+	return c.Explains()
+}
 
 // buildTags tells of a build constraint that a file with tests did not have.
 func (r *run) buildTags(p *pair) {
@@ -80,7 +112,8 @@ func (r *run) buildTags(p *pair) {
 		r.add(f, skipAdded)
 		return
 	}
-	if !ofPlatform.MatchString(p.new.Build) && !strings.HasPrefix(p.new.Build, "!") { // such a tag leaves them out when it is given
+	build := machine.Condition{Language: "go", Text: p.new.Build, RunsWhen: true}
+	if !build.Explains() && !strings.HasPrefix(p.new.Build, "!") && !strings.HasPrefix(p.new.Build, "go1.") || strings.HasPrefix(p.new.Build, "!go1.") { // such a tag leaves them out when it is given
 		f.Confidence = 0.9
 	}
 	r.add(f, skipConditional)

@@ -184,8 +184,8 @@ func (u *unit) declareCalls() {
 		if t.Kind != lex.Word {
 			continue
 		}
-		suite := u.lang.suites[t.S] || u.lang.suites[aliases[t.S]]
-		if !suite && !u.lang.tests[t.S] && aliases[t.S] == "" || u.lang.shape == ends && u.symbol(i) {
+		suite := u.lang.suites[t.S] || u.lang.suites[aliases[t.S].word]
+		if !suite && !u.lang.tests[t.S] && aliases[t.S].word == "" || u.lang.shape == ends && u.symbol(i) {
 			continue
 		}
 		if before := u.at(i - 1); before == "." && u.at(i-2) != "t" && u.at(i-2) != "RSpec" && u.at(i-2) != "Deno" && u.at(i-2) != "test" && u.at(i-2) != "QUnit" || before == "->" || before == "function" || before == "fun" || before == "def" || before == "::" {
@@ -193,8 +193,8 @@ func (u *unit) declareCalls() {
 		}
 		n := len(u.decls)
 		u.declareCall(i, suite)
-		if aliases[t.S] != "" && len(u.decls) > n {
-			u.decls[n].calls = append(u.decls[n].calls, "skipIf")
+		if a := aliases[t.S]; a.word != "" && len(u.decls) > n {
+			u.decls[n].calls = append(u.decls[n].calls, map[bool]string{true: "skip", false: "skipIf"}[a.always])
 		}
 	}
 }
@@ -232,6 +232,12 @@ func (u *unit) declareCall(i int, suite bool) {
 	if u.lang.shape == ends {
 		u.rubyCall(&d, j)
 		return
+	}
+	if u.at(j) == ")" && u.at(j+1) == "(" && u.opener(j) >= 0 { // (slow ? it.skip : it)("title", ...)
+		if a, ok := u.skipsAs(u.opener(j)+1, j); ok {
+			d.start, d.calls = u.opener(j), []string{u.at(i), map[bool]string{true: "skip", false: "skipIf"}[a.always]}
+			j++
+		}
 	}
 	if u.at(j) != "(" {
 		return

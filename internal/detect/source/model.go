@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/bag"
+	"github.com/perdure/perdure/internal/detect/machine"
 	"github.com/perdure/perdure/internal/detect/marktable"
 )
 
@@ -77,6 +78,8 @@ type Test struct {
 	// skipLine and skipText show the skip.
 	SkipLine int
 	SkipText string
+	// Whens are the conditions under which it is skipped.
+	Whens    []When
 	Asserts  []Assertion
 	Cases    []Case
 	All      bag.Bag // of all tokens
@@ -101,6 +104,14 @@ type Test struct {
 	Told     int
 	Voided   []string
 	BodyHash uint64
+}
+
+// When is a condition under which a test is skipped.
+type When struct {
+	machine.Condition
+	Line int
+	S    string
+	Asks bag.Bag // what it names
 }
 
 // Skipping says whether a test is skipped.

@@ -65,12 +65,30 @@ func (u *unit) metadata(t *Test, d *decl, note func(s Skipping, at, to int)) {
 			continue
 		}
 		switch u.at(j) {
+		case "if", "unless":
+			if u.at(j+1) != "true" {
+				note(Sometimes, j, d.body-1)
+			}
 		case "skip", "pending":
 			note(Always, d.at, d.body)
 		case "focus":
 			t.Focus = true
 		}
 	}
+}
+
+// pestSkip notes the condition in it(...)->skip(condition), if there is one.
+func (u *unit) pestSkip(d *decl, note func(s Skipping, at, to int)) bool {
+	for j := d.end - 1; j > d.body; j-- {
+		if u.at(j) == ")" && u.opener(j) > d.at {
+			j = u.opener(j)
+			if u.at(j-1) == "skip" && u.at(j-2) == "->" && u.at(j+1) != ")" && u.kindAt(j+1) != lex.Text && !u.constant(j+1) {
+				note(Sometimes, j-1, u.closer(j))
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // leavesAtOnce tells whether the first statement of a test ends it, and where
@@ -170,26 +188,4 @@ func (u *unit) rustSkip() (Skipping, int) {
 		}
 	}
 	return Runs, 0
-}
-
-// aliases are names of a file that stand for a test or for one that is skipped:
-// const maybe = slow ? test.skip : test.
-func (u *unit) aliases() map[string]string {
-	all := make(map[string]string)
-	if u.lang.Name != "javascript" && u.lang.Name != "typescript" || !u.lang.TestFile(u.path) {
-		return all
-	}
-	for i := 2; i+2 < len(u.tok); i++ {
-		w := u.at(i)
-		if u.at(i+1) != "." || u.at(i+2) != "skip" || u.at(i-1) != "?" && u.at(i-1) != ":" || !u.lang.tests[w] && !u.lang.suites[w] {
-			continue
-		}
-		for j := i - 1; j > max(0, i-40) && u.at(j) != ";"; j-- {
-			if u.at(j) == "=" && u.isWord(j-1) && (u.at(j-2) == "const" || u.at(j-2) == "let" || u.at(j-2) == "var") {
-				all[u.at(j-1)] = w
-				break
-			}
-		}
-	}
-	return all
 }

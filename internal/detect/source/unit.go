@@ -32,6 +32,12 @@ type unit struct {
 	tests   []bool
 	// dead are the spans of tests that never run.
 	dead [][2]int
+	// skipPlaces are the conditions under which tests are skipped; see skipwhen.go.
+	skipPlaces []skipPlace
+	// skippers are the functions that skip the test which calls them, hooks what runs
+	// before the tests of a suite and skips them; see hooks.go.
+	skippers map[string]skipper
+	hooks    []hook
 	readerMemory
 }
 
@@ -87,7 +93,7 @@ type annotation struct {
 func (u *unit) begin(lang *Language, path, src string) {
 	u.lang, u.path, u.src = lang, path, src
 	u.inTests = lang.TestFile(path)
-	u.decls, u.heads, u.exports, u.inside = u.decls[:0], u.heads[:0], nil, 0
+	u.decls, u.heads, u.exports, u.inside, u.skipPlaces = u.decls[:0], u.heads[:0], nil, 0, nil
 	u.tok, u.notes = u.whole.Read(&lang.rules, src)
 	u.tok = slices.Clip(u.tok) // behind the tokens stand those of another file
 	u.brackets()

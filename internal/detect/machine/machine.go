@@ -1,0 +1,91 @@
+// Package machine knows which conditions of skipped tests are those of the machine:
+// systems, versions, and what is installed.
+package machine
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Condition is one under which a test is skipped, or the only one under which it
+// runs.
+type Condition struct {
+	// Language is its name, whose versions count.
+	Language string
+	// Text is the condition in tokens, without blanks and messages, and with what the
+	// names in it stand for.
+	Text string
+	// RunsWhen is set when the test runs when it holds, and is skipped otherwise.
+	RunsWhen bool
+	// Used is set when what it asks for is used elsewhere: a variable, a module, a tool.
+	Used bool
+	// Tried is set when it was tried, and failed.
+	Tried bool
+}
+
+// Explains tells whether the condition is a reason for a test not to run: one of the
+// system, or of something that the tests use. It is none when it always holds.
+func (c *Condition) Explains() bool {
+	switch {
+	case c.Always(), checked().MatchString(c.Text):
+		return false
+	case c.Tried:
+		return true
+	case ofSystem().MatchString(c.plain()), c.version() != nil:
+		return true
+	}
+	return c.Used && ofInstalled().MatchString(c.Text)
+}
+
+// Always tells whether the condition switches the test off on every machine that
+// somebody still uses.
+func (c *Condition) Always() bool {
+	if rare().MatchString(c.Text) || c.Language == "go" && (strings.Contains(c.Text, "!testing.Short()") || c.RunsWhen && strings.HasPrefix(c.Text, "testing.Short()")) {
+		return true
+	}
+	if !c.RunsWhen && (orTrue().MatchString(c.Text) || everySystem(c.Text)) || c.RunsWhen && andFalse().MatchString(c.Text) {
+		return true
+	}
+	v := c.version()
+	return v != nil && (c.RunsWhen && v.never() || !c.RunsWhen && v.ever())
+}
+
+// plain is the text without strings when it reads the environment: what they name
+// may sound like anything.
+func (c *Condition) plain() string {
+	if ofEnvironment().MatchString(c.Text) {
+		return named().ReplaceAllString(c.Text, "")
+	}
+	return c.Text
+}
+
+// everySystem tells whether all systems are named, none of them denied.
+func everySystem(text string) bool {
+	s := strings.ToLower(text)
+	return strings.Contains(s, "linux") && strings.Contains(s, "win") && (strings.Contains(s, "mac") || strings.Contains(s, "darwin")) &&
+		!strings.Contains(s, "!") && !strings.Contains(s, "not") && !strings.Contains(s, "&&")
+}
+
+var (
+	checked = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\bCI\b|GITHUB_ACTIONS|(?i)in_?ci\b|\bis_?ci\b|travis|jenkins`)
+	})
+	ofSystem = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)windows|win32|win_|darwin|mac_?os|\bmac\?|linux|unix|bsd\b|goos|goarch|platform|\bos\.name|\bos\.type|operatingsystem|java_?os|\barch|arm64|amd64|aarch|x86|short\(\)|\b(is_?)?root\b|\bget[re]?uid\b|geteuid|locale|cgo|\brace\b|wasm|endian|msys|\bfork\b|symlink|ipv6|fips|posix|\bnt\b|tty|numcpu|cpu_count`)
+	})
+	ofEnvironment = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)getenv|lookupenv|environ\b|\benv\b|\$_env|\$_server|environmentvariable|systemproperty|env::var|option_env|extension|importorskip|feature`)
+	})
+	named = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\"[^\"]*\"|'[^']*'|`[^`]*`|\\benv\\.\\w+") })
+	// ofInstalled are words of what may be missing.
+	ofInstalled = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)version|jre|jdk|\bphp|which|lookpath|lookupenv|getenv|environ|\benv\b|env::var|exist|stat\(|access|isfile|found|install|availab|support|capab|import|module|hasattr|has_|have_|extension|requires|docker|loaded|defined|feature`)
+	})
+	// rare are conditions for systems that hardly anybody has.
+	rare = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(!=|!==|!equals\(|isnot)["'(]*(aix|plan9|solaris|sunos|illumos|haiku|amiga|zos|hp-?ux)|EnabledOnOs\((value=)?\{?(OS\.)?(AIX|SOLARIS|OTHER)|RequiresOperatingSystem\w*\(["']/?(solaris|aix|sunos|hp-?ux|haiku)|^(aix|plan9|solaris|illumos|zos)$`)
+	})
+	orTrue   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)(\|\||\bor )\(?true\b|\btrue(\|\|| or\b)`) })
+	andFalse = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)(&&|\band )\(?false\b|\bfalse(&&| and\b)`) })
+)

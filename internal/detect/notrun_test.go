@@ -1,0 +1,232 @@
+package detect_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// notRun are edits of one file, and what is said of them.
+type notRun struct {
+	name, old, now, want string
+}
+
+func checkNotRun(t *testing.T, path, file string, edits []notRun) {
+	t.Helper()
+	for _, e := range edits {
+		now := strings.Replace(file, e.old, e.now, 1)
+		if now == file {
+			t.Errorf("%s, %s: nothing is edited", path, e.name)
+		}
+		wantPatterns(t, path+", "+e.name, edited(path, file, now), e.want)
+	}
+}
+
+const (
+	notRunGo = `package a
+
+import "testing"
+
+func open(t *testing.T) *DB {
+	t.Helper()
+	return dial(os.Getenv("DATABASE"))
+}
+
+func TestA(t *testing.T) {
+	if got := f(1); got != 20 {
+		t.Fatal(got)
+	}
+}
+
+func TestB(t *testing.T) {
+	if got := exec.Command("git", "init").Run(); got != nil {
+		t.Fatal(got)
+	}
+}
+`
+	notRunPython = `import numpy
+import pytest
+
+
+@pytest.fixture
+def table():
+    return [20]
+
+
+@pytest.mark.parametrize("n", [20, 30])
+def test_a(n, table):
+    assert f(n, table) == 40
+
+
+def test_b():
+    assert numpy.sum(g(2)) == 50
+`
+	notRunScript = `describe("a", () => {
+  it("adds", () => {
+    expect(f(1)).toBe(20);
+  });
+  it("takes", () => {
+    expect(g(process.env.TOKEN)).toBe(30);
+  });
+});
+`
+	notRunRuby = `class ATest < Minitest::Test
+  def setup
+    @a = A.new
+  end
+
+  def test_a
+    assert_equal 20, @a.f(1)
+  end
+
+  def test_b
+    assert_equal 30, @a.g(ENV["TOKEN"])
+  end
+end
+`
+	notRunSpec = `RSpec.describe A do
+  it "adds" do
+    expect(f(1)).to eq(20)
+  end
+end
+`
+	notRunPHP = `<?php
+class ATest extends TestCase
+{
+    protected function setUp(): void
+    {
+        $this->a = new A();
+    }
+
+    public function testA(): void
+    {
+        $this->assertSame(20, $this->a->f(1));
+    }
+
+    public function testB(): void
+    {
+        $this->assertSame(30, $this->a->g(sodium_crypto_box(1)));
+    }
+}
+`
+	notRunJava = `class ATest {
+    @BeforeEach
+    void start() {
+        a = new A();
+    }
+
+    @Test
+    void adds() {
+        assertEquals(20, a.f(1));
+    }
+}
+`
+	notRunSharp = `public class ATests {
+    public ATests() {
+        _a = new A();
+    }
+
+    [Fact]
+    public void Adds() {
+        Assert.Equal(20, _a.F(1));
+    }
+}
+`
+	notRunKotest = `class ATest : FunSpec({
+    beforeTest {
+        a = A()
+    }
+
+    test("adds") {
+        a.f(1) shouldBe 20
+    }
+})
+`
+)
+
+// TestSkipsElsewhere holds skips that stand apart from the test, and under conditions
+// that nothing else asks for, against those that the machine explains.
+func TestSkipsElsewhere(t *testing.T) {
+	t.Parallel()
+	const act, cond, warn = "act skip-added", "act skip-conditional", "warn skip-conditional"
+	checkNotRun(t, "a_test.go", notRunGo, []notRun{
+		{"a helper that skips", "func TestA(t *testing.T) {\n", "func hardware(t *testing.T) {\n\tt.Helper()\n\tt.SkipNow()\n}\n\nfunc TestA(t *testing.T) {\n\thardware(t)\n", act},
+		{"a helper with a variable", "func TestA(t *testing.T) {\n", "func hardware(t *testing.T) {\n\tif os.Getenv(\"BOARD\") == \"\" {\n\t\tt.Skip(\"no board\")\n\t}\n}\n\nfunc TestA(t *testing.T) {\n\thardware(t)\n", cond},
+		{"a helper for a system", "func TestA(t *testing.T) {\n", "func links(t *testing.T) {\n\tif runtime.GOOS == \"windows\" {\n\t\tt.Skip(\"no links\")\n\t}\n}\n\nfunc TestA(t *testing.T) {\n\tlinks(t)\n", warn},
+		{"a helper that nobody calls", "func TestA(t *testing.T) {\n", "func hardware(t *testing.T) {\n\tt.SkipNow()\n}\n\nfunc TestA(t *testing.T) {\n", ""},
+		{"a variable", "\tif got := f(1)", "\tif os.Getenv(\"FULL_TESTS\") == \"\" {\n\t\tt.Skip(\"set FULL_TESTS\")\n\t}\n\tif got := f(1)", cond},
+		{"a variable of the package", "\tif got := f(1)", "\tfull := os.Getenv(\"FULL\")\n\tif full == \"\" {\n\t\tt.Skip(\"set FULL\")\n\t}\n\tif got := f(1)", cond},
+		{"a variable that the file uses", "\tif got := f(1)", "\tif os.Getenv(\"DATABASE\") == \"\" {\n\t\tt.Skip(\"no database\")\n\t}\n\tif got := f(1)", warn},
+		{"a tool that the test runs", "\tif got := exec", "\tif _, err := exec.LookPath(\"git\"); err != nil {\n\t\tt.Skip(\"no git\")\n\t}\n\tif got := exec", warn},
+		{"a tool before the condition", "\tif got := exec", "\t_, err := exec.LookPath(\"git\")\n\tif err != nil {\n\t\tt.Skip(\"no git\")\n\t}\n\tif got := exec", warn},
+		{"a tool that nothing runs", "\tif got := f(1)", "\tif _, err := exec.LookPath(\"ringctl\"); err != nil {\n\t\tt.Skip(\"no ringctl\")\n\t}\n\tif got := f(1)", cond},
+		{"in short mode", "\tif got := f(1)", "\tif testing.Short() {\n\t\tt.Skip(\"slow\")\n\t}\n\tif got := f(1)", warn},
+		{"but in short mode", "\tif got := f(1)", "\tif !testing.Short() {\n\t\tt.Skip(\"slow\")\n\t}\n\tif got := f(1)", cond},
+		{"a file that nothing reads", "\tif got := f(1)", "\tif _, err := os.Stat(\"/opt/ring/db\"); err != nil {\n\t\tt.Skip(\"no ring\")\n\t}\n\tif got := f(1)", cond},
+	})
+	checkNotRun(t, "tests/test_a.py", notRunPython, []notRun{
+		{"a mark with a name", "@pytest.mark.parametrize", "slow = pytest.mark.skip(reason=\"slow\")\n\n\n@slow\n@pytest.mark.parametrize", act},
+		{"a mark with a condition", "@pytest.mark.parametrize", "slow = pytest.mark.skipif(\"FULL\" not in os.environ, reason=\"slow\")\n\n\n@slow\n@pytest.mark.parametrize", cond},
+		{"a mark for a system", "@pytest.mark.parametrize", "posix = pytest.mark.skipif(sys.platform == \"win32\", reason=\"links\")\n\n\n@posix\n@pytest.mark.parametrize", warn},
+		{"a mark of another kind", "@pytest.mark.parametrize", "slow = pytest.mark.slow\n\n\n@slow\n@pytest.mark.parametrize", ""},
+		{"a fixture that skips", "    return [20]", "    pytest.skip(\"later\")\n    return [20]", act},
+		{"for all versions", "def test_b", "@pytest.mark.skipif(sys.version_info >= (3, 8), reason=\"old calendar\")\ndef test_b", cond},
+		{"for old versions", "def test_b", "@pytest.mark.skipif(sys.version_info < (3, 11), reason=\"new calendar\")\ndef test_b", warn},
+		{"a module that it uses", "    assert numpy", "    pytest.importorskip(\"numpy\")\n    assert numpy", warn},
+		{"a module that it is given", "    assert numpy", "    cal = pytest.importorskip(\"fastcal\")\n    assert cal.day(1) == 10\n    assert numpy", warn},
+		{"a module that nothing uses", "    assert numpy", "    pytest.importorskip(\"fastcal\")\n    assert numpy", cond},
+		{"what the machine cannot do", "    assert numpy", "    try:\n        os.chflags(p, 4)\n    except OSError as e:\n        pytest.skip(f\"flags {e}\")\n    assert numpy", warn},
+		{"what fails", "    assert numpy.sum(g(2)) == 50", "    try:\n        assert numpy.sum(g(2)) == 50\n    except AssertionError:\n        pytest.skip(\"later\")", cond},
+		{"declared under a condition", "def test_b():\n    assert", "if os.environ.get(\"FULL\"):\n  def test_b():\n    assert", cond},
+	})
+	checkNotRun(t, "a.test.js", notRunScript, []notRun{
+		{"one of two", "describe(\"a\"", "const full = process.env.FULL === \"yes\";\n(full ? describe : describe.skip)(\"a\"", cond + ", " + cond},
+		{"a name for one of two", "describe(\"a\"", "const maybe = process.env.FULL ? describe : describe.skip;\nmaybe(\"a\"", cond + ", " + cond},
+		{"a name for one that is skipped", "describe(\"a\"", "const later = describe.skip;\nlater(\"a\"", act + ", " + act},
+		{"a name for the old word", "describe(\"a\"", "const it = test.skip;\ndescribe(\"a\"", act + ", " + act},
+		{"one of two by the system", "describe(\"a\"", "(process.platform === \"win32\" ? describe.skip : describe)(\"a\"", warn + ", " + warn},
+		{"a variable that the test needs", "it(\"takes\"", "it.skipIf(!process.env.TOKEN)(\"takes\"", warn},
+		{"a variable that it does not need", "it(\"takes\"", "it.skipIf(!process.env.FULL)(\"takes\"", cond},
+		{"for all versions", "it(\"takes\"", "it.skipIf(process.version.startsWith(\"v\"))(\"takes\"", cond},
+		{"before each of them", "  it(\"adds\"", "  beforeEach(function () {\n    this.skip();\n  });\n  it(\"adds\"", act + ", " + act},
+		{"before each, by a variable", "  it(\"adds\"", "  beforeEach((ctx) => {\n    if (!process.env.FULL) ctx.skip();\n  });\n  it(\"adds\"", cond + ", " + cond},
+		{"before each of others", "describe(\"a\"", "describe(\"b\", () => {\n  beforeEach(function () {\n    this.skip();\n  });\n});\ndescribe(\"a\"", ""},
+		{"declared by a variable", "  it(\"adds\", () => {\n    expect(f(1)).toBe(20);\n  });\n", "  if (process.env.FULL) {\n    it(\"adds\", () => {\n      expect(f(1)).toBe(20);\n    });\n  }\n", cond},
+	})
+	checkNotRun(t, "test/a_test.rb", notRunRuby, []notRun{
+		{"before each of them", "    @a =", "    skip if RUBY_VERSION >= \"3\"\n    @a =", cond + ", " + cond},
+		{"before each, by the system", "    @a =", "    skip \"no fork\" if Gem.win_platform?\n    @a =", warn + ", " + warn},
+		{"a helper", "  def test_a\n", "  def locally\n    skip \"here\" unless ENV[\"LOCAL\"]\n  end\n\n  def test_a\n    locally\n", cond},
+		{"a variable that the test needs", "  def test_b\n", "  def test_b\n    skip \"no token\" unless ENV[\"TOKEN\"]\n", warn},
+	})
+	checkNotRun(t, "spec/a_spec.rb", notRunSpec, []notRun{
+		{"before each of them", "  it \"adds\"", "  before { skip \"later\" }\n\n  it \"adds\"", act},
+		{"before each, by a variable", "  it \"adds\"", "  before do\n    skip \"later\" unless ENV[\"FULL\"]\n  end\n\n  it \"adds\"", cond},
+		{"by metadata", "it \"adds\" do", "it \"adds\", if: ENV[\"FULL\"] do", cond},
+		{"declared by a variable", "(20)\n  end", "(20)\n  end if ENV[\"FULL\"]", cond},
+	})
+	checkNotRun(t, "tests/ATest.php", notRunPHP, []notRun{
+		{"before each of them", "        $this->a =", "        $this->markTestSkipped('later');\n        $this->a =", act + ", " + act},
+		{"a helper", "    public function testA(): void\n    {\n", "    private function locally(): void\n    {\n        if (getenv('LOCAL') === false) {\n            self::markTestIncomplete('a clock');\n        }\n    }\n\n    public function testA(): void\n    {\n        $this->locally();\n", cond},
+		{"an extension that it uses", "    public function testB", "    #[RequiresPhpExtension('sodium')]\n    public function testB", warn},
+		{"an extension that nothing uses", "    public function testA", "    #[RequiresPhpExtension('shipping')]\n    public function testA", cond},
+		{"old versions", "    public function testA", "    #[RequiresPhp('< 8.0')]\n    public function testA", cond},
+		{"new versions", "    public function testA", "    #[RequiresPhp('>= 8.2')]\n    public function testA", warn},
+	})
+	checkNotRun(t, "src/test/ATest.java", notRunJava, []notRun{
+		{"before each of them", "        a =", "        assumeTrue(false);\n        a =", act},
+		{"before each, by a property", "        a =", "        assumeTrue(\"yes\".equals(System.getProperty(\"full\")));\n        a =", cond},
+		{"a helper", "    @Test\n    void adds() {\n", "    static void board() {\n        throw new TestAbortedException(\"no board\");\n    }\n\n    @Test\n    void adds() {\n        board();\n", act},
+		{"a variable", "    @Test\n", "    @EnabledIfEnvironmentVariable(named = \"FULL\", matches = \"yes\")\n    @Test\n", cond},
+		{"a system", "    @Test\n", "    @DisabledOnOs(OS.WINDOWS)\n    @Test\n", warn},
+		{"an old version", "    @Test\n", "    @EnabledOnJre(JRE.JAVA_7)\n    @Test\n", cond},
+	})
+	checkNotRun(t, "A.Tests/ATests.cs", notRunSharp, []notRun{
+		{"in the constructor", "        _a =", "        Assert.Skip(\"later\");\n        _a =", act},
+		{"in the constructor, by a variable", "        _a =", "        Skip.If(Environment.GetEnvironmentVariable(\"FULL\") == null);\n        _a =", cond},
+		{"a file that nothing reads", "        Assert.Equal", "        Assume.That(File.Exists(\"/etc/a.txt\"));\n        Assert.Equal", cond},
+	})
+	checkNotRun(t, "src/test/ATest.kt", notRunKotest, []notRun{
+		{"before each of them", "        a =", "        throw TestAbortedException(\"later\")\n        a =", act},
+		{"before each, by a variable", "        a =", "        assumeTrue(System.getenv(\"FULL\") == \"yes\")\n        a =", cond},
+	})
+}
