@@ -62,7 +62,7 @@ func TestFormsOfSkipping(t *testing.T) {
 		{"other metadata", "spec/a_spec.rb", rspec, "RSpec.describe A do\n  context \"with one\", :slow, skip: false do\n    it \"adds\" do\n      expect(f(1)).to eq(2)\n    end\n  end\nend\n", nil},
 		{"an attribute under a condition", "tests/a.rs", rust, "#[test]\n#[cfg_attr(not(feature = \"slow\"), ignore)]\nfn adds() {\n    assert_eq!(f(1), 2);\n    assert_eq!(f(2), 3);\n}\n", sometimes},
 		{"a file under a condition", "tests/a.rs", rust, "#![cfg(feature = \"disk\")]\n#[test]\nfn adds() {\n    assert_eq!(f(1), 2);\n    assert_eq!(f(2), 3);\n}\n", sometimes},
-		{"a marked row", "tests/test_a.py", pytest, "import pytest\n\n\n@pytest.mark.parametrize('n', [\n    1,\n    pytest.param(2, marks=pytest.mark.xfail),\n])\ndef test_a(n):\n    assert f(n) == n + 1\n", []string{"warn skip-conditional"}},
+		{"a marked row", "tests/test_a.py", pytest, "import pytest\n\n\n@pytest.mark.parametrize('n', [\n    1,\n    pytest.param(2, marks=pytest.mark.xfail),\n])\ndef test_a(n):\n    assert f(n) == n + 1\n", []string{"act skip-added", "warn skip-conditional"}},
 		{"not collected", "tests/test_a.py", class, "class Adds:\n    def test_one(self):\n        self.assertEqual(f(1), 2)\n", []string{"act test-removed"}},
 		{"a module that is not there", "tests/test_a.py", "import pytest\n\n\ndef test_a():\n    assert f(1) == 2\n", "import pytest\n\n\ndef test_a():\n    pytest.importorskip('nothing')\n    assert f(1) == 2\n", sometimes},
 		{"an extension that is not there", "tests/ATest.php", pest, "<?php\nclass ATest extends TestCase\n{\n    #[RequiresPhpExtension('none')]\n    public function testA(): void\n    {\n        $this->assertSame(2, f(1));\n        $this->assertSame(3, f(2));\n    }\n}\n", sometimes},

@@ -84,9 +84,10 @@ func declaredIn(notes, name string) bool {
 // lostCases tells of rows that a test's table had, when it has fewer now and what
 // they say is nowhere among what was added to tests.
 func (r *run) lostCases(t *testPair) {
-	if len(t.new.Cases) >= len(t.old.Cases) || len(t.old.Cases) == 0 {
+	if len(t.old.Cases) == 0 {
 		return
 	}
+	r.casesOff(t)
 	now := make(map[uint64]int)
 	for i := range t.new.Cases {
 		now[t.new.Cases[i].Key]++
@@ -96,6 +97,9 @@ func (r *run) lostCases(t *testPair) {
 		return // the table is written in another way
 	}
 	lost := r.lostRows(t, now)
+	if most <= 0 {
+		lost = slices.DeleteFunc(lost, func(c *source.Case) bool { return len(c.All) < telling || r.likeAny(c, t.new.Cases) })
+	}
 	if len(lost) == 0 {
 		return
 	}
@@ -110,11 +114,53 @@ func (r *run) lostCases(t *testPair) {
 		r.add(f, testExplained)
 		return
 	}
+	if most <= 0 {
+		f.Confidence, f.Message = 0.85, "a case of a test's table stands no more, and another one in its place"
+		r.add(f, assertionLost)
+		return
+	}
 	lost = lost[:min(len(lost), most)]
 	if len(lost) > 1 {
 		f.Message = fmt.Sprintf("%d cases of a test's table are gone", len(lost))
 	}
 	r.add(f, caseRemoved)
+}
+
+// telling is how many tokens a row has at least that is told from others.
+const telling = 3
+
+// likeAny tells whether one of the rows is much like a row: it may be that one with
+// other values.
+func (r *run) likeAny(c *source.Case, rows []source.Case) bool {
+	for i := range rows[:min(len(rows), maxOthers)] {
+		if bag.Similar(c.All, rows[i].All) > unlike {
+			return true
+		}
+	}
+	return len(rows) > maxOthers
+}
+
+// unlike is how much of two rows is the same at most when one has nothing to do with
+// the other.
+const unlike = 0.25
+
+// casesOff tells of rows that say now that they do not run, or fail, and did not.
+func (r *run) casesOff(t *testPair) {
+	if t.new.Skip == source.Always {
+		return
+	}
+	for i := range t.new.Cases {
+		c := &t.new.Cases[i]
+		if !c.Off {
+			continue
+		}
+		for j := range t.old.Cases[:min(len(t.old.Cases), maxOthers)] {
+			if o := &t.old.Cases[j]; !o.Off && len(o.All) > 0 && bag.Inside(o.All, c.All) >= 0.9 {
+				r.add(Finding{File: t.to.new.Path, Line: c.Line, Subject: t.new.Name, Evidence: c.S, Confidence: 0.9, Message: "a case of a test's table is skipped"}, skipAdded)
+				break
+			}
+		}
+	}
 }
 
 // lostRows are the rows that are gone: not there as they were (now counts the rows

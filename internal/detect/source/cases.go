@@ -53,7 +53,24 @@ func (u *unit) elements(i int) []Case {
 
 func (u *unit) row(from, to int) Case {
 	tokens := u.tok[from:to]
-	return Case{Line: u.line(from), Key: mixAll(firstHash, tokens), All: u.bagOf(tokens), Literals: u.once(appendLiterals, tokens), S: u.text(from, to)}
+	return Case{Off: u.rowOff(from, to), Line: u.line(from), Key: mixAll(firstHash, tokens), All: u.bagOf(tokens), Literals: u.once(appendLiterals, tokens), S: u.text(from, to)}
+}
+
+// rowOff tells whether a row says of itself that it does not run, or fails.
+func (u *unit) rowOff(from, to int) bool {
+	for j := from + 1; j < to; j++ {
+		switch s := u.at(j); s {
+		case "skip", "xfail":
+			if u.at(j-1) == "." && u.at(j-2) == "mark" {
+				return true
+			}
+		case "Ignore", "Explicit", "IgnoreReason", "Skip":
+			if u.at(j-1) == "." && u.at(j+1) == "(" || u.at(j+1) == "=" && u.at(j+2) != "null" && u.at(j+2) != "false" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // rowAnnotations are annotations each of which is a row; tableAnnotations hold a
@@ -78,7 +95,9 @@ func (u *unit) casesOf(d *decl) []Case {
 		case rowAnnotations()[a.name]:
 			all = append(all, u.row(open, a.to))
 		case tableAnnotations()[a.name]:
-			all = append(all, u.rows(open)...)
+			if u.at(open+1) != "textBlock" {
+				all = append(all, u.rows(open)...)
+			}
 		}
 	}
 	return all

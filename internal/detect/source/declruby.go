@@ -220,10 +220,15 @@ func (u *unit) declareCall(i int, suite bool) {
 			j += 3
 			continue
 		case u.at(j) == "(" && len(d.calls) > 1 && u.at(u.closer(j)) == "(" && d.calls[len(d.calls)-1] != "describe": // each(rows), skipIf(x)
-			d.cases = append(d.cases, u.rows(j)...)
+			if open := u.listNamed(u.at(j+1), j); u.isWord(j+1) && u.at(j+2) == ")" && open >= 0 { // each(rows)
+				d.tables = append(d.tables, open)
+			} else {
+				d.cases = append(d.cases, u.rows(j)...)
+			}
 			j = u.closer(j)
 			continue
 		case u.kindAt(j) == lex.Text && u.at(j+1) == "(" && u.at(j)[0] == '`': // each`table`
+			d.tables = append(d.tables, j)
 			j++
 			continue
 		}
@@ -243,6 +248,10 @@ func (u *unit) declareCall(i int, suite bool) {
 		return
 	}
 	title := j + 1
+	if s := u.at(i); u.lang.Name == "kotlin" && (s == "withData" || s == "xwithData" || s == "withTests" || s == "withContexts") {
+		u.dataCall(&d, j)
+		return
+	}
 	if u.kindAt(title) != lex.Text && !(u.at(title) == "{" || u.isWord(title) && (u.at(title+1) == "," || u.at(title+1) == "." || u.at(title+1) == ")" && d.kind == declSuite)) {
 		return
 	}
@@ -274,6 +283,28 @@ func (u *unit) declareCall(i int, suite bool) {
 		}
 	}
 	u.decls = append(u.decls, d)
+}
+
+// dataCall reads the rows of Kotest whose parenthesis opens at open, and the test for
+// each of them.
+func (u *unit) dataCall(d *decl, open int) {
+	list, apart := open, false
+	if o := u.listAt(open+1, u.closer(open)); o >= 0 && rowMakers()[u.at(o-1)] {
+		list = o
+	} else if u.isWord(open+1) && u.at(open+2) == ")" {
+		if o := u.listNamed(u.at(open+1), open); o >= 0 {
+			d.tables, apart = append(d.tables, o), true
+		}
+	}
+	if !apart {
+		d.cases = u.elements(list)
+	}
+	d.kind, d.name = declTest, "withData"
+	d.body, d.end = open, u.closer(open)
+	if u.at(d.end) == "{" {
+		d.body, d.end = d.end, u.closer(d.end)
+		u.decls = append(u.decls, *d)
+	}
 }
 
 // holdsFunction tells whether one of the tokens begins a function.

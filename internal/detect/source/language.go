@@ -240,8 +240,8 @@ func kotlin() Language {
 	l.rules.Nested = true
 	l.rules.Quotes = []lex.Quote{{Open: `"""`, Close: `"""`, Lines: true, Code: "${"}, {Open: `"`, Close: `"`, Escape: '\\', Code: "${"}, {Open: "`", Close: "`", Name: true}}
 	l.functions, l.containers = words("fun"), words("class interface object")
-	l.tests, l.suites = words("test should it expect xtest xit xshould"), words("describe context given feature scenario When Given Then xdescribe xcontext")
-	l.skipped = words("xtest xit xshould xdescribe xcontext")
+	l.tests, l.suites = words("test should it expect xtest xit xshould withData xwithData withTests withContexts"), words("describe context given feature scenario When Given Then xdescribe xcontext")
+	l.skipped = words("xtest xit xshould xdescribe xcontext xwithData")
 	l.asserts = l.asserts.and("shouldBe shouldNotBe shouldThrow shouldContain shouldHaveSize shouldBeEqual coVerify expectThat shouldBeNull " +
 		"shouldBeTrue")
 	l.throws = l.throws.and("error")

@@ -35,39 +35,95 @@ func (u *unit) loopAt(i int) (loop, bool) {
 	}
 	switch s := u.at(i); u.lang.Name {
 	case "javascript", "typescript":
-		if s == "of" && u.at(i+1) == "[" {
-			return u.bracedLoop(i, i+1, u.closer(i+1)+1)
+		if s == "of" {
+			return u.loopOver(i, i+1, ")")
 		}
-		if s == "forEach" && u.at(i-1) == "." && u.at(i-2) == "]" && u.at(i+1) == "(" && u.standsAlone(u.opener(i-2)) {
-			return loop{i, u.opener(i - 2), [2]int{i + 2, u.closer(i + 1)}}, true
+		if s == "forEach" && u.at(i-1) == "." && u.at(i+1) == "(" {
+			return loop{i, u.listBefore(i - 2), [2]int{i + 2, u.closer(i + 1)}}, true
 		}
 	case "rust":
-		if s != "in" {
-			break
-		}
-		list := i + 1
-		if u.at(list) == "&" {
-			list++
-		}
-		if u.at(list) == "[" {
-			return u.bracedLoop(i, list, u.closer(list))
+		if s == "in" {
+			list := i + 1
+			if u.at(list) == "&" {
+				list++
+			}
+			return u.loopOver(i, list, "{")
 		}
 	case "kotlin":
-		if s == "in" && u.at(i+1) == "listOf" && u.at(i+2) == "(" {
-			return u.bracedLoop(i, i+2, u.closer(i+2)+1)
+		if s == "in" {
+			return u.loopOver(i, i+1, ")")
+		}
+		if s == "forAll" && u.at(i+1) == "(" && u.at(u.closer(i+1)) == "{" {
+			return u.bracedLoop(i, i+1, u.closer(i+1))
+		}
+		if (s == "forEach" || s == "forAll") && u.at(i-1) == "." && u.at(i+1) == "{" {
+			return u.bracedLoop(i, u.listBefore(i-2), i+1)
+		}
+	case "java":
+		if s == "for" && u.at(i+1) == "(" {
+			for j := i + 2; j < u.closer(i+1); j++ {
+				if u.at(j) == ":" {
+					return u.loopOver(i, j+1, ")")
+				}
+			}
+		}
+	case "csharp":
+		if s == "in" {
+			return u.loopOver(i, i+1, ")")
 		}
 	case "php":
-		if s == "foreach" && u.at(i+1) == "(" && u.at(i+2) == "[" && u.at(u.closer(i+2)) == "as" {
-			return u.bracedLoop(i, i+2, u.closer(i+1))
+		if s == "foreach" && u.at(i+1) == "(" {
+			l, ok := u.loopOver(i, i+2, "as")
+			if ok {
+				l, ok = u.bracedLoop(i, l.list, u.closer(i+1))
+			}
+			return l, ok
 		}
 	case "ruby":
-		if s == "each" && u.at(i-1) == "." && (u.at(i-2) == "]" || u.at(i-2) == "}") && (u.at(i+1) == "do" || u.at(i+1) == "{") && u.standsAlone(u.opener(i-2)) {
-			return u.bracedLoop(i, u.opener(i-2), i+1)
+		if (s == "each" || s == "each_pair" || s == "each_with_index") && u.at(i-1) == "." && (u.at(i+1) == "do" || u.at(i+1) == "{") {
+			return u.bracedLoop(i, u.listBefore(i-2), i+1)
 		}
 	case "python":
 		return u.indentedLoop(i)
 	}
 	return loop{}, false
+}
+
+// loopOver is one over the list at from, written down there or under a name, behind
+// which last stands.
+func (u *unit) loopOver(i, from int, last string) (loop, bool) {
+	list, end := from, from+1
+	if u.isWord(from) && u.at(from+1) == last {
+		list = u.listNamed(u.at(from), from)
+	} else if list = u.listAt(from, from+10); list >= 0 {
+		end = u.closer(list)
+	}
+	if list < 0 || u.at(end) != last {
+		return loop{}, false
+	}
+	switch last {
+	case ")":
+		return u.bracedLoop(i, list, end+1)
+	case "{":
+		return u.bracedLoop(i, list, end)
+	}
+	return loop{i, list, [2]int{}}, true
+}
+
+// listBefore is the bracket that opens the list which ends at i, or which the name at
+// i stands for; -1 for none.
+func (u *unit) listBefore(i int) int {
+	switch s := u.at(i); {
+	case s == "freeze" && u.at(i-1) == ".":
+		return u.listBefore(i - 2)
+	case u.isWord(i) && u.at(i-1) != ".":
+		return u.listNamed(s, i)
+	case (s == "]" || s == "}") && u.opener(i) > 0 && u.standsAlone(u.opener(i)):
+		return u.opener(i)
+	case s == ")" && u.opener(i) > 0 && rowMakers()[u.at(u.opener(i)-1)]:
+		return u.opener(i)
+	}
+	return -1
 }
 
 // bracedLoop is one whose body opens at open, if anything does.
@@ -84,10 +140,15 @@ func (u *unit) indentedLoop(i int) (loop, bool) {
 		return loop{}, false
 	}
 	for j := i + 1; j < min(i+12, len(u.tok)); j++ {
-		if s := u.at(j + 1); u.at(j) != "in" || s != "[" && s != "(" {
+		if u.at(j) != "in" {
 			continue
 		}
-		from := u.closer(j+1) + 1
+		list, from := j+1, j+3
+		if s := u.at(j + 1); s == "[" || s == "(" {
+			from = u.closer(j+1) + 1
+		} else if list = u.listNamed(s, i); list < 0 || u.at(j+2) != ":" {
+			break
+		}
 		if u.at(from-1) != ":" {
 			break
 		}
@@ -95,7 +156,7 @@ func (u *unit) indentedLoop(i int) (loop, bool) {
 		for to < len(u.tok) && (!u.tok[to].First || u.tok[to].Col > u.tok[i].Col) {
 			to++
 		}
-		return loop{i, j + 1, [2]int{from, to}}, true
+		return loop{i, list, [2]int{from, to}}, true
 	}
 	return loop{}, false
 }
@@ -126,7 +187,7 @@ func (u *unit) readLoops(t *Test, d *decl, in *loops, helpers set) {
 			continue
 		}
 		t.Cases = append(t.Cases, u.elements(l.list)...)
-		if around { // what the test says is said for each of them
+		if around || l.list < d.start || l.list >= d.end { // what the test says is said for each of them
 			t.All = bag.Join(t.All, u.bagOf(list))
 		}
 	}

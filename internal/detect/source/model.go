@@ -131,7 +131,9 @@ type Case struct {
 	All  bag.Bag
 	// Literals are the strings and numbers of it that tell something.
 	Literals bag.Bag
-	S        string
+	// Off is set when it is skipped, or expected to fail.
+	Off bool
+	S   string
 }
 
 // Function is a function, a method or a container of production or test code.

@@ -22,7 +22,10 @@ func (u *unit) readWhens() {
 	if len(u.skipPlaces) == 0 {
 		return
 	}
-	w := &whenReader{unit: u, given: u.assignments(), own: make(map[int]bool), known: make(map[int]int)}
+	if u.given == nil {
+		u.given = u.assignments()
+	}
+	w := &whenReader{unit: u, own: make(map[int]bool), known: make(map[int]int)}
 	for _, p := range u.skipPlaces {
 		w.take(p.at, p.to)
 	}
@@ -44,7 +47,6 @@ func (u *unit) readWhens() {
 // whenReader reads the conditions of one file.
 type whenReader struct {
 	*unit
-	given map[string][]int // where names are given something: what follows that
 	// own are the tokens of skips and of what stands in them, which use nothing.
 	own        map[int]bool
 	conditions []when
@@ -292,12 +294,15 @@ func (w *whenReader) expand(b *strings.Builder, c *when, i int) {
 func (u *unit) assignments() map[string][]int {
 	all := make(map[string][]int)
 	for j := range u.tok {
-		if s := u.at(j); u.kindAt(j) != lex.Op || s != "=" && s != ":=" {
+		if s := u.at(j); u.kindAt(j) != lex.Op || s != "=" && s != ":=" && (s != "=>" || u.lang.Name != "csharp") {
 			continue
 		}
 		name := j - 1
 		if u.isWord(name) && u.at(name-1) == ":" && u.isWord(name-2) { // with a type
 			name -= 2
+		}
+		if !u.isWord(name) {
+			name = u.typedName(name)
 		}
 		for u.isWord(name) {
 			if u.at(name-1) != "." {
@@ -310,6 +315,23 @@ func (u *unit) assignments() map[string][]int {
 		}
 	}
 	return all
+}
+
+// typedName is the name of the variable whose type ends at i: cases: [number][] = ...;
+// -1 for none.
+func (u *unit) typedName(i int) int {
+	for j := i; j > max(0, i-maxTypes) && !u.tok[j].First && u.at(j) != ";"; j-- {
+		if u.at(j) == ":" && u.isWord(j-1) {
+			switch u.at(j - 2) {
+			case "const", "let", "var", "val", "static", "mut":
+				return j - 1
+			}
+			if u.tok[j-1].First {
+				return j - 1
+			}
+		}
+	}
+	return -1
 }
 
 // used tells whether something in the file, besides the skips, uses what a

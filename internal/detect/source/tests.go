@@ -37,6 +37,7 @@ func (u *unit) readTests(m *Model) {
 		t.Cases = u.casesOf(d)
 		u.readBody(t, i, helpers)
 		u.readLoops(t, d, loops, helpers)
+		u.tableCases(t, d)
 		u.readSkips(t, i)
 		u.noteSkip(t, fileSkip, skipLine, u.lineEnd(skipLine))
 		if len(t.Asserts) == 0 && u.holdsTests(i) { // a suite: those inside of it have the names

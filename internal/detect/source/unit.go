@@ -34,6 +34,8 @@ type unit struct {
 	dead [][2]int
 	// skipPlaces are the conditions under which tests are skipped; see skipwhen.go.
 	skipPlaces []skipPlace
+	// given are where names are given something; nil until needed.
+	given map[string][]int
 	// skippers are the functions that skip the test which calls them, hooks what runs
 	// before the tests of a suite and skips them; see hooks.go.
 	skippers map[string]skipper
@@ -76,7 +78,10 @@ type decl struct {
 	parent int
 	// cases are rows of a table that a test runs through.
 	cases []Case
-	test  bool // a function that is a test
+	// tables are brackets and strings with more of them, which stand apart or are no
+	// code.
+	tables []int
+	test   bool // a function that is a test
 	// dropped are the calls whose last result goes nowhere, in Go.
 	dropped bag.Bag
 	calls   []string
@@ -93,7 +98,7 @@ type annotation struct {
 func (u *unit) begin(lang *Language, path, src string) {
 	u.lang, u.path, u.src = lang, path, src
 	u.inTests = lang.TestFile(path)
-	u.decls, u.heads, u.exports, u.inside, u.skipPlaces = u.decls[:0], u.heads[:0], nil, 0, nil
+	u.decls, u.heads, u.exports, u.inside, u.skipPlaces, u.given = u.decls[:0], u.heads[:0], nil, 0, nil, nil
 	u.tok, u.notes = u.whole.Read(&lang.rules, src)
 	u.tok = slices.Clip(u.tok) // behind the tokens stand those of another file
 	u.brackets()
