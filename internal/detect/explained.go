@@ -3,6 +3,7 @@ package detect
 import (
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/source"
@@ -110,12 +111,22 @@ func (r *run) matchReplaced(left []int, free []*candidate) {
 			if compared++; compared > maxCompared {
 				return
 			}
-			if c.pair == t.from && !c.used && !taken[c] && assertsAsMuch(t.old, c.test) && bag.Inside(subject, c.test.Telling) >= sameSubject {
+			if c.pair == t.from && !c.used && !taken[c] && assertsAsMuch(t.old, c.test) && !elsewhere(t, c.test) && bag.Inside(subject, c.test.Telling) >= sameSubject {
 				taken[c], t.how = true, howReplaced
 				break
 			}
 		}
 	}
+}
+
+// elsewhere tells whether a test stands in another suite than one that is gone, whose
+// suite is still there: it is about something else.
+func elsewhere(t *testPair, now *source.Test) bool {
+	suite := strings.TrimSuffix(t.old.Name, t.old.Leaf)
+	if suite == "" || suite == strings.TrimSuffix(now.Name, now.Leaf) {
+		return false
+	}
+	return slices.ContainsFunc(t.from.new.Tests, func(o *source.Test) bool { return strings.HasPrefix(o.Name, suite) })
 }
 
 // ownNames are the names in a test that few of the other tests of its file have.

@@ -268,3 +268,75 @@ func TestRowsOfTables(t *testing.T) {
 		{"a row named", "[TestCase(35, 40)]", "[TestCase(35, 40, TestName = \"later\")]", ""},
 	})
 }
+
+// TestNotCollected holds tests that runners do not find any more against edits that
+// look like those.
+func TestNotCollected(t *testing.T) {
+	t.Parallel()
+	const gone, off = "act test-removed", "act skip-added"
+	const all = "act test-file-removed"
+	checkNotRun(t, "tests/test_a.py", "import unittest\n\n\nclass TestSums:\n    def test_c(self):\n        assert f(3) == 44\n\n\ndef test_a():\n    assert f(1) == 20\n\n\ndef test_b():\n    with raises(E):\n        g(2)\n", []notRun{
+		{"a name twice", "def test_a", "def test_b", gone},
+		{"taken away", "def test_b", "del test_a\n\n\ndef test_b", gone},
+		{"nothing instead", "def test_b", "test_a = None\n\n\ndef test_b", gone},
+		{"another prefix", "def test_a", "def _test_a", gone},
+		{"not a class of tests", "class TestSums", "class Sums", gone},
+		{"not to be collected", "    def test_c", "    __test__ = False\n\n    def test_c", "act runner-hook-forged, " + off},
+		{"a module not to be collected", "class TestSums", "__test__ = False\n\n\nclass TestSums", "act runner-hook-forged, " + off + ", " + off + ", " + off},
+		{"a mark of the class", "    def test_c", "    pytestmark = pytest.mark.skip(\"later\")\n\n    def test_c", off},
+		{"another mark of the class", "    def test_c", "    pytestmark = pytest.mark.slow\n\n    def test_c", ""},
+		{"in a function", "def test_a():\n    assert f(1) == 20\n", "def later():\n    def test_a():\n        assert f(1) == 20\n", gone},
+		{"another name", "def test_a", "def test_ones", ""},
+	})
+	checkNotRun(t, "test/a_test.rb", notRunRuby, []notRun{
+		{"private", "  def test_b", "  private\n\n  def test_b", gone},
+		{"private, others after", "  def test_a", "  private\n\n  def helper = 1\n\n  public\n\n  def test_a", ""},
+		{"a name twice", "  def test_a", "  def test_b", gone},
+		{"no base", "class ATest < Minitest::Test", "class ATest", all},
+		{"another base", "class ATest < Minitest::Test", "class ATest < ActiveSupport::TestCase", ""},
+	})
+	checkNotRun(t, "tests/ATest.php", notRunPHP, []notRun{
+		{"private", "public function testA", "private function testA", gone},
+		{"no base", "class ATest extends TestCase", "class ATest", all},
+		{"abstract", "class ATest", "abstract class ATest", off + ", " + off},
+		{"final", "class ATest", "final class ATest", ""},
+	})
+	const nested = "import org.junit.jupiter.api.Test;\n\nclass ATest {\n    @Test\n    void one() {\n        assertEquals(20, f(1));\n    }\n\n    @Nested\n    class Running {\n        @Test\n        void two() {\n            assertEquals(40, g(2));\n        }\n    }\n}\n"
+	checkNotRun(t, "src/test/ATest.java", nested, []notRun{
+		{"a class that nothing looks into", "    @Nested\n", "", gone},
+		{"a class of its own", "    @Nested\n    class", "    static class", ""},
+		{"private", "    void one", "    private void one", gone},
+		{"static", "    void one", "    static void one", gone},
+		{"public", "    void one", "    public void one", ""},
+		{"no annotation", "    @Test\n    void one", "    void one", gone},
+		{"abstract", "class ATest {", "abstract class ATest {", off + ", " + off},
+		{"abstract with heirs", "class ATest {", "class BTest extends ATest {\n}\n\nabstract class ATest {", ""},
+	})
+	checkNotRun(t, "A.Tests/ATests.cs", "using Microsoft.VisualStudio.TestTools.UnitTesting;\n\n[TestClass]\npublic class ATests {\n    [TestMethod]\n    public void A() {\n        Assert.AreEqual(20, F(1));\n    }\n}\n", []notRun{
+		{"not a class of tests", "[TestClass]\n", "", gone},
+		{"private", "public void A", "private void A", gone},
+	})
+	checkNotRun(t, "a.test.js", notRunScript, []notRun{
+		{"in a function that nothing calls", "describe(\"a\", () => {\n", "function later() {\n  it(\"x\", () => {\n    expect(h()).toBe(1);\n  });\n}\ndescribe(\"a\", () => {\n", "tell skip-new-test"},
+	})
+	const suite = "function all() {\n  it(\"adds\", () => {\n    expect(f(1)).toBe(20);\n  });\n}\nall();\n"
+	checkNotRun(t, "b.test.js", suite, []notRun{{"not called", "all();\n", "", off}, {"called otherwise", "all();\n", "describe(\"x\", all);\n", ""}})
+	for _, move := range []struct{ from, to, want string }{
+		{"a_test.go", "a_tests.go", gone}, {"a_test.go", "_a_test.go", off}, {"a_test.go", "b_test.go", ""},
+	} {
+		file := "package a\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {\n\tif got := f(1); got != 20 {\n\t\tt.Fatal(got)\n\t}\n}\n"
+		wantPatterns(t, move.to, changes(map[string]string{move.from: file}, map[string]string{move.to: file}), move.want)
+	}
+	for _, move := range []struct{ from, to, file, want string }{
+		{"tests/test_a.py", "tests/a.py", "def test_a():\n    assert f(1) == 20\n", off},
+		{"tests/test_a.py", "tests/unit/test_a.py", "def test_a():\n    assert f(1) == 20\n", ""},
+		{"test/a.test.js", "test/a.tests.js", notRunScript, off},
+		{"test/a.test.js", "test/b.spec.js", notRunScript, ""},
+		{"spec/a_spec.rb", "spec/a_specs.rb", notRunSpec, off},
+		{"tests/ATest.php", "tests/AChecks.php", notRunPHP, off},
+		{"src/test/ATest.java", "src/test/AChecks.java", nested, off},
+		{"tests/a.rs", "tests/support/a.rs", "#[test]\nfn adds() {\n    assert_eq!(f(1), 20);\n}\n", off},
+	} {
+		wantPatterns(t, move.to, changes(map[string]string{move.from: move.file}, map[string]string{move.to: move.file}), move.want)
+	}
+}

@@ -24,6 +24,7 @@ func (r *run) testSkipping() {
 			continue
 		}
 		r.buildTags(p)
+		r.notLookedFor(p)
 		for _, now := range p.new.Tests {
 			var was *source.Test
 			if t := matched[now]; t != nil {
@@ -50,6 +51,11 @@ func (r *run) skipped(p *pair, was, now *source.Test) {
 		r.conditional(p, f, was, now)
 	}
 	f.Line, f.Evidence = now.Line, now.Name
+	if now.Abstract != "" && was != nil && was.Abstract == "" && !r.inherited(p, now.Abstract) {
+		f.Message = "a test of the baseline stands in an abstract class that nothing of the change inherits from"
+		r.add(f, skipAdded)
+		f.Message = ""
+	}
 	if now.Fails && was != nil && !was.Fails {
 		r.add(f, failureExpected)
 	}
@@ -97,6 +103,33 @@ func (r *run) explains(p *pair, w *source.When) bool {
 	c := w.Condition
 	c.Used = c.Used || bag.Shared(w.Asks, r.of(p).code) > 0
 	return c.Explains()
+}
+
+// inherited tells whether a class of the change has another one for a base.
+func (r *run) inherited(p *pair, name string) bool {
+	h := source.Hash(name)
+	for _, o := range r.pairs {
+		if o.new == nil || r.of(o) != r.of(p) {
+			continue
+		}
+		for _, f := range o.new.Funcs {
+			if f.Kind == source.DeclContainer && f.Leaf != name && f.All.Has(h) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// notLookedFor tells of a file whose tests runners find by its name, and which has
+// another name now.
+func (r *run) notLookedFor(p *pair) {
+	if p.old == nil || p.lang == nil || len(p.old.Tests) == 0 || len(p.new.Tests) == 0 || p.old.Path == p.new.Path {
+		return
+	}
+	if p.lang.Collected(p.old.Path) && !p.lang.Collected(p.new.Path) {
+		r.add(Finding{File: p.new.Path, Line: 1, Subject: p.old.Path, Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9, Message: "runners do not find the tests of a file under its new name"}, skipAdded)
+	}
 }
 
 // buildTags tells of a build constraint that a file with tests did not have.

@@ -147,6 +147,10 @@ func (u *unit) declareEnds() {
 			if t.First && (i+1 >= len(u.tok) || u.tok[i+1].First) {
 				private = true
 			}
+		case "public":
+			if t.First && (i+1 >= len(u.tok) || u.tok[i+1].First) {
+				private = false
+			}
 		}
 	}
 }

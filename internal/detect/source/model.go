@@ -75,6 +75,8 @@ type Test struct {
 	Skip  Skipping
 	Focus bool
 	Fails bool // expected to fail
+	// Abstract is the name of the abstract class around it; empty for none.
+	Abstract string
 	// skipLine and skipText show the skip.
 	SkipLine int
 	SkipText string

@@ -99,6 +99,10 @@ func (u *unit) readSkips(t *Test, i int) {
 	}
 	u.otherSkips(t, i, note)
 	u.hookedSkips(i, note)
+	u.offByName(i, note)
+	if u.inTests {
+		u.neverDeclared(i, note)
+	}
 }
 
 // readSkipCalls notes the calls in a test that skip it, and the tests inside.

@@ -255,7 +255,7 @@ end
 `, []string{
 			"4 A, type: :model > plain asserts=1", "10 A, type: :model > when #{\"nested\"} > brace asserts=1", "11 A, type: :model > when #{\"nested\"} > is_expected.to be_valid asserts=1",
 			"12 A, type: :model > when #{\"nested\"} > skipped in it asserts=1 skipped", "13 A, type: :model > when #{\"nested\"} > without a block skipped",
-			"16 A, type: :model > #end > off asserts=1 skipped", "20 T > test_m asserts=1", "21 T > test_n asserts=2", "28 T > test_helper?",
+			"16 A, type: :model > #end > off asserts=1 skipped", "20 T > test_m asserts=1", "21 T > test_n asserts=2",
 		}},
 		{"php", "tests/ATest.php", `<html><?php
 namespace A;

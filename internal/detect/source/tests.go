@@ -39,6 +39,7 @@ func (u *unit) readTests(m *Model) {
 		u.readLoops(t, d, loops, helpers)
 		u.tableCases(t, d)
 		u.readSkips(t, i)
+		t.Abstract = u.abstractIn(i)
 		u.noteSkip(t, fileSkip, skipLine, u.lineEnd(skipLine))
 		if len(t.Asserts) == 0 && u.holdsTests(i) { // a suite: those inside of it have the names
 			m.Suites = append(m.Suites, t)
@@ -62,6 +63,9 @@ func (u *unit) findTests() {
 	u.tests = u.tests[:0]
 	for i := range u.decls {
 		u.tests = append(u.tests, u.isTest(i))
+	}
+	for i := range u.decls {
+		u.tests[i] = u.tests[i] && u.collected(i)
 	}
 }
 

@@ -1,0 +1,235 @@
+package source
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/lex"
+)
+
+// collected tells whether the runner finds the test at i: by what stands around it and
+// how it is declared.
+func (u *unit) collected(i int) bool {
+	d := &u.decls[i]
+	switch u.lang.Name {
+	case "python":
+		return !u.shadowed(i)
+	case "ruby":
+		return d.kind != declFunction || !has(d.modifiers, "private") && !u.shadowed(i) && u.inherits(d.parent)
+	case "php":
+		return d.kind != declFunction || !has(d.modifiers, "private") && !has(d.modifiers, "protected") && u.inherits(d.parent)
+	case "java", "kotlin":
+		if d.kind != declFunction {
+			return true
+		}
+		return !has(d.modifiers, "private") && !(has(d.modifiers, "static") && u.jupiter()) && u.nested(d.parent)
+	case "csharp":
+		return u.sharpCollected(d)
+	}
+	return true
+}
+
+// shadowed tells whether another function of the same scope has the name of the one
+// at i, and comes after it; or something else is given its name.
+func (u *unit) shadowed(i int) bool {
+	d := &u.decls[i]
+	if d.kind != declFunction {
+		return false
+	}
+	for j := i + 1; j < len(u.decls); j++ {
+		o := &u.decls[j]
+		if d.parent >= 0 && o.start >= u.decls[d.parent].end {
+			break
+		}
+		if o.parent == d.parent && o.kind == declFunction && o.name == d.name && u.tok[o.start].Col == u.tok[d.start].Col {
+			return d.parent >= 0 || u.lang.shape != indents || u.tok[d.start].Col == 0
+		}
+	}
+	for _, head := range u.heads { // del test_a, test_a = None
+		if h := int(head); h >= d.end && d.parent < 0 && u.tok[h].Col == 0 && (u.at(h) == "del" && u.at(h+1) == d.name || u.at(h) == d.name && u.at(h+1) == "=" && u.at(h+2) == "None") {
+			return true
+		}
+	}
+	return false
+}
+
+// inherits tells whether the class at i has a base: runners find tests by it. Modules
+// and traits have none, and are part of classes.
+func (u *unit) inherits(i int) bool {
+	if i < 0 || !u.inTests {
+		return true
+	}
+	d := &u.decls[i]
+	switch u.lang.Name {
+	case "ruby":
+		if u.at(d.at-1) != "class" || u.at(d.at+1) == "<" {
+			return true
+		}
+		for j := d.body; j < min(d.end, d.body+20); j++ {
+			if u.at(j) == "include" {
+				return true
+			}
+		}
+		return false
+	case "php":
+		if u.at(d.start) == "trait" || u.at(d.at-1) == "trait" {
+			return true
+		}
+		return slices.ContainsFunc(u.tok[d.at:d.body], func(t lex.Token) bool { return t.S == "extends" })
+	}
+	return true
+}
+
+// jupiter tells whether a file uses JUnit since its fifth version.
+func (u *unit) jupiter() bool { return u.names("jupiter") }
+
+// names tells whether a word stands at the head of the file, as a part of what it
+// imports.
+func (u *unit) names(s string) bool {
+	return slices.ContainsFunc(u.tok[:min(len(u.tok), 400)], func(t lex.Token) bool { return t.S == s })
+}
+
+// nested tells whether a class in a class, with tests, is one that JUnit looks into.
+func (u *unit) nested(i int) bool {
+	if i < 0 || u.decls[i].parent < 0 || u.decls[u.decls[i].parent].kind != DeclContainer || !u.jupiter() {
+		return true
+	}
+	d := &u.decls[i]
+	if slices.ContainsFunc(d.annotations, func(a annotation) bool { return a.name == "Nested" }) {
+		return u.nested(d.parent)
+	}
+	return u.at(d.at-1) != "class" || has(d.modifiers, "static") || u.lang.Name == "kotlin" && !has(d.modifiers, "inner") && u.at(d.at-2) != "inner"
+}
+
+// sharpCollected tells whether a method of C# is public where its runner asks for that,
+// in a class that MSTest finds.
+func (u *unit) sharpCollected(d *decl) bool {
+	for _, a := range d.annotations {
+		switch a.name {
+		case "Test", "TestCase", "TestMethod", "DataTestMethod", "TestCaseSource":
+			if has(d.modifiers, "private") || has(d.modifiers, "protected") || has(d.modifiers, "internal") {
+				return false
+			}
+		}
+		if strings.HasSuffix(a.name, "TestMethod") && d.parent >= 0 && u.names("TestTools") {
+			class := &u.decls[d.parent]
+			return has(class.modifiers, "partial") || slices.ContainsFunc(class.annotations, func(c annotation) bool { return strings.HasSuffix(c.name, "TestClass") })
+		}
+	}
+	return true
+}
+
+// neverDeclared notes a test that stands in a function of its file which nothing calls,
+// or hands on.
+func (u *unit) neverDeclared(i int, note func(s Skipping, at, to int)) {
+	switch u.lang.Name {
+	case "javascript", "typescript", "ruby":
+	default:
+		return
+	}
+	p := u.decls[i].parent
+	for p >= 0 && u.decls[p].kind != declFunction {
+		p = u.decls[p].parent
+	}
+	if u.decls[i].kind == declFunction || p < 0 || u.tests[p] || u.decls[p].name == "" || u.exports[u.decls[p].name] {
+		return
+	}
+	d := &u.decls[p]
+	if has(d.modifiers, "export") || has(d.modifiers, "default") || u.at(d.start-1) == ":" || u.at(d.start-1) == "default" {
+		return
+	}
+	for j := range u.tok {
+		if u.at(j) == d.name && u.kindAt(j) != lex.Op && (j < d.start-4 || j >= d.end) {
+			return
+		}
+	}
+	note(Always, d.start, min(d.body+1, d.end))
+}
+
+// abstractIn is the name of the abstract class that a test stands in: it runs in those
+// that inherit from it. Empty for none.
+func (u *unit) abstractIn(i int) string {
+	for j := u.decls[i].parent; j >= 0; j = u.decls[j].parent {
+		if d := &u.decls[j]; d.kind == DeclContainer && has(d.modifiers, "abstract") {
+			return d.name
+		}
+	}
+	return ""
+}
+
+// offByName notes what says of a module or a class of Python that its tests are not to
+// be collected, or are skipped.
+func (u *unit) offByName(i int, note func(s Skipping, at, to int)) {
+	if u.lang.Name != "python" {
+		return
+	}
+	name := u.decls[i].name
+	for _, head := range u.heads {
+		h := int(head)
+		switch {
+		case u.at(h) == "__test__" && u.at(h+1) == "=" && u.at(h+2) == "False":
+		case u.at(h) == name && u.at(h+2) == "__test__" && u.at(h+4) == "False":
+			note(Always, h, u.lineEnd(h))
+			continue
+		case u.at(h) == "pytestmark" && u.tok[h].Col > 0:
+		default:
+			continue
+		}
+		p := u.around(h)
+		if p >= 0 && u.decls[p].kind != DeclContainer {
+			continue
+		}
+		for j := i; j >= -1; j = u.decls[j].parent {
+			if j == p {
+				u.noteMark(h, note)
+			}
+			if j < 0 {
+				break
+			}
+		}
+	}
+}
+
+// noteMark notes what the statement at h says of the tests below it.
+func (u *unit) noteMark(h int, note func(s Skipping, at, to int)) {
+	end := u.lineEnd(h)
+	if u.at(h) == "__test__" {
+		note(Always, h, end)
+		return
+	}
+	for j := h; j < end; j++ {
+		switch s := u.at(j); {
+		case s == "skip" || s == "skipif" && u.constant(j+2):
+			note(Always, h, end)
+		case s == "skipif":
+			note(Sometimes, j, end)
+		}
+	}
+}
+
+// strictNames are the names of files in which runners look for tests, by language:
+// how their stem begins or ends.
+var strictNames = sync.OnceValue(func() map[string][2][]string {
+	script := [2][]string{{"test-"}, {".test", ".spec", "_test", "-test", "_spec", "-spec", ".e2e", ".cy"}}
+	jvm := [2][]string{{"Test", "IT"}, {"Test", "Tests", "TestCase", "IT", "ITCase", "Spec"}}
+	return map[string][2][]string{
+		"go": {nil, {"_test"}}, "python": {{"test_"}, {"_test"}}, "ruby": {{"test_"}, {"_spec", "_test"}}, "php": {nil, {"Test"}},
+		"javascript": script, "typescript": script, "java": jvm, "kotlin": jvm,
+	}
+})
+
+// Collected tells by the name of a file whether runners look for tests in it, as far
+// as they go by that. It asks for more than TestFile, which takes what tests use as
+// well.
+func (l *Language) Collected(name string) bool {
+	base := path.Base(name)
+	if l.Name == "rust" { // each file beside the sources of tests is a program of its own
+		return path.Base(path.Dir(name)) == "tests"
+	}
+	stem := strings.TrimSuffix(base, path.Ext(base))
+	forms := strictNames()[l.Name]
+	return !strings.HasPrefix(base, "_") && !strings.HasPrefix(base, ".") && (slices.ContainsFunc(forms[0], func(s string) bool { return strings.HasPrefix(stem, s) }) ||
+		slices.ContainsFunc(forms[1], func(s string) bool { return strings.HasSuffix(stem, s) }))
+}
