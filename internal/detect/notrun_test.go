@@ -321,6 +321,7 @@ func TestNotCollected(t *testing.T) {
 	})
 	const suite = "function all() {\n  it(\"adds\", () => {\n    expect(f(1)).toBe(20);\n  });\n}\nall();\n"
 	checkNotRun(t, "b.test.js", suite, []notRun{{"not called", "all();\n", "", off}, {"called otherwise", "all();\n", "describe(\"x\", all);\n", ""}})
+	checkNotRun(t, "c.test.js", "all();\n\n"+strings.TrimSuffix(suite, "all();\n"), []notRun{{"called before", "all();\n\n", "run(all)\n", ""}, {"exported", "all();\n\nfunction all()", "module.exports = function ()", ""}})
 	for _, move := range []struct{ from, to, want string }{
 		{"a_test.go", "a_tests.go", gone}, {"a_test.go", "_a_test.go", off}, {"a_test.go", "b_test.go", ""},
 	} {

@@ -146,7 +146,7 @@ func (r *run) buildTags(p *pair) {
 		return
 	}
 	build := machine.Condition{Language: "go", Text: p.new.Build, RunsWhen: true}
-	if !build.Explains() && !strings.HasPrefix(p.new.Build, "!") && !strings.HasPrefix(p.new.Build, "go1.") || strings.HasPrefix(p.new.Build, "!go1.") { // such a tag leaves them out when it is given
+	if !build.Explains() && !strings.HasPrefix(p.new.Build, "!") || build.Always() { // such a tag leaves them out when it is given
 		f.Confidence = 0.9
 	}
 	r.add(f, skipConditional)

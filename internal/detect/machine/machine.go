@@ -4,6 +4,7 @@ package machine
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -32,7 +33,7 @@ func (c *Condition) Explains() bool {
 		return false
 	case c.Tried:
 		return true
-	case ofSystem().MatchString(c.plain()), c.version() != nil:
+	case ofSystem().MatchString(c.plain()), c.version() != nil, build().MatchString(c.Text):
 		return true
 	}
 	return c.Used && ofInstalled().MatchString(c.Text)
@@ -46,6 +47,10 @@ func (c *Condition) Always() bool {
 	}
 	if !c.RunsWhen && (orTrue().MatchString(c.Text) || everySystem(c.Text)) || c.RunsWhen && andFalse().MatchString(c.Text) {
 		return true
+	}
+	if m := build().FindStringSubmatch(c.Text); m != nil && c.Language == "go" {
+		n, _ := strconv.Atoi(m[2])
+		return m[1] == "!" && n <= inUse()["go"][0]%100 || m[1] == "" && n > inUse()["go"][1]%100
 	}
 	v := c.version()
 	return v != nil && (c.RunsWhen && v.never() || !c.RunsWhen && v.ever())
@@ -72,7 +77,7 @@ var (
 		return regexp.MustCompile(`\bCI\b|GITHUB_ACTIONS|(?i)in_?ci\b|\bis_?ci\b|travis|jenkins`)
 	})
 	ofSystem = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)windows|win32|win_|darwin|mac_?os|\bmac\?|linux|unix|bsd\b|goos|goarch|platform|\bos\.name|\bos\.type|operatingsystem|java_?os|\barch|arm64|amd64|aarch|x86|short\(\)|\b(is_?)?root\b|\bget[re]?uid\b|geteuid|locale|cgo|\brace\b|wasm|endian|msys|\bfork\b|symlink|ipv6|fips|posix|\bnt\b|tty|numcpu|cpu_count`)
+		return regexp.MustCompile(`(?i)windows|win32|win_|darwin|mac_?os|\bmac\?|linux|unix|bsd\b|goos|goarch|platform|\bos\.name|\bos\.type|operatingsystem|java_?os|\barch|arm64|amd64|aarch|x86|short\(\)|\b(is_?)?root\b|\bget[re]?uid\b|geteuid|locale|cgo|\b(is)?race|wasm|endian|msys|\bfork\b|symlink|ipv6|fips|posix|\bnt\b|tty|numcpu|cpu_count`)
 	})
 	ofEnvironment = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)getenv|lookupenv|environ\b|\benv\b|\$_env|\$_server|environmentvariable|systemproperty|env::var|option_env|extension|importorskip|feature`)
@@ -80,12 +85,13 @@ var (
 	named = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\"[^\"]*\"|'[^']*'|`[^`]*`|\\benv\\.\\w+") })
 	// ofInstalled are words of what may be missing.
 	ofInstalled = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)version|jre|jdk|\bphp|which|lookpath|lookupenv|getenv|environ|\benv\b|env::var|exist|stat\(|access|isfile|found|install|availab|support|capab|import|module|hasattr|has_|have_|extension|requires|docker|loaded|defined|feature`)
+		return regexp.MustCompile(`(?i)version|jre|jdk|\bphp|which|lookpath|lookupenv|getenv|environ|\benv\b|env::var|exist|stat\(|access|isfile|found|install|availab|support|capab|import|module|hasattr|has_|have_|extension|requires|docker|loaded|defined|feature|\bping\b|\bdial|probe|reachable`)
 	})
 	// rare are conditions for systems that hardly anybody has.
 	rare = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)(!=|!==|!equals\(|isnot)["'(]*(aix|plan9|solaris|sunos|illumos|haiku|amiga|zos|hp-?ux)|EnabledOnOs\((value=)?\{?(OS\.)?(AIX|SOLARIS|OTHER)|RequiresOperatingSystem\w*\(["']/?(solaris|aix|sunos|hp-?ux|haiku)|^(aix|plan9|solaris|illumos|zos)$`)
 	})
+	build    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(!?)go1\.(\d+)$`) })
 	orTrue   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)(\|\||\bor )\(?true\b|\btrue(\|\|| or\b)`) })
 	andFalse = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)(&&|\band )\(?false\b|\bfalse(&&| and\b)`) })
 )

@@ -137,11 +137,14 @@ func (u *unit) neverDeclared(i int, note func(s Skipping, at, to int)) {
 		return
 	}
 	d := &u.decls[p]
-	if has(d.modifiers, "export") || has(d.modifiers, "default") || u.at(d.start-1) == ":" || u.at(d.start-1) == "default" {
+	if has(d.modifiers, "export") || has(d.modifiers, "default") || u.at(d.start-1) == ":" || u.at(d.start-1) == "default" || d.name == "exports" {
 		return
 	}
 	for j := range u.tok {
-		if u.at(j) == d.name && u.kindAt(j) != lex.Op && (j < d.start-4 || j >= d.end) {
+		if u.at(j) != d.name || u.kindAt(j) == lex.Op || j >= d.start && j < d.end {
+			continue
+		}
+		if u.at(j+1) != "=" || u.at(j-1) == "." || j < d.start-2 { // not the name that it is given
 			return
 		}
 	}

@@ -196,7 +196,7 @@ func (u *unit) listNamed(name string, i int) int {
 			from = at
 		}
 	}
-	if from < 0 {
+	if from < 0 || u.lang.Name == "go" && u.at(from) != "[" && u.at(from) != "map" {
 		return -1
 	}
 	return u.listAt(from, u.statementEnd(from))
