@@ -70,11 +70,11 @@ func (e *edit) note(line string, where side) {
 	for i, c := range line + "\n" {
 		split := !unicode.IsLetter(c) && !unicode.IsDigit(c) || from >= 0 && unicode.IsUpper(c) && i > 0 && unicode.IsLower(rune(line[i-1]))
 		if split && from >= 0 {
-			if w := strings.ToLower(line[from:i]); !commonWords()[w] {
+			if w := strings.TrimSuffix(strings.ToLower(line[from:i]), "s"); !commonWords()[w] {
 				if len(w) > 2 {
 					where |= named
 				}
-				e.words[source.Hash(strings.TrimSuffix(w, "s"))] |= where
+				e.words[source.Hash(w)] |= where
 				where &^= named
 			}
 			from = -1
@@ -91,9 +91,9 @@ const maxEditWords = 4000
 // commonWords are in the names of files, and in code, whatever they are about.
 var commonWords = sync.OnceValue(func() map[string]bool {
 	all := make(map[string]bool)
-	for w := range strings.FieldsSeq("test tests testing spec specs snap snapshot snapshots fixture fixtures testdata data golden src lib main java kotlin resources pkg internal cmd app txt json csv xml yaml yml html com org net example index " +
-		"export const return function class public private async await import from let var this self new null true false none nil static def end module use require package func") {
-		all[w] = true
+	for w := range strings.FieldsSeq("test testing spec snap snapshot fixture testdata data golden src lib main java kotlin resource pkg internal cmd app txt json csv xml yaml yml html com org net example index " +
+		"export const write read get set add make return function class public private async await import from let var this self new null true false none nil static def end module use require package func") {
+		all[strings.TrimSuffix(w, "s")] = true
 	}
 	return all
 })
@@ -135,6 +135,13 @@ func manifest(name string) bool {
 		}
 	}
 	return false
+}
+
+// dependencies tells of files that say which versions a project got of what it needs: what
+// these write may be in any fixture.
+func dependencies(p *pair) bool {
+	base := path.Base(p.path)
+	return path.Ext(base) == ".lock" || path.Ext(base) == ".sum" || strings.Contains(base, "-lock.") || base == "packages.lock.json" || base == "npm-shrinkwrap.json"
 }
 
 // testFolders are folders of tests in which files of no language are what tests read.
@@ -190,11 +197,11 @@ func (r *run) fixtures() {
 			continue
 		}
 		related := func(o *pair) bool { return p.edit.related(&o.edit) }
-		if len(code) > 0 && wholeProgram(p.path) || slices.ContainsFunc(code, related) {
-			continue
+		if len(code) > 0 && (wholeProgram(p.path) || p.change.New.Path == "") || slices.ContainsFunc(code, related) {
+			continue // what is gone is not read any more, by code that may have changed
 		}
 		f := Finding{File: p.path, Subject: p.path, Evidence: p.path, Confidence: 0.8}
-		if gained >= manyMore*lost || slices.ContainsFunc(tests, func(o *pair) bool { return r.of(o).asserts > 0 && related(o) }) {
+		if gained >= manyMore*lost || slices.ContainsFunc(code, dependencies) || slices.ContainsFunc(tests, func(o *pair) bool { return r.of(o).asserts > 0 && related(o) }) {
 			f.Confidence = 0.7
 		}
 		r.add(f, fixtureChanged)

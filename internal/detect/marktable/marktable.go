@@ -109,6 +109,9 @@ func ForScript() []Rule {
 		{RunnerAsked, `meta . env . MODE === "test"`, InCode, 0.85}, {RunnerAsked, `meta . env ?. MODE === "test"`, InCode, 0.85},
 		{ExitTrick, "process . exit ( 0 )", InTests, 0.9}, {ExitTrick, "process . exit ( )", InTests, 0.9},
 		{ExitTrick, "process . exitCode = 0", InTests, 0.9}, {ExitTrick, "process . reallyExit (", Anywhere, 0.9},
+		{HookForged, "assert [ * ] =", InTests, 0.85}, {HookForged, "assert . equal =", InTests, 0.9}, {HookForged, "assert . strictEqual =", InTests, 0.9},
+		{HookForged, "assert . deepEqual =", InTests, 0.9}, {HookForged, "assert . throws =", InTests, 0.9}, {HookForged, "assert . ok =", InTests, 0.9},
+		{HookForged, "globalThis . assert =", Anywhere, 0.85}, {HookForged, "chai . expect =", InTests, 0.85}, {HookForged, "AssertionError =", InTests, 0.7},
 		{HookForged, "expect = ", InTests, 0.6}, {HookForged, "globalThis . expect =", Anywhere, 0.9}, {HookForged, "global . expect =", Anywhere, 0.85},
 		{HookForged, "global . it =", Anywhere, 0.85}, {HookForged, "global . test =", Anywhere, 0.85},
 		{ChecksOff, "rejectUnauthorized : false", InCode, 0.85}, {ChecksOff, `NODE_TLS_REJECT_UNAUTHORIZED = "0"`, InCode, 0.9},
@@ -158,6 +161,9 @@ func ForPython() []Rule {
 		{HookForged, "def pytest_runtest_makereport (", Anywhere, 0.85}, {HookForged, "def pytest_runtest_logreport (", Anywhere, 0.8},
 		{HookForged, "def pytest_report_teststatus (", Anywhere, 0.8}, {HookForged, "def pytest_pyfunc_call (", Anywhere, 0.85}, {HookForged, "def pytest_runtest_call (", Anywhere, 0.7},
 		{HookForged, "def pytest_collection_modifyitems (", Anywhere, 0.6}, {HookForged, ". outcome =", InTests, 0.85}, {HookForged, "session . exitstatus =", Anywhere, 0.95},
+		{HookForged, "TestCase . assertEqual =", Anywhere, 0.9}, {HookForged, "TestCase . assertTrue =", Anywhere, 0.9}, {HookForged, "TestCase . assertRaises =", Anywhere, 0.9},
+		{HookForged, "TestCase . assertIn =", Anywhere, 0.9}, {HookForged, "TestCase . fail =", Anywhere, 0.9}, {HookForged, "TestCase . failureException =", Anywhere, 0.85},
+		{HookForged, "builtins . AssertionError =", Anywhere, 0.9}, {HookForged, "class AssertionError", InTests, 0.7},
 		{HookForged, "collect_ignore =", InTests, 0.8}, {HookForged, "collect_ignore_glob =", InTests, 0.8}, {HookForged, "__test__ = False", InTests, 0.85},
 		{"skip-conditional", "marks = pytest . mark . skip", InTests, 0.7}, {"skip-conditional", "marks = pytest . mark . xfail", InTests, 0.7}, {"skip-conditional", "marks = [ pytest . mark . skip", InTests, 0.7},
 		{ChecksOff, "verify = False", InCode, 0.85}, {ChecksOff, "ssl . CERT_NONE", InCode, 0.85}, {ChecksOff, "_create_unverified_context", InCode, 0.85},
@@ -269,6 +275,7 @@ func CSharpNotes() []Note {
 func ForRust() []Rule {
 	return []Rule{
 		{GuardVoid, "&& false {", InCode, 0.85}, {GuardVoid, "if false &&", InCode, 0.85},
+		{HookForged, "macro_rules ! assert_eq {", InTests, 0.85}, {HookForged, "macro_rules ! assert {", InTests, 0.85}, {HookForged, "macro_rules ! assert_ne {", InTests, 0.85},
 		{ExitTrick, "process :: exit ( 0 )", InTests, 0.9}, {RunnerAsked, "cfg ! ( test )", InCode, 0.9}, {RunnerAsked, `var ( "RUST_TEST_*"`, InCode, 0.9}, {RunnerAsked, `var_os ( "RUST_TEST_*"`, InCode, 0.9},
 		{RunnerAsked, `var ( "NEXTEST*"`, InCode, 0.9}, {RunnerAsked, `var_os ( "NEXTEST*"`, InCode, 0.9}, {RunnerAsked, "cfg ( not ( test ) )", InCode, 0.7},
 		{ComplaintOff, "# ! [ allow (", Anywhere, 0.8}, {ComplaintOff, "# [ allow (", Anywhere, 0.6}, {ComplaintOff, "# ! [ expect (", Anywhere, 0.8}, {ComplaintOff, "# [ expect (", Anywhere, 0.6}, {CoverageExcluded, "# [ coverage ( off ) ]", InCode, 0.7},
@@ -284,6 +291,7 @@ func RustNotes() []Note { return sharedNotes() }
 func ForRuby() []Rule {
 	return []Rule{
 		{ExitTrick, "exit! 0", InTests, 0.9}, {ExitTrick, "exit!", InTests, 0.85}, {ExitTrick, "exit ( 0 )", InTests, 0.9}, {ExitTrick, "exit 0", InTests, 0.9}, {ExitTrick, "exit ( true )", InTests, 0.9}, {ExitTrick, "at_exit", InTests, 0.7},
+		{HookForged, "def assert_equal (", InTests, 0.85}, {HookForged, "def assert (", InTests, 0.7}, {HookForged, "def assert_raises (", InTests, 0.85}, {HookForged, "module Minitest : : Assertions", InTests, 0.7},
 		{RunnerAsked, "defined? ( RSpec )", InCode, 0.9}, {RunnerAsked, "defined? ( Minitest )", InCode, 0.9}, {RunnerAsked, "defined? ( :: RSpec )", InCode, 0.9}, {RunnerAsked, "defined? RSpec", InCode, 0.9}, {RunnerAsked, "const_defined? ( : Minitest )", InCode, 0.9}, {RunnerAsked, "const_defined? ( : RSpec )", InCode, 0.9}, {RunnerAsked, `const_defined? ( "Minitest" )`, InCode, 0.9}, {RunnerAsked, `const_defined? ( "RSpec" )`, InCode, 0.9}, {RunnerAsked, "Rails . env . test?", InCode, 0.85},
 		{RunnerAsked, `ENV [ "RAILS_ENV" ] == "test"`, InCode, 0.85}, {RunnerAsked, `ENV [ "RACK_ENV" ] == "test"`, InCode, 0.85},
 		{RunnerAsked, `ENV . fetch ( "RAILS_ENV" ) == "test"`, InCode, 0.85}, {RunnerAsked, `ENV . fetch ( "RACK_ENV" ) == "test"`, InCode, 0.85},

@@ -165,11 +165,101 @@ func (u *unit) deadCode() [][2]int {
 		if !u.isWord(i) {
 			continue
 		}
-		if span := u.deadAt(i); span[0] < span[1] {
+		span := u.deadAt(i)
+		if next := u.at(i + 1); next == "=" || next == ":=" || u.at(i-1) == "def" {
+			span = u.uncalled(i)
+		}
+		if span[0] < span[1] {
 			all = append(all, span)
 		}
 	}
 	return all
+}
+
+// uncalled is the body of a function inside of a test, with the name at i, that the test
+// does not use.
+func (u *unit) uncalled(i int) [2]int {
+	from, to := u.closure(i)
+	if from >= to || !u.declares(i) || !u.assertsWithin(from, to) {
+		return [2]int{}
+	}
+	for d := range u.decls {
+		if t := &u.decls[d]; u.tests[d] && i > t.at && i < t.end && !u.usedIn(i, t) {
+			return [2]int{from, to}
+		}
+	}
+	return [2]int{}
+}
+
+// declares tells whether the name at i is one of a variable, or a function, that begins
+// to be there: others may call what a field or an argument is given.
+func (u *unit) declares(i int) bool {
+	switch before := u.at(i - 1); u.lang.Name {
+	case "javascript", "typescript", "kotlin", "rust":
+		return before == "const" || before == "let" || before == "var" || before == "val" || before == "mut"
+	case "java", "csharp":
+		return u.isWord(i-1) || before == ">"
+	case "go":
+		return u.at(i+1) == ":="
+	case "python":
+		return before == "def"
+	}
+	return u.tok[i].First // Ruby, PHP
+}
+
+// closure is the body of the function that the name at i is given.
+func (u *unit) closure(i int) (from, to int) {
+	j := i + 2
+	if u.at(j) == "async" || u.at(j) == "move" || u.at(j) == "static" {
+		j++
+	}
+	switch s := u.at(j); u.lang.Name {
+	case "javascript", "typescript", "java", "csharp":
+		arrow := j + 1
+		if s == "(" {
+			arrow = u.closer(j)
+		}
+		if s == "function" || u.at(arrow) == "=>" || u.at(arrow) == "->" {
+			return j, u.statementEnd(j)
+		}
+	case "go":
+		if s == "func" {
+			return j, u.statementEnd(j)
+		}
+	case "kotlin":
+		if s == "{" || s == "fun" {
+			return j, u.statementEnd(j)
+		}
+	case "php":
+		if s == "function" || s == "fn" {
+			return j, u.statementEnd(j)
+		}
+	case "rust":
+		if s == "||" || s == "|" {
+			return j, u.statementEnd(j)
+		}
+	case "ruby":
+		if s == "lambda" || s == "proc" || s == "->" {
+			return j, u.statementEnd(j)
+		}
+	case "python":
+		if head := u.headIndex(i); u.at(i-1) == "def" && u.tok[i-1].Col > 0 && head > 0 && u.at(int(u.heads[head-1])) != "@" {
+			colon := u.colon(i, len(u.tok))
+			return colon, u.indentedEnd(i, colon, len(u.tok))
+		}
+	}
+	return 0, 0
+}
+
+// usedIn tells whether a test uses the name at i anywhere else, and does not only give
+// it to nobody.
+func (u *unit) usedIn(i int, t *decl) bool {
+	for j := t.body; j < t.end; j++ {
+		if j != i && u.at(j) == u.at(i) && u.isWord(j) && u.at(j-1) != "." && (u.at(j-1) != "=" || u.at(j-2) != "_") && u.at(j-1) != "void" {
+			return true
+		}
+	}
+	return false
 }
 
 // deadAt is the body that belongs to the word at i and never runs.
