@@ -319,6 +319,14 @@ func TestNotCollected(t *testing.T) {
 	checkNotRun(t, "a.test.js", notRunScript, []notRun{
 		{"in a function that nothing calls", "describe(\"a\", () => {\n", "function later() {\n  it(\"x\", () => {\n    expect(h()).toBe(1);\n  });\n}\ndescribe(\"a\", () => {\n", "tell skip-new-test"},
 	})
+	checkNotRun(t, "src/lib.rs", "pub mod parse;\n\n#[cfg(test)]\nmod tests;\n\npub fn f(n: u32) -> u32 {\n    n + 19\n}\n", []notRun{
+		{"a module of tests", "#[cfg(test)]\nmod tests;\n\n", "", off},
+		{"a module with a body", "mod tests;\n", "mod tests {\n    #[test]\n    fn adds() {\n        assert_eq!(super::f(1), 20);\n    }\n}\n", ""},
+		{"another line", "pub mod parse;\n", "pub mod parse;\npub mod print;\n", ""},
+	})
+	lib := "#[cfg(test)]\nmod tests;\n\npub fn f(n: u32) -> u32 {\n    n + 19\n}\n"
+	unit := "use super::f;\n\n#[test]\nfn adds() {\n    assert_eq!(f(1), 20);\n}\n"
+	wantPatterns(t, "a module renamed", changes(map[string]string{"src/lib.rs": lib, "src/tests.rs": unit}, map[string]string{"src/lib.rs": strings.Replace(lib, "mod tests", "mod unit_tests", 1), "src/unit_tests.rs": unit}), "")
 	const suite = "function all() {\n  it(\"adds\", () => {\n    expect(f(1)).toBe(20);\n  });\n}\nall();\n"
 	checkNotRun(t, "b.test.js", suite, []notRun{{"not called", "all();\n", "", off}, {"called otherwise", "all();\n", "describe(\"x\", all);\n", ""}})
 	checkNotRun(t, "c.test.js", "all();\n\n"+strings.TrimSuffix(suite, "all();\n"), []notRun{{"called before", "all();\n\n", "run(all)\n", ""}, {"exported", "all();\n\nfunction all()", "module.exports = function ()", ""}})

@@ -25,6 +25,7 @@ func (r *run) testSkipping() {
 		}
 		r.buildTags(p)
 		r.notLookedFor(p)
+		r.modulesGone(p)
 		for _, now := range p.new.Tests {
 			var was *source.Test
 			if t := matched[now]; t != nil {
@@ -129,6 +130,24 @@ func (r *run) notLookedFor(p *pair) {
 	}
 	if p.lang.Collected(p.old.Path) && !p.lang.Collected(p.new.Path) {
 		r.add(Finding{File: p.new.Path, Line: 1, Subject: p.old.Path, Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9, Message: "runners do not find the tests of a file under its new name"}, skipAdded)
+	}
+}
+
+// modulesGone tells of modules of tests that a file of Rust declares no more: nobody
+// builds what is in them. One whose file went, or that has a body now, is told of by
+// its tests.
+func (r *run) modulesGone(p *pair) {
+	if p.old == nil || len(p.new.Mods) >= len(p.old.Mods) {
+		return
+	}
+	for _, name := range p.old.Mods {
+		touched := slices.ContainsFunc(r.pairs, func(o *pair) bool {
+			return o.old != nil && (strings.HasSuffix(o.change.Old.Path, "/"+name+".rs") || strings.HasSuffix(o.change.Old.Path, "/"+name+"/mod.rs")) && (o.new == nil || o.change.New.Path != o.change.Old.Path)
+		})
+		inside := slices.ContainsFunc(p.new.Funcs, func(f *source.Function) bool { return f.Leaf == name })
+		if !slices.Contains(p.new.Mods, name) && !touched && !inside {
+			r.add(Finding{File: p.new.Path, Line: 1, Subject: name, Evidence: "mod " + name + ";", Confidence: 0.9, Message: "a module of tests is not declared any more"}, skipAdded)
+		}
 	}
 }
 

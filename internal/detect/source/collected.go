@@ -236,3 +236,15 @@ func (l *Language) Collected(name string) bool {
 	return !strings.HasPrefix(base, "_") && !strings.HasPrefix(base, ".") && (slices.ContainsFunc(forms[0], func(s string) bool { return strings.HasPrefix(stem, s) }) ||
 		slices.ContainsFunc(forms[1], func(s string) bool { return strings.HasSuffix(stem, s) }))
 }
+
+// testModules are the modules that a file of Rust declares for its tests, each in a
+// file of its own: #[cfg(test)] mod tests;
+func (u *unit) testModules() []string {
+	var all []string
+	for i := range u.tok {
+		if u.at(i) == "mod" && u.at(i+2) == ";" && u.at(i-1) == "]" && u.at(i-2) == ")" && u.at(i-3) == "test" && u.at(i-5) == "cfg" {
+			all = append(all, strings.Clone(u.at(i+1)))
+		}
+	}
+	return all
+}

@@ -26,6 +26,8 @@ type Model struct {
 	Rest bag.Bag
 	// Words are the names that production code calls, each once.
 	Words bag.Bag
+	// Mods are the modules of tests of Rust that stand in files of their own.
+	Mods []string
 	// build is what decides whether the file belongs to a build.
 	Build string
 	// titles are the names in comments, by which a test that became a comment is
@@ -245,6 +247,9 @@ func (u *unit) model() *Model {
 	u.readFunctions(m)
 	u.readLines(m)
 	u.readMarks(m)
+	if u.lang.Name == "rust" {
+		m.Mods = u.testModules()
+	}
 	if u.lang.Name == "go" {
 		m.Build = goBuild(u.notes)
 	}
