@@ -164,14 +164,20 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 	for i := range now.Handlers {
 		h := &now.Handlers[i]
 		f := Finding{File: p.new.Path, Line: h.Line, Subject: now.Name, Evidence: h.S, Confidence: 0.9}
+		added := len(now.Handlers) > len(was.Handlers)
 		if h.Dropped {
 			if dropped--; dropped < 0 {
-				if h.Cleans || len(now.Handlers) > len(was.Handlers) && (!h.Broad || fresh(h.Guarded, was)) {
+				if h.Cleans || added && (h.Expected || fresh(h.Guarded, was)) {
 					f.Confidence = 0.7 // a new one, for errors that may be expected, or of new code
 				}
 				r.add(f, source.ErrorSwallowed)
 				continue
 			}
+		}
+		if h.StandsIn && added && !h.Expected && !fresh(h.Guarded, was) && len(h.Guarded) > 0 && !sameBody(was, h.Body) {
+			f.Confidence, f.Message = 0.85, "an error that was passed on gives an empty value now"
+			r.add(f, source.ErrorSwallowed)
+			continue
 		}
 		if h.Broad {
 			if broad--; broad < 0 && len(now.Handlers) > len(was.Handlers) {
@@ -211,17 +217,11 @@ func turnedEmpty(was, now *source.Function) bool {
 	if throwsNow < throws && emptiesNow > empties {
 		return true
 	}
-	kept, had := make(map[uint64]int), make(map[uint64]int)
+	kept := make(map[uint64]int)
 	for i := range now.Guards {
 		kept[now.Guards[i].Key]++
 	}
-	for _, c := range was.Emptied {
-		had[c.Key]++
-	}
-	fresh := slices.DeleteFunc(slices.Clone(now.Emptied), func(c source.Condition) bool {
-		had[c.Key]--
-		return had[c.Key] >= 0
-	})
+	fresh := gainedConditions(was.Emptied, now.Emptied)
 	for i := range was.Guards {
 		g := &was.Guards[i]
 		if kept[g.Key]--; kept[g.Key] >= 0 || !g.Throws {

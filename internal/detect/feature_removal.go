@@ -29,11 +29,14 @@ func (r *run) functions() {
 				switch f := became[was]; {
 				case f != nil:
 					r.compareFunction(p, was, f)
+					r.hidden(p, was, f)
 				case len(now[was.Name]) == 0:
 					r.goneFunction(p, was)
+					r.goneInit(p, was)
 				}
 			}
 		}
+		r.offers(p)
 		if p.new != nil {
 			r.newFunctions(p, known)
 			r.commentedOut(p)
@@ -119,6 +122,21 @@ func (r *run) compareFunction(p *pair, was, now *source.Function) {
 	}
 }
 
+// goneInit tells of the checks in an initialiser of Kotlin's that is gone while its
+// class is there.
+func (r *run) goneInit(p *pair, was *source.Function) {
+	if was.Leaf != "init" || p.lang.Name != "kotlin" || p.new == nil {
+		return
+	}
+	around := strings.TrimSuffix(was.Name, source.NameSeparator+was.Leaf)
+	for _, f := range p.new.Funcs {
+		if f.Name == around && f.Kind == source.DeclContainer {
+			r.guards(p, was, &source.Function{Name: was.Name, Line: f.Line})
+			return
+		}
+	}
+}
+
 // stub tells of a body that was replaced by nothing.
 func (r *run) stub(p *pair, was, now *source.Function) {
 	if !now.Stub || was.Stub || was.Tokens < 30 || now.Tokens*2 > was.Tokens {
@@ -146,12 +164,14 @@ func (r *run) goneFunction(p *pair, was *source.Function) {
 		if r.compared++; r.compared > maxCompared {
 			return
 		}
-		if f.Kind == was.Kind && bag.Similar(was.All, f.All) >= 0.6 {
+		if f.Kind == was.Kind && f.Public && bag.Similar(was.All, f.All) >= 0.6 {
 			return
 		}
 	}
 	f := Finding{File: p.old.Path, Line: was.Line, Gone: true, Subject: was.Name, Evidence: was.Name, Confidence: 0.85}
 	switch {
+	case was.Overrides, p.new != nil && was.Kind == source.DeclContainer && p.new.Rest.Has(source.Hash(was.Leaf)):
+		f.Confidence = 0.5 // what it stands for is still there
 	case notOffered.MatchString(p.old.Path), notOffered.MatchString(was.Leaf):
 		f.Confidence = 0.6 // nobody was promised it
 	case r.of(p).defined[was.Leaf]:
@@ -159,7 +179,7 @@ func (r *run) goneFunction(p *pair, was *source.Function) {
 	case stillCalled(p, was):
 		f.Confidence = 0.9
 		f.Message = "a public symbol was removed that its file still calls"
-	case r.testsWent(was), len(r.of(p).removed) > 3:
+	case len(r.of(p).removed) > 3, r.testsWent(was) && !r.amidOther(p, was):
 		f.Confidence = 0.5
 	case p.old != nil && p.new != nil && cameFor(p, was):
 		f.Confidence = 0.7
@@ -168,7 +188,7 @@ func (r *run) goneFunction(p *pair, was *source.Function) {
 }
 
 // notOffered are paths and names of what is public for the project itself only.
-var notOffered = regexp.MustCompile(`(?i)(?:^|/)_?internals?/|unstable|experimental`)
+var notOffered = regexp.MustCompile(`(?i)(?:^|/)(?:_?internals?|demos?|examples|stories|benchmarks?|scripts)/|unstable|experimental`)
 
 // cameFor tells whether the place that had a symbol has a public one of its kind now
 // that it did not have: the offer changed, and did not only shrink.
@@ -190,6 +210,29 @@ func cameFor(p *pair, was *source.Function) bool {
 func stillCalled(p *pair, was *source.Function) bool {
 	h := source.Hash(was.Leaf)
 	return p.new != nil && len(was.Leaf) > 4 && !strings.ContainsAny(was.Name, ".>") && p.new.Words.Has(h) && p.old.Words.Has(h)
+}
+
+// amidOther tells whether the change that removed a symbol is about something else:
+// functions came, and nothing had to be changed that used the symbol. Who means to
+// take something away does only that, or leads its users elsewhere.
+func (r *run) amidOther(p *pair, was *source.Function) bool {
+	return len(r.of(p).fresh[""]) > 0 && !r.usedBefore(p, was)
+}
+
+// usedBefore tells whether production code of the change called what is gone.
+func (r *run) usedBefore(p *pair, was *source.Function) bool {
+	h := source.Hash(was.Leaf)
+	for _, o := range r.pairs {
+		if o.old == nil || o.class != production || r.of(o) != r.of(p) {
+			continue
+		}
+		for _, f := range o.old.Funcs {
+			if f.Kind != source.DeclContainer && f.Name != was.Name && f.Calls.Has(h) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // testsWent tells whether tests of a symbol were removed with it.

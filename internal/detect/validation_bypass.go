@@ -15,6 +15,9 @@ type rewritten struct {
 	now     *source.Function
 	// conditions are how many it has more of each than before.
 	conditions map[uint64]int
+	// soft are the conditions under which it does not fail, and did not stand before.
+	soft   []source.Condition
+	panics bool // what throws is Go's, which errors take the place of
 	// handedOver is set when it calls a function that is new and checks something.
 	handedOver bool
 }
@@ -27,6 +30,7 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 		return
 	}
 	how := rewritten{removed: mostlyRemoved(was, now), similar: bag.Similar(was.All, now.All), now: now, conditions: make(map[uint64]int)}
+	how.soft, how.panics = gainedConditions(was.Soft, now.Soft), p.lang.Name == "go"
 	how.handedOver = r.handsOver(p, was, now, func(f *source.Function) bool { return len(f.Guards) > 0 })
 	for _, c := range now.Conditions {
 		how.conditions[c.Key]++
@@ -60,11 +64,14 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 		if count[g.Key]--; count[g.Key] >= 0 {
 			continue
 		}
-		if r.guardElsewhere(p, g, gained, &how) {
+		softened := how.softened(g)
+		if !softened && (r.guardElsewhere(p, g, gained, &how) || g.Called && fewer <= 0 && len(g.Words) == 0) {
 			continue
 		}
 		f := Finding{File: p.old.Path, Line: g.Line, Gone: true, Subject: was.Name, Evidence: g.S, Confidence: 0.6}
 		switch {
+		case softened:
+			f.Confidence, f.Message = 0.85, fmt.Sprintf("%s does not fail any more under a condition under which it did", was.Name)
 		case fewer > 0 && how.removed:
 			f.Confidence = 0.9
 		case fewer > 0 && how.similar > 0.7:
@@ -76,11 +83,31 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 			r.uncheckedCall(f, was, now, g, len(r.of(p).code) > 0)
 			continue
 		}
-		if g.Weak || how.handedOver {
+		if g.Weak || how.handedOver && !softened {
 			f.Confidence = min(f.Confidence, 0.7)
 		}
 		r.add(f, guardRemoved)
 	}
+}
+
+// gainedConditions are those of now that was does not have.
+func gainedConditions(was, now []source.Condition) []source.Condition {
+	had := make(map[uint64]int)
+	for _, c := range was {
+		had[c.Key]++
+	}
+	return slices.DeleteFunc(slices.Clone(now), func(c source.Condition) bool {
+		had[c.Key]--
+		return had[c.Key] >= 0
+	})
+}
+
+// softened tells whether a function does not fail where one of its checks did: it
+// goes on, gives a value, or only tells of it.
+func (how *rewritten) softened(g *source.Guard) bool {
+	return !g.Weak && !g.Failure && len(g.Words) > 0 && slices.ContainsFunc(how.soft, func(c source.Condition) bool {
+		return (c.Off || g.Throws && !how.panics) && (c.Key == g.Key || bag.Inside(g.Words, c.Words) >= 0.6 && bag.Inside(c.Words, g.Words) >= 0.5)
+	})
 }
 
 // handsOver tells whether a function calls one that is new, which it did not call,

@@ -258,7 +258,7 @@ func (u *unit) onlyTells(i int) bool {
 }
 
 var tellingCalls = sync.OnceValue(func() set {
-	return words("log warn warning error info debug print println printf puts p pp writeline echo vardump errorlog printstacktrace eprintln getmessage tostring")
+	return words("log warn warning error info debug print println printf puts p pp writeline echo vardump errorlog printstacktrace eprintln getmessage tostring logwarning logerror loginformation logdebug logtrace warnf infof debugf notice alert critical fprintf fprintln")
 })
 
 // namesFailure tells whether a handler names what assertions throw.

@@ -13,6 +13,7 @@ import (
 type Condition struct {
 	Key   uint64
 	Words bag.Bag
+	Off   bool // it holds never, or in some builds only
 }
 
 // noteCondition notes the condition [from, to) of the block [bodyFrom, bodyTo).
@@ -151,6 +152,14 @@ func (u *unit) cleansUp(i int) bool {
 // guarded is what stands between a try and its handler at i; nothing when that is
 // not to be seen.
 func (u *unit) guarded(i int) (from, to int) {
+	if u.at(i-1) == "." { // a promise
+		for from = i - 1; from > max(0, i-maxBlock) && u.at(from-1) != ";" && u.at(from-1) != "{" && !(u.tok[from].First && u.at(from) != "."); from-- {
+			if u.kindAt(from) == lex.Op && u.at(from) == ")" && u.opener(from) > 0 {
+				from = u.opener(from)
+			}
+		}
+		return from, i
+	}
 	switch u.lang.shape {
 	case braces:
 		if u.at(i-1) == "}" && u.opener(i-1) > 0 {

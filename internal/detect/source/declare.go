@@ -38,6 +38,8 @@ func (u *unit) declareBraces() {
 		switch {
 		case t.Kind == lex.Word && u.lang.functions[t.S] && u.at(i-1) != "." && u.at(i-1) != "->":
 			u.worded(i)
+		case t.S == "init" && t.Kind == lex.Word && u.at(i+1) == "{" && u.lang.Name == "kotlin":
+			u.decls = append(u.decls, decl{kind: declFunction, name: "init", at: i, start: i, body: i + 1, end: u.closer(i + 1), modifiers: []string{"private"}})
 		case t.Kind == lex.Word && u.lang.containers[t.S] && u.at(i-1) != "." && u.at(i-1) != "::":
 			u.container(i)
 		case t.Kind == lex.Op && t.S == "{" && u.lang.typed:

@@ -142,14 +142,30 @@ func (u *unit) declareEnds() {
 			if t.S != "def" {
 				private = false
 			}
-			u.declareRuby(i, private)
+			u.declareRuby(i, private || u.at(i-1) == "private" && t.S == "def")
 		case "private", "protected":
 			if t.First && (i+1 >= len(u.tok) || u.tok[i+1].First) {
 				private = true
 			}
+			u.hide(i)
 		case "public":
 			if t.First && (i+1 >= len(u.tok) || u.tok[i+1].First) {
 				private = false
+			}
+		}
+	}
+}
+
+// hide makes the methods private whose names follow the word at i.
+func (u *unit) hide(i int) {
+	end := u.lineEnd(i)
+	for j := i + 1; j < end; j++ {
+		if !u.symbol(j) {
+			continue
+		}
+		for k := range u.decls {
+			if d := &u.decls[k]; d.name == strings.TrimPrefix(u.at(j), ":") && d.kind == declFunction {
+				d.modifiers = append(d.modifiers, "private")
 			}
 		}
 	}

@@ -27,6 +27,7 @@ func (u *unit) readFunctions(m *Model) {
 	}
 	u.scratch = appendBag(u.scratch, u.tok[at:])
 	m.Rest = u.sorted()
+	u.readOffers(m)
 	if !u.inTests {
 		u.scratch = u.appendCalls(u.scratch[:0], 0, len(u.tok))
 		m.Words = u.sortedOnce()
@@ -52,17 +53,18 @@ func (u *unit) function(i int) *Function {
 		Lines: u.line(d.end-1) - u.line(d.start) + 1, Test: u.inTests || u.inTestCode(i),
 	}
 	f.Public = !f.Test && u.public(i)
-	f.Deprecated = u.deprecated(d)
+	f.Deprecated, f.Overrides = u.deprecated(d), u.overrides(d)
 	f.All = u.bagOf(tokens)
 	if d.kind == DeclContainer {
 		return f
 	}
 	inner := 0 // where the function inside of this one ends
+	u.off = 0
 	for j := d.body; j < d.end; j++ {
 		if u.lang.Name == "go" && j >= inner && u.at(j) == "func" && u.at(j+1) == "(" {
 			inner = u.literalEnd(j, d.end)
 		}
-		if j >= inner || u.at(j) != "return" {
+		if (j >= u.off || u.at(j) == "if") && (j >= inner || u.at(j) != "return") {
 			u.readStatement(f, j, d)
 		}
 	}
@@ -85,6 +87,30 @@ func (u *unit) inTestCode(i int) bool {
 		}
 		if d.kind == DeclContainer && (d.name == "tests" || d.name == "test") && u.lang.Name == "rust" {
 			return true
+		}
+	}
+	return false
+}
+
+// overrides tells whether a method is one of the class above, too: it says so, or
+// calls that.
+func (u *unit) overrides(d *decl) bool {
+	if has(d.modifiers, "override") {
+		return true
+	}
+	for _, a := range d.annotations {
+		if strings.EqualFold(a.name, "override") {
+			return true
+		}
+	}
+	for j := d.body; j < min(d.end, d.body+60); j++ {
+		switch u.at(j) {
+		case "super", "parent", "base":
+			for k := j + 1; k < j+5; k++ {
+				if u.at(k) == d.name && u.at(k+1) == "(" {
+					return true
+				}
+			}
 		}
 	}
 	return false
@@ -197,7 +223,11 @@ func (u *unit) deprecated(d *decl) bool {
 
 // readStatement notes what the token at i begins: a guard, a handler, a throw.
 func (u *unit) readStatement(f *Function, i int, d *decl) {
-	if !u.isWord(i) || u.at(i+1) != "(" && u.at(i+1) != "!" && !u.lang.statements.may(u.tok[i].Hash) {
+	if !u.isWord(i) || u.at(i+1) != "(" && u.at(i+1) != "!" && u.at(i) != "runCatching" && !u.lang.statements.may(u.tok[i].Hash) {
+		return
+	}
+	if h := u.givesUp(i); h != nil {
+		f.Handlers = append(f.Handlers, *h)
 		return
 	}
 	s := u.at(i)
@@ -211,9 +241,12 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 	case u.lang.handlers[s]:
 		if h := u.handlerAt(i); h != nil {
 			h.Cleans = u.cleansUp(i)
-			if h.Dropped {
+			if from, to := u.handlerBody(i); !h.Dropped && from >= 0 {
+				h.StandsIn = u.standsInFor(from, to)
+			}
+			if h.Dropped || h.StandsIn {
 				from, to := u.guarded(i)
-				h.Guarded = u.once(appendTelling, u.tok[from:to])
+				h.Guarded, h.Expected = u.once(appendTelling, u.tok[from:to]), u.expectsAbsence(i)
 			}
 			h.Rethrows, h.Plain = u.passesOn(i)
 			f.Handlers = append(f.Handlers, *h)
@@ -230,9 +263,17 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 	case u.lang.Name == "rust" && u.at(i+1) == "!" && (s == "assert" || s == "assert_eq" || s == "assert_ne"):
 		to := u.closer(i + 2)
 		f.Guards = append(f.Guards, Guard{Line: u.line(i), Key: u.mixed(1, i, to), Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)})
+	case u.at(i+1) == "(" && u.onlyReports(i):
+		u.noteTold(f, i)
 	case u.at(i+1) == "(" && (u.statementBegins(i) || givesBack()[s]) && guardCall(s):
 		to := u.closer(i + 1)
-		f.Guards = append(f.Guards, Guard{Line: u.line(i), Key: mix(1, s), Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)})
+		key := mix(1, s)
+		calm := !guardWords()[plain(s)]
+		about := u.once(appendTelling, u.tok[i+1:to])
+		if !calm && len(about) > 0 { // several stand beside each other
+			key = u.mixed(key, i+1, to)
+		}
+		f.Guards = append(f.Guards, Guard{Called: true, Throws: !calm, Line: u.line(i), Key: key, Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)})
 	}
 }
 
@@ -305,6 +346,17 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	if to <= from || bodyTo <= bodyFrom {
 		return
 	}
+	if i < u.off {
+		u.noteOff(f, from, to)
+		return
+	}
+	if never := u.never(from, to); never || u.switchedOn(from, to) {
+		u.off = max(u.off, bodyTo)
+		if never {
+			u.noteOff(f, from, to)
+		}
+		return
+	}
 	u.noteCondition(f, from, to, bodyFrom, min(bodyTo, bodyFrom+maxBlock))
 	if bodyTo-bodyFrom > 60 {
 		return
@@ -313,6 +365,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	u.noteEmpty(f, from, to, bodyFrom, bodyTo)
 	why := u.leaves(bodyFrom, bodyTo)
 	if why == staysIn {
+		u.noteSoft(f, from, to, bodyFrom, bodyTo)
 		u.readIgnored(f, i, [2]int{from, to}, [2]int{bodyFrom, bodyTo})
 		u.readFixed(f, bodyFrom, bodyTo, from, to)
 		return
@@ -536,6 +589,7 @@ func (u *unit) catchAt(i int, h *handler) *handler {
 		for k := j + 1; k < min(end, j+8); k++ {
 			if u.at(k) == "=>" {
 				h.Dropped = u.at(k+1) == "{" && u.dropped(k+2, u.closer(k+1)-1) || u.at(k+1) == "null" || u.at(k+1) == "undefined"
+				h.StandsIn = u.at(k+1) == "{" && u.standsInFor(k+2, u.closer(k+1)-1) || u.at(k+1) != "{" && u.emptyValue(k+1, end)
 			}
 		}
 		return h

@@ -24,6 +24,8 @@ type Model struct {
 	Commented map[uint64]CommentLine
 	// rest are the tokens outside of tests and functions.
 	Rest bag.Bag
+	// Offers are the names that the file hands on from others, sorted.
+	Offers []string
 	// Words are the names that production code calls, each once.
 	Words bag.Bag
 	// Mods are the modules of tests of Rust that stand in files of their own.
@@ -148,6 +150,8 @@ type Function struct {
 	Kind       declKind
 	Public     bool
 	Deprecated bool
+	// Overrides is set when its class has it from another one, too.
+	Overrides  bool
 	Test       bool // part of test code
 	All        bag.Bag
 	Tokens     int
@@ -167,6 +171,8 @@ type Function struct {
 	Conditions []Condition
 	// Emptied are those under which it returns nothing.
 	Emptied []Condition
+	// Soft are those under which it gives a value or goes on, and what it only tells of.
+	Soft []Condition
 	// Tries are the places where Rust passes an error on, Swallows those where it
 	// goes no further. Ignored are the calls of Go whose error only ends a round of a
 	// loop.
@@ -186,6 +192,8 @@ type Guard struct {
 	// Inline is set when the call whose error is checked stands in the condition.
 	Inline bool
 	Throws bool
+	// Called is set for a call that checks what it is given.
+	Called bool
 	// Weak is set when it only returns false or -1.
 	Weak bool
 	// failure is set for checks of an error that a call returned.
@@ -196,9 +204,12 @@ type Guard struct {
 type handler struct {
 	Line    int
 	Dropped bool // nothing is done with the error
-	Broad   bool
-	Cleans  bool    // what it guards only closes or removes something
-	Guarded bag.Bag // telling tokens of what it guards, when it is dropped
+	// StandsIn is set when it gives an empty value for what was wanted, Expected when
+	// it is for what may be missing.
+	StandsIn, Expected bool
+	Broad              bool
+	Cleans             bool    // what it guards only closes or removes something
+	Guarded            bag.Bag // telling tokens of what it guards, when it is dropped
 	// Rethrows is set when it passes an error on, Plain when it calls nothing that
 	// may do so.
 	Rethrows, Plain bool

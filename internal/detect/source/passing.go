@@ -22,7 +22,7 @@ func (u *unit) passesOn(i int) (rethrows, plainly bool) {
 			continue
 		}
 		rethrows = rethrows || u.lang.throws[s] || s == "exit"
-		if u.at(j+1) == "(" && u.at(j-1) != "new" && !tellingCalls()[plain(s)] && !emptyMakers()[plain(s)] {
+		if u.at(j+1) == "(" && u.at(j-1) != "new" && s != "new" && !tellingCalls()[plain(s)] && !emptyMakers()[plain(s)] {
 			plainly = false
 		}
 	}
@@ -60,12 +60,15 @@ func (u *unit) zeroResult(i int) bool {
 }
 
 // readIgnored notes a call of Go whose error does no more than end a round of a
-// loop.
+// loop, or the function with no error.
 func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
-	if u.lang.Name != "go" || body[1]-body[0] > 2 || u.at(body[0]) != "continue" && u.at(body[0]) != "break" {
+	if u.lang.Name != "go" || !u.endsRound(body[0], body[1]) && !u.returnsNoError(body[0], body[1]) {
 		return
 	}
 	from, to := condition[0], condition[1]
+	if !u.endsRound(body[0], body[1]) && !u.plainFailure(from, to) {
+		return // some errors only
+	}
 	for j := from; j < to; j++ {
 		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" {
 			if at := u.failedCall(i, from, to); at >= 0 {
@@ -74,6 +77,32 @@ func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
 			return
 		}
 	}
+}
+
+// plainFailure tells of a condition that asks for any error, and for nothing else.
+func (u *unit) plainFailure(from, to int) bool {
+	for j := from; j < to; j++ {
+		if u.at(j) == "&&" {
+			return false
+		}
+	}
+	return true
+}
+
+// endsRound tells of a block that only ends a round of a loop.
+func (u *unit) endsRound(from, to int) bool {
+	return to-from <= 2 && (u.at(from) == "continue" || u.at(from) == "break")
+}
+
+// returnsNoError tells of a block of Go that returns something and no error.
+func (u *unit) returnsNoError(from, to int) bool {
+	for j := from; j < to; j++ {
+		if u.at(j) == "return" && u.isWord(j) {
+			end := min(u.statementEnd(j), to)
+			return end-j > 3 && u.at(end-1) == "nil" && u.at(end-2) == "," && !u.fails(from, to)
+		}
+	}
+	return false
 }
 
 // countTries counts where a function of Rust passes errors on, and where it lets

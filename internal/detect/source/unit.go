@@ -26,6 +26,8 @@ type unit struct {
 	exports set
 	// inside is where the last of the tests that are calls ends.
 	inside int
+	// off is where the block ends, in a function, that runs in some builds only.
+	off int
 	// inTests is set for a file with tests, by its name; tests tells which of the
 	// declarations are one.
 	inTests bool
@@ -237,7 +239,7 @@ func (u *unit) lineEnd(i int) int {
 
 // goesOn tells whether a statement goes on from one line into the next.
 func goesOn(last, next string) bool {
-	return next == "." || next == "?." || next == "&&" || next == "||" || next == "->" || last == "." || last == "," || last == "=" || last == "&&" || last == "||" || last == "+" || last == "=>" || last == "\\"
+	return next == "." || next == "?." || next == "&&" || next == "||" || next == "?:" || next == "??" || last == "?:" || last == "??" || next == "->" || last == "." || last == "," || last == "=" || last == "&&" || last == "||" || last == "+" || last == "=>" || last == "\\"
 }
 
 // statementEnd is the index after the statement that i stands in.

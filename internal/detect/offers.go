@@ -1,0 +1,59 @@
+package detect
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/internal/detect/bag"
+	"github.com/perdure/perdure/internal/detect/source"
+)
+
+// offers tells of names that a file handed on to its users and does not any more,
+// though what they stand for is still there.
+func (r *run) offers(p *pair) {
+	if p.old == nil || p.new == nil || p.class != production || len(p.old.Offers) == 0 {
+		return
+	}
+	var lost []string
+	came := 0
+	for _, n := range p.old.Offers {
+		if !slices.Contains(p.new.Offers, n) {
+			lost = append(lost, n)
+		}
+	}
+	for _, n := range p.new.Offers {
+		if !slices.Contains(p.old.Offers, n) {
+			came++
+		}
+	}
+	for _, n := range lost {
+		h := source.Hash(n)
+		if r.namesRemoved(p, bag.Bag{h}) || r.offeredElsewhere(p, n) || p.new.Rest.Has(h) && p.lang.Name != "python" {
+			continue
+		}
+		f := Finding{File: p.old.Path, Line: 1, Gone: true, Subject: n, Evidence: n, Confidence: 0.85, Message: "a public symbol is not offered any more"}
+		if came > 0 || notOffered.MatchString(p.old.Path) || len(lost) > 3 {
+			f.Confidence = 0.7
+		}
+		r.add(f, symbolRemoved)
+	}
+}
+
+// offeredElsewhere tells whether another file of the change hands a name on now.
+func (r *run) offeredElsewhere(p *pair, name string) bool {
+	return slices.ContainsFunc(r.pairs, func(o *pair) bool {
+		return o != p && o.new != nil && r.of(o) == r.of(p) && slices.Contains(o.new.Offers, name) && (o.old == nil || !slices.Contains(o.old.Offers, name))
+	})
+}
+
+// hidden tells of what was public and is not, though it is there.
+func (r *run) hidden(p *pair, was, now *source.Function) {
+	if !was.Public || now.Public || was.Test || now.Test || was.Deprecated || p.class != production {
+		return
+	}
+	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85, Message: "a public symbol is not offered any more"}
+	if notOffered.MatchString(p.old.Path) || notOffered.MatchString(was.Leaf) || strings.Contains(was.Name, source.NameSeparator) && cameFor(p, was) {
+		f.Confidence = 0.7
+	}
+	r.add(f, symbolRemoved)
+}

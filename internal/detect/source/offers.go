@@ -1,0 +1,100 @@
+package source
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/internal/detect/lex"
+)
+
+// readOffers notes the names that a file hands on from other files: what is
+// exported without being declared there.
+func (u *unit) readOffers(m *Model) {
+	if u.inTests {
+		return
+	}
+	switch u.lang.Name {
+	case "javascript", "typescript":
+		u.handedOn(m, "export", "from")
+	case "rust":
+		u.usedPublicly(m)
+	case "python":
+		u.offersOfPackage(m)
+	}
+	slices.Sort(m.Offers)
+	m.Offers = slices.Compact(m.Offers)
+}
+
+// handedOn reads export { a, b as c } from "x".
+func (u *unit) handedOn(m *Model, word, from string) {
+	for i := range u.tok {
+		if u.at(i) != word || !u.isWord(i) {
+			continue
+		}
+		open := i + 1
+		if u.at(open) == "type" {
+			open++
+		}
+		if u.at(open) == "{" && u.at(u.closer(open)) == from {
+			u.offer(m, open+1, u.closer(open)-1)
+		}
+	}
+}
+
+// usedPublicly reads pub use a::{B, C as D}; of Rust.
+func (u *unit) usedPublicly(m *Model) {
+	for i := range u.tok {
+		if u.at(i) != "pub" || u.at(i+1) != "use" {
+			continue
+		}
+		end := u.statementEnd(i)
+		for j := i + 2; j < end; j++ {
+			if u.at(j) == "{" {
+				u.offer(m, j+1, u.closer(j)-1)
+				break
+			}
+			if u.at(j+1) == ";" && u.isWord(j) {
+				m.Offers = append(m.Offers, u.at(j))
+			}
+		}
+	}
+}
+
+// offer adds the last name of each part between commas.
+func (u *unit) offer(m *Model, from, to int) {
+	for j := from; j < min(to, len(u.tok)); j++ {
+		if u.isWord(j) && (u.at(j+1) == "," || j+1 == to || u.at(j+1) == "}") {
+			m.Offers = append(m.Offers, u.at(j))
+		}
+	}
+}
+
+// offersOfPackage reads __all__, and what the file of a package of Python imports
+// from the others.
+func (u *unit) offersOfPackage(m *Model) {
+	for _, head := range u.heads {
+		i := int(head)
+		switch {
+		case u.at(i) == "__all__":
+			for j := i + 1; j < u.lineEnd(i) && j < len(u.tok); j++ {
+				if u.kindAt(j) == lex.Text {
+					m.Offers = append(m.Offers, lex.Unquote(u.at(j)))
+				}
+			}
+		case u.at(i) == "from" && path.Base(u.path) == "__init__.py" && u.tok[i].Col == 0:
+			end := u.lineEnd(i)
+			for j := i + 1; j < end; j++ {
+				if u.at(j) == "import" && !slices.Contains([]string{"__future__", "typing"}, u.at(i+1)) {
+					from, to := j+1, end
+					if u.at(from) == "(" {
+						from, to = from+1, end-1
+					}
+					u.offer(m, from, to)
+					break
+				}
+			}
+		}
+	}
+	m.Offers = slices.DeleteFunc(m.Offers, func(s string) bool { return strings.HasPrefix(s, "_") })
+}
