@@ -74,8 +74,7 @@ func (u *unit) offer(m *Model, from, to int) {
 // from the others.
 func (u *unit) offersOfPackage(m *Model) {
 	for _, head := range u.heads {
-		i := int(head)
-		switch {
+		switch i := int(head); {
 		case u.at(i) == "__all__":
 			for j := i + 1; j < u.lineEnd(i) && j < len(u.tok); j++ {
 				if u.kindAt(j) == lex.Text {
@@ -83,18 +82,24 @@ func (u *unit) offersOfPackage(m *Model) {
 				}
 			}
 		case u.at(i) == "from" && path.Base(u.path) == "__init__.py" && u.tok[i].Col == 0:
-			end := u.lineEnd(i)
-			for j := i + 1; j < end; j++ {
-				if u.at(j) == "import" && !slices.Contains([]string{"__future__", "typing"}, u.at(i+1)) {
-					from, to := j+1, end
-					if u.at(from) == "(" {
-						from, to = from+1, end-1
-					}
-					u.offer(m, from, to)
-					break
-				}
-			}
+			u.imported(m, i)
 		}
 	}
 	m.Offers = slices.DeleteFunc(m.Offers, func(s string) bool { return strings.HasPrefix(s, "_") })
+}
+
+// imported reads the import of Python at i: from a import b, or (b, c).
+func (u *unit) imported(m *Model, i int) {
+	if s := u.at(i + 1); s == "__future__" || s == "typing" {
+		return
+	}
+	end := u.lineEnd(i)
+	at := i + 1
+	for at < end && u.at(at) != "import" {
+		at++
+	}
+	if u.at(at+1) == "(" {
+		at, end = at+1, end-1
+	}
+	u.offer(m, at+1, end)
 }
