@@ -209,8 +209,16 @@ func TestSkipsElsewhere(t *testing.T) {
 		{"a helper", "    public function testA(): void\n    {\n", "    private function locally(): void\n    {\n        if (getenv('LOCAL') === false) {\n            self::markTestIncomplete('a clock');\n        }\n    }\n\n    public function testA(): void\n    {\n        $this->locally();\n", cond},
 		{"an extension that it uses", "    public function testB", "    #[RequiresPhpExtension('sodium')]\n    public function testB", warn},
 		{"an extension that nothing uses", "    public function testA", "    #[RequiresPhpExtension('shipping')]\n    public function testA", cond},
+		{"an extension that nothing uses, in a comment", "    public function testA", "    /**\n     * @requires extension shipping\n     */\n    public function testA", cond},
+		{"an extension that it uses, in a comment", "    public function testB", "    /**\n     * @requires extension sodium\n     */\n    public function testB", warn},
+		{"old versions, in a comment", "    public function testA", "    /** @requires PHP < 7.4 */\n    public function testA", cond},
 		{"old versions", "    public function testA", "    #[RequiresPhp('< 8.0')]\n    public function testA", cond},
 		{"new versions", "    public function testA", "    #[RequiresPhp('>= 8.2')]\n    public function testA", warn},
+	})
+	const doc = "    /**\n     * @requires extension gd\n     */\n"
+	checkNotRun(t, "tests/ATest.php", strings.Replace(notRunPHP, "    public function testA", doc+"    public function testA", 1), []notRun{
+		{"a comment became an attribute", doc, "    #[RequiresPhpExtension('gd')]\n", ""},
+		{"a comment went", doc, "", ""},
 	})
 	checkNotRun(t, "src/test/ATest.java", notRunJava, []notRun{
 		{"before each of them", "        a =", "        assumeTrue(false);\n        a =", act},

@@ -1,9 +1,12 @@
 package source
 
 import (
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure/internal/detect/lex"
+	"github.com/perdure/perdure/internal/detect/machine"
 )
 
 // otherSkips notes what keeps a test from running in the ways of single runners
@@ -21,6 +24,10 @@ func (u *unit) otherSkips(t *Test, i int, note func(s Skipping, at, to int)) {
 		for j := i; j >= 0; j = u.decls[j].parent {
 			u.options(t, &u.decls[j], note)
 		}
+	case "php":
+		for j := i; j >= 0; j = u.decls[j].parent {
+			u.docRequires(t, &u.decls[j])
+		}
 	case "ruby":
 		for j := i; j >= 0; j = u.decls[j].parent {
 			u.metadata(t, &u.decls[j], note)
@@ -30,6 +37,39 @@ func (u *unit) otherSkips(t *Test, i int, note func(s Skipping, at, to int)) {
 		note(s, at, min(u.statementEnd(at), d.end))
 	}
 }
+
+// docRequires reads what the comment before a test or its class asks of the machine:
+// @requires extension gd says what an attribute says elsewhere.
+func (u *unit) docRequires(t *Test, d *decl) {
+	line := u.line(d.start)
+	for _, n := range u.notesBefore(line) {
+		if last := int(n.Line) + strings.Count(n.S, "\n"); last >= line || last < line-2 || !strings.Contains(n.S, "@requires") {
+			continue
+		}
+		for _, m := range requirement().FindAllStringSubmatch(n.S, 8) {
+			what, name := strings.ToLower(m[1]), strings.TrimSpace(m[2])
+			w := whenReader{unit: u}
+			c := machine.Condition{Language: u.lang.Name, RunsWhen: true, Text: "Requires" + what + "('" + name + "')", Used: w.uses(name, strings.ToLower(name), false)}
+			switch what {
+			case "extension":
+				c.Text = "RequiresPhpExtension('" + name + "')"
+			case "php":
+				c.Text = "RequiresPhp('" + name + "')"
+			case "os", "osfamily":
+				c.Text = "RequiresOperatingSystem('" + name + "')"
+			}
+			s := strings.Clone(strings.TrimSpace(m[0]))
+			t.Whens = append(t.Whens, When{Condition: c, Line: int(n.Line), S: s})
+			if t.Skip == Runs {
+				t.Skip, t.SkipLine, t.SkipText = Sometimes, int(n.Line), s
+			}
+		}
+	}
+}
+
+var requirement = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`@requires\s+(PHP|extension|OSFAMILY|OS|function|setting)\s+([^\n*]+)`)
+})
 
 // options reads what stands between the title of a test and its function:
 // { only: true }, { skip: !!process.env.CI }.
