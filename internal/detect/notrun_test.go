@@ -218,6 +218,8 @@ func TestSkipsElsewhere(t *testing.T) {
 	const doc = "    /**\n     * @requires extension gd\n     */\n"
 	checkNotRun(t, "tests/ATest.php", strings.Replace(notRunPHP, "    public function testA", doc+"    public function testA", 1), []notRun{
 		{"a comment became an attribute", doc, "    #[RequiresPhpExtension('gd')]\n", ""},
+		{"an attribute beside the comment", doc, doc + "    #[RequiresPhpExtension('gd')]\n", ""},
+		{"another one beside the comment", doc, doc + "    #[RequiresPhpExtension('shipping')]\n", cond},
 		{"a comment went", doc, "", ""},
 	})
 	checkNotRun(t, "src/test/ATest.java", notRunJava, []notRun{

@@ -68,26 +68,10 @@ func (r *run) skipped(p *pair, was, now *source.Test) {
 // conditional tells of a test that is skipped under a condition: of the first that
 // is new and no reason, or of the skip as such when the test had none.
 func (r *run) conditional(p *pair, f Finding, was, now *source.Test) {
-	more := 0
-	for i := range was.Whens {
-		if !r.explains(p, &was.Whens[i]) {
-			more--
-		}
-	}
-	var worst *source.When
-	for i := range now.Whens {
-		w := &now.Whens[i]
-		if r.explains(p, w) {
-			continue
-		}
-		known := slices.ContainsFunc(was.Whens, func(o source.When) bool { return o.Text == w.Text && o.RunsWhen == w.RunsWhen })
-		if more++; worst == nil && !known {
-			worst = w
-		}
-	}
+	fresh := r.unexplained(p, now.Whens, was.Whens)
 	switch {
-	case more > 0 && worst != nil:
-		f.Line, f.Evidence, f.Confidence = worst.Line, worst.S, 0.9
+	case len(fresh) > len(r.unexplained(p, was.Whens, now.Whens)):
+		f.Line, f.Evidence, f.Confidence = fresh[0].Line, fresh[0].S, 0.9
 	case was.Skip != source.Runs:
 		return
 	case len(now.Whens) > 0:
@@ -96,6 +80,20 @@ func (r *run) conditional(p *pair, f Finding, was, now *source.Test) {
 		f.Confidence = 0.9
 	}
 	r.add(f, skipConditional)
+}
+
+// unexplained are the conditions, each once, that are no reason and are not among
+// others.
+func (r *run) unexplained(p *pair, all, others []source.When) []*source.When {
+	var left []*source.When
+	for i := range all {
+		w := &all[i]
+		same := func(o *source.When) bool { return o.Text == w.Text && o.RunsWhen == w.RunsWhen }
+		if !r.explains(p, w) && !slices.ContainsFunc(others, func(o source.When) bool { return same(&o) }) && !slices.ContainsFunc(left, same) {
+			left = append(left, w)
+		}
+	}
+	return left
 }
 
 // explains tells whether a condition is one of the machine. What production code
