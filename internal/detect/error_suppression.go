@@ -38,16 +38,15 @@ func (r *run) marks(p *pair) {
 func (r *run) newFileMay(id string) bool { return id == source.FlagOff || id == source.LooseType }
 
 func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
-	had := make(map[uint64]int)
-	more := len(now)
+	var was []*source.Mark
 	if p.old != nil {
 		for i := range p.old.Marks {
 			if m := &p.old.Marks[i]; m.Pattern == id {
-				had[m.Key]++
-				more--
+				was = append(was, m)
 			}
 		}
 	}
+	more := len(now) - len(was)
 	if id == source.FlagOff {
 		r.switches(p, now)
 		return
@@ -55,12 +54,7 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 	if more <= 0 {
 		return
 	}
-	var added []*source.Mark
-	for _, m := range now {
-		if had[m.Key]--; had[m.Key] < 0 && !r.movedMark(p, m) {
-			added = append(added, m)
-		}
-	}
+	added := slices.DeleteFunc(newMarks(was, now), func(m *source.Mark) bool { return r.movedMark(p, m) })
 	if id == source.OpenEnds {
 		if len(added) > maxOpenEnds {
 			r.add(Finding{File: p.new.Path, Line: added[0].Line, Evidence: added[0].S, Confidence: 0.6}, id)
@@ -85,9 +79,36 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 	}
 }
 
+// newMarks are those of now that was does not have: whose line is there already, and
+// then whose line without the mark.
+func newMarks(was, now []*source.Mark) []*source.Mark {
+	lines, keys := make(map[string]int), make(map[uint64]int)
+	for _, m := range was {
+		lines[m.S]++
+	}
+	var rest []*source.Mark
+	kept := make(map[string]int)
+	for _, m := range now {
+		if lines[m.S]--; lines[m.S] < 0 {
+			rest = append(rest, m)
+			continue
+		}
+		kept[m.S]++
+	}
+	for _, m := range was {
+		if kept[m.S]--; kept[m.S] < 0 {
+			keys[m.Key]++
+		}
+	}
+	return slices.DeleteFunc(rest, func(m *source.Mark) bool {
+		keys[m.Key]--
+		return keys[m.Key] >= 0
+	})
+}
+
 // outdated is what silences notices that something is deprecated, and nothing else.
 // Such a notice comes with the version of what is used; it tells of no fault.
-var outdated = regexp.MustCompile(`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{?\s*"(?:(?:OVERRIDE_)?DEPRECATION|deprecation)"\s*\}?\s*\)|` +
+var outdated = regexp.MustCompile(`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{?\s*"(?:(?:OVERRIDE_)?DEPRECATION|deprecation|removal)"(?:\s*,\s*"(?:deprecation|removal)")?\s*\}?\s*\)|` +
 	`pragma warning disable\s+(?:CS)?0?61[28](?:\s*,\s*(?:CS)?0?61[28])*\s*(?://|$)|\[allow\(deprecated\)\]|` +
 	`disable(?:-next-line|-line)?\s+(?:@typescript-eslint/no-deprecated|deprecation/deprecation)\s*(?:--|\*/|$)`)
 

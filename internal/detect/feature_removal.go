@@ -3,6 +3,7 @@ package detect
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/bag"
@@ -191,7 +192,8 @@ func (r *run) goneFunction(p *pair, was *source.Function) {
 var notOffered = regexp.MustCompile(`(?i)(?:^|/)(?:_?internals?|demos?|examples|stories|benchmarks?|scripts)/|unstable|experimental`)
 
 // cameFor tells whether the place that had a symbol has a public one of its kind now
-// that it did not have: the offer changed, and did not only shrink.
+// that it did not have, and that is like it, by its name or by what it does: the offer
+// changed, and did not only shrink.
 func cameFor(p *pair, was *source.Function) bool {
 	around := strings.TrimSuffix(was.Name, was.Leaf)
 	known := make(map[string]bool, len(p.old.Funcs))
@@ -199,12 +201,27 @@ func cameFor(p *pair, was *source.Function) bool {
 		known[f.Name] = true
 	}
 	for _, f := range p.new.Funcs {
-		if f.Kind == was.Kind && f.Public && !known[f.Name] && strings.TrimSuffix(f.Name, f.Leaf) == around {
+		if f.Kind == was.Kind && f.Public && !known[f.Name] && strings.TrimSuffix(f.Name, f.Leaf) == around && (sharePart(f.Leaf, was.Leaf) || bag.Similar(f.All, was.All) >= likeOne) {
 			return true
 		}
 	}
 	return false
 }
+
+// likeOne is from when on a function may stand in the place of another one.
+const likeOne = 0.3
+
+// sharePart tells whether two names have a word in common.
+func sharePart(a, b string) bool {
+	had := make(map[string]bool)
+	for _, w := range nameParts.FindAllString(a, -1) {
+		had[strings.ToLower(w)] = true
+	}
+	return slices.ContainsFunc(nameParts.FindAllString(b, -1), func(w string) bool { return had[strings.ToLower(w)] })
+}
+
+// nameParts are the words of a name that tell something.
+var nameParts = regexp.MustCompile(`[A-Z]?[a-z]{3,}|[A-Z]{4,}`)
 
 // stillCalled tells whether the file that declared a function calls it as before.
 func stillCalled(p *pair, was *source.Function) bool {

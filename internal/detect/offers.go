@@ -26,13 +26,16 @@ func (r *run) offers(p *pair) {
 			came++
 		}
 	}
+	if slices.Contains(p.new.Offers, "*") && !slices.Contains(p.old.Offers, "*") {
+		return // all that another file has
+	}
 	for _, n := range lost {
 		h := source.Hash(n)
-		if r.namesRemoved(p, bag.Bag{h}) || r.offeredElsewhere(p, n) || p.new.Rest.Has(h) && p.lang.Name != "python" {
+		if r.namesRemoved(p, bag.Bag{h}) || r.offeredElsewhere(p, n) {
 			continue
 		}
 		f := Finding{File: p.old.Path, Line: 1, Gone: true, Subject: n, Evidence: n, Confidence: 0.85, Message: "a public symbol is not offered any more"}
-		if came > 0 || notOffered.MatchString(p.old.Path) || len(lost) > 3 {
+		if came > 0 || notOffered.MatchString(p.old.Path) || notOffered.MatchString(n) || len(lost) > 3 {
 			f.Confidence = 0.7
 		}
 		r.add(f, symbolRemoved)

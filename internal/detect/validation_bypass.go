@@ -61,6 +61,9 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 	fewer := len(was.Guards) - len(now.Guards)
 	for i := range was.Guards {
 		g := &was.Guards[i]
+		if g.Of != 0 && len(now.Calls) > 0 && !now.Calls.Has(g.Of) {
+			continue // what it asked about went with the call that gave it
+		}
 		if count[g.Key]--; count[g.Key] >= 0 {
 			continue
 		}
@@ -74,6 +77,8 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 			f.Confidence, f.Message = 0.85, fmt.Sprintf("%s does not fail any more under a condition under which it did", was.Name)
 		case fewer > 0 && how.removed:
 			f.Confidence = 0.9
+		case fewer > 0 && how.asksNothing(was) && bag.Shared(g.Words, r.of(p).code) == 0:
+			f.Confidence = 0.85
 		case fewer > 0 && how.similar > 0.7:
 			f.Confidence = 0.75
 		case fewer <= 0:
@@ -88,6 +93,21 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 		}
 		r.add(f, guardRemoved)
 	}
+}
+
+// asksNothing tells whether a function that stayed mostly the same neither calls
+// anything that it did not, nor leaves under any new condition: nothing in it can check
+// what a guard did.
+func (how *rewritten) asksNothing(was *source.Function) bool {
+	if len(bag.Without(how.now.Calls, was.Calls)) > 0 || len(gainedConditions(was.Emptied, how.now.Emptied)) > 0 || how.similar < 0.4 {
+		return false
+	}
+	for _, n := range how.conditions {
+		if n > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // gainedConditions are those of now that was does not have.
@@ -116,6 +136,12 @@ func (r *run) handsOver(p *pair, was, now *source.Function, does func(*source.Fu
 	fresh := r.of(p).freshByHash
 	for _, h := range bag.Without(now.Calls, was.Calls) {
 		if slices.ContainsFunc(fresh[h], does) {
+			return true
+		}
+	}
+	// Or one that has the name of what was called there, and calls that in its turn.
+	for _, h := range now.Calls {
+		if slices.ContainsFunc(fresh[h], func(f *source.Function) bool { return f.Calls.Has(h) && does(f) }) {
 			return true
 		}
 	}

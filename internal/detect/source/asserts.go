@@ -403,6 +403,9 @@ func (u *unit) namesComparison(i int) bool {
 // arguments are what an assertion compares: the arguments of a call, and of the
 // matcher after it; the two sides of a condition.
 func (u *unit) arguments(i, begin, end int) [][2]int {
+	if u.infix(i) {
+		return [][2]int{{begin, i}, {i + 1, end}}
+	}
 	if u.lang.Name == "ruby" && u.at(i+1) != "(" && u.at(i+1) != "{" {
 		return u.listed(i+1, end)
 	}

@@ -165,6 +165,9 @@ func (u *unit) container(i int) {
 		return
 	}
 	for j := at + 1; j < len(u.tok) && j < at+200; j++ {
+		if u.lang.lines && u.tok[j].First && u.begetsAnother(j) {
+			return // it has no body
+		}
 		switch u.at(j) {
 		case "{":
 			u.decls = append(u.decls, u.annotated(decl{kind: DeclContainer, name: u.at(at), at: at, start: i, body: j, end: u.closer(j)}))
@@ -179,11 +182,21 @@ func (u *unit) container(i int) {
 	}
 }
 
+// begetsAnother tells whether a declaration begins with the token at i.
+func (u *unit) begetsAnother(i int) bool {
+	s := u.at(i)
+	return s == "@" || s == "val" || s == "var" || s == "typealias" || u.lang.functions[s] || u.lang.containers[s] || modifier(s)
+}
+
 // typed reads a function that has no word before it: name(parameters) { or a
 // constructor, a method of an object, an arrow in parentheses.
 func (u *unit) typed(open int) {
 	if u.lang.Name == "csharp" && u.isWord(open-1) {
 		u.accessors(open)
+	}
+	if u.compact(open) {
+		u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(open - 1), at: open - 1, start: open - 1, body: open, end: u.closer(open)}))
+		return
 	}
 	i := open - 1
 	for n := 0; i >= 0 && n < 30; n++ { // throws A, B; where T : C; a type after a colon
@@ -214,6 +227,21 @@ func (u *unit) typed(open int) {
 		return
 	}
 	u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(name), at: name, start: name, body: open, end: u.closer(open)}))
+}
+
+// compact tells of the constructor of a record of Java without parameters of its own:
+// its name, after public or at the beginning of a line, and its block.
+func (u *unit) compact(open int) bool {
+	name := open - 1
+	if u.lang.Name != "java" || !u.isWord(name) || notNames()[u.at(name)] || !u.tok[name].First && u.at(name-1) != "public" {
+		return false
+	}
+	for i := name - 1; i > 0; i-- {
+		if u.at(i) == "record" && u.isWord(i) {
+			return u.at(i+1) == u.at(name)
+		}
+	}
+	return false
 }
 
 // accessors reads the property of C# whose block opens at open: get { } and set { }

@@ -379,6 +379,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	if u.at(i) == "unless" {
 		g.Key = mix(g.Key, "unless")
 	}
+	g.Of = u.resultOf(i, from, to)
 	g.Weak = why == returnsFalse && !g.Failure
 	if g.Failure {
 		call := u.at(u.failedCall(i, from, to))

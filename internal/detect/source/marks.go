@@ -188,8 +188,21 @@ func (u *unit) handsOn() bool {
 // startedByTests tells of a script among the tests that has none itself, and that
 // the runner does not load: tests start it as a process of its own.
 func (u *unit) startedByTests(m *Model) bool {
-	return u.lang.Name != "go" && len(m.Tests)+len(m.Suites) == 0 && !loadedByRunner.MatchString(path.Base(u.path))
+	if u.lang.Name == "go" || len(m.Tests)+len(m.Suites) > 0 || loadedByRunner.MatchString(path.Base(u.path)) {
+		return false
+	}
+	for i := range u.decls {
+		for _, a := range u.decls[i].annotations {
+			if calledByRunner.MatchString(a.name) {
+				return false
+			}
+		}
+	}
+	return true
 }
+
+// calledByRunner are marks of what a runner calls before and after the tests.
+var calledByRunner = regexp.MustCompile(`^(?:OneTime)?(?:SetUp|TearDown)|^(?:Before|After)|(?:Assembly|Class|Test)(?:Initialize|Cleanup)$|^fixture$`)
 
 // loadedByRunner are names of files that a runner reads before the tests.
 var loadedByRunner = regexp.MustCompile(`(?i)conftest|set_?up|tear|global|config|helper|bootstrap|support|init|hook|runner|spec|test`)

@@ -194,6 +194,8 @@ type Guard struct {
 	Throws bool
 	// Called is set for a call that checks what it is given.
 	Called bool
+	// Of is the call whose result is checked; 0 when that cannot be told.
+	Of uint32
 	// Weak is set when it only returns false or -1.
 	Weak bool
 	// failure is set for checks of an error that a call returned.

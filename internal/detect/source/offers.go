@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure/internal/detect/lex"
 )
@@ -16,7 +17,7 @@ func (u *unit) readOffers(m *Model) {
 	}
 	switch u.lang.Name {
 	case "javascript", "typescript":
-		u.handedOn(m, "export", "from")
+		u.handedOn(m)
 	case "rust":
 		u.usedPublicly(m)
 	case "python":
@@ -26,21 +27,37 @@ func (u *unit) readOffers(m *Model) {
 	m.Offers = slices.Compact(m.Offers)
 }
 
-// handedOn reads export { a, b as c } from "x".
-func (u *unit) handedOn(m *Model, word, from string) {
+// handedOn reads export { a, b as c }, with or without a place they come from, and
+// module.exports = { a, b }. Functions and classes of the file are told apart from it.
+func (u *unit) handedOn(m *Model) {
+	own := make(set)
+	for i := range u.decls {
+		own[u.decls[i].name] = true
+	}
 	for i := range u.tok {
-		if u.at(i) != word || !u.isWord(i) {
+		if !u.isWord(i) || u.at(i) != "export" && u.at(i) != "exports" {
 			continue
 		}
 		open := i + 1
-		if u.at(open) == "type" {
+		for s, next := u.at(open), u.at(open+1); s == "=" || s == "declare" || s == "type" && (next == "{" || next == "*") || s == "const" && next == "enum"; s, next = u.at(open), u.at(open+1) {
 			open++
 		}
-		if u.at(open) == "{" && u.at(u.closer(open)) == from {
+		switch s := u.at(open); {
+		case s == "{":
 			u.offer(m, open+1, u.closer(open)-1)
+		case u.at(i) == "export" && exportable()[s] && u.isWord(open+1):
+			m.Offers = append(m.Offers, u.at(open+1))
+		case s == "." && u.at(open+2) == "=":
+			m.Offers = append(m.Offers, u.at(open+1))
+		case s == "*":
+			m.Offers = append(m.Offers, "*")
 		}
 	}
+	m.Offers = slices.DeleteFunc(m.Offers, func(s string) bool { return own[s] })
 }
+
+// exportable are words after export that a name follows.
+var exportable = sync.OnceValue(func() set { return words("const let var type interface enum namespace") })
 
 // usedPublicly reads pub use a::{B, C as D}; of Rust.
 func (u *unit) usedPublicly(m *Model) {
@@ -61,10 +78,16 @@ func (u *unit) usedPublicly(m *Model) {
 	}
 }
 
-// offer adds the last name of each part between commas.
+// offer adds the last name of each part between commas: b of a as b.
 func (u *unit) offer(m *Model, from, to int) {
 	for j := from; j < min(to, len(u.tok)); j++ {
-		if u.isWord(j) && (u.at(j+1) == "," || j+1 == to || u.at(j+1) == "}") {
+		switch u.at(j) {
+		case "(", "[", "{":
+			j = u.closer(j) - 1
+			continue
+		}
+		named := u.at(j-1) == "as" || u.at(j-1) == "type" || j == from || u.at(j-1) == "," || u.at(j-1) == "::"
+		if u.isWord(j) && named && (u.at(j+1) == "," || j+1 == to) {
 			m.Offers = append(m.Offers, u.at(j))
 		}
 	}

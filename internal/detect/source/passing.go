@@ -15,6 +15,7 @@ func (u *unit) passesOn(i int) (rethrows, plainly bool) {
 	if from < 0 {
 		return false, false
 	}
+	gives := u.lastGives(from, to)
 	plainly = true
 	for j := from; j < min(to, len(u.tok)); j++ {
 		s := u.at(j)
@@ -22,12 +23,28 @@ func (u *unit) passesOn(i int) (rethrows, plainly bool) {
 			continue
 		}
 		rethrows = rethrows || u.lang.throws[s] || s == "exit"
-		if u.at(j+1) == "(" && u.at(j-1) != "new" && s != "new" && !tellingCalls()[plain(s)] && !emptyMakers()[plain(s)] {
+		if u.at(j+1) == "(" && u.at(j-1) != "new" && s != "new" && !tellingCalls()[plain(s)] && !emptyMakers()[plain(s)] && !(gives && u.at(j-1) == "." && !failingCalls()[plain(s)]) {
 			plainly = false
 		}
 	}
 	return rethrows, plainly
 }
+
+// lastGives tells whether a block ends by giving back something that is made there.
+func (u *unit) lastGives(from, to int) bool {
+	for j := from; j < min(to, len(u.tok)); j++ {
+		if u.at(j) == "return" && u.isWord(j) {
+			s := u.at(j + 1)
+			return s == "new" || s == "[" || s == "{" || u.kindAt(j+1) == lex.Number || u.kindAt(j+1) == lex.Text || u.isWord(j+1) && u.at(j+2) != "("
+		}
+	}
+	return false
+}
+
+// failingCalls are names of calls that end what runs, or pass an error on.
+var failingCalls = sync.OnceValue(func() set {
+	return words("fail throw raise abort exit reject error onerror next panic die rethrow propagate seterror adderror failure")
+})
 
 var emptyMakers = sync.OnceValue(func() set {
 	return words("emptylist emptymap emptyset empty listof mapof setof of dict list set array object")
@@ -62,7 +79,7 @@ func (u *unit) zeroResult(i int) bool {
 // readIgnored notes a call of Go whose error does no more than end a round of a
 // loop, or the function with no error.
 func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
-	if u.lang.Name != "go" || !u.endsRound(body[0], body[1]) && !u.returnsNoError(body[0], body[1]) {
+	if u.lang.Name != "go" || !u.endsRound(body[0], body[1]) && !u.returnsNoError(body[0], body[1]) && !u.makesUp(body[0], body[1]) {
 		return
 	}
 	from, to := condition[0], condition[1]
@@ -105,6 +122,16 @@ func (u *unit) returnsNoError(from, to int) bool {
 	return false
 }
 
+// makesUp tells of a block of Go that only gives other values to variables.
+func (u *unit) makesUp(from, to int) bool {
+	for j := from; j < to; j++ {
+		if s := u.at(j); u.isWord(j) && (s == "return" || s == "if" || s == "for" || s == "goto" || strings.HasPrefix(strings.ToLower(s), "err")) {
+			return false
+		}
+	}
+	return to-from >= 3 && u.isWord(from) && u.at(from+1) == "="
+}
+
 // countTries counts where a function of Rust passes errors on, and where it lets
 // them go.
 func (u *unit) countTries(f *Function, d *decl) {
@@ -116,10 +143,29 @@ func (u *unit) countTries(f *Function, d *decl) {
 		case s == "?" && (u.at(j-1) == ")" || u.isWord(j-1)):
 			f.Tries++
 		case s == "unwrap_or_default", s == "unwrap_or_else" && u.standsIn(j+1), s == "ok" && u.at(j-1) == "." && u.at(j+3) == ";",
-			s == "_" && u.at(j-1) == "let" && u.at(j+1) == "=", s == "Err" && u.at(j+2) == "_" && u.at(j+4) == "=>":
+			s == "_" && u.at(j-1) == "let" && u.at(j+1) == "=", s == "let" && u.at(j+1) == "Ok" && u.at(j+2) == "(" && u.skipsFailure(j), s == "Err" && u.at(j+2) == "_" && u.at(j+4) == "=>":
 			f.Swallows++
 		}
 	}
+}
+
+// skipsFailure tells whether the let Ok(..) of Rust at i passes over what failed: an if
+// without an else, or an else that only goes on with something else.
+func (u *unit) skipsFailure(i int) bool {
+	for j := i + 2; j < min(i+80, len(u.tok)); j++ {
+		switch s := u.at(j); {
+		case u.kindAt(j) == lex.Op && (s == "(" || s == "["):
+			j = u.closer(j) - 1
+		case s == "else" && u.at(j+1) == "{":
+			return !u.fails(j+2, u.closer(j+1)) && u.closer(j+1)-j <= 6
+		case s == "{" && u.at(i-1) == "if":
+			end := u.closer(j)
+			return u.at(end) != "else" || u.at(end+1) == "{" && !u.fails(end+2, u.closer(end+1)) && u.closer(end+1)-end <= 6
+		case s == ";":
+			return false
+		}
+	}
+	return false
 }
 
 // standsIn tells whether the closure of Rust in the parentheses at open takes an
