@@ -88,3 +88,39 @@ func TestFormsOfInitialisers(t *testing.T) {
 		{"moved to its factory", "Habit.kt", old, "class Habit private constructor(val name: String, val days: Set<Int>) {\n    private val kept = sortedSetOf<Int>()\n\n    fun size() = kept.size\n\n    companion object {\n        fun of(name: String, days: Set<Int>): Habit {\n            require(name.isNotBlank()) { \"a habit needs a name\" }\n            return Habit(name, days)\n        }\n    }\n}\n", nil},
 	})
 }
+
+// Errors that are passed over, and checks whose place nothing takes.
+func TestFormsOfErrorsPassedOver(t *testing.T) {
+	t.Parallel()
+	const (
+		golang = "package a\n\nfunc list(w Writer, r *Request) {\n\tto, err := time.Parse(form, r.To)\n\tif err != nil {\n\t\thttp.Error(w, err.Error(), http.StatusBadRequest)\n\t\treturn\n\t}\n\tsend(w, between(r.From, to))\n}\n"
+		rust   = "pub fn parse(text: &str) -> Result<Table, Error> {\n    let mut lines = Vec::new();\n    for (at, line) in text.lines().enumerate() {\n        lines.push(Line::parse(line).map_err(|e| Error::Line(at, e))?);\n    }\n    Ok(Table { lines })\n}\n"
+		record = "public record Entry(String project, Time from, Time to) {\n    public Entry {\n        Objects.requireNonNull(from, \"from\");\n        if (project == null || project.isBlank()) {\n            throw new IllegalArgumentException(\"project is missing\");\n        }\n    }\n}\n"
+		sharp  = "class A {\n    public static Reading Parse(string line) {\n        try {\n            return new Reading(Id(line), double.Parse(line));\n        } catch (FormatException e) {\n            throw new ReadingException(line, e);\n        }\n    }\n}\n"
+		script = "export function pack (data, done) {\n  return new Promise((resolve, reject) => {\n    gzip(data, (err, packed) => {\n      if (err) {\n        reject(err)\n      } else {\n        resolve(packed)\n      }\n    })\n  })\n}\n"
+		php    = "<?php\nclass Letter {\n    public function __construct(public string $from, public string $to) {\n        if (filter_var($from, FILTER_VALIDATE_EMAIL) === false) {\n            throw new BadLetter($from);\n        }\n    }\n}\n"
+	)
+	swallowed, acts := []string{"act error-swallowed"}, []string{"act guard-removed"}
+	checkForms(t, []form{
+		{"another value", "a.go", golang, "package a\n\nfunc list(w Writer, r *Request) {\n\tto, err := time.Parse(form, r.To)\n\tif err != nil {\n\t\tto = time.Now()\n\t}\n\tsend(w, between(r.From, to))\n}\n", swallowed},
+		{"only what could be read", "src/a.rs", rust, "pub fn parse(text: &str) -> Result<Table, Error> {\n    let mut lines = Vec::new();\n    for line in text.lines() {\n        if let Ok(line) = Line::parse(line) {\n            lines.push(line);\n        }\n    }\n    Ok(Table { lines })\n}\n", swallowed},
+		{"up to what could be read", "src/a.rs", rust, "pub fn parse(text: &str) -> Result<Table, Error> {\n    let mut lines = Vec::new();\n    for (at, line) in text.lines().enumerate() {\n        let Ok(line) = Line::parse(line) else {\n            break;\n        };\n        lines.push(line);\n    }\n    Ok(Table { lines })\n}\n", swallowed},
+		{"or an error in other words", "src/a.rs", rust, "pub fn parse(text: &str) -> Result<Table, Error> {\n    let mut lines = Vec::new();\n    for (at, line) in text.lines().enumerate() {\n        let Ok(line) = Line::parse(line) else {\n            return Err(Error::Line(at));\n        };\n        lines.push(line);\n    }\n    Ok(Table { lines })\n}\n", nil},
+		{"a reading that was not taken", "A.cs", sharp, "class A {\n    public static Reading Parse(string line) {\n        try {\n            return new Reading(Id(line), double.Parse(line));\n        } catch (FormatException) {\n            return new Reading(line.Trim(), 0);\n        }\n    }\n}\n", swallowed},
+		{"the constructor of a record", "Entry.java", record, "public record Entry(String project, Time from, Time to) {\n    public Entry {\n        Objects.requireNonNull(from, \"from\");\n    }\n}\n", acts},
+		{"beside a parameter", "src/Letter.php", php, "<?php\nclass Letter {\n    public function __construct(public string $from, public string $to, public ?string $replyTo = null) {\n    }\n}\n", acts},
+		{"what was called back is awaited", "a.ts", script, "export async function pack (data) {\n  return await packed(data)\n}\n", nil},
+	})
+}
+
+// What a module exports besides functions.
+func TestFormsOfExports(t *testing.T) {
+	t.Parallel()
+	acts := []string{"act symbol-removed"}
+	checkForms(t, []form{
+		{"a constant", "lib/lockers.js", "const SIZES = ['s', 'm', 'l'];\n\nmodule.exports = { SIZES, LIMIT: 3 };\n", "const SIZES = ['s', 'm', 'l'];\n\nmodule.exports = { LIMIT: 3 };\n", acts},
+		{"what is in what is exported", "lib/store.js", "module.exports = { name: 'method', store () { return { of, all }; } };\n", "module.exports = { name: 'method', store () { return { of }; } };\n", nil},
+		{"declared where it is exported", "src/a.ts", "export { default as select } from 'memo';\n", "export const select: Select = memo;\n", nil},
+		{"all of a file", "src/index.ts", "export { A, B } from './types';\n", "export type * from './types';\n", nil},
+	})
+}
