@@ -38,21 +38,55 @@ func (u *unit) shadowed(i int) bool {
 	if d.kind != declFunction {
 		return false
 	}
-	for j := i + 1; j < len(u.decls); j++ {
-		o := &u.decls[j]
-		if d.parent >= 0 && o.start >= u.decls[d.parent].end {
-			break
-		}
-		if o.parent == d.parent && o.kind == declFunction && o.name == d.name && u.tok[o.start].Col == u.tok[d.start].Col {
-			return d.parent >= 0 || u.lang.shape != indents || u.tok[d.start].Col == 0
-		}
+	if u.lastOf()[placeOf(u, i)] > i {
+		return d.parent >= 0 || u.lang.shape != indents || u.tok[d.start].Col == 0
 	}
-	for _, head := range u.heads { // del test_a, test_a = None
-		if h := int(head); h >= d.end && d.parent < 0 && u.tok[h].Col == 0 && (u.at(h) == "del" && u.at(h+1) == d.name || u.at(h) == d.name && u.at(h+1) == "=" && u.at(h+2) == "None") {
+	for _, h := range u.offHeads() { // del test_a, test_a = None
+		if h >= d.end && d.parent < 0 && u.tok[h].Col == 0 && (u.at(h) == "del" && u.at(h+1) == d.name || u.at(h) == d.name && u.at(h+1) == "=") {
 			return true
 		}
 	}
 	return false
+}
+
+// place is where a function is declared, by its name.
+type place struct {
+	parent int
+	col    int32
+	name   string
+}
+
+func placeOf(u *unit, i int) place {
+	d := &u.decls[i]
+	return place{d.parent, u.tok[d.start].Col, d.name}
+}
+
+// lastOf has the last function of each name and place.
+func (u *unit) lastOf() map[place]int {
+	if u.last == nil {
+		u.last = make(map[place]int)
+		for i := range u.decls {
+			if u.decls[i].kind == declFunction {
+				u.last[placeOf(u, i)] = i
+			}
+		}
+	}
+	return u.last
+}
+
+// offHeads are the statements of Python that say of tests that they are not to be
+// collected, or are skipped.
+func (u *unit) offHeads() []int {
+	if u.offAt == nil {
+		u.offAt = []int{}
+		for _, head := range u.heads {
+			h := int(head)
+			if s := u.at(h); s == "__test__" || s == "pytestmark" || s == "del" || u.at(h+2) == "__test__" || u.at(h+1) == "=" && u.at(h+2) == "None" {
+				u.offAt = append(u.offAt, h)
+			}
+		}
+	}
+	return u.offAt
 }
 
 // inherits tells whether the class at i has a base: runners find tests by it. Modules
@@ -169,8 +203,7 @@ func (u *unit) offByName(i int, note func(s Skipping, at, to int)) {
 		return
 	}
 	name := u.decls[i].name
-	for _, head := range u.heads {
-		h := int(head)
+	for _, h := range u.offHeads() {
 		switch {
 		case u.at(h) == "__test__" && u.at(h+1) == "=" && u.at(h+2) == "False":
 		case u.at(h) == name && u.at(h+2) == "__test__" && u.at(h+4) == "False":

@@ -251,6 +251,9 @@ func (u *unit) declaredSometimes(i int, note func(s Skipping, at, to int)) {
 	}
 	if u.lang.shape == indents {
 		n := u.headIndex(at)
+		if u.tok[at].Col == 0 {
+			return
+		}
 		for n--; n >= 0 && int(u.heads[n]) > around.at; n-- {
 			head := int(u.heads[n])
 			if u.tok[head].Col < u.tok[at].Col {

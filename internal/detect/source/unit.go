@@ -28,6 +28,9 @@ type unit struct {
 	inside int
 	// off is where the block ends, in a function, that runs in some builds only.
 	off int
+	// last and offAt are what lastOf and offHeads found.
+	last  map[place]int
+	offAt []int
 	// inTests is set for a file with tests, by its name; tests tells which of the
 	// declarations are one.
 	inTests bool
@@ -100,7 +103,7 @@ type annotation struct {
 func (u *unit) begin(lang *Language, path, src string) {
 	u.lang, u.path, u.src = lang, path, src
 	u.inTests = lang.TestFile(path)
-	u.decls, u.heads, u.exports, u.inside, u.skipPlaces, u.given = u.decls[:0], u.heads[:0], nil, 0, nil, nil
+	u.decls, u.heads, u.exports, u.inside, u.skipPlaces, u.given, u.last, u.offAt = u.decls[:0], u.heads[:0], nil, 0, nil, nil, nil, nil
 	u.tok, u.notes = u.whole.Read(&lang.rules, src)
 	u.tok = slices.Clip(u.tok) // behind the tokens stand those of another file
 	u.brackets()
