@@ -109,6 +109,7 @@ func TestOrdinaryEdits(t *testing.T) {
 		{"two helpers of one name", "t.test.js", helpers, replace(helpers, "level (n) { expect(n).toBe(20) }", "level (n) {}"), ""},
 		{"a helper that asserts no more", "t.test.js", replace(helpers, "b = { level", "b = { other"), replace(replace(helpers, "b = { level", "b = { other"), "level (n) { expect(n).toBe(20) }", "level (n) {}"), "act assertions-gone"},
 		{"an assertion of another library", "a.test.js", long, replace(long, "t.is(parse('2020-01-02').day, 2)", "t.strictSame(parse('2020-01-02').day, 2)"), ""},
+		{"the other style of Pest", "tests/SorterTest.php", "<?php\nit('refuses', function () {\n    expect(fn () => sorted('nothing'))->toThrow(BadLetter::class);\n});\n", "<?php\nit('refuses', function () {\n    sorted('nothing');\n})->throws(BadLetter::class, 'No letter');\n", ""},
 		{"a public function went", "a.js", call + "export function month (s) {\n  return read(s).month\n}\n", replace(call, "d.day", "d.days[0]"), "act symbol-removed"},
 		{"another one came for it", "a.js", call + "export function month (s) {\n  return read(s).month\n}\n", replace(call, "d.day", "d.days[0]") + "export function monthOf (s, first) {\n  const { year, ordinal } = count(s)\n  return Math.ceil((ordinal + first) / 7) + year\n}\n", "warn symbol-removed"},
 		{"one of the project's own", "lib/internal/a.js", call + "export function month (s) {\n  return read(s).month\n}\n", replace(call, "d.day", "d.days[0]"), "warn symbol-removed"},

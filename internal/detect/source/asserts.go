@@ -93,6 +93,10 @@ func (u *unit) asserts(i int, helpers set) bool {
 		if u.infix(i) {
 			return true // x shouldBe y
 		}
+	case "php":
+		if (s == "throws" || s == "throwsIf" || s == "throwsUnless") && before == "->" && u.at(i-2) == ")" && call {
+			return true // behind a test of Pest
+		}
 	case "csharp":
 		if strings.HasSuffix(s, "Assert") && next == "." {
 			return !u.lang.skips[u.at(i+2)]
