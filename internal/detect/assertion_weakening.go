@@ -89,7 +89,9 @@ func (r *run) compareAsserts(t *testPair) {
 	if t.old.BodyHash == t.new.BodyHash {
 		return
 	}
-	r.trivial(t.to, t.new, t.old, 0.95)
+	if t.new.Skip != source.Always || t.old.Skip == source.Always { // what is skipped is told of by that
+		r.trivial(t.to, t.new, t.old, 0.95)
+	}
 	if len(t.old.Asserts) == 0 {
 		return
 	}
@@ -282,6 +284,9 @@ func (r *run) compareOne(t *testPair, was, now *source.Assertion) {
 	case now.Strength == source.Trivial: // told by itself
 	case now.Bare && !was.Bare:
 		f.Confidence, f.Message = 0.95, "nothing is said any more of what is expected"
+		r.add(f, assertionTrivial)
+	case now.Helper && !was.Helper && strings.Contains(was.S, now.S):
+		f.Confidence, f.Message = 0.95, "only what was asserted of is left of an assertion"
 		r.add(f, assertionTrivial)
 	case now.Self && !was.Self:
 		f.Confidence, f.Message = 0.95, "what is tested is compared with itself"

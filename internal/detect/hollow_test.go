@@ -101,7 +101,16 @@ func TestFormsOfLost(t *testing.T) {
 		golang = "package a\n\nfunc TestA(t *testing.T) {\n\terr := transfer(\"food\", 1251)\n\tif !errors.Is(err, ErrOverdrawn) {\n\t\tt.Fatalf(\"err = %v\", err)\n\t}\n\tif got := balance(\"food\"); got != 250 {\n\t\tt.Errorf(\"food = %d\", got)\n\t}\n}\n"
 		php    = "<?php\nclass ATest extends TestCase\n{\n    public function testA(): void\n    {\n        $e = taken('ada', 104.0);\n        self::assertSame(6, $e->retryAfter);\n        self::assertSame('ada', $e->key);\n    }\n}\n"
 	)
+	const (
+		mocha  = "function code(f) {\n  try {\n    f();\n  } catch (e) {\n    return e.code;\n  }\n  expect(f).to.throw();\n}\nit('locks', () => {\n  expect(code(() => open(1, wrong))).to.equal('pin');\n  expect(code(() => open(2, wrong))).to.equal('locked');\n});\n"
+		nunit  = "public class ATests {\n    [Test]\n    public void A() {\n        Assert.That(_cart.Total(), Is.EqualTo(250));\n        Assert.That(_cart.Size, Is.EqualTo(3));\n    }\n}\n"
+		python = "def failed(f):\n    with pytest.raises(Failed) as e:\n        f()\n    return e.value.code\n\n\ndef test_a():\n    assert failed(lambda: open(1)) == 'pin'\n    assert total(3) == 250\n"
+	)
 	checkForms(t, []form{
+		{"what was asserted of", "a.spec.js", mocha, swap(mocha, "expect(code(() => open(1, wrong))).to.equal('pin')", "code(() => open(1, wrong))"), []string{"act assertion-trivial"}},
+		{"another word for it", "a.spec.js", mocha, swap(mocha, ".to.equal('pin')", ".to.eql('pin')"), nil},
+		{"what was asserted of, Python", "tests/test_a.py", python, swap(python, "assert failed(lambda: open(1)) == 'pin'", "failed(lambda: open(1))"), []string{"act assertion-trivial"}},
+		{"passed", "ATests.cs", nunit, swap(nunit, "Assert.That(_cart.Size, Is.EqualTo(3));", "Assert.Pass();"), []string{"warn assertion-lost", "act assertion-trivial"}},
 		{"printed", "a.test.js", jest, swap(jest, "expect(cart.total()).toBe(250);", "console.log(cart.total());"), []string{"act assertion-lost"}},
 		{"a part of one for two", "a.test.js", node, "it('refuses', () => {\n  assert.throws(() => list.add({ seconds: 3 }));\n});\n", []string{"tell expected-computed", "act assertion-removed"}},
 		{"one for two", "a.test.js", jest, swap(jest, "expect(cart.total()).toBe(250);\n  expect(cart.names()).toEqual(['tea', 'milk']);", "expect(cart).toEqual({ total: 250, names: ['tea', 'milk'] });"), nil},

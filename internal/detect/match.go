@@ -111,7 +111,11 @@ func (r *run) pairRenames() {
 			if taken[a] || a.lang != g.lang {
 				continue
 			}
-			if s := bag.Similar(names, namesOf(a.new)); s > most && len(names) > 0 {
+			s := bag.Similar(names, namesOf(a.new))
+			if tests := leavesOf(g.old); len(tests) > 1 && bag.Inside(tests, leavesOf(a.new)) == 1 { // and something around them
+				s = max(s, 0.6)
+			}
+			if s > most && len(names) > 0 {
 				best, most = a, s
 			}
 		}
@@ -125,12 +129,20 @@ func (r *run) pairRenames() {
 }
 
 func namesOf(m *source.Model) bag.Bag {
-	var b bag.Bag
-	for _, t := range m.Tests {
-		b = append(b, source.Hash(t.Name))
-	}
+	b := slices.Clone(leavesOf(m))
 	for _, f := range m.Funcs {
 		b = append(b, source.Hash(f.Name))
+	}
+	slices.Sort(b)
+	return b
+}
+
+// leavesOf are the names of tests without what stands around them: that may have
+// another one.
+func leavesOf(m *source.Model) bag.Bag {
+	var b bag.Bag
+	for _, t := range m.Tests {
+		b = append(b, source.Hash(t.Leaf))
 	}
 	slices.Sort(b)
 	return b
@@ -300,10 +312,26 @@ func (r *run) renamed(t *testPair, c *candidate) (float64, bool) {
 	if s < 0.8 && least > 0.4 && bag.Inside(t.old.Literals, c.test.Literals) < 0.5 {
 		return 0, false
 	}
+	if s < 0.8 && least == 0.5 && !assertsAlike(t.old, c.test) {
+		return 0, false
+	}
 	if t.old.Leaf == c.test.Leaf {
 		s++
 	}
 	return s, true
+}
+
+// assertsAlike tells whether one of the assertions of a test is about what one of
+// another test is; or one of the two has none.
+func assertsAlike(was, now *source.Test) bool {
+	for i := range was.Asserts {
+		for j := range now.Asserts {
+			if was.Asserts[i].Key == now.Asserts[j].Key || likeness(&was.Asserts[i], &now.Asserts[j]) > 0.34 {
+				return true
+			}
+		}
+	}
+	return len(was.Asserts) == 0 || len(now.Asserts) == 0
 }
 
 // collect gathers what the change added and removed, by groups of languages:

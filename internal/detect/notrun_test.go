@@ -131,6 +131,26 @@ class ATest extends TestCase
     }
 }
 `
+	notRunTitles = `import io.kotest.core.spec.style.FreeSpec
+
+class BTest : FreeSpec({
+    "sums" - {
+        "adds" {
+            a.f(1) shouldBe 20
+        }
+    }
+})
+`
+	notRunBehavior = `class CTest : BehaviorSpec({
+    given("sums") {
+        ` + "`when`" + `("one is added") {
+            then("there are more") {
+                a.f(1) shouldBe 20
+            }
+        }
+    }
+})
+`
 	notRunKotest = `class ATest : FunSpec({
     beforeTest {
         a = A()
@@ -241,6 +261,47 @@ func TestSkipsElsewhere(t *testing.T) {
 	})
 }
 
+// TestSkipsByTitles holds skips by titles, options and aborts against options that say
+// something else.
+func TestSkipsByTitles(t *testing.T) {
+	t.Parallel()
+	const act, cond, warn, gone = "act skip-added", "act skip-conditional", "warn skip-conditional", "act test-removed"
+	checkNotRun(t, "src/test/BTest.kt", notRunTitles, []notRun{
+		{"a bang before the title", "\"adds\"", "\"!adds\"", act},
+		{"a bang before the title of a group", "\"sums\"", "\"!sums\"", act},
+		{"not enabled", "\"adds\" {", "\"adds\".config(enabled = false) {", act},
+		{"a group that is not enabled", "\"sums\" - {", "\"sums\".config(enabled = false) - {", act},
+		{"not enabled by a block", "\"adds\" {", "\"adds\".config(enabledIf = { false }) {", act},
+		{"enabled by a variable", "\"adds\" {", "\"adds\".config(enabledIf = { System.getenv(\"FULL\") == \"yes\" }) {", cond},
+		{"enabled", "\"adds\" {", "\"adds\".config(enabled = true, timeout = 2.seconds) {", ""},
+		{"run twice", "\"adds\" {", "\"adds\".config(invocations = 2) {", ""},
+		{"taken away", "        \"adds\" {\n            a.f(1) shouldBe 20\n        }\n", "", gone},
+		{"in another style", "FreeSpec({\n    \"sums\" - {", "WordSpec({\n    \"sums\" should {", ""},
+	})
+	checkNotRun(t, "src/test/CTest.kt", notRunBehavior, []notRun{
+		{"not wanted", "then(", "xthen(", act},
+		{"a group that is not wanted", "given(", "xgiven(", act},
+		{"taken away", "            then(\"there are more\") {\n                a.f(1) shouldBe 20\n            }\n", "", gone},
+		{"with a capital", "then(", "Then(", ""},
+	})
+	checkNotRun(t, "d.test.js", notRunScript, []notRun{
+		{"why it is skipped", "describe(\"a\", ", "const skip = \"flaky\";\ndescribe(\"a\", { skip }, ", act + ", " + act},
+		{"under a name", "it(\"adds\", ", "it(\"adds\", { skip: true, timeout: 50 }, ", act},
+		{"why, or not", "describe(\"a\", ", "const skip = process.env.FULL ? false : \"set FULL\";\ndescribe(\"a\", { skip }, ", cond + ", " + cond},
+		{"options under a name", "it(\"adds\", ", "const options = { skip: true };\nit(\"adds\", options, ", act},
+		{"not skipped", "describe(\"a\", ", "const skip = false;\ndescribe(\"a\", { skip }, ", ""},
+		{"by the system", "describe(\"a\", ", "const skip = process.platform === \"win32\" && \"no links\";\ndescribe(\"a\", { skip }, ", warn + ", " + warn},
+		{"by what there is", "describe(\"a\", ", "const f = require(\"f\");\nconst skip = typeof f.channel !== \"function\";\ndescribe(\"a\", { skip }, ", warn + ", " + warn},
+		{"why in words of the test", "it(\"takes\", ", "const skip = process.env.TOKEN ? false : \"no token\";\nit(\"takes\", { skip }, ", warn},
+	})
+	checkNotRun(t, "src/test/DTest.java", notRunJava, []notRun{
+		{"aborted before each", "        a =", "        Assumptions.abort(\"later\");\n        a =", act},
+		{"aborted", "        assertEquals", "        Assumptions.abort();\n        assertEquals", act},
+		{"aborted, with its package", "        assertEquals", "        throw new org.opentest4j.TestAbortedException();\n        assertEquals", act},
+		{"another abort", "        assertEquals", "        a.abort(\"later\");\n        assertEquals", ""},
+	})
+}
+
 // TestRowsOfTables holds rows that went, or stand no more among others, in the forms
 // of tables of each language, against rows that were edited or moved.
 func TestRowsOfTables(t *testing.T) {
@@ -265,6 +326,8 @@ func TestRowsOfTables(t *testing.T) {
 		{"A.Tests/BTests.cs", "public class BTests {\n    private static IEnumerable<TestCaseData> Sums() {\n        yield return new TestCaseData(\"one\", 17).Returns(20);\n        yield return new TestCaseData(\"two\", 35).Returns(40);\n    }\n\n    [TestCaseSource(nameof(Sums))]\n    public int Adds(string name, int n) {\n        return F(n);\n    }\n}\n", "        yield return new TestCaseData(\"two\", 35).Returns(40);\n", "        yield return new TestCaseData(\"two\", 35).Returns(42);\n", ""},
 		{"test/a_test.rb", "class ATest < Minitest::Test\n  SUMS = [\n    [\"one\", 17, 20],\n    [\"two\", 35, 40],\n  ].freeze\n\n  def test_sums\n    SUMS.each do |name, n, want|\n      assert_equal want, f(n), name\n    end\n  end\nend\n", "    [\"two\", 35, 40],\n", "    [\"two\", 35, 42],\n", "    [\"six\", 77, 90],\n"},
 		{"spec/a_spec.rb", "RSpec.describe A do\n  {\n    \"one\" => 17,\n    \"two two\" => 35,\n  }.each do |name, n|\n    it \"knows #{name}\" do\n      expect(f(name)).to eq(n)\n    end\n  end\nend\n", "    \"two two\" => 35,\n", "    \"two two\" => 36,\n", ""},
+		{"test/b_test.rb", "class BTest < Minitest::Test\n  {\n    \"one\" => 17,\n    \"two two\" => 35,\n  }.each_with_index do |(name, want), n|\n    define_method(:\"test_sum_#{n}\") do\n      assert_equal want, f(name)\n    end\n  end\nend\n", "    \"two two\" => 35,\n", "    \"two two\" => 36,\n", ""},
+		{"test/c_test.rb", "class CTest < Minitest::Test\n  [\n    [\"one\", 17, 20],\n    [\"two\", 35, 40],\n  ].each.with_index(1) do |(name, n, want), at|\n    test \"sum #{at}\" do\n      assert_equal want, f(name, n)\n    end\n  end\nend\n", "    [\"two\", 35, 40],\n", "    [\"two\", 35, 42],\n", "    [\"six\", 77, 90],\n"},
 		{"tests/a.rs", "const SUMS: &[(&str, u32, u32)] = &[\n    (\"one\", 17, 20),\n    (\"two\", 35, 40),\n];\n\n#[test]\nfn adds() {\n    for (name, n, want) in SUMS {\n        assert_eq!(f(*n), *want, \"{name}\");\n    }\n}\n", "    (\"two\", 35, 40),\n", "    (\"two\", 35, 42),\n", "    (\"six\", 77, 90),\n"},
 	} {
 		edits := []notRun{{"a row gone", table.row, "", lost}, {"a row edited", table.row, table.edit, ""}, {"a row more", table.row, table.row + table.edit, ""}}
@@ -358,4 +421,7 @@ func TestNotCollected(t *testing.T) {
 	} {
 		wantPatterns(t, move.to, changes(map[string]string{move.from: move.file}, map[string]string{move.to: move.file}), move.want)
 	}
+	inside := "export const suite = () => " + notRunScript
+	wantPatterns(t, "in a function, and not looked for", changes(map[string]string{"test/a.test.js": notRunScript}, map[string]string{"test/a.manual.js": inside}), off)
+	wantPatterns(t, "in a function, and looked for", changes(map[string]string{"test/a.test.js": notRunScript}, map[string]string{"test/b.test.js": inside + "\nsuite();\n"}), "")
 }

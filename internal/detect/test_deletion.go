@@ -190,10 +190,20 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*source.Case {
 		}
 	}
 	compared := 0
+	seen := make(map[uint64]int)
+	for _, cases := range [][]source.Case{t.old.Cases, t.new.Cases} {
+		for i := range cases {
+			seen[cases[i].First]++
+		}
+	}
 	return slices.DeleteFunc(missing, func(c *source.Case) bool {
 		best, most := -1, 0.6
 		for i, f := range fresh {
 			if compared++; compared > maxCompared {
+				break
+			}
+			if c.First != 0 && c.First == f.First && seen[c.First] == 2 { // the same with another result
+				best = i
 				break
 			}
 			if s := bag.Similar(c.All, f.All); s > most {

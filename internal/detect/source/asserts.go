@@ -16,6 +16,7 @@ type Assertion struct {
 	Bare bool
 	// Self is set when both sides are the same code.
 	Self     bool
+	Helper   bool // a call of a function of the file that asserts, and says nothing else
 	Line     int
 	Name     string // what is asserted: toBe, assertEqual
 	Strength strength.Strength
@@ -46,6 +47,7 @@ func (u *unit) assertions(from, to, body int, helpers set) []Assertion {
 		begin, end := u.extent(i, from, to)
 		next := u.assertedEnd(i, end)
 		a := u.assertion(i, begin, next)
+		a.Helper = begin == i && helpers[u.at(i)] && !u.asserts(i, nil)
 		if len(all) > 0 && all[len(all)-1].Strength == strength.Weak && u.implied(&all[len(all)-1], &a, last, [2]int{begin, next}) {
 			all[len(all)-1].Next = a.Key
 		}
@@ -367,7 +369,7 @@ func plain(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", 
 // cannotFail tells of assertions that hold whatever the code does.
 func (u *unit) cannotFail(i, begin, end int) bool {
 	args := u.arguments(i, begin, end)
-	if u.at(i) == "pass" || u.at(i) == "addToAssertionCount" {
+	if u.at(i) == "pass" || u.at(i) == "addToAssertionCount" || u.lang.Name == "csharp" && u.at(i) == "Assert" && u.at(i+2) == "Pass" {
 		return true
 	}
 	if len(args) == 0 {

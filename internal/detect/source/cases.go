@@ -53,7 +53,26 @@ func (u *unit) elements(i int) []Case {
 
 func (u *unit) row(from, to int) Case {
 	tokens := u.tok[from:to]
-	return Case{Off: u.rowOff(from, to), Line: u.line(from), Key: mixAll(firstHash, tokens), All: u.bagOf(tokens), Literals: u.once(appendLiterals, tokens), S: u.text(from, to)}
+	return Case{First: u.firstCell(from, to), Off: u.rowOff(from, to), Line: u.line(from), Key: mixAll(firstHash, tokens), All: u.bagOf(tokens), Literals: u.once(appendLiterals, tokens), S: u.text(from, to)}
+}
+
+// firstCell tells of what a row has before its first comma: what goes in, or a name of
+// the case. Nothing for a row of one cell.
+func (u *unit) firstCell(from, to int) uint64 {
+	for n := 0; n < 3 && from < to; n++ {
+		comma := u.commaAfter(from, to)
+		if u.at(comma) == "," && comma < to-1 {
+			return mixAll(firstHash, u.tok[from:comma])
+		}
+		for from < to && u.at(from) != "{" && u.at(from) != "[" && u.at(from) != "(" {
+			from++
+		}
+		from, to = from+1, min(to, len(u.tok))
+		if from < to {
+			to = min(to, u.closer(from-1)-1)
+		}
+	}
+	return 0
 }
 
 // rowOff tells whether a row says of itself that it does not run, or fails.

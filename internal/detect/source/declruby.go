@@ -138,6 +138,8 @@ func (u *unit) declareEnds() {
 			continue
 		}
 		switch t.S {
+		case "define_method":
+			u.definedMethod(i)
 		case "def", "class", "module":
 			if t.S != "def" {
 				private = false
@@ -152,6 +154,24 @@ func (u *unit) declareEnds() {
 			if t.First && (i+1 >= len(u.tok) || u.tok[i+1].First) {
 				private = false
 			}
+		}
+	}
+}
+
+// definedMethod reads the method with a written name that is defined by the call at i.
+func (u *unit) definedMethod(i int) {
+	name := i + 1
+	for u.at(name) == "(" || u.at(name) == ":" {
+		name++
+	}
+	title := strings.TrimPrefix(lex.Unquote(strings.TrimPrefix(u.at(name), ":")), ":")
+	if !strings.HasPrefix(title, "test_") {
+		return
+	}
+	for j := name + 1; j < len(u.tok) && u.tok[j].Line == u.tok[i].Line; j++ {
+		if (u.at(j) == "do" || u.at(j) == "{") && u.match[j] > small(j) {
+			u.decls = append(u.decls, decl{kind: declFunction, name: strings.Clone(title), at: name, start: i, body: j + 1, end: int(u.match[j]) + 1})
+			return
 		}
 	}
 }
@@ -199,8 +219,12 @@ func (u *unit) declareRuby(i int, private bool) {
 // declareCalls finds suites and tests that are calls with a title.
 func (u *unit) declareCalls() {
 	aliases := u.aliases()
+	titled := u.titledSpecs()
 	for i := range u.tok {
 		t := &u.tok[i]
+		if titled && t.Kind == lex.Text && t.First {
+			u.declareTitled(i)
+		}
 		if t.Kind != lex.Word {
 			continue
 		}
@@ -281,11 +305,8 @@ func (u *unit) declareCall(i int, suite bool) {
 	} else {
 		d.name = u.text(title, u.commaAfter(title, d.end))
 	}
-	if u.lang.Name == "kotlin" && u.at(d.end) == "." && u.at(d.end+1) == "config" && u.at(d.end+2) == "(" {
-		d.end = u.closer(d.end + 2)
-	}
-	if u.lang.Name == "kotlin" && u.at(d.end) == "{" {
-		d.end = u.closer(d.end)
+	if u.lang.Name == "kotlin" && !u.kotestBlock(&d) {
+		return
 	}
 	if u.lang.Name != "kotlin" && u.at(title+1) != "," || !u.lang.TestFile(u.path) && !u.holdsFunction(d.body, d.end) {
 		return // no body: not a test

@@ -83,12 +83,20 @@ func (u *unit) skipIn(d *decl) skipper {
 
 // aborts tells of exceptions by which a test is left out.
 func (u *unit) aborts(d *decl, i int) Skipping {
-	switch u.at(i) {
-	case "TestAbortedException", "AssumptionViolatedException", "SkipException", "SkippedTestError", "IgnoreException", "InconclusiveException":
-	default:
-		return Runs
+	from := i // with the package before the name
+	for (u.at(from-1) == "." || u.at(from-1) == "::" || u.at(from-1) == "\\") && u.isWord(from-2) {
+		from -= 2
 	}
-	if u.at(i-1) != "throw" && u.at(i-2) != "throw" {
+	switch u.at(i) {
+	case "TestAbortedException", "AssumptionViolatedException", "SkipException", "SkippedTestError", "SkippedWithMessageException", "SkipTestException", "IncompleteTestError", "IgnoreException", "InconclusiveException":
+		if u.at(from-1) != "throw" && u.at(from-2) != "throw" {
+			return Runs
+		}
+	case "abort": // JUnit
+		if u.at(i+1) != "(" || u.at(i-2) != "Assumptions" && (u.at(i-1) == "." || !u.names("Assumptions")) || u.lang.Name != "java" && u.lang.Name != "kotlin" {
+			return Runs
+		}
+	default:
 		return Runs
 	}
 	if u.conditional(d, i) {

@@ -240,8 +240,9 @@ func kotlin() Language {
 	l.rules.Nested = true
 	l.rules.Quotes = []lex.Quote{{Open: `"""`, Close: `"""`, Lines: true, Code: "${"}, {Open: `"`, Close: `"`, Escape: '\\', Code: "${"}, {Open: "`", Close: "`", Name: true}}
 	l.functions, l.containers = words("fun"), words("class interface object")
-	l.tests, l.suites = words("test should it expect xtest xit xshould withData xwithData withTests withContexts"), words("describe context given feature scenario When Given Then xdescribe xcontext")
-	l.skipped = words("xtest xit xshould xdescribe xcontext xwithData")
+	l.tests = words("test should it expect xtest xit xshould xexpect withData xwithData withTests withContexts scenario xscenario then Then xthen xThen")
+	l.suites = words("describe context given feature When Given `when` And and xdescribe xcontext xgiven xGiven xWhen xwhen xAnd xand xfeature")
+	l.skipped = words("xtest xit xshould xexpect xdescribe xcontext xwithData xscenario xthen xThen xgiven xGiven xWhen xwhen xAnd xand xfeature")
 	l.asserts = l.asserts.and("shouldBe shouldNotBe shouldThrow shouldContain shouldHaveSize shouldBeEqual coVerify expectThat shouldBeNull " +
 		"shouldBeTrue")
 	l.throws = l.throws.and("error")

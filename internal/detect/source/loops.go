@@ -80,11 +80,35 @@ func (u *unit) loopAt(i int) (loop, bool) {
 			return l, ok
 		}
 	case "ruby":
-		if (s == "each" || s == "each_pair" || s == "each_with_index") && u.at(i-1) == "." && (u.at(i+1) == "do" || u.at(i+1) == "{") {
-			return u.bracedLoop(i, u.listBefore(i-2), i+1)
-		}
+		return u.rubyLoop(i)
 	case "python":
 		return u.indentedLoop(i)
+	}
+	return loop{}, false
+}
+
+// rubyLoop is what a block is given by the word at i, at the end of a chain that begins
+// with a list: [...].each_with_index do, {...}.map.with_index(1) { }.
+func (u *unit) rubyLoop(i int) (loop, bool) {
+	block := i + 1
+	if u.at(block) == "(" {
+		block = u.closer(block)
+	}
+	if u.at(i-1) != "." || u.at(block) != "do" && u.at(block) != "{" {
+		return loop{}, false
+	}
+	end := i - 2
+	for n := 0; n < 6; n++ {
+		if list := u.listBefore(end); list >= 0 {
+			return u.bracedLoop(i, list, block)
+		}
+		if u.at(end) == ")" && u.opener(end) > 0 {
+			end = u.opener(end) - 1
+		}
+		if !u.isWord(end) || u.at(end-1) != "." {
+			break
+		}
+		end -= 2
 	}
 	return loop{}, false
 }

@@ -134,7 +134,9 @@ const (
 type Case struct {
 	Line int
 	Key  uint64
-	All  bag.Bag
+	// First is what its first cell says; 0 for none.
+	First uint64
+	All   bag.Bag
 	// Literals are the strings and numbers of it that tell something.
 	Literals bag.Bag
 	// Off is set when it is skipped, or expected to fail.

@@ -16,10 +16,9 @@ func (u *unit) otherSkips(t *Test, i int, note func(s Skipping, at, to int)) {
 	d := &u.decls[i]
 	switch u.lang.Name {
 	case "kotlin":
-		if d.kind == declTest && strings.HasPrefix(d.name, "!") {
-			note(Always, d.at, min(d.at+4, len(u.tok)))
+		for j := i; j >= 0; j = u.decls[j].parent {
+			u.kotestSkips(t, &u.decls[j], note)
 		}
-		t.Focus = t.Focus || d.kind == declTest && strings.HasPrefix(d.name, "f:")
 	case "javascript", "typescript":
 		for j := i; j >= 0; j = u.decls[j].parent {
 			u.options(t, &u.decls[j], note)
@@ -74,24 +73,70 @@ var requirement = sync.OnceValue(func() *regexp.Regexp {
 // options reads what stands between the title of a test and its function:
 // { only: true }, { skip: !!process.env.CI }.
 func (u *unit) options(t *Test, d *decl, note func(s Skipping, at, to int)) {
-	if d.kind != declTest && d.kind != declSuite || u.at(d.body) != "," || u.at(d.body+1) != "{" {
+	if d.kind != declTest && d.kind != declSuite || u.at(d.body) != "," {
 		return
 	}
-	for j := d.body + 2; j < min(u.closer(d.body+1)-1, d.end); j++ {
+	open := d.body + 1
+	if u.isWord(open) && u.at(open+1) == "," { // under a name
+		open = u.valueOf(open)
+	}
+	if u.at(open) != "{" {
+		return
+	}
+	end := u.closer(open) - 1
+	for j := open + 1; j < end; j++ {
 		if s := u.at(j); u.kindAt(j) == lex.Op && (s == "{" || s == "(" || s == "[") {
 			j = u.closer(j) - 1
 			continue
 		}
-		if before := u.at(j - 1); u.at(j+1) != ":" || before != "{" && before != "," {
+		if before := u.at(j - 1); before != "{" && before != "," {
 			continue
 		}
-		switch value := u.at(j + 2); {
-		case u.at(j) == "only":
-			t.Focus = t.Focus || value == "true"
-		case u.at(j) == "skip" && value != "true" && value != "false" && value != "undefined" && u.kindAt(j+2) != lex.Text:
-			note(Sometimes, j, u.commaAfter(j, u.closer(d.body+1)-1)+1)
+		short := u.at(j+1) == "," || u.at(j+1) == "}" // { skip }
+		switch u.at(j) {
+		case "only":
+			t.Focus = t.Focus || u.at(j+1) == ":" && u.at(j+2) == "true"
+		case "skip", "todo":
+			value := j + 2
+			if short {
+				value = j
+			}
+			if short || u.at(j+1) == ":" {
+				u.option(value, j, min(u.commaAfter(j, end)+1, end), note)
+			}
 		}
 	}
+}
+
+// option notes a skip, in [at, to), by the value at i or that of the variable there.
+func (u *unit) option(i, at, to int, note func(s Skipping, at, to int)) {
+	if u.isWord(i) && (u.at(i+1) == "," || u.at(i+1) == "}") {
+		if given := u.valueOf(i); given >= 0 {
+			i = given
+		}
+	}
+	ends := u.at(i+1) == "," || u.at(i+1) == "}" || u.endsStatement(i+1)
+	switch value := u.at(i); {
+	case ends && (value == "false" || value == "undefined" || value == "null"):
+	case ends && (value == "true" || u.kindAt(i) == lex.Text):
+		note(Always, at, to)
+	case u.at(at) == "skip":
+		note(Sometimes, at, to)
+	}
+}
+
+// valueOf is where the value begins that the name at i is given; -1 for none.
+func (u *unit) valueOf(i int) int {
+	if u.given == nil {
+		u.given = u.assignments()
+	}
+	from := -1
+	for _, at := range u.given[u.at(i)] {
+		if from < 0 || at < i {
+			from = at
+		}
+	}
+	return from
 }
 
 // metadata reads what stands between the title of a group or an example of RSpec

@@ -219,7 +219,7 @@ func (w *whenReader) say(b *strings.Builder, c *when, from, to int, first bool) 
 			} else if w.at(j-1) != "." && w.at(j-1) != "->" && w.at(j+1) != "=" {
 				names = append(names, j)
 			}
-			if first && w.at(j+1) != "(" && (w.at(j+1) != "." || len(w.given[s]) > 0) && w.at(j+1) != "::" && !plainWords()[s] && !w.lang.skips[s] && !w.lang.tests[s] && !w.lang.suites[s] {
+			if (first || w.at(j-1) == "typeof") && w.at(j+1) != "(" && (w.at(j+1) != "." || len(w.given[s]) > 0) && w.at(j+1) != "::" && !plainWords()[s] && !w.lang.skips[s] && !w.lang.tests[s] && !w.lang.suites[s] {
 				c.names = append(c.names, s)
 			}
 		}
