@@ -106,6 +106,7 @@ func TestFormsOfLost(t *testing.T) {
 		nunit  = "public class ATests {\n    [Test]\n    public void A() {\n        Assert.That(_cart.Total(), Is.EqualTo(250));\n        Assert.That(_cart.Size, Is.EqualTo(3));\n    }\n}\n"
 		python = "def failed(f):\n    with pytest.raises(Failed) as e:\n        f()\n    return e.value.code\n\n\ndef test_a():\n    assert failed(lambda: open(1)) == 'pin'\n    assert total(3) == 250\n"
 	)
+	const routine = "package a\n\nfunc TestA(t *testing.T) {\n\terr := load(\"b\")\n\tif err != nil {\n\t\tt.Fatalf(\"load: %v\", err)\n\t}\n\tdone := make(chan error, 1)\n\tgo func() {\n\t\tdone <- run(\"b\")\n\t}()\n\tif err := <-done; err != nil {\n\t\tt.Fatalf(\"run: %v\", err)\n\t}\n}\n"
 	checkForms(t, []form{
 		{"what was asserted of", "a.spec.js", mocha, swap(mocha, "expect(code(() => open(1, wrong))).to.equal('pin')", "code(() => open(1, wrong))"), []string{"act assertion-trivial"}},
 		{"another word for it", "a.spec.js", mocha, swap(mocha, ".to.equal('pin')", ".to.eql('pin')"), nil},
@@ -114,6 +115,8 @@ func TestFormsOfLost(t *testing.T) {
 		{"printed", "a.test.js", jest, swap(jest, "expect(cart.total()).toBe(250);", "console.log(cart.total());"), []string{"act assertion-lost"}},
 		{"a part of one for two", "a.test.js", node, "it('refuses', () => {\n  assert.throws(() => list.add({ seconds: 3 }));\n});\n", []string{"tell expected-computed", "act assertion-removed"}},
 		{"one for two", "a.test.js", jest, swap(jest, "expect(cart.total()).toBe(250);\n  expect(cart.names()).toEqual(['tea', 'milk']);", "expect(cart).toEqual({ total: 250, names: ['tea', 'milk'] });"), nil},
+		{"given to a channel", "a_test.go", routine, swap(routine, "\terr := load(\"b\")\n\tif err != nil {\n\t\tt.Fatalf(\"load: %v\", err)\n\t}\n\tdone := make(chan error, 1)\n\tgo func() {\n", "\tdone := make(chan error, 1)\n\tgo func() {\n\t\terr := load(\"b\")\n\t\tif err != nil {\n\t\t\tdone <- err\n\t\t\treturn\n\t\t}\n"), nil},
+		{"returned early", "a_test.go", routine, swap(routine, "\t\tt.Fatalf(\"load: %v\", err)\n", "\t\treturn\n"), []string{"act assertion-lost"}},
 		{"given to nobody", "a_test.go", golang, swap(golang, "\tif !errors.Is(err, ErrOverdrawn) {\n\t\tt.Fatalf(\"err = %v\", err)\n\t}\n", "\t_ = err\n"), []string{"act assertion-lost"}},
 		{"counted", "tests/ATest.php", php, swap(php, "self::assertSame(6, $e->retryAfter);\n        self::assertSame('ada', $e->key);", "$this->addToAssertionCount(2);"), []string{"act assertion-lost", "warn assertion-trivial", "act assertion-lost"}},
 	})

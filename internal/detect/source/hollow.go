@@ -455,6 +455,10 @@ func (u *unit) tellsOnly(t *Test, i, from int) {
 		t.Maybe += u.onlyIfCaught(i, from)
 	}
 	switch s := u.at(i); {
+	case s == "if" && u.lang.Name == "go":
+		if u.sendsError(i) {
+			t.Sent++
+		}
 	case s == "_" && u.at(i+1) == "=" && (u.isWord(i+2) && u.endsStatement(i+3)):
 		t.Voided = append(t.Voided, strings.Clone(u.at(i+2)))
 	case s == "void" && u.at(i-1) != ")" && u.tok[i].First && u.isWord(i+1) && u.endsStatement(i+2):
@@ -463,6 +467,21 @@ func (u *unit) tellsOnly(t *Test, i, from int) {
 	case u.prints(i), noAssertions()[s], s == "assertions" && u.at(i-2) == "expect" && u.at(i+2) == "0":
 		t.Told++
 	}
+}
+
+// sendsError tells whether the if at i, of Go, gives an error to a channel that the file
+// reads: a goroutine must not end the test itself.
+func (u *unit) sendsError(i int) bool {
+	open := u.headEnd(i, len(u.tok))
+	if !strings.HasPrefix(u.at(open-3), "err") || u.at(open-2) != "!=" || u.at(open-1) != "nil" || u.at(open+2) != "<" || u.at(open+3) != "-" {
+		return false
+	}
+	for j := range u.tok {
+		if u.at(j) == u.at(open+1) && (u.at(j-1) == "-" && u.at(j-2) == "<" && !u.isWord(j-3) || u.at(j-1) == "range") {
+			return true
+		}
+	}
+	return false
 }
 
 var noAssertions = sync.OnceValue(func() set {

@@ -108,6 +108,7 @@ type Test struct {
 	// Told counts statements that print, or that say that something was asserted;
 	// Voided are names whose value is given to nobody.
 	Told     int
+	Sent     int // errors that are given to a channel, in Go
 	Voided   []string
 	BodyHash uint64
 }
