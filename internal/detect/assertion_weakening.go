@@ -347,6 +347,8 @@ func (r *run) lostAssert(t *testPair, f Finding, more bag.Bag, gained int) {
 		f.Confidence = 0.95
 		r.add(f, assertionRemoved)
 		return
+	case fewer && gained == 0 && !slices.ContainsFunc(t.new.Asserts, func(a source.Assertion) bool { return !a.Weak() || a.Expects() }):
+		f.Confidence, f.Message = 0.85, "what is left of the test's assertions says nothing of what is expected"
 	case fewer && gained == 0 && bag.Similar(t.old.All, t.new.All) > 0.6:
 		f.Confidence = 0.85
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/source"
 )
 
@@ -232,6 +233,8 @@ type run struct {
 	change map[string]*material // by language; see match.go
 	// lostMarks counts marks that files lost, by pattern and text; nil until needed.
 	lostMarks map[string]int
+	// said are the words that documents of the change say more than before; nil before that is known.
+	said bag.Bag
 	// words are those of names of tests that were compared; see names.go.
 	words map[string][]string
 	// compared counts removed functions held against added ones.

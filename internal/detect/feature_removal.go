@@ -180,6 +180,8 @@ func (r *run) goneFunction(p *pair, was *source.Function) {
 	case stillCalled(p, was):
 		f.Confidence = 0.9
 		f.Message = "a public symbol was removed that its file still calls"
+	case r.announced(was.Leaf):
+		f.Confidence = 0.7
 	case len(r.of(p).removed) > 3, r.testsWent(was) && !r.amidOther(p, was):
 		f.Confidence = 0.5
 	case p.old != nil && p.new != nil && cameFor(p, was):
@@ -201,7 +203,10 @@ func cameFor(p *pair, was *source.Function) bool {
 		known[f.Name] = true
 	}
 	for _, f := range p.new.Funcs {
-		if f.Kind == was.Kind && f.Public && !known[f.Name] && strings.TrimSuffix(f.Name, f.Leaf) == around && (sharePart(f.Leaf, was.Leaf) || bag.Similar(f.All, was.All) >= likeOne) {
+		if f.Kind != was.Kind || !f.Public || known[f.Name] {
+			continue
+		}
+		if beside := strings.TrimSuffix(f.Name, f.Leaf) == around; sharePart(f.Leaf, was.Leaf) || beside && bag.Similar(f.All, was.All) >= likeOne {
 			return true
 		}
 	}
@@ -233,8 +238,11 @@ func stillCalled(p *pair, was *source.Function) bool {
 // functions came, and nothing had to be changed that used the symbol. Who means to
 // take something away does only that, or leads its users elsewhere.
 func (r *run) amidOther(p *pair, was *source.Function) bool {
-	return len(r.of(p).fresh[""]) > 0 && !r.usedBefore(p, was)
+	return (len(r.of(p).fresh[""]) > 0 || len(r.of(p).code) >= otherWork) && !r.usedBefore(p, was)
 }
+
+// otherWork is how many tokens a change adds that does something besides taking away.
+const otherWork = 3
 
 // usedBefore tells whether production code of the change called what is gone.
 func (r *run) usedBefore(p *pair, was *source.Function) bool {

@@ -12,6 +12,9 @@ import (
 // configuration, the lines in which a failing command is ignored, and switches.
 func plainModel(name, src string) *source.Model {
 	m := &source.Model{Path: name}
+	if document(name) {
+		m.Rest = stems(src)
+	}
 	name = strings.ToLower(path.Base(name))
 	script, settings := scriptFile(name), settingsFile(name)
 	if !script && !settings {

@@ -1,6 +1,11 @@
 package detect_test
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/internal/detect"
+)
 
 // Where a function failed it goes on, gives a value, or only tells of it.
 func TestFormsOfSoftenedChecks(t *testing.T) {
@@ -123,4 +128,20 @@ func TestFormsOfExports(t *testing.T) {
 		{"declared where it is exported", "src/a.ts", "export { default as select } from 'memo';\n", "export const select: Select = memo;\n", nil},
 		{"all of a file", "src/index.ts", "export { A, B } from './types';\n", "export type * from './types';\n", nil},
 	})
+}
+
+// A change that says what it takes away is not stopped for it.
+func TestAnnouncedRemoval(t *testing.T) {
+	t.Parallel()
+	old := map[string]string{"src/desk.ts": "export function accept(order: Order) {\n  open.add(order);\n}\n\nexport function cancel(order: Order) {\n  open.delete(order);\n  release(order);\n}\n"}
+	for said, want := range map[string]string{
+		"Orders can no longer be cancelled at the desk.": "warn symbol-removed",
+		"Faster starts.": "act symbol-removed",
+	} {
+		now := map[string]string{"src/desk.ts": "export function accept(order: Order) {\n  open.add(order);\n}\n", "CHANGES.md": "# Changes\n\n- " + said + "\n"}
+		report := find(t, &detect.Input{Changes: changes(old, now)})
+		if got := strings.Join(patternsOf(report), ", "); got != want {
+			t.Errorf("%s: %q, want %q", said, got, want)
+		}
+	}
 }

@@ -88,7 +88,7 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 			r.uncheckedCall(f, was, now, g, len(r.of(p).code) > 0)
 			continue
 		}
-		if g.Weak || how.handedOver && !softened {
+		if g.Weak || how.handedOver && !softened || g.Called && bag.Inside(g.Words, r.of(p).code) >= 0.5 {
 			f.Confidence = min(f.Confidence, 0.7)
 		}
 		r.add(f, guardRemoved)

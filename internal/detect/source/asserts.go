@@ -189,6 +189,8 @@ func (u *unit) extent(i, from, to int) (begin, end int) {
 	switch {
 	case u.lang.Name == "python" && u.at(i) == "assert":
 		return i, min(u.lineEnd(i), to)
+	case u.lang.Name == "php" && strings.HasPrefix(u.at(i), "throws"):
+		return i, u.closer(i + 1) // without the test before it
 	case u.lang.shape == ends, u.infix(i):
 		for begin > from && !u.tok[begin].First && u.at(begin-1) != "{" && u.at(begin-1) != "do" {
 			begin--

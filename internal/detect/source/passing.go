@@ -142,6 +142,8 @@ func (u *unit) countTries(f *Function, d *decl) {
 		switch s := u.at(j); {
 		case s == "?" && (u.at(j-1) == ")" || u.isWord(j-1)):
 			f.Tries++
+		case s == "map_err" && u.at(j+1) == "(" && u.at(u.closer(j+1)) != "?":
+			f.Tries++ // and gives it back
 		case s == "unwrap_or_default", s == "unwrap_or_else" && u.standsIn(j+1), s == "ok" && u.at(j-1) == "." && u.at(j+3) == ";",
 			s == "_" && u.at(j-1) == "let" && u.at(j+1) == "=", s == "let" && u.at(j+1) == "Ok" && u.at(j+2) == "(" && u.skipsFailure(j), s == "Err" && u.at(j+2) == "_" && u.at(j+4) == "=>":
 			f.Swallows++
