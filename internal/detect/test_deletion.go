@@ -196,14 +196,14 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*source.Case {
 			seen[cases[i].First]++
 		}
 	}
+	all := slices.Clone(fresh)
+	sameInput := func(c *source.Case) bool {
+		return c.First != 0 && seen[c.First] == 2 && slices.ContainsFunc(all, func(f *source.Case) bool { return c.First == f.First })
+	}
 	return slices.DeleteFunc(missing, func(c *source.Case) bool {
 		best, most := -1, 0.6
 		for i, f := range fresh {
 			if compared++; compared > maxCompared {
-				break
-			}
-			if c.First != 0 && c.First == f.First && seen[c.First] == 2 { // the same with another result
-				best = i
 				break
 			}
 			if s := bag.Similar(c.All, f.All); s > most {
@@ -213,7 +213,7 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*source.Case {
 		if best >= 0 {
 			fresh = slices.Delete(fresh, best, best+1)
 		}
-		return best >= 0
+		return best >= 0 || sameInput(c) // with another result
 	})
 }
 
