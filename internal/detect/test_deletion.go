@@ -200,7 +200,7 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*source.Case {
 	sameInput := func(c *source.Case) bool {
 		return c.First != 0 && seen[c.First] == 2 && slices.ContainsFunc(all, func(f *source.Case) bool { return c.First == f.First })
 	}
-	return slices.DeleteFunc(missing, func(c *source.Case) bool {
+	missing = slices.DeleteFunc(missing, func(c *source.Case) bool {
 		best, most := -1, 0.6
 		for i, f := range fresh {
 			if compared++; compared > maxCompared {
@@ -213,8 +213,12 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*source.Case {
 		if best >= 0 {
 			fresh = slices.Delete(fresh, best, best+1)
 		}
-		return best >= 0 || sameInput(c) // with another result
+		return best >= 0
 	})
+	if len(missing) == len(t.old.Cases) { // another table
+		return missing
+	}
+	return slices.DeleteFunc(missing, sameInput) // with another result
 }
 
 // rowMoved tells whether what a row says stands in what was added to tests: nearly
