@@ -205,8 +205,11 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*source.Assertion) {
 			continue
 		}
 		f := Finding{File: t.from.old.Path, Line: was.Line, Gone: true, Subject: t.old.Name, Evidence: was.S, Confidence: 0.6}
-		if empty && forgets(t, was) {
+		switch {
+		case empty && forgets(t, was):
 			f.Confidence, f.Message = 0.85, "the test asserts less, and nothing of what it did"
+		case len(gained) == 0 && !was.Weak() && !expects(t.new):
+			f.Confidence, f.Message = 0.85, "what is left of the test's assertions says nothing of what is expected"
 		}
 		r.lostAssert(t, f, more, now)
 	}
@@ -266,6 +269,12 @@ func hollow(t *testPair, lost, gained []*source.Assertion) bool {
 		}
 	}
 	return slices.ContainsFunc(lost, func(a *source.Assertion) bool { return !a.Weak() || a.Expects() })
+}
+
+// expects tells whether any assertion of a test says what is expected, and not only that
+// something is there.
+func expects(t *source.Test) bool {
+	return slices.ContainsFunc(t.Asserts, func(a source.Assertion) bool { return !a.Weak() || a.Expects() })
 }
 
 // forgets tells whether a test does not name any more what one of its assertions
@@ -347,8 +356,6 @@ func (r *run) lostAssert(t *testPair, f Finding, more bag.Bag, gained int) {
 		f.Confidence = 0.95
 		r.add(f, assertionRemoved)
 		return
-	case fewer && gained == 0 && !slices.ContainsFunc(t.new.Asserts, func(a source.Assertion) bool { return !a.Weak() || a.Expects() }):
-		f.Confidence, f.Message = 0.85, "what is left of the test's assertions says nothing of what is expected"
 	case fewer && gained == 0 && bag.Similar(t.old.All, t.new.All) > 0.6:
 		f.Confidence = 0.85
 	}

@@ -88,10 +88,42 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 			r.uncheckedCall(f, was, now, g, len(r.of(p).code) > 0)
 			continue
 		}
-		if g.Weak || how.handedOver && !softened || g.Called && bag.Inside(g.Words, r.of(p).code) >= 0.5 {
+		if g.Weak || how.handedOver && !softened || g.Called && r.calledElsewhere(p, g) {
 			f.Confidence = min(f.Confidence, 0.7)
 		}
 		r.add(f, guardRemoved)
+	}
+}
+
+// calledElsewhere tells whether a call that checks about the same as a guard came
+// anywhere in the change, in a file of the same language.
+func (r *run) calledElsewhere(p *pair, g *source.Guard) bool {
+	had, found := make(map[uint64]bool), false
+	for _, o := range r.pairs {
+		if o.lang != p.lang {
+			continue
+		}
+		eachGuard(o.old, func(was *source.Guard) { had[was.Key] = true })
+	}
+	for _, o := range r.pairs {
+		if o.lang == p.lang {
+			eachGuard(o.new, func(now *source.Guard) {
+				found = found || now.Called && !had[now.Key] && len(now.Words) > 0 && bag.Inside(g.Words, now.Words) >= 0.5
+			})
+		}
+	}
+	return found
+}
+
+// eachGuard goes through the guards of a version.
+func eachGuard(m *source.Model, do func(*source.Guard)) {
+	if m == nil {
+		return
+	}
+	for _, f := range m.Funcs {
+		for i := range f.Guards {
+			do(&f.Guards[i])
+		}
 	}
 }
 
