@@ -29,6 +29,7 @@ func TestFormsOfSoftenedChecks(t *testing.T) {
 		{"some errors are none", "a.go", golang, "package a\n\nfunc Load(name string) ([]Row, error) {\n\tf, err := os.Open(name)\n\tif err != nil && errors.Is(err, fs.ErrNotExist) {\n\t\treturn []Row{}, nil\n\t}\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tdefer f.Close()\n\treturn decode(f)\n}\n", nil},
 		{"a switch that is off", "a.go", size, "package a\n\nfunc New(size int) (*Ring, error) {\n\tconst strict = false\n\tif strict && size <= 0 {\n\t\treturn nil, fmt.Errorf(\"size %d\", size)\n\t}\n\treturn &Ring{rows: make([]Row, size)}, nil\n}\n", acts},
 		{"in some builds only", "src/a.rs", rust, "pub fn digits(text: &str) -> Result<Sum, Error> {\n    if cfg!(feature = \"strict\") {\n        if let Some(bad) = text.chars().find(|c| !c.is_ascii_hexdigit()) {\n            return Err(Error::Digit(bad));\n        }\n    }\n    Ok(Sum(text.to_lowercase()))\n}\n", acts},
+		{"in several steps", "a.py", "def read(self, amt):\n    data = self.fp.read(amt)\n    if len(data) < amt:\n        raise Incomplete(data, amt - len(data))\n    return data\n", "def read(self, amt):\n    size = min(amt, LEAST)\n    data = self.fp.read(size)\n    if len(data) >= amt:\n        return data\n    if len(data) < size:\n        raise Incomplete(data, amt - len(data))\n    return data + self.fp.read(amt - size)\n", nil},
 		{"where assertions are on", "src/A.php", php, "<?php\nclass A {\n    public function __construct(private int $calls) {\n        assert($calls >= 1);\n        $this->start = time();\n    }\n}\n", acts},
 		{"another class of error", "src/A.php", php, "<?php\nclass A {\n    public function __construct(private int $calls) {\n        if ($calls < 1) {\n            throw new LimitException('calls');\n        }\n        $this->start = time();\n    }\n}\n", nil},
 	})
@@ -79,6 +80,7 @@ func TestFormsOfHiding(t *testing.T) {
 		{"private at its head", "lib/table.rb", ruby, "class Table\n  private def due(time)\n    select { |job| job.due?(time) }\n  end\nend\n", acts},
 		{"private under another name", "Recipe.kt", kotlin, "class Recipe(val parts: Map<String, Int>) {\n    private fun has(ingredient: String): Boolean =\n        parts.keys.any { it.equals(ingredient, ignoreCase = true) }\n}\n", acts},
 		{"for the package only", "Clock.java", java, "public class Clock {\n    int seconds() {\n        return total / 1000 + lost;\n    }\n\n    @Override\n    public String toString() {\n        return super.toString() + total;\n    }\n}\n", acts},
+		{"what nobody calls by its name", "src/Mail.php", "<?php\nclass Mail {\n    public function __destruct()\n    {\n        foreach ($this->files as $file) {\n            unlink($file);\n        }\n    }\n}\n", "<?php\nclass Mail {\n}\n", nil},
 		{"inherited still", "Clock.java", java, "public class Clock {\n    public int seconds() {\n        return total / 1000 + lost;\n    }\n}\n", []string{"warn symbol-removed"}},
 		{"a constant in its place", "src/errors.ts", "export const enum Code {\n  A = 'a',\n  B = 'b',\n}\n", "export const Code = {\n  A: 'a',\n  B: 'b',\n};\n", []string{"warn symbol-removed"}},
 	})

@@ -67,7 +67,7 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 		if count[g.Key]--; count[g.Key] >= 0 {
 			continue
 		}
-		softened := how.softened(g)
+		softened := how.softened(g, fewer > 0)
 		if !softened && (r.guardElsewhere(p, g, gained, &how) || g.Called && fewer <= 0 && len(g.Words) == 0) {
 			continue
 		}
@@ -155,10 +155,11 @@ func gainedConditions(was, now []source.Condition) []source.Condition {
 }
 
 // softened tells whether a function does not fail where one of its checks did: it
-// goes on, gives a value, or only tells of it.
-func (how *rewritten) softened(g *source.Guard) bool {
+// goes on, gives a value, or only tells of it. The condition may be written in another
+// way when the function has fewer checks now.
+func (how *rewritten) softened(g *source.Guard, fewer bool) bool {
 	return !g.Weak && !g.Failure && len(g.Words) > 0 && slices.ContainsFunc(how.soft, func(c source.Condition) bool {
-		return (c.Off || g.Throws && !how.panics) && (c.Key == g.Key || bag.Inside(g.Words, c.Words) >= 0.6 && bag.Inside(c.Words, g.Words) >= 0.5)
+		return (c.Off || g.Throws && !how.panics) && (c.Key == g.Key || fewer && bag.Inside(g.Words, c.Words) >= 0.6 && bag.Inside(c.Words, g.Words) >= 0.5)
 	})
 }
 

@@ -139,7 +139,7 @@ func (u *unit) public(i int) bool {
 	case "rust":
 		return has(d.modifiers, "pub") || u.at(d.start) == "pub" || u.at(d.at-2) == "pub"
 	case "php":
-		return d.parent < 0 || has(d.modifiers, "public")
+		return (d.parent < 0 || has(d.modifiers, "public")) && !strings.HasPrefix(d.name, "__") // which nobody calls by name
 	}
 	if d.parent >= 0 { // a member of a class
 		return !strings.HasPrefix(d.name, "_") && !strings.HasPrefix(d.name, "#") && !has(d.modifiers, "private") && !has(d.modifiers, "protected")
