@@ -69,6 +69,9 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 				f.Confidence = 0.7 // one rule, and why; or of a test, of which only tools complain
 			}
 		}
+		if id == source.ComplaintOff && m.Silence.Rules > 1 && p.class == production && p.old != nil && !excused(p, m) {
+			f.Confidence = max(f.Confidence, 0.85) // several at once, and no word of why
+		}
 		if id == source.ComplaintOff && m.Silence.Rules == 0 && p.class == production && p.old != nil {
 			f.Confidence = max(f.Confidence, 0.85) // whatever it is that is complained of
 		}
