@@ -248,12 +248,12 @@ func partOf(t *testPair, now, was *source.Assertion) bool {
 	if now.Strength > was.Strength || len(rest) == 0 || bag.Inside(rest, t.new.All) == 1 {
 		return false
 	}
-	had := wordsOf(was.S)
-	return !slices.ContainsFunc(wordsOf(now.S), func(w string) bool { return !slices.Contains(had, w) })
+	had := codeWords(was.S)
+	return !slices.ContainsFunc(codeWords(now.S), func(w string) bool { return !slices.Contains(had, w) })
 }
 
-// wordsOf are the names and numbers in a piece of code.
-func wordsOf(code string) []string {
+// codeWords are the names and numbers in a piece of code.
+func codeWords(code string) []string {
 	return strings.FieldsFunc(code, func(c rune) bool { return c != '_' && !unicode.IsLetter(c) && !unicode.IsDigit(c) })
 }
 
@@ -263,18 +263,16 @@ func hollow(t *testPair, lost, gained []*source.Assertion) bool {
 	if len(lost) < len(t.old.Asserts) || len(gained) < len(t.new.Asserts) || len(gained) == 0 {
 		return false
 	}
-	for _, a := range gained {
-		if !a.Weak() || a.Expects() {
-			return false
-		}
-	}
-	return slices.ContainsFunc(lost, func(a *source.Assertion) bool { return !a.Weak() || a.Expects() })
+	return !slices.ContainsFunc(gained, saysWhat) && slices.ContainsFunc(lost, saysWhat)
 }
 
-// expects tells whether any assertion of a test says what is expected, and not only that
-// something is there.
+// saysWhat tells of an assertion that says what is expected, and not only that something
+// is there.
+func saysWhat(a *source.Assertion) bool { return !a.Weak() || a.Expects() }
+
+// expects tells whether any assertion of a test says what is expected.
 func expects(t *source.Test) bool {
-	return slices.ContainsFunc(t.Asserts, func(a source.Assertion) bool { return !a.Weak() || a.Expects() })
+	return slices.ContainsFunc(t.Asserts, func(a source.Assertion) bool { return saysWhat(&a) })
 }
 
 // forgets tells whether a test does not name any more what one of its assertions
@@ -365,7 +363,7 @@ func (r *run) lostAssert(t *testPair, f Finding, more bag.Bag, gained int) {
 // voids tells whether a test gives to nobody what an assertion of it was about.
 func voids(t *testPair, asserted string) bool {
 	return len(t.new.Voided) > len(t.old.Voided) && slices.ContainsFunc(t.new.Voided, func(name string) bool {
-		return !slices.Contains(t.old.Voided, name) && slices.Contains(wordsOf(asserted), name)
+		return !slices.Contains(t.old.Voided, name) && slices.Contains(codeWords(asserted), name)
 	})
 }
 

@@ -69,11 +69,8 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 				f.Confidence = 0.7 // one rule, and why; or of a test, of which only tools complain
 			}
 		}
-		if id == source.ComplaintOff && m.Silence.Rules > 1 && p.class == production && p.old != nil && !excused(p, m) {
-			f.Confidence = max(f.Confidence, 0.85) // several at once, and no word of why
-		}
-		if id == source.ComplaintOff && m.Silence.Rules == 0 && p.class == production && p.old != nil {
-			f.Confidence = max(f.Confidence, 0.85) // whatever it is that is complained of
+		if id == source.ComplaintOff && m.Silence.Rules != 1 && p.class == production && p.old != nil && !excused(p, m) {
+			f.Confidence = max(f.Confidence, 0.85) // whatever is complained of, or several things and no word of why
 		}
 		if outdated.MatchString(m.S) {
 			f.Confidence = min(f.Confidence, 0.7)
@@ -85,28 +82,24 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 // newMarks are those of now that was does not have: whose line is there already, and
 // then whose line without the mark.
 func newMarks(was, now []*source.Mark) []*source.Mark {
-	lines, keys := make(map[string]int), make(map[uint64]int)
-	for _, m := range was {
-		lines[m.S]++
+	line := func(m *source.Mark) string { return m.S }
+	return beyond(beyond(now, was, line), beyond(was, now, line), func(m *source.Mark) uint64 { return m.Key })
+}
+
+// beyond is what a list has more of each than another one, by a key; the last of those
+// with the same key.
+func beyond[T any, K comparable](all, others []T, key func(T) K) []T {
+	count := make(map[K]int)
+	for _, o := range others {
+		count[key(o)]++
 	}
-	var rest []*source.Mark
-	kept := make(map[string]int)
-	for _, m := range now {
-		if lines[m.S]--; lines[m.S] < 0 {
-			rest = append(rest, m)
-			continue
+	var rest []T
+	for _, e := range all {
+		if count[key(e)]--; count[key(e)] < 0 {
+			rest = append(rest, e)
 		}
-		kept[m.S]++
 	}
-	for _, m := range was {
-		if kept[m.S]--; kept[m.S] < 0 {
-			keys[m.Key]++
-		}
-	}
-	return slices.DeleteFunc(rest, func(m *source.Mark) bool {
-		keys[m.Key]--
-		return keys[m.Key] >= 0
-	})
+	return rest
 }
 
 // outdated is what silences notices that something is deprecated, and nothing else.
@@ -185,10 +178,10 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 			broad++
 		}
 	}
+	added := len(now.Handlers) > len(was.Handlers)
 	for i := range now.Handlers {
 		h := &now.Handlers[i]
 		f := Finding{File: p.new.Path, Line: h.Line, Subject: now.Name, Evidence: h.S, Confidence: 0.9}
-		added := len(now.Handlers) > len(was.Handlers)
 		if h.Dropped {
 			if dropped--; dropped < 0 {
 				if h.Cleans || added && (h.Expected || fresh(h.Guarded, was)) {
@@ -204,7 +197,7 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 			continue
 		}
 		if h.Broad {
-			if broad--; broad < 0 && len(now.Handlers) > len(was.Handlers) {
+			if broad--; broad < 0 && added {
 				f.Confidence = 0.6
 				r.add(f, broadCatch)
 			}

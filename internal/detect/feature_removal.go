@@ -235,7 +235,7 @@ func stillCalled(p *pair, was *source.Function) bool {
 }
 
 // amidOther tells whether the change that removed a symbol is about something else:
-// functions came, and nothing had to be changed that used the symbol. Who means to
+// other code came, and nothing had to be changed that used the symbol. Who means to
 // take something away does only that, or leads its users elsewhere.
 func (r *run) amidOther(p *pair, was *source.Function) bool {
 	return (len(r.of(p).fresh[""]) > 0 || len(r.of(p).code) >= otherWork) && !r.usedBefore(p, was)

@@ -144,14 +144,7 @@ func (how *rewritten) asksNothing(was *source.Function) bool {
 
 // gainedConditions are those of now that was does not have.
 func gainedConditions(was, now []source.Condition) []source.Condition {
-	had := make(map[uint64]int)
-	for _, c := range was {
-		had[c.Key]++
-	}
-	return slices.DeleteFunc(slices.Clone(now), func(c source.Condition) bool {
-		had[c.Key]--
-		return had[c.Key] >= 0
-	})
+	return beyond(now, was, func(c source.Condition) uint64 { return c.Key })
 }
 
 // softened tells whether a function does not fail where one of its checks did: it

@@ -217,13 +217,8 @@ func (u *unit) offByName(i int, note func(s Skipping, at, to int)) {
 		if p >= 0 && u.decls[p].kind != DeclContainer {
 			continue
 		}
-		for j := i; j >= -1; j = u.decls[j].parent {
-			if j == p {
-				u.noteMark(h, note)
-			}
-			if j < 0 {
-				break
-			}
+		if u.within(i, p) {
+			u.noteMark(h, note)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (u *unit) function(i int) *Function {
 	d := &u.decls[i]
 	tokens := u.tok[d.start:d.end]
 	f := &Function{
-		Name: u.fullName(i), Leaf: d.name[strings.LastIndexByte(d.name, '.')+1:], Line: u.line(d.at), Kind: d.kind, Tokens: len(tokens),
+		Name: u.fullName(i), Leaf: d.leaf(), Line: u.line(d.at), Kind: d.kind, Tokens: len(tokens),
 		Lines: u.line(d.end-1) - u.line(d.start) + 1, Test: u.inTests || u.inTestCode(i),
 	}
 	f.Public = !f.Test && u.public(i)

@@ -2,7 +2,6 @@ package source
 
 import (
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/lex"
@@ -42,11 +41,7 @@ func (u *unit) findHooks() {
 			if u.isHook(i) {
 				u.hooks = append(u.hooks, hook{s, d.parent, d.start, d.end})
 			}
-			name := d.name
-			if dot := strings.LastIndexByte(name, '.'); dot >= 0 { // a method of Go
-				name = name[dot+1:]
-			}
-			u.skippers[name] = s
+			u.skippers[d.leaf()] = s
 		}
 	}
 	u.hookCalls()
@@ -133,10 +128,7 @@ func (u *unit) skipsBy(d *decl, i int) (s Skipping, at, to int) {
 // isHook tells whether a function runs before the tests that stand beside it.
 func (u *unit) isHook(i int) bool {
 	d := &u.decls[i]
-	name := d.name
-	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
-		name = name[dot+1:]
-	}
+	name := d.leaf()
 	if hookNames()[name] {
 		return true
 	}
@@ -225,17 +217,19 @@ func (u *unit) around(i int) int {
 	return best
 }
 
+// within tells whether a declaration is another one, or stands in it; -1 is the file.
+func (u *unit) within(i, scope int) bool {
+	for i >= 0 && i != scope {
+		i = u.decls[i].parent
+	}
+	return i == scope
+}
+
 // hookedSkips notes what runs before a test and skips it.
 func (u *unit) hookedSkips(i int, note func(s Skipping, at, to int)) {
 	for _, h := range u.hooks {
-		for j := u.decls[i].parent; j >= -1; j = u.decls[j].parent {
-			if j == h.scope || j >= 0 && h.scope < 0 && u.lang.Name == "go" {
-				note(h.skip, h.at, h.to)
-				break
-			}
-			if j < 0 {
-				break
-			}
+		if u.within(u.decls[i].parent, h.scope) {
+			note(h.skip, h.at, h.to)
 		}
 	}
 	if u.inTests && u.lang.Name != "go" {

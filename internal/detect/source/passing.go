@@ -79,12 +79,12 @@ func (u *unit) zeroResult(i int) bool {
 // readIgnored notes a call of Go whose error does no more than end a round of a
 // loop, or the function with no error.
 func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
-	if u.lang.Name != "go" || !u.endsRound(body[0], body[1]) && !u.returnsNoError(body[0], body[1]) && !u.makesUp(body[0], body[1]) {
+	if u.lang.Name != "go" {
 		return
 	}
 	from, to := condition[0], condition[1]
-	if !u.endsRound(body[0], body[1]) && !u.plainFailure(from, to) {
-		return // some errors only
+	if !u.endsRound(body[0], body[1]) && !(u.plainFailure(from, to) && (u.returnsNoError(body[0], body[1]) || u.makesUp(body[0], body[1]))) {
+		return
 	}
 	for j := from; j < to; j++ {
 		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" {
@@ -159,15 +159,21 @@ func (u *unit) skipsFailure(i int) bool {
 		case u.kindAt(j) == lex.Op && (s == "(" || s == "["):
 			j = u.closer(j) - 1
 		case s == "else" && u.at(j+1) == "{":
-			return !u.fails(j+2, u.closer(j+1)) && u.closer(j+1)-j <= 6
+			return u.goesOnElse(j)
 		case s == "{" && u.at(i-1) == "if":
 			end := u.closer(j)
-			return u.at(end) != "else" || u.at(end+1) == "{" && !u.fails(end+2, u.closer(end+1)) && u.closer(end+1)-end <= 6
+			return u.at(end) != "else" || u.at(end+1) == "{" && u.goesOnElse(end)
 		case s == ";":
 			return false
 		}
 	}
 	return false
+}
+
+// goesOnElse tells whether the short block of the else at i fails in no way.
+func (u *unit) goesOnElse(i int) bool {
+	end := u.closer(i + 1)
+	return !u.fails(i+2, end) && end-i <= 6
 }
 
 // standsIn tells whether the closure of Rust in the parentheses at open takes an

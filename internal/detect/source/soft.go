@@ -94,6 +94,9 @@ func (u *unit) switchedOn(from, to int) bool {
 // alwaysFalse tells of a name that is given false in one place, and nothing in any
 // other.
 func (u *unit) alwaysFalse(name string) bool {
+	if !u.givenFalse()[name] {
+		return false
+	}
 	given := 0
 	h := Hash(name)
 	for i := range u.tok {
@@ -116,6 +119,22 @@ func (u *unit) alwaysFalse(name string) bool {
 		}
 	}
 	return given == 1
+}
+
+// givenFalse has every name that may be given false somewhere: those before it, with a
+// type of up to three tokens.
+func (u *unit) givenFalse() set {
+	if u.falseNames == nil {
+		u.falseNames = make(set)
+		for i := range u.tok {
+			if s := u.at(i); (s == "=" || s == ":=") && strings.EqualFold(u.at(i+1), "false") {
+				for j := max(i-4, 0); j < i; j++ {
+					u.falseNames[u.at(j)] = true
+				}
+			}
+		}
+	}
+	return u.falseNames
 }
 
 // makesEmpty tells whether the call at i makes something with nothing in it.

@@ -28,9 +28,10 @@ type unit struct {
 	inside int
 	// off is where the block ends, in a function, that runs in some builds only.
 	off int
-	// last and offAt are what lastOf and offHeads found.
-	last  map[place]int
-	offAt []int
+	// last, offAt and falseNames are what lastOf, offHeads and givenFalse found.
+	last       map[place]int
+	offAt      []int
+	falseNames set
 	// inTests is set for a file with tests, by its name; tests tells which of the
 	// declarations are one.
 	inTests bool
@@ -92,6 +93,9 @@ type decl struct {
 	calls   []string
 }
 
+// leaf is the name without what stands before it, as the type of a method of Go.
+func (d *decl) leaf() string { return d.name[strings.LastIndexByte(d.name, '.')+1:] }
+
 // annotation is one of a declaration.
 type annotation struct {
 	name string
@@ -103,7 +107,7 @@ type annotation struct {
 func (u *unit) begin(lang *Language, path, src string) {
 	u.lang, u.path, u.src = lang, path, src
 	u.inTests = lang.TestFile(path)
-	u.decls, u.heads, u.exports, u.inside, u.skipPlaces, u.given, u.last, u.offAt = u.decls[:0], u.heads[:0], nil, 0, nil, nil, nil, nil
+	u.decls, u.heads, u.exports, u.inside, u.skipPlaces, u.given, u.last, u.offAt, u.falseNames = u.decls[:0], u.heads[:0], nil, 0, nil, nil, nil, nil, nil
 	u.tok, u.notes = u.whole.Read(&lang.rules, src)
 	u.tok = slices.Clip(u.tok) // behind the tokens stand those of another file
 	u.brackets()
