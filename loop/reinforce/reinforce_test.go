@@ -1,6 +1,9 @@
 package reinforce_test
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -125,9 +128,23 @@ func TestOwnTexts(t *testing.T) {
 	if got, _ := texts.Text(hook.LevelMinimal, &reinforce.About{Iteration: 7}, 500); !strings.HasPrefix(got, "Mind iteration 7!") {
 		t.Errorf("%s", got)
 	}
-	for _, bad := range []string{"{{", "{{.Nothing}}"} {
+	for _, bad := range []string{"{{", "{{.Nothing}}", "{{range .Failing}}{{.Nothing}}{{end}}", strings.Repeat("long ", 100)} {
 		if _, err := reinforce.LoadTexts(fstest.MapFS{"exit.md.tmpl": {Data: []byte(bad)}}); err == nil || !strings.Contains(err.Error(), "exit.md.tmpl") {
 			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// TestOwnTextsOfNowhere: a folder that is not there, or whose files are named
+// otherwise, does not leave a person with the built-in texts.
+func TestOwnTextsOfNowhere(t *testing.T) {
+	t.Parallel()
+	for name, dir := range map[string]fs.FS{
+		"no folder":   os.DirFS(filepath.Join(t.TempDir(), "none")),
+		"other names": fstest.MapFS{"minimal.tmpl": {Data: []byte("Mind!")}},
+	} {
+		if _, err := reinforce.LoadTexts(dir); err == nil || !strings.Contains(err.Error(), "minimal.md.tmpl") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -20,6 +20,8 @@ const (
 	MaxMinimal    = 50
 	MaxStandard   = 150
 	MaxAggressive = 300
+	// MaxExit is for the honest way out, which is part of each.
+	MaxExit = 40
 	// MaxSession is for all that an agent is reminded of in one session.
 	MaxSession = 500
 )
@@ -69,33 +71,68 @@ type Texts struct{ set *template.Template }
 // LoadTexts reads the templates minimal, standard, aggressive and exit (each
 // NAME.md.tmpl, a text/template for an [About]) from a folder; those that it does
 // not have, and all of them when dir is nil, are the built-in ones. exit is the
-// honest way out: it stands at the end of each reminder and is never cut. An error
-// names the file.
+// honest way out: it stands at the end of each reminder and is never cut, so that
+// it may be at most [MaxExit] tokens long. A folder that is not there or has none of
+// the four, and a template that fails with nothing or with everything to tell, is
+// an error; it names the file.
 func LoadTexts(dir fs.FS) (Texts, error) {
-	set := template.New("")
+	t := Texts{template.New("")}
 	var errs []error
+	own := 0
 	for _, name := range []string{"minimal", "standard", "aggressive", "exit"} {
 		file := name + ".md.tmpl"
-		text, err := texts.ReadFile("texts/" + file)
-		if dir != nil {
-			own, ownErr := fs.ReadFile(dir, file)
-			if ownErr == nil {
-				text = own
-			} else if !errors.Is(ownErr, fs.ErrNotExist) {
-				err = errors.Join(err, ownErr)
-			}
+		text, isOwn, err := readText(dir, file)
+		if isOwn {
+			own++
 		}
 		if err == nil {
-			_, err = set.New(name).Parse(string(text))
-		}
-		if err == nil {
-			err = set.ExecuteTemplate(&strings.Builder{}, name, &About{})
+			err = t.add(name, text)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("read template %s: %w", file, err))
 		}
 	}
-	return Texts{set}, errors.Join(errs...)
+	if dir != nil && own == 0 && len(errs) == 0 {
+		errs = append(errs, errors.New("there is none of minimal.md.tmpl, standard.md.tmpl, aggressive.md.tmpl, exit.md.tmpl"))
+	}
+	return t, errors.Join(errs...)
+}
+
+// readText is a template, and whether it is the user's.
+func readText(dir fs.FS, file string) (text string, own bool, err error) {
+	if dir != nil {
+		data, err := fs.ReadFile(dir, file)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return string(data), true, err
+		}
+	}
+	data, err := texts.ReadFile("texts/" + file)
+	return string(data), false, err
+}
+
+// everything says something in each field: what a template is tried with.
+func everything() *About {
+	return &About{
+		Iteration: 2, Failing: []Failing{{"TestA", "a_test.go"}, {"TestB", "b_test.go"}}, Worse: []string{"1 test gone"},
+		Error: "broken", ErrorKind: "build", Place: "a.go:1", Repeated: 2, Plateau: true, Declining: true,
+	}
+}
+
+// add takes a template that can be written whatever there is to tell.
+func (t Texts) add(name, text string) error {
+	if _, err := t.set.New(name).Parse(text); err != nil {
+		return err
+	}
+	for _, about := range []*About{{}, everything()} {
+		written, err := t.write(name, about)
+		if err != nil {
+			return err
+		}
+		if n := Tokens(written); name == "exit" && n > MaxExit {
+			return fmt.Errorf("it is %d tokens long, and may be %d", n, MaxExit)
+		}
+	}
+	return nil
 }
 
 // Text writes the reminder of a level, of at most so many tokens as the level, and
