@@ -125,7 +125,7 @@ func excused(p *pair, m *source.Mark) bool {
 	case s.Rules > 3:
 		return false
 	}
-	return m.Silence.Words >= least || m.Why != "" && !strings.Contains(p.old.Notes, m.Why)
+	return m.Silence.Words >= least || m.Why != "" && (p.old == nil || !strings.Contains(p.old.Notes, m.Why))
 }
 
 // maxOpenEnds is how many open ends a file may gain.

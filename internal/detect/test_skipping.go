@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -68,9 +69,9 @@ func (r *run) skipped(p *pair, was, now *source.Test) {
 // conditional tells of a test that is skipped under a condition: of the first that
 // is new and no reason, or of the skip as such when the test had none.
 func (r *run) conditional(p *pair, f Finding, was, now *source.Test) {
-	fresh := r.unexplained(p, now.Whens, was.Whens)
+	fresh := r.unexplained(p, now, was)
 	switch {
-	case len(fresh) > len(r.unexplained(p, was.Whens, now.Whens)):
+	case len(fresh) > len(r.unexplained(p, was, now)):
 		f.Line, f.Evidence, f.Confidence = fresh[0].Line, fresh[0].S, 0.9
 	case was.Skip != source.Runs:
 		return
@@ -82,14 +83,14 @@ func (r *run) conditional(p *pair, f Finding, was, now *source.Test) {
 	r.add(f, skipConditional)
 }
 
-// unexplained are the conditions, each once, that are no reason and are not among
-// others.
-func (r *run) unexplained(p *pair, all, others []source.When) []*source.When {
+// unexplained are the conditions of a test, each once, that are no reason and are not
+// among those of another one.
+func (r *run) unexplained(p *pair, t, other *source.Test) []*source.When {
 	var left []*source.When
-	for i := range all {
-		w := &all[i]
+	for i := range t.Whens {
+		w := &t.Whens[i]
 		same := func(o *source.When) bool { return o.Text == w.Text && o.RunsWhen == w.RunsWhen }
-		if !r.explains(p, w) && !slices.ContainsFunc(others, func(o source.When) bool { return same(&o) }) && !slices.ContainsFunc(left, same) {
+		if !r.explains(p, t, w) && !slices.ContainsFunc(other.Whens, func(o source.When) bool { return same(&o) }) && !slices.ContainsFunc(left, same) {
 			left = append(left, w)
 		}
 	}
@@ -98,8 +99,9 @@ func (r *run) unexplained(p *pair, all, others []source.When) []*source.When {
 
 // explains tells whether a condition is one of the machine. What production code
 // uses since this change is used.
-func (r *run) explains(p *pair, w *source.When) bool {
+func (r *run) explains(p *pair, t *source.Test, w *source.When) bool {
 	c := w.Condition
+	c.Test = t.Name
 	c.Used = c.Used || bag.Shared(w.Asks, r.of(p).code) > 0
 	return c.Explains()
 }
@@ -126,9 +128,26 @@ func (r *run) notLookedFor(p *pair) {
 	if p.old == nil || p.lang == nil || len(p.old.Tests) == 0 || len(p.new.Tests) == 0 || p.old.Path == p.new.Path {
 		return
 	}
+	if build := goSystem(p.new.Path); build != "" && goSystem(p.old.Path) == "" && (&machine.Condition{Language: "go", Text: build, RunsWhen: true}).Off() {
+		r.add(Finding{File: p.new.Path, Line: 1, Subject: p.old.Path, Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9, Message: "the tests of a file run on " + build + " only, by its new name"}, skipConditional)
+	}
 	if p.lang.Collected(p.old.Path) && !p.lang.Collected(p.new.Path) {
 		r.add(Finding{File: p.new.Path, Line: 1, Subject: p.old.Path, Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9, Message: "runners do not find the tests of a file under its new name"}, skipAdded)
 	}
+}
+
+// goSystem is the system, or the processor, that the name of a file of tests of Go ends
+// in, for which alone it is built; empty for none.
+func goSystem(name string) string {
+	stem, ok := strings.CutSuffix(path.Base(name), "_test.go")
+	parts := strings.Split(stem, "_")
+	if last := parts[len(parts)-1]; ok && len(parts) > 1 {
+		switch last {
+		case "windows", "darwin", "linux", "freebsd", "openbsd", "netbsd", "solaris", "arm64", "amd64":
+			return last
+		}
+	}
+	return ""
 }
 
 // modulesGone tells of modules of tests that a file of Rust declares no more: nobody
@@ -163,7 +182,7 @@ func (r *run) buildTags(p *pair) {
 		return
 	}
 	build := machine.Condition{Language: "go", Text: p.new.Build, RunsWhen: true}
-	if !build.Explains() && !strings.HasPrefix(p.new.Build, "!") || build.Always() { // such a tag leaves them out when it is given
+	if !build.Explains() && !strings.HasPrefix(p.new.Build, "!") || build.Always() || build.Off() { // such a tag leaves them out when it is given
 		f.Confidence = 0.9
 	}
 	r.add(f, skipConditional)

@@ -23,15 +23,24 @@ type Condition struct {
 	Used bool
 	// Tried is set when it was tried, and failed.
 	Tried bool
+	// Given is what names in the condition stand for.
+	Given map[string]string
+	// Test is the name of the test.
+	Test string
 }
 
 // Explains tells whether the condition is a reason for a test not to run: one of the
-// system, or of something that the tests use. It is none when it always holds.
+// system, or of something that the tests use. It is none when it always holds, or on
+// usual machines.
 func (c *Condition) Explains() bool {
 	switch {
 	case c.Always(), checked().MatchString(c.Text):
 		return false
 	case c.Tried:
+		return true
+	case c.Off():
+		return otherSystem().MatchString(c.Test)
+	case c.usually() == no: // only elsewhere
 		return true
 	case ofSystem().MatchString(c.plain()), c.version() != nil, build().MatchString(c.Text):
 		return true
@@ -74,7 +83,7 @@ func everySystem(text string) bool {
 
 var (
 	checked = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\bCI\b|GITHUB_ACTIONS|(?i)in_?ci\b|\bis_?ci\b|travis|jenkins`)
+		return regexp.MustCompile(`\bCI\b|_CI\b|CICondition|skipOnCi|CIRCLECI|(?i)github_|in_?ci\b|\bis_?ci\b|travis|jenkins|buildkite|teamcity|tf_build|continuous_?integration|build_number`)
 	})
 	ofSystem = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)windows|win32|win_|darwin|mac_?os|\bmac\?|linux|unix|bsd\b|goos|goarch|platform|\bos\.name|\bos\.type|operatingsystem|java_?os|\barch|arm64|amd64|aarch|x86|short\(\)|\b(is_?)?root\b|\bget[re]?uid\b|geteuid|locale|cgo|\b(is)?race|wasm|endian|msys|\bfork\b|symlink|ipv6|fips|posix|\bnt\b|tty|numcpu|cpu_count`)

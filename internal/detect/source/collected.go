@@ -141,6 +141,9 @@ func (u *unit) nested(i int) bool {
 // in a class that MSTest finds.
 func (u *unit) sharpCollected(d *decl) bool {
 	for _, a := range d.annotations {
+		if (a.name == "Fact" || a.name == "Theory") && d.parent >= 0 && (has(u.decls[d.parent].modifiers, "internal") || has(u.decls[d.parent].modifiers, "private")) {
+			return false
+		}
 		switch a.name {
 		case "Test", "TestCase", "TestMethod", "DataTestMethod", "TestCaseSource":
 			if has(d.modifiers, "private") || has(d.modifiers, "protected") || has(d.modifiers, "internal") {

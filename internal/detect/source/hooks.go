@@ -247,7 +247,9 @@ func (u *unit) declaredSometimes(i int, note func(s Skipping, at, to int)) {
 	at := d.start
 	if u.lang.shape == ends {
 		if at := u.modifierAfter(d.end); at > 0 {
-			note(Sometimes, at, u.lineEnd(at))
+			u.noteDeclared(at, u.lineEnd(at), note)
+		} else if at := u.blockAround(d, around.body); at > 0 {
+			u.noteDeclared(at, u.lineEnd(at), note)
 		}
 		return
 	}
@@ -260,7 +262,7 @@ func (u *unit) declaredSometimes(i int, note func(s Skipping, at, to int)) {
 			head := int(u.heads[n])
 			if u.tok[head].Col < u.tok[at].Col {
 				if w := u.at(head); w == "if" || w == "elif" {
-					note(Sometimes, head, u.colon(head+1, len(u.tok)))
+					u.noteDeclared(head, u.colon(head+1, len(u.tok)), note)
 				}
 				return
 			}
@@ -274,11 +276,32 @@ func (u *unit) declaredSometimes(i int, note func(s Skipping, at, to int)) {
 			j = u.opener(j)
 		case s == "{":
 			if u.at(j-1) == ")" && u.opener(j-1) > 0 && u.at(u.opener(j-1)-1) == "if" {
-				note(Sometimes, u.opener(j-1)-1, j)
+				u.noteDeclared(u.opener(j-1)-1, j, note)
 			}
 			return
 		}
 	}
+}
+
+// noteDeclared notes the condition in [at, to) under which a test is declared: it runs
+// when that holds.
+func (u *unit) noteDeclared(at, to int, note func(s Skipping, at, to int)) {
+	n := len(u.skipPlaces)
+	note(Sometimes, at, to)
+	for i := n; i < len(u.skipPlaces); i++ {
+		u.skipPlaces[i].declares = true
+	}
+}
+
+// blockAround is the if or unless of Ruby whose block a declaration stands in, behind
+// from; 0 for none.
+func (u *unit) blockAround(d *decl, from int) int {
+	for j := d.start - 1; j > max(from, d.start-maxSteps); j-- {
+		if s := u.at(j); (s == "if" || s == "unless") && u.tok[j].First && int(u.match[j]) >= d.end-1 {
+			return j
+		}
+	}
+	return 0
 }
 
 // maxSteps is how far back the block is looked for that a test is declared in.

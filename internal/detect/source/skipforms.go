@@ -152,7 +152,7 @@ func (u *unit) metadata(t *Test, d *decl, note func(s Skipping, at, to int)) {
 		switch u.at(j) {
 		case "if", "unless":
 			if u.at(j+1) != "true" {
-				note(Sometimes, j, d.body-1)
+				u.noteDeclared(j, d.body-1, note)
 			}
 		case "skip", "pending":
 			note(Always, d.at, d.body)
@@ -273,4 +273,38 @@ func (u *unit) rustSkip() (Skipping, int) {
 		}
 	}
 	return Runs, 0
+}
+
+// pestSystems are what Pest has for tests that run on some systems only.
+var pestSystems = sync.OnceValue(func() set {
+	return words("skipOnWindows skipOnMac skipOnLinux onlyOnWindows onlyOnMac onlyOnLinux skipOnCi skipLocally")
+})
+
+// pestSystem notes it(...)->skipOnLinux().
+func (u *unit) pestSystem(d *decl, call string, note func(s Skipping, at, to int)) {
+	for j := d.end - 1; j > d.at; j-- {
+		if u.at(j) == call && u.at(j-1) == "->" {
+			note(Sometimes, j, j+1)
+			return
+		}
+	}
+}
+
+// sharpConditions are attributes of C# by which a test runs on some machines only.
+var sharpConditions = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:Platform|PlatformSpecific|OSCondition|OSSkipCondition|SkipOnPlatform|CICondition)$|(?i:(?:windows|win|mac|osx|macos|linux|unix)(?:only)?(?:fact|theory)$)|^(?:Manual|Local|Nightly|DebugOnly|SkipOnCI|NotOnCI)(?:Fact|Theory)$`)
+})
+
+// sharpOnly tells whether the attribute with the name at i says where a test runs, and
+// not where it does not.
+func (u *unit) sharpOnly(i, to int) bool {
+	if u.lang.Name != "csharp" || !sharpConditions().MatchString(u.at(i)) || strings.HasPrefix(u.at(i), "Skip") || u.at(i) == "OSSkipCondition" || strings.HasPrefix(u.at(i), "Not") {
+		return false
+	}
+	for j := i; j < to; j++ {
+		if u.at(j) == "Exclude" {
+			return false
+		}
+	}
+	return true
 }

@@ -18,11 +18,16 @@ func (u *unit) fileSkip() (Skipping, int) {
 	default:
 		return Runs, 0
 	}
+	under := -1 // what the line stands under, at the margin
 	for _, head := range u.heads {
 		i := int(head)
 		if u.tok[i].Col != 0 {
+			if s, at := u.moduleSkips(i, under); s != Runs {
+				return s, at
+			}
 			continue
 		}
+		under = i
 		if u.at(i) == "pytest" && u.at(i+2) == "importorskip" {
 			return Sometimes, i
 		}
@@ -47,13 +52,32 @@ func (u *unit) fileSkip() (Skipping, int) {
 	return Runs, 0
 }
 
+// moduleSkips tells of a module of Python that is left out, by the line at i, under a
+// condition at the margin, and where that stands.
+func (u *unit) moduleSkips(i, under int) (Skipping, int) {
+	leaves := u.at(i) == "pytest" && u.at(i+2) == "skip" || u.at(i) == "raise" && (u.at(i+1) == "SkipTest" || u.at(i+3) == "SkipTest")
+	if under < 0 || !leaves {
+		return Runs, 0
+	}
+	switch u.at(under) {
+	case "if", "elif":
+		if u.constant(under + 1) {
+			return Always, i
+		}
+		return Sometimes, under
+	case "except":
+		return Sometimes, i
+	}
+	return Runs, 0
+}
+
 // noteSkip notes one way in which a test is skipped.
 func (u *unit) noteSkip(t *Test, s Skipping, at, to int) {
 	if s > t.Skip {
 		t.Skip, t.SkipLine, t.SkipText = s, u.line(at), u.text(at, to)
 	}
 	if s == Sometimes {
-		u.skipPlaces = append(u.skipPlaces, skipPlace{t, at, to})
+		u.skipPlaces = append(u.skipPlaces, skipPlace{t: t, at: at, to: to})
 	}
 }
 
@@ -77,6 +101,8 @@ func (u *unit) readSkips(t *Test, i int) {
 		for n, call := range d.calls {
 			switch {
 			case n > 0 && call == "skip" && u.lang.Name == "php" && u.pestSkip(d, note):
+			case n > 0 && u.lang.Name == "php" && pestSystems()[call]:
+				u.pestSystem(d, call, note)
 			case u.lang.skipped[call], n > 0 && (call == "skip" || call == "todo" || call == "pending"), call == "pending":
 				note(Always, d.at, min(d.at+4, len(u.tok)))
 			case n > 0 && (call == "skipIf" || call == "runIf"):
@@ -163,12 +189,12 @@ func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
 	}
 	for j := open; j < a.to; j++ {
 		option := u.at(j+1) == "="
-		if option && (u.at(j) == "Skip" && u.at(j+2) != "null" || u.at(j) == "enabled" && u.at(j+2) == "false" || u.at(j) == "Ignore" || u.at(j) == "IgnoreReason") {
+		if option && (u.at(j) == "Skip" && u.at(j+2) != "null" || u.at(j) == "enabled" && u.at(j+2) == "false" || u.at(j) == "Ignore" || u.at(j) == "IgnoreReason" || u.at(j) == "Explicit" && u.at(j+2) == "true") {
 			return Always, false
 		}
 	}
 	switch {
-	case a.name == "xfail" || a.name == "expectedFailure" || a.name == "should_panic":
+	case a.name == "xfail" || a.name == "expectedFailure" || a.name == "should_panic" || a.name == "ExpectedToFail" || a.name == "Test" && u.passesAnyway(open, a.to):
 		return Runs, true
 	case u.lang.Name == "rust" && a.name == "cfg":
 		return u.builtSometimes(open, a.to), false
@@ -179,12 +205,25 @@ func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
 			}
 		}
 		return Runs, false
+	case u.lang.Name == "csharp" && sharpConditions().MatchString(a.name):
+		return Sometimes, false
 	case !u.lang.skips[a.name]:
 		return Runs, false
 	case conditionalSkips()[a.name] && !u.constant(open+1):
 		return Sometimes, false
 	}
 	return Always, false
+}
+
+// passesAnyway tells of a test of Java that is said to pass when whatever fails in it,
+// or when most of its rounds fail.
+func (u *unit) passesAnyway(open, to int) bool {
+	for j := open; j < to; j++ {
+		if s := u.at(j); u.at(j+1) == "=" && (s == "expected" && (u.at(j+2) == "Throwable" || u.at(j+2) == "AssertionError" || u.at(j+2) == "Error") || s == "successPercentage" && u.at(j+2) != "100") {
+			return true
+		}
+	}
+	return false
 }
 
 var conditionalSkips = sync.OnceValue(func() set {
@@ -242,7 +281,7 @@ func (u *unit) skipsHere(d *decl, i int) Skipping {
 			return Runs
 		}
 	case "javascript", "typescript":
-		if s == "skip" && call && u.tok[i].First && u.destructures(d, s) {
+		if call && u.tok[i].First && (s == "skip" && u.destructures(d, s) || s == "pending" && u.valueOf(i) < 0) {
 			break
 		}
 		if !call || before != "." || u.at(i-2) != "this" && u.at(i-2) != "t" && u.at(i-2) != "ctx" && u.at(i-2) != "context" && u.at(i-2) != "test" || u.at(i-2) == "test" && u.at(i+2) != ")" && u.at(i+2) != "true" {

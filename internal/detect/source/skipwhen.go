@@ -14,6 +14,9 @@ import (
 type skipPlace struct {
 	t      *Test
 	at, to int
+	// declares is set when the test is declared under the condition, and runs when it
+	// holds.
+	declares bool
 }
 
 // readWhens reads the conditions under which tests of the file are skipped: what
@@ -31,7 +34,7 @@ func (u *unit) readWhens() {
 	}
 	for _, p := range u.skipPlaces {
 		if _, ok := w.known[p.at]; !ok {
-			w.known[p.at] = w.read(p.at, p.to)
+			w.known[p.at] = w.read(p)
 		}
 	}
 	for n := range w.conditions {
@@ -70,13 +73,17 @@ func (w *whenReader) take(from, to int) {
 // maxWhen is how many tokens of a condition are looked at.
 const maxWhen = 120
 
-// read reads the condition of the skip [at, to).
-func (w *whenReader) read(at, to int) int {
-	from, end, runs := w.whenOf(at, to)
+// read reads the condition of a skip.
+func (w *whenReader) read(p skipPlace) int {
+	at := p.at
+	from, end, runs := w.whenOf(at, p.to)
+	if p.declares {
+		runs = !runs
+	}
 	if s := w.at(from); s == "!" || s == "not" {
 		from, runs = from+1, !runs
 	}
-	c := when{Condition: machine.Condition{Language: w.lang.Name, RunsWhen: runs}, asked: make(map[string]bool)}
+	c := when{Condition: machine.Condition{Language: w.lang.Name, RunsWhen: runs, Given: make(map[string]string)}, asked: make(map[string]bool)}
 	if w.at(at-1) == "=" || w.at(at-1) == "." && w.at(at-3) == "=" { // np = pytest.importorskip("numpy")
 		if name := at - 2; w.isWord(name) && w.at(at-1) == "=" {
 			c.names = append(c.names, w.at(name))
@@ -144,10 +151,10 @@ func (u *unit) whenOf(at, to int) (from, end int, runs bool) {
 			if u.at(j+1) == "(" {
 				return j + 2, u.firstArgument(j + 1), false
 			}
-		case "enabled", "cfg":
+		case "enabled", "enabledIf", "cfg":
 			return j + 1, to, true
 		}
-		if s := u.at(j); strings.HasPrefix(s, "Enabled") || strings.HasPrefix(s, "Requires") {
+		if s := u.at(j); strings.HasPrefix(s, "Enabled") || strings.HasPrefix(s, "Requires") || strings.HasPrefix(s, "onlyOn") || u.sharpOnly(j, to) {
 			return j, to, true
 		}
 	}
@@ -199,9 +206,10 @@ func (u *unit) headEnd(i, to int) int {
 }
 
 // say writes tokens down as they count, and notes what they ask for; with what the
-// names in them stand for when asked to go on.
-func (w *whenReader) say(b *strings.Builder, c *when, from, to int, first bool) {
+// names in them stand for when asked to go on. It returns the tokens alone.
+func (w *whenReader) say(b *strings.Builder, c *when, from, to int, first bool) string {
 	var names []int
+	begin := b.Len()
 	for j := from; j < min(to, len(w.tok)); j++ {
 		s := w.at(j)
 		switch w.kindAt(j) {
@@ -225,9 +233,11 @@ func (w *whenReader) say(b *strings.Builder, c *when, from, to int, first bool) 
 		}
 		b.WriteString(s)
 	}
+	own := b.Len()
 	for _, j := range names {
 		w.expand(b, c, j)
 	}
+	return b.String()[begin:own]
 }
 
 // message tells of a string that is said to people: it has blanks, and is no
@@ -286,7 +296,7 @@ func (w *whenReader) expand(b *strings.Builder, c *when, i int) {
 	}
 	w.own[-1-from] = true
 	b.WriteByte(' ')
-	w.say(b, c, from, to, false)
+	c.Given[name] = w.say(b, c, from, to, false)
 	delete(w.own, -1-from)
 }
 

@@ -105,6 +105,9 @@ func (u *unit) isTest(i int) bool {
 		if d.parent >= 0 && u.at(u.decls[d.parent].at+1) == ":" && !strings.Contains(parent, "Test") {
 			return false // runners collect a class by its base or its name
 		}
+		if slices.ContainsFunc(d.annotations, func(a annotation) bool { return a.name == "fixture" }) {
+			return false
+		}
 		return d.parent < 0 || u.decls[d.parent].kind == DeclContainer
 	case "ruby":
 		return strings.HasPrefix(d.name, "test_") && d.parent >= 0 && (u.inTests || strings.Contains(parent, "Test"))

@@ -1,0 +1,247 @@
+package machine
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// A usual machine is one on which most tests run, in CI above all: with Linux, on
+// amd64. Who says that a test shall run on others only switches it off.
+
+// truth is what is known of a condition on a usual machine.
+type truth int8
+
+const (
+	no      truth = -1
+	unknown truth = 0
+	yes     truth = 1
+)
+
+// Off tells whether the condition switches the test off on usual machines.
+func (c *Condition) Off() bool { return c.usually() == yes }
+
+// usually tells whether the test is skipped on a usual machine.
+func (c *Condition) usually() truth {
+	e := expression{given: c.Given}
+	v := e.of(c.Text)
+	if c.RunsWhen {
+		return -v
+	}
+	return v
+}
+
+// expression reads a condition that is written down as Condition.Text is.
+type expression struct {
+	s     string
+	given map[string]string
+	deep  int
+}
+
+// maxDeep is how many names stand for each other at most.
+const maxDeep = 6
+
+// of is the value of a text.
+func (e *expression) of(s string) truth {
+	if e.deep >= maxDeep {
+		return unknown
+	}
+	for {
+		rest := strings.TrimLeft(s, " {;:=")
+		for _, word := range [...]string{"return", "skip:", "todo:"} {
+			rest = strings.TrimPrefix(rest, word)
+		}
+		if strings.HasPrefix(rest, "(") && strings.Count(rest, "(") > strings.Count(rest, ")") {
+			rest = rest[1:] // that of the if, which is not closed
+		}
+		if rest == s {
+			break
+		}
+		s = rest
+	}
+	s = strings.TrimSuffix(s, "(") // of the call of what is chosen
+	inner := expression{s: s, given: e.given, deep: e.deep + 1}
+	return inner.chosen()
+}
+
+// chosen is a condition, or what one of two is taken by: cond ? test.skip : test.
+func (e *expression) chosen() truth {
+	v := e.either()
+	rest, ok := strings.CutPrefix(e.s, "?")
+	if !ok {
+		return v
+	}
+	first, _, two := strings.Cut(rest, ":")
+	if two && !skipping().MatchString(first) {
+		return -v
+	}
+	return v
+}
+
+func (e *expression) either() truth {
+	v := e.both()
+	for e.take("||") || e.take("or ") || e.take(" or ") {
+		v = max(v, e.both())
+	}
+	return v
+}
+
+func (e *expression) both() truth {
+	v := e.one()
+	for e.take("&&") || e.take("and ") || e.take(" and ") {
+		v = min(v, e.one())
+	}
+	return v
+}
+
+// take passes over a piece at the beginning.
+func (e *expression) take(piece string) bool {
+	rest, ok := strings.CutPrefix(e.s, piece)
+	if ok {
+		e.s = rest
+	}
+	return ok
+}
+
+// one is what stands between the words of an expression.
+func (e *expression) one() truth {
+	e.s = strings.TrimLeft(e.s, " ")
+	if e.take("!") || e.take("not ") || strings.HasPrefix(e.s, "not(") && e.take("not") {
+		return -e.one()
+	}
+	end := e.atomEnd()
+	atom := e.s[:end]
+	e.s = e.s[end:]
+	name, open, called := strings.Cut(atom, "(")
+	whole := called && strings.HasSuffix(open, ")") && closedAtEnd(atom[len(name):])
+	switch {
+	case whole && name == "":
+		return e.of(open[:len(open)-1])
+	case whole && (name == "cfg!" || name == "cfg" || name == "cfg_attr"):
+		return e.of(open[:len(open)-1])
+	case whole && (name == "any" || name == "all"):
+		return e.several(open[:len(open)-1], name == "all")
+	}
+	name = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSuffix(name, "?"), "this."), "self."), "$this->")
+	if text, ok := e.given[name]; ok && (!called || open == ")" || open == "") {
+		return e.of(text)
+	}
+	return ofUsual(atom)
+}
+
+// several is what any, or all, of some conditions with commas between them are.
+func (e *expression) several(list string, all bool) truth {
+	inner := expression{s: list, given: e.given, deep: e.deep + 1}
+	v := inner.either()
+	for inner.take(",") {
+		if w := inner.either(); all {
+			v = min(v, w)
+		} else {
+			v = max(v, w)
+		}
+	}
+	return v
+}
+
+// atomEnd is where the next piece ends that no operator divides.
+func (e *expression) atomEnd() int {
+	deep := 0
+	for i := 0; i < len(e.s); i++ {
+		switch c := e.s[i]; c {
+		case '"', '\'', '`':
+			if n := strings.IndexByte(e.s[i+1:], c); n >= 0 {
+				i += n + 1
+			}
+		case '(', '[', '{':
+			deep++
+		case ')', ']', '}':
+			if deep--; deep < 0 {
+				return i
+			}
+		case ',', ':', ';':
+			if deep == 0 && !strings.HasPrefix(e.s[i:], "::") && (i == 0 || e.s[i-1] != ':') {
+				return i
+			}
+		case '?':
+			if deep == 0 && i+1 < len(e.s) && strings.IndexByte("(.?&|) ", e.s[i+1]) < 0 {
+				return i
+			}
+		case '&', '|':
+			if deep == 0 && i+1 < len(e.s) && e.s[i+1] == c {
+				return i
+			}
+		case ' ':
+			if rest := e.s[i:]; deep == 0 && (strings.HasPrefix(rest, " and ") || strings.HasPrefix(rest, " or ")) {
+				return i
+			}
+		case 'a', 'o': // behind a parenthesis or a string stands no blank
+			if rest := e.s[i:]; deep == 0 && i > 0 && strings.IndexByte(")]\"'", e.s[i-1]) >= 0 && (strings.HasPrefix(rest, "and ") || strings.HasPrefix(rest, "or ")) {
+				return i
+			}
+		}
+	}
+	return len(e.s)
+}
+
+// closedAtEnd tells whether the parenthesis at the beginning is closed by the last one.
+func closedAtEnd(s string) bool {
+	deep := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '(':
+			deep++
+		case ')':
+			if deep--; deep == 0 {
+				return i == len(s)-1
+			}
+		}
+	}
+	return false
+}
+
+// ofUsual is what a single question has for an answer on a usual machine.
+func ofUsual(atom string) truth {
+	if ofEnvironment().MatchString(atom) {
+		atom = named().ReplaceAllString(atom, "")
+	}
+	if doubtful().MatchString(atom) {
+		return unknown
+	}
+	v := unknown
+	switch {
+	case separator().MatchString(atom):
+		if v = no; strings.Contains(atom, `"/"`) || strings.Contains(atom, `'/'`) {
+			v = yes
+		}
+	case usual().MatchString(atom):
+		v = yes
+	case unusual().MatchString(atom):
+		v = no
+	}
+	if denied().MatchString(atom) {
+		v = -v
+	}
+	if nothing().MatchString(atom) {
+		v = -v
+	}
+	return v
+}
+
+var (
+	usual = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)linux|posix|unix\b|amd64|x86_64|\bx64\b|debug_assertions|^test$`)
+	})
+	unusual = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)windows|win32|win64|\bwin\b|["'^/]win|win_platform|\bnt\b|mswin|mingw|msys|cygwin|darwin|mac_?os|\bmac\b|\bosx\b|freebsd|openbsd|netbsd|solaris|arm64|aarch64|\barm\b|s390x|riscv|\bmiri\b|tarpaulin|\bloom\b|\bfuzzing\b|is_?win\b`)
+	})
+	separator = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)separator(?:char)?\b.*[=(]|\bpath\.sep\b|\bos\.sep\b`) })
+	// doubtful are words of what a system can do, or not.
+	doubtful = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)support|avail|missing|without|lack|need|fail|broken|\bhas|can_|\bcan[A-Z]|using|version|release|distro|feature|uid\b|hasattr|exist|docker|musl|\bwsl`)
+	})
+	denied   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`!==?|!~|\bnot in\b|\bis not\b|(?i)neq\(|notequals?\(`) })
+	nothing  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`={1,3}(?:-1|false|False|nil|null|None)$|<0$`) })
+	skipping = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\.skip\b|\.todo\b|\bx(?:it|test|describe)\b|^skip\b`) })
+	// otherSystem are names of tests that are about another system.
+	otherSystem = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)windows|win32|[wW]in[A-Z_]|drive|unc_?path|mac_?os|darwin|arm64|registry|powershell`) })
+)
