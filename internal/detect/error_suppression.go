@@ -69,8 +69,8 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 				f.Confidence = 0.7 // one rule, and why; or of a test, of which only tools complain
 			}
 		}
-		if id == source.ComplaintOff && m.Silence.Rules != 1 && p.class == production && p.old != nil && !excused(p, m) {
-			f.Confidence = max(f.Confidence, 0.85) // whatever is complained of, or several things and no word of why
+		if keptFromTool(id) && p.class == production && !excused(p, m) && !conventional(id, m) {
+			f.Confidence = max(f.Confidence, 0.85) // of new code, too
 		}
 		if outdated.MatchString(m.S) {
 			f.Confidence = min(f.Confidence, 0.7)
@@ -125,7 +125,12 @@ func excused(p *pair, m *source.Mark) bool {
 	case s.Rules > 3:
 		return false
 	}
-	return m.Silence.Words >= least || m.Why != "" && (p.old == nil || !strings.Contains(p.old.Notes, m.Why))
+	if m.Silence.Words >= least {
+		return true
+	}
+	first, _, _ := strings.Cut(strings.TrimLeft(m.Why, "/# "), " ")
+	names := slices.Contains(codeWords(m.About), first) // what is declared there: it says what that does
+	return m.Why != "" && !names && (p.old == nil || !strings.Contains(p.old.Notes, m.Why))
 }
 
 // maxOpenEnds is how many open ends a file may gain.

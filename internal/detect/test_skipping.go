@@ -170,7 +170,7 @@ func (r *run) modulesGone(p *pair) {
 
 // buildTags tells of a build constraint that a file with tests did not have.
 func (r *run) buildTags(p *pair) {
-	if p.old == nil || len(p.old.Tests) == 0 || p.new.Build == p.old.Build || p.new.Build == "" {
+	if p.old == nil || len(p.old.Tests) == 0 || p.new.Build == p.old.Build || p.new.Build == "" || p.new.Build == goSystem(p.old.Path) {
 		return
 	}
 	if strings.Contains(p.old.Path, "_test.go") && p.old.Build != "" && !strings.Contains(p.new.Build, "ignore") {

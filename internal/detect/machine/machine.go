@@ -23,7 +23,8 @@ type Condition struct {
 	Used bool
 	// Tried is set when it was tried, and failed.
 	Tried bool
-	// Given is what names in the condition stand for.
+	// Own is the text without what the names in it stand for, and Given is that.
+	Own   string
 	Given map[string]string
 	// Test is the name of the test.
 	Test string

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"sync"
@@ -24,7 +25,7 @@ func (c *Condition) Off() bool { return c.usually() == yes }
 // usually tells whether the test is skipped on a usual machine.
 func (c *Condition) usually() truth {
 	e := expression{given: c.Given}
-	v := e.of(c.Text)
+	v := e.of(cmp.Or(c.Own, c.Text))
 	if c.RunsWhen {
 		return -v
 	}
@@ -234,14 +235,22 @@ var (
 	unusual = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)windows|win32|win64|\bwin\b|["'^/]win|win_platform|\bnt\b|mswin|mingw|msys|cygwin|darwin|mac_?os|\bmac\b|\bosx\b|freebsd|openbsd|netbsd|solaris|arm64|aarch64|\barm\b|s390x|riscv|\bmiri\b|tarpaulin|\bloom\b|\bfuzzing\b|is_?win\b`)
 	})
-	separator = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)separator(?:char)?\b.*[=(]|\bpath\.sep\b|\bos\.sep\b`) })
+	separator = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)separator(?:char)?\b.*[=(]|\bpath\.sep\b|\bos\.sep\b`)
+	})
 	// doubtful are words of what a system can do, or not.
 	doubtful = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)support|avail|missing|without|lack|need|fail|broken|\bhas|can_|\bcan[A-Z]|using|version|release|distro|feature|uid\b|hasattr|exist|docker|musl|\bwsl`)
 	})
-	denied   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`!==?|!~|\bnot in\b|\bis not\b|(?i)neq\(|notequals?\(`) })
+	denied = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`!==?|!~|\bnot in\b|\bis not\b|(?i)neq\(|notequals?\(`)
+	})
 	nothing  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`={1,3}(?:-1|false|False|nil|null|None)$|<0$`) })
-	skipping = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\.skip\b|\.todo\b|\bx(?:it|test|describe)\b|^skip\b`) })
+	skipping = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\.skip\b|\.todo\b|\bx(?:it|test|describe)\b|^skip\b`)
+	})
 	// otherSystem are names of tests that are about another system.
-	otherSystem = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)windows|win32|[wW]in[A-Z_]|drive|unc_?path|mac_?os|darwin|arm64|registry|powershell`) })
+	otherSystem = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)windows|win32|[wW]in[A-Z_]|drive|unc_?path|mac_?os|darwin|arm64|registry|powershell`)
+	})
 )

@@ -75,14 +75,21 @@ func (u *unit) readMarks(m *Model) {
 				h = mixHash(h, u.tok[j].Hash)
 			}
 			mark := Mark{Pattern: rule.Pattern, Line: u.line(i), S: u.lineText(i), Key: h, Target: u.target(i, len(rule.parts)), Confidence: rule.Confidence, Why: u.why(u.line(i))}
-			if rule.Pattern == ComplaintOff {
-				mark.Silence = u.silenceAt(i)
+			if rule.Pattern == ComplaintOff || rule.Pattern == CoverageExcluded {
+				mark.Silence, mark.About = u.silenceAt(i), u.lineText(u.targetAt(i, len(rule.parts)))
+				mark.Silence.Words = max(mark.Silence.Words, u.wordsBeside(mark.Line))
 			}
 			if rule.Pattern == ExitTrick && (u.handsOn() || u.startedByTests(m)) {
 				mark.Confidence = min(mark.Confidence, 0.7)
 			}
+			if d := u.around(i); rule.Pattern == RunnerAsked && d >= 0 && u.decls[d].kind == declFunction && i > u.decls[d].body {
+				mark.Confidence = max(mark.Confidence, 0.85) // a statement that is there for tests, or for others
+			}
 			m.Marks = append(m.Marks, mark)
 		}
+	}
+	if !u.inTests {
+		u.readAsked(m, tests)
 	}
 	u.readNotes(m)
 	u.readOpenEnds(m)
@@ -98,9 +105,9 @@ func (u *unit) silenceAt(i int) marktable.Silence {
 		return marktable.Silence{}
 	}
 	if u.at(open-1) == "SuppressMessage" || u.at(open-1) == "SuppressFBWarnings" {
-		return marktable.Silence{Rules: 1}
+		return marktable.Silence{Rules: 1, Words: u.reasonIn(open)}
 	}
-	var found marktable.Silence
+	found := marktable.Silence{Words: u.reasonIn(open)}
 	from := open + 1
 	for j := from; j < u.closer(open); j++ {
 		if u.at(j) == "reason" || u.at(j) == "justification" {
@@ -124,6 +131,26 @@ func (u *unit) silenceAt(i int) marktable.Silence {
 		found.Rules++
 	}
 	return found
+}
+
+// reasonIn counts the words of the reason that the parentheses at open give: reason = "...".
+func (u *unit) reasonIn(open int) int {
+	for j := open + 1; j < u.closer(open); j++ {
+		if s := strings.ToLower(u.at(j)); (s == "reason" || s == "justification") && u.kindAt(j+2) == lex.Text {
+			return len(strings.Fields(lex.Unquote(u.at(j + 2))))
+		}
+	}
+	return 0
+}
+
+// wordsBeside counts the words of the comment that stands beside code on a line.
+func (u *unit) wordsBeside(line int) int {
+	for i := range u.notes {
+		if n := &u.notes[i]; int(n.Line) == line && !n.Alone {
+			return len(strings.Fields(strings.Trim(n.S, "/*# ")))
+		}
+	}
+	return 0
 }
 
 // testLines tells which tokens belong to test code.
@@ -209,6 +236,9 @@ var loadedByRunner = regexp.MustCompile(`(?i)conftest|set_?up|tear|global|config
 
 // lineText is the line that a token stands in.
 func (u *unit) lineText(i int) string {
+	if i < 0 || i >= len(u.tok) {
+		return ""
+	}
 	from, to := i, i
 	for from > 0 && u.tok[from-1].Line == u.tok[i].Line {
 		from--
@@ -220,12 +250,15 @@ func (u *unit) lineText(i int) string {
 }
 
 // target is the hash of the line of code that an attribute stands before.
-func (u *unit) target(i, n int) uint64 {
+func (u *unit) target(i, n int) uint64 { return u.lineHash(u.targetAt(i, n)) }
+
+// targetAt is where the line of code begins that an attribute stands before.
+func (u *unit) targetAt(i, n int) int {
 	line := u.tok[i].Line
 	for i += n; i < len(u.tok) && (u.tok[i].Line == line || u.at(i) == "#" || u.at(i) == "@"); i++ {
 		line = u.tok[i].Line
 	}
-	return u.lineHash(i)
+	return i
 }
 
 // lineHash is the hash of the line that begins with, or has, the token at i.
@@ -262,7 +295,7 @@ func (u *unit) readNotes(m *Model) {
 			}
 			target := u.lineHash(about)
 			m.Marks = append(m.Marks, Mark{
-				Pattern: rule.Pattern, Line: int(n.Line), S: strings.Clone(Clip(n.S)), Key: target, Target: target,
+				Pattern: rule.Pattern, Line: int(n.Line), S: strings.Clone(Clip(n.S)), Key: target, Target: target, About: u.lineText(about),
 				Confidence: rule.Confidence, Why: u.why(int(n.Line)), Silence: marktable.SilenceOf(rule, n.S),
 			})
 			break
@@ -273,6 +306,9 @@ func (u *unit) readNotes(m *Model) {
 // why is the comment in words that ends on the line before.
 func (u *unit) why(line int) string {
 	for _, n := range u.notesBefore(line - 1) {
+		if documents := strings.HasPrefix(n.S, "/**") || strings.HasPrefix(n.S, "///"); documents { // what is there, not why it is silenced
+			continue
+		}
 		if int(n.Line)+strings.Count(n.S, "\n") == line-1 && n.Alone && inWords.MatchString(n.S) {
 			return strings.Clone(n.S)
 		}

@@ -229,6 +229,7 @@ type Mark struct {
 	S          string // the line
 	Key        uint64 // the line without the mark
 	Target     uint64 // the line of code it is about
+	About      string // the same line as it stands there, for what silences a tool
 	Confidence float64
 	On         bool // of a switch
 	// Why is the comment on the line before it, of three words at least; empty for none.

@@ -94,7 +94,7 @@ func (w *whenReader) read(p skipPlace) int {
 	c.Tried = from == at && w.tried(at)
 	w.left = 8
 	var b strings.Builder
-	w.say(&b, &c, from, min(end, from+maxWhen), true)
+	c.Own = w.say(&b, &c, from, min(end, from+maxWhen), true)
 	c.Text = b.String()
 	slices.Sort(c.asks)
 	w.conditions = append(w.conditions, c)
