@@ -217,6 +217,8 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 		r.add(f, handlerRemoved)
 	}
 	r.swallowed(p, was, now)
+	r.passedOff(p, was, now)
+	r.softened(p, was, now)
 	if now.Throws < was.Throws && now.Empties > was.Empties && mostlySame(was, now) && turnedEmpty(was, now) {
 		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85}, throwToReturn)
 	}
@@ -336,4 +338,25 @@ func sameBody(f *source.Function, body uint64) bool {
 		}
 	}
 	return false
+}
+
+// passedOff tells of handlers after which all is as if nothing had failed: they passed
+// an error on, or gave what tells of one, or something else than what success gives.
+func (r *run) passedOff(p *pair, was, now *source.Function) {
+	if len(was.Handlers) != len(now.Handlers) || stayed(was, now) < 0.5 {
+		return
+	}
+	for i := range now.Handlers {
+		before, h := &was.Handlers[i], &now.Handlers[i]
+		if before.Body == h.Body || h.Fails {
+			continue
+		}
+		lost := before.Fails && (before.Rethrows || !h.Sets) && h.Plain && now.Throws+now.Failing < was.Throws+was.Failing
+		if lost || h.Alike && !before.Alike {
+			r.add(Finding{
+				File: p.new.Path, Line: h.Line, Subject: now.Name, Evidence: h.S, Confidence: 0.85,
+				Message: "a failure leads to what success leads to",
+			}, source.ErrorSwallowed)
+		}
+	}
 }

@@ -38,6 +38,7 @@ func (r *run) functions() {
 			}
 		}
 		r.offers(p)
+		r.declared(p)
 		if p.new != nil {
 			r.newFunctions(p, known)
 			r.commentedOut(p)
@@ -238,7 +239,8 @@ func stillCalled(p *pair, was *source.Function) bool {
 // other code came, and nothing had to be changed that used the symbol. Who means to
 // take something away does only that, or leads its users elsewhere.
 func (r *run) amidOther(p *pair, was *source.Function) bool {
-	return (len(r.of(p).fresh[""]) > 0 || len(r.of(p).code) >= otherWork) && !r.usedBefore(p, was)
+	beside := p.old != nil && p.new != nil && len(bag.Without(p.new.Rest, p.old.Rest)) > 0
+	return (beside || len(r.of(p).fresh[""]) > 0 || len(r.of(p).code) >= otherWork) && !r.usedBefore(p, was)
 }
 
 // otherWork is how many tokens a change adds that does something besides taking away.

@@ -131,6 +131,9 @@ func (r *run) pairRenames() {
 func namesOf(m *source.Model) bag.Bag {
 	b := slices.Clone(leavesOf(m))
 	for _, f := range m.Funcs {
+		if f.Name == source.Script {
+			continue
+		}
 		b = append(b, source.Hash(f.Name))
 	}
 	slices.Sort(b)

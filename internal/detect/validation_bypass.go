@@ -18,6 +18,10 @@ type rewritten struct {
 	// soft are the conditions under which it does not fail, and did not stand before.
 	soft   []source.Condition
 	panics bool // what throws is Go's, which errors take the place of
+	// gained are the words of guards and conditions that are new.
+	gained bag.Bag
+	// stayed is how much of what is besides the lost checks is still there.
+	stayed float64
 	// handedOver is set when it calls a function that is new and checks something.
 	handedOver bool
 }
@@ -31,7 +35,7 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 	}
 	how := rewritten{removed: mostlyRemoved(was, now), similar: bag.Similar(was.All, now.All), now: now, conditions: make(map[uint64]int)}
 	how.soft, how.panics = gainedConditions(was.Soft, now.Soft), p.lang.Name == "go"
-	how.handedOver = r.handsOver(p, was, now, func(f *source.Function) bool { return len(f.Guards) > 0 })
+	how.handedOver = len(bag.Without(now.Vouchers, was.Vouchers)) > 0 || r.handsOver(p, was, now, func(f *source.Function) bool { return len(f.Guards) > 0 })
 	for _, c := range now.Conditions {
 		how.conditions[c.Key]++
 	}
@@ -58,13 +62,18 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 		}
 	}
 	gained = bag.Join(gained, nil)
+	how.gained, how.stayed = gained, stayed(was, now)
 	fewer := len(was.Guards) - len(now.Guards)
 	for i := range was.Guards {
 		g := &was.Guards[i]
-		if g.Of != 0 && len(now.Calls) > 0 && !now.Calls.Has(g.Of) {
+		if g.Of != 0 && !g.Failure && len(now.Calls) > 0 && !now.Calls.Has(g.Of) {
 			continue // what it asked about went with the call that gave it
 		}
 		if count[g.Key]--; count[g.Key] >= 0 {
+			continue
+		}
+		if weaker(was, now, i, &how) {
+			r.add(Finding{File: p.old.Path, Line: g.Line, Gone: true, Subject: was.Name, Evidence: g.S, Confidence: 0.85, Message: "a check lets far more through than it did"}, guardRemoved)
 			continue
 		}
 		softened := how.softened(g, fewer > 0)
@@ -77,9 +86,9 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 			f.Confidence, f.Message = 0.85, fmt.Sprintf("%s does not fail any more under a condition under which it did", was.Name)
 		case fewer > 0 && how.removed:
 			f.Confidence = 0.9
-		case fewer > 0 && how.asksNothing(was) && bag.Shared(g.Words, r.of(p).code) == 0:
+		case fewer > 0 && how.asksNothing(was) && bag.Shared(g.Words, r.of(p).code) == 0, r.unasked(p, was, g, &how):
 			f.Confidence = 0.85
-		case fewer > 0 && how.similar > 0.7:
+		case fewer > 0 && (how.similar > 0.7 || how.stayed >= mostStays):
 			f.Confidence = 0.75
 		case fewer <= 0:
 			f.Confidence = 0.5
@@ -142,6 +151,89 @@ func (how *rewritten) asksNothing(was *source.Function) bool {
 	return true
 }
 
+// unasked tells whether nothing in a function, which is there as it was otherwise,
+// asks what a guard asked: neither a condition nor a call that may check is new and has
+// to do with it, and what it asked about is still used.
+func (r *run) unasked(p *pair, was *source.Function, g *source.Guard, how *rewritten) bool {
+	now, about, words := how.now, bag.Join(g.Words, g.Names), g.Words
+	if len(words) == 0 {
+		words = g.Names
+	}
+	if len(words) == 0 || g.Lacks || g.Called || how.stayed < mostStays || bag.Shared(words, how.gained) > 0 || bag.Inside(words, r.of(p).code) > 0.5 {
+		return false
+	}
+	if bag.Inside(about, bag.Without(was.All, now.All)) < 0.5 || bag.Shared(about, now.All) == 0 {
+		return false
+	}
+	if len(gainedConditions(was.Emptied, now.Emptied)) > 0 {
+		return false
+	}
+	for _, call := range now.Askers {
+		for _, w := range about {
+			if h := source.Beside(call, w); now.Given.Has(h) && !was.Given.Has(h) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// mostStays is how much of a function stays that is about the same.
+const mostStays = 0.7
+
+// weaker tells whether another check stands in the place of one of a function, which
+// is the same but for an alternative that is gone, or for a limit far away. What was
+// split in two is none.
+func weaker(was, now *source.Function, lost int, how *rewritten) bool {
+	g := &was.Guards[lost]
+	if g.Failure || g.Weak || how.handedOver || how.stayed < mostStays {
+		return false
+	}
+	known := make(map[uint64]bool)
+	for i := range was.Guards {
+		known[was.Guards[i].Key] = true
+	}
+	var others bag.Bag
+	for _, c := range now.Conditions {
+		if how.conditions[c.Key] > 0 {
+			others = bag.Join(others, c.Words)
+		}
+	}
+	presences := []uint32{source.Hash("nil"), source.Hash("null"), source.Hash("None"), source.Hash("undefined")}
+	for i := range now.Guards {
+		n := &now.Guards[i]
+		if known[n.Key] || n.Failure || n.Weak {
+			continue
+		}
+		if n.Wider(g) && bag.Similar(n.Cond, g.Cond) == 1 {
+			return true
+		}
+		dropped := bag.Without(g.Cond, n.Cond)
+		other := func(h uint32) bool { return !n.Cond.Has(h) && !slices.Contains(presences, h) }
+		if n.Ors < g.Ors && len(n.Limits) <= len(g.Limits) && len(bag.Without(n.Cond, g.Cond)) == 0 && len(dropped) > 1 && slices.ContainsFunc(dropped, other) && bag.Shared(dropped, bag.Without(others, n.Words)) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// stayed is how much of a function is still there, without its checks that are gone.
+func stayed(was, now *source.Function) float64 {
+	kept := make(map[uint64]int)
+	for i := range now.Guards {
+		kept[now.Guards[i].Key]++
+	}
+	rest := was.All
+	for i := range was.Guards {
+		if g := &was.Guards[i]; kept[g.Key] > 0 {
+			kept[g.Key]--
+		} else {
+			rest = bag.Without(rest, g.Whole)
+		}
+	}
+	return bag.Inside(rest, now.All)
+}
+
 // gainedConditions are those of now that was does not have.
 func gainedConditions(was, now []source.Condition) []source.Condition {
 	return beyond(now, was, func(c source.Condition) uint64 { return c.Key })
@@ -189,7 +281,8 @@ func (r *run) guardElsewhere(p *pair, g *source.Guard, gained bag.Bag, how *rewr
 	if r.namesRemoved(p, g.Words) {
 		return true
 	}
-	return len(g.Words) > 0 && bag.Inside(g.Words, how.now.All) < 0.3 && !how.removed
+	used := how.stayed >= mostStays && bag.Shared(g.Names, how.now.All) > 0
+	return len(g.Words) > 0 && bag.Inside(g.Words, how.now.All) < 0.3 && !how.removed && !used
 }
 
 // stillAsks tells whether the function leaves under the condition of a guard in
@@ -224,10 +317,13 @@ func (r *run) uncheckedCall(f Finding, was, now *source.Function, g *source.Guar
 	r.add(f, handlerRemoved)
 }
 
-// forged tells of equality that is always true.
+// forged tells of equality that is always true, and of checks that say yes to all.
 func (r *run) forged(p *pair, was, now *source.Function) {
 	if now.AlwaysTrue && (was == nil || !was.AlwaysTrue) {
 		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.95}, equalityForged)
+	}
+	if was != nil && now.Agrees && !was.Agrees && was.Tokens > now.Tokens && !now.Test {
+		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85, Message: "a check says yes to all now"}, guardRemoved)
 	}
 }
 

@@ -169,7 +169,7 @@ func ForPython() []Rule {
 		{HookForged, "builtins . AssertionError =", Anywhere, 0.9}, {HookForged, "class AssertionError", InTests, 0.7},
 		{HookForged, "collect_ignore =", InTests, 0.8}, {HookForged, "collect_ignore_glob =", InTests, 0.8}, {HookForged, "__test__ = False", InTests, 0.85},
 		{"skip-conditional", "marks = pytest . mark . skip", InTests, 0.7}, {"skip-conditional", "marks = pytest . mark . xfail", InTests, 0.7}, {"skip-conditional", "marks = [ pytest . mark . skip", InTests, 0.7},
-		{ChecksOff, "verify = False", InCode, 0.85}, {ChecksOff, "ssl . CERT_NONE", InCode, 0.85}, {ChecksOff, "_create_unverified_context", InCode, 0.85},
+		{ChecksOff, "verify = False", InCode, 0.85}, {ChecksOff, `"verify_signature" : False`, InCode, 0.85}, {ChecksOff, "@ csrf_exempt", InCode, 0.85}, {ChecksOff, "ssl . CERT_NONE", InCode, 0.85}, {ChecksOff, "_create_unverified_context", InCode, 0.85},
 		{ErrorSwallowed, "suppress ( Exception )", InCode, 0.85}, {ErrorSwallowed, "suppress ( BaseException )", InCode, 0.9},
 		{LooseType, ": Any", InCode, 0.6}, {LooseType, "-> Any", InCode, 0.6},
 	}
@@ -218,7 +218,7 @@ func ForJava() []Rule {
 		{ExitTrick, "System . exit ( 0 )", InTests, 0.9}, {ExitTrick, "getRuntime ( ) . halt (", Anywhere, 0.85},
 		{RunnerAsked, `getProperty ( "surefire.test.class.path" )`, InCode, 0.95}, {RunnerAsked, `forName ( "org.junit.*"`, InCode, 0.95},
 		{RunnerAsked, `startsWith ( "org.junit*"`, InCode, 0.9}, {RunnerAsked, `contains ( "junit" )`, InCode, 0.9}, {RunnerAsked, `contains ( "org.junit*"`, InCode, 0.9}, {RunnerAsked, `forName ( "org.testng.*"`, InCode, 0.95}, {RunnerAsked, `getProperty ( "org.gradle.test.worker" )`, InCode, 0.95},
-		{ChecksOff, "NoopHostnameVerifier . INSTANCE", InCode, 0.85}, {ChecksOff, "ALLOW_ALL_HOSTNAME_VERIFIER", InCode, 0.85}, {ChecksOff, "TrustAllStrategy", InCode, 0.85},
+		{ChecksOff, "NoopHostnameVerifier . INSTANCE", InCode, 0.85}, {ChecksOff, "hostnameVerifier { _ , _ -> true }", InCode, 0.85}, {ChecksOff, "ALLOW_ALL_HOSTNAME_VERIFIER", InCode, 0.85}, {ChecksOff, "TrustAllStrategy", InCode, 0.85},
 		{ComplaintOff, "@ SuppressWarnings", Anywhere, 0.6}, {ComplaintOff, "@ SuppressFBWarnings", Anywhere, 0.6},
 		{CoverageExcluded, "@ ExcludeFromJacocoGeneratedReport", Anywhere, 0.7}, {CoverageExcluded, "@ Generated", InCode, 0.7}, {CoverageExcluded, "@ ExcludeFromGeneratedCoverage", Anywhere, 0.7},
 	}
@@ -300,7 +300,7 @@ func ForRuby() []Rule {
 		{RunnerAsked, "defined? ( RSpec )", InCode, 0.9}, {RunnerAsked, "defined? ( Minitest )", InCode, 0.9}, {RunnerAsked, "defined? ( :: RSpec )", InCode, 0.9}, {RunnerAsked, "defined? RSpec", InCode, 0.9}, {RunnerAsked, "const_defined? ( : Minitest )", InCode, 0.9}, {RunnerAsked, "const_defined? ( : RSpec )", InCode, 0.9}, {RunnerAsked, `const_defined? ( "Minitest" )`, InCode, 0.9}, {RunnerAsked, `const_defined? ( "RSpec" )`, InCode, 0.9}, {RunnerAsked, "Rails . env . test?", InCode, 0.85},
 		{RunnerAsked, `ENV [ "RAILS_ENV" ] == "test"`, InCode, 0.85}, {RunnerAsked, `ENV [ "RACK_ENV" ] == "test"`, InCode, 0.85},
 		{RunnerAsked, `ENV . fetch ( "RAILS_ENV" ) == "test"`, InCode, 0.85}, {RunnerAsked, `ENV . fetch ( "RACK_ENV" ) == "test"`, InCode, 0.85},
-		{ChecksOff, "VERIFY_NONE", InCode, 0.85}, {ChecksOff, "save ( validate : false )", InCode, 0.85},
+		{ChecksOff, "VERIFY_NONE", InCode, 0.85}, {ChecksOff, "skip_before_action : verify_authenticity_token", InCode, 0.85}, {ChecksOff, ". permit!", InCode, 0.85}, {ChecksOff, "save ( validate : false )", InCode, 0.85},
 	}
 }
 

@@ -258,7 +258,7 @@ func (u *unit) onlyTells(i int) bool {
 }
 
 var tellingCalls = sync.OnceValue(func() set {
-	return words("log warn warning error info debug print println printf puts p pp writeline echo vardump errorlog printstacktrace eprintln getmessage tostring logwarning logerror loginformation logdebug logtrace warnf infof debugf notice alert critical fprintf fprintln")
+	return words("log warn warning error info debug print println printf puts p pp writeline echo vardump errorlog printstacktrace eprintln getmessage tostring exception logwarning logerror loginformation logdebug logtrace warnf infof debugf notice alert critical fprintf fprintln")
 })
 
 // namesFailure tells whether a handler names what assertions throw.
@@ -282,10 +282,7 @@ func (u *unit) handlerBody(i int) (from, to int) {
 			return -1, -1
 		}
 		from = u.lineEnd(i)
-		for to = from; to < min(len(u.tok), from+maxBlock) && u.at(to) != "end" && u.at(to) != "ensure" && u.at(to) != "rescue"; {
-			to++
-		}
-		return from, to
+		return from, u.rescueEnd(from)
 	}
 	j := i + 1
 	if u.at(j) == "(" {
@@ -295,6 +292,22 @@ func (u *unit) handlerBody(i int) (from, to int) {
 		return -1, -1
 	}
 	return j + 1, u.closer(j) - 1
+}
+
+// rescueEnd is where the handler of Ruby ends whose body begins at from.
+func (u *unit) rescueEnd(from int) int {
+	to := from
+	for to < min(len(u.tok), from+maxBlock) {
+		switch s := u.at(to); {
+		case u.tok[to].First && (s == "end" || s == "ensure" || s == "rescue" || s == "else"):
+			return to
+		case u.match[to] > small(to):
+			to = int(u.match[to]) + 1
+		default:
+			to++
+		}
+	}
+	return min(to, len(u.tok))
 }
 
 // guardsAsserts tells whether what the handler at i guards asserts, and does not

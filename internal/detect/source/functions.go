@@ -27,6 +27,7 @@ func (u *unit) readFunctions(m *Model) {
 	}
 	u.scratch = appendBag(u.scratch, u.tok[at:])
 	m.Rest = u.sorted()
+	u.readScript(m)
 	u.readOffers(m)
 	if !u.inTests {
 		u.scratch = u.appendCalls(u.scratch[:0], 0, len(u.tok))
@@ -72,6 +73,8 @@ func (u *unit) function(i int) *Function {
 	f.BodyHash, f.Calls, f.Dropped = u.mixed(firstHash, d.body, d.end), u.sorted(), d.dropped
 	u.readShape(f, d)
 	u.countTries(f, d)
+	u.readAskers(f, d)
+	u.readSofter(f, d)
 	return f
 }
 
@@ -249,6 +252,7 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 				h.Guarded, h.Expected = u.once(appendTelling, u.tok[from:to]), u.expectsAbsence(i)
 			}
 			h.Rethrows, h.Plain = u.passesOn(i)
+			u.readOutcome(h, i)
 			f.Handlers = append(f.Handlers, *h)
 		}
 	case u.lang.throws[s]:
@@ -260,6 +264,13 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		if u.emptyResult(i+1) || u.zeroResult(i+1) {
 			f.Empties++
 		}
+		if u.failingValue(i+1, u.statementEnd(i)) {
+			f.Failing++
+		}
+	case u.exits(i):
+		f.Failing++
+	case s == "assert" && u.tok[i].First && u.lang.Name == "python":
+		u.readAssert(f, i)
 	case u.lang.Name == "rust" && u.at(i+1) == "!" && (s == "assert" || s == "assert_eq" || s == "assert_ne"):
 		to := u.closer(i + 2)
 		f.Guards = append(f.Guards, Guard{Line: u.line(i), Key: u.mixed(1, i, to), Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)})
@@ -273,7 +284,9 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		if !calm && len(about) > 0 { // several stand beside each other
 			key = u.mixed(key, i+1, to)
 		}
-		f.Guards = append(f.Guards, Guard{Called: true, Throws: !calm, Line: u.line(i), Key: key, Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)})
+		g := Guard{Called: true, Throws: !calm, Line: u.line(i), Key: key, Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)}
+		u.readLimits(&g, i, to)
+		f.Guards = append(f.Guards, g)
 	}
 }
 
@@ -371,6 +384,9 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 		return
 	}
 	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]), S: u.text(i, to), Throws: why == throwsOut}
+	u.readLimits(&g, from, to)
+	g.Names = u.once(appendAsked, u.tok[from:min(to+1, len(u.tok))])
+	g.Whole, g.Lacks = u.bagOf(u.tok[min(i, bodyFrom):max(to, bodyTo)]), u.saysLack(bodyFrom, bodyTo)
 	for j := from; j < to; j++ {
 		if u.lang.Name == "go" && strings.HasPrefix(strings.ToLower(u.at(j)), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" {
 			g.Failure = true
@@ -457,6 +473,8 @@ func (u *unit) leaves(from, to int) leaving {
 			return staysIn // what follows is decided by another condition
 		case u.isWord(j) && u.lang.throws[s] && (s != "Err" || u.at(j+1) == "(") && u.at(j-1) != ".":
 			return throwsOut
+		case u.exits(j):
+			return throwsOut
 		case refusals()[s]:
 			return returnsError
 		case u.kindAt(j) == lex.Number && (s == "400" || s == "401" || s == "403" || s == "404" || s == "422" || s == "409" || s == "429"):
@@ -510,7 +528,9 @@ func (u *unit) readShape(f *Function, d *decl) {
 	for last > from && u.at(last-1) == ";" {
 		last--
 	}
-	f.AlwaysTrue = last-from <= 2 && last > from && strings.EqualFold(u.at(last-1), "true") && equalityNames()[f.Leaf]
+	yes := last-from <= 2 && last > from && strings.EqualFold(u.at(last-1), "true")
+	f.Agrees = yes && checks.MatchString(f.Leaf)
+	f.AlwaysTrue = yes && equalityNames()[f.Leaf]
 	if u.at(from) == "return" && u.lang.Name != "rust" {
 		if end := u.statementEnd(from); end < to-3 {
 			f.Early, f.EarlyLine = true, u.line(from)

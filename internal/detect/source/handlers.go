@@ -20,9 +20,7 @@ func (u *unit) handlerAt(i int) *handler {
 			return h
 		}
 		from = u.lineEnd(i)
-		for to = from; to < min(len(u.tok), from+maxBlock) && !(u.tok[to].First && (u.at(to) == "end" || u.at(to) == "rescue" || u.at(to) == "ensure" || u.at(to) == "else")); {
-			to++
-		}
+		to = u.rescueEnd(from)
 		h.Broad = from-i <= 1 || u.at(i+1) == "=>" || u.at(i+1) == "StandardError" || u.at(i+1) == "Exception"
 		h.S = u.text(i, min(to+1, len(u.tok), i+12))
 	default:
@@ -41,11 +39,11 @@ func (u *unit) catchAt(i int, h *handler) *handler {
 			return nil
 		}
 		end := u.closer(j)
-		h.Broad, h.S = true, u.text(i, min(end, i+14))
+		h.Broad, h.S, h.Body = true, u.text(i, min(end, i+14)), u.mixed(1, j, end)
 		for k := j + 1; k < min(end, j+8); k++ {
 			if u.at(k) == "=>" {
 				h.Dropped = u.at(k+1) == "{" && u.dropped(k+2, u.closer(k+1)-1) || u.at(k+1) == "null" || u.at(k+1) == "undefined"
-				h.StandsIn = u.at(k+1) == "{" && u.standsInFor(k+2, u.closer(k+1)-1) || u.at(k+1) != "{" && u.emptyValue(k+1, end)
+				h.StandsIn = u.at(k+1) == "{" && u.standsInFor(k+2, u.closer(k+1)-1) || u.at(k+1) != "{" && (u.emptyValue(k+1, end) || !u.callsAny(k+1, end))
 			}
 		}
 		return h

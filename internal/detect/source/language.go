@@ -68,7 +68,7 @@ var languages = sync.OnceValue(func() []Language {
 	for i := range all {
 		l := &all[i]
 		l.rules.Prepare()
-		l.statements = words("if unless elif elseif guard case return").with(l.throws).with(l.handlers).sieve()
+		l.statements = words("if unless elif elseif guard case return assert exit Exit exitProcess exitCode ExitCode").with(l.throws).with(l.handlers).sieve()
 	}
 	return all
 })

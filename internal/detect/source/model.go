@@ -26,6 +26,8 @@ type Model struct {
 	Rest bag.Bag
 	// Offers are the names that the file hands on from others, sorted.
 	Offers []string
+	// Checks are those that it declares.
+	Checks []Check
 	// Words are the names that production code calls, each once.
 	Words bag.Bag
 	// Mods are the modules of tests of Rust that stand in files of their own.
@@ -163,22 +165,35 @@ type Function struct {
 	Handlers   []handler
 	Throws     int
 	Empties    int // return null and the like
+	Failing    int // return 1 and the like, and exits with such a code
 	Fixed      int // special cases with fixed results
 	Stub       bool
 	AlwaysTrue bool
-	Early      bool // returns before its work
-	EarlyLine  int
-	BodyHash   uint64
-	Calls      bag.Bag
+	// Agrees is set when it says yes to all, though its name says that it checks.
+	Agrees    bool
+	Early     bool // returns before its work
+	EarlyLine int
+	BodyHash  uint64
+	Calls     bag.Bag
+	// Vouchers are calls whose name says that they check.
+	Vouchers bag.Bag
+	// Askers are the calls that may check something, each once; Given has each of them
+	// together with each telling word of the lines that it stands in.
+	Askers, Given bag.Bag
 	// Conditions are those under which it throws or returns something.
 	Conditions []Condition
 	// Emptied are those under which it returns nothing.
 	Emptied []Condition
 	// Soft are those under which it gives a value or goes on, and what it only tells of.
 	Soft []Condition
-	// Tries are the places where Rust passes an error on, Swallows those where it
-	// goes no further. Ignored are the calls of Go whose error only ends a round of a
-	// loop.
+	// Strict are the words that make failures known, Softer the names of the calls in
+	// whose place stand such that do not fail. Oks are where Rust gives what is good,
+	// and Go returns no error.
+	Strict, Softer bag.Bag
+	Oks            int
+	// Tries are the places where Rust and Go pass an error on, Swallows those where it
+	// goes no further. Ignored are the calls whose error does so: it only ends a round
+	// of a loop, gives another value, is told.
 	Tries, Swallows int
 	Ignored         bag.Bag
 	// Dropped are the calls whose last result goes nowhere, in Go: the last result
@@ -192,6 +207,17 @@ type Guard struct {
 	Key   uint64
 	Words bag.Bag
 	S     string
+	// Names are those of the values that it asks about.
+	Names bag.Bag
+	// Cond has all of the condition, Limits are the numbers that it compares with, and
+	// Ors counts its alternatives.
+	Cond   bag.Bag
+	Limits []Limit
+	Ors    int
+	// Whole has all of it, with what is done then.
+	Whole bag.Bag
+	// Lacks is set when it says that something cannot be done yet.
+	Lacks bool
 	// Inline is set when the call whose error is checked stands in the condition.
 	Inline bool
 	Throws bool
@@ -218,8 +244,13 @@ type handler struct {
 	// Rethrows is set when it passes an error on, Plain when it calls nothing that
 	// may do so.
 	Rethrows, Plain bool
-	Body            uint64
-	S               string
+	// Fails is set when it passes an error on, or gives what tells of one; Alike when
+	// it gives what is given where nothing failed.
+	Fails, Alike bool
+	// Sets is set when it gives a value to something.
+	Sets bool
+	Body uint64
+	S    string
 }
 
 // Mark is a sequence of tokens, or a piece of a comment, that tells something.
@@ -264,6 +295,7 @@ func (u *unit) model() *Model {
 	u.readFunctions(m)
 	u.readLines(m)
 	u.readMarks(m)
+	u.readChecks(m)
 	if u.lang.Name == "rust" {
 		m.Mods = u.testModules()
 	}

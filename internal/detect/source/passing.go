@@ -11,7 +11,7 @@ import (
 // passesOn tells whether the handler at i throws, and whether it calls nothing but
 // what prints, or makes something empty or new.
 func (u *unit) passesOn(i int) (rethrows, plainly bool) {
-	from, to := u.handlerBody(i)
+	from, to := u.handling(i)
 	if from < 0 {
 		return false, false
 	}
@@ -22,8 +22,8 @@ func (u *unit) passesOn(i int) (rethrows, plainly bool) {
 		if !u.isWord(j) {
 			continue
 		}
-		rethrows = rethrows || u.lang.throws[s] || s == "exit"
-		if u.at(j+1) == "(" && u.at(j-1) != "new" && s != "new" && !tellingCalls()[plain(s)] && !emptyMakers()[plain(s)] && !(gives && u.at(j-1) == "." && !failingCalls()[plain(s)]) {
+		rethrows = rethrows || u.lang.throws[s] || u.exits(j)
+		if u.at(j+1) == "(" && u.at(j-1) != "new" && s != "new" && s != "exit" && !tellingCalls()[plain(s)] && !emptyMakers()[plain(s)] && !(gives && u.at(j-1) == "." && !failingCalls()[plain(s)]) {
 			plainly = false
 		}
 	}
@@ -83,12 +83,12 @@ func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
 		return
 	}
 	from, to := condition[0], condition[1]
-	if !u.endsRound(body[0], body[1]) && !(u.plainFailure(from, to) && (u.returnsNoError(body[0], body[1]) || u.makesUp(body[0], body[1]))) {
+	if !u.endsRound(body[0], body[1]) && !u.saysOnly(body[0], body[1]) && !(u.plainFailure(from, to) && (u.returnsNoError(body[0], body[1]) || u.makesUp(body[0], body[1]))) {
 		return
 	}
 	for j := from; j < to; j++ {
 		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" {
-			if at := u.failedCall(i, from, to); at >= 0 {
+			if at := u.failedCall(i, from, to); at >= 0 && !cleanNames()[u.at(at)] {
 				f.Ignored = bag.Join(f.Ignored, bag.Bag{Hash(u.at(at))})
 			}
 			return
@@ -135,6 +135,9 @@ func (u *unit) makesUp(from, to int) bool {
 // countTries counts where a function of Rust passes errors on, and where it lets
 // them go.
 func (u *unit) countTries(f *Function, d *decl) {
+	if u.lang.Name == "go" {
+		u.countErrors(f, d)
+	}
 	if u.lang.Name != "rust" {
 		return
 	}
@@ -144,9 +147,37 @@ func (u *unit) countTries(f *Function, d *decl) {
 			f.Tries++
 		case s == "map_err" && u.at(j+1) == "(" && u.at(u.closer(j+1)) != "?":
 			f.Tries++ // and gives it back
+		case s == "Ok" && u.at(j+1) == "(" && u.at(u.closer(j+1)) != "=>" && u.at(u.closer(j+1)) != "=":
+			f.Oks++
 		case s == "unwrap_or_default", s == "unwrap_or_else" && u.standsIn(j+1), s == "ok" && u.at(j-1) == "." && u.at(j+3) == ";",
 			s == "_" && u.at(j-1) == "let" && u.at(j+1) == "=", s == "let" && u.at(j+1) == "Ok" && u.at(j+2) == "(" && u.skipsFailure(j), s == "Err" && u.at(j+2) == "_" && u.at(j+4) == "=>":
 			f.Swallows++
+		}
+	}
+}
+
+// countErrors counts where a function of Go returns an error, and where it returns none.
+func (u *unit) countErrors(f *Function, d *decl) {
+	for j := d.body; j < d.end; j++ {
+		if u.at(j) != "return" || !u.isWord(j) {
+			continue
+		}
+		from, end := j+1, u.statementEnd(j)
+		for end > from && (u.at(end-1) == ";" || u.at(end-1) == "}") {
+			end--
+		}
+		for k := from; k < end; k++ {
+			switch s := u.at(k); {
+			case u.kindAt(k) == lex.Op && (s == "(" || s == "[" || s == "{"):
+				k = u.closer(k) - 1
+			case s == ",":
+				from = k + 1
+			}
+		}
+		if s := u.at(from); end == from+1 && s == "nil" {
+			f.Oks++
+		} else if end > from && (strings.HasPrefix(strings.ToLower(s), "err") || u.at(from+2) == "Errorf") {
+			f.Tries++
 		}
 	}
 }
@@ -190,4 +221,27 @@ func (u *unit) standsIn(open int) bool {
 		}
 	}
 	return true
+}
+
+// saysOnly tells of a block that does nothing but tell of what happened, or end the
+// process as if nothing had.
+func (u *unit) saysOnly(from, to int) bool {
+	told := 0
+	for j := from; j < to; j++ {
+		s := u.at(j)
+		switch {
+		case !u.isWord(j):
+			if s == "=" || s == ":=" || s == "++" || s == "+=" || s == "<-" {
+				return false
+			}
+		case s == "return" || s == "if" || s == "for" || s == "panic" || u.exits(j):
+			return false
+		case u.at(j+1) != "(":
+		case tellingCalls()[plain(s)] || s == "Exit":
+			told++
+		case !harmless(s) && s != "Error":
+			return false
+		}
+	}
+	return told > 0
 }

@@ -147,6 +147,8 @@ func (u *unit) makesEmpty(i int) bool {
 // handlers that drop what they catch.
 func (u *unit) givesUp(i int) *handler {
 	switch s := u.at(i); {
+	case s == "then" && u.at(i-1) == "." && u.at(i+1) == "(" && u.lang.handlers["catch"] && u.lang.lines && !u.lang.functions["fun"]:
+		return u.secondOfThen(i)
 	case s == "runCatching" && u.at(i+1) == "{" && u.lang.Name == "kotlin":
 		end := u.closer(i + 1)
 		next := u.at(end + 1)
@@ -164,6 +166,23 @@ func (u *unit) givesUp(i int) *handler {
 		}
 		guarded := append(u.once(appendTelling, u.tok[max(i-2, 0):i]), u.once(appendTelling, u.tok[i+2:first])...)
 		return &handler{Line: u.line(i), S: u.text(i-2, u.closer(i+1)), Broad: true, Dropped: true, Guarded: bag.Join(guarded, nil)}
+	}
+	return nil
+}
+
+// secondOfThen reads what a promise is given for the case that it fails, when that
+// gives a value in its place.
+func (u *unit) secondOfThen(i int) *handler {
+	end := u.closer(i+1) - 1
+	args := u.arguments(i, i, end+1)
+	if len(args) != 2 {
+		return nil
+	}
+	for k := args[1][0]; k < args[1][1]; k++ {
+		if u.at(k) == "=>" && u.at(k+1) != "{" && !u.callsAny(k+1, args[1][1]) {
+			from, _ := u.guarded(i)
+			return &handler{Line: u.line(i), S: u.text(i, min(end, i+14)), Broad: true, StandsIn: true, Guarded: u.once(appendTelling, u.tok[from:i])}
+		}
 	}
 	return nil
 }
@@ -190,7 +209,7 @@ func (u *unit) standsInFor(from, to int) bool {
 		switch {
 		case !u.isWord(j):
 		case s == "return":
-			if gives = u.emptyValue(j+1, to); !gives {
+			if gives = u.emptyValue(j+1, to) || u.writtenOut(j+1, min(u.statementEnd(j), to)); !gives {
 				return false
 			}
 		case u.lang.throws[s] || u.lang.handlers[s], s == "if" || s == "exit":

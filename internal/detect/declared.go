@@ -1,0 +1,100 @@
+package detect
+
+import (
+	"slices"
+
+	"github.com/perdure/perdure/internal/detect/bag"
+	"github.com/perdure/perdure/internal/detect/lex"
+	"github.com/perdure/perdure/internal/detect/source"
+)
+
+// declared tells of checks that a file declared and does not any more, though what they
+// were about is still there, and no other check of it came.
+func (r *run) declared(p *pair) {
+	if p.old == nil || p.new == nil || p.class != production || len(p.old.Checks) == 0 {
+		return
+	}
+	lost := lostChecks(p.old, p.new)
+	gained := lostChecks(p.new, p.old)
+	told := make(map[string]bool)
+	for _, c := range lost {
+		if told[c.Subject+"\x00"+c.Name] || r.checkedOtherwise(p, c, gained) || !stillThere(p, c) {
+			continue
+		}
+		told[c.Subject+"\x00"+c.Name] = true
+		r.add(Finding{File: p.old.Path, Line: c.Line, Gone: true, Subject: c.Subject, Evidence: c.S, Confidence: 0.85, Message: "a check that was declared is gone: " + c.Name}, guardRemoved)
+	}
+}
+
+// lostChecks are the checks that a version has more of than another one.
+func lostChecks(was, now *source.Model) []*source.Check {
+	count := make(map[string]int)
+	key := func(c *source.Check) string { return c.Subject + "\x00" + c.Name }
+	for i := range now.Checks {
+		count[key(&now.Checks[i])]++
+	}
+	var lost []*source.Check
+	for i := range was.Checks {
+		c := &was.Checks[i]
+		if count[key(c)]--; count[key(c)] < 0 {
+			lost = append(lost, c)
+		}
+	}
+	return lost
+}
+
+// checkedOtherwise tells whether another check came in the place of one, here or in
+// another file.
+func (r *run) checkedOtherwise(p *pair, lost *source.Check, gained []*source.Check) bool {
+	for _, c := range gained {
+		if c.Subject == lost.Subject || lost.Subject == "" {
+			return true
+		}
+	}
+	if r.namesRemoved(p, bag.Bag{source.Hash(lost.Name)}) {
+		return true
+	}
+	for _, o := range r.pairs {
+		if o == p || o.new == nil || r.of(o) != r.of(p) {
+			continue
+		}
+		var before []source.Check
+		if o.old != nil {
+			before = o.old.Checks
+		}
+		same := func(c source.Check) bool {
+			return c.Name == lost.Name && (c.Subject == lost.Subject || c.Subject == "")
+		}
+		if slices.ContainsFunc(o.new.Checks, same) && !slices.ContainsFunc(before, same) {
+			return true
+		}
+	}
+	return false
+}
+
+// stillThere tells whether a file still has what a check was about.
+func stillThere(p *pair, c *source.Check) bool {
+	if c.Apart {
+		return true
+	}
+	if c.Subject != "" {
+		word, text := source.Hash(c.Subject), lex.TextHash(c.Subject)
+		for b := range bagsOf(p.new, false) {
+			if b.Has(word) || b.Has(text) {
+				return true
+			}
+		}
+		return false
+	}
+	about := c.Around
+	if len(about) == 0 {
+		return false
+	}
+	left := about
+	for b := range bagsOf(p.new, false) {
+		if left = bag.Without(left, b); len(left) == 0 {
+			return true
+		}
+	}
+	return 2*len(left) <= len(about)
+}
