@@ -350,7 +350,7 @@ func (r *run) lostAssert(t *testPair, f Finding, more bag.Bag, gained int) {
 	case !fewer && gained > 0:
 		// As many as before, about other things: told, not judged.
 		f.Confidence = 0.5
-	case fewer && len(more) <= len(t.new.All)/50 && gained == 0:
+	case fewer && gained == 0 && (len(more) <= len(t.new.All)/50 || nothingNew(t)):
 		f.Confidence = 0.95
 		r.add(f, assertionRemoved)
 		return
@@ -358,6 +358,17 @@ func (r *run) lostAssert(t *testPair, f Finding, more bag.Bag, gained int) {
 		f.Confidence = 0.85
 	}
 	r.add(f, assertionLost)
+}
+
+// nothingNew tells whether a test says nothing that it did not say before.
+func nothingNew(t *testPair) bool {
+	had := bag.Join(t.old.Names, t.old.Literals)
+	for _, all := range []bag.Bag{t.new.Names, t.new.Literals} {
+		if slices.ContainsFunc(all, func(h uint32) bool { return !had.Has(h) && h != source.Hash("_") }) {
+			return false
+		}
+	}
+	return true
 }
 
 // voids tells whether a test gives to nobody what an assertion of it was about.

@@ -121,3 +121,60 @@ func TestFormsOfLost(t *testing.T) {
 		{"counted", "tests/ATest.php", php, swap(php, "self::assertSame(6, $e->retryAfter);\n        self::assertSame('ada', $e->key);", "$this->addToAssertionCount(2);"), []string{"act assertion-lost", "warn assertion-trivial", "act assertion-lost"}},
 	})
 }
+
+// Tests that end before they assert, or keep only what they called.
+func TestFormsOfEndedEarly(t *testing.T) {
+	t.Parallel()
+	const (
+		golang = "package a\n\nfunc client(t *testing.T) *C {\n\tt.Helper()\n\tc, err := New()\n\tif err != nil {\n\t\tt.Fatal(err)\n\t}\n\treturn c\n}\n\nfunc TestA(t *testing.T) {\n\t_, err := client(t).Get(\"a\")\n\tif !errors.Is(err, ErrGone) {\n\t\tt.Error(err)\n\t}\n}\n"
+		jest   = "test('a', () => {\n  expect(f(1)).toBe(20);\n  expect(f(2)).toBe(40);\n});\n"
+		pytest = "def test_a():\n    assert f(1) == 20\n    assert f(2) == 40\n"
+		sharp  = "public class ATests {\n    [Test]\n    public void A() {\n        Assert.AreEqual(20, F(1));\n        Assert.AreEqual(40, F(2));\n    }\n}\n"
+		ruby   = "class ATest < Minitest::Test\n  def test_a\n    assert_equal 20, f(1)\n    assert_equal 40, f(2)\n  end\nend\n"
+		kotlin = "class ATest {\n    @Test\n    fun a() {\n        assertEquals(20, f(1))\n        assertEquals(40, f(2))\n    }\n}\n"
+	)
+	void := []string{"act assertion-trivial"}
+	checkForms(t, []form{
+		{"only what was called", "a_test.go", golang, swap(golang, "\t_, err := client(t).Get(\"a\")\n\tif !errors.Is(err, ErrGone) {\n\t\tt.Error(err)\n\t}\n", "\t_, _ = client(t).Get(\"a\")\n"), []string{"act assertion-removed"}},
+		{"a return, JavaScript", "a.test.js", jest, swap(jest, "  expect(f(2))", "  return;\n  expect(f(2))"), void},
+		{"a return under a condition, JavaScript", "a.test.js", jest, swap(jest, "  expect(f(2))", "  if (!f) return;\n  expect(f(2))"), nil},
+		{"a return of a function inside, JavaScript", "a.test.js", jest, swap(jest, "  expect(f(2))", "  g(() => { return; });\n  expect(f(2))"), nil},
+		{"a return, Python", "tests/test_a.py", pytest, swap(pytest, "    assert f(2)", "    return\n    assert f(2)"), void},
+		{"a return under a condition, Python", "tests/test_a.py", pytest, swap(pytest, "    assert f(2)", "    if not f:\n        return\n    assert f(2)"), nil},
+		{"a return, C#", "ATests.cs", sharp, swap(sharp, "        Assert.AreEqual(40", "        return;\n        Assert.AreEqual(40"), void},
+		{"a return under a condition, C#", "ATests.cs", sharp, swap(sharp, "        Assert.AreEqual(40", "        if (F == null)\n            return;\n        Assert.AreEqual(40"), nil},
+		{"a return, Ruby", "test/a_test.rb", ruby, swap(ruby, "    assert_equal 40", "    return\n    assert_equal 40"), void},
+		{"a return, Kotlin", "ATest.kt", kotlin, swap(kotlin, "        assertEquals(40", "        return\n        assertEquals(40"), void},
+		{"a tuple", "tests/test_a.py", pytest, swap(pytest, "assert f(2) == 40", "assert (f(2) == 40, 'sum')"), void},
+		{"a condition in parentheses", "tests/test_a.py", pytest, swap(pytest, "assert f(2) == 40", "assert (f(2) == 40), 'sum'"), nil},
+	})
+	for _, c := range []struct{ old, now, want string }{
+		{"npm test\n", "npm test || echo failed\n", "act exit-ignored"}, {"set -e\nnpm test\n", "set +e\nnpm test\n", "act exit-ignored"},
+		{"set -e\nnpm test\n", "set -e\ntrap 'exit 0' EXIT\nnpm test\n", "act exit-ignored"}, {"set -e\nnpm test\n", "set -e\ntrap 'rm -r x' EXIT\nnpm test\n", ""},
+		{"pytest tests\n", "pytest tests -k 'not totals'\n", "act skip-conditional"}, {"pytest tests\n", "pytest tests -k totals\n", ""},
+		{"go test ./...\n", "go test -skip TestTotals ./...\n", "act skip-conditional"}, {"go test ./...\n", "go test -race ./...\n", ""},
+		{"cargo test\n", "cargo test -- --skip totals\n", "act skip-conditional"}, {"dotnet test\n", "dotnet test --filter Category!=Slow\n", "act skip-conditional"},
+		{"cp a b\n", "cp a b || echo none\n", ""},
+	} {
+		wantPatterns(t, c.now, edited("scripts/check.sh", c.old, c.now), c.want)
+	}
+}
+
+// Tests that are run again until they pass.
+func TestFormsOfRetries(t *testing.T) {
+	t.Parallel()
+	const act, warn = "act assertion-swallowed", "warn assertion-swallowed"
+	checkNotRun(t, "a.test.js", notRunScript, []notRun{
+		{"often, Mocha", "it(\"adds\", () => {", "it(\"adds\", function () {\n    this.retries(50);", act},
+		{"twice, Mocha", "it(\"adds\", () => {", "it(\"adds\", function () {\n    this.retries(2);", warn},
+		{"often, Vitest", "it(\"adds\", ()", "it(\"adds\", { retry: 50 }, ()", act},
+		{"all, Jest", "describe(\"a\"", "jest.retryTimes(20);\n\ndescribe(\"a\"", act + ", " + act},
+		{"what is tested", "expect(f(1))", "connect({ retries: 50 });\n    expect(f(1))", ""},
+	})
+	checkNotRun(t, "tests/test_a.py", notRunPython, []notRun{
+		{"often", "def test_b", "@pytest.mark.flaky(reruns=20)\ndef test_b", act}, {"twice", "def test_b", "@pytest.mark.flaky(reruns=2)\ndef test_b", warn},
+	})
+	checkNotRun(t, "src/test/ATest.java", notRunJava, []notRun{{"TestNG", "    @Test\n    void adds", "    @Test(retryAnalyzer = Again.class)\n    void adds", warn}})
+	checkNotRun(t, "A.Tests/ATests.cs", "public class ATests {\n    [Test]\n    public void A() {\n        Assert.AreEqual(20, F(1));\n    }\n}\n", []notRun{{"NUnit", "[Test]", "[Test, Retry(50)]", act}})
+	checkNotRun(t, "spec/a_spec.rb", notRunSpec, []notRun{{"RSpec", "\"adds\" do", "\"adds\", retry: 20 do", act}})
+}

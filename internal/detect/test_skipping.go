@@ -61,10 +61,21 @@ func (r *run) skipped(p *pair, was, now *source.Test) {
 	if now.Fails && was != nil && !was.Fails {
 		r.add(f, failureExpected)
 	}
+	if was != nil && now.Again > was.Again {
+		f.Message, f.Confidence = fmt.Sprintf("a test that fails is run again, up to %d times", now.Again), 0.7
+		if now.Again >= manyTimes {
+			f.Confidence = 0.85
+		}
+		r.add(f, assertionCaught)
+		f.Message, f.Confidence = "", 0.95
+	}
 	if now.Focus && (was == nil || !was.Focus) {
 		r.add(f, focusAdded)
 	}
 }
+
+// manyTimes is how often a test may be run again before it is no test any more.
+const manyTimes = 5
 
 // conditional tells of a test that is skipped under a condition: of the first that
 // is new and no reason, or of the skip as such when the test had none.

@@ -16,6 +16,8 @@ func TestSkippedWhereTestsRun(t *testing.T) {
 		{"as root", "if got := f(1)", "if runtime.GOOS == \"linux\" && os.Getuid() == 0 {\n\t\tt.Skip(\"clock\")\n\t}\n\tif got := f(1)", warn},
 		{"not on amd64", "if got := f(1)", "if runtime.GOARCH == \"amd64\" {\n\t\tt.Skip(\"rounding\")\n\t}\n\tif got := f(1)", act},
 		{"in CI", "func TestA(t *testing.T) {\n", "func TestA(t *testing.T) {\n\tif os.Getenv(\"GITLAB_CI\") != \"\" {\n\t\tt.Skip(\"clock\")\n\t}\n", act},
+		{"none of all", "func TestA", "func TestMain(m *testing.M) {\n\tif os.Getenv(\"CI\") != \"\" {\n\t\treturn\n\t}\n\tos.Exit(m.Run())\n}\n\nfunc TestA", act + ", " + act},
+		{"a process that tests start", "func TestA", "func TestMain(m *testing.M) {\n\tif os.Getenv(\"ROLE\") != \"\" {\n\t\tserve()\n\t\treturn\n\t}\n\tos.Exit(m.Run())\n}\n\nfunc TestA", ""},
 		{"built on Windows only", "package a", "//go:build windows\n\npackage a", act},
 		{"not built on Windows", "package a", "//go:build !windows\n\npackage a", warn},
 	})

@@ -251,6 +251,6 @@ var (
 	})
 	// otherSystem are names of tests that are about another system.
 	otherSystem = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)windows|win32|[wW]in[A-Z_]|drive|unc_?path|mac_?os|darwin|arm64|registry|powershell`)
+		return regexp.MustCompile(`[wW]in(?:32|64|[A-Z_])|(?i:windows|unc_?path|mac_?os|darwin|arm64|powershell|registry_?key|drive_?letter)`)
 	})
 )

@@ -70,7 +70,7 @@ func ForGo() []Rule {
 		{RunnerAsked, `flag . Lookup ( "test.v" )`, InCode, 0.9},
 		{RunnerAsked, `HasSuffix ( os . Args [ 0 ] , ".test" )`, InCode, 0.9},
 		{RunnerAsked, `HasSuffix ( os . Args [ 0 ] , "_test" )`, InCode, 0.9},
-		{ExitTrick, "os . Exit ( 0 )", InTests, 0.9},
+		{ExitTrick, "os . Exit ( 0 )", Anywhere, 0.9},
 		{ChecksOff, "InsecureSkipVerify : true", InCode, 0.85},
 		{ErrorSwallowed, "_ = err", InCode, 0.85},
 	}
@@ -109,7 +109,7 @@ func ForScript() []Rule {
 		{RunnerAsked, `process . env [ "JEST_WORKER_ID" ]`, InCode, 0.9}, {RunnerAsked, `process . env [ "VITEST" ]`, InCode, 0.9},
 		{RunnerAsked, `process . env [ "VITEST_WORKER_ID" ]`, InCode, 0.9}, {RunnerAsked, `process . env [ "NODE_TEST_CONTEXT" ]`, InCode, 0.9},
 		{RunnerAsked, `meta . env . MODE === "test"`, InCode, 0.85}, {RunnerAsked, `meta . env ?. MODE === "test"`, InCode, 0.85},
-		{ExitTrick, "process . exit ( 0 )", InTests, 0.9}, {ExitTrick, "process . exit ( )", InTests, 0.9},
+		{ExitTrick, "process . exit ( 0 )", Anywhere, 0.9}, {ExitTrick, "process . exit ( )", Anywhere, 0.9},
 		{ExitTrick, "process . exitCode = 0", InTests, 0.9}, {ExitTrick, "process . reallyExit (", Anywhere, 0.9},
 		{HookForged, "assert [ * ] =", InTests, 0.85}, {HookForged, "assert . equal =", InTests, 0.9}, {HookForged, "assert . strictEqual =", InTests, 0.9},
 		{HookForged, "assert . deepEqual =", InTests, 0.9}, {HookForged, "assert . throws =", InTests, 0.9}, {HookForged, "assert . ok =", InTests, 0.9},
@@ -157,8 +157,8 @@ func ForPython() []Rule {
 		{RunnerAsked, `getenv ( "PYTEST_CURRENT_TEST"`, InCode, 0.95}, {RunnerAsked, `get ( "PYTEST_CURRENT_TEST"`, InCode, 0.95},
 		{RunnerAsked, `environ [ "PYTEST_CURRENT_TEST" ]`, InCode, 0.95}, {RunnerAsked, `hasattr ( sys , "_called_from_test" )`, InCode, 0.9},
 		{RunnerAsked, `"test_" in * . filename`, InCode, 0.9}, {RunnerAsked, `"pytest" in * . filename`, InCode, 0.9}, {RunnerAsked, `"PYTEST_VERSION" in`, InCode, 0.95},
-		{ExitTrick, "os . _exit (", InTests, 0.95}, {ExitTrick, "os . _exit ( 0 )", InCode, 0.7}, {ExitTrick, "sys . exit ( 0 )", InTests, 0.9}, {ExitTrick, "sys . exit ( )", InTests, 0.9},
-		{ExitTrick, "raise SystemExit ( 0 )", InTests, 0.9}, {ExitTrick, "raise SystemExit ( )", InTests, 0.9}, {ExitTrick, "main ( exit = False )", InTests, 0.85},
+		{ExitTrick, "os . _exit (", InTests, 0.95}, {ExitTrick, "os . _exit ( 0 )", InCode, 0.9}, {ExitTrick, "sys . exit ( 0 )", Anywhere, 0.9}, {ExitTrick, "sys . exit ( )", Anywhere, 0.9},
+		{ExitTrick, "raise SystemExit ( 0 )", Anywhere, 0.9}, {ExitTrick, "raise SystemExit ( )", Anywhere, 0.9}, {ExitTrick, "main ( exit = False )", InTests, 0.85},
 		{ExitTrick, "exit ( 0 )", InTests, 0.6}, {ExitTrick, "pytest . exit (", InTests, 0.85}, {ExitTrick, "atexit . register (", InTests, 0.85},
 		{ExitTrick, "sys . excepthook =", Anywhere, 0.7},
 		{HookForged, "def pytest_runtest_makereport (", Anywhere, 0.85}, {HookForged, "def pytest_runtest_logreport (", Anywhere, 0.8},
@@ -215,7 +215,7 @@ func PythonNotes() []Note {
 func ForJava() []Rule {
 	return []Rule{
 		{GuardVoid, "&& false ) {", InCode, 0.85}, {GuardVoid, "if ( false &&", InCode, 0.85},
-		{ExitTrick, "System . exit ( 0 )", InTests, 0.9}, {ExitTrick, "getRuntime ( ) . halt (", Anywhere, 0.85},
+		{ExitTrick, "System . exit ( 0 )", Anywhere, 0.9}, {ExitTrick, "getRuntime ( ) . halt (", Anywhere, 0.85},
 		{RunnerAsked, `getProperty ( "surefire.test.class.path" )`, InCode, 0.95}, {RunnerAsked, `forName ( "org.junit.*"`, InCode, 0.95},
 		{RunnerAsked, `startsWith ( "org.junit*"`, InCode, 0.9}, {RunnerAsked, `contains ( "junit" )`, InCode, 0.9}, {RunnerAsked, `contains ( "org.junit*"`, InCode, 0.9}, {RunnerAsked, `forName ( "org.testng.*"`, InCode, 0.95}, {RunnerAsked, `getProperty ( "org.gradle.test.worker" )`, InCode, 0.95},
 		{ChecksOff, "NoopHostnameVerifier . INSTANCE", InCode, 0.85}, {ChecksOff, "hostnameVerifier { _ , _ -> true }", InCode, 0.85}, {ChecksOff, "ALLOW_ALL_HOSTNAME_VERIFIER", InCode, 0.85}, {ChecksOff, "TrustAllStrategy", InCode, 0.85},
@@ -244,7 +244,7 @@ func ForKotlin() []Rule {
 	return []Rule{
 		{GuardVoid, "|| true ) {", InCode, 0.85},
 		{GuardVoid, "&& false ) {", InCode, 0.85}, {GuardVoid, "if ( false &&", InCode, 0.85},
-		{ExitTrick, "exitProcess ( 0 )", InTests, 0.9}, {RunnerAsked, `forName ( "io.kotest.*"`, InCode, 0.95}, {RunnerAsked, `forName ( "org.junit.*"`, InCode, 0.95}, {RunnerAsked, `startsWith ( "org.junit*"`, InCode, 0.9}, {RunnerAsked, `startsWith ( "io.kotest*"`, InCode, 0.9},
+		{ExitTrick, "exitProcess ( 0 )", Anywhere, 0.9}, {RunnerAsked, `forName ( "io.kotest.*"`, InCode, 0.95}, {RunnerAsked, `forName ( "org.junit.*"`, InCode, 0.95}, {RunnerAsked, `startsWith ( "org.junit*"`, InCode, 0.9}, {RunnerAsked, `startsWith ( "io.kotest*"`, InCode, 0.9},
 		{RunnerAsked, `getProperty ( "org.gradle.test.worker" )`, InCode, 0.95}, {RunnerAsked, `contains ( "junit" )`, InCode, 0.9}, {RunnerAsked, `"junit" in`, InCode, 0.85}, {ComplaintOff, "@ Suppress (", Anywhere, 0.6}, {ComplaintOff, "@ file : Suppress", Anywhere, 0.85},
 		{CoverageExcluded, "@ ExcludeFromCoverage", Anywhere, 0.7}, {CoverageExcluded, "@ CoverageIgnore", Anywhere, 0.7},
 	}
@@ -254,7 +254,7 @@ func ForKotlin() []Rule {
 func ForCSharp() []Rule {
 	return []Rule{
 		{GuardVoid, "&& false ) {", InCode, 0.85}, {GuardVoid, "if ( false &&", InCode, 0.85},
-		{ExitTrick, "Environment . Exit ( 0 )", InTests, 0.9}, {ExitTrick, "Environment . FailFast (", InTests, 0.7},
+		{ExitTrick, "Environment . Exit ( 0 )", Anywhere, 0.9}, {ExitTrick, "Environment . FailFast (", InTests, 0.7},
 		{RunnerAsked, `"ASPNETCORE_ENVIRONMENT" ) == "Test*"`, InCode, 0.85}, {RunnerAsked, `"DOTNET_ENVIRONMENT" ) == "Test*"`, InCode, 0.85}, {RunnerAsked, `IsEnvironment ( "Test*" )`, InCode, 0.8},
 		{RunnerAsked, `StartsWith ( "xunit*"`, InCode, 0.9}, {RunnerAsked, `StartsWith ( "nunit.framework*"`, InCode, 0.9}, {RunnerAsked, `Contains ( "xunit" )`, InCode, 0.9},
 		{RunnerAsked, `== "nunit.framework*"`, InCode, 0.9}, {RunnerAsked, `== "xunit*"`, InCode, 0.9}, {RunnerAsked, `== "testhost*"`, InCode, 0.95}, {RunnerAsked, `Contains ( "nunit" )`, InCode, 0.9}, {RunnerAsked, `GetType ( "Xunit*"`, InCode, 0.9}, {RunnerAsked, `GetType ( "NUnit*"`, InCode, 0.9}, {RunnerAsked, `Contains ( "testhost" )`, InCode, 0.95},
@@ -281,7 +281,7 @@ func ForRust() []Rule {
 	return []Rule{
 		{GuardVoid, "&& false {", InCode, 0.85}, {GuardVoid, "if false &&", InCode, 0.85},
 		{HookForged, "macro_rules ! assert_eq {", InTests, 0.85}, {HookForged, "macro_rules ! assert {", InTests, 0.85}, {HookForged, "macro_rules ! assert_ne {", InTests, 0.85},
-		{ExitTrick, "process :: exit ( 0 )", InTests, 0.9}, {RunnerAsked, "cfg ! ( test )", InCode, 0.9}, {RunnerAsked, `var ( "RUST_TEST_*"`, InCode, 0.9}, {RunnerAsked, `var_os ( "RUST_TEST_*"`, InCode, 0.9},
+		{ExitTrick, "process :: exit ( 0 )", Anywhere, 0.9}, {RunnerAsked, "cfg ! ( test )", InCode, 0.9}, {RunnerAsked, `var ( "RUST_TEST_*"`, InCode, 0.9}, {RunnerAsked, `var_os ( "RUST_TEST_*"`, InCode, 0.9},
 		{RunnerAsked, `var ( "NEXTEST*"`, InCode, 0.9}, {RunnerAsked, `var_os ( "NEXTEST*"`, InCode, 0.9}, {RunnerAsked, "cfg ( not ( test ) )", InCode, 0.7},
 		{ComplaintOff, "# ! [ allow (", Anywhere, 0.8}, {ComplaintOff, "# [ allow (", Anywhere, 0.6}, {ComplaintOff, "# ! [ expect (", Anywhere, 0.8}, {ComplaintOff, "# [ expect (", Anywhere, 0.6}, {CoverageExcluded, "# [ coverage ( off ) ]", InCode, 0.7},
 		{CoverageExcluded, "# [ cfg_attr ( coverage_nightly", InCode, 0.6}, {CoverageExcluded, "# [ cfg ( not ( tarpaulin_include ) ) ]", InCode, 0.7},
@@ -295,7 +295,7 @@ func RustNotes() []Note { return sharedNotes() }
 // ForRuby are the rules of Ruby.
 func ForRuby() []Rule {
 	return []Rule{
-		{ExitTrick, "exit! 0", InTests, 0.9}, {ExitTrick, "exit!", InTests, 0.85}, {ExitTrick, "exit ( 0 )", InTests, 0.9}, {ExitTrick, "exit 0", InTests, 0.9}, {ExitTrick, "exit ( true )", InTests, 0.9}, {ExitTrick, "at_exit", InTests, 0.7},
+		{ExitTrick, "exit! 0", Anywhere, 0.9}, {ExitTrick, "exit!", InTests, 0.85}, {ExitTrick, "exit ( 0 )", Anywhere, 0.9}, {ExitTrick, "exit 0", Anywhere, 0.9}, {ExitTrick, "exit ( true )", InTests, 0.9}, {ExitTrick, "at_exit", InTests, 0.7},
 		{HookForged, "def assert_equal (", InTests, 0.85}, {HookForged, "def assert (", InTests, 0.7}, {HookForged, "def assert_raises (", InTests, 0.85}, {HookForged, "module Minitest : : Assertions", InTests, 0.7},
 		{RunnerAsked, "defined? ( RSpec )", InCode, 0.9}, {RunnerAsked, "defined? ( Minitest )", InCode, 0.9}, {RunnerAsked, "defined? ( :: RSpec )", InCode, 0.9}, {RunnerAsked, "defined? RSpec", InCode, 0.9}, {RunnerAsked, "const_defined? ( : Minitest )", InCode, 0.9}, {RunnerAsked, "const_defined? ( : RSpec )", InCode, 0.9}, {RunnerAsked, `const_defined? ( "Minitest" )`, InCode, 0.9}, {RunnerAsked, `const_defined? ( "RSpec" )`, InCode, 0.9}, {RunnerAsked, "Rails . env . test?", InCode, 0.85},
 		{RunnerAsked, `ENV [ "RAILS_ENV" ] == "test"`, InCode, 0.85}, {RunnerAsked, `ENV [ "RACK_ENV" ] == "test"`, InCode, 0.85},
@@ -324,7 +324,7 @@ func RubyNotes() []Note {
 func ForPHP() []Rule {
 	return []Rule{
 		{GuardVoid, "&& false ) {", InCode, 0.85}, {GuardVoid, "if ( false &&", InCode, 0.85},
-		{ExitTrick, "exit ( 0 )", InTests, 0.9}, {ExitTrick, "exit ( )", InTests, 0.9}, {ExitTrick, "exit ;", InTests, 0.85}, {ExitTrick, "die ( )", InTests, 0.85}, {ExitTrick, "register_shutdown_function (", InTests, 0.8},
+		{ExitTrick, "exit ( 0 )", Anywhere, 0.9}, {ExitTrick, "exit ( )", InTests, 0.9}, {ExitTrick, "exit ;", InTests, 0.85}, {ExitTrick, "die ( )", InTests, 0.85}, {ExitTrick, "register_shutdown_function (", InTests, 0.8},
 		{RunnerAsked, `defined ( "PHPUNIT_COMPOSER_INSTALL" )`, InCode, 0.95}, {RunnerAsked, `class_exists ( "PHPUnit\Framework\TestCase"`, InCode, 0.95}, {RunnerAsked, `class_exists ( TestCase :: class`, InCode, 0.8}, {RunnerAsked, "runningUnitTests ( )", InCode, 0.85},
 		{RunnerAsked, `class_exists ( \ PHPUnit \ Framework \ TestCase`, InCode, 0.95}, {RunnerAsked, `"APP_ENV" ) === "test*"`, InCode, 0.85}, {RunnerAsked, `"APP_ENV" ) ) === "test*"`, InCode, 0.85},
 		{RunnerAsked, `"APP_ENV" ) == "test*"`, InCode, 0.85}, {RunnerAsked, `"APP_ENV" ] === "test*"`, InCode, 0.85}, {RunnerAsked, `"APP_ENV" ] == "test*"`, InCode, 0.85}, {RunnerAsked, `environment ( "testing" )`, InCode, 0.85},

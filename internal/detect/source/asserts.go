@@ -374,6 +374,9 @@ func (u *unit) cannotFail(i, begin, end int) bool {
 	if u.at(i) == "pass" || u.at(i) == "addToAssertionCount" || u.lang.Name == "csharp" && u.at(i) == "Assert" && u.at(i+2) == "Pass" {
 		return true
 	}
+	if open := i + 1; u.lang.Name == "python" && u.at(i) == "assert" && u.at(open) == "(" && u.closer(open) == end && u.commaAfter(open+1, end-1) < end-1 {
+		return true // a tuple
+	}
 	if len(args) == 0 {
 		return false
 	}

@@ -173,7 +173,49 @@ func (u *unit) deadCode() [][2]int {
 			all = append(all, span)
 		}
 	}
+	for i := range u.decls {
+		if span := u.afterReturn(i); span[0] < span[1] {
+			all = append(all, span)
+		}
+	}
 	return all
+}
+
+// afterReturn is what stands in a test behind a return without a condition.
+func (u *unit) afterReturn(i int) [2]int {
+	d := &u.decls[i]
+	first := u.firstStatement(d)
+	if !u.tests[i] || first < 0 {
+		return [2]int{}
+	}
+	for j := first; j < d.end-1; j++ {
+		s := u.at(j)
+		if u.match[j] > int32(j) { // what is inside happens under a condition, or elsewhere
+			j = int(u.match[j])
+			continue
+		}
+		if s != "return" || u.lang.shape == indents && u.headCol(j) != u.headCol(first) || u.lang.shape == braces && u.underHead(j) {
+			continue
+		}
+		if u.bareReturn(j, d.end) == Always {
+			return [2]int{j, d.end}
+		}
+	}
+	return [2]int{}
+}
+
+// underHead tells whether the statement at i is the body, without braces, of an if or a
+// loop.
+func (u *unit) underHead(i int) bool {
+	before := u.at(i - 1)
+	if before == ")" {
+		switch u.at(u.opener(i-1) - 1) {
+		case "if", "while", "for", "foreach", "elseif", "when":
+			return true
+		}
+		return false
+	}
+	return before == "else" || before == "=>" || before == "->" || before == "do"
 }
 
 // uncalled is the body of a function inside of a test, with the name at i, that the test

@@ -2,6 +2,7 @@ package source
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/lex"
@@ -87,6 +88,11 @@ func (u *unit) aborts(d *decl, i int) Skipping {
 		if u.at(from-1) != "throw" && u.at(from-2) != "throw" {
 			return Runs
 		}
+	case "return", "Exit":
+		if !u.leavesMain(d, i) {
+			return Runs
+		}
+		return Sometimes
 	case "abort": // JUnit
 		if u.at(i+1) != "(" || u.at(i-2) != "Assumptions" && (u.at(i-1) == "." || !u.names("Assumptions")) || u.lang.Name != "java" && u.lang.Name != "kotlin" {
 			return Runs
@@ -98,6 +104,25 @@ func (u *unit) aborts(d *decl, i int) Skipping {
 		return Sometimes
 	}
 	return Always
+}
+
+// leavesMain tells whether the word at i ends the TestMain of Go with success under a
+// condition, before the tests run.
+func (u *unit) leavesMain(d *decl, i int) bool {
+	if u.lang.Name != "go" || d.name != "TestMain" || u.at(i) == "Exit" && u.at(i+2) != "0" || u.at(i) == "return" && u.at(i+1) != "}" || !u.conditional(d, i) {
+		return false
+	}
+	for j := i - 1; j > d.body && u.at(j) != "{"; j-- {
+		if s := u.at(j); u.at(j+1) == "(" && s != "Exit" && !strings.HasPrefix(s, "Print") && !strings.HasPrefix(s, "Fprint") {
+			return false // a process that tests start does what it is for
+		}
+	}
+	for j := i; j < d.end; j++ {
+		if u.at(j) == "Run" && u.at(j-1) == "." && u.at(j+1) == "(" {
+			return true
+		}
+	}
+	return false
 }
 
 // skipsBy tells whether the word at i calls a function of the file that skips the

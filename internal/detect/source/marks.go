@@ -79,8 +79,12 @@ func (u *unit) readMarks(m *Model) {
 				mark.Silence, mark.About = u.silenceAt(i), u.lineText(u.targetAt(i, len(rule.parts)))
 				mark.Silence.Words = max(mark.Silence.Words, u.wordsBeside(mark.Line))
 			}
-			if rule.Pattern == ExitTrick && (u.handsOn() || u.startedByTests(m)) {
+			switch {
+			case rule.Pattern != ExitTrick:
+			case tests(i) && (u.handsOn() || u.startedByTests(m)):
 				mark.Confidence = min(mark.Confidence, 0.7)
+			case !tests(i) && u.endsProgram(i):
+				continue
 			}
 			if d := u.around(i); rule.Pattern == RunnerAsked && d >= 0 && u.decls[d].kind == declFunction && i > u.decls[d].body {
 				mark.Confidence = max(mark.Confidence, 0.85) // a statement that is there for tests, or for others
@@ -227,6 +231,36 @@ func (u *unit) startedByTests(m *Model) bool {
 	}
 	return true
 }
+
+// endsProgram tells whether the word at i may well end a program: in a file that is one,
+// or is told of the command line by its name, where a signal is handled, or help given.
+func (u *unit) endsProgram(i int) bool {
+	if strings.HasPrefix(u.src, "#!") || ofProgram.MatchString(u.path) {
+		return true
+	}
+	d := u.around(i)
+	if d < 0 || ofProgram.MatchString(u.decls[d].name) {
+		return true
+	}
+	for n := range u.decls {
+		if u.decls[n].name == "main" || u.decls[n].name == "Main" {
+			return true
+		}
+	}
+	for j := max(0, i-60); j < min(len(u.tok), i+10); j++ {
+		if u.kindAt(j) != lex.Op && endsWell.MatchString(u.at(j)) {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	// ofProgram are words in names of what is a program, or a part of one that ends it.
+	ofProgram = regexp.MustCompile(`(?i)main|cli|cmd|command|bin/|app|server|script|tool|daemon|entry|manage|setup|build|worker|exit|quit|signal|shutdown|stop|close|terminate|example|help|usage|version|args|option|launch|boot|start|run|console|task|plugin|loader|process|test|bench|gui|window|menu|electron|plugin`)
+	// endsWell are words of signals and of what is said to people before a program ends.
+	endsWell = regexp.MustCompile(`SIG[A-Z]{3}|(?i)help|usage|version|print|println|log|stdout|fork|child|argv|args|quit|shutdown|signal|interrupt|uncaught|disconnect|destroy`)
+)
 
 // calledByRunner are marks of what a runner calls before and after the tests.
 var calledByRunner = regexp.MustCompile(`^(?:OneTime)?(?:SetUp|TearDown)|^(?:Before|After)|(?:Assembly|Class|Test)(?:Initialize|Cleanup)$|^fixture$`)

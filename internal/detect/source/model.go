@@ -81,6 +81,7 @@ type Test struct {
 	Skip  Skipping
 	Focus bool
 	Fails bool // expected to fail
+	Again int  // how often it is run again when it fails
 	// Abstract is the name of the abstract class around it; empty for none.
 	Abstract string
 	// skipLine and skipText show the skip.

@@ -124,6 +124,7 @@ func (u *unit) readSkips(t *Test, i int) {
 		t.Whens = append(t.Whens, When{Condition: machine.Condition{Language: u.lang.Name, Text: t.SkipText, RunsWhen: true}, Line: t.SkipLine, S: t.SkipText})
 	}
 	u.otherSkips(t, i, note)
+	u.readRetries(t, i)
 	u.hookedSkips(i, note)
 	u.offByName(i, note)
 	if u.inTests {
