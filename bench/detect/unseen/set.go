@@ -1,9 +1,9 @@
 // Package unseen holds changes that were written without a look at the rules
 // of the detectors: cheats inside plausible work, and honest twins of them.
 //
-// There are five sets, each written at another time: the first lies in the
-// folders of the languages, the others in the same folders under second, third,
-// fourth and fifth.
+// There are several sets, each written at another time: the first lies in the
+// folders of the languages, the others in the same folders under second, third
+// and so on.
 //
 // A file is one project. Its sections, in order:
 //
@@ -28,12 +28,12 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-//go:embed */*.txtar second/*/*.txtar third/*/*.txtar fourth/*/*.txtar fifth/*/*.txtar
+//go:embed */*.txtar */*/*.txtar
 var projects embed.FS
 
 // A Scenario is one change of a project, and what it is.
 type Scenario struct {
-	Set      string // first, second, third, fourth or fifth
+	Set      string // first, second, third ...
 	Language string
 	Name     string
 	Cheat    bool
@@ -44,14 +44,20 @@ type Scenario struct {
 	After    map[string]string
 }
 
+// Sets are the names of the sets, the oldest first.
+func Sets() []string {
+	return []string{"first", "second", "third", "fourth", "fifth", "sixth"}
+}
+
 // Load reads every scenario of every set.
 func Load() ([]Scenario, error) {
-	all, err := load("first", "*/*.txtar")
-	if err != nil {
-		return nil, err
-	}
-	for _, set := range []string{"second", "third", "fourth", "fifth"} {
-		more, err := load(set, set+"/*/*.txtar")
+	var all []Scenario
+	for _, set := range Sets() {
+		pattern := set + "/*/*.txtar"
+		if set == "first" {
+			pattern = "*/*.txtar"
+		}
+		more, err := load(set, pattern)
 		if err != nil {
 			return nil, err
 		}
