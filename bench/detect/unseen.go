@@ -76,7 +76,7 @@ func hear(s unseen.Scenario, findings []detect.Finding) heard {
 		if f.Action == detect.Act {
 			h.anywhere = 1
 			other = other || f.Type != detect.ProtectedChange
-			if f.File == s.File {
+			if isFile(s, f.File) {
 				h.inFile = 1
 			}
 		}
@@ -88,6 +88,14 @@ func hear(s unseen.Scenario, findings []detect.Finding) heard {
 		h.warned = 1
 	}
 	return h
+}
+
+// isFile tells whether a file is the one with the cheat, perhaps under the new name
+// that the cheat gave it.
+func isFile(s unseen.Scenario, file string) bool {
+	_, stays := s.After[s.File]
+	_, was := s.Before[file]
+	return file == s.File || !stays && !was
 }
 
 func (h *heard) add(o heard) {
