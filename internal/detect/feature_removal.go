@@ -195,17 +195,21 @@ func (r *run) goneFunction(p *pair, was *source.Function) {
 var notOffered = regexp.MustCompile(`(?i)(?:^|/)(?:_?internals?|demos?|examples|stories|benchmarks?|scripts)/|unstable|experimental`)
 
 // cameFor tells whether the place that had a symbol has a public one of its kind now
-// that it did not have, and that is like it, by its name or by what it does: the offer
-// changed, and did not only shrink.
+// that it did not have, and that is like it, by its name or by what it does, or was a
+// part of it: the offer changed, and did not only shrink.
 func cameFor(p *pair, was *source.Function) bool {
 	around := strings.TrimSuffix(was.Name, was.Leaf)
 	known := make(map[string]bool, len(p.old.Funcs))
 	for _, f := range p.old.Funcs {
-		known[f.Name] = true
+		known[f.Name] = f.Public
 	}
 	for _, f := range p.new.Funcs {
-		if f.Kind != was.Kind || !f.Public || known[f.Name] {
+		public, had := known[f.Name]
+		if f.Kind != was.Kind || !f.Public || public {
 			continue
+		}
+		if had && was.Calls.Has(source.Hash(f.Leaf)) {
+			return true
 		}
 		if beside := strings.TrimSuffix(f.Name, f.Leaf) == around; sharePart(f.Leaf, was.Leaf) || beside && bag.Similar(f.All, was.All) >= likeOne {
 			return true
@@ -215,7 +219,7 @@ func cameFor(p *pair, was *source.Function) bool {
 }
 
 // likeOne is from when on a function may stand in the place of another one.
-const likeOne = 0.3
+const likeOne = 0.55
 
 // sharePart tells whether two names have a word in common.
 func sharePart(a, b string) bool {

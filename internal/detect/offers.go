@@ -14,8 +14,7 @@ func (r *run) offers(p *pair) {
 	if p.old == nil || p.new == nil || p.class != production || len(p.old.Offers) == 0 {
 		return
 	}
-	var lost []string
-	came := 0
+	var lost, came []string
 	for _, n := range p.old.Offers {
 		if !slices.Contains(p.new.Offers, n) {
 			lost = append(lost, n)
@@ -23,7 +22,7 @@ func (r *run) offers(p *pair) {
 	}
 	for _, n := range p.new.Offers {
 		if !slices.Contains(p.old.Offers, n) {
-			came++
+			came = append(came, n)
 		}
 	}
 	if slices.Contains(p.new.Offers, "*") && !slices.Contains(p.old.Offers, "*") {
@@ -35,7 +34,7 @@ func (r *run) offers(p *pair) {
 			continue
 		}
 		f := Finding{File: p.old.Path, Line: 1, Gone: true, Subject: n, Evidence: n, Confidence: 0.85, Message: "a public symbol is not offered any more"}
-		if came > 0 || notOffered.MatchString(p.old.Path) || notOffered.MatchString(n) || len(lost) > 3 {
+		if slices.ContainsFunc(came, func(o string) bool { return sharePart(o, n) }) || notOffered.MatchString(p.old.Path) || notOffered.MatchString(n) || len(lost) > 3 {
 			f.Confidence = 0.7
 		}
 		r.add(f, symbolRemoved)
@@ -51,7 +50,7 @@ func (r *run) offeredElsewhere(p *pair, name string) bool {
 
 // hidden tells of what was public and is not, though it is there.
 func (r *run) hidden(p *pair, was, now *source.Function) {
-	if !was.Public || now.Public || was.Test || now.Test || was.Deprecated || p.class != production {
+	if !was.Public || now.Public || was.Test || was.Deprecated || p.class != production {
 		return
 	}
 	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85, Message: "a public symbol is not offered any more"}

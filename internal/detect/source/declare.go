@@ -325,7 +325,8 @@ func (u *unit) arrow(i int) {
 		end = u.closer(body)
 	}
 	if u.lang.Name == "csharp" {
-		if u.isWord(p) && !notNames()[u.at(p)] && u.isWord(p-1) && u.at(p-1) != "return" && u.at(p+1) == "(" {
+		typed := u.isWord(p-1) && u.at(p-1) != "return" || u.at(p-1) == ">" || u.at(p-1) == "]" || u.at(p-1) == "?"
+		if u.isWord(p) && !notNames()[u.at(p)] && typed && u.at(p+1) == "(" {
 			u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(p), at: p, start: p, body: i, end: end}))
 		}
 		return
