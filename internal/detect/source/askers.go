@@ -1,7 +1,7 @@
 package source
 
 import (
-	"regexp"
+	"bytes"
 	"strings"
 	"sync"
 
@@ -21,7 +21,7 @@ func (u *unit) readAskers(f *Function, d *decl) {
 			continue
 		}
 		askers = append(askers, u.tok[i].Hash)
-		if vouching.MatchString(u.at(i)) && u.at(i-2) != "JSON" {
+		if vouches(u.at(i)) && u.at(i-2) != "JSON" {
 			vouchers = append(vouchers, u.tok[i].Hash)
 		}
 		from, to := u.linesAround(i, d)
@@ -37,8 +37,28 @@ func (u *unit) readAskers(f *Function, d *decl) {
 	f.Given = u.sortedOnce()
 }
 
-// vouching are names of calls that check what they are given.
-var vouching = regexp.MustCompile(`(?i)^(?:safe_?)?parse$|valid|verif|ensure|assert|check|schema|require|guard|^must`)
+// vouches tells of the name of a call that checks what it is given.
+func vouches(name string) bool {
+	var small [64]byte
+	low := small[:copy(small[:], name)]
+	for i, c := range low {
+		if 'A' <= c && c <= 'Z' {
+			low[i] = c | 0x20
+		}
+	}
+	if s := string(low); s == "parse" || s == "safeparse" || s == "safe_parse" {
+		return true
+	}
+	for _, v := range vouching {
+		if bytes.Contains(low, v) {
+			return true
+		}
+	}
+	return bytes.HasPrefix(low, []byte("must"))
+}
+
+// vouching is what stands in names of calls that check.
+var vouching = [...][]byte{[]byte("valid"), []byte("verif"), []byte("ensure"), []byte("assert"), []byte("check"), []byte("schema"), []byte("require"), []byte("guard")}
 
 // Beside is the hash of a call that stands in the same lines as a word.
 func Beside(call, word uint32) uint32 { return call*31 + word }

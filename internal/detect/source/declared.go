@@ -48,8 +48,8 @@ func (u *unit) readChecks(m *Model) {
 			u.property(m, i)
 		case t.S == "Depends" || t.S == "Security":
 			u.injected(m, i)
-		case u.keeps(t) && u.at(i-1) != "def" && u.at(i-1) != "function" && u.at(i-1) != "func" && u.at(i-1) != "fn":
-			u.kept(m, i)
+		case keeps(t.S) && u.at(i-1) != "def" && u.at(i-1) != "function" && u.at(i-1) != "func" && u.at(i-1) != "fn":
+			u.keeper(m, i)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func (u *unit) attributes(m *Model, i int) {
 
 func (u *unit) annotation(m *Model, at int) {
 	name := u.at(at)
-	if !annotationChecks()[name] && !keeper.MatchString(name) || u.lang.Name == "java" && name == "NotNull" && !u.validates() {
+	if !annotationChecks()[name] && !keeps(name) || u.lang.Name == "java" && name == "NotNull" && !u.validates() {
 		return
 	}
 	after := at + 1
@@ -290,9 +290,9 @@ func (u *unit) injected(m *Model, i int) {
 
 var givesCaller = regexp.MustCompile(`(?i)user|auth|token|admin|permission|role|login|api_?key|scope`)
 
-// kept notes the name of something that keeps others out, or makes text harmless, with
+// keeper notes the name of something that keeps others out, or makes text harmless, with
 // what stands beside it.
-func (u *unit) kept(m *Model, i int) {
+func (u *unit) keeper(m *Model, i int) {
 	from, to := i, i+1
 	for from > 0 && u.tok[from-1].Line == u.tok[i].Line && i-from < maxTypes {
 		from--
@@ -310,28 +310,45 @@ func (u *unit) kept(m *Model, i int) {
 	m.Checks = append(m.Checks, Check{Name: strings.Clone(u.at(i)), Line: u.line(i), S: u.text(from, to), Around: around})
 }
 
-// keeps tells of a keeper, and remembers what it told of a word.
-func (u *unit) keeps(t *lex.Token) bool {
-	keeps, known := u.keepers[t.Hash]
-	if !known {
-		if u.keepers == nil || len(u.keepers) > maxKnown {
-			u.keepers = make(map[uint32]bool)
-		}
-		keeps = len(t.S) >= leastKeeper && keeper.MatchString(t.S)
-		u.keepers[t.Hash] = keeps
+// keeps tells of the name of what keeps others out, or makes text harmless. Nearly all
+// words are none, which their length and first letter tell of most.
+func keeps(name string) bool {
+	if len(name) < leastKeeper || len(name) > mostKeeper || !strings.ContainsRune("acehijlprstv", rune(name[0]|0x20)) {
+		return false
 	}
-	return keeps
+	low := strings.ToLower(name)
+	if keepers()[strings.ReplaceAll(low, "_", "")] {
+		return true
+	}
+	for _, verb := range keeping {
+		if rest, ok := strings.CutPrefix(low, verb); ok {
+			rest = strings.TrimSuffix(rest, "!")
+			for _, what := range keptApart {
+				if strings.HasSuffix(rest, what) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 const (
-	maxKnown    = 1 << 14 // words that a reader remembers
-	leastKeeper = 8       // letters of the shortest keeper
+	leastKeeper = 8 // letters of the shortest keeper
+	mostKeeper  = 60
 )
 
-// keeper are names of what keeps others out, or makes text harmless.
-var keeper = regexp.MustCompile(`(?i)^(?:require|requires|ensure|verify|check|authenticate|authori[sz]e|protect|restrict)_?(?:\w*_?)(?:auth|authenticated|login|user|admin|role|roles|permission|permissions|access|owner|token|signature|csrf|session|scope|captcha|authenticity_token)!?$|` +
-	`^(?:login|auth|authentication|permission|permissions|role|roles|admin|token|jwt)_?required$|^(?:is_?)?authenticated$|^csrf_?protect(?:ion)?$|^protect_from_forgery$|` +
-	`^(?:html_?escape|escape_?html|htmlspecialchars|htmlentities|strip_tags|escapeshellarg|shellescape|sanitize_?html|sanitize|safe_load|compare_digest|timingsafeequal|hash_equals|secure_compare|constanttimecompare|rate_?limit(?:er)?)$`)
+// What keeps others out does one of these to one of those.
+var (
+	keeping   = [...]string{"require", "ensure", "verify", "check", "authenticate", "authorize", "authorise", "protect", "restrict"}
+	keptApart = [...]string{"auth", "authenticated", "login", "user", "admin", "role", "roles", "permission", "permissions", "access", "owner", "token", "signature", "csrf", "session", "scope", "captcha"}
+)
+
+var keepers = sync.OnceValue(func() set {
+	return words("loginrequired authrequired authenticationrequired permissionrequired permissionsrequired rolerequired rolesrequired adminrequired tokenrequired jwtrequired " +
+		"authenticated isauthenticated csrfprotect csrfprotection protectfromforgery " +
+		"htmlescape escapehtml htmlspecialchars htmlentities striptags escapeshellarg shellescape sanitizehtml sanitize safeload comparedigest timingsafeequal hashequals securecompare constanttimecompare ratelimit ratelimiter")
+})
 
 var annotationChecks = sync.OnceValue(func() set {
 	return words("NotNull NotBlank NotEmpty Size Min Max Positive PositiveOrZero Pattern Email Valid Validated Digits DecimalMin DecimalMax Past PastOrPresent Future FutureOrPresent AssertTrue " +

@@ -32,7 +32,6 @@ type unit struct {
 	last       map[place]int
 	offAt      []int
 	falseNames set
-	keepers    map[uint32]bool // of words of all files
 	// inTests is set for a file with tests, by its name; tests tells which of the
 	// declarations are one.
 	inTests bool
