@@ -336,7 +336,8 @@ func (r *run) read(reader *source.Reader, p *pair) {
 	p.old, p.oldWhy = r.version(reader, &c.Old, nil)
 	p.new, p.newWhy = r.version(reader, &c.New, p.old)
 	p.custom = r.custom(p)
-	p.edit = editOf(&c.Old, &c.New)
+	p.edit = editOf(&c.Old, &c.New, p.lang != nil)
+	p.edit.tidied = p.class == fixture && tidied(&c.Old, &c.New)
 	c.Old.Content, c.New.Content = nil, nil
 }
 

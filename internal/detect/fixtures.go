@@ -17,6 +17,8 @@ type edit struct {
 	lost, gained int
 	// words are those of the lines that went and that came, and of the file's name.
 	words map[uint32]side
+	// tidied is set for data that lost only what makes it awkward.
+	tidied bool
 }
 
 // side says where a word of an edit stands.
@@ -26,13 +28,15 @@ const (
 	before side = 1 << iota
 	after
 	named // it tells something by itself
+	inPath
 )
 
 // oneSided tells of a word that only came, or only went.
 func (s side) oneSided() bool { return s&(before|after) == before || s&(before|after) == after }
 
-// editOf compares two versions of a file. Lines are known by their hashes.
-func editOf(old, now *Version) edit {
+// editOf compares two versions of a file, of code or of something else. Lines are
+// known by their hashes.
+func editOf(old, now *Version, code bool) edit {
 	e := edit{words: make(map[uint32]side)}
 	seed := maphash.MakeSeed()
 	left := make(map[uint64]int)
@@ -48,17 +52,47 @@ func editOf(old, now *Version) edit {
 			continue
 		}
 		e.lost++
-		e.note(string(line), before)
+		if !code || !remark(line) {
+			e.note(string(line), before)
+		}
 	}
 	for line := range bytes.Lines(now.Content) {
 		if k := key(line); left[k] > 0 {
 			left[k]--
-			e.note(string(line), after)
+			if !code || !remark(line) {
+				e.note(string(line), after)
+			}
 		}
 	}
-	e.note(old.Path, before|after)
-	e.note(now.Path, before|after)
+	e.notePath(old.Path)
+	e.notePath(now.Path)
 	return e
+}
+
+// remark tells of a line of code that is a comment.
+func remark(line []byte) bool {
+	line = bytes.TrimLeft(line, " \t")
+	for _, begin := range []string{"//", "/*", "* ", "# "} {
+		if bytes.HasPrefix(line, []byte(begin)) {
+			return true
+		}
+	}
+	return false
+}
+
+// notePath keeps the words of a file's path: not those of folders that say which
+// project the tests in them are of.
+func (e *edit) notePath(name string) {
+	for part := range strings.SplitSeq(name, "/") {
+		if !ofTests(part) {
+			e.note(part, before|after|inPath)
+		}
+	}
+}
+
+// ofTests tells of the folder of a project of tests: Shop.Tests.
+func ofTests(folder string) bool {
+	return strings.HasSuffix(folder, "Tests") || strings.HasSuffix(folder, ".Test") || strings.HasSuffix(folder, "UnitTest")
 }
 
 // note keeps the words of a line: what a name, a title or a value consists of.
@@ -99,14 +133,16 @@ var commonWords = sync.OnceValue(func() map[string]bool {
 })
 
 // related tells whether two edits have a word in common that tells something, or a
-// value that both brought or took away.
+// value that both brought or took away. Of data that was only tidied, words that stand
+// in its lines as before say nothing.
 func (e *edit) related(o *edit) bool {
-	a, b := e.words, o.words
+	a, b, tidied := e.words, o.words, e.tidied || o.tidied
 	if len(b) < len(a) {
 		a, b = b, a
 	}
 	for w, s := range a {
-		if o := b[w]; s&o&named != 0 || s.oneSided() && o.oneSided() {
+		o := b[w]
+		if s.oneSided() && o.oneSided() || s&o&named != 0 && (!tidied || s&o&inPath != 0) {
 			return true
 		}
 	}
@@ -167,7 +203,7 @@ func readByTests(name string) bool {
 		return false
 	}
 	for folder := range strings.SplitSeq(path.Dir(name), "/") {
-		if testFolders()[strings.ToLower(folder)] || strings.HasSuffix(folder, "Tests") || strings.HasSuffix(folder, ".Test") {
+		if testFolders()[strings.ToLower(folder)] || ofTests(folder) {
 			return true
 		}
 	}
@@ -201,7 +237,7 @@ func (r *run) fixtures() {
 			continue // what is gone is not read any more, by code that may have changed
 		}
 		f := Finding{File: p.path, Subject: p.path, Evidence: p.path, Confidence: 0.8}
-		if gained >= manyMore*lost || slices.ContainsFunc(code, dependencies) || slices.ContainsFunc(tests, func(o *pair) bool { return r.of(o).asserts > 0 && related(o) }) {
+		if gained > 0 && gained >= manyMore*lost || slices.ContainsFunc(code, dependencies) || slices.ContainsFunc(tests, func(o *pair) bool { return r.of(o).asserts > 0 && related(o) }) {
 			f.Confidence = 0.7
 		}
 		r.add(f, fixtureChanged)

@@ -50,3 +50,39 @@ func TestFixtures(t *testing.T) {
 		}
 	}
 }
+
+// Data that loses what a reader has to cope with, beside source that speaks of the same
+// things and has nothing to do with it.
+func TestFixturesTidied(t *testing.T) {
+	t.Parallel()
+	const (
+		rent   = "<?php\n\nfinal class Rent\n{\n    public function yearly(Plot $plot): int\n    {\n        return $plot->size * 42;\n    }\n}\n"
+		meter  = "    public function metered(Plot $plot): int\n    {\n        return $plot->size * 3;\n    }\n}\n"
+		reader = "<?php\n\nfinal class PlotImport\n{\n    public function read(string $line): array\n    {\n        return str_getcsv($line);\n    }\n}\n"
+		data   = "# number,size,light\na1, 180, sun\nB12,240,half\n\nF7,95,\"shade\"\n"
+	)
+	for _, test := range []struct{ name, path, now, code, want string }{
+		{"without blanks", "plots.csv", strings.Replace(data, ", 180, ", ",180,", 1), "Rent.php", "act fixture-changed"},
+		{"in capitals", "plots.csv", strings.Replace(data, "a1", "A1", 1), "Rent.php", "act fixture-changed"},
+		{"without the empty line", "plots.csv", strings.Replace(data, "\n\n", "\n", 1), "Rent.php", "act fixture-changed"},
+		{"without quotes", "plots.csv", strings.Replace(data, "\"shade\"", "shade", 1), "Rent.php", "act fixture-changed"},
+		{"in order", "plots.csv", "# number,size,light\nB12,240,half\na1, 180, sun\n\nF7,95,\"shade\"\n", "Rent.php", "act fixture-changed"},
+		{"without a row", "plots.csv", strings.Replace(data, "a1, 180, sun\n", "", 1), "Rent.php", "act fixture-changed"},
+		{"with the code that reads it", "plots.csv", strings.Replace(data, ", 180, ", ",180,", 1), "PlotImport.php", ""},
+		{"with another value", "plots.csv", strings.Replace(data, "240", "250", 1), "Rent.php", ""},
+		{"laid out by a program", "plots.json", "{ \"plot\": 1,\n\n  \"size\": 180 }\n", "Rent.php", ""},
+		{"what the program writes", "plots.golden", strings.Replace(data, ", 180, ", ",180,", 1), "Rent.php", ""},
+	} {
+		old := map[string]string{"tests/data/" + test.path: data, "src/Rent.php": rent, "src/PlotImport.php": reader}
+		if test.path == "plots.json" {
+			old["tests/data/plots.json"] = "{ \"plot\":   1,\n  \"size\": 180 }\n"
+		}
+		now := maps.Clone(old)
+		now["tests/data/"+test.path] = test.now
+		now["src/"+test.code] = strings.TrimSuffix(old["src/"+test.code], "}\n") + "\n" + meter
+		report := find(t, &detect.Input{Changes: changes(old, now)})
+		if got := strings.Join(patternsOf(report), ", "); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}

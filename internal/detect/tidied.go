@@ -1,0 +1,107 @@
+package detect
+
+import (
+	"bytes"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// tidied tells of a file of data that lost what a reader has to cope with, and
+// nothing else: blanks, empty lines, quotes, capitals or small letters, its order, or
+// lines. Of formats that programs lay out, only the order and lines tell something.
+func tidied(old, now *Version) bool {
+	if len(old.Content) == 0 || len(now.Content) == 0 || len(old.Content) > maxTidied || plainOutput(now.Path) {
+		return false
+	}
+	was, is := linesOf(old), linesOf(now)
+	if len(was) > len(is) && within(is, was) || permuted(was, is) {
+		return true
+	}
+	if laidOut(now.Path) {
+		return false
+	}
+	for _, lines := range [][][]byte{was, is} {
+		for i := range lines {
+			lines[i] = bare(lines[i])
+		}
+	}
+	empty := func(line []byte) bool { return len(line) == 0 }
+	return slices.EqualFunc(slices.DeleteFunc(was, empty), slices.DeleteFunc(is, empty), bytes.Equal)
+}
+
+// maxTidied is how large a file is in which that is looked for.
+const maxTidied = 256 << 10
+
+// plainOutput tells of what a program under test has written.
+func plainOutput(name string) bool {
+	switch path.Ext(name) {
+	case ".snap", ".golden", ".approved", ".out", ".stderr", ".stdout":
+		return true
+	}
+	lower := strings.ToLower(name)
+	return strings.Contains(lower, "golden") || strings.Contains(lower, "expected") || strings.Contains(lower, "snapshot") || strings.Contains(lower, "approved") || strings.Contains(lower, "output")
+}
+
+// laidOut tells of formats in which blanks and empty lines mean nothing.
+func laidOut(name string) bool {
+	switch path.Ext(name) {
+	case ".json", ".json5", ".xml", ".html", ".yaml", ".yml", ".toml", ".svg":
+		return true
+	}
+	return false
+}
+
+func linesOf(v *Version) [][]byte {
+	lines := bytes.Split(v.Content, []byte("\n"))
+	for i, line := range lines {
+		lines[i] = bytes.TrimSuffix(line, []byte("\r"))
+	}
+	return lines
+}
+
+// within tells whether all lines of a stand in b, in their order.
+func within(a, b [][]byte) bool {
+	for _, line := range b {
+		if len(a) > 0 && bytes.Equal(a[0], line) {
+			a = a[1:]
+		}
+	}
+	return len(a) == 0
+}
+
+// permuted tells whether lines that both have, each once, stand in another order.
+func permuted(was, is [][]byte) bool {
+	at := make(map[string]int, len(was))
+	for i, line := range was {
+		if _, twice := at[string(line)]; twice || len(line) < minOrdered {
+			at[string(line)] = -1
+			continue
+		}
+		at[string(line)] = i
+	}
+	last, moved := -1, false
+	for _, line := range is {
+		i, ok := at[string(line)]
+		if !ok || i < 0 {
+			continue
+		}
+		moved = moved || i < last
+		last = max(last, i)
+	}
+	return moved
+}
+
+// minOrdered is how long a line is whose place is looked at: brackets are anywhere.
+const minOrdered = 6
+
+// bare is a line without blanks and quotes, in small letters.
+func bare(line []byte) []byte {
+	return bytes.Map(func(c rune) rune {
+		if unicode.IsSpace(c) || c == '"' || c == '\'' || c == '\ufeff' {
+			return -1
+		}
+		return unicode.ToLower(c)
+	}, line)
+}
