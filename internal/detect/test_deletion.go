@@ -28,6 +28,7 @@ func (r *run) testDeletion() {
 		case t.how == howSame || t.how == howMoved || t.how == howRenamed:
 			if t.new != nil {
 				r.lostCases(t)
+				r.fewerRounds(t)
 			}
 		}
 	}
@@ -80,6 +81,27 @@ func declaredIn(notes, name string) bool {
 	}
 	return false
 }
+
+// fewerRounds tells of a test that tries next to nothing of what it tried.
+func (r *run) fewerRounds(t *testPair) {
+	for i := range t.old.Rounds {
+		was := &t.old.Rounds[i]
+		for j := range t.new.Rounds {
+			now := &t.new.Rounds[j]
+			if was.Key == now.Key && was.N >= manyRounds && (now.N <= fewRounds || now.N*muchLess <= was.N) {
+				r.add(Finding{File: t.to.new.Path, Line: now.Line, Subject: t.new.Name, Evidence: was.S + " became " + now.S, Confidence: 0.9, Message: fmt.Sprintf("what a test tries %d times it tries %d times now", was.N, now.N)}, caseRemoved)
+				return
+			}
+		}
+	}
+}
+
+// manyRounds are enough that fewRounds are next to nothing, and so is a muchLess-th.
+const (
+	manyRounds = 8
+	fewRounds  = 2
+	muchLess   = 50
+)
 
 // lostCases tells of rows that a test's table had, when it has fewer now and what
 // they say is nowhere among what was added to tests.

@@ -266,8 +266,12 @@ func (u *unit) declareCall(i int, suite bool) {
 		case u.at(j) == "(" && len(d.calls) > 1 && u.at(u.closer(j)) == "(" && d.calls[len(d.calls)-1] != "describe": // each(rows), skipIf(x)
 			if open := u.listNamed(u.at(j+1), j); u.isWord(j+1) && u.at(j+2) == ")" && open >= 0 { // each(rows)
 				d.tables = append(d.tables, open)
-			} else {
-				d.cases = append(d.cases, u.rows(j)...)
+			} else if rows := u.rows(j); len(rows) > 0 {
+				d.cases = append(d.cases, rows...)
+			} else if open := u.listOver(j+1, u.closer(j)-1); open >= 0 && u.kindAt(open) != lex.Text {
+				d.tables = append(d.tables, open)
+			} else if open >= 0 {
+				d.cases = append(d.cases, u.listCases(open)...)
 			}
 			j = u.closer(j)
 			continue

@@ -1,6 +1,13 @@
 package source
 
-import "github.com/perdure/perdure/internal/detect/bag"
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/bag"
+	"github.com/perdure/perdure/internal/detect/lex"
+)
 
 // loop is one over a list that is written down: a table of cases, when tests stand
 // in its body, or when what stands there asserts.
@@ -33,122 +40,191 @@ func (u *unit) loopAt(i int) (loop, bool) {
 	if !u.isWord(i) {
 		return loop{}, false
 	}
-	switch s := u.at(i); u.lang.Name {
-	case "javascript", "typescript":
-		if s == "of" {
-			return u.loopOver(i, i+1, ")")
-		}
-		if s == "forEach" && u.at(i-1) == "." && u.at(i+1) == "(" {
-			return loop{i, u.listBefore(i - 2), [2]int{i + 2, u.closer(i + 1)}}, true
-		}
-	case "rust":
-		if s == "in" {
-			list := i + 1
-			if u.at(list) == "&" {
-				list++
-			}
-			return u.loopOver(i, list, "{")
-		}
-	case "kotlin":
-		if s == "in" {
-			return u.loopOver(i, i+1, ")")
-		}
-		if s == "forAll" && u.at(i+1) == "(" && u.at(u.closer(i+1)) == "{" {
-			return u.bracedLoop(i, i+1, u.closer(i+1))
-		}
-		if (s == "forEach" || s == "forAll") && u.at(i-1) == "." && u.at(i+1) == "{" {
-			return u.bracedLoop(i, u.listBefore(i-2), i+1)
-		}
-	case "java":
-		if s == "for" && u.at(i+1) == "(" {
-			for j := i + 2; j < u.closer(i+1); j++ {
-				if u.at(j) == ":" {
-					return u.loopOver(i, j+1, ")")
-				}
-			}
-		}
-	case "csharp":
-		if s == "in" {
-			return u.loopOver(i, i+1, ")")
-		}
-	case "php":
-		if s == "foreach" && u.at(i+1) == "(" {
-			l, ok := u.loopOver(i, i+2, "as")
-			if ok {
-				l, ok = u.bracedLoop(i, l.list, u.closer(i+1))
-			}
-			return l, ok
-		}
-	case "ruby":
-		return u.rubyLoop(i)
-	case "python":
+	s := u.at(i)
+	if u.at(i-1) == "." && (eachCalls()[s] || allCalls()[s]) {
+		return u.eachLoop(i)
+	}
+	switch {
+	case s == "forAll" && u.at(i+1) == "(" && u.at(u.closer(i+1)) == "{" && u.lang.Name == "kotlin":
+		return u.bracedLoop(i, i+1, u.closer(i+1))
+	case s == "for" && u.lang.Name == "python":
 		return u.indentedLoop(i)
+	case s == "in" && u.lang.Name == "rust", s == "range" && u.lang.Name == "go":
+		open := u.loopBody(i + 1)
+		return u.bracedLoop(i, u.listOver(i+1, open), open)
+	case (s == "for" || s == "foreach") && u.at(i+1) == "(" && u.lang.shape == braces:
+		return u.headedLoop(i)
 	}
 	return loop{}, false
 }
 
-// rubyLoop is what a block is given by the word at i, at the end of a chain that begins
-// with a list: [...].each_with_index do, {...}.map.with_index(1) { }.
-func (u *unit) rubyLoop(i int) (loop, bool) {
-	block := i + 1
-	if u.at(block) == "(" {
-		block = u.closer(block)
-	}
-	if u.at(i-1) != "." || u.at(block) != "do" && u.at(block) != "{" {
+// eachCalls are the methods of lists that do something with each element, allCalls
+// those that ask something of all.
+var (
+	eachCalls = sync.OnceValue(func() set {
+		return words("forEach forAll each each_with_index each_pair each_entry each_line each_value each_key for_each onEach forEachIndexed forEachOrdered with_index ForEach map")
+	})
+	allCalls = sync.OnceValue(func() set { return words("every all all? allMatch All TrueForAll none? noneMatch none any? some") })
+)
+
+// eachLoop is what the method at i is given, at the end of a chain that begins with a
+// list: [...].each_with_index do, Object.entries({...}).forEach(...), list.all { }.
+func (u *unit) eachLoop(i int) (loop, bool) {
+	list := u.listOver(u.listChain(i-1), i-1)
+	if list < 0 {
 		return loop{}, false
 	}
-	end := i - 2
-	for n := 0; n < 6; n++ {
-		if list := u.listBefore(end); list >= 0 {
-			return u.bracedLoop(i, list, block)
+	open := i + 1
+	end := u.afterCall(i)
+	if allCalls()[u.at(i)] { // what asserts stands around it
+		for from := i; from > max(0, i-maxTypes); from-- {
+			if u.isWord(from) && u.asserts(from, nil) {
+				return loop{i, list, [2]int{from, end}}, true
+			}
 		}
-		if u.at(end) == ")" && u.opener(end) > 0 {
-			end = u.opener(end) - 1
+	}
+	if open >= end-1 {
+		return loop{}, false
+	}
+	return loop{i, list, [2]int{open + 1, end - 1}}, true
+}
+
+// listChain is where the chain of calls begins that the dot at i belongs to.
+func (u *unit) listChain(dot int) int {
+	j := dot
+	for n := 0; n < 8 && j > 0 && (u.at(j) == "." || u.at(j) == "?."); n++ {
+		j--
+		for (u.at(j) == ")" || u.at(j) == "]" || u.at(j) == "}") && u.opener(j) > 0 {
+			j = u.opener(j)
+			before := u.at(j - 1)
+			if u.tok[j].First || !u.isWord(j-1) && before != ")" && before != "]" && before != "}" || goBack()[before] {
+				return j
+			}
+			j--
 		}
-		if !u.isWord(end) || u.at(end-1) != "." {
+		if u.isWord(j) && u.at(j-1) != "." && u.at(j-1) != "?." {
+			return j
+		}
+		if u.isWord(j) {
+			j--
+		}
+	}
+	return max(j, 0)
+}
+
+// headedLoop is one of a language in whose parentheses stands what it goes through:
+// for (x of xs), foreach ($xs as $x).
+func (u *unit) headedLoop(i int) (loop, bool) {
+	end := u.closer(i+1) - 1
+	from, to := -1, end
+	for j := i + 2; j < end; j++ {
+		s := u.at(j)
+		if s == "as" && u.lang.Name == "php" {
+			from, to = i+2, j
 			break
 		}
-		end -= 2
+		if s == "of" || s == "in" || s == ":" && u.lang.Name == "java" {
+			from = j + 1
+			break
+		}
+		if s == ";" {
+			return loop{}, false
+		}
+		if s == "(" || s == "[" || s == "{" {
+			j = u.closer(j) - 1
+		}
 	}
-	return loop{}, false
-}
-
-// loopOver is one over the list at from, written down there or under a name, behind
-// which last stands.
-func (u *unit) loopOver(i, from int, last string) (loop, bool) {
-	list, end := from, from+1
-	if u.isWord(from) && u.at(from+1) == last {
-		list = u.listNamed(u.at(from), from)
-	} else if list = u.listAt(from, from+10); list >= 0 {
-		end = u.closer(list)
-	}
-	if list < 0 || u.at(end) != last {
+	if from < 0 {
 		return loop{}, false
 	}
-	switch last {
-	case ")":
+	list := u.listOver(from, to)
+	if u.at(end+1) == "{" {
 		return u.bracedLoop(i, list, end+1)
-	case "{":
-		return u.bracedLoop(i, list, end)
 	}
-	return loop{i, list, [2]int{}}, true
+	return loop{i, list, [2]int{end + 1, u.statementEnd(end + 1)}}, true
 }
 
-// listBefore is the bracket that opens the list which ends at i, or which the name at
-// i stands for; -1 for none.
-func (u *unit) listBefore(i int) int {
-	switch s := u.at(i); {
-	case s == "freeze" && u.at(i-1) == ".":
-		return u.listBefore(i - 2)
-	case u.isWord(i) && u.at(i-1) != ".":
-		return u.listNamed(s, i)
-	case (s == "]" || s == "}") && u.opener(i) > 0 && u.standsAlone(u.opener(i)):
-		return u.opener(i)
-	case s == ")" && u.opener(i) > 0 && rowMakers()[u.at(u.opener(i)-1)]:
-		return u.opener(i)
+// loopBody is the bracket that opens the body of a loop of Go or Rust whose list
+// begins at from.
+func (u *unit) loopBody(from int) int {
+	for j := from; j < min(len(u.tok), from+maxListed); j++ {
+		switch u.at(j) {
+		case "(", "[":
+			j = u.closer(j) - 1
+		case "{":
+			end := u.closer(j)
+			if next := u.at(end); u.lang.Name == "rust" || next != "{" && next != "." && next != "[" || u.tok[end].First {
+				return j
+			}
+			j = end - 1
+		case ";":
+			return -1
+		}
 	}
 	return -1
 }
+
+// maxListed is how many tokens a list may be away from what goes through it.
+const maxListed = 60
+
+// listOver is the bracket of the list, or the text of lines or words, that the
+// expression [from, to) goes through, written down there or under a name: in
+// Object.entries(table), sorted(BAD), "a b".split(); -1 for none.
+func (u *unit) listOver(from, to int) int {
+	if from < 0 || to > len(u.tok) || from >= to {
+		return -1
+	}
+	if open := u.listWritten(from, to); open >= 0 {
+		return open
+	}
+	for j := from; j < min(to, from+maxListed); j++ {
+		if u.isWord(j) && u.at(j+1) != "(" {
+			if open := u.listNamed(u.at(j), from); open >= 0 {
+				return open
+			}
+		}
+	}
+	return -1
+}
+
+// listWritten is the bracket or the text of the list that is written down in [from, to).
+func (u *unit) listWritten(from, to int) int {
+	text, splits := -1, false
+	for j := from; j < min(to, from+maxListed); j++ {
+		switch s := u.at(j); {
+		case u.kindAt(j) == lex.Text:
+			if text < 0 || len(s) > len(u.at(text)) {
+				text = j
+			}
+			splits = splits || strings.HasPrefix(s, "%w") || strings.HasPrefix(s, "%i")
+		case u.isWord(j):
+			splits = splits || splitters()[s]
+		case s == "[" && u.lang.Name == "go": // a type
+			j = u.closer(j) - 1
+		case s == "[" && u.at(j+1) == "]" && j+2 < to:
+			j++
+		case s == "[" && (j == from || u.standsAlone(j) || u.at(j-1) == "!"):
+			return j
+		case s == "{" && u.at(j-1) == "struct":
+			j = u.closer(j) - 1
+		case s == "{":
+			return j
+		case s == "(" && (j == from || rowMakers()[u.at(j-1)]):
+			if end := u.closer(j) - 1; u.commaAfter(j+1, end) < end-1 || u.kindAt(j+1) == lex.Text && !splits && j > from {
+				return j
+			}
+		}
+	}
+	if splits {
+		return text
+	}
+	return -1
+}
+
+// splitters are the calls that make a list of a text.
+var splitters = sync.OnceValue(func() set {
+	return words("split Split splitlines lines lineSequence Fields explode each_line SplitSeq FieldsSeq Lines split_whitespace splitToSequence preg_split EnumerateLines split_terminator")
+})
 
 // bracedLoop is one whose body opens at open, if anything does.
 func (u *unit) bracedLoop(i, list, open int) (loop, bool) {
@@ -158,31 +234,31 @@ func (u *unit) bracedLoop(i, list, open int) (loop, bool) {
 	return loop{i, list, [2]int{open + 1, u.closer(open)}}, true
 }
 
-// indentedLoop is one of Python at its word for: up to what stands no further in.
+// indentedLoop is one of Python at its word for: up to what stands no further in, or
+// inside of what an assertion says of all.
 func (u *unit) indentedLoop(i int) (loop, bool) {
-	if u.at(i) != "for" || !u.tok[i].First {
+	in := i + 1
+	for in < min(i+12, len(u.tok)) && u.at(in) != "in" {
+		in++
+	}
+	if u.at(in) != "in" {
 		return loop{}, false
 	}
-	for j := i + 1; j < min(i+12, len(u.tok)); j++ {
-		if u.at(j) != "in" {
-			continue
+	if !u.tok[i].First {
+		n := u.headIndex(i)
+		if n < 0 || u.at(int(u.heads[n])) != "assert" {
+			return loop{}, false
 		}
-		list, from := j+1, j+3
-		if s := u.at(j + 1); s == "[" || s == "(" {
-			from = u.closer(j+1) + 1
-		} else if list = u.listNamed(s, i); list < 0 || u.at(j+2) != ":" {
-			break
-		}
-		if u.at(from-1) != ":" {
-			break
-		}
-		to := from
-		for to < len(u.tok) && (!u.tok[to].First || u.tok[to].Col > u.tok[i].Col) {
-			to++
-		}
-		return loop{i, list, [2]int{from, to}}, true
+		head := int(u.heads[n])
+		end := u.lineEnd(head)
+		return loop{i, u.listOver(in+1, end), [2]int{head, end}}, true
 	}
-	return loop{}, false
+	from := u.colon(i, len(u.tok))
+	to := from
+	for to < len(u.tok) && (!u.tok[to].First || u.tok[to].Col > u.tok[i].Col) {
+		to++
+	}
+	return loop{i, u.listOver(in+1, from-1), [2]int{from, to}}, true
 }
 
 // standsAlone tells whether a bracket opens a list, and takes nothing out of one.
@@ -203,16 +279,23 @@ func (u *unit) readLoops(t *Test, d *decl, in *loops, helpers set) {
 		if !around && !inside {
 			continue
 		}
-		list := u.tok[l.list:u.closer(l.list)]
-		if in.left -= len(list) + l.body[1] - l.body[0]; in.left < 0 {
+		size := 1
+		if u.kindAt(l.list) != lex.Text {
+			size = u.closer(l.list) - l.list
+		}
+		if in.left -= size + l.body[1] - l.body[0]; in.left < 0 {
 			return
 		}
 		if inside && !u.assertsIn(l.body, helpers) {
 			continue
 		}
+		if u.kindAt(l.list) == lex.Text {
+			u.addRows(t, u.listCases(l.list))
+			continue
+		}
 		t.Cases = append(t.Cases, u.elements(l.list)...)
 		if around || l.list < d.start || l.list >= d.end { // what the test says is said for each of them
-			t.All = bag.Join(t.All, u.bagOf(list))
+			t.All = bag.Join(t.All, u.bagOf(u.tok[l.list:l.list+size]))
 		}
 	}
 }
@@ -224,4 +307,35 @@ func (u *unit) assertsIn(span [2]int, helpers set) bool {
 		}
 	}
 	return false
+}
+
+// listCases are the elements of the list at i: of brackets, or of a text whose lines or
+// words they are.
+func (u *unit) listCases(i int) []Case {
+	if u.kindAt(i) != lex.Text {
+		return u.elements(i)
+	}
+	text := strings.Trim(u.at(i), "`\"'")
+	if strings.Contains(text, "\n") {
+		return u.textRows(i, false)
+	}
+	if strings.HasPrefix(text, "%") && len(text) > 3 {
+		text = text[3 : len(text)-1]
+	}
+	var all []Case
+	for s := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == ' ' || c == ',' || c == ';' || c == '|' }) {
+		b := bag.Bag{lex.TextHash(s)}
+		all = append(all, Case{Line: u.line(i), Key: mix(firstHash, s), All: b, Literals: b, S: strings.Clone(Clip(s))})
+	}
+	return all
+}
+
+// eachOnce leaves out the rows that were read a second time, by where they stand.
+func eachOnce(rows []Case) []Case {
+	seen := make(map[int]bool, len(rows))
+	return slices.DeleteFunc(rows, func(c Case) bool {
+		again := c.at > 0 && seen[c.at]
+		seen[c.at] = true
+		return again
+	})
 }

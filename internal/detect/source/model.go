@@ -91,6 +91,7 @@ type Test struct {
 	Whens    []When
 	Asserts  []Assertion
 	Cases    []Case
+	Rounds   []Round
 	All      bag.Bag // of all tokens
 	Telling  bag.Bag
 	Literals bag.Bag
@@ -136,6 +137,7 @@ const (
 
 // Case is a row of a table of a test.
 type Case struct {
+	at   int // its first token; 0 for a piece of a text
 	Line int
 	Key  uint64
 	// First is what its first cell says; 0 for none.

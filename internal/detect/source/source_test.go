@@ -113,7 +113,7 @@ const it2 = it; it2('not');
 suite.run('x', () => {});
 // it('comment', () => {})
 `, []string{
-			"3 s > plain asserts=2", "4 s > tick ${x} asserts=1 focused", "5 s > n %i > t asserts=1", "6 s > tab asserts=1 cases=1",
+			"3 s > plain asserts=2", "4 s > tick ${x} asserts=1 focused", "5 s > n %i > t asserts=1 cases=2", "6 s > tab asserts=1 cases=1",
 			"11 s > off > inner asserts=1 skipped", "12 s > runtime skipped", "13 s > sometimes asserts=1 skipped sometimes", "14 s > option skipped", "15 s > bug asserts=1 fails",
 		}},
 		{"tape", "test/a.js", "test('a', function (t) {\n  t.test('b', function (st) { st.equal(f(1), 2); st.end(); });\n  t.end();\n});\n", []string{"2 a > b asserts=1"}},

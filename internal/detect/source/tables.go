@@ -30,8 +30,40 @@ func (u *unit) tableCases(t *Test, d *decl) {
 	for _, name := range u.providers(d) {
 		u.addRows(t, u.namedRows(name, d))
 	}
-	if u.lang.Name == "go" {
+	u.classRows(t, d)
+	switch u.lang.Name {
+	case "go":
 		u.rangedRows(t, d)
+	case "rust": // of a parameter
+		for j := d.at; j < d.body; j++ {
+			if u.at(j) == "values" && u.at(j-1) == "[" && u.at(j+1) == "(" {
+				u.addRows(t, u.elements(j+1))
+			}
+		}
+	}
+}
+
+// classRows adds the rows for which a whole class of tests runs: what its method with
+// @Parameters gives, its attributes, and the groups around a test that run for each.
+func (u *unit) classRows(t *Test, d *decl) {
+	for p := d.parent; p >= 0; p = u.decls[p].parent {
+		class := &u.decls[p]
+		if class.kind != DeclContainer {
+			if class.kind == declSuite {
+				u.addRows(t, class.cases)
+			}
+			continue
+		}
+		u.addRows(t, u.casesOf(class))
+		if u.lang.Name != "java" && u.lang.Name != "kotlin" || !u.names("Parameterized") {
+			continue
+		}
+		for i := p + 1; i < len(u.decls) && u.decls[i].start < class.end; i++ {
+			m := &u.decls[i]
+			if slices.ContainsFunc(m.annotations, func(a annotation) bool { return strings.HasSuffix(a.name, "Parameters") }) && m.body < m.end {
+				u.addRows(t, u.rowsGiven(m.body, m.end))
+			}
+		}
 	}
 }
 
@@ -106,7 +138,7 @@ func (u *unit) namedRows(name string, near *decl) []Case {
 		return u.rowsGiven(u.decls[best].body, u.decls[best].end)
 	}
 	if open := u.listNamed(name, len(u.tok)); open >= 0 {
-		return u.elements(open)
+		return u.listCases(open)
 	}
 	return nil
 }
@@ -148,7 +180,7 @@ func (u *unit) rowsGiven(from, to int) []Case {
 	if open < 0 {
 		return nil
 	}
-	return u.elements(open)
+	return u.elements(u.innerList(open))
 }
 
 // listAt is the bracket that opens the list which stands in [from, to); -1 for none.
@@ -199,7 +231,32 @@ func (u *unit) listNamed(name string, i int) int {
 	if from < 0 || u.lang.Name == "go" && u.at(from) != "[" && u.at(from) != "map" {
 		return -1
 	}
-	return u.listAt(from, u.statementEnd(from))
+	end := u.statementEnd(from)
+	switch u.lang.Name {
+	case "java", "csharp", "javascript", "typescript":
+		if u.at(from) == "{" { // an array, or an object
+			return from
+		}
+	case "go":
+		return u.listWritten(from, end)
+	}
+	if open := u.listAt(from, end); open >= 0 {
+		return u.innerList(open)
+	}
+	return u.listWritten(from, end)
+}
+
+// innerList is the list that is all of what the brackets at open have, as in
+// new Map([...]), or else the one that they are.
+func (u *unit) innerList(open int) int {
+	end := u.closer(open) - 1
+	if u.at(open) != "(" || u.commaAfter(open+1, end) < end-1 {
+		return open
+	}
+	if inner := u.listWritten(open+1, end); inner > open && u.closer(inner) == end {
+		return inner
+	}
+	return open
 }
 
 // rangedRows adds the rows of the lists of a package of Go that a test goes through.
@@ -208,17 +265,8 @@ func (u *unit) rangedRows(t *Test, d *decl) {
 		if u.at(j) != "range" || !u.isWord(j+1) || u.at(j+2) != "{" {
 			continue
 		}
-		open := u.listNamed(u.at(j+1), j)
-		if open < 0 || open > d.start && open < d.end {
-			continue
-		}
-		for open >= 0 && u.at(open-1) == "struct" { // the type of a row
-			if open = u.closer(open); u.at(open) != "{" {
-				open = -1
-			}
-		}
-		if open >= 0 {
-			u.addRows(t, u.elements(open))
+		if open := u.listNamed(u.at(j+1), j); open >= 0 && (open < d.start || open >= d.end) {
+			u.addRows(t, u.listCases(open))
 		}
 	}
 }

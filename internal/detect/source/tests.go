@@ -38,6 +38,8 @@ func (u *unit) readTests(m *Model) {
 		u.readBody(t, i, helpers)
 		u.readLoops(t, d, loops, helpers)
 		u.tableCases(t, d)
+		t.Cases = eachOnce(t.Cases)
+		u.readRounds(t, d, helpers)
 		u.readSkips(t, i)
 		t.Abstract = u.abstractIn(i)
 		u.noteSkip(t, fileSkip, skipLine, u.lineEnd(skipLine))
@@ -47,6 +49,7 @@ func (u *unit) readTests(m *Model) {
 		}
 		m.Tests = append(m.Tests, t)
 	}
+	m.Tests = append(m.Tests, u.macroTests()...)
 	u.readWhens()
 }
 
