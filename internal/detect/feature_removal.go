@@ -38,6 +38,7 @@ func (r *run) functions() {
 			}
 		}
 		r.offers(p)
+		r.properties(p)
 		r.declared(p)
 		if p.new != nil {
 			r.newFunctions(p, known)
@@ -244,7 +245,12 @@ func stillCalled(p *pair, was *source.Function) bool {
 // take something away does only that, or leads its users elsewhere.
 func (r *run) amidOther(p *pair, was *source.Function) bool {
 	beside := p.old != nil && p.new != nil && len(bag.Without(p.new.Rest, p.old.Rest)) > 0
-	return (beside || len(r.of(p).fresh[""]) > 0 || len(r.of(p).code) >= otherWork) && !r.usedBefore(p, was)
+	return (beside || r.otherWork(p)) && !r.usedBefore(p, was)
+}
+
+// otherWork tells whether a change adds code.
+func (r *run) otherWork(p *pair) bool {
+	return len(r.of(p).fresh[""]) > 0 || len(r.of(p).code) >= otherWork
 }
 
 // otherWork is how many tokens a change adds that does something besides taking away.

@@ -29,6 +29,7 @@ func (u *unit) readFunctions(m *Model) {
 	m.Rest = u.sorted()
 	u.readScript(m)
 	u.readOffers(m)
+	u.readProperties(m)
 	if !u.inTests {
 		u.scratch = u.appendCalls(u.scratch[:0], 0, len(u.tok))
 		m.Words = u.sortedOnce()

@@ -26,6 +26,8 @@ type Model struct {
 	Rest bag.Bag
 	// Offers are the names that the file hands on from others, sorted.
 	Offers []string
+	// Properties are what its classes offer besides functions.
+	Properties []Property
 	// Checks are those that it declares.
 	Checks []Check
 	// Words are the names that production code calls, each once.

@@ -1,0 +1,70 @@
+package detect
+
+import (
+	"slices"
+
+	"github.com/perdure/perdure/internal/detect/source"
+)
+
+// properties tells of fields and accessors that others could use and cannot any more,
+// though what had them is there: tests looked at them and do not now, no other code
+// had to be changed for it, and the change is about something else.
+func (r *run) properties(p *pair) {
+	if p.old == nil || p.new == nil || p.class != production || len(p.old.Properties) == 0 || notOffered.MatchString(p.old.Path) {
+		return
+	}
+	now := make(map[string]bool, len(p.new.Properties))
+	for _, o := range p.new.Properties {
+		now[o.In+source.NameSeparator+o.Name] = true
+	}
+	had := make(map[string]bool, len(p.old.Properties))
+	for _, o := range p.old.Properties {
+		had[o.In+source.NameSeparator+o.Name] = true
+	}
+	for _, o := range p.old.Properties {
+		name := o.In + source.NameSeparator + o.Name
+		if now[name] || !p.new.Rest.Has(source.Hash(o.In)) || r.of(p).defined[o.Name] || !r.testsLeft(p, o.Name) || r.usedElsewhere(p, o.Name) || r.announced(o.Name) || !r.otherWork(p) {
+			continue
+		}
+		renamed := slices.ContainsFunc(p.new.Properties, func(n source.Property) bool {
+			return n.In == o.In && !had[n.In+source.NameSeparator+n.Name] && (sharePart(n.Name, o.Name) || r.inTests(p, n.Name))
+		})
+		if renamed {
+			continue
+		}
+		now[name] = true // told once
+		r.add(Finding{File: p.old.Path, Line: o.Line, Gone: true, Subject: name, Evidence: name, Confidence: 0.85, Message: "a public symbol is not offered any more"}, symbolRemoved)
+	}
+}
+
+// testsLeft tells whether tests used a name and the tests of today do not.
+func (r *run) testsLeft(p *pair, name string) bool {
+	h, used := source.Hash(name), false
+	for _, o := range r.pairs {
+		if o.old == nil || o.class != testCode || r.of(o) != r.of(p) {
+			continue
+		}
+		used = used || slices.ContainsFunc(o.old.Tests, func(t *source.Test) bool { return t.All.Has(h) })
+	}
+	return used && !r.inTests(p, name)
+}
+
+// inTests tells whether tests of the change use a name now.
+func (r *run) inTests(p *pair, name string) bool {
+	h := source.Hash(name)
+	for _, o := range r.pairs {
+		if o.new != nil && o.class == testCode && r.of(o) == r.of(p) && slices.ContainsFunc(o.new.Tests, func(t *source.Test) bool { return t.All.Has(h) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// usedElsewhere tells whether production code of other files of the change had a name.
+func (r *run) usedElsewhere(p *pair, name string) bool {
+	h := source.Hash(name)
+	return slices.ContainsFunc(r.pairs, func(o *pair) bool {
+		return o != p && o.old != nil && o.class == production && r.of(o) == r.of(p) &&
+			slices.ContainsFunc(o.old.Funcs, func(f *source.Function) bool { return f.All.Has(h) })
+	})
+}
