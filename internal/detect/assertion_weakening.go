@@ -95,6 +95,7 @@ func (r *run) compareAsserts(t *testPair) {
 	if len(t.old.Asserts) == 0 {
 		return
 	}
+	r.conditioned(t)
 	lost, gained := differ(t.old.Asserts, t.new.Asserts)
 	if len(lost) == 0 {
 		return
@@ -113,6 +114,44 @@ func (r *run) compareAsserts(t *testPair) {
 		return
 	}
 	r.pairAsserts(t, lost, gained)
+}
+
+// conditioned tells of an assertion that stood free and stands under a condition now.
+func (r *run) conditioned(t *testPair) {
+	free := make(map[uint64]int)
+	for i := range t.old.Asserts {
+		if t.old.Asserts[i].Under == nil {
+			free[t.old.Asserts[i].Key]++
+		}
+	}
+	for i := range t.new.Asserts {
+		if t.new.Asserts[i].Under == nil {
+			free[t.new.Asserts[i].Key]--
+		}
+	}
+	_, gained := differ(t.old.Asserts, t.new.Asserts)
+	more := slices.ContainsFunc(gained, func(g *source.Assertion) bool { return g.Under == nil && !saysNothing(g) })
+	for i := range t.new.Asserts {
+		if a := &t.new.Asserts[i]; a.Under != nil && free[a.Key] > 0 && a.Strength != source.Trivial {
+			r.underNow(t, a, more)
+			return
+		}
+	}
+}
+
+// underNow tells of an assertion under a condition, unless that is one of the machine,
+// was there before, or the test has more cases now, which may differ; more is set when
+// it asserts something else besides.
+func (r *run) underNow(t *testPair, a *source.Assertion, more bool) {
+	was := func(o source.Assertion) bool { return o.Under != nil && o.Under.S == a.Under.S }
+	if t.new.Skip != t.old.Skip || len(t.new.Cases) > len(t.old.Cases) || slices.ContainsFunc(t.old.Asserts, was) || r.explains(t.to, t.new, a.Under) {
+		return
+	}
+	f := Finding{File: t.to.new.Path, Line: a.Line, Subject: t.new.Name, Evidence: a.Under.S + ": " + a.S, Confidence: 0.85, Message: "an assertion only runs under a condition now, and nothing fails where that does not hold"}
+	if more {
+		f.Confidence = 0.6
+	}
+	r.add(f, assertionCaught)
 }
 
 // handsCases tells whether a test gives its cases to something that it did not use,
@@ -175,6 +214,9 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*source.Assertion) {
 			continue
 		}
 		took[best] = was
+		if now := gained[best]; was.Under == nil && now.Under != nil {
+			r.underNow(t, now, len(gained) > 1 && slices.ContainsFunc(gained, func(g *source.Assertion) bool { return g.Under == nil && !saysNothing(g) }))
+		}
 		r.compareOne(t, was, gained[best])
 	}
 	more := bag.Without(t.new.All, t.old.All)
@@ -208,6 +250,8 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*source.Assertion) {
 		switch {
 		case empty && forgets(t, was):
 			f.Confidence, f.Message = 0.85, "the test asserts less, and nothing of what it did"
+		case was.Under == nil && len(gained) == len(t.new.Asserts) && len(gained) > 0 && !slices.ContainsFunc(gained, func(g *source.Assertion) bool { return g.Under == nil || r.explains(t.to, t.new, g.Under) }):
+			f.Confidence, f.Message = 0.85, "what the test asserts now only runs under a condition"
 		case len(gained) == 0 && !was.Weak() && !expects(t.new):
 			f.Confidence, f.Message = 0.85, "what is left of the test's assertions says nothing of what is expected"
 		}
@@ -268,7 +312,7 @@ func hollow(t *testPair, lost, gained []*source.Assertion) bool {
 
 // saysWhat tells of an assertion that says what is expected, and not only that something
 // is there.
-func saysWhat(a *source.Assertion) bool { return !a.Weak() || a.Expects() }
+func saysWhat(a *source.Assertion) bool { return !a.Kind && !a.Weak() || a.Expects() }
 
 // expects tells whether any assertion of a test says what is expected.
 func expects(t *source.Test) bool {

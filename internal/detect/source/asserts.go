@@ -25,6 +25,12 @@ type Assertion struct {
 	Literals bag.Bag
 	S        string
 	Marker   bool // only says that a place was reached
+	// Kind is set when it only asks of what kind something is.
+	Kind bool
+	// Under is the condition under which it stands, while nothing is asserted
+	// elsewhere; nil for none.
+	Under *When
+	at    int
 	// Next is the key of the assertion after it when that one implies it.
 	Next uint64
 	// Call are the names of the call whose error is all that is looked at: its own
@@ -96,6 +102,9 @@ func (u *unit) asserts(i int, helpers set) bool {
 			return true // x shouldBe y
 		}
 	case "php":
+		if s == "expects" && before == "->" && call {
+			return !slices.ContainsFunc(u.tok[i:u.closer(i+1)], func(t lex.Token) bool { return t.S == "any" })
+		}
 		if (s == "throws" || s == "throwsIf" || s == "throwsUnless") && before == "->" && u.at(i-2) == ")" && call {
 			return true // behind a test of Pest
 		}
@@ -167,6 +176,9 @@ var assertPrefixes = [...]string{"assert", "expect", "verify", "check", "should"
 func (u *unit) goAsserts(i int, helpers set) bool {
 	s, on := u.at(i), u.at(i-2)
 	if u.at(i-1) == "." {
+		if s == "EXPECT" {
+			return !slices.ContainsFunc(u.tok[i:u.lineEnd(i)], func(t lex.Token) bool { return t.S == "AnyTimes" || t.S == "Maybe" })
+		}
 		switch s {
 		case "Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow":
 			if len(on) <= 2 && (strings.HasSuffix(on, "t") || strings.HasSuffix(on, "b") || on == "f" || on == "s" || on == "c") {
@@ -264,7 +276,7 @@ func (u *unit) assertion(i, begin, end int) Assertion {
 	if u.cannotFail(i, begin, end) || u.alwaysHolds(begin, end) {
 		a.Strength, a.Marker = Trivial, u.marksPlace(i, begin, end)
 	}
-	a.Bare, a.Self = u.bare(i), u.comparesItself(i, begin, end)
+	a.Bare, a.Self, a.Kind, a.at = u.bare(i), u.comparesItself(i, begin, end), u.asksKind(begin, end), begin
 	if slices.ContainsFunc(u.dead, func(s [2]int) bool { return s[0] <= i && i < s[1] }) {
 		a.Strength = Trivial // it never runs
 	}
@@ -396,7 +408,8 @@ func (u *unit) cannotFail(i, begin, end int) bool {
 		}
 	}
 	if constants == len(args) {
-		return !strings.HasPrefix(plain(u.at(i)), "expectexception") && u.namesComparison(i)
+		name := plain(u.at(i))
+		return !strings.HasPrefix(name, "expectexception") && !strings.Contains(name, "called") && !strings.Contains(name, "await") && u.namesComparison(i)
 	}
 	return len(args) == 2 && u.sameTokens(args[0], args[1])
 }

@@ -110,7 +110,9 @@ func (u *unit) comparesItself(i, begin, end int) bool {
 		if u.at(from) == "==" || u.at(from) == "eq" {
 			from++
 		}
-		return u.sameCode([2]int{begin, i - 1}, [2]int{from, to})
+		if u.sameCode([2]int{begin, i - 1}, [2]int{from, to}) {
+			return true
+		}
 	}
 	args := u.arguments(i, begin, end)
 	return (len(args) == 2 || len(args) == 3) && u.namesComparison(i) && u.sameCode(args[0], args[1])

@@ -58,3 +58,27 @@ func (u *unit) marksPlace(i, begin, end int) bool {
 	}
 	return u.kindAt(args[0][0]) == lex.Text
 }
+
+// asksKind tells of an assertion that asks of nothing but a kind: whether something is a
+// function, or of a class, or has a method.
+func (u *unit) asksKind(begin, end int) bool {
+	for j := begin; j < end; j++ {
+		if !u.isWord(j) {
+			continue
+		}
+		switch s := plain(u.at(j)); {
+		case kinds()[s]:
+			return u.at(j+1) == "(" || u.at(j+1) == "<" || u.lang.shape == ends || s == "typeof" || s == "instanceof"
+		case (s == "a" || s == "an") && u.at(j-1) == "." && u.at(j+1) == "(":
+			return true
+		}
+	}
+	return false
+}
+
+// kinds are words, without capitals and underscores, that ask what something is.
+var kinds = sync.OnceValue(func() set {
+	return words("typeof instanceof callable hasattr isinstance issubclass respondto bea bean beaninstanceof beakindof beinstanceof assertrespondto assertinstanceof " +
+		"assertisinstance assertkindof shouldbeinstanceof shouldbetypeof tobeinstanceof tobetypeof istype isinstanceof isassignablefrom isassignableto methodexists " +
+		"iscallable classexists functionexists beoftype beassignableto isexactlyinstanceof mustbeinstanceof mustrespondto implements isfunction assertiscallable tobecallable")
+})

@@ -202,6 +202,7 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 		}
 		t.Asserts = append(t.Asserts, u.assertions(span[0], span[1], max(d.body, span[0]), helpers)...)
 	}
+	u.markUnder(t, spans)
 	t.All = u.ofSpans(spans, name, appendBag, false)
 	t.Telling = u.ofSpans(spans, name, appendTelling, true)
 	t.Literals = u.ofSpans(spans, name, appendLiterals, true)
