@@ -69,7 +69,7 @@ func bagsOf(m *source.Model, tests bool) iter.Seq[bag.Bag] {
 
 // matchVanished finds out which names went that lost tests, and tests with fewer
 // cases, used.
-func (r *run) matchVanished(left []int) {
+func (r *run) matchVanished(left []int, free []*candidate) {
 	asked := make(map[*material]bag.Bag)
 	for i := range r.tests {
 		if t := &r.tests[i]; t.how == "" || t.new != nil && len(t.new.Cases) < len(t.old.Cases) {
@@ -80,10 +80,60 @@ func (r *run) matchVanished(left []int) {
 		group.vanished = r.vanished(group, names)
 	}
 	for _, n := range left {
-		if t := &r.tests[n]; t.how == "" && r.usesVanished(t, t.old.Members) {
+		t := &r.tests[n]
+		if t.how != "" || !r.usesVanished(t, t.old.Members) {
+			continue
+		}
+		if !slices.ContainsFunc(free, func(c *candidate) bool { return overwritten(t, c) }) || !r.onlyAsked(t) {
 			t.how = howVanished
 		}
 	}
+}
+
+// overwritten tells whether a test stands between the same two as one that is gone:
+// what was lost was not taken out, but made into something else.
+func overwritten(t *testPair, c *candidate) bool {
+	if c.pair != t.from || c.used {
+		return false
+	}
+	was, is := t.from.old.Tests, t.from.new.Tests
+	return beside(was, t.old, -1) == beside(is, c.test, -1) && beside(was, t.old, 1) == beside(is, c.test, 1)
+}
+
+// beside is the name of the test so many after another one; empty for none.
+func beside(tests []*source.Test, t *source.Test, far int) string {
+	if i := slices.Index(tests, t) + far; i >= 0 && i < len(tests) {
+		return tests[i].Name
+	}
+	return ""
+}
+
+// onlyAsked tells whether production code has each of the names once that a test used
+// and that went: it asked for what others give, and declared nothing.
+func (r *run) onlyAsked(t *testPair) bool {
+	group := r.of(t.from)
+	for _, h := range t.old.Members {
+		n := 0
+		for _, p := range r.pairs {
+			if p.old != nil && p.class == production && r.of(p) == group && group.vanished[h] {
+				n += countIn(p.old, h)
+			}
+		}
+		if n > 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// countIn is how often production code of a version has a name, up to twice.
+func countIn(m *source.Model, h uint32) int {
+	n := 0
+	many := bag.Bag{h, h}
+	for b := range bagsOf(m, false) {
+		n = max(n, bag.Shared(b, many)) // what stands in a function stands in its class, too
+	}
+	return n
 }
 
 // usesVanished tells whether one of the tokens is a name that a test used and the
@@ -111,12 +161,33 @@ func (r *run) matchReplaced(left []int, free []*candidate) {
 			if compared++; compared > maxCompared {
 				return
 			}
-			if c.pair == t.from && !c.used && !taken[c] && assertsAsMuch(t.old, c.test) && !elsewhere(t, c.test) && bag.Inside(subject, c.test.Telling) >= sameSubject {
+			if c.pair == t.from && !c.used && !taken[c] && assertsAsMuch(t.old, c.test) && !elsewhere(t, c.test) && !r.ofSomethingNew(t, c) && bag.Inside(subject, c.test.Telling) >= sameSubject {
 				taken[c], t.how = true, howReplaced
 				break
 			}
 		}
 	}
+}
+
+// ofSomethingNew tells whether a test is about a function that the change adds, while
+// what another test of another name is about is still there: whatever else they have in
+// common, it says nothing of that, unless it keeps one of its assertions.
+func (r *run) ofSomethingNew(t *testPair, c *candidate) bool {
+	if t.old.Leaf == c.test.Leaf || len(t.old.Asserts) == 0 || r.namesRemoved(t.from, t.old.Names) {
+		return false
+	}
+	fresh := r.of(t.from).freshByHash
+	if !slices.ContainsFunc(c.test.Names, func(h uint32) bool { return len(fresh[h]) > 0 && !t.old.All.Has(h) }) {
+		return false
+	}
+	for i := range t.old.Asserts {
+		for j := range c.test.Asserts {
+			if t.old.Asserts[i].Key == c.test.Asserts[j].Key {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // elsewhere tells whether a test stands in another suite than one that is gone, whose

@@ -170,7 +170,7 @@ func (r *run) matchTests() {
 	for _, n := range left {
 		r.matchObsolete(&r.tests[n])
 	}
-	r.matchVanished(left)
+	r.matchVanished(left, free)
 	r.matchReplaced(left, free)
 	for _, c := range free {
 		if !c.used {
@@ -316,6 +316,9 @@ func (r *run) renamed(t *testPair, c *candidate) (float64, bool) {
 		return 0, false
 	}
 	if s < 0.8 && least == 0.5 && !assertsAlike(t.old, c.test) {
+		return 0, false
+	}
+	if r.ofSomethingNew(t, c) {
 		return 0, false
 	}
 	if t.old.Leaf == c.test.Leaf {

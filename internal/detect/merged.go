@@ -22,9 +22,22 @@ func (r *run) matchMerged(left []int, free []*candidate) {
 		if bag.Inside(t.old.Literals, r.of(t.from).tests) < 0.75 || bag.Inside(t.old.Telling, r.of(t.from).whole) < 0.75 {
 			continue
 		}
+		if bag.Inside(asserted(t.old), r.of(t.from).tests) < 0.75 {
+			continue
+		}
 		t.how = howMerged
 		t.to, t.new = r.mergedInto(t, free)
 	}
+}
+
+// asserted are the strings and numbers in the assertions of a test.
+func asserted(t *source.Test) bag.Bag {
+	var all bag.Bag
+	for i := range t.Asserts {
+		all = append(all, t.Asserts[i].Literals...)
+	}
+	slices.Sort(all)
+	return all
 }
 
 // matchSplit finds tests that became suites.
