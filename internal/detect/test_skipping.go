@@ -24,7 +24,9 @@ func (r *run) testSkipping() {
 		if p.new == nil {
 			continue
 		}
+		r.exitsWell(p)
 		r.buildTags(p)
+		r.shadowedTests(p)
 		r.notLookedFor(p)
 		r.modulesGone(p)
 		for _, now := range p.new.Tests {
@@ -131,6 +133,22 @@ func (r *run) inherited(p *pair, name string) bool {
 		}
 	}
 	return false
+}
+
+// shadowedTests tells of tests that ran, and in whose place another one of their name runs
+// now that comes after them, and is taken for them.
+func (r *run) shadowedTests(p *pair) {
+	if p.old == nil || slices.ContainsFunc(r.tests, func(t testPair) bool { return t.from == p && t.how == "" }) { // told of by that
+		return
+	}
+	for _, h := range p.new.Hidden {
+		taken := slices.ContainsFunc(r.tests, func(t testPair) bool {
+			return t.to == p && t.new != nil && t.old.Name == h.Name && t.new.Name == h.Name
+		})
+		if taken && !slices.ContainsFunc(p.old.Hidden, func(o source.Hidden) bool { return o.Name == h.Name }) {
+			r.add(Finding{File: p.new.Path, Line: h.Line, Subject: h.Name, Evidence: h.Name, Confidence: 0.9, Message: "a test never runs: what comes after it has its name"}, skipAdded)
+		}
+	}
 }
 
 // notLookedFor tells of a file whose tests runners find by its name, and which has

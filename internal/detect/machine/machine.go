@@ -34,6 +34,11 @@ type Condition struct {
 // system, or of something that the tests use. It is none when it always holds, or on
 // usual machines.
 func (c *Condition) Explains() bool {
+	for _, one := range c.alternatives() {
+		if !one.Explains() {
+			return false
+		}
+	}
 	switch {
 	case c.Always(), checked().MatchString(c.Text):
 		return false
@@ -47,6 +52,31 @@ func (c *Condition) Explains() bool {
 		return true
 	}
 	return c.Used && ofInstalled().MatchString(c.Text)
+}
+
+// alternatives are the conditions each of which skips the test alone, when one of
+// them asks for nothing but the environment: who sets nothing there never runs it.
+func (c *Condition) alternatives() []Condition {
+	text := c.Own
+	if text == "" {
+		text = c.Text
+	}
+	if c.RunsWhen || c.Used || eitherAnd().MatchString(text) {
+		return nil
+	}
+	parts := eitherOr().Split(text, -1)
+	if len(parts) < 2 {
+		return nil
+	}
+	var all []Condition
+	for _, s := range parts {
+		if ofEnvironment().MatchString(s) {
+			one := *c
+			one.Text, one.Own = s, s
+			all = append(all, one)
+		}
+	}
+	return all
 }
 
 // Always tells whether the condition switches the test off on every machine that
@@ -101,7 +131,9 @@ var (
 	rare = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)(!=|!==|!equals\(|isnot)["'(]*(aix|plan9|solaris|sunos|illumos|haiku|amiga|zos|hp-?ux)|EnabledOnOs\((value=)?\{?(OS\.)?(AIX|SOLARIS|OTHER)|RequiresOperatingSystem\w*\(["']/?(solaris|aix|sunos|hp-?ux|haiku)|^(aix|plan9|solaris|illumos|zos)$`)
 	})
-	build    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(!?)go1\.(\d+)$`) })
-	orTrue   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)(\|\||\bor )\(?true\b|\btrue(\|\|| or\b)`) })
-	andFalse = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)(&&|\band )\(?false\b|\bfalse(&&| and\b)`) })
+	build     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(!?)go1\.(\d+)$`) })
+	eitherOr  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\|\||\bor\b`) })
+	eitherAnd = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`&&|\band\b`) })
+	orTrue    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)(\|\||\bor )\(?true\b|\btrue(\|\|| or\b)`) })
+	andFalse  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)(&&|\band )\(?false\b|\bfalse(&&| and\b)`) })
 )

@@ -273,8 +273,14 @@ func (l *Language) Collected(name string) bool {
 func (u *unit) testModules() []string {
 	var all []string
 	for i := range u.tok {
-		if u.at(i) == "mod" && u.at(i+2) == ";" && u.at(i-1) == "]" && u.at(i-2) == ")" && u.at(i-3) == "test" && u.at(i-5) == "cfg" {
-			all = append(all, strings.Clone(u.at(i+1)))
+		if u.at(i) != "mod" || u.at(i+2) != ";" {
+			continue
+		}
+		for j := i - 1; j > 0 && u.at(j) == "]" && u.opener(j) > 0; j = u.opener(j) - 2 { // attributes
+			if open := u.opener(j); u.at(open+1) == "cfg" && u.at(open+3) == "test" && u.at(open+4) == ")" {
+				all = append(all, strings.Clone(u.at(i+1)))
+				break
+			}
 		}
 	}
 	return all

@@ -251,7 +251,15 @@ func (u *unit) indentedLoop(i int) (loop, bool) {
 		}
 		head := int(u.heads[n])
 		end := u.lineEnd(head)
-		return loop{i, u.listOver(in+1, end), [2]int{head, end}}, true
+		to := in + 1
+		for to < end && u.at(to) != ")" && u.at(to) != "]" && u.at(to) != "}" && u.at(to) != "if" {
+			if s := u.at(to); s == "(" || s == "[" || s == "{" {
+				to = u.closer(to)
+			} else {
+				to++
+			}
+		}
+		return loop{i, u.listOver(in+1, min(to, end)), [2]int{head, end}}, true
 	}
 	from := u.colon(i, len(u.tok))
 	to := from

@@ -34,6 +34,10 @@ type Model struct {
 	Words bag.Bag
 	// Mods are the modules of tests of Rust that stand in files of their own.
 	Mods []string
+	// Hidden are tests in whose place another one of their name runs.
+	Hidden []Hidden
+	// Exits are how it ends the program.
+	Exits Exits
 	// build is what decides whether the file belongs to a build.
 	Build string
 	// titles are the names in comments, by which a test that became a comment is
@@ -117,6 +121,12 @@ type Test struct {
 	Sent     int // errors that are given to a channel, in Go
 	Voided   []string
 	BodyHash uint64
+}
+
+// Hidden is a test that never runs: what comes after it has its name.
+type Hidden struct {
+	Name string
+	Line int
 }
 
 // When is a condition under which a test is skipped.
@@ -296,11 +306,13 @@ func (r *Reader) Read(lang *Language, path, src string) *Model {
 func (u *unit) model() *Model {
 	m := &Model{Path: u.path}
 	u.findTests()
+	m.Hidden = u.hidden
 	u.readTests(m)
 	u.readFunctions(m)
 	u.readLines(m)
 	u.readMarks(m)
 	u.readChecks(m)
+	u.readExits(m)
 	if u.lang.Name == "rust" {
 		m.Mods = u.testModules()
 	}

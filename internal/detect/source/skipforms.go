@@ -197,6 +197,9 @@ func (u *unit) leavesAtOnce(d *decl) (Skipping, int) {
 		then = u.colon(i+1, d.end)
 		to = then - 1
 	}
+	for to > i+1 && then < d.end && u.printsAt(then) { // it says that it was left out
+		then = u.statementEnd(then)
+	}
 	if to <= i+1 || u.bareReturn(then, d.end) == Runs {
 		return Runs, 0
 	}
@@ -204,6 +207,18 @@ func (u *unit) leavesAtOnce(d *decl) (Skipping, int) {
 		return Always, i
 	}
 	return Sometimes, i
+}
+
+// printsAt tells of a statement at i that prints something.
+func (u *unit) printsAt(i int) bool {
+	if u.tok[i].First || u.at(i-1) == "{" {
+		for j := i; j < min(len(u.tok), i+6) && u.at(j) != "("; j++ {
+			if u.isWord(j) && u.prints(j) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // bareReturn tells of a return without a value before other statements.

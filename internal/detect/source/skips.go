@@ -14,6 +14,8 @@ func (u *unit) fileSkip() (Skipping, int) {
 	switch u.lang.Name {
 	case "rust":
 		return u.rustSkip()
+	case "kotlin":
+		return u.specSkip()
 	case "python":
 	default:
 		return Runs, 0
@@ -46,6 +48,32 @@ func (u *unit) fileSkip() (Skipping, int) {
 				return Always, i
 			case s == "skipif":
 				return Sometimes, i
+			}
+		}
+	}
+	return Runs, 0
+}
+
+// specSkip tells of what stands before the only class of a file of Kotest, whose tests
+// are what its base is given: @Ignored class A : FunSpec({ ... }).
+func (u *unit) specSkip() (Skipping, int) {
+	class := -1
+	for i := range u.tok {
+		if u.at(i) == "class" && u.tok[i].Col == 0 {
+			if class >= 0 {
+				return Runs, 0
+			}
+			class = i
+		}
+	}
+	for i := class - 1; i > max(0, class-30); i-- {
+		if u.at(i) == "import" || u.at(i) == "package" {
+			break
+		}
+		if strings.HasPrefix(u.at(i), "@") || u.at(i-1) == "@" {
+			switch strings.TrimPrefix(u.at(i), "@") {
+			case "Ignored", "Ignore", "Disabled":
+				return Always, i
 			}
 		}
 	}

@@ -36,6 +36,7 @@ type unit struct {
 	// declarations are one.
 	inTests bool
 	tests   []bool
+	hidden  []Hidden
 	// dead are the spans of tests that never run.
 	dead [][2]int
 	// skipPlaces are the conditions under which tests are skipped; see skipwhen.go.

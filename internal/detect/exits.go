@@ -1,0 +1,19 @@
+package detect
+
+import "github.com/perdure/perdure/internal/detect/source"
+
+// exitsWell tells of a program that ends with success where it told of a failure by
+// its exit status.
+func (r *run) exitsWell(p *pair) {
+	if p.old == nil || p.new == nil {
+		return
+	}
+	was, now := p.old.Exits, p.new.Exits
+	if now.Well <= was.Well || now.Telling >= was.Telling {
+		return
+	}
+	r.add(Finding{
+		File: p.new.Path, Line: now.Line, Subject: p.new.Path, Evidence: now.S, Confidence: 0.9,
+		Message: "what ended with a code that told of a failure ends with success",
+	}, source.ExitTrick)
+}
