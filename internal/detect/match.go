@@ -166,6 +166,7 @@ func (r *run) matchTests() {
 	})
 	r.matchRenamed(left, free)
 	r.matchMerged(left, free)
+	r.matchTabled(left)
 	r.matchSplit(left)
 	for _, n := range left {
 		r.matchObsolete(&r.tests[n])

@@ -30,6 +30,37 @@ func (r *run) matchMerged(left []int, free []*candidate) {
 	}
 }
 
+// matchTabled finds tests of Go all of whose values, but for what they say when they
+// fail, stand in what one other test of their file gained, a table most often.
+func (r *run) matchTabled(left []int) {
+	compared := 0
+	for _, n := range left {
+		t := &r.tests[n]
+		values := bag.Without(t.old.Literals, t.old.Said)
+		if t.how != "" || len(t.old.Said) == 0 || len(values) == 0 || t.from.new == nil {
+			continue
+		}
+		telling := bag.Without(t.old.Telling, t.old.Said)
+		had := make(map[string]*source.Test, len(t.from.old.Tests))
+		for _, o := range t.from.old.Tests {
+			had[o.Name] = o
+		}
+		for _, host := range t.from.new.Tests {
+			if compared++; compared > maxCompared {
+				return
+			}
+			more := host.All
+			if o := had[host.Name]; o != nil {
+				more = bag.Without(host.All, o.All)
+			}
+			if host.Skip == source.Runs && len(host.Asserts) > 0 && bag.Inside(values, more) == 1 && bag.Inside(telling, host.All) >= 0.95 {
+				t.how, t.to, t.new = howMerged, t.from, host
+				break
+			}
+		}
+	}
+}
+
 // asserted are the strings and numbers in the assertions of a test.
 func asserted(t *source.Test) bag.Bag {
 	var all bag.Bag

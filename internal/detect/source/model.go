@@ -101,6 +101,7 @@ type Test struct {
 	All      bag.Bag // of all tokens
 	Telling  bag.Bag
 	Literals bag.Bag
+	Said     bag.Bag // what it only says when it fails, in Go
 	Parts    bag.Bag // what stands between commas in its strings, as in rows of CSV
 	Mocks    []string
 	Names    bag.Bag // called or named in it, each once

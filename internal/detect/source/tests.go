@@ -211,6 +211,7 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 	t.All = u.ofSpans(spans, name, appendBag, false)
 	t.Telling = u.ofSpans(spans, name, appendTelling, true)
 	t.Literals = u.ofSpans(spans, name, appendLiterals, true)
+	t.Said = u.said(spans)
 	t.Parts = u.ofSpans(spans, name, appendParts, false)
 	t.Names = slices.Compact(u.ofSpans(spans, name, appendNames, true))
 	for w := range strings.FieldsSeq(t.Leaf) { // of a title
@@ -221,6 +222,28 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 	t.Members, t.Empty = bag.Join(t.Members, nil), u.empty(d)
 	t.Silent = u.lang.Name == "go" && len(t.Asserts) == 0 && !u.uses(d, "t")
 }
+
+// said are the literals that a test of Go hands to what ends or fails it, and the names
+// of that.
+func (u *unit) said(spans [][2]int) bag.Bag {
+	if u.lang.Name != "go" {
+		return nil
+	}
+	all := u.scratch[:0]
+	for _, span := range spans {
+		for j := span[0]; j < span[1]; j++ {
+			if u.at(j) == "(" && u.at(j-2) == "." && sayers()[u.at(j-1)] {
+				end := min(u.closer(j), span[1])
+				all = append(appendLiterals(all, u.tok[j:end]), u.tok[j-1].Meaning())
+				j = end - 1
+			}
+		}
+	}
+	u.scratch = all
+	return u.sortedOnce()
+}
+
+var sayers = sync.OnceValue(func() set { return words("Error Errorf Fatal Fatalf Log Logf") })
 
 // ofSpans is a bag of all tokens of some spans but one; once leaves out what a span
 // has again.
