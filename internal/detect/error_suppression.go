@@ -83,23 +83,7 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 // then whose line without the mark.
 func newMarks(was, now []*source.Mark) []*source.Mark {
 	line := func(m *source.Mark) string { return m.S }
-	return beyond(beyond(now, was, line), beyond(was, now, line), func(m *source.Mark) uint64 { return m.Key })
-}
-
-// beyond is what a list has more of each than another one, by a key; the last of those
-// with the same key.
-func beyond[T any, K comparable](all, others []T, key func(T) K) []T {
-	count := make(map[K]int)
-	for _, o := range others {
-		count[key(o)]++
-	}
-	var rest []T
-	for _, e := range all {
-		if count[key(e)]--; count[key(e)] < 0 {
-			rest = append(rest, e)
-		}
-	}
-	return rest
+	return bag.Beyond(bag.Beyond(now, was, line), bag.Beyond(was, now, line), func(m *source.Mark) uint64 { return m.Key })
 }
 
 // outdated is what silences notices that something is deprecated, and nothing else.
@@ -189,14 +173,14 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 		f := Finding{File: p.new.Path, Line: h.Line, Subject: now.Name, Evidence: h.S, Confidence: 0.9}
 		if h.Dropped {
 			if dropped--; dropped < 0 {
-				if h.Cleans || added && (h.Expected || fresh(h.Guarded, was)) {
+				if h.Cleans || added && (h.Expected || source.FreshCode(h.Guarded, was)) {
 					f.Confidence = 0.7 // a new one, for errors that may be expected, or of new code
 				}
 				r.add(f, source.ErrorSwallowed)
 				continue
 			}
 		}
-		if h.StandsIn && added && !h.Expected && !fresh(h.Guarded, was) && len(h.Guarded) > 0 && !sameBody(was, h.Body) {
+		if h.StandsIn && added && !h.Expected && !source.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 && !source.SameBody(was, h.Body) {
 			f.Confidence, f.Message = 0.85, "an error that was passed on gives an empty value now"
 			r.add(f, source.ErrorSwallowed)
 			continue
@@ -208,10 +192,10 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 			}
 		}
 	}
-	if len(now.Handlers) < len(was.Handlers) && now.Throws <= was.Throws && !sameHandlers(was, now) {
+	if len(now.Handlers) < len(was.Handlers) && now.Throws <= was.Throws && !source.SameHandlers(was, now) {
 		f := Finding{File: p.old.Path, Line: was.Handlers[0].Line, Gone: true, Subject: was.Name, Evidence: was.Handlers[len(was.Handlers)-1].S, Confidence: 0.6}
-		handed := r.handsOver(p, was, now, func(f *source.Function) bool { return len(f.Handlers) > 0 })
-		if mostlyRemoved(was, now) && !handed && !sharedHandling(was, now) {
+		handed := source.DoneElsewhere(was, now) || r.handsOver(p, was, now, func(f *source.Function) bool { return len(f.Handlers) > 0 })
+		if source.MostlyRemoved(was, now) && !handed && !source.SharedHandling(was, now) {
 			f.Confidence = 0.85
 		}
 		r.add(f, handlerRemoved)
@@ -219,88 +203,15 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 	r.swallowed(p, was, now)
 	r.passedOff(p, was, now)
 	r.softened(p, was, now)
-	if now.Throws < was.Throws && now.Empties > was.Empties && mostlySame(was, now) && turnedEmpty(was, now) {
+	if now.Throws < was.Throws && now.Empties > was.Empties && source.MostlySame(was, now) && source.TurnedEmpty(was, now) {
 		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85}, throwToReturn)
 	}
 }
 
-// turnedEmpty tells whether a function returns nothing where it threw: under the same
-// condition, or both under none.
-func turnedEmpty(was, now *source.Function) bool {
-	plain := func(f *source.Function) (throws, empties int) {
-		throws = f.Throws
-		for i := range f.Guards {
-			if f.Guards[i].Throws {
-				throws--
-			}
-		}
-		return throws, f.Empties - len(f.Emptied)
-	}
-	throws, empties := plain(was)
-	throwsNow, emptiesNow := plain(now)
-	if throwsNow < throws && emptiesNow > empties {
-		return true
-	}
-	kept := make(map[uint64]int)
-	for i := range now.Guards {
-		kept[now.Guards[i].Key]++
-	}
-	fresh := gainedConditions(was.Emptied, now.Emptied)
-	for i := range was.Guards {
-		g := &was.Guards[i]
-		if kept[g.Key]--; kept[g.Key] >= 0 || !g.Throws {
-			continue
-		}
-		if g.Failure || slices.ContainsFunc(fresh, func(c source.Condition) bool { return c.Key == g.Key || bag.Inside(g.Words, c.Words) >= 0.5 }) {
-			return true
-		}
-	}
-	return false
-}
-
-// fresh tells whether most of some code was not in a function before.
-func fresh(code bag.Bag, was *source.Function) bool {
-	return len(code) > 0 && bag.Inside(code, was.All) < 0.5
-}
-
-// sameHandlers tells whether only handlers that did nothing are gone.
-func sameHandlers(was, now *source.Function) bool {
-	kept := 0
-	for i := range was.Handlers {
-		if !was.Handlers[i].Dropped {
-			kept++
-		}
-	}
-	return len(now.Handlers) >= kept
-}
-
-// sharedHandling tells whether each handler of before has its body in one that is there now:
-// handlers that did the same for several errors became one.
-func sharedHandling(was, now *source.Function) bool {
-	for i := range was.Handlers {
-		same := false
-		for j := range now.Handlers {
-			same = same || now.Handlers[j].Body == was.Handlers[i].Body
-		}
-		if !same {
-			return false
-		}
-	}
-	return true
-}
-
-// mostlyRemoved tells whether a function lost tokens and gained next to none.
-func mostlyRemoved(was, now *source.Function) bool {
-	return len(bag.Without(now.All, was.All)) <= max(1, len(now.All)/12)
-}
-
-// mostlySame tells whether most of a function stayed.
-func mostlySame(was, now *source.Function) bool { return bag.Similar(was.All, now.All) >= 0.5 }
-
 // swallowed tells of errors that were passed on and are not any more: by a handler
 // that threw and only goes on now, and by the operator of Rust.
 func (r *run) swallowed(p *pair, was, now *source.Function) {
-	if !mostlySame(was, now) {
+	if !source.MostlySame(was, now) {
 		return
 	}
 	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85, Message: "an error that was passed on is not any more"}
@@ -323,7 +234,7 @@ func (r *run) swallowed(p *pair, was, now *source.Function) {
 		}
 	}
 	for i := range now.Handlers {
-		if h := &now.Handlers[i]; passed > 0 && h.Plain && !h.Rethrows && !h.Dropped && !sameBody(was, h.Body) {
+		if h := &now.Handlers[i]; passed > 0 && h.Plain && !h.Rethrows && !h.Dropped && !source.SameBody(was, h.Body) {
 			f.Line, f.Evidence = h.Line, h.S
 			r.add(f, source.ErrorSwallowed)
 			passed--
@@ -331,19 +242,10 @@ func (r *run) swallowed(p *pair, was, now *source.Function) {
 	}
 }
 
-func sameBody(f *source.Function, body uint64) bool {
-	for i := range f.Handlers {
-		if f.Handlers[i].Body == body {
-			return true
-		}
-	}
-	return false
-}
-
 // passedOff tells of handlers after which all is as if nothing had failed: they passed
 // an error on, or gave what tells of one, or something else than what success gives.
 func (r *run) passedOff(p *pair, was, now *source.Function) {
-	if len(was.Handlers) != len(now.Handlers) || stayed(was, now) < 0.5 {
+	if len(was.Handlers) != len(now.Handlers) || source.Stayed(was, now) < mostlyThere {
 		return
 	}
 	for i := range now.Handlers {
@@ -352,7 +254,9 @@ func (r *run) passedOff(p *pair, was, now *source.Function) {
 			continue
 		}
 		lost := before.Fails && (before.Rethrows || !h.Sets) && h.Plain && now.Throws+now.Failing < was.Throws+was.Failing
-		if lost || h.Alike && !before.Alike {
+		came := len(bag.Without(h.Called, before.Called)) > 0
+		kept := before.Hands && !before.Rethrows && !h.Hands && !h.Sets && !came && len(now.Handlers) == len(was.Handlers)
+		if lost || kept || h.Alike && !before.Alike {
 			r.add(Finding{
 				File: p.new.Path, Line: h.Line, Subject: now.Name, Evidence: h.S, Confidence: 0.85,
 				Message: "a failure leads to what success leads to",
@@ -360,3 +264,6 @@ func (r *run) passedOff(p *pair, was, now *source.Function) {
 		}
 	}
 }
+
+// mostlyThere is how much of a function stays that does the same work.
+const mostlyThere = 0.5

@@ -118,6 +118,7 @@ func (r *run) compareFunction(p *pair, was, now *source.Function) {
 	}
 	r.stub(p, was, now)
 	r.guards(p, was, now)
+	r.unchecked(p, was, now)
 	r.handlers(p, was, now)
 	r.special(p, was, now)
 	if now.Early && !was.Early && bag.Inside(was.All, now.All) > 0.9 {

@@ -404,9 +404,18 @@ func (c *material) collectFresh(p *pair) {
 			c.fresh[""] = append(c.fresh[""], f)
 			h := source.Hash(f.Leaf)
 			c.freshByHash[h] = append(c.freshByHash[h], f)
+			if around, _, ok := strings.Cut(f.Name, source.NameSeparator+f.Leaf); ok && makers()[f.Leaf] {
+				h = source.Hash(around[strings.LastIndexByte(around, ' ')+1:])
+				c.freshByHash[h] = append(c.freshByHash[h], f)
+			}
 		}
 	}
 }
+
+// makers are the names that functions have which make a value of their type.
+var makers = sync.OnceValue(func() map[string]bool {
+	return map[string]bool{"__construct": true, "constructor": true, "__init__": true, "__post_init__": true, "initialize": true, "init": true, "new": true}
+})
 
 func (c *material) collectTests(p *pair) {
 	old := make(map[string]*source.Test)

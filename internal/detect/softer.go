@@ -9,14 +9,25 @@ import (
 // gives something in any case, stands in their place, the same gives another value then,
 // or what made failures known is gone.
 func (r *run) softened(p *pair, was, now *source.Function) {
-	if stayed(was, now) < 0.5 {
+	if source.Stayed(was, now) < 0.5 {
 		return
 	}
 	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85, Message: "a call that failed gives something in any case now"}
 	if p.lang.Name == "go" {
-		if was.Tries > 0 && now.Tries == 0 && now.Oks > was.Oks && failures(was) == failures(now) && bag.Inside(was.Askers, now.Askers) == 1 {
+		if was.Tries > 0 && now.Tries == 0 && now.Oks > was.Oks && source.CountFailures(was) == source.CountFailures(now) && bag.Inside(was.Askers, now.Askers) == 1 {
 			f.Message = "an error that was passed on is not any more"
 			r.add(f, source.ErrorSwallowed)
+		}
+		for _, call := range bag.Without(was.Stops, now.Stops) {
+			if source.CheckedFailure(was, call) || source.Stayed(was, now) < source.MostStays {
+				continue
+			}
+			goesOn := now.Idle.Count(call) > was.Idle.Count(call) || now.Ignored.Count(call) > was.Ignored.Count(call) || now.Dropped.Count(call) > was.Dropped.Count(call)
+			if goesOn && now.Calls.Count(call) == was.Calls.Count(call) {
+				f.Message = "what ended with a failure goes on after it"
+				r.add(f, source.ErrorSwallowed)
+				return
+			}
 		}
 		return
 	}
@@ -42,15 +53,4 @@ func (r *run) softened(p *pair, was, now *source.Function) {
 			return
 		}
 	}
-}
-
-// failures counts the checks of errors of calls, in Go.
-func failures(f *source.Function) int {
-	n := 0
-	for i := range f.Guards {
-		if f.Guards[i].Failure {
-			n++
-		}
-	}
-	return n
 }

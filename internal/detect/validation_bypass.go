@@ -8,24 +8,6 @@ import (
 	"github.com/perdure/perdure/internal/detect/source"
 )
 
-// rewritten says how a function changed.
-type rewritten struct {
-	removed bool // it lost tokens and gained next to none
-	similar float64
-	now     *source.Function
-	// conditions are how many it has more of each than before.
-	conditions map[uint64]int
-	// soft are the conditions under which it does not fail, and did not stand before.
-	soft   []source.Condition
-	panics bool // what throws is Go's, which errors take the place of
-	// gained are the words of guards and conditions that are new.
-	gained bag.Bag
-	// stayed is how much of what is besides the lost checks is still there.
-	stayed float64
-	// handedOver is set when it calls a function that is new and checks something.
-	handedOver bool
-}
-
 // guards compares the checks of a function: those that leave it when something is
 // wrong. A check that became another one with the same words, here or in what the
 // change added, was rewritten.
@@ -33,14 +15,14 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 	if len(was.Guards) == 0 {
 		return
 	}
-	how := rewritten{removed: mostlyRemoved(was, now), similar: bag.Similar(was.All, now.All), now: now, conditions: make(map[uint64]int)}
-	how.soft, how.panics = gainedConditions(was.Soft, now.Soft), p.lang.Name == "go"
-	how.handedOver = len(bag.Without(now.Vouchers, was.Vouchers)) > 0 || r.handsOver(p, was, now, func(f *source.Function) bool { return len(f.Guards) > 0 })
+	how := source.Rewrite{Removed: source.MostlyRemoved(was, now), Similar: bag.Similar(was.All, now.All), Now: now, Conditions: make(map[uint64]int)}
+	how.Soft, how.Panics = source.GainedConditions(was.Soft, now.Soft), p.lang.Name == "go"
+	how.HandedOver = len(bag.Without(now.Vouchers, was.Vouchers)) > 0 || r.handsOver(p, was, now, func(f *source.Function) bool { return len(f.Guards) > 0 })
 	for _, c := range now.Conditions {
-		how.conditions[c.Key]++
+		how.Conditions[c.Key]++
 	}
 	for _, c := range was.Conditions {
-		how.conditions[c.Key]--
+		how.Conditions[c.Key]--
 	}
 	count := make(map[uint64]int)
 	for i := range now.Guards {
@@ -57,12 +39,13 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 		}
 	}
 	for _, c := range now.Conditions {
-		if how.conditions[c.Key] > 0 {
+		if how.Conditions[c.Key] > 0 {
 			gained = append(gained, c.Words...)
 		}
 	}
 	gained = bag.Join(gained, nil)
-	how.gained, how.stayed = gained, stayed(was, now)
+	how.Gained, how.Stayed = gained, source.Stayed(was, now)
+	how.Alternatives(was)
 	fewer := len(was.Guards) - len(now.Guards)
 	for i := range was.Guards {
 		g := &was.Guards[i]
@@ -72,32 +55,37 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 		if count[g.Key]--; count[g.Key] >= 0 {
 			continue
 		}
-		if weaker(was, now, i, &how) {
+		if source.Weaker(was, now, i, &how) || r.weakened(p, was, i, &how) {
 			r.add(Finding{File: p.old.Path, Line: g.Line, Gone: true, Subject: was.Name, Evidence: g.S, Confidence: 0.85, Message: "a check lets far more through than it did"}, guardRemoved)
 			continue
 		}
-		softened := how.softened(g, fewer > 0)
-		if !softened && (r.guardElsewhere(p, g, gained, &how) || g.Called && fewer <= 0 && len(g.Words) == 0) {
+		softened := how.Softened(g, fewer > 0)
+		if !softened && (r.guardElsewhere(p, was, g, &how) || g.Called && fewer <= 0 && len(g.Words) == 0) {
 			continue
 		}
 		f := Finding{File: p.old.Path, Line: g.Line, Gone: true, Subject: was.Name, Evidence: g.S, Confidence: 0.6}
 		switch {
 		case softened:
 			f.Confidence, f.Message = 0.85, fmt.Sprintf("%s does not fail any more under a condition under which it did", was.Name)
-		case fewer > 0 && how.removed:
+		case fewer > 0 && how.Removed:
 			f.Confidence = 0.9
-		case fewer > 0 && how.asksNothing(was) && bag.Shared(g.Words, r.of(p).code) == 0, r.unasked(p, was, g, &how):
+		case fewer > 0 && how.AsksNothing(was) && bag.Shared(g.Words, r.of(p).code) == 0, r.unasked(p, was, g, &how):
 			f.Confidence = 0.85
-		case fewer > 0 && (how.similar > 0.7 || how.stayed >= mostStays):
+		case fewer > 0 && (how.Similar > 0.7 || how.Stayed >= source.MostStays):
 			f.Confidence = 0.75
 		case fewer <= 0:
 			f.Confidence = 0.5
 		}
 		if g.Failure {
+			if r.unvouched(p, g, &how) {
+				f.Confidence, f.Message = 0.85, was.Name+" does not ask any more what it asked of a check"
+				r.add(f, guardRemoved)
+				continue
+			}
 			r.uncheckedCall(f, was, now, g, len(r.of(p).code) > 0)
 			continue
 		}
-		if g.Weak || how.handedOver && !softened || g.Called && r.calledElsewhere(p, g) {
+		if g.Weak || how.HandedOver && !softened || g.Called && r.calledElsewhere(p, g) || how.Retold(was, g) {
 			f.Confidence = min(f.Confidence, 0.7)
 		}
 		r.add(f, guardRemoved)
@@ -136,123 +124,31 @@ func eachGuard(m *source.Model, do func(*source.Guard)) {
 	}
 }
 
-// asksNothing tells whether a function that stayed mostly the same neither calls
-// anything that it did not, nor leaves under any new condition: nothing in it can check
-// what a guard did.
-func (how *rewritten) asksNothing(was *source.Function) bool {
-	if len(bag.Without(how.now.Calls, was.Calls)) > 0 || len(gainedConditions(was.Emptied, how.now.Emptied)) > 0 || how.similar < 0.4 {
-		return false
-	}
-	for _, n := range how.conditions {
-		if n > 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // unasked tells whether nothing in a function, which is there as it was otherwise,
 // asks what a guard asked: neither a condition nor a call that may check is new and has
 // to do with it, and what it asked about is still used.
-func (r *run) unasked(p *pair, was *source.Function, g *source.Guard, how *rewritten) bool {
-	now, about, words := how.now, bag.Join(g.Words, g.Names), g.Words
+func (r *run) unasked(p *pair, was *source.Function, g *source.Guard, how *source.Rewrite) bool {
+	now, about, words := how.Now, bag.Join(g.Words, g.Names), g.Words
 	if len(words) == 0 {
 		words = g.Names
 	}
-	if len(words) == 0 || g.Lacks || g.Called || how.stayed < mostStays || bag.Shared(words, how.gained) > 0 || bag.Inside(words, r.of(p).code) > 0.5 {
+	if len(words) == 0 || g.Lacks || g.Called || how.Stayed < source.MostStays || how.AsksAbout(g, about) || bag.Inside(words, r.of(p).code) > 0.5 {
 		return false
 	}
 	if bag.Inside(about, bag.Without(was.All, now.All)) < 0.5 || bag.Shared(about, now.All) == 0 {
 		return false
 	}
-	if len(gainedConditions(was.Emptied, now.Emptied)) > 0 {
+	if len(source.GainedConditions(was.Emptied, now.Emptied)) > 0 {
 		return false
 	}
-	for _, call := range now.Askers {
-		for _, w := range about {
-			if h := source.Beside(call, w); now.Given.Has(h) && !was.Given.Has(h) {
-				return false
-			}
-		}
-	}
-	return true
+	return !how.Asked(was, about)
 }
 
-// mostStays is how much of a function stays that is about the same.
-const mostStays = 0.7
-
-// weaker tells whether another check stands in the place of one of a function, which
-// is the same but for an alternative that is gone, or for a limit far away. What was
-// split in two is none.
-func weaker(was, now *source.Function, lost int, how *rewritten) bool {
-	g := &was.Guards[lost]
-	if g.Failure || g.Weak || how.handedOver || how.stayed < mostStays {
-		return false
-	}
-	known := make(map[uint64]bool)
-	for i := range was.Guards {
-		known[was.Guards[i].Key] = true
-	}
-	var others bag.Bag
-	for _, c := range now.Conditions {
-		if how.conditions[c.Key] > 0 {
-			others = bag.Join(others, c.Words)
-		}
-	}
-	presences := []uint32{source.Hash("nil"), source.Hash("null"), source.Hash("None"), source.Hash("undefined")}
-	for i := range now.Guards {
-		n := &now.Guards[i]
-		if known[n.Key] || n.Failure || n.Weak {
-			continue
-		}
-		if n.Wider(g) && bag.Similar(n.Cond, g.Cond) == 1 {
-			return true
-		}
-		dropped := bag.Without(g.Cond, n.Cond)
-		other := func(h uint32) bool { return !n.Cond.Has(h) && !slices.Contains(presences, h) }
-		if n.Ors < g.Ors && len(n.Limits) <= len(g.Limits) && len(bag.Without(n.Cond, g.Cond)) == 0 && len(dropped) > 1 && slices.ContainsFunc(dropped, other) && bag.Shared(dropped, bag.Without(others, n.Words)) == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// stayed is how much of a function is still there, without its checks that are gone.
-func stayed(was, now *source.Function) float64 {
-	kept := make(map[uint64]int)
-	for i := range now.Guards {
-		kept[now.Guards[i].Key]++
-	}
-	rest := was.All
-	for i := range was.Guards {
-		if g := &was.Guards[i]; kept[g.Key] > 0 {
-			kept[g.Key]--
-		} else {
-			rest = bag.Without(rest, g.Whole)
-		}
-	}
-	return bag.Inside(rest, now.All)
-}
-
-// gainedConditions are those of now that was does not have.
-func gainedConditions(was, now []source.Condition) []source.Condition {
-	return beyond(now, was, func(c source.Condition) uint64 { return c.Key })
-}
-
-// softened tells whether a function does not fail where one of its checks did: it
-// goes on, gives a value, or only tells of it. The condition may be written in another
-// way when the function has fewer checks now.
-func (how *rewritten) softened(g *source.Guard, fewer bool) bool {
-	return !g.Weak && !g.Failure && len(g.Words) > 0 && slices.ContainsFunc(how.soft, func(c source.Condition) bool {
-		return (c.Off || g.Throws && !how.panics) && (c.Key == g.Key || fewer && bag.Inside(g.Words, c.Words) >= 0.6 && bag.Inside(c.Words, g.Words) >= 0.5)
-	})
-}
-
-// handsOver tells whether a function calls one that is new, which it did not call,
-// and which does something.
+// handsOver tells whether a function names one that is new, or a type that is, which it
+// did not name, and which does something.
 func (r *run) handsOver(p *pair, was, now *source.Function, does func(*source.Function) bool) bool {
 	fresh := r.of(p).freshByHash
-	for _, h := range bag.Without(now.Calls, was.Calls) {
+	for _, h := range slices.Concat(bag.Without(now.Calls, was.Calls), bag.Without(now.All, was.All)) {
 		if slices.ContainsFunc(fresh[h], does) {
 			return true
 		}
@@ -268,29 +164,28 @@ func (r *run) handsOver(p *pair, was, now *source.Function, does func(*source.Fu
 
 // guardElsewhere tells whether what a guard checked is checked by another one, or
 // is not there any more.
-func (r *run) guardElsewhere(p *pair, g *source.Guard, gained bag.Bag, how *rewritten) bool {
+func (r *run) guardElsewhere(p *pair, was *source.Function, g *source.Guard, how *source.Rewrite) bool {
 	if g.Failure { // the call may have gone with its check
-		return !how.now.Calls.Has(g.Words[0]) && (!g.Inline || !how.removed || r.of(p).code.Has(g.Words[0]))
+		if r.unvouched(p, g, how) {
+			return false
+		}
+		return !how.Now.Calls.Has(g.Words[0]) && (!g.Inline || !how.Removed || r.of(p).code.Has(g.Words[0]))
 	}
-	if len(g.Words) > 0 && bag.Inside(g.Words, gained) >= 0.6 || how.stillAsks(g) {
+	if len(g.Words) > 0 && bag.Inside(g.Words, how.Gained) >= 0.6 || how.StillAsks(g) {
 		return true
 	}
 	if r.of(p).guards[g.Key] || len(g.Words) > 1 && bag.Inside(g.Words, r.of(p).code) == 1 {
 		return true
 	}
-	if r.namesRemoved(p, g.Words) {
+	about := g.Words
+	if g.Called { // it may have gone with the function that it calls
+		about = bag.Without(about, was.Calls)
+	}
+	if r.namesRemoved(p, about) {
 		return true
 	}
-	used := how.stayed >= mostStays && bag.Shared(g.Names, how.now.All) > 0
-	return len(g.Words) > 0 && bag.Inside(g.Words, how.now.All) < 0.3 && !how.removed && !used
-}
-
-// stillAsks tells whether the function leaves under the condition of a guard in
-// another way: with a value that tells of it, or what another function returns.
-func (how *rewritten) stillAsks(g *source.Guard) bool {
-	return slices.ContainsFunc(how.now.Conditions, func(c source.Condition) bool {
-		return c.Key == g.Key && how.conditions[c.Key] >= 0
-	})
+	used := how.Stayed >= source.MostStays && bag.Shared(g.Names, how.Now.All) > 0
+	return len(g.Words) > 0 && bag.Inside(g.Words, how.Now.All) < 0.3 && !how.Removed && !used
 }
 
 // uncheckedCall tells of the error of a call that is not looked at any more. A call
@@ -332,4 +227,35 @@ func (r *run) special(p *pair, was, now *source.Function) {
 	if now.Fixed-was.Fixed >= 2 {
 		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.6, Message: fmt.Sprintf("%d special cases return fixed results", now.Fixed-was.Fixed)}, specialCases)
 	}
+}
+
+// unvouched tells whether a function, which is there as it was otherwise, does not call
+// any more what checked something and gave an error back.
+func (r *run) unvouched(p *pair, g *source.Guard, how *source.Rewrite) bool {
+	call := g.Words[0]
+	return g.Vouched && how.Stayed >= source.MostStays && !how.HandedOver && !how.Now.All.Has(call) && !r.of(p).code.Has(call)
+}
+
+// weakened tells whether a check lost some of its alternatives, while others of them
+// stay in a new one, or whether no more is asked of a value that had to lie within
+// limits than that there is one.
+func (r *run) weakened(p *pair, was *source.Function, lost int, how *source.Rewrite) bool {
+	g := &was.Guards[lost]
+	if g.Failure || g.Weak || how.HandedOver || how.Stayed < source.MostStays {
+		return false
+	}
+	about := bag.Join(g.Words, g.Names)
+	if how.Asked(was, about) || r.of(p).guards[g.Key] {
+		return false
+	}
+	kept, gone := false, false
+	for _, part := range g.Parts {
+		kept = kept || how.Parts[part.Key]
+		gone = gone || !how.Parts[part.Key] && !part.Asks.Presence() && len(part.Words) > 0 &&
+			bag.Shared(part.Words, how.PartWords) == 0 && bag.Shared(part.Words, how.Now.All) > 0
+	}
+	if kept && gone {
+		return true
+	}
+	return g.Asks.Bounds() && !kept && how.OnlyPresence(was, about)
 }

@@ -96,3 +96,19 @@ func (b Bag) Has(h uint32) bool {
 	_, ok := slices.BinarySearch(b, h)
 	return ok
 }
+
+// Beyond is what a list has more of each than another one, by a key; the last of those
+// with the same key.
+func Beyond[T any, K comparable](all, others []T, key func(T) K) []T {
+	count := make(map[K]int)
+	for _, o := range others {
+		count[key(o)]++
+	}
+	var rest []T
+	for _, e := range all {
+		if count[key(e)]--; count[key(e)] < 0 {
+			rest = append(rest, e)
+		}
+	}
+	return rest
+}

@@ -17,11 +17,11 @@ func (u *unit) readAskers(f *Function, d *decl) {
 	}
 	var askers, given, vouchers bag.Bag
 	for i := d.body; i < d.end; i++ {
-		if !u.isWord(i) || !u.calledSomehow(i) || harmless(u.at(i)) {
+		if !u.isWord(i) || !u.calledSomehow(i) || harmless(u.at(i)) || presences()[u.at(i)] || tellsFailure(u.at(i)) {
 			continue
 		}
 		askers = append(askers, u.tok[i].Hash)
-		if vouches(u.at(i)) && u.at(i-2) != "JSON" {
+		if Vouches(u.at(i)) && u.at(i-2) != "JSON" {
 			vouchers = append(vouchers, u.tok[i].Hash)
 		}
 		from, to := u.linesAround(i, d)
@@ -37,8 +37,12 @@ func (u *unit) readAskers(f *Function, d *decl) {
 	f.Given = u.sortedOnce()
 }
 
-// vouches tells of the name of a call that checks what it is given.
-func vouches(name string) bool {
+// Vouches tells of the name of a call that checks what it is given, and not only that
+// there is something.
+func Vouches(name string) bool {
+	if presences()[name] {
+		return false
+	}
 	var small [64]byte
 	low := small[:copy(small[:], name)]
 	for i, c := range low {
@@ -107,6 +111,11 @@ func appendAsked(b bag.Bag, tokens []lex.Token) bag.Bag {
 var connectives = sync.OnceValue(func() set {
 	return words("if elif unless and or not in is null nil None undefined true false True False typeof instanceof var let const out as when with end then this self")
 })
+
+// tellsFailure tells of the name of what is thrown, and of what it is made with.
+func tellsFailure(name string) bool {
+	return name == "nameof" || strings.HasSuffix(name, "Exception") || strings.HasSuffix(name, "Error")
+}
 
 // harmless tells of names of calls that only make another value of one, keep it, or
 // tell of it. What keeps a value within bounds is none.

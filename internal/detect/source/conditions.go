@@ -13,7 +13,9 @@ import (
 type Condition struct {
 	Key   uint64
 	Words bag.Bag
-	Off   bool // it holds never, or in some builds only
+	Names bag.Bag // of the values that it asks about, when something is given back then
+	Off   bool    // it holds never, or in some builds only
+	Asks  asking
 }
 
 // noteCondition notes the condition [from, to) of the block [bodyFrom, bodyTo).
@@ -21,11 +23,13 @@ func (u *unit) noteCondition(f *Function, from, to, bodyFrom, bodyTo int) {
 	if !u.departs(bodyFrom, min(bodyTo, len(u.tok))) {
 		return
 	}
-	f.Conditions = append(f.Conditions, u.condition(from, to))
+	c := u.condition(from, to)
+	c.Names = u.once(appendAsked, u.tok[from:min(to+1, len(u.tok))])
+	f.Conditions = append(f.Conditions, c)
 }
 
 func (u *unit) condition(from, to int) Condition {
-	return Condition{Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to])}
+	return Condition{Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]), Asks: u.asks(from, to)}
 }
 
 // noteEmpty notes the condition [from, to) when the block [bodyFrom, bodyTo) returns
@@ -46,7 +50,7 @@ func (u *unit) instead(i, body int) Guard {
 	for from > max(body+1, i-80) {
 		s := u.at(from - 1)
 		if u.kindAt(from-1) == lex.Op {
-			if (s == ")" || s == "]" || s == "}") && u.opener(from-1) > body && (s != "}" || !u.tok[from].First) {
+			if (s == ")" || s == "]" || s == "}") && u.opener(from-1) > body && (s != "}" || !u.tok[from].First || strings.HasPrefix(u.at(from), "?")) {
 				from = u.opener(from - 1)
 				continue
 			}
@@ -59,7 +63,10 @@ func (u *unit) instead(i, body int) Guard {
 		}
 		from--
 	}
-	return Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:i-1]), Words: u.once(appendTelling, u.tok[from:i-1]), S: u.text(from, u.statementEnd(i)), Throws: true}
+	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:i-1]), Words: u.once(appendTelling, u.tok[from:i-1]), S: u.text(from, u.statementEnd(i)), Throws: true}
+	u.readLimits(&g, from, i-1)
+	g.Asks, g.Told = u.asks(from, i-1), u.readTold(i, u.statementEnd(i))
+	return g
 }
 
 // readCase notes a case of a switch of Go's without a value.

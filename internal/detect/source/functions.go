@@ -236,7 +236,7 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 	}
 	s := u.at(i)
 	switch {
-	case s == "if" || s == "unless" || s == "elif" || s == "elseif" || s == "guard":
+	case s == "if" || s == "unless" && u.lang.shape == ends || s == "elif" || s == "elseif" || s == "guard":
 		if u.at(i-1) != "." {
 			u.readCondition(f, i, d)
 		}
@@ -287,7 +287,12 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		}
 		g := Guard{Called: true, Throws: !calm, Line: u.line(i), Key: key, Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)}
 		u.readLimits(&g, i, to)
+		if u.readParts(&g, i+2, to-1, true); presences()[s] {
+			g.Asks = asksPresence
+		}
 		f.Guards = append(f.Guards, g)
+	case u.at(i+1) == "(" && passers()[s]:
+		u.readPassed(f, i)
 	}
 }
 
@@ -314,6 +319,19 @@ func guardCall(s string) bool {
 	}
 	return guardWords()[s]
 }
+
+// readPassed notes a check that a call is given to make of each of some values.
+func (u *unit) readPassed(f *Function, i int) {
+	to := u.closer(i + 1)
+	name := u.at(to - 2)
+	if to-i > 6 || !u.isWord(to-2) || !guardCall(name) && !Vouches(name) || u.at(i-1) != "." {
+		return
+	}
+	f.Guards = append(f.Guards, Guard{Called: true, Line: u.line(i), Key: mix(1, name), S: u.text(u.chainBegin(i), to), Words: u.once(appendTelling, u.tok[u.chainBegin(i):to])})
+}
+
+// passers are calls that call what they are given for each of some values.
+var passers = sync.OnceValue(func() set { return words("forEach each for_each ForEach onEach") })
 
 var guardNames = [...]string{"validate", "sanitize", "sanitise", "ensure", "authorize", "authorise", "authenticate", "checkargument", "checknotnull", "checkstate", "throwif", "verifysignature", "checkpermission", "checkaccess", "assertvalid", "requirepermission"}
 
@@ -357,6 +375,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	default:
 		bodyFrom, bodyTo, to = u.bracesCondition(i, d.end)
 	}
+	u.readStops(f, i, [2]int{from, to}, [2]int{bodyFrom, bodyTo})
 	if to <= from || bodyTo <= bodyFrom {
 		return
 	}
@@ -386,6 +405,8 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	}
 	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]), S: u.text(i, to), Throws: why == throwsOut}
 	u.readLimits(&g, from, to)
+	u.readParts(&g, from, to, u.at(i) == "unless")
+	g.Told = u.readTold(bodyFrom, bodyTo)
 	g.Names = u.once(appendAsked, u.tok[from:min(to+1, len(u.tok))])
 	g.Whole, g.Lacks = u.bagOf(u.tok[min(i, bodyFrom):max(to, bodyTo)]), u.saysLack(bodyFrom, bodyTo)
 	for j := from; j < to; j++ {
@@ -400,7 +421,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	g.Weak = why == returnsFalse && !g.Failure
 	if g.Failure {
 		call := u.at(u.failedCall(i, from, to))
-		g.Key, g.Words = mix(7, call), bag.Bag{Hash(call)}
+		g.Key, g.Words, g.Vouched = mix(7, call), bag.Bag{Hash(call)}, Vouches(call) && !givesBack()[call]
 		for j := from; j < to; j++ {
 			g.Inline = g.Inline || u.at(j) == "("
 		}

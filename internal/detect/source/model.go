@@ -215,6 +215,9 @@ type Function struct {
 	// Dropped are the calls whose last result goes nowhere, in Go: the last result
 	// is the error.
 	Dropped bag.Bag
+	// Stops are the calls of Go after whose failure the function, or the round of a loop, ends.
+	// Idle are those after whose failure nothing is done.
+	Stops, Idle bag.Bag
 }
 
 // Guard is a check that leaves the function when something is wrong.
@@ -230,10 +233,18 @@ type Guard struct {
 	Cond   bag.Bag
 	Limits []Limit
 	Ors    int
+	// Parts are its alternatives, Asks what all of it asks for, Told the words that it
+	// tells when it fails.
+	Parts []Part
+	Asks  asking
+	Told  bag.Bag
 	// Whole has all of it, with what is done then.
 	Whole bag.Bag
 	// Lacks is set when it says that something cannot be done yet.
 	Lacks bool
+	// Vouched is set when the call whose error is checked has a name that says that it
+	// checks something.
+	Vouched bool
 	// Inline is set when the call whose error is checked stands in the condition.
 	Inline bool
 	Throws bool
@@ -263,10 +274,13 @@ type handler struct {
 	// Fails is set when it passes an error on, or gives what tells of one; Alike when
 	// it gives what is given where nothing failed.
 	Fails, Alike bool
-	// Sets is set when it gives a value to something.
-	Sets bool
-	Body uint64
-	S    string
+	// Sets is set when it gives a value to something, Hands when it hands the error to
+	// somebody.
+	Sets, Hands bool
+	// Called are the names of what it calls, Does what is done, Told the words of its texts.
+	Called, Does, Told bag.Bag
+	Body               uint64
+	S                  string
 }
 
 // Mark is a sequence of tokens, or a piece of a comment, that tells something.

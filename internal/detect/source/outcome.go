@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/lex"
 )
 
@@ -25,13 +26,89 @@ func (u *unit) readOutcome(h *handler, i int) {
 			h.Sets = h.Sets || u.kindAt(j) == lex.Op && s == "="
 		}
 	}
+	h.Called, h.Does, h.Told = u.calledIn(from, to), u.once(appendTelling, u.tok[from:to]), u.readTold(from, to)
+	h.Hands = u.handsError(i, from, to)
 	begin, end := u.lastValue(from, to)
-	if begin < 0 || emptyNames()[u.at(begin)] {
-		return
-	}
 	tryFrom, tryTo := u.guarded(i)
 	was, wasEnd := u.lastValue(tryFrom, tryTo)
-	h.Alike = was >= 0 && wasEnd-was == end-begin && u.mixed(1, was, wasEnd) == u.mixed(1, begin, end)
+	if was < 0 || emptyNames()[u.at(was)] {
+		return
+	}
+	same := func(begin, end int) bool {
+		return begin >= 0 && wasEnd-was == end-begin && u.mixed(1, was, wasEnd) == u.mixed(1, begin, end)
+	}
+	h.Alike = same(begin, end)
+	for j := from; j < to && !h.Alike; j++ { // under a condition
+		h.Alike = u.at(j) == "return" && u.isWord(j) && same(j+1, min(j+1+wasEnd-was, to)) && u.statementEnd(j) <= j+2+wasEnd-was
+	}
+}
+
+// calledIn are the names of what is called in [from, to) and does more than to tell
+// something, each once.
+func (u *unit) calledIn(from, to int) bag.Bag {
+	u.scratch = u.scratch[:0]
+	for i := from; i < to; i++ {
+		if u.called(i) && !harmless(u.at(i)) {
+			u.scratch = append(u.scratch, u.tok[i].Hash)
+		}
+	}
+	return u.sortedOnce()
+}
+
+// handsError tells whether the handler at i with the body [from, to) gives its error to
+// a call that does more than to tell of it, or to make a text of it.
+func (u *unit) handsError(i, from, to int) bool {
+	name := u.errorName(i, from)
+	if name == "" {
+		return false
+	}
+	for j := from; j < to; j++ {
+		if u.at(j) != name || !u.isWord(j) {
+			continue
+		}
+		for k := j - 1; k >= from; k-- {
+			s := u.at(k)
+			if u.kindAt(k) != lex.Op || s == ")" && u.opener(k) >= from {
+				if s == ")" {
+					k = u.opener(k)
+				}
+				continue
+			}
+			if s == ";" || s == "{" || s == "}" {
+				break
+			}
+			if s == "(" && u.isWord(k-1) && k > from {
+				if w := u.at(k - 1); (!harmless(w) || collects()[plain(w)]) && w != "captureException" && w != "if" && w != "while" && w != "switch" {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// collects are calls that keep what they are given.
+var collects = sync.OnceValue(func() set { return words("append push pushback add addall put insert set") })
+
+// errorName is what the handler at i, whose body begins at from, calls its error; empty
+// when it has no name.
+func (u *unit) errorName(i, from int) string {
+	if u.at(i+1) == "(" && u.isWord(i+2) && u.at(i+3) == ":" { // catch (e: E)
+		return u.at(i + 2)
+	}
+	for j := min(from, i+14) - 1; j > i; j-- {
+		if u.isWord(j) && !connectives()[u.at(j)] {
+			return u.at(j)
+		}
+	}
+	if u.at(i-1) == "." { // (err) => ...
+		for j := i + 2; j < i+5; j++ {
+			if u.isWord(j) && (u.at(j+1) == "=>" || u.at(j+1) == ")" && u.at(j+2) == "=>") {
+				return u.at(j)
+			}
+		}
+	}
+	return ""
 }
 
 // lastValue is the short constant that a block gives at its end; -1 for none.

@@ -96,6 +96,33 @@ func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
 	}
 }
 
+// readStops notes a call of Go after whose failure the function ends, or the round of a
+// loop; one after whose failure nothing is done is ignored.
+func (u *unit) readStops(f *Function, i int, condition, body [2]int) {
+	from, to := condition[0], condition[1]
+	if u.lang.Name != "go" || !strings.HasPrefix(u.at(to-3), "err") || u.at(to-2) != "!=" || u.at(to-1) != "nil" || from != to-3 && u.at(to-4) != ";" {
+		return
+	}
+	at := u.failedCall(i, from, to)
+	if at < 0 || cleanNames()[u.at(at)] {
+		return
+	}
+	if body[1] <= body[0] {
+		f.Idle = bag.Join(f.Idle, bag.Bag{u.tok[at].Hash})
+		return
+	}
+	if u.at(body[0]) == "_" {
+		f.Idle = bag.Join(f.Idle, bag.Bag{u.tok[at].Hash})
+	}
+	last := body[1] - 1
+	for last > body[0] && !u.tok[last].First && u.at(last-1) != ";" {
+		last--
+	}
+	if s := u.at(last); s == "return" || s == "panic" || s == "continue" && body[1]-body[0] > 2 || u.at(last) == "os" && u.at(last+2) == "Exit" {
+		f.Stops = bag.Join(f.Stops, bag.Bag{u.tok[at].Hash})
+	}
+}
+
 // plainFailure tells of a condition that asks for any error, and for nothing else.
 func (u *unit) plainFailure(from, to int) bool {
 	for j := from; j < to; j++ {
@@ -150,10 +177,21 @@ func (u *unit) countTries(f *Function, d *decl) {
 		case s == "Ok" && u.at(j+1) == "(" && u.at(u.closer(j+1)) != "=>" && u.at(u.closer(j+1)) != "=":
 			f.Oks++
 		case s == "unwrap_or_default", s == "unwrap_or_else" && u.standsIn(j+1), s == "ok" && u.at(j-1) == "." && u.at(j+3) == ";",
-			s == "_" && u.at(j-1) == "let" && u.at(j+1) == "=", s == "let" && u.at(j+1) == "Ok" && u.at(j+2) == "(" && u.skipsFailure(j), s == "Err" && u.at(j+2) == "_" && u.at(j+4) == "=>":
+			s == "_" && u.at(j-1) == "let" && u.at(j+1) == "=", s == "let" && u.at(j+1) == "Ok" && u.at(j+2) == "(" && u.skipsFailure(j), s == "Err" && u.at(j+2) == "_" && (u.at(j+4) == "=>" || u.at(j+4) == "if" && u.armGoesOn(j+4)):
 			f.Swallows++
 		}
 	}
+}
+
+// armGoesOn tells whether the arm of a match whose condition begins at i only goes on.
+func (u *unit) armGoesOn(i int) bool {
+	for j := i; j < min(i+maxTypes, len(u.tok)); j++ {
+		if u.at(j) == "=>" {
+			s, next := u.at(j+1), u.at(j+2)
+			return s == "continue" || s == "{" && (next == "}" || next == "continue") || s == "(" && next == ")" || s == "None" || s == "Ok"
+		}
+	}
+	return false
 }
 
 // countErrors counts where a function of Go returns an error, and where it returns none.

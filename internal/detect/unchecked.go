@@ -1,0 +1,60 @@
+package detect
+
+import (
+	"slices"
+
+	"github.com/perdure/perdure/internal/detect/bag"
+	"github.com/perdure/perdure/internal/detect/source"
+)
+
+// unchecked tells of calls of functions that do nothing but to check something, which
+// are gone from one that is as it was otherwise.
+func (r *run) unchecked(p *pair, was, now *source.Function) {
+	if p.old == nil || len(p.old.Funcs) > maxCheckers || len(bag.Without(now.Vouchers, was.Vouchers)) > 0 {
+		return
+	}
+	var there float64
+	for _, f := range p.old.Funcs {
+		h := source.Hash(f.Leaf)
+		if f.Test || f.Name == was.Name || len(f.Guards) == 0 || now.All.Has(h) || !was.All.Has(h) || !source.ChecksOnly(f) {
+			continue
+		}
+		if there == 0 {
+			there = source.Stayed(was, now)
+		}
+		if there < source.MostStays || r.of(p).code.Has(h) || r.checkedHere(p, was, now, f) {
+			continue
+		}
+		r.add(Finding{
+			File: p.old.Path, Line: was.Line, Gone: true, Subject: was.Name, Evidence: f.Name, Confidence: 0.85,
+			Message: was.Name + " does not call " + f.Leaf + " any more, which checks something",
+		}, guardRemoved)
+		return
+	}
+}
+
+// maxCheckers is in files with how many functions nobody looks for those that check.
+const maxCheckers = 1000
+
+// checkedHere tells whether what a function that is not called any more checked is
+// checked in another way.
+func (r *run) checkedHere(p *pair, was, now *source.Function, f *source.Function) bool {
+	does := func(o *source.Function) bool { return len(o.Guards) > 0 }
+	if r.handsOver(p, was, now, does) {
+		return true
+	}
+	for i := range f.Guards {
+		g := &f.Guards[i]
+		if r.of(p).guards[g.Key] {
+			return true
+		}
+		for j := range now.Guards {
+			n := &now.Guards[j]
+			fresh := !slices.ContainsFunc(was.Guards, func(o source.Guard) bool { return o.Key == n.Key })
+			if fresh && (bag.Inside(g.Words, n.Words) >= 0.5 && len(g.Words) > 0 || len(g.Told) > 1 && bag.Inside(g.Told, n.Told) >= 0.8) {
+				return true
+			}
+		}
+	}
+	return false
+}
