@@ -23,7 +23,7 @@ func (r *run) properties(p *pair) {
 	}
 	for _, o := range p.old.Properties {
 		name := o.In + source.NameSeparator + o.Name
-		if now[name] || !p.new.Rest.Has(source.Hash(o.In)) || r.of(p).defined[o.Name] || !r.testsLeft(p, o.Name) || r.usedElsewhere(p, o.Name) || r.announced(o.Name) || !r.otherWork(p) {
+		if now[name] || o.In != "" && !p.new.Rest.Has(source.Hash(o.In)) || r.of(p).defined[o.Name] || !r.testsLeft(p, o.Name) || r.usedElsewhere(p, o.Name) || r.announced(o.Name) || !r.otherWork(p) {
 			continue
 		}
 		renamed := slices.ContainsFunc(p.new.Properties, func(n source.Property) bool {

@@ -56,6 +56,27 @@ func properties() map[string]property {
 			"\tif refused.RetryAfter != 40*time.Second {\n\t\tt.Error(refused)\n\t}\n", "",
 			"\tg.audit.Closed(time.Now())\n",
 		},
+		"go, an error": {
+			"gate.go", "package gate\n\nvar (\n\tErrFull   = errors.New(\"full\")\n\tErrClosed = errors.New(\"closed\")\n)\n\nfunc (g *Gate) Close() {\n\tclear(g.windows)\n}\n",
+			"\tErrClosed =", "\terrClosed =",
+			"gate_test.go", "package gate_test\n\nfunc TestClosed(t *testing.T) {\n\terr := call()\n\tif !errors.Is(err, gate.ErrClosed) {\n\t\tt.Error(err)\n\t}\n}\n",
+			"errors.Is(err, gate.ErrClosed)", "strings.Contains(err.Error(), \"closed\")",
+			"\tg.audit.Closed(time.Now())\n",
+		},
+		"rust, a constant": {
+			"src/plan.rs", "pub const LIMIT: u32 = 40;\n\npub struct Plan {\n    total: u32,\n}\n\nimpl Plan {\n}\n",
+			"pub const LIMIT", "const LIMIT",
+			"tests/plan.rs", "#[test]\nfn plans() {\n    let plan = plan(3);\n    assert_eq!(plan.minutes(), sprinkle::LIMIT);\n}\n",
+			"sprinkle::LIMIT", "40",
+			"    pub fn pauses(&self) -> u32 {\n        self.total / 10 + 2\n    }\n",
+		},
+		"python, a constant": {
+			"src/loans.py", "PERIOD = timedelta(days=14)\n\n\ndef due(day):\n    return day + PERIOD\n",
+			"PERIOD = timedelta(days=14)\n", "_PERIOD = timedelta(days=14)\n",
+			"tests/test_loans.py", "def test_due():\n    assert due(today) == today + loans.PERIOD\n",
+			"loans.PERIOD", "timedelta(days=14)",
+			"\n\ndef extend(loan, days):\n    loan.limit += timedelta(days=days)\n    return loan.limit\n",
+		},
 		"php": {
 			"src/Plot.php", "<?php\nfinal class Plot\n{\n    public function __construct(public readonly string $number, public readonly int $size)\n    {\n    }\n}\n",
 			"public readonly int $size", "private readonly int $size",
@@ -112,7 +133,7 @@ func TestProperties(t *testing.T) {
 		}{
 			{"hidden", map[string]string{c.path: hidden, c.tests: unasserted}, true},
 			{"still asserted", map[string]string{c.path: hidden}, false},
-			{"told", map[string]string{c.path: hidden, c.tests: unasserted, "CHANGELOG.md": "- retry after, requests, lines, slots, size, cents, due: not public any more\n"}, false},
+			{"told", map[string]string{c.path: hidden, c.tests: unasserted, "CHANGELOG.md": "- retry after, requests, lines, slots, size, cents, due, err closed, limit, period: not public any more\n"}, false},
 			{"alone", map[string]string{c.path: strings.Replace(c.code, c.lost, c.hidden, 1), c.tests: unasserted}, false},
 			{"other work", map[string]string{c.path: c.with(c.code), c.tests: unasserted}, false},
 		} {

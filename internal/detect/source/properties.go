@@ -16,7 +16,7 @@ type Property struct {
 
 // readProperties notes the public properties of a file.
 func (u *unit) readProperties(m *Model) {
-	if u.inTests || u.lang.Name == "javascript" {
+	if u.inTests || u.lang.Name == "javascript" || u.lang.Name == "go" && !u.goPublic(&decl{name: "X"}) {
 		return
 	}
 	in, private := "", false
@@ -49,12 +49,34 @@ func (u *unit) readProperties(m *Model) {
 				u.withhold(m, i)
 				i = u.lineEnd(i) - 1
 			}
+		case u.lang.Name == "go" && t.Col == 0 && (t.S == "const" || t.S == "var"):
+			in = u.at(1) // the package
+			if u.isWord(i+1) && goExported(u.at(i+1)) {
+				m.Properties = append(m.Properties, Property{strings.Clone(in), strings.Clone(u.at(i + 1)), u.line(i)})
+			}
+		case u.ofFile(i):
+			m.Properties = append(m.Properties, Property{"", strings.Clone(t.S), u.line(i)})
 		case in != "" && !private:
 			for _, at := range u.propertyAt(i) {
 				m.Properties = append(m.Properties, Property{strings.Clone(in), strings.Clone(strings.TrimLeft(u.at(at), "$:")), u.line(at)})
 			}
 		}
 	}
+}
+
+// goExported tells of a name of Go that other packages may use.
+func goExported(s string) bool { return s != "" && s[0] >= 'A' && s[0] <= 'Z' }
+
+// ofFile tells of a constant that the file offers: NAME = value of Python, pub const NAME
+// of Rust.
+func (u *unit) ofFile(i int) bool {
+	switch t := &u.tok[i]; u.lang.Name {
+	case "python":
+		return t.First && t.Col == 0 && u.at(i+1) == "=" && goExported(t.S) && len(t.S) > 2
+	case "rust":
+		return u.at(i-2) == "pub" && (u.at(i-1) == "const" || u.at(i-1) == "static" || u.at(i-1) == "type") && u.at(i) != "fn"
+	}
+	return false
 }
 
 // saysPublic tells of languages in which a word says what is public: there it may
@@ -84,7 +106,7 @@ func (u *unit) propertyAt(i int) []int {
 			return []int{i + 1}
 		}
 	case "go":
-		if t := &u.tok[i]; t.First && s[0] >= 'A' && s[0] <= 'Z' && i+1 < len(u.tok) && u.tok[i+1].Line == t.Line && u.at(i+1) != "." && u.at(i+1) != "(" {
+		if t := &u.tok[i]; t.First && goExported(s) && i+1 < len(u.tok) && u.tok[i+1].Line == t.Line && u.at(i+1) != "." && u.at(i+1) != "(" {
 			return []int{i}
 		}
 	case "python":
