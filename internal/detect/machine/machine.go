@@ -117,7 +117,7 @@ var (
 		return regexp.MustCompile(`\bCI\b|_CI\b|CICondition|skipOnCi|CIRCLECI|(?i)github_|in_?ci\b|\bis_?ci\b|travis|jenkins|buildkite|teamcity|tf_build|continuous_?integration|build_number`)
 	})
 	ofSystem = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)windows|win32|win_|darwin|mac_?os|\bmac\?|linux|unix|bsd\b|goos|goarch|platform|\bos\.name|\bos\.type|operatingsystem|java_?os|\barch|arm64|amd64|aarch|x86|short\(\)|\b(is_?)?root\b|\bget[re]?uid\b|geteuid|locale|cgo|\b(is)?race|wasm|endian|msys|\bfork\b|symlink|ipv6|fips|posix|\bnt\b|tty|numcpu|cpu_count`)
+		return regexp.MustCompile(`(?i)windows|win32|win_|darwin|mac_?os|\bmac\?|linux|unix|bsd\b|goos|goarch|platform|\bos\.name|\bos\.type|operatingsystem|java_?os|\barch|arm64|amd64|aarch|x86|short\(\)|\b(is_?)?root\b|\bget[re]?uid\b|geteuid|locale|cgo|\b(is)?race|wasm|endian|rbconfig|sizeof|pointer_?width|msys|\bfork\b|symlink|ipv6|fips|posix|\bnt\b|tty|numcpu|cpu_count`)
 	})
 	ofEnvironment = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)getenv|lookupenv|environ\b|\benv\b|\$_env|\$_server|environmentvariable|systemproperty|env::var|option_env|extension|importorskip|feature`)
