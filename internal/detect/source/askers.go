@@ -17,7 +17,7 @@ func (u *unit) readAskers(f *Function, d *decl) {
 	}
 	var askers, given, vouchers bag.Bag
 	for i := d.body; i < d.end; i++ {
-		if !u.isWord(i) || !u.calledSomehow(i) || harmless(u.at(i)) || presences()[u.at(i)] || tellsFailure(u.at(i)) {
+		if !u.isWord(i) || !u.calledSomehow(i) || harmless(u.at(i)) || presences(u.at(i)) || tellsFailure(u.at(i)) {
 			continue
 		}
 		askers = append(askers, u.tok[i].Hash)
@@ -40,7 +40,7 @@ func (u *unit) readAskers(f *Function, d *decl) {
 // Vouches tells of the name of a call that checks what it is given, and not only that
 // there is something.
 func Vouches(name string) bool {
-	if presences()[name] {
+	if presences(name) {
 		return false
 	}
 	var small [64]byte

@@ -87,10 +87,9 @@ func (u *unit) asks(from, to int) asking {
 			presence = presence && (kind || len(s) <= 2)
 			far = far || len(s) > 2
 		case lex.Word:
-			kind = kind || typeAsked()[s]
-			long = long || lengths()[s]
-			bounds = bounds || bounding()[s]
-			if u.at(i+1) == "(" && !presences()[s] && !lengths()[s] && !typeAsked()[s] && i > from {
+			has := asksAs(&u.tok[i])
+			kind, long, bounds = kind || has&asKind != 0, long || has&asLength != 0, bounds || has&asBounds != 0
+			if has&(asKind|asLength|asPresence) == 0 && u.at(i+1) == "(" && i > from {
 				presence = false
 			}
 		default:
@@ -105,19 +104,48 @@ func (u *unit) asks(from, to int) asking {
 	return asksOther
 }
 
-var bounding = sync.OnceValue(func() set {
-	return words("matches match MatchString is_match preg_match IsMatch fullmatch matchEntire in_array between test")
+// What words of a condition ask for.
+const (
+	asKind = 1 << iota
+	asLength
+	asBounds
+	asPresence
+)
+
+// asksAs is what a word asks for in a condition; 0 for most.
+func asksAs(t *lex.Token) uint8 {
+	if !askedSieve().may(t.Hash) {
+		return 0
+	}
+	return askedAs()[t.S]
+}
+
+var askedAs = sync.OnceValue(func() map[string]uint8 {
+	all := make(map[string]uint8)
+	for as, names := range map[uint8]string{
+		asBounds: "matches match MatchString is_match preg_match IsMatch fullmatch matchEntire in_array between test",
+		asLength: "len length size count Count Length strlen bytesize trim strip TrimSpace",
+		asKind:   "typeof isinstance instanceof is_string is_int is_array is_numeric",
+		asPresence: "is_nan isNaN IsNaN is_none is_some is_finite isFinite isEmpty is_empty empty IsNullOrEmpty IsNullOrWhiteSpace isBlank isNullOrBlank isNullOrEmpty " +
+			"isset is_null isPresent isNull requireNonNull requireNotNull checkNotNull ThrowIfNull notNull",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			all[name] = as
+		}
+	}
+	return all
 })
 
-var lengths = sync.OnceValue(func() set {
-	return words("len length size count Count Length strlen bytesize trim strip TrimSpace")
+var askedSieve = sync.OnceValue(func() *sieve {
+	all := new(sieve)
+	for name := range askedAs() {
+		all.add(Hash(name))
+	}
+	return all
 })
 
-var typeAsked = sync.OnceValue(func() set { return words("typeof isinstance instanceof is_string is_int is_array is_numeric") })
-
-var presences = sync.OnceValue(func() set {
-	return words("is_nan isNaN IsNaN is_none is_some is_finite isFinite isEmpty is_empty empty IsNullOrEmpty IsNullOrWhiteSpace isBlank isNullOrBlank isNullOrEmpty isset is_null isPresent isNull requireNonNull requireNotNull checkNotNull ThrowIfNull notNull")
-})
+// presences tells of the name of what asks whether there is something.
+func presences(name string) bool { return askedAs()[name] == asPresence }
 
 // readTold notes the words that a guard, or a handler, tells in texts in [from, to).
 func (u *unit) readTold(from, to int) bag.Bag {
