@@ -34,7 +34,7 @@ func (r *run) offers(p *pair) {
 			continue
 		}
 		f := Finding{File: p.old.Path, Line: 1, Gone: true, Subject: n, Evidence: n, Confidence: 0.85, Message: "a public symbol is not offered any more"}
-		if slices.ContainsFunc(came, func(o string) bool { return sharePart(o, n) }) || notOffered.MatchString(p.old.Path) || notOffered.MatchString(n) || len(lost) > 3 {
+		if slices.ContainsFunc(came, func(o string) bool { return n == "*" || sharePart(o, n) }) || notOffered.MatchString(p.old.Path) || notOffered.MatchString(n) || len(lost) > 3 {
 			f.Confidence = 0.7
 		}
 		r.add(f, symbolRemoved)

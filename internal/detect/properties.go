@@ -23,7 +23,7 @@ func (r *run) properties(p *pair) {
 	}
 	for _, o := range p.old.Properties {
 		name := o.In + source.NameSeparator + o.Name
-		if now[name] || o.In != "" && !p.new.Rest.Has(source.Hash(o.In)) || r.of(p).defined[o.Name] || !r.testsLeft(p, o.Name) || r.usedElsewhere(p, o.Name) || r.announced(o.Name) || !r.otherWork(p) {
+		if now[name] || o.In != "" && !p.new.Rest.Has(source.Hash(o.In)) || r.of(p).defined[o.Name] || !r.testsLeft(p, o.Name) || r.usedElsewhere(p, o.Name) || givenUp(p, o.Name) || r.announced(o.Name) || !r.otherWork(p) {
 			continue
 		}
 		renamed := slices.ContainsFunc(p.new.Properties, func(n source.Property) bool {
@@ -35,6 +35,14 @@ func (r *run) properties(p *pair) {
 		now[name] = true // told once
 		r.add(Finding{File: p.old.Path, Line: o.Line, Gone: true, Subject: name, Evidence: name, Confidence: 0.85, Message: "a public symbol is not offered any more"}, symbolRemoved)
 	}
+}
+
+// givenUp tells whether functions of a file used a name and none does now: what it
+// stood for went, and not only the way to it.
+func givenUp(p *pair, name string) bool {
+	h := source.Hash(name)
+	uses := func(f *source.Function) bool { return f.Kind != source.DeclContainer && f.All.Has(h) }
+	return slices.ContainsFunc(p.old.Funcs, uses) && !slices.ContainsFunc(p.new.Funcs, uses)
 }
 
 // testsLeft tells whether tests used a name and the tests of today do not.

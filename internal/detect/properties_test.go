@@ -151,3 +151,17 @@ func TestProperties(t *testing.T) {
 		}
 	}
 }
+
+// A field that goes with what its functions did by it is no loss inside of other work.
+func TestPropertyGivenUp(t *testing.T) {
+	t.Parallel()
+	const (
+		code = "package width\n\ntype Condition struct {\n\tEastAsian       bool\n\tZeroWidthJoiner bool\n}\n\nfunc (c *Condition) Width(s string) int {\n\tif c.ZeroWidthJoiner {\n\t\treturn joined(s)\n\t}\n\treturn len(s)\n}\n"
+		test = "package width\n\nfunc TestWidth(t *testing.T) {\n\tc := NewCondition()\n\tc.ZeroWidthJoiner = true\n\tif got := c.Width(\"abc\"); got != 3 {\n\t\tt.Error(got)\n\t}\n}\n"
+	)
+	now := strings.NewReplacer("\tZeroWidthJoiner bool\n", "", "\tif c.ZeroWidthJoiner {\n\t\treturn joined(s)\n\t}\n\treturn len(s)", "\treturn graphemes(s, c.EastAsian)").Replace(code)
+	wantPatterns(t, "given up", changes(
+		map[string]string{"width.go": code, "width_test.go": test},
+		map[string]string{"width.go": now, "width_test.go": strings.Replace(test, "\tc.ZeroWidthJoiner = true\n", "", 1)},
+	), "")
+}
