@@ -98,7 +98,7 @@ func (r *run) fewerRounds(t *testPair) {
 
 // manyRounds are enough that fewRounds are next to nothing, and so is a muchLess-th.
 const (
-	manyRounds = 8
+	manyRounds = 20
 	fewRounds  = 2
 	muchLess   = 50
 )

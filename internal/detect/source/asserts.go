@@ -176,9 +176,6 @@ var assertPrefixes = [...]string{"assert", "expect", "verify", "check", "should"
 func (u *unit) goAsserts(i int, helpers set) bool {
 	s, on := u.at(i), u.at(i-2)
 	if u.at(i-1) == "." {
-		if s == "EXPECT" {
-			return !slices.ContainsFunc(u.tok[i:u.lineEnd(i)], func(t lex.Token) bool { return t.S == "AnyTimes" || t.S == "Maybe" })
-		}
 		switch s {
 		case "Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow":
 			if len(on) <= 2 && (strings.HasSuffix(on, "t") || strings.HasSuffix(on, "b") || on == "f" || on == "s" || on == "c") {
