@@ -103,7 +103,7 @@ func (r *run) unexplained(p *pair, t, other *source.Test) []*source.When {
 	for i := range t.Whens {
 		w := &t.Whens[i]
 		same := func(o *source.When) bool { return o.Text == w.Text && o.RunsWhen == w.RunsWhen }
-		if !r.explains(p, t, w) && !slices.ContainsFunc(other.Whens, func(o source.When) bool { return same(&o) }) && !slices.ContainsFunc(left, same) {
+		if !slices.ContainsFunc(other.Whens, func(o source.When) bool { return same(&o) }) && !slices.ContainsFunc(left, same) && !r.explains(p, t, w) {
 			left = append(left, w)
 		}
 	}
