@@ -50,7 +50,7 @@ func TestWarningsAreToldTheAgent(t *testing.T) {
 	b := newBench(t, func(w *turn) error {
 		prompts = append(prompts, w.prompt)
 		if len(prompts) == 1 {
-			return w.write("load.py", "import json\n\ndef load(path):\n    return json.load(path)  # type: ignore[no-any-return]\n")
+			return w.write("load.py", "import json\n\ndef load(path):\n    return json.load(path)  # type: ignore[no-any-return] # json does not say what a file holds\n")
 		}
 		return w.write("tests/b", "pass")
 	})
