@@ -273,7 +273,7 @@ func likeness(was, now *source.Assertion) float64 {
 
 // saysNothing tells of an assertion that holds whatever the code does.
 func saysNothing(a *source.Assertion) bool {
-	return a.Strength == source.Trivial || a.Bare || a.Self
+	return a.Strength == source.Trivial || a.Bare || a.Self || a.Echo
 }
 
 // newlyAsserted counts gained assertions that say something, and something else than
@@ -291,7 +291,7 @@ func newlyAsserted(t *testPair, gained, took []*source.Assertion) int {
 // partOf tells whether an assertion has only what another one had, and the rest of
 // that one is gone from the test.
 func partOf(t *testPair, now, was *source.Assertion) bool {
-	rest := bag.Without(slices.Clone(was.Words), now.Words)
+	rest := bag.Without(was.Words, now.Words)
 	if now.Strength > was.Strength || len(rest) == 0 || bag.Inside(rest, t.new.All) == 1 {
 		return false
 	}
@@ -353,6 +353,12 @@ func (r *run) compareOne(t *testPair, was, now *source.Assertion) {
 		if len(was.Literals) > 0 {
 			r.add(f, expectedComputed)
 		}
+	case now.Echo && !was.Echo && !was.Self:
+		f.Confidence, f.Message = 0.9, "what is expected is computed by what is tested"
+		r.add(f, assertionTrivial)
+	case r.cutShort(t, was, now):
+		f.Confidence, f.Message = 0.85, "a part of what was asserted is not asserted any more"
+		r.add(f, assertionLost)
 	case now.Strength < was.Strength:
 		f.Message = fmt.Sprintf("%s became %s, which accepts more", was.Name, now.Name)
 		r.add(f, assertionWeaker)
@@ -363,6 +369,61 @@ func (r *run) compareOne(t *testPair, was, now *source.Assertion) {
 	case bag.Inside(now.Literals, was.Literals) == 1:
 		r.add(f, expectedComputed)
 	}
+}
+
+// cutShort tells whether an assertion is another one without some links of its chain,
+// or without what was asked of an error, and that is nowhere else now.
+func (r *run) cutShort(t *testPair, was, now *source.Assertion) bool {
+	if !fewerLinks(was, now) && !lessOfError(was, now) {
+		return false
+	}
+	rest := bag.Without(was.Words, now.Words)
+	if len(rest) == 0 || r.namesRemoved(t.from, rest) {
+		return false
+	}
+	var others bag.Bag
+	_, gained := differ(t.old.Asserts, t.new.Asserts)
+	for _, g := range gained {
+		if g.Key != now.Key {
+			others = bag.Join(others, g.Words)
+		}
+	}
+	more := bag.Without(t.new.All, t.old.All)
+	if said := bag.Without(was.Literals, now.Literals); len(said) > 0 && bag.Inside(said, others) >= 0.5 {
+		return false // by itself now
+	}
+	return bag.Inside(rest, others) < 0.5 && bag.Inside(rest, more) < 0.5 && bag.Inside(rest, r.of(t.from).tests) < 0.9
+}
+
+// fewerLinks tells whether an assertion is nothing but a part of another one's chain,
+// and what is gone said more than that something is there.
+func fewerLinks(was, now *source.Assertion) bool {
+	if len(now.Links) == 0 || len(now.Links) >= len(was.Links) {
+		return false
+	}
+	n, slight, exact := 0, true, false
+	for _, link := range was.Links {
+		if n < len(now.Links) && now.Links[n].Key == link.Key {
+			exact = exact || n > 0 && !link.Slight
+			n++
+			continue
+		}
+		slight = slight && link.Slight
+	}
+	if n < len(now.Links) || slight && exact {
+		return false
+	}
+	had := codeWords(was.S)
+	return !slices.ContainsFunc(codeWords(now.S), func(w string) bool { return !slices.Contains(had, w) })
+}
+
+// lessOfError tells whether an assertion that something fails asks for less of how.
+func lessOfError(was, now *source.Assertion) bool {
+	name := strings.ToLower(was.Name)
+	if was.Name != now.Name || !strings.Contains(name, "raise") && !strings.Contains(name, "throw") && !strings.Contains(name, "exception") {
+		return false
+	}
+	return len(now.Words) < len(was.Words) && bag.Inside(now.Words, was.Words) == 1 && bag.Inside(was.Literals, now.Literals) < 1
 }
 
 // missingAssert tells whether an assertion that nothing took the place of is lost:
@@ -458,11 +519,22 @@ func (r *run) trivial(p *pair, t, old *source.Test, confidence float64) {
 			continue
 		}
 		f := Finding{File: p.new.Path, Line: a.Line, Subject: t.Name, Evidence: a.S, Confidence: confidence}
-		if a.Marker {
+		if a.Marker || old != nil && r.endsForMachine(p, t, a.Under) {
 			f.Confidence = min(confidence, 0.6)
 		}
 		r.add(f, assertionTrivial)
 	}
+}
+
+// endsForMachine tells whether a test that passes at once does so under a condition of
+// the machine.
+func (r *run) endsForMachine(p *pair, t *source.Test, when *source.When) bool {
+	if when == nil {
+		return false
+	}
+	w := *when
+	w.RunsWhen = !w.RunsWhen
+	return r.explains(p, t, &w)
 }
 
 // mocked tells of a test that replaces what it calls by a mock it did not have.

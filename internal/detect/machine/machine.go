@@ -125,7 +125,7 @@ var (
 	named = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\"[^\"]*\"|'[^']*'|`[^`]*`|\\benv\\.\\w+") })
 	// ofInstalled are words of what may be missing.
 	ofInstalled = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)version|jre|jdk|\bphp|which|lookpath|lookupenv|getenv|environ|\benv\b|env::var|exist|stat\(|access|isfile|found|install|availab|support|capab|import|module|hasattr|has_|have_|extension|requires|docker|loaded|defined|feature|\btypeof\b|\bping\b|\bdial|probe|reachable`)
+		return regexp.MustCompile(`(?i)version|jre|jdk|\bphp|which|lookpath|lookupenv|getenv|environ|\benv\b|env::var|exist|stat\(|access|isfile|found|install|availab|support|capab|import|module|hasattr|has_|have_|extension|requires|docker|loaded|defined|feature|\btypeof[ (]*[\w.$]+[ )]*[=!]|\bping\b|\bdial|probe|reachable`)
 	})
 	// rare are conditions for systems that hardly anybody has.
 	rare = sync.OnceValue(func() *regexp.Regexp {

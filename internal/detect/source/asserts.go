@@ -15,7 +15,11 @@ type Assertion struct {
 	// Bare is set when it names a value and says nothing of it: expect(x);
 	Bare bool
 	// Self is set when both sides are the same code.
-	Self     bool
+	Self bool
+	// Echo is set when what is expected is computed by what is tested, or holds it.
+	Echo bool
+	// Links are the calls of a chain: expect(x), toBe(1), and(y).
+	Links    []Link
 	Helper   bool // a call of a function of the file that asserts, and says nothing else
 	Line     int
 	Name     string // what is asserted: toBe, assertEqual
@@ -273,7 +277,8 @@ func (u *unit) assertion(i, begin, end int) Assertion {
 	if u.cannotFail(i, begin, end) || u.alwaysHolds(begin, end) {
 		a.Strength, a.Marker = Trivial, u.marksPlace(i, begin, end)
 	}
-	a.Bare, a.Self, a.Kind, a.at = u.bare(i), u.comparesItself(i, begin, end), u.asksKind(begin, end), begin
+	a.Bare, a.Self, a.Kind, a.at = u.bare(i), u.comparesItself(i, begin, end, u.sameCode), u.asksKind(begin, end), begin
+	a.Echo, a.Links = !a.Self && u.comparesItself(i, begin, end, u.sameComputed), u.links(begin, end)
 	if slices.ContainsFunc(u.dead, func(s [2]int) bool { return s[0] <= i && i < s[1] }) {
 		a.Strength = Trivial // it never runs
 	}

@@ -90,14 +90,14 @@ func (u *unit) oneArgument(i int) bool {
 	return u.commaAfter(open+1, end) >= end-1
 }
 
-// comparesItself tells of an assertion whose two sides are the same code, with the
+// comparesItself tells of an assertion whose two sides are the same: code, with the
 // same calls. It holds for whatever is computed in the same way twice.
-func (u *unit) comparesItself(i, begin, end int) bool {
+func (u *unit) comparesItself(i, begin, end int, same func(a, b [2]int) bool) bool {
 	if u.infix(i) {
-		return u.sameCode([2]int{begin, i}, [2]int{i + 1, end})
+		return same([2]int{begin, i}, [2]int{i + 1, end})
 	}
 	if u.lang.Name == "go" && failing()[u.at(i)] {
-		return u.conditionOfItself(begin, min(i, end))
+		return u.conditionOfItself(begin, min(i, end), same)
 	}
 	if u.at(i-1) == "." && i-1 > begin { // x.Should().Be(x), x.should.equal(x), x.must_equal x
 		from, to := i+1, end
@@ -110,7 +110,7 @@ func (u *unit) comparesItself(i, begin, end int) bool {
 		if u.at(from) == "==" || u.at(from) == "eq" {
 			from++
 		}
-		if u.sameCode([2]int{begin, i - 1}, [2]int{from, to}) {
+		if same([2]int{begin, i - 1}, [2]int{from, to}) {
 			return true
 		}
 		if strings.Contains(plain(u.at(i)), "not") { // it would always fail
@@ -118,11 +118,11 @@ func (u *unit) comparesItself(i, begin, end int) bool {
 		}
 	}
 	args := u.arguments(i, begin, end)
-	return (len(args) == 2 || len(args) == 3) && u.namesComparison(i) && u.sameCode(args[0], args[1])
+	return (len(args) == 2 || len(args) == 3) && u.namesComparison(i) && same(args[0], args[1])
 }
 
 // conditionOfItself tells of if got != got, and of if !Equal(got, got), in Go.
-func (u *unit) conditionOfItself(begin, end int) bool {
+func (u *unit) conditionOfItself(begin, end int, same func(a, b [2]int) bool) bool {
 	for j := begin; j < end && u.at(j) != "{"; j++ {
 		switch u.at(j) {
 		case "!=", "==":
@@ -133,11 +133,11 @@ func (u *unit) conditionOfItself(begin, end int) bool {
 			for to < end && u.at(to) != "{" && u.at(to) != "&&" && u.at(to) != "||" {
 				to++
 			}
-			if u.sameCode([2]int{from, j}, [2]int{j + 1, to}) {
+			if same([2]int{from, j}, [2]int{j + 1, to}) {
 				return true
 			}
 		case "(":
-			if args := u.listed(j+1, u.closer(j)-1); len(args) == 2 && equalities()[u.at(j-1)] && u.sameCode(args[0], args[1]) {
+			if args := u.listed(j+1, u.closer(j)-1); len(args) == 2 && equalities()[u.at(j-1)] && same(args[0], args[1]) {
 				return true
 			}
 		}
@@ -302,7 +302,7 @@ func (u *unit) closure(i int) (from, to int) {
 // it to nobody.
 func (u *unit) usedIn(i int, t *decl) bool {
 	for j := t.body; j < t.end; j++ {
-		if j != i && u.at(j) == u.at(i) && u.isWord(j) && u.at(j-1) != "." && (u.at(j-1) != "=" || u.at(j-2) != "_") && u.at(j-1) != "void" {
+		if j != i && u.at(j) == u.at(i) && u.isWord(j) && u.at(j-1) != "." && (u.at(j-1) != "=" || u.at(j-2) != "_") && u.at(j-1) != "void" && !u.onlyAskedFor(j) {
 			return true
 		}
 	}
@@ -436,6 +436,9 @@ func (u *unit) emptyList(from, to int) bool {
 	if open < from {
 		return u.at(to-1) == "0" && (u.at(to-2) == ".." || u.at(to-2) == "until") && u.at(to-3) == "0" && to-3 == from
 	}
+	if open > from && u.takesNone(open, to-1) {
+		return true
+	}
 	if zero := open == to-3 && u.at(to-2) == "0"; zero {
 		return u.at(from) == "new" && u.at(open) == "[" || u.at(open) == "(" && u.at(open-1) == "range" && open-1 == from
 	}
@@ -532,7 +535,7 @@ func (u *unit) sendsError(i int) bool {
 }
 
 var noAssertions = sync.OnceValue(func() set {
-	return words("expectNotToPerformAssertions doesNotPerformAssertions addToAssertionCount does_not_perform_assertions")
+	return words("expectNotToPerformAssertions doesNotPerformAssertions addToAssertionCount does_not_perform_assertions throwsNoExceptions")
 })
 
 // prints tells of a statement that prints something.

@@ -49,6 +49,9 @@ func (u *unit) saysFailure(i, end int) bool {
 // marksPlace tells of a call that only says that a place was reached:
 // assert.ok("the hook was called"), among assertions that are counted.
 func (u *unit) marksPlace(i, begin, end int) bool {
+	if u.lang.Name == "csharp" && u.at(i+2) == "Pass" && u.assertsWithin(end, u.testEnd(i)) {
+		return false // NUnit ends the test there
+	}
 	args := u.arguments(i, begin, end)
 	if u.at(i) == "pass" || u.at(i) == "addToAssertionCount" {
 		return true
@@ -57,6 +60,16 @@ func (u *unit) marksPlace(i, begin, end int) bool {
 		return false
 	}
 	return u.kindAt(args[0][0]) == lex.Text
+}
+
+// testEnd is where the test ends that the token at i stands in.
+func (u *unit) testEnd(i int) int {
+	for n := range u.decls {
+		if d := &u.decls[n]; u.tests[n] && d.at < i && i < d.end {
+			return d.end
+		}
+	}
+	return i
 }
 
 // asksKind tells of an assertion that asks of nothing but a kind: whether something is a

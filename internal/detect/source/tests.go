@@ -220,7 +220,7 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 		}
 	}
 	t.Members, t.Empty = bag.Join(t.Members, nil), u.empty(d)
-	t.Silent = u.lang.Name == "go" && len(t.Asserts) == 0 && !u.uses(d, "t")
+	t.Silent = u.lang.Name == "go" && len(t.Asserts) == 0 && !u.uses(d, "t") && !strings.HasPrefix(t.Leaf, "Example")
 }
 
 // said are the literals that a test of Go hands to what ends or fails it, and the names
