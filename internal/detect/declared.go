@@ -14,8 +14,8 @@ func (r *run) declared(p *pair) {
 	if p.old == nil || p.new == nil || p.class != production || len(p.old.Checks) == 0 {
 		return
 	}
-	lost := lostChecks(p.old, p.new)
-	gained := lostChecks(p.new, p.old)
+	lost := source.LostChecks(p.old, p.new)
+	gained := source.LostChecks(p.new, p.old)
 	told := make(map[string]bool)
 	for _, c := range lost {
 		if told[c.Subject+"\x00"+c.Name] || r.checkedOtherwise(p, c, gained) || !stillThere(p, c) {
@@ -24,23 +24,6 @@ func (r *run) declared(p *pair) {
 		told[c.Subject+"\x00"+c.Name] = true
 		r.add(Finding{File: p.old.Path, Line: c.Line, Gone: true, Subject: c.Subject, Evidence: c.S, Confidence: 0.85, Message: "a check that was declared is gone: " + c.Name}, guardRemoved)
 	}
-}
-
-// lostChecks are the checks that a version has more of than another one.
-func lostChecks(was, now *source.Model) []*source.Check {
-	count := make(map[string]int)
-	key := func(c *source.Check) string { return c.Subject + "\x00" + c.Name }
-	for i := range now.Checks {
-		count[key(&now.Checks[i])]++
-	}
-	var lost []*source.Check
-	for i := range was.Checks {
-		c := &was.Checks[i]
-		if count[key(c)]--; count[key(c)] < 0 {
-			lost = append(lost, c)
-		}
-	}
-	return lost
 }
 
 // checkedOtherwise tells whether another check came in the place of one, here or in

@@ -185,6 +185,11 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 			r.add(f, source.ErrorSwallowed)
 			continue
 		}
+		if h.Hushed && added && !h.Expected && !h.Dropped && !source.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 && !source.SameBody(was, h.Body) {
+			f.Confidence, f.Message = 0.85, "an error that was passed on is told where nobody reads"
+			r.add(f, source.ErrorSwallowed)
+			continue
+		}
 		if h.Broad {
 			if broad--; broad < 0 && added {
 				f.Confidence = 0.6
@@ -194,7 +199,7 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 	}
 	if len(now.Handlers) < len(was.Handlers) && now.Throws <= was.Throws && !source.SameHandlers(was, now) {
 		f := Finding{File: p.old.Path, Line: was.Handlers[0].Line, Gone: true, Subject: was.Name, Evidence: was.Handlers[len(was.Handlers)-1].S, Confidence: 0.6}
-		handed := source.DoneElsewhere(was, now) || r.handsOver(p, was, now, func(f *source.Function) bool { return len(f.Handlers) > 0 })
+		handed := source.DoneElsewhere(was, now) || source.Moved(was, now) || r.handsOver(p, was, now, func(f *source.Function) bool { return len(f.Handlers) > 0 })
 		if source.MostlyRemoved(was, now) && !handed && !source.SharedHandling(was, now) {
 			f.Confidence = 0.85
 		}
@@ -250,13 +255,15 @@ func (r *run) passedOff(p *pair, was, now *source.Function) {
 	}
 	for i := range now.Handlers {
 		before, h := &was.Handlers[i], &now.Handlers[i]
-		if before.Body == h.Body || h.Fails {
+		if before.Body == h.Body || h.Fails && !h.Succeeds {
 			continue
 		}
 		lost := before.Fails && (before.Rethrows || !h.Sets) && h.Plain && now.Throws+now.Failing < was.Throws+was.Failing
 		came := len(bag.Without(h.Called, before.Called)) > 0
 		kept := before.Hands && !before.Rethrows && !h.Hands && !h.Sets && !came && len(now.Handlers) == len(was.Handlers)
-		if lost || kept || h.Alike && !before.Alike {
+		well := before.Rethrows && !h.Rethrows && h.Succeeds && !before.Succeeds
+		uncounted := len(h.Counts) == 0 && !came && !h.Hands && source.Uncounted(before.Counts, was, now, r.of(p).code)
+		if lost || kept || well || uncounted || h.Alike && !before.Alike {
 			r.add(Finding{
 				File: p.new.Path, Line: h.Line, Subject: now.Name, Evidence: h.S, Confidence: 0.85,
 				Message: "a failure leads to what success leads to",

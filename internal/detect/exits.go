@@ -9,8 +9,11 @@ func (r *run) exitsWell(p *pair) {
 		return
 	}
 	was, now := p.old.Exits, p.new.Exits
-	if now.Well <= was.Well || now.Telling >= was.Telling {
+	if now.Telling >= was.Telling || now.Well <= was.Well && !source.CodeIgnored(p.old, p.new) {
 		return
+	}
+	if now.S == "" {
+		now.Line, now.S = 1, p.new.Path
 	}
 	r.add(Finding{
 		File: p.new.Path, Line: now.Line, Subject: p.new.Path, Evidence: now.S, Confidence: 0.9,

@@ -12,12 +12,13 @@ import (
 // wrong. A check that became another one with the same words, here or in what the
 // change added, was rewritten.
 func (r *run) guards(p *pair, was, now *source.Function) {
+	r.refusals(p, was, now)
 	if len(was.Guards) == 0 {
 		return
 	}
 	how := source.Rewrite{Removed: source.MostlyRemoved(was, now), Similar: bag.Similar(was.All, now.All), Now: now, Conditions: make(map[uint64]int)}
 	how.Soft, how.Panics = source.GainedConditions(was.Soft, now.Soft), p.lang.Name == "go"
-	how.HandedOver = len(bag.Without(now.Vouchers, was.Vouchers)) > 0 || r.handsOver(p, was, now, func(f *source.Function) bool { return len(f.Guards) > 0 })
+	how.HandedOver = len(bag.Without(now.Vouchers, was.Vouchers)) > 0 || r.handsOver(p, was, now, func(f *source.Function) bool { return len(f.Guards)+f.Throws > 0 })
 	for _, c := range now.Conditions {
 		how.Conditions[c.Key]++
 	}
@@ -69,7 +70,7 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 			f.Confidence, f.Message = 0.85, fmt.Sprintf("%s does not fail any more under a condition under which it did", was.Name)
 		case fewer > 0 && how.Removed:
 			f.Confidence = 0.9
-		case fewer > 0 && how.AsksNothing(was) && bag.Shared(g.Words, r.of(p).code) == 0, r.unasked(p, was, g, &how):
+		case fewer > 0 && how.AsksNothing(was) && bag.Shared(g.Words, r.of(p).code) == 0, r.unasked(p, was, g, &how, fewer > 0):
 			f.Confidence = 0.85
 		case fewer > 0 && (how.Similar > 0.7 || how.Stayed >= source.MostStays):
 			f.Confidence = 0.75
@@ -100,11 +101,11 @@ func (r *run) calledElsewhere(p *pair, g *source.Guard) bool {
 		if o.lang != p.lang {
 			continue
 		}
-		eachGuard(o.old, func(was *source.Guard) { had[was.Key] = true })
+		source.EachGuard(o.old, func(was *source.Guard) { had[was.Key] = true })
 	}
 	for _, o := range r.pairs {
 		if o.lang == p.lang {
-			eachGuard(o.new, func(now *source.Guard) {
+			source.EachGuard(o.new, func(now *source.Guard) {
 				found = found || now.Called && !had[now.Key] && len(now.Words) > 0 && bag.Inside(g.Words, now.Words) >= 0.5
 			})
 		}
@@ -112,30 +113,25 @@ func (r *run) calledElsewhere(p *pair, g *source.Guard) bool {
 	return found
 }
 
-// eachGuard goes through the guards of a version.
-func eachGuard(m *source.Model, do func(*source.Guard)) {
-	if m == nil {
-		return
-	}
-	for _, f := range m.Funcs {
-		for i := range f.Guards {
-			do(&f.Guards[i])
-		}
-	}
-}
-
 // unasked tells whether nothing in a function, which is there as it was otherwise,
 // asks what a guard asked: neither a condition nor a call that may check is new and has
 // to do with it, and what it asked about is still used.
-func (r *run) unasked(p *pair, was *source.Function, g *source.Guard, how *source.Rewrite) bool {
+func (r *run) unasked(p *pair, was *source.Function, g *source.Guard, how *source.Rewrite, fewer bool) bool {
 	now, about, words := how.Now, bag.Join(g.Words, g.Names), g.Words
 	if len(words) == 0 {
 		words = g.Names
 	}
-	if len(words) == 0 || g.Lacks || g.Called || how.Stayed < source.MostStays || how.AsksAbout(g, about) || bag.Inside(words, r.of(p).code) > 0.5 {
+	if len(words) == 0 || g.Lacks || g.Called || how.Stayed < source.MostStays || how.AsksAbout(g, about) {
 		return false
 	}
-	if bag.Inside(about, bag.Without(was.All, now.All)) < 0.5 || bag.Shared(about, now.All) == 0 {
+	gone, elsewhere := g.Throws && fewer && bag.Shared(g.Names, now.All) > 0, r.of(p).code
+	if gone { // what stands in the function now is looked at by itself
+		elsewhere = bag.Without(elsewhere, bag.Without(now.All, was.All))
+	}
+	if bag.Inside(words, elsewhere) > 0.5 {
+		return false
+	}
+	if !gone && bag.Inside(about, bag.Without(was.All, now.All)) < 0.5 || bag.Shared(about, now.All) == 0 {
 		return false
 	}
 	if len(source.GainedConditions(was.Emptied, now.Emptied)) > 0 {
@@ -248,6 +244,9 @@ func (r *run) weakened(p *pair, was *source.Function, lost int, how *source.Rewr
 	if how.Asked(was, about) || r.of(p).guards[g.Key] {
 		return false
 	}
+	if g.Formed && len(g.Told) > 0 && how.Formless(was, g) {
+		return true
+	}
 	kept, gone := false, false
 	for _, part := range g.Parts {
 		kept = kept || how.Parts[part.Key]
@@ -258,4 +257,17 @@ func (r *run) weakened(p *pair, was *source.Function, lost int, how *source.Rewr
 		return true
 	}
 	return g.Asks.Bounds() && !kept && how.OnlyPresence(was, about)
+}
+
+// refusals tells of branches for all that is left in which a function threw, and goes on
+// now, though nothing else in it checks more than it did.
+func (r *run) refusals(p *pair, was, now *source.Function) {
+	if now.Refuses >= was.Refuses || now.Elses < was.Elses || now.Throws >= was.Throws || source.Stayed(was, now) < source.MostStays {
+		return
+	}
+	checks := func(f *source.Function) bool { return len(f.Guards)+f.Throws > 0 }
+	if len(now.Guards) > len(was.Guards) || len(now.Conditions) >= len(was.Conditions)+1 || len(bag.Without(now.Askers, was.Askers)) > 0 || r.handsOver(p, was, now, checks) {
+		return
+	}
+	r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85, Message: "what was refused when nothing else held goes on now"}, guardRemoved)
 }

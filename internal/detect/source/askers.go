@@ -20,6 +20,9 @@ func (u *unit) readAskers(f *Function, d *decl) {
 		if !u.isWord(i) || !u.calledSomehow(i) || harmless(u.at(i)) || presences(u.at(i)) || tellsFailure(u.at(i)) {
 			continue
 		}
+		if u.corrects(i, d.body) {
+			continue
+		}
 		askers = append(askers, u.tok[i].Hash)
 		if Vouches(u.at(i)) && u.at(i-2) != "JSON" {
 			vouchers = append(vouchers, u.tok[i].Hash)
@@ -135,7 +138,7 @@ var harmlessCalls = sync.OnceValue(func() set {
 		"format sprintf substring substr slice padstart padend padleft padright ljust rjust center concat stringof repeat indexof lastindexof index rindex charat codepointat bytesize " +
 		"orempty isempty isnotempty isblank isnotblank empty " +
 		"len length size count sort sorted sortby ksort usort reverse reversed map filter reduce foreach each keys values items entries copy clone cloned deepcopy dup freeze " +
-		"list dict tuple set array slice hashmap vec mapof listof setof enumerate zip range sum any all first last head tail flatten distinct uniq unique toset tolist toarray toarraylist tovec collect iter " +
+		"arrayvalues arraykeys arraymerge arrayunique list dict tuple set array slice hashmap vec mapof listof setof enumerate zip range sum any all first last head tail flatten distinct uniq unique toset tolist toarray toarraylist tovec collect iter " +
 		"append push pushback add addall extend insert put update delete remove clear pop shift unshift incr increment decrement " +
 		"get getordefault setdefault fetchorelse has haskey containskey " +
 		"now time date datetime utcnow today instant nanotime currenttimemillis perfcounter monotonic since sub touniversaltime localtime " +
@@ -152,3 +155,27 @@ func (u *unit) saysLack(from, to int) bool {
 	}
 	return false
 }
+
+// corrects tells of a call that keeps a value within bounds and gives it to a name: where
+// it was refused, it is made to fit.
+func (u *unit) corrects(i, begin int) bool {
+	if !bounds()[plain(u.at(i))] {
+		return false
+	}
+	for j := i; j > max(begin, i-maxTypes); j-- {
+		s := u.at(j)
+		if s == ";" || s == "{" || s == "}" {
+			return false
+		}
+		if u.kindAt(j) != lex.Op || s != "=" || !u.isWord(j-1) {
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+// bounds are names of calls that keep a value within bounds.
+var bounds = sync.OnceValue(func() set {
+	return words("min max clamp coercein coerceatleast coerceatmost clip")
+})

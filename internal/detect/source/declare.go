@@ -31,6 +31,22 @@ var notNames = sync.OnceValue(func() set {
 	return words("if for while switch catch return function synchronized using lock foreach with do else try new await when fixed elseif match declare typeof throw in of")
 })
 
+// noName tells whether the word at i names no function. Words of other languages do in
+// Java, and "of" does wherever it begins no round of a loop.
+func (u *unit) noName(i int) bool {
+	s := u.at(i)
+	if !notNames()[s] {
+		return false
+	}
+	switch s {
+	case "of":
+		return (u.lang.Name == "javascript" || u.lang.Name == "typescript") && u.at(i-1) != "static"
+	case "with", "match", "lock", "in", "using", "when", "declare", "fixed":
+		return u.lang.Name != "java"
+	}
+	return true
+}
+
 // declareBraces finds declarations whose body stands in braces.
 func (u *unit) declareBraces() {
 	for i := range u.tok {
@@ -223,7 +239,7 @@ func (u *unit) typed(open int) {
 		}
 		name--
 	}
-	if !u.isWord(name) || notNames()[u.at(name)] || notNames()[u.at(name-1)] || u.lang.containers[u.at(name-1)] || u.at(name-1) == "." && !u.explicit(name) || u.at(name-1) == "@" {
+	if !u.isWord(name) || u.noName(name) || notNames()[u.at(name-1)] || u.lang.containers[u.at(name-1)] || u.at(name-1) == "." && !u.explicit(name) || u.at(name-1) == "@" {
 		return
 	}
 	u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(name), at: name, start: name, body: open, end: u.closer(open)}))
@@ -233,7 +249,7 @@ func (u *unit) typed(open int) {
 // its name, after public or at the beginning of a line, and its block.
 func (u *unit) compact(open int) bool {
 	name := open - 1
-	if u.lang.Name != "java" || !u.isWord(name) || notNames()[u.at(name)] || !u.tok[name].First && u.at(name-1) != "public" {
+	if u.lang.Name != "java" || !u.isWord(name) || u.noName(name) || !u.tok[name].First && u.at(name-1) != "public" {
 		return false
 	}
 	for i := name - 1; i > 0; i-- {
@@ -326,7 +342,7 @@ func (u *unit) arrow(i int) {
 	}
 	if u.lang.Name == "csharp" {
 		typed := u.isWord(p-1) && u.at(p-1) != "return" || u.at(p-1) == ">" || u.at(p-1) == "]" || u.at(p-1) == "?"
-		if u.isWord(p) && !notNames()[u.at(p)] && typed && u.at(p+1) == "(" {
+		if u.isWord(p) && !u.noName(p) && typed && u.at(p+1) == "(" {
 			u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(p), at: p, start: p, body: i, end: end}))
 		}
 		return

@@ -379,3 +379,20 @@ var argumentChecks = sync.OnceValue(func() set {
 var propertyChecks = sync.OnceValue(func() set {
 	return words("required additionalProperties maxLength minLength maxlength minlength minimum maximum exclusiveMinimum exclusiveMaximum minItems maxItems pattern validate")
 })
+
+// LostChecks are the checks that a version has more of than another one.
+func LostChecks(was, now *Model) []*Check {
+	count := make(map[string]int)
+	key := func(c *Check) string { return c.Subject + "\x00" + c.Name }
+	for i := range now.Checks {
+		count[key(&now.Checks[i])]++
+	}
+	var lost []*Check
+	for i := range was.Checks {
+		c := &was.Checks[i]
+		if count[key(c)]--; count[key(c)] < 0 {
+			lost = append(lost, c)
+		}
+	}
+	return lost
+}

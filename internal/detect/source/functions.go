@@ -73,6 +73,7 @@ func (u *unit) function(i int) *Function {
 	u.scratch = u.appendCalls(u.scratch[:0], d.body, d.end)
 	f.BodyHash, f.Calls, f.Dropped = u.mixed(firstHash, d.body, d.end), u.sorted(), d.dropped
 	u.readShape(f, d)
+	u.readRefusals(f, d)
 	u.countTries(f, d)
 	u.readAskers(f, d)
 	u.readSofter(f, d)
@@ -248,12 +249,12 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 			if from, to := u.handlerBody(i); !h.Dropped && from >= 0 {
 				h.StandsIn = u.standsInFor(from, to)
 			}
-			if h.Dropped || h.StandsIn {
+			h.Rethrows, h.Plain = u.passesOn(i)
+			u.readOutcome(h, i)
+			if h.Dropped || h.StandsIn || h.Hushed {
 				from, to := u.guarded(i)
 				h.Guarded, h.Expected = u.once(appendTelling, u.tok[from:to]), u.expectsAbsence(i)
 			}
-			h.Rethrows, h.Plain = u.passesOn(i)
-			u.readOutcome(h, i)
 			f.Handlers = append(f.Handlers, *h)
 		}
 	case u.lang.throws[s]:
@@ -407,7 +408,8 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	u.readLimits(&g, from, to)
 	u.readParts(&g, from, to, u.at(i) == "unless")
 	g.Told = u.readTold(bodyFrom, bodyTo)
-	g.Names = u.once(appendAsked, u.tok[from:min(to+1, len(u.tok))])
+	g.Names = u.once(appendAsked, u.tok[u.roundOf(i, from):min(to+1, len(u.tok))])
+	g.Formed, g.Partly = u.asksForm(from, to), u.asksPart(from, to)
 	g.Whole, g.Lacks = u.bagOf(u.tok[min(i, bodyFrom):max(to, bodyTo)]), u.saysLack(bodyFrom, bodyTo)
 	for j := from; j < to; j++ {
 		if u.lang.Name == "go" && strings.HasPrefix(strings.ToLower(u.at(j)), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" {

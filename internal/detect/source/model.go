@@ -172,19 +172,21 @@ type Function struct {
 	Public     bool
 	Deprecated bool
 	// Overrides is set when its class has it from another one, too.
-	Overrides  bool
-	Test       bool // part of test code
-	All        bag.Bag
-	Tokens     int
-	Lines      int
-	Guards     []Guard
-	Handlers   []handler
-	Throws     int
-	Empties    int // return null and the like
-	Failing    int // return 1 and the like, and exits with such a code
-	Fixed      int // special cases with fixed results
-	Stub       bool
-	AlwaysTrue bool
+	Overrides bool
+	Test      bool // part of test code
+	All       bag.Bag
+	Tokens    int
+	Lines     int
+	Guards    []Guard
+	Handlers  []handler
+	Throws    int
+	Empties   int // return null and the like
+	Failing   int // return 1 and the like, and exits with such a code
+	// Elses are the branches for all that is left, Refuses those of them that throw.
+	Elses, Refuses int
+	Fixed          int // special cases with fixed results
+	Stub           bool
+	AlwaysTrue     bool
 	// Agrees is set when it says yes to all, though its name says that it checks.
 	Agrees    bool
 	Early     bool // returns before its work
@@ -240,6 +242,9 @@ type Guard struct {
 	Told  bag.Bag
 	// Whole has all of it, with what is done then.
 	Whole bag.Bag
+	// Formed is set when it asks for a form: a pattern, or what a check says of it. Partly
+	// is set when it asks for a part of something only.
+	Formed, Partly bool
 	// Lacks is set when it says that something cannot be done yet.
 	Lacks bool
 	// Vouched is set when the call whose error is checked has a name that says that it
@@ -274,6 +279,10 @@ type handler struct {
 	// Fails is set when it passes an error on, or gives what tells of one; Alike when
 	// it gives what is given where nothing failed.
 	Fails, Alike bool
+	// Hushed is set when it only tells where nobody reads, Succeeds when it answers that
+	// all is well, Counts are the names of what it counts.
+	Hushed, Succeeds bool
+	Counts           bag.Bag
 	// Sets is set when it gives a value to something, Hands when it hands the error to
 	// somebody.
 	Sets, Hands bool

@@ -194,3 +194,12 @@ func askedNames(names, words bag.Bag) bag.Bag {
 
 // MostStays is how much of a function stays that is about the same.
 const MostStays = 0.7
+
+// Formless tells whether a new check tells what a lost one told, that asked for a form,
+// and asks for none: for a part of it, or whether there is something.
+func (how *Rewrite) Formless(was *Function, g *Guard) bool {
+	return slices.ContainsFunc(how.Now.Guards, func(n Guard) bool {
+		fresh := !slices.ContainsFunc(was.Guards, func(o Guard) bool { return o.Key == n.Key })
+		return fresh && !n.Formed && bag.Inside(g.Told, n.Told) >= 0.8 && bag.Shared(g.Names, n.Names)+bag.Shared(g.Words, n.Words) > 0 && (n.Partly || n.Asks.Presence())
+	})
+}

@@ -149,6 +149,10 @@ func (u *unit) givesUp(i int) *handler {
 	switch s := u.at(i); {
 	case s == "then" && u.at(i-1) == "." && u.at(i+1) == "(" && u.lang.handlers["catch"] && u.lang.lines && !u.lang.functions["fun"]:
 		return u.secondOfThen(i)
+	case s == "suppress" && u.at(i+1) == "(" && u.lang.Name == "python" && !u.inTests:
+		colon := u.closer(i+1) + 1
+		guarded := u.once(appendTelling, u.tok[min(colon, len(u.tok)):max(min(colon, len(u.tok)), u.indentedEnd(i, colon, len(u.tok)))])
+		return &handler{Line: u.line(i), S: u.text(i, u.closer(i+1)), Dropped: true, Expected: u.expectsAbsence(i), Guarded: guarded}
 	case s == "runCatching" && u.at(i+1) == "{" && u.lang.Name == "kotlin":
 		end := u.closer(i + 1)
 		next := u.at(end + 1)

@@ -109,6 +109,23 @@ func DoneElsewhere(was, now *Function) bool {
 	return true
 }
 
+// Moved tells whether what handlers did, that are gone, stands elsewhere in the function:
+// nearly all of their words are there as often as before.
+func Moved(was, now *Function) bool {
+	lost, moved := bag.Without(was.All, now.All), false
+	for i := range was.Handlers {
+		h := &was.Handlers[i]
+		if SameBody(now, h.Body) {
+			continue
+		}
+		if len(h.Does) < 4 || bag.Inside(h.Does, lost) > 0.25 {
+			return false
+		}
+		moved = true
+	}
+	return moved
+}
+
 // Stayed is how much of a function is still there, without its checks that are gone.
 func Stayed(was, now *Function) float64 {
 	kept := make(map[uint64]int)
@@ -161,4 +178,26 @@ func ChecksOnly(f *Function) bool {
 // GainedConditions are those of now that was does not have.
 func GainedConditions(was, now []Condition) []Condition {
 	return bag.Beyond(now, was, func(c Condition) uint64 { return c.Key })
+}
+
+// Uncounted tells whether something that a handler counted is not counted any more.
+func Uncounted(counts bag.Bag, was, now *Function, code bag.Bag) bool {
+	for _, name := range counts {
+		if now.All.Count(name) < was.All.Count(name) && !code.Has(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// EachGuard goes through the guards of a version.
+func EachGuard(m *Model, do func(*Guard)) {
+	if m == nil {
+		return
+	}
+	for _, f := range m.Funcs {
+		for i := range f.Guards {
+			do(&f.Guards[i])
+		}
+	}
 }
