@@ -98,6 +98,8 @@ var outdated = regexp.MustCompile(`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{
 func excused(p *pair, m *source.Mark) bool {
 	least := 4
 	switch s := &m.Silence; {
+	case m.Pattern == source.CoverageExcluded && p.old != nil && m.Target != 0 && p.old.Lines.Count(m.Target) > 0 && !conventional(m.Pattern, m):
+		least = 6 // code that was covered
 	case m.Pattern == source.CoverageExcluded:
 		least = 2
 	case s.Rules == 0:

@@ -377,7 +377,7 @@ func TestNotCollected(t *testing.T) {
 	const nested = "import org.junit.jupiter.api.Test;\n\nclass ATest {\n    @Test\n    void one() {\n        assertEquals(20, f(1));\n    }\n\n    @Nested\n    class Running {\n        @Test\n        void two() {\n            assertEquals(40, g(2));\n        }\n    }\n}\n"
 	checkNotRun(t, "src/test/ATest.java", nested, []notRun{
 		{"a class that nothing looks into", "    @Nested\n", "", gone},
-		{"a class of its own", "    @Nested\n    class", "    static class", ""},
+		{"a class of its own, which builds leave out by its name", "    @Nested\n    class", "    static class", gone},
 		{"private", "    void one", "    private void one", gone},
 		{"static", "    void one", "    static void one", gone},
 		{"public", "    void one", "    public void one", ""},

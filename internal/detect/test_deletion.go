@@ -16,6 +16,7 @@ func (r *run) testDeletion() {
 	for i := range r.tests {
 		t := &r.tests[i]
 		switch {
+		case t.how == "" && t.old.Table && !slices.ContainsFunc(t.old.Cases, func(c source.Case) bool { return !r.rowMoved(t.from, &c) }):
 		case t.how == "":
 			if gone[t.from] == nil {
 				order = append(order, t.from)
@@ -29,6 +30,7 @@ func (r *run) testDeletion() {
 			if t.new != nil {
 				r.lostCases(t)
 				r.fewerRounds(t)
+				r.narrowedCases(t)
 			}
 		}
 	}
@@ -93,6 +95,13 @@ func (r *run) fewerRounds(t *testPair) {
 				return
 			}
 		}
+	}
+}
+
+// narrowedCases tells of a table whose rows do not all come to the test any more.
+func (r *run) narrowedCases(t *testPair) {
+	if n := source.NarrowedSince(t.old, t.new); n != nil {
+		r.add(Finding{File: t.to.new.Path, Line: n.Line, Subject: t.new.Name, Evidence: n.S, Confidence: 0.9, Message: "rows of a test's table are left out on their way"}, caseRemoved)
 	}
 }
 

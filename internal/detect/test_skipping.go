@@ -2,7 +2,6 @@ package detect
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -28,6 +27,7 @@ func (r *run) testSkipping() {
 		r.buildTags(p)
 		r.shadowedTests(p)
 		r.notLookedFor(p)
+		r.startsGone(p)
 		r.modulesGone(p)
 		for _, now := range p.new.Tests {
 			var was *source.Test
@@ -157,26 +157,33 @@ func (r *run) notLookedFor(p *pair) {
 	if p.old == nil || p.lang == nil || len(p.old.Tests) == 0 || len(p.new.Tests) == 0 || p.old.Path == p.new.Path {
 		return
 	}
-	if build := goSystem(p.new.Path); build != "" && goSystem(p.old.Path) == "" && (&machine.Condition{Language: "go", Text: build, RunsWhen: true}).Off() {
-		r.add(Finding{File: p.new.Path, Line: 1, Subject: p.old.Path, Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9, Message: "the tests of a file run on " + build + " only, by its new name"}, skipConditional)
+	if build := machine.GoSystem(p.new.Path); build != "" && machine.GoSystem(p.old.Path) == "" && build != "linux" && build != "amd64" {
+		r.add(Finding{File: p.old.Path, Line: 1, Gone: true, Subject: p.old.Path, Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9, Message: "the tests of a file run on " + build + " only, by its new name"}, skipConditional)
 	}
 	if p.lang.Collected(p.old.Path) && !p.lang.Collected(p.new.Path) {
-		r.add(Finding{File: p.new.Path, Line: 1, Subject: p.old.Path, Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9, Message: "runners do not find the tests of a file under its new name"}, skipAdded)
+		r.add(Finding{File: p.old.Path, Line: 1, Gone: true, Subject: p.old.Path, Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9, Message: "runners do not find the tests of a file under its new name"}, skipAdded)
 	}
 }
 
-// goSystem is the system, or the processor, that the name of a file of tests of Go ends
-// in, for which alone it is built; empty for none.
-func goSystem(name string) string {
-	stem, ok := strings.CutSuffix(path.Base(name), "_test.go")
-	parts := strings.Split(stem, "_")
-	if last := parts[len(parts)-1]; ok && len(parts) > 1 {
-		switch last {
-		case "windows", "darwin", "linux", "freebsd", "openbsd", "netbsd", "solaris", "arm64", "amd64":
-			return last
-		}
+// startsGone tells of what made a runner run tests, and stands nowhere any more while the
+// tests, or the file that had it, are there.
+func (r *run) startsGone(p *pair) {
+	if p.old == nil || p.newWhy != "" {
+		return
 	}
-	return ""
+	for i := range p.old.Starts {
+		s := &p.old.Starts[i]
+		left := slices.ContainsFunc(r.pairs, func(o *pair) bool {
+			return o.new != nil && slices.ContainsFunc(o.new.Starts, func(n source.Start) bool { return n.Key == s.Key })
+		})
+		gone := slices.ContainsFunc(r.pairs, func(o *pair) bool {
+			return o.old != nil && o.new == nil && strings.Contains(o.path, s.Of) && s.Of != ""
+		})
+		if left || gone || s.Of != "" && !p.new.HasType(s.Of) && p.lang != nil && p.lang.Name == "go" {
+			continue
+		}
+		r.add(Finding{File: p.new.Path, Line: s.Line, Gone: true, Subject: s.Of, Evidence: s.S, Confidence: 0.9, Message: "what made the runner run these tests is gone"}, skipAdded)
+	}
 }
 
 // modulesGone tells of modules of tests that a file of Rust declares no more: nobody
@@ -199,7 +206,7 @@ func (r *run) modulesGone(p *pair) {
 
 // buildTags tells of a build constraint that a file with tests did not have.
 func (r *run) buildTags(p *pair) {
-	if p.old == nil || len(p.old.Tests) == 0 || p.new.Build == p.old.Build || p.new.Build == "" || p.new.Build == goSystem(p.old.Path) {
+	if p.old == nil || len(p.old.Tests) == 0 || p.new.Build == p.old.Build || p.new.Build == "" || p.new.Build == machine.GoSystem(p.old.Path) {
 		return
 	}
 	if strings.Contains(p.old.Path, "_test.go") && p.old.Build != "" && !strings.Contains(p.new.Build, "ignore") {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/lex"
+	"github.com/perdure/perdure/internal/detect/marktable"
 )
 
 // readAsked finds production code that asks whether it is tested: it looks at what runs
@@ -34,37 +35,27 @@ func (u *unit) readAsked(m *Model, tests func(i int) bool) {
 // namesRunner tells whether the token at i is what a runner of tests is called, and
 // compared with what runs the code.
 func (u *unit) namesRunner(i int, asks set) bool {
-	if !mayNameRunner(u.at(i)) {
-		return false // nearly all, and the expressions are slow
-	}
 	if u.kindAt(i) == lex.Word {
-		return runnerVariable().MatchString(u.at(i)) && u.asksBefore(i, asks, 8)
+		name := u.at(i)
+		return len(name) > 2 && (name[0] == '_' || name[0] >= 'A' && name[0] <= 'Z' && name[1] < 'a' || name == "vitest") &&
+			marktable.RunnerVariable(name) && u.asksBefore(i, asks, 8)
 	}
 	s := lex.Unquote(u.at(i))
 	switch {
-	case len(s) == 0 || len(s) > 40:
+	case len(s) < 3 || len(s) > 60:
 		return false
-	case runnerVariable().MatchString(s):
+	case marktable.RunnerVariable(s):
 		return u.asksAround(i, asks)
+	case !u.comparedWith(i) && s != "test":
+		return false // nearly all
 	case (s == "test" || s == "testing" || s == "Test" || s == "Testing") && u.ofMode(i):
 		return true
-	case !runnerName().MatchString(s) && !nameOfTest().MatchString(s):
+	case marktable.NamesLoaded(s) && u.asksAround(i, modules()):
+		return true
+	case !marktable.NamesRunner(s) && !nameOfTest(s):
 		return false
 	}
 	return u.comparedWith(i) && u.asksAround(i, asks)
-}
-
-// mayNameRunner tells of tokens that have a piece of what runners and tests are called.
-func mayNameRunner(s string) bool {
-	if len(s) < 4 || len(s) > 42 {
-		return false
-	}
-	for _, piece := range [...]string{"est", "EST", "nit", "NIT", "spec", "Spec", "mocha", "MOCHA", "jasmine", "karma", "surefire", "/deps/"} {
-		if strings.Contains(s, piece) {
-			return true
-		}
-	}
-	return false
 }
 
 // asksBefore tells whether one of the words that say what runs the code stands in the
@@ -125,6 +116,12 @@ func (u *unit) comparedWith(i int) bool {
 	return false
 }
 
+// nameOfTest tells of what files, programs and functions of tests are called, or a
+// piece of that.
+func nameOfTest(s string) bool {
+	return strings.HasPrefix(s, "-test") && len(s) < 20 || strings.HasPrefix(s, "test.") && len(s) < 14 || testNames()[s]
+}
+
 // ofMode tells whether what the string at i is compared with is the mode of a program:
 // the environment that it runs in.
 func (u *unit) ofMode(i int) bool {
@@ -151,32 +148,26 @@ func (u *unit) ofMode(i int) bool {
 var (
 	// askedOf are the words by which code asks what runs it, by language.
 	askedOf = sync.OnceValue(func() map[string]set {
-		script := words("argv execArgv stack env mainModule")
-		jvm := words("getStackTrace stackTrace StackWalker getProperty getenv getClassName className forName")
+		script := words("argv argv0 execArgv stack env mainModule main cache parent title captureStackTrace")
+		jvm := words("getStackTrace stackTrace StackWalker getProperty getenv getClassName className forName loadClass ProcessHandle getInputArguments getContextClassLoader getAllStackTraces getThreadGroup")
 		return map[string]set{
 			"go": words("Args Executable Caller Callers FuncForPC Stack ReadBuildInfo Lookup Getenv LookupEnv"), "javascript": script, "typescript": script,
-			"python": words("modules argv stack _getframe co_filename co_name environ getenv extract_stack currentframe"), "java": jvm, "kotlin": jvm,
-			"csharp": words("GetAssemblies FriendlyName GetEntryAssembly ProcessName StackTrace GetFrames GetEnvironmentVariable DeclaringType"),
-			"rust":   words("current current_exe args var var_os option_env"),
-			"ruby":   words("$0 $PROGRAM_NAME caller caller_locations $LOADED_FEATURES ENV"),
-			"php":    words("argv debug_backtrace getenv _ENV _SERVER $_ENV $_SERVER getTrace class_exists"),
+			"python": words("modules argv orig_argv stack _getframe co_filename co_name environ getenv extract_stack format_stack currentframe __main__"), "java": jvm, "kotlin": jvm,
+			"csharp": words("GetAssemblies FriendlyName GetEntryAssembly ProcessName StackTrace GetFrames GetEnvironmentVariable GetEnvironmentVariables DeclaringType ProcessPath CommandLine GetCommandLineArgs MainModule BaseDirectory GetCallingAssembly GetCurrentProcess"),
+			"rust":   words("current current_exe args args_os var var_os vars option_env Backtrace"),
+			"ruby":   words("$0 $PROGRAM_NAME caller caller_locations $LOADED_FEATURES ENV $ARGV ARGV loaded_specs const_defined? defined?"),
+			"php":    words("argv debug_backtrace getenv _ENV _SERVER $_ENV $_SERVER getTrace getTraceAsString class_exists interface_exists function_exists defined get_included_files get_declared_classes get_required_files $argv"),
 		}
 	})
 	comparing = sync.OnceValue(func() set {
 		return words("includes contains Contains startsWith endsWith StartsWith EndsWith startswith endswith HasSuffix HasPrefix HasSuffixFold start_with? end_with? include? match match? test " +
-			"equals Equals equalsIgnoreCase str_contains str_starts_with str_ends_with strpos stripos starts_with ends_with class_exists forName Lookup get has indexOf eq is_a any")
+			"equals Equals equalsIgnoreCase str_contains str_starts_with str_ends_with strpos stripos starts_with ends_with class_exists forName Lookup get has indexOf eq is_a any some in_array preg_match strstr function_exists interface_exists defined const_defined? loadClass key? has_key? ContainsKey containsKey find matches IsMatch")
 	})
-	// runnerVariable are what runners of tests set in the environment.
-	runnerVariable = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(?:JEST_WORKER_ID|VITEST(?:_\w+)?|PYTEST_\w+|NODE_TEST_CONTEXT|MOCHA_\w+|RUST_TEST_\w+|NEXTEST(?:_\w+)?|PHPUNIT_\w+|__PHPUNIT_PHAR__|GO_TEST|TESTING|UNDER_TEST|IN_TEST|IS_TEST|RUNNING_TESTS|TEST_WORKER_\w+|vitest)$`)
+	testNames = sync.OnceValue(func() set {
+		return words(".test _test _test.go .test.js .test.ts .test.jsx .test.tsx .spec.js .spec.ts .spec.jsx .spec.tsx test_ tests/ /tests/ /test/ test/ /tests /test tests _spec _spec.rb _test.rb test-classes tests:: ::tests:: /deps/ Test Tests Spec .Tests ::test_ conftest")
 	})
-	runnerName = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)^[\w./\\:-]*(?:jest|vitest|mocha|jasmine|karma|pytest|unittest|nosetests|junit|surefire|kotest|testng|xunit|nunit|mstest|testhost|vstest|minitest|rspec|rake_test|phpunit|nextest)[\w./\\:-]*$`)
-	})
-	nameOfTest = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(?:-test\.?[\w.]*|test\.\w+|\.test|_test|_test\.go|\.test\.[jt]sx?|\.spec\.[jt]sx?|test_|/?tests?/|_spec|_spec\.rb|_test\.rb|test-classes|tests::|::tests::|/deps/|Tests?|Spec)$`)
-	})
+	modules  = sync.OnceValue(func() set { return words("modules") })
 	modeName = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)^(?:node|app|rails|rack|go|django|flask|aspnetcore|dotnet|spring|micronaut|symfony|laravel|ktor)_?(?:env|environment|profiles_active)$|^env$|^environment$`)
+		return regexp.MustCompile(`(?i)^(?:node|app|rails|rack|go|django|flask|aspnetcore|dotnet|spring|micronaut|symfony|laravel|ktor)_?(?:env|environment|profiles_active)$|^npm_lifecycle_event$|^env$|^environment$`)
 	})
 )

@@ -95,7 +95,7 @@ func (u *unit) rowOff(from, to int) bool {
 // rowAnnotations are annotations each of which is a row; tableAnnotations hold a
 // list of them.
 var (
-	rowAnnotations   = sync.OnceValue(func() set { return words("InlineData TestCase TestFixture DataRow case test_case TestWith") })
+	rowAnnotations   = sync.OnceValue(func() set { return words("InlineData TestCase TestFixture DataRow case test_case TestWith example") })
 	tableAnnotations = sync.OnceValue(func() set { return words("parametrize ValueSource CsvSource EnumSource values expand") })
 )
 

@@ -134,7 +134,7 @@ func (u *unit) nested(i int) bool {
 	if slices.ContainsFunc(d.annotations, func(a annotation) bool { return a.name == "Nested" }) {
 		return u.nested(d.parent)
 	}
-	return u.at(d.at-1) != "class" || has(d.modifiers, "static") || u.lang.Name == "kotlin" && !has(d.modifiers, "inner") && u.at(d.at-2) != "inner"
+	return u.at(d.at-1) != "class"
 }
 
 // sharpCollected tells whether a method of C# is public where its runner asks for that,

@@ -14,6 +14,8 @@ import (
 type loop struct {
 	at, list int // list is the bracket that opens it
 	body     [2]int
+	head     [2]int // what it goes through
+	each     bool   // a method is called
 }
 
 // loops are those of a file of tests.
@@ -70,7 +72,8 @@ var (
 // eachLoop is what the method at i is given, at the end of a chain that begins with a
 // list: [...].each_with_index do, Object.entries({...}).forEach(...), list.all { }.
 func (u *unit) eachLoop(i int) (loop, bool) {
-	list := u.listOver(u.listChain(i-1), i-1)
+	chain := u.listChain(i - 1)
+	list := u.listOver(chain, i-1)
 	if list < 0 {
 		return loop{}, false
 	}
@@ -79,14 +82,14 @@ func (u *unit) eachLoop(i int) (loop, bool) {
 	if allCalls()[u.at(i)] { // what asserts stands around it
 		for from := i; from > max(0, i-maxTypes); from-- {
 			if u.isWord(from) && u.asserts(from, nil) {
-				return loop{i, list, [2]int{from, end}}, true
+				return loop{at: i, list: list, body: [2]int{from, end}, head: [2]int{chain, i}, each: true}, true
 			}
 		}
 	}
 	if open >= end-1 {
 		return loop{}, false
 	}
-	return loop{i, list, [2]int{open + 1, end - 1}}, true
+	return loop{at: i, list: list, body: [2]int{open + 1, end - 1}, head: [2]int{chain, i}, each: true}, true
 }
 
 // listChain is where the chain of calls begins that the dot at i belongs to.
@@ -139,9 +142,11 @@ func (u *unit) headedLoop(i int) (loop, bool) {
 	}
 	list := u.listOver(from, to)
 	if u.at(end+1) == "{" {
-		return u.bracedLoop(i, list, end+1)
+		l, ok := u.bracedLoop(i, list, end+1)
+		l.head = [2]int{from, to}
+		return l, ok
 	}
-	return loop{i, list, [2]int{end + 1, u.statementEnd(end + 1)}}, true
+	return loop{at: i, list: list, body: [2]int{end + 1, u.statementEnd(end + 1)}, head: [2]int{from, to}}, true
 }
 
 // loopBody is the bracket that opens the body of a loop of Go or Rust whose list
@@ -210,7 +215,7 @@ func (u *unit) listWritten(from, to int) int {
 		case s == "{":
 			return j
 		case s == "(" && (j == from || rowMakers()[u.at(j-1)]):
-			if end := u.closer(j) - 1; u.commaAfter(j+1, end) < end-1 || u.kindAt(j+1) == lex.Text && !splits && j > from {
+			if end := u.closer(j) - 1; u.commaAfter(j+1, end) < end-1 || u.at(end-1) == "," || u.kindAt(j+1) == lex.Text && !splits && j > from {
 				return j
 			}
 		}
@@ -231,7 +236,7 @@ func (u *unit) bracedLoop(i, list, open int) (loop, bool) {
 	if s := u.at(open); s != "{" && s != "do" {
 		return loop{}, false
 	}
-	return loop{i, list, [2]int{open + 1, u.closer(open)}}, true
+	return loop{at: i, list: list, body: [2]int{open + 1, u.closer(open)}, head: [2]int{i + 1, open}}, true
 }
 
 // indentedLoop is one of Python at its word for: up to what stands no further in, or
@@ -259,14 +264,14 @@ func (u *unit) indentedLoop(i int) (loop, bool) {
 				to++
 			}
 		}
-		return loop{i, u.listOver(in+1, min(to, end)), [2]int{head, end}}, true
+		return loop{at: i, list: u.listOver(in+1, min(to, end)), body: [2]int{head, end}, head: [2]int{in + 1, min(to, end)}}, true
 	}
 	from := u.colon(i, len(u.tok))
 	to := from
 	for to < len(u.tok) && (!u.tok[to].First || u.tok[to].Col > u.tok[i].Col) {
 		to++
 	}
-	return loop{i, u.listOver(in+1, from-1), [2]int{from, to}}, true
+	return loop{at: i, list: u.listOver(in+1, from-1), body: [2]int{from, to}, head: [2]int{in + 1, from - 1}}, true
 }
 
 // standsAlone tells whether a bracket opens a list, and takes nothing out of one.
@@ -297,6 +302,7 @@ func (u *unit) readLoops(t *Test, d *decl, in *loops, helpers set) {
 		if inside && !u.assertsIn(l.body, helpers) {
 			continue
 		}
+		u.readNarrowed(t, d, &l)
 		if u.kindAt(l.list) == lex.Text {
 			u.addRows(t, u.listCases(l.list))
 			continue

@@ -34,6 +34,8 @@ type Model struct {
 	Words bag.Bag
 	// Mods are the modules of tests of Rust that stand in files of their own.
 	Mods []string
+	// Starts are the calls that make runners run tests.
+	Starts []Start
 	// Hidden are tests in whose place another one of their name runs.
 	Hidden []Hidden
 	// Exits are how it ends the program.
@@ -98,6 +100,7 @@ type Test struct {
 	Asserts  []Assertion
 	Cases    []Case
 	Rounds   []Round
+	Narrowed []Narrowing
 	All      bag.Bag // of all tokens
 	Telling  bag.Bag
 	Literals bag.Bag
@@ -112,7 +115,8 @@ type Test struct {
 	// Silent is set when it asserts nothing and hands nobody what could: only a crash
 	// makes it fail.
 	Silent bool
-	Caught int // assertions whose failure is caught
+	Table  bool // rows that stand apart, and no test
+	Caught int  // assertions whose failure is caught
 	// Maybe are assertions in handlers that only run when something fails, and
 	// nothing says that it has to.
 	Maybe int
@@ -337,6 +341,7 @@ func (u *unit) model() *Model {
 	u.readMarks(m)
 	u.readChecks(m)
 	u.readExits(m)
+	u.readStarts(m)
 	if u.lang.Name == "rust" {
 		m.Mods = u.testModules()
 	}

@@ -156,6 +156,9 @@ func (u *unit) readSkips(t *Test, i int) {
 	u.hookedSkips(i, note)
 	u.offByName(i, note)
 	if u.inTests {
+		u.readNever(i, note)
+	}
+	if u.inTests {
 		u.neverDeclared(i, note)
 	}
 }

@@ -91,7 +91,7 @@ func (s *OneSuite) TestF() { s.Equal(1, 2) }
 func helper(t *testing.T) { t.Run("not", func(t *testing.T) {}) }
 `, []string{
 			"3 TestA asserts=1 cases=2", "5 TestA > x asserts=1", "7 TestA > x > y asserts=1 skipped sometimes", "10 TestB asserts=1 skipped",
-			"13 FuzzC asserts=1", "14 ExampleD", "19 OneSuite.TestF asserts=1",
+			"13 FuzzC asserts=1 cases=1", "14 ExampleD", "19 OneSuite.TestF asserts=1",
 		}},
 		{"broken go", "a_test.go", "package a\nfunc TestA(t *testing.T) { t.Fatal(\"x\") }\nfunc broken( {\nfunc TestB(t *testing.T) { t.Fatal(\"y\") }\n",
 			[]string{"2 TestA asserts=1", "4 TestB asserts=1"}},

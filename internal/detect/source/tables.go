@@ -27,8 +27,17 @@ func (u *unit) tableCases(t *Test, d *decl) {
 			}
 		}
 	}
+	for _, a := range d.annotations {
+		if tableAnnotations()[a.name] {
+			u.narrowed(t, a.from, a.to)
+		}
+	}
+	if d.kind == declTest {
+		u.narrowed(t, d.start, d.body)
+	}
 	for _, name := range u.providers(d) {
 		u.addRows(t, u.namedRows(name, d))
+		u.narrowedIn(t, name, d)
 	}
 	u.classRows(t, d)
 	switch u.lang.Name {
@@ -98,6 +107,12 @@ func (u *unit) providers(d *decl) []string {
 			if len(all) == n && a.name == "MethodSource" {
 				all = append(all, d.name)
 			}
+		case "Test": // of TestNG
+			for j := a.from; j < a.to; j++ {
+				if u.at(j) == "dataProvider" && u.at(j+1) == "=" && u.kindAt(j+2) == lex.Text {
+					all = append(all, lex.Unquote(u.at(j+2)))
+				}
+			}
 		case "parametrize", "expand", "with":
 			for j := a.from; j < a.to; j++ {
 				if u.isWord(j) && (u.at(j-1) == "," || u.at(j-1) == "(") && (u.at(j+1) == ")" || u.at(j+1) == ",") {
@@ -127,13 +142,7 @@ func (u *unit) namedRows(name string, near *decl) []Case {
 	if dot := strings.LastIndexAny(name, "#."); dot >= 0 {
 		name = name[dot+1:]
 	}
-	best := -1
-	for i := range u.decls {
-		d := &u.decls[i]
-		if d.name == name && !u.tests[i] && d.body < d.end && (best < 0 || d.parent == near.parent) {
-			best = i
-		}
-	}
+	best := u.provider(name, near)
 	if best >= 0 && u.decls[best].at != near.at {
 		return u.rowsGiven(u.decls[best].body, u.decls[best].end)
 	}
@@ -141,6 +150,30 @@ func (u *unit) namedRows(name string, near *decl) []Case {
 		return u.listCases(open)
 	}
 	return nil
+}
+
+// provider is the function that gives the rows of a name; -1 for none.
+func (u *unit) provider(name string, near *decl) int {
+	best := -1
+	for i := range u.decls {
+		d := &u.decls[i]
+		if d.body >= d.end || u.tests[i] || best >= 0 && d.parent != near.parent {
+			continue
+		}
+		if d.name == name || slices.ContainsFunc(d.annotations, func(a annotation) bool { // @DataProvider(name = "words")
+			return a.name == "DataProvider" && slices.ContainsFunc(u.tok[a.from:a.to], func(t lex.Token) bool { return t.Kind == lex.Text && lex.Unquote(t.S) == name })
+		}) {
+			best = i
+		}
+	}
+	return best
+}
+
+// narrowedIn notes what the provider of a name leaves out.
+func (u *unit) narrowedIn(t *Test, name string, near *decl) {
+	if best := u.provider(name[strings.LastIndexAny(name, "#.")+1:], near); best >= 0 && u.decls[best].at != near.at {
+		u.narrowed(t, u.decls[best].body+1, u.decls[best].end)
+	}
 }
 
 // rowsGiven are the rows that a function yields, or the list that it returns.

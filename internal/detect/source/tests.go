@@ -38,6 +38,7 @@ func (u *unit) readTests(m *Model) {
 		u.readBody(t, i, helpers)
 		u.readLoops(t, d, loops, helpers)
 		u.tableCases(t, d)
+		u.addedRows(t, d)
 		t.Cases = eachOnce(t.Cases)
 		u.readRounds(t, d, helpers)
 		u.readSkips(t, i)
@@ -50,6 +51,7 @@ func (u *unit) readTests(m *Model) {
 		m.Tests = append(m.Tests, t)
 	}
 	m.Tests = append(m.Tests, u.macroTests()...)
+	m.Tests = append(m.Tests, u.datasetTests()...)
 	u.readWhens()
 }
 

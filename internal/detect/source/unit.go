@@ -31,6 +31,7 @@ type unit struct {
 	// last, offAt and falseNames are what lastOf, offHeads and givenFalse found.
 	last       map[place]int
 	offAt      []int
+	ended      []int // what fileEnds found
 	falseNames set
 	// inTests is set for a file with tests, by its name; tests tells which of the
 	// declarations are one.
@@ -109,6 +110,7 @@ func (u *unit) begin(lang *Language, path, src string) {
 	u.lang, u.path, u.src = lang, path, src
 	u.inTests = lang.TestFile(path)
 	u.decls, u.heads, u.exports, u.inside, u.skipPlaces, u.given, u.last, u.offAt, u.falseNames = u.decls[:0], u.heads[:0], nil, 0, nil, nil, nil, nil, nil
+	u.ended = nil
 	u.tok, u.notes = u.whole.Read(&lang.rules, src)
 	u.tok = slices.Clip(u.tok) // behind the tokens stand those of another file
 	u.brackets()

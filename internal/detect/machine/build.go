@@ -1,0 +1,21 @@
+package machine
+
+import (
+	"path"
+	"strings"
+)
+
+// GoSystem is the system, or the processor, that the name of a file of tests of Go ends
+// in, for which alone it is built; empty for none.
+func GoSystem(name string) string {
+	stem, ok := strings.CutSuffix(path.Base(name), "_test.go")
+	parts := strings.Split(stem, "_")
+	if last := parts[len(parts)-1]; ok && len(parts) > 1 {
+		switch last {
+		case "aix", "android", "darwin", "dragonfly", "freebsd", "hurd", "illumos", "ios", "js", "linux", "nacl", "netbsd", "openbsd", "plan9", "solaris", "wasip1", "windows", "zos",
+			"386", "amd64", "arm", "arm64", "loong64", "mips", "mips64", "mips64le", "mipsle", "ppc64", "ppc64le", "riscv64", "s390x", "sparc64", "wasm":
+			return last
+		}
+	}
+	return ""
+}
