@@ -100,7 +100,9 @@ func (r *run) newFunctions(p *pair, known map[string]bool) {
 			continue
 		}
 		for i := range f.Handlers {
-			if h := &f.Handlers[i]; h.Dropped && h.Broad {
+			if h := &f.Handlers[i]; h.Dropped && source.CameBare(p.old, p.new, h) {
+				r.add(Finding{File: p.new.Path, Line: h.Line, Subject: f.Name, Evidence: h.S, Confidence: 0.85}, source.ErrorSwallowed)
+			} else if h.Dropped && h.Broad {
 				r.add(Finding{File: p.new.Path, Line: h.Line, Subject: f.Name, Evidence: h.S, Confidence: 0.6}, source.ErrorSwallowed)
 			}
 		}

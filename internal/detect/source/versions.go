@@ -201,3 +201,17 @@ func EachGuard(m *Model, do func(*Guard)) {
 		}
 	}
 }
+
+// CameBare tells whether what a handler of a new function guards stood in a function of
+// before that let its errors through, and does not any more.
+func CameBare(was, now *Model, h *handler) bool {
+	if h.Expected || h.Cleans || len(h.Guarded) < 2 {
+		return false
+	}
+	return slices.ContainsFunc(was.Funcs, func(f *Function) bool {
+		if f.Kind != declFunction || f.Test || len(f.Handlers) > 0 || bag.Inside(h.Guarded, f.All) < 0.8 {
+			return false
+		}
+		return !slices.ContainsFunc(now.Funcs, func(n *Function) bool { return n.Name == f.Name && bag.Inside(h.Guarded, n.All) >= 0.5 })
+	})
+}
