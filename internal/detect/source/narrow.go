@@ -56,13 +56,13 @@ func (u *unit) readNarrowed(t *Test, d *decl, l *loop) {
 		}
 	}
 	u.narrowed(t, from, to)
-	u.narrowedNames(t, from, to)
+	u.narrowedNames(t, d, from, to)
 	u.passesOver(t, l)
 }
 
 // narrowedNames notes what is left out where the names in [from, to) are given what
-// they stand for.
-func (u *unit) narrowedNames(t *Test, from, to int) {
+// they stand for, in the test or around it.
+func (u *unit) narrowedNames(t *Test, d *decl, from, to int) {
 	if u.given == nil {
 		u.given = u.assignments()
 	}
@@ -71,11 +71,18 @@ func (u *unit) narrowedNames(t *Test, from, to int) {
 			continue
 		}
 		for n, at := range u.given[u.at(j)] {
-			if n < 8 && (at < from || at > to) {
+			if n < 8 && (at < from || at > to) && u.seenFrom(d, at) {
 				u.narrowed(t, at, u.statementEnd(at))
 			}
 		}
 	}
+}
+
+// seenFrom tells whether a declaration can use what is named at i: it stands in it, or
+// in what is around both.
+func (u *unit) seenFrom(d *decl, i int) bool {
+	n := u.around(i)
+	return n < 0 || u.decls[n].start <= d.start && d.end <= u.decls[n].end
 }
 
 // passesOver notes where a loop goes on with the next row, for what the row says, before
