@@ -129,15 +129,17 @@ func (r *run) conditioned(t *testPair) {
 			free[t.new.Asserts[i].Key]--
 		}
 	}
-	_, gained := differ(t.old.Asserts, t.new.Asserts)
-	more := slices.ContainsFunc(gained, func(g *source.Assertion) bool { return g.Under == nil && !saysNothing(g) })
 	for i := range t.new.Asserts {
 		if a := &t.new.Asserts[i]; a.Under != nil && free[a.Key] > 0 && a.Strength != source.Trivial {
-			r.underNow(t, a, more)
+			_, gained := differ(t.old.Asserts, t.new.Asserts)
+			r.underNow(t, a, slices.ContainsFunc(gained, assertsFreely))
 			return
 		}
 	}
 }
+
+// assertsFreely tells of an assertion that says something and stands under no condition.
+func assertsFreely(a *source.Assertion) bool { return a.Under == nil && !saysNothing(a) }
 
 // underNow tells of an assertion under a condition, unless that is one of the machine,
 // was there before, or the test has more cases now, which may differ; more is set when
@@ -218,7 +220,7 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*source.Assertion) {
 		}
 		took[best] = was
 		if now := gained[best]; was.Under == nil && now.Under != nil {
-			r.underNow(t, now, len(gained) > 1 && slices.ContainsFunc(gained, func(g *source.Assertion) bool { return g.Under == nil && !saysNothing(g) }))
+			r.underNow(t, now, len(gained) > 1 && slices.ContainsFunc(gained, assertsFreely))
 		}
 		r.compareOne(t, was, gained[best])
 	}

@@ -18,7 +18,7 @@ func (r *run) declared(p *pair) {
 	gained := source.LostChecks(p.new, p.old)
 	told := make(map[string]bool)
 	for _, c := range lost {
-		if told[c.Subject+"\x00"+c.Name] || r.checkedOtherwise(p, c, gained) || !stillThere(p, c) {
+		if told[c.Subject+"\x00"+c.Name] || r.checkedOtherwise(p, &c, gained) || !stillThere(p, &c) {
 			continue
 		}
 		told[c.Subject+"\x00"+c.Name] = true
@@ -28,7 +28,7 @@ func (r *run) declared(p *pair) {
 
 // checkedOtherwise tells whether another check came in the place of one, here or in
 // another file.
-func (r *run) checkedOtherwise(p *pair, lost *source.Check, gained []*source.Check) bool {
+func (r *run) checkedOtherwise(p *pair, lost *source.Check, gained []source.Check) bool {
 	for _, c := range gained {
 		if c.Subject == lost.Subject || lost.Subject == "" {
 			return true

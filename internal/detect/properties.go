@@ -13,14 +13,7 @@ func (r *run) properties(p *pair) {
 	if p.old == nil || p.new == nil || p.class != production || len(p.old.Properties) == 0 || notOffered.MatchString(p.old.Path) {
 		return
 	}
-	now := make(map[string]bool, len(p.new.Properties))
-	for _, o := range p.new.Properties {
-		now[o.In+source.NameSeparator+o.Name] = true
-	}
-	had := make(map[string]bool, len(p.old.Properties))
-	for _, o := range p.old.Properties {
-		had[o.In+source.NameSeparator+o.Name] = true
-	}
+	now, had := propertyNames(p.new.Properties), propertyNames(p.old.Properties)
 	for _, o := range p.old.Properties {
 		name := o.In + source.NameSeparator + o.Name
 		if now[name] || o.In != "" && !p.new.Rest.Has(source.Hash(o.In)) || r.of(p).defined[o.Name] || !r.testsLeft(p, o.Name) || r.usedElsewhere(p, o.Name) || givenUp(p, o.Name) || r.announced(o.Name) || !r.otherWork(p) {
@@ -35,6 +28,15 @@ func (r *run) properties(p *pair) {
 		now[name] = true // told once
 		r.add(Finding{File: p.old.Path, Line: o.Line, Gone: true, Subject: name, Evidence: name, Confidence: 0.85, Message: "a public symbol is not offered any more"}, symbolRemoved)
 	}
+}
+
+// propertyNames are the names of properties, with what they are in.
+func propertyNames(all []source.Property) map[string]bool {
+	names := make(map[string]bool, len(all))
+	for _, o := range all {
+		names[o.In+source.NameSeparator+o.Name] = true
+	}
+	return names
 }
 
 // givenUp tells whether functions of a file used a name and none does now: what it

@@ -381,18 +381,6 @@ var propertyChecks = sync.OnceValue(func() set {
 })
 
 // LostChecks are the checks that a version has more of than another one.
-func LostChecks(was, now *Model) []*Check {
-	count := make(map[string]int)
-	key := func(c *Check) string { return c.Subject + "\x00" + c.Name }
-	for i := range now.Checks {
-		count[key(&now.Checks[i])]++
-	}
-	var lost []*Check
-	for i := range was.Checks {
-		c := &was.Checks[i]
-		if count[key(c)]--; count[key(c)] < 0 {
-			lost = append(lost, c)
-		}
-	}
-	return lost
+func LostChecks(was, now *Model) []Check {
+	return bag.Beyond(was.Checks, now.Checks, func(c Check) string { return c.Subject + "\x00" + c.Name })
 }

@@ -3,6 +3,7 @@ package source
 import (
 	"sync"
 
+	"github.com/perdure/perdure/internal/detect/bag"
 	"github.com/perdure/perdure/internal/detect/lex"
 )
 
@@ -148,15 +149,9 @@ func NarrowedSince(was, now *Test) *Narrowing {
 	if len(was.Cases) == 0 || len(now.Cases) > len(was.Cases) || len(now.Narrowed) <= len(was.Narrowed) {
 		return nil
 	}
-	had := make(map[uint64]int)
-	for i := range was.Narrowed {
-		had[was.Narrowed[i].Key]++
+	rest := bag.Beyond(now.Narrowed, was.Narrowed, func(n Narrowing) uint64 { return n.Key })
+	if len(rest) == 0 {
+		return nil
 	}
-	for i := range now.Narrowed {
-		n := &now.Narrowed[i]
-		if had[n.Key]--; had[n.Key] < 0 {
-			return n
-		}
-	}
-	return nil
+	return &rest[0]
 }
