@@ -3,7 +3,6 @@ package perdure_test
 import (
 	"fmt"
 	"go/ast"
-	"go/scanner"
 	"go/token"
 	"regexp"
 	"strings"
@@ -12,15 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The caps. Code aims lower: functions of 40 lines, files of 100 to 350,
-// packages of 2,000, three methods an interface, four parameters.
+// The limits. Code aims lower: functions of 40 lines, files of 100 to 350, three
+// methods an interface, four parameters. A package has no limit: it is split when
+// it holds two subjects.
 const (
 	maxFunctionLines    = 100
 	maxNesting          = 4
 	maxFileLines        = 600
 	maxTestFileLines    = 1000
-	maxPackageCodeLines = 4500
-	maxRootCodeLines    = 8500 // docs/decisions/0025
 	maxInterfaceMethods = 5
 	maxParameters       = 5
 )
@@ -28,7 +26,6 @@ const (
 // sizeExceptions: key of a finding to the reason why it stands.
 var sizeExceptions = map[string]string{
 	"parameters internal/sqldb/vfs_linux.go openFile": "the signature is SQLite's",
-	"package internal/detect/source":                  "what asserts, and what silences tools, becomes a package of its own",
 }
 
 func TestSizes(t *testing.T) {
@@ -256,61 +253,22 @@ func undocumentedNames(d *ast.GenDecl) []*ast.Ident {
 	return names
 }
 
-// checkPackage wants a package comment, and code lines within the limit. A
-// folder with test files only is no package to read.
+// checkPackage requires a package comment. A folder with test files only has none.
 func checkPackage(dir string, files []*sourceFile) []finding {
-	code, documented, onlyTests := 0, false, true
+	onlyTests := true
 	for _, f := range files {
-		if f.test {
-			continue
+		if f.ast.Doc != nil && !f.test {
+			return nil
 		}
-		onlyTests = false
-		code += codeLines(f.src)
-		documented = documented || f.ast.Doc != nil
+		onlyTests = onlyTests && f.test
 	}
 	if onlyTests {
 		return nil
 	}
-	var found []finding
-	if !documented {
-		found = append(found, finding{
-			key:  "undocumented package " + dir,
-			text: fmt.Sprintf("package %s has no package comment", dir),
-		})
-	}
-	limit := maxPackageCodeLines
-	if dir == "." {
-		limit = maxRootCodeLines
-	}
-	if code > limit {
-		found = append(found, finding{
-			key:  "package " + dir,
-			text: fmt.Sprintf("package %s: %d code lines, at most %d", dir, code, limit),
-		})
-	}
-	return found
-}
-
-// codeLines counts the lines that hold more than blanks and comments.
-func codeLines(src []byte) int {
-	fset := token.NewFileSet()
-	file := fset.AddFile("", fset.Base(), len(src))
-	var s scanner.Scanner
-	s.Init(file, src, nil, 0)
-	lines, last := 0, 0
-	for {
-		pos, tok, text := s.Scan()
-		if tok == token.EOF {
-			return lines
-		}
-		if tok == token.SEMICOLON && text == "\n" {
-			continue
-		}
-		first := file.Line(pos)
-		end := first + strings.Count(text, "\n")
-		lines += max(0, end-max(first-1, last))
-		last = max(last, end)
-	}
+	return []finding{{
+		key:  "undocumented package " + dir,
+		text: fmt.Sprintf("package %s has no package comment", dir),
+	}}
 }
 
 func TestSizesRule(t *testing.T) {
@@ -336,8 +294,6 @@ func TestSizesRule(t *testing.T) {
 			[]string{"undocumented a.go C", "undocumented a.go F", "undocumented a.go T", "undocumented a.go T.M", "undocumented a.go W"}},
 		{"documented group", "a.go", "// Package a is.\npackage a\n\n// Kinds of it.\nconst (\n\tA = 1\n\tB = 2\n)\n", nil},
 		{"unexported receiver", "a.go", "// Package a is.\npackage a\n\nfunc (t t) M() {}\n", nil},
-		{"package too large", "a.go", "// Package a is.\npackage a\n\nvar x = `" + strings.Repeat("\n", maxRootCodeLines) + "`\n",
-			[]string{"file a.go", "package ."}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -375,13 +331,5 @@ func TestNesting(t *testing.T) {
 				t.Errorf("nesting(%s) = %d, want %d", test.body, got, test.want)
 			}
 		})
-	}
-}
-
-func TestCodeLines(t *testing.T) {
-	t.Parallel()
-	src := "// Package a.\npackage a\n\n/* not\ncode */\nvar x = `one\ntwo\n` // same line\n\nfunc f() { // code\n\t// not\n}\n"
-	if got, want := codeLines([]byte(src)), 6; got != want {
-		t.Errorf("codeLines = %d, want %d", got, want)
 	}
 }
