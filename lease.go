@@ -37,8 +37,8 @@ type ClaimRequest struct {
 	Max int
 	// Trees restricts the claim to these trees; nil means all.
 	Trees []TreeID
-	// Allow, when set, decides about each tree. It is called from the claiming
-	// goroutine and has to be quick.
+	// Allow, when set, decides about each tree whose placement this process
+	// satisfies. It is called from the claiming goroutine and has to be quick.
 	Allow func(Tree) bool
 }
 
@@ -200,7 +200,8 @@ func (ss *Session) claimTree(ctx context.Context, key, from int64, req *ClaimReq
 	if err != nil {
 		return nil, err
 	}
-	if req.Trees != nil && !slices.Contains(req.Trees, tree.ID) || req.Allow != nil && !req.Allow(tree) {
+	if req.Trees != nil && !slices.Contains(req.Trees, tree.ID) || !ss.s.cfg.Placement.Satisfies(&tree.Placement) ||
+		req.Allow != nil && !req.Allow(tree) {
 		return nil, nil
 	}
 	c := &claim{session: ss, tree: tree, from: from, limit: limit}

@@ -211,8 +211,9 @@ type RecoverReport struct {
 }
 
 // Recover tells what is left of a tree, and hands a tree whose owner is dead to
-// the session, if one is given. It refuses a tree that a living session owns
-// (CodeConflict). It changes no task: lost tasks are claimable as they are.
+// the session, if one is given. It refuses a tree that a living session owns, and
+// one whose placement this process does not satisfy (CodeConflict). It changes no
+// task: lost tasks are claimable as they are.
 func (s *Store) Recover(ctx context.Context, id TreeID, owner *Session) (RecoverReport, error) {
 	tree, err := s.Tree(ctx, id)
 	if err != nil {
@@ -244,6 +245,9 @@ func (s *Store) adopt(ctx context.Context, tree *Tree, owner *Session) error {
 	}
 	if owner == nil || tree.owner == owner.key || tree.State.Terminal() {
 		return nil
+	}
+	if lack := s.cfg.Placement.lacks(&tree.Placement); lack != "" {
+		return conflictf("resume tree", "tree %q requires %s, which this process does not offer", tree.ID, lack)
 	}
 	err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
 		n, err := b.tx.Exec(ctx, sqlSetOwner, tree.key, owner.key, tree.owner)

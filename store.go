@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,10 @@ type Config struct {
 	// LeaseTTL is the time without a sign of life after which a session on
 	// another host counts as dead (PostgreSQL only). Defaults to 30 s.
 	LeaseTTL time.Duration
+	// Placement is what this process offers to trees that require a host, a
+	// workspace or tags: its sessions claim only tasks of trees whose placement it
+	// satisfies. The zero value claims trees that require neither host nor tags.
+	Placement Placement
 	// Logger receives what the store does in the background; nil discards.
 	Logger *slog.Logger
 }
@@ -86,6 +91,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Dir == "" && cfg.DSN == "" {
 		return nil, invalidf("open store", "neither a folder nor a database address is given")
 	}
+	if err := cfg.Placement.validate("open store"); err != nil {
+		return nil, err
+	}
+	cfg.Placement.Tags = slices.Clone(cfg.Placement.Tags)
 	s := &Store{cfg: cfg, log: cfg.Logger, opened: time.Now(), sessions: make(map[int64]*Session), trees: make(map[int64]Tree)}
 	if err := s.prepareDir(); err != nil {
 		if atomicfile.DiskFull(err) {
@@ -107,6 +116,13 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.wg.Go(func() { s.look(background) })
 	s.wg.Go(func() { s.checkpoint(background) })
 	return s, nil
+}
+
+// Placement returns the placement of [Config]: what this process offers to trees.
+func (s *Store) Placement() Placement {
+	p := s.cfg.Placement
+	p.Tags = slices.Clone(p.Tags)
+	return p
 }
 
 func (s *Store) prepareDir() error {

@@ -21,13 +21,6 @@ type Limits struct {
 	WallTime time.Duration `json:"wall_time,omitempty"`
 }
 
-// Placement says where a tree may be executed. Empty fields mean anywhere.
-type Placement struct {
-	Host      string   `json:"host,omitempty"`
-	Workspace string   `json:"workspace,omitempty"`
-	Tags      []string `json:"tags,omitempty"`
-}
-
 // TreeSpec describes a tree to create.
 type TreeSpec struct {
 	// Kind tells executors how to run it: "run".
@@ -37,7 +30,8 @@ type TreeSpec struct {
 	// Config is a JSON object for the executor, kept as given.
 	Config json.RawMessage
 	Limits Limits
-	// Placement restricts who may claim the tree's tasks.
+	// Placement restricts which processes claim the tree's tasks; see
+	// [Placement.Satisfies]. Empty fields restrict nothing.
 	Placement Placement
 	// Owner, when set, is the only session that claims the tree's tasks while
 	// it lives.
@@ -110,6 +104,9 @@ func (s *TreeSpec) validate() error {
 		return invalidf(op, "a limit is negative")
 	}
 	if err := validateObject(op, "config", s.Config, MaxConfigBytes); err != nil {
+		return err
+	}
+	if err := s.Placement.validate(op); err != nil {
 		return err
 	}
 	return s.Root.validate()

@@ -34,8 +34,6 @@ type EngineConfig struct {
 	// Dir is the folder below which each loop keeps its snapshots and its hook
 	// log, in a folder of its own. Required.
 	Dir string
-	// Host tells workspaces of machines apart that share a store; may be empty.
-	Host string
 	// Ended, when set, is told of a loop that ended, and the folder of its files,
 	// to write its report there. It is called once, or again after a crash.
 	Ended func(ctx context.Context, tree *perdure.Tree, dir string) error
@@ -134,7 +132,7 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 // spec is the tree of a loop, with what its first rows are written by.
 func (e *Engine) spec(cfg *config.Config, raw json.RawMessage, owner *perdure.Session, with func(context.Context, *perdure.Within, *perdure.Tree) error) perdure.TreeSpec {
 	return perdure.TreeSpec{Kind: record.KindLoop, Name: Slug(cfg.Task), Config: raw, Owner: owner, Limits: cfg.Limits(), With: with,
-		Placement: perdure.Placement{Host: e.cfg.Host, Workspace: cfg.Workspace}, Root: perdure.TaskSpec{Prompt: cfg.Task, Agent: cfg.Agent}}
+		Placement: perdure.Placement{Host: e.cfg.Store.Placement().Host, Workspace: cfg.Workspace}, Root: perdure.TaskSpec{Prompt: cfg.Task, Agent: cfg.Agent}}
 }
 
 // available tells whether the agents are there.
@@ -160,7 +158,7 @@ func (e *Engine) place(cfg *config.Config) (string, error) {
 	if err := errors.Join(refusal(err), os.RemoveAll(probe)); err != nil {
 		return "", err
 	}
-	return e.cfg.Host + ":" + w.Root(), nil
+	return e.cfg.Store.Placement().Host + ":" + w.Root(), nil
 }
 
 // CheckWorkspace tells whether loops can work in a folder, as Launch does: before a
