@@ -124,7 +124,7 @@ func (s *Store) CreateTree(ctx context.Context, spec TreeSpec) (Tree, error) {
 	}
 	c := &createTree{spec: &spec, root: root, id: newTreeID()}
 	var change op = c
-	if spec.With != nil {
+	if spec.InTx != nil {
 		change = opFunc(c.apply)
 	}
 	for {
@@ -198,13 +198,10 @@ func (c *createTree) apply(ctx context.Context, b *batch) error {
 	b.keep(st)
 	c.tree = c.created(tree, b.now)
 	b.event(tree, 0, EventTreeCreated, `{"kind":`+quote(c.spec.Kind)+`}`)
-	if err := b.add(ctx, &c.root); err != nil || c.spec.With == nil {
+	if err := b.add(ctx, &c.root); err != nil || c.spec.InTx == nil {
 		return err
 	}
-	if err := c.spec.With(ctx, &Within{b}, &c.tree); err != nil {
-		return &undo{err}
-	}
-	return nil
+	return undoing(c.spec.InTx(ctx, &WriteTx{b}, &c.tree))
 }
 
 func (c *createTree) created(key, now int64) Tree {

@@ -147,10 +147,10 @@ func TestTreeEvents(t *testing.T) {
 		ctx := t.Context()
 		createTree(t, s, perdure.TreeSpec{})
 		r := leased(t, s, perdure.TreeSpec{})
-		if err := r.root.Note(ctx, "task.progress", map[string]string{"say": "half"}); err != nil {
+		if err := r.root.AppendEvent(ctx, "task.progress", map[string]string{"say": "half"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(r.root.Note(ctx, "x", []int{1}), r.root.Note(ctx, "x", func() {})); perdure.CodeOf(err) != perdure.CodeInvalid {
+		if err := errors.Join(r.root.AppendEvent(ctx, "x", []int{1}), r.root.AppendEvent(ctx, "x", func() {})); perdure.CodeOf(err) != perdure.CodeInvalid {
 			t.Errorf("note that is no object: %v", err)
 		}
 		if _, err := r.root.Spawn(ctx, make([]perdure.TaskSpec, 1)); err != nil {

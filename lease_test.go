@@ -43,7 +43,7 @@ func leaseMethods(call perdure.CallID) map[string]func(context.Context, *perdure
 		},
 		"append output": func(ctx context.Context, l *perdure.Lease) error { return l.AppendOutput(ctx, "stale") },
 		"note": func(ctx context.Context, l *perdure.Lease) error {
-			return l.Note(ctx, perdure.EventTaskProgress, map[string]int{"stale": 1})
+			return l.AppendEvent(ctx, perdure.EventTaskProgress, map[string]int{"stale": 1})
 		},
 	}
 }

@@ -351,7 +351,7 @@ func (w *world) note() *op {
 		return nil
 	}
 	return l.op("note", func(ctx context.Context) string {
-		return text(l.Note(ctx, perdure.EventTaskProgress, map[string]int{"n": 1}), "done")
+		return text(l.AppendEvent(ctx, perdure.EventTaskProgress, map[string]int{"n": 1}), "done")
 	}, func() string { return w.m.stream(l.m, "") })
 }
 

@@ -46,8 +46,7 @@ func pageLimit(n, byDefault int) int {
 func (s *Store) Tree(ctx context.Context, id TreeID) (Tree, error) {
 	t, err := scanTree(func(dest ...any) error { return s.db.QueryRow(ctx, sqlTree, []any{string(id)}, dest...) })
 	if err != nil && ignoreNoRows(err) == nil {
-		return t, &Error{Code: CodeNotFound, Op: "read tree", Msg: "there is no tree \"" + string(id) + "\"",
-			Hint: "`perdure status` lists the trees of this store"}
+		return t, noTree(id)
 	}
 	return t, wrap("read tree", err)
 }

@@ -254,8 +254,9 @@ func (l *Lease) Release(ctx context.Context) error {
 	return l.s.w.do(ctx, &suspend{l: l, to: stQueued})
 }
 
-// Park gives the task back until a time, or until [Within.Rouse]: nobody claims
-// it before, and whoever does then continues the same attempt.
+// Park gives the task back: it is queued and cannot be claimed before a time,
+// unless [WriteTx.WakeParked] makes it claimable sooner. The claim then continues
+// the same attempt.
 func (l *Lease) Park(ctx context.Context, until time.Time) error {
 	return l.s.w.do(ctx, &suspend{l: l, to: stQueued, until: until})
 }
@@ -368,20 +369,17 @@ func (l *Lease) AppendOutput(ctx context.Context, text string) error {
 	}))
 }
 
-// Note appends an event about the task. data is encoded as a JSON object.
-func (l *Lease) Note(ctx context.Context, kind EventKind, data any) error {
-	raw, err := json.Marshal(data)
+// AppendEvent appends an event about the task. data is encoded as a JSON object.
+func (l *Lease) AppendEvent(ctx context.Context, kind EventKind, data any) error {
+	raw, err := eventData(data)
 	if err != nil {
-		return &Error{Code: CodeInvalid, Op: "note event", Err: err}
-	}
-	if err := validateObject("note event", "data", raw, MaxMetadataBytes); err != nil {
 		return err
 	}
 	return l.s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
-		if err := b.held(ctx, l, "note event"); err != nil {
+		if err := b.held(ctx, l, "append event"); err != nil {
 			return err
 		}
-		b.event(l.Tree.key, int64(l.Task.ID), kind, string(raw))
+		b.event(l.Tree.key, int64(l.Task.ID), kind, raw)
 		return nil
 	}))
 }

@@ -41,9 +41,10 @@ type TreeSpec struct {
 	Contexts []string
 	// IdempotencyKey, when set, makes a second creation return the first tree.
 	IdempotencyKey string
-	// With, when set, writes rows of other packages in the transaction that makes
-	// the tree; see [Store.Write]. An error of it leaves no tree.
-	With func(context.Context, *Within, *Tree) error
+	// InTx, when set, is called in the transaction that creates the tree and may
+	// write rows of other packages, see [Store.WriteTx]. When it fails, no tree is
+	// created.
+	InTx func(context.Context, *WriteTx, *Tree) error
 }
 
 // Tree is one run.

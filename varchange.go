@@ -3,6 +3,7 @@ package perdure
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -188,10 +189,12 @@ func (c *varChange) apply(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// undoing makes a refusal in the midst of a change undo the transaction.
+// undoing makes a refusal after a part of the change was made undo the
+// transaction.
 func undoing(err error) error {
-	if own, ok := err.(*Error); ok { //nolint:errorlint // wrapped ones are undone anyway
-		return &undo{own}
+	var refused *Error
+	if errors.As(err, &refused) {
+		return &undo{err}
 	}
 	return err
 }

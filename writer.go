@@ -159,14 +159,13 @@ func (w *writer) transact(ctx context.Context, reqs []*request, errs []error) er
 			return wrap("write", err) // it has waited long enough
 		}
 		again, err := w.attempt(ctx, tx, reqs, errs)
-		if err != nil && (again || errors.Is(err, sqldb.ErrBusy)) && try < busyRetries {
-			continue
-		}
 		var u *undo
 		if errors.As(err, &u) {
-			return u.err
+			err = u.err
 		}
-		return wrap("write", err)
+		if err == nil || try == busyRetries || !again && !errors.Is(err, sqldb.ErrBusy) {
+			return wrap("write", err)
+		}
 	}
 }
 

@@ -20,11 +20,11 @@ func (w *workplace) unbriefed() {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	err = store.Write(t.Context(), func(ctx context.Context, in *perdure.Within) error {
-		if _, err := in.Tx().Exec(ctx, "UPDATE loop SET briefs = 0"); err != nil {
+	err = store.WriteTx(t.Context(), func(ctx context.Context, tx *perdure.WriteTx) error {
+		if _, err := tx.Exec(ctx, "UPDATE loop SET briefs = 0"); err != nil {
 			return err
 		}
-		_, err := in.Tx().Exec(ctx, "DELETE FROM brief")
+		_, err := tx.Exec(ctx, "DELETE FROM brief")
 		return err
 	})
 	if err != nil {

@@ -40,9 +40,9 @@ func (e *Engine) Adopt(ctx context.Context, a Adoption) (perdure.Tree, error) {
 		return perdure.Tree{}, err
 	}
 	first := record.Beginning{Loop: record.Loop{Place: place, Status: record.Paused, Step: stepBegin, Iteration: a.Past.Iteration, State: state},
-		Iterations: a.Iterations, Blobs: a.Blobs, Notes: []record.Note{{Kind: record.EventImported, Data: map[string]any{"loop_id": a.Past.LoopID,
+		Iterations: a.Iterations, Blobs: a.Blobs, Events: []record.Event{{Kind: record.EventImported, Data: map[string]any{"loop_id": a.Past.LoopID,
 			"from": a.Past.From, "iteration": a.Past.Iteration, "iterations": len(a.Iterations)}}}}
-	tree, err := e.cfg.Store.CreateTree(ctx, e.spec(&a.Config, raw, nil, first.With))
+	tree, err := e.cfg.Store.CreateTree(ctx, e.spec(&a.Config, raw, nil, first.InTx))
 	failpoint.Hit("loop.adopted")
 	return tree, err
 }

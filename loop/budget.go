@@ -70,13 +70,13 @@ func (w *warnings) observe(n hook.Notice) {
 	}
 }
 
-func (w *warnings) take() []record.Note {
+func (w *warnings) take() []record.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var notes []record.Note
+	var events []record.Event
 	for _, one := range w.all {
-		notes = append(notes, record.Note{Kind: EventWarning, Data: map[string]any{"iteration": one.Iteration, "kind": one.Kind, "message": one.Message}})
+		events = append(events, record.Event{Kind: EventWarning, Data: map[string]any{"iteration": one.Iteration, "kind": one.Kind, "message": one.Message}})
 	}
 	w.all = nil
-	return notes
+	return events
 }

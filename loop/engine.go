@@ -126,12 +126,13 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 		return perdure.Tree{}, err
 	}
 	first := record.Beginning{Loop: record.Loop{Place: place, Status: record.Running, Step: stepBegin, State: json.RawMessage("{}")}}
-	return e.cfg.Store.CreateTree(ctx, e.spec(&cfg, raw, req.Owner, first.With))
+	return e.cfg.Store.CreateTree(ctx, e.spec(&cfg, raw, req.Owner, first.InTx))
 }
 
-// spec is the tree of a loop, with what its first rows are written by.
-func (e *Engine) spec(cfg *config.Config, raw json.RawMessage, owner *perdure.Session, with func(context.Context, *perdure.Within, *perdure.Tree) error) perdure.TreeSpec {
-	return perdure.TreeSpec{Kind: record.KindLoop, Name: Slug(cfg.Task), Config: raw, Owner: owner, Limits: cfg.Limits(), With: with,
+// spec returns the tree of a loop; inTx writes the loop's first rows.
+func (e *Engine) spec(cfg *config.Config, raw json.RawMessage, owner *perdure.Session,
+	inTx func(context.Context, *perdure.WriteTx, *perdure.Tree) error) perdure.TreeSpec {
+	return perdure.TreeSpec{Kind: record.KindLoop, Name: Slug(cfg.Task), Config: raw, Owner: owner, Limits: cfg.Limits(), InTx: inTx,
 		Placement: perdure.Placement{Host: e.cfg.Store.Placement().Host, Workspace: cfg.Workspace}, Root: perdure.TaskSpec{Prompt: cfg.Task, Agent: cfg.Agent}}
 }
 

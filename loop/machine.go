@@ -149,7 +149,7 @@ func (r *run) save(ctx context.Context) error {
 		return err
 	}
 	r.loop.State = raw
-	r.change.Notes = append(r.change.Notes, r.warnings.take()...)
+	r.change.Events = append(r.change.Events, r.warnings.take()...)
 	r.change.Loop = &r.loop
 	err = r.e.records.Save(ctx, r.l, r.change)
 	r.change = record.Change{}
@@ -158,7 +158,7 @@ func (r *run) save(ctx context.Context) error {
 
 // note leaves an event.
 func (r *run) note(kind perdure.EventKind, data map[string]any) {
-	r.change.Notes = append(r.change.Notes, record.Note{Kind: kind, Data: data})
+	r.change.Events = append(r.change.Events, record.Event{Kind: kind, Data: data})
 }
 
 func (e *Engine) load(ctx context.Context, l *perdure.Lease) (*run, error) {

@@ -134,7 +134,7 @@ func (a *attempt) divide(ctx context.Context, d *division) error {
 	whole := &node{Total: len(parts), File: a.node.File, Divided: a.node.Divided + 1, Head: max(p.head, a.node.Head), Draw: a.draw(),
 		merge: a.partsMerge(a.l.Task.Merge)}
 	nodes := whole.spread(parts, 0, a.run.cfg.MaxChildren)
-	if err := a.l.Note(ctx, EventDivided, map[string]any{"model": d.m.name, "tokens": d.request, "parts": len(parts)}); err != nil {
+	if err := a.l.AppendEvent(ctx, EventDivided, map[string]any{"model": d.m.name, "tokens": d.request, "parts": len(parts)}); err != nil {
 		return err
 	}
 	return a.spawn(ctx, nodes)

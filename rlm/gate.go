@@ -171,7 +171,7 @@ func (g *gate) judge(ctx context.Context) (err error) {
 	r := g.describe(n - 1)
 	last, done := lastWrite(ctx)
 	defer done()
-	return g.a.l.Note(last, EventGateScored, map[string]any{"round": n, "rounds": g.a.run.cfg.GateRounds, "score": r.Score,
+	return g.a.l.AppendEvent(last, EventGateScored, map[string]any{"round": n, "rounds": g.a.run.cfg.GateRounds, "score": r.Score,
 		"min_score": *g.a.run.cfg.MinScore, "passed": g.passed(), "model": r.Model, "judge": g.a.run.judge.name,
 		"critique": shorten(r.Critique, keptCritique), "note": r.Note})
 }

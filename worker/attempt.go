@@ -54,7 +54,7 @@ func (w *Worker) fail(ctx context.Context, l *perdure.Lease, cause error) error 
 	var p *panicError
 	if errors.As(cause, &p) {
 		note := map[string]string{"value": p.value, "stack": p.stack}
-		if err := l.Note(ctx, EventPanic, note); err != nil {
+		if err := l.AppendEvent(ctx, EventPanic, note); err != nil {
 			return err
 		}
 	}

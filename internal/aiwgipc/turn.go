@@ -112,7 +112,7 @@ func (t *turn) begin(ctx context.Context, pid int64) error {
 		return err
 	}
 	t.k.fence = t.k.lease.Fence()
-	return t.k.lease.Note(ctx, perdure.EventTaskProgress, worker{t.k.fence, pid})
+	return t.k.lease.AppendEvent(ctx, perdure.EventTaskProgress, worker{t.k.fence, pid})
 }
 
 // resume leases a task again for the worker who had it last.

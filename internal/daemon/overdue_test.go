@@ -41,12 +41,12 @@ func TestWorkEndsWhatWaitsTooLong(t *testing.T) {
 			<-changed
 		}
 	}
-	err = store.Write(t.Context(), func(ctx context.Context, w *perdure.Within) error {
-		key, err := w.Key(ctx, tree.ID)
+	err = store.WriteTx(t.Context(), func(ctx context.Context, tx *perdure.WriteTx) error {
+		key, err := tx.TreeKey(ctx, tree.ID)
 		if err != nil {
 			return err
 		}
-		return w.SetLimits(ctx, key, perdure.Limits{WallTime: time.Nanosecond})
+		return tx.SetLimits(ctx, key, perdure.Limits{WallTime: time.Nanosecond})
 	})
 	if err != nil {
 		t.Fatal(err)

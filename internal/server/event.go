@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/sqldb"
 	"github.com/perdure/perdure/internal/survey"
 )
 
@@ -64,8 +63,8 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 
 // skipTo leaves out all events of a tree but the newest.
 func (s *server) skipTo(ctx context.Context, filter *perdure.EventFilter, newest int) error {
-	return s.store.Snapshot(ctx, filter.Tree, func(snap *sqldb.Snapshot) error {
-		after, err := survey.Tail(ctx, snap, filter.After, newest)
+	return s.store.ReadTx(ctx, func(ctx context.Context, tx *perdure.ReadTx) error {
+		after, err := survey.Tail(ctx, tx, filter.Tree, filter.After, newest)
 		filter.After = after
 		return err
 	})

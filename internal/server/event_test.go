@@ -21,7 +21,7 @@ import (
 
 // note appends an event of a claimed task.
 func note(ctx context.Context, l *perdure.Lease, n, size int) error {
-	return l.Note(ctx, "tool.called", map[string]any{"n": n, "fill": strings.Repeat("x", size)})
+	return l.AppendEvent(ctx, "tool.called", map[string]any{"n": n, "fill": strings.Repeat("x", size)})
 }
 
 // talker is a running task that can append events.

@@ -1,11 +1,11 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/sqldb"
 	"github.com/perdure/perdure/internal/survey"
 )
 
@@ -33,8 +33,8 @@ func (s *server) treeOutline(w http.ResponseWriter, r *http.Request) error {
 	page := struct {
 		Rows []survey.Row `json:"rows"`
 	}{}
-	err = s.store.Snapshot(r.Context(), id, func(snap *sqldb.Snapshot) error {
-		page.Rows, err = survey.Outline(r.Context(), snap, query)
+	err = s.store.ReadTx(r.Context(), func(ctx context.Context, tx *perdure.ReadTx) error {
+		page.Rows, err = survey.Outline(ctx, tx, id, query)
 		return err
 	})
 	if err != nil {
@@ -53,8 +53,8 @@ func (s *server) treeReport(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var report *survey.Report
-	err = s.store.Snapshot(r.Context(), id, func(snap *sqldb.Snapshot) error {
-		report, err = survey.Survey(r.Context(), snap, id)
+	err = s.store.ReadTx(r.Context(), func(ctx context.Context, tx *perdure.ReadTx) error {
+		report, err = survey.Survey(ctx, tx, id)
 		return err
 	})
 	if err != nil {
@@ -72,7 +72,7 @@ type slowest struct {
 }
 
 // slowestOf finds it among the running tasks; nil when there are none.
-func (s *server) slowestOf(r *http.Request, id perdure.TreeID, active []perdure.ActiveTask) (*slowest, error) {
+func (s *server) slowestOf(r *http.Request, active []perdure.ActiveTask) (*slowest, error) {
 	if len(active) == 0 {
 		return nil, nil
 	}
@@ -82,13 +82,10 @@ func (s *server) slowestOf(r *http.Request, id perdure.TreeID, active []perdure.
 			slow.ActiveTask = a
 		}
 	}
-	err := s.store.Snapshot(r.Context(), id, func(snap *sqldb.Snapshot) error {
-		call, found, err := survey.Open(r.Context(), snap, slow.Task)
-		if found {
-			since := time.UnixMicro(call.Since).UTC()
-			slow.Model, slow.CallSince = call.Model, &since
-		}
-		return err
-	})
+	call, found, err := survey.Open(r.Context(), s.store.Reader(), slow.Task)
+	if found {
+		since := time.UnixMicro(call.Since).UTC()
+		slow.Model, slow.CallSince = call.Model, &since
+	}
 	return &slow, err
 }

@@ -200,7 +200,7 @@ func (s *server) treeStatus(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	slow, err := s.slowestOf(r, id, active)
+	slow, err := s.slowestOf(r, active)
 	if err != nil {
 		return err
 	}

@@ -32,8 +32,8 @@ func positional(q string) string {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// text returns a statement as the database at hand takes it best.
-func (db *DB) text(q string) string {
+// Text returns a statement in the form that this database takes best.
+func (db *DB) Text(q string) string {
 	if db.Name == sqliteName {
 		return positional(q)
 	}

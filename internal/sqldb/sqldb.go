@@ -134,7 +134,7 @@ func (db *DB) Close() error {
 func (db *DB) Query(ctx context.Context, q string, args ...any) (*sql.Rows, error) {
 	var rows *sql.Rows
 	err := db.again(func() error {
-		st, err := db.reads.get(ctx, db.read, db.text, q) //nolint:sqlclosecheck // kept for the next one
+		st, err := db.reads.get(ctx, db.read, db.Text, q) //nolint:sqlclosecheck // kept for the next one
 		if err == nil {
 			rows, err = st.QueryContext(ctx, args...) //nolint:rowserrcheck,sqlclosecheck // who reads them looks and closes them
 		}
@@ -152,7 +152,7 @@ func (db *DB) QueryRow(ctx context.Context, q string, args []any, dest ...any) e
 	}
 	ctx = context.WithoutCancel(ctx)
 	return db.again(func() error {
-		st, err := db.reads.get(ctx, db.read, db.text, q) //nolint:sqlclosecheck // kept for the next one
+		st, err := db.reads.get(ctx, db.read, db.Text, q) //nolint:sqlclosecheck // kept for the next one
 		if err != nil {
 			return err
 		}

@@ -142,7 +142,7 @@ func (tx *Tx) stmt(ctx context.Context, q string) (*sql.Stmt, error) {
 	if st := tx.db.stmts[q]; st != nil {
 		return st, nil
 	}
-	st, err := tx.db.conn.PrepareContext(ctx, tx.db.text(q))
+	st, err := tx.db.conn.PrepareContext(ctx, tx.db.Text(q))
 	if err != nil {
 		return nil, tx.db.classify(err)
 	}

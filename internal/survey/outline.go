@@ -2,11 +2,12 @@ package survey
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"strconv"
 	"strings"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/sqldb"
 )
 
 // Query selects rows of an outline.
@@ -34,21 +35,23 @@ type Query struct {
 func (q *Query) Matches() bool { return q.All || len(q.States) > 0 || q.Text != "" }
 
 // Outline returns the rows that q selects.
-func Outline(ctx context.Context, s *sqldb.Snapshot, q Query) ([]Row, error) {
-	r := newReader(s)
+func Outline(ctx context.Context, tx *perdure.ReadTx, tree perdure.TreeID, q Query) ([]Row, error) {
+	r, err := newReader(ctx, tx, tree)
 	switch {
+	case err != nil:
+		return nil, err
 	case len(q.Tasks) > 0:
 		return r.tasks(ctx, q.Tasks)
 	case q.Matches():
 		return r.matches(ctx, &q)
 	}
-	return r.rows(ctx, sqlSurveyChildren, s.Tree, int64(q.Parent), q.From, q.Limit)
+	return r.rows(ctx, sqlSurveyChildren, r.tree, int64(q.Parent), q.From, q.Limit)
 }
 
 func (r *reader) tasks(ctx context.Context, ids []perdure.TaskID) ([]Row, error) {
 	rows := make([]Row, 0, len(ids))
 	for _, id := range ids {
-		found, err := r.rows(ctx, sqlSurveyTask, r.Tree, int64(id))
+		found, err := r.rows(ctx, sqlSurveyTask, r.tree, int64(id))
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +61,7 @@ func (r *reader) tasks(ctx context.Context, ids []perdure.TaskID) ([]Row, error)
 }
 
 func (r *reader) matches(ctx context.Context, q *Query) ([]Row, error) {
-	text, args := sqlSurveyMatches, []any{r.Tree, int64(q.After)}
+	text, args := sqlSurveyMatches, []any{r.tree, int64(q.After)}
 	arg := func(v any) string {
 		args = append(args, v)
 		return "$" + strconv.Itoa(len(args))
@@ -94,7 +97,7 @@ const sqlSurveyRoot = `SELECT root FROM tree WHERE id = $1`
 // first is the ID of the tree's first task.
 func (r *reader) first(ctx context.Context) (int64, error) {
 	var first int64
-	err := r.Each(ctx, sqlSurveyRoot, []any{r.Tree}, func(scan func(dest ...any) error) error { return scan(&first) })
+	err := r.QueryRow(ctx, sqlSurveyRoot, r.tree).Scan(&first)
 	return first, err
 }
 
@@ -116,8 +119,15 @@ const (
 
 // Tail returns the number behind which the newest events of the tree are, at
 // most so many; not below after.
-func Tail(ctx context.Context, s *sqldb.Snapshot, after int64, newest int) (int64, error) {
-	err := s.Each(ctx, sqlSurveyTail, []any{s.Tree, after, newest}, func(scan func(dest ...any) error) error { return scan(&after) })
+func Tail(ctx context.Context, tx *perdure.ReadTx, tree perdure.TreeID, after int64, newest int) (int64, error) {
+	key, err := tx.TreeKey(ctx, tree)
+	if err != nil {
+		return after, err
+	}
+	err = tx.QueryRow(ctx, sqlSurveyTail, key, after, newest).Scan(&after)
+	if errors.Is(err, sql.ErrNoRows) {
+		return after, nil
+	}
 	return after, err
 }
 
@@ -129,12 +139,10 @@ type OpenCall struct {
 }
 
 // Open returns the newest open call of a task; false without one.
-func Open(ctx context.Context, s *sqldb.Snapshot, task perdure.TaskID) (OpenCall, bool, error) {
-	var c OpenCall
-	found := false
-	err := s.Each(ctx, sqlSurveyCall, []any{int64(task)}, func(scan func(dest ...any) error) error {
-		found = true
-		return scan(&c.Model, &c.Since)
-	})
-	return c, found, err
+func Open(ctx context.Context, q perdure.Querier, task perdure.TaskID) (c OpenCall, found bool, err error) {
+	err = q.QueryRow(ctx, sqlSurveyCall, int64(task)).Scan(&c.Model, &c.Since)
+	if errors.Is(err, sql.ErrNoRows) {
+		return c, false, nil
+	}
+	return c, err == nil, err
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/sqldb"
 )
 
 // Bounds of what a report lists by name. Everything is counted.
@@ -114,9 +113,13 @@ type task struct {
 }
 
 // Survey looks at the whole tree. It takes about 200 bytes of memory a task.
-func Survey(ctx context.Context, s *sqldb.Snapshot, tree perdure.TreeID) (*Report, error) {
-	v := &view{reader: newReader(s), byID: make(map[int64]*task), kinds: make(map[string]int64), models: make(map[string]*Model)}
-	v.report = &Report{Tree: tree, At: time.UnixMicro(s.Now).UTC(), Failures: []Row{}, Slowest: []Row{},
+func Survey(ctx context.Context, tx *perdure.ReadTx, tree perdure.TreeID) (*Report, error) {
+	r, err := newReader(ctx, tx, tree)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{reader: r, byID: make(map[int64]*task), kinds: make(map[string]int64), models: make(map[string]*Model)}
+	v.report = &Report{Tree: tree, At: tx.Now(), Failures: []Row{}, Slowest: []Row{},
 		Depths: []Depth{}, Models: []Model{}, ErrorKinds: []ErrorKind{}, Outline: []OutlineRow{}}
 	for _, step := range []func(context.Context) error{v.readTasks, v.readCalls, v.listTasks, v.outline} {
 		if err := step(ctx); err != nil {
@@ -140,7 +143,7 @@ type view struct {
 }
 
 func (v *view) readTasks(ctx context.Context) error {
-	err := v.Each(ctx, sqlSurveyAll, []any{v.Tree}, func(scan func(dest ...any) error) error {
+	err := v.each(ctx, sqlSurveyAll, []any{v.tree}, func(scan scanFunc) error {
 		t := new(task)
 		u := &t.usage
 		var state, session, claimed, cost int64
@@ -151,7 +154,7 @@ func (v *view) readTasks(ctx context.Context) error {
 		if !t.state.Terminal() {
 			t.ended = 0
 			if session != 0 {
-				t.active += max(v.Now-claimed, 0)
+				t.active += max(v.now-claimed, 0)
 			}
 		}
 		if t.state == perdure.Failed {
@@ -208,7 +211,7 @@ const (
 )
 
 func (v *view) readCalls(ctx context.Context) error {
-	return v.Each(ctx, sqlSurveyCalls, []any{v.Tree}, func(scan func(dest ...any) error) error {
+	return v.each(ctx, sqlSurveyCalls, []any{v.tree}, func(scan scanFunc) error {
 		var name string
 		var state, tries, started, ended int64
 		var cost *int64
@@ -236,7 +239,7 @@ func (v *view) readCalls(ctx context.Context) error {
 		m.Retries += max(tries-1, 0)
 		m.Usage = plus(m.Usage, u)
 		if ended == 0 {
-			ended = v.Now
+			ended = v.now
 		} else {
 			took := float64(ended-started) / 1000
 			m.BusyMS, m.MaxMS = m.BusyMS+took, max(m.MaxMS, took)
@@ -273,7 +276,7 @@ func (v *view) listTasks(ctx context.Context) error {
 		if t.active == 0 {
 			break
 		}
-		rows, err := v.rows(ctx, sqlSurveyTask, v.Tree, t.id)
+		rows, err := v.rows(ctx, sqlSurveyTask, v.tree, t.id)
 		if err != nil {
 			return err
 		}
@@ -288,7 +291,7 @@ func (v *view) listTasks(ctx context.Context) error {
 		if len(v.report.Failures) == maxFailures {
 			continue
 		}
-		rows, err := v.rows(ctx, sqlSurveyTask, v.Tree, t.id)
+		rows, err := v.rows(ctx, sqlSurveyTask, v.tree, t.id)
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/sqldb"
 )
 
 const (
@@ -69,11 +68,34 @@ const (
 
 // reader reads rows of one tree.
 type reader struct {
-	*sqldb.Snapshot
+	*perdure.ReadTx
+	tree  int64 // the tree's number in the database
+	now   int64 // the time of the transaction, in microseconds since 1970
 	alive map[int64]bool
 }
 
-func newReader(s *sqldb.Snapshot) *reader { return &reader{Snapshot: s, alive: make(map[int64]bool)} }
+func newReader(ctx context.Context, tx *perdure.ReadTx, id perdure.TreeID) (*reader, error) {
+	tree, err := tx.TreeKey(ctx, id)
+	return &reader{ReadTx: tx, tree: tree, now: tx.Now().UnixMicro(), alive: make(map[int64]bool)}, err
+}
+
+// scanFunc copies the columns of a row.
+type scanFunc = func(dest ...any) error
+
+// each runs a query and calls row for each row of its result.
+func (r *reader) each(ctx context.Context, query string, args []any, row func(scanFunc) error) error {
+	rows, err := r.Query(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
 
 // states are by their number in the database.
 func stateOf(n int64) perdure.State {
@@ -87,7 +109,7 @@ func stateOf(n int64) perdure.State {
 func (r *reader) rows(ctx context.Context, q string, args ...any) ([]Row, error) {
 	rows := []Row{}
 	var sessions []int64
-	err := r.Each(ctx, q, args, func(scan func(dest ...any) error) error {
+	err := r.each(ctx, q, args, func(scan scanFunc) error {
 		var row Row
 		var state, session, ready, started, claimed, active, cost, ended int64
 		var kind, message string
@@ -101,7 +123,7 @@ func (r *reader) rows(ctx context.Context, q string, args ...any) ([]Row, error)
 		case row.State.Terminal():
 			row.CompletedAt = instant(ended)
 		case session != 0:
-			active += max(r.Now-claimed, 0)
+			active += max(r.now-claimed, 0)
 		}
 		if kind != "" && row.State == perdure.Failed {
 			row.Error = &perdure.TaskError{Kind: kind, Message: head(message, messageRunes)}
@@ -132,7 +154,7 @@ func (r *reader) lost(ctx context.Context, session int64) (bool, error) {
 	alive, known := r.alive[session]
 	if !known {
 		var err error
-		if alive, err = r.Alive(ctx, session); err != nil {
+		if alive, err = r.SessionAlive(ctx, session); err != nil {
 			return false, err
 		}
 		r.alive[session] = alive
@@ -143,7 +165,7 @@ func (r *reader) lost(ctx context.Context, session int64) (bool, error) {
 // label makes one short line of the beginning of a prompt.
 func (r *reader) label(ctx context.Context, column string) (string, error) {
 	if strings.HasPrefix(column, refMark) {
-		text, err := r.Text(ctx, column)
+		text, err := r.Text(ctx, r.tree, column)
 		if err != nil {
 			return "", err
 		}

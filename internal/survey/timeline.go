@@ -80,7 +80,7 @@ func (v *view) leaves() []span {
 		}
 		end := t.ended
 		if end == 0 {
-			end = v.Now
+			end = v.now
 		}
 		spans = append(spans, span{t.started, end})
 	}

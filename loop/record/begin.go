@@ -15,41 +15,40 @@ type Beginning struct {
 	// Iterations are those of before. Their tasks are the root's.
 	Iterations []Iteration
 	// Blobs are what the records refer to.
-	Blobs []perdure.BlobRef
-	Notes []Note
+	Blobs  []perdure.BlobRef
+	Events []Event
 }
 
-// With writes it for the tree that is made in the same transaction: it is the
-// With of a [perdure.TreeSpec]. When another loop that has not ended works in the
-// same folder, in one above it or in one below it, the error is one with
-// CodeConflict that names it.
-func (b *Beginning) With(ctx context.Context, w *perdure.Within, tree *perdure.Tree) error {
+// InTx writes it in the transaction that creates the tree: use it as the InTx of a
+// [perdure.TreeSpec]. It fails with CodeConflict when a loop that has not ended
+// works in the same folder, in a folder above it or in one below it.
+func (b *Beginning) InTx(ctx context.Context, tx *perdure.WriteTx, tree *perdure.Tree) error {
 	l := *b
 	l.Loop.Tree = tree.ID
 	for i := range l.Iterations {
 		l.Iterations[i].Task = tree.Root
 	}
-	return l.write(ctx, w)
+	return l.write(ctx, tx)
 }
 
-func (b *Beginning) write(ctx context.Context, w *perdure.Within) error {
+func (b *Beginning) write(ctx context.Context, tx *perdure.WriteTx) error {
 	const op = "start loop"
 	l := &b.Loop
 	if err := fits(op, "state", l.State, MaxStateBytes); err != nil {
 		return err
 	}
-	key, err := w.Key(ctx, l.Tree)
+	key, err := tx.TreeKey(ctx, l.Tree)
 	if err != nil {
 		return err
 	}
-	if err := alone(ctx, w, l); err != nil {
+	if err := alone(ctx, tx, l); err != nil {
 		return err
 	}
-	if _, err := w.Tx().Exec(ctx, sqlAddLoop, key, l.Place, string(l.Status), l.Step, l.Iteration, string(l.State), w.Now().UnixMicro(), briefForm); err != nil {
+	if _, err := tx.Exec(ctx, sqlAddLoop, key, l.Place, string(l.Status), l.Step, l.Iteration, string(l.State), tx.Now().UnixMicro(), briefForm); err != nil {
 		return err
 	}
 	for _, ref := range b.Blobs {
-		if err := w.Refer(ctx, key, ref); err != nil {
+		if err := tx.AddBlobRef(ctx, key, ref); err != nil {
 			return err
 		}
 	}
@@ -57,12 +56,12 @@ func (b *Beginning) write(ctx context.Context, w *perdure.Within) error {
 		if err := fits(op, "iteration", b.Iterations[i].Data, MaxIterationBytes); err != nil {
 			return err
 		}
-		if err := saveIteration(ctx, w, key, &b.Iterations[i]); err != nil {
+		if err := saveIteration(ctx, tx, key, &b.Iterations[i]); err != nil {
 			return err
 		}
 	}
-	for _, n := range b.Notes {
-		if err := w.Note(key, 0, n.Kind, n.Data); err != nil {
+	for _, e := range b.Events {
+		if err := tx.AppendEvent(key, 0, e.Kind, e.Data); err != nil {
 			return err
 		}
 	}
@@ -75,19 +74,14 @@ const sqlOpenPlaces = `SELECT t.name, l.place FROM loop l JOIN tree t ON t.id = 
 
 // alone refuses a loop where another one works: each would take back what the
 // other one does.
-func alone(ctx context.Context, w *perdure.Within, l *Loop) error {
-	rows, err := w.Tx().Query(ctx, sqlOpenPlaces)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+func alone(ctx context.Context, tx *perdure.WriteTx, l *Loop) error {
+	return each(ctx, tx, func(scan scanFunc) error {
 		var other, place string
-		if err := rows.Scan(&other, &place); err != nil {
+		if err := scan(&other, &place); err != nil {
 			return err
 		}
 		if other == string(l.Tree) || !holds(place, l.Place) && !holds(l.Place, place) {
-			continue
+			return nil
 		}
 		where := "this folder"
 		if place != l.Place {
@@ -95,8 +89,7 @@ func alone(ctx context.Context, w *perdure.Within, l *Loop) error {
 		}
 		return &perdure.Error{Code: perdure.CodeConflict, Op: "start loop", Msg: fmt.Sprintf("the loop of %s works in %s and has not ended", other, where),
 			Hint: "`perdure loop resume " + other + "` continues it, `perdure loop abort " + other + "` ends it"}
-	}
-	return rows.Err()
+	}, sqlOpenPlaces)
 }
 
 // holds tells whether a place is another one or a folder above it.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/failpoint"
-	"github.com/perdure/perdure/internal/sqldb"
 )
 
 // briefForm is the form of the briefs that this program writes. It is to be
@@ -154,7 +153,7 @@ const (
 
 // saveBrief writes the brief of an iteration in the transaction that writes the
 // iteration.
-func saveBrief(ctx context.Context, w *perdure.Within, key int64, it *Iteration) error {
+func saveBrief(ctx context.Context, tx *perdure.WriteTx, key int64, it *Iteration) error {
 	s, data := shorten(it)
 	kinds, err := s.kinds()
 	if err != nil {
@@ -165,7 +164,7 @@ func saveBrief(ctx context.Context, w *perdure.Within, key int64, it *Iteration)
 		quality = *it.Quality
 	}
 	t := &s.Times
-	_, err = w.Tx().Exec(ctx, sqlPutBrief, key, it.Number, int64(it.Task), string(it.Status), quality, it.StartedAt.UnixMicro(), column(it.EndedAt),
+	_, err = tx.Exec(ctx, sqlPutBrief, key, it.Number, int64(it.Task), string(it.Status), quality, it.StartedAt.UnixMicro(), column(it.EndedAt),
 		digit(s.eligible(it)), digit(s.Check.Passed), len(s.Regressions), len(s.Recoveries), digit(s.AgentError != ""), len(s.Warnings), digit(s.Sealed != nil),
 		t.Agent+t.Check+t.Metrics, t.Snapshot+t.Hooks+t.Engine, kinds, data)
 	return err
@@ -184,7 +183,7 @@ func (r *Records) Briefs(ctx context.Context, tree perdure.TreeID, from, limit i
 	if err := r.fill(ctx, tree); err != nil {
 		return nil, err
 	}
-	return iterations(ctx, r.store.Reader().Query, sqlBriefs, []any{string(tree), from, limit})
+	return iterations(ctx, r.store.Reader(), sqlBriefs, string(tree), from, limit)
 }
 
 // Regressed lists the iterations below a number that made something worse, the
@@ -193,7 +192,7 @@ func (r *Records) Regressed(ctx context.Context, tree perdure.TreeID, below, lim
 	if err := r.fill(ctx, tree); err != nil {
 		return nil, err
 	}
-	return iterations(ctx, r.store.Reader().Query, sqlRegressed, []any{string(tree), below, limit})
+	return iterations(ctx, r.store.Reader(), sqlRegressed, string(tree), below, limit)
 }
 
 // Candidates lists, in their order, the iterations among which the best one is,
@@ -205,25 +204,28 @@ func (r *Records) Candidates(ctx context.Context, tree perdure.TreeID, threshold
 		return nil, err
 	}
 	var list []Iteration
-	err := r.store.Snapshot(ctx, tree, func(s *sqldb.Snapshot) (err error) {
-		list, err = candidates(ctx, s, threshold)
+	err := r.store.ReadTx(ctx, func(ctx context.Context, tx *perdure.ReadTx) error {
+		key, err := tx.TreeKey(ctx, tree)
+		if err == nil {
+			list, err = candidates(ctx, tx, key, threshold)
+		}
 		return err
 	})
 	return list, err
 }
 
-func candidates(ctx context.Context, s *sqldb.Snapshot, threshold int) ([]Iteration, error) {
+func candidates(ctx context.Context, tx *perdure.ReadTx, key int64, threshold int) ([]Iteration, error) {
 	all := []Iteration{}
-	add := func(scan func(...any) error) error {
+	add := func(scan scanFunc) error {
 		it, err := scanIteration(scan)
 		all = append(all, it)
 		return err
 	}
 	for _, passed := range []int{0, 1} {
-		if err := s.Each(ctx, sqlHighest, []any{s.Tree, passed}, add); err != nil {
+		if err := each(ctx, tx, add, sqlHighest, key, passed); err != nil {
 			return nil, err
 		}
-		if err := s.Each(ctx, sqlLatest, []any{s.Tree, passed, threshold}, add); err != nil {
+		if err := each(ctx, tx, add, sqlLatest, key, passed, threshold); err != nil {
 			return nil, err
 		}
 	}
@@ -239,7 +241,7 @@ const sqlBriefed = `UPDATE loop SET briefs = $2 WHERE tree = $1`
 func (r *Records) fill(ctx context.Context, tree perdure.TreeID) error {
 	const op = "read loop"
 	form := 0
-	err := r.store.Reader().QueryRow(ctx, sqlBriefForm, []any{string(tree)}, &form)
+	err := r.store.Reader().QueryRow(ctx, sqlBriefForm, string(tree)).Scan(&form)
 	if errors.Is(err, sql.ErrNoRows) {
 		return &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: fmt.Sprintf("%q is no loop", tree)}
 	}
@@ -248,17 +250,17 @@ func (r *Records) fill(ctx context.Context, tree perdure.TreeID) error {
 	}
 	const page = 200 // what a transaction of others may have to wait for
 	for from := 0; form < briefForm; failpoint.Hit("loop.briefs_filled") {
-		err := r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
-			key, err := w.Key(ctx, tree)
+		err := r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
+			key, err := tx.TreeKey(ctx, tree)
 			if err != nil {
 				return err
 			}
-			list, err := iterations(ctx, w.Tx().Query, sqlIterations, []any{string(tree), from, page})
+			list, err := iterations(ctx, tx, sqlIterations, string(tree), from, page)
 			if err != nil {
 				return err
 			}
 			for i := range list {
-				if err := saveBrief(ctx, w, key, &list[i]); err != nil {
+				if err := saveBrief(ctx, tx, key, &list[i]); err != nil {
 					return err
 				}
 			}
@@ -266,7 +268,7 @@ func (r *Records) fill(ctx context.Context, tree perdure.TreeID) error {
 				from = list[page-1].Number + 1
 				return nil
 			}
-			_, err = w.Tx().Exec(ctx, sqlBriefed, key, briefForm)
+			_, err = tx.Exec(ctx, sqlBriefed, key, briefForm)
 			form = briefForm
 			return err
 		})

@@ -65,23 +65,23 @@ func (r *Records) MarkFalse(ctx context.Context, tree perdure.TreeID, marks []Fa
 	if _, err := r.Loop(ctx, tree); err != nil {
 		return 0, err
 	}
-	err = r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
-		key, err := w.Key(ctx, tree)
+	err = r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
+		key, err := tx.TreeKey(ctx, tree)
 		if err != nil {
 			return err
 		}
-		fresh, err = markFalse(ctx, w, key, marks)
+		fresh, err = markFalse(ctx, tx, key, marks)
 		return err
 	})
 	return fresh, err
 }
 
-func markFalse(ctx context.Context, w *perdure.Within, key int64, marks []FalseAlarm) (fresh int, err error) {
+func markFalse(ctx context.Context, tx *perdure.WriteTx, key int64, marks []FalseAlarm) (fresh int, err error) {
 	if len(marks) == 0 {
 		return 0, nil
 	}
 	var had int
-	if err := w.Tx().QueryRow(ctx, sqlCountFalse, []any{key}, &had); err != nil {
+	if err := tx.QueryRow(ctx, sqlCountFalse, key).Scan(&had); err != nil {
 		return 0, err
 	}
 	if had+len(marks) > MaxFalseAlarms {
@@ -90,7 +90,7 @@ func markFalse(ctx context.Context, w *perdure.Within, key int64, marks []FalseA
 	}
 	for i := range marks {
 		m := &marks[i]
-		n, err := w.Tx().Exec(ctx, sqlMarkFalse, key, m.Fingerprint, m.Iteration, m.Event, m.What, m.By, m.Reason, w.Now().UnixMicro())
+		n, err := tx.Exec(ctx, sqlMarkFalse, key, m.Fingerprint, m.Iteration, m.Event, m.What, m.By, m.Reason, tx.Now().UnixMicro())
 		if err != nil {
 			return 0, err
 		}
@@ -99,24 +99,17 @@ func markFalse(ctx context.Context, w *perdure.Within, key int64, marks []FalseA
 	if fresh == 0 {
 		return 0, nil
 	}
-	return fresh, w.Note(key, 0, EventFalseAlarm, map[string]any{"findings": fresh, "event": marks[0].Event, "what": marks[0].What, "by": marks[0].By, "reason": marks[0].Reason})
+	return fresh, tx.AppendEvent(key, 0, EventFalseAlarm, map[string]any{"findings": fresh, "event": marks[0].Event, "what": marks[0].What, "by": marks[0].By, "reason": marks[0].Reason})
 }
 
 // FalseAlarms lists what a person marked in a loop, in the order of that.
 func (r *Records) FalseAlarms(ctx context.Context, tree perdure.TreeID) ([]FalseAlarm, error) {
-	const op = "list false alarms"
 	list := []FalseAlarm{}
-	rows, err := r.store.Reader().Query(ctx, sqlFalseAlarms, string(tree), MaxFalseAlarms)
-	if err != nil {
-		return nil, wrap(op, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := each(ctx, r.store.Reader(), func(scan scanFunc) error {
 		var m FalseAlarm
-		if err := rows.Scan(&m.Fingerprint, &m.Iteration, &m.Event, &m.What, &m.By, &m.Reason, (*micros)(&m.At)); err != nil {
-			return nil, wrap(op, err)
-		}
+		err := scan(&m.Fingerprint, &m.Iteration, &m.Event, &m.What, &m.By, &m.Reason, (*micros)(&m.At))
 		list = append(list, m)
-	}
-	return list, wrap(op, rows.Err())
+		return err
+	}, sqlFalseAlarms, string(tree), MaxFalseAlarms)
+	return list, wrap("list false alarms", err)
 }

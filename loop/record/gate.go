@@ -94,22 +94,22 @@ const (
 	sqlAskLoop = `UPDATE loop SET wish = $2, updated_at = $3 WHERE tree = $1 AND status IN ('running', 'paused', 'completing')`
 )
 
-func openGate(ctx context.Context, w *perdure.Within, key int64, g *Gate) error {
+func openGate(ctx context.Context, tx *perdure.WriteTx, key int64, g *Gate) error {
 	if g == nil {
 		return nil
 	}
-	if err := addGate(ctx, w, key, g); err != nil {
+	if err := addGate(ctx, tx, key, g); err != nil {
 		return err
 	}
-	return w.Note(key, 0, EventGateOpened, map[string]any{"gate": g.Number, "kind": g.Kind, "iteration": g.Iteration})
+	return tx.AppendEvent(key, 0, EventGateOpened, map[string]any{"gate": g.Number, "kind": g.Kind, "iteration": g.Iteration})
 }
 
-func addGate(ctx context.Context, w *perdure.Within, key int64, g *Gate) error {
-	if err := w.Tx().QueryRow(ctx, sqlGateNumber, []any{key}, &g.Number); err != nil {
+func addGate(ctx context.Context, tx *perdure.WriteTx, key int64, g *Gate) error {
+	if err := tx.QueryRow(ctx, sqlGateNumber, key).Scan(&g.Number); err != nil {
 		return err
 	}
-	g.OpenedAt = w.Now()
-	_, err := w.Tx().Exec(ctx, sqlOpenGate, key, g.Number, g.Iteration, string(g.Kind), string(g.Question), g.OpenedAt.UnixMicro(), column(g.ExpiresAt))
+	g.OpenedAt = tx.Now()
+	_, err := tx.Exec(ctx, sqlOpenGate, key, g.Number, g.Iteration, string(g.Kind), string(g.Question), g.OpenedAt.UnixMicro(), column(g.ExpiresAt))
 	return err
 }
 
@@ -149,49 +149,49 @@ func (r *Records) Answer(ctx context.Context, tree perdure.TreeID, number int, d
 	if err := d.checkText(g.Run); err != nil {
 		return g, err
 	}
-	err = r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
-		key, err := w.Key(ctx, tree)
+	err = r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
+		key, err := tx.TreeKey(ctx, tree)
 		if err != nil {
 			return err
 		}
 		if !g.Run {
-			return g.close(ctx, w, key, &d, EventGateAnswered)
+			return g.close(ctx, tx, key, &d, EventGateAnswered)
 		}
-		return g.closeRun(ctx, w, key, &d)
+		return g.closeRun(ctx, tx, key, &d)
 	})
 	return g, err
 }
 
 // close writes down the answer to a gate.
-func (g *Gate) close(ctx context.Context, w *perdure.Within, key int64, d *Decision, kind perdure.EventKind) error {
-	n, err := w.Tx().Exec(ctx, sqlAnswerGate, key, g.Number, d.Answer, d.By, d.Reason, w.Now().UnixMicro())
+func (g *Gate) close(ctx context.Context, tx *perdure.WriteTx, key int64, d *Decision, kind perdure.EventKind) error {
+	n, err := tx.Exec(ctx, sqlAnswerGate, key, g.Number, d.Answer, d.By, d.Reason, tx.Now().UnixMicro())
 	if err != nil {
 		return err
 	}
 	if n == 0 {
 		return &perdure.Error{Code: perdure.CodeConflict, Op: "answer gate", Msg: fmt.Sprintf("gate %d of %s is answered already", g.Number, g.Tree)}
 	}
-	now := w.Now()
+	now := tx.Now()
 	g.Answer, g.AnsweredBy, g.Reason, g.AnsweredAt = d.Answer, d.By, d.Reason, &now
-	if err := w.Note(key, d.Task, kind, map[string]any{"gate": g.Number, "answer": d.Answer, "by": d.By, "reason": d.Reason}); err != nil {
+	if err := tx.AppendEvent(key, d.Task, kind, map[string]any{"gate": g.Number, "answer": d.Answer, "by": d.By, "reason": d.Reason}); err != nil {
 		return err
 	}
-	return w.Rouse(ctx, key)
+	return tx.WakeParked(ctx, key)
 }
 
 // closeRun writes down the answer to the gate of a run, or to a part of it.
-func (g *Gate) closeRun(ctx context.Context, w *perdure.Within, key int64, d *Decision) error {
-	if err := g.stands(ctx, w, key); err != nil {
+func (g *Gate) closeRun(ctx context.Context, tx *perdure.WriteTx, key int64, d *Decision) error {
+	if err := g.stands(ctx, tx, key); err != nil {
 		return err
 	}
-	whole, err := answerRun(ctx, w, key, g, d)
+	whole, err := answerRun(ctx, tx, key, g, d)
 	switch {
 	case err != nil:
 		return err
 	case whole:
-		return g.close(ctx, w, key, d, EventRunGateAnswered)
+		return g.close(ctx, tx, key, d, EventRunGateAnswered)
 	}
-	return w.Note(key, d.Task, EventRunGateAnswered, map[string]any{"gate": g.Number, "answer": d.Answer, "by": d.By, "reason": d.Reason, "task": true})
+	return tx.AppendEvent(key, d.Task, EventRunGateAnswered, map[string]any{"gate": g.Number, "answer": d.Answer, "by": d.By, "reason": d.Reason, "task": true})
 }
 
 func (g *Gate) takes(answer string) error {
@@ -223,27 +223,27 @@ func (r *Records) Ask(ctx context.Context, tree perdure.TreeID, wish Wish) error
 	if _, err := r.Loop(ctx, tree); err != nil {
 		return err
 	}
-	return r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
-		key, err := w.Key(ctx, tree)
+	return r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
+		key, err := tx.TreeKey(ctx, tree)
 		if err != nil {
 			return err
 		}
-		return ask(ctx, w, key, tree, wish)
+		return ask(ctx, tx, key, tree, wish)
 	})
 }
 
-func ask(ctx context.Context, w *perdure.Within, key int64, tree perdure.TreeID, wish Wish) error {
-	n, err := w.Tx().Exec(ctx, sqlAskLoop, key, string(wish), w.Now().UnixMicro())
+func ask(ctx context.Context, tx *perdure.WriteTx, key int64, tree perdure.TreeID, wish Wish) error {
+	n, err := tx.Exec(ctx, sqlAskLoop, key, string(wish), tx.Now().UnixMicro())
 	if err != nil {
 		return err
 	}
 	if n == 0 {
 		return &perdure.Error{Code: perdure.CodeConflict, Op: "ask loop", Msg: fmt.Sprintf("the loop of %s has ended", tree)}
 	}
-	if err := w.Note(key, 0, EventWish, map[string]any{"wish": wish}); err != nil {
+	if err := tx.AppendEvent(key, 0, EventWish, map[string]any{"wish": wish}); err != nil {
 		return err
 	}
-	return w.Rouse(ctx, key)
+	return tx.WakeParked(ctx, key)
 }
 
 // sqlCalled tells what is wanted of a loop, and when its last gate was answered.
@@ -255,15 +255,15 @@ const sqlCalled = `SELECT l.wish, l.status, (SELECT g.answered_at FROM gate g WH
 // caller looked, which then has nobody to wake. atGate tells that the loop waits
 // for its last gate. A paused loop only hears that it is to go on or to end.
 func (r *Records) Park(ctx context.Context, l *perdure.Lease, until time.Time, atGate bool) error {
-	return r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
-		key, err := w.Key(ctx, l.Tree.ID)
+	return r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
+		key, err := tx.TreeKey(ctx, l.Tree.ID)
 		if err != nil {
 			return err
 		}
 		var wish Wish
 		var status Status
 		var answered micros
-		if err := w.Tx().QueryRow(ctx, sqlCalled, []any{key}, (*string)(&wish), (*string)(&status), &answered); err != nil {
+		if err := tx.QueryRow(ctx, sqlCalled, key).Scan((*string)(&wish), (*string)(&status), &answered); err != nil {
 			return err
 		}
 		called := wish != NoWish || atGate && maybe(answered) != nil
@@ -273,7 +273,7 @@ func (r *Records) Park(ctx context.Context, l *perdure.Lease, until time.Time, a
 		if called {
 			until = time.Time{}
 		}
-		return w.Park(ctx, l, until)
+		return tx.Park(ctx, l, until)
 	})
 }
 
@@ -282,34 +282,26 @@ const maxGates = 1000
 
 // Gates lists the gates of a loop in their order; of more than 1,000 the first.
 func (r *Records) Gates(ctx context.Context, tree perdure.TreeID) ([]Gate, error) {
-	return gates(ctx, r.store.Reader().Query, sqlGates, []any{string(tree), maxGates})
+	return gates(ctx, r.store.Reader(), sqlGates, string(tree), maxGates)
 }
 
 // OpenGates lists the gates of all loops that nobody answered; at most 1,000.
 func (r *Records) OpenGates(ctx context.Context) ([]Gate, error) {
-	return gates(ctx, r.store.Reader().Query, sqlOpenOnes, []any{maxGates})
+	return gates(ctx, r.store.Reader(), sqlOpenOnes, maxGates)
 }
 
-func gates(ctx context.Context, ask query, q string, args []any) ([]Gate, error) {
-	const op = "list gates"
+func gates(ctx context.Context, q perdure.Querier, query string, args ...any) ([]Gate, error) {
 	list := []Gate{}
-	rows, err := ask(ctx, q, args...)
-	if err != nil {
-		return nil, wrap(op, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := each(ctx, q, func(scan scanFunc) error {
 		var g Gate
 		var kind string
 		var expires, answered micros
-		err := rows.Scan((*string)(&g.Tree), &kind, &g.Waiting, &g.Number, &g.Iteration, (*string)(&g.Kind), (*text)(&g.Question), (*micros)(&g.OpenedAt), &expires,
+		err := scan((*string)(&g.Tree), &kind, &g.Waiting, &g.Number, &g.Iteration, (*string)(&g.Kind), (*text)(&g.Question), (*micros)(&g.OpenedAt), &expires,
 			&g.Answer, &g.AnsweredBy, &g.Reason, &answered)
-		if err != nil {
-			return nil, wrap(op, err)
-		}
 		g.Run = kind != KindLoop
 		g.ExpiresAt, g.AnsweredAt = maybe(expires), maybe(answered)
 		list = append(list, g)
-	}
-	return list, wrap(op, rows.Err())
+		return err
+	}, query, args...)
+	return list, wrap("list gates", err)
 }

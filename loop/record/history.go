@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/sqldb"
 )
 
 // History is what all iterations of a loop came to, the baseline aside. It costs
@@ -106,22 +105,26 @@ func (r *Records) LoopHistory(ctx context.Context, tree perdure.TreeID, req Hist
 	if err := r.fill(ctx, tree); err != nil {
 		return h, err
 	}
-	err := r.store.Snapshot(ctx, tree, func(s *sqldb.Snapshot) error { return h.read(ctx, s, req) })
+	err := r.store.ReadTx(ctx, func(ctx context.Context, tx *perdure.ReadTx) error {
+		key, err := tx.TreeKey(ctx, tree)
+		if err != nil {
+			return err
+		}
+		return h.read(ctx, tx, key, req)
+	})
 	return h, err
 }
 
-func (h *History) read(ctx context.Context, s *sqldb.Snapshot, req HistoryRequest) (err error) {
-	if h.Candidates, err = candidates(ctx, s, req.Threshold); err != nil || req.Best {
+func (h *History) read(ctx context.Context, tx *perdure.ReadTx, key int64, req HistoryRequest) (err error) {
+	if h.Candidates, err = candidates(ctx, tx, key, req.Threshold); err != nil || req.Best {
 		return err
 	}
-	err = s.Each(ctx, sqlLoopHistory, []any{s.Tree}, func(scan func(...any) error) error {
-		return scan(&h.Iterations, &h.Kept, &h.Reverted, &h.Failed, &h.Running, &h.TookMicros, &h.WorkMS, &h.AddedMS,
-			&h.Recoveries, &h.AgentErrors, &h.LastError, &h.Warnings, &h.LastWarning, &h.LastSealed)
-	})
+	err = tx.QueryRow(ctx, sqlLoopHistory, key).Scan(&h.Iterations, &h.Kept, &h.Reverted, &h.Failed, &h.Running, &h.TookMicros, &h.WorkMS, &h.AddedMS,
+		&h.Recoveries, &h.AgentErrors, &h.LastError, &h.Warnings, &h.LastWarning, &h.LastSealed)
 	if err != nil {
 		return err
 	}
-	err = s.Each(ctx, sqlKinds, []any{s.Tree}, func(scan func(...any) error) error {
+	err = each(ctx, tx, func(scan scanFunc) error {
 		var kinds string
 		var n, first, last int
 		if err := scan(&kinds, &n, &first, &last); err != nil {
@@ -135,14 +138,14 @@ func (h *History) read(ctx context.Context, s *sqldb.Snapshot, req HistoryReques
 			h.Tally(Tally{t.Type, t.Severity, n * t.Count, first, last})
 		}
 		return nil
-	})
+	}, sqlKinds, key)
 	if err != nil {
 		return err
 	}
 	if req.Each == 0 {
 		return nil
 	}
-	return s.Each(ctx, sqlColumns, []any{s.Tree, req.Below, req.Each}, func(scan func(...any) error) error {
+	return each(ctx, tx, func(scan scanFunc) error {
 		var c Column
 		var highest int64
 		if err := scan(&c.From, &c.To, &c.Measured, &c.Lowest, &highest, &c.Sum, &c.Regressed, &c.Reverted); err != nil {
@@ -155,7 +158,7 @@ func (h *History) read(ctx context.Context, s *sqldb.Snapshot, req HistoryReques
 		}
 		h.Columns = append(h.Columns, c)
 		return nil
-	})
+	}, sqlColumns, key, req.Below, req.Each)
 }
 
 // tallied adds to counts, which stay in the order in which they came up.

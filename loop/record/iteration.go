@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"database/sql"
 
 	"github.com/perdure/perdure"
 )
@@ -19,7 +18,7 @@ const (
 		WHERE t.name = $1 AND i.number < $2 ORDER BY i.number DESC LIMIT $3 + 0`
 )
 
-func saveIteration(ctx context.Context, w *perdure.Within, key int64, it *Iteration) error {
+func saveIteration(ctx context.Context, tx *perdure.WriteTx, key int64, it *Iteration) error {
 	if it == nil {
 		return nil
 	}
@@ -28,63 +27,52 @@ func saveIteration(ctx context.Context, w *perdure.Within, key int64, it *Iterat
 		quality = *it.Quality
 	}
 	if it.StartedAt.IsZero() {
-		it.StartedAt = w.Now()
+		it.StartedAt = tx.Now()
 	}
-	_, err := w.Tx().Exec(ctx, sqlPutIteration, key, it.Number, int64(it.Task), string(it.Status), quality, string(it.Data),
+	_, err := tx.Exec(ctx, sqlPutIteration, key, it.Number, int64(it.Task), string(it.Status), quality, string(it.Data),
 		it.StartedAt.UnixMicro(), column(it.EndedAt))
 	if err != nil {
 		return err
 	}
-	return saveBrief(ctx, w, key, it)
+	return saveBrief(ctx, tx, key, it)
 }
 
 // Iterations lists iterations from a number on, in their order, at most limit.
 func (r *Records) Iterations(ctx context.Context, tree perdure.TreeID, from, limit int) ([]Iteration, error) {
-	return iterations(ctx, r.store.Reader().Query, sqlIterations, []any{string(tree), from, limit})
+	return iterations(ctx, r.store.Reader(), sqlIterations, string(tree), from, limit)
 }
 
 // LastIterations lists the iterations below a number, the latest first, at most
 // limit.
 func (r *Records) LastIterations(ctx context.Context, tree perdure.TreeID, below, limit int) ([]Iteration, error) {
-	return iterations(ctx, r.store.Reader().Query, sqlLastIterations, []any{string(tree), below, limit})
+	return iterations(ctx, r.store.Reader(), sqlLastIterations, string(tree), below, limit)
 }
 
 // Salvage reads the iterations and gates of a loop over the connection that
 // writes, which stays open when the files of the database were removed.
 func (r *Records) Salvage(ctx context.Context, tree perdure.TreeID) (its []Iteration, gs []Gate, err error) {
-	err = r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
+	err = r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
 		const all = 1 << 30
-		if its, err = iterations(ctx, w.Tx().Query, sqlIterations, []any{string(tree), 0, all}); err != nil {
+		if its, err = iterations(ctx, tx, sqlIterations, string(tree), 0, all); err != nil {
 			return err
 		}
-		gs, err = gates(ctx, w.Tx().Query, sqlGates, []any{string(tree), maxGates})
+		gs, err = gates(ctx, tx, sqlGates, string(tree), maxGates)
 		return err
 	})
 	return its, gs, err
 }
 
-// query is how rows are asked for.
-type query func(ctx context.Context, q string, args ...any) (*sql.Rows, error)
-
-func iterations(ctx context.Context, ask query, q string, args []any) ([]Iteration, error) {
-	const op = "list iterations"
+func iterations(ctx context.Context, q perdure.Querier, query string, args ...any) ([]Iteration, error) {
 	list := []Iteration{}
-	rows, err := ask(ctx, q, args...)
-	if err != nil {
-		return nil, wrap(op, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		it, err := scanIteration(rows.Scan)
-		if err != nil {
-			return nil, wrap(op, err)
-		}
+	err := each(ctx, q, func(scan scanFunc) error {
+		it, err := scanIteration(scan)
 		list = append(list, it)
-	}
-	return list, wrap(op, rows.Err())
+		return err
+	}, query, args...)
+	return list, wrap("list iterations", err)
 }
 
-func scanIteration(scan func(...any) error) (it Iteration, err error) {
+func scanIteration(scan scanFunc) (it Iteration, err error) {
 	var ended micros
 	err = scan(&it.Number, (*int64)(&it.Task), (*string)(&it.Status), &it.Quality, (*text)(&it.Data), (*micros)(&it.StartedAt), &ended)
 	it.EndedAt = maybe(ended)

@@ -56,16 +56,16 @@ func (r *Records) FreeOverdue(ctx context.Context) error {
 
 // free lets all tasks go on that still wait at a gate.
 func (r *Records) free(ctx context.Context, key int64, gate int) error {
-	if list, err := waiters(ctx, r.store.Reader().Query, key, gate, 1); err != nil || len(list) == 0 {
+	if list, err := waiters(ctx, r.store.Reader(), key, gate, 1); err != nil || len(list) == 0 {
 		return err // they were let go on before, and are about to end
 	}
-	return r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
-		list, err := waiters(ctx, w.Tx().Query, key, gate, maxWaiters)
+	return r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
+		list, err := waiters(ctx, tx, key, gate, maxWaiters)
 		if err != nil {
 			return err
 		}
 		for _, one := range list {
-			if err := w.Free(ctx, key, one.Task); err != nil {
+			if err := tx.Resume(ctx, key, one.Task); err != nil {
 				return err
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/sqldb"
 )
 
 // KindLoop is the kind of the trees of loops.
@@ -104,8 +103,8 @@ type Iteration struct {
 	EndedAt   *time.Time      `json:"ended_at,omitempty"`
 }
 
-// Note is an event of a loop.
-type Note struct {
+// Event is an event to append.
+type Event struct {
 	Kind perdure.EventKind
 	Data any
 }
@@ -125,7 +124,7 @@ type Change struct {
 	Blobs []perdure.BlobRef
 	// Limits, when set, are what the tree is bounded by from now on.
 	Limits *perdure.Limits
-	Notes  []Note
+	Events []Event
 }
 
 // Records reads and writes them. Its methods may be called from many goroutines.
@@ -148,8 +147,8 @@ const (
 // Create begins the record of a loop whose tree is there. That there is one
 // already is no error. See [Beginning] for the errors.
 func (r *Records) Create(ctx context.Context, l Loop) error {
-	return r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
-		return (&Beginning{Loop: l}).write(ctx, w)
+	return r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
+		return (&Beginning{Loop: l}).write(ctx, tx)
 	})
 }
 
@@ -162,38 +161,38 @@ func (r *Records) Save(ctx context.Context, lease *perdure.Lease, c Change) erro
 	if err := c.check(op); err != nil {
 		return err
 	}
-	err := r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
-		if err := w.Held(ctx, lease); err != nil {
+	err := r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
+		if err := tx.CheckLease(ctx, lease); err != nil {
 			return err
 		}
-		key, err := w.Key(ctx, c.Loop.Tree)
+		key, err := tx.TreeKey(ctx, c.Loop.Tree)
 		if err != nil {
 			return err
 		}
 		for _, ref := range c.Blobs {
-			if err := w.Refer(ctx, key, ref); err != nil {
+			if err := tx.AddBlobRef(ctx, key, ref); err != nil {
 				return err
 			}
 		}
-		if err := saveLoop(ctx, w, key, c.Loop, c.Heard); err != nil {
+		if err := saveLoop(ctx, tx, key, c.Loop, c.Heard); err != nil {
 			return err
 		}
-		if err := saveIteration(ctx, w, key, c.Iteration); err != nil {
+		if err := saveIteration(ctx, tx, key, c.Iteration); err != nil {
 			return err
 		}
-		if err := openGate(ctx, w, key, c.Gate); err != nil {
+		if err := openGate(ctx, tx, key, c.Gate); err != nil {
 			return err
 		}
-		if _, err := markFalse(ctx, w, key, c.FalseAlarms); err != nil {
+		if _, err := markFalse(ctx, tx, key, c.FalseAlarms); err != nil {
 			return err
 		}
 		if c.Limits != nil {
-			if err := w.SetLimits(ctx, key, *c.Limits); err != nil {
+			if err := tx.SetLimits(ctx, key, *c.Limits); err != nil {
 				return err
 			}
 		}
-		for _, n := range c.Notes {
-			if err := w.Note(key, lease.Task.ID, n.Kind, n.Data); err != nil {
+		for _, e := range c.Events {
+			if err := tx.AppendEvent(key, lease.Task.ID, e.Kind, e.Data); err != nil {
 				return err
 			}
 		}
@@ -233,22 +232,22 @@ func fits(op, what string, raw json.RawMessage, limit int) error {
 	return nil
 }
 
-func saveLoop(ctx context.Context, w *perdure.Within, key int64, l *Loop, heard Wish) error {
-	n, err := w.Tx().Exec(ctx, sqlSaveLoop, key, l.Version, string(l.Status), l.Step, l.Iteration, string(l.State), string(heard), w.Now().UnixMicro())
+func saveLoop(ctx context.Context, tx *perdure.WriteTx, key int64, l *Loop, heard Wish) error {
+	n, err := tx.Exec(ctx, sqlSaveLoop, key, l.Version, string(l.Status), l.Step, l.Iteration, string(l.State), string(heard), tx.Now().UnixMicro())
 	if err != nil {
 		return err
 	}
 	if n == 0 {
 		return &perdure.Error{Code: perdure.CodeConflict, Op: "save loop", Msg: fmt.Sprintf("%s was saved by somebody else meanwhile", l.Tree)}
 	}
-	l.UpdatedAt = w.Now()
+	l.UpdatedAt = tx.Now()
 	return nil
 }
 
 // Loop returns the record of a loop; CodeNotFound when the tree has none.
 func (r *Records) Loop(ctx context.Context, tree perdure.TreeID) (Loop, error) {
 	l := Loop{Tree: tree}
-	err := r.store.Reader().QueryRow(ctx, sqlLoop, []any{string(tree)}, l.dest()...)
+	err := r.store.Reader().QueryRow(ctx, sqlLoop, string(tree)).Scan(l.dest()...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return l, &perdure.Error{Code: perdure.CodeNotFound, Op: "read loop", Msg: fmt.Sprintf("%q is no loop", tree)}
 	}
@@ -263,28 +262,18 @@ func (l *Loop) dest() []any {
 // Loops lists loops, the newest first, at most limit of them.
 func (r *Records) Loops(ctx context.Context, limit int) ([]Loop, error) {
 	list := []Loop{}
-	rows, err := r.store.Reader().Query(ctx, sqlLoops, int64(1)<<62, limit)
-	if err != nil {
-		return nil, wrap("list loops", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := each(ctx, r.store.Reader(), func(scan scanFunc) error {
 		var l Loop
-		if err := rows.Scan(append(l.dest(), (*string)(&l.Tree))...); err != nil {
-			return nil, wrap("list loops", err)
-		}
+		err := scan(append(l.dest(), (*string)(&l.Tree))...)
 		list = append(list, l)
-	}
-	return list, wrap("list loops", rows.Err())
+		return err
+	}, sqlLoops, int64(1)<<62, limit)
+	return list, wrap("list loops", err)
 }
 
 func wrap(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	code := perdure.CodeInternal
-	if errors.Is(err, sqldb.ErrBusy) {
-		code = perdure.CodeUnavailable
-	}
-	return &perdure.Error{Code: code, Op: op, Err: err}
+	return &perdure.Error{Code: perdure.CodeOf(err), Op: op, Err: err}
 }

@@ -95,7 +95,7 @@ func TestSaveAll(t *testing.T) {
 		it := record.Iteration{Number: 1, Task: b.lease.Task.ID, Status: record.IterationKept, Quality: &quality, Data: json.RawMessage(`{"a":1}`), EndedAt: &ended}
 		gate := record.Gate{Iteration: 1, Kind: record.GateRecovery, Question: json.RawMessage(`{"title":"Why?","options":[{"answer":"approve","effect":"go on"},{"answer":"reject"}]}`)}
 		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Iteration: &it, Gate: &gate, Blobs: []perdure.BlobRef{ref},
-			Notes: []record.Note{{Kind: "loop.step", Data: map[string]any{"step": "act"}}}}))
+			Events: []record.Event{{Kind: "loop.step", Data: map[string]any{"step": "act"}}}}))
 		got, err := b.records.Loop(t.Context(), b.tree.ID)
 		b.ok(err)
 		if diff := cmp.Diff(b.loop, got); diff != "" {
@@ -136,7 +136,7 @@ func TestSaveIsAllOrNothing(t *testing.T) {
 			"state that is none":  {record.Change{Loop: &record.Loop{Tree: b.tree.ID, State: json.RawMessage(`{`)}, Iteration: it}, perdure.CodeInvalid},
 			"a long record": {record.Change{Loop: &b.loop, Iteration: &record.Iteration{Number: 2,
 				Data: json.RawMessage(`"` + strings.Repeat("x", record.MaxIterationBytes) + `"`)}}, perdure.CodeInvalid},
-			"an event that is none": {record.Change{Loop: &b.loop, Iteration: it, Notes: []record.Note{{Kind: "loop.x", Data: 7}}}, perdure.CodeInvalid},
+			"an event that is none": {record.Change{Loop: &b.loop, Iteration: it, Events: []record.Event{{Kind: "loop.x", Data: 7}}}, perdure.CodeInvalid},
 		} {
 			if err := b.records.Save(t.Context(), b.lease, c.change); code(err) != c.want {
 				t.Errorf("%s: %v", name, err)
@@ -285,7 +285,7 @@ func TestLoopsGoWithTheirTrees(t *testing.T) {
 		}
 		for _, table := range []string{"loop", "iteration", "brief", "gate", "false_alarm"} {
 			var n int64
-			b.ok(store.Reader().QueryRow(t.Context(), "SELECT COUNT(*) FROM "+table, nil, &n))
+			b.ok(store.Reader().QueryRow(t.Context(), "SELECT COUNT(*) FROM "+table).Scan(&n))
 			if n != 0 {
 				t.Errorf("%d rows of %s are left", n, table)
 			}

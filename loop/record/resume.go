@@ -61,20 +61,20 @@ func (r *Records) Reconfigure(ctx context.Context, tree perdure.TreeID, c Reconf
 	if err := fits(op, "configuration", c.After, MaxStateBytes); err != nil {
 		return err
 	}
-	return r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
-		key, err := w.Key(ctx, tree)
+	return r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
+		key, err := tx.TreeKey(ctx, tree)
 		if err != nil {
 			return err
 		}
-		if err := c.write(ctx, w, key, tree); err != nil {
+		if err := c.write(ctx, tx, key, tree); err != nil {
 			return err
 		}
-		return ask(ctx, w, key, tree, Resume)
+		return ask(ctx, tx, key, tree, Resume)
 	})
 }
 
-func (c *Reconfiguration) write(ctx context.Context, w *perdure.Within, key int64, tree perdure.TreeID) error {
-	n, err := w.Tx().Exec(ctx, sqlConfigure, key, string(c.After), string(c.Before))
+func (c *Reconfiguration) write(ctx context.Context, tx *perdure.WriteTx, key int64, tree perdure.TreeID) error {
+	n, err := tx.Exec(ctx, sqlConfigure, key, string(c.After), string(c.Before))
 	if err != nil {
 		return err
 	}
@@ -82,13 +82,13 @@ func (c *Reconfiguration) write(ctx context.Context, w *perdure.Within, key int6
 		return &perdure.Error{Code: perdure.CodeConflict, Op: "resume loop", Msg: fmt.Sprintf("the configuration of %s was changed by somebody else meanwhile", tree),
 			Hint: "try again"}
 	}
-	if err := w.Note(key, 0, EventConfigured, map[string]any{"changes": c.Changes}); err != nil {
+	if err := tx.AppendEvent(key, 0, EventConfigured, map[string]any{"changes": c.Changes}); err != nil {
 		return err
 	}
 	if c.Limits == nil {
 		return nil
 	}
-	return w.SetLimits(ctx, key, *c.Limits)
+	return tx.SetLimits(ctx, key, *c.Limits)
 }
 
 // EventReopened tells that a loop that had ended goes on.
@@ -109,24 +109,24 @@ func (r *Records) Reopen(ctx context.Context, l *Loop, c Reconfiguration) error 
 	if err := fits(op, "state", l.State, MaxStateBytes); err != nil {
 		return err
 	}
-	return r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
-		key, err := w.Key(ctx, l.Tree)
+	return r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
+		key, err := tx.TreeKey(ctx, l.Tree)
 		if err != nil {
 			return err
 		}
-		if err := alone(ctx, w, l); err != nil {
+		if err := alone(ctx, tx, l); err != nil {
 			return err
 		}
-		n, err := w.Tx().Exec(ctx, sqlReopenLoop, key, l.Version, string(l.Status), l.Step, string(l.State), w.Now().UnixMicro())
+		n, err := tx.Exec(ctx, sqlReopenLoop, key, l.Version, string(l.Status), l.Step, string(l.State), tx.Now().UnixMicro())
 		if err != nil {
 			return err
 		}
 		if n == 0 {
 			return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("%s was changed by somebody else meanwhile", l.Tree), Hint: "try again"}
 		}
-		if err := w.Note(key, 0, EventReopened, map[string]any{"after": l.Iteration}); err != nil {
+		if err := tx.AppendEvent(key, 0, EventReopened, map[string]any{"after": l.Iteration}); err != nil {
 			return err
 		}
-		return c.write(ctx, w, key, l.Tree)
+		return c.write(ctx, tx, key, l.Tree)
 	})
 }

@@ -1,10 +1,31 @@
 package record
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/perdure/perdure"
 )
+
+// scanFunc copies the columns of a row.
+type scanFunc = func(dest ...any) error
+
+// each runs a query and calls row for each row of its result.
+func each(ctx context.Context, q perdure.Querier, row func(scanFunc) error, query string, args ...any) error {
+	rows, err := q.Query(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
 
 // text scans a column of JSON.
 type text json.RawMessage

@@ -71,49 +71,49 @@ func (r *Records) Wait(ctx context.Context, l *perdure.Lease, why string) error 
 // wait at it, else 0.
 func (r *Records) WaitAt(ctx context.Context, l *perdure.Lease, why string) (opened int, err error) {
 	why = strings.ToValidUTF8(why[:min(len(why), MaxReasonBytes)], "")
-	err = r.store.Write(ctx, func(ctx context.Context, w *perdure.Within) error {
+	err = r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
 		opened = 0
-		if err := w.Held(ctx, l); err != nil {
+		if err := tx.CheckLease(ctx, l); err != nil {
 			return err
 		}
-		key, err := w.Key(ctx, l.Tree.ID)
+		key, err := tx.TreeKey(ctx, l.Tree.ID)
 		if err != nil {
 			return err
 		}
 		var number int
-		err = w.Tx().QueryRow(ctx, sqlOpenGateOf, []any{key, string(GateReassignment)}, &number)
+		err = tx.QueryRow(ctx, sqlOpenGateOf, key, string(GateReassignment)).Scan(&number)
 		if errors.Is(err, sql.ErrNoRows) {
-			number, err = openRunGate(ctx, w, key, l.Task.ID, why)
+			number, err = openRunGate(ctx, tx, key, l.Task.ID, why)
 			opened = number
 		}
 		if err != nil {
 			return err
 		}
-		if _, err := w.Tx().Exec(ctx, sqlAddWaiter, int64(l.Task.ID), key, number, why); err != nil {
+		if _, err := tx.Exec(ctx, sqlAddWaiter, int64(l.Task.ID), key, number, why); err != nil {
 			return err
 		}
-		return w.Hold(ctx, l)
+		return tx.Suspend(ctx, l)
 	})
 	return opened, err
 }
 
-func openRunGate(ctx context.Context, w *perdure.Within, key int64, task perdure.TaskID, why string) (number int, err error) {
+func openRunGate(ctx context.Context, tx *perdure.WriteTx, key int64, task perdure.TaskID, why string) (number int, err error) {
 	raw, err := json.Marshal(runQuestion(why))
 	if err != nil {
 		return 0, err
 	}
 	g := &Gate{Kind: GateReassignment, Question: raw}
-	if err := addGate(ctx, w, key, g); err != nil {
+	if err := addGate(ctx, tx, key, g); err != nil {
 		return 0, err
 	}
-	return g.Number, w.Note(key, task, EventRunGateOpened, map[string]any{"gate": g.Number, "kind": g.Kind, "why": why})
+	return g.Number, tx.AppendEvent(key, task, EventRunGateOpened, map[string]any{"gate": g.Number, "kind": g.Kind, "why": why})
 }
 
 // Decided returns what was decided of a task that waited at a gate, and by whom;
 // text is the result that a person wrote for it, else what kept it from going on. It
 // is empty for a task that never waited, or still does.
 func (r *Records) Decided(ctx context.Context, task perdure.TaskID) (answer, by, text string, err error) {
-	err = r.store.Reader().QueryRow(ctx, sqlDecided, []any{int64(task)}, &answer, &by, &text)
+	err = r.store.Reader().QueryRow(ctx, sqlDecided, int64(task)).Scan(&answer, &by, &text)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", "", "", nil
 	}
@@ -123,46 +123,39 @@ func (r *Records) Decided(ctx context.Context, task perdure.TaskID) (answer, by,
 // Waiters lists the tasks that wait at a gate, at most limit.
 func (r *Records) Waiters(ctx context.Context, tree perdure.TreeID, gate, limit int) ([]Waiter, error) {
 	var key int64
-	err := r.store.Reader().QueryRow(ctx, sqlKeyOfTree, []any{string(tree)}, &key)
+	err := r.store.Reader().QueryRow(ctx, sqlKeyOfTree, string(tree)).Scan(&key)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, wrap("list gates", err)
 	}
-	list, err := waiters(ctx, r.store.Reader().Query, key, gate, limit)
+	list, err := waiters(ctx, r.store.Reader(), key, gate, limit)
 	return list, wrap("list gates", err)
 }
 
-func waiters(ctx context.Context, ask query, key int64, gate, limit int) ([]Waiter, error) {
-	rows, err := ask(ctx, sqlWaiters, key, gate, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var list []Waiter
-	for rows.Next() {
+func waiters(ctx context.Context, q perdure.Querier, key int64, gate, limit int) (list []Waiter, err error) {
+	err = each(ctx, q, func(scan scanFunc) error {
 		var one Waiter
-		if err := rows.Scan((*int64)(&one.Task), &one.Why); err != nil {
-			return nil, err
-		}
+		err := scan((*int64)(&one.Task), &one.Why)
 		list = append(list, one)
-	}
-	return list, rows.Err()
+		return err
+	}, sqlWaiters, key, gate, limit)
+	return list, err
 }
 
 // AtWork tells whether a task of a tree runs or may be claimed, now or later. When
 // not, and the tree has not ended, all of it waits for a person.
 func (r *Records) AtWork(ctx context.Context, tree perdure.TreeID) (bool, error) {
 	var busy bool
-	err := r.store.Reader().QueryRow(ctx, sqlAtWork, []any{string(tree)}, &busy)
+	err := r.store.Reader().QueryRow(ctx, sqlAtWork, string(tree)).Scan(&busy)
 	return busy, wrap("read tree", err)
 }
 
 // stands refuses what would answer a gate again, or that of a tree that has ended.
-func (g *Gate) stands(ctx context.Context, w *perdure.Within, key int64) error {
+func (g *Gate) stands(ctx context.Context, tx *perdure.WriteTx, key int64) error {
 	var open bool
-	if err := w.Tx().QueryRow(ctx, sqlOpenTree, []any{key}, &open); err != nil {
+	if err := tx.QueryRow(ctx, sqlOpenTree, key).Scan(&open); err != nil {
 		return err
 	}
 	e := &perdure.Error{Code: perdure.CodeConflict, Op: "answer gate"}
@@ -179,8 +172,8 @@ func (g *Gate) stands(ctx context.Context, w *perdure.Within, key int64) error {
 
 // answerRun answers the gate of a run: for all tasks that wait, or for one of
 // them, and then the gate stays open for the others.
-func answerRun(ctx context.Context, w *perdure.Within, key int64, g *Gate, d *Decision) (whole bool, err error) {
-	list, err := waiters(ctx, w.Tx().Query, key, g.Number, maxWaiters)
+func answerRun(ctx context.Context, tx *perdure.WriteTx, key int64, g *Gate, d *Decision) (whole bool, err error) {
+	list, err := waiters(ctx, tx, key, g.Number, maxWaiters)
 	if err != nil {
 		return false, err
 	}
@@ -191,10 +184,10 @@ func answerRun(ctx context.Context, w *perdure.Within, key int64, g *Gate, d *De
 		}
 	}
 	for _, one := range chosen {
-		if _, err := w.Tx().Exec(ctx, sqlAnswerWaiter, int64(one.Task), d.Answer, d.By, d.Text); err != nil {
+		if _, err := tx.Exec(ctx, sqlAnswerWaiter, int64(one.Task), d.Answer, d.By, d.Text); err != nil {
 			return false, err
 		}
-		if err := w.Free(ctx, key, one.Task); err != nil {
+		if err := tx.Resume(ctx, key, one.Task); err != nil {
 			return false, err
 		}
 	}

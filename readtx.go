@@ -1,0 +1,115 @@
+package perdure
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+)
+
+// Querier reads rows with SQL: [Store.Reader], a [ReadTx] and a [WriteTx] do.
+// [Store.WriteTx] says what the statements may be.
+type Querier interface {
+	// Query runs a statement that returns rows. In a transaction the rows must be
+	// closed before its next statement.
+	Query(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	// QueryRow runs a statement that returns one row.
+	QueryRow(ctx context.Context, query string, args ...any) Row
+}
+
+// Row is the result of a query for one row.
+type Row interface {
+	// Scan copies the columns into dest. It returns sql.ErrNoRows when there is no
+	// row.
+	Scan(dest ...any) error
+}
+
+// rowFunc runs its query when it is scanned.
+type rowFunc func(dest ...any) error
+
+func (f rowFunc) Scan(dest ...any) error { return f(dest...) }
+
+// Reader reads committed state; two reads may see different states. Errors of the
+// database are *Error values.
+func (s *Store) Reader() Querier { return reader{s} }
+
+type reader struct{ s *Store }
+
+func (r reader) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	rows, err := r.s.db.Query(ctx, query, args...)
+	return rows, wrap("read store", err)
+}
+
+func (r reader) QueryRow(ctx context.Context, query string, args ...any) Row {
+	return rowFunc(func(dest ...any) error { return wrapRead(r.s.db.QueryRow(ctx, query, args, dest...)) })
+}
+
+// wrapRead is wrap that leaves sql.ErrNoRows as it is.
+func wrapRead(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	return wrap("read store", err)
+}
+
+// ReadTx reads the store on one snapshot of committed state, see [Store.ReadTx]. It
+// is valid until the function that received it returns, and only in that function's
+// goroutine.
+type ReadTx struct {
+	s   *Store
+	tx  *sql.Tx
+	now int64
+}
+
+// ReadTx runs read on one snapshot of committed state: changes that are committed
+// meanwhile are not seen, and do not wait.
+func (s *Store) ReadTx(ctx context.Context, read func(context.Context, *ReadTx) error) error {
+	now, err := s.db.Now(ctx)
+	if err != nil {
+		return wrap("read store", err)
+	}
+	err = s.db.View(ctx, func(tx *sql.Tx) error { return read(ctx, &ReadTx{s: s, tx: tx, now: now}) })
+	return wrap("read store", err)
+}
+
+// Query runs a statement that returns rows, see [Querier].
+func (tx *ReadTx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return tx.tx.QueryContext(ctx, tx.s.db.Text(query), args...)
+}
+
+// QueryRow runs a statement that returns one row, see [Querier].
+func (tx *ReadTx) QueryRow(ctx context.Context, query string, args ...any) Row {
+	return tx.tx.QueryRowContext(ctx, tx.s.db.Text(query), args...)
+}
+
+// Now returns the time of the transaction.
+func (tx *ReadTx) Now() time.Time { return micros(tx.now) }
+
+// TreeKey returns the number under which the rows of a tree are kept. It fails
+// with CodeNotFound when the store has no such tree.
+func (tx *ReadTx) TreeKey(ctx context.Context, id TreeID) (int64, error) {
+	return treeKey(ctx, tx, id)
+}
+
+// Text returns the text that a column of a tree's row holds or refers to.
+func (tx *ReadTx) Text(ctx context.Context, tree int64, column string) (string, error) {
+	return tx.s.load(ctx, tree, column)
+}
+
+// SessionAlive reports whether a session, by its number, is alive.
+func (tx *ReadTx) SessionAlive(ctx context.Context, session int64) (bool, error) {
+	return tx.s.alive(ctx, session)
+}
+
+func treeKey(ctx context.Context, q Querier, id TreeID) (key int64, err error) {
+	err = q.QueryRow(ctx, sqlTreeNum, string(id)).Scan(&key)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, noTree(id)
+	}
+	return key, err
+}
+
+func noTree(id TreeID) *Error {
+	return &Error{Code: CodeNotFound, Op: "read tree", Msg: "there is no tree \"" + string(id) + "\"",
+		Hint: "`perdure status` lists the trees of this store"}
+}

@@ -1,0 +1,138 @@
+package perdure
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"time"
+)
+
+// WriteTx is a write transaction, see [Store.WriteTx]. It is valid until the
+// function that received it returns, and only in that function's goroutine.
+type WriteTx struct{ b *batch }
+
+// WriteTx runs write in a transaction: when WriteTx returns nil, everything that
+// write did is durable; when write returns an error, nothing of it is. A package
+// that keeps rows of its own in the store changes them so together with tasks and
+// events.
+//
+// write may be called again when the database was busy, so it must change nothing
+// but the database. It shares its transaction with other changes of this process
+// and holds them up while it runs.
+//
+// Statements are prepared once and kept: use constant texts, with $1, $2, … for
+// arguments, in SQL that both SQLite and PostgreSQL understand. The tables of the
+// store itself change with its versions; other modules should use only tables of
+// their own.
+func (s *Store) WriteTx(ctx context.Context, write func(context.Context, *WriteTx) error) error {
+	return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error { return undoing(write(ctx, &WriteTx{b})) }))
+}
+
+// Exec runs a statement and returns the number of rows that it changed.
+func (tx *WriteTx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	return tx.b.tx.Exec(ctx, query, args...)
+}
+
+// Query runs a statement that returns rows, see [Querier].
+func (tx *WriteTx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return tx.b.tx.Query(ctx, query, args...)
+}
+
+// QueryRow runs a statement that returns one row, see [Querier].
+func (tx *WriteTx) QueryRow(ctx context.Context, query string, args ...any) Row {
+	return rowFunc(func(dest ...any) error { return tx.b.tx.QueryRow(ctx, query, args, dest...) })
+}
+
+// Now returns the time of the transaction.
+func (tx *WriteTx) Now() time.Time { return micros(tx.b.now) }
+
+// TreeKey returns the number under which the rows of a tree are kept. It fails
+// with CodeNotFound when the store has no such tree.
+func (tx *WriteTx) TreeKey(ctx context.Context, id TreeID) (int64, error) {
+	return treeKey(ctx, tx, id)
+}
+
+// CheckLease fails with CodeLeaseLost when the lease was lost.
+func (tx *WriteTx) CheckLease(ctx context.Context, l *Lease) error { return tx.b.held(ctx, l, "write") }
+
+// AppendEvent appends an event. data is encoded as a JSON object. A task of 0
+// means the tree itself.
+func (tx *WriteTx) AppendEvent(tree int64, task TaskID, kind EventKind, data any) error {
+	raw, err := eventData(data)
+	if err == nil {
+		tx.b.event(tree, int64(task), kind, raw)
+	}
+	return err
+}
+
+// eventData encodes what an event says.
+func eventData(data any) (string, error) {
+	const op = "append event"
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return "", &Error{Code: CodeInvalid, Op: op, Err: err}
+	}
+	return string(raw), validateObject(op, "data", raw, MaxMetadataBytes)
+}
+
+// AddBlobRef records that a tree refers to a blob, which keeps the blob as long as
+// the tree. It fails with CodeNotFound when the blob is gone.
+func (tx *WriteTx) AddBlobRef(ctx context.Context, tree int64, ref BlobRef) error {
+	return tx.b.refBlob(ctx, tree, ref)
+}
+
+// SetLimits replaces the limits of a tree. Warnings about what was used are
+// given anew.
+func (tx *WriteTx) SetLimits(ctx context.Context, tree int64, limits Limits) error {
+	raw, err := json.Marshal(limits)
+	if err != nil {
+		return err
+	}
+	st, err := tx.b.stat(ctx, tree)
+	if err == nil {
+		st.limits, st.rawLimits, st.warned = limits, string(raw), 0
+	}
+	return err
+}
+
+// Park does what [Lease.Park] does.
+func (tx *WriteTx) Park(ctx context.Context, l *Lease, until time.Time) error {
+	return (&suspend{l: l, to: stQueued, until: until}).apply(ctx, tx.b)
+}
+
+// Suspend gives a task back that waits for a person: it is waiting until
+// [WriteTx.Resume]; the claim after that continues the same attempt.
+func (tx *WriteTx) Suspend(ctx context.Context, l *Lease) error {
+	return (&suspend{l: l, to: stWaiting, gate: true}).apply(ctx, tx.b)
+}
+
+const sqlResume = `UPDATE task_hot SET state = 1, ready_at = $2 WHERE id = $1 AND state = 3 AND pending = 0`
+
+// Resume makes a suspended task of a tree claimable, see [WriteTx.Suspend]. It
+// does nothing when the task is not suspended.
+func (tx *WriteTx) Resume(ctx context.Context, tree int64, task TaskID) error {
+	st, err := tx.b.stat(ctx, tree)
+	if err != nil {
+		return err
+	}
+	n, err := tx.b.tx.Exec(ctx, sqlResume, int64(task), tx.b.now)
+	if n == 1 {
+		st.move(stWaiting, stQueued)
+		tx.b.event(tree, int64(task), EventTaskReleased, "")
+		tx.b.readied(tree)
+	}
+	return err
+}
+
+const sqlWakeParked = `UPDATE task_hot SET ready_at = $2
+	WHERE tree = $1 AND ready_at IS NOT NULL AND ready_at > $2 AND state = 1`
+
+// WakeParked makes the tree's queued tasks claimable now that were to be claimed
+// later: parked ones, see [Lease.Park], and those that wait for a retry.
+func (tx *WriteTx) WakeParked(ctx context.Context, tree int64) error {
+	n, err := tx.b.tx.Exec(ctx, sqlWakeParked, tree, tx.b.now)
+	if n > 0 {
+		tx.b.readied(tree)
+	}
+	return err
+}

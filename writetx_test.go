@@ -1,0 +1,127 @@
+package perdure_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/testdb"
+)
+
+// notes is how a test keeps rows of its own in a store.
+const (
+	createNotes = `CREATE TABLE test_note (tree BIGINT NOT NULL, text TEXT NOT NULL)`
+	insertNote  = `INSERT INTO test_note (tree, text) VALUES ($1, $2)`
+	countNotes  = `SELECT COUNT(*) FROM test_note WHERE tree = $1`
+	listNotes   = `SELECT text FROM test_note WHERE tree = $1 ORDER BY text`
+)
+
+func countOf(t *testing.T, q perdure.Querier, key int64) (n int) {
+	t.Helper()
+	if err := q.QueryRow(t.Context(), countNotes, key).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Rows of another package change together with events, or not at all.
+func TestWriteTx(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		tree := createTree(t, s, perdure.TreeSpec{})
+		before := len(allEvents(t, s))
+		var key int64
+		write := func(fail error) error {
+			return s.WriteTx(t.Context(), func(ctx context.Context, tx *perdure.WriteTx) (err error) {
+				if key, err = tx.TreeKey(ctx, tree.ID); err != nil {
+					return err
+				}
+				if n, err := tx.Exec(ctx, insertNote, key, "a"); err != nil || n != 1 {
+					return fmt.Errorf("inserted %d: %w", n, err)
+				}
+				if err := tx.AppendEvent(key, tree.Root, "test.note", map[string]int{"n": 1}); err != nil {
+					return err
+				}
+				return fail
+			})
+		}
+		err := s.WriteTx(t.Context(), func(ctx context.Context, tx *perdure.WriteTx) error {
+			_, err := tx.Exec(ctx, createNotes)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := errors.New("own reason")
+		for _, refusal := range []error{own, &perdure.Error{Code: perdure.CodeConflict}, fmt.Errorf("wrapped: %w", perdure.ErrNotFound)} {
+			if err := write(refusal); !errors.Is(err, refusal) {
+				t.Errorf("refused with %v, want %v", err, refusal)
+			}
+			if n, events := countOf(t, s.Reader(), key), len(allEvents(t, s)); n != 0 || events != before {
+				t.Errorf("after %v there are %d rows and %d events more", refusal, n, events-before)
+			}
+		}
+		if err := write(nil); err != nil {
+			t.Fatal(err)
+		}
+		if n, events := countOf(t, s.Reader(), key), len(allEvents(t, s)); n != 1 || events != before+1 {
+			t.Errorf("there are %d rows and %d events more, want one of each", n, events-before)
+		}
+		err = s.Reader().QueryRow(t.Context(), listNotes, key+1).Scan(new(string))
+		if !errors.Is(err, sql.ErrNoRows) {
+			t.Errorf("a row that is not there: %v", err)
+		}
+	})
+}
+
+// What is committed while a ReadTx runs is not seen in it.
+func TestReadTx(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		tree := createTree(t, s, perdure.TreeSpec{})
+		insert := func() {
+			t.Helper()
+			err := s.WriteTx(t.Context(), func(ctx context.Context, tx *perdure.WriteTx) error {
+				key, err := tx.TreeKey(ctx, tree.ID)
+				if err == nil {
+					_, err = tx.Exec(ctx, insertNote, key, "a")
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := s.WriteTx(t.Context(), func(ctx context.Context, tx *perdure.WriteTx) error {
+			_, err := tx.Exec(ctx, createNotes)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		insert()
+		err = s.ReadTx(t.Context(), func(ctx context.Context, tx *perdure.ReadTx) error {
+			key, err := tx.TreeKey(ctx, tree.ID)
+			if err != nil {
+				return err
+			}
+			first := countOf(t, tx, key)
+			insert()
+			if again, now := countOf(t, tx, key), countOf(t, s.Reader(), key); first != 1 || again != 1 || now != 2 {
+				t.Errorf("the snapshot has %d and then %d rows, the store %d", first, again, now)
+			}
+			if since := time.Since(tx.Now()); since < 0 || since > time.Hour {
+				t.Errorf("the transaction began %s ago", since)
+			}
+			_, err = tx.TreeKey(ctx, "tree-00000000")
+			return err
+		})
+		if !errors.Is(err, perdure.ErrNotFound) || perdure.HintOf(err) == "" {
+			t.Errorf("a tree that is not there: %v", err)
+		}
+	})
+}
