@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/internal/blob"
-	"github.com/perdure/perdure/internal/dbblob"
-	"github.com/perdure/perdure/internal/sqldb"
+	"github.com/perdure/perdure/internal/storage/blob"
+	"github.com/perdure/perdure/internal/storage/dbblob"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // BlobRef names content by its SHA-256.

@@ -5,9 +5,9 @@ import (
 	"database/sql"
 	"errors"
 
-	"github.com/perdure/perdure/internal/blob"
-	"github.com/perdure/perdure/internal/invariant"
-	"github.com/perdure/perdure/internal/sqldb"
+	"github.com/perdure/perdure/internal/storage/blob"
+	"github.com/perdure/perdure/internal/storage/invariant"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // Problem is something in the store that must not be.

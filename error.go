@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/perdure/perdure/internal/atomicfile"
-	"github.com/perdure/perdure/internal/sqldb"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // Code decides what a program does about an error. It keeps its meaning in a

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure/internal/sqldb"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // KindRecord is the kind of trees that were kept elsewhere and imported. Nobody

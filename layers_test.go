@@ -74,11 +74,11 @@ var rows = map[string]int{
 
 	"rlm/internal/shape":  1,
 	"rlm/internal/pieces": 1, // the same
-	"internal/blob":       1,
-	"internal/dbblob":     1,
-	"internal/invariant":  1,
+	"internal/storage/blob":       1,
+	"internal/storage/dbblob":     1,
+	"internal/storage/invariant":  1,
 	"internal/pack":       1,
-	"internal/sweep":      1,
+	"internal/storage/gc":      1,
 	"internal/gather":     1,
 	"internal/workspace":  1,
 	"internal/inspect":    2, // above detect and workspace
@@ -107,13 +107,13 @@ var rows = map[string]int{
 	"rlm/internal/beside": 0,
 	"rlm/internal/loaded": 0,
 	"internal/guard":      0,
-	"internal/sqldb":      0,
-	"internal/atomicfile": 0,
+	"internal/storage/sqldb":      0,
+	"internal/storage/atomicfile": 0,
 	"internal/inproc":     0,
 	"internal/dashboard":  0,
 
 	"internal/linediff":         2, // above workspace, whose snapshots it shows
-	"internal/timing":           0,
+	"internal/storage/eta":           0,
 	"internal/yamltext":         0,    // what may be given to the YAML parser
 	"internal/detect/source":    0,    // what is in a file of code; kept from detect for the size of that package
 	"internal/detect/bag":       leaf, // pieces of code compared by their tokens
@@ -128,7 +128,7 @@ var rows = map[string]int{
 	"internal/structure":   0, // where texts are cut: the executor and nobody else knows languages
 
 	"internal/failpoint": leaf,
-	"internal/filelock":  leaf,
+	"internal/storage/filelock":  leaf,
 	"internal/nearest":   leaf,
 
 	"bench/...":    free,

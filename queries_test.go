@@ -13,7 +13,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
 	_ "modernc.org/sqlite"             // driver "sqlite"
 
-	"github.com/perdure/perdure/internal/sqldb"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 	"github.com/perdure/perdure/internal/testdb"
 )
 
@@ -25,7 +25,7 @@ var queryExceptions = map[string]string{}
 // that one of them does not know is found without running the statement.
 func TestQueries(t *testing.T) {
 	t.Parallel()
-	queries := queriesOf(t, ".", "internal/dbblob", "internal/invariant", "internal/survey", "internal/sweep", "loop/record")
+	queries := queriesOf(t, ".", "internal/storage/dbblob", "internal/storage/invariant", "internal/survey", "internal/storage/gc", "loop/record")
 	if len(queries) < 10 {
 		t.Fatalf("found %d statements; the search is broken", len(queries))
 	}

@@ -6,9 +6,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/perdure/perdure/internal/dbblob"
 	"github.com/perdure/perdure/internal/failpoint"
-	"github.com/perdure/perdure/internal/sweep"
+	"github.com/perdure/perdure/internal/storage/dbblob"
+	"github.com/perdure/perdure/internal/storage/gc"
 )
 
 // RetentionPolicy says how long trees are kept after their end.
@@ -216,7 +216,7 @@ func (s *Store) sweepRows(ctx context.Context) error {
 }
 
 func (s *Store) sweepTree(ctx context.Context, key int64) error {
-	for _, step := range sweep.Tree() {
+	for _, step := range gc.Tree() {
 		for n := int64(pruneChunk); n == pruneChunk; {
 			err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) (err error) {
 				for _, q := range step {

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/perdure/perdure/internal/filelock"
-	"github.com/perdure/perdure/internal/sqldb"
+	"github.com/perdure/perdure/internal/storage/filelock"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // Session is a process's presence in the store: what leases belong to. While it

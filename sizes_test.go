@@ -25,7 +25,7 @@ const (
 
 // sizeExceptions: key of a finding to the reason why it stands.
 var sizeExceptions = map[string]string{
-	"parameters internal/sqldb/vfs_linux.go openFile": "the signature is SQLite's",
+	"parameters internal/storage/sqldb/vfs_linux.go openFile": "the signature is SQLite's",
 }
 
 func TestSizes(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/perdure/perdure/internal/sqldb"
-	"github.com/perdure/perdure/internal/timing"
+	"github.com/perdure/perdure/internal/storage/eta"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // treeStat is the row of counters of a tree.
@@ -29,11 +29,11 @@ type treeStat struct {
 
 	limits    Limits
 	rawLimits string
-	warned    int64         // bits, by kind of limit
-	costs     []costLine    // changed through spent
-	rawCosts  string        // "" when costs changed
-	timing    timing.Timing // changed through time
-	rawTiming string        // "" when timing changed
+	warned    int64      // bits, by kind of limit
+	costs     []costLine // changed through spent
+	rawCosts  string     // "" when costs changed
+	timing    eta.Timing // changed through time
+	rawTiming string     // "" when timing changed
 	startedAt *int64
 	endedAt   *int64
 }
@@ -86,7 +86,7 @@ func (st *treeStat) decode() error {
 }
 
 // time returns the timing for changing.
-func (st *treeStat) time() *timing.Timing {
+func (st *treeStat) time() *eta.Timing {
 	st.rawTiming = ""
 	return &st.timing
 }

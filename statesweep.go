@@ -3,7 +3,7 @@ package perdure
 import (
 	"context"
 
-	"github.com/perdure/perdure/internal/sweep"
+	"github.com/perdure/perdure/internal/storage/gc"
 )
 
 const (
@@ -178,14 +178,14 @@ func (s *Store) sweepCheckpoints(ctx context.Context, report *PruneReport, keep 
 // sweepValues removes long values of states beside trees that no variable and no
 // history has any more. Those of trees go with their tree.
 func (s *Store) sweepValues(ctx context.Context, report *PruneReport) error {
-	for owner := int64(sweep.First); ; {
-		next, err := sweep.Owner(ctx, s.db, owner)
+	for owner := int64(gc.First); ; {
+		next, err := gc.Owner(ctx, s.db, owner)
 		if err != nil || next == 0 {
 			return wrap("sweep values", err)
 		}
 		owner = next
 		err = s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
-			n, bytes, err := sweep.Values(ctx, b.tx, sweep.Long{Owner: owner, Marks: [2]string{payloadRef, blobRef}, Inline: MaxInlineBytes, Dry: report.DryRun})
+			n, bytes, err := gc.Values(ctx, b.tx, gc.Long{Owner: owner, Marks: [2]string{payloadRef, blobRef}, Inline: MaxInlineBytes, Dry: report.DryRun})
 			report.Values, report.Bytes = report.Values+n, report.Bytes+bytes
 			return err
 		}))

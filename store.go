@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/perdure/perdure/internal/atomicfile"
-	"github.com/perdure/perdure/internal/blob"
-	"github.com/perdure/perdure/internal/sqldb"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
+	"github.com/perdure/perdure/internal/storage/blob"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // Config says which store to open.

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/perdure/perdure/internal/failpoint"
-	"github.com/perdure/perdure/internal/sqldb"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // maxBatch bounds the operations of one transaction, so that a write of

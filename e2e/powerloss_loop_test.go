@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/perdure/perdure/internal/atomicfile"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
 	"github.com/perdure/perdure/internal/workspace"
 )
 

@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/perdure/perdure/internal/atomicfile"
 	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 
 // Load reads a builder-state.json to look at it. To change it, see [Lock].

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/internal/atomicfile"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 
 // FileName is what the file is called.

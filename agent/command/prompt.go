@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/internal/filelock"
+	"github.com/perdure/perdure/internal/storage/filelock"
 	"github.com/perdure/perdure/model"
 )
 

@@ -19,7 +19,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/agent/command"
-	"github.com/perdure/perdure/internal/filelock"
+	"github.com/perdure/perdure/internal/storage/filelock"
 )
 
 // raceVar keeps agents from sleeping a second at their end when they are built

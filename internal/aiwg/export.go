@@ -16,7 +16,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwgloop"
-	"github.com/perdure/perdure/internal/atomicfile"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 
 // ExportConfig says what to write.

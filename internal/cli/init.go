@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/atomicfile"
 	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 
 func (a *app) newInitCommand() *cobra.Command {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/atomicfile"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/portcmd"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 
 // portCommands bring records out of the store and into it.

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/atomicfile"
 	"github.com/perdure/perdure/internal/loopimport"
 	"github.com/perdure/perdure/internal/loopview"
 	"github.com/perdure/perdure/internal/server"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"

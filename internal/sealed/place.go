@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/perdure/perdure/internal/filelock"
+	"github.com/perdure/perdure/internal/storage/filelock"
 )
 
 // Place is a copy in which commands are run.

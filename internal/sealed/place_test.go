@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/perdure/perdure/internal/filelock"
 	"github.com/perdure/perdure/internal/sealed"
+	"github.com/perdure/perdure/internal/storage/filelock"
 )
 
 // TestSweep: copies of processes that died go with the next one; those that are in

@@ -14,7 +14,7 @@ import (
 	"syscall"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/filelock"
+	"github.com/perdure/perdure/internal/storage/filelock"
 )
 
 // maxSocketPath is the longest path of a socket that every system takes: macOS

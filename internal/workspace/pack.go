@@ -16,8 +16,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/atomicfile"
 	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 
 // A pack is a file of contents one after the other, then its index (hash and

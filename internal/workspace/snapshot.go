@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/internal/atomicfile"
 	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 
 // ignoredSuffix ends the name of the list of what was ignored when a snapshot

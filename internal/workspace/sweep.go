@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/internal/atomicfile"
 	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 
 // Info is a snapshot that is kept.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/perdure/perdure/internal/filelock"
+	"github.com/perdure/perdure/internal/storage/filelock"
 	"github.com/perdure/perdure/internal/workspace"
 )
 

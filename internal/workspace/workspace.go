@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/internal/atomicfile"
-	"github.com/perdure/perdure/internal/filelock"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
+	"github.com/perdure/perdure/internal/storage/filelock"
 )
 
 // Config says which files, and where their snapshots are kept.

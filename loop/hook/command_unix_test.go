@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/internal/filelock"
+	"github.com/perdure/perdure/internal/storage/filelock"
 	"github.com/perdure/perdure/loop/hook"
 )
 

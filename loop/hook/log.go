@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perdure/perdure/internal/atomicfile"
 	"github.com/perdure/perdure/internal/failpoint"
-	"github.com/perdure/perdure/internal/filelock"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
+	"github.com/perdure/perdure/internal/storage/filelock"
 )
 
 // Limits of hook-log.jsonl.

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/perdure/perdure/internal/sqldb"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // SQLite's locks on the database and on the index of its log last as long as

@@ -1,6 +1,6 @@
-// Package timing estimates how long the rest of a tree takes, from counters
+// Package eta estimates how long the rest of a tree takes, from counters
 // whose size depends on the tree's depth and not on its number of tasks.
-package timing
+package eta
 
 import (
 	"math/bits"

@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/perdure/perdure/internal/atomicfile"
 	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 
 // errClosed is the error of a writer used after its end.

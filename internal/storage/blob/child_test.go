@@ -10,7 +10,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/perdure/perdure/internal/blob"
+	"github.com/perdure/perdure/internal/storage/blob"
 )
 
 // childPuts is how many blobs the role "put" writes.

@@ -1,12 +1,12 @@
-// Package sweep knows which rows go with a tree, and which long values nothing
+// Package gc knows which rows go with a tree, and which long values nothing
 // has any more. It removes them in transactions that the store runs.
-package sweep
+package gc
 
 import (
 	"context"
 	"math"
 
-	"github.com/perdure/perdure/internal/sqldb"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 const (

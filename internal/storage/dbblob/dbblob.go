@@ -13,7 +13,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/perdure/perdure/internal/sqldb"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // pieceBytes is the size of a piece; the last one is shorter.

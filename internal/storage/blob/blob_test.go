@@ -21,7 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure/internal/blob"
+	"github.com/perdure/perdure/internal/storage/blob"
 )
 
 // TestMain lets this binary also play the child processes of the crash, power

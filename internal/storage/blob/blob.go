@@ -25,7 +25,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perdure/perdure/internal/atomicfile"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 
 // Errors callers may tell apart. A blob that is not there is [fs.ErrNotExist],

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/perdure/perdure/internal/atomicfile"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 
 func read(t *testing.T, path string) string {

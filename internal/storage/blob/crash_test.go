@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/internal/blob"
+	"github.com/perdure/perdure/internal/storage/blob"
 )
 
 // TestCrash kills a writing process at each failpoint and each hit of it, and
