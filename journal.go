@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/process/failpoint"
 )
 
 // BeginCall announces a call before it is sent: the intent and a reservation

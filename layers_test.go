@@ -106,7 +106,7 @@ var rows = map[string]int{
 	"rlm/internal/deal":   0,
 	"rlm/internal/beside": 0,
 	"rlm/internal/loaded": 0,
-	"internal/guard":      0,
+	"internal/process/guard":      0,
 	"internal/storage/sqldb":      0,
 	"internal/storage/atomicfile": 0,
 	"internal/inproc":     0,
@@ -127,7 +127,7 @@ var rows = map[string]int{
 	"internal/cli/schemas": 0, // the published schemas, and nothing else
 	"internal/structure":   0, // where texts are cut: the executor and nobody else knows languages
 
-	"internal/failpoint": leaf,
+	"internal/process/failpoint": leaf,
 	"internal/storage/filelock":  leaf,
 	"internal/nearest":   leaf,
 

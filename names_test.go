@@ -14,8 +14,8 @@ import (
 // nameExceptions: key of a finding to the reason why it stands.
 var nameExceptions = map[string]string{
 	"call internal/testdb/each.go context.Background": "the fresh store is made once, for all tests of a process",
-	"call internal/guard/enter_unix.go os.Exit":       "a guard process is this binary started again; it ends before the program's main begins",
-	"global internal/guard/guard.go entered":          "a fact about the whole process, like its arguments",
+	"call internal/process/guard/enter_unix.go os.Exit":       "a guard process is this binary started again; it ends before the program's main begins",
+	"global internal/process/guard/guard.go entered":          "a fact about the whole process, like its arguments",
 }
 
 // ban is a function of another package that is not called here, and where it

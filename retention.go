@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/storage/dbblob"
 	"github.com/perdure/perdure/internal/storage/gc"
 )

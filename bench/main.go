@@ -18,7 +18,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/internal/process/guard"
 )
 
 // bench is one round: a folder on the disk to measure, and the options.

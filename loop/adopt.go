@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )

@@ -13,7 +13,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
-	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/process/failpoint"
 )
 
 // Ledgers is where ledgers are kept: a [perdure.Store] or a client of its API.

@@ -36,7 +36,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/model"
 )
 

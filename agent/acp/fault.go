@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/model"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/internal/process/guard"
 )
 
 // agentArg makes this binary, started again by a test, an agent that follows

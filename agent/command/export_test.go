@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/internal/process/guard"
 )
 
 // Recorded is what an agent once wrote.

@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/perdure/perdure/internal/cli"
-	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/internal/process/guard"
 )
 
 func main() {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/process/failpoint"
 )
 
 // importStates writes the states that nobody wrote to, and adds to the others

@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/process/failpoint"
 )
 
 // writeTrees writes trees that are new, with their first tasks, and then the

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/process/failpoint"
 )
 
 // Counts tells what came in. What was there already is counted apart.

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/daemon"
-	"github.com/perdure/perdure/internal/guard"
 	"github.com/perdure/perdure/internal/inproc"
+	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/server"
 )
 

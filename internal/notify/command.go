@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/internal/process/guard"
 )
 
 // Variables that programs get in their environment, besides the notice as JSON on

@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/internal/process/guard"
 )
 
 // Desktop tells on the desktop of whoever is logged in, by the program that the

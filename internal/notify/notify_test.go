@@ -16,8 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure/internal/guard"
 	"github.com/perdure/perdure/internal/notify"
+	"github.com/perdure/perdure/internal/process/guard"
 )
 
 func TestMain(m *testing.M) {

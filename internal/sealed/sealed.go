@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/failpoint"
 	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/internal/inspect"
+	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
 )

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/guard"
 	"github.com/perdure/perdure/internal/inspect"
+	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/sealed"
 	"github.com/perdure/perdure/internal/testreport"

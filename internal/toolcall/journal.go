@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/risk"
 	"github.com/perdure/perdure/internal/workspace"
 )

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/workspace"
 )
 

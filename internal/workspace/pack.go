@@ -16,7 +16,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 

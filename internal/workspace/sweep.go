@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/process/failpoint"
 )
 
 const (

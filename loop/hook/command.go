@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/model"
 )
 

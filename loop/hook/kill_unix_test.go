@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/loop/hook"
 )
 

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/storage/atomicfile"
 	"github.com/perdure/perdure/internal/storage/filelock"
 )

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/loop/hook"
 )
 

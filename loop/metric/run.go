@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/workspace"
 )

@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/model"
 )
 

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/internal/failpoint"
+	"github.com/perdure/perdure/internal/process/failpoint"
 )
 
 // TestMain lets this binary play the process that passes failpoints.

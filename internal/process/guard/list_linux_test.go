@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure/internal/guard"
+	"github.com/perdure/perdure/internal/process/guard"
 )
 
 func TestParseStat(t *testing.T) {
