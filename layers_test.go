@@ -70,16 +70,16 @@ var rows = map[string]int{
 
 	".":                 2,
 	"rlm/internal/plan": 2, // as are shape and plan
-	"internal/split":    2, // reads packs; kept from rlm for the size of that package
+	"internal/corpus/chunk":    2, // reads packs; kept from rlm for the size of that package
 
 	"rlm/internal/shape":  1,
 	"rlm/internal/pieces": 1, // the same
 	"internal/storage/blob":       1,
 	"internal/storage/dbblob":     1,
 	"internal/storage/invariant":  1,
-	"internal/pack":       1,
+	"internal/corpus/pack":       1,
 	"internal/storage/gc":      1,
-	"internal/gather":     1,
+	"internal/corpus/walk":     1,
 	"internal/workspace":  1,
 	"internal/inspect":    2, // above detect and workspace
 	"internal/revision":   3, // what git says, for detect
@@ -125,7 +125,7 @@ var rows = map[string]int{
 	"internal/detect/planted":   0,    // what the tests and the benchmark of detect plant
 
 	"internal/cli/schemas": 0, // the published schemas, and nothing else
-	"internal/structure":   0, // where texts are cut: the executor and nobody else knows languages
+	"internal/corpus/boundary":   0, // where texts are cut: the executor and nobody else knows languages
 
 	"internal/process/failpoint": leaf,
 	"internal/storage/filelock":  leaf,

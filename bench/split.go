@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/internal/pack"
-	"github.com/perdure/perdure/internal/split"
+	"github.com/perdure/perdure/internal/corpus/chunk"
+	"github.com/perdure/perdure/internal/corpus/pack"
 )
 
 // splitText: 1 GB of mixed text, most of it in files that do not fit in a chunk,
@@ -72,7 +72,7 @@ func splitChild(b *bench, _ int) error {
 		return err
 	}
 	start := time.Now()
-	chunks, err := split.Pack(r, split.Config{ChunkTokens: tokens})
+	chunks, err := chunk.Pack(r, chunk.Config{ChunkTokens: tokens})
 	if err != nil {
 		return err
 	}

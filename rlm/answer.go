@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/split"
+	chunker "github.com/perdure/perdure/internal/corpus/chunk"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/texts"
 )
@@ -68,7 +68,7 @@ func (a *attempt) documents(c chunk, m *asked) ([]model.Document, error) {
 	if err != nil || m.ranked { // passages are found in the text as it is
 		return docs, err
 	}
-	return split.WithHeader(a.run.reader, docs, max(a.run.plan.Head, a.node.Head))
+	return chunker.WithHeader(a.run.reader, docs, max(a.run.plan.Head, a.node.Head))
 }
 
 // request is what a leaf asks its model.

@@ -7,8 +7,8 @@ import (
 	"io"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/gather"
-	"github.com/perdure/perdure/internal/pack"
+	"github.com/perdure/perdure/internal/corpus/pack"
+	"github.com/perdure/perdure/internal/corpus/walk"
 )
 
 // PutContext reads files, folders and globs, as `perdure run --context` does,
@@ -24,7 +24,7 @@ func PutContext(ctx context.Context, s *perdure.Store, root string, names ...str
 	manifest, ref, err := pack.Store(pack.Limits{},
 		func(r io.Reader) (perdure.BlobRef, error) { return s.PutBlob(ctx, r) },
 		func(b *pack.Builder) error {
-			_, err := gather.Into(ctx, gather.Config{Root: root, Args: names}, b)
+			_, err := walk.Into(ctx, walk.Config{Root: root, Args: names}, b)
 			return err
 		})
 	if err != nil {
@@ -51,7 +51,7 @@ func contextError(err error) error {
 		return &perdure.Error{Code: perdure.CodeCanceled, Op: "read context", Err: err}
 	}
 	out := &perdure.Error{Code: perdure.CodeInvalid, Op: "read context", Msg: err.Error()}
-	if named := (*gather.Error)(nil); errors.As(err, &named) {
+	if named := (*walk.Error)(nil); errors.As(err, &named) {
 		out.Hint = named.Hint
 	}
 	return out

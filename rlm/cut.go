@@ -3,7 +3,7 @@ package rlm
 import (
 	"fmt"
 
-	"github.com/perdure/perdure/internal/split"
+	chunker "github.com/perdure/perdure/internal/corpus/chunk"
 	"github.com/perdure/perdure/rlm/internal/deal"
 )
 
@@ -21,7 +21,7 @@ func (p *planning) cut(size int64, of chunk) (chunks, error) {
 	if p.models[1].ranked && overlap == 0 {
 		overlap = -1 // passages are found whole, and none twice
 	}
-	found, err := split.Pack(p.reader, split.Config{ChunkTokens: int(size), OverlapTokens: min(overlap, int(size)/2), PerFile: p.cfg.Batch,
+	found, err := chunker.Pack(p.reader, chunker.Config{ChunkTokens: int(size), OverlapTokens: min(overlap, int(size)/2), PerFile: p.cfg.Batch,
 		From: of.Off, To: of.End()})
 	if err != nil {
 		return nil, damaged(err)

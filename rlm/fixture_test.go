@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/pack"
+	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/model/mock"

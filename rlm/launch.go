@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/pack"
+	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/model"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/pack"
+	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/rlm/internal/shape"

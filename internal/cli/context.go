@@ -13,8 +13,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/gather"
-	"github.com/perdure/perdure/internal/pack"
+	"github.com/perdure/perdure/internal/corpus/pack"
+	"github.com/perdure/perdure/internal/corpus/walk"
 )
 
 // upload reads what the user named and gives it to the server, once and as one
@@ -35,7 +35,7 @@ func (a *app) upload(ctx context.Context, b *backend, f *runFlags) (client.Conte
 	}
 	return b.PutContext(ctx, func(w io.Writer) error {
 		sink := pack.NewStreamWriter(w)
-		_, err := gather.Into(ctx, gather.Config{Root: a.env.Cwd, Args: f.contexts, Stdin: stdin, MaxFileBytes: largest},
+		_, err := walk.Into(ctx, walk.Config{Root: a.env.Cwd, Args: f.contexts, Stdin: stdin, MaxFileBytes: largest},
 			&countingSink{Sink: sink, view: view})
 		if err != nil {
 			return contextError(ctx, err)
@@ -59,7 +59,7 @@ func interruptible(ctx context.Context, r io.Reader) io.Reader {
 
 // countingSink shows how much was read.
 type countingSink struct {
-	gather.Sink
+	walk.Sink
 	view  *progressView
 	files int64
 	bytes int64
@@ -106,7 +106,7 @@ func contextError(ctx context.Context, err error) error {
 	if errors.As(err, &own) {
 		return err
 	}
-	var first *gather.Error
+	var first *walk.Error
 	if !errors.As(err, &first) {
 		return err // the server ended the upload: its own error tells more
 	}

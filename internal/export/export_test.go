@@ -15,8 +15,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/internal/export"
-	"github.com/perdure/perdure/internal/pack"
 	"github.com/perdure/perdure/internal/testdb"
 )
 

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/pack"
+	"github.com/perdure/perdure/internal/corpus/pack"
 )
 
 // contextLine tells of the text that the tree is about.

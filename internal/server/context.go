@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/pack"
+	"github.com/perdure/perdure/internal/corpus/pack"
 )
 
 const opContext = "create context"

@@ -1,0 +1,292 @@
+package chunk
+
+import (
+	"bytes"
+	"errors"
+	"sort"
+
+	"github.com/perdure/perdure/internal/corpus/boundary"
+	"github.com/perdure/perdure/internal/corpus/pack"
+)
+
+const (
+	// searchBytes are read at once when the end of a line is looked for.
+	searchBytes = 64 << 10
+	// blankBytes bounds the blank lines after a unit that do not count when it is
+	// told whether the unit fits.
+	blankBytes = 1 << 10
+)
+
+// cutter finds where the pieces of one file end. A unit is what lies between two
+// marks of the file's outline that have at least a certain rank. A cut within a
+// unit is allowed when the unit does not fit in a piece; so what fits is never
+// cut, at any rank, and two neighbouring pieces together are larger than one may
+// be.
+type cutter struct {
+	s       *splitter
+	outline *boundary.Outline
+	start   int64
+	end     int64
+	most    int64 // bytes of a piece
+	err     error // of reading
+}
+
+// next returns where the piece that begins at begin and has room for so many
+// bytes ends.
+func (c *cutter) next(begin, room int64) (int64, error) {
+	c.outline.Forget(begin - c.s.overlap.most - 1)
+	left := c.end - begin
+	if left <= room {
+		return c.end, nil
+	}
+	span := room / 4
+	if left <= room+room/2 { // two halves rather than a large and a tiny piece
+		latest := max(begin+left/2+span/2, begin+1)
+		at, err := c.best(begin, latest-span, latest)
+		if err != nil || at > begin && at >= latest-span {
+			return at, err
+		}
+	}
+	latest := begin + room
+	at, err := c.best(begin, latest-span, latest)
+	if err != nil || at > begin {
+		return at, err
+	}
+	return c.within(begin, latest)
+}
+
+// best returns the best place to cut up to latest: between earliest and latest
+// the one of the highest rank, else the last one. It is begin when there is none
+// but within a line.
+func (c *cutter) best(begin, earliest, latest int64) (int64, error) {
+	u := newUnits(begin, latest, c)
+	if begin == c.start {
+		u.start()
+	}
+	marks, err := c.outline.Marks(latest + 1)
+	if err != nil {
+		return 0, err
+	}
+	i := sort.Search(len(marks), func(i int) bool { return marks[i].Offset >= begin })
+	for more := true; more; i++ {
+		if i == len(marks) {
+			if marks, err = c.outline.Marks(u.wanted()); err != nil {
+				return 0, err
+			}
+		}
+		m := boundary.Mark{Offset: c.end, Rank: boundary.Ranks}
+		if i < len(marks) {
+			m = marks[i]
+		}
+		if m.Offset > latest && !u.past {
+			m.Offset = c.blankFrom(begin, latest, m.Offset)
+		}
+		more = u.mark(m) && i < len(marks)
+	}
+	u.pass()
+	u.close(c.end, boundary.Ranks)
+	at, lines := u.choose(earliest)
+	if lines >= 0 {
+		at, err = c.line(max(at, lines, begin), latest)
+	}
+	return at, errors.Join(err, c.err)
+}
+
+// blankFrom returns where the blank lines before a mark begin, when they reach
+// over latest; else the mark's own place.
+func (c *cutter) blankFrom(begin, latest, mark int64) int64 {
+	if at, ok := c.gap(latest, mark); ok && at > begin {
+		return at
+	}
+	return mark
+}
+
+// fits tells whether a unit fits in a piece, without the blank lines at its end.
+func (c *cutter) fits(from, to int64) bool {
+	if to-from <= c.most {
+		return true
+	}
+	_, ok := c.gap(from+c.most, to)
+	return ok
+}
+
+// gap returns where the blank lines before to begin, if that is at from or
+// before it.
+func (c *cutter) gap(from, to int64) (int64, bool) {
+	if to-from > blankBytes {
+		return 0, false
+	}
+	low := max(from-blankBytes, c.start)
+	text, err := c.s.read(low, to)
+	if err != nil {
+		c.err = errors.Join(c.err, err)
+		return 0, false
+	}
+	content := len(bytes.TrimRight(text, " \t\r\n"))
+	line := bytes.IndexByte(text[content:], '\n')
+	at := low + int64(content+line) + 1
+	return at, line >= 0 && at <= from
+}
+
+// line returns the last beginning of a line after low and up to latest; low if
+// there is none.
+func (c *cutter) line(low, latest int64) (int64, error) {
+	for to := latest; to > low; {
+		from := max(to-searchBytes, low)
+		text, err := c.s.read(from, to)
+		if err != nil {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(text, '\n'); i >= 0 {
+			return from + int64(i) + 1, nil
+		}
+		to = from
+	}
+	return low, nil
+}
+
+// within returns where a line that is longer than a piece is cut: after a
+// sentence or a blank if there is one near latest, always between characters.
+func (c *cutter) within(begin, latest int64) (int64, error) {
+	const near = 256
+	from := max(latest-near, begin+(latest-begin)*3/4)
+	text, err := c.s.read(from, latest)
+	if err != nil {
+		return 0, err
+	}
+	for _, sign := range []string{". ", " ", ","} {
+		if i := bytes.LastIndex(text, []byte(sign)); i >= 0 {
+			return from + int64(i+len(sign)), nil
+		}
+	}
+	if from = max(latest-near, begin); len(text) < int(latest-from) {
+		if text, err = c.s.read(from, latest); err != nil {
+			return 0, err
+		}
+	}
+	return from + int64(pack.CutPoint(text)), nil
+}
+
+// units follows the marks from the beginning of a piece on and tells which of
+// them are allowed as its end.
+type units struct {
+	begin, latest int64
+	c             *cutter
+	// above is, for each rank, the last mark of a higher one; -1 before the
+	// first. The unit that a mark lies in begins there.
+	above [boundary.Ranks]int64
+	// open is, for each rank, the last mark of it up to latest whose unit has no
+	// end yet; -1 for none. As place of rank Line stands latest itself.
+	open [boundary.Ranks]int64
+	// allowed is, for each rank, the last mark that is allowed; -1 for none.
+	allowed [boundary.Ranks]int64
+	// past is set when the marks up to latest were told.
+	past bool
+}
+
+func newUnits(begin, latest int64, c *cutter) *units {
+	u := &units{begin: begin, latest: latest, c: c}
+	for r := range u.above {
+		u.above[r], u.open[r], u.allowed[r] = -1, -1, -1
+	}
+	return u
+}
+
+// start notes that the file begins here, and with it units of all ranks.
+func (u *units) start() {
+	for r := range u.above {
+		u.above[r] = u.begin
+	}
+}
+
+// mark tells the next mark and returns whether more are wanted.
+func (u *units) mark(m boundary.Mark) bool {
+	if m.Offset > u.latest {
+		u.pass()
+	}
+	u.close(m.Offset, m.Rank)
+	if u.past {
+		return u.waits(m.Offset)
+	}
+	if m.Offset > u.begin {
+		u.enter(m.Offset, m.Rank)
+	}
+	for r := range m.Rank {
+		u.above[r] = m.Offset
+	}
+	return true
+}
+
+// enter makes a mark a possible end.
+func (u *units) enter(off int64, r boundary.Rank) {
+	if r == boundary.Ranks { // only blank lines are left of the file
+		u.allowed[boundary.Section1] = off
+		return
+	}
+	if u.above[r] < 0 { // its unit began before the piece, so it did not fit
+		u.allowed[r] = off
+		return
+	}
+	u.open[r] = off
+}
+
+// close ends the units of lower ranks at a mark: those that fit are not cut.
+func (u *units) close(off int64, rank boundary.Rank) {
+	for r := range rank {
+		if u.open[r] < 0 {
+			continue
+		}
+		if !u.c.fits(u.above[r], off) {
+			u.allowed[r] = u.open[r]
+		}
+		u.open[r] = -1
+	}
+}
+
+// pass notes that all marks up to latest were told.
+func (u *units) pass() {
+	if !u.past {
+		u.past = true
+		u.enter(u.latest, boundary.Line)
+	}
+}
+
+// waits tells whether there are units whose end could still make them fit.
+func (u *units) waits(off int64) bool {
+	for r := range u.open {
+		if u.open[r] >= 0 && off <= u.above[r]+u.c.most+blankBytes {
+			return true
+		}
+	}
+	return false
+}
+
+// wanted is the place up to which marks have to be known.
+func (u *units) wanted() int64 {
+	to := u.latest
+	for r := range u.open {
+		if u.open[r] >= 0 {
+			to = max(to, u.above[r]+u.c.most+blankBytes)
+		}
+	}
+	if !u.past && u.above[boundary.Line] >= 0 {
+		to = max(to, u.above[boundary.Line]+u.c.most+blankBytes)
+	}
+	return to + 1
+}
+
+// choose returns the best mark, begin for none, and, when lines may be cut
+// apart, the place after which; else -1.
+func (u *units) choose(earliest int64) (at, lines int64) {
+	at = u.begin
+	for r := boundary.Ranks - 1; r > boundary.Line; r-- {
+		if u.allowed[r] >= earliest {
+			return u.allowed[r], -1
+		}
+		at = max(at, u.allowed[r])
+	}
+	if u.allowed[boundary.Line] < 0 {
+		return at, -1
+	}
+	return at, max(u.above[boundary.Line], u.begin)
+}

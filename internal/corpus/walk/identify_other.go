@@ -1,0 +1,18 @@
+//go:build !unix
+
+package walk
+
+import (
+	"io/fs"
+	"path/filepath"
+)
+
+// fileID is the same for two names of one file or folder.
+type fileID struct{ path string }
+
+func identify(path string, _ fs.FileInfo) fileID {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return fileID{path: path}
+}
