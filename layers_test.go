@@ -86,14 +86,14 @@ var rows = map[string]int{
 	"internal/sealed":     4, // above inspect and human
 	"internal/ruleset":    2, // what people set of detect
 	"internal/toolcall":   3, // above risk and detect
-	"internal/risk":       2, // reads the paths of internal/project
+	"internal/risk":       2, // reads the paths of internal/check/project
 	"internal/detect":     1,
-	"internal/testreport": 1,
-	"internal/coverage":   1,
+	"internal/check/testreport": 1,
+	"internal/check/coverage":   1,
 	"internal/agenthook":  1,
 	"handoff":             1,
 	"internal/notify":     1,
-	"internal/project":    1, // what kind of project a workspace holds, and its commands
+	"internal/check/project":    1, // what kind of project a workspace holds, and its commands
 	"agent/*":             1,
 	"loop/hook":           1,
 	"model/*":             1,

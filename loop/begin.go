@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/metric"
 	"github.com/perdure/perdure/loop/record"

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/internal/coverage"
-	"github.com/perdure/perdure/internal/project"
-	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/check/coverage"
+	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/metric"
 )

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/inspect"
-	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/regression"

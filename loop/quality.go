@@ -3,7 +3,7 @@ package loop
 import (
 	"math"
 
-	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/loop/metric"
 )
 

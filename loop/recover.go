@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/internal/project"
+	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"

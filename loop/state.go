@@ -5,9 +5,9 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/sealed"
-	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/toolcall"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"

@@ -2,7 +2,7 @@ package detect
 
 import "github.com/perdure/perdure/internal/detect/source"
 
-// Coverage by lines is compared by internal/coverage, whose results come as
+// Coverage by lines is compared by internal/check/coverage, whose results come as
 // Results. What can be told without a run is that code was taken out of the count:
 // comments and attributes that exclude it, found by the tables of marks.
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
 )
 

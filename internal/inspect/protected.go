@@ -6,8 +6,8 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/project"
 )
 
 // Protected says why a change is one of what checks hang on: configuration of CI,

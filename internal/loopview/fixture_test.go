@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loopview"
 	"github.com/perdure/perdure/internal/sealed"
-	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"

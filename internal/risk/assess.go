@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/internal/project"
+	"github.com/perdure/perdure/internal/check/project"
 )
 
 // Where says where a call is made.

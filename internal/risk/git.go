@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/internal/project"
+	"github.com/perdure/perdure/internal/check/project"
 )
 
 // git judges a command of git.

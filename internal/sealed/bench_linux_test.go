@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/inspect"
 	"github.com/perdure/perdure/internal/sealed"
-	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
 )
 

@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/human"
-	"github.com/perdure/perdure/internal/project"
-	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
 )
 

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/internal/inspect"
 	"github.com/perdure/perdure/internal/process/failpoint"
-	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
 )
 

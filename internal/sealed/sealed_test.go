@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/inspect"
 	"github.com/perdure/perdure/internal/process/guard"
-	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/sealed"
-	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/metric"
 )

@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/detect/source"
-	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/risk"
 )
 

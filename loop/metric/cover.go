@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/internal/coverage"
-	"github.com/perdure/perdure/internal/project"
+	"github.com/perdure/perdure/internal/check/coverage"
+	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/workspace"
 )
 

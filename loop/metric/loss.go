@@ -6,8 +6,8 @@ import (
 	"path"
 	"strings"
 
-	"github.com/perdure/perdure/internal/coverage"
-	"github.com/perdure/perdure/internal/project"
+	"github.com/perdure/perdure/internal/check/coverage"
+	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 )

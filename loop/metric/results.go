@@ -5,8 +5,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/perdure/perdure/internal/project"
-	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/check/testreport"
 )
 
 // Results reads the results of tests; nil when there are none. An error tells why

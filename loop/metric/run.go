@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/process/guard"
-	"github.com/perdure/perdure/internal/project"
 	"github.com/perdure/perdure/internal/workspace"
 )
 

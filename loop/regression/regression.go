@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/inspect"
-	"github.com/perdure/perdure/internal/testreport"
 	"github.com/perdure/perdure/internal/toolcall"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/check/testreport"
 )
 
 // rows writes a report as "outcome identity" lines, with "flaky" where it

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/perdure/perdure/internal/coverage"
+	"github.com/perdure/perdure/internal/check/coverage"
 )
 
 // show writes a profile as "file code/covered" with ranges.

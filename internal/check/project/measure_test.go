@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure/internal/coverage"
-	"github.com/perdure/perdure/internal/project"
-	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/check/coverage"
+	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/check/testreport"
 )
 
 // manifests is a workspace of package managers.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure/internal/coverage"
+	"github.com/perdure/perdure/internal/check/coverage"
 )
 
 func fuzz(f *testing.F, format coverage.Format, seeds ...string) {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/check/testreport"
 )
 
 // report makes a report of "outcome identity" lines as rows writes them.

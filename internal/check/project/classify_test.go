@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure/internal/project"
+	"github.com/perdure/perdure/internal/check/project"
 )
 
 func TestClassify(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/perdure/perdure/internal/coverage"
+	"github.com/perdure/perdure/internal/check/coverage"
 )
 
 const text = `package shop

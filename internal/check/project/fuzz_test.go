@@ -6,7 +6,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/perdure/perdure/internal/project"
+	"github.com/perdure/perdure/internal/check/project"
 )
 
 // words are the arguments of all simple commands of a script, printed.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure/internal/project"
+	"github.com/perdure/perdure/internal/check/project"
 )
 
 func workspace(files map[string]string) fstest.MapFS {

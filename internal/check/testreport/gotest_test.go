@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure/internal/testreport"
+	"github.com/perdure/perdure/internal/check/testreport"
 )
 
 // runGo runs go test -json on a module of these files and returns its output.
