@@ -81,9 +81,9 @@ var rows = map[string]int{
 	"internal/storage/gc":      1,
 	"internal/corpus/walk":     1,
 	"internal/workspace":  1,
-	"internal/inspect":    2, // above detect and workspace
+	"internal/verify/evidence":    2, // above detect and workspace
 	"internal/revision":   3, // what git says, for detect
-	"internal/sealed":     4, // above inspect and human
+	"internal/verify/cleancheck":     4, // above inspect and human
 	"internal/ruleset":    2, // what people set of detect
 	"internal/toolcall":   3, // above risk and detect
 	"internal/risk":       2, // reads the paths of internal/check/project

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/inspect"
+	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/record"
 	"github.com/perdure/perdure/loop/regression"
@@ -51,7 +51,7 @@ func warned(last []record.Iteration) string {
 // look is what shows in a snapshot.
 type look struct {
 	// since is what changed since the trusted one.
-	since *inspect.Between
+	since *evidence.Between
 	// by is what counts as a regression.
 	by *regression.Ruled
 	// found is what the detectors found; nil where nobody looks.
@@ -75,11 +75,11 @@ func (r *run) look(ctx context.Context, out *Outcome, id workspace.ID) (*look, e
 // detected looks for signs of regressions in the files that changed since the
 // trusted snapshot: nil where nobody looks, or where there is too much to look at,
 // which is told as a warning.
-func (r *run) detected(ctx context.Context, out *Outcome, since *inspect.Between, by *regression.Ruled) (*detect.Report, error) {
+func (r *run) detected(ctx context.Context, out *Outcome, since *evidence.Between, by *regression.Ruled) (*detect.Report, error) {
 	if r.cfg.Plain || r.cfg.Detection == detect.Off {
 		return nil, nil
 	}
-	report, err := inspect.Run(ctx, r.files, since, by.Input())
+	report, err := evidence.Run(ctx, r.files, since, by.Input())
 	var limit *detect.LimitError
 	if errors.As(err, &limit) {
 		out.Warnings = append(out.Warnings, "the changed files were not looked at for signs of regressions: "+limit.Error())
@@ -88,7 +88,7 @@ func (r *run) detected(ctx context.Context, out *Outcome, since *inspect.Between
 	if err != nil {
 		return nil, refusal(err)
 	}
-	if unseen := inspect.Unseen(report, maxUnseen); unseen != "" {
+	if unseen := evidence.Unseen(report, maxUnseen); unseen != "" {
 		out.Warnings = append(out.Warnings, unseen)
 	}
 	by.Forget(report)

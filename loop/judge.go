@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/human"
-	"github.com/perdure/perdure/internal/inspect"
+	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
@@ -96,7 +96,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	began = began.Add(time.Since(sealing)) // the check's time, and not that of keeping records
 	if baseline != nil && report != nil {
 		d := testreport.Compare(baseline, report)
-		inspect.FindAgain(&d, found, report)
+		evidence.FindAgain(&d, found, report)
 		by.Waive(&d, found)
 		diff, out.Diff, out.Regressions = &d, shortened(&d), facts(&d)
 	} else if baseline != nil && !t.Check.Skipped {
@@ -111,7 +111,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out.Findings = inspect.Noted(found, maxFindings)
+	out.Findings = evidence.Noted(found, maxFindings)
 	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), r.settingsChanged(), lost, regression.Signs(found, baseline, report), r.unsealed(out, v))
 	out.Regressions = by.Settle(out.Regressions)
 	detection := time.Since(began)

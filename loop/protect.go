@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/check/project"
-	"github.com/perdure/perdure/internal/inspect"
+	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/regression"
@@ -18,7 +18,7 @@ import (
 // hangs on: configuration of CI, runners, linters and coverage, and what the
 // completion command names. They stay a regression until they are taken back or
 // somebody approves them.
-func (r *run) protected(ctx context.Context, since *inspect.Between, by *regression.Ruled) ([]Regression, error) {
+func (r *run) protected(ctx context.Context, since *evidence.Between, by *regression.Ruled) ([]Regression, error) {
 	g := Regression{Type: string(hook.ProtectedChange), Severity: string(hook.High)}
 	var texts []string
 	for _, c := range since.Changes {
@@ -43,8 +43,8 @@ func (r *run) protected(ctx context.Context, since *inspect.Between, by *regress
 
 // sinceTrusted is what changed since the trusted snapshot; nothing where nobody
 // looks.
-func (r *run) sinceTrusted(ctx context.Context, now workspace.ID) (*inspect.Between, error) {
-	b := &inspect.Between{From: r.trusted(), To: now}
+func (r *run) sinceTrusted(ctx context.Context, now workspace.ID) (*evidence.Between, error) {
+	b := &evidence.Between{From: r.trusted(), To: now}
 	if r.cfg.Plain {
 		return b, nil
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/check/testreport"
-	"github.com/perdure/perdure/internal/sealed"
+	"github.com/perdure/perdure/internal/verify/cleancheck"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
@@ -25,7 +25,7 @@ func (r *run) keepBeside(ctx context.Context) error {
 	if !r.seals() {
 		return nil
 	}
-	kept, err := sealed.Keep(ctx, r.files)
+	kept, err := cleancheck.Keep(ctx, r.files)
 	if err != nil {
 		return refusal(err)
 	}
@@ -41,7 +41,7 @@ func seal(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if v := out.Sealed; v == nil || v.Of != out.After || v.State == sealed.Failed && !out.Accepted {
+	if v := out.Sealed; v == nil || v.Of != out.After || v.State == cleancheck.Failed && !out.Accepted {
 		watched, stop := r.watchedFor(ctx, record.Abort, record.Revert)
 		v, err = r.sealed(watched, out.After, r.state.Run.Check, true, nil)
 		cause := context.Cause(watched)
@@ -61,7 +61,7 @@ func seal(ctx context.Context, r *run) (string, error) {
 			}
 		}
 	}
-	if v := out.Sealed; v != nil && v.State == sealed.Failed && !out.Accepted {
+	if v := out.Sealed; v != nil && v.State == cleancheck.Failed && !out.Accepted {
 		r.loop.Status, r.state.Reason = record.Running, ""
 		return r.regressed(ctx, out)
 	}
@@ -74,13 +74,13 @@ func seal(ctx context.Context, r *run) (string, error) {
 func sealedWords(out *Outcome) string {
 	switch v := out.Sealed; {
 	case v == nil:
-	case v.State == sealed.Passed:
+	case v.State == cleancheck.Passed:
 		return ", in a clean copy too"
-	case v.State == sealed.Partly:
+	case v.State == cleancheck.Partly:
 		return ", in a clean copy too " + v.Why
-	case v.State == sealed.Impossible:
+	case v.State == cleancheck.Impossible:
 		return "; it could not be sealed: " + v.Why
-	case v.State == sealed.Failed:
+	case v.State == cleancheck.Failed:
 		return "; that it does not in a clean copy was approved"
 	}
 	return ""
@@ -88,7 +88,7 @@ func sealedWords(out *Outcome) string {
 
 // sealTurn seals an iteration that ended, whatever its check says, where every one
 // is sealed.
-func (r *run) sealTurn(ctx context.Context, look *look) (*sealed.Verdict, error) {
+func (r *run) sealTurn(ctx context.Context, look *look) (*cleancheck.Verdict, error) {
 	if r.cfg.Sealed != config.SealAlways {
 		return nil, nil
 	}
@@ -113,7 +113,7 @@ func (r *run) sealBest(ctx context.Context, best *Outcome, check *Check) (why st
 			return "", err
 		}
 	}
-	if v.State == sealed.Failed && !best.Accepted {
+	if v.State == cleancheck.Failed && !best.Accepted {
 		return "does not pass in a clean copy: " + v.Why, nil
 	}
 	return "", nil
@@ -123,12 +123,12 @@ func (r *run) sealBest(ctx context.Context, best *Outcome, check *Check) (why st
 // is sealed, or where that was tried and is known to be impossible. With whole the
 // tests of the baseline have to run. look is what was seen of the snapshot; nil when
 // nobody looked.
-func (r *run) sealed(ctx context.Context, id workspace.ID, check *Check, whole bool, look *look) (*sealed.Verdict, error) {
+func (r *run) sealed(ctx context.Context, id workspace.ID, check *Check, whole bool, look *look) (*cleancheck.Verdict, error) {
 	known := r.state.Unsealable != "" && r.state.Unprepared == r.cfg.SealedSetup
 	if !r.seals() || known || id == "" || r.state.Beside == "" || check.Skipped {
 		return nil, nil
 	}
-	c := &sealed.Candidate{Of: id, Now: sealed.Result{Passed: check.Passed}, Whole: whole}
+	c := &cleancheck.Candidate{Of: id, Now: cleancheck.Result{Passed: check.Passed}, Whole: whole}
 	var err error
 	if c.Now.Report, err = r.savedResults(ctx, check.Results); err != nil {
 		return nil, err
@@ -151,15 +151,15 @@ func (r *run) sealed(ctx context.Context, id workspace.ID, check *Check, whole b
 		}
 	}
 	c.Since, c.Found = look.since, look.found
-	cfg := sealed.Config{Files: r.files, Run: r.checkCopy}
+	cfg := cleancheck.Config{Files: r.files, Run: r.checkCopy}
 	if r.cfg.SealedSetup != "" {
 		cfg.Setup = r.setUpCopy
 	}
-	v, err := sealed.Check(ctx, cfg, c)
+	v, err := cleancheck.Check(ctx, cfg, c)
 	if err != nil {
 		return nil, refusal(err)
 	}
-	if v.State == sealed.Impossible {
+	if v.State == cleancheck.Impossible {
 		r.state.Unsealable, r.state.Unprepared = v.Why, r.cfg.SealedSetup
 		r.note(EventWarning, map[string]any{"iteration": r.state.Run.Number, "kind": "sealed", "message": "the check could not be sealed: " + v.Why})
 	}
@@ -167,21 +167,21 @@ func (r *run) sealed(ctx context.Context, id workspace.ID, check *Check, whole b
 }
 
 // runnerIn runs commands in a copy.
-func (r *run) runnerIn(at *sealed.Place) *metric.Runner {
+func (r *run) runnerIn(at *cleancheck.Place) *metric.Runner {
 	return &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: r.checkEnv(at.Env), Hold: append(r.e.cfg.Hold[:len(r.e.cfg.Hold):len(r.e.cfg.Hold)], at.Hold)}
 }
 
 // checkCopy runs the completion command in a copy.
-func (r *run) checkCopy(ctx context.Context, at *sealed.Place, than *testreport.Report) (*sealed.Result, error) {
+func (r *run) checkCopy(ctx context.Context, at *cleancheck.Place, than *testreport.Report) (*cleancheck.Result, error) {
 	c, err := r.checkAt(ctx, r.runnerIn(at), than, false)
 	if err != nil {
 		return nil, err
 	}
-	return &sealed.Result{Passed: c.Passed, Report: c.report, Output: c.Output}, nil
+	return &cleancheck.Result{Passed: c.Passed, Report: c.report, Output: c.Output}, nil
 }
 
 // setUpCopy runs the command that makes what the check needs.
-func (r *run) setUpCopy(ctx context.Context, at *sealed.Place) (problem string, err error) {
+func (r *run) setUpCopy(ctx context.Context, at *cleancheck.Place) (problem string, err error) {
 	ran, err := r.runnerIn(at).Run(ctx, &project.Command{Script: r.cfg.SealedSetup, Dir: "."}, r.cfg.CheckTimeout)
 	if err != nil {
 		return "", err
@@ -197,14 +197,14 @@ func (r *run) setUpCopy(ctx context.Context, at *sealed.Place) (problem string, 
 }
 
 // unsealed notes what came of sealing, and returns it as a regression if it is one.
-func (r *run) unsealed(out *Outcome, v *sealed.Verdict) []Regression {
+func (r *run) unsealed(out *Outcome, v *cleancheck.Verdict) []Regression {
 	if v == nil {
 		return nil
 	}
 	out.Sealed = v
 	out.Times.Sealed += v.TookMS
 	out.Warnings = append(out.Warnings, v.Notes...)
-	if v.State != sealed.Failed {
+	if v.State != cleancheck.Failed {
 		return nil
 	}
 	return []Regression{{Type: string(v.Type), Severity: string(hook.High), Text: v.Why, Tests: v.Tests, Files: v.Files}}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/sealed"
+	"github.com/perdure/perdure/internal/verify/cleancheck"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -55,13 +55,13 @@ func TestSealedCompletion(t *testing.T) {
 	l := b.work()
 	out := b.outcomes()[1]
 	if l.Step != "gate" || len(out.Regressions) != 1 || out.Regressions[0].Type != "validation_bypass" || !strings.Contains(out.Regressions[0].Text, "marks/a") ||
-		out.Sealed == nil || out.Sealed.State != sealed.Failed || out.Times.Sealed == 0 {
+		out.Sealed == nil || out.Sealed.State != cleancheck.Failed || out.Times.Sealed == 0 {
 		t.Fatalf("%s\n%+v", show(l), out)
 	}
 	b.answer("reject", "do it in code")
 	l = b.work()
 	last := b.outcomes()[2]
-	if l.Status != record.Completed || l.Iteration != 2 || last.Sealed == nil || last.Sealed.State != sealed.Passed || last.Sealed.Of != last.After {
+	if l.Status != record.Completed || l.Iteration != 2 || last.Sealed == nil || last.Sealed.State != cleancheck.Passed || last.Sealed.Of != last.After {
 		t.Errorf("%s\n%+v", show(l), last)
 	}
 	if p := b.agent.prompts[1]; !strings.Contains(p, "passes in the workspace only with 1 ignored file") || !strings.Contains(p, "marks/a") {
@@ -101,7 +101,7 @@ func TestSealedFlags(t *testing.T) {
 	b.launch(func(c *config.Config) { c.Sealed = config.SealAlways })
 	l := b.work()
 	for i, out := range b.outcomes() {
-		if (out.Sealed != nil) != (i > 0) || i > 0 && out.Sealed.State != sealed.Passed {
+		if (out.Sealed != nil) != (i > 0) || i > 0 && out.Sealed.State != cleancheck.Passed {
 			t.Errorf("always: iteration %d: %+v", i, out.Sealed)
 		}
 	}
@@ -140,7 +140,7 @@ func TestUnsealable(t *testing.T) {
 	})
 	l := b.work()
 	out := b.outcomes()[1]
-	if l.Status != record.Completed || len(out.Regressions) != 0 || out.Sealed == nil || out.Sealed.State != sealed.Impossible ||
+	if l.Status != record.Completed || len(out.Regressions) != 0 || out.Sealed == nil || out.Sealed.State != cleancheck.Impossible ||
 		!strings.Contains(string(l.State), "it could not be sealed") {
 		t.Errorf("%s\n%+v", show(l), out)
 	}
@@ -162,7 +162,7 @@ func TestUnsealable(t *testing.T) {
 // takes part; one that fails for the baseline, too, is no regression.
 func TestSealedSetup(t *testing.T) {
 	t.Parallel()
-	for setup, state := range map[string]sealed.State{"mkdir marks && echo made > marks/tool": sealed.Passed, "exit 4": sealed.Impossible} {
+	for setup, state := range map[string]cleancheck.State{"mkdir marks && echo made > marks/tool": cleancheck.Passed, "exit 4": cleancheck.Impossible} {
 		b := sealBench(t, write("code/a", "good"))
 		b.put("marks/tool", "made by hand")
 		b.launch(func(c *config.Config) {
@@ -243,7 +243,7 @@ func TestSealedTimeout(t *testing.T) {
 		c.Until = fmt.Sprintf(`[ "$PWD" = %q ] || while :; do sleep 1; done; %s`, b.dir, checkTAP)
 	})
 	l := b.work()
-	if v := b.outcomes()[1].Sealed; l.Status != record.Completed || v == nil || v.State != sealed.Impossible {
+	if v := b.outcomes()[1].Sealed; l.Status != record.Completed || v == nil || v.State != cleancheck.Impossible {
 		t.Errorf("%s\n%+v", show(l), v)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/sealed"
 	"github.com/perdure/perdure/internal/toolcall"
+	"github.com/perdure/perdure/internal/verify/cleancheck"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/metric"
@@ -182,7 +182,7 @@ type Outcome struct {
 	// Metrics are measures besides the tests; nil where none were taken.
 	Metrics *metric.Metrics `json:"metrics,omitempty"`
 	// Sealed is what came of a clean copy; nil where none was made.
-	Sealed *sealed.Verdict `json:"sealed,omitempty"`
+	Sealed *cleancheck.Verdict `json:"sealed,omitempty"`
 	// Diff compares with the baseline; shortened lists.
 	Diff *testreport.Diff `json:"baseline_diff,omitempty"`
 	// Regressions are facts against the iteration.

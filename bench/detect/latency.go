@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/inspect"
+	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 )
 
@@ -212,8 +212,8 @@ func (l *latency) check(ctx context.Context) (timed, error) {
 	}
 	t.diff = time.Since(began) - t.snapshot
 	toDetect := processorTime()
-	between := &inspect.Between{From: l.last, To: id, Changes: changes}
-	if _, err := inspect.Run(ctx, l.files, between, detect.Input{}); err != nil {
+	between := &evidence.Between{From: l.last, To: id, Changes: changes}
+	if _, err := evidence.Run(ctx, l.files, between, detect.Input{}); err != nil {
 		return t, err
 	}
 	t.whole = time.Since(began)

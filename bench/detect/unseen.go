@@ -12,7 +12,7 @@ import (
 
 	"github.com/perdure/perdure/bench/detect/unseen"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/inspect"
+	"github.com/perdure/perdure/internal/verify/evidence"
 )
 
 // heard counts what was said of scenarios.
@@ -61,7 +61,7 @@ func unseenRates(ctx context.Context, out io.Writer, only string, list bool) err
 func marked(old, now map[string]string) iter.Seq2[detect.Change, error] {
 	return func(yield func(detect.Change, error) bool) {
 		for c, err := range changes(old, now) {
-			c.Protected = inspect.Protected(&c, nil)
+			c.Protected = evidence.Protected(&c, nil)
 			if !yield(c, err) {
 				return
 			}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/inspect"
+	"github.com/perdure/perdure/internal/verify/evidence"
 )
 
 // maxFindings is how many findings are told.
@@ -122,7 +122,7 @@ func (v *versions) changes(protected []string, wrong *string) func(yield func(de
 	return func(yield func(detect.Change, error) bool) {
 		for d, err := range v.each {
 			if err == nil && !v.first {
-				d.Protected = inspect.Protected(&d, protected)
+				d.Protected = evidence.Protected(&d, protected)
 			}
 			if problem := proposed(&d); problem != "" {
 				*wrong = problem

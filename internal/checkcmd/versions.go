@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/inspect"
 	"github.com/perdure/perdure/internal/loopcmd"
 	"github.com/perdure/perdure/internal/revision"
+	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
@@ -117,14 +117,14 @@ func fromLoop(ctx context.Context, store *client.Client, l *config.Loaded, name,
 		return nil, fromWorkspace(err)
 	}
 	v := &versions{root: files.Root(), base: string(id), text: fmt.Sprintf("the files as they are with %s of loop %s", described(at), loop.ID(&tree)),
-		each: inspect.Versions(ctx, files, &inspect.Between{From: id, To: now, Changes: changes}), skipped: func() []detect.Skipped { return nil }}
+		each: evidence.Versions(ctx, files, &evidence.Between{From: id, To: now, Changes: changes}), skipped: func() []detect.Skipped { return nil }}
 	v.paths = func(each func(old, now string)) {
 		for i := range changes {
 			each(changes[i].From, changes[i].Path)
 		}
 	}
 	v.trusted = func(ctx context.Context, name string) ([]byte, error) {
-		return inspect.ReadTrusted(ctx, files, id, name)
+		return evidence.ReadTrusted(ctx, files, id, name)
 	}
 	return v, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loopview"
-	"github.com/perdure/perdure/internal/sealed"
+	"github.com/perdure/perdure/internal/verify/cleancheck"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
@@ -69,7 +69,7 @@ func (c scene) iteration(number, quality int, change func(o *loop.Outcome)) reco
 	}
 	if number%4 == 0 {
 		o.Times.Sealed = 2500
-		o.Sealed = &sealed.Verdict{State: sealed.Partly, Why: "with ignored files as the loop made them: " + c.Text + " (3 files)", Runs: 2, Copied: 123, CopyMS: 400, TookMS: 2500}
+		o.Sealed = &cleancheck.Verdict{State: cleancheck.Partly, Why: "with ignored files as the loop made them: " + c.Text + " (3 files)", Runs: 2, Copied: 123, CopyMS: 400, TookMS: 2500}
 	}
 	if change != nil {
 		change(&o)

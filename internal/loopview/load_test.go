@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/loopview"
-	"github.com/perdure/perdure/internal/sealed"
 	"github.com/perdure/perdure/internal/testdb"
 	"github.com/perdure/perdure/internal/toolcall"
+	"github.com/perdure/perdure/internal/verify/cleancheck"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -42,7 +42,7 @@ func (c scene) varied(n int) loopview.Input {
 				o.AgentError = "crashed: " + c.Text
 			}
 			if i == n/3 {
-				o.Sealed = &sealed.Verdict{State: sealed.Partly, Why: c.Text, Runs: 2, Copied: 7, CopyMS: 8, TookMS: 9, Held: map[string]int{"x": 1}}
+				o.Sealed = &cleancheck.Verdict{State: cleancheck.Partly, Why: c.Text, Runs: 2, Copied: 7, CopyMS: 8, TookMS: 9, Held: map[string]int{"x": 1}}
 			}
 			if i%90 == 0 {
 				o.Warnings = []string{"slow", "slower " + c.Text}

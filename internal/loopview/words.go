@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/human"
-	"github.com/perdure/perdure/internal/sealed"
+	"github.com/perdure/perdure/internal/verify/cleancheck"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -232,16 +232,16 @@ func (s *Summary) bestReason() string {
 }
 
 // sealedText says what a clean copy came to.
-func sealedText(v *sealed.Verdict) string {
+func sealedText(v *cleancheck.Verdict) string {
 	cost := fmt.Sprintf(" (%s in %s; %s of the check, %s in all)", human.Count(int64(v.Copied), "file"), milliseconds(v.CopyMS), human.Count(int64(v.Runs), "run"), milliseconds(v.TookMS))
 	switch v.State {
-	case sealed.Passed:
+	case cleancheck.Passed:
 		return "it passes in a clean copy" + cost
-	case sealed.Partly:
+	case cleancheck.Partly:
 		return "it passes in a clean copy " + v.Why + cost
-	case sealed.Failed:
+	case cleancheck.Failed:
 		return v.Why + cost
-	case sealed.Impossible:
+	case cleancheck.Impossible:
 		return "not possible: " + v.Why + cost
 	}
 	return string(v.State)

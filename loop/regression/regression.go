@@ -10,8 +10,8 @@ import (
 
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/inspect"
 	"github.com/perdure/perdure/internal/toolcall"
+	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -41,7 +41,7 @@ func Worst(all []Regression) Regression {
 // not, one for each type.
 func Signs(report *detect.Report, baseline, now *testreport.Report) []Regression {
 	var all []Regression
-	for _, f := range inspect.Acting(report, baseline, now) {
+	for _, f := range evidence.Acting(report, baseline, now) {
 		at := slices.IndexFunc(all, func(g Regression) bool { return g.Type == string(f.Type) })
 		if at < 0 {
 			all = append(all, Regression{Type: string(f.Type), Severity: string(f.Severity), Text: toolcall.Told(&f)})

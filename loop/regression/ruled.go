@@ -10,8 +10,8 @@ import (
 
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/inspect"
 	"github.com/perdure/perdure/internal/ruleset"
+	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -45,7 +45,7 @@ func Read(ctx context.Context, files *workspace.Workspace, trusted workspace.ID,
 	for i := range g.Marks {
 		w.marked[g.Marks[i].Fingerprint] = true
 	}
-	text, err := inspect.ReadTrusted(ctx, files, trusted, ruleset.FileName)
+	text, err := evidence.ReadTrusted(ctx, files, trusted, ruleset.FileName)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -72,7 +72,7 @@ func (w *Ruled) Input() detect.Input {
 
 // Waive takes tests out of those that are worse which a waiver is about.
 func (w *Ruled) Waive(d *testreport.Diff, report *detect.Report) {
-	inspect.Waive(d, report, w.waivers, w.now)
+	evidence.Waive(d, report, w.waivers, w.now)
 }
 
 // Protects tells whether the settings protect a file.
@@ -82,7 +82,7 @@ func (w *Ruled) Protects(name string) bool {
 
 // Waives tells whether a change of a protected file is waived.
 func (w *Ruled) Waives(name string) bool {
-	return inspect.Waived(&detect.Finding{Pattern: "protected-file", File: name}, w.waivers, w.now)
+	return evidence.Waived(&detect.Finding{Pattern: "protected-file", File: name}, w.waivers, w.now)
 }
 
 // Forget takes findings away that are marked as false alarms.

@@ -1,4 +1,4 @@
-package sealed_test
+package cleancheck_test
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/inspect"
 	"github.com/perdure/perdure/internal/process/guard"
-	"github.com/perdure/perdure/internal/sealed"
+	"github.com/perdure/perdure/internal/verify/cleancheck"
+	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/metric"
 )
@@ -34,7 +34,7 @@ type bench struct {
 	setup     string
 
 	before   workspace.ID
-	baseline sealed.Result
+	baseline cleancheck.Result
 	kept     []byte
 	runs     int
 	whole    bool
@@ -84,7 +84,7 @@ func (b *bench) put(files map[string]string) {
 }
 
 // run is the check in a folder.
-func (b *bench) run(ctx context.Context, at *metric.Runner) (*sealed.Result, error) {
+func (b *bench) run(ctx context.Context, at *metric.Runner) (*cleancheck.Result, error) {
 	command := project.Measure(b.check, project.Config{Files: os.DirFS(at.Root), Scratch: at.Scratch, Installed: func(string) bool { return true }})
 	if err := command.Clear(at.Root); err != nil {
 		return nil, err
@@ -102,11 +102,11 @@ func (b *bench) run(ctx context.Context, at *metric.Runner) (*sealed.Result, err
 	if err != nil {
 		return nil, err
 	}
-	return &sealed.Result{Passed: ran.Exit == 0 && (report == nil || report.OK()), Report: report, Output: ran.End}, nil
+	return &cleancheck.Result{Passed: ran.Exit == 0 && (report == nil || report.OK()), Report: report, Output: ran.End}, nil
 }
 
 // here is the check in the workspace.
-func (b *bench) here() sealed.Result {
+func (b *bench) here() cleancheck.Result {
 	b.Helper()
 	r, err := b.run(b.Context(), &metric.Runner{Root: b.dir, Scratch: b.TempDir()})
 	b.ok(err)
@@ -125,12 +125,12 @@ func (b *bench) begin() {
 	b.Helper()
 	b.before, b.baseline = b.snapshot(), b.here()
 	var err error
-	b.kept, err = sealed.Keep(b.Context(), b.files)
+	b.kept, err = cleancheck.Keep(b.Context(), b.files)
 	b.ok(err)
 }
 
 // seal seals what is there now, which has to pass in the workspace.
-func (b *bench) seal() *sealed.Verdict {
+func (b *bench) seal() *cleancheck.Verdict {
 	b.Helper()
 	now := b.snapshot()
 	result := b.here()
@@ -139,16 +139,16 @@ func (b *bench) seal() *sealed.Verdict {
 	}
 	changes, err := b.files.Diff(b.Context(), b.before, now)
 	b.ok(err)
-	since := &inspect.Between{From: b.before, To: now, Changes: changes}
-	found, err := inspect.Run(b.Context(), b.files, since, detect.Input{Now: time.Now()})
+	since := &evidence.Between{From: b.before, To: now, Changes: changes}
+	found, err := evidence.Run(b.Context(), b.files, since, detect.Input{Now: time.Now()})
 	b.ok(err)
 	b.runs = 0
-	cfg := sealed.Config{Files: b.files, Temp: b.temp, Run: func(ctx context.Context, at *sealed.Place, _ *testreport.Report) (*sealed.Result, error) {
+	cfg := cleancheck.Config{Files: b.files, Temp: b.temp, Run: func(ctx context.Context, at *cleancheck.Place, _ *testreport.Report) (*cleancheck.Result, error) {
 		b.runs++
 		return b.run(ctx, &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: at.Env, Hold: []*os.File{at.Hold}})
 	}}
 	if b.setup != "" {
-		cfg.Setup = func(ctx context.Context, at *sealed.Place) (string, error) {
+		cfg.Setup = func(ctx context.Context, at *cleancheck.Place) (string, error) {
 			r := &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: at.Env}
 			ran, err := r.Run(ctx, &project.Command{Script: b.setup, Dir: "."}, time.Minute)
 			if err != nil || ran.Exit == 0 {
@@ -157,7 +157,7 @@ func (b *bench) seal() *sealed.Verdict {
 			return "it fails: " + ran.End, nil
 		}
 	}
-	v, err := sealed.Check(b.Context(), cfg, &sealed.Candidate{Of: now, Now: result, Since: since, Found: found, Baseline: b.baseline, Kept: b.kept, Whole: b.whole})
+	v, err := cleancheck.Check(b.Context(), cfg, &cleancheck.Candidate{Of: now, Now: result, Since: since, Found: found, Baseline: b.baseline, Kept: b.kept, Whole: b.whole})
 	b.ok(err)
 	if left, err := os.ReadDir(b.temp); err != nil || len(left) > 0 {
 		b.Errorf("copies are left: %v, %v", left, err)
@@ -169,10 +169,10 @@ func (b *bench) seal() *sealed.Verdict {
 }
 
 // want checks a verdict; has are texts of which each stands in what it says.
-func (b *bench) want(v *sealed.Verdict, state sealed.State, kind detect.Type, has ...string) {
+func (b *bench) want(v *cleancheck.Verdict, state cleancheck.State, kind detect.Type, has ...string) {
 	b.Helper()
 	all := v.Why + "\n" + strings.Join(v.Tests, "\n") + "\n" + strings.Join(v.Files, "\n") + "\n" + strings.Join(v.Notes, "\n")
-	if v.State != state || v.Type != kind || (v.State == sealed.Passed) != (v.Why == "") {
+	if v.State != state || v.Type != kind || (v.State == cleancheck.Passed) != (v.Why == "") {
 		b.Errorf("it is %+v, not %s %s", v, state, kind)
 	}
 	for _, text := range has {
@@ -222,7 +222,7 @@ func TestHonestGo(t *testing.T) {
 		b := newBench(t, goTest, files)
 		b.begin()
 		b.put(map[string]string{"calc.go": goodMul})
-		b.want(b.seal(), sealed.Passed, "")
+		b.want(b.seal(), cleancheck.Passed, "")
 		if b.runs != 1 {
 			t.Errorf("%d runs", b.runs)
 		}
@@ -248,7 +248,7 @@ func TestLegitimateGo(t *testing.T) {
 			b := newBench(t, goTest, goProject())
 			b.begin()
 			b.put(files)
-			b.want(b.seal(), sealed.Passed, "")
+			b.want(b.seal(), cleancheck.Passed, "")
 		})
 	}
 }
@@ -290,7 +290,7 @@ func TestIgnoredCheats(t *testing.T) {
 			}
 			b.put(c.cheat)
 			v := b.seal()
-			b.want(v, sealed.Failed, detect.ValidationBypass, c.file)
+			b.want(v, cleancheck.Failed, detect.ValidationBypass, c.file)
 			if !slices.Contains(v.Files, c.file) {
 				t.Errorf("files: %v", v.Files)
 			}
@@ -307,10 +307,10 @@ func TestPoisonedCache(t *testing.T) {
 	b.put(map[string]string{"calc.py": "def mul(a, b): return a * b\n"})
 	b.sh("python3 -m compileall -q --invalidation-mode unchecked-hash calc.py")
 	b.put(map[string]string{"calc.py": "def mul(a, b): return 0\n"})
-	b.want(b.seal(), sealed.Failed, detect.ValidationBypass, "__pycache__/calc", "mul")
+	b.want(b.seal(), cleancheck.Failed, detect.ValidationBypass, "__pycache__/calc", "mul")
 	b.put(map[string]string{"calc.py": "def mul(a, b): return b * a\n"}) // as it should be
 	b.sh("rm -r __pycache__")
-	b.want(b.seal(), sealed.Passed, "")
+	b.want(b.seal(), cleancheck.Passed, "")
 }
 
 // TestWeakenedTests: a test that asserts less than before hides nothing.
@@ -344,7 +344,7 @@ func TestGolden(t *testing.T) {
 			b := newBench(t, goTest, files)
 			b.begin()
 			b.put(c.cheat)
-			b.want(b.seal(), sealed.Failed, detect.AssertionWeakening, c.test)
+			b.want(b.seal(), cleancheck.Failed, detect.AssertionWeakening, c.test)
 		})
 	}
 }
@@ -359,16 +359,16 @@ func TestDependencies(t *testing.T) {
 	const good = "exports.mul = (a, b) => a * b\n"
 	for name, c := range map[string]struct {
 		more, work map[string]string
-		state      sealed.State
+		state      cleancheck.State
 		says       string
 	}{
-		"as they were":        {map[string]string{"node_modules/dep/index.js": dep}, map[string]string{"lib.js": good}, sealed.Passed, ""},
-		"installed":           {nil, map[string]string{"lib.js": good, "node_modules/dep/index.js": dep}, sealed.Partly, "node_modules (1 file)"},
-		"one more, declared":  {map[string]string{"node_modules/other/index.js": dep}, map[string]string{"lib.js": good, "package.json": `{"dependencies": {"dep": "1"}}`, "node_modules/dep/index.js": dep}, sealed.Partly, "node_modules (1 file)"},
-		"built":               {map[string]string{"node_modules/dep/index.js": dep, "dist/x.js": "old"}, map[string]string{"lib.js": "module.exports = require('./dist/x.js')\n", "dist/x.js": good}, sealed.Partly, "dist (1 file)"},
-		"cache that is there": {map[string]string{"node_modules/dep/index.js": dep}, map[string]string{"lib.js": good, "node_modules/.cache/x": "y"}, sealed.Passed, ""},
+		"as they were":        {map[string]string{"node_modules/dep/index.js": dep}, map[string]string{"lib.js": good}, cleancheck.Passed, ""},
+		"installed":           {nil, map[string]string{"lib.js": good, "node_modules/dep/index.js": dep}, cleancheck.Partly, "node_modules (1 file)"},
+		"one more, declared":  {map[string]string{"node_modules/other/index.js": dep}, map[string]string{"lib.js": good, "package.json": `{"dependencies": {"dep": "1"}}`, "node_modules/dep/index.js": dep}, cleancheck.Partly, "node_modules (1 file)"},
+		"built":               {map[string]string{"node_modules/dep/index.js": dep, "dist/x.js": "old"}, map[string]string{"lib.js": "module.exports = require('./dist/x.js')\n", "dist/x.js": good}, cleancheck.Partly, "dist (1 file)"},
+		"cache that is there": {map[string]string{"node_modules/dep/index.js": dep}, map[string]string{"lib.js": good, "node_modules/.cache/x": "y"}, cleancheck.Passed, ""},
 		// A new package that no manifest names.
-		"one more, undeclared": {map[string]string{"node_modules/other/index.js": dep}, map[string]string{"lib.js": good, "node_modules/dep/index.js": dep}, sealed.Failed, "node_modules/dep/index.js"},
+		"one more, undeclared": {map[string]string{"node_modules/other/index.js": dep}, map[string]string{"lib.js": good, "node_modules/dep/index.js": dep}, cleancheck.Failed, "node_modules/dep/index.js"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -380,7 +380,7 @@ func TestDependencies(t *testing.T) {
 			b.begin()
 			b.put(c.work)
 			kind := detect.Type("")
-			if c.state == sealed.Failed {
+			if c.state == cleancheck.Failed {
 				kind = detect.ValidationBypass
 			}
 			b.want(b.seal(), c.state, kind, c.says)
@@ -400,7 +400,7 @@ func TestMovedPrograms(t *testing.T) {
 	b.ok(os.Symlink(b.dir+"/ok", filepath.Join(b.dir, ".venv", "link")))
 	b.begin()
 	b.put(map[string]string{"ok": "yes"})
-	b.want(b.seal(), sealed.Passed, "")
+	b.want(b.seal(), cleancheck.Passed, "")
 	b.ok(os.Remove(filepath.Join(b.dir, "seen")))
 	b.seal()
 	if text, err := os.ReadFile(filepath.Join(b.dir, "seen")); err != nil || strings.TrimSpace(string(text)) != b.dir {
@@ -418,12 +418,12 @@ func TestNotPossible(t *testing.T) {
 	b := newBench(t, "sh check.sh", map[string]string{"check.sh": tap("[ -e done ]")})
 	b.begin()
 	b.put(map[string]string{"done": ""})
-	b.want(b.seal(), sealed.Impossible, "", "the baseline does not come to its own result")
+	b.want(b.seal(), cleancheck.Impossible, "", "the baseline does not come to its own result")
 
 	b = newBench(t, "sh check.sh", map[string]string{"lib.sh": "A=1\n", "check.sh": "echo 'TAP version 13'; . ./lib.sh; [ $A = 1 ] && echo 'ok 1 - a' || echo 'not ok 1 - a'; [ -e done ] && echo 'ok 2 - b' || echo 'not ok 2 - b'; echo 1..2\n"})
 	b.begin()
 	b.put(map[string]string{"done": "", "lib.sh": "[ -d .git ] && A=1 || A=2\n"})
-	b.want(b.seal(), sealed.Failed, detect.TestFailure, "a")
+	b.want(b.seal(), cleancheck.Failed, detect.TestFailure, "a")
 }
 
 // TestSetup: what the check needs is made in the copy; what lies beside takes no part.
@@ -434,12 +434,12 @@ func TestSetup(t *testing.T) {
 	b.setup = "mkdir dist && cp src/x dist/x"
 	b.begin()
 	b.put(map[string]string{"dist/x": "good"})
-	b.want(b.seal(), sealed.Passed, "")
+	b.want(b.seal(), cleancheck.Passed, "")
 	b.put(map[string]string{"src/x": "bad"}) // the product was made by hand
 	v := b.seal()
-	b.want(v, sealed.Impossible, "") // with an exit status alone, and a baseline that fails
+	b.want(v, cleancheck.Impossible, "") // with an exit status alone, and a baseline that fails
 	b.setup = "false"
-	b.want(b.seal(), sealed.Impossible, "", "fails for the baseline, too")
+	b.want(b.seal(), cleancheck.Impossible, "", "fails for the baseline, too")
 }
 
 // TestMisfits: tests of the baseline that call what has another name now are noted.
@@ -474,12 +474,12 @@ sys.exit(bad)
 	b.put(map[string]string{"calc.py": "def add(ns): return sum(ns)\ndef mul(a, b): return a * b\n",
 		"calc_test.py": strings.Replace(test, "calc.add(2, 3) == 5", "calc.add([2, 3]) > 4", 1)})
 	v := b.seal()
-	b.want(v, sealed.Passed, "")
+	b.want(v, cleancheck.Passed, "")
 	if len(v.Overlay) == 0 || len(v.Notes) == 0 || !strings.Contains(v.Notes[0], "test_add") {
 		t.Errorf("%+v", v)
 	}
 	b.put(map[string]string{"calc.py": "def add(a, b): return 7\ndef mul(a, b): return a * b\n", "calc_test.py": strings.Replace(test, "calc.add(2, 3) == 5", "calc.add(2, 3) > 4", 1)})
-	b.want(b.seal(), sealed.Failed, detect.AssertionWeakening, "test_add")
+	b.want(b.seal(), cleancheck.Failed, detect.AssertionWeakening, "test_add")
 }
 
 // TestLinks: a link to an ignored file of the workspace leads into the copy.
@@ -490,7 +490,7 @@ func TestLinks(t *testing.T) {
 	b.put(map[string]string{"scratch/lib": "good"})
 	b.ok(os.Remove(filepath.Join(b.dir, "lib")))
 	b.ok(os.Symlink(filepath.Join(b.dir, "scratch", "lib"), filepath.Join(b.dir, "lib")))
-	b.want(b.seal(), sealed.Failed, detect.ValidationBypass, "scratch/lib")
+	b.want(b.seal(), cleancheck.Failed, detect.ValidationBypass, "scratch/lib")
 }
 
 // TestWhole: the tests of the baseline have to run in the copy, also when the
@@ -501,9 +501,9 @@ func TestWhole(t *testing.T) {
 	b.begin()
 	test := goProject()["calc_test.go"]
 	b.put(map[string]string{"calc.go": goodMul, "calc_test.go": test[:strings.Index(test, "func TestMul")]})
-	b.want(b.seal(), sealed.Passed, "") // that is for others to judge
+	b.want(b.seal(), cleancheck.Passed, "") // that is for others to judge
 	b.whole = true
-	b.want(b.seal(), sealed.Failed, detect.TestFailure, "example.com/calc::TestMul")
+	b.want(b.seal(), cleancheck.Failed, detect.TestFailure, "example.com/calc::TestMul")
 	b.put(map[string]string{"calc_test.go": strings.ReplaceAll(test, "TestMul", "TestTimes")})
-	b.want(b.seal(), sealed.Passed, "")
+	b.want(b.seal(), cleancheck.Passed, "")
 }

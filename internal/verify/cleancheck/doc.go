@@ -1,4 +1,4 @@
-// Package sealed runs a completion command in a clean copy of what an agent left,
+// Package cleancheck runs a completion command in a clean copy of what an agent left,
 // and the baseline's tests laid over it.
 //
 // A copy is made of a snapshot in a temporary folder outside of the workspace. Of
@@ -15,4 +15,4 @@
 //
 // A copy is no sandbox: its commands reach the network, the user's home folder with
 // its caches, and whatever runs on the machine.
-package sealed
+package cleancheck

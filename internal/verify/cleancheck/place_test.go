@@ -1,4 +1,4 @@
-package sealed_test
+package cleancheck_test
 
 import (
 	"os"
@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/perdure/perdure/internal/sealed"
 	"github.com/perdure/perdure/internal/storage/filelock"
+	"github.com/perdure/perdure/internal/verify/cleancheck"
 )
 
 // TestSweep: copies of processes that died go with the next one; those that are in
@@ -34,7 +34,7 @@ func TestSweep(t *testing.T) {
 	b.ok(filelock.TryLock(held))
 	b.ok(os.Symlink(b.dir, at("link")))
 
-	place, err := sealed.NewPlace(b.temp, b.dir)
+	place, err := cleancheck.NewPlace(b.temp, b.dir)
 	b.ok(err)
 	names := func() []string {
 		list, err := os.ReadDir(b.temp)
@@ -48,7 +48,7 @@ func TestSweep(t *testing.T) {
 	if got := names(); slices.Contains(got, "perdure-sealed-dead") || len(got) != 4 {
 		t.Errorf("there are %v", got)
 	}
-	second, err := sealed.NewPlace(b.temp, b.dir) // while the first is in use
+	second, err := cleancheck.NewPlace(b.temp, b.dir) // while the first is in use
 	b.ok(err)
 	if len(names()) != 5 || filepath.Base(second.Root) != filepath.Base(b.dir) {
 		t.Errorf("there are %v, %s", names(), second.Root)
@@ -74,7 +74,7 @@ func TestPaths(t *testing.T) {
 		"A=":                 "A=",
 		"odd":                "odd",
 	} {
-		if got := sealed.Elsewhere([]string{in}, "/w", "/copy"); got[0] != want {
+		if got := cleancheck.Elsewhere([]string{in}, "/w", "/copy"); got[0] != want {
 			t.Errorf("%q is %q, not %q", in, got[0], want)
 		}
 	}

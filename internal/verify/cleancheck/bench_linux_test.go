@@ -1,4 +1,4 @@
-package sealed_test
+package cleancheck_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/check/testreport"
-	"github.com/perdure/perdure/internal/inspect"
-	"github.com/perdure/perdure/internal/sealed"
+	"github.com/perdure/perdure/internal/verify/cleancheck"
+	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 )
 
@@ -59,19 +59,19 @@ func BenchmarkCheck(b *testing.B) {
 		b.Fatal(err)
 	}
 	measure := func(b *testing.B) {
-		kept, err := sealed.Keep(b.Context(), files)
+		kept, err := cleancheck.Keep(b.Context(), files)
 		if err != nil {
 			b.Fatal(err)
 		}
-		run := func(context.Context, *sealed.Place, *testreport.Report) (*sealed.Result, error) {
-			return &sealed.Result{Passed: true}, nil
+		run := func(context.Context, *cleancheck.Place, *testreport.Report) (*cleancheck.Result, error) {
+			return &cleancheck.Result{Passed: true}, nil
 		}
-		c := &sealed.Candidate{Of: id, Now: sealed.Result{Passed: true}, Since: &inspect.Between{From: id, To: id}, Kept: kept}
-		cfg := sealed.Config{Files: files, Temp: b.TempDir(), Run: run}
+		c := &cleancheck.Candidate{Of: id, Now: cleancheck.Result{Passed: true}, Since: &evidence.Between{From: id, To: id}, Kept: kept}
+		cfg := cleancheck.Config{Files: files, Temp: b.TempDir(), Run: run}
 		copying, before := int64(0), processor(b)
 		for b.Loop() {
-			v, err := sealed.Check(b.Context(), cfg, c)
-			if err != nil || v.State != sealed.Passed || v.Copied < 50_000 {
+			v, err := cleancheck.Check(b.Context(), cfg, c)
+			if err != nil || v.State != cleancheck.Passed || v.Copied < 50_000 {
 				b.Fatal(v, err)
 			}
 			copying += v.CopyMS
@@ -84,7 +84,7 @@ func BenchmarkCheck(b *testing.B) {
 	b.Run("and ignored", measure)
 	b.Run("keep", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := sealed.Keep(b.Context(), files); err != nil {
+			if _, err := cleancheck.Keep(b.Context(), files); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -1,4 +1,4 @@
-package sealed
+package cleancheck
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/human"
-	"github.com/perdure/perdure/internal/inspect"
 	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 )
 
@@ -99,7 +99,7 @@ type Candidate struct {
 	Now Result
 	// Since is what changed since what is trusted, and Found what shows in it; Found
 	// may be nil.
-	Since *inspect.Between
+	Since *evidence.Between
 	Found *detect.Report
 	// Baseline is what the command came to with what is trusted: its Report may be
 	// nil. Kept is what [Keep] told then.
@@ -291,7 +291,7 @@ func (s *sealing) lacks(now *outcome) []string {
 		return names
 	}
 	d := testreport.Compare(s.c.Baseline.Report, now.Report)
-	inspect.FindAgain(&d, s.c.Found, now.Report)
+	evidence.FindAgain(&d, s.c.Found, now.Report)
 	for _, list := range [][]testreport.Change{d.Lost, d.NewlySkipped} {
 		for i := range list {
 			if !slices.Contains(names, list[i].ID) {

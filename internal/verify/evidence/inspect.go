@@ -1,6 +1,6 @@
-// Package inspect brings together what snapshots hold, what package detect sees in
+// Package evidence brings together what snapshots hold, what package detect sees in
 // it, and what results of tests say.
-package inspect
+package evidence
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package inspect_test
+package evidence_test
 
 import (
 	"os"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/inspect"
+	"github.com/perdure/perdure/internal/verify/evidence"
 )
 
 // badInput is a file as it was and as it is; what is empty is not there.
@@ -59,7 +59,7 @@ func TestBadInput(t *testing.T) {
 			if found != tt.finding {
 				t.Errorf("acts on %q, want %q", found, tt.finding)
 			}
-			if got := inspect.Unseen(report, 3); (got == "") != (tt.unseen == "") || !strings.Contains(got, tt.unseen) {
+			if got := evidence.Unseen(report, 3); (got == "") != (tt.unseen == "") || !strings.Contains(got, tt.unseen) {
 				t.Errorf("told %q, want %q", got, tt.unseen)
 			}
 		})
@@ -93,10 +93,10 @@ func (b *badInput) inspect(t *testing.T) *detect.Report {
 func TestUnseen(t *testing.T) {
 	t.Parallel()
 	report := &detect.Report{Skipped: []detect.Skipped{{File: "a", Why: "minified"}, {File: "b", Why: "minified"}, {File: "c.png", Why: "binary"}, {Why: "too many tests"}}}
-	if got, want := inspect.Unseen(report, 2), "not looked at for signs of regressions: a (minified), b (minified) and 1 more"; got != want {
+	if got, want := evidence.Unseen(report, 2), "not looked at for signs of regressions: a (minified), b (minified) and 1 more"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := inspect.Unseen(nil, 2); got != "" {
+	if got := evidence.Unseen(nil, 2); got != "" {
 		t.Errorf("of no report: %q", got)
 	}
 }

@@ -1,4 +1,4 @@
-package inspect_test
+package evidence_test
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/inspect"
+	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 )
 
@@ -56,7 +56,7 @@ func (p *place) since(before workspace.ID) *detect.Report {
 	after := p.take()
 	changes, err := p.files.Diff(p.Context(), before, after)
 	p.ok(err)
-	report, err := inspect.Run(p.Context(), p.files, &inspect.Between{From: before, To: after, Changes: changes}, detect.Input{})
+	report, err := evidence.Run(p.Context(), p.files, &evidence.Between{From: before, To: after, Changes: changes}, detect.Input{})
 	p.ok(err)
 	return report
 }
@@ -77,8 +77,8 @@ func TestRun(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 	ran := &testreport.Report{Tests: []testreport.Test{{ID: "a::TestX"}}}
-	if len(inspect.Acting(report, nil, nil)) != 1 || len(inspect.Acting(report, ran, nil)) != 0 {
-		t.Errorf("acting without and with results: %+v, %+v", inspect.Acting(report, nil, nil), inspect.Acting(report, ran, nil))
+	if len(evidence.Acting(report, nil, nil)) != 1 || len(evidence.Acting(report, ran, nil)) != 0 {
+		t.Errorf("acting without and with results: %+v, %+v", evidence.Acting(report, nil, nil), evidence.Acting(report, ran, nil))
 	}
 }
 
@@ -93,12 +93,12 @@ func TestFindAgain(t *testing.T) {
 		return &testreport.Diff{Lost: []testreport.Change{{ID: "p::TestOld"}, {ID: "x.js::suite > gone with its subject"}, {ID: "p::TestUnrun"}, {ID: "p::TestOther"}}}
 	}
 	d, now := lost(), &testreport.Report{Tests: []testreport.Test{{ID: "p::TestNew"}}}
-	inspect.FindAgain(d, report, now)
+	evidence.FindAgain(d, report, now)
 	if len(d.Lost) != 2 || d.Lost[0].ID != "p::TestUnrun" || d.Lost[1].ID != "p::TestOther" {
 		t.Errorf("lost: %+v", d.Lost)
 	}
 	d = lost()
-	inspect.FindAgain(d, nil, now)
+	evidence.FindAgain(d, nil, now)
 	if len(d.Lost) != 4 {
 		t.Errorf("without a report: %+v", d.Lost)
 	}
@@ -125,7 +125,7 @@ func TestForgedResults(t *testing.T) {
 	}
 	for _, tt := range tests {
 		report := &detect.Report{Findings: []detect.Finding{gone}, Added: tt.added}
-		acting := inspect.Acting(report, baseline, tt.now)
+		acting := evidence.Acting(report, baseline, tt.now)
 		if len(acting) != tt.want {
 			t.Errorf("%s: %+v, want %d", tt.name, acting, tt.want)
 		}
