@@ -45,10 +45,10 @@ var rows = map[string]int{
 	"internal/portcmd":    7, // above export and statecmd; the same
 
 	"loop":               5,
-	"loop/calls":         4, // kept from loop for the size of that package
-	"loop/config":        4, // above loop/metric, whose measures it names; kept from loop for the size of that package
-	"loop/regression":    4, // above loop/record; kept from loop for the size of that package
-	"loop/reinforce":     2, // above loop/hook, whose levels it chooses
+	"internal/loop/turnguard":         4, // kept from loop for the size of that package
+	"loop/config":        4, // above internal/loop/metric, whose measures it names; kept from loop for the size of that package
+	"internal/loop/regression":    4, // above loop/record; kept from loop for the size of that package
+	"internal/loop/reinforce":     2, // above loop/hook, whose levels it chooses
 	"client":             5, // above loop/record, whose records it returns
 	"internal/mcpserver": 6,
 	"internal/config":    5,
@@ -58,7 +58,7 @@ var rows = map[string]int{
 	"worker":             3,
 	"rlm":                3,
 	"loop/record":        3,
-	"loop/metric":        3, // kept from loop for the size of that package
+	"internal/loop/metric":        3, // kept from loop for the size of that package
 	"relay":              3,
 	"internal/survey":    3, // queries of their own on a tree, for the server
 	"internal/human":     3, // numbers of the store in words

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/check/testreport"
+	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/loop/hook"
-	"github.com/perdure/perdure/loop/metric"
 	"github.com/perdure/perdure/loop/record"
 )
 

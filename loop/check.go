@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/internal/check/coverage"
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/check/testreport"
+	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/workspace"
-	"github.com/perdure/perdure/loop/metric"
 )
 
 const (

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/internal/loop/regression"
+	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
-	"github.com/perdure/perdure/loop/regression"
-	"github.com/perdure/perdure/loop/reinforce"
 )
 
 // outcome reads the record of the iteration that was judged last.

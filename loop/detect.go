@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/record"
-	"github.com/perdure/perdure/loop/regression"
 )
 
 const (

@@ -12,11 +12,11 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
-	"github.com/perdure/perdure/loop/reinforce"
 )
 
 // Agents finds agents by name. It is called from many goroutines. An error is an

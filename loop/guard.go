@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/internal/loop/reinforce"
+	"github.com/perdure/perdure/internal/loop/turnguard"
 	"github.com/perdure/perdure/internal/risk"
 	"github.com/perdure/perdure/internal/toolcall"
 	"github.com/perdure/perdure/internal/workspace"
-	"github.com/perdure/perdure/loop/calls"
 	"github.com/perdure/perdure/loop/record"
-	"github.com/perdure/perdure/loop/reinforce"
 )
 
 // maxRisky is how many risky calls of an iteration are kept.
@@ -31,8 +31,8 @@ func (r *run) policy() *toolcall.Policy {
 
 // guard guards the calls of a turn. The settings of detection count as they were when
 // it began.
-func (r *run) guard(ctx context.Context, journal *toolcall.Journal, asks, hooked bool) (*calls.Guard, error) {
-	cfg := calls.Config{Journal: journal, LoopID: ID(&r.l.Tree), Iteration: r.state.Run.Number, Asks: asks, Hooked: hooked,
+func (r *run) guard(ctx context.Context, journal *toolcall.Journal, asks, hooked bool) (*turnguard.Guard, error) {
+	cfg := turnguard.Config{Journal: journal, LoopID: ID(&r.l.Tree), Iteration: r.state.Run.Number, Asks: asks, Hooked: hooked,
 		Room: reinforce.MaxSession - reinforce.Tokens(r.state.Run.Reminder), Handlers: r.ask, Log: r.log.Append, Snapshot: r.riskySnapshot, Logger: r.e.cfg.Logger}
 	if !r.cfg.Plain {
 		by, err := r.ruledBy(ctx, &Outcome{}, r.trusted()) // what is wrong with them is told with the iteration
@@ -43,7 +43,7 @@ func (r *run) guard(ctx context.Context, journal *toolcall.Journal, asks, hooked
 		cfg.Policy.Protected = by.Protects
 		cfg.Detect = by.Input()
 	}
-	return calls.New(ctx, cfg), nil
+	return turnguard.New(ctx, cfg), nil
 }
 
 // riskySnapshot takes a snapshot before a risky call, if one is to be taken.

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/loop/record"
-	"github.com/perdure/perdure/loop/reinforce"
 )
 
 // shownIterations is how many iterations a prompt tells of.

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
-	"github.com/perdure/perdure/loop/regression"
 )
 
 // protected lists the changes since the trusted snapshot of files that the check

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/perdure/perdure/internal/check/testreport"
-	"github.com/perdure/perdure/loop/metric"
+	"github.com/perdure/perdure/internal/loop/metric"
 )
 
 // The weights of the parts of the quality, in percent. What was not measured is

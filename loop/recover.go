@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/loop/regression"
+	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
-	"github.com/perdure/perdure/loop/regression"
-	"github.com/perdure/perdure/loop/reinforce"
 )
 
 // Diagnosis is why an iteration made something worse.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/loop/hook"
-	"github.com/perdure/perdure/loop/reinforce"
 )
 
 const (

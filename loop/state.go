@@ -7,13 +7,13 @@ import (
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/loop/metric"
+	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/toolcall"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
-	"github.com/perdure/perdure/loop/metric"
 	"github.com/perdure/perdure/loop/record"
-	"github.com/perdure/perdure/loop/regression"
 )
 
 // state is the engine's document: what the next step needs to know. What is of

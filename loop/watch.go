@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/agenthook"
 	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/loop/turnguard"
 	"github.com/perdure/perdure/internal/toolcall"
-	"github.com/perdure/perdure/loop/calls"
 	"github.com/perdure/perdure/relay"
 )
 
@@ -31,7 +31,7 @@ type watch struct {
 
 	// line is where the agent's own hooks ask; nil without any.
 	line  *agenthook.Line
-	calls *calls.Guard
+	calls *turnguard.Guard
 	kept  *toolcall.Journal
 }
 

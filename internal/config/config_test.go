@@ -13,7 +13,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/config"
-	"github.com/perdure/perdure/loop/metric"
+	"github.com/perdure/perdure/internal/loop/metric"
 )
 
 // project makes a folder with a settings file and returns the folder.

@@ -13,11 +13,11 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/risk"
 	"github.com/perdure/perdure/internal/ruleset"
 	"github.com/perdure/perdure/internal/yamltext"
 	"github.com/perdure/perdure/loop/hook"
-	"github.com/perdure/perdure/loop/metric"
 )
 
 // maxFileBytes is far more than a settings file needs; beyond it somebody

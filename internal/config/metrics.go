@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/perdure/perdure/loop/metric"
+	"github.com/perdure/perdure/internal/loop/metric"
 )
 
 // LoopMetrics is what of the section loop is measured besides the tests.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure/loop/metric"
+	"github.com/perdure/perdure/internal/loop/metric"
 )
 
 func TestMetricsInTheFile(t *testing.T) {

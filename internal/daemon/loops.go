@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/internal/loopimport"
 	"github.com/perdure/perdure/internal/loopview"
 	"github.com/perdure/perdure/internal/server"
@@ -20,7 +21,6 @@ import (
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
-	"github.com/perdure/perdure/loop/reinforce"
 )
 
 // openLoops makes the engine of loops. Each keeps its snapshots and its log of

@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/loop"
-	"github.com/perdure/perdure/loop/metric"
 )
 
 // Analytics is what the iterations of a loop came to: a document of

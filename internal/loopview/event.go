@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
-	"github.com/perdure/perdure/loop/regression"
 )
 
 // Bounds of what is kept of a regression.

@@ -10,8 +10,8 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/loop"
-	"github.com/perdure/perdure/loop/metric"
 )
 
 // kept is what a summary keeps of metrics; nil of none.

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
-	"github.com/perdure/perdure/loop/metric"
 	"github.com/perdure/perdure/loop/record"
 )
 

@@ -16,9 +16,9 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
-	"github.com/perdure/perdure/loop/metric"
 	"github.com/perdure/perdure/loop/record"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/risk"
 	"github.com/perdure/perdure/internal/ruleset"
-	"github.com/perdure/perdure/loop/metric"
 )
 
 // weaker tells whether a field of next lets something pass that old would have

@@ -13,11 +13,11 @@ import (
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
-	"github.com/perdure/perdure/loop/metric"
 )
 
 func TestMain(m *testing.M) {

@@ -10,8 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/loop/hook"
-	"github.com/perdure/perdure/loop/reinforce"
 )
 
 func TestLevels(t *testing.T) {

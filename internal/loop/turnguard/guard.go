@@ -1,8 +1,8 @@
-// Package calls guards the calls of tools that an agent makes in a turn: it answers the
+// Package turnguard guards the calls of tools that an agent makes in a turn: it answers the
 // agent's protocol and its hooks, by the table of risks and the user's handlers, and looks
 // at what risky calls did. How the answers get there is the agent's, and
 // internal/agenthook's; what is thought of a call is internal/toolcall's.
-package calls
+package turnguard
 
 import (
 	"cmp"
@@ -16,11 +16,11 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/agenthook"
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/internal/risk"
 	"github.com/perdure/perdure/internal/toolcall"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
-	"github.com/perdure/perdure/loop/reinforce"
 )
 
 // Config says how calls are guarded. All fields but Policy, Asks, Hooked and Detect are

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/loop/metric"
+	"github.com/perdure/perdure/internal/loop/metric"
 )
 
 func TestSensitive(t *testing.T) {
