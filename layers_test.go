@@ -82,9 +82,9 @@ var rows = map[string]int{
 	"internal/corpus/walk":     1,
 	"internal/workspace":  1,
 	"internal/verify/evidence":    2, // above detect and workspace
-	"internal/revision":   3, // what git says, for detect
+	"internal/detect/gitdiff":   3, // what git says, for detect
 	"internal/verify/cleancheck":     4, // above inspect and human
-	"internal/ruleset":    2, // what people set of detect
+	"internal/detect/rules":    2, // what people set of detect
 	"internal/toolcall":   3, // above risk and detect
 	"internal/risk":       2, // reads the paths of internal/check/project
 	"internal/detect":     1,
@@ -115,13 +115,13 @@ var rows = map[string]int{
 	"internal/linediff":         2, // above workspace, whose snapshots it shows
 	"internal/storage/eta":           0,
 	"internal/yamltext":         0,    // what may be given to the YAML parser
-	"internal/detect/source":    0,    // what is in a file of code; kept from detect for the size of that package
-	"internal/detect/bag":       leaf, // pieces of code compared by their tokens
-	"internal/detect/lex":       leaf, // comments, strings and code apart, for source
-	"internal/detect/dropped":   leaf, // kept from source for the size of that package
-	"internal/detect/marktable": leaf, // data of source, kept from it for its size
-	"internal/detect/strength":  leaf, // data of source, too
-	"internal/detect/machine":   leaf, // which conditions are those of the machine
+	"internal/detect/syntax":    0,    // what is in a file of code; kept from detect for the size of that package
+	"internal/detect/syntax/bag":       leaf, // pieces of code compared by their tokens
+	"internal/detect/syntax/lex":       leaf, // comments, strings and code apart, for source
+	"internal/detect/syntax/dropped":   leaf, // kept from source for the size of that package
+	"internal/detect/syntax/marktable": leaf, // data of source, kept from it for its size
+	"internal/detect/syntax/strength":  leaf, // data of source, too
+	"internal/detect/syntax/machine":   leaf, // which conditions are those of the machine
 	"internal/detect/planted":   0,    // what the tests and the benchmark of detect plant
 
 	"internal/cli/schemas": 0, // the published schemas, and nothing else

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/ruleset"
+	"github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/loop/config"
 )
 
@@ -38,7 +38,7 @@ func TestSettingsOfDetection(t *testing.T) {
 		"a protected file":      {base: "patterns_enabled: [test_deletion]\nprotected_paths: [load.py]\n", step: "gate"},
 		"the same, waived":      {base: "patterns_enabled: [test_deletion]\nprotected_paths: [load.py]\nwaivers: [{pattern: protected-file, path: load.py, reason: meant}]\n", step: "ended"},
 		"an action": {configure: func(c *config.Config) {
-			c.Rules = ruleset.Settings{Actions: map[string]detect.Action{"error-swallowed": detect.Tell, "error-handling-removed": detect.Tell, "stub-body": detect.Tell}}
+			c.Rules = rules.Settings{Actions: map[string]detect.Action{"error-swallowed": detect.Tell, "error-handling-removed": detect.Tell, "stub-body": detect.Tell}}
 		}, step: "ended"},
 	}
 	for name, test := range tests {
@@ -49,7 +49,7 @@ func TestSettingsOfDetection(t *testing.T) {
 					return err
 				}
 				if test.written != "" {
-					if err := w.write(ruleset.FileName, test.written); err != nil {
+					if err := w.write(rules.FileName, test.written); err != nil {
 						return err
 					}
 				}
@@ -57,7 +57,7 @@ func TestSettingsOfDetection(t *testing.T) {
 			})
 			b.put("load.py", loadBefore)
 			if test.base != "" {
-				b.put(ruleset.FileName, test.base)
+				b.put(rules.FileName, test.base)
 			}
 			b.launch(func(c *config.Config) {
 				c.MaxRetries = -1

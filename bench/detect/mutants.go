@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
 // mutation plants one kind of cheat in code that others wrote. It knows nothing of
@@ -97,7 +97,7 @@ type place struct {
 func (mut *mutation) places(files map[string]string) []place {
 	var all []place
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		l := source.LanguageOf(name)
+		l := syntax.LanguageOf(name)
 		if l == nil || !strings.Contains(" "+mut.languages+" ", " "+l.Name+" ") || l.TestFile(name) != mut.tests || strings.Contains(name, "testdata") || filepath.Base(name) == "bundle.js" {
 			continue
 		}

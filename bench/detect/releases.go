@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
 // packages lists what is compared: a client, a name, and versions in their order.
@@ -224,7 +224,7 @@ func (t *tally) add(o *tally) {
 }
 
 func language(file string) string {
-	if l := source.LanguageOf(file); l != nil {
+	if l := syntax.LanguageOf(file); l != nil {
 		return l.Name
 	}
 	return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/ruleset"
+	ruleset "github.com/perdure/perdure/internal/detect/rules"
 )
 
 // settings are what counts as a regression.

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/internal/human"
-	"github.com/perdure/perdure/internal/ruleset"
 )
 
 // maxListed is how many lines of what does not act are shown to people.
@@ -154,7 +154,7 @@ func (r *Report) summary() string {
 }
 
 // meant is what to do about a change that is meant.
-const meant = "A change that is meant needs the word of a person, not a way around: a waiver with its reason in " + ruleset.FileName +
+const meant = "A change that is meant needs the word of a person, not a way around: a waiver with its reason in " + rules.FileName +
 	", committed alone and before it (a person passes the hook with git commit --no-verify; docs/check.md)."
 
 // adviceOf says what to do about a regression.

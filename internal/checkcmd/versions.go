@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/detect/gitdiff"
 	"github.com/perdure/perdure/internal/loopcmd"
-	"github.com/perdure/perdure/internal/revision"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop"
@@ -64,7 +64,7 @@ func (c *commands) compared(ctx context.Context, l *config.Loaded, o *options) (
 }
 
 func (c *commands) fromGit(ctx context.Context, o *options) (*versions, error) {
-	repo, err := revision.Open(ctx, c.Cwd, c.Environ)
+	repo, err := gitdiff.Open(ctx, c.Cwd, c.Environ)
 	if err != nil {
 		return nil, err
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/internal/loopcmd"
 	"github.com/perdure/perdure/internal/loopimport"
 	"github.com/perdure/perdure/internal/notify"
-	"github.com/perdure/perdure/internal/ruleset"
 	loopconfig "github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -62,7 +62,7 @@ func (a *app) loopCommand() *cobra.Command {
 				set.Agent, set.Fallback = chain[0], chain[1:]
 			}
 			if err == nil {
-				set.Waivers, err = ruleset.Own(a.env.getenv, a.root(l))
+				set.Waivers, err = rules.Own(a.env.getenv, a.root(l))
 			}
 			return set, err
 		},

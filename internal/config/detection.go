@@ -7,7 +7,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/perdure/perdure/internal/ruleset"
+	"github.com/perdure/perdure/internal/detect/rules"
 )
 
 // detectionKeys are the settings of the section loop that say what is looked for.
@@ -19,7 +19,7 @@ func detectionKeys() []string {
 // detection reads one of them; false when the key is another one.
 func (p *fileParser) detection(key string, n ast.Node) bool {
 	if key == "loop.waivers" {
-		p.add(n, "%s: an agent can write this file; waivers are kept in %s, as it is committed, or in the file that %s names", key, ruleset.FileName, ruleset.WaiversVariable)
+		p.add(n, "%s: an agent can write this file; waivers are kept in %s, as it is committed, or in the file that %s names", key, rules.FileName, rules.WaiversVariable)
 		return true
 	}
 	if !slices.Contains(detectionKeys(), key) {

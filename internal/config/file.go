@@ -13,9 +13,9 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	ruleset "github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/risk"
-	"github.com/perdure/perdure/internal/ruleset"
 	"github.com/perdure/perdure/internal/yamltext"
 	"github.com/perdure/perdure/loop/hook"
 )

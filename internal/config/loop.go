@@ -12,8 +12,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/internal/risk"
-	"github.com/perdure/perdure/internal/ruleset"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -41,7 +41,7 @@ type Loop struct {
 	// Detection says which signs of regressions in changed files act, Rules what is
 	// looked for; these exist in the file only.
 	Detection string
-	Rules     ruleset.Settings
+	Rules     rules.Settings
 	// Risks are answers to risky calls of tools other than those of the table, by
 	// pattern; they exist in the file only. SnapshotRisky says before which of them a
 	// snapshot is taken.

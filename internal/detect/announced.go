@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/internal/detect/bag"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
 )
 
 // announced tells whether the documents of the change, a changelog most of all, say
@@ -56,7 +56,7 @@ func stems(text string) bag.Bag {
 
 // stem is the hash of the beginning of a word.
 func stem(w string) uint32 {
-	return source.Hash(strings.ToLower(w[:min(len(w), stemLength)]))
+	return syntax.Hash(strings.ToLower(w[:min(len(w), stemLength)]))
 }
 
 // stemLength is how many letters of a word tell it from others: cancel, cancelled.

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/perdure/perdure/internal/detect/bag"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
 )
 
 // assertionWeakening compares what matched tests assert.
 func (r *run) assertionWeakening() {
-	used := make(map[*source.Test]bool)
+	used := make(map[*syntax.Test]bool)
 	for i := range r.tests {
 		t := &r.tests[i]
 		if t.new == nil {
@@ -48,7 +48,7 @@ func (r *run) helpers(p *pair) {
 	if p.old == nil {
 		return
 	}
-	now := make(map[string]*source.Test)
+	now := make(map[string]*syntax.Test)
 	several := make(map[string]bool) // nobody knows which is which
 	for _, t := range slices.Concat(p.new.Tests, p.new.Helpers) {
 		several[t.Name] = several[t.Name] || now[t.Name] != nil
@@ -67,11 +67,11 @@ func (r *run) helpers(p *pair) {
 
 // hollowHelper tells of a function that asserted for tests, and from which that was
 // only taken away.
-func (r *run) hollowHelper(p *pair, was *source.Test) {
+func (r *run) hollowHelper(p *pair, was *syntax.Test) {
 	if len(was.Asserts) == 0 { // only tests inside of it assert
 		return
 	}
-	before := bag.Join(was.All, bag.Bag{source.Hash(was.Leaf)})
+	before := bag.Join(was.All, bag.Bag{syntax.Hash(was.Leaf)})
 	for _, f := range p.new.Funcs {
 		if f.Name != was.Name || !f.Test || len(bag.Without(f.All, before)) > 0 {
 			continue
@@ -89,7 +89,7 @@ func (r *run) compareAsserts(t *testPair) {
 	if t.old.BodyHash == t.new.BodyHash {
 		return
 	}
-	if t.new.Skip != source.Always || t.old.Skip == source.Always { // what is skipped is told of by that
+	if t.new.Skip != syntax.Always || t.old.Skip == syntax.Always { // what is skipped is told of by that
 		r.trivial(t.to, t.new, t.old, 0.95)
 	}
 	if len(t.old.Asserts) == 0 {
@@ -100,7 +100,7 @@ func (r *run) compareAsserts(t *testPair) {
 	if len(lost) == 0 {
 		return
 	}
-	if len(t.new.Asserts) == 0 && t.new.Skip != source.Always {
+	if len(t.new.Asserts) == 0 && t.new.Skip != syntax.Always {
 		if bag.Inside(t.old.Literals, r.of(t.from).tests) >= 0.9 && len(t.old.Literals) > 0 && r.callsNew(t) {
 			return // they stand in a function that is called now
 		}
@@ -130,7 +130,7 @@ func (r *run) conditioned(t *testPair) {
 		}
 	}
 	for i := range t.new.Asserts {
-		if a := &t.new.Asserts[i]; a.Under != nil && free[a.Key] > 0 && a.Strength != source.Trivial {
+		if a := &t.new.Asserts[i]; a.Under != nil && free[a.Key] > 0 && a.Strength != syntax.Trivial {
 			_, gained := differ(t.old.Asserts, t.new.Asserts)
 			r.underNow(t, a, slices.ContainsFunc(gained, assertsFreely))
 			return
@@ -139,13 +139,13 @@ func (r *run) conditioned(t *testPair) {
 }
 
 // assertsFreely tells of an assertion that says something and stands under no condition.
-func assertsFreely(a *source.Assertion) bool { return a.Under == nil && !saysNothing(a) }
+func assertsFreely(a *syntax.Assertion) bool { return a.Under == nil && !saysNothing(a) }
 
 // underNow tells of an assertion under a condition, unless that is one of the machine,
 // was there before, or the test has more cases now, which may differ; more is set when
 // it asserts something else besides.
-func (r *run) underNow(t *testPair, a *source.Assertion, more bool) {
-	was := func(o source.Assertion) bool { return o.Under != nil && o.Under.S == a.Under.S }
+func (r *run) underNow(t *testPair, a *syntax.Assertion, more bool) {
+	was := func(o syntax.Assertion) bool { return o.Under != nil && o.Under.S == a.Under.S }
 	if slices.Contains(t.to.new.Helpers, t.new) || strings.Contains(a.S, "err != nil") { // who calls it says which case it is; what only had to work
 		return
 	}
@@ -176,7 +176,7 @@ func (r *run) callsNew(t *testPair) bool {
 }
 
 // differ is what each of two lists of assertions has more than the other.
-func differ(old, now []source.Assertion) (lost, gained []*source.Assertion) {
+func differ(old, now []syntax.Assertion) (lost, gained []*syntax.Assertion) {
 	count := make(map[uint64]int)
 	for i := range now {
 		count[now[i].Key]++
@@ -201,9 +201,9 @@ func differ(old, now []source.Assertion) (lost, gained []*source.Assertion) {
 // pairAsserts finds for each lost assertion the one that took its place: the
 // gained one that shares most of its telling tokens. One whose content is
 // somewhere in the test, or in what was added to tests, was rewritten.
-func (r *run) pairAsserts(t *testPair, lost, gained []*source.Assertion) {
-	took := make([]*source.Assertion, len(gained))
-	var missing []*source.Assertion
+func (r *run) pairAsserts(t *testPair, lost, gained []*syntax.Assertion) {
+	took := make([]*syntax.Assertion, len(gained))
+	var missing []*syntax.Assertion
 	for n, was := range lost {
 		best, most := -1, 0.34
 		for i := max(0, n-maxApart); i < min(len(gained), n+maxApart); i++ {
@@ -235,7 +235,7 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*source.Assertion) {
 			continue
 		}
 		more = bag.Without(more, g.Words)
-		if took[i] == nil && g.Strength != source.Trivial {
+		if took[i] == nil && g.Strength != syntax.Trivial {
 			r.add(Finding{File: t.to.new.Path, Line: g.Line, Subject: t.new.Name, Evidence: g.S, Confidence: 0.9}, assertionTrivial)
 		}
 	}
@@ -255,7 +255,7 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*source.Assertion) {
 		switch {
 		case empty && forgets(t, was):
 			f.Confidence, f.Message = 0.85, "the test asserts less, and nothing of what it did"
-		case was.Under == nil && len(gained) == len(t.new.Asserts) && len(gained) > 0 && !slices.ContainsFunc(gained, func(g *source.Assertion) bool { return g.Under == nil || r.explains(t.to, t.new, g.Under) }):
+		case was.Under == nil && len(gained) == len(t.new.Asserts) && len(gained) > 0 && !slices.ContainsFunc(gained, func(g *syntax.Assertion) bool { return g.Under == nil || r.explains(t.to, t.new, g.Under) }):
 			f.Confidence, f.Message = 0.85, "what the test asserts now only runs under a condition"
 		case len(gained) == 0 && !was.Weak() && !expects(t.new):
 			f.Confidence, f.Message = 0.85, "what is left of the test's assertions says nothing of what is expected"
@@ -266,7 +266,7 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*source.Assertion) {
 
 // likeness is how much of two assertions is the same; of one that says nothing, how
 // much of it is of the other one.
-func likeness(was, now *source.Assertion) float64 {
+func likeness(was, now *syntax.Assertion) float64 {
 	if (now.Bare || now.Self) && !was.Bare && !was.Self && len(now.Words) > 0 {
 		return bag.Inside(now.Words, was.Words)
 	}
@@ -274,13 +274,13 @@ func likeness(was, now *source.Assertion) float64 {
 }
 
 // saysNothing tells of an assertion that holds whatever the code does.
-func saysNothing(a *source.Assertion) bool {
-	return a.Strength == source.Trivial || a.Bare || a.Self || a.Echo
+func saysNothing(a *syntax.Assertion) bool {
+	return a.Strength == syntax.Trivial || a.Bare || a.Self || a.Echo
 }
 
 // newlyAsserted counts gained assertions that say something, and something else than
 // a part of the one whose place they took.
-func newlyAsserted(t *testPair, gained, took []*source.Assertion) int {
+func newlyAsserted(t *testPair, gained, took []*syntax.Assertion) int {
 	n := 0
 	for i, g := range gained {
 		if !saysNothing(g) && (took[i] == nil || !partOf(t, g, took[i])) {
@@ -292,7 +292,7 @@ func newlyAsserted(t *testPair, gained, took []*source.Assertion) int {
 
 // partOf tells whether an assertion has only what another one had, and the rest of
 // that one is gone from the test.
-func partOf(t *testPair, now, was *source.Assertion) bool {
+func partOf(t *testPair, now, was *syntax.Assertion) bool {
 	rest := bag.Without(was.Words, now.Words)
 	if now.Strength > was.Strength || len(rest) == 0 || bag.Inside(rest, t.new.All) == 1 {
 		return false
@@ -308,7 +308,7 @@ func codeWords(code string) []string {
 
 // hollow tells of a test all of whose assertions were replaced by others that only
 // ask whether something is there.
-func hollow(t *testPair, lost, gained []*source.Assertion) bool {
+func hollow(t *testPair, lost, gained []*syntax.Assertion) bool {
 	if len(lost) < len(t.old.Asserts) || len(gained) < len(t.new.Asserts) || len(gained) == 0 {
 		return false
 	}
@@ -317,16 +317,16 @@ func hollow(t *testPair, lost, gained []*source.Assertion) bool {
 
 // saysWhat tells of an assertion that says what is expected, and not only that something
 // is there.
-func saysWhat(a *source.Assertion) bool { return !a.Kind && !a.Weak() || a.Expects() }
+func saysWhat(a *syntax.Assertion) bool { return !a.Kind && !a.Weak() || a.Expects() }
 
 // expects tells whether any assertion of a test says what is expected.
-func expects(t *source.Test) bool {
-	return slices.ContainsFunc(t.Asserts, func(a source.Assertion) bool { return saysWhat(&a) })
+func expects(t *syntax.Test) bool {
+	return slices.ContainsFunc(t.Asserts, func(a syntax.Assertion) bool { return saysWhat(&a) })
 }
 
 // forgets tells whether a test does not name any more what one of its assertions
 // was about.
-func forgets(t *testPair, was *source.Assertion) bool {
+func forgets(t *testPair, was *syntax.Assertion) bool {
 	return slices.ContainsFunc(was.Subject(), func(h uint32) bool { return t.old.Names.Has(h) && !t.new.Names.Has(h) })
 }
 
@@ -339,10 +339,10 @@ const leastSplit = 12
 const maxApart = 100
 
 // compareOne compares an assertion with the one that took its place.
-func (r *run) compareOne(t *testPair, was, now *source.Assertion) {
+func (r *run) compareOne(t *testPair, was, now *syntax.Assertion) {
 	f := Finding{File: t.to.new.Path, Line: now.Line, Subject: t.new.Name, Evidence: was.S + " became " + now.S, Confidence: 0.7}
 	switch {
-	case now.Strength == source.Trivial: // told by itself
+	case now.Strength == syntax.Trivial: // told by itself
 	case now.Bare && !was.Bare:
 		f.Confidence, f.Message = 0.95, "nothing is said any more of what is expected"
 		r.add(f, assertionTrivial)
@@ -375,7 +375,7 @@ func (r *run) compareOne(t *testPair, was, now *source.Assertion) {
 
 // cutShort tells whether an assertion is another one without some links of its chain,
 // or without what was asked of an error, and that is nowhere else now.
-func (r *run) cutShort(t *testPair, was, now *source.Assertion) bool {
+func (r *run) cutShort(t *testPair, was, now *syntax.Assertion) bool {
 	if !fewerLinks(was, now) && !lessOfError(was, now) {
 		return false
 	}
@@ -399,7 +399,7 @@ func (r *run) cutShort(t *testPair, was, now *source.Assertion) bool {
 
 // fewerLinks tells whether an assertion is nothing but a part of another one's chain,
 // and what is gone said more than that something is there.
-func fewerLinks(was, now *source.Assertion) bool {
+func fewerLinks(was, now *syntax.Assertion) bool {
 	if len(now.Links) == 0 || len(now.Links) >= len(was.Links) {
 		return false
 	}
@@ -420,7 +420,7 @@ func fewerLinks(was, now *source.Assertion) bool {
 }
 
 // lessOfError tells whether an assertion that something fails asks for less of how.
-func lessOfError(was, now *source.Assertion) bool {
+func lessOfError(was, now *syntax.Assertion) bool {
 	name := strings.ToLower(was.Name)
 	if was.Name != now.Name || !strings.Contains(name, "raise") && !strings.Contains(name, "throw") && !strings.Contains(name, "exception") {
 		return false
@@ -430,14 +430,14 @@ func lessOfError(was, now *source.Assertion) bool {
 
 // missingAssert tells whether an assertion that nothing took the place of is lost:
 // it was about what is still there, and is nowhere else.
-func (r *run) missingAssert(t *testPair, was *source.Assertion, more bag.Bag, gained int) bool {
-	if was.Strength == source.Trivial || len(was.Words) == 0 && gained > 0 {
+func (r *run) missingAssert(t *testPair, was *syntax.Assertion, more bag.Bag, gained int) bool {
+	if was.Strength == syntax.Trivial || len(was.Words) == 0 && gained > 0 {
 		return false
 	}
-	if mock, _, ok := strings.Cut(was.S, "->expects("); ok && !t.new.All.Has(source.Hash(mock)) {
+	if mock, _, ok := strings.Cut(was.S, "->expects("); ok && !t.new.All.Has(syntax.Hash(mock)) {
 		return false // there is no such mock any more
 	}
-	if was.Next != 0 && slices.ContainsFunc(t.new.Asserts, func(a source.Assertion) bool { return a.Key == was.Next }) {
+	if was.Next != 0 && slices.ContainsFunc(t.new.Asserts, func(a syntax.Assertion) bool { return a.Key == was.Next }) {
 		return false // what stands after it holds no less
 	}
 	if r.namesRemoved(t.from, was.Words) || bag.Inside(was.Call, t.new.All) < 1 {
@@ -477,7 +477,7 @@ func (r *run) lostAssert(t *testPair, f Finding, more bag.Bag, gained int) {
 func nothingNew(t *testPair) bool {
 	had := bag.Join(t.old.Names, t.old.Literals)
 	for _, all := range []bag.Bag{t.new.Names, t.new.Literals} {
-		if slices.ContainsFunc(all, func(h uint32) bool { return !had.Has(h) && h != source.Hash("_") }) {
+		if slices.ContainsFunc(all, func(h uint32) bool { return !had.Has(h) && h != syntax.Hash("_") }) {
 			return false
 		}
 	}
@@ -496,25 +496,25 @@ func voids(t *testPair, asserted string) bool {
 func (r *run) onlyCaught(t *testPair) {
 	f := Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: t.new.Name, Confidence: 0.7, Message: "assertions only run when something fails, and nothing says that it has to"}
 	lost, _ := differ(t.old.Asserts, t.new.Asserts)
-	if slices.ContainsFunc(lost, (*source.Assertion).Expects) && len(t.new.Asserts) <= len(t.old.Asserts) {
+	if slices.ContainsFunc(lost, (*syntax.Assertion).Expects) && len(t.new.Asserts) <= len(t.old.Asserts) {
 		f.Confidence = 0.85
 	}
 	r.add(f, assertionCaught)
 }
 
 // trivial tells of assertions that cannot fail; old is nil for a new test.
-func (r *run) trivial(p *pair, t, old *source.Test, confidence float64) {
+func (r *run) trivial(p *pair, t, old *syntax.Test, confidence float64) {
 	had := 0
 	if old != nil {
 		for i := range old.Asserts {
-			if old.Asserts[i].Strength == source.Trivial {
+			if old.Asserts[i].Strength == syntax.Trivial {
 				had++
 			}
 		}
 	}
 	for i := range t.Asserts {
 		a := &t.Asserts[i]
-		if a.Strength != source.Trivial {
+		if a.Strength != syntax.Trivial {
 			continue
 		}
 		if had--; had >= 0 {
@@ -530,7 +530,7 @@ func (r *run) trivial(p *pair, t, old *source.Test, confidence float64) {
 
 // endsForMachine tells whether a test that passes at once does so under a condition of
 // the machine.
-func (r *run) endsForMachine(p *pair, t *source.Test, when *source.When) bool {
+func (r *run) endsForMachine(p *pair, t *syntax.Test, when *syntax.When) bool {
 	if when == nil {
 		return false
 	}
@@ -546,7 +546,7 @@ func (r *run) mocked(t *testPair) {
 		had[m] = true
 	}
 	for _, m := range t.new.Mocks {
-		if had[m] || len(m) < 3 || !t.old.Names.Has(source.Hash(m)) {
+		if had[m] || len(m) < 3 || !t.old.Names.Has(syntax.Hash(m)) {
 			continue
 		}
 		r.add(Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: m, Confidence: 0.7, Message: fmt.Sprintf("the test calls %q, and replaces it by a mock now", m)}, subjectMocked)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
 // Pattern is an entry of the published table: what is looked for, and what it
@@ -107,32 +107,32 @@ func testPatterns() []Pattern {
 		{expectedChanged, AssertionWeakening, Hint, Low, "an expected value was changed", []string{"024"}},
 		{expectedComputed, AssertionWeakening, Hint, Medium, "an expected value is computed by what is tested", []string{"023"}},
 		{subjectMocked, AssertionWeakening, Hint, Medium, "what is tested is replaced by a mock", []string{"014", "T005"}},
-		{source.CoverageExcluded, CoverageRegression, Sign, Medium, "code is excluded from coverage", []string{"T004", "011"}},
+		{syntax.CoverageExcluded, CoverageRegression, Sign, Medium, "code is excluded from coverage", []string{"T004", "011"}},
 	}
 }
 
 func codePatterns() []Pattern {
 	return []Pattern{
 		{guardRemoved, ValidationBypass, Sign, Critical, "a check of input or state was removed", []string{"006"}},
-		{source.RunnerAsked, ValidationBypass, Sign, Critical, "code asks whether it is being tested", []string{"015"}},
-		{source.ExitTrick, ValidationBypass, Sign, Critical, "the process of the tests ends early with success", []string{"022"}},
-		{source.HookForged, ValidationBypass, Sign, Critical, "a hook changes what the runner reports", []string{"022"}},
+		{syntax.RunnerAsked, ValidationBypass, Sign, Critical, "code asks whether it is being tested", []string{"015"}},
+		{syntax.ExitTrick, ValidationBypass, Sign, Critical, "the process of the tests ends early with success", []string{"022"}},
+		{syntax.HookForged, ValidationBypass, Sign, Critical, "a hook changes what the runner reports", []string{"022"}},
 		{equalityForged, ValidationBypass, Sign, Critical, "equality is always true", []string{"012", "022"}},
-		{source.ExitIgnored, ValidationBypass, Sign, High, "the failure of a command is ignored", []string{"022"}},
-		{source.ChecksOff, ValidationBypass, Sign, High, "verification is switched off", []string{"006", "C003"}},
+		{syntax.ExitIgnored, ValidationBypass, Sign, High, "the failure of a command is ignored", []string{"022"}},
+		{syntax.ChecksOff, ValidationBypass, Sign, High, "verification is switched off", []string{"006", "C003"}},
 		{specialCases, ValidationBypass, Hint, Medium, "special cases return fixed results", []string{"017"}},
-		{source.ErrorSwallowed, ErrorSuppression, Sign, High, "errors are caught and dropped", []string{"016", "F004"}},
+		{syntax.ErrorSwallowed, ErrorSuppression, Sign, High, "errors are caught and dropped", []string{"016", "F004"}},
 		{handlerRemoved, ErrorSuppression, Sign, High, "error handling was removed", []string{"007"}},
 		{throwToReturn, ErrorSuppression, Sign, High, "an error became an empty result", []string{"018"}},
-		{source.ComplaintOff, ErrorSuppression, Sign, Medium, "a complaint of a tool is silenced", []string{"C001"}},
+		{syntax.ComplaintOff, ErrorSuppression, Sign, Medium, "a complaint of a tool is silenced", []string{"C001"}},
 		{broadCatch, ErrorSuppression, Hint, Medium, "a handler catches everything", []string{"016"}},
-		{source.LooseType, ErrorSuppression, Hint, Low, "a type became any", []string{"C002"}},
+		{syntax.LooseType, ErrorSuppression, Hint, Low, "a type became any", []string{"C002"}},
 		{symbolRemoved, FeatureRemoval, Sign, High, "a public symbol was removed", []string{"F001", "F002"}},
-		{source.FlagOff, FeatureRemoval, Sign, High, "a switch was turned off", []string{"008"}},
+		{syntax.FlagOff, FeatureRemoval, Sign, High, "a switch was turned off", []string{"008"}},
 		{stubBody, FeatureRemoval, Hint, High, "a body was replaced by a stub", []string{"021", "D001"}},
 		{codeCommented, FeatureRemoval, Hint, Medium, "code became a comment", []string{"005"}},
 		{earlyReturn, FeatureRemoval, Hint, Medium, "a function returns before its work", []string{"F003"}},
-		{source.OpenEnds, FeatureRemoval, Hint, Low, "many open ends were added", []string{"019", "A001"}},
+		{syntax.OpenEnds, FeatureRemoval, Hint, Low, "many open ends were added", []string{"019", "A001"}},
 	}
 }
 

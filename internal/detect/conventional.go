@@ -4,13 +4,13 @@ import (
 	"regexp"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
 // conventional tells of a mark that everybody writes without a word of why: the line it
 // is about says it, or the rule that it names.
-func conventional(id string, m *source.Mark) bool {
-	if id == source.CoverageExcluded {
+func conventional(id string, m *syntax.Mark) bool {
+	if id == syntax.CoverageExcluded {
 		return neverTested().MatchString(m.About)
 	}
 	if m.Silence.Rules != 1 && !outdated.MatchString(m.S) {

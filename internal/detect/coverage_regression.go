@@ -1,6 +1,6 @@
 package detect
 
-import "github.com/perdure/perdure/internal/detect/source"
+import "github.com/perdure/perdure/internal/detect/syntax"
 
 // Coverage by lines is compared by internal/check/coverage, whose results come as
 // Results. What can be told without a run is that code was taken out of the count:
@@ -10,5 +10,5 @@ import "github.com/perdure/perdure/internal/detect/source"
 // complaint of a checker, the count of coverage. They weigh more on a line that
 // the baseline had than on a new one.
 func keptFromTool(pattern string) bool {
-	return pattern == source.ComplaintOff || pattern == source.CoverageExcluded
+	return pattern == syntax.ComplaintOff || pattern == syntax.CoverageExcluded
 }

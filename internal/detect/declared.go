@@ -3,9 +3,9 @@ package detect
 import (
 	"slices"
 
-	"github.com/perdure/perdure/internal/detect/bag"
-	"github.com/perdure/perdure/internal/detect/lex"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
 // declared tells of checks that a file declared and does not any more, though what they
@@ -14,8 +14,8 @@ func (r *run) declared(p *pair) {
 	if p.old == nil || p.new == nil || p.class != production || len(p.old.Checks) == 0 {
 		return
 	}
-	lost := source.LostChecks(p.old, p.new)
-	gained := source.LostChecks(p.new, p.old)
+	lost := syntax.LostChecks(p.old, p.new)
+	gained := syntax.LostChecks(p.new, p.old)
 	told := make(map[string]bool)
 	for _, c := range lost {
 		if told[c.Subject+"\x00"+c.Name] || r.checkedOtherwise(p, &c, gained) || !stillThere(p, &c) {
@@ -28,24 +28,24 @@ func (r *run) declared(p *pair) {
 
 // checkedOtherwise tells whether another check came in the place of one, here or in
 // another file.
-func (r *run) checkedOtherwise(p *pair, lost *source.Check, gained []source.Check) bool {
+func (r *run) checkedOtherwise(p *pair, lost *syntax.Check, gained []syntax.Check) bool {
 	for _, c := range gained {
 		if c.Subject == lost.Subject || lost.Subject == "" {
 			return true
 		}
 	}
-	if r.namesRemoved(p, bag.Bag{source.Hash(lost.Name)}) {
+	if r.namesRemoved(p, bag.Bag{syntax.Hash(lost.Name)}) {
 		return true
 	}
 	for _, o := range r.pairs {
 		if o == p || o.new == nil || r.of(o) != r.of(p) {
 			continue
 		}
-		var before []source.Check
+		var before []syntax.Check
 		if o.old != nil {
 			before = o.old.Checks
 		}
-		same := func(c source.Check) bool {
+		same := func(c syntax.Check) bool {
 			return c.Name == lost.Name && (c.Subject == lost.Subject || c.Subject == "")
 		}
 		if slices.ContainsFunc(o.new.Checks, same) && !slices.ContainsFunc(before, same) {
@@ -56,12 +56,12 @@ func (r *run) checkedOtherwise(p *pair, lost *source.Check, gained []source.Chec
 }
 
 // stillThere tells whether a file still has what a check was about.
-func stillThere(p *pair, c *source.Check) bool {
+func stillThere(p *pair, c *syntax.Check) bool {
 	if c.Apart {
 		return true
 	}
 	if c.Subject != "" {
-		word, text := source.Hash(c.Subject), lex.TextHash(c.Subject)
+		word, text := syntax.Hash(c.Subject), lex.TextHash(c.Subject)
 		for b := range bagsOf(p.new, false) {
 			if b.Has(word) || b.Has(text) {
 				return true

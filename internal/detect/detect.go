@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perdure/perdure/internal/detect/bag"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
 )
 
 // Type says what got worse.
@@ -277,7 +277,7 @@ func (r *run) readAll(ctx context.Context) error {
 	waiting := make(chan *pair, maxWaiting)
 	for range runtime.GOMAXPROCS(0) {
 		readers.Go(func() {
-			var reader source.Reader
+			var reader syntax.Reader
 			for p := range waiting {
 				r.read(&reader, p)
 			}
@@ -331,7 +331,7 @@ func same(c *Change) bool {
 }
 
 // read makes the models of both versions of a file. It changes nothing but p.
-func (r *run) read(reader *source.Reader, p *pair) {
+func (r *run) read(reader *syntax.Reader, p *pair) {
 	c := &p.change
 	p.old, p.oldWhy = r.version(reader, &c.Old, nil)
 	p.new, p.newWhy = r.version(reader, &c.New, p.old)
@@ -390,7 +390,7 @@ func (r *run) add(f Finding, id string) {
 }
 
 func (r *run) put(f Finding) {
-	f.Evidence = source.Clip(f.Evidence)
+	f.Evidence = syntax.Clip(f.Evidence)
 	if f.Confidence == 0 {
 		f.Confidence = 1
 	}

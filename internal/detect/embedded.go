@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
 // Code that does not stand in a file of its own, or in one whose name tells nothing:
@@ -33,7 +33,7 @@ func readAs(v *Version) (name string, code []byte) {
 }
 
 // language is the language in which a file is read; nil for none.
-func (c *Change) language() *source.Language {
+func (c *Change) language() *syntax.Language {
 	v := &c.New
 	if v.Path == "" || v.Content == nil {
 		v = &c.Old
@@ -45,12 +45,12 @@ func (c *Change) language() *source.Language {
 	if strings.EqualFold(path.Ext(v.Path), ".ipynb") { // of which the beginning is not whole
 		name = "x.py"
 	}
-	return source.LanguageOf(name)
+	return syntax.LanguageOf(name)
 }
 
 // inward makes all functions private: nobody imports those of notebooks, components and
 // programs.
-func inward(m *source.Model) {
+func inward(m *syntax.Model) {
 	for _, f := range m.Funcs {
 		f.Public = false
 	}

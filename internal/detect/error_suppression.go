@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/internal/detect/bag"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
 )
 
 // marks tells of marks that a file has more of than it had, unless other files of
@@ -16,7 +16,7 @@ func (r *run) marks(p *pair) {
 	if p.new == nil || p.oldWhy != "" {
 		return
 	}
-	byPattern := make(map[string][]*source.Mark)
+	byPattern := make(map[string][]*syntax.Mark)
 	var order []string
 	for i := range p.new.Marks {
 		m := &p.new.Marks[i]
@@ -35,10 +35,10 @@ func (r *run) marks(p *pair) {
 
 // newFileMay tells of patterns that a new file may have: there is nothing in it
 // that was weakened. What forges results counts in new files, too.
-func (r *run) newFileMay(id string) bool { return id == source.FlagOff || id == source.LooseType }
+func (r *run) newFileMay(id string) bool { return id == syntax.FlagOff || id == syntax.LooseType }
 
-func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
-	var was []*source.Mark
+func (r *run) moreMarks(p *pair, id string, now []*syntax.Mark) {
+	var was []*syntax.Mark
 	if p.old != nil {
 		for i := range p.old.Marks {
 			if m := &p.old.Marks[i]; m.Pattern == id {
@@ -47,15 +47,15 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 		}
 	}
 	more := len(now) - len(was)
-	if id == source.FlagOff {
+	if id == syntax.FlagOff {
 		r.switches(p, now)
 		return
 	}
 	if more <= 0 {
 		return
 	}
-	added := slices.DeleteFunc(newMarks(was, now), func(m *source.Mark) bool { return r.movedMark(p, m) })
-	if id == source.OpenEnds {
+	added := slices.DeleteFunc(newMarks(was, now), func(m *syntax.Mark) bool { return r.movedMark(p, m) })
+	if id == syntax.OpenEnds {
 		if len(added) > maxOpenEnds {
 			r.add(Finding{File: p.new.Path, Line: added[0].Line, Evidence: added[0].S, Confidence: 0.6}, id)
 		}
@@ -65,7 +65,7 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 		f := Finding{File: p.new.Path, Line: m.Line, Evidence: m.S, Confidence: cmp.Or(m.Confidence, 0.8)}
 		if keptFromTool(id) && p.old != nil && m.Target != 0 && p.old.Lines.Count(m.Target) >= max(1, p.new.Lines.Count(m.Target)) {
 			f.Confidence = max(f.Confidence, 0.9) // the line was there, and was complained of
-			if excused(p, m) || id == source.ComplaintOff && m.Confidence < 0.8 && p.class == testCode {
+			if excused(p, m) || id == syntax.ComplaintOff && m.Confidence < 0.8 && p.class == testCode {
 				f.Confidence = 0.7 // one rule, and why; or of a test, of which only tools complain
 			}
 		}
@@ -81,9 +81,9 @@ func (r *run) moreMarks(p *pair, id string, now []*source.Mark) {
 
 // newMarks are those of now that was does not have: whose line is there already, and
 // then whose line without the mark.
-func newMarks(was, now []*source.Mark) []*source.Mark {
-	line := func(m *source.Mark) string { return m.S }
-	return bag.Beyond(bag.Beyond(now, was, line), bag.Beyond(was, now, line), func(m *source.Mark) uint64 { return m.Key })
+func newMarks(was, now []*syntax.Mark) []*syntax.Mark {
+	line := func(m *syntax.Mark) string { return m.S }
+	return bag.Beyond(bag.Beyond(now, was, line), bag.Beyond(was, now, line), func(m *syntax.Mark) uint64 { return m.Key })
 }
 
 // outdated is what silences notices that something is deprecated, and nothing else.
@@ -95,12 +95,12 @@ var outdated = regexp.MustCompile(`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{
 // excused tells whether a mark says why it is there: beside it, or in a new comment
 // before it. Who silences a tool has to name the rule it is about; for several rules,
 // and for what names none by its nature, the reason has more words.
-func excused(p *pair, m *source.Mark) bool {
+func excused(p *pair, m *syntax.Mark) bool {
 	least := 4
 	switch s := &m.Silence; {
-	case m.Pattern == source.CoverageExcluded && p.old != nil && m.Target != 0 && p.old.Lines.Count(m.Target) > 0 && !conventional(m.Pattern, m):
+	case m.Pattern == syntax.CoverageExcluded && p.old != nil && m.Target != 0 && p.old.Lines.Count(m.Target) > 0 && !conventional(m.Pattern, m):
 		least = 6 // code that was covered
-	case m.Pattern == source.CoverageExcluded:
+	case m.Pattern == syntax.CoverageExcluded:
 		least = 2
 	case s.Rules == 0:
 		return false
@@ -123,7 +123,7 @@ func excused(p *pair, m *source.Mark) bool {
 const maxOpenEnds = 5
 
 // movedMark tells whether another file lost the same mark.
-func (r *run) movedMark(p *pair, m *source.Mark) bool {
+func (r *run) movedMark(p *pair, m *syntax.Mark) bool {
 	if r.lostMarks == nil {
 		r.countLost()
 	}
@@ -159,7 +159,7 @@ func (r *run) countLost() {
 }
 
 // handlers compares how a function handles errors.
-func (r *run) handlers(p *pair, was, now *source.Function) {
+func (r *run) handlers(p *pair, was, now *syntax.Function) {
 	dropped, broad := 0, 0
 	for i := range was.Handlers {
 		if was.Handlers[i].Dropped {
@@ -175,21 +175,21 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 		f := Finding{File: p.new.Path, Line: h.Line, Subject: now.Name, Evidence: h.S, Confidence: 0.9}
 		if h.Dropped {
 			if dropped--; dropped < 0 {
-				if h.Cleans || added && (h.Expected || source.FreshCode(h.Guarded, was)) {
+				if h.Cleans || added && (h.Expected || syntax.FreshCode(h.Guarded, was)) {
 					f.Confidence = 0.7 // a new one, for errors that may be expected, or of new code
 				}
-				r.add(f, source.ErrorSwallowed)
+				r.add(f, syntax.ErrorSwallowed)
 				continue
 			}
 		}
-		if h.StandsIn && added && !h.Expected && !source.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 && !source.SameBody(was, h.Body) {
+		if h.StandsIn && added && !h.Expected && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 && !syntax.SameBody(was, h.Body) {
 			f.Confidence, f.Message = 0.85, "an error that was passed on gives an empty value now"
-			r.add(f, source.ErrorSwallowed)
+			r.add(f, syntax.ErrorSwallowed)
 			continue
 		}
-		if h.Hushed && added && !h.Expected && !h.Dropped && !source.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 && !source.SameBody(was, h.Body) {
+		if h.Hushed && added && !h.Expected && !h.Dropped && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 && !syntax.SameBody(was, h.Body) {
 			f.Confidence, f.Message = 0.85, "an error that was passed on is told where nobody reads"
-			r.add(f, source.ErrorSwallowed)
+			r.add(f, syntax.ErrorSwallowed)
 			continue
 		}
 		if h.Broad {
@@ -199,10 +199,10 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 			}
 		}
 	}
-	if len(now.Handlers) < len(was.Handlers) && now.Throws <= was.Throws && !source.SameHandlers(was, now) {
+	if len(now.Handlers) < len(was.Handlers) && now.Throws <= was.Throws && !syntax.SameHandlers(was, now) {
 		f := Finding{File: p.old.Path, Line: was.Handlers[0].Line, Gone: true, Subject: was.Name, Evidence: was.Handlers[len(was.Handlers)-1].S, Confidence: 0.6}
-		handed := source.DoneElsewhere(was, now) || source.Moved(was, now) || r.handsOver(p, was, now, func(f *source.Function) bool { return len(f.Handlers) > 0 })
-		if source.MostlyRemoved(was, now) && !handed && !source.SharedHandling(was, now) {
+		handed := syntax.DoneElsewhere(was, now) || syntax.Moved(was, now) || r.handsOver(p, was, now, func(f *syntax.Function) bool { return len(f.Handlers) > 0 })
+		if syntax.MostlyRemoved(was, now) && !handed && !syntax.SharedHandling(was, now) {
 			f.Confidence = 0.85
 		}
 		r.add(f, handlerRemoved)
@@ -210,20 +210,20 @@ func (r *run) handlers(p *pair, was, now *source.Function) {
 	r.swallowed(p, was, now)
 	r.passedOff(p, was, now)
 	r.softened(p, was, now)
-	if now.Throws < was.Throws && now.Empties > was.Empties && source.MostlySame(was, now) && source.TurnedEmpty(was, now) {
+	if now.Throws < was.Throws && now.Empties > was.Empties && syntax.MostlySame(was, now) && syntax.TurnedEmpty(was, now) {
 		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85}, throwToReturn)
 	}
 }
 
 // swallowed tells of errors that were passed on and are not any more: by a handler
 // that threw and only goes on now, and by the operator of Rust.
-func (r *run) swallowed(p *pair, was, now *source.Function) {
-	if !source.MostlySame(was, now) {
+func (r *run) swallowed(p *pair, was, now *syntax.Function) {
+	if !syntax.MostlySame(was, now) {
 		return
 	}
 	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85, Message: "an error that was passed on is not any more"}
 	if now.Tries < was.Tries && now.Swallows > was.Swallows {
-		r.add(f, source.ErrorSwallowed)
+		r.add(f, syntax.ErrorSwallowed)
 		return
 	}
 	if now.Throws >= was.Throws || len(now.Handlers) < len(was.Handlers) {
@@ -241,9 +241,9 @@ func (r *run) swallowed(p *pair, was, now *source.Function) {
 		}
 	}
 	for i := range now.Handlers {
-		if h := &now.Handlers[i]; passed > 0 && h.Plain && !h.Rethrows && !h.Dropped && !source.SameBody(was, h.Body) {
+		if h := &now.Handlers[i]; passed > 0 && h.Plain && !h.Rethrows && !h.Dropped && !syntax.SameBody(was, h.Body) {
 			f.Line, f.Evidence = h.Line, h.S
-			r.add(f, source.ErrorSwallowed)
+			r.add(f, syntax.ErrorSwallowed)
 			passed--
 		}
 	}
@@ -251,8 +251,8 @@ func (r *run) swallowed(p *pair, was, now *source.Function) {
 
 // passedOff tells of handlers after which all is as if nothing had failed: they passed
 // an error on, or gave what tells of one, or something else than what success gives.
-func (r *run) passedOff(p *pair, was, now *source.Function) {
-	if len(was.Handlers) != len(now.Handlers) || source.Stayed(was, now) < mostlyThere {
+func (r *run) passedOff(p *pair, was, now *syntax.Function) {
+	if len(was.Handlers) != len(now.Handlers) || syntax.Stayed(was, now) < mostlyThere {
 		return
 	}
 	for i := range now.Handlers {
@@ -264,12 +264,12 @@ func (r *run) passedOff(p *pair, was, now *source.Function) {
 		came := len(bag.Without(h.Called, before.Called)) > 0
 		kept := before.Hands && !before.Rethrows && !h.Hands && !h.Sets && !came && len(now.Handlers) == len(was.Handlers)
 		well := before.Rethrows && !h.Rethrows && h.Succeeds && !before.Succeeds
-		uncounted := len(h.Counts) == 0 && !came && !h.Hands && source.Uncounted(before.Counts, was, now, r.of(p).code)
+		uncounted := len(h.Counts) == 0 && !came && !h.Hands && syntax.Uncounted(before.Counts, was, now, r.of(p).code)
 		if lost || kept || well || uncounted || h.Alike && !before.Alike {
 			r.add(Finding{
 				File: p.new.Path, Line: h.Line, Subject: now.Name, Evidence: h.S, Confidence: 0.85,
 				Message: "a failure leads to what success leads to",
-			}, source.ErrorSwallowed)
+			}, syntax.ErrorSwallowed)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 package detect
 
-import "github.com/perdure/perdure/internal/detect/source"
+import "github.com/perdure/perdure/internal/detect/syntax"
 
 // exitsWell tells of a program that ends with success where it told of a failure by
 // its exit status.
@@ -9,7 +9,7 @@ func (r *run) exitsWell(p *pair) {
 		return
 	}
 	was, now := p.old.Exits, p.new.Exits
-	if now.Telling >= was.Telling || now.Well <= was.Well && !source.CodeIgnored(p.old, p.new) {
+	if now.Telling >= was.Telling || now.Well <= was.Well && !syntax.CodeIgnored(p.old, p.new) {
 		return
 	}
 	if now.S == "" {
@@ -18,5 +18,5 @@ func (r *run) exitsWell(p *pair) {
 	r.add(Finding{
 		File: p.new.Path, Line: now.Line, Subject: p.new.Path, Evidence: now.S, Confidence: 0.9,
 		Message: "what ended with a code that told of a failure ends with success",
-	}, source.ExitTrick)
+	}, syntax.ExitTrick)
 }

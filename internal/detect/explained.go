@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/internal/detect/bag"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
 )
 
 // vanished are the names, among some that tests used, that production code had and
@@ -46,7 +46,7 @@ func (r *run) vanished(group *material, names bag.Bag) map[uint32]bool {
 }
 
 // bagsOf are the tokens of a version in pieces, with or without those of its tests.
-func bagsOf(m *source.Model, tests bool) iter.Seq[bag.Bag] {
+func bagsOf(m *syntax.Model, tests bool) iter.Seq[bag.Bag] {
 	return func(yield func(bag.Bag) bool) {
 		if !yield(m.Rest) {
 			return
@@ -101,7 +101,7 @@ func overwritten(t *testPair, c *candidate) bool {
 }
 
 // beside is the name of the test so many after another one; empty for none.
-func beside(tests []*source.Test, t *source.Test, far int) string {
+func beside(tests []*syntax.Test, t *syntax.Test, far int) string {
 	if i := slices.Index(tests, t) + far; i >= 0 && i < len(tests) {
 		return tests[i].Name
 	}
@@ -127,7 +127,7 @@ func (r *run) onlyAsked(t *testPair) bool {
 }
 
 // countIn is how often production code of a version has a name, up to twice.
-func countIn(m *source.Model, h uint32) int {
+func countIn(m *syntax.Model, h uint32) int {
 	n := 0
 	many := bag.Bag{h, h}
 	for b := range bagsOf(m, false) {
@@ -192,12 +192,12 @@ func (r *run) ofSomethingNew(t *testPair, c *candidate) bool {
 
 // elsewhere tells whether a test stands in another suite than one that is gone, whose
 // suite is still there: it is about something else.
-func elsewhere(t *testPair, now *source.Test) bool {
+func elsewhere(t *testPair, now *syntax.Test) bool {
 	suite := strings.TrimSuffix(t.old.Name, t.old.Leaf)
 	if suite == "" || suite == strings.TrimSuffix(now.Name, now.Leaf) {
 		return false
 	}
-	return slices.ContainsFunc(t.from.new.Tests, func(o *source.Test) bool { return strings.HasPrefix(o.Name, suite) })
+	return slices.ContainsFunc(t.from.new.Tests, func(o *syntax.Test) bool { return strings.HasPrefix(o.Name, suite) })
 }
 
 // ownNames are the names in a test that few of the other tests of its file have.
@@ -223,18 +223,18 @@ const sameSubject = 0.5
 
 // assertsAsMuch tells whether a test that runs has at least as many assertions as
 // another one, and of each strength at least as many that are as strong.
-func assertsAsMuch(was, now *source.Test) bool {
-	if now.Skip != source.Runs || now.Fails || now.Caught > 0 {
+func assertsAsMuch(was, now *syntax.Test) bool {
+	if now.Skip != syntax.Runs || now.Fails || now.Caught > 0 {
 		return false
 	}
 	a, b := was.Strengths(), now.Strengths()
 	more := 0 // of what is stronger
-	for i := len(a) - 1; i > int(source.Trivial); i-- {
+	for i := len(a) - 1; i > int(syntax.Trivial); i-- {
 		if more += b[i] - a[i]; more < 0 {
 			return false
 		}
 	}
-	return b[source.Trivial] == 0
+	return b[syntax.Trivial] == 0
 }
 
 // explainedRemoval tells of a test that went for a reason that the change shows.

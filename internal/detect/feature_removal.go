@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/internal/detect/bag"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
 )
 
 // functions compares the functions of production code.
@@ -16,7 +16,7 @@ func (r *run) functions() {
 		if p.class != production && p.class != testCode || p.new == nil && p.newWhy != "" {
 			continue
 		}
-		now := make(map[string][]*source.Function)
+		now := make(map[string][]*syntax.Function)
 		if p.new != nil {
 			for _, f := range p.new.Funcs {
 				now[f.Name] = append(now[f.Name], f)
@@ -52,9 +52,9 @@ const maxNamesakes = 50
 
 // counterparts finds what functions became among those of their name: the same body,
 // or else the most similar one that is no other's.
-func counterparts(old []*source.Function, now map[string][]*source.Function) map[*source.Function]*source.Function {
-	became := make(map[*source.Function]*source.Function, len(old))
-	taken := make(map[*source.Function]bool)
+func counterparts(old []*syntax.Function, now map[string][]*syntax.Function) map[*syntax.Function]*syntax.Function {
+	became := make(map[*syntax.Function]*syntax.Function, len(old))
+	taken := make(map[*syntax.Function]bool)
 	for _, was := range old {
 		all := now[was.Name]
 		for _, f := range all[:min(len(all), maxNamesakes)] {
@@ -92,7 +92,7 @@ func counterparts(old []*source.Function, now map[string][]*source.Function) map
 // newFunctions looks at functions that the baseline did not have.
 func (r *run) newFunctions(p *pair, known map[string]bool) {
 	for _, f := range p.new.Funcs {
-		if known[f.Name] || f.Kind == source.DeclContainer {
+		if known[f.Name] || f.Kind == syntax.DeclContainer {
 			continue
 		}
 		r.forged(p, nil, f)
@@ -100,18 +100,18 @@ func (r *run) newFunctions(p *pair, known map[string]bool) {
 			continue
 		}
 		for i := range f.Handlers {
-			if h := &f.Handlers[i]; h.Dropped && source.CameBare(p.old, p.new, h) {
-				r.add(Finding{File: p.new.Path, Line: h.Line, Subject: f.Name, Evidence: h.S, Confidence: 0.85}, source.ErrorSwallowed)
+			if h := &f.Handlers[i]; h.Dropped && syntax.CameBare(p.old, p.new, h) {
+				r.add(Finding{File: p.new.Path, Line: h.Line, Subject: f.Name, Evidence: h.S, Confidence: 0.85}, syntax.ErrorSwallowed)
 			} else if h.Dropped && h.Broad {
-				r.add(Finding{File: p.new.Path, Line: h.Line, Subject: f.Name, Evidence: h.S, Confidence: 0.6}, source.ErrorSwallowed)
+				r.add(Finding{File: p.new.Path, Line: h.Line, Subject: f.Name, Evidence: h.S, Confidence: 0.6}, syntax.ErrorSwallowed)
 			}
 		}
 	}
 }
 
 // compareFunction compares a function as it was and as it is.
-func (r *run) compareFunction(p *pair, was, now *source.Function) {
-	if was.Kind == source.DeclContainer || now.Kind == source.DeclContainer || was.BodyHash == now.BodyHash {
+func (r *run) compareFunction(p *pair, was, now *syntax.Function) {
+	if was.Kind == syntax.DeclContainer || now.Kind == syntax.DeclContainer || was.BodyHash == now.BodyHash {
 		return
 	}
 	r.forged(p, was, now)
@@ -130,21 +130,21 @@ func (r *run) compareFunction(p *pair, was, now *source.Function) {
 
 // goneInit tells of the checks in an initialiser of Kotlin's that is gone while its
 // class is there.
-func (r *run) goneInit(p *pair, was *source.Function) {
+func (r *run) goneInit(p *pair, was *syntax.Function) {
 	if was.Leaf != "init" || p.lang.Name != "kotlin" || p.new == nil {
 		return
 	}
-	around := strings.TrimSuffix(was.Name, source.NameSeparator+was.Leaf)
+	around := strings.TrimSuffix(was.Name, syntax.NameSeparator+was.Leaf)
 	for _, f := range p.new.Funcs {
-		if f.Name == around && f.Kind == source.DeclContainer {
-			r.guards(p, was, &source.Function{Name: was.Name, Line: f.Line})
+		if f.Name == around && f.Kind == syntax.DeclContainer {
+			r.guards(p, was, &syntax.Function{Name: was.Name, Line: f.Line})
 			return
 		}
 	}
 }
 
 // stub tells of a body that was replaced by nothing.
-func (r *run) stub(p *pair, was, now *source.Function) {
+func (r *run) stub(p *pair, was, now *syntax.Function) {
 	if !now.Stub || was.Stub || was.Tokens < 30 || now.Tokens*2 > was.Tokens {
 		return
 	}
@@ -160,7 +160,7 @@ const maxRenamed = 2000
 // goneFunction tells of a public function or type that is not there any more: not
 // elsewhere in the change, not under another name, not deprecated before. It is
 // surer when what is left still names it; when its tests went with it, a warning.
-func (r *run) goneFunction(p *pair, was *source.Function) {
+func (r *run) goneFunction(p *pair, was *syntax.Function) {
 	added := r.of(p).fresh
 	if !was.Public || was.Test || was.Deprecated || len(added[was.Leaf]) > 0 || p.class != production {
 		return
@@ -176,7 +176,7 @@ func (r *run) goneFunction(p *pair, was *source.Function) {
 	}
 	f := Finding{File: p.old.Path, Line: was.Line, Gone: true, Subject: was.Name, Evidence: was.Name, Confidence: 0.85}
 	switch {
-	case was.Overrides, p.new != nil && was.Kind == source.DeclContainer && p.new.Rest.Has(source.Hash(was.Leaf)):
+	case was.Overrides, p.new != nil && was.Kind == syntax.DeclContainer && p.new.Rest.Has(syntax.Hash(was.Leaf)):
 		f.Confidence = 0.5 // what it stands for is still there
 	case notOffered.MatchString(p.old.Path), notOffered.MatchString(was.Leaf):
 		f.Confidence = 0.6 // nobody was promised it
@@ -201,7 +201,7 @@ var notOffered = regexp.MustCompile(`(?i)(?:^|/)(?:_?internals?|demos?|examples|
 // cameFor tells whether the place that had a symbol has a public one of its kind now
 // that it did not have, and that is like it, by its name or by what it does, or was a
 // part of it: the offer changed, and did not only shrink.
-func cameFor(p *pair, was *source.Function) bool {
+func cameFor(p *pair, was *syntax.Function) bool {
 	around := strings.TrimSuffix(was.Name, was.Leaf)
 	known := make(map[string]bool, len(p.old.Funcs))
 	for _, f := range p.old.Funcs {
@@ -212,7 +212,7 @@ func cameFor(p *pair, was *source.Function) bool {
 		if f.Kind != was.Kind || !f.Public || public {
 			continue
 		}
-		if had && was.Calls.Has(source.Hash(f.Leaf)) {
+		if had && was.Calls.Has(syntax.Hash(f.Leaf)) {
 			return true
 		}
 		if beside := strings.TrimSuffix(f.Name, f.Leaf) == around; sharePart(f.Leaf, was.Leaf) || beside && bag.Similar(f.All, was.All) >= likeOne {
@@ -238,15 +238,15 @@ func sharePart(a, b string) bool {
 var nameParts = regexp.MustCompile(`[A-Z]?[a-z]{3,}|[A-Z]{4,}`)
 
 // stillCalled tells whether the file that declared a function calls it as before.
-func stillCalled(p *pair, was *source.Function) bool {
-	h := source.Hash(was.Leaf)
+func stillCalled(p *pair, was *syntax.Function) bool {
+	h := syntax.Hash(was.Leaf)
 	return p.new != nil && len(was.Leaf) > 4 && !strings.ContainsAny(was.Name, ".>") && p.new.Words.Has(h) && p.old.Words.Has(h)
 }
 
 // amidOther tells whether the change that removed a symbol is about something else:
 // other code came, and nothing had to be changed that used the symbol. Who means to
 // take something away does only that, or leads its users elsewhere.
-func (r *run) amidOther(p *pair, was *source.Function) bool {
+func (r *run) amidOther(p *pair, was *syntax.Function) bool {
 	beside := p.old != nil && p.new != nil && len(bag.Without(p.new.Rest, p.old.Rest)) > 0
 	return (beside || r.otherWork(p)) && !r.usedBefore(p, was)
 }
@@ -260,14 +260,14 @@ func (r *run) otherWork(p *pair) bool {
 const otherWork = 3
 
 // usedBefore tells whether production code of the change called what is gone.
-func (r *run) usedBefore(p *pair, was *source.Function) bool {
-	h := source.Hash(was.Leaf)
+func (r *run) usedBefore(p *pair, was *syntax.Function) bool {
+	h := syntax.Hash(was.Leaf)
 	for _, o := range r.pairs {
 		if o.old == nil || o.class != production || r.of(o) != r.of(p) {
 			continue
 		}
 		for _, f := range o.old.Funcs {
-			if f.Kind != source.DeclContainer && f.Name != was.Name && f.Calls.Has(h) {
+			if f.Kind != syntax.DeclContainer && f.Name != was.Name && f.Calls.Has(h) {
 				return true
 			}
 		}
@@ -276,9 +276,9 @@ func (r *run) usedBefore(p *pair, was *source.Function) bool {
 }
 
 // testsWent tells whether tests of a symbol were removed with it.
-func (r *run) testsWent(was *source.Function) bool {
+func (r *run) testsWent(was *syntax.Function) bool {
 	for i := range r.tests {
-		if t := &r.tests[i]; t.how == howObsolete && t.old.Names.Has(source.Hash(was.Leaf)) {
+		if t := &r.tests[i]; t.how == howObsolete && t.old.Names.Has(syntax.Hash(was.Leaf)) {
 			return true
 		}
 	}
@@ -290,7 +290,7 @@ func (r *run) commentedOut(p *pair) {
 	if p.old == nil || p.lang == nil {
 		return
 	}
-	first := source.CommentLine{}
+	first := syntax.CommentLine{}
 	n := 0
 	for h, c := range p.new.Commented {
 		if _, was := p.old.Commented[h]; was || !p.old.Lines.Has(h) || p.new.Lines.Has(h) {
@@ -310,13 +310,13 @@ const minCommented = 3
 
 // switches tells of settings that were on and are off. Those with a name that
 // speaks of a check or a feature are surer.
-func (r *run) switches(p *pair, now []*source.Mark) {
+func (r *run) switches(p *pair, now []*syntax.Mark) {
 	if p.old == nil {
 		return
 	}
 	was := make(map[uint64][]bool)
 	for i := range p.old.Marks {
-		if m := &p.old.Marks[i]; m.Pattern == source.FlagOff {
+		if m := &p.old.Marks[i]; m.Pattern == syntax.FlagOff {
 			was[m.Key] = append(was[m.Key], m.On)
 		}
 	}
@@ -338,7 +338,7 @@ func (r *run) switches(p *pair, now []*source.Mark) {
 			}
 		}
 		if f.Confidence > 0 {
-			r.add(f, source.FlagOff)
+			r.add(f, syntax.FlagOff)
 		}
 	}
 }

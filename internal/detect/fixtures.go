@@ -9,7 +9,7 @@ import (
 	"sync"
 	"unicode"
 
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
 // edit is what changed in a file, line by line.
@@ -108,7 +108,7 @@ func (e *edit) note(line string, where side) {
 				if len(w) > 2 {
 					where |= named
 				}
-				e.words[source.Hash(w)] |= where
+				e.words[syntax.Hash(w)] |= where
 				where &^= named
 			}
 			from = -1
@@ -191,7 +191,7 @@ var testFolders = sync.OnceValue(func() map[string]bool {
 
 // readByTests tells of a file of data in a folder of tests.
 func readByTests(name string) bool {
-	if source.LanguageOf(name) != nil || unread(name) || prose(name) && path.Ext(name) != ".txt" || manifest(name) {
+	if syntax.LanguageOf(name) != nil || unread(name) || prose(name) && path.Ext(name) != ".txt" || manifest(name) {
 		return false
 	}
 	base := strings.ToLower(path.Base(name))

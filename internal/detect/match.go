@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/bag"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
 )
 
 // A baseline test that its file does not have any more is looked for in the whole
@@ -40,9 +40,9 @@ import (
 // testPair is a baseline test and what became of it.
 type testPair struct {
 	from *pair
-	old  *source.Test
+	old  *syntax.Test
 	to   *pair // nil when it is gone
-	new  *source.Test
+	new  *syntax.Test
 	how  string
 }
 
@@ -72,15 +72,15 @@ type material struct {
 	changed  bool // production code was changed
 	// fresh are functions that are new in their file, by the last part of their name;
 	// all of them under "".
-	fresh map[string][]*source.Function
+	fresh map[string][]*syntax.Function
 	// freshByHash are the same by the hash of that name.
-	freshByHash map[uint32][]*source.Function
+	freshByHash map[uint32][]*syntax.Function
 }
 
 // candidate is a test of the new versions that no baseline test is matched to.
 type candidate struct {
 	pair *pair
-	test *source.Test
+	test *syntax.Test
 	used bool
 }
 
@@ -128,13 +128,13 @@ func (r *run) pairRenames() {
 	r.pairs = slices.DeleteFunc(r.pairs, func(p *pair) bool { return taken[p] && p.new == nil })
 }
 
-func namesOf(m *source.Model) bag.Bag {
+func namesOf(m *syntax.Model) bag.Bag {
 	b := slices.Clone(leavesOf(m))
 	for _, f := range m.Funcs {
-		if f.Name == source.Script {
+		if f.Name == syntax.Script {
 			continue
 		}
-		b = append(b, source.Hash(f.Name))
+		b = append(b, syntax.Hash(f.Name))
 	}
 	slices.Sort(b)
 	return b
@@ -142,10 +142,10 @@ func namesOf(m *source.Model) bag.Bag {
 
 // leavesOf are the names of tests without what stands around them: that may have
 // another one.
-func leavesOf(m *source.Model) bag.Bag {
+func leavesOf(m *syntax.Model) bag.Bag {
 	var b bag.Bag
 	for _, t := range m.Tests {
-		b = append(b, source.Hash(t.Leaf))
+		b = append(b, syntax.Hash(t.Leaf))
 	}
 	slices.Sort(b)
 	return b
@@ -191,7 +191,7 @@ func (r *run) matchTests() {
 
 // matchSame matches tests by name within a file.
 func (r *run) matchSame(p *pair, left []int, free []*candidate) ([]int, []*candidate) {
-	byName := make(map[string]*source.Test)
+	byName := make(map[string]*syntax.Test)
 	if p.new != nil {
 		for _, t := range p.new.Tests {
 			byName[t.Name] = t
@@ -330,7 +330,7 @@ func (r *run) renamed(t *testPair, c *candidate) (float64, bool) {
 
 // assertsAlike tells whether one of the assertions of a test is about what one of
 // another test is; or one of the two has none.
-func assertsAlike(was, now *source.Test) bool {
+func assertsAlike(was, now *syntax.Test) bool {
 	for i := range was.Asserts {
 		for j := range now.Asserts {
 			if was.Asserts[i].Key == now.Asserts[j].Key || likeness(&was.Asserts[i], &now.Asserts[j]) > 0.34 {
@@ -360,7 +360,7 @@ func (r *run) collect() {
 		slices.Sort(c.whole)
 		slices.Sort(c.code)
 		for leaf := range c.fresh { // what was added under its name was moved
-			delete(c.removed, source.Hash(leaf))
+			delete(c.removed, syntax.Hash(leaf))
 		}
 	}
 }
@@ -380,7 +380,7 @@ func (r *run) of(p *pair) *material {
 	if r.change[group] == nil {
 		r.change[group] = &material{
 			removed: make(map[uint32]string), guards: make(map[uint64]bool), called: make(map[uint32]bool), defined: make(map[string]bool),
-			fresh: make(map[string][]*source.Function), freshByHash: make(map[uint32][]*source.Function),
+			fresh: make(map[string][]*syntax.Function), freshByHash: make(map[uint32][]*syntax.Function),
 		}
 	}
 	return r.change[group]
@@ -402,10 +402,10 @@ func (c *material) collectFresh(p *pair) {
 		if !known[f.Name] && !f.Test {
 			c.fresh[f.Leaf] = append(c.fresh[f.Leaf], f)
 			c.fresh[""] = append(c.fresh[""], f)
-			h := source.Hash(f.Leaf)
+			h := syntax.Hash(f.Leaf)
 			c.freshByHash[h] = append(c.freshByHash[h], f)
-			if around, _, ok := strings.Cut(f.Name, source.NameSeparator+f.Leaf); ok && makers()[f.Leaf] {
-				h = source.Hash(around[strings.LastIndexByte(around, ' ')+1:])
+			if around, _, ok := strings.Cut(f.Name, syntax.NameSeparator+f.Leaf); ok && makers()[f.Leaf] {
+				h = syntax.Hash(around[strings.LastIndexByte(around, ' ')+1:])
 				c.freshByHash[h] = append(c.freshByHash[h], f)
 			}
 		}
@@ -418,7 +418,7 @@ var makers = sync.OnceValue(func() map[string]bool {
 })
 
 func (c *material) collectTests(p *pair) {
-	old := make(map[string]*source.Test)
+	old := make(map[string]*syntax.Test)
 	if p.old != nil {
 		for _, t := range p.old.Tests {
 			old[t.Name] = t
@@ -448,7 +448,7 @@ func (c *material) collectTests(p *pair) {
 }
 
 // collectCalled notes what tests use.
-func (c *material) collectCalled(m *source.Model) {
+func (c *material) collectCalled(m *syntax.Model) {
 	if m == nil {
 		return
 	}
@@ -459,9 +459,9 @@ func (c *material) collectCalled(m *source.Model) {
 	}
 	for _, f := range m.Funcs {
 		if f.Test && setups()[f.Leaf] {
-			c.called[source.Hash(f.Leaf)] = true
+			c.called[syntax.Hash(f.Leaf)] = true
 		}
-		if f.Test && c.called[source.Hash(f.Leaf)] {
+		if f.Test && c.called[syntax.Hash(f.Leaf)] {
 			for _, h := range f.Calls {
 				c.called[h] = true
 			}
@@ -481,7 +481,7 @@ var setups = sync.OnceValue(func() map[string]bool {
 // collectRest adds the functions and tables of test files. A function that nothing
 // uses does not count: it may be a test that the runner does not find any more.
 func (c *material) collectRest(p *pair) {
-	was := make(map[string]*source.Function)
+	was := make(map[string]*syntax.Function)
 	var rest bag.Bag
 	if p.old != nil {
 		rest = p.old.Rest
@@ -490,7 +490,7 @@ func (c *material) collectRest(p *pair) {
 		}
 	}
 	for _, f := range p.new.Funcs {
-		if !f.Test || f.Kind == source.DeclContainer || !c.called[source.Hash(f.Leaf)] {
+		if !f.Test || f.Kind == syntax.DeclContainer || !c.called[syntax.Hash(f.Leaf)] {
 			continue
 		}
 		if o := was[f.Name]; o == nil || o.BodyHash != f.BodyHash {
@@ -511,18 +511,18 @@ func (c *material) collectRest(p *pair) {
 // collectCode notes the symbols that production code lost, and the tokens it
 // gained.
 func (c *material) collectCode(p *pair) {
-	now := make(map[string]*source.Function)
+	now := make(map[string]*syntax.Function)
 	if p.new != nil {
 		for _, f := range p.new.Funcs {
 			now[f.Name] = f
 		}
 	}
-	was := make(map[string]*source.Function)
+	was := make(map[string]*syntax.Function)
 	if p.old != nil {
 		for _, f := range p.old.Funcs {
 			was[f.Name] = f
 			if !f.Test && now[f.Name] == nil && len(f.Leaf) > 2 && p.newWhy == "" {
-				c.removed[source.Hash(f.Leaf)] = f.Leaf
+				c.removed[syntax.Hash(f.Leaf)] = f.Leaf
 			}
 		}
 	}
@@ -533,7 +533,7 @@ func (c *material) collectCode(p *pair) {
 		if !f.Test {
 			c.defined[f.Leaf] = true
 		}
-		if f.Test || f.Kind == source.DeclContainer {
+		if f.Test || f.Kind == syntax.DeclContainer {
 			continue
 		}
 		o := was[f.Name]
@@ -547,7 +547,7 @@ func (c *material) collectCode(p *pair) {
 }
 
 // collectGuards notes the guards that a function gained; was is nil for a new one.
-func (c *material) collectGuards(was, now *source.Function) {
+func (c *material) collectGuards(was, now *syntax.Function) {
 	known := make(map[uint64]bool)
 	if was != nil {
 		for i := range was.Guards {

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/internal/detect/bag"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
 )
 
 // matchMerged finds tests whose content stands in other tests now.
@@ -41,7 +41,7 @@ func (r *run) matchTabled(left []int) {
 			continue
 		}
 		telling := bag.Without(t.old.Telling, t.old.Said)
-		had := make(map[string]*source.Test, len(t.from.old.Tests))
+		had := make(map[string]*syntax.Test, len(t.from.old.Tests))
 		for _, o := range t.from.old.Tests {
 			had[o.Name] = o
 		}
@@ -53,7 +53,7 @@ func (r *run) matchTabled(left []int) {
 			if o := had[host.Name]; o != nil {
 				more = bag.Without(host.All, o.All)
 			}
-			if host.Skip == source.Runs && len(host.Asserts) > 0 && bag.Inside(values, more) == 1 && bag.Inside(telling, host.All) >= 0.95 {
+			if host.Skip == syntax.Runs && len(host.Asserts) > 0 && bag.Inside(values, more) == 1 && bag.Inside(telling, host.All) >= 0.95 {
 				t.how, t.to, t.new = howMerged, t.from, host
 				break
 			}
@@ -62,7 +62,7 @@ func (r *run) matchTabled(left []int) {
 }
 
 // asserted are the strings and numbers in the assertions of a test.
-func asserted(t *source.Test) bag.Bag {
+func asserted(t *syntax.Test) bag.Bag {
 	var all bag.Bag
 	for i := range t.Asserts {
 		all = append(all, t.Asserts[i].Literals...)
@@ -73,10 +73,10 @@ func asserted(t *source.Test) bag.Bag {
 
 // matchSplit finds tests that became suites.
 func (r *run) matchSplit(left []int) {
-	suites := make(map[*pair][]*source.Test)
+	suites := make(map[*pair][]*syntax.Test)
 	for _, p := range r.pairs {
 		if p.new != nil {
-			suites[p] = slices.SortedStableFunc(slices.Values(p.new.Suites), func(a, b *source.Test) int { return strings.Compare(a.Name, b.Name) })
+			suites[p] = slices.SortedStableFunc(slices.Values(p.new.Suites), func(a, b *syntax.Test) int { return strings.Compare(a.Name, b.Name) })
 		}
 	}
 	compared := 0
@@ -86,7 +86,7 @@ func (r *run) matchSplit(left []int) {
 			continue
 		}
 		var all bag.Bag
-		if i, ok := slices.BinarySearchFunc(suites[t.from], t.old.Name, func(s *source.Test, name string) int { return strings.Compare(s.Name, name) }); ok {
+		if i, ok := slices.BinarySearchFunc(suites[t.from], t.old.Name, func(s *syntax.Test, name string) int { return strings.Compare(s.Name, name) }); ok {
 			all = slices.Clone(suites[t.from][i].All)
 		}
 		if all == nil || compared > maxCompared {
@@ -94,7 +94,7 @@ func (r *run) matchSplit(left []int) {
 		}
 		compared += len(t.from.new.Tests)
 		for _, now := range t.from.new.Tests {
-			if strings.HasPrefix(now.Name, t.old.Name+source.NameSeparator) {
+			if strings.HasPrefix(now.Name, t.old.Name+syntax.NameSeparator) {
 				all = append(all, now.All...)
 			}
 		}
@@ -106,7 +106,7 @@ func (r *run) matchSplit(left []int) {
 
 // mergedInto finds the test that has most of what a merged one had; nil when
 // several share it.
-func (r *run) mergedInto(t *testPair, free []*candidate) (*pair, *source.Test) {
+func (r *run) mergedInto(t *testPair, free []*candidate) (*pair, *syntax.Test) {
 	for _, c := range free[:min(len(free), maxRenamed)] {
 		if 4*len(c.test.Literals) < 3*len(t.old.Literals) || 10*len(c.test.Telling) < 7*len(t.old.Telling) {
 			continue // too little to hold as much
@@ -128,7 +128,7 @@ func (r *run) matchObsolete(t *testPair) {
 		return
 	}
 	removed := r.of(t.from).removed
-	if slices.ContainsFunc(t.old.Names, func(h uint32) bool { return removed[h] != "" && !source.Everywhere(removed[h]) }) {
+	if slices.ContainsFunc(t.old.Names, func(h uint32) bool { return removed[h] != "" && !syntax.Everywhere(removed[h]) }) {
 		t.how = howObsolete
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/internal/detect/bag"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
 )
 
 // offers tells of names that a file handed on to its users and does not any more,
@@ -29,7 +29,7 @@ func (r *run) offers(p *pair) {
 		return // all that another file has
 	}
 	for _, n := range lost {
-		h := source.Hash(n)
+		h := syntax.Hash(n)
 		if r.namesRemoved(p, bag.Bag{h}) || r.offeredElsewhere(p, n) {
 			continue
 		}
@@ -49,12 +49,12 @@ func (r *run) offeredElsewhere(p *pair, name string) bool {
 }
 
 // hidden tells of what was public and is not, though it is there.
-func (r *run) hidden(p *pair, was, now *source.Function) {
+func (r *run) hidden(p *pair, was, now *syntax.Function) {
 	if !was.Public || now.Public || was.Test || was.Deprecated || p.class != production {
 		return
 	}
 	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85, Message: "a public symbol is not offered any more"}
-	if notOffered.MatchString(p.old.Path) || notOffered.MatchString(was.Leaf) || strings.Contains(was.Name, source.NameSeparator) && cameFor(p, was) {
+	if notOffered.MatchString(p.old.Path) || notOffered.MatchString(was.Leaf) || strings.Contains(was.Name, syntax.NameSeparator) && cameFor(p, was) {
 		f.Confidence = 0.7
 	}
 	r.add(f, symbolRemoved)

@@ -4,16 +4,16 @@ import (
 	"path"
 	"strings"
 
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
 // pair is a changed file with the models of its versions.
 type pair struct {
 	path           string
 	change         Change // without contents
-	lang           *source.Language
+	lang           *syntax.Language
 	class          class
-	old, new       *source.Model // nil when not there or not analysed
+	old, new       *syntax.Model // nil when not there or not analysed
 	oldWhy, newWhy string        // why not analysed
 	edit           edit
 	custom         []Finding // of the user's patterns
@@ -33,7 +33,7 @@ func classOf(c *Change) class {
 	if c.Fixture {
 		return fixture
 	}
-	lang := source.LanguageOf(name)
+	lang := syntax.LanguageOf(name)
 	for folder := range strings.SplitSeq(path.Dir(name), "/") {
 		switch folder {
 		case "testdata", "fixtures", "__snapshots__", "golden", "__fixtures__":
@@ -54,7 +54,7 @@ func classOf(c *Change) class {
 }
 
 // version makes the model of a version; nil when it is not there, or why not.
-func (r *run) version(reader *source.Reader, v *Version, old *source.Model) (*source.Model, string) {
+func (r *run) version(reader *syntax.Reader, v *Version, old *syntax.Model) (*syntax.Model, string) {
 	if v.Path == "" {
 		return nil, ""
 	}
@@ -66,7 +66,7 @@ func (r *run) version(reader *source.Reader, v *Version, old *source.Model) (*so
 		return nil, why
 	}
 	name, code := readAs(v)
-	lang := source.LanguageOf(name)
+	lang := syntax.LanguageOf(name)
 	if lang == nil {
 		m := plainModel(name, string(code))
 		m.Path = v.Path

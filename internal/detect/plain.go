@@ -5,13 +5,13 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
 // plainModel is the model of a text in no known language: of scripts and
 // configuration, the lines in which a failing command is ignored, and switches.
-func plainModel(name, src string) *source.Model {
-	m := &source.Model{Path: name}
+func plainModel(name, src string) *syntax.Model {
+	m := &syntax.Model{Path: name}
 	if document(name) {
 		m.Rest = stems(src)
 	}
@@ -28,14 +28,14 @@ func plainModel(name, src string) *source.Model {
 			continue
 		}
 		if leftOut.MatchString(s) && checks.MatchString(s) && script {
-			m.Marks = append(m.Marks, source.Mark{Pattern: skipConditional, Line: n, S: strings.Clone(source.Clip(s)), Key: uint64(source.Hash(s)), Confidence: 0.85})
+			m.Marks = append(m.Marks, syntax.Mark{Pattern: skipConditional, Line: n, S: strings.Clone(syntax.Clip(s)), Key: uint64(syntax.Hash(s)), Confidence: 0.85})
 		}
 		if ignoresFailure(s) || tests && path.Ext(name) != ".yml" && alwaysFine.MatchString(s) {
-			m.Marks = append(m.Marks, source.Mark{Pattern: source.ExitIgnored, Line: n, S: strings.Clone(source.Clip(s)), Key: uint64(source.Hash(s)), Confidence: 0.9})
+			m.Marks = append(m.Marks, syntax.Mark{Pattern: syntax.ExitIgnored, Line: n, S: strings.Clone(syntax.Clip(s)), Key: uint64(syntax.Hash(s)), Confidence: 0.9})
 		}
 		if settings {
 			if at := switchLine.FindStringSubmatch(s); at != nil {
-				m.Marks = append(m.Marks, source.Mark{Pattern: source.FlagOff, Line: n, S: strings.Clone(source.Clip(s)), Key: uint64(source.Hash(at[1])), On: turnedOn(at[2])})
+				m.Marks = append(m.Marks, syntax.Mark{Pattern: syntax.FlagOff, Line: n, S: strings.Clone(syntax.Clip(s)), Key: uint64(syntax.Hash(at[1])), On: turnedOn(at[2])})
 			}
 		}
 	}

@@ -3,7 +3,7 @@ package detect
 import (
 	"slices"
 
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
 // properties tells of fields and accessors that others could use and cannot any more,
@@ -15,12 +15,12 @@ func (r *run) properties(p *pair) {
 	}
 	now, had := propertyNames(p.new.Properties), propertyNames(p.old.Properties)
 	for _, o := range p.old.Properties {
-		name := o.In + source.NameSeparator + o.Name
-		if now[name] || o.In != "" && !p.new.Rest.Has(source.Hash(o.In)) || r.of(p).defined[o.Name] || !r.testsLeft(p, o.Name) || r.usedElsewhere(p, o.Name) || givenUp(p, o.Name) || r.announced(o.Name) || !r.otherWork(p) {
+		name := o.In + syntax.NameSeparator + o.Name
+		if now[name] || o.In != "" && !p.new.Rest.Has(syntax.Hash(o.In)) || r.of(p).defined[o.Name] || !r.testsLeft(p, o.Name) || r.usedElsewhere(p, o.Name) || givenUp(p, o.Name) || r.announced(o.Name) || !r.otherWork(p) {
 			continue
 		}
-		renamed := slices.ContainsFunc(p.new.Properties, func(n source.Property) bool {
-			return n.In == o.In && !had[n.In+source.NameSeparator+n.Name] && (sharePart(n.Name, o.Name) || r.inTests(p, n.Name))
+		renamed := slices.ContainsFunc(p.new.Properties, func(n syntax.Property) bool {
+			return n.In == o.In && !had[n.In+syntax.NameSeparator+n.Name] && (sharePart(n.Name, o.Name) || r.inTests(p, n.Name))
 		})
 		if renamed {
 			continue
@@ -31,10 +31,10 @@ func (r *run) properties(p *pair) {
 }
 
 // propertyNames are the names of properties, with what they are in.
-func propertyNames(all []source.Property) map[string]bool {
+func propertyNames(all []syntax.Property) map[string]bool {
 	names := make(map[string]bool, len(all))
 	for _, o := range all {
-		names[o.In+source.NameSeparator+o.Name] = true
+		names[o.In+syntax.NameSeparator+o.Name] = true
 	}
 	return names
 }
@@ -42,28 +42,28 @@ func propertyNames(all []source.Property) map[string]bool {
 // givenUp tells whether functions of a file used a name and none does now: what it
 // stood for went, and not only the way to it.
 func givenUp(p *pair, name string) bool {
-	h := source.Hash(name)
-	uses := func(f *source.Function) bool { return f.Kind != source.DeclContainer && f.All.Has(h) }
+	h := syntax.Hash(name)
+	uses := func(f *syntax.Function) bool { return f.Kind != syntax.DeclContainer && f.All.Has(h) }
 	return slices.ContainsFunc(p.old.Funcs, uses) && !slices.ContainsFunc(p.new.Funcs, uses)
 }
 
 // testsLeft tells whether tests used a name and the tests of today do not.
 func (r *run) testsLeft(p *pair, name string) bool {
-	h, used := source.Hash(name), false
+	h, used := syntax.Hash(name), false
 	for _, o := range r.pairs {
 		if o.old == nil || o.class != testCode || r.of(o) != r.of(p) {
 			continue
 		}
-		used = used || slices.ContainsFunc(o.old.Tests, func(t *source.Test) bool { return t.All.Has(h) })
+		used = used || slices.ContainsFunc(o.old.Tests, func(t *syntax.Test) bool { return t.All.Has(h) })
 	}
 	return used && !r.inTests(p, name)
 }
 
 // inTests tells whether tests of the change use a name now.
 func (r *run) inTests(p *pair, name string) bool {
-	h := source.Hash(name)
+	h := syntax.Hash(name)
 	for _, o := range r.pairs {
-		if o.new != nil && o.class == testCode && r.of(o) == r.of(p) && slices.ContainsFunc(o.new.Tests, func(t *source.Test) bool { return t.All.Has(h) }) {
+		if o.new != nil && o.class == testCode && r.of(o) == r.of(p) && slices.ContainsFunc(o.new.Tests, func(t *syntax.Test) bool { return t.All.Has(h) }) {
 			return true
 		}
 	}
@@ -72,9 +72,9 @@ func (r *run) inTests(p *pair, name string) bool {
 
 // usedElsewhere tells whether production code of other files of the change had a name.
 func (r *run) usedElsewhere(p *pair, name string) bool {
-	h := source.Hash(name)
+	h := syntax.Hash(name)
 	return slices.ContainsFunc(r.pairs, func(o *pair) bool {
 		return o != p && o.old != nil && o.class == production && r.of(o) == r.of(p) &&
-			slices.ContainsFunc(o.old.Funcs, func(f *source.Function) bool { return f.All.Has(h) })
+			slices.ContainsFunc(o.old.Funcs, func(f *syntax.Function) bool { return f.All.Has(h) })
 	})
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
 // Custom is a pattern of the user's: a regular expression that is looked for in
@@ -178,8 +178,8 @@ func (c *Custom) problems(known map[string]bool) []error {
 		wrong("message: say what was found")
 	}
 	for _, l := range c.Languages {
-		if !slices.Contains(source.Languages(), l) {
-			wrong("languages: %q is not known; languages are %s", l, joined(source.Languages()))
+		if !slices.Contains(syntax.Languages(), l) {
+			wrong("languages: %q is not known; languages are %s", l, joined(syntax.Languages()))
 		}
 	}
 	for _, p := range c.Paths {
@@ -238,7 +238,7 @@ func (r *Rules) actsFrom() float64 {
 }
 
 // fits tells whether a custom pattern is looked for in a file.
-func (c *compiled) fits(path string, lang *source.Language) bool {
+func (c *compiled) fits(path string, lang *syntax.Language) bool {
 	if len(c.Languages) > 0 && (lang == nil || !slices.Contains(c.Languages, lang.Name)) {
 		return false
 	}
@@ -289,13 +289,13 @@ type hit struct {
 }
 
 // hits are the lines in which a custom pattern is found.
-func (c *compiled) hits(m *source.Model, lang *source.Language, src string) []hit {
+func (c *compiled) hits(m *syntax.Model, lang *syntax.Language, src string) []hit {
 	if m == nil {
 		return nil
 	}
 	looked := src
 	if lang != nil && c.In != "text" {
-		looked = source.Blank(lang, src, c.In == "comments")
+		looked = syntax.Blank(lang, src, c.In == "comments")
 	}
 	var all []hit
 	n := 0

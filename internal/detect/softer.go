@@ -1,31 +1,31 @@
 package detect
 
 import (
-	"github.com/perdure/perdure/internal/detect/bag"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
 )
 
 // softened tells of calls that failed and do not any more: one of another name, which
 // gives something in any case, stands in their place, the same gives another value then,
 // or what made failures known is gone.
-func (r *run) softened(p *pair, was, now *source.Function) {
-	if source.Stayed(was, now) < 0.5 {
+func (r *run) softened(p *pair, was, now *syntax.Function) {
+	if syntax.Stayed(was, now) < 0.5 {
 		return
 	}
 	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85, Message: "a call that failed gives something in any case now"}
 	if p.lang.Name == "go" {
-		if was.Tries > 0 && now.Tries == 0 && now.Oks > was.Oks && source.CountFailures(was) == source.CountFailures(now) && bag.Inside(was.Askers, now.Askers) == 1 {
+		if was.Tries > 0 && now.Tries == 0 && now.Oks > was.Oks && syntax.CountFailures(was) == syntax.CountFailures(now) && bag.Inside(was.Askers, now.Askers) == 1 {
 			f.Message = "an error that was passed on is not any more"
-			r.add(f, source.ErrorSwallowed)
+			r.add(f, syntax.ErrorSwallowed)
 		}
 		for _, call := range bag.Without(was.Stops, now.Stops) {
-			if source.CheckedFailure(was, call) || source.Stayed(was, now) < source.MostStays {
+			if syntax.CheckedFailure(was, call) || syntax.Stayed(was, now) < syntax.MostStays {
 				continue
 			}
 			goesOn := now.Idle.Count(call) > was.Idle.Count(call) || now.Ignored.Count(call) > was.Ignored.Count(call) || now.Dropped.Count(call) > was.Dropped.Count(call)
 			if goesOn && now.Calls.Count(call) == was.Calls.Count(call) {
 				f.Message = "what ended with a failure goes on after it"
-				r.add(f, source.ErrorSwallowed)
+				r.add(f, syntax.ErrorSwallowed)
 				return
 			}
 		}
@@ -34,7 +34,7 @@ func (r *run) softened(p *pair, was, now *source.Function) {
 	checked := now.Throws > was.Throws || len(now.Guards) > len(was.Guards)
 	for _, call := range bag.Without(now.Softer, was.Softer) {
 		if now.All.Count(call) < was.All.Count(call) && !checked {
-			r.add(f, source.ErrorSwallowed)
+			r.add(f, syntax.ErrorSwallowed)
 			return
 		}
 	}
@@ -42,14 +42,14 @@ func (r *run) softened(p *pair, was, now *source.Function) {
 		failing := was.All.Count(call) - was.Ignored.Count(call)
 		fewer := now.All.Count(call)-now.Ignored.Count(call) < failing
 		if fewer && (p.lang.Name != "rust" || now.Oks > was.Oks || now.Throws < was.Throws || now.Tries < was.Tries) {
-			r.add(f, source.ErrorSwallowed)
+			r.add(f, syntax.ErrorSwallowed)
 			return
 		}
 	}
 	for _, word := range bag.Without(was.Strict, now.Strict) {
 		if !checked && !r.of(p).code.Has(word) && len(now.Handlers) <= len(was.Handlers) {
 			f.Message = "what makes a failure known is gone"
-			r.add(f, source.ErrorSwallowed)
+			r.add(f, syntax.ErrorSwallowed)
 			return
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/internal/detect/bag"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
 )
 
 // testDeletion tells of baseline tests that are gone, and of rows of tables.
@@ -16,7 +16,7 @@ func (r *run) testDeletion() {
 	for i := range r.tests {
 		t := &r.tests[i]
 		switch {
-		case t.how == "" && t.old.Table && !slices.ContainsFunc(t.old.Cases, func(c source.Case) bool { return !r.rowMoved(t.from, &c) }):
+		case t.how == "" && t.old.Table && !slices.ContainsFunc(t.old.Cases, func(c syntax.Case) bool { return !r.rowMoved(t.from, &c) }):
 		case t.how == "":
 			if gone[t.from] == nil {
 				order = append(order, t.from)
@@ -69,7 +69,7 @@ func (r *run) removedTests(p *pair, gone []*testPair) {
 
 // becameComment tells whether the name of a test stands in a comment now, as it did
 // not before.
-func becameComment(p *pair, t *source.Test) bool {
+func becameComment(p *pair, t *syntax.Test) bool {
 	return p.new != nil && p.new.Notes != "" && strings.Contains(p.new.Notes, t.Leaf) && !strings.Contains(p.old.Notes, t.Leaf)
 }
 
@@ -100,7 +100,7 @@ func (r *run) fewerRounds(t *testPair) {
 
 // narrowedCases tells of a table whose rows do not all come to the test any more.
 func (r *run) narrowedCases(t *testPair) {
-	if n := source.NarrowedSince(t.old, t.new); n != nil {
+	if n := syntax.NarrowedSince(t.old, t.new); n != nil {
 		r.add(Finding{File: t.to.new.Path, Line: n.Line, Subject: t.new.Name, Evidence: n.S, Confidence: 0.9, Message: "rows of a test's table are left out on their way"}, caseRemoved)
 	}
 }
@@ -129,7 +129,7 @@ func (r *run) lostCases(t *testPair) {
 	}
 	lost := r.lostRows(t, now)
 	if most <= 0 {
-		lost = slices.DeleteFunc(lost, func(c *source.Case) bool { return len(c.All) < telling || r.likeAny(c, t.new.Cases) })
+		lost = slices.DeleteFunc(lost, func(c *syntax.Case) bool { return len(c.All) < telling || r.likeAny(c, t.new.Cases) })
 	}
 	if len(lost) == 0 {
 		return
@@ -140,7 +140,7 @@ func (r *run) lostCases(t *testPair) {
 		r.add(f, assertionLost)
 		return
 	}
-	if !slices.ContainsFunc(lost, func(c *source.Case) bool { return !r.usesVanished(t, c.All) }) {
+	if !slices.ContainsFunc(lost, func(c *syntax.Case) bool { return !r.usesVanished(t, c.All) }) {
 		f.Confidence, f.Message = 0.6, "cases of a test's table are gone together with a name of the code that they used"
 		r.add(f, testExplained)
 		return
@@ -162,7 +162,7 @@ const telling = 3
 
 // likeAny tells whether one of the rows is much like a row: it may be that one with
 // other values.
-func (r *run) likeAny(c *source.Case, rows []source.Case) bool {
+func (r *run) likeAny(c *syntax.Case, rows []syntax.Case) bool {
 	for i := range rows[:min(len(rows), maxOthers)] {
 		if bag.Similar(c.All, rows[i].All) > unlike {
 			return true
@@ -177,7 +177,7 @@ const unlike = 0.25
 
 // casesOff tells of rows that say now that they do not run, or fail, and did not.
 func (r *run) casesOff(t *testPair) {
-	if t.new.Skip == source.Always {
+	if t.new.Skip == syntax.Always {
 		return
 	}
 	for i := range t.new.Cases {
@@ -197,9 +197,9 @@ func (r *run) casesOff(t *testPair) {
 // lostRows are the rows that are gone: not there as they were (now counts the rows
 // of today by their key), not edited, not moved to another test, and not about what
 // is gone itself.
-func (r *run) lostRows(t *testPair, now map[uint64]int) []*source.Case {
+func (r *run) lostRows(t *testPair, now map[uint64]int) []*syntax.Case {
 	more, gone := bag.Without(t.new.All, t.old.All), bag.Without(t.old.All, t.new.All)
-	var missing []*source.Case
+	var missing []*syntax.Case
 	for i := range t.old.Cases {
 		c := &t.old.Cases[i]
 		if now[c.Key]--; now[c.Key] >= 0 {
@@ -213,7 +213,7 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*source.Case {
 	if len(missing) == 0 {
 		return nil
 	}
-	var fresh []*source.Case // what was edited
+	var fresh []*syntax.Case // what was edited
 	for i := range t.new.Cases {
 		if c := &t.new.Cases[i]; now[c.Key] > 0 {
 			now[c.Key]--
@@ -222,16 +222,16 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*source.Case {
 	}
 	compared := 0
 	seen := make(map[uint64]int)
-	for _, cases := range [][]source.Case{t.old.Cases, t.new.Cases} {
+	for _, cases := range [][]syntax.Case{t.old.Cases, t.new.Cases} {
 		for i := range cases {
 			seen[cases[i].First]++
 		}
 	}
 	all := slices.Clone(fresh)
-	sameInput := func(c *source.Case) bool {
-		return c.First != 0 && seen[c.First] == 2 && slices.ContainsFunc(all, func(f *source.Case) bool { return c.First == f.First })
+	sameInput := func(c *syntax.Case) bool {
+		return c.First != 0 && seen[c.First] == 2 && slices.ContainsFunc(all, func(f *syntax.Case) bool { return c.First == f.First })
 	}
-	missing = slices.DeleteFunc(missing, func(c *source.Case) bool {
+	missing = slices.DeleteFunc(missing, func(c *syntax.Case) bool {
 		best, most := -1, 0.6
 		for i, f := range fresh {
 			if compared++; compared > maxCompared {
@@ -254,7 +254,7 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*source.Case {
 
 // rowMoved tells whether what a row says stands in what was added to tests: nearly
 // all of it, or all of its values.
-func (r *run) rowMoved(p *pair, c *source.Case) bool {
+func (r *run) rowMoved(p *pair, c *syntax.Case) bool {
 	tests := r.of(p).tests
 	all := bag.Inside(c.All, tests)
 	if len(c.All) > 1 && all >= 0.9 {

@@ -5,15 +5,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/internal/detect/bag"
-	"github.com/perdure/perdure/internal/detect/machine"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/machine"
 )
 
 // testSkipping tells of tests that do not run any more, or whose failure is
 // expected now.
 func (r *run) testSkipping() {
-	matched := make(map[*source.Test]*testPair)
+	matched := make(map[*syntax.Test]*testPair)
 	for i := range r.tests {
 		if t := &r.tests[i]; t.new != nil && (t.how != howMerged || matched[t.new] == nil) {
 			matched[t.new] = t
@@ -30,7 +30,7 @@ func (r *run) testSkipping() {
 		r.startsGone(p)
 		r.modulesGone(p)
 		for _, now := range p.new.Tests {
-			var was *source.Test
+			var was *syntax.Test
 			if t := matched[now]; t != nil {
 				was = t.old
 			}
@@ -40,18 +40,18 @@ func (r *run) testSkipping() {
 }
 
 // skipped compares how a test ran with how it runs; was is nil for a new one.
-func (r *run) skipped(p *pair, was, now *source.Test) {
+func (r *run) skipped(p *pair, was, now *syntax.Test) {
 	f := Finding{File: p.new.Path, Line: now.SkipLine, Subject: now.Name, Evidence: now.SkipText, Confidence: 0.95}
 	if f.Line == 0 {
 		f.Line = now.Line
 	}
 	switch {
-	case was == nil && now.Skip == source.Always:
+	case was == nil && now.Skip == syntax.Always:
 		r.add(f, skipNew)
 	case was == nil:
-	case now.Skip == source.Always && was.Skip != source.Always:
+	case now.Skip == syntax.Always && was.Skip != syntax.Always:
 		r.add(f, skipAdded)
-	case now.Skip == source.Sometimes && was.Skip != source.Always:
+	case now.Skip == syntax.Sometimes && was.Skip != syntax.Always:
 		r.conditional(p, f, was, now)
 	}
 	f.Line, f.Evidence = now.Line, now.Name
@@ -81,12 +81,12 @@ const manyTimes = 5
 
 // conditional tells of a test that is skipped under a condition: of the first that
 // is new and no reason, or of the skip as such when the test had none.
-func (r *run) conditional(p *pair, f Finding, was, now *source.Test) {
+func (r *run) conditional(p *pair, f Finding, was, now *syntax.Test) {
 	fresh := r.unexplained(p, now, was)
 	switch {
 	case len(fresh) > len(r.unexplained(p, was, now)):
 		f.Line, f.Evidence, f.Confidence = fresh[0].Line, fresh[0].S, 0.9
-	case was.Skip != source.Runs:
+	case was.Skip != syntax.Runs:
 		return
 	case len(now.Whens) > 0:
 		f.Confidence = 0.7
@@ -98,12 +98,12 @@ func (r *run) conditional(p *pair, f Finding, was, now *source.Test) {
 
 // unexplained are the conditions of a test, each once, that are no reason and are not
 // among those of another one.
-func (r *run) unexplained(p *pair, t, other *source.Test) []*source.When {
-	var left []*source.When
+func (r *run) unexplained(p *pair, t, other *syntax.Test) []*syntax.When {
+	var left []*syntax.When
 	for i := range t.Whens {
 		w := &t.Whens[i]
-		same := func(o *source.When) bool { return o.Text == w.Text && o.RunsWhen == w.RunsWhen }
-		if !slices.ContainsFunc(other.Whens, func(o source.When) bool { return same(&o) }) && !slices.ContainsFunc(left, same) && !r.explains(p, t, w) {
+		same := func(o *syntax.When) bool { return o.Text == w.Text && o.RunsWhen == w.RunsWhen }
+		if !slices.ContainsFunc(other.Whens, func(o syntax.When) bool { return same(&o) }) && !slices.ContainsFunc(left, same) && !r.explains(p, t, w) {
 			left = append(left, w)
 		}
 	}
@@ -112,7 +112,7 @@ func (r *run) unexplained(p *pair, t, other *source.Test) []*source.When {
 
 // explains tells whether a condition is one of the machine. What production code
 // uses since this change is used.
-func (r *run) explains(p *pair, t *source.Test, w *source.When) bool {
+func (r *run) explains(p *pair, t *syntax.Test, w *syntax.When) bool {
 	c := w.Condition
 	c.Test = t.Name
 	c.Used = c.Used || bag.Shared(w.Asks, r.of(p).code) > 0
@@ -121,13 +121,13 @@ func (r *run) explains(p *pair, t *source.Test, w *source.When) bool {
 
 // inherited tells whether a class of the change has another one for a base.
 func (r *run) inherited(p *pair, name string) bool {
-	h := source.Hash(name)
+	h := syntax.Hash(name)
 	for _, o := range r.pairs {
 		if o.new == nil || r.of(o) != r.of(p) {
 			continue
 		}
 		for _, f := range o.new.Funcs {
-			if f.Kind == source.DeclContainer && f.Leaf != name && f.All.Has(h) {
+			if f.Kind == syntax.DeclContainer && f.Leaf != name && f.All.Has(h) {
 				return true
 			}
 		}
@@ -145,7 +145,7 @@ func (r *run) shadowedTests(p *pair) {
 		taken := slices.ContainsFunc(r.tests, func(t testPair) bool {
 			return t.to == p && t.new != nil && t.old.Name == h.Name && t.new.Name == h.Name
 		})
-		if taken && !slices.ContainsFunc(p.old.Hidden, func(o source.Hidden) bool { return o.Name == h.Name }) {
+		if taken && !slices.ContainsFunc(p.old.Hidden, func(o syntax.Hidden) bool { return o.Name == h.Name }) {
 			r.add(Finding{File: p.new.Path, Line: h.Line, Subject: h.Name, Evidence: h.Name, Confidence: 0.9, Message: "a test never runs: what comes after it has its name"}, skipAdded)
 		}
 	}
@@ -174,7 +174,7 @@ func (r *run) startsGone(p *pair) {
 	for i := range p.old.Starts {
 		s := &p.old.Starts[i]
 		left := slices.ContainsFunc(r.pairs, func(o *pair) bool {
-			return o.new != nil && slices.ContainsFunc(o.new.Starts, func(n source.Start) bool { return n.Key == s.Key })
+			return o.new != nil && slices.ContainsFunc(o.new.Starts, func(n syntax.Start) bool { return n.Key == s.Key })
 		})
 		gone := slices.ContainsFunc(r.pairs, func(o *pair) bool {
 			return o.old != nil && o.new == nil && strings.Contains(o.path, s.Of) && s.Of != ""
@@ -197,7 +197,7 @@ func (r *run) modulesGone(p *pair) {
 		touched := slices.ContainsFunc(r.pairs, func(o *pair) bool {
 			return o.old != nil && (strings.HasSuffix(o.change.Old.Path, "/"+name+".rs") || strings.HasSuffix(o.change.Old.Path, "/"+name+"/mod.rs")) && (o.new == nil || o.change.New.Path != o.change.Old.Path)
 		})
-		inside := slices.ContainsFunc(p.new.Funcs, func(f *source.Function) bool { return f.Leaf == name })
+		inside := slices.ContainsFunc(p.new.Funcs, func(f *syntax.Function) bool { return f.Leaf == name })
 		if !slices.Contains(p.new.Mods, name) && !touched && !inside {
 			r.add(Finding{File: p.new.Path, Line: 1, Subject: name, Evidence: "mod " + name + ";", Confidence: 0.9, Message: "a module of tests is not declared any more"}, skipAdded)
 		}

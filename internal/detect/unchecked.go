@@ -3,26 +3,26 @@ package detect
 import (
 	"slices"
 
-	"github.com/perdure/perdure/internal/detect/bag"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
 )
 
 // unchecked tells of calls of functions that do nothing but to check something, which
 // are gone from one that is as it was otherwise.
-func (r *run) unchecked(p *pair, was, now *source.Function) {
+func (r *run) unchecked(p *pair, was, now *syntax.Function) {
 	if p.old == nil || len(p.old.Funcs) > maxCheckers || len(bag.Without(now.Vouchers, was.Vouchers)) > 0 {
 		return
 	}
 	var there float64
 	for _, f := range p.old.Funcs {
-		h := source.Hash(f.Leaf)
-		if f.Test || f.Name == was.Name || len(f.Guards) == 0 || now.All.Has(h) || !was.All.Has(h) || !source.ChecksOnly(f) {
+		h := syntax.Hash(f.Leaf)
+		if f.Test || f.Name == was.Name || len(f.Guards) == 0 || now.All.Has(h) || !was.All.Has(h) || !syntax.ChecksOnly(f) {
 			continue
 		}
 		if there == 0 {
-			there = source.Stayed(was, now)
+			there = syntax.Stayed(was, now)
 		}
-		if there < source.MostStays || r.of(p).code.Has(h) || r.checkedHere(p, was, now, f) {
+		if there < syntax.MostStays || r.of(p).code.Has(h) || r.checkedHere(p, was, now, f) {
 			continue
 		}
 		r.add(Finding{
@@ -38,8 +38,8 @@ const maxCheckers = 1000
 
 // checkedHere tells whether what a function that is not called any more checked is
 // checked in another way.
-func (r *run) checkedHere(p *pair, was, now *source.Function, f *source.Function) bool {
-	does := func(o *source.Function) bool { return len(o.Guards) > 0 }
+func (r *run) checkedHere(p *pair, was, now *syntax.Function, f *syntax.Function) bool {
+	does := func(o *syntax.Function) bool { return len(o.Guards) > 0 }
 	if r.handsOver(p, was, now, does) {
 		return true
 	}
@@ -50,7 +50,7 @@ func (r *run) checkedHere(p *pair, was, now *source.Function, f *source.Function
 		}
 		for j := range now.Guards {
 			n := &now.Guards[j]
-			fresh := !slices.ContainsFunc(was.Guards, func(o source.Guard) bool { return o.Key == n.Key })
+			fresh := !slices.ContainsFunc(was.Guards, func(o syntax.Guard) bool { return o.Key == n.Key })
 			if fresh && (bag.Inside(g.Words, n.Words) >= 0.5 && len(g.Words) > 0 || len(g.Told) > 1 && bag.Inside(g.Told, n.Told) >= 0.8) {
 				return true
 			}

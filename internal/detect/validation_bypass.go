@@ -4,21 +4,21 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/perdure/perdure/internal/detect/bag"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
 )
 
 // guards compares the checks of a function: those that leave it when something is
 // wrong. A check that became another one with the same words, here or in what the
 // change added, was rewritten.
-func (r *run) guards(p *pair, was, now *source.Function) {
+func (r *run) guards(p *pair, was, now *syntax.Function) {
 	r.refusals(p, was, now)
 	if len(was.Guards) == 0 {
 		return
 	}
-	how := source.Rewrite{Removed: source.MostlyRemoved(was, now), Similar: bag.Similar(was.All, now.All), Now: now, Conditions: make(map[uint64]int)}
-	how.Soft, how.Panics = source.GainedConditions(was.Soft, now.Soft), p.lang.Name == "go"
-	how.HandedOver = len(bag.Without(now.Vouchers, was.Vouchers)) > 0 || r.handsOver(p, was, now, func(f *source.Function) bool { return len(f.Guards)+f.Throws > 0 })
+	how := syntax.Rewrite{Removed: syntax.MostlyRemoved(was, now), Similar: bag.Similar(was.All, now.All), Now: now, Conditions: make(map[uint64]int)}
+	how.Soft, how.Panics = syntax.GainedConditions(was.Soft, now.Soft), p.lang.Name == "go"
+	how.HandedOver = len(bag.Without(now.Vouchers, was.Vouchers)) > 0 || r.handsOver(p, was, now, func(f *syntax.Function) bool { return len(f.Guards)+f.Throws > 0 })
 	for _, c := range now.Conditions {
 		how.Conditions[c.Key]++
 	}
@@ -45,7 +45,7 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 		}
 	}
 	gained = bag.Join(gained, nil)
-	how.Gained, how.Stayed = gained, source.Stayed(was, now)
+	how.Gained, how.Stayed = gained, syntax.Stayed(was, now)
 	how.Alternatives(was)
 	fewer := len(was.Guards) - len(now.Guards)
 	for i := range was.Guards {
@@ -56,7 +56,7 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 		if count[g.Key]--; count[g.Key] >= 0 {
 			continue
 		}
-		if source.Weaker(was, now, i, &how) || r.weakened(p, was, i, &how) {
+		if syntax.Weaker(was, now, i, &how) || r.weakened(p, was, i, &how) {
 			r.add(Finding{File: p.old.Path, Line: g.Line, Gone: true, Subject: was.Name, Evidence: g.S, Confidence: 0.85, Message: "a check lets far more through than it did"}, guardRemoved)
 			continue
 		}
@@ -72,7 +72,7 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 			f.Confidence = 0.9
 		case fewer > 0 && how.AsksNothing(was) && bag.Shared(g.Words, r.of(p).code) == 0, r.unasked(p, was, g, &how, fewer > 0):
 			f.Confidence = 0.85
-		case fewer > 0 && (how.Similar > 0.7 || how.Stayed >= source.MostStays):
+		case fewer > 0 && (how.Similar > 0.7 || how.Stayed >= syntax.MostStays):
 			f.Confidence = 0.75
 		case fewer <= 0:
 			f.Confidence = 0.5
@@ -95,17 +95,17 @@ func (r *run) guards(p *pair, was, now *source.Function) {
 
 // calledElsewhere tells whether a call that checks about the same as a guard came
 // anywhere in the change, in a file of the same language.
-func (r *run) calledElsewhere(p *pair, g *source.Guard) bool {
+func (r *run) calledElsewhere(p *pair, g *syntax.Guard) bool {
 	had, found := make(map[uint64]bool), false
 	for _, o := range r.pairs {
 		if o.lang != p.lang {
 			continue
 		}
-		source.EachGuard(o.old, func(was *source.Guard) { had[was.Key] = true })
+		syntax.EachGuard(o.old, func(was *syntax.Guard) { had[was.Key] = true })
 	}
 	for _, o := range r.pairs {
 		if o.lang == p.lang {
-			source.EachGuard(o.new, func(now *source.Guard) {
+			syntax.EachGuard(o.new, func(now *syntax.Guard) {
 				found = found || now.Called && !had[now.Key] && len(now.Words) > 0 && bag.Inside(g.Words, now.Words) >= 0.5
 			})
 		}
@@ -116,12 +116,12 @@ func (r *run) calledElsewhere(p *pair, g *source.Guard) bool {
 // unasked tells whether nothing in a function, which is there as it was otherwise,
 // asks what a guard asked: neither a condition nor a call that may check is new and has
 // to do with it, and what it asked about is still used.
-func (r *run) unasked(p *pair, was *source.Function, g *source.Guard, how *source.Rewrite, fewer bool) bool {
+func (r *run) unasked(p *pair, was *syntax.Function, g *syntax.Guard, how *syntax.Rewrite, fewer bool) bool {
 	now, about, words := how.Now, bag.Join(g.Words, g.Names), g.Words
 	if len(words) == 0 {
 		words = g.Names
 	}
-	if len(words) == 0 || g.Lacks || g.Called || how.Stayed < source.MostStays || how.AsksAbout(g, about) {
+	if len(words) == 0 || g.Lacks || g.Called || how.Stayed < syntax.MostStays || how.AsksAbout(g, about) {
 		return false
 	}
 	gone, elsewhere := g.Throws && fewer && bag.Shared(g.Names, now.All) > 0, r.of(p).code
@@ -134,7 +134,7 @@ func (r *run) unasked(p *pair, was *source.Function, g *source.Guard, how *sourc
 	if !gone && bag.Inside(about, bag.Without(was.All, now.All)) < 0.5 || bag.Shared(about, now.All) == 0 {
 		return false
 	}
-	if len(source.GainedConditions(was.Emptied, now.Emptied)) > 0 {
+	if len(syntax.GainedConditions(was.Emptied, now.Emptied)) > 0 {
 		return false
 	}
 	return !how.Asked(was, about)
@@ -142,7 +142,7 @@ func (r *run) unasked(p *pair, was *source.Function, g *source.Guard, how *sourc
 
 // handsOver tells whether a function names one that is new, or a type that is, which it
 // did not name, and which does something.
-func (r *run) handsOver(p *pair, was, now *source.Function, does func(*source.Function) bool) bool {
+func (r *run) handsOver(p *pair, was, now *syntax.Function, does func(*syntax.Function) bool) bool {
 	fresh := r.of(p).freshByHash
 	for _, h := range slices.Concat(bag.Without(now.Calls, was.Calls), bag.Without(now.All, was.All)) {
 		if slices.ContainsFunc(fresh[h], does) {
@@ -151,7 +151,7 @@ func (r *run) handsOver(p *pair, was, now *source.Function, does func(*source.Fu
 	}
 	// Or one that has the name of what was called there, and calls that in its turn.
 	for _, h := range now.Calls {
-		if slices.ContainsFunc(fresh[h], func(f *source.Function) bool { return f.Calls.Has(h) && does(f) }) {
+		if slices.ContainsFunc(fresh[h], func(f *syntax.Function) bool { return f.Calls.Has(h) && does(f) }) {
 			return true
 		}
 	}
@@ -160,7 +160,7 @@ func (r *run) handsOver(p *pair, was, now *source.Function, does func(*source.Fu
 
 // guardElsewhere tells whether what a guard checked is checked by another one, or
 // is not there any more.
-func (r *run) guardElsewhere(p *pair, was *source.Function, g *source.Guard, how *source.Rewrite) bool {
+func (r *run) guardElsewhere(p *pair, was *syntax.Function, g *syntax.Guard, how *syntax.Rewrite) bool {
 	if g.Failure { // the call may have gone with its check
 		if r.unvouched(p, g, how) {
 			return false
@@ -180,18 +180,18 @@ func (r *run) guardElsewhere(p *pair, was *source.Function, g *source.Guard, how
 	if r.namesRemoved(p, about) {
 		return true
 	}
-	used := how.Stayed >= source.MostStays && bag.Shared(g.Names, how.Now.All) > 0
+	used := how.Stayed >= syntax.MostStays && bag.Shared(g.Names, how.Now.All) > 0
 	return len(g.Words) > 0 && bag.Inside(g.Words, how.Now.All) < 0.3 && !how.Removed && !used
 }
 
 // uncheckedCall tells of the error of a call that is not looked at any more. A call
 // whose error is returned, kept or asked for in another way is none; one that went
 // with its check was a step, and that is a warning when other code came.
-func (r *run) uncheckedCall(f Finding, was, now *source.Function, g *source.Guard, came bool) {
+func (r *run) uncheckedCall(f Finding, was, now *syntax.Function, g *syntax.Guard, came bool) {
 	call := g.Words[0]
 	if now.Ignored.Count(call) > was.Ignored.Count(call) {
 		f.Confidence, f.Message = 0.85, "an error that was passed on is not any more"
-		r.add(f, source.ErrorSwallowed)
+		r.add(f, syntax.ErrorSwallowed)
 		return
 	}
 	dropped := now.Dropped.Count(call) > was.Dropped.Count(call)
@@ -209,7 +209,7 @@ func (r *run) uncheckedCall(f Finding, was, now *source.Function, g *source.Guar
 }
 
 // forged tells of equality that is always true, and of checks that say yes to all.
-func (r *run) forged(p *pair, was, now *source.Function) {
+func (r *run) forged(p *pair, was, now *syntax.Function) {
 	if now.AlwaysTrue && (was == nil || !was.AlwaysTrue) {
 		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.95}, equalityForged)
 	}
@@ -219,7 +219,7 @@ func (r *run) forged(p *pair, was, now *source.Function) {
 }
 
 // special tells of functions that gained special cases.
-func (r *run) special(p *pair, was, now *source.Function) {
+func (r *run) special(p *pair, was, now *syntax.Function) {
 	if now.Fixed-was.Fixed >= 2 {
 		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.6, Message: fmt.Sprintf("%d special cases return fixed results", now.Fixed-was.Fixed)}, specialCases)
 	}
@@ -227,17 +227,17 @@ func (r *run) special(p *pair, was, now *source.Function) {
 
 // unvouched tells whether a function, which is there as it was otherwise, does not call
 // any more what checked something and gave an error back.
-func (r *run) unvouched(p *pair, g *source.Guard, how *source.Rewrite) bool {
+func (r *run) unvouched(p *pair, g *syntax.Guard, how *syntax.Rewrite) bool {
 	call := g.Words[0]
-	return g.Vouched && how.Stayed >= source.MostStays && !how.HandedOver && !how.Now.All.Has(call) && !r.of(p).code.Has(call)
+	return g.Vouched && how.Stayed >= syntax.MostStays && !how.HandedOver && !how.Now.All.Has(call) && !r.of(p).code.Has(call)
 }
 
 // weakened tells whether a check lost some of its alternatives, while others of them
 // stay in a new one, or whether no more is asked of a value that had to lie within
 // limits than that there is one.
-func (r *run) weakened(p *pair, was *source.Function, lost int, how *source.Rewrite) bool {
+func (r *run) weakened(p *pair, was *syntax.Function, lost int, how *syntax.Rewrite) bool {
 	g := &was.Guards[lost]
-	if g.Failure || g.Weak || how.HandedOver || how.Stayed < source.MostStays {
+	if g.Failure || g.Weak || how.HandedOver || how.Stayed < syntax.MostStays {
 		return false
 	}
 	about := bag.Join(g.Words, g.Names)
@@ -261,11 +261,11 @@ func (r *run) weakened(p *pair, was *source.Function, lost int, how *source.Rewr
 
 // refusals tells of branches for all that is left in which a function threw, and goes on
 // now, though nothing else in it checks more than it did.
-func (r *run) refusals(p *pair, was, now *source.Function) {
-	if now.Refuses >= was.Refuses || now.Elses < was.Elses || now.Throws >= was.Throws || source.Stayed(was, now) < source.MostStays {
+func (r *run) refusals(p *pair, was, now *syntax.Function) {
+	if now.Refuses >= was.Refuses || now.Elses < was.Elses || now.Throws >= was.Throws || syntax.Stayed(was, now) < syntax.MostStays {
 		return
 	}
-	checks := func(f *source.Function) bool { return len(f.Guards)+f.Throws > 0 }
+	checks := func(f *syntax.Function) bool { return len(f.Guards)+f.Throws > 0 }
 	if len(now.Guards) > len(was.Guards) || len(now.Conditions) >= len(was.Conditions)+1 || len(bag.Without(now.Askers, was.Askers)) > 0 || r.handsOver(p, was, now, checks) {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/detect/source"
+	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/risk"
 )
 
@@ -112,7 +112,7 @@ func (b *Before) read(name string, whole bool) error {
 		if d.IsDir() && (d.Name() == ".git" || d.Name() == ".perdure" || d.Name() == "node_modules") {
 			return fs.SkipDir
 		}
-		if !d.Type().IsRegular() || source.LanguageOf(rel) == nil {
+		if !d.Type().IsRegular() || syntax.LanguageOf(rel) == nil {
 			return nil
 		}
 		info, err := d.Info()
@@ -243,11 +243,11 @@ func change(rel string, was []byte, wasThere bool, is []byte, isThere bool) dete
 
 // tests counts the tests in a file.
 func tests(rel string, text []byte) int {
-	lang := source.LanguageOf(rel)
+	lang := syntax.LanguageOf(rel)
 	if lang == nil || !utf8.Valid(text) {
 		return 0
 	}
-	return len(source.Read(lang, rel, string(text)).Tests)
+	return len(syntax.Read(lang, rel, string(text)).Tests)
 }
 
 // Text is what the agent is told; empty when there is nothing to say.

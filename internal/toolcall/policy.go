@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/internal/risk"
-	"github.com/perdure/perdure/internal/ruleset"
 )
 
 // Policy says how calls are judged.
@@ -47,7 +47,7 @@ func (p *Policy) Judge(c *agent.ToolCall, dir string) Judgement {
 		home = "" // then nobody can name it either
 	}
 	at := risk.Where{Root: p.Root, Dir: cmp.Or(dir, p.Root), Home: home, Own: p.Own, Protected: p.Protected}
-	if waivers, _ := ruleset.OwnFile(os.Getenv); waivers != "" { // who can write these approves himself
+	if waivers, _ := rules.OwnFile(os.Getenv); waivers != "" { // who can write these approves himself
 		at.Own = append(slices.Clone(p.Own), waivers)
 	}
 	found := risk.Assess(p.followed(c, at.Dir), at)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/internal/ruleset"
+	"github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -72,8 +72,8 @@ func Changes(from, to *Config) []record.FieldChange {
 
 // differ compares what is shown in short.
 func differ(x, y any) bool {
-	a, short := x.(ruleset.Settings)
-	b, _ := y.(ruleset.Settings)
+	a, short := x.(rules.Settings)
+	b, _ := y.(rules.Settings)
 	return short && !a.Equal(&b)
 }
 

@@ -17,9 +17,9 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/risk"
-	"github.com/perdure/perdure/internal/ruleset"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -133,9 +133,9 @@ type Config struct {
 	Detection detect.Mode `json:"detection,omitempty"`
 	// Rules say what is looked for and what it counts for; Waivers take findings
 	// away. Both stand above what the project's own file says in the trusted
-	// snapshot, see [ruleset.FileName].
-	Rules   ruleset.Settings `json:"detection_rules,omitzero"`
-	Waivers []detect.Waiver  `json:"waivers,omitempty"`
+	// snapshot, see [rules.FileName].
+	Rules   rules.Settings  `json:"detection_rules,omitzero"`
+	Waivers []detect.Waiver `json:"waivers,omitempty"`
 	// Reinforcement is the level of reminders to begin with; StandardFrom,
 	// AggressiveFrom and PlateauPercent when it rises. See [reinforce.Config].
 	Reinforcement  hook.Level `json:"reinforcement,omitempty"`

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/risk"
-	"github.com/perdure/perdure/internal/ruleset"
 )
 
 // weaker tells whether a field of next lets something pass that old would have
@@ -91,7 +91,7 @@ func lacks[T comparable](list, wanted []T) bool {
 }
 
 // weakerRules compares what is looked for.
-func weakerRules(old, next *ruleset.Settings, mode detect.Mode) bool {
+func weakerRules(old, next *rules.Settings, mode detect.Mode) bool {
 	switch {
 	case lacks(old.Off, next.Off), lacks(next.Protected, old.Protected):
 		return true
@@ -99,8 +99,8 @@ func weakerRules(old, next *ruleset.Settings, mode detect.Mode) bool {
 		return true
 	case actsFrom(next) > actsFrom(old):
 		return true
-	case slices.ContainsFunc(old.Patterns, func(p ruleset.Pattern) bool {
-		return !slices.ContainsFunc(next.Patterns, func(q ruleset.Pattern) bool { return reflect.DeepEqual(p, q) })
+	case slices.ContainsFunc(old.Patterns, func(p rules.Pattern) bool {
+		return !slices.ContainsFunc(next.Patterns, func(q rules.Pattern) bool { return reflect.DeepEqual(p, q) })
 	}):
 		return true
 	}
@@ -117,7 +117,7 @@ func weakerRules(old, next *ruleset.Settings, mode detect.Mode) bool {
 	return false
 }
 
-func actsFrom(s *ruleset.Settings) float64 {
+func actsFrom(s *rules.Settings) float64 {
 	if s.ActConfidence == 0 {
 		return detect.ActConfidence
 	}
@@ -125,7 +125,7 @@ func actsFrom(s *ruleset.Settings) float64 {
 }
 
 // actionOf is what a sure finding of a pattern does.
-func actionOf(name string, s *ruleset.Settings, mode detect.Mode) detect.Action {
+func actionOf(name string, s *rules.Settings, mode detect.Mode) detect.Action {
 	if a, ok := s.Actions[name]; ok {
 		return a
 	}

@@ -1,0 +1,337 @@
+package gitdiff
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/perdure/perdure/internal/detect"
+)
+
+// side is a file in one of the versions.
+type side struct {
+	path string // empty: it is not there
+	mode string // as git writes it
+	// id names what it holds; empty: what stands on the disk.
+	id   string
+	size int64
+	// missing tells that this clone does not have it.
+	missing bool
+}
+
+// Changes are the files that differ between two versions.
+type Changes struct {
+	r        *Repository
+	maxBytes int64
+	list     []change
+	// Skipped are those that nobody can look into, with the reason.
+	Skipped []detect.Skipped
+	// Merged is how many files are as the other side of a merge has them, which is
+	// under way: they are left out.
+	Merged int
+}
+
+type change struct{ old, new side }
+
+// Len is how many files differ.
+func (c *Changes) Len() int { return len(c.list) }
+
+// Paths calls each with the names of each file; empty where there is none.
+func (c *Changes) Paths(each func(old, now string)) {
+	for i := range c.list {
+		each(c.list[i].old.path, c.list[i].new.path)
+	}
+}
+
+// Modes of git.
+const (
+	modeNone   = "000000"
+	modeLink   = "120000"
+	modeModule = "160000"
+)
+
+// Changes lists what differs. Contents of more than maxBytes are told by their
+// size.
+func (r *Repository) Changes(ctx context.Context, b *Between, maxBytes int64) (*Changes, error) {
+	// The same whatever the user's settings of git diff are.
+	args := []string{"diff", "--raw", "-z", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "-l1000",
+		"--ignore-submodules=dirty", "--no-relative", "-O" + os.DevNull}
+	if b.Staged {
+		args = append(args, "--cached")
+	}
+	args = append(args, b.Base)
+	if b.Now != "" {
+		args = append(args, b.Now)
+	}
+	out, err := r.run(ctx, nil, append(args, "--")...)
+	if err != nil {
+		return nil, err
+	}
+	c := &Changes{r: r, maxBytes: maxBytes}
+	if err := c.parse(out); err != nil {
+		return nil, err
+	}
+	if b.Now == "" && !b.Staged {
+		if err := c.untracked(ctx); err != nil {
+			return nil, err
+		}
+		if err := c.unwatched(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if b.other != "" {
+		if err := c.withoutOther(ctx, b); err != nil {
+			return nil, err
+		}
+	}
+	return c, c.sizes(ctx)
+}
+
+// parse reads what git diff --raw -z prints.
+func (c *Changes) parse(out []byte) error {
+	fields := strings.Split(string(out), "\x00")
+	next := func() (string, bool) {
+		if len(fields) < 2 { // what follows the last NUL is nothing
+			return "", false
+		}
+		f := fields[0]
+		fields = fields[1:]
+		return f, true
+	}
+	for {
+		head, ok := next()
+		if !ok {
+			return nil
+		}
+		f := strings.Fields(head)
+		name, named := next()
+		if len(f) != 5 || !strings.HasPrefix(f[0], ":") || !named {
+			return fmt.Errorf("list changed files: git printed %q", head)
+		}
+		to := name
+		if kind := f[4][0]; kind == 'R' || kind == 'C' {
+			if to, named = next(); !named {
+				return fmt.Errorf("list changed files: git printed %q without its second name", head)
+			}
+		}
+		c.add(change{newSide(name, f[0][1:], f[2]), newSide(to, f[1], f[3])}, f[4][0])
+	}
+}
+
+func newSide(path, mode, id string) side {
+	if mode == modeNone {
+		return side{}
+	}
+	if strings.Trim(id, "0") == "" {
+		id = ""
+	}
+	return side{path: path, mode: mode, id: id}
+}
+
+// add takes a file over, unless there is nothing in it to look at.
+func (c *Changes) add(f change, kind byte) {
+	const whyModule = "a repository of its own; look at it from inside"
+	name := f.new.path
+	if name == "" {
+		name = f.old.path
+	}
+	switch {
+	case kind == 'U':
+		c.Skipped = append(c.Skipped, detect.Skipped{File: f.old.path, Why: "in conflict: nothing is staged yet"})
+	case f.old.mode == modeModule || f.new.mode == modeModule:
+		c.Skipped = append(c.Skipped, detect.Skipped{File: name, Why: whyModule})
+	default:
+		c.list = append(c.list, f)
+	}
+}
+
+// untracked adds files that git does not know yet and does not ignore.
+func (c *Changes) untracked(ctx context.Context) error {
+	out, err := c.r.run(ctx, nil, "ls-files", "--others", "--exclude-standard", "-z")
+	if err != nil {
+		return err
+	}
+	for name := range strings.SplitSeq(string(out), "\x00") {
+		switch {
+		case name == "", strings.Contains("/"+name, "/.perdure/"): // the program's own, where nobody ignores it
+		case strings.HasSuffix(name, "/"):
+			c.add(change{new: side{path: strings.TrimSuffix(name, "/"), mode: modeModule}}, 'A')
+		default:
+			c.list = append(c.list, change{new: side{path: name, mode: "100644"}})
+		}
+	}
+	return nil
+}
+
+// unwatched tells of files that git was told not to look at: what is in them is not
+// compared. Of those that a sparse checkout leaves out only the ones that are there.
+func (c *Changes) unwatched(ctx context.Context) error {
+	out, err := c.r.run(ctx, nil, "ls-files", "-v", "-z")
+	if err != nil {
+		return err
+	}
+	for entry := range strings.SplitSeq(string(out), "\x00") {
+		tag, name, ok := strings.Cut(entry, " ")
+		switch {
+		case !ok || tag == "H":
+		case tag == "S" || tag == "s":
+			if _, err := os.Lstat(filepath.Join(c.r.Root, filepath.FromSlash(name))); err == nil {
+				c.Skipped = append(c.Skipped, detect.Skipped{File: name, Why: "git is told not to look at it (skip-worktree); git update-index --no-skip-worktree undoes that"})
+			}
+		case tag == strings.ToLower(tag):
+			c.Skipped = append(c.Skipped, detect.Skipped{File: name, Why: "git is told that it does not change (assume-unchanged); git update-index --no-assume-unchanged undoes that"})
+		}
+	}
+	return nil
+}
+
+// withoutOther leaves out files that are as the other side of a merge has them:
+// they were looked at there.
+func (c *Changes) withoutOther(ctx context.Context, b *Between) error {
+	args := []string{"diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-relative", "--ignore-submodules=dirty"}
+	if b.Staged {
+		args = append(args, "--cached")
+	}
+	out, err := c.r.run(ctx, nil, append(args, b.other, "--")...)
+	if err != nil {
+		return err
+	}
+	differs := make(map[string]bool)
+	for name := range strings.SplitSeq(string(out), "\x00") {
+		differs[name] = true
+	}
+	var kept []change
+	for _, f := range c.list {
+		// A file that git does not know is nobody's but this side's.
+		name := f.new.path
+		if name == "" {
+			name = f.old.path
+		}
+		if differs[name] || f.old.path == "" && f.new.id == "" {
+			kept = append(kept, f)
+		}
+	}
+	c.Merged = len(c.list) - len(kept)
+	c.list = kept
+	return nil
+}
+
+// sizes asks how large the contents are that stand in git.
+func (c *Changes) sizes(ctx context.Context) error {
+	var ask bytes.Buffer
+	var sides []*side
+	for i := range c.list {
+		for _, s := range []*side{&c.list[i].old, &c.list[i].new} {
+			if s.id != "" {
+				sides = append(sides, s)
+				ask.WriteString(s.id + "\n")
+			}
+		}
+	}
+	if len(sides) == 0 {
+		return nil
+	}
+	out, err := c.r.run(ctx, ask.Bytes(), "cat-file", "--batch-check=%(objectsize)")
+	if err != nil {
+		return err
+	}
+	answers := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	if len(answers) != len(sides) {
+		return fmt.Errorf("ask for sizes: git answered %d of %d", len(answers), len(sides))
+	}
+	for i, text := range answers {
+		if sides[i].size, err = strconv.ParseInt(text, 10, 64); err != nil {
+			sides[i].missing = true
+		}
+	}
+	return nil
+}
+
+// Each reads the files one after the other. It may be called once.
+func (c *Changes) Each(ctx context.Context) iter.Seq2[detect.Change, error] {
+	return func(yield func(detect.Change, error) bool) {
+		root, err := os.OpenRoot(c.r.Root)
+		if err != nil {
+			yield(detect.Change{}, err)
+			return
+		}
+		defer root.Close()
+		store := &objects{r: c.r}
+		defer store.close()
+		for i := range c.list {
+			d, ok, err := c.read(ctx, root, store, &c.list[i])
+			if err == nil {
+				err = ctx.Err()
+			}
+			if !ok && err == nil {
+				continue
+			}
+			if !yield(d, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// read reads both versions of a file; false when one of them cannot be had, which
+// is told.
+func (c *Changes) read(ctx context.Context, root *os.Root, store *objects, f *change) (detect.Change, bool, error) {
+	var d detect.Change
+	for _, v := range []struct {
+		from *side
+		to   *detect.Version
+	}{{&f.old, &d.Old}, {&f.new, &d.New}} {
+		var err error
+		switch {
+		case v.from.path == "":
+			continue
+		case v.from.missing:
+			c.Skipped = append(c.Skipped, detect.Skipped{File: v.from.path, Why: "this clone does not have what it holds, and nothing is fetched"})
+			return d, false, nil
+		case v.from.mode == modeLink:
+			*v.to = detect.Version{Path: v.from.path, Kind: detect.Link}
+		case v.from.id == "":
+			*v.to, err = c.onDisk(root, v.from.path)
+		default:
+			*v.to, err = store.version(ctx, v.from, c.maxBytes)
+		}
+		if err != nil {
+			return d, false, fmt.Errorf("read %q: %w", v.from.path, err)
+		}
+	}
+	return d, d.Old.Path != "" || d.New.Path != "", nil
+}
+
+// onDisk reads a file as it is. One that went meanwhile is not there.
+func (c *Changes) onDisk(root *os.Root, name string) (detect.Version, error) {
+	at := filepath.FromSlash(name)
+	info, err := root.Lstat(at)
+	switch {
+	case os.IsNotExist(err):
+		return detect.Version{}, nil
+	case err != nil:
+		return detect.Version{}, err
+	case info.Mode()&os.ModeSymlink != 0:
+		return detect.Version{Path: name, Kind: detect.Link}, nil
+	case !info.Mode().IsRegular():
+		return detect.Version{Path: name, Kind: detect.Other}, nil
+	case info.Size() > c.maxBytes:
+		return detect.Version{Path: name, Size: info.Size()}, nil
+	}
+	text, err := root.ReadFile(at)
+	return detect.Version{Path: name, Content: unix(text), Size: info.Size()}, err
+}
+
+// unix writes ends of lines as one character: git stores them so where a work tree
+// has two, and their change alone is none.
+func unix(text []byte) []byte {
+	if text == nil {
+		return []byte{}
+	}
+	return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+}

@@ -1,0 +1,209 @@
+// Package rules reads what people set of the detection of regressions: patterns
+// switched off or doing something else, patterns of their own, files that are
+// protected, and waivers. It knows the file in which a project keeps them, and
+// that waivers are taken only from where no agent writes.
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/perdure/perdure/internal/detect"
+)
+
+// Limits of settings.
+const (
+	maxList    = 200
+	maxWaivers = 1000
+	maxText    = 1000 // bytes of a path, a name, a reason
+)
+
+// Settings say what is looked for and what it counts for. The names in YAML are
+// those of the section loop and of the project's file.
+type Settings struct {
+	// Types, when not empty, are the only types of regressions that are looked for.
+	Types []detect.Type `json:"patterns_enabled,omitempty" yaml:"patterns_enabled"`
+	// Off are patterns that are not looked for; Actions what others do, by name.
+	Off     []string                 `json:"patterns_off,omitempty" yaml:"patterns_off"`
+	Actions map[string]detect.Action `json:"pattern_actions,omitempty" yaml:"pattern_actions"`
+	// Patterns are the user's own.
+	Patterns []Pattern `json:"patterns,omitempty" yaml:"patterns"`
+	// ActConfidence is how sure a sign must be to act in standard mode; 0 is the
+	// default.
+	ActConfidence float64 `json:"act_confidence,omitempty" yaml:"act_confidence"`
+	// Protected are globs of files that checks hang on, besides those that are known.
+	Protected []string `json:"protected_paths,omitempty" yaml:"protected_paths"`
+}
+
+// Pattern is one of the user's own. Tier 2, severity medium and confidence 1 are
+// the defaults.
+type Pattern struct {
+	detect.Custom `yaml:",inline"`
+	// Tokens stand for a regular expression: tokens with blanks between, which
+	// follow each other on one line with any blanks between them.
+	Tokens string `json:"tokens,omitempty" yaml:"tokens"`
+}
+
+// custom is the pattern as package detect takes it. Either Match is given or
+// Tokens.
+func (p *Pattern) custom() (detect.Custom, error) {
+	c := p.Custom
+	if c.Tier == 0 {
+		c.Tier = detect.Sign
+	}
+	if c.Severity == "" {
+		c.Severity = detect.Medium
+	}
+	switch tokens := strings.Fields(p.Tokens); {
+	case len(tokens) > 0 && p.Match != "":
+		return c, errors.New("there are match and tokens; one of them is enough")
+	case len(tokens) > 0:
+		c.Match = sequence(tokens)
+	case p.Match == "":
+		return c, errors.New("say what is looked for: match is a regular expression, tokens are words and signs with blanks between")
+	}
+	return c, nil
+}
+
+// sequence is a regular expression of tokens that follow each other.
+func sequence(tokens []string) string {
+	word := func(r rune) bool { return r == '_' || r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
+	var b strings.Builder
+	last := rune(0)
+	for i, t := range tokens {
+		first, _ := utf8.DecodeRuneInString(t)
+		switch {
+		case i > 0 && word(last) && word(first):
+			b.WriteString(`\s+`)
+		case i > 0:
+			b.WriteString(`\s*`)
+		case word(first):
+			b.WriteString(`\b`)
+		}
+		b.WriteString(regexp.QuoteMeta(t))
+		last, _ = utf8.DecodeLastRuneInString(t)
+	}
+	if word(last) {
+		b.WriteString(`\b`)
+	}
+	return b.String()
+}
+
+// Rules compiles the settings. The error names all that is wrong with them.
+func (s *Settings) Rules() (*detect.Rules, error) {
+	c := detect.Config{Types: s.Types, Off: s.Off, Actions: s.Actions, ActConfidence: s.ActConfidence}
+	var errs []error
+	for i := range s.Patterns {
+		custom, err := s.Patterns[i].custom()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("patterns[%d] %q: %w", i, s.Patterns[i].ID, err))
+			custom.Match = "x" // so that the others are told, too
+		}
+		c.Patterns = append(c.Patterns, custom)
+	}
+	for name, n := range map[string]int{"patterns_enabled": len(s.Types), "patterns_off": len(s.Off), "pattern_actions": len(s.Actions), "patterns": len(s.Patterns),
+		"protected_paths": len(s.Protected)} {
+		if n > maxList {
+			return nil, fmt.Errorf("%s has %d entries, at most %d are taken", name, n, maxList)
+		}
+	}
+	for i, g := range s.Protected {
+		if !glob(g) {
+			errs = append(errs, fmt.Errorf("protected_paths[%d]: %q is no glob; a pattern like deploy/**/*.yaml is wanted", i, g))
+		}
+	}
+	rules, err := detect.NewRules(c)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return rules, nil
+}
+
+func glob(g string) bool { return g != "" && len(g) <= maxText && doublestar.ValidatePattern(g) }
+
+// Catalog are all patterns, the user's own behind those that are built in.
+func (s *Settings) Catalog() []detect.Pattern {
+	all := detect.Catalog()
+	for i := range s.Patterns {
+		if c, err := s.Patterns[i].custom(); err == nil {
+			all = append(all, detect.Pattern{ID: c.ID, Type: c.Type, Tier: c.Tier, Severity: c.Severity, Title: c.Message})
+		}
+	}
+	return all
+}
+
+// With are the settings with others below them: what both say of the same is as s
+// says it.
+func (s *Settings) With(below *Settings) Settings {
+	out := *s
+	if len(out.Types) == 0 {
+		out.Types = below.Types
+	}
+	if out.ActConfidence == 0 {
+		out.ActConfidence = below.ActConfidence
+	}
+	out.Off = slices.Concat(below.Off, s.Off)
+	out.Protected = slices.Concat(below.Protected, s.Protected)
+	out.Actions = maps.Clone(below.Actions)
+	if out.Actions == nil {
+		out.Actions = make(map[string]detect.Action)
+	}
+	maps.Copy(out.Actions, s.Actions)
+	out.Patterns = slices.Clone(s.Patterns)
+	for _, p := range below.Patterns {
+		if !slices.ContainsFunc(s.Patterns, func(own Pattern) bool { return own.ID == p.ID }) {
+			out.Patterns = append(out.Patterns, p)
+		}
+	}
+	return out
+}
+
+// Equal tells whether both say the same.
+func (s *Settings) Equal(other *Settings) bool {
+	return slices.Equal(s.Types, other.Types) && slices.Equal(s.Off, other.Off) && maps.Equal(s.Actions, other.Actions) && s.ActConfidence == other.ActConfidence &&
+		slices.Equal(s.Protected, other.Protected) && slices.EqualFunc(s.Patterns, other.Patterns, func(a, b Pattern) bool { return reflect.DeepEqual(a, b) })
+}
+
+// String tells of the settings in a few words.
+func (s Settings) String() string {
+	var words []string
+	list := func(what string, names ...string) {
+		if len(names) > 0 {
+			words = append(words, what+" "+strings.Join(names, " "))
+		}
+	}
+	types, own, actions := []string{}, []string{}, []string{}
+	for _, t := range s.Types {
+		types = append(types, string(t))
+	}
+	for i := range s.Patterns {
+		own = append(own, s.Patterns[i].ID)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Actions)) {
+		actions = append(actions, name+"="+string(s.Actions[name]))
+	}
+	list("only", types...)
+	list("without", s.Off...)
+	list("actions", actions...)
+	list("own patterns", own...)
+	list("protected", s.Protected...)
+	if s.ActConfidence > 0 {
+		words = append(words, fmt.Sprintf("signs act from %g", s.ActConfidence))
+	}
+	if len(words) == 0 {
+		return "as built in"
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,173 @@
+package syntax
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/marktable"
+)
+
+// readAsked finds production code that asks whether it is tested: it looks at what runs
+// it (arguments, the environment, the stack, what is loaded), and compares that with
+// what runners of tests, or files and variables of tests, are called.
+func (u *unit) readAsked(m *Model, tests func(i int) bool) {
+	asks := askedOf()[u.lang.Name]
+	told := make(map[int32]bool)
+	for i := range m.Marks {
+		if m.Marks[i].Pattern == RunnerAsked {
+			told[int32(m.Marks[i].Line)] = true
+		}
+	}
+	for i := range u.tok {
+		t := &u.tok[i]
+		if t.Kind == lex.Op || tests(i) || !u.namesRunner(i, asks) || told[int32(u.line(i))] {
+			continue
+		}
+		told[int32(u.line(i))] = true
+		m.Marks = append(m.Marks, Mark{
+			Pattern: RunnerAsked, Line: u.line(i), S: u.lineText(i), Key: mixAll(firstHash, u.tok[max(0, i-3):i+1]), Confidence: 0.85,
+		})
+	}
+}
+
+// namesRunner tells whether the token at i is what a runner of tests is called, and
+// compared with what runs the code.
+func (u *unit) namesRunner(i int, asks set) bool {
+	if u.kindAt(i) == lex.Word {
+		name := u.at(i)
+		return len(name) > 2 && (name[0] == '_' || name[0] >= 'A' && name[0] <= 'Z' && name[1] < 'a' || name == "vitest") &&
+			marktable.RunnerVariable(name) && u.asksBefore(i, asks, 8)
+	}
+	s := lex.Unquote(u.at(i))
+	switch {
+	case len(s) < 3 || len(s) > 60:
+		return false
+	case marktable.RunnerVariable(s):
+		return u.asksAround(i, asks)
+	case !u.comparedWith(i) && s != "test":
+		return false // nearly all
+	case (s == "test" || s == "testing" || s == "Test" || s == "Testing") && u.ofMode(i):
+		return true
+	case marktable.NamesLoaded(s) && u.asksAround(i, modules()):
+		return true
+	case !marktable.NamesRunner(s) && !nameOfTest(s):
+		return false
+	}
+	return u.comparedWith(i) && u.asksAround(i, asks)
+}
+
+// asksBefore tells whether one of the words that say what runs the code stands in the
+// tokens before i.
+func (u *unit) asksBefore(i int, asks set, far int) bool {
+	for j := i - 1; j >= max(0, i-far); j-- {
+		if s := u.at(j); asks[s] && u.kindAt(j) != lex.Text && u.at(j-1) != "const" && u.at(j-1) != "let" {
+			return true
+		}
+	}
+	return false
+}
+
+// asksAround is asksBefore, or the same on the line behind i.
+func (u *unit) asksAround(i int, asks set) bool {
+	if u.asksBefore(i, asks, maxAsked) {
+		return true
+	}
+	for j := i + 1; j < min(len(u.tok), i+12) && u.tok[j].Line == u.tok[i].Line; j++ {
+		if asks[u.at(j)] && u.kindAt(j) != lex.Text {
+			return true
+		}
+	}
+	return false
+}
+
+// maxAsked is how many tokens may stand between what is asked and what it is compared
+// with.
+const maxAsked = 40
+
+// comparedWith tells whether something is compared with the string at i, or looked for
+// by it.
+func (u *unit) comparedWith(i int) bool {
+	for j := i - 1; j >= max(0, i-3); j-- {
+		switch s := u.at(j); s {
+		case "==", "===", "!=", "!==", "is", "=~", "or":
+			return true
+		case "(":
+			if comparing()[u.at(j-1)] {
+				return true
+			}
+		case ",": // strings.HasSuffix(name, ".test"), str_contains($name, 'phpunit')
+			for k := j - 1; k > max(0, j-16); k-- {
+				if u.at(k) == "(" && comparing()[u.at(k-1)] {
+					return true
+				}
+			}
+		}
+	}
+	switch u.at(i + 1) {
+	case "==", "===", "!=", "!==", "in":
+		return true
+	case "not":
+		return u.at(i+2) == "in"
+	case ".":
+		return u.at(i+2) == "equals" || u.at(i+2) == "Equals"
+	}
+	return false
+}
+
+// nameOfTest tells of what files, programs and functions of tests are called, or a
+// piece of that.
+func nameOfTest(s string) bool {
+	return strings.HasPrefix(s, "-test") && len(s) < 20 || strings.HasPrefix(s, "test.") && len(s) < 14 || testNames()[s]
+}
+
+// ofMode tells whether what the string at i is compared with is the mode of a program:
+// the environment that it runs in.
+func (u *unit) ofMode(i int) bool {
+	if u.at(i+1) == "in" && u.at(i+2) == "sys" && u.at(i+4) == "argv" {
+		return true
+	}
+	for j := i - 1; j > max(0, i-8) && u.at(j) != ";" && u.at(j) != "{"; j-- { // acceptsProfiles(Profiles.of("test"))
+		if s := u.at(j); s == "acceptsProfiles" || s == "matchesProfiles" {
+			return true
+		}
+	}
+	if !u.comparedWith(i) {
+		return false
+	}
+	for j := max(0, i-10); j < min(len(u.tok), i+10); j++ {
+		s := u.at(j)
+		if u.tok[j].Line == u.tok[i].Line && u.kindAt(j) != lex.Op && j != i && (modeName().MatchString(strings.Trim(s, "\"'")) || strings.HasSuffix(s, "profiles.active\"")) {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	// askedOf are the words by which code asks what runs it, by language.
+	askedOf = sync.OnceValue(func() map[string]set {
+		script := words("argv argv0 execArgv stack env mainModule main cache parent title captureStackTrace")
+		jvm := words("getStackTrace stackTrace StackWalker getProperty getenv getClassName className forName loadClass ProcessHandle getInputArguments getContextClassLoader getAllStackTraces getThreadGroup")
+		return map[string]set{
+			"go": words("Args Executable Caller Callers FuncForPC Stack ReadBuildInfo Lookup Getenv LookupEnv"), "javascript": script, "typescript": script,
+			"python": words("modules argv orig_argv stack _getframe co_filename co_name environ getenv extract_stack format_stack currentframe __main__"), "java": jvm, "kotlin": jvm,
+			"csharp": words("GetAssemblies FriendlyName GetEntryAssembly ProcessName StackTrace GetFrames GetEnvironmentVariable GetEnvironmentVariables DeclaringType ProcessPath CommandLine GetCommandLineArgs MainModule BaseDirectory GetCallingAssembly GetCurrentProcess"),
+			"rust":   words("current current_exe args args_os var var_os vars option_env Backtrace"),
+			"ruby":   words("$0 $PROGRAM_NAME caller caller_locations $LOADED_FEATURES ENV $ARGV ARGV loaded_specs const_defined? defined?"),
+			"php":    words("argv debug_backtrace getenv _ENV _SERVER $_ENV $_SERVER getTrace getTraceAsString class_exists interface_exists function_exists defined get_included_files get_declared_classes get_required_files $argv"),
+		}
+	})
+	comparing = sync.OnceValue(func() set {
+		return words("includes contains Contains startsWith endsWith StartsWith EndsWith startswith endswith HasSuffix HasPrefix HasSuffixFold start_with? end_with? include? match match? test " +
+			"equals Equals equalsIgnoreCase str_contains str_starts_with str_ends_with strpos stripos starts_with ends_with class_exists forName Lookup get has indexOf eq is_a any some in_array preg_match strstr function_exists interface_exists defined const_defined? loadClass key? has_key? ContainsKey containsKey find matches IsMatch")
+	})
+	testNames = sync.OnceValue(func() set {
+		return words(".test _test _test.go .test.js .test.ts .test.jsx .test.tsx .spec.js .spec.ts .spec.jsx .spec.tsx test_ tests/ /tests/ /test/ test/ /tests /test tests _spec _spec.rb _test.rb test-classes tests:: ::tests:: /deps/ Test Tests Spec .Tests ::test_ conftest")
+	})
+	modules  = sync.OnceValue(func() set { return words("modules") })
+	modeName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^(?:node|app|rails|rack|go|django|flask|aspnetcore|dotnet|spring|micronaut|symfony|laravel|ktor)_?(?:env|environment|profiles_active)$|^npm_lifecycle_event$|^env$|^environment$`)
+	})
+)

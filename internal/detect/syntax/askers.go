@@ -1,0 +1,181 @@
+package syntax
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+)
+
+// readAskers notes the calls of a function that may check something, and what stands
+// beside them.
+func (u *unit) readAskers(f *Function, d *decl) {
+	if f.Test {
+		return
+	}
+	var askers, given, vouchers bag.Bag
+	for i := d.body; i < d.end; i++ {
+		if !u.isWord(i) || !u.calledSomehow(i) || harmless(u.at(i)) || presences(u.at(i)) || tellsFailure(u.at(i)) {
+			continue
+		}
+		if u.corrects(i, d.body) {
+			continue
+		}
+		askers = append(askers, u.tok[i].Hash)
+		if Vouches(u.at(i)) && u.at(i-2) != "JSON" {
+			vouchers = append(vouchers, u.tok[i].Hash)
+		}
+		from, to := u.linesAround(i, d)
+		for _, w := range u.once(appendBag, u.tok[from:to]) {
+			given = append(given, Beside(u.tok[i].Hash, w))
+		}
+	}
+	u.scratch = append(u.scratch[:0], askers...)
+	f.Askers = u.sortedOnce()
+	u.scratch = append(u.scratch[:0], vouchers...)
+	f.Vouchers = u.sortedOnce()
+	u.scratch = append(u.scratch[:0], given...)
+	f.Given = u.sortedOnce()
+}
+
+// Vouches tells of the name of a call that checks what it is given, and not only that
+// there is something.
+func Vouches(name string) bool {
+	if presences(name) {
+		return false
+	}
+	var small [64]byte
+	low := small[:copy(small[:], name)]
+	for i, c := range low {
+		if 'A' <= c && c <= 'Z' {
+			low[i] = c | 0x20
+		}
+	}
+	if s := string(low); s == "parse" || s == "safeparse" || s == "safe_parse" {
+		return true
+	}
+	for _, v := range vouching {
+		if bytes.Contains(low, v) {
+			return true
+		}
+	}
+	return bytes.HasPrefix(low, []byte("must"))
+}
+
+// vouching is what stands in names of calls that check.
+var vouching = [...][]byte{[]byte("valid"), []byte("verif"), []byte("ensure"), []byte("assert"), []byte("check"), []byte("schema"), []byte("require"), []byte("guard")}
+
+// Beside is the hash of a call that stands in the same lines as a word.
+func Beside(call, word uint32) uint32 { return call*31 + word }
+
+// calledSomehow tells whether the word at i is called, in Ruby also without
+// parentheses.
+func (u *unit) calledSomehow(i int) bool {
+	if u.called(i) {
+		return true
+	}
+	if u.lang.shape != ends || Everywhere(u.at(i)) {
+		return false
+	}
+	return u.at(i-1) == "." || u.tok[i].First && i+1 < len(u.tok) && !u.tok[i+1].First && (u.isWord(i+1) || u.at(i+1) == ":" || u.at(i+1) == "@")
+}
+
+// linesAround are the tokens of the lines that the call at i stands in, up to its end.
+func (u *unit) linesAround(i int, d *decl) (from, to int) {
+	from, to = i, i+1
+	for from > d.body && u.tok[from-1].Line == u.tok[i].Line && i-from < maxTypes {
+		from--
+	}
+	if u.at(to) == "(" {
+		to = u.closer(to)
+	}
+	last := u.tok[to-1].Line
+	for to < d.end && u.tok[to].Line == last {
+		to++
+	}
+	return from, min(to, d.end, i+maxBlock)
+}
+
+// appendAsked adds the names of values: words that nothing of them is asked for, that
+// are not called, and that are no words of a language. The last token is what follows.
+func appendAsked(b bag.Bag, tokens []lex.Token) bag.Bag {
+	for i := range len(tokens) - 1 {
+		t, next := &tokens[i], tokens[i+1].S
+		if t.Kind == lex.Word && next != "." && next != "?." && next != "->" && next != "::" && next != "(" && !connectives()[t.S] {
+			b = append(b, t.Hash)
+		}
+	}
+	return b
+}
+
+// connectives are words of languages that stand in conditions.
+var connectives = sync.OnceValue(func() set {
+	return words("if elif unless and or not in is null nil None undefined true false True False typeof instanceof var let const out as when with end then this self")
+})
+
+// tellsFailure tells of the name of what is thrown, and of what it is made with.
+func tellsFailure(name string) bool {
+	return name == "nameof" || strings.HasSuffix(name, "Exception") || strings.HasSuffix(name, "Error")
+}
+
+// harmless tells of names of calls that only make another value of one, keep it, or
+// tell of it. What keeps a value within bounds is none.
+func harmless(name string) bool {
+	s := plain(strings.TrimPrefix(name, "$"))
+	return harmlessCalls()[s] || tellingCalls()[s]
+}
+
+var harmlessCalls = sync.OnceValue(func() set {
+	return words("int float str string bool number double decimal long bigint boolean object bytes char int64 int32 uint64 float64 " +
+		"parseint parsefloat tostring tos toi tof toint tolong todouble tofloat toboolean valueof repr hex ord chr fixed tofixed " +
+		"setscale scale round floor ceil ceiling trunc abs sign sqrt pow divmod " +
+		"strip lstrip rstrip trim trimend trimstart trimspace trimsuffix trimprefix trimleft trimright ltrim rtrim removeprefix removesuffix chomp squeeze " +
+		"lower upper tolower toupper lowercase uppercase tolowercase touppercase casefold title capitalize downcase upcase lcfirst ucfirst strtolower strtoupper ucwords " +
+		"tolowerinvariant toupperinvariant toasciilowercase toasciiuppercase normalize " +
+		"replace replaceall strreplace gsub sub split splitn rsplit explode implode join startswith endswith startwith hasprefix hassuffix contains includes include strcontains strstartswith strendswith " +
+		"format sprintf substring substr slice padstart padend padleft padright ljust rjust center concat stringof repeat indexof lastindexof index rindex charat codepointat bytesize " +
+		"orempty isempty isnotempty isblank isnotblank empty " +
+		"len length size count sort sorted sortby ksort usort reverse reversed map filter reduce foreach each keys values items entries copy clone cloned deepcopy dup freeze " +
+		"arrayvalues arraykeys arraymerge arrayunique list dict tuple set array slice hashmap vec mapof listof setof enumerate zip range sum any all first last head tail flatten distinct uniq unique toset tolist toarray toarraylist tovec collect iter " +
+		"append push pushback add addall extend insert put update delete remove clear pop shift unshift incr increment decrement " +
+		"get getordefault setdefault fetchorelse has haskey containskey " +
+		"now time date datetime utcnow today instant nanotime currenttimemillis perfcounter monotonic since sub touniversaltime localtime " +
+		"errorf wrap wrapf withstack new sleep lock unlock rlock runlock close defer fmt intoiter into toowned asref asstr unwrap owned")
+})
+
+// saysLack tells whether a block says that something is not supported, or not done yet.
+func (u *unit) saysLack(from, to int) bool {
+	for j := from; j < to; j++ {
+		s := strings.ToLower(u.at(j))
+		if strings.Contains(s, "support") || strings.Contains(s, "implement") {
+			return true
+		}
+	}
+	return false
+}
+
+// corrects tells of a call that keeps a value within bounds and gives it to a name: where
+// it was refused, it is made to fit.
+func (u *unit) corrects(i, begin int) bool {
+	if !bounds()[plain(u.at(i))] {
+		return false
+	}
+	for j := i; j > max(begin, i-maxTypes); j-- {
+		s := u.at(j)
+		if s == ";" || s == "{" || s == "}" {
+			return false
+		}
+		if u.kindAt(j) != lex.Op || s != "=" || !u.isWord(j-1) {
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+// bounds are names of calls that keep a value within bounds.
+var bounds = sync.OnceValue(func() set {
+	return words("min max clamp coercein coerceatleast coerceatmost clip")
+})

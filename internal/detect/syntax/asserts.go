@@ -1,0 +1,565 @@
+package syntax
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/strength"
+)
+
+// Assertion is a place where a test can fail.
+type Assertion struct {
+	// Bare is set when it names a value and says nothing of it: expect(x);
+	Bare bool
+	// Self is set when both sides are the same code.
+	Self bool
+	// Echo is set when what is expected is computed by what is tested, or holds it.
+	Echo bool
+	// Links are the calls of a chain: expect(x), toBe(1), and(y).
+	Links    []Link
+	Helper   bool // a call of a function of the file that asserts, and says nothing else
+	Line     int
+	Name     string // what is asserted: toBe, assertEqual
+	Strength strength.Strength
+	Key      uint64  // of its tokens
+	Words    bag.Bag // telling ones
+	Literals bag.Bag
+	S        string
+	Marker   bool // only says that a place was reached
+	// Kind is set when it only asks of what kind something is.
+	Kind bool
+	// Under is the condition under which it stands, while nothing is asserted
+	// elsewhere; nil for none.
+	Under *When
+	at    int
+	// Next is the key of the assertion after it when that one implies it.
+	Next uint64
+	// Call are the names of the call whose error is all that is looked at: its own
+	// and the one before the dot. Empty for none.
+	Call bag.Bag
+}
+
+// Trivial is the strength of what cannot fail.
+const Trivial = strength.Trivial
+
+// assertions finds the assertions among the tokens [from, to). Those inside of
+// another one are part of it.
+func (u *unit) assertions(from, to, body int, helpers set) []Assertion {
+	var all []Assertion
+	last := [2]int{}
+	for i := max(from, body); i < to; i++ {
+		if !u.isWord(i) || !u.asserts(i, helpers) {
+			continue
+		}
+		begin, end := u.extent(i, from, to)
+		next := u.assertedEnd(i, end)
+		a := u.assertion(i, begin, next)
+		a.Helper = begin == i && helpers[u.at(i)] && !u.asserts(i, nil)
+		if len(all) > 0 && all[len(all)-1].Strength == strength.Weak && u.implied(&all[len(all)-1], &a, last, [2]int{begin, next}) {
+			all[len(all)-1].Next = a.Key
+		}
+		all, last = append(all, a), [2]int{begin, next}
+		i = max(i, next-1)
+	}
+	return all
+}
+
+// assertedEnd is from where further assertions are looked for: blocks that an
+// assertion is given may hold some of their own.
+func (u *unit) assertedEnd(i, end int) int {
+	for j := i; j < end; j++ {
+		if u.at(j) == "{" && u.kindAt(j) == lex.Op && u.lang.shape == braces && end-j > 30 {
+			return j + 1
+		}
+	}
+	return end
+}
+
+// asserts tells whether the word at i is an assertion.
+func (u *unit) asserts(i int, helpers set) bool {
+	s := u.at(i)
+	next, before := u.at(i+1), u.at(i-1)
+	call := next == "(" || next == "!" || next == "<" || next == "{" && u.lang.Name == "kotlin"
+	if before == "function" || before == "def" || before == "fn" || before == "fun" || before == "func" || before == "import" || before == "use" || before == "@" {
+		return false
+	}
+	switch u.lang.Name {
+	case "go":
+		return next == "(" && u.goAsserts(i, helpers)
+	case "rust":
+		call = next == "!" || next == "(" && !u.lang.asserts[s]
+	case "python":
+		if s == "assert" {
+			return u.tok[i].First || before == ":"
+		}
+	case "ruby":
+		if u.lang.asserts[s] && (u.tok[i].First || before == "." || rubyBegins()[before]) && next != "=" && !u.symbol(i) {
+			return true
+		}
+		return (strings.HasPrefix(s, "assert_") || strings.HasPrefix(s, "refute_") || helpers[s]) && (u.tok[i].First || rubyBegins()[before]) ||
+			strings.HasPrefix(s, "must_") || strings.HasPrefix(s, "wont_")
+	case "kotlin":
+		if u.infix(i) {
+			return true // x shouldBe y
+		}
+	case "php":
+		if s == "expects" && before == "->" && call {
+			return !slices.ContainsFunc(u.tok[i:u.closer(i+1)], func(t lex.Token) bool { return t.S == "any" })
+		}
+		if (s == "throws" || s == "throwsIf" || s == "throwsUnless") && before == "->" && u.at(i-2) == ")" && call {
+			return true // behind a test of Pest
+		}
+	case "csharp":
+		if strings.HasSuffix(s, "Assert") && next == "." {
+			return !u.lang.skips[u.at(i+2)]
+		}
+		if strings.HasPrefix(s, "Should") && before == "." {
+			return true
+		}
+	case "javascript", "typescript":
+		if s == "should" {
+			return before == "." || next == "."
+		}
+		if (s == "assert" || s == "sinon") && next == "." {
+			return u.at(i+2) == "assert" || s == "assert"
+		}
+		if before == "." && (len(u.at(i-2)) <= 3 && strings.HasSuffix(u.at(i-2), "t") || u.at(i-2) == "Assert") && avaAsserts()[s] {
+			return next == "("
+		}
+	}
+	if !call {
+		return false
+	}
+	if u.lang.asserts[s] || helpers[s] {
+		return before != "." || s != "fail" && s != "then" || u.at(i-2) == "Assert" || u.at(i-2) == "Assertions" || u.at(i-2) == "self"
+	}
+	return assertLike(s)
+}
+
+// infix tells of x shouldBe y of Kotlin.
+func (u *unit) infix(i int) bool {
+	if u.lang.Name != "kotlin" || !strings.HasPrefix(u.at(i), "should") || u.tok[i].First {
+		return false
+	}
+	before := u.at(i - 1)
+	return u.kindAt(i-1) != lex.Op || before == ")" || before == "]" || before == "}"
+}
+
+// rubyBegins are tokens after which a statement begins.
+var rubyBegins = sync.OnceValue(func() set { return words("{ do | ; = then") })
+
+var avaAsserts = sync.OnceValue(func() set {
+	return words("is not deepEqual like true false truthy falsy throws throwsAsync regex snapshot equal strictEqual same ok notOk equals notThrows pass fail strictSame rejects resolves match notMatch has hasStrict error ifError notSame strictNotSame notEqual not resolveMatch doesNotThrow deepStrictEqual notStrictEqual type")
+})
+
+// assertLike tells of names that begin as those of assertions do.
+func assertLike(s string) bool {
+	if s == "expectNotToPerformAssertions" {
+		return false
+	}
+	s = strings.TrimLeft(s, "_$")
+	if len(s) < 6 {
+		return false
+	}
+	for _, p := range assertPrefixes {
+		if len(s) > len(p) && strings.EqualFold(s[:len(p)], p) {
+			c := s[len(p)]
+			return c == '_' || c >= 'A' && c <= 'Z' || p == "assert"
+		}
+	}
+	return strings.HasSuffix(s, "Matchers") || strings.HasSuffix(s, "_assert")
+}
+
+var assertPrefixes = [...]string{"assert", "expect", "verify", "check", "should", "must", "ensure", "refute", "require", "compare"}
+
+// goAsserts tells whether a call of Go asserts: of t, of an assertion library, or
+// of a function that is given t.
+func (u *unit) goAsserts(i int, helpers set) bool {
+	s, on := u.at(i), u.at(i-2)
+	if u.at(i-1) == "." {
+		switch s {
+		case "Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow":
+			if len(on) <= 2 && (strings.HasSuffix(on, "t") || strings.HasSuffix(on, "b") || on == "f" || on == "s" || on == "c") {
+				return true
+			}
+		}
+		if goAssertObjects()[on] || (on == ")" || len(on) == 1) && (u.lang.asserts[s] || s == "Assert" || s == "Check") {
+			return s != "New" && s != "Run" && s[0] >= 'A' && s[0] <= 'Z'
+		}
+		return (assertLike(s) || helpers["."+s]) && u.at(i+2) == "t"
+	}
+	return helpers[s] || u.lang.asserts[s] && s[0] == 'E' || u.at(i+2) == "t" && u.at(i+3) != ")" && s != "Run" && (assertLike(s) || strings.HasPrefix(s, "test") || s == "check" || s == "assert" || s == "verify" || s == "expect") || s == "Expect"
+}
+
+var goAssertObjects = sync.OnceValue(func() set { return words("assert require is must qt check td should suite gt so") })
+
+// extent finds the tokens of the assertion whose word stands at i.
+func (u *unit) extent(i, from, to int) (begin, end int) {
+	begin, end = i, i+1
+	switch {
+	case u.lang.Name == "python" && u.at(i) == "assert":
+		return i, min(u.lineEnd(i), to)
+	case u.lang.Name == "php" && strings.HasPrefix(u.at(i), "throws"):
+		return i, u.closer(i + 1) // without the test before it
+	case u.lang.shape == ends, u.infix(i):
+		for begin > from && !u.tok[begin].First && u.at(begin-1) != "{" && u.at(begin-1) != "do" {
+			begin--
+		}
+		return begin, max(min(u.lineEnd(i), to), i+1)
+	}
+	j := i + 1
+	for j < to {
+		switch s := u.at(j); {
+		case s == "(":
+			j = u.closer(j)
+		case (s == "." || s == "->" || s == "?." || s == "::") && u.isWord(j+1):
+			j += 2
+		case s == "!" && u.at(j+1) == "(":
+			j++
+		case s == "<":
+			k := u.angles(j)
+			if k == j {
+				return begin, max(j, i+1)
+			}
+			j = k
+		case s == "{" && u.lang.Name == "kotlin":
+			j = u.closer(j)
+		default:
+			return u.withCondition(begin, min(j, to), from)
+		}
+		end = j
+	}
+	return u.withCondition(begin, min(end, to), from)
+}
+
+// withCondition widens an assertion that only tells of a failure by the condition
+// it stands under: if got != want { t.Errorf(...) }, and a chain by its beginning.
+func (u *unit) withCondition(begin, end, from int) (int, int) {
+	for u.at(begin-1) == "." || u.at(begin-1) == "->" || u.at(begin-1) == "::" {
+		begin -= 2
+		for begin > from && (u.at(begin) == ")" || u.at(begin) == "]") && u.opener(begin) > 0 {
+			begin = u.opener(begin) - 1
+		}
+	}
+	begin = max(begin, from)
+	if u.lang.Name != "go" || u.at(begin+1) != "." || !failing()[u.at(begin+2)] {
+		return begin, end
+	}
+	depth := 0
+	for j := begin - 1; j > max(from, begin-120); j-- {
+		switch s := u.at(j); {
+		case s == "}" && u.opener(j) > 0:
+			j = u.opener(j)
+		case s == "{" && u.kindAt(j) == lex.Op:
+			depth++
+		case (s == "if" || s == "case" || s == "switch") && depth >= 1:
+			return j, end
+		case s == "func":
+			return begin, end
+		}
+	}
+	return begin, end
+}
+
+var failing = sync.OnceValue(func() set { return words("Error Errorf Fatal Fatalf Fail FailNow") })
+
+// assertion reads the tokens [begin, end) of an assertion.
+func (u *unit) assertion(i, begin, end int) Assertion {
+	tokens := u.tok[begin:u.withoutMessage(i, begin, end)]
+	a := Assertion{Line: u.line(i), Key: mixAll(firstHash, tokens), Words: u.once(appendTelling, tokens), Literals: u.once(appendLiterals, tokens), S: u.text(begin, end)}
+	a.Name, a.Strength = u.measure(i, begin, end)
+	if u.lang.Name == "go" && failing()[u.at(i)] {
+		a.Call = u.errorOf(begin, end)
+	}
+	if u.cannotFail(i, begin, end) || u.alwaysHolds(begin, end) {
+		a.Strength, a.Marker = Trivial, u.marksPlace(i, begin, end)
+	}
+	a.Bare, a.Self, a.Kind, a.at = u.bare(i), u.comparesItself(i, begin, end, u.sameCode), u.asksKind(begin, end), begin
+	a.Echo, a.Links = !a.Self && u.comparesItself(i, begin, end, u.sameComputed), u.links(begin, end)
+	if slices.ContainsFunc(u.dead, func(s [2]int) bool { return s[0] <= i && i < s[1] }) {
+		a.Strength = Trivial // it never runs
+	}
+	return a
+}
+
+// withoutMessage is where the condition of an assertion ends, and the words begin
+// that are only told when it fails.
+func (u *unit) withoutMessage(i, begin, end int) int {
+	switch {
+	case u.lang.Name == "python" && u.at(i) == "assert":
+		if comma := u.commaAfter(i+1, end); u.at(comma) == "," {
+			return comma
+		}
+	case u.lang.Name == "go" && failing()[u.at(i)] && begin < i-2:
+		for j := begin; j < i; j++ {
+			switch u.at(j) {
+			case "(", "[":
+				j = u.closer(j) - 1
+			case "{", ":":
+				return j
+			}
+		}
+	}
+	return end
+}
+
+// errorOf are the names of the call that a condition err != nil is about; none when
+// it is about something else.
+func (u *unit) errorOf(begin, end int) bag.Bag {
+	for j := begin; j < end && u.at(j) != "{"; j++ {
+		if u.at(j) == "(" {
+			return nil // the call stands in the condition, and goes with it
+		}
+		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" && u.at(j+3) == "{" {
+			if at := u.failedCall(begin, begin+1, j); at > 0 {
+				names := bag.Bag{Hash(u.at(at))}
+				if u.at(at-1) == "." && u.isWord(at-2) {
+					names = bag.Join(names, bag.Bag{Hash(u.at(at - 2))})
+				}
+				return names
+			}
+		}
+	}
+	return nil
+}
+
+// measure says what an assertion asserts, and how strongly.
+func (u *unit) measure(i, begin, end int) (string, strength.Strength) {
+	name, best, known := u.at(i), strength.Weak, false
+	for j := begin; j < end; j++ {
+		if u.at(j) == "(" && j > i { // arguments do not count, but where the condition is one
+			j = u.closer(j) - 1
+			continue
+		}
+		if !u.isWord(j) {
+			continue
+		}
+		if s, ok := strength.Of(plain(u.at(j))); ok {
+			if !known || s > best {
+				name, best = u.at(j), s
+			}
+			known = true
+		}
+	}
+	if known && best > strength.Weak {
+		return name, best
+	}
+	condition, compares := best, false
+	for j := begin; j < end; j++ {
+		switch s := u.at(j); s {
+		case "==", "===", "!=", "!==":
+			if u.isNothing(j+1) || u.isNothing(j-1) {
+				condition = max(condition, strength.Weak)
+			} else {
+				condition = strength.Exact
+			}
+			compares = true
+		case "equals", "Equal", "DeepEqual", "is", "eq", "Equals", "isEqual", "Is", "compareTo", "Diff":
+			condition, compares = strength.Exact, true
+		case "in", "contains", "Contains", "startsWith", "endsWith", "startswith", "endswith", "HasPrefix", "HasSuffix", "includes", "matches", "any", "any?", "include?", "<=", ">=":
+			condition, compares = max(condition, strength.Partial), true
+		case "<", ">":
+			if u.kindAt(j+1) == lex.Number || u.kindAt(j-1) == lex.Number {
+				condition, compares = max(condition, strength.Partial), true
+			}
+		}
+	}
+	if !known && !compares {
+		return name, strength.Exact // of a library that is not known
+	}
+	return name, condition
+}
+
+// isNothing tells of null and the like.
+func (u *unit) isNothing(i int) bool {
+	s := u.at(i)
+	return s == "nil" || s == "null" || s == "None" || s == "undefined"
+}
+
+// plain is a name without capitals and underscores.
+func plain(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
+
+// cannotFail tells of assertions that hold whatever the code does.
+func (u *unit) cannotFail(i, begin, end int) bool {
+	args := u.arguments(i, begin, end)
+	if u.at(i) == "pass" || u.at(i) == "addToAssertionCount" || u.lang.Name == "csharp" && u.at(i) == "Assert" && u.at(i+2) == "Pass" {
+		return true
+	}
+	if open := i + 1; u.lang.Name == "python" && u.at(i) == "assert" && u.at(open) == "(" && u.closer(open) == end && u.commaAfter(open+1, end-1) < end-1 {
+		return true // a tuple
+	}
+	if len(args) == 0 {
+		return false
+	}
+	if u.lang.Name == "go" && failing()[u.at(i)] {
+		return begin < i && u.at(begin) == "if" && u.at(begin+1) == "false"
+	}
+	if u.saysFailure(i, end) {
+		return false
+	}
+	constants := 0
+	for _, a := range args {
+		if u.fixedTokens(a[0], a[1]) {
+			constants++
+		}
+		if n := a[1]; n-a[0] > 2 && (u.at(n-2) == "or" || u.at(n-2) == "||") && strings.EqualFold(u.at(n-1), "true") {
+			return true
+		}
+	}
+	if constants == len(args) {
+		name := plain(u.at(i))
+		return !strings.HasPrefix(name, "expectexception") && !strings.Contains(name, "called") && !strings.Contains(name, "await") && u.namesComparison(i)
+	}
+	return len(args) == 2 && u.sameTokens(args[0], args[1])
+}
+
+// namesComparison leaves out helpers that are told only what to look for.
+func (u *unit) namesComparison(i int) bool {
+	s := u.at(i)
+	if s == "assert" || s == "expect" || s == "Assert" || s == "refute" {
+		return true
+	}
+	_, ok := strength.Of(plain(s))
+	return ok
+}
+
+// arguments are what an assertion compares: the arguments of a call, and of the
+// matcher after it; the two sides of a condition.
+func (u *unit) arguments(i, begin, end int) [][2]int {
+	if u.infix(i) {
+		return [][2]int{{begin, i}, {i + 1, end}}
+	}
+	if u.lang.Name == "ruby" && u.at(i+1) != "(" && u.at(i+1) != "{" {
+		return u.listed(i+1, end)
+	}
+	if u.at(i) == "assert" && u.lang.Name == "python" {
+		comma := u.commaAfter(i+1, end)
+		if u.at(comma) != "," {
+			comma = end
+		}
+		return u.sides(i+1, comma)
+	}
+	var all [][2]int
+	for j := i; j < end; j++ {
+		if u.at(j) != "(" {
+			continue
+		}
+		closing := u.closer(j)
+		from := j + 1
+		for k := from; k < min(closing, end); k++ {
+			s := u.at(k)
+			if u.kindAt(k) == lex.Op && (s == "(" || s == "[" || s == "{") {
+				k = u.closer(k) - 1
+				continue
+			}
+			if s == "," || k == closing-1 {
+				if k > from && u.at(from) != "t" {
+					all = append(all, u.sides(from, k)...)
+				}
+				from = k + 1
+			}
+		}
+		j = closing - 1
+	}
+	if len(all) > 2 && u.kindAt(all[len(all)-1][0]) == lex.Text { // a message
+		all = all[:len(all)-1]
+	}
+	return all
+}
+
+// listed splits the arguments of a call without parentheses.
+func (u *unit) listed(from, end int) [][2]int {
+	var all [][2]int
+	for j := from; j <= end; j++ {
+		if s := u.at(j); j < end && u.kindAt(j) == lex.Op && (s == "(" || s == "[" || s == "{") {
+			j = u.closer(j) - 1
+			continue
+		}
+		if j >= end || u.at(j) == "," {
+			if j > from {
+				all = append(all, u.sides(from, j)...)
+			}
+			from = j + 1
+		}
+	}
+	return all
+}
+
+// sides splits a comparison into its two sides.
+func (u *unit) sides(from, to int) [][2]int {
+	for j := from; j < to; j++ {
+		switch s := u.at(j); {
+		case u.kindAt(j) == lex.Op && (s == "(" || s == "[" || s == "{"):
+			j = u.closer(j) - 1
+		case s == "==" || s == "===":
+			return [][2]int{{from, j}, {j + 1, to}}
+		}
+	}
+	return [][2]int{{from, to}}
+}
+
+// fixedTokens tells whether an expression is a constant.
+func (u *unit) fixedTokens(from, to int) bool {
+	for j := from; j < to; j++ {
+		switch {
+		case u.kindAt(j) == lex.Number:
+		case u.kindAt(j) == lex.Text:
+			if strings.ContainsAny(u.at(j), "{") {
+				return false // something may be filled in
+			}
+		case u.isWord(j):
+			if s := strings.ToLower(u.at(j)); s != "true" && s != "false" && s != "none" && s != "null" && s != "nil" && s != "not" {
+				return false
+			}
+		case u.at(j) != "-" && u.at(j) != "!":
+			return false
+		}
+	}
+	return to > from
+}
+
+func (u *unit) sameTokens(a, b [2]int) bool {
+	if a[1]-a[0] != b[1]-b[0] {
+		return false
+	}
+	for k := range a[1] - a[0] {
+		if u.at(a[0]+k) != u.at(b[0]+k) || u.at(a[0]+k) == "(" {
+			return false
+		}
+	}
+	return true
+}
+
+// droppedFailure tells whether the handler at i catches the failures of
+// assertions before it, and drops them. A try that ends with fail() expects the
+// error.
+func (u *unit) droppedFailure(i, from int) bool {
+	h := u.handlerAt(i)
+	if h == nil || !h.Dropped || !h.Broad {
+		return false
+	}
+	last := false
+	asserted := false
+	for j := i - 1; j > max(from, i-400); j-- {
+		s := u.at(j)
+		if s == "try" || s == "begin" {
+			return asserted && !last
+		}
+		if u.isWord(j) && (s == "fail" || s == "Fail" || s == "flunk") {
+			last = true
+		}
+		if u.isWord(j) && u.asserts(j, nil) {
+			asserted = true
+		}
+	}
+	return false
+}
+
+// Subject is what an assertion is about: its telling tokens without literals.
+func (a *Assertion) Subject() bag.Bag {
+	s := slices.Clone(a.Words)
+	return bag.Without(s, a.Literals)
+}

@@ -1,0 +1,109 @@
+package syntax
+
+import "strings"
+
+// called tells whether the word at i is called: f(x), or f<T>(x).
+func (u *unit) called(i int) bool {
+	if !u.isWord(i) {
+		return false
+	}
+	j := i + 1
+	if u.at(j) == "::" { // Rust
+		j++
+	}
+	if u.at(j) != "<" {
+		return u.at(i+1) == "("
+	}
+	for depth := 0; j < min(len(u.tok), i+maxTypes); j++ {
+		switch s := u.at(j); {
+		case s == "<":
+			depth++
+		case s == ">":
+			if depth--; depth == 0 {
+				return u.at(j+1) == "("
+			}
+		case !u.isWord(j) && s != "," && s != "." && s != "::" && s != "?" && s != "[" && s != "]":
+			return false
+		}
+	}
+	return false
+}
+
+// maxTypes is how many tokens the types between a name and its parenthesis may have.
+const maxTypes = 40
+
+// failedCall finds the name of the call whose error a check of Go is about: the
+// statement in the condition, or the one before it; -1 for none.
+func (u *unit) failedCall(i, from, to int) int {
+	name := -1
+	for j := from; j < to; j++ {
+		if u.at(j) == "(" && u.isWord(j-1) {
+			return j - 1
+		}
+	}
+	for j := i - 1; j > max(0, i-80); j-- {
+		if u.at(j) == "(" && u.isWord(j-1) && u.tok[j-1].Line >= u.tok[i-1].Line-3 {
+			name = j - 1
+		}
+		if u.at(j) == "=" || u.at(j) == ":=" {
+			break
+		}
+	}
+	return name
+}
+
+// resultOf is the call that gave, just before the condition [from, to) of the
+// statement at i, the variable that it asks about, or else the error that a function
+// is called back with; 0 for none.
+func (u *unit) resultOf(i, from, to int) uint32 {
+	for u.at(from) == "(" || u.at(from) == "!" {
+		from++
+	}
+	if !u.isWord(from) || from >= to {
+		return 0
+	}
+	name := u.at(from)
+	for j := i - 1; j > max(0, i-80); j-- {
+		switch s := u.at(j); {
+		case (s == "=" || s == ":=") && u.at(j-1) == name && u.lang.Name == "go":
+			for k := j + 1; k < i; k++ {
+				if u.at(k) == "(" && u.isWord(k-1) {
+					return Hash(u.at(k - 1))
+				}
+			}
+			return 0
+		case s == "=>" && strings.HasPrefix(name, "err"): // f(a, (err, b) => { if (err) ... })
+			return u.calledBack(j, name)
+		}
+	}
+	return 0
+}
+
+// calledBack is the call that has the arrow at i among its arguments, when name is the
+// first parameter of that.
+func (u *unit) calledBack(i int, name string) uint32 {
+	open := i - 1
+	if u.at(open) != ")" || u.opener(open) <= 0 {
+		return 0
+	}
+	open = u.opener(open)
+	if u.at(open+1) != name {
+		return 0
+	}
+	for j := open - 1; j > max(0, open-40); j-- {
+		switch u.at(j) {
+		case ")", "]", "}":
+			if j = u.opener(j); j < 0 {
+				return 0
+			}
+		case "(":
+			if u.isWord(j - 1) {
+				return Hash(u.at(j - 1))
+			}
+			return 0
+		case ";", "{":
+			return 0
+		}
+	}
+	return 0
+}

@@ -1,0 +1,123 @@
+package syntax
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+)
+
+// rows reads a table of cases in the parentheses that open at i: the elements of
+// the last list in them.
+func (u *unit) rows(i int) []Case {
+	open := -1
+	for j := i + 1; j < u.closer(i)-1; j++ {
+		switch s := u.at(j); {
+		case u.kindAt(j) != lex.Op:
+		case s == "[" || s == "{":
+			open = j
+			j = u.closer(j) - 1
+		case s == "(":
+			j = u.closer(j) - 1
+		}
+	}
+	if open < 0 {
+		if u.kindAt(i+1) == lex.Text { // rows as arguments
+			return u.elements(i)
+		}
+		return nil
+	}
+	return u.elements(open)
+}
+
+// elements are what stands between the commas of the brackets that open at i.
+func (u *unit) elements(i int) []Case {
+	var all []Case
+	end := u.closer(i) - 1
+	from := i + 1
+	for j := from; j <= end; j++ {
+		s := u.at(j)
+		if j < end && u.kindAt(j) == lex.Op && (s == "(" || s == "[" || s == "{") {
+			j = u.closer(j) - 1
+			continue
+		}
+		if j == end || s == "," && u.kindAt(j) == lex.Op {
+			if j > from {
+				all = append(all, u.row(from, j))
+			}
+			from = j + 1
+		}
+	}
+	return all
+}
+
+func (u *unit) row(from, to int) Case {
+	tokens := u.tok[from:to]
+	return Case{at: from, First: u.firstCell(from, to), Off: u.rowOff(from, to), Line: u.line(from), Key: mixAll(firstHash, tokens), All: u.bagOf(tokens), Literals: u.once(appendLiterals, tokens), S: u.text(from, to)}
+}
+
+// firstCell tells of what a row has before its first comma: what goes in, or a name of
+// the case. Nothing for a row of one cell.
+func (u *unit) firstCell(from, to int) uint64 {
+	for n := 0; n < 3 && from < to; n++ {
+		comma := u.commaAfter(from, to)
+		if u.at(comma) == "," && comma < to-1 {
+			return mixAll(firstHash, u.tok[from:comma])
+		}
+		for from < to && u.at(from) != "{" && u.at(from) != "[" && u.at(from) != "(" {
+			from++
+		}
+		from, to = from+1, min(to, len(u.tok))
+		if from < to {
+			to = min(to, u.closer(from-1)-1)
+		}
+	}
+	return 0
+}
+
+// rowOff tells whether a row says of itself that it does not run, or fails.
+func (u *unit) rowOff(from, to int) bool {
+	for j := from + 1; j < to; j++ {
+		switch s := u.at(j); s {
+		case "skip", "xfail":
+			if u.at(j-1) == "." && u.at(j-2) == "mark" {
+				return true
+			}
+		case "Ignore", "Explicit", "IgnoreReason", "Skip":
+			if u.at(j-1) == "." && u.at(j+1) == "(" || u.at(j+1) == "=" && u.at(j+2) != "null" && u.at(j+2) != "false" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// rowAnnotations are annotations each of which is a row; tableAnnotations hold a
+// list of them.
+var (
+	rowAnnotations   = sync.OnceValue(func() set { return words("InlineData TestCase TestFixture DataRow case test_case TestWith example") })
+	tableAnnotations = sync.OnceValue(func() set { return words("parametrize ValueSource CsvSource EnumSource values expand") })
+)
+
+// casesOf reads the tables of a declared test that its annotations hold.
+func (u *unit) casesOf(d *decl) []Case {
+	all := d.cases
+	for _, a := range slices.Backward(d.annotations) {
+		open := a.from
+		for open < a.to && u.at(open) != "(" {
+			open++
+		}
+		if open >= a.to {
+			continue
+		}
+		switch {
+		case rowAnnotations()[a.name]:
+			all = append(all, u.row(open, a.to))
+		case tableAnnotations()[a.name]:
+			if u.at(open+1) != "textBlock" {
+				all = append(all, u.rows(open)...)
+			}
+		}
+	}
+	return all
+}

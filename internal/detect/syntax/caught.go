@@ -1,0 +1,332 @@
+package syntax
+
+import (
+	"strings"
+	"sync"
+)
+
+// losesFailure tells whether the word at i is why failures of assertions go
+// nowhere, though no handler drops them: one that only prints them, a call that
+// catches what its block throws, a promise that nobody waits for.
+func (u *unit) losesFailure(i, from int) bool {
+	s := u.at(i)
+	switch u.lang.Name {
+	case "javascript", "typescript":
+		if s == "expect" && u.unawaited(i) || u.at(i-1) == "." && u.at(i+1) == "(" && (s == "catch" && u.chainCaught(i) || s == "then" && u.floats(i, from)) {
+			return true
+		}
+	case "csharp":
+		if (s == "ThrowsAsync" || s == "ThrowsAnyAsync") && u.at(i-2) == "Assert" && u.at(i-3) == "=" && u.at(i-4) == "_" {
+			return true // NUnit's waits by itself, so that a bare call is none
+		}
+		if s == "Exception" && u.at(i-2) == "Record" && u.at(i+1) == "(" && u.discards(i-3) && u.assertsWithin(i+1, u.closer(i+1)) {
+			return true
+		}
+		if (s == "ThrowAsync" || s == "NotThrowAsync" || s == "ThrowExactlyAsync") && u.at(i-1) == "." && u.statementBegins(u.chainBegin(i)) {
+			return true
+		}
+	case "kotlin":
+		if s == "runCatching" && u.at(i+1) == "{" && u.statementBegins(i) && u.assertsWithin(i+1, u.closer(i+1)) && !u.handsBack(u.closer(i+1)) {
+			return true
+		}
+	case "rust":
+		return s == "catch_unwind" && u.at(i+1) == "(" && u.discarded(i) && u.assertsWithin(i+1, u.closer(i+1))
+	case "python":
+		if s == "suppress" && u.at(i+1) == "(" && (u.at(i+2) == "AssertionError" || strings.HasSuffix(u.at(i+2), "Exception")) {
+			return u.assertsWithin(u.closer(i+1)+1, u.indentedEnd(i, u.closer(i+1)+1, len(u.tok)))
+		}
+	case "ruby":
+		if s == "rescue" && !u.tok[i].First {
+			h := u.handlerAt(i)
+			return h != nil && h.Dropped && u.assertsWithin(u.chainBegin(i), i)
+		}
+	}
+	if u.expectsFailure(i) {
+		return true
+	}
+	return u.lang.handlers[s] && u.onlyTells(i) && u.guardsAsserts(i, from)
+}
+
+// chainCaught tells of a promise whose failure, and that of assertions before, the
+// catch at i drops, or only prints.
+func (u *unit) chainCaught(i int) bool {
+	begin := u.chainBegin(i)
+	if !u.assertsWithin(begin, i) {
+		return false
+	}
+	if h := u.handlerAt(i); h != nil && h.Dropped {
+		return true
+	}
+	for j := i + 2; j < u.closer(i+1)-1; j++ {
+		s := u.at(j)
+		if u.isWord(j) && u.at(j-1) != "." && u.at(j+1) == "(" && !tellingCalls()[plain(s)] || u.lang.throws[s] || s == "done" || s == "=" || u.isWord(j) && u.asserts(j, nil) {
+			return false
+		}
+	}
+	return u.at(i+2) == "noop" || u.at(i+2) == "console" || u.at(i+3) == "=>" || u.at(u.closer(i+2)) == "=>"
+}
+
+// floats tells of a promise that asserts when it is done, and that nobody waits for.
+func (u *unit) floats(i, from int) bool {
+	begin := u.chainBegin(i)
+	if u.countsAsserts(from, i) || !u.statementBegins(begin) || u.at(begin) == "await" || u.at(begin) == "return" || !u.assertsWithin(i+1, u.closer(i+1)) {
+		return false
+	}
+	for j := i; j < u.statementEnd(i); j++ {
+		if s := u.at(j); s == "done" || s == "resolve" || s == "finish" || s == "end" || s == "next" || s == "cb" || s == "callback" {
+			return false
+		}
+	}
+	return true
+}
+
+// countsAsserts tells whether a test says how many assertions it has, so that none goes
+// missing.
+func (u *unit) countsAsserts(from, to int) bool {
+	for j := from; j < to; j++ {
+		switch u.at(j) {
+		case "plan", "assertions", "hasAssertions", "expectAssertions", "done", "assertionCount":
+			if u.at(j+1) != ":" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// chainBegin is where the statement begins, or the argument, that i stands in.
+func (u *unit) chainBegin(i int) int {
+	j := i
+	for j > 0 && i-j < 300 {
+		s := u.at(j - 1)
+		if s == ")" || s == "]" || s == "}" && u.at(j) == "." {
+			if u.opener(j-1) < 0 {
+				return j
+			}
+			j = u.opener(j - 1)
+			continue
+		}
+		if s == ";" || s == "{" || s == "}" || s == "(" || s == "," || s == "=>" || s == "=" || u.lang.shape == ends && u.tok[j].First && u.at(j) != "." {
+			return j
+		}
+		j--
+	}
+	return j
+}
+
+// handsBack tells whether a chain gives back what was caught.
+func (u *unit) handsBack(j int) bool {
+	for u.at(j) == "." && u.isWord(j+1) {
+		switch u.at(j + 1) {
+		case "onFailure", "getOrNull", "getOrDefault", "getOrElse", "onSuccess", "isSuccess", "isFailure":
+		default:
+			return true
+		}
+		if j += 2; u.at(j) == "(" {
+			j = u.closer(j)
+		}
+		if u.at(j) == "{" {
+			if u.assertsWithin(j, u.closer(j)) || u.throwsWithin(j, u.closer(j)) {
+				return true
+			}
+			j = u.closer(j)
+		}
+	}
+	return false
+}
+
+func (u *unit) throwsWithin(from, to int) bool {
+	for j := from; j < to; j++ {
+		if u.lang.throws[u.at(j)] {
+			return true
+		}
+	}
+	return false
+}
+
+// expectsFailure tells of a call that wants the assertions inside of it to fail.
+func (u *unit) expectsFailure(i int) bool {
+	switch u.at(i) {
+	case "assertThrows", "assertFailsWith", "shouldThrow", "raises", "assertRaises", "Throws":
+	default:
+		return false
+	}
+	for j := i + 1; j < i+5; j++ {
+		if s := u.at(j); s == "AssertionError" || s == "AssertionFailedError" || s == "AssertionException" || s == "XunitException" {
+			return true
+		}
+	}
+	return false
+}
+
+// onlyIfCaught counts the assertions in the handler at i when nothing says that it
+// has to run: what it guards neither fails at its end nor asserts.
+func (u *unit) onlyIfCaught(i, from int) int {
+	begin, to := u.handlerBody(i)
+	if u.countsAsserts(from, i) {
+		return 0
+	}
+	if u.at(i-1) == "." && u.at(i+1) == "(" && u.lang.handlers["catch"] {
+		begin, to = i+2, u.closer(i+1)-1
+		from = u.chainBegin(i)
+	}
+	if begin < 0 {
+		return 0
+	}
+	n := 0
+	for j := begin; j < min(to, len(u.tok)); j++ {
+		if s := u.at(j); s == "=" || u.lang.throws[s] && s != "fail" {
+			return 0 // what is caught is looked at later
+		}
+		if u.isWord(j) && u.asserts(j, nil) {
+			n++
+		}
+	}
+	if n == 0 || u.at(to) == "else" || u.at(to+1) == "else" {
+		return 0
+	}
+	for j := i - 1; j >= max(from, i-400); j-- {
+		s := u.at(j)
+		if s == "try" || s == "begin" {
+			return n
+		}
+		if u.isWord(j) && (u.asserts(j, nil) || u.lang.throws[s] || s == "fail" || s == "Fail" || s == "then") {
+			return 0
+		}
+	}
+	if u.at(i-1) == "." || u.lang.shape == ends {
+		return n
+	}
+	return 0
+}
+
+// unawaited tells of expect(...).rejects and .resolves of which nobody waits for
+// the end: a statement that begins with it, or with void.
+func (u *unit) unawaited(i int) bool {
+	end := u.closer(i + 1)
+	if u.at(i+1) != "(" || u.at(end) != "." || u.at(end+1) != "rejects" && u.at(end+1) != "resolves" {
+		return false
+	}
+	return u.at(i-1) == "void" || u.tok[i].First && (u.at(i-1) == ";" || u.at(i-1) == "{" || u.at(i-1) == "}")
+}
+
+// discards tells whether what begins after i is given to _, or is a statement.
+func (u *unit) discards(i int) bool {
+	return u.at(i) == "=" && u.at(i-1) == "_" || u.at(i) == ";" || u.at(i) == "{" || u.at(i) == "}"
+}
+
+// discarded tells of let _ = std::panic::catch_unwind(...).
+func (u *unit) discarded(i int) bool {
+	for i > 1 && u.at(i-1) == "::" {
+		i -= 2
+	}
+	return u.discards(i - 1)
+}
+
+func (u *unit) assertsWithin(from, to int) bool {
+	for j := from; j < to; j++ {
+		if u.isWord(j) && u.asserts(j, nil) {
+			return true
+		}
+	}
+	return false
+}
+
+// onlyTells tells of a handler for failures of assertions that prints them at most.
+func (u *unit) onlyTells(i int) bool {
+	h := u.handlerAt(i)
+	if h == nil || !h.Broad && !u.namesFailure(i) {
+		return false
+	}
+	from, to := u.handlerBody(i)
+	if from < 0 {
+		return false
+	}
+	told := 0
+	for j := from; j < to; j++ {
+		s := u.at(j)
+		switch {
+		case u.lang.throws[s] || s == "return" || s == "fail" || s == "if" || s == "=" || u.isWord(j) && u.asserts(j, nil):
+			return false
+		case tellingCalls()[plain(strings.TrimPrefix(s, "$"))]:
+			told++
+		case u.isWord(j) && u.at(j+1) == "(":
+			return false
+		}
+	}
+	return told > 0 || to-from <= 1
+}
+
+var tellingCalls = sync.OnceValue(func() set {
+	return words("log warn warning error info debug print println printf puts p pp writeline echo vardump errorlog printstacktrace eprintln getmessage tostring exception logwarning logerror loginformation logdebug logtrace warnf infof debugf notice alert critical fprintf fprintln")
+})
+
+// namesFailure tells whether a handler names what assertions throw.
+func (u *unit) namesFailure(i int) bool {
+	for j := i + 1; j < min(i+10, len(u.tok)) && u.at(j) != "{" && u.at(j) != ":" && u.tok[j].Line == u.tok[i].Line; j++ {
+		if w := u.at(j); strings.HasPrefix(w, "Assertion") || w == "XunitException" || strings.HasPrefix(w, "Expectation") || w == "Throwable" || w == "ComparisonFailure" {
+			return true
+		}
+	}
+	return false
+}
+
+// handlerBody is what stands in the handler at i; -1 when that cannot be told.
+func (u *unit) handlerBody(i int) (from, to int) {
+	switch u.lang.shape {
+	case indents:
+		colon := u.colon(i+1, len(u.tok))
+		return colon, u.indentedEnd(i, colon, len(u.tok))
+	case ends:
+		if !u.tok[i].First {
+			return -1, -1
+		}
+		from = u.lineEnd(i)
+		return from, u.rescueEnd(from)
+	}
+	j := i + 1
+	if u.at(j) == "(" {
+		j = u.closer(j)
+	}
+	if u.at(j) != "{" || u.at(i-1) == "." {
+		return -1, -1
+	}
+	return j + 1, u.closer(j) - 1
+}
+
+// rescueEnd is where the handler of Ruby ends whose body begins at from.
+func (u *unit) rescueEnd(from int) int {
+	to := from
+	for to < min(len(u.tok), from+maxBlock) {
+		switch s := u.at(to); {
+		case u.tok[to].First && (s == "end" || s == "ensure" || s == "rescue" || s == "else"):
+			return to
+		case u.match[to] > small(to):
+			to = int(u.match[to]) + 1
+		default:
+			to++
+		}
+	}
+	return min(to, len(u.tok))
+}
+
+// guardsAsserts tells whether what the handler at i guards asserts, and does not
+// end with a failure that says that an error was expected. A block of Ruby needs no
+// begin.
+func (u *unit) guardsAsserts(i, from int) bool {
+	asserted := false
+	for j := i - 1; j > max(from, i-400); j-- {
+		s := u.at(j)
+		if s == "try" || s == "begin" {
+			return asserted
+		}
+		if !u.isWord(j) {
+			continue
+		}
+		if s == "fail" || s == "Fail" || s == "flunk" {
+			return false
+		}
+		asserted = asserted || u.asserts(j, nil)
+	}
+	return asserted && u.lang.shape == ends
+}

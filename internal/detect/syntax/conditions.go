@@ -1,0 +1,188 @@
+package syntax
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+)
+
+// Condition is one under which a function leaves early, with something in its hand:
+// what is left of a check that is written in another way.
+type Condition struct {
+	Key   uint64
+	Words bag.Bag
+	Names bag.Bag // of the values that it asks about, when something is given back then
+	Off   bool    // it holds never, or in some builds only
+	Asks  asking
+}
+
+// noteCondition notes the condition [from, to) of the block [bodyFrom, bodyTo).
+func (u *unit) noteCondition(f *Function, from, to, bodyFrom, bodyTo int) {
+	if !u.departs(bodyFrom, min(bodyTo, len(u.tok))) {
+		return
+	}
+	c := u.condition(from, to)
+	c.Names = u.once(appendAsked, u.tok[from:min(to+1, len(u.tok))])
+	f.Conditions = append(f.Conditions, c)
+}
+
+func (u *unit) condition(from, to int) Condition {
+	return Condition{Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]), Asks: u.asks(from, to)}
+}
+
+// noteEmpty notes the condition [from, to) when the block [bodyFrom, bodyTo) returns
+// nothing.
+func (u *unit) noteEmpty(f *Function, from, to, bodyFrom, bodyTo int) {
+	for j := bodyFrom; j < bodyTo; j++ {
+		if u.isWord(j) && u.at(j) == "return" && u.emptyResult(j+1) {
+			f.Emptied = append(f.Emptied, u.condition(from, to))
+			return
+		}
+	}
+}
+
+// instead is the guard of a value that is there, or else something is thrown at i:
+// a ?? throw b.
+func (u *unit) instead(i, body int) Guard {
+	from := i - 1
+	for from > max(body+1, i-80) {
+		s := u.at(from - 1)
+		if u.kindAt(from-1) == lex.Op {
+			if (s == ")" || s == "]" || s == "}") && u.opener(from-1) > body && (s != "}" || !u.tok[from].First || strings.HasPrefix(u.at(from), "?")) {
+				from = u.opener(from - 1)
+				continue
+			}
+			if strings.Contains(";{}([,", s) || s == "=>" {
+				break
+			}
+		}
+		if u.lang.lines && u.tok[from].First && u.at(from) != "?:" && u.at(from) != "." && u.at(from) != "?." {
+			break
+		}
+		from--
+	}
+	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:i-1]), Words: u.once(appendTelling, u.tok[from:i-1]), S: u.text(from, u.statementEnd(i)), Throws: true}
+	u.readLimits(&g, from, i-1)
+	g.Asks, g.Told = u.asks(from, i-1), u.readTold(i, u.statementEnd(i))
+	return g
+}
+
+// readCase notes a case of a switch of Go's without a value.
+func (u *unit) readCase(f *Function, i int, d *decl) {
+	colon := i + 1
+	for colon < min(d.end, i+80) && u.at(colon) != ":" {
+		if s := u.at(colon); s == "(" || s == "[" || s == "{" {
+			colon = u.closer(colon)
+			continue
+		}
+		colon++
+	}
+	end := colon + 1
+	for end < min(d.end, colon+maxBlock) && u.at(end) != "case" && u.at(end) != "default" {
+		if u.kindAt(end) == lex.Op && u.at(end) == "}" {
+			break
+		}
+		if s := u.at(end); u.kindAt(end) == lex.Op && s == "{" {
+			end = u.closer(end)
+			continue
+		}
+		end++
+	}
+	if colon > i+1 && u.at(colon) == ":" {
+		u.noteCondition(f, i+1, colon, colon+1, end)
+	}
+}
+
+// departs tells whether a block throws, or returns something other than nothing, a
+// constant, or (in Go) no error.
+func (u *unit) departs(from, to int) bool {
+	for j := from; j < to; j++ {
+		s := u.at(j)
+		if !u.isWord(j) {
+			continue
+		}
+		if u.lang.throws[s] && (s != "Err" || u.at(j+1) == "(") && u.at(j-1) != "." {
+			return true
+		}
+		if s != "return" || u.emptyResult(j+1) {
+			continue
+		}
+		end := min(u.statementEnd(j), to)
+		for end > j && u.at(end-1) == ";" {
+			end--
+		}
+		if end-j > 1 && u.at(end-1) != "nil" && !u.fixedTokens(j+1, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// literalEnd is where the function literal of Go at i ends.
+func (u *unit) literalEnd(i, end int) int {
+	for j := u.closer(i + 1); j < min(end, i+80); j++ {
+		switch u.at(j) {
+		case "(", "[":
+			j = u.closer(j) - 1
+		case "{":
+			if w := u.at(j - 1); w != "interface" && w != "struct" {
+				return u.closer(j)
+			}
+			j = u.closer(j) - 1
+		case ",", ";", ")":
+			return i // only its type
+		}
+	}
+	return i
+}
+
+// cleansUp tells whether what a handler at i guards is one call that closes or
+// removes something: there is little to do about its failure.
+func (u *unit) cleansUp(i int) bool {
+	calls, cleans := 0, false
+	for j := i - 1; j > max(0, i-20); j-- {
+		switch {
+		case u.at(j) == "try" || u.at(j) == "begin":
+			return calls == 1 && cleans
+		case u.isWord(j) && u.at(j+1) == "(" || u.isWord(j) && u.lang.shape == ends && u.at(j-1) == "." && u.at(j+1) != ".":
+			calls++
+			cleans = cleanNames()[u.at(j)]
+		case u.at(j) == "=" || u.at(j) == "return":
+			return false
+		}
+	}
+	return false
+}
+
+// guarded is what stands between a try and its handler at i; nothing when that is
+// not to be seen.
+func (u *unit) guarded(i int) (from, to int) {
+	if u.at(i-1) == "." { // a promise
+		for from = i - 1; from > max(0, i-maxBlock) && u.at(from-1) != ";" && u.at(from-1) != "{" && !(u.tok[from].First && u.at(from) != "."); from-- {
+			if u.kindAt(from) == lex.Op && u.at(from) == ")" && u.opener(from) > 0 {
+				from = u.opener(from)
+			}
+		}
+		return from, i
+	}
+	switch u.lang.shape {
+	case braces:
+		if u.at(i-1) == "}" && u.opener(i-1) > 0 {
+			return u.opener(i - 1), i - 1
+		}
+		return i, i
+	case indents, ends:
+	}
+	for j := i - 1; j > max(0, i-maxBlock); j-- {
+		if s := u.at(j); u.tok[j].First && u.tok[j].Col <= u.tok[i].Col && (s == "try" || s == "begin" || s == "def") {
+			return j + 1, i
+		}
+	}
+	return i, i
+}
+
+var cleanNames = sync.OnceValue(func() set {
+	return words("close Close unlink rmtree rmdir kill terminate shutdown disconnect dispose Dispose release destroy unref")
+})

@@ -1,0 +1,559 @@
+package syntax
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+)
+
+// declare finds the declarations of a file.
+func (u *unit) declare() {
+	switch {
+	case u.lang.Name == "go":
+		u.declareGo()
+	case u.lang.shape == indents:
+		u.declareIndented()
+	case u.lang.shape == ends:
+		u.blocksToEnd()
+		u.declareEnds()
+	default:
+		u.declareBraces()
+	}
+	if len(u.lang.tests) > 0 {
+		u.declareCalls()
+	}
+	u.nest()
+}
+
+// notNames are words before a parenthesis that are no names of functions.
+var notNames = sync.OnceValue(func() set {
+	return words("if for while switch catch return function synchronized using lock foreach with do else try new await when fixed elseif match declare typeof throw in of")
+})
+
+// noName tells whether the word at i names no function. Words of other languages do in
+// Java, and "of" does wherever it begins no round of a loop.
+func (u *unit) noName(i int) bool {
+	s := u.at(i)
+	if !notNames()[s] {
+		return false
+	}
+	switch s {
+	case "of":
+		return (u.lang.Name == "javascript" || u.lang.Name == "typescript") && u.at(i-1) != "static"
+	case "with", "match", "lock", "in", "using", "when", "declare", "fixed":
+		return u.lang.Name != "java"
+	}
+	return true
+}
+
+// declareBraces finds declarations whose body stands in braces.
+func (u *unit) declareBraces() {
+	for i := range u.tok {
+		t := &u.tok[i]
+		switch {
+		case t.Kind == lex.Word && u.lang.functions[t.S] && u.at(i-1) != "." && u.at(i-1) != "->":
+			u.worded(i)
+		case t.S == "init" && t.Kind == lex.Word && u.at(i+1) == "{" && u.lang.Name == "kotlin":
+			u.decls = append(u.decls, decl{kind: declFunction, name: "init", at: i, start: i, body: i + 1, end: u.closer(i + 1), modifiers: []string{"private"}})
+		case t.Kind == lex.Word && u.lang.containers[t.S] && u.at(i-1) != "." && u.at(i-1) != "::":
+			u.container(i)
+		case t.Kind == lex.Op && t.S == "{" && u.lang.typed:
+			u.typed(i)
+		case t.Kind == lex.Op && t.S == "=>" && u.lang.typed:
+			u.arrow(i)
+		}
+	}
+}
+
+// worded reads a function that a word begins.
+func (u *unit) worded(i int) {
+	at := i + 1
+	for at < len(u.tok) && (u.at(at) == "&" || u.at(at) == "*") {
+		at++
+	}
+	if u.at(at) == "<" { // type parameters of Kotlin
+		at = u.angles(at)
+	}
+	at = u.receiver(at)
+	name := ""
+	if u.isWord(at) {
+		name = u.at(at)
+	} else if u.at(at) == "(" { // const f = function () {}
+		name, at = u.assigned(i-1), i
+		if name == "" {
+			return
+		}
+	} else {
+		return
+	}
+	paren := at + 1
+	if u.at(at) != name {
+		paren = i + 1
+	}
+	if u.at(paren) == "<" {
+		paren = u.angles(paren)
+	}
+	if u.at(paren) != "(" {
+		return
+	}
+	body, end := u.bodyAfter(u.closer(paren))
+	u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: strings.Trim(name, "`"), at: at, start: i, body: body, end: end}))
+}
+
+// receiver passes over the type that an extension of Kotlin is for, at i.
+func (u *unit) receiver(i int) int {
+	for j := i; u.isWord(j); {
+		j++
+		if u.at(j) == "<" {
+			j = u.angles(j)
+		}
+		if u.at(j) == "?" {
+			j++
+		}
+		if u.at(j) != "." && u.at(j) != "?." {
+			break
+		}
+		j++
+		i = j
+	}
+	return i
+}
+
+// angles passes over type parameters that begin at i.
+func (u *unit) angles(i int) int {
+	depth := 0
+	for j := i; j < len(u.tok) && j < i+100; j++ {
+		switch u.at(j) {
+		case "<":
+			depth++
+		case ">":
+			if depth--; depth == 0 {
+				return j + 1
+			}
+		case "{", ";":
+			return i
+		}
+	}
+	return i
+}
+
+// bodyAfter finds the body of a function whose parameters end before i.
+func (u *unit) bodyAfter(i int) (body, end int) {
+	for j := i; j < len(u.tok) && j < i+120; j++ {
+		switch s := u.at(j); s {
+		case "{":
+			return j, u.closer(j)
+		case ";":
+			return j, j + 1
+		case "=", "=>":
+			return j, max(u.statementEnd(j+1), j+1)
+		case "(", "[":
+			j = u.closer(j) - 1
+		case "}", ")":
+			return j, j
+		default:
+			if u.lang.Name == "kotlin" && u.tok[j].First && u.tok[j].Kind == lex.Word && s != "where" {
+				return j, j // an abstract function
+			}
+		}
+	}
+	return min(i, len(u.tok)), min(i, len(u.tok))
+}
+
+// container reads a class or the like.
+func (u *unit) container(i int) {
+	at := i + 1
+	if u.lang.containers[u.at(at)] { // enum class, record struct
+		return
+	}
+	if u.at(i) == "impl" {
+		if u.at(at) == "<" {
+			at = u.angles(at)
+		}
+		for j := at; j < min(at+40, len(u.tok)) && u.at(j) != "{"; j++ {
+			if u.at(j) == "for" {
+				at = j + 1
+			}
+		}
+	}
+	if !u.isWord(at) {
+		return
+	}
+	for j := at + 1; j < len(u.tok) && j < at+200; j++ {
+		if u.lang.lines && u.tok[j].First && u.begetsAnother(j) {
+			return // it has no body
+		}
+		switch u.at(j) {
+		case "{":
+			u.decls = append(u.decls, u.annotated(decl{kind: DeclContainer, name: u.at(at), at: at, start: i, body: j, end: u.closer(j)}))
+			return
+		case "(", "[":
+			j = u.closer(j) - 1
+		case ";", "}", ")", "=", ",":
+			if u.at(j) != "," || u.lang.Name == "javascript" {
+				return
+			}
+		}
+	}
+}
+
+// begetsAnother tells whether a declaration begins with the token at i.
+func (u *unit) begetsAnother(i int) bool {
+	s := u.at(i)
+	return s == "@" || s == "val" || s == "var" || s == "typealias" || u.lang.functions[s] || u.lang.containers[s] || modifier(s)
+}
+
+// typed reads a function that has no word before it: name(parameters) { or a
+// constructor, a method of an object, an arrow in parentheses.
+func (u *unit) typed(open int) {
+	if u.lang.Name == "csharp" && u.isWord(open-1) {
+		u.accessors(open)
+	}
+	if u.compact(open) {
+		u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(open - 1), at: open - 1, start: open - 1, body: open, end: u.closer(open)}))
+		return
+	}
+	i := open - 1
+	for n := 0; i >= 0 && n < 30; n++ { // throws A, B; where T : C; a type after a colon
+		t := &u.tok[i]
+		if t.Kind == lex.Word && (u.lang.containers[t.S] || u.lang.Name == "csharp" && patternWords()[t.S]) {
+			return
+		}
+		if t.Kind == lex.Op && t.S == ")" || t.Kind == lex.Op && (t.S == ";" || t.S == "{" || t.S == "}" || t.S == "=>" || t.S == "=") {
+			break
+		}
+		i--
+	}
+	if u.at(i) != ")" || u.opener(i) < 0 {
+		return
+	}
+	if u.lang.lines && u.tok[open].Line != u.tok[open-1].Line {
+		return // a block after a call that ends with its line
+	}
+	i = u.beforeInitialiser(i)
+	name := u.opener(i) - 1
+	if u.at(name) == ">" {
+		for n := 0; name > 0 && n < 40 && u.at(name) != "<"; n++ {
+			name--
+		}
+		name--
+	}
+	if !u.isWord(name) || u.noName(name) || notNames()[u.at(name-1)] || u.lang.containers[u.at(name-1)] || u.at(name-1) == "." && !u.explicit(name) || u.at(name-1) == "@" {
+		return
+	}
+	u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(name), at: name, start: name, body: open, end: u.closer(open)}))
+}
+
+// compact tells of the constructor of a record of Java without parameters of its own:
+// its name, after public or at the beginning of a line, and its block.
+func (u *unit) compact(open int) bool {
+	name := open - 1
+	if u.lang.Name != "java" || !u.isWord(name) || u.noName(name) || !u.tok[name].First && u.at(name-1) != "public" {
+		return false
+	}
+	for i := name - 1; i > 0; i-- {
+		if u.at(i) == "record" && u.isWord(i) {
+			return u.at(i+1) == u.at(name)
+		}
+	}
+	return false
+}
+
+// accessors reads the property of C# whose block opens at open: get { } and set { }
+// are functions with its name.
+func (u *unit) accessors(open int) {
+	end := min(u.closer(open), len(u.tok))
+	for j := open + 1; j < end; j++ {
+		if s := u.at(j); u.kindAt(j) == lex.Op && (s == "[" || s == "(") {
+			j = u.closer(j) - 1
+			continue
+		}
+		if !u.isWord(j) {
+			return
+		}
+		if u.at(j+1) == ";" || !accessorWords()[u.at(j)] {
+			if u.at(j+1) == ";" {
+				j++
+			}
+			continue
+		}
+		to := u.closer(j + 1)
+		if u.at(j+1) == "=>" {
+			to = u.statementEnd(j + 2)
+		} else if u.at(j+1) != "{" {
+			return
+		}
+		u.decls = append(u.decls, decl{kind: declFunction, name: u.at(open-1) + " " + u.at(j), at: j, start: j, body: j + 1, end: to})
+		j = to - 1
+	}
+}
+
+var accessorWords = sync.OnceValue(func() set { return words("get set init add remove") })
+
+// explicit tells of a method of C# that is named with its interface: the dot before
+// the name at i belongs to a type, and a type stands before that.
+func (u *unit) explicit(i int) bool {
+	for i--; u.lang.Name == "csharp" && u.at(i) == "."; i-- {
+		i--
+		if u.at(i) == ">" {
+			for n := 0; n < 40 && i > 0 && u.at(i) != "<"; n++ {
+				i--
+			}
+			i--
+		}
+		if !u.isWord(i) {
+			return false
+		}
+		if u.at(i-1) != "." {
+			return (u.isWord(i-1) && !notNames()[u.at(i-1)] || u.at(i-1) == ">" || u.at(i-1) == "]" || u.at(i-1) == "?") && u.tok[i-1].Line == u.tok[i].Line
+		}
+	}
+	return false
+}
+
+// patternWords begin blocks of C# that are no bodies: of patterns, of values.
+var patternWords = sync.OnceValue(func() set { return words("is switch with and or not") })
+
+// beforeInitialiser passes over what a constructor of C# hands on: the index of the
+// parenthesis that ends its own parameters.
+func (u *unit) beforeInitialiser(i int) int {
+	if at := u.opener(i) - 1; u.lang.Name == "csharp" && (u.at(at) == "base" || u.at(at) == "this") && u.at(at-1) == ":" && u.at(at-2) == ")" && u.opener(at-2) > 0 {
+		return at - 2
+	}
+	return i
+}
+
+// arrow reads name = (parameters) => body of JavaScript, and members with an
+// expression for a body of C#.
+func (u *unit) arrow(i int) {
+	p := u.beforeType(i - 1)
+	if u.at(p) == ")" {
+		p = u.opener(u.beforeInitialiser(p)) - 1
+	} else if u.isWord(p) {
+		p--
+	}
+	if p < 0 {
+		return
+	}
+	body, end := i+1, u.statementEnd(i+1)
+	if u.at(body) == "{" {
+		end = u.closer(body)
+	}
+	if u.lang.Name == "csharp" {
+		typed := u.isWord(p-1) && u.at(p-1) != "return" || u.at(p-1) == ">" || u.at(p-1) == "]" || u.at(p-1) == "?"
+		if u.isWord(p) && !u.noName(p) && typed && u.at(p+1) == "(" {
+			u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(p), at: p, start: p, body: i, end: end}))
+		}
+		return
+	}
+	if name := u.assigned(p); name != "" {
+		u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: name, at: p, start: p, body: body, end: end}))
+	}
+}
+
+// beforeType passes over the type of a result: (a): T<U> =>.
+func (u *unit) beforeType(i int) int {
+	for j := i; j > 0 && j > i-30 && u.at(j) != ")" && u.at(j) != ";" && u.at(j) != "=" && u.at(j) != ","; j-- {
+		if u.at(j) == ":" && u.at(j-1) == ")" {
+			return j - 1
+		}
+	}
+	return i
+}
+
+// assigned is the name that what follows i is given to; empty for none.
+func (u *unit) assigned(i int) string {
+	for i >= 0 && (u.at(i) == "async" || u.at(i) == "static") {
+		i--
+	}
+	if u.at(i) != "=" && u.at(i) != ":" || !u.isWord(i-1) {
+		return ""
+	}
+	return u.at(i - 1)
+}
+
+// annotated adds what stands before a declaration: modifiers, annotations.
+func (u *unit) annotated(d decl) decl {
+	i := d.start - 1
+	line := u.line(d.start)
+	for i >= 0 {
+		t := &u.tok[i]
+		switch {
+		case t.Kind == lex.Word && (u.at(i-1) == "@" || strings.HasPrefix(t.S, "@")):
+			i = u.atWord(&d, i, i+1)
+		case t.Kind == lex.Op && t.S == ")" && u.opener(i) > 0:
+			from := u.annotationWord(u.opener(i) - 1)
+			if from < 0 {
+				d.start = i + 1
+				return d
+			}
+			i = u.atWord(&d, u.opener(i)-1, i+1)
+		case t.Kind == lex.Op && t.S == "]" && u.opener(i) >= 0:
+			if !u.attribute(&d, u.opener(i), i) && u.opener(i) != i-1 {
+				d.start = i + 1
+				return d
+			}
+			i = u.opener(i) - 1
+			if u.at(i) == "#" {
+				i--
+			}
+		case t.Kind == lex.Word && (!u.lang.lines || int(t.Line) == line || modifier(t.S)):
+			d.modifiers = append(d.modifiers, t.S)
+			i--
+		case t.Kind == lex.Op && (strings.Contains("<>?*&", t.S) || t.S == "." || t.S == "::" || t.S == "," && !u.lang.lines && len(d.annotations) == 0) && (!u.lang.lines || int(t.Line) == line):
+			i--
+		default:
+			d.start = i + 1
+			return d
+		}
+		line = u.line(i + 1)
+	}
+	d.start = 0
+	return d
+}
+
+var modifierWords = sync.OnceValue(func() set {
+	return words("public private protected internal static final abstract async override virtual suspend inline open sealed pub unsafe export default const extern data lateinit")
+})
+
+func modifier(s string) bool { return modifierWords()[s] }
+
+// annotationWord tells where the annotation begins whose name ends at i; -1 when
+// it is none.
+func (u *unit) annotationWord(i int) int {
+	for i >= 0 && u.isWord(i) {
+		switch u.at(i - 1) {
+		case "@":
+			return i - 1
+		case ".", ":":
+			i -= 2
+		default:
+			if strings.HasPrefix(u.at(i), "@") {
+				return i
+			}
+			return -1
+		}
+	}
+	return -1
+}
+
+// atWord notes an annotation whose name ends at i and goes before it.
+func (u *unit) atWord(d *decl, i, to int) int {
+	from := u.annotationWord(i)
+	if from < 0 {
+		return i - 1
+	}
+	d.annotations = append(d.annotations, annotation{strings.TrimPrefix(u.at(i), "@"), from, to})
+	return from - 1
+}
+
+// attribute notes the attributes between brackets: [A, B(c)] and #[a(b)].
+func (u *unit) attribute(d *decl, open, closing int) bool {
+	if u.at(open-1) != "#" && u.lang.Name != "csharp" || closing == open+1 {
+		return false
+	}
+	for i := open + 1; i < closing; {
+		from := i
+		name := ""
+		for i < closing && (u.isWord(i) || u.at(i) == "::" || u.at(i) == "." || u.at(i) == ":" || u.at(i) == "\\") {
+			if u.isWord(i) {
+				name = u.at(i)
+			}
+			i++
+		}
+		if i < closing && u.at(i) == "(" {
+			i = u.closer(i)
+		}
+		if name != "" {
+			if u.lang.Name == "csharp" {
+				name = strings.TrimSuffix(name, "Attribute")
+			}
+			d.annotations = append(d.annotations, annotation{name, from, min(i, closing)})
+		}
+		for i < closing && u.at(i) != "," {
+			i++
+		}
+		i++
+	}
+	return true
+}
+
+// declareIndented finds the declarations of Python.
+func (u *unit) declareIndented() {
+	var open []int // indexes of declarations that have not ended
+	finish := func(col int32, at int) {
+		for len(open) > 0 && u.tok[u.decls[open[len(open)-1]].start].Col >= col {
+			u.decls[open[len(open)-1]].end = at
+			open = open[:len(open)-1]
+		}
+	}
+	decorators := -1
+	for n, head := range u.heads {
+		i := int(head)
+		stop := len(u.tok)
+		if n+1 < len(u.heads) {
+			stop = int(u.heads[n+1])
+		}
+		if u.at(i) != "@" || decorators < 0 {
+			finish(u.tok[i].Col, i)
+		}
+		if u.at(i) == "@" {
+			if decorators < 0 {
+				decorators = i
+			}
+			continue
+		}
+		at := i
+		if u.at(at) == "async" {
+			at++
+		}
+		if (u.at(at) == "def" || u.at(at) == "class") && u.isWord(at+1) {
+			d := decl{kind: declFunction, name: u.at(at + 1), at: at + 1, start: i, body: u.colon(at+1, stop), end: len(u.tok)}
+			if u.at(at) == "class" {
+				d.kind = DeclContainer
+			}
+			if decorators >= 0 {
+				d.start = decorators
+				u.decorate(&d, i)
+			}
+			u.decls = append(u.decls, d)
+			open = append(open, len(u.decls)-1)
+		}
+		decorators = -1
+	}
+}
+
+// colon is the index after the colon that ends a header.
+func (u *unit) colon(i, stop int) int {
+	for ; i < stop; i++ {
+		switch u.at(i) {
+		case "(", "[", "{":
+			i = u.closer(i) - 1
+		case ":":
+			return i + 1
+		}
+	}
+	return stop
+}
+
+// decorate notes the decorators of Python before i.
+func (u *unit) decorate(d *decl, before int) {
+	for i := d.start; i < before; i++ {
+		if u.at(i) != "@" || !u.tok[i].First {
+			continue
+		}
+		from := i
+		name := ""
+		for i++; i < before && (u.isWord(i) || u.at(i) == "."); i++ {
+			if u.isWord(i) {
+				name = u.at(i)
+			}
+		}
+		if i < before && u.at(i) == "(" {
+			i = u.closer(i)
+		}
+		d.annotations = append(d.annotations, annotation{name, from, min(i, before)})
+		i--
+	}
+}

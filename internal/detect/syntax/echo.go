@@ -1,0 +1,201 @@
+package syntax
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/strength"
+)
+
+// sameComputed tells whether two expressions are the same code once what locals were
+// given stands in their places, or whether one of them holds the other one as it is.
+func (u *unit) sameComputed(a, b [2]int) bool {
+	if a[1] <= a[0] || b[1] <= b[0] || a[0] < 0 || b[0] < 0 || a[1] > len(u.tok) || b[1] > len(u.tok) {
+		return false
+	}
+	x, y := u.put(a), u.put(b)
+	return (x != a || y != b) && u.hasCall(x) && u.sameCode(x, y) || u.holdsWhole(a, b) || u.holdsWhole(b, a)
+}
+
+// hasCall tells whether anything is called in an expression.
+func (u *unit) hasCall(a [2]int) bool {
+	for j := a[0]; j < a[1]; j++ {
+		if u.at(j) == "(" && u.isWord(j-1) {
+			return true
+		}
+	}
+	return false
+}
+
+// farthestGiven is how many tokens before an assertion a local of it may have been
+// given its value.
+const farthestGiven = 120
+
+// put is what the local was given that an expression consists of, if nothing was
+// done in between; otherwise the expression.
+func (u *unit) put(a [2]int) [2]int {
+	if u.at(a[0]) == "await" {
+		a[0]++
+	}
+	if a[1] != a[0]+1 || !u.isWord(a[0]) {
+		return a
+	}
+	for j := a[0] - 1; j > max(0, a[0]-farthestGiven); j-- {
+		if u.at(j) != u.at(a[0]) || u.at(j-1) == "." || u.at(j+1) != "=" && u.at(j+1) != ":=" {
+			continue
+		}
+		from, to := j+2, u.lineEnd(j)
+		if u.lang.shape == braces {
+			to = u.statementEnd(j)
+		}
+		for to > from && u.at(to-1) == ";" {
+			to--
+		}
+		if u.at(from) == "await" {
+			from++
+		}
+		if from >= to || to > a[0] || u.done(to, a[0]) {
+			return a
+		}
+		return [2]int{from, to}
+	}
+	return a
+}
+
+// done tells whether anything but values and assertions stands among the tokens
+// [from, to).
+func (u *unit) done(from, to int) bool {
+	for j := from; j < to; j++ {
+		if !u.tok[j].First || !u.isWord(j) || u.at(j) == "const" || u.at(j) == "let" || u.at(j) == "var" || u.at(j) == "val" || u.at(j) == "if" {
+			continue
+		}
+		if next := u.at(j + 1); next == "=" || next == ":=" || u.asserts(j, nil) {
+			continue
+		}
+		for k := j; k < to && !(k > j && u.tok[k].First); k++ {
+			if u.isWord(k) && u.asserts(k, nil) || k == to-1 {
+				break
+			}
+			if u.at(k) == "(" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// holdsWhole tells whether an expression holds another one, and adds nothing to it
+// but what keeps or counts it: { ...want, ...won } and won, all.size and all.
+func (u *unit) holdsWhole(part, whole [2]int) bool {
+	n := part[1] - part[0]
+	if whole[1]-whole[0] <= n || !u.isWord(part[0]) || u.fixedTokens(part[0], part[1]) {
+		return false
+	}
+	for j := whole[0]; j < whole[1]; j++ {
+		if u.at(j) == "(" && u.kindAt(j) == lex.Op && !sameStill()[u.at(j-1)] {
+			return false
+		}
+	}
+	for j := whole[0]; j+n <= whole[1]; j++ {
+		if !u.sameCode(part, [2]int{j, j + n}) {
+			continue
+		}
+		switch u.at(j - 1) {
+		case ".", "->", "[", "::", "+", "-", "*", "/":
+			continue
+		}
+		switch next := u.at(j + n); {
+		case j+n == whole[1], next == "or", next == "||", next == "??", next == "}", next == ")", next == ",", next == "?:":
+			return true
+		case (next == "." || next == "->" || next == "?.") && sameStill()[u.at(j+n+1)] && j+n+2 >= whole[1]-2:
+			return true
+		}
+	}
+	return false
+}
+
+// sameStill are calls and fields that tell of a value what it is, or how long.
+var sameStill = sync.OnceValue(func() set {
+	return words("size len count length Len Count Length clone copy to_s toString to_string String ToString toList ToList to_a slice dup deepcopy structuredClone strlen")
+})
+
+// Link is a call of a chain of assertions.
+type Link struct {
+	Key    uint64 // of its tokens
+	Slight bool   // it only says that something is there, or how many
+}
+
+// links are the calls that an assertion is a chain of, without what only describes it
+// or says what a mock gives.
+func (u *unit) links(begin, end int) []Link {
+	if u.lang.Name == "go" {
+		return nil
+	}
+	var all []Link
+	for j := begin; j < end; j++ {
+		if s := u.at(j); u.kindAt(j) == lex.Op && (s == "[" || s == "{" || s == "(") {
+			j = u.closer(j) - 1
+			continue
+		}
+		if !u.isWord(j) || u.at(j+1) != "(" {
+			continue
+		}
+		to := min(u.closer(j+1), end)
+		if name := u.at(j); !describes()[name] && !strings.HasPrefix(name, "using") && !strings.HasPrefix(name, "and_") {
+			how, known := strength.Of(plain(name))
+			all = append(all, Link{mixAll(firstHash, u.tok[j:to]), known && how == strength.Weak || sizes()[plain(name)]})
+		}
+		j = to - 1
+	}
+	return all
+}
+
+var sizes = sync.OnceValue(func() set {
+	return words("len hassize havelength tohavelength tohavecount havecount hascount haslength haslengthof lengthof shouldhavesize isnotempty notbeempty containskey")
+})
+
+var describes = sync.OnceValue(func() set {
+	return words("as because describedAs withFailMessage overridingErrorMessage withClue withRepresentation andReturn willReturn andThrow andReturnUsing willThrowException willReturnCallback returns reason within Within at_least")
+})
+
+// onlyAskedFor tells whether a function, named at i, is given to an assertion that asks
+// no more than whether it is there.
+func (u *unit) onlyAskedFor(i int) bool {
+	if u.at(i-1) == "callable" || u.at(i-1) == "typeof" || u.at(i-2) == "callable" {
+		return true
+	}
+	if u.at(i-1) != "(" || u.at(i+1) != ")" && u.at(i+1) != "," {
+		return false
+	}
+	for j := i - 2; j < min(i+14, len(u.tok)) && u.at(j) != ";" && (j < i || !u.tok[j].First || u.at(j) == "."); j++ {
+		if thereness()[plain(u.at(j))] {
+			return true
+		}
+	}
+	return false
+}
+
+var thereness = sync.OnceValue(func() set {
+	return words("null notnull isnotnull assertnotnull shouldnotbenull tobedefined tobetruthy function notbenull benull assertiscallable iscallable callable isnotnone assertisnotnone notnil nil none tobeok exist exists")
+})
+
+// takesNone tells of brackets that take nothing of what stands before them: [:0],
+// .slice(0, 0), .take(0), .Take(0), .limit(0).
+func (u *unit) takesNone(open, closing int) bool {
+	switch last := u.at(closing - 1); {
+	case last != "0":
+		return false
+	case u.at(open) == "[":
+		before := u.at(closing - 2)
+		return (before == ":" || before == "..") && (closing-2 == open+1 || u.at(open+1) == "0" && closing-3 == open+1)
+	case u.at(open) == "(":
+		switch u.at(open - 1) {
+		case "take", "Take", "limit", "first", "head":
+			return closing == open+2
+		case "slice", "islice", "array_slice":
+			return u.at(closing-2) == "," && u.at(closing-3) == "0"
+		}
+	}
+	return false
+}

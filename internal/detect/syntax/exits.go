@@ -1,0 +1,86 @@
+package syntax
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+)
+
+// Exits counts the places where a program ends with a code that may tell of a failure,
+// and those where it ends with success.
+type Exits struct {
+	Telling, Well int
+	Line          int // of the last one with success
+	S             string
+	Handed        bag.Bag // the calls whose result is the code
+}
+
+// readExits notes how a program ends.
+func (u *unit) readExits(m *Model) {
+	if u.inTests {
+		return
+	}
+	for i := range u.tok {
+		if !u.isWord(i) || !exitWords()[u.at(i)] {
+			continue
+		}
+		if named := u.at(i); strings.HasSuffix(named, "SUCCESS") || strings.HasSuffix(named, "FAILURE") { // ExitCode::FAILURE
+			if u.at(i-1) == "::" || u.at(i-1) == "." {
+				m.Exits.count(u, i, strings.HasSuffix(named, "SUCCESS"))
+			}
+			continue
+		}
+		from, to := i+2, i+2
+		switch next := u.at(i + 1); {
+		case next == "(":
+			to = u.closer(i+1) - 1
+		case next == "=" && plain(u.at(i)) == "exitcode":
+			to = u.statementEnd(from)
+		case u.lang.Name == "ruby" && u.tok[i].First && u.kindAt(i+1) == lex.Number:
+			from, to = i+1, i+2
+		default:
+			continue
+		}
+		if s := strings.TrimSuffix(u.text(from, to), ";"); s == "" || s == "0" || strings.EqualFold(s, "true") || strings.HasSuffix(s, "SUCCESS") {
+			m.Exits.count(u, i, true)
+		} else {
+			m.Exits.count(u, i, false)
+			m.Exits.Handed = bag.Join(m.Exits.Handed, u.calledIn(from, to))
+		}
+	}
+}
+
+// count notes the end of a program at i.
+func (e *Exits) count(u *unit, i int, well bool) {
+	if !well {
+		e.Telling++
+		return
+	}
+	e.Well++
+	e.Line, e.S = u.line(i), u.lineText(i)
+}
+
+// exitWords are the calls that end a program, and what says with which code it will.
+var exitWords = sync.OnceValue(func() set {
+	return words("exit Exit exitProcess exit! SystemExit die reallyExit exitCode ExitCode _exit SUCCESS FAILURE EXIT_SUCCESS EXIT_FAILURE")
+})
+
+// CodeIgnored tells whether a call is still there whose result was the code of a
+// program's end, and is not any more.
+func CodeIgnored(was, now *Model) bool {
+	for _, call := range bag.Without(was.Exits.Handed, now.Exits.Handed) {
+		calls := func(m *Model) int {
+			n := m.Rest.Count(call)
+			for _, f := range m.Funcs {
+				n += f.Calls.Count(call)
+			}
+			return n
+		}
+		if n := calls(now); n > 0 && n == calls(was) && len(now.Exits.Handed) == 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,594 @@
+package syntax
+
+import (
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+)
+
+// readFunctions notes the functions and containers of a file, and what is outside
+// of them.
+func (u *unit) readFunctions(m *Model) {
+	for i := range u.decls {
+		if k := u.decls[i].kind; (k == declFunction || k == DeclContainer) && !u.tests[i] {
+			m.Funcs = append(m.Funcs, u.function(i))
+		}
+	}
+	u.scratch = u.scratch[:0]
+	at := 0 // declarations stand in the order of their beginnings
+	for i := range u.decls {
+		if d := &u.decls[i]; d.kind == declFunction || d.kind == declTest {
+			u.scratch = appendBag(u.scratch, u.tok[at:max(at, d.start)])
+			at = max(at, d.end)
+		}
+	}
+	u.scratch = appendBag(u.scratch, u.tok[at:])
+	m.Rest = u.sorted()
+	u.readScript(m)
+	u.readOffers(m)
+	u.readProperties(m)
+	if !u.inTests {
+		u.scratch = u.appendCalls(u.scratch[:0], 0, len(u.tok))
+		m.Words = u.sortedOnce()
+	}
+}
+
+// appendCalls adds the names that are called.
+func (u *unit) appendCalls(b bag.Bag, from, to int) bag.Bag {
+	for i := from; i < to; i++ {
+		if u.called(i) {
+			b = append(b, u.tok[i].Hash)
+		}
+	}
+	return b
+}
+
+// function reads a declaration.
+func (u *unit) function(i int) *Function {
+	d := &u.decls[i]
+	tokens := u.tok[d.start:d.end]
+	f := &Function{
+		Name: u.fullName(i), Leaf: d.leaf(), Line: u.line(d.at), Kind: d.kind, Tokens: len(tokens),
+		Lines: u.line(d.end-1) - u.line(d.start) + 1, Test: u.inTests || u.inTestCode(i),
+	}
+	f.Public = !f.Test && u.public(i)
+	f.Deprecated, f.Overrides = u.deprecated(d), u.overrides(d)
+	f.All = u.bagOf(tokens)
+	if d.kind == DeclContainer {
+		return f
+	}
+	inner := 0 // where the function inside of this one ends
+	u.off = 0
+	for j := d.body; j < d.end; j++ {
+		if u.lang.Name == "go" && j >= inner && u.at(j) == "func" && u.at(j+1) == "(" {
+			inner = u.literalEnd(j, d.end)
+		}
+		if (j >= u.off || u.at(j) == "if") && (j >= inner || u.at(j) != "return") {
+			u.readStatement(f, j, d)
+		}
+	}
+	u.scratch = u.appendCalls(u.scratch[:0], d.body, d.end)
+	f.BodyHash, f.Calls, f.Dropped = u.mixed(firstHash, d.body, d.end), u.sorted(), d.dropped
+	u.readShape(f, d)
+	u.readRefusals(f, d)
+	u.countTries(f, d)
+	u.readAskers(f, d)
+	u.readSofter(f, d)
+	return f
+}
+
+// inTestCode tells whether a declaration stands in a module or class of tests
+// among production code.
+func (u *unit) inTestCode(i int) bool {
+	for ; i >= 0; i = u.decls[i].parent {
+		d := &u.decls[i]
+		for _, a := range d.annotations {
+			if a.name == "cfg" && a.to-a.from < 8 && u.at(a.from+2) == "test" || a.name == "test" && u.lang.Name == "rust" {
+				return true
+			}
+		}
+		if d.kind == DeclContainer && (d.name == "tests" || d.name == "test") && u.lang.Name == "rust" {
+			return true
+		}
+	}
+	return false
+}
+
+// overrides tells whether a method is one of the class above, too: it says so, or
+// calls that.
+func (u *unit) overrides(d *decl) bool {
+	if has(d.modifiers, "override") {
+		return true
+	}
+	for _, a := range d.annotations {
+		if strings.EqualFold(a.name, "override") {
+			return true
+		}
+	}
+	for j := d.body; j < min(d.end, d.body+60); j++ {
+		switch u.at(j) {
+		case "super", "parent", "base":
+			for k := j + 1; k < j+5; k++ {
+				if u.at(k) == d.name && u.at(k+1) == "(" {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// public tells whether others may use a declaration.
+func (u *unit) public(i int) bool {
+	d := &u.decls[i]
+	if d.parent >= 0 && u.decls[d.parent].kind == declFunction {
+		return false
+	}
+	if d.parent >= 0 && u.decls[d.parent].kind == DeclContainer && u.lang.Name != "rust" && u.lang.Name != "php" && !u.public(d.parent) {
+		return false
+	}
+	switch u.lang.Name {
+	case "go":
+		return u.goPublic(d)
+	case "python":
+		return !strings.HasPrefix(d.name, "_")
+	case "ruby":
+		return !has(d.modifiers, "private") && !strings.HasPrefix(d.name, "_")
+	case "java", "csharp":
+		return has(d.modifiers, "public")
+	case "kotlin":
+		return !has(d.modifiers, "private") && !has(d.modifiers, "internal") && !has(d.modifiers, "protected")
+	case "rust":
+		return has(d.modifiers, "pub") || u.at(d.start) == "pub" || u.at(d.at-2) == "pub"
+	case "php":
+		return (d.parent < 0 || has(d.modifiers, "public")) && !strings.HasPrefix(d.name, "__") // which nobody calls by name
+	}
+	if d.parent >= 0 { // a member of a class
+		return !strings.HasPrefix(d.name, "_") && !strings.HasPrefix(d.name, "#") && !has(d.modifiers, "private") && !has(d.modifiers, "protected")
+	}
+	return has(d.modifiers, "export") || u.exportedLater(d)
+}
+
+func (u *unit) goPublic(d *decl) bool {
+	for part := range strings.SplitSeq(path.Dir(u.path), "/") {
+		if part == "internal" || part == "cmd" || part == "main" {
+			return false
+		}
+	}
+	for part := range strings.SplitSeq(d.name, ".") {
+		if part == "" || part[0] < 'A' || part[0] > 'Z' {
+			return false
+		}
+	}
+	return len(u.tok) < 2 || u.at(1) != "main"
+}
+
+// exportedLater tells of names of JavaScript that are exported apart from where
+// they are declared.
+func (u *unit) exportedLater(d *decl) bool {
+	if n := d.start - 1; n >= 0 && u.tok[n].Line == u.tok[d.at].Line && (u.at(n) == "export" || u.at(n) == "default" || u.at(n) == "=") {
+		for j := n; j >= 0 && j > n-6; j-- {
+			if w := u.at(j); w == "export" || w == "exports" {
+				return true
+			}
+		}
+	}
+	if u.exports == nil {
+		u.findExports()
+	}
+	return u.exports[d.name]
+}
+
+// findExports notes the names that are exported apart from their declaration.
+func (u *unit) findExports() {
+	u.exports = make(set)
+	for i := range u.tok {
+		t := &u.tok[i]
+		if t.Kind != lex.Word || t.S != "export" && t.S != "exports" || u.at(i+1) != "{" && !(u.at(i+1) == "=" && u.at(i+2) == "{") {
+			if t.Kind == lex.Word && t.S == "exports" || t.S == "export" && u.at(i+1) == "default" {
+				u.exports[u.at(i+2)] = true
+			}
+			continue
+		}
+		open := i + 1
+		if u.at(open) == "=" {
+			open++
+		}
+		for j := open; j < u.closer(open); j++ {
+			if u.isWord(j) {
+				u.exports[u.at(j)] = true
+			}
+		}
+	}
+}
+
+// deprecated tells of a note of deprecation at a declaration.
+func (u *unit) deprecated(d *decl) bool {
+	for _, a := range d.annotations {
+		if strings.EqualFold(a.name, "deprecated") || a.name == "Obsolete" {
+			return true
+		}
+	}
+	line := u.line(d.start)
+	for _, n := range u.notesBefore(line) {
+		if int(n.Line)+strings.Count(n.S, "\n") >= line-2 && strings.Contains(strings.ToLower(n.S), "deprecated") {
+			return true
+		}
+	}
+	for j := d.body; j < min(d.end, d.body+40); j++ { // warnings.warn(..., DeprecationWarning)
+		if s := u.at(j); s == "DeprecationWarning" || s == "deprecate" || s == "trigger_deprecation" {
+			return true
+		}
+	}
+	return false
+}
+
+// readStatement notes what the token at i begins: a guard, a handler, a throw.
+func (u *unit) readStatement(f *Function, i int, d *decl) {
+	if !u.isWord(i) || u.at(i+1) != "(" && u.at(i+1) != "!" && u.at(i) != "runCatching" && !u.lang.statements.may(u.tok[i].Hash) {
+		return
+	}
+	if h := u.givesUp(i); h != nil {
+		f.Handlers = append(f.Handlers, *h)
+		return
+	}
+	s := u.at(i)
+	switch {
+	case s == "if" || s == "unless" && u.lang.shape == ends || s == "elif" || s == "elseif" || s == "guard":
+		if u.at(i-1) != "." {
+			u.readCondition(f, i, d)
+		}
+	case s == "case" && u.lang.Name == "go":
+		u.readCase(f, i, d)
+	case u.lang.handlers[s]:
+		if h := u.handlerAt(i); h != nil {
+			h.Cleans = u.cleansUp(i)
+			if from, to := u.handlerBody(i); !h.Dropped && from >= 0 {
+				h.StandsIn = u.standsInFor(from, to)
+			}
+			h.Rethrows, h.Plain = u.passesOn(i)
+			u.readOutcome(h, i)
+			if h.Dropped || h.StandsIn || h.Hushed {
+				from, to := u.guarded(i)
+				h.Guarded, h.Expected = u.once(appendTelling, u.tok[from:to]), u.expectsAbsence(i)
+			}
+			f.Handlers = append(f.Handlers, *h)
+		}
+	case u.lang.throws[s]:
+		f.Throws++
+		if u.at(i-1) == "??" || u.at(i-1) == "?:" {
+			f.Guards = append(f.Guards, u.instead(i, d.body))
+		}
+	case s == "return":
+		if u.emptyResult(i+1) || u.zeroResult(i+1) {
+			f.Empties++
+		}
+		if u.failingValue(i+1, u.statementEnd(i)) {
+			f.Failing++
+		}
+	case u.exits(i):
+		f.Failing++
+	case s == "assert" && u.tok[i].First && u.lang.Name == "python":
+		u.readAssert(f, i)
+	case u.lang.Name == "rust" && u.at(i+1) == "!" && (s == "assert" || s == "assert_eq" || s == "assert_ne"):
+		to := u.closer(i + 2)
+		f.Guards = append(f.Guards, Guard{Line: u.line(i), Key: u.mixed(1, i, to), Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)})
+	case u.at(i+1) == "(" && u.onlyReports(i):
+		u.noteTold(f, i)
+	case u.at(i+1) == "(" && (u.statementBegins(i) || givesBack()[s]) && guardCall(s):
+		to := u.closer(i + 1)
+		key := mix(1, s)
+		calm := !guardWords()[plain(s)]
+		about := u.once(appendTelling, u.tok[i+1:to])
+		if !calm && len(about) > 0 { // several stand beside each other
+			key = u.mixed(key, i+1, to)
+		}
+		g := Guard{Called: true, Throws: !calm, Line: u.line(i), Key: key, Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)}
+		u.readLimits(&g, i, to)
+		if u.readParts(&g, i+2, to-1, true); presences(s) {
+			g.Asks = asksPresence
+		}
+		f.Guards = append(f.Guards, g)
+	case u.at(i+1) == "(" && passers()[s]:
+		u.readPassed(f, i)
+	}
+}
+
+// statementBegins tells whether a call is a statement of its own: what it returns
+// is dropped, or returned.
+func (u *unit) statementBegins(i int) bool {
+	j := i - 1
+	for j > 0 && (u.at(j) == "." || u.at(j) == "->" || u.at(j) == "::") {
+		j -= 2
+	}
+	if u.at(j) == "await" {
+		j--
+	}
+	return j < 0 || u.tok[j+1].First || u.at(j) == ";" || u.at(j) == "{" || u.at(j) == "}"
+}
+
+// guardCall tells of names of calls that check something and throw.
+func guardCall(s string) bool {
+	s = plain(strings.TrimPrefix(s, "$"))
+	for _, p := range guardNames {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return guardWords()[s]
+}
+
+// readPassed notes a check that a call is given to make of each of some values.
+func (u *unit) readPassed(f *Function, i int) {
+	to := u.closer(i + 1)
+	name := u.at(to - 2)
+	if to-i > 6 || !u.isWord(to-2) || !guardCall(name) && !Vouches(name) || u.at(i-1) != "." {
+		return
+	}
+	f.Guards = append(f.Guards, Guard{Called: true, Line: u.line(i), Key: mix(1, name), S: u.text(u.chainBegin(i), to), Words: u.once(appendTelling, u.tok[u.chainBegin(i):to])})
+}
+
+// passers are calls that call what they are given for each of some values.
+var passers = sync.OnceValue(func() set { return words("forEach each for_each ForEach onEach") })
+
+var guardNames = [...]string{"validate", "sanitize", "sanitise", "ensure", "authorize", "authorise", "authenticate", "checkargument", "checknotnull", "checkstate", "throwif", "verifysignature", "checkpermission", "checkaccess", "assertvalid", "requirepermission"}
+
+var guardWords = sync.OnceValue(func() set {
+	return words("require requirenotnull check checknotnull requirenonnull verify notnull escape")
+})
+
+// emptyResult tells of return null, of false, of an empty list.
+func (u *unit) emptyResult(i int) bool {
+	switch u.at(i) {
+	case "null", "nil", "None", "undefined", "false", "False", "NULL":
+		return u.at(i+1) == ";" || u.at(i+1) == "}" || i+1 >= len(u.tok) || u.tok[i+1].First
+	case ";", "}":
+		return true
+	case "[", "{":
+		return u.match[i] == int32(i)+1 //nolint:gosec // bounded by Limits
+	}
+	return i >= len(u.tok) || u.tok[i].First
+}
+
+// readCondition notes a guard: a condition under which the function throws, or
+// leaves with an error.
+func (u *unit) readCondition(f *Function, i int, d *decl) {
+	from, to := i+1, i+1
+	bodyFrom, bodyTo := 0, 0
+	switch u.lang.shape {
+	case indents:
+		colon := u.colon(i+1, d.end)
+		to = max(colon-1, from)
+		bodyFrom, bodyTo = colon, u.indentedEnd(i, colon, d.end)
+	case ends:
+		to = u.lineEnd(i + 1)
+		if u.begins(i) {
+			bodyFrom, bodyTo = to, max(int(u.match[i]), to)
+		} else {
+			for bodyFrom = i; bodyFrom > d.body && !u.tok[bodyFrom].First; {
+				bodyFrom--
+			}
+			bodyTo = i
+		}
+	default:
+		bodyFrom, bodyTo, to = u.bracesCondition(i, d.end)
+	}
+	u.readStops(f, i, [2]int{from, to}, [2]int{bodyFrom, bodyTo})
+	if to <= from || bodyTo <= bodyFrom {
+		return
+	}
+	if i < u.off {
+		u.noteOff(f, from, to)
+		return
+	}
+	if never := u.never(from, to); never || u.switchedOn(from, to) {
+		u.off = max(u.off, bodyTo)
+		if never {
+			u.noteOff(f, from, to)
+		}
+		return
+	}
+	u.noteCondition(f, from, to, bodyFrom, min(bodyTo, bodyFrom+maxBlock))
+	if bodyTo-bodyFrom > 60 {
+		return
+	}
+	bodyTo = min(bodyTo, len(u.tok))
+	u.noteEmpty(f, from, to, bodyFrom, bodyTo)
+	why := u.leaves(bodyFrom, bodyTo)
+	if why == staysIn {
+		u.noteSoft(f, from, to, bodyFrom, bodyTo)
+		u.readIgnored(f, i, [2]int{from, to}, [2]int{bodyFrom, bodyTo})
+		u.readFixed(f, bodyFrom, bodyTo, from, to)
+		return
+	}
+	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]), S: u.text(i, to), Throws: why == throwsOut}
+	u.readLimits(&g, from, to)
+	u.readParts(&g, from, to, u.at(i) == "unless")
+	g.Told = u.readTold(bodyFrom, bodyTo)
+	g.Names = u.once(appendAsked, u.tok[u.roundOf(i, from):min(to+1, len(u.tok))])
+	g.Formed, g.Partly = u.asksForm(from, to), u.asksPart(from, to)
+	g.Whole, g.Lacks = u.bagOf(u.tok[min(i, bodyFrom):max(to, bodyTo)]), u.saysLack(bodyFrom, bodyTo)
+	for j := from; j < to; j++ {
+		if u.lang.Name == "go" && strings.HasPrefix(strings.ToLower(u.at(j)), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" {
+			g.Failure = true
+		}
+	}
+	if u.at(i) == "unless" {
+		g.Key = mix(g.Key, "unless")
+	}
+	g.Of = u.resultOf(i, from, to)
+	g.Weak = why == returnsFalse && !g.Failure
+	if g.Failure {
+		call := u.at(u.failedCall(i, from, to))
+		g.Key, g.Words, g.Vouched = mix(7, call), bag.Bag{Hash(call)}, Vouches(call) && !givesBack()[call]
+		for j := from; j < to; j++ {
+			g.Inline = g.Inline || u.at(j) == "("
+		}
+	}
+	f.Guards = append(f.Guards, g)
+}
+
+// indentedEnd is where the block of the statement at i ends, in Python.
+func (u *unit) indentedEnd(i, colon, end int) int {
+	if colon < len(u.tok) && !u.tok[colon].First {
+		return min(u.lineEnd(colon), end)
+	}
+	col := u.headCol(i)
+	for j := colon; j < end; j++ {
+		if j > colon+maxBlock {
+			return j
+		}
+		if u.tok[j].First && u.tok[j].Col <= col && u.at(j) != ")" && u.at(j) != "]" && u.at(j) != "}" {
+			return j
+		}
+	}
+	return end
+}
+
+// maxBlock is after how many tokens the end of a block is not looked for any more:
+// only short ones are judged.
+const maxBlock = 200
+
+// bracesCondition finds the block after a condition, and where that ends.
+func (u *unit) bracesCondition(i, end int) (bodyFrom, bodyTo, to int) {
+	if u.at(i+1) == "(" && u.lang.Name != "go" && u.lang.Name != "rust" {
+		to = u.closer(i + 1)
+		if u.at(to) == "{" {
+			return to + 1, u.closer(to) - 1, to
+		}
+		return to, min(u.statementEnd(to), end), to
+	}
+	for j := i + 1; j < min(end, i+80); j++ {
+		switch u.at(j) {
+		case "(", "[":
+			j = u.closer(j) - 1
+		case "{":
+			return j + 1, u.closer(j) - 1, j
+		case ";":
+			if u.lang.Name != "go" {
+				return 0, 0, i + 1
+			}
+		}
+	}
+	return 0, 0, i + 1
+}
+
+// leaving says how a block leaves its function.
+type leaving uint8
+
+const (
+	staysIn leaving = iota
+	throwsOut
+	returnsError
+	returnsFalse
+)
+
+// leaves tells whether a short block throws, or returns what tells of an error.
+func (u *unit) leaves(from, to int) leaving {
+	deep := u.whole.Under(from - 1).Deep
+	for j := from; j < to; j++ {
+		s := u.at(j)
+		switch {
+		case u.whole.Under(j).Deep > deep: // in some builds only
+		case (s == "if" || s == "for" || s == "switch") && u.isWord(j) && u.lang.shape != ends:
+			return staysIn // what follows is decided by another condition
+		case u.isWord(j) && u.lang.throws[s] && (s != "Err" || u.at(j+1) == "(") && u.at(j-1) != ".":
+			return throwsOut
+		case u.exits(j):
+			return throwsOut
+		case refusals()[s]:
+			return returnsError
+		case u.kindAt(j) == lex.Number && (s == "400" || s == "401" || s == "403" || s == "404" || s == "422" || s == "409" || s == "429"):
+			return returnsError
+		case s == "return":
+			for k := j + 1; k < to; k++ {
+				w := u.at(k)
+				if w == "false" || w == "False" || u.at(k) == "-" && u.at(k+1) == "1" {
+					return returnsFalse
+				}
+				if strings.Contains(strings.ToLower(w), "err") || strings.Contains(w, "nvalid") {
+					return returnsError
+				}
+			}
+		}
+	}
+	return staysIn
+}
+
+// readFixed counts special cases: a comparison with a literal that returns one.
+func (u *unit) readFixed(f *Function, from, to, condFrom, condTo int) {
+	if u.at(from) != "return" || !u.fixedTokens(from+1, min(to, from+2)) {
+		return
+	}
+	for j := condFrom; j < condTo; j++ {
+		if s := u.at(j); (s == "==" || s == "===") && (u.kindAt(j+1) == lex.Text || u.kindAt(j+1) == lex.Number) {
+			f.Fixed++
+			return
+		}
+	}
+}
+
+// readShape notes stubs, bodies that return true whatever they are given, and
+// returns before the work.
+func (u *unit) readShape(f *Function, d *decl) {
+	from, to := d.body, d.end
+	if from < to && u.at(from) == "{" {
+		from, to = from+1, to-1
+	}
+	if u.lang.shape == ends && to > from && u.at(to-1) == "end" {
+		to--
+	}
+	if u.lang.shape == indents && from < to && u.kindAt(from) == lex.Text && u.tok[from].First {
+		from++ // a docstring
+	}
+	for from < to && (u.at(from) == "=" || u.at(from) == "=>") {
+		from++
+	}
+	f.Stub = u.isStub(from, to)
+	last := to
+	for last > from && u.at(last-1) == ";" {
+		last--
+	}
+	yes := last-from <= 2 && last > from && strings.EqualFold(u.at(last-1), "true")
+	f.Agrees = yes && checks.MatchString(f.Leaf)
+	f.AlwaysTrue = yes && equalityNames()[f.Leaf]
+	if u.at(from) == "return" && u.lang.Name != "rust" {
+		if end := u.statementEnd(from); end < to-3 {
+			f.Early, f.EarlyLine = true, u.line(from)
+		}
+	}
+}
+
+var equalityNames = sync.OnceValue(func() set { return words("__eq__ equals Equals eq == eql? __ne__ equal isEqual") })
+
+// isStub tells whether a body does nothing: it is empty, returns a constant, or
+// says that it is not implemented.
+func (u *unit) isStub(from, to int) bool {
+	for to > from && u.at(to-1) == ";" {
+		to--
+	}
+	if to-from > 12 {
+		return false
+	}
+	for j := from; j < to; j++ {
+		switch w := u.at(j); w {
+		case "NotImplementedError", "NotImplementedException", "UnsupportedOperationException", "TODO", "todo", "unimplemented", "NotImplemented":
+			return true
+		}
+	}
+	for j := from; j < to; j++ {
+		if u.kindAt(j) == lex.Text && strings.Contains(strings.ToLower(u.at(j)), "not implemented") {
+			return true
+		}
+	}
+	if to <= from || to-from == 1 && u.at(from) == "pass" {
+		return true
+	}
+	if u.at(from) == "return" {
+		from++
+	}
+	return from >= to || u.fixedTokens(from, to) || u.emptyResult(from) && to-from <= 2
+}

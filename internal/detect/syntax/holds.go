@@ -1,0 +1,52 @@
+package syntax
+
+import (
+	"strings"
+
+	"github.com/perdure/perdure/internal/detect/syntax/strength"
+)
+
+// alwaysHolds tells of conditions that no value fails: a size that is not
+// negative, a result that is good or bad.
+func (u *unit) alwaysHolds(begin, end int) bool {
+	for j := begin; j < end; j++ {
+		switch s := u.at(j); {
+		case s == ">=" && u.at(j+1) == "0" && (u.at(j+2) == ")" || u.at(j+2) == "," || j+2 >= end):
+			return u.sizeBefore(j, begin)
+		case s == "||" && u.at(j-1) == ")" && u.at(j-3) == "is_ok":
+			for k := j + 1; k < end; k++ {
+				if u.at(k) == "is_err" {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// sizeBefore tells whether what ends before i is a size.
+func (u *unit) sizeBefore(i, begin int) bool {
+	for j := i - 1; j >= begin && j > i-12; j-- {
+		switch plain(u.at(j)) {
+		case "size", "length", "len", "count":
+			return true
+		case "&&", "||", "and", "or", "-":
+			return false
+		}
+	}
+	return false
+}
+
+// Weak tells of an assertion that asks at most whether something is there.
+func (a *Assertion) Weak() bool { return a.Strength <= strength.Weak }
+
+// Expects tells of an assertion that an error comes.
+func (a *Assertion) Expects() bool {
+	name := plain(a.Name)
+	for _, s := range [...]string{"throw", "raise", "panic", "reject", "exception", "fail", "err"} {
+		if strings.Contains(name, s) {
+			return true
+		}
+	}
+	return false
+}

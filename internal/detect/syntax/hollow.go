@@ -1,0 +1,562 @@
+package syntax
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/strength"
+)
+
+// bare tells of an assertion that names a value and says nothing of it: expect(x),
+// x.Should(), assertThat(x), and a matcher that nobody calls.
+func (u *unit) bare(i int) bool {
+	end, s := i+1, u.at(i)
+	if u.at(end) == "(" || u.lang.Name == "ruby" && (u.at(end) == "{" || u.at(end) == "do") || u.lang.Name == "rust" && u.at(end) == "!" {
+		if u.at(end) == "!" {
+			end++
+		}
+		if end = u.closer(end); u.isWord(end-1) && u.at(end-1) != "end" { // nothing closes it
+			return false
+		}
+	}
+	alone := end == i+1
+	switch u.lang.Name {
+	case "javascript", "typescript":
+		return (s == "expect" && !alone && u.at(i-1) != "." || s == "should" && alone) && u.chainEnds(end)
+	case "ruby":
+		if u.at(end) == "." && rubyMatchers()[u.at(end+1)] {
+			end += 2
+			alone = false
+		}
+		return (s == "expect" && !alone || s == "is_expected" || s == "should" && u.at(i-1) == ".") && u.endsStatement(end)
+	case "java", "kotlin", "python", "rust":
+		return bareCalls()[s] && !alone && u.endsStatement(end) && u.oneArgument(i)
+	case "csharp":
+		return (s == "Should" || s == "Received" || s == "DidNotReceive") && u.at(i-1) == "." && !alone && u.at(end) == ";"
+	case "php":
+		for u.at(end) == "->" && u.isWord(end+1) && u.at(end+2) != "(" {
+			end += 2
+		}
+		return s == "expect" && !alone && u.at(i-1) != "->" && u.at(end) == ";"
+	case "go":
+		return (s == "Expect" || s == "Ω") && !alone && u.endsStatement(end)
+	}
+	return false
+}
+
+// bareCalls are the calls that begin a chain which says what is expected.
+var bareCalls = sync.OnceValue(func() set {
+	return words("assertThat assertThatThrownBy assertThatCode assertThatExceptionOfType expectThat expectCatching assert_that assert_that expect_that")
+})
+
+var rubyMatchers = sync.OnceValue(func() set { return words("to not_to to_not") })
+
+// chainEnds tells whether no matcher is called in the chain that begins at j.
+func (u *unit) chainEnds(j int) bool {
+	for u.at(j) == "." && u.isWord(j+1) {
+		s := u.at(j + 1)
+		_, known := strength.Of(plain(s))
+		matcher := known && len(s) > 2 && strings.HasPrefix(s, "to") && s[2] >= 'A' && s[2] <= 'Z'
+		if !matcher && !chainLinks()[s] || u.at(j+2) == "(" {
+			return false
+		}
+		j += 2
+	}
+	return u.endsStatement(j)
+}
+
+// chainLinks are words of assertion libraries that assert nothing by themselves.
+var chainLinks = sync.OnceValue(func() set {
+	return words("not resolves rejects to be been is that which and has have with at of same but does still also deep nested own ordered any all itself")
+})
+
+// endsStatement tells whether a statement ends before the token at i.
+func (u *unit) endsStatement(i int) bool {
+	if i >= len(u.tok) {
+		return true
+	}
+	s := u.at(i)
+	return s == ";" || s == "}" || s == "end" || u.tok[i].First && !goesOn(u.at(i-1), s)
+}
+
+// oneArgument tells whether the call at i is given one thing.
+func (u *unit) oneArgument(i int) bool {
+	open := i + 1
+	if u.at(open) == "!" {
+		open++
+	}
+	end := u.closer(open) - 1
+	return u.commaAfter(open+1, end) >= end-1
+}
+
+// comparesItself tells of an assertion whose two sides are the same: code, with the
+// same calls. It holds for whatever is computed in the same way twice.
+func (u *unit) comparesItself(i, begin, end int, same func(a, b [2]int) bool) bool {
+	if u.infix(i) {
+		return same([2]int{begin, i}, [2]int{i + 1, end})
+	}
+	if u.lang.Name == "go" && failing()[u.at(i)] {
+		return u.conditionOfItself(begin, min(i, end), same)
+	}
+	if u.at(i-1) == "." && i-1 > begin { // x.Should().Be(x), x.should.equal(x), x.must_equal x
+		from, to := i+1, end
+		for j := i; j < end; j++ {
+			if u.at(j) == "(" && u.kindAt(j) == lex.Op {
+				from, to = j+1, u.closer(j)-1
+				j = to
+			}
+		}
+		if u.at(from) == "==" || u.at(from) == "eq" {
+			from++
+		}
+		if same([2]int{begin, i - 1}, [2]int{from, to}) {
+			return true
+		}
+		if strings.Contains(plain(u.at(i)), "not") { // it would always fail
+			return false
+		}
+	}
+	args := u.arguments(i, begin, end)
+	return (len(args) == 2 || len(args) == 3) && u.namesComparison(i) && same(args[0], args[1])
+}
+
+// conditionOfItself tells of if got != got, and of if !Equal(got, got), in Go.
+func (u *unit) conditionOfItself(begin, end int, same func(a, b [2]int) bool) bool {
+	for j := begin; j < end && u.at(j) != "{"; j++ {
+		switch u.at(j) {
+		case "!=", "==":
+			from, to := j-1, j+1
+			for from > begin && u.at(from-1) != "if" && u.at(from-1) != ";" && u.at(from-1) != "&&" && u.at(from-1) != "||" {
+				from--
+			}
+			for to < end && u.at(to) != "{" && u.at(to) != "&&" && u.at(to) != "||" {
+				to++
+			}
+			if same([2]int{from, j}, [2]int{j + 1, to}) {
+				return true
+			}
+		case "(":
+			if args := u.listed(j+1, u.closer(j)-1); len(args) == 2 && equalities()[u.at(j-1)] && same(args[0], args[1]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var equalities = sync.OnceValue(func() set { return words("DeepEqual Equal Diff Is EqualFold Compare") })
+
+// sameCode tells whether two expressions are the same, and name something.
+func (u *unit) sameCode(a, b [2]int) bool {
+	if a[1]-a[0] != b[1]-b[0] || a[1] <= a[0] || a[0] < 0 || b[1] > len(u.tok) {
+		return false
+	}
+	named := false
+	for k := range a[1] - a[0] {
+		if u.at(a[0]+k) != u.at(b[0]+k) {
+			return false
+		}
+		named = named || u.isWord(a[0]+k)
+	}
+	return named
+}
+
+// deadCode are the spans of a file of tests that never run: what stands under a
+// condition that is false, and the bodies of loops over nothing.
+func (u *unit) deadCode() [][2]int {
+	var all [][2]int
+	for i := range u.tok {
+		if !u.isWord(i) {
+			continue
+		}
+		span := u.deadAt(i)
+		if next := u.at(i + 1); next == "=" || next == ":=" || u.at(i-1) == "def" {
+			span = u.uncalled(i)
+		}
+		if span[0] < span[1] {
+			all = append(all, span)
+		}
+	}
+	for i := range u.decls {
+		if span := u.afterReturn(i); span[0] < span[1] {
+			all = append(all, span)
+		}
+	}
+	return all
+}
+
+// afterReturn is what stands in a test behind a return without a condition.
+func (u *unit) afterReturn(i int) [2]int {
+	d := &u.decls[i]
+	first := u.firstStatement(d)
+	if !u.tests[i] || first < 0 {
+		return [2]int{}
+	}
+	for j := first; j < d.end-1; j++ {
+		s := u.at(j)
+		if u.match[j] > int32(j) { // what is inside happens under a condition, or elsewhere
+			j = int(u.match[j])
+			continue
+		}
+		if s != "return" || u.lang.shape == indents && u.headCol(j) != u.headCol(first) || u.lang.shape == braces && u.underHead(j) {
+			continue
+		}
+		if u.bareReturn(j, d.end) == Always {
+			return [2]int{j, d.end}
+		}
+	}
+	return [2]int{}
+}
+
+// underHead tells whether the statement at i is the body, without braces, of an if or a
+// loop.
+func (u *unit) underHead(i int) bool {
+	before := u.at(i - 1)
+	if before == ")" {
+		switch u.at(u.opener(i-1) - 1) {
+		case "if", "while", "for", "foreach", "elseif", "when":
+			return true
+		}
+		return false
+	}
+	return before == "else" || before == "=>" || before == "->" || before == "do"
+}
+
+// uncalled is the body of a function inside of a test, with the name at i, that the test
+// does not use.
+func (u *unit) uncalled(i int) [2]int {
+	from, to := u.closure(i)
+	if from >= to || !u.declares(i) || !u.assertsWithin(from, to) {
+		return [2]int{}
+	}
+	for d := range u.decls {
+		if t := &u.decls[d]; u.tests[d] && i > t.at && i < t.end && !u.usedIn(i, t) {
+			return [2]int{from, to}
+		}
+	}
+	return [2]int{}
+}
+
+// declares tells whether the name at i is one of a variable, or a function, that begins
+// to be there: others may call what a field or an argument is given.
+func (u *unit) declares(i int) bool {
+	switch before := u.at(i - 1); u.lang.Name {
+	case "javascript", "typescript", "kotlin", "rust":
+		return before == "const" || before == "let" || before == "var" || before == "val" || before == "mut"
+	case "java", "csharp":
+		return u.isWord(i-1) || before == ">"
+	case "go":
+		return u.at(i+1) == ":="
+	case "python":
+		return before == "def"
+	}
+	return u.tok[i].First // Ruby, PHP
+}
+
+// closure is the body of the function that the name at i is given.
+func (u *unit) closure(i int) (from, to int) {
+	j := i + 2
+	if u.at(j) == "async" || u.at(j) == "move" || u.at(j) == "static" {
+		j++
+	}
+	switch s := u.at(j); u.lang.Name {
+	case "javascript", "typescript", "java", "csharp":
+		arrow := j + 1
+		if s == "(" {
+			arrow = u.closer(j)
+		}
+		if s == "function" || u.at(arrow) == "=>" || u.at(arrow) == "->" {
+			return j, u.statementEnd(j)
+		}
+	case "go":
+		if s == "func" {
+			return j, u.statementEnd(j)
+		}
+	case "kotlin":
+		if s == "{" || s == "fun" {
+			return j, u.statementEnd(j)
+		}
+	case "php":
+		if s == "function" || s == "fn" {
+			return j, u.statementEnd(j)
+		}
+	case "rust":
+		if s == "||" || s == "|" {
+			return j, u.statementEnd(j)
+		}
+	case "ruby":
+		if s == "lambda" || s == "proc" || s == "->" {
+			return j, u.statementEnd(j)
+		}
+	case "python":
+		if head := u.headIndex(i); u.at(i-1) == "def" && u.tok[i-1].Col > 0 && head > 0 && u.at(int(u.heads[head-1])) != "@" {
+			colon := u.colon(i, len(u.tok))
+			return colon, u.indentedEnd(i, colon, len(u.tok))
+		}
+	}
+	return 0, 0
+}
+
+// usedIn tells whether a test uses the name at i anywhere else, and does not only give
+// it to nobody.
+func (u *unit) usedIn(i int, t *decl) bool {
+	for j := t.body; j < t.end; j++ {
+		if j != i && u.at(j) == u.at(i) && u.isWord(j) && u.at(j-1) != "." && (u.at(j-1) != "=" || u.at(j-2) != "_") && u.at(j-1) != "void" && !u.onlyAskedFor(j) {
+			return true
+		}
+	}
+	return false
+}
+
+// deadAt is the body that belongs to the word at i and never runs.
+func (u *unit) deadAt(i int) [2]int {
+	switch s := u.at(i); s {
+	case "if", "while", "unless":
+		if s == "while" && u.at(i-1) == "}" {
+			break // what stands before it runs once
+		}
+		from, to := i+1, i+2
+		if u.at(from) == "(" {
+			from, to = i+2, u.closer(i+1)-1
+		}
+		not := s == "unless"
+		if u.at(from) == "!" || u.at(from) == "not" {
+			not = !not
+			from++
+			to = max(to, from+1)
+		}
+		if to != from+1 || !u.isFalse(from, not) {
+			return [2]int{}
+		}
+		if u.at(i+1) == "(" {
+			to++
+		}
+		return u.headedBody(i, to)
+	case "of", "in", "range", "foreach", "as":
+		return u.emptyLoop(i)
+	case "forEach", "each", "map", "each_with_index", "for_each", "onEach", "each_pair":
+		if u.at(i-1) == "." && u.emptyList(u.listBegin(i-1), i-1) {
+			return [2]int{i, u.afterCall(i)}
+		}
+	case "times", "repeat":
+		if u.at(i-1) == "." && u.at(i-2) == "0" || u.at(i+1) == "(" && u.at(i+2) == "0" && u.at(i+3) == ")" {
+			return [2]int{i, u.afterCall(i)}
+		}
+	}
+	return [2]int{}
+}
+
+// isFalse tells of the constants under which nothing happens.
+func (u *unit) isFalse(i int, not bool) bool {
+	s := strings.ToLower(u.at(i))
+	if not {
+		return s == "true" || s == "1"
+	}
+	return s == "false" || s == "0"
+}
+
+// headedBody is what the statement at i has as its body, whose head ends at to.
+func (u *unit) headedBody(i, to int) [2]int {
+	switch u.lang.shape {
+	case indents:
+		if u.at(to) != ":" {
+			return [2]int{}
+		}
+		return [2]int{to + 1, u.indentedEnd(i, to+1, len(u.tok))}
+	case ends:
+		if !u.tok[i].First || u.match[i] < 0 {
+			return [2]int{}
+		}
+		return [2]int{to, int(u.match[i])}
+	}
+	if u.at(to) == "{" {
+		return [2]int{to + 1, u.closer(to) - 1}
+	}
+	if u.at(i+1) != "(" {
+		return [2]int{}
+	}
+	return [2]int{to, u.statementEnd(to)}
+}
+
+// emptyLoop is the body of a loop over a list that is written down, and empty.
+func (u *unit) emptyLoop(i int) [2]int {
+	from, to := i+1, i+1
+	switch s := u.at(i); {
+	case s == "as" && u.lang.Name == "php":
+		to, from = i, i
+		for from > 0 && u.at(from-1) != "foreach" && i-from < 12 {
+			from--
+		}
+		if !u.emptyList(from+1, to) {
+			return [2]int{}
+		}
+		return u.headedBody(from-1, u.closer(from))
+	case s == "as" || s == "foreach":
+		return [2]int{}
+	case u.lang.shape == indents:
+		if to = u.colon(i, len(u.tok)) - 1; u.at(to) != ":" || to-i > 12 || !u.emptyList(from, to) {
+			return [2]int{}
+		}
+		head := i
+		for head > 0 && !u.tok[head].First {
+			head--
+		}
+		if u.at(head) != "for" {
+			return [2]int{}
+		}
+		return [2]int{to + 1, u.indentedEnd(head, to+1, len(u.tok))}
+	}
+	for to < len(u.tok) && to-i < 16 && u.at(to) != ")" && !(u.at(to) == "{" && u.at(to+1) != "}") {
+		if s := u.at(to); s == "(" || s == "[" || s == "{" {
+			to = u.closer(to)
+			continue
+		}
+		to++
+	}
+	if !u.emptyList(from, to) {
+		return [2]int{}
+	}
+	if u.at(to) == ")" {
+		to++
+	}
+	if u.at(to) != "{" {
+		return [2]int{}
+	}
+	return [2]int{to + 1, u.closer(to) - 1}
+}
+
+// emptyList tells whether the tokens [from, to) are a list, as it is written down,
+// with nothing in it.
+func (u *unit) emptyList(from, to int) bool {
+	if to-from < 2 || to > len(u.tok) || from < 0 {
+		return false
+	}
+	open := u.opener(to - 1)
+	if open < from {
+		return u.at(to-1) == "0" && (u.at(to-2) == ".." || u.at(to-2) == "until") && u.at(to-3) == "0" && to-3 == from
+	}
+	if open > from && u.takesNone(open, to-1) {
+		return true
+	}
+	if zero := open == to-3 && u.at(to-2) == "0"; zero {
+		return u.at(from) == "new" && u.at(open) == "[" || u.at(open) == "(" && u.at(open-1) == "range" && open-1 == from
+	}
+	if open != to-2 {
+		return false
+	}
+	if open == from {
+		return true
+	}
+	before := open - 1
+	for u.at(before) == ">" || u.at(before) == ">>" { // types
+		for before > from && u.at(before) != "<" {
+			before--
+		}
+		before--
+	}
+	switch u.at(open) {
+	case "{":
+		return u.at(from) == "[" || u.at(from) == "map" || u.at(from) == "new"
+	case "(":
+		return listMakers()[u.at(before)]
+	}
+	return u.at(before) == "!" && u.at(before-1) == "vec"
+}
+
+var listMakers = sync.OnceValue(func() set {
+	return words("of listOf emptyList emptyArray arrayOf emptySet setOf mapOf emptyMap Empty list set dict tuple frozenset array asList emptySequence sequenceOf")
+})
+
+// listBegin is where the expression begins that the dot at i belongs to.
+func (u *unit) listBegin(dot int) int {
+	j := dot - 1
+	for j > 0 && dot-j < 16 {
+		if s := u.at(j); (s == ")" || s == "]" || s == "}") && u.opener(j) >= 0 {
+			j = u.opener(j)
+		}
+		if s := u.at(j - 1); !u.isWord(j-1) && s != "." && s != ">" && s != "<" || goBack()[s] {
+			return j
+		}
+		j--
+	}
+	return j
+}
+
+var goBack = sync.OnceValue(func() set { return words("return await do then else in of") })
+
+// afterCall is where the call of the word at i ends, with the block that it is given.
+func (u *unit) afterCall(i int) int {
+	j := i + 1
+	if u.at(j) == "(" {
+		j = u.closer(j)
+	}
+	if s := u.at(j); s == "{" || s == "do" {
+		j = u.closer(j)
+	}
+	return j
+}
+
+// tellsOnly counts the statements of a test that print something, or say that
+// something was asserted, notes the names whose value is given to nobody, and counts
+// assertions that run only when something fails.
+func (u *unit) tellsOnly(t *Test, i, from int) {
+	if u.lang.handlers[u.at(i)] {
+		t.Maybe += u.onlyIfCaught(i, from)
+	}
+	switch s := u.at(i); {
+	case s == "if" && u.lang.Name == "go":
+		if u.sendsError(i) {
+			t.Sent++
+		}
+	case s == "_" && u.at(i+1) == "=" && (u.isWord(i+2) && u.endsStatement(i+3)):
+		t.Voided = append(t.Voided, strings.Clone(u.at(i+2)))
+	case s == "void" && u.at(i-1) != ")" && u.tok[i].First && u.isWord(i+1) && u.endsStatement(i+2):
+		t.Voided = append(t.Voided, strings.Clone(u.at(i+1)))
+	case u.at(i+1) != "(" && u.at(i+1) != "!" && u.lang.Name != "ruby":
+	case u.prints(i), noAssertions()[s], s == "assertions" && u.at(i-2) == "expect" && u.at(i+2) == "0":
+		t.Told++
+	}
+}
+
+// sendsError tells whether the if at i, of Go, gives an error to a channel that the file
+// reads: a goroutine must not end the test itself.
+func (u *unit) sendsError(i int) bool {
+	open := u.headEnd(i, len(u.tok))
+	if !strings.HasPrefix(u.at(open-3), "err") || u.at(open-2) != "!=" || u.at(open-1) != "nil" || u.at(open+2) != "<" || u.at(open+3) != "-" {
+		return false
+	}
+	for j := range u.tok {
+		if u.at(j) == u.at(open+1) && (u.at(j-1) == "-" && u.at(j-2) == "<" && !u.isWord(j-3) || u.at(j-1) == "range") {
+			return true
+		}
+	}
+	return false
+}
+
+var noAssertions = sync.OnceValue(func() set {
+	return words("expectNotToPerformAssertions doesNotPerformAssertions addToAssertionCount does_not_perform_assertions throwsNoExceptions")
+})
+
+// prints tells of a statement that prints something.
+func (u *unit) prints(i int) bool {
+	switch s := u.at(i); u.lang.Name {
+	case "go":
+		return u.at(i-1) == "." && (u.at(i-2) == "t" && (s == "Log" || s == "Logf") || (u.at(i-2) == "fmt" || u.at(i-2) == "log") && strings.HasPrefix(s, "Print"))
+	case "javascript", "typescript":
+		return u.at(i-2) == "console" && u.at(i-1) == "."
+	case "rust":
+		return (s == "println" || s == "eprintln" || s == "dbg" || s == "print") && u.at(i+1) == "!"
+	case "csharp":
+		return s == "WriteLine"
+	case "ruby":
+		return (s == "puts" || s == "p" || s == "pp" || s == "warn") && u.tok[i].First && u.at(i+1) != "=" && u.at(i+1) != "."
+	case "php":
+		return s == "var_dump" || s == "print_r" || s == "error_log" || s == "printf" || s == "dump"
+	case "python":
+		return s == "print" && u.tok[i].First || u.at(i-1) == "." && strings.HasPrefix(u.at(i-2), "log")
+	case "java", "kotlin":
+		return s == "println" || s == "print" || s == "printf"
+	}
+	return false
+}

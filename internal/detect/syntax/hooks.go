@@ -1,0 +1,414 @@
+package syntax
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+)
+
+// skipper is what a function of a test file does to the test that calls it.
+type skipper struct {
+	skip   Skipping
+	at, to int
+}
+
+// hook is what runs before the tests of a scope, and skips them.
+type hook struct {
+	skipper
+	scope int // the declaration around it; -1 for the file
+	from  int
+	end   int
+}
+
+// findHooks finds the functions of a test file that skip, and what runs before
+// tests.
+func (u *unit) findHooks() {
+	u.skippers, u.hooks = make(map[string]skipper), nil
+	if !u.inTests {
+		return
+	}
+	for range 2 { // those that call others, too
+		for i := range u.decls {
+			d := &u.decls[i]
+			if d.kind != declFunction || u.tests[i] || d.name == "" || u.skippers[d.name].skip == Always || u.holdsTests(i) {
+				continue
+			}
+			s := u.skipIn(d)
+			if s.skip == Runs {
+				continue
+			}
+			if u.isHook(i) {
+				u.hooks = append(u.hooks, hook{s, d.parent, d.start, d.end})
+			}
+			u.skippers[d.leaf()] = s
+		}
+	}
+	u.hookCalls()
+}
+
+// skipIn is the first way in which a function skips that leaves least.
+func (u *unit) skipIn(d *decl) skipper {
+	var found skipper
+	left := maxSkipCalls
+	for j := max(d.body, d.at+1); j < d.end && left > 0; j++ {
+		if !u.isWord(j) {
+			continue
+		}
+		s, at, to := u.skipsBy(d, j)
+		if s == Runs {
+			if s = u.aborts(d, j); s == Runs {
+				s = u.skipsHere(d, j)
+			}
+			at, to = j, j
+		}
+		if s == Runs {
+			continue
+		}
+		left--
+		if at == j {
+			at, to = u.conditionBefore(d, j), u.statementEnd(j)
+		}
+		if s > found.skip {
+			found = skipper{s, at, to}
+		}
+	}
+	return found
+}
+
+// aborts tells of exceptions by which a test is left out.
+func (u *unit) aborts(d *decl, i int) Skipping {
+	from := i // with the package before the name
+	for (u.at(from-1) == "." || u.at(from-1) == "::" || u.at(from-1) == "\\") && u.isWord(from-2) {
+		from -= 2
+	}
+	switch u.at(i) {
+	case "TestAbortedException", "AssumptionViolatedException", "SkipException", "SkippedTestError", "SkippedWithMessageException", "SkipTestException", "IncompleteTestError", "IgnoreException", "InconclusiveException":
+		if u.at(from-1) != "throw" && u.at(from-2) != "throw" {
+			return Runs
+		}
+	case "return", "Exit":
+		if !u.leavesMain(d, i) {
+			return Runs
+		}
+		return Sometimes
+	case "abort": // JUnit
+		if u.at(i+1) != "(" || u.at(i-2) != "Assumptions" && (u.at(i-1) == "." || !u.names("Assumptions")) || u.lang.Name != "java" && u.lang.Name != "kotlin" {
+			return Runs
+		}
+	default:
+		return Runs
+	}
+	if u.conditional(d, i) {
+		return Sometimes
+	}
+	return Always
+}
+
+// leavesMain tells whether the word at i ends the TestMain of Go with success under a
+// condition, before the tests run.
+func (u *unit) leavesMain(d *decl, i int) bool {
+	if u.lang.Name != "go" || d.name != "TestMain" || u.at(i) == "Exit" && u.at(i+2) != "0" || u.at(i) == "return" && u.at(i+1) != "}" || !u.conditional(d, i) {
+		return false
+	}
+	for j := i - 1; j > d.body && u.at(j) != "{"; j-- {
+		if s := u.at(j); u.at(j+1) == "(" && s != "Exit" && !strings.HasPrefix(s, "Print") && !strings.HasPrefix(s, "Fprint") {
+			return false // a process that tests start does what it is for
+		}
+	}
+	for j := i; j < d.end; j++ {
+		if u.at(j) == "Run" && u.at(j-1) == "." && u.at(j+1) == "(" {
+			return true
+		}
+	}
+	return false
+}
+
+// skipsBy tells whether the word at i calls a function of the file that skips the
+// test, and where that says so.
+func (u *unit) skipsBy(d *decl, i int) (s Skipping, at, to int) {
+	found, ok := u.skippers[u.at(i)]
+	if !ok || u.lang.skips[u.at(i)] || i >= found.at && i < found.to {
+		return u.aborts(d, i), u.conditionBefore(d, i), u.statementEnd(i)
+	}
+	switch before := u.at(i - 1); before {
+	case ".", "->", "::", "?.":
+		if on := u.at(i - 2); on != "self" && on != "this" && on != "$this" && on != "static" && on != "super" && u.lang.Name != "go" {
+			return Runs, 0, 0
+		}
+	case "def", "function", "func", "fun":
+		return Runs, 0, 0
+	}
+	fixture := u.lang.Name == "python" && i < d.body && i > d.at
+	if u.at(i+1) != "(" && !fixture && !(u.lang.shape == ends && (u.tok[i].First || rubyBegins()[u.at(i-1)])) {
+		return Runs, 0, 0
+	}
+	if found.skip == Always && u.conditional(d, i) {
+		return Sometimes, u.conditionBefore(d, i), u.statementEnd(i)
+	}
+	return found.skip, found.at, found.to
+}
+
+// isHook tells whether a function runs before the tests that stand beside it.
+func (u *unit) isHook(i int) bool {
+	d := &u.decls[i]
+	name := d.leaf()
+	if hookNames()[name] {
+		return true
+	}
+	for _, a := range d.annotations {
+		if hookNotes()[a.name] {
+			return true
+		}
+		if a.name == "fixture" {
+			for j := a.from; j < a.to; j++ {
+				if u.at(j) == "autouse" && u.at(j+2) == "True" {
+					return true
+				}
+			}
+		}
+	}
+	return d.parent >= 0 && (u.lang.Name == "csharp" || u.lang.Name == "java") && u.decls[d.parent].name == name || u.lang.Name == "php" && name == "__construct" || u.lang.Name == "python" && name == "__init__"
+}
+
+var (
+	hookNames = sync.OnceValue(func() set {
+		return words("setUp setUpClass setUpModule setUpTestData asyncSetUp setup setup_method setup_class setup_module setup_function SetUp SetupTest SetupSuite SetupSubTest " +
+			"BeforeTest setUpBeforeClass beforeTest beforeSpec beforeEach beforeContainer beforeAny beforeInvocation TestMain InitializeAsync before_setup before_all mount")
+	})
+	hookNotes = sync.OnceValue(func() set {
+		return words("BeforeEach BeforeAll Before BeforeClass BeforeMethod BeforeTest BeforeSuite SetUp OneTimeSetUp TestInitialize ClassInitialize Setup before beforeClass BeforeTestMethod")
+	})
+	hookCallNames = sync.OnceValue(func() set {
+		return words("beforeEach beforeAll before setup suiteSetup setupAll beforeTest beforeSpec beforeContainer beforeAny beforeEachTest prepend_before background around")
+	})
+)
+
+// hookCalls finds the calls that give the runner what to do before tests:
+// beforeEach(() => ...), before { ... }.
+func (u *unit) hookCalls() {
+	for i := range u.tok {
+		if !u.isWord(i) || !hookCallNames()[u.at(i)] || u.at(i-1) == "def" || u.at(i-1) == "function" || u.at(i-1) == "fun" {
+			continue
+		}
+		if before := u.at(i - 1); before == "." && u.at(i-2) != "test" && u.at(i-2) != "config" || before == "->" || before == ":" {
+			continue
+		}
+		d, ok := u.hookBlock(i)
+		if !ok {
+			continue
+		}
+		if s := u.skipIn(&d); s.skip != Runs {
+			u.hooks = append(u.hooks, hook{s, u.around(i), d.start, d.end})
+		}
+	}
+}
+
+// hookBlock is what the hook at i does, as a declaration without a name.
+func (u *unit) hookBlock(i int) (decl, bool) {
+	d := decl{start: i, at: i, body: i + 1, end: i}
+	switch {
+	case u.lang.shape == ends:
+		for j := i + 1; j < len(u.tok) && u.tok[j].Line == u.tok[i].Line; j++ {
+			if s := u.at(j); (s == "do" || s == "{") && u.match[j] > int32(j) {
+				d.body, d.end = j+1, int(u.match[j])+1
+				return d, true
+			}
+		}
+	case u.at(i+1) == "(":
+		d.body, d.end = i+2, u.closer(i+1)
+		if u.lang.Name == "kotlin" && u.at(d.end) == "{" {
+			d.body, d.end = d.end+1, u.closer(d.end)
+		}
+		return d, true
+	case u.at(i+1) == "{" && u.lang.Name == "kotlin":
+		d.body, d.end = i+2, u.closer(i+1)
+		return d, true
+	}
+	return d, false
+}
+
+// around is the innermost declaration around a token; -1 for none.
+func (u *unit) around(i int) int {
+	best := -1
+	for n := range u.decls {
+		if d := &u.decls[n]; d.start > i {
+			break
+		} else if i < d.end {
+			best = n
+		}
+	}
+	return best
+}
+
+// within tells whether a declaration is another one, or stands in it; -1 is the file.
+func (u *unit) within(i, scope int) bool {
+	for i >= 0 && i != scope {
+		i = u.decls[i].parent
+	}
+	return i == scope
+}
+
+// hookedSkips notes what runs before a test and skips it.
+func (u *unit) hookedSkips(i int, note func(s Skipping, at, to int)) {
+	for _, h := range u.hooks {
+		if u.within(u.decls[i].parent, h.scope) {
+			note(h.skip, h.at, h.to)
+		}
+	}
+	if u.inTests && u.lang.Name != "go" {
+		u.declaredSometimes(i, note)
+	}
+}
+
+// declaredSometimes notes the condition under which a test is declared.
+func (u *unit) declaredSometimes(i int, note func(s Skipping, at, to int)) {
+	d := &u.decls[i]
+	around := decl{start: -1, at: -1}
+	if d.parent >= 0 {
+		around = u.decls[d.parent]
+	}
+	at := d.start
+	if u.lang.shape == ends {
+		if at := u.modifierAfter(d.end); at > 0 {
+			u.noteDeclared(at, u.lineEnd(at), note)
+		} else if at := u.blockAround(d, around.body); at > 0 {
+			u.noteDeclared(at, u.lineEnd(at), note)
+		}
+		return
+	}
+	if u.lang.shape == indents {
+		n := u.headIndex(at)
+		if u.tok[at].Col == 0 {
+			return
+		}
+		for n--; n >= 0 && int(u.heads[n]) > around.at; n-- {
+			head := int(u.heads[n])
+			if u.tok[head].Col < u.tok[at].Col {
+				if w := u.at(head); w == "if" || w == "elif" {
+					u.noteDeclared(head, u.colon(head+1, len(u.tok)), note)
+				}
+				return
+			}
+		}
+		return
+	}
+	for j, steps := at-1, 0; j > max(around.body, 0) && steps < maxSteps; j, steps = j-1, steps+1 {
+		switch s := u.at(j); {
+		case u.kindAt(j) != lex.Op:
+		case (s == ")" || s == "}" || s == "]") && u.opener(j) > 0:
+			j = u.opener(j)
+		case s == "{":
+			if u.at(j-1) == ")" && u.opener(j-1) > 0 && u.at(u.opener(j-1)-1) == "if" {
+				u.noteDeclared(u.opener(j-1)-1, j, note)
+			}
+			return
+		}
+	}
+}
+
+// noteDeclared notes the condition in [at, to) under which a test is declared: it runs
+// when that holds.
+func (u *unit) noteDeclared(at, to int, note func(s Skipping, at, to int)) {
+	n := len(u.skipPlaces)
+	note(Sometimes, at, to)
+	for i := n; i < len(u.skipPlaces); i++ {
+		u.skipPlaces[i].declares = true
+	}
+}
+
+// blockAround is the if or unless of Ruby whose block a declaration stands in, behind
+// from; 0 for none.
+func (u *unit) blockAround(d *decl, from int) int {
+	for j := d.start - 1; j > max(from, d.start-maxSteps); j-- {
+		if s := u.at(j); (s == "if" || s == "unless") && u.tok[j].First && int(u.match[j]) >= d.end-1 {
+			return j
+		}
+	}
+	return 0
+}
+
+// maxSteps is how far back the block is looked for that a test is declared in.
+const maxSteps = 2000
+
+// modifierAfter is the if or unless behind the end of a block of Ruby; 0 for none.
+func (u *unit) modifierAfter(end int) int {
+	if s := u.at(end); end < len(u.tok) && (s == "if" || s == "unless") && !u.tok[end].First {
+		return end
+	}
+	return 0
+}
+
+// aliased is the word that a name of the file stands for: a call or a decorator that
+// skips, or one that may.
+type aliased struct {
+	word   string
+	always bool
+}
+
+// noteAliases are the names of decorators of Python that the file gives to others:
+// slow = pytest.mark.skip(...).
+func (u *unit) noteAlias(name string) (annotation, bool) {
+	if u.lang.Name != "python" {
+		return annotation{}, false
+	}
+	for _, head := range u.heads {
+		i := int(head)
+		if u.at(i) != name || u.at(i+1) != "=" {
+			continue
+		}
+		for j := i + 2; j < u.lineEnd(i); j++ {
+			if u.lang.skips[u.at(j)] {
+				return annotation{u.at(j), j, u.lineEnd(i)}, true
+			}
+			if u.at(j) == "(" {
+				break
+			}
+		}
+	}
+	return annotation{}, false
+}
+
+// aliases are names of a file that stand for a test or for one that is skipped:
+// const maybe = slow ? test.skip : test.
+func (u *unit) aliases() map[string]aliased {
+	all := make(map[string]aliased)
+	if u.lang.Name != "javascript" && u.lang.Name != "typescript" || !u.lang.TestFile(u.path) {
+		return all
+	}
+	for i := 1; i+2 < len(u.tok); i++ {
+		if u.at(i) != "=" || !u.isWord(i-1) || u.at(i-2) == "." || u.kindAt(i) != lex.Op {
+			continue
+		}
+		if a, ok := u.skipsAs(i+1, min(u.lineEnd(i+1), i+40)); ok {
+			all[u.at(i-1)] = a
+		}
+	}
+	return all
+}
+
+// skipsAs tells whether the tokens are a test or a suite that may be skipped, and
+// call none.
+func (u *unit) skipsAs(from, to int) (aliased, bool) {
+	a := aliased{always: true}
+	skips := false
+	for j := from; j < to; j++ {
+		s := u.at(j)
+		switch {
+		case s == "=>" || s == "function" || s == "{":
+			return a, false
+		case s == "?" || s == "&&" || s == "||":
+			a.always = false
+		case u.isWord(j) && (u.lang.tests[s] || u.lang.suites[s]) && u.at(j+1) != "(" && u.at(j-1) != "'":
+			if before := u.at(j - 1); before == "." && !slices.Contains([]string{"vitest", "t", "test", "jest", "mocha"}, u.at(j-2)) {
+				continue
+			}
+			skips = skips || u.lang.skipped[s] || u.at(j+1) == "." && (u.at(j+2) == "skip" || u.at(j+2) == "todo")
+			if a.word == "" || !u.lang.skipped[s] {
+				a.word = s
+			}
+		}
+	}
+	return a, skips && a.word != ""
+}

@@ -1,0 +1,96 @@
+package syntax
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+)
+
+// Limit is a number that something is compared with.
+type Limit struct {
+	Op    string // what stands before it
+	Value float64
+}
+
+// readLimits notes what the condition [from, to) of a guard is made of.
+func (u *unit) readLimits(g *Guard, from, to int) {
+	u.scratch = u.scratch[:0]
+	for i := from; i < to; i++ {
+		switch t := &u.tok[i]; {
+		case t.S == "||" || t.S == "or":
+			g.Ors++
+		case t.Kind == lex.Number:
+			op := u.at(i - 1)
+			if v, err := strconv.ParseFloat(strings.ReplaceAll(t.S, "_", ""), 64); err == nil {
+				if op == "-" {
+					op, v = u.at(i-2), -v
+				}
+				g.Limits = append(g.Limits, Limit{strings.Clone(op), v})
+				continue
+			}
+			u.scratch = append(u.scratch, t.Meaning())
+		case t.Kind != lex.Op:
+			u.scratch = append(u.scratch, t.Meaning())
+		}
+	}
+	g.Cond = u.sorted()
+}
+
+// Wider tells whether a check fails far less than another one that asks for the same:
+// one of its limits is ten times as far away.
+func (g *Guard) Wider(was *Guard) bool {
+	if len(g.Limits) != len(was.Limits) || g.Called != was.Called {
+		return false
+	}
+	for i, now := range g.Limits {
+		old := was.Limits[i]
+		if now.Op != old.Op || now.Value == old.Value {
+			continue
+		}
+		above := now.Op == ">" || now.Op == ">="
+		if g.Called {
+			above = now.Op == "<" || now.Op == "<=" || now.Op == ".." || now.Op == "..."
+		}
+		if above && old.Value > 0 && now.Value >= tenfold*old.Value {
+			return true
+		}
+	}
+	return false
+}
+
+// tenfold is how much farther away a limit is that does not limit any more.
+const tenfold = 10
+
+// checks are names of functions that tell whether something is allowed, or right.
+var checks = regexp.MustCompile(`^(?:[Ii]s_?)?(?:[Vv]alid|[Aa]llowed|[Pp]ermitted|[Aa]uthori[sz]ed|[Aa]uthenticated|[Tt]rusted)[!?]?$|^(?:[Ii]s|[Hh]as|[Cc]an|[Mm]ay|[Cc]heck|[Vv]alidate|[Vv]erify|[Aa]llows?|[Aa]uthori[sz]e)(?:[A-Z_]\w*)?[!?]?$`)
+
+// readAssert notes an assertion of Python in production code: what does not only
+// tell a reader of types that something is there.
+func (u *unit) readAssert(f *Function, i int) {
+	if u.inTests {
+		return
+	}
+	to := i + 1
+	for end := u.statementEnd(i); to < end && u.at(to) != "," && u.at(to) != ";"; to++ {
+		switch s := u.at(to); {
+		case s == "None" || s == "isinstance" || s == "callable" || s == "issubclass":
+			return
+		case u.kindAt(to) == lex.Op && (s == "(" || s == "["):
+			for k := to; k < u.closer(to); k++ {
+				if u.at(k) == "isinstance" {
+					return
+				}
+			}
+			to = u.closer(to) - 1
+		}
+	}
+	if to-i < 4 {
+		return
+	}
+	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[i:to]), Words: u.once(appendTelling, u.tok[i+1:to]), S: u.text(i, to), Throws: true}
+	u.readLimits(&g, i+1, to)
+	g.Names, g.Whole = u.once(appendAsked, u.tok[i+1:min(to+1, len(u.tok))]), u.bagOf(u.tok[i:min(u.statementEnd(i), len(u.tok))])
+	f.Guards = append(f.Guards, g)
+}

@@ -1,0 +1,413 @@
+package syntax
+
+import (
+	"path"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/marktable"
+)
+
+// Patterns that marks tell of. The catalogue says what they count for.
+const (
+	CoverageExcluded = marktable.CoverageExcluded
+	RunnerAsked      = marktable.RunnerAsked
+	ChecksOff        = marktable.ChecksOff
+	ExitTrick        = marktable.ExitTrick
+	HookForged       = marktable.HookForged
+	ExitIgnored      = marktable.ExitIgnored
+	ErrorSwallowed   = marktable.ErrorSwallowed
+	ComplaintOff     = marktable.ComplaintOff
+	LooseType        = marktable.LooseType
+	FlagOff          = marktable.FlagOff
+	OpenEnds         = marktable.OpenEnds
+)
+
+// compiledMark is a rule taken apart.
+type compiledMark struct {
+	*marktable.Rule
+	parts []string
+}
+
+// markTable has the rules of a language by the hash of the first token.
+type markTable struct {
+	first   sieve
+	byFirst map[uint32][]compiledMark
+}
+
+var markTables = sync.OnceValue(func() map[string]*markTable {
+	all := make(map[string]*markTable)
+	for i := range languages() {
+		l := &languages()[i]
+		t := &markTable{byFirst: make(map[uint32][]compiledMark)}
+		for n := range l.marks {
+			parts := strings.Fields(l.marks[n].Tokens)
+			h := Hash(parts[0])
+			if parts[0][0] == '"' {
+				h = lex.TextHash(strings.Trim(parts[0], `"`))
+			}
+			t.first.add(h)
+			t.byFirst[h] = append(t.byFirst[h], compiledMark{&l.marks[n], parts})
+		}
+		all[l.Name] = t
+	}
+	return all
+})
+
+// readMarks finds the marks of the language's tables.
+func (u *unit) readMarks(m *Model) {
+	rules := markTables()[u.lang.Name]
+	tests := u.testLines()
+	for i := range u.tok {
+		t := &u.tok[i]
+		first := t.Meaning()
+		if !rules.first.may(first) {
+			continue
+		}
+		for _, rule := range rules.byFirst[first] {
+			if !u.follows(i, rule.parts) || rule.Where == marktable.InCode && tests(i) || rule.Where == marktable.InTests && !tests(i) {
+				continue
+			}
+			h := uint64(1)
+			for j := i; j >= 0 && u.tok[j].Line == t.Line; j-- {
+				h = mixHash(h, u.tok[j].Hash)
+			}
+			mark := Mark{Pattern: rule.Pattern, Line: u.line(i), S: u.lineText(i), Key: h, Target: u.target(i, len(rule.parts)), Confidence: rule.Confidence, Why: u.why(u.line(i))}
+			if rule.Pattern == ComplaintOff || rule.Pattern == CoverageExcluded {
+				mark.Silence, mark.About = u.silenceAt(i), u.lineText(u.targetAt(i, len(rule.parts)))
+				mark.Silence.Words = max(mark.Silence.Words, u.wordsBeside(mark.Line))
+			}
+			switch {
+			case rule.Pattern != ExitTrick:
+			case tests(i) && (u.handsOn() || u.startedByTests(m)):
+				mark.Confidence = min(mark.Confidence, 0.7)
+			case !tests(i) && u.endsProgram(i):
+				continue
+			}
+			if d := u.around(i); rule.Pattern == RunnerAsked && d >= 0 && u.decls[d].kind == declFunction && i > u.decls[d].body {
+				mark.Confidence = max(mark.Confidence, 0.85) // a statement that is there for tests, or for others
+			}
+			m.Marks = append(m.Marks, mark)
+		}
+	}
+	if !u.inTests {
+		u.readAsked(m, tests)
+	}
+	u.readNotes(m)
+	u.readExamples(m)
+	u.readOpenEnds(m)
+}
+
+// silenceAt reads the rules that an attribute, or a call, silences.
+func (u *unit) silenceAt(i int) marktable.Silence {
+	open := i
+	for open < len(u.tok) && u.at(open) != "(" && u.tok[open].Line == u.tok[i].Line {
+		open++
+	}
+	if u.at(open) != "(" {
+		return marktable.Silence{}
+	}
+	if u.at(open-1) == "SuppressMessage" || u.at(open-1) == "SuppressFBWarnings" {
+		return marktable.Silence{Rules: 1, Words: u.reasonIn(open)}
+	}
+	found := marktable.Silence{Words: u.reasonIn(open)}
+	from := open + 1
+	for j := from; j < u.closer(open); j++ {
+		if u.at(j) == "reason" || u.at(j) == "justification" {
+			return found
+		}
+		s := u.at(j)
+		switch {
+		case u.kindAt(j) == lex.Text:
+			s = lex.Unquote(s)
+		case u.lang.Name == "rust" && (u.at(j+1) == "," || u.at(j+1) == ")"):
+			for j-2 > open && u.at(j-1) == "::" {
+				s = u.at(j-2) + "::" + s
+				break
+			}
+		default:
+			continue
+		}
+		if marktable.Group(s) {
+			return marktable.Silence{}
+		}
+		found.Rules++
+	}
+	return found
+}
+
+// reasonIn counts the words of the reason that the parentheses at open give: reason = "...".
+func (u *unit) reasonIn(open int) int {
+	for j := open + 1; j < u.closer(open); j++ {
+		if s := strings.ToLower(u.at(j)); (s == "reason" || s == "justification") && u.kindAt(j+2) == lex.Text {
+			return len(strings.Fields(lex.Unquote(u.at(j + 2))))
+		}
+	}
+	return 0
+}
+
+// wordsBeside counts the words of the comment that stands beside code on a line.
+func (u *unit) wordsBeside(line int) int {
+	for i := range u.notes {
+		if n := &u.notes[i]; int(n.Line) == line && !n.Alone {
+			return len(strings.Fields(strings.Trim(n.S, "/*# ")))
+		}
+	}
+	return 0
+}
+
+// testLines tells which tokens belong to test code.
+func (u *unit) testLines() func(i int) bool {
+	if u.inTests || u.lang.Name != "rust" {
+		return func(int) bool { return u.inTests }
+	}
+	var spans [][2]int
+	for i := range u.decls {
+		if u.inTestCode(i) {
+			spans = append(spans, [2]int{u.decls[i].start, u.decls[i].end})
+		}
+	}
+	return func(i int) bool {
+		for _, s := range spans {
+			if i >= s[0] && i < s[1] {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func (u *unit) follows(i int, parts []string) bool {
+	if i+len(parts) > len(u.tok) {
+		return false
+	}
+	for n, p := range parts {
+		t := &u.tok[i+n]
+		switch {
+		case p == "*":
+		case p[0] == '"' && t.Kind == lex.Text:
+			want, begins := strings.CutSuffix(strings.Trim(p, `"`), "*")
+			if s := lex.Unquote(t.S); s != want && !(begins && strings.HasPrefix(s, want)) {
+				return false
+			}
+		case t.Kind == lex.Text || t.S != p:
+			return false
+		}
+	}
+	return true
+}
+
+// handsOn tells of a TestMain of Go that exits with what the tests say, or leaves
+// that to another function. Other exits in it are those of processes that tests
+// start.
+func (u *unit) handsOn() bool {
+	for i := range u.decls {
+		d := &u.decls[i]
+		if d.name != "TestMain" || u.lang.Name != "go" {
+			continue
+		}
+		for j := d.body; j < d.end; j++ {
+			if s := u.at(j); u.at(j+1) == "(" && u.at(j+2) == "m" && (u.at(j+3) == "," || s == "Exit" && u.at(j+3) == "." && u.at(j+4) == "Run") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// startedByTests tells of a script among the tests that has none itself, and that
+// the runner does not load: tests start it as a process of its own.
+func (u *unit) startedByTests(m *Model) bool {
+	if u.lang.Name == "go" || len(m.Tests)+len(m.Suites) > 0 || loadedByRunner.MatchString(path.Base(u.path)) {
+		return false
+	}
+	for i := range u.decls {
+		for _, a := range u.decls[i].annotations {
+			if calledByRunner.MatchString(a.name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// endsProgram tells whether the word at i may well end a program: in a file that is one,
+// or is told of the command line by its name, where a signal is handled, or help given.
+func (u *unit) endsProgram(i int) bool {
+	if strings.HasPrefix(u.src, "#!") || ofProgram.MatchString(u.path) {
+		return true
+	}
+	d := u.around(i)
+	if d < 0 || ofProgram.MatchString(u.decls[d].name) {
+		return true
+	}
+	for n := range u.decls {
+		if u.decls[n].name == "main" || u.decls[n].name == "Main" {
+			return true
+		}
+	}
+	for j := max(0, i-60); j < min(len(u.tok), i+10); j++ {
+		if u.kindAt(j) != lex.Op && endsWell.MatchString(u.at(j)) {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	// ofProgram are words in names of what is a program, or a part of one that ends it.
+	ofProgram = regexp.MustCompile(`(?i)main|cli|cmd|command|bin/|app|server|script|tool|daemon|entry|manage|setup|build|worker|exit|quit|signal|shutdown|stop|close|terminate|example|help|usage|version|args|option|launch|boot|start|run|console|task|plugin|loader|process|test|bench|gui|window|menu|electron|plugin`)
+	// endsWell are words of signals and of what is said to people before a program ends.
+	endsWell = regexp.MustCompile(`SIG[A-Z]{3}|(?i)help|usage|version|print|println|log|stdout|fork|child|argv|args|quit|shutdown|signal|interrupt|uncaught|disconnect|destroy`)
+)
+
+// calledByRunner are marks of what a runner calls before and after the tests.
+var calledByRunner = regexp.MustCompile(`^(?:OneTime)?(?:SetUp|TearDown)|^(?:Before|After)|(?:Assembly|Class|Test)(?:Initialize|Cleanup)$|^fixture$`)
+
+// loadedByRunner are names of files that a runner reads before the tests.
+var loadedByRunner = regexp.MustCompile(`(?i)conftest|set_?up|tear|global|config|helper|bootstrap|support|init|hook|runner|spec|test`)
+
+// lineText is the line that a token stands in.
+func (u *unit) lineText(i int) string {
+	if i < 0 || i >= len(u.tok) {
+		return ""
+	}
+	from, to := i, i
+	for from > 0 && u.tok[from-1].Line == u.tok[i].Line {
+		from--
+	}
+	for to < len(u.tok) && u.tok[to].Line == u.tok[i].Line {
+		to++
+	}
+	return u.text(from, to)
+}
+
+// target is the hash of the line of code that an attribute stands before.
+func (u *unit) target(i, n int) uint64 { return u.lineHash(u.targetAt(i, n)) }
+
+// targetAt is where the line of code begins that an attribute stands before.
+func (u *unit) targetAt(i, n int) int {
+	line := u.tok[i].Line
+	for i += n; i < len(u.tok) && (u.tok[i].Line == line || u.at(i) == "#" || u.at(i) == "@"); i++ {
+		line = u.tok[i].Line
+	}
+	return i
+}
+
+// lineHash is the hash of the line that begins with, or has, the token at i.
+func (u *unit) lineHash(i int) uint64 {
+	if i < 0 || i >= len(u.tok) {
+		return 0
+	}
+	for i > 0 && u.tok[i-1].Line == u.tok[i].Line {
+		i--
+	}
+	to := i
+	for to < len(u.tok) && u.tok[to].Line == u.tok[i].Line {
+		to++
+	}
+	return mixAll(firstHash, u.tok[i:to])
+}
+
+// readNotes finds what comments tell tools.
+func (u *unit) readNotes(m *Model) {
+	next := 0
+	for i := range u.notes {
+		n := &u.notes[i]
+		for next < len(u.tok) && u.tok[next].Off < n.Off {
+			next++
+		}
+		for r := range u.lang.notes {
+			rule := &u.lang.notes[r]
+			if !strings.Contains(n.S, rule.S) || !directive(n.S, rule.S) || rule.Off && !marktable.SwitchesOff(n.S) {
+				continue
+			}
+			about := next - 1
+			if n.Alone {
+				about = next
+			}
+			target := u.lineHash(about)
+			m.Marks = append(m.Marks, Mark{
+				Pattern: rule.Pattern, Line: int(n.Line), S: strings.Clone(Clip(n.S)), Key: target, Target: target, About: u.lineText(about),
+				Confidence: rule.Confidence, Why: u.why(int(n.Line)), Silence: marktable.SilenceOf(rule, n.S),
+			})
+			break
+		}
+	}
+}
+
+// readExamples finds the examples of Python that are told not to be run.
+func (u *unit) readExamples(m *Model) {
+	if u.lang.Name != "python" {
+		return
+	}
+	for i := range u.tok {
+		t := &u.tok[i]
+		if t.Kind != lex.Text || len(t.S) < 20 || !strings.Contains(t.S, "doctest:") {
+			continue
+		}
+		line := u.line(i)
+		for s := range strings.Lines(t.S) {
+			if code, what, ok := strings.Cut(s, "# doctest:"); ok && strings.Contains(what, "+SKIP") {
+				m.Marks = append(m.Marks, Mark{Pattern: ComplaintOff, Line: line, S: strings.Clone(Clip(s)), Key: mix(firstHash, strings.TrimSpace(code)), Confidence: 0.85})
+			}
+			line++
+		}
+	}
+}
+
+// why is the comment in words that ends on the line before.
+func (u *unit) why(line int) string {
+	for _, n := range u.notesBefore(line - 1) {
+		if documents := strings.HasPrefix(n.S, "/**") || strings.HasPrefix(n.S, "///"); documents { // what is there, not why it is silenced
+			continue
+		}
+		if int(n.Line)+strings.Count(n.S, "\n") == line-1 && n.Alone && inWords.MatchString(n.S) {
+			return strings.Clone(n.S)
+		}
+	}
+	return ""
+}
+
+// inWords is a comment for people: three words and a fourth, and nothing that only
+// tools or separators have.
+var inWords = regexp.MustCompile(`^[/*#\s]*(?:[A-Za-z"'\x60(][\w'"\x60().,/-]*[\s*]+){3}\S`)
+
+// directive tells of a comment that a tool reads: what it looks for stands near
+// the beginning, or after another comment mark.
+func directive(s, needle string) bool {
+	i := strings.Index(s, needle)
+	head := s[:i]
+	if n := strings.LastIndexAny(head, "#*/"); n >= 0 {
+		head = head[n+1:]
+	}
+	return strings.Trim(head, " \t:@-!\n") == ""
+}
+
+var openEnd = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|HA` + `CK|XX` + `X)\b`)
+
+// readOpenEnds notes comments that leave work for later.
+func (u *unit) readOpenEnds(m *Model) {
+	for i := range u.notes {
+		n := &u.notes[i]
+		if !strings.Contains(n.S, "TO"+"DO") && !strings.Contains(n.S, "FIX"+"ME") && !strings.Contains(n.S, "HA"+"CK") && !strings.Contains(n.S, "XX"+"X") {
+			continue // most have none, and the expression is slow
+		}
+		if at := openEnd.FindStringIndex(n.S); at != nil {
+			line := int(n.Line) + strings.Count(n.S[:at[0]], "\n")
+			m.Marks = append(m.Marks, Mark{Pattern: OpenEnds, Line: line, S: strings.Clone(Clip(n.S)), Key: mix(3, n.S)})
+		}
+	}
+}
+
+// Clip makes one line of at most 200 bytes of a piece of a file.
+func Clip(s string) string {
+	const most = 200
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most-3], "") + "..."
+	}
+	return s
+}

@@ -1,0 +1,157 @@
+package syntax
+
+import (
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+)
+
+// Narrowing is what leaves rows of a table out on their way to what is done with them.
+type Narrowing struct {
+	Line int
+	Key  uint64
+	S    string
+}
+
+// narrowed notes the calls and the indices in [from, to) that take a part of a list.
+func (u *unit) narrowed(t *Test, from, to int) {
+	for j := max(from, 0); j < min(to, from+maxBlock, len(u.tok)); j++ {
+		s := u.at(j)
+		if s == "{" || s == "[" && (j == from || u.standsAlone(j)) { // rows, or what is done with them
+			j = u.closer(j) - 1
+			continue
+		}
+		cuts := narrowing()[s] && u.isWord(j) && (u.at(j-1) == "." || u.at(j-1) == "?." || u.at(j-1) == "->" || u.at(j-1) == "::") && (u.at(j+1) == "(" || u.at(j+1) == "{" || u.at(j+1) == "do")
+		cuts = cuts || narrowingCalls()[s] && u.at(j+1) == "(" && u.at(j-1) != "."
+		if s == "[" && j > from && (u.isWord(j-1) || u.at(j-1) == ")" || u.at(j-1) == "]") {
+			for k := j + 1; k < u.closer(j)-1; k++ {
+				cuts = cuts || u.at(k) == ":" || u.at(k) == ".." || u.at(k) == "..."
+			}
+		}
+		if cuts {
+			t.Narrowed = append(t.Narrowed, Narrowing{u.line(j), mix(firstHash, s), u.lineText(j)})
+		}
+	}
+}
+
+var (
+	narrowing = sync.OnceValue(func() set {
+		return words("first last take takeLast takeWhile take_while drop dropLast drop_last dropWhile drop_while filter filterNot filterIndexed filter_map select reject slice skip step_by stepBy limit sample " +
+			"Take TakeLast TakeWhile Skip SkipLast SkipWhile Where First Last find_all grep splice subList Slice partition except without")
+	})
+	narrowingCalls = sync.OnceValue(func() set {
+		return words("islice filter array_slice array_filter takewhile dropwhile filterfalse array_splice")
+	})
+)
+
+// readNarrowed notes what leaves out rows of the tables of a test: in the head of a loop
+// that goes through one, where the table has its name, and in what gives it to the test.
+func (u *unit) readNarrowed(t *Test, d *decl, l *loop) {
+	from, to := l.head[0], l.head[1]
+	if l.list >= from && l.list < to {
+		u.narrowed(t, from, l.list)
+		from = u.closer(l.list) - 1
+		if u.kindAt(l.list) == lex.Text {
+			from = l.list
+		}
+	}
+	u.narrowed(t, from, to)
+	u.narrowedNames(t, d, from, to)
+	u.passesOver(t, l)
+}
+
+// narrowedNames notes what is left out where the names in [from, to) are given what
+// they stand for, in the test or around it.
+func (u *unit) narrowedNames(t *Test, d *decl, from, to int) {
+	if u.given == nil {
+		u.given = u.assignments()
+	}
+	for j := from; j < min(to, from+maxListed, len(u.tok)); j++ {
+		if !u.isWord(j) || u.at(j-1) == "." || u.at(j+1) == "(" {
+			continue
+		}
+		for n, at := range u.given[u.at(j)] {
+			if n < 8 && (at < from || at > to) && u.seenFrom(d, at) {
+				u.narrowed(t, at, u.statementEnd(at))
+			}
+		}
+	}
+}
+
+// seenFrom tells whether a declaration can use what is named at i: it stands in it, or
+// in what is around both.
+func (u *unit) seenFrom(d *decl, i int) bool {
+	n := u.around(i)
+	return n < 0 || u.decls[n].start <= d.start && d.end <= u.decls[n].end
+}
+
+// passesOver notes where a loop goes on with the next row, for what the row says, before
+// anything was asserted.
+func (u *unit) passesOver(t *Test, l *loop) {
+	goes := "continue"
+	if u.lang.shape == ends {
+		goes = "next"
+	}
+	for j := l.body[0]; j < l.body[1]; j++ {
+		if u.at(j) != goes || !u.isWord(j) {
+			if u.isWord(j) && u.asserts(j, nil) {
+				return
+			}
+			continue
+		}
+		from, to := j, j
+		for from > l.body[0] && u.at(from) != "if" && u.at(from) != "unless" {
+			from--
+		}
+		if s := u.at(j + 1); s == "if" || s == "unless" {
+			from = j + 1
+			for to = from; to < len(u.tok) && u.tok[to].Line == u.tok[from].Line; {
+				to++
+			}
+		}
+		if u.ofRow(l, from, to) {
+			t.Narrowed = append(t.Narrowed, Narrowing{u.line(j), mix(firstHash, goes), u.lineText(j)})
+		}
+	}
+}
+
+// ofRow tells whether the condition in [from, to) asks what a row of a loop says, and
+// nothing of the machine.
+func (u *unit) ofRow(l *loop, from, to int) bool {
+	row := make(set)
+	for j := l.at - 1; j > max(0, l.at-16) && u.at(j) != "for" && u.at(j) != "foreach"; j-- { // for _, tc := range
+		row[u.at(j)] = u.isWord(j) && !l.each
+	}
+	for j := l.body[0]; l.each && j < min(l.body[1], l.body[0]+16) && u.at(j) != "=>" && u.at(j) != "->" && (u.at(j) != "|" || j == l.body[0]); j++ {
+		row[u.at(j)] = u.isWord(j)
+	}
+	for j := l.at; !l.each && j < min(l.head[0], l.at+16); j++ {
+		row[u.at(j)] = u.isWord(j)
+	}
+	asks := false
+	for j := from; j < min(to, from+maxCondition); j++ {
+		if machineWords()[u.at(j)] {
+			return false
+		}
+		asks = asks || u.isWord(j) && row[u.at(j)] && u.at(j-1) != "."
+	}
+	return asks
+}
+
+var machineWords = sync.OnceValue(func() set {
+	return words("GOOS GOARCH platform RUBY_PLATFORM PHP_OS PHP_OS_FAMILY PHP_VERSION PHP_VERSION_ID version_info process cfg OperatingSystem OperatingSystemInfo isWindows IsWindows windows Windows os testing Short version Version supports supported")
+})
+
+// NarrowedSince is what leaves rows of a test's table out that did not, when the table
+// has no more of them; nil for nothing.
+func NarrowedSince(was, now *Test) *Narrowing {
+	if len(was.Cases) == 0 || len(now.Cases) > len(was.Cases) || len(now.Narrowed) <= len(was.Narrowed) {
+		return nil
+	}
+	rest := bag.Beyond(now.Narrowed, was.Narrowed, func(n Narrowing) uint64 { return n.Key })
+	if len(rest) == 0 {
+		return nil
+	}
+	return &rest[0]
+}

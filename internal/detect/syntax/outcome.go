@@ -1,0 +1,232 @@
+package syntax
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+)
+
+// readOutcome notes what the handler at i leads to.
+func (u *unit) readOutcome(h *handler, i int) {
+	from, to := u.handling(i)
+	if from < 0 {
+		return
+	}
+	to = min(to, len(u.tok))
+	h.Fails = h.Rethrows
+	for j := from; j < to && !h.Fails; j++ {
+		h.Fails = u.isWord(j) && (u.exits(j) || u.at(j) == "return" && u.failingValue(j+1, min(u.statementEnd(j), to)))
+	}
+	for j := from; j < to; j++ {
+		if s := u.at(j); u.kindAt(j) == lex.Op && s == "(" {
+			j = u.closer(j) - 1
+		} else {
+			h.Sets = h.Sets || u.kindAt(j) == lex.Op && s == "="
+		}
+	}
+	h.Called, h.Does, h.Told = u.calledIn(from, to), u.once(appendTelling, u.tok[from:to]), u.readTold(from, to)
+	h.Hands = u.handsError(i, from, to)
+	h.Hushed, h.Succeeds, h.Counts = u.hushes(from, to), u.answersWell(from, to), u.counted(from, to)
+	begin, end := u.lastValue(from, to)
+	tryFrom, tryTo := u.guarded(i)
+	was, wasEnd := u.lastValue(tryFrom, tryTo)
+	if was < 0 || emptyNames()[u.at(was)] {
+		return
+	}
+	same := func(begin, end int) bool {
+		return begin >= 0 && wasEnd-was == end-begin && u.mixed(1, was, wasEnd) == u.mixed(1, begin, end)
+	}
+	h.Alike = same(begin, end)
+	for j := from; j < to && !h.Alike; j++ { // under a condition
+		h.Alike = u.at(j) == "return" && u.isWord(j) && same(j+1, min(j+1+wasEnd-was, to)) && u.statementEnd(j) <= j+2+wasEnd-was
+	}
+}
+
+// calledIn are the names of what is called in [from, to) and does more than to tell
+// something, each once.
+func (u *unit) calledIn(from, to int) bag.Bag {
+	u.scratch = u.scratch[:0]
+	for i := from; i < to; i++ {
+		if u.called(i) && !harmless(u.at(i)) {
+			u.scratch = append(u.scratch, u.tok[i].Hash)
+		}
+	}
+	return u.sortedOnce()
+}
+
+// handsError tells whether the handler at i with the body [from, to) gives its error to
+// a call that does more than to tell of it, or to make a text of it.
+func (u *unit) handsError(i, from, to int) bool {
+	name := u.errorName(i, from)
+	if name == "" {
+		return false
+	}
+	for j := from; j < to; j++ {
+		if u.at(j) != name || !u.isWord(j) {
+			continue
+		}
+		for k := j - 1; k >= from; k-- {
+			s := u.at(k)
+			if u.kindAt(k) != lex.Op || s == ")" && u.opener(k) >= from {
+				if s == ")" {
+					k = u.opener(k)
+				}
+				continue
+			}
+			if s == ";" || s == "{" || s == "}" {
+				break
+			}
+			if s == "(" && u.isWord(k-1) && k > from {
+				if w := u.at(k - 1); (!harmless(w) || collects()[plain(w)]) && w != "captureException" && w != "if" && w != "while" && w != "switch" {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// collects are calls that keep what they are given.
+var collects = sync.OnceValue(func() set { return words("append push pushback add addall put insert set") })
+
+// errorName is what the handler at i, whose body begins at from, calls its error; empty
+// when it has no name.
+func (u *unit) errorName(i, from int) string {
+	if u.at(i+1) == "(" && u.isWord(i+2) && u.at(i+3) == ":" { // catch (e: E)
+		return u.at(i + 2)
+	}
+	for j := min(from, i+14) - 1; j > i; j-- {
+		if u.isWord(j) && !connectives()[u.at(j)] {
+			return u.at(j)
+		}
+	}
+	if u.at(i-1) == "." { // (err) => ...
+		for j := i + 2; j < i+5; j++ {
+			if u.isWord(j) && (u.at(j+1) == "=>" || u.at(j+1) == ")" && u.at(j+2) == "=>") {
+				return u.at(j)
+			}
+		}
+	}
+	return ""
+}
+
+// lastValue is the short constant that a block gives at its end; -1 for none.
+func (u *unit) lastValue(from, to int) (begin, end int) {
+	for to > from && (u.at(to-1) == ";" || u.at(to-1) == "}") {
+		to--
+	}
+	begin = to - 1
+	for begin > from && !u.tok[begin].First {
+		begin--
+	}
+	if begin < from || begin >= to {
+		return -1, -1
+	}
+	if u.at(begin) == "return" {
+		begin++
+	} else if !u.givesLast() {
+		return -1, -1
+	}
+	if to <= begin || to-begin > maxConstant || !u.namesValue(begin, to) {
+		return -1, -1
+	}
+	return begin, to
+}
+
+// handling is the body of a handler, or what a promise is given for the case that it
+// fails.
+func (u *unit) handling(i int) (from, to int) {
+	if u.at(i-1) == "." && u.at(i+1) == "(" {
+		return i + 2, u.closer(i+1) - 1
+	}
+	return u.handlerBody(i)
+}
+
+// emptyNames are values that tell nothing.
+var emptyNames = sync.OnceValue(func() set { return words("null nil None undefined NULL") })
+
+// maxConstant is how many tokens a value may have that is given in two places.
+const maxConstant = 6
+
+// givesLast tells of languages in which a block gives what stands last in it.
+func (u *unit) givesLast() bool {
+	return u.lang.Name == "ruby" || u.lang.Name == "kotlin" || u.lang.Name == "rust"
+}
+
+// namesValue tells whether [from, to) names a value, or is one that is written out.
+func (u *unit) namesValue(from, to int) bool {
+	for j := from; j < to; j++ {
+		if s := u.at(j); u.kindAt(j) == lex.Op && s != "." && s != "::" && s != "-" && s != ":" {
+			return false
+		}
+	}
+	last := u.at(to - 1)
+	return to-from == 1 && (u.kindAt(from) != lex.Word || strings.EqualFold(last, "true") || strings.EqualFold(last, "false") || strings.ToUpper(last) == last) ||
+		to-from > 1 && (u.at(from) == ":" || u.at(from) == "-" || u.at(to-2) == "." || u.at(to-2) == "::")
+}
+
+// failingValue tells whether the value [from, to) tells of a failure: false, a number
+// other than zero, a name or text that says so.
+func (u *unit) failingValue(from, to int) bool {
+	for to > from && u.at(to-1) == ";" {
+		to--
+	}
+	if to <= from || to-from > maxConstant {
+		return false
+	}
+	if u.at(from) == "-" {
+		from++
+	}
+	switch s := u.at(from); {
+	case to-from == 1 && u.kindAt(from) == lex.Number:
+		return strings.Trim(s, "0.") != ""
+	case to-from == 1 && strings.EqualFold(s, "false"):
+		return true
+	}
+	if !u.namesValue(from, to) {
+		return false
+	}
+	last := strings.ToLower(u.at(to - 1))
+	for _, w := range [...]string{"fail", "err", "invalid", "reject", "denied", "unavailable"} {
+		if strings.Contains(last, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// exits tells whether the word at i ends the process with a code that tells of a
+// failure, or sets that code.
+func (u *unit) exits(i int) bool {
+	switch u.at(i) {
+	case "exit", "Exit", "exitProcess", "_exit":
+		if u.at(i+1) == "(" {
+			return u.at(i+2) != "0" && u.at(i+2) != ")"
+		}
+		return u.lang.shape == ends && u.at(i-1) != "." && u.kindAt(i+1) == lex.Number && u.at(i+1) != "0"
+	case "exitCode", "ExitCode":
+		return u.at(i+1) == "=" && u.kindAt(i+2) == lex.Number && u.at(i+2) != "0"
+	}
+	return false
+}
+
+// writtenOut tells whether the value [from, to) is a number, a text or a truth that
+// stands there as it is.
+func (u *unit) writtenOut(from, to int) bool {
+	for to > from && u.at(to-1) == ";" {
+		to--
+	}
+	return to > from && to-from <= 2 && u.fixedTokens(from, to)
+}
+
+// callsAny tells whether anything is called in [from, to).
+func (u *unit) callsAny(from, to int) bool {
+	for j := from; j < to; j++ {
+		if u.isWord(j) && u.at(j+1) == "(" || u.at(j) == "=>" || u.at(j) == "throw" {
+			return true
+		}
+	}
+	return false
+}

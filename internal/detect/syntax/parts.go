@@ -1,0 +1,167 @@
+package syntax
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+)
+
+// Part is an alternative of the condition of a guard.
+type Part struct {
+	Key   uint64
+	Words bag.Bag // the names of values that it asks about
+	Asks  asking
+}
+
+// asking says what a condition asks for.
+type asking uint8
+
+const (
+	asksOther asking = iota
+	// asksPresence: whether there is anything, or whether it is of a kind.
+	asksPresence
+	// asksBounds: whether it lies within limits, looks as it should, is one of some.
+	asksBounds
+)
+
+// Bounds tells whether a condition holds a value within limits, Presence whether it
+// asks no more than whether there is one.
+func (a asking) Bounds() bool   { return a == asksBounds }
+func (a asking) Presence() bool { return a == asksPresence }
+
+// readParts notes the alternatives of the condition [from, to) of a guard, under which
+// it fails; those of a condition that has to hold, when all is set.
+func (u *unit) readParts(g *Guard, from, to int, all bool) {
+	from, to = u.unwrapped(from, to)
+	if s := u.at(from); (s == "!" || s == "not") && u.at(from+1) == "(" && u.closer(from+1) == to {
+		from, to, all = from+2, to-1, !all
+	}
+	begin := from
+	for i := from; i <= to; i++ {
+		s := u.at(i)
+		if i < to && u.kindAt(i) == lex.Op && (s == "(" || s == "[" || s == "{") {
+			i = u.closer(i) - 1
+			continue
+		}
+		ends := i == to || all && (s == "&&" || s == "and") || !all && (s == "||" || s == "or")
+		if s == "," && u.kindAt(i) == lex.Op && all {
+			to, ends = i, true // what is told then
+		}
+		if !ends || i > len(u.tok) {
+			continue
+		}
+		if a, b := u.unwrapped(begin, i); a < b {
+			g.Parts = append(g.Parts, Part{Key: mixAll(0, u.tok[a:b]), Words: u.once(appendAsked, u.tok[a:min(b+1, len(u.tok))]), Asks: u.asks(a, b)})
+		}
+		begin = i + 1
+	}
+	g.Asks = u.asks(from, to)
+}
+
+// unwrapped takes the parentheses off that stand around [from, to).
+func (u *unit) unwrapped(from, to int) (begin, end int) {
+	for u.at(from) == "(" && u.closer(from) == to && to-from > 2 {
+		from, to = from+1, to-1
+	}
+	return from, to
+}
+
+// asks says what the condition [from, to) asks for.
+func (u *unit) asks(from, to int) asking {
+	bounds, presence, long, far, kind := false, true, false, false, false
+	for i := from; i < to; i++ {
+		s := u.at(i)
+		switch u.kindAt(i) {
+		case lex.Op:
+			bounds = bounds || s == "<" || s == ">" || s == "<=" || s == ">=" || s == "=~" || s == "!~" || strings.HasPrefix(s, "..")
+		case lex.Number:
+			if s != "0" && s != "1" {
+				far, presence = true, false
+			}
+		case lex.Text:
+			if u.at(i-1) == "[" {
+				continue // where something stands
+			}
+			presence = presence && (kind || len(s) <= 2)
+			far = far || len(s) > 2
+		case lex.Word:
+			has := asksAs(&u.tok[i])
+			kind, long, bounds = kind || has&asKind != 0, long || has&asLength != 0, bounds || has&asBounds != 0
+			if has&(asKind|asLength|asPresence) == 0 && u.at(i+1) == "(" && i > from {
+				presence = false
+			}
+		default:
+		}
+	}
+	switch {
+	case bounds && (far || !long):
+		return asksBounds
+	case presence && !bounds:
+		return asksPresence
+	}
+	return asksOther
+}
+
+// What words of a condition ask for.
+const (
+	asKind = 1 << iota
+	asLength
+	asBounds
+	asPresence
+)
+
+// asksAs is what a word asks for in a condition; 0 for most.
+func asksAs(t *lex.Token) uint8 {
+	if !askedSieve().may(t.Hash) {
+		return 0
+	}
+	return askedAs()[t.S]
+}
+
+var askedAs = sync.OnceValue(func() map[string]uint8 {
+	all := make(map[string]uint8)
+	for as, names := range map[uint8]string{
+		asBounds: "matches match MatchString is_match preg_match IsMatch fullmatch matchEntire in_array between test",
+		asLength: "len length size count Count Length strlen bytesize trim strip TrimSpace",
+		asKind:   "typeof isinstance instanceof is_string is_int is_array is_numeric",
+		asPresence: "is_nan isNaN IsNaN is_none is_some is_finite isFinite isEmpty is_empty empty IsNullOrEmpty IsNullOrWhiteSpace isBlank isNullOrBlank isNullOrEmpty " +
+			"isset is_null isPresent isNull requireNonNull requireNotNull checkNotNull ThrowIfNull notNull",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			all[name] = as
+		}
+	}
+	return all
+})
+
+var askedSieve = sync.OnceValue(func() *sieve {
+	all := new(sieve)
+	for name := range askedAs() {
+		all.add(Hash(name))
+	}
+	return all
+})
+
+// presences tells of the name of what asks whether there is something.
+func presences(name string) bool { return askedAs()[name] == asPresence }
+
+// readTold notes the words that a guard, or a handler, tells in texts in [from, to).
+func (u *unit) readTold(from, to int) bag.Bag {
+	u.scratch = u.scratch[:0]
+	for i := from; i < min(to, len(u.tok)); i++ {
+		if u.kindAt(i) != lex.Text || len(u.tok[i].S) > maxTold {
+			continue
+		}
+		for w := range strings.FieldsFuncSeq(u.tok[i].S, func(c rune) bool { return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') }) {
+			if len(w) > 2 {
+				u.scratch = append(u.scratch, Hash(w))
+			}
+		}
+	}
+	return u.sortedOnce()
+}
+
+// maxTold is the longest text whose words are noted.
+const maxTold = 300

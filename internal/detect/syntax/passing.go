@@ -1,0 +1,285 @@
+package syntax
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+)
+
+// passesOn tells whether the handler at i throws, and whether it calls nothing but
+// what prints, or makes something empty or new.
+func (u *unit) passesOn(i int) (rethrows, plainly bool) {
+	from, to := u.handling(i)
+	if from < 0 {
+		return false, false
+	}
+	gives := u.lastGives(from, to)
+	plainly = true
+	for j := from; j < min(to, len(u.tok)); j++ {
+		s := u.at(j)
+		if !u.isWord(j) {
+			continue
+		}
+		rethrows = rethrows || u.lang.throws[s] || u.exits(j)
+		if u.at(j+1) == "(" && u.at(j-1) != "new" && s != "new" && s != "exit" && !tellingCalls()[plain(s)] && !emptyMakers()[plain(s)] && !(gives && u.at(j-1) == "." && !failingCalls()[plain(s)]) {
+			plainly = false
+		}
+	}
+	return rethrows, plainly
+}
+
+// lastGives tells whether a block ends by giving back something that is made there.
+func (u *unit) lastGives(from, to int) bool {
+	for j := from; j < min(to, len(u.tok)); j++ {
+		if u.at(j) == "return" && u.isWord(j) {
+			s := u.at(j + 1)
+			return s == "new" || s == "[" || s == "{" || u.kindAt(j+1) == lex.Number || u.kindAt(j+1) == lex.Text || u.isWord(j+1) && u.at(j+2) != "("
+		}
+	}
+	return false
+}
+
+// failingCalls are names of calls that end what runs, or pass an error on.
+var failingCalls = sync.OnceValue(func() set {
+	return words("fail throw raise abort exit reject error onerror next panic die rethrow propagate seterror adderror failure")
+})
+
+var emptyMakers = sync.OnceValue(func() set {
+	return words("emptylist emptymap emptyset empty listof mapof setof of dict list set array object")
+})
+
+// givesBack are checks that return what they are given, so that they may stand
+// anywhere.
+var givesBack = sync.OnceValue(func() set { return words("requireNonNull checkNotNull requireNotNull checkNotNullParameter") })
+
+// refusals are names of answers that refuse a request.
+var refusals = sync.OnceValue(func() set {
+	return words("StatusUnauthorized StatusForbidden StatusBadRequest StatusNotFound StatusUnprocessableEntity StatusConflict " +
+		"StatusTooManyRequests StatusMethodNotAllowed UNAUTHORIZED FORBIDDEN BAD_REQUEST UNPROCESSABLE_ENTITY " +
+		"HTTP_400_BAD_REQUEST HTTP_401_UNAUTHORIZED HTTP_403_FORBIDDEN Unauthorized Forbid BadRequest")
+})
+
+// zeroResult tells of return 0, return "" and return default.
+func (u *unit) zeroResult(i int) bool {
+	if next := u.at(i + 1); next != ";" && next != "}" && i+1 < len(u.tok) && !u.tok[i+1].First {
+		return false
+	}
+	switch s := u.at(i); u.kindAt(i) {
+	case lex.Number:
+		return strings.Trim(s, "0.") == ""
+	case lex.Text:
+		return lex.Unquote(s) == ""
+	default:
+		return s == "default"
+	}
+}
+
+// readIgnored notes a call of Go whose error does no more than end a round of a
+// loop, or the function with no error.
+func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
+	if u.lang.Name != "go" {
+		return
+	}
+	from, to := condition[0], condition[1]
+	if !u.endsRound(body[0], body[1]) && !u.saysOnly(body[0], body[1]) && !(u.plainFailure(from, to) && (u.returnsNoError(body[0], body[1]) || u.makesUp(body[0], body[1]))) {
+		return
+	}
+	for j := from; j < to; j++ {
+		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" {
+			if at := u.failedCall(i, from, to); at >= 0 && !cleanNames()[u.at(at)] {
+				f.Ignored = bag.Join(f.Ignored, bag.Bag{Hash(u.at(at))})
+			}
+			return
+		}
+	}
+}
+
+// readStops notes a call of Go after whose failure the function ends, or the round of a
+// loop; one after whose failure nothing is done is ignored.
+func (u *unit) readStops(f *Function, i int, condition, body [2]int) {
+	from, to := condition[0], condition[1]
+	if u.lang.Name != "go" || !strings.HasPrefix(u.at(to-3), "err") || u.at(to-2) != "!=" || u.at(to-1) != "nil" || from != to-3 && u.at(to-4) != ";" {
+		return
+	}
+	at := u.failedCall(i, from, to)
+	if at < 0 || cleanNames()[u.at(at)] {
+		return
+	}
+	if body[1] <= body[0] {
+		f.Idle = bag.Join(f.Idle, bag.Bag{u.tok[at].Hash})
+		return
+	}
+	if u.at(body[0]) == "_" {
+		f.Idle = bag.Join(f.Idle, bag.Bag{u.tok[at].Hash})
+	}
+	last := body[1] - 1
+	for last > body[0] && !u.tok[last].First && u.at(last-1) != ";" {
+		last--
+	}
+	if s := u.at(last); s == "return" || s == "panic" || s == "continue" && body[1]-body[0] > 2 || u.at(last) == "os" && u.at(last+2) == "Exit" {
+		f.Stops = bag.Join(f.Stops, bag.Bag{u.tok[at].Hash})
+	}
+}
+
+// plainFailure tells of a condition that asks for any error, and for nothing else.
+func (u *unit) plainFailure(from, to int) bool {
+	for j := from; j < to; j++ {
+		if u.at(j) == "&&" {
+			return false
+		}
+	}
+	return true
+}
+
+// endsRound tells of a block that only ends a round of a loop.
+func (u *unit) endsRound(from, to int) bool {
+	return to-from <= 2 && (u.at(from) == "continue" || u.at(from) == "break")
+}
+
+// returnsNoError tells of a block of Go that returns something and no error.
+func (u *unit) returnsNoError(from, to int) bool {
+	for j := from; j < to; j++ {
+		if u.at(j) == "return" && u.isWord(j) {
+			end := min(u.statementEnd(j), to)
+			return end-j > 3 && u.at(end-1) == "nil" && u.at(end-2) == "," && !u.fails(from, to)
+		}
+	}
+	return false
+}
+
+// makesUp tells of a block of Go that only gives other values to variables.
+func (u *unit) makesUp(from, to int) bool {
+	for j := from; j < to; j++ {
+		if s := u.at(j); u.isWord(j) && (s == "return" || s == "if" || s == "for" || s == "goto" || strings.HasPrefix(strings.ToLower(s), "err")) {
+			return false
+		}
+	}
+	return to-from >= 3 && u.isWord(from) && u.at(from+1) == "="
+}
+
+// countTries counts where a function of Rust passes errors on, and where it lets
+// them go.
+func (u *unit) countTries(f *Function, d *decl) {
+	if u.lang.Name == "go" {
+		u.countErrors(f, d)
+	}
+	if u.lang.Name != "rust" {
+		return
+	}
+	for j := d.body; j < d.end; j++ {
+		switch s := u.at(j); {
+		case s == "?" && (u.at(j-1) == ")" || u.isWord(j-1)):
+			f.Tries++
+		case s == "map_err" && u.at(j+1) == "(" && u.at(u.closer(j+1)) != "?":
+			f.Tries++ // and gives it back
+		case s == "Ok" && u.at(j+1) == "(" && u.at(u.closer(j+1)) != "=>" && u.at(u.closer(j+1)) != "=":
+			f.Oks++
+		case s == "unwrap_or_default", s == "unwrap_or_else" && u.standsIn(j+1), s == "ok" && u.at(j-1) == "." && u.at(j+3) == ";",
+			s == "_" && u.at(j-1) == "let" && u.at(j+1) == "=", s == "let" && u.at(j+1) == "Ok" && u.at(j+2) == "(" && u.skipsFailure(j), s == "Err" && u.at(j+2) == "_" && (u.at(j+4) == "=>" || u.at(j+4) == "if" && u.armGoesOn(j+4)):
+			f.Swallows++
+		}
+	}
+}
+
+// armGoesOn tells whether the arm of a match whose condition begins at i only goes on.
+func (u *unit) armGoesOn(i int) bool {
+	for j := i; j < min(i+maxTypes, len(u.tok)); j++ {
+		if u.at(j) == "=>" {
+			s, next := u.at(j+1), u.at(j+2)
+			return s == "continue" || s == "{" && (next == "}" || next == "continue") || s == "(" && next == ")" || s == "None" || s == "Ok"
+		}
+	}
+	return false
+}
+
+// countErrors counts where a function of Go returns an error, and where it returns none.
+func (u *unit) countErrors(f *Function, d *decl) {
+	for j := d.body; j < d.end; j++ {
+		if u.at(j) != "return" || !u.isWord(j) {
+			continue
+		}
+		from, end := j+1, u.statementEnd(j)
+		for end > from && (u.at(end-1) == ";" || u.at(end-1) == "}") {
+			end--
+		}
+		for k := from; k < end; k++ {
+			switch s := u.at(k); {
+			case u.kindAt(k) == lex.Op && (s == "(" || s == "[" || s == "{"):
+				k = u.closer(k) - 1
+			case s == ",":
+				from = k + 1
+			}
+		}
+		if s := u.at(from); end == from+1 && s == "nil" {
+			f.Oks++
+		} else if end > from && (strings.HasPrefix(strings.ToLower(s), "err") || u.at(from+2) == "Errorf") {
+			f.Tries++
+		}
+	}
+}
+
+// skipsFailure tells whether the let Ok(..) of Rust at i passes over what failed: an if
+// without an else, or an else that only goes on with something else.
+func (u *unit) skipsFailure(i int) bool {
+	for j := i + 2; j < min(i+80, len(u.tok)); j++ {
+		switch s := u.at(j); {
+		case u.kindAt(j) == lex.Op && (s == "(" || s == "["):
+			j = u.closer(j) - 1
+		case s == "else" && u.at(j+1) == "{":
+			return u.goesOnElse(j)
+		case s == "{" && u.at(i-1) == "if":
+			end := u.closer(j)
+			return u.at(end) != "else" || u.at(end+1) == "{" && u.goesOnElse(end)
+		case s == ";":
+			return false
+		}
+	}
+	return false
+}
+
+// goesOnElse tells whether the short block of the else at i fails in no way.
+func (u *unit) goesOnElse(i int) bool {
+	end := u.closer(i + 1)
+	return !u.fails(i+2, end) && end-i <= 6
+}
+
+// standsIn tells whether the closure of Rust in the parentheses at open takes an
+// error and gives another value for it: it neither ends the function nor the
+// process.
+func (u *unit) standsIn(open int) bool {
+	if u.at(open) != "(" || u.at(open+1) != "|" {
+		return false
+	}
+	for j := open + 2; j < u.closer(open); j++ {
+		switch u.at(j) {
+		case "panic", "exit", "return", "unreachable", "abort":
+			return false
+		}
+	}
+	return true
+}
+
+// saysOnly tells of a block that does nothing but tell of what happened, or end the
+// process as if nothing had.
+func (u *unit) saysOnly(from, to int) bool {
+	told := 0
+	for j := from; j < to; j++ {
+		s := u.at(j)
+		switch {
+		case !u.isWord(j):
+			if s == "=" || s == ":=" || s == "++" || s == "+=" || s == "<-" {
+				return false
+			}
+		case s == "return" || s == "if" || s == "for" || s == "panic" || u.exits(j):
+			return false
+		case u.at(j+1) != "(":
+		case tellingCalls()[plain(s)] || s == "Exit":
+			told++
+		case !harmless(s) && s != "Error":
+			return false
+		}
+	}
+	return told > 0
+}

@@ -1,0 +1,78 @@
+package syntax
+
+import (
+	"strconv"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+)
+
+// readRetries notes how often the test at i is run again when it fails: one that does
+// often enough passes whatever it asserts.
+func (u *unit) readRetries(t *Test, i int) {
+	for j := i; j >= 0; j = u.decls[j].parent {
+		d := &u.decls[j]
+		for _, a := range d.annotations {
+			if rerunning()[a.name] {
+				t.Again = max(t.Again, u.most(a.from, a.to))
+			}
+			for k := a.from; k < a.to; k++ {
+				if u.at(k) == "retryAnalyzer" {
+					t.Again = max(t.Again, often)
+				}
+			}
+		}
+		if !u.tests[j] && d.kind != declSuite {
+			continue
+		}
+		for _, span := range u.spans(j) {
+			t.Again = max(t.Again, u.retriesIn(span[0], span[1], u.firstStatement(d)))
+		}
+	}
+	if u.lang.Name == "javascript" || u.lang.Name == "typescript" {
+		for k := range u.tok {
+			if u.at(k) == "retryTimes" && u.at(k-2) == "jest" {
+				t.Again = max(t.Again, u.most(k, min(len(u.tok), k+4)))
+			}
+		}
+	}
+}
+
+// often is how many times stand for a number that nobody says here.
+const often = 3
+
+// retriesIn is the number in this.retries(20), and in { retry: 20 } and retry: 20 before
+// the body: what stands in it is what the test is about.
+func (u *unit) retriesIn(from, to, body int) int {
+	found := 0
+	for k := from; k < to; k++ {
+		if s := u.at(k); s != "retries" && s != "retry" || u.kindAt(k) != lex.Word {
+			continue
+		}
+		if next := u.at(k + 1); (next == ":" && k < body || next == "(" && u.at(k-1) == "." && u.at(k-2) == "this") && u.kindAt(k+2) == lex.Number {
+			found = max(found, u.most(k, k+3))
+		}
+	}
+	return found
+}
+
+// most is the largest number among some tokens, or often when there is none.
+func (u *unit) most(from, to int) int {
+	found := -1
+	for k := from; k < to; k++ {
+		if u.kindAt(k) == lex.Number {
+			if n, err := strconv.Atoi(u.at(k)); err == nil {
+				found = max(found, n)
+			}
+		}
+	}
+	if found < 0 {
+		return often
+	}
+	return found
+}
+
+// rerunning are annotations by which a test that fails is run again.
+var rerunning = sync.OnceValue(func() set {
+	return words("flaky retry Retry RetryFact RetryTheory RetryTest RetryingTest RepeatedIfExceptionsTest RetryOnFailure RetryOnException Flaky FlakyTest reruns")
+})

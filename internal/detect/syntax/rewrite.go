@@ -1,0 +1,205 @@
+package syntax
+
+import (
+	"slices"
+
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
+)
+
+// Rewrite says how a function changed.
+type Rewrite struct {
+	Removed bool // it lost tokens and gained next to none
+	Similar float64
+	Now     *Function
+	// Conditions are how many it has more of each than before.
+	Conditions map[uint64]int
+	// Soft are the conditions under which it does not fail, and did not stand before.
+	Soft   []Condition
+	Panics bool // what throws is Go's, which errors take the place of
+	// Gained are the words of guards and conditions that are new.
+	Gained bag.Bag
+	// Stayed is how much of what is besides the lost checks is still there.
+	Stayed float64
+	// Parts are the alternatives of the checks as they are, PartWords what the new ones
+	// ask about, and the new conditions.
+	Parts     map[uint64]bool
+	PartWords bag.Bag
+	// GainedNames are the names of what new checks and conditions ask about.
+	GainedNames bag.Bag
+	// HandedOver is set when it calls a function that is new and checks something.
+	HandedOver bool
+}
+
+// Softened tells whether a function does not fail where one of its checks did: it
+// goes on, gives a value, or only tells of it. The condition may be written in another
+// way when the function has fewer checks now.
+func (how *Rewrite) Softened(g *Guard, fewer bool) bool {
+	return !g.Weak && !g.Failure && len(g.Words) > 0 && slices.ContainsFunc(how.Soft, func(c Condition) bool {
+		return (c.Off || g.Throws && !how.Panics) && (c.Key == g.Key || fewer && bag.Inside(g.Words, c.Words) >= 0.6 && bag.Inside(c.Words, g.Words) >= 0.5)
+	})
+}
+
+// StillAsks tells whether the function leaves under the condition of a guard in
+// another way: with a value that tells of it, or what another function returns.
+func (how *Rewrite) StillAsks(g *Guard) bool {
+	return slices.ContainsFunc(how.Now.Conditions, func(c Condition) bool {
+		return c.Key == g.Key && how.Conditions[c.Key] >= 0
+	})
+}
+
+// AsksNothing tells whether a function that stayed mostly the same neither calls
+// anything that it did not, nor leaves under any new condition: nothing in it can check
+// what a guard did.
+func (how *Rewrite) AsksNothing(was *Function) bool {
+	if len(bag.Without(how.Now.Calls, was.Calls)) > 0 || len(GainedConditions(was.Emptied, how.Now.Emptied)) > 0 || how.Similar < 0.4 {
+		return false
+	}
+	for _, n := range how.Conditions {
+		if n > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Weaker tells whether another check stands in the place of one of a function, which
+// is the same but for an alternative that is gone, or for a limit far away. What was
+// split in two is none.
+func Weaker(was, now *Function, lost int, how *Rewrite) bool {
+	g := &was.Guards[lost]
+	if g.Failure || g.Weak || how.HandedOver || how.Stayed < MostStays {
+		return false
+	}
+	known := make(map[uint64]bool)
+	for i := range was.Guards {
+		known[was.Guards[i].Key] = true
+	}
+	var others bag.Bag
+	for _, c := range now.Conditions {
+		if how.Conditions[c.Key] > 0 {
+			others = bag.Join(others, c.Words)
+		}
+	}
+	presences := []uint32{Hash("nil"), Hash("null"), Hash("None"), Hash("undefined")}
+	for i := range now.Guards {
+		n := &now.Guards[i]
+		if known[n.Key] || n.Failure || n.Weak || len(n.Cond) == 0 {
+			continue
+		}
+		if n.Wider(g) && bag.Similar(n.Cond, g.Cond) == 1 {
+			return true
+		}
+		dropped := bag.Without(g.Cond, n.Cond)
+		other := func(h uint32) bool { return !n.Cond.Has(h) && !slices.Contains(presences, h) }
+		if n.Ors < g.Ors && len(n.Limits) <= len(g.Limits) && len(bag.Without(n.Cond, g.Cond)) == 0 && len(dropped) > 1 && slices.ContainsFunc(dropped, other) && bag.Shared(dropped, bag.Without(others, n.Words)) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Alternatives notes under what a function fails now, and what of it is new.
+func (how *Rewrite) Alternatives(was *Function) {
+	known, guards := make(map[uint64]bool), make(map[uint64]bool)
+	for i := range was.Guards {
+		for _, part := range was.Guards[i].Parts {
+			known[part.Key] = true
+		}
+	}
+	how.Parts = make(map[uint64]bool)
+	for i := range how.Now.Guards {
+		g := &how.Now.Guards[i]
+		guards[g.Key] = true
+		if fresh := !slices.ContainsFunc(was.Guards, func(o Guard) bool { return o.Key == g.Key }); fresh {
+			how.GainedNames = append(how.GainedNames, askedNames(g.Names, g.Words)...)
+		}
+		for _, part := range g.Parts {
+			how.Parts[part.Key] = true
+			if !known[part.Key] {
+				how.PartWords = append(how.PartWords, part.Words...)
+			}
+		}
+	}
+	for _, c := range how.Now.Conditions {
+		if how.Conditions[c.Key] > 0 && !guards[c.Key] {
+			how.PartWords = append(append(how.PartWords, c.Words...), c.Names...)
+			how.GainedNames = append(how.GainedNames, askedNames(c.Names, c.Words)...)
+		}
+	}
+	how.PartWords, how.GainedNames = bag.Join(how.PartWords, nil), bag.Join(how.GainedNames, nil)
+}
+
+// OnlyPresence tells whether what is newly asked of something is only whether it is there.
+func (how *Rewrite) OnlyPresence(was *Function, about bag.Bag) bool {
+	known, asked := make(map[uint64]bool), false
+	for i := range was.Guards {
+		known[was.Guards[i].Key] = true
+	}
+	for i := range how.Now.Guards {
+		n := &how.Now.Guards[i]
+		if known[n.Key] || bag.Shared(n.Words, about)+bag.Shared(n.Names, about) == 0 {
+			continue
+		}
+		if !n.Asks.Presence() {
+			return false
+		}
+		asked = true
+	}
+	for _, c := range how.Now.Conditions {
+		if how.Conditions[c.Key] > 0 && bag.Shared(c.Words, about) > 0 && !c.Asks.Presence() {
+			return false
+		}
+	}
+	return asked
+}
+
+// Asked tells whether a call that may check something is new in the lines of what a
+// check asked about.
+func (how *Rewrite) Asked(was *Function, about bag.Bag) bool {
+	for _, call := range how.Now.Askers {
+		for _, w := range about {
+			if h := Beside(call, w); how.Now.Given.Has(h) && !was.Given.Has(h) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Retold tells whether a new check tells what a lost one told, and asks for as much: it
+// is the same in other words.
+func (how *Rewrite) Retold(was *Function, g *Guard) bool {
+	if len(g.Told) < 2 {
+		return false
+	}
+	return slices.ContainsFunc(how.Now.Guards, func(n Guard) bool {
+		fresh := !slices.ContainsFunc(was.Guards, func(o Guard) bool { return o.Key == n.Key })
+		return fresh && bag.Inside(g.Told, n.Told) >= 0.8 && len(n.Limits) >= len(g.Limits) && !(g.Asks.Bounds() && n.Asks.Presence())
+	})
+}
+
+// AsksAbout tells whether new checks and conditions ask about what a lost check did;
+// that both ask about parts of the same is not enough.
+func (how *Rewrite) AsksAbout(g *Guard, about bag.Bag) bool {
+	return bag.Shared(about, how.GainedNames) > 0 || bag.Shared(askedNames(g.Names, g.Words), how.Gained) > 0
+}
+
+// askedNames are the names of what is asked about, or else all words.
+func askedNames(names, words bag.Bag) bag.Bag {
+	if len(names) > 0 {
+		return names
+	}
+	return words
+}
+
+// MostStays is how much of a function stays that is about the same.
+const MostStays = 0.7
+
+// Formless tells whether a new check tells what a lost one told, that asked for a form,
+// and asks for none: for a part of it, or whether there is something.
+func (how *Rewrite) Formless(was *Function, g *Guard) bool {
+	return slices.ContainsFunc(how.Now.Guards, func(n Guard) bool {
+		fresh := !slices.ContainsFunc(was.Guards, func(o Guard) bool { return o.Key == n.Key })
+		return fresh && !n.Formed && bag.Inside(g.Told, n.Told) >= 0.8 && bag.Shared(g.Names, n.Names)+bag.Shared(g.Words, n.Words) > 0 && (n.Partly || n.Asks.Presence())
+	})
+}

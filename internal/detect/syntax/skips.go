@@ -1,0 +1,423 @@
+package syntax
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/machine"
+)
+
+// fileSkip tells whether all tests of a file are skipped, and where.
+func (u *unit) fileSkip() (Skipping, int) {
+	switch u.lang.Name {
+	case "rust":
+		return u.rustSkip()
+	case "kotlin":
+		return u.specSkip()
+	case "python":
+	default:
+		return Runs, 0
+	}
+	under := -1 // what the line stands under, at the margin
+	for _, head := range u.heads {
+		i := int(head)
+		if u.tok[i].Col != 0 {
+			if s, at := u.moduleSkips(i, under); s != Runs {
+				return s, at
+			}
+			continue
+		}
+		under = i
+		if u.at(i) == "pytest" && u.at(i+2) == "importorskip" {
+			return Sometimes, i
+		}
+		if u.at(i) == "raise" && (u.at(i+1) == "SkipTest" || u.at(i+3) == "SkipTest") {
+			return Always, i
+		}
+		skip := u.at(i) == "pytest" && u.at(i+2) == "skip"
+		if u.at(i) != "pytestmark" && !skip {
+			continue
+		}
+		for j := i; j < u.lineEnd(i); j++ {
+			switch s := u.at(j); {
+			case s == "skip":
+				return Always, i
+			case s == "skipif" && u.constant(j+2):
+				return Always, i
+			case s == "skipif":
+				return Sometimes, i
+			}
+		}
+	}
+	return Runs, 0
+}
+
+// specSkip tells of what stands before the only class of a file of Kotest, whose tests
+// are what its base is given: @Ignored class A : FunSpec({ ... }).
+func (u *unit) specSkip() (Skipping, int) {
+	class := -1
+	for i := range u.tok {
+		if u.at(i) == "class" && u.tok[i].Col == 0 {
+			if class >= 0 {
+				return Runs, 0
+			}
+			class = i
+		}
+	}
+	for i := class - 1; i > max(0, class-30); i-- {
+		if u.at(i) == "import" || u.at(i) == "package" {
+			break
+		}
+		if strings.HasPrefix(u.at(i), "@") || u.at(i-1) == "@" {
+			switch strings.TrimPrefix(u.at(i), "@") {
+			case "Ignored", "Ignore", "Disabled":
+				return Always, i
+			}
+		}
+	}
+	return Runs, 0
+}
+
+// moduleSkips tells of a module of Python that is left out, by the line at i, under a
+// condition at the margin, and where that stands.
+func (u *unit) moduleSkips(i, under int) (Skipping, int) {
+	leaves := u.at(i) == "pytest" && u.at(i+2) == "skip" || u.at(i) == "raise" && (u.at(i+1) == "SkipTest" || u.at(i+3) == "SkipTest")
+	if under < 0 || !leaves {
+		return Runs, 0
+	}
+	switch u.at(under) {
+	case "if", "elif":
+		if u.constant(under + 1) {
+			return Always, i
+		}
+		return Sometimes, under
+	case "except":
+		return Sometimes, i
+	}
+	return Runs, 0
+}
+
+// noteSkip notes one way in which a test is skipped.
+func (u *unit) noteSkip(t *Test, s Skipping, at, to int) {
+	if s > t.Skip {
+		t.Skip, t.SkipLine, t.SkipText = s, u.line(at), u.text(at, to)
+	}
+	if s == Sometimes {
+		u.skipPlaces = append(u.skipPlaces, skipPlace{t: t, at: at, to: to})
+	}
+}
+
+// readSkips notes whether a test, or what stands around it, is skipped, runs
+// alone, or is expected to fail.
+func (u *unit) readSkips(t *Test, i int) {
+	note := func(s Skipping, at, to int) { u.noteSkip(t, s, at, to) }
+	for j := i; j >= 0; j = u.decls[j].parent {
+		d := &u.decls[j]
+		for _, a := range d.annotations {
+			if alias, ok := u.noteAlias(a.name); ok {
+				a = alias
+			}
+			s, fails := u.annotationSkips(&a)
+			if s == Always && u.whole.Under(a.from).Deep > u.whole.Under(d.at).Deep {
+				s = Sometimes
+			}
+			note(s, a.from, a.to)
+			t.Fails = t.Fails || fails && j == i
+		}
+		for n, call := range d.calls {
+			switch {
+			case n > 0 && call == "skip" && u.lang.Name == "php" && u.pestSkip(d, note):
+			case n > 0 && u.lang.Name == "php" && pestSystems()[call]:
+				u.pestSystem(d, call, note)
+			case u.lang.skipped[call], n > 0 && (call == "skip" || call == "todo" || call == "pending"), call == "pending":
+				note(Always, d.at, min(d.at+4, len(u.tok)))
+			case n > 0 && (call == "skipIf" || call == "runIf"):
+				note(Sometimes, d.start, max(d.body-1, d.at+1))
+			case u.lang.focused[call], n > 0 && call == "only":
+				t.Focus = true
+			case n > 0 && (call == "failing" || call == "fails"):
+				t.Fails = true
+			}
+		}
+	}
+	for j := i; j >= 0; j = u.decls[j].parent {
+		if u.tests[j] {
+			u.readSkipCalls(j, note)
+		}
+	}
+	if c := u.whole.Under(u.decls[i].at); c.Deep > 0 && t.Skip == Runs {
+		t.Skip, t.SkipLine, t.SkipText = Sometimes, int(c.Line), strings.Clone(Clip(c.S))
+		t.Whens = append(t.Whens, When{Condition: machine.Condition{Language: u.lang.Name, Text: t.SkipText, RunsWhen: true}, Line: t.SkipLine, S: t.SkipText})
+	}
+	u.otherSkips(t, i, note)
+	u.readRetries(t, i)
+	u.hookedSkips(i, note)
+	u.offByName(i, note)
+	if u.inTests {
+		u.readNever(i, note)
+	}
+	if u.inTests {
+		u.neverDeclared(i, note)
+	}
+}
+
+// readSkipCalls notes the calls in a test that skip it, and the tests inside.
+func (u *unit) readSkipCalls(i int, note func(s Skipping, at, to int)) {
+	left := maxSkipCalls
+	for _, span := range u.spans(i) {
+		for j := max(span[0], u.decls[i].at+1); j < span[1]; j++ {
+			if !u.isWord(j) || left == 0 {
+				continue
+			}
+			if s, at, to := u.skipsBy(&u.decls[i], j); s != Runs {
+				left--
+				note(s, at, to)
+			}
+			if s := u.skipsHere(&u.decls[i], j); s != Runs {
+				left--
+				note(s, u.conditionBefore(&u.decls[i], j), u.statementEnd(j))
+			}
+		}
+	}
+}
+
+// conditionBefore is where the condition begins under which the call at i stands; i
+// when there is none near.
+func (u *unit) conditionBefore(d *decl, i int) int {
+	for j := i; j > max(d.body, i-maxCondition); j-- {
+		switch u.at(j) {
+		case "if", "elif", "unless", "when", "case", "guard":
+			if u.lang.shape == braces && u.at(j) != "case" && u.closedBefore(j, i) {
+				continue
+			}
+			return j
+		}
+	}
+	return i
+}
+
+// closedBefore tells whether the block of the condition at i has ended before to.
+func (u *unit) closedBefore(i, to int) bool {
+	open := u.headEnd(i, to)
+	if u.at(i+1) == "(" {
+		open++
+	}
+	return u.at(open) == "{" && u.closer(open) <= to
+}
+
+// maxCondition is how many tokens a condition may have that is shown with a skip.
+const maxCondition = 40
+
+// maxSkipCalls is how many calls of one test are looked at that may skip it.
+const maxSkipCalls = 100
+
+// annotationSkips tells what an annotation does to a test.
+func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
+	open := a.from
+	for open < a.to && u.at(open) != "(" {
+		open++
+	}
+	for j := open; j < a.to; j++ {
+		option := u.at(j+1) == "="
+		if option && (u.at(j) == "Skip" && u.at(j+2) != "null" || u.at(j) == "enabled" && u.at(j+2) == "false" || u.at(j) == "Ignore" || u.at(j) == "IgnoreReason" || u.at(j) == "Explicit" && u.at(j+2) == "true") {
+			return Always, false
+		}
+	}
+	switch {
+	case a.name == "xfail" || a.name == "expectedFailure" || a.name == "should_panic" || a.name == "ExpectedToFail" || a.name == "Test" && u.passesAnyway(open, a.to):
+		return Runs, true
+	case u.lang.Name == "rust" && a.name == "cfg":
+		return u.builtSometimes(open, a.to), false
+	case u.lang.Name == "rust" && a.name == "cfg_attr":
+		for j := open; j < a.to; j++ {
+			if u.at(j) == "ignore" {
+				return Sometimes, false
+			}
+		}
+		return Runs, false
+	case u.lang.Name == "csharp" && sharpConditions().MatchString(a.name):
+		return Sometimes, false
+	case !u.lang.skips[a.name]:
+		return Runs, false
+	case conditionalSkips()[a.name] && !u.constant(open+1):
+		return Sometimes, false
+	}
+	return Always, false
+}
+
+// passesAnyway tells of a test of Java that is said to pass when whatever fails in it,
+// or when most of its rounds fail.
+func (u *unit) passesAnyway(open, to int) bool {
+	for j := open; j < to; j++ {
+		if s := u.at(j); u.at(j+1) == "=" && (s == "expected" && (u.at(j+2) == "Throwable" || u.at(j+2) == "AssertionError" || u.at(j+2) == "Error") || s == "successPercentage" && u.at(j+2) != "100") {
+			return true
+		}
+	}
+	return false
+}
+
+var conditionalSkips = sync.OnceValue(func() set {
+	return words("skipif skipIf skipUnless DisabledOnOs DisabledIf EnabledIf EnabledOnOs DisabledIfEnvironmentVariable " +
+		"EnabledIfEnvironmentVariable EnabledIfSystemProperty DisabledOnJre EnabledOnJre DisabledIfSystemProperty " +
+		"RequiresPhp RequiresPhpExtension RequiresPhpunit RequiresFunction RequiresMethod RequiresSetting " +
+		"RequiresOperatingSystem RequiresOperatingSystemFamily")
+})
+
+// constant tells whether an argument is a constant.
+func (u *unit) constant(i int) bool {
+	s := strings.ToLower(u.at(i))
+	ends := u.at(i+1) == ")" || u.at(i+1) == "," || u.at(i+1) == ":" || u.at(i+1) == "{"
+	return ends && (s == "true" || s == "false" || u.kindAt(i) == lex.Number)
+}
+
+// skipsHere tells whether the word at i skips the test it stands in.
+func (u *unit) skipsHere(d *decl, i int) Skipping {
+	s := u.at(i)
+	option := u.at(i+1) == ":" && (u.at(i+2) == "true" || u.kindAt(i+2) == lex.Text)
+	if option && (s == "skip" || s == "todo") && (u.at(i-1) == "{" || u.at(i-1) == ",") && u.lang.shape == braces && u.inHead(d, i) {
+		return Always
+	}
+	if s == "enabled" && u.at(i+1) == "=" && u.at(i+2) == "false" && u.lang.Name == "kotlin" {
+		return Always
+	}
+	before := u.at(i - 1)
+	if s == "enabled" && u.at(i+1) == "=" && u.at(i+2) != "true" && u.lang.Name == "kotlin" && (before == "(" || before == ",") {
+		return Sometimes
+	}
+	if s == "That" && before == "." && u.at(i-2) == "Assume" && u.lang.Name == "csharp" {
+		return Sometimes
+	}
+	if !u.lang.skips[s] && !(u.lang.Name == "csharp" && u.at(i-2) == "Skip") {
+		return Runs
+	}
+	call := u.at(i+1) == "("
+	switch u.lang.Name {
+	case "ruby":
+		if !u.tok[i].First && !rubyBegins()[before] || u.at(i+1) == "=" || before == "." {
+			return Runs
+		}
+	case "python":
+		if s == "SkipTest" && u.at(i-1) != "raise" && u.at(i-3) != "raise" || s == "skipIf" || s == "skipif" || s == "skipUnless" {
+			return Runs
+		}
+		if s == "importorskip" && call && before == "." {
+			return Sometimes
+		}
+		if !call && s != "SkipTest" || before != "." && before != "raise" && s != "skipTest" && s != "skip" {
+			return Runs
+		}
+	case "go":
+		if on := u.at(i - 2); !call || before != "." || len(on) > 2 {
+			return Runs
+		}
+	case "javascript", "typescript":
+		if call && u.tok[i].First && (s == "skip" && u.destructures(d, s) || s == "pending" && u.valueOf(i) < 0) {
+			break
+		}
+		if !call || before != "." || u.at(i-2) != "this" && u.at(i-2) != "t" && u.at(i-2) != "ctx" && u.at(i-2) != "context" && u.at(i-2) != "test" || u.at(i-2) == "test" && u.at(i+2) != ")" && u.at(i+2) != "true" {
+			return Runs
+		}
+	case "csharp":
+		if before != "." || u.at(i-2) != "Assert" && u.at(i-2) != "Skip" {
+			return Runs
+		}
+		if (s == "SkipWhen" || s == "SkipUnless" || u.at(i-2) == "Skip") && !u.constant(i+2) {
+			return Sometimes
+		}
+	case "rust":
+		return Runs
+	default:
+		if !call {
+			return Runs
+		}
+	}
+	if strings.HasPrefix(s, "assume") || strings.HasPrefix(s, "assuming") {
+		if u.at(i+2) == "false" && s == "assumeTrue" || u.at(i+2) == "true" && s == "assumeFalse" {
+			return Always
+		}
+		return Sometimes
+	}
+	if u.conditional(d, i) {
+		return Sometimes
+	}
+	return Always
+}
+
+// inHead tells whether i stands in the options of a test, before its function.
+func (u *unit) inHead(d *decl, i int) bool {
+	for j := d.at; j < i; j++ {
+		if u.at(j) == "=>" || u.at(j) == "function" {
+			return false
+		}
+	}
+	return true
+}
+
+// conditional tells whether what stands at i happens only under a condition that
+// is no constant.
+func (u *unit) conditional(d *decl, i int) bool {
+	switch u.lang.shape {
+	case indents:
+		for n := u.headIndex(i); n >= 0 && int(u.heads[n]) >= d.body; n-- {
+			head := int(u.heads[n])
+			if w := u.at(head); u.tok[head].Col < u.headCol(i) && (w == "if" || w == "elif" || w == "else" || w == "except" || w == "for") && u.tok[head].Col > u.tok[d.start].Col {
+				return !u.constant(head + 1)
+			}
+		}
+		return false
+	case ends:
+		line := u.tok[i].Line
+		for j := i; j < len(u.tok) && u.tok[j].Line == line; j++ {
+			if u.at(j) == "if" || u.at(j) == "unless" {
+				return !u.constant(j + 1)
+			}
+		}
+		for j := i; j > d.body; j-- {
+			if w := u.at(j); (w == "if" || w == "unless" || w == "rescue" || w == "case") && u.tok[j].First && int(u.match[j]) > i {
+				return true
+			}
+		}
+		return false
+	}
+	for j := i - 1; j > d.at; j-- {
+		s := u.at(j)
+		switch {
+		case u.kindAt(j) == lex.Op && (s == ")" || s == "}" || s == "]") && u.opener(j) > 0:
+			if s == ")" && u.at(u.opener(j)-1) == "if" && u.at(j+1) != "{" && j+3 >= i {
+				return !u.constant(u.opener(j) + 1)
+			}
+			j = u.opener(j)
+		case u.kindAt(j) == lex.Op && s == "{":
+			k := j - 1
+			for k > d.at && u.at(k) != "{" && (u.at(k) != ";" || u.lang.Name == "go") && u.at(k) != "}" {
+				if w := u.at(k); w == "if" || w == "case" || w == "switch" || w == "catch" || w == "else" {
+					return u.at(k) != "if" || !u.constant(k+1) && !u.constant(k+2)
+				}
+				if w := u.at(k); w == "=>" || w == "function" || w == "fun" || w == "fn" || w == "func" {
+					break
+				}
+				k--
+			}
+		}
+	}
+	return false
+}
+
+// headCol is the column of the logical line that i stands in.
+func (u *unit) headCol(i int) int32 {
+	if n := u.headIndex(i); n >= 0 {
+		return u.tok[u.heads[n]].Col
+	}
+	return 0
+}
+
+// headIndex is the logical line that i stands in; -1 before the first.
+func (u *unit) headIndex(i int) int {
+	n, found := slices.BinarySearch(u.heads, small(i))
+	if found {
+		return n
+	}
+	return n - 1
+}

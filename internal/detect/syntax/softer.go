@@ -1,0 +1,171 @@
+package syntax
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
+)
+
+// readSofter notes what makes failures known in a function, and calls that do not fail
+// where others of their kind do.
+func (u *unit) readSofter(f *Function, d *decl) {
+	if f.Test || u.lang.Name == "go" {
+		return
+	}
+	var strict, softer, ignored bag.Bag
+	add := func(b *bag.Bag, name string) {
+		if name != "" {
+			*b = append(*b, Hash(name))
+		}
+	}
+	for i := d.body; i < d.end; i++ {
+		if !u.isWord(i) {
+			continue
+		}
+		add(&strict, u.strict(i))
+		add(&softer, u.softerThan(i))
+		add(&ignored, u.letGo(i, d.body))
+	}
+	for _, b := range []*bag.Bag{&strict, &softer, &ignored} {
+		slices.Sort(*b)
+	}
+	f.Strict, f.Softer, f.Ignored = strict, softer, ignored
+}
+
+// strict is what the word at i makes known that would go unseen without it; empty for
+// nothing.
+func (u *unit) strict(i int) string {
+	s := u.at(i)
+	switch {
+	case failuresShown()[s]:
+		return s
+	case (s == "check" || s == "strict") && u.at(i+1) == "=" && u.at(i+2) == "True":
+		return s
+	}
+	return ""
+}
+
+var failuresShown = sync.OnceValue(func() set {
+	return words("raise_for_status EnsureSuccessStatusCode error_for_status JSON_THROW_ON_ERROR throw_on_error raise_on_error throwOnError")
+})
+
+// softerThan is the call that fails where the one at i gives nothing, or goes on; empty
+// for none.
+func (u *unit) softerThan(i int) string {
+	s := u.at(i)
+	switch u.lang.Name {
+	case "kotlin":
+		if base, ok := strings.CutSuffix(s, "OrNull"); ok && u.at(i+1) == "(" && !u.elseFails(u.closer(i+1)) {
+			return base
+		}
+		if s == "getOrDefault" && u.at(i+1) == "(" {
+			return "getValue"
+		}
+	case "csharp":
+		if base, ok := strings.CutSuffix(s, "OrDefault"); ok && u.at(i+1) == "(" && !u.elseFails(u.closer(i+1)) {
+			return base
+		}
+	case "java":
+		if s == "orElse" || s == "orElseGet" {
+			return "orElseThrow"
+		}
+	case "ruby":
+		switch s {
+		case "save", "update", "create", "destroy":
+			if u.at(i-1) == "." {
+				return s + "!"
+			}
+		case "to_i", "to_f":
+			return map[string]string{"to_i": "Integer", "to_f": "Float"}[s]
+		}
+	case "javascript", "typescript":
+		if s == "decode" && strings.Contains(strings.ToLower(u.at(i-2)), "jwt") {
+			return "verify"
+		}
+		if s == "allSettled" && !u.looksAtOutcome() {
+			return "all"
+		}
+	}
+	return ""
+}
+
+// looksAtOutcome tells whether the file asks what became of promises.
+func (u *unit) looksAtOutcome() bool {
+	for i := range u.tok {
+		if s := u.at(i); s == "reason" || s == "rejected" || s == "'rejected'" || s == `"rejected"` {
+			return true
+		}
+	}
+	return false
+}
+
+// elseFails tells whether what stands after i throws, or leaves, when there is nothing.
+func (u *unit) elseFails(i int) bool {
+	s := u.at(i + 1)
+	return (u.at(i) == "?:" || u.at(i) == "??") && (u.lang.throws[s] || s == "return" || s == "error" || s == "continue")
+}
+
+// letGo is the call whose failure goes no further at i; empty for none.
+func (u *unit) letGo(i, begin int) string {
+	s := u.at(i)
+	switch u.lang.Name {
+	case "rust":
+		switch {
+		case s == "unwrap_or" || s == "unwrap_or_default" || s == "unwrap_or_else" && u.standsIn(i+1), s == "ok" && u.at(i-1) == "." && u.at(i+1) == "(" && u.at(i+3) != "?" && u.at(i+4) != "ok_or" && u.at(i+4) != "ok_or_else":
+			return u.calledBefore(i-1, begin)
+		case s == "flat_map" && u.at(i+1) == "(":
+			return u.at(u.closer(i+1) - 2)
+		case s == "Err" && u.at(i+2) == "_" && u.at(i+4) == "=>" && u.at(i+5) == "Ok":
+			return u.matched(i, begin)
+		}
+	case "ruby":
+		if s == "exception" && u.at(i+1) == ":" && u.at(i+2) == "false" {
+			for j := i; j > begin && i-j < maxTypes; j-- {
+				if u.at(j) == "(" && u.isWord(j-1) {
+					return u.at(j - 1)
+				}
+			}
+		}
+	case "php":
+		if u.at(i-1) == "@" && u.at(i+1) == "(" && !cleanNames()[s] {
+			return s
+		}
+	}
+	return ""
+}
+
+// calledBefore is the name of the call that the chain has before the dot at i.
+func (u *unit) calledBefore(i, begin int) string {
+	for u.at(i) == "." && u.at(i-1) == ")" {
+		open := u.opener(i - 1)
+		if open <= begin {
+			return ""
+		}
+		if u.at(open-1) == ">" { // parse::<u32>()
+			for open > begin && u.at(open) != "::" {
+				open--
+			}
+		}
+		if s := u.at(open - 1); s != "await" && s != "map" && s != "map_err" {
+			return s
+		}
+		i = open - 2
+	}
+	return ""
+}
+
+// matched is the name of the call that the match around the arm at i looks at.
+func (u *unit) matched(i, begin int) string {
+	for j := i; j > begin && i-j < maxBlock; j-- {
+		if u.at(j) == "match" {
+			for k := j + 1; k < i; k++ {
+				if u.at(k) == "{" && u.at(k-1) == ")" {
+					return u.at(u.opener(k-1) - 1)
+				}
+			}
+		}
+	}
+	return ""
+}

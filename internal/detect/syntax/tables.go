@@ -1,0 +1,333 @@
+package syntax
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+)
+
+// tableCases adds the rows of tables that have a name: what a provider gives, what a
+// list of the file holds.
+func (u *unit) tableCases(t *Test, d *decl) {
+	for _, at := range d.tables {
+		if u.kindAt(at) == lex.Text {
+			u.addRows(t, u.textRows(at, true))
+		} else {
+			u.addRows(t, u.elements(at))
+		}
+	}
+	for _, a := range d.annotations {
+		for j := a.from; j < a.to && (a.name == "CsvSource" || a.name == "TableSource"); j++ {
+			if u.at(j) == "textBlock" && u.kindAt(j+2) == lex.Text {
+				u.addRows(t, u.textRows(j+2, false))
+			}
+		}
+	}
+	for _, a := range d.annotations {
+		if tableAnnotations()[a.name] {
+			u.narrowed(t, a.from, a.to)
+		}
+	}
+	if d.kind == declTest {
+		u.narrowed(t, d.start, d.body)
+	}
+	for _, name := range u.providers(d) {
+		u.addRows(t, u.namedRows(name, d))
+		u.narrowedIn(t, name, d)
+	}
+	u.classRows(t, d)
+	switch u.lang.Name {
+	case "go":
+		u.rangedRows(t, d)
+	case "rust": // of a parameter
+		for j := d.at; j < d.body; j++ {
+			if u.at(j) == "values" && u.at(j-1) == "[" && u.at(j+1) == "(" {
+				u.addRows(t, u.elements(j+1))
+			}
+		}
+	}
+}
+
+// classRows adds the rows for which a whole class of tests runs: what its method with
+// @Parameters gives, its attributes, and the groups around a test that run for each.
+func (u *unit) classRows(t *Test, d *decl) {
+	for p := d.parent; p >= 0; p = u.decls[p].parent {
+		class := &u.decls[p]
+		if class.kind != DeclContainer {
+			if class.kind == declSuite {
+				u.addRows(t, class.cases)
+			}
+			continue
+		}
+		u.addRows(t, u.casesOf(class))
+		if u.lang.Name != "java" && u.lang.Name != "kotlin" || !u.names("Parameterized") {
+			continue
+		}
+		for i := p + 1; i < len(u.decls) && u.decls[i].start < class.end; i++ {
+			m := &u.decls[i]
+			if slices.ContainsFunc(m.annotations, func(a annotation) bool { return strings.HasSuffix(a.name, "Parameters") }) && m.body < m.end {
+				u.addRows(t, u.rowsGiven(m.body, m.end))
+			}
+		}
+	}
+}
+
+// addRows adds rows that stand apart from a test: what it says is said for each of
+// them.
+func (u *unit) addRows(t *Test, rows []Case) {
+	var all bag.Bag
+	for i := range rows {
+		all = append(all, rows[i].All...)
+	}
+	t.Cases, t.All = append(t.Cases, rows...), bag.Join(t.All, all)
+}
+
+// rowMakers are calls that make a list of what they are given.
+var rowMakers = sync.OnceValue(func() set {
+	return words("of listOf setOf mapOf arrayOf sequenceOf asList List Set Map array vec list tuple dict freeze from intArrayOf mutableListOf Array table")
+})
+
+// providers are the names by which the annotations of a test, and the comment before
+// it, say where its rows are.
+func (u *unit) providers(d *decl) []string {
+	var all []string
+	for _, a := range d.annotations {
+		switch a.name {
+		case "DataProvider", "DataProviderExternal", "MethodSource", "FieldSource", "TestCaseSource", "MemberData", "DynamicData", "ClassData", "dataProvider":
+			n := len(all)
+			for j := a.from; j < a.to; j++ {
+				if u.kindAt(j) == lex.Text || u.isWord(j) && (u.at(j-1) == "(" || u.at(j-1) == ".") && u.at(j-2) == "nameof" || u.at(j-2) == "typeof" {
+					all = append(all, lex.Unquote(u.at(j)))
+				}
+			}
+			if len(all) == n && a.name == "MethodSource" {
+				all = append(all, d.name)
+			}
+		case "Test": // of TestNG
+			for j := a.from; j < a.to; j++ {
+				if u.at(j) == "dataProvider" && u.at(j+1) == "=" && u.kindAt(j+2) == lex.Text {
+					all = append(all, lex.Unquote(u.at(j+2)))
+				}
+			}
+		case "parametrize", "expand", "with":
+			for j := a.from; j < a.to; j++ {
+				if u.isWord(j) && (u.at(j-1) == "," || u.at(j-1) == "(") && (u.at(j+1) == ")" || u.at(j+1) == ",") {
+					all = append(all, u.at(j))
+				}
+			}
+		}
+	}
+	if u.lang.Name == "php" {
+		for _, n := range u.notesBefore(u.line(d.start)) {
+			if int(n.Line)+strings.Count(n.S, "\n") < u.line(d.start)-2 {
+				continue
+			}
+			for _, m := range docProvider().FindAllStringSubmatch(n.S, 4) {
+				all = append(all, m[1])
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+var docProvider = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`@dataProvider\s+(?:\w+::)?(\w+)`) })
+
+// namedRows are the rows that a function gives, or that a variable holds.
+func (u *unit) namedRows(name string, near *decl) []Case {
+	if dot := strings.LastIndexAny(name, "#."); dot >= 0 {
+		name = name[dot+1:]
+	}
+	best := u.provider(name, near)
+	if best >= 0 && u.decls[best].at != near.at {
+		return u.rowsGiven(u.decls[best].body, u.decls[best].end)
+	}
+	if open := u.listNamed(name, len(u.tok)); open >= 0 {
+		return u.listCases(open)
+	}
+	return nil
+}
+
+// provider is the function that gives the rows of a name; -1 for none.
+func (u *unit) provider(name string, near *decl) int {
+	best := -1
+	for i := range u.decls {
+		d := &u.decls[i]
+		if d.body >= d.end || u.tests[i] || best >= 0 && d.parent != near.parent {
+			continue
+		}
+		if d.name == name || slices.ContainsFunc(d.annotations, func(a annotation) bool { // @DataProvider(name = "words")
+			return a.name == "DataProvider" && slices.ContainsFunc(u.tok[a.from:a.to], func(t lex.Token) bool { return t.Kind == lex.Text && lex.Unquote(t.S) == name })
+		}) {
+			best = i
+		}
+	}
+	return best
+}
+
+// narrowedIn notes what the provider of a name leaves out.
+func (u *unit) narrowedIn(t *Test, name string, near *decl) {
+	if best := u.provider(name[strings.LastIndexAny(name, "#.")+1:], near); best >= 0 && u.decls[best].at != near.at {
+		u.narrowed(t, u.decls[best].body+1, u.decls[best].end)
+	}
+}
+
+// rowsGiven are the rows that a function yields, or the list that it returns.
+func (u *unit) rowsGiven(from, to int) []Case {
+	var yielded []Case
+	open := -1
+	for j := from; j < to; j++ {
+		if !u.isWord(j) {
+			continue
+		}
+		switch u.at(j) {
+		case "yield":
+			first := j + 1
+			if u.at(first) == "return" {
+				first++
+			}
+			end := u.statementEnd(first)
+			for end > first && (u.at(end-1) == ";") {
+				end--
+			}
+			if first < end {
+				yielded = append(yielded, u.row(first, end))
+			}
+			j = end - 1
+		case "return":
+			if o := u.listAt(j+1, u.statementEnd(j+1)); o >= 0 {
+				open = o
+			}
+		}
+	}
+	if len(yielded) > 0 {
+		return yielded
+	}
+	if open < 0 {
+		open = u.listAt(from, to)
+	}
+	if open < 0 {
+		return nil
+	}
+	return u.elements(u.innerList(open))
+}
+
+// listAt is the bracket that opens the list which stands in [from, to); -1 for none.
+func (u *unit) listAt(from, to int) int {
+	for j := from; j < min(to, from+maxTypes); j++ {
+		if u.kindAt(j) == lex.Text {
+			return -1
+		}
+		switch s := u.at(j); s {
+		case "[", "{":
+			if s == "[" && u.at(j+1) == "]" { // a type
+				j++
+				continue
+			}
+			if j == from && s == "{" && u.lang.Name != "python" && u.lang.Name != "csharp" && u.lang.Name != "ruby" { // a block
+				continue
+			}
+			return j
+		case "(":
+			if u.at(j+1) == ")" {
+				j++
+				continue
+			}
+			if j == from || rowMakers()[u.at(j-1)] {
+				return j
+			}
+		case ";", "=>":
+			if s == ";" || j > from {
+				return -1
+			}
+		}
+	}
+	return -1
+}
+
+// listNamed is the bracket that opens the list which a name is given nearest before
+// i, or anywhere; -1 for none.
+func (u *unit) listNamed(name string, i int) int {
+	if u.given == nil {
+		u.given = u.assignments()
+	}
+	from := -1
+	for _, at := range u.given[name] {
+		if from < 0 || at < i {
+			from = at
+		}
+	}
+	if from < 0 || u.lang.Name == "go" && u.at(from) != "[" && u.at(from) != "map" {
+		return -1
+	}
+	end := u.statementEnd(from)
+	switch u.lang.Name {
+	case "java", "csharp", "javascript", "typescript":
+		if u.at(from) == "{" { // an array, or an object
+			return from
+		}
+	case "go":
+		return u.listWritten(from, end)
+	}
+	if open := u.listAt(from, end); open >= 0 {
+		return u.innerList(open)
+	}
+	return u.listWritten(from, end)
+}
+
+// innerList is the list that is all of what the brackets at open have, as in
+// new Map([...]), or else the one that they are.
+func (u *unit) innerList(open int) int {
+	end := u.closer(open) - 1
+	if u.at(open) != "(" || u.commaAfter(open+1, end) < end-1 {
+		return open
+	}
+	if inner := u.listWritten(open+1, end); inner > open && u.closer(inner) == end {
+		return inner
+	}
+	return open
+}
+
+// rangedRows adds the rows of the lists of a package of Go that a test goes through.
+func (u *unit) rangedRows(t *Test, d *decl) {
+	for j := d.body; j < d.end; j++ {
+		if u.at(j) != "range" || !u.isWord(j+1) || u.at(j+2) != "{" {
+			continue
+		}
+		if open := u.listNamed(u.at(j+1), j); open >= 0 && (open < d.start || open >= d.end) {
+			u.addRows(t, u.listCases(open))
+		}
+	}
+}
+
+// textRows are the rows of a table that is a string: a line each, but the first one
+// when it names the columns.
+func (u *unit) textRows(i int, header bool) []Case {
+	var all []Case
+	line := u.line(i)
+	for s := range strings.Lines(strings.Trim(u.at(i), "`\"")) {
+		n := line
+		line++
+		s = strings.TrimSpace(s)
+		if s == "" || strings.HasPrefix(s, "#") {
+			continue
+		}
+		if header {
+			header = false
+			continue
+		}
+		var b bag.Bag
+		key := firstHash
+		for _, cell := range strings.FieldsFunc(s, func(c rune) bool { return c == '|' || c == ',' || c == ';' }) {
+			cell = strings.TrimSpace(cell)
+			b, key = append(b, lex.TextHash(cell)), mix(key, cell)
+		}
+		slices.Sort(b)
+		all = append(all, Case{Line: n, Key: key, All: b, Literals: b, S: strings.Clone(Clip(s))})
+	}
+	return all
+}

@@ -1,0 +1,331 @@
+package syntax
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+)
+
+// readTests finds the tests of a file, with what they assert and whether they run.
+func (u *unit) readTests(m *Model) {
+	if !u.inTests && !slices.Contains(u.tests, true) {
+		return
+	}
+	helpers := u.helpers()
+	seen := make(map[string]int)
+	fileSkip, skipLine := u.fileSkip()
+	loops := u.loops()
+	u.dead = u.deadCode()
+	u.findHooks()
+	for i := range u.decls {
+		if !u.tests[i] {
+			if helpers[u.decls[i].name] && u.decls[i].kind == declFunction {
+				m.Helpers = append(m.Helpers, u.helper(i, helpers))
+			}
+			continue
+		}
+		d := &u.decls[i]
+		t := &Test{Name: u.fullName(i), Leaf: d.name, Line: u.line(d.at)}
+		if seen[t.Name]++; seen[t.Name] > 1 {
+			t.Name = fmt.Sprintf("%s #%d", t.Name, seen[t.Name])
+		}
+		t.Cases = u.casesOf(d)
+		u.readBody(t, i, helpers)
+		u.readLoops(t, d, loops, helpers)
+		u.tableCases(t, d)
+		u.addedRows(t, d)
+		t.Cases = eachOnce(t.Cases)
+		u.readRounds(t, d, helpers)
+		u.readSkips(t, i)
+		t.Abstract = u.abstractIn(i)
+		u.noteSkip(t, fileSkip, skipLine, u.lineEnd(skipLine))
+		if len(t.Asserts) == 0 && u.holdsTests(i) { // a suite: those inside of it have the names
+			m.Suites = append(m.Suites, t)
+			continue
+		}
+		m.Tests = append(m.Tests, t)
+	}
+	m.Tests = append(m.Tests, u.macroTests()...)
+	m.Tests = append(m.Tests, u.datasetTests()...)
+	u.readWhens()
+}
+
+// helper reads a function that asserts for tests.
+func (u *unit) helper(i int, helpers set) *Test {
+	d := &u.decls[i]
+	t := &Test{Name: u.fullName(i), Leaf: d.name, Line: u.line(d.at)}
+	u.readBody(t, i, helpers)
+	return t
+}
+
+// findTests notes which declarations are tests.
+func (u *unit) findTests() {
+	u.tests, u.hidden = u.tests[:0], nil
+	for i := range u.decls {
+		u.tests = append(u.tests, u.isTest(i))
+	}
+	for i := range u.decls {
+		if u.tests[i] && !u.collected(i) {
+			u.tests[i] = false
+			if u.shadowed(i) {
+				u.hidden = append(u.hidden, Hidden{strings.Clone(u.fullName(i)), u.line(u.decls[i].at)})
+			}
+		}
+	}
+}
+
+// holdsTests tells whether tests stand inside of a declaration.
+func (u *unit) holdsTests(i int) bool {
+	for j := i + 1; j < len(u.decls) && u.decls[j].start < u.decls[i].end; j++ {
+		if u.tests[j] {
+			return true
+		}
+	}
+	return false
+}
+
+// isTest tells whether a declaration is a test.
+func (u *unit) isTest(i int) bool {
+	d := &u.decls[i]
+	if d.kind == declTest || d.test {
+		return true
+	}
+	if d.kind != declFunction {
+		return false
+	}
+	for _, a := range d.annotations {
+		if u.lang.annotations[a.name] || u.lang.Name == "csharp" && (strings.HasSuffix(a.name, "Fact") || strings.HasSuffix(a.name, "Theory")) {
+			return true
+		}
+	}
+	parent := ""
+	if d.parent >= 0 {
+		parent = u.decls[d.parent].name
+	}
+	switch u.lang.Name {
+	case "python":
+		if !strings.HasPrefix(d.name, "test") || !u.inTests && !strings.Contains(parent, "Test") {
+			return false
+		}
+		if d.parent >= 0 && u.at(u.decls[d.parent].at+1) == ":" && !strings.Contains(parent, "Test") {
+			return false // runners collect a class by its base or its name
+		}
+		if slices.ContainsFunc(d.annotations, func(a annotation) bool { return a.name == "fixture" }) {
+			return false
+		}
+		return d.parent < 0 || u.decls[d.parent].kind == DeclContainer
+	case "ruby":
+		return strings.HasPrefix(d.name, "test_") && d.parent >= 0 && (u.inTests || strings.Contains(parent, "Test"))
+	case "php":
+		return d.parent >= 0 && (strings.HasPrefix(d.name, "test") && len(d.name) > 4 && (u.inTests || strings.HasSuffix(parent, "Test")) || u.docTest(d))
+	case "java":
+		return u.inTests && strings.HasPrefix(d.name, "test") && len(d.name) > 4 && has(d.modifiers, "public") && has(d.modifiers, "void") && u.at(d.at+2) == ")"
+	}
+	return false
+}
+
+// docTest tells of @test in the comment before a method.
+func (u *unit) docTest(d *decl) bool {
+	line := u.line(d.start)
+	for _, n := range u.notesBefore(line) {
+		if last := int(n.Line) + strings.Count(n.S, "\n"); last < line && last >= line-2 && strings.HasPrefix(n.S, "/**") && strings.Contains(n.S, "@test") {
+			return true
+		}
+	}
+	return false
+}
+
+// spans are the tokens of a declaration without the tests inside of it.
+func (u *unit) spans(i int) [][2]int {
+	d := &u.decls[i]
+	from := d.start
+	var all [][2]int
+	for j := i + 1; j < len(u.decls) && u.decls[j].start < d.end; j++ {
+		if in := &u.decls[j]; u.tests[j] && in.start >= from {
+			all = append(all, [2]int{from, in.start})
+			from = in.end
+		}
+	}
+	if from < d.end {
+		all = append(all, [2]int{from, d.end})
+	}
+	return all
+}
+
+// helpers are the functions of a file that assert and are no tests.
+func (u *unit) helpers() set {
+	all := make(set)
+	for i := range u.decls {
+		d := &u.decls[i]
+		if u.tests[i] || d.kind != declFunction || d.name == "" || !u.inTests && !u.inTestCode(i) {
+			continue
+		}
+		for j := d.body; j < d.end; j++ {
+			if u.isWord(j) && u.asserts(j, nil) {
+				all[d.name] = true
+				if dot := strings.LastIndexByte(d.name, '.'); dot >= 0 {
+					all[d.name[dot:]] = true // a method of Go
+				}
+				break
+			}
+		}
+	}
+	return all
+}
+
+// readBody notes what a test is made of and what it asserts. Its name may change,
+// and does not count.
+func (u *unit) readBody(t *Test, i int, helpers set) {
+	d := &u.decls[i]
+	name := d.at
+	if d.kind == declTest && u.kindAt(d.body-1) == lex.Text {
+		name = d.body - 1
+	}
+	t.BodyHash = firstHash
+	spans := u.spans(i)
+	for _, span := range spans {
+		for j := span[0]; j < span[1]; j++ {
+			if j != name {
+				t.BodyHash = mixHash(t.BodyHash, u.tok[j].Hash)
+			}
+			if !u.isWord(j) {
+				continue
+			}
+			if j != name && u.member(j) {
+				t.Members = append(t.Members, u.tok[j].Hash)
+			}
+			u.tellsOnly(t, j, span[0])
+			if mock := u.mockOf(j); mock != "" {
+				t.Mocks = append(t.Mocks, mock)
+			}
+			if u.lang.handlers[u.at(j)] && u.droppedFailure(j, span[0]) || u.losesFailure(j, span[0]) {
+				t.Caught++
+			}
+		}
+		t.Asserts = append(t.Asserts, u.assertions(span[0], span[1], max(d.body, span[0]), helpers)...)
+	}
+	u.markUnder(t, spans)
+	t.All = u.ofSpans(spans, name, appendBag, false)
+	t.Telling = u.ofSpans(spans, name, appendTelling, true)
+	t.Literals = u.ofSpans(spans, name, appendLiterals, true)
+	t.Said = u.said(spans)
+	t.Parts = u.ofSpans(spans, name, appendParts, false)
+	t.Names = slices.Compact(u.ofSpans(spans, name, appendNames, true))
+	for w := range strings.FieldsSeq(t.Leaf) { // of a title
+		if len(w) >= minMember && len(w) < len(t.Leaf) && identifier.MatchString(w) {
+			t.Members = append(t.Members, Hash(w))
+		}
+	}
+	t.Members, t.Empty = bag.Join(t.Members, nil), u.empty(d)
+	t.Silent = u.lang.Name == "go" && len(t.Asserts) == 0 && !u.uses(d, "t") && !strings.HasPrefix(t.Leaf, "Example")
+}
+
+// said are the literals that a test of Go hands to what ends or fails it, and the names
+// of that.
+func (u *unit) said(spans [][2]int) bag.Bag {
+	if u.lang.Name != "go" {
+		return nil
+	}
+	all := u.scratch[:0]
+	for _, span := range spans {
+		for j := span[0]; j < span[1]; j++ {
+			if u.at(j) == "(" && u.at(j-2) == "." && sayers()[u.at(j-1)] {
+				end := min(u.closer(j), span[1])
+				all = append(appendLiterals(all, u.tok[j:end]), u.tok[j-1].Meaning())
+				j = end - 1
+			}
+		}
+	}
+	u.scratch = all
+	return u.sortedOnce()
+}
+
+var sayers = sync.OnceValue(func() set { return words("Error Errorf Fatal Fatalf Log Logf") })
+
+// ofSpans is a bag of all tokens of some spans but one; once leaves out what a span
+// has again.
+func (u *unit) ofSpans(spans [][2]int, but int, add func(bag.Bag, []lex.Token) bag.Bag, once bool) bag.Bag {
+	all := u.scratch[:0]
+	for _, span := range spans {
+		from := len(all)
+		if but >= span[0] && but < span[1] {
+			all = add(add(all, u.tok[span[0]:but]), u.tok[but+1:span[1]])
+		} else {
+			all = add(all, u.tok[span[0]:span[1]])
+		}
+		if once {
+			slices.Sort(all[from:])
+			all = all[:from+len(slices.Compact(all[from:]))]
+		}
+	}
+	u.scratch = all
+	return u.sorted()
+}
+
+// uses tells whether a name stands in the body of a declaration.
+func (u *unit) uses(d *decl, name string) bool {
+	for j := d.body; j < d.end; j++ {
+		if u.at(j) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// empty tells of a declaration whose body does nothing.
+func (u *unit) empty(d *decl) bool {
+	for j := d.body; j < d.end; j++ {
+		if s := u.at(j); u.kindAt(j) != lex.Op && s != "pass" && s != "end" {
+			return false
+		}
+	}
+	return d.body < d.end
+}
+
+// member tells whether the word at i names a part of something: x.name, name: value,
+// f(name=value), NAME. Short and common words tell nothing.
+func (u *unit) member(i int) bool {
+	s := u.at(i)
+	if len(s) < minMember || Everywhere(s) {
+		return false
+	}
+	switch u.at(i - 1) {
+	case ".", "->", "::", "?.":
+		return true
+	case "(", ",":
+		if u.at(i+1) == "=" {
+			return true
+		}
+	}
+	return u.at(i+1) == ":" || u.at(i+1) == "=>" || s == strings.ToUpper(s)
+}
+
+// identifier is a word of a title that can only be a name of the code.
+var identifier = regexp.MustCompile(`^\w*(?:[a-z][A-Z]|\w_)\w*$`)
+
+// minMember is how many bytes a name has at least that tells something.
+const minMember = 4
+
+// mockOf is the name of what a call at i replaces; empty when it replaces nothing.
+func (u *unit) mockOf(i int) string {
+	if !mockCalls()[u.at(i)] || u.at(i+1) != "(" {
+		return ""
+	}
+	for j := i + 2; j < u.closer(i+1) && j < i+8; j++ {
+		if u.kindAt(j) == lex.Text {
+			s := lex.Unquote(u.at(j))
+			return strings.Clone(s[strings.LastIndexAny(s, "./")+1:])
+		}
+		if u.isWord(j) && u.at(j+1) != "." {
+			return strings.Clone(u.at(j))
+		}
+	}
+	return ""
+}
+
+var mockCalls = sync.OnceValue(func() set { return words("mock patch spyOn createStub mockImplementation stub mockStatic spy doMock") })

@@ -1,0 +1,326 @@
+package syntax
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+)
+
+// unit is a version of a file in a known language while its model is made.
+type unit struct {
+	lang  *Language
+	path  string
+	src   string
+	tok   []lex.Token
+	notes []lex.Comment
+	// match has the index of the closing bracket for an opening one and the other
+	// way round, or of the end of a Ruby block; -1 for none.
+	match []int32
+	// heads are the tokens that begin a logical line, of indented languages.
+	heads []int32
+	decls []decl
+	// exports are the names that JavaScript exports apart from their declaration.
+	exports set
+	// inside is where the last of the tests that are calls ends.
+	inside int
+	// off is where the block ends, in a function, that runs in some builds only.
+	off int
+	// last, offAt and falseNames are what lastOf, offHeads and givenFalse found.
+	last       map[place]int
+	offAt      []int
+	ended      []int // what fileEnds found
+	falseNames set
+	// inTests is set for a file with tests, by its name; tests tells which of the
+	// declarations are one.
+	inTests bool
+	tests   []bool
+	hidden  []Hidden
+	// dead are the spans of tests that never run.
+	dead [][2]int
+	// skipPlaces are the conditions under which tests are skipped; see skipwhen.go.
+	skipPlaces []skipPlace
+	// given are where names are given something; nil until needed.
+	given map[string][]int
+	// skippers are the functions that skip the test which calls them, hooks what runs
+	// before the tests of a suite and skips them; see hooks.go.
+	skippers map[string]skipper
+	hooks    []hook
+	readerMemory
+}
+
+// readerMemory is what reading one file leaves for the next.
+type readerMemory struct {
+	whole, aside lex.Reader // of the file, and of single lines
+	open         []int32
+	lines        []uint64
+	scratch      bag.Bag
+	bytes        []byte
+}
+
+// declKind is what a declaration declares.
+type declKind uint8
+
+// The kinds of declarations.
+const (
+	declFunction declKind = iota
+	DeclContainer
+	declTest  // a call with a title that is a test
+	declSuite // one that holds tests
+)
+
+// decl is a declaration and the tokens that belong to it: [start, end).
+type decl struct {
+	kind  declKind
+	name  string
+	start int // with annotations
+	at    int // the name, or the word of a call
+	body  int // the first token of the body; end when there is none
+	end   int
+	// notes are the annotations, decorators or attributes.
+	annotations []annotation
+	modifiers   []string
+	// parent is the index of the innermost declaration around it; -1 for none.
+	parent int
+	// cases are rows of a table that a test runs through.
+	cases []Case
+	// tables are brackets and strings with more of them, which stand apart or are no
+	// code.
+	tables []int
+	test   bool // a function that is a test
+	// dropped are the calls whose last result goes nowhere, in Go.
+	dropped bag.Bag
+	calls   []string
+}
+
+// leaf is the name without what stands before it, as the type of a method of Go.
+func (d *decl) leaf() string { return d.name[strings.LastIndexByte(d.name, '.')+1:] }
+
+// annotation is one of a declaration.
+type annotation struct {
+	name string
+	from int // the tokens of it: [from, to)
+	to   int
+}
+
+// begin takes up a file.
+func (u *unit) begin(lang *Language, path, src string) {
+	u.lang, u.path, u.src = lang, path, src
+	u.inTests = lang.TestFile(path)
+	u.decls, u.heads, u.exports, u.inside, u.skipPlaces, u.given, u.last, u.offAt, u.falseNames = u.decls[:0], u.heads[:0], nil, 0, nil, nil, nil, nil, nil
+	u.ended = nil
+	u.tok, u.notes = u.whole.Read(&lang.rules, src)
+	u.tok = slices.Clip(u.tok) // behind the tokens stand those of another file
+	u.brackets()
+}
+
+// at is the text of a token; empty beyond the ends.
+func (u *unit) at(i int) string {
+	if i < 0 || i >= len(u.tok) {
+		return ""
+	}
+	return u.tok[i].S
+}
+
+func (u *unit) kindAt(i int) lex.Kind {
+	if i < 0 || i >= len(u.tok) {
+		return lex.Op
+	}
+	return u.tok[i].Kind
+}
+
+func (u *unit) isWord(i int) bool { return i >= 0 && i < len(u.tok) && u.tok[i].Kind == lex.Word }
+
+// line is the line of a token.
+func (u *unit) line(i int) int {
+	if len(u.tok) == 0 {
+		return 0
+	}
+	return int(u.tok[min(max(i, 0), len(u.tok)-1)].Line)
+}
+
+// firstHash is what hashes of many tokens begin with.
+const firstHash = uint64(14695981039346656037)
+
+// mixed goes on with a hash over the tokens [from, to), which may be none.
+func (u *unit) mixed(h uint64, from, to int) uint64 { return mixAll(h, u.tok[from:max(from, to)]) }
+
+// mixAll goes on with a hash over tokens.
+func mixAll(h uint64, tokens []lex.Token) uint64 {
+	for i := range tokens {
+		h = mixHash(h, tokens[i].Hash)
+	}
+	return h
+}
+
+// text is the source of the tokens [from, to), at most a few hundred bytes of it.
+func (u *unit) text(from, to int) string {
+	if from >= to || from < 0 || to > len(u.tok) {
+		return ""
+	}
+	last := u.tok[to-1]
+	begin, end := int(u.tok[from].Off), int(last.Off)+len(last.S)
+	return strings.ToValidUTF8(strings.Clone(u.src[begin:min(end, begin+400)]), "")
+}
+
+// small makes an int32 of the index of a token; Limits bound how many there are.
+func small(n int) int32 { return int32(n) } //nolint:gosec // see above
+
+// brackets finds the brackets that belong together. One that does not fit closes
+// those inside of it that were left open.
+func (u *unit) brackets() {
+	u.match = u.match[:0]
+	for range u.tok {
+		u.match = append(u.match, -1)
+	}
+	open := u.open[:0]
+	defer func() { u.open = open }()
+	depth := [3]int{}
+	for i := range u.tok {
+		t := &u.tok[i]
+		if u.lang.shape == indents && t.First && len(open) == 0 {
+			u.heads = append(u.heads, small(i))
+		}
+		if t.Kind != lex.Op || len(t.S) != 1 {
+			continue
+		}
+		if n := strings.IndexByte("([{", t.S[0]); n >= 0 {
+			open = append(open, small(i))
+			depth[n]++
+			continue
+		}
+		n := strings.IndexByte(")]}", t.S[0])
+		if n < 0 || depth[n] == 0 {
+			continue
+		}
+		for len(open) > 0 {
+			last := open[len(open)-1]
+			open = open[:len(open)-1]
+			kind := strings.IndexByte("([{", u.tok[last].S[0])
+			depth[kind]--
+			if kind == n {
+				u.match[last], u.match[i] = small(i), last
+				break
+			}
+		}
+	}
+}
+
+// closer is the index after the bracket that closes the one at i; the end of the
+// file when nothing does.
+func (u *unit) closer(i int) int {
+	if m := u.match[i]; m >= 0 {
+		return int(m) + 1
+	}
+	return len(u.tok)
+}
+
+// opener is the bracket that opens what closes at i; -1 for none.
+func (u *unit) opener(i int) int { return int(u.match[i]) }
+
+// lineEnd is the index after the last token of a statement that begins at i and
+// ends with its line, or with a semicolon.
+func (u *unit) lineEnd(i int) int {
+	start := i
+	for i < len(u.tok) {
+		t := &u.tok[i]
+		if i > start && t.First && !goesOn(u.at(i-1), t.S) {
+			return i
+		}
+		switch t.S {
+		case ";":
+			return i + 1
+		case "(", "[", "{":
+			if t.Kind == lex.Op {
+				i = u.closer(i)
+				continue
+			}
+		case ")", "]", "}":
+			if t.Kind == lex.Op {
+				return i
+			}
+		}
+		i++
+	}
+	return i
+}
+
+// goesOn tells whether a statement goes on from one line into the next.
+func goesOn(last, next string) bool {
+	return next == "." || next == "?." || next == "&&" || next == "||" || next == "?:" || next == "??" || last == "?:" || last == "??" || next == "->" || last == "." || last == "," || last == "=" || last == "&&" || last == "||" || last == "+" || last == "=>" || last == "\\"
+}
+
+// statementEnd is the index after the statement that i stands in.
+func (u *unit) statementEnd(i int) int {
+	if u.lang.lines {
+		return u.lineEnd(i)
+	}
+	for i < len(u.tok) {
+		switch t := &u.tok[i]; {
+		case t.Kind != lex.Op:
+		case t.S == ";":
+			return i + 1
+		case t.S == "(" || t.S == "[" || t.S == "{":
+			i = u.closer(i)
+			continue
+		case t.S == ")" || t.S == "]" || t.S == "}":
+			return i
+		}
+		i++
+	}
+	return i
+}
+
+// nest sets the parents of the declarations. Those that begin together stand in
+// the order of their ends, the longest first.
+func (u *unit) nest() {
+	slices.SortStableFunc(u.decls, func(a, b decl) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
+	})
+	var around []int
+	kept := u.decls[:0]
+	for _, d := range u.decls {
+		for len(around) > 0 && kept[around[len(around)-1]].end <= d.start {
+			around = around[:len(around)-1]
+		}
+		d.parent = -1
+		if len(around) > 0 {
+			d.parent = around[len(around)-1]
+		}
+		if len(around) >= maxNested {
+			continue
+		}
+		around = append(around, len(kept))
+		kept = append(kept, d)
+	}
+	u.decls = kept
+}
+
+// maxNested is how deep declarations may stand in each other; deeper ones belong to
+// those around them.
+const maxNested = 48
+
+// notesBefore are the comments that begin in the 25 lines up to a line.
+func (u *unit) notesBefore(line int) []lex.Comment {
+	by := func(n lex.Comment, line int) int { return int(n.Line) - line }
+	from, _ := slices.BinarySearchFunc(u.notes, line-25, by)
+	to, _ := slices.BinarySearchFunc(u.notes, line+1, by)
+	return u.notes[from:to]
+}
+
+// name of a declaration with those around it before it.
+func (u *unit) fullName(i int) string {
+	var parts []string
+	for ; i >= 0 && len(parts) < 64; i = u.decls[i].parent {
+		if n := u.decls[i].name; n != "" {
+			parts = append(parts, n)
+		}
+	}
+	slices.Reverse(parts)
+	return strings.Join(parts, NameSeparator)
+}
+
+// NameSeparator stands between the parts of the name of a test.
+const NameSeparator = " > "

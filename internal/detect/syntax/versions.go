@@ -1,0 +1,217 @@
+package syntax
+
+import (
+	"slices"
+
+	"github.com/perdure/perdure/internal/detect/syntax/bag"
+)
+
+// TurnedEmpty tells whether a function returns nothing where it threw: under the same
+// condition, or both under none.
+func TurnedEmpty(was, now *Function) bool {
+	plain := func(f *Function) (throws, empties int) {
+		throws = f.Throws
+		for i := range f.Guards {
+			if f.Guards[i].Throws {
+				throws--
+			}
+		}
+		return throws, f.Empties - len(f.Emptied)
+	}
+	throws, empties := plain(was)
+	throwsNow, emptiesNow := plain(now)
+	if throwsNow < throws && emptiesNow > empties {
+		return true
+	}
+	kept := make(map[uint64]int)
+	for i := range now.Guards {
+		kept[now.Guards[i].Key]++
+	}
+	fresh := GainedConditions(was.Emptied, now.Emptied)
+	for i := range was.Guards {
+		g := &was.Guards[i]
+		if kept[g.Key]--; kept[g.Key] >= 0 || !g.Throws {
+			continue
+		}
+		if g.Failure || slices.ContainsFunc(fresh, func(c Condition) bool { return c.Key == g.Key || bag.Inside(g.Words, c.Words) >= 0.5 }) {
+			return true
+		}
+	}
+	return false
+}
+
+// FreshCode tells whether most of some code was not in a function before.
+func FreshCode(code bag.Bag, was *Function) bool {
+	return len(code) > 0 && bag.Inside(code, was.All) < 0.5
+}
+
+// SameHandlers tells whether only handlers that did nothing are gone.
+func SameHandlers(was, now *Function) bool {
+	kept := 0
+	for i := range was.Handlers {
+		if !was.Handlers[i].Dropped {
+			kept++
+		}
+	}
+	return len(now.Handlers) >= kept
+}
+
+// SharedHandling tells whether each handler of before has its body in one that is there now:
+// handlers that did the same for several errors became one.
+func SharedHandling(was, now *Function) bool {
+	for i := range was.Handlers {
+		same := false
+		for j := range now.Handlers {
+			same = same || now.Handlers[j].Body == was.Handlers[i].Body
+		}
+		if !same {
+			return false
+		}
+	}
+	return true
+}
+
+// MostlyRemoved tells whether a function lost tokens and gained next to none.
+func MostlyRemoved(was, now *Function) bool {
+	return len(bag.Without(now.All, was.All)) <= max(1, len(now.All)/12)
+}
+
+// MostlySame tells whether most of a function stayed.
+func MostlySame(was, now *Function) bool { return bag.Similar(was.All, now.All) >= 0.5 }
+
+// SameBody tells whether one of the handlers of a function has a body.
+func SameBody(f *Function, body uint64) bool {
+	for i := range f.Handlers {
+		if f.Handlers[i].Body == body {
+			return true
+		}
+	}
+	return false
+}
+
+// DoneElsewhere tells whether a function still does what each of its lost handlers did:
+// it tells the same in another place, or does it without having caught anything.
+func DoneElsewhere(was, now *Function) bool {
+	for i := range was.Handlers {
+		h := &was.Handlers[i]
+		if h.Dropped || SameBody(now, h.Body) {
+			continue
+		}
+		done := len(h.Does) > 0 && !h.Rethrows
+		for _, w := range h.Does {
+			done = done && now.All.Count(w) >= was.All.Count(w)
+		}
+		told := len(h.Told) > 0 && slices.ContainsFunc(now.Guards, func(g Guard) bool { return bag.Inside(h.Told, g.Told) == 1 })
+		if !done && !told {
+			return false
+		}
+	}
+	return true
+}
+
+// Moved tells whether what handlers did, that are gone, stands elsewhere in the function:
+// nearly all of their words are there as often as before.
+func Moved(was, now *Function) bool {
+	lost, moved := bag.Without(was.All, now.All), false
+	for i := range was.Handlers {
+		h := &was.Handlers[i]
+		if SameBody(now, h.Body) {
+			continue
+		}
+		if len(h.Does) < 4 || bag.Inside(h.Does, lost) > 0.25 {
+			return false
+		}
+		moved = true
+	}
+	return moved
+}
+
+// Stayed is how much of a function is still there, without its checks that are gone.
+func Stayed(was, now *Function) float64 {
+	kept := make(map[uint64]int)
+	for i := range now.Guards {
+		kept[now.Guards[i].Key]++
+	}
+	rest := was.All
+	for i := range was.Guards {
+		if g := &was.Guards[i]; kept[g.Key] > 0 {
+			kept[g.Key]--
+		} else {
+			rest = bag.Without(rest, g.Whole)
+		}
+	}
+	return bag.Inside(rest, now.All)
+}
+
+// CheckedFailure tells whether a check of the error of a call gave that back.
+func CheckedFailure(f *Function, call uint32) bool {
+	for i := range f.Guards {
+		if g := &f.Guards[i]; g.Failure && g.Words[0] == call {
+			return true
+		}
+	}
+	return false
+}
+
+// CountFailures counts the checks of errors of calls, in Go.
+func CountFailures(f *Function) int {
+	n := 0
+	for i := range f.Guards {
+		if f.Guards[i].Failure {
+			n++
+		}
+	}
+	return n
+}
+
+// ChecksOnly tells of a function that is made of checks, or says so.
+func ChecksOnly(f *Function) bool {
+	guards, throws := 0, false
+	for i := range f.Guards {
+		g := &f.Guards[i]
+		throws = throws || !g.Weak && !g.Failure
+		guards += len(g.Whole)
+	}
+	return throws && (Vouches(f.Leaf) || 5*guards >= 3*len(f.All))
+}
+
+// GainedConditions are those of now that was does not have.
+func GainedConditions(was, now []Condition) []Condition {
+	return bag.Beyond(now, was, func(c Condition) uint64 { return c.Key })
+}
+
+// Uncounted tells whether something that a handler counted is not counted any more.
+func Uncounted(counts bag.Bag, was, now *Function, code bag.Bag) bool {
+	for _, name := range counts {
+		if now.All.Count(name) < was.All.Count(name) && !code.Has(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// EachGuard goes through the guards of a version.
+func EachGuard(m *Model, do func(*Guard)) {
+	if m == nil {
+		return
+	}
+	for _, f := range m.Funcs {
+		for i := range f.Guards {
+			do(&f.Guards[i])
+		}
+	}
+}
+
+// CameBare tells whether what a handler of a new function guards stood in a function of
+// before that let its errors through, and does not any more.
+func CameBare(was, now *Model, h *handler) bool {
+	if h.Expected || h.Cleans || len(h.Guarded) < 2 {
+		return false
+	}
+	return slices.ContainsFunc(was.Funcs, func(f *Function) bool {
+		if f.Kind != declFunction || f.Test || len(f.Handlers) > 0 || bag.Inside(h.Guarded, f.All) < 0.8 {
+			return false
+		}
+		return !slices.ContainsFunc(now.Funcs, func(n *Function) bool { return n.Name == f.Name && bag.Inside(h.Guarded, n.All) >= 0.5 })
+	})
+}
