@@ -85,12 +85,12 @@ var rows = map[string]int{
 	"internal/detect/gitdiff":   3, // what git says, for detect
 	"internal/verify/cleancheck":     4, // above inspect and human
 	"internal/detect/rules":    2, // what people set of detect
-	"internal/toolcall":   3, // above risk and detect
-	"internal/risk":       2, // reads the paths of internal/check/project
+	"internal/toolguard/policy":   3, // above risk and detect
+	"internal/toolguard/risk":       2, // reads the paths of internal/check/project
 	"internal/detect":     1,
 	"internal/check/testreport": 1,
 	"internal/check/coverage":   1,
-	"internal/agenthook":  1,
+	"internal/toolguard/vendorhook":  1,
 	"handoff":             1,
 	"internal/notify":     1,
 	"internal/check/project":    1, // what kind of project a workspace holds, and its commands

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/internal/agenthook"
-	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/toolguard/risk"
+	"github.com/perdure/perdure/internal/toolguard/vendorhook"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
@@ -47,19 +47,19 @@ func newHooked(t *testing.T, cfg loop.EngineConfig, turns ...func(w *turn) error
 func (w *turn) calls(id, command string, do func() error) (refused bool, told string, err error) {
 	c := agent.ToolCall{ID: id, Name: "Bash", Kind: agent.ToolExecute, Command: command, Status: agent.ToolRunning}
 	w.observe(agent.Event{Kind: agent.EventToolCall, Call: &c})
-	e := agenthook.Event{Name: agenthook.PreToolUse, Dir: w.dir, Call: &c}
+	e := vendorhook.Event{Name: vendorhook.PreToolUse, Dir: w.dir, Call: &c}
 	socket := w.hook[len(w.hook)-1]
-	a, err := agenthook.Ask(w.ctx, socket, &e)
+	a, err := vendorhook.Ask(w.ctx, socket, &e)
 	if err != nil {
 		return true, "", err
 	}
 	told = a.Text
-	if refused = a.Verdict != agenthook.Pass; !refused {
+	if refused = a.Verdict != vendorhook.Pass; !refused {
 		if err := do(); err != nil {
 			return false, told, err
 		}
-		e.Name = agenthook.PostToolUse
-		after, err := agenthook.Ask(w.ctx, socket, &e)
+		e.Name = vendorhook.PostToolUse
+		after, err := vendorhook.Ask(w.ctx, socket, &e)
 		if err != nil {
 			return false, told, err
 		}
@@ -196,8 +196,8 @@ func TestHooksOtherNames(t *testing.T) {
 	b := newHooked(t, loop.EngineConfig{}, func(w *turn) error {
 		for i := range 4 {
 			c := agent.ToolCall{ID: fmt.Sprintf("call_%d", i/2), Name: "Bash", Kind: agent.ToolExecute, Command: "ls"}
-			for _, event := range []string{agenthook.PreToolUse, agenthook.PostToolUse}[:1+i%2] {
-				if a, err := agenthook.Ask(w.ctx, w.hook[3], &agenthook.Event{Name: event, Dir: w.dir, Call: &c}); err != nil || a.Verdict != agenthook.Pass {
+			for _, event := range []string{vendorhook.PreToolUse, vendorhook.PostToolUse}[:1+i%2] {
+				if a, err := vendorhook.Ask(w.ctx, w.hook[3], &vendorhook.Event{Name: event, Dir: w.dir, Call: &c}); err != nil || a.Verdict != vendorhook.Pass {
 					t.Errorf("%+v, %v", a, err)
 				}
 			}
@@ -243,7 +243,7 @@ func TestHooksInterrupted(t *testing.T) {
 		return agent.Stopped(w.ctx)
 	}, func(w *turn) error {
 		c := agent.ToolCall{ID: "9", Name: "Bash", Kind: agent.ToolExecute, Command: "ls"}
-		if a, err := agenthook.Ask(w.ctx, late[len(late)-1], &agenthook.Event{Name: agenthook.PreToolUse, Dir: w.dir, Call: &c}); err == nil {
+		if a, err := vendorhook.Ask(w.ctx, late[len(late)-1], &vendorhook.Event{Name: vendorhook.PreToolUse, Dir: w.dir, Call: &c}); err == nil {
 			t.Errorf("the line of the turn before answers %+v", a)
 		}
 		_, _, err := w.calls("1", "git clean -fd", nothing)

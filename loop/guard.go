@@ -9,8 +9,8 @@ import (
 
 	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/internal/loop/turnguard"
-	"github.com/perdure/perdure/internal/risk"
-	"github.com/perdure/perdure/internal/toolcall"
+	"github.com/perdure/perdure/internal/toolguard/policy"
+	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -25,13 +25,13 @@ const callsFile = "tool-calls.jsonl"
 func (r *run) callsPath() string { return filepath.Join(r.e.dir(&r.l.Tree), callsFile) }
 
 // policy is how calls of tools are judged.
-func (r *run) policy() *toolcall.Policy {
-	return &toolcall.Policy{Root: r.files.Root(), Own: []string{r.e.cfg.Dir}, Answers: r.cfg.RiskAnswers, Allowed: r.state.Allowed}
+func (r *run) policy() *policy.Policy {
+	return &policy.Policy{Root: r.files.Root(), Own: []string{r.e.cfg.Dir}, Answers: r.cfg.RiskAnswers, Allowed: r.state.Allowed}
 }
 
 // guard guards the calls of a turn. The settings of detection count as they were when
 // it began.
-func (r *run) guard(ctx context.Context, journal *toolcall.Journal, asks, hooked bool) (*turnguard.Guard, error) {
+func (r *run) guard(ctx context.Context, journal *policy.Journal, asks, hooked bool) (*turnguard.Guard, error) {
 	cfg := turnguard.Config{Journal: journal, LoopID: ID(&r.l.Tree), Iteration: r.state.Run.Number, Asks: asks, Hooked: hooked,
 		Room: reinforce.MaxSession - reinforce.Tokens(r.state.Run.Reminder), Handlers: r.ask, Log: r.log.Append, Snapshot: r.riskySnapshot, Logger: r.e.cfg.Logger}
 	if !r.cfg.Plain {
@@ -59,20 +59,20 @@ func (r *run) riskySnapshot(ctx context.Context, level risk.Level) (workspace.ID
 // turn, or after a crash in one. What is taken twice is taken once, since the place is
 // written down with it.
 func (r *run) takeCalls() error {
-	lines, next, err := toolcall.ReadJournal(r.callsPath(), r.state.CallsRead)
+	lines, next, err := policy.ReadJournal(r.callsPath(), r.state.CallsRead)
 	if err != nil {
 		return err
 	}
 	t := &r.state.Run
 	for i := range lines {
 		l := &lines[i]
-		if l.What == toolcall.Ended {
-			if at := slices.IndexFunc(t.Risky, func(k toolcall.Risky) bool { return k.CallID == l.CallID }); at >= 0 {
+		if l.What == policy.Ended {
+			if at := slices.IndexFunc(t.Risky, func(k policy.Risky) bool { return k.CallID == l.CallID }); at >= 0 {
 				t.Risky[at].After = l.After
 			}
 			continue
 		}
-		if l.Answer != "" && !toolcall.Allowed(l.Answer) {
+		if l.Answer != "" && !policy.Allowed(l.Answer) {
 			t.Denied++
 		}
 		t.Calls, t.Wanted = append(t.Calls, l.Risky()), append(t.Wanted, l.Wanted...)

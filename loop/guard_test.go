@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"

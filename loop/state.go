@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/loop/regression"
-	"github.com/perdure/perdure/internal/toolcall"
+	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
@@ -120,10 +120,10 @@ type turnState struct {
 	Exhausted bool `json:"exhausted,omitempty"`
 	// Risky are the agent's risky calls, Wanted those that a person is to be asked
 	// about.
-	Risky []toolcall.Risky `json:"risky,omitempty"`
+	Risky []policy.Risky `json:"risky,omitempty"`
 	// Calls are the last of its calls that were judged.
-	Calls  []toolcall.Risky `json:"calls,omitempty"`
-	Wanted []string         `json:"wanted,omitempty"`
+	Calls  []policy.Risky `json:"calls,omitempty"`
+	Wanted []string       `json:"wanted,omitempty"`
 	// Sight is how the agent's calls of tools are seen, Denied how many were.
 	Sight  agent.Sight `json:"sight,omitempty"`
 	Denied int         `json:"denied,omitempty"`
@@ -201,10 +201,10 @@ type Outcome struct {
 	// baseline, at most maxFindings.
 	Findings []detect.Finding `json:"findings,omitempty"`
 	// Risky are its calls of tools that could do harm, at most maxRisky.
-	Risky []toolcall.Risky `json:"risky_actions,omitempty"`
+	Risky []policy.Risky `json:"risky_actions,omitempty"`
 	// Calls are the last of its calls that could change something, at most maxRisky;
 	// the journal has all.
-	Calls []toolcall.Risky `json:"tool_call_history,omitempty"`
+	Calls []policy.Risky `json:"tool_call_history,omitempty"`
 	// Level is how firmly it was reminded of the rules.
 	Level hook.Level `json:"reinforcement_level,omitempty"`
 	// Handoff is what the agent recorded of its work; nil when it recorded nothing.

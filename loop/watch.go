@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/internal/agenthook"
 	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/internal/loop/turnguard"
-	"github.com/perdure/perdure/internal/toolcall"
+	"github.com/perdure/perdure/internal/toolguard/policy"
+	"github.com/perdure/perdure/internal/toolguard/vendorhook"
 	"github.com/perdure/perdure/relay"
 )
 
@@ -30,9 +30,9 @@ type watch struct {
 	full  bool // the turn ends at the next boundary
 
 	// line is where the agent's own hooks ask; nil without any.
-	line  *agenthook.Line
+	line  *vendorhook.Line
 	calls *turnguard.Guard
-	kept  *toolcall.Journal
+	kept  *policy.Journal
 }
 
 // watch begins to follow a turn: calls are written down from here on, and the agent's
@@ -47,11 +47,11 @@ func (r *run) watch(ctx context.Context, stop context.CancelCauseFunc, a agent.A
 	runs, ok := a.(agent.Hooked)
 	hooked := ok && runs.Hooked() && len(r.e.cfg.Hook) > 0
 	var err error
-	if w.kept, err = toolcall.OpenJournal(r.callsPath()); err != nil {
+	if w.kept, err = policy.OpenJournal(r.callsPath()); err != nil {
 		return nil, err
 	}
 	if w.calls, err = r.guard(ctx, w.kept, t.Sight == agent.SightNative, hooked); err == nil && len(r.e.cfg.Hook) > 0 {
-		w.line, err = agenthook.Listen(ctx, r.e.dir(&r.l.Tree), w.calls.Answer)
+		w.line, err = vendorhook.Listen(ctx, r.e.dir(&r.l.Tree), w.calls.Answer)
 	}
 	if err != nil {
 		return nil, errors.Join(err, w.kept.Close())
@@ -65,7 +65,7 @@ func (w *watch) env() []string {
 	if w.line == nil {
 		return nil
 	}
-	return []string{agenthook.SocketVariable + "=" + w.line.Socket()}
+	return []string{vendorhook.SocketVariable + "=" + w.line.Socket()}
 }
 
 // command is what the agent runs as its hook; nil for nothing.

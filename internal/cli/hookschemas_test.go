@@ -12,8 +12,8 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/risk"
-	"github.com/perdure/perdure/internal/toolcall"
+	"github.com/perdure/perdure/internal/toolguard/policy"
+	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -218,11 +218,11 @@ func TestHookMessageSchemaRefuses(t *testing.T) {
 func TestToolCallSchema(t *testing.T) {
 	t.Parallel()
 	_, schema := schemaDoc(t, "tool-call")
-	line := toolcall.NewLine(toolcall.Asked, 1, &agent.ToolCall{ID: "1", Name: "Bash", Kind: agent.ToolExecute, Command: "rm x"},
-		&toolcall.Judgement{Findings: []risk.Finding{{Rule: risk.Table()[0], Target: "x"}}})
+	line := policy.NewLine(policy.Asked, 1, &agent.ToolCall{ID: "1", Name: "Bash", Kind: agent.ToolExecute, Command: "rm x"},
+		&policy.Judgement{Findings: []risk.Finding{{Rule: risk.Table()[0], Target: "x"}}})
 	line.Answer, line.Wanted, line.Snapshot = risk.Gate, []string{"delete_files x"}, "abc"
-	line.After = &toolcall.Evidence{TestsBefore: 1, Findings: []detect.Finding{{Type: detect.TestDeletion}}, Skipped: []string{"y: binary"}}
-	for _, l := range []toolcall.Line{line, toolcall.NewLine(toolcall.Seen, 0, &agent.ToolCall{Kind: agent.ToolOther}, nil)} {
+	line.After = &policy.Evidence{TestsBefore: 1, Findings: []detect.Finding{{Type: detect.TestDeletion}}, Skipped: []string{"y: binary"}}
+	for _, l := range []policy.Line{line, policy.NewLine(policy.Seen, 0, &agent.ToolCall{Kind: agent.ToolOther}, nil)} {
 		doc, err := json.Marshal(l)
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/detect/rules"
-	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/loop/hook"
 )
 

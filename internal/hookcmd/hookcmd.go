@@ -18,10 +18,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/agenthook"
 	"github.com/perdure/perdure/internal/config"
-	"github.com/perdure/perdure/internal/risk"
-	"github.com/perdure/perdure/internal/toolcall"
+	"github.com/perdure/perdure/internal/toolguard/policy"
+	"github.com/perdure/perdure/internal/toolguard/risk"
+	"github.com/perdure/perdure/internal/toolguard/vendorhook"
 )
 
 // Config is the program around the command. All fields are required.
@@ -43,7 +43,7 @@ type Config struct {
 // otherwise. Agents are told to wait longer than that, because they take a hook that
 // they gave up for one that has nothing to say.
 const (
-	patienceLoop  = agenthook.Patience
+	patienceLoop  = vendorhook.Patience
 	patienceAlone = 10 * time.Second
 )
 
@@ -74,12 +74,12 @@ func Command(cfg Config) *cobra.Command {
 					Hint: "there are " + strings.Join(dialects(), " and ")}
 			}
 			if socket == "" {
-				socket = c.Getenv(agenthook.SocketVariable)
+				socket = c.Getenv(vendorhook.SocketVariable)
 			}
 			return c.hook(cmd, socket)
 		},
 	}
-	cmd.Flags().StringVar(&socket, "socket", "", "the `path` at which a loop answers (default $"+agenthook.SocketVariable+")")
+	cmd.Flags().StringVar(&socket, "socket", "", "the `path` at which a loop answers (default $"+vendorhook.SocketVariable+")")
 	return cmd
 }
 
@@ -132,27 +132,27 @@ func (c *commands) answer(ctx context.Context, cmd *cobra.Command, socket string
 			err = fmt.Errorf("it crashed: %v", fault)
 		}
 	}()
-	e, err := agenthook.Read(c.Stdin)
+	e, err := vendorhook.Read(c.Stdin)
 	switch {
-	case err != nil && e != nil && e.Name != agenthook.PreToolUse:
+	case err != nil && e != nil && e.Name != vendorhook.PreToolUse:
 		return harmless{err}
 	case err != nil:
 		return &perdure.Error{Code: perdure.CodeInvalid, Msg: err.Error(), Hint: "an agent sends one JSON object on standard input, with hook_event_name, cwd, tool_name and tool_input"}
 	case e.Call == nil:
 		return nil
 	}
-	var a agenthook.Answer
+	var a vendorhook.Answer
 	switch {
-	case !toolcall.Mutates(e.Call) && socket == "":
+	case !policy.Mutates(e.Call) && socket == "":
 		return nil
 	case socket != "":
-		a, err = agenthook.Ask(ctx, socket, e)
-	case e.Name == agenthook.PreToolUse:
+		a, err = vendorhook.Ask(ctx, socket, e)
+	case e.Name == vendorhook.PreToolUse:
 		a, err = c.judge(cmd, e)
 	default:
 		return nil
 	}
-	if err != nil && e.Name != agenthook.PreToolUse {
+	if err != nil && e.Name != vendorhook.PreToolUse {
 		return harmless{err} // the call was made
 	}
 	if err != nil {
@@ -162,25 +162,25 @@ func (c *commands) answer(ctx context.Context, cmd *cobra.Command, socket string
 }
 
 // judge judges a call of an agent that works for no loop.
-func (c *commands) judge(cmd *cobra.Command, e *agenthook.Event) (agenthook.Answer, error) {
+func (c *commands) judge(cmd *cobra.Command, e *vendorhook.Event) (vendorhook.Answer, error) {
 	l, err := c.Load(cmd, e.Dir)
 	if err != nil || !l.Loop.Enabled {
-		return agenthook.Answer{Verdict: agenthook.Pass}, err
+		return vendorhook.Answer{Verdict: vendorhook.Pass}, err
 	}
 	dir, err := filepath.EvalSymlinks(e.Dir)
 	if err != nil {
-		return agenthook.Answer{}, err
+		return vendorhook.Answer{}, err
 	}
-	j := (&toolcall.Policy{Root: projectRoot(dir), Own: []string{l.Dir}, Answers: l.Loop.Risks}).Judge(e.Call, dir)
-	verdict := agenthook.Pass
+	j := (&policy.Policy{Root: projectRoot(dir), Own: []string{l.Dir}, Answers: l.Loop.Risks}).Judge(e.Call, dir)
+	verdict := vendorhook.Pass
 	switch j.Answer {
 	case risk.Block:
-		verdict = agenthook.Deny
+		verdict = vendorhook.Deny
 	case risk.Gate:
-		verdict = agenthook.Leave
+		verdict = vendorhook.Leave
 	case risk.Allow, risk.Warn:
 	}
-	return agenthook.Answer{Verdict: verdict, Text: j.Text()}, nil
+	return vendorhook.Answer{Verdict: verdict, Text: j.Text()}, nil
 }
 
 // projectRoot is the folder around dir that has a store or a repository; dir itself

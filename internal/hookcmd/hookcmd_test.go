@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/agenthook"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/hookcmd"
+	"github.com/perdure/perdure/internal/toolguard/vendorhook"
 )
 
 // call runs the command as an agent does in a folder.
@@ -124,7 +124,7 @@ func TestFailsClosed(t *testing.T) {
 	}{
 		"nothing":          {call: call{stdin: strings.NewReader("")}},
 		"no JSON":          {call: call{stdin: strings.NewReader("rm -rf /")}},
-		"too much":         {call: call{stdin: io.LimitReader(endless{}, agenthook.MaxBytes+10)}},
+		"too much":         {call: call{stdin: io.LimitReader(endless{}, vendorhook.MaxBytes+10)}},
 		"a broken project": {call: call{stdin: event(t, "PreToolUse", bad, "Bash", bash("ls"))}},
 		"no such folder":   {call: call{stdin: event(t, "PreToolUse", filepath.Join(dir, "gone"), "Bash", bash("ls"))}},
 		"no such agent":    {call: call{stdin: event(t, "PreToolUse", dir, "Bash", bash("ls")), args: []string{"other"}}},
@@ -169,11 +169,11 @@ func (closed) Write([]byte) (int, error) { return 0, errors.New("closed") }
 // TestInALoop: the loop answers, before and after.
 func TestInALoop(t *testing.T) {
 	t.Parallel()
-	l, err := agenthook.Listen(t.Context(), t.TempDir(), func(_ context.Context, q *agenthook.Question) agenthook.Answer {
-		if q.Event == agenthook.PreToolUse {
-			return agenthook.Answer{Verdict: agenthook.Deny, Text: "no " + q.Call.Command}
+	l, err := vendorhook.Listen(t.Context(), t.TempDir(), func(_ context.Context, q *vendorhook.Question) vendorhook.Answer {
+		if q.Event == vendorhook.PreToolUse {
+			return vendorhook.Answer{Verdict: vendorhook.Deny, Text: "no " + q.Call.Command}
 		}
-		return agenthook.Answer{Verdict: agenthook.Pass, Text: "a test is gone"}
+		return vendorhook.Answer{Verdict: vendorhook.Pass, Text: "a test is gone"}
 	})
 	if err != nil {
 		t.Fatal(err)

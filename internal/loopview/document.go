@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/risk"
-	"github.com/perdure/perdure/internal/toolcall"
+	"github.com/perdure/perdure/internal/toolguard/policy"
+	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -192,7 +192,7 @@ func agentError(it *record.Iteration, o *loop.Outcome) AgentError {
 // maxCalls is how many calls of tools a document lists.
 const maxCalls = 1000
 
-func action(iteration int, c *toolcall.Risky) Action {
+func action(iteration int, c *policy.Risky) Action {
 	verdict := map[risk.Answer]string{risk.Allow: "ALLOW", risk.Warn: "WARN", risk.Gate: "BLOCK", risk.Block: "BLOCK"}[c.Answer]
 	return Action{Tool: c.Tool, Target: c.Target, Level: string(c.Level), Pattern: string(c.Pattern), Timestamp: c.At, Iteration: iteration,
 		Verdict: verdict, Snapshot: string(c.Snapshot)}

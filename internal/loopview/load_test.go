@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/loopview"
 	"github.com/perdure/perdure/internal/testdb"
-	"github.com/perdure/perdure/internal/toolcall"
+	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
@@ -48,7 +48,7 @@ func (c scene) varied(n int) loopview.Input {
 				o.Warnings = []string{"slow", "slower " + c.Text}
 			}
 			if i%5 == 0 {
-				o.Risky, o.Denied, o.Sight = []toolcall.Risky{{Tool: "bash"}, {Tool: "edit"}}, 1, agent.SightObserved
+				o.Risky, o.Denied, o.Sight = []policy.Risky{{Tool: "bash"}, {Tool: "edit"}}, 1, agent.SightObserved
 			}
 			if i > n/2 {
 				o.Agent += "2"

@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/internal/loop/metric"
-	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/loop/hook"
 )
 

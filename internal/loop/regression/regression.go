@@ -10,7 +10,7 @@ import (
 
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/toolcall"
+	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
@@ -44,10 +44,10 @@ func Signs(report *detect.Report, baseline, now *testreport.Report) []Regression
 	for _, f := range evidence.Acting(report, baseline, now) {
 		at := slices.IndexFunc(all, func(g Regression) bool { return g.Type == string(f.Type) })
 		if at < 0 {
-			all = append(all, Regression{Type: string(f.Type), Severity: string(f.Severity), Text: toolcall.Told(&f)})
+			all = append(all, Regression{Type: string(f.Type), Severity: string(f.Severity), Text: policy.Told(&f)})
 			at = len(all) - 1
 		} else if g := &all[at]; len(g.Text) < 1000 {
-			g.Text += "; " + toolcall.Told(&f)
+			g.Text += "; " + policy.Told(&f)
 		}
 		g := &all[at]
 		if len(g.Fingerprints) < Most {
@@ -77,7 +77,7 @@ func Warned(findings []detect.Finding) string {
 	for i := range findings {
 		if f := &findings[i]; f.Action == detect.Warn {
 			if n++; n <= shownFindings {
-				b.WriteString("- " + toolcall.Clip(strings.Join(strings.Fields(toolcall.Told(f)), " "), maxFinding) + "\n")
+				b.WriteString("- " + policy.Clip(strings.Join(strings.Fields(policy.Told(f)), " "), maxFinding) + "\n")
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func (o *Found) Marks(finding string) []record.FalseAlarm {
 	add := func(name, event, what string) {
 		known := slices.ContainsFunc(marks, func(m record.FalseAlarm) bool { return m.Fingerprint == name })
 		if !known && len(marks) < record.MaxMarked {
-			marks = append(marks, record.FalseAlarm{Fingerprint: name, Iteration: o.Iteration, Event: event, What: toolcall.Clip(what, maxMarkText)})
+			marks = append(marks, record.FalseAlarm{Fingerprint: name, Iteration: o.Iteration, Event: event, What: policy.Clip(what, maxMarkText)})
 		}
 	}
 	for i := range o.Regressions {
@@ -153,7 +153,7 @@ func (o *Found) Marks(finding string) []record.FalseAlarm {
 	for i := range o.Findings {
 		f := &o.Findings[i]
 		if name := f.Fingerprint(); finding != "" && strings.HasPrefix(name, finding) {
-			add(name, "", toolcall.Told(f))
+			add(name, "", policy.Told(f))
 		}
 	}
 	return marks

@@ -1,7 +1,7 @@
 // Package turnguard guards the calls of tools that an agent makes in a turn: it answers the
 // agent's protocol and its hooks, by the table of risks and the user's handlers, and looks
 // at what risky calls did. How the answers get there is the agent's, and
-// internal/agenthook's; what is thought of a call is internal/toolcall's.
+// internal/toolguard/vendorhook's; what is thought of a call is internal/toolguard/policy's.
 package turnguard
 
 import (
@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/internal/agenthook"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/loop/reinforce"
-	"github.com/perdure/perdure/internal/risk"
-	"github.com/perdure/perdure/internal/toolcall"
+	"github.com/perdure/perdure/internal/toolguard/policy"
+	"github.com/perdure/perdure/internal/toolguard/risk"
+	"github.com/perdure/perdure/internal/toolguard/vendorhook"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -27,11 +27,11 @@ import (
 // required.
 type Config struct {
 	// Policy judges calls; nil when nothing is to be judged.
-	Policy *toolcall.Policy
+	Policy *policy.Policy
 	// Detect says which signs count in what a risky call did.
 	Detect detect.Input
 	// Journal keeps what was judged.
-	Journal *toolcall.Journal
+	Journal *policy.Journal
 	// LoopID and Iteration are whose turn it is.
 	LoopID    string
 	Iteration int
@@ -78,7 +78,7 @@ type asked struct {
 	call     agent.ToolCall
 	decision agent.Decision
 	// before is what there was before a risky call; nil before others.
-	before *toolcall.Before
+	before *policy.Before
 	// ended tells that it was made, text what the agent is told of that; streamed that
 	// the agent's stream told so, too.
 	ended, streamed bool
@@ -93,24 +93,24 @@ func (g *Guard) Decide(_ context.Context, c agent.ToolCall) agent.Decision {
 }
 
 // Answer answers an agent's own hooks.
-func (g *Guard) Answer(_ context.Context, q *agenthook.Question) agenthook.Answer {
+func (g *Guard) Answer(_ context.Context, q *vendorhook.Question) vendorhook.Answer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.native++
 	g.same = g.same || q.Call.ID != "" && g.begun[q.Call.ID]
-	if q.Event != agenthook.PreToolUse {
+	if q.Event != vendorhook.PreToolUse {
 		status := agent.ToolCompleted
-		if q.Event == agenthook.PostToolUseFailure {
+		if q.Event == vendorhook.PostToolUseFailure {
 			status = agent.ToolFailed
 		}
 		q.Call.Status = status
-		return agenthook.Answer{Verdict: agenthook.Pass, Text: g.after(&q.Call, true)}
+		return vendorhook.Answer{Verdict: vendorhook.Pass, Text: g.after(&q.Call, true)}
 	}
 	d := g.before(&q.Call, q.Dir, true)
 	if !d.Allow {
-		return agenthook.Answer{Verdict: agenthook.Deny, Text: d.Message}
+		return vendorhook.Answer{Verdict: vendorhook.Deny, Text: d.Message}
 	}
-	return agenthook.Answer{Verdict: agenthook.Pass, Text: d.Message}
+	return vendorhook.Answer{Verdict: vendorhook.Pass, Text: d.Message}
 }
 
 // before judges a call that is about to be made. What the table of risks or a handler
@@ -118,7 +118,7 @@ func (g *Guard) Answer(_ context.Context, q *agenthook.Question) agenthook.Answe
 // with the next prompt. Before a risky call a snapshot is taken. A call that is asked
 // for twice, over the protocol and by a hook, is judged once.
 func (g *Guard) before(c *agent.ToolCall, dir string, native bool) agent.Decision {
-	if !toolcall.Mutates(c) {
+	if !policy.Mutates(c) {
 		return agent.Decision{Allow: true}
 	}
 	if a := g.find(c); a != nil && !a.ended && a.call.Command == c.Command && slices.Equal(a.call.Paths, c.Paths) {
@@ -127,20 +127,20 @@ func (g *Guard) before(c *agent.ToolCall, dir string, native bool) agent.Decisio
 	a := &asked{call: *c}
 	g.asked = append(g.asked, a)
 	j, answer, text := g.judge(c, dir)
-	line := toolcall.NewLine(toolcall.Asked, g.cfg.Iteration, c, &j)
+	line := policy.NewLine(policy.Asked, g.cfg.Iteration, c, &j)
 	line.Answer = answer
 	if answer == risk.Gate {
 		line.Wanted = j.Wanted()
 		text += "\nA person is asked about it after your turn. Go on with something else."
 	}
-	if toolcall.Allowed(answer) && len(j.Findings) > 0 {
+	if policy.Allowed(answer) && len(j.Findings) > 0 {
 		line.Snapshot = g.snapshot(j.Findings[0].Level)
 		a.before = g.cfg.Policy.LookBefore(c, dir, &j)
 	}
 	if err := g.cfg.Journal.Append(&line); err != nil { // what nobody will know of is not done
 		answer, text = risk.Block, err.Error()
 	}
-	if toolcall.Allowed(answer) {
+	if policy.Allowed(answer) {
 		a.decision = agent.Decision{Allow: true, Message: g.warn(text, native)}
 	} else {
 		a.decision = agent.Decision{Message: cmp.Or(text, "this call is not allowed here")}
@@ -149,7 +149,7 @@ func (g *Guard) before(c *agent.ToolCall, dir string, native bool) agent.Decisio
 }
 
 // judge asks the table of risks and the handlers of pre_tool_call.
-func (g *Guard) judge(c *agent.ToolCall, dir string) (j toolcall.Judgement, answer risk.Answer, text string) {
+func (g *Guard) judge(c *agent.ToolCall, dir string) (j policy.Judgement, answer risk.Answer, text string) {
 	answer = risk.Allow
 	if g.cfg.Policy != nil {
 		began := time.Now()
@@ -218,7 +218,7 @@ func (g *Guard) find(c *agent.ToolCall) *asked {
 // after looks at what a call did that was made, and returns what the agent is told of
 // it: the tests that it lost, and what handlers say.
 func (g *Guard) after(c *agent.ToolCall, native bool) string {
-	if !toolcall.Mutates(c) {
+	if !policy.Mutates(c) {
 		return ""
 	}
 	a := g.find(c)
@@ -275,7 +275,7 @@ func (g *Guard) lost(a *asked, inputs map[string]any) string {
 		verdict = hook.Warn
 	}
 	g.logged(hook.PostToolCall, began, verdict, &a.call)
-	line := toolcall.NewLine(toolcall.Ended, g.cfg.Iteration, &a.call, nil)
+	line := policy.NewLine(policy.Ended, g.cfg.Iteration, &a.call, nil)
 	line.After = e
 	if err := g.cfg.Journal.Append(&line); err != nil {
 		g.cfg.Logger.Warn("a call is not written down", "loop_id", g.cfg.LoopID, "error", err)
@@ -286,14 +286,14 @@ func (g *Guard) lost(a *asked, inputs map[string]any) string {
 
 // seen keeps a risky call of an agent that did not ask.
 func (g *Guard) seen(c *agent.ToolCall) {
-	if g.cfg.Policy == nil || c.Status == agent.ToolPending || !toolcall.Mutates(c) {
+	if g.cfg.Policy == nil || c.Status == agent.ToolPending || !policy.Mutates(c) {
 		return
 	}
 	j := g.cfg.Policy.Judge(c, "")
 	if len(j.Findings) == 0 {
 		return
 	}
-	line := toolcall.NewLine(toolcall.Seen, g.cfg.Iteration, c, &j)
+	line := policy.NewLine(policy.Seen, g.cfg.Iteration, c, &j)
 	if key := string(line.Pattern) + " " + line.Target; !g.told[key] { // calls are told several times
 		g.told[key] = true
 		if err := g.cfg.Journal.Append(&line); err != nil {

@@ -1,4 +1,4 @@
-package toolcall_test
+package policy_test
 
 import (
 	"os"
@@ -8,25 +8,25 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/internal/risk"
-	"github.com/perdure/perdure/internal/toolcall"
+	"github.com/perdure/perdure/internal/toolguard/policy"
+	"github.com/perdure/perdure/internal/toolguard/risk"
 )
 
 // place is a workspace with files.
-func place(t testing.TB, files map[string]string) *toolcall.Policy {
+func place(t testing.TB, files map[string]string) *policy.Policy {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &toolcall.Policy{Root: root}
+	p := &policy.Policy{Root: root}
 	for name, text := range files {
 		put(t, p, name, text)
 	}
 	return p
 }
 
-func put(t testing.TB, p *toolcall.Policy, name, text string) {
+func put(t testing.TB, p *policy.Policy, name, text string) {
 	t.Helper()
 	name = filepath.Join(p.Root, name)
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
@@ -129,16 +129,16 @@ func TestJudgeLinks(t *testing.T) {
 func TestJournal(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tool-calls.jsonl")
-	if lines, next, err := toolcall.ReadJournal(path, 0); err != nil || lines != nil || next != 0 {
+	if lines, next, err := policy.ReadJournal(path, 0); err != nil || lines != nil || next != 0 {
 		t.Errorf("a journal that is not there: %v, %d, %v", lines, next, err)
 	}
 	add := func(target string) {
 		t.Helper()
-		j, err := toolcall.OpenJournal(path)
+		j, err := policy.OpenJournal(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		line := toolcall.NewLine(toolcall.Asked, 1, run(target), nil)
+		line := policy.NewLine(policy.Asked, 1, run(target), nil)
 		if err := j.Append(&line); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestJournal(t *testing.T) {
 		}
 	}
 	add("one")
-	lines, next, err := toolcall.ReadJournal(path, 0)
+	lines, next, err := policy.ReadJournal(path, 0)
 	if err != nil || len(lines) != 1 || lines[0].Target != "one" {
 		t.Fatalf("%+v, %v", lines, err)
 	}
@@ -161,15 +161,15 @@ func TestJournal(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if lines, _, err := toolcall.ReadJournal(path, next); err != nil || len(lines) != 0 {
+	if lines, _, err := policy.ReadJournal(path, next); err != nil || len(lines) != 0 {
 		t.Errorf("%+v, %v", lines, err)
 	}
 	add("two")
-	lines, next, err = toolcall.ReadJournal(path, next)
+	lines, next, err = policy.ReadJournal(path, next)
 	if err != nil || len(lines) != 1 || lines[0].Target != "two" {
 		t.Errorf("%+v, %v", lines, err)
 	}
-	if lines, again, err := toolcall.ReadJournal(path, next); err != nil || len(lines) != 0 || again != next {
+	if lines, again, err := policy.ReadJournal(path, next); err != nil || len(lines) != 0 || again != next {
 		t.Errorf("again: %+v, %v", lines, err)
 	}
 }

@@ -1,4 +1,4 @@
-package toolcall
+package policy
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/process/failpoint"
-	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/internal/workspace"
 )
 

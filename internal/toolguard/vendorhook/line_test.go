@@ -1,4 +1,4 @@
-package agenthook_test
+package vendorhook_test
 
 import (
 	"context"
@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/internal/agenthook"
+	"github.com/perdure/perdure/internal/toolguard/vendorhook"
 )
 
-func listen(t *testing.T, home string, answer func(context.Context, *agenthook.Question) agenthook.Answer) *agenthook.Line {
+func listen(t *testing.T, home string, answer func(context.Context, *vendorhook.Question) vendorhook.Answer) *vendorhook.Line {
 	t.Helper()
-	l, err := agenthook.Listen(t.Context(), home, answer)
+	l, err := vendorhook.Listen(t.Context(), home, answer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,8 +22,8 @@ func listen(t *testing.T, home string, answer func(context.Context, *agenthook.Q
 	return l
 }
 
-func event(command string) *agenthook.Event {
-	return &agenthook.Event{Name: agenthook.PreToolUse, Dir: "/w", Call: &agent.ToolCall{ID: "1", Name: "Bash", Kind: agent.ToolExecute, Command: command}}
+func event(command string) *vendorhook.Event {
+	return &vendorhook.Event{Name: vendorhook.PreToolUse, Dir: "/w", Call: &agent.ToolCall{ID: "1", Name: "Bash", Kind: agent.ToolExecute, Command: command}}
 }
 
 // TestAsk: the loop is asked about the whole call; one that crashes, and one that is
@@ -34,11 +34,11 @@ func TestAsk(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(home, "hooks-left"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l := listen(t, home, func(_ context.Context, q *agenthook.Question) agenthook.Answer {
+	l := listen(t, home, func(_ context.Context, q *vendorhook.Question) vendorhook.Answer {
 		if q.Call.Command == "crash" {
 			panic("no idea")
 		}
-		return agenthook.Answer{Verdict: agenthook.Deny, Text: q.Event + " " + q.Dir + " " + q.Call.Command}
+		return vendorhook.Answer{Verdict: vendorhook.Deny, Text: q.Event + " " + q.Dir + " " + q.Call.Command}
 	})
 	if left, err := os.ReadDir(home); err != nil || len(left) != 0 {
 		t.Errorf("what a killed process left is still there: %v, %v", left, err)
@@ -46,17 +46,17 @@ func TestAsk(t *testing.T) {
 	if info, err := os.Stat(filepath.Dir(l.Socket())); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the folder of the socket: %v, %v", info, err)
 	}
-	a, err := agenthook.Ask(t.Context(), l.Socket(), event("ls"))
-	if err != nil || a.Verdict != agenthook.Deny || a.Text != "PreToolUse /w ls" {
+	a, err := vendorhook.Ask(t.Context(), l.Socket(), event("ls"))
+	if err != nil || a.Verdict != vendorhook.Deny || a.Text != "PreToolUse /w ls" {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if a, err := agenthook.Ask(t.Context(), l.Socket(), event("crash")); err != nil || a.Verdict != agenthook.Deny || !strings.Contains(a.Text, "no idea") {
+	if a, err := vendorhook.Ask(t.Context(), l.Socket(), event("crash")); err != nil || a.Verdict != vendorhook.Deny || !strings.Contains(a.Text, "no idea") {
 		t.Errorf("%+v, %v", a, err)
 	}
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if a, err := agenthook.Ask(t.Context(), l.Socket(), event("ls")); err == nil {
+	if a, err := vendorhook.Ask(t.Context(), l.Socket(), event("ls")); err == nil {
 		t.Errorf("nobody listens: %+v", a)
 	}
 }
@@ -78,20 +78,20 @@ func TestNoAnswer(t *testing.T) {
 				_ = conn.Close()
 			}
 		}()
-		if a, err := agenthook.Ask(t.Context(), path, event("ls")); err == nil {
+		if a, err := vendorhook.Ask(t.Context(), path, event("ls")); err == nil {
 			t.Errorf("%q: %+v", said, a)
 		}
 		_ = server.Close()
 	}
 	hangs := make(chan struct{})
-	l := listen(t, t.TempDir(), func(ctx context.Context, _ *agenthook.Question) agenthook.Answer {
+	l := listen(t, t.TempDir(), func(ctx context.Context, _ *vendorhook.Question) vendorhook.Answer {
 		close(hangs)
 		<-ctx.Done()
-		return agenthook.Answer{Verdict: agenthook.Pass}
+		return vendorhook.Answer{Verdict: vendorhook.Pass}
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	go func() { <-hangs; stop() }()
-	if a, err := agenthook.Ask(ctx, l.Socket(), event("ls")); err == nil {
+	if a, err := vendorhook.Ask(ctx, l.Socket(), event("ls")); err == nil {
 		t.Errorf("one that was given up: %+v", a)
 	}
 }

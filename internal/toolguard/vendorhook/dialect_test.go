@@ -1,4 +1,4 @@
-package agenthook_test
+package vendorhook_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/internal/agenthook"
+	"github.com/perdure/perdure/internal/toolguard/vendorhook"
 )
 
 // What Claude Code 2.1.328 and Codex 0.169.0 send.
@@ -30,17 +30,17 @@ func TestRead(t *testing.T) {
 		text, event, command string
 		paths                []string
 	}{
-		{claudeWrite, agenthook.PreToolUse, "", []string{"/w/out.txt"}},
-		{claudeWrote, agenthook.PostToolUse, "", []string{"/w/out.txt"}},
-		{codexShell, agenthook.PreToolUse, "printf 'hello' > out.txt", nil},
+		{claudeWrite, vendorhook.PreToolUse, "", []string{"/w/out.txt"}},
+		{claudeWrote, vendorhook.PostToolUse, "", []string{"/w/out.txt"}},
+		{codexShell, vendorhook.PreToolUse, "printf 'hello' > out.txt", nil},
 	} {
-		e, err := agenthook.Read(strings.NewReader(tt.text))
+		e, err := vendorhook.Read(strings.NewReader(tt.text))
 		if err != nil || e.Name != tt.event || e.Dir != "/w" || e.Call == nil || e.Call.Command != tt.command || !cmp.Equal(e.Call.Paths, tt.paths) || e.Call.ID == "" {
 			t.Errorf("%s: %+v, %v", tt.text, e, err)
 		}
 	}
 	for _, text := range []string{`{"hook_event_name":"Stop"}`, `{"hook_event_name":"SomethingNew","tool_name":3}`} {
-		if e, err := agenthook.Read(strings.NewReader(text)); text == `{"hook_event_name":"Stop"}` && (err != nil || e.Call != nil) {
+		if e, err := vendorhook.Read(strings.NewReader(text)); text == `{"hook_event_name":"Stop"}` && (err != nil || e.Call != nil) {
 			t.Errorf("%s: %+v, %v", text, e, err)
 		}
 	}
@@ -58,13 +58,13 @@ func TestUnreadable(t *testing.T) {
 		"no text":         `{"hook_event_name":"PreToolUse","cwd":"/w","tool_name":"Bash","tool_input":{"command":{"a":1}}}`,
 		"no file":         `{"hook_event_name":"PreToolUse","cwd":"/w","tool_name":"Edit","tool_input":{"old_string":"a"}}`,
 		"no folder":       `{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}`,
-		"too long":        `{"hook_event_name":"PreToolUse","cwd":"/w","tool_name":"Bash","tool_input":{"command":"` + strings.Repeat("a", agenthook.MaxBytes) + `"}}`,
+		"too long":        `{"hook_event_name":"PreToolUse","cwd":"/w","tool_name":"Bash","tool_input":{"command":"` + strings.Repeat("a", vendorhook.MaxBytes) + `"}}`,
 	} {
-		if e, err := agenthook.Read(strings.NewReader(text)); err == nil {
+		if e, err := vendorhook.Read(strings.NewReader(text)); err == nil {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
-	if _, err := agenthook.Read(io.MultiReader(strings.NewReader(claudeWrite), failing{})); err == nil {
+	if _, err := vendorhook.Read(io.MultiReader(strings.NewReader(claudeWrite), failing{})); err == nil {
 		t.Error("a pipe that breaks is no error")
 	}
 }
@@ -75,19 +75,19 @@ func (failing) Read([]byte) (int, error) { return 0, errors.New("broken") }
 
 func TestWrite(t *testing.T) {
 	t.Parallel()
-	before, after, other := &agenthook.Event{Name: "PreToolUse", Call: &agent.ToolCall{}}, &agenthook.Event{Name: "PostToolUse", Call: &agent.ToolCall{}}, &agenthook.Event{Name: "Stop"}
+	before, after, other := &vendorhook.Event{Name: "PreToolUse", Call: &agent.ToolCall{}}, &vendorhook.Event{Name: "PostToolUse", Call: &agent.ToolCall{}}, &vendorhook.Event{Name: "Stop"}
 	for _, tt := range []struct {
-		e    *agenthook.Event
-		a    agenthook.Answer
+		e    *vendorhook.Event
+		a    vendorhook.Answer
 		want string
 	}{
-		{before, agenthook.Answer{Verdict: agenthook.Pass}, ""},
-		{before, agenthook.Answer{Verdict: agenthook.Pass, Text: "mind"}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","additionalContext":"mind"}}`},
-		{before, agenthook.Answer{Verdict: agenthook.Deny, Text: "no"}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}`},
-		{before, agenthook.Answer{Verdict: agenthook.Leave, Text: "sure?"}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"sure?"}}`},
-		{before, agenthook.Answer{}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"this call is not allowed here"}}`},
-		{after, agenthook.Answer{Verdict: agenthook.Deny, Text: "lost"}, `{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"lost"}}`},
-		{other, agenthook.Answer{Verdict: agenthook.Deny, Text: "x"}, ""},
+		{before, vendorhook.Answer{Verdict: vendorhook.Pass}, ""},
+		{before, vendorhook.Answer{Verdict: vendorhook.Pass, Text: "mind"}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","additionalContext":"mind"}}`},
+		{before, vendorhook.Answer{Verdict: vendorhook.Deny, Text: "no"}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}`},
+		{before, vendorhook.Answer{Verdict: vendorhook.Leave, Text: "sure?"}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"sure?"}}`},
+		{before, vendorhook.Answer{}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"this call is not allowed here"}}`},
+		{after, vendorhook.Answer{Verdict: vendorhook.Deny, Text: "lost"}, `{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"lost"}}`},
+		{other, vendorhook.Answer{Verdict: vendorhook.Deny, Text: "x"}, ""},
 	} {
 		var b bytes.Buffer
 		if err := tt.e.Write(&b, tt.a); err != nil || strings.TrimSpace(b.String()) != tt.want {
@@ -102,15 +102,15 @@ func FuzzRead(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		e, err := agenthook.Read(strings.NewReader(text))
+		e, err := vendorhook.Read(strings.NewReader(text))
 		if err != nil {
 			return
 		}
-		if e.Name == agenthook.PreToolUse && (e.Call == nil || e.Call.Kind == agent.ToolExecute && e.Call.Command == "") {
+		if e.Name == vendorhook.PreToolUse && (e.Call == nil || e.Call.Kind == agent.ToolExecute && e.Call.Command == "") {
 			t.Errorf("a call that cannot be judged: %+v", e)
 		}
 		var b bytes.Buffer
-		if err := e.Write(&b, agenthook.Answer{Verdict: agenthook.Deny, Text: text}); err != nil || e.Call != nil && !json.Valid(b.Bytes()) {
+		if err := e.Write(&b, vendorhook.Answer{Verdict: vendorhook.Deny, Text: text}); err != nil || e.Call != nil && !json.Valid(b.Bytes()) {
 			t.Errorf("%q, %v", b.String(), err)
 		}
 	})

@@ -1,4 +1,4 @@
-package toolcall_test
+package policy_test
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/toolcall"
+	"github.com/perdure/perdure/internal/toolguard/policy"
 )
 
 func goTest(names ...string) string {
@@ -23,7 +23,7 @@ func goTest(names ...string) string {
 }
 
 // look makes a call as an agent does that asked, and returns what it did.
-func look(t *testing.T, p *toolcall.Policy, c *agent.ToolCall, do func()) *toolcall.Evidence {
+func look(t *testing.T, p *policy.Policy, c *agent.ToolCall, do func()) *policy.Evidence {
 	t.Helper()
 	j := p.Judge(c, "")
 	before := p.LookBefore(c, "", &j)
@@ -35,7 +35,7 @@ func look(t *testing.T, p *toolcall.Policy, c *agent.ToolCall, do func()) *toolc
 	return e
 }
 
-func kinds(e *toolcall.Evidence) string {
+func kinds(e *policy.Evidence) string {
 	var list []string
 	for _, f := range e.Findings {
 		list = append(list, string(f.Type)+" "+f.Subject)
@@ -47,13 +47,13 @@ func kinds(e *toolcall.Evidence) string {
 // is nothing.
 func TestEvidence(t *testing.T) {
 	t.Parallel()
-	remove := func(t *testing.T, p *toolcall.Policy, name string) {
+	remove := func(t *testing.T, p *policy.Policy, name string) {
 		t.Helper()
 		if err := os.RemoveAll(filepath.Join(p.Root, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	move := func(t *testing.T, p *toolcall.Policy, from, to string) {
+	move := func(t *testing.T, p *policy.Policy, from, to string) {
 		t.Helper()
 		if err := os.Rename(filepath.Join(p.Root, from), filepath.Join(p.Root, to)); err != nil {
 			t.Fatal(err)
@@ -62,22 +62,22 @@ func TestEvidence(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
 		call          *agent.ToolCall
-		do            func(t *testing.T, p *toolcall.Policy)
+		do            func(t *testing.T, p *policy.Policy)
 		want          string
 		before, after int
 	}{
-		{"a test deleted", edit("a_test.go"), func(t *testing.T, p *toolcall.Policy) { put(t, p, "a_test.go", goTest("TestOne")) }, "test_deletion TestTwo", 2, 1},
-		{"a test skipped", edit("a_test.go"), func(t *testing.T, p *toolcall.Policy) {
+		{"a test deleted", edit("a_test.go"), func(t *testing.T, p *policy.Policy) { put(t, p, "a_test.go", goTest("TestOne")) }, "test_deletion TestTwo", 2, 1},
+		{"a test skipped", edit("a_test.go"), func(t *testing.T, p *policy.Policy) {
 			put(t, p, "a_test.go", strings.Replace(goTest("TestOne", "TestTwo"), "{\n\tif f1", "{\n\tt.Skip(\"later\")\n\tif f1", 1))
 		}, "test_skipping TestTwo", 2, 2},
-		{"a test added", edit("a_test.go"), func(t *testing.T, p *toolcall.Policy) {
+		{"a test added", edit("a_test.go"), func(t *testing.T, p *policy.Policy) {
 			put(t, p, "a_test.go", goTest("TestOne", "TestTwo", "TestThree"))
 		}, "", 2, 3},
-		{"nothing done", edit("a_test.go"), func(*testing.T, *toolcall.Policy) {}, "", 0, 0},
-		{"a folder deleted", run("rm -rf sub"), func(t *testing.T, p *toolcall.Policy) { remove(t, p, "sub") }, "test_deletion sub/b_test.go", 2, 0},
-		{"files deleted by a pattern", run("rm *_test.go"), func(t *testing.T, p *toolcall.Policy) { remove(t, p, "a_test.go") }, "test_deletion a_test.go", 2, 0},
-		{"a file moved", run("mv a_test.go c_test.go"), func(t *testing.T, p *toolcall.Policy) { move(t, p, "a_test.go", "c_test.go") }, "", 2, 2},
-		{"a file moved into a folder", run("cd sub && git mv ../a_test.go ."), func(t *testing.T, p *toolcall.Policy) { move(t, p, "a_test.go", "sub/a_test.go") }, "", 2, 2},
+		{"nothing done", edit("a_test.go"), func(*testing.T, *policy.Policy) {}, "", 0, 0},
+		{"a folder deleted", run("rm -rf sub"), func(t *testing.T, p *policy.Policy) { remove(t, p, "sub") }, "test_deletion sub/b_test.go", 2, 0},
+		{"files deleted by a pattern", run("rm *_test.go"), func(t *testing.T, p *policy.Policy) { remove(t, p, "a_test.go") }, "test_deletion a_test.go", 2, 0},
+		{"a file moved", run("mv a_test.go c_test.go"), func(t *testing.T, p *policy.Policy) { move(t, p, "a_test.go", "c_test.go") }, "", 2, 2},
+		{"a file moved into a folder", run("cd sub && git mv ../a_test.go ."), func(t *testing.T, p *policy.Policy) { move(t, p, "a_test.go", "sub/a_test.go") }, "", 2, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

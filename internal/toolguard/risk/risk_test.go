@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/toolguard/risk"
 )
 
 func where() risk.Where { return risk.Where{Root: "/w/project", Home: "/home/me"} }

@@ -1,4 +1,4 @@
-package toolcall
+package policy
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/detect/rules"
-	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/toolguard/risk"
 )
 
 // Policy says how calls are judged.

@@ -1,4 +1,4 @@
-package toolcall
+package policy
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/detect/syntax"
-	"github.com/perdure/perdure/internal/risk"
+	"github.com/perdure/perdure/internal/toolguard/risk"
 )
 
 // Limits of what is looked at of a call, so that an agent does not wait for it.
