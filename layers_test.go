@@ -30,9 +30,9 @@ var rows = map[string]int{
 
 	"internal/report":     6, // above client
 	"internal/watch":      6, // above client
-	"internal/aiwgipc":    6, // above aiwg
+	"internal/aiwg/rpc":    6, // above aiwg
 	"internal/loopview":   6, // above loop
-	"internal/loopimport": 6, // the same
+	"internal/aiwg/loopimport": 6, // the same
 	"internal/export":     6, // above loop
 	"internal/loopcmd":    7, // above loopview; kept from cli for the size of that package
 	"internal/gatecmd":    6, // above client; what loopcmd and cli share
@@ -53,7 +53,7 @@ var rows = map[string]int{
 	"internal/mcpserver": 6,
 	"internal/config":    5,
 	"internal/server":    5, // above survey
-	"internal/aiwg":      5, // above aiwgloop
+	"internal/aiwg/tree":      5, // above aiwgloop
 
 	"worker":             3,
 	"rlm":                3,
@@ -64,7 +64,7 @@ var rows = map[string]int{
 	"internal/human":     3, // numbers of the store in words
 	"internal/cmdline":   3, // what the packages of commands share, below all of them
 	"internal/graph":     3, // trees for programs that draw
-	"internal/aiwgloop":  3, // kept from aiwg for the size of that package
+	"internal/aiwg/loops":  3, // kept from aiwg for the size of that package
 	"internal/testdb":    3,
 	"internal/statetest": 3,
 

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/perdure/perdure/internal/aiwg"
+	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
 )
 
 // importTasks: a tasks.json of 10,000 tasks, in trees of 100 and then of no tree
@@ -34,7 +34,7 @@ func importTasks(b *bench, round int) error {
 		values := map[string]any{"tasks": n, "bytes": bytes}
 		for _, name := range []string{"s", "again_s"} {
 			start := time.Now()
-			r, err := aiwg.Import(b.ctx, s, aiwg.ImportConfig{Path: source})
+			r, err := aiwgtree.Import(b.ctx, s, aiwgtree.ImportConfig{Path: source})
 			if err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ func importTasks(b *bench, round int) error {
 			}
 		}
 		start := time.Now()
-		if _, err := aiwg.Export(b.ctx, s, aiwg.ExportConfig{Dir: filepath.Join(b.dir, fmt.Sprintf("out-%d-%d", round, size))}); err != nil {
+		if _, err := aiwgtree.Export(b.ctx, s, aiwgtree.ExportConfig{Dir: filepath.Join(b.dir, fmt.Sprintf("out-%d-%d", round, size))}); err != nil {
 			return err
 		}
 		values["export_s"] = rounded(time.Since(start).Seconds())

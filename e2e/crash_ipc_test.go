@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/aiwgipc"
+	aiwgipc "github.com/perdure/perdure/internal/aiwg/rpc"
 )
 
 // ipcClient is a worker that connects again whenever its daemon has died.

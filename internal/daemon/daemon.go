@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/aiwgipc"
+	"github.com/perdure/perdure/internal/aiwg/rpc"
 	"github.com/perdure/perdure/internal/server"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/hook"
@@ -211,7 +211,7 @@ const patient = -1
 func (d *Daemon) work(ctx context.Context, trees func() []perdure.TreeID, patience time.Duration) error {
 	w, err := worker.New(worker.Config{
 		Store: d.store, Session: d.session,
-		Handlers:    map[string]worker.Handler{rlm.KindRun: placed{d.executor}, aiwgipc.Kind: placed{d.executor}, record.KindLoop: d.engine},
+		Handlers:    map[string]worker.Handler{rlm.KindRun: placed{d.executor}, rpc.Kind: placed{d.executor}, record.KindLoop: d.engine},
 		Concurrency: d.cfg.Concurrency, DrainTimeout: d.cfg.DrainTimeout,
 		Trees: trees, Allow: d.allow(ctx), Patience: patience, Logger: d.log,
 	})

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/aiwgipc"
+	"github.com/perdure/perdure/internal/aiwg/rpc"
 	"github.com/perdure/perdure/internal/server"
 	"github.com/perdure/perdure/rlm"
 )
@@ -31,7 +31,7 @@ type IPCConfig struct {
 // ipc is the part of a daemon that answers those clients.
 type ipc struct {
 	listener *server.Listener
-	server   *aiwgipc.Server
+	server   *rpc.Server
 }
 
 // openIPC listens, so that it is known before work begins whether that can be.
@@ -49,7 +49,7 @@ func (d *Daemon) openIPC() error {
 	if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&othersWrite != 0 && info.Mode()&os.ModeSticky == 0 {
 		d.log.Warn("others may put a socket of theirs in the place of this one: they may write to its folder", "path", dir)
 	}
-	srv, err := aiwgipc.New(aiwgipc.Config{Store: d.store, Execute: d.execution(cfg), Concurrency: d.cfg.Concurrency,
+	srv, err := rpc.New(rpc.Config{Store: d.store, Execute: d.execution(cfg), Concurrency: d.cfg.Concurrency,
 		DrainTimeout: d.cfg.DrainTimeout, Version: d.cfg.Version, Logger: d.log})
 	if err != nil {
 		return err
@@ -77,9 +77,9 @@ func (d *Daemon) closeIPC() error {
 // execution tells how tasks of clients are done here: by the model that is
 // configured for their agent. The one that quotes passages of a context is none:
 // they have no context.
-func (d *Daemon) execution(cfg IPCConfig) func(agent string) (aiwgipc.Execution, bool) {
+func (d *Daemon) execution(cfg IPCConfig) func(agent string) (rpc.Execution, bool) {
 	var mu sync.Mutex // held while Run is called
-	return func(agent string) (aiwgipc.Execution, bool) {
+	return func(agent string) (rpc.Execution, bool) {
 		raw, err := []byte(nil), errors.New("no model is configured")
 		if cfg.Run != nil {
 			mu.Lock()
@@ -88,29 +88,29 @@ func (d *Daemon) execution(cfg IPCConfig) func(agent string) (aiwgipc.Execution,
 		}
 		if err != nil {
 			d.log.Debug("a task waits for a worker", "agent", agent, "error", err)
-			return aiwgipc.Execution{}, false
+			return rpc.Execution{}, false
 		}
 		c, err := rlm.ParseConfig(raw)
 		if err != nil || strings.HasPrefix(c.Model, "builtin:") {
-			return aiwgipc.Execution{}, false
+			return rpc.Execution{}, false
 		}
 		whole, err := json.Marshal(c) // with the model of the agent
 		if err != nil {
-			return aiwgipc.Execution{}, false
+			return rpc.Execution{}, false
 		}
 		if err := d.executor.Check(&perdure.Tree{Config: whole}); err != nil {
 			d.log.Warn("a task waits for a worker: its model cannot be asked here", "agent", agent, "error", err)
-			return aiwgipc.Execution{}, false
+			return rpc.Execution{}, false
 		}
 		const micros = 1e6
-		return aiwgipc.Execution{Config: whole, Limits: perdure.Limits{MaxNodes: c.MaxNodes, Calls: c.BudgetCalls, Tokens: c.BudgetTokens,
+		return rpc.Execution{Config: whole, Limits: perdure.Limits{MaxNodes: c.MaxNodes, Calls: c.BudgetCalls, Tokens: c.BudgetTokens,
 			CostMicros: int64(c.BudgetUSD*micros + 0.5), WallTime: time.Duration(c.Timeout)}}, true
 	}
 }
 
 // driven refuses a tree whose task somebody outside does.
 func driven(tree *perdure.Tree) error {
-	if tree.Kind != aiwgipc.Kind || aiwgipc.Executes(*tree) {
+	if tree.Kind != rpc.Kind || rpc.Executes(*tree) {
 		return nil
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: "execute tree",

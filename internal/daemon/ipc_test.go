@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/aiwgipc"
+	"github.com/perdure/perdure/internal/aiwg/rpc"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/server"
 )
@@ -86,7 +86,7 @@ type ipcAnswer struct {
 		Running int                `json:"running"`
 		Meta    map[string]any     `json:"metadata"`
 	}
-	Error *aiwgipc.Error
+	Error *rpc.Error
 }
 
 func (b *ipcBed) call(method, params string) ipcAnswer {
@@ -156,11 +156,11 @@ func TestIPCLeavesTasksToWorkers(t *testing.T) {
 	}
 	for _, params := range []string{`{"prompt":"p","agent":"nobody","execute":true}`, `{"prompt":"p","agent":"quoter","execute":true}`,
 		`{"prompt":"p","agent":"absent","execute":true}`} {
-		if got := b.call("task.submit", params); got.Error == nil || got.Error.Code != aiwgipc.CodeConflict || got.Error.Data.Hint == "" {
+		if got := b.call("task.submit", params); got.Error == nil || got.Error.Code != rpc.CodeConflict || got.Error.Data.Hint == "" {
 			t.Errorf("%s: %+v %+v", params, got.Result, got.Error)
 		}
 	}
-	if got := b.call("task.submit", `{"prompt":"p","execute":true,"metadata":{"rlm":{}}}`); got.Error == nil || got.Error.Code != aiwgipc.CodeInvalidParams {
+	if got := b.call("task.submit", `{"prompt":"p","execute":true,"metadata":{"rlm":{}}}`); got.Error == nil || got.Error.Code != rpc.CodeInvalidParams {
 		t.Errorf("metadata of the executor's: %+v %+v", got.Result, got.Error)
 	}
 }
@@ -180,7 +180,7 @@ func TestIPCExecutionIsTheDaemons(t *testing.T) {
 		continue
 	}
 	for _, method := range []string{"task.start", "task.complete", "task.fail"} {
-		if got := b.call(method, `["`+id+`"]`); got.Error == nil || got.Error.Code != aiwgipc.CodeLease {
+		if got := b.call(method, `["`+id+`"]`); got.Error == nil || got.Error.Code != rpc.CodeLease {
 			t.Errorf("%s: %+v %+v", method, got.Result, got.Error)
 		}
 	}
@@ -223,11 +223,11 @@ func TestIPCSocket(t *testing.T) {
 func TestIPCTreesAreNotResumed(t *testing.T) {
 	t.Parallel()
 	d := open(t, daemon.Config{Session: "run"})
-	err := d.Check(t.Context(), &perdure.Tree{ID: "tree-12345678", Kind: aiwgipc.Kind, Config: json.RawMessage(`{}`)})
+	err := d.Check(t.Context(), &perdure.Tree{ID: "tree-12345678", Kind: rpc.Kind, Config: json.RawMessage(`{}`)})
 	if !errors.Is(err, perdure.ErrConflict) || perdure.HintOf(err) == "" {
 		t.Errorf("a tree of a worker: %v", err)
 	}
-	if err := d.Check(t.Context(), &perdure.Tree{ID: "tree-12345678", Kind: aiwgipc.Kind, Config: json.RawMessage(`{"model":"mock:text=x"}`)}); err != nil {
+	if err := d.Check(t.Context(), &perdure.Tree{ID: "tree-12345678", Kind: rpc.Kind, Config: json.RawMessage(`{"model":"mock:text=x"}`)}); err != nil {
 		t.Errorf("a tree of the daemon's: %v", err)
 	}
 }

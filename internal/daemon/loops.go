@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/aiwg/loopimport"
 	"github.com/perdure/perdure/internal/loop/reinforce"
-	"github.com/perdure/perdure/internal/loopimport"
 	"github.com/perdure/perdure/internal/loopview"
 	"github.com/perdure/perdure/internal/server"
 	"github.com/perdure/perdure/internal/storage/atomicfile"

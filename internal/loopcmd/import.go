@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/aiwgloop"
+	"github.com/perdure/perdure/internal/aiwg/loopimport"
+	"github.com/perdure/perdure/internal/aiwg/loops"
 	"github.com/perdure/perdure/internal/human"
-	"github.com/perdure/perdure/internal/loopimport"
 	"github.com/perdure/perdure/loop"
 )
 
@@ -24,13 +24,13 @@ type importReport struct {
 	Tree   perdure.TreeID `json:"tree_id"`
 	// Iterations counts those of before that are known; Next is the number of the
 	// first one here.
-	Iterations int             `json:"iterations"`
-	Next       int             `json:"next_iteration"`
-	Until      string          `json:"completion_command"`
-	Agent      string          `json:"agent"`
-	Workspace  string          `json:"workspace"`
-	Notes      []string        `json:"notes"`
-	Corrected  []aiwgloop.Note `json:"corrected"`
+	Iterations int          `json:"iterations"`
+	Next       int          `json:"next_iteration"`
+	Until      string       `json:"completion_command"`
+	Agent      string       `json:"agent"`
+	Workspace  string       `json:"workspace"`
+	Notes      []string     `json:"notes"`
+	Corrected  []loops.Note `json:"corrected"`
 }
 
 func (c *commands) newImportCommand() *cobra.Command {
@@ -78,13 +78,13 @@ func (c *commands) newImportCommand() *cobra.Command {
 
 // importRequest reads a document, and what the flags and the settings say. What was
 // corrected in the document is never nil.
-func (c *commands) importRequest(cmd *cobra.Command, name string, t *tuning) (req loopimport.Request, corrected []aiwgloop.Note, err error) {
+func (c *commands) importRequest(cmd *cobra.Command, name string, t *tuning) (req loopimport.Request, corrected []loops.Note, err error) {
 	text, shown, err := c.readDocument(name)
 	if err != nil {
 		return req, nil, err
 	}
 	req.From = shown
-	if req.Document, corrected, err = aiwgloop.ReadState(shown, text); err != nil {
+	if req.Document, corrected, err = loops.ReadState(shown, text); err != nil {
 		return req, nil, err
 	}
 	set, err := c.Settings(cmd, "")
@@ -103,7 +103,7 @@ func (c *commands) importRequest(cmd *cobra.Command, name string, t *tuning) (re
 		return req, nil, err
 	}
 	if corrected == nil {
-		corrected = []aiwgloop.Note{}
+		corrected = []loops.Note{}
 	}
 	req.Settings, err = json.Marshal(set.Fields(settable(&set)...))
 	return req, corrected, err

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/aiwg"
+	"github.com/perdure/perdure/internal/aiwg/tree"
 	"github.com/perdure/perdure/internal/loopview"
 	"github.com/perdure/perdure/internal/testdb"
 )
@@ -27,7 +27,7 @@ func TestImportReads(t *testing.T) {
 		}
 	}
 	store := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
-	r, err := aiwg.Import(t.Context(), store, aiwg.ImportConfig{Path: dir})
+	r, err := tree.Import(t.Context(), store, tree.ImportConfig{Path: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

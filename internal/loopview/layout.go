@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/aiwgloop"
+	"github.com/perdure/perdure/internal/aiwg/loops"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
@@ -19,16 +19,16 @@ import (
 // Layout returns what describes the loops of a store in the files that other
 // programs keep of one. dir is the folder in which each has its own files; of
 // these the log of hooks is read.
-func Layout(ctx context.Context, store *perdure.Store, dir string) func(t *perdure.Tree) (aiwgloop.Own, bool) {
-	return func(t *perdure.Tree) (aiwgloop.Own, bool) {
+func Layout(ctx context.Context, store *perdure.Store, dir string) func(t *perdure.Tree) (loops.Own, bool) {
+	return func(t *perdure.Tree) (loops.Own, bool) {
 		if t.Kind != record.KindLoop {
-			return aiwgloop.Own{}, false
+			return loops.Own{}, false
 		}
 		if _, err := record.New(store).Loop(ctx, t.ID); perdure.CodeOf(err) == perdure.CodeNotFound {
-			return aiwgloop.Own{}, false // it never began: a tree like others
+			return loops.Own{}, false // it never began: a tree like others
 		}
 		l := &layout{store: store, tree: *t, log: filepath.Join(dir, loop.ID(t), "hook-log.jsonl")}
-		return aiwgloop.Own{ID: loop.ID(t), Write: l.write}, true
+		return loops.Own{ID: loop.ID(t), Write: l.write}, true
 	}
 }
 
@@ -77,7 +77,7 @@ func checkpointPlace(n int) string { return fmt.Sprintf("checkpoints/iteration-%
 
 const reportPlace = "analytics/report.md"
 
-// write is [aiwgloop.Own]'s.
+// write is [loops.Own]'s.
 func (l *layout) write(ctx context.Context, add func(place string, text []byte) error) (int, error) {
 	in, err := Read(ctx, l.store, &l.tree)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/aiwg"
+	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
 	"github.com/perdure/perdure/internal/loopview"
 	"github.com/perdure/perdure/internal/testdb"
 	"github.com/perdure/perdure/loop"
@@ -76,7 +76,7 @@ func saved(t testing.TB, s *perdure.Store, in *loopview.Input, dir string) perdu
 func exported(t testing.TB, s *perdure.Store, dir string) (folder string, files map[string]string) {
 	t.Helper()
 	folder, files = filepath.Join(t.TempDir(), ".aiwg"), make(map[string]string)
-	if _, err := aiwg.Export(t.Context(), s, aiwg.ExportConfig{Dir: folder, Loop: loopview.Layout(t.Context(), s, dir)}); err != nil {
+	if _, err := aiwgtree.Export(t.Context(), s, aiwgtree.ExportConfig{Dir: folder, Loop: loopview.Layout(t.Context(), s, dir)}); err != nil {
 		t.Fatal(err)
 	}
 	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
@@ -153,12 +153,12 @@ func TestLayoutRoundTrip(t *testing.T) {
 		}
 
 		// It comes back to where it is from, and is known there.
-		r, err := aiwg.Import(t.Context(), s, aiwg.ImportConfig{Path: folder})
+		r, err := aiwgtree.Import(t.Context(), s, aiwgtree.ImportConfig{Path: folder})
 		if err != nil || r.PresentLoops != 2 || r.Loops != 0 {
 			t.Errorf("imported where it is from: %+v, %v", r, err)
 		}
 		other := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
-		if r, err = aiwg.Import(t.Context(), other, aiwg.ImportConfig{Path: folder}); err != nil || r.Loops != 2 || r.Iterations != 8+7 {
+		if r, err = aiwgtree.Import(t.Context(), other, aiwgtree.ImportConfig{Path: folder}); err != nil || r.Loops != 2 || r.Iterations != 8+7 {
 			t.Fatalf("imported elsewhere: %+v, %v", r, err)
 		}
 		for _, n := range r.Notes {

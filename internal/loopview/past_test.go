@@ -10,8 +10,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/internal/aiwgloop"
-	"github.com/perdure/perdure/internal/loopimport"
+	"github.com/perdure/perdure/internal/aiwg/loopimport"
+	"github.com/perdure/perdure/internal/aiwg/loops"
 	"github.com/perdure/perdure/internal/loopview"
 	"github.com/perdure/perdure/internal/testdb"
 	"github.com/perdure/perdure/loop"
@@ -28,7 +28,7 @@ func (anybody) Agent(string) (agent.Agent, error) { return nil, nil }
 func takenIn(t testing.TB, doc []byte) loopview.State {
 	t.Helper()
 	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
-	read, notes, err := aiwgloop.ReadState("state.json", doc)
+	read, notes, err := loops.ReadState("state.json", doc)
 	if err != nil || len(notes) > 0 {
 		t.Fatalf("%+v, %v", notes, err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/aiwg"
+	"github.com/perdure/perdure/internal/aiwg/tree"
 	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/export"
@@ -108,7 +108,7 @@ func (c *commands) export(ctx context.Context, l *config.Loaded, id perdure.Tree
 // exportLayout writes a folder. The reports of trees are made as perdure report
 // makes them.
 func (c *commands) exportLayout(ctx context.Context, l *config.Loaded, dir string, names []string) error {
-	cfg := aiwg.ExportConfig{Dir: c.Path(dir)}
+	cfg := tree.ExportConfig{Dir: c.Path(dir)}
 	for _, name := range names {
 		id, err := perdure.ParseTreeID(name)
 		if err != nil {
@@ -126,7 +126,7 @@ func (c *commands) exportLayout(ctx context.Context, l *config.Loaded, dir strin
 				return doc.Write(w, "md")
 			}
 			cfg.Loop = loopview.Layout(ctx, store, filepath.Join(l.Dir, "loops"))
-			r, err := aiwg.Export(ctx, store, cfg)
+			r, err := tree.Export(ctx, store, cfg)
 			if err != nil {
 				return err
 			}
@@ -146,7 +146,7 @@ func (c *commands) exportState(ctx context.Context, l *config.Loaded, f *exportF
 		if err != nil {
 			return err
 		}
-		text, err := aiwg.ExportState(ctx, store, ref)
+		text, err := tree.ExportState(ctx, store, ref)
 		if err != nil {
 			return err
 		}

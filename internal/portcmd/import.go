@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/aiwg"
+	"github.com/perdure/perdure/internal/aiwg/tree"
 	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/human"
@@ -57,20 +57,20 @@ func (c *commands) newImport() *cobra.Command {
 
 // importPath writes to the store itself, also beside a daemon.
 func (c *commands) importPath(ctx context.Context, l *config.Loaded, path string, f *importFlags) error {
-	var report *aiwg.Report
+	var report *tree.Report
 	l, forget, err := c.unmade(l, f.dryRun)
 	if err != nil {
 		return err
 	}
 	defer forget()
 	err = c.Open(ctx, l, true, func(store *perdure.Store) (err error) {
-		cfg := aiwg.ImportConfig{Path: c.Path(path), State: f.state, DryRun: f.dryRun}
+		cfg := tree.ImportConfig{Path: c.Path(path), State: f.state, DryRun: f.dryRun}
 		if f.ref.given() {
 			if cfg.Ref, err = f.ref.ref(ctx, store, c.Getenv); err != nil {
 				return err
 			}
 		}
-		report, err = aiwg.Import(ctx, store, cfg)
+		report, err = tree.Import(ctx, store, cfg)
 		return err
 	})
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *commands) importPath(ctx context.Context, l *config.Loaded, path string
 	} else {
 		c.printImport(report)
 	}
-	if report.Count(aiwg.NotRead) > 0 {
+	if report.Count(tree.NotRead) > 0 {
 		return c.Incomplete
 	}
 	return nil
@@ -111,7 +111,7 @@ func (c *commands) unmade(l *config.Loaded, dryRun bool) (*config.Loaded, func()
 // shownNotes bounds the notes of one kind that are printed.
 const shownNotes = 100
 
-func (c *commands) printImport(r *aiwg.Report) {
+func (c *commands) printImport(r *tree.Report) {
 	verb := "imported"
 	if r.DryRun {
 		verb = "would import"
@@ -122,8 +122,8 @@ func (c *commands) printImport(r *aiwg.Report) {
 		c.printf("there already: %s, %s, %s\n", human.Count(int64(r.PresentTrees), "tree"), human.Count(int64(r.PresentTasks), "task"), human.Count(int64(r.PresentStates), "state"))
 	}
 	c.printLoops(r, verb)
-	for _, kind := range []struct{ kind, title string }{{aiwg.NotRead, "could not be read"}, {aiwg.Missing, "not there"}, {aiwg.Corrected, "corrected"},
-		{aiwg.Differs, "otherwise in the store"}, {aiwg.Left, "left where it is"}} {
+	for _, kind := range []struct{ kind, title string }{{tree.NotRead, "could not be read"}, {tree.Missing, "not there"}, {tree.Corrected, "corrected"},
+		{tree.Differs, "otherwise in the store"}, {tree.Left, "left where it is"}} {
 		n := r.Count(kind.kind)
 		if n == 0 {
 			continue
@@ -145,7 +145,7 @@ func (c *commands) printImport(r *aiwg.Report) {
 }
 
 // printLoops tells of loops and of their settings.
-func (c *commands) printLoops(r *aiwg.Report, verb string) {
+func (c *commands) printLoops(r *tree.Report, verb string) {
 	if r.Loops+r.Documents > 0 {
 		c.printf("%s %s, %s (%s)\n", verb, human.Count(int64(r.Loops), "loop"), human.Count(int64(r.Iterations), "iteration"), human.Count(int64(r.Documents), "file"))
 	}
@@ -174,7 +174,7 @@ func (c *commands) printLoops(r *aiwg.Report, verb string) {
 	}
 }
 
-func noteLine(n *aiwg.Note) string {
+func noteLine(n *tree.Note) string {
 	if n.Line == 0 {
 		return fmt.Sprintf("%s: %s", n.File, n.Message)
 	}

@@ -1,0 +1,289 @@
+package loops
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure"
+)
+
+// Exported counts what was written.
+type Exported struct {
+	Loops      int `json:"loops"`
+	Iterations int `json:"iterations"`
+	// Settings counts the sections agent_persistence that are in the store; the
+	// layout has room for one, that which was imported last.
+	Settings int `json:"settings"`
+}
+
+// Belongs tells whether a tree is a record of this package, which the rest of the
+// layout has no place for.
+func Belongs(t *perdure.Tree) bool {
+	kind := markOf(t).Kind
+	return kind == kindLoop || kind == kindSettings
+}
+
+func markOf(t *perdure.Tree) mark {
+	if t.Kind != perdure.KindRecord || !bytes.Contains(t.Config, []byte(`"`+importKey+`":{"kind"`)) {
+		return mark{}
+	}
+	var c struct {
+		Mark mark `json:"perdure_import"`
+	}
+	if json.Unmarshal(t.Config, &c) != nil || c.Mark.Kind == kindLoop && c.Mark.Loop == "" || c.Mark.Kind == kindSettings && c.Mark.Key != section {
+		return mark{} // a tree of another program that calls itself so
+	}
+	return c.Mark
+}
+
+// Own is a loop that runs or ran in this store, whose documents somebody else
+// makes.
+type Own struct {
+	ID string
+	// Write gives add the documents of the loop as JSON, those of checkpoints
+	// unpacked and the lines of the log as a list, and its reports, each by its
+	// place in the folder of the loop. It returns how many iterations there are.
+	Write func(ctx context.Context, add func(place string, text []byte) error) (iterations int, err error)
+}
+
+// Export writes loops: those of the store's own, then those among the trees that
+// were imported, and the section of settings that was imported last. write makes
+// a file of the layout.
+func Export(ctx context.Context, store *perdure.Store, own []Own, trees []perdure.Tree, write func(name string, content []byte) error) (Exported, error) {
+	var out Exported
+	shapes, err := loadShapes()
+	if err != nil {
+		return out, err
+	}
+	x := &exporter{store: store, write: write, shapes: shapes, taken: make(map[string]bool), out: &out}
+	var loops []perdure.Tree
+	var newest *perdure.Tree
+	for i := range trees {
+		t := &trees[i]
+		switch markOf(t).Kind {
+		case kindLoop:
+			loops = append(loops, *t)
+		case kindSettings:
+			out.Settings++
+			if newest == nil || cmp.Or(newest.CreatedAt.Compare(t.CreatedAt), cmp.Compare(newest.ID, t.ID)) < 0 {
+				newest = t
+			}
+		}
+	}
+	// The first of one name has it, whatever the trees are called here.
+	slices.SortStableFunc(loops, func(a, b perdure.Tree) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	for i := range loops {
+		x.taken[markOf(&loops[i]).Loop] = true
+	}
+	given := make(map[string]bool)
+	for i := range own {
+		given[own[i].ID], x.taken[own[i].ID] = true, true
+		if err := x.own(ctx, &own[i]); err != nil {
+			return out, fmt.Errorf("export loop %q: %w", own[i].ID, err)
+		}
+	}
+	for i := range loops {
+		if err := x.loop(ctx, &loops[i], given); err != nil {
+			return out, fmt.Errorf("export loop %q: %w", loops[i].ID, err)
+		}
+	}
+	if newest == nil {
+		return out, nil
+	}
+	root, err := store.Task(ctx, newest.Root)
+	if err != nil {
+		return out, err
+	}
+	return out, write(SettingsFile, []byte(root.Result))
+}
+
+type exporter struct {
+	store  *perdure.Store
+	write  func(name string, content []byte) error
+	shapes *shapes
+	taken  map[string]bool // IDs that loops have, or were given
+	out    *Exported
+}
+
+// name is what a loop is called in this export.
+func (x *exporter) name(id string, root *perdure.Task, given map[string]bool) string {
+	if !given[id] {
+		given[id] = true
+		return id
+	}
+	seed := id + "\x00" + root.Prompt + "\x00" + root.CreatedAt.String()
+	name := idFor(id, seed)
+	for x.taken[name] {
+		seed += "+"
+		name = idFor(id, seed)
+	}
+	x.taken[name] = true
+	return name
+}
+
+// own writes a loop of the store's own, in the form that an import keeps.
+func (x *exporter) own(ctx context.Context, l *Own) error {
+	x.out.Loops++
+	n, err := l.Write(ctx, func(place string, text []byte) error {
+		if !slices.Contains(reports(), place) {
+			v, fault := parse(text)
+			if fault != nil {
+				return fmt.Errorf("%s: is no JSON: %s", place, fault.what)
+			}
+			text = v.raw()
+		}
+		content, err := x.render(place, text, l.ID, l.ID)
+		if err == nil && strings.HasSuffix(place, packed) {
+			content, err = pack(content)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", place, err)
+		}
+		return x.write(Folder+l.ID+"/"+place, content)
+	})
+	x.out.Iterations += n
+	return err
+}
+
+func (x *exporter) loop(ctx context.Context, t *perdure.Tree, given map[string]bool) error {
+	tree, root, meta, err := readRoot(ctx, x.store, t.ID)
+	if err != nil {
+		return err
+	}
+	id := meta.Mark.Loop
+	name := x.name(id, &root, given)
+	x.out.Loops++
+	for _, place := range append([]string{stateFile, analyticsFile, hookFile}, reports()...) {
+		text, err := meta.text(ctx, x.store, place)
+		if err != nil {
+			return err
+		}
+		_, long := meta.Mark.Blobs[place] // also one of no bytes
+		if text == nil && !long {
+			continue
+		}
+		if place == stateFile && root.State == perdure.Cancelled {
+			if text, err = aborted(text); err != nil {
+				return err
+			}
+		}
+		if text, err = x.render(place, text, id, name); err != nil {
+			return fmt.Errorf("%s: %w", place, err)
+		}
+		if err := x.write(Folder+name+"/"+place, text); err != nil {
+			return err
+		}
+	}
+	return eachIteration(ctx, x.store, &tree, func(it *perdure.Task, meta *iterMeta) error {
+		x.out.Iterations++
+		return x.iteration(it, meta, id, name)
+	})
+}
+
+// aborted is the state of a loop that somebody cancelled here, unless it had
+// ended before.
+func aborted(text []byte) ([]byte, error) {
+	v, fault := parse(text)
+	if fault != nil {
+		return nil, fmt.Errorf("the store holds what is no JSON: %s", fault.what)
+	}
+	status := v.get("status")
+	switch status.says() {
+	case "completed", "failed", "aborted":
+		return text, nil
+	}
+	if status == nil {
+		return text, nil
+	}
+	*status = value{kind: '"', text: "aborted"}
+	return v.raw(), nil
+}
+
+func (x *exporter) iteration(it *perdure.Task, meta *iterMeta, id, name string) error {
+	if len(it.Data) == 0 {
+		return nil
+	}
+	var docs map[string]json.RawMessage
+	if err := json.Unmarshal(it.Data, &docs); err != nil {
+		return fmt.Errorf("read task %q: %w", it.ID, err)
+	}
+	for doc, place := range map[string]string{iterationDoc: itersFolder + fileOf(meta.Number) + ".json", checkpointDoc: checksFolder + fileOf(meta.Number) + packed} {
+		text := docs[doc]
+		if text == nil {
+			continue
+		}
+		content, err := x.render(place, text, id, name)
+		if err == nil && doc == checkpointDoc {
+			content, err = pack(content)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", place, err)
+		}
+		if err := x.write(Folder+name+"/"+place, content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// render is a document as its file has it. In a loop that is called otherwise
+// than it was, what names the loop does so, too.
+func (x *exporter) render(place string, text []byte, id, name string) ([]byte, error) {
+	if slices.Contains(reports(), place) {
+		return text, nil
+	}
+	if id != name {
+		v, fault := parse(text)
+		if fault != nil {
+			return nil, fmt.Errorf("the store holds what is no JSON: %s", fault.what)
+		}
+		text = x.renamed(place, v, id, name).raw()
+	}
+	var out bytes.Buffer
+	if place == hookFile {
+		var lines []json.RawMessage
+		if err := json.Unmarshal(text, &lines); err != nil {
+			return nil, fmt.Errorf("read the log: %w", err)
+		}
+		for _, line := range lines {
+			out.Write(append(line, '\n'))
+		}
+		return out.Bytes(), nil
+	}
+	if err := json.Indent(&out, text, "", "  "); err != nil {
+		return nil, err
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
+}
+
+func (x *exporter) renamed(place string, v *value, id, name string) *value {
+	fit := func(s *shape, v *value) *value {
+		f := &fitter{shape: s, given: id, loop: name, note: func(string, *value, string, ...any) {}}
+		if out := f.document(v); out != nil {
+			return out
+		}
+		return v
+	}
+	switch {
+	case place == hookFile:
+		for i, line := range v.vals {
+			v.vals[i] = fit(x.shapes.forLine(line), line)
+		}
+		return v
+	case place == stateFile:
+		return fit(x.shapes.state, v)
+	case place == analyticsFile:
+		return fit(x.shapes.analytics, v)
+	case bytes.HasPrefix([]byte(place), []byte(itersFolder)):
+		return fit(x.shapes.iteration, v)
+	}
+	return fit(x.shapes.checkpoint, v)
+}

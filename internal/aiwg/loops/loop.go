@@ -1,0 +1,361 @@
+package loops
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// packed ends the names of checkpoints.
+const packed = ".json.gz"
+
+// document is a file of a loop as it came in: a value, or the bytes of a report.
+type document struct {
+	file  *file
+	value *value
+	bytes []byte
+}
+
+// loop is a loop as it was read.
+type loop struct {
+	folder string // as it is called where it comes from
+	id     string // of the form that IDs of loops have
+	files  map[string]string
+	// docs are the documents by their place in the folder, but for those of the
+	// iterations.
+	docs  map[string]*document
+	iters []*iteration
+	under int // the number of the iteration under way, 0 for none
+}
+
+// iteration is one of a loop: what the state says of it, and its files.
+type iteration struct {
+	number int
+	copy   int // 0, or the how manieth record of the number it is
+	record *value
+	line   *value // of the analytics
+	files  map[string]*document
+}
+
+// Names in the data of an iteration's task.
+const (
+	iterationDoc  = "iteration"
+	checkpointDoc = "checkpoint"
+)
+
+func (it *iteration) key() string {
+	if it.copy > 0 {
+		return fmt.Sprintf("%d#%d", it.number, it.copy+1)
+	}
+	return strconv.Itoa(it.number)
+}
+
+var (
+	idPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*-[0-9a-f]{8}$`)
+	notSlug   = regexp.MustCompile(`[^a-z0-9]+`)
+	numbered  = regexp.MustCompile(`^iteration-([0-9]{1,7})(\.json|\.json\.gz)$`)
+)
+
+// maxIDBytes is that of the schema.
+const maxIDBytes = 200
+
+// idFor is an ID of a loop for one that has none of the right form.
+func idFor(given, seed string) string {
+	sum := sha256.Sum256([]byte(seed))
+	slug := notSlug.ReplaceAllString(strings.ToLower(given), "-")
+	return cmp.Or(strings.Trim(slug[:min(len(slug), 150)], "-"), "loop") + "-" + hex.EncodeToString(sum[:4])
+}
+
+// folders lists the loops of the folder by name, each with its files.
+func (s *Source) folders() []*loop {
+	byName := make(map[string]*loop)
+	for _, name := range s.Files {
+		rest, ok := strings.CutPrefix(name, Folder)
+		folder, rest, inside := strings.Cut(rest, "/")
+		if !ok || !inside {
+			continue
+		}
+		l := byName[folder]
+		if l == nil {
+			l = &loop{folder: folder, id: folder, files: make(map[string]string), docs: make(map[string]*document)}
+			byName[folder] = l
+		}
+		l.files[rest] = name
+	}
+	list := make([]*loop, 0, len(byName))
+	for _, name := range sortedKeys(byName) {
+		list = append(list, byName[name])
+	}
+	return list
+}
+
+// read reads the files of a loop; false when nothing is there that can be kept.
+func (m *importer) read(l *loop) bool {
+	if len(l.id) > maxIDBytes || !idPattern.MatchString(l.id) {
+		l.id = idFor(l.folder, l.folder)
+		m.Note(Note{Kind: Corrected, File: Folder + l.folder, Message: fmt.Sprintf("%s is not of the form that IDs of loops have; it became %s, and is kept beside",
+			shown(l.folder), l.id)})
+	}
+	id := textValue(l.id)
+	byNumber := m.readIterations(l)
+	newest := numberValue(0)
+	if n := len(byNumber); n > 0 {
+		newest = numberValue(slices.Max(numbersOf(byNumber)))
+	}
+	m.readDoc(l, stateFile, m.shapes.state, map[string]*value{"version": textValue("2.0.0"), "loop_id": id, "status": textValue("paused"), "iteration": newest})
+	m.readDoc(l, analyticsFile, m.shapes.analytics, map[string]*value{"loop_id": id, "iterations": {kind: '['}})
+	if name, ok := l.files[hookFile]; ok {
+		if d := m.lines(l, name); d != nil {
+			l.docs[hookFile] = d
+		}
+	}
+	for _, place := range reports() {
+		if name, ok := l.files[place]; ok {
+			if f := m.open(name); f != nil {
+				l.docs[place] = &document{file: f, bytes: f.text}
+			}
+		}
+	}
+	if len(l.docs) == 0 && len(byNumber) == 0 {
+		return false
+	}
+	if _, ok := l.files[stateFile]; !ok {
+		m.Note(Note{Kind: Missing, File: Folder + l.folder + "/" + stateFile, Message: "there is no state of the loop; the rest of it is taken"})
+	}
+	m.gather(l, byNumber)
+	m.references(l)
+	return true
+}
+
+func (m *importer) readDoc(l *loop, place string, s *shape, fallback map[string]*value) {
+	name, ok := l.files[place]
+	if !ok {
+		return
+	}
+	if d := m.document(l, name, s, fallback); d != nil {
+		l.docs[place] = d
+	}
+}
+
+// readIterations reads the files that belong to one iteration each.
+func (m *importer) readIterations(l *loop) map[int]*iteration {
+	byNumber := make(map[int]*iteration)
+	for _, in := range []struct {
+		folder, doc, ending string
+		shape               *shape
+	}{{itersFolder, iterationDoc, ".json", m.shapes.iteration}, {checksFolder, checkpointDoc, packed, m.shapes.checkpoint}} {
+		for _, place := range sortedKeys(l.files) {
+			match := numbered.FindStringSubmatch(path.Base(place))
+			if path.Dir(place)+"/" != in.folder || match == nil || in.doc == iterationDoc && match[2] != in.ending {
+				continue
+			}
+			number, err := strconv.Atoi(match[1])
+			if err != nil {
+				continue
+			}
+			it := byNumber[number]
+			if it == nil {
+				it = &iteration{number: number, files: make(map[string]*document)}
+			}
+			right := in.folder + fileOf(number) + in.ending
+			if _, other := l.files[right]; right != place && (other || it.files[in.doc] != nil) {
+				if f := m.open(l.files[place]); f != nil {
+					f.note(Left, -1, "kept where it is: there is another file of iteration %d", number)
+				}
+				continue
+			}
+			if d := m.iterationFile(l, place, in.shape, number); d != nil {
+				it.files[in.doc], l.files[right] = d, l.files[place]
+				byNumber[number] = it
+				if right != place {
+					d.file.note(Corrected, -1, "becomes %s", right)
+				}
+			}
+		}
+	}
+	return byNumber
+}
+
+func fileOf(number int) string { return fmt.Sprintf("iteration-%03d", number) }
+
+func (m *importer) iterationFile(l *loop, place string, s *shape, number int) *document {
+	d := m.document(l, l.files[place], s, map[string]*value{"iteration": numberValue(number), "checkpoint_id": textValue(fileOf(number))})
+	if d == nil {
+		return nil
+	}
+	if n, ok := d.value.get("iteration").number(); !ok || n != number {
+		d.file.note(Corrected, d.value.get("iteration").off, "says iteration %s and is called %s; the name counts, and what it says is kept", d.value.get("iteration").text, path.Base(place))
+	}
+	return d
+}
+
+// maxNumber is the highest number of an iteration that gets a task.
+const maxNumber = 9999999
+
+// number reads a whole number.
+func (v *value) number() (int, bool) {
+	if v == nil || v.kind != '0' {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(v.text, 64)
+	return int(f), err == nil && f >= 0 && f <= maxNumber && f == math.Trunc(f)
+}
+
+func numbersOf(byNumber map[int]*iteration) []int {
+	var list []int
+	for n := range byNumber {
+		list = append(list, n)
+	}
+	return list
+}
+
+// gather brings together what the files say of the iterations. A number may have
+// several records; the files and the analytics are of the last.
+func (m *importer) gather(l *loop, byNumber map[int]*iteration) {
+	take := func(n int) *iteration {
+		if byNumber[n] == nil {
+			byNumber[n] = &iteration{number: n}
+		}
+		return byNumber[n]
+	}
+	records := make(map[int][]*value)
+	m.eachNumber(l, stateFile, "iteration_history", "iteration", func(n int, record *value) bool {
+		take(n)
+		records[n] = append(records[n], record)
+		return len(records[n]) > 1
+	})
+	m.eachNumber(l, analyticsFile, "iterations", "iteration_number", func(n int, line *value) bool {
+		twice := take(n).line != nil
+		byNumber[n].line = line
+		return twice
+	})
+	for n, it := range byNumber {
+		for i, record := range records[n] {
+			if it.copy, it.record = i, record; i < len(records[n])-1 {
+				l.iters = append(l.iters, &iteration{number: n, copy: i, record: record})
+			}
+		}
+		l.iters = append(l.iters, it)
+	}
+	slices.SortFunc(l.iters, func(a, b *iteration) int { return cmp.Or(a.number-b.number, a.copy-b.copy) })
+	m.gaps(l)
+}
+
+// eachNumber goes along a list of iterations; do tells whether the number was
+// there before.
+func (m *importer) eachNumber(l *loop, place, list, key string, do func(n int, v *value) bool) {
+	d := l.docs[place]
+	if d == nil {
+		return
+	}
+	for _, v := range d.value.get(list).list() {
+		n, ok := v.get(key).number()
+		switch {
+		case !ok:
+			d.file.note(Corrected, v.off, "iteration %s is beyond all sense; what is said of it stays in the file only", shown(v.get(key).text))
+		case do(n, v):
+			d.file.note(Corrected, v.off, "iteration %d is there more than once; all are kept", n)
+		}
+	}
+}
+
+// gaps finds the iteration under way, and tells of those of which nothing is there.
+func (m *importer) gaps(l *loop) {
+	d := l.docs[stateFile]
+	last, have := 0, 0
+	if n := len(l.iters); n > 0 {
+		have = l.iters[n-1].number
+	}
+	if d != nil {
+		now, ok := d.value.get("iteration").number()
+		if ok && now > have && !l.state().Terminal() {
+			l.under, now = now, now-1
+		}
+		have = max(have, now)
+	}
+	for i := 0; last < have; i++ {
+		next := have + 1
+		if i < len(l.iters) {
+			next = l.iters[i].number
+		}
+		if next > last+1 {
+			m.Note(Note{Kind: Missing, File: Folder + l.folder, Message: fmt.Sprintf("there is no record of %s", span(last+1, next-1))})
+		}
+		last = max(last, next)
+	}
+}
+
+func span(from, to int) string {
+	if from == to {
+		return fmt.Sprintf("iteration %d", from)
+	}
+	return fmt.Sprintf("iterations %d to %d", from, to)
+}
+
+// references tells of files of the loop that a document names and that are not
+// there.
+func (m *importer) references(l *loop) {
+	check := func(d *document, v *value, what string) {
+		ref := v.says()
+		_, place, inside := strings.Cut(ref, Folder+l.id+"/")
+		if !inside || l.files[place] != "" {
+			return
+		}
+		d.file.note(Missing, v.off, "%s is %s, which is not there", what, shown(ref))
+	}
+	if d := l.docs[stateFile]; d != nil {
+		for _, key := range []string{"last_checkpoint", "pre_iteration_snapshot", "completion_report_path"} {
+			check(d, d.value.get(key), key)
+		}
+		for _, key := range []string{"best_iteration", "selected_iteration"} {
+			check(d, d.value.get(key).get("snapshot_path"), key)
+		}
+		for _, record := range d.value.get("iteration_history").list() {
+			check(d, record.get("snapshot_path"), "the snapshot of iteration "+record.get("iteration").text)
+		}
+	}
+	if d := l.docs[analyticsFile]; d != nil {
+		for _, line := range d.value.get("iterations").list() {
+			check(d, line.get("output_snapshot_path"), "the snapshot of iteration "+line.get("iteration_number").text)
+		}
+	}
+}
+
+// state is what the loop is as a task.
+func (l *loop) state() perdure.State {
+	d := l.docs[stateFile]
+	if d == nil {
+		return perdure.Queued
+	}
+	switch d.value.get("status").says() {
+	case "completed":
+		return perdure.Completed
+	case "failed":
+		return perdure.Failed
+	case "aborted":
+		return perdure.Cancelled
+	}
+	return perdure.Queued
+}
+
+// instant is the first of the texts that is a time the store can keep.
+func instant(texts ...*value) time.Time {
+	for _, v := range texts {
+		at, err := time.Parse(time.RFC3339Nano, v.says())
+		at = at.UTC().Truncate(time.Microsecond)
+		if err == nil && at.Year() >= 1970 && at.UnixMicro() > 0 && at.Year() <= 9999 {
+			return at
+		}
+	}
+	return time.Time{}
+}

@@ -1,0 +1,103 @@
+package rpc
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// shownTasks is how many tasks of a state daemon.status names.
+const shownTasks = 20
+
+func (s *Server) ping(context.Context, *conn, params) (any, error) {
+	return map[string]any{"pong": true, "timestamp": time.Now().UTC()}, nil
+}
+
+// statusDoc is what daemon.status tells.
+type statusDoc struct {
+	PID        int        `json:"pid"`
+	Uptime     int64      `json:"uptime_seconds"`
+	StartedAt  time.Time  `json:"started_at"`
+	Health     string     `json:"health"`
+	Version    string     `json:"version,omitempty"`
+	Subsystems subsystems `json:"subsystems"`
+	Tasks      counts     `json:"task_stats"`
+}
+
+type subsystems struct {
+	IPC struct {
+		Clients int `json:"clients"`
+	} `json:"ipc"`
+	Supervisor supervisor `json:"supervisor"`
+}
+
+type supervisor struct {
+	Running        int `json:"running"`
+	Queued         int `json:"queued"`
+	MaxConcurrency int `json:"maxConcurrency"`
+	Tasks          struct {
+		Running []shortTask `json:"running"`
+		Queued  []shortTask `json:"queued"`
+	} `json:"tasks"`
+}
+
+// shortTask is a task in a status.
+type shortTask struct {
+	ID        perdure.TaskID `json:"id"`
+	Prompt    string         `json:"prompt"`
+	Agent     string         `json:"agent"`
+	Priority  int            `json:"priority"`
+	StartedAt *time.Time     `json:"startedAt,omitempty"`
+}
+
+// shownPrompt is how many characters of a prompt a status shows.
+const shownPrompt = 80
+
+func (s *Server) status(ctx context.Context, _ *conn, _ params) (any, error) {
+	d := &statusDoc{PID: os.Getpid(), Uptime: int64(time.Since(s.started).Seconds()), StartedAt: s.started.UTC(),
+		Health: "healthy", Version: s.cfg.Version}
+	if s.stopping() {
+		d.Health = "stopping"
+	}
+	v := &d.Subsystems.Supervisor
+	v.MaxConcurrency, v.Tasks.Running, v.Tasks.Queued = s.cfg.Concurrency, []shortTask{}, []shortTask{}
+	d.Subsystems.IPC.Clients = s.clients()
+	err := s.eachTree(ctx, perdure.TreeFilter{Limit: MaxList}, func(t *perdure.Tree) (bool, error) {
+		state, err := s.stateOf(ctx, t)
+		d.Tasks.add(state)
+		list := &v.Tasks.Running
+		switch {
+		case err != nil || state != perdure.Running && state != perdure.Queued:
+			return true, err
+		case state == perdure.Queued:
+			list = &v.Tasks.Queued
+		}
+		if len(*list) < shownTasks {
+			var short shortTask
+			if short, err = s.short(ctx, t); err == nil {
+				*list = append(*list, short)
+			}
+		}
+		return true, ignoreGone(err)
+	})
+	v.Running, v.Queued = d.Tasks.Running, d.Tasks.Queued
+	return d, err
+}
+
+func (s *Server) short(ctx context.Context, tree *perdure.Tree) (shortTask, error) {
+	t, err := s.store.Task(ctx, tree.Root)
+	short := shortTask{ID: t.ID, Prompt: t.Prompt, Agent: t.Agent, Priority: t.Priority}
+	if !t.StartedAt.IsZero() {
+		short.StartedAt = &t.StartedAt
+	}
+	n := 0
+	for i := range t.Prompt {
+		if n++; n > shownPrompt {
+			short.Prompt = t.Prompt[:i]
+			break
+		}
+	}
+	return short, err
+}

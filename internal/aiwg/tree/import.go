@@ -1,0 +1,419 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/aiwg/loops"
+)
+
+// ImportConfig says what to import.
+type ImportConfig struct {
+	// Path is an .aiwg folder, the folder it is in, or one of its files:
+	// tasks.json, a tree.json or a state. Required.
+	Path string
+	// State takes the file for a state whatever it looks like, and Ref, when it
+	// has a scope, is where it goes instead of where the file says.
+	State bool
+	Ref   perdure.StateRef
+	// DryRun reads and reports, and changes nothing.
+	DryRun bool
+}
+
+// Report tells what came in. What was there already is counted apart.
+type Report struct {
+	Path        string `json:"path"`
+	DryRun      bool   `json:"dry_run"`
+	Trees       int    `json:"trees"`
+	Tasks       int    `json:"tasks"`
+	States      int    `json:"states"`
+	Variables   int    `json:"variables"`
+	Mutations   int    `json:"mutations"`
+	Checkpoints int    `json:"checkpoints"`
+	// Files counts the values that stood in files of their own.
+	Files int `json:"value_files"`
+	// Counts are of loops.
+	loops.Counts
+	// PresentTrees and so on are in the store already.
+	PresentTrees  int    `json:"present_trees"`
+	PresentTasks  int    `json:"present_tasks"`
+	PresentStates int    `json:"present_states"`
+	Notes         []Note `json:"notes"`
+}
+
+// Count returns how many notes are of a kind.
+func (r *Report) Count(kind string) int {
+	n := 0
+	for i := range r.Notes {
+		if r.Notes[i].Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// reader is one import.
+type reader struct {
+	store  *perdure.Store
+	cfg    ImportConfig
+	src    *source
+	files  []string
+	report *Report
+
+	tasks   []*task
+	updated time.Time // of the file of tasks
+	trees   []*tree
+	states  []*state
+	placed  map[*tree]*placedTree
+	values  map[string]bool // files of values that were read
+
+	whole    bool   // a folder is read, not one file
+	settings string // the file of settings that is read alone
+}
+
+// Import reads a folder or a file into the store, in a sequence of transactions:
+// killed between two of them it leaves a sound store, and importing again
+// completes it. Importing what is there already changes nothing.
+func Import(ctx context.Context, store *perdure.Store, cfg ImportConfig) (*Report, error) {
+	r := &reader{store: store, cfg: cfg, report: &Report{Path: cfg.Path, DryRun: cfg.DryRun, Notes: []Note{}}, placed: make(map[*tree]*placedTree),
+		values: make(map[string]bool)}
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	defer r.src.root.Close()
+	r.groupTrees()
+	if err := r.importTrees(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.importStates(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.importLoops(ctx); err != nil {
+		return nil, err
+	}
+	r.noteFiles()
+	sortNotes(r.report.Notes)
+	return r.report, nil
+}
+
+// read finds out what the path is, and reads its documents.
+func (r *reader) read() error {
+	info, err := os.Stat(r.cfg.Path)
+	if err != nil {
+		return &perdure.Error{Code: perdure.CodeNotFound, Op: "import", Msg: fmt.Sprintf("there is no %q", r.cfg.Path), Err: cause(err),
+			Hint: "name a .aiwg folder, the folder it is in, or one of its files"}
+	}
+	if !info.IsDir() {
+		return r.readFile()
+	}
+	if r.cfg.State {
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import", Msg: fmt.Sprintf("%q is a folder", r.cfg.Path), Hint: "--state reads one file"}
+	}
+	dir := r.cfg.Path
+	if inner, err := os.Stat(filepath.Join(dir, layoutName)); err == nil && inner.IsDir() {
+		dir = filepath.Join(dir, layoutName)
+	}
+	if r.src, err = openSource(dir); err != nil {
+		return err
+	}
+	if r.files, err = r.src.list(); err != nil {
+		return fmt.Errorf("list %q: %w", dir, err)
+	}
+	if !slices.ContainsFunc(r.files, known) {
+		_ = r.src.root.Close()
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import", Msg: fmt.Sprintf("%q is no .aiwg folder: there is no daemon/tasks.json, no rlm/ and no ralph/loops/ in it", r.cfg.Path),
+			Hint: "name a .aiwg folder, the folder it is in, or one of its files"}
+	}
+	r.whole = true
+	r.readTasks()
+	r.readStates()
+	return nil
+}
+
+func known(name string) bool {
+	return name == tasksFile || name == backupFile || strings.HasPrefix(name, rlmFolder) || strings.HasPrefix(name, loops.Folder)
+}
+
+// readFile reads one file. References lead no further than its .aiwg folder, or
+// than its own folder when it is in none.
+func (r *reader) readFile() error {
+	whole, err := filepath.Abs(r.cfg.Path)
+	if err != nil {
+		return fmt.Errorf("import %q: %w", r.cfg.Path, err)
+	}
+	dir := filepath.Dir(whole)
+	for up := dir; filepath.Dir(up) != up; up = filepath.Dir(up) {
+		if filepath.Base(up) == layoutName {
+			dir = up
+			break
+		}
+	}
+	if r.src, err = openSource(dir); err != nil {
+		return err
+	}
+	name, err := filepath.Rel(dir, whole)
+	if err != nil {
+		return fmt.Errorf("import %q: %w", r.cfg.Path, err)
+	}
+	name = filepath.ToSlash(name)
+	if slices.Contains(settingsFiles(), path.Base(name)) {
+		r.settings = name
+		return nil
+	}
+	f := r.open(name)
+	if f == nil && name == tasksFile {
+		r.useBackup(false)
+		return nil
+	}
+	if f == nil {
+		return nil // noted
+	}
+	r.nearFiles(name)
+	switch {
+	case r.cfg.State || f.root.get("variables") != nil:
+		r.addState(r.state(f, r.cfg.Ref.Scope))
+	case f.root.kind == '[' || f.root.get("tasks") != nil:
+		r.tasksOf(f)
+		if f.err != nil && path.Base(name) == path.Base(tasksFile) && path.Join(path.Dir(name), path.Base(backupFile)) == backupFile {
+			r.useBackup(true)
+		}
+	case f.root.get("root_task") != nil:
+		g := &tree{id: decodeText(rawOf(f.root.get("tree_id"))), file: f}
+		r.treeDocument(g, make(map[string]*task))
+		if len(g.tasks) > 0 {
+			r.trees = append(r.trees, g)
+		}
+	case f.root.get("loop_id") != nil:
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import", Msg: fmt.Sprintf("%q is one file of a loop", r.cfg.Path),
+			Hint: "name the .aiwg folder: a loop comes in with all of its files"}
+	default:
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import", Msg: fmt.Sprintf("%q is neither a file of tasks nor a tree nor a state", r.cfg.Path),
+			Hint: "perdure schema tasks-file, rlm-task-tree and rlm-state say what they look like"}
+	}
+	return nil
+}
+
+func rawOf(n *node) []byte {
+	if n == nil {
+		return nil
+	}
+	return n.raw
+}
+
+// nearFiles lists the checkpoints and the history beside a state, so that they
+// are found.
+func (r *reader) nearFiles(name string) {
+	for _, pattern := range []string{path.Join(path.Dir(name), historyFile), path.Join(path.Dir(name), checksFolder, "*.json")} {
+		found, err := filepath.Glob(filepath.Join(r.src.abs, filepath.FromSlash(pattern)))
+		if err != nil {
+			continue
+		}
+		for _, file := range found {
+			if inside, err := filepath.Rel(r.src.abs, file); err == nil {
+				r.files = append(r.files, filepath.ToSlash(inside))
+			}
+		}
+	}
+}
+
+// readStates reads all documents of states.
+func (r *reader) readStates() {
+	for _, name := range r.files {
+		var scope perdure.Scope
+		dir := path.Base(path.Dir(name))
+		switch {
+		case name == globalFile:
+			scope = perdure.ScopeGlobal
+		case path.Base(name) != stateFile || !strings.HasPrefix(name, rlmFolder):
+			continue
+		case strings.HasPrefix(name, sessionsDir):
+			scope = perdure.ScopeSession
+		case strings.HasPrefix(name, tempFolder):
+			scope = perdure.ScopeTemporary
+		case strings.HasPrefix(name, treesFolder):
+			scope = perdure.ScopeTree
+		}
+		f := r.open(name)
+		if f == nil {
+			continue
+		}
+		if f.root.kind != '{' {
+			r.note(NotRead, f, f.root.off, "is no state")
+			continue
+		}
+		s := r.state(f, scope)
+		switch scope {
+		case perdure.ScopeSession:
+			if s.session == "" {
+				s.session = dir
+			}
+		case perdure.ScopeTemporary:
+			if s.name == "" {
+				s.name = dir
+			}
+		case perdure.ScopeTree:
+			s.tree = dir
+		case perdure.ScopeGlobal:
+		}
+		r.addState(s)
+	}
+}
+
+func (r *reader) addState(s *state) {
+	now := time.Now()
+	s.vars = slices.DeleteFunc(s.vars, func(v *variable) bool {
+		over := v.Metadata.ExpiresAt != nil && v.Metadata.ExpiresAt.Before(now)
+		if over {
+			r.note(Corrected, s.f, -1, "%s: the time of variable %s was over; it was not taken", s.what(), quoted(v.Name))
+		}
+		return over
+	})
+	r.states = append(r.states, s)
+}
+
+// noteFiles tells of the files that nobody asked for.
+func (r *reader) noteFiles() {
+	for _, name := range r.files {
+		switch {
+		case r.src.used[name]:
+		case strings.Contains(name, "/"+varsFolder):
+			r.note(Left, &file{name: name}, -1, "kept where it is: no variable refers to it")
+		default:
+			r.note(Left, &file{name: name}, -1, "kept where it is: not a file that is imported")
+		}
+	}
+}
+
+// importChunk is how many tasks go into one transaction.
+const importChunk = 1000
+
+// placedTree is what an imported tree is in the store.
+type placedTree struct {
+	id      perdure.TreeID
+	own     bool                      // of the store itself, not a record
+	byKey   map[string]perdure.TaskID // of its tasks
+	present bool
+}
+
+// importTrees writes the trees that are not there, and the tasks that are
+// missing of the others.
+func (r *reader) importTrees(ctx context.Context) error {
+	keys := make([]string, len(r.trees))
+	for i, g := range r.trees {
+		keys[i] = g.key
+	}
+	have, err := r.store.ImportedKeys(ctx, keys)
+	if err != nil {
+		return err
+	}
+	var fresh []*tree
+	tasks := 0
+	for _, g := range r.trees {
+		p, err := r.findTree(ctx, g, have)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			r.placed[g] = p
+			if err := r.completeTree(ctx, g, p); err != nil {
+				return err
+			}
+			continue
+		}
+		first := min(len(g.order), importChunk)
+		if tasks+first > importChunk {
+			if err := r.writeTrees(ctx, fresh); err != nil {
+				return err
+			}
+			fresh, tasks = nil, 0
+		}
+		fresh, tasks = append(fresh, g), tasks+first
+	}
+	return r.writeTrees(ctx, fresh)
+}
+
+// findTree tells what a tree is in the store, nil when it is not there. Beside
+// the record of an earlier import it may be the store's own tree, exported, or
+// a record that was exported under the ID it has here.
+func (r *reader) findTree(ctx context.Context, g *tree, have map[string]perdure.TreeID) (*placedTree, error) {
+	id, there := have[g.key]
+	if !there {
+		if !treePattern.MatchString(g.id) {
+			return nil, nil
+		}
+		id = perdure.TreeID(g.id)
+	}
+	t, err := r.store.Tree(ctx, id)
+	if errors.Is(err, perdure.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !there {
+		root, err := r.store.Task(ctx, t.Root)
+		if err != nil {
+			return nil, err
+		}
+		if !root.CreatedAt.Equal(g.order[0].CreatedAt) || root.Prompt != g.order[0].Prompt {
+			return nil, nil // another tree that has the ID by chance
+		}
+	}
+	p := &placedTree{id: id, own: t.Kind != perdure.KindRecord, present: true}
+	r.report.PresentTrees++
+	if len(g.order) == 1 { // the root is there with its tree
+		p.byKey = map[string]perdure.TaskID{g.order[0].key: t.Root}
+		return p, nil
+	}
+	list, err := treeTasks(ctx, r.store, id, true)
+	if err != nil {
+		return nil, err
+	}
+	p.byKey = make(map[string]perdure.TaskID, 2*len(list))
+	for i := range list {
+		if f := foreignOf(list[i].Metadata); f != nil {
+			p.byKey[f.key()] = list[i].ID
+		}
+	}
+	for i := range list { // as an export calls those whose IDs could not be kept
+		for _, key := range []string{list[i].ID.String(), list[i].Node.String()} {
+			if _, taken := p.byKey[key]; !taken {
+				p.byKey[key] = list[i].ID
+			}
+		}
+	}
+	return p, nil
+}
+
+// treeTasks lists the tasks of a tree by ID.
+func treeTasks(ctx context.Context, store *perdure.Store, id perdure.TreeID, brief bool) ([]perdure.Task, error) {
+	progress, err := store.Progress(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	const page = 1000
+	list := make([]perdure.Task, 0, progress.Total)
+	filter := perdure.TaskFilter{Tree: id, Brief: brief, Output: !brief}
+	for left := progress.Total; left > 0; left = progress.Total - int64(len(list)) {
+		// Not a task more than there are: the search for one goes to the end of the table.
+		filter.Limit = int(min(left, page))
+		tasks, err := store.Tasks(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		if len(tasks) == 0 {
+			break
+		}
+		list = append(list, tasks...)
+		filter.After = list[len(list)-1].ID
+	}
+	return list, nil
+}

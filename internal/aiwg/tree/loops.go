@@ -1,0 +1,98 @@
+package tree
+
+import (
+	"context"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/aiwg/loops"
+)
+
+// settingsFiles are the names that the file of a project's settings has.
+func settingsFiles() []string { return []string{loops.SettingsFile, "aiwg.yaml"} }
+
+// besidePrefix begins the names of what is beside the folder.
+const besidePrefix = "../"
+
+// importLoops reads the loops of the folder, and the settings of loops: those in
+// the folder, and beside it if it is called .aiwg, as projects have them.
+func (r *reader) importLoops(ctx context.Context) error {
+	src := loops.Source{DryRun: r.cfg.DryRun, Read: r.src.read, Note: func(n Note) { r.report.Notes = append(r.report.Notes, n) }}
+	if r.settings != "" {
+		src.Settings = []string{r.settings}
+	} else if r.whole {
+		src.Files = r.files
+		for _, name := range settingsFiles() {
+			if slices.Contains(r.files, name) {
+				src.Settings = append(src.Settings, name)
+			}
+		}
+		if beside, names := r.beside(); beside != nil {
+			defer beside.root.Close()
+			src.Settings = append(src.Settings, names...)
+			src.Read = func(name string) ([]byte, error) {
+				if path.Dir(name) == path.Dir(besidePrefix) {
+					return beside.read(path.Base(name))
+				}
+				return r.src.read(name)
+			}
+		}
+	}
+	var err error
+	r.report.Counts, err = loops.Import(ctx, r.store, src)
+	return err
+}
+
+// beside finds the files of settings in the folder that .aiwg is in. Nothing else
+// is read there, and nothing outside of it, also not through links.
+func (r *reader) beside() (*source, []string) {
+	whole, err := filepath.Abs(r.src.abs)
+	if err != nil || filepath.Base(whole) != layoutName {
+		return nil, nil
+	}
+	root, err := os.OpenRoot(filepath.Dir(whole))
+	if err != nil {
+		return nil, nil
+	}
+	s := &source{root: root, used: make(map[string]bool)}
+	var names []string
+	for _, name := range settingsFiles() {
+		if _, err := root.Lstat(name); err == nil {
+			names = append(names, besidePrefix+name)
+		}
+	}
+	if len(names) == 0 {
+		_ = root.Close() // only read
+		return nil, nil
+	}
+	return s, names
+}
+
+// loops takes the loops out of a list of trees, and writes them.
+func (x *exporter) loops(ctx context.Context, list []*exportTree) ([]*exportTree, error) {
+	var own []loops.Own
+	var records []perdure.Tree
+	rest := slices.DeleteFunc(list, func(t *exportTree) bool {
+		if loops.Belongs(&t.Tree) {
+			records = append(records, t.Tree)
+			return true
+		}
+		if x.cfg.Loop == nil {
+			return false
+		}
+		l, is := x.cfg.Loop(&t.Tree)
+		if is {
+			own = append(own, l)
+		}
+		return is
+	})
+	if len(own)+len(records) == 0 {
+		return rest, nil
+	}
+	var err error
+	x.report.Exported, err = loops.Export(ctx, x.store, own, records, x.write)
+	return rest, err
+}

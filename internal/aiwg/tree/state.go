@@ -1,0 +1,374 @@
+package tree
+
+import (
+	"cmp"
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// state is a state as it was read.
+type state struct {
+	f       *file
+	id      string
+	session string
+	tree    string
+	node    string // the task, when it is not the tree's
+	name    string // of a temporary one
+	scope   perdure.Scope
+
+	vars      []*variable
+	mutations []*mutation
+	checks    []*check
+	compacted int64
+	created   time.Time
+	updated   time.Time
+	expires   *time.Time
+	extra     stateExtra
+
+	task *task // of a tree
+	sim  *simulation
+	// ref is where the state is in the store; ids and nodes are the tasks of its
+	// tree there, by key and by node ID.
+	ref   perdure.StateRef
+	ids   map[string]perdure.TaskID
+	nodes map[string]perdure.TaskID
+}
+
+func (s *state) what() string {
+	if s.id == "" {
+		return "the state"
+	}
+	return "state " + quoted(s.id)
+}
+
+// stateExtra is what came with a state and has no place of its own.
+type stateExtra struct {
+	GivenID   string                                `json:"state_id_as_given,omitempty"`
+	Tree      string                                `json:"tree_id,omitempty"`
+	Session   string                                `json:"session_id,omitempty"`
+	Fields    map[string]json.RawMessage            `json:"fields,omitempty"`
+	Metadata  map[string]json.RawMessage            `json:"metadata,omitempty"`
+	Variables map[string]map[string]json.RawMessage `json:"variables,omitempty"`
+}
+
+// mutation is an entry of a history as it was read.
+type mutation struct {
+	perdure.MutationRecord
+	off      int
+	node     string // task_node_id
+	sequence int64
+	number   int64 // in the simulation
+}
+
+// check is a checkpoint as it was read.
+type check struct {
+	perdure.CheckpointRecord
+	id       string
+	off      int
+	sequence int64
+	number   int64
+	// snapshot are the variables as they were; nil when nothing tells.
+	snapshot []*variable
+	// below are those of other tasks of the tree, by node.
+	below map[string][]*variable
+}
+
+// state reads a document. Its folder is where checkpoints and history lie.
+func (r *reader) state(f *file, scope perdure.Scope) *state {
+	o := r.object(f, f.root, "the state")
+	s := &state{f: f, id: o.text("state_id"), session: o.text("session_id"), tree: o.text("tree_id"), scope: scope}
+	o.what = s.what()
+	o.get("version")
+	meta := o.sub("metadata")
+	s.node, s.name = meta.text("node_id"), meta.text("name")
+	s.created, s.updated = meta.time("created_at"), meta.time("last_updated_at")
+	s.compacted = meta.whole("compacted_mutations")
+	if at := meta.time("expires_at"); !at.IsZero() {
+		s.expires = &at
+	}
+	if s.scope == "" {
+		s.scope = perdure.Scope(meta.text("scope"))
+	}
+	s.findScope()
+	if !o.has("variables") {
+		r.note(NotRead, f, o.n.off, "%s has no variables", o.what)
+	}
+	vars := o.sub("variables")
+	s.vars = r.variables(vars, s.scope)
+	r.history(o.sub("history"), s)
+	for _, key := range []string{"variable_count", "mutation_count", "checkpoint_count", "total_size_bytes", "completion_status", "scope"} {
+		meta.used[key] = true // they follow from the rest
+	}
+	s.extra.Fields, s.extra.Metadata = o.noteLeft("the state"), meta.noteLeft("the state")
+	s.settle(r)
+	return s
+}
+
+// findScope derives the scope from what the state belongs to.
+func (s *state) findScope() {
+	switch s.scope {
+	case perdure.ScopeGlobal, perdure.ScopeSession, perdure.ScopeTree, perdure.ScopeTemporary:
+		return
+	}
+	switch {
+	case s.tree != "":
+		s.scope = perdure.ScopeTree
+	case s.session != "":
+		s.scope = perdure.ScopeSession
+	default:
+		s.scope = perdure.ScopeTemporary
+	}
+}
+
+// settle puts what has no place of its own beside, and completes what is
+// missing.
+func (s *state) settle(r *reader) {
+	if s.id != "" && !strings.HasPrefix(s.id, "state-") || len(s.id) != len("state-")+8 || !hexOnly(s.id[len("state-"):]) {
+		if s.id != "" {
+			r.note(Corrected, s.f, 0, "the ID %s of the state is not of the form that such IDs have; it is kept beside", quoted(s.id))
+		}
+		s.extra.GivenID = s.id
+	}
+	if s.scope == perdure.ScopeTemporary && s.name == "" {
+		s.name = s.id
+	}
+	for _, v := range s.vars {
+		if v.rest != nil {
+			if s.extra.Variables == nil {
+				s.extra.Variables = make(map[string]map[string]json.RawMessage)
+			}
+			s.extra.Variables[v.Name] = v.rest
+		}
+	}
+	times := []time.Time{s.updated}
+	for _, m := range s.mutations {
+		times = append(times, m.Time)
+	}
+	for _, v := range s.vars {
+		times = append(times, v.CreatedAt, v.UpdatedAt)
+	}
+	times = slices.DeleteFunc(times, time.Time.IsZero)
+	if len(times) == 0 {
+		times = []time.Time{time.UnixMicro(1).UTC()}
+	}
+	if s.created.IsZero() {
+		s.created = slices.MinFunc(times, time.Time.Compare)
+	}
+	if s.updated.IsZero() {
+		s.updated = slices.MaxFunc(times, time.Time.Compare)
+	}
+	for _, m := range s.mutations {
+		if m.Time.IsZero() {
+			m.Time = s.created
+		}
+	}
+	for _, c := range s.checks {
+		if c.Time.IsZero() {
+			c.Time = s.created
+		}
+	}
+	for _, v := range s.vars {
+		if v.CreatedAt.IsZero() {
+			v.CreatedAt = s.created
+		}
+		if v.UpdatedAt.IsZero() {
+			v.UpdatedAt = v.CreatedAt
+		}
+	}
+}
+
+func hexOnly(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
+
+// foreignID is the state's ID where it comes from, "" when it has none of the
+// right form.
+func (s *state) foreignID() string {
+	if s.extra.GivenID != "" {
+		return ""
+	}
+	return s.id
+}
+
+// history reads mutations and checkpoints, from the document and from the files
+// beside it.
+func (r *reader) history(o *object, s *state) {
+	dir := path.Dir(s.f.name)
+	list := o.list("mutations")
+	for _, n := range list {
+		r.mutation(s, s.f, n)
+	}
+	log := path.Join(dir, historyFile)
+	if len(list) == 0 && slices.Contains(r.files, log) {
+		r.historyLog(s, log)
+	}
+	if over := len(s.mutations) - perdure.MaxHistory; over > 0 {
+		r.note(Corrected, s.f, -1, "the history of %s has %d entries; the oldest %d became one", s.what(), len(s.mutations), over)
+		s.mutations, s.compacted = s.mutations[over:], s.compacted+int64(over)
+	}
+	for _, n := range o.list("checkpoints") {
+		r.checkpoint(s, s.f, n)
+	}
+	for _, name := range r.files {
+		if path.Dir(name) == path.Join(dir, checksFolder) && path.Ext(name) == ".json" && !r.src.used[name] {
+			if f := r.open(name); f != nil && f.root.kind == '{' {
+				r.checkpoint(s, f, f.root)
+			}
+		}
+	}
+	if over := len(s.checks) - perdure.MaxCheckpoints; over > 0 {
+		r.note(NotRead, s.f, -1, "%s has %d checkpoints; the oldest %d were not taken", s.what(), len(s.checks), over)
+		s.checks = s.checks[over:]
+	}
+}
+
+// historyLog reads a history of one mutation a line.
+func (r *reader) historyLog(s *state, name string) {
+	text, err := r.src.read(name)
+	if err != nil {
+		r.note(NotRead, &file{name: name}, -1, "cannot be read: %v", cause(err))
+		return
+	}
+	whole := r.parse(name, text)
+	off := 0
+	for line := range strings.Lines(string(whole.text)) {
+		f := &file{name: name, text: whole.text}
+		if strings.TrimSpace(line) != "" {
+			n, bad := parse([]byte(line))
+			if bad != nil {
+				r.note(NotRead, f, off+bad.off, "the line is not whole: %s", bad.what)
+			} else {
+				r.mutation(s, &file{name: name, text: []byte(line)}, n)
+			}
+		}
+		off += len(line)
+	}
+	r.report.Notes = slices.DeleteFunc(r.report.Notes, func(n Note) bool { // of the lines, not of the file
+		return n.File == name && n.Kind == NotRead && strings.HasPrefix(n.Message, "is not whole")
+	})
+}
+
+func (r *reader) mutation(s *state, f *file, n *node) {
+	o := r.object(f, n, s.what()+": mutation")
+	if n.cut || n.kind != '{' {
+		r.note(NotRead, f, n.off, "%s: a mutation is not whole; it was not taken", s.what())
+		return
+	}
+	m := &mutation{off: n.off}
+	m.Foreign = o.text("mutation_id")
+	m.Operation, m.Name = strings.ToLower(o.text("operation")), o.text("variable_name")
+	switch m.Operation {
+	case "create", "update", "delete", "rename", "rollback":
+	case "set", "write":
+		o.note(o.n.get("operation"), "the operation %s became update", quoted(m.Operation))
+		m.Operation = "update"
+	default:
+		r.note(NotRead, f, n.off, "%s: the operation %s is not known", s.what(), quoted(m.Operation))
+		return
+	}
+	m.Old, m.New = o.raw("old_value"), o.raw("new_value")
+	m.Source, m.Time = o.cut("source", maxText), o.time("timestamp")
+	meta := o.sub("metadata")
+	m.Reason, m.To, m.node = meta.cut("reason", maxText), meta.text("to"), meta.text("task_node_id")
+	m.sequence = meta.whole("sequence")
+	for key, value := range map[string]*json.RawMessage{"old_file": &m.Old, "new_file": &m.New} {
+		if ref := meta.text(key); ref != "" {
+			raw, err := r.valueFile(ref, f.name, "json")
+			if err != nil {
+				r.note(NotRead, f, n.off, "%s: %v", s.what(), err)
+			}
+			*value = raw
+		}
+	}
+	if !hexOnly(strings.TrimPrefix(m.Foreign, "mut-")) || len(m.Foreign) != len("mut-")+8 {
+		o.note(o.n.get("mutation_id"), "the ID %s is not of the form that such IDs have; it got one", quoted(m.Foreign))
+		m.Foreign = ""
+	}
+	if m.Time.IsZero() {
+		m.Time = s.created
+		if k := len(s.mutations); k > 0 {
+			m.Time = s.mutations[k-1].Time
+		}
+	}
+	if rest, more := o.left(), meta.left(); rest != nil || more != nil {
+		r.note(NotRead, f, n.off, "%s: unknown members of a mutation have no place in the store: %s", s.what(),
+			strings.Join(append(sortedKeys(rest), sortedKeys(more)...), ", "))
+	}
+	s.mutations = append(s.mutations, m)
+}
+
+// checkpoint reads one from a list or from its own file, and the variables as
+// they were then if they are there.
+func (r *reader) checkpoint(s *state, f *file, n *node) {
+	o := r.object(f, n, s.what()+": checkpoint")
+	if n.cut || n.kind != '{' {
+		r.note(NotRead, f, n.off, "%s: a checkpoint is not whole; it was not taken", s.what())
+		return
+	}
+	c := &check{id: o.text("checkpoint_id"), off: n.off}
+	c.Name, c.Description, c.Time = o.cut("name", 256), o.cut("description", maxText), o.time("timestamp")
+	c.sequence = o.whole("sequence")
+	if c.Foreign = c.id; !hexOnly(strings.TrimPrefix(c.id, "ckpt-")) || len(c.id) != len("ckpt-")+8 {
+		o.note(o.n.get("checkpoint_id"), "the ID %s is not of the form that such IDs have; it got one", quoted(c.id))
+		c.Foreign = ""
+		if c.Description == "" {
+			c.Description = "was " + c.id
+		}
+	}
+	if c.Name = cmp.Or(c.Name, c.id); c.Name == "" {
+		c.Name = "checkpoint"
+		o.note(nil, "it has neither a name nor an ID; it is called checkpoint")
+	}
+	if c.Time.IsZero() {
+		c.Time = s.created
+	}
+	r.snapshot(s, c, f, o)
+	if i := slices.IndexFunc(s.checks, func(d *check) bool { return d.id == c.id }); i >= 0 {
+		if s.checks[i].snapshot == nil {
+			s.checks[i].snapshot, s.checks[i].below = c.snapshot, c.below
+		}
+		return
+	}
+	s.checks = append(s.checks, c)
+}
+
+func (r *reader) snapshot(s *state, c *check, f *file, o *object) {
+	ref := o.text("snapshot_path")
+	if ref == "" && o.n.get("state") == nil {
+		ref = path.Join(path.Dir(f.name), checksFolder, c.id+".json")
+		if !slices.Contains(r.files, ref) {
+			return
+		}
+	}
+	in := o
+	if o.n.get("state") == nil {
+		name, err := r.src.resolve(ref, f.name)
+		if err != nil {
+			r.note(NotRead, f, o.n.off, "the snapshot of checkpoint %s: %v", quoted(c.id), err)
+			return
+		}
+		g := r.open(name)
+		if g == nil || g.root.kind != '{' || g.root.cut {
+			return
+		}
+		in = r.object(g, g.root, o.what)
+	}
+	vars := in.sub("state")
+	if inner := vars.n.get("variables"); inner != nil && inner.kind == '{' && inner.get("value") == nil {
+		vars = vars.sub("variables") // the whole document was kept
+	}
+	c.snapshot = r.variables(vars, s.scope)
+	if c.snapshot == nil {
+		c.snapshot = []*variable{}
+	}
+	below := in.sub("tasks")
+	for i, node := range below.n.keys {
+		if c.below == nil {
+			c.below = make(map[string][]*variable)
+		}
+		c.below[node] = r.variables(r.object(in.f, below.n.vals[i], o.what), s.scope)
+	}
+}

@@ -1,0 +1,404 @@
+package tree
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// importKey is the member of a task's metadata and of a tree's configuration
+// that holds what a record was where it comes from.
+const importKey = "perdure_import"
+
+// foreign is that member of a task.
+type foreign struct {
+	ID   string `json:"id,omitempty"`
+	Node string `json:"node_id,omitempty"`
+	// GivenID and so on are IDs that break their pattern.
+	GivenID     string `json:"id_as_given,omitempty"`
+	GivenNode   string `json:"node_id_as_given,omitempty"`
+	GivenTree   string `json:"tree_id_as_given,omitempty"`
+	GivenParent string `json:"parent_id_as_given,omitempty"`
+	// State is what the task was, when the store has it as something else.
+	State string `json:"state,omitempty"`
+	// Key finds the record when the import is repeated, if the ID does not.
+	Key string `json:"key,omitempty"`
+	// Error is what stood there, when it is no error of a kind and a message.
+	Error json.RawMessage `json:"error,omitempty"`
+}
+
+func (f *foreign) key() string {
+	if f.Key != "" {
+		return f.Key
+	}
+	return f.ID
+}
+
+// foreignOf returns what a task was elsewhere, nil for one that was not imported.
+func foreignOf(metadata json.RawMessage) *foreign {
+	if !bytes.Contains(metadata, []byte(`"`+importKey+`"`)) {
+		return nil
+	}
+	var m struct {
+		Foreign *foreign `json:"perdure_import"`
+	}
+	if json.Unmarshal(metadata, &m) != nil {
+		return nil
+	}
+	return m.Foreign
+}
+
+var (
+	taskPattern = regexp.MustCompile(`^task-[0-9]{4,}$`)
+	nodePattern = regexp.MustCompile(`^task-[0-9a-f]{8}$`)
+	treePattern = regexp.MustCompile(`^tree-[0-9a-f]{8}$`)
+)
+
+// task is a record of a task as it was read.
+type task struct {
+	perdure.Task
+	f       *file
+	n       *node
+	foreign foreign
+	meta    map[string]json.RawMessage // what nobody knows
+	// given are the IDs as they stand there; they hold the tree together.
+	id, node, tree, parent string
+	placed                 bool // a position was given
+	twice                  bool // another record has its ID
+	vars                   *object
+	key                    string // names it within its tree
+
+	up   *task
+	down []*task
+	done bool // has its place in the tree
+}
+
+func (t *task) what() string {
+	switch {
+	case t.id != "":
+		return "task " + quoted(t.id)
+	case t.node != "":
+		return "node " + quoted(t.node)
+	}
+	return "a task without an ID"
+}
+
+func quoted(s string) string {
+	raw, err := json.Marshal(s)
+	if err != nil || len(raw) > 100 {
+		return `"` + strings.ToValidUTF8(s[:min(len(s), 90)], "") + `…"`
+	}
+	return string(raw)
+}
+
+// stateWords are other words for the states of a task.
+func stateWords() map[string]perdure.State {
+	return map[string]perdure.State{
+		"queued": perdure.Queued, "pending": perdure.Queued, "created": perdure.Queued, "ready": perdure.Queued, "blocked": perdure.Queued,
+		"running": perdure.Running, "in_progress": perdure.Running, "active": perdure.Running, "started": perdure.Running, "waiting": perdure.Waiting,
+		"completed": perdure.Completed, "complete": perdure.Completed, "done": perdure.Completed, "success": perdure.Completed, "succeeded": perdure.Completed,
+		"failed": perdure.Failed, "error": perdure.Failed, "cancelled": perdure.Cancelled, "canceled": perdure.Cancelled, "aborted": perdure.Cancelled,
+	}
+}
+
+// task reads a record of tasks.json or of nodes/.
+func (r *reader) task(f *file, n *node) *task {
+	o := r.object(f, n, "a task")
+	t := &task{f: f, n: n}
+	t.id = o.text("id")
+	meta := o.sub("metadata")
+	t.node, t.tree = firstText(meta, o, "node_id"), firstText(meta, o, "tree_id")
+	t.parent = firstText(meta, o, "parent_id")
+	o.what, meta.what = t.what(), t.what()
+	r.taskFields(o, t)
+	r.taskMetadata(meta, t)
+	t.meta = meta.noteLeftQuietly(t.meta)
+	for key, value := range o.noteLeft("metadata") {
+		if _, taken := t.meta[key]; taken || reserved(key) {
+			key = "task." + key
+		}
+		t.meta[key] = value
+	}
+	return t
+}
+
+// reserved tells whether a record's metadata has a meaning for the name.
+func reserved(key string) bool {
+	switch key {
+	case "tree_id", "node_id", "parent_id", "depth", "position", "decomposition_strategy", "merge_strategy", "failure_policy",
+		"rlm_state", "context_reference", "cost_tracking", "checkpoints", importKey:
+		return true
+	}
+	return false
+}
+
+// taskFields reads what is the same in all forms of a record.
+func (r *reader) taskFields(o *object, t *task) {
+	t.Prompt = o.cut("prompt", perdure.MaxPromptBytes)
+	t.Agent = o.cut("agent", perdure.MaxAgentBytes)
+	t.Priority = bounded(o, "priority", -perdure.MaxPriority, perdure.MaxPriority)
+	t.CreatedAt, t.StartedAt, t.CompletedAt = o.time("createdAt"), o.time("startedAt"), o.time("completedAt")
+	t.Attempts, t.MaxAttempts = bounded(o, "attempts", 0, 1<<30), bounded(o, "max_attempts", 0, 1<<30)
+	t.Active = time.Duration(o.number("active_ms")*1000+0.5) * time.Microsecond
+	t.Output = o.cut("output", perdure.MaxResultBytes)
+	r.taskState(o, t)
+	r.taskResult(o, t)
+	if t.Active == 0 && !t.StartedAt.IsZero() && t.CompletedAt.After(t.StartedAt) {
+		t.Active = t.CompletedAt.Sub(t.StartedAt)
+	}
+}
+
+// noteLeftQuietly adds the user's own metadata, which is kept as it is.
+func (o *object) noteLeftQuietly(to map[string]json.RawMessage) map[string]json.RawMessage {
+	if to == nil {
+		to = make(map[string]json.RawMessage)
+	}
+	for key, value := range o.left() {
+		to[key] = value
+	}
+	return to
+}
+
+func firstText(meta, o *object, key string) string {
+	if meta.has(key) {
+		return meta.text(key)
+	}
+	if o.has(key) {
+		return o.text(key)
+	}
+	meta.used[key] = true // null says nothing
+	return ""
+}
+
+func bounded(o *object, key string, least, most int) int {
+	n := o.get(key)
+	if n.null() {
+		return 0
+	}
+	var v float64
+	err := json.Unmarshal(n.raw, &v)
+	is := int(min(max(v, float64(least)), float64(most)))
+	if err != nil || float64(is) != v {
+		o.note(n, "%s is no whole number from %d to %d; it became %d", key, least, most, is)
+	}
+	return is
+}
+
+func (r *reader) taskState(o *object, t *task) {
+	given := o.text("state")
+	if given == "" && o.has("status") {
+		given = o.text("status")
+	}
+	state, known := stateWords()[strings.ToLower(strings.TrimSpace(given))]
+	switch {
+	case !known && given == "":
+		state = perdure.Queued
+		o.note(nil, "there is no state; it became %s", state)
+	case !known:
+		state = perdure.Queued
+		o.note(o.n.get("state"), "the state %s is not known; it became %s", quoted(given), state)
+		t.set("state_as_given", given)
+	case string(state) != given:
+		o.note(o.n.get("state"), "the state %s became %s", quoted(given), state)
+	}
+	t.State = state
+}
+
+func (r *reader) taskResult(o *object, t *task) {
+	if n := o.get("result"); !n.null() && !n.cut {
+		if n.kind == '{' {
+			t.Data = compacted(n.raw)
+			o.note(n, "the result is an object; it was kept beside its text")
+			t.Result = string(t.Data)
+		} else {
+			t.Result = o.cut("result", perdure.MaxResultBytes)
+		}
+	}
+	if n := o.get("data"); !n.null() {
+		if n.kind == '{' && !n.cut {
+			t.Data = compacted(n.raw)
+		} else {
+			o.used["data"] = false // kept with what is unknown
+		}
+	}
+	if t.Result != "" && t.State != perdure.Completed {
+		o.note(o.n.get("result"), "a task that is %s has a result; it is kept as result_as_given", t.State)
+		t.set("result_as_given", t.Result)
+		t.Result = ""
+	}
+	n := o.get("error")
+	if n.null() {
+		return
+	}
+	e := r.object(o.f, n, o.what)
+	switch {
+	case n.kind == '{' && (e.has("kind") || e.has("message")):
+		t.Error = &perdure.TaskError{Kind: e.cut("kind", 256), Message: e.cut("message", perdure.MaxErrorBytes)}
+		if e.left() != nil {
+			t.foreign.Error = compacted(n.raw)
+		}
+	case n.kind == '"':
+		t.Error = &perdure.TaskError{Kind: "unknown", Message: o.cut("error", perdure.MaxErrorBytes)}
+		o.note(n, "the error is text; its kind became unknown")
+	default:
+		t.Error = &perdure.TaskError{Kind: "unknown", Message: string(compacted(n.raw))}
+		t.foreign.Error = compacted(n.raw)
+		o.note(n, "the error has no kind and message; it was kept as it is")
+	}
+	if t.Error.Kind == "" {
+		t.Error.Kind = "unknown"
+	}
+}
+
+// set keeps a text in the metadata.
+func (t *task) set(key, text string) {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		return
+	}
+	if t.meta == nil {
+		t.meta = make(map[string]json.RawMessage)
+	}
+	t.meta[key] = raw
+}
+
+func (r *reader) taskMetadata(meta *object, t *task) {
+	t.Depth = bounded(meta, "depth", 0, 1<<20)
+	t.placed = meta.has("position")
+	t.Position = bounded(meta, "position", 0, 1<<30)
+	if s := perdure.Strategy(meta.text("decomposition_strategy")); s == perdure.Parallel || s == perdure.Sequential {
+		t.Strategy = s
+	} else if s != "" && s != "none" {
+		meta.note(meta.n.get("decomposition_strategy"), "the strategy %s is not known; it is kept as strategy_as_given", quoted(string(s)))
+		t.set("strategy_as_given", string(s))
+	}
+	if p := perdure.Policy(meta.text("failure_policy")); p == perdure.PolicyPartial || p == perdure.PolicyFail {
+		t.Policy = p
+	}
+	t.Merge = meta.text("merge_strategy")
+	if c := meta.sub("context_reference"); len(c.n.keys) > 0 {
+		t.Context = perdure.ContextRef{Type: c.text("type"), Source: c.text("source"), SizeTokens: c.whole("size_tokens"),
+			Offset: c.whole("offset"), Length: c.whole("length"), Hash: c.text("content_hash")}
+		switch t.Context.Type {
+		case "full", "slice", "filtered", "summary", "none":
+		default:
+			c.note(c.n.get("type"), "the type of context %s is not known; it became none", quoted(t.Context.Type))
+			t.Context.Type = "none"
+		}
+		if rest := c.noteLeft("metadata"); rest != nil {
+			t.set("context_reference_rest", string(mustJSON(rest)))
+		}
+	}
+	if c := meta.sub("cost_tracking"); len(c.n.keys) > 0 {
+		t.Usage = perdure.Usage{InputTokens: c.whole("input_tokens"), OutputTokens: c.whole("output_tokens"), CachedTokens: c.whole("cached_tokens"),
+			Calls: c.whole("calls"), UnpricedCalls: c.whole("unpriced_calls"), CostUSD: min(c.number("total_cost_usd"), 1e12)}
+		if rest := c.noteLeft("metadata"); rest != nil {
+			t.set("cost_tracking_rest", string(mustJSON(rest)))
+		}
+	}
+	if meta.has("rlm_state") {
+		t.vars = meta.sub("rlm_state")
+	}
+	meta.used["rlm_state"], meta.used["checkpoints"] = true, true // the latter come with their files
+	if meta.has(importKey) {
+		meta.note(meta.n.get(importKey), "%s is a name of perdure's own; it is kept as %s_as_given", importKey, importKey)
+		t.meta = meta.noteLeftQuietly(t.meta)
+		t.meta[importKey+"_as_given"] = t.meta[importKey]
+		delete(t.meta, importKey)
+	}
+	meta.used[importKey] = true
+}
+
+// mustJSON encodes what cannot fail to be encoded.
+func mustJSON(v any) json.RawMessage {
+	raw, err := encode(v, "")
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// readTasks reads daemon/tasks.json, and what was saved before it when it is
+// not whole.
+func (r *reader) readTasks() {
+	f := r.open(tasksFile)
+	r.tasksOf(f)
+	if f == nil || f.err != nil {
+		r.useBackup(f != nil)
+	}
+	r.src.used[backupFile] = true
+}
+
+func (r *reader) useBackup(some bool) {
+	text, err := r.src.read(backupFile)
+	if err != nil {
+		return
+	}
+	b := r.parse(backupFile, text)
+	if b.root == nil {
+		r.note(NotRead, b, 0, "holds nothing that can be read either")
+		return
+	}
+	have := make(map[string]bool)
+	for _, t := range r.tasks {
+		have[t.id] = true
+	}
+	all := r.tasks
+	r.tasks = nil
+	r.tasksOf(b)
+	added := 0
+	for _, t := range r.tasks {
+		if !have[t.id] {
+			all = append(all, t)
+			added++
+		}
+	}
+	r.tasks = all
+	if some {
+		r.note(Corrected, b, -1, "gave %d tasks that %s does not have whole", added, tasksFile)
+	} else {
+		r.note(Corrected, b, -1, "was read instead of %s, %d tasks", tasksFile, added)
+	}
+	if b.err != nil {
+		r.note(NotRead, b, b.err.off, "is not whole: %s; what is whole before is taken", b.err.what)
+	}
+}
+
+// tasksOf reads the tasks of a file of tasks.
+func (r *reader) tasksOf(f *file) {
+	if f == nil {
+		return
+	}
+	list := f.root
+	if f.root.kind == '{' {
+		o := r.object(f, f.root, "the file")
+		if v := o.get("version"); v == nil || string(v.raw) != "1" {
+			o.note(v, "the version is not 1; it was read as if it were")
+		}
+		r.updated = o.time("updatedAt")
+		list = o.get("tasks")
+		for _, key := range slices.Sorted(maps.Keys(o.left())) {
+			r.note(NotRead, f, o.n.get(key).off, "%s of the file itself is not known, and has no place in the store", quoted(key))
+		}
+	}
+	if list.null() || list.kind != '[' {
+		r.note(NotRead, f, f.root.off, "there is no list of tasks")
+		return
+	}
+	for _, n := range list.vals {
+		switch {
+		case n.cut:
+			r.note(NotRead, f, n.off, "the last task is not whole; it was not taken")
+		case n.kind != '{':
+			r.note(NotRead, f, n.off, "%s is no task", quoted(string(n.raw[:min(len(n.raw), 80)])))
+		default:
+			r.tasks = append(r.tasks, r.task(f, n))
+		}
+	}
+}

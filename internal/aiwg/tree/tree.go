@@ -1,0 +1,493 @@
+package tree
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// tree is a tree as it was read: from the tasks that name it, from its
+// tree.json, or both.
+type tree struct {
+	id    string // as it stands there; "" for a task that belongs to none
+	tasks []*task
+	// order are the tasks with the root first and parents before children.
+	order  []*task
+	file   *file // tree.json
+	info   *object
+	meta   *object
+	record treeRecord
+	name   string
+	limits perdure.Limits
+	report []byte
+	key    string
+	keys   map[string]bool // of the tasks
+}
+
+// treeRecord is what a tree was where it comes from: importKey of its
+// configuration.
+type treeRecord struct {
+	ID            string                     `json:"tree_id,omitempty"`
+	GivenID       string                     `json:"tree_id_as_given,omitempty"`
+	Kind          string                     `json:"kind,omitempty"`
+	Configuration json.RawMessage            `json:"configuration,omitempty"`
+	Fields        map[string]json.RawMessage `json:"fields,omitempty"`
+	Metadata      map[string]json.RawMessage `json:"metadata,omitempty"`
+	Report        *perdure.BlobRef           `json:"report,omitempty"`
+}
+
+// trees groups the tasks and brings each group into the form of a tree.
+func (r *reader) groupTrees() {
+	byID := make(map[string]*task)
+	for _, t := range r.tasks {
+		if t.id != "" && byID[t.id] == nil {
+			byID[t.id] = t
+		}
+	}
+	byTree := make(map[string]*tree)
+	for _, t := range r.tasks {
+		if t.tree == "" && t.parent != "" && byID[t.parent] != nil && byID[t.parent].tree != "" {
+			t.tree = byID[t.parent].tree
+			r.note(Corrected, t.f, t.n.off, "%s names no tree; it has that of its parent", t.what())
+		}
+		g := byTree[t.tree]
+		if t.tree == "" || g == nil {
+			g = &tree{id: t.tree}
+			r.trees = append(r.trees, g)
+			if t.tree != "" {
+				byTree[t.tree] = g
+			}
+		}
+		g.tasks = append(g.tasks, t)
+	}
+	for _, id := range r.treeFolders() {
+		g := byTree[id]
+		if g == nil {
+			g = &tree{id: id}
+		}
+		r.readTree(g, id)
+		if byTree[id] == nil && len(g.tasks) > 0 {
+			r.trees = append(r.trees, g)
+			byTree[id] = g
+		}
+	}
+	seen := make(map[string]*tree)
+	r.trees = slices.DeleteFunc(r.trees, func(g *tree) bool {
+		r.shape(g)
+		return r.again(g, seen)
+	})
+}
+
+// again tells whether a tree is there already, word for word. Others that only
+// look the same get keys of their own.
+func (r *reader) again(g *tree, seen map[string]*tree) bool {
+	root := g.order[0]
+	if first := seen[g.key]; first != nil && len(g.order) == 1 && len(first.order) == 1 && bytes.Equal(first.order[0].n.raw, root.n.raw) {
+		r.note(Corrected, root.f, root.n.off, "%s is there twice, word for word; it was taken once", root.what())
+		return true
+	}
+	for i, key := 2, g.key; seen[g.key] != nil; i++ {
+		g.key = fmt.Sprintf("%s#%d", key, i)
+	}
+	seen[g.key] = g
+	return false
+}
+
+// treeFolders lists the folders of trees by name.
+func (r *reader) treeFolders() []string {
+	var ids []string
+	for _, name := range r.files {
+		if rest, ok := strings.CutPrefix(name, treesFolder); ok {
+			if id, _, inside := strings.Cut(rest, "/"); inside && !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+// readTree adds what the files of a tree's folder say.
+func (r *reader) readTree(g *tree, folder string) {
+	dir := treesFolder + folder + "/"
+	known := make(map[string]*task)
+	for _, t := range g.tasks {
+		known[t.node], known[t.id] = t, t
+	}
+	delete(known, "")
+	for _, name := range r.files {
+		if path.Dir(name) == strings.TrimSuffix(dir+nodesFolder, "/") && path.Ext(name) == ".json" {
+			r.readNode(g, name, known)
+		}
+	}
+	if g.file = r.open(dir + treeFile); g.file != nil {
+		r.treeDocument(g, known)
+	}
+	if text, err := r.src.read(dir + reportFile); err == nil {
+		g.report = text
+	}
+}
+
+// treeDocument reads a tree.json.
+func (r *reader) treeDocument(g *tree, known map[string]*task) {
+	if g.file.root.kind != '{' {
+		r.note(NotRead, g.file, g.file.root.off, "is no tree")
+		return
+	}
+	o := r.object(g.file, g.file.root, "the tree")
+	if id := o.text("tree_id"); id != g.id && id != "" {
+		o.note(o.n.get("tree_id"), "the tree is named %s and its folder %s; the folder's name counts", quoted(id), quoted(g.id))
+	}
+	o.get("version")
+	g.info, g.meta = o, o.sub("metadata")
+	if n := o.get("root_task"); !n.null() {
+		r.readBrief(g, n, nil, known)
+	}
+	r.treeDetails(g)
+}
+
+// readNode reads a node's own file: a record like those of tasks.json.
+func (r *reader) readNode(g *tree, name string, known map[string]*task) {
+	f := r.open(name)
+	if f == nil || f.root.kind != '{' {
+		return
+	}
+	if f.root.cut {
+		r.note(NotRead, f, -1, "the record is not whole; it was not taken")
+		return
+	}
+	before := len(r.report.Notes)
+	t := r.task(f, f.root)
+	if t.node == "" {
+		t.node = strings.TrimSuffix(path.Base(name), ".json")
+	}
+	if known[t.node] != nil || known[t.id] != nil {
+		r.report.Notes = r.report.Notes[:before] // the record of tasks.json counts, and was noted
+		return
+	}
+	t.tree = g.id
+	known[t.node] = t
+	if t.id != "" {
+		known[t.id] = t
+	}
+	g.tasks = append(g.tasks, t)
+}
+
+// readBrief goes along the nodes of a tree.json; those that no record tells of
+// become tasks, and children find their parents.
+func (r *reader) readBrief(g *tree, n *node, up *task, known map[string]*task) {
+	o := r.object(g.file, n, "a node")
+	id, node := o.text("task_id"), o.text("node_id")
+	t := known[node]
+	if t == nil {
+		t = known[id]
+	}
+	if t == nil {
+		t = r.brief(g, o, id, node)
+		if known[node] = t; id != "" {
+			known[id] = t
+		}
+		delete(known, "")
+		g.tasks = append(g.tasks, t)
+		if n.cut {
+			r.note(Corrected, g.file, n.off, "%s is not whole; what is there was taken", t.what())
+		}
+	}
+	if t.up == nil && up != nil && up != t && t.parent == "" {
+		t.up = up
+	}
+	for _, child := range o.list("children") {
+		if child.kind == '{' {
+			r.readBrief(g, child, t, known)
+		}
+	}
+}
+
+// brief reads a node of a tree.json as a task.
+func (r *reader) brief(g *tree, o *object, id, node string) *task {
+	t := &task{f: g.file, n: o.n, id: id, node: node, tree: g.id}
+	o.what = t.what()
+	r.taskFields(o, t)
+	r.taskMetadata(o, t)
+	o.get("children")
+	t.meta = o.noteLeftQuietly(t.meta)
+	return t
+}
+
+func (r *reader) treeDetails(g *tree) {
+	o, m := g.info, g.meta
+	g.name = o.cut("name", 1024)
+	g.record.Kind = o.cut("kind", 32)
+	if n := o.get("configuration"); n != nil && n.kind == '{' && !n.cut {
+		g.record.Configuration = compacted(n.raw)
+	}
+	if n := o.get("limits"); n != nil && n.kind == '{' {
+		if err := json.Unmarshal(n.raw, &g.limits); err != nil {
+			o.note(n, "the limits cannot be read; they were left out")
+			g.limits = perdure.Limits{}
+		}
+	}
+	g.record.Fields = o.noteLeft("the tree's configuration")
+	for _, key := range []string{"status", "partial", "total_nodes", "completed_nodes", "failed_nodes", "total_cost_usd", "created_at", "completed_at"} {
+		m.used[key] = true // they follow from the tasks
+	}
+	g.record.Metadata = m.noteLeft("the tree's configuration")
+}
+
+// shape finds the parents and the order of a tree's tasks, and what has to be
+// otherwise for them to be a tree.
+func (r *reader) shape(g *tree) {
+	byID := make(map[string]*task)
+	g.tasks = r.withoutCopies(g.tasks)
+	for _, t := range g.tasks {
+		for _, id := range []string{t.id, t.node} {
+			if id == "" {
+				continue
+			}
+			if byID[id] == nil {
+				byID[id] = t
+			} else if byID[id] != t {
+				r.note(Corrected, t.f, t.n.off, "%s is there twice; the second got an ID of its own", t.what())
+				t.twice = true
+				break
+			}
+		}
+	}
+	root := r.link(g, byID)
+	for _, t := range g.tasks {
+		if t.up == nil && t != root {
+			t.up = root
+			r.note(Corrected, t.f, t.n.off, "%s has no parent in the tree; it became a child of the root", t.what())
+		}
+	}
+	r.breakCycles(g, root)
+	for _, t := range g.tasks {
+		if t.up != nil {
+			t.up.down = append(t.up.down, t)
+		}
+	}
+	g.order = append(g.order, root)
+	root.done = true
+	// Records keep the order in which they stand, as far as parents come first.
+	for rest := g.tasks; len(g.order) < len(g.tasks); {
+		var later []*task
+		for _, t := range rest {
+			switch {
+			case t.done:
+			case t.up.done:
+				t.done = true
+				g.order = append(g.order, t)
+			default:
+				later = append(later, t)
+			}
+		}
+		rest = later
+	}
+	for _, t := range g.order {
+		r.settle(g, t)
+		placeChildren(t)
+	}
+	g.key = treeKey(g)
+}
+
+// placeChildren numbers the children of a task by their order, unless the places
+// they were given are all different.
+func placeChildren(t *task) {
+	seen := make(map[int]bool, len(t.down))
+	for _, d := range t.down {
+		if !d.placed || seen[d.Position] {
+			for i, d := range t.down {
+				d.Position = i
+			}
+			return
+		}
+		seen[d.Position] = true
+	}
+}
+
+// withoutCopies leaves out records that are there twice word for word.
+func (r *reader) withoutCopies(tasks []*task) []*task {
+	seen := make(map[string]*task, len(tasks))
+	return slices.DeleteFunc(tasks, func(t *task) bool {
+		first := seen[t.id+" "+t.node]
+		if first == nil {
+			seen[t.id+" "+t.node] = t
+			return false
+		}
+		if t.id == "" || !bytes.Equal(first.n.raw, t.n.raw) {
+			return false
+		}
+		r.note(Corrected, t.f, t.n.off, "%s is there twice, word for word; it was taken once", t.what())
+		return true
+	})
+}
+
+// link connects tasks with the parents they name, and returns the root.
+func (r *reader) link(g *tree, byID map[string]*task) *task {
+	var root *task
+	for _, t := range g.tasks {
+		if t.parent == "" || t.up != nil {
+			continue
+		}
+		switch up := byID[t.parent]; up {
+		case nil:
+			r.note(Corrected, t.f, t.n.off, "the parent %s of %s is not there", quoted(t.parent), t.what())
+			t.foreign.GivenParent = t.parent
+		case t:
+			r.note(Corrected, t.f, t.n.off, "%s is its own parent", t.what())
+		default:
+			t.up = up
+		}
+	}
+	for _, t := range g.tasks { // without a parent on purpose, rather than because it is missing
+		if t.up == nil && (root == nil || root.parent != "" && t.parent == "") {
+			root = t
+		}
+	}
+	if root == nil {
+		root = g.tasks[0]
+		root.up = nil
+		r.note(Corrected, root.f, root.n.off, "every task of the tree has a parent; %s became the root", root.what())
+	}
+	return root
+}
+
+// breakCycles makes children of the root of tasks that are above themselves.
+func (r *reader) breakCycles(g *tree, root *task) {
+	fine := map[*task]bool{root: true}
+	for _, t := range g.tasks {
+		var way []*task
+		for up := t; !fine[up]; up = up.up {
+			if slices.Contains(way, up) {
+				r.note(Corrected, up.f, up.n.off, "%s is above itself; it became a child of the root", up.what())
+				up.up = root
+				break
+			}
+			way = append(way, up)
+		}
+		for _, up := range way {
+			fine[up] = true
+		}
+	}
+}
+
+// settle gives a task what a record needs, its parent being settled.
+func (r *reader) settle(g *tree, t *task) {
+	if t.up != nil {
+		if t.foreign.State == "" && !t.State.Terminal() && t.up.State.Terminal() {
+			r.note(Corrected, t.f, t.n.off, "%s is %s although its parent is %s; it came in cancelled", t.what(), t.State, t.up.State)
+			t.foreign.State = string(exportState(t.State))
+			t.State, t.Error = perdure.Cancelled, &perdure.TaskError{Kind: unfinished, Message: "it was not finished when its parent was"}
+		}
+	} else {
+		t.Position = 0
+	}
+	if !t.State.Terminal() {
+		t.foreign.State = string(exportState(t.State))
+		if !t.CompletedAt.IsZero() {
+			r.note(Corrected, t.f, t.n.off, "%s has ended and is %s; the time of its end was left out", t.what(), t.State)
+			t.CompletedAt = time.Time{}
+		}
+	}
+	r.settleTimes(g, t)
+	r.settleIDs(t)
+	r.settleKey(g, t)
+}
+
+// unfinished is the kind of error of tasks that could not come in as they were.
+const unfinished = "unfinished"
+
+// exportState is a state as other programs know it.
+func exportState(s perdure.State) perdure.State {
+	if s == perdure.Waiting {
+		return perdure.Running
+	}
+	return s
+}
+
+func (r *reader) settleTimes(g *tree, t *task) {
+	if t.CreatedAt.IsZero() {
+		switch {
+		case !t.StartedAt.IsZero():
+			t.CreatedAt = t.StartedAt
+		case t.up != nil:
+			t.CreatedAt = t.up.CreatedAt
+		case !t.CompletedAt.IsZero():
+			t.CreatedAt = t.CompletedAt
+		case g.meta != nil && !g.meta.time("created_at").IsZero():
+			t.CreatedAt = g.meta.time("created_at")
+		default:
+			t.CreatedAt = time.UnixMicro(1).UTC()
+		}
+		r.note(Corrected, t.f, t.n.off, "%s has no time of creation; it became %s", t.what(), t.CreatedAt.Format(time.RFC3339))
+	}
+	if t.State.Terminal() && t.CompletedAt.IsZero() && t.foreign.State == "" {
+		t.CompletedAt = t.CreatedAt
+		if !t.StartedAt.IsZero() {
+			t.CompletedAt = t.StartedAt
+		}
+		r.note(Corrected, t.f, t.n.off, "%s is %s and has no time of its end; it became %s", t.what(), t.State, t.CompletedAt.Format(time.RFC3339))
+	}
+	if t.foreign.State != "" && t.State.Terminal() {
+		t.CompletedAt = t.CreatedAt // never shown: it did not end
+	}
+}
+
+// settleIDs keeps IDs of the right form as such, and the others beside.
+func (r *reader) settleIDs(t *task) {
+	odd := func(id, what string, fits bool) (string, string) {
+		if fits || id == "" {
+			return id, ""
+		}
+		r.note(Corrected, t.f, t.n.off, "the %s %s is not of the form that such IDs have; it is kept in metadata", what, quoted(id))
+		return "", id
+	}
+	t.foreign.ID, t.foreign.GivenID = odd(t.id, "ID", taskPattern.MatchString(t.id))
+	t.foreign.Node, t.foreign.GivenNode = odd(t.node, "node ID", nodePattern.MatchString(t.node))
+	if t.tree != "" && !treePattern.MatchString(t.tree) {
+		t.foreign.GivenTree = t.tree
+	}
+	if t.twice {
+		t.foreign.ID, t.foreign.Node, t.foreign.GivenID, t.foreign.GivenNode = "", "", t.id, t.node
+	}
+}
+
+// settleKey names a task within its tree for later imports of the same files.
+func (r *reader) settleKey(g *tree, t *task) {
+	base := t.id
+	if base == "" {
+		base = t.node
+	}
+	if base == "" {
+		base = "record"
+	}
+	key := base
+	for i := 2; g.keys[key]; i++ {
+		key = fmt.Sprintf("%s#%d", base, i)
+	}
+	if g.keys == nil {
+		g.keys = make(map[string]bool)
+	}
+	g.keys[key] = true
+	if t.key = key; key != t.foreign.ID {
+		t.foreign.Key = key
+	}
+}
+
+// treeKey names a tree in all imports: by what never changes about it.
+func treeKey(g *tree) string {
+	root := g.order[0]
+	h := sha256.New()
+	for _, part := range []string{g.id, root.id, root.node, root.CreatedAt.Format(time.RFC3339Nano), root.Prompt} {
+		h.Write([]byte(part))
+		h.Write([]byte{0})
+	}
+	return "import:" + hex.EncodeToString(h.Sum(nil))[:40]
+}

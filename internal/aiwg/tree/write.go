@@ -1,0 +1,174 @@
+package tree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/process/failpoint"
+)
+
+// writeTrees writes trees that are new, with their first tasks, and then the
+// rest of the large ones.
+func (r *reader) writeTrees(ctx context.Context, trees []*tree) error {
+	if len(trees) == 0 {
+		return nil
+	}
+	records := make([]perdure.TreeRecord, len(trees))
+	for i, g := range trees {
+		rec, err := r.treeRecord(ctx, g)
+		if err != nil {
+			return err
+		}
+		records[i] = rec
+		r.report.Trees++
+		r.report.Tasks += len(rec.Tasks)
+	}
+	if r.cfg.DryRun {
+		for _, g := range trees {
+			r.report.Tasks += len(g.order) - min(len(g.order), importChunk)
+			r.placed[g] = &placedTree{}
+		}
+		return nil
+	}
+	out, err := r.store.ImportTrees(ctx, records)
+	if err != nil {
+		return err
+	}
+	failpoint.Hit("import.after_trees")
+	for i, g := range trees {
+		p := &placedTree{id: out[i].ID, byKey: make(map[string]perdure.TaskID, len(g.order))}
+		for k, id := range out[i].Tasks {
+			p.byKey[g.order[k].key] = id
+		}
+		r.placed[g] = p
+		if len(p.byKey) < len(g.order) {
+			if err := r.completeTree(ctx, g, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// treeRecord is a new tree with its first tasks.
+func (r *reader) treeRecord(ctx context.Context, g *tree) (perdure.TreeRecord, error) {
+	root := g.order[0]
+	rec := perdure.TreeRecord{Key: g.key, Name: g.name, Limits: g.limits}
+	if treePattern.MatchString(g.id) {
+		rec.ID, g.record.ID = perdure.TreeID(g.id), g.id
+	} else {
+		g.record.GivenID = g.id
+	}
+	if g.meta != nil {
+		rec.Partial = root.State == perdure.Completed && g.meta.flag("partial")
+	}
+	if g.report != nil && !r.cfg.DryRun {
+		ref, err := r.store.PutBlob(ctx, bytes.NewReader(g.report))
+		if err != nil {
+			return rec, err
+		}
+		g.record.Report = &ref
+		rec.Blobs = []perdure.BlobRef{ref}
+	}
+	rec.Config = mustJSON(map[string]any{importKey: g.record})
+	if len(rec.Config) > perdure.MaxConfigBytes {
+		r.note(NotRead, g.file, -1, "what else is said of the tree has %d bytes, the limit is %d; it was left out", len(rec.Config), perdure.MaxConfigBytes)
+		g.record.Fields, g.record.Metadata, g.record.Configuration = nil, nil, nil
+		rec.Config = mustJSON(map[string]any{importKey: g.record})
+	}
+	at := make(map[*task]int)
+	for i, t := range g.order[:min(len(g.order), importChunk)] {
+		at[t] = i
+		rec.Tasks = append(rec.Tasks, r.taskRecord(t, nil, at))
+	}
+	return rec, nil
+}
+
+// taskRecord is a task whose parent has an ID already or stands before it in
+// the same call.
+func (r *reader) taskRecord(t *task, ids map[string]perdure.TaskID, at map[*task]int) perdure.TaskRecord {
+	rec := perdure.TaskRecord{Task: t.Task}
+	if t.up != nil {
+		if place, here := at[t.up]; here {
+			rec.At = place
+		} else {
+			rec.Parent = ids[t.up.key]
+		}
+	}
+	meta := make(map[string]any, len(t.meta)+1)
+	for key, value := range t.meta {
+		meta[key] = value
+	}
+	meta[importKey] = t.foreign
+	if rec.Metadata = mustJSON(meta); len(rec.Metadata) > perdure.MaxMetadataBytes {
+		r.note(NotRead, t.f, t.n.off, "the metadata of %s has %d bytes, the limit is %d; it was left out", t.what(), len(rec.Metadata), perdure.MaxMetadataBytes)
+		rec.Metadata = mustJSON(map[string]any{importKey: t.foreign})
+	}
+	return rec
+}
+
+// completeTree adds the tasks that a tree of the store lacks.
+func (r *reader) completeTree(ctx context.Context, g *tree, p *placedTree) error {
+	var missing []*task
+	for _, t := range g.order {
+		id, there := p.byKey[t.key]
+		if !there && p.present {
+			if id, there = p.byKey[t.id]; !there {
+				id, there = p.byKey[t.node]
+			}
+		}
+		if there {
+			p.byKey[t.key] = id
+			continue
+		}
+		missing = append(missing, t)
+	}
+	if p.present {
+		r.report.PresentTasks += len(g.order) - len(missing)
+	}
+	if p.own {
+		for _, t := range missing {
+			r.note(Differs, t.f, t.n.off, "%s is not in tree %s of this store, which is the store's own; it was not taken", t.what(), p.id)
+		}
+		return nil
+	}
+	for len(missing) > 0 {
+		n := min(len(missing), importChunk)
+		if err := r.addTasks(ctx, p, missing[:n]); err != nil {
+			return err
+		}
+		missing = missing[n:]
+	}
+	return nil
+}
+
+func (r *reader) addTasks(ctx context.Context, p *placedTree, tasks []*task) error {
+	at := make(map[*task]int, len(tasks))
+	records := make([]perdure.TaskRecord, len(tasks))
+	for i, t := range tasks {
+		at[t] = i
+		records[i] = r.taskRecord(t, p.byKey, at)
+	}
+	if r.cfg.DryRun {
+		r.report.Tasks += len(tasks)
+		return nil
+	}
+	ids, err := r.store.ImportTasks(ctx, p.id, records)
+	if errors.Is(err, perdure.ErrConflict) {
+		for _, t := range tasks {
+			r.note(NotRead, t.f, t.n.off, "%s did not come in: %v", t.what(), err)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	failpoint.Hit("import.after_tasks")
+	for i, t := range tasks {
+		p.byKey[t.key] = ids[i]
+	}
+	r.report.Tasks += len(tasks)
+	return nil
+}
