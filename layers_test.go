@@ -28,12 +28,12 @@ var rows = map[string]int{
 
 	"internal/daemon": 7,
 
-	"internal/report":     6, // above client
-	"internal/watch":      6, // above client
+	"internal/view/report":     6, // above client
+	"internal/view/watch":      6, // above client
 	"internal/aiwg/rpc":    6, // above aiwg
-	"internal/loopview":   6, // above loop
+	"internal/view/loop":   6, // above loop
 	"internal/aiwg/loopimport": 6, // the same
-	"internal/export":     6, // above loop
+	"internal/view/export":     6, // above loop
 	"internal/loopcmd":    7, // above loopview; kept from cli for the size of that package
 	"internal/gatecmd":    6, // above client; what loopcmd and cli share
 	"internal/checkcmd":   8, // above loopcmd; kept from cli for the size of that package
@@ -60,10 +60,10 @@ var rows = map[string]int{
 	"loop/record":        3,
 	"internal/loop/metric":        3, // kept from loop for the size of that package
 	"relay":              3,
-	"internal/survey":    3, // queries of their own on a tree, for the server
+	"internal/view/outline":    3, // queries of their own on a tree, for the server
 	"internal/human":     3, // numbers of the store in words
 	"internal/cmdline":   3, // what the packages of commands share, below all of them
-	"internal/graph":     3, // trees for programs that draw
+	"internal/view/graph":     3, // trees for programs that draw
 	"internal/aiwg/loops":  3, // kept from aiwg for the size of that package
 	"internal/testdb":    3,
 	"internal/statetest": 3,

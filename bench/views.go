@@ -9,9 +9,9 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/export"
 	"github.com/perdure/perdure/internal/inproc"
 	"github.com/perdure/perdure/internal/server"
+	"github.com/perdure/perdure/internal/view/export"
 )
 
 // grown makes a tree of about n tasks in three levels that ended, each leaf

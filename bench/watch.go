@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/watch"
+	"github.com/perdure/perdure/internal/view/watch"
 )
 
 // watching is how long a view is measured.

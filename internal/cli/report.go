@@ -9,7 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cmdline"
-	reports "github.com/perdure/perdure/internal/report"
+	reports "github.com/perdure/perdure/internal/view/report"
 )
 
 func (a *app) newReportCommand() *cobra.Command {

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
-	"github.com/perdure/perdure/internal/graph"
+	"github.com/perdure/perdure/internal/view/graph"
 )
 
 func (a *app) newTreeCommand() *cobra.Command {

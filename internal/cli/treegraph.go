@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/graph"
 	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/view/graph"
 )
 
 // graphLabel bounds the prompt in a node, in cells.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/graph"
+	"github.com/perdure/perdure/internal/view/graph"
 )
 
 func graphOf(v treeView, tasks []perdure.Task) *graph.Node {

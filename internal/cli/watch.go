@@ -8,7 +8,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cmdline"
-	"github.com/perdure/perdure/internal/watch"
+	"github.com/perdure/perdure/internal/view/watch"
 )
 
 func (a *app) newWatchCommand() *cobra.Command {

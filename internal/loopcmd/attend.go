@@ -9,7 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/human"
-	"github.com/perdure/perdure/internal/loopview"
+	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/loopview"
-	"github.com/perdure/perdure/internal/report"
+	loopview "github.com/perdure/perdure/internal/view/loop"
+	"github.com/perdure/perdure/internal/view/report"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
 )

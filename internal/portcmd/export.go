@@ -12,10 +12,10 @@ import (
 	"github.com/perdure/perdure/internal/aiwg/tree"
 	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
-	"github.com/perdure/perdure/internal/export"
 	"github.com/perdure/perdure/internal/human"
-	"github.com/perdure/perdure/internal/loopview"
-	"github.com/perdure/perdure/internal/report"
+	"github.com/perdure/perdure/internal/view/export"
+	"github.com/perdure/perdure/internal/view/loop"
+	"github.com/perdure/perdure/internal/view/report"
 )
 
 func (c *commands) newExport() *cobra.Command {
@@ -125,7 +125,7 @@ func (c *commands) exportLayout(ctx context.Context, l *config.Loaded, dir strin
 				}
 				return doc.Write(w, "md")
 			}
-			cfg.Loop = loopview.Layout(ctx, store, filepath.Join(l.Dir, "loops"))
+			cfg.Loop = loop.Layout(ctx, store, filepath.Join(l.Dir, "loops"))
 			r, err := tree.Export(ctx, store, cfg)
 			if err != nil {
 				return err

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/survey"
+	"github.com/perdure/perdure/internal/view/outline"
 )
 
 // events lists a page of events, or follows them as server-sent events when
@@ -64,7 +64,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 // skipTo leaves out all events of a tree but the newest.
 func (s *server) skipTo(ctx context.Context, filter *perdure.EventFilter, newest int) error {
 	return s.store.ReadTx(ctx, func(ctx context.Context, tx *perdure.ReadTx) error {
-		after, err := survey.Tail(ctx, tx, filter.Tree, filter.After, newest)
+		after, err := outline.Tail(ctx, tx, filter.Tree, filter.After, newest)
 		filter.After = after
 		return err
 	})

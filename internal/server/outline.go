@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/survey"
+	"github.com/perdure/perdure/internal/view/outline"
 )
 
 // treeOutline lists rows of a tree: the children of a task from a position on,
 // the tasks that match a filter by ID, or tasks by their IDs.
 func (s *server) treeOutline(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r)
-	query := survey.Query{
+	query := outline.Query{
 		Tasks:  q.tasks("task"),
 		Parent: q.task("parent"),
 		From:   q.number("from", 0, 1<<31, 0),
@@ -31,10 +31,10 @@ func (s *server) treeOutline(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page := struct {
-		Rows []survey.Row `json:"rows"`
+		Rows []outline.Row `json:"rows"`
 	}{}
 	err = s.store.ReadTx(r.Context(), func(ctx context.Context, tx *perdure.ReadTx) error {
-		page.Rows, err = survey.Outline(ctx, tx, id, query)
+		page.Rows, err = outline.Outline(ctx, tx, id, query)
 		return err
 	})
 	if err != nil {
@@ -52,9 +52,9 @@ func (s *server) treeReport(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var report *survey.Report
+	var report *outline.Report
 	err = s.store.ReadTx(r.Context(), func(ctx context.Context, tx *perdure.ReadTx) error {
-		report, err = survey.Survey(ctx, tx, id)
+		report, err = outline.Survey(ctx, tx, id)
 		return err
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *server) slowestOf(r *http.Request, active []perdure.ActiveTask) (*slowe
 			slow.ActiveTask = a
 		}
 	}
-	call, found, err := survey.Open(r.Context(), s.store.Reader(), slow.Task)
+	call, found, err := outline.Open(r.Context(), s.store.Reader(), slow.Task)
 	if found {
 		since := time.UnixMicro(call.Since).UTC()
 		slow.Model, slow.CallSince = call.Model, &since

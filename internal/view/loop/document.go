@@ -1,0 +1,400 @@
+package loop
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/toolguard/policy"
+	"github.com/perdure/perdure/internal/toolguard/risk"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// Budgets of texts in a document, in characters, of which a loop of 10,000
+// iterations may have as many.
+const (
+	maxStateOutput = 1000 // the end of what a check printed; of the last check all
+	maxStateError  = 1000
+	maxStateFails  = 20 // names of failing tests an iteration
+	maxStateTitle  = 500
+)
+
+// Document makes the state of a loop from its rows. Records that cannot be read
+// are left out, as is everything that is not known.
+func Document(in Input) State {
+	d := NewDraft(in)
+	return d.State()
+}
+
+// Draft is a state that is given the iterations a page at a time, so that not
+// all rows of a long loop are in memory at once. It is not safe for use from
+// several goroutines at once.
+type Draft struct {
+	s *Summary
+	d State
+}
+
+// NewDraft begins a state with the iterations of the input.
+func NewDraft(in Input) *Draft {
+	s := newSummary(in)
+	d := State{
+		Version: "2.0.0", LoopID: s.ID(), TreeID: string(in.Tree.ID), Status: s.Status(), Step: in.Loop.Step, Iteration: in.Loop.Iteration,
+		Reason: s.standing.Reason, StartedAt: instant(in.Tree.CreatedAt), LastUpdated: instant(in.Loop.UpdatedAt), CompletedAt: s.ended(),
+		History: []Iteration{}, Errors: []AgentError{}, Before: string(s.standing.Before), Detecting: !in.Loop.Status.Ended() && !s.cfg.Plain,
+	}
+	if in.Loop.Status.Ended() {
+		d.Step = ""
+	}
+	d.configure(&s.cfg)
+	if p := s.standing.Past; p != nil && in.Document != nil {
+		if doc, ok := readObject(in.Document); ok {
+			d.past = &past{*p, doc}
+		}
+	}
+	s.in.Iterations = nil
+	t := &Draft{s, d}
+	t.Add(in.Iterations)
+	return t
+}
+
+// Add goes on with the iterations that follow. It keeps none of the slice.
+func (t *Draft) Add(list []record.Iteration) {
+	for i := range list {
+		o, known := outcomeOf(&list[i])
+		t.s.add(&list[i], &o, known)
+		if n := list[i].Number; n == 0 || n > t.s.in.Omitted {
+			t.d.record(t.s, &list[i], &o, known)
+		}
+	}
+}
+
+// State is the document of what was given. Nothing may be added afterwards.
+func (t *Draft) State() State {
+	t.d.conclude(t.s)
+	return t.d
+}
+
+// Summary is the summary of the same iterations.
+func (t *Draft) Summary() *Summary { return t.s }
+
+func instant(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// configure tells what the loop was told. A configuration that cannot be read is
+// the zero one.
+func (d *State) configure(c *config.Config) {
+	if c.Task == "" {
+		return
+	}
+	d.Task, d.Criteria, d.Directory = c.Task, c.Until, c.Workspace
+	minutes := func(t time.Duration) *float64 {
+		if t <= 0 {
+			return nil
+		}
+		m := t.Minutes()
+		return &m
+	}
+	d.Configuration = &Configuration{
+		MaxIterations: c.MaxIterations, TimeoutMinutes: minutes(c.Timeout), IdleMinutes: minutes(c.IdleTimeout), CheckMinutes: minutes(c.CheckTimeout),
+		GateMinutes: minutes(c.GateTimeout), Agent: c.Agent, Fallback: c.Fallback, MaxRetries: max(0, c.MaxRetries), Scorer: c.Scorer,
+		QualityThreshold: max(0, c.QualityThreshold), Selection: c.Selection, KeepLast: c.KeepLast, Unattended: c.Unattended, Own: own(c),
+	}
+}
+
+// own is a configuration as perdure has it: what is otherwise than by default. The
+// task and the folder stand in the document anyway.
+func own(c *config.Config) map[string]json.RawMessage {
+	usual, err := config.Parse(json.RawMessage(`{"task":"-","until":"-","workspace":"/","agent":"-"}`))
+	if err != nil {
+		return nil
+	}
+	fields, standard := fieldsOf(c), fieldsOf(&usual)
+	for name, value := range fields {
+		if bytes.Equal(value, standard[name]) || slices.Contains([]string{"task", "workspace", "given"}, name) {
+			delete(fields, name)
+		}
+	}
+	return fields
+}
+
+func fieldsOf(c *config.Config) (fields map[string]json.RawMessage) {
+	raw, err := json.Marshal(c)
+	if err != nil || json.Unmarshal(raw, &fields) != nil {
+		return nil
+	}
+	return fields
+}
+
+// record adds an iteration.
+func (d *State) record(s *Summary, it *record.Iteration, o *loop.Outcome, known bool) {
+	at := instant(o.Timestamp)
+	if known {
+		d.check(it.Number, at, &o.Check)
+	}
+	if it.Number == 0 {
+		if known {
+			d.Baseline = metrics(at, o)
+		}
+		return
+	}
+	h := Iteration{Iteration: it.Number, Timestamp: at, Status: it.Status, Quality: it.Quality, Scorer: o.Scorer, Artifacts: o.Artifacts, Changed: o.Changed,
+		Agent: o.Agent, Input: o.InputTokens, Output: o.OutputTokens, CostUSD: o.CostUSD}
+	if h.Artifacts == nil {
+		h.Artifacts = []string{}
+	}
+	if o.After != "" {
+		id := string(o.After)
+		h.Snapshot = &id
+	}
+	if known {
+		regressed, times := len(o.Regressions) > 0, o.Times
+		h.Parts, h.Tests, h.Metrics, h.Regressed, h.Times = o.Parts, results(&o.Check), metrics(at, o), &regressed, &times
+		d.LastQuality, d.RegressionNow = it.Quality, &regressed
+	}
+	if p := s.points[len(s.points)-1]; p.delta != unmeasured {
+		h.Delta = &p.delta
+	}
+	d.History = append(d.History, h)
+	for i := range o.Risky {
+		d.Risky = append(d.Risky, action(it.Number, &o.Risky[i]))
+		d.LastRisky = &d.Risky[len(d.Risky)-1]
+	}
+	for i := range o.Calls {
+		d.Calls = append(d.Calls, action(it.Number, &o.Calls[i]))
+	}
+	d.Calls = d.Calls[max(0, len(d.Calls)-maxCalls):]
+	if o.AgentError == "" {
+		return
+	}
+	e := agentError(it, o)
+	d.Errors, d.LastError = append(d.Errors, e), &e
+}
+
+func agentError(it *record.Iteration, o *loop.Outcome) AgentError {
+	at := instant(o.Timestamp)
+	e := AgentError{Iteration: it.Number, Timestamp: at, Message: cut(o.AgentError, maxStateError)}
+	if kind, _, ok := strings.Cut(o.AgentError, ":"); ok && kind != "" && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz_") == "" {
+		e.Type = kind
+	}
+	return e
+}
+
+// maxCalls is how many calls of tools a document lists.
+const maxCalls = 1000
+
+func action(iteration int, c *policy.Risky) Action {
+	verdict := map[risk.Answer]string{risk.Allow: "ALLOW", risk.Warn: "WARN", risk.Gate: "BLOCK", risk.Block: "BLOCK"}[c.Answer]
+	return Action{Tool: c.Tool, Target: c.Target, Level: string(c.Level), Pattern: string(c.Pattern), Timestamp: c.At, Iteration: iteration,
+		Verdict: verdict, Snapshot: string(c.Snapshot)}
+}
+
+// check adds a run of the completion command.
+func (d *State) check(number int, at *time.Time, c *loop.Check) {
+	if d.Progress == nil {
+		d.Progress = &Checks{}
+	}
+	run := CheckRun{Iteration: number, Timestamp: at, Passed: c.Passed, Exit: c.Exit, Output: c.Output}
+	d.Progress.Last = &run
+	short := run
+	short.Output = tail(c.Output, maxStateOutput)
+	d.Progress.All = append(d.Progress.All, short)
+}
+
+// tail is the end of a text.
+func tail(text string, bytes int) string {
+	if len(text) <= bytes {
+		return text
+	}
+	return "…" + strings.ToValidUTF8(text[len(text)-bytes:], "")
+}
+
+func metrics(at *time.Time, o *loop.Outcome) *Metrics {
+	m := Metrics{at, metricsOf(o)}
+	if m.CapturedAt == nil && m.Tests == nil && o.Metrics == nil {
+		return nil
+	}
+	return &m
+}
+
+func results(c *loop.Check) *TestResults {
+	r := &TestResults{Verification: "failed"}
+	if c.Passed {
+		r.Verification = "passed"
+	}
+	if !c.Weak {
+		n := c.Counts
+		r.Total, r.Passed, r.Failed, r.Skipped = &n.Tests, &n.Passed, &n.Failed, &n.Skipped
+		r.Failing = cutAll(c.Failing, maxStateFails, maxTestName)
+	}
+	return r
+}
+
+// conclude adds what follows from all iterations.
+func (d *State) conclude(s *Summary) {
+	d.Omitted, d.Regressions = s.in.Omitted, []Event{}
+	for i := range s.events {
+		if s.events[i].Iteration > d.Omitted {
+			d.Regressions = append(d.Regressions, s.events[i])
+		}
+	}
+	d.ErrorCount, d.Attempts = s.sum.AgentErrors, s.sum.Recoveries
+	d.single(s)
+	if s.Whole() && s.best != nil {
+		d.Best = choice(s.best, s.bestReason())
+	}
+	if n := s.standing.Selected; n > 0 && d.Selected == nil {
+		d.Selected = &Choice{Iteration: n, Reason: s.standing.SelectedReason}
+		if at := slices.IndexFunc(d.History, func(h Iteration) bool { return h.Iteration == n }); at >= 0 {
+			h := &d.History[at]
+			d.Selected.Quality = h.Quality
+			if h.Snapshot != nil {
+				d.Selected.Snapshot = *h.Snapshot
+			}
+		}
+	}
+	d.Recoveries = make([]Recovery, 0, len(s.recovery))
+	for i := range s.recovery {
+		if s.recovery[i].Iteration <= d.Omitted {
+			continue
+		}
+		d.Recoveries = append(d.Recoveries, recoveryOf(&s.recovery[i].Recovery, s.recovery[i].Event))
+	}
+	if v := s.standing.Recovery; v != nil {
+		d.Attempts++
+		d.Recoveries = append(d.Recoveries, recoveryOf(v, ""))
+	}
+	d.Recovering, d.Stuck = s.recovering(), s.gates.any(record.GateStuck)
+	if n := len(s.in.Levels); n > 0 {
+		d.Level, d.Levels = s.in.Levels[n-1].To, s.in.Levels
+	}
+	d.Patterns = []string{}
+	for _, t := range s.sum.Regressions {
+		if kind := t.Type; !slices.Contains(d.Patterns, kind) {
+			d.Patterns = append(d.Patterns, kind)
+		}
+	}
+	d.PersistenceTotals, d.Metrics = s.measures(), s.totals()
+	d.Gates = make([]Gate, 0, len(s.gates.all))
+	for i := range s.gates.all {
+		d.Gates = append(d.Gates, gateOf(&s.gates.all[i]))
+	}
+}
+
+// single adds what is told of iterations that are not in the histories.
+func (d *State) single(s *Summary) {
+	for i := range s.in.Single {
+		it := &s.in.Single[i]
+		o, _ := outcomeOf(it)
+		if it.Number == s.standing.Selected {
+			d.Selected = choice(&o, s.standing.SelectedReason)
+		}
+		if it.Number == s.sum.LastError && d.LastError == nil {
+			e := agentError(it, &o)
+			d.LastError = &e
+		}
+	}
+}
+
+func choice(o *loop.Outcome, reason string) *Choice {
+	return &Choice{Iteration: o.Iteration, Quality: o.Quality, Snapshot: string(o.After), Reason: reason}
+}
+
+// recovering tells whether something is being done about a regression now.
+func (s *Summary) recovering() bool {
+	g := s.gates.waiting()
+	return s.standing.Recovery != nil || g != nil && g.Kind == record.GateRecovery
+}
+
+func recoveryOf(v *loop.Recovery, event string) Recovery {
+	out := Recovery{Event: event, Iteration: v.Iteration, Attempt: v.Attempt, Outcome: v.Outcome, Steps: make(map[string]Step, len(v.Steps))}
+	for i, done := range v.Steps {
+		step := Step{ExecutedAt: done.ExecutedAt.UTC(), Text: cut(done.Text, maxText)}
+		if i == 0 {
+			out.Timestamp = &step.ExecutedAt
+		}
+		name := strings.ToUpper(done.Step)
+		if name == "DIAGNOSE" {
+			confidence := float64(v.Confidence) / 100
+			step.Text, step.Diagnosis, step.Confidence, step.Cause = "", string(v.Diagnosis), &confidence, cut(v.Why, maxText)
+		}
+		out.Steps[name] = step
+	}
+	return out
+}
+
+func gateOf(g *gate) Gate {
+	out := Gate{Gate: g.Number, Iteration: g.Iteration, Kind: g.Kind, Title: cut(g.asked.Title, maxStateTitle), Options: make([]string, 0, len(g.asked.Options)),
+		OpenedAt: g.OpenedAt, ExpiresAt: g.ExpiresAt, Answer: g.Answer, AnsweredBy: g.AnsweredBy, Reason: g.Reason, AnsweredAt: g.AnsweredAt}
+	for _, o := range g.asked.Options {
+		out.Options = append(out.Options, o.Answer)
+	}
+	return out
+}
+
+// falseAlarms counts the regressions of which a person marked something as a false
+// alarm, those included that were marked where the loop came from.
+func (s *Summary) falseAlarms() int {
+	events := make(map[string]bool)
+	for i := range s.in.FalseAlarms {
+		if id := s.in.FalseAlarms[i].Event; id != "" {
+			events[id] = true
+		}
+	}
+	n := len(events)
+	if p := s.standing.Past; p != nil {
+		n += p.FalseAlarms
+	}
+	return n
+}
+
+// measures are those of the watching.
+func (s *Summary) measures() *LayerMeasures {
+	m := &LayerMeasures{Detections: s.sum.Total()}
+	if s.in.FalseAlarms != nil {
+		n := s.falseAlarms()
+		m.FalseAlarms = &n
+	}
+	if m.FalseAlarms != nil && m.Detections > 0 {
+		rate := min(1, float64(*m.FalseAlarms)/float64(m.Detections))
+		m.FalseAlarmRate = &rate
+	}
+	if percent, ok := overheadOf(s.sum.AddedMS, s.sum.WorkMS); ok {
+		m.Overhead = &percent
+	}
+	return m
+}
+
+// totals sum up what is over.
+func (s *Summary) totals() *Totals {
+	h := &s.sum
+	t := &Totals{Seconds: s.elapsed().Seconds(), Iterations: h.Iterations - h.Running, Successful: h.Kept}
+	t.Failed = t.Iterations - t.Successful
+	took := time.Duration(h.TookMicros) * time.Microsecond
+	if t.Iterations > 0 {
+		mean := took.Seconds() / float64(t.Iterations)
+		t.Mean = &mean
+	}
+	if u, known := s.usage(); known {
+		tokens := u.InputTokens + u.OutputTokens
+		t.Tokens = &tokens
+		if u.UnpricedCalls == 0 {
+			t.CostUSD = &u.CostUSD
+		}
+	}
+	return t
+}
+
+// usage is what the calls of the loop took; false when that is not known.
+func (s *Summary) usage() (perdure.Usage, bool) {
+	return s.in.Progress.Usage, s.in.Progress.Tree != ""
+}

@@ -1,0 +1,204 @@
+package loop
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/perdure/perdure/internal/loop/regression"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// Bounds of what is kept of a regression.
+const (
+	maxTests    = 20
+	maxTestName = 300 // characters
+	maxText     = 500 // characters of a text of the engine or a handler
+)
+
+// Event is a regression, as the document has it.
+type Event struct {
+	// ID is the number of the iteration and the place among its regressions, and
+	// so the same each time.
+	ID        string        `json:"event_id"`
+	Timestamp *time.Time    `json:"timestamp,omitempty"`
+	Iteration int           `json:"iteration"`
+	Type      string        `json:"regression_type"`
+	Severity  string        `json:"severity"`
+	Details   *EventDetails `json:"details,omitempty"`
+	// Recovery tells that something was done about it, Outcome what last.
+	Recovery bool   `json:"recovery_protocol_invoked"`
+	Outcome  string `json:"recovery_outcome,omitempty"`
+	// Gate tells that a person was asked, Decision what they answered.
+	Gate     bool    `json:"human_gate_invoked"`
+	Decision *string `json:"human_decision,omitempty"`
+	// Fingerprints are by what it is known again, FalseAlarm tells that a person
+	// marked all of them as false alarms.
+	Fingerprints []string `json:"fingerprints,omitempty"`
+	FalseAlarm   bool     `json:"false_positive,omitempty"`
+
+	more int // tests that are not told
+	gate *gate
+}
+
+// EventDetails say what is different. The values count the tests in question.
+type EventDetails struct {
+	Text     string              `json:"text,omitempty"`
+	Baseline *int                `json:"baseline_value,omitempty"`
+	Current  *int                `json:"current_value,omitempty"`
+	Diff     map[string][]string `json:"diff,omitempty"`
+}
+
+// eventsOf are the regressions of an iteration.
+func (s *Summary) eventsOf(o *loop.Outcome) []Event {
+	if len(o.Regressions) == 0 {
+		return nil
+	}
+	list := make([]Event, 0, len(o.Regressions))
+	g := s.gates.recovery[o.Iteration]
+	for i, r := range o.Regressions {
+		e := Event{ID: regression.EventID(o.Iteration, i), Iteration: o.Iteration, Type: r.Type, Severity: severity(r.Severity), Details: details(o, &r)}
+		if !o.Timestamp.IsZero() {
+			at := o.Timestamp.UTC()
+			e.Timestamp = &at
+		}
+		if n := len(o.Recoveries); n > 0 {
+			e.Recovery, e.Outcome = true, o.Recoveries[n-1].Outcome
+		} else if v := s.standing.Recovery; v != nil && v.Iteration == o.Iteration {
+			e.Recovery = true
+		}
+		if g != nil {
+			e.Gate, e.gate = true, g
+			if slices.Contains(decisions(), g.Answer) {
+				e.Decision = &g.Answer
+			}
+		}
+		e.Fingerprints = r.Fingerprints
+		e.FalseAlarm = len(r.Fingerprints) > 0 && !slices.ContainsFunc(r.Fingerprints, func(name string) bool { return !s.marked[name] })
+		e.more = max(0, len(r.Tests)-maxTests)
+		list = append(list, e)
+	}
+	return list
+}
+
+// decisions are the answers that the document knows.
+func decisions() []string {
+	return []string{"approve", "reject", "abort", "retry", "delegate", "conditional", "whitelist"}
+}
+
+// severities are in their order, the gravest first.
+func severities() []string {
+	return []string{string(hook.Critical), string(hook.High), string(hook.Medium), string(hook.Low)}
+}
+
+// severity is one of severities; a word that is none counts as the gravest.
+func severity(word string) string {
+	if slices.Contains(severities(), word) {
+		return word
+	}
+	return string(hook.Critical)
+}
+
+// worst is the gravest severity of some events.
+func worst(events []Event) string {
+	order := severities()
+	return slices.MinFunc(events, func(a, b Event) int { return slices.Index(order, a.Severity) - slices.Index(order, b.Severity) }).Severity
+}
+
+func details(o *loop.Outcome, r *loop.Regression) *EventDetails {
+	d := &EventDetails{Text: cut(r.Text, maxText)}
+	key := "tests"
+	count := func(before, now int) { d.Baseline, d.Current = &before, &now }
+	switch hook.RegressionType(r.Type) {
+	case hook.TestDeletion:
+		key = "deleted_tests"
+		if o.Diff != nil {
+			count(o.Diff.Before.Tests, o.Diff.Now.Tests)
+		}
+	case hook.TestSkipping:
+		key = "skipped_tests"
+		if o.Diff != nil {
+			count(o.Diff.Before.Skipped, o.Diff.Now.Skipped)
+		}
+	case hook.TestFailure:
+		key = "failing_tests"
+		if o.Diff != nil {
+			count(o.Diff.Before.Failed, o.Diff.Now.Failed)
+		}
+	case hook.RunIncomplete:
+		key = "unrun_tests"
+		if o.Diff != nil {
+			count(o.Diff.Before.Executed, o.Diff.Now.Executed)
+		}
+	case hook.CoverageRegression:
+		if o.Metrics != nil && o.Metrics.Loss != nil {
+			count(o.Metrics.Loss.Still, o.Metrics.Loss.Still-o.Metrics.Loss.Lost)
+		}
+	case hook.AssertionWeakening, hook.ValidationBypass, hook.ErrorSuppression, hook.FeatureRemoval, hook.ProtectedChange:
+	}
+	for key, names := range map[string][]string{key: r.Tests, "files": r.Files} {
+		if len(names) == 0 {
+			continue
+		}
+		if d.Diff == nil {
+			d.Diff = make(map[string][]string)
+		}
+		d.Diff[key] = cutAll(names, maxTests, maxTestName)
+	}
+	return d
+}
+
+// tests are the names of the tests that an event tells.
+func (e *Event) tests() []string {
+	for key, names := range e.Details.Diff {
+		if key != "files" {
+			return names
+		}
+	}
+	return nil
+}
+
+// gate is a question with what was answered.
+type gate struct {
+	record.Gate
+	asked record.Question
+}
+
+func (g *gate) open() bool { return g.AnsweredAt == nil }
+
+// gates are the questions of a loop, and which was about which iteration.
+type gates struct {
+	all      []gate
+	recovery map[int]*gate
+}
+
+func readGates(list []record.Gate) gates {
+	g := gates{all: make([]gate, len(list)), recovery: make(map[int]*gate)}
+	for i := range list {
+		one := &g.all[i]
+		one.Gate, one.Question = list[i], nil
+		if err := json.Unmarshal(list[i].Question, &one.asked); err != nil {
+			one.asked = record.Question{Title: "the question cannot be read"}
+		}
+		if one.Kind == record.GateRecovery {
+			g.recovery[one.Iteration] = one
+		}
+	}
+	return g
+}
+
+// waiting is the gate that nobody answered; nil when there is none.
+func (g *gates) waiting() *gate {
+	for i := len(g.all) - 1; i >= 0; i-- {
+		if g.all[i].open() {
+			return &g.all[i]
+		}
+	}
+	return nil
+}
+
+func (g *gates) any(kind record.GateKind) bool {
+	return slices.ContainsFunc(g.all, func(one gate) bool { return one.Kind == kind })
+}

@@ -1,0 +1,89 @@
+package loop
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/perdure/perdure/internal/human"
+)
+
+//go:embed page.html
+var pageText string
+
+// html writes the report as one page: no scripts, no requests, light and dark,
+// and fit for paper. html/template escapes what others wrote.
+func (s *Summary) html(w io.Writer) error {
+	t, err := template.New("page").Funcs(template.FuncMap{"mark": mark, "visible": human.Visible, "left": isLeft}).Parse(pageText)
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	if err := t.Execute(w, s.page()); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// page is what the template shows.
+type page struct {
+	ID, Status     string
+	Cards          []fact
+	Facts          []fact
+	Task           string
+	Selected       string
+	Versus         []versus
+	Metrics        []metricRow
+	Missed         []fact
+	Charts         []*chart
+	Iterations     []iterationRow
+	MoreIterations int
+	Events         []eventRow
+	MoreEvents     int
+	Signs          []string
+	Gates          []gateRow
+	MoreGates      int
+	Follows        []followed
+	MoreFollows    int
+	Failing        []string
+	Check, Failure string
+	Agent          string
+}
+
+func (s *Summary) page() *page {
+	p := &page{ID: s.ID(), Status: s.Status(), Facts: s.facts(), Task: cut(s.cfg.Task, maxReportTask), Selected: oneLine(s.standing.SelectedReason, maxText),
+		Versus: s.versus(), Charts: s.charts()}
+	p.Metrics, p.Missed = s.metricRows()
+	p.Iterations, p.MoreIterations = s.iterationRows()
+	p.Events, p.MoreEvents = s.eventRows()
+	p.Signs = s.signLines()
+	p.Gates, p.MoreGates = s.gateRows()
+	p.Follows, p.MoreFollows = s.follows()
+	p.Agent, p.Failure, p.Check, p.Failing = s.words()
+	best, last := "-", "-"
+	if s.best != nil && s.Whole() {
+		best = fmt.Sprintf("%d %%", *s.best.Quality)
+	}
+	if j := s.judged(); j != nil && j.quality != unmeasured {
+		last = fmt.Sprintf("%d %%", j.quality)
+	}
+	p.Cards = []fact{{"iterations", humanize.Comma(int64(s.in.Loop.Iteration))}, {"last quality", last}, {"best quality", best},
+		{"regressions", humanize.Comma(int64(s.sum.Total()))}, {"took", human.Duration(s.elapsed())}}
+	if !s.in.Loop.Status.Ended() {
+		p.Cards[4].Name = "so far"
+	}
+	if u, known := s.usage(); known {
+		p.Cards = append(p.Cards, fact{"tokens", human.Compact(u.InputTokens + u.OutputTokens)})
+		switch {
+		case u.UnpricedCalls == 0:
+			p.Cards = append(p.Cards, fact{"cost", human.Dollars(u.CostUSD)})
+		case u.UnpricedCalls < u.Calls:
+			p.Cards = append(p.Cards, fact{"cost without " + human.Count(u.UnpricedCalls, "call") + " of unknown price", human.Dollars(u.CostUSD)})
+		default:
+			p.Cards = append(p.Cards, fact{"cost: the price is unknown", "?"})
+		}
+	}
+	return p
+}

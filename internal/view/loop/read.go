@@ -1,0 +1,52 @@
+package loop
+
+import (
+	"context"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// Read reads what a store knows of a loop but for its iterations. A loop of which
+// the process died before its first row is CodeNotFound.
+func Read(ctx context.Context, store *perdure.Store, tree *perdure.Tree) (Input, error) {
+	records := record.New(store)
+	in := Input{Tree: *tree, Now: time.Now()}
+	var err error
+	if in.Loop, err = records.Loop(ctx, tree.ID); err != nil {
+		return in, err
+	}
+	if in.Document, err = records.Document(ctx, tree.ID); err != nil && perdure.CodeOf(err) != perdure.CodeNotFound {
+		return in, err
+	}
+	if in.FalseAlarms, err = records.FalseAlarms(ctx, tree.ID); err != nil {
+		return in, err
+	}
+	if in.Gates, err = records.Gates(ctx, tree.ID); err != nil {
+		return in, err
+	}
+	if in.Progress, err = store.Progress(ctx, tree.ID); err != nil {
+		return in, err
+	}
+	if !in.lost() {
+		return in, nil
+	}
+	// Between two steps nobody has the loop for a moment.
+	now, err := records.Loop(ctx, tree.ID)
+	if err != nil {
+		return in, err
+	}
+	progress, err := store.Progress(ctx, tree.ID)
+	in.Crashed = now.Version == in.Loop.Version && progress.Running == 0
+	return in, err
+}
+
+// lost tells whether the loop should be running and nobody has it.
+func (in *Input) lost() bool {
+	standing, err := loop.ReadStanding(in.Loop.State)
+	runs := in.Loop.Status == record.Running || in.Loop.Status == record.Completing
+	gates := readGates(in.Gates)
+	return err == nil && runs && in.Progress.Running == 0 && gates.waiting() == nil && standing.Waits == 0 && !in.Tree.State.Terminal()
+}

@@ -1,0 +1,177 @@
+package loop
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/loop"
+)
+
+// Bounds of the list of regressions.
+const (
+	maxEvents     = 50 // the last ones
+	maxEventTests = 5
+)
+
+// Regressions writes what got worse, in which tests, what was done and what a
+// person decided; of many the last ones, and how many there are of each type. It
+// needs the history, or all iterations.
+func (s *Summary) Regressions(w io.Writer, style Style) error {
+	c := &screen{Style: style.withDefaults()}
+	c.line("%s", c.Bold("Regression Events of "+s.ID()+":"))
+	if len(s.sum.Regressions) == 0 {
+		c.line("  none")
+	}
+	from := max(0, len(s.events)-maxEvents)
+	if c.All {
+		from = 0
+	}
+	if left := s.without(s.events[from:]); left.Total() > 0 {
+		c.line("  the first %d are left out: %s; --full shows them", left.Total(), counted(left))
+		for _, t := range s.sum.Regressions {
+			c.line("    %s", c.Dim(fmt.Sprintf("%s (%s): %d in all, in iterations %d to %d", oneLine(t.Type, maxName), strings.ToUpper(t.Severity), t.Count, t.First, t.Last)))
+		}
+	}
+	for i := from; i < len(s.events); i++ {
+		s.event(c, &s.events[i])
+		// What was done is told once for all regressions of an iteration.
+		if i+1 == len(s.events) || s.events[i+1].Iteration != s.events[i].Iteration {
+			s.aftermath(c, &s.events[i])
+		}
+	}
+	s.signs(c)
+	s.incomplete(c)
+	return c.to(w)
+}
+
+// maxNoted is how many findings are shown that only warn.
+const maxNoted = 20
+
+// warns are the findings of an iteration that warn and that nobody marked.
+func (s *Summary) warns(o *loop.Outcome) []detect.Finding {
+	return slices.DeleteFunc(slices.Clone(o.Findings), func(f detect.Finding) bool { return f.Action != detect.Warn || s.marked[f.Fingerprint()] })
+}
+
+// signLines are the findings of the last iteration that only warn, a line each.
+func (s *Summary) signLines() []string {
+	var lines []string
+	for i := range s.noted[:min(len(s.noted), maxNoted)] {
+		f := &s.noted[i]
+		text := f.Message
+		if f.Subject != "" && !strings.Contains(text, f.Subject) {
+			text += ": " + f.Subject
+		}
+		lines = append(lines, oneLine(fmt.Sprintf("%s:%d %s (%s, %.0f %% sure, %s)", f.File, f.Line, text, f.Pattern, 100*f.Confidence, f.Fingerprint()), maxText))
+	}
+	if more := len(s.noted) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return lines
+}
+
+func (s *Summary) signs(c *screen) {
+	if len(s.noted) == 0 {
+		return
+	}
+	c.line("%s", c.Bold(fmt.Sprintf("Warnings of iteration %d, which are no regressions:", s.last.Iteration)))
+	for _, text := range s.signLines() {
+		c.line("  %s", oneLine(text, 2*c.Width))
+	}
+}
+
+func (s *Summary) event(c *screen, e *Event) {
+	marked := ""
+	if e.FalseAlarm {
+		marked = ", a false alarm"
+	}
+	c.line("  %s Iteration %d - %s (%s)%s", c.Bold("["+e.ID+"]"), e.Iteration, oneLine(e.Type, maxName), strings.ToUpper(e.Severity), marked)
+	if e.Details.Text != "" {
+		c.line("    - %s", oneLine(e.Details.Text, 2*c.Width))
+	}
+	names := e.tests()
+	for _, name := range names[:min(len(names), maxEventTests)] {
+		c.line("      %s", oneLine(name, c.Width-6))
+	}
+	if more := len(names) + e.more - maxEventTests; more > 0 {
+		c.line("      %s", c.Dim(fmt.Sprintf("and %d more", more)))
+	}
+}
+
+// aftermath tells what was done about the regressions of an iteration.
+func (s *Summary) aftermath(c *screen, e *Event) {
+	for i := range s.recovery {
+		v := &s.recovery[i]
+		if v.Iteration != e.Iteration {
+			continue
+		}
+		c.line("    - Recovery: attempt %d, %s (%d %%), %s", v.Attempt, oneLine(string(v.Diagnosis), maxName), v.Confidence, oneLine(v.Outcome, maxName))
+		for _, step := range v.Steps {
+			text := oneLine(step.Text, c.Width)
+			if text != "" {
+				text = ": " + text
+			}
+			c.line("      %s", c.Dim(step.ExecutedAt.UTC().Format(time.TimeOnly)+" "+oneLine(step.Step, maxName)+text))
+		}
+	}
+	if v := s.standing.Recovery; v != nil && v.Iteration == e.Iteration {
+		c.line("    - Recovery: attempt %d is under way", v.Attempt)
+	}
+	if e.gate != nil {
+		c.line("    - %s", e.gate.decision())
+	}
+	if text := s.became(e.Iteration); text != "" {
+		c.line("    - %s", text)
+	}
+}
+
+// decision says what a person answered.
+func (g *gate) decision() string {
+	if g.open() {
+		return fmt.Sprintf("Decision: gate %d waits for an answer", g.Number)
+	}
+	text := "Decision: " + oneLine(g.Answer, maxName)
+	if g.AnsweredBy != "" {
+		text += " by " + oneLine(g.AnsweredBy, maxName)
+	}
+	text += " after " + human.Duration(g.AnsweredAt.Sub(g.OpenedAt))
+	if g.Reason != "" {
+		text += ": " + oneLine(g.Reason, maxText)
+	}
+	return text
+}
+
+// became says what became of an iteration with regressions.
+func (s *Summary) became(number int) string {
+	p := s.at(number)
+	switch {
+	case p == nil:
+		return ""
+	case p.reverted():
+		return fmt.Sprintf("Iteration %d was taken back", number)
+	case s.accepted[number]:
+		return fmt.Sprintf("Iteration %d was accepted into the baseline", number)
+	}
+	return fmt.Sprintf("Iteration %d was kept", number)
+}
+
+// at is an iteration by its number; nil when it was not given.
+func (s *Summary) at(number int) *point {
+	if len(s.points) == 0 {
+		return nil
+	}
+	i := number - s.points[0].number // numbers have no gaps, but for what was not given
+	if i >= 0 && i < len(s.points) && s.points[i].number == number {
+		return &s.points[i]
+	}
+	for i := range s.points {
+		if s.points[i].number == number {
+			return &s.points[i]
+		}
+	}
+	return nil
+}

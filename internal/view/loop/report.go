@@ -1,0 +1,352 @@
+package loop
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// Bounds of a report. Of more there are the last ones, and a line that says so.
+const (
+	maxReportRows   = 100  // of each table
+	maxReportTask   = 8000 // bytes of the task, of the agent's last words, and of what a check printed
+	maxReportFails  = 50
+	maxReportCell   = 200 // characters
+	maxReportAgents = 10
+)
+
+// Formats lists the names of the formats that [Summary.Report] knows.
+func Formats() []string { return []string{"md", "html"} }
+
+// Report writes the report of the loop in a format of [Formats]. All iterations
+// have to be given.
+func (s *Summary) Report(w io.Writer, format string) error {
+	switch format {
+	case "md":
+		return s.markdown(w)
+	case "html":
+		return s.html(w)
+	}
+	return fmt.Errorf("write report: %q is not a format", format)
+}
+
+// fact is a line of the summary.
+type fact struct{ Name, Value string }
+
+// facts are the lines at the top.
+func (s *Summary) facts() []fact {
+	at := fmt.Sprint(s.in.Loop.Iteration)
+	if s.cfg.MaxIterations > 0 {
+		at += fmt.Sprintf(" of %d", s.cfg.MaxIterations)
+	}
+	list := []fact{{"Status", s.Status()}}
+	add := func(name, value string) {
+		if value != "" {
+			list = append(list, fact{name, value})
+		}
+	}
+	if !s.in.Loop.Status.Ended() {
+		add("Now", s.doing())
+	}
+	add("Why", oneLine(s.standing.Reason, maxText))
+	add("Iterations", at)
+	add("Check", oneLine(s.cfg.Until, maxText))
+	add("Agents", s.agents())
+	add("Tool calls", s.seen())
+	add("Baseline", s.measured(s.baseline))
+	add("Last measured", s.measured(s.judged()))
+	add("Regressions", counted(&s.sum))
+	if n := s.sum.Recoveries; n > 0 {
+		add("Recoveries", fmt.Sprint(n))
+	}
+	if m := s.measures(); m.FalseAlarmRate != nil {
+		add("False alarms", fmt.Sprintf("%.1f %%", 100**m.FalseAlarmRate))
+	}
+	add("Usage", s.money())
+	add("Took", human.Duration(s.elapsed()))
+	if t := s.times(); t.Agent+t.Check > 0 {
+		add("Of that", timesText(t))
+		part, _ := overhead(t)
+		add("Overhead", fmt.Sprintf("%.1f %% of the time of agent and check", part))
+	}
+	if s.sealed != "" {
+		add("Sealed", s.sealed)
+	}
+	add("Warnings", s.lastWarning())
+	if s.cfg.Plain {
+		add("Watching", watchingOff)
+	}
+	add("Began", human.Stamp(s.in.Tree.CreatedAt))
+	if t := s.ended(); t != nil {
+		add("Ended", human.Stamp(*t))
+	}
+	add("Workspace", oneLine(s.cfg.Workspace, maxText))
+	add("Looked at", human.Stamp(s.in.Now))
+	return list
+}
+
+// agents are those who worked.
+func (s *Summary) agents() string {
+	var names []string
+	for i := range s.points {
+		name := oneLine(s.points[i].agent, maxName)
+		if name != "" && !slices.Contains(names, name) && len(names) < maxReportAgents {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return oneLine(s.agent(), maxName)
+	}
+	return strings.Join(names, ", ")
+}
+
+// seen says how the calls of tools of the agents were seen, the worst first.
+func (s *Summary) seen() string {
+	denied, risky, ways := 0, 0, map[agent.Sight]bool{}
+	for i := range s.points {
+		denied, risky = denied+s.points[i].denied, risky+s.points[i].risky
+		ways[s.points[i].sight] = true
+	}
+	var texts []string
+	for _, w := range []struct {
+		sight agent.Sight
+		text  string
+	}{{agent.SightNone, "none are seen, the files are compared afterwards"}, {agent.SightObserved, "observed: seen as they happen, and not refused"},
+		{agent.SightNative, "native: asked for before"}} {
+		if ways[w.sight] {
+			texts = append(texts, w.text)
+		}
+	}
+	if risky > 0 {
+		texts = append(texts, fmt.Sprintf("%d risky", risky))
+	}
+	if denied > 0 {
+		texts = append(texts, fmt.Sprintf("%d denied", denied))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// versus compares the best iteration with the last one; nil when there is no
+// best one.
+func (s *Summary) versus() []versus {
+	if s.best == nil || !s.Whole() {
+		return nil
+	}
+	best, final := s.at(s.best.Iteration), s.judged()
+	if best == nil || final == nil {
+		return nil
+	}
+	list := []versus{{"Iteration", fmt.Sprint(best.number), fmt.Sprint(final.number)},
+		{"Quality", percent(best.quality), percent(final.quality)},
+		{"Check", outcome(&best.check), outcome(&final.check)}}
+	if !best.check.Weak || !final.check.Weak {
+		list = append(list, versus{"Tests", tests(&best.check), tests(&final.check)})
+	}
+	if best.metrics != nil && final.metrics != nil {
+		if was, is := s.numbersText(best.metrics), s.numbersText(final.metrics); was+is != "" {
+			list = append(list, versus{"Metrics", was, is})
+		}
+	}
+	return append(list, versus{"Regressions", fmt.Sprint(best.facts), fmt.Sprint(final.facts)}, versus{"Became", s.fate(best), s.fate(final)})
+}
+
+type versus struct{ Name, Best, Final string }
+
+// fate is what became of an iteration, in a word or two.
+func (s *Summary) fate(p *point) string {
+	text := string(p.status)
+	switch {
+	case p.status == record.IterationFailed:
+		text = "agent failed"
+	case p.status == record.IterationRunning:
+		text = "under way"
+	case s.accepted[p.number]:
+		text = "accepted"
+	}
+	if s.standing.Selected == p.number && s.in.Loop.Status.Ended() {
+		text += ", left in the workspace"
+	}
+	return text
+}
+
+// iterationRow is an iteration in the table of all.
+type iterationRow struct {
+	Number                            int
+	Class                             string
+	Quality, Delta, Check             string
+	Passed, Failed, Skipped           string
+	Regressions, Became, Tokens, Cost string
+	Agent, Checked, Added, Overhead   string
+}
+
+func (s *Summary) iterationRows() (rows []iterationRow, left int) {
+	left = max(0, len(s.points)-maxReportRows)
+	for i := range s.points[left:] {
+		rows = append(rows, s.iterationRow(&s.points[left+i]))
+	}
+	return rows, left
+}
+
+func (s *Summary) iterationRow(p *point) iterationRow {
+	r := iterationRow{Number: p.number, Class: string(p.status), Quality: bareQuality(p), Delta: signed(p.delta), Became: s.fate(p)}
+	if s.best != nil && s.Whole() && s.best.Iteration == p.number {
+		r.Became, r.Class = r.Became+", best", "best"
+	}
+	if p.facts > 0 {
+		r.Regressions = fmt.Sprintf("%d (%s)", p.facts, p.worst)
+	}
+	if n := p.input + p.output; n > 0 {
+		r.Tokens = humanize.Comma(n)
+	}
+	if !math.IsNaN(p.cost) {
+		r.Cost = human.Dollars(p.cost)
+	}
+	if !p.judged {
+		return r
+	}
+	r.Check = shortOutcome(&p.check)
+	if !p.check.Weak {
+		n := &p.check.Counts
+		r.Passed, r.Failed, r.Skipped = humanize.Comma(int64(n.Passed)), humanize.Comma(int64(n.Failed)), humanize.Comma(int64(n.Skipped))
+	}
+	t := p.times
+	r.Agent, r.Checked, r.Added = milliseconds(t.Agent), milliseconds(t.Check), milliseconds(t.Snapshot+t.Hooks+t.Engine)
+	if part, ok := overhead(t); ok {
+		r.Overhead = fmt.Sprintf("%.1f %%", part)
+	}
+	return r
+}
+
+func signed(delta int) string {
+	if delta == unmeasured {
+		return ""
+	}
+	return fmt.Sprintf("%+d", delta)
+}
+
+// eventRow is a regression in the table of all.
+type eventRow struct {
+	ID, Type, Severity, Text, Tests, Recovery, Decision, Became string
+	Iteration                                                   int
+}
+
+func (s *Summary) eventRows() (rows []eventRow, left int) {
+	left = max(0, len(s.events)-maxReportRows)
+	for i := range s.events[left:] {
+		e := &s.events[left+i]
+		names := e.tests()
+		row := eventRow{ID: e.ID, Iteration: e.Iteration, Type: oneLine(e.Type, maxName), Severity: e.Severity, Text: oneLine(e.Details.Text, maxReportCell),
+			Recovery: oneLine(e.Outcome, maxName), Became: s.became(e.Iteration)}
+		var shown []string
+		for _, name := range names[:min(len(names), maxEventTests)] {
+			shown = append(shown, oneLine(name, maxReportCell))
+		}
+		if more := len(names) + e.more - maxEventTests; more > 0 {
+			shown = append(shown, fmt.Sprintf("and %d more", more))
+		}
+		row.Tests = strings.Join(shown, ", ")
+		if e.gate != nil {
+			row.Decision = strings.TrimPrefix(e.gate.decision(), "Decision: ")
+		}
+		rows = append(rows, row)
+	}
+	return rows, left
+}
+
+// gateRow is what a person was asked.
+type gateRow struct {
+	Number, Iteration       int
+	Kind, Title, Answer, At string
+}
+
+func (s *Summary) gateRows() (rows []gateRow, left int) {
+	left = max(0, len(s.gates.all)-maxReportRows)
+	for i := range s.gates.all[left:] {
+		g := &s.gates.all[left+i]
+		rows = append(rows, gateRow{g.Number, g.Iteration, oneLine(string(g.Kind), maxName), oneLine(g.asked.Title, maxReportCell),
+			strings.TrimPrefix(g.decision(), "Decision: "), human.Stamp(g.OpenedAt)})
+	}
+	return rows, left
+}
+
+// followed is a change in how the loop goes on, and what the next iteration
+// came to.
+type followed struct {
+	Iteration    int
+	Change, Next string
+}
+
+// follows lists changes: recoveries, answers of people, levels of reinforcement,
+// agents that stood in.
+func (s *Summary) follows() (rows []followed, left int) {
+	add := func(iteration int, text string) { rows = append(rows, followed{Iteration: iteration, Change: text}) }
+	for i := range s.recovery {
+		v := &s.recovery[i]
+		for _, step := range v.Steps {
+			if step.Step == "adapt" {
+				add(v.Iteration, "recovery: "+oneLine(step.Text, maxReportCell))
+			}
+		}
+	}
+	for i := range s.gates.all {
+		if g := &s.gates.all[i]; !g.open() {
+			add(g.Iteration, fmt.Sprintf("gate %d was answered: %s", g.Number, oneLine(g.Answer, maxName)))
+		}
+	}
+	for _, l := range s.in.Levels {
+		add(l.Iteration-1, fmt.Sprintf("level %s (%s)", oneLine(l.To, maxName), oneLine(l.Reason, maxReportCell)))
+	}
+	for i := 1; i < len(s.points); i++ {
+		if before, now := s.points[i-1].agent, s.points[i].agent; before != now && before != "" && now != "" {
+			add(s.points[i-1].number, fmt.Sprintf("%s instead of %s", oneLine(now, maxName), oneLine(before, maxName)))
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b followed) int { return cmp.Compare(a.Iteration, b.Iteration) })
+	left = max(0, len(rows)-maxReportRows)
+	rows = rows[left:]
+	for i := range rows {
+		rows[i].Next = s.next(rows[i].Iteration)
+	}
+	return rows, left
+}
+
+// next tells what the iteration after another came to.
+func (s *Summary) next(number int) string {
+	i, found := slices.BinarySearchFunc(s.points, number+1, func(p point, n int) int { return cmp.Compare(p.number, n) })
+	if !found || !s.points[i].judged {
+		return "nothing yet"
+	}
+	p := &s.points[i]
+	text := fmt.Sprintf("iteration %d: quality %s", p.number, percent(p.quality))
+	if p.delta != unmeasured {
+		text += fmt.Sprintf(" (%+d)", p.delta)
+	}
+	text += ", the check " + outcome(&p.check)
+	if p.facts > 0 {
+		text += ", " + human.Count(int64(p.facts), "regression")
+	}
+	return text
+}
+
+// words are the texts of the last iteration that is over.
+func (s *Summary) words() (agent, failure, check string, failing []string) {
+	if s.last == nil {
+		return "", "", "", nil
+	}
+	for _, name := range s.last.Check.Failing[:min(len(s.last.Check.Failing), maxReportFails)] {
+		failing = append(failing, oneLine(name, maxReportCell))
+	}
+	if !s.last.Check.Passed {
+		check = tail(s.last.Check.Output, maxReportTask)
+	}
+	return cut(s.last.AgentText, maxReportTask), oneLine(s.last.AgentError, maxText), check, failing
+}

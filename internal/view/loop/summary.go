@@ -1,0 +1,382 @@
+// Package loop shows loops: as the document of their state that other
+// programs read, on the terminal, and as a report. It reads the rows of loops and
+// nothing else.
+//
+// Everything comes from an [Input]. [Document] makes the document of it; the
+// views for people are methods of a [Summary], which keeps little of each
+// iteration and may be given them a page at a time.
+package loop
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/loop/metric"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// Input is what is known of a loop.
+type Input struct {
+	Tree perdure.Tree
+	Loop record.Loop
+	// Iterations are in their order; number 0 is the baseline. They need not be
+	// all: what follows from the others is then left out, but for what the History
+	// tells. See [Input.Load].
+	Iterations []record.Iteration
+	// History is what all iterations came to; nil when Iterations alone say it.
+	History *record.History
+	// Single are others that are told of: the one that was selected, the last with a
+	// warning, the last with an error of the agent.
+	Single []record.Iteration
+	// Omitted is how many iterations, the first ones, are not in the histories of a
+	// document.
+	Omitted int
+	// Gates are in their order.
+	Gates []record.Gate
+	// Progress is the tree's; without a tree it is not known.
+	Progress perdure.Progress
+	// Levels are changes of reinforcement from before those that the loop's own row
+	// has; nil without any.
+	Levels []LevelChange
+	// FalseAlarms are findings that a person marked as none; nil where that is not
+	// kept.
+	FalseAlarms []record.FalseAlarm
+	// Document is what a loop came in as that began elsewhere; nil for others, and
+	// where that is not needed.
+	Document json.RawMessage
+	// Crashed tells that the loop is running and nobody works on it.
+	Crashed bool
+	// Now is when this is looked at.
+	Now time.Time
+}
+
+// LevelChange is a change of the level of reinforcement.
+type LevelChange struct {
+	Timestamp time.Time `json:"timestamp"`
+	Iteration int       `json:"iteration"`
+	From      string    `json:"from_level,omitempty"`
+	To        string    `json:"to_level"`
+	Reason    string    `json:"reason,omitempty"`
+}
+
+// point is what a summary keeps of an iteration, a few hundred bytes.
+type point struct {
+	number  int
+	status  record.IterationStatus
+	judged  bool // it is over and its record can be read
+	quality int  // unmeasured when there is none
+	delta   int  // to the measured iteration before; unmeasured without one
+	check   loop.Check
+	metrics *metric.Metrics // without what is long; nil when none were taken
+	cost    float64         // NaN when it is not known
+	input   int64
+	output  int64
+	times   loop.Times
+	facts   int // how many regressions
+	worst   string
+	agent   string
+	sight   agent.Sight
+	denied  int
+	risky   int
+	ended   time.Time
+	took    time.Duration
+}
+
+// unmeasured stands for a number that is not known.
+const unmeasured = math.MinInt
+
+func (p *point) reverted() bool { return p.status == record.IterationReverted }
+
+// Summary is what the views show of a loop. It is not safe for use from several
+// goroutines at once.
+type Summary struct {
+	in       Input
+	cfg      config.Config
+	standing loop.Standing
+	points   []point
+	baseline *point
+	// gap tells that there are iterations that were not given.
+	gap      bool
+	events   []Event
+	best     *loop.Outcome
+	last     *loop.Outcome // of the last one that is over
+	recovery []recovered
+	sum      record.History // but for what it tells of single iterations
+	warnings []string       // the last maxWarnings
+	sealed   string         // what the last clean copy came to; empty without one
+	gates    gates
+	accepted map[int]bool // iterations that a person approved
+	marked   map[string]bool
+	// noted are findings of the last iteration that are no regressions, and yet warn.
+	noted []detect.Finding
+}
+
+// recovered is what was done about an iteration's regressions.
+type recovered struct {
+	loop.Recovery
+	Event string
+}
+
+// New begins a summary with the iterations of the input.
+func New(in Input) *Summary {
+	s := newSummary(in)
+	s.Add(in.Iterations)
+	s.in.Iterations = nil
+	return s
+}
+
+func newSummary(in Input) *Summary {
+	s := &Summary{in: in, gates: readGates(in.Gates), accepted: make(map[int]bool), marked: make(map[string]bool)}
+	for i := range in.FalseAlarms {
+		s.marked[in.FalseAlarms[i].Fingerprint] = true
+	}
+	if cfg, err := config.Of(&in.Tree, &in.Loop); err == nil {
+		s.cfg = cfg
+	}
+	if standing, err := loop.ReadStanding(in.Loop.State); err == nil {
+		s.standing = standing
+		for _, l := range standing.Levels {
+			s.in.Levels = append(s.in.Levels, LevelChange{Timestamp: l.At, Iteration: l.Iteration, From: string(l.From), To: string(l.To), Reason: l.Reason})
+		}
+	}
+	s.in.Gates = nil
+	if in.History != nil {
+		s.known()
+	}
+	return s
+}
+
+// Add goes on with the iterations that follow. It keeps none of the slice.
+func (s *Summary) Add(list []record.Iteration) {
+	for i := range list {
+		o, known := outcomeOf(&list[i])
+		s.add(&list[i], &o, known)
+	}
+}
+
+// outcomeOf reads the record of an iteration; what cannot be read is as if it
+// were not there.
+func outcomeOf(it *record.Iteration) (o loop.Outcome, known bool) {
+	o, err := loop.ReadOutcome(it)
+	if err != nil {
+		o = loop.Outcome{}
+	}
+	o.Iteration, o.Quality = it.Number, it.Quality
+	return o, err == nil && it.EndedAt != nil
+}
+
+func (s *Summary) add(it *record.Iteration, o *loop.Outcome, known bool) {
+	p := point{number: it.Number, status: it.Status, judged: known, quality: unmeasured, delta: unmeasured, cost: math.NaN(), agent: cut(o.Agent, maxName), sight: o.Sight, denied: o.Denied, risky: len(o.Risky)}
+	if it.Quality != nil {
+		p.quality = *it.Quality
+	}
+	if o.CostUSD != nil {
+		p.cost = *o.CostUSD
+	}
+	p.input, p.output, p.times, p.facts = o.InputTokens, o.OutputTokens, o.Times, len(o.Regressions)
+	p.check, p.metrics = o.Check, kept(o.Metrics)
+	p.check.Output, p.check.Failing, p.check.Command, p.check.Results = "", nil, "", ""
+	if it.EndedAt != nil {
+		p.ended, p.took = *it.EndedAt, it.EndedAt.Sub(it.StartedAt)
+	}
+	if it.Number == 0 {
+		s.baseline = &p
+		return
+	}
+	s.gap = s.gap || it.Number != s.number()+1 && it.Number > s.elsewhere()+1
+	p.delta = s.delta(&p)
+	events := s.eventsOf(o)
+	if len(events) > 0 {
+		p.worst = worst(events)
+	}
+	s.events = append(s.events, events...)
+	s.points = append(s.points, p)
+	s.recoveries(o, events)
+	if o.Accepted {
+		s.accepted[o.Iteration] = true
+	}
+	s.warn(o)
+	if s.in.History == nil {
+		s.count(&p, o, events)
+	}
+	s.seal(o)
+	if !known || o.Imported { // what an iteration elsewhere left is not known here
+		return
+	}
+	s.last, s.noted = o, s.warns(o)
+	if s.in.History == nil && o.Eligible(it) && loop.Prefers(&s.cfg, o, s.best) {
+		s.best = o
+	}
+}
+
+// warn keeps the warnings of an iteration.
+func (s *Summary) warn(o *loop.Outcome) {
+	for _, w := range o.Warnings {
+		s.warnings = append(s.warnings, fmt.Sprintf("iteration %d: %s", o.Iteration, oneLine(w, maxText)))
+		s.warnings = s.warnings[max(0, len(s.warnings)-maxWarnings):]
+	}
+}
+
+// seal keeps what a clean copy of an iteration came to.
+func (s *Summary) seal(o *loop.Outcome) {
+	if o.Sealed != nil {
+		s.sealed = fmt.Sprintf("iteration %d: %s", o.Iteration, oneLine(sealedText(o.Sealed), maxText))
+	}
+}
+
+// lastWarning says how many warnings there were, and the last; empty without any.
+func (s *Summary) lastWarning() string {
+	if s.sum.Warnings == 0 || len(s.warnings) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d, the last: %s", s.sum.Warnings, s.warnings[len(s.warnings)-1])
+}
+
+// maxWarnings is how many warnings are shown in words.
+const maxWarnings = 3
+
+// elsewhere is the highest number that was given elsewhere, before the loop came in.
+// Of iterations of then not all need be known.
+func (s *Summary) elsewhere() int {
+	if s.standing.Past == nil {
+		return 0
+	}
+	return s.standing.Past.Iteration
+}
+
+// number is the highest one so far.
+func (s *Summary) number() int {
+	if n := len(s.points); n > 0 {
+		return s.points[n-1].number
+	}
+	return 0
+}
+
+// delta is how much better an iteration is than the one before.
+func (s *Summary) delta(p *point) int {
+	if p.quality == unmeasured {
+		return unmeasured
+	}
+	before := s.baseline
+	for i := len(s.points) - 1; i >= 0; i-- {
+		if s.points[i].quality != unmeasured {
+			before = &s.points[i]
+			break
+		}
+	}
+	if before == nil || before.quality == unmeasured || s.gap && len(s.points) == 0 {
+		return unmeasured
+	}
+	return p.quality - before.quality
+}
+
+func (s *Summary) recoveries(o *loop.Outcome, events []Event) {
+	event := ""
+	if len(events) > 0 {
+		event = events[0].ID
+	}
+	for _, v := range o.Recoveries {
+		v.Why = cut(v.Why, maxText)
+		for i := range v.Steps {
+			v.Steps[i].Text = cut(v.Steps[i].Text, maxText)
+		}
+		s.recovery = append(s.recovery, recovered{v, event})
+	}
+}
+
+// Whole tells whether what all iterations came to was given. Only then the best one
+// is known, and how many regressions there are.
+func (s *Summary) Whole() bool {
+	return s.in.History != nil || !s.gap && max(s.number(), s.elsewhere()) >= s.in.Loop.Iteration-1
+}
+
+// ID is what people call the loop.
+func (s *Summary) ID() string { return oneLine(loop.ID(&s.in.Tree), maxID) }
+
+// maxID is the longest ID that documents may have, in characters.
+const maxID = 200
+
+// Status is the loop's, or crashed.
+func (s *Summary) Status() string {
+	if s.in.Crashed && !s.in.Loop.Status.Ended() {
+		return statusCrashed
+	}
+	return string(s.in.Loop.Status)
+}
+
+// statusCrashed is not among those that rows have.
+const statusCrashed = "crashed"
+
+// judged is the last iteration that is over; nil before the first.
+func (s *Summary) judged() *point {
+	for i := len(s.points) - 1; i >= 0; i-- {
+		if s.points[i].judged {
+			return &s.points[i]
+		}
+	}
+	return nil
+}
+
+// times sums up what the iterations took.
+func (s *Summary) times() (t loop.Times) {
+	for i := range s.points {
+		p := &s.points[i].times
+		t = added(t, *p)
+	}
+	return t
+}
+
+// added sums up what two iterations took.
+func added(t, u loop.Times) loop.Times {
+	return loop.Times{Agent: t.Agent + u.Agent, Check: t.Check + u.Check, Metrics: t.Metrics + u.Metrics, Sealed: t.Sealed + u.Sealed, Snapshot: t.Snapshot + u.Snapshot,
+		Hooks: t.Hooks + u.Hooks, Engine: t.Engine + u.Engine}
+}
+
+// overhead is what perdure adds to the time of agent and check, in percent; false
+// when that took no time.
+func overhead(t loop.Times) (float64, bool) {
+	return overheadOf(t.Snapshot+t.Hooks+t.Engine, t.Agent+t.Check+t.Metrics)
+}
+
+func overheadOf(added, work int64) (float64, bool) {
+	if work <= 0 {
+		return 0, false
+	}
+	return 100 * float64(added) / float64(work), true
+}
+
+// ended is when the loop ended; nil before.
+func (s *Summary) ended() *time.Time {
+	if !s.in.Loop.Status.Ended() {
+		return nil
+	}
+	if t := s.in.Tree.CompletedAt; t != nil {
+		return t
+	}
+	t := s.in.Loop.UpdatedAt
+	return &t
+}
+
+// elapsed is how long the loop took, or takes so far.
+func (s *Summary) elapsed() time.Duration {
+	end := s.in.Now
+	if t := s.ended(); t != nil {
+		end = *t
+	}
+	return max(0, end.Sub(s.in.Tree.CreatedAt))
+}
+
+// agent is who works now.
+func (s *Summary) agent() string {
+	if s.cfg.Agent == "" {
+		return ""
+	}
+	return s.cfg.AgentAt(s.standing.Agent)
+}

@@ -1,0 +1,248 @@
+package loop
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/verify/cleancheck"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// maxName is how much is shown of the name of an agent or of a person, in
+// characters.
+const maxName = 80
+
+// cut shortens a text to a number of characters. It looks no further into it
+// than it has to.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return strings.ToValidUTF8(text, "\uFFFD")
+	}
+	n := 0
+	for at := range text {
+		if n == most-1 {
+			for more := range text[at:] {
+				if more > 0 {
+					return strings.ToValidUTF8(text[:at], "\uFFFD") + "…"
+				}
+			}
+		}
+		n++
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// oneLine is a text of others as a part of a line of at most so many characters.
+func oneLine(text string, most int) string {
+	const room = 8 // bytes a character, and spaces that are joined
+	if len(text) > room*most {
+		text = text[:room*most] + "…"
+	}
+	return cut(human.OneLine(text), most)
+}
+
+// cutAll shortens a list and its texts.
+func cutAll(list []string, most, characters int) []string {
+	out := make([]string, 0, min(len(list), most))
+	for _, text := range list[:min(len(list), most)] {
+		out = append(out, cut(text, characters))
+	}
+	return out
+}
+
+// head is the beginning of a text of several lines, at most so many lines and
+// characters each, and tells how many lines more there are.
+func head(text string, lines, characters int) (list []string, more int) {
+	text = strings.TrimRight(text, "\n \t")
+	if text == "" {
+		return nil, 0
+	}
+	for line := range strings.Lines(text) {
+		if len(list) == lines {
+			more++
+			continue
+		}
+		line = strings.TrimRight(line, "\r\n \t")
+		indent := len(line) - len(strings.TrimLeft(line, " \t"))
+		list = append(list, strings.Repeat(" ", min(indent, 8))+oneLine(line, characters))
+	}
+	return list, more
+}
+
+// diffHead is the beginning of a diff, whose spaces say something.
+func diffHead(text string, lines, characters int) (list []string, more int) {
+	for line := range strings.Lines(text) {
+		if len(list) == lines {
+			more++
+			continue
+		}
+		line = strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    ")
+		list = append(list, cut(human.Visible(cut(line, characters)), characters))
+	}
+	return list, more
+}
+
+func percent(quality int) string {
+	if quality == unmeasured {
+		return "not measured"
+	}
+	return fmt.Sprintf("%d%%", quality)
+}
+
+// doing says what the loop does now.
+func (s *Summary) doing() string {
+	l, n := &s.in.Loop, s.in.Loop.Iteration
+	switch {
+	case l.Status.Ended():
+		return string(l.Status)
+	case s.gates.waiting() != nil:
+		return "waits for an answer"
+	case l.Status == record.Paused:
+		return "paused"
+	}
+	agent := oneLine(s.agent(), maxName)
+	switch l.Step {
+	case "begin":
+		return "takes the snapshot that everything is compared with"
+	case "baseline":
+		return "runs the check before anything is changed"
+	case "prepare":
+		return fmt.Sprintf("takes the snapshot before iteration %d", n)
+	case "act":
+		switch {
+		case s.standing.Waits > 0 && !s.standing.Working:
+			return "waits for the end of a rate limit of " + agent
+		case s.standing.Working:
+			return agent + " works"
+		}
+		return agent + " begins its turn"
+	case "measure":
+		return "runs the check"
+	case "judge":
+		return "compares with the baseline"
+	case "next", "decide":
+		return "decides how to go on"
+	case "diagnose", "adapt", "escalate":
+		return "recovers from a regression (" + l.Step + ")"
+	case "complete":
+		return "runs the check once more, as it passed"
+	case "select":
+		return "chooses the best iteration"
+	case "verify":
+		return "runs the check on the best iteration"
+	case "finish", "ended":
+		return "ends"
+	}
+	return oneLine(l.Step, maxName)
+}
+
+// asked says what was asked of the loop and is not done yet.
+func (s *Summary) asked() string {
+	switch s.in.Loop.Wish {
+	case record.Pause:
+		return "asked to pause, which it does before the next iteration"
+	case record.PauseNow:
+		return "asked to pause at once"
+	case record.Resume:
+		return "asked to go on"
+	case record.Abort:
+		return "asked to end"
+	case record.Revert:
+		return "asked to end and to bring back the files of the beginning"
+	case record.NoWish:
+	}
+	return ""
+}
+
+// outcome says how a check ended.
+func outcome(c *loop.Check) string {
+	switch {
+	case c.Passed:
+		return "passes"
+	case c.TimedOut:
+		return "did not end in time"
+	case c.Incomplete != "":
+		return "did not run to its end"
+	case c.Exit == 0:
+		return "fails although its exit status is 0"
+	}
+	return fmt.Sprintf("fails with exit status %d", c.Exit)
+}
+
+// shortOutcome says how a check ended, for a table.
+func shortOutcome(c *loop.Check) string {
+	switch {
+	case c.Passed:
+		return "passes"
+	case c.TimedOut:
+		return "timed out"
+	case c.Incomplete != "":
+		return "incomplete"
+	}
+	return fmt.Sprintf("exit %d", c.Exit)
+}
+
+// tests counts what a check ran.
+func tests(c *loop.Check) string {
+	if c.Weak {
+		return "no results of tests, the exit status is all that is known"
+	}
+	n := &c.Counts
+	text := fmt.Sprintf("%s: %d passed, %d failed, %d skipped", human.Count(int64(n.Tests), "test"), n.Passed, n.Failed, n.Skipped)
+	if n.BrokenRuns > 0 {
+		text += ", " + human.Count(int64(n.BrokenRuns), "suite") + " did not run"
+	}
+	if n.Flaky > 0 {
+		text += fmt.Sprintf(", %d flaky", n.Flaky)
+	}
+	return text
+}
+
+// money says what is known of cost and tokens; empty when nothing is.
+func (s *Summary) money() string {
+	p := &s.in.Progress
+	if p.Tree == "" {
+		return ""
+	}
+	return human.Usage(p.Usage)
+}
+
+// bestReason says why an iteration is the best so far.
+func (s *Summary) bestReason() string {
+	if s.best == nil {
+		return ""
+	}
+	if s.best.Iteration == s.standing.Selected && s.standing.SelectedReason != "" {
+		return cut(s.standing.SelectedReason, maxText)
+	}
+	text := fmt.Sprintf("Highest quality (%d %%)", *s.best.Quality)
+	switch {
+	case s.cfg.Selection == config.MostRecentAboveThreshold && *s.best.Quality >= s.cfg.QualityThreshold:
+		text = fmt.Sprintf("Most recent with a quality (%d %%) of at least %d %%", *s.best.Quality, s.cfg.QualityThreshold)
+	case s.best.Check.Passed:
+		text += " of those whose check passed"
+	}
+	if *s.best.Quality < s.cfg.QualityThreshold {
+		text += ", below threshold"
+	}
+	return text
+}
+
+// sealedText says what a clean copy came to.
+func sealedText(v *cleancheck.Verdict) string {
+	cost := fmt.Sprintf(" (%s in %s; %s of the check, %s in all)", human.Count(int64(v.Copied), "file"), milliseconds(v.CopyMS), human.Count(int64(v.Runs), "run"), milliseconds(v.TookMS))
+	switch v.State {
+	case cleancheck.Passed:
+		return "it passes in a clean copy" + cost
+	case cleancheck.Partly:
+		return "it passes in a clean copy " + v.Why + cost
+	case cleancheck.Failed:
+		return v.Why + cost
+	case cleancheck.Impossible:
+		return "not possible: " + v.Why + cost
+	}
+	return string(v.State)
+}

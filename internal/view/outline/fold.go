@@ -1,0 +1,171 @@
+package outline
+
+import (
+	"context"
+
+	"github.com/perdure/perdure"
+)
+
+// A run of siblings longer than foldOver that are alike is folded: its first
+// foldHead and its last foldTail tasks are shown, as perdure tree does.
+const (
+	foldOver = 8
+	foldHead = 3
+	foldTail = 1
+)
+
+// piece is a row of the outline before its task is read.
+type piece struct {
+	level int
+	// tasks are siblings; with what is below them when whole is set.
+	tasks []*task
+	whole bool
+}
+
+// outline draws as much of the tree as there is room for: fewer levels of a
+// large one, and of a very wide one only the first children.
+func (v *view) outline(ctx context.Context) error {
+	var roots []*task
+	for _, t := range v.tasks {
+		if v.byID[t.parent] == nil {
+			roots = append(roots, t)
+			t.judge()
+		}
+	}
+	f := folder{levels: len(v.report.Depths)}
+	for ; ; f.levels-- {
+		if f.pieces = f.pieces[:0]; f.draw(roots, 0) || f.levels <= 1 {
+			break
+		}
+	}
+	for _, p := range f.pieces {
+		row, err := v.outlineRow(ctx, p)
+		if err != nil {
+			return err
+		}
+		v.report.Outline = append(v.report.Outline, row)
+	}
+	return nil
+}
+
+// judge finds out whether a task and all below it ended, or did not, in the
+// same way.
+func (t *task) judge() {
+	t.even = t.state != perdure.Failed
+	for _, c := range t.children {
+		c.judge()
+		t.even = t.even && c.even && c.state == t.state
+	}
+}
+
+func (v *view) outlineRow(ctx context.Context, p piece) (OutlineRow, error) {
+	first := p.tasks[0]
+	row := OutlineRow{Level: p.level}
+	if len(p.tasks) == 1 {
+		rows, err := v.rows(ctx, sqlSurveyTask, v.tree, first.id)
+		if err != nil || len(rows) == 0 || !p.whole {
+			return OutlineRow{Row: append(rows, Row{})[0], Level: p.level}, err
+		}
+		row.Row = rows[0]
+	} else {
+		row.Task, row.Parent, row.Depth, row.Position = perdure.TaskID(first.id), perdure.TaskID(first.parent), first.depth, -1
+		row.To = perdure.TaskID(p.tasks[len(p.tasks)-1].id)
+	}
+	var sum sumUp
+	for _, t := range p.tasks {
+		sum.add(t)
+	}
+	row.ActiveMS, row.Usage = float64(sum.active)/1000, sum.usage
+	row.StartedAt, row.CompletedAt = instant(sum.from), instant(sum.to)
+	if len(p.tasks) == 1 {
+		row.Below = sum.tasks - 1
+		return row, nil
+	}
+	row.State, row.Folded, row.Below = sum.state, int64(len(p.tasks)), sum.tasks-int64(len(p.tasks))
+	return row, nil
+}
+
+// sumUp adds tasks, with what is below them, to a row that stands for them.
+type sumUp struct {
+	tasks    int64
+	state    perdure.State // empty when they differ
+	active   int64
+	usage    perdure.Usage
+	from, to int64
+}
+
+func (s *sumUp) add(t *task) {
+	if s.tasks == 0 {
+		s.state = t.state
+	} else if s.state != t.state {
+		s.state = ""
+	}
+	s.tasks++
+	s.active += t.active
+	s.usage = plus(s.usage, t.usage)
+	if t.started != 0 && (s.from == 0 || t.started < s.from) {
+		s.from = t.started
+	}
+	s.to = max(s.to, t.ended)
+	for _, c := range t.children {
+		s.add(c)
+	}
+}
+
+// folder decides what is a row of its own.
+type folder struct {
+	levels int // that are drawn below the root
+	pieces []piece
+}
+
+// draw adds siblings with what is below them. It returns false when there is
+// no room for all; what it drew of the last level then ends with a row for the
+// others.
+func (f *folder) draw(siblings []*task, level int) bool {
+	shown := 0
+	for _, run := range runs(siblings) {
+		if len(f.pieces) >= maxOutline {
+			if level > 0 {
+				f.pieces = append(f.pieces, piece{level: level, tasks: siblings[shown:], whole: true})
+			}
+			return false
+		}
+		shown += len(run)
+		whole := len(run) > 1 || level >= f.levels
+		f.pieces = append(f.pieces, piece{level: level, tasks: run, whole: whole})
+		if !whole && !f.draw(run[0].children, level+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// runs splits siblings into rows.
+func runs(siblings []*task) [][]*task {
+	var out [][]*task
+	single := func(list []*task) {
+		for i := range list {
+			out = append(out, list[i:i+1])
+		}
+	}
+	for start := 0; start < len(siblings); {
+		end := start + 1
+		for end < len(siblings) && alike(siblings[start], siblings[end]) {
+			end++
+		}
+		run := siblings[start:end]
+		if len(run) <= foldOver {
+			single(run)
+		} else {
+			single(run[:foldHead])
+			out = append(out, run[foldHead:len(run)-foldTail])
+			single(run[len(run)-foldTail:])
+		}
+		start = end
+	}
+	return out
+}
+
+// alike tells whether siblings may be folded into one row: nothing differs in
+// them, and nothing failed.
+func alike(a, b *task) bool { return a.state == b.state && a.even && b.even }

@@ -1,0 +1,148 @@
+package outline
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/perdure/perdure"
+)
+
+// Query selects rows of an outline.
+type Query struct {
+	// Tasks, when set, selects these, in this order; unknown ones and those of
+	// other trees are left out.
+	Tasks []perdure.TaskID
+	// Parent selects the children of a task from a position on; 0 selects the
+	// root.
+	Parent perdure.TaskID
+	From   int64
+	// States and Text select from the whole tree instead, by ID, behind After:
+	// tasks in one of the states whose ID or inline prompt holds the text,
+	// upper and lower case of ASCII letters being the same.
+	States []perdure.State
+	Text   string
+	After  perdure.TaskID
+	// All selects all tasks of the tree in the same way.
+	All bool
+	// Limit bounds the page; at least 1.
+	Limit int
+}
+
+// Matches tells whether the query selects from the whole tree.
+func (q *Query) Matches() bool { return q.All || len(q.States) > 0 || q.Text != "" }
+
+// Outline returns the rows that q selects.
+func Outline(ctx context.Context, tx *perdure.ReadTx, tree perdure.TreeID, q Query) ([]Row, error) {
+	r, err := newReader(ctx, tx, tree)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(q.Tasks) > 0:
+		return r.tasks(ctx, q.Tasks)
+	case q.Matches():
+		return r.matches(ctx, &q)
+	}
+	return r.rows(ctx, sqlSurveyChildren, r.tree, int64(q.Parent), q.From, q.Limit)
+}
+
+func (r *reader) tasks(ctx context.Context, ids []perdure.TaskID) ([]Row, error) {
+	rows := make([]Row, 0, len(ids))
+	for _, id := range ids {
+		found, err := r.rows(ctx, sqlSurveyTask, r.tree, int64(id))
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, found...)
+	}
+	return rows, nil
+}
+
+func (r *reader) matches(ctx context.Context, q *Query) ([]Row, error) {
+	text, args := sqlSurveyMatches, []any{r.tree, int64(q.After)}
+	arg := func(v any) string {
+		args = append(args, v)
+		return "$" + strconv.Itoa(len(args))
+	}
+	if q.After == 0 {
+		first, err := r.first(ctx)
+		if err != nil {
+			return nil, err
+		}
+		args[1] = first - 1
+	}
+	if len(q.States) > 0 {
+		marks := make([]string, len(q.States))
+		for i, state := range q.States {
+			marks[i] = arg(numberOf(state))
+		}
+		text += " AND h.state IN (" + strings.Join(marks, ", ") + ")"
+	}
+	if q.Text != "" {
+		like := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.ToLower(q.Text)) + "%"
+		text += " AND (LOWER(t.prompt) LIKE " + arg(like) + ` ESCAPE '\'`
+		if id, err := perdure.ParseTaskID(strings.TrimSpace(q.Text)); err == nil {
+			text += " OR t.id = " + arg(int64(id))
+		}
+		text += ")"
+	}
+	text += " ORDER BY t.id LIMIT " + arg(q.Limit) + " + 0"
+	return r.rows(ctx, text, args...)
+}
+
+const sqlSurveyRoot = `SELECT root FROM tree WHERE id = $1`
+
+// first is the ID of the tree's first task.
+func (r *reader) first(ctx context.Context) (int64, error) {
+	var first int64
+	err := r.QueryRow(ctx, sqlSurveyRoot, r.tree).Scan(&first)
+	return first, err
+}
+
+func numberOf(state perdure.State) int64 {
+	for n := int64(1); n <= 6; n++ {
+		if stateOf(n) == state {
+			return n
+		}
+	}
+	return 0
+}
+
+const (
+	sqlSurveyTail = `SELECT e.seq FROM event_block k
+		JOIN event e ON e.seq BETWEEN k.block * 256 AND k.block * 256 + 255 AND e.tree = k.tree
+		WHERE k.tree = $1 AND k.block >= $2 / 256 AND e.seq > $2 ORDER BY k.block DESC, e.seq DESC LIMIT 1 OFFSET $3 + 0`
+	sqlSurveyCall = `SELECT model, started_at FROM call WHERE task = $1 AND state = 1 ORDER BY id DESC LIMIT 1`
+)
+
+// Tail returns the number behind which the newest events of the tree are, at
+// most so many; not below after.
+func Tail(ctx context.Context, tx *perdure.ReadTx, tree perdure.TreeID, after int64, newest int) (int64, error) {
+	key, err := tx.TreeKey(ctx, tree)
+	if err != nil {
+		return after, err
+	}
+	err = tx.QueryRow(ctx, sqlSurveyTail, key, after, newest).Scan(&after)
+	if errors.Is(err, sql.ErrNoRows) {
+		return after, nil
+	}
+	return after, err
+}
+
+// OpenCall is a call that was sent and has no result yet.
+type OpenCall struct {
+	Model string
+	// Since is in microseconds since 1970.
+	Since int64
+}
+
+// Open returns the newest open call of a task; false without one.
+func Open(ctx context.Context, q perdure.Querier, task perdure.TaskID) (c OpenCall, found bool, err error) {
+	err = q.QueryRow(ctx, sqlSurveyCall, int64(task)).Scan(&c.Model, &c.Since)
+	if errors.Is(err, sql.ErrNoRows) {
+		return c, false, nil
+	}
+	return c, err == nil, err
+}

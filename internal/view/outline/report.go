@@ -1,0 +1,301 @@
+package outline
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// Bounds of what a report lists by name. Everything is counted.
+const (
+	maxSlowest  = 10
+	maxFailures = 100
+	maxModels   = 100
+	maxOutline  = 400
+	maxBuckets  = 120
+)
+
+// Report is what a tree looks like as a whole.
+type Report struct {
+	Tree perdure.TreeID `json:"tree_id"`
+	// At is when it was looked at.
+	At     time.Time `json:"at"`
+	Depths []Depth   `json:"by_depth"`
+	Models []Model   `json:"by_model"`
+	// MoreModels counts the models that the list has no room for.
+	MoreModels int      `json:"more_models,omitempty"`
+	Timeline   Timeline `json:"timeline"`
+	// Slowest are the tasks that ran longest, at most 10.
+	Slowest []Row `json:"slowest"`
+	// Failures are the failed tasks by ID, at most 100, parents that failed
+	// because of them included; FailuresTotal is how many there are.
+	Failures      []Row `json:"failures"`
+	FailuresTotal int64 `json:"failures_total"`
+	// ErrorKinds counts the failed tasks by the kind of their error.
+	ErrorKinds []ErrorKind `json:"error_kinds"`
+	// Outline is the tree from the root down, at most some hundred rows: long
+	// runs of siblings and what is below a depth are folded.
+	Outline []OutlineRow `json:"outline"`
+}
+
+// Depth sums up a level of the tree.
+type Depth struct {
+	Depth     int           `json:"depth"`
+	Total     int64         `json:"total"`
+	Completed int64         `json:"completed"`
+	Failed    int64         `json:"failed"`
+	Cancelled int64         `json:"cancelled"`
+	ActiveMS  float64       `json:"active_ms"`
+	Usage     perdure.Usage `json:"usage"`
+}
+
+// Model sums up the calls to a model.
+type Model struct {
+	Model string `json:"model"`
+	// Failed, Uncertain and Open calls are among those of Usage; Retries
+	// counts the requests beyond the first of each call.
+	Failed    int64         `json:"failed"`
+	Uncertain int64         `json:"uncertain"`
+	Open      int64         `json:"open"`
+	Retries   int64         `json:"retries"`
+	Usage     perdure.Usage `json:"usage"`
+	// BusyMS sums the time between begin and end of ended calls; MaxMS is the
+	// longest.
+	BusyMS float64 `json:"busy_ms"`
+	MaxMS  float64 `json:"max_ms"`
+}
+
+// ErrorKind counts failures.
+type ErrorKind struct {
+	Kind  string `json:"kind"`
+	Tasks int64  `json:"tasks"`
+}
+
+// OutlineRow is a task, or several that are folded into one row.
+type OutlineRow struct {
+	Row
+	// Level is the indentation.
+	Level int `json:"level"`
+	// Folded is how many siblings the row stands for, up to To; 0 for a task of
+	// its own. State is empty when theirs differ. Below counts the tasks below
+	// that have no row; then, and of siblings, sums and times include them.
+	Folded int64          `json:"folded,omitempty"`
+	To     perdure.TaskID `json:"to_id,omitempty"`
+	Below  int64          `json:"below,omitempty"`
+}
+
+const (
+	sqlSurveyAll = `SELECT t.id, t.parent, t.depth, h.state, COALESCE(h.session, 0), COALESCE(h.started_at, 0),
+			COALESCE(h.claimed_at, 0), h.active_us, h.calls, h.input_tokens, h.output_tokens, h.cached_tokens,
+			h.cost_micros, h.unpriced, COALESCE(e.ended_at, 0), COALESCE(e.error_kind, '')
+		FROM task t JOIN task_hot h ON h.id = t.id LEFT JOIN task_end e ON e.id = t.id
+		WHERE t.tree = $1 ORDER BY t.parent, t.position`
+	sqlSurveyCalls = `SELECT c.model, c.state, c.tries, c.input_tokens, c.output_tokens, c.cached_tokens, c.cost_micros,
+			c.started_at, COALESCE(c.ended_at, 0)
+		FROM task t JOIN call c ON c.task = t.id WHERE t.tree = $1`
+)
+
+// task is what is kept in memory of each task of a tree.
+type task struct {
+	id, parent     int64
+	depth          int
+	state          perdure.State
+	started, ended int64
+	active         int64
+	usage          perdure.Usage
+	children       []*task
+	// even: all below is in the same state, and nothing failed.
+	even bool
+}
+
+// Survey looks at the whole tree. It takes about 200 bytes of memory a task.
+func Survey(ctx context.Context, tx *perdure.ReadTx, tree perdure.TreeID) (*Report, error) {
+	r, err := newReader(ctx, tx, tree)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{reader: r, byID: make(map[int64]*task), kinds: make(map[string]int64), models: make(map[string]*Model)}
+	v.report = &Report{Tree: tree, At: tx.Now(), Failures: []Row{}, Slowest: []Row{},
+		Depths: []Depth{}, Models: []Model{}, ErrorKinds: []ErrorKind{}, Outline: []OutlineRow{}}
+	for _, step := range []func(context.Context) error{v.readTasks, v.readCalls, v.listTasks, v.outline} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	v.sortModels()
+	v.report.Timeline = v.timeline()
+	return v.report, nil
+}
+
+// view is a tree on its way to a report.
+type view struct {
+	*reader
+	report *Report
+	tasks  []*task
+	byID   map[int64]*task
+	kinds  map[string]int64
+	models map[string]*Model
+	calls  []span
+}
+
+func (v *view) readTasks(ctx context.Context) error {
+	err := v.each(ctx, sqlSurveyAll, []any{v.tree}, func(scan scanFunc) error {
+		t := new(task)
+		u := &t.usage
+		var state, session, claimed, cost int64
+		var kind string
+		err := scan(&t.id, &t.parent, &t.depth, &state, &session, &t.started, &claimed, &t.active, &u.Calls, &u.InputTokens,
+			&u.OutputTokens, &u.CachedTokens, &cost, &u.UnpricedCalls, &t.ended, &kind)
+		t.state, u.CostUSD = stateOf(state), dollars(cost)
+		if !t.state.Terminal() {
+			t.ended = 0
+			if session != 0 {
+				t.active += max(v.now-claimed, 0)
+			}
+		}
+		if t.state == perdure.Failed {
+			v.kinds[kind]++
+		}
+		v.tasks, v.byID[t.id] = append(v.tasks, t), t
+		v.count(t)
+		return err
+	})
+	for _, t := range v.tasks { // in the order of positions
+		if parent := v.byID[t.parent]; parent != nil {
+			parent.children = append(parent.children, t)
+		}
+	}
+	return err
+}
+
+func (v *view) count(t *task) {
+	for len(v.report.Depths) <= t.depth {
+		v.report.Depths = append(v.report.Depths, Depth{Depth: len(v.report.Depths)})
+	}
+	d := &v.report.Depths[t.depth]
+	d.Total++
+	switch t.state {
+	case perdure.Completed:
+		d.Completed++
+	case perdure.Failed:
+		d.Failed++
+	case perdure.Cancelled:
+		d.Cancelled++
+	case perdure.Queued, perdure.Running, perdure.Waiting: // only in the total
+	}
+	d.ActiveMS += float64(t.active) / 1000
+	d.Usage = plus(d.Usage, t.usage)
+}
+
+func plus(a, b perdure.Usage) perdure.Usage {
+	a.Calls += b.Calls
+	a.InputTokens += b.InputTokens
+	a.OutputTokens += b.OutputTokens
+	a.CachedTokens += b.CachedTokens
+	a.CostUSD += b.CostUSD
+	a.UnpricedCalls += b.UnpricedCalls
+	a.UncertainCalls += b.UncertainCalls
+	return a
+}
+
+// The states of calls in the database.
+const (
+	callStarted = iota + 1
+	callCompleted
+	callFailed
+	callUncertain
+)
+
+func (v *view) readCalls(ctx context.Context) error {
+	return v.each(ctx, sqlSurveyCalls, []any{v.tree}, func(scan scanFunc) error {
+		var name string
+		var state, tries, started, ended int64
+		var cost *int64
+		u := perdure.Usage{Calls: 1}
+		err := scan(&name, &state, &tries, &u.InputTokens, &u.OutputTokens, &u.CachedTokens, &cost, &started, &ended)
+		if cost != nil {
+			u.CostUSD = dollars(*cost)
+		} else if state == callCompleted {
+			u.UnpricedCalls = 1
+		}
+		m := v.models[name]
+		if m == nil {
+			m = &Model{Model: name}
+			v.models[name] = m
+		}
+		switch state {
+		case callStarted:
+			m.Open++
+		case callFailed:
+			m.Failed++
+		case callUncertain:
+			m.Uncertain++
+			u.UncertainCalls = 1
+		}
+		m.Retries += max(tries-1, 0)
+		m.Usage = plus(m.Usage, u)
+		if ended == 0 {
+			ended = v.now
+		} else {
+			took := float64(ended-started) / 1000
+			m.BusyMS, m.MaxMS = m.BusyMS+took, max(m.MaxMS, took)
+		}
+		v.calls = append(v.calls, span{started, ended})
+		return err
+	})
+}
+
+func (v *view) sortModels() {
+	r := v.report
+	for _, m := range v.models {
+		r.Models = append(r.Models, *m)
+	}
+	slices.SortFunc(r.Models, func(a, b Model) int {
+		return cmp.Or(cmp.Compare(b.Usage.CostUSD, a.Usage.CostUSD), cmp.Compare(b.Usage.Calls, a.Usage.Calls), cmp.Compare(a.Model, b.Model))
+	})
+	if n := len(r.Models); n > maxModels {
+		r.Models, r.MoreModels = r.Models[:maxModels], n-maxModels
+	}
+	for kind, n := range v.kinds {
+		r.ErrorKinds = append(r.ErrorKinds, ErrorKind{kind, n})
+	}
+	slices.SortFunc(r.ErrorKinds, func(a, b ErrorKind) int {
+		return cmp.Or(cmp.Compare(b.Tasks, a.Tasks), strings.Compare(a.Kind, b.Kind))
+	})
+}
+
+// listTasks names the slowest tasks and the failed ones.
+func (v *view) listTasks(ctx context.Context) error {
+	slow := slices.Clone(v.tasks)
+	slices.SortFunc(slow, func(a, b *task) int { return cmp.Or(cmp.Compare(b.active, a.active), cmp.Compare(a.id, b.id)) })
+	for _, t := range slow[:min(len(slow), maxSlowest)] {
+		if t.active == 0 {
+			break
+		}
+		rows, err := v.rows(ctx, sqlSurveyTask, v.tree, t.id)
+		if err != nil {
+			return err
+		}
+		v.report.Slowest = append(v.report.Slowest, rows...)
+	}
+	slices.SortFunc(slow, func(a, b *task) int { return cmp.Compare(a.id, b.id) })
+	for _, t := range slow {
+		if t.state != perdure.Failed {
+			continue
+		}
+		v.report.FailuresTotal++
+		if len(v.report.Failures) == maxFailures {
+			continue
+		}
+		rows, err := v.rows(ctx, sqlSurveyTask, v.tree, t.id)
+		if err != nil {
+			return err
+		}
+		v.report.Failures = append(v.report.Failures, rows...)
+	}
+	return nil
+}

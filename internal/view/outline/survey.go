@@ -1,0 +1,196 @@
+// Package outline tells what a tree looks like: its outline in pages, for views
+// that show a part of a large tree, and as a whole, for reports. It reads with
+// few large queries what a listing of tasks would take very many rows for.
+//
+// The types are the wire types of the API; package client has the same for its
+// users.
+package outline
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/perdure/perdure"
+)
+
+const (
+	// labelRunes is how much of a prompt an outline shows, messageRunes how
+	// much of an error.
+	labelRunes   = 120
+	messageRunes = 300
+	// columnBytes is how much of a text is read for that.
+	columnBytes = 400
+	// refMark begins a column that refers to its text.
+	refMark = "\x01"
+)
+
+// Row is a task in an outline.
+type Row struct {
+	Task     perdure.TaskID `json:"task_id"`
+	Parent   perdure.TaskID `json:"parent_id,omitempty"`
+	Depth    int            `json:"depth"`
+	Position int            `json:"position"`
+	State    perdure.State  `json:"state"`
+	// Lost is set while a dead process holds the task.
+	Lost bool `json:"lost,omitempty"`
+	// Blocked is set while a queued task waits for its turn behind a sibling.
+	Blocked bool `json:"blocked,omitempty"`
+	// Label is the beginning of the prompt, in one line.
+	Label string `json:"label"`
+	// Children counts the tasks directly below.
+	Children int64 `json:"children"`
+	Attempts int   `json:"attempts"`
+	// ActiveMS is how long attempts ran; of a running one until now.
+	ActiveMS    float64            `json:"active_ms"`
+	Usage       perdure.Usage      `json:"usage"`
+	Error       *perdure.TaskError `json:"error,omitempty"`
+	StartedAt   *time.Time         `json:"started_at,omitempty"`
+	CompletedAt *time.Time         `json:"completed_at,omitempty"`
+}
+
+const (
+	rowColumns = `t.id, t.parent, t.depth, t.position, SUBSTR(t.prompt, 1, 400), h.state, h.attempt,
+		COALESCE(h.session, 0), COALESCE(h.ready_at, 0), COALESCE(h.started_at, 0), COALESCE(h.claimed_at, 0), h.active_us,
+		h.calls, h.input_tokens, h.output_tokens, h.cached_tokens, h.cost_micros, h.unpriced,
+		COALESCE(e.error_kind, ''), SUBSTR(COALESCE(e.error, ''), 1, 400), COALESCE(e.ended_at, 0),
+		(SELECT COUNT(*) FROM task c WHERE c.tree = t.tree AND c.parent = t.id)`
+	rowTables = ` FROM task t JOIN task_hot h ON h.id = t.id LEFT JOIN task_end e ON e.id = t.id`
+
+	sqlSurveyChildren = `SELECT ` + rowColumns + rowTables + `
+		WHERE t.tree = $1 AND t.parent = $2 AND t.position >= $3 ORDER BY t.position LIMIT $4 + 0`
+	sqlSurveyTask = `SELECT ` + rowColumns + rowTables + ` WHERE t.id = $2 AND t.tree = $1`
+	// The sign keeps SQLite from reading and sorting a whole tree for a page:
+	// it goes along the IDs.
+	sqlSurveyMatches = `SELECT ` + rowColumns + rowTables + ` WHERE +t.tree = $1 AND t.id > $2`
+)
+
+// reader reads rows of one tree.
+type reader struct {
+	*perdure.ReadTx
+	tree  int64 // the tree's number in the database
+	now   int64 // the time of the transaction, in microseconds since 1970
+	alive map[int64]bool
+}
+
+func newReader(ctx context.Context, tx *perdure.ReadTx, id perdure.TreeID) (*reader, error) {
+	tree, err := tx.TreeKey(ctx, id)
+	return &reader{ReadTx: tx, tree: tree, now: tx.Now().UnixMicro(), alive: make(map[int64]bool)}, err
+}
+
+// scanFunc copies the columns of a row.
+type scanFunc = func(dest ...any) error
+
+// each runs a query and calls row for each row of its result.
+func (r *reader) each(ctx context.Context, query string, args []any, row func(scanFunc) error) error {
+	rows, err := r.Query(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// states are by their number in the database.
+func stateOf(n int64) perdure.State {
+	all := [...]perdure.State{"", perdure.Queued, perdure.Running, perdure.Waiting, perdure.Completed, perdure.Failed, perdure.Cancelled}
+	if n < 0 || n >= int64(len(all)) {
+		return ""
+	}
+	return all[n]
+}
+
+func (r *reader) rows(ctx context.Context, q string, args ...any) ([]Row, error) {
+	rows := []Row{}
+	var sessions []int64
+	err := r.each(ctx, q, args, func(scan scanFunc) error {
+		var row Row
+		var state, session, ready, started, claimed, active, cost, ended int64
+		var kind, message string
+		err := scan((*int64)(&row.Task), (*int64)(&row.Parent), &row.Depth, &row.Position, &row.Label, &state, &row.Attempts,
+			&session, &ready, &started, &claimed, &active, &row.Usage.Calls, &row.Usage.InputTokens, &row.Usage.OutputTokens,
+			&row.Usage.CachedTokens, &cost, &row.Usage.UnpricedCalls, &kind, &message, &ended, &row.Children)
+		row.State, row.Usage.CostUSD = stateOf(state), dollars(cost)
+		row.StartedAt = instant(started)
+		row.Blocked = row.State == perdure.Queued && ready == 0 && row.Parent != 0
+		switch {
+		case row.State.Terminal():
+			row.CompletedAt = instant(ended)
+		case session != 0:
+			active += max(r.now-claimed, 0)
+		}
+		if kind != "" && row.State == perdure.Failed {
+			row.Error = &perdure.TaskError{Kind: kind, Message: head(message, messageRunes)}
+		}
+		row.ActiveMS = float64(active) / 1000
+		rows, sessions = append(rows, row), append(sessions, session)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		if rows[i].Lost, err = r.lost(ctx, sessions[i]); err != nil {
+			return nil, err
+		}
+		if rows[i].Label, err = r.label(ctx, rows[i].Label); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// lost tells whether a task's session is dead. Each session is asked for once.
+func (r *reader) lost(ctx context.Context, session int64) (bool, error) {
+	if session == 0 {
+		return false, nil
+	}
+	alive, known := r.alive[session]
+	if !known {
+		var err error
+		if alive, err = r.SessionAlive(ctx, session); err != nil {
+			return false, err
+		}
+		r.alive[session] = alive
+	}
+	return !alive, nil
+}
+
+// label makes one short line of the beginning of a prompt.
+func (r *reader) label(ctx context.Context, column string) (string, error) {
+	if strings.HasPrefix(column, refMark) {
+		text, err := r.Text(ctx, r.tree, column)
+		if err != nil {
+			return "", err
+		}
+		column = text[:min(len(text), columnBytes)]
+	}
+	return head(strings.ToValidUTF8(strings.Join(strings.Fields(column), " "), "\uFFFD"), labelRunes), nil
+}
+
+// head cuts a text after so many characters, and shows that it did.
+func head(s string, runes int) string {
+	if utf8.RuneCountInString(s) <= runes {
+		return s
+	}
+	cut := []rune(s)[:runes]
+	return strings.TrimSpace(string(cut)) + "…"
+}
+
+const microsPerDollar = 1e6
+
+func dollars(micros int64) float64 { return float64(micros) / microsPerDollar }
+
+func instant(us int64) *time.Time {
+	if us == 0 {
+		return nil
+	}
+	t := time.UnixMicro(us).UTC()
+	return &t
+}

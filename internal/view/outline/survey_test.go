@@ -1,0 +1,112 @@
+package outline
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/perdure/perdure"
+)
+
+// The timeline counts each moment of each call once, and each ended task.
+func TestTimelineLosesNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		v := &view{}
+		var sum float64
+		for range rapid.IntRange(1, 30).Draw(t, "calls") {
+			from := rapid.Int64Range(1_000_000, 9_000_000).Draw(t, "from")
+			to := from + rapid.Int64Range(0, 3_000_000).Draw(t, "length")
+			v.calls = append(v.calls, span{from, to})
+			sum += float64(to - from)
+		}
+		var ended int64
+		for range rapid.IntRange(0, 30).Draw(t, "tasks") {
+			state := rapid.SampledFrom([]perdure.State{perdure.Completed, perdure.Failed, perdure.Running}).Draw(t, "state")
+			one := &task{state: state, started: rapid.Int64Range(1_000_000, 9_000_000).Draw(t, "started")}
+			if state != perdure.Running {
+				one.ended = one.started + rapid.Int64Range(0, 5_000_000).Draw(t, "ran")
+				if rapid.Bool().Draw(t, "imported") {
+					one.started = 0 // nobody knows
+				}
+				ended++
+			}
+			v.tasks = append(v.tasks, one)
+		}
+		line := v.timeline()
+		if len(line.Steps) > maxBuckets {
+			t.Fatalf("%d steps", len(line.Steps))
+		}
+		if len(line.Steps) > 0 && line.Start.UnixMicro() < 1_000_000 {
+			t.Fatalf("begins at %s, before all else", line.Start)
+		}
+		var got float64
+		for _, s := range line.Steps {
+			got += s.Running * line.StepSeconds * 1e6
+			ended -= s.Completed + s.Failed
+		}
+		if len(line.Steps) > 0 && (math.Abs(got-sum) > 1 || ended != 0) {
+			t.Fatalf("%g microseconds of %g, %d tasks missing: %+v", got, sum, ended, line)
+		}
+	})
+}
+
+// An outline stays within its bound and stands for every task once.
+func TestOutlineStandsForAll(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		states := []perdure.State{perdure.Completed, perdure.Completed, perdure.Completed, perdure.Failed, perdure.Running}
+		total := 0
+		var grow func(depth int) *task
+		grow = func(depth int) *task {
+			total++
+			n := &task{id: int64(total), depth: depth, state: rapid.SampledFrom(states).Draw(t, "state")}
+			if depth < 3 {
+				for range rapid.IntRange(0, 14).Draw(t, "children") {
+					n.children = append(n.children, grow(depth+1))
+				}
+			}
+			return n
+		}
+		root := grow(0)
+		root.judge()
+		f := folder{levels: 4}
+		for ; ; f.levels-- {
+			if f.pieces = f.pieces[:0]; f.draw([]*task{root}, 0) || f.levels <= 1 {
+				break
+			}
+		}
+		if len(f.pieces) > maxOutline+1 {
+			t.Fatalf("%d rows", len(f.pieces))
+		}
+		var sum sumUp
+		shown := int64(0)
+		for _, p := range f.pieces {
+			if !p.whole {
+				shown++
+				continue
+			}
+			for _, one := range p.tasks {
+				sum.add(one)
+			}
+		}
+		if shown+sum.tasks != int64(total) {
+			t.Fatalf("rows stand for %d tasks of %d", shown+sum.tasks, total)
+		}
+	})
+}
+
+func FuzzHead(f *testing.F) {
+	f.Add("a text", 3)
+	f.Add(strings.Repeat("ä", 300), 120)
+	f.Fuzz(func(t *testing.T, text string, runes int) {
+		runes = max(1, min(runes, 1000))
+		got := head(text, runes)
+		if utf8.RuneCountInString(got) > runes+1 {
+			t.Fatalf("%q has more than %d characters", got, runes)
+		}
+	})
+}

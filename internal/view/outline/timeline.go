@@ -1,0 +1,109 @@
+package outline
+
+import (
+	"time"
+
+	"github.com/perdure/perdure"
+)
+
+// Timeline shows what went on when, in steps of the same length.
+type Timeline struct {
+	Start time.Time `json:"start"`
+	// StepSeconds is the length of a step; 0 when nothing ran.
+	StepSeconds float64 `json:"step_seconds"`
+	// Of is what Running counts: "calls", or "tasks" where there are no calls.
+	Of    string `json:"of"`
+	Steps []Step `json:"steps"`
+}
+
+// Step is a part of the timeline.
+type Step struct {
+	// Running is the mean number of calls under way.
+	Running float64 `json:"running"`
+	// Completed and Failed count the tasks that ended so.
+	Completed int64 `json:"completed"`
+	Failed    int64 `json:"failed"`
+}
+
+// span is a time from and to, in microseconds.
+type span struct{ from, to int64 }
+
+func (v *view) timeline() Timeline {
+	line := Timeline{Of: "calls", Steps: []Step{}}
+	spans := v.calls
+	if len(spans) == 0 {
+		line.Of, spans = "tasks", v.leaves()
+	}
+	start, end := v.extent(spans)
+	if end <= start {
+		return line
+	}
+	n := int64(maxBuckets)
+	width := max((end-start+n-1)/n, 1)
+	n = (end - start + width - 1) / width
+	line.Start, line.StepSeconds, line.Steps = time.UnixMicro(start).UTC(), float64(width)/1e6, make([]Step, n)
+	at := func(us int64) *Step { return &line.Steps[min(max((us-start)/width, 0), n-1)] }
+	for _, s := range spans {
+		spread(line.Steps, s, start, width)
+	}
+	for _, t := range v.tasks {
+		switch t.state {
+		case perdure.Completed:
+			at(t.ended).Completed++
+		case perdure.Failed:
+			at(t.ended).Failed++
+		case perdure.Queued, perdure.Running, perdure.Waiting, perdure.Cancelled: // has no outcome to show
+		}
+	}
+	return line
+}
+
+// spread adds a span to the steps it touches, by the part of each it covers.
+func spread(steps []Step, s span, start, width int64) {
+	for us := s.from; us < s.to; {
+		i := (us - start) / width
+		if i < 0 || i >= int64(len(steps)) {
+			return
+		}
+		next := min(start+(i+1)*width, s.to)
+		steps[i].Running += float64(next-us) / float64(width)
+		us = next
+	}
+}
+
+// leaves are the times in which tasks without children ran.
+func (v *view) leaves() []span {
+	var spans []span
+	for _, t := range v.tasks {
+		if t.started == 0 || len(t.children) > 0 {
+			continue
+		}
+		end := t.ended
+		if end == 0 {
+			end = v.now
+		}
+		spans = append(spans, span{t.started, end})
+	}
+	return spans
+}
+
+// extent is from when to when something went on.
+func (v *view) extent(spans []span) (start, end int64) {
+	grow := func(from, to int64) {
+		if from != 0 && (start == 0 || from < start) {
+			start = from
+		}
+		end = max(end, to)
+	}
+	for _, t := range v.tasks {
+		from := t.started
+		if from == 0 {
+			from = t.ended // an imported task that nobody knows the start of
+		}
+		grow(from, max(from, t.ended))
+	}
+	for _, s := range spans {
+		grow(s.from, s.to)
+	}
+	return start, end
+}
