@@ -112,7 +112,7 @@ var rows = map[string]int{
 	"internal/inproc":     0,
 	"internal/dashboard":  0,
 
-	"internal/linediff":         2, // above workspace, whose snapshots it shows
+	"internal/workspace/diff":         2, // above workspace, whose snapshots it shows
 	"internal/storage/eta":           0,
 	"internal/yamltext":         0,    // what may be given to the YAML parser
 	"internal/detect/syntax":    0,    // what is in a file of code; kept from detect for the size of that package

@@ -3,7 +3,7 @@ package loop
 import (
 	"context"
 
-	"github.com/perdure/perdure/internal/linediff"
+	"github.com/perdure/perdure/internal/workspace/diff"
 )
 
 // diff shows what an iteration changed: files with a regression first.
@@ -12,5 +12,5 @@ func (r *run) diff(ctx context.Context, out *Outcome) string {
 	for _, g := range out.Regressions {
 		first = append(first, g.Files...)
 	}
-	return linediff.Snapshots(ctx, r.files, out.Before, out.After, first)
+	return diff.Snapshots(ctx, r.files, out.Before, out.After, first)
 }

@@ -1,4 +1,4 @@
-package linediff_test
+package diff_test
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/perdure/perdure/internal/linediff"
+	linediff "github.com/perdure/perdure/internal/workspace/diff"
 )
 
 func file(text string) *linediff.File {

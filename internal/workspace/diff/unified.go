@@ -1,7 +1,7 @@
-// Package linediff shows how files changed, as unified diffs: hunks of lines that
+// Package diff shows how files changed, as unified diffs: hunks of lines that
 // went and came between some that stay. It is bounded in time, memory and output,
 // and says what it leaves out.
-package linediff
+package diff
 
 import (
 	"bytes"
