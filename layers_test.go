@@ -61,7 +61,7 @@ var rows = map[string]int{
 	"internal/loop/metric":        3, // kept from loop for the size of that package
 	"relay":              3,
 	"internal/view/outline":    3, // queries of their own on a tree, for the server
-	"internal/human":     3, // numbers of the store in words
+	"internal/text/human":     3, // numbers of the store in words
 	"internal/cmdline":   3, // what the packages of commands share, below all of them
 	"internal/view/graph":     3, // trees for programs that draw
 	"internal/aiwg/loops":  3, // kept from aiwg for the size of that package
@@ -114,7 +114,7 @@ var rows = map[string]int{
 
 	"internal/workspace/diff":         2, // above workspace, whose snapshots it shows
 	"internal/storage/eta":           0,
-	"internal/yamltext":         0,    // what may be given to the YAML parser
+	"internal/text/yamltext":         0,    // what may be given to the YAML parser
 	"internal/detect/syntax":    0,    // what is in a file of code; kept from detect for the size of that package
 	"internal/detect/syntax/bag":       leaf, // pieces of code compared by their tokens
 	"internal/detect/syntax/lex":       leaf, // comments, strings and code apart, for source
@@ -129,7 +129,7 @@ var rows = map[string]int{
 
 	"internal/process/failpoint": leaf,
 	"internal/storage/filelock":  leaf,
-	"internal/nearest":   leaf,
+	"internal/text/nearest":   leaf,
 
 	"bench/...":    free,
 	"e2e/...":      free,

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/internal/loop/reinforce"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop/record"
 )
 

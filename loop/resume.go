@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )

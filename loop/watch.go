@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/internal/loop/turnguard"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/toolguard/vendorhook"
 	"github.com/perdure/perdure/relay"

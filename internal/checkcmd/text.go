@@ -9,7 +9,7 @@ import (
 
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/detect/rules"
-	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 // maxListed is how many lines of what does not act are shown to people.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/graph"
 )
 

@@ -15,8 +15,8 @@ import (
 
 	ruleset "github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/internal/loop/metric"
+	"github.com/perdure/perdure/internal/text/yamltext"
 	"github.com/perdure/perdure/internal/toolguard/risk"
-	"github.com/perdure/perdure/internal/yamltext"
 	"github.com/perdure/perdure/loop/hook"
 )
 

@@ -1,6 +1,6 @@
 package config
 
-import "github.com/perdure/perdure/internal/nearest"
+import "github.com/perdure/perdure/internal/text/nearest"
 
 // Nearest returns the candidate that somebody who wrote word most likely
 // meant, and whether there is one. See package nearest.

@@ -23,8 +23,8 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/internal/cmdline"
-	"github.com/perdure/perdure/internal/human"
-	"github.com/perdure/perdure/internal/nearest"
+	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/text/nearest"
 	"github.com/perdure/perdure/relay"
 )
 

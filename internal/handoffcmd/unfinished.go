@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"github.com/perdure/perdure/handoff"
-	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 // maxGlance bounds the files that Unfinished reads: it is asked by commands that

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/loopimport"
 	"github.com/perdure/perdure/internal/aiwg/loops"
-	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/aiwg/tree"
 	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
-	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/export"
 	"github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/internal/view/report"

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/aiwg/tree"
 	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
-	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 type importFlags struct {

@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cmdline"
-	"github.com/perdure/perdure/internal/human"
-	"github.com/perdure/perdure/internal/nearest"
+	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/text/nearest"
 )
 
 // replCommand is a command of the prompt.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure/internal/nearest"
+	"github.com/perdure/perdure/internal/text/nearest"
 )
 
 // Name is the name of a hook: a moment in a loop at which handlers are asked.

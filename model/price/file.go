@@ -16,8 +16,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
-	"github.com/perdure/perdure/internal/nearest"
-	"github.com/perdure/perdure/internal/yamltext"
+	"github.com/perdure/perdure/internal/text/nearest"
+	"github.com/perdure/perdure/internal/text/yamltext"
 )
 
 // Limits of a file of prices.

@@ -18,7 +18,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/yamltext"
+	"github.com/perdure/perdure/internal/text/yamltext"
 )
 
 // SettingsFile is the file of settings of a project, of which one section is

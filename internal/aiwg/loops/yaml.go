@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
-	"github.com/perdure/perdure/internal/yamltext"
+	"github.com/perdure/perdure/internal/text/yamltext"
 )
 
 // maxYAML bounds a document in YAML, whose parser needs much memory.

@@ -12,8 +12,8 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/nearest"
-	"github.com/perdure/perdure/internal/yamltext"
+	"github.com/perdure/perdure/internal/text/nearest"
+	"github.com/perdure/perdure/internal/text/yamltext"
 )
 
 // FileName is the project's file. It counts as it is in the version that is compared

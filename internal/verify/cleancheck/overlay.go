@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/workspace"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 // Row is a loop in a list.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 // markdown writes the report as Markdown with tables (GitHub's). What others

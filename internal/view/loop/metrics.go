@@ -9,8 +9,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/perdure/perdure/internal/human"
 	"github.com/perdure/perdure/internal/loop/metric"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop"
 )
 

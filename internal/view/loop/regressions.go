@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 // The drawings' measures in units of their view boxes.

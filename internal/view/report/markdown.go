@@ -9,7 +9,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/human"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 // Markdown writes the document as Markdown with tables (GitHub's). What others

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/internal/yamltext"
+	"github.com/perdure/perdure/internal/text/yamltext"
 )
 
 func TestUnreadable(t *testing.T) {
