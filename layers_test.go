@@ -52,7 +52,7 @@ var rows = map[string]int{
 	"client":             5, // above loop/record, whose records it returns
 	"internal/mcpserver": 6,
 	"internal/config":    5,
-	"internal/server":    5, // above survey
+	"internal/api/server":    5, // above survey
 	"internal/aiwg/tree":      5, // above aiwgloop
 
 	"worker":             3,
@@ -109,7 +109,7 @@ var rows = map[string]int{
 	"internal/process/guard":      0,
 	"internal/storage/sqldb":      0,
 	"internal/storage/atomicfile": 0,
-	"internal/inproc":     0,
+	"internal/api/inproc":     0,
 	"internal/dashboard":  0,
 
 	"internal/workspace/diff":         2, // above workspace, whose snapshots it shows

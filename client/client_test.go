@@ -19,7 +19,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/inproc"
+	"github.com/perdure/perdure/internal/api/inproc"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

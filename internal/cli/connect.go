@@ -11,10 +11,10 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/api/inproc"
 	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
-	"github.com/perdure/perdure/internal/inproc"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/model/price"
 	"github.com/perdure/perdure/relay"

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/cmdline"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
-	"github.com/perdure/perdure/internal/server"
 )
 
 func (a *app) newServeCommand() *cobra.Command {

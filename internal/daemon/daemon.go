@@ -15,7 +15,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/rpc"
-	"github.com/perdure/perdure/internal/server"
+	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"

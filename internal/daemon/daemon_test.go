@@ -15,10 +15,10 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/api/inproc"
+	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/daemon"
-	"github.com/perdure/perdure/internal/inproc"
 	"github.com/perdure/perdure/internal/process/guard"
-	"github.com/perdure/perdure/internal/server"
 )
 
 func TestMain(m *testing.M) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/rpc"
-	"github.com/perdure/perdure/internal/server"
+	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/rlm"
 )
 

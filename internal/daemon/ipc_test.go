@@ -14,8 +14,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/rpc"
+	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/daemon"
-	"github.com/perdure/perdure/internal/server"
 )
 
 // ipcBed is a daemon that answers .aiwg clients.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/loopimport"
+	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/loop/reinforce"
-	"github.com/perdure/perdure/internal/server"
 	"github.com/perdure/perdure/internal/storage/atomicfile"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/loop"

@@ -13,8 +13,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/inproc"
-	"github.com/perdure/perdure/internal/server"
+	"github.com/perdure/perdure/internal/api/inproc"
+	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/testdb"
 )
 

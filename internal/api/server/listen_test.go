@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/server"
+	"github.com/perdure/perdure/internal/api/server"
 )
 
 func listen(t *testing.T, path string) *server.Listener {

@@ -19,7 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/perdure/perdure/internal/inproc"
+	"github.com/perdure/perdure/internal/api/inproc"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/server"
+	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/testdb"
 )
 
