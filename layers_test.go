@@ -124,7 +124,7 @@ var rows = map[string]int{
 	"internal/detect/syntax/machine":   leaf, // which conditions are those of the machine
 	"internal/detect/planted":   0,    // what the tests and the benchmark of detect plant
 
-	"internal/cli/schemas": 0, // the published schemas, and nothing else
+	"internal/schema": 0, // the published schemas, and nothing else
 	"internal/corpus/boundary":   0, // where texts are cut: the executor and nobody else knows languages
 
 	"internal/process/failpoint": leaf,

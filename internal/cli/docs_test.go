@@ -14,8 +14,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure/internal/cli/schemas"
 	"github.com/perdure/perdure/internal/config"
+	schemas "github.com/perdure/perdure/internal/schema"
 	"github.com/perdure/perdure/internal/schemacmd"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/perdure/perdure/internal/cli/schemas"
+	schemas "github.com/perdure/perdure/internal/schema"
 )
 
 // schemaDoc reads a published schema, as data and compiled.

@@ -10,13 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/cli/schemas"
 	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/schema"
 )
 
 // Names lists them in order.
 func Names() []string {
-	entries, err := schemas.FS.ReadDir(".")
+	entries, err := schema.FS.ReadDir(".")
 	if err != nil {
 		return nil // the folder is embedded
 	}
@@ -46,7 +46,7 @@ func Command(out io.Writer, group string, arguments func(least, most int, what s
 				_, err := fmt.Fprintln(out, strings.Join(Names(), "\n"))
 				return err
 			}
-			text, err := schemas.FS.ReadFile(args[0] + ".json")
+			text, err := schema.FS.ReadFile(args[0] + ".json")
 			if err != nil {
 				return unknownSchema(args[0])
 			}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/perdure/perdure"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
-	"github.com/perdure/perdure/internal/cli/schemas"
+	schemas "github.com/perdure/perdure/internal/schema"
 	"github.com/perdure/perdure/internal/statetest"
 	"github.com/perdure/perdure/internal/testdb"
 )

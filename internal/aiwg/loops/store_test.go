@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure"
 	aiwgloops "github.com/perdure/perdure/internal/aiwg/loops"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
-	"github.com/perdure/perdure/internal/cli/schemas"
+	schemas "github.com/perdure/perdure/internal/schema"
 	"github.com/perdure/perdure/internal/testdb"
 )
 

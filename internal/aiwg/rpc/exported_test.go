@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/rpc"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
-	"github.com/perdure/perdure/internal/cli/schemas"
+	schemas "github.com/perdure/perdure/internal/schema"
 	"github.com/perdure/perdure/internal/testdb"
 )
 

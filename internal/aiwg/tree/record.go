@@ -10,7 +10,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/cli/schemas"
+	schemas "github.com/perdure/perdure/internal/schema"
 )
 
 // KindIPC is the kind of trees of one task each, which clients of the socket of

@@ -1,7 +1,7 @@
-// Package schemas holds the published JSON Schemas (draft 2020-12) of the files
+// Package schema holds the published JSON Schemas (draft 2020-12) of the files
 // and outputs that other programs read and write. Each has examples, which are
 // tested. perdure schema prints them; imports hold files of others against them.
-package schemas
+package schema
 
 import "embed"
 
