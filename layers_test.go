@@ -34,15 +34,15 @@ var rows = map[string]int{
 	"internal/view/loop":   6, // above loop
 	"internal/aiwg/loopimport": 6, // the same
 	"internal/view/export":     6, // above loop
-	"internal/loopcmd":    7, // above loopview; kept from cli for the size of that package
-	"internal/gatecmd":    6, // above client; what loopcmd and cli share
-	"internal/checkcmd":   8, // above loopcmd; kept from cli for the size of that package
-	"internal/schemacmd":  6, // kept from cli for the size of that package
-	"internal/hookcmd":    7, // above config; kept from cli for the size of that package
-	"internal/cachecmd":   6, // kept from cli for the size of that package
-	"internal/statecmd":   6, // above client; kept from cli for the size of that package
-	"internal/handoffcmd": 6, // the same
-	"internal/portcmd":    7, // above export and statecmd; the same
+	"internal/cli/loop":    7, // above loopview; kept from cli for the size of that package
+	"internal/cli/gate":    6, // above client; what loopcmd and cli share
+	"internal/cli/check":   8, // above loopcmd; kept from cli for the size of that package
+	"internal/cli/schema":  6, // kept from cli for the size of that package
+	"internal/cli/hook":    7, // above config; kept from cli for the size of that package
+	"internal/cli/cache":   6, // kept from cli for the size of that package
+	"internal/cli/state":   6, // above client; kept from cli for the size of that package
+	"internal/cli/handoff": 6, // the same
+	"internal/cli/transfer":    7, // above export and statecmd; the same
 
 	"loop":               5,
 	"internal/loop/turnguard":         4, // kept from loop for the size of that package
@@ -62,7 +62,7 @@ var rows = map[string]int{
 	"relay":              3,
 	"internal/view/outline":    3, // queries of their own on a tree, for the server
 	"internal/text/human":     3, // numbers of the store in words
-	"internal/cmdline":   3, // what the packages of commands share, below all of them
+	"internal/cli/env":   3, // what the packages of commands share, below all of them
 	"internal/view/graph":     3, // trees for programs that draw
 	"internal/aiwg/loops":  3, // kept from aiwg for the size of that package
 	"internal/testdb":    3,

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/handoff"
-	"github.com/perdure/perdure/internal/handoffcmd"
+	handoffcmd "github.com/perdure/perdure/internal/cli/handoff"
 )
 
 // workplace is a repository in which agents work.

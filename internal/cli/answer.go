@@ -9,14 +9,14 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/gatecmd"
+	"github.com/perdure/perdure/internal/cli/gate"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop/record"
 )
 
 // gates is what shows gates on a stream and answers them.
-func (a *app) gates(s *stream) gatecmd.Config {
-	return gatecmd.Config{
+func (a *app) gates(s *stream) gate.Config {
+	return gate.Config{
 		Stdin: a.env.Stdin, Out: s, Err: a.err, PrintJSON: a.printJSON, Safe: s.safe, Bold: s.bold, Paint: func(line string) string { return line },
 		Cwd: a.env.Cwd, User: userName, GroupID: groupRun, Arguments: arguments,
 		Read: func(cmd *cobra.Command, do func(*client.Client) error) error {
@@ -100,12 +100,12 @@ func (w *gateWatch) text(ctx context.Context, id perdure.TreeID) (string, error)
 	if err != nil {
 		return "", err
 	}
-	g, ok := gatecmd.Find(list, 0)
+	g, ok := gate.Find(list, 0)
 	if !ok {
 		return "", nil
 	}
 	cfg := w.a.gates(w.a.err)
-	return cfg.Text(g, gatecmd.Run(id))
+	return cfg.Text(g, gate.Run(id))
 }
 
 // restingError is that trees wait for a person, and nobody is here.

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
 )
 
 // cancelled is what cancel --json prints.
@@ -50,7 +50,7 @@ func (a *app) newCancelCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record: a `text`")
-	cmdline.JSONFlag(cmd, &asJSON)
+	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -64,7 +64,7 @@ func cancel(cmd *cobra.Command, b *backend, id, reason string) (int64, error) {
 	}
 	task, err := perdure.ParseTaskID(id)
 	if err != nil {
-		return 0, cmdline.UsageError("a tree looks like tree-1a2b3c4d, a task like task-0001", "%q is neither a tree nor a task", id)
+		return 0, env.UsageError("a tree looks like tree-1a2b3c4d, a task like task-0001", "%q is neither a tree nor a task", id)
 	}
 	return b.CancelTask(cmd.Context(), task, reason)
 }

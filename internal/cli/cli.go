@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/cmdline"
+	cmdenv "github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/config"
 )
 
@@ -86,7 +86,7 @@ func asUsageError(err error) error {
 	if errors.As(err, &own) || errors.As(err, &outcome) {
 		return err
 	}
-	return cmdline.UsageError("perdure --help shows what there is", "%s", err.Error())
+	return cmdenv.UsageError("perdure --help shows what there is", "%s", err.Error())
 }
 
 // The groups of commands in the help.
@@ -153,11 +153,11 @@ func (a *app) knownCommand(cmd *cobra.Command, args []string) error {
 	if near, ok := config.Nearest(args[0], names); ok {
 		hint = fmt.Sprintf("did you mean %q?", "perdure "+near)
 	}
-	return cmdline.UsageError(hint, "%q is not a command", args[0])
+	return cmdenv.UsageError(hint, "%q is not a command", args[0])
 }
 
 func flagError(cmd *cobra.Command, err error) error {
-	return cmdline.UsageError(fmt.Sprintf("%s --help shows its flags", cmd.CommandPath()), "%s", err.Error())
+	return cmdenv.UsageError(fmt.Sprintf("%s --help shows its flags", cmd.CommandPath()), "%s", err.Error())
 }
 
 // arguments returns a check of the number of arguments that says what was
@@ -171,7 +171,7 @@ func arguments(least, most int, what string) cobra.PositionalArgs {
 		if len(args) > most && most > 0 {
 			hint = "put a text of several words in quotes; " + hint
 		}
-		return cmdline.UsageError(hint, "%s takes %s, %d given", cmd.Name(), what, len(args))
+		return cmdenv.UsageError(hint, "%s takes %s, %d given", cmd.Name(), what, len(args))
 	}
 }
 

@@ -3,9 +3,9 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure/internal/gatecmd"
-	"github.com/perdure/perdure/internal/hookcmd"
-	"github.com/perdure/perdure/internal/schemacmd"
+	"github.com/perdure/perdure/internal/cli/gate"
+	"github.com/perdure/perdure/internal/cli/hook"
+	"github.com/perdure/perdure/internal/cli/schema"
 )
 
 // commands makes one of each.
@@ -16,7 +16,7 @@ func (a *app) commands() []*cobra.Command {
 		a.newResumeCommand(),
 		a.newCancelCommand(),
 		a.newRetryCommand(),
-		gatecmd.Command(a.gates(a.out)),
+		gate.Command(a.gates(a.out)),
 
 		a.newStatusCommand(),
 		a.newTreeCommand(),
@@ -30,9 +30,9 @@ func (a *app) commands() []*cobra.Command {
 		a.cacheCommand(),
 		a.newInitCommand(),
 		a.newConfigCommand(),
-		schemacmd.Command(a.out, groupManage, arguments),
+		schema.Command(a.out, groupManage, arguments),
 		a.newDoctorCommand(),
 		a.newVersionCommand(),
 	}, append(append(a.stateCommands(), a.portCommands()...), a.handoffCommand(), a.loopCommand(), a.checkCommand(),
-		hookcmd.Command(hookcmd.Config{Stdin: a.env.Stdin, Out: a.env.Stdout, Getenv: a.env.getenv, GroupID: groupManage, Arguments: arguments, Load: a.loadFrom}))...)
+		hook.Command(hook.Config{Stdin: a.env.Stdin, Out: a.env.Stdout, Getenv: a.env.getenv, GroupID: groupManage, Arguments: arguments, Load: a.loadFrom}))...)
 }

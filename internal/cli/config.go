@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/config"
 )
 
@@ -90,7 +90,7 @@ func (a *app) newConfigCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmdline.JSONFlag(cmd, &asJSON)
+	env.JSONFlag(cmd, &asJSON)
 	for _, key := range config.Keys() {
 		settingFlag(cmd, key)
 	}

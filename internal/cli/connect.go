@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/api/inproc"
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/loop"
@@ -70,7 +70,7 @@ func (a *app) connect(ctx context.Context, l *config.Loaded, why purpose) (*back
 	}
 	switch {
 	case why == toDetach:
-		return nil, cmdline.UsageError("start one with `perdure serve`, or leave --detach out",
+		return nil, env.UsageError("start one with `perdure serve`, or leave --detach out",
 			"--detach needs a daemon, and none listens on %q", socketPath(l))
 	case why == toRead && !hasStore(l):
 		return nil, noStore(l)

@@ -14,9 +14,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/spf13/cobra"
 
+	schemacmd "github.com/perdure/perdure/internal/cli/schema"
 	"github.com/perdure/perdure/internal/config"
 	schemas "github.com/perdure/perdure/internal/schema"
-	"github.com/perdure/perdure/internal/schemacmd"
 )
 
 var update = flag.Bool("update", false, "write docs/cli.md instead of comparing it")

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/storage/filelock"
@@ -62,7 +62,7 @@ func (a *app) newDoctorCommand() *cobra.Command {
 		},
 	}
 	settingFlags(cmd, "model", "base_url")
-	cmdline.JSONFlag(cmd, &asJSON)
+	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

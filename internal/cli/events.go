@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
 )
 
 func (a *app) newEventsCommand() *cobra.Command {
@@ -26,7 +26,7 @@ func (a *app) newEventsCommand() *cobra.Command {
 		Args:    arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.since < 0 {
-				return cmdline.UsageError("give the number of the last event seen", "--since is %d", f.since)
+				return env.UsageError("give the number of the last event seen", "--since is %d", f.since)
 			}
 			if f.tree != "" {
 				if _, err := perdure.ParseTreeID(f.tree); err != nil {
@@ -48,7 +48,7 @@ func (a *app) newEventsCommand() *cobra.Command {
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with the events to come")
 	cmd.Flags().Int64Var(&f.since, "since", 0, "only events behind this `number`")
 	cmd.Flags().StringVar(&f.tree, "tree", "", "only events of this `tree`")
-	cmdline.JSONFlag(cmd, &f.json)
+	env.JSONFlag(cmd, &f.json)
 	return cmd
 }
 

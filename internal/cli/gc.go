@@ -7,7 +7,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
 )
 
 func (a *app) newGCCommand() *cobra.Command {
@@ -38,7 +38,7 @@ func (a *app) newGCCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "remove nothing, list what would go")
 	cmd.Flags().BoolVar(&failed, "failed", false, "remove failed trees too when their time is over")
 	settingFlags(cmd, "retention.completed", "retention.failed", "retention.checkpoints", "retention.handoffs")
-	cmdline.JSONFlag(cmd, &asJSON)
+	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

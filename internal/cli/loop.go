@@ -9,12 +9,12 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/aiwg/loopimport"
-	"github.com/perdure/perdure/internal/checkcmd"
+	checkcmd "github.com/perdure/perdure/internal/cli/check"
+	"github.com/perdure/perdure/internal/cli/loop"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/detect/rules"
-	"github.com/perdure/perdure/internal/loopcmd"
 	"github.com/perdure/perdure/internal/notify"
 	loopconfig "github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
@@ -23,7 +23,7 @@ import (
 // loopCommand has the commands of loops.
 func (a *app) loopCommand() *cobra.Command {
 	bell := func() {}
-	with := func(cmd *cobra.Command, why purpose, do func(s loopcmd.Store) error) error {
+	with := func(cmd *cobra.Command, why purpose, do func(s loop.Store) error) error {
 		l, err := a.load(cmd)
 		if err != nil {
 			return err
@@ -33,7 +33,7 @@ func (a *app) loopCommand() *cobra.Command {
 			bell = a.bell(l)
 		}
 		return a.withBackend(cmd.Context(), l, why, func(b *backend) error {
-			s := loopcmd.Store{Client: b.Client, Import: func(ctx context.Context, req loopimport.Request) (loopimport.Imported, error) {
+			s := loop.Store{Client: b.Client, Import: func(ctx context.Context, req loopimport.Request) (loopimport.Imported, error) {
 				return daemon.ImportLoop(ctx, a.daemonConfig(l), req)
 			}}
 			if b.local != nil && why == toExecute {
@@ -42,12 +42,12 @@ func (a *app) loopCommand() *cobra.Command {
 			return do(s)
 		})
 	}
-	return loopcmd.Command(loopcmd.Config{
+	return loop.Command(loop.Config{
 		Stdin: a.env.Stdin, Terminal: a.canAsk, Out: a.out, Err: a.err, PrintJSON: a.printJSON, WriteOutput: a.writeOutput, Width: a.out.width, Colour: a.out.color, ErrColour: a.err.color,
 		Safe: a.out.safe, Bold: a.out.bold, Dim: a.out.dim, Cwd: a.env.Cwd, User: userName, GroupID: groupRun, Arguments: arguments,
-		Ended: func(as loopcmd.Ending, msg, hint string) error {
-			status := map[loopcmd.Ending]int{loopcmd.NotDone: exitFailed, loopcmd.Stopped: exitIncomplete, loopcmd.AtGate: exitGate,
-				loopcmd.Interrupted: exitInterrupted}[as]
+		Ended: func(as loop.Ending, msg, hint string) error {
+			status := map[loop.Ending]int{loop.NotDone: exitFailed, loop.Stopped: exitIncomplete, loop.AtGate: exitGate,
+				loop.Interrupted: exitInterrupted}[as]
 			return &outcome{status, msg, hint}
 		},
 		Bell: func() { bell() },
@@ -66,9 +66,9 @@ func (a *app) loopCommand() *cobra.Command {
 			}
 			return set, err
 		},
-		Read:    func(cmd *cobra.Command, do func(s loopcmd.Store) error) error { return with(cmd, toRead, do) },
-		Execute: func(cmd *cobra.Command, do func(s loopcmd.Store) error) error { return with(cmd, toExecute, do) },
-		Detach:  func(cmd *cobra.Command, do func(s loopcmd.Store) error) error { return with(cmd, toDetach, do) },
+		Read:    func(cmd *cobra.Command, do func(s loop.Store) error) error { return with(cmd, toRead, do) },
+		Execute: func(cmd *cobra.Command, do func(s loop.Store) error) error { return with(cmd, toExecute, do) },
+		Detach:  func(cmd *cobra.Command, do func(s loop.Store) error) error { return with(cmd, toDetach, do) },
 	})
 }
 

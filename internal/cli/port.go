@@ -12,14 +12,14 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/transfer"
 	"github.com/perdure/perdure/internal/config"
-	"github.com/perdure/perdure/internal/portcmd"
 	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 
 // portCommands bring records out of the store and into it.
 func (a *app) portCommands() []*cobra.Command {
-	return portcmd.Commands(portcmd.Config{
+	return transfer.Commands(transfer.Config{
 		Out: a.out, PrintJSON: a.printJSON, Note: a.note, Bold: a.out.bold, Getenv: a.env.getenv, Path: a.path,
 		ExportGroup: groupSee, ImportGroup: groupManage, Arguments: arguments, CompleteTrees: a.completeTrees,
 		WriteOutput: a.writeOutput, Incomplete: &outcome{status: exitIncomplete}, Load: a.load, HasStore: hasStore, Open: a.withStore,

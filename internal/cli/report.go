@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
 	reports "github.com/perdure/perdure/internal/view/report"
 )
 
@@ -55,8 +55,8 @@ func (a *app) newReportCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&format, "format", "", "md or html; by default what the name of the file says, else md")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this `file` instead of standard output")
-	cmdline.JSONFlag(cmd, &asJSON)
-	cmdline.Complete(cmd, "format", reports.Formats()...)
+	env.JSONFlag(cmd, &asJSON)
+	env.Complete(cmd, "format", reports.Formats()...)
 	return cmd
 }
 

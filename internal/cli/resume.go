@@ -9,7 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
 )
 
 func (a *app) newResumeCommand() *cobra.Command {
@@ -39,7 +39,7 @@ func (a *app) newResumeCommand() *cobra.Command {
 		},
 	}
 	settingFlags(cmd, "concurrency")
-	cmdline.JSONFlag(cmd, &asJSON)
+	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

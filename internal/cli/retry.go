@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
 )
 
 func (a *app) newRetryCommand() *cobra.Command {
@@ -44,6 +44,6 @@ func (a *app) newRetryCommand() *cobra.Command {
 			})
 		},
 	}
-	cmdline.JSONFlag(cmd, &asJSON)
+	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }

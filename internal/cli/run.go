@@ -10,8 +10,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/cmdline"
-	"github.com/perdure/perdure/internal/handoffcmd"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/cli/handoff"
 )
 
 func (a *app) newRunCommand() *cobra.Command {
@@ -64,7 +64,7 @@ func (a *app) newBatchCommand() *cobra.Command {
 func (a *app) run(cmd *cobra.Command, f *runFlags, req client.TreeRequest, batch bool) error {
 	ctx := cmd.Context()
 	if strings.TrimSpace(req.Prompt) == "" {
-		return cmdline.UsageError("say what is to be answered", "the prompt is empty")
+		return env.UsageError("say what is to be answered", "the prompt is empty")
 	}
 	l, err := a.load(cmd)
 	if err != nil {
@@ -124,7 +124,7 @@ func (a *app) launch(ctx context.Context, b *backend, f *runFlags, req client.Tr
 		a.tellContext(report)
 	}
 	a.tellModel(tree)
-	if unfinished := handoffcmd.Unfinished(a.env.Cwd, a.env.getenv); unfinished != "" {
+	if unfinished := handoff.Unfinished(a.env.Cwd, a.env.getenv); unfinished != "" {
 		a.note("%s", unfinished)
 	}
 	return tree.ID, nil

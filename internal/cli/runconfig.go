@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm"
@@ -66,7 +66,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	fl.Float64Var(&f.temperature, "temperature", rlm.DefaultTemperature, "`number` from 0 to 2 for the model")
 	fl.Int64Var(&f.seed, "seed", 0, "`number` for models that take one; default: none")
 	fl.BoolVar(&f.detach, "detach", false, "leave the tree to the daemon and return at once")
-	cmdline.JSONFlag(cmd, &f.json)
+	env.JSONFlag(cmd, &f.json)
 }
 
 // config makes the configuration of the tree.
@@ -122,10 +122,10 @@ func parseTimeout(text string) (time.Duration, error) {
 	}
 	d, err := config.ParseDuration(text)
 	if err != nil {
-		return 0, cmdline.UsageError("give it like 90s, 30m or 2h", "--timeout: %s", err)
+		return 0, env.UsageError("give it like 90s, 30m or 2h", "--timeout: %s", err)
 	}
 	if d <= 0 {
-		return 0, cmdline.UsageError("leave it out for no limit", "--timeout is %s, which allows nothing at all", text)
+		return 0, env.UsageError("leave it out for no limit", "--timeout is %s, which allows nothing at all", text)
 	}
 	return d, nil
 }
@@ -143,7 +143,7 @@ func parseOverlap(text string) (shared, percent int, err error) {
 	}
 	switch {
 	case err != nil || n < 0 || n > limit:
-		return 0, 0, cmdline.UsageError("give tokens, as 200, or a share of a part of at most 50%, as 10%", "--overlap: %q is neither", text)
+		return 0, 0, env.UsageError("give tokens, as 200, or a share of a part of at most 50%, as 10%", "--overlap: %q is neither", text)
 	case n == 0:
 		return -1, 0, nil
 	case isPercent:
@@ -162,7 +162,7 @@ func parseSize(text string) (int64, error) {
 	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	power := strings.Index("kmgt", unit) + 1
 	if err != nil || !(n > 0 && n < 1e15) || len(unit) > 1 || power == 0 {
-		return 0, cmdline.UsageError("give it like 500k, 10MB or 1GiB", "--max-file-size: %q is not a size", text)
+		return 0, env.UsageError("give it like 500k, 10MB or 1GiB", "--max-file-size: %q is not a size", text)
 	}
 	if unit == "" {
 		power = 0
@@ -231,7 +231,7 @@ func checkBaseURL(cmd *cobra.Command, l *config.Loaded) error {
 	if !anyOf(l.Model, "anthropic:") && !anyOf(l.SubModel, "anthropic:") {
 		return nil
 	}
-	return cmdline.UsageError("set ANTHROPIC_BASE_URL for models of Anthropic's protocol, or name the model openai:NAME",
+	return env.UsageError("set ANTHROPIC_BASE_URL for models of Anthropic's protocol, or name the model openai:NAME",
 		"--base-url is the endpoint of openai: models, and the model is %q", l.Model)
 }
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/cli/state"
 	"github.com/perdure/perdure/internal/config"
-	"github.com/perdure/perdure/internal/statecmd"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -41,7 +41,7 @@ func (p *planFlags) register(cmd *cobra.Command) {
 func (p *planFlags) apply(a *app, cmd *cobra.Command, l *config.Loaded, c *rlm.Config) error {
 	c.When, c.FanIn, c.Agent = p.when, p.fanIn, p.agent
 	if c.Variables = p.vars; len(p.vars) > 0 {
-		c.Session = statecmd.Session(a.env.getenv)
+		c.Session = state.Session(a.env.getenv)
 	}
 	if p.agent != "" || c.Planner == rlm.PlannerModel {
 		a.addAgents(cmd, l, c)
@@ -54,7 +54,7 @@ func (p *planFlags) apply(a *app, cmd *cobra.Command, l *config.Loaded, c *rlm.C
 		return err
 	}
 	if err := rlm.CheckSchema(raw); err != nil {
-		return cmdline.UsageError("a JSON Schema is an object such as {\"type\": \"object\", \"properties\": {…}}", "--schema %q: %s", p.schema, err)
+		return env.UsageError("a JSON Schema is an object such as {\"type\": \"object\", \"properties\": {…}}", "--schema %q: %s", p.schema, err)
 	}
 	c.Schema = raw
 	return nil
@@ -101,12 +101,12 @@ func (a *app) readSchema(name string) ([]byte, error) {
 		if errors.As(err, &p) {
 			err = p.Err
 		}
-		return nil, cmdline.UsageError("give the name of a file with a JSON Schema", "--schema %q: %s", name, err)
+		return nil, env.UsageError("give the name of a file with a JSON Schema", "--schema %q: %s", name, err)
 	}
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, maxSchemaFile))
 	if err != nil {
-		return nil, cmdline.UsageError("give the name of a file with a JSON Schema", "--schema %q: %s", name, err)
+		return nil, env.UsageError("give the name of a file with a JSON Schema", "--schema %q: %s", name, err)
 	}
 	return raw, nil
 }

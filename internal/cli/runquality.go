@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/rlm"
 )
@@ -40,7 +40,7 @@ func (q *qualityFlags) apply(a *app, cmd *cobra.Command, l *config.Loaded, c *rl
 	c.GateRounds, c.GateFallback, c.GateAt = q.gateRounds, q.gateFallback, q.gateAt
 	c.EscalateModel = a.anchor(q.escalate)
 	if math.IsNaN(q.minScore) || math.IsInf(q.minScore, 0) { // which JSON cannot hold
-		return cmdline.UsageError("a judge model gives 0 to 100", "--min-score: %v is not a number of points", q.minScore)
+		return env.UsageError("a judge model gives 0 to 100", "--min-score: %v is not a number of points", q.minScore)
 	}
 	if cmd.Flags().Changed("min-score") {
 		c.MinScore = &q.minScore

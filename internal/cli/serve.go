@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/internal/api/server"
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
 )
@@ -35,7 +35,7 @@ func (a *app) newServeCommand() *cobra.Command {
 				return err
 			}
 			if l.Listen != "" {
-				return cmdline.UsageError("leave it out; the Unix socket is there", "listen on TCP (%q) is not available in this version", l.Listen)
+				return env.UsageError("leave it out; the Unix socket is there", "listen on TCP (%q) is not available in this version", l.Listen)
 			}
 			err = a.serve(cmd.Context(), l, a.ipcConfig(cmd, l, socket))
 			if errors.Is(err, errInterrupted) {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
 )
 
 func (a *app) newShowCommand() *cobra.Command {
@@ -42,7 +42,7 @@ func (a *app) newShowCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&byNode, "node", false, "TASK is a node ID")
-	cmdline.JSONFlag(cmd, &asJSON)
+	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -57,7 +57,7 @@ func readTask(ctx context.Context, b *backend, arg string, byNode bool) (perdure
 	id, err := perdure.ParseTaskID(arg)
 	if err != nil {
 		if _, nodeErr := perdure.ParseNodeID(arg); nodeErr == nil {
-			return perdure.ShowTask{}, cmdline.UsageError("for a node ID add --node", "%q is not a task ID", arg)
+			return perdure.ShowTask{}, env.UsageError("for a node ID add --node", "%q is not a task ID", arg)
 		}
 		return perdure.ShowTask{}, err
 	}

@@ -6,14 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/cachecmd"
+	"github.com/perdure/perdure/internal/cli/cache"
+	"github.com/perdure/perdure/internal/cli/state"
 	"github.com/perdure/perdure/internal/config"
-	"github.com/perdure/perdure/internal/statecmd"
 )
 
 // stateCommands are those on variables and checkpoints.
 func (a *app) stateCommands() []*cobra.Command {
-	return statecmd.Commands(statecmd.Config{
+	return state.Commands(state.Config{
 		Stdin: a.env.Stdin, Out: a.out, Err: a.err, Width: a.out.width,
 		Interactive: func() bool {
 			_, typed := a.env.Terminal(a.env.Stdin)
@@ -41,7 +41,7 @@ func cacheDir(l *config.Loaded) string { return filepath.Join(l.Dir, "cache") }
 
 // cacheCommand has the commands on answers that are kept.
 func (a *app) cacheCommand() *cobra.Command {
-	return cachecmd.Command(cachecmd.Config{
+	return cache.Command(cache.Config{
 		Out: a.out, PrintJSON: a.printJSON, Note: a.note, Safe: a.out.safe, GroupID: groupManage, Arguments: arguments,
 		Dir: func(cmd *cobra.Command) (string, error) {
 			l, err := a.load(cmd)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
 )
 
 func (a *app) newStatusCommand() *cobra.Command {
@@ -25,7 +25,7 @@ func (a *app) newStatusCommand() *cobra.Command {
 		ValidArgsFunction: a.completeTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 || limit > 1000 {
-				return cmdline.UsageError("give a number from 1 to 1000", "--limit is %d", limit)
+				return env.UsageError("give a number from 1 to 1000", "--limit is %d", limit)
 			}
 			l, err := a.load(cmd)
 			if err != nil {
@@ -40,7 +40,7 @@ func (a *app) newStatusCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "the most trees to list")
-	cmdline.JSONFlag(cmd, &asJSON)
+	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/view/graph"
 )
@@ -38,7 +38,7 @@ func (a *app) newTreeCommand() *cobra.Command {
 				return unknownFormat(format, treeFormats())
 			}
 			if asJSON && cmd.Flags().Changed("format") && format != formatJSON {
-				return cmdline.UsageError("leave one of them out", "--json and --format %s are both given", format)
+				return env.UsageError("leave one of them out", "--json and --format %s are both given", format)
 			}
 			l, err := a.load(cmd)
 			if err != nil {
@@ -62,8 +62,8 @@ func (a *app) newTreeCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&v.all, "all", false, "fold nothing")
 	cmd.Flags().StringVar(&format, "format", format, "how to draw it: "+strings.Join(treeFormats(), ", "))
 	cmd.Flags().IntVar(&v.depth, "depth", -1, "how many `levels` below the root to draw; -1: all")
-	cmdline.JSONFlag(cmd, &asJSON)
-	cmdline.Complete(cmd, "format", treeFormats()...)
+	env.JSONFlag(cmd, &asJSON)
+	env.Complete(cmd, "format", treeFormats()...)
 	return cmd
 }
 
@@ -82,7 +82,7 @@ func unknownFormat(format string, known []string) error {
 	if near, ok := config.Nearest(format, known); ok {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	return cmdline.UsageError(hint, "%q is not a format", format)
+	return env.UsageError(hint, "%q is not a format", format)
 }
 
 // taskPage is how many tasks one request asks for.

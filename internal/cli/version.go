@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
 )
 
 // build says what program this is.
@@ -63,6 +63,6 @@ func (a *app) newVersionCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmdline.JSONFlag(cmd, &asJSON)
+	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/cmdline"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/view/watch"
 )
 
@@ -31,7 +31,7 @@ func (a *app) newWatchCommand() *cobra.Command {
 				}
 			}
 			if _, terminal := a.env.Terminal(a.env.Stdin); !terminal || !a.out.terminal {
-				return cmdline.UsageError("`perdure status` shows how far trees are, `perdure events --follow` prints what happens line by line",
+				return env.UsageError("`perdure status` shows how far trees are, `perdure events --follow` prints what happens line by line",
 					"watch needs a terminal for input and output")
 			}
 			l, err := a.load(cmd)

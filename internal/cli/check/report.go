@@ -1,0 +1,195 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/verify/evidence"
+)
+
+// maxFindings is how many findings are told.
+const maxFindings = 5000
+
+// Report is what check tells programs.
+type Report struct {
+	Verdict detect.Verdict `json:"verdict"`
+	Mode    detect.Mode    `json:"mode"`
+	// Compared says in words what was compared, Base names the version that was
+	// compared with.
+	Compared string    `json:"compared"`
+	Base     string    `json:"base"`
+	Findings []Finding `json:"findings"`
+	Waived   []Waived  `json:"waived"`
+	// Skipped is what was not analysed.
+	Skipped []detect.Skipped `json:"skipped"`
+	// Moved are tests that were found again elsewhere.
+	Moved []detect.Moved `json:"moved"`
+	// Files is how many changed files were looked at.
+	Files int `json:"files"`
+	// Notes are for people.
+	Notes []string `json:"notes"`
+
+	rules []detect.Pattern
+}
+
+// Finding is a finding with the name by which it is known again.
+type Finding struct {
+	detect.Finding
+	Fingerprint string `json:"fingerprint"`
+}
+
+// Waived is a finding that does not count, and why.
+type Waived struct {
+	Finding
+	Waiver detect.Waiver `json:"waiver"`
+}
+
+// look runs the detectors and keeps what is about the given paths.
+func (v *versions) look(ctx context.Context, c *commands, s *settings, args []string) (*Report, error) {
+	only, err := v.only(c.Cwd, args)
+	if err != nil {
+		return nil, err
+	}
+	wrong := ""
+	in := detect.Input{Mode: s.mode, Rules: s.rules, Waivers: s.waivers, Now: s.now, Limits: detect.Limits{Findings: maxFindings}}
+	in.Changes = v.changes(s.set.Protected, &wrong)
+	found, err := detect.Run(ctx, &in)
+	var limit *detect.LimitError
+	if errors.As(err, &limit) {
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: limit.Error(), Hint: "compare with a --base that is nearer", Err: err}
+	}
+	if err != nil {
+		return nil, fromWorkspace(err)
+	}
+	if wrong != "" {
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: "the change makes the project's settings wrong: " + wrong, Hint: "mend them before they are committed"}
+	}
+	r := &Report{Verdict: detect.Allow, Mode: in.Mode, Compared: v.text, Base: v.base, Files: found.Files, Findings: []Finding{}, Waived: []Waived{},
+		Skipped: []detect.Skipped{}, Moved: []detect.Moved{}, Notes: append([]string{}, s.notes...), rules: s.set.Catalog()}
+	for i := range found.Findings {
+		if f := &found.Findings[i]; only(f.File) {
+			r.Findings = append(r.Findings, Finding{*f, f.Fingerprint()})
+			r.Verdict = worse(r.Verdict, f.Action)
+		}
+	}
+	for i := range found.Waived {
+		if w := &found.Waived[i]; only(w.File) {
+			r.Waived = append(r.Waived, Waived{Finding{w.Finding, w.Fingerprint()}, w.Waiver})
+		}
+	}
+	for _, skip := range append(v.skipped(), found.Skipped...) {
+		if skip.File == "" || only(skip.File) {
+			r.Skipped = append(r.Skipped, skip)
+		}
+	}
+	for _, m := range found.Moved {
+		if only(m.From.File) || only(m.To.File) {
+			r.Moved = append(r.Moved, m)
+		}
+	}
+	slices.SortStableFunc(r.Skipped, func(a, b detect.Skipped) int { return strings.Compare(a.File, b.File) })
+	if v.note != "" {
+		r.Notes = append(r.Notes, v.note)
+	}
+	return r, nil
+}
+
+// worse is a verdict after one more finding.
+func worse(v detect.Verdict, a detect.Action) detect.Verdict {
+	switch {
+	case a == detect.Act || v == detect.Block:
+		return detect.Block
+	case a == detect.Warn:
+		return detect.Warns
+	}
+	return v
+}
+
+// changes are the changed files, with those marked that checks hang on. Before the
+// first commit nothing hangs on anything. wrong is told what is wrong with the
+// project's settings as the change has them.
+func (v *versions) changes(protected []string, wrong *string) func(yield func(detect.Change, error) bool) {
+	return func(yield func(detect.Change, error) bool) {
+		for d, err := range v.each {
+			if err == nil && !v.first {
+				d.Protected = evidence.Protected(&d, protected)
+			}
+			if problem := proposed(&d); problem != "" {
+				*wrong = problem
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+}
+
+// only says which files are told of: all, or those that the arguments name, which
+// are files, folders or globs, relative to the working directory.
+func (v *versions) only(cwd string, args []string) (func(name string) bool, error) {
+	if len(args) == 0 {
+		return func(string) bool { return true }, nil
+	}
+	real, err := filepath.EvalSymlinks(cwd)
+	if err != nil {
+		return nil, err
+	}
+	root, err := filepath.EvalSymlinks(v.root)
+	if err != nil {
+		return nil, err
+	}
+	var globs []string
+	for _, arg := range args {
+		at := filepath.FromSlash(arg)
+		if !filepath.IsAbs(at) {
+			at = filepath.Join(real, at)
+		}
+		rel, err := filepath.Rel(root, at)
+		if err != nil || !filepath.IsLocal(rel) {
+			return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("%q is not in %s", arg, v.root)}
+		}
+		_, statErr := os.Lstat(at)
+		glob := path.Clean(filepath.ToSlash(rel))
+		if statErr == nil {
+			glob = escaped(glob)
+		}
+		if !doublestar.ValidatePattern(glob) {
+			return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("%q is neither a file nor a folder nor a glob like src/**/*.ts", arg)}
+		}
+		if statErr != nil && !v.changed(glob) {
+			return nil, &perdure.Error{Code: perdure.CodeNotFound, Msg: fmt.Sprintf("%q names no file or folder, and none that changed", arg),
+				Hint: "paths count from the folder you are in; a revision goes behind --base"}
+		}
+		globs = append(globs, glob)
+	}
+	return func(name string) bool {
+		return slices.ContainsFunc(globs, func(g string) bool { return under(g, name) })
+	}, nil
+}
+
+// escaped is a path as a glob.
+func escaped(name string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`).Replace(name)
+}
+
+// under tells whether a glob means a file, or a folder above it.
+func under(glob, name string) bool {
+	return glob == "." || doublestar.MatchUnvalidated(glob, name) || doublestar.MatchUnvalidated(glob+"/**", name)
+}
+
+// changed tells whether a glob means a file that changed.
+func (v *versions) changed(glob string) bool {
+	any := false
+	v.paths(func(old, now string) { any = any || under(glob, old) || under(glob, now) })
+	return any
+}

@@ -1,0 +1,198 @@
+package check
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/internal/detect"
+)
+
+// The parts of SARIF 2.1.0 that are written; the names are the standard's.
+type (
+	sarifLog struct {
+		Schema  string     `json:"$schema"`
+		Version string     `json:"version"`
+		Runs    []sarifRun `json:"runs"`
+	}
+	sarifRun struct {
+		Tool               sarifTool         `json:"tool"`
+		AutomationDetails  sarifID           `json:"automationDetails"`
+		OriginalURIBaseIDs map[string]sarifB `json:"originalUriBaseIds"`
+		Invocations        []sarifInvocation `json:"invocations"`
+		Results            []sarifResult     `json:"results"`
+		ColumnKind         string            `json:"columnKind"`
+		Properties         map[string]any    `json:"properties"`
+	}
+	sarifTool struct {
+		Driver sarifDriver `json:"driver"`
+	}
+	sarifDriver struct {
+		Name    string      `json:"name"`
+		Version string      `json:"version"`
+		Rules   []sarifRule `json:"rules"`
+	}
+	sarifRule struct {
+		ID                   string         `json:"id"`
+		ShortDescription     sarifText      `json:"shortDescription"`
+		FullDescription      sarifText      `json:"fullDescription"`
+		Help                 sarifText      `json:"help"`
+		DefaultConfiguration sarifLevel     `json:"defaultConfiguration"`
+		Properties           map[string]any `json:"properties"`
+	}
+	sarifResult struct {
+		RuleID              string             `json:"ruleId"`
+		RuleIndex           int                `json:"ruleIndex"`
+		Kind                string             `json:"kind"`
+		Level               string             `json:"level"`
+		Message             sarifText          `json:"message"`
+		Locations           []sarifLocation    `json:"locations"`
+		PartialFingerprints map[string]string  `json:"partialFingerprints"`
+		Suppressions        []sarifSuppression `json:"suppressions"`
+		Properties          map[string]any     `json:"properties"`
+	}
+	sarifLocation struct {
+		PhysicalLocation sarifPlace `json:"physicalLocation"`
+	}
+	sarifPlace struct {
+		ArtifactLocation sarifArtifact `json:"artifactLocation"`
+		Region           *sarifRegion  `json:"region,omitempty"`
+	}
+	sarifArtifact struct {
+		URI       string `json:"uri"`
+		URIBaseID string `json:"uriBaseId"`
+	}
+	sarifRegion struct {
+		StartLine int        `json:"startLine"`
+		Snippet   *sarifText `json:"snippet,omitempty"`
+	}
+	sarifSuppression struct {
+		Kind          string `json:"kind"`
+		Status        string `json:"status"`
+		Justification string `json:"justification"`
+	}
+	sarifInvocation struct {
+		ExecutionSuccessful        bool                `json:"executionSuccessful"`
+		ToolExecutionNotifications []sarifNotification `json:"toolExecutionNotifications"`
+	}
+	sarifNotification struct {
+		Level     string          `json:"level"`
+		Message   sarifText       `json:"message"`
+		Locations []sarifLocation `json:"locations,omitempty"`
+	}
+	sarifText struct {
+		Text string `json:"text"`
+	}
+	sarifLevel struct {
+		Level string `json:"level"`
+	}
+	sarifID struct {
+		ID string `json:"id"`
+	}
+	sarifB struct {
+		Description sarifText `json:"description"`
+	}
+)
+
+// sourceRoot names the folder that paths are relative to.
+const sourceRoot = "SRCROOT"
+
+// sarif is the report as SARIF 2.1.0.
+func sarif(r *Report, version string) *sarifLog {
+	run := sarifRun{
+		Tool:               sarifTool{sarifDriver{Name: "perdure", Version: version, Rules: []sarifRule{}}},
+		AutomationDetails:  sarifID{"perdure-check/"},
+		OriginalURIBaseIDs: map[string]sarifB{sourceRoot: {sarifText{"the top folder of the repository"}}},
+		Invocations:        []sarifInvocation{{ExecutionSuccessful: true, ToolExecutionNotifications: []sarifNotification{}}},
+		Results:            []sarifResult{},
+		ColumnKind:         "utf16CodeUnits",
+		Properties:         map[string]any{"verdict": r.Verdict, "mode": r.Mode, "compared": r.Compared},
+	}
+	at := make(map[string]int)
+	for i, p := range r.rules {
+		at[p.ID] = i
+		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, rule(&p, r.Mode))
+	}
+	for i := range r.Findings {
+		run.Results = append(run.Results, result(&r.Findings[i], at))
+	}
+	for i := range r.Waived {
+		w := &r.Waived[i]
+		res := result(&w.Finding, at)
+		res.Suppressions = append(res.Suppressions, sarifSuppression{"external", "accepted", w.Waiver.Reason + by(&w.Waiver)})
+		run.Results = append(run.Results, res)
+	}
+	told := &run.Invocations[0].ToolExecutionNotifications
+	for _, s := range r.Skipped {
+		n := sarifNotification{Level: "note", Message: sarifText{"not analysed: " + s.Why}}
+		if s.File != "" {
+			n.Locations = []sarifLocation{{sarifPlace{ArtifactLocation: artifact(s.File)}}}
+		}
+		*told = append(*told, n)
+	}
+	for _, note := range r.Notes {
+		*told = append(*told, sarifNotification{Level: "note", Message: sarifText{note}})
+	}
+	return &sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}}
+}
+
+func rule(p *detect.Pattern, mode detect.Mode) sarifRule {
+	text := strings.ToUpper(p.Title[:1]) + p.Title[1:] + "."
+	return sarifRule{
+		ID: p.ID, ShortDescription: sarifText{text}, FullDescription: sarifText{fmt.Sprintf("%s Type %s, %s evidence, severity %s.", text, p.Type, tierName(p.Tier), p.Severity)},
+		Help: sarifText{adviceOf(p.Type)}, DefaultConfiguration: sarifLevel{level(actionOf(p.Tier, mode))},
+		Properties: map[string]any{"tags": slices.Concat([]string{string(p.Type)}, p.Aliases), "tier": p.Tier, "severity": p.Severity},
+	}
+}
+
+// level is how much an action counts.
+func level(a detect.Action) string {
+	switch a {
+	case detect.Act:
+		return "error"
+	case detect.Warn:
+		return "warning"
+	case detect.Tell:
+	}
+	return "note"
+}
+
+func result(f *Finding, at map[string]int) sarifResult {
+	index, known := at[f.Pattern]
+	if !known {
+		index = -1
+	}
+	text := f.Message
+	if f.Subject != "" && !strings.Contains(text, f.Subject) {
+		text += ": " + f.Subject
+	}
+	place := sarifPlace{ArtifactLocation: artifact(f.File), Region: &sarifRegion{StartLine: 1}} // who shows findings beside the code wants a line
+	switch {
+	case f.Gone && f.Line > 0: // what is told of is in the older version, whose lines are others
+		text += fmt.Sprintf(" (line %d of the version before)", f.Line)
+	case f.Line > 0:
+		place.Region = &sarifRegion{f.Line, &sarifText{f.Evidence}}
+	}
+	res := sarifResult{
+		RuleID: f.Pattern, RuleIndex: index, Kind: "fail", Level: level(f.Action), Message: sarifText{text}, Locations: []sarifLocation{},
+		PartialFingerprints: map[string]string{"perdureFinding/v1": f.Fingerprint}, Suppressions: []sarifSuppression{},
+		Properties: map[string]any{"type": f.Type, "tier": f.Tier, "severity": f.Severity, "confidence": f.Confidence, "action": f.Action},
+	}
+	if f.File != "" {
+		res.Locations = append(res.Locations, sarifLocation{place})
+	}
+	return res
+}
+
+// artifact is a file by its path as a relative URI.
+func artifact(name string) sarifArtifact {
+	parts := strings.Split(name, "/")
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	if strings.Contains(parts[0], ":") { // no scheme
+		parts[0] = strings.ReplaceAll(parts[0], ":", "%3A")
+	}
+	return sarifArtifact{URI: strings.Join(parts, "/"), URIBaseID: sourceRoot}
+}

@@ -1,0 +1,78 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/detect"
+	ruleset "github.com/perdure/perdure/internal/detect/rules"
+)
+
+// settings are what counts as a regression.
+type settings struct {
+	mode    detect.Mode
+	set     ruleset.Settings
+	rules   *detect.Rules
+	waivers []detect.Waiver
+	now     time.Time
+	notes   []string
+}
+
+// settings reads what is set: the flag, the user's settings, and below them the
+// project's file as the version has it that is compared with. One that is wrong
+// there says nothing, which is told: it has to be mended in a commit, too.
+func (c *commands) settings(ctx context.Context, l *config.Loaded, v *versions, mode detect.Mode) (*settings, error) {
+	s := &settings{mode: mode, set: l.Loop.Rules, now: time.Now()}
+	own, err := ruleset.Own(c.Getenv, v.root)
+	if err != nil {
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: strings.ReplaceAll(err.Error(), "\n", "; ")}
+	}
+	s.waivers = own
+	text, err := v.trusted(ctx, ruleset.FileName)
+	if err != nil {
+		return nil, err
+	}
+	var detection detect.Mode
+	if text != nil {
+		project, err := ruleset.Parse(ruleset.FileName, text)
+		if err != nil {
+			s.notes = append(s.notes, fmt.Sprintf("the project's settings do not count, as they are wrong in the version that is compared with: %s", strings.ReplaceAll(err.Error(), "\n", "; ")))
+		} else {
+			s.set, s.waivers, detection = s.set.With(&project.Settings), slices.Concat(own, project.Waivers), project.Detection
+		}
+	}
+	if s.mode == "" && detection != "" && !l.Set("loop.detection") {
+		s.mode = detection
+	}
+	if s.mode == "" {
+		s.mode = detect.Mode(l.Loop.Detection)
+	}
+	if s.rules, err = s.set.Rules(); err != nil {
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "read settings", Msg: strings.ReplaceAll(err.Error(), "\n", "; ")}
+	}
+	if own := l.Loop.Rules; !own.Equal(&ruleset.Settings{}) {
+		s.notes = append(s.notes, "your own settings count here, too: "+own.String())
+	}
+	if less := (ruleset.Settings{Types: s.set.Types, Off: s.set.Off}); len(less.Types)+len(less.Off) > 0 {
+		s.notes = append(s.notes, "the settings narrow what is looked for: "+less.String())
+	}
+	s.notes = append(s.notes, ruleset.Ended(s.waivers, s.now)...)
+	return s, nil
+}
+
+// proposed looks at the project's file as the change has it: what is wrong with it
+// is better known before it counts.
+func proposed(d *detect.Change) string {
+	if d.New.Path != ruleset.FileName || d.New.Content == nil {
+		return ""
+	}
+	if _, err := ruleset.Parse(ruleset.FileName, d.New.Content); err != nil {
+		return strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	return ""
+}

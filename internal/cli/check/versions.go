@@ -1,0 +1,180 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"strconv"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	loopcmd "github.com/perdure/perdure/internal/cli/loop"
+	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/detect/gitdiff"
+	"github.com/perdure/perdure/internal/verify/evidence"
+	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// maxBytes is the largest file that is read; larger ones are told by their size.
+const maxBytes = 4 << 20
+
+// versions are two versions of the files.
+type versions struct {
+	// root is the folder that names are relative to.
+	root string
+	text string
+	base string // an ID
+	// first tells that the base is nothing at all.
+	first bool
+	// paths calls each with the names of each changed file.
+	paths func(each func(old, now string))
+	each  iter.Seq2[detect.Change, error]
+	// skipped returns what cannot be looked into, once all was read.
+	skipped func() []detect.Skipped
+	// note is something to be told; may be empty.
+	note string
+	// trusted reads a file as a person last trusted it; nil when it is not there.
+	trusted func(ctx context.Context, name string) ([]byte, error)
+}
+
+// compared finds what the flags mean.
+func (c *commands) compared(ctx context.Context, l *config.Loaded, o *options) (*versions, error) {
+	if at, ok := loopBase(o.base); ok {
+		if o.staged {
+			return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: "--staged is about git, --base loop: about a loop's snapshots; leave one of them out"}
+		}
+		var v *versions
+		err := c.Read(ctx, l, func(client *client.Client) error {
+			var err error
+			v, err = fromLoop(ctx, client, l, o.loop, at)
+			return err
+		})
+		return v, err
+	}
+	if o.loop != "" {
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: "--loop says whose snapshot is meant, and --base names none", Hint: "write --base loop:baseline"}
+	}
+	return c.fromGit(ctx, o)
+}
+
+func (c *commands) fromGit(ctx context.Context, o *options) (*versions, error) {
+	repo, err := gitdiff.Open(ctx, c.Cwd, c.Environ)
+	if err != nil {
+		return nil, err
+	}
+	between, err := repo.Resolve(ctx, o.base, o.staged)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := repo.Changes(ctx, between, maxBytes)
+	if err != nil {
+		return nil, err
+	}
+	v := &versions{root: repo.Root, text: between.Text, base: between.Base, first: between.First, paths: changes.Paths, each: changes.Each(ctx),
+		skipped: func() []detect.Skipped { return changes.Skipped },
+		trusted: func(ctx context.Context, name string) ([]byte, error) { return repo.ReadTrusted(ctx, between, name) }}
+	if changes.Merged > 0 {
+		v.note = fmt.Sprintf("a merge is under way: files that are as its other side has them (%d) are left out", changes.Merged)
+	}
+	return v, nil
+}
+
+// fromLoop compares the files of a loop, as they are, with one of its snapshots.
+func fromLoop(ctx context.Context, store *client.Client, l *config.Loaded, name, at string) (*versions, error) {
+	var names []string
+	if name != "" {
+		names = []string{name}
+	}
+	row, err := loopcmd.Find(ctx, store, names)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := store.Tree(ctx, row.Tree)
+	if err != nil {
+		return nil, err
+	}
+	id, err := snapshotOf(ctx, store, &row, at)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(l.Dir, "loops", loop.ID(&tree), "snapshots")
+	files, err := workspace.Open(workspace.Config{Root: tree.Placement.Workspace, Dir: dir})
+	if err != nil {
+		return nil, fromWorkspace(err)
+	}
+	now, _, err := files.Snapshot(ctx)
+	if err != nil {
+		return nil, fromWorkspace(err)
+	}
+	changes, err := files.Diff(ctx, id, now)
+	if err != nil {
+		return nil, fromWorkspace(err)
+	}
+	v := &versions{root: files.Root(), base: string(id), text: fmt.Sprintf("the files as they are with %s of loop %s", described(at), loop.ID(&tree)),
+		each: evidence.Versions(ctx, files, &evidence.Between{From: id, To: now, Changes: changes}), skipped: func() []detect.Skipped { return nil }}
+	v.paths = func(each func(old, now string)) {
+		for i := range changes {
+			each(changes[i].From, changes[i].Path)
+		}
+	}
+	v.trusted = func(ctx context.Context, name string) ([]byte, error) {
+		return evidence.ReadTrusted(ctx, files, id, name)
+	}
+	return v, nil
+}
+
+func described(at string) string {
+	if at == "baseline" {
+		return "the baseline"
+	}
+	return "iteration " + at
+}
+
+// snapshotOf finds a loop's snapshot by what a person calls it.
+func snapshotOf(ctx context.Context, store *client.Client, row *record.Loop, at string) (workspace.ID, error) {
+	const op = "find snapshot"
+	standing, err := loop.ReadStanding(row.State)
+	if err != nil {
+		return "", err
+	}
+	if at == "baseline" {
+		if standing.Baseline == "" {
+			return "", &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: "the loop has no baseline yet"}
+		}
+		return standing.Baseline, nil
+	}
+	n, err := strconv.Atoi(at)
+	if err != nil || n < 1 {
+		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%q is no snapshot of a loop", at),
+			Hint: "write --base loop:baseline, or the number of an iteration: --base loop:3"}
+	}
+	list, err := store.Iterations(ctx, row.Tree, n, 1)
+	if err != nil {
+		return "", err
+	}
+	if len(list) == 1 && list[0].Number == n {
+		var kept struct {
+			After workspace.ID `json:"snapshot_path"`
+		}
+		if err := json.Unmarshal(list[0].Data, &kept); err == nil && kept.After != "" {
+			return kept.After, nil
+		}
+	}
+	return "", &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: fmt.Sprintf("the loop has no snapshot after iteration %d", n),
+		Hint: "`perdure loop status` shows how far it came"}
+}
+
+// fromWorkspace is an error of snapshots with its hint.
+func fromWorkspace(err error) error {
+	var w *workspace.Error
+	if errors.As(err, &w) {
+		return &perdure.Error{Code: perdure.CodeNotFound, Msg: w.Error(), Hint: w.Hint, Err: err}
+	}
+	return err
+}

@@ -1,0 +1,4 @@
+package handoff
+
+// Translated is translated.
+func Translated(err error) error { return translated(err) }

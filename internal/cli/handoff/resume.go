@@ -1,0 +1,129 @@
+package handoff
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/relay"
+)
+
+func (c *commands) newResumeCommand() *cobra.Command {
+	var w work
+	var noClaim bool
+	var template string
+	cfg := relay.ResumeConfig{}
+	cmd := &cobra.Command{
+		Use:   "resume",
+		Short: "Print what an agent needs to continue, and claim the work for it",
+		Long: "Print what an agent needs to continue, as Markdown: what is done, decided, tried and left to do, which files to read and " +
+			"which of them changed since. The work is claimed for the agent: until the claim expires, other agents are " +
+			"refused, and its own commands give the token that is printed.",
+		Example: "perdure handoff resume --agent go-tester\n perdure handoff resume --no-claim --strict",
+		Args:    c.Arguments(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, err := c.template(template)
+			if err != nil {
+				return err
+			}
+			cfg.Claim, cfg.Template = !noClaim, text
+			if cfg.ContractFile != "" {
+				cfg.ContractFile = c.abs(cfg.ContractFile)
+			}
+			if cfg.TTL <= 0 || cfg.TTL > perdure.MaxHandoffTTL {
+				return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("--ttl %s is not more than nothing and at most %s", cfg.TTL, perdure.MaxHandoffTTL),
+					Hint: "for example --ttl 30m"}
+			}
+			return c.on(cmd, &w, cfg.Claim, func(ctx context.Context, r *relay.Relay) error {
+				out, err := r.Resume(ctx, cfg)
+				if err != nil {
+					return err
+				}
+				c.notes(out.Notes)
+				return c.prompt(&w, r, out)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&noClaim, "no-claim", false, "only look")
+	f.BoolVar(&cfg.TakeOver, "take-over", false, "take the work from the agent that has a claim")
+	f.DurationVar(&cfg.TTL, "ttl", perdure.HandoffTTL, "how long the claim lasts without a command under it")
+	f.BoolVar(&cfg.Strict, "strict", false, "refuse when files changed since the checkpoint, or cannot be judged")
+	f.StringVar(&template, "template", "", "a text/template in `FILE` instead of the built-in prompt")
+	f.StringVar(&cfg.ContractFile, "contract-file", "", "the JSON `FILE` that has the verification contract")
+	c.workFlags(cmd, &w)
+	return cmd
+}
+
+// resumed is what is printed as JSON.
+type resumed struct {
+	Task      string            `json:"task"`
+	HandoffID perdure.HandoffID `json:"handoff_id,omitempty"`
+	handoff.Verdict
+	Prompt    string     `json:"prompt"`
+	Token     string     `json:"token,omitempty"`
+	ExpiresAt *time.Time `json:"claim_expires_at,omitempty"`
+	Notes     []string   `json:"notes"`
+}
+
+func (c *commands) prompt(w *work, r *relay.Relay, out *relay.Resumption) error {
+	prompt := strings.TrimRight(out.Prompt, "\n") + "\n" + recording(w, r, out.Claim)
+	if w.asJSON {
+		v := resumed{Task: out.Task.ID, HandoffID: out.Handoff.ID, Verdict: out.Verdict, Prompt: prompt, Notes: append([]string{}, out.Notes...)}
+		if out.Claim != nil {
+			v.Token, v.ExpiresAt, v.HandoffID = out.Claim.Token, out.Claim.ExpiresAt, out.Claim.ID
+		}
+		return c.PrintJSON(v)
+	}
+	if out.Verdict.Summary == handoff.Stale {
+		var moved []string
+		for _, f := range out.Verdict.Moved() {
+			moved = append(moved, fmt.Sprintf("%s (%s)", c.one(f.Path), f.State))
+		}
+		c.note("Checkpoint may be stale — files modified since checkpoint: %s", strings.Join(moved, ", "))
+	}
+	c.printf("%s", c.Safe(prompt))
+	return nil
+}
+
+// recording tells the agent how to go on with the record.
+func recording(w *work, r *relay.Relay, claim *perdure.HandoffClaim) string {
+	var b strings.Builder
+	flags := ""
+	if r.Place != handoff.PRD {
+		flags += " --task " + quoted(string(r.Place))
+	}
+	if w.file != "" {
+		flags += " --file " + quoted(w.file)
+	}
+	if claim == nil && r.Agent != "" {
+		flags += " --agent " + quoted(r.Agent)
+	}
+	b.WriteString("\n## Recording Progress\n\n")
+	if claim != nil {
+		fmt.Fprintf(&b, "The work is claimed for you until %s; each command below renews that. Give `--token %s` with every\n"+
+			"`perdure handoff` command, or set %s=%s.\n\n", claim.ExpiresAt.UTC().Format(time.RFC3339), claim.Token, tokenVariable, claim.Token)
+		flags += " --token " + claim.Token
+	}
+	fmt.Fprintf(&b, "- After each step: `perdure handoff step \"what was done\" --created PATH --modified PATH%s`\n", flags)
+	fmt.Fprintf(&b, "- After each decision: `perdure handoff decide \"what\" --because \"why\"%s`\n", flags)
+	fmt.Fprintf(&b, "- At the end: `perdure handoff verify%s`, then `perdure handoff done%s`\n", flags, flags)
+	fmt.Fprintf(&b, "- All of it: `perdure handoff skill`\n")
+	return b.String()
+}
+
+// quoted writes a word for a shell.
+func quoted(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@+", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,297 @@
+package handoff
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/relay"
+)
+
+func (c *commands) newShowCommand() *cobra.Command {
+	var w work
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Show the work checkpoint",
+		Long: "Show what is done, decided and left to do. With --json it is the checkpoint as it stands in the file; the whole " +
+			"ledger is what `perdure handoff log` shows.",
+		Example: "perdure handoff show",
+		Args:    c.Arguments(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.on(cmd, &w, false, func(ctx context.Context, r *relay.Relay) error {
+				v, err := r.Look(ctx)
+				if err != nil {
+					return err
+				}
+				if !v.Open() {
+					return v.Nothing("show work")
+				}
+				if w.asJSON {
+					shown := v.Shown
+					if shown == nil || v.Behind {
+						p := handoff.Project(v.Ledger, 0)
+						shown = &p
+					}
+					return c.PrintJSON(shown)
+				}
+				c.notes(v.Notes)
+				c.printf("%s", c.Safe(c.overview(v)))
+				return nil
+			})
+		},
+	}
+	c.workFlags(cmd, &w)
+	return cmd
+}
+
+// unrecorded is the error of who wants the ledger of work that has none.
+func unrecorded(v *relay.View) error {
+	e := &perdure.Error{Code: perdure.CodeNotFound, Op: "show ledger", Msg: "nothing was recorded of \"" + v.Task.ID + "\" here",
+		Hint: "`perdure handoff start` begins to record"}
+	if v.Shown != nil {
+		e.Hint = "`perdure handoff show` shows what the file has, `perdure handoff resume` continues it"
+	}
+	return e
+}
+
+// overview is the ledger for people.
+func (c *commands) overview(v *relay.View) string {
+	var b strings.Builder
+	l := &v.Ledger
+	fmt.Fprintf(&b, "%s  %s\n", c.Bold(c.one(v.Task.ID)), c.one(string(l.Phase)))
+	if l.Title != "" {
+		fmt.Fprintf(&b, "%s\n", c.one(l.Title))
+	}
+	who := l.Metadata.CreatedBy
+	if who == "" {
+		who = "nobody in particular"
+	}
+	fmt.Fprintf(&b, "by %s, %s, %s", c.one(who), ago(l.Metadata.LastUpdatedAt), c.one(string(l.Metadata.Reason)))
+	if h := v.Handoff; h.ExpiresAt != nil && h.ExpiresAt.After(time.Now()) {
+		fmt.Fprintf(&b, "; claimed by %s until %s", c.one(or(h.Agent, "an agent without a name")), ago(*h.ExpiresAt))
+	}
+	b.WriteString("\n")
+	section(&b, "Error", nonEmpty(l.Error))
+	section(&b, "Next", nonEmpty(l.NextAction))
+	if s := l.CurrentStep; s != nil {
+		section(&b, "Current", []string{strings.TrimSpace(s.Description + c.Dim(suffix(s.PartialWork)))})
+	}
+	numbered(&b, "Blockers", l.Blockers)
+	numbered(&b, "Not allowed", l.NotAllowed)
+	numbered(&b, "Pending", l.PendingSteps)
+	var done, decided, tried, checks []string
+	for _, s := range l.CompletedSteps {
+		files := append(append([]string{}, s.FilesCreated...), s.FilesModified...)
+		text := s.Step
+		if s.RunAgain {
+			text += " (run again)"
+		}
+		done = append(done, text+c.Dim(suffix(strings.Join(files, " "))))
+	}
+	for _, d := range l.Decisions {
+		decided = append(decided, d.Decision+c.Dim(suffix(d.Rationale)))
+	}
+	for _, f := range l.FailedApproaches {
+		tried = append(tried, f.What+c.Dim(suffix(f.Outcome, f.Why)))
+	}
+	for _, r := range l.Verification.Results {
+		checks = append(checks, fmt.Sprintf("%s: %s (%s)", r.Activity, r.Status, or(string(r.RanBy), "by whom is not said")))
+	}
+	numbered(&b, "Done", done)
+	numbered(&b, "Decided", decided)
+	numbered(&b, "Tried without success", tried)
+	section(&b, "Verification", append(nonEmpty(l.Verification.ContractRef), checks...))
+	return b.String()
+}
+
+func or(text, instead string) string {
+	if text == "" {
+		return instead
+	}
+	return text
+}
+
+// suffix sets texts apart from what stands before them.
+func suffix(texts ...string) string {
+	all := ""
+	for _, text := range texts {
+		if text != "" {
+			all += " — " + text
+		}
+	}
+	return all
+}
+
+func nonEmpty(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
+
+func section(b *strings.Builder, title string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n", title)
+	for _, line := range lines {
+		fmt.Fprintf(b, "  %s\n", strings.Join(strings.Fields(line), " "))
+	}
+}
+
+// maxShown bounds each list of show; log has everything.
+const maxShown = 20
+
+func numbered(b *strings.Builder, title string, lines []string) {
+	first := max(0, len(lines)-maxShown)
+	var list []string
+	if first > 0 {
+		list = append(list, fmt.Sprintf("… %d more before", first))
+	}
+	for i := first; i < len(lines); i++ {
+		list = append(list, fmt.Sprintf("%d. %s", i+1, lines[i]))
+	}
+	section(b, title, list)
+}
+
+func (c *commands) newLogCommand() *cobra.Command {
+	var w work
+	cmd := &cobra.Command{
+		Use:     "log",
+		Short:   "Show everything that was recorded",
+		Long:    "Show the ledger of the work: everything that was recorded, in order. It stays for 30 days after `perdure handoff done`. With --json one object a line.",
+		Example: "perdure handoff log --json",
+		Args:    c.Arguments(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.on(cmd, &w, false, func(ctx context.Context, r *relay.Relay) error {
+				v, err := r.Look(ctx)
+				if err != nil {
+					return err
+				}
+				if v.Handoff.ID == 0 {
+					return unrecorded(v)
+				}
+				return c.log(ctx, r, v.Handoff, w.asJSON)
+			})
+		},
+	}
+	c.workFlags(cmd, &w)
+	return cmd
+}
+
+func (c *commands) log(ctx context.Context, r *relay.Relay, h perdure.Handoff, asJSON bool) error {
+	for after := int64(0); after < h.Version; {
+		entries, err := r.Ledgers.HandoffEntries(ctx, h.ID, after, 0)
+		if err != nil {
+			return err
+		}
+		if len(entries) == 0 {
+			return nil
+		}
+		for i := range entries {
+			e := &entries[i]
+			if asJSON {
+				if err := c.PrintJSON(e); err != nil {
+					return err
+				}
+				continue
+			}
+			c.printf("%4d  %s  %s  %s  %s\n", e.Number, ago(e.Time), c.Bold(fmt.Sprintf("%-10s", c.one(e.Kind))), c.one(or(e.Source, "-")), c.one(summary(e)))
+		}
+		after = entries[len(entries)-1].Number
+	}
+	return nil
+}
+
+// summary says an entry in one line.
+func summary(e *perdure.HandoffEntry) string {
+	var op relay.Op
+	if json.Unmarshal(e.Data, &op) != nil {
+		return string(e.Data)
+	}
+	var parts []string
+	for _, part := range []struct{ before, text string }{{"", op.Text}, {"", string(op.Phase)}, {"steps ", strings.Join(op.Steps, "; ")}, {"because ", op.Because},
+		{"outcome ", op.Outcome}, {"created ", strings.Join(op.Created, " ")}, {"modified ", strings.Join(op.Modified, " ")}, {"partial ", op.Partial},
+		{"now ", op.Current}, {"contract ", op.Contract}, {"", string(op.Status)}, {"run by ", string(op.RanBy)}, {"to ", op.To}} {
+		if part.text != "" {
+			parts = append(parts, part.before+part.text)
+		}
+	}
+	if op.Used > 0 {
+		parts = append(parts, fmt.Sprintf("%.0f %% of the context used %s", op.Used*100, op.Source))
+	}
+	for _, mark := range []struct {
+		set  bool
+		text string
+	}{{op.RunAgain, "to be run again"}, {op.Remove, "taken out"}, {op.Replace, "these only"}} {
+		if mark.set {
+			parts = append(parts, mark.text)
+		}
+	}
+	if !op.Until.IsZero() {
+		parts = append(parts, "until "+ago(op.Until))
+	}
+	if len(op.Theirs) > 0 {
+		parts = append(parts, "what somebody else wrote into the file")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (c *commands) newStaleCommand() *cobra.Command {
+	var w work
+	var check bool
+	cmd := &cobra.Command{
+		Use:   "stale",
+		Short: "Tell which touched files changed since the checkpoint",
+		Long: "Tell for each file that the recorded steps touched whether it is as they left it, by its content: fresh, changed, " +
+			"deleted, missing, new, or unknown when it cannot be judged. With --check the exit status is 3 unless all are fresh.",
+		Example: "perdure handoff stale --check",
+		Args:    c.Arguments(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.on(cmd, &w, false, func(ctx context.Context, r *relay.Relay) error {
+				v, err := r.Look(ctx)
+				if err != nil {
+					return err
+				}
+				verdict, err := r.Staleness(ctx, v)
+				if err != nil {
+					return err
+				}
+				if err := c.verdict(&verdict, w.asJSON); err != nil {
+					return err
+				}
+				if check && verdict.Summary != handoff.AllFresh {
+					return c.Incomplete("", "")
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "exit with 3 unless all are fresh")
+	c.workFlags(cmd, &w)
+	return cmd
+}
+
+func (c *commands) verdict(v *handoff.Verdict, asJSON bool) error {
+	if asJSON {
+		return c.PrintJSON(v)
+	}
+	for _, f := range v.Files {
+		c.printf("%-8s %s\n", f.State, c.one(f.Path))
+	}
+	if v.Unlisted > 0 {
+		c.printf("%-8s %d more that the checkpoint does not name\n", handoff.Unknown, v.Unlisted)
+	}
+	if v.Summary == handoff.Stale {
+		c.printf("%s\n", c.Bold("Checkpoint may be stale — files modified since checkpoint"))
+	} else {
+		c.printf("%s\n", c.Bold(string(v.Summary)))
+	}
+	return nil
+}

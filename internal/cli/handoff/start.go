@@ -1,0 +1,147 @@
+package handoff
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/relay"
+)
+
+func (c *commands) newStartCommand() *cobra.Command {
+	var w work
+	var again bool
+	op := relay.Op{Kind: relay.OpStart}
+	cmd := &cobra.Command{
+		Use:   "start [TITLE]",
+		Short: "Begin to record work on a task",
+		Long: "Begin to record work on a task, and make a minimal builder-state.json when there is none. When work on it was recorded " +
+			"and is not done, that is said, and nothing is changed: `perdure handoff resume` continues it.",
+		Example: "perdure handoff start \"Dark mode\" --pending \"Add the toggle\" --pending \"Write tests\" --contract US-003.verificationContract",
+		Args:    c.Arguments(0, -1, "the title of the task"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			op.Text = joined(args)
+			return c.start(cmd, &w, op, again)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&op.Description, "description", "", "a `TEXT`: what the task is, for the resume prompt")
+	f.StringArrayVar(&op.Steps, "pending", nil, "a `STEP` to do; may be repeated")
+	f.StringVar((*string)(&op.Phase), "phase", "", "the `PHASE`: planning, implementation, verification or documentation (default planning)")
+	f.StringVar(&op.Contract, "contract", "", "the `NAME` of the verification contract: US-003.verificationContract")
+	f.BoolVar(&again, "again", false, "end the recorded work first, and begin anew")
+	c.workFlags(cmd, &w)
+	return cmd
+}
+
+func (c *commands) start(cmd *cobra.Command, w *work, op relay.Op, again bool) error {
+	if err := op.Check(); err != nil {
+		return err
+	}
+	loc, err := c.locate(w)
+	if errors.Is(err, handoff.ErrNotFound) {
+		loc, err = c.create(cmd.Context(), w, &op)
+	}
+	if err != nil {
+		return translated(err)
+	}
+	return c.at(cmd, w, loc, true, func(ctx context.Context, r *relay.Relay) error {
+		if again {
+			view, err := r.Look(ctx)
+			if err == nil && view.Open() {
+				_, err = r.Apply(ctx, relay.Op{Kind: relay.OpDone, Text: "begun anew"})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		u, err := r.Apply(ctx, op)
+		if err != nil {
+			return err
+		}
+		return c.told(w, r, u)
+	})
+}
+
+// create makes a minimal file at the root of the repository, or where the flag
+// says.
+func (c *commands) create(ctx context.Context, w *work, op *relay.Op) (handoff.Location, error) {
+	place, err := c.placeOf(w)
+	if err != nil {
+		return handoff.Location{}, err
+	}
+	file := filepath.Join(handoff.RootOf(filepath.Join(c.Cwd, handoff.FileName)), handoff.FileName)
+	if w.file != "" {
+		file = c.abs(w.file)
+	}
+	s := handoff.Skeleton{Place: place, Now: time.Now().UTC(), Description: op.Text}
+	if err := handoff.Create(ctx, file, s); err != nil {
+		return handoff.Location{}, err
+	}
+	c.note("made %s", c.Safe(file))
+	return handoff.Location{File: file, Root: handoff.RootOf(file)}, nil
+}
+
+func (c *commands) newReassignCommand() *cobra.Command {
+	var w work
+	op := relay.Op{Kind: relay.OpReassign}
+	var template string
+	cmd := &cobra.Command{
+		Use:   "reassign --to AGENT",
+		Short: "Record that another agent is to continue, and print its prompt",
+		Long: "Record that another agent is to continue, and print the resume prompt for it. Who works now is added to the previous " +
+			"agents, and a claim is given back.",
+		Example: "perdure handoff reassign --to go-tester --because \"jest is not available\"",
+		Args:    c.Arguments(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := op.Check(); err != nil {
+				return err
+			}
+			return c.on(cmd, &w, true, func(ctx context.Context, r *relay.Relay) error { return c.reassign(ctx, r, &w, op, template) })
+		},
+	}
+	cmd.Flags().StringVar(&op.To, "to", "", "the `AGENT` that is to continue")
+	cmd.Flags().StringVar(&op.Text, "because", "", "the `REASON`")
+	cmd.Flags().StringVar(&template, "template", "", "a text/template in `FILE` instead of the built-in prompt")
+	partialFlag(cmd, &op)
+	c.workFlags(cmd, &w)
+	return cmd
+}
+
+func (c *commands) reassign(ctx context.Context, r *relay.Relay, w *work, op relay.Op, template string) error {
+	text, err := c.template(template)
+	if err != nil {
+		return err
+	}
+	u, err := r.Apply(ctx, op)
+	if err != nil {
+		return err
+	}
+	if err := c.release(ctx, r, u, []relay.Op{op}); err != nil {
+		return err
+	}
+	r.Agent, r.Token = op.To, ""
+	out, err := r.Resume(ctx, relay.ResumeConfig{Template: text})
+	if err != nil {
+		return err
+	}
+	c.notes(u.Notes)
+	return c.prompt(w, r, out)
+}
+
+func (c *commands) template(name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	raw, err := os.ReadFile(c.abs(name))
+	if err != nil {
+		return "", &perdure.Error{Code: perdure.CodeNotFound, Op: "read template", Err: err}
+	}
+	return string(raw), nil
+}

@@ -1,0 +1,115 @@
+package handoff
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/relay"
+)
+
+func (c *commands) newVerifyCommand() *cobra.Command {
+	var w work
+	var contract string
+	cfg := relay.VerifyConfig{}
+	cmd := &cobra.Command{
+		Use:   "verify [ACTIVITY STATUS]",
+		Short: "Run the verification contract, or record a result",
+		Long: "Run the criteria of the work's verification contract that have commands, and record the results as run by the engine. " +
+			"With an activity and a status (pending, passed, failed, skipped) that result is recorded, as said by the agent. A " +
+			"contract that cannot be found is an error, never passed. The exit status is 1 when a criterion failed and 3 when " +
+			"one has no command, so that somebody has to see to it.",
+		Example: "perdure handoff verify\n perdure handoff verify unit-test passed\n perdure handoff verify --contract US-003.verificationContract",
+		Args:    c.Arguments(0, 2, "nothing, or an activity and its status"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			op := relay.Op{Kind: relay.OpVerify, Contract: contract}
+			if len(args) > 0 {
+				op.Text = args[0]
+			}
+			if len(args) > 1 {
+				op.Status = handoff.Status(args[1])
+			}
+			if len(args) > 0 {
+				return c.record(cmd, &w, op)
+			}
+			if cfg.ContractFile != "" {
+				cfg.ContractFile = c.abs(cfg.ContractFile)
+			}
+			return c.on(cmd, &w, true, func(ctx context.Context, r *relay.Relay) error { return c.verify(ctx, &w, r, cfg, op) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&contract, "contract", "", "the `NAME` of the contract of the work, from now on: US-003.verificationContract")
+	f.StringVar(&cfg.ContractFile, "contract-file", "", "the JSON `FILE` that has it")
+	f.BoolVar(&cfg.Deferred, "deferred", false, "check the deferred criteria too")
+	f.DurationVar(&cfg.Timeout, "timeout", 10*time.Minute, "longest time of one command")
+	c.workFlags(cmd, &w)
+	return cmd
+}
+
+// verified is what is printed as JSON.
+type verified struct {
+	Contract string              `json:"contract"`
+	File     string              `json:"file"`
+	Passed   bool                `json:"passed"`
+	Results  []handoff.Result    `json:"results"`
+	Open     []handoff.Criterion `json:"open"`
+}
+
+func (c *commands) verify(ctx context.Context, w *work, r *relay.Relay, cfg relay.VerifyConfig, name relay.Op) error {
+	if name.Contract != "" {
+		if _, err := r.Apply(ctx, name); err != nil {
+			return err
+		}
+	}
+	cfg.Output = c.Err
+	cfg.Began = func(criterion handoff.Criterion) { c.note("checking %s", c.one(criterion.Activity)) }
+	v, err := r.Verify(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if w.asJSON {
+		out := verified{v.Contract.Ref, v.Contract.File, v.Passed(), append([]handoff.Result{}, v.Results...), append([]handoff.Criterion{}, v.Open...)}
+		if err := c.PrintJSON(out); err != nil {
+			return err
+		}
+	} else {
+		for _, result := range v.Results {
+			c.printf("%-8s %s\n", result.Status, c.one(result.Activity))
+		}
+		for _, criterion := range v.Open {
+			c.printf("%-8s %s\n", "open", c.one(criterion.Activity+suffix(criterion.Description)))
+		}
+	}
+	for _, result := range v.Results {
+		if result.Status != handoff.StatusPassed {
+			return c.Failed("", "")
+		}
+	}
+	if !v.Passed() {
+		return c.Incomplete("", "")
+	}
+	return nil
+}
+
+// Skill is the document that tells agents when to record what.
+//
+//go:embed skill.md
+var Skill string
+
+func (c *commands) newSkillCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "skill",
+		Short:   "Print the document that tells agents how to hand over",
+		Long:    "Print the document that tells agents when to record what, how to resume, and what staleness means. It is Markdown.",
+		Example: "perdure handoff skill > handing-over.md",
+		Args:    c.Arguments(0, 0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			c.printf("%s", Skill)
+			return nil
+		},
+	}
+}

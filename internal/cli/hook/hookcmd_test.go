@@ -1,0 +1,188 @@
+package hook_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/hook"
+	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/toolguard/vendorhook"
+)
+
+// call runs the command as an agent does in a folder.
+type call struct {
+	stdin io.Reader
+	out   io.Writer
+	args  []string
+	env   map[string]string
+	load  func(cmd *cobra.Command, dir string) (*config.Loaded, error)
+}
+
+func (c call) run(ctx context.Context) (string, error) {
+	var b bytes.Buffer
+	if c.out == nil {
+		c.out = &b
+	}
+	if c.load == nil {
+		c.load = func(_ *cobra.Command, dir string) (*config.Loaded, error) {
+			return config.Load(config.Sources{Dir: dir})
+		}
+	}
+	if c.args == nil {
+		c.args = []string{"claude-code"}
+	}
+	cmd := hook.Command(hook.Config{Stdin: c.stdin, Out: c.out, Getenv: func(name string) string { return c.env[name] },
+		Arguments: func(least, most int, _ string) cobra.PositionalArgs { return cobra.RangeArgs(least, most) }, Load: c.load})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(c.args)
+	err := cmd.ExecuteContext(ctx)
+	return b.String(), err
+}
+
+func event(t *testing.T, name, dir, tool string, input map[string]any) io.Reader {
+	t.Helper()
+	doc, err := json.Marshal(map[string]any{"session_id": "s", "cwd": dir, "hook_event_name": name, "tool_name": tool, "tool_input": input, "tool_use_id": "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.NewReader(doc)
+}
+
+func bash(command string) map[string]any { return map[string]any{"command": command} }
+
+// refuses tells whether an error is one of exit status 2.
+func refuses(err error) bool { return err != nil && perdure.CodeOf(err) == perdure.CodeInvalid }
+
+// project is a folder with settings.
+func project(t *testing.T, settings string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, ".perdure"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".perdure", "config.yaml"), []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestAlone: without a loop the table and the settings of the project answer.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	plain, set, off := t.TempDir(), project(t, "loop: {risks: {delete_test: gate, git_remove: block}}"), project(t, "loop: {enabled: false}")
+	sub := filepath.Join(set, "sub")
+	if err := os.Mkdir(sub, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ dir, event, tool, command, want string }{
+		{plain, "PreToolUse", "Bash", "ls", ""},
+		{plain, "PreToolUse", "Bash", "git reset --hard", `"deny"`},
+		{plain, "PreToolUse", "Bash", "rm a_test.go", `"additionalContext"`},
+		{plain, "PreToolUse", "Bash", "rm -rf .", `"deny"`},
+		{plain, "PreToolUse", "Read", "", ""},
+		{plain, "PostToolUse", "Bash", "git reset --hard", ""},
+		{set, "PreToolUse", "Bash", "rm a_test.go", `"ask"`},
+		{set, "PreToolUse", "Bash", "git rm a.go", `"deny"`},
+		{sub, "PreToolUse", "Bash", "rm ../a_test.go", `"ask"`},
+		{sub, "PreToolUse", "Bash", "echo x > ../.perdure/config.yaml", `"deny"`},
+		{off, "PreToolUse", "Bash", "git reset --hard", ""},
+	} {
+		input := bash(tt.command)
+		if tt.tool == "Read" {
+			input = map[string]any{"file_path": "/etc/passwd"}
+		}
+		out, err := call{stdin: event(t, tt.event, tt.dir, tt.tool, input)}.run(t.Context())
+		if err != nil || (tt.want == "") != (out == "") || !strings.Contains(out, tt.want) {
+			t.Errorf("%+v: %q, %v", tt, out, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(plain, ".perdure")); err == nil {
+		t.Error("a folder was made")
+	}
+}
+
+// TestFailsClosed: whatever goes wrong before a call refuses it.
+func TestFailsClosed(t *testing.T) {
+	t.Parallel()
+	dir, bad := t.TempDir(), project(t, "loop: [")
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	pipe, _ := io.Pipe()
+	for name, tt := range map[string]struct {
+		ctx context.Context
+		call
+	}{
+		"nothing":          {call: call{stdin: strings.NewReader("")}},
+		"no JSON":          {call: call{stdin: strings.NewReader("rm -rf /")}},
+		"too much":         {call: call{stdin: io.LimitReader(endless{}, vendorhook.MaxBytes+10)}},
+		"a broken project": {call: call{stdin: event(t, "PreToolUse", bad, "Bash", bash("ls"))}},
+		"no such folder":   {call: call{stdin: event(t, "PreToolUse", filepath.Join(dir, "gone"), "Bash", bash("ls"))}},
+		"no such agent":    {call: call{stdin: event(t, "PreToolUse", dir, "Bash", bash("ls")), args: []string{"other"}}},
+		"a crash": {call: call{stdin: event(t, "PreToolUse", dir, "Bash", bash("ls")), load: func(*cobra.Command, string) (*config.Loaded, error) {
+			panic("no idea")
+		}}},
+		"no loop by flag":     {call: call{stdin: event(t, "PreToolUse", dir, "Bash", bash("ls")), args: []string{"codex", "--socket", filepath.Join(dir, "gone")}}},
+		"no loop by variable": {call: call{stdin: event(t, "PreToolUse", dir, "Read", map[string]any{"file_path": "x"}), env: map[string]string{"PERDURE_HOOK_SOCKET": filepath.Join(dir, "gone")}}},
+		"it was stopped":      {ctx: ended, call: call{stdin: pipe}},
+		"nobody reads":        {call: call{stdin: event(t, "PreToolUse", dir, "Bash", bash("git reset --hard")), out: closed{}}},
+	} {
+		ctx := tt.ctx
+		if ctx == nil {
+			ctx = t.Context()
+		}
+		if out, err := tt.run(ctx); !refuses(err) || out != "" {
+			t.Errorf("%s: %q, %v", name, out, err)
+		}
+	}
+	_, err := call{stdin: event(t, "PostToolUse", dir, "Bash", bash("ls")), args: []string{"codex", "--socket", filepath.Join(dir, "gone")}}.run(t.Context())
+	if err == nil || refuses(err) {
+		t.Errorf("after the call there is nothing to refuse: %v", err)
+	}
+	_, err = call{stdin: event(t, "PostToolUse", dir, "Bash", map[string]any{})}.run(t.Context())
+	if err == nil || refuses(err) {
+		t.Errorf("a call that was made and is not understood: %v", err)
+	}
+	_, err = call{stdin: strings.NewReader("{")}.run(t.Context())
+	if hint := perdure.HintOf(err); !strings.Contains(hint, "one JSON object") {
+		t.Errorf("the hint does not say what is wanted: %q", hint)
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, errors.New("closed") }
+
+// TestInALoop: the loop answers, before and after.
+func TestInALoop(t *testing.T) {
+	t.Parallel()
+	l, err := vendorhook.Listen(t.Context(), t.TempDir(), func(_ context.Context, q *vendorhook.Question) vendorhook.Answer {
+		if q.Event == vendorhook.PreToolUse {
+			return vendorhook.Answer{Verdict: vendorhook.Deny, Text: "no " + q.Call.Command}
+		}
+		return vendorhook.Answer{Verdict: vendorhook.Pass, Text: "a test is gone"}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	for name, want := range map[string]string{"PreToolUse": `"permissionDecisionReason":"no ls"`, "PostToolUse": `"additionalContext":"a test is gone"`} {
+		out, err := call{stdin: event(t, name, t.TempDir(), "Bash", bash("ls")), args: []string{"--socket", l.Socket(), "claude-code"}}.run(t.Context())
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %q, %v", name, out, err)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package loop
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/gate"
+)
+
+func (c *commands) newAnswerCommand() *cobra.Command {
+	var id string
+	var f gate.Flags
+	cmd := &cobra.Command{
+		Use:   "answer [ANSWER]",
+		Short: "Answer the gate that a loop waits at",
+		Long: "Answer the gate that a loop waits at: approve, reject, abort, and what else the gate offers. Without an answer, show what " +
+			"it asks, with the whole diff. The reason goes into the record, and into the agent's next prompt.",
+		Example: "perdure loop answer\n perdure loop answer reject --reason \"Keep the tests; fix the parser instead\"",
+		Args:    c.Arguments(0, 1, "at most one answer"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return c.Read(cmd, func(s Store) error {
+				var which []string
+				if id != "" {
+					which = []string{id}
+				}
+				l, err := find(ctx, s, which)
+				if err != nil {
+					return err
+				}
+				answer := ""
+				if len(args) > 0 {
+					answer = args[0]
+				}
+				return c.gates(c.Colour).Answer(ctx, s.Client, target(ctx, s, l.Tree), answer, &f)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&id, "loop", "", "the `loop` (default: the one that has not ended)")
+	f.Register(cmd.Flags())
+	return cmd
+}
+
+// gates is what shows gates and answers them.
+func (c *commands) gates(colour bool) *gate.Config {
+	return &gate.Config{Stdin: c.Stdin, Out: c.Out, Err: c.Err, PrintJSON: c.PrintJSON, Safe: c.Safe, Bold: c.Bold, Cwd: c.Cwd, User: c.User,
+		Paint: func(line string) string { return painted(line, colour) }, GroupID: c.GroupID, Arguments: c.Arguments,
+		Read: func(cmd *cobra.Command, do func(*client.Client) error) error {
+			return c.Read(cmd, func(s Store) error { return do(s.Client) })
+		}}
+}
+
+// target is a loop whose gate is meant.
+func target(ctx context.Context, s Store, id perdure.TreeID) *gate.Target {
+	called := name(ctx, s, id)
+	return &gate.Target{Tree: id, Name: called, Resume: "perdure loop resume " + called,
+		Command: func(answer string) string { return "perdure loop answer " + answer + " --loop " + called }}
+}

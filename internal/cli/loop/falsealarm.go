@@ -1,0 +1,145 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/record"
+)
+
+func (c *commands) newFalseAlarmCommand() *cobra.Command {
+	var reason string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "false-alarm [LOOP] [FINDING]",
+		Short: "Mark what was found in a loop as a false alarm, or list what is marked",
+		Long: "Mark a regression (reg-003-1, as `perdure loop status --regressions` lists them) or a finding (its fingerprint, or the first six " +
+			"or more of its digits) as a false alarm: it does not alarm again in this loop, and counts in its false_positive_rate. " +
+			"Who marked it, when and why is kept. At a gate, the answer whitelist does the same and goes on. Without a finding, list " +
+			"what is marked. What is fine in every loop is better waived (docs/check.md).",
+		Example: "perdure loop false-alarm reg-003-1 --reason \"the helper moved to another module\"\n perdure loop false-alarm fix-tests-1a2b3c4d 5dfbb78ffb9b5387",
+		Args:    c.Arguments(0, 2, "a loop and a finding, or one of them"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return c.Read(cmd, func(s Store) error {
+				finding, of := "", args
+				if n := len(args); n > 0 && isFinding(args[n-1]) {
+					finding, of = args[n-1], args[:n-1]
+				} else if n == 2 {
+					return &perdure.Error{Code: perdure.CodeInvalid, Op: "mark false alarm", Msg: fmt.Sprintf("%q is no finding", args[1]),
+						Hint: "`perdure loop status --regressions` shows them: reg-003-1, or a fingerprint"}
+				}
+				l, err := find(ctx, s, of)
+				if err != nil {
+					return err
+				}
+				if finding == "" {
+					all, err := s.FalseAlarms(ctx, l.Tree)
+					if err != nil {
+						return err
+					}
+					return c.showFalseAlarms(all, asJSON)
+				}
+				marks, err := marksOf(ctx, s, l.Tree, finding)
+				if err != nil {
+					return err
+				}
+				for i := range marks {
+					marks[i].By, marks[i].Reason = c.User(), reason
+				}
+				all, fresh, err := s.MarkFalse(ctx, l.Tree, marks)
+				if err != nil {
+					return err
+				}
+				c.say("%s of %s is marked as a false alarm (%s, %s)", finding, name(ctx, s, l.Tree), human.Count(int64(len(marks)), "finding"), human.Count(int64(fresh), "new one"))
+				if asJSON {
+					return c.PrintJSON(all)
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print what is marked as a JSON array")
+	return cmd
+}
+
+// findingName is a regression, or the beginning of a fingerprint.
+var findingName = regexp.MustCompile(`^(reg-\d+-\d+|[0-9a-f]{6,16})$`)
+
+// isFinding tells a finding from a loop, whose digits are eight.
+func isFinding(word string) bool {
+	return findingName.MatchString(word) && len(word) != len("1a2b3c4d")
+}
+
+// marksOf finds what a regression or a fingerprint stands for, the latest first.
+func marksOf(ctx context.Context, s Store, id perdure.TreeID, finding string) ([]record.FalseAlarm, error) {
+	const op = "find finding"
+	var marks []record.FalseAlarm
+	from, page := 1, 100
+	var at int
+	if n, _ := fmt.Sscanf(finding, "reg-%d-", &at); n == 1 { // it names its iteration
+		from, page = max(at, 1), 1
+	}
+	for ; ; from += page {
+		list, err := s.Iterations(ctx, id, from, page)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			o, err := loop.ReadOutcome(&list[i])
+			if err != nil {
+				continue // one that cannot be read has nothing to mark
+			}
+			if found := o.Marks(finding); len(found) > 0 {
+				marks = found
+			}
+		}
+		if len(list) < page || page == 1 {
+			break
+		}
+	}
+	if len(marks) == 0 {
+		return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: fmt.Sprintf("nothing was found as %q in this loop", finding),
+			Hint: "`perdure loop status --regressions` lists what was"}
+	}
+	for i := range marks {
+		if marks[i].Fingerprint != marks[0].Fingerprint && !strings.HasPrefix(finding, "reg-") {
+			return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%q begins several fingerprints; write more of its digits", finding)}
+		}
+	}
+	return marks, nil
+}
+
+func (c *commands) showFalseAlarms(all []record.FalseAlarm, asJSON bool) error {
+	if asJSON {
+		return c.PrintJSON(append([]record.FalseAlarm{}, all...))
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(c.Out, "nothing is marked as a false alarm")
+		return err
+	}
+	for i := range all {
+		m := &all[i]
+		text := fmt.Sprintf("%s  iteration %d  %s", m.Fingerprint, m.Iteration, m.What)
+		if m.By != "" {
+			text += ", by " + m.By
+		}
+		text += ", " + human.Duration(time.Since(m.At)) + " ago"
+		if m.Reason != "" {
+			text += ": " + m.Reason
+		}
+		if _, err := fmt.Fprintln(c.Out, c.Safe(strings.Join(strings.Fields(text), " "))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package loop
+
+import (
+	"fmt"
+	"path/filepath"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/toolguard/risk"
+)
+
+// newRisksCommand shows the table of risks, or what it says of a command line.
+func (c *commands) newRisksCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "risks [COMMAND]",
+		Short: "Show which calls of tools are risky, or what is risky about a command line",
+		Long: "Show the table by which an agent's calls of tools are judged before they are made, where the agent asks: which are let " +
+			"through, warned of, kept for a person or blocked. With a command line, show what is risky about it in this folder. The " +
+			"setting loop.risks in the settings file gives other answers.",
+		Example: "perdure loop risks\n perdure loop risks 'cd src && git checkout -- .'",
+		Args:    c.Arguments(0, 1, "one command line, or none"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			set, err := c.Settings(cmd, "")
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return c.showRisks(set.RiskAnswers, asJSON)
+			}
+			root, err := filepath.EvalSymlinks(c.Cwd)
+			if err != nil {
+				return err
+			}
+			found := risk.Assess(&agent.ToolCall{Kind: agent.ToolExecute, Command: args[0]}, risk.Where{Root: root})
+			return c.showFindings(found, set.RiskAnswers, asJSON)
+		},
+	}
+	env.JSONFlag(cmd, &asJSON)
+	return cmd
+}
+
+func (c *commands) showRisks(set map[risk.Pattern]risk.Answer, asJSON bool) error {
+	table := risk.Table()
+	for i := range table {
+		if answer := set[table[i].Pattern]; answer != "" {
+			table[i].Answer = answer
+		}
+	}
+	if asJSON {
+		return c.PrintJSON(table)
+	}
+	w := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+	for _, r := range table {
+		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Pattern, r.Level, r.Answer, r.What); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+func (c *commands) showFindings(found []risk.Finding, set map[risk.Pattern]risk.Answer, asJSON bool) error {
+	for i := range found {
+		if answer := set[found[i].Pattern]; answer != "" {
+			found[i].Answer = answer
+		}
+	}
+	if asJSON {
+		return c.PrintJSON(append([]risk.Finding{}, found...))
+	}
+	if len(found) == 0 {
+		_, err := fmt.Fprintln(c.Out, "nothing risky")
+		return err
+	}
+	for _, f := range found {
+		if _, err := fmt.Fprintf(c.Out, "%s (%s): %s\n", f.Answer, f.Level, c.Safe(f.What+": "+f.Target)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package loop_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/loop"
+	"github.com/perdure/perdure/loop/config"
+	"github.com/perdure/perdure/loop/record"
+)
+
+// fixes is an agent that makes the failing test pass in a turn.
+func fixes(in int) func(dir string, n int) error {
+	return func(dir string, n int) error {
+		if n < in {
+			return os.WriteFile(filepath.Join(dir, fmt.Sprint("try", n)), nil, 0o600)
+		}
+		return os.WriteFile(filepath.Join(dir, "tests", "b"), []byte("pass"), 0o600)
+	}
+}
+
+// cheats is an agent that deletes a test.
+func cheats(dir string, _ int) error { return os.Remove(filepath.Join(dir, "tests", "a")) }
+
+// Flags stand over the settings, and it is kept which were given.
+func TestRunTakesSettings(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, fixes(1))
+	p.ok("run", "Fix it", "--until", check, "--detach", "--json", "--timeout", "1h", "--keep-last", "--select", "highest_quality", "--idle-timeout", "0s")
+	row, cfg := p.last()
+	want := config.Config{Task: "Fix it", Until: check, Workspace: p.dir, Agent: "settled", MaxIterations: 7, Timeout: time.Hour, IdleTimeout: -1, CheckTimeout: 3,
+		MaxRetries: 4, QualityThreshold: 5, KeepLast: true, Selection: config.HighestQuality, DetectionBudget: -1, OverheadPercent: 10,
+		Given: []string{"until", "timeout", "idle_timeout", "selection", "keep_last"}}
+	want.Measures, want.Reinforcement = cfg.Measures, cfg.Reinforcement
+	want.Sealed = config.SealCompletion
+	if diff := cmp.Diff(want, cfg); diff != "" {
+		t.Error(diff)
+	}
+	var said struct {
+		Loop string         `json:"loop_id"`
+		Tree perdure.TreeID `json:"tree_id"`
+	}
+	if err := json.Unmarshal([]byte(p.out.take()), &said); err != nil || said.Tree != row.Tree || !strings.HasPrefix(said.Loop, "fix-it-") {
+		t.Errorf("it says %+v, %v", said, err)
+	}
+	p.says(said.Loop, "the daemon runs it; `perdure loop status "+said.Loop)
+}
+
+// What a person gives as 0 or false is meant so, whatever the settings say.
+func TestRunTakesZeros(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, fixes(1))
+	p.set.KeepLast, p.set.Plain, p.set.RequireVerification, p.set.RetryCritical, p.set.DetectionBudget = true, true, true, true, time.Second
+	p.ok("run", "Fix it", "--until", check, "--detach", "--max-retries", "0", "--quality-threshold", "0", "--keep-last=false", "--plain=false", "--workspace", "tests")
+	_, cfg := p.last()
+	if cfg.MaxRetries != -1 || cfg.QualityThreshold != -1 || cfg.KeepLast || cfg.Plain || !cfg.RequireVerification || !cfg.RetryCritical || cfg.DetectionBudget != time.Second ||
+		cfg.Workspace != filepath.Join(p.dir, "tests") {
+		t.Errorf("it is to do %+v", cfg)
+	}
+}
+
+// Bad input is refused before there is a store.
+func TestRunRefuses(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, fixes(1))
+	p.Execute, p.Detach = nil, nil // not to be called
+	p.refuses(perdure.CodeInvalid, "until is missing", "run", "x")
+	p.refuses(perdure.CodeInvalid, "task is missing", "run", " ", "--until", "true")
+	p.refuses(perdure.CodeInvalid, `selection "luckiest"`, "run", "x", "--until", "true", "--select", "luckiest")
+	p.refuses(perdure.CodeInvalid, "max_iterations is 10001", "run", "x", "--until", "true", "--max-iterations", "10001")
+	p.refuses("", "it takes one task", "run", "--until", "true")
+	p.refuses("", "none of the others can be", "run", "x", "--until", "true", "--detach", "--no-wait")
+	p.set.Agent = ""
+	p.refuses(perdure.CodeInvalid, "agent is missing", "run", "x", "--until", "true")
+}
+
+// A task that is too long for a line comes from standard input.
+func TestRunTaskFromInput(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, fixes(1))
+	p.Stdin = strings.NewReader("# Fix it\n\nAll of it.\n")
+	p.ok("run", "-", "--until", check, "--detach")
+	if _, cfg := p.last(); cfg.Task != "# Fix it\n\nAll of it." {
+		t.Errorf("the task is %q", cfg.Task)
+	}
+	p.Stdin = strings.NewReader(strings.Repeat("x", config.MaxTaskBytes+1))
+	p.refuses(perdure.CodeInvalid, "task has 262145 bytes, the limit is 262144", "run", "-", "--until", check)
+	p.Stdin = strings.NewReader("\n")
+	p.refuses(perdure.CodeInvalid, "task is missing", "run", "-", "--until", check)
+}
+
+// A loop that is run here is followed to its end.
+func TestRunToTheEnd(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, fixes(2))
+	p.set.Timeout, p.set.IdleTimeout, p.set.CheckTimeout = 0, 0, 0
+	p.ok("run", "Fix \x1b[2Jit", "--until", check)
+	p.says("fix-2jit-", "a snapshot of 2 files is taken", "iteration 1: settled works", "iteration 1: the check fails (1 test), quality", "iteration 2: the check passes, quality 100 %")
+	if got := p.out.take(); !strings.HasPrefix(got, "completed: the check passes after iteration 2") {
+		t.Errorf("it ends with %q", got)
+	}
+	if p.rings == 0 {
+		t.Error("nobody is called to the terminal")
+	}
+	p.ends(loop.NotDone, "run", "Again", "--until", "false", "--max-iterations", "1", "--json")
+	var state struct {
+		Status string `json:"status"`
+	}
+	if err := json.Unmarshal([]byte(p.out.take()), &state); err != nil || state.Status != "failed" {
+		t.Errorf("the state is %+v, %v", state, err)
+	}
+	p.refuses(perdure.CodeConflict, "has ended: it is failed after 1 iteration", "resume")
+}
+
+// Without a person to wait for, a loop that asks ends the command; the answer lets
+// it go on.
+func TestGateIsAnswered(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, cheats)
+	p.set.Timeout, p.set.IdleTimeout, p.set.CheckTimeout = 0, 0, 0
+	p.refuses(perdure.CodeNotFound, "there is no loop", "answer", "approve")
+	p.ends(loop.AtGate, "run", "Cheat", "--until", check, "--no-wait")
+	p.says("test_deletion", "perdure loop answer reject --loop cheat-")
+	p.refuses(perdure.CodeInvalid, "it takes: ", "answer", "perhaps")
+	p.refuses(perdure.CodeNotFound, "no gate is open", "answer", "abort", "--gate", "2")
+	p.refuses(perdure.CodeInvalid, `"x y" is no loop`, "answer", "abort", "--loop", "x y")
+	p.ok("answer", "abort", "--reason", "no", "--json")
+	row, _ := p.last()
+	gates, err := p.client.Gates(t.Context(), row.Tree)
+	if err != nil || len(gates) != 1 || gates[0].Answer != "abort" || gates[0].AnsweredBy != "ann" || gates[0].Reason != "no" {
+		t.Errorf("gates %+v, %v", gates, err)
+	}
+	p.out.take()
+	p.ends(loop.Stopped, "resume")
+	if got := p.out.take(); !strings.HasPrefix(got, "aborted: gate 1 was answered with abort") {
+		t.Errorf("it ends with %q", got)
+	}
+}
+
+// A person at the terminal is asked there; what is no answer is asked for again.
+func TestGateAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, cheats)
+	p.set.Timeout, p.set.IdleTimeout, p.set.CheckTimeout = 0, 0, 0
+	p.Terminal, p.Stdin = func() bool { return true }, strings.NewReader("\nwhatever\nabort it cheats\n")
+	p.ends(loop.Stopped, "run", "Cheat", "--until", check)
+	p.says("answer: ", "it takes: ")
+	row, _ := p.last()
+	gates, err := p.client.Gates(t.Context(), row.Tree)
+	if err != nil || len(gates) != 1 || gates[0].Answer != "abort" || gates[0].Reason != "it cheats" {
+		t.Errorf("gates %+v, %v", gates, err)
+	}
+}
+
+// What resume says is different is different, and what is wrong changes nothing.
+func TestResumeChanges(t *testing.T) {
+	t.Parallel()
+	var p *program
+	p = newProgram(t, func(dir string, n int) error {
+		if n == 1 {
+			row, _ := p.last()
+			_, err := p.client.AskLoop(p.Context(), row.Tree, record.Pause)
+			return errors.Join(err, fixes(2)(dir, n))
+		}
+		return fixes(2)(dir, n)
+	})
+	p.set.Timeout, p.set.IdleTimeout, p.set.CheckTimeout = 0, 0, 0
+	p.ends(loop.Stopped, "run", "Fix it", "--until", check, "--max-retries", "2")
+	p.says("paused: asked to", "perdure loop resume fix-it-")
+	p.refuses(perdure.CodeInvalid, `there is no agent "nobody"`, "resume", "--agent", "nobody")
+	p.refuses(perdure.CodeInvalid, "max_iterations is -1", "resume", "--max-iterations", "-1")
+	p.refuses("", "unknown flag: --until", "resume", "--until", "true")
+	if _, cfg := p.last(); cfg.MaxIterations != 7 {
+		t.Errorf("a refused change is there: %+v", cfg)
+	}
+	p.errs.take()
+	p.set.MaxIterations, p.set.MaxRetries = 9, 8
+	p.ok("resume", "--gate-timeout", "90m", "--unattended")
+	p.says("perdure: max_iterations 7 -> 9, unattended false -> true, gate_timeout none -> 1h30m\n", "iteration 2: the check passes")
+}
+
+// Pausing and ending a loop say what follows.
+func TestPauseAndAbort(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, fixes(1))
+	p.ok("run", "Fix it", "--until", check, "--detach")
+	p.ok("pause", "--now")
+	if row, _ := p.last(); row.Wish != record.PauseNow {
+		t.Errorf("the wish is %q", row.Wish)
+	}
+	p.says("is asked to pause; `perdure loop resume fix-it-")
+	p.refuses("", "none of the others can be", "abort", "--revert", "--keep")
+	p.out.take()
+	p.ok("abort", "--revert")
+	if got := p.out.take(); !strings.HasPrefix(got, "aborted: the files are those of the beginning") {
+		t.Errorf("it ends with %q", got)
+	}
+	p.refuses(perdure.CodeConflict, "has ended", "pause")
+}

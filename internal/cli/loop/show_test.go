@@ -1,0 +1,71 @@
+package loop_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/loop"
+)
+
+// A loop is found by its ID, by its tree's, and without either where that is clear.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, fixes(1))
+	p.refuses(perdure.CodeNotFound, "there is no loop", "status")
+	p.ok("list")
+	p.ok("run", "First one", "--until", check, "--detach")
+	first, _ := p.last()
+	p.write("other/file", "x")
+	p.refuses(perdure.CodeConflict, "has not ended", "run", "Second one", "--until", check, "--detach")
+	tree, err := p.client.Tree(t.Context(), first.Tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.out.take()
+	for _, args := range [][]string{{"status"}, {"status", loop.ID(&tree)}, {"status", string(first.Tree)}, {"status", string(first.Tree)[5:]}} {
+		p.ok(args...)
+		if got := p.out.take(); !strings.Contains(got, loop.ID(&tree)) {
+			t.Errorf("%v says %s", args, got)
+		}
+	}
+	p.refuses(perdure.CodeNotFound, "tree-00000000", "status", "other-00000000")
+	p.refuses(perdure.CodeInvalid, "is no loop", "status", "first-one")
+	p.refuses("", "it takes at most one loop", "status", "a", "b")
+	p.Cwd = t.TempDir()
+	p.ok("run", "Second one", "--until", check, "--detach")
+	p.refuses(perdure.CodeInvalid, "2 loops have not ended; say which one is meant", "status")
+}
+
+// Each view has a form for programs, and a report has formats.
+func TestViews(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, fixes(1))
+	p.set.Timeout, p.set.IdleTimeout, p.set.CheckTimeout = 0, 0, 0
+	p.ok("run", "Fix it", "--until", check)
+	p.out.take()
+	for want, args := range map[string][]string{
+		`"status":"completed"`:    {"status", "--json"},
+		`"best_quality":100`:      {"list", "--json"},
+		"Persistence Metrics of ": {"status", "--persistence"},
+		"Quality Trajectory":      {"status", "--quality"},
+		"Regression":              {"status", "--regressions"},
+		"✓ completed":             {"status"},
+		"fix-it-":                 {"status", "--all"},
+		"# Report of fix-it-":     {"report"},
+		"<!doctype html>":         {"report", "-o", "x.html"},
+		`"iterations"`:            {"report", "--json"},
+	} {
+		p.ok(args...)
+		got := p.out.take()
+		if !strings.Contains(strings.ToLower(got), strings.ToLower(want)) {
+			t.Errorf("%v does not say %q:\n%.500s", args, want, got)
+		}
+		if strings.HasPrefix(want, `"`) && !json.Valid([]byte(got)) {
+			t.Errorf("%v is no JSON", args)
+		}
+	}
+	p.refuses(perdure.CodeInvalid, "formats are md and html", "report", "--format", "pdf")
+	p.refuses("", "none of the others can be", "status", "--quality", "--regressions")
+}

@@ -1,0 +1,187 @@
+package state
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/text/human"
+)
+
+func (c *commands) newCheckpointCommand() *cobra.Command {
+	return c.group("checkpoint", "Make named checkpoints of a state, compare, roll back",
+		"Make named checkpoints of a state and go back to them. The checkpoint of a tree covers the states of its tasks. It copies "+
+			"nothing: values that are replaced later are kept for it. Every state begins with the checkpoint initial_state.",
+		"one of create, list, diff and rollback",
+		c.newCheckpointCreateCommand(), c.newCheckpointListCommand(), c.newDiffCommand(), c.newRollbackCommand())
+}
+
+func (c *commands) newCheckpointCreateCommand() *cobra.Command {
+	var s scopeFlags
+	var description string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "create NAME",
+		Short:   "Make a checkpoint of a state as it is",
+		Long:    "Make a checkpoint of a state as it is, and print its ID. A state has at most 100; retention keeps the last 10.",
+		Example: "perdure checkpoint create before_cleanup --tree tree-1a2b3c4d",
+		Args:    c.Arguments(1, 1, "one name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error {
+				made, err := t.SaveCheckpoint(ctx, t.ref, args[0], description)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return c.printJSON(made)
+				}
+				c.printf("%s\n", made.ID)
+				return nil
+			})
+		},
+	}
+	c.scopeFlags(cmd, &s)
+	cmd.Flags().StringVar(&description, "description", "", "what is special about it")
+	env.JSONFlag(cmd, &asJSON)
+	return cmd
+}
+
+func (c *commands) newCheckpointListCommand() *cobra.Command {
+	var s scopeFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the checkpoints of a state",
+		Long:  "List the checkpoints of a state, the oldest first. With --json one object a line.",
+		Args:  c.Arguments(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.on(cmd, &s, false, func(ctx context.Context, t *target) error {
+				list, err := t.Checkpoints(ctx, t.ref)
+				if err != nil {
+					return err
+				}
+				for _, one := range list {
+					if !asJSON {
+						c.printf("%s  %s  %s  %s\n", one.ID, human.Stamp(one.Time), c.Bold(pad(c.oneLine(one.Name, 40), nameWidth)),
+							c.Dim(c.oneLine(one.Description, 60)))
+					} else if err := c.printJSON(one); err != nil {
+						return err
+					}
+				}
+				if len(list) == 0 && !asJSON {
+					c.hint("nothing was ever set in %s", place(t.ref))
+				}
+				return nil
+			})
+		},
+	}
+	c.scopeFlags(cmd, &s)
+	env.JSONFlag(cmd, &asJSON)
+	return cmd
+}
+
+func (c *commands) newDiffCommand() *cobra.Command {
+	var s scopeFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "diff FROM [TO]",
+		Short: "Compare a state at two instants",
+		Long: "Compare a state at two instants. Each is a checkpoint by name or ID, or a mutation, which stands for the instant before " +
+			"it; without TO it is now. With --json one object a line.",
+		Example:           "perdure checkpoint diff before_cleanup\n perdure checkpoint diff initial_state ckpt-0000001a",
+		Args:              c.Arguments(1, 2, "one or two checkpoints"),
+		ValidArgsFunction: c.completeCheckpoints(&s, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			to := ""
+			if len(args) == 2 {
+				to = args[1]
+			}
+			return c.on(cmd, &s, false, func(ctx context.Context, t *target) error {
+				changes, err := t.Diff(ctx, t.ref, args[0], to)
+				if err != nil {
+					return err
+				}
+				for i := range changes {
+					if !asJSON {
+						c.printf("%s\n", c.change(t.ref, &changes[i]))
+					} else if err := c.printJSON(changes[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	c.scopeFlags(cmd, &s)
+	env.JSONFlag(cmd, &asJSON)
+	return cmd
+}
+
+// change is a line of a comparison.
+func (c *commands) change(ref perdure.StateRef, d *perdure.VarChange) string {
+	sign := map[string]string{"added": "+", "removed": "-"}[d.Change]
+	if sign == "" {
+		sign = "~"
+	}
+	name := d.Name
+	if d.Task != 0 && ref.Task == 0 {
+		name = d.Task.String() + " " + name
+	}
+	return sign + " " + c.Bold(pad(name, nameWidth)) + "  " + c.step(d.Old, d.OldSize, d.New, d.NewSize)
+}
+
+func (c *commands) newRollbackCommand() *cobra.Command {
+	var s scopeFlags
+	var source, reason string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "rollback TO",
+		Short: "Make a state as it was",
+		Long: "Make a state as it was at a checkpoint (by name or ID), or before a mutation: variables added since vanish, deleted ones " +
+			"return. The prompt, and a Final that completed its task, stay. A rollback is a mutation itself and can be undone.",
+		Example:           "perdure checkpoint rollback before_cleanup\n perdure checkpoint rollback mut-0000002f",
+		Args:              c.Arguments(1, 1, "one checkpoint"),
+		ValidArgsFunction: c.completeCheckpoints(&s, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error {
+				r, err := t.Rollback(ctx, t.ref, args[0], perdure.Cause{Source: source, Reason: reason})
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return c.printJSON(r)
+				}
+				c.printf("%s restored, %d removed; `perdure checkpoint rollback %s` undoes it\n", human.Count(r.Restored, "variable"), r.Removed, r.Mutation)
+				return nil
+			})
+		},
+	}
+	c.scopeFlags(cmd, &s)
+	cmd.Flags().StringVar(&source, "source", "user_edit", "who does it, for the history")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
+	env.JSONFlag(cmd, &asJSON)
+	return cmd
+}
+
+// completeCheckpoints offers the checkpoints of the state that the flags name.
+func (c *commands) completeCheckpoints(s *scopeFlags, most int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var found []cobra.Completion
+		if len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		err := c.on(cmd, s, false, func(ctx context.Context, t *target) error {
+			list, err := t.Checkpoints(ctx, t.ref)
+			for _, one := range list {
+				found = append(found, cobra.CompletionWithDesc(one.Name, one.ID.String()))
+			}
+			return err
+		})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp // no store, no checkpoints
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+}

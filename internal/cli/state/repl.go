@@ -1,0 +1,249 @@
+package state
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/muesli/cancelreader"
+	"github.com/spf13/cobra"
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/env"
+)
+
+func (c *commands) newReplCommand() *cobra.Command {
+	var s scopeFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "repl [TREE]",
+		Short: "Read and change variables at a prompt",
+		Long: "Read and change the variables of a tree, or of the session, at a prompt that edits lines, remembers them and completes " +
+			"names. Lines are Starlark, which looks like Python: x = EXPRESSION sets a variable, an expression is printed, lists and " +
+			"objects may be changed in place. Commands begin with a colon, :help lists them. Nothing ends the session but :quit and the " +
+			"end of the input; lines that are piped in are run one after another, without a prompt.",
+		Example:           "perdure repl tree-1a2b3c4d\n echo 'len(findings)' | perdure repl --session nightly",
+		GroupID:           c.GroupID,
+		Args:              c.Arguments(0, 1, "at most one tree"),
+		ValidArgsFunction: c.CompleteTrees,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if s.Tree != "" && s.Tree != args[0] {
+					return env.UsageError("leave one of them out", "two trees are given")
+				}
+				s.Tree = args[0]
+			}
+			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error { return c.repl(ctx, t, asJSON) })
+		},
+	}
+	c.scopeFlags(cmd, &s)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print values as JSON")
+	return cmd
+}
+
+// console is a session at the prompt.
+type console struct {
+	*commands
+	eval *evaluator
+	in   lines
+	// kept is a line that was read ahead.
+	kept *string
+}
+
+func (c *commands) repl(ctx context.Context, t *target, asJSON bool) error {
+	k := &console{commands: c, eval: &evaluator{target: t, functions: starlark.StringDict{}, asJSON: asJSON, steps: maxSteps,
+		print: func(text string) { c.printf("%s\n", c.Safe(text)) }}}
+	if t.ref.Scope == perdure.ScopeTree {
+		if err := k.own(ctx); err != nil {
+			return err
+		}
+	}
+	in, err := cancelreader.NewReader(c.Stdin)
+	if err != nil { // a file: reading it does not wait
+		in = notCanceled{c.Stdin}
+	}
+	defer in.Close()
+	stop := context.AfterFunc(ctx, func() { in.Cancel() })
+	defer stop()
+	k.in = &pipedLines{bufio.NewReader(in)}
+	file, ok := c.Stdin.(*os.File)
+	if ok && c.Interactive() {
+		k.in = newTypedLines(in, c.Out, k.completer(ctx), rawTerminal(file))
+		c.printf("%s\n", c.Dim("variables of "+place(t.ref)+"; :help lists the commands, :quit ends"))
+	}
+	return k.loop(ctx)
+}
+
+// own finds the task whose state is meant.
+func (k *console) own(ctx context.Context) error {
+	if k.eval.own = k.eval.ref.Task; k.eval.own != 0 {
+		_, err := k.eval.Task(ctx, k.eval.own)
+		return err
+	}
+	tree, err := k.eval.Tree(ctx, k.eval.ref.Tree)
+	k.eval.own = tree.Root
+	return err
+}
+
+// notCanceled is a reader that never waits long.
+type notCanceled struct{ io.Reader }
+
+// Cancel does nothing.
+func (notCanceled) Cancel() bool { return false }
+
+// Close does nothing: the reader is not ours.
+func (notCanceled) Close() error { return nil }
+
+var errQuit = errors.New("quit")
+
+// loop runs line after line until the input ends.
+func (k *console) loop(ctx context.Context) error {
+	for {
+		line, err := k.read(k.prompt())
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, errLongLine):
+			k.complain(err)
+			continue
+		case err != nil:
+			return fmt.Errorf("read line: %w", err)
+		}
+		err = k.do(ctx, line)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if errors.Is(err, errQuit) {
+			return nil
+		}
+		if err != nil {
+			k.complain(err)
+		}
+	}
+}
+
+func (k *console) read(prompt string) (string, error) {
+	if k.kept != nil {
+		line := *k.kept
+		k.kept = nil
+		return line, nil
+	}
+	return k.in.read(prompt)
+}
+
+func (k *console) prompt() string {
+	ref := k.eval.ref
+	switch {
+	case ref.Task != 0:
+		return ref.Task.String() + "> "
+	case ref.Tree != "":
+		return string(ref.Tree) + "> "
+	case ref.Scope == perdure.ScopeGlobal:
+		return "global> "
+	}
+	return k.oneLine(ref.Session+ref.Name, 30) + "> "
+}
+
+// complain tells what was wrong; the session goes on.
+func (k *console) complain(err error) {
+	k.warn("error: %s\n", k.Safe(err.Error()))
+	if hint := perdure.HintOf(err); hint != "" {
+		k.warn("hint: %s\n", k.Safe(hint))
+	}
+}
+
+// do runs a command or a statement.
+func (k *console) do(ctx context.Context, line string) error {
+	line = strings.TrimSpace(line)
+	if name, found := strings.CutPrefix(line, ":"); found {
+		name, rest, _ := strings.Cut(name, " ")
+		return k.command(ctx, name, strings.TrimSpace(rest))
+	}
+	if line == "" {
+		return nil
+	}
+	file, err := k.parse(line)
+	if err != nil {
+		return plain(err)
+	}
+	shown, err := k.eval.run(ctx, file)
+	if shown != "" {
+		k.printf("%s\n", k.Safe(shown))
+	}
+	return err
+}
+
+// parse reads as many lines as a statement has.
+func (k *console) parse(first string) (*syntax.File, error) {
+	next, last, count := &first, "", 0
+	file, err := language().ParseCompoundStmt("", func() ([]byte, error) {
+		line := ""
+		if next != nil {
+			line, next = *next, nil
+		} else {
+			var err error
+			if line, err = k.read("... "); err != nil {
+				return nil, err
+			}
+		}
+		last = line
+		count++
+		return []byte(line + "\n"), nil
+	})
+	if err != nil || len(file.Stmts) == 0 {
+		return file, err
+	}
+	// A block ends where the next statement begins, which was read then.
+	_, end := file.Stmts[len(file.Stmts)-1].Span()
+	if count > int(end.Line) && strings.TrimSpace(last) != "" {
+		k.kept = &last
+	}
+	return file, nil
+}
+
+// words are what a line may begin with or hold.
+func (k *console) words(ctx context.Context) []string {
+	words := append(starlark.Universe.Keys(), "json", "math")
+	words = append(words, k.eval.functions.Keys()...)
+	for v, err := range k.eval.AllVars(ctx, k.eval.ref) {
+		if err != nil {
+			break // completion is a help only
+		}
+		words = append(words, v.Name)
+	}
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
+func (k *console) completer(ctx context.Context) completer {
+	return func(line string, pos int) (string, int, []string) {
+		if !strings.HasPrefix(line, ":") {
+			return completeWord(line, pos, k.words(ctx))
+		}
+		command, _, behind := strings.Cut(line[:pos], " ")
+		if !behind {
+			return completeWord(line, pos, commandWords())
+		}
+		if command == ":rollback" || command == ":diff" {
+			var list []string
+			all, err := k.eval.Checkpoints(ctx, k.eval.ref)
+			for _, one := range all {
+				list = append(list, one.Name)
+			}
+			if err != nil {
+				return line, pos, nil
+			}
+			return completeWord(line, pos, list)
+		}
+		return completeWord(line, pos, k.words(ctx))
+	}
+}

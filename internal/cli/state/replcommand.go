@@ -1,0 +1,143 @@
+package state
+
+import (
+	"context"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/text/nearest"
+)
+
+// replCommand is a command of the prompt.
+type replCommand struct {
+	name, args, text string
+	run              func(k *console, ctx context.Context, arg string) error
+}
+
+func replCommands() []replCommand {
+	return []replCommand{
+		{"vars", "", "list the variables", (*console).listVars},
+		{"history", "[NAME]", "list what was done, the newest first", (*console).listHistory},
+		{"checkpoint", "NAME", "make a checkpoint", (*console).makeCheckpoint},
+		{"checkpoints", "", "list the checkpoints", (*console).listCheckpoints},
+		{"diff", "NAME", "what changed since a checkpoint", (*console).diff},
+		{"rollback", "NAME", "make everything as it was at a checkpoint, or before a mutation", (*console).rollback},
+		{"delete", "NAME", "remove a variable", (*console).remove},
+		{"final", "EXPR", "set Final, which completes the tree or the task", (*console).final},
+		{"help", "", "this list", (*console).help},
+		{"quit", "", "end the session, as Ctrl-D does", func(*console, context.Context, string) error { return errQuit }},
+	}
+}
+
+func commandWords() []string {
+	var words []string
+	for _, one := range replCommands() {
+		words = append(words, ":"+one.name)
+	}
+	return words
+}
+
+func (k *console) command(ctx context.Context, name, arg string) error {
+	for _, one := range replCommands() {
+		if one.name != name {
+			continue
+		}
+		switch {
+		case one.args == "" && arg != "":
+			return env.UsageError("", ":%s takes nothing", name)
+		case one.args != "" && one.args[0] != '[' && arg == "":
+			return env.UsageError("", ":%s takes %s", name, one.args)
+		}
+		return one.run(k, ctx, arg)
+	}
+	hint := ":help lists the commands"
+	if near, ok := nearest.Word(":"+name, commandWords()); ok {
+		hint = "did you mean " + near + "?"
+	}
+	return env.UsageError(hint, "%q is not a command", ":"+name)
+}
+
+func (k *console) help(context.Context, string) error {
+	k.printf("%s\n", "NAME = EXPRESSION sets a variable, an EXPRESSION is printed; the language is Starlark.")
+	for _, one := range replCommands() {
+		k.printf("  %s  %s\n", k.Bold(pad(":"+one.name+" "+one.args, nameWidth)), one.text)
+	}
+	return nil
+}
+
+func (k *console) listVars(ctx context.Context, _ string) error {
+	for v, err := range k.eval.AllVars(ctx, k.eval.ref) {
+		if err != nil {
+			return err
+		}
+		k.printf("%s\n", k.row(&v))
+	}
+	return nil
+}
+
+func (k *console) listHistory(ctx context.Context, name string) error {
+	page, err := k.eval.History(ctx, k.eval.ref, client.HistoryQuery{Name: name, Limit: 20})
+	for i := range page.Mutations {
+		k.printf("%s\n", k.mutation(&page.Mutations[i]))
+	}
+	return err
+}
+
+func (k *console) makeCheckpoint(ctx context.Context, name string) error {
+	made, err := k.eval.SaveCheckpoint(ctx, k.eval.ref, name, "")
+	if err == nil {
+		k.printf("%s\n", made.ID)
+	}
+	return err
+}
+
+func (k *console) listCheckpoints(ctx context.Context, _ string) error {
+	list, err := k.eval.Checkpoints(ctx, k.eval.ref)
+	for _, one := range list {
+		k.printf("%s  %s  %s\n", one.ID, human.Stamp(one.Time), k.oneLine(one.Name, 60))
+	}
+	return err
+}
+
+func (k *console) diff(ctx context.Context, from string) error {
+	changes, err := k.eval.Diff(ctx, k.eval.ref, from, "")
+	for i := range changes {
+		k.printf("%s\n", k.change(k.eval.ref, &changes[i]))
+	}
+	return err
+}
+
+func (k *console) rollback(ctx context.Context, to string) error {
+	r, err := k.eval.Rollback(ctx, k.eval.ref, to, perdure.Cause{Source: "repl"})
+	if err == nil {
+		k.printf("%s restored, %d removed; :rollback %s undoes it\n", human.Count(r.Restored, "variable"), r.Removed, r.Mutation)
+	}
+	return err
+}
+
+func (k *console) remove(ctx context.Context, name string) error {
+	return k.eval.DeleteVar(ctx, k.eval.ref, name, perdure.Cause{Source: "repl"})
+}
+
+// final completes the tree or the task.
+func (k *console) final(ctx context.Context, source string) error {
+	if k.eval.ref.Scope != perdure.ScopeTree {
+		return env.UsageError("`perdure repl TREE` opens one", "only trees and tasks have Final")
+	}
+	value, err := k.eval.value(ctx, source)
+	if err != nil {
+		return err
+	}
+	_, err = k.eval.SetVar(ctx, k.eval.ref, perdure.VarSpec{Name: perdure.VarFinal, Value: value, Cause: perdure.Cause{Source: "repl"}})
+	if err != nil {
+		return err
+	}
+	task, err := k.eval.Task(ctx, k.eval.own)
+	if err != nil {
+		return err
+	}
+	k.printf("%s is %s\n", task.ID, task.State)
+	return nil
+}

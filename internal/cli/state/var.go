@@ -1,0 +1,330 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/text/human"
+)
+
+func (c *commands) newVarCommand() *cobra.Command {
+	return c.group("var", "Set, read and list variables that persist",
+		"Set, read and list named values that persist. They belong to a scope: a session (the default: one for each terminal, or "+
+			"PERDURE_SESSION), a tree or one of its tasks, a temporary state, or global. A task reads what is set on it, on the "+
+			"tasks above it, in the session and globally, the nearest first. Every change stays in the history.",
+		"one of set, get, list, delete, rename, history, incr and append",
+		c.newSetCommand(), c.newGetCommand(), c.newListCommand(), c.newDeleteCommand(), c.newRenameCommand(),
+		c.newHistoryCommand(), c.newIncrCommand(), c.newAppendCommand())
+}
+
+// text returns a value as people want it: text as it is, all else as JSON.
+func text(value json.RawMessage) string {
+	var s string
+	if len(value) > 0 && value[0] == '"' && json.Unmarshal(value, &s) == nil {
+		return s
+	}
+	return string(value)
+}
+
+func (c *commands) newGetCommand() *cobra.Command {
+	var s scopeFlags
+	var asJSON, path bool
+	cmd := &cobra.Command{
+		Use:   "get NAME",
+		Short: "Print a variable's value",
+		Long: "Print a variable's value: text as it is, all else as JSON. For a variable of type file_path it prints the content " +
+			"of the file, if that is in the store's own folder; --path prints the path.",
+		Example:           "perdure var get answer\n perdure var get limits --tree tree-1a2b3c4d --json | jq .value",
+		Args:              c.Arguments(1, 1, "one name"),
+		ValidArgsFunction: c.completeNames(&s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.on(cmd, &s, false, func(ctx context.Context, t *target) error {
+				v, err := t.Var(ctx, t.ref, args[0])
+				if err != nil {
+					return c.missing(t.ref, err)
+				}
+				switch {
+				case asJSON:
+					return c.printJSON(v)
+				case path && v.Type != perdure.VarFilePath:
+					return env.UsageError("leave --path out", "variable %q is of type %s, not %s", v.Name, v.Type, perdure.VarFilePath)
+				case v.Type == perdure.VarFilePath && !path:
+					content, err := follow(t.dir, text(v.Value))
+					if err == nil {
+						c.printf("%s", c.Safe(string(content)))
+					}
+					return err
+				}
+				out := c.Safe(text(v.Value))
+				if !strings.HasSuffix(out, "\n") {
+					out += "\n"
+				}
+				c.printf("%s", out)
+				return nil
+			})
+		},
+	}
+	c.scopeFlags(cmd, &s)
+	cmd.Flags().BoolVar(&path, "path", false, "print the path of a variable of type file_path")
+	env.JSONFlag(cmd, &asJSON)
+	return cmd
+}
+
+// missing says where else a variable may be that is not in the session.
+func (c *commands) missing(ref perdure.StateRef, err error) error {
+	if perdure.CodeOf(err) != perdure.CodeNotFound || ref.Scope != perdure.ScopeSession || perdure.HintOf(err) != "" {
+		return err
+	}
+	return &perdure.Error{Code: perdure.CodeNotFound, Msg: err.Error(),
+		Hint: fmt.Sprintf("it was looked for in the session %q; --tree, --task and --scope name other places", ref.Session)}
+}
+
+func (c *commands) newListCommand() *cobra.Command {
+	var s scopeFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the variables of a state",
+		Long: "List the variables of one state by name, without those that a task inherits. With --json one object a line; there " +
+			"values of more than 10,240 bytes are left out.",
+		Args: c.Arguments(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.on(cmd, &s, false, func(ctx context.Context, t *target) error {
+				n := 0
+				for v, err := range t.AllVars(ctx, t.ref) {
+					if err != nil {
+						return err
+					}
+					n++
+					if !asJSON {
+						c.printf("%s\n", c.row(&v))
+					} else if err := c.printJSON(v); err != nil {
+						return err
+					}
+				}
+				if n == 0 && !asJSON {
+					c.hint("there are no variables in %s; `perdure var set NAME VALUE` makes one", place(t.ref))
+				}
+				return nil
+			})
+		},
+	}
+	c.scopeFlags(cmd, &s)
+	env.JSONFlag(cmd, &asJSON)
+	return cmd
+}
+
+// place names a state for people.
+func place(ref perdure.StateRef) string {
+	switch {
+	case ref.Scope == perdure.ScopeGlobal:
+		return "the global state"
+	case ref.Scope == perdure.ScopeSession:
+		return "the session " + ref.Session
+	case ref.Scope == perdure.ScopeTemporary:
+		return "the temporary state " + ref.Name
+	case ref.Task != 0:
+		return ref.Task.String()
+	}
+	return string(ref.Tree)
+}
+
+const nameWidth, typeWidth = 20, 12
+
+// row is a line of a list.
+func (c *commands) row(v *perdure.Variable) string {
+	value := c.Dim(human.Size(v.Size))
+	if v.Size <= perdure.MaxInlineBytes {
+		value = c.oneLine(text(v.Value), c.Width-nameWidth-typeWidth-4)
+	}
+	kind := string(v.Type)
+	if v.Metadata.ReadOnly {
+		value += c.Dim("  (read-only)")
+	}
+	if v.Metadata.ExpiresAt != nil {
+		value += c.Dim("  (until " + human.Stamp(*v.Metadata.ExpiresAt) + ")")
+	}
+	return c.Bold(pad(v.Name, nameWidth)) + "  " + c.Dim(pad(kind, typeWidth)) + "  " + value
+}
+
+func (c *commands) newDeleteCommand() *cobra.Command {
+	var s scopeFlags
+	var why causeFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:               "delete NAME",
+		Short:             "Remove a variable",
+		Long:              "Remove a variable of one state. A rollback to the mutation in its history brings it back.",
+		Args:              c.Arguments(1, 1, "one name"),
+		ValidArgsFunction: c.completeNames(&s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cause, err := why.cause()
+			if err != nil {
+				return err
+			}
+			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error {
+				if err := t.DeleteVar(ctx, t.ref, args[0], cause); err != nil {
+					return c.missing(t.ref, err)
+				}
+				if asJSON {
+					return c.printJSON(map[string]string{"deleted": args[0]})
+				}
+				return nil
+			})
+		},
+	}
+	c.scopeFlags(cmd, &s)
+	why.flags(cmd)
+	env.JSONFlag(cmd, &asJSON)
+	return cmd
+}
+
+func (c *commands) newRenameCommand() *cobra.Command {
+	var s scopeFlags
+	var why causeFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:               "rename NAME NEW",
+		Short:             "Give a variable another name",
+		Long:              "Give a variable of one state another name, which must be free.",
+		Args:              c.Arguments(2, 2, "a name and a new name"),
+		ValidArgsFunction: c.completeNames(&s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cause, err := why.cause()
+			if err != nil {
+				return err
+			}
+			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error {
+				v, err := t.RenameVar(ctx, t.ref, args[0], args[1], cause)
+				if err != nil {
+					return c.missing(t.ref, err)
+				}
+				c.hintName(v.Name)
+				if asJSON {
+					return c.printJSON(v)
+				}
+				c.printf("%s\n", v.Version)
+				return nil
+			})
+		},
+	}
+	c.scopeFlags(cmd, &s)
+	why.flags(cmd)
+	env.JSONFlag(cmd, &asJSON)
+	return cmd
+}
+
+// completeNames offers the variables of the state that the flags name, with
+// their types. A shell that asks where there is no store gets nothing.
+func (c *commands) completeNames(s *scopeFlags) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var found []cobra.Completion
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		err := c.on(cmd, s, false, func(ctx context.Context, t *target) error {
+			for v, err := range t.AllVars(ctx, t.ref) {
+				if err != nil {
+					return err
+				}
+				found = append(found, cobra.CompletionWithDesc(v.Name, string(v.Type)))
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp // no store, no variables
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func (c *commands) newHistoryCommand() *cobra.Command {
+	var s scopeFlags
+	var limit int
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "history [NAME]",
+		Short: "List what was done to a state or a variable",
+		Long: "List the changes of a state, or of one variable, the newest first. A rollback to a mutation makes the state as it " +
+			"was before it. With --json one object a line.",
+		Example:           "perdure var history\n perdure var history answer --limit 5",
+		Args:              c.Arguments(0, 1, "at most one name"),
+		ValidArgsFunction: c.completeNames(&s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 || limit > 1000 {
+				return env.UsageError("give a number from 1 to 1000", "--limit is %d", limit)
+			}
+			q := client.HistoryQuery{Limit: limit, Name: strings.Join(args, "")}
+			return c.on(cmd, &s, false, func(ctx context.Context, t *target) error {
+				page, err := t.History(ctx, t.ref, q)
+				if err != nil {
+					return err
+				}
+				for i := range page.Mutations {
+					m := &page.Mutations[i]
+					if !asJSON {
+						c.printf("%s\n", c.mutation(m))
+					} else if err := c.printJSON(m); err != nil {
+						return err
+					}
+				}
+				if page.Next != 0 && !asJSON {
+					c.hint("there is more; --limit %d shows it", min(2*limit, 1000))
+				}
+				return nil
+			})
+		},
+	}
+	c.scopeFlags(cmd, &s)
+	cmd.Flags().IntVar(&limit, "limit", 100, "the most changes to list")
+	env.JSONFlag(cmd, &asJSON)
+	return cmd
+}
+
+// mutation is a line of a history.
+func (c *commands) mutation(m *perdure.Mutation) string {
+	what := m.Name
+	switch {
+	case m.Operation == "compacted":
+		what = human.Count(m.Count, "older change")
+	case m.Operation == "rollback":
+		what = "to " + m.To
+	case m.To != "":
+		what += " → " + m.To
+	default:
+		what += "  " + c.step(m.Old, m.OldSize, m.New, m.NewSize)
+	}
+	by := m.Source
+	if m.Reason != "" {
+		by += ": " + m.Reason
+	}
+	line := fmt.Sprintf("%s  %s  %s  %s", m.ID, human.Stamp(m.Time), pad(m.Operation, 8), c.oneLine(what, 60))
+	if by != "" {
+		line += "  " + c.Dim(c.oneLine(by, 40))
+	}
+	return line
+}
+
+// step tells a change of a value.
+func (c *commands) step(old json.RawMessage, oldSize int64, now json.RawMessage, nowSize int64) string {
+	short := func(v json.RawMessage, size int64) string {
+		if v == nil && size > 0 {
+			return human.Size(size)
+		}
+		return c.oneLine(string(v), 40)
+	}
+	switch {
+	case oldSize == 0:
+		return short(now, nowSize)
+	case nowSize == 0:
+		return short(old, oldSize)
+	}
+	return short(old, oldSize) + " → " + short(now, nowSize)
+}

@@ -1,0 +1,158 @@
+package transfer
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/aiwg/tree"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/export"
+	"github.com/perdure/perdure/internal/view/loop"
+	"github.com/perdure/perdure/internal/view/report"
+)
+
+func (c *commands) newExport() *cobra.Command {
+	var f exportFlags
+	cmd := &cobra.Command{
+		Use:   "export TREE",
+		Short: "Write a tree as JSON Lines, trees as a .aiwg folder, or a state",
+		Long: "Write everything the store knows of a tree as JSON Lines: configuration, context, tasks with their results, " +
+			"calls and events, of a loop also its iterations, results of tests and false alarms, and gates, in a fixed order (perdure schema export-line). The last line counts the others and has " +
+			"their SHA-256; without it the file was cut. The tree stays as it is. Prompts, results and the text of the " +
+			"context are in it as they are.\n\n" +
+			"With --layout aiwg, the first argument is a new folder, the others are trees; without them all trees and states " +
+			"are written: daemon/tasks.json, rlm/ and ralph/loops/ as other programs keep them (perdure schema tasks-file, " +
+			"rlm-task-tree, loop-state). perdure import reads it. With --state, one state with its variables, history and checkpoints as one document " +
+			"(perdure schema rlm-state).",
+		Example: "perdure export tree-1a2b3c4d -o tree.jsonl\n perdure export tree-1a2b3c4d | jq -r 'select(.type == \"task\").task.prompt'\n" +
+			" perdure export --layout aiwg out/.aiwg\n perdure export --state --tree tree-1a2b3c4d -o state.json",
+		GroupID:           c.ExportGroup,
+		Args:              func(cmd *cobra.Command, args []string) error { return f.check(c, cmd, args) },
+		ValidArgsFunction: c.CompleteTrees,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := c.Load(cmd)
+			if err != nil {
+				return err
+			}
+			switch {
+			case f.layout != "":
+				return c.exportLayout(cmd.Context(), l, args[0], args[1:])
+			case f.state:
+				return c.exportState(cmd.Context(), l, &f)
+			}
+			id, err := perdure.ParseTreeID(args[0])
+			if err != nil {
+				return err
+			}
+			return c.export(cmd.Context(), l, id, f)
+		},
+	}
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "write to this `file` instead of standard output")
+	cmd.Flags().BoolVar(&f.withoutContext, "without-context", false, "leave out the text of the context's files")
+	cmd.Flags().StringVar(&f.layout, "layout", "", "aiwg: write a folder of this `layout`")
+	cmd.Flags().BoolVar(&f.state, "state", false, "write one state; the flags below say which")
+	c.stateFlags(cmd, &f.ref)
+	env.Complete(cmd, "layout", layoutAiwg)
+	return cmd
+}
+
+type exportFlags struct {
+	output         string
+	withoutContext bool
+	layout         string
+	state          bool
+	ref            stateFlags
+}
+
+// layoutAiwg is the only layout there is.
+const layoutAiwg = "aiwg"
+
+// check looks at what was written for each of the three forms.
+func (f *exportFlags) check(c *commands, cmd *cobra.Command, args []string) error {
+	switch {
+	case f.layout != "" && f.layout != layoutAiwg:
+		return env.UsageError("there is aiwg", "--layout is %q", f.layout)
+	case f.layout != "" && f.state:
+		return env.UsageError("leave one of them out", "--layout and --state are both given")
+	case f.layout != "" && f.output != "":
+		return env.UsageError("the first argument says where", "--output has no meaning with --layout")
+	case f.layout == "" && !f.state && f.ref.given():
+		return env.UsageError("--state writes a state", "--scope, --session, --tree, --task and --name are for --state")
+	case f.layout != "" && f.ref.given():
+		return env.UsageError("name trees behind the folder", "--scope, --session, --tree, --task and --name are for --state")
+	case f.layout != "":
+		return c.Arguments(1, -1, "a folder and trees")(cmd, args)
+	case f.state:
+		return c.Arguments(0, 0, "no arguments with --state")(cmd, args)
+	}
+	return c.Arguments(1, 1, "one tree")(cmd, args)
+}
+
+// export reads the store itself, also beside a daemon: that needs no uploads
+// and no second form on the wire.
+func (c *commands) export(ctx context.Context, l *config.Loaded, id perdure.TreeID, f exportFlags) error {
+	return c.Open(ctx, l, false, func(store *perdure.Store) error {
+		return c.WriteOutput(f.output, func(w io.Writer) error {
+			return export.Write(ctx, store, w, export.Config{Tree: id, WithoutContext: f.withoutContext})
+		})
+	})
+}
+
+// exportLayout writes a folder. The reports of trees are made as perdure report
+// makes them.
+func (c *commands) exportLayout(ctx context.Context, l *config.Loaded, dir string, names []string) error {
+	cfg := tree.ExportConfig{Dir: c.Path(dir)}
+	for _, name := range names {
+		id, err := perdure.ParseTreeID(name)
+		if err != nil {
+			return err
+		}
+		cfg.Trees = append(cfg.Trees, id)
+	}
+	return c.Open(ctx, l, false, func(store *perdure.Store) error {
+		return c.Connect(ctx, l, func(trees *client.Client) error {
+			cfg.Report = func(ctx context.Context, id perdure.TreeID, w io.Writer) error {
+				doc, err := report.Read(ctx, trees, id)
+				if err != nil {
+					return err
+				}
+				return doc.Write(w, "md")
+			}
+			cfg.Loop = loop.Layout(ctx, store, filepath.Join(l.Dir, "loops"))
+			r, err := tree.Export(ctx, store, cfg)
+			if err != nil {
+				return err
+			}
+			c.Note("wrote %s: %s, %s, %s, %s in %s, %s", dir, human.Count(int64(r.Trees), "tree"), human.Count(int64(r.Tasks), "task"),
+				human.Count(int64(r.States), "state"), human.Count(int64(r.Loops), "loop"), human.Count(int64(r.Files), "file"), human.Size(r.Bytes))
+			if r.Settings > 1 {
+				c.Note("aiwg.yml has the settings that were imported last; those of %s before were left out", human.Count(int64(r.Settings-1), "import"))
+			}
+			return nil
+		})
+	})
+}
+
+func (c *commands) exportState(ctx context.Context, l *config.Loaded, f *exportFlags) error {
+	return c.Open(ctx, l, false, func(store *perdure.Store) error {
+		ref, err := f.ref.ref(ctx, store, c.Getenv)
+		if err != nil {
+			return err
+		}
+		text, err := tree.ExportState(ctx, store, ref)
+		if err != nil {
+			return err
+		}
+		return c.WriteOutput(f.output, func(w io.Writer) error {
+			_, err := w.Write(text)
+			return err
+		})
+	})
+}

@@ -1,0 +1,182 @@
+package transfer
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/aiwg/tree"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/text/human"
+)
+
+type importFlags struct {
+	state, dryRun, asJSON bool
+	ref                   stateFlags
+}
+
+func (c *commands) newImport() *cobra.Command {
+	var f importFlags
+	cmd := &cobra.Command{
+		Use:   "import PATH",
+		Short: "Take in the trees, states and loops of a .aiwg folder",
+		Long: "Read a .aiwg folder (or the folder it is in), a tasks.json, a tree.json or a state into the store. Trees come in as " +
+			"records: what ended keeps its state and result, the rest is queued and executed by nobody. What was corrected and " +
+			"what could not be read is listed with file and line; then the exit status is 3. Nothing outside of the folder is " +
+			"opened, also not through links, but for the aiwg.yml beside it. Importing twice changes nothing; an import that was " +
+			"interrupted is completed by the next.\n\n" +
+			"Loops (ralph/loops) come in as records, too: a tree whose root holds the documents and whose tasks are the iterations. " +
+			"Of aiwg.yml the section agent_persistence is kept as text and its settings are listed; none of them changes what " +
+			"perdure does.\n\n" +
+			"With --state, PATH is one state (perdure schema rlm-state); the flags say where it goes, otherwise what stands in it.",
+		Example: "perdure import .aiwg --dry-run\n perdure import .aiwg\n perdure import --state state.json --scope global",
+		GroupID: c.ImportGroup,
+		Args:    c.Arguments(1, 1, "a folder or a file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.ref.given() && !f.state {
+				return env.UsageError("--state reads a state", "--scope, --session, --tree, --task and --name are for --state")
+			}
+			l, err := c.Load(cmd)
+			if err != nil {
+				return err
+			}
+			return c.importPath(cmd.Context(), l, args[0], &f)
+		},
+	}
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "change nothing, tell what would come in")
+	cmd.Flags().BoolVar(&f.state, "state", false, "read one state")
+	c.stateFlags(cmd, &f.ref)
+	env.JSONFlag(cmd, &f.asJSON)
+	return cmd
+}
+
+// importPath writes to the store itself, also beside a daemon.
+func (c *commands) importPath(ctx context.Context, l *config.Loaded, path string, f *importFlags) error {
+	var report *tree.Report
+	l, forget, err := c.unmade(l, f.dryRun)
+	if err != nil {
+		return err
+	}
+	defer forget()
+	err = c.Open(ctx, l, true, func(store *perdure.Store) (err error) {
+		cfg := tree.ImportConfig{Path: c.Path(path), State: f.state, DryRun: f.dryRun}
+		if f.ref.given() {
+			if cfg.Ref, err = f.ref.ref(ctx, store, c.Getenv); err != nil {
+				return err
+			}
+		}
+		report, err = tree.Import(ctx, store, cfg)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	report.Path = path
+	for i := range report.Settings {
+		report.Settings[i].Own = config.Counterpart(report.Settings[i].Name)
+	}
+	if f.asJSON {
+		if err := c.PrintJSON(report); err != nil {
+			return err
+		}
+	} else {
+		c.printImport(report)
+	}
+	if report.Count(tree.NotRead) > 0 {
+		return c.Incomplete
+	}
+	return nil
+}
+
+// unmade gives a dry run a store for a moment where there is none, so that it
+// makes none.
+func (c *commands) unmade(l *config.Loaded, dryRun bool) (*config.Loaded, func(), error) {
+	if !dryRun || c.HasStore(l) {
+		return l, func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "perdure-import-")
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a folder for the dry run: %w", err)
+	}
+	moment := *l
+	moment.Dir = dir
+	return &moment, func() { _ = os.RemoveAll(dir) }, nil // a temporary folder
+}
+
+// shownNotes bounds the notes of one kind that are printed.
+const shownNotes = 100
+
+func (c *commands) printImport(r *tree.Report) {
+	verb := "imported"
+	if r.DryRun {
+		verb = "would import"
+	}
+	c.printf("%s %s, %s, %s (%s, %s, %s)\n", verb, human.Count(int64(r.Trees), "tree"), human.Count(int64(r.Tasks), "task"), human.Count(int64(r.States), "state"),
+		human.Count(int64(r.Variables), "variable"), human.Count(int64(r.Mutations), "mutation"), human.Count(int64(r.Checkpoints), "checkpoint"))
+	if r.PresentTrees+r.PresentTasks+r.PresentStates > 0 {
+		c.printf("there already: %s, %s, %s\n", human.Count(int64(r.PresentTrees), "tree"), human.Count(int64(r.PresentTasks), "task"), human.Count(int64(r.PresentStates), "state"))
+	}
+	c.printLoops(r, verb)
+	for _, kind := range []struct{ kind, title string }{{tree.NotRead, "could not be read"}, {tree.Missing, "not there"}, {tree.Corrected, "corrected"},
+		{tree.Differs, "otherwise in the store"}, {tree.Left, "left where it is"}} {
+		n := r.Count(kind.kind)
+		if n == 0 {
+			continue
+		}
+		c.printf("\n%s (%d):\n", c.Bold(kind.title), n)
+		shown := 0
+		for i := range r.Notes {
+			if r.Notes[i].Kind != kind.kind {
+				continue
+			}
+			if shown == shownNotes {
+				c.printf("  … and %d more; --json lists all\n", n-shown)
+				break
+			}
+			shown++
+			c.printf("  %s\n", human.Visible(noteLine(&r.Notes[i])))
+		}
+	}
+}
+
+// printLoops tells of loops and of their settings.
+func (c *commands) printLoops(r *tree.Report, verb string) {
+	if r.Loops+r.Documents > 0 {
+		c.printf("%s %s, %s (%s)\n", verb, human.Count(int64(r.Loops), "loop"), human.Count(int64(r.Iterations), "iteration"), human.Count(int64(r.Documents), "file"))
+	}
+	if r.PresentLoops > 0 {
+		c.printf("there already: %s, %s\n", human.Count(int64(r.PresentLoops), "loop"), human.Count(int64(r.PresentIterations), "iteration"))
+	}
+	if len(r.Settings) == 0 {
+		return
+	}
+	c.printf("\n%s (%d; kept as text, none of them changes what perdure does):\n", c.Bold("settings of agent_persistence"), len(r.Settings))
+	var without []string
+	for i := range r.Settings {
+		s := &r.Settings[i]
+		line := fmt.Sprintf("%s:%d: %s = %s", s.File, s.Line, s.Name, s.Value)
+		switch {
+		case s.Problem != "":
+			c.printf("  %s\n", human.Visible(line+" "+s.Problem))
+		case s.Own != "":
+			c.printf("  %s\n", human.Visible(line+" is perdure's "+s.Own))
+		default:
+			without = append(without, s.Name)
+		}
+	}
+	if len(without) > 0 {
+		c.printf("  perdure has no setting that means the same as %s\n", human.Visible(strings.Join(without, ", ")))
+	}
+}
+
+func noteLine(n *tree.Note) string {
+	if n.Line == 0 {
+		return fmt.Sprintf("%s: %s", n.File, n.Message)
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", n.File, n.Line, n.Column, n.Message)
+}

@@ -1,0 +1,41 @@
+package transfer
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/state"
+)
+
+// stateFlags say which state an export or import of one is about.
+type stateFlags struct{ state.StateFlags }
+
+func (c *commands) stateFlags(cmd *cobra.Command, s *stateFlags) {
+	s.Add(cmd, ", else session", c.CompleteTrees)
+}
+
+func (s *stateFlags) given() bool { return *s != stateFlags{} }
+
+// ref is the state that the flags name. What a document holds is that state alone:
+// a task's is found without a session to look further in.
+func (s *stateFlags) ref(ctx context.Context, store *perdure.Store, getenv func(string) string) (perdure.StateRef, error) {
+	ref, err := s.Ref(getenv)
+	if err != nil || ref.Scope != perdure.ScopeTree {
+		return ref, err
+	}
+	if s.Session != "" {
+		return ref, state.NoMeaning("session", ref.Scope)
+	}
+	ref.Session = ""
+	if ref.Task == 0 {
+		return ref, nil
+	}
+	task, err := store.Task(ctx, ref.Task)
+	if err != nil {
+		return ref, err
+	}
+	err = state.InTree(&ref, &task)
+	return ref, err
+}

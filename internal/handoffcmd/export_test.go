@@ -1,4 +1,0 @@
-package handoffcmd
-
-// Translated is translated.
-func Translated(err error) error { return translated(err) }
