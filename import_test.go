@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/statetest"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/statetest"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 func recordTime(minute int) time.Time { return time.Date(2026, 2, 9, 10, minute, 0, 1000, time.UTC) }

@@ -65,8 +65,8 @@ var rows = map[string]int{
 	"internal/cli/env":   3, // what the packages of commands share, below all of them
 	"internal/view/graph":     3, // trees for programs that draw
 	"internal/aiwg/loops":  3, // kept from aiwg for the size of that package
-	"internal/testdb":    3,
-	"internal/statetest": 3,
+	"internal/testing/testdb":    3,
+	"internal/testing/statetest": 3,
 
 	".":                 2,
 	"rlm/internal/plan": 2, // as are shape and plan
@@ -137,7 +137,7 @@ var rows = map[string]int{
 }
 
 // testOnly are packages that only test files and the free rows may import.
-var testOnly = []string{"internal/testdb", "internal/statetest"}
+var testOnly = []string{"internal/testing/testdb", "internal/testing/statetest"}
 
 // forbiddenNames say nothing about what is inside, so everything ends up
 // there.
@@ -257,7 +257,7 @@ func TestLayersRule(t *testing.T) {
 		{"sideways", map[string]string{"worker/w.go": "package worker\nimport _ \"" + modulePath + "/rlm\"\n"}, []string{"layer worker rlm"}},
 		{"up", map[string]string{"task.go": "package perdure\nimport _ \"" + modulePath + "/worker\"\n"}, []string{"layer . worker"}},
 		{"up in a test", map[string]string{"task_test.go": "package perdure_test\nimport _ \"" + modulePath + "/internal/testdb\"\n"}, nil},
-		{"test package", map[string]string{"internal/cli/a.go": "package cli\nimport _ \"" + modulePath + "/internal/testdb\"\n"}, []string{"layer internal/cli internal/testdb"}},
+		{"test package", map[string]string{"internal/cli/a.go": "package cli\nimport _ \"" + modulePath + "/internal/testdb\"\n"}, []string{"layer internal/cli internal/testing/testdb"}},
 		{"port and its adapter", map[string]string{"model/mock/m.go": "package mock\nimport _ \"" + modulePath + "/model\"\n"}, nil},
 		{"adapter of an adapter", map[string]string{"model/mock/deep/m.go": "package deep\n"}, []string{"place model/mock/deep"}},
 		{"no place", map[string]string{"internal/new/n.go": "package new\n"}, []string{"place internal/new"}},

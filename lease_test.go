@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 // leaseMethods are all methods of a lease that change something.

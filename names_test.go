@@ -13,7 +13,7 @@ import (
 
 // nameExceptions: key of a finding to the reason why it stands.
 var nameExceptions = map[string]string{
-	"call internal/testdb/each.go context.Background": "the fresh store is made once, for all tests of a process",
+	"call internal/testing/testdb/each.go context.Background": "the fresh store is made once, for all tests of a process",
 	"call internal/process/guard/enter_unix.go os.Exit":       "a guard process is this binary started again; it ends before the program's main begins",
 	"global internal/process/guard/guard.go entered":          "a fact about the whole process, like its arguments",
 }

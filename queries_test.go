@@ -14,7 +14,7 @@ import (
 	_ "modernc.org/sqlite"             // driver "sqlite"
 
 	"github.com/perdure/perdure/internal/storage/sqldb"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 // queryExceptions are constants named like statements that do not stand alone.

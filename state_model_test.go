@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/statetest"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/statetest"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 // TestStateModel does random operations on variables through two Stores on one

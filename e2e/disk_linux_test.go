@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 // own runs a shell script in namespaces of its own: as root of its own (0), it

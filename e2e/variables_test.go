@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/statetest"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/statetest"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 // variablesEnv holds the seed of the operations and how many are acknowledged.

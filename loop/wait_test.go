@@ -12,7 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/internal/process/guard"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/relay"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/loop/record"
 )
 

@@ -21,8 +21,8 @@ import (
 	"github.com/perdure/perdure"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
 	schemas "github.com/perdure/perdure/internal/schema"
-	"github.com/perdure/perdure/internal/statetest"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/statetest"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 var update = flag.Bool("update", false, "write what the imports of testdata give")

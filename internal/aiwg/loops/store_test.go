@@ -18,7 +18,7 @@ import (
 	aiwgloops "github.com/perdure/perdure/internal/aiwg/loops"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
 	schemas "github.com/perdure/perdure/internal/schema"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 const loopID = "ralph-fix-tests-a1b2c3d4"

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/aiwg/rpc"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
 	schemas "github.com/perdure/perdure/internal/schema"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 // tasksFile is the published schema of daemon/tasks.json.

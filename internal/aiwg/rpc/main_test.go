@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/rpc"
 	"github.com/perdure/perdure/internal/api/server"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/rpc"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 // outline is an answer as the table has it: the id, and "ok" or the error's code.

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/rpc"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 // A task as a client outside does it, from the submission to the end.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/tree"
-	"github.com/perdure/perdure/internal/statetest"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/statetest"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 // notes returns those of a kind that say something.

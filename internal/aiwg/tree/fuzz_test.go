@@ -14,7 +14,7 @@ import (
 
 	"github.com/perdure/perdure"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 // FuzzParse: what is JSON is read whole, and nothing else is.

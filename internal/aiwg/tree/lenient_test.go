@@ -16,7 +16,7 @@ import (
 
 	"github.com/perdure/perdure"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 var update = flag.Bool("update", false, "write what the imports of testdata give")

@@ -17,8 +17,8 @@ import (
 
 	"github.com/perdure/perdure"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
-	"github.com/perdure/perdure/internal/statetest"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/statetest"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 // must fails the test for an error of what is only a preparation.

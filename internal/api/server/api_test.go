@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/corpus/pack"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 // Every endpoint, with the JSON it answers pinned by a golden file. The

@@ -25,7 +25,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/api/inproc"
 	"github.com/perdure/perdure/internal/api/server"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/api/server"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 // Malformed requests get a 4xx that says what is wrong.

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/api/server"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/api/server"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 // strict decodes a document into what the client knows of it; a field that it

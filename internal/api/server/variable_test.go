@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/api/server"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 var session = perdure.StateRef{Scope: perdure.ScopeSession, Session: "login-1"}

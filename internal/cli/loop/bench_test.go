@@ -24,7 +24,7 @@ import (
 	"github.com/perdure/perdure/internal/api/server"
 	loopcmd "github.com/perdure/perdure/internal/cli/loop"
 	"github.com/perdure/perdure/internal/process/guard"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"

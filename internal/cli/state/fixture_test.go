@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/api/inproc"
 	"github.com/perdure/perdure/internal/api/server"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

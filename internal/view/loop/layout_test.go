@@ -15,7 +15,7 @@ import (
 
 	"github.com/perdure/perdure"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/hook"

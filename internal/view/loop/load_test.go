@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
 	loopview "github.com/perdure/perdure/internal/view/loop"

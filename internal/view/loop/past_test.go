@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/aiwg/loopimport"
 	"github.com/perdure/perdure/internal/aiwg/loops"
-	"github.com/perdure/perdure/internal/testdb"
+	"github.com/perdure/perdure/internal/testing/testdb"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
