@@ -45,7 +45,7 @@ test/postgres: ## Run all tests; a missing PostgreSQL is an error
 
 .PHONY: test/crash
 test/crash: ## Run the crash tests at their ordinary size
-	$(GO) test -count=1 -tags failpoint ./e2e ./internal/workspace ./handoff ./relay ./loop/hook
+	$(GO) test -count=1 -tags failpoint ./e2e ./internal/workspace ./handoff/... ./loop/hook
 
 .PHONY: crash
 crash: ## Kill at random moments: make crash KILLS=10000 SEED=1

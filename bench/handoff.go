@@ -11,7 +11,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
-	"github.com/perdure/perdure/relay"
+	"github.com/perdure/perdure/handoff/ledger"
 )
 
 const (
@@ -133,7 +133,7 @@ func (b *bench) fillLedgers(dir string) error {
 	}
 	defer s.Close()
 	for i := range handoffTasks {
-		r := relay.New(relay.Config{Ledgers: s, Location: handoff.Location{File: file, Root: dir}, Folder: dir,
+		r := ledger.New(ledger.Config{Ledgers: s, Location: handoff.Location{File: file, Root: dir}, Folder: dir,
 			Place: handoff.Adhoc(fmt.Sprint(i)), Agent: "bench"})
 		const batch = 100
 		for first := 0; first < handoffEntries; first += batch {
@@ -145,16 +145,16 @@ func (b *bench) fillLedgers(dir string) error {
 	return nil
 }
 
-func ledgerOps(first, n int) []relay.Op {
-	var ops []relay.Op
+func ledgerOps(first, n int) []ledger.Op {
+	var ops []ledger.Op
 	for i := first; i < first+n; i++ {
 		switch i % 4 {
 		case 0:
-			ops = append(ops, relay.Op{Kind: relay.OpDecide, Text: fmt.Sprintf("Decision %d of the port", i), Because: "it keeps the callers as they are"})
+			ops = append(ops, ledger.Op{Kind: ledger.OpDecide, Text: fmt.Sprintf("Decision %d of the port", i), Because: "it keeps the callers as they are"})
 		case 1:
-			ops = append(ops, relay.Op{Kind: relay.OpCurrent, Text: fmt.Sprintf("Port part %d of the parser", i), Partial: "the table is done"})
+			ops = append(ops, ledger.Op{Kind: ledger.OpCurrent, Text: fmt.Sprintf("Port part %d of the parser", i), Partial: "the table is done"})
 		default:
-			ops = append(ops, relay.Op{Kind: relay.OpStep, Text: fmt.Sprintf("Ported part %d of the parser", i), Modified: []string{fmt.Sprintf("src/%d.go", i%100)}})
+			ops = append(ops, ledger.Op{Kind: ledger.OpStep, Text: fmt.Sprintf("Ported part %d of the parser", i), Modified: []string{fmt.Sprintf("src/%d.go", i%100)}})
 		}
 	}
 	return ops

@@ -14,8 +14,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/testing/testdb"
-	"github.com/perdure/perdure/relay"
 )
 
 // handoffChange is a command that is killed, after what came before it.
@@ -217,10 +217,10 @@ func recordSteps(ctx context.Context, s *perdure.Store) error {
 	if err != nil {
 		return err
 	}
-	r := relay.New(relay.Config{Ledgers: s, Location: handoff.Location{File: parts[0], Root: filepath.Dir(parts[0])},
+	r := ledger.New(ledger.Config{Ledgers: s, Location: handoff.Location{File: parts[0], Root: filepath.Dir(parts[0])},
 		Folder: filepath.Dir(parts[0]), Agent: parts[1], Snapshots: filepath.Join(filepath.Dir(parts[0]), "snapshots")})
 	for i := range n {
-		if _, err := r.Apply(ctx, relay.Op{Kind: relay.OpStep, Text: fmt.Sprintf("%s %d", parts[1], i)}); err != nil {
+		if _, err := r.Apply(ctx, ledger.Op{Kind: ledger.OpStep, Text: fmt.Sprintf("%s %d", parts[1], i)}); err != nil {
 			return err
 		}
 	}
@@ -247,7 +247,7 @@ func TestHandoffTwoWriters(t *testing.T) {
 		for _, out := range outs {
 			says(t, out, "recorded")
 		}
-		r := relay.New(relay.Config{Ledgers: testdb.Open(t, cfg), Location: handoff.Location{File: file, Root: dir}, Folder: dir,
+		r := ledger.New(ledger.Config{Ledgers: testdb.Open(t, cfg), Location: handoff.Location{File: file, Root: dir}, Folder: dir,
 			Snapshots: filepath.Join(dir, "snapshots")})
 		v, err := r.Look(t.Context())
 		if err != nil {

@@ -11,17 +11,17 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
-	"github.com/perdure/perdure/relay"
 )
 
 // HandoffConfig says how the work of iterations is handed over: from a session of
 // an agent to the next one, and from an agent to another.
 type HandoffConfig struct {
-	// Folder, Snapshots and Thresholds are those of [relay.Config].
+	// Folder, Snapshots and Thresholds are those of [ledger.Config].
 	Folder, Snapshots string
-	Thresholds        relay.Thresholds
+	Thresholds        ledger.Thresholds
 	// Program is the path of perdure, with which agents record their work. Empty:
 	// they are not told of it.
 	Program string
@@ -47,9 +47,9 @@ func (r *run) handoffFile() string {
 	return filepath.Join(r.e.dir(&r.l.Tree), handoff.FileName)
 }
 
-func (r *run) relay() *relay.Relay {
+func (r *run) relay() *ledger.Relay {
 	c := &r.e.cfg.Handoff
-	return relay.New(relay.Config{Ledgers: r.e.cfg.Store, Location: handoff.Location{File: r.handoffFile(), Root: r.files.Root()},
+	return ledger.New(ledger.Config{Ledgers: r.e.cfg.Store, Location: handoff.Location{File: r.handoffFile(), Root: r.files.Root()},
 		Place: handoff.Place("adhoc:" + handoffTask(r.state.Run.Number)), Folder: c.Folder, Snapshots: c.Snapshots,
 		Thresholds: c.Thresholds, Agent: clip(r.agentName(), maxAgentName)})
 }
@@ -76,7 +76,7 @@ func (r *run) beginHandoff(ctx context.Context) {
 
 // startHandoff begins the record anew. The file holds the present iteration only;
 // the ledgers of all of them are in the store.
-func (r *run) startHandoff(ctx context.Context, more ...relay.Op) error {
+func (r *run) startHandoff(ctx context.Context, more ...ledger.Op) error {
 	if err := removeFile(r.handoffFile()); err != nil {
 		return err
 	}
@@ -86,8 +86,8 @@ func (r *run) startHandoff(ctx context.Context, more ...relay.Op) error {
 	if err != nil {
 		return err
 	}
-	start := relay.Op{Kind: relay.OpStart, Title: clip(title, maxTitle), Phase: handoff.PhaseImplementation}
-	_, err = r.relay().Apply(ctx, append([]relay.Op{start}, more...)...)
+	start := ledger.Op{Kind: ledger.OpStart, Title: clip(title, maxTitle), Phase: handoff.PhaseImplementation}
+	_, err = r.relay().Apply(ctx, append([]ledger.Op{start}, more...)...)
 	return err
 }
 
@@ -104,7 +104,7 @@ func (r *run) handed(what string, err error) {
 }
 
 // hand records why the work is handed over, with the files it touched so far.
-func (r *run) hand(ctx context.Context, why string, op relay.Op) {
+func (r *run) hand(ctx context.Context, why string, op ledger.Op) {
 	op.Partial = clip(strings.TrimSpace(r.state.Run.Text), maxPartial)
 	changes, err := r.files.DiffNow(ctx, r.state.Run.Before)
 	if err != nil {
@@ -112,7 +112,7 @@ func (r *run) hand(ctx context.Context, why string, op relay.Op) {
 		return
 	}
 	created, modified := touched(changes)
-	_, err = r.relay().Apply(ctx, relay.Op{Kind: relay.OpSave, Reason: handoff.ReasonPeriodic, Created: created, Modified: modified}, op)
+	_, err = r.relay().Apply(ctx, ledger.Op{Kind: ledger.OpSave, Reason: handoff.ReasonPeriodic, Created: created, Modified: modified}, op)
 	if err != nil {
 		r.handed(why, err)
 		return
@@ -146,15 +146,15 @@ func (r *run) handTurn(ctx context.Context, f *agent.Error) {
 	text := clip(f.Error(), 500)
 	switch {
 	case f.Class() == agent.ClassWait:
-		r.hand(ctx, "rate_limit", relay.Op{Kind: relay.OpRateLimit, Text: text, Until: f.Until})
+		r.hand(ctx, "rate_limit", ledger.Op{Kind: ledger.OpRateLimit, Text: text, Until: f.Until})
 	case f.Kind == agent.KindOverflow:
-		r.hand(ctx, "context_limit", relay.Op{Kind: relay.OpContext, Used: 1, Source: string(agent.SourceReported)})
+		r.hand(ctx, "context_limit", ledger.Op{Kind: ledger.OpContext, Used: 1, Source: string(agent.SourceReported)})
 	case f.Kind == agent.KindIdle || f.Kind == agent.KindTimeout:
-		r.hand(ctx, "timeout", relay.Op{Kind: relay.OpFail, Text: text})
+		r.hand(ctx, "timeout", ledger.Op{Kind: ledger.OpFail, Text: text})
 	case f.Class() == agent.ClassAgent && r.follows(f) != moveAgain:
-		r.hand(ctx, "failure", relay.Op{Kind: relay.OpFail, Text: text})
+		r.hand(ctx, "failure", ledger.Op{Kind: ledger.OpFail, Text: text})
 	case f.Class() != agent.ClassCanceled:
-		r.hand(ctx, "periodic", relay.Op{Kind: relay.OpSave, Reason: handoff.ReasonPeriodic})
+		r.hand(ctx, "periodic", ledger.Op{Kind: ledger.OpSave, Reason: handoff.ReasonPeriodic})
 	}
 }
 
@@ -166,21 +166,21 @@ func (r *run) reopenHandoff(ctx context.Context) error {
 		return r.startHandoff(ctx)
 	}
 	l := &view.Ledger
-	var ops []relay.Op
+	var ops []ledger.Op
 	for _, s := range l.CompletedSteps {
 		if s.Timestamp.Before(r.state.Run.KeptAt) {
-			ops = append(ops, relay.Op{Kind: relay.OpStep, Text: s.Step, Created: s.FilesCreated, Modified: s.FilesModified, RunAgain: s.RunAgain})
+			ops = append(ops, ledger.Op{Kind: ledger.OpStep, Text: s.Step, Created: s.FilesCreated, Modified: s.FilesModified, RunAgain: s.RunAgain})
 		}
 	}
 	for _, d := range l.Decisions {
-		ops = append(ops, relay.Op{Kind: relay.OpDecide, Text: d.Decision, Because: d.Rationale})
+		ops = append(ops, ledger.Op{Kind: ledger.OpDecide, Text: d.Decision, Because: d.Rationale})
 	}
 	for _, a := range l.FailedApproaches {
-		ops = append(ops, relay.Op{Kind: relay.OpTried, Text: a.What, Outcome: a.Outcome, Because: a.Why})
+		ops = append(ops, ledger.Op{Kind: ledger.OpTried, Text: a.What, Outcome: a.Outcome, Because: a.Why})
 	}
 	const most = 100 // of what an agent can be told again
 	ops = ops[max(0, len(ops)-most):]
-	if _, err := r.relay().Apply(ctx, relay.Op{Kind: relay.OpDone, Text: "the process died; the files went back, and the work begins again"}); err != nil {
+	if _, err := r.relay().Apply(ctx, ledger.Op{Kind: ledger.OpDone, Text: "the process died; the files went back, and the work begins again"}); err != nil {
 		return err
 	}
 	return r.startHandoff(ctx, ops...)
@@ -207,9 +207,9 @@ func (r *run) endHandoff(ctx context.Context, out *Outcome, changes []workspace.
 	}
 	said := firstOf(out.AgentText, out.AgentError, "nothing was said")
 	_, err = r.relay().Apply(ctx,
-		relay.Op{Kind: relay.OpStep, Text: fmt.Sprintf("Iteration %d: %s", out.Iteration, clip(said, maxPartial)), Created: created, Modified: modified},
-		relay.Op{Kind: relay.OpVerify, Text: "completion check", Status: status, RanBy: handoff.RanByEngine},
-		relay.Op{Kind: relay.OpDone})
+		ledger.Op{Kind: ledger.OpStep, Text: fmt.Sprintf("Iteration %d: %s", out.Iteration, clip(said, maxPartial)), Created: created, Modified: modified},
+		ledger.Op{Kind: ledger.OpVerify, Text: "completion check", Status: status, RanBy: handoff.RanByEngine},
+		ledger.Op{Kind: ledger.OpDone})
 	r.handed("the iteration ended", err)
 	return kept
 }
@@ -217,7 +217,7 @@ func (r *run) endHandoff(ctx context.Context, out *Outcome, changes []workspace.
 // resumption is what a session is told that continues the iteration of another;
 // nothing when there is nothing to continue.
 func (r *run) resumption(ctx context.Context) string {
-	out, err := r.relay().Resume(ctx, relay.ResumeConfig{})
+	out, err := r.relay().Resume(ctx, ledger.ResumeConfig{})
 	if err != nil {
 		r.handed("the work is resumed", err)
 		return ""

@@ -13,25 +13,25 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
-	"github.com/perdure/perdure/relay"
 )
 
 // recorder is the handoff as an agent finds it, by what its environment says.
-func (w *turn) recorder(store *perdure.Store) *relay.Relay {
+func (w *turn) recorder(store *perdure.Store) *ledger.Relay {
 	env := make(map[string]string)
 	for _, v := range w.env {
 		name, value, _ := strings.Cut(v, "=")
 		env[name] = value
 	}
-	return relay.New(relay.Config{Ledgers: store, Agent: env["PERDURE_AGENT"], Place: handoff.Place(env["PERDURE_HANDOFF_TASK"]),
+	return ledger.New(ledger.Config{Ledgers: store, Agent: env["PERDURE_AGENT"], Place: handoff.Place(env["PERDURE_HANDOFF_TASK"]),
 		Location: handoff.Location{File: env["PERDURE_HANDOFF_FILE"], Root: env["PERDURE_HANDOFF_ROOT"]}})
 }
 
-func (b *bench) record(w *turn, ops ...relay.Op) {
+func (b *bench) record(w *turn, ops ...ledger.Op) {
 	b.Helper()
 	_, err := w.recorder(b.store).Apply(w.ctx, ops...)
 	b.ok(err)
@@ -82,9 +82,9 @@ func TestHandoffAfterAFailure(t *testing.T) {
 	var b *bench
 	b = newBench(t, func(w *turn) error {
 		b.ok(w.write("parser.go", "package p"))
-		b.record(w, relay.Op{Kind: relay.OpStep, Text: "Wrote the parser", Created: []string{"parser.go"}},
-			relay.Op{Kind: relay.OpDecide, Text: "Recursive descent", Because: "small grammar"},
-			relay.Op{Kind: relay.OpPending, Steps: []string{"Write the printer"}})
+		b.record(w, ledger.Op{Kind: ledger.OpStep, Text: "Wrote the parser", Created: []string{"parser.go"}},
+			ledger.Op{Kind: ledger.OpDecide, Text: "Recursive descent", Because: "small grammar"},
+			ledger.Op{Kind: ledger.OpPending, Steps: []string{"Write the printer"}})
 		b.ok(w.write("printer.go", "package p"))
 		return &agent.Error{Kind: agent.KindIdle, Msg: "nothing was heard"}
 	}, write("tests/b", "pass"))
@@ -113,11 +113,11 @@ func TestNextIterationKnowsTheRecord(t *testing.T) {
 	t.Parallel()
 	var b *bench
 	b = newBench(t, func(w *turn) error {
-		b.record(w, relay.Op{Kind: relay.OpDecide, Text: "Use a map"}, relay.Op{Kind: relay.OpTried, Text: "Sorting", Outcome: "too slow"},
-			relay.Op{Kind: relay.OpPending, Steps: []string{"Delete the cache"}})
+		b.record(w, ledger.Op{Kind: ledger.OpDecide, Text: "Use a map"}, ledger.Op{Kind: ledger.OpTried, Text: "Sorting", Outcome: "too slow"},
+			ledger.Op{Kind: ledger.OpPending, Steps: []string{"Delete the cache"}})
 		return w.write("one", "1")
 	}, func(w *turn) error {
-		b.record(w, relay.Op{Kind: relay.OpPending, Steps: []string{"Leave it broken"}}, relay.Op{Kind: relay.OpTried, Text: "Skipping a"})
+		b.record(w, ledger.Op{Kind: ledger.OpPending, Steps: []string{"Leave it broken"}}, ledger.Op{Kind: ledger.OpTried, Text: "Skipping a"})
 		return w.write("tests/a", "skip")
 	}, write("tests/b", "pass"))
 	b.launch()
@@ -174,9 +174,9 @@ func TestFullContext(t *testing.T) {
 	}
 	var used []string
 	for _, e := range b.entries("iteration-1") {
-		var op relay.Op
+		var op ledger.Op
 		b.ok(json.Unmarshal(e.Data, &op))
-		if e.Kind == relay.OpContext {
+		if e.Kind == ledger.OpContext {
 			used = append(used, string(op.Reason)+" "+op.Source)
 		}
 	}
@@ -389,11 +389,11 @@ func TestInterruptedTurn(t *testing.T) {
 	var b *bench
 	b = newBench(t, func(w *turn) error {
 		b.ok(w.write("kept", "1"))
-		b.record(w, relay.Op{Kind: relay.OpStep, Text: "The kept step", Created: []string{"kept"}})
+		b.record(w, ledger.Op{Kind: ledger.OpStep, Text: "The kept step", Created: []string{"kept"}})
 		return &agent.Error{Kind: agent.KindOverflow, Msg: "full"}
 	}, func(w *turn) error {
 		b.ok(w.write("lost", "1"))
-		b.record(w, relay.Op{Kind: relay.OpStep, Text: "The lost step", Created: []string{"lost"}}, relay.Op{Kind: relay.OpDecide, Text: "The decision"})
+		b.record(w, ledger.Op{Kind: ledger.OpStep, Text: "The lost step", Created: []string{"lost"}}, ledger.Op{Kind: ledger.OpDecide, Text: "The decision"})
 		b.halt <- struct{}{}
 		<-w.ctx.Done()
 		return agent.Stopped(w.ctx)

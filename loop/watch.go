@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/loop/turnguard"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/toolguard/vendorhook"
-	"github.com/perdure/perdure/relay"
 )
 
 // errFull is the cause of a turn that was stopped because the agent's context is
@@ -129,12 +129,12 @@ func (w *watch) context() {
 		return
 	}
 	used, source := w.gauge.Used()
-	said, stop := relay.WarnMessage, threshold >= t.Stop
+	said, stop := ledger.WarnMessage, threshold >= t.Stop
 	if stop {
-		said = relay.StopMessage
+		said = ledger.StopMessage
 		w.full = source == agent.SourceReported
 	}
 	w.out.say(fmt.Sprintf("[%s (%d %%, %s)]", said, int(used*100), source))
-	w.r.hand(w.ctx, "context_limit", relay.Op{Kind: relay.OpContext, Used: used, Source: string(source)})
+	w.r.hand(w.ctx, "context_limit", ledger.Op{Kind: ledger.OpContext, Used: used, Source: string(source)})
 	w.r.note(EventContext, map[string]any{"iteration": w.r.state.Run.Number, "used_percent": int(used * 100), "source": source, "stop": w.full})
 }

@@ -11,13 +11,13 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/api/inproc"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/model/price"
-	"github.com/perdure/perdure/relay"
 )
 
 // purpose is what a command wants of the store.
@@ -186,8 +186,8 @@ func (a *app) handoffs(l *config.Loaded) loop.HandoffConfig {
 }
 
 // thresholds are the parts of a context at which work is handed over.
-func thresholds(l *config.Loaded) relay.Thresholds {
-	return relay.Thresholds{Warn: float64(l.HandoffWarnPercent) / 100, Stop: float64(l.HandoffStopPercent) / 100}
+func thresholds(l *config.Loaded) ledger.Thresholds {
+	return ledger.Thresholds{Warn: float64(l.HandoffWarnPercent) / 100, Stop: float64(l.HandoffStopPercent) / 100}
 }
 
 // prices is the user's file of prices; a relative path counts from the project's

@@ -22,10 +22,10 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/text/nearest"
-	"github.com/perdure/perdure/relay"
 )
 
 // Config is the program around the commands. All fields are required.
@@ -60,7 +60,7 @@ type Store struct {
 	// other folders, perhaps of other projects, use it too.
 	Dir        string
 	Shared     bool
-	Thresholds relay.Thresholds
+	Thresholds ledger.Thresholds
 }
 
 // Environment variables of the commands.
@@ -145,7 +145,7 @@ func (c *commands) workFlags(cmd *cobra.Command, w *work) {
 }
 
 // on opens the relay of the work that the flags name.
-func (c *commands) on(cmd *cobra.Command, w *work, write bool, do func(ctx context.Context, r *relay.Relay) error) error {
+func (c *commands) on(cmd *cobra.Command, w *work, write bool, do func(ctx context.Context, r *ledger.Relay) error) error {
 	loc, err := c.locate(w)
 	if err != nil {
 		return translated(err)
@@ -154,12 +154,12 @@ func (c *commands) on(cmd *cobra.Command, w *work, write bool, do func(ctx conte
 }
 
 // at is on for who knows where the file is.
-func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write bool, do func(ctx context.Context, r *relay.Relay) error) error {
+func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write bool, do func(ctx context.Context, r *ledger.Relay) error) error {
 	place, err := c.placeOf(w)
 	if err != nil {
 		return err
 	}
-	cfg := relay.Config{Location: loc, Place: place, Agent: c.or(w.agent, agentVariable), Token: c.or(w.token, tokenVariable)}
+	cfg := ledger.Config{Location: loc, Place: place, Agent: c.or(w.agent, agentVariable), Token: c.or(w.token, tokenVariable)}
 	if err := checkAgent(cfg.Agent); err != nil {
 		return err
 	}
@@ -173,13 +173,13 @@ func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write b
 		if cfg.Folder = filepath.Dir(s.Dir); s.Shared {
 			cfg.Folder = "" // a file of the same name elsewhere is another one
 		}
-		return translated(do(cmd.Context(), relay.New(cfg)))
+		return translated(do(cmd.Context(), ledger.New(cfg)))
 	})
 	if write || reached || !errors.Is(err, perdure.ErrNotFound) {
 		return err
 	}
-	cfg.Ledgers = relay.None{} // as in a fresh clone
-	return translated(do(cmd.Context(), relay.New(cfg)))
+	cfg.Ledgers = ledger.None{} // as in a fresh clone
+	return translated(do(cmd.Context(), ledger.New(cfg)))
 }
 
 // maxAgent bounds names of agents, in bytes, as claims do.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
-	"github.com/perdure/perdure/relay"
+	"github.com/perdure/perdure/handoff/ledger"
 )
 
 // verb is a command that records one operation.
@@ -19,17 +19,17 @@ type verb struct {
 	kind, use, short, long, example string
 	least, most                     int
 	what                            string
-	flags                           func(cmd *cobra.Command, op *relay.Op)
+	flags                           func(cmd *cobra.Command, op *ledger.Op)
 	// build fills in the operation from the arguments.
-	build func(op *relay.Op, args []string) error
+	build func(op *ledger.Op, args []string) error
 }
 
-func text(op *relay.Op, args []string) error {
+func text(op *ledger.Op, args []string) error {
 	op.Text = joined(args)
 	return nil
 }
 
-func partialFlag(cmd *cobra.Command, op *relay.Op) {
+func partialFlag(cmd *cobra.Command, op *ledger.Op) {
 	cmd.Flags().StringVar(&op.Partial, "partial", "", "a `TEXT`: how far the current step is")
 }
 
@@ -40,13 +40,13 @@ func verbs() []verb {
 // workVerbs record what is done, decided and left.
 func workVerbs() []verb {
 	return []verb{
-		{kind: relay.OpStep, use: "step DONE", short: "Record a step that is done, with the files it touched",
+		{kind: ledger.OpStep, use: "step DONE", short: "Record a step that is done, with the files it touched",
 			long: "Record a step that is done, with the source files it created and modified; ignored files and build output are left " +
 				"out. It takes the step out of the pending ones: the one that --pending names, else the current step's, else " +
 				"the one of the same text. The current step is cleared, or set with --current.",
 			example: "perdure handoff step \"Created DarkModeToggle\" --created src/DarkModeToggle.tsx --modified src/App.tsx",
 			least:   1, most: -1, what: "what was done", build: text,
-			flags: func(cmd *cobra.Command, op *relay.Op) {
+			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				f := cmd.Flags()
 				f.StringArrayVar(&op.Created, "created", nil, "a source `FILE` that the step created; may be repeated")
 				f.StringArrayVar(&op.Modified, "modified", nil, "a source `FILE` that the step changed; may be repeated")
@@ -54,55 +54,55 @@ func workVerbs() []verb {
 				f.StringVar(&op.Current, "current", "", "the `STEP` that is begun now")
 				f.BoolVar(&op.RunAgain, "run-again", false, "it is not in files (a deployment, a call): who resumes has to run it again")
 			}},
-		{kind: relay.OpDecide, use: "decide DECISION", short: "Record a decision and why",
+		{kind: ledger.OpDecide, use: "decide DECISION", short: "Record a decision and why",
 			long:    "Record a decision, which whoever continues is to respect, and why it was made.",
 			example: "perdure handoff decide \"CSS variables\" --because \"no runtime style calculation\"",
 			least:   1, most: -1, what: "the decision", build: text,
-			flags: func(cmd *cobra.Command, op *relay.Op) {
+			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().StringVar(&op.Because, "because", "", "the `REASON`")
 			}},
-		{kind: relay.OpCurrent, use: "current STEP", short: "Say which step is in progress",
+		{kind: ledger.OpCurrent, use: "current STEP", short: "Say which step is in progress",
 			long:    "Say which step is in progress, and how far it is.",
 			example: "perdure handoff current \"Wire toggle to ThemeContext\" --partial \"useTheme is imported\"",
 			least:   1, most: -1, what: "the step", build: text, flags: partialFlag},
-		{kind: relay.OpPending, use: "pending STEP...", short: "Add, replace or remove pending steps",
+		{kind: ledger.OpPending, use: "pending STEP...", short: "Add, replace or remove pending steps",
 			long:    "Add steps that are to be done, replace them all, or remove some by number or text.",
 			example: "perdure handoff pending \"Write unit tests\" \"Write E2E test\"\n perdure handoff pending --remove 2",
 			least:   0, most: -1, what: "the steps",
-			build: func(op *relay.Op, args []string) error { op.Steps = args; return nil },
-			flags: func(cmd *cobra.Command, op *relay.Op) {
+			build: func(op *ledger.Op, args []string) error { op.Steps = args; return nil },
+			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().BoolVar(&op.Replace, "replace", false, "these are the only pending steps")
 				cmd.Flags().BoolVar(&op.Remove, "remove", false, "remove them, by number or text")
 			}},
-		{kind: relay.OpNext, use: "next ACTION", short: "Say what to do first, in one sentence with a path",
+		{kind: ledger.OpNext, use: "next ACTION", short: "Say what to do first, in one sentence with a path",
 			long:    "Say what whoever continues is to do first, in one sentence with a path.",
 			example: "perdure handoff next \"Implement onClick in src/DarkModeToggle.tsx\"",
 			least:   1, most: -1, what: "the action", build: text},
-		{kind: relay.OpPhase, use: "phase PHASE", short: "Say which phase the work is in",
-			long:    "Say which phase the work is in: " + strings.Join(relay.Phases(), ", ") + ".",
+		{kind: ledger.OpPhase, use: "phase PHASE", short: "Say which phase the work is in",
+			long:    "Say which phase the work is in: " + strings.Join(ledger.Phases(), ", ") + ".",
 			example: "perdure handoff phase verification",
 			least:   1, most: 1, what: "one phase",
-			build: func(op *relay.Op, args []string) error { op.Phase = handoff.Phase(args[0]); return nil }},
-		{kind: relay.OpTried, use: "tried APPROACH", short: "Record what did not work",
+			build: func(op *ledger.Op, args []string) error { op.Phase = handoff.Phase(args[0]); return nil }},
+		{kind: ledger.OpTried, use: "tried APPROACH", short: "Record what did not work",
 			long:    "Record what was tried and did not work, so that nobody tries it again.",
 			example: "perdure handoff tried \"CSS-in-JS theme\" --outcome \"flashes on load\" --because \"styles come after paint\"",
 			least:   1, most: -1, what: "what was tried", build: text,
-			flags: func(cmd *cobra.Command, op *relay.Op) {
+			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().StringVar(&op.Outcome, "outcome", "", "a `TEXT`: what came of it")
 				cmd.Flags().StringVar(&op.Because, "because", "", "the `REASON`: why it did not work")
 			}},
-		{kind: relay.OpForbid, use: "forbid WHAT", short: "Record what must not be done now",
+		{kind: ledger.OpForbid, use: "forbid WHAT", short: "Record what must not be done now",
 			long:    "Record what must not be done now, or allow it again with --remove, by number or text.",
 			example: "perdure handoff forbid \"Do not touch src/legacy\"",
 			least:   1, most: -1, what: "what must not be done", build: text,
-			flags: func(cmd *cobra.Command, op *relay.Op) {
+			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().BoolVar(&op.Remove, "remove", false, "allow it again")
 			}},
-		{kind: relay.OpBlock, use: "block BLOCKER", short: "Record what is in the way",
+		{kind: ledger.OpBlock, use: "block BLOCKER", short: "Record what is in the way",
 			long:    "Record what is in the way of the work.",
 			example: "perdure handoff block \"the API key is missing\"",
 			least:   1, most: -1, what: "the blocker", build: text},
-		{kind: relay.OpUnblock, use: "unblock BLOCKER", short: "Remove a blocker, by number or text",
+		{kind: ledger.OpUnblock, use: "unblock BLOCKER", short: "Remove a blocker, by number or text",
 			long:    "Remove a blocker, by number or text.",
 			example: "perdure handoff unblock 1",
 			least:   1, most: -1, what: "the blocker", build: text},
@@ -112,39 +112,39 @@ func workVerbs() []verb {
 // eventVerbs record what happens to the work.
 func eventVerbs() []verb {
 	return []verb{
-		{kind: relay.OpContext, use: "context", short: "Report how much of the context is used",
+		{kind: ledger.OpContext, use: "context", short: "Report how much of the context is used",
 			long: "Report how much of the agent's context is used. At 75 % the checkpoint is marked as one before a context limit; at " +
 				"90 % it is time to stop at the next boundary and to resume with a new session.",
 			example: "perdure handoff context --used 78%",
 			most:    0, what: "no arguments",
-			build: func(*relay.Op, []string) error { return nil },
-			flags: func(cmd *cobra.Command, op *relay.Op) {
+			build: func(*ledger.Op, []string) error { return nil },
+			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().Var((*fraction)(&op.Used), "used", "the `PART` in use, as 78% or 0.78")
 				cmd.Flags().StringVar(&op.Source, "source", "", "the `ORIGIN` of the figure: reported or estimated")
 				partialFlag(cmd, op)
 			}},
-		{kind: relay.OpSave, use: "save", short: "Write the checkpoint now",
+		{kind: ledger.OpSave, use: "save", short: "Write the checkpoint now",
 			long:    "Write the checkpoint now, with how far the current step is.",
 			example: "perdure handoff save --partial \"half of the tests are ported\"",
 			most:    0, what: "no arguments",
-			build: func(*relay.Op, []string) error { return nil },
-			flags: func(cmd *cobra.Command, op *relay.Op) {
+			build: func(*ledger.Op, []string) error { return nil },
+			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().StringVar((*string)(&op.Reason), "reason", string(handoff.ReasonManual), "the `REASON`: manual or periodic")
 				partialFlag(cmd, op)
 			}},
-		{kind: relay.OpFail, use: "fail REASON", short: "Record that the work failed, before saying so elsewhere",
+		{kind: ledger.OpFail, use: "fail REASON", short: "Record that the work failed, before saying so elsewhere",
 			long:    "Record that the work failed and why; the reason becomes a blocker. A claim is given back, so that another agent can continue.",
 			example: "perdure handoff fail \"jest hangs after 3 retries\"",
 			least:   1, most: -1, what: "the reason", build: text, flags: partialFlag},
-		{kind: relay.OpRateLimit, use: "rate-limit [MESSAGE]", short: "Record that a rate limit stopped the work",
+		{kind: ledger.OpRateLimit, use: "rate-limit [MESSAGE]", short: "Record that a rate limit stopped the work",
 			long:    "Record that a rate limit stopped the work, until when, and how far the current step is.",
 			example: "perdure handoff rate-limit --until 2026-02-28T11:00:00Z --partial \"handler is written\"",
 			most:    -1, what: "what the limit said", build: text,
-			flags: func(cmd *cobra.Command, op *relay.Op) {
+			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().Var((*instant)(&op.Until), "until", "when it ends: a `TIME`, or in how long (10m)")
 				partialFlag(cmd, op)
 			}},
-		{kind: relay.OpDone, use: "done [REMARK]", short: "End the work: the checkpoint goes, the ledger stays",
+		{kind: ledger.OpDone, use: "done [REMARK]", short: "End the work: the checkpoint goes, the ledger stays",
 			long:    "End the work. The checkpoint in the file becomes null; `perdure handoff log` still shows everything, for 30 days.",
 			example: "perdure handoff done",
 			most:    -1, what: "a remark", build: text},
@@ -155,7 +155,7 @@ func (c *commands) recordCommands() []*cobra.Command {
 	cmds := []*cobra.Command{c.newStartCommand(), c.newReassignCommand()}
 	for _, v := range verbs() {
 		var w work
-		op := relay.Op{Kind: v.kind}
+		op := ledger.Op{Kind: v.kind}
 		cmd := &cobra.Command{Use: v.use, Short: v.short, Long: v.long, Example: v.example, Args: c.Arguments(v.least, v.most, v.what),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if err := v.build(&op, args); err != nil {
@@ -173,7 +173,7 @@ func (c *commands) recordCommands() []*cobra.Command {
 }
 
 // record records operations and says what became of the checkpoint.
-func (c *commands) record(cmd *cobra.Command, w *work, ops ...relay.Op) error {
+func (c *commands) record(cmd *cobra.Command, w *work, ops ...ledger.Op) error {
 	for i := range ops {
 		if err := ops[i].Check(); err != nil {
 			return err
@@ -181,7 +181,7 @@ func (c *commands) record(cmd *cobra.Command, w *work, ops ...relay.Op) error {
 		c.anchor(ops[i].Created)
 		c.anchor(ops[i].Modified)
 	}
-	return c.on(cmd, w, true, func(ctx context.Context, r *relay.Relay) error {
+	return c.on(cmd, w, true, func(ctx context.Context, r *ledger.Relay) error {
 		u, err := r.Apply(ctx, ops...)
 		if err != nil {
 			return err
@@ -201,9 +201,9 @@ func (c *commands) anchor(paths []string) {
 }
 
 // release gives the claim back when the work is somebody else's now.
-func (c *commands) release(ctx context.Context, r *relay.Relay, u *relay.Update, ops []relay.Op) error {
+func (c *commands) release(ctx context.Context, r *ledger.Relay, u *ledger.Update, ops []ledger.Op) error {
 	for _, op := range ops {
-		if (op.Kind == relay.OpFail || op.Kind == relay.OpReassign) && r.Token != "" {
+		if (op.Kind == ledger.OpFail || op.Kind == ledger.OpReassign) && r.Token != "" {
 			return r.Release(ctx, u.Task.ID)
 		}
 	}
@@ -222,7 +222,7 @@ type recorded struct {
 	Notes      []string            `json:"notes"`
 }
 
-func (c *commands) told(w *work, r *relay.Relay, u *relay.Update) error {
+func (c *commands) told(w *work, r *ledger.Relay, u *ledger.Update) error {
 	notes := u.Notes
 	for _, path := range u.Left {
 		notes = append(notes, path+" is ignored or build output, and is not listed")
@@ -259,7 +259,7 @@ func (c *commands) batch(cmd *cobra.Command, w *work, name string) error {
 		defer f.Close()
 		in = f
 	}
-	ops, err := relay.ReadOps(in)
+	ops, err := ledger.ReadOps(in)
 	if err != nil {
 		return err
 	}

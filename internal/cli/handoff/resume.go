@@ -10,14 +10,14 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
-	"github.com/perdure/perdure/relay"
+	"github.com/perdure/perdure/handoff/ledger"
 )
 
 func (c *commands) newResumeCommand() *cobra.Command {
 	var w work
 	var noClaim bool
 	var template string
-	cfg := relay.ResumeConfig{}
+	cfg := ledger.ResumeConfig{}
 	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "Print what an agent needs to continue, and claim the work for it",
@@ -39,7 +39,7 @@ func (c *commands) newResumeCommand() *cobra.Command {
 				return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("--ttl %s is not more than nothing and at most %s", cfg.TTL, perdure.MaxHandoffTTL),
 					Hint: "for example --ttl 30m"}
 			}
-			return c.on(cmd, &w, cfg.Claim, func(ctx context.Context, r *relay.Relay) error {
+			return c.on(cmd, &w, cfg.Claim, func(ctx context.Context, r *ledger.Relay) error {
 				out, err := r.Resume(ctx, cfg)
 				if err != nil {
 					return err
@@ -71,7 +71,7 @@ type resumed struct {
 	Notes     []string   `json:"notes"`
 }
 
-func (c *commands) prompt(w *work, r *relay.Relay, out *relay.Resumption) error {
+func (c *commands) prompt(w *work, r *ledger.Relay, out *ledger.Resumption) error {
 	prompt := strings.TrimRight(out.Prompt, "\n") + "\n" + recording(w, r, out.Claim)
 	if w.asJSON {
 		v := resumed{Task: out.Task.ID, HandoffID: out.Handoff.ID, Verdict: out.Verdict, Prompt: prompt, Notes: append([]string{}, out.Notes...)}
@@ -92,7 +92,7 @@ func (c *commands) prompt(w *work, r *relay.Relay, out *relay.Resumption) error 
 }
 
 // recording tells the agent how to go on with the record.
-func recording(w *work, r *relay.Relay, claim *perdure.HandoffClaim) string {
+func recording(w *work, r *ledger.Relay, claim *perdure.HandoffClaim) string {
 	var b strings.Builder
 	flags := ""
 	if r.Place != handoff.PRD {

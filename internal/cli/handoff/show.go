@@ -11,7 +11,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
-	"github.com/perdure/perdure/relay"
+	"github.com/perdure/perdure/handoff/ledger"
 )
 
 func (c *commands) newShowCommand() *cobra.Command {
@@ -24,7 +24,7 @@ func (c *commands) newShowCommand() *cobra.Command {
 		Example: "perdure handoff show",
 		Args:    c.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.on(cmd, &w, false, func(ctx context.Context, r *relay.Relay) error {
+			return c.on(cmd, &w, false, func(ctx context.Context, r *ledger.Relay) error {
 				v, err := r.Look(ctx)
 				if err != nil {
 					return err
@@ -51,7 +51,7 @@ func (c *commands) newShowCommand() *cobra.Command {
 }
 
 // unrecorded is the error of who wants the ledger of work that has none.
-func unrecorded(v *relay.View) error {
+func unrecorded(v *ledger.View) error {
 	e := &perdure.Error{Code: perdure.CodeNotFound, Op: "show ledger", Msg: "nothing was recorded of \"" + v.Task.ID + "\" here",
 		Hint: "`perdure handoff start` begins to record"}
 	if v.Shown != nil {
@@ -61,7 +61,7 @@ func unrecorded(v *relay.View) error {
 }
 
 // overview is the ledger for people.
-func (c *commands) overview(v *relay.View) string {
+func (c *commands) overview(v *ledger.View) string {
 	var b strings.Builder
 	l := &v.Ledger
 	fmt.Fprintf(&b, "%s  %s\n", c.Bold(c.one(v.Task.ID)), c.one(string(l.Phase)))
@@ -169,7 +169,7 @@ func (c *commands) newLogCommand() *cobra.Command {
 		Example: "perdure handoff log --json",
 		Args:    c.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.on(cmd, &w, false, func(ctx context.Context, r *relay.Relay) error {
+			return c.on(cmd, &w, false, func(ctx context.Context, r *ledger.Relay) error {
 				v, err := r.Look(ctx)
 				if err != nil {
 					return err
@@ -185,7 +185,7 @@ func (c *commands) newLogCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *commands) log(ctx context.Context, r *relay.Relay, h perdure.Handoff, asJSON bool) error {
+func (c *commands) log(ctx context.Context, r *ledger.Relay, h perdure.Handoff, asJSON bool) error {
 	for after := int64(0); after < h.Version; {
 		entries, err := r.Ledgers.HandoffEntries(ctx, h.ID, after, 0)
 		if err != nil {
@@ -211,7 +211,7 @@ func (c *commands) log(ctx context.Context, r *relay.Relay, h perdure.Handoff, a
 
 // summary says an entry in one line.
 func summary(e *perdure.HandoffEntry) string {
-	var op relay.Op
+	var op ledger.Op
 	if json.Unmarshal(e.Data, &op) != nil {
 		return string(e.Data)
 	}
@@ -254,7 +254,7 @@ func (c *commands) newStaleCommand() *cobra.Command {
 		Example: "perdure handoff stale --check",
 		Args:    c.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.on(cmd, &w, false, func(ctx context.Context, r *relay.Relay) error {
+			return c.on(cmd, &w, false, func(ctx context.Context, r *ledger.Relay) error {
 				v, err := r.Look(ctx)
 				if err != nil {
 					return err

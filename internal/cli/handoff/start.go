@@ -11,13 +11,13 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
-	"github.com/perdure/perdure/relay"
+	"github.com/perdure/perdure/handoff/ledger"
 )
 
 func (c *commands) newStartCommand() *cobra.Command {
 	var w work
 	var again bool
-	op := relay.Op{Kind: relay.OpStart}
+	op := ledger.Op{Kind: ledger.OpStart}
 	cmd := &cobra.Command{
 		Use:   "start [TITLE]",
 		Short: "Begin to record work on a task",
@@ -40,7 +40,7 @@ func (c *commands) newStartCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *commands) start(cmd *cobra.Command, w *work, op relay.Op, again bool) error {
+func (c *commands) start(cmd *cobra.Command, w *work, op ledger.Op, again bool) error {
 	if err := op.Check(); err != nil {
 		return err
 	}
@@ -51,11 +51,11 @@ func (c *commands) start(cmd *cobra.Command, w *work, op relay.Op, again bool) e
 	if err != nil {
 		return translated(err)
 	}
-	return c.at(cmd, w, loc, true, func(ctx context.Context, r *relay.Relay) error {
+	return c.at(cmd, w, loc, true, func(ctx context.Context, r *ledger.Relay) error {
 		if again {
 			view, err := r.Look(ctx)
 			if err == nil && view.Open() {
-				_, err = r.Apply(ctx, relay.Op{Kind: relay.OpDone, Text: "begun anew"})
+				_, err = r.Apply(ctx, ledger.Op{Kind: ledger.OpDone, Text: "begun anew"})
 			}
 			if err != nil {
 				return err
@@ -71,7 +71,7 @@ func (c *commands) start(cmd *cobra.Command, w *work, op relay.Op, again bool) e
 
 // create makes a minimal file at the root of the repository, or where the flag
 // says.
-func (c *commands) create(ctx context.Context, w *work, op *relay.Op) (handoff.Location, error) {
+func (c *commands) create(ctx context.Context, w *work, op *ledger.Op) (handoff.Location, error) {
 	place, err := c.placeOf(w)
 	if err != nil {
 		return handoff.Location{}, err
@@ -90,7 +90,7 @@ func (c *commands) create(ctx context.Context, w *work, op *relay.Op) (handoff.L
 
 func (c *commands) newReassignCommand() *cobra.Command {
 	var w work
-	op := relay.Op{Kind: relay.OpReassign}
+	op := ledger.Op{Kind: ledger.OpReassign}
 	var template string
 	cmd := &cobra.Command{
 		Use:   "reassign --to AGENT",
@@ -103,7 +103,7 @@ func (c *commands) newReassignCommand() *cobra.Command {
 			if err := op.Check(); err != nil {
 				return err
 			}
-			return c.on(cmd, &w, true, func(ctx context.Context, r *relay.Relay) error { return c.reassign(ctx, r, &w, op, template) })
+			return c.on(cmd, &w, true, func(ctx context.Context, r *ledger.Relay) error { return c.reassign(ctx, r, &w, op, template) })
 		},
 	}
 	cmd.Flags().StringVar(&op.To, "to", "", "the `AGENT` that is to continue")
@@ -114,7 +114,7 @@ func (c *commands) newReassignCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *commands) reassign(ctx context.Context, r *relay.Relay, w *work, op relay.Op, template string) error {
+func (c *commands) reassign(ctx context.Context, r *ledger.Relay, w *work, op ledger.Op, template string) error {
 	text, err := c.template(template)
 	if err != nil {
 		return err
@@ -123,11 +123,11 @@ func (c *commands) reassign(ctx context.Context, r *relay.Relay, w *work, op rel
 	if err != nil {
 		return err
 	}
-	if err := c.release(ctx, r, u, []relay.Op{op}); err != nil {
+	if err := c.release(ctx, r, u, []ledger.Op{op}); err != nil {
 		return err
 	}
 	r.Agent, r.Token = op.To, ""
-	out, err := r.Resume(ctx, relay.ResumeConfig{Template: text})
+	out, err := r.Resume(ctx, ledger.ResumeConfig{Template: text})
 	if err != nil {
 		return err
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/handoff"
-	"github.com/perdure/perdure/relay"
+	"github.com/perdure/perdure/handoff/ledger"
 )
 
 func (c *commands) newVerifyCommand() *cobra.Command {
 	var w work
 	var contract string
-	cfg := relay.VerifyConfig{}
+	cfg := ledger.VerifyConfig{}
 	cmd := &cobra.Command{
 		Use:   "verify [ACTIVITY STATUS]",
 		Short: "Run the verification contract, or record a result",
@@ -25,7 +25,7 @@ func (c *commands) newVerifyCommand() *cobra.Command {
 		Example: "perdure handoff verify\n perdure handoff verify unit-test passed\n perdure handoff verify --contract US-003.verificationContract",
 		Args:    c.Arguments(0, 2, "nothing, or an activity and its status"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			op := relay.Op{Kind: relay.OpVerify, Contract: contract}
+			op := ledger.Op{Kind: ledger.OpVerify, Contract: contract}
 			if len(args) > 0 {
 				op.Text = args[0]
 			}
@@ -38,7 +38,7 @@ func (c *commands) newVerifyCommand() *cobra.Command {
 			if cfg.ContractFile != "" {
 				cfg.ContractFile = c.abs(cfg.ContractFile)
 			}
-			return c.on(cmd, &w, true, func(ctx context.Context, r *relay.Relay) error { return c.verify(ctx, &w, r, cfg, op) })
+			return c.on(cmd, &w, true, func(ctx context.Context, r *ledger.Relay) error { return c.verify(ctx, &w, r, cfg, op) })
 		},
 	}
 	f := cmd.Flags()
@@ -59,7 +59,7 @@ type verified struct {
 	Open     []handoff.Criterion `json:"open"`
 }
 
-func (c *commands) verify(ctx context.Context, w *work, r *relay.Relay, cfg relay.VerifyConfig, name relay.Op) error {
+func (c *commands) verify(ctx context.Context, w *work, r *ledger.Relay, cfg ledger.VerifyConfig, name ledger.Op) error {
 	if name.Contract != "" {
 		if _, err := r.Apply(ctx, name); err != nil {
 			return err

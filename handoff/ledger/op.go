@@ -1,4 +1,4 @@
-// Package relay joins the two sides of handoff: the ledger in the store, to
+// Package ledger joins the two sides of handoff: the ledger in the store, to
 // which everything that is recorded of a piece of work is added for good, and
 // builder-state.json, which shows as much of it as fits for the next agent.
 //
@@ -8,7 +8,7 @@
 // do the same.
 //
 // The package is experimental: it may change until version 1.0.
-package relay
+package ledger
 
 import (
 	"bufio"

@@ -1,4 +1,4 @@
-package relay_test
+package ledger_test
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/testing/testdb"
-	"github.com/perdure/perdure/relay"
 )
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ const fileText = `{
 
 // bench is a store, a file and a relay over them.
 type bench struct {
-	*relay.Relay
+	*ledger.Relay
 	store *perdure.Store
 	dir   string
 }
@@ -47,8 +47,8 @@ func newBench(t testing.TB) *bench {
 	return b
 }
 
-func (b *bench) relay(agent string) *relay.Relay {
-	return relay.New(relay.Config{Ledgers: b.store, Folder: b.dir, Agent: agent,
+func (b *bench) relay(agent string) *ledger.Relay {
+	return ledger.New(ledger.Config{Ledgers: b.store, Folder: b.dir, Agent: agent,
 		Location: handoff.Location{File: filepath.Join(b.dir, handoff.FileName), Root: b.dir}})
 }
 
@@ -68,7 +68,7 @@ func (b *bench) text(t testing.TB) string {
 	return string(raw)
 }
 
-func (b *bench) apply(t testing.TB, ops ...relay.Op) *relay.Update {
+func (b *bench) apply(t testing.TB, ops ...ledger.Op) *ledger.Update {
 	t.Helper()
 	u, err := b.Apply(t.Context(), ops...)
 	if err != nil {
@@ -77,7 +77,7 @@ func (b *bench) apply(t testing.TB, ops ...relay.Op) *relay.Update {
 	return u
 }
 
-func (b *bench) look(t testing.TB) *relay.View {
+func (b *bench) look(t testing.TB) *ledger.View {
 	t.Helper()
 	v, err := b.Look(t.Context())
 	if err != nil {
@@ -86,7 +86,7 @@ func (b *bench) look(t testing.TB) *relay.View {
 	return v
 }
 
-func step(text string) relay.Op { return relay.Op{Kind: relay.OpStep, Text: text} }
+func step(text string) ledger.Op { return ledger.Op{Kind: ledger.OpStep, Text: text} }
 
 func done(l *handoff.Ledger) string {
 	var names []string
@@ -104,8 +104,8 @@ func TestApplyWritesBoth(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.write(t, "a.go", "package a")
-	b.apply(t, relay.Op{Kind: relay.OpStart, Text: "Dark mode", Steps: []string{"one", "two"}},
-		relay.Op{Kind: relay.OpStep, Text: "one", Created: []string{"a.go"}}, relay.Op{Kind: relay.OpDecide, Text: "d", Because: "w"})
+	b.apply(t, ledger.Op{Kind: ledger.OpStart, Text: "Dark mode", Steps: []string{"one", "two"}},
+		ledger.Op{Kind: ledger.OpStep, Text: "one", Created: []string{"a.go"}}, ledger.Op{Kind: ledger.OpDecide, Text: "d", Because: "w"})
 	v := b.look(t)
 	if done(&v.Ledger) != "one" || pending(&v.Ledger) != "two" || v.Ledger.Title != "Dark mode" || v.Ledger.Metadata.CreatedBy != "a" {
 		t.Errorf("%+v", v.Ledger)
@@ -126,14 +126,14 @@ func TestApplyWritesBoth(t *testing.T) {
 			t.Errorf("%s is gone:\n%s", part, rest)
 		}
 	}
-	b.apply(t, relay.Op{Kind: relay.OpDone})
+	b.apply(t, ledger.Op{Kind: ledger.OpDone})
 	if !strings.Contains(b.text(t), `"checkpoint": null`) {
 		t.Errorf("after the end: %s", b.text(t))
 	}
 	if _, err := b.Apply(t.Context(), step("late")); !errors.Is(err, perdure.ErrConflict) {
 		t.Errorf("a step after the end: %v", err)
 	}
-	if u := b.apply(t, relay.Op{Kind: relay.OpStart}); u.Handoff.Version != 1 || done(&u.Ledger) != "" {
+	if u := b.apply(t, ledger.Op{Kind: ledger.OpStart}); u.Handoff.Version != 1 || done(&u.Ledger) != "" {
 		t.Errorf("begun again: %+v", u.Ledger)
 	}
 }
@@ -142,46 +142,46 @@ func TestApplyWritesBoth(t *testing.T) {
 func TestFold(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		ops  []relay.Op
+		ops  []ledger.Op
 		want func(l *handoff.Ledger) string
 		is   string
 	}{
-		"a named pending step": {[]relay.Op{{Kind: "pending", Steps: []string{"a", "b", "c"}}, {Kind: "step", Text: "x", Pending: "2"}}, pending, "a,c"},
-		"its text":             {[]relay.Op{{Kind: "pending", Steps: []string{"a", "b", "c"}}, {Kind: "step", Text: "x", Pending: "c"}}, pending, "a,b"},
-		"its beginning":        {[]relay.Op{{Kind: "pending", Steps: []string{"add it", "wire it"}}, {Kind: "step", Text: "x", Pending: "wire"}}, pending, "add it"},
-		"two beginnings":       {[]relay.Op{{Kind: "pending", Steps: []string{"add a", "add b"}}, {Kind: "step", Text: "x", Pending: "add"}}, pending, "add a,add b"},
-		"the current step": {[]relay.Op{{Kind: "pending", Steps: []string{"a", "b"}}, {Kind: "current", Text: "b"}, {Kind: "step", Text: "did b"}}, pending,
+		"a named pending step": {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b", "c"}}, {Kind: "step", Text: "x", Pending: "2"}}, pending, "a,c"},
+		"its text":             {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b", "c"}}, {Kind: "step", Text: "x", Pending: "c"}}, pending, "a,b"},
+		"its beginning":        {[]ledger.Op{{Kind: "pending", Steps: []string{"add it", "wire it"}}, {Kind: "step", Text: "x", Pending: "wire"}}, pending, "add it"},
+		"two beginnings":       {[]ledger.Op{{Kind: "pending", Steps: []string{"add a", "add b"}}, {Kind: "step", Text: "x", Pending: "add"}}, pending, "add a,add b"},
+		"the current step": {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b"}}, {Kind: "current", Text: "b"}, {Kind: "step", Text: "did b"}}, pending,
 			"a"},
-		"the same text":    {[]relay.Op{{Kind: "pending", Steps: []string{"a", "b"}}, {Kind: "step", Text: "b"}}, pending, "a"},
-		"no pending step":  {[]relay.Op{{Kind: "pending", Steps: []string{"a", "b"}}, {Kind: "step", Text: "z"}}, pending, "a,b"},
-		"added once":       {[]relay.Op{{Kind: "pending", Steps: []string{"a"}}, {Kind: "pending", Steps: []string{"a", "b"}}}, pending, "a,b"},
-		"replaced":         {[]relay.Op{{Kind: "pending", Steps: []string{"a"}}, {Kind: "pending", Steps: []string{"b"}, Replace: true}}, pending, "b"},
-		"replaced by none": {[]relay.Op{{Kind: "pending", Steps: []string{"a"}}, {Kind: "pending", Replace: true}}, pending, ""},
-		"removed":          {[]relay.Op{{Kind: "pending", Steps: []string{"a", "b"}}, {Kind: "pending", Steps: []string{"1"}, Remove: true}}, pending, "b"},
-		"current is cleared": {[]relay.Op{{Kind: "current", Text: "b"}, {Kind: "step", Text: "c"}},
+		"the same text":    {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b"}}, {Kind: "step", Text: "b"}}, pending, "a"},
+		"no pending step":  {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b"}}, {Kind: "step", Text: "z"}}, pending, "a,b"},
+		"added once":       {[]ledger.Op{{Kind: "pending", Steps: []string{"a"}}, {Kind: "pending", Steps: []string{"a", "b"}}}, pending, "a,b"},
+		"replaced":         {[]ledger.Op{{Kind: "pending", Steps: []string{"a"}}, {Kind: "pending", Steps: []string{"b"}, Replace: true}}, pending, "b"},
+		"replaced by none": {[]ledger.Op{{Kind: "pending", Steps: []string{"a"}}, {Kind: "pending", Replace: true}}, pending, ""},
+		"removed":          {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b"}}, {Kind: "pending", Steps: []string{"1"}, Remove: true}}, pending, "b"},
+		"current is cleared": {[]ledger.Op{{Kind: "current", Text: "b"}, {Kind: "step", Text: "c"}},
 			func(l *handoff.Ledger) string { return cmp.Diff(l.CurrentStep, (*handoff.CurrentStep)(nil)) }, ""},
-		"current is set": {[]relay.Op{{Kind: "step", Text: "c", Current: "d"}}, func(l *handoff.Ledger) string { return l.CurrentStep.Description }, "d"},
-		"partial of a save": {[]relay.Op{{Kind: "current", Text: "b"}, {Kind: "save", Partial: "half"}},
+		"current is set": {[]ledger.Op{{Kind: "step", Text: "c", Current: "d"}}, func(l *handoff.Ledger) string { return l.CurrentStep.Description }, "d"},
+		"partial of a save": {[]ledger.Op{{Kind: "current", Text: "b"}, {Kind: "save", Partial: "half"}},
 			func(l *handoff.Ledger) string {
 				return l.CurrentStep.Description + " " + l.CurrentStep.PartialWork + " " + string(l.Metadata.Reason)
 			}, "b half manual"},
-		"failure": {[]relay.Op{{Kind: "fail", Text: "no luck"}},
+		"failure": {[]ledger.Op{{Kind: "fail", Text: "no luck"}},
 			func(l *handoff.Ledger) string {
 				return string(l.Metadata.Reason) + " " + l.Error + " " + strings.Join(l.Blockers, ",")
 			}, "failure no luck no luck"},
-		"rate limit": {[]relay.Op{{Kind: "current", Text: "b"}, {Kind: "rate-limit", Partial: "half"}},
+		"rate limit": {[]ledger.Op{{Kind: "current", Text: "b"}, {Kind: "rate-limit", Partial: "half"}},
 			func(l *handoff.Ledger) string { return string(l.Metadata.Reason) + " " + l.CurrentStep.PartialWork }, "rate_limit half"},
-		"reassignment": {[]relay.Op{{Kind: "reassign", To: "b"}},
+		"reassignment": {[]ledger.Op{{Kind: "reassign", To: "b"}},
 			func(l *handoff.Ledger) string {
 				return string(l.Metadata.Reason) + " " + strings.Join(l.Metadata.PreviousAgents, ",")
 			}, "reassignment a"},
-		"context at 74":        {[]relay.Op{{Kind: "context", Used: 0.74}}, reason, "periodic"},
-		"context at 75":        {[]relay.Op{{Kind: "context", Used: 0.75}}, reason, "context_limit"},
-		"context at 90":        {[]relay.Op{{Kind: "context", Used: 0.9}}, reason, "context_limit"},
-		"unblocked":            {[]relay.Op{{Kind: "block", Text: "x"}, {Kind: "block", Text: "y"}, {Kind: "unblock", Text: "1"}}, blockers, "y"},
-		"allowed again":        {[]relay.Op{{Kind: "forbid", Text: "x"}, {Kind: "forbid", Text: "x", Remove: true}}, func(l *handoff.Ledger) string { return strings.Join(l.NotAllowed, ",") }, ""},
-		"a result is replaced": {[]relay.Op{{Kind: "verify", Text: "unit", Status: "failed"}, {Kind: "verify", Text: "unit", Status: "passed"}}, results, "unit passed agent"},
-		"files begin the implementation": {[]relay.Op{{Kind: "step", Text: "x", Created: []string{"x.go"}}},
+		"context at 74":        {[]ledger.Op{{Kind: "context", Used: 0.74}}, reason, "periodic"},
+		"context at 75":        {[]ledger.Op{{Kind: "context", Used: 0.75}}, reason, "context_limit"},
+		"context at 90":        {[]ledger.Op{{Kind: "context", Used: 0.9}}, reason, "context_limit"},
+		"unblocked":            {[]ledger.Op{{Kind: "block", Text: "x"}, {Kind: "block", Text: "y"}, {Kind: "unblock", Text: "1"}}, blockers, "y"},
+		"allowed again":        {[]ledger.Op{{Kind: "forbid", Text: "x"}, {Kind: "forbid", Text: "x", Remove: true}}, func(l *handoff.Ledger) string { return strings.Join(l.NotAllowed, ",") }, ""},
+		"a result is replaced": {[]ledger.Op{{Kind: "verify", Text: "unit", Status: "failed"}, {Kind: "verify", Text: "unit", Status: "passed"}}, results, "unit passed agent"},
+		"files begin the implementation": {[]ledger.Op{{Kind: "step", Text: "x", Created: []string{"x.go"}}},
 			func(l *handoff.Ledger) string { return string(l.Phase) }, "implementation"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +218,7 @@ func results(l *handoff.Ledger) string {
 func TestForeignEditsAreAdopted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.apply(t, step("one"), relay.Op{Kind: relay.OpPending, Steps: []string{"x", "y"}}, relay.Op{Kind: relay.OpBlock, Text: "stuck"})
+	b.apply(t, step("one"), ledger.Op{Kind: ledger.OpPending, Steps: []string{"x", "y"}}, ledger.Op{Kind: ledger.OpBlock, Text: "stuck"})
 	edited := strings.Replace(b.text(t), `"stuck"`, `"stuck", "and theirs"`, 1)
 	edited = strings.Replace(edited, `"x", `, ``, 1)
 	if edited == b.text(t) {
@@ -284,9 +284,9 @@ func TestOlderFileComesBack(t *testing.T) {
 func TestOlderFileIsEdited(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.apply(t, step("one"), relay.Op{Kind: relay.OpNext, Text: "first"}, relay.Op{Kind: relay.OpBlock, Text: "b1"}, relay.Op{Kind: relay.OpBlock, Text: "b2"})
+	b.apply(t, step("one"), ledger.Op{Kind: ledger.OpNext, Text: "first"}, ledger.Op{Kind: ledger.OpBlock, Text: "b1"}, ledger.Op{Kind: ledger.OpBlock, Text: "b2"})
 	older := b.text(t)
-	b.apply(t, step("two"), relay.Op{Kind: relay.OpNext, Text: "second"})
+	b.apply(t, step("two"), ledger.Op{Kind: ledger.OpNext, Text: "second"})
 	edited := strings.Replace(older, `"b1", `, `"theirs", `, 1)
 	if edited == older {
 		t.Fatal("nothing was edited")
@@ -304,7 +304,7 @@ func TestPromptDescribesTheStory(t *testing.T) {
 	b := newBench(t)
 	b.write(t, "prd.json", `{"userStories": [{"id": "US-003", "title": "Switch the theme", "description": "As a user I switch it."}]}`)
 	b.apply(t, step("one"))
-	out, err := b.Resume(t.Context(), relay.ResumeConfig{})
+	out, err := b.Resume(t.Context(), ledger.ResumeConfig{})
 	if err != nil || !strings.Contains(out.Prompt, "Switch the theme") || !strings.Contains(out.Prompt, "As a user I switch it.") {
 		t.Errorf("%v\n%s", err, out.Prompt)
 	}
@@ -312,7 +312,7 @@ func TestPromptDescribesTheStory(t *testing.T) {
 
 // broken is a ledger whose writer dies at a point of the caller's choice.
 type broken struct {
-	relay.Ledgers
+	ledger.Ledgers
 	before, after bool
 }
 
@@ -359,7 +359,7 @@ func TestDeathBetweenLedgerAndFile(t *testing.T) {
 func TestTasksDoNotLeak(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.apply(t, step("of 003"), relay.Op{Kind: relay.OpDecide, Text: "003 decided"})
+	b.apply(t, step("of 003"), ledger.Op{Kind: ledger.OpDecide, Text: "003 decided"})
 	// Somebody edits it, and moves on to the next story.
 	edited := strings.Replace(b.text(t), `"003 decided"`, `"003 decided by hand"`, 1)
 	b.write(t, handoff.FileName, strings.Replace(edited, `"US-003"`, `"US-004"`, 1))
@@ -395,12 +395,12 @@ func TestFilesOfSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.write(t, "node_modules/x.js", "x")
-	u := b.apply(t, relay.Op{Kind: relay.OpStep, Text: "x", Created: []string{filepath.Join(b.dir, "a.go"), "node_modules/x.js", "gone.go"}})
+	u := b.apply(t, ledger.Op{Kind: ledger.OpStep, Text: "x", Created: []string{filepath.Join(b.dir, "a.go"), "node_modules/x.js", "gone.go"}})
 	if got := strings.Join(u.Ledger.Touched(), ","); got != "a.go,gone.go" || strings.Join(u.Left, ",") != "node_modules/x.js" || len(u.Notes) != 1 {
 		t.Errorf("touched %q, left %q, notes %q", got, u.Left, u.Notes)
 	}
 	for _, path := range []string{"../x", "/etc/passwd", "..", "."} {
-		_, err := b.Apply(t.Context(), relay.Op{Kind: relay.OpStep, Text: "x", Created: []string{path}})
+		_, err := b.Apply(t.Context(), ledger.Op{Kind: ledger.OpStep, Text: "x", Created: []string{path}})
 		if !errors.Is(err, perdure.ErrInvalid) {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -431,7 +431,7 @@ func TestOpRefusals(t *testing.T) {
 		`{"op":"reassign"}`:                                    "needs",
 		`{"op":"step","text":"x","at":"2026-01-01T00:00:00Z"}`: "not given",
 	} {
-		_, err := relay.ReadOps(strings.NewReader(line))
+		_, err := ledger.ReadOps(strings.NewReader(line))
 		if want == "" {
 			if err != nil {
 				t.Errorf("%s: %v", line, err)
@@ -442,11 +442,11 @@ func TestOpRefusals(t *testing.T) {
 			t.Errorf("%s: %v, want %q", line, err, want)
 		}
 	}
-	long := `{"op":"step","text":"` + strings.Repeat("x", relay.MaxOpText+1) + `"}`
-	if _, err := relay.ReadOps(strings.NewReader(long)); !errors.Is(err, perdure.ErrInvalid) {
+	long := `{"op":"step","text":"` + strings.Repeat("x", ledger.MaxOpText+1) + `"}`
+	if _, err := ledger.ReadOps(strings.NewReader(long)); !errors.Is(err, perdure.ErrInvalid) {
 		t.Errorf("long text: %v", err)
 	}
-	if _, err := relay.ReadOps(strings.NewReader(strings.Repeat("x", relay.MaxOpBytes+1))); !errors.Is(err, perdure.ErrInvalid) {
+	if _, err := ledger.ReadOps(strings.NewReader(strings.Repeat("x", ledger.MaxOpBytes+1))); !errors.Is(err, perdure.ErrInvalid) {
 		t.Errorf("long line: %v", err)
 	}
 }
@@ -456,7 +456,7 @@ func FuzzReadOps(f *testing.F) {
 	f.Add(`{"op":"pending","steps":["a","b"],"replace":true}`)
 	f.Add(`{"op":"context","used":0.8,"source":"reported"}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		ops, err := relay.ReadOps(strings.NewReader(text))
+		ops, err := ledger.ReadOps(strings.NewReader(text))
 		if err != nil {
 			return
 		}
@@ -471,7 +471,7 @@ func FuzzReadOps(f *testing.F) {
 			}
 			entries = append(entries, perdure.HandoffEntry{Number: int64(i) + 1, Kind: op.Kind, Data: raw, Source: "a"})
 		}
-		l, err := relay.Fold("t", entries)
+		l, err := ledger.Fold("t", entries)
 		if err != nil {
 			t.Fatal(err)
 		}

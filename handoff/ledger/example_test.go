@@ -1,4 +1,4 @@
-package relay_test
+package ledger_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
-	"github.com/perdure/perdure/relay"
+	"github.com/perdure/perdure/handoff/ledger"
 )
 
 // One agent records its work; another takes it up.
@@ -39,19 +39,19 @@ func handOver(ctx context.Context) error {
 		return err
 	}
 
-	cfg := relay.Config{Ledgers: store, Location: handoff.Location{File: file, Root: dir}, Folder: dir, Agent: "react-dev"}
-	first := relay.New(cfg)
+	cfg := ledger.Config{Ledgers: store, Location: handoff.Location{File: file, Root: dir}, Folder: dir, Agent: "react-dev"}
+	first := ledger.New(cfg)
 	_, err = first.Apply(ctx,
-		relay.Op{Kind: relay.OpStart, Text: "Dark mode", Steps: []string{"Add the toggle", "Write tests"}},
-		relay.Op{Kind: relay.OpStep, Text: "Added the toggle", Pending: "1"},
-		relay.Op{Kind: relay.OpDecide, Text: "CSS variables", Because: "no runtime style calculation"})
+		ledger.Op{Kind: ledger.OpStart, Text: "Dark mode", Steps: []string{"Add the toggle", "Write tests"}},
+		ledger.Op{Kind: ledger.OpStep, Text: "Added the toggle", Pending: "1"},
+		ledger.Op{Kind: ledger.OpDecide, Text: "CSS variables", Because: "no runtime style calculation"})
 	if err != nil {
 		return err
 	}
 
 	cfg.Agent = "go-tester"
-	second := relay.New(cfg)
-	work, err := second.Resume(ctx, relay.ResumeConfig{Claim: true})
+	second := ledger.New(cfg)
+	work, err := second.Resume(ctx, ledger.ResumeConfig{Claim: true})
 	if err != nil {
 		return err
 	}

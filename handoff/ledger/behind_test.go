@@ -1,4 +1,4 @@
-package relay_test
+package ledger_test
 
 import (
 	"context"
@@ -11,14 +11,16 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
-	"github.com/perdure/perdure/relay"
+	"github.com/perdure/perdure/handoff/ledger"
 )
 
-func begin(steps ...string) relay.Op { return relay.Op{Kind: relay.OpStart, Text: "t", Steps: steps} }
+func begin(steps ...string) ledger.Op {
+	return ledger.Op{Kind: ledger.OpStart, Text: "t", Steps: steps}
+}
 
 // died records ops in the ledger by a process that is killed before it writes
 // the file.
-func (b *bench) died(t *testing.T, ops ...relay.Op) {
+func (b *bench) died(t *testing.T, ops ...ledger.Op) {
 	t.Helper()
 	dying := b.relay("a")
 	dying.Ledgers = &broken{Ledgers: b.store, after: true}
@@ -33,18 +35,18 @@ func TestDeathAtTheEnd(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.apply(t, step("one"))
-	b.died(t, relay.Op{Kind: relay.OpDone})
+	b.died(t, ledger.Op{Kind: ledger.OpDone})
 	if v := b.look(t); v.Open() || len(v.Notes) > 0 {
 		t.Errorf("open %v, %q", v.Open(), v.Notes)
 	}
-	if _, err := b.Resume(t.Context(), relay.ResumeConfig{Claim: true}); !errors.Is(err, perdure.ErrNotFound) {
+	if _, err := b.Resume(t.Context(), ledger.ResumeConfig{Claim: true}); !errors.Is(err, perdure.ErrNotFound) {
 		t.Errorf("resume: %v", err)
 	}
 	if _, err := b.Apply(t.Context(), step("late")); !errors.Is(err, perdure.ErrConflict) || !strings.Contains(b.text(t), `"checkpoint": null`) {
 		t.Errorf("%v\n%s", err, b.text(t))
 	}
 	b.apply(t, begin(), step("two"))
-	b.died(t, relay.Op{Kind: relay.OpDone})
+	b.died(t, ledger.Op{Kind: ledger.OpDone})
 	if u := b.apply(t, begin("three")); done(&u.Ledger) != "" || pending(&u.Ledger) != "three" {
 		t.Errorf("begun again with %+v", u.Ledger)
 	}
@@ -59,7 +61,7 @@ func TestResumeBringsTheFileUpToDate(t *testing.T) {
 		"older": func(b *bench) {
 			older := b.text(t)
 			b.apply(t, step("two"))
-			b.apply(t, relay.Op{Kind: relay.OpDecide, Text: "d"})
+			b.apply(t, ledger.Op{Kind: ledger.OpDecide, Text: "d"})
 			b.write(t, handoff.FileName, older)
 		},
 	} {
@@ -73,7 +75,7 @@ func TestResumeBringsTheFileUpToDate(t *testing.T) {
 				t.Fatalf("behind %v, %q", v.Behind, done(&v.Ledger))
 			}
 			next := b.relay("b")
-			out, err := next.Resume(t.Context(), relay.ResumeConfig{Claim: true})
+			out, err := next.Resume(t.Context(), ledger.ResumeConfig{Claim: true})
 			if err != nil || !strings.Contains(out.Prompt, "- two") || !strings.Contains(b.text(t), `"two"`) {
 				t.Errorf("%v\n%s", err, b.text(t))
 			}
@@ -87,7 +89,7 @@ func TestResumeBringsTheFileUpToDate(t *testing.T) {
 // saver saves the file, as an editor does, at the instant between the ledger and
 // the file.
 type saver struct {
-	relay.Ledgers
+	ledger.Ledgers
 	save func()
 }
 
@@ -101,7 +103,7 @@ func (s *saver) WriteHandoff(ctx context.Context, w perdure.HandoffWrite) (perdu
 func TestEditorSavesJustThen(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.apply(t, step("one"), relay.Op{Kind: relay.OpBlock, Text: "stuck"})
+	b.apply(t, step("one"), ledger.Op{Kind: ledger.OpBlock, Text: "stuck"})
 	edited := strings.Replace(b.text(t), `"stuck"`, `"stuck", "and theirs"`, 1)
 	saved := 0
 	b.Ledgers = &saver{b.store, func() {
@@ -137,8 +139,8 @@ func TestClaims(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.apply(t, begin("x"))
-	claim := func(r *relay.Relay, takeOver bool) error {
-		_, err := r.Resume(t.Context(), relay.ResumeConfig{Claim: true, TakeOver: takeOver, TTL: time.Hour})
+	claim := func(r *ledger.Relay, takeOver bool) error {
+		_, err := r.Resume(t.Context(), ledger.ResumeConfig{Claim: true, TakeOver: takeOver, TTL: time.Hour})
 		return err
 	}
 	first, other := b.relay("first"), b.relay("other")
@@ -180,12 +182,12 @@ func TestClaims(t *testing.T) {
 func TestTakingOutWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	before := b.apply(t, begin("add a", "add b"), relay.Op{Kind: relay.OpBlock, Text: "k"}).Handoff.Version
-	for name, op := range map[string]relay.Op{
-		"blocker":     {Kind: relay.OpUnblock, Text: "7"},
-		"prohibition": {Kind: relay.OpForbid, Text: "z", Remove: true},
-		"pending":     {Kind: relay.OpPending, Steps: []string{"z"}, Remove: true},
-		"two of them": {Kind: relay.OpPending, Steps: []string{"add"}, Remove: true},
+	before := b.apply(t, begin("add a", "add b"), ledger.Op{Kind: ledger.OpBlock, Text: "k"}).Handoff.Version
+	for name, op := range map[string]ledger.Op{
+		"blocker":     {Kind: ledger.OpUnblock, Text: "7"},
+		"prohibition": {Kind: ledger.OpForbid, Text: "z", Remove: true},
+		"pending":     {Kind: ledger.OpPending, Steps: []string{"z"}, Remove: true},
+		"two of them": {Kind: ledger.OpPending, Steps: []string{"add"}, Remove: true},
 	} {
 		if _, err := b.Apply(t.Context(), step("with it"), op); !errors.Is(err, perdure.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
@@ -194,7 +196,7 @@ func TestTakingOutWhatIsNotThere(t *testing.T) {
 	if v := b.look(t); v.Handoff.Version != before || done(&v.Ledger) != "" {
 		t.Errorf("%d entries, %d before; done %q", v.Handoff.Version, before, done(&v.Ledger))
 	}
-	if u := b.apply(t, relay.Op{Kind: relay.OpStep, Text: "kept", Pending: "9"}); done(&u.Ledger) != "kept" || len(u.Notes) != 1 {
+	if u := b.apply(t, ledger.Op{Kind: ledger.OpStep, Text: "kept", Pending: "9"}); done(&u.Ledger) != "kept" || len(u.Notes) != 1 {
 		t.Errorf("%q %q", done(&u.Ledger), u.Notes)
 	}
 }
@@ -204,8 +206,8 @@ func TestWithoutLedgers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.write(t, "a.go", "package a")
-	b.apply(t, begin("left"), relay.Op{Kind: relay.OpStep, Text: "one", Created: []string{"a.go"}})
-	b.Ledgers = relay.None{}
+	b.apply(t, begin("left"), ledger.Op{Kind: ledger.OpStep, Text: "one", Created: []string{"a.go"}})
+	b.Ledgers = ledger.None{}
 	v := b.look(t)
 	if done(&v.Ledger) != "one" || pending(&v.Ledger) != "left" || !v.Open() {
 		t.Errorf("%+v", v.Ledger)
@@ -214,7 +216,7 @@ func TestWithoutLedgers(t *testing.T) {
 	if err != nil || verdict.Summary != handoff.AllFresh {
 		t.Errorf("%+v, %v", verdict, err)
 	}
-	out, err := b.Resume(t.Context(), relay.ResumeConfig{})
+	out, err := b.Resume(t.Context(), ledger.ResumeConfig{})
 	if err != nil || !strings.Contains(out.Prompt, "# Resuming Task: prd-dark-mode/US-003") {
 		t.Errorf("%v\n%s", err, out.Prompt)
 	}

@@ -1,4 +1,4 @@
-package relay_test
+package ledger_test
 
 import (
 	"bytes"
@@ -14,12 +14,12 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
-	"github.com/perdure/perdure/relay"
+	"github.com/perdure/perdure/handoff/ledger"
 )
 
 // counting counts the entries that are read.
 type counting struct {
-	relay.Ledgers
+	ledger.Ledgers
 	read int
 }
 
@@ -36,11 +36,11 @@ func long(t *testing.T) (b *bench, count *counting, file string) {
 	count = &counting{Ledgers: b.store}
 	b.Ledgers, b.Snapshots = count, filepath.Join(b.dir, "snapshots")
 	b.write(t, "a.go", "package a")
-	var ops []relay.Op
-	for i := range 3 * relay.SnapshotEvery {
-		ops = append(ops, relay.Op{Kind: relay.OpStep, Text: fmt.Sprint(i), Created: []string{"a.go"}, Current: "next"})
+	var ops []ledger.Op
+	for i := range 3 * ledger.SnapshotEvery {
+		ops = append(ops, ledger.Op{Kind: ledger.OpStep, Text: fmt.Sprint(i), Created: []string{"a.go"}, Current: "next"})
 	}
-	u := b.apply(t, append(ops, relay.Op{Kind: relay.OpDecide, Text: "d", Because: "w"})...)
+	u := b.apply(t, append(ops, ledger.Op{Kind: ledger.OpDecide, Text: "d", Because: "w"})...)
 	b.look(t)
 	return b, count, filepath.Join(b.Snapshots, u.Handoff.ID.String()+".fold")
 }
@@ -63,13 +63,13 @@ func TestSnapshotSparesReading(t *testing.T) {
 		t.Errorf("without the snapshot and with it:\n%s", diff)
 	}
 	b.Snapshots = filepath.Dir(file)
-	for range 2 * relay.SnapshotEvery {
+	for range 2 * ledger.SnapshotEvery {
 		b.apply(t, step("more"))
 	}
-	if count.read = 0; len(b.look(t).Ledger.CompletedSteps) != 5*relay.SnapshotEvery+1 || count.read > relay.SnapshotEvery+1 {
+	if count.read = 0; len(b.look(t).Ledger.CompletedSteps) != 5*ledger.SnapshotEvery+1 || count.read > ledger.SnapshotEvery+1 {
 		t.Errorf("%d entries are read later", count.read)
 	}
-	b.apply(t, relay.Op{Kind: relay.OpDone})
+	b.apply(t, ledger.Op{Kind: ledger.OpDone})
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("after the end: %v", err)
 	}
@@ -84,9 +84,9 @@ func TestSnapshotIsOnlyAHint(t *testing.T) {
 		"flipped": func(_ *testing.T, _ *bench, raw []byte) []byte { raw[len(raw)/2] ^= 1; return raw },
 		"another ledger": func(t *testing.T, b *bench, raw []byte) []byte {
 			t.Helper()
-			b.apply(t, relay.Op{Kind: relay.OpDone})
-			ops := []relay.Op{begin()}
-			for range 4 * relay.SnapshotEvery {
+			b.apply(t, ledger.Op{Kind: ledger.OpDone})
+			ops := []ledger.Op{begin()}
+			for range 4 * ledger.SnapshotEvery {
 				ops = append(ops, step("other"))
 			}
 			b.Snapshots = ""
@@ -170,11 +170,11 @@ func TestSnapshotHasEveryField(t *testing.T) {
 	t.Parallel()
 	var l handoff.Ledger
 	for range 2 { // the empty one first
-		raw, err := relay.EncodeLedger(&l)
+		raw, err := ledger.EncodeLedger(&l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, ok := relay.DecodeLedger(raw)
+		got, ok := ledger.DecodeLedger(raw)
 		if diff := cmp.Diff(l, got); diff != "" || !ok {
 			t.Errorf("%v\n%s", ok, diff)
 		}
@@ -184,12 +184,12 @@ func TestSnapshotHasEveryField(t *testing.T) {
 
 func FuzzSnapshot(f *testing.F) {
 	var l handoff.Ledger
-	empty, err := relay.EncodeLedger(&l)
+	empty, err := ledger.EncodeLedger(&l)
 	if err != nil {
 		f.Fatal(err)
 	}
 	filled(reflect.ValueOf(&l).Elem(), 0)
-	full, err := relay.EncodeLedger(&l)
+	full, err := ledger.EncodeLedger(&l)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -197,15 +197,15 @@ func FuzzSnapshot(f *testing.F) {
 	f.Add(full)
 	f.Add(bytes.Repeat([]byte{0xff}, 20))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		l, ok := relay.DecodeLedger(raw)
+		l, ok := ledger.DecodeLedger(raw)
 		if !ok {
 			return
 		}
-		again, err := relay.EncodeLedger(&l)
+		again, err := ledger.EncodeLedger(&l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		twice, ok := relay.DecodeLedger(again)
+		twice, ok := ledger.DecodeLedger(again)
 		if diff := cmp.Diff(l, twice); diff != "" || !ok {
 			t.Errorf("%v\n%s", ok, diff)
 		}
