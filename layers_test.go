@@ -72,7 +72,7 @@ var rows = map[string]int{
 	"rlm/internal/plan": 2, // as are shape and plan
 	"internal/corpus/chunk":    2, // reads packs; kept from rlm for the size of that package
 
-	"rlm/internal/shape":  1,
+	"rlm/internal/jsonreply":  1,
 	"rlm/internal/pieces": 1, // the same
 	"internal/storage/blob":       1,
 	"internal/storage/dbblob":     1,
@@ -102,10 +102,10 @@ var rows = map[string]int{
 	"model":               0,
 	"rlm/internal/repl":   0,
 	"rlm/internal/score":  0, // kept from rlm for the size of that package, as are texts
-	"rlm/internal/texts":  0,
-	"rlm/internal/deal":   0,
-	"rlm/internal/beside": 0,
-	"rlm/internal/loaded": 0,
+	"rlm/internal/dedupe":  0,
+	"rlm/internal/fanout":   0,
+	"rlm/internal/parallel": 0,
+	"rlm/internal/refcache": 0,
 	"internal/process/guard":      0,
 	"internal/storage/sqldb":      0,
 	"internal/storage/atomicfile": 0,

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/rlm/internal/texts"
+	"github.com/perdure/perdure/rlm/internal/dedupe"
 )
 
 // maxAgents bounds the profiles of a configuration.
@@ -52,7 +52,7 @@ func agentNames(agents map[string]Agent) []string { return slices.Sorted(maps.Ke
 func (c *Config) checkAgents(bad func(field, format string, args ...any)) {
 	if c.Agent != "" {
 		if _, ok := c.Agents[c.Agent]; !ok {
-			bad("agent", "%s", texts.NotOneOf(c.Agent, agentNames(c.Agents)))
+			bad("agent", "%s", dedupe.NotOneOf(c.Agent, agentNames(c.Agents)))
 		}
 	}
 	if len(c.Agents) > maxAgents {
@@ -111,7 +111,7 @@ func (a *attempt) checkAgent() error {
 		return nil
 	}
 	if _, ok := a.run.cfg.Agents[name]; !ok {
-		return failf(KindPlan, "use agent: %s", texts.NotOneOf(name, agentNames(a.run.cfg.Agents)))
+		return failf(KindPlan, "use agent: %s", dedupe.NotOneOf(name, agentNames(a.run.cfg.Agents)))
 	}
 	if err := a.run.unavailable[name]; err != nil {
 		retry := !errors.Is(err, perdure.ErrInvalid)

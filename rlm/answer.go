@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure"
 	chunker "github.com/perdure/perdure/internal/corpus/chunk"
 	"github.com/perdure/perdure/model"
-	"github.com/perdure/perdure/rlm/internal/texts"
+	"github.com/perdure/perdure/rlm/internal/dedupe"
 )
 
 // answer does the work of a leaf: one call to its model, the one of this number,
@@ -175,7 +175,7 @@ func (a *attempt) earlier(ctx context.Context) (string, error) {
 		}
 		at, task = above, parent
 	}
-	return texts.Earlier(found, left), nil
+	return dedupe.Earlier(found, left), nil
 }
 
 // before returns the parent's node and those of its children that come before

@@ -12,9 +12,9 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model/extract"
+	"github.com/perdure/perdure/rlm/internal/dedupe"
+	"github.com/perdure/perdure/rlm/internal/jsonreply"
 	"github.com/perdure/perdure/rlm/internal/score"
-	"github.com/perdure/perdure/rlm/internal/shape"
-	"github.com/perdure/perdure/rlm/internal/texts"
 )
 
 // Defaults and limits of [Config].
@@ -260,11 +260,11 @@ func ParseConfig(raw json.RawMessage) (Config, error) {
 }
 
 // shape compiles the schema; nil without one.
-func (c *Config) shape() (*shape.Shape, error) {
+func (c *Config) shape() (*jsonreply.Shape, error) {
 	if c.Schema == nil {
 		return nil, nil
 	}
-	return shape.Compile(c.Schema)
+	return jsonreply.Compile(c.Schema)
 }
 
 func invalid(msg, hint string) *perdure.Error {
@@ -272,7 +272,7 @@ func invalid(msg, hint string) *perdure.Error {
 }
 
 func decodeStrict(raw []byte, c *Config) error {
-	if msg, hint := texts.Decode(raw, c); msg != "" {
+	if msg, hint := dedupe.Decode(raw, c); msg != "" {
 		return invalid(msg, cmp.Or(hint, "correct the configuration of the run"))
 	}
 	return nil

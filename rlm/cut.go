@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	chunker "github.com/perdure/perdure/internal/corpus/chunk"
-	"github.com/perdure/perdure/rlm/internal/deal"
+	"github.com/perdure/perdure/rlm/internal/fanout"
 )
 
 // bytesPerToken is the estimate of model.EstimateTokens.
@@ -56,11 +56,11 @@ func (p *planning) checkSize(root *node, tokens, size int64) error {
 	tasks, levels := int64(1), 0
 	if p.cfg.Batch {
 		for _, n := range root.Files {
-			t, l := deal.Tasks(n, p.cfg.MaxChildren)
+			t, l := fanout.Tasks(n, p.cfg.MaxChildren)
 			tasks, levels = tasks+t, max(levels, l+1)
 		}
 	} else {
-		tasks, levels = deal.Tasks(len(root.Chunks), p.cfg.MaxChildren)
+		tasks, levels = fanout.Tasks(len(root.Chunks), p.cfg.MaxChildren)
 	}
 	if tasks <= p.cfg.MaxNodes {
 		p.e.cfg.Logger.Debug("tree is planned", "parts", len(root.Chunks), "tasks", tasks, "levels", levels)

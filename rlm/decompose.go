@@ -9,7 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
-	"github.com/perdure/perdure/rlm/internal/deal"
+	deal "github.com/perdure/perdure/rlm/internal/fanout"
 )
 
 // maxPreparedBytes bounds what a model may compute over the whole context; it

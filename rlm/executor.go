@@ -11,8 +11,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
-	"github.com/perdure/perdure/rlm/internal/loaded"
-	"github.com/perdure/perdure/rlm/internal/shape"
+	"github.com/perdure/perdure/rlm/internal/jsonreply"
+	"github.com/perdure/perdure/rlm/internal/refcache"
 )
 
 // KindRun is the kind of the trees this package runs.
@@ -82,10 +82,10 @@ func (c *ExecutorConfig) validate() error {
 // what a worker needs for trees of [KindRun].
 type Executor struct {
 	cfg  ExecutorConfig
-	runs *loaded.Set[perdure.TreeID, *run] // that are worked on, and a few others
+	runs *refcache.Set[perdure.TreeID, *run] // that are worked on, and a few others
 
 	shapeOnce sync.Once // for the fields below: the schema of plans
-	shape     *shape.Shape
+	shape     *jsonreply.Shape
 	shapeErr  error
 }
 
@@ -95,7 +95,7 @@ func New(cfg ExecutorConfig) (*Executor, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Executor{cfg: cfg, runs: loaded.New[perdure.TreeID, *run](maxIdleRuns)}, nil
+	return &Executor{cfg: cfg, runs: refcache.New[perdure.TreeID, *run](maxIdleRuns)}, nil
 }
 
 // Close closes the contexts that are open. Call it after the last Handle has
@@ -199,7 +199,7 @@ func (a *attempt) breakDown(ctx context.Context) error {
 // attempt is one attempt of one task.
 type attempt struct {
 	e     *Executor
-	entry *loaded.Entry[perdure.TreeID, *run]
+	entry *refcache.Entry[perdure.TreeID, *run]
 	run   *run
 	l     *perdure.Lease
 	node  *node

@@ -10,8 +10,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/dedupe"
 	"github.com/perdure/perdure/rlm/internal/score"
-	"github.com/perdure/perdure/rlm/internal/texts"
 )
 
 // What happens to an answer that the quality gate did not let pass.
@@ -189,11 +189,11 @@ func (g *gate) describe(i int) GateRound {
 func (g *gate) feedback() string {
 	t := g.last()
 	most := int(4 * g.a.run.plan.Window / feedbackShare)
-	critique := texts.WithoutMiddle(t.Critique, most/4)
+	critique := dedupe.WithoutMiddle(t.Critique, most/4)
 	if critique == "" {
 		critique = "(it said nothing more)"
 	}
-	return "\n\n=== an earlier answer ===\n" + texts.WithoutMiddle(t.text, most/2) + "\n=== end of the earlier answer ===\n\n" +
+	return "\n\n=== an earlier answer ===\n" + dedupe.WithoutMiddle(t.text, most/2) + "\n=== end of the earlier answer ===\n\n" +
 		fmt.Sprintf("A judge gave it %s points; at least %s are needed. It said:\n", score.Text(t.Score), score.Text(*g.a.run.cfg.MinScore)) +
 		critique + "\n\nWrite a better answer to the task. Reply with the answer only."
 }

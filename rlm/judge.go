@@ -8,10 +8,10 @@ import (
 
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
+	"github.com/perdure/perdure/rlm/internal/dedupe"
+	"github.com/perdure/perdure/rlm/internal/jsonreply"
 	"github.com/perdure/perdure/rlm/internal/pieces"
 	"github.com/perdure/perdure/rlm/internal/score"
-	"github.com/perdure/perdure/rlm/internal/shape"
-	"github.com/perdure/perdure/rlm/internal/texts"
 )
 
 const (
@@ -86,7 +86,7 @@ type candidate struct {
 func (a *attempt) judged(ctx context.Context, position int, c *candidate) (score.Verdict, error) {
 	j := a.run.judge
 	unscored := func(why string) score.Verdict {
-		return score.Verdict{Note: fmt.Sprintf("%s is not scored by %q: %s", c.title, shorten(j.name, shownProblem), shorten(why, shape.MaxProblemBytes))}
+		return score.Verdict{Note: fmt.Sprintf("%s is not scored by %q: %s", c.title, shorten(j.name, shownProblem), shorten(why, jsonreply.MaxProblemBytes))}
 	}
 	switch {
 	case j.rule != nil:
@@ -133,7 +133,7 @@ func (a *attempt) judged(ctx context.Context, position int, c *candidate) (score
 
 // readVerdict reads what a judge model says.
 func readVerdict(reply string) (score.Verdict, []string) {
-	raw, err := shape.JSONIn(reply)
+	raw, err := jsonreply.JSONIn(reply)
 	if err != nil {
 		return score.Verdict{}, []string{err.Error()}
 	}
@@ -170,8 +170,8 @@ func (a *attempt) judgeRequest(c *candidate) (req *model.Request, note string, e
 	frame := model.EstimateTokens(len(req.System) + repairBytes(a.run.plan.Answer) + pieces.Frame)
 	room := max(minRoomTokens, (window-answer-frame)*9/10)
 	bytes := int(4 * room)
-	prompt := texts.WithoutMiddle(c.prompt, max(bytes/2, bytes-len(c.text)))
-	text := texts.WithoutMiddle(c.text, max(bytes/2, bytes-len(prompt)))
+	prompt := dedupe.WithoutMiddle(c.prompt, max(bytes/2, bytes-len(c.text)))
+	text := dedupe.WithoutMiddle(c.text, max(bytes/2, bytes-len(prompt)))
 	if len(prompt) < len(c.prompt) || len(text) < len(c.text) {
 		note = fmt.Sprintf("%s with its task is too long for the judge %q: the middle was left out", c.title, m.name)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
-	"github.com/perdure/perdure/rlm/internal/texts"
+	"github.com/perdure/perdure/rlm/internal/dedupe"
 )
 
 // Limits of what a result carries beside its text.
@@ -145,9 +145,9 @@ func (m *merger) run(parts []part) (string, Data) {
 		}
 	}
 	if m.merge == MergeConcatenate {
-		return texts.Concatenate(all), data
+		return dedupe.Concatenate(all), data
 	}
-	return texts.Union(all), data
+	return dedupe.Union(all), data
 }
 
 // unionCitations puts the citations one after another and leaves out those that
@@ -173,4 +173,4 @@ func unionCitations(lists [][]model.Citation) []model.Citation {
 
 // nothingHere is what a model is asked to say about a part that does not help;
 // it is left out when another part does.
-const nothingHere = texts.Nothing
+const nothingHere = dedupe.Nothing

@@ -6,7 +6,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
-	"github.com/perdure/perdure/rlm/internal/texts"
+	"github.com/perdure/perdure/rlm/internal/dedupe"
 )
 
 // Scored is one of the candidates of a merge by best-of-n.
@@ -31,7 +31,7 @@ func (a *attempt) best(ctx context.Context, m *merger, parts []part) (string, Da
 	data := m.gather(parts)
 	pieces := piecesOf(parts)
 	if len(pieces) == 0 {
-		return texts.Union(textsOf(parts)), data, nil
+		return dedupe.Union(textsOf(parts)), data, nil
 	}
 	candidates := make([]*part, len(pieces))
 	for i, p := range pieces {

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
-	"github.com/perdure/perdure/rlm/internal/beside"
+	"github.com/perdure/perdure/rlm/internal/parallel"
 )
 
 // reducePosition is where in the journal the calls of a merge begin: before it
@@ -64,7 +64,7 @@ func (a *attempt) sideBySide(n int, do func(i int) error) error {
 	if own := a.run.cfg.Concurrency; own > 0 {
 		width = min(width, own)
 	}
-	return beside.Do(width, n, do)
+	return parallel.Do(width, n, do)
 }
 
 // gather collects what the parts carry beside their texts.

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/dedupe"
 	"github.com/perdure/perdure/rlm/internal/pieces"
-	"github.com/perdure/perdure/rlm/internal/texts"
 )
 
 // maxPieceFile bounds the name of a file before a piece, and leastReductionRoom
@@ -25,7 +25,7 @@ func (a *attempt) summarize(ctx context.Context, m *merger, parts []part) (strin
 	data := m.gather(parts)
 	list := piecesOf(parts)
 	if len(list) == 0 {
-		return texts.Union(textsOf(parts)), data, nil
+		return dedupe.Union(textsOf(parts)), data, nil
 	}
 	if len(list) == 1 {
 		return list[0].Text, data, nil
@@ -33,7 +33,7 @@ func (a *attempt) summarize(ctx context.Context, m *merger, parts []part) (strin
 	by := a.writer()
 	room := a.run.cfg.reductionRoom(by, m.prompt)
 	if m.level && pieces.Total(list) <= room/int64(a.run.cfg.MaxChildren) {
-		return texts.Concatenate(pieces.Texts(list)), data, nil
+		return dedupe.Concatenate(pieces.Texts(list)), data, nil
 	}
 	if room < leastReductionRoom {
 		return "", data, failf(KindPlan, "summarize: beside prompt and answer there is no room for results in the window of model %q", by.name)
@@ -43,7 +43,7 @@ func (a *attempt) summarize(ctx context.Context, m *merger, parts []part) (strin
 	if outOfBudget(err) {
 		data.Incomplete = true
 		data.addNotes([]string{"the budget ended before the results were summarized; they are put together as they are: " + err.Error()})
-		return texts.Union(textsOf(parts)), data, nil
+		return dedupe.Union(textsOf(parts)), data, nil
 	}
 	return text, data, err
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
-	"github.com/perdure/perdure/rlm/internal/texts"
+	"github.com/perdure/perdure/rlm/internal/dedupe"
 )
 
 // Vote is one of the answers that a merge by vote counted.
@@ -38,7 +38,7 @@ func (a *attempt) vote(ctx context.Context, m *merger, parts []part) (string, Da
 	votes, abstained := count(parts)
 	data.Votes, data.Abstained = votes, abstained
 	if len(votes) == 0 {
-		return texts.Union(textsOf(parts)), data, nil
+		return dedupe.Union(textsOf(parts)), data, nil
 	}
 	best := 0
 	for i := range votes {
@@ -82,7 +82,7 @@ func count(parts []part) (votes []Vote, abstained int) {
 			}
 			continue
 		}
-		key := texts.Key(p.text)
+		key := dedupe.Key(p.text)
 		if key == "" {
 			if p.data.Abstained == 0 {
 				abstained++

@@ -6,15 +6,15 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/rlm/internal/deal"
+	"github.com/perdure/perdure/rlm/internal/dedupe"
+	"github.com/perdure/perdure/rlm/internal/fanout"
 	"github.com/perdure/perdure/rlm/internal/plan"
-	"github.com/perdure/perdure/rlm/internal/texts"
 )
 
 // chunk is a part of the context: a range of bytes of the pack.
 type (
-	chunk  = deal.Chunk
-	chunks = deal.Chunks
+	chunk  = fanout.Chunk
+	chunks = fanout.Chunks
 )
 
 // planVersion is the version of what tasks carry in their metadata.
@@ -153,4 +153,4 @@ const filePlaceholder = "{file}"
 func forFile(prompt, file string) string { return strings.ReplaceAll(prompt, filePlaceholder, file) }
 
 // shorten cuts a text to about n bytes, between characters, and marks the cut.
-func shorten(s string, n int) string { return texts.Shorten(s, n) }
+func shorten(s string, n int) string { return dedupe.Shorten(s, n) }

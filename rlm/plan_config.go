@@ -8,8 +8,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/jsonreply"
 	"github.com/perdure/perdure/rlm/internal/plan"
-	"github.com/perdure/perdure/rlm/internal/shape"
 )
 
 // maxFanIn bounds Config.FanIn.
@@ -69,9 +69,9 @@ func checkEndpoint(bad func(field, format string, args ...any), field, address s
 }
 
 // planShape is the schema of plans, compiled once.
-func (e *Executor) planShape() (*shape.Shape, error) {
+func (e *Executor) planShape() (*jsonreply.Shape, error) {
 	e.shapeOnce.Do(func() {
-		if e.shape, e.shapeErr = shape.Compile(plan.Schema); e.shapeErr != nil {
+		if e.shape, e.shapeErr = jsonreply.Compile(plan.Schema); e.shapeErr != nil {
 			e.shapeErr = fmt.Errorf("read schema of plans: %w", e.shapeErr)
 		}
 	})

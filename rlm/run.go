@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
-	"github.com/perdure/perdure/rlm/internal/shape"
+	"github.com/perdure/perdure/rlm/internal/jsonreply"
 )
 
 // maxIdleRuns is how many trees nobody works on stay loaded.
@@ -23,8 +23,8 @@ const maxIdleRuns = 8
 type run struct {
 	cfg      Config
 	root     perdure.Task
-	plan     *node        // of the root
-	shape    *shape.Shape // of the answer; nil without a schema
+	plan     *node            // of the root
+	shape    *jsonreply.Shape // of the answer; nil without a schema
 	models   [2]*asked
 	judge    *judge // nil when nothing is scored
 	escalate escalation

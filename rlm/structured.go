@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/model"
-	"github.com/perdure/perdure/rlm/internal/shape"
+	"github.com/perdure/perdure/rlm/internal/jsonreply"
 )
 
 const (
@@ -66,7 +66,7 @@ func (a *attempt) exchange(ctx context.Context, q *question) (data Data, calls i
 			return data, calls, &unusableError{what: q.what, model: q.m.name, problems: problems}
 		}
 		req = *q.req
-		req.Prompt += shape.Repair(reply, problems, repairBytes(a.run.plan.Answer))
+		req.Prompt += jsonreply.Repair(reply, problems, repairBytes(a.run.plan.Answer))
 	}
 }
 
@@ -194,7 +194,7 @@ func (a *attempt) writer() *asked {
 // each file under the file's name. What tasks of a reduction tree made of some
 // files is such an object already.
 func structuredFiles(parts []part) (json.RawMessage, error) {
-	o := shape.NewObject()
+	o := jsonreply.NewObject()
 	for _, p := range parts {
 		var err error
 		switch {
@@ -214,6 +214,6 @@ func structuredFiles(parts []part) (json.RawMessage, error) {
 // CheckSchema tells what keeps a text from being a [Config.Schema]; nil when
 // nothing does. The error is one line.
 func CheckSchema(raw []byte) error {
-	_, err := shape.Compile(raw)
+	_, err := jsonreply.Compile(raw)
 	return err
 }

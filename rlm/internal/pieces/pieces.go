@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/model"
-	"github.com/perdure/perdure/rlm/internal/texts"
+	"github.com/perdure/perdure/rlm/internal/dedupe"
 )
 
 // Piece is a text to be summarized: the result of one part, or the summary of
@@ -47,7 +47,7 @@ func (p *Piece) Cut(limit int64, by string) (told string) {
 	if had <= limit {
 		return ""
 	}
-	p.Text = texts.WithoutMiddle(p.Text, max(0, int(limit)*4-len(p.File)-Frame))
+	p.Text = dedupe.WithoutMiddle(p.Text, max(0, int(limit)*4-len(p.File)-Frame))
 	where := p.Title()
 	if p.Task != "" {
 		where += fmt.Sprintf(" (task %q)", p.Task)

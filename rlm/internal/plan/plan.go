@@ -13,8 +13,8 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/perdure/perdure/model"
-	"github.com/perdure/perdure/rlm/internal/shape"
-	"github.com/perdure/perdure/rlm/internal/texts"
+	"github.com/perdure/perdure/rlm/internal/dedupe"
+	"github.com/perdure/perdure/rlm/internal/jsonreply"
 )
 
 // Schema is what the plans of models look like.
@@ -63,7 +63,7 @@ type Task struct {
 
 // Rules is what a plan has to keep to, beside its schema.
 type Rules struct {
-	Shape *shape.Shape
+	Shape *jsonreply.Shape
 	// Shape is Schema, compiled.
 	// Strategy and Merge, when set, are fixed by who started the run. Merges
 	// and Agents are the names there are.
@@ -114,7 +114,7 @@ type check struct {
 
 func (c *check) bad(format string, args ...any) {
 	if len(c.problems) < maxPlanProblems {
-		c.problems = append(c.problems, texts.Shorten(fmt.Sprintf(format, args...), shape.MaxProblemBytes))
+		c.problems = append(c.problems, dedupe.Shorten(fmt.Sprintf(format, args...), jsonreply.MaxProblemBytes))
 		return
 	}
 	c.more++
@@ -131,7 +131,7 @@ func (c *check) all() {
 	}
 	p.Merge = cmp.Or(p.Merge, DefaultMerge)
 	if !slices.Contains(c.Merges, p.Merge) {
-		c.bad("/merge: %s", texts.NotOneOf(p.Merge, c.Merges))
+		c.bad("/merge: %s", dedupe.NotOneOf(p.Merge, c.Merges))
 	}
 	switch n := len(p.Tasks); {
 	case n == 0 && c.Direct != "":
@@ -192,7 +192,7 @@ func (c *check) task(i int) {
 		c.bad("/tasks/%d/prompt: it holds a NUL character", i)
 	}
 	if t.Agent != "" && !slices.Contains(c.Agents, t.Agent) {
-		c.bad("/tasks/%d/agent: %s", i, texts.NotOneOf(t.Agent, c.Agents))
+		c.bad("/tasks/%d/agent: %s", i, dedupe.NotOneOf(t.Agent, c.Agents))
 	}
 	if len(c.problems) >= maxPlanProblems { // looking for the nearest name takes its time
 		c.more++
@@ -207,12 +207,12 @@ func (c *check) task(i int) {
 	}
 	for k, name := range t.Files {
 		if len(Match(c.Files, name)) == 0 {
-			c.bad("/tasks/%d/files/%d: %s", i, k, texts.NotOneOf(name, c.Files))
+			c.bad("/tasks/%d/files/%d: %s", i, k, dedupe.NotOneOf(name, c.Files))
 		}
 	}
 	for k, on := range t.DependsOn {
 		if !slices.ContainsFunc(c.plan.Tasks, func(o Task) bool { return o.ID == on }) {
-			c.bad("/tasks/%d/depends_on/%d: %s", i, k, texts.NotOneOf(on, c.ids(len(c.plan.Tasks))))
+			c.bad("/tasks/%d/depends_on/%d: %s", i, k, dedupe.NotOneOf(on, c.ids(len(c.plan.Tasks))))
 		}
 	}
 }

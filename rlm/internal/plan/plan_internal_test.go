@@ -9,12 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure/rlm/internal/shape"
+	"github.com/perdure/perdure/rlm/internal/jsonreply"
 )
 
 func testRules(t testing.TB) *Rules {
 	t.Helper()
-	s, err := shape.Compile(Schema)
+	s, err := jsonreply.Compile(Schema)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
 
-	"github.com/perdure/perdure/rlm/internal/texts"
+	"github.com/perdure/perdure/rlm/internal/dedupe"
 )
 
 // maxPredicateBytes bounds a predicate.
@@ -84,7 +84,7 @@ func (p *Predicate) fault(err error) error {
 	msg := placed.Message
 	if name, ok := strings.CutPrefix(msg, "unknown name "); ok {
 		known := append([]string{nameResults, namePrevious}, p.ids...)
-		if near := texts.Nearest(name, known); near != "" {
+		if near := dedupe.Nearest(name, known); near != "" {
 			msg += fmt.Sprintf(", did you mean %q?", near)
 		} else {
 			msg += "; there is " + strings.Join(known, ", ")

@@ -1,4 +1,4 @@
-package texts_test
+package dedupe_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure/rlm/internal/texts"
+	"github.com/perdure/perdure/rlm/internal/dedupe"
 )
 
 func TestUnion(t *testing.T) {
@@ -27,11 +27,11 @@ func TestUnion(t *testing.T) {
 		{"fences stay whole", []string{"```go\na\n\n}\n```", "```go\nb\n\n}\n```"}, "```go\na\n\n}\n```\n\n```go\nb\n\n}\n```"},
 		{"an open fence", []string{"```\na\n\nb", "a"}, "```\na\n\nb\n\na"},
 		{"empty texts", []string{"", "a", "\n\n"}, "a"},
-		{"parts without help", []string{texts.Nothing, "a", texts.Nothing + "\n"}, "a"},
-		{"no part helps", []string{texts.Nothing, texts.Nothing}, texts.Nothing},
+		{"parts without help", []string{dedupe.Nothing, "a", dedupe.Nothing + "\n"}, "a"},
+		{"no part helps", []string{dedupe.Nothing, dedupe.Nothing}, dedupe.Nothing},
 	}
 	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, texts.Union(tt.list)); diff != "" {
+		if diff := cmp.Diff(tt.want, dedupe.Union(tt.list)); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}
@@ -42,13 +42,13 @@ func FuzzUnion(f *testing.F) {
 	f.Add("```\nx\n\ny\n```", "x\n\n~~~\ny")
 	f.Add("", "\n\n \n")
 	f.Fuzz(func(t *testing.T, a, b string) {
-		got := texts.Union([]string{a, b})
-		if again := texts.Union([]string{a, b, a, b}); again != got && !strings.Contains(a+b, "```") && !strings.Contains(a+b, "~~~") {
+		got := dedupe.Union([]string{a, b})
+		if again := dedupe.Union([]string{a, b, a, b}); again != got && !strings.Contains(a+b, "```") && !strings.Contains(a+b, "~~~") {
 			t.Errorf("%q and %q make %q, twice each %q", a, b, got, again)
 		}
 		for line := range strings.SplitSeq(a, "\n") {
 			line = strings.TrimSpace(line)
-			if line != texts.Nothing && !strings.Contains(got, line) {
+			if line != dedupe.Nothing && !strings.Contains(got, line) {
 				t.Errorf("%q is lost from %q and %q: %q", line, a, b, got)
 			}
 		}
@@ -66,14 +66,14 @@ func TestNormalAnswer(t *testing.T) {
 		{"ﬁne", "fine"},
 		{"straße", "STRASSE"},
 		{"???"},
-		{"", "  ", texts.Nothing, texts.Nothing + "\n"},
+		{"", "  ", dedupe.Nothing, dedupe.Nothing + "\n"},
 		{"1.5.2"}, {"1,5"}, {"15"}, {"{a}"}, {`{"a":1} x`},
 	}
 	of := make(map[string]int)
 	for i, list := range same {
 		for _, text := range list {
-			key := texts.Normal(text)
-			if want := texts.Normal(list[0]); key != want {
+			key := dedupe.Normal(text)
+			if want := dedupe.Normal(list[0]); key != want {
 				t.Errorf("%q is %q, but %q is %q", text, key, list[0], want)
 			}
 			if before, there := of[key]; there && before != i {
@@ -89,11 +89,11 @@ func FuzzNormalAnswer(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		key := texts.Normal(text)
-		if again := texts.Normal(text + "\n"); again != key && !strings.HasSuffix(strings.TrimSpace(text), ":") {
+		key := dedupe.Normal(text)
+		if again := dedupe.Normal(text + "\n"); again != key && !strings.HasSuffix(strings.TrimSpace(text), ":") {
 			t.Errorf("%q is %q, with a line end %q", text, key, again)
 		}
-		if strings.TrimSpace(text) != "" && strings.TrimSpace(text) != texts.Nothing && key == "" {
+		if strings.TrimSpace(text) != "" && strings.TrimSpace(text) != dedupe.Nothing && key == "" {
 			t.Errorf("%q is no answer", text)
 		}
 	})
@@ -103,7 +103,7 @@ func TestWithoutMiddle(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("ä", 1000)
 	for _, n := range []int{0, 10, 100, 101, 1000, 1999, 2000, 5000} {
-		got := texts.WithoutMiddle(text, n)
+		got := dedupe.WithoutMiddle(text, n)
 		if n >= len(text) {
 			if got != text {
 				t.Errorf("%d: cut", n)

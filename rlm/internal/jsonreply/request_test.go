@@ -1,10 +1,10 @@
-package shape_test
+package jsonreply_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/rlm/internal/shape"
+	"github.com/perdure/perdure/rlm/internal/jsonreply"
 )
 
 func TestRepairShowsReplyAndFaults(t *testing.T) {
@@ -14,7 +14,7 @@ func TestRepairShowsReplyAndFaults(t *testing.T) {
 		faults[i] = strings.Repeat("f", 100)
 	}
 	for _, most := range []int{600, 10_000} {
-		text := shape.Repair(strings.Repeat("r", 100_000), faults, most)
+		text := jsonreply.Repair(strings.Repeat("r", 100_000), faults, most)
 		if len(text) > most+300 {
 			t.Errorf("%d bytes for at most %d", len(text), most)
 		}

@@ -1,6 +1,6 @@
-// Package deal makes levels of tasks where there are more parts than a task may
+// Package fanout makes levels of tasks where there are more parts than a task may
 // have children.
-package deal
+package fanout
 
 // Sizes returns how many of n parts each child of a task gets: at most fanout
 // children, sizes that differ by at most one, and no more levels below than are

@@ -1,6 +1,6 @@
-// Package loaded keeps what many users share loaded while somebody uses it, and a
+// Package refcache keeps what many users share loaded while somebody uses it, and a
 // few of what nobody uses any more.
-package loaded
+package refcache
 
 import (
 	"context"

@@ -1,6 +1,6 @@
-// Package texts puts texts together, shortens them, and finds out which of them
+// Package dedupe puts texts together, shortens them, and finds out which of them
 // say the same. It knows nothing of tasks or models.
-package texts
+package dedupe
 
 import "strings"
 

@@ -1,4 +1,4 @@
-package texts
+package dedupe
 
 import (
 	"fmt"

@@ -1,5 +1,5 @@
-// Package beside does work side by side, a few pieces at once.
-package beside
+// Package parallel does work side by side, a few pieces at once.
+package parallel
 
 import (
 	"fmt"
