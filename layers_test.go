@@ -2,6 +2,7 @@ package perdure_test
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -9,134 +10,45 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// free marks programs and test suites outside the rows: they may import
-// everything and nothing may import them.
-const free = 100
-
-// leaf marks packages below all rows: they import nothing of the module and
-// every package may import them, those of row 0 included.
-const leaf = -1
-
-// rows says how high each package stands. A package imports only packages of
-// lower rows: no arrow points up or sideways. A name that ends in "/*" stands
-// for the packages directly below it, "/..." for a whole subtree. A package
-// that is not here has no place yet; give it one before writing it.
-var rows = map[string]int{
-	"cmd/perdure": 10,
-
-	"internal/cli": 9,
-
-	"internal/daemon": 7,
-
-	"internal/view/report":     6, // above client
-	"internal/view/watch":      6, // above client
-	"internal/aiwg/rpc":    6, // above aiwg
-	"internal/view/loop":   6, // above loop
-	"internal/aiwg/loopimport": 6, // the same
-	"internal/view/export":     6, // above loop
-	"internal/cli/loop":    7, // above loopview; kept from cli for the size of that package
-	"internal/cli/gate":    6, // above client; what loopcmd and cli share
-	"internal/cli/check":   8, // above loopcmd; kept from cli for the size of that package
-	"internal/cli/schema":  6, // kept from cli for the size of that package
-	"internal/cli/hook":    7, // above config; kept from cli for the size of that package
-	"internal/cli/cache":   6, // kept from cli for the size of that package
-	"internal/cli/state":   6, // above client; kept from cli for the size of that package
-	"internal/cli/handoff": 6, // the same
-	"internal/cli/transfer":    7, // above export and statecmd; the same
-
-	"loop":               5,
-	"internal/loop/turnguard":         4, // kept from loop for the size of that package
-	"loop/config":        4, // above internal/loop/metric, whose measures it names; kept from loop for the size of that package
-	"internal/loop/regression":    4, // above loop/record; kept from loop for the size of that package
-	"internal/loop/reinforce":     2, // above loop/hook, whose levels it chooses
-	"client":             5, // above loop/record, whose records it returns
-	"internal/mcpserver": 6,
-	"internal/config":    5,
-	"internal/api/server":    5, // above survey
-	"internal/aiwg/tree":      5, // above aiwgloop
-
-	"worker":             3,
-	"rlm":                3,
-	"loop/record":        3,
-	"internal/loop/metric":        3, // kept from loop for the size of that package
-	"relay":              3,
-	"internal/view/outline":    3, // queries of their own on a tree, for the server
-	"internal/text/human":     3, // numbers of the store in words
-	"internal/cli/env":   3, // what the packages of commands share, below all of them
-	"internal/view/graph":     3, // trees for programs that draw
-	"internal/aiwg/loops":  3, // kept from aiwg for the size of that package
-	"internal/testing/testdb":    3,
-	"internal/testing/statetest": 3,
-
-	".":                 2,
-	"rlm/internal/plan": 2, // as are shape and plan
-	"internal/corpus/chunk":    2, // reads packs; kept from rlm for the size of that package
-
-	"rlm/internal/jsonreply":  1,
-	"rlm/internal/pieces": 1, // the same
-	"internal/storage/blob":       1,
-	"internal/storage/dbblob":     1,
-	"internal/storage/invariant":  1,
-	"internal/corpus/pack":       1,
-	"internal/storage/gc":      1,
-	"internal/corpus/walk":     1,
-	"internal/workspace":  1,
-	"internal/verify/evidence":    2, // above detect and workspace
-	"internal/detect/gitdiff":   3, // what git says, for detect
-	"internal/verify/cleancheck":     4, // above inspect and human
-	"internal/detect/rules":    2, // what people set of detect
-	"internal/toolguard/policy":   3, // above risk and detect
-	"internal/toolguard/risk":       2, // reads the paths of internal/check/project
-	"internal/detect":     1,
-	"internal/check/testreport": 1,
-	"internal/check/coverage":   1,
-	"internal/toolguard/vendorhook":  1,
-	"handoff":             1,
-	"internal/notify":     1,
-	"internal/check/project":    1, // what kind of project a workspace holds, and its commands
-	"agent/*":             1,
-	"loop/hook":           1,
-	"model/*":             1,
-
-	"agent":               0,
-	"model":               0,
-	"rlm/internal/repl":   0,
-	"rlm/internal/score":  0, // kept from rlm for the size of that package, as are texts
-	"rlm/internal/dedupe":  0,
-	"rlm/internal/fanout":   0,
-	"rlm/internal/parallel": 0,
-	"rlm/internal/refcache": 0,
-	"internal/process/guard":      0,
-	"internal/storage/sqldb":      0,
-	"internal/storage/atomicfile": 0,
-	"internal/api/inproc":     0,
-	"internal/dashboard":  0,
-
-	"internal/workspace/diff":         2, // above workspace, whose snapshots it shows
-	"internal/storage/eta":           0,
-	"internal/text/yamltext":         0,    // what may be given to the YAML parser
-	"internal/detect/syntax":    0,    // what is in a file of code; kept from detect for the size of that package
-	"internal/detect/syntax/bag":       leaf, // pieces of code compared by their tokens
-	"internal/detect/syntax/lex":       leaf, // comments, strings and code apart, for source
-	"internal/detect/syntax/dropped":   leaf, // kept from source for the size of that package
-	"internal/detect/syntax/marktable": leaf, // data of source, kept from it for its size
-	"internal/detect/syntax/strength":  leaf, // data of source, too
-	"internal/detect/syntax/machine":   leaf, // which conditions are those of the machine
-	"internal/detect/planted":   0,    // what the tests and the benchmark of detect plant
-
-	"internal/schema": 0, // the published schemas, and nothing else
-	"internal/corpus/boundary":   0, // where texts are cut: the executor and nobody else knows languages
-
-	"internal/process/failpoint": leaf,
-	"internal/storage/filelock":  leaf,
-	"internal/text/nearest":   leaf,
-
-	"bench/...":    free,
-	"e2e/...":      free,
-	"examples/...": free,
+// floors lists the rooms of the module, highest first. A room is a folder of
+// packages about one subject: the first folder of a path, the first two below
+// internal/. A package imports packages of its own room and of lower floors;
+// no arrow points up or sideways. A folder that is not here has no place yet.
+var floors = [][]string{
+	{"cmd/perdure"},
+	{"internal/cli"},
+	{"internal/daemon"},
+	{"internal/api", "internal/config"},
+	{"internal/view"},
+	{"internal/aiwg"},
+	{"client"},
+	{"loop"}, // and internal/loop: its private parts
+	{"worker", "rlm", "handoff", "internal/toolguard", "internal/verify"},
+	{"agent", "internal/corpus", "internal/detect", "internal/notify", "internal/testing"},
+	{"model"},
+	{"internal/text"},
+	{"."},
+	{"internal/workspace"},
+	{"internal/storage", "internal/check", "internal/schema"},
+	{"internal/process"},
 }
 
-// testOnly are packages that only test files and the free rows may import.
+// free are programs and test suites outside the floors: they may import
+// everything and nothing may import them.
+var free = []string{"bench", "e2e", "examples"}
+
+// publicPackages are those that users import. Everything else is internal.
+var publicPackages = []string{
+	".", "worker", "model", "model/anthropic", "model/cache", "model/command", "model/extract", "model/mock",
+	"model/openai", "model/price", "agent", "agent/acp", "agent/command", "rlm", "loop", "loop/config", "loop/hook",
+	"loop/record", "handoff", "handoff/ledger", "client",
+}
+
+// maxPackagesInFolder is how many packages a folder holds directly; internal/
+// itself is an exception.
+const maxPackagesInFolder = 12
+
+// testOnly are packages that only test files and the free folders may import.
 var testOnly = []string{"internal/testing/testdb", "internal/testing/statetest"}
 
 // forbiddenNames say nothing about what is inside, so everything ends up
@@ -146,22 +58,23 @@ var forbiddenNames = []string{"util", "utils", "common", "helper", "helpers", "t
 // layerExceptions: key "layer importer imported" to the reason.
 var layerExceptions = map[string]string{}
 
-// rowOf looks dir up in rows.
-func rowOf(dir string) (int, bool) {
-	if row, ok := rows[dir]; ok {
-		return row, true
+// roomOf returns the room of a package: its folder, without what is below.
+func roomOf(dir string) string {
+	parts := strings.SplitN(dir, "/", 3)
+	switch {
+	case parts[0] == "internal" && len(parts) > 1 && parts[1] == "loop":
+		return "loop"
+	case len(parts) > 1 && (parts[0] == "internal" || parts[0] == "cmd"):
+		return parts[0] + "/" + parts[1]
 	}
-	for pattern, row := range rows {
-		if prefix, ok := strings.CutSuffix(pattern, "/*"); ok {
-			rest, below := strings.CutPrefix(dir, prefix+"/")
-			if below && !strings.Contains(rest, "/") {
-				return row, true
-			}
-		}
-		if prefix, ok := strings.CutSuffix(pattern, "/..."); ok {
-			if dir == prefix || strings.HasPrefix(dir, prefix+"/") {
-				return row, true
-			}
+	return parts[0]
+}
+
+// floorOf returns the floor of a room, counted from the top.
+func floorOf(room string) (int, bool) {
+	for i, floor := range floors {
+		if slices.Contains(floor, room) {
+			return i, true
 		}
 	}
 	return 0, false
@@ -169,32 +82,90 @@ func rowOf(dir string) (int, bool) {
 
 func TestLayers(t *testing.T) {
 	t.Parallel()
-	report(t, checkLayers(handWritten(t)), layerExceptions)
+	files := handWritten(t)
+	report(t, checkLayers(files), layerExceptions)
+	report(t, checkFloors(files), nil)
 }
 
 func checkLayers(files []*sourceFile) []finding {
 	var found []finding
-	for dir, group := range byDir(files) {
-		row, known := rowOf(dir)
-		if !known {
+	dirs := byDir(files)
+	folders := make(map[string]int)
+	for dir, group := range dirs {
+		room := roomOf(dir)
+		_, known := floorOf(room)
+		outside := slices.Contains(free, room)
+		if !known && !outside {
 			found = append(found, finding{
 				key:  "place " + dir,
-				text: fmt.Sprintf("package %s has no row in layers_test.go", dir),
+				text: fmt.Sprintf("package %s: the folder %s has no floor in layers_test.go", dir, room),
 			})
 		}
+		folders[path.Dir(dir)]++
+		found = append(found, checkPublic(dir, group)...)
 		for _, f := range group {
-			if known {
-				found = append(found, checkImports(f, row)...)
+			if known || outside {
+				found = append(found, checkImports(f)...)
 			}
 			found = append(found, checkPackageName(f)...)
+		}
+	}
+	for folder, n := range folders {
+		if n > maxPackagesInFolder && folder != "." && folder != "internal" && !slices.Contains(free, folder) {
+			found = append(found, finding{
+				key:  "folder " + folder,
+				text: fmt.Sprintf("%s holds %d packages, at most %d", folder, n, maxPackagesInFolder),
+			})
 		}
 	}
 	return found
 }
 
-// checkImports holds the imports of a file against the rows. Test files are
+// checkFloors requires a package for each room of floors and each public package.
+func checkFloors(files []*sourceFile) []finding {
+	rooms, dirs := make(map[string]bool), byDir(files)
+	for dir := range dirs {
+		rooms[roomOf(dir)] = true
+	}
+	var found []finding
+	for _, floor := range floors {
+		for _, room := range floor {
+			if !rooms[room] {
+				found = append(found, finding{key: "floor " + room, text: fmt.Sprintf("floors names %s, which holds no package", room)})
+			}
+		}
+	}
+	for _, dir := range publicPackages {
+		if dirs[dir] == nil {
+			found = append(found, finding{key: "public " + dir, text: fmt.Sprintf("publicPackages names %s, which is no package", dir)})
+		}
+	}
+	return found
+}
+
+// checkPublic refuses a package that users could import and that is not in
+// publicPackages. Folders with test files only and programs are no such packages.
+func checkPublic(dir string, files []*sourceFile) []finding {
+	if slices.Contains(free, roomOf(dir)) || slices.Contains(publicPackages, dir) ||
+		slices.Contains(strings.Split(dir, "/"), "internal") {
+		return nil
+	}
+	for _, f := range files {
+		if !f.test && f.ast.Name.Name != "main" {
+			return []finding{{
+				key:  "public " + dir,
+				text: fmt.Sprintf("package %s can be imported by users and is not in publicPackages of layers_test.go", dir),
+			}}
+		}
+	}
+	return nil
+}
+
+// checkImports holds the imports of a file against the floors. Test files are
 // bound by the compiler only: they may use what stands above them.
-func checkImports(f *sourceFile, row int) []finding {
+func checkImports(f *sourceFile) []finding {
+	room := roomOf(f.dir())
+	floor, known := floorOf(room)
 	var found []finding
 	for _, spec := range f.ast.Imports {
 		importPath := strings.Trim(spec.Path.Value, `"`)
@@ -206,25 +177,28 @@ func checkImports(f *sourceFile, row int) []finding {
 		if target == "" {
 			target = "."
 		}
-		targetRow, known := rowOf(target)
+		targetRoom := roomOf(target)
+		targetFloor, targetKnown := floorOf(targetRoom)
+		outside := slices.Contains(free, targetRoom)
 		why := ""
 		switch {
-		case !known:
-			why = "which has no row"
-		case targetRow == free && row != free:
+		case room == targetRoom:
+		case outside:
 			why = "which nothing may import"
-		case f.test || row == free:
+		case !targetKnown:
+			why = "which has no floor"
+		case f.test || !known:
 		case slices.Contains(testOnly, target):
 			why = "which is for tests only"
-		case targetRow >= row:
-			why = fmt.Sprintf("row %d; only rows below %d are allowed", targetRow, row)
+		case targetFloor <= floor:
+			why = fmt.Sprintf("floor %d of %d; only lower floors than %d are allowed", targetFloor, len(floors), floor)
 		}
 		if why == "" {
 			continue
 		}
 		found = append(found, finding{
 			key:  "layer " + f.dir() + " " + target,
-			text: fmt.Sprintf("%s: package %s (row %d) imports %s, %s", f.at(spec.Pos()), f.dir(), row, target, why),
+			text: fmt.Sprintf("%s: package %s imports %s, %s", f.at(spec.Pos()), f.dir(), target, why),
 		})
 	}
 	return found
@@ -246,6 +220,15 @@ func checkPackageName(f *sourceFile) []finding {
 // The same import in several files is one breach.
 func distinct(all []string) []string { return slices.Compact(all) }
 
+// crowded returns a folder with one package too many.
+func crowded() map[string]string {
+	files := make(map[string]string)
+	for i := range maxPackagesInFolder + 1 {
+		files[fmt.Sprintf("internal/text/p%d/p.go", i)] = "package p\n"
+	}
+	return files
+}
+
 func TestLayersRule(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -256,10 +239,13 @@ func TestLayersRule(t *testing.T) {
 		{"down", map[string]string{"worker/w.go": "package worker\nimport _ \"" + modulePath + "\"\n"}, nil},
 		{"sideways", map[string]string{"worker/w.go": "package worker\nimport _ \"" + modulePath + "/rlm\"\n"}, []string{"layer worker rlm"}},
 		{"up", map[string]string{"task.go": "package perdure\nimport _ \"" + modulePath + "/worker\"\n"}, []string{"layer . worker"}},
-		{"up in a test", map[string]string{"task_test.go": "package perdure_test\nimport _ \"" + modulePath + "/internal/testdb\"\n"}, nil},
-		{"test package", map[string]string{"internal/cli/a.go": "package cli\nimport _ \"" + modulePath + "/internal/testdb\"\n"}, []string{"layer internal/cli internal/testing/testdb"}},
+		{"up in a test", map[string]string{"task_test.go": "package perdure_test\nimport _ \"" + modulePath + "/internal/testing/testdb\"\n"}, nil},
+		{"test package", map[string]string{"internal/cli/a.go": "package cli\nimport _ \"" + modulePath + "/internal/testing/testdb\"\n"}, []string{"layer internal/cli internal/testing/testdb"}},
 		{"port and its adapter", map[string]string{"model/mock/m.go": "package mock\nimport _ \"" + modulePath + "/model\"\n"}, nil},
-		{"adapter of an adapter", map[string]string{"model/mock/deep/m.go": "package deep\n"}, []string{"place model/mock/deep"}},
+		{"private parts of the loop", map[string]string{"internal/loop/metric/m.go": "package metric\nimport _ \"" + modulePath + "/loop/hook\"\n"}, nil},
+		{"up inside internal", map[string]string{"internal/storage/blob/b.go": "package blob\nimport _ \"" + modulePath + "/internal/text/human\"\n"}, []string{"layer internal/storage/blob internal/text/human"}},
+		{"not public on purpose", map[string]string{"model/mock/deep/m.go": "package deep\n"}, []string{"public model/mock/deep"}},
+		{"crowded folder", crowded(), []string{"folder internal/text"}},
 		{"no place", map[string]string{"internal/new/n.go": "package new\n"}, []string{"place internal/new"}},
 		{"import without a place", map[string]string{"worker/w.go": "package worker\nimport _ \"" + modulePath + "/new\"\n"}, []string{"layer worker new"}},
 		{"free", map[string]string{"bench/main.go": "package main\nimport _ \"" + modulePath + "/internal/daemon\"\n"}, nil},
