@@ -10,5 +10,8 @@
 // The engine runs the completion command itself; an agent's word that it is done
 // is never enough.
 //
+// A program that uses the package calls worker.EnterGuard first in main, because
+// agents, hooks and completion commands are programs; [New] refuses without it.
+//
 // The package is experimental until version 1.0.
 package loop

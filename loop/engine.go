@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/loop/reinforce"
+	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
@@ -63,6 +64,9 @@ func (c *EngineConfig) validate() error {
 	}
 	if c.Dir == "" {
 		errs = append(errs, errors.New("create engine: Dir is missing"))
+	}
+	if !guard.Entered() {
+		errs = append(errs, fmt.Errorf("create engine: %w", guard.ErrNotEntered))
 	}
 	return errors.Join(errs...)
 }

@@ -25,6 +25,11 @@
 // was lost, nothing is left to settle; when the worker is stopping, the task
 // goes back to the queue and the same attempt goes on elsewhere.
 //
+// # Programs
+//
+// A program whose handlers run other programs (command agents, exec models, hooks,
+// loops) calls [EnterGuard] first in main.
+//
 // # Stopping
 //
 // When the context of Run ends, the worker claims no more and lets the work

@@ -11,9 +11,8 @@
 // own, in the workspace. Requests it does not know are refused as unknown.
 // What it does not know of an agent's updates is handed on as it came.
 //
-// Programs that use the package call guard.Enter first thing in main, because
-// agents run under a guard process that takes them along when this process
-// dies.
+// A program that uses the package calls worker.EnterGuard first in main: agents
+// run below a guard process that ends them when this process dies.
 //
 // # What asking is worth
 //

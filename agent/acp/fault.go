@@ -246,7 +246,7 @@ func startError(name string, err error) *agent.Error {
 		errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOEXEC):
 		e.Kind, e.Hint = agent.KindNotFound, hintFor(agent.KindNotFound)
 	case errors.Is(err, guard.ErrNotEntered):
-		e.Hint = "this is a fault of the program that uses the library"
+		e.Hint = "this is an error in the program that uses the perdure library"
 	}
 	return e
 }

@@ -10,7 +10,7 @@
 //
 // The program runs under a guard process, so that neither it nor what it
 // started outlives the turn or this program. A program that uses the package
-// calls guard.Enter first thing in main.
+// calls worker.EnterGuard first in main.
 //
 // No agent asks before its tool calls here: [agent.Turn].Decide is not called.
 // What may be done is settled by [Config].Permission, the agent's own settings
@@ -315,7 +315,7 @@ func (a *Agent) startError(err error) *agent.Error {
 	case errors.Is(err, syscall.E2BIG):
 		e.Kind, e.Hint = agent.KindInvalid, hintTooLong
 	case errors.Is(err, guard.ErrNotEntered):
-		e.Hint = "this is a fault of the program that uses the library"
+		e.Hint = "this is an error in the program that uses the perdure library"
 	}
 	return e
 }

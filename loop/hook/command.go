@@ -101,8 +101,8 @@ func checkMaxReply(n int) error {
 // Command is a [Handler] that runs a program for each message; see the package
 // comment for what passes between the two. The program runs under a guard
 // process: when its time is over it is ended together with everything it
-// started, and nothing it started outlives the reply. The process that uses it
-// calls guard.Enter.
+// started, and nothing it started outlives the reply. A program that uses it
+// calls worker.EnterGuard first in main.
 type Command struct {
 	cfg CommandConfig
 }

@@ -3,7 +3,8 @@
 //
 // An exit status other than 0 is a failure; the end of what the program wrote
 // to its standard error is kept. The program runs under a guard process, so
-// that neither it nor what it started outlives the call or this program.
+// that neither it nor what it started outlives the call or this program. A program
+// that uses the package calls worker.EnterGuard first in main.
 package command
 
 import (
@@ -52,8 +53,9 @@ type Config struct {
 	// Env are further variables, "NAME=value"; the program also gets those of
 	// this process and those given with [WithEnv], which win in this order.
 	Env []string
-	// Hold are files the guard process keeps open until the program is gone;
-	// see [guard.Config].
+	// Hold are files that the guard process keeps open, and the program does not
+	// get, until the program and everything it started are gone: a lock on one of
+	// them tells another process when it may take over.
 	Hold []*os.File
 	// Grace is how long the program may take to end after SIGTERM.
 	// 0: DefaultGrace; negative: it is killed at once.
@@ -230,7 +232,7 @@ func (m *Model) startError(err error) *model.Error {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR):
 		e.Kind, e.Hint = model.KindNotFound, hintMissing
 	case errors.Is(err, guard.ErrNotEntered):
-		e.Hint = "this is a fault of the program that uses the library"
+		e.Hint = "this is an error in the program that uses the perdure library"
 	}
 	return e
 }

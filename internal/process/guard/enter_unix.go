@@ -24,7 +24,7 @@ const (
 
 // Enter makes this process able to start guarded children. In an ordinary
 // process it returns at once; in a guard process it does the guard's work and
-// never returns. It has to be the first call of main or TestMain, before flags
+// never returns. It must be the first call of main or TestMain, before flags
 // are read and goroutines are started.
 func Enter() {
 	if len(os.Args) == 1 && os.Args[0] == guardName {

@@ -9,8 +9,8 @@
 // guard until then, so that a lock on one of them tells others when it is safe
 // to take over.
 //
-// A program that uses the package calls [Enter] first thing in main, and its
-// tests in TestMain.
+// A program that uses the package calls [Enter] first in main, and its tests in
+// TestMain. Programs of other modules call worker.EnterGuard, which is the same.
 //
 // # What it reaches
 //
@@ -48,7 +48,7 @@ import (
 const DefaultGrace = 5 * time.Second
 
 // ErrNotEntered is returned by [Start] in a program that did not call [Enter].
-var ErrNotEntered = errors.New("child processes are not guarded in this program: call guard.Enter first thing in main, and in TestMain of tests")
+var ErrNotEntered = errors.New("programs cannot be started: call worker.EnterGuard first in main, and in TestMain of tests")
 
 // ErrGuardLost is returned by [Process.Wait] when the guard ended without
 // saying how the child ended, because somebody killed the guard.
@@ -57,6 +57,9 @@ var ErrGuardLost = errors.New("guard process was lost")
 // entered is whether this process called Enter. It is a fact about the whole
 // process, like its arguments, and every user of the package has to see it.
 var entered atomic.Bool //nolint:gochecknoglobals // see above
+
+// Entered reports whether this process called [Enter].
+func Entered() bool { return entered.Load() }
 
 // Config describes a child process.
 type Config struct {

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		if errors.Is(err, guard.ErrNotEntered) {
 			os.Exit(0)
 		}
-		fmt.Fprintln(os.Stderr, "started without guard.Enter:", err)
+		fmt.Fprintln(os.Stderr, "started without Enter:", err)
 		os.Exit(1)
 	}
 	guard.Enter()
