@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/sse"
 )
 
 // EventPage is a part of the log.
@@ -73,6 +74,9 @@ const (
 
 const opFollow = "follow events"
 
+// maxEvent bounds one event of the stream, in bytes.
+const maxEvent = 64 << 20
+
 type follower struct {
 	c     *Client
 	tree  perdure.TreeID
@@ -129,15 +133,15 @@ func (f *follower) stream(ctx context.Context) error {
 			f.delay = minDelay // it was a good connection
 		}
 	}()
-	lines := newStream(resp.Body)
+	events := sse.NewReader(resp.Body, maxEvent)
 	for {
-		m, err := lines.next()
+		m, err := events.Next()
 		if err != nil {
 			return f.broken(ctx, err)
 		}
 		watchdog.Reset(f.c.cfg.Silence)
 		f.lastContact = time.Now()
-		if m.data == nil {
+		if m.Data == nil {
 			continue
 		}
 		if err := f.deliver(m); err != nil {
@@ -180,9 +184,9 @@ func (f *follower) broken(ctx context.Context, err error) error {
 	return f.c.transportError(ctx, opFollow, err)
 }
 
-func (f *follower) deliver(m message) error {
+func (f *follower) deliver(m sse.Event) error {
 	var e perdure.Event
-	if err := json.Unmarshal(m.data, &e); err != nil || e.Seq <= 0 {
+	if err := json.Unmarshal(m.Data, &e); err != nil || e.Seq <= 0 {
 		return &perdure.Error{Code: perdure.CodeInternal, Op: opFollow, Msg: "the server sent an event that cannot be read",
 			Err: errors.Join(errUnreadable, err)}
 	}
