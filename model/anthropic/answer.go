@@ -1,28 +1,24 @@
 package anthropic
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
-
+	"github.com/perdure/perdure/internal/text/sse"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/internal/wire"
 )
 
-// bytesPerAnswerByte is how many bytes of JSON may come for one byte of an
-// answer that is not streamed: "\u0041" and what stands around it.
-const bytesPerAnswerByte = 8
-
-var (
-	errNoEnd     = errors.New("the stream ended without saying that it is complete")
-	errNotAnswer = errors.New("the reply is not in the form of an answer")
+// The protocol's reasons to stop that need an explanation.
+const (
+	stopMaxTokens = "max_tokens"
+	stopRefusal   = "refusal"
+	stopWindow    = "model_context_window_exceeded"
 )
+
+var errNoEnd = errors.New("the stream ended without saying that it is complete")
 
 // saidError is an error that a server sends in place of an answer, with a
 // status of 200.
@@ -30,7 +26,7 @@ type saidError struct{ fault model.Fault }
 
 func (e *saidError) Error() string { return e.fault.Text() }
 
-// answer gathers what the server sends.
+// answer collects what the server sends.
 type answer struct {
 	text  model.Collector
 	limit int
@@ -39,18 +35,6 @@ type answer struct {
 	usage usage
 	// begun: the server said that an answer begins; ended: that this is all.
 	begun, ended bool
-	// replaced: something that came was not UTF-8.
-	replaced bool
-}
-
-// decode reads JSON. What is not UTF-8 in it is replaced here, because the
-// decoder would do so without a word.
-func (a *answer) decode(data []byte, into any) error {
-	if !utf8.Valid(data) {
-		text, _ := model.Clean(string(data))
-		data, a.replaced = []byte(text), true
-	}
-	return json.Unmarshal(data, into)
 }
 
 // usage is the tokens as the protocol counts them: what was read from a cache
@@ -62,7 +46,7 @@ type usage struct {
 	CacheWrite int64 `json:"cache_creation_input_tokens"`
 }
 
-// take takes over what a later report says. Reports are cumulative, and a part
+// take takes over the figures of a later report. Reports are cumulative, and a part
 // that is left out stays as it was.
 func (u *usage) take(later usage) {
 	for _, f := range []struct{ now, then *int64 }{
@@ -77,13 +61,12 @@ func newAnswer(limit int, onText func(string)) *answer {
 	return &answer{limit: limit, text: model.Collector{Limit: limit, OnText: onText}}
 }
 
-// read reads the reply in whatever form it came.
+// read reads the reply, streamed or not.
 func (a *answer) read(raw *http.Response) error {
-	kind, _, _ := mime.ParseMediaType(raw.Header.Get("Content-Type"))
-	if kind == "application/json" || strings.HasSuffix(kind, "+json") {
-		return a.readWhole(raw.Body)
+	if wire.Streamed(raw) {
+		return a.readStream(raw.Body)
 	}
-	return a.readStream(raw)
+	return a.readWhole(raw.Body)
 }
 
 // message is an answer that is not streamed.
@@ -91,8 +74,8 @@ type message struct {
 	Type    string `json:"type"`
 	Model   string `json:"model"`
 	Content []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
+		Type string    `json:"type"`
+		Text wire.Text `json:"text"`
 	} `json:"content"`
 	StopReason string `json:"stop_reason"`
 	Usage      usage  `json:"usage"`
@@ -100,34 +83,23 @@ type message struct {
 
 // readWhole reads the reply of a server that does not stream.
 func (a *answer) readWhole(body io.Reader) error {
-	limit := int64(a.limit)*bytesPerAnswerByte + 1<<16
-	data, err := io.ReadAll(io.LimitReader(body, limit+1))
-	switch {
-	case err != nil:
-		return err
-	case int64(len(data)) > limit:
-		return model.TooLarge(a.limit)
-	}
 	var m message
-	if err := a.decode(data, &m); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) && syntax.Offset >= int64(len(data)) {
-			return io.ErrUnexpectedEOF
-		}
-		return errors.Join(errNotAnswer, err)
+	data, err := wire.ReadWhole(body, a.limit, &m)
+	if err != nil {
+		return err
 	}
 	if m.Type != "message" {
 		if f, ok := model.ParseFault(data); ok {
 			return &saidError{f}
 		}
-		return errNotAnswer
+		return wire.ErrNotAnswer
 	}
 	a.model, a.usage, a.stop, a.begun, a.ended = m.Model, m.Usage, m.StopReason, true, true
 	for _, part := range m.Content {
 		if part.Type != "text" {
 			continue
 		}
-		if _, err := a.text.WriteString(part.Text); err != nil {
+		if _, err := a.text.WriteString(string(part.Text)); err != nil {
 			return err
 		}
 	}
@@ -142,51 +114,47 @@ type event struct {
 		Usage usage  `json:"usage"`
 	} `json:"message"`
 	ContentBlock struct {
-		Text string `json:"text"`
+		Text wire.Text `json:"text"`
 	} `json:"content_block"`
 	Delta struct {
-		Type       string `json:"type"`
-		Text       string `json:"text"`
-		StopReason string `json:"stop_reason"`
+		Type       string    `json:"type"`
+		Text       wire.Text `json:"text"`
+		StopReason string    `json:"stop_reason"`
 	} `json:"delta"`
 	Usage usage `json:"usage"`
 }
 
-// readStream reads events. The SDK's own loop over them skips events that are
-// not named and hides what kind of error a stream ends with; its decoder does
-// neither.
-func (a *answer) readStream(raw *http.Response) error {
-	decoder := ssestream.NewDecoder(raw)
-	defer decoder.Close()
-	for !a.ended && decoder.Next() {
-		data := decoder.Event().Data
-		if len(data) == 0 {
-			continue
-		}
+func (a *answer) readStream(body io.Reader) error {
+	for raw, err := range wire.Events(body, a.limit) {
 		var e event
-		if err := a.decode(data, &e); err != nil {
-			return err
+		if err == nil {
+			err = decodeEvent(raw, &e)
 		}
-		if e.Type == "error" || decoder.Event().Type == "error" {
-			f, ok := model.ParseFault(data)
-			if !ok {
-				f.Message = string(data)
-			}
-			return &saidError{f}
+		if err == nil {
+			err = a.add(&e)
 		}
-		if err := a.add(&e); err != nil {
+		if err != nil || a.ended {
 			return err
 		}
 	}
-	switch {
-	case a.ended: // what breaks after the end does no harm
-		return nil
-	case decoder.Err() != nil:
-		return decoder.Err()
-	case !a.begun:
-		return errNotAnswer
+	if !a.begun {
+		return wire.ErrNotAnswer
 	}
 	return errNoEnd
+}
+
+func decodeEvent(raw sse.Event, e *event) error {
+	if err := wire.Decode(raw.Data, e); err != nil && raw.Name != "error" {
+		return err
+	}
+	if e.Type != "error" && raw.Name != "error" {
+		return nil
+	}
+	f, ok := model.ParseFault(raw.Data)
+	if !ok {
+		f.Message = string(raw.Data)
+	}
+	return &saidError{f}
 }
 
 func (a *answer) add(e *event) (err error) {
@@ -195,10 +163,10 @@ func (a *answer) add(e *event) (err error) {
 		a.begun, a.model = true, e.Message.Model
 		a.usage.take(e.Message.Usage)
 	case "content_block_start":
-		_, err = a.text.WriteString(e.ContentBlock.Text)
+		_, err = a.text.WriteString(string(e.ContentBlock.Text))
 	case "content_block_delta":
 		if e.Delta.Type == "text_delta" { // not what the model thinks
-			_, err = a.text.WriteString(e.Delta.Text)
+			_, err = a.text.WriteString(string(e.Delta.Text))
 		}
 	case "message_delta":
 		a.stop = e.Delta.StopReason
@@ -209,7 +177,7 @@ func (a *answer) add(e *event) (err error) {
 	return err
 }
 
-// response makes the response. sent is the length of the request in bytes.
+// response returns the response. sent is the length of the request in bytes.
 func (a *answer) response(sent int) (*model.Response, error) {
 	text, changed := a.text.Finish()
 	if err := a.why(text); err != nil {
@@ -228,15 +196,14 @@ func (a *answer) response(sent int) (*model.Response, error) {
 			InputTokens: model.EstimateTokens(sent), OutputTokens: model.EstimateTokens(len(text)), Estimated: true,
 		}
 	}
-	if changed || a.replaced {
+	if changed {
 		resp.Notes = append(resp.Notes, model.NoteReplaced)
 	}
-	switch sdk.StopReason(a.stop) {
-	case sdk.StopReasonMaxTokens:
+	switch a.stop {
+	case stopMaxTokens:
 		resp.Notes = append(resp.Notes, noteCut)
-	case sdk.StopReasonModelContextWindowExceeded:
+	case stopWindow:
 		resp.Notes = append(resp.Notes, noteWindow)
-	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence, sdk.StopReasonToolUse, sdk.StopReasonPauseTurn, sdk.StopReasonRefusal:
 	}
 	return resp, nil
 }
@@ -244,21 +211,20 @@ func (a *answer) response(sent int) (*model.Response, error) {
 // why explains a refusal, and an empty answer when asking again would not help.
 func (a *answer) why(text string) error {
 	empty := strings.TrimSpace(text) == ""
-	switch sdk.StopReason(a.stop) {
-	case sdk.StopReasonRefusal: // what was written before is not an answer
+	switch a.stop {
+	case stopRefusal: // what was written before is not an answer
 		return &model.Error{Kind: model.KindInvalid, Msg: "the model refuses to answer", Detail: model.Redact(text)}
-	case sdk.StopReasonMaxTokens:
+	case stopMaxTokens:
 		if empty {
 			return &model.Error{
 				Kind: model.KindInvalid, Msg: "the answer ended at the limit for answers before there was any text",
 				Hint: "raise the limit for answers; a model that thinks needs some of it before it writes",
 			}
 		}
-	case sdk.StopReasonModelContextWindowExceeded:
+	case stopWindow:
 		if empty {
 			return &model.Error{Kind: model.KindTooLong, Msg: "the request fills the model's context window", Hint: model.HintTooLong}
 		}
-	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence, sdk.StopReasonToolUse, sdk.StopReasonPauseTurn:
 	}
 	return nil
 }

@@ -13,10 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/internal/wire"
 )
 
 const (
@@ -26,6 +24,9 @@ const (
 	// says; the protocol wants a limit.
 	DefaultMaxOutput = 8192
 )
+
+// protocolVersion is the version of the messages protocol.
+const protocolVersion = "2023-06-01"
 
 // maxTemperature is the highest the protocol knows.
 const maxTemperature = 1
@@ -97,9 +98,9 @@ func (c Config) validate() error {
 
 // Model asks one model at one server. It is safe for concurrent use.
 type Model struct {
-	cfg      Config
-	end      *model.Endpoint
-	messages sdk.MessageService
+	cfg    Config
+	end    *model.Endpoint
+	caller wire.Caller
 	// noTemperature is set when the model refused a temperature.
 	noTemperature atomic.Bool
 }
@@ -111,7 +112,7 @@ func New(cfg Config) (*Model, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, &model.Error{Kind: model.KindInvalid, Msg: "configure Anthropic model", Err: err}
 	}
-	// The SDK adds /v1; many write it as with other providers.
+	// Many users end the address in /v1, as that of other providers.
 	end, err := model.NewEndpoint(model.EndpointConfig{
 		URL: strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/v1"), Model: cfg.Model, Key: cfg.APIKey,
 		KeyVariable: "ANTHROPIC_API_KEY", URLVariable: "ANTHROPIC_BASE_URL", URLExample: DefaultBaseURL,
@@ -120,18 +121,11 @@ func New(cfg Config) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{cfg: cfg, end: end}
-	// The service is made by itself, because a whole client would take keys and
-	// addresses from the environment that nobody gave us.
-	options := []option.RequestOption{
-		option.WithBaseURL(end.Address()),
-		option.WithHTTPClient(cfg.HTTPClient),
-		option.WithMaxRetries(0),
-		option.WithMiddleware(m.readStatus),
-	}
+	m.caller = wire.Caller{End: end, Client: cfg.HTTPClient, Header: make(http.Header), Hint: m.hint}
+	m.caller.Header.Set("Anthropic-Version", protocolVersion)
 	if cfg.APIKey != "" {
-		options = append(options, option.WithAPIKey(cfg.APIKey))
+		m.caller.Header.Set("X-Api-Key", cfg.APIKey)
 	}
-	m.messages = sdk.NewMessageService(options...)
 	return m, nil
 }
 
@@ -156,11 +150,10 @@ func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Respon
 
 func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	user := model.Render(req)
-	params, notes := m.params(req, user)
-	var raw *http.Response
-	stream := m.messages.NewStreaming(ctx, params, option.WithResponseInto(&raw))
-	if err := stream.Err(); err != nil {
-		return nil, m.end.Unreachable(ctx, err)
+	body, notes := m.request(req, user)
+	raw, err := m.caller.Post(ctx, "v1/messages", body)
+	if err != nil {
+		return nil, err
 	}
 	defer raw.Body.Close()
 	a := newAnswer(m.cfg.MaxResponseBytes, req.OnText)
@@ -175,26 +168,45 @@ func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Respon
 	return resp, nil
 }
 
-// params makes the request; the notes say what of it could not be sent as it
-// was asked for.
-func (m *Model) params(req *model.Request, user string) (p sdk.MessageNewParams, notes []string) {
-	p = sdk.MessageNewParams{
-		Model:     m.cfg.Model,
-		MaxTokens: int64(m.cfg.MaxOutput),
-		Messages:  []sdk.MessageParam{sdk.NewUserMessage(sdk.NewTextBlock(user))},
+// request is a request of the protocol.
+type request struct {
+	MaxTokens   int              `json:"max_tokens"`
+	Messages    []requestMessage `json:"messages"`
+	Model       string           `json:"model"`
+	Temperature *float64         `json:"temperature,omitempty"`
+	System      []textBlock      `json:"system,omitempty"`
+	Stream      bool             `json:"stream"`
+}
+
+type requestMessage struct {
+	Content []textBlock `json:"content"`
+	Role    string      `json:"role"`
+}
+
+type textBlock struct {
+	Text string `json:"text"`
+	Type string `json:"type"`
+}
+
+// request returns the request to send, and notes on what of it could not be sent
+// as the caller asked.
+func (m *Model) request(req *model.Request, user string) (r *request, notes []string) {
+	r = &request{
+		Model: m.cfg.Model, MaxTokens: m.cfg.MaxOutput, Stream: true,
+		Messages: []requestMessage{{Role: "user", Content: []textBlock{{Text: user, Type: "text"}}}},
 	}
 	if req.MaxOutputTokens > 0 {
-		p.MaxTokens = int64(req.MaxOutputTokens)
+		r.MaxTokens = req.MaxOutputTokens
 	}
 	if req.System != "" {
-		p.System = []sdk.TextBlockParam{{Text: req.System}}
+		r.System = []textBlock{{Text: req.System, Type: "text"}}
 	}
 	switch {
 	case req.Temperature == nil:
 	case m.noTemperature.Load():
 		notes = append(notes, model.NoteNoTemperature)
 	default:
-		p.Temperature = sdk.Float(min(*req.Temperature, maxTemperature))
+		r.Temperature = new(min(*req.Temperature, maxTemperature))
 		if *req.Temperature > maxTemperature {
 			notes = append(notes, noteTemperature)
 		}
@@ -202,5 +214,5 @@ func (m *Model) params(req *model.Request, user string) (p sdk.MessageNewParams,
 	if req.Seed != nil {
 		notes = append(notes, noteSeed)
 	}
-	return p, notes
+	return r, notes
 }

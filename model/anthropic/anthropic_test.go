@@ -181,6 +181,26 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// TestRequestBytes holds the body of a request byte by byte: another order or
+// spelling could mean something to a gateway or a cache.
+func TestRequestBytes(t *testing.T) {
+	t.Parallel()
+	temperature, seed := 0.1, int64(-9007199254740993)
+	req := &model.Request{System: "s <&>", Prompt: "p \"\x00ä\u2028", Temperature: &temperature, Seed: &seed, MaxOutputTokens: 1 << 40}
+	m := connect(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		want := `{"max_tokens":1099511627776,"messages":[{"content":[{"text":"p \"\u0000ä\u2028","type":"text"}],"role":"user"}],` +
+			`"model":"small","temperature":0.1,"system":[{"text":"s <&>","type":"text"}],"stream":true}`
+		if err != nil || string(body) != want {
+			t.Errorf("body %s, %v, want %s", body, err, want)
+		}
+		stream(start, piece, ended, stop)(w, r)
+	}))
+	if _, err := m.Generate(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Some models take no temperature. The first request finds out, the others know.
 func TestTemperatureRefused(t *testing.T) {
 	t.Parallel()
@@ -262,7 +282,7 @@ func TestStatuses(t *testing.T) {
 				t.Errorf("error = %v, hint %q, want %q, %q", e, e.Hint, tt.text, tt.hint)
 			}
 			if requests != 1 {
-				t.Errorf("%d requests, want one: retrying is not the SDK's work", requests)
+				t.Errorf("%d requests, want one: the provider does not retry", requests)
 			}
 		})
 	}
@@ -311,6 +331,10 @@ func TestForms(t *testing.T) {
 		{name: "no room for an answer", h: stream(start, full, stop), kind: model.KindTooLong, says: "window"},
 		{name: "cut at the limit", h: stream(start, piece, limit, stop), text: "part"},
 		{name: "empty", h: stream(start, ended, stop), text: ""},
+		{name: "a character in two events", h: stream(start,
+			"{\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"a\xe2\x82\"}}",
+			"{\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"\xac\"}}", stop), text: "a€"},
+		{name: "other types", h: stream(`{"type":"message_start","message":{"model":7}}`, piece, `{"type":"news","delta":[]}`, stop), text: "part"},
 		{name: "not UTF-8", h: stream(start, "{\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"a\xffb\\u0000\"}}", stop), text: "a\uFFFDb\uFFFD"},
 	}
 	for _, tt := range tests {

@@ -1,31 +1,15 @@
 package anthropic
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
-	"github.com/anthropics/anthropic-sdk-go/option"
-
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/internal/wire"
 )
-
-// readStatus turns an HTTP status of 400 and more into a [*model.Error]. It
-// comes before the SDK, which would read an error of any size.
-func (m *Model) readStatus(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	resp, err := next(req)
-	if err != nil || resp.StatusCode < http.StatusBadRequest {
-		return resp, err
-	}
-	defer resp.Body.Close()
-	said := model.ReadFault(resp.Body)
-	e := m.end.Refused(resp, said)
-	e.Hint = m.hint(e.Kind, said)
-	return nil, e
-}
 
 // hint says what a person can do about a refusal.
 func (m *Model) hint(kind model.Kind, said model.Fault) string {
@@ -70,9 +54,7 @@ func (m *Model) readError(ctx context.Context, a *answer, err error) *model.Erro
 		return e
 	case errors.As(err, &said):
 		return m.streamError(said.fault)
-	case errors.Is(err, bufio.ErrTooLong):
-		return model.TooLarge(a.limit)
-	case errors.Is(err, errNotAnswer):
+	case errors.Is(err, wire.ErrNotAnswer):
 		return m.end.Unexpected("Anthropic", err)
 	}
 	return m.end.BrokeOff(a.text.Len(), err)

@@ -5,33 +5,62 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"strings"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/ssestream"
-
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/internal/wire"
 )
-
-// bytesPerAnswerByte is how many bytes of JSON may come for one byte of an
-// answer that is not streamed: "\u0041" and what stands around it.
-const bytesPerAnswerByte = 8
 
 var (
-	errNoEnd     = errors.New("the stream ended without saying that it is complete")
-	errNoChoice  = errors.New("the reply holds no answer")
-	errNotAnswer = errors.New("the reply is not in the form of an answer")
+	errNoEnd    = errors.New("the stream ended without saying that it is complete")
+	errNoChoice = errors.New("the reply holds no answer")
 )
 
-// answer gathers what the server sends.
+// saidError is an error that a server sends in place of an answer, with a
+// status of 200: the bytes of its JSON.
+type saidError struct{ data []byte }
+
+func (e *saidError) Error() string { return string(e.data) }
+
+// completion is an answer that is not streamed, or an event of one that is.
+type completion struct {
+	Model   string          `json:"model"`
+	Choices []choice        `json:"choices"`
+	Usage   usage           `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+}
+
+// choice is one answer of several; only the first is read. An answer that is
+// not streamed has a message, an event of a stream has a delta.
+type choice struct {
+	Message      message `json:"message"`
+	Delta        message `json:"delta"`
+	FinishReason string  `json:"finish_reason"`
+}
+
+type message struct {
+	Content wire.Text `json:"content"`
+	Refusal wire.Text `json:"refusal"`
+}
+
+// usage is the tokens as the protocol counts them: cached ones are a part of
+// those of the prompt.
+type usage struct {
+	Prompt     int64 `json:"prompt_tokens"`
+	Completion int64 `json:"completion_tokens"`
+	Details    struct {
+		Cached int64 `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+}
+
+// answer collects what the server sends.
 type answer struct {
 	text  model.Collector
 	limit int
 	model string
 	stop  string
-	usage sdk.CompletionUsage
+	usage usage
 	// ended: the server said that this is all.
 	ended bool
 	// refusal is what the model says instead of an answer.
@@ -42,86 +71,79 @@ func newAnswer(limit int, onText func(string)) *answer {
 	return &answer{limit: limit, text: model.Collector{Limit: limit, OnText: onText}}
 }
 
-// read reads the reply in whatever form it came.
+// read reads the reply, streamed or not.
 func (a *answer) read(raw *http.Response) error {
-	kind, _, _ := mime.ParseMediaType(raw.Header.Get("Content-Type"))
-	if kind == "application/json" || strings.HasSuffix(kind, "+json") {
-		return a.readWhole(raw.Body)
+	if wire.Streamed(raw) {
+		return a.readStream(raw.Body)
 	}
-	return a.readStream(raw)
+	return a.readWhole(raw.Body)
 }
 
 // readWhole reads the reply of a server that does not stream.
 func (a *answer) readWhole(body io.Reader) error {
-	limit := int64(a.limit)*bytesPerAnswerByte + 1<<16
-	data, err := io.ReadAll(io.LimitReader(body, limit+1))
-	switch {
-	case err != nil:
+	var c completion
+	data, err := wire.ReadWhole(body, a.limit, &c)
+	if err != nil {
 		return err
-	case int64(len(data)) > limit:
-		return model.TooLarge(a.limit)
-	}
-	var c sdk.ChatCompletion
-	if err := json.Unmarshal(data, &c); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) && syntax.Offset >= int64(len(data)) {
-			return io.ErrUnexpectedEOF
-		}
-		return errors.Join(errNotAnswer, err)
 	}
 	if len(c.Choices) == 0 {
-		return streamErrorIn(data, errNoChoice)
+		if _, ok := model.ParseFault(data); ok {
+			return &saidError{data}
+		}
+		return errNoChoice
 	}
-	a.model, a.usage, a.ended = c.Model, c.Usage, true
-	a.stop = c.Choices[0].FinishReason
-	a.refusal.WriteString(c.Choices[0].Message.Refusal)
-	_, err = a.text.WriteString(c.Choices[0].Message.Content)
+	first := c.Choices[0]
+	a.model, a.usage, a.stop, a.ended = c.Model, c.Usage, first.FinishReason, true
+	a.refusal.WriteString(string(first.Message.Refusal))
+	_, err = a.text.WriteString(string(first.Message.Content))
 	return err
 }
 
-// doneDecoder notices the mark at the end of a stream, which the SDK keeps to
-// itself.
-type doneDecoder struct {
-	ssestream.Decoder
-	done bool
-}
-
-func (d *doneDecoder) Next() bool {
-	ok := d.Decoder.Next()
-	if ok && bytes.HasPrefix(d.Event().Data, []byte("[DONE]")) {
-		d.done = true
-	}
-	return ok
-}
-
-func (a *answer) readStream(raw *http.Response) error {
-	decoder := &doneDecoder{Decoder: ssestream.NewDecoder(raw)}
-	stream := ssestream.NewStream[sdk.ChatCompletionChunk](decoder, nil)
-	defer stream.Close()
+func (a *answer) readStream(body io.Reader) error {
 	events := 0
-	for stream.Next() {
+	for e, err := range wire.Events(body, a.limit) {
+		if bytes.HasPrefix(e.Data, []byte("[DONE]")) {
+			return nil
+		}
+		var c completion
+		if err == nil {
+			err = decodeEvent(e.Data, &c)
+		}
+		switch {
+		case err != nil && a.ended: // an error after the end changes nothing
+			return nil
+		case err != nil:
+			return err
+		}
 		events++
-		if err := a.add(stream.Current()); err != nil {
+		if err := a.add(&c); err != nil {
 			return err
 		}
 	}
-	a.ended = a.ended || decoder.done
 	switch {
-	case a.ended: // what breaks after the end does no harm
+	case a.ended:
 		return nil
-	case stream.Err() != nil:
-		return stream.Err()
 	case events == 0:
 		return errNoChoice
 	}
 	return errNoEnd
 }
 
-func (a *answer) add(c sdk.ChatCompletionChunk) error {
+func decodeEvent(data []byte, c *completion) error {
+	if err := wire.Decode(data, c); err != nil {
+		return err
+	}
+	if len(c.Error) > 0 && string(c.Error) != "null" {
+		return &saidError{data}
+	}
+	return nil
+}
+
+func (a *answer) add(c *completion) error {
 	if c.Model != "" {
 		a.model = c.Model
 	}
-	if c.Usage.PromptTokens > 0 || c.Usage.CompletionTokens > 0 {
+	if c.Usage.Prompt > 0 || c.Usage.Completion > 0 {
 		a.usage = c.Usage
 	}
 	if len(c.Choices) == 0 {
@@ -134,12 +156,12 @@ func (a *answer) add(c sdk.ChatCompletionChunk) error {
 	if first.FinishReason != "" {
 		a.stop, a.ended = first.FinishReason, true
 	}
-	a.refusal.WriteString(first.Delta.Refusal)
-	_, err := a.text.WriteString(first.Delta.Content)
+	a.refusal.WriteString(string(first.Delta.Refusal))
+	_, err := a.text.WriteString(string(first.Delta.Content))
 	return err
 }
 
-// response makes the response. sent is the length of the request in bytes.
+// response returns the response. sent is the length of the request in bytes.
 func (a *answer) response(sent int) (*model.Response, error) {
 	text, changed := a.text.Finish()
 	if strings.TrimSpace(text) == "" {
@@ -150,8 +172,7 @@ func (a *answer) response(sent int) (*model.Response, error) {
 	resp := &model.Response{
 		Text: text, StopReason: a.stop, Model: a.model, Tries: 1,
 		Usage: model.Usage{
-			InputTokens: a.usage.PromptTokens, OutputTokens: a.usage.CompletionTokens,
-			CachedTokens: a.usage.PromptTokensDetails.CachedTokens,
+			InputTokens: a.usage.Prompt, OutputTokens: a.usage.Completion, CachedTokens: a.usage.Details.Cached,
 		},
 	}
 	if resp.Usage == (model.Usage{}) {

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,25 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/ssestream"
-
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/internal/wire"
 )
-
-// readStatus turns an HTTP status of 400 and more into a [*model.Error]. It
-// comes before the SDK, which would read an error of any size.
-func (m *Model) readStatus(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	resp, err := next(req)
-	if err != nil || resp.StatusCode < http.StatusBadRequest {
-		return resp, err
-	}
-	defer resp.Body.Close()
-	said := model.ReadFault(resp.Body)
-	e := m.end.Refused(resp, said)
-	e.Hint = m.hint(e.Kind, said)
-	return nil, e
-}
 
 // hint says what a person can do about a refusal.
 func (m *Model) hint(kind model.Kind, said model.Fault) string {
@@ -56,28 +39,18 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 // readError says why a reply that began is no answer.
 func (m *Model) readError(ctx context.Context, a *answer, err error) *model.Error {
 	var e *model.Error
-	var said *ssestream.StreamError
+	var said *saidError
 	switch {
 	case ctx.Err() != nil:
 		return model.Canceled(ctx)
 	case errors.As(err, &e):
 		return e
 	case errors.As(err, &said):
-		return m.streamError(said.Event.Data)
-	case errors.Is(err, bufio.ErrTooLong):
-		return model.TooLarge(a.limit)
-	case errors.Is(err, errNoChoice) || errors.Is(err, errNotAnswer):
+		return m.streamError(said.data)
+	case errors.Is(err, errNoChoice) || errors.Is(err, wire.ErrNotAnswer):
 		return m.end.Unexpected("OpenAI", err)
 	}
 	return m.end.BrokeOff(a.text.Len(), err)
-}
-
-// streamErrorIn returns the error a reply with status 200 holds, or otherwise.
-func streamErrorIn(data []byte, otherwise error) error {
-	if f, ok := model.ParseFault(data); ok {
-		return &ssestream.StreamError{Message: f.Message, Event: ssestream.Event{Data: data}}
-	}
-	return otherwise
 }
 
 // streamError is an error that came in place of an answer, after a status of

@@ -14,10 +14,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/internal/wire"
 )
 
 // DefaultBaseURL is where OpenAI's own models are.
@@ -73,9 +71,9 @@ func (c Config) validate() error {
 
 // Model asks one model at one server. It is safe for concurrent use.
 type Model struct {
-	cfg  Config
-	end  *model.Endpoint
-	chat sdk.ChatCompletionService
+	cfg    Config
+	end    *model.Endpoint
+	caller wire.Caller
 	// noTemperature is set when the model refused a temperature.
 	noTemperature atomic.Bool
 }
@@ -95,18 +93,10 @@ func New(cfg Config) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{cfg: cfg, end: end}
-	// The service is made by itself, because a whole client would take keys and
-	// addresses from the environment that nobody gave us.
-	options := []option.RequestOption{
-		option.WithBaseURL(end.Address()),
-		option.WithHTTPClient(cfg.HTTPClient),
-		option.WithMaxRetries(0),
-		option.WithMiddleware(m.readStatus),
-	}
+	m.caller = wire.Caller{End: end, Client: cfg.HTTPClient, Header: make(http.Header), Hint: m.hint}
 	if cfg.APIKey != "" {
-		options = append(options, option.WithAPIKey(cfg.APIKey))
+		m.caller.Header.Set("Authorization", "Bearer "+cfg.APIKey)
 	}
-	m.chat = sdk.NewChatCompletionService(options...)
 	return m, nil
 }
 
@@ -134,10 +124,9 @@ func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Respon
 
 func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	user := model.Render(req)
-	var raw *http.Response
-	_, err := m.chat.New(ctx, m.params(req, user), option.WithResponseBodyInto(&raw), option.WithJSONSet("stream", true))
+	raw, err := m.caller.Post(ctx, "chat/completions", m.request(req, user))
 	if err != nil {
-		return nil, m.end.Unreachable(ctx, err)
+		return nil, err
 	}
 	defer raw.Body.Close()
 	a := newAnswer(m.cfg.MaxResponseBytes, req.OnText)
@@ -147,29 +136,46 @@ func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Respon
 	return a.response(len(req.System) + len(user))
 }
 
-func (m *Model) params(req *model.Request, user string) sdk.ChatCompletionNewParams {
-	p := sdk.ChatCompletionNewParams{
-		Model:         m.cfg.Model,
-		StreamOptions: sdk.ChatCompletionStreamOptionsParam{IncludeUsage: sdk.Bool(true)},
+// request is a request of the protocol.
+type request struct {
+	Messages            []requestMessage `json:"messages"`
+	Model               string           `json:"model"`
+	MaxCompletionTokens int              `json:"max_completion_tokens,omitempty"`
+	MaxTokens           int              `json:"max_tokens,omitempty"`
+	Seed                *int64           `json:"seed,omitempty"`
+	Temperature         *float64         `json:"temperature,omitempty"`
+	StreamOptions       streamOptions    `json:"stream_options"`
+	Stream              bool             `json:"stream"`
+}
+
+type requestMessage struct {
+	Content string `json:"content"`
+	Role    string `json:"role"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+func (m *Model) request(req *model.Request, user string) *request {
+	r := &request{
+		Model: m.cfg.Model, Seed: req.Seed, Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
 	}
 	if req.System != "" {
-		p.Messages = append(p.Messages, sdk.SystemMessage(req.System))
+		r.Messages = append(r.Messages, requestMessage{Role: "system", Content: req.System})
 	}
-	p.Messages = append(p.Messages, sdk.UserMessage(user))
-	if req.Temperature != nil && !m.noTemperature.Load() {
-		p.Temperature = sdk.Float(*req.Temperature)
-	}
-	if req.Seed != nil {
-		p.Seed = sdk.Int(*req.Seed)
+	r.Messages = append(r.Messages, requestMessage{Role: "user", Content: user})
+	if !m.noTemperature.Load() {
+		r.Temperature = req.Temperature
 	}
 	switch {
 	case req.MaxOutputTokens <= 0:
 	case m.official():
-		p.MaxCompletionTokens = sdk.Int(int64(req.MaxOutputTokens))
+		r.MaxCompletionTokens = req.MaxOutputTokens
 	default: // the older name is the one other servers know
-		p.MaxTokens = sdk.Int(int64(req.MaxOutputTokens))
+		r.MaxTokens = req.MaxOutputTokens
 	}
-	return p
+	return r
 }
 
 // official reports whether the server is OpenAI's own or Azure's.

@@ -168,6 +168,44 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// TestRequestBytes holds the body of a request byte by byte: another order or
+// spelling could mean something to a gateway or a cache.
+func TestRequestBytes(t *testing.T) {
+	t.Parallel()
+	temperature, seed := 0.1, int64(-9007199254740993)
+	req := &model.Request{System: "s <&>", Prompt: "p \"\x00ä\u2028", Temperature: &temperature, Seed: &seed, MaxOutputTokens: 1 << 40}
+	for base, name := range map[string]string{
+		"http://localhost/v1": "max_tokens", "https://api.openai.com/v1": "max_completion_tokens",
+		"https://own.openai.azure.com/openai/v1": "max_completion_tokens",
+	} {
+		want := `{"messages":[{"content":"s <&>","role":"system"},{"content":"p \"\u0000ä\u2028","role":"user"}],"model":"small",` +
+			`"` + name + `":1099511627776,"seed":-9007199254740993,"temperature":0.1,"stream_options":{"include_usage":true},"stream":true}`
+		client := &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil || string(body) != want {
+				t.Errorf("%s: body %s, %v, want %s", base, body, err, want)
+			}
+			if got := r.URL.String(); got != base+"/chat/completions" {
+				t.Errorf("URL %s", got)
+			}
+			reply := io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"ok"}}]}`))
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: reply}, nil
+		})}
+		m, err := openai.New(openai.Config{Model: "small", BaseURL: base, APIKey: key, HTTPClient: client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Generate(t.Context(), req); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// transport is an [http.RoundTripper] without a network.
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // Some models take no temperature. The first request finds out, the others know.
 func TestTemperatureRefused(t *testing.T) {
 	t.Parallel()
@@ -298,6 +336,12 @@ func TestForms(t *testing.T) {
 		{name: "filter", h: stream(`{"choices":[{"delta":{},"finish_reason":"content_filter"}]}`), kind: model.KindInvalid, says: "filter"},
 		{name: "no room for text", h: stream(`{"choices":[{"delta":{},"finish_reason":"length"}]}`), kind: model.KindInvalid, says: "limit"},
 		{name: "empty", h: stream(end, "[DONE]"), text: ""},
+		{name: "a character in two events", h: stream(
+			"{\"choices\":[{\"delta\":{\"content\":\"a\xe2\x82\"}}]}", "{\"choices\":[{\"delta\":{\"content\":\"\xac\"}}]}", end), text: "a€"},
+		{name: "fields that are null", h: stream(`{"model":"m","error":null,"usage":null,"choices":[{"delta":{"role":"assistant",`+
+			`"content":null,"refusal":null},"finish_reason":null,"logprobs":null}]}`, piece, end, "[DONE]"), text: "part"},
+		{name: "other types", h: stream(`{"model":7,"choices":[{"delta":{"content":"a"},"finish_reason":[]}]}`,
+			`{"choices":[{"delta":{"content":[{"type":"text","text":"b"}]}}],"usage":"x"}`, end), text: "ab"},
 		{name: "not UTF-8", h: stream("{\"choices\":[{\"delta\":{\"content\":\"a\xffb\\u0000\"},\"finish_reason\":\"stop\"}]}"), text: "a\uFFFDb\uFFFD"},
 	}
 	for _, tt := range tests {
@@ -472,4 +516,34 @@ replies:
 	if peak := srv.Ledger().Peak(); peak > 8 {
 		t.Errorf("%d requests at once, want at most 8", peak)
 	}
+}
+
+// FuzzReply checks that no reply of a server makes the provider panic or return
+// text that is not UTF-8.
+func FuzzReply(f *testing.F) {
+	for _, seed := range []string{
+		`{"choices":[{"message":{"content":"x"}}]}`, "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n",
+		`{"error":"x"}`, "data: {\"error\":7}\n\n", "data: {\n\n", "\x00",
+	} {
+		f.Add("text/event-stream", seed)
+		f.Add("application/json", seed)
+	}
+	f.Fuzz(func(t *testing.T, contentType, body string) {
+		client := &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
+			reply := io.NopCloser(strings.NewReader(body))
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {contentType}}, Body: reply}, nil
+		})}
+		m, err := openai.New(openai.Config{Model: "small", BaseURL: "http://localhost/v1", HTTPClient: client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := ask(t, m)
+		var e *model.Error
+		if err != nil && !errors.As(err, &e) {
+			t.Errorf("error = %v", err)
+		}
+		if err == nil && strings.ToValidUTF8(resp.Text, "") != resp.Text {
+			t.Errorf("answer %q", resp.Text)
+		}
+	})
 }
