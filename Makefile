@@ -19,7 +19,7 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z\/-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: fmt/check vet build/all test/race ## Everything CI runs
+check: fmt/check tidy/check vet build/all test/race ## Everything CI runs
 
 .PHONY: build
 build: ## Build bin/perdure, static and without debug information
@@ -95,6 +95,12 @@ fmt: ## Format all Go files
 .PHONY: fmt/check
 fmt/check: ## Fail when a Go file is not formatted
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not formatted:"; echo "$$unformatted"; exit 1; }
+
+.PHONY: tidy/check
+tidy/check: ## Fail when a go.mod or go.sum is not tidy
+	@for mod in $$(find . -name go.mod -not -path '*/testdata/*'); do \
+	  echo "go mod tidy -diff in $$(dirname $$mod)"; $(GO) -C "$$(dirname $$mod)" mod tidy -diff || exit 1; \
+	done
 
 .PHONY: generate
 generate: ## Regenerate what is generated
