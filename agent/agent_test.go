@@ -30,7 +30,8 @@ func TestStopped(t *testing.T) {
 	cause := errors.New("user pressed Ctrl-C")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
-	if err := agent.Stopped(ctx); err.Kind != agent.KindCanceled || !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+	if err := agent.Stopped(ctx); err.Kind != agent.KindCanceled || !errors.Is(err, context.Canceled) ||
+		!errors.Is(err, cause) {
 		t.Errorf("%v", err)
 	}
 	late, stop := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))

@@ -14,7 +14,8 @@ func Describe(id, name string, input json.RawMessage) ToolCall {
 	call := ToolCall{ID: id, Name: name, Kind: toolKind(name), Input: slices.Clone(input)}
 	in := toolInput{}
 	_ = json.Unmarshal(input, &in.members) // then there are none
-	for _, member := range []string{"file_path", "filePath", "absolute_path", "notebook_path", "path", "dir_path", "source", "destination", "old_path", "new_path", "target_file"} {
+	for _, member := range []string{"file_path", "filePath", "absolute_path", "notebook_path", "path", "dir_path",
+		"source", "destination", "old_path", "new_path", "target_file"} {
 		call.touches(in.text(member))
 	}
 	for _, p := range in.texts("paths") {
@@ -28,7 +29,8 @@ func Describe(id, name string, input json.RawMessage) ToolCall {
 		call.Kind = namedKind(name)
 	}
 	if call.Kind == ToolEdit {
-		kind, paths := patched(strings.Join([]string{in.text("patchText"), in.text("input"), in.text("patch"), in.text("command")}, "\n"))
+		kind, paths := patched(strings.Join([]string{in.text("patchText"), in.text("input"), in.text("patch"),
+			in.text("command")}, "\n"))
 		if len(call.Paths) == 0 {
 			call.Kind = kind
 		}
@@ -99,7 +101,8 @@ func namedKind(name string) ToolKind {
 	case has("move", "rename", "mv"):
 		return ToolMove
 	case has("write", "edit", "update", "create", "replace", "set", "append", "insert", "patch", "run", "exec", "execute"):
-	case len(words) > 0 && slices.Contains([]string{"read", "list", "get", "search", "view", "find", "stat", "grep", "show"}, words[0]):
+	case len(words) > 0 && slices.Contains([]string{"read", "list", "get", "search", "view", "find", "stat", "grep",
+		"show"}, words[0]):
 		return ToolRead
 	}
 	return ToolOther

@@ -27,9 +27,11 @@ func TestDescribe(t *testing.T) {
 		{"WebFetch", `{"url":"x"}`, agent.ToolFetch, "", nil},
 		{"TodoWrite", `{"todos":[]}`, agent.ToolThink, "", nil},
 		{"mcp__x__y", `{"path":3}`, agent.ToolOther, "", nil},
-		{"apply_patch", `{"patchText":"*** Begin Patch\n*** Update File: a.go\n*** Add File: b.go\n*** End Patch"}`, agent.ToolEdit, "", []string{"a.go", "b.go"}},
+		{"apply_patch", `{"patchText":"*** Begin Patch\n*** Update File: a.go\n*** Add File: b.go\n*** End Patch"}`,
+			agent.ToolEdit, "", []string{"a.go", "b.go"}},
 		{"apply_patch", `{"input":"*** Delete File: a.go\n"}`, agent.ToolDelete, "", []string{"a.go"}},
-		{"apply_patch", `{"input":"*** Update File: a.go\n*** Move to: b.go\n"}`, agent.ToolMove, "", []string{"a.go", "b.go"}},
+		{"apply_patch", `{"input":"*** Update File: a.go\n*** Move to: b.go\n"}`, agent.ToolMove, "",
+			[]string{"a.go", "b.go"}},
 		{"apply_patch", `{"command":"*** Begin Patch\n*** Delete File: a.go\n"}`, agent.ToolDelete, "", []string{"a.go"}},
 		{"mcp__shell__run", `{"command":"rm -rf x"}`, agent.ToolOther, "rm -rf x", nil},
 		{"mcp__shell__run", `{"path":"/w","command":"rm -rf x"}`, agent.ToolOther, "rm -rf x", []string{"/w"}},
@@ -57,7 +59,8 @@ func FuzzDescribe(f *testing.F) {
 	f.Add("apply_patch", `{"patchText":"*** Delete File: a\n"}`)
 	f.Add("Bash", `{"command":["a"],"cmd":"b"}`)
 	f.Fuzz(func(t *testing.T, name, input string) {
-		if got := agent.Describe("id", name, []byte(input)); got.Kind == "" || json.Valid([]byte(input)) && string(got.Input) != input {
+		if got := agent.Describe("id", name, []byte(input)); got.Kind == "" || json.Valid([]byte(input)) &&
+			string(got.Input) != input {
 			t.Errorf("%+v", got)
 		}
 	})

@@ -20,14 +20,16 @@ func TestGauge(t *testing.T) {
 	if _, again := g.Crosses(0.75, 0.9); again {
 		t.Error("it is crossed once")
 	}
-	g.Hear(&agent.Event{Kind: agent.EventUsage, Context: &agent.Context{Used: 800, Size: 1000, Source: agent.SourceReported}})
+	g.Hear(&agent.Event{Kind: agent.EventUsage,
+		Context: &agent.Context{Used: 800, Size: 1000, Source: agent.SourceReported}})
 	if used, source := g.Used(); used != 0.8 || source != agent.SourceReported {
 		t.Errorf("a report counts more than an estimate: %v, %s", used, source)
 	}
 	if _, ok := g.Crosses(0.75, 0.9); ok {
 		t.Error("falling crosses nothing")
 	}
-	g.Hear(&agent.Event{Kind: agent.EventUsage, Context: &agent.Context{Used: 950, Source: agent.SourceReported}}) // of the window that is set
+	// of the window that is set
+	g.Hear(&agent.Event{Kind: agent.EventUsage, Context: &agent.Context{Used: 950, Source: agent.SourceReported}})
 	if at, ok := g.Crosses(0.75, 0.9); !ok || at != 0.9 {
 		t.Errorf("it rose again: %v, %v", at, ok)
 	}

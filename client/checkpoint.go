@@ -10,13 +10,15 @@ import (
 // SaveCheckpoint makes a checkpoint of a state as it is. The state of a tree
 // covers those of its tasks. The request is sent once: when the connection
 // breaks, whether there is a checkpoint is not known.
-func (c *Client) SaveCheckpoint(ctx context.Context, ref perdure.StateRef, name, description string) (perdure.Checkpoint, error) {
+func (c *Client) SaveCheckpoint(ctx context.Context, ref perdure.StateRef, name, description string) (
+	perdure.Checkpoint, error) {
 	body := struct {
 		Name        string `json:"name"`
 		Description string `json:"description,omitempty"`
 	}{name, description}
 	var made perdure.Checkpoint
-	err := c.do(ctx, &request{op: "save checkpoint", method: http.MethodPost, path: "/v1/checkpoints", query: refQuery(ref), body: &body, out: &made})
+	err := c.do(ctx, &request{op: "save checkpoint", method: http.MethodPost, path: "/v1/checkpoints",
+		query: refQuery(ref), body: &body, out: &made})
 	return made, err
 }
 
@@ -45,14 +47,16 @@ func (c *Client) Diff(ctx context.Context, ref perdure.StateRef, from, to string
 // Rollback makes a state as it was at a checkpoint (by ID or name), or before a
 // mutation. It is a mutation itself: a rollback to that undoes it. Of the cause
 // only Source and Reason count.
-func (c *Client) Rollback(ctx context.Context, ref perdure.StateRef, to string, cause perdure.Cause) (perdure.RollbackReport, error) {
+func (c *Client) Rollback(ctx context.Context, ref perdure.StateRef, to string, cause perdure.Cause) (
+	perdure.RollbackReport, error) {
 	body := struct {
 		To     string `json:"to"`
 		Source string `json:"source,omitempty"`
 		Reason string `json:"reason,omitempty"`
 	}{to, cause.Source, cause.Reason}
 	var report perdure.RollbackReport
-	err := c.do(ctx, &request{op: "roll back state", method: http.MethodPost, path: "/v1/checkpoints/rollback", query: refQuery(ref),
-		body: &body, out: &report})
+	err := c.do(ctx, &request{op: "roll back state", method: http.MethodPost, path: "/v1/checkpoints/rollback",
+		query: refQuery(ref),
+		body:  &body, out: &report})
 	return report, err
 }

@@ -101,7 +101,8 @@ func TestNoServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = c.Ping(t.Context())
-		if !errors.Is(err, perdure.ErrUnavailable) || !strings.Contains(err.Error(), test.want) || !strings.Contains(perdure.HintOf(err), test.hint) {
+		if !errors.Is(err, perdure.ErrUnavailable) || !strings.Contains(err.Error(), test.want) ||
+			!strings.Contains(perdure.HintOf(err), test.hint) {
 			t.Errorf("%s: %v (hint %q)", test.name, err, perdure.HintOf(err))
 		}
 		c.Close()
@@ -242,15 +243,16 @@ func TestEventsOnce(t *testing.T) {
 func TestEventsPatience(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
-	c := fake(t, client.Config{Silence: 20 * time.Millisecond, Patience: 300 * time.Millisecond}, func(w http.ResponseWriter, r *http.Request) {
-		if asked.Add(1) == 1 {
-			event(w, 1)
-			_ = http.NewResponseController(w).Flush()
-			<-r.Context().Done()
-			return
-		}
-		w.WriteHeader(http.StatusServiceUnavailable)
-	})
+	c := fake(t, client.Config{Silence: 20 * time.Millisecond, Patience: 300 * time.Millisecond},
+		func(w http.ResponseWriter, r *http.Request) {
+			if asked.Add(1) == 1 {
+				event(w, 1)
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+				return
+			}
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})
 	n := 0
 	var end error
 	for e, err := range c.Events(t.Context(), 0, "") {

@@ -40,7 +40,8 @@ func (c *Client) Handoffs(ctx context.Context, f perdure.HandoffFilter) (Handoff
 
 // HandoffEntries lists entries of a ledger behind a number, the oldest first: at
 // most limit, 0 means 1,000, which is also the most.
-func (c *Client) HandoffEntries(ctx context.Context, id perdure.HandoffID, after int64, limit int) ([]perdure.HandoffEntry, error) {
+func (c *Client) HandoffEntries(ctx context.Context, id perdure.HandoffID, after int64, limit int) (
+	[]perdure.HandoffEntry, error) {
 	v := url.Values{}
 	setInt(v, "after", after)
 	setInt(v, "limit", int64(limit))
@@ -56,7 +57,8 @@ func (c *Client) HandoffEntries(ctx context.Context, id perdure.HandoffID, after
 // whether it was written.
 func (c *Client) WriteHandoff(ctx context.Context, w perdure.HandoffWrite) (perdure.Handoff, error) {
 	var h perdure.Handoff
-	err := c.do(ctx, &request{op: "write handoff", method: http.MethodPost, path: "/v1/handoff/entries", body: &w, out: &h})
+	err := c.do(ctx, &request{op: "write handoff", method: http.MethodPost, path: "/v1/handoff/entries", body: &w,
+		out: &h})
 	return h, err
 }
 
@@ -68,7 +70,8 @@ func (c *Client) ClaimHandoff(ctx context.Context, spec perdure.HandoffClaimSpec
 		TTLSeconds float64 `json:"ttl_seconds,omitempty"`
 	}{spec, spec.TTL.Seconds()}
 	var claim perdure.HandoffClaim
-	err := c.do(ctx, &request{op: "claim handoff", method: http.MethodPost, path: "/v1/handoff/claim", body: &body, out: &claim})
+	err := c.do(ctx, &request{op: "claim handoff", method: http.MethodPost, path: "/v1/handoff/claim", body: &body,
+		out: &claim})
 	return claim, err
 }
 
@@ -81,5 +84,6 @@ func (c *Client) ReleaseHandoff(ctx context.Context, ref perdure.HandoffRef, tok
 	var out struct {
 		Released perdure.HandoffRef `json:"released"`
 	}
-	return c.do(ctx, &request{op: "release handoff", method: http.MethodPost, path: "/v1/handoff/release", body: &body, out: &out})
+	return c.do(ctx, &request{op: "release handoff", method: http.MethodPost, path: "/v1/handoff/release", body: &body,
+		out: &out})
 }

@@ -64,7 +64,8 @@ func (c *Client) Regressed(ctx context.Context, id perdure.TreeID, below, limit 
 	return c.iterations(ctx, id, "regressed", v)
 }
 
-func (c *Client) iterations(ctx context.Context, id perdure.TreeID, which string, v url.Values) ([]record.Iteration, error) {
+func (c *Client) iterations(ctx context.Context, id perdure.TreeID, which string, v url.Values) ([]record.Iteration,
+	error) {
 	var out struct {
 		Iterations []record.Iteration `json:"iterations"`
 	}
@@ -74,7 +75,8 @@ func (c *Client) iterations(ctx context.Context, id perdure.TreeID, which string
 
 // LoopHistory sums up all iterations of a loop, which takes about as long for many
 // as for few.
-func (c *Client) LoopHistory(ctx context.Context, id perdure.TreeID, req record.HistoryRequest) (record.History, error) {
+func (c *Client) LoopHistory(ctx context.Context, id perdure.TreeID, req record.HistoryRequest) (record.History,
+	error) {
 	v := url.Values{}
 	setInt(v, "threshold", int64(req.Threshold))
 	setInt(v, "each", int64(req.Each))
@@ -111,7 +113,8 @@ func (c *Client) AskLoop(ctx context.Context, id perdure.TreeID, wish record.Wis
 		Wish record.Wish `json:"wish"`
 	}{wish}
 	var l record.Loop
-	err := c.do(ctx, &request{op: "ask loop", method: http.MethodPost, path: "/v1/loops/" + string(id) + "/ask", body: &body, out: &l})
+	err := c.do(ctx, &request{op: "ask loop", method: http.MethodPost, path: "/v1/loops/" + string(id) + "/ask",
+		body: &body, out: &l})
 	return l, err
 }
 
@@ -120,7 +123,8 @@ func (c *Client) AskLoop(ctx context.Context, id perdure.TreeID, wish record.Wis
 // [Client.Resume]. A loop that has ended is CodeConflict.
 func (c *Client) ResumeLoop(ctx context.Context, id perdure.TreeID, req record.ResumeRequest) (record.Resumed, error) {
 	var out record.Resumed
-	err := c.do(ctx, &request{op: "resume loop", method: http.MethodPost, path: "/v1/loops/" + string(id) + "/resume", body: &req, out: &out})
+	err := c.do(ctx, &request{op: "resume loop", method: http.MethodPost, path: "/v1/loops/" + string(id) + "/resume",
+		body: &req, out: &out})
 	return out, err
 }
 
@@ -132,7 +136,8 @@ func (c *Client) AnswerGate(ctx context.Context, id perdure.TreeID, gate int, d 
 		Gate int `json:"gate"`
 	}{d, gate}
 	var g record.Gate
-	err := c.do(ctx, &request{op: "answer gate", method: http.MethodPost, path: treePath(id, "/answer"), body: &body, out: &g})
+	err := c.do(ctx, &request{op: "answer gate", method: http.MethodPost, path: treePath(id, "/answer"), body: &body,
+		out: &g})
 	return g, err
 }
 
@@ -147,7 +152,8 @@ func (c *Client) FalseAlarms(ctx context.Context, id perdure.TreeID) ([]record.F
 
 // MarkFalse marks findings of a loop as false alarms, which then do not alarm there
 // again. It returns all that are marked, and how many are new.
-func (c *Client) MarkFalse(ctx context.Context, id perdure.TreeID, findings []record.FalseAlarm) (all []record.FalseAlarm, fresh int, err error) {
+func (c *Client) MarkFalse(ctx context.Context, id perdure.TreeID, findings []record.FalseAlarm) (
+	all []record.FalseAlarm, fresh int, err error) {
 	body := struct {
 		Findings []record.FalseAlarm `json:"findings"`
 	}{findings}
@@ -155,6 +161,7 @@ func (c *Client) MarkFalse(ctx context.Context, id perdure.TreeID, findings []re
 		FalseAlarms []record.FalseAlarm `json:"false_alarms"`
 		New         int                 `json:"new"`
 	}
-	err = c.do(ctx, &request{op: "mark false alarm", method: http.MethodPost, path: "/v1/loops/" + string(id) + "/false-alarms", body: &body, out: &out})
+	err = c.do(ctx, &request{op: "mark false alarm", method: http.MethodPost,
+		path: "/v1/loops/" + string(id) + "/false-alarms", body: &body, out: &out})
 	return out.FalseAlarms, out.New, err
 }

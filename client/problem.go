@@ -53,7 +53,8 @@ func problemError(op string, resp *http.Response) error {
 
 func known(code perdure.Code) bool {
 	switch code {
-	case perdure.CodeInvalid, perdure.CodeNotFound, perdure.CodeConflict, perdure.CodeLeaseLost, perdure.CodeBudgetExceeded,
+	case perdure.CodeInvalid, perdure.CodeNotFound, perdure.CodeConflict, perdure.CodeLeaseLost,
+		perdure.CodeBudgetExceeded,
 		perdure.CodeCanceled, perdure.CodeUnavailable, perdure.CodeDamaged, perdure.CodeInternal:
 		return true
 	}

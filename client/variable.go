@@ -43,7 +43,8 @@ func checkName(op, name string) error {
 }
 
 // changeVar asks for a change of the variable with a name.
-func (c *Client) changeVar(ctx context.Context, ref perdure.StateRef, name string, r *request) (perdure.Variable, error) {
+func (c *Client) changeVar(ctx context.Context, ref perdure.StateRef, name string, r *request) (perdure.Variable,
+	error) {
 	var v perdure.Variable
 	if err := checkName(r.op, name); err != nil {
 		return v, err
@@ -134,39 +135,47 @@ func (c *Client) SetVar(ctx context.Context, ref perdure.StateRef, spec perdure.
 // DeleteVar removes a variable.
 func (c *Client) DeleteVar(ctx context.Context, ref perdure.StateRef, name string, cause perdure.Cause) error {
 	body := causeOf(cause)
-	_, err := c.changeVar(ctx, ref, name, &request{op: "delete variable", method: http.MethodDelete, path: "", body: &body})
+	_, err := c.changeVar(ctx, ref, name, &request{op: "delete variable", method: http.MethodDelete, path: "",
+		body: &body})
 	return err
 }
 
 // RenameVar gives a variable another name, which must be free.
-func (c *Client) RenameVar(ctx context.Context, ref perdure.StateRef, from, to string, cause perdure.Cause) (perdure.Variable, error) {
+func (c *Client) RenameVar(ctx context.Context, ref perdure.StateRef, from, to string, cause perdure.Cause) (
+	perdure.Variable, error) {
 	body := struct {
 		To string `json:"to"`
 		causeBody
 	}{to, causeOf(cause)}
-	return c.changeVar(ctx, ref, from, &request{op: "rename variable", method: http.MethodPost, path: "/rename", body: &body})
+	return c.changeVar(ctx, ref, from, &request{op: "rename variable", method: http.MethodPost, path: "/rename",
+		body: &body})
 }
 
 // IncrVar adds to a number, atomically; a variable that is not there counts as
 // 0. The request is sent once: when the connection breaks, whether it was done
 // is not known.
-func (c *Client) IncrVar(ctx context.Context, ref perdure.StateRef, name string, by json.Number, cause perdure.Cause) (perdure.Variable, error) {
+func (c *Client) IncrVar(ctx context.Context, ref perdure.StateRef, name string, by json.Number,
+	cause perdure.Cause) (perdure.Variable, error) {
 	body := struct {
 		By json.Number `json:"by"`
 		causeBody
 	}{by, causeOf(cause)}
-	return c.changeVar(ctx, ref, name, &request{op: "increment variable", method: http.MethodPost, path: "/increment", body: &body})
+	return c.changeVar(ctx, ref, name, &request{op: "increment variable", method: http.MethodPost, path: "/increment",
+		body: &body})
 }
 
 // AppendVar adds a value to the end of an array, atomically; a variable that is
 // not there counts as empty. The request is sent once, as that of IncrVar.
-func (c *Client) AppendVar(ctx context.Context, ref perdure.StateRef, name string, value json.RawMessage, cause perdure.Cause) (perdure.Variable, error) {
+func (c *Client) AppendVar(ctx context.Context, ref perdure.StateRef, name string, value json.RawMessage,
+	cause perdure.Cause) (perdure.Variable, error) {
 	if !json.Valid(value) {
-		return perdure.Variable{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "append to variable", Msg: "the value is not JSON"}
+		return perdure.Variable{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "append to variable",
+			Msg: "the value is not JSON"}
 	}
 	body := struct {
 		Value json.RawMessage `json:"value"`
 		causeBody
 	}{value, causeOf(cause)}
-	return c.changeVar(ctx, ref, name, &request{op: "append to variable", method: http.MethodPost, path: "/append", body: &body})
+	return c.changeVar(ctx, ref, name, &request{op: "append to variable", method: http.MethodPost, path: "/append",
+		body: &body})
 }

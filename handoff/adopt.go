@@ -89,7 +89,8 @@ func withOwnFields(c Checkpoint, base *Checkpoint) Checkpoint {
 	const theirMost = 10 // steps that such programs keep
 	if n := len(base.CompletedSteps); len(c.CompletedSteps) >= theirMost && n > 0 {
 		dropped := 0
-		for dropped < n && !slices.ContainsFunc(c.CompletedSteps, func(s Step) bool { return sameStep(s, base.CompletedSteps[dropped]) }) {
+		for dropped < n && !slices.ContainsFunc(c.CompletedSteps,
+			func(s Step) bool { return sameStep(s, base.CompletedSteps[dropped]) }) {
 			dropped++
 		}
 		c.CompletedSteps = slices.Concat(base.CompletedSteps[:dropped], c.CompletedSteps)
@@ -109,22 +110,30 @@ func (m *adoption) merge(l Ledger, base, theirs *Checkpoint) Ledger {
 	mergeText(m, "nextAction", &l.NextAction, base.NextAction, theirs.NextAction)
 	mergeText(m, "error", &l.Error, base.Error, theirs.Error)
 	l.CurrentStep = m.currentStep(l.CurrentStep, base.CurrentStep, theirs.CurrentStep)
-	l.PendingSteps = mergeList(m, "pendingSteps", three[string]{l.PendingSteps, base.PendingSteps, theirs.PendingSteps}, todo())
+	l.PendingSteps = mergeList(m, "pendingSteps", three[string]{l.PendingSteps, base.PendingSteps, theirs.PendingSteps},
+		todo())
 	l.Blockers = mergeList(m, "blockers", three[string]{l.Blockers, base.Blockers, theirs.Blockers}, notes())
 	l.NotAllowed = mergeList(m, "notAllowed", three[string]{l.NotAllowed, base.NotAllowed, theirs.NotAllowed}, notes())
 	when := theirs.Metadata.LastUpdatedAt
-	l.CompletedSteps = mergeList(m, "completedSteps", three[Step]{l.CompletedSteps, base.CompletedSteps, theirs.CompletedSteps}, stepEntries(when))
-	l.Decisions = mergeList(m, "decisions", three[Decision]{l.Decisions, base.Decisions, theirs.Decisions}, decisionEntries(when))
-	l.FailedApproaches = mergeList(m, "failedApproaches", three[FailedApproach]{l.FailedApproaches, base.FailedApproaches, theirs.FailedApproaches}, approachEntries())
-	mergeText(m, "verification.contractRef", &l.Verification.ContractRef, base.Verification.ContractRef, theirs.Verification.ContractRef)
-	l.Verification.Results = mergeList(m, "verification.results", three[Result]{l.Verification.Results, base.Verification.Results, theirs.Verification.Results}, resultEntries())
+	l.CompletedSteps = mergeList(m, "completedSteps",
+		three[Step]{l.CompletedSteps, base.CompletedSteps, theirs.CompletedSteps}, stepEntries(when))
+	l.Decisions = mergeList(m, "decisions", three[Decision]{l.Decisions, base.Decisions, theirs.Decisions},
+		decisionEntries(when))
+	l.FailedApproaches = mergeList(m, "failedApproaches",
+		three[FailedApproach]{l.FailedApproaches, base.FailedApproaches, theirs.FailedApproaches}, approachEntries())
+	mergeText(m, "verification.contractRef", &l.Verification.ContractRef, base.Verification.ContractRef,
+		theirs.Verification.ContractRef)
+	l.Verification.Results = mergeList(m, "verification.results",
+		three[Result]{l.Verification.Results, base.Verification.Results, theirs.Verification.Results}, resultEntries())
 	mergeText(m, "metadata.createdBy", &l.Metadata.CreatedBy, base.Metadata.CreatedBy, theirs.Metadata.CreatedBy)
 	mergeText(m, "metadata.reason", &l.Metadata.Reason, base.Metadata.Reason, theirs.Metadata.Reason)
 	m.time("metadata.lastUpdatedAt", &l.Metadata.LastUpdatedAt, base.Metadata.LastUpdatedAt, theirs.Metadata.LastUpdatedAt)
-	l.Metadata.PreviousAgents = mergeList(m, "metadata.previousAgents", three[string]{l.Metadata.PreviousAgents, base.Metadata.PreviousAgents, theirs.Metadata.PreviousAgents}, texts())
+	l.Metadata.PreviousAgents = mergeList(m, "metadata.previousAgents",
+		three[string]{l.Metadata.PreviousAgents, base.Metadata.PreviousAgents, theirs.Metadata.PreviousAgents}, texts())
 	l.Extra = m.extra("", l.Extra, base.Extra, theirs.Extra)
 	l.Metadata.Extra = m.extra("metadata.", l.Metadata.Extra, base.Metadata.Extra, theirs.Metadata.Extra)
-	l.Verification.Extra = m.extra("verification.", l.Verification.Extra, base.Verification.Extra, theirs.Verification.Extra)
+	l.Verification.Extra = m.extra("verification.", l.Verification.Extra, base.Verification.Extra,
+		theirs.Verification.Extra)
 	return l
 }
 

@@ -25,7 +25,8 @@ func worked() handoff.Ledger {
 	l.Files = nil
 	l.Decisions[1].Rationale = strings.Repeat("reason ", 30)
 	l.Blockers, l.NotAllowed = []string{"no key"}, []string{"touch main"}
-	l.CurrentStep = &handoff.CurrentStep{Description: "Wire it", StartedAt: at("2026-02-28T10:10:00Z"), PartialWork: strings.Repeat("half ", 60)}
+	l.CurrentStep = &handoff.CurrentStep{Description: "Wire it", StartedAt: at("2026-02-28T10:10:00Z"),
+		PartialWork: strings.Repeat("half ", 60)}
 	l.Verification.Results = []handoff.Result{
 		{Activity: "unit-test", Status: handoff.StatusPassed, RunAt: at("2026-02-28T10:00:00Z"), RanBy: handoff.RanByEngine},
 		{Activity: "lint", Status: handoff.StatusFailed, RunAt: at("2026-02-28T10:00:00Z"), RanBy: handoff.RanByEngine},
@@ -62,11 +63,15 @@ func editsOfSteps() []foreignEdit {
 	step := byHand()
 	return []foreignEdit{
 		{"nothing", func(*handoff.Checkpoint) {}, func(*handoff.Ledger) {}, ""},
-		{"phase", func(c *handoff.Checkpoint) { c.Phase = "verification" }, func(l *handoff.Ledger) { l.Phase = handoff.PhaseVerification }, `phase changed: "verification"`},
-		{"next action", func(c *handoff.Checkpoint) { c.NextAction = "Rest" }, func(l *handoff.Ledger) { l.NextAction = "Rest" }, `nextAction changed: "Rest"`},
-		{"next action removed", func(c *handoff.Checkpoint) { c.NextAction = "" }, func(l *handoff.Ledger) { l.NextAction = "" },
+		{"phase", func(c *handoff.Checkpoint) { c.Phase = "verification" },
+			func(l *handoff.Ledger) { l.Phase = handoff.PhaseVerification }, `phase changed: "verification"`},
+		{"next action", func(c *handoff.Checkpoint) { c.NextAction = "Rest" },
+			func(l *handoff.Ledger) { l.NextAction = "Rest" }, `nextAction changed: "Rest"`},
+		{"next action removed", func(c *handoff.Checkpoint) { c.NextAction = "" },
+			func(l *handoff.Ledger) { l.NextAction = "" },
 			`nextAction removed: "Wire the toggle in src/components/DarkModeToggle.tsx"`},
-		{"error", func(c *handoff.Checkpoint) { c.Error = "boom" }, func(l *handoff.Ledger) { l.Error = "boom" }, `error added: "boom"`},
+		{"error", func(c *handoff.Checkpoint) { c.Error = "boom" }, func(l *handoff.Ledger) { l.Error = "boom" },
+			`error added: "boom"`},
 		{"step added", func(c *handoff.Checkpoint) { c.CompletedSteps = append(c.CompletedSteps, step) },
 			func(l *handoff.Ledger) { l.CompletedSteps = append(l.CompletedSteps, step) }, `completedSteps added: "By hand"`},
 		{"step without a time", func(c *handoff.Checkpoint) {
@@ -78,7 +83,8 @@ func editsOfSteps() []foreignEdit {
 			func(l *handoff.Ledger) { l.CompletedSteps = l.CompletedSteps[:11] }, `completedSteps removed: "Step 0011"`},
 		{"step's files", func(c *handoff.Checkpoint) {
 			c.CompletedSteps[len(c.CompletedSteps)-1].FilesCreated = []string{"y.go"}
-		}, func(l *handoff.Ledger) { l.CompletedSteps[11].FilesCreated = []string{"y.go"} }, `completedSteps changed: "Step 0011"`},
+		}, func(l *handoff.Ledger) { l.CompletedSteps[11].FilesCreated = []string{"y.go"} },
+			`completedSteps changed: "Step 0011"`},
 		{"step to run again", func(c *handoff.Checkpoint) { c.CompletedSteps[len(c.CompletedSteps)-1].RunAgain = true },
 			func(l *handoff.Ledger) { l.CompletedSteps[11].RunAgain = true }, `completedSteps changed: "Step 0011"`},
 		{"pending done", func(c *handoff.Checkpoint) {
@@ -89,19 +95,25 @@ func editsOfSteps() []foreignEdit {
 			l.CompletedSteps = append(l.CompletedSteps, step)
 		}, `pendingSteps removed: "Pending 0000"; completedSteps added: "By hand"`},
 		{"pending in the midst", func(c *handoff.Checkpoint) { c.PendingSteps = slices.Insert(c.PendingSteps, 1, "between") },
-			func(l *handoff.Ledger) { l.PendingSteps = slices.Insert(l.PendingSteps, 1, "between") }, `pendingSteps added: "between"`},
+			func(l *handoff.Ledger) { l.PendingSteps = slices.Insert(l.PendingSteps, 1, "between") },
+			`pendingSteps added: "between"`},
 		{"pending first", func(c *handoff.Checkpoint) { c.PendingSteps = slices.Insert(c.PendingSteps, 0, "first") },
-			func(l *handoff.Ledger) { l.PendingSteps = slices.Insert(l.PendingSteps, 0, "first") }, `pendingSteps added: "first"`},
+			func(l *handoff.Ledger) { l.PendingSteps = slices.Insert(l.PendingSteps, 0, "first") },
+			`pendingSteps added: "first"`},
 		{"pending twice", func(c *handoff.Checkpoint) { c.PendingSteps = append(c.PendingSteps, c.PendingSteps[0]) },
-			func(l *handoff.Ledger) { l.PendingSteps = append(l.PendingSteps, l.PendingSteps[0]) }, `pendingSteps added: "Pending 0000"`},
+			func(l *handoff.Ledger) { l.PendingSteps = append(l.PendingSteps, l.PendingSteps[0]) },
+			`pendingSteps added: "Pending 0000"`},
 		{"pending reordered", func(c *handoff.Checkpoint) { slices.Reverse(c.PendingSteps) },
 			func(l *handoff.Ledger) { slices.Reverse(l.PendingSteps) }, `pendingSteps changed: "another order"`},
-		{"pending all removed", func(c *handoff.Checkpoint) { c.PendingSteps = nil }, func(l *handoff.Ledger) { l.PendingSteps = nil },
+		{"pending all removed", func(c *handoff.Checkpoint) { c.PendingSteps = nil },
+			func(l *handoff.Ledger) { l.PendingSteps = nil },
 			`pendingSteps removed: "Pending 0000"; pendingSteps removed: "Pending 0001"; pendingSteps removed: "Pending 0002"; pendingSteps removed: "Pending 0003"`},
-		{"current step ended", func(c *handoff.Checkpoint) { c.CurrentStep = nil }, func(l *handoff.Ledger) { l.CurrentStep = nil }, `currentStep removed: "Wire it"`},
+		{"current step ended", func(c *handoff.Checkpoint) { c.CurrentStep = nil },
+			func(l *handoff.Ledger) { l.CurrentStep = nil }, `currentStep removed: "Wire it"`},
 		{"current step goes on", func(c *handoff.Checkpoint) { c.CurrentStep.PartialWork = "more" },
 			func(l *handoff.Ledger) {
-				l.CurrentStep = &handoff.CurrentStep{Description: "Wire it", StartedAt: at("2026-02-28T10:10:00Z"), PartialWork: "more"}
+				l.CurrentStep = &handoff.CurrentStep{Description: "Wire it", StartedAt: at("2026-02-28T10:10:00Z"),
+					PartialWork: "more"}
 			}, `currentStep.partialWork changed: "more"`},
 		{"another current step", func(c *handoff.Checkpoint) {
 			c.CurrentStep = &handoff.CurrentStep{Description: "Next", StartedAt: at("2026-03-01T00:00:00Z")}
@@ -116,12 +128,14 @@ func editsOfTheRest() []foreignEdit {
 		{"decision added", func(c *handoff.Checkpoint) {
 			c.Decisions = append(c.Decisions, handoff.Decision{Decision: "Do", Rationale: "so"})
 		}, func(l *handoff.Ledger) {
-			l.Decisions = append(l.Decisions, handoff.Decision{Decision: "Do", Rationale: "so", Timestamp: l.Metadata.LastUpdatedAt})
+			l.Decisions = append(l.Decisions,
+				handoff.Decision{Decision: "Do", Rationale: "so", Timestamp: l.Metadata.LastUpdatedAt})
 		}, `decisions added: "Do"`},
 		{"decision's reason", func(c *handoff.Checkpoint) { c.Decisions[0].Rationale = "other" },
 			func(l *handoff.Ledger) { l.Decisions[0].Rationale = "other" }, `decisions changed: "Decision 0000"`},
 		{"decision removed", func(c *handoff.Checkpoint) { c.Decisions = slices.Delete(c.Decisions, 1, 2) },
-			func(l *handoff.Ledger) { l.Decisions = slices.Delete(slices.Clone(l.Decisions), 1, 2) }, `decisions removed: "Decision 0001"`},
+			func(l *handoff.Ledger) { l.Decisions = slices.Delete(slices.Clone(l.Decisions), 1, 2) },
+			`decisions removed: "Decision 0001"`},
 		{"approach added", func(c *handoff.Checkpoint) {
 			c.FailedApproaches = append(c.FailedApproaches, handoff.FailedApproach{What: "a"})
 		}, func(l *handoff.Ledger) {
@@ -134,11 +148,13 @@ func editsOfTheRest() []foreignEdit {
 			l.FailedApproaches = slices.Clone(l.FailedApproaches[1:])
 			l.FailedApproaches[0].Why = "because"
 		}, `failedApproaches changed: "Approach 0001"; failedApproaches removed: "Approach 0000"`},
-		{"blockers", func(c *handoff.Checkpoint) { c.Blockers = []string{"other"} }, func(l *handoff.Ledger) { l.Blockers = []string{"other"} },
+		{"blockers", func(c *handoff.Checkpoint) { c.Blockers = []string{"other"} },
+			func(l *handoff.Ledger) { l.Blockers = []string{"other"} },
 			`blockers removed: "no key"; blockers added: "other"`},
 		{"not allowed", func(c *handoff.Checkpoint) { c.NotAllowed = append(c.NotAllowed, "x") },
 			func(l *handoff.Ledger) { l.NotAllowed = append(l.NotAllowed, "x") }, `notAllowed added: "x"`},
-		{"contract", func(c *handoff.Checkpoint) { c.Verification.ContractRef = "x.y" }, func(l *handoff.Ledger) { l.Verification.ContractRef = "x.y" },
+		{"contract", func(c *handoff.Checkpoint) { c.Verification.ContractRef = "x.y" },
+			func(l *handoff.Ledger) { l.Verification.ContractRef = "x.y" },
 			`verification.contractRef changed: "x.y"`},
 		{"result claimed", func(c *handoff.Checkpoint) {
 			for i, r := range c.Verification.Results {
@@ -146,16 +162,20 @@ func editsOfTheRest() []foreignEdit {
 					c.Verification.Results[i].Status = handoff.StatusPassed
 				}
 			}
-			c.Verification.Results = append(c.Verification.Results, handoff.Result{Activity: "e2e", Status: handoff.StatusPassed, RanBy: handoff.RanByEngine})
+			c.Verification.Results = append(c.Verification.Results,
+				handoff.Result{Activity: "e2e", Status: handoff.StatusPassed, RanBy: handoff.RanByEngine})
 		}, func(l *handoff.Ledger) {
 			l.Verification.Results[1].Status, l.Verification.Results[1].RanBy = handoff.StatusPassed, handoff.RanByAgent
-			l.Verification.Results = append(l.Verification.Results, handoff.Result{Activity: "e2e", Status: handoff.StatusPassed, RanBy: handoff.RanByAgent})
+			l.Verification.Results = append(l.Verification.Results,
+				handoff.Result{Activity: "e2e", Status: handoff.StatusPassed, RanBy: handoff.RanByAgent})
 		}, `verification.results changed: "lint"; verification.results added: "e2e"`},
 		{"metadata", func(c *handoff.Checkpoint) {
-			c.Metadata.CreatedBy, c.Metadata.Reason, c.Metadata.LastUpdatedAt = "go-dev", handoff.ReasonManual, at("2026-03-01T00:00:00Z")
+			c.Metadata.CreatedBy, c.Metadata.Reason, c.Metadata.LastUpdatedAt = "go-dev", handoff.ReasonManual, at(
+				"2026-03-01T00:00:00Z")
 			c.Metadata.PreviousAgents = append(c.Metadata.PreviousAgents, "react-dev")
 		}, func(l *handoff.Ledger) {
-			l.Metadata.CreatedBy, l.Metadata.Reason, l.Metadata.LastUpdatedAt = "go-dev", handoff.ReasonManual, at("2026-03-01T00:00:00Z")
+			l.Metadata.CreatedBy, l.Metadata.Reason, l.Metadata.LastUpdatedAt = "go-dev", handoff.ReasonManual, at(
+				"2026-03-01T00:00:00Z")
 			l.Metadata.PreviousAgents = append(l.Metadata.PreviousAgents, "react-dev")
 		}, `metadata.createdBy changed: "go-dev"; metadata.reason changed: "manual"; metadata.lastUpdatedAt changed: "2026-03-01T00:00:00Z"; metadata.previousAgents added: "react-dev"`},
 		{"unknown fields", func(c *handoff.Checkpoint) {
@@ -246,9 +266,12 @@ func TestAdoptKeepsWhatWasCut(t *testing.T) {
 
 func sizesOf(l handoff.Ledger) map[string]int {
 	return map[string]int{
-		"pending": len(l.PendingSteps), "steps": len(l.CompletedSteps), "decisions": len(l.Decisions), "approaches": len(l.FailedApproaches),
-		"blockers": len(l.Blockers), "not allowed": len(l.NotAllowed), "results": len(l.Verification.Results), "agents": len(l.Metadata.PreviousAgents),
-		"extra": len(l.Extra) + len(l.Metadata.Extra) + len(l.Verification.Extra), "task": len(l.TaskID), "next": len(l.NextAction),
+		"pending": len(l.PendingSteps), "steps": len(l.CompletedSteps), "decisions": len(l.Decisions),
+		"approaches": len(l.FailedApproaches),
+		"blockers":   len(l.Blockers), "not allowed": len(l.NotAllowed), "results": len(l.Verification.Results),
+		"agents": len(l.Metadata.PreviousAgents),
+		"extra":  len(l.Extra) + len(l.Metadata.Extra) + len(l.Verification.Extra), "task": len(l.TaskID),
+		"next": len(l.NextAction),
 	}
 }
 
@@ -308,7 +331,8 @@ func TestAdoptRemovedAndOtherTask(t *testing.T) {
 	l := worked()
 	base := handoff.Project(l, 0)
 	got, changes, err := handoff.Adopt(l, &base, nil)
-	if diff := cmp.Diff([]handoff.Change{{Field: "checkpoint", Kind: handoff.Removed}}, changes); diff != "" || err != nil {
+	if diff := cmp.Diff([]handoff.Change{{Field: "checkpoint", Kind: handoff.Removed}}, changes); diff != "" ||
+		err != nil {
 		t.Errorf("%v, changes (-want +got):\n%s", err, diff)
 	}
 	if diff := cmp.Diff(l, got); diff != "" {
@@ -319,7 +343,8 @@ func TestAdoptRemovedAndOtherTask(t *testing.T) {
 	}
 	theirs := reread(t, base)
 	theirs.TaskID = "prd-dark-mode/US-004"
-	if got, _, err = handoff.Adopt(l, &base, theirs); !errors.Is(err, handoff.ErrOtherTask) || !strings.Contains(err.Error(), "US-004") {
+	if got, _, err = handoff.Adopt(l, &base, theirs); !errors.Is(err, handoff.ErrOtherTask) ||
+		!strings.Contains(err.Error(), "US-004") {
 		t.Errorf("another task: %v", err)
 	}
 	if diff := cmp.Diff(l, got); diff != "" {
@@ -367,13 +392,15 @@ func TestAdoptWhatWasNotShown(t *testing.T) {
 		{Activity: "unit-test", Status: handoff.StatusFailed, RunAt: later, RanBy: handoff.RanByEngine},
 		{Activity: "lint", Status: handoff.StatusPassed, RunAt: at("2026-02-28T09:00:00Z"), RanBy: handoff.RanByEngine},
 	}
-	theirs.Decisions = []handoff.Decision{{Decision: "Decision 0000", Timestamp: l.Decisions[0].Timestamp, Rationale: "another reason"}}
+	theirs.Decisions = []handoff.Decision{{Decision: "Decision 0000", Timestamp: l.Decisions[0].Timestamp,
+		Rationale: "another reason"}}
 	got, changes, err := handoff.Adopt(l, &base, theirs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := worked()
-	want.Verification.Results[0] = handoff.Result{Activity: "unit-test", Status: handoff.StatusFailed, RunAt: later, RanBy: handoff.RanByAgent}
+	want.Verification.Results[0] = handoff.Result{Activity: "unit-test", Status: handoff.StatusFailed, RunAt: later,
+		RanBy: handoff.RanByAgent}
 	want.Decisions[0].Rationale = "another reason"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ledger (-want +got):\n%s\nchanges %v", diff, changes)

@@ -182,7 +182,8 @@ func FindContract(ref string, files ...string) (*Contract, error) {
 			return c, err
 		}
 	}
-	return nil, &Error{Kind: ErrContract, Op: "find contract " + quoted(ref), Msg: "it is in none of " + strings.Join(files, ", "),
+	return nil, &Error{Kind: ErrContract, Op: "find contract " + quoted(ref),
+		Msg:  "it is in none of " + strings.Join(files, ", "),
 		Hint: "the task counts as not verified; name the file that has the contract"}
 }
 

@@ -22,7 +22,8 @@ func TestFindContract(t *testing.T) {
 		}
 		return path
 	}
-	state := file("builder-state.json", `{"activePrd": {"id": "p", "currentStory": "US-003"}, "verificationContract": {"type": "skip", "criteria": []},
+	state := file("builder-state.json",
+		`{"activePrd": {"id": "p", "currentStory": "US-003"}, "verificationContract": {"type": "skip", "criteria": []},
 		"adhocQueue": [{"id": 7, "verificationContract": {"criteria": ["it builds"]}}, {"id": "empty", "verificationContract": null}]}`)
 	prd := file("prd.json", `{"userStories": [
 		{"id": "US-003", "verificationContract": {"type": "verifiable", "generatedFrom": "prd", "criteria": [
@@ -42,18 +43,23 @@ func TestFindContract(t *testing.T) {
 		"stories": {"US-009": {"verificationContract": {"type": "skip"}}}}`)
 	broken := file("broken.json", "{\n")
 	us3 := []handoff.Criterion{
-		{Activity: "unit-test", Description: "works", Pattern: "Toggle", Timing: handoff.Immediate, Command: handoff.Command{"go test ./..."}},
+		{Activity: "unit-test", Description: "works", Pattern: "Toggle", Timing: handoff.Immediate,
+			Command: handoff.Command{"go test ./..."}},
 		{Activity: "e2e", Description: "switches", Timing: handoff.Deferred},
-		{Activity: "lint", Description: "clean", Timing: handoff.Immediate, Command: handoff.Command{"npm", "run", "lint"}, Extra: handoff.Extra{"owner": []byte(`"x"`)}},
+		{Activity: "lint", Description: "clean", Timing: handoff.Immediate, Command: handoff.Command{"npm", "run", "lint"},
+			Extra: handoff.Extra{"owner": []byte(`"x"`)}},
 		{Activity: "typecheck", Description: "clean", Timing: handoff.Immediate},
 	}
 	found := []struct {
 		ref  string
 		want handoff.Contract
 	}{
-		{"US-003.verificationContract", handoff.Contract{Type: handoff.Verifiable, Criteria: us3, Extra: handoff.Extra{"generatedFrom": []byte(`"prd"`)}, File: prd}},
+		{"US-003.verificationContract",
+			handoff.Contract{Type: handoff.Verifiable, Criteria: us3, Extra: handoff.Extra{"generatedFrom": []byte(`"prd"`)},
+				File: prd}},
 		{"v1.2.deep.verificationContract", handoff.Contract{Type: handoff.Advisory, File: prd}},
-		{"7.verificationContract", handoff.Contract{Type: handoff.Verifiable, Criteria: []handoff.Criterion{{Description: "it builds", Timing: handoff.Immediate}}, File: state}},
+		{"7.verificationContract", handoff.Contract{Type: handoff.Verifiable,
+			Criteria: []handoff.Criterion{{Description: "it builds", Timing: handoff.Immediate}}, File: state}},
 		{"verificationContract", handoff.Contract{Type: handoff.Skip, File: state}},
 		{"same.verificationContract", handoff.Contract{Type: handoff.Skip, File: prd}},
 		{"US-009.verificationContract", handoff.Contract{Type: handoff.Skip, File: prd}},
@@ -107,7 +113,8 @@ func TestFindContract(t *testing.T) {
 func TestContractFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	put(t, dir, ".git/", "docs/builder-state.json", "docs/prds/p.json", "docs/prd.json", "docs/prds/other.json", "outside/x.json")
+	put(t, dir, ".git/", "docs/builder-state.json", "docs/prds/p.json", "docs/prd.json", "docs/prds/other.json",
+		"outside/x.json")
 	loc, err := handoff.Find(filepath.Join(dir, "docs"))
 	if err != nil {
 		t.Fatal(err)

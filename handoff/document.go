@@ -54,7 +54,8 @@ const documentDepth = 3
 func Parse(name string, data []byte) (*Document, error) {
 	d := &Document{name: name, data: data}
 	if len(data) > MaxSize {
-		return nil, &Error{Kind: ErrLimit, Op: "read", File: name, Msg: fmt.Sprintf("it has %d bytes, the limit is %d", len(data), MaxSize)}
+		return nil, &Error{Kind: ErrLimit, Op: "read", File: name,
+			Msg: fmt.Sprintf("it has %d bytes, the limit is %d", len(data), MaxSize)}
 	}
 	root, err := parseText(name, data, documentDepth, "activePrd", "adhocQueue")
 	if err != nil {

@@ -48,7 +48,8 @@ func TestReadTheExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := handoff.Task{Place: handoff.PRD, ID: "prd-dark-mode/US-003", PRD: "prd-dark-mode", Story: "US-003", File: "docs/prds/prd-dark-mode.md", Branch: "main"}
+	want := handoff.Task{Place: handoff.PRD, ID: "prd-dark-mode/US-003", PRD: "prd-dark-mode", Story: "US-003",
+		File: "docs/prds/prd-dark-mode.md", Branch: "main"}
 	if diff := cmp.Diff(want, task); diff != "" {
 		t.Errorf("task (-want +got):\n%s", diff)
 	}
@@ -59,17 +60,24 @@ func TestReadTheExample(t *testing.T) {
 	wanted := &handoff.Checkpoint{Work: handoff.Work{
 		Phase: handoff.PhaseImplementation,
 		CompletedSteps: []handoff.Step{
-			{Step: "Created DarkModeToggle component", FilesCreated: []string{"src/components/DarkModeToggle.tsx"}, Timestamp: at("2026-02-28T10:00:00Z")},
-			{Step: "Added ThemeContext for state management", FilesCreated: []string{"src/contexts/ThemeContext.tsx"}, FilesModified: []string{"src/App.tsx"}, Timestamp: at("2026-02-28T10:05:00Z")},
+			{Step: "Created DarkModeToggle component", FilesCreated: []string{"src/components/DarkModeToggle.tsx"},
+				Timestamp: at("2026-02-28T10:00:00Z")},
+			{Step: "Added ThemeContext for state management", FilesCreated: []string{"src/contexts/ThemeContext.tsx"},
+				FilesModified: []string{"src/App.tsx"}, Timestamp: at("2026-02-28T10:05:00Z")},
 		},
-		PendingSteps: []string{"Wire toggle to ThemeContext", "Add CSS custom properties for dark theme", "Write unit tests for toggle", "Write E2E test for theme switch"},
-		CurrentStep:  &handoff.CurrentStep{Description: "Wire toggle to ThemeContext", StartedAt: at("2026-02-28T10:10:00Z"), PartialWork: "Added useTheme import, started onClick handler"},
+		PendingSteps: []string{"Wire toggle to ThemeContext", "Add CSS custom properties for dark theme",
+			"Write unit tests for toggle", "Write E2E test for theme switch"},
+		CurrentStep: &handoff.CurrentStep{Description: "Wire toggle to ThemeContext",
+			StartedAt: at("2026-02-28T10:10:00Z"), PartialWork: "Added useTheme import, started onClick handler"},
 		Decisions: []handoff.Decision{
-			{Decision: "Use CSS custom properties for theming", Rationale: "Avoids runtime style calculation, better performance", Timestamp: at("2026-02-28T10:02:00Z")},
-			{Decision: "Store theme preference in localStorage", Rationale: "Persists across sessions without auth requirement", Timestamp: at("2026-02-28T10:03:00Z")},
+			{Decision: "Use CSS custom properties for theming",
+				Rationale: "Avoids runtime style calculation, better performance", Timestamp: at("2026-02-28T10:02:00Z")},
+			{Decision: "Store theme preference in localStorage",
+				Rationale: "Persists across sessions without auth requirement", Timestamp: at("2026-02-28T10:03:00Z")},
 		},
 		Verification: handoff.Verification{ContractRef: "US-003.verificationContract"},
-		Metadata:     handoff.Metadata{CreatedBy: "react-dev", LastUpdatedAt: at("2026-02-28T10:10:00Z"), Reason: handoff.ReasonPeriodic},
+		Metadata: handoff.Metadata{CreatedBy: "react-dev", LastUpdatedAt: at("2026-02-28T10:10:00Z"),
+			Reason: handoff.ReasonPeriodic},
 	}}
 	if diff := cmp.Diff(wanted, c); diff != "" {
 		t.Errorf("checkpoint (-want +got):\n%s", diff)
@@ -111,9 +119,11 @@ func TestNoTask(t *testing.T) {
 		want, hint  string
 	}{
 		{`{}`, "prd", handoff.ErrNoTask, "there is no activePrd", "begin a PRD"},
-		{`{"activePrd": null, "adhocQueue": [{"id": "x"}]}`, "prd", handoff.ErrNoTask, "line 1, column 15: there is no activePrd", "the file has adhoc:x; name it with --task"},
+		{`{"activePrd": null, "adhocQueue": [{"id": "x"}]}`, "prd", handoff.ErrNoTask,
+			"line 1, column 15: there is no activePrd", "the file has adhoc:x; name it with --task"},
 		{`{"activePrd": []}`, "prd", handoff.ErrInvalid, "line 1, column 15: activePrd is a list, not an object", ""},
-		{"{\n \"adhocQueue\": {}}", "adhoc:x", handoff.ErrInvalid, "line 2, column 16: adhocQueue is an object, not a list", ""},
+		{"{\n \"adhocQueue\": {}}", "adhoc:x", handoff.ErrInvalid, "line 2, column 16: adhocQueue is an object, not a list",
+			""},
 		{`{"adhocQueue": []}`, "adhoc:x", handoff.ErrNoTask, `no item with the id "x"`, "begin"},
 		{`{"adhocQueue": null}`, "adhoc:x", handoff.ErrNoTask, `no item with the id "x"`, "begin"},
 		{`{"activePrd": {"checkpoint": "é"}}`, "prd", handoff.ErrInvalid, "line 1, column 30: checkpoint is a text", ""},
@@ -124,7 +134,8 @@ func TestNoTask(t *testing.T) {
 			t.Parallel()
 			_, err := parse(t, tt.text).Checkpoint(handoff.Place(tt.place))
 			var e *handoff.Error
-			if !errors.As(err, &e) || !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.want) || !strings.Contains(e.Hint, tt.hint) {
+			if !errors.As(err, &e) || !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.want) ||
+				!strings.Contains(e.Hint, tt.hint) {
 				t.Errorf("error %v, want %v: %s", err, tt.kind, tt.want)
 			}
 		})
@@ -172,7 +183,8 @@ func TestParseFaults(t *testing.T) {
 				t.Fatalf("error %v", err)
 			}
 			if !errors.Is(err, tt.kind) || e.Line != tt.line || e.Column != tt.column || !strings.Contains(e.Msg, tt.want) {
-				t.Errorf("error %v (line %d, column %d), want %v at %d:%d: %s", err, e.Line, e.Column, tt.kind, tt.line, tt.column, tt.want)
+				t.Errorf("error %v (line %d, column %d), want %v at %d:%d: %s", err, e.Line, e.Column, tt.kind, tt.line,
+					tt.column, tt.want)
 			}
 			if !strings.HasPrefix(err.Error(), fmt.Sprintf(`read "b.json": line %d, column %d: `, tt.line, tt.column)) {
 				t.Errorf("text %q", err)
@@ -210,11 +222,12 @@ func TestReadLeniently(t *testing.T) {
 		return extra
 	}
 	want := &handoff.Checkpoint{Work: handoff.Work{
-		CompletedSteps: []handoff.Step{{Step: "Did this"}, {Step: "And that", Extra: raw("timestamp", `"yesterday"`, "by", `"me"`)}},
-		CurrentStep:    &handoff.CurrentStep{Description: "In the middle"},
-		Decisions:      []handoff.Decision{{Decision: "a"}, {Decision: "c"}},
-		Metadata:       handoff.Metadata{CreatedBy: "hand", Extra: raw("host", `{"name":"x"}`)},
-		Extra:          raw("Phase", `"x"`, "phase", "7", "x-big", "9007199254740993.10", "pendingSteps", `["one",2]`),
+		CompletedSteps: []handoff.Step{{Step: "Did this"},
+			{Step: "And that", Extra: raw("timestamp", `"yesterday"`, "by", `"me"`)}},
+		CurrentStep: &handoff.CurrentStep{Description: "In the middle"},
+		Decisions:   []handoff.Decision{{Decision: "a"}, {Decision: "c"}},
+		Metadata:    handoff.Metadata{CreatedBy: "hand", Extra: raw("host", `{"name":"x"}`)},
+		Extra:       raw("Phase", `"x"`, "phase", "7", "x-big", "9007199254740993.10", "pendingSteps", `["one",2]`),
 	}}
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("checkpoint (-want +got):\n%s", diff)
@@ -223,7 +236,8 @@ func TestReadLeniently(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kept := range []string{`"phase":7`, `"x-big":9007199254740993.10`, `"pendingSteps":["one",2]`, `"timestamp":"yesterday"`, `"host":{"name":"x"}`} {
+	for _, kept := range []string{`"phase":7`, `"x-big":9007199254740993.10`, `"pendingSteps":["one",2]`,
+		`"timestamp":"yesterday"`, `"host":{"name":"x"}`} {
 		if !strings.Contains(string(text), kept) {
 			t.Errorf("%s is lost in %s", kept, text)
 		}

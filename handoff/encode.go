@@ -120,7 +120,8 @@ func empty(to any) bool {
 	case *Verification:
 		return v.ContractRef == "" && len(v.Results) == 0 && len(v.Extra) == 0
 	case *Metadata:
-		return v.CreatedBy == "" && v.LastUpdatedAt.IsZero() && v.Reason == "" && len(v.PreviousAgents) == 0 && len(v.Extra) == 0
+		return v.CreatedBy == "" && v.LastUpdatedAt.IsZero() && v.Reason == "" && len(v.PreviousAgents) == 0 &&
+			len(v.Extra) == 0
 	case word:
 		return v.get() == ""
 	}

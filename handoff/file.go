@@ -56,7 +56,8 @@ func regular(path string) (fs.FileInfo, error) {
 	case !info.Mode().IsRegular(): // opening a pipe would wait for ever
 		return nil, &Error{Kind: ErrInvalid, Op: "read", File: path, Msg: "it is not a regular file"}
 	case info.Size() > MaxSize:
-		return nil, &Error{Kind: ErrLimit, Op: "read", File: path, Msg: fmt.Sprintf("it has %d bytes, the limit is %d", info.Size(), MaxSize)}
+		return nil, &Error{Kind: ErrLimit, Op: "read", File: path,
+			Msg: fmt.Sprintf("it has %d bytes, the limit is %d", info.Size(), MaxSize)}
 	}
 	return info, nil
 }

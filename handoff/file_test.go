@@ -369,7 +369,8 @@ func TestKilledAtEachPoint(t *testing.T) {
 	if !failpoint.Enabled {
 		t.Skip("built without the tag failpoint")
 	}
-	for point, written := range map[string]bool{"handoff.before_write": false, "handoff.before_rename": false, "handoff.after_rename": true} {
+	for point, written := range map[string]bool{"handoff.before_write": false, "handoff.before_rename": false,
+		"handoff.after_rename": true} {
 		path := newFile(t, emptyPRD)
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), childFile+"="+path, "PERDURE_FAILPOINT="+point)

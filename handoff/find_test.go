@@ -42,9 +42,12 @@ func TestFind(t *testing.T) {
 		{"here", ".", []string{"builder-state.json"}, "builder-state.json", "."},
 		{"above", "a/b", []string{".git/", "builder-state.json", "a/b/"}, "builder-state.json", "."},
 		{"under docs", "a", []string{".git", "docs/builder-state.json", "a/"}, "docs/builder-state.json", "."},
-		{"under .opencode", "a", []string{".perdure/", ".opencode/builder-state.json", "a/"}, ".opencode/builder-state.json", "."},
-		{"the folder itself first", ".", []string{".git/", "builder-state.json", "docs/builder-state.json"}, "builder-state.json", "."},
-		{"the nearest", "a/b", []string{".git/", "builder-state.json", "a/docs/builder-state.json", "a/b/"}, "a/docs/builder-state.json", "."},
+		{"under .opencode", "a", []string{".perdure/", ".opencode/builder-state.json", "a/"},
+			".opencode/builder-state.json", "."},
+		{"the folder itself first", ".", []string{".git/", "builder-state.json", "docs/builder-state.json"},
+			"builder-state.json", "."},
+		{"the nearest", "a/b", []string{".git/", "builder-state.json", "a/docs/builder-state.json", "a/b/"},
+			"a/docs/builder-state.json", "."},
 		{"from docs", "docs", []string{".git/", "docs/builder-state.json"}, "docs/builder-state.json", "."},
 		{"not above the root", "r/a", []string{".git/", "builder-state.json", "r/.git", "r/a/"}, "", ""},
 		{"not above without a repository", "a", []string{"builder-state.json", "a/"}, "", ""},
@@ -84,7 +87,9 @@ func TestCreate(t *testing.T) {
 		text     string
 	}{
 		{handoff.Skeleton{Now: now}, handoff.Task{Place: "prd", ID: "prd", PRD: "prd"},
-			"{\n  \"sessionId\": \"perdure\",\n  \"lastHeartbeat\": \"2026-02-28T10:00:00Z\",\n  \"activePrd\": {\n    \"id\": \"prd\",\n    \"file\": \"\",\n    \"branch\": \"\",\n    \"currentStory\": null\n  },\n  \"adhocQueue\": []\n}\n"},
+			"{\n  \"sessionId\": \"perdure\",\n  \"lastHeartbeat\": \"2026-02-28T10:00:00Z\",\n  \"activePrd\": {\n" +
+				"    \"id\": \"prd\",\n    \"file\": \"\",\n    \"branch\": \"\",\n    \"currentStory\": null\n  },\n" +
+				"  \"adhocQueue\": []\n}\n"},
 		{handoff.Skeleton{Now: now, SessionID: "s", PRD: "p", Story: "US-1", File: "p.md", Branch: "main"},
 			handoff.Task{Place: "prd", ID: "p/US-1", PRD: "p", Story: "US-1", File: "p.md", Branch: "main"}, ""},
 		{handoff.Skeleton{Now: now, Place: handoff.Adhoc("a \"1\""), Description: "Fix\nit"},

@@ -18,9 +18,11 @@ import (
 func seeds(f *testing.F) {
 	f.Add(example(f))
 	for _, text := range []string{
-		emptyPRD, "{}", "", "null", "\ufeff{\r\n}", `{"activePrd": {"checkpoint": {"x": 1}, "checkpoint": null}}`, `{"a": 1e5, "b": "\ud800"}`,
+		emptyPRD, "{}", "", "null", "\ufeff{\r\n}", `{"activePrd": {"checkpoint": {"x": 1}, "checkpoint": null}}`,
+		`{"a": 1e5, "b": "\ud800"}`,
 		`{"activePrd": {"checkpoint": {"completedSteps": [1, "x", null, {"step": []}], "currentStep": "x", "metadata": [], "files": {"listed": 1}}}}`,
-		strings.Repeat("[", 1001), `{"lastHeartbeat": null, "activePrd": {}}`, "[1,]", `{"a":"` + "\xff" + `"}`, `{"activePrd":{"checkpoint":{"phase":7,"decisions":["a",{"decision":3}]}}}`,
+		strings.Repeat("[", 1001), `{"lastHeartbeat": null, "activePrd": {}}`, "[1,]", `{"a":"` + "\xff" + `"}`,
+		`{"activePrd":{"checkpoint":{"phase":7,"decisions":["a",{"decision":3}]}}}`,
 	} {
 		f.Add([]byte(text))
 	}
@@ -126,8 +128,10 @@ func FuzzCheckpoint(f *testing.F) {
 func FuzzContract(f *testing.F) {
 	for _, text := range []string{
 		`{"stories": [{"id": "US-1", "verificationContract": {"type": "verifiable", "criteria": [{"activity": "x", "command": ["a"]}]}}]}`,
-		`{"US-1": {"verificationContract": {"criteria": ["x", null]}}}`, `{"id": "US-1", "verificationContract": {"criteria": {}}}`, `[]`,
-		`{"verificationContract":{"type":"skip"}}`, `{"id":"US-1","verificationContract":{"criteria":[{"activity":1,"timing":2}]}}`,
+		`{"US-1": {"verificationContract": {"criteria": ["x", null]}}}`,
+		`{"id": "US-1", "verificationContract": {"criteria": {}}}`, `[]`,
+		`{"verificationContract":{"type":"skip"}}`,
+		`{"id":"US-1","verificationContract":{"criteria":[{"activity":1,"timing":2}]}}`,
 	} {
 		f.Add([]byte(text), "US-1.verificationContract")
 	}

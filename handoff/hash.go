@@ -123,7 +123,8 @@ func recordOnce(ctx context.Context, dir *os.Root, path string) (entry FileEntry
 	}
 	entry = FileEntry{Path: path, Exists: true, Size: after.Size(), ModTime: after.ModTime().UTC(),
 		Hash: hex.EncodeToString(h.Sum(nil)), Stamp: settledStamp(before, started)}
-	return entry, stampOf(before) == stampOf(after) && before.Size() == after.Size() && before.ModTime().Equal(after.ModTime()), nil
+	return entry, stampOf(before) == stampOf(after) && before.Size() == after.Size() &&
+		before.ModTime().Equal(after.ModTime()), nil
 }
 
 // absent tells whether an error means that there is no such file, also because

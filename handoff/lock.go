@@ -37,7 +37,8 @@ func takeLock(ctx context.Context, target string, perm fs.FileMode) (*lockFile, 
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, &Error{Kind: ErrConflict, Op: "lock", File: target, Msg: "another process is writing the file", Err: ctx.Err(),
+			return nil, &Error{Kind: ErrConflict, Op: "lock", File: target, Msg: "another process is writing the file",
+				Err:  ctx.Err(),
 				Hint: "try again; the lock ends with the process that holds it"}
 		}
 		wait = min(2*wait, longest)

@@ -161,7 +161,8 @@ func newText(full, base, theirs string) (string, bool) {
 // mergeSet adds and removes what they did; the order stays.
 func mergeSet(full, base, theirs []string) ([]string, bool) {
 	merged := slices.Clone(full)
-	merged = slices.DeleteFunc(merged, func(s string) bool { return slices.Contains(base, s) && !slices.Contains(theirs, s) })
+	merged = slices.DeleteFunc(merged,
+		func(s string) bool { return slices.Contains(base, s) && !slices.Contains(theirs, s) })
 	changed := len(merged) != len(full)
 	for _, s := range theirs {
 		if !slices.Contains(base, s) && !slices.Contains(merged, s) {

@@ -18,9 +18,11 @@ func TestJSONRoundTrip(t *testing.T) {
 	extra := handoff.Extra{"x": json.RawMessage(`{"n":12345678901234567890}`)}
 	l := worked()
 	l.Title, l.Workspace = "<title> & more", "w"
-	l.Files = []handoff.FileEntry{{Path: "a", Exists: true, Size: 1, ModTime: at("2026-02-28T10:00:00Z"), Hash: "h", Stamp: "s"}, {Path: "b"}}
+	l.Files = []handoff.FileEntry{{Path: "a", Exists: true, Size: 1, ModTime: at("2026-02-28T10:00:00Z"), Hash: "h",
+		Stamp: "s"}, {Path: "b"}}
 	l.CompletedSteps[0].Extra, l.Decisions[0].Extra, l.FailedApproaches[0].Extra = extra, extra, extra
-	l.CurrentStep.Extra, l.Metadata.Extra, l.Verification.Extra, l.Verification.Results[0].Extra = extra, extra, extra, extra
+	l.CurrentStep.Extra, l.Metadata.Extra, l.Verification.Extra, l.Verification.Results[0].Extra = extra, extra, extra,
+		extra
 	l.CompletedSteps[0].RunAgain = true
 	text, err := json.Marshal(l)
 	if err != nil {
@@ -35,7 +37,8 @@ func TestJSONRoundTrip(t *testing.T) {
 	}
 
 	c := handoff.Contract{Type: handoff.Verifiable, Extra: extra, Criteria: []handoff.Criterion{
-		{Activity: "a", Description: "d", Pattern: "p", Timing: handoff.Deferred, Command: handoff.Command{"x y"}, Extra: extra},
+		{Activity: "a", Description: "d", Pattern: "p", Timing: handoff.Deferred, Command: handoff.Command{"x y"},
+			Extra: extra},
 		{Activity: "b", Command: handoff.Command{"x", "y"}}}}
 	if text, err = json.Marshal(c); err != nil {
 		t.Fatal(err)
@@ -56,7 +59,8 @@ func TestCompactRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]handoff.Checkpoint{
 		"an unknown field": {Work: handoff.Work{Extra: handoff.Extra{"x": json.RawMessage(`{`)}}},
-		"a time":           {Work: handoff.Work{Metadata: handoff.Metadata{LastUpdatedAt: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}}},
+		"a time": {Work: handoff.Work{
+			Metadata: handoff.Metadata{LastUpdatedAt: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}}},
 	} {
 		if text, err := c.Compact(); err == nil {
 			t.Errorf("%s that JSON cannot hold was written: %s", name, text)

@@ -100,7 +100,8 @@ type projection struct {
 
 // newProjection starts with the floor: what is never left out.
 func newProjection(l *Ledger) *projection {
-	p := &projection{l: l, results: lastResults(l.Verification.Results), hashes: make(map[string]FileEntry, len(l.Files)), checks: make(map[int]Result)}
+	p := &projection{l: l, results: lastResults(l.Verification.Results),
+		hashes: make(map[string]FileEntry, len(l.Files)), checks: make(map[int]Result)}
 	for _, f := range l.Files {
 		p.hashes[f.Path] = f
 	}
@@ -295,8 +296,9 @@ func (p *projection) decisionParts(from, to int) []func() {
 	for i := from; i < to; i++ {
 		parts = append(parts, func() {
 			d := p.l.Decisions[len(p.l.Decisions)-1-i]
-			p.decisions = append(p.decisions, Decision{Decision: clip(d.Decision, textSize), Rationale: clip(d.Rationale, reasonSize),
-				Timestamp: seconds(d.Timestamp), Extra: small(d.Extra)})
+			p.decisions = append(p.decisions,
+				Decision{Decision: clip(d.Decision, textSize), Rationale: clip(d.Rationale, reasonSize),
+					Timestamp: seconds(d.Timestamp), Extra: small(d.Extra)})
 		})
 	}
 	return parts
@@ -307,8 +309,9 @@ func (p *projection) approachParts(from, to int) []func() {
 	for i := from; i < to; i++ {
 		parts = append(parts, func() {
 			a := p.l.FailedApproaches[len(p.l.FailedApproaches)-1-i]
-			p.approaches = append(p.approaches, FailedApproach{What: clip(a.What, textSize), Outcome: clip(a.Outcome, reasonSize),
-				Why: clip(a.Why, reasonSize), Extra: small(a.Extra)})
+			p.approaches = append(p.approaches,
+				FailedApproach{What: clip(a.What, textSize), Outcome: clip(a.Outcome, reasonSize),
+					Why: clip(a.Why, reasonSize), Extra: small(a.Extra)})
 		})
 	}
 	return parts
@@ -392,7 +395,8 @@ func (p *projection) otherParts() []func() {
 	for _, from := range []struct {
 		extra Extra
 		to    *Extra
-	}{{p.l.Metadata.Extra, &p.c.Metadata.Extra}, {p.l.Verification.Extra, &p.c.Verification.Extra}, {p.l.Extra, &p.c.Extra}} {
+	}{{p.l.Metadata.Extra, &p.c.Metadata.Extra}, {p.l.Verification.Extra, &p.c.Verification.Extra},
+		{p.l.Extra, &p.c.Extra}} {
 		for _, name := range slices.Sorted(maps.Keys(from.extra)) {
 			raw := from.extra[name]
 			if !json.Valid(raw) {

@@ -91,7 +91,9 @@ func wantFirstParts(t failer, l handoff.Ledger, c handoff.Checkpoint) {
 		last[r.Activity] = r.Status
 	}
 	for _, status := range last {
-		if status == handoff.StatusFailed && !slices.ContainsFunc(c.Verification.Results, func(r handoff.Result) bool { return r.Status == handoff.StatusFailed }) {
+		if status == handoff.StatusFailed &&
+			!slices.ContainsFunc(c.Verification.Results,
+				func(r handoff.Result) bool { return r.Status == handoff.StatusFailed }) {
 			t.Errorf("no failing check in %+v", c)
 		}
 	}
@@ -101,10 +103,13 @@ func wantFirstParts(t failer, l handoff.Ledger, c handoff.Checkpoint) {
 func shownAmount(c handoff.Checkpoint) map[string]int {
 	head := func(s string) int { return len(strings.TrimSuffix(s, "…")) }
 	amount := map[string]int{
-		"task": head(c.TaskID), "contract": head(c.Verification.ContractRef), "next": head(c.NextAction), "error": head(c.Error),
-		"blockers": len(c.Blockers), "not allowed": len(c.NotAllowed), "pending": len(c.PendingSteps), "decisions": len(c.Decisions),
+		"task": head(c.TaskID), "contract": head(c.Verification.ContractRef), "next": head(c.NextAction),
+		"error":    head(c.Error),
+		"blockers": len(c.Blockers), "not allowed": len(c.NotAllowed), "pending": len(c.PendingSteps),
+		"decisions":  len(c.Decisions),
 		"approaches": len(c.FailedApproaches), "steps": len(c.CompletedSteps), "agents": len(c.Metadata.PreviousAgents),
-		"results": len(c.Verification.Results), "extra": len(c.Extra) + len(c.Metadata.Extra) + len(c.Verification.Extra), "paths": len(c.Touched()),
+		"results": len(c.Verification.Results), "extra": len(c.Extra) + len(c.Metadata.Extra) + len(c.Verification.Extra),
+		"paths": len(c.Touched()),
 	}
 	for _, b := range c.Blockers {
 		amount["blocker texts"] += head(b)
@@ -177,14 +182,19 @@ func TestProjectCountsWhatIsCut(t *testing.T) {
 func filled(n int) handoff.Ledger {
 	at := time.Date(2026, 2, 28, 10, 0, 0, 0, time.UTC)
 	l := handoff.Ledger{Ref: "perdure handoff log --task prd-dark-mode/US-003"}
-	l.TaskID, l.Phase, l.NextAction = "prd-dark-mode/US-003", handoff.PhaseImplementation, "Wire the toggle in src/components/DarkModeToggle.tsx"
+	l.TaskID, l.Phase, l.NextAction = "prd-dark-mode/US-003", handoff.PhaseImplementation,
+		"Wire the toggle in src/components/DarkModeToggle.tsx"
 	l.Metadata = handoff.Metadata{CreatedBy: "react-dev", LastUpdatedAt: at, Reason: handoff.ReasonPeriodic}
 	l.Verification.ContractRef = "US-003.verificationContract"
 	for i := range n {
 		path := fmt.Sprintf("src/file%04d.ts", i)
-		l.CompletedSteps = append(l.CompletedSteps, handoff.Step{Step: fmt.Sprintf("Step %04d", i), Timestamp: at.Add(time.Duration(i) * time.Minute), FilesModified: []string{path}})
-		l.Decisions = append(l.Decisions, handoff.Decision{Decision: fmt.Sprintf("Decision %04d", i), Rationale: "because", Timestamp: at})
-		l.FailedApproaches = append(l.FailedApproaches, handoff.FailedApproach{What: fmt.Sprintf("Approach %04d", i), Outcome: "failed"})
+		l.CompletedSteps = append(l.CompletedSteps,
+			handoff.Step{Step: fmt.Sprintf("Step %04d", i), Timestamp: at.Add(time.Duration(i) * time.Minute),
+				FilesModified: []string{path}})
+		l.Decisions = append(l.Decisions, handoff.Decision{Decision: fmt.Sprintf("Decision %04d", i), Rationale: "because",
+			Timestamp: at})
+		l.FailedApproaches = append(l.FailedApproaches, handoff.FailedApproach{What: fmt.Sprintf("Approach %04d", i),
+			Outcome: "failed"})
 		l.PendingSteps = append(l.PendingSteps, fmt.Sprintf("Pending %04d", i))
 		l.Files = append(l.Files, handoff.FileEntry{Path: path, Exists: true, Hash: fmt.Sprintf("%064x", i)})
 	}
@@ -214,7 +224,8 @@ func TestProjectPriority(t *testing.T) {
 	if got := c.Files.Listed["src/file0999.ts"]; got != "0000000000000000"[:12] {
 		t.Errorf("hash %q of the latest file", got)
 	}
-	if c.Files.Rest != 1000-len(c.Files.Listed) || len(c.Files.RestDigest) != 16 || c.Files.RestDigest == strings.Repeat("0", 16) {
+	if c.Files.Rest != 1000-len(c.Files.Listed) || len(c.Files.RestDigest) != 16 ||
+		c.Files.RestDigest == strings.Repeat("0", 16) {
 		t.Errorf("files %+v, want a digest of the rest", c.Files)
 	}
 	changed := l
@@ -237,7 +248,8 @@ func TestProjectCaps(t *testing.T) {
 	t.Parallel()
 	l := handoff.Ledger{}
 	l.CurrentStep = &handoff.CurrentStep{Description: "x", PartialWork: strings.Repeat("é", 201)}
-	l.Decisions = []handoff.Decision{{Decision: "d", Rationale: strings.Repeat("w", 101)}, {Decision: "e", Rationale: strings.Repeat("w", 100)}}
+	l.Decisions = []handoff.Decision{{Decision: "d", Rationale: strings.Repeat("w", 101)},
+		{Decision: "e", Rationale: strings.Repeat("w", 100)}}
 	c := handoff.Project(l, 100_000)
 	if got, want := c.CurrentStep.PartialWork, strings.Repeat("é", 199)+"…"; got != want {
 		t.Errorf("partial work %q, want 199 characters and the mark", got)
@@ -249,7 +261,8 @@ func TestProjectCaps(t *testing.T) {
 		t.Errorf("rationale %q, want it whole", got)
 	}
 	l = filled(30)
-	if c = handoff.Project(l, 100_000); len(c.CompletedSteps) != 10 || c.Cut.CompletedSteps != 20 || len(c.Decisions) != 30 {
+	if c = handoff.Project(l, 100_000); len(c.CompletedSteps) != 10 || c.Cut.CompletedSteps != 20 ||
+		len(c.Decisions) != 30 {
 		t.Errorf("%d steps, cut %+v, %d decisions", len(c.CompletedSteps), c.Cut, len(c.Decisions))
 	}
 }
@@ -288,8 +301,10 @@ func TestProjectWorstFloors(t *testing.T) {
 		for i := range 1000 {
 			l.Blockers, l.NotAllowed = append(l.Blockers, worst), append(l.NotAllowed, worst)
 			l.Metadata.PreviousAgents = append(l.Metadata.PreviousAgents, worst)
-			l.Verification.Results = append(l.Verification.Results, handoff.Result{Activity: worst + fmt.Sprint(i), Status: handoff.StatusFailed,
-				RunAt: l.Metadata.LastUpdatedAt, RanBy: handoff.Runner(worst), Extra: handoff.Extra{"x": json.RawMessage(`"` + strings.Repeat("x", 100) + `"`)}})
+			l.Verification.Results = append(l.Verification.Results,
+				handoff.Result{Activity: worst + fmt.Sprint(i), Status: handoff.StatusFailed,
+					RunAt: l.Metadata.LastUpdatedAt, RanBy: handoff.Runner(worst),
+					Extra: handoff.Extra{"x": json.RawMessage(`"` + strings.Repeat("x", 100) + `"`)}})
 		}
 		c := handoff.Project(l, 1)
 		if n := len(compact(t, c)); n > handoff.MinLimit {

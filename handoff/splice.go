@@ -191,7 +191,8 @@ func (d *Document) insertion(owner *node, compact []byte) edit {
 		b.WriteString(`"checkpoint"` + s.colon)
 	}
 	b.Write(s.value(compact))
-	if inside := d.data[owner.start+1 : owner.end-1]; s.lines && len(owner.members) == 0 && bytes.IndexByte(inside, '\n') < 0 {
+	if inside := d.data[owner.start+1 : owner.end-1]; s.lines && len(owner.members) == 0 &&
+		bytes.IndexByte(inside, '\n') < 0 {
 		b.WriteString(s.newline + s.outer)
 	}
 	return edit{at, at, []byte(b.String())}

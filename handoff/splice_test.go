@@ -17,7 +17,8 @@ import (
 func small() *handoff.Checkpoint {
 	return &handoff.Checkpoint{SchemaVersion: 2, Work: handoff.Work{
 		Phase: handoff.PhasePlanning, Blockers: []string{"a: b, c"},
-		Metadata: handoff.Metadata{CreatedBy: "me \"x\"", LastUpdatedAt: at("2026-02-28T10:00:00Z"), Reason: handoff.ReasonManual},
+		Metadata: handoff.Metadata{CreatedBy: "me \"x\"", LastUpdatedAt: at("2026-02-28T10:00:00Z"),
+			Reason: handoff.ReasonManual},
 	}}
 }
 
@@ -40,29 +41,39 @@ func TestWith(t *testing.T) {
 		{"insert behind members", "{\n  \"activePrd\": {\n    \"id\": \"p\"\n  }\n}\n", "prd", small(),
 			"{\n  \"activePrd\": {\n    \"id\": \"p\",\n    \"checkpoint\": " + indented("    ", "  ", "\n") + "\n  }\n}\n"},
 		{"tabs and CRLF", "\ufeff{\r\n\t\"activePrd\": {\r\n\t\t\"id\": 1\r\n\t}\r\n}", "prd", small(),
-			"\ufeff{\r\n\t\"activePrd\": {\r\n\t\t\"id\": 1,\r\n\t\t\"checkpoint\": " + indented("\t\t", "\t", "\r\n") + "\r\n\t}\r\n}"},
+			"\ufeff{\r\n\t\"activePrd\": {\r\n\t\t\"id\": 1,\r\n\t\t\"checkpoint\": " + indented("\t\t", "\t", "\r\n") +
+				"\r\n\t}\r\n}"},
 		{"four blanks", "{\n    \"activePrd\": {\n        \"checkpoint\": null\n    }\n}\n\n", "prd", small(),
 			"{\n    \"activePrd\": {\n        \"checkpoint\": " + indented("        ", "    ", "\n") + "\n    }\n}\n\n"},
-		{"compact", `{"activePrd":{"checkpoint":{"old":1},"z":1e400}}`, "prd", small(), `{"activePrd":{"checkpoint":` + one + `,"z":1e400}}`},
+		{"compact", `{"activePrd":{"checkpoint":{"old":1},"z":1e400}}`, "prd", small(),
+			`{"activePrd":{"checkpoint":` + one + `,"z":1e400}}`},
 		{"on one line", `{"activePrd": {"id": "p", "checkpoint": {}, "z": 12345678901234567890}}`, "prd", small(),
 			`{"activePrd": {"id": "p", "checkpoint": ` + spaced + `, "z": 12345678901234567890}}`},
-		{"insert on one line", `{"activePrd":{"id":"p"}}`, "prd", small(), `{"activePrd":{"id":"p","checkpoint":` + one + `}}`},
+		{"insert on one line", `{"activePrd":{"id":"p"}}`, "prd", small(), `{"activePrd":{"id":"p","checkpoint":` + one +
+			`}}`},
 		{"into nothing", "{\n  \"activePrd\": {}\n}", "prd", small(),
 			"{\n  \"activePrd\": {\n    \"checkpoint\": " + indented("    ", "  ", "\n") + "\n  }\n}"},
 		{"into blanks", "{\n  \"activePrd\": {\n  }\n}", "prd", small(),
 			"{\n  \"activePrd\": {\n    \"checkpoint\": " + indented("    ", "  ", "\n") + "\n  }\n}"},
 		{"into nothing on one line", `{"activePrd":{}}`, "prd", small(), `{"activePrd":{"checkpoint": ` + spaced + `}}`},
-		{"ad hoc", "{\n  \"adhocQueue\": [\n    {\"id\": \"a\"},\n    {\n      \"id\": \"b\"\n    }\n  ]\n}", "adhoc:b", small(),
-			"{\n  \"adhocQueue\": [\n    {\"id\": \"a\"},\n    {\n      \"id\": \"b\",\n      \"checkpoint\": " + indented("      ", "  ", "\n") + "\n    }\n  ]\n}"},
-		{"to null", "{\"activePrd\": {\n  \"checkpoint\" : {\n  } }}", "prd", nil, "{\"activePrd\": {\n  \"checkpoint\" : null }}"},
+		{"ad hoc", "{\n  \"adhocQueue\": [\n    {\"id\": \"a\"},\n    {\n      \"id\": \"b\"\n    }\n  ]\n}", "adhoc:b",
+			small(),
+			"{\n  \"adhocQueue\": [\n    {\"id\": \"a\"},\n    {\n      \"id\": \"b\",\n      \"checkpoint\": " +
+				indented("      ", "  ", "\n") + "\n    }\n  ]\n}"},
+		{"to null", "{\"activePrd\": {\n  \"checkpoint\" : {\n  } }}", "prd", nil,
+			"{\"activePrd\": {\n  \"checkpoint\" : null }}"},
 		{"null stays away", `{"activePrd": {}}`, "prd", nil, `{"activePrd": {}}`},
 		{"the last of two", `{"activePrd": {"checkpoint": 1, "checkpoint": null}, "activePrd": {"checkpoint": 2, "checkpoint": null}}`, "prd", nil,
 			`{"activePrd": {"checkpoint": 1, "checkpoint": null}, "activePrd": {"checkpoint": 2, "checkpoint": null}}`},
-		{"heartbeat before", `{"lastHeartbeat":"x","activePrd":{"checkpoint":{}}}`, "prd", nil, `{"lastHeartbeat":"2026-03-01T00:00:00Z","activePrd":{"checkpoint":null}}`},
-		{"heartbeat behind", `{"activePrd":{"checkpoint":{}},"lastHeartbeat":null}`, "prd", nil, `{"activePrd":{"checkpoint":null},"lastHeartbeat":"2026-03-01T00:00:00Z"}`},
-		{"heartbeat among others", `{"a":[1],"lastHeartbeat":"x","b":{"c":[2]},"activePrd":{"checkpoint":{}},"d":3}`, "prd", nil,
+		{"heartbeat before", `{"lastHeartbeat":"x","activePrd":{"checkpoint":{}}}`, "prd", nil,
+			`{"lastHeartbeat":"2026-03-01T00:00:00Z","activePrd":{"checkpoint":null}}`},
+		{"heartbeat behind", `{"activePrd":{"checkpoint":{}},"lastHeartbeat":null}`, "prd", nil,
+			`{"activePrd":{"checkpoint":null},"lastHeartbeat":"2026-03-01T00:00:00Z"}`},
+		{"heartbeat among others", `{"a":[1],"lastHeartbeat":"x","b":{"c":[2]},"activePrd":{"checkpoint":{}},"d":3}`, "prd",
+			nil,
 			`{"a":[1],"lastHeartbeat":"2026-03-01T00:00:00Z","b":{"c":[2]},"activePrd":{"checkpoint":null},"d":3}`},
-		{"a heartbeat that is no time", `{"activePrd":{"checkpoint":{}},"lastHeartbeat":12}`, "prd", nil, `{"activePrd":{"checkpoint":null},"lastHeartbeat":12}`},
+		{"a heartbeat that is no time", `{"activePrd":{"checkpoint":{}},"lastHeartbeat":12}`, "prd", nil,
+			`{"activePrd":{"checkpoint":null},"lastHeartbeat":12}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -102,12 +113,14 @@ func (w *writer) space(depth int, lines bool) {
 
 func (w *writer) scalar() {
 	w.b.WriteString(rapid.SampledFrom([]string{
-		"null", "true", "false", "0", "-0.0e+10", "9007199254740993", "1e999", `""`, `"\u0000\ud800"`, `"é漢😀"`, `"\"}{][,:"`, `"\/\b\n"`, "{}", "[ ]", "[1,[2,{}]]",
+		"null", "true", "false", "0", "-0.0e+10", "9007199254740993", "1e999", `""`, `"\u0000\ud800"`, `"é漢😀"`,
+		`"\"}{][,:"`, `"\/\b\n"`, "{}", "[ ]", "[1,[2,{}]]",
 	}).Draw(w.t, "scalar"))
 }
 
 func (w *writer) key() string {
-	return rapid.SampledFrom([]string{`"id"`, `"a"`, `"a"`, `"\u0061"`, `"checkpoint "`, `"Checkpoint"`, `""`, `"activePRD"`, `"file"`}).Draw(w.t, "key")
+	return rapid.SampledFrom([]string{`"id"`, `"a"`, `"a"`, `"\u0061"`, `"checkpoint "`, `"Checkpoint"`, `""`,
+		`"activePRD"`, `"file"`}).Draw(w.t, "key")
 }
 
 // object writes one whose member named special, if any, is written by fn.
@@ -151,7 +164,8 @@ func (w *writer) maybeCheckpoint(depth int) {
 
 func anyDocument(t *rapid.T) (text string, place handoff.Place) {
 	w := &writer{t: t, nl: rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "line end")}
-	w.b.WriteString(rapid.SampledFrom([]string{"", "\ufeff"}).Draw(t, "mark") + rapid.SampledFrom([]string{"", " ", "\n"}).Draw(t, "lead"))
+	w.b.WriteString(rapid.SampledFrom([]string{"", "\ufeff"}).Draw(t, "mark") +
+		rapid.SampledFrom([]string{"", " ", "\n"}).Draw(t, "lead"))
 	if rapid.Bool().Draw(t, "prd") {
 		place = handoff.PRD
 		w.object(1, `"activePrd"`, func() { w.maybeCheckpoint(2) })
@@ -290,7 +304,8 @@ func wantSpliced(t failer, before, after []byte, place handoff.Place, c *handoff
 		t.Fatalf("%v: the checkpoint is\n%s\nnot\n%s", err, value.String(), want)
 	}
 	if was.from >= 0 {
-		if is.from != was.from || !bytes.Equal(before[:was.from], after[:is.from]) || !bytes.Equal(before[was.to:], after[is.to:]) {
+		if is.from != was.from || !bytes.Equal(before[:was.from], after[:is.from]) ||
+			!bytes.Equal(before[was.to:], after[is.to:]) {
 			t.Fatalf("more than the checkpoint changed:\n%q\n%q", before, after)
 		}
 		return
@@ -319,7 +334,8 @@ func TestWithKeepsOtherTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for place, want := range map[handoff.Place]handoff.Phase{"prd": "x", "adhoc:a": "y", "adhoc:b": handoff.PhasePlanning} {
+	for place, want := range map[handoff.Place]handoff.Phase{"prd": "x", "adhoc:a": "y",
+		"adhoc:b": handoff.PhasePlanning} {
 		if c, err := d.Checkpoint(place); err != nil || c.Phase != want {
 			t.Errorf("%s: %+v, %v", place, c, err)
 		}
@@ -341,7 +357,8 @@ func TestLargeFile(t *testing.T) {
 }
 
 func BenchmarkUpdateLargeFile(b *testing.B) {
-	text := `{"log": [` + strings.Repeat(`{"n": 123456789012345678901234567890, "t": "é\u00e9"}, `, 200_000) + `0], "activePrd": {"id": "p"}}`
+	text := `{"log": [` + strings.Repeat(`{"n": 123456789012345678901234567890, "t": "é\u00e9"}, `, 200_000) +
+		`0], "activePrd": {"id": "p"}}`
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		if _, err := parse(b, text).With(handoff.PRD, small(), time.Time{}); err != nil {

@@ -219,14 +219,17 @@ func byHands() []situation {
 			b.write("src/a.go", "package q\n")
 			b.touch("src/a.go", b.entries[0].ModTime)
 		}, "src/a.go changed, src/b.go fresh: stale"},
-		{"real edit", func(b *bench) { b.write("src/a.go", "package a\n\nfunc A() {}\n") }, "src/a.go changed, src/b.go fresh: stale"},
+		{"real edit", func(b *bench) { b.write("src/a.go", "package a\n\nfunc A() {}\n") },
+			"src/a.go changed, src/b.go fresh: stale"},
 		{"new file of somebody else", func(b *bench) { b.write("src/c.go", "package c\n") }, bothFresh},
 		{"new file where none was", func(b *bench) {
 			b.record("src/c.go")
 			b.write("src/c.go", "package c\n")
 		}, "src/a.go fresh, src/b.go fresh, src/c.go new: stale"},
-		{"absent as it was", func(b *bench) { b.record("src/c.go") }, "src/a.go fresh, src/b.go fresh, src/c.go fresh: fresh"},
-		{"rename", func(b *bench) { b.run("git", "mv", "src/a.go", "src/renamed.go") }, "src/a.go deleted, src/b.go fresh: stale"},
+		{"absent as it was", func(b *bench) { b.record("src/c.go") },
+			"src/a.go fresh, src/b.go fresh, src/c.go fresh: fresh"},
+		{"rename", func(b *bench) { b.run("git", "mv", "src/a.go", "src/renamed.go") },
+			"src/a.go deleted, src/b.go fresh: stale"},
 		{"two files that change places", func(b *bench) {
 			b.run("mv", "src/a.go", "t")
 			b.run("mv", "src/b.go", "src/a.go")
@@ -281,7 +284,8 @@ func TestStampsSpareReading(t *testing.T) {
 	}
 	entry.Stamp += "0"
 	entry.Hash = strings.Repeat("0", 64)
-	if v, err = handoff.Judge(t.Context(), filepath.Dir(old), []handoff.FileEntry{entry}); err != nil || v.Read != 1 || v.Summary != handoff.Stale {
+	if v, err = handoff.Judge(t.Context(), filepath.Dir(old), []handoff.FileEntry{entry}); err != nil || v.Read != 1 ||
+		v.Summary != handoff.Stale {
 		t.Errorf("%+v, %v, want another stamp read and judged by content", v, err)
 	}
 }
@@ -310,14 +314,20 @@ func TestUnknown(t *testing.T) {
 		c    handoff.Checkpoint
 		want string
 	}{
-		{"no hash", handoff.Checkpoint{Work: steps("src/a.go", "src/none.go")}, "src/a.go unknown, src/none.go missing: stale"},
+		{"no hash", handoff.Checkpoint{Work: steps("src/a.go", "src/none.go")},
+			"src/a.go unknown, src/none.go missing: stale"},
 		{"no hash, there", handoff.Checkpoint{Work: steps("src/a.go")}, "src/a.go unknown: unknown"},
-		{"hash too short", handoff.Checkpoint{Work: steps("src/a.go"), Files: listed("src/a.go", full[:11])}, "src/a.go unknown: unknown"},
-		{"hash that is none", handoff.Checkpoint{Work: steps("src/a.go"), Files: listed("src/a.go", "")}, "src/a.go unknown: unknown"},
-		{"hash in capitals", handoff.Checkpoint{Files: listed("src/a.go", strings.ToUpper(full[:12]))}, "src/a.go fresh: fresh"},
-		{"rest", handoff.Checkpoint{Files: &handoff.Hashes{Listed: map[string]string{"src/a.go": full[:12]}, Rest: 3}}, "src/a.go fresh: unknown"},
+		{"hash too short", handoff.Checkpoint{Work: steps("src/a.go"), Files: listed("src/a.go", full[:11])},
+			"src/a.go unknown: unknown"},
+		{"hash that is none", handoff.Checkpoint{Work: steps("src/a.go"), Files: listed("src/a.go", "")},
+			"src/a.go unknown: unknown"},
+		{"hash in capitals", handoff.Checkpoint{Files: listed("src/a.go", strings.ToUpper(full[:12]))},
+			"src/a.go fresh: fresh"},
+		{"rest", handoff.Checkpoint{Files: &handoff.Hashes{Listed: map[string]string{"src/a.go": full[:12]}, Rest: 3}},
+			"src/a.go fresh: unknown"},
 		{"cut files", handoff.Checkpoint{Cut: &handoff.Cut{Files: 1}}, ": unknown"},
-		{"outside", handoff.Checkpoint{Files: listed("../outside.json", full[:12], "leads-out/x", full[:12])}, "../outside.json unknown, leads-out/x unknown: unknown"},
+		{"outside", handoff.Checkpoint{Files: listed("../outside.json", full[:12], "leads-out/x", full[:12])},
+			"../outside.json unknown, leads-out/x unknown: unknown"},
 		{"nothing touched", handoff.Checkpoint{}, ": fresh"},
 	}
 	for _, tt := range tests {
@@ -363,7 +373,8 @@ func TestDigest(t *testing.T) {
 	}
 	gone := b
 	gone.Exists = false
-	for _, other := range [][]handoff.FileEntry{{a}, {a, gone}, {a, {Path: "b", Exists: true, Hash: "3"}}, {a, {Path: "c", Exists: true, Hash: "2"}}, nil} {
+	for _, other := range [][]handoff.FileEntry{{a}, {a, gone}, {a, {Path: "b", Exists: true, Hash: "3"}},
+		{a, {Path: "c", Exists: true, Hash: "2"}}, nil} {
 		if handoff.Digest(other) == one {
 			t.Errorf("%v has the same digest", other)
 		}
@@ -372,7 +383,8 @@ func TestDigest(t *testing.T) {
 
 func TestSources(t *testing.T) {
 	t.Parallel()
-	paths := []string{"src/a.go", "dist/app.js", "node_modules/x/index.js", "build", "a/target/x", ".git/config", "sub/.perdure/x", "../x", "/etc/x", "kept/dist/y.js", "é\n.log"}
+	paths := []string{"src/a.go", "dist/app.js", "node_modules/x/index.js", "build", "a/target/x", ".git/config",
+		"sub/.perdure/x", "../x", "/etc/x", "kept/dist/y.js", "é\n.log"}
 	plain := t.TempDir()
 	sources, others, err := handoff.Sources(t.Context(), plain, paths)
 	if err != nil {

@@ -122,7 +122,8 @@ func (r *run) undoInterrupted(ctx context.Context) error {
 }
 
 // watchedTurn runs the agent, and keeps what it did with its tools.
-func (r *run) watchedTurn(ctx context.Context, a agent.Agent, prompt string) (result *agent.Result, failure *agent.Error, cause, err error) {
+func (r *run) watchedTurn(ctx context.Context, a agent.Agent, prompt string) (result *agent.Result,
+	failure *agent.Error, cause, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	w, err := r.watch(ctx, stop, a, prompt)
@@ -135,7 +136,8 @@ func (r *run) watchedTurn(ctx context.Context, a agent.Agent, prompt string) (re
 
 // turn runs the agent. The failure is nil when it did its turn; cause is why it
 // was stopped, if it was.
-func (r *run) turn(ctx context.Context, w *watch, a agent.Agent, prompt string) (result *agent.Result, failure *agent.Error, cause error) {
+func (r *run) turn(ctx context.Context, w *watch, a agent.Agent, prompt string) (result *agent.Result,
+	failure *agent.Error, cause error) {
 	t := &r.state.Run
 	limited := ctx
 	if r.cfg.Timeout > 0 {
@@ -146,7 +148,8 @@ func (r *run) turn(ctx context.Context, w *watch, a agent.Agent, prompt string) 
 	began := time.Now()
 	result, err := a.Run(limited, &agent.Turn{
 		Prompt: prompt, Dir: r.files.Root(), IdleTimeout: max(r.cfg.IdleTimeout, 0), Hold: r.e.cfg.Hold,
-		Env: append(append(r.handoffEnv(), "PERDURE_TASK="+r.l.Task.ID.String(), fmt.Sprintf("PERDURE_FENCE=%d", r.l.Fence()), "PERDURE_LOOP="+ID(&r.l.Tree)),
+		Env: append(append(r.handoffEnv(), "PERDURE_TASK="+r.l.Task.ID.String(),
+			fmt.Sprintf("PERDURE_FENCE=%d", r.l.Fence()), "PERDURE_LOOP="+ID(&r.l.Tree)),
 			w.env()...),
 		Observe: w.hear, Decide: w.calls.Decide, Hook: w.command(),
 	})
@@ -178,7 +181,8 @@ func settled(t *turnResult) perdure.CallResult {
 	c := perdure.CallResult{Tries: 1}
 	if result != nil {
 		c.Response = result.Text
-		c.InputTokens, c.OutputTokens, c.CachedTokens = result.Usage.InputTokens, result.Usage.OutputTokens, result.Usage.CachedTokens
+		c.InputTokens, c.OutputTokens, c.CachedTokens = result.Usage.InputTokens, result.Usage.OutputTokens,
+			result.Usage.CachedTokens
 		c.CostMicros, c.Estimated = result.CostMicros, !result.Usage.Reported
 	}
 	kept := keptTurn{Settings: t.Settings}
@@ -230,8 +234,9 @@ func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 	}
 	s.Failure = clip(t.Failure.Error(), maxAgentText)
 	r.note(EventAgentError, map[string]any{"iteration": s.Number, "kind": t.Failure.Kind, "message": clip(s.Failure, 500)})
-	if _, err := r.ask(ctx, hook.OnError, s.Failure, map[string]any{"error_type": string(t.Failure.Kind), "error_message": s.Failure,
-		"iteration": s.Number}); err != nil {
+	if _, err := r.ask(ctx, hook.OnError, s.Failure,
+		map[string]any{"error_type": string(t.Failure.Kind), "error_message": s.Failure,
+			"iteration": s.Number}); err != nil {
 		return "", err
 	}
 	switch r.follows(t.Failure) {
@@ -280,7 +285,8 @@ func (r *run) waitForLimit(ctx context.Context, failure *agent.Error) error {
 	s.Waits, s.WaitUntil = s.Waits+1, until
 	r.note(EventWaiting, map[string]any{"iteration": s.Number, "why": string(failure.Kind), "until": until.UTC()})
 	r.park(until)
-	_, err := r.ask(ctx, hook.RateLimited, failure.Error(), map[string]any{"agent": r.agentName(), "until": until.UTC().Format(time.RFC3339),
-		"message": failure.Error()})
+	_, err := r.ask(ctx, hook.RateLimited, failure.Error(),
+		map[string]any{"agent": r.agentName(), "until": until.UTC().Format(time.RFC3339),
+			"message": failure.Error()})
 	return err
 }

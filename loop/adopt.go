@@ -31,7 +31,8 @@ func (e *Engine) Adopt(ctx context.Context, a Adoption) (perdure.Tree, error) {
 	if err != nil {
 		return perdure.Tree{}, err
 	}
-	state, err := json.Marshal(&state{Past: &a.Past, Reason: "it was imported; resuming it takes the files as they are then for the beginning"})
+	state, err := json.Marshal(&state{Past: &a.Past, Reason: "it was imported; resuming it takes the files as they are " +
+		"then for the beginning"})
 	if err != nil {
 		return perdure.Tree{}, err
 	}
@@ -39,8 +40,10 @@ func (e *Engine) Adopt(ctx context.Context, a Adoption) (perdure.Tree, error) {
 	if err != nil {
 		return perdure.Tree{}, err
 	}
-	first := record.Beginning{Loop: record.Loop{Place: place, Status: record.Paused, Step: stepBegin, Iteration: a.Past.Iteration, State: state},
-		Iterations: a.Iterations, Blobs: a.Blobs, Events: []record.Event{{Kind: record.EventImported, Data: map[string]any{"loop_id": a.Past.LoopID,
+	first := record.Beginning{Loop: record.Loop{Place: place, Status: record.Paused, Step: stepBegin,
+		Iteration: a.Past.Iteration, State: state},
+		Iterations: a.Iterations, Blobs: a.Blobs,
+		Events: []record.Event{{Kind: record.EventImported, Data: map[string]any{"loop_id": a.Past.LoopID,
 			"from": a.Past.From, "iteration": a.Past.Iteration, "iterations": len(a.Iterations)}}}}
 	tree, err := e.cfg.Store.CreateTree(ctx, e.spec(&a.Config, raw, nil, first.InTx))
 	failpoint.Hit("loop.adopted")

@@ -14,7 +14,8 @@ import (
 // adopt takes in a loop of which iterations 2 and 7 are known, and 8 was the last.
 func (b *bench) adopt() error {
 	b.Helper()
-	cfg := config.Config{Task: "Make the tests pass!", Until: checkTAP, Workspace: b.dir, Agent: "scripted", MaxIterations: 20}
+	cfg := config.Config{Task: "Make the tests pass!", Until: checkTAP, Workspace: b.dir, Agent: "scripted",
+		MaxIterations: 20}
 	a := loop.Adoption{Config: cfg, Past: record.Past{LoopID: "ralph-fix-tests-a1b2c3d4", Iteration: 8}}
 	ref, err := b.store.PutBlob(b.Context(), strings.NewReader(`{"document":1}`))
 	b.ok(err)
@@ -53,7 +54,8 @@ func TestAdopt(t *testing.T) {
 		t.Errorf("iterations became %s", got)
 	}
 	// What fails is what the check of here says, not that of then.
-	for _, want := range []string{"- b", "Iteration 7 (taken back", "two tests are gone", "Iteration 2 (the check passed"} {
+	for _, want := range []string{"- b", "Iteration 7 (taken back", "two tests are gone",
+		"Iteration 2 (the check passed"} {
 		if !strings.Contains(b.agent.prompts[0], want) {
 			t.Errorf("the first prompt does not tell %q:\n%s", want, b.agent.prompts[0])
 		}
@@ -90,7 +92,8 @@ func TestAdoptIntoATakenFolder(t *testing.T) {
 	b := newBench(t)
 	b.ok(b.adopt())
 	first := b.tree
-	if err := b.adopt(); perdure.CodeOf(err) != perdure.CodeConflict || !strings.Contains(perdure.HintOf(err), string(first.ID)) {
+	if err := b.adopt(); perdure.CodeOf(err) != perdure.CodeConflict ||
+		!strings.Contains(perdure.HintOf(err), string(first.ID)) {
 		t.Errorf("again: %v (%s)", err, perdure.HintOf(err))
 	}
 	trees, err := b.store.Trees(t.Context(), perdure.TreeFilter{})

@@ -26,8 +26,9 @@ func begin(ctx context.Context, r *run) (string, error) {
 	}
 	r.state.Baseline, r.state.Repository = id, r.hasRepository()
 	r.lookedAt(&stats)
-	out, err := r.ask(ctx, hook.LoopStart, "the loop begins: "+r.cfg.Task, map[string]any{"task": r.cfg.Task, "completion_criteria": r.cfg.Until,
-		"workspace": r.files.Root(), "configuration": &r.cfg})
+	out, err := r.ask(ctx, hook.LoopStart, "the loop begins: "+r.cfg.Task,
+		map[string]any{"task": r.cfg.Task, "completion_criteria": r.cfg.Until,
+			"workspace": r.files.Root(), "configuration": &r.cfg})
 	if err != nil {
 		return "", err
 	}
@@ -35,7 +36,8 @@ func begin(ctx context.Context, r *run) (string, error) {
 		r.state.Verdict, r.state.Reason = string(record.Failed), "a handler of loop_start refused: "+firstReason(out)
 		return stepFinish, nil
 	}
-	r.note(EventStarted, map[string]any{"loop": ID(&r.l.Tree), "snapshot": id, "files": stats.Files, "left_out": len(stats.LeftOut)})
+	r.note(EventStarted, map[string]any{"loop": ID(&r.l.Tree), "snapshot": id, "files": stats.Files,
+		"left_out": len(stats.LeftOut)})
 	return stepBaseline, nil
 }
 
@@ -59,7 +61,8 @@ func baseline(ctx context.Context, r *run) (string, error) {
 		return stepBaseline, nil
 	}
 	r.state.Results = check.Results
-	out := &Outcome{Timestamp: began, Before: r.state.Baseline, After: r.state.Baseline, Check: check.Check, Metrics: metrics, Warnings: r.state.Run.Warnings}
+	out := &Outcome{Timestamp: began, Before: r.state.Baseline, After: r.state.Baseline, Check: check.Check,
+		Metrics: metrics, Warnings: r.state.Run.Warnings}
 	out.rate(check.report, nil, nil)
 	ended := time.Now().UTC()
 	it, err := out.row(record.IterationKept, r.l.Task.ID)

@@ -20,7 +20,8 @@ func complete(ctx context.Context, r *run) (string, error) {
 	}
 	if !check.Passed {
 		r.loop.Status = record.Running
-		r.note(EventMeasured, map[string]any{"iteration": r.state.Run.Number, "final": true, "passed": false, "failing": len(check.Failing)})
+		r.note(EventMeasured, map[string]any{"iteration": r.state.Run.Number, "final": true, "passed": false,
+			"failing": len(check.Failing)})
 		return stepNext, nil
 	}
 	r.state.Run.Check = &check
@@ -77,14 +78,16 @@ func choose(ctx context.Context, r *run) (string, error) {
 	}
 	switch {
 	case r.cfg.KeepLast:
-		r.state.Selected, r.state.SelectedReason = last, fmt.Sprintf("Final iteration, as asked; the best is iteration %d (%d %%%s)", best.Iteration, *best.Quality, below)
+		r.state.Selected, r.state.SelectedReason = last, fmt.Sprintf(
+			"Final iteration, as asked; the best is iteration %d (%d %%%s)", best.Iteration, *best.Quality, below)
 		return stepFinish, nil
 	case best.Iteration == last, final.Check.Passed && !best.Check.Passed:
 		r.state.Selected, r.state.SelectedReason = last, "Final iteration was also best"+below
 		return stepFinish, nil
 	}
 	r.state.Selected = best.Iteration
-	r.state.SelectedReason = fmt.Sprintf("Highest quality (%d %%) at iteration %d, not final%s", *best.Quality, best.Iteration, below)
+	r.state.SelectedReason = fmt.Sprintf("Highest quality (%d %%) at iteration %d, not final%s", *best.Quality,
+		best.Iteration, below)
 	done, err := r.files.Restore(ctx, best.After)
 	if err != nil {
 		return "", refusal(err)
@@ -135,8 +138,9 @@ func finish(ctx context.Context, r *run) (string, error) {
 		s.Verdict = string(record.Aborted)
 	}
 	r.loop.Status = record.Status(s.Verdict)
-	_, err := r.ask(ctx, hook.LoopComplete, s.Reason, map[string]any{"status": s.Verdict, "total_iterations": r.loop.Iteration,
-		"selected_iteration": s.Selected, "selection_reason": s.SelectedReason})
+	_, err := r.ask(ctx, hook.LoopComplete, s.Reason,
+		map[string]any{"status": s.Verdict, "total_iterations": r.loop.Iteration,
+			"selected_iteration": s.Selected, "selection_reason": s.SelectedReason})
 	if err != nil {
 		return "", err
 	}
@@ -192,7 +196,8 @@ func (r *run) sweep(ctx context.Context, newest int) {
 	if r.fault != nil {
 		return
 	}
-	keep := append([]workspace.ID{r.state.Baseline, r.trusted(), r.state.Metering.At, r.state.Run.Before, r.state.Run.After}, r.state.WayBack...)
+	keep := append([]workspace.ID{r.state.Baseline, r.trusted(), r.state.Metering.At, r.state.Run.Before,
+		r.state.Run.After}, r.state.WayBack...)
 	best, err := r.best(ctx)
 	if err == nil {
 		if best != nil {

@@ -88,6 +88,8 @@ func (r *run) settingsChanged() []Regression {
 	if t := &r.state.Run; r.cfg.Plain || t.Settings == "" || t.Left == "" || t.Left == t.Settings {
 		return nil
 	}
-	return []Regression{{Type: string(hook.ProtectedChange), Severity: string(hook.Critical), Files: []string{".perdure/config.yaml"},
-		Text: "the settings of perdure changed while the agent worked, and the next loop would read them: look at .perdure/config.yaml, which snapshots do not have"}}
+	return []Regression{{Type: string(hook.ProtectedChange), Severity: string(hook.Critical),
+		Files: []string{".perdure/config.yaml"},
+		Text: "the settings of perdure changed while the agent worked, and the next loop would read them: look at " +
+			".perdure/config.yaml, which snapshots do not have"}}
 }

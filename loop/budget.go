@@ -29,15 +29,17 @@ func (r *run) overruns(out *Outcome, detection time.Duration) {
 func overruns(c *config.Config, t *Times, detection time.Duration) []hook.Warning {
 	var all []hook.Warning
 	if c.DetectionBudget > 0 && detection > c.DetectionBudget {
-		all = append(all, hook.Warning{Kind: hook.WarnLatency, Message: fmt.Sprintf("looking for regressions took %s; the budget is %s",
-			detection.Round(time.Millisecond), c.DetectionBudget)})
+		all = append(all, hook.Warning{Kind: hook.WarnLatency,
+			Message: fmt.Sprintf("looking for regressions took %s; the budget is %s",
+				detection.Round(time.Millisecond), c.DetectionBudget)})
 	}
 	added, work := t.Snapshot+t.Hooks+t.Engine, t.Agent+t.Check+t.Metrics
 	if c.OverheadPercent <= 0 || work <= 0 || time.Duration(added)*time.Millisecond <= unnoticed {
 		return all
 	}
 	if percent := 100 * float64(added) / float64(work); percent > c.OverheadPercent {
-		all = append(all, hook.Warning{Kind: hook.WarnOverhead, Message: fmt.Sprintf("snapshots, hooks and bookkeeping added %.1f %% to the time of agent and check; the budget is %g %%",
+		all = append(all, hook.Warning{Kind: hook.WarnOverhead, Message: fmt.Sprintf("snapshots, hooks and bookkeeping "+
+			"added %.1f %% to the time of agent and check; the budget is %g %%",
 			percent, c.OverheadPercent)})
 	}
 	return all
@@ -65,8 +67,9 @@ func (w *warnings) observe(n hook.Notice) {
 		w.add(*n.Warning)
 	}
 	if rec := n.Record; rec != nil && rec.Fault != nil {
-		w.add(hook.Warning{Kind: warnHandler, Iteration: rec.Iteration, Message: fmt.Sprintf("handler %q of %s failed: %s", rec.Handler, rec.Hook,
-			clip(rec.Fault.Message, maxAgentText))})
+		w.add(hook.Warning{Kind: warnHandler, Iteration: rec.Iteration,
+			Message: fmt.Sprintf("handler %q of %s failed: %s", rec.Handler, rec.Hook,
+				clip(rec.Fault.Message, maxAgentText))})
 	}
 }
 
@@ -75,7 +78,8 @@ func (w *warnings) take() []record.Event {
 	defer w.mu.Unlock()
 	var events []record.Event
 	for _, one := range w.all {
-		events = append(events, record.Event{Kind: EventWarning, Data: map[string]any{"iteration": one.Iteration, "kind": one.Kind, "message": one.Message}})
+		events = append(events, record.Event{Kind: EventWarning,
+			Data: map[string]any{"iteration": one.Iteration, "kind": one.Kind, "message": one.Message}})
 	}
 	w.all = nil
 	return events

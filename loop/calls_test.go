@@ -77,7 +77,8 @@ func nothing() error { return nil }
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	b := newHooked(t, loop.EngineConfig{}, func(w *turn) error {
-		if !slices.Equal(w.hook[:3], []string{"perdure", "hook", "--socket"}) || !slices.Contains(w.env, "PERDURE_HOOK_SOCKET="+w.hook[3]) {
+		if !slices.Equal(w.hook[:3], []string{"perdure", "hook", "--socket"}) ||
+			!slices.Contains(w.env, "PERDURE_HOOK_SOCKET="+w.hook[3]) {
 			t.Errorf("hook %q", w.hook)
 		}
 		refused, told, err := w.calls("1", "git reset --hard", func() error { return errors.New("it was made") })
@@ -99,10 +100,12 @@ func TestHooks(t *testing.T) {
 		t.Fatalf("%s", show(l))
 	}
 	out := b.outcomes()[1]
-	if out.Sight != agent.SightNative || out.Denied != 1 || len(out.Risky) != 2 || len(b.events(loop.EventRisky)) != 2 || len(out.Warnings) != 0 {
+	if out.Sight != agent.SightNative || out.Denied != 1 || len(out.Risky) != 2 || len(b.events(loop.EventRisky)) != 2 ||
+		len(out.Warnings) != 0 {
 		t.Errorf("outcome %+v", out)
 	}
-	if k := out.Risky[1]; k.Answer != risk.Warn || k.Snapshot == "" || k.After == nil || k.After.TestsBefore != 1 || k.After.TestsAfter != 0 || len(k.After.Findings) != 1 {
+	if k := out.Risky[1]; k.Answer != risk.Warn || k.Snapshot == "" || k.After == nil || k.After.TestsBefore != 1 ||
+		k.After.TestsAfter != 0 || len(k.After.Findings) != 1 {
 		t.Errorf("the deleted test: %+v", k)
 	}
 	dir := filepath.Join(b.loops, loop.ID(&b.tree))
@@ -125,7 +128,8 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-const testX = "package x\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {\n\tif x() != 1 {\n\t\tt.Error(\"x\")\n\t}\n}\n"
+const testX = "package x\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {\n\tif x() != 1 {\n\t\tt.Error(\"x\")\n" +
+	"\t}\n}\n"
 
 // TestHooksGate: what waits for a person is refused until one allowed it.
 func TestHooksGate(t *testing.T) {
@@ -157,9 +161,14 @@ func TestHooksGate(t *testing.T) {
 // refuses what can destroy something.
 func TestHooksHandlers(t *testing.T) {
 	t.Parallel()
-	fails := hook.Func(func(context.Context, hook.Message) (hook.Reply, error) { return hook.Reply{}, errors.New("no idea") })
-	b := newHooked(t, loop.EngineConfig{Handlers: []hook.Registration{{Hook: hook.PreToolCall, Name: "mine", Handler: fails}}}, func(w *turn) error {
-		if refused, told, err := w.calls("1", "rm old.go", nothing); err != nil || !refused || !strings.Contains(told, "no idea") {
+	fails := hook.Func(func(context.Context, hook.Message) (hook.Reply, error) {
+		return hook.Reply{},
+			errors.New("no idea")
+	})
+	b := newHooked(t, loop.EngineConfig{
+		Handlers: []hook.Registration{{Hook: hook.PreToolCall, Name: "mine", Handler: fails}}}, func(w *turn) error {
+		if refused, told, err := w.calls("1", "rm old.go", nothing); err != nil || !refused ||
+			!strings.Contains(told, "no idea") {
 			t.Errorf("deleting: %v, %q, %v", refused, told, err)
 		}
 		return w.write("tests/b", "pass")
@@ -176,7 +185,8 @@ func TestHooksPassedBy(t *testing.T) {
 	t.Parallel()
 	b := newHooked(t, loop.EngineConfig{}, func(w *turn) error {
 		_, _, err := w.calls("1", "ls", nothing)
-		c := agent.ToolCall{ID: "2", Name: "Bash", Kind: agent.ToolExecute, Command: "git reset --hard", Status: agent.ToolCompleted}
+		c := agent.ToolCall{ID: "2", Name: "Bash", Kind: agent.ToolExecute, Command: "git reset --hard",
+			Status: agent.ToolCompleted}
 		w.observe(agent.Event{Kind: agent.EventToolResult, Call: &c})
 		w.observe(agent.Event{Kind: agent.EventToolResult, Call: &c})
 		return errors.Join(err, w.write("tests/b", "pass"))
@@ -184,7 +194,8 @@ func TestHooksPassedBy(t *testing.T) {
 	b.launch()
 	b.work()
 	out := b.outcomes()[1]
-	if out.Sight != agent.SightObserved || len(out.Risky) != 1 || out.Risky[0].Answer != "" || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "made 1 tool call without asking") {
+	if out.Sight != agent.SightObserved || len(out.Risky) != 1 || out.Risky[0].Answer != "" || len(out.Warnings) != 1 ||
+		!strings.Contains(out.Warnings[0], "made 1 tool call without asking") {
 		t.Errorf("outcome %+v", out)
 	}
 }
@@ -197,11 +208,13 @@ func TestHooksOtherNames(t *testing.T) {
 		for i := range 4 {
 			c := agent.ToolCall{ID: fmt.Sprintf("call_%d", i/2), Name: "Bash", Kind: agent.ToolExecute, Command: "ls"}
 			for _, event := range []string{vendorhook.PreToolUse, vendorhook.PostToolUse}[:1+i%2] {
-				if a, err := vendorhook.Ask(w.ctx, w.hook[3], &vendorhook.Event{Name: event, Dir: w.dir, Call: &c}); err != nil || a.Verdict != vendorhook.Pass {
+				if a, err := vendorhook.Ask(w.ctx, w.hook[3], &vendorhook.Event{Name: event, Dir: w.dir, Call: &c}); err != nil ||
+					a.Verdict != vendorhook.Pass {
 					t.Errorf("%+v, %v", a, err)
 				}
 			}
-			c.ID, c.Name, c.Command, c.Status = fmt.Sprintf("item_%d", i), "command_execution", "/bin/bash -lc ls", agent.ToolCompleted
+			c.ID, c.Name, c.Command, c.Status = fmt.Sprintf("item_%d",
+				i), "command_execution", "/bin/bash -lc ls", agent.ToolCompleted
 			if i == 3 { // a patch by a command
 				c.Kind, c.Command, c.Paths = agent.ToolEdit, "", []string{"a.txt"}
 			}
@@ -243,7 +256,8 @@ func TestHooksInterrupted(t *testing.T) {
 		return agent.Stopped(w.ctx)
 	}, func(w *turn) error {
 		c := agent.ToolCall{ID: "9", Name: "Bash", Kind: agent.ToolExecute, Command: "ls"}
-		if a, err := vendorhook.Ask(w.ctx, late[len(late)-1], &vendorhook.Event{Name: vendorhook.PreToolUse, Dir: w.dir, Call: &c}); err == nil {
+		if a, err := vendorhook.Ask(w.ctx, late[len(late)-1],
+			&vendorhook.Event{Name: vendorhook.PreToolUse, Dir: w.dir, Call: &c}); err == nil {
 			t.Errorf("the line of the turn before answers %+v", a)
 		}
 		_, _, err := w.calls("1", "git clean -fd", nothing)
@@ -264,7 +278,8 @@ func TestHooksInterrupted(t *testing.T) {
 	for _, k := range b.outcomes()[1].Risky {
 		targets = append(targets, k.Target)
 	}
-	if !slices.Equal(targets, []string{"git reset --hard", "git clean -fd"}) || b.outcomes()[1].Denied != 2 || len(b.events(loop.EventRisky)) != 2 {
+	if !slices.Equal(targets, []string{"git reset --hard", "git clean -fd"}) || b.outcomes()[1].Denied != 2 ||
+		len(b.events(loop.EventRisky)) != 2 {
 		t.Errorf("kept: %q, %+v", targets, b.outcomes()[1])
 	}
 }

@@ -123,7 +123,8 @@ func (r *run) reassign(ctx context.Context, f *agent.Error) {
 	}
 	r.markAgent(r.state.Agent, m)
 	why := "the agent before failed: " + clip(f.Error(), 300)
-	r.hand(ctx, "reassignment", ledger.Op{Kind: ledger.OpReassign, To: clip(r.cfg.AgentAt(place), maxAgentName), Text: why})
+	r.hand(ctx, "reassignment", ledger.Op{Kind: ledger.OpReassign, To: clip(r.cfg.AgentAt(place), maxAgentName),
+		Text: why})
 	from := r.agentName()
 	s := &r.state.Run
 	r.state.Agent, s.Retries, s.Fresh, s.Waits, s.SpentMS = place, 0, 0, 0, 0

@@ -55,14 +55,17 @@ func (r *run) checkWork(ctx context.Context, baseline *testreport.Report, covers
 // checkAt runs the completion command in a folder and reads what its tests came
 // to. Tests that passed in the baseline and fail now are run once more: what then
 // passes is flaky. An error is one of the machine, never of the check.
-func (r *run) checkAt(ctx context.Context, at *metric.Runner, baseline *testreport.Report, covers bool) (*checked, error) {
-	command := project.Measure(r.cfg.Until, project.Config{Files: os.DirFS(at.Root), Scratch: at.Scratch, Installed: installed, WithCoverage: covers})
+func (r *run) checkAt(ctx context.Context, at *metric.Runner, baseline *testreport.Report, covers bool) (*checked,
+	error) {
+	command := project.Measure(r.cfg.Until, project.Config{Files: os.DirFS(at.Root), Scratch: at.Scratch,
+		Installed: installed, WithCoverage: covers})
 	c, err := r.measured(ctx, at, &command)
 	if err != nil || c.report == nil {
 		return c, err
 	}
 	if baseline != nil && c.Exit != 0 && command.Stops != "" {
-		c.report = testreport.MarkNotRun(baseline, c.report, command.Stops == project.StopsInside, "the command ended after a failure without running it")
+		c.report = testreport.MarkNotRun(baseline, c.report, command.Stops == project.StopsInside,
+			"the command ended after a failure without running it")
 	}
 	if err := r.runAgain(ctx, c, baseline); err != nil {
 		return nil, err
@@ -83,7 +86,8 @@ func (r *run) checkAt(ctx context.Context, at *metric.Runner, baseline *testrepo
 	if !report.Complete {
 		c.Incomplete = report.Reason // an exit status alone is no proof
 	}
-	c.Passed = !c.TimedOut && report.Complete && len(report.Broken) == 0 && (c.Exit == 0 || c.Counts.Flaky > 0) && len(report.Failing()) == 0
+	c.Passed = !c.TimedOut && report.Complete && len(report.Broken) == 0 && (c.Exit == 0 || c.Counts.Flaky > 0) &&
+		len(report.Failing()) == 0
 	return c, nil
 }
 

@@ -82,40 +82,46 @@ func (r *run) clarify(out *Outcome) (string, error) {
 		r.state.Answer = "Nobody can answer questions now. Decide by what the task says, record the decision, and go on."
 		return stepNext, nil
 	}
-	return r.openGate(record.GateQuestion, record.Question{Title: "the agent asks: " + lastLine(out.AgentText), Text: out.AgentText, Options: []record.Option{
-		{Answer: answerReply, Effect: "the loop goes on; what is given with --reason goes into the next prompt"},
-		{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
-	}})
+	return r.openGate(record.GateQuestion, record.Question{Title: "the agent asks: " + lastLine(out.AgentText),
+		Text: out.AgentText, Options: []record.Option{
+			{Answer: answerReply, Effect: "the loop goes on; what is given with --reason goes into the next prompt"},
+			{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
+		}})
 }
 
 // honestGate asks a person whether an agent is right that says that the tests are
 // wrong, or that the task cannot be done.
 func (r *run) honestGate(out *Outcome, evidence string) (string, error) {
-	return r.openGate(record.GateHonestExit, record.Question{Title: "the agent says that it cannot be done: " + lastLine(evidence),
-		Text: evidence + "\n\n" + r.describe(out), Options: []record.Option{
-			{Answer: answerAccept, Effect: "the loop ends with its best iteration; the report is its result"},
-			{Answer: answerContinue, Effect: "the loop goes on; a reason given with the answer goes into the next prompt"},
-			{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
-		}})
+	return r.openGate(record.GateHonestExit,
+		record.Question{Title: "the agent says that it cannot be done: " + lastLine(evidence),
+			Text: evidence + "\n\n" + r.describe(out), Options: []record.Option{
+				{Answer: answerAccept, Effect: "the loop ends with its best iteration; the report is its result"},
+				{Answer: answerContinue, Effect: "the loop goes on; a reason given with the answer goes into the next prompt"},
+				{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
+			}})
 }
 
 // chainGate asks a person when no agent is left.
 func (r *run) chainGate(out *Outcome) (string, error) {
-	return r.openGate(record.GateReassignment, record.Question{Title: "no agent is left that can go on: " + lastLine(out.AgentError),
-		Text: r.chain() + "\n\n" + r.describe(out), Options: []record.Option{
-			{Answer: answerRetry, Effect: "all agents are asked again, from the first; a reason given with the answer goes into the next prompt"},
-			{Answer: answerManual, Effect: "the loop is paused; after a fix by hand, resume goes on"},
-			{Answer: answerFinish, Effect: "the loop ends with its best iteration"},
-			{Answer: answerAbort, Effect: "the loop is abandoned; the files stay as they are"},
-		}})
+	return r.openGate(record.GateReassignment,
+		record.Question{Title: "no agent is left that can go on: " + lastLine(out.AgentError),
+			Text: r.chain() + "\n\n" + r.describe(out), Options: []record.Option{
+				{Answer: answerRetry, Effect: "all agents are asked again, from the first; a reason given with the answer goes " +
+					"into the next prompt"},
+				{Answer: answerManual, Effect: "the loop is paused; after a fix by hand, resume goes on"},
+				{Answer: answerFinish, Effect: "the loop ends with its best iteration"},
+				{Answer: answerAbort, Effect: "the loop is abandoned; the files stay as they are"},
+			}})
 }
 
 // regressed tells the handlers and starts the recovery.
 func (r *run) regressed(ctx context.Context, out *Outcome) (string, error) {
 	first := regression.Worst(out.Regressions)
-	r.note(EventRegression, map[string]any{"iteration": out.Iteration, "type": first.Type, "severity": first.Severity, "text": first.Text})
+	r.note(EventRegression, map[string]any{"iteration": out.Iteration, "type": first.Type, "severity": first.Severity,
+		"text": first.Text})
 	answer, err := r.ask(ctx, hook.RegressionDetected, first.Text, map[string]any{"regressions": out.Regressions,
-		"regression_type": first.Type, "severity": first.Severity, "iteration": out.Iteration, "details": map[string]any{"diff": first.Files}})
+		"regression_type": first.Type, "severity": first.Severity, "iteration": out.Iteration,
+		"details": map[string]any{"diff": first.Files}})
 	if err != nil {
 		return "", err
 	}
@@ -169,7 +175,8 @@ func (r *run) stuck(out *Outcome) (pattern, why string) {
 	}
 	switch {
 	case r.state.AgentErrors >= config.DefaultStuckAfter:
-		return "agent_errors", fmt.Sprintf("the last %d iterations ended in an error of the agent: %s", r.state.AgentErrors, out.AgentError)
+		return "agent_errors", fmt.Sprintf("the last %d iterations ended in an error of the agent: %s", r.state.AgentErrors,
+			out.AgentError)
 	case same >= config.DefaultStuckAfter:
 		return "same_error", fmt.Sprintf("the last %d iterations failed in the same way, with the same files", same)
 	case swings:
@@ -183,8 +190,9 @@ func (r *run) stuck(out *Outcome) (pattern, why string) {
 
 // stuckGate asks a person; there is no retry before that.
 func (r *run) stuckGate(ctx context.Context, out *Outcome, pattern, why string) (string, error) {
-	if _, err := r.ask(ctx, hook.StuckLoopDetected, why, map[string]any{"pattern": pattern, "iteration": r.state.Run.Number,
-		"error_count": len(r.state.Errors), "recovery_attempts": r.state.Recoveries}); err != nil {
+	if _, err := r.ask(ctx, hook.StuckLoopDetected, why,
+		map[string]any{"pattern": pattern, "iteration": r.state.Run.Number,
+			"error_count": len(r.state.Errors), "recovery_attempts": r.state.Recoveries}); err != nil {
 		return "", err
 	}
 	r.state.Errors, r.state.AgentErrors = nil, 0

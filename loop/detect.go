@@ -26,7 +26,8 @@ func (r *run) ruledBy(ctx context.Context, out *Outcome, trusted workspace.ID) (
 	if err != nil {
 		return nil, err
 	}
-	by, warnings, err := regression.Read(ctx, r.files, trusted, &regression.Given{Mode: r.cfg.Detection, Rules: r.cfg.Rules, Waivers: r.cfg.Waivers, Marks: marks})
+	by, warnings, err := regression.Read(ctx, r.files, trusted,
+		&regression.Given{Mode: r.cfg.Detection, Rules: r.cfg.Rules, Waivers: r.cfg.Waivers, Marks: marks})
 	out.Warnings = append(out.Warnings, warnings...)
 	return by, refusal(err)
 }
@@ -75,7 +76,8 @@ func (r *run) look(ctx context.Context, out *Outcome, id workspace.ID) (*look, e
 // detected looks for signs of regressions in the files that changed since the
 // trusted snapshot: nil where nobody looks, or where there is too much to look at,
 // which is told as a warning.
-func (r *run) detected(ctx context.Context, out *Outcome, since *evidence.Between, by *regression.Ruled) (*detect.Report, error) {
+func (r *run) detected(ctx context.Context, out *Outcome, since *evidence.Between, by *regression.Ruled) (
+	*detect.Report, error) {
 	if r.cfg.Plain || r.cfg.Detection == detect.Off {
 		return nil, nil
 	}

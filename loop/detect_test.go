@@ -14,7 +14,8 @@ import (
 func TestSuppressionIsARegression(t *testing.T) {
 	t.Parallel()
 	const before = "def load(path):\n    data = open(path).read()\n    check(data)\n    return data\n"
-	const after = "def load(path):\n    try:\n        data = open(path).read()\n        check(data)\n    except Exception:\n        pass\n    return None\n"
+	const after = "def load(path):\n    try:\n        data = open(path).read()\n        check(data)\n" +
+		"    except Exception:\n        pass\n    return None\n"
 	for mode, step := range map[detect.Mode]string{"": "gate", detect.Off: "ended"} {
 		b := newBench(t, func(w *turn) error {
 			b := w.write("load.py", after)
@@ -43,7 +44,8 @@ func TestSuppressionIsARegression(t *testing.T) {
 func TestRenamedTestIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	const check = `for f in *_test.py; do sed -n 's/^def \(test_[a-z_]*\).*/\1/p' "$f"; done | awk '{print "ok " NR " - " $1} END {print "1.." NR}'; test -e done`
-	body := "():\n    cart = Cart()\n    cart.add('apple', 2)\n    cart.add('pear', 3)\n    assert cart.total() == 12\n    assert cart.count('apple') == 2\n"
+	body := "():\n    cart = Cart()\n    cart.add('apple', 2)\n    cart.add('pear', 3)\n    assert cart.total() == 12\n" +
+		"    assert cart.count('apple') == 2\n"
 	b := newBench(t, func(w *turn) error {
 		if err := w.write("cart_test.py", "def test_sums_up_the_cart"+body); err != nil {
 			return err
@@ -74,7 +76,8 @@ func TestForgedResults(t *testing.T) {
 	b.launch(func(c *config.Config) { c.Until, c.MaxRetries = check, -1 })
 	l := b.work()
 	g := b.outcomes()[1].Regressions
-	if l.Status == record.Completed || len(g) == 0 || g[0].Type != "test_deletion" || !strings.Contains(g[0].Text, "the results list it as if it had run") {
+	if l.Status == record.Completed || len(g) == 0 || g[0].Type != "test_deletion" ||
+		!strings.Contains(g[0].Text, "the results list it as if it had run") {
 		t.Errorf("%s, regressions %+v", show(l), g)
 	}
 }

@@ -129,15 +129,18 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 	if err != nil {
 		return perdure.Tree{}, err
 	}
-	first := record.Beginning{Loop: record.Loop{Place: place, Status: record.Running, Step: stepBegin, State: json.RawMessage("{}")}}
+	first := record.Beginning{Loop: record.Loop{Place: place, Status: record.Running, Step: stepBegin,
+		State: json.RawMessage("{}")}}
 	return e.cfg.Store.CreateTree(ctx, e.spec(&cfg, raw, req.Owner, first.InTx))
 }
 
 // spec returns the tree of a loop; inTx writes the loop's first rows.
 func (e *Engine) spec(cfg *config.Config, raw json.RawMessage, owner *perdure.Session,
 	inTx func(context.Context, *perdure.WriteTx, *perdure.Tree) error) perdure.TreeSpec {
-	return perdure.TreeSpec{Kind: record.KindLoop, Name: Slug(cfg.Task), Config: raw, Owner: owner, Limits: cfg.Limits(), InTx: inTx,
-		Placement: perdure.Placement{Host: e.cfg.Store.Placement().Host, Workspace: cfg.Workspace}, Root: perdure.TaskSpec{Prompt: cfg.Task, Agent: cfg.Agent}}
+	return perdure.TreeSpec{Kind: record.KindLoop, Name: Slug(cfg.Task), Config: raw, Owner: owner, Limits: cfg.Limits(),
+		InTx:      inTx,
+		Placement: perdure.Placement{Host: e.cfg.Store.Placement().Host, Workspace: cfg.Workspace},
+		Root:      perdure.TaskSpec{Prompt: cfg.Task, Agent: cfg.Agent}}
 }
 
 // available tells whether the agents are there.
@@ -197,7 +200,8 @@ const maxSlug = 40
 
 // Slug makes a name of a task: words in lower case with dashes.
 func Slug(task string) string {
-	words := strings.FieldsFunc(strings.ToLower(task), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	words := strings.FieldsFunc(strings.ToLower(task),
+		func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	slug := ""
 	for _, w := range words {
 		if len(slug)+1+len(w) > maxSlug {

@@ -52,8 +52,10 @@ func ReadStanding(raw json.RawMessage) (Standing, error) {
 		return Standing{}, fmt.Errorf("read state of loop: %w", err)
 	}
 	return Standing{
-		Baseline: s.Baseline, Before: s.Run.Before, After: s.Run.After, Turns: s.Run.Turns, Waits: s.Run.Waits, Working: s.Run.Working,
-		Gate: max(0, s.Gate), Failure: s.Run.Failure, Check: s.Run.Check, Recovery: s.Recovery, Agent: s.Agent, Levels: s.Levels, Reason: s.Reason,
+		Baseline: s.Baseline, Before: s.Run.Before, After: s.Run.After, Turns: s.Run.Turns, Waits: s.Run.Waits,
+		Working: s.Run.Working,
+		Gate:    max(0, s.Gate), Failure: s.Run.Failure, Check: s.Run.Check, Recovery: s.Recovery, Agent: s.Agent,
+		Levels: s.Levels, Reason: s.Reason,
 		Selected: s.Selected, SelectedReason: s.SelectedReason, Verified: s.Verified, WayBack: s.WayBack, Past: s.Past,
 	}, nil
 }
@@ -70,7 +72,8 @@ func ReadOutcome(it *record.Iteration) (Outcome, error) {
 // Eligible tells whether a loop may leave an iteration in the workspace: it is
 // over, was not taken back, and has no regression that nobody accepted.
 func (o *Outcome) Eligible(it *record.Iteration) bool {
-	return it.Number > 0 && (it.Status == record.IterationKept || it.Status == record.IterationFailed) && it.EndedAt != nil &&
+	return it.Number > 0 && (it.Status == record.IterationKept || it.Status == record.IterationFailed) &&
+		it.EndedAt != nil &&
 		o.Quality != nil && o.After != "" && (len(o.Regressions) == 0 || o.Accepted)
 }
 

@@ -37,7 +37,8 @@ func TestFalseAlarmDoesNotAlarmAgain(t *testing.T) {
 		t.Errorf("%s, regressions %+v", show(l), b.outcomes()[2].Regressions)
 	}
 	marks, err := b.records.FalseAlarms(t.Context(), l.Tree)
-	if err != nil || len(marks) == 0 || marks[0].Event != "reg-001-1" || marks[0].Reason != "the loader is replaced next" || !strings.Contains(marks[0].What, "load.py") {
+	if err != nil || len(marks) == 0 || marks[0].Event != "reg-001-1" ||
+		marks[0].Reason != "the loader is replaced next" || !strings.Contains(marks[0].What, "load.py") {
 		t.Errorf("marks %+v, %v", marks, err)
 	}
 }
@@ -50,7 +51,8 @@ func TestWarningsAreToldTheAgent(t *testing.T) {
 	b := newBench(t, func(w *turn) error {
 		prompts = append(prompts, w.prompt)
 		if len(prompts) == 1 {
-			return w.write("load.py", "import json\n\ndef load(path):\n    return json.load(path)  # type: ignore[no-any-return] # json does not say what a file holds\n")
+			return w.write("load.py", "import json\n\ndef load(path):\n    return json.load(path)  # type: "+
+				"ignore[no-any-return] # json does not say what a file holds\n")
 		}
 		return w.write("tests/b", "pass")
 	})
@@ -59,7 +61,8 @@ func TestWarningsAreToldTheAgent(t *testing.T) {
 	if l := b.work(); l.Status != record.Completed {
 		t.Fatalf("%s", show(l))
 	}
-	if len(prompts) != 2 || strings.Contains(prompts[0], "reviewer would ask") || !strings.Contains(prompts[1], "reviewer would ask") || !strings.Contains(prompts[1], "(load.py:4)") {
+	if len(prompts) != 2 || strings.Contains(prompts[0], "reviewer would ask") ||
+		!strings.Contains(prompts[1], "reviewer would ask") || !strings.Contains(prompts[1], "(load.py:4)") {
 		t.Errorf("prompts %q, findings %+v", prompts, b.outcomes()[1].Findings)
 	}
 }

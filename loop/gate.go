@@ -63,8 +63,9 @@ func waitForGate(ctx context.Context, r *run) (string, error) {
 	}
 	if r.state.Gate == gateJustOpened {
 		r.state.Gate = g.Number
-		_, err := r.ask(ctx, hook.GateOpened, q.Title, map[string]any{"gate_id": strconv.Itoa(g.Number), "kind": string(g.Kind), "reason": q.Title,
-			"options": q.Options})
+		_, err := r.ask(ctx, hook.GateOpened, q.Title,
+			map[string]any{"gate_id": strconv.Itoa(g.Number), "kind": string(g.Kind), "reason": q.Title,
+				"options": q.Options})
 		if err != nil || g.Answer == "" {
 			return stepGate, err
 		}
@@ -89,8 +90,9 @@ func waitForGate(ctx context.Context, r *run) (string, error) {
 		return stepGate, nil
 	}
 	r.state.Gate = 0
-	if _, err := r.ask(ctx, hook.GateAnswered, g.Answer, map[string]any{"gate_id": strconv.Itoa(g.Number), "kind": string(g.Kind),
-		"decision": g.Answer, "decided_by": g.AnsweredBy, "reason": g.Reason}); err != nil {
+	if _, err := r.ask(ctx, hook.GateAnswered, g.Answer,
+		map[string]any{"gate_id": strconv.Itoa(g.Number), "kind": string(g.Kind),
+			"decision": g.Answer, "decided_by": g.AnsweredBy, "reason": g.Reason}); err != nil {
 		return "", err
 	}
 	return r.answered(ctx, g)
@@ -116,7 +118,8 @@ func (r *run) answered(ctx context.Context, g *record.Gate) (string, error) {
 		return stepNext, nil
 	case answerAccept:
 		r.state.Verdict = string(record.Failed)
-		r.state.Reason = fmt.Sprintf("the agent's report was accepted that the task cannot be done as it stands (gate %d)", g.Number)
+		r.state.Reason = fmt.Sprintf("the agent's report was accepted that the task cannot be done as it stands (gate %d)",
+			g.Number)
 		return stepSelect, nil
 	case answerFinish:
 		r.state.Verdict, r.state.Reason = string(record.Failed), fmt.Sprintf("gate %d was answered with finish", g.Number)

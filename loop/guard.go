@@ -26,14 +26,17 @@ func (r *run) callsPath() string { return filepath.Join(r.e.dir(&r.l.Tree), call
 
 // policy is how calls of tools are judged.
 func (r *run) policy() *policy.Policy {
-	return &policy.Policy{Root: r.files.Root(), Own: []string{r.e.cfg.Dir}, Answers: r.cfg.RiskAnswers, Allowed: r.state.Allowed}
+	return &policy.Policy{Root: r.files.Root(), Own: []string{r.e.cfg.Dir}, Answers: r.cfg.RiskAnswers,
+		Allowed: r.state.Allowed}
 }
 
 // guard guards the calls of a turn. The settings of detection count as they were when
 // it began.
 func (r *run) guard(ctx context.Context, journal *policy.Journal, asks, hooked bool) (*turnguard.Guard, error) {
-	cfg := turnguard.Config{Journal: journal, LoopID: ID(&r.l.Tree), Iteration: r.state.Run.Number, Asks: asks, Hooked: hooked,
-		Room: reinforce.MaxSession - reinforce.Tokens(r.state.Run.Reminder), Handlers: r.ask, Log: r.log.Append, Snapshot: r.riskySnapshot, Logger: r.e.cfg.Logger}
+	cfg := turnguard.Config{Journal: journal, LoopID: ID(&r.l.Tree), Iteration: r.state.Run.Number, Asks: asks,
+		Hooked: hooked,
+		Room:   reinforce.MaxSession - reinforce.Tokens(r.state.Run.Reminder), Handlers: r.ask, Log: r.log.Append,
+		Snapshot: r.riskySnapshot, Logger: r.e.cfg.Logger}
 	if !r.cfg.Plain {
 		by, err := r.ruledBy(ctx, &Outcome{}, r.trusted()) // what is wrong with them is told with the iteration
 		if err != nil {
@@ -80,10 +83,12 @@ func (r *run) takeCalls() error {
 			continue
 		}
 		t.Risky = append(t.Risky, l.Risky())
-		r.note(EventRisky, map[string]any{"iteration": l.Iteration, "tool": l.Tool, "target": l.Target, "risk_pattern": l.Pattern,
-			"risk_level": l.Level, "answer": l.Answer, "snapshot": l.Snapshot})
+		r.note(EventRisky, map[string]any{"iteration": l.Iteration, "tool": l.Tool, "target": l.Target,
+			"risk_pattern": l.Pattern,
+			"risk_level":   l.Level, "answer": l.Answer, "snapshot": l.Snapshot})
 	}
-	t.Risky, t.Calls = slices.Clone(t.Risky[max(0, len(t.Risky)-maxRisky):]), slices.Clone(t.Calls[max(0, len(t.Calls)-maxRisky):])
+	t.Risky, t.Calls = slices.Clone(t.Risky[max(0, len(t.Risky)-maxRisky):]), slices.Clone(
+		t.Calls[max(0, len(t.Calls)-maxRisky):])
 	r.state.CallsRead = next
 	return nil
 }
@@ -96,7 +101,8 @@ func (r *run) riskGate(out *Outcome) (string, error) {
 		Text:  "- " + strings.Join(wanted, "\n- ") + "\n\n" + r.describe(out),
 		Options: []record.Option{
 			{Answer: answerApprove, Effect: "these calls are allowed from now on, and the loop goes on"},
-			{Answer: answerContinue, Effect: "the loop goes on without them; a reason given with the answer goes into the next prompt"},
+			{Answer: answerContinue, Effect: "the loop goes on without them; a reason given with the answer goes into the " +
+				"next prompt"},
 			{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
 		}})
 }

@@ -25,7 +25,8 @@ func TestRiskyCalls(t *testing.T) {
 		if d := w.decide(w.ctx, execute("git reset --hard")); d.Allow || !strings.Contains(d.Message, "discards work") {
 			t.Errorf("discarding work: %+v", d)
 		}
-		if d := w.decide(w.ctx, execute("sed -i s/a/b/ a_test.go")); !d.Allow || !strings.Contains(d.Message, "a_test.go: You are about to change a test") {
+		if d := w.decide(w.ctx, execute("sed -i s/a/b/ a_test.go")); !d.Allow ||
+			!strings.Contains(d.Message, "a_test.go: You are about to change a test") {
 			t.Errorf("writing a test: %+v", d)
 		}
 		if d := w.decide(w.ctx, execute("go vet ./...")); !d.Allow || d.Message != "" {
@@ -38,7 +39,8 @@ func TestRiskyCalls(t *testing.T) {
 		t.Fatalf("%s", show(l))
 	}
 	risky := b.outcomes()[1].Risky
-	if len(risky) != 2 || risky[0].Answer != risk.Block || risky[0].Snapshot != "" || risky[1].Pattern != risk.WriteTest || risky[1].Snapshot == "" {
+	if len(risky) != 2 || risky[0].Answer != risk.Block || risky[0].Snapshot != "" ||
+		risky[1].Pattern != risk.WriteTest || risky[1].Snapshot == "" {
 		t.Errorf("kept: %+v", risky)
 	}
 	if b.outcomes()[1].Denied != 1 || len(b.events(loop.EventRisky)) != 2 {
@@ -123,7 +125,8 @@ func TestRiskIsTold(t *testing.T) {
 		w.decide(w.ctx, execute("sed -i s/a/b/ a_test.go"))
 		return w.write("tests/b", "pass")
 	})
-	b.restart(loop.EngineConfig{Handlers: []hook.Registration{{Hook: hook.PreToolCall, Name: "look", Handler: noting(&levels, "risk_level")}}})
+	b.restart(loop.EngineConfig{Handlers: []hook.Registration{
+		{Hook: hook.PreToolCall, Name: "look", Handler: noting(&levels, "risk_level")}}})
 	b.launch()
 	b.work()
 	if len(levels) != 1 || levels[0] != "high" {

@@ -49,8 +49,9 @@ func (r *run) handoffFile() string {
 
 func (r *run) relay() *ledger.Relay {
 	c := &r.e.cfg.Handoff
-	return ledger.New(ledger.Config{Ledgers: r.e.cfg.Store, Location: handoff.Location{File: r.handoffFile(), Root: r.files.Root()},
-		Place: handoff.Place("adhoc:" + handoffTask(r.state.Run.Number)), Folder: c.Folder, Snapshots: c.Snapshots,
+	return ledger.New(ledger.Config{Ledgers: r.e.cfg.Store,
+		Location: handoff.Location{File: r.handoffFile(), Root: r.files.Root()},
+		Place:    handoff.Place("adhoc:" + handoffTask(r.state.Run.Number)), Folder: c.Folder, Snapshots: c.Snapshots,
 		Thresholds: c.Thresholds, Agent: clip(r.agentName(), maxAgentName)})
 }
 
@@ -81,8 +82,9 @@ func (r *run) startHandoff(ctx context.Context, more ...ledger.Op) error {
 		return err
 	}
 	title, _, _ := strings.Cut(strings.TrimSpace(r.cfg.Task), "\n")
-	err := handoff.Create(ctx, r.handoffFile(), handoff.Skeleton{SessionID: ID(&r.l.Tree), Now: time.Now(), Description: clip(title, maxTitle),
-		Place: handoff.Place("adhoc:" + handoffTask(r.state.Run.Number))})
+	err := handoff.Create(ctx, r.handoffFile(), handoff.Skeleton{SessionID: ID(&r.l.Tree), Now: time.Now(),
+		Description: clip(title, maxTitle),
+		Place:       handoff.Place("adhoc:" + handoffTask(r.state.Run.Number))})
 	if err != nil {
 		return err
 	}
@@ -98,7 +100,8 @@ const maxTitle = 200
 // nothing, since the loop's own recovery does not rest on it.
 func (r *run) handed(what string, err error) {
 	if err != nil {
-		r.e.cfg.Logger.Warn("handoff not recorded", "tree_id", string(r.l.Tree.ID), "iteration", r.state.Run.Number, "what", what, "error", err)
+		r.e.cfg.Logger.Warn("handoff not recorded", "tree_id", string(r.l.Tree.ID), "iteration", r.state.Run.Number, "what",
+			what, "error", err)
 		r.note(EventHandoff, map[string]any{"iteration": r.state.Run.Number, "why": what, "error": clip(err.Error(), 500)})
 	}
 }
@@ -112,12 +115,14 @@ func (r *run) hand(ctx context.Context, why string, op ledger.Op) {
 		return
 	}
 	created, modified := touched(changes)
-	_, err = r.relay().Apply(ctx, ledger.Op{Kind: ledger.OpSave, Reason: handoff.ReasonPeriodic, Created: created, Modified: modified}, op)
+	_, err = r.relay().Apply(ctx, ledger.Op{Kind: ledger.OpSave, Reason: handoff.ReasonPeriodic, Created: created,
+		Modified: modified}, op)
 	if err != nil {
 		r.handed(why, err)
 		return
 	}
-	r.note(EventHandoff, map[string]any{"iteration": r.state.Run.Number, "agent": r.agentName(), "why": why, "files": len(changes)})
+	r.note(EventHandoff, map[string]any{"iteration": r.state.Run.Number, "agent": r.agentName(), "why": why,
+		"files": len(changes)})
 	_, err = r.ask(ctx, hook.CheckpointWritten, "the work was recorded for whoever continues it", map[string]any{
 		"path": r.handoffFile(), "reason": why, "agent": r.agentName(), "files": len(changes)})
 	r.handed(why, err)
@@ -169,7 +174,8 @@ func (r *run) reopenHandoff(ctx context.Context) error {
 	var ops []ledger.Op
 	for _, s := range l.CompletedSteps {
 		if s.Timestamp.Before(r.state.Run.KeptAt) {
-			ops = append(ops, ledger.Op{Kind: ledger.OpStep, Text: s.Step, Created: s.FilesCreated, Modified: s.FilesModified, RunAgain: s.RunAgain})
+			ops = append(ops, ledger.Op{Kind: ledger.OpStep, Text: s.Step, Created: s.FilesCreated, Modified: s.FilesModified,
+				RunAgain: s.RunAgain})
 		}
 	}
 	for _, d := range l.Decisions {
@@ -180,7 +186,8 @@ func (r *run) reopenHandoff(ctx context.Context) error {
 	}
 	const most = 100 // of what an agent can be told again
 	ops = ops[max(0, len(ops)-most):]
-	if _, err := r.relay().Apply(ctx, ledger.Op{Kind: ledger.OpDone, Text: "the process died; the files went back, and the work begins again"}); err != nil {
+	if _, err := r.relay().Apply(ctx, ledger.Op{Kind: ledger.OpDone, Text: "the process died; the files went back, and " +
+		"the work begins again"}); err != nil {
 		return err
 	}
 	return r.startHandoff(ctx, ops...)
@@ -196,7 +203,8 @@ func (r *run) endHandoff(ctx context.Context, out *Outcome, changes []workspace.
 	}
 	l := &view.Ledger
 	var kept *handoff.Checkpoint
-	if len(l.CompletedSteps)+len(l.Decisions)+len(l.FailedApproaches)+len(l.PendingSteps)+len(l.Blockers)+len(l.NextAction) > 0 {
+	if len(l.CompletedSteps)+len(l.Decisions)+len(l.FailedApproaches)+len(l.PendingSteps)+len(l.Blockers)+
+		len(l.NextAction) > 0 {
 		c := handoff.Project(*l, 0)
 		kept = &c
 	}
@@ -207,7 +215,8 @@ func (r *run) endHandoff(ctx context.Context, out *Outcome, changes []workspace.
 	}
 	said := firstOf(out.AgentText, out.AgentError, "nothing was said")
 	_, err = r.relay().Apply(ctx,
-		ledger.Op{Kind: ledger.OpStep, Text: fmt.Sprintf("Iteration %d: %s", out.Iteration, clip(said, maxPartial)), Created: created, Modified: modified},
+		ledger.Op{Kind: ledger.OpStep, Text: fmt.Sprintf("Iteration %d: %s", out.Iteration, clip(said, maxPartial)),
+			Created: created, Modified: modified},
 		ledger.Op{Kind: ledger.OpVerify, Text: "completion check", Status: status, RanBy: handoff.RanByEngine},
 		ledger.Op{Kind: ledger.OpDone})
 	r.handed("the iteration ended", err)
@@ -250,7 +259,8 @@ func tellHandoffs(b *strings.Builder, outcomes []Outcome, reverted func(i int) b
 	for _, part := range []struct {
 		title string
 		lines []string
-	}{{"Decisions made, to be respected", decided}, {"What was tried and failed", tried}, {"What the last iteration left to do", pending}} {
+	}{{"Decisions made, to be respected", decided}, {"What was tried and failed", tried},
+		{"What the last iteration left to do", pending}} {
 		if len(part.lines) > 0 {
 			fmt.Fprintf(b, "\n# %s\n\n- %s\n", part.title, strings.Join(part.lines, "\n- "))
 		}

@@ -27,7 +27,8 @@ func (w *turn) recorder(store *perdure.Store) *ledger.Relay {
 		name, value, _ := strings.Cut(v, "=")
 		env[name] = value
 	}
-	return ledger.New(ledger.Config{Ledgers: store, Agent: env["PERDURE_AGENT"], Place: handoff.Place(env["PERDURE_HANDOFF_TASK"]),
+	return ledger.New(ledger.Config{Ledgers: store, Agent: env["PERDURE_AGENT"],
+		Place:    handoff.Place(env["PERDURE_HANDOFF_TASK"]),
 		Location: handoff.Location{File: env["PERDURE_HANDOFF_FILE"], Root: env["PERDURE_HANDOFF_ROOT"]}})
 }
 
@@ -93,7 +94,8 @@ func TestHandoffAfterAFailure(t *testing.T) {
 		t.Fatalf("%s", show(l))
 	}
 	prompt := b.agent.prompts[1]
-	for _, want := range []string{"Resuming from checkpoint (created by scripted)", "Wrote the parser", "Recursive descent", "small grammar",
+	for _, want := range []string{"Resuming from checkpoint (created by scripted)", "Wrote the parser",
+		"Recursive descent", "small grammar",
 		"Write the printer", "`parser.go`", "`printer.go`"} {
 		if !strings.Contains(prompt, want) {
 			t.Errorf("the prompt of the second agent lacks %q:\n%s", want, prompt)
@@ -102,7 +104,8 @@ func TestHandoffAfterAFailure(t *testing.T) {
 	if got := kindsOf(b.entries("iteration-1")); got != "start step decide pending save fail save reassign step verify done" {
 		t.Errorf("recorded: %s", got)
 	}
-	if moved := b.events(loop.EventReassigned); len(moved) != 1 || !strings.Contains(string(moved[0].Data), `"agent":"other"`) {
+	if moved := b.events(loop.EventReassigned); len(moved) != 1 ||
+		!strings.Contains(string(moved[0].Data), `"agent":"other"`) {
 		t.Errorf("events of reassignment: %+v", moved)
 	}
 }
@@ -113,11 +116,13 @@ func TestNextIterationKnowsTheRecord(t *testing.T) {
 	t.Parallel()
 	var b *bench
 	b = newBench(t, func(w *turn) error {
-		b.record(w, ledger.Op{Kind: ledger.OpDecide, Text: "Use a map"}, ledger.Op{Kind: ledger.OpTried, Text: "Sorting", Outcome: "too slow"},
+		b.record(w, ledger.Op{Kind: ledger.OpDecide, Text: "Use a map"},
+			ledger.Op{Kind: ledger.OpTried, Text: "Sorting", Outcome: "too slow"},
 			ledger.Op{Kind: ledger.OpPending, Steps: []string{"Delete the cache"}})
 		return w.write("one", "1")
 	}, func(w *turn) error {
-		b.record(w, ledger.Op{Kind: ledger.OpPending, Steps: []string{"Leave it broken"}}, ledger.Op{Kind: ledger.OpTried, Text: "Skipping a"})
+		b.record(w, ledger.Op{Kind: ledger.OpPending, Steps: []string{"Leave it broken"}},
+			ledger.Op{Kind: ledger.OpTried, Text: "Skipping a"})
 		return w.write("tests/a", "skip")
 	}, write("tests/b", "pass"))
 	b.launch()
@@ -129,7 +134,8 @@ func TestNextIterationKnowsTheRecord(t *testing.T) {
 	if l := b.work(); l.Status != record.Completed || l.Iteration != 3 {
 		t.Fatalf("%s", show(l))
 	}
-	for i, want := range map[int][]string{1: {"Use a map", "Sorting: too slow", "Delete the cache"}, 2: {"Use a map", "Skipping a"}} {
+	for i, want := range map[int][]string{1: {"Use a map", "Sorting: too slow", "Delete the cache"},
+		2: {"Use a map", "Skipping a"}} {
 		for _, text := range want {
 			if !strings.Contains(b.agent.prompts[i], text) {
 				t.Errorf("the prompt of iteration %d lacks %q:\n%s", i+1, text, b.agent.prompts[i])
@@ -147,7 +153,8 @@ func TestFullContext(t *testing.T) {
 	t.Parallel()
 	var b *bench
 	report := func(w *turn, used int64) {
-		w.observe(agent.Event{Kind: agent.EventUsage, Context: &agent.Context{Used: used, Size: 1000, Source: agent.SourceReported}})
+		w.observe(agent.Event{Kind: agent.EventUsage,
+			Context: &agent.Context{Used: used, Size: 1000, Source: agent.SourceReported}})
 	}
 	b = newBench(t, func(w *turn) error {
 		report(w, 740)
@@ -157,7 +164,8 @@ func TestFullContext(t *testing.T) {
 		if w.ctx.Err() != nil {
 			t.Error("the turn was stopped in the midst of a step")
 		}
-		w.observe(agent.Event{Kind: agent.EventToolResult, Call: &agent.ToolCall{Kind: agent.ToolExecute, Status: agent.ToolCompleted}})
+		w.observe(agent.Event{Kind: agent.EventToolResult,
+			Call: &agent.ToolCall{Kind: agent.ToolExecute, Status: agent.ToolCompleted}})
 		<-w.ctx.Done()
 		return agent.Stopped(w.ctx)
 	}, write("tests/b", "pass"))
@@ -166,7 +174,8 @@ func TestFullContext(t *testing.T) {
 		t.Fatalf("%s after %d turns", show(l), b.agent.done)
 	}
 	full := b.events(loop.EventContext)
-	if len(full) != 2 || !strings.Contains(string(full[0].Data), `"used_percent":76`) || !strings.Contains(string(full[1].Data), `"stop":true`) {
+	if len(full) != 2 || !strings.Contains(string(full[0].Data), `"used_percent":76`) ||
+		!strings.Contains(string(full[1].Data), `"stop":true`) {
 		t.Errorf("events %+v", full)
 	}
 	if !strings.Contains(b.agent.prompts[1], "`half`") {
@@ -202,7 +211,8 @@ func TestEstimatedContext(t *testing.T) {
 	if l := b.work(); l.Status != record.Completed || b.agent.done != 1 {
 		t.Fatalf("%s", show(l))
 	}
-	if full := b.events(loop.EventContext); len(full) != 1 || !strings.Contains(string(full[0].Data), `"source":"estimated"`) {
+	if full := b.events(loop.EventContext); len(full) != 1 ||
+		!strings.Contains(string(full[0].Data), `"source":"estimated"`) {
 		t.Errorf("events %+v", full)
 	}
 }
@@ -211,14 +221,16 @@ func TestEstimatedContext(t *testing.T) {
 // they all start from the first.
 func TestChainIsExhausted(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, failing(agent.KindIdle), failing(agent.KindFailed), failing(agent.KindFailed), write("tests/b", "pass"))
+	b := newBench(t, failing(agent.KindIdle), failing(agent.KindFailed), failing(agent.KindFailed),
+		write("tests/b", "pass"))
 	b.launch(func(c *config.Config) { c.MaxRetries, c.Fallback = 1, []string{"other"} })
 	if l := b.work(); l.Step != "gate" || l.Iteration != 1 {
 		t.Fatalf("%s", show(l))
 	}
 	gates, err := b.records.OpenGates(t.Context())
 	b.ok(err)
-	if len(gates) != 1 || gates[0].Kind != record.GateReassignment || !strings.Contains(string(gates[0].Question), "other: failed") {
+	if len(gates) != 1 || gates[0].Kind != record.GateReassignment ||
+		!strings.Contains(string(gates[0].Question), "other: failed") {
 		t.Fatalf("gates %+v", gates)
 	}
 	_, err = b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "retry"})
@@ -268,7 +280,8 @@ func TestToolCalls(t *testing.T) {
 		return reply, nil
 	})
 	b := newBench(t, func(w *turn) error {
-		for command, want := range map[string]bool{"rm -rf tests": false, "go vet": true, "unlink fault.txt": false, "echo fault": true} {
+		for command, want := range map[string]bool{"rm -rf tests": false, "go vet": true, "unlink fault.txt": false,
+			"echo fault": true} {
 			d := w.decide(w.ctx, agent.ToolCall{Name: "Bash", Kind: agent.ToolExecute, Command: command})
 			if d.Allow != want || !d.Allow && d.Message == "" {
 				t.Errorf("%q: %+v", command, d)
@@ -305,17 +318,19 @@ func TestHookInputsAreThoseOfTheTable(t *testing.T) {
 		for _, in := range row.Inputs {
 			known[in.Name] = true
 		}
-		handlers = append(handlers, hook.Registration{Hook: row.Hook, Name: "look", Handler: hook.Func(func(_ context.Context, m hook.Message) (hook.Reply, error) {
-			seen[row.Hook] = true
-			for name := range m.Metadata.Inputs {
-				if !known[name] {
-					t.Errorf("%s has an input %q that its row does not", row.Hook, name)
+		handlers = append(handlers, hook.Registration{Hook: row.Hook, Name: "look",
+			Handler: hook.Func(func(_ context.Context, m hook.Message) (hook.Reply, error) {
+				seen[row.Hook] = true
+				for name := range m.Metadata.Inputs {
+					if !known[name] {
+						t.Errorf("%s has an input %q that its row does not", row.Hook, name)
+					}
 				}
-			}
-			return hook.Reply{}, nil
-		})})
+				return hook.Reply{}, nil
+			})})
 	}
-	b := newBench(t, failing(agent.KindIdle), failing(agent.KindRateLimit), write("x", "1"), write("x", "2"), write("x", "3"), write("tests/a", "skip"), write("tests/b", "pass"))
+	b := newBench(t, failing(agent.KindIdle), failing(agent.KindRateLimit), write("x", "1"), write("x", "2"),
+		write("x", "3"), write("tests/a", "skip"), write("tests/b", "pass"))
 	b.restart(loop.EngineConfig{Handlers: handlers})
 	b.launch(func(c *config.Config) { c.Fallback, c.BudgetTokens = []string{"other"}, 500 })
 	b.parked()
@@ -337,7 +352,8 @@ func TestHookInputsAreThoseOfTheTable(t *testing.T) {
 		_, err = b.records.Answer(t.Context(), b.tree.ID, gates[0].Number, record.Decision{Answer: answer})
 		b.ok(err)
 	}
-	for _, name := range []hook.Name{hook.LoopStart, hook.PreIteration, hook.PostIteration, hook.OnError, hook.RateLimited, hook.RegressionDetected, hook.GateOpened,
+	for _, name := range []hook.Name{hook.LoopStart, hook.PreIteration, hook.PostIteration, hook.OnError,
+		hook.RateLimited, hook.RegressionDetected, hook.GateOpened,
 		hook.GateAnswered, hook.LoopComplete, hook.CheckpointWritten, hook.BudgetWarning, hook.StuckLoopDetected} {
 		if !seen[name] {
 			t.Errorf("%s was not asked", name)
@@ -365,7 +381,8 @@ func TestQuestionGate(t *testing.T) {
 func TestDeletedTestsAreRestored(t *testing.T) {
 	t.Parallel()
 	const deleted = "tests/login_test.py"
-	b := newBench(t, func(w *turn) error { return errors.Join(w.write("work", "done"), w.remove(deleted)) }, write("tests/b", "pass"))
+	b := newBench(t, func(w *turn) error { return errors.Join(w.write("work", "done"), w.remove(deleted)) },
+		write("tests/b", "pass"))
 	b.put(deleted, "pass")
 	b.launch(func(c *config.Config) { c.Unattended = true })
 	if l := b.work(); l.Status != record.Completed || l.Iteration != 2 {
@@ -393,7 +410,8 @@ func TestInterruptedTurn(t *testing.T) {
 		return &agent.Error{Kind: agent.KindOverflow, Msg: "full"}
 	}, func(w *turn) error {
 		b.ok(w.write("lost", "1"))
-		b.record(w, ledger.Op{Kind: ledger.OpStep, Text: "The lost step", Created: []string{"lost"}}, ledger.Op{Kind: ledger.OpDecide, Text: "The decision"})
+		b.record(w, ledger.Op{Kind: ledger.OpStep, Text: "The lost step", Created: []string{"lost"}},
+			ledger.Op{Kind: ledger.OpDecide, Text: "The decision"})
 		b.halt <- struct{}{}
 		<-w.ctx.Done()
 		return agent.Stopped(w.ctx)
@@ -414,7 +432,8 @@ func TestInterruptedTurn(t *testing.T) {
 		t.Fatalf("%s", show(l))
 	}
 	prompt := b.agent.prompts[2]
-	if !strings.Contains(prompt, "The kept step") || !strings.Contains(prompt, "The decision") || strings.Contains(prompt, "The lost step") {
+	if !strings.Contains(prompt, "The kept step") || !strings.Contains(prompt, "The decision") ||
+		strings.Contains(prompt, "The lost step") {
 		t.Errorf("the session that goes on is told:\n%s", prompt)
 	}
 }

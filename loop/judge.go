@@ -80,7 +80,8 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", refusal(err)
 	}
-	out := &Outcome{Iteration: t.Number, Before: t.Before, After: t.After, Check: *t.Check, Metrics: t.Metrics, Agent: r.agentName(), AgentText: t.Text,
+	out := &Outcome{Iteration: t.Number, Before: t.Before, After: t.After, Check: *t.Check, Metrics: t.Metrics,
+		Agent: r.agentName(), AgentText: t.Text,
 		AgentError: t.Failure, Changed: len(changes), Artifacts: names(changes, maxArtifacts), Warnings: t.Warnings}
 	var diff *testreport.Diff
 	look, err := r.look(ctx, out, t.After)
@@ -112,7 +113,8 @@ func judge(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	out.Findings = evidence.Noted(found, maxFindings)
-	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), r.settingsChanged(), lost, regression.Signs(found, baseline, report), r.unsealed(out, v))
+	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), r.settingsChanged(), lost,
+		regression.Signs(found, baseline, report), r.unsealed(out, v))
 	out.Regressions = by.Settle(out.Regressions)
 	detection := time.Since(began)
 	if err := r.usage(ctx, out); err != nil {
@@ -130,11 +132,13 @@ func judge(ctx context.Context, r *run) (string, error) {
 	out.Regressions = by.Settle(out.Regressions) // handlers may have reported more
 	out.Level, out.Risky, out.Calls = t.Level, t.Risky, t.Calls
 	out.Sight, out.Denied, out.Handoff = t.Sight, t.Denied, r.endHandoff(ctx, out, changes)
-	out.Times = Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS, Engine: time.Since(began).Milliseconds() - t.HooksMS, Sealed: out.Times.Sealed}
+	out.Times = Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS,
+		Engine: time.Since(began).Milliseconds() - t.HooksMS, Sealed: out.Times.Sealed}
 	if t.Metrics != nil {
 		out.Times.Metrics = t.Metrics.TookMS
 	}
-	r.hooks.EndIteration(ID(&r.l.Tree), t.Number, time.Duration(t.AgentMS+t.Check.TookMS+out.Times.Metrics+t.SnapshotMS)*time.Millisecond)
+	r.hooks.EndIteration(ID(&r.l.Tree), t.Number,
+		time.Duration(t.AgentMS+t.Check.TookMS+out.Times.Metrics+t.SnapshotMS)*time.Millisecond)
 	r.overruns(out, detection)
 	status := record.IterationKept
 	if t.Failure != "" {
@@ -194,7 +198,8 @@ func names(changes []workspace.Change, most int) []string {
 // shortened is a comparison with lists of at most maxFailing.
 func shortened(d *testreport.Diff) *testreport.Diff {
 	s := *d
-	for _, list := range []*[]testreport.Change{&s.Lost, &s.Unrun, &s.NewlySkipped, &s.NewlyFailing, &s.StillFailing, &s.Fixed, &s.Enabled, &s.New, &s.Flaky} {
+	for _, list := range []*[]testreport.Change{&s.Lost, &s.Unrun, &s.NewlySkipped, &s.NewlyFailing, &s.StillFailing,
+		&s.Fixed, &s.Enabled, &s.New, &s.Flaky} {
 		*list = slices.Clone((*list)[:min(len(*list), maxFailing)])
 		for i := range *list {
 			(*list)[i].Message = clip((*list)[i].Message, 300)
@@ -234,7 +239,8 @@ func facts(d *testreport.Diff) []Regression {
 		add(hook.RunIncomplete, hook.High, why, d.Unrun)
 	}
 	if d.Incomplete != "" && d.Verdict == testreport.Regressed && len(all) == 0 {
-		all = append(all, Regression{Type: string(hook.RunIncomplete), Severity: string(hook.High), Text: "the run ended without the runner's end record: " + d.Incomplete})
+		all = append(all, Regression{Type: string(hook.RunIncomplete), Severity: string(hook.High),
+			Text: "the run ended without the runner's end record: " + d.Incomplete})
 	}
 	return all
 }
@@ -256,7 +262,8 @@ func (r *run) score(ctx context.Context, out *Outcome) error {
 	score, parseErr := strconv.ParseFloat(strings.TrimSpace(lastLine(ran.Printed())), 64)
 	if ran.Exit != 0 || ran.TimedOut || parseErr != nil || math.IsNaN(score) || score < 0 || score > 100 {
 		r.note(EventAgentError, map[string]any{"iteration": out.Iteration, "kind": "scorer",
-			"message": fmt.Sprintf("%q did not print a number from 0 to 100 (exit status %d); the score is made from facts", r.cfg.Scorer, ran.Exit)})
+			"message": fmt.Sprintf("%q did not print a number from 0 to 100 (exit status %d); the score is made from facts",
+				r.cfg.Scorer, ran.Exit)})
 		return nil
 	}
 	quality := int(math.Round(score))
@@ -286,9 +293,11 @@ func (r *run) usage(ctx context.Context, out *Outcome) error {
 // told asks the handlers of post_iteration, which may report regressions too.
 func (r *run) told(ctx context.Context, out *Outcome) error {
 	began := time.Now()
-	inputs := map[string]any{"iteration_number": out.Iteration, "test_results": out.Check, "quality_score": out.Quality, "quality_breakdown": out.Parts,
-		"artifacts": out.Artifacts, "regressions": out.Regressions,
-		"completion_check": map[string]any{"command": out.Check.Command, "passed": out.Check.Passed, "exit_code": out.Check.Exit}}
+	inputs := map[string]any{"iteration_number": out.Iteration, "test_results": out.Check, "quality_score": out.Quality,
+		"quality_breakdown": out.Parts,
+		"artifacts":         out.Artifacts, "regressions": out.Regressions,
+		"completion_check": map[string]any{"command": out.Check.Command, "passed": out.Check.Passed,
+			"exit_code": out.Check.Exit}}
 	r.tellMetrics(inputs, "baseline", "current", out.Metrics)
 	answer, err := r.ask(ctx, hook.PostIteration, fmt.Sprintf("iteration %d ended", out.Iteration), inputs)
 	if err != nil {
@@ -298,7 +307,8 @@ func (r *run) told(ctx context.Context, out *Outcome) error {
 		answer.Regressions = nil
 	}
 	for _, g := range answer.Regressions {
-		out.Regressions = append(out.Regressions, Regression{Type: string(g.Type), Severity: string(g.Severity), Text: g.Handler + ": " + g.Content})
+		out.Regressions = append(out.Regressions, Regression{Type: string(g.Type), Severity: string(g.Severity),
+			Text: g.Handler + ": " + g.Content})
 	}
 	r.state.Run.HooksMS += time.Since(began).Milliseconds()
 	return nil

@@ -62,7 +62,8 @@ func (w *turn) remove(name string) error { return os.Remove(filepath.Join(w.dir,
 // Run does the next turn.
 func (s *scripted) Run(ctx context.Context, t *agent.Turn) (*agent.Result, error) {
 	s.prompts, s.names = append(s.prompts, t.Prompt), append(s.names, s.asked)
-	w := &turn{ctx: ctx, dir: t.Dir, prompt: t.Prompt, env: t.Env, observe: t.Observe, decide: t.Decide, hook: t.Hook, text: fmt.Sprintf("turn %d is done", s.done+1)}
+	w := &turn{ctx: ctx, dir: t.Dir, prompt: t.Prompt, env: t.Env, observe: t.Observe, decide: t.Decide, hook: t.Hook,
+		text: fmt.Sprintf("turn %d is done", s.done+1)}
 	do := s.turns[min(s.done, len(s.turns)-1)]
 	s.done++
 	if err := do(w); err != nil {
@@ -105,7 +106,8 @@ type bench struct {
 
 func newBench(t *testing.T, turns ...func(w *turn) error) *bench {
 	t.Helper()
-	b := &bench{T: t, store: testdb.Open(t, perdure.Config{Dir: t.TempDir()}), dir: t.TempDir(), loops: filepath.Join(t.TempDir(), "loops"),
+	b := &bench{T: t, store: testdb.Open(t, perdure.Config{Dir: t.TempDir()}), dir: t.TempDir(),
+		loops: filepath.Join(t.TempDir(), "loops"),
 		agent: &scripted{turns: turns}, halt: make(chan struct{})}
 	b.records = record.New(b.store)
 	b.restart(loop.EngineConfig{})
@@ -155,7 +157,8 @@ func (b *bench) work() record.Loop {
 	b.Helper()
 	ctx, stop := context.WithTimeout(b.Context(), time.Minute)
 	defer stop()
-	w, err := worker.New(worker.Config{Store: b.store, Session: b.session, Handlers: map[string]worker.Handler{record.KindLoop: b.engine}, DrainTimeout: -1})
+	w, err := worker.New(worker.Config{Store: b.store, Session: b.session,
+		Handlers: map[string]worker.Handler{record.KindLoop: b.engine}, DrainTimeout: -1})
 	b.ok(err)
 	ended := make(chan error, 1)
 	running, cancel := context.WithCancel(ctx)
@@ -187,7 +190,8 @@ working:
 // busy tells whether somebody can go on with the loop now.
 func (b *bench) busy(ctx context.Context) bool {
 	b.Helper()
-	tasks, err := b.store.Tasks(ctx, perdure.TaskFilter{Tree: b.tree.ID, States: []perdure.State{perdure.Queued, perdure.Running}, Limit: 10})
+	tasks, err := b.store.Tasks(ctx,
+		perdure.TaskFilter{Tree: b.tree.ID, States: []perdure.State{perdure.Queued, perdure.Running}, Limit: 10})
 	if err != nil && b.away != "" {
 		return ctx.Err() == nil // no further connection can be opened just now
 	}
@@ -271,7 +275,8 @@ func TestThreeIterations(t *testing.T) {
 		t.Fatalf("%s after %d turns", show(l), b.agent.done)
 	}
 	all := b.outcomes()
-	if len(all) != 4 || all[0].Check.Passed || all[0].Check.Counts.Tests != 2 || all[0].Check.Failing[0] != "b" || !all[3].Check.Passed {
+	if len(all) != 4 || all[0].Check.Passed || all[0].Check.Counts.Tests != 2 || all[0].Check.Failing[0] != "b" ||
+		!all[3].Check.Passed {
 		t.Errorf("outcomes: %+v", all)
 	}
 	if *all[0].Quality >= *all[3].Quality || *all[3].Quality != 100 {
@@ -340,10 +345,12 @@ func TestRegressionToAGate(t *testing.T) {
 	}
 	q, err := gates[0].Asked()
 	b.ok(err)
-	if !strings.Contains(q.Text, "test_deletion") || !strings.Contains(q.Text, "reward_hacking") || !strings.Contains(q.Diff, "--- a/tests/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-pass\n") {
+	if !strings.Contains(q.Text, "test_deletion") || !strings.Contains(q.Text, "reward_hacking") ||
+		!strings.Contains(q.Diff, "--- a/tests/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-pass\n") {
 		t.Errorf("the question does not tell what happened: %+v", q)
 	}
-	if _, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "reject", By: "ann", Reason: "keep the tests"}); err != nil {
+	if _, err := b.records.Answer(t.Context(), b.tree.ID, 1,
+		record.Decision{Answer: "reject", By: "ann", Reason: "keep the tests"}); err != nil {
 		t.Fatal(err)
 	}
 	l = b.work()
@@ -405,7 +412,8 @@ func TestTwoLoopsInAFolder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("x", "y"))
 	b.launch()
-	_, err := b.engine.Launch(t.Context(), loop.LaunchRequest{Config: config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "scripted"}})
+	_, err := b.engine.Launch(t.Context(),
+		loop.LaunchRequest{Config: config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "scripted"}})
 	if perdure.CodeOf(err) != perdure.CodeConflict || !strings.Contains(err.Error(), string(b.tree.ID)) {
 		t.Errorf("a second loop: %v", err)
 	}
@@ -418,13 +426,16 @@ func TestLaunchRefuses(t *testing.T) {
 		cfg  config.Config
 		want string
 	}{
-		"no task":           {config.Config{Until: "true", Workspace: b.dir, Agent: "x"}, "task is missing"},
-		"relative folder":   {config.Config{Task: "x", Until: "true", Workspace: "src", Agent: "x"}, "not an absolute path"},
-		"unknown agent":     {config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "missing"}, "no agent"},
-		"unknown stand-in":  {config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "x", Fallback: []string{"missing"}}, "no agent"},
-		"folder is missing": {config.Config{Task: "x", Until: "true", Workspace: b.dir + "/none", Agent: "x"}, "workspace is gone"},
-		"file system":       {config.Config{Task: "x", Until: "true", Workspace: "/", Agent: "x"}, "not a workspace"},
-		"many iterations":   {config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "x", MaxIterations: 10_001}, "max_iterations"},
+		"no task":         {config.Config{Until: "true", Workspace: b.dir, Agent: "x"}, "task is missing"},
+		"relative folder": {config.Config{Task: "x", Until: "true", Workspace: "src", Agent: "x"}, "not an absolute path"},
+		"unknown agent":   {config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "missing"}, "no agent"},
+		"unknown stand-in": {config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "x",
+			Fallback: []string{"missing"}}, "no agent"},
+		"folder is missing": {config.Config{Task: "x", Until: "true", Workspace: b.dir + "/none", Agent: "x"},
+			"workspace is gone"},
+		"file system": {config.Config{Task: "x", Until: "true", Workspace: "/", Agent: "x"}, "not a workspace"},
+		"many iterations": {config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "x", MaxIterations: 10_001},
+			"max_iterations"},
 	} {
 		_, err := b.engine.Launch(t.Context(), loop.LaunchRequest{Config: c.cfg})
 		if err == nil || !strings.Contains(err.Error(), c.want) {

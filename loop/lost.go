@@ -31,8 +31,10 @@ func (r *run) checkHome(ctx context.Context) error {
 	if err != nil {
 		where = "what is known of the loop could not be kept: " + err.Error()
 	}
-	failure := fail("store_removed", "the folder %s was removed or replaced while the loop ran; the loop stops, and %s", dir, where)
-	e.cfg.Logger.Error("loop stopped", "tree_id", string(r.l.Tree.ID), "code", string(perdure.CodeUnavailable), "error", failure)
+	failure := fail("store_removed", "the folder %s was removed or replaced while the loop ran; the loop stops, and %s",
+		dir, where)
+	e.cfg.Logger.Error("loop stopped", "tree_id", string(r.l.Tree.ID), "code", string(perdure.CodeUnavailable), "error",
+		failure)
 	if e.lost.loops == nil {
 		e.lost.loops = make(map[perdure.TreeID]error)
 	}

@@ -47,8 +47,10 @@ type step func(ctx context.Context, r *run) (next string, err error)
 // steps are the root's steps, or an iteration's.
 func steps(root bool) map[string]step {
 	if root {
-		return map[string]step{stepBegin: begin, stepBaseline: baseline, stepNext: next, stepDecide: decide, stepDiagnose: diagnose,
-			stepAdapt: adapt, stepEscalate: escalate, stepGate: waitForGate, stepComplete: complete, stepSeal: seal, stepSelect: choose, stepVerify: verify, stepFinish: finish}
+		return map[string]step{stepBegin: begin, stepBaseline: baseline, stepNext: next, stepDecide: decide,
+			stepDiagnose: diagnose,
+			stepAdapt:    adapt, stepEscalate: escalate, stepGate: waitForGate, stepComplete: complete, stepSeal: seal,
+			stepSelect: choose, stepVerify: verify, stepFinish: finish}
 	}
 	return map[string]step{stepPrepare: prepare, stepAct: act, stepMeasure: measure, stepJudge: judge}
 }
@@ -182,7 +184,8 @@ func (e *Engine) load(ctx context.Context, l *perdure.Lease) (*run, error) {
 		return nil, err
 	}
 	dir := e.dir(&l.Tree)
-	if r.files, err = workspace.Open(workspace.Config{Root: cfg.Workspace, Dir: filepath.Join(dir, "snapshots"), Logger: e.cfg.Logger}); err != nil {
+	if r.files, err = workspace.Open(workspace.Config{Root: cfg.Workspace, Dir: filepath.Join(dir, "snapshots"),
+		Logger: e.cfg.Logger}); err != nil {
 		r.fault = refusal(err) // each step fails with it, until it is mended
 	}
 	if r.log, err = hook.OpenLog(hook.LogConfig{Path: filepath.Join(dir, "hook-log.jsonl")}); err != nil {
@@ -208,7 +211,8 @@ const maxSpawns = 3
 func (r *run) iterate(ctx context.Context) error {
 	if r.state.Run.Spawns >= maxSpawns {
 		err := r.step(ctx, func(context.Context, *run) (string, error) {
-			r.pause("iteration %d did not end, %d times; `perdure tree %s` shows its tasks", r.state.Run.Number, maxSpawns, r.l.Tree.ID)
+			r.pause("iteration %d did not end, %d times; `perdure tree %s` shows its tasks", r.state.Run.Number, maxSpawns,
+				r.l.Tree.ID)
 			r.state.Run.Spawns = 0
 			return r.loop.Step, nil
 		})

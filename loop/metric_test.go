@@ -24,16 +24,20 @@ func shop(b *bench) {
 	b.Helper()
 	b.ok(os.RemoveAll(filepath.Join(b.dir, "tests")))
 	b.put("go.mod", "module example.com/shop\n\ngo 1.24\n")
-	b.put("calc/calc.go", "package calc\n\nfunc Add(a, b int) int {\n\treturn a + b\n}\n\nfunc Sub(a, b int) int {\n\tc := a\n\tc -= b\n\treturn c\n}\n")
-	b.put("calc/calc_test.go", "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal(\"no\")\n\t}\n}\n\n"+
+	b.put("calc/calc.go", "package calc\n\nfunc Add(a, b int) int {\n\treturn a + b\n}\n\nfunc Sub(a, b int) int {\n"+
+		"\tc := a\n\tc -= b\n\treturn c\n}\n")
+	b.put("calc/calc_test.go", "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n"+
+		"\tif Add(1, 2) != 3 {\n\t\tt.Fatal(\"no\")\n\t}\n}\n\n"+
 		"func TestSub(t *testing.T) {\n\tif Sub(3, 2) != 1 {\n\t\tt.Fatal(\"no\")\n\t}\n}\n")
 	b.put("todo/todo.go", "package todo\n\nfunc Todo() int {\n\treturn 1\n}\n")
-	b.put("todo/todo_test.go", "package todo\n\nimport \"testing\"\n\nfunc TestTodo(t *testing.T) {\n\tif Todo() != 2 {\n\t\tt.Fatal(\"not yet\")\n\t}\n}\n")
+	b.put("todo/todo_test.go", "package todo\n\nimport \"testing\"\n\nfunc TestTodo(t *testing.T) {\n"+
+		"\tif Todo() != 2 {\n\t\tt.Fatal(\"not yet\")\n\t}\n}\n")
 }
 
 const (
 	todoDone  = "package todo\n\nfunc Todo() int {\n\treturn 2\n}\n"
-	subUnused = "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal(\"no\")\n\t}\n}\n\nfunc TestSub(t *testing.T) {}\n"
+	subUnused = "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n" +
+		"\t\tt.Fatal(\"no\")\n\t}\n}\n\nfunc TestSub(t *testing.T) {}\n"
 )
 
 // goTest is for coverage alone: what the tests themselves lost would be told, too.
@@ -64,16 +68,20 @@ func TestCoverageOfTheCheck(t *testing.T) {
 	b.launch(func(c *config.Config) { c.Until, c.Detection = "go test ./...", detect.Off })
 	b.work()
 	before, now := b.metrics(0), b.metrics(1)
-	if before.Coverage == nil || *before.Coverage != 100 || before.TypeErrors == nil || *before.TypeErrors != 0 || *before.LintErrors != 0 || *before.Tests != 3 ||
+	if before.Coverage == nil || *before.Coverage != 100 || before.TypeErrors == nil || *before.TypeErrors != 0 ||
+		*before.LintErrors != 0 || *before.Tests != 3 ||
 		*before.Files != 5 || *before.Lines < 40 {
 		t.Errorf("baseline: %+v", before)
 	}
-	if now.Coverage == nil || *now.Coverage >= 70 || now.Loss == nil || now.Loss.Still != 7 || now.Loss.Lost != 4 || now.Loss.Unjudged != "" {
+	if now.Coverage == nil || *now.Coverage >= 70 || now.Loss == nil || now.Loss.Still != 7 || now.Loss.Lost != 4 ||
+		now.Loss.Unjudged != "" {
 		t.Errorf("now: %+v, %+v", now, now.Loss)
 	}
 	out := b.outcomes()[1]
-	if len(out.Regressions) != 1 || out.Regressions[0].Type != "coverage_regression" || out.Regressions[0].Severity != "critical" ||
-		!strings.Contains(out.Regressions[0].Text, "4 of 7 lines that the baseline's tests cover") || !strings.Contains(out.Regressions[0].Text, "(57.1 %): calc/calc.go 7-10") ||
+	if len(out.Regressions) != 1 || out.Regressions[0].Type != "coverage_regression" ||
+		out.Regressions[0].Severity != "critical" ||
+		!strings.Contains(out.Regressions[0].Text, "4 of 7 lines that the baseline's tests cover") ||
+		!strings.Contains(out.Regressions[0].Text, "(57.1 %): calc/calc.go 7-10") ||
 		out.Regressions[0].Files[0] != "calc/calc.go" || !out.Check.Passed {
 		t.Errorf("regressions: %+v", out.Regressions)
 	}
@@ -81,7 +89,8 @@ func TestCoverageOfTheCheck(t *testing.T) {
 		t.Error("coverage was written into the workspace")
 	}
 	gates, err := b.records.Gates(t.Context(), b.tree.ID)
-	if err != nil || len(gates) != 1 || gates[0].Kind != record.GateRecovery || !strings.Contains(string(gates[0].Question), "calc/calc.go 7-10") {
+	if err != nil || len(gates) != 1 || gates[0].Kind != record.GateRecovery ||
+		!strings.Contains(string(gates[0].Question), "calc/calc.go 7-10") {
 		t.Fatalf("gates: %+v, %v", gates, err)
 	}
 	_, err = b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "approve", By: "me"})
@@ -117,7 +126,8 @@ func TestApprovedCoverage(t *testing.T) {
 // what was accepted or covered again is no regression.
 func TestCoverageComesBack(t *testing.T) {
 	t.Parallel()
-	covered := "package calc\n\nimport \"testing\"\n\nfunc TestAll(t *testing.T) {\n\tAdd(Sub(3, 2), 2)\n}\n\nfunc TestAdd(t *testing.T) {}\n\nfunc TestSub(t *testing.T) {}\n"
+	covered := "package calc\n\nimport \"testing\"\n\nfunc TestAll(t *testing.T) {\n\tAdd(Sub(3, 2), 2)\n}\n\n" +
+		"func TestAdd(t *testing.T) {}\n\nfunc TestSub(t *testing.T) {}\n"
 	b := newBench(t, func(w *turn) error {
 		if err := w.write("calc/calc_test.go", subUnused); err != nil {
 			return err
@@ -137,10 +147,12 @@ func TestCoverageComesBack(t *testing.T) {
 		t.Fatalf("%s, %+v", show(l), b.outcomes())
 	}
 	out := b.outcomes()
-	if g := out[1].Regressions; len(g) != 1 || g[0].Severity != "high" || len(out[2].Regressions) != 0 || out[2].Metrics.Loss.Lost != 0 {
+	if g := out[1].Regressions; len(g) != 1 || g[0].Severity != "high" || len(out[2].Regressions) != 0 ||
+		out[2].Metrics.Loss.Lost != 0 {
 		t.Errorf("regressions: %+v, then %+v", g, out[2].Metrics.Loss)
 	}
-	if p := b.agent.prompts[1]; !strings.Contains(p, "# Lines that no test covers any more") || !strings.Contains(p, "- calc/calc.go: 7-10") {
+	if p := b.agent.prompts[1]; !strings.Contains(p, "# Lines that no test covers any more") ||
+		!strings.Contains(p, "- calc/calc.go: 7-10") {
 		t.Errorf("the prompt: %s", p)
 	}
 }
@@ -150,7 +162,8 @@ func TestCoverageComesBack(t *testing.T) {
 func TestCoverageOfFailingPackages(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(w *turn) error {
-		if err := w.write("todo/todo_test.go", "package todo\n\nimport \"testing\"\n\nfunc TestTodo(t *testing.T) {\n\tt.Fatal(\"not yet\")\n}\n"); err != nil {
+		if err := w.write("todo/todo_test.go", "package todo\n\nimport \"testing\"\n\nfunc TestTodo(t *testing.T) {\n"+
+			"\tt.Fatal(\"not yet\")\n}\n"); err != nil {
 			return err
 		}
 		return os.Rename(filepath.Join(w.dir, "calc/calc.go"), filepath.Join(w.dir, "calc/sums.go"))
@@ -158,7 +171,8 @@ func TestCoverageOfFailingPackages(t *testing.T) {
 	shop(b)
 	b.launch(goTest, func(c *config.Config) { c.MaxIterations = 1 })
 	b.work()
-	if m := b.metrics(1); m.Loss == nil || m.Loss.Still != 6 || m.Loss.Lost != 0 || !strings.Contains(m.Loss.Unjudged, "left out") {
+	if m := b.metrics(1); m.Loss == nil || m.Loss.Still != 6 || m.Loss.Lost != 0 ||
+		!strings.Contains(m.Loss.Unjudged, "left out") {
 		t.Errorf("renamed: %+v", m.Loss)
 	}
 	if g := b.outcomes()[1].Regressions; len(g) != 0 {
@@ -175,7 +189,8 @@ func TestCoverageOfMovedFiles(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := w.write("src/lib.c", "new line 1;\nnew line 2;\n"+strings.Replace(string(text), "line 7;", "line seven;", 1)); err != nil {
+		if err := w.write("src/lib.c", "new line 1;\nnew line 2;\n"+strings.Replace(string(text), "line 7;", "line seven;",
+			1)); err != nil {
 			return err
 		}
 		return errors.Join(w.remove("lib.c"), w.remove("old.c"), w.write("miss", "3\n22\n"), w.write("tests/b", "pass"))
@@ -194,7 +209,8 @@ while read -r _; do n=$((n+1)); h=1; grep -qx $n miss && h=0; echo "DA:$n,$h"; d
 	})
 	b.work()
 	m := b.metrics(1)
-	if m.Loss == nil || m.Loss.Still != 19 || m.Loss.Lost != 2 || len(m.Loss.Files) != 1 || m.Loss.Files[0].File != "src/lib.c" || m.Loss.Files[0].Lines != "3, 22" {
+	if m.Loss == nil || m.Loss.Still != 19 || m.Loss.Lost != 2 || len(m.Loss.Files) != 1 ||
+		m.Loss.Files[0].File != "src/lib.c" || m.Loss.Files[0].Lines != "3, 22" {
 		t.Errorf("%+v", m.Loss)
 	}
 }
@@ -208,7 +224,8 @@ func TestCoverageMustNotDecide(t *testing.T) {
 		b := newBench(t, write("notes", "x"))
 		shop(b)
 		b.put("todo/todo.go", todoDone)
-		b.put("calc/mode_test.go", "package calc\n\nimport \"testing\"\n\nfunc TestMode(t *testing.T) {\n\tif testing.CoverMode() != \"\" {\n\t\tt.Fatal(\"coverage\")\n\t}\n}\n")
+		b.put("calc/mode_test.go", "package calc\n\nimport \"testing\"\n\nfunc TestMode(t *testing.T) {\n"+
+			"\tif testing.CoverMode() != \"\" {\n\t\tt.Fatal(\"coverage\")\n\t}\n}\n")
 		b.launch(goTest)
 		if l := b.work(); l.Status != record.Completed || l.Iteration != 1 {
 			t.Errorf("%s", show(l))
@@ -221,7 +238,8 @@ func TestCoverageMustNotDecide(t *testing.T) {
 		t.Parallel()
 		b := newBench(t, write("todo/todo.go", todoDone))
 		shop(b)
-		b.put("calc/main_test.go", "package calc\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(m *testing.M) {\n\tif testing.CoverMode() != \"\" {\n\t\tos.Exit(3)\n\t}\n\tm.Run()\n}\n")
+		b.put("calc/main_test.go", "package calc\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(m *testing.M) {\n"+
+			"\tif testing.CoverMode() != \"\" {\n\t\tos.Exit(3)\n\t}\n\tm.Run()\n}\n")
 		b.launch(goTest)
 		if l := b.work(); l.Status != record.Completed || l.Iteration != 1 {
 			t.Errorf("%s", show(l))
@@ -292,7 +310,8 @@ func TestCoverageThresholds(t *testing.T) {
 					t.Errorf("%+v", g)
 				}
 			}
-			if strings.Join(got, " ") != c.want || out.Metrics.Loss.Lost != c.lib+c.auth || out.Metrics.Loss.SensitiveLost != c.auth {
+			if strings.Join(got, " ") != c.want || out.Metrics.Loss.Lost != c.lib+c.auth ||
+				out.Metrics.Loss.SensitiveLost != c.auth {
 				t.Errorf("%+v, %+v", out.Regressions, out.Metrics)
 			}
 		})
@@ -306,15 +325,18 @@ func TestMetricsThatCannotBeTaken(t *testing.T) {
 	b.put("coverage", "mode: set\n")
 	b.launch(func(c *config.Config) {
 		c.CheckTimeout = 2 * time.Second
-		c.Coverage = `test -e tests/old || { echo "TN:" > "$PERDURE_COVERAGE"; touch tests/old; exit 0; }; :` // the first run's is no later one's
+		// the first run's is no later one's
+		c.Coverage = `test -e tests/old || { echo "TN:" > "$PERDURE_COVERAGE"; touch tests/old; exit 0; }; :`
 		c.Types, c.Lint = "no-such-checker --all", "while :; do sleep 1; done"
-		c.Metrics = []metric.Custom{{Name: "word", Command: "echo many"}, {Name: "infinite", Command: "echo Inf"}, {Name: "fails", Command: "echo 1; exit 3"},
+		c.Metrics = []metric.Custom{{Name: "word", Command: "echo many"}, {Name: "infinite", Command: "echo Inf"},
+			{Name: "fails", Command: "echo 1; exit 3"},
 			{Name: "size", Command: "echo about; echo ' 12.5 '; echo noise >&2", Better: metric.BetterDown}}
 	})
 	b.work()
 	for i := range 2 {
 		m := b.metrics(i)
-		for name, want := range map[string]string{"types": "exit status 127", "lint": "stopped after 2s", "word": `"many" is no number`, "infinite": "no number",
+		for name, want := range map[string]string{"types": "exit status 127", "lint": "stopped after 2s",
+			"word": `"many" is no number`, "infinite": "no number",
 			"fails": "exit status 3", "coverage": "no file was found"} {
 			if i == 1 && name == "coverage" {
 				want = "wrote no coverage to $PERDURE_COVERAGE"
@@ -341,7 +363,8 @@ func TestMetricsOff(t *testing.T) {
 	if l := b.work(); l.Status != record.Completed {
 		t.Errorf("%s", show(l))
 	}
-	if m := b.metrics(1); m.Coverage != nil || m.TypeErrors != nil || m.LintErrors != nil || len(m.Missing) != 0 || *m.Files != 5 {
+	if m := b.metrics(1); m.Coverage != nil || m.TypeErrors != nil || m.LintErrors != nil || len(m.Missing) != 0 ||
+		*m.Files != 5 {
 		t.Errorf("%+v", m)
 	}
 }
@@ -349,32 +372,37 @@ func TestMetricsOff(t *testing.T) {
 // TestFindings: type errors and what the linter says are counted and rated.
 func TestFindings(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, write("found", "a.c:1: error: one\na.c:2: warning: two\na.c:3: error: three\n"), write("tests/b", "pass"))
+	b := newBench(t, write("found", "a.c:1: error: one\na.c:2: warning: two\na.c:3: error: three\n"),
+		write("tests/b", "pass"))
 	b.put("found", "a.c:1: error: one\n")
 	told := make(map[string]any)
 	listen := func(name hook.Name) hook.Registration {
-		return hook.Registration{Hook: name, Name: "listen", Handler: hook.Func(func(_ context.Context, m hook.Message) (hook.Reply, error) {
-			for key, value := range m.Metadata.Inputs {
-				told[fmt.Sprintf("%s %d %s", name, m.Metadata.Iteration, key)] = value
-			}
-			return hook.Reply{}, nil
-		})}
+		return hook.Registration{Hook: name, Name: "listen",
+			Handler: hook.Func(func(_ context.Context, m hook.Message) (hook.Reply, error) {
+				for key, value := range m.Metadata.Inputs {
+					told[fmt.Sprintf("%s %d %s", name, m.Metadata.Iteration, key)] = value
+				}
+				return hook.Reply{}, nil
+			})}
 	}
 	b.restart(loop.EngineConfig{Handlers: []hook.Registration{listen(hook.PreIteration), listen(hook.PostIteration)}})
 	b.launch(func(c *config.Config) {
 		c.Types, c.Lint = "echo 'a.ts(1,2): error TS1: x'; exit 1; tsc", "cat found; exit 1"
-		c.Metrics = []metric.Custom{{Name: "up", Command: "wc -l < found", Better: metric.BetterUp}, {Name: "down", Command: "wc -l < found", Better: metric.BetterDown}}
+		c.Metrics = []metric.Custom{{Name: "up", Command: "wc -l < found", Better: metric.BetterUp},
+			{Name: "down", Command: "wc -l < found", Better: metric.BetterDown}}
 	})
 	b.work()
 	m, out := b.metrics(1), b.outcomes()[1]
-	if *m.TypeErrors != 1 || m.TypeScriptErrors == nil || *m.LintErrors != 2 || *m.LintWarnings != 1 || *b.metrics(0).LintErrors != 1 {
+	if *m.TypeErrors != 1 || m.TypeScriptErrors == nil || *m.LintErrors != 2 || *m.LintWarnings != 1 ||
+		*b.metrics(0).LintErrors != 1 {
 		t.Errorf("%+v", m)
 	}
 	if out.Parts["readability"] != 100-5-2 || out.Parts["efficiency"] != 50 {
 		t.Errorf("parts: %v", out.Parts)
 	}
-	for key, want := range map[string]int{"pre_iteration 1 metrics": 1, "pre_iteration 2 metrics": 2, "pre_iteration 2 baseline_metrics": 1,
-		"post_iteration 1 current": 2, "post_iteration 1 baseline": 1} {
+	for key, want := range map[string]int{"pre_iteration 1 metrics": 1, "pre_iteration 2 metrics": 2,
+		"pre_iteration 2 baseline_metrics": 1,
+		"post_iteration 1 current":         2, "post_iteration 1 baseline": 1} {
 		if m, ok := told[key].(*metric.Metrics); !ok || *m.LintErrors != want || m.Profile != "" {
 			t.Errorf("%s: %+v", key, told[key])
 		}
@@ -404,7 +432,8 @@ func TestAbortStopsMetrics(t *testing.T) {
 				}
 			})
 			l := b.workUntil(started)
-			if out := b.outcomes(); l.Status != record.Aborted || len(out) != 2 || !out[1].Check.Skipped || out[1].Metrics != nil {
+			if out := b.outcomes(); l.Status != record.Aborted || len(out) != 2 || !out[1].Check.Skipped ||
+				out[1].Metrics != nil {
 				t.Errorf("%s, %+v", show(l), out)
 			}
 		})
@@ -415,7 +444,8 @@ func TestAbortStopsMetrics(t *testing.T) {
 func TestMetricsAfterPlain(t *testing.T) {
 	t.Parallel()
 	var b *bench
-	b = newBench(t, func(w *turn) error { b.ask(record.Pause); return w.write("x", "one\ntwo\n") }, write("tests/b", "pass"))
+	b = newBench(t, func(w *turn) error { b.ask(record.Pause); return w.write("x", "one\ntwo\n") },
+		write("tests/b", "pass"))
 	b.launch(func(c *config.Config) { c.Plain = true })
 	if l := b.work(); l.Status != record.Paused || b.outcomes()[1].Metrics != nil {
 		t.Fatalf("%s", show(l))

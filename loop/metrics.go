@@ -17,8 +17,9 @@ import (
 // meter takes the metrics of this loop.
 func (r *run) meter() (*metric.Meter, error) {
 	run, err := r.runner()
-	return &metric.Meter{Measures: &r.cfg.Measures, Files: r.files, Plan: &r.state.Metering, Scratch: run.Scratch, Limit: r.cfg.CheckTimeout,
-		Run: run.Run, Save: r.saveBlob, Load: r.loadBlob}, err
+	return &metric.Meter{Measures: &r.cfg.Measures, Files: r.files, Plan: &r.state.Metering, Scratch: run.Scratch,
+		Limit: r.cfg.CheckTimeout,
+		Run:   run.Run, Save: r.saveBlob, Load: r.loadBlob}, err
 }
 
 // firstCheck runs the check before the agent does anything, and takes the metrics
@@ -91,7 +92,8 @@ func (r *run) compareCoverage(ctx context.Context, out *Outcome, report *testrep
 	found, err := m.Compare(ctx, out.Metrics, out.After, r.unknown(out, report))
 	var all []Regression
 	for _, g := range found {
-		all = append(all, Regression{Type: string(hook.CoverageRegression), Severity: string(g.Severity), Text: g.Text, Files: g.Files})
+		all = append(all, Regression{Type: string(hook.CoverageRegression), Severity: string(g.Severity), Text: g.Text,
+			Files: g.Files})
 	}
 	return all, refusal(err)
 }
@@ -108,7 +110,8 @@ func (r *run) unknown(out *Outcome, report *testreport.Report) metric.Unknown {
 	if len(failing) == 0 && len(report.Broken) == 0 && report.Complete {
 		return metric.Unknown{}
 	}
-	if r.cfg.Coverage != metric.Auto || strings.Contains(r.cfg.Until, "-coverpkg") || project.Measure(r.cfg.Until, project.Config{}).Kind != project.Go {
+	if r.cfg.Coverage != metric.Auto || strings.Contains(r.cfg.Until, "-coverpkg") ||
+		project.Measure(r.cfg.Until, project.Config{}).Kind != project.Go {
 		return metric.Unknown{All: true}
 	}
 	var packages []string
@@ -156,7 +159,8 @@ func (r *run) inspect(ctx context.Context, baseline *testreport.Report) (*checke
 	if err != nil || !plain.better(c) {
 		return c, err
 	}
-	m.Off(metric.NameCoverage, "the command fails when coverage is taken with it: "+lastLine(c.Output)+" (--coverage COMMAND takes it apart)")
+	m.Off(metric.NameCoverage, "the command fails when coverage is taken with it: "+lastLine(c.Output)+
+		" (--coverage COMMAND takes it apart)")
 	plain.lacks = m.Why[metric.NameCoverage]
 	return plain, nil
 }

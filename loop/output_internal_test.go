@@ -57,7 +57,8 @@ func TestOutputIsBounded(t *testing.T) {
 	}
 	o.close()
 	text := kept.String()
-	if !strings.HasSuffix(text, "\n"+restLeftOut+"\n") || strings.Count(text, restLeftOut) != 1 || len(text) > 2*maxTold || !utf8.ValidString(text) {
+	if !strings.HasSuffix(text, "\n"+restLeftOut+"\n") || strings.Count(text, restLeftOut) != 1 ||
+		len(text) > 2*maxTold || !utf8.ValidString(text) {
 		t.Errorf("%d bytes that end with %q", len(text), text[max(0, len(text)-100):])
 	}
 }

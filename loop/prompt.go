@@ -23,18 +23,24 @@ func indented(text string) string {
 }
 
 // recordWork asks the agent to record its work.
-const recordWork = "\nRecord your work as you go, since your session may end at any time and another then continues from that record: " +
-	"`perdure handoff step \"what is done\" --modified FILE` after each step, `perdure handoff decide \"what\" --because \"why\"`, " +
-	"`perdure handoff tried \"what failed\"`, `perdure handoff pending \"what is left\"`; `perdure handoff skill` explains.\n"
+const recordWork = "\nRecord your work as you go, since your session may end at any time and another then continues " +
+	"from that record: " +
+	"`perdure handoff step \"what is done\" --modified FILE` after each step, `perdure handoff decide \"what\" " +
+	"--because \"why\"`, " +
+	"`perdure handoff tried \"what failed\"`, `perdure handoff pending \"what is left\"`; `perdure handoff skill` " +
+	"explains.\n"
 
 // prompt is what the agent is told: the task, when it is done, what the last
 // iterations did, and what fails now, by name.
 func (r *run) prompt(ctx context.Context) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Task\n\n%s\n\n# Done when\n\nThis command succeeds in the folder you are in:\n\n    %s\n\n", strings.TrimSpace(r.cfg.Task),
+	fmt.Fprintf(&b, "# Task\n\n%s\n\n# Done when\n\nThis command succeeds in the folder you are in:\n\n    %s\n\n",
+		strings.TrimSpace(r.cfg.Task),
 		strings.ReplaceAll(r.cfg.Until, "\n", "\n    "))
-	b.WriteString("It is run for you after your turn. Tests that exist have to stay and to pass. If the tests are wrong, or the task " +
-		"cannot be done, end your last message with a line that begins \"" + reinforce.HonestExit + "\" and your evidence: that is a good answer, too.\n")
+	b.WriteString("It is run for you after your turn. Tests that exist have to stay and to pass. If the tests are " +
+		"wrong, or the task " +
+		"cannot be done, end your last message with a line that begins \"" + reinforce.HonestExit +
+		"\" and your evidence: that is a good answer, too.\n")
 	if r.e.cfg.Handoff.Program != "" {
 		b.WriteString(recordWork)
 	}
@@ -144,7 +150,8 @@ func tellIterations(b *strings.Builder, last []record.Iteration, c *Check) {
 		if last[i].Status == record.IterationReverted {
 			state = "taken back"
 		}
-		fmt.Fprintf(b, "Iteration %d (%s; %s changed): %s\n\n", o.Iteration, state, human.Count(int64(o.Changed), "file"), clip(firstOf(o.AgentText, o.AgentError, madeWorse(&o), "nothing was said"), 1000))
+		fmt.Fprintf(b, "Iteration %d (%s; %s changed): %s\n\n", o.Iteration, state, human.Count(int64(o.Changed), "file"),
+			clip(firstOf(o.AgentText, o.AgentError, madeWorse(&o), "nothing was said"), 1000))
 	}
 }
 

@@ -67,7 +67,8 @@ func diagnose(ctx context.Context, r *run) (string, error) {
 	v.Diagnosis, v.Confidence, v.Why = diagnosisOf(out)
 	v.did("diagnose", v.Why)
 	r.state.Recovery = v
-	r.note(EventRecovery, map[string]any{"iteration": out.Iteration, "attempt": v.Attempt, "diagnosis": v.Diagnosis, "confidence": v.Confidence, "why": v.Why})
+	r.note(EventRecovery, map[string]any{"iteration": out.Iteration, "attempt": v.Attempt, "diagnosis": v.Diagnosis,
+		"confidence": v.Confidence, "why": v.Why})
 	if r.mustAsk(out, v) {
 		return stepEscalate, nil
 	}
@@ -133,7 +134,8 @@ func adapt(ctx context.Context, r *run) (string, error) {
 	deleted := slices.ContainsFunc(out.Regressions, func(g Regression) bool { return g.Type == string(hook.TestDeletion) })
 	if v.Attempt == 1 && v.Diagnosis != RewardHacking {
 		v.did("adapt", "what got worse is named")
-		return stepNext, r.retried(ctx, v, "What the last iteration made worse has to be made good first:\n"+regressionLines(out)+advice(v.Diagnosis))
+		return stepNext, r.retried(ctx, v, "What the last iteration made worse has to be made good first:\n"+
+			regressionLines(out)+advice(v.Diagnosis))
 	}
 	if v.Attempt <= 2 || deleted {
 		if files, err := r.lostTests(ctx, out); err != nil || len(files) > 0 {
@@ -156,7 +158,8 @@ func adapt(ctx context.Context, r *run) (string, error) {
 	}
 	v.did("adapt", "the iteration is taken back, and the task is split")
 	err = r.revert(ctx, out, v)
-	r.state.Reverted += "\nSplit the task: write down its parts, do the first small one only, and see that the command gets no worse."
+	r.state.Reverted += "\nSplit the task: write down its parts, do the first small one only, and see that the command " +
+		"gets no worse."
 	return stepNext, err
 }
 
@@ -214,7 +217,8 @@ func (r *run) restoreTests(ctx context.Context, out *Outcome, v *Recovery, files
 	if _, err := r.files.RestoreFiles(ctx, r.trusted(), files); err != nil {
 		return refusal(err)
 	}
-	return r.retried(ctx, v, "These tests were deleted or switched off, and are as before again. Make them pass; if a test is wrong, say which and why:\n"+
+	return r.retried(ctx, v, "These tests were deleted or switched off, and are as before again. Make them pass; if a "+
+		"test is wrong, say which and why:\n"+
 		regressionLines(out))
 }
 
@@ -225,7 +229,8 @@ func (r *run) bringBack(ctx context.Context, out, best *Outcome, v *Recovery) er
 		return refusal(err)
 	}
 	r.state.FilesOf = best.Iteration
-	r.state.Reverted = fmt.Sprintf("The workspace is that of iteration %d again, because the last one made things worse:\n%s", best.Iteration, regressionLines(out))
+	r.state.Reverted = fmt.Sprintf("The workspace is that of iteration %d again, because the last one made things "+
+		"worse:\n%s", best.Iteration, regressionLines(out))
 	v.Outcome = "reverted"
 	v.did("retry", "")
 	return r.recovered(ctx, v, record.IterationReverted)
@@ -248,7 +253,8 @@ func (r *run) revert(ctx context.Context, out *Outcome, v *Recovery) error {
 		return refusal(err)
 	}
 	r.state.Reverted = "The last iteration was taken back, because it made things worse:\n" + regressionLines(out)
-	r.note(EventReverted, map[string]any{"iteration": out.Iteration, "why": regression.Worst(out.Regressions).Text, "snapshot": out.Before})
+	r.note(EventReverted, map[string]any{"iteration": out.Iteration, "why": regression.Worst(out.Regressions).Text,
+		"snapshot": out.Before})
 	if v == nil {
 		return r.recovered(ctx, nil, record.IterationReverted)
 	}
@@ -312,7 +318,8 @@ func escalate(ctx context.Context, r *run) (string, error) {
 		Diff:  r.diff(ctx, out),
 		Options: []record.Option{
 			{Answer: answerApprove, Effect: "the changes are accepted, and the baseline is what the tests say now"},
-			{Answer: answerFalse, Effect: "as approve, and what was found counts as a false alarm: it does not alarm again in this loop"},
+			{Answer: answerFalse, Effect: "as approve, and what was found counts as a false alarm: it does not alarm again " +
+				"in this loop"},
 			{Answer: answerReject, Effect: "the files of before the iteration come back, and the loop goes on"},
 			{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
 		}})

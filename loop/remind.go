@@ -41,7 +41,8 @@ func (r *run) remind(ctx context.Context, asked hook.Level) error {
 	if err != nil {
 		return err
 	}
-	cfg := reinforce.Config{Default: r.cfg.Reinforcement, StandardFrom: r.cfg.StandardFrom, AggressiveFrom: r.cfg.AggressiveFrom,
+	cfg := reinforce.Config{Default: r.cfg.Reinforcement, StandardFrom: r.cfg.StandardFrom,
+		AggressiveFrom: r.cfg.AggressiveFrom,
 		PlateauPercent: r.cfg.PlateauPercent}
 	facts := r.levelFacts(last)
 	facts.Asked = asked
@@ -107,7 +108,8 @@ func (r *run) setLevel(ctx context.Context, level hook.Level, reason string, qua
 	if level == from {
 		return nil
 	}
-	s.Levels = append(s.Levels[max(0, len(s.Levels)-maxLevels+1):], LevelChange{At: time.Now().UTC(), Iteration: s.Run.Number, From: from, To: level, Reason: reason})
+	s.Levels = append(s.Levels[max(0, len(s.Levels)-maxLevels+1):],
+		LevelChange{At: time.Now().UTC(), Iteration: s.Run.Number, From: from, To: level, Reason: reason})
 	r.note(EventLevel, map[string]any{"iteration": s.Run.Number, "from": from, "to": level, "reason": reason})
 	if from == "" || !reinforce.Raises(from, level) {
 		return nil
@@ -116,7 +118,8 @@ func (r *run) setLevel(ctx context.Context, level hook.Level, reason string, qua
 	for i := 1; i < len(qualities); i++ {
 		deltas = append(deltas, qualities[i]-qualities[i-1])
 	}
-	_, err := r.ask(ctx, hook.ReinforcementEscalation, fmt.Sprintf("the level rises from %s to %s: %s", from, level, reason), map[string]any{
+	_, err := r.ask(ctx, hook.ReinforcementEscalation, fmt.Sprintf("the level rises from %s to %s: %s", from, level,
+		reason), map[string]any{
 		"from_level": string(from), "to_level": string(level), "reason": reason, "quality_deltas": deltas})
 	return err
 }

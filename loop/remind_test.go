@@ -56,7 +56,8 @@ func TestRejectedIsAggressive(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("tests/a", "skip"), write("tests/b", "pass"))
 	var asked []string
-	b.restart(loop.EngineConfig{Handlers: []hook.Registration{{Hook: hook.ReinforcementEscalation, Name: "look", Handler: noting(&asked, "to_level")}}})
+	b.restart(loop.EngineConfig{Handlers: []hook.Registration{
+		{Hook: hook.ReinforcementEscalation, Name: "look", Handler: noting(&asked, "to_level")}}})
 	b.launch()
 	b.work()
 	_, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "reject"})

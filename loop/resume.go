@@ -77,7 +77,8 @@ func reconfiguration(row *record.Loop, old, next *config.Config) (record.Reconfi
 // reopen lets a loop go on that failed, when it may do more iterations now. Its row
 // says first that it runs, then its root is queued: who dies in between has left a
 // loop that runs in a tree that has ended, which the next call finishes.
-func (e *Engine) reopen(ctx context.Context, tree *perdure.Tree, row *record.Loop, req *record.ResumeRequest) (record.Resumed, error) {
+func (e *Engine) reopen(ctx context.Context, tree *perdure.Tree, row *record.Loop, req *record.ResumeRequest) (
+	record.Resumed, error) {
 	old, err := config.Of(tree, row)
 	if err != nil {
 		return record.Resumed{}, err
@@ -140,7 +141,8 @@ func invalidResume(err error) error {
 	if perdure.CodeOf(err) == perdure.CodeInvalid {
 		return err
 	}
-	return &perdure.Error{Code: perdure.CodeInvalid, Op: "resume loop", Msg: err.Error(), Hint: "`perdure loop run` begins another loop"}
+	return &perdure.Error{Code: perdure.CodeInvalid, Op: "resume loop", Msg: err.Error(),
+		Hint: "`perdure loop run` begins another loop"}
 }
 
 // ended refuses to go on with a loop that is over, and says how to.
@@ -149,8 +151,9 @@ func ended(tree *perdure.Tree, row *record.Loop) error {
 	if row.Status == record.Failed {
 		hint = "with --max-iterations above that it goes on"
 	}
-	return &perdure.Error{Code: perdure.CodeConflict, Op: "resume loop", Msg: fmt.Sprintf("%s has ended: it is %s after %s", ID(tree), row.Status,
-		human.Count(int64(row.Iteration), "iteration")),
+	return &perdure.Error{Code: perdure.CodeConflict, Op: "resume loop",
+		Msg: fmt.Sprintf("%s has ended: it is %s after %s", ID(tree), row.Status,
+			human.Count(int64(row.Iteration), "iteration")),
 		Hint: hint}
 }
 

@@ -97,8 +97,10 @@ func TestResumeIsNotWeakened(t *testing.T) {
 		c.Given, c.Rules.Off, c.Rules.Protected = []string{}, []string{"open-ends"}, []string{"deploy/**"}
 	})
 	weak := map[string]string{
-		"detection": `"off"`, "plain": `true`, "sealed": `"off"`, "sealed_setup": `"true"`, "coverage": `"off"`, "types": `"true"`, "lint": `"off"`,
-		"coverage_threshold": `-1`, "sensitive_coverage_threshold": `5`, "sensitive_paths": `[]`, "quality_threshold": `1`, "retry_critical": `true`,
+		"detection": `"off"`, "plain": `true`, "sealed": `"off"`, "sealed_setup": `"true"`, "coverage": `"off"`,
+		"types": `"true"`, "lint": `"off"`,
+		"coverage_threshold": `-1`, "sensitive_coverage_threshold": `5`, "sensitive_paths": `[]`, "quality_threshold": `1`,
+		"retry_critical": `true`,
 		"snapshot_risky": `"none"`, "risk_answers": `{"write_perdure":"allow"}`,
 	}
 	for field, value := range weak {
@@ -132,7 +134,8 @@ func TestResumeIsNotWeakened(t *testing.T) {
 	}
 	other := request("", `{"detection_rules":{"protected_paths":["deploy/**","src/**"]}}`) // as many as before
 	other.Weaker = true
-	if got := b.resume(other); !strings.Contains(got, "protected deploy/** ops/**") || !strings.Contains(got, "-> protected deploy/** src/**") {
+	if got := b.resume(other); !strings.Contains(got, "protected deploy/** ops/**") ||
+		!strings.Contains(got, "-> protected deploy/** src/**") {
 		t.Errorf("other rules: %q", got)
 	}
 }
@@ -201,7 +204,8 @@ func TestResumeAfterTheEnd(t *testing.T) {
 	}
 	for _, req := range []record.ResumeRequest{{}, request(`{"max_iterations":1}`, "")} {
 		_, err := b.engine.Resume(t.Context(), b.tree.ID, req)
-		if perdure.CodeOf(err) != perdure.CodeConflict || !strings.Contains(err.Error(), "has ended: it is failed after 1 iteration") ||
+		if perdure.CodeOf(err) != perdure.CodeConflict ||
+			!strings.Contains(err.Error(), "has ended: it is failed after 1 iteration") ||
 			!strings.Contains(perdure.HintOf(err), "--max-iterations") {
 			t.Errorf("%v (%s)", err, perdure.HintOf(err))
 		}
@@ -227,7 +231,8 @@ func TestResumeAfterTheEnd(t *testing.T) {
 // TestReopenedFromTheBest: what the agent is told then is of the files that are there.
 func TestReopenedFromTheBest(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, write("quality", "80"), func(w *turn) error { return errors.Join(w.write("quality", "60"), w.write("tests/worse", "fail")) },
+	b := newBench(t, write("quality", "80"),
+		func(w *turn) error { return errors.Join(w.write("quality", "60"), w.write("tests/worse", "fail")) },
 		write("tests/b", "pass"))
 	b.launch(func(c *config.Config) { c.MaxIterations, c.Scorer = 2, "cat quality 2>/dev/null || echo 10" })
 	if l := b.work(); l.Status != record.Failed {
@@ -239,7 +244,8 @@ func TestReopenedFromTheBest(t *testing.T) {
 		t.Errorf("it does not go on: %s", show(l))
 	}
 	prompt := b.agent.prompts[2]
-	if !strings.Contains(prompt, "The workspace is that of iteration 1, which was the best one.") || strings.Contains(prompt, "worse") {
+	if !strings.Contains(prompt, "The workspace is that of iteration 1, which was the best one.") ||
+		strings.Contains(prompt, "worse") {
 		t.Errorf("the agent is told of other files:\n%s", prompt)
 	}
 }
@@ -267,7 +273,8 @@ func TestReopenedOnce(t *testing.T) {
 	b.ok(err)
 	row.Status, row.Step = record.Running, "next"
 	row.State = json.RawMessage(strings.Replace(string(row.State), `"verdict":"failed"`, `"verdict":""`, 1))
-	b.ok(b.records.Reopen(t.Context(), &row, record.Reconfiguration{Before: row.Config, After: raw})) // and the process died
+	// and the process died
+	b.ok(b.records.Reopen(t.Context(), &row, record.Reconfiguration{Before: row.Config, After: raw}))
 	if err := b.records.Reopen(t.Context(), &row, record.Reconfiguration{Before: raw, After: raw}); perdure.CodeOf(err) != perdure.CodeConflict {
 		t.Errorf("reopened twice: %v", err)
 	}
@@ -283,12 +290,14 @@ func TestReopenedOnce(t *testing.T) {
 func TestResumeWithAnotherAgent(t *testing.T) {
 	t.Parallel()
 	var b *bench
-	b = newBench(t, failing(agent.KindFailed), func(w *turn) error { b.ask(record.Pause); return w.write("x", "1") }, write("tests/b", "pass"))
+	b = newBench(t, failing(agent.KindFailed), func(w *turn) error { b.ask(record.Pause); return w.write("x", "1") },
+		write("tests/b", "pass"))
 	b.launch(func(c *config.Config) { c.MaxRetries, c.Fallback = -1, []string{"other"} })
 	b.work()
 	b.resume(request(`{"agent":"better"}`, ""))
 	l := b.work()
-	if diff := cmp.Diff([]string{"scripted", "other", "better"}, b.agent.names); diff != "" || l.Status != record.Completed {
+	if diff := cmp.Diff([]string{"scripted", "other", "better"}, b.agent.names); diff != "" ||
+		l.Status != record.Completed {
 		t.Errorf("%s; who worked: %s", show(l), diff)
 	}
 }
@@ -314,8 +323,10 @@ func TestReconfigureOnce(t *testing.T) {
 	b := newBench(t, write("x", "1"))
 	b.launch()
 	old := b.row().Config
-	b.ok(b.records.Reconfigure(t.Context(), b.tree.ID, record.Reconfiguration{Before: old, After: json.RawMessage(`{"a":1}`)}))
-	err := b.records.Reconfigure(t.Context(), b.tree.ID, record.Reconfiguration{Before: old, After: json.RawMessage(`{"a":2}`)})
+	b.ok(b.records.Reconfigure(t.Context(), b.tree.ID,
+		record.Reconfiguration{Before: old, After: json.RawMessage(`{"a":1}`)}))
+	err := b.records.Reconfigure(t.Context(), b.tree.ID,
+		record.Reconfiguration{Before: old, After: json.RawMessage(`{"a":2}`)})
 	if perdure.CodeOf(err) != perdure.CodeConflict || string(b.row().Config) != `{"a":1}` {
 		t.Errorf("%v, configuration %s", err, b.row().Config)
 	}

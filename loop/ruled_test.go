@@ -11,7 +11,8 @@ import (
 
 const (
 	loadBefore = "def load(path):\n    data = open(path).read()\n    check(data)\n    return data\n"
-	loadAfter  = "def load(path):\n    try:\n        data = open(path).read()\n        check(data)\n    except Exception:\n        pass\n    return None\n"
+	loadAfter  = "def load(path):\n    try:\n        data = open(path).read()\n        check(data)\n" +
+		"    except Exception:\n        pass\n    return None\n"
 )
 
 // TestSettingsOfDetection: patterns and waivers of the loop's configuration count,
@@ -36,9 +37,11 @@ func TestSettingsOfDetection(t *testing.T) {
 		}, step: "gate"},
 		"patterns switched off": {base: "patterns_enabled: [test_deletion]\n", step: "ended"},
 		"a protected file":      {base: "patterns_enabled: [test_deletion]\nprotected_paths: [load.py]\n", step: "gate"},
-		"the same, waived":      {base: "patterns_enabled: [test_deletion]\nprotected_paths: [load.py]\nwaivers: [{pattern: protected-file, path: load.py, reason: meant}]\n", step: "ended"},
+		"the same, waived": {base: "patterns_enabled: [test_deletion]\nprotected_paths: [load.py]\n" +
+			"waivers: [{pattern: protected-file, path: load.py, reason: meant}]\n", step: "ended"},
 		"an action": {configure: func(c *config.Config) {
-			c.Rules = rules.Settings{Actions: map[string]detect.Action{"error-swallowed": detect.Tell, "error-handling-removed": detect.Tell, "stub-body": detect.Tell}}
+			c.Rules = rules.Settings{Actions: map[string]detect.Action{"error-swallowed": detect.Tell,
+				"error-handling-removed": detect.Tell, "stub-body": detect.Tell}}
 		}, step: "ended"},
 	}
 	for name, test := range tests {

@@ -123,7 +123,8 @@ func (r *run) sealBest(ctx context.Context, best *Outcome, check *Check) (why st
 // is sealed, or where that was tried and is known to be impossible. With whole the
 // tests of the baseline have to run. look is what was seen of the snapshot; nil when
 // nobody looked.
-func (r *run) sealed(ctx context.Context, id workspace.ID, check *Check, whole bool, look *look) (*cleancheck.Verdict, error) {
+func (r *run) sealed(ctx context.Context, id workspace.ID, check *Check, whole bool, look *look) (*cleancheck.Verdict,
+	error) {
 	known := r.state.Unsealable != "" && r.state.Unprepared == r.cfg.SealedSetup
 	if !r.seals() || known || id == "" || r.state.Beside == "" || check.Skipped {
 		return nil, nil
@@ -161,18 +162,21 @@ func (r *run) sealed(ctx context.Context, id workspace.ID, check *Check, whole b
 	}
 	if v.State == cleancheck.Impossible {
 		r.state.Unsealable, r.state.Unprepared = v.Why, r.cfg.SealedSetup
-		r.note(EventWarning, map[string]any{"iteration": r.state.Run.Number, "kind": "sealed", "message": "the check could not be sealed: " + v.Why})
+		r.note(EventWarning, map[string]any{"iteration": r.state.Run.Number, "kind": "sealed",
+			"message": "the check could not be sealed: " + v.Why})
 	}
 	return v, nil
 }
 
 // runnerIn runs commands in a copy.
 func (r *run) runnerIn(at *cleancheck.Place) *metric.Runner {
-	return &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: r.checkEnv(at.Env), Hold: append(r.e.cfg.Hold[:len(r.e.cfg.Hold):len(r.e.cfg.Hold)], at.Hold)}
+	return &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: r.checkEnv(at.Env),
+		Hold: append(r.e.cfg.Hold[:len(r.e.cfg.Hold):len(r.e.cfg.Hold)], at.Hold)}
 }
 
 // checkCopy runs the completion command in a copy.
-func (r *run) checkCopy(ctx context.Context, at *cleancheck.Place, than *testreport.Report) (*cleancheck.Result, error) {
+func (r *run) checkCopy(ctx context.Context, at *cleancheck.Place, than *testreport.Report) (*cleancheck.Result,
+	error) {
 	c, err := r.checkAt(ctx, r.runnerIn(at), than, false)
 	if err != nil {
 		return nil, err
@@ -191,7 +195,8 @@ func (r *run) setUpCopy(ctx context.Context, at *cleancheck.Place) (problem stri
 	case ran.TimedOut:
 		return fmt.Sprintf("%q did not end in time", r.cfg.SealedSetup), nil
 	case ran.Exit != 0:
-		return strings.TrimSuffix(fmt.Sprintf("%q ended with exit status %d: %s", r.cfg.SealedSetup, ran.Exit, lastLine(ran.End)), ": "), nil
+		return strings.TrimSuffix(fmt.Sprintf("%q ended with exit status %d: %s", r.cfg.SealedSetup, ran.Exit,
+			lastLine(ran.End)), ": "), nil
 	}
 	return "", nil
 }

@@ -35,7 +35,8 @@ func (b *bench) answer(answer, reason string) {
 	b.Helper()
 	gates, err := b.records.Gates(b.Context(), b.tree.ID)
 	b.ok(err)
-	_, err = b.records.Answer(b.Context(), b.tree.ID, gates[len(gates)-1].Number, record.Decision{Answer: answer, By: "test", Reason: reason})
+	_, err = b.records.Answer(b.Context(), b.tree.ID, gates[len(gates)-1].Number,
+		record.Decision{Answer: answer, By: "test", Reason: reason})
 	b.ok(err)
 }
 
@@ -54,17 +55,20 @@ func TestSealedCompletion(t *testing.T) {
 	b.launch(easy)
 	l := b.work()
 	out := b.outcomes()[1]
-	if l.Step != "gate" || len(out.Regressions) != 1 || out.Regressions[0].Type != "validation_bypass" || !strings.Contains(out.Regressions[0].Text, "marks/a") ||
+	if l.Step != "gate" || len(out.Regressions) != 1 || out.Regressions[0].Type != "validation_bypass" ||
+		!strings.Contains(out.Regressions[0].Text, "marks/a") ||
 		out.Sealed == nil || out.Sealed.State != cleancheck.Failed || out.Times.Sealed == 0 {
 		t.Fatalf("%s\n%+v", show(l), out)
 	}
 	b.answer("reject", "do it in code")
 	l = b.work()
 	last := b.outcomes()[2]
-	if l.Status != record.Completed || l.Iteration != 2 || last.Sealed == nil || last.Sealed.State != cleancheck.Passed || last.Sealed.Of != last.After {
+	if l.Status != record.Completed || l.Iteration != 2 || last.Sealed == nil ||
+		last.Sealed.State != cleancheck.Passed || last.Sealed.Of != last.After {
 		t.Errorf("%s\n%+v", show(l), last)
 	}
-	if p := b.agent.prompts[1]; !strings.Contains(p, "passes in the workspace only with 1 ignored file") || !strings.Contains(p, "marks/a") {
+	if p := b.agent.prompts[1]; !strings.Contains(p, "passes in the workspace only with 1 ignored file") ||
+		!strings.Contains(p, "marks/a") {
 		t.Errorf("the prompt does not tell of it:\n%s", p)
 	}
 	if !strings.Contains(string(l.State), "after iteration 2, in a clean copy too") {
@@ -108,7 +112,9 @@ func TestSealedFlags(t *testing.T) {
 	if l.Status != record.Completed || l.Iteration != 2 || b.outcomes()[2].Sealed.Runs != 1 {
 		t.Errorf("always: %s", show(l))
 	}
-	if _, err := b.engine.Launch(t.Context(), loop.LaunchRequest{Config: config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "scripted", Sealed: "often"}}); err == nil ||
+	if _, err := b.engine.Launch(t.Context(),
+		loop.LaunchRequest{Config: config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "scripted",
+			Sealed: "often"}}); err == nil ||
 		!strings.Contains(err.Error(), `sealed "often" is none of off, completion, always`) {
 		t.Errorf("a word that is none: %v", err)
 	}
@@ -125,7 +131,8 @@ func TestSealedAlwaysIsJudged(t *testing.T) {
 	})
 	l := b.work()
 	out := b.outcomes()[1]
-	if l.Step != "gate" || len(out.Regressions) != 1 || len(out.Regressions[0].Tests) != 1 || out.Regressions[0].Tests[0] != "a" {
+	if l.Step != "gate" || len(out.Regressions) != 1 || len(out.Regressions[0].Tests) != 1 ||
+		out.Regressions[0].Tests[0] != "a" {
 		t.Errorf("%s\n%+v", show(l), out.Regressions)
 	}
 }
@@ -140,7 +147,8 @@ func TestUnsealable(t *testing.T) {
 	})
 	l := b.work()
 	out := b.outcomes()[1]
-	if l.Status != record.Completed || len(out.Regressions) != 0 || out.Sealed == nil || out.Sealed.State != cleancheck.Impossible ||
+	if l.Status != record.Completed || len(out.Regressions) != 0 || out.Sealed == nil ||
+		out.Sealed.State != cleancheck.Impossible ||
 		!strings.Contains(string(l.State), "it could not be sealed") {
 		t.Errorf("%s\n%+v", show(l), out)
 	}
@@ -162,7 +170,8 @@ func TestUnsealable(t *testing.T) {
 // takes part; one that fails for the baseline, too, is no regression.
 func TestSealedSetup(t *testing.T) {
 	t.Parallel()
-	for setup, state := range map[string]cleancheck.State{"mkdir marks && echo made > marks/tool": cleancheck.Passed, "exit 4": cleancheck.Impossible} {
+	for setup, state := range map[string]cleancheck.State{"mkdir marks && echo made > marks/tool": cleancheck.Passed,
+		"exit 4": cleancheck.Impossible} {
 		b := sealBench(t, write("code/a", "good"))
 		b.put("marks/tool", "made by hand")
 		b.launch(func(c *config.Config) {
@@ -191,10 +200,12 @@ func TestSealedBest(t *testing.T) {
 	count := filepath.Join(t.TempDir(), "count") // the check passes, does not twice, and does again
 	b.launch(func(c *config.Config) {
 		c.MaxIterations, c.Scorer = 2, "cat score"
-		c.Until = fmt.Sprintf("n=$(($(cat %[1]s || echo 0) + 1)); echo $n > %[1]s; case $n in 3|4) exit 1;; esac; cat marks/a", count)
+		c.Until = fmt.Sprintf("n=$(($(cat %[1]s || echo 0) + 1)); echo $n > %[1]s; case $n in 3|4) exit 1;; esac; cat "+
+			"marks/a", count)
 	})
 	l := b.work()
-	if l.Status != record.Failed || !strings.Contains(string(l.State), "iteration 1 does not pass in a clean copy: it passes in the workspace only with") || b.read("score") != "50" {
+	if l.Status != record.Failed || !strings.Contains(string(l.State), "iteration 1 does not pass in a clean copy: it "+
+		"passes in the workspace only with") || b.read("score") != "50" {
 		t.Errorf("%s\nscore %s", show(l), b.read("score"))
 	}
 	b.sound()

@@ -47,7 +47,8 @@ func TestPlain(t *testing.T) {
 	if gates, err := b.records.Gates(t.Context(), b.tree.ID); err != nil || len(gates) > 0 {
 		t.Errorf("gates: %+v, %v", gates, err)
 	}
-	if s, err := loop.ReadStanding(l.State); err != nil || s.Selected != 6 || !strings.Contains(s.SelectedReason, "the watching is off") {
+	if s, err := loop.ReadStanding(l.State); err != nil || s.Selected != 6 ||
+		!strings.Contains(s.SelectedReason, "the watching is off") {
 		t.Errorf("standing %+v, %v", s, err)
 	}
 	b.sound()
@@ -85,7 +86,8 @@ func TestRequireVerificationPrefers(t *testing.T) {
 	t.Parallel()
 	high, low := 90, 50
 	passed, failed := &loop.Outcome{Quality: &low, Check: loop.Check{Passed: true}}, &loop.Outcome{Quality: &high}
-	for _, selection := range []config.Selection{config.HighestQuality, config.HighestQualityVerified, config.MostRecentAboveThreshold} {
+	for _, selection := range []config.Selection{config.HighestQuality, config.HighestQualityVerified,
+		config.MostRecentAboveThreshold} {
 		c := &config.Config{Selection: selection, QualityThreshold: 70, RequireVerification: true}
 		if !loop.Prefers(c, passed, failed) || loop.Prefers(c, failed, passed) {
 			t.Errorf("%s: what is not verified stands over what is", selection)
@@ -109,7 +111,8 @@ func TestChanges(t *testing.T) {
 	for _, c := range config.Changes(&from, &to) {
 		lines = append(lines, c.String())
 	}
-	want := []string{"agent a -> b c", "fallback [] -> [x, y]", "max_iterations 10 -> 20", "timeout 1h -> none", "quality_threshold 70 -> none",
+	want := []string{"agent a -> b c", "fallback [] -> [x, y]", "max_iterations 10 -> 20", "timeout 1h -> none",
+		"quality_threshold 70 -> none",
 		"keep_last false -> true", "budget_usd none -> 1.5", "gate_timeout none -> 1h30m"}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Error(diff)
@@ -182,7 +185,8 @@ func TestWarning(t *testing.T) {
 		}
 	}
 	kept := b.outcomes()[1].Warnings
-	if len(told) != 1 || len(kept) != 1 || !strings.Contains(told[0], kept[0]) || !strings.Contains(told[0], `"iteration":1`) {
+	if len(told) != 1 || len(kept) != 1 || !strings.Contains(told[0], kept[0]) ||
+		!strings.Contains(told[0], `"iteration":1`) {
 		t.Errorf("events %q, kept %q", told, kept)
 	}
 }

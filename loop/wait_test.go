@@ -159,7 +159,8 @@ func (b *bench) parked() record.Loop {
 // at once for one that hangs.
 func TestAgentErrors(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, failing(agent.KindFailed), failing(agent.KindIdle), failing(agent.KindFailed), write("tests/b", "pass"))
+	b := newBench(t, failing(agent.KindFailed), failing(agent.KindIdle), failing(agent.KindFailed),
+		write("tests/b", "pass"))
 	b.launch(func(c *config.Config) { c.MaxRetries, c.Fallback = 2, []string{"other"} })
 	l := b.work()
 	if l.Status != record.Completed || l.Iteration != 1 || b.agent.done != 4 {
@@ -180,7 +181,8 @@ func TestAgentErrors(t *testing.T) {
 // a gate at once, whose answer goes into the prompt.
 func TestThreeAgentErrorsAreStuck(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, failing(agent.KindFailed), failing(agent.KindFailed), failing(agent.KindFailed), write("tests/b", "pass"))
+	b := newBench(t, failing(agent.KindFailed), failing(agent.KindFailed), failing(agent.KindFailed),
+		write("tests/b", "pass"))
 	b.launch(func(c *config.Config) { c.MaxRetries = -1 })
 	if l := b.work(); l.Step != "gate" || l.Iteration != 3 {
 		t.Fatalf("%s", show(l))
@@ -224,7 +226,10 @@ func TestSameFailureIsStuck(t *testing.T) {
 // message, and costs nothing.
 func TestSetupFaultPauses(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(*turn) error { return &agent.Error{Kind: agent.KindAuth, Msg: "not logged in", Hint: "log in"} }, write("tests/b", "pass"))
+	b := newBench(t, func(*turn) error {
+		return &agent.Error{Kind: agent.KindAuth, Msg: "not logged in",
+			Hint: "log in"}
+	}, write("tests/b", "pass"))
 	b.launch()
 	l := b.work()
 	if l.Status != record.Paused || l.Iteration != 1 || !strings.Contains(b.reason(), "not logged in (log in)") {
@@ -307,7 +312,8 @@ func TestApprove(t *testing.T) {
 	if l := b.work(); l.Step != "gate" {
 		t.Fatalf("%s", show(l))
 	}
-	_, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "approve", By: "ann", Reason: "a is obsolete"})
+	_, err := b.records.Answer(t.Context(), b.tree.ID, 1,
+		record.Decision{Answer: "approve", By: "ann", Reason: "a is obsolete"})
 	b.ok(err)
 	l := b.work()
 	if l.Status != record.Completed || l.Iteration != 1 || b.read("tests/a") != "" || !b.outcomes()[1].Accepted {
@@ -395,7 +401,8 @@ func TestProtectedFiles(t *testing.T) {
 		case 1:
 			return w.write("package.json", `{"scripts":{"test":"jest"},"version":"2"}`)
 		case 2:
-			return errors.Join(w.write("package.json", `{"scripts":{"test":"true"},"version":"2"}`), w.write(".github/workflows/ci.yml", "on: never"))
+			return errors.Join(w.write("package.json", `{"scripts":{"test":"true"},"version":"2"}`),
+				w.write(".github/workflows/ci.yml", "on: never"))
 		}
 		return w.write("tests/b", "pass")
 	})
@@ -407,7 +414,8 @@ func TestProtectedFiles(t *testing.T) {
 	if len(all[1].Regressions) != 0 {
 		t.Errorf("a new version: %+v", all[1].Regressions)
 	}
-	if g := all[2].Regressions; len(g) != 1 || g[0].Type != "protected_change" || len(g[0].Files) != 2 || !strings.Contains(g[0].Text, "scripts.test") {
+	if g := all[2].Regressions; len(g) != 1 || g[0].Type != "protected_change" || len(g[0].Files) != 2 ||
+		!strings.Contains(g[0].Text, "scripts.test") {
 		t.Errorf("switched off: %+v", g)
 	}
 }
@@ -446,7 +454,8 @@ func TestStoreRemoved(t *testing.T) {
 				}
 				return err
 			})
-			engine, err := loop.New(loop.EngineConfig{Store: b.store, Agents: b.agent, Dir: filepath.Join(b.store.Dir(), "loops")})
+			engine, err := loop.New(loop.EngineConfig{Store: b.store, Agents: b.agent,
+				Dir: filepath.Join(b.store.Dir(), "loops")})
 			b.ok(err)
 			b.engine = engine
 			b.launch()

@@ -89,7 +89,8 @@ func (w *watch) close() error {
 	t.Inject = strings.TrimSpace(t.Inject + "\n" + w.calls.Warned())
 	sight, unasked := w.calls.Sight(t.Sight)
 	if t.Sight = sight; unasked > 0 {
-		t.Warnings = append(t.Warnings, fmt.Sprintf("the agent made %s without asking its hook: such calls were seen, not judged",
+		t.Warnings = append(t.Warnings, fmt.Sprintf("the agent made %s without asking its hook: such calls were seen, not "+
+			"judged",
 			human.Count(int64(unasked), "tool call")))
 	}
 	return err
@@ -109,7 +110,8 @@ func (w *watch) hear(e agent.Event) {
 // print streams what the agent says to its task.
 func (w *watch) print(e *agent.Event) {
 	text := ""
-	if slices.Contains([]agent.EventKind{agent.EventMessage, agent.EventOutput, agent.EventStderr, agent.EventNotice}, e.Kind) {
+	if slices.Contains([]agent.EventKind{agent.EventMessage, agent.EventOutput, agent.EventStderr, agent.EventNotice},
+		e.Kind) {
 		text = e.Text
 	}
 	if e.Kind == agent.EventToolCall && e.Call != nil {
@@ -136,5 +138,6 @@ func (w *watch) context() {
 	}
 	w.out.say(fmt.Sprintf("[%s (%d %%, %s)]", said, int(used*100), source))
 	w.r.hand(w.ctx, "context_limit", ledger.Op{Kind: ledger.OpContext, Used: used, Source: string(source)})
-	w.r.note(EventContext, map[string]any{"iteration": w.r.state.Run.Number, "used_percent": int(used * 100), "source": source, "stop": w.full})
+	w.r.note(EventContext, map[string]any{"iteration": w.r.state.Run.Number, "used_percent": int(used * 100),
+		"source": source, "stop": w.full})
 }

@@ -62,7 +62,8 @@ func (c *Config) checkAgents(bad func(field, format string, args ...any)) {
 	for _, name := range agentNames(c.Agents) {
 		p := c.Agents[name]
 		field := func(f string) string { return "agents." + name + "." + f }
-		if name == "" || len(name) > perdure.MaxAgentBytes || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }) {
+		if name == "" || len(name) > perdure.MaxAgentBytes ||
+			strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }) {
 			bad("agents", "%q is not a name of 1 to %d bytes", name, perdure.MaxAgentBytes)
 		}
 		checkText(bad, field("model"), p.Model, maxModelNameBytes)

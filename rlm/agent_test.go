@@ -63,8 +63,10 @@ func TestAgentsOfTasks(t *testing.T) {
 func TestTaskOfAnUnknownAgent(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, models{"mock:m": echo(t)})
-	tree := b.launch("Do it.", "", M{"model": "mock:m", "agents": M{"writer": M{"system": "x"}, "away": M{"model": "mock:away"}}})
-	ids, err := b.store.Submit(t.Context(), tree.Root, perdure.TaskSpec{Prompt: "a", Agent: "writr"}, perdure.TaskSpec{Prompt: "b", Agent: "away"})
+	tree := b.launch("Do it.", "",
+		M{"model": "mock:m", "agents": M{"writer": M{"system": "x"}, "away": M{"model": "mock:away"}}})
+	ids, err := b.store.Submit(t.Context(), tree.Root, perdure.TaskSpec{Prompt: "a", Agent: "writr"},
+		perdure.TaskSpec{Prompt: "b", Agent: "away"})
 	b.ok(err)
 	stop := b.work(2)
 	defer stop()

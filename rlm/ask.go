@@ -89,7 +89,8 @@ func (a *attempt) checkReplay(ctx context.Context, position int, hash string) er
 		return err
 	}
 	for _, c := range calls {
-		if c.Attempt == a.l.Task.Attempts && c.Position == position && c.State == perdure.CallCompleted && c.RequestHash != hash {
+		if c.Attempt == a.l.Task.Attempts && c.Position == position && c.State == perdure.CallCompleted &&
+			c.RequestHash != hash {
 			return failf(KindDiverged, "the request is not the one of call %q, and mode strict allows no other", c.ID)
 		}
 	}

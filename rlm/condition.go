@@ -20,7 +20,8 @@ func (a *attempt) condition() (*plan.Predicate, error) {
 	switch {
 	case a.node.Step != nil:
 		source, ids = a.node.Step.When, a.node.Step.After
-	case a.run.cfg.Strategy == StrategyConditional && a.run.cfg.Planner != PlannerModel && a.node.leaf() && a.l.Task.Parent != 0:
+	case a.run.cfg.Strategy == StrategyConditional && a.run.cfg.Planner != PlannerModel && a.node.leaf() &&
+		a.l.Task.Parent != 0:
 		source = a.run.cfg.When
 	}
 	if source == "" {
@@ -72,7 +73,8 @@ func (a *attempt) outcomes(ctx context.Context) ([]plan.Outcome, error) {
 		if earlier, err = a.siblings(ctx); err != nil {
 			return nil, err
 		}
-		earlier = slices.DeleteFunc(earlier, func(c child) bool { return c.node.Step == nil || !slices.Contains(s.After, c.node.Step.ID) })
+		earlier = slices.DeleteFunc(earlier,
+			func(c child) bool { return c.node.Step == nil || !slices.Contains(s.After, c.node.Step.ID) })
 	} else if earlier, err = a.allBefore(ctx); err != nil {
 		return nil, err
 	}

@@ -437,7 +437,8 @@ func (c *Config) checkNames(bad func(field, format string, args ...any)) {
 	}
 }
 
-func (c *Config) checkBounds(bad func(field, format string, args ...any), between func(field string, n, low, high int64)) {
+func (c *Config) checkBounds(bad func(field, format string, args ...any),
+	between func(field string, n, low, high int64)) {
 	if !(c.BudgetUSD >= 0 && c.BudgetUSD <= maxBudgetUSD) {
 		bad("budget_usd", "%g is not between 0 and %g", c.BudgetUSD, maxBudgetUSD)
 	}

@@ -21,7 +21,8 @@ func TestDefaults(t *testing.T) {
 	}
 	depth, warm := rlm.DefaultMaxDepth, rlm.DefaultTemperature
 	want := rlm.Config{
-		Model: "builtin:extract", SubModel: "builtin:extract", Strategy: perdure.Parallel, Merge: "merge", Policy: perdure.PolicyPartial,
+		Model: "builtin:extract", SubModel: "builtin:extract", Strategy: perdure.Parallel, Merge: "merge",
+		Policy:   perdure.PolicyPartial,
 		MaxDepth: &depth, MaxChildren: 10, MaxNodes: 10_000, MaxAttempts: 3, Temperature: &warm, Mode: "default",
 	}
 	if diff := cmp.Diff(want, c); diff != "" {
@@ -74,14 +75,16 @@ func TestBadConfigs(t *testing.T) {
 			"max_nodes":-1,"chunk_tokens":-1,"overlap_tokens":-2,"context_window":999,"answer_tokens":-1,"max_attempts":101,
 			"concurrency":-1,"budget_usd":-1,"budget_tokens":-1,"budget_calls":-1,"timeout":"-1s","call_timeout":"-1s",
 			"call_retries":-1,"temperature":2.1}`,
-			[]string{"planner", "strategy", "merge", "policy", "mode", "max_depth: 6 is not between 0 and 5", "max_children", "max_nodes",
+			[]string{"planner", "strategy", "merge", "policy", "mode", "max_depth: 6 is not between 0 and 5", "max_children",
+				"max_nodes",
 				"chunk_tokens", "overlap_tokens", "context_window: 999 is not between 1000", "answer_tokens", "max_attempts",
 				"concurrency", "budget_usd", "budget_tokens", "budget_calls", "timeout", "call_timeout", "call_retries",
 				"temperature: 2.1 is not between 0 and 2"}},
 		{"later planner", `{"planner":"repl"}`, []string{"not available in this version"}},
 		{"merge", `{"merge":"summarise"}`, []string{`"summarise" is not one of`}},
 		{"seed", `{"model":"openai:x","mode":"strict"}`, []string{"seed", "mode strict"}},
-		{"password", `{"base_url":"https://me:geheim@host/v1"}`, []string{"base_url", "passwords are not kept", "OPENAI_API_KEY"}},
+		{"password", `{"base_url":"https://me:geheim@host/v1"}`,
+			[]string{"base_url", "passwords are not kept", "OPENAI_API_KEY"}},
 		{"NUL", `{"model":"a\u0000"}`, []string{"model", "NUL"}},
 		{"long name", `{"model":"` + strings.Repeat("x", 2000) + `"}`, []string{"model: it has 2000 bytes"}},
 	}
@@ -104,7 +107,8 @@ func TestBadConfigs(t *testing.T) {
 
 func TestGoodConfigs(t *testing.T) {
 	t.Parallel()
-	c, err := rlm.ParseConfig(json.RawMessage(`{"max_depth":0,"temperature":0,"timeout":"1h30m","call_retries":0,"mode":"strict",
+	c, err := rlm.ParseConfig(json.RawMessage(
+		`{"max_depth":0,"temperature":0,"timeout":"1h30m","call_retries":0,"mode":"strict",
 		"context_window":1000,"seed":-1,"budget_usd":0.5}`))
 	if err != nil {
 		t.Fatal(err)
@@ -118,9 +122,12 @@ func TestGoodConfigs(t *testing.T) {
 // is stored in, with the same meaning.
 func FuzzParseConfig(f *testing.F) {
 	for _, s := range []string{"", "{}", `{"model":"mock:x","timeout":"5m"}`, `{"max_depth":0,"temperature":0.1,"seed":1}`,
-		`{"batch":true,"strategy":"sequential"}`, `{"model":"mock:x","schema":{"type" : "object","title":"<b>"},"planner":"model"}`,
-		`{"agents":{},"schema":null}`, `{"agent":"a","agents":{"a":{"model":"mock:x","system":"s","temperature":0,"max_output_tokens":9}}}`,
-		`{"strategy":"conditional","when":"len(results) < 3"}`, `{"strategy":"map-reduce","fan_in":2,"mode":"strict"}`, `{"x":1}`, `[1]`, `{"budget_usd":1e-9}`, `{"model":"\ud800"}`} {
+		`{"batch":true,"strategy":"sequential"}`,
+		`{"model":"mock:x","schema":{"type" : "object","title":"<b>"},"planner":"model"}`,
+		`{"agents":{},"schema":null}`,
+		`{"agent":"a","agents":{"a":{"model":"mock:x","system":"s","temperature":0,"max_output_tokens":9}}}`,
+		`{"strategy":"conditional","when":"len(results) < 3"}`, `{"strategy":"map-reduce","fan_in":2,"mode":"strict"}`,
+		`{"x":1}`, `[1]`, `{"budget_usd":1e-9}`, `{"model":"\ud800"}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {

@@ -59,7 +59,8 @@ func TestPartsOfTablesShowTheHeader(t *testing.T) {
 			t.Fatalf("a part of %d bytes begins with %+v", size, docs[0])
 		}
 		d := docs[1]
-		if want := strings.Join(lines[d.StartLine-1:d.StartLine], ""); !strings.HasPrefix(d.Text, want+"\n") || strings.Count(d.Text, `"`)%2 != 0 {
+		if want := strings.Join(lines[d.StartLine-1:d.StartLine], ""); !strings.HasPrefix(d.Text, want+"\n") ||
+			strings.Count(d.Text, `"`)%2 != 0 {
 			t.Errorf("line %d is %q, the document begins with %q", d.StartLine, want, d.Text[:20])
 		}
 	}
@@ -78,11 +79,13 @@ func TestOverlapInPercent(t *testing.T) {
 	leaves := b.leaves(tree.ID)
 	for i := 1; i < len(leaves); i++ {
 		before := leaves[i-1].Context
-		if shared := before.Offset + before.Length - leaves[i].Context.Offset; shared != 9*42 { // nine lines are the most in a tenth of 4000 bytes
+		// nine lines are the most in a tenth of 4000 bytes
+		if shared := before.Offset + before.Length - leaves[i].Context.Offset; shared != 9*42 {
 			t.Errorf("part %d shares %d bytes with the one before", i, shared)
 		}
 	}
-	for _, cfg := range []M{{"overlap_percent": 51}, {"overlap_percent": -1}, {"overlap_percent": 10, "overlap_tokens": 10}} {
+	for _, cfg := range []M{{"overlap_percent": 51}, {"overlap_percent": -1},
+		{"overlap_percent": 10, "overlap_tokens": 10}} {
 		if _, err := b.tryLaunch("Read.", id, cfg); err == nil || !strings.Contains(err.Error(), "overlap_percent") {
 			t.Errorf("%v: %v", cfg, err)
 		}
@@ -103,7 +106,8 @@ func TestResultTellsWhatWasLeftOut(t *testing.T) {
 		tree := b.launch("Read.", id, cfg)
 		_, root := b.finish(tree.ID, 4)
 		got := data(t, &root).LeftOut
-		if got == nil || got.Total != 151 || len(got.Files) != 100 || !cmp.Equal(got.Kinds, map[string]int64{"binary": 1, "ignored": 150}) {
+		if got == nil || got.Total != 151 || len(got.Files) != 100 ||
+			!cmp.Equal(got.Kinds, map[string]int64{"binary": 1, "ignored": 150}) {
 			t.Fatalf("left out: %+v", got)
 		}
 		if want := (pack.Skipped{File: "a.bin", Kind: "binary", Why: "it is binary"}); got.Files[0] != want {

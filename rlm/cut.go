@@ -21,8 +21,9 @@ func (p *planning) cut(size int64, of chunk) (chunks, error) {
 	if p.models[1].ranked && overlap == 0 {
 		overlap = -1 // passages are found whole, and none twice
 	}
-	found, err := chunker.Pack(p.reader, chunker.Config{ChunkTokens: int(size), OverlapTokens: min(overlap, int(size)/2), PerFile: p.cfg.Batch,
-		From: of.Off, To: of.End()})
+	found, err := chunker.Pack(p.reader, chunker.Config{ChunkTokens: int(size), OverlapTokens: min(overlap, int(size)/2),
+		PerFile: p.cfg.Batch,
+		From:    of.Off, To: of.End()})
 	if err != nil {
 		return nil, damaged(err)
 	}
@@ -67,7 +68,9 @@ func (p *planning) checkSize(root *node, tokens, size int64) error {
 		return nil
 	}
 	larger := tokens/max(p.cfg.MaxNodes*8/10, 1) + 1
-	return invalid(fmt.Sprintf("the context (about %d tokens) makes %d parts of at most %d tokens and %d tasks, more than max_nodes, %d",
+	return invalid(fmt.Sprintf("the context (about %d tokens) makes %d parts of at most %d tokens and %d tasks, more "+
+		"than max_nodes, %d",
 		tokens, len(root.Chunks), size, tasks, p.cfg.MaxNodes),
-		fmt.Sprintf("raise --max-nodes to %d, or --chunk-tokens to about %d", tasks, max(larger, size*tasks/p.cfg.MaxNodes+1)))
+		fmt.Sprintf("raise --max-nodes to %d, or --chunk-tokens to about %d", tasks,
+			max(larger, size*tasks/p.cfg.MaxNodes+1)))
 }

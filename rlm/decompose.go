@@ -70,7 +70,8 @@ func (a *attempt) prepare(ctx context.Context) (json.RawMessage, error) {
 		return nil, err
 	}
 	if len(raw) > maxPreparedBytes {
-		return nil, failf(KindModel, "prepare %q: the result has %d bytes, the limit is %d", m.name, len(raw), maxPreparedBytes)
+		return nil, failf(KindModel, "prepare %q: the result has %d bytes, the limit is %d", m.name, len(raw),
+			maxPreparedBytes)
 	}
 	return raw, nil
 }
@@ -91,7 +92,8 @@ func (a *attempt) below() []*node {
 	nodes := make([]*node, len(n.Files))
 	at := 0
 	for i, count := range n.Files {
-		nodes[i] = &node{Version: planVersion, Total: count, File: files[i].Name, Whole: true, Chunks: n.Chunks[at : at+count]}
+		nodes[i] = &node{Version: planVersion, Total: count, File: files[i].Name, Whole: true,
+			Chunks: n.Chunks[at : at+count]}
 		at += count
 	}
 	return nodes
@@ -161,8 +163,9 @@ func (a *attempt) spec(n *node) (perdure.TaskSpec, error) {
 	}
 	return perdure.TaskSpec{
 		Prompt: title, MaxAttempts: cfg.MaxAttempts, Priority: a.l.Task.Priority,
-		Strategy: cfg.storeStrategy(), Policy: cfg.Policy, Merge: cmp.Or(n.merge, a.l.Task.Merge), Context: ref, Metadata: raw,
-		Agent: cmp.Or(n.agent, a.l.Task.Agent),
+		Strategy: cfg.storeStrategy(), Policy: cfg.Policy, Merge: cmp.Or(n.merge, a.l.Task.Merge), Context: ref,
+		Metadata: raw,
+		Agent:    cmp.Or(n.agent, a.l.Task.Agent),
 	}, nil
 }
 

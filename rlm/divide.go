@@ -70,7 +70,8 @@ type division struct {
 }
 
 func (a *attempt) divisionOf(m *asked, req *model.Request) *division {
-	return &division{m: m, request: model.EstimateTokens(len(model.RenderAll(req))), text: a.planning().tokensOf(a.reads()),
+	return &division{m: m, request: model.EstimateTokens(len(model.RenderAll(req))),
+		text:  a.planning().tokensOf(a.reads()),
 		frame: model.EstimateTokens(len(req.System) + len(a.prompt()))}
 }
 
@@ -109,7 +110,8 @@ func (r *run) refusals() []string {
 	defer r.mu.Unlock()
 	var notes []string
 	for _, name := range slices.Sorted(maps.Keys(r.tooLong)) {
-		notes = append(notes, fmt.Sprintf("model %q found requests of about %d tokens too long, and read their texts in smaller parts; "+
+		notes = append(notes, fmt.Sprintf("model %q found requests of about %d tokens too long, and read their texts in "+
+			"smaller parts; "+
 			"a smaller --context-window saves these requests", name, r.tooLong[name]))
 	}
 	return notes
@@ -131,10 +133,12 @@ func (a *attempt) divide(ctx context.Context, d *division) error {
 		}
 		parts = append(parts, cut...)
 	}
-	whole := &node{Total: len(parts), File: a.node.File, Divided: a.node.Divided + 1, Head: max(p.head, a.node.Head), Draw: a.draw(),
+	whole := &node{Total: len(parts), File: a.node.File, Divided: a.node.Divided + 1, Head: max(p.head, a.node.Head),
+		Draw:  a.draw(),
 		merge: a.partsMerge(a.l.Task.Merge)}
 	nodes := whole.spread(parts, 0, a.run.cfg.MaxChildren)
-	if err := a.l.AppendEvent(ctx, EventDivided, map[string]any{"model": d.m.name, "tokens": d.request, "parts": len(parts)}); err != nil {
+	if err := a.l.AppendEvent(ctx, EventDivided,
+		map[string]any{"model": d.m.name, "tokens": d.request, "parts": len(parts)}); err != nil {
 		return err
 	}
 	return a.spawn(ctx, nodes)

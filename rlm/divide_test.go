@@ -116,7 +116,8 @@ func TestTooLongIsDivided(t *testing.T) {
 func TestTooLongGoesToTheNext(t *testing.T) {
 	t.Parallel()
 	small, large := script(t, fmt.Sprintf(limited, 200)), echo(t)
-	chain, err := model.NewChain(model.Link{Name: "mock:small", Model: small}, model.Link{Name: "mock:large", Model: large})
+	chain, err := model.NewChain(model.Link{Name: "mock:small", Model: small},
+		model.Link{Name: "mock:large", Model: large})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,8 @@ func TestTooLongPrompt(t *testing.T) {
 	for name, id := range map[string]string{"without text": "", "with some": b.put(file{"text.txt", numbered(60)})} {
 		tree := b.launch(long, id, M{"model": "mock:m"})
 		got, root := b.finish(tree.ID, 1)
-		if got.State != perdure.Failed || root.Error.Kind != rlm.KindTooLong || !strings.Contains(root.Error.Message, "shorten the prompt") {
+		if got.State != perdure.Failed || root.Error.Kind != rlm.KindTooLong ||
+			!strings.Contains(root.Error.Message, "shorten the prompt") {
 			t.Errorf("%s: tree is %s with %+v", name, got.State, root.Error)
 		}
 		if n := len(b.tasks(tree.ID)); n != 1 {
@@ -158,9 +160,11 @@ func TestTooLongPrompt(t *testing.T) {
 // although it is thought to.
 func TestTooLongSummary(t *testing.T) {
 	t.Parallel()
-	m := script(t, "limit: 1500\nreplies: [{match: 'parts? of one task', text: 'sum {{short}}'}, {text: '{{hash}}', size: 1200, repeat: -1}]")
+	m := script(t, "limit: 1500\nreplies: [{match: 'parts? of one task', text: 'sum {{short}}'}, {text: '{{hash}}', "+
+		"size: 1200, repeat: -1}]")
 	b := newBench(t, models{"mock:m": m})
-	tree := b.launch("Read.", b.put(file{"text.txt", numbered(300)}), M{"model": "mock:m", "chunk_tokens": 400, "merge": "summarize"})
+	tree := b.launch("Read.", b.put(file{"text.txt", numbered(300)}),
+		M{"model": "mock:m", "chunk_tokens": 400, "merge": "summarize"})
 	got, root := b.finish(tree.ID, 1)
 	if got.State != perdure.Completed || got.Partial || !strings.HasPrefix(root.Result, "sum ") {
 		t.Fatalf("tree is %s with %q: %+v", got.State, root.Result, root.Error)
@@ -182,10 +186,12 @@ func TestDeathWhileDividing(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, after the answer %v", merge, after), func(t *testing.T) {
 				t.Parallel()
-				text := "limit: 900\nreplies: [{match: 'parts? of one task', text: 'sum {{short}}'}, {text: '{{hash}}', size: 900, repeat: -1}]"
+				text := "limit: 900\nreplies: [{match: 'parts? of one task', text: 'sum {{short}}'}, {text: '{{hash}}', size: " +
+					"900, repeat: -1}]"
 				m := &mortal{Model: script(t, text)}
 				b := newBench(t, models{"mock:m": m})
-				tree := b.launch("Read.", b.put(file{"text.txt", numbered(250)}), M{"model": "mock:m", "chunk_tokens": 1500, "merge": merge})
+				tree := b.launch("Read.", b.put(file{"text.txt", numbered(250)}),
+					M{"model": "mock:m", "chunk_tokens": 1500, "merge": merge})
 				deaths := 0
 				for !b.die(m, tree.ID, 2, after) {
 					deaths++
@@ -209,9 +215,11 @@ func TestDeathWhileDividing(t *testing.T) {
 // divided text failed, the parts beside it are not asked about again.
 func TestRetryKeepsDividedParts(t *testing.T) {
 	t.Parallel()
-	m := script(t, "limit: 1200\nreplies: [{match: 'line 000150 ', status: 400, message: broken, repeat: 1}, {text: '{{hash}}', repeat: -1}]")
+	m := script(t, "limit: 1200\nreplies: [{match: 'line 000150 ', status: 400, message: broken, repeat: 1}, {text: "+
+		"'{{hash}}', repeat: -1}]")
 	b := newBench(t, models{"mock:m": m})
-	tree := b.launch("Read.", b.put(file{"text.txt", numbered(400)}), M{"model": "mock:m", "policy": "fail", "overlap_tokens": -1})
+	tree := b.launch("Read.", b.put(file{"text.txt", numbered(400)}),
+		M{"model": "mock:m", "policy": "fail", "overlap_tokens": -1})
 	if got, root := b.finish(tree.ID, 1); got.State != perdure.Failed || m.Ledger().Totals().Finished == 0 {
 		t.Fatalf("tree is %s: %+v", got.State, root.Error)
 	}

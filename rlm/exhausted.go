@@ -102,7 +102,8 @@ func (a *attempt) byHand(ctx context.Context, by, text string) error {
 	if s := a.run.shape; s != nil && a.node.Whole {
 		value, problems := s.Check(text)
 		if len(problems) > 0 {
-			return a.e.cfg.Gates.Wait(ctx, a.l, "the answer by hand is not valid against the schema: "+strings.Join(problems, "; "))
+			return a.e.cfg.Gates.Wait(ctx, a.l, "the answer by hand is not valid against the schema: "+
+				strings.Join(problems, "; "))
 		}
 		data.Structured, text = value, string(value)
 	}

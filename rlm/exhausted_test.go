@@ -142,7 +142,8 @@ func TestExhaustedChainWaits(t *testing.T) {
 		b.decide(tree.ID, record.Decision{Answer: record.AnswerSkip})
 		got, root := b.finish(tree.ID, 2)
 		missing := data(t, &root).Missing
-		if got.State != perdure.Completed || !got.Partial || len(missing) != 2 || !strings.Contains(missing[0].Error, "skipped by me") {
+		if got.State != perdure.Completed || !got.Partial || len(missing) != 2 ||
+			!strings.Contains(missing[0].Error, "skipped by me") {
 			t.Errorf("tree is %s, partial %v, missing %+v", got.State, got.Partial, missing)
 		}
 	})
@@ -192,7 +193,8 @@ func TestTimeLimitEndsAtAGate(t *testing.T) {
 		}
 		got, root := b.finish(tree.ID, 2)
 		missing := data(t, &root).Missing
-		if got.State != perdure.Completed || !got.Partial || len(missing) != 2 || !strings.Contains(missing[0].Error, "time limit passed") {
+		if got.State != perdure.Completed || !got.Partial || len(missing) != 2 ||
+			!strings.Contains(missing[0].Error, "time limit passed") {
 			t.Errorf("tree is %s, partial %v, missing %+v", got.State, got.Partial, missing)
 		}
 		if list, err := records.OpenGates(t.Context()); err != nil || len(list) != 1 {
@@ -228,7 +230,8 @@ func TestByHand(t *testing.T) {
 	}
 	refuse(perdure.ErrConflict, record.Decision{Answer: record.AnswerRetry})
 	got, root := b.finish(tree.ID, 2)
-	if got.State != perdure.Completed || got.Partial || !strings.Contains(root.Result, "hand 0") || !strings.Contains(root.Result, "hand 1") {
+	if got.State != perdure.Completed || got.Partial || !strings.Contains(root.Result, "hand 0") ||
+		!strings.Contains(root.Result, "hand 1") {
 		t.Errorf("tree is %s, partial %v: %q", got.State, got.Partial, root.Result)
 	}
 	if notes := strings.Join(data(t, &root).Notes, "\n"); !strings.Contains(notes, "was written by me") {
@@ -240,7 +243,8 @@ func TestByHand(t *testing.T) {
 func TestByHandSatisfiesTheSchema(t *testing.T) {
 	t.Parallel()
 	b := gatedBench(t, script(t, "replies: [{status: 500, repeat: -1}]"))
-	tree := b.launch("Count.", "", M{"model": "mock:a,mock:b", "max_attempts": 1, "schema": M{"type": "object", "required": []string{"n"}}})
+	tree := b.launch("Count.", "",
+		M{"model": "mock:a,mock:b", "max_attempts": 1, "schema": M{"type": "object", "required": []string{"n"}}})
 	b.rest(tree.ID)
 	b.decide(tree.ID, record.Decision{Answer: record.AnswerManual, Text: "none"})
 	b.rest(tree.ID)
@@ -248,7 +252,8 @@ func TestByHandSatisfiesTheSchema(t *testing.T) {
 		t.Fatalf("gate is %+v: %s", g, g.Question)
 	}
 	b.decide(tree.ID, record.Decision{Answer: record.AnswerManual, Text: `{"n": 4}`})
-	if got, root := b.finish(tree.ID, 1); got.State != perdure.Completed || string(data(t, &root).Structured) != `{"n":4}` {
+	if got, root := b.finish(tree.ID, 1); got.State != perdure.Completed ||
+		string(data(t, &root).Structured) != `{"n":4}` {
 		t.Errorf("tree is %s with %s", got.State, data(t, &root).Structured)
 	}
 }

@@ -17,9 +17,11 @@ func library() []file {
 		var s strings.Builder
 		for p := range 40 {
 			topic := topics[(i+p)%len(topics)]
-			fmt.Fprintf(&s, "Paragraph %d of book %d speaks of the %s at some length.\nIt has a second line about the %s, too.\n\n", p, i, topic, topic)
+			fmt.Fprintf(&s, "Paragraph %d of book %d speaks of the %s at some length.\n"+
+				"It has a second line about the %s, too.\n\n", p, i, topic, topic)
 			if i == 17 && p == 23 {
-				s.WriteString("The lighthouse keeper hid the brass key under the third stair.\nNobody but the ferryman knew of it.\n\n")
+				s.WriteString("The lighthouse keeper hid the brass key under the third stair.\n" +
+					"Nobody but the ferryman knew of it.\n\n")
 			}
 		}
 		files = append(files, file{fmt.Sprintf("books/%02d.txt", i), s.String()})
@@ -42,7 +44,8 @@ func TestExtractFindsAndCites(t *testing.T) {
 		t.Errorf("%d parts", n)
 	}
 	cited := data(t, &root).Citations
-	if len(cited) == 0 || len(cited) > 10 || cited[0].File != "books/17.txt" || !strings.Contains(cited[0].Text, "brass key") {
+	if len(cited) == 0 || len(cited) > 10 || cited[0].File != "books/17.txt" ||
+		!strings.Contains(cited[0].Text, "brass key") {
 		t.Fatalf("citations are %+v", cited)
 	}
 	if !strings.Contains(root.Result, "books/17.txt") || !strings.Contains(root.Result, "builtin:extract") {

@@ -96,7 +96,8 @@ func (p *planning) decide(root *node) error {
 	fits := err == nil && tokens <= direct.text
 	if p.cfg.Planner == PlannerNone && !p.cfg.Batch {
 		if err == nil && !fits {
-			err = invalid(fmt.Sprintf("the context has about %d tokens; beside prompt and answer model %q reads %d at once, and "+
+			err = invalid(fmt.Sprintf("the context has about %d tokens; beside prompt and answer model %q reads %d at once, "+
+				"and "+
 				"the planner is none", tokens, p.models[0].name, direct.text), "leave out --planner, or raise --context-window")
 		}
 		root.Window, root.Answer = direct.window, direct.answer
@@ -129,7 +130,8 @@ func (p *planning) split(root *node, tokens, frame int64, fits bool) error {
 		size = int64(p.cfg.ChunkTokens)
 	}
 	if size > r.text {
-		return invalid(fmt.Sprintf("chunk_tokens: %d are more than the %d that model %q reads at once beside prompt and answer",
+		return invalid(fmt.Sprintf("chunk_tokens: %d are more than the %d that model %q reads at once beside prompt and "+
+			"answer",
 			size, r.text, p.models[1].name), fmt.Sprintf("use --chunk-tokens %d, or raise --context-window", r.text))
 	}
 	if int64(p.cfg.OverlapTokens) > size/2 {
@@ -137,7 +139,8 @@ func (p *planning) split(root *node, tokens, frame int64, fits bool) error {
 			"use a smaller --overlap or larger parts")
 	}
 	if *p.cfg.MaxDepth == 0 {
-		return invalid(fmt.Sprintf("max_depth: 0 means a direct answer, but the context (about %d tokens) has to be split", tokens),
+		return invalid(fmt.Sprintf("max_depth: 0 means a direct answer, but the context (about %d tokens) has to be split",
+			tokens),
 			"raise --max-depth, or raise --context-window")
 	}
 	parts, err := p.cut(size, chunk{})

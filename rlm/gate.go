@@ -157,8 +157,9 @@ func (g *gate) round(ctx context.Context, by *asked) error {
 func (g *gate) judge(ctx context.Context) (err error) {
 	t, n := g.last(), len(g.tries)
 	p := &part{task: g.a.l.Task.ID, text: t.text, data: t.data}
-	t.Verdict, err = g.a.judged(ctx, g.a.positions(exchangeCalls), &candidate{part: p, prompt: g.w.prompt, title: fmt.Sprintf("answer %d", n),
-		documents: func() ([]model.Document, error) { return g.w.documents, nil }})
+	t.Verdict, err = g.a.judged(ctx, g.a.positions(exchangeCalls),
+		&candidate{part: p, prompt: g.w.prompt, title: fmt.Sprintf("answer %d", n),
+			documents: func() ([]model.Document, error) { return g.w.documents, nil }})
 	if err != nil {
 		return err
 	}
@@ -171,7 +172,8 @@ func (g *gate) judge(ctx context.Context) (err error) {
 	r := g.describe(n - 1)
 	last, done := lastWrite(ctx)
 	defer done()
-	return g.a.l.AppendEvent(last, EventGateScored, map[string]any{"round": n, "rounds": g.a.run.cfg.GateRounds, "score": r.Score,
+	return g.a.l.AppendEvent(last, EventGateScored, map[string]any{"round": n, "rounds": g.a.run.cfg.GateRounds,
+		"score":     r.Score,
 		"min_score": *g.a.run.cfg.MinScore, "passed": g.passed(), "model": r.Model, "judge": g.a.run.judge.name,
 		"critique": shorten(r.Critique, keptCritique), "note": r.Note})
 }
@@ -193,8 +195,10 @@ func (g *gate) feedback() string {
 	if critique == "" {
 		critique = "(it said nothing more)"
 	}
-	return "\n\n=== an earlier answer ===\n" + dedupe.WithoutMiddle(t.text, most/2) + "\n=== end of the earlier answer ===\n\n" +
-		fmt.Sprintf("A judge gave it %s points; at least %s are needed. It said:\n", score.Text(t.Score), score.Text(*g.a.run.cfg.MinScore)) +
+	return "\n\n=== an earlier answer ===\n" + dedupe.WithoutMiddle(t.text, most/2) +
+		"\n=== end of the earlier answer ===\n\n" +
+		fmt.Sprintf("A judge gave it %s points; at least %s are needed. It said:\n", score.Text(t.Score),
+			score.Text(*g.a.run.cfg.MinScore)) +
 		critique + "\n\nWrite a better answer to the task. Reply with the answer only."
 }
 
@@ -221,7 +225,8 @@ func (g *gate) result() (string, Data, error) {
 func (g *gate) shortfall() string {
 	least := score.Text(*g.a.run.cfg.MinScore)
 	if t := g.tries[g.best]; t.Scored {
-		return fmt.Sprintf("the best of %d answers has the score %s, and at least %s is needed", len(g.tries), score.Text(t.Score), least)
+		return fmt.Sprintf("the best of %d answers has the score %s, and at least %s is needed", len(g.tries),
+			score.Text(t.Score), least)
 	}
 	return fmt.Sprintf("no answer was scored, and a score of at least %s is needed", least)
 }
@@ -320,7 +325,8 @@ func (p *planning) checkGate(root *node) error {
 	}
 	written := root.leaf() || p.cfg.Merge == MergeSummarize || p.cfg.Planner == PlannerModel
 	if p.cfg.GateAt == GateAtRoot && !written {
-		return invalid(fmt.Sprintf("gate_at: the result of the root is put together by %s, and the gate judges what a model writes", p.cfg.Merge),
+		return invalid(fmt.Sprintf("gate_at: the result of the root is put together by %s, and the gate judges what a "+
+			"model writes", p.cfg.Merge),
 			"use --merge summarize, or --gate-at all")
 	}
 	for _, m := range p.escalate.models() {
@@ -335,7 +341,8 @@ func (p *planning) checkGate(root *node) error {
 // checkGate finds what is wrong with the settings of the quality gate.
 func (c *Config) checkGate(bad func(field, format string, args ...any)) {
 	if c.MinScore == nil {
-		for _, f := range []struct{ field, value string }{{"gate_fallback", c.GateFallback}, {"gate_at", c.GateAt}, {"escalate_model", c.EscalateModel}} {
+		for _, f := range []struct{ field, value string }{{"gate_fallback", c.GateFallback}, {"gate_at", c.GateAt},
+			{"escalate_model", c.EscalateModel}} {
 			if f.value != "" {
 				bad(f.field, "there is no quality gate; min_score makes one")
 			}
@@ -350,14 +357,17 @@ func (c *Config) checkGate(bad func(field, format string, args ...any)) {
 	}
 	if c.Judge == "" || !strings.HasPrefix(c.Judge, judgeProgram) && !strings.HasPrefix(c.Judge, judgeRule) {
 		if !(*c.MinScore >= 0 && *c.MinScore <= maxScore) {
-			bad("min_score", "%s is not between 0 and %d, the scores that a judge model gives", score.Text(*c.MinScore), maxScore)
+			bad("min_score", "%s is not between 0 and %d, the scores that a judge model gives", score.Text(*c.MinScore),
+				maxScore)
 		}
 	}
-	if deterministic(c.Model) && deterministic(c.SubModel) && strings.HasPrefix(c.Model, "builtin:") && strings.HasPrefix(c.SubModel, "builtin:") {
+	if deterministic(c.Model) && deterministic(c.SubModel) && strings.HasPrefix(c.Model, "builtin:") &&
+		strings.HasPrefix(c.SubModel, "builtin:") {
 		bad("min_score", "%s answers the same each time, so there is nothing to try again", c.Model)
 	}
 	if c.GateFallback == GateEscalate && c.EscalateModel == "" && c.Model == c.SubModel && c.nextInChain() == "" {
-		bad("gate_fallback", "there is no stronger model to escalate to; name one with escalate_model, another sub_model, or a chain of models")
+		bad("gate_fallback", "there is no stronger model to escalate to; name one with escalate_model, another sub_model, "+
+			"or a chain of models")
 	}
 	if c.EscalateModel != "" && c.GateFallback != GateEscalate {
 		bad("escalate_model", "it is asked with gate_fallback %s only", GateEscalate)

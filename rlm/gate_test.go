@@ -34,7 +34,8 @@ func (b *bench) rounds(id perdure.TreeID) []string {
 		if d.Score != nil {
 			score = fmt.Sprint(*d.Score)
 		}
-		out = append(out, fmt.Sprintf("%d of %d: %s of %v, passed %v, %s", d.Round, d.Rounds, score, d.Min, d.Passed, d.Model))
+		out = append(out, fmt.Sprintf("%d of %d: %s of %v, passed %v, %s", d.Round, d.Rounds, score, d.Min, d.Passed,
+			d.Model))
 	}
 	return out
 }
@@ -60,20 +61,24 @@ func TestGate(t *testing.T) {
 		rounds     []string
 	}{
 		{"the critique helps", M{"min_score": 80}, perdure.Completed, "best: Paris, France", false, 6,
-			[]string{"1 of 3: 30 of 80, passed false, openai:m", "2 of 3: 60 of 80, passed false, openai:m", "3 of 3: 95 of 80, passed true, openai:m"}},
+			[]string{"1 of 3: 30 of 80, passed false, openai:m", "2 of 3: 60 of 80, passed false, openai:m",
+				"3 of 3: 95 of 80, passed true, openai:m"}},
 		{"good enough at once", M{"min_score": 30}, perdure.Completed, "bad", false, 2,
 			[]string{"1 of 3: 30 of 30, passed true, openai:m"}},
 		{"the best is returned", M{"min_score": 80, "gate_rounds": 2}, perdure.Completed, "better: Paris", true, 4,
 			[]string{"1 of 2: 30 of 80, passed false, openai:m", "2 of 2: 60 of 80, passed false, openai:m"}},
 		{"failure", M{"min_score": 80, "gate_rounds": 1, "gate_fallback": "fail"}, perdure.Failed, "", false, 2,
 			[]string{"1 of 1: 30 of 80, passed false, openai:m"}},
-		{"escalation", M{"min_score": 80, "gate_rounds": 1, "gate_fallback": "escalate", "escalate_model": "strong"}, perdure.Completed,
+		{"escalation", M{"min_score": 80, "gate_rounds": 1, "gate_fallback": "escalate", "escalate_model": "strong"},
+			perdure.Completed,
 			"best: by the strong", false, 4,
 			[]string{"1 of 1: 30 of 80, passed false, openai:m", "2 of 1: 95 of 80, passed true, strong"}},
-		{"escalation in vain", M{"min_score": 99, "gate_rounds": 1, "gate_fallback": "escalate", "escalate_model": "strong"}, perdure.Completed,
+		{"escalation in vain", M{"min_score": 99, "gate_rounds": 1, "gate_fallback": "escalate",
+			"escalate_model": "strong"}, perdure.Completed,
 			"best: by the strong", true, 4,
 			[]string{"1 of 1: 30 of 99, passed false, openai:m", "2 of 1: 95 of 99, passed false, strong"}},
-		{"a rule", M{"min_score": 1, "judge": "rule:text contains 'France'", "criteria": nil}, perdure.Completed, "best", false, 2,
+		{"a rule", M{"min_score": 1, "judge": "rule:text contains 'France'", "criteria": nil}, perdure.Completed, "best",
+			false, 2,
 			[]string{"1 of 3: 0 of 1, passed false, openai:m", "2 of 3: 100 of 1, passed true, openai:m"}},
 	}
 	for _, tt := range tests {
@@ -81,7 +86,8 @@ func TestGate(t *testing.T) {
 			t.Parallel()
 			text := improving
 			if tt.config["judge"] != nil {
-				text = "replies:\n- {match: \"the rule text contains 'France' gives 0\", text: best France}\n- {text: bad, repeat: 1}"
+				text = "replies:\n- {match: \"the rule text contains 'France' gives 0\", text: best France}\n" +
+					"- {text: bad, repeat: 1}"
 				tt.result = "best France"
 			}
 			_, m := endpoint(t, text)
@@ -100,14 +106,16 @@ func TestGate(t *testing.T) {
 				t.Errorf("%d calls, want %d", n, tt.calls)
 			}
 			if tt.state == perdure.Failed {
-				if root.Error.Kind != rlm.KindQuality || !strings.Contains(root.Error.Message, "has the score 30, and at least 80 is needed") {
+				if root.Error.Kind != rlm.KindQuality ||
+					!strings.Contains(root.Error.Message, "has the score 30, and at least 80 is needed") {
 					t.Errorf("error %+v", root.Error)
 				}
 				return
 			}
 			d := data(t, &root)
 			last := d.Gate.Rounds[len(d.Gate.Rounds)-1]
-			if len(d.Gate.Rounds) != len(tt.rounds) || !last.Chosen || *d.Gate.Score != *last.Score || d.Gate.Passed == tt.incomplete {
+			if len(d.Gate.Rounds) != len(tt.rounds) || !last.Chosen || *d.Gate.Score != *last.Score ||
+				d.Gate.Passed == tt.incomplete {
 				t.Errorf("report %+v", d.Gate)
 			}
 			if (len(d.Notes) > 0) != tt.incomplete {
@@ -161,7 +169,8 @@ func TestGateInATree(t *testing.T) {
 		"min_score": 50, "gate_rounds": 2, "gate_fallback": "fail"})
 	got, root := b.finish(tree.ID, 1)
 	d := data(t, &root)
-	if got.State != perdure.Completed || !got.Partial || root.Result != "the whole" || len(d.Missing) != 1 || d.Gate == nil || !d.Gate.Passed {
+	if got.State != perdure.Completed || !got.Partial || root.Result != "the whole" || len(d.Missing) != 1 ||
+		d.Gate == nil || !d.Gate.Passed {
 		t.Errorf("tree is %s with %q, %+v, %+v", got.State, root.Result, root.Error, d)
 	}
 	if n := len(b.leaves(tree.ID)); n != 4 {
@@ -187,7 +196,8 @@ func TestGateAndBest(t *testing.T) {
 - {text: first, repeat: 1}
 - {text: second, repeat: 1}`)
 	b := newBench(t, m)
-	tree := b.launch("Which?", "", M{"model": "openai:m", "merge": "best-of-n", "samples": 2, "min_score": 65, "gate_rounds": 1})
+	tree := b.launch("Which?", "", M{"model": "openai:m", "merge": "best-of-n", "samples": 2, "min_score": 65,
+		"gate_rounds": 1})
 	got, root := b.finish(tree.ID, 1)
 	if n := b.usage(tree.ID).Calls; n != 4 || root.Result != "second" || got.Partial || !data(t, &root).Gate.Passed {
 		t.Errorf("%q after %d calls, %+v", root.Result, n, root.Error)
@@ -205,7 +215,8 @@ func TestGateAtTheRoot(t *testing.T) {
 - {text: "part {{short}}", repeat: -1}`)
 	b := newBench(t, m)
 	id := b.put(file{"text.txt", numbered(100)})
-	tree := b.launch("Read.", id, M{"model": "openai:m", "merge": "summarize", "chunk_tokens": 250, "min_score": 50, "gate_at": "root"})
+	tree := b.launch("Read.", id, M{"model": "openai:m", "merge": "summarize", "chunk_tokens": 250, "min_score": 50,
+		"gate_at": "root"})
 	got, root := b.finish(tree.ID, 2)
 	if n := int(b.usage(tree.ID).Calls); got.Partial || root.Result != "the whole 2" || n != len(b.leaves(tree.ID))+4 {
 		t.Errorf("%q after %d calls, %+v", root.Result, n, root.Error)
@@ -244,7 +255,8 @@ func TestDeathInTheGate(t *testing.T) {
 			t.Parallel()
 			m := &mortal{Model: script(t, text)}
 			b := newBench(t, models{"mock:m": m})
-			config := M{"model": "mock:m", "merge": "best-of-n", "samples": 2, "seed": 1, "min_score": 50, "gate_rounds": 2, "concurrency": 1}
+			config := M{"model": "mock:m", "merge": "best-of-n", "samples": 2, "seed": 1, "min_score": 50, "gate_rounds": 2,
+				"concurrency": 1}
 			_, want := b.finish(b.launch("Why?", "", config).ID, 1)
 			calls := m.Ledger().Totals().Finished
 			m.Model = script(t, text)

@@ -175,7 +175,8 @@ func (p *planning) rootSpec(root *node) (perdure.TaskSpec, error) {
 	}
 	if p.reader != nil {
 		m := p.reader.Manifest()
-		spec.Context = perdure.ContextRef{Type: "full", Source: p.text.ID, Length: m.Bytes, SizeTokens: m.Tokens(), Hash: p.text.Pack}
+		spec.Context = perdure.ContextRef{Type: "full", Source: p.text.ID, Length: m.Bytes, SizeTokens: m.Tokens(),
+			Hash: p.text.Pack}
 	}
 	return spec, nil
 }

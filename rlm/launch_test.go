@@ -14,7 +14,8 @@ import (
 // exists.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, models{"mock:m": echo(t), "mock:small": script(t, "window: 2000\nreplies: [{text: x}]"), "openai:x": echo(t)})
+	b := newBench(t, models{"mock:m": echo(t), "mock:small": script(t, "window: 2000\nreplies: [{text: x}]"),
+		"openai:x": echo(t)})
 	big := b.put(file{"big.txt", numbered(5000)}) // 200,000 bytes, 50,000 tokens
 	empty := b.put(file{"a.txt", ""}, file{"b.txt", ""})
 	none := b.put()
@@ -30,18 +31,21 @@ func TestRefusals(t *testing.T) {
 		{"empty files", "p", empty, M{}, []string{"2 files are empty"}},
 		{"no files", "p", none, M{}, []string{"it has no files"}},
 		{"batch without files", "p", "", M{"batch": true}, []string{"there are no files"}},
-		{"planner none", "p", big, M{"model": "mock:small", "planner": "none"}, []string{"about 5", "planner is none", "mock:small"}},
+		{"planner none", "p", big, M{"model": "mock:small", "planner": "none"},
+			[]string{"about 5", "planner is none", "mock:small"}},
 		{"depth 0", "p", big, M{"model": "mock:small", "max_depth": 0}, []string{"max_depth", "--max-depth"}},
 		{"nodes", "p", big, M{"model": "mock:m", "chunk_tokens": 500, "max_nodes": 50},
 			[]string{"max_nodes, 50", "parts of at most 500 tokens", "--max-nodes to ", "--chunk-tokens to about"}},
 		{"part larger than the window", "p", big, M{"model": "mock:small", "chunk_tokens": 5000},
 			[]string{"chunk_tokens: 5000", "mock:small", "--chunk-tokens "}},
-		{"overlap", "p", big, M{"model": "mock:m", "chunk_tokens": 500, "overlap_tokens": 300}, []string{"overlap_tokens: 300"}},
+		{"overlap", "p", big, M{"model": "mock:m", "chunk_tokens": 500, "overlap_tokens": 300},
+			[]string{"overlap_tokens: 300"}},
 		{"prompt larger than the window", strings.Repeat("word ", 2000), "", M{"model": "mock:small"},
 			[]string{"prompt (about 2500 tokens)", "2000 tokens of model"}},
 		{"prompt larger than the window beside parts", strings.Repeat("word ", 2000), big, M{"model": "mock:small"},
 			[]string{"prompt (about 25", "2000 tokens of model"}},
-		{"dollars without a price", "p", "", M{"model": "openai:x", "budget_usd": 1.0}, []string{"budget_usd", "price", "--budget-tokens"}},
+		{"dollars without a price", "p", "", M{"model": "openai:x", "budget_usd": 1.0},
+			[]string{"budget_usd", "price", "--budget-tokens"}},
 	}
 	for _, tt := range tests {
 		_, err := b.tryLaunch(tt.prompt, tt.context, tt.config)
@@ -86,7 +90,8 @@ func TestLaunchKeepsWhatItDecided(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, models{"mock:m": echo(t)})
 	id := b.put(file{"a.txt", numbered(1000)})
-	tree := b.launch("p", id, M{"model": "mock:m", "chunk_tokens": 1000, "max_nodes": 77, "budget_tokens": 5, "budget_calls": 6, "timeout": "1m"})
+	tree := b.launch("p", id, M{"model": "mock:m", "chunk_tokens": 1000, "max_nodes": 77, "budget_tokens": 5,
+		"budget_calls": 6, "timeout": "1m"})
 	var c rlm.Config
 	b.ok(json.Unmarshal(tree.Config, &c))
 	if c.Model != "mock:m" || c.MaxChildren != rlm.DefaultMaxChildren || c.Temperature == nil {

@@ -96,8 +96,9 @@ func (a *attempt) scoreAll(ctx context.Context, m *merger, candidates []*part, d
 			return nil
 		}
 		c := candidates[i]
-		v, err := a.judged(ctx, positions[i], &candidate{part: c, prompt: m.prompt, title: fmt.Sprintf("candidate %d (task %q)", i+1, c.task),
-			documents: func() ([]model.Document, error) { return a.documentsOf(c) }})
+		v, err := a.judged(ctx, positions[i],
+			&candidate{part: c, prompt: m.prompt, title: fmt.Sprintf("candidate %d (task %q)", i+1, c.task),
+				documents: func() ([]model.Document, error) { return a.documentsOf(c) }})
 		if outOfBudget(err) {
 			spent[i] = true
 			scores[i].Note = "the budget ended before it was scored"

@@ -58,7 +58,8 @@ func TestBestOfSamplesByAModel(t *testing.T) {
 	server, m := endpoint(t, `replies:
 - {match: "You are a strict and fair judge(?s:.)*=== answer ===\nfirst", text: '{"score": 20, "critique": "too short"}'}
 - {match: "You are a strict and fair judge(?s:.)*=== answer ===\nsecond", text: '{"score": 91.5, "critique": "fine"}'}
-- {match: "You are a strict and fair judge(?s:.)*=== answer ===\nthird", text: "Sure:\n`+"```"+`json\n{\"score\": 90}\n`+"```"+`"}
+- {match: "You are a strict and fair judge(?s:.)*=== answer ===\nthird", text: "Sure:\n`+"```"+
+		`json\n{\"score\": 90}\n`+"```"+`"}
 - {text: first, repeat: 1}
 - {text: second, repeat: 1}
 - {text: third, repeat: 1}`)
@@ -70,7 +71,8 @@ func TestBestOfSamplesByAModel(t *testing.T) {
 		t.Fatalf("tree is %s with %q, %+v, %+v", got.State, root.Result, root.Error, d)
 	}
 	scores, chosen := numbers(&d)
-	if diff := cmp.Diff([]float64{20, 91.5, 90}, scores); diff != "" || chosen != 1 || d.Scores[0].Critique != "too short" {
+	if diff := cmp.Diff([]float64{20, 91.5, 90}, scores); diff != "" || chosen != 1 ||
+		d.Scores[0].Critique != "too short" {
 		t.Errorf("chosen %d, %+v: %s", chosen, d.Scores, diff)
 	}
 	// The three answers were asked for by one text.
@@ -103,7 +105,8 @@ func TestJudgeAnswersProse(t *testing.T) {
 	if got.State != perdure.Completed || root.Result != "first" || len(scores) != 2 || scores[0] != 40 || chosen != 0 {
 		t.Errorf("tree is %s with %q, %+v", got.State, root.Result, d.Scores)
 	}
-	if scores[1] != -1 || len(d.Notes) != 1 || !strings.Contains(d.Notes[0], `is not scored by "openai:m": the reply holds no JSON`) {
+	if scores[1] != -1 || len(d.Notes) != 1 ||
+		!strings.Contains(d.Notes[0], `is not scored by "openai:m": the reply holds no JSON`) {
 		t.Errorf("scores %v, notes %q", scores, d.Notes)
 	}
 	if n := b.usage(tree.ID).Calls; n != 2+2+3 {
@@ -130,7 +133,8 @@ func TestBestOfParts(t *testing.T) {
 		{"exec:length", "xxxx", []float64{1, 4, -1, 3, 4, 1, 2}, 14, `is not scored by "exec:length": failed: no x`},
 		{"rule:len(text)", "xxxx", []float64{1, 4, 2, 3, 4, 1, 2}, 7, ""},
 		{"rule:text startsWith 'y'", "yxxx", []float64{0, 0, 0, 0, 100, 0, 0}, 7, ""},
-		{"rule:data.points", "x", []float64{-1, -1, -1, -1, -1, -1, -1}, 7, "is not scored by \"rule:data.points\": column 6"},
+		{"rule:data.points", "x", []float64{-1, -1, -1, -1, -1, -1, -1}, 7,
+			"is not scored by \"rule:data.points\": column 6"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.judge, func(t *testing.T) {
@@ -187,7 +191,8 @@ func TestBadJudgesAreRefused(t *testing.T) {
 		{M{"samples": 3, "planner": "model"}, "samples: the plan of a model decides what is asked"},
 		{M{"merge": "vote", "model": "builtin:extract"}, "merge: vote compares answers"},
 		{M{"samples": 3, "batch": true}, "samples: in a batch each file is asked about once"},
-		{M{"samples": 3, "model": "builtin:extract", "sub_model": "builtin:extract"}, "builtin:extract answers the same each time"},
+		{M{"samples": 3, "model": "builtin:extract", "sub_model": "builtin:extract"},
+			"builtin:extract answers the same each time"},
 		{M{"min_score": 101}, "min_score: 101 is not between 0 and 100"},
 		{M{"min_score": 50, "gate_fallback": "best"}, `gate_fallback: "best" is not one of`},
 		{M{"min_score": 50, "gate_rounds": 101}, "gate_rounds: 101 is not between 1 and 100"},
@@ -234,7 +239,8 @@ func TestVoteOverSamples(t *testing.T) {
 	tree := b.launch("How many?", id, M{"model": "mock:m", "merge": "vote", "samples": 5, "seed": 3})
 	_, root := b.finish(tree.ID, 1)
 	d := data(t, &root)
-	if diff := cmp.Diff([]int64{3, 4, 5, 6, 7}, seeds); diff != "" || root.Result != "7" || len(d.Votes) != 2 || d.Votes[0].Count != 3 {
+	if diff := cmp.Diff([]int64{3, 4, 5, 6, 7}, seeds); diff != "" || root.Result != "7" || len(d.Votes) != 2 ||
+		d.Votes[0].Count != 3 {
 		t.Errorf("result %q, votes %+v, seeds %s", root.Result, d.Votes, diff)
 	}
 	if title := b.leaves(tree.ID)[0].Prompt; title != "[answer 1 of 5] How many?" {

@@ -30,9 +30,11 @@ func TestCitationsAreUnited(t *testing.T) {
 	m := merger{merge: MergeUnion}
 	_, data := m.run([]part{
 		{text: "x", data: Data{Citations: []model.Citation{a, b}, Notes: []string{"n1", "n2"}}},
-		{text: "y", data: Data{Citations: []model.Citation{b, c}, Notes: []string{"n2"}, Missing: []Missing{{Task: 1}}, MoreMissing: 4}},
+		{text: "y", data: Data{Citations: []model.Citation{b, c}, Notes: []string{"n2"}, Missing: []Missing{{Task: 1}},
+			MoreMissing: 4}},
 	})
-	want := Data{Citations: []model.Citation{a, b, c}, Notes: []string{"n1", "n2"}, Missing: []Missing{{Task: 1}}, MoreMissing: 4}
+	want := Data{Citations: []model.Citation{a, b, c}, Notes: []string{"n1", "n2"}, Missing: []Missing{{Task: 1}},
+		MoreMissing: 4}
 	if diff := cmp.Diff(want, data); diff != "" {
 		t.Error(diff)
 	}
@@ -43,7 +45,8 @@ func TestRankedCitationsAreBounded(t *testing.T) {
 	var parts []part
 	for i := range 30 {
 		f := string(rune('a' + i))
-		parts = append(parts, part{data: Data{Citations: []model.Citation{cited(f, 1, float64(i)), cited(f, 9, float64(i)/2)}}})
+		parts = append(parts, part{data: Data{
+			Citations: []model.Citation{cited(f, 1, float64(i)), cited(f, 9, float64(i)/2)}}})
 	}
 	for _, whole := range []bool{false, true} {
 		m := merger{prompt: "what", merge: MergeUnion, ranked: true, whole: whole}

@@ -115,7 +115,8 @@ func (p *planning) checkReduction() error {
 	}
 	for _, m := range p.models {
 		if room := p.cfg.reductionRoom(m, p.req.Prompt); !m.ranked && room < leastReductionRoom {
-			return invalid(fmt.Sprintf("merge: to summarize, model %q has room for about %d tokens of results in its window of %d, beside "+
+			return invalid(fmt.Sprintf("merge: to summarize, model %q has room for about %d tokens of results in its window "+
+				"of %d, beside "+
 				"prompt and answer; it needs %d", m.name, max(0, room), p.cfg.windowOf(m), leastReductionRoom),
 				"shorten the prompt or --answer-tokens, or raise --context-window")
 		}

@@ -36,13 +36,15 @@ func (a *attempt) summarize(ctx context.Context, m *merger, parts []part) (strin
 		return dedupe.Concatenate(pieces.Texts(list)), data, nil
 	}
 	if room < leastReductionRoom {
-		return "", data, failf(KindPlan, "summarize: beside prompt and answer there is no room for results in the window of model %q", by.name)
+		return "", data, failf(KindPlan, "summarize: beside prompt and answer there is no room for results in the window "+
+			"of model %q", by.name)
 	}
 	s := &summary{a: a, m: m, by: by, data: &data}
 	text, err := s.run(ctx, list, room)
 	if outOfBudget(err) {
 		data.Incomplete = true
-		data.addNotes([]string{"the budget ended before the results were summarized; they are put together as they are: " + err.Error()})
+		data.addNotes([]string{"the budget ended before the results were summarized; they are put together as they are: " +
+			err.Error()})
 		return dedupe.Union(textsOf(parts)), data, nil
 	}
 	return text, data, err
@@ -152,10 +154,12 @@ func (s *summary) write(ctx context.Context, group []pieces.Piece) (string, erro
 }
 
 const (
-	summaryInstruction = "You are given the results of %d parts of one task, in order. Write the one result of the whole task " +
+	summaryInstruction = "You are given the results of %d parts of one task, in order. Write the one result of the " +
+		"whole task " +
 		"from them. Keep every fact, name, number and place that bears on the task; say once what several results say; say " +
 		"where they contradict each other; add nothing that none of them says. Write the result only, not about the results."
-	shortenInstruction = "You are given %d of the results of the parts of one task, in order. Shorten them to one text that will be put " +
+	shortenInstruction = "You are given %d of the results of the parts of one task, in order. Shorten them to one text " +
+		"that will be put " +
 		"together with others to answer the task. Keep every fact, name, number and place that bears on the task; say once " +
 		"what several results say; say where they contradict each other; add nothing. Write the text only."
 )
@@ -185,7 +189,8 @@ func piecesOf(parts []part) []pieces.Piece {
 		if t := strings.TrimSpace(text); t == "" || t == nothingHere {
 			continue
 		}
-		list = append(list, pieces.Piece{First: i + 1, Last: i + 1, Of: len(parts), File: shorten(p.file, maxPieceFile), Task: p.task.String(), Text: text})
+		list = append(list, pieces.Piece{First: i + 1, Last: i + 1, Of: len(parts), File: shorten(p.file, maxPieceFile),
+			Task: p.task.String(), Text: text})
 	}
 	return list
 }

@@ -48,7 +48,8 @@ func TestSummarizeInLevels(t *testing.T) {
 - {text: "part {{short}}", size: 1500, repeat: -1}`)
 	b := newBench(t, m)
 	id := b.put(file{"text.txt", numbered(120)})
-	tree := b.launch("Read.", id, M{"model": "openai:m", "merge": "summarize", "chunk_tokens": 250, "context_window": 2000})
+	tree := b.launch("Read.", id, M{"model": "openai:m", "merge": "summarize", "chunk_tokens": 250,
+		"context_window": 2000})
 	got, root := b.finish(tree.ID, 3)
 	parts := len(b.leaves(tree.ID))
 	// Of about 400 tokens each, three fit beside prompt and answer.
@@ -71,15 +72,18 @@ func TestSummarizeCutsWhatNeverFits(t *testing.T) {
 	server, m := endpoint(t, `replies: [{text: "{{short}} ", size: 9000, repeat: -1}]`)
 	b := newBench(t, m)
 	id := b.put(file{"text.txt", numbered(60)})
-	tree := b.launch("Read.", id, M{"model": "openai:m", "merge": "summarize", "chunk_tokens": 250, "context_window": 2000})
+	tree := b.launch("Read.", id, M{"model": "openai:m", "merge": "summarize", "chunk_tokens": 250,
+		"context_window": 2000})
 	got, root := b.finish(tree.ID, 2)
 	if got.State != perdure.Completed || len(root.Result) != 9000 {
 		t.Fatalf("tree is %s with %d bytes, %+v", got.State, len(root.Result), root.Error)
 	}
 	d := data(t, &root)
 	leaves := b.leaves(tree.ID)
-	want := fmt.Sprintf("result 1 of %d (task %q) has about 2265 tokens and model \"openai:m\" reads ", len(leaves), leaves[0].ID)
-	if len(d.Notes) == 0 || !strings.HasPrefix(d.Notes[0], want) || !strings.HasSuffix(d.Notes[0], "its middle was left out of the summary") {
+	want := fmt.Sprintf("result 1 of %d (task %q) has about 2265 tokens and model \"openai:m\" reads ", len(leaves),
+		leaves[0].ID)
+	if len(d.Notes) == 0 || !strings.HasPrefix(d.Notes[0], want) ||
+		!strings.HasSuffix(d.Notes[0], "its middle was left out of the summary") {
 		t.Errorf("notes are %q, want one that begins with %q", d.Notes, want)
 	}
 	if server.Ledger().Totals().Started > 4*len(leaves) {
@@ -96,7 +100,8 @@ func TestReductionsThatCannotWorkAreRefused(t *testing.T) {
 		config M
 		want   string
 	}{
-		{"no room", M{"model": "mock:m", "merge": "summarize", "chunk_tokens": 120, "context_window": 1000, "answer_tokens": 690},
+		{"no room", M{"model": "mock:m", "merge": "summarize", "chunk_tokens": 120, "context_window": 1000,
+			"answer_tokens": 690},
 			`to summarize, model "mock:m" has room for about`},
 		{"a model that quotes", M{"merge": "summarize", "chunk_tokens": 1000}, "summarize needs a model that writes text"},
 		{"a vote of passages", M{"merge": "vote", "chunk_tokens": 1000}, "vote compares answers"},
@@ -119,8 +124,9 @@ func TestSummarizePassages(t *testing.T) {
 	server, m := endpoint(t, `replies: [{match: "needle", text: "It is in the haystack."}]`)
 	b := newBench(t, m)
 	id := b.put(file{"text.txt", numbered(400) + "the needle is here\n" + numbered(400)})
-	tree := b.launch("Where is the needle?", id, M{"model": "openai:m", "sub_model": "builtin:extract", "merge": "summarize",
-		"chunk_tokens": 1000, "max_children": 3})
+	tree := b.launch("Where is the needle?", id,
+		M{"model": "openai:m", "sub_model": "builtin:extract", "merge": "summarize",
+			"chunk_tokens": 1000, "max_children": 3})
 	_, root := b.finish(tree.ID, 2)
 	if root.Result != "It is in the haystack." {
 		t.Errorf("result %q, %+v", root.Result, root.Error)
@@ -163,7 +169,8 @@ func TestVote(t *testing.T) {
 			server, m := endpoint(t, tt.script)
 			b := newBench(t, m)
 			id := b.put(file{"text.txt", numbered(9 * 23)})
-			tree := b.launch("Yes or no?", id, M{"model": "openai:m", "merge": "vote", "chunk_tokens": 250, "max_children": 3, "overlap_tokens": -1})
+			tree := b.launch("Yes or no?", id, M{"model": "openai:m", "merge": "vote", "chunk_tokens": 250, "max_children": 3,
+				"overlap_tokens": -1})
 			_, root := b.finish(tree.ID, 3)
 			if n := len(b.leaves(tree.ID)); n != 9 {
 				t.Fatalf("%d parts", n)
@@ -194,7 +201,8 @@ func TestDeathInASummary(t *testing.T) {
 			m := &mortal{Model: script(t, `replies: [{text: "{{hash}} ", size: 1500, repeat: -1}]`)}
 			b := newBench(t, models{"mock:m": m})
 			id := b.put(file{"text.txt", numbered(120)})
-			config := M{"model": "mock:m", "merge": "summarize", "chunk_tokens": 250, "context_window": 2000, "concurrency": width, "mode": "strict"}
+			config := M{"model": "mock:m", "merge": "summarize", "chunk_tokens": 250, "context_window": 2000,
+				"concurrency": width, "mode": "strict"}
 			_, want := b.finish(b.launch("Read.", id, config).ID, 2)
 			calls := m.Ledger().Totals().Finished
 			m.Model = script(t, `replies: [{text: "{{hash}} ", size: 1500, repeat: -1}]`)
@@ -227,7 +235,8 @@ func TestBudgetEndsBeforeTheSummary(t *testing.T) {
 	server, m := endpoint(t, summarizing)
 	b := newBench(t, m)
 	id := b.put(file{"a.txt", "one\n"}, file{"b.txt", "two\n"})
-	tree, err := b.tryLaunch("Read {file}.", id, M{"model": "openai:m", "merge": "summarize", "batch": true, "budget_calls": 2})
+	tree, err := b.tryLaunch("Read {file}.", id, M{"model": "openai:m", "merge": "summarize", "batch": true,
+		"budget_calls": 2})
 	b.ok(err)
 	got, root := b.finish(tree.ID, 1)
 	d := data(t, &root)
@@ -252,7 +261,8 @@ func TestSummarizeWithoutAPart(t *testing.T) {
 	tree := b.launch("Read {file}.", id, M{"model": "openai:m", "merge": "summarize", "batch": true})
 	got, root := b.finish(tree.ID, 1)
 	d := data(t, &root)
-	if !got.Partial || root.Result != "the whole" || len(d.Missing) != 1 || !strings.Contains(d.Missing[0].Prompt, "b.txt") {
+	if !got.Partial || root.Result != "the whole" || len(d.Missing) != 1 ||
+		!strings.Contains(d.Missing[0].Prompt, "b.txt") {
 		t.Errorf("tree is %s, partial %v, with %q and %+v", got.State, got.Partial, root.Result, d)
 	}
 	if n := server.Ledger().Totals(); n.Started != 4 {
@@ -279,7 +289,8 @@ func TestVoteStructured(t *testing.T) {
 // In a reduction tree votes, scores and results go up through its levels.
 func TestMergesInAReductionTree(t *testing.T) {
 	t.Parallel()
-	for merge, want := range map[string]string{"vote": "b", "best-of-n": "ddd", "summarize": "the whole of a, ddd, b and cc"} {
+	for merge, want := range map[string]string{"vote": "b", "best-of-n": "ddd",
+		"summarize": "the whole of a, ddd, b and cc"} {
 		t.Run(merge, func(t *testing.T) {
 			t.Parallel()
 			server, m := endpoint(t, `replies:
@@ -290,7 +301,8 @@ func TestMergesInAReductionTree(t *testing.T) {
 - {match: "part 8 of", text: cc}`)
 			b := newBench(t, m)
 			id := b.put(file{"text.txt", numbered(9 * 23)})
-			config := M{"model": "openai:m", "strategy": "map-reduce", "merge": merge, "chunk_tokens": 250, "overlap_tokens": -1, "fan_in": 3, "max_children": 9}
+			config := M{"model": "openai:m", "strategy": "map-reduce", "merge": merge, "chunk_tokens": 250,
+				"overlap_tokens": -1, "fan_in": 3, "max_children": 9}
 			calls := 9
 			if merge == "best-of-n" {
 				config["judge"] = "rule:len(text)"
@@ -304,7 +316,8 @@ func TestMergesInAReductionTree(t *testing.T) {
 				t.Errorf("tree is %s with %q, want %q; %+v", got.State, root.Result, want, root.Error)
 			}
 			b.asks(server, tree.ID, calls)
-			if d := data(t, &root); merge == "vote" && (len(d.Votes) != 4 || d.Votes[0].Count != 4) || merge == "best-of-n" && len(d.Scores) != 9 {
+			if d := data(t, &root); merge == "vote" && (len(d.Votes) != 4 || d.Votes[0].Count != 4) || merge == "best-of-n" &&
+				len(d.Scores) != 9 {
 				t.Errorf("votes %+v, scores %+v", d.Votes, d.Scores)
 			}
 		})
@@ -327,7 +340,8 @@ func TestMergesWithALostPart(t *testing.T) {
 - {text: "c", repeat: -1}`)
 				b := newBench(t, m)
 				id := b.put(file{"text.txt", numbered(3 * 23)})
-				tree := b.launch("Look.", id, M{"model": "openai:m", "merge": merge, "policy": policy, "chunk_tokens": 250, "overlap_tokens": -1})
+				tree := b.launch("Look.", id, M{"model": "openai:m", "merge": merge, "policy": policy, "chunk_tokens": 250,
+					"overlap_tokens": -1})
 				got, root := b.finish(tree.ID, 1)
 				if policy == "fail" {
 					if got.State != perdure.Failed || !strings.Contains(root.Error.Message, "the policy is fail, and") {
@@ -338,12 +352,14 @@ func TestMergesWithALostPart(t *testing.T) {
 					}
 					return
 				}
-				want := map[string]string{"merge": "b\nc", "concatenate": "b\n\nc", "summarize": "b or c", "vote": "b", "best-of-n": "b"}[merge]
+				want := map[string]string{"merge": "b\nc", "concatenate": "b\n\nc", "summarize": "b or c", "vote": "b",
+					"best-of-n": "b"}[merge]
 				calls := map[string]int{"summarize": 4, "best-of-n": 5}[merge]
 				d := data(t, &root)
 				if got.State != perdure.Completed || !got.Partial || root.Result != want || len(d.Missing) != 1 ||
 					!strings.HasPrefix(d.Missing[0].Prompt, "[part 2 of 3]") {
-					t.Errorf("tree is %s, partial %v, with %q, want %q; missing %+v", got.State, got.Partial, root.Result, want, d.Missing)
+					t.Errorf("tree is %s, partial %v, with %q, want %q; missing %+v", got.State, got.Partial, root.Result, want,
+						d.Missing)
 				}
 				if n := server.Ledger().Totals().Started; n != max(calls, 3) {
 					t.Errorf("%d requests, want %d", n, max(calls, 3))

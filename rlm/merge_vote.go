@@ -89,7 +89,8 @@ func count(parts []part) (votes []Vote, abstained int) {
 			}
 			continue
 		}
-		add(Vote{Answer: shorten(strings.TrimSpace(p.text), shownVote), Task: p.task, Count: 1, Key: key, Citations: p.data.Citations})
+		add(Vote{Answer: shorten(strings.TrimSpace(p.text), shownVote), Task: p.task, Count: 1, Key: key,
+			Citations: p.data.Citations})
 	}
 	return votes, abstained
 }

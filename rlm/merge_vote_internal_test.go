@@ -14,7 +14,8 @@ func TestCountVotes(t *testing.T) {
 	one, two, three := cited("a", 1, 0), cited("b", 1, 0), cited("c", 1, 0)
 	with := func(c ...model.Citation) Data { return Data{Citations: c} }
 	left, none := count([]part{
-		{task: 2, text: "Yes", data: with(one)}, {task: 3, text: "no", data: with(three)}, {task: 4, text: "YES.", data: with(two, one)}, {task: 5, text: " "},
+		{task: 2, text: "Yes", data: with(one)}, {task: 3, text: "no", data: with(three)},
+		{task: 4, text: "YES.", data: with(two, one)}, {task: 5, text: " "},
 	})
 	if none != 1 || len(left) != 2 || left[0].Count != 2 || left[0].Key == "" {
 		t.Fatalf("votes %+v, %d abstained", left, none)

@@ -60,7 +60,8 @@ func (a *attempt) plan(ctx context.Context) error {
 	var unusable *unusableError
 	switch {
 	case errors.As(err, &unusable) && rules.Direct == "":
-		data.addNotes([]string{"answered without sub-tasks, because no plan was usable: " + strings.Join(unusable.problems, "; ")})
+		data.addNotes([]string{"answered without sub-tasks, because no plan was usable: " + strings.Join(unusable.problems,
+			"; ")})
 		return a.answer(ctx, calls, data.Notes)
 	case errors.As(err, &unusable):
 		return failf(KindPlan, "%w (%s; --planner split needs no plan)", unusable, rules.Direct)
@@ -69,7 +70,8 @@ func (a *attempt) plan(ctx context.Context) error {
 	case len(p.Tasks) == 0:
 		return a.answer(ctx, calls, data.Notes)
 	}
-	a.e.cfg.Logger.Debug("task is planned", "task_id", a.l.Task.ID.String(), "strategy", p.Strategy, "children", len(p.Tasks))
+	a.e.cfg.Logger.Debug("task is planned", "task_id", a.l.Task.ID.String(), "strategy", p.Strategy, "children",
+		len(p.Tasks))
 	return a.follow(ctx, p, nil)
 }
 
@@ -83,7 +85,8 @@ func (a *attempt) tell(ctx context.Context) (*plan.Told, error) {
 		}
 		for _, c := range calls {
 			var j journaled
-			if c.Attempt != a.l.Task.Attempts || c.State != perdure.CallCompleted || json.Unmarshal(c.Data, &j) != nil || j.Told == nil {
+			if c.Attempt != a.l.Task.Attempts || c.State != perdure.CallCompleted || json.Unmarshal(c.Data, &j) != nil ||
+				j.Told == nil {
 				continue
 			}
 			t := new(plan.Told)
@@ -144,7 +147,8 @@ func (a *attempt) planRules(m *asked, t *plan.Told) (*plan.Rules, error) {
 	case err != nil:
 		r.Direct = err.Error()
 	case p.tokensOf(a.reads()) > direct.text:
-		r.Direct = fmt.Sprintf("the context has about %d tokens, of which one reply can read %d", p.tokensOf(a.reads()), direct.text)
+		r.Direct = fmt.Sprintf("the context has about %d tokens, of which one reply can read %d", p.tokensOf(a.reads()),
+			direct.text)
 	}
 	return r, nil
 }
@@ -191,14 +195,16 @@ func (a *attempt) describeContext() string {
 		if left -= previewBytes + len(f.Name); err != nil || len(docs) == 0 || left < 0 {
 			break
 		}
-		fmt.Fprintf(&b, "\n=== how %q begins ===\n%s\n", f.Name, strings.TrimRight(strings.ToValidUTF8(docs[0].Text, ""), "\n"))
+		fmt.Fprintf(&b, "\n=== how %q begins ===\n%s\n", f.Name,
+			strings.TrimRight(strings.ToValidUTF8(docs[0].Text, ""), "\n"))
 	}
 	return b.String()
 }
 
 // planning is what a launch would know of this task, to see what fits.
 func (a *attempt) planning() *planning {
-	return &planning{e: a.e, cfg: a.run.cfg, models: a.run.models, reader: a.run.reader, req: &LaunchRequest{Prompt: a.prompt()}}
+	return &planning{e: a.e, cfg: a.run.cfg, models: a.run.models, reader: a.run.reader,
+		req: &LaunchRequest{Prompt: a.prompt()}}
 }
 
 // files are the files of ranges of the context that hold text.

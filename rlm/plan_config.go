@@ -88,7 +88,8 @@ func (p *planning) decideLater(root *node, direct room, err error) error {
 	root.Answer = min(direct.answer, p.cfg.answerOf(root.Window))
 	if *p.cfg.MaxDepth == 0 { // answered directly
 		if tokens := p.tokensOf(p.all()); tokens > direct.text {
-			return invalid(fmt.Sprintf("max_depth: 0 means a direct answer, but the context has about %d tokens, of which one reply can read %d",
+			return invalid(fmt.Sprintf("max_depth: 0 means a direct answer, but the context has about %d tokens, of which "+
+				"one reply can read %d",
 				tokens, direct.text), "raise --max-depth, or raise --context-window")
 		}
 		return nil

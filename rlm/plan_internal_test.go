@@ -11,7 +11,8 @@ import (
 )
 
 func FuzzNode(f *testing.F) {
-	for _, s := range []string{`{}`, `{"rlm":{"v":1,"chunks":[0,10,-2,5,3,7]}}`, `{"rlm":{"v":2}}`, `{"rlm":{"v":1,"chunks":[1]}}`,
+	for _, s := range []string{`{}`, `{"rlm":{"v":1,"chunks":[0,10,-2,5,3,7]}}`, `{"rlm":{"v":2}}`,
+		`{"rlm":{"v":1,"chunks":[1]}}`,
 		`{"rlm":{"v":1,"chunks":[9223372036854775807,1]}}`, `{"rlm":{"v":1,"files":[1,2],"whole":true,"prepared":{"a":1}}}`} {
 		f.Add(s)
 	}
@@ -65,7 +66,8 @@ func TestLatest(t *testing.T) {
 		return perdure.Task{ID: id, State: state, Metadata: json.RawMessage(`{"rlm":{"v":1,"first":` + first + `}}`)}
 	}
 	got, err := latest([]perdure.Task{
-		task(1, "0", perdure.Completed), task(2, "1", perdure.Failed), task(3, "2", perdure.Cancelled), task(4, "3", perdure.Completed),
+		task(1, "0", perdure.Completed), task(2, "1", perdure.Failed), task(3, "2", perdure.Cancelled),
+		task(4, "3", perdure.Completed),
 		task(5, "1", perdure.Completed), task(6, "2", perdure.Failed), task(7, "2", perdure.Failed),
 	})
 	if err != nil {

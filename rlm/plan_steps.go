@@ -33,7 +33,8 @@ func (a *attempt) continuePlan(ctx context.Context, own []perdure.Task, family [
 	if p == nil {
 		return failf(KindPlan, "read plan of task %q: it is not with its children", a.l.Task.ID)
 	}
-	if len(own) > 0 && a.run.cfg.Policy == perdure.PolicyFail && slices.ContainsFunc(family, func(c child) bool { return c.State != perdure.Completed }) {
+	if len(own) > 0 && a.run.cfg.Policy == perdure.PolicyFail &&
+		slices.ContainsFunc(family, func(c child) bool { return c.State != perdure.Completed }) {
 		return a.merge(ctx, family)
 	}
 	return a.follow(ctx, p, family)

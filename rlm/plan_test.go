@@ -76,7 +76,8 @@ func TestPlanIsCorrected(t *testing.T) {
 
 func TestPlanOfNothingIsADirectAnswer(t *testing.T) {
 	t.Parallel()
-	server, m := endpoint(t, `replies: [{match: '`+planning+`', text: '{"tasks":[]}'}, {match: 'capital(?s:.*)Paris is', text: Paris}]`)
+	server, m := endpoint(t, `replies: [{match: '`+planning+
+		`', text: '{"tasks":[]}'}, {match: 'capital(?s:.*)Paris is', text: Paris}]`)
 	b := newBench(t, m)
 	id := b.put(file{"a.txt", "Paris is it.\n"})
 	tree := b.launch("Which capital?", id, M{"model": "openai:m", "planner": "model"})
@@ -99,7 +100,8 @@ func TestPlanThatStaysWrong(t *testing.T) {
 		tree := b.launch("Which capital?", "", M{"model": "openai:m", "planner": "model"})
 		got, root := b.finish(tree.ID, 4)
 		notes := strings.Join(data(t, &root).Notes, "\n")
-		if got.State != perdure.Completed || root.Result != "Paris" || !strings.Contains(notes, "no plan was usable: the reply holds no JSON") {
+		if got.State != perdure.Completed || root.Result != "Paris" ||
+			!strings.Contains(notes, "no plan was usable: the reply holds no JSON") {
 			t.Errorf("tree is %s with %q, %q: %+v", got.State, root.Result, notes, root.Error)
 		}
 		b.asks(server, tree.ID, 4)
@@ -114,7 +116,8 @@ func TestPlanThatStaysWrong(t *testing.T) {
 		if got.State != perdure.Failed || root.Error.Kind != rlm.KindPlan || root.Attempts != 1 {
 			t.Fatalf("tree is %s: %+v", got.State, root.Error)
 		}
-		for _, want := range []string{"a plan", "after 2 corrections", "holds no JSON", "the context has about 4", "--planner split"} {
+		for _, want := range []string{"a plan", "after 2 corrections", "holds no JSON", "the context has about 4",
+			"--planner split"} {
 			if !strings.Contains(root.Error.Message, want) {
 				t.Errorf("it does not tell %q: %s", want, root.Error.Message)
 			}
@@ -198,10 +201,13 @@ func TestPlanReadsFiles(t *testing.T) {
   - {match: 'part (\d+) of \d+ of a larger text(?s:.*)\sLines\?(?s:.*)"big.txt"', text: 'lines {{1}}', repeat: -1}
   - {match: '^No text\?$', text: none}`)
 	b := newBench(t, m)
-	id := b.put(file{"a.md", "first\n"}, file{"big.txt", numbered(400)}, file{"c.md", "third\n"}, file{"d.txt", "fourth\n"})
-	tree := b.launch("What is there?", id, M{"model": "openai:m", "planner": "model", "context_window": 4000, "answer_tokens": 100, "overlap_tokens": -1})
+	id := b.put(file{"a.md", "first\n"}, file{"big.txt", numbered(400)}, file{"c.md", "third\n"},
+		file{"d.txt", "fourth\n"})
+	tree := b.launch("What is there?", id, M{"model": "openai:m", "planner": "model", "context_window": 4000,
+		"answer_tokens": 100, "overlap_tokens": -1})
 	got, root := b.finish(tree.ID, 4)
-	if got.State != perdure.Completed || !strings.HasPrefix(root.Result, "notes\n\nlines 1\n\nlines 2") || !strings.HasSuffix(root.Result, "\n\nnone") {
+	if got.State != perdure.Completed || !strings.HasPrefix(root.Result, "notes\n\nlines 1\n\nlines 2") ||
+		!strings.HasSuffix(root.Result, "\n\nnone") {
 		t.Fatalf("tree is %s with %q: %+v", got.State, root.Result, root.Error)
 	}
 	b.asks(server, tree.ID, len(b.leaves(tree.ID))+1)
@@ -231,13 +237,15 @@ func TestPlanIsToldItsLimits(t *testing.T) {
 	t.Parallel()
 	_, m := endpoint(t, `replies: [{match: '`+planning+`', text: '{"tasks":[]}'}, {text: done}]`)
 	b := newBench(t, m)
-	tree := b.launch("Do it.", "", M{"model": "openai:m", "planner": "model", "mode": "logged", "max_children": 7, "max_nodes": 50,
+	tree := b.launch("Do it.", "", M{"model": "openai:m", "planner": "model", "mode": "logged", "max_children": 7,
+		"max_nodes":     50,
 		"budget_tokens": 100_000, "budget_calls": 30, "context_window": 20_000, "strategy": "sequential", "merge": "vote",
 		"agents": M{"editor": M{"system": "Edit."}}})
 	b.finish(tree.ID, 1)
 	calls, err := b.store.Calls(t.Context(), tree.Root)
 	b.ok(err)
-	for _, want := range []string{"at most 7 sub-tasks", "49 more tasks", "about 20000 tokens at once", "100000 tokens are left",
+	for _, want := range []string{"at most 7 sub-tasks", "49 more tasks", "about 20000 tokens at once",
+		"100000 tokens are left",
 		"30 calls are left", "the strategy is sequential", "the merge is vote", "agents: editor", "may be planned in turn"} {
 		if !strings.Contains(string(calls[0].Data), want) {
 			t.Errorf("it is not told %q", want)
@@ -252,21 +260,27 @@ func TestPlanIsToldVariables(t *testing.T) {
 	_, m := endpoint(t, `replies: [{match: '`+planning+`', text: '{"tasks":[]}'}, {text: done}]`)
 	b := newBench(t, m)
 	session := perdure.StateRef{Scope: perdure.ScopeSession, Session: "me"}
-	for name, value := range map[string]string{"style": `"short <b>"`, "limits": `{"depth":2}`, "hidden": `"secret"`, "long": `"` + strings.Repeat("é", 3000) + `"`} {
+	for name, value := range map[string]string{"style": `"short <b>"`, "limits": `{"depth":2}`, "hidden": `"secret"`,
+		"long": `"` + strings.Repeat("é", 3000) + `"`} {
 		_, err := b.store.SetVar(t.Context(), session, perdure.VarSpec{Name: name, Value: json.RawMessage(value)})
 		b.ok(err)
 	}
-	_, err := b.store.SetVar(t.Context(), perdure.StateRef{Scope: perdure.ScopeGlobal}, perdure.VarSpec{Name: "style", Value: json.RawMessage(`"long"`)})
+	_, err := b.store.SetVar(t.Context(), perdure.StateRef{Scope: perdure.ScopeGlobal},
+		perdure.VarSpec{Name: "style", Value: json.RawMessage(`"long"`)})
 	b.ok(err)
-	config := M{"model": "openai:m", "planner": "model", "mode": "logged", "session": "me", "variables": []string{"style", "limits", "long", "missing"}}
+	config := M{"model": "openai:m", "planner": "model", "mode": "logged", "session": "me",
+		"variables": []string{"style", "limits", "long", "missing"}}
 	tree := b.launch("Do it.", "", config)
-	_, err = b.store.SetVar(t.Context(), perdure.StateRef{Scope: perdure.ScopeTree, Tree: tree.ID}, perdure.VarSpec{Name: "limits", Value: json.RawMessage(`{"depth":3}`)})
+	_, err = b.store.SetVar(t.Context(), perdure.StateRef{Scope: perdure.ScopeTree, Tree: tree.ID},
+		perdure.VarSpec{Name: "limits", Value: json.RawMessage(`{"depth":3}`)})
 	b.ok(err)
 	b.finish(tree.ID, 1)
 	calls, err := b.store.Calls(t.Context(), tree.Root)
 	b.ok(err)
-	data := strings.NewReplacer(`\"`, `"`, `"`, `"`, `\u003c`, "<", `<`, "<", `\u003e`, ">", `>`, ">").Replace(string(calls[0].Data))
-	for _, want := range []string{`- style (text): "short <b>"`, `- limits (json): {"depth":3}`, "- long (text, the first 1999 of 6002 bytes): ", "- missing: not set"} {
+	data := strings.NewReplacer(`\"`, `"`, `"`, `"`, `\u003c`, "<", `<`, "<", `\u003e`, ">", `>`, ">").Replace(
+		string(calls[0].Data))
+	for _, want := range []string{`- style (text): "short <b>"`, `- limits (json): {"depth":3}`,
+		"- long (text, the first 1999 of 6002 bytes): ", "- missing: not set"} {
 		if !strings.Contains(data, want) {
 			t.Errorf("it is not told %q: %.3000s", want, data)
 		}
@@ -274,11 +288,13 @@ func TestPlanIsToldVariables(t *testing.T) {
 	if strings.Contains(data, "secret") {
 		t.Error("it is told what was not named")
 	}
-	for _, bad := range []M{{"planner": "split", "variables": []string{"a"}}, {"planner": "model", "variables": []string{"1a"}}} {
+	for _, bad := range []M{{"planner": "split", "variables": []string{"a"}},
+		{"planner": "model", "variables": []string{"1a"}}} {
 		bad["model"] = "openai:m"
 		raw, err := json.Marshal(bad)
 		b.ok(err)
-		if _, err := rlm.ParseConfig(raw); !errors.Is(err, perdure.ErrInvalid) || !strings.Contains(err.Error(), "variables:") {
+		if _, err := rlm.ParseConfig(raw); !errors.Is(err, perdure.ErrInvalid) ||
+			!strings.Contains(err.Error(), "variables:") {
 			t.Errorf("%s: %v", raw, err)
 		}
 	}
@@ -299,7 +315,8 @@ func TestDeathWhilePlanning(t *testing.T) {
 			t.Parallel()
 			m := &mortal{Model: script(t, replies)}
 			b := newBench(t, models{"mock:m": m})
-			config := M{"model": "mock:m", "planner": "model", "budget_calls": 1000, "mode": "strict", "variables": []string{"deaths"}}
+			config := M{"model": "mock:m", "planner": "model", "budget_calls": 1000, "mode": "strict",
+				"variables": []string{"deaths"}}
 			change := func(deaths int) { // what was told when it was asked counts
 				_, err := b.store.SetVar(t.Context(), perdure.StateRef{Scope: perdure.ScopeGlobal},
 					perdure.VarSpec{Name: "deaths", Value: json.RawMessage(strconv.Itoa(deaths))})
@@ -361,7 +378,8 @@ func TestPlanGoesOnAfterARetry(t *testing.T) {
 	b.ok(b.store.RetryTask(t.Context(), tree.Root))
 	got, root = b.finish(tree.ID, 4)
 	if got.State != perdure.Completed || root.Result != "did Begin\ndid Go on\ndid End" || b.usage(tree.ID).Calls != 5 {
-		t.Errorf("after the retry the tree is %s with %q after %d calls: %+v", got.State, root.Result, b.usage(tree.ID).Calls, root.Error)
+		t.Errorf("after the retry the tree is %s with %q after %d calls: %+v", got.State, root.Result,
+			b.usage(tree.ID).Calls, root.Error)
 	}
 }
 
@@ -397,7 +415,8 @@ func TestPlannerRefusals(t *testing.T) {
 		{M{"strategy": "conditional"}, "when: it is missing"},
 		{M{"when": "true"}, "needs strategy conditional"},
 		{M{"strategy": "conditional", "when": "len(results) >"}, "when: column 14: "},
-		{M{"strategy": "conditional", "when": "len(reslts) > 1"}, `when: column 5: unknown name reslts, did you mean "results"?`},
+		{M{"strategy": "conditional", "when": "len(reslts) > 1"},
+			`when: column 5: unknown name reslts, did you mean "results"?`},
 		{M{"strategy": "conditional", "when": "len(results)"}, "when: column 1: expected bool, but got int"},
 		{M{"strategy": "conditional", "when": "previous.text > 3"}, "when: column 15: "},
 		{M{"strategy": "conditional", "when": "previous.txt == ''"}, "when: column 10: "},
@@ -416,7 +435,8 @@ func TestPlannerRefusals(t *testing.T) {
 		}
 	}
 	b := newBench(t, models{"mock:m": echo(t), "mock:small": script(t, "window: 2000\nreplies: [{text: x}]")})
-	if _, err := b.tryLaunch("p", "", M{"model": "mock:small", "planner": "model"}); err == nil || !strings.Contains(err.Error(), "no room to plan") {
+	if _, err := b.tryLaunch("p", "", M{"model": "mock:small", "planner": "model"}); err == nil ||
+		!strings.Contains(err.Error(), "no room to plan") {
 		t.Errorf("a small window: %v", err)
 	}
 	if trees, err := b.store.Trees(t.Context(), perdure.TreeFilter{}); err != nil || len(trees) != 0 {
@@ -433,8 +453,9 @@ func TestConditionOfParts(t *testing.T) {
   - {match: 'line 0*(\d+) ', text: 'nothing by {{1}}', repeat: -1}`)
 	b := newBench(t, m)
 	id := b.put(file{"text.txt", numbered(400)})
-	tree := b.launch("Where?", id, M{"model": "openai:m", "strategy": "conditional", "when": `none(results, .text contains "found")`,
-		"chunk_tokens": 500, "overlap_tokens": -1, "max_children": 3})
+	tree := b.launch("Where?", id,
+		M{"model": "openai:m", "strategy": "conditional", "when": `none(results, .text contains "found")`,
+			"chunk_tokens": 500, "overlap_tokens": -1, "max_children": 3})
 	got, root := b.finish(tree.ID, 4)
 	if got.State != perdure.Completed || got.Partial || !strings.HasSuffix(root.Result, "\nfound it") {
 		t.Fatalf("tree is %s with %q: %+v", got.State, root.Result, root.Error)
@@ -466,7 +487,8 @@ func TestMapReduce(t *testing.T) {
 		files = append(files, file{fmt.Sprintf("f%02d.txt", i), fmt.Sprintf("text %d\n", i)})
 		want = append(want, fmt.Sprintf("## f%02d.txt\n\nfile %02d", i, i))
 	}
-	tree := b.launch("Read {file}.", b.put(files...), M{"model": "openai:m", "batch": true, "strategy": "map-reduce", "fan_in": 3})
+	tree := b.launch("Read {file}.", b.put(files...), M{"model": "openai:m", "batch": true, "strategy": "map-reduce",
+		"fan_in": 3})
 	got, root := b.finish(tree.ID, 4)
 	if got.State != perdure.Completed || got.Partial {
 		t.Fatalf("tree is %s: %+v", got.State, root.Error)
@@ -476,7 +498,8 @@ func TestMapReduce(t *testing.T) {
 	}
 	b.asks(server, tree.ID, 25)
 	// 25 files, 9 merges of them, 3 of these, and the root merges those.
-	merges := slices.DeleteFunc(b.inner(tree), func(c perdure.Task) bool { return !strings.HasPrefix(c.Prompt, "[merge of ") })
+	merges := slices.DeleteFunc(b.inner(tree),
+		func(c perdure.Task) bool { return !strings.HasPrefix(c.Prompt, "[merge of ") })
 	if n := len(b.inner(tree)); n != 37 || len(merges) != 12 {
 		t.Errorf("%d tasks below the root, %d of them merges", n, len(merges))
 	}
@@ -491,9 +514,11 @@ func TestMapReduceWithoutRoom(t *testing.T) {
 	for i := range 12 {
 		files = append(files, file{fmt.Sprintf("f%02d.txt", i), "text\n"})
 	}
-	tree := b.launch("Read {file}.", b.put(files...), M{"model": "mock:m", "batch": true, "strategy": "map-reduce", "fan_in": 3, "max_nodes": 14})
+	tree := b.launch("Read {file}.", b.put(files...), M{"model": "mock:m", "batch": true, "strategy": "map-reduce",
+		"fan_in": 3, "max_nodes": 14})
 	got, root := b.finish(tree.ID, 4)
-	if n := strings.Count(root.Result, "## f"); got.State != perdure.Completed || got.Partial || n != 12 || len(b.tasks(tree.ID)) != 13 {
+	if n := strings.Count(root.Result, "## f"); got.State != perdure.Completed || got.Partial || n != 12 ||
+		len(b.tasks(tree.ID)) != 13 {
 		t.Errorf("tree is %s with %d of 12 files and %d tasks: %+v", got.State, n, len(b.tasks(tree.ID)), root.Error)
 	}
 }
@@ -506,7 +531,8 @@ func TestMapReduceOfStructuredFiles(t *testing.T) {
 	for i := range 5 {
 		files = append(files, file{fmt.Sprintf("f%d.txt", i), "text\n"})
 	}
-	tree := b.launch("Read {file}.", b.put(files...), M{"model": "mock:m", "batch": true, "strategy": "map-reduce", "fan_in": 2,
+	tree := b.launch("Read {file}.", b.put(files...), M{"model": "mock:m", "batch": true, "strategy": "map-reduce",
+		"fan_in": 2,
 		"schema": M{"type": "object", "required": []string{"n"}}})
 	_, root := b.finish(tree.ID, 4)
 	want := `{"f0.txt":{"n":0},"f1.txt":{"n":1},"f2.txt":{"n":2},"f3.txt":{"n":3},"f4.txt":{"n":4}}`
@@ -523,7 +549,8 @@ func TestMapReduceOfALostMerge(t *testing.T) {
 	for i := range 4 {
 		files = append(files, file{fmt.Sprintf("f%d.txt", i), "text\n"})
 	}
-	tree := b.launch("Read {file}.", b.put(files...), M{"model": "mock:m", "batch": true, "strategy": "map-reduce", "fan_in": 3})
+	tree := b.launch("Read {file}.", b.put(files...), M{"model": "mock:m", "batch": true, "strategy": "map-reduce",
+		"fan_in": 3})
 	session, err := b.store.OpenSession(t.Context(), "test")
 	b.ok(err)
 	failed := 0
@@ -567,7 +594,8 @@ func TestNestedPlanGoesOnAfterARetry(t *testing.T) {
 	}
 	b.ok(b.store.RetryTask(t.Context(), tree.Root))
 	got, root = b.finish(tree.ID, 1)
-	if got.State != perdure.Completed || !strings.HasPrefix(root.Result, "did One\ndid Two") || !strings.HasSuffix(root.Result, "beside") {
+	if got.State != perdure.Completed || !strings.HasPrefix(root.Result, "did One\ndid Two") ||
+		!strings.HasSuffix(root.Result, "beside") {
 		t.Errorf("after the retry the tree is %s with %q: %+v", got.State, root.Result, root.Error)
 	}
 	for _, task := range b.tasks(tree.ID) {

@@ -68,7 +68,8 @@ func (a *attempt) mapReduces(family []child) bool {
 // task has to do with what there is.
 func (a *attempt) reductions(family, left []child) []*node {
 	fanIn := cmp.Or(a.run.cfg.FanIn, min(a.run.cfg.MaxChildren, maxFanIn))
-	failed := slices.ContainsFunc(family, func(c child) bool { return c.node.Reduce != nil && c.State != perdure.Completed })
+	failed := slices.ContainsFunc(family,
+		func(c child) bool { return c.node.Reduce != nil && c.State != perdure.Completed })
 	left = slices.DeleteFunc(slices.Clone(left), func(c child) bool { return c.State != perdure.Completed })
 	if failed || len(left) <= fanIn {
 		return nil
@@ -92,7 +93,8 @@ func (a *attempt) reductions(family, left []child) []*node {
 		}
 		r.Level++
 		if len(group) > 1 {
-			nodes = append(nodes, &node{Version: planVersion, First: r.Level*MaxChildrenCeiling + i, Total: 1, Reduce: r, merge: a.mergeOf(family)})
+			nodes = append(nodes, &node{Version: planVersion, First: r.Level*MaxChildrenCeiling + i, Total: 1, Reduce: r,
+				merge: a.mergeOf(family)})
 		}
 	}
 	return nodes

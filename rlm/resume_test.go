@@ -129,7 +129,8 @@ func (broken) Generate(context.Context, *model.Request) (*model.Response, error)
 func TestDeathRepeatsNoAnswerOfAChain(t *testing.T) {
 	t.Parallel()
 	m := &mortal{Model: echo(t)}
-	chain, err := model.NewChain(model.Link{Name: "mock:first", Model: broken{}}, model.Link{Name: "mock:second", Model: m})
+	chain, err := model.NewChain(model.Link{Name: "mock:first", Model: broken{}},
+		model.Link{Name: "mock:second", Model: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,8 @@ func TestDeathRepeatsNoAnswerOfAChain(t *testing.T) {
 	for _, leaf := range b.leaves(tree.ID) {
 		calls, err := b.store.Calls(t.Context(), leaf.ID)
 		b.ok(err)
-		if len(calls) != 1 || calls[0].Model != "mock:second" || calls[0].Tries != 3 || !strings.Contains(string(calls[0].Data), "instead of mock:first") {
+		if len(calls) != 1 || calls[0].Model != "mock:second" || calls[0].Tries != 3 ||
+			!strings.Contains(string(calls[0].Data), "instead of mock:first") {
 			t.Errorf("calls of %s: %+v", leaf.ID, calls)
 		}
 	}

@@ -175,6 +175,7 @@ func (e *Executor) readManifest(ctx context.Context, hash string) (*pack.Manifes
 // damaged is the error of a stored context that is not what was put there. The
 // task fails with it: the store as such may be fine.
 func damaged(err error) error {
-	return &attemptError{kind: string(perdure.CodeDamaged), err: &perdure.Error{Code: perdure.CodeDamaged, Op: "open context",
-		Err: err, Hint: "the stored context is not what was put there; start the run again"}}
+	return &attemptError{kind: string(perdure.CodeDamaged),
+		err: &perdure.Error{Code: perdure.CodeDamaged, Op: "open context",
+			Err: err, Hint: "the stored context is not what was put there; start the run again"}}
 }

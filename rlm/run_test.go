@@ -39,7 +39,8 @@ func TestContextThatFitsIsReadAtOnce(t *testing.T) {
 	id := b.put(file{"a.txt", "first\n"}, file{"b/c.txt", "second\nthird\n"})
 	tree := b.launch("Read this.", id, M{"model": "mock:m", "system": "Be brief."})
 	_, root := b.finish(tree.ID, 1)
-	for _, want := range []string{"Be brief.", "Read this.", `"a.txt" lines 1-1`, "first", `"b/c.txt" lines 1-2`, "second\nthird"} {
+	for _, want := range []string{"Be brief.", "Read this.", `"a.txt" lines 1-1`, "first", `"b/c.txt" lines 1-2`,
+		"second\nthird"} {
 		if !strings.Contains(root.Result, want) {
 			t.Errorf("the request does not hold %q:\n%s", want, root.Result)
 		}
@@ -147,7 +148,8 @@ func TestPartialPolicyMergesWhatThereIs(t *testing.T) {
 	}
 	parts := len(b.leaves(tree.ID))
 	missing := data(t, &root).Missing
-	if len(missing) != 2 || !strings.Contains(missing[0].Error, "no") || !strings.HasPrefix(missing[0].Prompt, "[part 1 of ") {
+	if len(missing) != 2 || !strings.Contains(missing[0].Error, "no") ||
+		!strings.HasPrefix(missing[0].Prompt, "[part 1 of ") {
 		t.Errorf("missing are %+v", missing)
 	}
 	if n := strings.Count(root.Result, "part from"); n != parts-2 {
@@ -212,8 +214,10 @@ func TestBatchAnswersForEachFile(t *testing.T) {
   - {match: 'Sum up (\S+)\.\n(?s:.*)line 0*(\d+) of', text: '{{1}} from {{2}}', repeat: -1}
   - {text: '?', repeat: -1}`)
 	b := newBench(t, models{"mock:m": m})
-	id := b.put(file{"a.txt", "line 7 of a\n"}, file{"empty.txt", ""}, file{"big.txt", numbered(200)}, file{"z/c.txt", "line 9 of c\n"})
-	tree := b.launch("Sum up {file}.", id, M{"model": "mock:m", "batch": true, "chunk_tokens": 500, "overlap_tokens": -1, "max_children": 2})
+	id := b.put(file{"a.txt", "line 7 of a\n"}, file{"empty.txt", ""}, file{"big.txt", numbered(200)},
+		file{"z/c.txt", "line 9 of c\n"})
+	tree := b.launch("Sum up {file}.", id, M{"model": "mock:m", "batch": true, "chunk_tokens": 500, "overlap_tokens": -1,
+		"max_children": 2})
 	got, root := b.finish(tree.ID, 4)
 	if got.State != perdure.Completed || got.Partial {
 		t.Fatalf("tree is %s, partial %v: %+v", got.State, got.Partial, root.Error)
@@ -286,7 +290,8 @@ func TestDamagedContextFailsTheRun(t *testing.T) {
 	c, err := b.store.Context(t.Context(), id)
 	b.ok(err)
 	b.ok(filepath.WalkDir(b.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.Contains(strings.ReplaceAll(path, string(filepath.Separator), ""), c.Pack[2:]) {
+		if err != nil || d.IsDir() || !strings.Contains(strings.ReplaceAll(path, string(filepath.Separator), ""),
+			c.Pack[2:]) {
 			return err
 		}
 		return errors.Join(os.Chmod(path, 0o600), os.Truncate(path, 1000))

@@ -36,7 +36,8 @@ func (p *planning) sample(root *node) error {
 	case *p.cfg.MaxDepth == 0:
 		return invalid("samples: max_depth: 0 means a direct answer", "raise --max-depth")
 	case int64(n)+1 > p.cfg.MaxNodes:
-		return invalid(fmt.Sprintf("samples: %d make %d tasks, more than max_nodes, %d", n, n+1, p.cfg.MaxNodes), "raise --max-nodes")
+		return invalid(fmt.Sprintf("samples: %d make %d tasks, more than max_nodes, %d", n, n+1, p.cfg.MaxNodes),
+			"raise --max-nodes")
 	case p.models[1].ranked:
 		return invalid(fmt.Sprintf("samples: %s answers the same each time", p.models[1].name), "choose another --model")
 	}
@@ -46,7 +47,8 @@ func (p *planning) sample(root *node) error {
 			return err
 		}
 		if tokens, _ := p.renderedTokens(); tokens > r.text {
-			return invalid(fmt.Sprintf("samples: the context has about %d tokens; beside prompt and answer model %q reads %d at once",
+			return invalid(fmt.Sprintf("samples: the context has about %d tokens; beside prompt and answer model %q reads %d "+
+				"at once",
 				tokens, p.models[1].name, r.text), "use --sub-model with a larger window, or leave out --samples")
 		}
 		root.Window, root.Answer = r.window, r.answer

@@ -34,11 +34,14 @@ func TestEachStrategy(t *testing.T) {
 		{"sequential parts", parts, M{"strategy": "sequential"}, "part 1\npart 2\npart 3\npart 4", 4},
 		{"conditional parts", parts, M{"strategy": "conditional", "when": "len(results) < 2"}, "part 1\npart 2", 2},
 		{"map-reduce parts", parts, M{"strategy": "map-reduce", "fan_in": 2}, "part 1\npart 2\npart 3\npart 4", 4},
-		{"parallel plan", plan(`{"merge":"merge","tasks":[{"prompt":"A."},{"prompt":"B."}]}`), M{"planner": "model"}, "did A\ndid B", 3},
-		{"sequential plan", plan(`{"strategy":"sequential","tasks":[{"id":"a","prompt":"A."},{"id":"b","prompt":"B."}]}`), M{"planner": "model"},
+		{"parallel plan", plan(`{"merge":"merge","tasks":[{"prompt":"A."},{"prompt":"B."}]}`), M{"planner": "model"},
+			"did A\ndid B", 3},
+		{"sequential plan", plan(`{"strategy":"sequential","tasks":[{"id":"a","prompt":"A."},{"id":"b","prompt":"B."}]}`),
+			M{"planner": "model"},
 			"did A\nB after did A", 3},
 		{"conditional plan", plan(`{"strategy":"conditional","tasks":[{"id":"a","prompt":"A."},{"id":"b","prompt":"B.","when":"a.text == \"no\""},
-      {"id":"c","prompt":"C.","when":"b.state == \"skipped\"","depends_on":["a"]}]}`), M{"planner": "model"}, "did A\nC after did A", 3},
+      {"id":"c","prompt":"C.","when":"b.state == \"skipped\"","depends_on":["a"]}]}`), M{"planner": "model"},
+			"did A\nC after did A", 3},
 		{"map-reduce plan", plan(`{"strategy":"map-reduce","tasks":[{"prompt":"A."},{"prompt":"B."},{"prompt":"C."},{"prompt":"D."},{"prompt":"E."}]}`),
 			M{"planner": "model", "fan_in": 2}, "did A\ndid B\ndid C\ndid D\ndid E", 6},
 	}
@@ -66,7 +69,8 @@ func TestEachStrategy(t *testing.T) {
 			}
 			b.asks(server, tree.ID, tt.calls)
 			u := b.usage(tree.ID)
-			if want := float64(tt.calls) * (2*1000 + 8*10) / 1e6; math.Abs(u.CostUSD-want) > 1e-9 || int(u.InputTokens) != 1000*tt.calls {
+			if want := float64(tt.calls) * (2*1000 + 8*10) / 1e6; math.Abs(u.CostUSD-want) > 1e-9 ||
+				int(u.InputTokens) != 1000*tt.calls {
 				t.Errorf("cost is %v, want %v: %+v", u.CostUSD, want, u)
 			}
 		})

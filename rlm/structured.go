@@ -136,7 +136,8 @@ func (a *attempt) form(ctx context.Context, text string, data *Data) (string, er
 	}
 	m, req := a.writer(), a.formRequest(text)
 	if !a.formable(text) {
-		return "", failf(KindSchema, "form a result that is valid against the schema: what was found has about %d tokens and "+
+		return "", failf(KindSchema, "form a result that is valid against the schema: what was found has about %d tokens "+
+			"and "+
 			"does not fit the window of %d", model.EstimateTokens(len(text)), a.run.plan.Window)
 	}
 	timed, stop := a.timed(ctx)
@@ -152,7 +153,8 @@ func (a *attempt) form(ctx context.Context, text string, data *Data) (string, er
 
 // formRequest asks for the structured result of what was found.
 func (a *attempt) formRequest(text string) *model.Request {
-	return &model.Request{System: a.system(), Temperature: a.temperature(), Seed: a.run.cfg.Seed, MaxOutputTokens: a.answerLimit(),
+	return &model.Request{System: a.system(), Temperature: a.temperature(), Seed: a.run.cfg.Seed,
+		MaxOutputTokens: a.answerLimit(),
 		Prompt: a.prompt() + "\n\n=== what was found ===\n" + text + "\n=== end of what was found ===\n\n" +
 			"Answer from what was found alone."}
 }

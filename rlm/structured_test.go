@@ -24,7 +24,8 @@ func structuredOf(t *testing.T, root *perdure.Task) string {
 func TestStructuredAnswerIsCorrected(t *testing.T) {
 	t.Parallel()
 	server, m := endpoint(t, `replies:
-  - {match: '/people: minimum: got 0, want at least 1', text: "Sorry!\n\n`+"```json\\n{\\\"city\\\": \\\"Paris\\\",\\n \\\"people\\\": 2000000}\\n```"+`\nAnything else?"}
+  - {match: '/people: minimum: got 0, want at least 1', text: "Sorry!\n\n`+
+		"```json\\n{\\\"city\\\": \\\"Paris\\\",\\n \\\"people\\\": 2000000}\\n```"+`\nAnything else?"}
   - {match: 'the reply holds no JSON', text: '{"city":"Paris","people":0}'}
   - {text: 'Paris has two million people.'}`)
 	b := newBench(t, m)
@@ -112,7 +113,8 @@ func TestSchemasThatAreNone(t *testing.T) {
 		{"a list", `[1]`, []string{"schema: it is not a JSON object"}},
 		{"text", `"object"`, []string{"schema: it is not a JSON object"}},
 		{"unknown type", `{"type":"strnig"}`, []string{"schema: it is no schema: /type"}},
-		{"wrong keyword", `{"type":"object","properties":{"a":{"minimum":"x"}}}`, []string{"/properties/a/minimum", "want number"}},
+		{"wrong keyword", `{"type":"object","properties":{"a":{"minimum":"x"}}}`,
+			[]string{"/properties/a/minimum", "want number"}},
 		{"required is no list", `{"required":"a"}`, []string{"/required"}},
 		{"pattern", `{"pattern":"("}`, []string{"schema: ", "("}},
 		{"another file", `{"$ref":"other.json"}`, []string{"other.json", "$defs"}},

@@ -106,7 +106,8 @@ func (f *fake) askWith(call, options string) string {
 
 // greet answers initialize.
 func (f *fake) greet() {
-	f.answer(f.want("initialize"), `{"protocolVersion":1,"agentCapabilities":`+f.caps+`,"authMethods":[{"id":"key"},{"id":"browser"}]}`)
+	f.answer(f.want("initialize"), `{"protocolVersion":1,"agentCapabilities":`+f.caps+
+		`,"authMethods":[{"id":"key"},{"id":"browser"}]}`)
 }
 
 // begin greets and begins session s-1; the prompt is returned.
@@ -151,7 +152,8 @@ func scripts() map[string]func(f *fake) int {
 			f.message("write.")
 			f.update(`{"sessionUpdate":"tool_call","toolCallId":"c-1","title":"Write a.txt","kind":"edit","status":"pending","rawInput":{"file_path":"/w/a.txt","content":"x"}}`)
 			answer := f.ask(`{"toolCallId":"c-1","title":"Write a.txt?"}`)
-			f.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c-1","status":"completed","rawOutput":{"output":` + quote(answer) + `}}`)
+			f.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c-1","status":"completed","rawOutput":{"output":` +
+				quote(answer) + `}}`)
 			f.update(`{"sessionUpdate":"usage_update","used":1200,"size":8000,"cost":{"amount":0.0123,"currency":"USD"}}`)
 			f.message("Done.")
 			f.answer(p, `{"stopReason":"end_turn","usage":{"totalTokens":130,"inputTokens":100,"outputTokens":10,"cachedReadTokens":15,"cachedWriteTokens":5}}`)
@@ -224,7 +226,8 @@ func scripts() map[string]func(f *fake) int {
 		"asks and does not read": func(f *fake) int {
 			f.begin()
 			for {
-				if _, err := io.WriteString(f.out, `{"jsonrpc":"2.0","id":"`+strings.Repeat("i", 1000)+`","method":"fs/read_text_file","params":{}}`+"\n"); err != nil {
+				if _, err := io.WriteString(f.out, `{"jsonrpc":"2.0","id":"`+strings.Repeat("i", 1000)+
+					`","method":"fs/read_text_file","params":{}}`+"\n"); err != nil {
 					return 0
 				}
 			}

@@ -128,7 +128,8 @@ func (c *calls) takeOutput(k *knownCall) string {
 
 // size is about how many bytes it takes.
 func (k *knownCall) size() int {
-	n := 2*len(k.call.ID) + len(k.call.Name) + len(k.call.Title) + len(k.call.Command) + len(k.call.Input) + len(k.output.text)
+	n := 2*len(k.call.ID) + len(k.call.Name) + len(k.call.Title) + len(k.call.Command) + len(k.call.Input) +
+		len(k.output.text)
 	for _, path := range k.call.Paths {
 		n += len(path)
 	}

@@ -29,13 +29,20 @@ type wordsOf struct {
 // are compiled when an agent fails first, not whenever the program starts.
 var failureWords = sync.OnceValue(func() []wordsOf {
 	return []wordsOf{
-		{agent.KindQuota, regexp.MustCompile(`(?i)insufficient[_ ]quota|quota (has been )?exceeded|exceeded your current quota|billing|credit balance|payment required|out of credits`)},
-		{agent.KindOverflow, regexp.MustCompile(`(?i)context[ _](window|length)|ran out of room|contextwindowexceeded|context_exhausted|prompt is too long|maximum context|too many tokens|exceeds the (maximum|limit).{0,30}tokens`)},
-		{agent.KindRateLimit, regexp.MustCompile(`(?i)rate[ _-]?limit|usage[ _]limit|usageLimit|limit reached|hit your limit|too many requests|\b429\b|resource_?exhausted`)},
-		{agent.KindAuth, regexp.MustCompile(`(?i)unauthori[sz]ed|authentication|not logged in|log ?in (is )?required|please (log|sign) in|invalid api key|incorrect api key|api key (is )?(missing|not (valid|found|set))|\b401\b|permission denied.{0,20}api`)},
-		{agent.KindLimit, regexp.MustCompile(`(?i)max_output_tokens|output token maximum|max(imum number of)?[ _](session )?turns`)},
-		{agent.KindInvalid, regexp.MustCompile(`(?i)model[ _]?not[ _]?found|(unknown|no such) model|model is not (found|supported)|issue with the selected model|does not exist or you do not have access`)},
-		{agent.KindUnavailable, regexp.MustCompile(`(?i)overloaded|unavailable|bad gateway|gateway time-?out|internal server error|\b50[0234]\b|\b529\b|econn(refused|reset)|etimedout|enotfound|fetch failed|connection (refused|reset|error|lost)|network error|stream disconnected`)},
+		{agent.KindQuota, regexp.MustCompile(
+			`(?i)insufficient[_ ]quota|quota (has been )?exceeded|exceeded your current quota|billing|credit balance|payment required|out of credits`)},
+		{agent.KindOverflow, regexp.MustCompile(
+			`(?i)context[ _](window|length)|ran out of room|contextwindowexceeded|context_exhausted|prompt is too long|maximum context|too many tokens|exceeds the (maximum|limit).{0,30}tokens`)},
+		{agent.KindRateLimit, regexp.MustCompile(
+			`(?i)rate[ _-]?limit|usage[ _]limit|usageLimit|limit reached|hit your limit|too many requests|\b429\b|resource_?exhausted`)},
+		{agent.KindAuth, regexp.MustCompile(
+			`(?i)unauthori[sz]ed|authentication|not logged in|log ?in (is )?required|please (log|sign) in|invalid api key|incorrect api key|api key (is )?(missing|not (valid|found|set))|\b401\b|permission denied.{0,20}api`)},
+		{agent.KindLimit, regexp.MustCompile(
+			`(?i)max_output_tokens|output token maximum|max(imum number of)?[ _](session )?turns`)},
+		{agent.KindInvalid, regexp.MustCompile(
+			`(?i)model[ _]?not[ _]?found|(unknown|no such) model|model is not (found|supported)|issue with the selected model|does not exist or you do not have access`)},
+		{agent.KindUnavailable, regexp.MustCompile(
+			`(?i)overloaded|unavailable|bad gateway|gateway time-?out|internal server error|\b50[0234]\b|\b529\b|econn(refused|reset)|etimedout|enotfound|fetch failed|connection (refused|reset|error|lost)|network error|stream disconnected`)},
 	}
 })
 
@@ -80,10 +87,12 @@ func waitOf(text string) time.Duration {
 // error's data; empty for those that say nothing.
 func kindOfWord(word string) agent.Kind {
 	switch word {
-	case "rate_limit", "rate_limited", "rateLimitExceeded", "usageLimitExceeded", "quota_exhausted": // a plan's limits come back
+	// a plan's limits come back
+	case "rate_limit", "rate_limited", "rateLimitExceeded", "usageLimitExceeded", "quota_exhausted":
 		return agent.KindRateLimit
 	case "overloaded", "server_error", "serverOverloaded", "transport_lost", "httpConnectionFailed",
-		"responseStreamConnectionFailed", "responseStreamDisconnected", "responseTooManyFailedAttempts", "internalServerError":
+		"responseStreamConnectionFailed", "responseStreamDisconnected", "responseTooManyFailedAttempts",
+		"internalServerError":
 		return agent.KindUnavailable
 	case "authentication_failed", "auth_required", "unauthorized", "oauth_org_not_allowed":
 		return agent.KindAuth
@@ -226,7 +235,8 @@ func kindOfReply(method string, e *rpcError, data *errorData, text string) agent
 func hintFor(kind agent.Kind) string {
 	switch kind {
 	case agent.KindAuth:
-		return "log in with the agent's own command, or give it the key it wants; see also the setting for the method to log in"
+		return "log in with the agent's own command, or give it the key it wants; see also the setting for the method to " +
+			"log in"
 	case agent.KindQuota:
 		return "the agent's account is used up: raise its limit, or use another agent"
 	case agent.KindInvalid:
@@ -303,7 +313,8 @@ func lastLine(text string) string {
 func (r *run) stopError(reason string) *agent.Error {
 	switch reason {
 	case "refusal":
-		return &agent.Error{Kind: agent.KindFailed, Msg: "agent refuses to go on", Hint: "what was asked for is against the rules of the agent's model"}
+		return &agent.Error{Kind: agent.KindFailed, Msg: "agent refuses to go on",
+			Hint: "what was asked for is against the rules of the agent's model"}
 	case "max_turn_requests":
 		return &agent.Error{Kind: agent.KindLimit, Msg: "agent reached its limit of requests for a turn"}
 	case "max_tokens":

@@ -143,7 +143,9 @@ func wantShowable(t *testing.T, e *agent.Event) {
 // FuzzStream plays anything as the output of an agent: the turn ends, and
 // nothing is lost of the goroutines.
 func FuzzStream(f *testing.F) {
-	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}` + "\n" + `{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}` + "\n" + `{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}`))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}` + "\n" +
+		`{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}` + "\n" +
+		`{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}`))
 	f.Add([]byte("plain\n\x00\xff\n{}\n[]\nnull\n"))
 	f.Add(bytes.Join(recorded(f), []byte("\n")))
 	f.Fuzz(func(t *testing.T, out []byte) {

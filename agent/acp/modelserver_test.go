@@ -138,7 +138,8 @@ func (m *modelServer) chat(w http.ResponseWriter, r *http.Request) {
 		"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 1020,
 		"prompt_tokens_details": obj{"cached_tokens": 600},
 	}
-	events(w, chunk(obj{"index": 0, "delta": delta}), chunk(obj{"index": 0, "delta": obj{}, "finish_reason": reason}), last)
+	events(w, chunk(obj{"index": 0, "delta": delta}), chunk(obj{"index": 0, "delta": obj{}, "finish_reason": reason}),
+		last)
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
@@ -153,7 +154,8 @@ func (m *modelServer) responses(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.tool != "" {
 		args, _ := json.Marshal(s.args)
-		item = obj{"type": "function_call", "id": "fc-" + s.id, "call_id": s.id, "name": s.tool, "arguments": string(args), "status": "completed"}
+		item = obj{"type": "function_call", "id": "fc-" + s.id, "call_id": s.id, "name": s.tool, "arguments": string(args),
+			"status": "completed"}
 	}
 	resp := obj{"id": "resp-1", "object": "response", "status": "in_progress", "output": []any{}}
 	done := obj{"id": "resp-1", "object": "response", "status": "completed", "output": []any{item}, "usage": obj{
@@ -182,9 +184,11 @@ func (m *modelServer) gemini(w http.ResponseWriter, r *http.Request) {
 		part = obj{"functionCall": obj{"name": s.tool, "args": s.args}}
 	}
 	answer := obj{
-		"candidates":    []any{obj{"content": obj{"role": "model", "parts": []any{part}}, "finishReason": "STOP", "index": 0}},
-		"usageMetadata": obj{"promptTokenCount": 1000, "candidatesTokenCount": 20, "totalTokenCount": 1020, "cachedContentTokenCount": 600},
-		"modelVersion":  "scripted",
+		"candidates": []any{obj{"content": obj{"role": "model", "parts": []any{part}}, "finishReason": "STOP",
+			"index": 0}},
+		"usageMetadata": obj{"promptTokenCount": 1000, "candidatesTokenCount": 20, "totalTokenCount": 1020,
+			"cachedContentTokenCount": 600},
+		"modelVersion": "scripted",
 	}
 	if strings.HasSuffix(call, ":streamGenerateContent") {
 		events(w, answer)

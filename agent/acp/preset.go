@@ -40,7 +40,8 @@ func Presets() []Preset {
 	return []Preset{
 		{
 			Name: "claude", Command: []string{"claude-agent-acp"}, Mode: "default", Sight: agent.SightNative,
-			Asks: "before writes and before commands it does not take for read-only; in other modes than \"default\" before less or nothing",
+			Asks: "before writes and before commands it does not take for read-only; in other modes than \"default\" before " +
+				"less or nothing",
 		},
 		{
 			Name: "codex", Command: []string{"codex-acp"}, Env: []string{"NO_BROWSER=1"}, Sight: agent.SightObserved,
@@ -55,8 +56,9 @@ func Presets() []Preset {
 			Asks: "not tried",
 		},
 		{
-			Name: "gemini", Command: []string{"gemini", "--acp"}, Mode: "default", Sight: agent.SightNative, OverflowIsMaxTokens: true,
-			Asks: "before writes and commands in mode \"default\", not before reads",
+			Name: "gemini", Command: []string{"gemini", "--acp"}, Mode: "default", Sight: agent.SightNative,
+			OverflowIsMaxTokens: true,
+			Asks:                "before writes and commands in mode \"default\", not before reads",
 		},
 		{
 			Name: "goose", Command: []string{"goose", "acp"}, Sight: agent.SightObserved,
@@ -67,9 +69,11 @@ func Presets() []Preset {
 			Asks: "not tried",
 		},
 		{
-			Name: "opencode", Command: []string{"opencode", "acp"}, Sight: agent.SightNative, TitleIsName: true, UsageIsLast: true,
-			AskEnv: []string{`OPENCODE_PERMISSION={"*":"ask"}`},
-			Asks:   "before tool calls for which its configuration says \"ask\", all of them with Config.Ask, else none; a denied call ends its turn",
+			Name: "opencode", Command: []string{"opencode", "acp"}, Sight: agent.SightNative, TitleIsName: true,
+			UsageIsLast: true,
+			AskEnv:      []string{`OPENCODE_PERMISSION={"*":"ask"}`},
+			Asks: "before tool calls for which its configuration says \"ask\", all of them with Config.Ask, else none; a " +
+				"denied call ends its turn",
 		},
 		{
 			Name: "qwen", Command: []string{"qwen", "--acp"}, Mode: "default", Sight: agent.SightNative,

@@ -62,7 +62,8 @@ func TestTurnOfAProcess(t *testing.T) {
 		t.Errorf("asked for %+v", asked)
 	}
 	wantEvents(t, seen, "session ", "thought let me see", "message I will ", "message write.", "tool_call pending",
-		"tool_call pending", `tool_result completed {"outcome":{"outcome":"selected","optionId":"once"}}`, "usage ", "message Done.", "usage ")
+		"tool_call pending", `tool_result completed {"outcome":{"outcome":"selected","optionId":"once"}}`, "usage ",
+		"message Done.", "usage ")
 	for _, e := range seen {
 		if len(e.Raw) == 0 || e.Raw[0] != '{' {
 			t.Errorf("event %s has no frame: %q", e.Kind, e.Raw)
@@ -121,7 +122,8 @@ func TestDeaths(t *testing.T) {
 			if got == nil || got.Text != "I begin" || got.Session != "s-1" {
 				t.Errorf("result %+v", got)
 			}
-			if all := strings.Join(brief(seen), "\n"); !strings.Contains(all, "output {\"jsonrpc\"") || !strings.Contains(all, "stderr panic: key [redacted]") {
+			if all := strings.Join(brief(seen), "\n"); !strings.Contains(all, "output {\"jsonrpc\"") ||
+				!strings.Contains(all, "stderr panic: key [redacted]") {
 				t.Errorf("events:\n%s", all)
 			}
 		})
@@ -180,7 +182,8 @@ func TestCancelledProcessIsKilled(t *testing.T) {
 
 func TestProcessWithoutOutputIsStopped(t *testing.T) {
 	t.Parallel()
-	_, err := scripted(t, "closes its output", func(c *acp.Config) { c.Grace = time.Millisecond }).Run(t.Context(), turn(t))
+	_, err := scripted(t, "closes its output", func(c *acp.Config) { c.Grace = time.Millisecond }).Run(t.Context(),
+		turn(t))
 	if e := wantKind(t, err, agent.KindFailed); !strings.Contains(e.Error(), "in the middle") {
 		t.Error(e)
 	}

@@ -43,7 +43,8 @@ func clients() []client {
 					"model": "local/scripted", "small_model": "local/scripted", "autoupdate": false, "share": "disabled",
 					"provider": obj{"local": obj{
 						"npm": "@ai-sdk/openai-compatible", "options": obj{"baseURL": url + "/v1", "apiKey": "none"},
-						"models": obj{"scripted": obj{"limit": obj{"context": 8000, "output": 1000}, "cost": obj{"input": 1, "output": 2}}},
+						"models": obj{"scripted": obj{"limit": obj{"context": 8000, "output": 1000},
+							"cost": obj{"input": 1, "output": 2}}},
 					}},
 				}
 				raw, _ := json.Marshal(cfg)
@@ -60,7 +61,8 @@ func clients() []client {
 			},
 		},
 		{
-			preset: "gemini", program: "gemini", forgets: true, silent: true, model: "gemini-2.5-pro", // "auto" would ask a model which
+			// "auto" would ask a model which
+			preset: "gemini", program: "gemini", forgets: true, silent: true, model: "gemini-2.5-pro",
 			env: func(home, url string) []string {
 				settings := `{"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},` +
 					`"security":{"auth":{"selectedType":"gemini-api-key"},"folderTrust":{"enabled":false}}}`
@@ -81,12 +83,15 @@ func clients() []client {
 		{
 			preset: "codex", program: "codex-acp",
 			env: func(home, url string) []string {
-				cfg := "model = \"scripted\"\nmodel_provider = \"local\"\ncheck_for_update_on_startup = false\nmodel_context_window = 8000\n" +
-					"[model_providers.local]\nname = \"local\"\nbase_url = \"" + url + "/v1\"\nenv_key = \"LOCAL_KEY\"\nwire_api = \"responses\"\nrequest_max_retries = 0\nstream_max_retries = 0\n" +
+				cfg := "model = \"scripted\"\nmodel_provider = \"local\"\ncheck_for_update_on_startup = false\n" +
+					"model_context_window = 8000\n" +
+					"[model_providers.local]\nname = \"local\"\nbase_url = \"" + url + "/v1\"\nenv_key = \"LOCAL_KEY\"\n" +
+					"wire_api = \"responses\"\nrequest_max_retries = 0\nstream_max_retries = 0\n" +
 					"[analytics]\nenabled = false\n[feedback]\nenabled = false\n[otel]\nexporter = \"none\"\n"
 				_ = os.MkdirAll(filepath.Join(home, ".codex"), 0o755)
 				_ = os.WriteFile(filepath.Join(home, ".codex", "config.toml"), []byte(cfg), 0o600)
-				return []string{"CODEX_HOME=" + filepath.Join(home, ".codex"), "LOCAL_KEY=none", "CODEX_API_KEY=none", "NO_BROWSER=1", "INITIAL_AGENT_MODE=agent-full-access"}
+				return []string{"CODEX_HOME=" + filepath.Join(home, ".codex"), "LOCAL_KEY=none", "CODEX_API_KEY=none",
+					"NO_BROWSER=1", "INITIAL_AGENT_MODE=agent-full-access"}
 			},
 			write: func(path string) step {
 				return step{tool: "exec_command", args: obj{"cmd": "echo hello > " + path}}
@@ -112,11 +117,13 @@ func installed(t *testing.T, c client, url string) (*acp.Agent, *agent.Turn) {
 	}
 	preset, _ := presetOf(c.preset)
 	cfg := acp.Config{
-		Preset: c.preset, Ask: true, Command: append([]string{program}, preset.Command[1:]...), Model: c.model, Env: c.env(t.TempDir(), url), Grace: 10 * time.Second,
+		Preset: c.preset, Ask: true, Command: append([]string{program}, preset.Command[1:]...), Model: c.model,
+		Env: c.env(t.TempDir(), url), Grace: 10 * time.Second,
 	}
 	if record := os.Getenv("PERDURE_TEST_RECORD"); record != "" {
 		raw, _ := json.Marshal(cfg.Command)
-		cfg.Env = append(cfg.Env, "TEE_COMMAND="+string(raw), "TEE_FILE="+filepath.Join(record, strings.ReplaceAll(t.Name(), "/", "_")+".jsonl"))
+		cfg.Env = append(cfg.Env, "TEE_COMMAND="+string(raw),
+			"TEE_FILE="+filepath.Join(record, strings.ReplaceAll(t.Name(), "/", "_")+".jsonl"))
 		cfg.Command = []string{os.Args[0], agentArg, "tee"}
 	}
 	a, err := acp.New(cfg)
@@ -275,9 +282,11 @@ func TestRealFaults(t *testing.T) {
 		step step
 		want agent.Kind
 	}{
-		{"rate limit", step{status: 429, text: `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","type":"rate_limit_error","message":"Rate limit reached. Please try again in 20s."}}`}, agent.KindRateLimit},
+		{"rate limit", step{status: 429,
+			text: `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","type":"rate_limit_error","message":"Rate limit reached. Please try again in 20s."}}`}, agent.KindRateLimit},
 		{"key", step{status: 401, text: `{"error":{"code":401,"status":"UNAUTHENTICATED","type":"authentication_error","message":"Incorrect API key provided"}}`}, agent.KindAuth},
-		{"overflow", step{status: 400, text: `{"error":{"code":"context_length_exceeded","type":"invalid_request_error","message":"This model's maximum context length is 8000 tokens, however you requested 9000 tokens"}}`}, agent.KindOverflow},
+		{"overflow", step{status: 400,
+			text: `{"error":{"code":"context_length_exceeded","type":"invalid_request_error","message":"This model's maximum context length is 8000 tokens, however you requested 9000 tokens"}}`}, agent.KindOverflow},
 		{"down", step{status: 503, text: `{"error":{"code":503,"status":"UNAVAILABLE","type":"server_error","message":"The model is overloaded. Please try again later."}}`}, agent.KindUnavailable},
 	}
 	for _, c := range clients() {

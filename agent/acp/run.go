@@ -310,7 +310,8 @@ func (r *run) result() *agent.Result {
 		}
 	}
 	if r.usage.Reported && r.a.preset.UsageIsLast && s.calls.begun > 0 {
-		r.noteLocked("the agent tells the tokens of its last answer only: the turn took more; its cost is that of the whole turn")
+		r.noteLocked("the agent tells the tokens of its last answer only: the turn took more; its cost is that of the " +
+			"whole turn")
 	}
 	if s.text.cut {
 		r.noteLocked(fmt.Sprintf("the agent's last message was cut to its last %d bytes", agent.MaxTextBytes))

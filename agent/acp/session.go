@@ -113,7 +113,8 @@ func (r *run) open(ctx context.Context) *agent.Error {
 		return err
 	}
 	if r.session == "" {
-		return &agent.Error{Kind: agent.KindInvalid, Msg: "agent began a session without an ID", Hint: hintFor(agent.KindInvalid)}
+		return &agent.Error{Kind: agent.KindInvalid, Msg: "agent began a session without an ID",
+			Hint: hintFor(agent.KindInvalid)}
 	}
 	var info sessionInfo
 	_ = lenient(rep.result, &info) // what is not understood is not used

@@ -110,7 +110,8 @@ func TestCostOfLaterTurns(t *testing.T) {
 		m := f.recv()
 		f.answer(m, `{"sessionId":"s-1"}`)
 		p := f.want("session/prompt")
-		f.update(fmt.Sprintf(`{"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":%v,"currency":"USD"}}`, total))
+		f.update(fmt.Sprintf(`{"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":%v,"currency":"USD"}}`,
+			total))
 		total += 0.5
 		f.finish(p)
 		f.recv()
@@ -135,7 +136,8 @@ func TestSessionsThatCannotBeContinued(t *testing.T) {
 	}{
 		{"no capability", `{}`, 0, "", "null", agent.KindSession},
 		{"not found", `{"loadSession":true}`, -32002, "Resource not found", `{"sessionId":"s-1"}`, agent.KindSession},
-		{"invalid", `{"loadSession":true}`, -32603, "Internal error", `{"details":"Invalid session identifier \"s-1\"."}`, agent.KindSession},
+		{"invalid", `{"loadSession":true}`, -32603, "Internal error", `{"details":"Invalid session identifier \"s-1\"."}`,
+			agent.KindSession},
 		{"unknown parameters", `{"sessionCapabilities":{"resume":{}}}`, -32602, "Invalid params", "null", agent.KindSession},
 		{"not logged in", `{"loadSession":true}`, -32000, "Authentication required", "null", agent.KindAuth},
 	}
@@ -201,23 +203,32 @@ func TestConfiguredSessions(t *testing.T) {
 			want: []string{`session/set_model{"modelId":"m-2"}`, `session/set_mode{"modeId":"yolo"}`},
 		},
 		{
-			name: "as options", cfg: acp.Config{Mode: "plan", Model: "m-2", Options: map[string]string{"fast": "true", "effort": "high"}}, session: options,
+			name: "as options", cfg: acp.Config{Mode: "plan", Model: "m-2",
+				Options: map[string]string{"fast": "true", "effort": "high"}}, session: options,
 			want: []string{
-				`session/set_config_option{"configId":"model","value":"m-2"}`, `session/set_config_option{"configId":"how","value":"plan"}`,
-				`session/set_config_option{"configId":"effort","value":"high"}`, `session/set_config_option{"configId":"fast","type":"boolean","value":true}`,
+				`session/set_config_option{"configId":"model","value":"m-2"}`,
+				`session/set_config_option{"configId":"how","value":"plan"}`,
+				`session/set_config_option{"configId":"effort","value":"high"}`,
+				`session/set_config_option{"configId":"fast","type":"boolean","value":true}`,
 			},
 		},
-		{name: "preset's mode", cfg: acp.Config{Preset: "gemini"}, session: modes, want: []string{`session/set_mode{"modeId":"default"}`}},
-		{name: "preset's mode as option", cfg: acp.Config{Preset: "gemini"}, session: options, want: []string{`session/set_config_option{"configId":"how","value":"default"}`}},
+		{name: "preset's mode", cfg: acp.Config{Preset: "gemini"}, session: modes,
+			want: []string{`session/set_mode{"modeId":"default"}`}},
+		{name: "preset's mode as option", cfg: acp.Config{Preset: "gemini"}, session: options,
+			want: []string{`session/set_config_option{"configId":"how","value":"default"}`}},
 		{name: "preset's mode that is not there", cfg: acp.Config{Preset: "gemini"}, session: `{"sessionId":"s-1"}`},
 		{name: "login", cfg: acp.Config{AuthMethod: "key"}, session: modes, want: []string{`authenticate{"methodId":"key"}`}},
 		{name: "no such mode", cfg: acp.Config{Mode: "wild"}, session: modes, err: `no mode "wild"|offers default, yolo`},
-		{name: "no such mode option", cfg: acp.Config{Mode: "wild"}, session: options, err: `no value of how "wild"|offers default, plan`},
+		{name: "no such mode option", cfg: acp.Config{Mode: "wild"}, session: options,
+			err: `no value of how "wild"|offers default, plan`},
 		{name: "no modes", cfg: acp.Config{Mode: "wild"}, session: `{"sessionId":"s-1"}`, err: `no mode "wild"|offers none`},
 		{name: "no such model", cfg: acp.Config{Model: "m-3"}, session: modes, err: `no model "m-3"|offers m-1, m-2`},
-		{name: "no such value", cfg: acp.Config{Model: "m-3"}, session: options, err: `no value of model "m-3"|offers m-1, m-2`},
-		{name: "no such option", cfg: acp.Config{Options: map[string]string{"colour": "red"}}, session: options, err: `no option "colour"|offers model, how`},
-		{name: "no switch", cfg: acp.Config{Options: map[string]string{"fast": "very"}}, session: options, err: `no value of fast "very"|offers true, false`},
+		{name: "no such value", cfg: acp.Config{Model: "m-3"}, session: options,
+			err: `no value of model "m-3"|offers m-1, m-2`},
+		{name: "no such option", cfg: acp.Config{Options: map[string]string{"colour": "red"}}, session: options,
+			err: `no option "colour"|offers model, how`},
+		{name: "no switch", cfg: acp.Config{Options: map[string]string{"fast": "very"}}, session: options,
+			err: `no value of fast "very"|offers true, false`},
 		{name: "no session", session: `{}`, err: "without an ID|"},
 	}
 	for _, tt := range tests {
@@ -264,7 +275,8 @@ func TestRefusals(t *testing.T) {
 		{-32603, "API Error", `{"codexErrorInfo":"usageLimitExceeded"}`, agent.KindRateLimit},
 		{-32603, "Quota exceeded, try again in 3 hours", "null", agent.KindRateLimit},
 		{-32603, "Internal error", `{"codexErrorInfo":"contextWindowExceeded"}`, agent.KindOverflow},
-		{-32603, "Internal error", `{"codexErrorInfo":{"responseTooManyFailedAttempts":{"httpStatusCode":503}}}`, agent.KindUnavailable},
+		{-32603, "Internal error", `{"codexErrorInfo":{"responseTooManyFailedAttempts":{"httpStatusCode":503}}}`,
+			agent.KindUnavailable},
 		{-32603, "Internal error", `{"service":"session","errorName":"ContextOverflowError"}`, agent.KindOverflow},
 		{429, "Rate limit exceeded. Try again later.", "null", agent.KindRateLimit},
 		{429, "You exceeded your current quota", "null", agent.KindQuota},
@@ -339,7 +351,8 @@ func TestFailureBesideTheResult(t *testing.T) {
 			f.finish(p)
 		})
 		var e *agent.Error
-		if errors.As(err, &e); (e == nil) != (tt.want == "") || e != nil && (e.Kind != tt.want || !strings.Contains(e.Error(), "429")) {
+		if errors.As(err, &e); (e == nil) != (tt.want == "") || e != nil &&
+			(e.Kind != tt.want || !strings.Contains(e.Error(), "429")) {
 			t.Errorf("after %s: %v", tt.after, err)
 		}
 		if !strings.HasPrefix(got.Text, "exceeded") {

@@ -248,11 +248,12 @@ func TestCancel(t *testing.T) {
 			for f.recv().ID != nil {
 			}
 		})
-		got, err := a.Run(ctx, &agent.Turn{Prompt: "p", Dir: "/w", Decide: func(ctx context.Context, _ agent.ToolCall) agent.Decision {
-			cancel()
-			<-ctx.Done()
-			return late
-		}})
+		got, err := a.Run(ctx, &agent.Turn{Prompt: "p", Dir: "/w",
+			Decide: func(ctx context.Context, _ agent.ToolCall) agent.Decision {
+				cancel()
+				<-ctx.Done()
+				return late
+			}})
 		if e := wantKind(t, err, agent.KindCanceled); !errors.Is(e, context.Canceled) {
 			t.Error(e)
 		}
@@ -365,7 +366,8 @@ func TestTurnsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	a := piped(t, acp.Config{}, func(*fake) {})
 	for _, tr := range []*agent.Turn{
-		{Dir: "/w"}, {Prompt: "p"}, {Prompt: "p", Dir: "w"}, {Prompt: "\xff", Dir: "/w"}, {Prompt: "p", Dir: "/w", IdleTimeout: -1},
+		{Dir: "/w"}, {Prompt: "p"}, {Prompt: "p", Dir: "w"}, {Prompt: "\xff", Dir: "/w"},
+		{Prompt: "p", Dir: "/w", IdleTimeout: -1},
 	} {
 		_, err := a.Run(t.Context(), tr)
 		wantKind(t, err, agent.KindInvalid)
@@ -397,13 +399,16 @@ func TestSight(t *testing.T) {
 	got := make(map[string]agent.Sight)
 	for _, cfg := range []acp.Config{
 		{}, {Preset: "gemini"}, {Preset: "gemini", Mode: "default"}, {Preset: "gemini", Mode: "yolo"}, {Preset: "codex"},
-		{Preset: "codex", Mode: "agent"}, {Preset: "opencode"}, {Preset: "opencode", Ask: true, Mode: "build"}, {Preset: "codex", Sight: agent.SightNone},
+		{Preset: "codex", Mode: "agent"}, {Preset: "opencode"}, {Preset: "opencode", Ask: true, Mode: "build"},
+		{Preset: "codex", Sight: agent.SightNone},
 	} {
 		got[cfg.Preset+" "+cfg.Mode+string(cfg.Sight)] = piped(t, cfg, func(*fake) {}).Sight()
 	}
 	want := map[string]agent.Sight{
-		" ": agent.SightObserved, "gemini ": agent.SightNative, "gemini default": agent.SightNative, "gemini yolo": agent.SightObserved,
-		"codex ": agent.SightObserved, "codex agent": agent.SightObserved, "opencode ": agent.SightObserved, "opencode build": agent.SightNative, "codex none": agent.SightNone,
+		" ": agent.SightObserved, "gemini ": agent.SightNative, "gemini default": agent.SightNative,
+		"gemini yolo": agent.SightObserved,
+		"codex ":      agent.SightObserved, "codex agent": agent.SightObserved, "opencode ": agent.SightObserved,
+		"opencode build": agent.SightNative, "codex none": agent.SightNone,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

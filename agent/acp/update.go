@@ -67,7 +67,8 @@ func (s *story) take(u *update, foreign bool) []agent.Event {
 	switch u.Kind {
 	case "tool_call", "tool_call_update":
 		return s.takeCall(&u.toolFields, u.Kind == "tool_call")
-	case "user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "plan", "compaction_update", "compaction_summary_chunk":
+	case "user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "plan", "compaction_update",
+		"compaction_summary_chunk":
 		if s.phase == opening {
 			s.replayed++
 			return nil

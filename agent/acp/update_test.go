@@ -28,10 +28,13 @@ func TestUpdates(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ update, want string }{
 		{`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}`, "message hi"},
-		{`{"sessionUpdate":"agent_message_chunk","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`, "message a\nb"},
+		{`{"sessionUpdate":"agent_message_chunk","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`,
+			"message a\nb"},
 		{`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","data":"AAAA"}}`, "message [image]"},
-		{`{"sessionUpdate":"agent_message_chunk","content":{"type":"resource_link","uri":"file:///a"}}`, "message [file:///a]"},
-		{`{"sessionUpdate":"agent_message_chunk","content":{"type":"resource","resource":{"uri":"u","text":"inside"}}}`, "message inside"},
+		{`{"sessionUpdate":"agent_message_chunk","content":{"type":"resource_link","uri":"file:///a"}}`,
+			"message [file:///a]"},
+		{`{"sessionUpdate":"agent_message_chunk","content":{"type":"resource","resource":{"uri":"u","text":"inside"}}}`,
+			"message inside"},
 		{`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\u0000b"}}`, "message a\uFFFDb"},
 		{`{"sessionUpdate":"agent_message_chunk","content":7}`, "message "},
 		{`{"sessionUpdate":"agent_message_chunk"}`, "message "},
@@ -41,16 +44,21 @@ func TestUpdates(t *testing.T) {
 		{`{"sessionUpdate":"plan","entries":"none"}`, "notice plan: 0 of 0 steps done"},
 		{`{"sessionUpdate":"usage_update","used":"12","size":1e4}`, "usage "},
 		{`{"sessionUpdate":"usage_update","size":1e4}`, "unknown "},
-		{`{"sessionUpdate":"notice","severity":"warning","title":"Low disk","description":"clean up"}`, "notice Low disk: clean up"},
+		{`{"sessionUpdate":"notice","severity":"warning","title":"Low disk","description":"clean up"}`,
+			"notice Low disk: clean up"},
 		{`{"sessionUpdate":"notice","severity":"warning","title":"Rate limit reached"}`, "rate_limited Rate limit reached"},
-		{`{"sessionUpdate":"notice","severity":"info","title":"Rate limits have changed"}`, "notice Rate limits have changed"},
+		{`{"sessionUpdate":"notice","severity":"info","title":"Rate limits have changed"}`,
+			"notice Rate limits have changed"},
 		{`{"sessionUpdate":"compaction_update","compactionId":"k","status":"in_progress"}`, "compaction in_progress"},
-		{`{"sessionUpdate":"compaction_update","compactionId":"k","status":"failed","error":"no room"}`, "compaction failed no room"},
-		{`{"sessionUpdate":"compaction_summary_chunk","compactionId":"k","content":{"type":"text","text":"so far"}}`, "compaction so far"},
+		{`{"sessionUpdate":"compaction_update","compactionId":"k","status":"failed","error":"no room"}`,
+			"compaction failed no room"},
+		{`{"sessionUpdate":"compaction_summary_chunk","compactionId":"k","content":{"type":"text","text":"so far"}}`,
+			"compaction so far"},
 		{`{"sessionUpdate":"current_mode_update","currentModeId":"yolo"}`, `notice the agent's mode is "yolo" now`},
 		{`{"sessionUpdate":"session_info_update","title":"A title"}`, "unknown "},
 		{`{"sessionUpdate":"session_info_update","_meta":{"codex":{"error":{"message":"Reconnecting... 1/5","additionalDetails":"429 Too Many Requests","willRetry":true}}}}`, "rate_limited Reconnecting... 1/5 429 Too Many Requests"},
-		{`{"sessionUpdate":"session_info_update","_meta":{"codex":{"error":{"message":"Reconnecting... 1/5"}}}}`, "notice Reconnecting... 1/5"},
+		{`{"sessionUpdate":"session_info_update","_meta":{"codex":{"error":{"message":"Reconnecting... 1/5"}}}}`,
+			"notice Reconnecting... 1/5"},
 		{`{"sessionUpdate":"available_commands_update","availableCommands":[]}`, "unknown "},
 		{`{"sessionUpdate":"config_option_update"}`, "unknown "},
 		{`{"sessionUpdate":"something_new","content":{}}`, "unknown "},
@@ -100,24 +108,29 @@ func TestToolCalls(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []callCase{
 		{
-			name:    "what is not said stays",
-			updates: []string{beginCall + `"name":"bash","rawInput":{"command":"ls"}}`, `{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"in_progress","title":null,"name":null}`},
-			want:    agent.ToolCall{ID: "c", Name: "bash", Kind: agent.ToolExecute, Title: "T", Command: "ls", Input: json.RawMessage(`{"command":"ls"}`), Status: agent.ToolRunning},
+			name: "what is not said stays",
+			updates: []string{beginCall + `"name":"bash","rawInput":{"command":"ls"}}`,
+				`{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"in_progress","title":null,"name":null}`},
+			want: agent.ToolCall{ID: "c", Name: "bash", Kind: agent.ToolExecute, Title: "T", Command: "ls",
+				Input: json.RawMessage(`{"command":"ls"}`), Status: agent.ToolRunning},
 		},
 		{
 			name:    "words of a command",
 			updates: []string{beginCall + `"rawInput":{"command":["bash","-lc","go test ./... | tail"]}}`},
-			want:    agent.ToolCall{ID: "c", Kind: agent.ToolExecute, Title: "T", Command: "go test ./... | tail", Input: json.RawMessage(`{"command":["bash","-lc","go test ./... | tail"]}`), Status: agent.ToolPending},
+			want: agent.ToolCall{ID: "c", Kind: agent.ToolExecute, Title: "T", Command: "go test ./... | tail",
+				Input: json.RawMessage(`{"command":["bash","-lc","go test ./... | tail"]}`), Status: agent.ToolPending},
 		},
 		{
 			name:    "a command in the title",
 			updates: []string{`{"sessionUpdate":"tool_call","toolCallId":"c","title":"` + "`rm -rf x`" + `","kind":"execute"}`},
-			want:    agent.ToolCall{ID: "c", Kind: agent.ToolExecute, Title: "`rm -rf x`", Command: "rm -rf x", Status: agent.ToolPending},
+			want: agent.ToolCall{ID: "c", Kind: agent.ToolExecute, Title: "`rm -rf x`", Command: "rm -rf x",
+				Status: agent.ToolPending},
 		},
 		{
 			name:    "no command yet",
 			updates: []string{beginCall + `"rawInput":{}}`},
-			want:    agent.ToolCall{ID: "c", Kind: agent.ToolExecute, Title: "T", Input: json.RawMessage(`{}`), Status: agent.ToolPending},
+			want: agent.ToolCall{ID: "c", Kind: agent.ToolExecute, Title: "T", Input: json.RawMessage(`{}`),
+				Status: agent.ToolPending},
 		},
 		{
 			name: "files from everywhere, once",
@@ -146,7 +159,8 @@ func TestToolOutputs(t *testing.T) {
 				`{"sessionUpdate":"tool_call_update","toolCallId":"c","content":[{"type":"terminal"}],"_meta":{"terminal_output_delta":{"data":"two\n"}}}`,
 				`{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed","_meta":{"terminal_exit":{"exit_code":3}}}`,
 			},
-			want: agent.ToolCall{ID: "c", Kind: agent.ToolExecute, Title: "T", Command: "x", Input: json.RawMessage(`{"command":"x"}`), Status: agent.ToolFailed},
+			want: agent.ToolCall{ID: "c", Kind: agent.ToolExecute, Title: "T", Command: "x",
+				Input: json.RawMessage(`{"command":"x"}`), Status: agent.ToolFailed},
 			text: "one\ntwo\n",
 		},
 		{
@@ -212,7 +226,8 @@ func TestCallOfAPermission(t *testing.T) {
 		f.ask(`{}`)
 	})
 	want := []agent.ToolCall{
-		{ID: "c", Kind: agent.ToolEdit, Title: "Write /a", Paths: []string{"/a", "/b"}, Input: json.RawMessage(`{"path":"/a","content":"x"}`), Status: agent.ToolPending},
+		{ID: "c", Kind: agent.ToolEdit, Title: "Write /a", Paths: []string{"/a", "/b"},
+			Input: json.RawMessage(`{"path":"/a","content":"x"}`), Status: agent.ToolPending},
 		{ID: "request 2", Kind: agent.ToolOther, Status: agent.ToolPending},
 	}
 	if diff := cmp.Diff(want, asked); diff != "" {
@@ -262,7 +277,8 @@ func TestOtherSessions(t *testing.T) {
 func TestLastMessage(t *testing.T) {
 	t.Parallel()
 	chunk := func(id, text string) string {
-		return fmt.Sprintf(`{"sessionUpdate":"agent_message_chunk","messageId":%q,"content":{"type":"text","text":%q}}`, id, text)
+		return fmt.Sprintf(`{"sessionUpdate":"agent_message_chunk","messageId":%q,"content":{"type":"text","text":%q}}`, id,
+			text)
 	}
 	const tool = `{"sessionUpdate":"tool_call","toolCallId":"c"}`
 	const thought = `{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}}`
@@ -304,7 +320,8 @@ func TestLastMessage(t *testing.T) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	u := func(in, out, cached, written int64) agent.Usage {
-		return agent.Usage{InputTokens: in, OutputTokens: out, CachedTokens: cached, CacheWriteTokens: written, Reported: true}
+		return agent.Usage{InputTokens: in, OutputTokens: out, CachedTokens: cached, CacheWriteTokens: written,
+			Reported: true}
 	}
 	tests := []struct {
 		name, result string
@@ -313,14 +330,20 @@ func TestUsage(t *testing.T) {
 		{"none", `{"stopReason":"end_turn"}`, agent.Usage{}},
 		{"null", `{"usage":null,"_meta":null}`, agent.Usage{}},
 		{"caches beside the input", `{"usage":{"totalTokens":165,"inputTokens":100,"outputTokens":10,"cachedReadTokens":50,"cachedWriteTokens":5}}`, u(155, 10, 50, 5)},
-		{"caches in the input", `{"usage":{"totalTokens":110,"inputTokens":100,"outputTokens":10,"cachedReadTokens":50}}`, u(100, 10, 50, 0)},
-		{"thoughts beside the output", `{"usage":{"totalTokens":167,"inputTokens":100,"outputTokens":10,"cachedReadTokens":50,"thoughtTokens":7}}`, u(150, 17, 50, 0)},
+		{"caches in the input", `{"usage":{"totalTokens":110,"inputTokens":100,"outputTokens":10,"cachedReadTokens":50}}`,
+			u(100, 10, 50, 0)},
+		{"thoughts beside the output",
+			`{"usage":{"totalTokens":167,"inputTokens":100,"outputTokens":10,"cachedReadTokens":50,"thoughtTokens":7}}`,
+			u(150, 17, 50, 0)},
 		{"thoughts in the output", `{"usage":{"totalTokens":160,"inputTokens":100,"outputTokens":10,"cachedReadTokens":50,"thoughtTokens":7}}`, u(150, 10, 50, 0)},
-		{"thoughts beside, caches in", `{"usage":{"totalTokens":117,"inputTokens":100,"outputTokens":10,"cachedReadTokens":50,"thoughtTokens":7}}`, u(100, 17, 50, 0)},
+		{"thoughts beside, caches in",
+			`{"usage":{"totalTokens":117,"inputTokens":100,"outputTokens":10,"cachedReadTokens":50,"thoughtTokens":7}}`,
+			u(100, 17, 50, 0)},
 		{"no total", `{"usage":{"inputTokens":100,"outputTokens":10,"cachedReadTokens":50}}`, u(150, 10, 50, 0)},
 		{"Gemini's place", `{"_meta":{"quota":{"token_count":{"input_tokens":2000,"output_tokens":40}}}}`, u(2000, 40, 0, 0)},
 		{"another place", `{"_meta":{"usage":{"inputTokens":20,"outputTokens":4}}}`, u(20, 4, 0, 0)},
-		{"odd numbers", `{"usage":{"totalTokens":"x","inputTokens":"12","outputTokens":1e300,"cachedReadTokens":-5}}`, u(12, 1<<53, 0, 0)},
+		{"odd numbers", `{"usage":{"totalTokens":"x","inputTokens":"12","outputTokens":1e300,"cachedReadTokens":-5}}`,
+			u(12, 1<<53, 0, 0)},
 	}
 	for _, tt := range tests {
 		if diff := cmp.Diff(tt.want, acp.UsageOf(tt.result)); diff != "" {

@@ -45,7 +45,8 @@ func TestLinesThatAreNoMessages(t *testing.T) {
 		f.say("a\x00b\xff")
 		f.message("fine")
 	})
-	wantBrief(t, events, "output Ripgrep is not available.", "output secret=[redacted]", `output {"jsonrpc":"2.0","method":`, "output {}x",
+	wantBrief(t, events, "output Ripgrep is not available.", "output secret=[redacted]",
+		`output {"jsonrpc":"2.0","method":`, "output {}x",
 		"output [1,2]", "output 7", "output a\uFFFDb\uFFFD", "message fine")
 	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "UTF-8") {
 		t.Errorf("notes %q", got.Notes)
@@ -77,7 +78,8 @@ func TestStrangeMessages(t *testing.T) {
 	wantBrief(t, events, strings.Split(strings.Repeat("unknown ,", 12), ",")[:12]...)
 	const refused = `{"code":-32601,"message":"method is not supported by this client"}`
 	want := []string{
-		`"fs/read_text_file"` + refused, `"terminal/create"` + refused, `"elicitation/create"` + refused, `"no/such"` + refused,
+		`"fs/read_text_file"` + refused, `"terminal/create"` + refused, `"elicitation/create"` + refused,
+		`"no/such"` + refused,
 		`"bad"{"code":-32602,"message":"parameters are not understood"}`,
 	}
 	if diff := cmp.Diff(want, answers); diff != "" {
@@ -179,7 +181,8 @@ func TestDroppable(t *testing.T) {
 
 func TestFrameReader(t *testing.T) {
 	t.Parallel()
-	in := "one\r\n\n  \n" + strings.Repeat("x", 10) + "\n" + strings.Repeat("y", 11) + "\n" + strings.Repeat("z", 200_000) + "\nlast"
+	in := "one\r\n\n  \n" + strings.Repeat("x", 10) + "\n" + strings.Repeat("y", 11) + "\n" +
+		strings.Repeat("z", 200_000) + "\nlast"
 	data, cut, sizes := acp.Frames(strings.NewReader(in), 10)
 	var got []string
 	for i := range data {

@@ -191,7 +191,8 @@ func (p *claudeParser) limit(l claudeLine) {
 	switch l.Limit.Status {
 	case "allowed", "":
 	case "rejected":
-		found := &agent.Error{Kind: agent.KindRateLimit, Msg: "the limit of the subscription is reached (" + l.Limit.Type + ")"}
+		found := &agent.Error{Kind: agent.KindRateLimit, Msg: "the limit of the subscription is reached (" + l.Limit.Type +
+			")"}
 		if l.Limit.ResetsAt > 0 {
 			found.Until = time.Unix(l.Limit.ResetsAt, 0).UTC()
 		}

@@ -30,7 +30,8 @@ func TestCodexLog(t *testing.T) {
 		past   = 2020
 		future = 2999 // of the turn
 	)
-	compacted := strings.Repeat(fmt.Sprintf(`{"timestamp":"%d-01-01T00:00:00Z","type":"compacted","payload":{}}`+"\n", future), 6)
+	compacted := strings.Repeat(fmt.Sprintf(`{"timestamp":"%d-01-01T00:00:00Z","type":"compacted","payload":{}}`+"\n",
+		future), 6)
 	tests := []struct {
 		name, session string
 		todo, log     []string

@@ -162,7 +162,8 @@ func (c Config) validate() error {
 	check(c.MaxErrorBytes > 0, "MaxErrorBytes is below 0")
 	check(c.ContextWindow >= 0, "ContextWindow is below 0")
 	known := []Permission{PermissionRead, PermissionEdits, PermissionAll, PermissionOwn}
-	check(slices.Contains(known, c.Permission), fmt.Sprintf("Permission %q is none of read, edits, all, own", c.Permission))
+	check(slices.Contains(known, c.Permission), fmt.Sprintf("Permission %q is none of read, edits, all, own",
+		c.Permission))
 	for _, text := range slices.Concat([]string{c.Program, c.Model}, c.Args, c.Env) {
 		check(strings.IndexByte(text, 0) < 0, fmt.Sprintf("%.40q holds a NUL byte", model.Redact(text)))
 	}

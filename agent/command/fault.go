@@ -27,7 +27,8 @@ func signs() []sign {
 			"session not found", "invalid session identifier", "error resuming session", "no session found",
 		}},
 		{agent.KindOverflow, []string{
-			"prompt is too long", "prompt_too_long", "context window", "context length", "context_length_exceeded", "maximum context",
+			"prompt is too long", "prompt_too_long", "context window", "context length", "context_length_exceeded",
+			"maximum context",
 			"contextoverflow", "context_window_exceeded", "input token count", "request_too_large", "ran out of room",
 		}},
 		{agent.KindLimit, []string{
@@ -35,26 +36,34 @@ func signs() []sign {
 			"max session turns", "reached max turns", "maxsessionturns",
 		}},
 		{agent.KindQuota, []string{
-			"insufficient_quota", "quota exceeded", "exceeded your current quota", "credit balance", "billing", "payment required",
+			"insufficient_quota", "quota exceeded", "exceeded your current quota", "credit balance", "billing",
+			"payment required",
 			"out of credits", "insufficient credit", "exhausted your daily quota", "terminalquotaerror",
 		}},
 		{agent.KindRateLimit, []string{
-			"usage limit", "limit reached", "hit your limit", "rate limit", "rate_limit", "too many requests", "resource_exhausted",
+			"usage limit", "limit reached", "hit your limit", "rate limit", "rate_limit", "too many requests",
+			"resource_exhausted",
 			"resource has been exhausted", "ratelimit", "slow down", "status: 429", "status 429",
 		}},
 		{agent.KindAuth, []string{
-			"authentication", "unauthorized", "invalid api key", "invalid_api_key", "incorrect api key", "api key not valid", "not logged in",
+			"authentication", "unauthorized", "invalid api key", "invalid_api_key", "incorrect api key", "api key not valid",
+			"not logged in",
 			"/login", "login required", "please log in", "auth method", "permission_denied", "oauth token", "token has expired",
 		}},
 		{agent.KindInvalid, []string{
-			"model_not_found", "model not found", "modelnotfound", "issue with the selected model", "does not exist or you do not have access",
-			"unknown model", "no such model", "model is not supported", "unknown option", "unexpected argument", "unknown argument",
+			"model_not_found", "model not found", "modelnotfound", "issue with the selected model",
+			"does not exist or you do not have access",
+			"unknown model", "no such model", "model is not supported", "unknown option", "unexpected argument",
+			"unknown argument",
 			"unrecognized subcommand", "cannot be used with root",
 		}},
 		{agent.KindUnavailable, []string{
-			"overloaded", "at capacity", "service unavailable", "bad gateway", "gateway timeout", "internal server error", "server_error",
-			"econnrefused", "econnreset", "enotfound", "etimedout", "connection error", "connection refused", "stream disconnected",
-			"fetch failed", "network error", "unable to connect", "error sending request", "could not resolve host", "request timed out",
+			"overloaded", "at capacity", "service unavailable", "bad gateway", "gateway timeout", "internal server error",
+			"server_error",
+			"econnrefused", "econnreset", "enotfound", "etimedout", "connection error", "connection refused",
+			"stream disconnected",
+			"fetch failed", "network error", "unable to connect", "error sending request", "could not resolve host",
+			"request timed out",
 		}},
 	}
 }
@@ -74,7 +83,8 @@ func classify(text string, status int, now time.Time) *agent.Error {
 	case agent.KindInvalid:
 		e.Until, e.Hint = time.Time{}, "check the name of the model and the options of the agent"
 	case agent.KindQuota:
-		e.Until, e.Hint = time.Time{}, "waiting does not help: check plan and billing with the agent's provider, or use another agent"
+		e.Until, e.Hint = time.Time{}, "waiting does not help: check plan and billing with the agent's provider, or use "+
+			"another agent"
 	default:
 		e.Until = time.Time{}
 	}
@@ -116,7 +126,8 @@ func kindOf(lower string, status int) agent.Kind {
 
 // mentionsModel recognises "The model `x` does not exist" and the like.
 func mentionsModel(lower string) bool {
-	return strings.Contains(lower, "model") && containsAny(lower, []string{"does not exist", "not found", "not supported", "no access"})
+	return strings.Contains(lower, "model") &&
+		containsAny(lower, []string{"does not exist", "not found", "not supported", "no access"})
 }
 
 func containsAny(text string, parts []string) bool {

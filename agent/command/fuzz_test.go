@@ -37,7 +37,8 @@ func fuzzStream(f *testing.F, preset string) {
 			Preset: preset, Session: session, Stdout: stdout, Stderr: stderr, Exit: exit % 256, Now: testNow(),
 		})
 		var e *agent.Error
-		if err != nil && (!errors.As(err, &e) || e.Kind == "" || !utf8.ValidString(e.Error()) || !utf8.ValidString(e.Detail)) {
+		if err != nil && (!errors.As(err, &e) || e.Kind == "" || !utf8.ValidString(e.Error()) ||
+			!utf8.ValidString(e.Detail)) {
 			t.Errorf("error %#v", err)
 		}
 		if !utf8.ValidString(res.Text) || strings.ContainsRune(res.Text, 0) || len(res.Text) > agent.MaxTextBytes {
@@ -81,7 +82,8 @@ func FuzzCodexLog(f *testing.F) {
 
 func FuzzClassify(f *testing.F) {
 	for _, text := range []string{
-		"usage limit reached|1795183200", "try again at Nov 21st, 2026 3:05 PM", "resets 3pm", "retry in 2 days 3 hours and 1s",
+		"usage limit reached|1795183200", "try again at Nov 21st, 2026 3:05 PM", "resets 3pm",
+		"retry in 2 days 3 hours and 1s",
 		"reset 2026-11-20T12:30:00Z", "\x1b[91m\x1b[", "try again in 99999999999999999999 weeks",
 	} {
 		f.Add(text, 429)

@@ -180,7 +180,8 @@ func (p *geminiParser) finish(exit int) {
 		f.Kind = agent.KindAuth
 	case geminiExitUntrusted:
 		f.Kind = agent.KindInvalid
-		f.Hint = "trust the workspace once in the interactive mode, or give the option --skip-trust; the settings and hooks of a trusted workspace are obeyed"
+		f.Hint = "trust the workspace once in the interactive mode, or give the option --skip-trust; the settings and " +
+			"hooks of a trusted workspace are obeyed"
 	case geminiExitInput, geminiExitConfig, geminiExitSandbox:
 		f.Kind = agent.KindInvalid
 	case geminiExitTurns:

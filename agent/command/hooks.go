@@ -74,7 +74,8 @@ func claudeHooks(words, args []string) (options, rest []string, err error) {
 	}
 	for _, event := range hookEvents() {
 		groups, _ := hooks[event].([]any)
-		hooks[event] = append(groups, hookGroup{Matcher: "*", Hooks: []hookHandler{{"command", hookLine(words, "claude-code"), hookSeconds}}})
+		hooks[event] = append(groups,
+			hookGroup{Matcher: "*", Hooks: []hookHandler{{"command", hookLine(words, "claude-code"), hookSeconds}}})
 	}
 	settings["hooks"] = hooks
 	doc, err := json.Marshal(settings)
@@ -106,7 +107,8 @@ func codexHooks(words, args []string) (options, rest []string, err error) {
 	}
 	options = []string{"--dangerously-bypass-hook-trust"}
 	for _, event := range hookEvents()[:2] {
-		options = append(options, "-c", fmt.Sprintf(`hooks.%s=[{hooks=[{type="command",command=%s,timeout=%d}]}]`, event, line, hookSeconds))
+		options = append(options, "-c", fmt.Sprintf(`hooks.%s=[{hooks=[{type="command",command=%s,timeout=%d}]}]`, event,
+			line, hookSeconds))
 	}
 	return options, args, nil
 }

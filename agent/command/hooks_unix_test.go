@@ -39,10 +39,12 @@ func TestClaudeHooks(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := got.Hooks["PreToolUse"]
-		if got.Model != "m" || len(before) != 2 || before[0].Hooks[0].Command != "mine" || len(got.Hooks["PostToolUse"]) != 1 || got.Hooks["Stop"] == nil {
+		if got.Model != "m" || len(before) != 2 || before[0].Hooks[0].Command != "mine" ||
+			len(got.Hooks["PostToolUse"]) != 1 || got.Hooks["Stop"] == nil {
 			t.Errorf("%s", options[1])
 		}
-		if line := before[1].Hooks[0].Command; !strings.HasPrefix(line, `'/it'\''s/perdure' 'hook' 'claude-code' || {`) || !strings.Contains(line, "exit 2") {
+		if line := before[1].Hooks[0].Command; !strings.HasPrefix(line, `'/it'\''s/perdure' 'hook' 'claude-code' || {`) ||
+			!strings.Contains(line, "exit 2") {
 			t.Errorf("the command line %q", line)
 		}
 	}

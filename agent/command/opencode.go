@@ -124,7 +124,8 @@ func (p *opencodeParser) step(part opencodePart) {
 	t := part.Tokens
 	// Its input leaves out what was read from or written to the cache, its
 	// output what was thought.
-	used := tokens{in: t.Input + t.Cache.Read + t.Cache.Write, out: t.Output + t.Reasoning, cached: t.Cache.Read, written: t.Cache.Write}
+	used := tokens{in: t.Input + t.Cache.Read + t.Cache.Write, out: t.Output + t.Reasoning, cached: t.Cache.Read,
+		written: t.Cache.Write}
 	p.rec.used = p.rec.used.add(used)
 	p.rec.context = used.in + used.out
 	p.reason, p.rec.stop = part.Reason, part.Reason
@@ -179,7 +180,8 @@ func (p *opencodeParser) stderr(line string) {
 	if !ok || !strings.Contains(line, `"stream error"`) || strings.Contains(line, "small=true") {
 		return
 	}
-	if limit := classify(strings.Trim(text, `"`), 0, p.rec.now()); limit.Class() == agent.ClassWait || limit.Kind == agent.KindQuota {
+	if limit := classify(strings.Trim(text, `"`), 0, p.rec.now()); limit.Class() == agent.ClassWait ||
+		limit.Kind == agent.KindQuota {
 		p.rec.waits(limit)
 	}
 }

@@ -113,10 +113,11 @@ func aboutClaude() Preset {
 		Usage:   "per turn, subagents among it; the cost as well, unless the price of the model is made up",
 		Context: "after every answer; the size of the window at the end of the turn",
 		Permissions: map[Permission]string{
-			PermissionRead:  "--permission-mode plan",
-			PermissionEdits: "--permission-mode acceptEdits: files of the workspace may be edited, created and removed (also by simple commands such as mkdir and rm); other commands are denied unless its settings allow them",
-			PermissionAll:   "--permission-mode bypassPermissions; refused to root outside a sandbox",
-			PermissionOwn:   "no option: its settings",
+			PermissionRead: "--permission-mode plan",
+			PermissionEdits: "--permission-mode acceptEdits: files of the workspace may be edited, created and removed (also " +
+				"by simple commands such as mkdir and rm); other commands are denied unless its settings allow them",
+			PermissionAll: "--permission-mode bypassPermissions; refused to root outside a sandbox",
+			PermissionOwn: "no option: its settings",
 		},
 	}
 }
@@ -126,15 +127,18 @@ func aboutCodex() Preset {
 		Name: "codex", Title: "Codex CLI", Program: "codex",
 		Install: "npm install -g @openai/codex", Tested: "0.169.0",
 		Sight: agent.SightObserved,
-		Calls: "commands, file changes and MCP calls are told; a call that its sandbox, its rules or a hook refused is not told at all; " +
+		Calls: "commands, file changes and MCP calls are told; a call that its sandbox, its rules or a hook refused is " +
+			"not told at all; " +
 			"a turn's hook asks before each of them and can refuse it",
-		Usage:   "differences of the totals of its thread; of turns that do not end well from the log of the thread, where it can be read",
+		Usage: "differences of the totals of its thread; of turns that do not end well from the log of the thread, " +
+			"where it can be read",
 		Context: "after every answer, from the log of the thread",
 		Permissions: map[Permission]string{
-			PermissionRead:  "--sandbox read-only",
-			PermissionEdits: "--sandbox workspace-write: commands run in a sandbox that may write to the workspace and has no network",
-			PermissionAll:   "--dangerously-bypass-approvals-and-sandbox",
-			PermissionOwn:   "no option: its settings",
+			PermissionRead: "--sandbox read-only",
+			PermissionEdits: "--sandbox workspace-write: commands run in a sandbox that may write to the workspace and has " +
+				"no network",
+			PermissionAll: "--dangerously-bypass-approvals-and-sandbox",
+			PermissionOwn: "no option: its settings",
 		},
 	}
 }
@@ -148,10 +152,11 @@ func aboutGemini() Preset {
 		Usage:   "per turn, at its end",
 		Context: "not told; its AfterModel hook would",
 		Permissions: map[Permission]string{
-			PermissionRead:  "--approval-mode plan",
-			PermissionEdits: "--approval-mode auto_edit: files may be edited; there is no tool for commands. The workspace has to be trusted, here as with the others",
-			PermissionAll:   "--approval-mode yolo",
-			PermissionOwn:   "no option: its settings",
+			PermissionRead: "--approval-mode plan",
+			PermissionEdits: "--approval-mode auto_edit: files may be edited; there is no tool for commands. The workspace " +
+				"has to be trusted, here as with the others",
+			PermissionAll: "--approval-mode yolo",
+			PermissionOwn: "no option: its settings",
 		},
 	}
 }
@@ -165,10 +170,11 @@ func aboutOpencode() Preset {
 		Usage:   "per step; the cost as well, where the price of the model is known",
 		Context: "after every step, without the size of the window",
 		Permissions: map[Permission]string{
-			PermissionRead:  "OPENCODE_PERMISSION denies edits and commands",
-			PermissionEdits: "OPENCODE_PERMISSION denies commands and folders outside the workspace; a variable of that name that is set already stands over it",
-			PermissionAll:   "--auto",
-			PermissionOwn:   "no option: its settings",
+			PermissionRead: "OPENCODE_PERMISSION denies edits and commands",
+			PermissionEdits: "OPENCODE_PERMISSION denies commands and folders outside the workspace; a variable of that name " +
+				"that is set already stands over it",
+			PermissionAll: "--auto",
+			PermissionOwn: "no option: its settings",
 		},
 	}
 }

@@ -41,20 +41,31 @@ func TestCommandLines(t *testing.T) {
 		cfg    command.Config
 		want   string
 	}{
-		{"claude", command.Config{}, "-p --output-format stream-json --verbose --include-partial-messages --permission-mode acceptEdits --resume ID"},
-		{"claude", command.Config{Permission: command.PermissionRead, Model: "m"}, "-p --output-format stream-json --verbose --include-partial-messages --permission-mode plan --model m --resume ID"},
-		{"claude", command.Config{Permission: command.PermissionAll, Args: []string{"--settings", "x"}}, "-p --output-format stream-json --verbose --include-partial-messages --permission-mode bypassPermissions --resume ID --settings x"},
-		{"claude", command.Config{Permission: command.PermissionOwn}, "-p --output-format stream-json --verbose --include-partial-messages --resume ID"},
+		{"claude", command.Config{}, "-p --output-format stream-json --verbose --include-partial-messages " +
+			"--permission-mode acceptEdits --resume ID"},
+		{"claude", command.Config{Permission: command.PermissionRead, Model: "m"}, "-p --output-format stream-json " +
+			"--verbose --include-partial-messages --permission-mode plan --model m --resume ID"},
+		{"claude", command.Config{Permission: command.PermissionAll, Args: []string{"--settings", "x"}},
+			"-p --output-format stream-json --verbose --include-partial-messages --permission-mode bypassPermissions " +
+				"--resume ID --settings x"},
+		{"claude", command.Config{Permission: command.PermissionOwn},
+			"-p --output-format stream-json --verbose --include-partial-messages --resume ID"},
 		{"codex", command.Config{}, "exec --json --skip-git-repo-check --sandbox workspace-write resume ID -"},
-		{"codex", command.Config{Permission: command.PermissionRead, Model: "m"}, "exec --json --skip-git-repo-check --sandbox read-only --model m resume ID -"},
-		{"codex", command.Config{Permission: command.PermissionAll, Args: []string{"-c", "x=1"}}, "exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox -c x=1 resume ID -"},
+		{"codex", command.Config{Permission: command.PermissionRead, Model: "m"},
+			"exec --json --skip-git-repo-check --sandbox read-only --model m resume ID -"},
+		{"codex", command.Config{Permission: command.PermissionAll, Args: []string{"-c", "x=1"}},
+			"exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox -c x=1 resume ID -"},
 		{"codex", command.Config{Permission: command.PermissionOwn}, "exec --json --skip-git-repo-check resume ID -"},
 		{"gemini", command.Config{}, "--output-format stream-json --approval-mode auto_edit --resume ID"},
-		{"gemini", command.Config{Permission: command.PermissionRead, Model: "m"}, "--output-format stream-json --approval-mode plan --model m --resume ID"},
-		{"gemini", command.Config{Permission: command.PermissionAll}, "--output-format stream-json --approval-mode yolo --resume ID"},
-		{"gemini", command.Config{Permission: command.PermissionOwn, Args: []string{"-e", "none"}}, "--output-format stream-json --resume ID -e none"},
+		{"gemini", command.Config{Permission: command.PermissionRead, Model: "m"},
+			"--output-format stream-json --approval-mode plan --model m --resume ID"},
+		{"gemini", command.Config{Permission: command.PermissionAll},
+			"--output-format stream-json --approval-mode yolo --resume ID"},
+		{"gemini", command.Config{Permission: command.PermissionOwn, Args: []string{"-e", "none"}},
+			"--output-format stream-json --resume ID -e none"},
 		{"opencode", command.Config{}, "run --format json --print-logs --log-level ERROR --session ID"},
-		{"opencode", command.Config{Permission: command.PermissionAll, Model: "m"}, "run --format json --print-logs --log-level ERROR --auto --model m --session ID"},
+		{"opencode", command.Config{Permission: command.PermissionAll, Model: "m"},
+			"run --format json --print-logs --log-level ERROR --auto --model m --session ID"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.preset+"/"+string(tt.cfg.Permission), func(t *testing.T) {
@@ -125,14 +136,21 @@ func TestEndlessAgents(t *testing.T) {
 		want agent.Kind // empty: done
 		text string
 	}{
-		{"asks again without end", actor(t, "opencode", "complain:quota.stderr", "hang"), "", agent.KindQuota, "exceeded your current quota"},
-		{"asks again after a message", actor(t, "gemini", "replay:500.jsonl", "complain:500.stderr", "hang"), "", agent.KindUnavailable, "overloaded"},
-		{"announces a long wait", actor(t, "claude", `out:{"type":"system","subtype":"api_retry","retry_delay_ms":7200000,"error_status":429,"error":"rate_limit"}`, "hang"),
+		{"asks again without end", actor(t, "opencode", "complain:quota.stderr", "hang"), "", agent.KindQuota,
+			"exceeded your current quota"},
+		{"asks again after a message", actor(t, "gemini", "replay:500.jsonl", "complain:500.stderr", "hang"), "",
+			agent.KindUnavailable, "overloaded"},
+		{"announces a long wait", actor(t, "claude",
+			`out:{"type":"system","subtype":"api_retry","retry_delay_ms":7200000,"error_status":429,"error":"rate_limit"}`,
+			"hang"),
 			"", agent.KindRateLimit, "rate_limit"},
-		{"subscription", actor(t, "claude", `out:{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":4000000000,"rateLimitType":"five_hour"}}`, "hang"),
+		{"subscription", actor(t, "claude",
+			`out:{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":4000000000,"rateLimitType":"five_hour"}}`, "hang"),
 			"", agent.KindRateLimit, "five_hour"},
-		{"shortens its context again and again", actor(t, "opencode", "replay:over.jsonl", "hang"), "", agent.KindOverflow, "6 times in a row"},
-		{"begins another session", actor(t, "codex", "replay:badsession.jsonl", "hang"), "rubbish", agent.KindSession, `"rubbish"`},
+		{"shortens its context again and again", actor(t, "opencode", "replay:over.jsonl", "hang"), "", agent.KindOverflow,
+			"6 times in a row"},
+		{"begins another session", actor(t, "codex", "replay:badsession.jsonl", "hang"), "rubbish", agent.KindSession,
+			`"rubbish"`},
 		{"goes on after its end", actor(t, "claude", "replay:ok.jsonl", "hang"), "", "", "was stopped"},
 	}
 	for _, tt := range tests {
@@ -195,7 +213,8 @@ func TestPresets(t *testing.T) {
 	var names []string
 	for _, p := range command.Presets() {
 		names = append(names, p.Name)
-		for what, text := range map[string]string{"title": p.Title, "program": p.Program, "install": p.Install, "tested": p.Tested, "calls": p.Calls, "usage": p.Usage, "context": p.Context} {
+		for what, text := range map[string]string{"title": p.Title, "program": p.Program, "install": p.Install,
+			"tested": p.Tested, "calls": p.Calls, "usage": p.Usage, "context": p.Context} {
 			if text == "" {
 				t.Errorf("%s has no %s", p.Name, what)
 			}

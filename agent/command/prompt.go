@@ -18,7 +18,8 @@ import (
 // limit for all arguments and variables together is found out by trying.
 const maxArgLinux = 128 << 10
 
-const hintTooLong = "give the prompt as a file with " + PlaceholderFile + ", or on standard input by leaving " + PlaceholderPrompt + " out"
+const hintTooLong = "give the prompt as a file with " + PlaceholderFile + ", or on standard input by leaving " +
+	PlaceholderPrompt + " out"
 
 const noteNUL = "the prompt held NUL bytes or was not valid UTF-8; these were replaced by U+FFFD"
 

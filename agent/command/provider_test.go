@@ -187,7 +187,8 @@ func answerChat(w io.Writer, r reply) {
 	chunk(object{}, finish, nil)
 	chunk(nil, nil, object{
 		"prompt_tokens": r.in, "completion_tokens": r.out, "total_tokens": r.in + r.out,
-		"prompt_tokens_details": object{"cached_tokens": r.cached}, "completion_tokens_details": object{"reasoning_tokens": r.reasoning},
+		"prompt_tokens_details":     object{"cached_tokens": r.cached},
+		"completion_tokens_details": object{"reasoning_tokens": r.reasoning},
 	})
 	_, _ = io.WriteString(w, "data: [DONE]\n\n")
 }
@@ -205,7 +206,8 @@ func answerResponses(w io.Writer, r reply) {
 	event(w, "response.output_item.done", object{"output_index": 0, "item": item})
 	usage := object{
 		"input_tokens": r.in, "output_tokens": r.out, "total_tokens": r.in + r.out,
-		"input_tokens_details": object{"cached_tokens": r.cached}, "output_tokens_details": object{"reasoning_tokens": r.reasoning},
+		"input_tokens_details":  object{"cached_tokens": r.cached},
+		"output_tokens_details": object{"reasoning_tokens": r.reasoning},
 	}
 	if r.length {
 		event(w, "response.incomplete", object{"response": object{
@@ -219,7 +221,8 @@ func answerResponses(w io.Writer, r reply) {
 func answerMessages(w io.Writer, r reply) {
 	event(w, "message_start", object{"message": object{
 		"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": []any{},
-		"usage": object{"input_tokens": r.in - r.cached, "cache_read_input_tokens": r.cached, "cache_creation_input_tokens": 0, "output_tokens": 1},
+		"usage": object{"input_tokens": r.in - r.cached, "cache_read_input_tokens": r.cached,
+			"cache_creation_input_tokens": 0, "output_tokens": 1},
 	}})
 	at, stop := 0, "end_turn"
 	if r.text != "" {
@@ -230,14 +233,18 @@ func answerMessages(w io.Writer, r reply) {
 	}
 	if r.tool != "" {
 		stop = "tool_use"
-		event(w, "content_block_start", object{"index": at, "content_block": object{"type": "tool_use", "id": fmt.Sprintf("toolu_%d", r.in), "name": r.tool, "input": object{}}})
-		event(w, "content_block_delta", object{"index": at, "delta": object{"type": "input_json_delta", "partial_json": inputText(r)}})
+		event(w, "content_block_start",
+			object{"index": at, "content_block": object{"type": "tool_use", "id": fmt.Sprintf("toolu_%d", r.in),
+				"name": r.tool, "input": object{}}})
+		event(w, "content_block_delta",
+			object{"index": at, "delta": object{"type": "input_json_delta", "partial_json": inputText(r)}})
 		event(w, "content_block_stop", object{"index": at})
 	}
 	if r.length {
 		stop = "max_tokens"
 	}
-	event(w, "message_delta", object{"delta": object{"stop_reason": stop, "stop_sequence": nil}, "usage": object{"output_tokens": r.out}})
+	event(w, "message_delta", object{"delta": object{"stop_reason": stop, "stop_sequence": nil},
+		"usage": object{"output_tokens": r.out}})
 	event(w, "message_stop", object{})
 }
 
@@ -251,7 +258,8 @@ func geminiChunk(r reply) object {
 		finish = "MAX_TOKENS"
 	}
 	return object{
-		"candidates": []any{object{"content": object{"role": "model", "parts": []any{part}}, "finishReason": finish, "index": 0}},
+		"candidates": []any{object{"content": object{"role": "model", "parts": []any{part}}, "finishReason": finish,
+			"index": 0}},
 		"usageMetadata": object{
 			"promptTokenCount": r.in, "cachedContentTokenCount": r.cached, "candidatesTokenCount": r.out,
 			"thoughtsTokenCount": r.reasoning, "totalTokenCount": r.in + r.out + r.reasoning,

@@ -63,8 +63,10 @@ func prepareClaude(_ *testing.T, home, url string) (env, args []string) {
 
 func prepareCodex(_ *testing.T, home, url string) (env, args []string) {
 	for _, set := range []string{
-		`model="m"`, `model_provider="local"`, `model_providers.local.name="local"`, `model_providers.local.base_url="` + url + `/v1"`,
-		`model_providers.local.env_key="LOCAL_KEY"`, `model_providers.local.wire_api="responses"`, `check_for_update_on_startup=false`,
+		`model="m"`, `model_provider="local"`, `model_providers.local.name="local"`, `model_providers.local.base_url="` +
+			url + `/v1"`,
+		`model_providers.local.env_key="LOCAL_KEY"`, `model_providers.local.wire_api="responses"`,
+		`check_for_update_on_startup=false`,
 		`analytics.enabled=false`, `feedback.enabled=false`,
 	} {
 		args = append(args, "-c", set)
@@ -86,7 +88,8 @@ func prepareGemini(t *testing.T, home, url string) (env, args []string) {
 
 func prepareOpencode(_ *testing.T, home, url string) (env, args []string) {
 	return []string{
-		"XDG_DATA_HOME=" + home + "/data", "XDG_CONFIG_HOME=" + home + "/config", "XDG_STATE_HOME=" + home + "/state", "XDG_CACHE_HOME=" + home + "/cache",
+		"XDG_DATA_HOME=" + home + "/data", "XDG_CONFIG_HOME=" + home + "/config", "XDG_STATE_HOME=" + home + "/state",
+		"XDG_CACHE_HOME=" + home + "/cache",
 		`OPENCODE_CONFIG_CONTENT={"model":"local/m","small_model":"local/m","autoupdate":false,"share":"disabled","provider":{"local":{"npm":"@ai-sdk/openai-compatible",` +
 			`"options":{"baseURL":"` + url + `/v1","apiKey":"x"},"models":{"m":{"limit":{"context":100000,"output":4000}}}}}}`,
 		"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
@@ -104,7 +107,8 @@ type installed struct {
 // findClient returns where a client is, empty when it is not. That of Claude
 // Code is replaced by the real one only when npm may run its script.
 func findClient(folder, name string) string {
-	for _, pattern := range []string{name, "node_modules/@anthropic-ai/" + name + "-code-*/" + name, "node_modules/.bin/" + name} {
+	for _, pattern := range []string{name, "node_modules/@anthropic-ai/" + name + "-code-*/" + name,
+		"node_modules/.bin/" + name} {
 		paths, err := filepath.Glob(filepath.Join(folder, pattern))
 		if err != nil || len(paths) == 0 {
 			continue
@@ -130,7 +134,8 @@ func install(t *testing.T, c client) *installed {
 	server := httptest.NewServer(p)
 	home := t.TempDir()
 	env, args := c.prepare(t, home, server.URL)
-	env = append(env, "HOME="+home, "PATH="+strings.Join([]string{folder, filepath.Join(folder, "node_modules", "node", "bin"), os.Getenv("PATH")}, ":"))
+	env = append(env, "HOME="+home,
+		"PATH="+strings.Join([]string{folder, filepath.Join(folder, "node_modules", "node", "bin"), os.Getenv("PATH")}, ":"))
 	t.Cleanup(server.Close)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -141,7 +146,8 @@ func install(t *testing.T, c client) *installed {
 }
 
 // turn does a turn with an agent of its own, as after a restart.
-func (i *installed) turn(ctx context.Context, t *testing.T, turn agent.Turn, script ...reply) (*agent.Result, []agent.Event, error) {
+func (i *installed) turn(ctx context.Context, t *testing.T, turn agent.Turn, script ...reply) (*agent.Result,
+	[]agent.Event, error) {
 	t.Helper()
 	i.provider.play(script)
 	var events []agent.Event
@@ -176,7 +182,8 @@ func TestRealClients(t *testing.T) {
 			t.Parallel()
 			i := install(t, c)
 			path := filepath.Join(i.dir, "out.txt")
-			res, events, err := i.turn(t.Context(), t, agent.Turn{}, sized(c.write(path, "hello"), 1000, 400, 50), sized(reply{text: "Done."}, 1200, 1000, 10))
+			res, events, err := i.turn(t.Context(), t, agent.Turn{}, sized(c.write(path, "hello"), 1000, 400, 50),
+				sized(reply{text: "Done."}, 1200, 1000, 10))
 			if err != nil {
 				t.Fatalf("%v\n%+v", err, events)
 			}
@@ -206,7 +213,8 @@ func TestRealClients(t *testing.T) {
 func (i *installed) wantUsage(t *testing.T, res *agent.Result, in, out int64) {
 	t.Helper()
 	u := res.Usage
-	if !u.Reported || u.InputTokens < in || u.OutputTokens < out || i.exact && (u.InputTokens != in || u.OutputTokens != out) || u.InputTokens > in+100 {
+	if !u.Reported || u.InputTokens < in || u.OutputTokens < out || i.exact &&
+		(u.InputTokens != in || u.OutputTokens != out) || u.InputTokens > in+100 {
 		t.Errorf("usage %+v, want %d and %d", u, in, out)
 	}
 }
@@ -217,7 +225,8 @@ func (i *installed) wantCall(t *testing.T, events []agent.Event, path string) {
 	for _, ev := range events {
 		if ev.Call != nil {
 			got = append(got, string(ev.Kind)+" "+string(ev.Call.Status))
-			if ev.Call.Command == "" && !cmp.Equal(ev.Call.Paths, []string{path}) || ev.Call.Command != "" && !strings.Contains(ev.Call.Command, path) {
+			if ev.Call.Command == "" && !cmp.Equal(ev.Call.Paths, []string{path}) || ev.Call.Command != "" &&
+				!strings.Contains(ev.Call.Command, path) {
 				t.Errorf("call %+v", ev.Call)
 			}
 		}
@@ -241,12 +250,14 @@ func TestRealClientsInterrupted(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			turn := agent.Turn{Session: res.Session}
-			cut, _, err := i.turn(ctx, t, turn, sized(c.write(filepath.Join(i.dir, "out.txt"), "hello"), 1000, 400, 50), reply{hang: cancel})
+			cut, _, err := i.turn(ctx, t, turn, sized(c.write(filepath.Join(i.dir, "out.txt"), "hello"), 1000, 400, 50),
+				reply{hang: cancel})
 			wantKind(t, err, agent.KindCanceled)
 			if cut.Session == "" {
 				t.Fatalf("no session: %+v", cut)
 			}
-			last, _, err := i.turn(t.Context(), t, agent.Turn{Session: cut.Session}, sized(reply{text: "Third."}, 3000, 1000, 30))
+			last, _, err := i.turn(t.Context(), t, agent.Turn{Session: cut.Session},
+				sized(reply{text: "Third."}, 3000, 1000, 30))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -278,11 +289,13 @@ func TestRealClientsRefused(t *testing.T) {
 		want  agent.Kind
 	}{
 		{"rate limit", fault(429, "rate_limit_error", "rate_limit_exceeded", "slow down"), agent.KindRateLimit},
-		{"quota", fault(429, "insufficient_quota", "insufficient_quota", "You exceeded your current quota, please check your plan and billing details."), agent.KindQuota},
+		{"quota", fault(429, "insufficient_quota", "insufficient_quota", "You exceeded your current quota, please check "+
+			"your plan and billing details."), agent.KindQuota},
 		{"key", fault(401, "authentication_error", "invalid_api_key", "Incorrect API key provided"), agent.KindAuth},
 		{"model", fault(404, "not_found_error", "model_not_found", "The model m does not exist"), agent.KindInvalid},
 		{"overload", fault(503, "overloaded_error", "server_is_overloaded", "overloaded"), agent.KindUnavailable},
-		{"overflow", fault(400, "invalid_request_error", "context_length_exceeded", "prompt is too long: maximum context length is 100000 tokens"), agent.KindOverflow},
+		{"overflow", fault(400, "invalid_request_error", "context_length_exceeded", "prompt is too long: maximum context "+
+			"length is 100000 tokens"), agent.KindOverflow},
 	}
 	for _, c := range clients() {
 		t.Run(c.preset, func(t *testing.T) {

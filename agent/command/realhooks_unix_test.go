@@ -45,11 +45,13 @@ func TestRealHooks(t *testing.T) {
 				i := install(t, c)
 				i.cfg.Permission = command.PermissionAll
 				program := filepath.Join(t.TempDir(), "it's a hook")
-				if err := os.WriteFile(program, []byte("#!/bin/sh\ncat > \"$0.in\"; cat \"$0.in\" >> \"$0.all\"\n"+h.script+"\n"), 0o700); err != nil {
+				if err := os.WriteFile(program, []byte("#!/bin/sh\ncat > \"$0.in\"; cat \"$0.in\" >> \"$0.all\"\n"+h.script+"\n"),
+					0o700); err != nil {
 					t.Fatal(err)
 				}
 				path := filepath.Join(i.dir, "out.txt")
-				_, _, err := i.turn(t.Context(), t, agent.Turn{Hook: []string{program, "--socket", "x y"}}, sized(c.write(path, "hello"), 1000, 400, 50), sized(reply{text: "Done."}, 1200, 1000, 10))
+				_, _, err := i.turn(t.Context(), t, agent.Turn{Hook: []string{program, "--socket", "x y"}},
+					sized(c.write(path, "hello"), 1000, 400, 50), sized(reply{text: "Done."}, 1200, 1000, 10))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -57,7 +59,8 @@ func TestRealHooks(t *testing.T) {
 					t.Errorf("the call was made: %v, want %v", err == nil, h.made)
 				}
 				said, err := os.ReadFile(program + ".all")
-				if err != nil || !strings.Contains(string(said), `"PreToolUse"`) || strings.Contains(string(said), `"PostToolUse"`) != h.made {
+				if err != nil || !strings.Contains(string(said), `"PreToolUse"`) ||
+					strings.Contains(string(said), `"PostToolUse"`) != h.made {
 					t.Errorf("the hook heard %s, %v", said, err)
 				}
 				if !strings.Contains(i.provider.heard(), h.told) {
@@ -78,7 +81,8 @@ func TestRealHooksMissing(t *testing.T) {
 			i := install(t, c)
 			i.cfg.Permission = command.PermissionAll
 			path := filepath.Join(i.dir, "out.txt")
-			if _, _, err := i.turn(t.Context(), t, agent.Turn{Hook: []string{"/no/such/program"}}, sized(c.write(path, "hello"), 1000, 400, 50), sized(reply{text: "Done."}, 1200, 1000, 10)); err != nil {
+			if _, _, err := i.turn(t.Context(), t, agent.Turn{Hook: []string{"/no/such/program"}},
+				sized(c.write(path, "hello"), 1000, 400, 50), sized(reply{text: "Done."}, 1200, 1000, 10)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := os.Stat(path); err == nil {

@@ -145,7 +145,8 @@ func (r *record) fill() *agent.Context {
 	return &agent.Context{Used: r.context, Size: r.window, Source: agent.SourceReported}
 }
 
-const noteUnknownTotals = "the agent reports totals of its session, and what it had used before this turn is not known: this turn's usage is not counted"
+const noteUnknownTotals = "the agent reports totals of its session, and what it had used before this turn is not " +
+	"known: this turn's usage is not counted"
 
 // usage is what this turn used. Of a running total it is the difference to
 // where the turn began, unless the total began anew: then what single requests

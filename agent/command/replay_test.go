@@ -28,7 +28,8 @@ func recorded(t testing.TB, preset, name string, exit int) command.Recorded {
 		}
 		return string(data)
 	}
-	return command.Recorded{Preset: preset, Stdout: read(".jsonl"), Stderr: read(".stderr"), Log: read(".log"), Exit: exit, Now: testNow()}
+	return command.Recorded{Preset: preset, Stdout: read(".jsonl"), Stderr: read(".stderr"), Log: read(".log"),
+		Exit: exit, Now: testNow()}
 }
 
 // outline is what matters of a turn.
@@ -45,7 +46,8 @@ type outline struct {
 }
 
 func outlineOf(res *agent.Result, err error) outline {
-	o := outline{Session: res.Session, Stop: res.StopReason, Text: res.Text, Usage: res.Usage, Cost: -1, Notes: len(res.Notes)}
+	o := outline{Session: res.Session, Stop: res.StopReason, Text: res.Text, Usage: res.Usage, Cost: -1,
+		Notes: len(res.Notes)}
 	if res.CostMicros != nil {
 		o.Cost = *res.CostMicros
 	}
@@ -80,37 +82,58 @@ func TestRecordedTurns(t *testing.T) {
 		session      string
 		want         outline
 	}{
-		{"claude", "ok", 0, "", outline{Session: "#2200.60.1400.0.4680", Stop: "end_turn", Text: "Done.", Usage: reported(2200, 60, 1400), Cost: -1, Context: filled(1210), Notes: 1}},
-		{"claude", "resume", 0, "ID#2200.60.1400.0.4680", outline{Session: "#5200.90.2400.0.13480", Stop: "end_turn", Text: "Second done.", Usage: reported(3000, 30, 1000), Cost: -1, Context: filled(3030), Notes: 1}},
-		{"claude", "denied", 0, "", outline{Session: "#2200.60.1400.0.4680", Stop: "end_turn", Text: "Done.", Usage: reported(2200, 60, 1400), Cost: -1, Context: filled(1210), Notes: 2}},
-		{"claude", "interrupted", 0, "", outline{Kind: agent.KindFailed, Session: "#2100.100.800.0.0", Text: "go", Usage: reported(2100, 100, 800), Cost: -1, Context: filled(1150)}},
+		{"claude", "ok", 0, "", outline{Session: "#2200.60.1400.0.4680", Stop: "end_turn", Text: "Done.",
+			Usage: reported(2200, 60, 1400), Cost: -1, Context: filled(1210), Notes: 1}},
+		{"claude", "resume", 0, "ID#2200.60.1400.0.4680", outline{Session: "#5200.90.2400.0.13480", Stop: "end_turn",
+			Text: "Second done.", Usage: reported(3000, 30, 1000), Cost: -1, Context: filled(3030), Notes: 1}},
+		{"claude", "denied", 0, "", outline{Session: "#2200.60.1400.0.4680", Stop: "end_turn", Text: "Done.",
+			Usage: reported(2200, 60, 1400), Cost: -1, Context: filled(1210), Notes: 2}},
+		{"claude", "interrupted", 0, "", outline{Kind: agent.KindFailed, Session: "#2100.100.800.0.0", Text: "go",
+			Usage: reported(2100, 100, 800), Cost: -1, Context: filled(1150)}},
 		{"claude", "nosession", 1, "06c6bb72", outline{Kind: agent.KindSession, Stop: "error_during_execution", Cost: -1}},
-		{"claude", "429", 0, "", outline{Session: "#500.5.0.0.2100", Stop: "end_turn", Text: "Fine after all.", Usage: reported(500, 5, 0), Cost: -1, Context: filled(501), Notes: 1}},
-		{"claude", "429x", 1, "", outline{Kind: agent.KindRateLimit, Until: 1226 * time.Millisecond, Session: "#0.0.0.0.0", Stop: "stop_sequence", Usage: reported(0, 0, 0)}},
-		{"claude", "quota", 1, "", outline{Kind: agent.KindQuota, Session: "#0.0.0.0.0", Stop: "stop_sequence", Usage: reported(0, 0, 0)}},
-		{"claude", "401", 1, "", outline{Kind: agent.KindAuth, Session: "#0.0.0.0.0", Stop: "stop_sequence", Usage: reported(0, 0, 0)}},
-		{"claude", "404", 1, "", outline{Kind: agent.KindInvalid, Session: "#0.0.0.0.0", Stop: "stop_sequence", Usage: reported(0, 0, 0)}},
-		{"claude", "over", 1, "", outline{Kind: agent.KindOverflow, Session: "#0.0.0.0.0", Stop: "stop_sequence", Usage: reported(0, 0, 0)}},
-		{"claude", "500", 1, "", outline{Kind: agent.KindUnavailable, Until: 1009 * time.Millisecond, Session: "#0.0.0.0.0", Stop: "stop_sequence", Usage: reported(0, 0, 0)}},
-		{"claude", "len", 1, "", outline{Kind: agent.KindLimit, Session: "#2000.16000.0.0.328000", Stop: "stop_sequence", Text: "An answer that was c", Usage: reported(2000, 16000, 0), Cost: -1, Context: filled(501), Notes: 1}},
+		{"claude", "429", 0, "", outline{Session: "#500.5.0.0.2100", Stop: "end_turn", Text: "Fine after all.",
+			Usage: reported(500, 5, 0), Cost: -1, Context: filled(501), Notes: 1}},
+		{"claude", "429x", 1, "", outline{Kind: agent.KindRateLimit, Until: 1226 * time.Millisecond, Session: "#0.0.0.0.0",
+			Stop: "stop_sequence", Usage: reported(0, 0, 0)}},
+		{"claude", "quota", 1, "", outline{Kind: agent.KindQuota, Session: "#0.0.0.0.0", Stop: "stop_sequence",
+			Usage: reported(0, 0, 0)}},
+		{"claude", "401", 1, "", outline{Kind: agent.KindAuth, Session: "#0.0.0.0.0", Stop: "stop_sequence",
+			Usage: reported(0, 0, 0)}},
+		{"claude", "404", 1, "", outline{Kind: agent.KindInvalid, Session: "#0.0.0.0.0", Stop: "stop_sequence",
+			Usage: reported(0, 0, 0)}},
+		{"claude", "over", 1, "", outline{Kind: agent.KindOverflow, Session: "#0.0.0.0.0", Stop: "stop_sequence",
+			Usage: reported(0, 0, 0)}},
+		{"claude", "500", 1, "", outline{Kind: agent.KindUnavailable, Until: 1009 * time.Millisecond, Session: "#0.0.0.0.0",
+			Stop: "stop_sequence", Usage: reported(0, 0, 0)}},
+		{"claude", "len", 1, "", outline{Kind: agent.KindLimit, Session: "#2000.16000.0.0.328000", Stop: "stop_sequence",
+			Text: "An answer that was c", Usage: reported(2000, 16000, 0), Cost: -1, Context: filled(501), Notes: 1}},
 
-		{"codex", "ok", 0, "", outline{Session: "#2200.60.1400.0.0", Stop: "completed", Text: "Done.", Usage: reported(2200, 60, 1400), Cost: -1}},
-		{"codex", "resume", 0, "ID#2200.60.1400.0.0", outline{Session: "#5200.90.2400.0.0", Stop: "completed", Text: "Second done.", Usage: reported(3000, 30, 1000), Cost: -1}},
-		{"codex", "resume", 0, "ID", outline{Session: "#5200.90.2400.0.0", Stop: "completed", Text: "Second done.", Cost: -1, Notes: 1}},
+		{"codex", "ok", 0, "", outline{Session: "#2200.60.1400.0.0", Stop: "completed", Text: "Done.",
+			Usage: reported(2200, 60, 1400), Cost: -1}},
+		{"codex", "resume", 0, "ID#2200.60.1400.0.0",
+			outline{Session: "#5200.90.2400.0.0", Stop: "completed", Text: "Second done.", Usage: reported(3000, 30, 1000),
+				Cost: -1}},
+		{"codex", "resume", 0, "ID", outline{Session: "#5200.90.2400.0.0", Stop: "completed", Text: "Second done.",
+			Cost: -1, Notes: 1}},
 		{"codex", "nosession", 1, "ID", outline{Kind: agent.KindSession, Cost: -1}},
 		{"codex", "badsession", 0, "rubbish", outline{Kind: agent.KindSession, Cost: -1}},
-		{"codex", "429", 0, "", outline{Session: "#500.5.0.0.0", Stop: "completed", Text: "Fine after all.", Usage: reported(500, 5, 0), Cost: -1}},
+		{"codex", "429", 0, "", outline{Session: "#500.5.0.0.0", Stop: "completed", Text: "Fine after all.",
+			Usage: reported(500, 5, 0), Cost: -1}},
 		{"codex", "429x", 1, "", outline{Kind: agent.KindRateLimit, Session: "#0.0.0.0.0", Stop: "failed", Cost: -1}},
 		{"codex", "quota", 1, "", outline{Kind: agent.KindQuota, Session: "#0.0.0.0.0", Stop: "failed", Cost: -1}},
 		{"codex", "401", 1, "", outline{Kind: agent.KindAuth, Session: "#0.0.0.0.0", Stop: "failed", Cost: -1}},
 		{"codex", "404", 1, "", outline{Kind: agent.KindInvalid, Session: "#0.0.0.0.0", Stop: "failed", Cost: -1}},
 		{"codex", "over", 1, "", outline{Kind: agent.KindOverflow, Session: "#0.0.0.0.0", Stop: "failed", Cost: -1}},
 		{"codex", "500", 1, "", outline{Kind: agent.KindUnavailable, Session: "#0.0.0.0.0", Stop: "failed", Cost: -1}},
-		{"codex", "compact", 0, "", outline{Session: "#6210.62.1400.0.0", Stop: "completed", Text: "Summary.", Usage: reported(6210, 62, 1400), Cost: -1, Context: agent.Context{Used: 3210, Size: 1900, Source: agent.SourceReported}, Notes: 1}},
-		{"codex", "len", 1, "", outline{Kind: agent.KindLimit, Session: "#0.0.0.0.0", Stop: "failed", Text: "An answer that was c", Cost: -1}},
+		{"codex", "compact", 0, "", outline{Session: "#6210.62.1400.0.0", Stop: "completed", Text: "Summary.",
+			Usage: reported(6210, 62, 1400), Cost: -1,
+			Context: agent.Context{Used: 3210, Size: 1900, Source: agent.SourceReported}, Notes: 1}},
+		{"codex", "len", 1, "", outline{Kind: agent.KindLimit, Session: "#0.0.0.0.0", Stop: "failed",
+			Text: "An answer that was c", Cost: -1}},
 
 		{"gemini", "ok", 0, "", outline{Stop: "success", Text: "Done.", Usage: reported(2210, 82, 1400), Cost: -1}},
-		{"gemini", "resume", 0, "ID", outline{Stop: "success", Text: "Second done.", Usage: reported(3010, 32, 1000), Cost: -1}},
+		{"gemini", "resume", 0, "ID", outline{Stop: "success", Text: "Second done.", Usage: reported(3010, 32, 1000),
+			Cost: -1}},
 		{"gemini", "nosession", 42, "ID", outline{Kind: agent.KindSession, Cost: -1}},
 		{"claude", "root", 1, "", outline{Kind: agent.KindInvalid, Cost: -1}},
 		{opencode, "nomodel", 1, "", outline{Kind: agent.KindInvalid, Cost: -1}},
@@ -122,19 +145,27 @@ func TestRecordedTurns(t *testing.T) {
 		{"gemini", "401", 145, "", outline{Kind: agent.KindAuth, Stop: "error", Usage: reported(10, 2, 0), Cost: -1}},
 		{"gemini", "404", 148, "", outline{Kind: agent.KindInvalid, Stop: "error", Usage: reported(10, 2, 0), Cost: -1}},
 		{"gemini", "over", 144, "", outline{Kind: agent.KindOverflow, Stop: "error", Usage: reported(10, 2, 0), Cost: -1}},
-		{"gemini", "len", 0, "", outline{Stop: "success", Text: "An answer that was c", Usage: reported(510, 4002, 0), Cost: -1}},
+		{"gemini", "len", 0, "", outline{Stop: "success", Text: "An answer that was c", Usage: reported(510, 4002, 0),
+			Cost: -1}},
 
-		{opencode, "ok", 0, "", outline{Stop: "stop", Text: "Done.", Usage: reported(2200, 60, 1400), Cost: -1, Context: filled(1210)}},
-		{opencode, "resume", 0, "ID", outline{Stop: "stop", Text: "Second done.", Usage: reported(3000, 30, 1000), Cost: -1, Context: filled(3030)}},
+		{opencode, "ok", 0, "", outline{Stop: "stop", Text: "Done.", Usage: reported(2200, 60, 1400), Cost: -1,
+			Context: filled(1210)}},
+		{opencode, "resume", 0, "ID", outline{Stop: "stop", Text: "Second done.", Usage: reported(3000, 30, 1000), Cost: -1,
+			Context: filled(3030)}},
 		{opencode, "nosession", 1, "ID", outline{Kind: agent.KindSession, Cost: -1}},
-		{opencode, "denied", 0, "", outline{Stop: "stop", Text: "Done.", Usage: reported(2200, 60, 1400), Cost: -1, Context: filled(1210)}},
-		{opencode, "rejected", 0, "", outline{Stop: "tool-calls", Text: "I run it.", Usage: reported(1000, 50, 400), Cost: -1, Context: filled(1050), Notes: 1}},
-		{opencode, "429", 0, "", outline{Stop: "stop", Text: "Fine after all.", Usage: reported(500, 5, 0), Cost: -1, Context: filled(505)}},
+		{opencode, "denied", 0, "", outline{Stop: "stop", Text: "Done.", Usage: reported(2200, 60, 1400), Cost: -1,
+			Context: filled(1210)}},
+		{opencode, "rejected", 0, "", outline{Stop: "tool-calls", Text: "I run it.", Usage: reported(1000, 50, 400),
+			Cost: -1, Context: filled(1050), Notes: 1}},
+		{opencode, "429", 0, "", outline{Stop: "stop", Text: "Fine after all.", Usage: reported(500, 5, 0), Cost: -1,
+			Context: filled(505)}},
 		{opencode, "quota", -1, "", outline{Kind: agent.KindQuota, Cost: -1}},
 		{opencode, "401", 1, "", outline{Kind: agent.KindAuth, Cost: -1}},
 		{opencode, "404", 1, "", outline{Kind: agent.KindInvalid, Cost: -1}},
-		{opencode, "over", -1, "", outline{Kind: agent.KindOverflow, Stop: "stop", Text: "a title", Usage: reported(60, 12, 0), Cost: -1, Context: filled(12), Notes: 1}},
-		{opencode, "len", 0, "", outline{Kind: agent.KindLimit, Stop: "length", Text: "An answer that was c", Usage: reported(500, 4000, 0), Cost: -1, Context: filled(4500)}},
+		{opencode, "over", -1, "", outline{Kind: agent.KindOverflow, Stop: "stop", Text: "a title",
+			Usage: reported(60, 12, 0), Cost: -1, Context: filled(12), Notes: 1}},
+		{opencode, "len", 0, "", outline{Kind: agent.KindLimit, Stop: "length", Text: "An answer that was c",
+			Usage: reported(500, 4000, 0), Cost: -1, Context: filled(4500)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.preset+"/"+tt.name+tt.session, func(t *testing.T) {
@@ -167,11 +198,16 @@ func TestTotals(t *testing.T) {
 		cost                     int64
 		after                    string
 	}{
-		{"a version without differences", "claude", "resume", "#2200.60.1400.0.4680", []*strings.Replacer{older, priced}, 3000, 30, 8800, "#5200.90.2400.0.13480"},
-		{"a price that is known", "claude", "resume", "#2200.60.1400.0.4680", []*strings.Replacer{priced}, 3000, 30, 8800, "#5200.90.2400.0.13480"},
-		{"a session given by itself", "claude", "resume", "", []*strings.Replacer{older, priced}, 3000, 30, -1, "#5200.90.2400.0.13480"},
-		{"totals that began anew", "claude", "resume", "#9000.900.0.0.90000", []*strings.Replacer{older, priced}, 3000, 30, -1, "#5200.90.2400.0.13480"},
-		{"a turn that was lost", "claude", "resume", "#4000.80.0.0.0", []*strings.Replacer{older}, 3000, 30, -1, "#5200.90.2400.0.13480"},
+		{"a version without differences", "claude", "resume", "#2200.60.1400.0.4680", []*strings.Replacer{older, priced},
+			3000, 30, 8800, "#5200.90.2400.0.13480"},
+		{"a price that is known", "claude", "resume", "#2200.60.1400.0.4680", []*strings.Replacer{priced}, 3000, 30, 8800,
+			"#5200.90.2400.0.13480"},
+		{"a session given by itself", "claude", "resume", "", []*strings.Replacer{older, priced}, 3000, 30, -1,
+			"#5200.90.2400.0.13480"},
+		{"totals that began anew", "claude", "resume", "#9000.900.0.0.90000", []*strings.Replacer{older, priced}, 3000, 30,
+			-1, "#5200.90.2400.0.13480"},
+		{"a turn that was lost", "claude", "resume", "#4000.80.0.0.0", []*strings.Replacer{older}, 3000, 30, -1,
+			"#5200.90.2400.0.13480"},
 		{"totals that began anew", "codex", "resume", "#9000.900.0.0.0", nil, 0, 0, -1, "#5200.90.2400.0.0"},
 		{"an interrupted turn", "claude", "interrupted", "#100.10.0.0.7", nil, 2100, 100, -1, "#2200.110.800.0.7"},
 	}
@@ -186,7 +222,8 @@ func TestTotals(t *testing.T) {
 			}
 			_, res, err := command.Replay(t.Context(), rec)
 			got := outlineOf(res, err)
-			if got.Usage.InputTokens != tt.in || got.Usage.OutputTokens != tt.out || got.Cost != tt.cost || got.Session != id+tt.after {
+			if got.Usage.InputTokens != tt.in || got.Usage.OutputTokens != tt.out || got.Cost != tt.cost ||
+				got.Session != id+tt.after {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -199,7 +236,8 @@ func TestWindowsAndPrices(t *testing.T) {
 	rec := recorded(t, "claude", "ok", 0)
 	rec.Stdout = strings.ReplaceAll(rec.Stdout, `"costBasis":"unknown"`, `"costBasis":"list"`)
 	_, res, err := command.Replay(t.Context(), rec)
-	if err != nil || res.Context.Size != 1000000 || res.CostMicros == nil || *res.CostMicros != 4680 || len(res.Notes) != 0 {
+	if err != nil || res.Context.Size != 1000000 || res.CostMicros == nil || *res.CostMicros != 4680 ||
+		len(res.Notes) != 0 {
 		t.Errorf("%+v, %v", res, err)
 	}
 	rec.Config.ContextWindow = 200000
@@ -222,16 +260,23 @@ func TestRecordedEvents(t *testing.T) {
 		preset, name string
 		want         []string
 	}{
-		{"claude", "ok", []string{"session", "message I write it.", "tool_call edit running [/workspace/outa.txt]", "usage 1000", "tool_result edit completed [/workspace/outa.txt]", "message Done."}},
-		{"claude", "denied", []string{"session", "message I run it.", "tool_call execute running curl -s http://127.0.0.1:8080/", "tool_result execute failed curl -s http://127.0.0.1:8080/", "message Done."}},
+		{"claude", "ok", []string{"session", "message I write it.", "tool_call edit running [/workspace/outa.txt]",
+			"usage 1000", "tool_result edit completed [/workspace/outa.txt]", "message Done."}},
+		{"claude", "denied", []string{"session", "message I run it.",
+			"tool_call execute running curl -s http://127.0.0.1:8080/",
+			"tool_result execute failed curl -s http://127.0.0.1:8080/", "message Done."}},
 		{"claude", "429x", []string{"session", "rate_limited", "rate_limited"}},
-		{"codex", "ok", []string{"session", "tool_call execute running /bin/bash -lc 'echo hello > outc.txt'", "tool_result execute completed /bin/bash -lc 'echo hello > outc.txt'", "message Done.", "usage 2200"}},
+		{"codex", "ok", []string{"session", "tool_call execute running /bin/bash -lc 'echo hello > outc.txt'",
+			"tool_result execute completed /bin/bash -lc 'echo hello > outc.txt'", "message Done.", "usage 2200"}},
 		{"codex", "429", []string{"session", "rate_limited", "message Fine after all.", "usage 500"}},
 		{"codex", "compact", []string{"session", "notice", "compaction", "usage 6210"}},
-		{"gemini", "ok", []string{"session", "tool_call edit running [/workspace/outg.txt]", "tool_result edit completed [/workspace/outg.txt]", "message Done.", "usage 2210"}},
+		{"gemini", "ok", []string{"session", "tool_call edit running [/workspace/outg.txt]",
+			"tool_result edit completed [/workspace/outg.txt]", "message Done.", "usage 2210"}},
 		{"gemini", "429", []string{"rate_limited", "session", "message Fine after all.", "usage 510"}},
-		{"opencode", "ok", []string{"session", "message I write it.", "tool_call edit running [/workspace/out.txt]", "tool_result edit completed [/workspace/out.txt]", "usage 1000", "message Done.", "usage 2200"}},
-		{"opencode", "rejected", []string{"tool_call execute running touch made-by-bash", "tool_result execute failed touch made-by-bash"}},
+		{"opencode", "ok", []string{"session", "message I write it.", "tool_call edit running [/workspace/out.txt]",
+			"tool_result edit completed [/workspace/out.txt]", "usage 1000", "message Done.", "usage 2200"}},
+		{"opencode", "rejected", []string{"tool_call execute running touch made-by-bash",
+			"tool_result execute failed touch made-by-bash"}},
 		{"opencode", "quota", []string{"rate_limited", "rate_limited", "rate_limited"}},
 		{"opencode", "over", []string{"notice", "message a title", "compaction", "notice", "compaction"}},
 	}

@@ -249,7 +249,8 @@ func (r *run) explain(e *agent.Error) {
 		text = "…" + text
 	}
 	e.Detail = model.Redact(text)
-	if shells := []string{"sh", "bash", "dash", "zsh", "env"}; e.Kind == agent.KindFailed && (e.Exit == 126 || e.Exit == 127) &&
+	if shells := []string{"sh", "bash", "dash", "zsh", "env"}; e.Kind == agent.KindFailed &&
+		(e.Exit == 126 || e.Exit == 127) &&
 		slices.Contains(shells, filepath.Base(r.a.cfg.Program)) {
 		e.Kind, e.Hint = agent.KindNotFound, "the shell did not find the program, or may not execute it"
 	}

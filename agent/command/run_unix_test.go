@@ -225,8 +225,10 @@ func TestFailure(t *testing.T) {
 		exit int
 		text string
 	}{
-		{"status", []string{"out:partial", "err:key sk-abcdefghijklmnopqrstuvwx refused", "exit:3"}, 3, "key [redacted] refused: exit status 3"},
-		{"the line that says it", []string{"err:Error: no fuel", "err:  at main", "exit:1"}, 1, "Error: no fuel: exit status 1"},
+		{"status", []string{"out:partial", "err:key sk-abcdefghijklmnopqrstuvwx refused", "exit:3"}, 3,
+			"key [redacted] refused: exit status 3"},
+		{"the line that says it", []string{"err:Error: no fuel", "err:  at main", "exit:1"}, 1,
+			"Error: no fuel: exit status 1"},
 		{"signal", []string{"out:partial", "kill"}, -1, "ended by signal: killed"},
 		{"shell's status", []string{"exit:127"}, 127, "exit status 127"},
 	}
@@ -303,7 +305,8 @@ func TestBadTurns(t *testing.T) {
 		wantKind(t, err, tt.kind)
 	}
 	// A session that would be taken for an option.
-	_, err := newAgent(t, command.Config{Preset: "codex", Program: "cat"}).Run(t.Context(), &agent.Turn{Prompt: "p", Dir: good.Dir, Session: "--last"})
+	_, err := newAgent(t, command.Config{Preset: "codex", Program: "cat"}).Run(t.Context(),
+		&agent.Turn{Prompt: "p", Dir: good.Dir, Session: "--last"})
 	wantKind(t, err, agent.KindSession)
 	// The program lies in the workspace, and is no program.
 	if err := os.WriteFile(filepath.Join(good.Dir, "tool"), []byte("text"), 0o644); err != nil {
@@ -340,7 +343,8 @@ func TestCancel(t *testing.T) {
 			}
 			res, err := newAgent(t, cfg).Run(ctx, turn)
 			e := wantKind(t, err, agent.KindCanceled)
-			if !errors.Is(e, context.Canceled) || !errors.Is(e, cause) || !strings.Contains(e.Detail, "begun") || res.Text != "ready\n" {
+			if !errors.Is(e, context.Canceled) || !errors.Is(e, cause) || !strings.Contains(e.Detail, "begun") ||
+				res.Text != "ready\n" {
 				t.Errorf("error = %v, detail %q, result %+v", e, e.Detail, res)
 			}
 			wantGone(t, pid)
@@ -424,7 +428,8 @@ func TestFlood(t *testing.T) {
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		res, err := newAgent(t, player(t, "flood:"+flood, "out:", "out:end")).Run(t.Context(), newTurn(t))
-		if err != nil || !strings.HasSuffix(res.Text, "x\nend\n") && !strings.HasSuffix(res.Text, "\n\nend\n") || len(res.Text) > agent.MaxTextBytes || len(res.Notes) != 1 {
+		if err != nil || !strings.HasSuffix(res.Text, "x\nend\n") && !strings.HasSuffix(res.Text, "\n\nend\n") ||
+			len(res.Text) > agent.MaxTextBytes || len(res.Notes) != 1 {
 			t.Fatalf("%d bytes, notes %q, %v", len(res.Text), res.Notes, err)
 		}
 		runtime.GC()

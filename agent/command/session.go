@@ -26,8 +26,9 @@ func (t tokens) holds(o tokens) bool { return t.in >= o.in && t.out >= o.out }
 
 func (t tokens) usage(reported bool) agent.Usage {
 	return agent.Usage{
-		InputTokens: max(0, t.in), OutputTokens: max(0, t.out), CachedTokens: max(0, t.cached), CacheWriteTokens: max(0, t.written),
-		Reported: reported,
+		InputTokens: max(0, t.in), OutputTokens: max(0, t.out), CachedTokens: max(0, t.cached),
+		CacheWriteTokens: max(0, t.written),
+		Reported:         reported,
 	}
 }
 

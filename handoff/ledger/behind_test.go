@@ -42,7 +42,8 @@ func TestDeathAtTheEnd(t *testing.T) {
 	if _, err := b.Resume(t.Context(), ledger.ResumeConfig{Claim: true}); !errors.Is(err, perdure.ErrNotFound) {
 		t.Errorf("resume: %v", err)
 	}
-	if _, err := b.Apply(t.Context(), step("late")); !errors.Is(err, perdure.ErrConflict) || !strings.Contains(b.text(t), `"checkpoint": null`) {
+	if _, err := b.Apply(t.Context(), step("late")); !errors.Is(err, perdure.ErrConflict) ||
+		!strings.Contains(b.text(t), `"checkpoint": null`) {
 		t.Errorf("%v\n%s", err, b.text(t))
 	}
 	b.apply(t, begin(), step("two"))
@@ -124,7 +125,8 @@ func TestEditorSavesJustThen(t *testing.T) {
 		}
 	}}
 	_, err := b.Apply(t.Context(), step("three"))
-	if err == nil || !strings.Contains(err.Error(), "recorded in the ledger") || !strings.Contains(perdure.HintOf(err), "do not record it again") {
+	if err == nil || !strings.Contains(err.Error(), "recorded in the ledger") ||
+		!strings.Contains(perdure.HintOf(err), "do not record it again") {
 		t.Errorf("%v", err)
 	}
 	b.Ledgers = b.store
@@ -147,11 +149,13 @@ func TestClaims(t *testing.T) {
 	if err := claim(first, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := claim(other, false); !errors.Is(err, perdure.ErrConflict) || !strings.Contains(perdure.HintOf(err), "--take-over") {
+	if err := claim(other, false); !errors.Is(err, perdure.ErrConflict) ||
+		!strings.Contains(perdure.HintOf(err), "--take-over") {
 		t.Errorf("a second one: %v", err)
 	}
 	nobody := b.relay("")
-	if _, err := nobody.Apply(t.Context(), step("x")); !errors.Is(err, perdure.ErrConflict) || !strings.Contains(perdure.HintOf(err), "token") {
+	if _, err := nobody.Apply(t.Context(), step("x")); !errors.Is(err, perdure.ErrConflict) ||
+		!strings.Contains(perdure.HintOf(err), "token") {
 		t.Errorf("without a token: %v, %s", err, perdure.HintOf(err))
 	}
 	nobody.Token = first.Token
@@ -196,7 +200,8 @@ func TestTakingOutWhatIsNotThere(t *testing.T) {
 	if v := b.look(t); v.Handoff.Version != before || done(&v.Ledger) != "" {
 		t.Errorf("%d entries, %d before; done %q", v.Handoff.Version, before, done(&v.Ledger))
 	}
-	if u := b.apply(t, ledger.Op{Kind: ledger.OpStep, Text: "kept", Pending: "9"}); done(&u.Ledger) != "kept" || len(u.Notes) != 1 {
+	if u := b.apply(t, ledger.Op{Kind: ledger.OpStep, Text: "kept", Pending: "9"}); done(&u.Ledger) != "kept" ||
+		len(u.Notes) != 1 {
 		t.Errorf("%q %q", done(&u.Ledger), u.Notes)
 	}
 }

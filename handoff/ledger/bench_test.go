@@ -14,11 +14,14 @@ func BenchmarkApply(b *testing.B) {
 	for i := range 1000 {
 		switch i % 4 {
 		case 0:
-			ops = append(ops, ledger.Op{Kind: ledger.OpDecide, Text: fmt.Sprintf("Decision %d of the port", i), Because: "it keeps the callers as they are"})
+			ops = append(ops, ledger.Op{Kind: ledger.OpDecide, Text: fmt.Sprintf("Decision %d of the port", i),
+				Because: "it keeps the callers as they are"})
 		case 1:
-			ops = append(ops, ledger.Op{Kind: ledger.OpCurrent, Text: fmt.Sprintf("Port part %d of the parser", i), Partial: "the table is done"})
+			ops = append(ops, ledger.Op{Kind: ledger.OpCurrent, Text: fmt.Sprintf("Port part %d of the parser", i),
+				Partial: "the table is done"})
 		default:
-			ops = append(ops, ledger.Op{Kind: ledger.OpStep, Text: fmt.Sprintf("Ported part %d of the parser", i), Modified: []string{fmt.Sprintf("src/%d.go", i%100)}})
+			ops = append(ops, ledger.Op{Kind: ledger.OpStep, Text: fmt.Sprintf("Ported part %d of the parser", i),
+				Modified: []string{fmt.Sprintf("src/%d.go", i%100)}})
 		}
 	}
 	w.apply(b, ops[:500]...)

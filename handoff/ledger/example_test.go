@@ -39,7 +39,8 @@ func handOver(ctx context.Context) error {
 		return err
 	}
 
-	cfg := ledger.Config{Ledgers: store, Location: handoff.Location{File: file, Root: dir}, Folder: dir, Agent: "react-dev"}
+	cfg := ledger.Config{Ledgers: store, Location: handoff.Location{File: file, Root: dir}, Folder: dir,
+		Agent: "react-dev"}
 	first := ledger.New(cfg)
 	_, err = first.Apply(ctx,
 		ledger.Op{Kind: ledger.OpStart, Text: "Dark mode", Steps: []string{"Add the toggle", "Write tests"}},

@@ -77,7 +77,8 @@ func Fold(task string, entries []perdure.HandoffEntry) (handoff.Ledger, error) {
 func (f *folder) entry(e *perdure.HandoffEntry) error {
 	var op Op
 	if err := json.Unmarshal(e.Data, &op); err != nil {
-		return &perdure.Error{Code: perdure.CodeDamaged, Op: "read ledger", Msg: fmt.Sprintf("entry %d is not an operation", e.Number), Err: err}
+		return &perdure.Error{Code: perdure.CodeDamaged, Op: "read ledger",
+			Msg: fmt.Sprintf("entry %d is not an operation", e.Number), Err: err}
 	}
 	agent := e.Source
 	if op.Kind = e.Kind; op.Kind == opAdopt {
@@ -113,7 +114,8 @@ func (f *folder) apply(op *Op, agent string) error {
 	case OpUnblock:
 		f.Blockers = f.without(f.Blockers, op.Text, "blocker")
 	case OpTried:
-		f.FailedApproaches = append(f.FailedApproaches, handoff.FailedApproach{What: op.Text, Outcome: op.Outcome, Why: op.Because})
+		f.FailedApproaches = append(f.FailedApproaches,
+			handoff.FailedApproach{What: op.Text, Outcome: op.Outcome, Why: op.Because})
 	case OpForbid:
 		f.forbid(op)
 	case OpNext:
@@ -193,8 +195,9 @@ func (f *folder) start(op *Op) {
 
 func (f *folder) step(op *Op, now time.Time) {
 	f.finish(op)
-	f.CompletedSteps = append(f.CompletedSteps, handoff.Step{Step: op.Text, FilesCreated: op.Created, FilesModified: op.Modified,
-		Timestamp: now, RunAgain: op.RunAgain})
+	f.CompletedSteps = append(f.CompletedSteps,
+		handoff.Step{Step: op.Text, FilesCreated: op.Created, FilesModified: op.Modified,
+			Timestamp: now, RunAgain: op.RunAgain})
 	if f.Phase == handoff.PhasePlanning && len(op.Created)+len(op.Modified) > 0 {
 		f.Phase = handoff.PhaseImplementation
 	}
@@ -214,7 +217,8 @@ func (f *folder) finish(op *Op) {
 	case slices.Contains(f.PendingSteps, op.Text):
 		f.PendingSteps = remove(f.PendingSteps, slices.Index(f.PendingSteps, op.Text))
 	case len(f.PendingSteps) > 0:
-		f.note("none of the %d pending steps is called that, so none is taken out; `perdure handoff pending --remove N` does", len(f.PendingSteps))
+		f.note("none of the %d pending steps is called that, so none is taken out; `perdure handoff pending --remove N` "+
+			"does", len(f.PendingSteps))
 	}
 }
 
@@ -313,7 +317,8 @@ func (f *folder) adopt(op *Op) error {
 		err = json.Unmarshal(op.Base, &base)
 	}
 	if err != nil {
-		return &perdure.Error{Code: perdure.CodeDamaged, Op: "read ledger", Msg: "an adopted checkpoint cannot be read", Err: err}
+		return &perdure.Error{Code: perdure.CodeDamaged, Op: "read ledger", Msg: "an adopted checkpoint cannot be read",
+			Err: err}
 	}
 	merged, adopted, err := handoff.Adopt(f.Ledger, base, &theirs)
 	if err != nil {

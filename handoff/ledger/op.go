@@ -145,9 +145,11 @@ func kinds() map[string]needs {
 }
 
 func (o *Op) texts() map[string]string {
-	return map[string]string{"text": o.Text, "pending": o.Pending, "current": o.Current, "because": o.Because, "outcome": o.Outcome,
-		"partial": o.Partial, "contract": o.Contract, "source": o.Source, "to": o.To, "title": o.Title, "description": o.Description,
-		"phase": string(o.Phase), "status": string(o.Status), "reason": string(o.Reason)}
+	return map[string]string{"text": o.Text, "pending": o.Pending, "current": o.Current, "because": o.Because,
+		"outcome": o.Outcome,
+		"partial": o.Partial, "contract": o.Contract, "source": o.Source, "to": o.To, "title": o.Title,
+		"description": o.Description,
+		"phase":       string(o.Phase), "status": string(o.Status), "reason": string(o.Reason)}
 }
 
 // given names the fields that are not empty.
@@ -158,9 +160,12 @@ func (o *Op) given() []string {
 			names = append(names, name)
 		}
 	}
-	for name, there := range map[string]bool{"created": len(o.Created) > 0, "modified": len(o.Modified) > 0, "run_again": o.RunAgain,
-		"steps": len(o.Steps) > 0 || o.Replace && o.Kind == OpPending, "replace": o.Replace, "remove": o.Remove, "used": o.Used != 0,
-		"until": !o.Until.IsZero(), "ran_by": o.RanBy != "", "files": len(o.Files) > 0, "base": len(o.Base) > 0, "theirs": len(o.Theirs) > 0} {
+	for name, there := range map[string]bool{"created": len(o.Created) > 0, "modified": len(o.Modified) > 0,
+		"run_again": o.RunAgain,
+		"steps":     len(o.Steps) > 0 || o.Replace && o.Kind == OpPending, "replace": o.Replace, "remove": o.Remove,
+		"used":  o.Used != 0,
+		"until": !o.Until.IsZero(), "ran_by": o.RanBy != "", "files": len(o.Files) > 0, "base": len(o.Base) > 0,
+		"theirs": len(o.Theirs) > 0} {
 		if there {
 			names = append(names, name)
 		}
@@ -237,7 +242,8 @@ func (o *Op) checkWords() error {
 		of          []string
 	}{
 		{"phase", string(o.Phase), Phases()},
-		{"status", string(o.Status), []string{string(handoff.StatusPending), string(handoff.StatusPassed), string(handoff.StatusFailed),
+		{"status", string(o.Status), []string{string(handoff.StatusPending), string(handoff.StatusPassed),
+			string(handoff.StatusFailed),
 			string(handoff.StatusSkipped)}},
 		{"reason", string(o.Reason), []string{string(handoff.ReasonManual), string(handoff.ReasonPeriodic)}},
 		{"source", o.Source, []string{"reported", "estimated"}},
@@ -250,7 +256,8 @@ func (o *Op) checkWords() error {
 	case o.Used < 0 || o.Used > 1:
 		return invalid("for example 78% or 0.78", "a context is used from 0 to 100 %%, not %g %%", o.Used*100)
 	case o.Kind == OpVerify && o.Contract == "" && (o.Text == "" || o.Status == ""):
-		return invalid(`for example: perdure handoff verify unit-test passed`, "verify needs the contract, or the activity and its status")
+		return invalid(`for example: perdure handoff verify unit-test passed`,
+			"verify needs the contract, or the activity and its status")
 	case o.Kind == OpPending && o.Replace && o.Remove:
 		return invalid("", "pending steps are replaced or removed, not both")
 	}
@@ -283,7 +290,8 @@ func ReadOps(r io.Reader) ([]Op, error) {
 				Hint: `a line is an object, as in {"op": "step", "text": "Created the parser", "created": ["parse.go"]}`}
 		}
 		if ops = append(ops, op); len(ops) > perdure.MaxHandoffBatch/2 {
-			return nil, invalid("give the rest with another call", "the batch has more than %d operations", perdure.MaxHandoffBatch/2)
+			return nil, invalid("give the rest with another call", "the batch has more than %d operations",
+				perdure.MaxHandoffBatch/2)
 		}
 	}
 	if err := lines.Err(); err != nil {

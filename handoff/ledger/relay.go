@@ -204,7 +204,8 @@ func (v *View) taken() string {
 	if w.Metadata.CreatedBy != "" {
 		by = ", by \"" + w.Metadata.CreatedBy + "\""
 	}
-	return fmt.Sprintf("the checkpoint in the file is in no ledger yet; it is taken over (completed steps: %d, pending: %d, decisions: %d%s)",
+	return fmt.Sprintf("the checkpoint in the file is in no ledger yet; it is taken over (completed steps: %d, "+
+		"pending: %d, decisions: %d%s)",
 		len(w.CompletedSteps), len(w.PendingSteps), len(w.Decisions), by)
 }
 
@@ -331,7 +332,8 @@ func (r *Relay) locked(ctx context.Context, ops []Op) (*Update, error) {
 	if err == nil || !written {
 		return u, err
 	}
-	return nil, &perdure.Error{Code: codeOf(err), Op: "record work", Msg: "it is recorded in the ledger, but the file does not show it: " + err.Error(),
+	return nil, &perdure.Error{Code: codeOf(err), Op: "record work",
+		Msg:  "it is recorded in the ledger, but the file does not show it: " + err.Error(),
 		Hint: "do not record it again; the next command brings the file up to date"}
 }
 
@@ -354,7 +356,8 @@ func (r *Relay) once(ctx context.Context, ops []Op, reading func() *readOps) (u 
 	return u, written, errors.Join(err, file.Close())
 }
 
-func (r *Relay) apply(ctx context.Context, file *handoff.File, ops []Op, reading func() *readOps) (u *Update, written bool, err error) {
+func (r *Relay) apply(ctx context.Context, file *handoff.File, ops []Op, reading func() *readOps) (u *Update,
+	written bool, err error) {
 	view, err := r.view(ctx, file.Document())
 	if err != nil {
 		return nil, false, err
@@ -400,8 +403,9 @@ func (r *Relay) refused(err error, h *perdure.Handoff) error {
 	if !errors.Is(err, perdure.ErrConflict) || r.Token != "" || h.ExpiresAt == nil {
 		return err
 	}
-	return &perdure.Error{Code: perdure.CodeConflict, Msg: err.Error(), Hint: "if the claim is yours, give its token (--token, or PERDURE_HANDOFF_TOKEN); " +
-		"if its agent is gone, `perdure handoff resume --take-over` takes the work over"}
+	return &perdure.Error{Code: perdure.CodeConflict, Msg: err.Error(),
+		Hint: "if the claim is yours, give its token (--token, or PERDURE_HANDOFF_TOKEN); " +
+			"if its agent is gone, `perdure handoff resume --take-over` takes the work over"}
 }
 
 // begin refuses to go on with work that is done, but for a start, and to start
@@ -411,8 +415,9 @@ func (u *Update) begin(ops []Op) error {
 	switch {
 	case start && u.Open():
 		m := &u.Ledger.Metadata
-		return &perdure.Error{Code: perdure.CodeConflict, Op: "start work", Msg: fmt.Sprintf("there is unfinished work on %q (completed steps: %d, by %q, %s)",
-			u.Task.ID, len(u.Ledger.CompletedSteps), m.CreatedBy, m.LastUpdatedAt.UTC().Format(time.RFC3339)),
+		return &perdure.Error{Code: perdure.CodeConflict, Op: "start work",
+			Msg: fmt.Sprintf("there is unfinished work on %q (completed steps: %d, by %q, %s)",
+				u.Task.ID, len(u.Ledger.CompletedSteps), m.CreatedBy, m.LastUpdatedAt.UTC().Format(time.RFC3339)),
 			Hint: "`perdure handoff resume` continues it; `perdure handoff start --again` ends it and begins anew"}
 	case u.Handoff.EndedAt == nil || u.Shown != nil || start:
 		return nil
@@ -526,8 +531,10 @@ func (r *Relay) rescue(ctx context.Context, u *Update) error {
 
 // Claim gives the work to this relay's agent, whose later ops then count as
 // under the claim.
-func (r *Relay) Claim(ctx context.Context, task string, ttl time.Duration, takeOver bool) (perdure.HandoffClaim, error) {
-	claim, err := r.Ledgers.ClaimHandoff(ctx, perdure.HandoffClaimSpec{HandoffRef: r.ref(task), Agent: r.Agent, TTL: ttl, TakeOver: takeOver})
+func (r *Relay) Claim(ctx context.Context, task string, ttl time.Duration, takeOver bool) (perdure.HandoffClaim,
+	error) {
+	claim, err := r.Ledgers.ClaimHandoff(ctx, perdure.HandoffClaimSpec{HandoffRef: r.ref(task), Agent: r.Agent, TTL: ttl,
+		TakeOver: takeOver})
 	if errors.Is(err, perdure.ErrConflict) {
 		err = &perdure.Error{Code: perdure.CodeConflict, Msg: err.Error(),
 			Hint: "wait until then; if that agent is gone, `perdure handoff resume --take-over` takes the work over"}

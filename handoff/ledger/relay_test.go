@@ -105,12 +105,15 @@ func TestApplyWritesBoth(t *testing.T) {
 	b := newBench(t)
 	b.write(t, "a.go", "package a")
 	b.apply(t, ledger.Op{Kind: ledger.OpStart, Text: "Dark mode", Steps: []string{"one", "two"}},
-		ledger.Op{Kind: ledger.OpStep, Text: "one", Created: []string{"a.go"}}, ledger.Op{Kind: ledger.OpDecide, Text: "d", Because: "w"})
+		ledger.Op{Kind: ledger.OpStep, Text: "one", Created: []string{"a.go"}},
+		ledger.Op{Kind: ledger.OpDecide, Text: "d", Because: "w"})
 	v := b.look(t)
-	if done(&v.Ledger) != "one" || pending(&v.Ledger) != "two" || v.Ledger.Title != "Dark mode" || v.Ledger.Metadata.CreatedBy != "a" {
+	if done(&v.Ledger) != "one" || pending(&v.Ledger) != "two" || v.Ledger.Title != "Dark mode" ||
+		v.Ledger.Metadata.CreatedBy != "a" {
 		t.Errorf("%+v", v.Ledger)
 	}
-	if v.Handoff.Version != 3 || v.Handoff.Place != handoff.FileName || v.Task.ID != "prd-dark-mode/US-003" || len(v.Notes) > 0 {
+	if v.Handoff.Version != 3 || v.Handoff.Place != handoff.FileName || v.Task.ID != "prd-dark-mode/US-003" ||
+		len(v.Notes) > 0 {
 		t.Errorf("%+v %q", v.Handoff, v.Notes)
 	}
 	if len(v.Ledger.Files) != 1 || v.Ledger.Files[0].Hash == "" {
@@ -121,7 +124,8 @@ func TestApplyWritesBoth(t *testing.T) {
 		t.Errorf("%v\n%s\n%s", err, shown, v.Handoff.Projected)
 	}
 	rest := b.text(t)
-	for _, part := range []string{`"sessionId": "s-1",`, `"number": 12345678901234567890`, `"adhocQueue": [{"id": "a1", "description": "Fix the build"}]`} {
+	for _, part := range []string{`"sessionId": "s-1",`, `"number": 12345678901234567890`,
+		`"adhocQueue": [{"id": "a1", "description": "Fix the build"}]`} {
 		if !strings.Contains(rest, part) {
 			t.Errorf("%s is gone:\n%s", part, rest)
 		}
@@ -146,21 +150,33 @@ func TestFold(t *testing.T) {
 		want func(l *handoff.Ledger) string
 		is   string
 	}{
-		"a named pending step": {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b", "c"}}, {Kind: "step", Text: "x", Pending: "2"}}, pending, "a,c"},
-		"its text":             {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b", "c"}}, {Kind: "step", Text: "x", Pending: "c"}}, pending, "a,b"},
-		"its beginning":        {[]ledger.Op{{Kind: "pending", Steps: []string{"add it", "wire it"}}, {Kind: "step", Text: "x", Pending: "wire"}}, pending, "add it"},
-		"two beginnings":       {[]ledger.Op{{Kind: "pending", Steps: []string{"add a", "add b"}}, {Kind: "step", Text: "x", Pending: "add"}}, pending, "add a,add b"},
-		"the current step": {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b"}}, {Kind: "current", Text: "b"}, {Kind: "step", Text: "did b"}}, pending,
+		"a named pending step": {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b", "c"}},
+			{Kind: "step", Text: "x", Pending: "2"}}, pending, "a,c"},
+		"its text": {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b", "c"}},
+			{Kind: "step", Text: "x", Pending: "c"}}, pending, "a,b"},
+		"its beginning": {[]ledger.Op{{Kind: "pending", Steps: []string{"add it", "wire it"}},
+			{Kind: "step", Text: "x", Pending: "wire"}}, pending, "add it"},
+		"two beginnings": {[]ledger.Op{{Kind: "pending", Steps: []string{"add a", "add b"}},
+			{Kind: "step", Text: "x", Pending: "add"}}, pending, "add a,add b"},
+		"the current step": {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b"}}, {Kind: "current", Text: "b"},
+			{Kind: "step", Text: "did b"}}, pending,
 			"a"},
-		"the same text":    {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b"}}, {Kind: "step", Text: "b"}}, pending, "a"},
-		"no pending step":  {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b"}}, {Kind: "step", Text: "z"}}, pending, "a,b"},
-		"added once":       {[]ledger.Op{{Kind: "pending", Steps: []string{"a"}}, {Kind: "pending", Steps: []string{"a", "b"}}}, pending, "a,b"},
-		"replaced":         {[]ledger.Op{{Kind: "pending", Steps: []string{"a"}}, {Kind: "pending", Steps: []string{"b"}, Replace: true}}, pending, "b"},
-		"replaced by none": {[]ledger.Op{{Kind: "pending", Steps: []string{"a"}}, {Kind: "pending", Replace: true}}, pending, ""},
-		"removed":          {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b"}}, {Kind: "pending", Steps: []string{"1"}, Remove: true}}, pending, "b"},
+		"the same text": {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b"}}, {Kind: "step", Text: "b"}}, pending,
+			"a"},
+		"no pending step": {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b"}}, {Kind: "step", Text: "z"}}, pending,
+			"a,b"},
+		"added once": {[]ledger.Op{{Kind: "pending", Steps: []string{"a"}},
+			{Kind: "pending", Steps: []string{"a", "b"}}}, pending, "a,b"},
+		"replaced": {[]ledger.Op{{Kind: "pending", Steps: []string{"a"}},
+			{Kind: "pending", Steps: []string{"b"}, Replace: true}}, pending, "b"},
+		"replaced by none": {[]ledger.Op{{Kind: "pending", Steps: []string{"a"}}, {Kind: "pending", Replace: true}},
+			pending, ""},
+		"removed": {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b"}},
+			{Kind: "pending", Steps: []string{"1"}, Remove: true}}, pending, "b"},
 		"current is cleared": {[]ledger.Op{{Kind: "current", Text: "b"}, {Kind: "step", Text: "c"}},
 			func(l *handoff.Ledger) string { return cmp.Diff(l.CurrentStep, (*handoff.CurrentStep)(nil)) }, ""},
-		"current is set": {[]ledger.Op{{Kind: "step", Text: "c", Current: "d"}}, func(l *handoff.Ledger) string { return l.CurrentStep.Description }, "d"},
+		"current is set": {[]ledger.Op{{Kind: "step", Text: "c", Current: "d"}},
+			func(l *handoff.Ledger) string { return l.CurrentStep.Description }, "d"},
 		"partial of a save": {[]ledger.Op{{Kind: "current", Text: "b"}, {Kind: "save", Partial: "half"}},
 			func(l *handoff.Ledger) string {
 				return l.CurrentStep.Description + " " + l.CurrentStep.PartialWork + " " + string(l.Metadata.Reason)
@@ -170,17 +186,21 @@ func TestFold(t *testing.T) {
 				return string(l.Metadata.Reason) + " " + l.Error + " " + strings.Join(l.Blockers, ",")
 			}, "failure no luck no luck"},
 		"rate limit": {[]ledger.Op{{Kind: "current", Text: "b"}, {Kind: "rate-limit", Partial: "half"}},
-			func(l *handoff.Ledger) string { return string(l.Metadata.Reason) + " " + l.CurrentStep.PartialWork }, "rate_limit half"},
+			func(l *handoff.Ledger) string { return string(l.Metadata.Reason) + " " + l.CurrentStep.PartialWork },
+			"rate_limit half"},
 		"reassignment": {[]ledger.Op{{Kind: "reassign", To: "b"}},
 			func(l *handoff.Ledger) string {
 				return string(l.Metadata.Reason) + " " + strings.Join(l.Metadata.PreviousAgents, ",")
 			}, "reassignment a"},
-		"context at 74":        {[]ledger.Op{{Kind: "context", Used: 0.74}}, reason, "periodic"},
-		"context at 75":        {[]ledger.Op{{Kind: "context", Used: 0.75}}, reason, "context_limit"},
-		"context at 90":        {[]ledger.Op{{Kind: "context", Used: 0.9}}, reason, "context_limit"},
-		"unblocked":            {[]ledger.Op{{Kind: "block", Text: "x"}, {Kind: "block", Text: "y"}, {Kind: "unblock", Text: "1"}}, blockers, "y"},
-		"allowed again":        {[]ledger.Op{{Kind: "forbid", Text: "x"}, {Kind: "forbid", Text: "x", Remove: true}}, func(l *handoff.Ledger) string { return strings.Join(l.NotAllowed, ",") }, ""},
-		"a result is replaced": {[]ledger.Op{{Kind: "verify", Text: "unit", Status: "failed"}, {Kind: "verify", Text: "unit", Status: "passed"}}, results, "unit passed agent"},
+		"context at 74": {[]ledger.Op{{Kind: "context", Used: 0.74}}, reason, "periodic"},
+		"context at 75": {[]ledger.Op{{Kind: "context", Used: 0.75}}, reason, "context_limit"},
+		"context at 90": {[]ledger.Op{{Kind: "context", Used: 0.9}}, reason, "context_limit"},
+		"unblocked": {[]ledger.Op{{Kind: "block", Text: "x"}, {Kind: "block", Text: "y"},
+			{Kind: "unblock", Text: "1"}}, blockers, "y"},
+		"allowed again": {[]ledger.Op{{Kind: "forbid", Text: "x"}, {Kind: "forbid", Text: "x", Remove: true}},
+			func(l *handoff.Ledger) string { return strings.Join(l.NotAllowed, ",") }, ""},
+		"a result is replaced": {[]ledger.Op{{Kind: "verify", Text: "unit", Status: "failed"},
+			{Kind: "verify", Text: "unit", Status: "passed"}}, results, "unit passed agent"},
 		"files begin the implementation": {[]ledger.Op{{Kind: "step", Text: "x", Created: []string{"x.go"}}},
 			func(l *handoff.Ledger) string { return string(l.Phase) }, "implementation"},
 	} {
@@ -218,7 +238,8 @@ func results(l *handoff.Ledger) string {
 func TestForeignEditsAreAdopted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.apply(t, step("one"), ledger.Op{Kind: ledger.OpPending, Steps: []string{"x", "y"}}, ledger.Op{Kind: ledger.OpBlock, Text: "stuck"})
+	b.apply(t, step("one"), ledger.Op{Kind: ledger.OpPending, Steps: []string{"x", "y"}},
+		ledger.Op{Kind: ledger.OpBlock, Text: "stuck"})
 	edited := strings.Replace(b.text(t), `"stuck"`, `"stuck", "and theirs"`, 1)
 	edited = strings.Replace(edited, `"x", `, ``, 1)
 	if edited == b.text(t) {
@@ -245,7 +266,8 @@ func TestForeignEditsAreAdopted(t *testing.T) {
 func TestForeignCheckpointIsAdopted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.write(t, handoff.FileName, strings.Replace(fileText, `"number"`, `"checkpoint": {"phase": "implementation", "completedSteps": [{"step": "theirs",
+	b.write(t, handoff.FileName, strings.Replace(fileText, `"number"`,
+		`"checkpoint": {"phase": "implementation", "completedSteps": [{"step": "theirs",
 		"timestamp": "2026-02-28T10:00:00Z"}], "pendingSteps": ["left"], "metadata": {"createdBy": "react-dev", "lastUpdatedAt": "2026-02-28T10:10:00Z"}}, "number"`, 1))
 	if v := b.look(t); done(&v.Ledger) != "theirs" || v.Handoff.ID != 0 || !v.Open() {
 		t.Errorf("%+v", v.Ledger)
@@ -254,7 +276,8 @@ func TestForeignCheckpointIsAdopted(t *testing.T) {
 	if done(&u.Ledger) != "theirs,left" || pending(&u.Ledger) != "" {
 		t.Errorf("%+v", u.Ledger)
 	}
-	if got := strings.Join(u.Ledger.Metadata.PreviousAgents, ","); got != "react-dev" || u.Ledger.Metadata.CreatedBy != "a" {
+	if got := strings.Join(u.Ledger.Metadata.PreviousAgents, ","); got != "react-dev" ||
+		u.Ledger.Metadata.CreatedBy != "a" {
 		t.Errorf("previous agents %q, now %q", got, u.Ledger.Metadata.CreatedBy)
 	}
 }
@@ -284,7 +307,8 @@ func TestOlderFileComesBack(t *testing.T) {
 func TestOlderFileIsEdited(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.apply(t, step("one"), ledger.Op{Kind: ledger.OpNext, Text: "first"}, ledger.Op{Kind: ledger.OpBlock, Text: "b1"}, ledger.Op{Kind: ledger.OpBlock, Text: "b2"})
+	b.apply(t, step("one"), ledger.Op{Kind: ledger.OpNext, Text: "first"}, ledger.Op{Kind: ledger.OpBlock, Text: "b1"},
+		ledger.Op{Kind: ledger.OpBlock, Text: "b2"})
 	older := b.text(t)
 	b.apply(t, step("two"), ledger.Op{Kind: ledger.OpNext, Text: "second"})
 	edited := strings.Replace(older, `"b1", `, `"theirs", `, 1)
@@ -305,7 +329,8 @@ func TestPromptDescribesTheStory(t *testing.T) {
 	b.write(t, "prd.json", `{"userStories": [{"id": "US-003", "title": "Switch the theme", "description": "As a user I switch it."}]}`)
 	b.apply(t, step("one"))
 	out, err := b.Resume(t.Context(), ledger.ResumeConfig{})
-	if err != nil || !strings.Contains(out.Prompt, "Switch the theme") || !strings.Contains(out.Prompt, "As a user I switch it.") {
+	if err != nil || !strings.Contains(out.Prompt, "Switch the theme") ||
+		!strings.Contains(out.Prompt, "As a user I switch it.") {
 		t.Errorf("%v\n%s", err, out.Prompt)
 	}
 }
@@ -395,8 +420,10 @@ func TestFilesOfSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.write(t, "node_modules/x.js", "x")
-	u := b.apply(t, ledger.Op{Kind: ledger.OpStep, Text: "x", Created: []string{filepath.Join(b.dir, "a.go"), "node_modules/x.js", "gone.go"}})
-	if got := strings.Join(u.Ledger.Touched(), ","); got != "a.go,gone.go" || strings.Join(u.Left, ",") != "node_modules/x.js" || len(u.Notes) != 1 {
+	u := b.apply(t, ledger.Op{Kind: ledger.OpStep, Text: "x",
+		Created: []string{filepath.Join(b.dir, "a.go"), "node_modules/x.js", "gone.go"}})
+	if got := strings.Join(u.Ledger.Touched(), ","); got != "a.go,gone.go" ||
+		strings.Join(u.Left, ",") != "node_modules/x.js" || len(u.Notes) != 1 {
 		t.Errorf("touched %q, left %q, notes %q", got, u.Left, u.Notes)
 	}
 	for _, path := range []string{"../x", "/etc/passwd", "..", "."} {
@@ -438,7 +465,8 @@ func TestOpRefusals(t *testing.T) {
 			}
 			continue
 		}
-		if !errors.Is(err, perdure.ErrInvalid) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "line 1") {
+		if !errors.Is(err, perdure.ErrInvalid) || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "line 1") {
 			t.Errorf("%s: %v, want %q", line, err, want)
 		}
 	}

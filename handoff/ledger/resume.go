@@ -95,8 +95,9 @@ func strict(v *handoff.Verdict) error {
 	if v.Unlisted > 0 {
 		names = append(names, fmt.Sprintf("%d that the checkpoint does not name", v.Unlisted))
 	}
-	return &perdure.Error{Code: perdure.CodeConflict, Op: "resume work", Msg: "files changed since the checkpoint, or cannot be judged: " +
-		strings.Join(names, ", "), Hint: "without --strict the prompt tells to read them again"}
+	return &perdure.Error{Code: perdure.CodeConflict, Op: "resume work",
+		Msg: "files changed since the checkpoint, or cannot be judged: " +
+			strings.Join(names, ", "), Hint: "without --strict the prompt tells to read them again"}
 }
 
 // claim claims the work. What so far only the file knows is recorded first, and
@@ -159,7 +160,8 @@ func (r *Relay) Staleness(ctx context.Context, v *View) (handoff.Verdict, error)
 func (r *Relay) contract(v *View, file string) (*handoff.Contract, error) {
 	ref := v.Ledger.Verification.ContractRef
 	if ref == "" {
-		return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: "find contract", Msg: "the work names no verification contract",
+		return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: "find contract",
+			Msg:  "the work names no verification contract",
 			Hint: "`perdure handoff verify --contract US-003.verificationContract` names one"}
 	}
 	files := handoff.ContractFiles(v.Document, r.Location, r.Place)

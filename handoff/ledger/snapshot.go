@@ -86,7 +86,8 @@ func (r *Relay) restore(v *View) *kept {
 		return nil
 	}
 	var k kept
-	if !unpack(raw, r.fingerprint(v), &k) || k.Handoff != int64(v.Handoff.ID) || k.Version > v.Handoff.Version || k.Version < 1 {
+	if !unpack(raw, r.fingerprint(v), &k) || k.Handoff != int64(v.Handoff.ID) || k.Version > v.Handoff.Version ||
+		k.Version < 1 {
 		return nil
 	}
 	return &k
@@ -97,7 +98,8 @@ func (r *Relay) keep(v *View, last *perdure.HandoffEntry) {
 	if r.Snapshots == "" {
 		return
 	}
-	raw, err := pack(r.fingerprint(v), &kept{Handoff: int64(v.Handoff.ID), Version: last.Number, Source: last.Source, Kind: last.Kind,
+	raw, err := pack(r.fingerprint(v), &kept{Handoff: int64(v.Handoff.ID), Version: last.Number, Source: last.Source,
+		Kind: last.Kind,
 		Time: last.Time.UnixMicro(), Ledger: v.folder.Ledger})
 	if err != nil || os.MkdirAll(r.Snapshots, 0o700) != nil {
 		return

@@ -23,7 +23,8 @@ type counting struct {
 	read int
 }
 
-func (c *counting) HandoffEntries(ctx context.Context, id perdure.HandoffID, after int64, limit int) ([]perdure.HandoffEntry, error) {
+func (c *counting) HandoffEntries(ctx context.Context, id perdure.HandoffID, after int64, limit int) (
+	[]perdure.HandoffEntry, error) {
 	entries, err := c.Ledgers.HandoffEntries(ctx, id, after, limit)
 	c.read += len(entries)
 	return entries, err
@@ -66,7 +67,8 @@ func TestSnapshotSparesReading(t *testing.T) {
 	for range 2 * ledger.SnapshotEvery {
 		b.apply(t, step("more"))
 	}
-	if count.read = 0; len(b.look(t).Ledger.CompletedSteps) != 5*ledger.SnapshotEvery+1 || count.read > ledger.SnapshotEvery+1 {
+	if count.read = 0; len(b.look(t).Ledger.CompletedSteps) != 5*ledger.SnapshotEvery+1 ||
+		count.read > ledger.SnapshotEvery+1 {
 		t.Errorf("%d entries are read later", count.read)
 	}
 	b.apply(t, ledger.Op{Kind: ledger.OpDone})

@@ -88,7 +88,8 @@ func (r *Relay) Verify(ctx context.Context, cfg VerifyConfig) (*Verification, er
 			return nil, err
 		}
 		op := Op{Kind: OpVerify, Text: activity(c, i), Status: status, RanBy: handoff.RanByEngine}
-		out.Results = append(out.Results, handoff.Result{Activity: op.Text, Status: status, RanBy: op.RanBy, RunAt: time.Now().UTC()})
+		out.Results = append(out.Results, handoff.Result{Activity: op.Text, Status: status, RanBy: op.RanBy,
+			RunAt: time.Now().UTC()})
 		ops = append(ops, op)
 	}
 	out.Update, err = r.locked(ctx, ops) // those of the engine, which agents may not give

@@ -17,7 +17,10 @@ import (
 // gates is what shows gates on a stream and answers them.
 func (a *app) gates(s *stream) gate.Config {
 	return gate.Config{
-		Stdin: a.env.Stdin, Out: s, Err: a.err, PrintJSON: a.printJSON, Safe: s.safe, Bold: s.bold, Paint: func(line string) string { return line },
+		Stdin: a.env.Stdin, Out: s, Err: a.err, PrintJSON: a.printJSON, Safe: s.safe, Bold: s.bold, Paint: func(
+			line string) string {
+			return line
+		},
 		Cwd: a.env.Cwd, User: userName, GroupID: groupRun, Arguments: arguments,
 		Read: func(cmd *cobra.Command, do func(*client.Client) error) error {
 			l, err := a.load(cmd)
@@ -61,7 +64,8 @@ func (a *app) watchGates(ctx context.Context, b *backend) *gateWatch {
 // look tells whether all trees rest: each waits at a gate, and nothing else of it
 // goes on. Then it shows the person here what is asked, once; when there is none it
 // is an error.
-func (w *gateWatch) look(ctx context.Context, ids []perdure.TreeID, shown []snapshot, view *progressView) (rest bool, err error) {
+func (w *gateWatch) look(ctx context.Context, ids []perdure.TreeID, shown []snapshot, view *progressView) (rest bool,
+	err error) {
 	var resting []perdure.TreeID
 	for _, t := range shown {
 		if t.gate == nil || !t.gate.Rests || !t.gate.Run {

@@ -64,7 +64,8 @@ func cancel(cmd *cobra.Command, b *backend, id, reason string) (int64, error) {
 	}
 	task, err := perdure.ParseTaskID(id)
 	if err != nil {
-		return 0, env.UsageError("a tree looks like tree-1a2b3c4d, a task like task-0001", "%q is neither a tree nor a task", id)
+		return 0, env.UsageError("a tree looks like tree-1a2b3c4d, a task like task-0001",
+			"%q is neither a tree nor a task", id)
 	}
 	return b.CancelTask(cmd.Context(), task, reason)
 }

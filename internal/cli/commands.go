@@ -34,5 +34,6 @@ func (a *app) commands() []*cobra.Command {
 		a.newDoctorCommand(),
 		a.newVersionCommand(),
 	}, append(append(a.stateCommands(), a.portCommands()...), a.handoffCommand(), a.loopCommand(), a.checkCommand(),
-		hook.Command(hook.Config{Stdin: a.env.Stdin, Out: a.env.Stdout, Getenv: a.env.getenv, GroupID: groupManage, Arguments: arguments, Load: a.loadFrom}))...)
+		hook.Command(hook.Config{Stdin: a.env.Stdin, Out: a.env.Stdout, Getenv: a.env.getenv, GroupID: groupManage,
+			Arguments: arguments, Load: a.loadFrom}))...)
 }

@@ -13,7 +13,8 @@ const completedTrees = 20
 
 // completeTrees offers the newest trees where a command takes one, with what
 // they are. A shell that asks where there is no store gets nothing.
-func (a *app) completeTrees(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *app) completeTrees(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

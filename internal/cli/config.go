@@ -113,6 +113,7 @@ func (a *app) printConfig(settings []config.Setting) {
 		if where == "" {
 			where = s.Origin
 		}
-		a.printf("%s  %s  %s\n", a.out.bold(pad(s.Key, keyWidth)), pad(a.out.safe(text), min(textWidth, 40)), a.out.dim(a.out.safe(where)))
+		a.printf("%s  %s  %s\n", a.out.bold(pad(s.Key, keyWidth)), pad(a.out.safe(text), min(textWidth, 40)),
+			a.out.dim(a.out.safe(where)))
 	}
 }

@@ -143,9 +143,10 @@ func (a *app) inProcess(ctx context.Context, l *config.Loaded, why purpose) (*ba
 func (a *app) daemonConfig(l *config.Loaded) daemon.Config {
 	return daemon.Config{
 		Dir: l.Dir, DSN: l.Store, LoopDir: filepath.Join(l.Dir, "loops"), LoopHooks: l.Loop.Hooks, HookDir: a.root(l),
-		Reminders:   a.within(l, l.Loop.Reminders),
-		Handoff:     a.handoffs(l),
-		Notify:      daemon.NotifyConfig{Command: l.Loop.NotifyCommand, Webhook: l.Loop.NotifyWebhook, Desktop: l.Loop.NotifyDesktop, Getenv: a.env.getenv},
+		Reminders: a.within(l, l.Loop.Reminders),
+		Handoff:   a.handoffs(l),
+		Notify: daemon.NotifyConfig{Command: l.Loop.NotifyCommand, Webhook: l.Loop.NotifyWebhook,
+			Desktop: l.Loop.NotifyDesktop, Getenv: a.env.getenv},
 		Agents:      daemon.AgentConfig{Permission: l.Loop.Permission, Model: l.Loop.Model},
 		Concurrency: l.Concurrency, DrainTimeout: l.DrainTimeout,
 		Models: daemon.ModelConfig{
@@ -174,7 +175,8 @@ func (a *app) within(l *config.Loaded, path string) string {
 // handoffs says how loops hand work over: in the ledgers that `perdure handoff`
 // writes too.
 func (a *app) handoffs(l *config.Loaded) loop.HandoffConfig {
-	c := loop.HandoffConfig{Folder: filepath.Dir(l.Dir), Snapshots: filepath.Join(l.Dir, "handoffs"), Window: int64(l.Loop.ContextWindow),
+	c := loop.HandoffConfig{Folder: filepath.Dir(l.Dir), Snapshots: filepath.Join(l.Dir, "handoffs"),
+		Window:     int64(l.Loop.ContextWindow),
 		Thresholds: thresholds(l)}
 	if l.Store != "" {
 		c.Folder = "" // a file of the same name elsewhere is another one

@@ -66,7 +66,8 @@ func detailLines(d *client.Details, most int) []string {
 		if !g.Passed {
 			word = "not passed"
 		}
-		lines = append(lines, fmt.Sprintf("quality gate: %s, %s of at least %s", word, scoreText(g.Score), points(g.MinScore)))
+		lines = append(lines, fmt.Sprintf("quality gate: %s, %s of at least %s", word, scoreText(g.Score),
+			points(g.MinScore)))
 		list(len(g.Rounds), func(i int) string {
 			r := g.Rounds[i]
 			return scoreLine(fmt.Sprintf("round %d (%s)", r.Round, r.Model), r.Score, r.Chosen, r.Critique, r.Note)

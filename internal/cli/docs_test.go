@@ -36,7 +36,8 @@ func TestDocsOfCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("docs/cli.md is not current (-file +commands); go test ./internal/cli -run Docs -update writes it:\n%s", diff)
+		t.Errorf("docs/cli.md is not current (-file +commands); go test ./internal/cli -run Docs -update writes it:\n%s",
+			diff)
 	}
 }
 
@@ -58,8 +59,10 @@ published (perdure schema): fields may be added, none is renamed.
 | 7 | model, program or daemon unavailable |
 | 130 | interrupted |
 
-Settings come from flags, the environment (` + "`PERDURE_…`" + `), ` + "`.perdure/config.yaml`" + ` and built-in defaults, in this order;
-` + "`perdure config`" + ` shows which. Other variables: ` + "`PERDURE_DIR`" + ` (the .perdure folder), ` + "`PERDURE_SESSION`" + ` (the session of variables), ` + "`PERDURE_TREE`" + ` and
+Settings come from flags, the environment (` + "`PERDURE_…`" + `), ` + "`.perdure/config.yaml`" +
+	` and built-in defaults, in this order;
+` + "`perdure config`" + ` shows which. Other variables: ` + "`PERDURE_DIR`" + ` (the .perdure folder), ` +
+	"`PERDURE_SESSION`" + ` (the session of variables), ` + "`PERDURE_TREE`" + ` and
 ` + "`PERDURE_TASK`" + ` (the task that a program of a run works for), ` + "`PERDURE_AGENT`" + ` and
 ` + "`PERDURE_HANDOFF_TOKEN`" + ` (who works on a handoff, and its claim), ` + "`OPENAI_API_KEY`" + `,
 ` + "`OPENAI_BASE_URL`" + `, ` + "`ANTHROPIC_API_KEY`" + `, ` + "`ANTHROPIC_BASE_URL`" + `, ` + "`NO_COLOR`" + `.
@@ -182,8 +185,9 @@ func TestSchemas(t *testing.T) {
 // and belongs to a group.
 func TestCommandsAreDocumented(t *testing.T) {
 	t.Parallel()
-	withoutJSON := map[string]bool{"init": true, "schema": true, "serve": true, "export": true, "watch": true, "skill": true,
-		"hook": true} // which speaks nothing but JSON
+	withoutJSON := map[string]bool{"init": true, "schema": true, "serve": true, "export": true, "watch": true,
+		"skill": true,
+		"hook":  true} // which speaks nothing but JSON
 	for _, cmd := range newApp(Env{}).commands() {
 		if cmd.Short == "" || cmd.GroupID == "" {
 			t.Errorf("%s: no text or no group", cmd.Name())

@@ -72,7 +72,8 @@ func (a *app) printReport(r report) {
 		if !c.OK {
 			state = a.out.mark(perdure.Failed)
 		}
-		a.printf("%s %s %s\n", state, pad(c.Name, 11), strings.ReplaceAll(visible(c.Detail), "\n", "\n"+strings.Repeat(" ", 14)))
+		a.printf("%s %s %s\n", state, pad(c.Name, 11),
+			strings.ReplaceAll(visible(c.Detail), "\n", "\n"+strings.Repeat(" ", 14)))
 	}
 }
 
@@ -192,7 +193,8 @@ func checkLocks(dir string) check {
 	}
 	c.Detail = fmt.Sprintf("%d alive", alive)
 	if dead > 0 {
-		c.Detail += fmt.Sprintf(", %d left by killed processes; `perdure resume` goes on with what they had, `perdure gc` clears up after them", dead)
+		c.Detail += fmt.Sprintf(", %d left by killed processes; `perdure resume` goes on with what they had, `perdure gc` "+
+			"clears up after them", dead)
 	}
 	return c
 }

@@ -103,7 +103,8 @@ func (a *app) printEvent(e *perdure.Event, asJSON bool) error {
 	if e.Task != 0 {
 		task = e.Task.String()
 	}
-	text := fmt.Sprintf("%s  %s  %s  %s  %s  %s", padLeft(fmt.Sprint(e.Seq), 6), a.out.dim(e.Time.UTC().Format("2006-01-02T15:04:05.000Z")),
+	text := fmt.Sprintf("%s  %s  %s  %s  %s  %s", padLeft(fmt.Sprint(e.Seq), 6),
+		a.out.dim(e.Time.UTC().Format("2006-01-02T15:04:05.000Z")),
 		e.Tree, pad(task, 10), pad(string(e.Kind), 16), eventData(e.Data))
 	a.printf("%s\n", strings.TrimRight(text, " "))
 	return nil

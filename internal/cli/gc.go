@@ -58,12 +58,14 @@ func (a *app) collect(ctx context.Context, b *backend, req client.CollectRequest
 		a.printf("%s %s  %s, %s, ended %s\n", verb, t.ID, t.State, count(t.Tasks, "task"), stamp(t.EndedAt))
 	}
 	for _, t := range r.Due {
-		a.printf("kept %s  %s, %s, ended %s; --failed removes it\n", t.ID, perdure.Failed, count(t.Tasks, "task"), stamp(t.EndedAt))
+		a.printf("kept %s  %s, %s, ended %s; --failed removes it\n", t.ID, perdure.Failed, count(t.Tasks, "task"),
+			stamp(t.EndedAt))
 	}
 	for _, part := range []struct {
 		n    int64
 		what string
-	}{{r.States, "temporary state"}, {r.Variables, "expired variable"}, {r.Checkpoints, "old checkpoint"}, {r.Handoffs, "finished handoff"}} {
+	}{{r.States, "temporary state"}, {r.Variables, "expired variable"}, {r.Checkpoints, "old checkpoint"},
+		{r.Handoffs, "finished handoff"}} {
 		if part.n > 0 {
 			a.printf("%s %s\n", verb, count(part.n, part.what))
 		}

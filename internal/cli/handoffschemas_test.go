@@ -63,16 +63,23 @@ func TestBuilderStateSchema(t *testing.T) {
 	at := time.Date(2026, 2, 28, 10, 0, 0, 0, time.UTC)
 	l := handoff.Ledger{Ref: "perdure handoff log --task prd", Workspace: "w", Snapshot: "s"}
 	l.TaskID, l.NextAction, l.Error = "p/US-1", strings.Repeat("long ", 300), "boom"
-	l.Metadata = handoff.Metadata{CreatedBy: "a", LastUpdatedAt: at, Reason: handoff.ReasonFailure, PreviousAgents: []string{"b"}}
+	l.Metadata = handoff.Metadata{CreatedBy: "a", LastUpdatedAt: at, Reason: handoff.ReasonFailure,
+		PreviousAgents: []string{"b"}}
 	l.CurrentStep = &handoff.CurrentStep{Description: "d", StartedAt: at, PartialWork: strings.Repeat("é", 500)}
-	l.Verification = handoff.Verification{ContractRef: "US-1.verificationContract", Results: []handoff.Result{{Activity: "t", Status: handoff.StatusFailed, RunAt: at, RanBy: handoff.RanByEngine}, {Activity: "u"}}}
+	l.Verification = handoff.Verification{ContractRef: "US-1.verificationContract",
+		Results: []handoff.Result{{Activity: "t", Status: handoff.StatusFailed, RunAt: at, RanBy: handoff.RanByEngine},
+			{Activity: "u"}}}
 	l.FailedApproaches = []handoff.FailedApproach{{What: "w", Outcome: "o", Why: "y"}}
 	l.NotAllowed = []string{"n"}
 	for range 40 {
-		l.CompletedSteps = append(l.CompletedSteps, handoff.Step{Step: "s", FilesCreated: []string{"a.go"}, FilesModified: []string{"b.go"}, Timestamp: at, RunAgain: true})
-		l.Decisions = append(l.Decisions, handoff.Decision{Decision: "d", Rationale: strings.Repeat("why ", 50), Timestamp: at})
+		l.CompletedSteps = append(l.CompletedSteps,
+			handoff.Step{Step: "s", FilesCreated: []string{"a.go"}, FilesModified: []string{"b.go"}, Timestamp: at,
+				RunAgain: true})
+		l.Decisions = append(l.Decisions, handoff.Decision{Decision: "d", Rationale: strings.Repeat("why ", 50),
+			Timestamp: at})
 	}
-	l.Files = []handoff.FileEntry{{Path: "a.go", Exists: true, Hash: strings.Repeat("0a", 32)}, {Path: "b.go"}, {Path: "c.go", Exists: true, Hash: strings.Repeat("0b", 32)}}
+	l.Files = []handoff.FileEntry{{Path: "a.go", Exists: true, Hash: strings.Repeat("0a", 32)}, {Path: "b.go"},
+		{Path: "c.go", Exists: true, Hash: strings.Repeat("0b", 32)}}
 	for name, ledger := range map[string]handoff.Ledger{"full": l, "empty": {}} {
 		for _, limit := range []int{0, handoff.MinLimit, 100_000} {
 			c := handoff.Project(ledger, limit)
@@ -103,14 +110,23 @@ func TestHandoffSchemasRefuse(t *testing.T) {
 	_, file := schemaDoc(t, "builder-state")
 	ours := doc["examples"].([]any)[1]
 	for _, patch := range []string{
-		`{"phase": "testing"}`, `{"schemaVersion": 1}`, `{"schemaVersion": "2"}`, `{"taskId": 1}`, `{"nextAction": []}`, `{"currentStep": []}`, `{"currentStep": {"description": 1}}`,
-		`{"currentStep": {"startedAt": "now"}}`, `{"currentStep": {"partialWork": "` + strings.Repeat("é", 201) + `"}}`, `{"pendingSteps": "x"}`, `{"pendingSteps": [1]}`,
-		`{"completedSteps": [{}]}`, `{"completedSteps": ["x"]}`, `{"completedSteps": [{"step": "x", "timestamp": "2026-02-28"}]}`, `{"completedSteps": [{"step": "x", "filesCreated": "a"}]}`,
-		`{"completedSteps": [` + strings.Repeat(`{"step": "x"},`, 10) + `{"step": "x"}]}`, `{"completedSteps": [{"step": "x", "runAgain": "yes"}]}`,
-		`{"decisions": [{"rationale": "x"}]}`, `{"decisions": [{"decision": "x", "rationale": "` + strings.Repeat("x", 101) + `"}]}`, `{"failedApproaches": [{"why": "x"}]}`,
-		`{"blockers": {}}`, `{"notAllowed": [null]}`, `{"verification": "x"}`, `{"verification": {"results": [{"status": "passed"}]}}`,
-		`{"verification": {"results": [{"activity": "x", "status": "pass"}]}}`, `{"verification": {"results": [{"activity": "x", "ranBy": "me"}]}}`,
-		`{"files": {"listed": {"a": "xyz"}}}`, `{"files": {"rest": -1}}`, `{"metadata": {"reason": "bored"}}`, `{"metadata": {"lastUpdatedAt": 1}}`, `{"metadata": {"createdBy": null}}`,
+		`{"phase": "testing"}`, `{"schemaVersion": 1}`, `{"schemaVersion": "2"}`, `{"taskId": 1}`, `{"nextAction": []}`,
+		`{"currentStep": []}`, `{"currentStep": {"description": 1}}`,
+		`{"currentStep": {"startedAt": "now"}}`, `{"currentStep": {"partialWork": "` + strings.Repeat("é", 201) + `"}}`,
+		`{"pendingSteps": "x"}`, `{"pendingSteps": [1]}`,
+		`{"completedSteps": [{}]}`, `{"completedSteps": ["x"]}`,
+		`{"completedSteps": [{"step": "x", "timestamp": "2026-02-28"}]}`,
+		`{"completedSteps": [{"step": "x", "filesCreated": "a"}]}`,
+		`{"completedSteps": [` + strings.Repeat(`{"step": "x"},`, 10) + `{"step": "x"}]}`,
+		`{"completedSteps": [{"step": "x", "runAgain": "yes"}]}`,
+		`{"decisions": [{"rationale": "x"}]}`, `{"decisions": [{"decision": "x", "rationale": "` +
+			strings.Repeat("x", 101) + `"}]}`, `{"failedApproaches": [{"why": "x"}]}`,
+		`{"blockers": {}}`, `{"notAllowed": [null]}`, `{"verification": "x"}`,
+		`{"verification": {"results": [{"status": "passed"}]}}`,
+		`{"verification": {"results": [{"activity": "x", "status": "pass"}]}}`,
+		`{"verification": {"results": [{"activity": "x", "ranBy": "me"}]}}`,
+		`{"files": {"listed": {"a": "xyz"}}}`, `{"files": {"rest": -1}}`, `{"metadata": {"reason": "bored"}}`,
+		`{"metadata": {"lastUpdatedAt": 1}}`, `{"metadata": {"createdBy": null}}`,
 		`{"cut": {"decisions": 0}}`, `{"ledger": {}}`, `{"metadata": null}`, `{"phase": null}`, `{"blockers": null}`,
 	} {
 		changed := merge(ours, jsonOf(t, patch))
@@ -124,7 +140,8 @@ func TestHandoffSchemasRefuse(t *testing.T) {
 			t.Errorf("%s passes in adhocQueue", patch)
 		}
 	}
-	for _, text := range []string{`[]`, `null`, `{}`, `{"other": 1}`, `{"sessionId": 1}`, `{"lastHeartbeat": "now"}`, `{"activePrd": []}`, `{"adhocQueue": {}}`, `{"adhocQueue": [1]}`, `{"activePrd": {"checkpoint": "x"}}`} {
+	for _, text := range []string{`[]`, `null`, `{}`, `{"other": 1}`, `{"sessionId": 1}`, `{"lastHeartbeat": "now"}`,
+		`{"activePrd": []}`, `{"adhocQueue": {}}`, `{"adhocQueue": [1]}`, `{"activePrd": {"checkpoint": "x"}}`} {
 		if file.Validate(jsonOf(t, text)) == nil {
 			t.Errorf("the file %s passes", text)
 		}

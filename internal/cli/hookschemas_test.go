@@ -65,9 +65,11 @@ func TestHookSchemasOfWhatIsWritten(t *testing.T) {
 	for _, row := range hook.Table() {
 		inputs := make(map[string]any)
 		for _, in := range row.Inputs {
-			inputs[in.Name] = map[string]any{"string": "x", "integer": 1, "number": 0.5, "boolean": true, "object": map[string]any{}, "array": []int{}}[in.Type]
+			inputs[in.Name] = map[string]any{"string": "x", "integer": 1, "number": 0.5, "boolean": true,
+				"object": map[string]any{}, "array": []int{}}[in.Type]
 		}
-		m := hook.Message{Timestamp: at, Sender: "perdure", Metadata: hook.Metadata{HookName: row.Hook, LoopID: "x-a1b2c3d4", Inputs: inputs}}
+		m := hook.Message{Timestamp: at, Sender: "perdure",
+			Metadata: hook.Metadata{HookName: row.Hook, LoopID: "x-a1b2c3d4", Inputs: inputs}}
 		text, err := m.Encode()
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +92,8 @@ func TestHookSchemasOfWhatIsWritten(t *testing.T) {
 		hook.NewReply(hook.Allow, ""),
 		{Content: "x", Timestamp: at, Sender: "y", Metadata: hook.ReplyMetadata{
 			Verdict: hook.Block, Recommendations: []string{"a"}, Inject: "b", Level: hook.LevelOff,
-			RegressionType: hook.RunIncomplete, Severity: hook.Low, Details: map[string]any{"diff": 1}, Extra: map[string]json.RawMessage{"artifacts": json.RawMessage(`["a"]`)},
+			RegressionType: hook.RunIncomplete, Severity: hook.Low, Details: map[string]any{"diff": 1},
+			Extra: map[string]json.RawMessage{"artifacts": json.RawMessage(`["a"]`)},
 		}},
 	} {
 		text, err := r.Encode()
@@ -111,15 +114,37 @@ func TestHookReplySchema(t *testing.T) {
 	_, schema := schemaDoc(t, "hook-reply")
 	with := func(more string) string { return `{"metadata":{"verdict":"BLOCK"` + more + `}}` }
 	texts := map[string]bool{
-		with(``): true, `{"metadata":{"verdict":"WARN"},"x":1}`: true, with(`,"x":{}`): true, `{"role":"assistant","content":null,"timestamp":null,"sender":null,"metadata":{"verdict":"ALLOW"}}`: true,
-		`{"role":"user","metadata":{"verdict":"ALLOW"}}`: false, `{"content":7,"metadata":{"verdict":"ALLOW"}}`: false, `{"metadata":{"verdict":"MAYBE"}}`: false, `{"metadata":{"verdict":null}}`: false,
-		`{"metadata":{}}`: false, `{"metadata":[]}`: false, `{"verdict":"ALLOW"}`: false, `{"metadata":{"verdict":"ALLOW"},"timestamp":"now"}`: false,
-		with(`,"recommendations":[]`): true, with(`,"recommendations":null`): true, with(`,"recommendations":"x"`): false, with(`,"recommendations":[null]`): false,
-		with(`,"recommendations":[` + strings.Repeat(`"",`, 100) + `""]`): false, with(`,"inject":"` + strings.Repeat("x", hook.MaxInjectBytes+1) + `"`): false,
-		with(`,"inject":null`): true, with(`,"inject":1`): false, with(`,"reinforcement_level":"OFF"`): true, with(`,"reinforcement_level":"off"`): false, with(`,"reinforcement_level":""`): true,
-		with(`,"regression_type":"test_failure","severity":"low"`): true, with(`,"regression_type":"test_failure"`): false, with(`,"regression_type":"test_failure","severity":null`): false,
-		with(`,"regression_type":null`): true, with(`,"regression_type":"x","severity":"low"`): false, with(`,"severity":"x"`): false, with(`,"severity":"low"`): true,
-		with(`,"details":{}`): true, with(`,"details":null`): true, with(`,"details":[]`): false,
+		with(``): true, `{"metadata":{"verdict":"WARN"},"x":1}`: true, with(`,"x":{}`): true,
+		`{"role":"assistant","content":null,"timestamp":null,"sender":null,"metadata":{"verdict":"ALLOW"}}`: true,
+		`{"role":"user","metadata":{"verdict":"ALLOW"}}`:                                                    false,
+		`{"content":7,"metadata":{"verdict":"ALLOW"}}`:                                                      false,
+		`{"metadata":{"verdict":"MAYBE"}}`:                                                                  false,
+		`{"metadata":{"verdict":null}}`:                                                                     false,
+		`{"metadata":{}}`:                                                                                   false,
+		`{"metadata":[]}`:                                                                                   false,
+		`{"verdict":"ALLOW"}`:                                                                               false,
+		`{"metadata":{"verdict":"ALLOW"},"timestamp":"now"}`:                                                false,
+		with(`,"recommendations":[]`):                                                                       true,
+		with(`,"recommendations":null`):                                                                     true,
+		with(`,"recommendations":"x"`):                                                                      false,
+		with(`,"recommendations":[null]`):                                                                   false,
+		with(`,"recommendations":[` + strings.Repeat(`"",`, 100) + `""]`):                                   false,
+		with(`,"inject":"` + strings.Repeat("x", hook.MaxInjectBytes+1) + `"`):                              false,
+		with(`,"inject":null`):                                                                              true,
+		with(`,"inject":1`):                                                                                 false,
+		with(`,"reinforcement_level":"OFF"`):                                                                true,
+		with(`,"reinforcement_level":"off"`):                                                                false,
+		with(`,"reinforcement_level":""`):                                                                   true,
+		with(`,"regression_type":"test_failure","severity":"low"`):                                          true,
+		with(`,"regression_type":"test_failure"`):                                                           false,
+		with(`,"regression_type":"test_failure","severity":null`):                                           false,
+		with(`,"regression_type":null`):                                                                     true,
+		with(`,"regression_type":"x","severity":"low"`):                                                     false,
+		with(`,"severity":"x"`):                                                                             false,
+		with(`,"severity":"low"`):                                                                           true,
+		with(`,"details":{}`):                                                                               true,
+		with(`,"details":null`):                                                                             true,
+		with(`,"details":[]`):                                                                               false,
 	}
 	for _, text := range slices.Sorted(maps.Keys(texts)) {
 		want := texts[text]
@@ -139,8 +164,10 @@ func TestHookLogLines(t *testing.T) {
 	for _, r := range []hook.Record{
 		{Time: time.Date(2026, 2, 2, 21, 10, 5, 0, time.UTC), Hook: hook.LogRotated},
 		{
-			Time: time.Date(2026, 2, 2, 21, 10, 5, 123456000, time.FixedZone("", 3600)), Hook: hook.OnError, LoopID: "x-a1b2c3d4", Iteration: 3, Handler: "h",
-			Kind: hook.KindHTTP, Duration: time.Second, Verdict: hook.Block, Fault: &hook.RecordedFault{Kind: hook.FaultExit, Message: "m"}, StateChanges: map[string]any{"a": 1},
+			Time: time.Date(2026, 2, 2, 21, 10, 5, 123456000, time.FixedZone("", 3600)), Hook: hook.OnError,
+			LoopID: "x-a1b2c3d4", Iteration: 3, Handler: "h",
+			Kind: hook.KindHTTP, Duration: time.Second, Verdict: hook.Block,
+			Fault: &hook.RecordedFault{Kind: hook.FaultExit, Message: "m"}, StateChanges: map[string]any{"a": 1},
 		},
 	} {
 		text, err := json.Marshal(r)
@@ -195,8 +222,10 @@ func TestHookMessageSchemaRefuses(t *testing.T) {
 	t.Parallel()
 	doc, schema := schemaDoc(t, "hook-message")
 	for _, change := range []string{
-		`{"role":null}`, `{"role":"assistant"}`, `{"content":null}`, `{"content":7}`, `{"metadata":null}`, `{"metadata":{"hook_name":"on_lunch"}}`, `{"metadata":{"hook_name":null}}`,
-		`{"metadata":{"inputs":null}}`, `{"metadata":{"inputs":"x"}}`, `{"metadata":{"loop_id":"x"}}`, `{"metadata":{"iteration":-1}}`, `{"metadata":{"iteration":null}}`, `{"timestamp":"now"}`, `{"sender":7}`,
+		`{"role":null}`, `{"role":"assistant"}`, `{"content":null}`, `{"content":7}`, `{"metadata":null}`,
+		`{"metadata":{"hook_name":"on_lunch"}}`, `{"metadata":{"hook_name":null}}`,
+		`{"metadata":{"inputs":null}}`, `{"metadata":{"inputs":"x"}}`, `{"metadata":{"loop_id":"x"}}`,
+		`{"metadata":{"iteration":-1}}`, `{"metadata":{"iteration":null}}`, `{"timestamp":"now"}`, `{"sender":7}`,
 		`{"metadata":{"inputs":{"error_history":"x"}}}`,
 	} {
 		if schema.Validate(merge(doc["examples"].([]any)[0], jsonOf(t, change))) == nil {
@@ -218,10 +247,12 @@ func TestHookMessageSchemaRefuses(t *testing.T) {
 func TestToolCallSchema(t *testing.T) {
 	t.Parallel()
 	_, schema := schemaDoc(t, "tool-call")
-	line := policy.NewLine(policy.Asked, 1, &agent.ToolCall{ID: "1", Name: "Bash", Kind: agent.ToolExecute, Command: "rm x"},
+	line := policy.NewLine(policy.Asked, 1, &agent.ToolCall{ID: "1", Name: "Bash", Kind: agent.ToolExecute,
+		Command: "rm x"},
 		&policy.Judgement{Findings: []risk.Finding{{Rule: risk.Table()[0], Target: "x"}}})
 	line.Answer, line.Wanted, line.Snapshot = risk.Gate, []string{"delete_files x"}, "abc"
-	line.After = &policy.Evidence{TestsBefore: 1, Findings: []detect.Finding{{Type: detect.TestDeletion}}, Skipped: []string{"y: binary"}}
+	line.After = &policy.Evidence{TestsBefore: 1, Findings: []detect.Finding{{Type: detect.TestDeletion}},
+		Skipped: []string{"y: binary"}}
 	for _, l := range []policy.Line{line, policy.NewLine(policy.Seen, 0, &agent.ToolCall{Kind: agent.ToolOther}, nil)} {
 		doc, err := json.Marshal(l)
 		if err != nil {

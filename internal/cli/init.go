@@ -77,7 +77,8 @@ func writeNew(name, text string) (made bool, err error) {
 
 func unwritable(err error) error {
 	if errors.Is(err, syscall.ENOSPC) {
-		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "make folder", Err: err, Hint: "the disk is full; free some space"}
+		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "make folder", Err: err,
+			Hint: "the disk is full; free some space"}
 	}
 	return &perdure.Error{Code: perdure.CodeUnavailable, Op: "make folder", Err: fmt.Errorf("%w", err),
 		Hint: "perdure needs to write here; check the folder's permissions, or set PERDURE_DIR"}

@@ -33,7 +33,8 @@ func (a *app) loopCommand() *cobra.Command {
 			bell = a.bell(l)
 		}
 		return a.withBackend(cmd.Context(), l, why, func(b *backend) error {
-			s := loop.Store{Client: b.Client, Import: func(ctx context.Context, req loopimport.Request) (loopimport.Imported, error) {
+			s := loop.Store{Client: b.Client, Import: func(ctx context.Context, req loopimport.Request) (loopimport.Imported,
+				error) {
 				return daemon.ImportLoop(ctx, a.daemonConfig(l), req)
 			}}
 			if b.local != nil && why == toExecute {
@@ -43,8 +44,10 @@ func (a *app) loopCommand() *cobra.Command {
 		})
 	}
 	return loop.Command(loop.Config{
-		Stdin: a.env.Stdin, Terminal: a.canAsk, Out: a.out, Err: a.err, PrintJSON: a.printJSON, WriteOutput: a.writeOutput, Width: a.out.width, Colour: a.out.color, ErrColour: a.err.color,
-		Safe: a.out.safe, Bold: a.out.bold, Dim: a.out.dim, Cwd: a.env.Cwd, User: userName, GroupID: groupRun, Arguments: arguments,
+		Stdin: a.env.Stdin, Terminal: a.canAsk, Out: a.out, Err: a.err, PrintJSON: a.printJSON, WriteOutput: a.writeOutput,
+		Width: a.out.width, Colour: a.out.color, ErrColour: a.err.color,
+		Safe: a.out.safe, Bold: a.out.bold, Dim: a.out.dim, Cwd: a.env.Cwd, User: userName, GroupID: groupRun,
+		Arguments: arguments,
 		Ended: func(as loop.Ending, msg, hint string) error {
 			status := map[loop.Ending]int{loop.NotDone: exitFailed, loop.Stopped: exitIncomplete, loop.AtGate: exitGate,
 				loop.Interrupted: exitInterrupted}[as]
@@ -92,12 +95,17 @@ func (a *app) bell(l *config.Loaded) func() {
 
 // loopSettings is what the settings say of a loop.
 func loopSettings(l *config.Loop) loopconfig.Config {
-	return loopconfig.Config{Agent: l.Agent, MaxIterations: l.MaxIterations, Timeout: l.Timeout, IdleTimeout: l.IdleTimeout, CheckTimeout: l.CheckTimeout,
-		GateTimeout: l.GateTimeout, Plain: !l.Enabled, MaxRetries: l.MaxRetries, RetryCritical: !l.AutoEscalateCritical, KeepLast: !l.BestOutput,
-		Detection: detect.Mode(l.Detection), Rules: l.Rules, RiskAnswers: l.Risks, SnapshotRisky: loopconfig.SnapshotRisky(l.SnapshotRisky),
-		Reinforcement: hook.Level(l.Reinforcement), StandardFrom: orNever(l.StandardFrom), AggressiveFrom: orNever(l.AggressiveFrom), PlateauPercent: l.PlateauPercent,
+	return loopconfig.Config{Agent: l.Agent, MaxIterations: l.MaxIterations, Timeout: l.Timeout,
+		IdleTimeout: l.IdleTimeout, CheckTimeout: l.CheckTimeout,
+		GateTimeout: l.GateTimeout, Plain: !l.Enabled, MaxRetries: l.MaxRetries, RetryCritical: !l.AutoEscalateCritical,
+		KeepLast:  !l.BestOutput,
+		Detection: detect.Mode(l.Detection), Rules: l.Rules, RiskAnswers: l.Risks,
+		SnapshotRisky: loopconfig.SnapshotRisky(l.SnapshotRisky),
+		Reinforcement: hook.Level(l.Reinforcement), StandardFrom: orNever(l.StandardFrom),
+		AggressiveFrom: orNever(l.AggressiveFrom), PlateauPercent: l.PlateauPercent,
 		QualityThreshold: l.QualityThreshold, Measures: l.Measures(), RequireVerification: l.RequireVerification,
-		Sealed: loopconfig.Sealing(l.Sealed), SealedSetup: l.SealedSetup, DetectionBudget: l.DetectionBudget, OverheadPercent: l.OverheadPercent}
+		Sealed: loopconfig.Sealing(l.Sealed), SealedSetup: l.SealedSetup, DetectionBudget: l.DetectionBudget,
+		OverheadPercent: l.OverheadPercent}
 }
 
 // orNever is an iteration, where 0 stands for none.
@@ -109,7 +117,8 @@ func orNever(n int) int {
 }
 
 // runLoop executes a loop in this process until its follower returns.
-func (a *app) runLoop(b *backend) func(ctx context.Context, id perdure.TreeID, follow func(context.Context) error) error {
+func (a *app) runLoop(b *backend) func(ctx context.Context, id perdure.TreeID,
+	follow func(context.Context) error) error {
 	return func(ctx context.Context, id perdure.TreeID, follow func(context.Context) error) error {
 		b.local.Own(id)
 		return b.working(ctx, follow)
@@ -135,8 +144,10 @@ func userName() string {
 
 // checkCommand looks for regressions without a loop.
 func (a *app) checkCommand() *cobra.Command {
-	return checkcmd.Command(checkcmd.Config{Out: a.out, PrintJSON: a.printJSON, Note: a.note, Safe: a.out.safe, Bold: a.out.bold, Dim: a.out.dim,
-		Cwd: a.env.Cwd, Environ: a.env.Environ, Getenv: a.env.getenv, Version: thisBuild().Version, GroupID: groupSee, Arguments: arguments, Load: a.load,
+	return checkcmd.Command(checkcmd.Config{Out: a.out, PrintJSON: a.printJSON, Note: a.note, Safe: a.out.safe,
+		Bold: a.out.bold, Dim: a.out.dim,
+		Cwd: a.env.Cwd, Environ: a.env.Environ, Getenv: a.env.getenv, Version: thisBuild().Version, GroupID: groupSee,
+		Arguments: arguments, Load: a.load,
 		Found: func() error { return &outcome{status: exitIncomplete} },
 		Read: func(ctx context.Context, l *config.Loaded, do func(*client.Client) error) error {
 			return a.withBackend(ctx, l, toRead, func(b *backend) error { return do(b.Client) })

@@ -67,40 +67,65 @@ func refused() map[string][]string {
 		return `{"regression_events":[{"event_id":"reg-1","iteration":1,"regression_type":"test_deletion","severity":"high",` + change + `}]}`
 	}
 	extension := []string{
-		`{"baseline_metrics":{"test_count":"150"}}`, `{"baseline_metrics":{"test_count":-1}}`, `{"baseline_metrics":{"coverage_percentage":101}}`,
-		`{"baseline_metrics":{"captured_at":"yesterday"}}`, `{"baseline_metrics":[]}`, `{"baseline_metrics":{"custom":{"a":"b"}}}`,
+		`{"baseline_metrics":{"test_count":"150"}}`, `{"baseline_metrics":{"test_count":-1}}`,
+		`{"baseline_metrics":{"coverage_percentage":101}}`,
+		`{"baseline_metrics":{"captured_at":"yesterday"}}`, `{"baseline_metrics":[]}`,
+		`{"baseline_metrics":{"custom":{"a":"b"}}}`,
 		`{"iteration_history":{}}`, `{"iteration_history":[1]}`, `{"iteration_history":[{"quality_score":1}]}`,
-		iteration(`"quality_score":101`), iteration(`"quality_breakdown":{"validation":-1}`), iteration(`"artifacts":"x"`), iteration(`"artifacts":[{"hash":"x"}]`),
-		iteration(`"test_results":{"verification_status":"maybe"}`), iteration(`"regression_detected":"no"`), iteration(`"quality_delta":"+3"`),
-		`{"best_iteration":{"iteration":null}}`, `{"best_iteration":3}`, `{"selected_iteration":"2"}`, `{"selected_iteration":{"quality_score":1}}`, `{"selected_iteration":-1}`,
-		`{"regression_events":[{"event_id":"reg-1"}]}`, event(`"human_decision":"maybe"`), event(`"details":[]`), event(`"recovery_outcome":""`), event(`"human_gate_invoked":1`),
+		iteration(`"quality_score":101`), iteration(`"quality_breakdown":{"validation":-1}`), iteration(`"artifacts":"x"`),
+		iteration(`"artifacts":[{"hash":"x"}]`),
+		iteration(`"test_results":{"verification_status":"maybe"}`), iteration(`"regression_detected":"no"`),
+		iteration(`"quality_delta":"+3"`),
+		`{"best_iteration":{"iteration":null}}`, `{"best_iteration":3}`, `{"selected_iteration":"2"}`,
+		`{"selected_iteration":{"quality_score":1}}`, `{"selected_iteration":-1}`,
+		`{"regression_events":[{"event_id":"reg-1"}]}`, event(`"human_decision":"maybe"`), event(`"details":[]`),
+		event(`"recovery_outcome":""`), event(`"human_gate_invoked":1`),
 		`{"regression_events":[{"event_id":"reg-1","iteration":1,"regression_type":"slow_tests","severity":"high"}]}`,
 		`{"regression_events":[{"event_id":"reg-1","iteration":1,"regression_type":"test_deletion","severity":"grave"}]}`,
-		`{"reinforcement_level":"LOUD"}`, `{"reinforcement_history":[{"iteration":5}]}`, `{"reinforcement_history":[{"iteration":5,"to_level":"OFF","from_level":"x"}]}`,
-		`{"recovery_attempts":-1}`, `{"recovery_attempts":1.5}`, `{"recovery_history":[{"attempt":1}]}`, `{"recovery_history":[{"steps":{"PAUSE":{}}}]}`,
-		`{"recovery_history":[{"steps":{"PANIC":{"executed_at":"2026-02-02T21:15:05Z"}}}]}`, `{"error_history":[{"error":"x"}]}`, `{"error_count":"3"}`,
-		`{"risky_actions":[{"target":"x"}]}`, `{"risky_actions":[{"tool":"Bash","risk_level":"some"}]}`, `{"tool_call_history":[{"tool":""}]}`,
-		`{"detection_enabled":"yes"}`, `{"detection_mode":"loud"}`, `{"detected_patterns":[1]}`, `{"persistence_metrics":{"false_positive_rate":5}}`,
+		`{"reinforcement_level":"LOUD"}`, `{"reinforcement_history":[{"iteration":5}]}`,
+		`{"reinforcement_history":[{"iteration":5,"to_level":"OFF","from_level":"x"}]}`,
+		`{"recovery_attempts":-1}`, `{"recovery_attempts":1.5}`, `{"recovery_history":[{"attempt":1}]}`,
+		`{"recovery_history":[{"steps":{"PAUSE":{}}}]}`,
+		`{"recovery_history":[{"steps":{"PANIC":{"executed_at":"2026-02-02T21:15:05Z"}}}]}`,
+		`{"error_history":[{"error":"x"}]}`, `{"error_count":"3"}`,
+		`{"risky_actions":[{"target":"x"}]}`, `{"risky_actions":[{"tool":"Bash","risk_level":"some"}]}`,
+		`{"tool_call_history":[{"tool":""}]}`,
+		`{"detection_enabled":"yes"}`, `{"detection_mode":"loud"}`, `{"detected_patterns":[1]}`,
+		`{"persistence_metrics":{"false_positive_rate":5}}`,
 		`{"stuck_loop_detected":0}`, `{"pre_iteration_snapshot":7}`, `{"completion_report_path":[]}`,
 	}
 	return map[string][]string{
 		"loop-state": append([]string{
-			`{"version":null}`, `{"version":"1.0.0"}`, `{"version":"2"}`, `{"loop_id":null}`, `{"loop_id":"ralph-fix-tests"}`, `{"loop_id":"../x-a1b2c3d4"}`, `{"loop_id":"Ralph-a1b2c3d4"}`,
-			`{"status":null}`, `{"status":"stuck"}`, `{"iteration":null}`, `{"iteration":-1}`, `{"iteration":1.5}`, `{"iteration":"7"}`, `{"task":7}`, `{"completion_criteria":[]}`,
-			`{"started_at":"2026-02-02"}`, `{"last_updated":0}`, `{"configuration":{"max_iterations":0}}`, `{"configuration":{"timeout_minutes":-1}}`, `{"configuration":[]}`,
-			`{"progress":{"completion_checks":[{"passed":true}]}}`, `{"progress":{"completion_checks":[{"iteration":1,"passed":"no"}]}}`, `{"metrics":{"total_cost_usd":"0.1"}}`,
+			`{"version":null}`, `{"version":"1.0.0"}`, `{"version":"2"}`, `{"loop_id":null}`, `{"loop_id":"ralph-fix-tests"}`,
+			`{"loop_id":"../x-a1b2c3d4"}`, `{"loop_id":"Ralph-a1b2c3d4"}`,
+			`{"status":null}`, `{"status":"stuck"}`, `{"iteration":null}`, `{"iteration":-1}`, `{"iteration":1.5}`,
+			`{"iteration":"7"}`, `{"task":7}`, `{"completion_criteria":[]}`,
+			`{"started_at":"2026-02-02"}`, `{"last_updated":0}`, `{"configuration":{"max_iterations":0}}`,
+			`{"configuration":{"timeout_minutes":-1}}`, `{"configuration":[]}`,
+			`{"progress":{"completion_checks":[{"passed":true}]}}`,
+			`{"progress":{"completion_checks":[{"iteration":1,"passed":"no"}]}}`, `{"metrics":{"total_cost_usd":"0.1"}}`,
 		}, extension...),
-		"persistence-extension": append([]string{`{"baseline_metrics":null,"iteration_history":null,"regression_events":null,"reinforcement_level":null,"detection_enabled":null}`}, extension...),
-		"loop-checkpoint": {`{"checkpoint_id":null}`, `{"checkpoint_id":""}`, `{"checkpoint_id":7}`, `{"iteration":null}`, `{"iteration":-1}`, `{"loop_id":"x"}`, `{"created_at":"now"}`,
-			`{"trigger":""}`, `{"workflow_type":"dance"}`, `{"metrics":{"test_count":-1}}`, `{"metrics":[]}`, `{"file_hashes":{"a":1}}`, `{"file_hashes":{"a":""}}`, `{"file_hashes":[]}`,
-			`{"state":"running"}`, `{"state":{"status":"stuck"}}`, `{"state":{"iteration":{"current":-1}}}`, `{"artifacts":[{"status":"new"}]}`, `{"artifacts":[7]}`,
+		"persistence-extension": append(
+			[]string{`{"baseline_metrics":null,"iteration_history":null,"regression_events":null,"reinforcement_level":null,"detection_enabled":null}`}, extension...),
+		"loop-checkpoint": {`{"checkpoint_id":null}`, `{"checkpoint_id":""}`, `{"checkpoint_id":7}`, `{"iteration":null}`,
+			`{"iteration":-1}`, `{"loop_id":"x"}`, `{"created_at":"now"}`,
+			`{"trigger":""}`, `{"workflow_type":"dance"}`, `{"metrics":{"test_count":-1}}`, `{"metrics":[]}`,
+			`{"file_hashes":{"a":1}}`, `{"file_hashes":{"a":""}}`, `{"file_hashes":[]}`,
+			`{"state":"running"}`, `{"state":{"status":"stuck"}}`, `{"state":{"iteration":{"current":-1}}}`,
+			`{"artifacts":[{"status":"new"}]}`, `{"artifacts":[7]}`,
 			`{"execution_config":{"temperature":3}}`, `{"metadata":{"compression":"zip"}}`},
-		"iteration-analytics": {`{"loop_id":null}`, `{"loop_id":"x"}`, `{"iterations":null}`, `{"iterations":{}}`, `{"iterations":[{"quality_score":1}]}`, `{"iterations":[{"iteration_number":-1}]}`,
-			`{"iterations":[{"iteration_number":1,"quality_score":101}]}`, `{"iterations":[{"iteration_number":1,"verification_status":"maybe"}]}`, `{"iterations":[{"iteration_number":1,"tokens_used":1.5}]}`,
-			`{"iterations":[{"iteration_number":1,"reflections":[1]}]}`, `{"total_iterations":"7"}`, `{"total_cost_usd":-1}`, `{"quality_trajectory":"odd"}`, `{"start_time":"now"}`, `{"optimal_iteration":{}}`,
+		"iteration-analytics": {`{"loop_id":null}`, `{"loop_id":"x"}`, `{"iterations":null}`, `{"iterations":{}}`,
+			`{"iterations":[{"quality_score":1}]}`, `{"iterations":[{"iteration_number":-1}]}`,
+			`{"iterations":[{"iteration_number":1,"quality_score":101}]}`,
+			`{"iterations":[{"iteration_number":1,"verification_status":"maybe"}]}`,
+			`{"iterations":[{"iteration_number":1,"tokens_used":1.5}]}`,
+			`{"iterations":[{"iteration_number":1,"reflections":[1]}]}`, `{"total_iterations":"7"}`, `{"total_cost_usd":-1}`,
+			`{"quality_trajectory":"odd"}`, `{"start_time":"now"}`, `{"optimal_iteration":{}}`,
 			`{"regression_events":[{}]}`, `{"recovery_attempts":null,"persistence_metrics":{"false_positive_rate":2}}`},
-		"persistence-hooks": {`{"role":null}`, `{"role":"system"}`, `{"role":"assistant"}`, `{"content":null}`, `{"content":7}`, `{"metadata":null}`, `{"metadata":{"hook_name":"on_lunch"}}`,
-			`{"metadata":{"inputs":null}}`, `{"metadata":{"inputs":"x"}}`, `{"metadata":{"loop_id":"x"}}`, `{"metadata":{"iteration":-1}}`, `{"timestamp":"now"}`, `{"sender":7}`},
+		"persistence-hooks": {`{"role":null}`, `{"role":"system"}`, `{"role":"assistant"}`, `{"content":null}`,
+			`{"content":7}`, `{"metadata":null}`, `{"metadata":{"hook_name":"on_lunch"}}`,
+			`{"metadata":{"inputs":null}}`, `{"metadata":{"inputs":"x"}}`, `{"metadata":{"loop_id":"x"}}`,
+			`{"metadata":{"iteration":-1}}`, `{"timestamp":"now"}`, `{"sender":7}`},
 	}
 }
 
@@ -132,11 +157,15 @@ func TestHookSchemasRefuse(t *testing.T) {
 	reply := `{"role":"assistant","content":"x","metadata":{"verdict":"WARN"%s}}`
 	line := `{"timestamp":"2026-02-02T21:10:05Z","hook_name":"pre_iteration"%s}`
 	for text, valid := range map[string]bool{
-		fmt.Sprintf(reply, ""): true, fmt.Sprintf(reply, `,"verdict":"MAYBE"`): false, fmt.Sprintf(reply, `,"recommendations":"x"`): false,
-		fmt.Sprintf(reply, `,"regression_type":"x"`): false, fmt.Sprintf(reply, `,"severity":"x"`): false, fmt.Sprintf(reply, `,"details":[]`): false,
+		fmt.Sprintf(reply, ""): true, fmt.Sprintf(reply, `,"verdict":"MAYBE"`): false,
+		fmt.Sprintf(reply, `,"recommendations":"x"`): false,
+		fmt.Sprintf(reply, `,"regression_type":"x"`): false, fmt.Sprintf(reply, `,"severity":"x"`): false,
+		fmt.Sprintf(reply, `,"details":[]`):              false,
 		fmt.Sprintf(reply, `,"reinforcement_level":"x"`): false, `{"role":"assistant","content":"x","metadata":{}}`: false,
-		fmt.Sprintf(line, ""): true, fmt.Sprintf(line, `,"hook_name":"of_the_user"`): true, fmt.Sprintf(line, `,"hook_name":"Not A Name"`): false, fmt.Sprintf(line, `,"timestamp":null`): false,
-		fmt.Sprintf(line, `,"duration_ms":-1`): false, fmt.Sprintf(line, `,"verdict":"MAYBE"`): false, fmt.Sprintf(line, `,"state_changes":[]`): false, fmt.Sprintf(line, `,"iteration":1.5`): false,
+		fmt.Sprintf(line, ""): true, fmt.Sprintf(line, `,"hook_name":"of_the_user"`): true,
+		fmt.Sprintf(line, `,"hook_name":"Not A Name"`): false, fmt.Sprintf(line, `,"timestamp":null`): false,
+		fmt.Sprintf(line, `,"duration_ms":-1`): false, fmt.Sprintf(line, `,"verdict":"MAYBE"`): false,
+		fmt.Sprintf(line, `,"state_changes":[]`): false, fmt.Sprintf(line, `,"iteration":1.5`): false,
 		fmt.Sprintf(line, `,"agents_invoked":"x"`): false, `{"hook_name":"pre_iteration"}`: false, `[]`: false, `null`: false,
 	} {
 		instance, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(text)))
@@ -156,7 +185,8 @@ func TestPersistenceExtension(t *testing.T) {
 	extension, alone := schemaDoc(t, "persistence-extension")
 	plain := maps.Clone(state["examples"].([]any)[0].(map[string]any))
 	for name, want := range extension["properties"].(map[string]any) {
-		if diff := cmp.Diff(want, state["properties"].(map[string]any)[name], cmp.Comparer(func(a, b json.Number) bool { return a == b })); diff != "" {
+		if diff := cmp.Diff(want, state["properties"].(map[string]any)[name],
+			cmp.Comparer(func(a, b json.Number) bool { return a == b })); diff != "" {
 			t.Errorf("%s (-extension +state):\n%s", name, diff)
 		}
 		delete(plain, name)

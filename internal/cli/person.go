@@ -18,7 +18,8 @@ const varTask = "PERDURE_TASK"
 // forPeople are commands that decide over a loop in the place of a person. An agent
 // may pause its loop: that only asks.
 func forPeople() []string {
-	return []string{"perdure answer", "perdure loop answer", "perdure loop resume", "perdure loop abort", "perdure loop false-alarm"}
+	return []string{"perdure answer", "perdure loop answer", "perdure loop resume", "perdure loop abort",
+		"perdure loop false-alarm"}
 }
 
 // byPerson refuses such a command to the agent of a loop: it would be judge of its own

@@ -22,7 +22,8 @@ func (a *app) portCommands() []*cobra.Command {
 	return transfer.Commands(transfer.Config{
 		Out: a.out, PrintJSON: a.printJSON, Note: a.note, Bold: a.out.bold, Getenv: a.env.getenv, Path: a.path,
 		ExportGroup: groupSee, ImportGroup: groupManage, Arguments: arguments, CompleteTrees: a.completeTrees,
-		WriteOutput: a.writeOutput, Incomplete: &outcome{status: exitIncomplete}, Load: a.load, HasStore: hasStore, Open: a.withStore,
+		WriteOutput: a.writeOutput, Incomplete: &outcome{status: exitIncomplete}, Load: a.load, HasStore: hasStore,
+		Open: a.withStore,
 		Connect: func(ctx context.Context, l *config.Loaded, do func(*client.Client) error) error {
 			return a.withBackend(ctx, l, toRead, func(b *backend) error { return do(b.Client) })
 		},

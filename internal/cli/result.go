@@ -122,5 +122,6 @@ func failedHint(ctx context.Context, b *backend, id perdure.TreeID) string {
 	if err != nil {
 		return fmt.Sprintf("`perdure tree %s` shows what happened", id)
 	}
-	return fmt.Sprintf("`perdure retry %s` and `perdure resume %s` try again what is missing, `perdure tree %s` shows all", tree.Root, id, id)
+	return fmt.Sprintf("`perdure retry %s` and `perdure resume %s` try again what is missing, `perdure tree %s` shows "+
+		"all", tree.Root, id, id)
 }

@@ -112,7 +112,8 @@ func (a *app) recover(ctx context.Context, b *backend, id perdure.TreeID) error 
 		return err
 	}
 	if tree.Kind == perdure.KindRecord {
-		return &perdure.Error{Code: perdure.CodeConflict, Op: "resume", Msg: fmt.Sprintf("tree %q was imported: it is a record, and nobody executes it", id),
+		return &perdure.Error{Code: perdure.CodeConflict, Op: "resume",
+			Msg:  fmt.Sprintf("tree %q was imported: it is a record, and nobody executes it", id),
 			Hint: "`perdure run` with its prompt begins anew"}
 	}
 	if tree.Kind == "loop" {

@@ -178,7 +178,8 @@ func (a *app) carryOut(ctx context.Context, b *backend, ids []perdure.TreeID) er
 	return b.working(ctx, func(ctx context.Context) error {
 		err := a.follow(ctx, b, ids, view)
 		if errors.Is(err, errInterrupted) {
-			view.say("perdure: stopping when the calls under way have ended; Ctrl-C again stops at once; `perdure resume` goes on either way")
+			view.say("perdure: stopping when the calls under way have ended; Ctrl-C again stops at once; `perdure resume` " +
+				"goes on either way")
 		}
 		return err
 	})
@@ -220,10 +221,12 @@ func (a *app) tellInterrupted(ctx context.Context, b *backend, ids []perdure.Tre
 		}
 		unfinished++
 		if b.local == nil {
-			a.note("detached: the daemon goes on with %s; `perdure status %s` shows how far it is, `perdure cancel %s` stops it", id, id, id)
+			a.note("detached: the daemon goes on with %s; `perdure status %s` shows how far it is, `perdure cancel %s` stops "+
+				"it", id, id, id)
 			continue
 		}
-		a.note("stopped: %d of %s done, nothing is lost; go on with `perdure resume %s`", s.Completed, count(s.Total, "task"), id)
+		a.note("stopped: %d of %s done, nothing is lost; go on with `perdure resume %s`", s.Completed,
+			count(s.Total, "task"), id)
 	}
 	if unfinished == 0 {
 		return nil

@@ -71,7 +71,8 @@ func TestInterruptKeepsTheCallUnderWay(t *testing.T) {
 		t.Errorf("standard output has %q", &r.stdout)
 	}
 	stdout, stderr := p.run(0, "resume", tree)
-	if !strings.Contains(stdout, "says three") || !strings.Contains(stderr, "3 calls") || strings.Contains(stderr, "uncertain") {
+	if !strings.Contains(stdout, "says three") || !strings.Contains(stderr, "3 calls") ||
+		strings.Contains(stderr, "uncertain") {
 		t.Errorf("resume printed\n%s%s", stdout, stderr)
 	}
 }
@@ -159,7 +160,8 @@ func TestProgressOnATerminal(t *testing.T) {
 	p.write("go", "")
 	r.wait(t, 0)
 	// Nothing of the redrawn lines is left behind the last of them.
-	if i := strings.LastIndex(r.stderr.String(), "running"); strings.Contains(r.stderr.String()[i:], "█") && !strings.Contains(r.stderr.String()[i:], "\x1b[J") {
+	if i := strings.LastIndex(r.stderr.String(), "running"); strings.Contains(r.stderr.String()[i:], "█") &&
+		!strings.Contains(r.stderr.String()[i:], "\x1b[J") {
 		t.Errorf("the bar stays: %q", r.stderr.String()[i:])
 	}
 }
@@ -185,11 +187,15 @@ func TestRunFlagsReachTheTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf("%s %s %s %s %s %s %s %s %d %d %d %d %d %d %d %d %g %d %d %s %s %d %g %d", got.Name, cfg.Model, cfg.SubModel,
-		cfg.Planner, cfg.Strategy, cfg.Merge, cfg.Policy, cfg.Mode, cfg.Concurrency, *cfg.MaxDepth, cfg.MaxNodes, cfg.MaxChildren,
-		cfg.MaxAttempts, cfg.ChunkTokens, cfg.OverlapTokens, cfg.ContextWindow, cfg.BudgetUSD, cfg.BudgetTokens, cfg.BudgetCalls,
+	text := fmt.Sprintf("%s %s %s %s %s %s %s %s %d %d %d %d %d %d %d %d %g %d %d %s %s %d %g %d", got.Name, cfg.Model,
+		cfg.SubModel,
+		cfg.Planner, cfg.Strategy, cfg.Merge, cfg.Policy, cfg.Mode, cfg.Concurrency, *cfg.MaxDepth, cfg.MaxNodes,
+		cfg.MaxChildren,
+		cfg.MaxAttempts, cfg.ChunkTokens, cfg.OverlapTokens, cfg.ContextWindow, cfg.BudgetUSD, cfg.BudgetTokens,
+		cfg.BudgetCalls,
 		durationText(cfg.Timeout), durationText(cfg.CallTimeout), *cfg.CallRetries, *cfg.Temperature, *cfg.Seed)
-	const want = "a name mock:echo mock:hash none sequential concatenate fail logged 2 0 5 7 2 500 -1 2000 1.5 100000 9 1h0m0s 30s 0 0 7"
+	const want = "a name mock:echo mock:hash none sequential concatenate fail logged 2 0 5 7 2 500 -1 2000 1.5 100000 " +
+		"9 1h0m0s 30s 0 0 7"
 	if text != want {
 		t.Errorf("configuration\n%s\nwant\n%s", text, want)
 	}

@@ -44,25 +44,35 @@ type runFlags struct {
 // runSettings are the settings that are flags of run and batch.
 func runSettings() []string {
 	return []string{"model", "sub_model", "judge", "base_url", "concurrency", "max_depth", "max_children", "max_nodes",
-		"max_attempts", "chunk_tokens", "call_timeout", "call_retries", "budget_usd", "budget_tokens", "budget_calls", "cache"}
+		"max_attempts", "chunk_tokens", "call_timeout", "call_retries", "budget_usd", "budget_tokens", "budget_calls",
+		"cache"}
 }
 
 func (f *runFlags) register(cmd *cobra.Command) {
 	settingFlags(cmd, runSettings()...)
 	fl := cmd.Flags()
 	fl.StringVar(&f.name, "name", "", "a `name` for the tree, for people")
-	fl.StringVar(&f.planner, "planner", "", "how the work is broken down: `none, split or model` (the model makes a plan); default: split when the context does not fit the model")
-	fl.StringVar(&f.strategy, "strategy", "", "how the parts run: `parallel, sequential, conditional or map-reduce`; sequential: each sees the results before it; conditional: see --when; map-reduce: see --fan-in; default: parallel, with planner model as the plan says")
-	fl.StringVar(&f.merge, "merge", "", "how results become one: `merge, concatenate, summarize, vote or best-of-n`; merge leaves out what is there already")
+	fl.StringVar(&f.planner, "planner", "", "how the work is broken down: `none, split or model` (the model makes a "+
+		"plan); default: split when the context does not fit the model")
+	fl.StringVar(&f.strategy, "strategy", "", "how the parts run: `parallel, sequential, conditional or map-reduce`; "+
+		"sequential: each sees the results before it; conditional: see --when; map-reduce: see --fan-in; default: "+
+		"parallel, with planner model as the plan says")
+	fl.StringVar(&f.merge, "merge", "", "how results become one: `merge, concatenate, summarize, vote or best-of-n`; "+
+		"merge leaves out what is there already")
 	f.quality.register(cmd)
 	f.plan.register(cmd)
 	fl.StringVar(&f.policy, "policy", "", "when a part fails: `partial or fail`; default: partial, for sequential fail")
-	fl.StringVar(&f.exhausted, "on-exhausted", "", "when no model answers a task: `gate or fail`; gate waits for a person (perdure answer); default: gate for a chain of models, else fail")
+	fl.StringVar(&f.exhausted, "on-exhausted", "", "when no model answers a task: `gate or fail`; gate waits for a "+
+		"person (perdure answer); default: gate for a chain of models, else fail")
 	fl.StringVar(&f.mode, "mode", "", "how strictly the run can be repeated: `default, seeded, strict or logged`")
 	fl.StringVar(&f.timeout, "timeout", "", "the longest `time` the tree may take, for example 30m; default: no limit")
-	fl.StringVar(&f.overlap, "overlap", "", "what neighbouring parts of a file share: `tokens or percent` of a part, as 200 or 10%, in whole records, paragraphs or lines; 0: nothing; default: a twentieth, at most ten lines (nothing for builtin:extract)")
-	fl.StringVar(&f.maxFileSize, "max-file-size", "", "leave out files of folders that are larger than this `size`, for example 10MB; default: no limit")
-	fl.IntVar(&f.contextWindow, "context-window", 0, "`tokens` the model reads and writes at once, at least 1000; default: what is known of the model")
+	fl.StringVar(&f.overlap, "overlap", "", "what neighbouring parts of a file share: `tokens or percent` of a part, "+
+		"as 200 or 10%, in whole records, paragraphs or lines; 0: nothing; default: a twentieth, at most ten lines "+
+		"(nothing for builtin:extract)")
+	fl.StringVar(&f.maxFileSize, "max-file-size", "",
+		"leave out files of folders that are larger than this `size`, for example 10MB; default: no limit")
+	fl.IntVar(&f.contextWindow, "context-window", 0,
+		"`tokens` the model reads and writes at once, at least 1000; default: what is known of the model")
 	fl.Float64Var(&f.temperature, "temperature", rlm.DefaultTemperature, "`number` from 0 to 2 for the model")
 	fl.Int64Var(&f.seed, "seed", 0, "`number` for models that take one; default: none")
 	fl.BoolVar(&f.detach, "detach", false, "leave the tree to the daemon and return at once")
@@ -87,8 +97,9 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 	}
 	c := rlm.Config{
 		Model: a.anchor(l.Model), SubModel: a.anchor(l.SubModel), BaseURL: a.baseURL(l),
-		Planner: f.planner, Strategy: perdure.Strategy(f.strategy), Merge: f.merge, Policy: perdure.Policy(f.policy), OnExhausted: f.exhausted,
-		Batch: batch, MaxDepth: &l.MaxDepth, MaxChildren: l.MaxChildren, MaxNodes: int64(l.MaxNodes),
+		Planner: f.planner, Strategy: perdure.Strategy(f.strategy), Merge: f.merge, Policy: perdure.Policy(f.policy),
+		OnExhausted: f.exhausted,
+		Batch:       batch, MaxDepth: &l.MaxDepth, MaxChildren: l.MaxChildren, MaxNodes: int64(l.MaxNodes),
 		ChunkTokens: l.ChunkTokens, OverlapTokens: shared, OverlapPercent: percent, ContextWindow: f.contextWindow,
 		MaxAttempts: l.MaxAttempts, Concurrency: l.Concurrency,
 		BudgetUSD: l.BudgetUSD, BudgetTokens: l.BudgetTokens, BudgetCalls: l.BudgetCalls, Timeout: rlm.Duration(timeout),
@@ -143,7 +154,8 @@ func parseOverlap(text string) (shared, percent int, err error) {
 	}
 	switch {
 	case err != nil || n < 0 || n > limit:
-		return 0, 0, env.UsageError("give tokens, as 200, or a share of a part of at most 50%, as 10%", "--overlap: %q is neither", text)
+		return 0, 0, env.UsageError("give tokens, as 200, or a share of a part of at most 50%, as 10%",
+			"--overlap: %q is neither", text)
 	case n == 0:
 		return -1, 0, nil
 	case isPercent:
@@ -225,7 +237,8 @@ func (a *app) baseURL(l *config.Loaded) string {
 
 // checkBaseURL refuses a --base-url that nobody would ask.
 func checkBaseURL(cmd *cobra.Command, l *config.Loaded) error {
-	if !cmd.Flags().Changed("base-url") || anyOf(l.Model, "openai:") || anyOf(l.SubModel, "openai:") || anyOf(l.Judge, "openai:") {
+	if !cmd.Flags().Changed("base-url") || anyOf(l.Model, "openai:") || anyOf(l.SubModel, "openai:") ||
+		anyOf(l.Judge, "openai:") {
 		return nil
 	}
 	if !anyOf(l.Model, "anthropic:") && !anyOf(l.SubModel, "anthropic:") {

@@ -29,12 +29,16 @@ type planFlags struct {
 
 func (p *planFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&p.when, "when", "", "with strategy conditional: a part is read only while this one-line `condition` on the results before it holds, "+
+	fl.StringVar(&p.when, "when", "", "with strategy conditional: a part is read only while this one-line `condition` "+
+		"on the results before it holds, "+
 		"for example 'none(results, .text contains \"found\")'")
-	fl.IntVar(&p.fanIn, "fan-in", 0, "with strategy map-reduce: most `results` that one task merges; default: --max-children")
+	fl.IntVar(&p.fanIn, "fan-in", 0, "with strategy map-reduce: most `results` that one task merges; default: "+
+		"--max-children")
 	fl.StringVar(&p.agent, "agent", "", "`name` of a profile in the settings (agents) that says who answers and how")
-	fl.StringSliceVar(&p.vars, "var", nil, "with planner model: `NAME` of a variable that the planner is told of (repeatable)")
-	fl.StringVar(&p.schema, "schema", "", "`file` with a JSON Schema that the answer has to satisfy; the model corrects what does not, twice at most")
+	fl.StringSliceVar(&p.vars, "var", nil, "with planner model: `NAME` of a variable that the planner is told of "+
+		"(repeatable)")
+	fl.StringVar(&p.schema, "schema", "", "`file` with a JSON Schema that the answer has to satisfy; the model "+
+		"corrects what does not, twice at most")
 }
 
 // apply puts the flags into the configuration of a tree.
@@ -54,7 +58,8 @@ func (p *planFlags) apply(a *app, cmd *cobra.Command, l *config.Loaded, c *rlm.C
 		return err
 	}
 	if err := rlm.CheckSchema(raw); err != nil {
-		return env.UsageError("a JSON Schema is an object such as {\"type\": \"object\", \"properties\": {…}}", "--schema %q: %s", p.schema, err)
+		return env.UsageError("a JSON Schema is an object such as {\"type\": \"object\", \"properties\": {…}}",
+			"--schema %q: %s", p.schema, err)
 	}
 	c.Schema = raw
 	return nil

@@ -23,7 +23,8 @@ func TestPlanAgentsAndSchema(t *testing.T) {
   - {match: 'Name a hill', text: Ben Nevis}
 `)
 	p.write("names.json", `{"type":"object","required":["names"],"properties":{"names":{"type":"array","items":{"type":"string"}}}}`)
-	stdout, stderr := p.run(0, "run", "Name a river and a hill.", "--planner", "model", "--model", "mock:model.yaml", "--schema", "names.json", "--json")
+	stdout, stderr := p.run(0, "run", "Name a river and a hill.", "--planner", "model", "--model", "mock:model.yaml",
+		"--schema", "names.json", "--json")
 	var r struct {
 		Answer struct{ Names []string }
 		Usage  struct{ Calls int }
@@ -60,7 +61,8 @@ func TestPlanningRefusals(t *testing.T) {
 		{[]string{"--schema", "."}, []string{`--schema ".": `}},
 		{[]string{"--schema", "list.json"}, []string{`--schema "list.json": it is not a JSON object`, "hint"}},
 		{[]string{"--schema", "cut.json"}, []string{`--schema "cut.json": it is not JSON: line 2`}},
-		{[]string{"--schema", "none.json"}, []string{`--schema "none.json": it is no schema: /type: value must be one of 'array'`}},
+		{[]string{"--schema", "none.json"},
+			[]string{`--schema "none.json": it is no schema: /type: value must be one of 'array'`}},
 		{[]string{"--agent", "reviewr"}, []string{`agent: "reviewr" is not one of reviewer; did you mean "reviewer"?`}},
 		{[]string{"--strategy", "conditional", "--when", "results[0].txt == ''"}, []string{"when: column 12: type"}},
 		{[]string{"--planner", "modle"}, []string{`planner: "modle" is not one of none, split, model`}},

@@ -24,13 +24,18 @@ type qualityFlags struct {
 
 func (q *qualityFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.IntVar(&q.samples, "samples", 0, "`times` the same prompt is asked where nothing else breaks the work down; default: once, for vote and best-of-n 3")
-	fl.StringVar(&q.criteria, "criteria", "", "what a judge model goes by, as `text`; default: correct, then complete, then clear")
-	fl.Float64Var(&q.minScore, "min-score", 0, "quality gate: an answer that the judge gives fewer `points` is written again with its critique; a judge model gives 0 to 100")
+	fl.IntVar(&q.samples, "samples", 0, "`times` the same prompt is asked where nothing else breaks the work down; "+
+		"default: once, for vote and best-of-n 3")
+	fl.StringVar(&q.criteria, "criteria", "", "what a judge model goes by, as `text`; default: correct, then complete, "+
+		"then clear")
+	fl.Float64Var(&q.minScore, "min-score", 0, "quality gate: an answer that the judge gives fewer `points` is written "+
+		"again with its critique; a judge model gives 0 to 100")
 	fl.IntVar(&q.gateRounds, "gate-rounds", 0, "most `tries` of an answer at the gate, the first included; default: 3")
-	fl.StringVar(&q.gateFallback, "gate-fallback", "", "when none is good enough: `return_best, fail or escalate` (ask a stronger model once); default: return_best")
+	fl.StringVar(&q.gateFallback, "gate-fallback", "", "when none is good enough: `return_best, fail or escalate` (ask "+
+		"a stronger model once); default: return_best")
 	fl.StringVar(&q.gateAt, "gate-at", "", "whose answers the gate judges: `all or root`; default: all")
-	fl.StringVar(&q.escalate, "escalate-model", "", "`model` that escalate asks; default: the model, for answers of the sub-model")
+	fl.StringVar(&q.escalate, "escalate-model", "",
+		"`model` that escalate asks; default: the model, for answers of the sub-model")
 }
 
 // apply puts the flags into the configuration of a tree. A judge that only the

@@ -26,7 +26,8 @@ func TestRunVotes(t *testing.T) {
 	contains(t, stderr, "votes:", "2 × 42. (task-0003)", "1 × 41 (task-0002)", "4 tasks")
 	shown, _ := p.run(0, "show", "task-0001")
 	contains(t, shown, "How it came about", "2 × 42. (task-0003)", "merge: vote")
-	asJSON, _ := p.run(0, "run", "How many?", "--model", "mock:m.yaml", "--merge", "vote", "--samples", "2", "--concurrency", "1", "--json")
+	asJSON, _ := p.run(0, "run", "How many?", "--model", "mock:m.yaml", "--merge", "vote", "--samples", "2",
+		"--concurrency", "1", "--json")
 	contains(t, asJSON, `"votes":[{"answer":"41"`, `"count":1`)
 }
 
@@ -34,12 +35,15 @@ func TestRunChoosesByAProgram(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
 	p.write("m.yaml", "replies:\n- {text: 'x', repeat: 1}\n- {text: 'xxx', repeat: 1}\n- {text: 'bad', repeat: 1}\n")
-	p.write("score.sh", "grep -q x in.$$ 2>/dev/null; text=$(cat); case $text in *x*) echo ${#text}; echo its length;; *) echo no x >&2; exit 3;; esac\n")
-	stdout, stderr := p.run(0, "run", "Say x", "--model", "mock:m.yaml", "--merge", "best-of-n", "--judge", "exec:sh score.sh", "--concurrency", "1")
+	p.write("score.sh", "grep -q x in.$$ 2>/dev/null; text=$(cat); case $text in *x*) echo ${#text}; echo its length;; "+
+		"*) echo no x >&2; exit 3;; esac\n")
+	stdout, stderr := p.run(0, "run", "Say x", "--model", "mock:m.yaml", "--merge", "best-of-n", "--judge",
+		"exec:sh score.sh", "--concurrency", "1")
 	if stdout != "xxx\n" {
 		t.Errorf("answer %q", stdout)
 	}
-	contains(t, stderr, "scores:", "task-0003: 3, chosen; its length", "task-0004: no score", `"exec:sh score.sh"`, "no x", "6 calls")
+	contains(t, stderr, "scores:", "task-0003: 3, chosen; its length", "task-0004: no score", `"exec:sh score.sh"`,
+		"no x", "6 calls")
 }
 
 func TestRunThroughAGate(t *testing.T) {
@@ -50,7 +54,8 @@ func TestRunThroughAGate(t *testing.T) {
 - {match: "too short", text: longer}
 - {text: short}
 `)
-	stdout, stderr := p.run(exitIncomplete, "run", "Tell", "--model", "mock:m.yaml", "--min-score", "80", "--gate-rounds", "2")
+	stdout, stderr := p.run(exitIncomplete, "run", "Tell", "--model", "mock:m.yaml", "--min-score", "80",
+		"--gate-rounds", "2")
 	if stdout != "short\n" {
 		t.Errorf("answer %q", stdout)
 	}
@@ -60,7 +65,8 @@ func TestRunThroughAGate(t *testing.T) {
 	if n := strings.Count(events, `"gate.scored"`); n != 2 {
 		t.Errorf("%d events of the gate:\n%s", n, events)
 	}
-	p.run(exitFailed, "run", "Tell", "--model", "mock:m.yaml", "--min-score", "80", "--gate-rounds", "1", "--gate-fallback", "fail")
+	p.run(exitFailed, "run", "Tell", "--model", "mock:m.yaml", "--min-score", "80", "--gate-rounds", "1",
+		"--gate-fallback", "fail")
 }
 
 func TestRunRefusesBadJudging(t *testing.T) {

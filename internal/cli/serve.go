@@ -35,7 +35,8 @@ func (a *app) newServeCommand() *cobra.Command {
 				return err
 			}
 			if l.Listen != "" {
-				return env.UsageError("leave it out; the Unix socket is there", "listen on TCP (%q) is not available in this version", l.Listen)
+				return env.UsageError("leave it out; the Unix socket is there",
+					"listen on TCP (%q) is not available in this version", l.Listen)
 			}
 			err = a.serve(cmd.Context(), l, a.ipcConfig(cmd, l, socket))
 			if errors.Is(err, errInterrupted) {
@@ -44,9 +45,11 @@ func (a *app) newServeCommand() *cobra.Command {
 			return err
 		},
 	}
-	settingFlags(cmd, "socket", "concurrency", "drain_timeout", "retention.completed", "retention.failed", "retention.remove_failed", "retention.checkpoints",
+	settingFlags(cmd, "socket", "concurrency", "drain_timeout", "retention.completed", "retention.failed",
+		"retention.remove_failed", "retention.checkpoints",
 		"retention.handoffs", "log_level", "log_format")
-	cmd.Flags().StringVar(&socket, "aiwg-ipc", "", "also answer clients of the .aiwg daemon, on the Unix `socket` given with =; alone: "+aiwgSocket)
+	cmd.Flags().StringVar(&socket, "aiwg-ipc", "",
+		"also answer clients of the .aiwg daemon, on the Unix `socket` given with =; alone: "+aiwgSocket)
 	cmd.Flags().Lookup("aiwg-ipc").NoOptDefVal = aiwgSocket
 	return cmd
 }

@@ -9,7 +9,8 @@ import (
 )
 
 func slowTask(since time.Time) *client.SlowestTask {
-	return &client.SlowestTask{ActiveTask: perdure.ActiveTask{Task: 12, Prompt: "src/x.go\x1b[2J", Since: since}, Model: "openai:gpt-x"}
+	return &client.SlowestTask{ActiveTask: perdure.ActiveTask{Task: 12, Prompt: "src/x.go\x1b[2J", Since: since},
+		Model: "openai:gpt-x"}
 }
 
 func TestPlainProgressNamesTheSlowest(t *testing.T) {
@@ -19,8 +20,9 @@ func TestPlainProgressNamesTheSlowest(t *testing.T) {
 	v := newProgressView(s, false)
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	at := func(second int, done int64) {
-		v.update(start.Add(time.Duration(second)*time.Second), snapshot{progress: progressOf(done, 100), slowest: slowTask(start),
-			notes: []string{"openai:gpt-x: rate limit, waits 12s"}})
+		v.update(start.Add(time.Duration(second)*time.Second),
+			snapshot{progress: progressOf(done, 100), slowest: slowTask(start),
+				notes: []string{"openai:gpt-x: rate limit, waits 12s"}})
 	}
 	at(0, 0)
 	at(3, 15)   // nothing is slow yet
@@ -40,7 +42,8 @@ func TestTerminalProgressNamesTheSlowest(t *testing.T) {
 	s, b := screen(60)
 	v := newProgressView(s, false)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	v.update(now, snapshot{progress: progressOf(50, 100), slowest: slowTask(now.Add(-41 * time.Second)), notes: []string{"openai:gpt-x waits 12s"}})
+	v.update(now, snapshot{progress: progressOf(50, 100), slowest: slowTask(now.Add(-41 * time.Second)),
+		notes: []string{"openai:gpt-x waits 12s"}})
 	same(t, b.String(), "\x1b[J"+`[██████████▒▒▒▒▒▒▒▒▒▒]  50%  50 of 100 tasks, 2 running, E…
   slowest: task-0012 "src/x.go␛[2J" 41s in openai:gpt-x
   openai:gpt-x waits 12s
@@ -51,7 +54,8 @@ func TestStatusNamesTheSlowest(t *testing.T) {
 	t.Parallel()
 	s, _ := screen(60)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	status := &client.Status{Slowest: slowTask(now.Add(-90 * time.Second)), Pauses: []string{"openai:gpt-x: rate limit, waits 12s"}}
+	status := &client.Status{Slowest: slowTask(now.Add(-90 * time.Second)),
+		Pauses: []string{"openai:gpt-x: rate limit, waits 12s"}}
 	same(t, slowLines(s, status, now), `
 slowest: task-0012 "src/x.go␛[2J" 1m 30s in openai:gpt-x
 paused: openai:gpt-x: rate limit, waits 12s

@@ -23,9 +23,11 @@ func (a *app) newTreeCommand() *cobra.Command {
 		Use:   "tree TREE",
 		Short: "Draw the tasks of a tree with state, time and cost",
 		Long: "Draw the tasks of a tree with their state, the time they ran and their cost. A long run of siblings " +
-			"below which all ended the same way is folded; failures never are. --format mermaid and dot write the same as a graph for " +
+			"below which all ended the same way is folded; failures never are. --format mermaid and dot write the same as a " +
+			"graph for " +
 			"Mermaid and Graphviz; json, or --json, one task a line, by ID, in the shape of perdure show.",
-		Example:           "perdure tree tree-1a2b3c4d --depth 2\n perdure tree tree-1a2b3c4d --format dot | dot -Tsvg > tree.svg",
+		Example: "perdure tree tree-1a2b3c4d --depth 2\n perdure tree tree-1a2b3c4d --format dot | dot -Tsvg > " +
+			"tree.svg",
 		GroupID:           groupSee,
 		Args:              arguments(1, 1, "one tree"),
 		ValidArgsFunction: a.completeTrees,
@@ -119,7 +121,8 @@ func (a *app) drawTree(ctx context.Context, b *backend, id perdure.TreeID, v tre
 		a.drawGraph(id, nodes, v, format)
 		return nil
 	}
-	a.printf("%s  %s %s, %s, %s\n", a.out.bold(string(id)), a.out.mark(s.State), s.State, count(s.Total, "task"), usage(s.Usage))
+	a.printf("%s  %s %s, %s, %s\n", a.out.bold(string(id)), a.out.mark(s.State), s.State, count(s.Total, "task"),
+		usage(s.Usage))
 	for _, root := range grow(nodes) {
 		v.draw(root)
 	}
@@ -137,7 +140,8 @@ func (a *app) drawGraph(id perdure.TreeID, nodes []*node, v treeView, format str
 		switch format {
 		case formatMermaid:
 			if size > graph.MermaidEdges {
-				a.note("mermaid draws %d edges unless its setting maxEdges says more, and %d are here"+advice, graph.MermaidEdges, size-1)
+				a.note("mermaid draws %d edges unless its setting maxEdges says more, and %d are here"+advice, graph.MermaidEdges,
+					size-1)
 			}
 			a.printf("%s", graph.Mermaid(g))
 		default:

@@ -21,7 +21,8 @@ func (v treeView) graph(n *node, depth int) *graph.Node {
 	}
 	if depth == 0 {
 		if below := size64(n) - 1; below > 0 {
-			g.To = append(g.To, &graph.Node{Key: g.Key + "below", State: perdure.Queued, Lines: []string{count(below, "task") + " below"}})
+			g.To = append(g.To, &graph.Node{Key: g.Key + "below", State: perdure.Queued,
+				Lines: []string{count(below, "task") + " below"}})
 		}
 		return g
 	}

@@ -200,7 +200,8 @@ func size64(n *node) int64 {
 
 // legend explains the signs of a tree view.
 func legend(s *stream) {
-	states := []perdure.State{perdure.Completed, perdure.Running, perdure.Waiting, perdure.Queued, perdure.Failed, perdure.Cancelled}
+	states := []perdure.State{perdure.Completed, perdure.Running, perdure.Waiting, perdure.Queued, perdure.Failed,
+		perdure.Cancelled}
 	parts := make([]string, len(states))
 	for i, state := range states {
 		parts[i] = s.mark(state) + " " + s.dim(string(state))

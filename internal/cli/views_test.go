@@ -94,7 +94,8 @@ func TestStatusBoxOfAnEndedTree(t *testing.T) {
 func TestActiveList(t *testing.T) {
 	t.Parallel()
 	s, _ := screen(40)
-	got := activeList(s, []perdure.ActiveTask{{Task: 3, Prompt: "read\nthe first part of everything there is"}, {Task: 12345, Prompt: "b"}})
+	got := activeList(s, []perdure.ActiveTask{{Task: 3, Prompt: "read\nthe first part of everything there is"},
+		{Task: 12345, Prompt: "b"}})
 	same(t, got, `
 Active Tasks:
   - task-0003: read the first part o…
@@ -130,7 +131,8 @@ func testTasks(leaves string) []perdure.Task {
 
 // rowOf is a task as the outline of its tree has it.
 func rowOf(t *perdure.Task) *client.OutlineRow {
-	return &client.OutlineRow{Task: t.ID, Parent: t.Parent, Depth: t.Depth, Position: t.Position, State: t.State, Label: t.Prompt,
+	return &client.OutlineRow{Task: t.ID, Parent: t.Parent, Depth: t.Depth, Position: t.Position, State: t.State,
+		Label:   t.Prompt,
 		Blocked: t.WaitsFor != 0, ActiveMS: float64(t.Active) / float64(time.Millisecond), Usage: t.Usage, Error: t.Error}
 }
 
@@ -189,7 +191,8 @@ func TestTreeViewFoldsBranches(t *testing.T) {
 		if i == 12 {
 			state = perdure.Failed
 		}
-		tasks = append(tasks, perdure.Task{ID: perdure.TaskID(100 + i), Parent: perdure.TaskID(2 + i), State: state, Prompt: "below",
+		tasks = append(tasks, perdure.Task{ID: perdure.TaskID(100 + i), Parent: perdure.TaskID(2 + i), State: state,
+			Prompt: "below",
 			Active: time.Second, Usage: perdure.Usage{Calls: 1, CostUSD: 0.001}})
 	}
 	same(t, drawn(treeView{depth: -1}, tasks), `
@@ -336,7 +339,8 @@ func TestPrintError(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"hint", &perdure.Error{Op: "open store", Msg: "it is damaged", Hint: "restore it"}, "perdure: error: open store: it is damaged\nperdure: hint: restore it\n"},
+		{"hint", &perdure.Error{Op: "open store", Msg: "it is damaged", Hint: "restore it"},
+			"perdure: error: open store: it is damaged\nperdure: hint: restore it\n"},
 		{"no hint", io.EOF, "perdure: error: EOF\n"},
 		{"lines and controls", &perdure.Error{Msg: "a\n\x1b[31mb\n"}, "perdure: error: a\n  ␛[31mb\n"},
 		{"said already", &outcome{status: 3}, ""},

@@ -15,7 +15,8 @@ func (a *app) newWatchCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "watch [TREE]",
 		Short: "Watch trees on the full screen: tasks, cost, time left, log",
-		Long: "Watch a tree while it runs: its tasks to fold and unfold, cost, time left, what is slowest, and the log. Filter " +
+		Long: "Watch a tree while it runs: its tasks to fold and unfold, cost, time left, what is slowest, and the log. " +
+			"Filter " +
 			"by text and by state, cancel, retry; ? shows the keys. Without a tree, choose one from the list. It needs a " +
 			"terminal, and works with a daemon and without. Leaving it stops nothing.",
 		Example:           "perdure watch\n perdure watch tree-1a2b3c4d",
@@ -31,7 +32,8 @@ func (a *app) newWatchCommand() *cobra.Command {
 				}
 			}
 			if _, terminal := a.env.Terminal(a.env.Stdin); !terminal || !a.out.terminal {
-				return env.UsageError("`perdure status` shows how far trees are, `perdure events --follow` prints what happens line by line",
+				return env.UsageError("`perdure status` shows how far trees are, `perdure events --follow` prints what happens "+
+					"line by line",
 					"watch needs a terminal for input and output")
 			}
 			l, err := a.load(cmd)

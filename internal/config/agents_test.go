@@ -30,7 +30,8 @@ agents.third.temperature: 0
 	}
 	cool, cold := 0.2, 0.0
 	want := map[string]*config.Agent{
-		"security-auditor": {Model: "openai:big", BaseURL: "http://localhost:1/v1", System: "You look for holes.\nName each.\n",
+		"security-auditor": {Model: "openai:big", BaseURL: "http://localhost:1/v1",
+			System:      "You look for holes.\nName each.\n",
 			Temperature: &cool, MaxOutputTokens: 500},
 		"editor": {System: "Be brief."},
 		"third":  {Temperature: &cold},
@@ -63,7 +64,8 @@ agents.third.temperature: 0
 func TestAgentProblems(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, file, want string }{
-		{"unknown field", "agents:\n  a:\n    modle: x", `config.yaml:3: unknown key "agents.a.modle"; did you mean "agents.a.model"?`},
+		{"unknown field", "agents:\n  a:\n    modle: x",
+			`config.yaml:3: unknown key "agents.a.modle"; did you mean "agents.a.model"?`},
 		{"key", "agents:\n  a:\n    api_key: x", "config.yaml:3: agents.a.api_key: secrets are not kept in files"},
 		{"not a section", "agents: x", "config.yaml:1: agents holds no keys"},
 		{"not a profile", "agents:\n  a: x", "config.yaml:2: agents.a holds no keys"},
@@ -79,7 +81,8 @@ func TestAgentProblems(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := config.Load(config.Sources{Dir: project(t, tt.file)})
-			if !errors.Is(err, perdure.ErrInvalid) || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "geheim") {
+			if !errors.Is(err, perdure.ErrInvalid) || !strings.Contains(err.Error(), tt.want) ||
+				strings.Contains(err.Error(), "geheim") {
 				t.Errorf("error is %v, want %q", err, tt.want)
 			}
 		})

@@ -13,13 +13,15 @@ import (
 // detectionKeys are the settings of the section loop that say what is looked for.
 // They exist in the file only.
 func detectionKeys() []string {
-	return []string{"loop.patterns_enabled", "loop.patterns_off", "loop.pattern_actions", "loop.patterns", "loop.act_confidence", "loop.protected_paths"}
+	return []string{"loop.patterns_enabled", "loop.patterns_off", "loop.pattern_actions", "loop.patterns",
+		"loop.act_confidence", "loop.protected_paths"}
 }
 
 // detection reads one of them; false when the key is another one.
 func (p *fileParser) detection(key string, n ast.Node) bool {
 	if key == "loop.waivers" {
-		p.add(n, "%s: an agent can write this file; waivers are kept in %s, as it is committed, or in the file that %s names", key, rules.FileName, rules.WaiversVariable)
+		p.add(n, "%s: an agent can write this file; waivers are kept in %s, as it is committed, or in the file that %s "+
+			"names", key, rules.FileName, rules.WaiversVariable)
 		return true
 	}
 	if !slices.Contains(detectionKeys(), key) {
@@ -30,7 +32,8 @@ func (p *fileParser) detection(key string, n ast.Node) bool {
 		return true
 	}
 	name := strings.TrimPrefix(key, "loop.")
-	fields := map[string]any{"patterns_enabled": &p.rules.Types, "patterns_off": &p.rules.Off, "pattern_actions": &p.rules.Actions, "patterns": &p.rules.Patterns,
+	fields := map[string]any{"patterns_enabled": &p.rules.Types, "patterns_off": &p.rules.Off,
+		"pattern_actions": &p.rules.Actions, "patterns": &p.rules.Patterns,
 		"act_confidence": &p.rules.ActConfidence, "protected_paths": &p.rules.Protected}
 	if err := yaml.NodeToValue(n, fields[name], yaml.DisallowUnknownField()); err != nil {
 		problem, _, _ := strings.Cut(err.Error(), "\n")

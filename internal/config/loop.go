@@ -96,47 +96,64 @@ func loopSettings() []setting {
 			at: func(c *Config) any { return &c.Loop.ContextWindow }, check: between(1_000, 100_000_000)},
 		{key: "loop.check_timeout", def: "30m", help: "the time of one run of the completion command",
 			at: func(c *Config) any { return &c.Loop.CheckTimeout }, check: positive},
-		{key: "loop.gate_timeout", def: noLimit, none: true, help: "how long a person is waited for before the loop is aborted, or none for ever",
-			at: func(c *Config) any { return &c.Loop.GateTimeout }, check: positive},
-		{key: "loop.enabled", def: "true", help: "whether iterations are compared with the baseline, regressions recovered from and the best iteration left",
+		{key: "loop.gate_timeout", def: noLimit, none: true,
+			help: "how long a person is waited for before the loop is aborted, or none for ever",
+			at:   func(c *Config) any { return &c.Loop.GateTimeout }, check: positive},
+		{key: "loop.enabled", def: "true", help: "whether iterations are compared with the baseline, regressions " +
+			"recovered from and the best iteration left",
 			at: func(c *Config) any { return &c.Loop.Enabled }},
-		{key: "loop.reinforcement", def: "MINIMAL", help: "how firmly agents are reminded of the rules: OFF, MINIMAL, STANDARD or AGGRESSIVE at least, ADAPTIVE (by the risk)",
-			at: func(c *Config) any { return &c.Loop.Reinforcement }, check: oneOf("OFF", "MINIMAL", "STANDARD", "AGGRESSIVE", "ADAPTIVE")},
+		{key: "loop.reinforcement", def: "MINIMAL", help: "how firmly agents are reminded of the rules: OFF, MINIMAL, " +
+			"STANDARD or AGGRESSIVE at least, ADAPTIVE (by the risk)",
+			at:    func(c *Config) any { return &c.Loop.Reinforcement },
+			check: oneOf("OFF", "MINIMAL", "STANDARD", "AGGRESSIVE", "ADAPTIVE")},
 		{key: "loop.standard_from", def: "3", help: "the iteration from which reminders are STANDARD at least; 0: none",
 			at: func(c *Config) any { return &c.Loop.StandardFrom }, check: between(0, 10_000)},
 		{key: "loop.aggressive_from", def: "5", help: "the iteration from which reminders are AGGRESSIVE; 0: none",
 			at: func(c *Config) any { return &c.Loop.AggressiveFrom }, check: between(0, 10_000)},
-		{key: "loop.plateau_percent", def: "5", help: "how little the quality changes on a plateau, which makes reminders AGGRESSIVE",
+		{key: "loop.plateau_percent", def: "5", help: "how little the quality changes on a plateau, which makes reminders " +
+			"AGGRESSIVE",
 			at: func(c *Config) any { return &c.Loop.PlateauPercent }, check: percent},
-		{key: "loop.reminders", help: "a folder with templates of reminders: minimal.md.tmpl, standard.md.tmpl, aggressive.md.tmpl, exit.md.tmpl",
+		{key: "loop.reminders", help: "a folder with templates of reminders: minimal.md.tmpl, standard.md.tmpl, " +
+			"aggressive.md.tmpl, exit.md.tmpl",
 			at: func(c *Config) any { return &c.Loop.Reminders }},
-		{key: "loop.detection", def: "standard", help: "which signs of regressions in changed files act: off, minimal (none), standard, aggressive (all)",
+		{key: "loop.detection", def: "standard", help: "which signs of regressions in changed files act: off, minimal " +
+			"(none), standard, aggressive (all)",
 			at: func(c *Config) any { return &c.Loop.Detection }, check: oneOf("off", "minimal", "standard", "aggressive")},
-		{key: "loop.snapshot_risky", def: "all", help: "before which risky calls of tools a snapshot is taken: all, high (and critical), none",
+		{key: "loop.snapshot_risky", def: "all", help: "before which risky calls of tools a snapshot is taken: all, high " +
+			"(and critical), none",
 			at: func(c *Config) any { return &c.Loop.SnapshotRisky }, check: oneOf("all", "high", "none")},
-		{key: "loop.max_retries", def: "3", help: "how often a turn that failed is repeated, and a regression is recovered from without asking",
+		{key: "loop.max_retries", def: "3", help: "how often a turn that failed is repeated, and a regression is " +
+			"recovered from without asking",
 			at: func(c *Config) any { return &c.Loop.MaxRetries }, check: between(0, 100)},
-		{key: "loop.auto_escalate_on_critical", def: "true", help: "whether a critical regression goes to a person at once; deleted tests do either way",
-			at: func(c *Config) any { return &c.Loop.AutoEscalateCritical }},
-		{key: "loop.best_output", def: "true", help: "whether the best iteration is left in the workspace; false: the last one",
+		{key: "loop.auto_escalate_on_critical", def: "true",
+			help: "whether a critical regression goes to a person at once; deleted tests do either way",
+			at:   func(c *Config) any { return &c.Loop.AutoEscalateCritical }},
+		{key: "loop.best_output", def: "true", help: "whether the best iteration is left in the workspace; false: the " +
+			"last one",
 			at: func(c *Config) any { return &c.Loop.BestOutput }},
 		{key: "loop.quality_threshold", def: "70", help: "quality in percent that the best iteration should reach",
 			at: func(c *Config) any { return &c.Loop.QualityThreshold }, check: between(0, 100)},
 		{key: "loop.require_verification", def: "false", help: "whether only an iteration whose check passed may be the best",
 			at: func(c *Config) any { return &c.Loop.RequireVerification }},
-		{key: "loop.sealed", def: "completion", help: "when the check is repeated in a clean copy of the workspace: off, completion, always",
+		{key: "loop.sealed", def: "completion", help: "when the check is repeated in a clean copy of the workspace: off, " +
+			"completion, always",
 			at: func(c *Config) any { return &c.Loop.Sealed }, check: oneOf("off", "completion", "always")},
-		{key: "loop.sealed_setup", help: "a command that makes in a clean copy what the check needs; empty: ignored files are copied that are as they were",
+		{key: "loop.sealed_setup", help: "a command that makes in a clean copy what the check needs; empty: ignored files " +
+			"are copied that are as they were",
 			at: func(c *Config) any { return &c.Loop.SealedSetup }},
-		{key: "loop.detection_latency_budget", def: "500ms", none: true, help: "how long looking for regressions may take before that is told, or none",
-			at: func(c *Config) any { return &c.Loop.DetectionBudget }, check: positive},
-		{key: "loop.max_overhead_percent", def: "10", none: true, help: "how much may be added to the time of agent and check before that is told, or none",
-			at: func(c *Config) any { return &c.Loop.OverheadPercent }, check: percent},
-		{key: "loop.notify.command", help: "a command that is told of gates, of loops that need somebody and of their end: JSON on its standard input",
+		{key: "loop.detection_latency_budget", def: "500ms", none: true,
+			help: "how long looking for regressions may take before that is told, or none",
+			at:   func(c *Config) any { return &c.Loop.DetectionBudget }, check: positive},
+		{key: "loop.max_overhead_percent", def: "10", none: true,
+			help: "how much may be added to the time of agent and check before that is told, or none",
+			at:   func(c *Config) any { return &c.Loop.OverheadPercent }, check: percent},
+		{key: "loop.notify.command", help: "a command that is told of gates, of loops that need somebody and of their " +
+			"end: JSON on its standard input",
 			at: func(c *Config) any { return &c.Loop.NotifyCommand }},
 		{key: "loop.notify.webhook", help: "an address that the same is posted to as JSON",
 			at: func(c *Config) any { return &c.Loop.NotifyWebhook }, check: httpURL, secret: withoutPassword},
-		{key: "loop.notify.desktop", def: "false", help: "whether the same is shown on the desktop; where there is none, the terminal that follows the loop rings",
+		{key: "loop.notify.desktop", def: "false", help: "whether the same is shown on the desktop; where there is none, " +
+			"the terminal that follows the loop rings",
 			at: func(c *Config) any { return &c.Loop.NotifyDesktop }},
 	}
 }
@@ -212,7 +229,8 @@ func (l *Loop) Chain(kind string) ([]string, error) {
 		if len(l.Chains) > 0 {
 			known = "there are " + strings.Join(slices.Sorted(maps.Keys(l.Chains)), ", ")
 		}
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "choose agents", Msg: fmt.Sprintf("no chain of agents is set for tasks of type %q", kind),
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "choose agents",
+			Msg:  fmt.Sprintf("no chain of agents is set for tasks of type %q", kind),
 			Hint: known + "; " + ChainsKey + " in the settings file names them"}
 	}
 	return chain, nil
@@ -241,7 +259,8 @@ func (p *fileParser) hookList(n ast.Node) {
 		return
 	}
 	for i, e := range entries {
-		s := hook.Setting{Hook: hook.Name(e.Hook), Name: e.Name, Command: e.Command, URL: e.URL, OnFault: hook.OnFault(e.OnFault)}
+		s := hook.Setting{Hook: hook.Name(e.Hook), Name: e.Name, Command: e.Command, URL: e.URL,
+			OnFault: hook.OnFault(e.OnFault)}
 		if e.Timeout == noLimit {
 			s.Timeout = hook.NoTimeout
 		} else if e.Timeout != "" {

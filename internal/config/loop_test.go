@@ -27,7 +27,8 @@ func TestHooksInTheFile(t *testing.T) {
 		t.Fatal(p.problems)
 	}
 	want := hook.Settings{{Hook: hook.PostIteration, Command: "./after", Timeout: 10 * time.Second},
-		{Hook: hook.GateOpened, URL: "https://example.com/x", Timeout: hook.NoTimeout, OnFault: hook.FaultBlocks, Name: "tell"}}
+		{Hook: hook.GateOpened, URL: "https://example.com/x", Timeout: hook.NoTimeout, OnFault: hook.FaultBlocks,
+			Name: "tell"}}
 	if diff := cmp.Diff(want, p.hooks); diff != "" {
 		t.Error(diff)
 	}
@@ -48,7 +49,8 @@ func TestHooksThatAreNone(t *testing.T) {
 		"another key":   {"loop: {hook: x}", "unknown key"},
 	} {
 		p := parseFile("config.yaml", []byte(c.text))
-		if len(p.problems) == 0 || !strings.Contains(p.problems[0].Error(), c.want) || !strings.Contains(p.problems[0].Error(), "config.yaml:1") {
+		if len(p.problems) == 0 || !strings.Contains(p.problems[0].Error(), c.want) ||
+			!strings.Contains(p.problems[0].Error(), "config.yaml:1") {
 			t.Errorf("%s: %v", name, p.problems)
 		}
 	}
@@ -61,7 +63,8 @@ func TestChains(t *testing.T) {
 		t.Fatal(p.problems)
 	}
 	l := &Loop{Agent: "gemini", Chains: p.chains}
-	for kind, want := range map[string][]string{"": {"claude", "codex"}, "default": {"claude", "codex"}, "tests": {"codex"}} {
+	for kind, want := range map[string][]string{"": {"claude", "codex"}, "default": {"claude", "codex"},
+		"tests": {"codex"}} {
 		if got, err := l.Chain(kind); err != nil || !cmp.Equal(got, want) {
 			t.Errorf("%q: %v, %v", kind, got, err)
 		}
@@ -72,7 +75,8 @@ func TestChains(t *testing.T) {
 	if got, err := (&Loop{Agent: "gemini"}).Chain(""); err != nil || !cmp.Equal(got, []string{"gemini"}) {
 		t.Errorf("without chains: %v, %v", got, err)
 	}
-	for _, text := range []string{"loop: {chains: [x]}", "loop: {chains: {x: []}}", "loop: {chains: {x: ['']}}", "loop: {chains: {x: y}}"} {
+	for _, text := range []string{"loop: {chains: [x]}", "loop: {chains: {x: []}}", "loop: {chains: {x: ['']}}",
+		"loop: {chains: {x: y}}"} {
 		if p := parseFile("config.yaml", []byte(text)); len(p.problems) == 0 {
 			t.Errorf("%s is taken", text)
 		}
@@ -85,8 +89,10 @@ func TestRisks(t *testing.T) {
 	if len(p.problems) > 0 || p.risks["git_remove"] != "gate" || p.risks["write_test"] != "allow" {
 		t.Errorf("%v, %v", p.risks, p.problems)
 	}
-	for text, want := range map[string]string{"loop: {risks: {rm: block}}": `no pattern "rm"`, "loop: {risks: {git_remove: ask}}": `"ask" is none of`, "loop: {risks: [x]}": "write git_remove"} {
-		if p := parseFile("config.yaml", []byte(text)); len(p.problems) == 0 || !strings.Contains(p.problems[0].Error(), want) {
+	for text, want := range map[string]string{"loop: {risks: {rm: block}}": `no pattern "rm"`,
+		"loop: {risks: {git_remove: ask}}": `"ask" is none of`, "loop: {risks: [x]}": "write git_remove"} {
+		if p := parseFile("config.yaml", []byte(text)); len(p.problems) == 0 ||
+			!strings.Contains(p.problems[0].Error(), want) {
 			t.Errorf("%s: %v", text, p.problems)
 		}
 	}
@@ -117,14 +123,16 @@ func TestLoopSettings(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, FolderName, FileName), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := Load(Sources{Dir: dir, Environ: []string{"PERDURE_LOOP_MAX_RETRIES=6", "PERDURE_LOOP_MAX_ITERATIONS=30", "PERDURE_LOOP_NOTIFY_WEBHOOK=https://chat.example/y"},
+	l, err := Load(Sources{Dir: dir, Environ: []string{"PERDURE_LOOP_MAX_RETRIES=6", "PERDURE_LOOP_MAX_ITERATIONS=30",
+		"PERDURE_LOOP_NOTIFY_WEBHOOK=https://chat.example/y"},
 		Flags: map[string]string{"loop.max_iterations": "40"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Default().Loop
 	want.MaxIterations, want.MaxRetries, want.GateTimeout, want.RequireVerification = 40, 6, 90*time.Minute, true
-	want.Enabled, want.AutoEscalateCritical, want.BestOutput, want.DetectionBudget, want.OverheadPercent = false, false, false, 0, 2.5
+	want.Enabled, want.AutoEscalateCritical, want.BestOutput, want.DetectionBudget, want.OverheadPercent = false, false,
+		false, 0, 2.5
 	want.NotifyCommand, want.NotifyWebhook, want.NotifyDesktop = `./tell "me"`, "https://chat.example/y", true
 	if diff := cmp.Diff(want, l.Loop); diff != "" {
 		t.Error(diff)
@@ -133,7 +141,8 @@ func TestLoopSettings(t *testing.T) {
 	for _, s := range l.Effective() {
 		from[s.Key] = s
 	}
-	for key, want := range map[string][2]string{"loop.max_iterations": {OriginFlag, "40"}, "loop.max_retries": {OriginEnv, "6"}, "loop.gate_timeout": {OriginFile, "1h30m"},
+	for key, want := range map[string][2]string{"loop.max_iterations": {OriginFlag, "40"},
+		"loop.max_retries": {OriginEnv, "6"}, "loop.gate_timeout": {OriginFile, "1h30m"},
 		"loop.detection_latency_budget": {OriginFile, "none"}, "loop.timeout": {OriginDefault, "1h"}} {
 		if s := from[key]; s.Origin != want[0] || s.Text != want[1] {
 			t.Errorf("%s is %s from %s, want %v", key, s.Text, s.Origin, want)
@@ -154,7 +163,8 @@ func TestLoopSettings(t *testing.T) {
 func TestLoopSettingsThatAreNone(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"loop.gate_timeout: 0s":               "loop.gate_timeout: is 0s, which allows nothing at all; write none for no limit",
+		"loop.gate_timeout: 0s": "loop.gate_timeout: is 0s, which allows nothing at all; write none for no " +
+			"limit",
 		"loop.gate_timeout: -5m":              "must be longer than 0",
 		"loop.gate_timeout: 5":                "it has no unit",
 		"loop.detection_latency_budget: 0":    "allows nothing at all",
@@ -183,9 +193,12 @@ func TestLoopSettingsThatAreNone(t *testing.T) {
 // What is said to mean the same is a setting.
 func TestCounterparts(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"enabled", "detection.mode", "reinforcement.default_level", "reinforcement.escalation_thresholds.iteration_3", "reinforcement.quality_plateau_threshold",
-		"recovery.max_retries", "recovery.auto_escalate_on_critical", "recovery.human_gate_timeout_minutes", "best_output_selection.enabled",
-		"best_output_selection.quality_threshold", "best_output_selection.require_verification", "performance.detection_latency_budget_ms",
+	for _, name := range []string{"enabled", "detection.mode", "reinforcement.default_level",
+		"reinforcement.escalation_thresholds.iteration_3", "reinforcement.quality_plateau_threshold",
+		"recovery.max_retries", "recovery.auto_escalate_on_critical", "recovery.human_gate_timeout_minutes",
+		"best_output_selection.enabled",
+		"best_output_selection.quality_threshold", "best_output_selection.require_verification",
+		"performance.detection_latency_budget_ms",
 		"performance.max_integration_overhead_percentage"} {
 		for _, own := range strings.Split(Counterpart(name), ", ") {
 			if _, ok := find(own); !ok {

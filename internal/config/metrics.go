@@ -26,8 +26,9 @@ type LoopMetrics struct {
 
 // Measures are the settings as a loop takes them.
 func (l *LoopMetrics) Measures() metric.Measures {
-	m := metric.Measures{Coverage: l.Coverage, Types: l.Types, Lint: l.Lint, CoverageThreshold: l.CoverageThreshold, SensitiveThreshold: l.SensitiveThreshold,
-		Metrics: l.Metrics}
+	m := metric.Measures{Coverage: l.Coverage, Types: l.Types, Lint: l.Lint, CoverageThreshold: l.CoverageThreshold,
+		SensitiveThreshold: l.SensitiveThreshold,
+		Metrics:            l.Metrics}
 	for _, limit := range []*float64{&m.CoverageThreshold, &m.SensitiveThreshold} {
 		if *limit == 0 {
 			*limit = -1
@@ -43,18 +44,22 @@ func (l *LoopMetrics) Measures() metric.Measures {
 
 func metricSettings() []setting {
 	return []setting{
-		{key: "loop.coverage", def: metric.Auto, help: "coverage by line: auto takes it in the run of the check where the runner can do both; off, or a command that writes to $PERDURE_COVERAGE",
+		{key: "loop.coverage", def: metric.Auto, help: "coverage by line: auto takes it in the run of the check where the " +
+			"runner can do both; off, or a command that writes to $PERDURE_COVERAGE",
 			at: func(c *Config) any { return &c.Loop.Coverage }, check: notEmpty},
-		{key: "loop.types", def: metric.Auto, help: "type errors: auto runs what the project is configured for and is done in two minutes; off, or a command",
+		{key: "loop.types", def: metric.Auto, help: "type errors: auto runs what the project is configured for and is " +
+			"done in two minutes; off, or a command",
 			at: func(c *Config) any { return &c.Loop.Types }, check: notEmpty},
 		{key: "loop.lint", def: metric.Auto, help: "what linters say: auto, off, or a command",
 			at: func(c *Config) any { return &c.Loop.Lint }, check: notEmpty},
-		{key: "loop.coverage_threshold", def: "2", none: true, help: "how many percent of the covered lines that are still there may lose their coverage, or none for any",
-			at: func(c *Config) any { return &c.Loop.CoverageThreshold }, check: share},
+		{key: "loop.coverage_threshold", def: "2", none: true,
+			help: "how many percent of the covered lines that are still there may lose their coverage, or none for any",
+			at:   func(c *Config) any { return &c.Loop.CoverageThreshold }, check: share},
 		{key: "loop.sensitive_coverage_threshold", def: "0.5", none: true, help: "the same for sensitive paths",
 			at: func(c *Config) any { return &c.Loop.SensitiveThreshold }, check: share},
-		{key: "loop.sensitive_paths", def: strings.Join(metric.SensitiveWords(), ","), help: "words of paths and patterns where little coverage may be lost",
-			at: func(c *Config) any { return &c.Loop.SensitivePaths }},
+		{key: "loop.sensitive_paths", def: strings.Join(metric.SensitiveWords(), ","),
+			help: "words of paths and patterns where little coverage may be lost",
+			at:   func(c *Config) any { return &c.Loop.SensitivePaths }},
 	}
 }
 

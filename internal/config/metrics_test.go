@@ -11,8 +11,10 @@ import (
 
 func TestMetricsInTheFile(t *testing.T) {
 	t.Parallel()
-	p := parseFile("config.yaml", []byte("loop:\n  coverage: off\n  metrics:\n    words: wc -w < a\n    size_kb: {command: du -sk ., better: down}\n"))
-	want := []metric.Custom{{Name: "words", Command: "wc -w < a"}, {Name: "size_kb", Command: "du -sk .", Better: metric.BetterDown}}
+	p := parseFile("config.yaml", []byte("loop:\n  coverage: off\n  metrics:\n    words: wc -w < a\n"+
+		"    size_kb: {command: du -sk ., better: down}\n"))
+	want := []metric.Custom{{Name: "words", Command: "wc -w < a"},
+		{Name: "size_kb", Command: "du -sk .", Better: metric.BetterDown}}
 	if diff := cmp.Diff(want, p.metrics); diff != "" || len(p.problems) > 0 || p.values["loop.coverage"].text != "off" {
 		t.Errorf("%v (-want +got):\n%s", p.problems, diff)
 	}
@@ -38,8 +40,10 @@ func TestMetricsInTheFile(t *testing.T) {
 
 func TestMeasures(t *testing.T) {
 	t.Parallel()
-	l := LoopMetrics{Coverage: "auto", Types: "off", Lint: "make lint", SensitiveThreshold: 1, SensitivePaths: " core , src/**,"}
-	want := metric.Measures{Coverage: "auto", Types: "off", Lint: "make lint", CoverageThreshold: -1, SensitiveThreshold: 1, SensitivePaths: []string{"core", "src/**"}}
+	l := LoopMetrics{Coverage: "auto", Types: "off", Lint: "make lint", SensitiveThreshold: 1,
+		SensitivePaths: " core , src/**,"}
+	want := metric.Measures{Coverage: "auto", Types: "off", Lint: "make lint", CoverageThreshold: -1,
+		SensitiveThreshold: 1, SensitivePaths: []string{"core", "src/**"}}
 	if diff := cmp.Diff(want, l.Measures()); diff != "" {
 		t.Error(diff)
 	}

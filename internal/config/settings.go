@@ -48,11 +48,13 @@ func settings() []setting {
 // runSettings are those of runs and of the store.
 func runSettings() []setting {
 	return []setting{
-		{key: "model", def: "builtin:extract", help: "what answers: builtin:extract, exec:COMMAND, openai:NAME, anthropic:NAME, mock:SCRIPT; after a comma, what stands in when it fails",
+		{key: "model", def: "builtin:extract", help: "what answers: builtin:extract, exec:COMMAND, openai:NAME, " +
+			"anthropic:NAME, mock:SCRIPT; after a comma, what stands in when it fails",
 			at: func(c *Config) any { return &c.Model }, check: notEmpty},
 		{key: "sub_model", help: "what answers for all tasks but the root; empty: the model",
 			at: func(c *Config) any { return &c.SubModel }},
-		{key: "judge", help: "what scores answers for best-of-n and --min-score: a model, exec:COMMAND or rule:EXPRESSION; empty: the model",
+		{key: "judge", help: "what scores answers for best-of-n and --min-score: a model, exec:COMMAND or " +
+			"rule:EXPRESSION; empty: the model",
 			at: func(c *Config) any { return &c.Judge }},
 		{key: "base_url", help: "endpoint of an OpenAI-compatible model; empty: the provider's own",
 			at: func(c *Config) any { return &c.BaseURL }, check: httpURL, secret: withoutPassword},
@@ -80,7 +82,8 @@ func runSettings() []setting {
 			at: func(c *Config) any { return &c.BudgetTokens }, check: between(1, maxBudget)},
 		{key: "budget_usd", def: noLimit, help: "most US dollars of a tree, or none for no limit", none: true,
 			at: func(c *Config) any { return &c.BudgetUSD }, check: dollars},
-		{key: "prices", help: "file of prices that stands above the built-in table; empty: prices.yaml in .perdure, if there is one",
+		{key: "prices", help: "file of prices that stands above the built-in table; empty: prices.yaml in .perdure, if " +
+			"there is one",
 			at: func(c *Config) any { return &c.Prices }},
 		{key: "cache", def: "false", help: "whether answers are kept and given again to the same request of the same model",
 			at: func(c *Config) any { return &c.Cache }},

@@ -70,14 +70,16 @@ func TestDuration(t *testing.T) {
 			t.Errorf("ParseDuration(%q) = %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "5", "0", "d", "-1d", "1d-1h", "1d+1h", "1d1d", "1.5d", "7days", "7 d", "106752d", "106751d24h", "99999999999999d", "1w", "inf"} {
+	for _, text := range []string{"", "5", "0", "d", "-1d", "1d-1h", "1d+1h", "1d1d", "1.5d", "7days", "7 d", "106752d",
+		"106751d24h", "99999999999999d", "1w", "inf"} {
 		if got, err := config.ParseDuration(text); err == nil {
 			t.Errorf("ParseDuration(%q) = %v, want an error", text, got)
 		}
 	}
 	for d, want := range map[time.Duration]string{
 		5 * time.Minute: "5m", time.Hour: "1h", 90 * time.Minute: "1h30m", 7 * day: "7d", 36 * time.Hour: "1d12h",
-		day + time.Second: "1d1s", 0: "0s", 1500 * time.Millisecond: "1.5s", 10 * time.Minute: "10m", 10 * time.Hour: "10h", -time.Hour: "-1h",
+		day + time.Second: "1d1s", 0: "0s", 1500 * time.Millisecond: "1.5s", 10 * time.Minute: "10m", 10 * time.Hour: "10h",
+		-time.Hour: "-1h",
 	} {
 		if got := config.FormatDuration(d); got != want {
 			t.Errorf("FormatDuration(%d) = %q, want %q", d, got, want)

@@ -70,9 +70,11 @@ func (a *Agents) find(name string) (agent.Agent, error) {
 	}
 	known := func(p agentcommand.Preset) bool { return p.Name == name }
 	if !slices.ContainsFunc(agentcommand.Presets(), known) {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "find agent", Msg: "there is no agent " + quote(name), Hint: "known are " + a.names()}
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "find agent", Msg: "there is no agent " + quote(name),
+			Hint: "known are " + a.names()}
 	}
-	return agentcommand.New(agentcommand.Config{Preset: name, Model: a.cfg.Model, Permission: agentcommand.Permission(a.cfg.Permission), Logger: a.cfg.Logger})
+	return agentcommand.New(agentcommand.Config{Preset: name, Model: a.cfg.Model,
+		Permission: agentcommand.Permission(a.cfg.Permission), Logger: a.cfg.Logger})
 }
 
 func (a *Agents) findACP(rest string) (agent.Agent, error) {
@@ -114,5 +116,6 @@ func agentError(name string, err error) error {
 	if failure.Kind == agent.KindNotFound {
 		code = perdure.CodeUnavailable
 	}
-	return &perdure.Error{Code: code, Op: "find agent", Msg: quote(name) + ": " + failure.Error(), Hint: failure.Hint, Err: err}
+	return &perdure.Error{Code: code, Op: "find agent", Msg: quote(name) + ": " + failure.Error(), Hint: failure.Hint,
+		Err: err}
 }

@@ -139,7 +139,8 @@ func (d *Daemon) assemble(ctx context.Context) error {
 	if d.told, err = d.ways(d.hold()); err != nil {
 		return err
 	}
-	executor, err := rlm.New(rlm.ExecutorConfig{Store: d.store, Resolver: d.models, Gates: runGates{record.New(d.store), d}, Logger: d.log})
+	executor, err := rlm.New(rlm.ExecutorConfig{Store: d.store, Resolver: d.models,
+		Gates: runGates{record.New(d.store), d}, Logger: d.log})
 	if err != nil {
 		return err
 	}
@@ -211,7 +212,8 @@ const patient = -1
 func (d *Daemon) work(ctx context.Context, trees func() []perdure.TreeID, patience time.Duration) error {
 	w, err := worker.New(worker.Config{
 		Store: d.store, Session: d.session,
-		Handlers:    map[string]worker.Handler{rlm.KindRun: placed{d.executor}, rpc.Kind: placed{d.executor}, record.KindLoop: d.engine},
+		Handlers: map[string]worker.Handler{rlm.KindRun: placed{d.executor}, rpc.Kind: placed{d.executor},
+			record.KindLoop: d.engine},
 		Concurrency: d.cfg.Concurrency, DrainTimeout: d.cfg.DrainTimeout,
 		Trees: trees, Allow: d.allow(ctx), Patience: patience, Logger: d.log,
 	})

@@ -42,7 +42,8 @@ func (d *Daemon) openIPC() error {
 	}
 	dir := filepath.Dir(cfg.Socket)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "serve .aiwg clients", Msg: fmt.Sprintf("the folder %q cannot be made", dir), Err: err,
+		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "serve .aiwg clients",
+			Msg: fmt.Sprintf("the folder %q cannot be made", dir), Err: err,
 			Hint: "name another socket: --aiwg-ipc=PATH"}
 	}
 	const othersWrite = 0o022
@@ -103,7 +104,8 @@ func (d *Daemon) execution(cfg IPCConfig) func(agent string) (rpc.Execution, boo
 			return rpc.Execution{}, false
 		}
 		const micros = 1e6
-		return rpc.Execution{Config: whole, Limits: perdure.Limits{MaxNodes: c.MaxNodes, Calls: c.BudgetCalls, Tokens: c.BudgetTokens,
+		return rpc.Execution{Config: whole, Limits: perdure.Limits{MaxNodes: c.MaxNodes, Calls: c.BudgetCalls,
+			Tokens:     c.BudgetTokens,
 			CostMicros: int64(c.BudgetUSD*micros + 0.5), WallTime: time.Duration(c.Timeout)}}, true
 	}
 }

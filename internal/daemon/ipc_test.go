@@ -36,7 +36,8 @@ func models(names map[string]string) func(agent string) (json.RawMessage, error)
 		if agent == "" {
 			return json.Marshal(map[string]any{"model": model, "budget_calls": 5})
 		}
-		return json.Marshal(map[string]any{"agent": agent, "agents": map[string]any{agent: map[string]string{"model": model}}})
+		return json.Marshal(map[string]any{"agent": agent,
+			"agents": map[string]any{agent: map[string]string{"model": model}}})
 	}
 }
 
@@ -141,8 +142,10 @@ func TestIPCLeavesTasksToWorkers(t *testing.T) {
 	b := serveIPC(t, map[string]string{"": "mock:text=plain", "quoter": "builtin:extract", "absent": "mock:/no/such/file"})
 	done := b.call("task.submit", `{"prompt":"p"}`).Result.TaskID
 	var left []string
-	for _, params := range []string{`{"prompt":"p","execute":false}`, `{"prompt":"p","agent":"nobody"}`, `{"prompt":"p","agent":"quoter"}`,
-		`{"prompt":"p","agent":"absent"}`, `{"prompt":"p","metadata":{"tree_id":"tree-12345678"}}`, `{"prompt":"p","metadata":{"parent_id":"task-0001"}}`,
+	for _, params := range []string{`{"prompt":"p","execute":false}`, `{"prompt":"p","agent":"nobody"}`,
+		`{"prompt":"p","agent":"quoter"}`,
+		`{"prompt":"p","agent":"absent"}`, `{"prompt":"p","metadata":{"tree_id":"tree-12345678"}}`,
+		`{"prompt":"p","metadata":{"parent_id":"task-0001"}}`,
 		`{"prompt":"p","metadata":{"rlm":{"v":9}}}`} {
 		left = append(left, b.call("task.submit", params).Result.TaskID)
 	}
@@ -154,13 +157,16 @@ func TestIPCLeavesTasksToWorkers(t *testing.T) {
 			t.Errorf("%s: %+v %+v", id, got.Result, got.Error)
 		}
 	}
-	for _, params := range []string{`{"prompt":"p","agent":"nobody","execute":true}`, `{"prompt":"p","agent":"quoter","execute":true}`,
+	for _, params := range []string{`{"prompt":"p","agent":"nobody","execute":true}`,
+		`{"prompt":"p","agent":"quoter","execute":true}`,
 		`{"prompt":"p","agent":"absent","execute":true}`} {
-		if got := b.call("task.submit", params); got.Error == nil || got.Error.Code != rpc.CodeConflict || got.Error.Data.Hint == "" {
+		if got := b.call("task.submit", params); got.Error == nil || got.Error.Code != rpc.CodeConflict ||
+			got.Error.Data.Hint == "" {
 			t.Errorf("%s: %+v %+v", params, got.Result, got.Error)
 		}
 	}
-	if got := b.call("task.submit", `{"prompt":"p","execute":true,"metadata":{"rlm":{}}}`); got.Error == nil || got.Error.Code != rpc.CodeInvalidParams {
+	if got := b.call("task.submit", `{"prompt":"p","execute":true,"metadata":{"rlm":{}}}`); got.Error == nil ||
+		got.Error.Code != rpc.CodeInvalidParams {
 		t.Errorf("metadata of the executor's: %+v %+v", got.Result, got.Error)
 	}
 }
@@ -205,7 +211,8 @@ func TestIPCSocket(t *testing.T) {
 	if info, err := os.Lstat(b.path); err != nil || info.Mode() != os.ModeSocket|0o600 {
 		t.Errorf("the socket is %v, %v", info.Mode(), err)
 	}
-	_, err := daemon.Open(t.Context(), daemon.Config{Dir: t.TempDir(), Session: "serve", IPC: daemon.IPCConfig{Socket: b.path}})
+	_, err := daemon.Open(t.Context(),
+		daemon.Config{Dir: t.TempDir(), Session: "serve", IPC: daemon.IPCConfig{Socket: b.path}})
 	if !errors.Is(err, perdure.ErrConflict) {
 		t.Errorf("a second daemon: %v", err)
 	}
@@ -213,7 +220,8 @@ func TestIPCSocket(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err = daemon.Open(t.Context(), daemon.Config{Dir: t.TempDir(), Session: "serve", IPC: daemon.IPCConfig{Socket: filepath.Join(file, "s")}})
+	_, err = daemon.Open(t.Context(),
+		daemon.Config{Dir: t.TempDir(), Session: "serve", IPC: daemon.IPCConfig{Socket: filepath.Join(file, "s")}})
 	if err == nil || perdure.HintOf(err) == "" {
 		t.Errorf("a folder that cannot be made: %v", err)
 	}
@@ -227,7 +235,8 @@ func TestIPCTreesAreNotResumed(t *testing.T) {
 	if !errors.Is(err, perdure.ErrConflict) || perdure.HintOf(err) == "" {
 		t.Errorf("a tree of a worker: %v", err)
 	}
-	if err := d.Check(t.Context(), &perdure.Tree{ID: "tree-12345678", Kind: rpc.Kind, Config: json.RawMessage(`{"model":"mock:text=x"}`)}); err != nil {
+	if err := d.Check(t.Context(),
+		&perdure.Tree{ID: "tree-12345678", Kind: rpc.Kind, Config: json.RawMessage(`{"model":"mock:text=x"}`)}); err != nil {
 		t.Errorf("a tree of the daemon's: %v", err)
 	}
 }

@@ -42,8 +42,10 @@ func (d *Daemon) openLoops() error {
 	if err != nil {
 		return err
 	}
-	engine, err := loop.New(loop.EngineConfig{Store: d.store, Agents: NewAgents(agents), Dir: cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")),
-		Handoff: d.cfg.Handoff, Reminders: reminders, Handlers: handlers, Hook: hooks, Hold: hold, Ended: d.reportLoop, Logger: d.log})
+	engine, err := loop.New(loop.EngineConfig{Store: d.store, Agents: NewAgents(agents),
+		Dir:     cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")),
+		Handoff: d.cfg.Handoff, Reminders: reminders, Handlers: handlers, Hook: hooks, Hold: hold, Ended: d.reportLoop,
+		Logger: d.log})
 	d.engine = engine
 	return err
 }

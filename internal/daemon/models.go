@@ -258,7 +258,8 @@ func (m *Models) make(key modelKey, rate price.Rate) (model.Model, error) {
 			longest = min(longest, rate.MaxOutput)
 		}
 		return anthropic.New(anthropic.Config{
-			Model: rest, BaseURL: m.endpoint(key), APIKey: m.cfg.Getenv("ANTHROPIC_API_KEY"), MaxOutput: longest, Logger: m.cfg.Logger,
+			Model: rest, BaseURL: m.endpoint(key), APIKey: m.cfg.Getenv("ANTHROPIC_API_KEY"), MaxOutput: longest,
+			Logger: m.cfg.Logger,
 		})
 	}
 	return nil, unknownModel(name)
@@ -296,7 +297,8 @@ func likelyScheme(name string) string {
 }
 
 func nearestHint(name, scheme string) string {
-	examples := []string{extract.Name, schemeOpenAI + ":gpt-4o-mini", schemeAnthropic + ":claude-haiku-4-5", schemeExec + ":cat", schemeMock + ":echo"}
+	examples := []string{extract.Name, schemeOpenAI + ":gpt-4o-mini", schemeAnthropic + ":claude-haiku-4-5",
+		schemeExec + ":cat", schemeMock + ":echo"}
 	for _, example := range examples {
 		if strings.HasPrefix(example, scheme+":") && scheme != schemeBuiltin {
 			return fmt.Sprintf("%q needs a name behind it, for example %q", name, example)
@@ -312,7 +314,8 @@ func modelError(name string, err error) error {
 	if errors.As(err, &own) {
 		return err
 	}
-	e := &perdure.Error{Code: perdure.CodeInvalid, Op: fmt.Sprintf("use model %q", shownName(name)), Err: model.RedactError(err)}
+	e := &perdure.Error{Code: perdure.CodeInvalid, Op: fmt.Sprintf("use model %q", shownName(name)),
+		Err: model.RedactError(err)}
 	var prices *price.Error
 	if errors.As(err, &prices) {
 		e.Op, e.Msg, e.Err = "read prices", prices.Error(), nil
@@ -364,7 +367,8 @@ func (m *Models) Waiting() []string {
 			continue
 		}
 		if r := m.again[key]; time.Until(r.until) > 0 {
-			lines = append(lines, fmt.Sprintf("%s is asked again in %s: %s", shownName(key.name), time.Until(r.until).Round(time.Second), r.reason))
+			lines = append(lines, fmt.Sprintf("%s is asked again in %s: %s", shownName(key.name),
+				time.Until(r.until).Round(time.Second), r.reason))
 		}
 	}
 	slices.Sort(lines)

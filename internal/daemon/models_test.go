@@ -162,7 +162,8 @@ func TestRetryIsTold(t *testing.T) {
 	}
 	cancel()
 	<-ended //nolint:errcheck // it was stopped
-	if len(told) != 1 || !strings.HasPrefix(told[0], "openai:small is asked again in ") || !strings.Contains(told[0], "connection refused") {
+	if len(told) != 1 || !strings.HasPrefix(told[0], "openai:small is asked again in ") ||
+		!strings.Contains(told[0], "connection refused") {
 		t.Errorf("waiting: %q", told)
 	}
 }
@@ -187,7 +188,8 @@ func TestChainOfProviders(t *testing.T) {
 	limited, first := serve(t, "replies: [{status: 429, retry_after: 60s, repeat: -1}]")
 	_, second := serve(t, "replies: [{text: from the second, repeat: -1, usage: {input: 1000, output: 100, cached: 400}}]")
 	prices := filepath.Join(t.TempDir(), "prices.yaml")
-	text := "models:\n  anthropic:b: {input: 2, output: 10, cache_read: 0.5, context_window: 9000}\n  openai:a: {input: 50, output: 50}\n"
+	text := "models:\n  anthropic:b: {input: 2, output: 10, cache_read: 0.5, context_window: 9000}\n" +
+		"  openai:a: {input: 50, output: 50}\n"
 	if err := os.WriteFile(prices, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +207,8 @@ func TestChainOfProviders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Asked != "anthropic:b" || got.CostMicros == nil || *got.CostMicros != 600*2+400/2+100*10 || len(got.Notes) != 1 {
+		if got.Asked != "anthropic:b" || got.CostMicros == nil || *got.CostMicros != 600*2+400/2+100*10 ||
+			len(got.Notes) != 1 {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -264,9 +267,11 @@ func TestBadPrices(t *testing.T) {
 	if err := os.WriteFile(prices, []byte("models:\n  mock:echo: {inputt: 2}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := daemon.NewModels(daemon.ModelConfig{Prices: price.Config{File: prices}}).Resolve("mock:echo", rlm.ModelOptions{})
+	_, err := daemon.NewModels(daemon.ModelConfig{Prices: price.Config{File: prices}}).Resolve("mock:echo",
+		rlm.ModelOptions{})
 	var own *perdure.Error
-	if !errors.As(err, &own) || own.Code != perdure.CodeInvalid || !strings.Contains(own.Msg, `prices.yaml:2: unknown key "inputt"; did you mean "input"?`) || own.Hint == "" {
+	if !errors.As(err, &own) || own.Code != perdure.CodeInvalid ||
+		!strings.Contains(own.Msg, `prices.yaml:2: unknown key "inputt"; did you mean "input"?`) || own.Hint == "" {
 		t.Errorf("error %#v", err)
 	}
 }

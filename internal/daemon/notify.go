@@ -64,7 +64,8 @@ func (d *Daemon) notifiers() []hook.Registration {
 	var all []hook.Registration
 	for _, w := range d.told {
 		for _, at := range []hook.Name{hook.GateOpened, hook.LoopPaused, hook.LoopComplete} {
-			all = append(all, hook.Registration{Hook: at, Name: "notify." + w.name, Handler: d.notifier(w), Timeout: notify.Timeout, OnFault: hook.FaultContinues})
+			all = append(all, hook.Registration{Hook: at, Name: "notify." + w.name, Handler: d.notifier(w),
+				Timeout: notify.Timeout, OnFault: hook.FaultContinues})
 		}
 	}
 	return all
@@ -120,8 +121,10 @@ func (d *Daemon) runNotice(ctx context.Context, tree *perdure.Tree, number int) 
 	if err != nil {
 		return nil, err
 	}
-	n := &notify.Notice{ID: fmt.Sprintf("%s/gate/%d", id, number), Event: notify.GateOpened, Tree: id, Time: g.OpenedAt, Folder: d.cfg.HookDir,
-		Title: id + " asks: " + q.Title + ": " + q.Text, Gate: &notify.Gate{Number: json.Number(strconv.Itoa(number)), Kind: string(g.Kind)}}
+	n := &notify.Notice{ID: fmt.Sprintf("%s/gate/%d", id, number), Event: notify.GateOpened, Tree: id, Time: g.OpenedAt,
+		Folder: d.cfg.HookDir,
+		Title:  id + " asks: " + q.Title + ": " + q.Text, Gate: &notify.Gate{Number: json.Number(strconv.Itoa(number)),
+			Kind: string(g.Kind)}}
 	ask(n, q.Options, func(answer string) string { return "perdure answer " + id + " " + answer })
 	return n, nil
 }
@@ -168,7 +171,8 @@ func noticeOf(m *hook.Message) (*notify.Notice, error) {
 		return nil, err
 	}
 	id := m.Metadata.LoopID
-	n := &notify.Notice{Event: notify.Event(m.Metadata.HookName), Loop: id, Iteration: m.Metadata.Iteration, Time: m.Timestamp, Status: in.Status}
+	n := &notify.Notice{Event: notify.Event(m.Metadata.HookName), Loop: id, Iteration: m.Metadata.Iteration,
+		Time: m.Timestamp, Status: in.Status}
 	switch n.Event {
 	case notify.GateOpened:
 		n.ID, n.Title = id+"/gate/"+in.Gate.String(), id+" asks: "+m.Content
@@ -181,7 +185,8 @@ func noticeOf(m *hook.Message) (*notify.Notice, error) {
 	case notify.Ended:
 		n.ID = fmt.Sprintf("%s/ended/%d", id, m.Metadata.Iteration) // it may go on, and end again
 		n.Title = id + " is " + in.Status + ": " + m.Content
-		n.Text = strings.TrimRight(n.Title+"\n"+in.Selected, "\n") + "\nperdure loop report " + id + ": tells what became of it"
+		n.Text = strings.TrimRight(n.Title+"\n"+in.Selected, "\n") + "\nperdure loop report " + id +
+			": tells what became of it"
 	}
 	return n, nil
 }

@@ -95,7 +95,8 @@ echo "1..$n"; exit 1`})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, err := c.CreateTree(t.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: "Fix b", Config: cfg, Owner: d.SessionID()})
+	tree, err := c.CreateTree(t.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: "Fix b", Config: cfg,
+		Owner: d.SessionID()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,11 +113,13 @@ echo "1..$n"; exit 1`})
 	}
 	id := loop.ID(&tree)
 	g := box.got[0]
-	if !strings.HasPrefix(g.Title, id+" asks: iteration 1 made things worse") || g.Folder != project || g.Gate.Kind != "recovery" ||
+	if !strings.HasPrefix(g.Title, id+" asks: iteration 1 made things worse") || g.Folder != project ||
+		g.Gate.Kind != "recovery" ||
 		!strings.Contains(g.Text, "perdure loop answer reject --loop "+id) {
 		t.Errorf("the gate is told as %+v", g)
 	}
-	want := notify.Option{Answer: "abort", Effect: "the loop ends; the files stay as they are", Command: "perdure loop answer abort --loop " + id}
+	want := notify.Option{Answer: "abort", Effect: "the loop ends; the files stay as they are",
+		Command: "perdure loop answer abort --loop " + id}
 	if last := g.Gate.Options[len(g.Gate.Options)-1]; last != want {
 		t.Error(cmp.Diff(want, last))
 	}
@@ -160,8 +163,10 @@ func TestNoticeOfARun(t *testing.T) {
 		t.Fatalf("told %q, want %q", got, want)
 	}
 	id, n := string(tree.ID), box.got[0]
-	if n.Loop != "" || n.Tree != id || !strings.HasPrefix(n.Title, id+" asks: no model of the chain answers") || n.Gate.Kind != "reassignment" ||
-		!strings.Contains(n.Text, "perdure answer "+id+" retry: ") || len(n.Gate.Options) != 4 || n.Gate.Options[2].Command != "perdure answer "+id+" skip" {
+	if n.Loop != "" || n.Tree != id || !strings.HasPrefix(n.Title, id+" asks: no model of the chain answers") ||
+		n.Gate.Kind != "reassignment" ||
+		!strings.Contains(n.Text, "perdure answer "+id+" retry: ") || len(n.Gate.Options) != 4 ||
+		n.Gate.Options[2].Command != "perdure answer "+id+" skip" {
 		t.Errorf("the gate is told as %+v", n)
 	}
 }
@@ -182,7 +187,8 @@ func TestNoticeOfAPause(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, err := c.CreateTree(t.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: "x", Config: cfg, Owner: d.SessionID()})
+	tree, err := c.CreateTree(t.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: "x", Config: cfg,
+		Owner: d.SessionID()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +197,8 @@ func TestNoticeOfAPause(t *testing.T) {
 	if got, want := box.events(), "loop_paused /paused/0"; got != want {
 		t.Fatalf("told %q, want %q", got, want)
 	}
-	if n := box.got[0]; n.Status != "paused" || !strings.Contains(n.Title, "the completion command cannot be run") || !strings.Contains(n.Text, "perdure loop resume") {
+	if n := box.got[0]; n.Status != "paused" || !strings.Contains(n.Title, "the completion command cannot be run") ||
+		!strings.Contains(n.Text, "perdure loop resume") {
 		t.Errorf("told as %+v", n)
 	}
 }

@@ -55,7 +55,8 @@ func TestWorkEndsWhatWaitsTooLong(t *testing.T) {
 	if err != nil || ended.State != perdure.Failed {
 		t.Fatalf("the tree is %s, %v", ended.State, err)
 	}
-	if root, err := store.Task(t.Context(), tree.Root); err != nil || root.Error == nil || root.Error.Kind != rlm.KindBudget {
+	if root, err := store.Task(t.Context(), tree.Root); err != nil || root.Error == nil ||
+		root.Error.Kind != rlm.KindBudget {
 		t.Errorf("the root ended with %+v, %v", root.Error, err)
 	}
 }

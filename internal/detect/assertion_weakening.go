@@ -27,7 +27,8 @@ func (r *run) assertionWeakening() {
 			r.onlyCaught(t)
 		}
 		if t.new.Caught > t.old.Caught {
-			r.add(Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: t.new.Name, Confidence: 0.9}, assertionCaught)
+			r.add(Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: t.new.Name, Confidence: 0.9},
+				assertionCaught)
 		}
 	}
 	for _, p := range r.pairs {
@@ -104,7 +105,8 @@ func (r *run) compareAsserts(t *testPair) {
 		if bag.Inside(t.old.Literals, r.of(t.from).tests) >= 0.9 && len(t.old.Literals) > 0 && r.callsNew(t) {
 			return // they stand in a function that is called now
 		}
-		if len(t.new.Cases) > 0 && bag.Inside(t.old.Literals, t.new.Literals) >= 0.9 && (len(t.new.Cases) > len(t.old.Cases) || r.handsCases(t)) {
+		if len(t.new.Cases) > 0 && bag.Inside(t.old.Literals, t.new.Literals) >= 0.9 &&
+			(len(t.new.Cases) > len(t.old.Cases) || r.handsCases(t)) {
 			return
 		}
 		r.add(Finding{
@@ -146,13 +148,16 @@ func assertsFreely(a *syntax.Assertion) bool { return a.Under == nil && !saysNot
 // it asserts something else besides.
 func (r *run) underNow(t *testPair, a *syntax.Assertion, more bool) {
 	was := func(o syntax.Assertion) bool { return o.Under != nil && o.Under.S == a.Under.S }
-	if slices.Contains(t.to.new.Helpers, t.new) || strings.Contains(a.S, "err != nil") { // who calls it says which case it is; what only had to work
+	// who calls it says which case it is; what only had to work
+	if slices.Contains(t.to.new.Helpers, t.new) || strings.Contains(a.S, "err != nil") {
 		return
 	}
-	if t.new.Skip != t.old.Skip || len(t.new.Cases) > len(t.old.Cases) || slices.ContainsFunc(t.old.Asserts, was) || r.explains(t.to, t.new, a.Under) {
+	if t.new.Skip != t.old.Skip || len(t.new.Cases) > len(t.old.Cases) || slices.ContainsFunc(t.old.Asserts, was) ||
+		r.explains(t.to, t.new, a.Under) {
 		return
 	}
-	f := Finding{File: t.to.new.Path, Line: a.Line, Subject: t.new.Name, Evidence: a.Under.S + ": " + a.S, Confidence: 0.85, Message: "an assertion only runs under a condition now, and nothing fails where that does not hold"}
+	f := Finding{File: t.to.new.Path, Line: a.Line, Subject: t.new.Name, Evidence: a.Under.S + ": " + a.S,
+		Confidence: 0.85, Message: "an assertion only runs under a condition now, and nothing fails where that does not hold"}
 	if more {
 		f.Confidence = 0.6
 	}
@@ -236,7 +241,8 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*syntax.Assertion) {
 		}
 		more = bag.Without(more, g.Words)
 		if took[i] == nil && g.Strength != syntax.Trivial {
-			r.add(Finding{File: t.to.new.Path, Line: g.Line, Subject: t.new.Name, Evidence: g.S, Confidence: 0.9}, assertionTrivial)
+			r.add(Finding{File: t.to.new.Path, Line: g.Line, Subject: t.new.Name, Evidence: g.S, Confidence: 0.9},
+				assertionTrivial)
 		}
 	}
 	sent := t.new.Sent - t.old.Sent
@@ -255,7 +261,9 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*syntax.Assertion) {
 		switch {
 		case empty && forgets(t, was):
 			f.Confidence, f.Message = 0.85, "the test asserts less, and nothing of what it did"
-		case was.Under == nil && len(gained) == len(t.new.Asserts) && len(gained) > 0 && !slices.ContainsFunc(gained, func(g *syntax.Assertion) bool { return g.Under == nil || r.explains(t.to, t.new, g.Under) }):
+		case was.Under == nil && len(gained) == len(t.new.Asserts) && len(gained) > 0 &&
+			!slices.ContainsFunc(gained,
+				func(g *syntax.Assertion) bool { return g.Under == nil || r.explains(t.to, t.new, g.Under) }):
 			f.Confidence, f.Message = 0.85, "what the test asserts now only runs under a condition"
 		case len(gained) == 0 && !was.Weak() && !expects(t.new):
 			f.Confidence, f.Message = 0.85, "what is left of the test's assertions says nothing of what is expected"
@@ -340,7 +348,8 @@ const maxApart = 100
 
 // compareOne compares an assertion with the one that took its place.
 func (r *run) compareOne(t *testPair, was, now *syntax.Assertion) {
-	f := Finding{File: t.to.new.Path, Line: now.Line, Subject: t.new.Name, Evidence: was.S + " became " + now.S, Confidence: 0.7}
+	f := Finding{File: t.to.new.Path, Line: now.Line, Subject: t.new.Name, Evidence: was.S + " became " + now.S,
+		Confidence: 0.7}
 	switch {
 	case now.Strength == syntax.Trivial: // told by itself
 	case now.Bare && !was.Bare:
@@ -422,10 +431,12 @@ func fewerLinks(was, now *syntax.Assertion) bool {
 // lessOfError tells whether an assertion that something fails asks for less of how.
 func lessOfError(was, now *syntax.Assertion) bool {
 	name := strings.ToLower(was.Name)
-	if was.Name != now.Name || !strings.Contains(name, "raise") && !strings.Contains(name, "throw") && !strings.Contains(name, "exception") {
+	if was.Name != now.Name || !strings.Contains(name, "raise") && !strings.Contains(name, "throw") &&
+		!strings.Contains(name, "exception") {
 		return false
 	}
-	return len(now.Words) < len(was.Words) && bag.Inside(now.Words, was.Words) == 1 && bag.Inside(was.Literals, now.Literals) < 1
+	return len(now.Words) < len(was.Words) && bag.Inside(now.Words, was.Words) == 1 &&
+		bag.Inside(was.Literals, now.Literals) < 1
 }
 
 // missingAssert tells whether an assertion that nothing took the place of is lost:
@@ -443,11 +454,13 @@ func (r *run) missingAssert(t *testPair, was *syntax.Assertion, more bag.Bag, ga
 	if r.namesRemoved(t.from, was.Words) || bag.Inside(was.Call, t.new.All) < 1 {
 		return false // it was about what is gone
 	}
-	if len(was.Words) > 0 && bag.Inside(was.Words, more) >= 0.8 || len(was.Literals) > 0 && bag.Inside(was.Literals, more) == 1 {
+	if len(was.Words) > 0 && bag.Inside(was.Words, more) >= 0.8 || len(was.Literals) > 0 &&
+		bag.Inside(was.Literals, more) == 1 {
 		return false // written in another way, in this test
 	}
 	// Or moved into another one, or a function.
-	return len(was.Literals) == 0 && (len(was.Words) < 2 || !r.callsNew(t)) || bag.Inside(was.Words, r.of(t.from).tests) < 0.9
+	return len(was.Literals) == 0 && (len(was.Words) < 2 || !r.callsNew(t)) ||
+		bag.Inside(was.Words, r.of(t.from).tests) < 0.9
 }
 
 // lostAssert tells of a lost assertion, as surely as f is or the rest of the test
@@ -494,7 +507,8 @@ func voids(t *testPair, asserted string) bool {
 // onlyCaught tells of a test whose assertions moved into a handler that only runs
 // when something fails: without a failure nothing is asserted.
 func (r *run) onlyCaught(t *testPair) {
-	f := Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: t.new.Name, Confidence: 0.7, Message: "assertions only run when something fails, and nothing says that it has to"}
+	f := Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: t.new.Name, Confidence: 0.7,
+		Message: "assertions only run when something fails, and nothing says that it has to"}
 	lost, _ := differ(t.old.Asserts, t.new.Asserts)
 	if slices.ContainsFunc(lost, (*syntax.Assertion).Expects) && len(t.new.Asserts) <= len(t.old.Asserts) {
 		f.Confidence = 0.85
@@ -549,6 +563,7 @@ func (r *run) mocked(t *testPair) {
 		if had[m] || len(m) < 3 || !t.old.Names.Has(syntax.Hash(m)) {
 			continue
 		}
-		r.add(Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: m, Confidence: 0.7, Message: fmt.Sprintf("the test calls %q, and replaces it by a mock now", m)}, subjectMocked)
+		r.add(Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: m, Confidence: 0.7,
+			Message: fmt.Sprintf("the test calls %q, and replaces it by a mock now", m)}, subjectMocked)
 	}
 }

@@ -22,7 +22,8 @@ func (r *run) declared(p *pair) {
 			continue
 		}
 		told[c.Subject+"\x00"+c.Name] = true
-		r.add(Finding{File: p.old.Path, Line: c.Line, Gone: true, Subject: c.Subject, Evidence: c.S, Confidence: 0.85, Message: "a check that was declared is gone: " + c.Name}, guardRemoved)
+		r.add(Finding{File: p.old.Path, Line: c.Line, Gone: true, Subject: c.Subject, Evidence: c.S, Confidence: 0.85,
+			Message: "a check that was declared is gone: " + c.Name}, guardRemoved)
 	}
 }
 

@@ -249,7 +249,8 @@ type run struct {
 // the context, an unknown mode, and *LimitError; whatever a file holds is none. Time and memory are
 // proportional to the changed files.
 func Run(ctx context.Context, in *Input) (*Report, error) {
-	r := &run{in: in, limits: in.Limits.withDefaults(), report: &Report{Verdict: Allow, Findings: []Finding{}, Skipped: []Skipped{}}, seen: make(map[string]bool)}
+	r := &run{in: in, limits: in.Limits.withDefaults(),
+		report: &Report{Verdict: Allow, Findings: []Finding{}, Skipped: []Skipped{}}, seen: make(map[string]bool)}
 	switch in.Mode {
 	case Off:
 		return r.report, nil
@@ -327,7 +328,8 @@ func (r *run) take(ctx context.Context, readers chan<- *pair) error {
 // nobody knows.
 func same(c *Change) bool {
 	given := (c.Old.Content != nil || c.Old.Size == 0) && (c.New.Content != nil || c.New.Size == 0)
-	return given && string(c.Old.Content) == string(c.New.Content) && c.Old.Path == c.New.Path && c.Old.Kind == c.New.Kind && c.Protected == ""
+	return given && string(c.Old.Content) == string(c.New.Content) && c.Old.Path == c.New.Path &&
+		c.Old.Kind == c.New.Kind && c.Protected == ""
 }
 
 // read makes the models of both versions of a file. It changes nothing but p.
@@ -454,6 +456,7 @@ func (r *run) finish() {
 		// Facts first, so that the cut takes hints.
 		slices.SortStableFunc(r.report.Findings, func(a, b Finding) int { return int(a.Tier) - int(b.Tier) })
 		r.report.Findings = r.report.Findings[:r.limits.Findings]
-		r.report.Skipped = append(r.report.Skipped, Skipped{"", fmt.Sprintf("%d more findings are not listed (at most %d)", n-r.limits.Findings, r.limits.Findings)})
+		r.report.Skipped = append(r.report.Skipped,
+			Skipped{"", fmt.Sprintf("%d more findings are not listed (at most %d)", n-r.limits.Findings, r.limits.Findings)})
 	}
 }

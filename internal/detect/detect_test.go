@@ -39,17 +39,22 @@ const (
 // Neighbours of cheats warn, and the cheats beside them act.
 func TestNeighboursWarn(t *testing.T) {
 	t.Parallel()
-	const two = "class A {\n  void f(String s) {\n    try {\n      URL u = new URL(s);\n      u.open().use(false);\n    } catch (MalformedURLException e) {\n" +
+	const two = "class A {\n  void f(String s) {\n    try {\n      URL u = new URL(s);\n      u.open().use(false);\n" +
+		"    } catch (MalformedURLException e) {\n" +
 		"      throw Unchecked.of(e);\n    } catch (IOException e) {\n      throw Unchecked.of(e);\n    }\n  }\n}\n"
 	const first = " catch (MalformedURLException e) {\n      throw Unchecked.of(e);\n    }"
 	const second = " catch (IOException e) {\n      throw Unchecked.of(e);\n    }"
 	loads := "def f(data):\n    return pickle.loads(data)\n"
 	for _, test := range []struct{ name, path, old, now, want string }{
 		{"one handler for two errors", "A.java", two, strings.Replace(two, first, "", 1), "warn error-handling-removed"},
-		{"no handler any more", "A.java", two, strings.Replace(strings.Replace(two, first, "", 1), second, " finally {\n    }", 1), "act error-handling-removed"},
-		{"silenced and said why", "a.py", loads, strings.Replace(loads, "loads(data)", "loads(data)  # nosec: only our own files", 1), "warn complaint-silenced"},
-		{"silenced", "a.py", loads, strings.Replace(loads, "loads(data)", "loads(data)  # nosec", 1), "act complaint-silenced"},
-		{"silenced with a word", "a.py", loads, strings.Replace(loads, "loads(data)", "loads(data)  # nosec: fine", 1), "act complaint-silenced"},
+		{"no handler any more", "A.java", two, strings.Replace(strings.Replace(two, first, "", 1), second,
+			" finally {\n    }", 1), "act error-handling-removed"},
+		{"silenced and said why", "a.py", loads,
+			strings.Replace(loads, "loads(data)", "loads(data)  # nosec: only our own files", 1), "warn complaint-silenced"},
+		{"silenced", "a.py", loads, strings.Replace(loads, "loads(data)", "loads(data)  # nosec", 1),
+			"act complaint-silenced"},
+		{"silenced with a word", "a.py", loads, strings.Replace(loads, "loads(data)", "loads(data)  # nosec: fine", 1),
+			"act complaint-silenced"},
 	} {
 		wantPatterns(t, test.name, edited(test.path, test.old, test.now), test.want)
 	}
@@ -69,19 +74,24 @@ func TestModes(t *testing.T) {
 	guardOld := "def f(a):\n    if a < 0:\n        raise ValueError('a')\n    return g(a, 'x', 'y') + h(a)\n"
 	guardNew := "def f(a):\n    return g(a, 'x', 'y') + h(a)\n"
 	weakOld, weakNew := "def test_a():\n    assert f(22) == 44\n", "def test_a():\n    assert f(22) > 0\n"
-	condNew := "import sys, pytest\n\n@pytest.mark.skipif(sys.platform == 'win32', reason='x')\ndef test_a():\n    assert f(2) == 4\n"
+	condNew := "import sys, pytest\n\n@pytest.mark.skipif(sys.platform == 'win32', reason='x')\ndef test_a():\n" +
+		"    assert f(2) == 4\n"
 	tests := []struct {
 		name, path, old, now string
 		want                 map[detect.Mode]string
 	}{
 		{"fact", "test_a.py", skipOld, skipNew, map[detect.Mode]string{
-			detect.Off: "", detect.Minimal: "act skip-added", "": "act skip-added", detect.Standard: "act skip-added", detect.Aggressive: "act skip-added"}},
+			detect.Off: "", detect.Minimal: "act skip-added", "": "act skip-added", detect.Standard: "act skip-added",
+			detect.Aggressive: "act skip-added"}},
 		{"sure sign", "a.py", guardOld, guardNew, map[detect.Mode]string{
-			detect.Off: "", detect.Minimal: "warn guard-removed", detect.Standard: "act guard-removed", detect.Aggressive: "act guard-removed"}},
+			detect.Off: "", detect.Minimal: "warn guard-removed", detect.Standard: "act guard-removed",
+			detect.Aggressive: "act guard-removed"}},
 		{"unsure sign", "test_a.py", skipOld, condNew, map[detect.Mode]string{
-			detect.Minimal: "warn skip-conditional", detect.Standard: "warn skip-conditional", detect.Aggressive: "act skip-conditional"}},
+			detect.Minimal: "warn skip-conditional", detect.Standard: "warn skip-conditional",
+			detect.Aggressive: "act skip-conditional"}},
 		{"hint", "test_a.py", weakOld, weakNew, map[detect.Mode]string{
-			detect.Minimal: "tell assertion-weaker", detect.Standard: "tell assertion-weaker", detect.Aggressive: "warn assertion-weaker"}},
+			detect.Minimal: "tell assertion-weaker", detect.Standard: "tell assertion-weaker",
+			detect.Aggressive: "warn assertion-weaker"}},
 	}
 	for _, test := range tests {
 		for mode, want := range test.want {
@@ -89,7 +99,8 @@ func TestModes(t *testing.T) {
 			if got := strings.Join(patternsOf(report), ", "); got != want {
 				t.Errorf("%s in mode %q: %s, want %s", test.name, mode, got, want)
 			}
-			verdict := map[string]detect.Verdict{"": detect.Allow, "act": detect.Block, "warn": detect.Warns, "tell": detect.Allow}[strings.Split(want, " ")[0]]
+			verdict := map[string]detect.Verdict{"": detect.Allow, "act": detect.Block, "warn": detect.Warns,
+				"tell": detect.Allow}[strings.Split(want, " ")[0]]
 			if report.Verdict != verdict {
 				t.Errorf("%s in mode %q: verdict %s, want %s", test.name, mode, report.Verdict, verdict)
 			}
@@ -102,8 +113,10 @@ func TestFinding(t *testing.T) {
 	t.Parallel()
 	report := find(t, &detect.Input{Changes: edited("tests/test_a.py", skipOld, skipNew)})
 	want := []detect.Finding{{
-		Type: detect.TestSkipping, Tier: detect.Fact, Severity: detect.High, Pattern: "skip-added", File: "tests/test_a.py", Line: 3,
-		Subject: "test_a", Message: "a test of the baseline is skipped", Evidence: "@pytest.mark.skip", Confidence: 0.95, Action: detect.Act,
+		Type: detect.TestSkipping, Tier: detect.Fact, Severity: detect.High, Pattern: "skip-added", File: "tests/test_a.py",
+		Line:    3,
+		Subject: "test_a", Message: "a test of the baseline is skipped", Evidence: "@pytest.mark.skip", Confidence: 0.95,
+		Action: detect.Act,
 	}}
 	if diff := cmp.Diff(want, report.Findings); diff != "" {
 		t.Errorf("findings differ (-want +got):\n%s", diff)
@@ -123,14 +136,20 @@ func TestNotAnalysed(t *testing.T) {
 	}{
 		{"binary", version(good), version("a\x00b"), "binary", []string{"act tests-unreadable"}},
 		{"invalid UTF-8", version(good), version("a = '\xff'\n"), "not valid UTF-8", []string{"act tests-unreadable"}},
-		{"too large", version(good), detect.Version{Path: "test_a.py", Size: 100 << 20}, "too large: 104857600 bytes, at most 4194304", []string{"act tests-unreadable"}},
-		{"link", version(good), detect.Version{Path: "test_a.py", Kind: detect.Link}, "a symbolic link", []string{"act tests-unreadable"}},
-		{"nested repository", version(good), detect.Version{Path: "test_a.py", Kind: detect.Other}, "not a regular file", []string{"act tests-unreadable"}},
-		{"minified", version(good), version(good + "x = '" + strings.Repeat("a", 30_000) + "'\n"), "minified", []string{"act tests-unreadable"}},
+		{"too large", version(good), detect.Version{Path: "test_a.py", Size: 100 << 20},
+			"too large: 104857600 bytes, at most 4194304", []string{"act tests-unreadable"}},
+		{"link", version(good), detect.Version{Path: "test_a.py", Kind: detect.Link}, "a symbolic link",
+			[]string{"act tests-unreadable"}},
+		{"nested repository", version(good), detect.Version{Path: "test_a.py", Kind: detect.Other}, "not a regular file",
+			[]string{"act tests-unreadable"}},
+		{"minified", version(good), version(good + "x = '" + strings.Repeat("a", 30_000) + "'\n"), "minified",
+			[]string{"act tests-unreadable"}},
 		{"conflict", version(good), version(conflict), "has merge conflict markers", nil},
 		{"generated", detect.Version{}, version("# Code generated by x. DO NOT EDIT.\n" + good), "generated", nil},
-		{"said to be generated", version(good), version("# Code generated by x. DO NOT EDIT.\n"), "", []string{"act test-removed"}},
-		{"vendored", detect.Version{}, detect.Version{Path: "vendor/a.go", Content: []byte("package a")}, "a copy of another project's code", nil},
+		{"said to be generated", version(good), version("# Code generated by x. DO NOT EDIT.\n"), "",
+			[]string{"act test-removed"}},
+		{"vendored", detect.Version{}, detect.Version{Path: "vendor/a.go", Content: []byte("package a")},
+			"a copy of another project's code", nil},
 		{"binary before", version("a\x00b"), version(good), "baseline: binary", nil},
 	}
 	for _, test := range tests {
@@ -154,7 +173,8 @@ func TestNotAnalysed(t *testing.T) {
 func TestProtected(t *testing.T) {
 	t.Parallel()
 	c := detect.Change{
-		Old: detect.Version{Path: ".golangci.yml", Content: []byte("a: 1\n")}, New: detect.Version{Path: ".golangci.yml", Content: []byte("a: 2\n")},
+		Old:       detect.Version{Path: ".golangci.yml", Content: []byte("a: 1\n")},
+		New:       detect.Version{Path: ".golangci.yml", Content: []byte("a: 2\n")},
 		Protected: "decides what the linter says",
 	}
 	report := find(t, &detect.Input{Mode: detect.Minimal, Changes: one(c)})
@@ -187,7 +207,8 @@ func TestWaivers(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			report := find(t, &detect.Input{Changes: edited("tests/test_a.py", skipOld, skipNew), Waivers: []detect.Waiver{test.waiver}, Now: now})
+			report := find(t, &detect.Input{Changes: edited("tests/test_a.py", skipOld, skipNew),
+				Waivers: []detect.Waiver{test.waiver}, Now: now})
 			if got := len(report.Waived) == 1 && len(report.Findings) == 0 && report.Verdict == detect.Allow; got != test.waived {
 				t.Errorf("waived %t, want %t: %v", got, test.waived, report)
 			}
@@ -215,11 +236,14 @@ func TestResults(t *testing.T) {
 		results detect.Results
 		want    []string
 	}{
-		{"renamed and executed", detect.Results{Finished: true, Missing: missing, Executed: []detect.TestName{{File: "test_x.py", Name: "test_b"}}}, nil},
+		{"renamed and executed", detect.Results{Finished: true, Missing: missing,
+			Executed: []detect.TestName{{File: "test_x.py", Name: "test_b"}}}, nil},
 		{"renamed, not executed", detect.Results{Finished: true, Missing: missing}, []string{"act test-missing"}},
 		{"cut off", detect.Results{Why: "the plan has 9 tests, 3 are there"}, []string{"act run-unfinished"}},
-		{"skipped and failing", detect.Results{Finished: true, Skipped: missing, Failing: missing}, []string{"act test-newly-failing", "act test-newly-skipped"}},
-		{"coverage", detect.Results{Finished: true, Lost: []detect.LostLines{{File: "a.py", Line: 3, Count: 2, Percent: 2}, {File: "b.py", Percent: 1.9}, {File: "c.py", Percent: 0.5, Threshold: detect.SensitiveLost}}},
+		{"skipped and failing", detect.Results{Finished: true, Skipped: missing, Failing: missing},
+			[]string{"act test-newly-failing", "act test-newly-skipped"}},
+		{"coverage", detect.Results{Finished: true, Lost: []detect.LostLines{{File: "a.py", Line: 3, Count: 2, Percent: 2},
+			{File: "b.py", Percent: 1.9}, {File: "c.py", Percent: 0.5, Threshold: detect.SensitiveLost}}},
 			[]string{"act coverage-lost", "act coverage-lost"}},
 	}
 	for _, test := range tests {
@@ -236,7 +260,8 @@ func TestResults(t *testing.T) {
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk")
-	_, err := detect.Run(context.Background(), &detect.Input{Changes: func(yield func(detect.Change, error) bool) { yield(detect.Change{}, broken) }})
+	_, err := detect.Run(context.Background(),
+		&detect.Input{Changes: func(yield func(detect.Change, error) bool) { yield(detect.Change{}, broken) }})
 	if !errors.Is(err, broken) {
 		t.Errorf("error %v, want the one of the changes", err)
 	}
@@ -245,7 +270,8 @@ func TestErrors(t *testing.T) {
 	if _, err := detect.Run(ctx, &detect.Input{Changes: edited("a.py", "a", "b")}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want cancelled", err)
 	}
-	if _, err := detect.Run(context.Background(), &detect.Input{Mode: "strict"}); err == nil || !strings.Contains(err.Error(), "modes are off, minimal, standard, aggressive") {
+	if _, err := detect.Run(context.Background(), &detect.Input{Mode: "strict"}); err == nil ||
+		!strings.Contains(err.Error(), "modes are off, minimal, standard, aggressive") {
 		t.Errorf("error %v, want the modes", err)
 	}
 	var limit *detect.LimitError
@@ -266,7 +292,8 @@ func TestManyFindings(t *testing.T) {
 		fmt.Fprintf(&now, "def test_%d():\n    assert f(%d) > %d\n    g(%d)\n\n", i, i+10, i*7, i*13)
 	}
 	old.WriteString("def test_z():\n    assert f('z') == 'zz'\n    h('last')\n")
-	report := find(t, &detect.Input{Changes: edited("test_a.py", old.String(), now.String()), Limits: detect.Limits{Findings: 3}})
+	report := find(t, &detect.Input{Changes: edited("test_a.py", old.String(), now.String()),
+		Limits: detect.Limits{Findings: 3}})
 	if len(report.Findings) != 3 || report.Findings[0].Pattern != "test-removed" || report.Verdict != detect.Block {
 		t.Errorf("%v", patternsOf(report))
 	}
@@ -297,7 +324,8 @@ func TestCatalog(t *testing.T) {
 			t.Errorf("family %s is not covered", id)
 		}
 	}
-	for _, id := range []string{"T001", "T002", "T003", "T004", "T005", "F001", "F002", "F003", "F004", "C001", "C002", "C003", "A001", "P002"} {
+	for _, id := range []string{"T001", "T002", "T003", "T004", "T005", "F001", "F002", "F003", "F004", "C001", "C002",
+		"C003", "A001", "P002"} {
 		if !covered[id] {
 			t.Errorf("family %s is not covered", id)
 		}
@@ -307,7 +335,8 @@ func TestCatalog(t *testing.T) {
 // What Run returns does not hang on the order of the files.
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	old := map[string]string{"a_test.py": skipOld, "b_test.py": strings.ReplaceAll(skipOld, "test_a", "test_b"), "c.py": "x = 1\n"}
+	old := map[string]string{"a_test.py": skipOld, "b_test.py": strings.ReplaceAll(skipOld, "test_a", "test_b"),
+		"c.py": "x = 1\n"}
 	now := map[string]string{"a_test.py": skipNew, "d_test.py": strings.ReplaceAll(skipOld, "test_a", "test_b")}
 	var all []detect.Change
 	for c := range changes(old, now) {

@@ -208,7 +208,8 @@ func (n *cells) flush() {
 // unread are languages whose files are compared as text only.
 func unread(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
-	case ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".m", ".mm", ".swift", ".scala", ".dart", ".ex", ".exs", ".erl", ".hs", ".ml", ".fs", ".vb", ".lua",
+	case ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".m", ".mm", ".swift", ".scala", ".dart", ".ex", ".exs",
+		".erl", ".hs", ".ml", ".fs", ".vb", ".lua",
 		".pl", ".pm", ".jl", ".groovy", ".clj", ".sol", ".zig", ".nim", ".d", ".cr", ".elm", ".f90", ".pas", ".r":
 		return true
 	}
@@ -231,7 +232,8 @@ func (r *run) tellUnread() {
 	if more := len(names) - most; more > 0 {
 		shown += fmt.Sprintf(" and %d more", more)
 	}
-	r.report.Skipped = append(r.report.Skipped, Skipped{Why: "not read as code, as their languages are not known: " + shown})
+	r.report.Skipped = append(r.report.Skipped,
+		Skipped{Why: "not read as code, as their languages are not known: " + shown})
 }
 
 // counted is a number of things in words.

@@ -24,7 +24,8 @@ const (
   ]}
 ], "nbformat": 4}
 `
-	program = "#!/usr/bin/env python3\nimport os\n\ndef go(x):\n    if x is None:\n        raise ValueError('x')\n    return x\n"
+	program = "#!/usr/bin/env python3\nimport os\n\ndef go(x):\n    if x is None:\n        raise ValueError('x')\n" +
+		"    return x\n"
 )
 
 // TestEmbedded: code is read where it stands in something else, on the lines that it
@@ -41,7 +42,8 @@ func TestEmbedded(t *testing.T) {
 	for _, c := range []struct{ path, old, now, want string }{
 		{"App.vue", component, guard(component, "  if (!x) throw new Error(\"x\");\n"), "guard-removed App.vue:4"},
 		{"App.svelte", component, strings.Replace(component, "red", "blue", 1), ""},
-		{"a.ipynb", cellsBefore, guard(cellsBefore, `   "    if x < 0:\n",`+"\n", `   "        raise ValueError('x')\n",`+"\n"), "guard-removed a.ipynb:8"},
+		{"a.ipynb", cellsBefore, guard(cellsBefore, `   "    if x < 0:\n",`+"\n", `   "        raise ValueError('x')\n",`+
+			"\n"), "guard-removed a.ipynb:8"},
 		{"a.ipynb", cellsBefore, strings.Replace(cellsBefore, "is below", "is above", 1), ""},
 		{"a.ipynb", cellsBefore, "{", ""},
 		{"tool", program, guard(program, "    if x is None:\n        raise ValueError('x')\n"), "guard-removed tool:5"},

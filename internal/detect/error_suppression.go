@@ -63,7 +63,8 @@ func (r *run) moreMarks(p *pair, id string, now []*syntax.Mark) {
 	}
 	for _, m := range added[:min(more, len(added))] {
 		f := Finding{File: p.new.Path, Line: m.Line, Evidence: m.S, Confidence: cmp.Or(m.Confidence, 0.8)}
-		if keptFromTool(id) && p.old != nil && m.Target != 0 && p.old.Lines.Count(m.Target) >= max(1, p.new.Lines.Count(m.Target)) {
+		if keptFromTool(id) && p.old != nil && m.Target != 0 &&
+			p.old.Lines.Count(m.Target) >= max(1, p.new.Lines.Count(m.Target)) {
 			f.Confidence = max(f.Confidence, 0.9) // the line was there, and was complained of
 			if excused(p, m) || id == syntax.ComplaintOff && m.Confidence < 0.8 && p.class == testCode {
 				f.Confidence = 0.7 // one rule, and why; or of a test, of which only tools complain
@@ -88,9 +89,10 @@ func newMarks(was, now []*syntax.Mark) []*syntax.Mark {
 
 // outdated is what silences notices that something is deprecated, and nothing else.
 // Such a notice comes with the version of what is used; it tells of no fault.
-var outdated = regexp.MustCompile(`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{?\s*"(?:(?:OVERRIDE_)?DEPRECATION|deprecation|removal)"(?:\s*,\s*"(?:deprecation|removal)")?\s*\}?\s*\)|` +
-	`pragma warning disable\s+(?:CS)?0?61[28](?:\s*,\s*(?:CS)?0?61[28])*\s*(?://|$)|\[allow\(deprecated\)\]|` +
-	`disable(?:-next-line|-line)?\s+(?:@typescript-eslint/no-deprecated|deprecation/deprecation)\s*(?:--|\*/|$)`)
+var outdated = regexp.MustCompile(
+	`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{?\s*"(?:(?:OVERRIDE_)?DEPRECATION|deprecation|removal)"(?:\s*,\s*"(?:deprecation|removal)")?\s*\}?\s*\)|` +
+		`pragma warning disable\s+(?:CS)?0?61[28](?:\s*,\s*(?:CS)?0?61[28])*\s*(?://|$)|\[allow\(deprecated\)\]|` +
+		`disable(?:-next-line|-line)?\s+(?:@typescript-eslint/no-deprecated|deprecation/deprecation)\s*(?:--|\*/|$)`)
 
 // excused tells whether a mark says why it is there: beside it, or in a new comment
 // before it. Who silences a tool has to name the rule it is about; for several rules,
@@ -98,7 +100,8 @@ var outdated = regexp.MustCompile(`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{
 func excused(p *pair, m *syntax.Mark) bool {
 	least := 4
 	switch s := &m.Silence; {
-	case m.Pattern == syntax.CoverageExcluded && p.old != nil && m.Target != 0 && p.old.Lines.Count(m.Target) > 0 && !conventional(m.Pattern, m):
+	case m.Pattern == syntax.CoverageExcluded && p.old != nil && m.Target != 0 && p.old.Lines.Count(m.Target) > 0 &&
+		!conventional(m.Pattern, m):
 		least = 6 // code that was covered
 	case m.Pattern == syntax.CoverageExcluded:
 		least = 2
@@ -182,12 +185,14 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 				continue
 			}
 		}
-		if h.StandsIn && added && !h.Expected && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 && !syntax.SameBody(was, h.Body) {
+		if h.StandsIn && added && !h.Expected && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 &&
+			!syntax.SameBody(was, h.Body) {
 			f.Confidence, f.Message = 0.85, "an error that was passed on gives an empty value now"
 			r.add(f, syntax.ErrorSwallowed)
 			continue
 		}
-		if h.Hushed && added && !h.Expected && !h.Dropped && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 && !syntax.SameBody(was, h.Body) {
+		if h.Hushed && added && !h.Expected && !h.Dropped && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 &&
+			!syntax.SameBody(was, h.Body) {
 			f.Confidence, f.Message = 0.85, "an error that was passed on is told where nobody reads"
 			r.add(f, syntax.ErrorSwallowed)
 			continue
@@ -200,8 +205,10 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 		}
 	}
 	if len(now.Handlers) < len(was.Handlers) && now.Throws <= was.Throws && !syntax.SameHandlers(was, now) {
-		f := Finding{File: p.old.Path, Line: was.Handlers[0].Line, Gone: true, Subject: was.Name, Evidence: was.Handlers[len(was.Handlers)-1].S, Confidence: 0.6}
-		handed := syntax.DoneElsewhere(was, now) || syntax.Moved(was, now) || r.handsOver(p, was, now, func(f *syntax.Function) bool { return len(f.Handlers) > 0 })
+		f := Finding{File: p.old.Path, Line: was.Handlers[0].Line, Gone: true, Subject: was.Name,
+			Evidence: was.Handlers[len(was.Handlers)-1].S, Confidence: 0.6}
+		handed := syntax.DoneElsewhere(was, now) || syntax.Moved(was, now) ||
+			r.handsOver(p, was, now, func(f *syntax.Function) bool { return len(f.Handlers) > 0 })
 		if syntax.MostlyRemoved(was, now) && !handed && !syntax.SharedHandling(was, now) {
 			f.Confidence = 0.85
 		}
@@ -210,8 +217,10 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 	r.swallowed(p, was, now)
 	r.passedOff(p, was, now)
 	r.softened(p, was, now)
-	if now.Throws < was.Throws && now.Empties > was.Empties && syntax.MostlySame(was, now) && syntax.TurnedEmpty(was, now) {
-		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85}, throwToReturn)
+	if now.Throws < was.Throws && now.Empties > was.Empties && syntax.MostlySame(was, now) &&
+		syntax.TurnedEmpty(was, now) {
+		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85},
+			throwToReturn)
 	}
 }
 
@@ -221,7 +230,8 @@ func (r *run) swallowed(p *pair, was, now *syntax.Function) {
 	if !syntax.MostlySame(was, now) {
 		return
 	}
-	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85, Message: "an error that was passed on is not any more"}
+	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85,
+		Message: "an error that was passed on is not any more"}
 	if now.Tries < was.Tries && now.Swallows > was.Swallows {
 		r.add(f, syntax.ErrorSwallowed)
 		return

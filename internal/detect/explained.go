@@ -161,7 +161,8 @@ func (r *run) matchReplaced(left []int, free []*candidate) {
 			if compared++; compared > maxCompared {
 				return
 			}
-			if c.pair == t.from && !c.used && !taken[c] && assertsAsMuch(t.old, c.test) && !elsewhere(t, c.test) && !r.ofSomethingNew(t, c) && bag.Inside(subject, c.test.Telling) >= sameSubject {
+			if c.pair == t.from && !c.used && !taken[c] && assertsAsMuch(t.old, c.test) && !elsewhere(t, c.test) &&
+				!r.ofSomethingNew(t, c) && bag.Inside(subject, c.test.Telling) >= sameSubject {
 				taken[c], t.how = true, howReplaced
 				break
 			}

@@ -101,9 +101,11 @@ func (r *run) newFunctions(p *pair, known map[string]bool) {
 		}
 		for i := range f.Handlers {
 			if h := &f.Handlers[i]; h.Dropped && syntax.CameBare(p.old, p.new, h) {
-				r.add(Finding{File: p.new.Path, Line: h.Line, Subject: f.Name, Evidence: h.S, Confidence: 0.85}, syntax.ErrorSwallowed)
+				r.add(Finding{File: p.new.Path, Line: h.Line, Subject: f.Name, Evidence: h.S, Confidence: 0.85},
+					syntax.ErrorSwallowed)
 			} else if h.Dropped && h.Broad {
-				r.add(Finding{File: p.new.Path, Line: h.Line, Subject: f.Name, Evidence: h.S, Confidence: 0.6}, syntax.ErrorSwallowed)
+				r.add(Finding{File: p.new.Path, Line: h.Line, Subject: f.Name, Evidence: h.S, Confidence: 0.6},
+					syntax.ErrorSwallowed)
 			}
 		}
 	}
@@ -124,7 +126,8 @@ func (r *run) compareFunction(p *pair, was, now *syntax.Function) {
 	r.handlers(p, was, now)
 	r.special(p, was, now)
 	if now.Early && !was.Early && bag.Inside(was.All, now.All) > 0.9 {
-		r.add(Finding{File: p.new.Path, Line: now.EarlyLine, Subject: now.Name, Evidence: now.Name, Confidence: 0.85}, earlyReturn)
+		r.add(Finding{File: p.new.Path, Line: now.EarlyLine, Subject: now.Name, Evidence: now.Name, Confidence: 0.85},
+			earlyReturn)
 	}
 }
 
@@ -196,7 +199,8 @@ func (r *run) goneFunction(p *pair, was *syntax.Function) {
 }
 
 // notOffered are paths and names of what is public for the project itself only.
-var notOffered = regexp.MustCompile(`(?i)(?:^|/)(?:_?internals?|demos?|examples|stories|benchmarks?|scripts)/|unstable|experimental`)
+var notOffered = regexp.MustCompile(
+	`(?i)(?:^|/)(?:_?internals?|demos?|examples|stories|benchmarks?|scripts)/|unstable|experimental`)
 
 // cameFor tells whether the place that had a symbol has a public one of its kind now
 // that it did not have, and that is like it, by its name or by what it does, or was a
@@ -215,7 +219,8 @@ func cameFor(p *pair, was *syntax.Function) bool {
 		if had && was.Calls.Has(syntax.Hash(f.Leaf)) {
 			return true
 		}
-		if beside := strings.TrimSuffix(f.Name, f.Leaf) == around; sharePart(f.Leaf, was.Leaf) || beside && bag.Similar(f.All, was.All) >= likeOne {
+		if beside := strings.TrimSuffix(f.Name, f.Leaf) == around; sharePart(f.Leaf, was.Leaf) || beside &&
+			bag.Similar(f.All, was.All) >= likeOne {
 			return true
 		}
 	}
@@ -240,7 +245,8 @@ var nameParts = regexp.MustCompile(`[A-Z]?[a-z]{3,}|[A-Z]{4,}`)
 // stillCalled tells whether the file that declared a function calls it as before.
 func stillCalled(p *pair, was *syntax.Function) bool {
 	h := syntax.Hash(was.Leaf)
-	return p.new != nil && len(was.Leaf) > 4 && !strings.ContainsAny(was.Name, ".>") && p.new.Words.Has(h) && p.old.Words.Has(h)
+	return p.new != nil && len(was.Leaf) > 4 && !strings.ContainsAny(was.Name, ".>") && p.new.Words.Has(h) &&
+		p.old.Words.Has(h)
 }
 
 // amidOther tells whether the change that removed a symbol is about something else:
@@ -301,7 +307,8 @@ func (r *run) commentedOut(p *pair) {
 		}
 	}
 	if n >= minCommented {
-		r.add(Finding{File: p.new.Path, Line: first.Line, Evidence: first.S, Confidence: 0.7, Message: fmt.Sprintf("%d lines of code became comments", n)}, codeCommented)
+		r.add(Finding{File: p.new.Path, Line: first.Line, Evidence: first.S, Confidence: 0.7,
+			Message: fmt.Sprintf("%d lines of code became comments", n)}, codeCommented)
 	}
 }
 
@@ -344,6 +351,8 @@ func (r *run) switches(p *pair, now []*syntax.Mark) {
 }
 
 var (
-	checkNames = [...]string{"enable", "feature", "valid", "check", "strict", "verif", "auth", "secur", "lint", "require", "enforce", "test"}
-	offNames   = [...]string{"disable", "skip", "debug", "verbose", "dry", "allow", "ignore", "insecure", "unsafe", "experimental"}
+	checkNames = [...]string{"enable", "feature", "valid", "check", "strict", "verif", "auth", "secur", "lint",
+		"require", "enforce", "test"}
+	offNames = [...]string{"disable", "skip", "debug", "verbose", "dry", "allow", "ignore", "insecure", "unsafe",
+		"experimental"}
 )

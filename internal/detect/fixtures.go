@@ -92,7 +92,8 @@ func (e *edit) notePath(name string) {
 
 // ofTests tells of the folder of a project of tests: Shop.Tests.
 func ofTests(folder string) bool {
-	return strings.HasSuffix(folder, "Tests") || strings.HasSuffix(folder, ".Test") || strings.HasSuffix(folder, "UnitTest")
+	return strings.HasSuffix(folder, "Tests") || strings.HasSuffix(folder, ".Test") ||
+		strings.HasSuffix(folder, "UnitTest")
 }
 
 // note keeps the words of a line: what a name, a title or a value consists of.
@@ -102,7 +103,8 @@ func (e *edit) note(line string, where side) {
 	}
 	from := -1
 	for i, c := range line + "\n" {
-		split := !unicode.IsLetter(c) && !unicode.IsDigit(c) || from >= 0 && unicode.IsUpper(c) && i > 0 && unicode.IsLower(rune(line[i-1]))
+		split := !unicode.IsLetter(c) && !unicode.IsDigit(c) || from >= 0 && unicode.IsUpper(c) && i > 0 &&
+			unicode.IsLower(rune(line[i-1]))
 		if split && from >= 0 {
 			if w := strings.TrimSuffix(strings.ToLower(line[from:i]), "s"); !commonWords()[w] {
 				if len(w) > 2 {
@@ -125,8 +127,10 @@ const maxEditWords = 4000
 // commonWords are in the names of files, and in code, whatever they are about.
 var commonWords = sync.OnceValue(func() map[string]bool {
 	all := make(map[string]bool)
-	for w := range strings.FieldsSeq("test testing spec snap snapshot fixture testdata data golden src lib main java kotlin resource pkg internal cmd app txt json csv xml yaml yml html com org net example index " +
-		"export const write read get set add make return function class public private async await import from let var this self new null true false none nil static def end module use require package func") {
+	for w := range strings.FieldsSeq("test testing spec snap snapshot fixture testdata data golden src lib main java " +
+		"kotlin resource pkg internal cmd app txt json csv xml yaml yml html com org net example index " +
+		"export const write read get set add make return function class public private async await import from let var " +
+		"this self new null true false none nil static def end module use require package func") {
 		all[strings.TrimSuffix(w, "s")] = true
 	}
 	return all
@@ -162,7 +166,8 @@ func prose(name string) bool {
 // it got of that stands in another file.
 func manifest(name string) bool {
 	switch base := path.Base(name); base {
-	case "package.json", "pom.xml", "composer.json", "pyproject.toml", "setup.cfg", "Cargo.toml", "go.mod", "build.gradle", "build.gradle.kts", "deno.json", "Directory.Packages.props", "Directory.Build.props":
+	case "package.json", "pom.xml", "composer.json", "pyproject.toml", "setup.cfg", "Cargo.toml", "go.mod",
+		"build.gradle", "build.gradle.kts", "deno.json", "Directory.Packages.props", "Directory.Build.props":
 		return true
 	default:
 		switch path.Ext(base) {
@@ -177,7 +182,8 @@ func manifest(name string) bool {
 // these write may be in any fixture.
 func dependencies(p *pair) bool {
 	base := path.Base(p.path)
-	return path.Ext(base) == ".lock" || path.Ext(base) == ".sum" || strings.Contains(base, "-lock.") || base == "packages.lock.json" || base == "npm-shrinkwrap.json"
+	return path.Ext(base) == ".lock" || path.Ext(base) == ".sum" || strings.Contains(base, "-lock.") ||
+		base == "packages.lock.json" || base == "npm-shrinkwrap.json"
 }
 
 // testFolders are folders of tests in which files of no language are what tests read.
@@ -195,11 +201,15 @@ func readByTests(name string) bool {
 		return false
 	}
 	base := strings.ToLower(path.Base(name))
-	if strings.HasPrefix(base, "cmakelists") || strings.HasPrefix(base, "requirements") || strings.HasPrefix(base, "readme") || strings.Contains(base, "config") || strings.HasPrefix(base, "phpunit") || strings.HasPrefix(base, "pytest") || strings.HasPrefix(base, "tox") || strings.HasSuffix(base, ".lock") || strings.HasPrefix(base, "package-lock") || path.Ext(base) == ".d.ts" {
+	if strings.HasPrefix(base, "cmakelists") || strings.HasPrefix(base, "requirements") ||
+		strings.HasPrefix(base, "readme") || strings.Contains(base, "config") || strings.HasPrefix(base, "phpunit") ||
+		strings.HasPrefix(base, "pytest") || strings.HasPrefix(base, "tox") || strings.HasSuffix(base, ".lock") ||
+		strings.HasPrefix(base, "package-lock") || path.Ext(base) == ".d.ts" {
 		return false
 	}
 	switch path.Ext(base) {
-	case ".sh", ".bat", ".ps1", ".mk", ".cmake", ".gradle", ".props", ".targets", ".toml", ".ini", ".cfg", ".in", ".am", ".build", ".ts", ".bazel":
+	case ".sh", ".bat", ".ps1", ".mk", ".cmake", ".gradle", ".props", ".targets", ".toml", ".ini", ".cfg", ".in", ".am",
+		".build", ".ts", ".bazel":
 		return false
 	}
 	for folder := range strings.SplitSeq(path.Dir(name), "/") {
@@ -229,7 +239,8 @@ func (r *run) fixtures() {
 		}
 	}
 	for _, p := range r.pairs {
-		if p.class != fixture || p.edit.lost == 0 && p.edit.gained > 0 || p.change.Old.Path == "" || p.change.Old.Path != p.change.New.Path && p.change.New.Path != "" {
+		if p.class != fixture || p.edit.lost == 0 && p.edit.gained > 0 || p.change.Old.Path == "" ||
+			p.change.Old.Path != p.change.New.Path && p.change.New.Path != "" {
 			continue
 		}
 		related := func(o *pair) bool { return p.edit.related(&o.edit) }
@@ -237,7 +248,8 @@ func (r *run) fixtures() {
 			continue // what is gone is not read any more, by code that may have changed
 		}
 		f := Finding{File: p.path, Subject: p.path, Evidence: p.path, Confidence: 0.8}
-		if gained > 0 && gained >= manyMore*lost || slices.ContainsFunc(code, dependencies) || slices.ContainsFunc(tests, func(o *pair) bool { return r.of(o).asserts > 0 && related(o) }) {
+		if gained > 0 && gained >= manyMore*lost || slices.ContainsFunc(code, dependencies) ||
+			slices.ContainsFunc(tests, func(o *pair) bool { return r.of(o).asserts > 0 && related(o) }) {
 			f.Confidence = 0.7
 		}
 		r.add(f, fixtureChanged)
@@ -247,9 +259,11 @@ func (r *run) fixtures() {
 // wholeProgram tells of fixtures of tests that run all there is: any code may show in
 // them.
 func wholeProgram(name string) bool {
-	for part := range strings.FieldsFuncSeq(strings.ToLower(name), func(c rune) bool { return c == '/' || c == '.' || c == '_' || c == '-' }) {
+	for part := range strings.FieldsFuncSeq(strings.ToLower(name),
+		func(c rune) bool { return c == '/' || c == '.' || c == '_' || c == '-' }) {
 		switch part {
-		case "e2e", "integration", "acceptance", "functional", "system", "txtar", "script", "scripts", "scenarios", "feature", "features", "cassettes":
+		case "e2e", "integration", "acceptance", "functional", "system", "txtar", "script", "scripts", "scenarios",
+			"feature", "features", "cassettes":
 			return true
 		}
 	}

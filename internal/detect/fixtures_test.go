@@ -12,8 +12,10 @@ import (
 func TestFixtures(t *testing.T) {
 	t.Parallel()
 	base := map[string]string{
-		"src/price.ts":                          "export function formatPrice(cents: number): string {\n  return (cents / 100).toFixed(2) + ' EUR';\n}\n",
-		"src/rooms.ts":                          "export function book(name: string): number {\n  return rooms.push(name);\n}\n",
+		"src/price.ts": "export function formatPrice(cents: number): string {\n" +
+			"  return (cents / 100).toFixed(2) + ' EUR';\n}\n",
+		"src/rooms.ts": "export function book(name: string): number {\n" +
+			"  return rooms.push(name);\n}\n",
 		"package.json":                          "{\n  \"version\": \"1.0.0\"\n}\n",
 		"pnpm-lock.yaml":                        "prettier: 3.0.0\n",
 		"test/__snapshots__/price.test.ts.snap": "exports[`formatPrice > two places 1`] = `\"75.05 EUR\"`;\n",
@@ -29,17 +31,30 @@ func TestFixtures(t *testing.T) {
 		want string
 	}{
 		{"alone", map[string]string{csv: "name,nights\nAnn,2\nBo,4\n"}, "act fixture-changed"},
-		{"beside a version", map[string]string{csv: "name,nights\nAnn,2\nBo,4\n", "package.json": "{\n  \"version\": \"1.0.1\"\n}\n"}, "act fixture-changed"},
-		{"beside what dependencies are", map[string]string{snap: strings.Replace(base[snap], "75.05", "75.5", 1), "pnpm-lock.yaml": "prettier: 3.1.0\n"}, "warn fixture-changed"},
-		{"with other source", map[string]string{snap: strings.Replace(base[snap], "75.05", "75.5", 1), "src/rooms.ts": base["src/rooms.ts"] + "export const free = () => rooms.pop();\n"}, "act fixture-changed"},
-		{"gone with other source", map[string]string{csv: "", "src/rooms.ts": base["src/rooms.ts"] + "export const free = () => rooms.pop();\n"}, ""},
-		{"with its source", map[string]string{snap: strings.Replace(base[snap], "75.05", "75.5", 1), "src/price.ts": strings.Replace(base["src/price.ts"], "toFixed(2)", "toFixed(1)", 1)}, ""},
-		{"with source that names its values", map[string]string{csv: "name,nights,room\nAnn,2,5\nBo,3,6\n", "src/rooms.ts": "export function book(guest: { name: string; room: number }): number {\n  return rooms.push(guest);\n}\n"}, ""},
+		{"beside a version", map[string]string{csv: "name,nights\nAnn,2\nBo,4\n",
+			"package.json": "{\n  \"version\": \"1.0.1\"\n}\n"}, "act fixture-changed"},
+		{"beside what dependencies are", map[string]string{snap: strings.Replace(base[snap], "75.05", "75.5", 1),
+			"pnpm-lock.yaml": "prettier: 3.1.0\n"}, "warn fixture-changed"},
+		{"with other source", map[string]string{snap: strings.Replace(base[snap], "75.05", "75.5", 1),
+			"src/rooms.ts": base["src/rooms.ts"] + "export const free = () => rooms.pop();\n"}, "act fixture-changed"},
+		{"gone with other source", map[string]string{csv: "", "src/rooms.ts": base["src/rooms.ts"] +
+			"export const free = () => rooms.pop();\n"}, ""},
+		{"with its source", map[string]string{snap: strings.Replace(base[snap], "75.05", "75.5", 1),
+			"src/price.ts": strings.Replace(base["src/price.ts"], "toFixed(2)", "toFixed(1)", 1)}, ""},
+		{"with source that names its values", map[string]string{csv: "name,nights,room\nAnn,2,5\nBo,3,6\n",
+			"src/rooms.ts": "export function book(guest: { name: string; room: number }): number {\n" +
+				"  return rooms.push(guest);\n}\n"}, ""},
 		{"with new lines only", map[string]string{csv: base[csv] + "Cy,1\n"}, ""},
-		{"of a test of the whole program", map[string]string{"e2e/testdata/tour.yaml": "total: 4\n", "src/rooms.ts": strings.Replace(base["src/rooms.ts"], "push", "unshift", 1)}, ""},
+		{"of a test of the whole program",
+			map[string]string{"e2e/testdata/tour.yaml": "total: 4\n",
+				"src/rooms.ts": strings.Replace(base["src/rooms.ts"], "push", "unshift", 1)}, ""},
 		{"what configures tests", map[string]string{"tests/config.json": "{\"slow\": false}\n"}, ""},
-		{"with new assertions about it", map[string]string{csv: "name,nights\nAnn,2\nBo,4\n", "tests/price.test.ts": base["tests/price.test.ts"] + "test('guests', () => {\n  expect(read('data/guests.csv')[1].nights).toBe(4);\n});\n"}, "warn fixture-changed"},
-		{"with new assertions about something else", map[string]string{csv: "name,nights\nAnn,2\nBo,4\n", "tests/price.test.ts": base["tests/price.test.ts"] + "test('b', () => {\n  expect(formatPrice(250)).toBe('2.50 EUR');\n});\n"}, "act fixture-changed"},
+		{"with new assertions about it",
+			map[string]string{csv: "name,nights\nAnn,2\nBo,4\n", "tests/price.test.ts": base["tests/price.test.ts"] +
+				"test('guests', () => {\n  expect(read('data/guests.csv')[1].nights).toBe(4);\n});\n"}, "warn fixture-changed"},
+		{"with new assertions about something else",
+			map[string]string{csv: "name,nights\nAnn,2\nBo,4\n", "tests/price.test.ts": base["tests/price.test.ts"] +
+				"test('b', () => {\n  expect(formatPrice(250)).toBe('2.50 EUR');\n});\n"}, "act fixture-changed"},
 	} {
 		now := maps.Clone(base)
 		maps.Copy(now, test.now)
@@ -56,17 +71,20 @@ func TestFixtures(t *testing.T) {
 func TestFixturesTidied(t *testing.T) {
 	t.Parallel()
 	const (
-		rent   = "<?php\n\nfinal class Rent\n{\n    public function yearly(Plot $plot): int\n    {\n        return $plot->size * 42;\n    }\n}\n"
+		rent = "<?php\n\nfinal class Rent\n{\n    public function yearly(Plot $plot): int\n    {\n" +
+			"        return $plot->size * 42;\n    }\n}\n"
 		meter  = "    public function metered(Plot $plot): int\n    {\n        return $plot->size * 3;\n    }\n}\n"
-		reader = "<?php\n\nfinal class PlotImport\n{\n    public function read(string $line): array\n    {\n        return str_getcsv($line);\n    }\n}\n"
-		data   = "# number,size,light\na1, 180, sun\nB12,240,half\n\nF7,95,\"shade\"\n"
+		reader = "<?php\n\nfinal class PlotImport\n{\n    public function read(string $line): array\n    {\n" +
+			"        return str_getcsv($line);\n    }\n}\n"
+		data = "# number,size,light\na1, 180, sun\nB12,240,half\n\nF7,95,\"shade\"\n"
 	)
 	for _, test := range []struct{ name, path, now, code, want string }{
 		{"without blanks", "plots.csv", strings.Replace(data, ", 180, ", ",180,", 1), "Rent.php", "act fixture-changed"},
 		{"in capitals", "plots.csv", strings.Replace(data, "a1", "A1", 1), "Rent.php", "act fixture-changed"},
 		{"without the empty line", "plots.csv", strings.Replace(data, "\n\n", "\n", 1), "Rent.php", "act fixture-changed"},
 		{"without quotes", "plots.csv", strings.Replace(data, "\"shade\"", "shade", 1), "Rent.php", "act fixture-changed"},
-		{"in order", "plots.csv", "# number,size,light\nB12,240,half\na1, 180, sun\n\nF7,95,\"shade\"\n", "Rent.php", "act fixture-changed"},
+		{"in order", "plots.csv", "# number,size,light\nB12,240,half\na1, 180, sun\n\nF7,95,\"shade\"\n", "Rent.php",
+			"act fixture-changed"},
 		{"without a row", "plots.csv", strings.Replace(data, "a1, 180, sun\n", "", 1), "Rent.php", "act fixture-changed"},
 		{"with the code that reads it", "plots.csv", strings.Replace(data, ", 180, ", ",180,", 1), "PlotImport.php", ""},
 		{"with another value", "plots.csv", strings.Replace(data, "240", "250", 1), "Rent.php", ""},

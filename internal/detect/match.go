@@ -99,7 +99,8 @@ func (r *run) pairRenames() {
 		}
 	}
 	if len(gone)*len(added) > 250_000 {
-		r.report.Skipped = append(r.report.Skipped, Skipped{"", "renamed files are not looked for: too many files were deleted and added"})
+		r.report.Skipped = append(r.report.Skipped, Skipped{"", "renamed files are not looked for: too many files were " +
+			"deleted and added"})
 		return
 	}
 	taken := make(map[*pair]bool)
@@ -284,7 +285,8 @@ func (r *run) matchRenamed(left []int, free []*candidate) {
 		}
 	}
 	if compared >= maxCompared {
-		r.report.Skipped = append(r.report.Skipped, Skipped{"", "renamed tests were looked for among some of the tests only: too many were removed and added"})
+		r.report.Skipped = append(r.report.Skipped, Skipped{"", "renamed tests were looked for among some of the tests " +
+			"only: too many were removed and added"})
 	}
 	slices.SortStableFunc(all, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
 	for _, s := range all {
@@ -379,8 +381,9 @@ func (r *run) of(p *pair) *material {
 	}
 	if r.change[group] == nil {
 		r.change[group] = &material{
-			removed: make(map[uint32]string), guards: make(map[uint64]bool), called: make(map[uint32]bool), defined: make(map[string]bool),
-			fresh: make(map[string][]*syntax.Function), freshByHash: make(map[uint32][]*syntax.Function),
+			removed: make(map[uint32]string), guards: make(map[uint64]bool), called: make(map[uint32]bool),
+			defined: make(map[string]bool),
+			fresh:   make(map[string][]*syntax.Function), freshByHash: make(map[uint32][]*syntax.Function),
 		}
 	}
 	return r.change[group]
@@ -414,7 +417,8 @@ func (c *material) collectFresh(p *pair) {
 
 // makers are the names that functions have which make a value of their type.
 var makers = sync.OnceValue(func() map[string]bool {
-	return map[string]bool{"__construct": true, "constructor": true, "__init__": true, "__post_init__": true, "initialize": true, "init": true, "new": true}
+	return map[string]bool{"__construct": true, "constructor": true, "__init__": true, "__post_init__": true,
+		"initialize": true, "init": true, "new": true}
 })
 
 func (c *material) collectTests(p *pair) {
@@ -472,7 +476,8 @@ func (c *material) collectCalled(m *syntax.Model) {
 // setups are functions that the runner calls before tests, by their name.
 var setups = sync.OnceValue(func() map[string]bool {
 	all := make(map[string]bool)
-	for _, s := range strings.Fields("setUp setUpClass setUpModule setUpTestData asyncSetUp setup setup_method setup_class setup_module before beforeAll beforeEach SetUp SetupTest SetupSuite TestMain") {
+	for _, s := range strings.Fields("setUp setUpClass setUpModule setUpTestData asyncSetUp setup setup_method " +
+		"setup_class setup_module before beforeAll beforeEach SetUp SetupTest SetupSuite TestMain") {
 		all[s] = true
 	}
 	return all

@@ -53,7 +53,8 @@ func (r *run) matchTabled(left []int) {
 			if o := had[host.Name]; o != nil {
 				more = bag.Without(host.All, o.All)
 			}
-			if host.Skip == syntax.Runs && len(host.Asserts) > 0 && bag.Inside(values, more) == 1 && bag.Inside(telling, host.All) >= 0.95 {
+			if host.Skip == syntax.Runs && len(host.Asserts) > 0 && bag.Inside(values, more) == 1 &&
+				bag.Inside(telling, host.All) >= 0.95 {
 				t.how, t.to, t.new = howMerged, t.from, host
 				break
 			}
@@ -76,7 +77,8 @@ func (r *run) matchSplit(left []int) {
 	suites := make(map[*pair][]*syntax.Test)
 	for _, p := range r.pairs {
 		if p.new != nil {
-			suites[p] = slices.SortedStableFunc(slices.Values(p.new.Suites), func(a, b *syntax.Test) int { return strings.Compare(a.Name, b.Name) })
+			suites[p] = slices.SortedStableFunc(slices.Values(p.new.Suites),
+				func(a, b *syntax.Test) int { return strings.Compare(a.Name, b.Name) })
 		}
 	}
 	compared := 0
@@ -86,7 +88,8 @@ func (r *run) matchSplit(left []int) {
 			continue
 		}
 		var all bag.Bag
-		if i, ok := slices.BinarySearchFunc(suites[t.from], t.old.Name, func(s *syntax.Test, name string) int { return strings.Compare(s.Name, name) }); ok {
+		if i, ok := slices.BinarySearchFunc(suites[t.from], t.old.Name,
+			func(s *syntax.Test, name string) int { return strings.Compare(s.Name, name) }); ok {
 			all = slices.Clone(suites[t.from][i].All)
 		}
 		if all == nil || compared > maxCompared {
@@ -128,7 +131,8 @@ func (r *run) matchObsolete(t *testPair) {
 		return
 	}
 	removed := r.of(t.from).removed
-	if slices.ContainsFunc(t.old.Names, func(h uint32) bool { return removed[h] != "" && !syntax.Everywhere(removed[h]) }) {
+	if slices.ContainsFunc(t.old.Names,
+		func(h uint32) bool { return removed[h] != "" && !syntax.Everywhere(removed[h]) }) {
 		t.how = howObsolete
 	}
 }

@@ -33,8 +33,10 @@ func (r *run) offers(p *pair) {
 		if r.namesRemoved(p, bag.Bag{h}) || r.offeredElsewhere(p, n) {
 			continue
 		}
-		f := Finding{File: p.old.Path, Line: 1, Gone: true, Subject: n, Evidence: n, Confidence: 0.85, Message: "a public symbol is not offered any more"}
-		if slices.ContainsFunc(came, func(o string) bool { return n == "*" || sharePart(o, n) }) || notOffered.MatchString(p.old.Path) || notOffered.MatchString(n) || len(lost) > 3 {
+		f := Finding{File: p.old.Path, Line: 1, Gone: true, Subject: n, Evidence: n, Confidence: 0.85,
+			Message: "a public symbol is not offered any more"}
+		if slices.ContainsFunc(came, func(o string) bool { return n == "*" || sharePart(o, n) }) ||
+			notOffered.MatchString(p.old.Path) || notOffered.MatchString(n) || len(lost) > 3 {
 			f.Confidence = 0.7
 		}
 		r.add(f, symbolRemoved)
@@ -44,7 +46,8 @@ func (r *run) offers(p *pair) {
 // offeredElsewhere tells whether another file of the change hands a name on now.
 func (r *run) offeredElsewhere(p *pair, name string) bool {
 	return slices.ContainsFunc(r.pairs, func(o *pair) bool {
-		return o != p && o.new != nil && r.of(o) == r.of(p) && slices.Contains(o.new.Offers, name) && (o.old == nil || !slices.Contains(o.old.Offers, name))
+		return o != p && o.new != nil && r.of(o) == r.of(p) && slices.Contains(o.new.Offers, name) &&
+			(o.old == nil || !slices.Contains(o.old.Offers, name))
 	})
 }
 
@@ -53,8 +56,10 @@ func (r *run) hidden(p *pair, was, now *syntax.Function) {
 	if !was.Public || now.Public || was.Test || was.Deprecated || p.class != production {
 		return
 	}
-	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85, Message: "a public symbol is not offered any more"}
-	if notOffered.MatchString(p.old.Path) || notOffered.MatchString(was.Leaf) || strings.Contains(was.Name, syntax.NameSeparator) && cameFor(p, was) {
+	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85,
+		Message: "a public symbol is not offered any more"}
+	if notOffered.MatchString(p.old.Path) || notOffered.MatchString(was.Leaf) ||
+		strings.Contains(was.Name, syntax.NameSeparator) && cameFor(p, was) {
 		f.Confidence = 0.7
 	}
 	r.add(f, symbolRemoved)

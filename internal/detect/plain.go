@@ -28,14 +28,17 @@ func plainModel(name, src string) *syntax.Model {
 			continue
 		}
 		if leftOut.MatchString(s) && checks.MatchString(s) && script {
-			m.Marks = append(m.Marks, syntax.Mark{Pattern: skipConditional, Line: n, S: strings.Clone(syntax.Clip(s)), Key: uint64(syntax.Hash(s)), Confidence: 0.85})
+			m.Marks = append(m.Marks, syntax.Mark{Pattern: skipConditional, Line: n, S: strings.Clone(syntax.Clip(s)),
+				Key: uint64(syntax.Hash(s)), Confidence: 0.85})
 		}
 		if ignoresFailure(s) || tests && path.Ext(name) != ".yml" && alwaysFine.MatchString(s) {
-			m.Marks = append(m.Marks, syntax.Mark{Pattern: syntax.ExitIgnored, Line: n, S: strings.Clone(syntax.Clip(s)), Key: uint64(syntax.Hash(s)), Confidence: 0.9})
+			m.Marks = append(m.Marks, syntax.Mark{Pattern: syntax.ExitIgnored, Line: n, S: strings.Clone(syntax.Clip(s)),
+				Key: uint64(syntax.Hash(s)), Confidence: 0.9})
 		}
 		if settings {
 			if at := switchLine.FindStringSubmatch(s); at != nil {
-				m.Marks = append(m.Marks, syntax.Mark{Pattern: syntax.FlagOff, Line: n, S: strings.Clone(syntax.Clip(s)), Key: uint64(syntax.Hash(at[1])), On: turnedOn(at[2])})
+				m.Marks = append(m.Marks, syntax.Mark{Pattern: syntax.FlagOff, Line: n, S: strings.Clone(syntax.Clip(s)),
+					Key: uint64(syntax.Hash(at[1])), On: turnedOn(at[2])})
 			}
 		}
 	}
@@ -48,7 +51,8 @@ func scriptFile(name string) bool {
 		return true
 	}
 	switch name {
-	case "makefile", "package.json", "justfile", "dockerfile", "gnumakefile", "jenkinsfile", "composer.json", "noxfile", "pom.xml":
+	case "makefile", "package.json", "justfile", "dockerfile", "gnumakefile", "jenkinsfile", "composer.json", "noxfile",
+		"pom.xml":
 		return true
 	}
 	return false
@@ -69,14 +73,18 @@ func turnedOn(s string) bool {
 }
 
 var (
-	ignored = regexp.MustCompile(`\|\|\s*(true\b|:(\s|$|;|")|exit 0)|;\s*true\s*("|'|,|$)|;\s*exit 0|continue-on-error:\s*true|allow_failure:\s*true|--passWithNoTests|--exit-zero|--no-fail-on-error|-DskipTests|-Dmaven\.test\.skip=true|testFailureIgnore>\s*true|ignoreFailures\s*=\s*true|--suppress-no-test-exit-code|\|\|\s*(echo|printf)\b[^|]*$|maven\.test\.failure\.ignore\b|^if\s+!\s.*;\s*then\s+(echo|printf|true|:)[^;]*;\s*fi$`)
-	checks  = regexp.MustCompile(`(?i)test|lint|check|jest|vet\b|mypy|tsc\b|cargo|verify|cover|spec\b|audit|ruff|phpstan|rubocop|clippy|mocha|phpunit|pytest|gradle|mvn|continue-on-error|allow_failure|exit-zero`)
+	ignored = regexp.MustCompile(
+		`\|\|\s*(true\b|:(\s|$|;|")|exit 0)|;\s*true\s*("|'|,|$)|;\s*exit 0|continue-on-error:\s*true|allow_failure:\s*true|--passWithNoTests|--exit-zero|--no-fail-on-error|-DskipTests|-Dmaven\.test\.skip=true|testFailureIgnore>\s*true|ignoreFailures\s*=\s*true|--suppress-no-test-exit-code|\|\|\s*(echo|printf)\b[^|]*$|maven\.test\.failure\.ignore\b|^if\s+!\s.*;\s*then\s+(echo|printf|true|:)[^;]*;\s*fi$`)
+	checks = regexp.MustCompile(
+		`(?i)test|lint|check|jest|vet\b|mypy|tsc\b|cargo|verify|cover|spec\b|audit|ruff|phpstan|rubocop|clippy|mocha|phpunit|pytest|gradle|mvn|continue-on-error|allow_failure|exit-zero`)
 	// alwaysFine is what makes a script end well, whatever is in it.
 	alwaysFine = regexp.MustCompile(`^trap\s+(-\s+)?['"]?(exit 0|exit\s*$|true|:)|^set\s+\+e\s*$|^set\s+\+o\s+errexit`)
 	// leftOut is what leaves tests out of a run.
-	leftOut = regexp.MustCompile(`\s-k\s*['"]?not\b|--deselect\b|--ignore(-glob)?[= ]|\s-skip[= ]|\s--skip\b|--exclude-(group|tag|testsuite|task)|--testPathIgnorePatterns|--filter[= ]\s*['"]?[\w.]+\s*!=|--tag\s+['"]?~|\s-x\s+test\b|--exclude-tests?\b|-Dtest=['"]?!`)
+	leftOut = regexp.MustCompile(
+		`\s-k\s*['"]?not\b|--deselect\b|--ignore(-glob)?[= ]|\s-skip[= ]|\s--skip\b|--exclude-(group|tag|testsuite|task)|--testPathIgnorePatterns|--filter[= ]\s*['"]?[\w.]+\s*!=|--tag\s+['"]?~|\s-x\s+test\b|--exclude-tests?\b|-Dtest=['"]?!`)
 	// A switch: a key, and whether it is on.
-	switchLine = regexp.MustCompile(`^["']?([A-Za-z][\w.\-]*)["']?\s*[:=]\s*["']?(true|false|on|off|yes|no|enabled|disabled|True|False)["']?,?\s*(#.*)?$`)
+	switchLine = regexp.MustCompile(
+		`^["']?([A-Za-z][\w.\-]*)["']?\s*[:=]\s*["']?(true|false|on|off|yes|no|enabled|disabled|True|False)["']?,?\s*(#.*)?$`)
 )
 
 // ignoresFailure tells of a command that checks something and whose failure is

@@ -53,7 +53,8 @@ func find(t *testing.T, in *detect.Input) *detect.Report {
 func list(t *testing.T, report *detect.Report) {
 	t.Helper()
 	for _, f := range report.Findings {
-		t.Logf("%-5s %d %-24s %.2f %s:%d %q %s | %s", f.Action, f.Tier, f.Pattern, f.Confidence, f.File, f.Line, f.Subject, f.Message, f.Evidence)
+		t.Logf("%-5s %d %-24s %.2f %s:%d %q %s | %s", f.Action, f.Tier, f.Pattern, f.Confidence, f.File, f.Line, f.Subject,
+			f.Message, f.Evidence)
 	}
 	for _, m := range report.Moved {
 		t.Logf("%s: %s -> %s", m.How, m.From.Name, m.To.Name)

@@ -10,13 +10,16 @@ import (
 // though what had them is there: tests looked at them and do not now, no other code
 // had to be changed for it, and the change is about something else.
 func (r *run) properties(p *pair) {
-	if p.old == nil || p.new == nil || p.class != production || len(p.old.Properties) == 0 || notOffered.MatchString(p.old.Path) {
+	if p.old == nil || p.new == nil || p.class != production || len(p.old.Properties) == 0 ||
+		notOffered.MatchString(p.old.Path) {
 		return
 	}
 	now, had := propertyNames(p.new.Properties), propertyNames(p.old.Properties)
 	for _, o := range p.old.Properties {
 		name := o.In + syntax.NameSeparator + o.Name
-		if now[name] || o.In != "" && !p.new.Rest.Has(syntax.Hash(o.In)) || r.of(p).defined[o.Name] || !r.testsLeft(p, o.Name) || r.usedElsewhere(p, o.Name) || givenUp(p, o.Name) || r.announced(o.Name) || !r.otherWork(p) {
+		if now[name] || o.In != "" && !p.new.Rest.Has(syntax.Hash(o.In)) || r.of(p).defined[o.Name] ||
+			!r.testsLeft(p, o.Name) || r.usedElsewhere(p, o.Name) || givenUp(p, o.Name) || r.announced(o.Name) ||
+			!r.otherWork(p) {
 			continue
 		}
 		renamed := slices.ContainsFunc(p.new.Properties, func(n syntax.Property) bool {
@@ -26,7 +29,8 @@ func (r *run) properties(p *pair) {
 			continue
 		}
 		now[name] = true // told once
-		r.add(Finding{File: p.old.Path, Line: o.Line, Gone: true, Subject: name, Evidence: name, Confidence: 0.85, Message: "a public symbol is not offered any more"}, symbolRemoved)
+		r.add(Finding{File: p.old.Path, Line: o.Line, Gone: true, Subject: name, Evidence: name, Confidence: 0.85,
+			Message: "a public symbol is not offered any more"}, symbolRemoved)
 	}
 }
 
@@ -63,7 +67,8 @@ func (r *run) testsLeft(p *pair, name string) bool {
 func (r *run) inTests(p *pair, name string) bool {
 	h := syntax.Hash(name)
 	for _, o := range r.pairs {
-		if o.new != nil && o.class == testCode && r.of(o) == r.of(p) && slices.ContainsFunc(o.new.Tests, func(t *syntax.Test) bool { return t.All.Has(h) }) {
+		if o.new != nil && o.class == testCode && r.of(o) == r.of(p) &&
+			slices.ContainsFunc(o.new.Tests, func(t *syntax.Test) bool { return t.All.Has(h) }) {
 			return true
 		}
 	}

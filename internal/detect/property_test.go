@@ -41,7 +41,8 @@ func TestHarmless(t *testing.T) {
 				name = "deep/" + name
 			}
 			lines := strings.SplitAfter(text, "\n")
-			if at := rapid.IntRange(0, len(lines)-1).Draw(rt, "blank line"); !strings.ContainsAny(text, "`") && p.Language != "ruby" {
+			if at := rapid.IntRange(0, len(lines)-1).Draw(rt, "blank line"); !strings.ContainsAny(text, "`") &&
+				p.Language != "ruby" {
 				lines[at] = lines[at] + "\n"
 			}
 			now[name] = strings.Join(lines, "")
@@ -92,7 +93,8 @@ func TestCheatsAmongTwins(t *testing.T) {
 		if !slices.ContainsFunc(report.Findings, func(f detect.Finding) bool {
 			return f.Pattern == cheat.Pattern && strings.HasPrefix(f.File, "a/") || f.Pattern == "test-removed"
 		}) {
-			rt.Fatalf("%s %s: %s, beside %s %s: %+v", cheat.Language, cheat.Pattern, cheat.Name, other.Language, other.Name, report.Findings)
+			rt.Fatalf("%s %s: %s, beside %s %s: %+v", cheat.Language, cheat.Pattern, cheat.Name, other.Language, other.Name,
+				report.Findings)
 		}
 	})
 }
@@ -126,7 +128,8 @@ func FuzzRun(f *testing.F) {
 	f.Add("a.yaml", "a: true", "a: false\nb: x || true # test")
 	f.Add("testdata/x.snap", "a", "b")
 	f.Fuzz(func(t *testing.T, name, old, now string) {
-		report, err := detect.Run(context.Background(), &detect.Input{Mode: detect.Aggressive, Changes: edited(name, old, now)})
+		report, err := detect.Run(context.Background(),
+			&detect.Input{Mode: detect.Aggressive, Changes: edited(name, old, now)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,11 +138,13 @@ func FuzzRun(f *testing.F) {
 			if f.Gone {
 				text = old
 			}
-			if n := strings.Count(text, "\n") + 1; f.Line < 0 || f.Line > n || len(f.Evidence) > 200 || f.Confidence <= 0 || f.Confidence > 1 {
+			if n := strings.Count(text, "\n") + 1; f.Line < 0 || f.Line > n || len(f.Evidence) > 200 || f.Confidence <= 0 ||
+				f.Confidence > 1 {
 				t.Fatalf("%+v in a text of %d lines", f, n)
 			}
 		}
-		if report, err := detect.Run(context.Background(), &detect.Input{Changes: edited(name, old, old)}); err != nil || len(report.Findings) > 0 {
+		if report, err := detect.Run(context.Background(), &detect.Input{Changes: edited(name, old, old)}); err != nil ||
+			len(report.Findings) > 0 {
 			t.Fatalf("a text with itself: %+v, %v", report, err)
 		}
 	})
@@ -153,7 +158,8 @@ func FuzzCustom(f *testing.F) {
 	f.Add("", "(a|b)*$", "{a,b}", "text", "", "ab\xff")
 	f.Fuzz(func(t *testing.T, id, match, path, in, when, text string) {
 		rules, err := detect.NewRules(detect.Config{Patterns: []detect.Custom{{
-			ID: id, Type: detect.FeatureRemoval, Tier: detect.Hint, Severity: detect.Low, Message: "m", Match: match, Paths: []string{path}, In: in, When: when,
+			ID: id, Type: detect.FeatureRemoval, Tier: detect.Hint, Severity: detect.Low, Message: "m", Match: match,
+			Paths: []string{path}, In: in, When: when,
 		}}})
 		if err != nil {
 			if !strings.Contains(err.Error(), "patterns[0]") {
@@ -163,7 +169,8 @@ func FuzzCustom(f *testing.F) {
 		}
 		for _, name := range []string{"src/a.py", "a.txt"} {
 			for _, pair := range [][2]string{{"", text}, {text, ""}} {
-				if _, err := detect.Run(context.Background(), &detect.Input{Rules: rules, Changes: edited(name, pair[0], pair[1])}); err != nil {
+				if _, err := detect.Run(context.Background(),
+					&detect.Input{Rules: rules, Changes: edited(name, pair[0], pair[1])}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -186,7 +193,9 @@ func large(n int) (old, now map[string]string) {
 		for i := range 40 {
 			x, y, z := word(), word(), word()
 			head := fmt.Sprintf("def %s_%d_%d(%s):\n", map[bool]string{true: "test", false: "work"}[file%2 == 0], file, i, x)
-			body := fmt.Sprintf("    if not %s:\n        raise ValueError(\"%s\")\n    %s = compute(%s, %d)\n    for item in %s:\n        log.info(\"%%s\", item)\n        %s += item\n    assert %s == %d\n    return %s\n", x, y, y, x, i, y, z, z, i*7, z)
+			body := fmt.Sprintf("    if not %s:\n        raise ValueError(\"%s\")\n    %s = compute(%s, %d)\n"+
+				"    for item in %s:\n        log.info(\"%%s\", item)\n        %s += item\n    assert %s == %d\n    return %s\n",
+				x, y, y, x, i, y, z, z, i*7, z)
 			a.WriteString(head + body + "\n")
 			if i%2 == 0 {
 				body = strings.Replace(body, "compute(", "compute_all(", 1) + "    # more\n"

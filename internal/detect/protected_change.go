@@ -5,7 +5,8 @@ func (r *run) protected(p *pair) {
 	if p.change.Protected == "" {
 		return
 	}
-	if p.change.Old.Path == p.change.New.Path && string(p.change.Old.Content) == string(p.change.New.Content) && p.change.Old.Kind == p.change.New.Kind {
+	if p.change.Old.Path == p.change.New.Path && string(p.change.Old.Content) == string(p.change.New.Content) &&
+		p.change.Old.Kind == p.change.New.Kind {
 		return
 	}
 	r.add(Finding{File: p.path, Subject: p.path, Message: p.change.Protected, Evidence: p.change.Protected}, protectedFile)

@@ -73,7 +73,8 @@ func (r *run) results() {
 		}
 		if l.Percent >= threshold {
 			r.add(Finding{
-				File: l.File, Line: l.Line, Subject: l.File, Evidence: fmt.Sprintf("%d lines, %.1f %% of the file's", l.Count, l.Percent),
+				File: l.File, Line: l.Line, Subject: l.File, Evidence: fmt.Sprintf("%d lines, %.1f %% of the file's", l.Count,
+					l.Percent),
 				Message: fmt.Sprintf("%d lines were covered, still exist, and are not covered", l.Count),
 			}, coverageLost)
 		}

@@ -10,11 +10,14 @@ import (
 )
 
 const (
-	thrownSharp = "class A {\n  int F(Body body, string text) {\n    if (body == null) throw new E(nameof(body));\n    G(text);\n    H(body.Size, text.Length);\n    return body.Size;\n  }\n}\n"
+	thrownSharp = "class A {\n  int F(Body body, string text) {\n    if (body == null) throw new E(nameof(body));\n" +
+		"    G(text);\n    H(body.Size, text.Length);\n    return body.Size;\n  }\n}\n"
 	thrown      = "if (body == null) throw new E(nameof(body));"
 	keptSharp   = "class A {\n  B b;\n  A(B other) {\n    b = other ?? throw new E(nameof(other));\n    G(b);\n  }\n}\n"
-	foundKotlin = "fun f(tag: Int): View {\n  val view = context.findView(tag)\n  if (view == null) {\n    throw NotFound(tag)\n  }\n  return view\n}\n"
-	readKotlin  = "fun booleanOr(map: Map?, key: String, default: Boolean): Boolean = if (map?.has(key) == true) map.get(key) else default\n"
+	foundKotlin = "fun f(tag: Int): View {\n  val view = context.findView(tag)\n  if (view == null) {\n" +
+		"    throw NotFound(tag)\n  }\n  return view\n}\n"
+	readKotlin = "fun booleanOr(map: Map?, key: String, default: Boolean): Boolean = if (map?.has(key) == true) " +
+		"map.get(key) else default\n"
 )
 
 // What is written in another way acts as little as it did, and what is gone acts.
@@ -42,15 +45,19 @@ func TestRewrites(t *testing.T) {
 			return edit("A.cs", keptSharp, " ?? throw new E(nameof(other))", "")
 		}, []string{"act guard-removed"}},
 		{"a check became a value or an error", func() (files, files) {
-			return edit("a.kt", foundKotlin, "\n  if (view == null) {\n    throw NotFound(tag)\n  }\n", "\n    ?: throw NotFound(tag)\n")
+			return edit("a.kt", foundKotlin, "\n  if (view == null) {\n    throw NotFound(tag)\n  }\n",
+				"\n    ?: throw NotFound(tag)\n")
 		}, nil},
 		{"a check of one of two that are alike", func() (files, files) {
 			body := " {\n    if (other == null) throw new E();\n    Other = other;\n  }\n"
-			return edit("A.cs", "class A {\n  A(B other)"+body+"  A(B other, C queue) : base(queue)"+body+"}\n", "    if (other == null) throw new E();\n", "")
+			return edit("A.cs", "class A {\n  A(B other)"+body+"  A(B other, C queue) : base(queue)"+body+"}\n",
+				"    if (other == null) throw new E();\n", "")
 		}, []string{"act guard-removed"}},
 		{"a function became an extension", func() (files, files) {
 			return files{"a.kt": readKotlin + "fun use(map: Map?) = booleanOr(map, \"a\", true)\n", "b.kt": "fun g() = 1\n"},
-				files{"a.kt": "fun use(map: Map?) = map.booleanOr(\"a\", true)\n", "b.kt": "fun g() = 1\n" + strings.Replace(readKotlin, "booleanOr(map: Map?, ", "Map<String, List<Int>?>?.booleanOr(", 1)}
+				files{"a.kt": "fun use(map: Map?) = map.booleanOr(\"a\", true)\n",
+					"b.kt": "fun g() = 1\n" + strings.Replace(readKotlin, "booleanOr(map: Map?, ",
+						"Map<String, List<Int>?>?.booleanOr(", 1)}
 		}, nil},
 	}
 	for _, test := range tests {

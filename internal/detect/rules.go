@@ -205,7 +205,8 @@ func (c *Custom) problems(known map[string]bool) []error {
 }
 
 func allTypes() []Type {
-	return []Type{TestDeletion, TestSkipping, AssertionWeakening, CoverageRegression, ValidationBypass, ErrorSuppression, FeatureRemoval, TestFailure, RunIncomplete, ProtectedChange}
+	return []Type{TestDeletion, TestSkipping, AssertionWeakening, CoverageRegression, ValidationBypass, ErrorSuppression,
+		FeatureRemoval, TestFailure, RunIncomplete, ProtectedChange}
 }
 
 func joined[T ~string](all []T) string {
@@ -242,7 +243,8 @@ func (c *compiled) fits(path string, lang *syntax.Language) bool {
 	if len(c.Languages) > 0 && (lang == nil || !slices.Contains(c.Languages, lang.Name)) {
 		return false
 	}
-	return len(c.Paths) == 0 || slices.ContainsFunc(c.Paths, func(g string) bool { return doublestar.MatchUnvalidated(g, path) })
+	return len(c.Paths) == 0 || slices.ContainsFunc(c.Paths,
+		func(g string) bool { return doublestar.MatchUnvalidated(g, path) })
 }
 
 // custom looks for the user's patterns: in lines that one version has more often
@@ -274,7 +276,8 @@ func (r *run) custom(p *pair) []Finding {
 				continue
 			}
 			all = append(all, Finding{
-				Type: c.Type, Tier: c.Tier, Severity: c.Severity, Pattern: c.ID, File: p.path, Line: h.line, Gone: c.When == "removed",
+				Type: c.Type, Tier: c.Tier, Severity: c.Severity, Pattern: c.ID, File: p.path, Line: h.line,
+				Gone:    c.When == "removed",
 				Message: c.Message, Evidence: h.s, Confidence: c.Confidence,
 			})
 		}
@@ -337,7 +340,8 @@ type Waived struct {
 // Check says what is wrong with a waiver.
 func (w *Waiver) Check() error {
 	var errs []error
-	if _, ok := patternOf(w.Pattern); !ok && w.Pattern != "*" && len(byAlias(w.Pattern)) == 0 && !customID.MatchString(w.Pattern) {
+	if _, ok := patternOf(w.Pattern); !ok && w.Pattern != "*" && len(byAlias(w.Pattern)) == 0 &&
+		!customID.MatchString(w.Pattern) {
 		errs = append(errs, fmt.Errorf("pattern: there is no pattern %q; name one, or * for all", w.Pattern))
 	}
 	if w.Path == "" || !doublestar.ValidatePattern(w.Path) {

@@ -10,7 +10,8 @@ import (
 )
 
 func custom(change func(c *detect.Custom)) detect.Custom {
-	c := detect.Custom{ID: "no-print", Type: detect.ErrorSuppression, Tier: detect.Sign, Severity: detect.Low, Message: "print", Match: `\bprint\(`}
+	c := detect.Custom{ID: "no-print", Type: detect.ErrorSuppression, Tier: detect.Sign, Severity: detect.Low,
+		Message: "print", Match: `\bprint\(`}
 	if change != nil {
 		change(&c)
 	}
@@ -29,14 +30,17 @@ func TestCustomPatterns(t *testing.T) {
 		{"added", custom(nil), "x = 1\n", "x = 1\nprint(x)\n", []string{"act no-print"}},
 		{"not in a comment", custom(nil), "x = 1\n", "x = 1 # print(x)\n", nil},
 		{"not in a string", custom(nil), "x = 1\n", "x = 'print(x)'\n", nil},
-		{"in comments only", custom(func(c *detect.Custom) { c.In = "comments" }), "x = 1\n", "x = 'print(x)'\ny = 2 # print(x)\n", []string{"act no-print"}},
-		{"in the text", custom(func(c *detect.Custom) { c.In = "text" }), "x = 1\n", "x = 'print(x)'\n", []string{"act no-print"}},
+		{"in comments only", custom(func(c *detect.Custom) { c.In = "comments" }), "x = 1\n",
+			"x = 'print(x)'\ny = 2 # print(x)\n", []string{"act no-print"}},
+		{"in the text", custom(func(c *detect.Custom) { c.In = "text" }), "x = 1\n", "x = 'print(x)'\n",
+			[]string{"act no-print"}},
 		{"was there", custom(nil), "x = 1\nprint(x)\n", "print(x)\ny = 2\n", nil},
 		{"once more", custom(nil), "print(x)\n", "print(x)\nprint(x)\n", []string{"act no-print"}},
 		{"removed", custom(func(c *detect.Custom) { c.When = "removed" }), "print(x)\n", "x = 1\n", []string{"act no-print"}},
 		{"another language", custom(func(c *detect.Custom) { c.Languages = []string{"go"} }), "x = 1\n", "print(x)\n", nil},
 		{"another path", custom(func(c *detect.Custom) { c.Paths = []string{"lib/**"} }), "x = 1\n", "print(x)\n", nil},
-		{"a path", custom(func(c *detect.Custom) { c.Paths = []string{"src/**/*.py"} }), "x = 1\n", "print(x)\n", []string{"act no-print"}},
+		{"a path", custom(func(c *detect.Custom) { c.Paths = []string{"src/**/*.py"} }), "x = 1\n", "print(x)\n",
+			[]string{"act no-print"}},
 		{"unsure", custom(func(c *detect.Custom) { c.Confidence = 0.5 }), "x = 1\n", "print(x)\n", []string{"warn no-print"}},
 	}
 	for _, test := range tests {
@@ -85,7 +89,8 @@ func TestBadRules(t *testing.T) {
 	_, err := detect.NewRules(detect.Config{
 		Types: []detect.Type{"deletion"}, Off: []string{"T999"},
 		Patterns: []detect.Custom{
-			{ID: "Bad ID", Type: "x", Tier: 4, Severity: "urgent", Languages: []string{"cobol"}, Paths: []string{"["}, Match: "(", In: "all", When: "ever", Confidence: 2},
+			{ID: "Bad ID", Type: "x", Tier: 4, Severity: "urgent", Languages: []string{"cobol"}, Paths: []string{"["},
+				Match: "(", In: "all", When: "ever", Confidence: 2},
 			custom(func(c *detect.Custom) { c.ID = "skip-added" }), custom(nil), custom(nil),
 		},
 	})
@@ -93,9 +98,12 @@ func TestBadRules(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		`types[0]: "deletion" is no type`, `off[0]: there is no pattern "T999"`, `patterns[0] "Bad ID": id:`, "tier: 4 is none", `severity: "urgent"`,
-		"message: say what", `languages: "cobol" is not known; languages are go,`, `paths: "[" is no glob`, "match: error parsing regexp", `in: "all"`, `when: "ever"`,
-		"confidence: 2 is not", `patterns[1] "skip-added": id: there is already`, `patterns[3] "no-print": id: there is already`,
+		`types[0]: "deletion" is no type`, `off[0]: there is no pattern "T999"`, `patterns[0] "Bad ID": id:`,
+		"tier: 4 is none", `severity: "urgent"`,
+		"message: say what", `languages: "cobol" is not known; languages are go,`, `paths: "[" is no glob`,
+		"match: error parsing regexp", `in: "all"`, `when: "ever"`,
+		"confidence: 2 is not", `patterns[1] "skip-added": id: there is already`,
+		`patterns[3] "no-print": id: there is already`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q:\n%v", want, err)

@@ -79,7 +79,8 @@ func TestSilenceNeedsName(t *testing.T) {
 		if strings.HasSuffix(test.path, ".php") {
 			before = "<?php\n"
 		}
-		report := find(t, &detect.Input{Changes: edited(test.path, before+"a = b\n"+line+"\n", before+"a = b\n"+test.note+"\n"+line+"\n")})
+		report := find(t, &detect.Input{
+			Changes: edited(test.path, before+"a = b\n"+line+"\n", before+"a = b\n"+test.note+"\n"+line+"\n")})
 		if got := strings.Join(patternsOf(report), ", "); got != test.want+" complaint-silenced" {
 			t.Errorf("%s: %q, want to %s", test.note, got, test.want)
 		}
@@ -104,7 +105,8 @@ func TestCoverageLeftOut(t *testing.T) {
 			if path == "a.php" {
 				before = "<?php\n"
 			}
-			report := find(t, &detect.Input{Changes: edited(path, before+"a = b\nvalue = read(path)\n", before+"a = b\n"+note+"\nvalue = read(path)\n")})
+			report := find(t, &detect.Input{
+				Changes: edited(path, before+"a = b\nvalue = read(path)\n", before+"a = b\n"+note+"\nvalue = read(path)\n")})
 			if got := strings.Join(patternsOf(report), ", "); got != "act coverage-excluded" {
 				t.Errorf("%s: %q, want it to act", note, got)
 			}

@@ -12,9 +12,11 @@ func (r *run) softened(p *pair, was, now *syntax.Function) {
 	if syntax.Stayed(was, now) < 0.5 {
 		return
 	}
-	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85, Message: "a call that failed gives something in any case now"}
+	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85,
+		Message: "a call that failed gives something in any case now"}
 	if p.lang.Name == "go" {
-		if was.Tries > 0 && now.Tries == 0 && now.Oks > was.Oks && syntax.CountFailures(was) == syntax.CountFailures(now) && bag.Inside(was.Askers, now.Askers) == 1 {
+		if was.Tries > 0 && now.Tries == 0 && now.Oks > was.Oks && syntax.CountFailures(was) == syntax.CountFailures(now) &&
+			bag.Inside(was.Askers, now.Askers) == 1 {
 			f.Message = "an error that was passed on is not any more"
 			r.add(f, syntax.ErrorSwallowed)
 		}
@@ -22,7 +24,8 @@ func (r *run) softened(p *pair, was, now *syntax.Function) {
 			if syntax.CheckedFailure(was, call) || syntax.Stayed(was, now) < syntax.MostStays {
 				continue
 			}
-			goesOn := now.Idle.Count(call) > was.Idle.Count(call) || now.Ignored.Count(call) > was.Ignored.Count(call) || now.Dropped.Count(call) > was.Dropped.Count(call)
+			goesOn := now.Idle.Count(call) > was.Idle.Count(call) || now.Ignored.Count(call) > was.Ignored.Count(call) ||
+				now.Dropped.Count(call) > was.Dropped.Count(call)
 			if goesOn && now.Calls.Count(call) == was.Calls.Count(call) {
 				f.Message = "what ended with a failure goes on after it"
 				r.add(f, syntax.ErrorSwallowed)

@@ -16,7 +16,8 @@ func (r *run) testDeletion() {
 	for i := range r.tests {
 		t := &r.tests[i]
 		switch {
-		case t.how == "" && t.old.Table && !slices.ContainsFunc(t.old.Cases, func(c syntax.Case) bool { return !r.rowMoved(t.from, &c) }):
+		case t.how == "" && t.old.Table &&
+			!slices.ContainsFunc(t.old.Cases, func(c syntax.Case) bool { return !r.rowMoved(t.from, &c) }):
 		case t.how == "":
 			if gone[t.from] == nil {
 				order = append(order, t.from)
@@ -63,14 +64,16 @@ func (r *run) removedTests(p *pair, gone []*testPair) {
 		if becameComment(p, t.old) {
 			id = testCommented
 		}
-		r.add(Finding{File: p.old.Path, Line: t.old.Line, Gone: true, Subject: t.old.Name, Evidence: t.old.Name, Confidence: 0.95}, id)
+		r.add(Finding{File: p.old.Path, Line: t.old.Line, Gone: true, Subject: t.old.Name, Evidence: t.old.Name,
+			Confidence: 0.95}, id)
 	}
 }
 
 // becameComment tells whether the name of a test stands in a comment now, as it did
 // not before.
 func becameComment(p *pair, t *syntax.Test) bool {
-	return p.new != nil && p.new.Notes != "" && strings.Contains(p.new.Notes, t.Leaf) && !strings.Contains(p.old.Notes, t.Leaf)
+	return p.new != nil && p.new.Notes != "" && strings.Contains(p.new.Notes, t.Leaf) &&
+		!strings.Contains(p.old.Notes, t.Leaf)
 }
 
 // declaredIn tells whether comments have a name as the declaration of a test has it:
@@ -91,7 +94,9 @@ func (r *run) fewerRounds(t *testPair) {
 		for j := range t.new.Rounds {
 			now := &t.new.Rounds[j]
 			if was.Key == now.Key && was.N >= manyRounds && (now.N <= fewRounds || now.N*muchLess <= was.N) {
-				r.add(Finding{File: t.to.new.Path, Line: now.Line, Subject: t.new.Name, Evidence: was.S + " became " + now.S, Confidence: 0.9, Message: fmt.Sprintf("what a test tries %d times it tries %d times now", was.N, now.N)}, caseRemoved)
+				r.add(Finding{File: t.to.new.Path, Line: now.Line, Subject: t.new.Name, Evidence: was.S + " became " + now.S,
+					Confidence: 0.9, Message: fmt.Sprintf("what a test tries %d times it tries %d times now", was.N, now.N)},
+					caseRemoved)
 				return
 			}
 		}
@@ -101,7 +106,8 @@ func (r *run) fewerRounds(t *testPair) {
 // narrowedCases tells of a table whose rows do not all come to the test any more.
 func (r *run) narrowedCases(t *testPair) {
 	if n := syntax.NarrowedSince(t.old, t.new); n != nil {
-		r.add(Finding{File: t.to.new.Path, Line: n.Line, Subject: t.new.Name, Evidence: n.S, Confidence: 0.9, Message: "rows of a test's table are left out on their way"}, caseRemoved)
+		r.add(Finding{File: t.to.new.Path, Line: n.Line, Subject: t.new.Name, Evidence: n.S, Confidence: 0.9,
+			Message: "rows of a test's table are left out on their way"}, caseRemoved)
 	}
 }
 
@@ -134,7 +140,8 @@ func (r *run) lostCases(t *testPair) {
 	if len(lost) == 0 {
 		return
 	}
-	f := Finding{File: t.from.old.Path, Line: lost[0].Line, Gone: true, Subject: t.old.Name, Evidence: lost[0].S, Confidence: 0.95}
+	f := Finding{File: t.from.old.Path, Line: lost[0].Line, Gone: true, Subject: t.old.Name, Evidence: lost[0].S,
+		Confidence: 0.95}
 	if len(lost) > 1 && len(lost) == len(t.old.Cases) { // another table, or none: the test was rewritten
 		f.Confidence, f.Message = 0.6, "all cases of a test's table are gone"
 		r.add(f, assertionLost)
@@ -187,7 +194,8 @@ func (r *run) casesOff(t *testPair) {
 		}
 		for j := range t.old.Cases[:min(len(t.old.Cases), maxOthers)] {
 			if o := &t.old.Cases[j]; !o.Off && len(o.All) > 0 && bag.Inside(o.All, c.All) >= 0.9 {
-				r.add(Finding{File: t.to.new.Path, Line: c.Line, Subject: t.new.Name, Evidence: c.S, Confidence: 0.9, Message: "a case of a test's table is skipped"}, skipAdded)
+				r.add(Finding{File: t.to.new.Path, Line: c.Line, Subject: t.new.Name, Evidence: c.S, Confidence: 0.9,
+					Message: "a case of a test's table is skipped"}, skipAdded)
 				break
 			}
 		}
@@ -229,7 +237,8 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*syntax.Case {
 	}
 	all := slices.Clone(fresh)
 	sameInput := func(c *syntax.Case) bool {
-		return c.First != 0 && seen[c.First] == 2 && slices.ContainsFunc(all, func(f *syntax.Case) bool { return c.First == f.First })
+		return c.First != 0 && seen[c.First] == 2 &&
+			slices.ContainsFunc(all, func(f *syntax.Case) bool { return c.First == f.First })
 	}
 	missing = slices.DeleteFunc(missing, func(c *syntax.Case) bool {
 		best, most := -1, 0.6
@@ -286,6 +295,7 @@ func (r *run) unreadable(p *pair) {
 	}
 	r.add(Finding{
 		File: p.path, Subject: p.path, Confidence: 0.9, Evidence: p.newWhy,
-		Message: fmt.Sprintf("the file had %s and cannot be analysed any more: %s", counted(len(p.old.Tests), "test"), p.newWhy),
+		Message: fmt.Sprintf("the file had %s and cannot be analysed any more: %s", counted(len(p.old.Tests), "test"),
+			p.newWhy),
 	}, testsUnreadable)
 }

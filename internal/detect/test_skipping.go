@@ -103,7 +103,8 @@ func (r *run) unexplained(p *pair, t, other *syntax.Test) []*syntax.When {
 	for i := range t.Whens {
 		w := &t.Whens[i]
 		same := func(o *syntax.When) bool { return o.Text == w.Text && o.RunsWhen == w.RunsWhen }
-		if !slices.ContainsFunc(other.Whens, func(o syntax.When) bool { return same(&o) }) && !slices.ContainsFunc(left, same) && !r.explains(p, t, w) {
+		if !slices.ContainsFunc(other.Whens, func(o syntax.When) bool { return same(&o) }) &&
+			!slices.ContainsFunc(left, same) && !r.explains(p, t, w) {
 			left = append(left, w)
 		}
 	}
@@ -138,7 +139,8 @@ func (r *run) inherited(p *pair, name string) bool {
 // shadowedTests tells of tests that ran, and in whose place another one of their name runs
 // now that comes after them, and is taken for them.
 func (r *run) shadowedTests(p *pair) {
-	if p.old == nil || slices.ContainsFunc(r.tests, func(t testPair) bool { return t.from == p && t.how == "" }) { // told of by that
+	// told of by that
+	if p.old == nil || slices.ContainsFunc(r.tests, func(t testPair) bool { return t.from == p && t.how == "" }) {
 		return
 	}
 	for _, h := range p.new.Hidden {
@@ -146,7 +148,8 @@ func (r *run) shadowedTests(p *pair) {
 			return t.to == p && t.new != nil && t.old.Name == h.Name && t.new.Name == h.Name
 		})
 		if taken && !slices.ContainsFunc(p.old.Hidden, func(o syntax.Hidden) bool { return o.Name == h.Name }) {
-			r.add(Finding{File: p.new.Path, Line: h.Line, Subject: h.Name, Evidence: h.Name, Confidence: 0.9, Message: "a test never runs: what comes after it has its name"}, skipAdded)
+			r.add(Finding{File: p.new.Path, Line: h.Line, Subject: h.Name, Evidence: h.Name, Confidence: 0.9,
+				Message: "a test never runs: what comes after it has its name"}, skipAdded)
 		}
 	}
 }
@@ -157,11 +160,16 @@ func (r *run) notLookedFor(p *pair) {
 	if p.old == nil || p.lang == nil || len(p.old.Tests) == 0 || len(p.new.Tests) == 0 || p.old.Path == p.new.Path {
 		return
 	}
-	if build := machine.GoSystem(p.new.Path); build != "" && machine.GoSystem(p.old.Path) == "" && build != "linux" && build != "amd64" {
-		r.add(Finding{File: p.old.Path, Line: 1, Gone: true, Subject: p.old.Path, Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9, Message: "the tests of a file run on " + build + " only, by its new name"}, skipConditional)
+	if build := machine.GoSystem(p.new.Path); build != "" && machine.GoSystem(p.old.Path) == "" && build != "linux" &&
+		build != "amd64" {
+		r.add(Finding{File: p.old.Path, Line: 1, Gone: true, Subject: p.old.Path,
+			Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9, Message: "the tests of a file run on " + build +
+				" only, by its new name"}, skipConditional)
 	}
 	if p.lang.Collected(p.old.Path) && !p.lang.Collected(p.new.Path) {
-		r.add(Finding{File: p.old.Path, Line: 1, Gone: true, Subject: p.old.Path, Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9, Message: "runners do not find the tests of a file under its new name"}, skipAdded)
+		r.add(Finding{File: p.old.Path, Line: 1, Gone: true, Subject: p.old.Path,
+			Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9,
+			Message: "runners do not find the tests of a file under its new name"}, skipAdded)
 	}
 }
 
@@ -182,7 +190,8 @@ func (r *run) startsGone(p *pair) {
 		if left || gone || s.Of != "" && !p.new.HasType(s.Of) && p.lang != nil && p.lang.Name == "go" {
 			continue
 		}
-		r.add(Finding{File: p.new.Path, Line: s.Line, Gone: true, Subject: s.Of, Evidence: s.S, Confidence: 0.9, Message: "what made the runner run these tests is gone"}, skipAdded)
+		r.add(Finding{File: p.new.Path, Line: s.Line, Gone: true, Subject: s.Of, Evidence: s.S, Confidence: 0.9,
+			Message: "what made the runner run these tests is gone"}, skipAdded)
 	}
 }
 
@@ -195,30 +204,36 @@ func (r *run) modulesGone(p *pair) {
 	}
 	for _, name := range p.old.Mods {
 		touched := slices.ContainsFunc(r.pairs, func(o *pair) bool {
-			return o.old != nil && (strings.HasSuffix(o.change.Old.Path, "/"+name+".rs") || strings.HasSuffix(o.change.Old.Path, "/"+name+"/mod.rs")) && (o.new == nil || o.change.New.Path != o.change.Old.Path)
+			return o.old != nil && (strings.HasSuffix(o.change.Old.Path, "/"+name+".rs") ||
+				strings.HasSuffix(o.change.Old.Path, "/"+name+"/mod.rs")) &&
+				(o.new == nil || o.change.New.Path != o.change.Old.Path)
 		})
 		inside := slices.ContainsFunc(p.new.Funcs, func(f *syntax.Function) bool { return f.Leaf == name })
 		if !slices.Contains(p.new.Mods, name) && !touched && !inside {
-			r.add(Finding{File: p.new.Path, Line: 1, Subject: name, Evidence: "mod " + name + ";", Confidence: 0.9, Message: "a module of tests is not declared any more"}, skipAdded)
+			r.add(Finding{File: p.new.Path, Line: 1, Subject: name, Evidence: "mod " + name + ";", Confidence: 0.9,
+				Message: "a module of tests is not declared any more"}, skipAdded)
 		}
 	}
 }
 
 // buildTags tells of a build constraint that a file with tests did not have.
 func (r *run) buildTags(p *pair) {
-	if p.old == nil || len(p.old.Tests) == 0 || p.new.Build == p.old.Build || p.new.Build == "" || p.new.Build == machine.GoSystem(p.old.Path) {
+	if p.old == nil || len(p.old.Tests) == 0 || p.new.Build == p.old.Build || p.new.Build == "" ||
+		p.new.Build == machine.GoSystem(p.old.Path) {
 		return
 	}
 	if strings.Contains(p.old.Path, "_test.go") && p.old.Build != "" && !strings.Contains(p.new.Build, "ignore") {
 		return // one constraint for another
 	}
-	f := Finding{File: p.new.Path, Line: 1, Subject: p.new.Path, Evidence: "//go:build " + p.new.Build, Confidence: 0.75, Message: fmt.Sprintf("%d tests of the file run under a condition only", len(p.old.Tests))}
+	f := Finding{File: p.new.Path, Line: 1, Subject: p.new.Path, Evidence: "//go:build " + p.new.Build, Confidence: 0.75,
+		Message: fmt.Sprintf("%d tests of the file run under a condition only", len(p.old.Tests))}
 	if p.new.Build == "ignore" || p.new.Build == "never" || strings.Contains(p.new.Build, "ignore") {
 		r.add(f, skipAdded)
 		return
 	}
 	build := machine.Condition{Language: "go", Text: p.new.Build, RunsWhen: true}
-	if !build.Explains() && !strings.HasPrefix(p.new.Build, "!") || build.Always() || build.Off() { // such a tag leaves them out when it is given
+	// such a tag leaves them out when it is given
+	if !build.Explains() && !strings.HasPrefix(p.new.Build, "!") || build.Always() || build.Off() {
 		f.Confidence = 0.9
 	}
 	r.add(f, skipConditional)

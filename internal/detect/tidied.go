@@ -41,7 +41,8 @@ func plainOutput(name string) bool {
 		return true
 	}
 	lower := strings.ToLower(name)
-	return strings.Contains(lower, "golden") || strings.Contains(lower, "expected") || strings.Contains(lower, "snapshot") || strings.Contains(lower, "approved") || strings.Contains(lower, "output")
+	return strings.Contains(lower, "golden") || strings.Contains(lower, "expected") ||
+		strings.Contains(lower, "snapshot") || strings.Contains(lower, "approved") || strings.Contains(lower, "output")
 }
 
 // laidOut tells of formats in which blanks and empty lines mean nothing.

@@ -51,7 +51,8 @@ func (r *run) checkedHere(p *pair, was, now *syntax.Function, f *syntax.Function
 		for j := range now.Guards {
 			n := &now.Guards[j]
 			fresh := !slices.ContainsFunc(was.Guards, func(o syntax.Guard) bool { return o.Key == n.Key })
-			if fresh && (bag.Inside(g.Words, n.Words) >= 0.5 && len(g.Words) > 0 || len(g.Told) > 1 && bag.Inside(g.Told, n.Told) >= 0.8) {
+			if fresh && (bag.Inside(g.Words, n.Words) >= 0.5 && len(g.Words) > 0 || len(g.Told) > 1 &&
+				bag.Inside(g.Told, n.Told) >= 0.8) {
 				return true
 			}
 		}

@@ -16,9 +16,11 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 	if len(was.Guards) == 0 {
 		return
 	}
-	how := syntax.Rewrite{Removed: syntax.MostlyRemoved(was, now), Similar: bag.Similar(was.All, now.All), Now: now, Conditions: make(map[uint64]int)}
+	how := syntax.Rewrite{Removed: syntax.MostlyRemoved(was, now), Similar: bag.Similar(was.All, now.All), Now: now,
+		Conditions: make(map[uint64]int)}
 	how.Soft, how.Panics = syntax.GainedConditions(was.Soft, now.Soft), p.lang.Name == "go"
-	how.HandedOver = len(bag.Without(now.Vouchers, was.Vouchers)) > 0 || r.handsOver(p, was, now, func(f *syntax.Function) bool { return len(f.Guards)+f.Throws > 0 })
+	how.HandedOver = len(bag.Without(now.Vouchers, was.Vouchers)) > 0 ||
+		r.handsOver(p, was, now, func(f *syntax.Function) bool { return len(f.Guards)+f.Throws > 0 })
 	for _, c := range now.Conditions {
 		how.Conditions[c.Key]++
 	}
@@ -57,7 +59,8 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 			continue
 		}
 		if syntax.Weaker(was, now, i, &how) || r.weakened(p, was, i, &how) {
-			r.add(Finding{File: p.old.Path, Line: g.Line, Gone: true, Subject: was.Name, Evidence: g.S, Confidence: 0.85, Message: "a check lets far more through than it did"}, guardRemoved)
+			r.add(Finding{File: p.old.Path, Line: g.Line, Gone: true, Subject: was.Name, Evidence: g.S, Confidence: 0.85,
+				Message: "a check lets far more through than it did"}, guardRemoved)
 			continue
 		}
 		softened := how.Softened(g, fewer > 0)
@@ -67,10 +70,12 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 		f := Finding{File: p.old.Path, Line: g.Line, Gone: true, Subject: was.Name, Evidence: g.S, Confidence: 0.6}
 		switch {
 		case softened:
-			f.Confidence, f.Message = 0.85, fmt.Sprintf("%s does not fail any more under a condition under which it did", was.Name)
+			f.Confidence, f.Message = 0.85, fmt.Sprintf("%s does not fail any more under a condition under which it did",
+				was.Name)
 		case fewer > 0 && how.Removed:
 			f.Confidence = 0.9
-		case fewer > 0 && how.AsksNothing(was) && bag.Shared(g.Words, r.of(p).code) == 0, r.unasked(p, was, g, &how, fewer > 0):
+		case fewer > 0 && how.AsksNothing(was) && bag.Shared(g.Words, r.of(p).code) == 0, r.unasked(p, was, g, &how,
+			fewer > 0):
 			f.Confidence = 0.85
 		case fewer > 0 && (how.Similar > 0.7 || how.Stayed >= syntax.MostStays):
 			f.Confidence = 0.75
@@ -211,17 +216,20 @@ func (r *run) uncheckedCall(f Finding, was, now *syntax.Function, g *syntax.Guar
 // forged tells of equality that is always true, and of checks that say yes to all.
 func (r *run) forged(p *pair, was, now *syntax.Function) {
 	if now.AlwaysTrue && (was == nil || !was.AlwaysTrue) {
-		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.95}, equalityForged)
+		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.95},
+			equalityForged)
 	}
 	if was != nil && now.Agrees && !was.Agrees && was.Tokens > now.Tokens && !now.Test {
-		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85, Message: "a check says yes to all now"}, guardRemoved)
+		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85,
+			Message: "a check says yes to all now"}, guardRemoved)
 	}
 }
 
 // special tells of functions that gained special cases.
 func (r *run) special(p *pair, was, now *syntax.Function) {
 	if now.Fixed-was.Fixed >= 2 {
-		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.6, Message: fmt.Sprintf("%d special cases return fixed results", now.Fixed-was.Fixed)}, specialCases)
+		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.6,
+			Message: fmt.Sprintf("%d special cases return fixed results", now.Fixed-was.Fixed)}, specialCases)
 	}
 }
 
@@ -229,7 +237,8 @@ func (r *run) special(p *pair, was, now *syntax.Function) {
 // any more what checked something and gave an error back.
 func (r *run) unvouched(p *pair, g *syntax.Guard, how *syntax.Rewrite) bool {
 	call := g.Words[0]
-	return g.Vouched && how.Stayed >= syntax.MostStays && !how.HandedOver && !how.Now.All.Has(call) && !r.of(p).code.Has(call)
+	return g.Vouched && how.Stayed >= syntax.MostStays && !how.HandedOver && !how.Now.All.Has(call) &&
+		!r.of(p).code.Has(call)
 }
 
 // weakened tells whether a check lost some of its alternatives, while others of them
@@ -262,12 +271,15 @@ func (r *run) weakened(p *pair, was *syntax.Function, lost int, how *syntax.Rewr
 // refusals tells of branches for all that is left in which a function threw, and goes on
 // now, though nothing else in it checks more than it did.
 func (r *run) refusals(p *pair, was, now *syntax.Function) {
-	if now.Refuses >= was.Refuses || now.Elses < was.Elses || now.Throws >= was.Throws || syntax.Stayed(was, now) < syntax.MostStays {
+	if now.Refuses >= was.Refuses || now.Elses < was.Elses || now.Throws >= was.Throws ||
+		syntax.Stayed(was, now) < syntax.MostStays {
 		return
 	}
 	checks := func(f *syntax.Function) bool { return len(f.Guards)+f.Throws > 0 }
-	if len(now.Guards) > len(was.Guards) || len(now.Conditions) >= len(was.Conditions)+1 || len(bag.Without(now.Askers, was.Askers)) > 0 || r.handsOver(p, was, now, checks) {
+	if len(now.Guards) > len(was.Guards) || len(now.Conditions) >= len(was.Conditions)+1 ||
+		len(bag.Without(now.Askers, was.Askers)) > 0 || r.handsOver(p, was, now, checks) {
 		return
 	}
-	r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85, Message: "what was refused when nothing else held goes on now"}, guardRemoved)
+	r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85,
+		Message: "what was refused when nothing else held goes on now"}, guardRemoved)
 }

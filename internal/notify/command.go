@@ -46,8 +46,10 @@ func (c *Command) Send(ctx context.Context, n *Notice) error {
 	}
 	said := &end{}
 	err = guard.Run(ctx, guard.Config{
-		Path: shell, Args: []string{flag, c.Line}, Dir: c.Dir, Hold: c.Hold, Stdin: bytes.NewReader(append(doc, '\n')), Stdout: said, Stderr: said,
-		Env: slices.Concat(os.Environ(), []string{VarEvent + "=" + string(f.Event), VarLoop + "=" + f.Loop, VarTitle + "=" + f.Title, VarText + "=" + f.Text}),
+		Path: shell, Args: []string{flag, c.Line}, Dir: c.Dir, Hold: c.Hold, Stdin: bytes.NewReader(append(doc, '\n')),
+		Stdout: said, Stderr: said,
+		Env: slices.Concat(os.Environ(), []string{VarEvent + "=" + string(f.Event), VarLoop + "=" + f.Loop,
+			VarTitle + "=" + f.Title, VarText + "=" + f.Text}),
 	})
 	if err == nil {
 		return nil

@@ -26,9 +26,11 @@ func TestMain(m *testing.M) {
 }
 
 func notice() *notify.Notice {
-	return &notify.Notice{ID: "fix-1a2b3c4d/gate/1", Event: notify.GateOpened, Loop: "fix-1a2b3c4d", Title: "it asks: `$(rm -rf .)` 'x' \"y\"", Text: "line 1\nline 2",
+	return &notify.Notice{ID: "fix-1a2b3c4d/gate/1", Event: notify.GateOpened, Loop: "fix-1a2b3c4d",
+		Title: "it asks: `$(rm -rf .)` 'x' \"y\"", Text: "line 1\nline 2",
 		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Iteration: 3,
-		Gate: &notify.Gate{Number: "1", Kind: "recovery", Options: []notify.Option{{Answer: "abort", Effect: "it ends", Command: "perdure loop answer abort"}}}}
+		Gate: &notify.Gate{Number: "1", Kind: "recovery",
+			Options: []notify.Option{{Answer: "abort", Effect: "it ends", Command: "perdure loop answer abort"}}}}
 }
 
 func needShell(t *testing.T) {
@@ -63,7 +65,8 @@ func TestCommand(t *testing.T) {
 	if diff := cmp.Diff(want, &got); diff != "" {
 		t.Error(diff)
 	}
-	if said, err := os.ReadFile(filepath.Join(dir, "said")); err != nil || string(said) != "gate_opened|fix-1a2b3c4d|"+want.Title {
+	if said, err := os.ReadFile(filepath.Join(dir, "said")); err != nil || string(said) != "gate_opened|fix-1a2b3c4d|"+
+		want.Title {
 		t.Errorf("variables %q, %v", said, err)
 	}
 }
@@ -72,7 +75,8 @@ func TestCommandThatFails(t *testing.T) {
 	t.Parallel()
 	needShell(t)
 	c := notify.Command{Line: "echo no such room >&2; exit 3", Dir: t.TempDir()}
-	if err := c.Send(t.Context(), notice()); err == nil || !strings.Contains(err.Error(), "3") || !strings.Contains(err.Error(), "no such room") {
+	if err := c.Send(t.Context(), notice()); err == nil || !strings.Contains(err.Error(), "3") ||
+		!strings.Contains(err.Error(), "no such room") {
 		t.Errorf("%v", err)
 	}
 }
@@ -119,12 +123,14 @@ func TestWebhookThatFails(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	defer s.Close()
-	for address, want := range map[string]string{s.URL + "/geheim": "status 404", s.URL + "/moved/geheim": "status 302", gone.URL + "/geheim": "refused"} {
+	for address, want := range map[string]string{s.URL + "/geheim": "status 404", s.URL + "/moved/geheim": "status 302",
+		gone.URL + "/geheim": "refused"} {
 		w, err := notify.NewWebhook(address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Send(t.Context(), notice()); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "geheim") {
+		if err := w.Send(t.Context(), notice()); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%v", err)
 		}
 	}
@@ -144,7 +150,8 @@ func TestDesktop(t *testing.T) {
 	needShell(t)
 	dir := t.TempDir()
 	program := filepath.Join(dir, "notify-send")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\nprintf '%s\\n' \"$@\" > "+filepath.Join(dir, "shown")+"\n"), 0o700); err != nil {
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nprintf '%s\\n' \"$@\" > "+filepath.Join(dir, "shown")+"\n"),
+		0o700); err != nil {
 		t.Fatal(err)
 	}
 	env := map[string]string{"DISPLAY": ":0"}

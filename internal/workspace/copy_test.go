@@ -52,7 +52,8 @@ func contentsOf(t *testing.T, root string) map[string]string {
 // modes, links and empty folders; of some paths only those, in place of what is there.
 func TestCopyTo(t *testing.T) {
 	t.Parallel()
-	root := project(t, map[string]string{"a": "1", "run": "#!/bin/sh\n", "deep/er/b": "2", "empty/": "", "l@": "deep/er/b", ".gitignore": "out\n", "out": "no part of it"})
+	root := project(t, map[string]string{"a": "1", "run": "#!/bin/sh\n", "deep/er/b": "2", "empty/": "",
+		"l@": "deep/er/b", ".gitignore": "out\n", "out": "no part of it"})
 	for name, mode := range map[string]fs.FileMode{"run": 0o755, "deep/er": 0o555} {
 		if err := os.Chmod(filepath.Join(root, name), mode); err != nil {
 			t.Fatal(err)
@@ -87,7 +88,8 @@ func TestCopyTo(t *testing.T) {
 
 	some := t.TempDir()
 	write(t, some, map[string]string{"a": "another", "b": "stays"})
-	if done, err = w.CopyTo(t.Context(), id, some, []string{"a", "deep/er/b", "not there"}); err != nil || done.Files != 2 {
+	if done, err = w.CopyTo(t.Context(), id, some, []string{"a", "deep/er/b", "not there"}); err != nil ||
+		done.Files != 2 {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	got := contentsOf(t, some)
@@ -105,7 +107,8 @@ func TestCopyTo(t *testing.T) {
 // TestBeside: ignored and large files are listed, with a stamp that changes with them.
 func TestBeside(t *testing.T) {
 	t.Parallel()
-	root := project(t, map[string]string{".gitignore": "out/\n*.log\n", "a": "1", "out/x/y": "1", "out/z": "22", "b.log": "333", "out/l@": "z", "large": "0123456789abcdef", "sub/.git/x": "no", "out/.git/x": "no"})
+	root := project(t, map[string]string{".gitignore": "out/\n*.log\n", "a": "1", "out/x/y": "1", "out/z": "22",
+		"b.log": "333", "out/l@": "z", "large": "0123456789abcdef", "sub/.git/x": "no", "out/.git/x": "no"})
 	cfg := config(root)
 	cfg.MaxFileSize = 15
 	w, err := workspace.Open(cfg)
@@ -146,7 +149,8 @@ func TestBeside(t *testing.T) {
 	}
 	remove(t, root, "b.log")
 	second := beside()
-	if second["out/z"] == first["out/z"] || second["out/x/y"] != first["out/x/y"] || second["b.log"] != "" || second["c.log"] == "" {
+	if second["out/z"] == first["out/z"] || second["out/x/y"] != first["out/x/y"] || second["b.log"] != "" ||
+		second["c.log"] == "" {
 		t.Errorf("%v, then %v", first, second)
 	}
 	cfg.MaxFiles = 3

@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 		m.Run() // returning exits with its code
 		return
 	}
-	if err := child(context.Background(), work, os.Getenv("PERDURE_TEST_ROOT"), workspace.ID(os.Getenv("PERDURE_TEST_ID"))); err != nil {
+	if err := child(context.Background(), work, os.Getenv("PERDURE_TEST_ROOT"),
+		workspace.ID(os.Getenv("PERDURE_TEST_ID"))); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -71,7 +72,8 @@ type job struct {
 func play(t *testing.T, j job, after time.Duration) (killed bool, output string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), "PERDURE_TEST_WORK="+j.work, "PERDURE_TEST_ROOT="+j.root, "PERDURE_TEST_ID="+string(j.id))
+	cmd.Env = append(os.Environ(), "PERDURE_TEST_WORK="+j.work, "PERDURE_TEST_ROOT="+j.root,
+		"PERDURE_TEST_ID="+string(j.id))
 	cmd.Env = append(cmd.Env, j.env...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

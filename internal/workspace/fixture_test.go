@@ -76,7 +76,8 @@ func remove(t fatal, root string, names ...string) {
 
 // config keeps the snapshots in the workspace as the program does.
 func config(root string) workspace.Config {
-	return workspace.WithClock(workspace.Config{Root: root, Dir: filepath.Join(root, ".perdure", "snapshots"), Home: "/nonexistent"}, later)
+	return workspace.WithClock(workspace.Config{Root: root, Dir: filepath.Join(root, ".perdure", "snapshots"),
+		Home: "/nonexistent"}, later)
 }
 
 func open(t fatal, cfg workspace.Config) *workspace.Workspace {

@@ -94,14 +94,16 @@ func repositoryState(t testing.TB, root string) map[string]string {
 func TestNestedRepositoriesAreDescendedInto(t *testing.T) {
 	t.Parallel()
 	root := repository(t)
-	write(t, root, map[string]string{"nested/a": "1", "nested/b.log": "2", "nested/c.tmp": "3", "nested/.gitignore": "*.tmp\n"})
+	write(t, root, map[string]string{"nested/a": "1", "nested/b.log": "2", "nested/c.tmp": "3",
+		"nested/.gitignore": "*.tmp\n"})
 	git(t, filepath.Join(root, "nested"), "init", "-q")
 	sub := repository(t)
 	git(t, root, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", sub, "module")
 	w := open(t, config(root))
 	id := take(t, w)
 	got := strings.Join(paths(t, w, id), " ")
-	for _, want := range []string{"nested/.gitignore nested/a nested/b.log", "module/.gitignore module/main.go module/src"} {
+	for _, want := range []string{"nested/.gitignore nested/a nested/b.log",
+		"module/.gitignore module/main.go module/src"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("paths %s\nlack %s", got, want)
 		}
@@ -141,7 +143,8 @@ func TestRestoreGoesByTheRulesOfTheSnapshot(t *testing.T) {
 			cfg.Git = program
 			w := open(t, cfg)
 			id, want := take(t, w), tree(t, root)
-			write(t, root, map[string]string{".gitignore": "hide/\n", "hide/junk": "j", "src/.gitignore": "*\n!.gitignore\n", "src/junk": "k"})
+			write(t, root, map[string]string{".gitignore": "hide/\n", "hide/junk": "j", "src/.gitignore": "*\n!.gitignore\n",
+				"src/junk": "k"})
 			done := restore(t, w, id)
 			same(t, "tree", tree(t, root), want)
 			if len(done.Before) != 2 {
@@ -169,7 +172,8 @@ func TestPatternsAsGitReadsThem(t *testing.T) {
 	home := t.TempDir()
 	git(t, home, "init", "-q", "template")
 	name := rapid.SampledFrom([]string{"a", "b", "ab", "a.o", "b.o", "A", "a b", "[a]", "a ", "é", "-", "!a", "#a", "\\a"})
-	part := rapid.SampledFrom([]string{"a", "b", "ab", "*", "**", "*.o", "a*", "?", "[ab]", "[!a]", "[a-c]*", "a?", "\\!a", "\\#a", "[[:upper:]]",
+	part := rapid.SampledFrom([]string{"a", "b", "ab", "*", "**", "*.o", "a*", "?", "[ab]", "[!a]", "[a-c]*", "a?",
+		"\\!a", "\\#a", "[[:upper:]]",
 		"a\\ ", "[]a]", "[^b]", "\\[a\\]", "*b*", "é", "***", "\\\\a", "[\\a]", "[a-]"})
 	rapid.Check(t, func(rt *rapid.T) {
 		root := filepath.Join(home, "template")

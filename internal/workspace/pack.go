@@ -238,7 +238,8 @@ func (r *packReader) read(h Hash) ([]byte, error) {
 // check tells of a place that holds something else than it should.
 func (p *place) check(size int64, is, want Hash) error {
 	if size != p.size || is != want {
-		return &Error{Kind: ErrDamaged, Op: "read content", Name: want.String(), Msg: "the pack " + p.pack + " holds something else"}
+		return &Error{Kind: ErrDamaged, Op: "read content", Name: want.String(),
+			Msg: "the pack " + p.pack + " holds something else"}
 	}
 	return nil
 }

@@ -129,7 +129,8 @@ func (r *restore) run(ctx context.Context) error {
 	if slices.ContainsFunc(changes, ruleChange) {
 		// What may be removed is told by the rules of the snapshot: they come
 		// first, with all else that is written.
-		written := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Kind == Deleted && !ruleChange(c) && !r.replaced(c.Path) })
+		written := slices.DeleteFunc(slices.Clone(changes),
+			func(c Change) bool { return c.Kind == Deleted && !ruleChange(c) && !r.replaced(c.Path) })
 		if err := r.apply(ctx, written); err != nil {
 			return err
 		}
@@ -219,7 +220,8 @@ func (r *restore) possible(l *look, changes []Change) error {
 			continue
 		}
 		if _, ok := r.w.contents.index[c.New.Hash]; !ok {
-			return &Error{Kind: ErrDamaged, Op: restoring, Name: c.Path, Msg: "the content of the file is missing; nothing was changed"}
+			return &Error{Kind: ErrDamaged, Op: restoring, Name: c.Path,
+				Msg: "the content of the file is missing; nothing was changed"}
 		}
 	}
 	var blocked []string

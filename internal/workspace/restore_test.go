@@ -20,7 +20,8 @@ func TestRestore(t *testing.T) {
 		"same": "s", "edited": "before", "script": "#!/bin/sh\n", "gone": "g", "dir/gone": "h", "empty/": "", "link@": "same",
 		"was-file": "f", "was-dir/a/b": "d", "was-link@": "x", "zero": "", "tight/in": "t", "café \n\x01": "odd",
 	})
-	for name, mode := range map[string]os.FileMode{"script": 0o755, "edited": 0o640, "empty": 0o700, "tight/in": 0o400, "zero": 0o604, "tight": 0o555} {
+	for name, mode := range map[string]os.FileMode{"script": 0o755, "edited": 0o640, "empty": 0o700, "tight/in": 0o400,
+		"zero": 0o604, "tight": 0o555} {
 		if err := os.Chmod(filepath.Join(root, name), mode); err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +38,8 @@ func TestRestore(t *testing.T) {
 	}
 	remove(t, root, "gone", "dir", "empty", "link", "was-file", "was-dir", "was-link", "tight/in")
 	write(t, root, map[string]string{
-		"edited": "after", "new": "n", "new-dir/x/y": "z", "was-file/now/in": "it", "was-dir": "file", "was-link": "file", "link/x": "dir",
+		"edited": "after", "new": "n", "new-dir/x/y": "z", "was-file/now/in": "it", "was-dir": "file", "was-link": "file",
+		"link/x": "dir",
 	})
 	for name, mode := range map[string]os.FileMode{"script": 0o644, "new-dir": 0o500, "tight": 0o555} {
 		if err := os.Chmod(filepath.Join(root, name), mode); err != nil {
@@ -148,7 +150,8 @@ func TestRestoreOfDamagedContent(t *testing.T) {
 // What the snapshot left out is not removed, nor what was ignored.
 func TestRestoreLeavesAlone(t *testing.T) {
 	t.Parallel()
-	root := project(t, map[string]string{"d/big": strings.Repeat("x", 200), "d/a": "1", ".gitignore": "*.o\n", "x.o": "o", "k/y.o": "o"})
+	root := project(t, map[string]string{"d/big": strings.Repeat("x", 200), "d/a": "1", ".gitignore": "*.o\n",
+		"x.o": "o", "k/y.o": "o"})
 	cfg := config(root)
 	cfg.MaxFileSize = 100
 	w := open(t, cfg)
@@ -208,7 +211,8 @@ func TestDiff(t *testing.T) {
 	first := take(t, w)
 	remove(t, root, "a", "c", "e1", "d", "l")
 	write(t, root, map[string]string{"moved": "content", "b": "xx", "e2": "", "n": "new", "l@": "b"})
-	want := []string{"changed b", "deleted c", "deleted d", "deleted d/f", "deleted e1", "added e2", "changed l", "renamed moved from a", "added n"}
+	want := []string{"changed b", "deleted c", "deleted d", "deleted d/f", "deleted e1", "added e2", "changed l",
+		"renamed moved from a", "added n"}
 	now, err := w.DiffNow(t.Context(), first)
 	if err != nil {
 		t.Fatal(err)

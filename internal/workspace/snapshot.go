@@ -189,7 +189,8 @@ func (w *Workspace) ReadFile(ctx context.Context, id ID, path string) ([]byte, e
 // contents, one after the other, until it returns an error. each must not call
 // the workspace. For many files it is much cheaper than ReadFile. One content at
 // a time is in memory as a whole.
-func (w *Workspace) ReadFiles(ctx context.Context, id ID, paths []string, each func(f File, content []byte) error) error {
+func (w *Workspace) ReadFiles(ctx context.Context, id ID, paths []string,
+	each func(f File, content []byte) error) error {
 	const op = "read file of snapshot"
 	err := w.exclusive(ctx, func() (err error) {
 		m, err := w.recall(op, id)

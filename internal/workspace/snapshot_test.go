@@ -20,7 +20,8 @@ func TestSnapshotOfUnchangedTreeReadsNothing(t *testing.T) {
 	root := project(t, map[string]string{"a": "1", "b/c": "2", "b/d": "1", "empty/": "", "link@": "nowhere"})
 	w := open(t, config(root))
 	first, stats := takeStats(t, w)
-	if stats.Files != 3 || stats.Folders != 2 || stats.Links != 1 || stats.Read != 3 || stats.Stored != 2 || stats.Bytes != 3 {
+	if stats.Files != 3 || stats.Folders != 2 || stats.Links != 1 || stats.Read != 3 || stats.Stored != 2 ||
+		stats.Bytes != 3 {
 		t.Errorf("first snapshot: %+v", stats)
 	}
 	for name, w := range map[string]*workspace.Workspace{"same": w, "opened again": open(t, config(root))} {
@@ -98,7 +99,8 @@ func TestSnapshotSeesHiddenChange(t *testing.T) {
 func TestSnapshotLeavesOut(t *testing.T) {
 	t.Parallel()
 	root := project(t, map[string]string{
-		"small": "x", "large": strings.Repeat("x", 2000), ".perdure/db": "store", "sub/.perdure/db": "store", "sub/.git/config": "",
+		"small": "x", "large": strings.Repeat("x", 2000), ".perdure/db": "store", "sub/.perdure/db": "store",
+		"sub/.git/config":    "",
 		"dir/.perdure-tmp-1": "half",
 	})
 	listener, err := net.Listen("unix", filepath.Join(root, "sock"))
@@ -111,7 +113,8 @@ func TestSnapshotLeavesOut(t *testing.T) {
 	w := open(t, cfg)
 	id, stats := takeStats(t, w)
 	same(t, "paths", paths(t, w, id), []string{"dir", "small"})
-	same(t, "left out", stats.LeftOut, []workspace.LeftOut{{Path: "large", Why: workspace.TooLarge}, {Path: "sock", Why: workspace.Special}})
+	same(t, "left out", stats.LeftOut, []workspace.LeftOut{{Path: "large", Why: workspace.TooLarge},
+		{Path: "sock", Why: workspace.Special}})
 
 	remove(t, root, "small")
 	restore(t, w, id)
@@ -264,7 +267,8 @@ func TestSnapshotWithoutPermission(t *testing.T) {
 	}
 	w := open(t, config(root))
 	_, stats := takeStats(t, w)
-	same(t, "left out", stats.LeftOut, []workspace.LeftOut{{Path: "dir", Why: workspace.Unreadable}, {Path: "locked", Why: workspace.Unreadable}})
+	same(t, "left out", stats.LeftOut, []workspace.LeftOut{{Path: "dir", Why: workspace.Unreadable},
+		{Path: "locked", Why: workspace.Unreadable}})
 }
 
 func TestOpenRefuses(t *testing.T) {
@@ -289,7 +293,8 @@ func TestOpenRefuses(t *testing.T) {
 	if _, err := workspace.Open(workspace.Config{Root: filepath.Join(home, "none"), Dir: t.TempDir(), Home: home}); !errors.Is(err, workspace.ErrGone) {
 		t.Errorf("missing folder: %v, want ErrGone", err)
 	}
-	if _, err := workspace.Open(workspace.Config{MaxFiles: -1}); err == nil || !strings.Contains(err.Error(), "root is empty") || !strings.Contains(err.Error(), "max files") {
+	if _, err := workspace.Open(workspace.Config{MaxFiles: -1}); err == nil ||
+		!strings.Contains(err.Error(), "root is empty") || !strings.Contains(err.Error(), "max files") {
 		t.Errorf("bad settings: %v, want all of them named", err)
 	}
 }
@@ -340,7 +345,8 @@ func TestWorkspaceGone(t *testing.T) {
 	}
 	remove(t, root, ".perdure")
 	var known *workspace.Error
-	if _, _, err := inside.Snapshot(t.Context()); !errors.Is(err, workspace.ErrGone) || !errors.As(err, &known) || known.Hint == "" {
+	if _, _, err := inside.Snapshot(t.Context()); !errors.Is(err, workspace.ErrGone) || !errors.As(err, &known) ||
+		known.Hint == "" {
 		t.Errorf("store removed: error %v, want ErrGone with a hint", err)
 	}
 }
@@ -363,7 +369,8 @@ func TestReadFiles(t *testing.T) {
 		})
 	}
 	got, err := read()
-	if want := map[string]string{"a": "1\n", "b": "", "c/d": strings.Repeat("x", 100_000), "e": "1\n"}; err != nil || !maps.Equal(got, want) {
+	if want := map[string]string{"a": "1\n", "b": "", "c/d": strings.Repeat("x", 100_000), "e": "1\n"}; err != nil ||
+		!maps.Equal(got, want) {
 		t.Fatalf("read %d files, error %v", len(got), err)
 	}
 	stop := errors.New("enough")

@@ -147,7 +147,8 @@ func (r *restore) flush(changes []Change) error {
 		}
 		seen[dir] = true
 		err := r.withDir(dir, func(f *os.File) error { return f.Sync() })
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EINVAL) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) &&
+			!errors.Is(err, syscall.EINVAL) {
 			return err
 		}
 	}

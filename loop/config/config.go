@@ -201,7 +201,8 @@ func (c Config) WithDefaults() Config {
 	for _, d := range []struct {
 		at  *int
 		def int
-	}{{&c.MaxIterations, DefaultMaxIterations}, {&c.MaxRetries, DefaultMaxRetries}, {&c.QualityThreshold, DefaultQualityThreshold}} {
+	}{{&c.MaxIterations, DefaultMaxIterations}, {&c.MaxRetries, DefaultMaxRetries},
+		{&c.QualityThreshold, DefaultQualityThreshold}} {
 		if *d.at == 0 {
 			*d.at = d.def
 		}
@@ -241,8 +242,10 @@ func (c *Config) validate() error {
 	if c.MaxIterations < 1 || c.MaxIterations > MaxIterationsCap {
 		errs = append(errs, fmt.Errorf("max_iterations is %d, it may be 1 to %d", c.MaxIterations, MaxIterationsCap))
 	}
-	if levels := []hook.Level{"", hook.LevelOff, hook.LevelMinimal, hook.LevelStandard, hook.LevelAggressive, hook.LevelAdaptive}; !slices.Contains(levels, c.Reinforcement) {
-		errs = append(errs, fmt.Errorf("reinforcement %q is none of OFF, MINIMAL, STANDARD, AGGRESSIVE, ADAPTIVE", c.Reinforcement))
+	if levels := []hook.Level{"", hook.LevelOff, hook.LevelMinimal, hook.LevelStandard, hook.LevelAggressive,
+		hook.LevelAdaptive}; !slices.Contains(levels, c.Reinforcement) {
+		errs = append(errs, fmt.Errorf("reinforcement %q is none of OFF, MINIMAL, STANDARD, AGGRESSIVE, ADAPTIVE",
+			c.Reinforcement))
 	}
 	if c.PlateauPercent < 0 || c.PlateauPercent > 100 || math.IsNaN(c.PlateauPercent) {
 		errs = append(errs, fmt.Errorf("plateau_percent is %v, it may be 0 (the default) to 100", c.PlateauPercent))
@@ -251,7 +254,8 @@ func (c *Config) validate() error {
 		errs = append(errs, fmt.Errorf("sealed %q is none of off, completion, always", c.Sealed))
 	}
 	if len(c.SealedSetup) > MaxCommandBytes || strings.ContainsRune(c.SealedSetup, 0) {
-		errs = append(errs, fmt.Errorf("sealed_setup is no command: it has %d bytes, the limit is %d, and no NUL", len(c.SealedSetup), MaxCommandBytes))
+		errs = append(errs, fmt.Errorf("sealed_setup is no command: it has %d bytes, the limit is %d, and no NUL",
+			len(c.SealedSetup), MaxCommandBytes))
 	}
 	if !slices.Contains([]detect.Mode{"", detect.Off, detect.Minimal, detect.Standard, detect.Aggressive}, c.Detection) {
 		errs = append(errs, fmt.Errorf("detection %q is none of off, minimal, standard, aggressive", c.Detection))
@@ -272,7 +276,8 @@ func (c *Config) validate() error {
 		errs = append(errs, fmt.Errorf("quality_threshold is %d, it may be at most 100", c.QualityThreshold))
 	}
 	if c.BudgetUSD < 0 || c.BudgetUSD > maxBudgetUSD || math.IsNaN(c.BudgetUSD) || c.BudgetTokens < 0 {
-		errs = append(errs, fmt.Errorf("the budgets are %v USD and %d tokens; they may be 0 (no limit) or more, up to %d USD", c.BudgetUSD, c.BudgetTokens, maxBudgetUSD))
+		errs = append(errs, fmt.Errorf("the budgets are %v USD and %d tokens; they may be 0 (no limit) or more, up to %d "+
+			"USD", c.BudgetUSD, c.BudgetTokens, maxBudgetUSD))
 	}
 	if math.IsNaN(c.OverheadPercent) {
 		errs = append(errs, errors.New("overhead_percent is no number"))
@@ -280,7 +285,8 @@ func (c *Config) validate() error {
 	switch c.Selection {
 	case HighestQualityVerified, HighestQuality, MostRecentAboveThreshold:
 	default:
-		errs = append(errs, fmt.Errorf("selection %q is none of %s, %s, %s", c.Selection, HighestQualityVerified, HighestQuality, MostRecentAboveThreshold))
+		errs = append(errs, fmt.Errorf("selection %q is none of %s, %s, %s", c.Selection, HighestQualityVerified,
+			HighestQuality, MostRecentAboveThreshold))
 	}
 	return errors.Join(errs...)
 }

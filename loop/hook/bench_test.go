@@ -12,7 +12,10 @@ import (
 // BenchmarkRunner is the cost of the layer itself: handlers in this process
 // that do nothing.
 func BenchmarkRunner(b *testing.B) {
-	fine := hook.Func(func(context.Context, hook.Message) (hook.Reply, error) { return hook.NewReply(hook.Allow, ""), nil })
+	fine := hook.Func(func(context.Context, hook.Message) (hook.Reply, error) {
+		return hook.NewReply(hook.Allow, ""),
+			nil
+	})
 	for _, n := range []int{0, 1, 4} {
 		for _, logged := range []bool{false, true} {
 			b.Run(fmt.Sprintf("handlers=%d/log=%v", n, logged), func(b *testing.B) {

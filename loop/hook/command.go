@@ -173,7 +173,8 @@ func exited(err error, stderr string) (Reply, error) {
 		return NewReply(Block, clip(reason, MaxContentBytes)), nil
 	}
 	last := stderr[strings.LastIndexByte(stderr, '\n')+1:]
-	return Reply{}, &FaultError{Kind: FaultExit, Msg: strings.TrimPrefix(last+": the program ended", ": "), Detail: stderr, Err: exit}
+	return Reply{}, &FaultError{Kind: FaultExit, Msg: strings.TrimPrefix(last+": the program ended", ": "),
+		Detail: stderr, Err: exit}
 }
 
 // readReply reads what a handler outside this process answered: nothing is

@@ -77,7 +77,8 @@ func TestCommandReplies(t *testing.T) {
 		{"exit status 2", `echo "first"; echo "  second" >&2; echo third >&2; exit 2`, hook.Block, "second\nthird"},
 		{"exit status 2 without a word", `exit 2`, hook.Block, "the handler gave no reason"},
 		{"exit status 2 beside JSON", `echo '{"metadata":{"verdict":"ALLOW"}}'; echo no >&2; exit 2`, hook.Block, "no"},
-		{"reason with a secret", `echo "token=abcdefghijk is wrong: Bearer abcdefghijk" >&2; exit 2`, hook.Block, "token=abcdefghijk is wrong: Bearer [redacted]"},
+		{"reason with a secret", `echo "token=abcdefghijk is wrong: Bearer abcdefghijk" >&2; exit 2`, hook.Block,
+			"token=abcdefghijk is wrong: Bearer [redacted]"},
 		{"bytes that are no text", `printf 'a\377\000b' >&2; exit 2`, hook.Block, "a\uFFFD\uFFFDb"},
 		{"does not read", `exec <&-; exit 2`, hook.Block, "the handler gave no reason"},
 		{"a long reason", `yes reason | head -c 67108864 >&2; echo end >&2; exit 2`, hook.Block, ""},
@@ -116,23 +117,28 @@ func TestCommandFaults(t *testing.T) {
 		{"text behind JSON", `echo '` + ok + `'; echo done`, hook.FaultReply, "after top-level value"},
 		{"two replies", `echo '` + ok + ok + `'`, hook.FaultReply, "after top-level value"},
 		{"cut off", `echo '{"metadata":{"verdict":'`, hook.FaultReply, "no JSON object"},
-		{"keys twice", `echo '{"metadata":{"verdict":"BLOCK","verdict":"ALLOW"}}'`, hook.FaultReply, "metadata.verdict: the name stands twice"},
+		{"keys twice", `echo '{"metadata":{"verdict":"BLOCK","verdict":"ALLOW"}}'`, hook.FaultReply,
+			"metadata.verdict: the name stands twice"},
 		{"unknown verdict", `echo '{"metadata":{"verdict":"DENY"}}'`, hook.FaultReply, `"DENY"`},
 		{"another value", `echo '"ALLOW"'`, hook.FaultReply, "no JSON object"},
-		{"deep", `echo '{"metadata":{"verdict":"ALLOW","details":` + strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 102) + `'`, hook.FaultTooLarge, "depth: exceeds the limit of 64"},
-		{"exit status 1", `echo '` + ok + `'; echo "cannot: $(echo api_key=sk-verysecretverysecret)" >&2; exit 1`, hook.FaultExit, "exit status 1"},
+		{"deep", `echo '{"metadata":{"verdict":"ALLOW","details":` + strings.Repeat(`{"a":`, 100) + "1" +
+			strings.Repeat("}", 102) + `'`, hook.FaultTooLarge, "depth: exceeds the limit of 64"},
+		{"exit status 1", `echo '` + ok + `'; echo "cannot: $(echo api_key=sk-verysecretverysecret)" >&2; exit 1`,
+			hook.FaultExit, "exit status 1"},
 		{"exit status 3", `exit 3`, hook.FaultExit, "exit status 3"},
 		{"signal", `kill -9 $$`, hook.FaultExit, "killed"},
 		{"missing in the shell", `no-such-program-here`, hook.FaultExit, "exit status 127"},
 		{"writes for ever", `cat /dev/zero`, hook.FaultTooLarge, "standard output: exceeds the limit of 1048576"},
 		{"writes 1 GB", `head -c 1073741824 /dev/zero; exit 0`, hook.FaultTooLarge, "standard output: exceeds the limit"},
 		{"writes a little too much", `head -c 1048577 /dev/zero`, hook.FaultTooLarge, "standard output: exceeds the limit"},
-		{"writes too much and holds on", `trap "" TERM PIPE; head -c 2000000 /dev/zero; while :; do :; done`, hook.FaultTooLarge, "standard output"},
+		{"writes too much and holds on", `trap "" TERM PIPE; head -c 2000000 /dev/zero; while :; do :; done`,
+			hook.FaultTooLarge, "standard output"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := newCommand(t, hook.CommandConfig{Shell: tt.line, Grace: -1}).Handle(t.Context(), message(hook.OnError, nil))
+			_, err := newCommand(t, hook.CommandConfig{Shell: tt.line, Grace: -1}).Handle(t.Context(),
+				message(hook.OnError, nil))
 			f := wantFault(t, err, tt.kind)
 			if !strings.Contains(f.Error(), tt.want) || strings.Contains(f.Error()+f.Detail, "verysecret") {
 				t.Errorf("error is %v, want %q", f, tt.want)
@@ -155,24 +161,28 @@ func TestCommandThatCannotStart(t *testing.T) {
 		_, err := newCommand(t, cfg).Handle(t.Context(), message(hook.OnError, nil))
 		wantFault(t, err, hook.FaultStart)
 	}
-	_, err := newCommand(t, hook.CommandConfig{Program: "true"}).Handle(t.Context(), message(hook.OnError, map[string]any{"a": make(chan int)}))
+	_, err := newCommand(t, hook.CommandConfig{Program: "true"}).Handle(t.Context(),
+		message(hook.OnError, map[string]any{"a": make(chan int)}))
 	wantFault(t, err, hook.FaultMessage)
 }
 
 func TestCommandConfigFaults(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []hook.CommandConfig{
-		{}, {Shell: " "}, {Shell: "a\x00"}, {Program: "a", Shell: "b"}, {Shell: "a", Args: []string{"b"}}, {Program: "a", MaxReply: -1}, {Program: "a", MaxReply: hook.MaxReplyBytes + 1},
+		{}, {Shell: " "}, {Shell: "a\x00"}, {Program: "a", Shell: "b"}, {Shell: "a", Args: []string{"b"}},
+		{Program: "a", MaxReply: -1}, {Program: "a", MaxReply: hook.MaxReplyBytes + 1},
 	} {
 		if _, err := hook.NewCommand(cfg); err == nil {
 			t.Errorf("%+v is taken", cfg)
 		}
 	}
-	got, err := newCommand(t, hook.CommandConfig{Program: "echo", Args: []string{`{"metadata":{"verdict":"BLOCK"}}`}, MaxReply: 33}).Handle(t.Context(), message(hook.OnError, nil))
+	got, err := newCommand(t, hook.CommandConfig{Program: "echo", Args: []string{`{"metadata":{"verdict":"BLOCK"}}`},
+		MaxReply: 33}).Handle(t.Context(), message(hook.OnError, nil))
 	if err != nil || got.Metadata.Verdict != hook.Block {
 		t.Errorf("without a shell: %+v, %v", got, err)
 	}
-	_, err = newCommand(t, hook.CommandConfig{Program: "echo", Args: []string{`{"metadata":{"verdict":"BLOCK"}}`}, MaxReply: 32}).Handle(t.Context(), message(hook.OnError, nil))
+	_, err = newCommand(t, hook.CommandConfig{Program: "echo", Args: []string{`{"metadata":{"verdict":"BLOCK"}}`},
+		MaxReply: 32}).Handle(t.Context(), message(hook.OnError, nil))
 	wantFault(t, err, hook.FaultTooLarge)
 }
 
@@ -211,7 +221,8 @@ func TestHangingCommandIsKilledWithItsChildren(t *testing.T) {
 			}
 			ended := make(chan error, 1)
 			go func() {
-				_, err := newCommand(t, hook.CommandConfig{Shell: family, Dir: dir, Grace: 10 * time.Millisecond}).Handle(ctx, message(hook.OnError, nil))
+				_, err := newCommand(t, hook.CommandConfig{Shell: family, Dir: dir, Grace: 10 * time.Millisecond}).Handle(ctx,
+					message(hook.OnError, nil))
 				ended <- err
 			}()
 			var pids []string
@@ -295,7 +306,8 @@ func TestCommandHoldsFiles(t *testing.T) {
 func TestCommandLeavesNothingRunning(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	c := newCommand(t, hook.CommandConfig{Shell: `sh -c 'echo $$ >pid; exec sleep 1000' & while ! test -s pid; do :; done; echo no >&2; exit 2`, Dir: dir})
+	c := newCommand(t, hook.CommandConfig{
+		Shell: `sh -c 'echo $$ >pid; exec sleep 1000' & while ! test -s pid; do :; done; echo no >&2; exit 2`, Dir: dir})
 	got, err := c.Handle(t.Context(), message(hook.OnError, nil))
 	if err != nil || got.Metadata.Verdict != hook.Block || got.Content != "no" {
 		t.Fatalf("%+v, %v", got, err)
@@ -321,7 +333,8 @@ func TestRunnerEndsCommands(t *testing.T) {
 			t.Parallel()
 			regs, err := hook.Settings{
 				{Hook: name, Command: `trap "" TERM; while :; do sleep 1000; done`, Timeout: 50 * time.Millisecond},
-				{Hook: name, Name: "second", Command: `echo '{"metadata":{"verdict":"ALLOW","inject":"go on","state_changes":{"status":"completed"}}}'`},
+				{Hook: name, Name: "second",
+					Command: `echo '{"metadata":{"verdict":"ALLOW","inject":"go on","state_changes":{"status":"completed"}}}'`},
 			}.Handlers(hook.Place{Dir: t.TempDir()})
 			if err != nil {
 				t.Fatal(err)
@@ -331,7 +344,8 @@ func TestRunnerEndsCommands(t *testing.T) {
 			if err != nil || got.Verdict != want || got.Inject != "go on" || len(got.Faults()) != 1 {
 				t.Fatalf("%+v, %v", got, err)
 			}
-			if rec := got.Faults()[0]; rec.Handler != "hooks[0]" || rec.Kind != hook.KindCommand || rec.Fault.Kind != hook.FaultTimeout {
+			if rec := got.Faults()[0]; rec.Handler != "hooks[0]" || rec.Kind != hook.KindCommand ||
+				rec.Fault.Kind != hook.FaultTimeout {
 				t.Errorf("%+v %+v", rec, rec.Fault)
 			}
 			if rec := got.Records[1]; rec.Handler != "second" || rec.StateChanges != nil {
@@ -347,13 +361,16 @@ func TestRunnerEndsCommands(t *testing.T) {
 // What a program said before it failed is kept, the end of it.
 func TestDetailOfFaults(t *testing.T) {
 	t.Parallel()
-	r := newRunner(t, hook.Config{Handlers: []hook.Registration{at(hook.OnError, "h", sh(t, `yes before | head -n 20000 >&2; echo "no disk" >&2; exit 1`))}})
+	r := newRunner(t, hook.Config{
+		Handlers: []hook.Registration{
+			at(hook.OnError, "h", sh(t, `yes before | head -n 20000 >&2; echo "no disk" >&2; exit 1`))}})
 	got, err := r.Run(t.Context(), message(hook.OnError, nil))
 	if err != nil || len(got.Faults()) != 1 {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	f := got.Faults()[0].Fault
-	if f.Message != "no disk: the program ended: exit status 1" || len(f.Detail) > 2<<10 || !strings.HasSuffix(f.Detail, "no disk") {
+	if f.Message != "no disk: the program ended: exit status 1" || len(f.Detail) > 2<<10 ||
+		!strings.HasSuffix(f.Detail, "no disk") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -368,7 +385,8 @@ func TestCommandWritesWhatEncodeWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := newCommand(t, hook.CommandConfig{Program: "printf", Args: []string{"%s", string(text)}}).Handle(t.Context(), message(hook.OnError, nil))
+	got, err := newCommand(t, hook.CommandConfig{Program: "printf", Args: []string{"%s", string(text)}}).Handle(
+		t.Context(), message(hook.OnError, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

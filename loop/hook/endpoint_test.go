@@ -34,14 +34,16 @@ func serve(t *testing.T, cfg hook.EndpointConfig, h http.HandlerFunc) *hook.Endp
 func TestEndpointGetsTheMessage(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 1)
-	e := serve(t, hook.EndpointConfig{URL: "/hooks?key=geheim", Header: http.Header{"Authorization": {"Bearer geheim"}}}, func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		got <- r.Method + " " + r.URL.String() + " " + r.Header.Get("Content-Type") + " " + r.Header.Get("Authorization") + " " + string(body)
-		_, _ = io.WriteString(w, seedDetection)
-	})
+	e := serve(t, hook.EndpointConfig{URL: "/hooks?key=geheim", Header: http.Header{"Authorization": {"Bearer geheim"}}},
+		func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- r.Method + " " + r.URL.String() + " " + r.Header.Get("Content-Type") + " " + r.Header.Get("Authorization") +
+				" " + string(body)
+			_, _ = io.WriteString(w, seedDetection)
+		})
 	reply, err := e.Handle(t.Context(), message(hook.PostIteration, map[string]any{"quality_score": 70}))
 	if err != nil || reply.Metadata.Verdict != hook.Block || reply.Metadata.RegressionType != hook.TestDeletion {
 		t.Fatalf("%+v, %v", reply, err)
@@ -100,11 +102,13 @@ func TestEndpointFaults(t *testing.T) {
 			}
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		}, hook.FaultRedirect, "redirect, which is not followed"},
-		{"not modified", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }, hook.FaultStatus, "answers 304"},
+		{"not modified", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) },
+			hook.FaultStatus, "answers 304"},
 		{"text", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "<html>geheimer-schlüssel</html>")
 		}, hook.FaultReply, "no JSON object"},
-		{"trailing", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, seedReply+"x") }, hook.FaultReply, "after top-level value"},
+		{"trailing", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, seedReply+"x") },
+			hook.FaultReply, "after top-level value"},
 		{"huge", func(w http.ResponseWriter, _ *http.Request) {
 			page := []byte(strings.Repeat("x", 1<<16))
 			for range 1 << 14 { // 1 GB, if anybody read it
@@ -123,7 +127,8 @@ func TestEndpointFaults(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			e := serve(t, hook.EndpointConfig{URL: "/p?token=geheim", Header: http.Header{"X-Key": {"geheimer-schlüssel"}}}, tt.h)
+			e := serve(t, hook.EndpointConfig{URL: "/p?token=geheim", Header: http.Header{"X-Key": {"geheimer-schlüssel"}}},
+				tt.h)
 			_, err := e.Handle(t.Context(), message(hook.OnError, nil))
 			f := wantFault(t, err, tt.kind)
 			if !strings.Contains(f.Error(), tt.want) || strings.Contains(f.Error()+f.Detail, "geheim") {
@@ -152,9 +157,11 @@ func TestSlowEndpoint(t *testing.T) {
 		_, err := e.Handle(ctx, message(hook.OnError, nil))
 		wantFault(t, err, hook.FaultCanceled)
 
-		r := newRunner(t, hook.Config{Handlers: []hook.Registration{{Hook: hook.PreToolCall, Name: "slow", Handler: e, Timeout: 50 * time.Millisecond}}})
+		r := newRunner(t, hook.Config{
+			Handlers: []hook.Registration{{Hook: hook.PreToolCall, Name: "slow", Handler: e, Timeout: 50 * time.Millisecond}}})
 		got, err := r.Run(t.Context(), message(hook.PreToolCall, nil))
-		if err != nil || got.Verdict != hook.Block || got.Records[0].Fault.Kind != hook.FaultTimeout || got.Records[0].Kind != hook.KindHTTP {
+		if err != nil || got.Verdict != hook.Block || got.Records[0].Fault.Kind != hook.FaultTimeout ||
+			got.Records[0].Kind != hook.KindHTTP {
 			t.Errorf("begun %v: %+v, %v", begun, got, err)
 		}
 		if err := r.Close(t.Context()); err != nil {
@@ -182,9 +189,12 @@ func TestEndpointAddresses(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
 		"http://localhost:1/x?y=z": "", "https://example.org": "", "http://[::1]:8/": "", "HTTP://x": "",
-		"": "is missing", "localhost:80": "does not begin with", "ftp://x": "does not begin with", "file:///etc/passwd": "does not begin with",
-		"//x": "does not begin with", "http://": "names no host", "http:///x": "names no host", "http://a:geheim@x": "holds a user or password",
-		"http://geheim@x": "holds a user or password", "http://x/#geheim": "holds a fragment", "http://x:geheim/": "is not an address", "http://x/%zz\n": "is not an address",
+		"": "is missing", "localhost:80": "does not begin with", "ftp://x": "does not begin with",
+		"file:///etc/passwd": "does not begin with",
+		"//x":                "does not begin with", "http://": "names no host", "http:///x": "names no host",
+		"http://a:geheim@x": "holds a user or password",
+		"http://geheim@x":   "holds a user or password", "http://x/#geheim": "holds a fragment",
+		"http://x:geheim/": "is not an address", "http://x/%zz\n": "is not an address",
 	} {
 		_, err := hook.NewEndpoint(hook.EndpointConfig{URL: address})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), "url: "+want) {

@@ -17,14 +17,16 @@ func Example() {
 		r.Metadata.Inject = "You are about to modify a test file: a fix, not a deletion?"
 		return r, nil
 	})
-	r, err := hook.New(hook.Config{Handlers: []hook.Registration{{Hook: hook.PreToolCall, Name: "careful", Handler: careful}}})
+	r, err := hook.New(hook.Config{
+		Handlers: []hook.Registration{{Hook: hook.PreToolCall, Name: "careful", Handler: careful}}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	got, err := r.Run(context.Background(), hook.Message{
-		Content:  "May this call go through?",
-		Metadata: hook.Metadata{HookName: hook.PreToolCall, Iteration: 3, Inputs: map[string]any{"tool": "Edit", "risk_level": "high"}},
+		Content: "May this call go through?",
+		Metadata: hook.Metadata{HookName: hook.PreToolCall, Iteration: 3,
+			Inputs: map[string]any{"tool": "Edit", "risk_level": "high"}},
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -15,8 +15,10 @@ import (
 func seeds(f *testing.F, more ...string) {
 	f.Helper()
 	for _, text := range append(more,
-		``, `{}`, `null`, `[]`, `{"metadata":null}`, `{"metadata":{}}`, `{"a":1,"a":2}`, `{"a":{"b":[{"c":1,"c":1}]}}`, `{"":{"":1}}`, "{\"\xff\":1}", `{"\ud800":1}`,
-		strings.Repeat(`{"a":`, 70)+"1"+strings.Repeat("}", 70), `{"timestamp":"2026-02-02T24:00:00Z"}`, "\ufeff{}", `{"metadata":{"verdict":"BLOCK","iteration":1e400}}`,
+		``, `{}`, `null`, `[]`, `{"metadata":null}`, `{"metadata":{}}`, `{"a":1,"a":2}`, `{"a":{"b":[{"c":1,"c":1}]}}`,
+		`{"":{"":1}}`, "{\"\xff\":1}", `{"\ud800":1}`,
+		strings.Repeat(`{"a":`, 70)+"1"+strings.Repeat("}", 70), `{"timestamp":"2026-02-02T24:00:00Z"}`, "\ufeff{}",
+		`{"metadata":{"verdict":"BLOCK","iteration":1e400}}`,
 	) {
 		f.Add([]byte(text))
 	}
@@ -53,11 +55,13 @@ func FuzzDecodeMessage(f *testing.F) {
 // FuzzDecodeReply: what is read is written and read again the same; what is not
 // has a verdict or none, and never one that does not stand there.
 func FuzzDecodeReply(f *testing.F) {
-	seeds(f, seedReply, seedDetection, `{"metadata":{"verdict":"BLOCK","inject":"x","recommendations":["a"],"details":{"diff":"y"},"x":{"b":1,"a":[ 1 ]}}}`,
+	seeds(f, seedReply, seedDetection,
+		`{"metadata":{"verdict":"BLOCK","inject":"x","recommendations":["a"],"details":{"diff":"y"},"x":{"b":1,"a":[ 1 ]}}}`,
 		`{"metadata":{"verdict":"ALLOW","details":{},"recommendations":[]}}`)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := hook.DecodeReply(text)
-		if v := r.Metadata.Verdict; v != "" && !bytes.Contains(bytes.ToUpper(text), []byte(v)) && !bytes.Contains(text, []byte(`\u`)) {
+		if v := r.Metadata.Verdict; v != "" && !bytes.Contains(bytes.ToUpper(text), []byte(v)) &&
+			!bytes.Contains(text, []byte(`\u`)) {
 			t.Errorf("%q: verdict %q", text, v)
 		}
 		if err != nil {
@@ -93,7 +97,8 @@ func FuzzReadLog(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(append(line, '\n'))
 	f.Add(append(append(line, '\n'), line[:50]...))
-	f.Add([]byte(`{"timestamp":"2026-02-02T21:10:05Z","hook_name":"x","error":"y","duration_ms":0.0005,"iteration":7}` + "\r\n\n{}\n"))
+	f.Add([]byte(`{"timestamp":"2026-02-02T21:10:05Z","hook_name":"x","error":"y","duration_ms":0.0005,"iteration":7}` +
+		"\r\n\n{}\n"))
 	f.Add([]byte(`{"timestamp":"0000-01-01T00:00:00Z","hook_name":"x","state_changes":{"a":1e5},"error":{"kind":7}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var records []hook.Record

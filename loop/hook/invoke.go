@@ -45,7 +45,8 @@ func (r *Runner) invoke(ctx context.Context, h *post, m Message) (Reply, *FaultE
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h.hung = append(h.hung, done)
-	return Reply{}, &FaultError{Kind: FaultHung, Msg: "the handler does not return although its time is over", Err: ctx.Err()}
+	return Reply{}, &FaultError{Kind: FaultHung, Msg: "the handler does not return although its time is over",
+		Err: ctx.Err()}
 }
 
 // hangs tells whether a call that was given up has not returned yet.
@@ -85,7 +86,8 @@ func call(ctx context.Context, h Handler, m Message, done chan<- answer) {
 	a := answer{err: &FaultError{Kind: FaultPanic, Msg: "the handler ended its goroutine"}}
 	defer func() {
 		if what := recover(); what != nil {
-			a.err = &FaultError{Kind: FaultPanic, Msg: clip(fmt.Sprintf("the handler panicked: %v", what), maxFaultBytes), Detail: string(debug.Stack())}
+			a.err = &FaultError{Kind: FaultPanic, Msg: clip(fmt.Sprintf("the handler panicked: %v", what), maxFaultBytes),
+				Detail: string(debug.Stack())}
 		}
 		done <- a
 	}()

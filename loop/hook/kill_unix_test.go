@@ -108,7 +108,8 @@ func TestLogIsAnOrdinaryFile(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Skipf("no named pipes here: %v", err)
 	}
-	if _, err := hook.OpenLog(hook.LogConfig{Path: path}); err == nil || !strings.Contains(err.Error(), "no ordinary file") {
+	if _, err := hook.OpenLog(hook.LogConfig{Path: path}); err == nil ||
+		!strings.Contains(err.Error(), "no ordinary file") {
 		t.Errorf("a pipe: %v", err)
 	}
 }

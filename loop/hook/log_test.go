@@ -114,8 +114,10 @@ func TestLinesAreShort(t *testing.T) {
 	log := openLog(t, hook.LogConfig{Path: path})
 	awful := strings.Repeat("\x01\xff\"", 100_000)
 	r := hook.Record{
-		Time: time.Now(), Hook: hook.Name(awful), LoopID: awful, Handler: awful, Kind: hook.Kind(awful), Verdict: "MAYBE", Iteration: -1,
-		Fault: &hook.RecordedFault{Kind: hook.FaultKind(awful), Message: awful, Detail: awful}, StateChanges: map[string]any{"a": awful},
+		Time: time.Now(), Hook: hook.Name(awful), LoopID: awful, Handler: awful, Kind: hook.Kind(awful), Verdict: "MAYBE",
+		Iteration:    -1,
+		Fault:        &hook.RecordedFault{Kind: hook.FaultKind(awful), Message: awful, Detail: awful},
+		StateChanges: map[string]any{"a": awful},
 	}
 	appendTo(t, log, r)
 	r.StateChanges = map[string]any{"f": func() {}}
@@ -130,7 +132,8 @@ func TestLinesAreShort(t *testing.T) {
 			t.Errorf("%d bytes: %.200s", len(line), line)
 		}
 	}
-	if len(lines) != 2 || !bytes.Contains(lines[0], []byte(`"state_changes":{"omitted_bytes":`)) || !bytes.Contains(lines[1], []byte(`"state_changes":{"omitted":"not JSON"}`)) {
+	if len(lines) != 2 || !bytes.Contains(lines[0], []byte(`"state_changes":{"omitted_bytes":`)) ||
+		!bytes.Contains(lines[1], []byte(`"state_changes":{"omitted":"not JSON"}`)) {
 		t.Errorf("%d lines: %.3000s", len(lines), text)
 	}
 }
@@ -292,7 +295,8 @@ func TestLogConcurrently(t *testing.T) {
 	for _, r := range records {
 		seen[r.Handler]++
 	}
-	if diff := cmp.Diff(map[string]int{"a": 2 * each, "b": 2 * each, "c": 2 * each, "d": 2 * each}, seen); diff != "" || skipped != 0 {
+	if diff := cmp.Diff(map[string]int{"a": 2 * each, "b": 2 * each, "c": 2 * each, "d": 2 * each}, seen); diff != "" ||
+		skipped != 0 {
 		t.Errorf("%d skipped, %s", skipped, diff)
 	}
 }
@@ -301,10 +305,14 @@ func TestReadLogTolerates(t *testing.T) {
 	t.Parallel()
 	text := strings.Join([]string{
 		``, ` `, `{"timestamp":"2026-02-02T21:10:05Z","hook_name":"pre_iteration","iteration":null,"verdict":null,"state_changes":null,"agents_invoked":["x"]}`,
-		`{"timestamp":"2026-02-02T22:10:05.1234567+01:00","hook_name":"of_another","error":"it broke","duration_ms":1e3}` + "\r",
-		`{"timestamp":"2026-02-02T21:10:05Z"}`, `{"hook_name":"on_error"}`, `{"timestamp":"now","hook_name":"on_error"}`, `[]`, `null`, `x`,
-		`{"timestamp":"2026-02-02T21:10:05Z","hook_name":"on_error","verdict":"MAYBE"}`, `{"timestamp":"2026-02-02T21:10:05Z","hook_name":"on_error","duration_ms":-1}`,
-		`{"timestamp":"2026-02-02T21:10:05Z","hook_name":"on_error","state_changes":{"a":"` + strings.Repeat("x", hook.MaxLineBytes) + `"}}`,
+		`{"timestamp":"2026-02-02T22:10:05.1234567+01:00","hook_name":"of_another","error":"it broke","duration_ms":1e3}` +
+			"\r",
+		`{"timestamp":"2026-02-02T21:10:05Z"}`, `{"hook_name":"on_error"}`, `{"timestamp":"now","hook_name":"on_error"}`,
+		`[]`, `null`, `x`,
+		`{"timestamp":"2026-02-02T21:10:05Z","hook_name":"on_error","verdict":"MAYBE"}`,
+		`{"timestamp":"2026-02-02T21:10:05Z","hook_name":"on_error","duration_ms":-1}`,
+		`{"timestamp":"2026-02-02T21:10:05Z","hook_name":"on_error","state_changes":{"a":"` +
+			strings.Repeat("x", hook.MaxLineBytes) + `"}}`,
 		`{"timestamp":"2026-02-02T21:10:05Z","hook_name":"on_error","error":{"kind":"exit","message":"exit status 1"}}`,
 	}, "\n")
 	var got []hook.Record
@@ -312,7 +320,8 @@ func TestReadLogTolerates(t *testing.T) {
 	at := time.Date(2026, 2, 2, 21, 10, 5, 0, time.UTC)
 	want := []hook.Record{
 		{Time: at, Hook: hook.PreIteration},
-		{Time: at.Add(123456 * time.Microsecond), Hook: "of_another", Duration: time.Second, Fault: &hook.RecordedFault{Message: "it broke"}},
+		{Time: at.Add(123456 * time.Microsecond), Hook: "of_another", Duration: time.Second,
+			Fault: &hook.RecordedFault{Message: "it broke"}},
 		{Time: at, Hook: hook.OnError, Fault: &hook.RecordedFault{Kind: hook.FaultExit, Message: "exit status 1"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil || skipped != 9 {
@@ -325,7 +334,8 @@ func TestReadLogTolerates(t *testing.T) {
 		t.Errorf("%d skipped, %v", skipped, err)
 	}
 	n := 0
-	if _, err := hook.ReadLog(strings.NewReader(text), func(hook.Record) bool { n++; return n < 2 }); err != nil || n != 2 {
+	if _, err := hook.ReadLog(strings.NewReader(text), func(hook.Record) bool { n++; return n < 2 }); err != nil ||
+		n != 2 {
 		t.Errorf("stopped after %d, %v", n, err)
 	}
 	wantLog(t, filepath.Join(t.TempDir(), "missing"))
@@ -342,7 +352,8 @@ func TestRunnerLogs(t *testing.T) {
 	var told []hook.Record
 	var warned []hook.Warning
 	r := newRunner(t, hook.Config{
-		Log: log, Handlers: []hook.Registration{at(hook.OnError, "a", answers(full("x"))), at(hook.OnError, "b", failing()[hook.FaultPanic])},
+		Log: log, Handlers: []hook.Registration{at(hook.OnError, "a", answers(full("x"))),
+			at(hook.OnError, "b", failing()[hook.FaultPanic])},
 		Observe: func(n hook.Notice) {
 			if n.Warning != nil {
 				warned = append(warned, *n.Warning)
@@ -363,7 +374,8 @@ func TestRunnerLogs(t *testing.T) {
 	}
 	got, err := r.Run(t.Context(), message(hook.OnError, nil))
 	r.EndIteration("l", 5, time.Minute)
-	if err != nil || got.Verdict != hook.Warn || len(warned) != 3 || warned[0].Kind != hook.WarnLog || warned[2].Kind != hook.WarnLog {
+	if err != nil || got.Verdict != hook.Warn || len(warned) != 3 || warned[0].Kind != hook.WarnLog ||
+		warned[2].Kind != hook.WarnLog {
 		t.Errorf("%+v, %v, %+v", got, err, warned)
 	}
 }

@@ -50,8 +50,9 @@ func appendForEver(path string) error {
 
 func numbered(handler string, i int) hook.Record {
 	r := hook.Record{
-		Time: time.Date(2026, 2, 2, 21, 10, 5, 0, time.UTC), Hook: hook.PostIteration, LoopID: "fix-tests-a1b2c3d4", Iteration: i,
-		Handler: handler, Kind: hook.KindBuiltin, Duration: 12500 * time.Microsecond, Verdict: hook.Warn,
+		Time: time.Date(2026, 2, 2, 21, 10, 5, 0, time.UTC), Hook: hook.PostIteration, LoopID: "fix-tests-a1b2c3d4",
+		Iteration: i,
+		Handler:   handler, Kind: hook.KindBuiltin, Duration: 12500 * time.Microsecond, Verdict: hook.Warn,
 	}
 	if i%2 == 0 {
 		r.StateChanges = map[string]any{"text": strings.Repeat("x", 20_000)}

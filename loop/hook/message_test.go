@@ -90,18 +90,23 @@ func TestDecodeMessageRefuses(t *testing.T) {
 		{"trailing", seedMessage + "x", "after top-level value"},
 		{"two", seedMessage + seedMessage, "after top-level value"},
 		{"twice", in(`"hook_name":"on_error","hook_name":"loop_start"`), "metadata.hook_name: the name stands twice"},
-		{"twice deep", in(`"hook_name":"on_error","inputs":{"a":[{"b":1,"b":2}]}`), "metadata.inputs.a.b: the name stands twice"},
-		{"twice by another spelling", in(`"hook_name":"on_error","hook\u005fname":"loop_start"`), "metadata.hook_name: the name stands twice"},
+		{"twice deep", in(`"hook_name":"on_error","inputs":{"a":[{"b":1,"b":2}]}`),
+			"metadata.inputs.a.b: the name stands twice"},
+		{"twice by another spelling", in(`"hook_name":"on_error","hook\u005fname":"loop_start"`),
+			"metadata.hook_name: the name stands twice"},
 		{"case", in(`"Hook_Name":"on_error"`), "metadata.hook_name: is missing"},
-		{"role", `{"role":"assistant","content":"x","metadata":{"hook_name":"on_error"}}`, `role: is "assistant", not "user"`},
+		{"role", `{"role":"assistant","content":"x","metadata":{"hook_name":"on_error"}}`,
+			`role: is "assistant", not "user"`},
 		{"no metadata", `{"role":"user","content":"x"}`, "metadata: is missing"},
 		{"metadata", `{"role":"user","content":"x","metadata":[]}`, "metadata: is not an object"},
-		{"unknown hook", in(`"hook_name":"pre_iterations"`), `there is no hook "pre_iterations"; did you mean "pre_iteration"?`},
+		{"unknown hook", in(`"hook_name":"pre_iterations"`),
+			`there is no hook "pre_iterations"; did you mean "pre_iteration"?`},
 		{"inputs", in(`"hook_name":"on_error","inputs":[]`), "metadata.inputs: is not an object"},
 		{"iteration", in(`"hook_name":"on_error","iteration":1.5`), "metadata.iteration: is not a whole number"},
 		{"below", in(`"hook_name":"on_error","iteration":-1`), "metadata.iteration: is below 0"},
 		{"loop", in(`"hook_name":"on_error","loop_id":"a\nb"`), "control character"},
-		{"time", `{"role":"user","content":"x","metadata":{"hook_name":"on_error"},"timestamp":"now"}`, "timestamp: is not a time as in RFC 3339"},
+		{"time", `{"role":"user","content":"x","metadata":{"hook_name":"on_error"},"timestamp":"now"}`,
+			"timestamp: is not a time as in RFC 3339"},
 		{"all at once", in(`"hook_name":7,"iteration":"x"`), "metadata.iteration: is not a whole number"},
 	}
 	for _, tt := range tests {
@@ -117,9 +122,12 @@ func TestDecodeMessageRefuses(t *testing.T) {
 
 func TestMessageLimits(t *testing.T) {
 	t.Parallel()
-	deep := `{"role":"user","metadata":{"hook_name":"on_error","inputs":{"a":` + strings.Repeat("[", hook.MaxDepth) + strings.Repeat("]", hook.MaxDepth) + `}}}`
-	long := `{"role":"user","metadata":{"hook_name":"on_error","loop_id":"` + strings.Repeat("x", hook.MaxLoopIDBytes+1) + `"}}`
-	large := `{"role":"user","content":"` + strings.Repeat("x", hook.MaxMessageBytes) + `","metadata":{"hook_name":"on_error"}}`
+	deep := `{"role":"user","metadata":{"hook_name":"on_error","inputs":{"a":` + strings.Repeat("[", hook.MaxDepth) +
+		strings.Repeat("]", hook.MaxDepth) + `}}}`
+	long := `{"role":"user","metadata":{"hook_name":"on_error","loop_id":"` +
+		strings.Repeat("x", hook.MaxLoopIDBytes+1) + `"}}`
+	large := `{"role":"user","content":"` + strings.Repeat("x", hook.MaxMessageBytes) +
+		`","metadata":{"hook_name":"on_error"}}`
 	for what, text := range map[string]string{"depth": deep, "metadata.loop_id": long, "message": large} {
 		_, err := hook.DecodeMessage([]byte(text))
 		var limit *hook.LimitError

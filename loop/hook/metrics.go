@@ -112,7 +112,8 @@ func (m *Metrics) Stats() []Stats {
 		if s == nil {
 			continue
 		}
-		all = append(all, Stats{Hook: name, Count: s.count, Total: s.total, P95: s.quantile(0.95), P99: s.quantile(0.99), Max: s.most})
+		all = append(all, Stats{Hook: name, Count: s.count, Total: s.total, P95: s.quantile(0.95), P99: s.quantile(0.99),
+			Max: s.most})
 	}
 	return all
 }

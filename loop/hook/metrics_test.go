@@ -103,7 +103,8 @@ func TestOverhead(t *testing.T) {
 			r.EndIteration("l", 2, 0), r.Metrics().Overhead(),
 		}
 		want := []hook.Overhead{
-			{HookTime: time.Second, Wall: 101 * time.Second, Percent: 1}, {HookTime: 3 * time.Second, Wall: 13 * time.Second, Percent: 30},
+			{HookTime: time.Second, Wall: 101 * time.Second, Percent: 1},
+			{HookTime: 3 * time.Second, Wall: 13 * time.Second, Percent: 30},
 			{Wall: time.Minute}, {}, {HookTime: 4 * time.Second, Wall: 174 * time.Second, Percent: 400.0 / 170},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -135,7 +136,8 @@ func TestLatencyBudget(t *testing.T) {
 			var got []hook.Warning
 			r := newRunner(t, hook.Config{
 				LatencyBudget: tt.budget,
-				Handlers:      []hook.Registration{at(tt.hook, "a", sleeps(300*time.Millisecond)), at(tt.hook, "b", sleeps(300*time.Millisecond))},
+				Handlers: []hook.Registration{at(tt.hook, "a", sleeps(300*time.Millisecond)),
+					at(tt.hook, "b", sleeps(300*time.Millisecond))},
 				Observe: func(n hook.Notice) {
 					if n.Warning != nil {
 						got = append(got, *n.Warning)
@@ -145,7 +147,8 @@ func TestLatencyBudget(t *testing.T) {
 			if _, err := r.Run(t.Context(), message(tt.hook, nil)); err != nil {
 				t.Fatal(err)
 			}
-			if (len(got) == 1) != tt.warns || tt.warns && (got[0].Kind != hook.WarnLatency || got[0].Took != 600*time.Millisecond || got[0].Hook != tt.hook) {
+			if (len(got) == 1) != tt.warns || tt.warns &&
+				(got[0].Kind != hook.WarnLatency || got[0].Took != 600*time.Millisecond || got[0].Hook != tt.hook) {
 				t.Errorf("%s with %s: %+v", tt.hook, tt.budget, got)
 			}
 		})

@@ -72,7 +72,8 @@ func (o *Outcome) add(rec Record, reply Reply, maxInject int) {
 	meta := reply.Metadata
 	if meta.RegressionType != "" {
 		o.Regressions = append(o.Regressions, Regression{
-			Handler: rec.Handler, Type: meta.RegressionType, Severity: meta.Severity, Content: reply.Content, Details: meta.Details,
+			Handler: rec.Handler, Type: meta.RegressionType, Severity: meta.Severity, Content: reply.Content,
+			Details: meta.Details,
 		})
 	}
 	if meta.Level != "" {

@@ -71,8 +71,10 @@ const timeForm = "2006-01-02T15:04:05.000000Z07:00"
 // most [MaxLineBytes].
 func (r Record) MarshalJSON() ([]byte, error) {
 	l := line{
-		Timestamp: r.Time.UTC().Format(timeForm), HookName: Name(clip(string(r.Hook), MaxNameBytes)), LoopID: clip(r.LoopID, MaxLoopIDBytes),
-		Iteration: max(0, r.Iteration), Handler: clip(r.Handler, MaxNameBytes), Kind: Kind(clip(string(r.Kind), MaxNameBytes)),
+		Timestamp: r.Time.UTC().Format(timeForm), HookName: Name(clip(string(r.Hook), MaxNameBytes)),
+		LoopID:    clip(r.LoopID, MaxLoopIDBytes),
+		Iteration: max(0, r.Iteration), Handler: clip(r.Handler, MaxNameBytes),
+		Kind:       Kind(clip(string(r.Kind), MaxNameBytes)),
 		DurationMS: float64(r.Duration.Microseconds()) / 1000,
 	}
 	if r.Verdict.rank() > 0 {
@@ -80,7 +82,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	}
 	if r.Fault != nil {
 		l.Error = &RecordedFault{
-			Kind: FaultKind(clip(string(r.Fault.Kind), MaxNameBytes)), Message: clip(r.Fault.Message, maxFaultBytes), Detail: clip(r.Fault.Detail, maxFaultBytes),
+			Kind: FaultKind(clip(string(r.Fault.Kind), MaxNameBytes)), Message: clip(r.Fault.Message, maxFaultBytes),
+			Detail: clip(r.Fault.Detail, maxFaultBytes),
 		}
 	}
 	if r.StateChanges != nil {
@@ -154,5 +157,6 @@ func (o object) recordedFault(name string) *RecordedFault {
 	kind, _ := free["kind"].(string)
 	message, _ := free["message"].(string)
 	detail, _ := free["detail"].(string)
-	return &RecordedFault{Kind: FaultKind(clip(kind, MaxNameBytes)), Message: clip(message, maxFaultBytes), Detail: clip(detail, maxFaultBytes)}
+	return &RecordedFault{Kind: FaultKind(clip(kind, MaxNameBytes)), Message: clip(message, maxFaultBytes),
+		Detail: clip(detail, maxFaultBytes)}
 }

@@ -83,7 +83,8 @@ func verdictWords() []string { return []string{string(Allow), string(Warn), stri
 
 func regressionWords() []string {
 	return []string{
-		string(TestDeletion), string(TestSkipping), string(AssertionWeakening), string(CoverageRegression), string(ValidationBypass),
+		string(TestDeletion), string(TestSkipping), string(AssertionWeakening), string(CoverageRegression),
+		string(ValidationBypass),
 		string(ErrorSuppression), string(FeatureRemoval), string(TestFailure), string(RunIncomplete), string(ProtectedChange),
 	}
 }
@@ -93,7 +94,8 @@ func severityWords() []string {
 }
 
 func levelWords() []string {
-	return []string{string(LevelOff), string(LevelMinimal), string(LevelStandard), string(LevelAggressive), string(LevelAdaptive)}
+	return []string{string(LevelOff), string(LevelMinimal), string(LevelStandard), string(LevelAggressive),
+		string(LevelAdaptive)}
 }
 
 // Reply is what a handler answers.
@@ -155,7 +157,8 @@ func (m ReplyMetadata) MarshalJSON() ([]byte, error) {
 }
 
 func replyMembers() []string {
-	return []string{"verdict", "recommendations", "inject", "reinforcement_level", "regression_type", "severity", "details"}
+	return []string{"verdict", "recommendations", "inject", "reinforcement_level", "regression_type", "severity",
+		"details"}
 }
 
 // validate says everything that is wrong, each with its field. It holds

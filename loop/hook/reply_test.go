@@ -103,12 +103,18 @@ func TestDecodeReplyRefuses(t *testing.T) {
 		{"twice", with(`"verdict":"BLOCK","verdict":"ALLOW"`), "metadata.verdict: the name stands twice", ""},
 		{"trailing", with(`"verdict":"BLOCK"`) + "}", "after top-level value", ""},
 		{"role", `{"role":"user","metadata":{"verdict":"BLOCK"}}`, `role: is "user", not "assistant"`, hook.Block},
-		{"regression", with(`"verdict":"BLOCK","regression_type":"laziness","severity":"high"`), `metadata.regression_type: is "laziness"`, hook.Block},
-		{"severity", with(`"verdict":"WARN","regression_type":"test_deletion","severity":"grave"`), `metadata.severity: is "grave"`, hook.Warn},
-		{"no severity", with(`"verdict":"BLOCK","regression_type":"test_deletion"`), "metadata.severity: is missing beside regression_type", hook.Block},
-		{"level", with(`"verdict":"ALLOW","reinforcement_level":"LOUD"`), `metadata.reinforcement_level: is "LOUD"`, hook.Allow},
-		{"recommendations", with(`"verdict":"ALLOW","recommendations":"x"`), "metadata.recommendations: is not a list of texts", hook.Allow},
-		{"null among them", with(`"verdict":"ALLOW","recommendations":["a",null]`), "metadata.recommendations[1]: is null", hook.Allow},
+		{"regression", with(`"verdict":"BLOCK","regression_type":"laziness","severity":"high"`),
+			`metadata.regression_type: is "laziness"`, hook.Block},
+		{"severity", with(`"verdict":"WARN","regression_type":"test_deletion","severity":"grave"`),
+			`metadata.severity: is "grave"`, hook.Warn},
+		{"no severity", with(`"verdict":"BLOCK","regression_type":"test_deletion"`),
+			"metadata.severity: is missing beside regression_type", hook.Block},
+		{"level", with(`"verdict":"ALLOW","reinforcement_level":"LOUD"`), `metadata.reinforcement_level: is "LOUD"`,
+			hook.Allow},
+		{"recommendations", with(`"verdict":"ALLOW","recommendations":"x"`),
+			"metadata.recommendations: is not a list of texts", hook.Allow},
+		{"null among them", with(`"verdict":"ALLOW","recommendations":["a",null]`), "metadata.recommendations[1]: is null",
+			hook.Allow},
 		{"inject", with(`"verdict":"ALLOW","inject":{}`), "metadata.inject: is not text", hook.Allow},
 		{"details", with(`"verdict":"BLOCK","details":"x"`), "metadata.details: is not an object", hook.Block},
 	}
@@ -131,12 +137,16 @@ func TestReplyLimits(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n+1) }
 	many := make([]string, hook.MaxRecommendations+1)
 	tests := map[string]func(*hook.Reply){
-		"content":                     func(r *hook.Reply) { r.Content = long(hook.MaxContentBytes) },
-		"sender":                      func(r *hook.Reply) { r.Sender = long(hook.MaxNameBytes) },
-		"metadata.inject":             func(r *hook.Reply) { r.Metadata.Inject = long(hook.MaxInjectBytes) },
-		"metadata.recommendations":    func(r *hook.Reply) { r.Metadata.Recommendations = many },
-		"metadata.recommendations[0]": func(r *hook.Reply) { r.Metadata.Recommendations = []string{long(hook.MaxRecommendationBytes)} },
-		"metadata.details":            func(r *hook.Reply) { r.Metadata.Details = map[string]any{"a": long(hook.MaxDetailsBytes)} },
+		"content":                  func(r *hook.Reply) { r.Content = long(hook.MaxContentBytes) },
+		"sender":                   func(r *hook.Reply) { r.Sender = long(hook.MaxNameBytes) },
+		"metadata.inject":          func(r *hook.Reply) { r.Metadata.Inject = long(hook.MaxInjectBytes) },
+		"metadata.recommendations": func(r *hook.Reply) { r.Metadata.Recommendations = many },
+		"metadata.recommendations[0]": func(r *hook.Reply) {
+			r.Metadata.Recommendations = []string{long(hook.MaxRecommendationBytes)}
+		},
+		"metadata.details": func(r *hook.Reply) {
+			r.Metadata.Details = map[string]any{"a": long(hook.MaxDetailsBytes)}
+		},
 	}
 	for what, change := range tests {
 		t.Run(what, func(t *testing.T) {
@@ -176,9 +186,11 @@ func TestEncodeReplyRefuses(t *testing.T) {
 		}
 	}
 	r := hook.NewReply(hook.Allow, "")
-	r.Metadata.Extra = map[string]json.RawMessage{"verdict": json.RawMessage(`"BLOCK"`), "z": json.RawMessage(`1`), "a": json.RawMessage(`{}`)}
+	r.Metadata.Extra = map[string]json.RawMessage{"verdict": json.RawMessage(`"BLOCK"`), "z": json.RawMessage(`1`),
+		"a": json.RawMessage(`{}`)}
 	text, err := r.Encode()
-	if want := `{"role":"assistant","content":"","metadata":{"verdict":"ALLOW","a":{},"z":1}}`; err != nil || string(text) != want {
+	if want := `{"role":"assistant","content":"","metadata":{"verdict":"ALLOW","a":{},"z":1}}`; err != nil ||
+		string(text) != want {
 		t.Errorf("%s, %v; want %s", text, err, want)
 	}
 }

@@ -185,7 +185,8 @@ func New(cfg Config) (*Runner, error) {
 		if reg.Timeout == 0 {
 			reg.Timeout = at.row.Timeout
 		}
-		at.handlers = append(at.handlers, &post{Registration: reg, kind: kindOf(reg.Handler), patience: patienceWith(reg.Handler)})
+		at.handlers = append(at.handlers,
+			&post{Registration: reg, kind: kindOf(reg.Handler), patience: patienceWith(reg.Handler)})
 	}
 	return r, nil
 }
@@ -228,8 +229,10 @@ func (r *Runner) Run(ctx context.Context, m Message) (Outcome, error) {
 	}
 	if budget := r.cfg.LatencyBudget; at.row.Detects && budget > 0 && builtin > budget {
 		r.warn(Warning{
-			Kind: WarnLatency, Hook: at.row.Hook, LoopID: m.Metadata.LoopID, Iteration: m.Metadata.Iteration, Took: builtin, Budget: budget,
-			Message: fmt.Sprintf("the built-in handlers of %s took %s; the budget is %s", at.row.Hook, builtin.Round(time.Millisecond), budget),
+			Kind: WarnLatency, Hook: at.row.Hook, LoopID: m.Metadata.LoopID, Iteration: m.Metadata.Iteration, Took: builtin,
+			Budget: budget,
+			Message: fmt.Sprintf("the built-in handlers of %s took %s; the budget is %s", at.row.Hook,
+				builtin.Round(time.Millisecond), budget),
 		})
 	}
 	if err := ctx.Err(); err != nil {
@@ -244,8 +247,9 @@ func (r *Runner) ask(ctx context.Context, row Row, h *post, m Message) (Record, 
 	began := time.Now()
 	reply, fault := r.invoke(ctx, h, m)
 	rec := Record{
-		Time: began.UTC().Truncate(time.Microsecond), Hook: row.Hook, LoopID: m.Metadata.LoopID, Iteration: m.Metadata.Iteration,
-		Handler: h.Name, Kind: h.kind, Duration: time.Since(began).Truncate(time.Microsecond),
+		Time: began.UTC().Truncate(time.Microsecond), Hook: row.Hook, LoopID: m.Metadata.LoopID,
+		Iteration: m.Metadata.Iteration,
+		Handler:   h.Name, Kind: h.kind, Duration: time.Since(began).Truncate(time.Microsecond),
 		Verdict: reply.Metadata.Verdict, StateChanges: reply.Metadata.StateChanges,
 	}
 	if fault == nil {

@@ -24,8 +24,10 @@ func at(name hook.Name, called string, h hook.Handler) hook.Registration {
 // full is a reply with everything in it.
 func full(inject string) hook.Reply {
 	r := hook.NewReply(hook.Warn, "says "+inject)
-	r.Metadata.Inject, r.Metadata.Recommendations, r.Metadata.Level = inject, []string{"do " + inject}, hook.LevelAggressive
-	r.Metadata.RegressionType, r.Metadata.Severity, r.Metadata.Details = hook.TestSkipping, hook.High, map[string]any{"what": inject}
+	r.Metadata.Inject, r.Metadata.Recommendations, r.Metadata.Level = inject, []string{
+		"do " + inject}, hook.LevelAggressive
+	r.Metadata.RegressionType, r.Metadata.Severity, r.Metadata.Details = hook.TestSkipping, hook.High, map[string]any{
+		"what": inject}
 	r.Metadata.StateChanges = map[string]any{"seen": inject}
 	return r
 }
@@ -74,8 +76,10 @@ func TestRunPutsRepliesTogether(t *testing.T) {
 			Verdict: hook.Warn, Inject: "a\n\nb", Recommendations: []string{"do a", "do b"}, Level: hook.LevelAggressive,
 			Reasons: []hook.Reason{{"slow", hook.Warn, "says a"}, {"quick", hook.Warn, "says b"}},
 			Regressions: []hook.Regression{
-				{Handler: "slow", Type: hook.TestSkipping, Severity: hook.High, Content: "says a", Details: map[string]any{"what": "a"}},
-				{Handler: "quick", Type: hook.TestSkipping, Severity: hook.High, Content: "says b", Details: map[string]any{"what": "b"}},
+				{Handler: "slow", Type: hook.TestSkipping, Severity: hook.High, Content: "says a",
+					Details: map[string]any{"what": "a"}},
+				{Handler: "quick", Type: hook.TestSkipping, Severity: hook.High, Content: "says b",
+					Details: map[string]any{"what": "b"}},
 			},
 			Records: []hook.Record{
 				rec("slow", 0, 3*time.Second, hook.Warn, "a"),
@@ -135,7 +139,8 @@ func TestInjectionsAreCut(t *testing.T) {
 		want string
 		cut  bool
 	}{
-		{100, "äöü\n\nsecond", false}, {14, "äöü\n\nsecond", false}, {13, "äöü\n\nse…", true}, {8, "äö…", true}, {-1, "", true},
+		{100, "äöü\n\nsecond", false}, {14, "äöü\n\nsecond", false}, {13, "äöü\n\nse…", true}, {8, "äö…", true},
+		{-1, "", true},
 	}
 	for _, tt := range tests {
 		r := newRunner(t, hook.Config{MaxInject: tt.most, Handlers: []hook.Registration{
@@ -176,7 +181,8 @@ func failing() map[hook.FaultKind]hook.Func {
 func TestFaultPolicies(t *testing.T) {
 	t.Parallel()
 	calls := map[string]map[string]any{
-		"unknown": nil, "destructive": {"destructive": true}, "harmless": {"destructive": false}, "odd": {"destructive": "no"},
+		"unknown": nil, "destructive": {"destructive": true}, "harmless": {"destructive": false},
+		"odd": {"destructive": "no"},
 	}
 	tests := []struct {
 		hook   hook.Name
@@ -204,7 +210,8 @@ func TestFaultPolicies(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				for kind, h := range failing() {
 					r := newRunner(t, hook.Config{Handlers: []hook.Registration{
-						{Hook: tt.hook, Name: "broken", Handler: h, OnFault: tt.own, Timeout: time.Second}, at(tt.hook, "fine", says(hook.Allow, "")),
+						{Hook: tt.hook, Name: "broken", Handler: h, OnFault: tt.own, Timeout: time.Second},
+						at(tt.hook, "fine", says(hook.Allow, "")),
 					}})
 					got, err := r.Run(t.Context(), message(tt.hook, calls[tt.inputs]))
 					if err != nil || got.Verdict != tt.want || len(got.Records) != 2 || len(got.Faults()) != 1 {
@@ -227,7 +234,8 @@ func wantRecord(t *testing.T, got hook.Outcome, kind hook.FaultKind, verdict hoo
 	if verdict == hook.Allow {
 		verdict = ""
 	}
-	if rec.Fault.Kind != kind || rec.Verdict != verdict || strings.Contains(rec.Fault.Message, "\n") || strings.Contains(rec.Fault.Message, "verysecret") {
+	if rec.Fault.Kind != kind || rec.Verdict != verdict || strings.Contains(rec.Fault.Message, "\n") ||
+		strings.Contains(rec.Fault.Message, "verysecret") {
 		t.Errorf("record is %+v, %+v; want %s with verdict %q", rec, rec.Fault, kind, verdict)
 	}
 	if kind == hook.FaultPanic && !strings.Contains(rec.Fault.Detail, "runner_test.go") {
@@ -242,7 +250,8 @@ func wantRecord(t *testing.T, got hook.Outcome, kind hook.FaultKind, verdict hoo
 func TestFaultKeepsTheVerdict(t *testing.T) {
 	t.Parallel()
 	for _, v := range []hook.Verdict{hook.Allow, hook.Warn, hook.Block} {
-		text := `{"content":"tests are gone","metadata":{"verdict":"` + string(v) + `","inject":"mind it","regression_type":"laziness","severity":"high"}}`
+		text := `{"content":"tests are gone","metadata":{"verdict":"` + string(v) +
+			`","inject":"mind it","regression_type":"laziness","severity":"high"}}`
 		r := newRunner(t, hook.Config{Handlers: []hook.Registration{at(hook.PostIteration, "detector",
 			hook.Func(func(context.Context, hook.Message) (hook.Reply, error) { return hook.DecodeReply([]byte(text)) }))}})
 		got, err := r.Run(t.Context(), message(hook.PostIteration, nil))
@@ -262,7 +271,8 @@ func TestTimeouts(t *testing.T) {
 		own  time.Duration
 		want time.Duration
 	}{
-		{hook.PreIteration, 0, 5 * time.Second}, {hook.PreToolCall, 0, 2 * time.Second}, {hook.RegressionDetected, 0, 10 * time.Second},
+		{hook.PreIteration, 0, 5 * time.Second}, {hook.PreToolCall, 0, 2 * time.Second},
+		{hook.RegressionDetected, 0, 10 * time.Second},
 		{hook.RegressionDetected, time.Minute, time.Minute}, {hook.StuckLoopDetected, time.Hour, time.Hour},
 		{hook.StuckLoopDetected, 0, 0}, {hook.OnError, hook.NoTimeout, 0},
 	}
@@ -275,7 +285,8 @@ func TestTimeouts(t *testing.T) {
 				}
 				return hook.NewReply(hook.Allow, ""), nil
 			})
-			r := newRunner(t, hook.Config{Handlers: []hook.Registration{{Hook: tt.hook, Name: "h", Handler: h, Timeout: tt.own}}})
+			r := newRunner(t, hook.Config{
+				Handlers: []hook.Registration{{Hook: tt.hook, Name: "h", Handler: h, Timeout: tt.own}}})
 			if _, err := r.Run(t.Context(), message(tt.hook, nil)); err != nil || limit != tt.want {
 				t.Errorf("%s with %s: %s, %v; want %s", tt.hook, tt.own, limit, err, tt.want)
 			}
@@ -294,7 +305,8 @@ func TestHungHandler(t *testing.T) {
 			<-release
 			return hook.NewReply(hook.Allow, ""), nil
 		})
-		r := newRunner(t, hook.Config{Handlers: []hook.Registration{at(hook.OnError, "stone", h), at(hook.OnError, "next", says(hook.Warn, "here"))}})
+		r := newRunner(t, hook.Config{
+			Handlers: []hook.Registration{at(hook.OnError, "stone", h), at(hook.OnError, "next", says(hook.Warn, "here"))}})
 		for i, want := range []time.Duration{6 * time.Second, 0} {
 			began := time.Now()
 			got, err := r.Run(t.Context(), message(hook.OnError, nil))
@@ -364,7 +376,8 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		<-ctx.Done()
 		return hook.Reply{}, ctx.Err()
 	})
-	r := newRunner(t, hook.Config{Handlers: []hook.Registration{at(hook.OnError, "first", first), at(hook.OnError, "second", first)}})
+	r := newRunner(t, hook.Config{Handlers: []hook.Registration{at(hook.OnError, "first", first),
+		at(hook.OnError, "second", first)}})
 	got, err := r.Run(ctx, message(hook.OnError, nil))
 	if !errors.Is(err, context.Canceled) || got.Verdict != hook.Block || asked != 1 || len(got.Records) != 1 {
 		t.Fatalf("%+v, %v, %d asked", got, err, asked)
@@ -378,10 +391,11 @@ func TestRunRefusesMessages(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, hook.Config{})
 	for want, m := range map[string]hook.Message{
-		`did you mean "loop_start"?`:       message("loop_strat", nil),
-		"metadata.hook_name: is missing":   {},
-		"metadata.iteration: is below 0":   {Metadata: hook.Metadata{HookName: hook.OnError, Iteration: -1}},
-		"metadata.loop_id: is 201, the":    {Metadata: hook.Metadata{HookName: hook.OnError, LoopID: strings.Repeat("x", 201)}},
+		`did you mean "loop_start"?`:     message("loop_strat", nil),
+		"metadata.hook_name: is missing": {},
+		"metadata.iteration: is below 0": {Metadata: hook.Metadata{HookName: hook.OnError, Iteration: -1}},
+		"metadata.loop_id: is 201, the": {
+			Metadata: hook.Metadata{HookName: hook.OnError, LoopID: strings.Repeat("x", 201)}},
 		`role: is "assistant", not "user"`: {Role: hook.RoleAssistant, Metadata: hook.Metadata{HookName: hook.OnError}},
 	} {
 		got, err := r.Run(t.Context(), m)
@@ -400,8 +414,10 @@ func TestNewNamesAllFaults(t *testing.T) {
 		{Hook: hook.OnError, Name: "d", Handler: fine, OnFault: "ignore"},
 	}})
 	for _, want := range []string{
-		`Handlers[0].Hook: there is no hook "on_eror"; did you mean "on_error"?`, "Handlers[1].Handler: is missing", `Handlers[2].Name: "a" is there twice at this hook`,
-		"Handlers[3].Name: is missing", "Handlers[4].Name: holds a control character", "Handlers[5].Name: is 101, the limit is 100",
+		`Handlers[0].Hook: there is no hook "on_eror"; did you mean "on_error"?`, "Handlers[1].Handler: is missing",
+		`Handlers[2].Name: "a" is there twice at this hook`,
+		"Handlers[3].Name: is missing", "Handlers[4].Name: holds a control character",
+		"Handlers[5].Name: is 101, the limit is 100",
 		`Handlers[6].OnFault: is "ignore"; there are continue, block`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -110,7 +110,8 @@ func (s Settings) Handlers(place Place) ([]Registration, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s[%d]: %w", SettingsKey, i, err)
 		}
-		regs = append(regs, Registration{Hook: one.Hook, Name: one.name(i), Handler: h, Timeout: one.Timeout, OnFault: one.OnFault})
+		regs = append(regs, Registration{Hook: one.Hook, Name: one.name(i), Handler: h, Timeout: one.Timeout,
+			OnFault: one.OnFault})
 	}
 	return regs, nil
 }

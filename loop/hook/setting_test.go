@@ -31,7 +31,8 @@ func TestSettings(t *testing.T) {
 		got = append(got, row{reg.Hook, reg.Name, reg.Timeout, reg.OnFault})
 	}
 	want := []row{
-		{hook.PreToolCall, "hooks[0]", 0, hook.FaultContinues}, {hook.OnError, "alarm", time.Minute, ""}, {hook.PreToolCall, "alarm", hook.NoTimeout, ""},
+		{hook.PreToolCall, "hooks[0]", 0, hook.FaultContinues}, {hook.OnError, "alarm", time.Minute, ""},
+		{hook.PreToolCall, "alarm", hook.NoTimeout, ""},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -66,15 +66,18 @@ func Import(ctx context.Context, store *perdure.Store, engine *loop.Engine, req 
 	}
 	known, highest := p.numbers()
 	if highest > config.MaxIterationsCap {
-		return out, invalid("", "iteration %d is beyond %d, the highest number that there may be", highest, config.MaxIterationsCap)
+		return out, invalid("", "iteration %d is beyond %d, the highest number that there may be", highest,
+			config.MaxIterationsCap)
 	}
 	if out.Config.MaxIterations <= highest {
-		return out, invalid(fmt.Sprintf("--max-iterations allows more; they are counted from the first one, so %d are %d more", highest+config.DefaultMaxIterations, config.DefaultMaxIterations),
+		return out, invalid(fmt.Sprintf("--max-iterations allows more; they are counted from the first one, so %d are %d "+
+			"more", highest+config.DefaultMaxIterations, config.DefaultMaxIterations),
 			"iteration %d was the last of %d", highest, out.Config.MaxIterations)
 	}
 	out.Iterations, out.Next = len(known), highest+1
 	out.Notes = append(out.Notes, p.notes(highest, out.Config.Workspace)...)
-	a := loop.Adoption{Config: out.Config, Past: record.Past{LoopID: p.LoopID, From: clip(req.From, maxText), Iteration: highest, At: time.Now().UTC(), FalseAlarms: p.falseAlarms()}}
+	a := loop.Adoption{Config: out.Config, Past: record.Past{LoopID: p.LoopID, From: clip(req.From, maxText),
+		Iteration: highest, At: time.Now().UTC(), FalseAlarms: p.falseAlarms()}}
 	if a.Iterations, err = p.rows(out.Config.Until); err != nil {
 		return out, err
 	}
@@ -97,8 +100,10 @@ func (p *pastLoop) living() error {
 	if !record.Status(p.Status).Ended() {
 		return nil
 	}
-	return &perdure.Error{Code: perdure.CodeConflict, Op: "import loop", Msg: fmt.Sprintf("%s has ended: it is %s", p.LoopID, p.Status),
-		Hint: "`perdure import` with the folder .aiwg takes it in as a record; `perdure loop run` begins another loop with the same task"}
+	return &perdure.Error{Code: perdure.CodeConflict, Op: "import loop",
+		Msg: fmt.Sprintf("%s has ended: it is %s", p.LoopID, p.Status),
+		Hint: "`perdure import` with the folder .aiwg takes it in as a record; `perdure loop run` begins another loop " +
+			"with the same task"}
 }
 
 // configured is what the loop is to do here.
@@ -118,7 +123,8 @@ func (p *pastLoop) configured(req *Request) (c config.Config, notes []string, er
 	}
 	c.Given = slices.Compact(slices.Sorted(slices.Values(append(fields, asked...))))
 	if c.Agent == "" {
-		return c, nil, invalid("--agent says who works, as with `perdure loop run`", "the document does not say which agent works")
+		return c, nil, invalid("--agent says who works, as with `perdure loop run`",
+			"the document does not say which agent works")
 	}
 	raw, err := json.Marshal(&c)
 	if err != nil {
@@ -155,8 +161,10 @@ func (p *pastLoop) command(workspace string) (string, error) {
 
 // proseWords are words that sentences about being done have and commands do not.
 func proseWords() []string {
-	return []string{"a", "all", "an", "and", "any", "are", "as", "be", "complete", "completes", "done", "each", "errors", "every", "exits", "green", "has", "have", "is", "must",
-		"no", "of", "ok", "or", "pass", "passed", "passes", "passing", "should", "succeed", "succeeds", "successfully", "the", "until", "when", "with", "without", "work", "works"}
+	return []string{"a", "all", "an", "and", "any", "are", "as", "be", "complete", "completes", "done", "each", "errors",
+		"every", "exits", "green", "has", "have", "is", "must",
+		"no", "of", "ok", "or", "pass", "passed", "passes", "passing", "should", "succeed", "succeeds", "successfully",
+		"the", "until", "when", "with", "without", "work", "works"}
 }
 
 // isCommand tells whether a text is a command: its first word can be run here, and
@@ -193,24 +201,29 @@ func (p *pastLoop) notes(highest int, workspace string) (notes []string) {
 		if p.PID != nil && *p.PID > 0 {
 			who = fmt.Sprintf("process %d", int(*p.PID))
 		}
-		notes = append(notes, fmt.Sprintf("the document says that it is %s: if %s still works on it, stop that first", p.Status, who))
+		notes = append(notes, fmt.Sprintf("the document says that it is %s: if %s still works on it, stop that first",
+			p.Status, who))
 	}
 	if n := int(p.Omitted); n > 0 {
-		notes = append(notes, fmt.Sprintf("the document leaves out the first %d iterations; `perdure loop status --json --full` writes one that has all", n))
+		notes = append(notes, fmt.Sprintf("the document leaves out the first %d iterations; `perdure loop status --json "+
+			"--full` writes one that has all", n))
 	}
 	twice := make(map[whole]bool)
 	for i := range p.History {
 		if n := p.History[i].Iteration; twice[n] {
-			notes = append(notes, fmt.Sprintf("iteration %d stands there twice; the last one counts, the document keeps both", int(n)))
+			notes = append(notes, fmt.Sprintf("iteration %d stands there twice; the last one counts, the document keeps both",
+				int(n)))
 		} else {
 			twice[n] = true
 		}
 	}
 	if highest > 0 && !twice[whole(highest)] {
-		notes = append(notes, fmt.Sprintf("iteration %d was not over; what it left in the files is part of what the loop begins with, and its number is not given again", highest))
+		notes = append(notes, fmt.Sprintf("iteration %d was not over; what it left in the files is part of what the loop "+
+			"begins with, and its number is not given again", highest))
 	}
 	if b := p.Best; b != nil && b.Iteration > 0 {
-		notes = append(notes, fmt.Sprintf("iteration %d was the best so far, but its files are not here: it cannot be brought back, and the best of the iterations from now on is left", int(b.Iteration)))
+		notes = append(notes, fmt.Sprintf("iteration %d was the best so far, but its files are not here: it cannot be "+
+			"brought back, and the best of the iterations from now on is left", int(b.Iteration)))
 	}
 	return append(notes, "the files in "+workspace+" as they are when it goes on are what it is compared with")
 }

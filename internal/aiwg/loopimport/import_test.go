@@ -56,7 +56,8 @@ func (b *bench) ok(err error) {
 // elsewhere is the state of a loop of another program. Iteration 8 is under way
 // there; of 3 to 6 nothing is known.
 func elsewhere(status string) json.RawMessage {
-	return json.RawMessage(`{"version":"2.0.0","loop_id":"ralph-fix-tests-a1b2c3d4","status":"` + status + `","iteration":8,"task":"Make the tests pass!",
+	return json.RawMessage(`{"version":"2.0.0","loop_id":"ralph-fix-tests-a1b2c3d4","status":"` + status +
+		`","iteration":8,"task":"Make the tests pass!",
 		"completion_criteria":"all tests pass","started_at":"2026-02-02T21:00:00Z","pid":4711,"working_directory":"/somewhere",
 		"configuration":{"max_iterations":20,"timeout_minutes":null},
 		"progress":{"completion_checks":[{"iteration":7,"passed":false,"output":"2 failed"}]},
@@ -80,8 +81,9 @@ func (b *bench) takeIn(doc json.RawMessage, change func(fields map[string]any)) 
 	}
 	raw, err := json.Marshal(fields)
 	b.ok(err)
-	return loopimport.Import(b.Context(), b.store, b.engine, loopimport.Request{Document: doc, From: "state.json", Config: raw,
-		Settings: json.RawMessage(`{"max_retries":1,"idle_timeout":60000000000,"max_iterations":3}`)})
+	return loopimport.Import(b.Context(), b.store, b.engine,
+		loopimport.Request{Document: doc, From: "state.json", Config: raw,
+			Settings: json.RawMessage(`{"max_retries":1,"idle_timeout":60000000000,"max_iterations":3}`)})
 }
 
 // What the document says of the loop stands over the settings and under the flags;
@@ -91,11 +93,13 @@ func TestImport(t *testing.T) {
 	b := newBench(t)
 	in, err := b.takeIn(elsewhere("running"), nil)
 	b.ok(err)
-	if in.Iterations != 3 || in.Next != 9 || in.Config.MaxIterations != 20 || in.Config.Timeout != -1 || in.Config.MaxRetries != 1 || in.Config.IdleTimeout != time.Minute {
+	if in.Iterations != 3 || in.Next != 9 || in.Config.MaxIterations != 20 || in.Config.Timeout != -1 ||
+		in.Config.MaxRetries != 1 || in.Config.IdleTimeout != time.Minute {
 		t.Errorf("imported %+v", in)
 	}
 	notes := strings.Join(in.Notes, "\n")
-	for _, want := range []string{"process 4711", "iteration 7 stands there twice", "iteration 8 was not over", "iteration 2 was the best so far, but its files are not here", b.dir} {
+	for _, want := range []string{"process 4711", "iteration 7 stands there twice", "iteration 8 was not over",
+		"iteration 2 was the best so far, but its files are not here", b.dir} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not tell %q:\n%s", want, notes)
 		}
@@ -125,25 +129,30 @@ func TestImportedRecords(t *testing.T) {
 		if all[i], err = loop.ReadOutcome(&list[i]); err != nil {
 			t.Fatal(err)
 		}
-		if o := &all[i]; !o.Imported || o.After != "" || o.Before != "" || o.Eligible(&list[i]) || list[i].EndedAt == nil || list[i].Task != in.Tree.Root {
+		if o := &all[i]; !o.Imported || o.After != "" || o.Before != "" || o.Eligible(&list[i]) || list[i].EndedAt == nil ||
+			list[i].Task != in.Tree.Root {
 			t.Errorf("iteration %d: %+v", list[i].Number, o)
 		}
 	}
 	one, two, seven := &all[0], &all[1], &all[2]
-	if *one.Quality != 60 || fmt.Sprint(one.Artifacts) != "[a.go b.go]" || one.Parts["validation"] != 50 || len(one.Parts) != 1 || !one.Check.Skipped {
+	if *one.Quality != 60 || fmt.Sprint(one.Artifacts) != "[a.go b.go]" || one.Parts["validation"] != 50 ||
+		len(one.Parts) != 1 || !one.Check.Skipped {
 		t.Errorf("iteration 1: %+v", one)
 	}
-	if !list[0].StartedAt.Equal(time.Date(2026, 2, 2, 21, 1, 0, 0, time.UTC)) || !list[1].StartedAt.Equal(time.Date(2026, 2, 2, 21, 0, 0, 0, time.UTC)) {
+	if !list[0].StartedAt.Equal(time.Date(2026, 2, 2, 21, 1, 0, 0, time.UTC)) ||
+		!list[1].StartedAt.Equal(time.Date(2026, 2, 2, 21, 0, 0, 0, time.UTC)) {
 		t.Errorf("times %s and %s", list[0].StartedAt, list[1].StartedAt)
 	}
 	if !two.Check.Passed || two.Check.Counts.Tests != 10 || two.Check.Weak || two.AgentError != "TypeError: at line 42" {
 		t.Errorf("iteration 2: %+v", two)
 	}
 	g, v := seven.Regressions[0], seven.Recoveries[0]
-	if *seven.Quality != 71 || seven.Check.Skipped || seven.Check.Output != "2 failed" || g.Text != "150 became 148" || g.Tests[0] != "login: email" || g.Files[0] != "test/a.ts" {
+	if *seven.Quality != 71 || seven.Check.Skipped || seven.Check.Output != "2 failed" || g.Text != "150 became 148" ||
+		g.Tests[0] != "login: email" || g.Files[0] != "test/a.ts" {
 		t.Errorf("iteration 7: %+v", seven)
 	}
-	if v.Diagnosis != loop.RewardHacking || v.Confidence != 95 || v.Why != "deleted" || len(v.Steps) != 2 || v.Steps[0].Step != "pause" || v.Outcome != "escalated" {
+	if v.Diagnosis != loop.RewardHacking || v.Confidence != 95 || v.Why != "deleted" || len(v.Steps) != 2 ||
+		v.Steps[0].Step != "pause" || v.Outcome != "escalated" {
 		t.Errorf("recovery %+v", v)
 	}
 }
@@ -170,15 +179,23 @@ func TestImportRefuses(t *testing.T) {
 	}{
 		{"ended", elsewhere("completed"), nil, perdure.CodeConflict, "has ended: it is completed", "perdure import"},
 		{"failed", elsewhere("failed"), nil, perdure.CodeConflict, "has ended: it is failed", "perdure import"},
-		{"words", elsewhere("paused"), without("until"), perdure.CodeInvalid, `not a command but words: "all tests pass"`, "--until gives the command"},
-		{"a command in words", changed("all tests pass", "sh check.sh passes."), without("until"), perdure.CodeInvalid, "words", `perhaps --until "sh check.sh"`},
-		{"a program that is not here", changed("all tests pass", "no-such-program --check"), without("until"), perdure.CodeInvalid, "words", "--until"},
-		{"no criteria", changed(`"completion_criteria":"all tests pass",`, ""), without("until"), perdure.CodeInvalid, "no completion_criteria", "--until"},
+		{"words", elsewhere("paused"), without("until"), perdure.CodeInvalid, `not a command but words: "all tests pass"`,
+			"--until gives the command"},
+		{"a command in words", changed("all tests pass", "sh check.sh passes."), without("until"), perdure.CodeInvalid,
+			"words", `perhaps --until "sh check.sh"`},
+		{"a program that is not here", changed("all tests pass", "no-such-program --check"), without("until"),
+			perdure.CodeInvalid, "words", "--until"},
+		{"no criteria", changed(`"completion_criteria":"all tests pass",`, ""), without("until"), perdure.CodeInvalid,
+			"no completion_criteria", "--until"},
 		{"no agent", elsewhere("paused"), without("agent"), perdure.CodeInvalid, "does not say which agent", "--agent"},
-		{"an agent that is not there", elsewhere("paused"), set("agent", "missing"), perdure.CodeInvalid, "there is no agent", ""},
-		{"no workspace", elsewhere("paused"), set("workspace", "/no/such/folder"), perdure.CodeInvalid, "workspace is gone", ""},
-		{"no iterations left", changed(`"max_iterations":20`, `"max_iterations":8`), nil, perdure.CodeInvalid, "iteration 8 was the last of 8", "--max-iterations"},
-		{"too many", changed(`"iteration":8,`, `"iteration":10001,`), nil, perdure.CodeInvalid, "iteration 10001 is beyond 10000", ""},
+		{"an agent that is not there", elsewhere("paused"), set("agent", "missing"), perdure.CodeInvalid,
+			"there is no agent", ""},
+		{"no workspace", elsewhere("paused"), set("workspace", "/no/such/folder"), perdure.CodeInvalid, "workspace is gone",
+			""},
+		{"no iterations left", changed(`"max_iterations":20`, `"max_iterations":8`), nil, perdure.CodeInvalid,
+			"iteration 8 was the last of 8", "--max-iterations"},
+		{"too many", changed(`"iteration":8,`, `"iteration":10001,`), nil, perdure.CodeInvalid,
+			"iteration 10001 is beyond 10000", ""},
 		{"no task", changed(`"task":"Make the tests pass!"`, `"task":" "`), nil, perdure.CodeInvalid, "task is missing", ""},
 		{"a field that is none", elsewhere("paused"), set("colour", "red"), perdure.CodeInvalid, `no field "colour"`, ""},
 		{"no integer", changed(`"iteration":8,`, `"iteration":1e300,`), nil, perdure.CodeInvalid, "no integer", ""},
@@ -188,7 +205,8 @@ func TestImportRefuses(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
 			_, err := b.takeIn(tt.doc, tt.change)
-			if perdure.CodeOf(err) != tt.code || !strings.Contains(fmt.Sprint(err), tt.want) || !strings.Contains(perdure.HintOf(err), tt.hint) {
+			if perdure.CodeOf(err) != tt.code || !strings.Contains(fmt.Sprint(err), tt.want) ||
+				!strings.Contains(perdure.HintOf(err), tt.hint) {
 				t.Errorf("%v (hint %q), want %s %q (hint %q)", err, perdure.HintOf(err), tt.code, tt.want, tt.hint)
 			}
 			trees, err := b.store.Trees(t.Context(), perdure.TreeFilter{})
@@ -205,12 +223,15 @@ func TestImportRefuses(t *testing.T) {
 func TestImportOwnConfiguration(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	doc := strings.Replace(string(elsewhere("paused")), `"timeout_minutes":null`, `"timeout_minutes":90,"perdure":{"until":"sh check.sh","agent":"another","keep_last":true,"max_retries":7,`+
-		`"workspace":"/etc","task":"another task","invented":1}`, 1)
-	in, err := b.takeIn(json.RawMessage(doc), func(fields map[string]any) { delete(fields, "until"); delete(fields, "agent") })
+	doc := strings.Replace(string(elsewhere("paused")), `"timeout_minutes":null`,
+		`"timeout_minutes":90,"perdure":{"until":"sh check.sh","agent":"another","keep_last":true,"max_retries":7,`+
+			`"workspace":"/etc","task":"another task","invented":1}`, 1)
+	in, err := b.takeIn(json.RawMessage(doc),
+		func(fields map[string]any) { delete(fields, "until"); delete(fields, "agent") })
 	b.ok(err)
 	c := &in.Config
-	if c.Until != "sh check.sh" || c.Agent != "another" || !c.KeepLast || c.MaxRetries != 7 || c.Workspace != b.dir || c.Task != "Make the tests pass!" || c.Timeout != 90*time.Minute {
+	if c.Until != "sh check.sh" || c.Agent != "another" || !c.KeepLast || c.MaxRetries != 7 || c.Workspace != b.dir ||
+		c.Task != "Make the tests pass!" || c.Timeout != 90*time.Minute {
 		t.Errorf("configuration %+v", c)
 	}
 	if !strings.Contains(strings.Join(in.Notes, "\n"), `configuration.perdure.invented was not taken over`) {
@@ -233,7 +254,8 @@ func FuzzImport(f *testing.F) {
 		rows, err := loopimport.RowsForTest(doc)
 		for i := range rows {
 			o, readErr := loop.ReadOutcome(&rows[i])
-			if readErr != nil || !o.Imported || o.After != "" || rows[i].Number <= 0 || i > 0 && rows[i].Number <= rows[i-1].Number || len(rows[i].Data) > record.MaxIterationBytes {
+			if readErr != nil || !o.Imported || o.After != "" || rows[i].Number <= 0 || i > 0 &&
+				rows[i].Number <= rows[i-1].Number || len(rows[i].Data) > record.MaxIterationBytes {
 				t.Fatalf("row %d: %+v, %v", i, rows[i], readErr)
 			}
 		}

@@ -234,7 +234,8 @@ func (p *pastLoop) outcomes(until string) ([]*loop.Outcome, map[int]record.Itera
 	list, byNumber := make([]*loop.Outcome, 0, len(known)), make(map[int]*loop.Outcome, len(known))
 	status := make(map[int]record.IterationStatus, len(known))
 	for _, n := range known {
-		o := &loop.Outcome{Iteration: n, Imported: true, Check: loop.Check{Command: until, Exit: -1, Weak: true, Skipped: true}}
+		o := &loop.Outcome{Iteration: n, Imported: true,
+			Check: loop.Check{Command: until, Exit: -1, Weak: true, Skipped: true}}
 		list, byNumber[n], status[n] = append(list, o), o, record.IterationKept
 	}
 	for i := range p.History {
@@ -291,7 +292,8 @@ func (h *pastIteration) into(o *loop.Outcome) {
 	if t := h.Tests; t != nil {
 		o.Check.Passed, o.Check.Skipped = t.Verification == "passed", t.Verification != "passed" && t.Verification != "failed"
 		if o.Check.Weak = t.Total == nil; !o.Check.Weak {
-			o.Check.Counts = testreport.Counts{Tests: int(*t.Total), Passed: int(t.Passed), Failed: int(t.Failed), Skipped: int(t.Skipped), Executed: int(t.Passed + t.Failed)}
+			o.Check.Counts = testreport.Counts{Tests: int(*t.Total), Passed: int(t.Passed), Failed: int(t.Failed),
+				Skipped: int(t.Skipped), Executed: int(t.Passed + t.Failed)}
 		}
 	}
 }
@@ -409,12 +411,14 @@ func (v *pastRecovery) recovery(iteration int) loop.Recovery {
 		}
 		text := firstOf(said(s.Text), said(s.Strategy), said(s.Message), said(s.Cause))
 		if name == "DIAGNOSE" {
-			out.Diagnosis, out.Why = loop.Diagnosis(clip(said(s.Diagnosis), maxText)), clip(firstOf(said(s.Cause), said(s.Text)), maxText)
+			out.Diagnosis, out.Why = loop.Diagnosis(clip(said(s.Diagnosis), maxText)), clip(
+				firstOf(said(s.Cause), said(s.Text)), maxText)
 			if c, err := strconv.ParseFloat(string(s.Confidence), 64); err == nil && c >= 0 && c <= 1 {
 				out.Confidence = int(math.Round(100 * c))
 			}
 		}
-		out.Steps = append(out.Steps, loop.RecoveryStep{Step: strings.ToLower(name), ExecutedAt: s.ExecutedAt.UTC(), Text: clip(text, maxText)})
+		out.Steps = append(out.Steps, loop.RecoveryStep{Step: strings.ToLower(name), ExecutedAt: s.ExecutedAt.UTC(),
+			Text: clip(text, maxText)})
 	}
 	return out
 }

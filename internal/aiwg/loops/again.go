@@ -69,7 +69,8 @@ func (m *importer) again(ctx context.Context, l *loop, id perdure.TreeID) error 
 }
 
 // readRoot reads what the store has of a loop.
-func readRoot(ctx context.Context, store *perdure.Store, id perdure.TreeID) (tree perdure.Tree, root perdure.Task, meta rootMeta, err error) {
+func readRoot(ctx context.Context, store *perdure.Store, id perdure.TreeID) (tree perdure.Tree, root perdure.Task,
+	meta rootMeta, err error) {
 	if tree, err = store.Tree(ctx, id); err != nil {
 		return tree, root, meta, err
 	}
@@ -96,7 +97,8 @@ func (r *rootMeta) text(ctx context.Context, store *perdure.Store, place string)
 }
 
 // eachIteration goes along the iterations of a loop in their order.
-func eachIteration(ctx context.Context, store *perdure.Store, tree *perdure.Tree, do func(t *perdure.Task, meta *iterMeta) error) error {
+func eachIteration(ctx context.Context, store *perdure.Store, tree *perdure.Tree,
+	do func(t *perdure.Task, meta *iterMeta) error) error {
 	filter := perdure.TaskFilter{Tree: tree.ID, Parent: &tree.Root, Limit: 100}
 	for {
 		tasks, err := store.Tasks(ctx, filter)

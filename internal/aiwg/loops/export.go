@@ -35,7 +35,8 @@ func markOf(t *perdure.Tree) mark {
 	var c struct {
 		Mark mark `json:"perdure_import"`
 	}
-	if json.Unmarshal(t.Config, &c) != nil || c.Mark.Kind == kindLoop && c.Mark.Loop == "" || c.Mark.Kind == kindSettings && c.Mark.Key != section {
+	if json.Unmarshal(t.Config, &c) != nil || c.Mark.Kind == kindLoop && c.Mark.Loop == "" ||
+		c.Mark.Kind == kindSettings && c.Mark.Key != section {
 		return mark{} // a tree of another program that calls itself so
 	}
 	return c.Mark
@@ -54,7 +55,8 @@ type Own struct {
 // Export writes loops: those of the store's own, then those among the trees that
 // were imported, and the section of settings that was imported last. write makes
 // a file of the layout.
-func Export(ctx context.Context, store *perdure.Store, own []Own, trees []perdure.Tree, write func(name string, content []byte) error) (Exported, error) {
+func Export(ctx context.Context, store *perdure.Store, own []Own, trees []perdure.Tree,
+	write func(name string, content []byte) error) (Exported, error) {
 	var out Exported
 	shapes, err := loadShapes()
 	if err != nil {
@@ -214,7 +216,8 @@ func (x *exporter) iteration(it *perdure.Task, meta *iterMeta, id, name string) 
 	if err := json.Unmarshal(it.Data, &docs); err != nil {
 		return fmt.Errorf("read task %q: %w", it.ID, err)
 	}
-	for doc, place := range map[string]string{iterationDoc: itersFolder + fileOf(meta.Number) + ".json", checkpointDoc: checksFolder + fileOf(meta.Number) + packed} {
+	for doc, place := range map[string]string{iterationDoc: itersFolder + fileOf(meta.Number) + ".json",
+		checkpointDoc: checksFolder + fileOf(meta.Number) + packed} {
 		text := docs[doc]
 		if text == nil {
 			continue

@@ -21,12 +21,15 @@ func fitForTest(s *shapes, kind string, text []byte) (out []byte, notes []string
 	if v == nil {
 		return nil, notes
 	}
-	shape := map[string]*shape{"state": s.state, "iteration": s.iteration, "checkpoint": s.checkpoint, "analytics": s.analytics, "line": s.forLine(v)}[kind]
-	x := &fitter{shape: shape, given: "given-0a0b0c0d", loop: "given-0a0b0c0d", note: func(kind string, at *value, format string, args ...any) {
-		notes = append(notes, fmt.Sprintf("%s %d: ", kind, at.off)+fmt.Sprintf(format, args...))
-	}}
+	shape := map[string]*shape{"state": s.state, "iteration": s.iteration, "checkpoint": s.checkpoint,
+		"analytics": s.analytics, "line": s.forLine(v)}[kind]
+	x := &fitter{shape: shape, given: "given-0a0b0c0d", loop: "given-0a0b0c0d",
+		note: func(kind string, at *value, format string, args ...any) {
+			notes = append(notes, fmt.Sprintf("%s %d: ", kind, at.off)+fmt.Sprintf(format, args...))
+		}}
 	if kind != "line" {
-		x.fallback = map[string]*value{"version": textValue("2.0.0"), "loop_id": textValue(x.loop), "status": textValue("paused"), "iteration": numberValue(0),
+		x.fallback = map[string]*value{"version": textValue("2.0.0"), "loop_id": textValue(x.loop),
+			"status": textValue("paused"), "iteration": numberValue(0),
 			"checkpoint_id": textValue("x"), "iterations": {kind: '['}}
 	}
 	if v = x.document(v); v == nil {

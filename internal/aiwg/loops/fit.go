@@ -141,8 +141,10 @@ func shown(text string) string {
 
 // synonyms are other words for statuses.
 func synonyms() map[string]string {
-	return map[string]string{"active": "running", "in_progress": "running", "started": "running", "done": "completed", "complete": "completed", "success": "completed",
-		"error": "failed", "cancelled": "aborted", "canceled": "aborted", "stopped": "paused", "pass": "passed", "fail": "failed"}
+	return map[string]string{"active": "running", "in_progress": "running", "started": "running", "done": "completed",
+		"complete": "completed", "success": "completed",
+		"error": "failed", "cancelled": "aborted", "canceled": "aborted", "stopped": "paused", "pass": "passed",
+		"fail": "failed"}
 }
 
 // word fits one of the words of a schema; they may be written otherwise.
@@ -224,7 +226,8 @@ func (x *fitter) textual(s *schema, v *value, at string) (*value, string) {
 
 // strictTime is the form of times; the standard library takes hours of one digit,
 // and commas, too.
-var strictTime = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})$`)
+var strictTime = regexp.MustCompile(
+	`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})$`)
 
 func (x *fitter) instant(v *value, at string) (*value, string) {
 	if new(time.Time).UnmarshalText([]byte(v.text)) == nil && strictTime.MatchString(v.text) {

@@ -23,7 +23,8 @@ import (
 // FuzzParse: what is JSON is read whole, nothing else is, and what was read is
 // JSON that is read the same.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{`{"a":[1,-2.5e3,true,false,null,"x\u0041\n<"],"a":{}}`, `[`, `{"a":`, `{"a":1,}`, `[1 2]`, `"\x"`, "\"\x01\"", `01`, `1`, `nul`, `{}x`, ``, `{1:2}`, `[,1]`, `"\ud800"`} {
+	for _, text := range []string{`{"a":[1,-2.5e3,true,false,null,"x\u0041\n<"],"a":{}}`, `[`, `{"a":`, `{"a":1,}`,
+		`[1 2]`, `"\x"`, "\"\x01\"", `01`, `1`, `nul`, `{}x`, ``, `{1:2}`, `[,1]`, `"\ud800"`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -141,7 +142,9 @@ func FuzzSettings(f *testing.F) {
 			}
 		}
 	}
-	for _, text := range []string{"agent_persistence: {enabled: true}", "agent_persistence:", "a: 1\n\"agent_persistence\": 2\n- x\nb: 3", "agent_persistence:\n  a: &x [1]\n  b: *x\n", "agent_persistence:\n\t- {", "agent_persistence: |\n  text\n"} {
+	for _, text := range []string{"agent_persistence: {enabled: true}", "agent_persistence:",
+		"a: 1\n\"agent_persistence\": 2\n- x\nb: 3", "agent_persistence:\n  a: &x [1]\n  b: *x\n",
+		"agent_persistence:\n\t- {", "agent_persistence: |\n  text\n"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -149,7 +152,8 @@ func FuzzSettings(f *testing.F) {
 		if !bytes.Contains(text, section) || section == nil && found != nil || problem != "" && found != nil {
 			t.Errorf("%q: %q, %v, %s", text, section, found, problem)
 		}
-		if alone, again, _ := loops.SettingsForTest(section); section != nil && (!bytes.Equal(alone, section) || len(again) != len(found)) {
+		if alone, again, _ := loops.SettingsForTest(section); section != nil &&
+			(!bytes.Equal(alone, section) || len(again) != len(found)) {
 			t.Errorf("%q: the section %q alone has %q, %v and %v", text, section, alone, found, again)
 		}
 		for _, s := range found {
@@ -219,7 +223,8 @@ func damaged(r *rand.Rand, text []byte) []byte {
 	}
 	a, b := r.IntN(len(text)), r.IntN(len(text))
 	a, b = min(a, b), min(max(a, b), min(a, b)+60)
-	words := []string{"null", `""`, "[]", "{}", "-1", "1e9", "1e400", "true", `"ralph-fix-tests-a1b2c3d4"`, `"completed"`, `"running"`, `"2030-01-01T00:00:00Z"`, `"CRITICAL"`, `"x\u0000"`, `[[]]`}
+	words := []string{"null", `""`, "[]", "{}", "-1", "1e9", "1e400", "true", `"ralph-fix-tests-a1b2c3d4"`,
+		`"completed"`, `"running"`, `"2030-01-01T00:00:00Z"`, `"CRITICAL"`, `"x\u0000"`, `[[]]`}
 	switch r.IntN(5) {
 	case 0: // cut
 		return text[:a]

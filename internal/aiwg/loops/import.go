@@ -168,7 +168,8 @@ func (m *importer) own(ctx context.Context, l *loop) (bool, error) {
 		return false, nil
 	}
 	state := l.docs[stateFile]
-	if err != nil || tree.Kind == perdure.KindRecord || l.says("tree_id") != string(tree.ID) || !instant(state.get("started_at")).Equal(tree.CreatedAt) {
+	if err != nil || tree.Kind == perdure.KindRecord || l.says("tree_id") != string(tree.ID) ||
+		!instant(state.get("started_at")).Equal(tree.CreatedAt) {
 		return false, err
 	}
 	m.counts.PresentLoops++
@@ -177,7 +178,8 @@ func (m *importer) own(ctx context.Context, l *loop) (bool, error) {
 }
 
 // add adds iterations to a loop of the store.
-func (m *importer) add(ctx context.Context, tree perdure.TreeID, root perdure.TaskID, tasks []perdure.TaskRecord) error {
+func (m *importer) add(ctx context.Context, tree perdure.TreeID, root perdure.TaskID,
+	tasks []perdure.TaskRecord) error {
 	for part := range slices.Chunk(tasks, chunk) {
 		for i := range part {
 			part[i].Parent = root
@@ -192,11 +194,13 @@ func (m *importer) add(ctx context.Context, tree perdure.TreeID, root perdure.Ta
 
 // root is a loop as a tree without its iterations.
 func (m *importer) root(ctx context.Context, l *loop, key string) (perdure.TreeRecord, error) {
-	meta := rootMeta{Documents: make(map[string]json.RawMessage), Mark: mark{Kind: kindLoop, Loop: l.id, Blobs: make(map[string]perdure.BlobRef)}}
+	meta := rootMeta{Documents: make(map[string]json.RawMessage),
+		Mark: mark{Kind: kindLoop, Loop: l.id, Blobs: make(map[string]perdure.BlobRef)}}
 	if l.folder != l.id {
 		meta.Mark.Given = strings.ToValidUTF8(l.folder, "\uFFFD")
 	}
-	rec := perdure.TreeRecord{Key: key, Name: l.id, Config: mustJSON(map[string]mark{importKey: {Kind: kindLoop, Loop: l.id}})}
+	rec := perdure.TreeRecord{Key: key, Name: l.id,
+		Config: mustJSON(map[string]mark{importKey: {Kind: kindLoop, Loop: l.id}})}
 	for _, place := range sortedKeys(l.docs) {
 		text, inline := l.docs[place].stored()
 		if inline {
@@ -215,14 +219,17 @@ func (m *importer) root(ctx context.Context, l *loop, key string) (perdure.TreeR
 	task := perdure.Task{Prompt: l.prompt(), State: l.state(), CreatedAt: l.createdAt(), Metadata: mustJSON(meta)}
 	task.StartedAt = instant(l.docs[stateFile].get("started_at"))
 	if task.State.Terminal() {
-		task.CompletedAt = later(task.CreatedAt, instant(l.docs[stateFile].get("completed_at"), l.docs[stateFile].get("last_updated"), l.docs[analyticsFile].get("end_time")))
+		task.CompletedAt = later(task.CreatedAt,
+			instant(l.docs[stateFile].get("completed_at"), l.docs[stateFile].get("last_updated"),
+				l.docs[analyticsFile].get("end_time")))
 	}
 	switch task.State {
 	case perdure.Completed:
 		task.Result = l.summary()
 	case perdure.Failed:
 		state := l.docs[stateFile]
-		why := cmp.Or(state.get("error_context").get("error_message").says(), state.get("last_error").get("error_message").says(), state.get("last_error").get("error").says())
+		why := cmp.Or(state.get("error_context").get("error_message").says(),
+			state.get("last_error").get("error_message").says(), state.get("last_error").get("error").says())
 		task.Error = &perdure.TaskError{Kind: "loop_failed", Message: cut(why, perdure.MaxErrorBytes)}
 		task.Output = l.summary()
 	default:
@@ -259,7 +266,8 @@ func cut(text string, most int) string {
 // createdAt is when the loop began, as far as that is known.
 func (l *loop) createdAt() time.Time {
 	state := l.docs[stateFile]
-	at := instant(state.get("started_at"), l.docs[analyticsFile].get("start_time"), state.get("baseline_metrics").get("captured_at"), state.get("last_updated"))
+	at := instant(state.get("started_at"), l.docs[analyticsFile].get("start_time"),
+		state.get("baseline_metrics").get("captured_at"), state.get("last_updated"))
 	for _, it := range l.iters {
 		if at.IsZero() {
 			at = it.at()
@@ -280,7 +288,8 @@ func later(a, b time.Time) time.Time {
 
 func (it *iteration) at() time.Time {
 	check := it.files[checkpointDoc]
-	return instant(it.record.get("timestamp"), it.files[iterationDoc].get("timestamp"), it.line.get("timestamp"), check.get("created_at"), check.get("timestamp"))
+	return instant(it.record.get("timestamp"), it.files[iterationDoc].get("timestamp"), it.line.get("timestamp"),
+		check.get("created_at"), check.get("timestamp"))
 }
 
 // iteration is one as a task. It came to an end, or nothing would be there of it.
@@ -294,7 +303,8 @@ func (m *importer) iteration(l *loop, it *iteration) perdure.TaskRecord {
 			meta.Record = raw
 		}
 	}
-	t := perdure.Task{Prompt: fmt.Sprintf("iteration %d", it.number), State: perdure.Completed, CreatedAt: later(created, it.at()), Metadata: mustJSON(meta), Result: l.verdict(it)}
+	t := perdure.Task{Prompt: fmt.Sprintf("iteration %d", it.number), State: perdure.Completed,
+		CreatedAt: later(created, it.at()), Metadata: mustJSON(meta), Result: l.verdict(it)}
 	t.CompletedAt = t.CreatedAt
 	if usd, err := strconv.ParseFloat(it.line.get("token_cost_usd").written(), 64); err == nil && usd > 0 && usd < 1e9 {
 		t.Usage.CostUSD = usd
@@ -321,7 +331,8 @@ func (m *importer) data(it *iteration) json.RawMessage {
 		d := it.files[name]
 		raw := d.value.raw()
 		if size += len(raw); size > perdure.MaxResultBytes {
-			d.file.note(NotRead, -1, "is, with the other file of the iteration, longer than %d bytes; it was not taken", perdure.MaxResultBytes)
+			d.file.note(NotRead, -1, "is, with the other file of the iteration, longer than %d bytes; it was not taken",
+				perdure.MaxResultBytes)
 			continue
 		}
 		docs[name] = raw

@@ -103,7 +103,8 @@ func (s *Source) folders() []*loop {
 func (m *importer) read(l *loop) bool {
 	if len(l.id) > maxIDBytes || !idPattern.MatchString(l.id) {
 		l.id = idFor(l.folder, l.folder)
-		m.Note(Note{Kind: Corrected, File: Folder + l.folder, Message: fmt.Sprintf("%s is not of the form that IDs of loops have; it became %s, and is kept beside",
+		m.Note(Note{Kind: Corrected, File: Folder + l.folder, Message: fmt.Sprintf("%s is not of the form that IDs of "+
+			"loops have; it became %s, and is kept beside",
 			shown(l.folder), l.id)})
 	}
 	id := textValue(l.id)
@@ -112,7 +113,8 @@ func (m *importer) read(l *loop) bool {
 	if n := len(byNumber); n > 0 {
 		newest = numberValue(slices.Max(numbersOf(byNumber)))
 	}
-	m.readDoc(l, stateFile, m.shapes.state, map[string]*value{"version": textValue("2.0.0"), "loop_id": id, "status": textValue("paused"), "iteration": newest})
+	m.readDoc(l, stateFile, m.shapes.state, map[string]*value{"version": textValue("2.0.0"), "loop_id": id,
+		"status": textValue("paused"), "iteration": newest})
 	m.readDoc(l, analyticsFile, m.shapes.analytics, map[string]*value{"loop_id": id, "iterations": {kind: '['}})
 	if name, ok := l.files[hookFile]; ok {
 		if d := m.lines(l, name); d != nil {
@@ -130,7 +132,8 @@ func (m *importer) read(l *loop) bool {
 		return false
 	}
 	if _, ok := l.files[stateFile]; !ok {
-		m.Note(Note{Kind: Missing, File: Folder + l.folder + "/" + stateFile, Message: "there is no state of the loop; the rest of it is taken"})
+		m.Note(Note{Kind: Missing, File: Folder + l.folder + "/" + stateFile,
+			Message: "there is no state of the loop; the rest of it is taken"})
 	}
 	m.gather(l, byNumber)
 	m.references(l)
@@ -153,7 +156,8 @@ func (m *importer) readIterations(l *loop) map[int]*iteration {
 	for _, in := range []struct {
 		folder, doc, ending string
 		shape               *shape
-	}{{itersFolder, iterationDoc, ".json", m.shapes.iteration}, {checksFolder, checkpointDoc, packed, m.shapes.checkpoint}} {
+	}{{itersFolder, iterationDoc, ".json", m.shapes.iteration},
+		{checksFolder, checkpointDoc, packed, m.shapes.checkpoint}} {
 		for _, place := range sortedKeys(l.files) {
 			match := numbered.FindStringSubmatch(path.Base(place))
 			if path.Dir(place)+"/" != in.folder || match == nil || in.doc == iterationDoc && match[2] != in.ending {
@@ -189,12 +193,15 @@ func (m *importer) readIterations(l *loop) map[int]*iteration {
 func fileOf(number int) string { return fmt.Sprintf("iteration-%03d", number) }
 
 func (m *importer) iterationFile(l *loop, place string, s *shape, number int) *document {
-	d := m.document(l, l.files[place], s, map[string]*value{"iteration": numberValue(number), "checkpoint_id": textValue(fileOf(number))})
+	d := m.document(l, l.files[place], s,
+		map[string]*value{"iteration": numberValue(number), "checkpoint_id": textValue(fileOf(number))})
 	if d == nil {
 		return nil
 	}
 	if n, ok := d.value.get("iteration").number(); !ok || n != number {
-		d.file.note(Corrected, d.value.get("iteration").off, "says iteration %s and is called %s; the name counts, and what it says is kept", d.value.get("iteration").text, path.Base(place))
+		d.file.note(Corrected, d.value.get("iteration").off,
+			"says iteration %s and is called %s; the name counts, and what it says is kept", d.value.get("iteration").text,
+			path.Base(place))
 	}
 	return d
 }
@@ -262,7 +269,8 @@ func (m *importer) eachNumber(l *loop, place, list, key string, do func(n int, v
 		n, ok := v.get(key).number()
 		switch {
 		case !ok:
-			d.file.note(Corrected, v.off, "iteration %s is beyond all sense; what is said of it stays in the file only", shown(v.get(key).text))
+			d.file.note(Corrected, v.off, "iteration %s is beyond all sense; what is said of it stays in the file only",
+				shown(v.get(key).text))
 		case do(n, v):
 			d.file.note(Corrected, v.off, "iteration %d is there more than once; all are kept", n)
 		}
@@ -289,7 +297,8 @@ func (m *importer) gaps(l *loop) {
 			next = l.iters[i].number
 		}
 		if next > last+1 {
-			m.Note(Note{Kind: Missing, File: Folder + l.folder, Message: fmt.Sprintf("there is no record of %s", span(last+1, next-1))})
+			m.Note(Note{Kind: Missing, File: Folder + l.folder,
+				Message: fmt.Sprintf("there is no record of %s", span(last+1, next-1))})
 		}
 		last = max(last, next)
 	}

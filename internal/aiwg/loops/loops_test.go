@@ -125,7 +125,8 @@ func same(t testing.TB, what string, want, got map[string]string) {
 	t.Helper()
 	for name, text := range want {
 		if other, there := got[name]; !there || other != text {
-			t.Errorf("%s: %s differs (%d bytes, there %v with %d):\n%.2000s", what, name, len(text), there, len(other), cmp.Diff(text, other))
+			t.Errorf("%s: %s differs (%d bytes, there %v with %d):\n%.2000s", what, name, len(text), there, len(other),
+				cmp.Diff(text, other))
 		}
 	}
 	for name := range got {
@@ -151,7 +152,8 @@ func schema(t testing.TB, name string) *jsonschema.Schema {
 type validators struct{ state, extension, checkpoint, analytics, hooks *jsonschema.Schema }
 
 func allSchemas(t testing.TB) *validators {
-	return &validators{schema(t, "loop-state"), schema(t, "persistence-extension"), schema(t, "loop-checkpoint"), schema(t, "iteration-analytics"), schema(t, "persistence-hooks")}
+	return &validators{schema(t, "loop-state"), schema(t, "persistence-extension"), schema(t, "loop-checkpoint"),
+		schema(t, "iteration-analytics"), schema(t, "persistence-hooks")}
 }
 
 func (v *validators) check(t testing.TB, s *jsonschema.Schema, name, text string) {
@@ -219,7 +221,8 @@ func written(t testing.TB, s *perdure.Store, r *aiwgtree.Report) string {
 			if tree.Name == "aiwg.yml" {
 				task.CreatedAt, task.Result = time.Unix(0, 0).UTC(), fmt.Sprintf("%d bytes", len(task.Result))
 			}
-			fmt.Fprintf(&out, "%s%s %q %s %q %v $%v %v\n", strings.Repeat("  ", task.Depth+1), task.State, task.Prompt, task.CreatedAt.Format(time.RFC3339), task.Result, task.Error,
+			fmt.Fprintf(&out, "%s%s %q %s %q %v $%v %v\n", strings.Repeat("  ", task.Depth+1), task.State, task.Prompt,
+				task.CreatedAt.Format(time.RFC3339), task.Result, task.Error,
 				task.Usage.CostUSD, task.Active)
 			if task.Output != "" {
 				fmt.Fprintf(&out, "    says %q\n", task.Output)
@@ -305,7 +308,8 @@ func roundTrip(t *testing.T, s *perdure.Store, source, first string) {
 	other := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
 	r := importFrom(t, other, first)
 	for _, n := range r.Notes {
-		stays := slices.ContainsFunc([]string{"more than once; all are kept", "stays in the file only", "the name counts", "was kept as text"},
+		stays := slices.ContainsFunc([]string{"more than once; all are kept", "stays in the file only", "the name counts",
+			"was kept as text"},
 			func(says string) bool { return strings.Contains(n.Message, says) })
 		if n.Kind != aiwgtree.Missing && !stays {
 			t.Errorf("of what was exported: %+v", n)

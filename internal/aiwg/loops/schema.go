@@ -113,14 +113,16 @@ type shapes struct{ state, iteration, checkpoint, analytics, line, request, repl
 func loadShapes() (*shapes, error) {
 	var s shapes
 	var err error
-	for name, to := range map[string]**shape{"loop-state": &s.state, "loop-checkpoint": &s.checkpoint, "iteration-analytics": &s.analytics, "persistence-hooks": &s.line} {
+	for name, to := range map[string]**shape{"loop-state": &s.state, "loop-checkpoint": &s.checkpoint,
+		"iteration-analytics": &s.analytics, "persistence-hooks": &s.line} {
 		if *to, err = load(name); err != nil {
 			return nil, err
 		}
 	}
 	s.iteration = &shape{s.state.defs["iteration"], s.state.defs}
 	hooks := s.line.defs
-	s.line, s.request, s.reply = &shape{hooks["entry"], hooks}, &shape{hooks["request"], hooks}, &shape{hooks["reply"], hooks}
+	s.line, s.request, s.reply = &shape{hooks["entry"], hooks}, &shape{hooks["request"], hooks}, &shape{hooks["reply"],
+		hooks}
 	return &s, nil
 }
 

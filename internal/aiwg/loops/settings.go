@@ -45,7 +45,8 @@ type Setting struct {
 const maxSettings = 1 << 20
 
 // sectionHead begins the section.
-var sectionHead = regexp.MustCompile(`(?m)^(?:agent_persistence|"agent_persistence"|'agent_persistence')[ \t]*:(?:[ \t\r]|$)`)
+var sectionHead = regexp.MustCompile(
+	`(?m)^(?:agent_persistence|"agent_persistence"|'agent_persistence')[ \t]*:(?:[ \t\r]|$)`)
 
 // sectionOf finds the section: from its name to the next line that is not
 // indented. The text stays as it is, with its comments.
@@ -61,7 +62,8 @@ func sectionOf(text []byte) (from, to int) {
 			end = to + i + 1
 		}
 		line := text[to:end]
-		inside := first || len(bytes.TrimSpace(line)) == 0 || bytes.IndexByte([]byte(" \t#"), line[0]) >= 0 || bytes.HasPrefix(line, []byte("- "))
+		inside := first || len(bytes.TrimSpace(line)) == 0 || bytes.IndexByte([]byte(" \t#"), line[0]) >= 0 ||
+			bytes.HasPrefix(line, []byte("- "))
 		if !inside {
 			break
 		}
@@ -97,7 +99,8 @@ func (m *importer) settings(ctx context.Context, name string) error {
 	line, _ := f.place(from)
 	found, problem := readSettings(text)
 	if problem != nil {
-		f.note(NotRead, f.lines[min(line-1+problem.off-1, len(f.lines)-1)], "%s; the section %s was kept as text", problem.what, section)
+		f.note(NotRead, f.lines[min(line-1+problem.off-1, len(f.lines)-1)], "%s; the section %s was kept as text",
+			problem.what, section)
 	}
 	for i := range found {
 		found[i].File, found[i].Line = f.name, found[i].Line+line-1
@@ -123,10 +126,12 @@ func (m *importer) keepSettings(ctx context.Context, text []byte, found []Settin
 		values[s.Name] = s.Value
 	}
 	now := time.Now().UTC()
-	task := perdure.Task{Prompt: "the section " + section + " of " + SettingsFile, State: perdure.Completed, CreatedAt: now, CompletedAt: now, Result: string(text),
+	task := perdure.Task{Prompt: "the section " + section + " of " + SettingsFile, State: perdure.Completed,
+		CreatedAt: now, CompletedAt: now, Result: string(text),
 		Metadata: mustJSON(map[string]any{"settings": values, importKey: settingsMark()})}
-	_, err = m.store.ImportTrees(ctx, []perdure.TreeRecord{{Key: key, Name: SettingsFile, Config: mustJSON(map[string]mark{importKey: settingsMark()}),
-		Tasks: []perdure.TaskRecord{{Task: task}}}})
+	_, err = m.store.ImportTrees(ctx,
+		[]perdure.TreeRecord{{Key: key, Name: SettingsFile, Config: mustJSON(map[string]mark{importKey: settingsMark()}),
+			Tasks: []perdure.TaskRecord{{Task: task}}}})
 	return err
 }
 
@@ -241,7 +246,8 @@ func judge(name, value string) string {
 	}
 	levels := []string{"OFF", "MINIMAL", "STANDARD", "AGGRESSIVE", "ADAPTIVE"}
 	switch name {
-	case "enabled", "recovery.auto_escalate_on_critical", "best_output_selection.enabled", "best_output_selection.require_verification":
+	case "enabled", "recovery.auto_escalate_on_critical", "best_output_selection.enabled",
+		"best_output_selection.require_verification":
 		return word("true", "false")
 	case "detection.mode":
 		return word("off", "minimal", "standard", "aggressive")
@@ -263,14 +269,16 @@ func judge(name, value string) string {
 	case "performance.detection_latency_budget_ms":
 		return number(1e9)
 	}
-	if n, ok := strings.CutPrefix(name, "reinforcement.escalation_thresholds.iteration_"); ok && n != "" && strings.Trim(n, "0123456789") == "" {
+	if n, ok := strings.CutPrefix(name, "reinforcement.escalation_thresholds.iteration_"); ok && n != "" &&
+		strings.Trim(n, "0123456789") == "" {
 		return word(levels...)
 	}
 	return "is no setting of " + section
 }
 
 func judgePatterns(value string) string {
-	known := []string{"test_deletion", "test_skipping", "assertion_weakening", "coverage_regression", "validation_bypass", "error_suppression", "feature_removal"}
+	known := []string{"test_deletion", "test_skipping", "assertion_weakening", "coverage_regression",
+		"validation_bypass", "error_suppression", "feature_removal"}
 	inner, ok := strings.CutPrefix(value, "[")
 	if !ok {
 		return "is no list"

@@ -21,7 +21,8 @@ const maxFaults = 10
 // What else does not fit is kept beside, as an import does it, and noted.
 func ReadState(name string, text []byte) (json.RawMessage, []Note, error) {
 	var notes []Note
-	f := &file{src: &Source{Note: func(n Note) { notes = append(notes, n) }}, name: name, text: bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))}
+	f := &file{src: &Source{Note: func(n Note) { notes = append(notes, n) }}, name: name,
+		text: bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))}
 	v, err := f.state()
 	if err != nil {
 		return nil, nil, err
@@ -45,7 +46,8 @@ func ReadState(name string, text []byte) (json.RawMessage, []Note, error) {
 		return nil, nil, f.refuse([]fault{{v.off, "it " + why}})
 	}
 	if x.loop != x.given {
-		f.note(Corrected, v.get("loop_id").off, "loop_id: %s is not of the form that IDs of loops have; it became %s", shown(x.given), x.loop)
+		f.note(Corrected, v.get("loop_id").off, "loop_id: %s is not of the form that IDs of loops have; it became %s",
+			shown(x.given), x.loop)
 	}
 	return out.raw(), notes, nil
 }

@@ -68,13 +68,20 @@ func TestReadStateRefuses(t *testing.T) {
 		{"text behind", base + "}\n}", "x:2:1: "},
 		{"not UTF-8", base[:40] + "\xff", "x:1:41: is not UTF-8"},
 		{"another version", `{"version":"1.3.0"}`, `x:1:12: version is "1.3.0"; versions 2.x are read`},
-		{"nothing of it", "{}", "x:1:1: there is no version; x:1:1: there is no loop_id; x:1:1: there is no status; x:1:1: there is no iteration; x:1:1: there is no task"},
-		{"a status that is none", strings.Replace(base, "paused", "asleep", 1) + "}", `x:1:52: status is "asleep", none of the words`},
-		{"a negative number", strings.Replace(base, `"iteration":1`, `"iteration":-1`, 1) + "}", "x:1:73: iteration is -1, less than 0"},
-		{"a task that is none", strings.Replace(base, `"task":"t"`, `"task":{}`, 1) + "}", "task is object, and has to be string"},
-		{"limits", base + ",\n\"configuration\":{\"max_iterations\":0,\n  \"timeout_minutes\":\"soon\"}}", `x:2:35: configuration.max_iterations is 0, less than 1; x:3:21: configuration.timeout_minutes is string`},
-		{"a configuration that is none", base + `,"configuration":7}`, "configuration is integer, and has to be object or null"},
-		{"iterations", base + `,"iteration_history":[{"quality_score":1},{"iteration":"one"},7]}`, "iteration_history[0] has no iteration; x:1:"},
+		{"nothing of it", "{}", "x:1:1: there is no version; x:1:1: there is no loop_id; x:1:1: there is no status; " +
+			"x:1:1: there is no iteration; x:1:1: there is no task"},
+		{"a status that is none", strings.Replace(base, "paused", "asleep", 1) + "}",
+			`x:1:52: status is "asleep", none of the words`},
+		{"a negative number", strings.Replace(base, `"iteration":1`, `"iteration":-1`, 1) + "}",
+			"x:1:73: iteration is -1, less than 0"},
+		{"a task that is none", strings.Replace(base, `"task":"t"`, `"task":{}`, 1) + "}",
+			"task is object, and has to be string"},
+		{"limits", base + ",\n\"configuration\":{\"max_iterations\":0,\n  \"timeout_minutes\":\"soon\"}}",
+			`x:2:35: configuration.max_iterations is 0, less than 1; x:3:21: configuration.timeout_minutes is string`},
+		{"a configuration that is none", base + `,"configuration":7}`,
+			"configuration is integer, and has to be object or null"},
+		{"iterations", base + `,"iteration_history":[{"quality_score":1},{"iteration":"one"},7]}`,
+			"iteration_history[0] has no iteration; x:1:"},
 		{"a history that is none", base + `,"iteration_history":7}`, "iteration_history is integer, and has to be array"},
 		{"deep", strings.Repeat(`{"a":`, 2000), "nested deeper than"},
 		{"yaml: no mapping", "- a\n- b\n", "x:1:1: it is array"},
@@ -82,8 +89,10 @@ func TestReadStateRefuses(t *testing.T) {
 		{"yaml: broken", "version: \"2.0.0\n", "is no YAML"},
 		{"yaml: anchors", "version: &a \"2.0.0\"\nloop_id: *a\n", "x:1:10: anchors, aliases and tags"},
 		{"yaml: documents", "version: \"2.0.0\"\n---\na: 1\n", "it holds 2 YAML documents"},
-		{"yaml: place", "# c\nversion: \"2.0.0\"\nloop_id: x-a1b2c3d4\nstatus: ünwell\niteration: 1\ntask: t\n", "x:4:9: status is"},
-		{"yaml: no number", "version: \"2.0.0\"\nloop_id: x-a1b2c3d4\nstatus: paused\niteration: .inf\ntask: t\n", "x:4:12: is no value that such a document can hold"},
+		{"yaml: place", "# c\nversion: \"2.0.0\"\nloop_id: x-a1b2c3d4\nstatus: ünwell\niteration: 1\ntask: t\n",
+			"x:4:9: status is"},
+		{"yaml: no number", "version: \"2.0.0\"\nloop_id: x-a1b2c3d4\nstatus: paused\niteration: .inf\ntask: t\n",
+			"x:4:12: is no value that such a document can hold"},
 		{"yaml: deep", strings.Repeat("[", 5000), "x:1:1002: values are nested deeper"},
 		{"yaml: many lists", "a: " + strings.Repeat("- ", 5000), "nested too deeply"},
 	}
@@ -101,7 +110,8 @@ func TestReadStateRefuses(t *testing.T) {
 // What is only history is kept beside where it does not fit, and noted.
 func TestReadStateCorrects(t *testing.T) {
 	t.Parallel()
-	text := strings.Replace(base, "x-a1b2c3d4", "My Loop", 1) + ",\n\"regression_events\":[{\"event_id\":\"e\",\"iteration\":1,\"regression_type\":\"odd\",\"severity\":\"high\"}],\n\"own\":{\"kept\":[1.50]}}"
+	text := strings.Replace(base, "x-a1b2c3d4", "My Loop", 1) +
+		",\n\"regression_events\":[{\"event_id\":\"e\",\"iteration\":1,\"regression_type\":\"odd\",\"severity\":\"high\"}],\n\"own\":{\"kept\":[1.50]}}"
 	doc, notes, err := loops.ReadState("x", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +119,8 @@ func TestReadStateCorrects(t *testing.T) {
 	if len(notes) != 3 || notes[0].Line != 2 || notes[2].Line != 1 || !strings.Contains(notes[2].Message, `"My Loop"`) {
 		t.Errorf("notes: %+v", notes)
 	}
-	for _, want := range []string{`"own":{"kept":[1.50]}`, `"regression_events":[]`, `"regression_type":"odd"`, `"loop_id":"my-loop-`} {
+	for _, want := range []string{`"own":{"kept":[1.50]}`, `"regression_events":[]`, `"regression_type":"odd"`,
+		`"loop_id":"my-loop-`} {
 		if !strings.Contains(string(doc), want) {
 			t.Errorf("%s is not in %s", want, doc)
 		}
@@ -124,7 +135,8 @@ func FuzzReadState(f *testing.F) {
 		f.Add(seedState(f, name))
 	}
 	f.Add([]byte(base + "}"))
-	f.Add([]byte("version: \"2.0.0\"\nloop_id: x-a1b2c3d4\nstatus: paused\niteration: 0x1f\ntask: |\n  a\n  b\n? q\n: 1_000\nf: 1e3\n"))
+	f.Add([]byte("version: \"2.0.0\"\nloop_id: x-a1b2c3d4\nstatus: paused\niteration: 0x1f\ntask: |\n  a\n  b\n? q\n" +
+		": 1_000\nf: 1e3\n"))
 	schemas := allSchemas(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		doc, _, err := loops.ReadState("x", text)

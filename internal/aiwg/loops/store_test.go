@@ -26,17 +26,22 @@ const loopID = "ralph-fix-tests-a1b2c3d4"
 // many is a loop of so many iterations, some of its documents long.
 func many(id string, iterations, long int) map[string]string {
 	dir := "ralph/loops/" + id + "/"
-	files := map[string]string{dir + "hook-log.jsonl": strings.Repeat(`{"timestamp":"2026-02-02T21:10:05Z","hook_name":"pre_iteration","outcomes":[]}`+"\n", max(long/50, 1)),
+	files := map[string]string{dir +
+		"hook-log.jsonl": strings.Repeat(`{"timestamp":"2026-02-02T21:10:05Z","hook_name":"pre_iteration","outcomes":[]}`+
+		"\n", max(long/50, 1)),
 		dir + "report.md": "# bytes \xff\x00 of any kind\n"}
 	var history []string
 	for i := 1; i <= iterations; i++ {
 		history = append(history, fmt.Sprintf(`{"iteration":%d,"quality_score":%d.5,"artifacts":["%d.go"]}`, i, i%100, i))
 		if i%100 == 1 {
-			files[fmt.Sprintf("%siterations/iteration-%03d.json", dir, i)] = fmt.Sprintf(`{"iteration":%d,"loop_id":%q,"output":%q}`, i, id, strings.Repeat("o", long))
-			files[fmt.Sprintf("%scheckpoints/iteration-%03d.json.gz", dir, i)] = fmt.Sprintf(`{"checkpoint_id":"c%d","iteration":%d,"description":"<&>"}`, i, i)
+			files[fmt.Sprintf("%siterations/iteration-%03d.json", dir, i)] = fmt.Sprintf(
+				`{"iteration":%d,"loop_id":%q,"output":%q}`, i, id, strings.Repeat("o", long))
+			files[fmt.Sprintf("%scheckpoints/iteration-%03d.json.gz", dir, i)] = fmt.Sprintf(
+				`{"checkpoint_id":"c%d","iteration":%d,"description":"<&>"}`, i, i)
 		}
 	}
-	files[dir+"state.json"] = fmt.Sprintf(`{"version":"2.0.0","loop_id":%q,"status":"completed","iteration":%d,"task":"many","started_at":"2026-02-02T21:00:00Z","completed_at":"2026-02-02T23:00:00Z","notes":%q,"iteration_history":[%s]}`,
+	files[dir+"state.json"] = fmt.Sprintf(
+		`{"version":"2.0.0","loop_id":%q,"status":"completed","iteration":%d,"task":"many","started_at":"2026-02-02T21:00:00Z","completed_at":"2026-02-02T23:00:00Z","notes":%q,"iteration_history":[%s]}`,
 		id, iterations, strings.Repeat("n", long), strings.Join(history, ","))
 	return files
 }
@@ -111,10 +116,12 @@ func TestLoopsAreRecords(t *testing.T) {
 			t.Errorf("%+v", tree)
 		}
 		root := must[perdure.Task](t)(s.Task(t.Context(), tree.Root))
-		if tree.Name == loopID && (!strings.Contains(string(root.Metadata), `"state.json":{"version":"2.0.0"`) || !strings.Contains(string(root.Metadata), `"kind":"loop"`)) {
+		if tree.Name == loopID && (!strings.Contains(string(root.Metadata), `"state.json":{"version":"2.0.0"`) ||
+			!strings.Contains(string(root.Metadata), `"kind":"loop"`)) {
 			t.Errorf("the root does not hold the state: %.300s", root.Metadata)
 		}
-		for _, it := range must[[]perdure.Task](t)(s.Tasks(t.Context(), perdure.TaskFilter{Tree: tree.ID, Parent: &tree.Root})) {
+		for _, it := range must[[]perdure.Task](t)(
+			s.Tasks(t.Context(), perdure.TaskFilter{Tree: tree.ID, Parent: &tree.Root})) {
 			if it.Prompt == "iteration 2" && !strings.Contains(string(it.Data), `"what iteration 2 did"`) {
 				t.Errorf("the iteration does not hold its file: %s", it.Data)
 			}
@@ -128,7 +135,8 @@ func TestLoopGoesOn(t *testing.T) {
 	t.Parallel()
 	dir := "ralph/loops/on-0a0b0c0d/"
 	state := `{"version":"2.0.0","loop_id":"on-0a0b0c0d","status":"running","iteration":%d,"task":"on","started_at":"2026-02-02T21:00:00Z"}`
-	files := map[string]string{dir + "state.json": fmt.Sprintf(state, 2), dir + "iterations/iteration-001.json": `{"iteration":1,"quality_score":1}`}
+	files := map[string]string{dir + "state.json": fmt.Sprintf(state, 2),
+		dir + "iterations/iteration-001.json": `{"iteration":1,"quality_score":1}`}
 	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
 	if r := importFrom(t, s, folder(t, files)); r.Iterations != 2 {
 		t.Fatalf("%+v", r)
@@ -138,11 +146,13 @@ func TestLoopGoesOn(t *testing.T) {
 	files[dir+"iterations/iteration-002.json"] = `{"iteration":2}`
 	files[dir+"iterations/iteration-003.json"] = `{"iteration":3}`
 	r := importFrom(t, s, folder(t, files))
-	if r.Loops != 0 || r.PresentLoops != 1 || r.Iterations != 2 || r.PresentIterations != 2 || r.Count(aiwgtree.Differs) != 3 {
+	if r.Loops != 0 || r.PresentLoops != 1 || r.Iterations != 2 || r.PresentIterations != 2 ||
+		r.Count(aiwgtree.Differs) != 3 {
 		t.Errorf("%+v", r)
 	}
 	out := content(t, exportTo(t, s))
-	if !strings.Contains(out[dir+"iterations/iteration-001.json"], `"quality_score": 1`) || out[dir+"iterations/iteration-003.json"] == "" {
+	if !strings.Contains(out[dir+"iterations/iteration-001.json"], `"quality_score": 1`) ||
+		out[dir+"iterations/iteration-003.json"] == "" {
 		t.Errorf("the store has %v", out)
 	}
 	if r := importFrom(t, s, folder(t, files)); total(r) > 0 || r.PresentIterations != 4 {
@@ -203,7 +213,8 @@ func TestTwoLoopsOfOneID(t *testing.T) {
 		if other && filepath.Ext(name) != ".md" {
 			renamed++
 			if strings.Contains(text, loopID) {
-				if i := strings.Index(text, loopID); !regexp.MustCompile(`^ralph-fix-tests-a1b2c3d4-[0-9a-f]{8}`).MatchString(text[i:]) {
+				if i := strings.Index(text, loopID); !regexp.MustCompile(`^ralph-fix-tests-a1b2c3d4-[0-9a-f]{8}`).MatchString(
+					text[i:]) {
 					t.Errorf("%s names the other loop: %.200s", name, text[max(i-100, 0):])
 				}
 			}
@@ -236,7 +247,8 @@ func TestExportOneLoop(t *testing.T) {
 // there, and links lead nowhere.
 func TestSettingsBeside(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"ralph/loops/x-0a0b0c0d/state.json": `{"version":"2.0.0","loop_id":"x-0a0b0c0d","status":"paused","iteration":0}`})
+	dir := folder(t, map[string]string{
+		"ralph/loops/x-0a0b0c0d/state.json": `{"version":"2.0.0","loop_id":"x-0a0b0c0d","status":"paused","iteration":0}`})
 	beside := filepath.Join(filepath.Dir(dir), "aiwg.yml")
 	if err := os.WriteFile(beside, []byte("agent_persistence:\n  enabled: false # off\nrest: 1\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -244,7 +256,8 @@ func TestSettingsBeside(t *testing.T) {
 	for _, path := range []string{dir, filepath.Dir(dir), beside} {
 		s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
 		r := importFrom(t, s, path)
-		if len(r.Settings) != 1 || r.Settings[0].Name != "enabled" || r.Settings[0].Value != "false" || r.Settings[0].Line != 2 || r.Settings[0].Problem != "" || r.Count(aiwgtree.Left) != 1 {
+		if len(r.Settings) != 1 || r.Settings[0].Name != "enabled" || r.Settings[0].Value != "false" ||
+			r.Settings[0].Line != 2 || r.Settings[0].Problem != "" || r.Count(aiwgtree.Left) != 1 {
 			t.Errorf("%s: %+v", path, r)
 		}
 		if got, want := content(t, exportTo(t, s))["aiwg.yml"], "agent_persistence:\n  enabled: false # off\n"; got != want {
@@ -272,7 +285,8 @@ func TestSettingsTwice(t *testing.T) {
 	t.Parallel()
 	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
 	for _, value := range []string{"true", "false", "true"} {
-		importFrom(t, s, folder(t, map[string]string{"rlm/some.txt": "", "aiwg.yml": "agent_persistence:\n  enabled: " + value}))
+		importFrom(t, s, folder(t, map[string]string{"rlm/some.txt": "", "aiwg.yml": "agent_persistence:\n  enabled: " +
+			value}))
 	}
 	dir := filepath.Join(t.TempDir(), "out")
 	r := must[*aiwgtree.ExportReport](t)(aiwgtree.Export(t.Context(), s, aiwgtree.ExportConfig{Dir: dir}))
@@ -285,7 +299,9 @@ func TestSettingsTwice(t *testing.T) {
 func TestBadFiles(t *testing.T) {
 	t.Parallel()
 	const state, good = "state.json", `{"version":"2.0.0","loop_id":"x-0a0b0c0d","status":"running","iteration":0}`
-	packed := string(foreignPack(t, []byte(`{"checkpoint_id":"a","iteration":1,"description":"`+strings.Repeat("long and not to be packed well 0123456789 ", 9)+`"}`)))
+	packed := string(foreignPack(t,
+		[]byte(`{"checkpoint_id":"a","iteration":1,"description":"`+
+			strings.Repeat("long and not to be packed well 0123456789 ", 9)+`"}`)))
 	wrongSum := packed[:len(packed)-8] + "\x00\x00\x00\x00" + packed[len(packed)-4:]
 	bomb := string(foreignPack(t, make([]byte, 65<<20)))
 	deep := strings.Repeat("[", 2000)
@@ -294,26 +310,36 @@ func TestBadFiles(t *testing.T) {
 		kind, says string
 		loops      int
 	}{
-		"empty":                 {state, "", aiwgtree.NotRead, "the text ends in the midst; nothing is taken", 0},
-		"half":                  {state, good[:30], aiwgtree.NotRead, "what is whole before is taken", 1},
-		"no json":               {state, "status: running", aiwgtree.NotRead, "nothing is taken", 0},
-		"text":                  {state, `"x"`, aiwgtree.NotRead, "has to be object", 0},
-		"two":                   {state, good + good, aiwgtree.NotRead, "there is text behind the end", 1},
-		"bytes":                 {state, strings.Replace(good, "running", "run\xffning", 1), aiwgtree.Corrected, "not UTF-8", 1},
-		"deep":                  {state, `{"x":` + deep, aiwgtree.NotRead, "nested deeper than 1000", 1},
-		"another loop":          {state, strings.Replace(good, "x-0a", "y-0a", 1), aiwgtree.Corrected, "kept as loop_id_as_given", 1},
-		"truncated gz":          {"checkpoints/iteration-001.json.gz", packed[:len(packed)-20], aiwgtree.NotRead, "cannot be unpacked whole", 1},
-		"gz head only":          {"checkpoints/iteration-001.json.gz", packed[:15], aiwgtree.NotRead, "nothing is taken", 0},
-		"gz of nothing":         {"checkpoints/iteration-001.json.gz", "\x1f\x8b", aiwgtree.NotRead, "nothing is taken", 0},
-		"wrong sum":             {"checkpoints/iteration-001.json.gz", wrongSum, aiwgtree.NotRead, "invalid checksum", 1},
-		"bomb":                  {"checkpoints/iteration-001.json.gz", bomb, aiwgtree.NotRead, "more in it than a document may have", 0},
-		"packed twice":          {"checkpoints/iteration-001.json.gz", string(foreignPack(t, []byte(packed))), aiwgtree.NotRead, "nothing is taken", 0},
-		"name without a number": {"iterations/iteration-x.json", `{"iteration":1}`, aiwgtree.Left, "not a file that is imported", 0},
-		"number beyond sense":   {"iterations/iteration-99999999.json", `{"iteration":1}`, aiwgtree.Left, "not a file that is imported", 0},
-		"name and number":       {"iterations/iteration-002.json", `{"iteration":1}`, aiwgtree.Corrected, "the name counts", 1},
-		"line":                  {"hook-log.jsonl", `{"hook_name":"a","timestamp":"2026-02-02T21:10:05Z"`, aiwgtree.NotRead, "not whole", 1},
-		"line of another loop":  {"hook-log.jsonl", `{"hook_name":"a","timestamp":"2026-02-02T21:10:05Z","loop_id":"y"}`, aiwgtree.Corrected, "kept as loop_id_as_given", 1},
-		"analytics":             {"analytics/analytics.json", `[1]`, aiwgtree.NotRead, "has to be object", 0},
+		"empty":   {state, "", aiwgtree.NotRead, "the text ends in the midst; nothing is taken", 0},
+		"half":    {state, good[:30], aiwgtree.NotRead, "what is whole before is taken", 1},
+		"no json": {state, "status: running", aiwgtree.NotRead, "nothing is taken", 0},
+		"text":    {state, `"x"`, aiwgtree.NotRead, "has to be object", 0},
+		"two":     {state, good + good, aiwgtree.NotRead, "there is text behind the end", 1},
+		"bytes": {state, strings.Replace(good, "running", "run\xffning", 1), aiwgtree.Corrected,
+			"not UTF-8", 1},
+		"deep": {state, `{"x":` + deep, aiwgtree.NotRead, "nested deeper than 1000", 1},
+		"another loop": {state, strings.Replace(good, "x-0a", "y-0a", 1), aiwgtree.Corrected,
+			"kept as loop_id_as_given", 1},
+		"truncated gz": {"checkpoints/iteration-001.json.gz", packed[:len(packed)-20], aiwgtree.NotRead,
+			"cannot be unpacked whole", 1},
+		"gz head only":  {"checkpoints/iteration-001.json.gz", packed[:15], aiwgtree.NotRead, "nothing is taken", 0},
+		"gz of nothing": {"checkpoints/iteration-001.json.gz", "\x1f\x8b", aiwgtree.NotRead, "nothing is taken", 0},
+		"wrong sum":     {"checkpoints/iteration-001.json.gz", wrongSum, aiwgtree.NotRead, "invalid checksum", 1},
+		"bomb": {"checkpoints/iteration-001.json.gz", bomb, aiwgtree.NotRead,
+			"more in it than a document may have", 0},
+		"packed twice": {"checkpoints/iteration-001.json.gz", string(foreignPack(t, []byte(packed))),
+			aiwgtree.NotRead, "nothing is taken", 0},
+		"name without a number": {"iterations/iteration-x.json", `{"iteration":1}`, aiwgtree.Left,
+			"not a file that is imported", 0},
+		"number beyond sense": {"iterations/iteration-99999999.json", `{"iteration":1}`, aiwgtree.Left,
+			"not a file that is imported", 0},
+		"name and number": {"iterations/iteration-002.json", `{"iteration":1}`, aiwgtree.Corrected, "the name counts",
+			1},
+		"line": {"hook-log.jsonl", `{"hook_name":"a","timestamp":"2026-02-02T21:10:05Z"`, aiwgtree.NotRead,
+			"not whole", 1},
+		"line of another loop": {"hook-log.jsonl", `{"hook_name":"a","timestamp":"2026-02-02T21:10:05Z","loop_id":"y"}`,
+			aiwgtree.Corrected, "kept as loop_id_as_given", 1},
+		"analytics": {"analytics/analytics.json", `[1]`, aiwgtree.NotRead, "has to be object", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -355,7 +381,8 @@ func TestEveryTruncation(t *testing.T) {
 		if cut > 1 {
 			files["ralph/loops/y-0a0b0c0d/checkpoints/iteration-001.json.gz"] = check[:min(cut, len(check))]
 		}
-		r := must[*aiwgtree.Report](t)(aiwgtree.Import(t.Context(), s, aiwgtree.ImportConfig{Path: folder(t, files), DryRun: true}))
+		r := must[*aiwgtree.Report](t)(
+			aiwgtree.Import(t.Context(), s, aiwgtree.ImportConfig{Path: folder(t, files), DryRun: true}))
 		whole := 0
 		for _, end := range ends {
 			if cut > end {
@@ -363,10 +390,12 @@ func TestEveryTruncation(t *testing.T) {
 			}
 		}
 		broken := 0
-		for file, size := range map[string]int{"x-0a0b0c0d/state.json": len(state), "y-0a0b0c0d/checkpoints/iteration-001.json.gz": len(check)} {
+		for file, size := range map[string]int{"x-0a0b0c0d/state.json": len(state),
+			"y-0a0b0c0d/checkpoints/iteration-001.json.gz": len(check)} {
 			if files["ralph/loops/"+file] != "" && cut < size || file[0] == 'x' && cut == 0 {
 				broken++
-				if !slices.ContainsFunc(r.Notes, func(n aiwgtree.Note) bool { return n.Kind == aiwgtree.NotRead && n.File == "ralph/loops/"+file }) {
+				if !slices.ContainsFunc(r.Notes,
+					func(n aiwgtree.Note) bool { return n.Kind == aiwgtree.NotRead && n.File == "ralph/loops/"+file }) {
 					t.Errorf("cut at %d: nothing is said of %s: %+v", cut, file, r.Notes)
 				}
 			}
@@ -406,7 +435,8 @@ func TestTreesThatAreNoLoops(t *testing.T) {
 	tree := func(id, kind string) string {
 		return fmt.Sprintf(`{"version":"1.0.0",%s"kind":%q,"root_task":{"node_id":"task-12345678","task_id":"task-0001","prompt":"p","state":"completed","children":[]},"metadata":{"loop_id":"x","key":"agent_persistence"}}`, id, kind)
 	}
-	importFrom(t, s, folder(t, map[string]string{"rlm/trees/tree-12345678/tree.json": tree(`"tree_id":"tree-12345678",`, "loop"), "rlm/trees/odd/tree.json": tree("", "settings")}))
+	importFrom(t, s, folder(t, map[string]string{"rlm/trees/tree-12345678/tree.json": tree(`"tree_id":"tree-12345678",`,
+		"loop"), "rlm/trees/odd/tree.json": tree("", "settings")}))
 	for _, tree := range must[[]perdure.Tree](t)(s.Trees(t.Context(), perdure.TreeFilter{})) {
 		if aiwgloops.Belongs(&tree) {
 			t.Errorf("%s", tree.Config)
@@ -421,7 +451,8 @@ func TestTreesThatAreNoLoops(t *testing.T) {
 // what it fits would not be valid.
 func TestSubset(t *testing.T) {
 	t.Parallel()
-	known := []string{"$schema", "$id", "$comment", "$ref", "$defs", "title", "description", "examples", "type", "enum", "const", "pattern", "format", "minimum", "maximum",
+	known := []string{"$schema", "$id", "$comment", "$ref", "$defs", "title", "description", "examples", "type", "enum",
+		"const", "pattern", "format", "minimum", "maximum",
 		"minLength", "maxLength", "minProperties", "required", "properties", "additionalProperties", "propertyNames", "items"}
 	var walk func(name, at string, v any)
 	walk = func(name, at string, v any) {
@@ -431,7 +462,8 @@ func TestSubset(t *testing.T) {
 			return
 		}
 		for key, value := range m {
-			top := at == "" && (key == "anyOf" && name == "persistence-extension" || key == "oneOf" && name == "persistence-hooks")
+			top := at == "" && (key == "anyOf" && name == "persistence-extension" || key == "oneOf" &&
+				name == "persistence-hooks")
 			if !slices.Contains(known, key) && !top {
 				t.Errorf("%s%s: %s is not read", name, at, key)
 			}
@@ -449,7 +481,8 @@ func TestSubset(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"loop-state", "persistence-extension", "loop-checkpoint", "iteration-analytics", "persistence-hooks"} {
+	for _, name := range []string{"loop-state", "persistence-extension", "loop-checkpoint", "iteration-analytics",
+		"persistence-hooks"} {
 		var doc any
 		if err := json.Unmarshal(must[[]byte](t)(schemas.FS.ReadFile(name+".json")), &doc); err != nil {
 			t.Fatal(err)

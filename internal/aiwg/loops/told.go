@@ -76,7 +76,8 @@ func (l *loop) summary() string {
 	}
 	var events []string
 	for _, e := range state.get("regression_events").list() {
-		events = append(events, fmt.Sprintf("%s (%s) in iteration %s", e.get("regression_type").says(), e.get("severity").says(), e.get("iteration").written()))
+		events = append(events, fmt.Sprintf("%s (%s) in iteration %s", e.get("regression_type").says(),
+			e.get("severity").says(), e.get("iteration").written()))
 	}
 	line("regressions", strings.Join(events, ", "))
 	line("reinforcement", state.get("reinforcement_level").says())

@@ -41,10 +41,12 @@ func (p patient) Write(b []byte) (int, error) {
 // converse serves a connection until it ends.
 func (s *Server) converse(ctx context.Context, nc net.Conn) {
 	c := &conn{Conn: nc, s: s, in: newLineReader(nc, s.cfg.MaxLineBytes),
-		out: bufio.NewWriterSize(patient{nc, s.cfg.WriteTimeout}, 64<<10), tasks: make(map[perdure.TaskID]bool), ended: make(chan struct{})}
+		out: bufio.NewWriterSize(patient{nc, s.cfg.WriteTimeout}, 64<<10), tasks: make(map[perdure.TaskID]bool),
+		ended: make(chan struct{})}
 	defer nc.Close()
 	if !s.enter(c) {
-		_ = c.tell(&Error{Code: CodeTooManyConns, Message: "there are too many connections", Data: &ErrorData{Code: perdure.CodeUnavailable}})
+		_ = c.tell(&Error{Code: CodeTooManyConns, Message: "there are too many connections",
+			Data: &ErrorData{Code: perdure.CodeUnavailable}})
 		return
 	}
 	defer s.leave(c)
@@ -61,7 +63,8 @@ func (c *conn) answerAll(ctx context.Context) {
 		line, err := c.in.next()
 		switch {
 		case errors.Is(err, errLineTooLong):
-			err = c.tell(&Error{Code: CodeLineTooLong, Message: "the line is longer than " + byteCount(c.s.cfg.MaxLineBytes) + " and was not looked at",
+			err = c.tell(&Error{Code: CodeLineTooLong, Message: "the line is longer than " + byteCount(c.s.cfg.MaxLineBytes) +
+				" and was not looked at",
 				Data: &ErrorData{Code: perdure.CodeInvalid}})
 		case err == nil:
 			err = c.take(ctx, bytes.TrimSpace(line))

@@ -203,12 +203,13 @@ func (s *Server) release(ctx context.Context, k *desk) {
 // requeue queues the tasks of workers again that were connected to a server
 // that died: nobody would find them in the list of those that wait.
 func (s *Server) requeue(ctx context.Context) {
-	err := s.eachTree(ctx, perdure.TreeFilter{Kind: Kind, Active: true, Limit: MaxList}, func(t *perdure.Tree) (bool, error) {
-		if t.State != perdure.Running || executes(t) {
-			return true, nil
-		}
-		return true, ignoreGone(s.requeueLost(ctx, t))
-	})
+	err := s.eachTree(ctx, perdure.TreeFilter{Kind: Kind, Active: true, Limit: MaxList},
+		func(t *perdure.Tree) (bool, error) {
+			if t.State != perdure.Running || executes(t) {
+				return true, nil
+			}
+			return true, ignoreGone(s.requeueLost(ctx, t))
+		})
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("queue lost tasks again", "error", err)
 	}

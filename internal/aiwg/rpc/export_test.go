@@ -13,7 +13,8 @@ import (
 // AnswerForTest answers lines as a connection would, without one.
 func (s *Server) AnswerForTest(ctx context.Context, lines []byte) []byte {
 	var out bytes.Buffer
-	c := &conn{s: s, in: newLineReader(bytes.NewReader(lines), s.cfg.MaxLineBytes), out: bufio.NewWriter(&out), tasks: make(map[perdure.TaskID]bool), ended: make(chan struct{})}
+	c := &conn{s: s, in: newLineReader(bytes.NewReader(lines), s.cfg.MaxLineBytes), out: bufio.NewWriter(&out),
+		tasks: make(map[perdure.TaskID]bool), ended: make(chan struct{})}
 	defer s.desks.leftBy(c)
 	c.answerAll(ctx)
 	return out.Bytes()

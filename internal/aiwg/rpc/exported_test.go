@@ -125,7 +125,8 @@ func FuzzExport(f *testing.F) {
 			Result struct{ TreeID perdure.TreeID }
 			Error  *rpc.Error
 		}
-		line := `{"jsonrpc":"2.0","id":1,"method":"task.submit","params":{"prompt":"p","metadata":` + strings.ReplaceAll(meta, "\n", " ") + `}}`
+		line := `{"jsonrpc":"2.0","id":1,"method":"task.submit","params":{"prompt":"p","metadata":` +
+			strings.ReplaceAll(meta, "\n", " ") + `}}`
 		if err := json.Unmarshal(s.AnswerForTest(t.Context(), []byte(line)), &a); err != nil {
 			t.Fatal(err)
 		}
@@ -147,23 +148,28 @@ func TestConnectedTasksBecomeATree(t *testing.T) {
 	t.Parallel()
 	b := serve(t, rpc.Config{})
 	c := b.dial()
-	root := c.call("task.submit", obj{"prompt": "all", "metadata": obj{"tree_id": "tree-12345678", "node_id": "task-a0000000", "parent_id": nil, "depth": 0}}).TaskID
+	root := c.call("task.submit",
+		obj{"prompt": "all", "metadata": obj{"tree_id": "tree-12345678", "node_id": "task-a0000000", "parent_id": nil,
+			"depth": 0}}).TaskID
 	for i, node := range []string{"task-a0000001", "task-a0000002"} {
-		c.call("task.submit", obj{"prompt": "part", "metadata": obj{"tree_id": "tree-12345678", "node_id": node, "parent_id": root, "depth": 1, "position": i}})
+		c.call("task.submit", obj{"prompt": "part", "metadata": obj{"tree_id": "tree-12345678", "node_id": node,
+			"parent_id": root, "depth": 1, "position": i}})
 	}
 	dir := filepath.Join(t.TempDir(), ".aiwg")
 	if _, err := aiwgtree.Export(t.Context(), b.store, aiwgtree.ExportConfig{Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
 	other := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
-	if r, err := aiwgtree.Import(t.Context(), other, aiwgtree.ImportConfig{Path: dir}); err != nil || r.Trees != 1 || r.Tasks != 3 || len(r.Notes) > 0 {
+	if r, err := aiwgtree.Import(t.Context(), other, aiwgtree.ImportConfig{Path: dir}); err != nil || r.Trees != 1 ||
+		r.Tasks != 3 || len(r.Notes) > 0 {
 		t.Fatalf("import: %+v, %v", r, err)
 	}
 	tree, err := other.Tree(t.Context(), "tree-12345678")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if below, err := other.Tasks(t.Context(), perdure.TaskFilter{Tree: tree.ID, Parent: &tree.Root}); err != nil || len(below) != 2 {
+	if below, err := other.Tasks(t.Context(), perdure.TaskFilter{Tree: tree.ID, Parent: &tree.Root}); err != nil ||
+		len(below) != 2 {
 		t.Errorf("below the root are %d tasks, %v", len(below), err)
 	}
 }

@@ -22,7 +22,9 @@ func FuzzAnswers(f *testing.F) {
 		`{"jsonrpc":"2.0","id":1,"method":"ping"}`,
 		`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"task.stats"},7]`,
 		`{"jsonrpc":"2.0","id":"x","method":"task.submit","params":{"prompt":"p","agent":null,"priority":5,"metadata":{"tree_id":"t","depth":[]},"id":"a"}}`,
-		"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"task.start\",\"params\":[\"task-0001\",7]}\n{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"task.append_output\",\"params\":[\"task-0001\",\"é\"]}\n{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"task.complete\",\"params\":[\"task-0001\",{\"a\":1}]}",
+		"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"task.start\",\"params\":[\"task-0001\",7]}\n" +
+			"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"task.append_output\",\"params\":[\"task-0001\",\"é\"]}\n" +
+			"{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"task.complete\",\"params\":[\"task-0001\",{\"a\":1}]}",
 		`{"jsonrpc":"2.0","id":5,"method":"task.update","params":{"taskId":"task-0001","updates":{"state":"failed","error":{"kind":"k"},"metadata":{"a":null},"output":"x","z":[1e999]}}}`,
 		`{"jsonrpc":"2.0","id":6,"method":"task.fail","params":{"taskId":"task-0001","error":"x","retry":true,"fence":1}}`,
 		`{"jsonrpc":"2.0","id":7,"method":"task.list","params":{"state":"queued","limit":1e1,"before":"task-0001"}}`,
@@ -61,7 +63,8 @@ func FuzzAnswers(f *testing.F) {
 				t.Errorf("%q: answer %q", text, line)
 			}
 		}
-		if got := outline(strings.TrimSpace(string(s.AnswerForTest(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))))); got != "1 ok" {
+		if got := outline(strings.TrimSpace(
+			string(s.AnswerForTest(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))))); got != "1 ok" {
 			t.Errorf("afterwards it says %s", got)
 		}
 	})
@@ -86,7 +89,8 @@ func FuzzLines(f *testing.F) {
 				want = append(want, append([]byte{}, part...))
 			}
 		}
-		for name, r := range map[string]io.Reader{"at once": bytes.NewReader(text), "in halves": iotest.HalfReader(bytes.NewReader(text))} {
+		for name, r := range map[string]io.Reader{"at once": bytes.NewReader(text),
+			"in halves": iotest.HalfReader(bytes.NewReader(text))} {
 			got, err := rpc.Lines(r, most)
 			if err != nil {
 				t.Fatal(err)
@@ -114,10 +118,12 @@ func FuzzMetadata(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var given map[string]json.RawMessage
-		if json.Unmarshal([]byte(text), &given) != nil || given == nil || !utf8.ValidString(text) || strings.Contains(text, "\\u0000") || strings.Contains(text, "perdure_import") {
+		if json.Unmarshal([]byte(text), &given) != nil || given == nil || !utf8.ValidString(text) ||
+			strings.Contains(text, "\\u0000") || strings.Contains(text, "perdure_import") {
 			t.Skip()
 		}
-		line := `{"jsonrpc":"2.0","id":1,"method":"task.submit","params":{"prompt":"p","metadata":` + strings.ReplaceAll(text, "\n", " ") + `}}`
+		line := `{"jsonrpc":"2.0","id":1,"method":"task.submit","params":{"prompt":"p","metadata":` +
+			strings.ReplaceAll(text, "\n", " ") + `}}`
 		var a struct {
 			Result struct{ Metadata map[string]json.RawMessage }
 			Error  *rpc.Error

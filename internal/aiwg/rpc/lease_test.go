@@ -45,7 +45,8 @@ func TestLeaseOfAConnection(t *testing.T) {
 		b := serve(t, rpc.Config{Store: s, Silence: time.Millisecond})
 		mine, other := b.dial(), b.dial()
 		task := started(mine)
-		for method, more := range map[string]obj{"task.start": {}, "task.complete": {"result": "x"}, "task.fail": {"error": "x"},
+		for method, more := range map[string]obj{"task.start": {}, "task.complete": {"result": "x"},
+			"task.fail":          {"error": "x"},
 			"task.append_output": {"chunk": "x"}, "task.update": {"state": "completed"}} {
 			more["taskId"] = task.TaskID
 			if e := other.refusal(rpc.CodeLease, method, more); e.Data.Hint == "" {
@@ -63,7 +64,8 @@ func TestLeaseOfAConnection(t *testing.T) {
 			t.Errorf("moved it has fence %d, had %d", moved.Fence, task.Fence)
 		}
 		mine.refused(rpc.CodeLease, "task.append_output", obj{"taskId": task.TaskID, "chunk": "x"})
-		if done := other.call("task.complete", obj{"taskId": task.TaskID, "result": "x"}); done.State != "completed" || done.Output != "" {
+		if done := other.call("task.complete", obj{"taskId": task.TaskID, "result": "x"}); done.State != "completed" ||
+			done.Output != "" {
 			t.Errorf("it is %s", done.raw)
 		}
 	})
@@ -85,7 +87,8 @@ func TestOneConnectionForEachRequest(t *testing.T) {
 		fence := once("task.start", obj{"taskId": id}).Fence
 		once("task.append_output", obj{"taskId": id, "chunk": "a"})
 		once("task.append_output", obj{"taskId": id, "chunk": "b", "fence": fence})
-		if done := once("task.complete", obj{"taskId": id, "result": "x"}); done.State != "completed" || done.Output != "ab" || done.Attempts != 1 {
+		if done := once("task.complete", obj{"taskId": id, "result": "x"}); done.State != "completed" ||
+			done.Output != "ab" || done.Attempts != 1 {
 			t.Errorf("it is %s", done.raw)
 		}
 	}

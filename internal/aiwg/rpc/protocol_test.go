@@ -61,7 +61,8 @@ func TestProtocol(t *testing.T) {
 		{strings.Repeat("[", 20_000), "null -32700"},
 		{`{"jsonrpc":"2.0","id":1,"method":"ping"} {"jsonrpc":"2.0","id":2,"method":"ping"}`, "null -32700"},
 		// No request.
-		{`7`, "null -32600"}, {`null`, "null -32600"}, {`"ping"`, "null -32600"}, {`true`, "null -32600"}, {`{}`, "null -32600"},
+		{`7`, "null -32600"}, {`null`, "null -32600"}, {`"ping"`, "null -32600"}, {`true`, "null -32600"},
+		{`{}`, "null -32600"},
 		{`{"id":1,"method":"ping"}`, "1 -32600"},
 		{`{"jsonrpc":"1.0","id":1,"method":"ping"}`, "1 -32600"},
 		{`{"jsonrpc":2.0,"id":1,"method":"ping"}`, "1 -32600"},
@@ -96,11 +97,14 @@ func TestProtocol(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1,"method":"task.submit","params":{"prompt":"x","priority":0.5}}`, "1 -32602"},
 		{`{"jsonrpc":"2.0","id":1,"method":"task.submit","params":{"prompt":"x","agent":7}}`, "1 -32602"},
 		{`{"jsonrpc":"2.0","id":1,"method":"task.submit","params":{"prompt":"x","metadata":"y"}}`, "1 -32602"},
-		{`{"jsonrpc":"2.0","id":1,"method":"task.submit","params":{"prompt":"x","metadata":{"perdure_import":{}}}}`, "1 -32602"},
+		{`{"jsonrpc":"2.0","id":1,"method":"task.submit","params":{"prompt":"x","metadata":{"perdure_import":{}}}}`,
+			"1 -32602"},
 		{`{"jsonrpc":"2.0","id":1,"method":"task.submit","params":{"prompt":"x","execute":"yes"}}`, "1 -32602"},
 		{`{"jsonrpc":"2.0","id":1,"method":"task.submit","params":{"prompt":"x","execute":true}}`, "1 -32001"},
-		{`{"jsonrpc":"2.0","id":1,"method":"task.submit","params":{"prompt":"x","id":"` + strings.Repeat("i", rpc.MaxIDBytes+1) + `"}}`, "1 -32602"},
-		{`{"jsonrpc":"2.0","id":1,"method":"task.submit","params":{"prompt":"x","agent":"` + strings.Repeat("a", 300) + `"}}`, "1 -32602"},
+		{`{"jsonrpc":"2.0","id":1,"method":"task.submit","params":{"prompt":"x","id":"` +
+			strings.Repeat("i", rpc.MaxIDBytes+1) + `"}}`, "1 -32602"},
+		{`{"jsonrpc":"2.0","id":1,"method":"task.submit","params":{"prompt":"x","agent":"` + strings.Repeat("a", 300) +
+			`"}}`, "1 -32602"},
 		{`{"jsonrpc":"2.0","id":1,"method":"task.list","params":{"state":"asleep"}}`, "1 -32602"},
 		{`{"jsonrpc":"2.0","id":1,"method":"task.list","params":{"limit":-1}}`, "1 -32602"},
 		{`{"jsonrpc":"2.0","id":1,"method":"task.list","params":{"limit":5.0,"state":null}}`, "1 ok"},
@@ -146,7 +150,8 @@ func TestErrorsAreTold(t *testing.T) {
 	id := c.call("task.submit", obj{"prompt": "p"}).TaskID
 	e := c.refusal(rpc.CodeConflict, "task.complete", obj{"taskId": id, "result": "x"})
 	want := &rpc.Error{Code: rpc.CodeConflict, Message: `task "task-0001" is queued and cannot become completed`,
-		Data: &rpc.ErrorData{Code: perdure.CodeConflict, Hint: "task.start begins a task that is queued", TaskID: 1, Is: perdure.Queued, Want: perdure.Completed}}
+		Data: &rpc.ErrorData{Code: perdure.CodeConflict, Hint: "task.start begins a task that is queued", TaskID: 1,
+			Is: perdure.Queued, Want: perdure.Completed}}
 	if diff := cmp.Diff(want, e); diff != "" {
 		t.Errorf("the error differs (-want +got):\n%s", diff)
 	}
@@ -275,7 +280,8 @@ func TestManyConnections(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		want := fmt.Sprintf(`{"total":%d,"queued":0,"running":0,"completed":%d,"failed":0,"cancelled":0}`, clients*each, clients*each)
+		want := fmt.Sprintf(`{"total":%d,"queued":0,"running":0,"completed":%d,"failed":0,"cancelled":0}`, clients*each,
+			clients*each)
 		if raw, _ := b.dial().try("task.stats", nil); string(raw) != want {
 			t.Errorf("stats %s", raw)
 		}

@@ -105,7 +105,8 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, store: cfg.Store, log: cfg.Logger, started: time.Now(), stop: make(chan struct{}), conns: make(map[*conn]bool)}
+	s := &Server{cfg: cfg, store: cfg.Store, log: cfg.Logger, started: time.Now(), stop: make(chan struct{}),
+		conns: make(map[*conn]bool)}
 	s.desks.freed = make(chan struct{}, 1)
 	s.methods = s.table()
 	return s, nil

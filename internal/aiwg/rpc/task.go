@@ -48,7 +48,8 @@ func byteCount(n int) string { return strconv.Itoa(n) + " bytes" }
 // find returns the task of an ID: the store's own, or the one a client gave its
 // submission.
 func (s *Server) find(ctx context.Context, name string) (perdure.Task, error) {
-	gone := &perdure.Error{Code: perdure.CodeNotFound, Op: "find task", Msg: "Task not found: " + name, Hint: "task.list lists the tasks"}
+	gone := &perdure.Error{Code: perdure.CodeNotFound, Op: "find task", Msg: "Task not found: " + name,
+		Hint: "task.list lists the tasks"}
 	id, err := perdure.ParseTaskID(name)
 	if err != nil {
 		tree, there, err := s.submitted(ctx, name)
@@ -196,7 +197,8 @@ func (s *Server) execution(sub *submission) (Execution, error) {
 		return x, invalidParams("metadata." + planKey + " is a name of the executor's own")
 	}
 	return x, &Error{Code: CodeConflict, Message: "this daemon cannot execute the task: no model is configured for it",
-		Data: &ErrorData{Code: perdure.CodeConflict, Hint: "set `model` in .perdure/config.yaml, or a profile of the agent's name under `agents`"}}
+		Data: &ErrorData{Code: perdure.CodeConflict, Hint: "set `model` in .perdure/config.yaml, or a profile of the " +
+			"agent's name under `agents`"}}
 }
 
 // submit makes a task.
@@ -257,7 +259,8 @@ func (s *Server) again(ctx context.Context, sub *submission, id perdure.TaskID) 
 	}
 	if task.Prompt != sub.root.Prompt {
 		return nil, &Error{Code: CodeConflict, Message: fmt.Sprintf("the id %q was given to another task, %s", sub.id, id),
-			Data: &ErrorData{Code: perdure.CodeConflict, TaskID: id, Hint: "each task has an ID of its own; without one it gets a new one"}}
+			Data: &ErrorData{Code: perdure.CodeConflict, TaskID: id, Hint: "each task has an ID of its own; without one it " +
+				"gets a new one"}}
 	}
 	return s.changed(ctx, id, 0)
 }
@@ -375,7 +378,8 @@ func (s *Server) list(ctx context.Context, _ *conn, p params) (any, error) {
 			}
 		}
 		if size += len(record); size > MaxAnswerBytes {
-			return false, &Error{Code: CodeAnswerTooLong, Message: fmt.Sprintf("the first %d tasks have more than %s", len(records)+1, byteCount(MaxAnswerBytes)),
+			return false, &Error{Code: CodeAnswerTooLong, Message: fmt.Sprintf("the first %d tasks have more than %s",
+				len(records)+1, byteCount(MaxAnswerBytes)),
 				Data: &ErrorData{Hint: "ask for fewer with limit, and for the rest with before: the last task's ID"}}
 		}
 		records = append(records, record)

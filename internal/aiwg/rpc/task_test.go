@@ -25,10 +25,13 @@ func TestWorkOutside(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
 		b := serve(t, rpc.Config{Store: s})
 		c := b.dial()
-		meta := obj{"tree_id": "tree-12345678", "node_id": "task-a1b2c3d4", "parent_id": nil, "depth": 0.0, "own": obj{"x": []any{1.0, "<y>"}},
+		meta := obj{"tree_id": "tree-12345678", "node_id": "task-a1b2c3d4", "parent_id": nil, "depth": 0.0,
+			"own":       obj{"x": []any{1.0, "<y>"}},
 			"rlm_state": obj{"Final": nil, "n": 3.0}, "cost_tracking": obj{"input_tokens": 5.0}}
-		made := c.call("task.submit", obj{"prompt": "find <it>", "agent": "rlm-executor", "priority": 7, "metadata": meta, "extra": "kept"})
-		if made.TaskID != "task-0001" || made.State != "queued" || made.Prompt != "find <it>" || made.Agent != "rlm-executor" || made.Priority != 7 {
+		made := c.call("task.submit", obj{"prompt": "find <it>", "agent": "rlm-executor", "priority": 7, "metadata": meta,
+			"extra": "kept"})
+		if made.TaskID != "task-0001" || made.State != "queued" || made.Prompt != "find <it>" ||
+			made.Agent != "rlm-executor" || made.Priority != 7 {
 			t.Errorf("submitted: %s", made.raw)
 		}
 		got := c.call("task.get", obj{"taskId": made.TaskID})
@@ -40,7 +43,8 @@ func TestWorkOutside(t *testing.T) {
 		if got.Metadata["extra"] != "kept" || strings.Contains(string(got.raw), "taskId") {
 			t.Errorf("the record is %s", got.raw)
 		}
-		if tree, err := s.Tree(t.Context(), perdure.TreeID(made.TreeID)); err != nil || tree.Kind != aiwgtree.KindIPC || tree.State != perdure.Queued {
+		if tree, err := s.Tree(t.Context(), perdure.TreeID(made.TreeID)); err != nil || tree.Kind != aiwgtree.KindIPC ||
+			tree.State != perdure.Queued {
 			t.Errorf("tree %+v, %v", tree, err)
 		}
 		started := c.call("task.start", obj{"taskId": made.TaskID, "pid": 4711})
@@ -53,7 +57,8 @@ func TestWorkOutside(t *testing.T) {
 			}
 		}
 		done := c.call("task.complete", obj{"taskId": made.TaskID, "result": "found"})
-		if done.State != "completed" || done.Result == nil || *done.Result != "found" || done.Output != "one\ntwo\n" || done.CompletedAt == nil {
+		if done.State != "completed" || done.Result == nil || *done.Result != "found" || done.Output != "one\ntwo\n" ||
+			done.CompletedAt == nil {
 			t.Errorf("completed: %s", done.raw)
 		}
 		if again := c.call("task.complete", obj{"taskId": made.TaskID, "result": "found"}); string(again.raw) != string(done.raw) {
@@ -81,7 +86,8 @@ func TestFailures(t *testing.T) {
 	}{
 		{obj{"error": "it broke"}, perdure.TaskError{Kind: "unknown", Message: "it broke"}, "failed"},
 		{obj{"error": obj{"message": "it broke"}}, perdure.TaskError{Kind: "unknown", Message: "it broke"}, "failed"},
-		{obj{"error": obj{"kind": "timeout", "message": "late"}}, perdure.TaskError{Kind: "timeout", Message: "late"}, "failed"},
+		{obj{"error": obj{"kind": "timeout", "message": "late"}}, perdure.TaskError{Kind: "timeout", Message: "late"},
+			"failed"},
 		{obj{}, perdure.TaskError{Kind: "unknown", Message: "the worker gave no reason"}, "failed"},
 		{obj{"error": "once more", "retry": true}, perdure.TaskError{Kind: "unknown", Message: "once more"}, "queued"},
 	}
@@ -96,7 +102,8 @@ func TestFailures(t *testing.T) {
 		}
 		if test.state == "failed" {
 			c.call("task.fail", test.params) // again
-			if again := c.call("task.update", obj{"taskId": id, "state": "queued"}); again.State != "queued" || again.Attempts != 2 {
+			if again := c.call("task.update", obj{"taskId": id, "state": "queued"}); again.State != "queued" ||
+				again.Attempts != 2 {
 				t.Errorf("queued again: %s", again.raw)
 			}
 		}
@@ -109,14 +116,19 @@ func TestExportShowsTheRecord(t *testing.T) {
 	t.Parallel()
 	b := serve(t, rpc.Config{})
 	c := b.dial()
-	plain := c.call("task.submit", obj{"prompt": "p", "metadata": obj{"k": "v", "cost_tracking": obj{"input_tokens": 1, "output_tokens": 2, "total_cost_usd": 0.5},
-		"rlm_state": obj{"Final": nil, "n": obj{"name": "n", "value": 1, "type": "number"}}, "parent_id": "task-0009",
-		"context_reference": obj{"type": "slice", "size_tokens": 5}, "checkpoints": []any{}}}).TaskID
-	odd := c.call("task.submit", obj{"prompt": "q", "metadata": obj{"tree_id": "mine", "depth": "deep", "checkpoints": []any{obj{"checkpoint_id": "ckpt-1700000000000"}}}}).TaskID
+	plain := c.call("task.submit",
+		obj{"prompt": "p", "metadata": obj{"k": "v", "cost_tracking": obj{"input_tokens": 1, "output_tokens": 2,
+			"total_cost_usd": 0.5},
+			"rlm_state": obj{"Final": nil, "n": obj{"name": "n", "value": 1, "type": "number"}}, "parent_id": "task-0009",
+			"context_reference": obj{"type": "slice", "size_tokens": 5}, "checkpoints": []any{}}}).TaskID
+	odd := c.call("task.submit", obj{"prompt": "q",
+		"metadata": obj{"tree_id": "mine", "depth": "deep",
+			"checkpoints": []any{obj{"checkpoint_id": "ckpt-1700000000000"}}}}).TaskID
 	c.call("task.start", obj{"taskId": plain})
 	c.call("task.append_output", obj{"taskId": plain, "chunk": "out"})
 	c.call("task.complete", obj{"taskId": plain, "result": obj{"a": 1}})
-	wire := []any{decoded(t, c.call("task.get", obj{"taskId": plain}).raw), decoded(t, c.call("task.get", obj{"taskId": odd}).raw)}
+	wire := []any{decoded(t, c.call("task.get", obj{"taskId": plain}).raw),
+		decoded(t, c.call("task.get", obj{"taskId": odd}).raw)}
 	dir := filepath.Join(t.TempDir(), ".aiwg")
 	if _, err := aiwgtree.Export(t.Context(), b.store, aiwgtree.ExportConfig{Dir: dir}); err != nil {
 		t.Fatal(err)
@@ -130,10 +142,12 @@ func TestExportShowsTheRecord(t *testing.T) {
 		t.Errorf("the record differs (-wire +file):\n%s", diff)
 	}
 	meta := file[1].(obj)["metadata"].(obj)
-	if meta["tree_id_as_given"] != "mine" || meta["depth_as_given"] != "deep" || meta["checkpoints_as_given"] == nil || meta["tree_id"] != nil || meta["depth"] != 0.0 {
+	if meta["tree_id_as_given"] != "mine" || meta["depth_as_given"] != "deep" || meta["checkpoints_as_given"] == nil ||
+		meta["tree_id"] != nil || meta["depth"] != 0.0 {
 		t.Errorf("what is odd is %v", meta)
 	}
-	if meta := wire[1].(obj)["metadata"].(obj); meta["tree_id"] != "mine" || meta["depth"] != "deep" || meta["tree_id_as_given"] != nil {
+	if meta := wire[1].(obj)["metadata"].(obj); meta["tree_id"] != "mine" || meta["depth"] != "deep" ||
+		meta["tree_id_as_given"] != nil {
 		t.Errorf("on the wire it is %v", meta)
 	}
 }
@@ -165,7 +179,8 @@ func TestExportOfSubmittedTasksReturns(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
-	if r, err := aiwgtree.Import(t.Context(), other, aiwgtree.ImportConfig{Path: first}); err != nil || r.Tasks != 4 || len(r.Notes) > 0 {
+	if r, err := aiwgtree.Import(t.Context(), other, aiwgtree.ImportConfig{Path: first}); err != nil || r.Tasks != 4 ||
+		len(r.Notes) > 0 {
 		t.Fatalf("import: %+v, %v", r, err)
 	}
 	second := filepath.Join(t.TempDir(), ".aiwg")
@@ -241,13 +256,15 @@ func TestListAndStats(t *testing.T) {
 	if got := list(c, nil); len(got) != 0 {
 		t.Errorf("at first there is %v", got)
 	}
-	if _, err := b.store.CreateTree(t.Context(), perdure.TreeSpec{Kind: "run", Root: perdure.TaskSpec{Prompt: "another's"}}); err != nil {
+	if _, err := b.store.CreateTree(t.Context(),
+		perdure.TreeSpec{Kind: "run", Root: perdure.TaskSpec{Prompt: "another's"}}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 24 { // task-0002 to task-0025
 		c.call("task.submit", obj{"prompt": "p", "agent": []any{nil, "a", "b"}[i%3]})
 	}
-	for id, how := range map[string]string{"task-0002": "", "task-0003": "task.complete", "task-0004": "task.fail", "task-0005": "task.cancel"} {
+	for id, how := range map[string]string{"task-0002": "", "task-0003": "task.complete", "task-0004": "task.fail",
+		"task-0005": "task.cancel"} {
 		c.call("task.start", obj{"taskId": id})
 		if how != "" {
 			c.call(how, obj{"taskId": id})
@@ -292,7 +309,8 @@ func TestListAndStats(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := status.Subsystems.Supervisor
-	if status.PID != os.Getpid() || status.Health != "healthy" || status.Subsystems.IPC.Clients != 1 || v.Running != 1 || v.Queued != 20 ||
+	if status.PID != os.Getpid() || status.Health != "healthy" || status.Subsystems.IPC.Clients != 1 || v.Running != 1 ||
+		v.Queued != 20 ||
 		len(v.Tasks.Running) != 1 || v.Tasks.Running[0].ID != "task-0002" || len(v.Tasks.Queued) != 20 {
 		t.Errorf("status %s", raw)
 	}

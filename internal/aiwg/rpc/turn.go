@@ -64,7 +64,8 @@ func (s *Server) awaitEnd(ctx context.Context, c *conn) {
 // held says that somebody else works on the task.
 func (t *turn) held(who string) *Error {
 	return &Error{Code: CodeLease, Message: fmt.Sprintf("task %q is being worked on by %s", t.id, who),
-		Data: &ErrorData{Code: perdure.CodeConflict, TaskID: t.id, Hint: "whoever works on it may pass the fence that task.start returned"}}
+		Data: &ErrorData{Code: perdure.CodeConflict, TaskID: t.id, Hint: "whoever works on it may pass the fence that " +
+			"task.start returned"}}
 }
 
 func (t *turn) stale() *Error {
@@ -73,7 +74,8 @@ func (t *turn) stale() *Error {
 }
 
 func refusedState(t *perdure.Task, want perdure.State, hint string) error {
-	return &perdure.Error{Code: perdure.CodeConflict, Op: "change task", Err: &perdure.StateError{Task: t.ID, Is: t.State, Want: want}, Hint: hint}
+	return &perdure.Error{Code: perdure.CodeConflict, Op: "change task",
+		Err: &perdure.StateError{Task: t.ID, Is: t.State, Want: want}, Hint: hint}
 }
 
 // worker is the note of task.start in the log of the task. The fence in it is the

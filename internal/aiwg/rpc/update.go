@@ -94,7 +94,8 @@ func (u *updating) read(ctx context.Context) (err error) {
 			delete(u.p, key)
 		}
 	}
-	for _, key := range []string{"pid", "createdAt", "startedAt", "completedAt", "active_ms", "attempts", "taskId", "treeId", "fence"} {
+	for _, key := range []string{"pid", "createdAt", "startedAt", "completedAt", "active_ms", "attempts", "taskId",
+		"treeId", "fence"} {
 		delete(u.p, key)
 	}
 	return nil

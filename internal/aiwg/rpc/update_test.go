@@ -23,11 +23,13 @@ func TestUpdate(t *testing.T) {
 		}
 		// The metadata are replaced, as by an assignment.
 		if got := update(obj{"metadata": obj{"a": 2.0, "rlm_state": obj{"n": 1.0}}, "agent": "x", "priority": 5}); got.Metadata["a"] != 2.0 ||
-			got.Metadata["b"] != nil || got.Metadata["rlm_state"] == nil || got.Agent != "x" || got.Priority != 5 || got.State != "queued" {
+			got.Metadata["b"] != nil || got.Metadata["rlm_state"] == nil || got.Agent != "x" || got.Priority != 5 ||
+			got.State != "queued" {
 			t.Errorf("it is %s", got.raw)
 		}
 		// Members that records do not have are kept in them.
-		if got := c.call("task.update", obj{"taskId": id, "progress": 0.5}); got.Metadata["progress"] != 0.5 || got.Metadata["a"] != 2.0 {
+		if got := c.call("task.update", obj{"taskId": id, "progress": 0.5}); got.Metadata["progress"] != 0.5 ||
+			got.Metadata["a"] != 2.0 {
 			t.Errorf("it is %s", got.raw)
 		}
 		if got := update(obj{"state": "running", "pid": 7}); got.State != "running" || got.Fence == 0 {
@@ -37,7 +39,8 @@ func TestUpdate(t *testing.T) {
 		if got := update(obj{"output": "one "}); got.Output != "one " {
 			t.Errorf("it is %s", got.raw)
 		}
-		if got := update(obj{"output": "one two", "metadata": obj{"a": 3.0}}); got.Output != "one two" || got.Metadata["a"] != 3.0 {
+		if got := update(obj{"output": "one two", "metadata": obj{"a": 3.0}}); got.Output != "one two" ||
+			got.Metadata["a"] != 3.0 {
 			t.Errorf("it is %s", got.raw)
 		}
 		// A whole record may come back, with something else in it.
@@ -48,7 +51,8 @@ func TestUpdate(t *testing.T) {
 		whole["state"], whole["result"], whole["completedAt"] = "completed", "found", "2026-02-09T10:00:00Z"
 		whole["metadata"].(obj)["a"] = 4.0
 		done := update(whole)
-		if done.State != "completed" || *done.Result != "found" || done.Metadata["a"] != 4.0 || done.CompletedAt.Month() == 2 {
+		if done.State != "completed" || *done.Result != "found" || done.Metadata["a"] != 4.0 ||
+			done.CompletedAt.Month() == 2 {
 			t.Errorf("it is %s", done.raw)
 		}
 		if again := update(whole); !cmp.Equal(again.raw, done.raw) {
@@ -62,7 +66,8 @@ func TestUpdate(t *testing.T) {
 		if got := update(obj{"metadata": obj{"read": true}}); got.Metadata["read"] != true || got.State != "completed" {
 			t.Errorf("it is %s", got.raw)
 		}
-		for _, updates := range []obj{{"state": "queued"}, {"state": "running"}, {"state": "cancelled"}, {"state": "failed", "error": "x"}, {"result": "other"}} {
+		for _, updates := range []obj{{"state": "queued"}, {"state": "running"}, {"state": "cancelled"},
+			{"state": "failed", "error": "x"}, {"result": "other"}} {
 			c.refused(rpc.CodeConflict, "task.update", obj{"taskId": id, "updates": updates})
 		}
 		if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {

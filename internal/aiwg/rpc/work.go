@@ -62,7 +62,8 @@ func (s *Server) work(ctx context.Context, c *conn, p params, do func(*turn) err
 }
 
 func errStopping() error {
-	return &perdure.Error{Code: perdure.CodeUnavailable, Op: "serve", Msg: "the daemon is stopping", Hint: "try again when it runs"}
+	return &perdure.Error{Code: perdure.CodeUnavailable, Op: "serve", Msg: "the daemon is stopping",
+		Hint: "try again when it runs"}
 }
 
 // start leases a task for the connection.

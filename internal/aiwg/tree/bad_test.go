@@ -58,7 +58,8 @@ func TestReferencesStayInside(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := importFrom(t, s, dir)
-	for name, want := range map[string]string{"up": `"file:../secret.json"`, "link": `"file:.aiwg/rlm/link.json"`, "linked": `"file:.aiwg/rlm/out/secret.json"`,
+	for name, want := range map[string]string{"up": `"file:../secret.json"`, "link": `"file:.aiwg/rlm/link.json"`,
+		"linked": `"file:.aiwg/rlm/out/secret.json"`,
 		"within": `"inside"`, "absolute": `"inside"`, "beside": `"inside"`} {
 		v := must[perdure.Variable](t)(s.Var(t.Context(), perdure.StateRef{Scope: perdure.ScopeGlobal}, name))
 		if string(v.Value) != want {
@@ -95,11 +96,13 @@ func TestLimitsOfStates(t *testing.T) {
 	long := strings.Repeat("n", perdure.MaxVariableName+1)
 	var mutations, checkpoints []any
 	for i := range perdure.MaxHistory + 5 {
-		mutations = append(mutations, map[string]any{"mutation_id": fmt.Sprintf("mut-%08x", i), "operation": "update", "variable_name": "v0000",
-			"new_value": i, "timestamp": "2026-02-09T10:00:00Z"})
+		mutations = append(mutations, map[string]any{"mutation_id": fmt.Sprintf("mut-%08x", i), "operation": "update",
+			"variable_name": "v0000",
+			"new_value":     i, "timestamp": "2026-02-09T10:00:00Z"})
 	}
 	for i := range perdure.MaxCheckpoints + 3 {
-		checkpoints = append(checkpoints, map[string]any{"checkpoint_id": fmt.Sprintf("ckpt-%08x", i), "name": "c", "timestamp": "2026-02-09T10:00:00Z"})
+		checkpoints = append(checkpoints, map[string]any{"checkpoint_id": fmt.Sprintf("ckpt-%08x", i), "name": "c",
+			"timestamp": "2026-02-09T10:00:00Z"})
 	}
 	doc := func(id string, vars, history any) []byte {
 		raw, err := json.Marshal(map[string]any{"version": "1.0.0", "state_id": id, "variables": vars, "history": history})
@@ -109,21 +112,26 @@ func TestLimitsOfStates(t *testing.T) {
 		return raw
 	}
 	dir, _ := unpack(t, &txtar.Archive{Files: []txtar.File{
-		{Name: "rlm/sessions/many/state.json", Data: doc("state-00000001", vars, map[string]any{"mutations": mutations, "checkpoints": checkpoints})},
+		{Name: "rlm/sessions/many/state.json",
+			Data: doc("state-00000001", vars, map[string]any{"mutations": mutations, "checkpoints": checkpoints})},
 		{Name: "rlm/sessions/long/state.json", Data: doc("state-00000002", map[string]any{
 			long:          map[string]any{"name": long, "value": 1, "type": "number"},
 			long + "more": map[string]any{"name": long + "more", "value": 2, "type": "number"},
-			"huge":        map[string]any{"name": "huge", "value": strings.Repeat("h", perdure.MaxVariableBytes), "type": "text"},
-			"large":       map[string]any{"name": "large", "value": strings.Repeat("l", perdure.MaxPayloadBytes), "type": "text"},
+			"huge": map[string]any{"name": "huge", "value": strings.Repeat("h", perdure.MaxVariableBytes),
+				"type": "text"},
+			"large": map[string]any{"name": "large", "value": strings.Repeat("l", perdure.MaxPayloadBytes),
+				"type": "text"},
 		}, nil)},
 	}})
 	r := importFrom(t, s, dir)
-	many := must[perdure.StateInfo](t)(s.State(t.Context(), perdure.StateRef{Scope: perdure.ScopeSession, Session: "many"}))
+	many := must[perdure.StateInfo](t)(
+		s.State(t.Context(), perdure.StateRef{Scope: perdure.ScopeSession, Session: "many"}))
 	if many.Variables != perdure.MaxVariables || many.Checkpoints != perdure.MaxCheckpoints {
 		t.Errorf("the large state is %+v", many)
 	}
 	for kind, says := range map[string][]string{
-		tree.NotRead: {`"v1000" is one more than the 1000`, `"v1001" is one more`, "has 103 checkpoints; the oldest 3 were not taken",
+		tree.NotRead: {`"v1000" is one more than the 1000`, `"v1001" is one more`,
+			"has 103 checkpoints; the oldest 3 were not taken",
 			"has a value of 67108866 bytes, the limit is 67108864"},
 		tree.Corrected: {"has 10005 entries; the oldest 5 became one", "is not a variable's name"},
 	} {
@@ -134,7 +142,8 @@ func TestLimitsOfStates(t *testing.T) {
 		}
 	}
 	ref := perdure.StateRef{Scope: perdure.ScopeSession, Session: "long"}
-	for name, want := range map[string]string{long[:perdure.MaxVariableName]: "1", long[:perdure.MaxVariableName-2] + "_2": "2"} {
+	for name, want := range map[string]string{long[:perdure.MaxVariableName]: "1",
+		long[:perdure.MaxVariableName-2] + "_2": "2"} {
 		if v, err := s.Var(t.Context(), ref, name); err != nil || string(v.Value) != want {
 			t.Errorf("%.20s… of %d characters is %s, %v", name, len(name), v.Value, err)
 		}
@@ -203,7 +212,8 @@ func TestImportFiles(t *testing.T) {
 		t.Errorf("tree.json: %+v", r)
 	}
 	other := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
-	if r = importFrom(t, other, filepath.Join(dir, "daemon", "tasks.json")); r.Trees != 1 || r.Tasks != 4 || r.States != 2 {
+	if r = importFrom(t, other, filepath.Join(dir, "daemon", "tasks.json")); r.Trees != 1 || r.Tasks != 4 ||
+		r.States != 2 {
 		t.Errorf("tasks.json: %+v", r)
 	}
 	state := must[[]byte](t)(tree.ExportState(t.Context(), a, perdure.StateRef{Scope: perdure.ScopeTree, Tree: id}))
@@ -213,14 +223,16 @@ func TestImportFiles(t *testing.T) {
 	}
 	validAll(t, filepath.Dir(alone))
 	third := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
-	r, err := tree.Import(t.Context(), third, tree.ImportConfig{Path: alone, State: true, Ref: perdure.StateRef{Scope: perdure.ScopeSession, Session: "x"}})
+	r, err := tree.Import(t.Context(), third,
+		tree.ImportConfig{Path: alone, State: true, Ref: perdure.StateRef{Scope: perdure.ScopeSession, Session: "x"}})
 	if err != nil || r.States != 1 || r.Checkpoints != 2 {
 		t.Fatalf("state.json: %+v, %v", r, err)
 	}
 	if err := statetest.Sound(t.Context(), third); err != nil {
 		t.Error(err)
 	}
-	again := must[[]byte](t)(tree.ExportState(t.Context(), third, perdure.StateRef{Scope: perdure.ScopeSession, Session: "x"}))
+	again := must[[]byte](t)(tree.ExportState(t.Context(), third,
+		perdure.StateRef{Scope: perdure.ScopeSession, Session: "x"}))
 	if !strings.Contains(string(again), `"rollback"`) || !strings.Contains(string(again), `"count"`) {
 		t.Errorf("the state did not come in whole: %s", again)
 	}

@@ -113,8 +113,9 @@ func (e extended[T]) overridden(all map[string]json.RawMessage) ([]byte, error) 
 // taskDoc is a task as the layout has it.
 func (x *exporter) taskDoc(t *exportTree, task *perdure.Task) *taskDoc {
 	name := t.names[task.ID]
-	d := &taskDoc{ID: name.id, Prompt: task.Prompt, Agent: task.Agent, Priority: task.Priority, State: string(exportState(task.State)),
-		Data: task.Data, Output: task.Output, Attempts: task.Attempts, MaxAttempts: task.MaxAttempts,
+	d := &taskDoc{ID: name.id, Prompt: task.Prompt, Agent: task.Agent, Priority: task.Priority,
+		State: string(exportState(task.State)),
+		Data:  task.Data, Output: task.Output, Attempts: task.Attempts, MaxAttempts: task.MaxAttempts,
 		ActiveMS: float64(task.Active.Microseconds()) / 1000, CreatedAt: task.CreatedAt, StartedAt: someTime(task.StartedAt),
 		CompletedAt: someTime(task.CompletedAt), Error: json.RawMessage("null")}
 	if task.State == perdure.Completed {
@@ -130,9 +131,12 @@ func (x *exporter) taskDoc(t *exportTree, task *perdure.Task) *taskDoc {
 			d.Error = json.RawMessage("null")
 		}
 	}
-	m := metaDoc{Depth: task.Depth, Position: task.Position, Strategy: string(task.Strategy), Merge: task.Merge, Policy: string(task.Policy),
-		Context: contextDoc{task.Context.Type, task.Context.Source, task.Context.Offset, task.Context.Length, task.Context.SizeTokens, task.Context.Hash},
-		Cost: costDoc{task.Usage.InputTokens, task.Usage.OutputTokens, task.Usage.CachedTokens, task.Usage.Calls, task.Usage.UnpricedCalls,
+	m := metaDoc{Depth: task.Depth, Position: task.Position, Strategy: string(task.Strategy), Merge: task.Merge,
+		Policy: string(task.Policy),
+		Context: contextDoc{task.Context.Type, task.Context.Source, task.Context.Offset, task.Context.Length,
+			task.Context.SizeTokens, task.Context.Hash},
+		Cost: costDoc{task.Usage.InputTokens, task.Usage.OutputTokens, task.Usage.CachedTokens, task.Usage.Calls,
+			task.Usage.UnpricedCalls,
 			task.Usage.CostUSD}}
 	if !t.lone {
 		m.TreeID, m.NodeID = t.id, name.node
@@ -218,7 +222,8 @@ func (x *exporter) treeDoc(t *exportTree) any {
 		if state == "" {
 			state = string(exportState(task.State))
 		}
-		n := &nodeDoc{NodeID: t.names[task.ID].node, TaskID: t.names[task.ID].id, Prompt: task.Prompt, Agent: task.Agent, State: state,
+		n := &nodeDoc{NodeID: t.names[task.ID].node, TaskID: t.names[task.ID].id, Prompt: task.Prompt, Agent: task.Agent,
+			State: state,
 			Depth: task.Depth, Strategy: string(task.Strategy), Merge: task.Merge, Children: []*nodeDoc{}}
 		nodes[task.ID] = n
 		switch state {

@@ -90,8 +90,9 @@ type exporter struct {
 }
 
 func newExporter(store *perdure.Store) *exporter {
-	return &exporter{store: store, taskNames: newNames(), nodeNames: newNames(), treeNames: newNames(), stateNames: newNames(),
-		states: make(map[perdure.StateID]string)}
+	return &exporter{store: store, taskNames: newNames(), nodeNames: newNames(), treeNames: newNames(),
+		stateNames: newNames(),
+		states:     make(map[perdure.StateID]string)}
 }
 
 func (x *exporter) prepare() error {
@@ -100,7 +101,8 @@ func (x *exporter) prepare() error {
 		return fmt.Errorf("export to %q: %w", x.cfg.Dir, cause(err))
 	}
 	if len(entries) > 0 {
-		return &perdure.Error{Code: perdure.CodeConflict, Op: "export", Msg: fmt.Sprintf("the folder %q is not empty", x.cfg.Dir),
+		return &perdure.Error{Code: perdure.CodeConflict, Op: "export",
+			Msg:  fmt.Sprintf("the folder %q is not empty", x.cfg.Dir),
 			Hint: "name a new folder: what other programs keep is not overwritten"}
 	}
 	return atomicfile.MkdirAll(x.cfg.Dir, 0o755)

@@ -122,12 +122,14 @@ type stateExport struct {
 }
 
 // newStateExport reads a state.
-func (x *exporter) newStateExport(ctx context.Context, ref perdure.StateRef, names map[perdure.TaskID]taskName) (*stateExport, error) {
+func (x *exporter) newStateExport(ctx context.Context, ref perdure.StateRef, names map[perdure.TaskID]taskName) (
+	*stateExport, error) {
 	rec, err := x.store.StateRecord(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	s := &stateExport{rec: rec, names: names, ids: make(map[int64]string), order: make(map[perdure.MutationID]int), files: make(map[string]json.RawMessage), now: time.Now()}
+	s := &stateExport{rec: rec, names: names, ids: make(map[int64]string), order: make(map[perdure.MutationID]int),
+		files: make(map[string]json.RawMessage), now: time.Now()}
 	if rec.Extra != nil {
 		if err := json.Unmarshal(rec.Extra, &s.extra); err != nil {
 			return nil, err
@@ -245,9 +247,11 @@ func (s *stateExport) object(which func(*perdure.VersionRecord) bool, final *per
 }
 
 func (s *stateExport) variable(v *perdure.VersionRecord) any {
-	d := variableDoc{Name: v.Name, Value: v.Value, Type: v.Type, Description: v.Description, Source: v.Source, CreatedAt: v.CreatedAt,
+	d := variableDoc{Name: v.Name, Value: v.Value, Type: v.Type, Description: v.Description, Source: v.Source,
+		CreatedAt: v.CreatedAt,
 		UpdatedAt: v.UpdatedAt, Accessed: v.Accessed}
-	m := variableMeta{ReadOnly: v.Metadata.ReadOnly, Scope: s.rec.Ref.Scope, TTL: v.Metadata.TTLSeconds, ExpiresAt: v.Metadata.ExpiresAt}
+	m := variableMeta{ReadOnly: v.Metadata.ReadOnly, Scope: s.rec.Ref.Scope, TTL: v.Metadata.TTLSeconds,
+		ExpiresAt: v.Metadata.ExpiresAt}
 	if path := s.file(v.Name, v.Value, v.Dead == 0); path != "" {
 		d.Value, d.Type, m.ValueType = mustJSON(fileScheme+path), perdure.VarFilePath, v.Type
 	}
@@ -343,8 +347,10 @@ func (s *stateExport) instant(to string) string {
 // doc is the document of a state.
 func (s *stateExport) doc(tree, node string, state perdure.State) any {
 	vars := s.living()
-	m := stateMeta{CreatedAt: s.rec.CreatedAt, UpdatedAt: s.rec.UpdatedAt, Mutations: len(s.muts), Checkpoints: len(s.checks),
-		Compacted: s.rec.Compacted, Status: "incomplete", Scope: s.rec.Ref.Scope, Name: s.rec.Ref.Name, Node: node, ExpiresAt: s.rec.ExpiresAt}
+	m := stateMeta{CreatedAt: s.rec.CreatedAt, UpdatedAt: s.rec.UpdatedAt, Mutations: len(s.muts),
+		Checkpoints: len(s.checks),
+		Compacted:   s.rec.Compacted, Status: "incomplete", Scope: s.rec.Ref.Scope, Name: s.rec.Ref.Name, Node: node,
+		ExpiresAt: s.rec.ExpiresAt}
 	for i := range s.rec.Versions {
 		v := &s.rec.Versions[i]
 		if !s.lives(v) {
@@ -402,7 +408,8 @@ func (x *exporter) treeStates(ctx context.Context, t *exportTree) error {
 			s.dir = treesFolder + t.id + "/"
 		}
 		t.states[ref.Task] = s
-		i, found := slices.BinarySearchFunc(t.tasks, ref.Task, func(task perdure.Task, id perdure.TaskID) int { return cmp.Compare(task.ID, id) })
+		i, found := slices.BinarySearchFunc(t.tasks, ref.Task,
+			func(task perdure.Task, id perdure.TaskID) int { return cmp.Compare(task.ID, id) })
 		if found {
 			s.finish(&t.tasks[i])
 		}
@@ -416,7 +423,8 @@ func (x *exporter) treeStates(ctx context.Context, t *exportTree) error {
 // stand in the record of their task.
 func (t *exportTree) plain() bool {
 	for _, s := range t.states {
-		long := slices.ContainsFunc(s.rec.Versions, func(v perdure.VersionRecord) bool { return len(v.Value) > perdure.MaxInlineBytes })
+		long := slices.ContainsFunc(s.rec.Versions,
+			func(v perdure.VersionRecord) bool { return len(v.Value) > perdure.MaxInlineBytes })
 		if len(s.muts) > 0 || len(s.checks) > 0 || long {
 			return false
 		}
@@ -456,7 +464,8 @@ func (x *exporter) writeState(name string, doc any) error {
 
 // writeChecks writes the snapshots of a state, those of a tree with the states
 // of its tasks, and then the values that are in files.
-func (x *exporter) writeChecks(t *exportTree, s *stateExport, below map[perdure.TaskID]*stateExport, task string) error {
+func (x *exporter) writeChecks(t *exportTree, s *stateExport, below map[perdure.TaskID]*stateExport,
+	task string) error {
 	for i := range s.checks {
 		c := &s.rec.Checkpoints[i]
 		d := snapshotDoc{ID: s.checks[i].ID, Name: c.Name, Time: c.Time, Task: task, State: s.at(int64(c.ID))}

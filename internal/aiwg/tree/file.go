@@ -35,10 +35,12 @@ type source struct {
 func openSource(dir string) (*source, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: "import", Msg: fmt.Sprintf("cannot open the folder %q", dir), Err: err,
+		return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: "import",
+			Msg: fmt.Sprintf("cannot open the folder %q", dir), Err: err,
 			Hint: "name a .aiwg folder, the folder it is in, or one of its files"}
 	}
-	return &source{root: root, abs: filepath.Clean(dir), names: []string{layoutName, filepath.Base(dir)}, used: make(map[string]bool)}, nil
+	return &source{root: root, abs: filepath.Clean(dir), names: []string{layoutName, filepath.Base(dir)},
+		used: make(map[string]bool)}, nil
 }
 
 // file is one that was read.

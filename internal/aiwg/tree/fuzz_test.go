@@ -19,12 +19,14 @@ import (
 
 // FuzzParse: what is JSON is read whole, and nothing else is.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{`{"a":[1,-2.5e3,true,false,null,"x\u0041\n"],"a":{}}`, `[`, `{"a":`, `{"a":1,}`, `[1 2]`, `"\x"`, "\"\x01\"", `01`, `1`, `nul`, `{}x`, ``} {
+	for _, text := range []string{`{"a":[1,-2.5e3,true,false,null,"x\u0041\n"],"a":{}}`, `[`, `{"a":`, `{"a":1,}`,
+		`[1 2]`, `"\x"`, "\"\x01\"", `01`, `1`, `nul`, `{}x`, ``} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		members, off := aiwgtree.ParseForTest(text)
-		if valid := json.Valid(text); valid != (off < 0) && bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) < 1000 {
+		if valid := json.Valid(text); valid != (off < 0) && bytes.Count(text, []byte("["))+
+			bytes.Count(text, []byte("{")) < 1000 {
 			t.Errorf("%q: JSON %v, read up to %d", text, valid, off)
 		}
 		if off > len(text) || off < 0 && members == 0 {
@@ -131,7 +133,8 @@ func damaged(r *rand.Rand, text []byte) []byte {
 	}
 	a, b := r.IntN(len(text)), r.IntN(len(text))
 	a, b = min(a, b), min(max(a, b), min(a, b)+60)
-	words := []string{"null", `""`, "[]", "{}", "-1", "1e9", "true", `"task-0001"`, `"tree-12345678"`, `"completed"`, `"queued"`, `"2030-01-01T00:00:00Z"`, `"file:x"`}
+	words := []string{"null", `""`, "[]", "{}", "-1", "1e9", "true", `"task-0001"`, `"tree-12345678"`, `"completed"`,
+		`"queued"`, `"2030-01-01T00:00:00Z"`, `"file:x"`}
 	switch r.IntN(7) {
 	case 0: // cut
 		return text[:a]
@@ -173,7 +176,8 @@ func survives(t *testing.T, archive *txtar.Archive) bool {
 	dir, _ := unpack(t, &txtar.Archive{Files: append(slices.Clone(archive.Files), txtar.File{Name: "rlm/some.txt"})})
 	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
 	importFrom(t, s, dir)
-	if again := importFrom(t, s, dir); again.Trees+again.Tasks+again.States+again.Variables+again.Loops+again.Iterations > 0 {
+	if again := importFrom(t, s, dir); again.Trees+again.Tasks+again.States+again.Variables+again.Loops+
+		again.Iterations > 0 {
 		t.Errorf("the second import brought something: %+v", again)
 	}
 	first := exportTo(t, s)

@@ -115,7 +115,8 @@ func (m *simulation) begin() {
 		return
 	}
 	created := m.s.created
-	if m.has(perdure.VarPrompt) || m.s.compacted == 0 && slices.ContainsFunc(m.s.mutations, func(e *mutation) bool { return e.Name == perdure.VarPrompt }) {
+	if m.has(perdure.VarPrompt) || m.s.compacted == 0 &&
+		slices.ContainsFunc(m.s.mutations, func(e *mutation) bool { return e.Name == perdure.VarPrompt }) {
 		return
 	}
 	v := &variable{}
@@ -187,7 +188,8 @@ func (m *simulation) mutate(r *reader, e *mutation, numbers map[string]int64) {
 		m.rollback(r, e, number, numbers)
 	default:
 		if !perdure.ValidName(e.Name) || fresh == nil {
-			r.note(Corrected, m.s.f, e.off, "%s: a mutation of %s has no new value or no name that can be kept", m.s.what(), quoted(e.Name))
+			r.note(Corrected, m.s.f, e.off, "%s: a mutation of %s has no new value or no name that can be kept", m.s.what(),
+				quoted(e.Name))
 			m.kill(e.Name, number)
 			break
 		}
@@ -236,7 +238,8 @@ func (m *simulation) rename(r *reader, e *mutation, number int64) {
 	v := m.living[e.Name]
 	m.kill(e.Name, number)
 	if v == nil || !perdure.ValidName(to) {
-		r.note(Corrected, m.s.f, e.off, "%s: %s was renamed to %s, which cannot be followed", m.s.what(), quoted(e.Name), quoted(to))
+		r.note(Corrected, m.s.f, e.off, "%s: %s was renamed to %s, which cannot be followed", m.s.what(), quoted(e.Name),
+			quoted(to))
 		return
 	}
 	e.To = to
@@ -336,11 +339,13 @@ func (m *simulation) finish(r *reader, number int64) perdure.StateRecord {
 	before := m.changed
 	m.reconcile(s.vars, number, false)
 	if n := m.changed - before; len(s.mutations) > 0 && n > 0 && (n > 1 || !m.finals()) {
-		r.note(Corrected, s.f, -1, "the history of %s does not lead to its variables; %d changes of the import do", s.what(), n)
+		r.note(Corrected, s.f, -1, "the history of %s does not lead to its variables; %d changes of the import do",
+			s.what(), n)
 	}
 	if s.scope == perdure.ScopeTree && m.living[perdure.VarFinal] == nil {
 		v := &variable{}
-		v.Name, v.Value, v.Type, v.CreatedAt, v.UpdatedAt = perdure.VarFinal, json.RawMessage("null"), perdure.VarNull, s.created, s.created
+		v.Name, v.Value, v.Type, v.CreatedAt, v.UpdatedAt = perdure.VarFinal, json.RawMessage(
+			"null"), perdure.VarNull, s.created, s.created
 		m.hidden(v, number)
 	}
 	rec := perdure.StateRecord{Foreign: s.foreignID(), CreatedAt: s.created, UpdatedAt: s.updated, ExpiresAt: s.expires,

@@ -83,7 +83,8 @@ type reader struct {
 // killed between two of them it leaves a sound store, and importing again
 // completes it. Importing what is there already changes nothing.
 func Import(ctx context.Context, store *perdure.Store, cfg ImportConfig) (*Report, error) {
-	r := &reader{store: store, cfg: cfg, report: &Report{Path: cfg.Path, DryRun: cfg.DryRun, Notes: []Note{}}, placed: make(map[*tree]*placedTree),
+	r := &reader{store: store, cfg: cfg, report: &Report{Path: cfg.Path, DryRun: cfg.DryRun, Notes: []Note{}},
+		placed: make(map[*tree]*placedTree),
 		values: make(map[string]bool)}
 	if err := r.read(); err != nil {
 		return nil, err
@@ -108,14 +109,16 @@ func Import(ctx context.Context, store *perdure.Store, cfg ImportConfig) (*Repor
 func (r *reader) read() error {
 	info, err := os.Stat(r.cfg.Path)
 	if err != nil {
-		return &perdure.Error{Code: perdure.CodeNotFound, Op: "import", Msg: fmt.Sprintf("there is no %q", r.cfg.Path), Err: cause(err),
+		return &perdure.Error{Code: perdure.CodeNotFound, Op: "import", Msg: fmt.Sprintf("there is no %q", r.cfg.Path),
+			Err:  cause(err),
 			Hint: "name a .aiwg folder, the folder it is in, or one of its files"}
 	}
 	if !info.IsDir() {
 		return r.readFile()
 	}
 	if r.cfg.State {
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import", Msg: fmt.Sprintf("%q is a folder", r.cfg.Path), Hint: "--state reads one file"}
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import", Msg: fmt.Sprintf("%q is a folder", r.cfg.Path),
+			Hint: "--state reads one file"}
 	}
 	dir := r.cfg.Path
 	if inner, err := os.Stat(filepath.Join(dir, layoutName)); err == nil && inner.IsDir() {
@@ -129,7 +132,9 @@ func (r *reader) read() error {
 	}
 	if !slices.ContainsFunc(r.files, known) {
 		_ = r.src.root.Close()
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import", Msg: fmt.Sprintf("%q is no .aiwg folder: there is no daemon/tasks.json, no rlm/ and no ralph/loops/ in it", r.cfg.Path),
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import",
+			Msg: fmt.Sprintf("%q is no .aiwg folder: there is no daemon/tasks.json, no rlm/ and no ralph/loops/ in it",
+				r.cfg.Path),
 			Hint: "name a .aiwg folder, the folder it is in, or one of its files"}
 	}
 	r.whole = true
@@ -139,7 +144,8 @@ func (r *reader) read() error {
 }
 
 func known(name string) bool {
-	return name == tasksFile || name == backupFile || strings.HasPrefix(name, rlmFolder) || strings.HasPrefix(name, loops.Folder)
+	return name == tasksFile || name == backupFile || strings.HasPrefix(name, rlmFolder) ||
+		strings.HasPrefix(name, loops.Folder)
 }
 
 // readFile reads one file. References lead no further than its .aiwg folder, or
@@ -182,7 +188,8 @@ func (r *reader) readFile() error {
 		r.addState(r.state(f, r.cfg.Ref.Scope))
 	case f.root.kind == '[' || f.root.get("tasks") != nil:
 		r.tasksOf(f)
-		if f.err != nil && path.Base(name) == path.Base(tasksFile) && path.Join(path.Dir(name), path.Base(backupFile)) == backupFile {
+		if f.err != nil && path.Base(name) == path.Base(tasksFile) &&
+			path.Join(path.Dir(name), path.Base(backupFile)) == backupFile {
 			r.useBackup(true)
 		}
 	case f.root.get("root_task") != nil:
@@ -192,10 +199,12 @@ func (r *reader) readFile() error {
 			r.trees = append(r.trees, g)
 		}
 	case f.root.get("loop_id") != nil:
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import", Msg: fmt.Sprintf("%q is one file of a loop", r.cfg.Path),
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import",
+			Msg:  fmt.Sprintf("%q is one file of a loop", r.cfg.Path),
 			Hint: "name the .aiwg folder: a loop comes in with all of its files"}
 	default:
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import", Msg: fmt.Sprintf("%q is neither a file of tasks nor a tree nor a state", r.cfg.Path),
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import",
+			Msg:  fmt.Sprintf("%q is neither a file of tasks nor a tree nor a state", r.cfg.Path),
 			Hint: "perdure schema tasks-file, rlm-task-tree and rlm-state say what they look like"}
 	}
 	return nil
@@ -211,7 +220,8 @@ func rawOf(n *node) []byte {
 // nearFiles lists the checkpoints and the history beside a state, so that they
 // are found.
 func (r *reader) nearFiles(name string) {
-	for _, pattern := range []string{path.Join(path.Dir(name), historyFile), path.Join(path.Dir(name), checksFolder, "*.json")} {
+	for _, pattern := range []string{path.Join(path.Dir(name), historyFile),
+		path.Join(path.Dir(name), checksFolder, "*.json")} {
 		found, err := filepath.Glob(filepath.Join(r.src.abs, filepath.FromSlash(pattern)))
 		if err != nil {
 			continue

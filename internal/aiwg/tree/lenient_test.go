@@ -99,7 +99,8 @@ func TestLenient(t *testing.T) {
 // written is a report for people.
 func written(r *aiwgtree.Report) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "trees %d, tasks %d, states %d, variables %d, mutations %d, checkpoints %d, files %d\n", r.Trees, r.Tasks, r.States,
+	fmt.Fprintf(&out, "trees %d, tasks %d, states %d, variables %d, mutations %d, checkpoints %d, files %d\n", r.Trees,
+		r.Tasks, r.States,
 		r.Variables, r.Mutations, r.Checkpoints, r.Files)
 	if r.Loops > 0 {
 		fmt.Fprintf(&out, "loops %d, iterations %d, files %d\n", r.Loops, r.Iterations, r.Documents)
@@ -123,7 +124,8 @@ func inStore(t testing.TB, s *perdure.Store) string {
 			if task.Tree != tree.ID {
 				continue
 			}
-			fmt.Fprintf(&out, "%s%s %s %q -> %q %v %s\n", strings.Repeat("  ", task.Depth+1), task.ID, task.State, task.Prompt, task.Result,
+			fmt.Fprintf(&out, "%s%s %s %q -> %q %v %s\n", strings.Repeat("  ", task.Depth+1), task.ID, task.State, task.Prompt,
+				task.Result,
 				task.Error, task.Metadata)
 		}
 		for _, info := range must[[]perdure.StateInfo](t)(s.States(ctx, tree.ID)) {

@@ -20,7 +20,8 @@ const besidePrefix = "../"
 // importLoops reads the loops of the folder, and the settings of loops: those in
 // the folder, and beside it if it is called .aiwg, as projects have them.
 func (r *reader) importLoops(ctx context.Context) error {
-	src := loops.Source{DryRun: r.cfg.DryRun, Read: r.src.read, Note: func(n Note) { r.report.Notes = append(r.report.Notes, n) }}
+	src := loops.Source{DryRun: r.cfg.DryRun, Read: r.src.read,
+		Note: func(n Note) { r.report.Notes = append(r.report.Notes, n) }}
 	if r.settings != "" {
 		src.Settings = []string{r.settings}
 	} else if r.whole {

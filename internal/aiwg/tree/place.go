@@ -72,7 +72,8 @@ func (r *reader) statesOf(g *tree) []*state {
 		}
 		t := find(s.node)
 		if t == nil || byTask[t] != nil {
-			r.note(Corrected, s.f, -1, "%s belongs to a task that is not in the tree or has another state; it became a temporary one", s.what())
+			r.note(Corrected, s.f, -1, "%s belongs to a task that is not in the tree or has another state; it became a "+
+				"temporary one", s.what())
 			s.scope, s.name = perdure.ScopeTemporary, s.id
 			continue
 		}
@@ -109,7 +110,8 @@ func (r *reader) withRecord(t *task, s *state) *state {
 			v.CreatedAt, v.UpdatedAt = s.created, s.created
 			s.vars = append(s.vars, v)
 		case !s.vars[i].same(v.Value):
-			r.note(Corrected, t.f, t.n.off, "%s: variable %s is otherwise in %s, which counts", t.what(), quoted(v.Name), s.f.name)
+			r.note(Corrected, t.f, t.n.off, "%s: variable %s is otherwise in %s, which counts", t.what(), quoted(v.Name),
+				s.f.name)
 		}
 	}
 	return s
@@ -118,7 +120,8 @@ func (r *reader) withRecord(t *task, s *state) *state {
 // looseChecks reads the checkpoints of a tree that has no document of its state.
 func (r *reader) looseChecks(g *tree, list []*state) {
 	for _, name := range r.files {
-		if g.id == "" || r.src.used[name] || path.Dir(name) != treesFolder+g.id+"/"+checksFolder || path.Ext(name) != ".json" {
+		if g.id == "" || r.src.used[name] || path.Dir(name) != treesFolder+g.id+"/"+checksFolder ||
+			path.Ext(name) != ".json" {
 			continue
 		}
 		f := r.open(name)
@@ -275,12 +278,14 @@ func (r *reader) merge(ctx context.Context, s *state, have *perdure.StateRecord)
 		value, there := values[v.Name]
 		switch {
 		case there && value == string(v.Value):
-		case there && v.Name == perdure.VarFinal && value == "null" && s.task != nil && string(mustJSON(s.task.Result)) == string(v.Value):
+		case there && v.Name == perdure.VarFinal && value == "null" && s.task != nil &&
+			string(mustJSON(s.task.Result)) == string(v.Value):
 			// It completed without setting Final, which is the result then.
 		case there:
 			r.note(Differs, s.f, -1, "variable %s of %s is otherwise in the store; the store's stays", quoted(v.Name), s.what())
 		case len(values) >= perdure.MaxVariables:
-			r.note(NotRead, s.f, -1, "variable %s of %s is one more than the %d that a state may have", quoted(v.Name), s.what(), perdure.MaxVariables)
+			r.note(NotRead, s.f, -1, "variable %s of %s is one more than the %d that a state may have", quoted(v.Name),
+				s.what(), perdure.MaxVariables)
 		default:
 			values[v.Name] = string(v.Value)
 			r.report.Variables++

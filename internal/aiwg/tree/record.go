@@ -22,7 +22,8 @@ const KindIPC = "ipc"
 // word for word.
 func Record(ctx context.Context, store *perdure.Store, tree *perdure.Tree) (json.RawMessage, error) {
 	if tree.Kind != KindIPC {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "read task", Msg: fmt.Sprintf("tree %q was not submitted over the socket", tree.ID)}
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "read task",
+			Msg: fmt.Sprintf("tree %q was not submitted over the socket", tree.ID)}
 	}
 	x := newExporter(store)
 	x.verbatim = true

@@ -34,7 +34,8 @@ func must[T any](t testing.TB) func(T, error) T {
 
 func set(t testing.TB, s *perdure.Store, ref perdure.StateRef, name, value string) {
 	t.Helper()
-	_, err := s.SetVar(t.Context(), ref, perdure.VarSpec{Name: name, Value: json.RawMessage(value), Description: "is " + name})
+	_, err := s.SetVar(t.Context(), ref,
+		perdure.VarSpec{Name: name, Value: json.RawMessage(value), Description: "is " + name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,12 +52,16 @@ func check(t testing.TB, s *perdure.Store, ref perdure.StateRef, name string) {
 func lived(t testing.TB, s *perdure.Store) perdure.TreeID {
 	t.Helper()
 	ctx := t.Context()
-	tree := must[perdure.Tree](t)(s.CreateTree(ctx, perdure.TreeSpec{Kind: "run", Name: "the <first>", Config: json.RawMessage(`{"model":"mock:m","n":1.50}`),
-		Limits: perdure.Limits{MaxNodes: 7}, Root: perdure.TaskSpec{Prompt: "ask & tell\u2028", Agent: "a", Metadata: json.RawMessage(`{"own":{"x":"<y>"}}`)}}))
+	tree := must[perdure.Tree](t)(
+		s.CreateTree(ctx, perdure.TreeSpec{Kind: "run", Name: "the <first>",
+			Config: json.RawMessage(`{"model":"mock:m","n":1.50}`),
+			Limits: perdure.Limits{MaxNodes: 7}, Root: perdure.TaskSpec{Prompt: "ask & tell\u2028", Agent: "a",
+				Metadata: json.RawMessage(`{"own":{"x":"<y>"}}`)}}))
 	session := must[*perdure.Session](t)(s.OpenSession(ctx, "test"))
 	leases := must[[]*perdure.Lease](t)(session.Claim(ctx, perdure.ClaimRequest{Max: 1}))
-	kids := must[[]perdure.TaskID](t)(leases[0].Spawn(ctx, []perdure.TaskSpec{{Prompt: "one", Strategy: perdure.Sequential}, {Prompt: "two", Priority: 3},
-		{Prompt: "three", Context: perdure.ContextRef{Type: "slice", Source: "book", Offset: 3, Length: 9, SizeTokens: 4}}}))
+	kids := must[[]perdure.TaskID](t)(
+		leases[0].Spawn(ctx, []perdure.TaskSpec{{Prompt: "one", Strategy: perdure.Sequential}, {Prompt: "two", Priority: 3},
+			{Prompt: "three", Context: perdure.ContextRef{Type: "slice", Source: "book", Offset: 3, Length: 9, SizeTokens: 4}}}))
 	root := perdure.StateRef{Scope: perdure.ScopeTree, Tree: tree.ID}
 	below := perdure.StateRef{Scope: perdure.ScopeTree, Tree: tree.ID, Task: kids[0]}
 	set(t, s, root, "plan", `{"b": 1, "a": [1, 2.50, "<x>"]}`)
@@ -75,14 +80,16 @@ func lived(t testing.TB, s *perdure.Store) perdure.TreeID {
 	must[perdure.RollbackReport](t)(s.Rollback(ctx, root, "first", perdure.Cause{Source: "test"}))
 	must[perdure.Variable](t)(s.IncrVar(ctx, root, "count", "5", perdure.Cause{}))
 	finish(t, session, kids)
-	other := must[perdure.Tree](t)(s.CreateTree(ctx, perdure.TreeSpec{Kind: "run", Root: perdure.TaskSpec{Prompt: "not begun"}}))
+	other := must[perdure.Tree](t)(
+		s.CreateTree(ctx, perdure.TreeSpec{Kind: "run", Root: perdure.TaskSpec{Prompt: "not begun"}}))
 	must[[]perdure.TaskID](t)(s.Submit(ctx, other.Root, perdure.TaskSpec{Prompt: "nor this"}))
 	set(t, s, perdure.StateRef{Scope: perdure.ScopeGlobal}, "g", `true`)
 	set(t, s, perdure.StateRef{Scope: perdure.ScopeGlobal}, "prompt", `"here it is a name like others"`)
 	set(t, s, perdure.StateRef{Scope: perdure.ScopeSession, Session: "sess-1"}, "s", `"x"`)
 	set(t, s, perdure.StateRef{Scope: perdure.ScopeSession, Session: "odd/../name"}, "s", `"y"`)
 	set(t, s, perdure.StateRef{Scope: perdure.ScopeTemporary, Name: "tmp"}, "t", `[]`)
-	_, err := s.SetVar(ctx, perdure.StateRef{Scope: perdure.ScopeTemporary, Name: "tmp"}, perdure.VarSpec{Name: "soon", Value: json.RawMessage(`1`), TTL: time.Hour})
+	_, err := s.SetVar(ctx, perdure.StateRef{Scope: perdure.ScopeTemporary, Name: "tmp"},
+		perdure.VarSpec{Name: "soon", Value: json.RawMessage(`1`), TTL: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +107,8 @@ func finish(t testing.TB, session *perdure.Session, kids []perdure.TaskID) {
 		l := leases[0]
 		call, _, err := l.BeginCall(t.Context(), perdure.CallSpec{Model: "mock:m", RequestHash: "h"})
 		if err == nil {
-			err = l.SettleCall(t.Context(), call.ID, perdure.CallResult{Response: "r", Tries: 1, InputTokens: 3, OutputTokens: 2, CostMicros: new(int64)})
+			err = l.SettleCall(t.Context(), call.ID, perdure.CallResult{Response: "r", Tries: 1, InputTokens: 3,
+				OutputTokens: 2, CostMicros: new(int64)})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +116,8 @@ func finish(t testing.TB, session *perdure.Session, kids []perdure.TaskID) {
 		if l.Task.ID == kids[1] {
 			_, err = l.Fail(t.Context(), perdure.Failure{Kind: "model", Message: "refused <it>"})
 		} else {
-			err = l.Complete(t.Context(), perdure.Result{Text: "done " + l.Task.Prompt, Data: json.RawMessage(`{"y":[1]}`), Partial: true})
+			err = l.Complete(t.Context(), perdure.Result{Text: "done " + l.Task.Prompt, Data: json.RawMessage(`{"y":[1]}`),
+				Partial: true})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -176,8 +185,9 @@ func TestRoundTrip(t *testing.T) {
 		// Numbers of the other store are others.
 		set(t, b, perdure.StateRef{Scope: perdure.ScopeTemporary, Name: "shifts"}, "numbers", "1")
 		r := importFrom(t, b, first)
-		want := aiwgtree.Report{Path: first, Trees: 2, Tasks: 6, States: 6, Variables: r.Variables, Mutations: r.Mutations, Checkpoints: 8,
-			Files: 3, Notes: []aiwgtree.Note{}}
+		want := aiwgtree.Report{Path: first, Trees: 2, Tasks: 6, States: 6, Variables: r.Variables, Mutations: r.Mutations,
+			Checkpoints: 8,
+			Files:       3, Notes: []aiwgtree.Note{}}
 		if diff := cmp.Diff(&want, r); diff != "" {
 			t.Errorf("report (-want +got):\n%s", diff)
 		}
@@ -194,7 +204,8 @@ func TestRoundTrip(t *testing.T) {
 		for _, s := range []*perdure.Store{a, b} { // what is there already
 			before := content(t, exportTo(t, s))
 			r = importFrom(t, s, first)
-			if r.Trees+r.Tasks+r.States+r.Variables > 0 || r.PresentTrees != 2 || r.PresentTasks != 6 || r.PresentStates != 6 || len(r.Notes) > 0 {
+			if r.Trees+r.Tasks+r.States+r.Variables > 0 || r.PresentTrees != 2 || r.PresentTasks != 6 ||
+				r.PresentStates != 6 || len(r.Notes) > 0 {
 				t.Errorf("the second import: %+v", r)
 			}
 			if diff := cmp.Diff(before, content(t, exportTo(t, s))); diff != "" {
@@ -218,14 +229,16 @@ func TestImportedHistoryWorks(t *testing.T) {
 			must[perdure.RollbackReport](t)(b.Rollback(t.Context(), root, m.ID.String(), perdure.Cause{}))
 		}
 	}
-	for name, want := range map[string]string{"renamed": "null", "long": `["` + strings.Repeat("m", perdure.MaxInlineBytes) + `"]`} {
+	for name, want := range map[string]string{"renamed": "null",
+		"long": `["` + strings.Repeat("m", perdure.MaxInlineBytes) + `"]`} {
 		v := must[perdure.Variable](t)(b.Var(t.Context(), root, name))
 		if string(v.Value) != want {
 			t.Errorf("%s is %.50s", name, v.Value)
 		}
 	}
 	kids := must[[]perdure.Task](t)(b.Tasks(t.Context(), perdure.TaskFilter{Tree: id, Parent: &tree.Root}))
-	v := must[perdure.Variable](t)(b.Var(t.Context(), perdure.StateRef{Scope: perdure.ScopeTree, Tree: id, Task: kids[0].ID}, "n"))
+	v := must[perdure.Variable](t)(
+		b.Var(t.Context(), perdure.StateRef{Scope: perdure.ScopeTree, Tree: id, Task: kids[0].ID}, "n"))
 	if string(v.Value) != "3" {
 		t.Errorf("n of the child is %s, want 3 as before the rollback", v.Value)
 	}

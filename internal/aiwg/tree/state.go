@@ -101,7 +101,8 @@ func (r *reader) state(f *file, scope perdure.Scope) *state {
 	vars := o.sub("variables")
 	s.vars = r.variables(vars, s.scope)
 	r.history(o.sub("history"), s)
-	for _, key := range []string{"variable_count", "mutation_count", "checkpoint_count", "total_size_bytes", "completion_status", "scope"} {
+	for _, key := range []string{"variable_count", "mutation_count", "checkpoint_count", "total_size_bytes",
+		"completion_status", "scope"} {
 		meta.used[key] = true // they follow from the rest
 	}
 	s.extra.Fields, s.extra.Metadata = o.noteLeft("the state"), meta.noteLeft("the state")
@@ -130,7 +131,8 @@ func (s *state) findScope() {
 func (s *state) settle(r *reader) {
 	if s.id != "" && !strings.HasPrefix(s.id, "state-") || len(s.id) != len("state-")+8 || !hexOnly(s.id[len("state-"):]) {
 		if s.id != "" {
-			r.note(Corrected, s.f, 0, "the ID %s of the state is not of the form that such IDs have; it is kept beside", quoted(s.id))
+			r.note(Corrected, s.f, 0, "the ID %s of the state is not of the form that such IDs have; it is kept beside",
+				quoted(s.id))
 		}
 		s.extra.GivenID = s.id
 	}
@@ -206,7 +208,8 @@ func (r *reader) history(o *object, s *state) {
 		r.historyLog(s, log)
 	}
 	if over := len(s.mutations) - perdure.MaxHistory; over > 0 {
-		r.note(Corrected, s.f, -1, "the history of %s has %d entries; the oldest %d became one", s.what(), len(s.mutations), over)
+		r.note(Corrected, s.f, -1, "the history of %s has %d entries; the oldest %d became one", s.what(), len(s.mutations),
+			over)
 		s.mutations, s.compacted = s.mutations[over:], s.compacted+int64(over)
 	}
 	for _, n := range o.list("checkpoints") {

@@ -100,10 +100,14 @@ func quoted(s string) string {
 // stateWords are other words for the states of a task.
 func stateWords() map[string]perdure.State {
 	return map[string]perdure.State{
-		"queued": perdure.Queued, "pending": perdure.Queued, "created": perdure.Queued, "ready": perdure.Queued, "blocked": perdure.Queued,
-		"running": perdure.Running, "in_progress": perdure.Running, "active": perdure.Running, "started": perdure.Running, "waiting": perdure.Waiting,
-		"completed": perdure.Completed, "complete": perdure.Completed, "done": perdure.Completed, "success": perdure.Completed, "succeeded": perdure.Completed,
-		"failed": perdure.Failed, "error": perdure.Failed, "cancelled": perdure.Cancelled, "canceled": perdure.Cancelled, "aborted": perdure.Cancelled,
+		"queued": perdure.Queued, "pending": perdure.Queued, "created": perdure.Queued, "ready": perdure.Queued,
+		"blocked": perdure.Queued,
+		"running": perdure.Running, "in_progress": perdure.Running, "active": perdure.Running, "started": perdure.Running,
+		"waiting":   perdure.Waiting,
+		"completed": perdure.Completed, "complete": perdure.Completed, "done": perdure.Completed,
+		"success": perdure.Completed, "succeeded": perdure.Completed,
+		"failed": perdure.Failed, "error": perdure.Failed, "cancelled": perdure.Cancelled, "canceled": perdure.Cancelled,
+		"aborted": perdure.Cancelled,
 	}
 }
 
@@ -131,7 +135,8 @@ func (r *reader) task(f *file, n *node) *task {
 // reserved tells whether a record's metadata has a meaning for the name.
 func reserved(key string) bool {
 	switch key {
-	case "tree_id", "node_id", "parent_id", "depth", "position", "decomposition_strategy", "merge_strategy", "failure_policy",
+	case "tree_id", "node_id", "parent_id", "depth", "position", "decomposition_strategy", "merge_strategy",
+		"failure_policy",
 		"rlm_state", "context_reference", "cost_tracking", "checkpoints", importKey:
 		return true
 	}
@@ -275,7 +280,8 @@ func (r *reader) taskMetadata(meta *object, t *task) {
 	if s := perdure.Strategy(meta.text("decomposition_strategy")); s == perdure.Parallel || s == perdure.Sequential {
 		t.Strategy = s
 	} else if s != "" && s != "none" {
-		meta.note(meta.n.get("decomposition_strategy"), "the strategy %s is not known; it is kept as strategy_as_given", quoted(string(s)))
+		meta.note(meta.n.get("decomposition_strategy"), "the strategy %s is not known; it is kept as strategy_as_given",
+			quoted(string(s)))
 		t.set("strategy_as_given", string(s))
 	}
 	if p := perdure.Policy(meta.text("failure_policy")); p == perdure.PolicyPartial || p == perdure.PolicyFail {
@@ -296,8 +302,10 @@ func (r *reader) taskMetadata(meta *object, t *task) {
 		}
 	}
 	if c := meta.sub("cost_tracking"); len(c.n.keys) > 0 {
-		t.Usage = perdure.Usage{InputTokens: c.whole("input_tokens"), OutputTokens: c.whole("output_tokens"), CachedTokens: c.whole("cached_tokens"),
-			Calls: c.whole("calls"), UnpricedCalls: c.whole("unpriced_calls"), CostUSD: min(c.number("total_cost_usd"), 1e12)}
+		t.Usage = perdure.Usage{InputTokens: c.whole("input_tokens"), OutputTokens: c.whole("output_tokens"),
+			CachedTokens: c.whole("cached_tokens"),
+			Calls:        c.whole("calls"), UnpricedCalls: c.whole("unpriced_calls"),
+			CostUSD: min(c.number("total_cost_usd"), 1e12)}
 		if rest := c.noteLeft("metadata"); rest != nil {
 			t.set("cost_tracking_rest", string(mustJSON(rest)))
 		}
@@ -384,7 +392,8 @@ func (r *reader) tasksOf(f *file) {
 		r.updated = o.time("updatedAt")
 		list = o.get("tasks")
 		for _, key := range slices.Sorted(maps.Keys(o.left())) {
-			r.note(NotRead, f, o.n.get(key).off, "%s of the file itself is not known, and has no place in the store", quoted(key))
+			r.note(NotRead, f, o.n.get(key).off, "%s of the file itself is not known, and has no place in the store",
+				quoted(key))
 		}
 	}
 	if list.null() || list.kind != '[' {

@@ -90,7 +90,8 @@ func (r *reader) groupTrees() {
 // look the same get keys of their own.
 func (r *reader) again(g *tree, seen map[string]*tree) bool {
 	root := g.order[0]
-	if first := seen[g.key]; first != nil && len(g.order) == 1 && len(first.order) == 1 && bytes.Equal(first.order[0].n.raw, root.n.raw) {
+	if first := seen[g.key]; first != nil && len(g.order) == 1 && len(first.order) == 1 &&
+		bytes.Equal(first.order[0].n.raw, root.n.raw) {
 		r.note(Corrected, root.f, root.n.off, "%s is there twice, word for word; it was taken once", root.what())
 		return true
 	}
@@ -143,7 +144,8 @@ func (r *reader) treeDocument(g *tree, known map[string]*task) {
 	}
 	o := r.object(g.file, g.file.root, "the tree")
 	if id := o.text("tree_id"); id != g.id && id != "" {
-		o.note(o.n.get("tree_id"), "the tree is named %s and its folder %s; the folder's name counts", quoted(id), quoted(g.id))
+		o.note(o.n.get("tree_id"), "the tree is named %s and its folder %s; the folder's name counts", quoted(id),
+			quoted(g.id))
 	}
 	o.get("version")
 	g.info, g.meta = o, o.sub("metadata")
@@ -235,7 +237,8 @@ func (r *reader) treeDetails(g *tree) {
 		}
 	}
 	g.record.Fields = o.noteLeft("the tree's configuration")
-	for _, key := range []string{"status", "partial", "total_nodes", "completed_nodes", "failed_nodes", "total_cost_usd", "created_at", "completed_at"} {
+	for _, key := range []string{"status", "partial", "total_nodes", "completed_nodes", "failed_nodes", "total_cost_usd",
+		"created_at", "completed_at"} {
 		m.used[key] = true // they follow from the tasks
 	}
 	g.record.Metadata = m.noteLeft("the tree's configuration")
@@ -382,9 +385,11 @@ func (r *reader) breakCycles(g *tree, root *task) {
 func (r *reader) settle(g *tree, t *task) {
 	if t.up != nil {
 		if t.foreign.State == "" && !t.State.Terminal() && t.up.State.Terminal() {
-			r.note(Corrected, t.f, t.n.off, "%s is %s although its parent is %s; it came in cancelled", t.what(), t.State, t.up.State)
+			r.note(Corrected, t.f, t.n.off, "%s is %s although its parent is %s; it came in cancelled", t.what(), t.State,
+				t.up.State)
 			t.foreign.State = string(exportState(t.State))
-			t.State, t.Error = perdure.Cancelled, &perdure.TaskError{Kind: unfinished, Message: "it was not finished when its parent was"}
+			t.State, t.Error = perdure.Cancelled, &perdure.TaskError{Kind: unfinished,
+				Message: "it was not finished when its parent was"}
 		}
 	} else {
 		t.Position = 0
@@ -426,14 +431,16 @@ func (r *reader) settleTimes(g *tree, t *task) {
 		default:
 			t.CreatedAt = time.UnixMicro(1).UTC()
 		}
-		r.note(Corrected, t.f, t.n.off, "%s has no time of creation; it became %s", t.what(), t.CreatedAt.Format(time.RFC3339))
+		r.note(Corrected, t.f, t.n.off, "%s has no time of creation; it became %s", t.what(),
+			t.CreatedAt.Format(time.RFC3339))
 	}
 	if t.State.Terminal() && t.CompletedAt.IsZero() && t.foreign.State == "" {
 		t.CompletedAt = t.CreatedAt
 		if !t.StartedAt.IsZero() {
 			t.CompletedAt = t.StartedAt
 		}
-		r.note(Corrected, t.f, t.n.off, "%s is %s and has no time of its end; it became %s", t.what(), t.State, t.CompletedAt.Format(time.RFC3339))
+		r.note(Corrected, t.f, t.n.off, "%s is %s and has no time of its end; it became %s", t.what(), t.State,
+			t.CompletedAt.Format(time.RFC3339))
 	}
 	if t.foreign.State != "" && t.State.Terminal() {
 		t.CompletedAt = t.CreatedAt // never shown: it did not end
@@ -446,7 +453,8 @@ func (r *reader) settleIDs(t *task) {
 		if fits || id == "" {
 			return id, ""
 		}
-		r.note(Corrected, t.f, t.n.off, "the %s %s is not of the form that such IDs have; it is kept in metadata", what, quoted(id))
+		r.note(Corrected, t.f, t.n.off, "the %s %s is not of the form that such IDs have; it is kept in metadata", what,
+			quoted(id))
 		return "", id
 	}
 	t.foreign.ID, t.foreign.GivenID = odd(t.id, "ID", taskPattern.MatchString(t.id))

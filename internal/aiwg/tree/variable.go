@@ -46,7 +46,8 @@ func (r *reader) variables(o *object, scope perdure.Scope) []*variable {
 		}
 		taken[v.Name] = true
 		if len(list) == perdure.MaxVariables {
-			r.note(NotRead, o.f, n.off, "%s: variable %s is one more than the %d that a state may have", o.what, quoted(key), perdure.MaxVariables)
+			r.note(NotRead, o.f, n.off, "%s: variable %s is one more than the %d that a state may have", o.what, quoted(key),
+				perdure.MaxVariables)
 			continue
 		}
 		v.Metadata.Scope = scope
@@ -171,7 +172,8 @@ func (r *reader) valueFile(ref, from, valueType string) (json.RawMessage, error)
 		return nil, fmt.Errorf("%s cannot be read: %w", quoted(name), cause(err))
 	}
 	if len(text) > perdure.MaxVariableBytes {
-		return nil, fmt.Errorf("%s has %d bytes, the limit for a value is %d", quoted(name), len(text), perdure.MaxVariableBytes)
+		return nil, fmt.Errorf("%s has %d bytes, the limit for a value is %d", quoted(name), len(text),
+			perdure.MaxVariableBytes)
 	}
 	if !utf8.Valid(text) {
 		return nil, errors.New(quoted(name) + " is not UTF-8 text")
@@ -195,13 +197,15 @@ func (r *reader) valueFile(ref, from, valueType string) (json.RawMessage, error)
 // typed gives a variable a type that its value has.
 func (r *reader) typed(in *object, v *variable, given string) *variable {
 	if len(v.Value) > perdure.MaxVariableBytes {
-		r.note(NotRead, in.f, in.n.off, "%s has a value of %d bytes, the limit is %d", in.what, len(v.Value), perdure.MaxVariableBytes)
+		r.note(NotRead, in.f, in.n.off, "%s has a value of %d bytes, the limit is %d", in.what, len(v.Value),
+			perdure.MaxVariableBytes)
 		return nil
 	}
 	is := kindOf(v.Value)
 	t := perdure.VarType(given)
 	switch {
-	case t == "" || t == perdure.VarType("string") && is == perdure.VarText || t == perdure.VarType("object") && is != perdure.VarText:
+	case t == "" || t == perdure.VarType("string") && is == perdure.VarText || t == perdure.VarType("object") &&
+		is != perdure.VarText:
 		if t != "" {
 			in.note(in.n.get("type"), "the type %s became %s", quoted(given), is)
 		}

@@ -74,7 +74,8 @@ func (r *reader) treeRecord(ctx context.Context, g *tree) (perdure.TreeRecord, e
 	}
 	rec.Config = mustJSON(map[string]any{importKey: g.record})
 	if len(rec.Config) > perdure.MaxConfigBytes {
-		r.note(NotRead, g.file, -1, "what else is said of the tree has %d bytes, the limit is %d; it was left out", len(rec.Config), perdure.MaxConfigBytes)
+		r.note(NotRead, g.file, -1, "what else is said of the tree has %d bytes, the limit is %d; it was left out",
+			len(rec.Config), perdure.MaxConfigBytes)
 		g.record.Fields, g.record.Metadata, g.record.Configuration = nil, nil, nil
 		rec.Config = mustJSON(map[string]any{importKey: g.record})
 	}
@@ -103,7 +104,8 @@ func (r *reader) taskRecord(t *task, ids map[string]perdure.TaskID, at map[*task
 	}
 	meta[importKey] = t.foreign
 	if rec.Metadata = mustJSON(meta); len(rec.Metadata) > perdure.MaxMetadataBytes {
-		r.note(NotRead, t.f, t.n.off, "the metadata of %s has %d bytes, the limit is %d; it was left out", t.what(), len(rec.Metadata), perdure.MaxMetadataBytes)
+		r.note(NotRead, t.f, t.n.off, "the metadata of %s has %d bytes, the limit is %d; it was left out", t.what(),
+			len(rec.Metadata), perdure.MaxMetadataBytes)
 		rec.Metadata = mustJSON(map[string]any{importKey: t.foreign})
 	}
 	return rec
@@ -130,7 +132,8 @@ func (r *reader) completeTree(ctx context.Context, g *tree, p *placedTree) error
 	}
 	if p.own {
 		for _, t := range missing {
-			r.note(Differs, t.f, t.n.off, "%s is not in tree %s of this store, which is the store's own; it was not taken", t.what(), p.id)
+			r.note(Differs, t.f, t.n.off, "%s is not in tree %s of this store, which is the store's own; it was not taken",
+				t.what(), p.id)
 		}
 		return nil
 	}

@@ -96,7 +96,8 @@ func TestLikeAServer(t *testing.T) {
 		}},
 		{"request", "PUT", "/a%2Fb/c?d=e%20f&d=g", "body", func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
-			fmt.Fprintln(w, r.Method, r.RequestURI, r.URL.String(), r.URL.Path, r.Host, r.Proto, r.ContentLength, string(body), err)
+			fmt.Fprintln(w, r.Method, r.RequestURI, r.URL.String(), r.URL.Path, r.Host, r.Proto, r.ContentLength, string(body),
+				err)
 		}},
 		{"no body", "POST", "", "", func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)

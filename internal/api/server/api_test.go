@@ -48,13 +48,15 @@ func TestEndpoints(t *testing.T) {
 		{"events", "GET", "/v1/events?tree={tree}&limit=3", "", 200},
 		{"events_page", "GET", "/v1/events?after=3&limit=2", "", 200},
 		{"events_end", "GET", "/v1/events?after=1000", "", 200},
-		{"tree_create", "POST", "/v1/trees", `{"name":"n","prompt":"p","context_id":"{context}","config":{"a":[1]},"owner":"{session}"}`, 201},
+		{"tree_create", "POST", "/v1/trees",
+			`{"name":"n","prompt":"p","context_id":"{context}","config":{"a":[1]},"owner":"{session}"}`, 201},
 		{"tree_resume", "POST", "/v1/trees/{made}/resume", `{"owner":"{session}"}`, 200},
 		{"tree_result_early", "GET", "/v1/trees/{made}/result", "", 409},
 		{"tree_cancel", "POST", "/v1/trees/{made}/cancel", `{"reason":"enough"}`, 200},
 		{"tree_cancel_again", "POST", "/v1/trees/{made}/cancel", "", 409},
 		{"tree_result_cancelled", "GET", "/v1/trees/{made}/result", "", 200},
-		{"tree_create_ownerless", "POST", "/v1/trees", `{"name":"n","prompt":"p","context_id":"{context}","config":{"a":[1]}}`, 201},
+		{"tree_create_ownerless", "POST", "/v1/trees",
+			`{"name":"n","prompt":"p","context_id":"{context}","config":{"a":[1]}}`, 201},
 		{"task_cancel", "POST", "/v1/tasks/{maderoot}/cancel", "{}", 200},
 		{"task_retry_refused", "POST", "/v1/tasks/{maderoot}/retry", "", 409},
 		{"gc_dry", "POST", "/v1/gc", `{"completed":0,"dry_run":true}`, 200},
@@ -142,8 +144,10 @@ func TestClient(t *testing.T) {
 			t.Errorf("Status = %+v, %v", st, err)
 		}
 		res, err := c.Result(ctx, want.ID)
-		if err != nil || res.Text() != "all is fine" || !res.Partial || len(res.Citations) != 1 || res.Citations[0].EndLine != 2 ||
-			len(res.Missing) != 1 || res.Missing[0].Task != ids[2] || res.Missing[0].Error.Kind != "model" || res.MissingTotal != 1 {
+		if err != nil || res.Text() != "all is fine" || !res.Partial || len(res.Citations) != 1 ||
+			res.Citations[0].EndLine != 2 ||
+			len(res.Missing) != 1 || res.Missing[0].Task != ids[2] || res.Missing[0].Error.Kind != "model" ||
+			res.MissingTotal != 1 {
 			t.Errorf("Result = %+v, %v", res, err)
 		}
 		wantTasks, err := f.store.Tasks(ctx, perdure.TaskFilter{Tree: want.ID})
@@ -160,12 +164,14 @@ func TestClient(t *testing.T) {
 			wantTasks[i].Active, gotTasks[i].Active = 0, 0
 		}
 		equalJSON(t, "tasks", gotTasks, wantTasks)
-		page, err := c.Tasks(ctx, client.TaskQuery{Tree: want.ID, Parent: ids[0], States: []perdure.State{perdure.Failed}, Brief: true})
+		page, err := c.Tasks(ctx, client.TaskQuery{Tree: want.ID, Parent: ids[0], States: []perdure.State{perdure.Failed},
+			Brief: true})
 		if err != nil || len(page.Tasks) != 1 || page.Tasks[0].ID != ids[2] || page.Next != 0 {
 			t.Errorf("Tasks = %+v, %v", page, err)
 		}
 		task, err := c.Task(ctx, ids[1])
-		if err != nil || task.ID != ids[1] || len(task.Calls) != 1 || task.Result != "fine" || string(task.Metadata) != `{"mine":1}` {
+		if err != nil || task.ID != ids[1] || len(task.Calls) != 1 || task.Result != "fine" ||
+			string(task.Metadata) != `{"mine":1}` {
 			t.Errorf("Task = %+v, %v", task, err)
 		}
 		byNode, err := c.TaskByNode(ctx, ids[1].Node())

@@ -71,7 +71,8 @@ func decodeError(err error, v any) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &kind) && kind.Field != "":
-		return invalid(opRead, fmt.Sprintf("field %q is a JSON %s, %s is needed", kind.Field, kind.Value, jsonKind(kind.Type)), "")
+		return invalid(opRead, fmt.Sprintf("field %q is a JSON %s, %s is needed", kind.Field, kind.Value,
+			jsonKind(kind.Type)), "")
 	case errors.As(err, &syntax):
 		return invalid(opRead, fmt.Sprintf("the body is not valid JSON at byte %d: %v", syntax.Offset, syntax), "")
 	case errors.Is(err, io.ErrUnexpectedEOF):

@@ -187,6 +187,7 @@ func (f *follower) event(e *perdure.Event) error {
 		}
 		return r
 	}, string(e.Kind))
-	_, err = f.buf.WriteString("id: " + strconv.FormatInt(e.Seq, 10) + "\nevent: " + kind + "\ndata: " + string(data) + "\n\n")
+	_, err = f.buf.WriteString("id: " + strconv.FormatInt(e.Seq, 10) + "\nevent: " + kind + "\ndata: " + string(data) +
+		"\n\n")
 	return err
 }

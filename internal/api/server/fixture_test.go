@@ -225,8 +225,9 @@ func must(t testing.TB, err error) {
 func (f *fixture) family(t testing.TB) (perdure.Tree, []perdure.TaskID) {
 	t.Helper()
 	ctx := t.Context()
-	tree, err := f.store.CreateTree(ctx, perdure.TreeSpec{Kind: "run", Name: "a family", Config: json.RawMessage(`{"model":"mock:x"}`),
-		Limits: perdure.Limits{MaxNodes: 10}, Root: perdure.TaskSpec{Prompt: "the root", Merge: "concatenate"}})
+	tree, err := f.store.CreateTree(ctx,
+		perdure.TreeSpec{Kind: "run", Name: "a family", Config: json.RawMessage(`{"model":"mock:x"}`),
+			Limits: perdure.Limits{MaxNodes: 10}, Root: perdure.TaskSpec{Prompt: "the root", Merge: "concatenate"}})
 	must(t, err)
 	ids, err := f.one(t).Spawn(ctx, []perdure.TaskSpec{
 		{Prompt: "the good child", Metadata: json.RawMessage(`{"mine":1}`),

@@ -102,7 +102,8 @@ func (s *server) claimHandoff(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if limit := perdure.MaxHandoffTTL.Seconds(); body.TTLSeconds < 0 || body.TTLSeconds > limit {
-		return invalid("claim handoff", fmt.Sprintf("field \"ttl_seconds\" is %g, seconds up to %.0f are needed", body.TTLSeconds, limit), "")
+		return invalid("claim handoff", fmt.Sprintf("field \"ttl_seconds\" is %g, seconds up to %.0f are needed",
+			body.TTLSeconds, limit), "")
 	}
 	body.TTL = time.Duration(body.TTLSeconds * float64(time.Second))
 	claim, err := s.store.ClaimHandoff(r.Context(), body.HandoffClaimSpec)

@@ -16,8 +16,10 @@ func TestHandoffs(t *testing.T) {
 		ref := perdure.HandoffRef{Place: "docs/builder-state.json", Task: "adhoc:ä 1"}
 		_, err := c.Handoff(ctx, ref)
 		wantCode(t, err, perdure.CodeNotFound, "adhoc:ä 1")
-		entries := []perdure.HandoffEntry{{Kind: "step", Data: json.RawMessage(`{"step":"a<b"}`), Source: "a"}, {Kind: "next", Data: json.RawMessage(`{}`)}}
-		made, err := c.WriteHandoff(ctx, perdure.HandoffWrite{HandoffRef: ref, Entries: entries, Projected: json.RawMessage(`{"n":9007199254740993}`)})
+		entries := []perdure.HandoffEntry{{Kind: "step", Data: json.RawMessage(`{"step":"a<b"}`), Source: "a"},
+			{Kind: "next", Data: json.RawMessage(`{}`)}}
+		made, err := c.WriteHandoff(ctx,
+			perdure.HandoffWrite{HandoffRef: ref, Entries: entries, Projected: json.RawMessage(`{"n":9007199254740993}`)})
 		must(t, err)
 		want, err := f.store.Handoff(ctx, ref)
 		must(t, err)
@@ -53,7 +55,8 @@ func TestHandoffs(t *testing.T) {
 			t.Errorf("%+v, %v", page, err)
 		}
 		page, err = c.Handoffs(ctx, perdure.HandoffFilter{Before: page.Next})
-		if err != nil || len(page.Handoffs) != 1 || page.Handoffs[0].ID != made.ID || page.Next != 0 || page.Handoffs[0].EndedAt == nil {
+		if err != nil || len(page.Handoffs) != 1 || page.Handoffs[0].ID != made.ID || page.Next != 0 ||
+			page.Handoffs[0].EndedAt == nil {
 			t.Errorf("%+v, %v", page, err)
 		}
 	})

@@ -37,8 +37,10 @@ func TestBadInput(t *testing.T) {
 		{"cut character", "POST", "/v1/trees", "{\"prompt\":\"\xe2\x82\"}", 400, "not valid UTF-8"},
 		{"syntax", "POST", "/v1/trees", `{"prompt":"x",}`, 400, "not valid JSON at byte 15"},
 		{"trailing", "POST", "/v1/trees", `{"prompt":"x"} {}`, 400, "more after the JSON object"},
-		{"deep", "POST", "/v1/trees", `{"config":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, 400, "max depth"},
-		{"large", "POST", "/v1/trees", `{"prompt":"` + strings.Repeat("x", 100_000) + `"}`, 413, "JSON body is larger than the limit of 65536 bytes"},
+		{"deep", "POST", "/v1/trees", `{"config":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, 400,
+			"max depth"},
+		{"large", "POST", "/v1/trees", `{"prompt":"` + strings.Repeat("x", 100_000) + `"}`, 413,
+			"JSON body is larger than the limit of 65536 bytes"},
 		{"zero byte", "POST", "/v1/trees", `{"prompt":"a\u0000b"}`, 400, "not valid UTF-8 text"},
 		{"config no object", "POST", "/v1/trees", `{"config":[1]}`, 400, `"config" is not a JSON object`},
 		{"foreign owner", "POST", "/v1/trees", `{"owner":"sess-x"}`, 400, `owner "sess-x"`},
@@ -79,9 +81,11 @@ func TestBadInput(t *testing.T) {
 		{"handoffs before", "GET", "/v1/handoffs?before=7", "", 400, `"7" is not of the form handoff-`},
 		{"entries of no ledger", "GET", "/v1/handoffs/handoff-1/entries", "", 400, `"handoff-1" is not of the form`},
 		{"entries after", "GET", "/v1/handoffs/handoff-00000001/entries?after=-1", "", 400, `parameter "after" is "-1"`},
-		{"entry of a number", "POST", "/v1/handoff/entries", `{"place":"a","task":"b","entries":[{"kind":"step","data":7}]}`, 400, "the data of an entry"},
+		{"entry of a number", "POST", "/v1/handoff/entries",
+			`{"place":"a","task":"b","entries":[{"kind":"step","data":7}]}`, 400, "the data of an entry"},
 		{"version", "POST", "/v1/handoff/entries", `{"place":"a","task":"b","if_version":"1"}`, 400, `field "if_version"`},
-		{"claim for years", "POST", "/v1/handoff/claim", `{"place":"a","task":"b","ttl_seconds":1e9}`, 400, `field "ttl_seconds" is 1e+09`},
+		{"claim for years", "POST", "/v1/handoff/claim", `{"place":"a","task":"b","ttl_seconds":1e9}`, 400,
+			`field "ttl_seconds" is 1e+09`},
 		{"claim of nothing", "POST", "/v1/handoff/claim", `{"place":"a","task":"b"}`, 404, "no work"},
 		{"release without a token", "POST", "/v1/handoff/release", `{"place":"a","task":"b"}`, 400, "no token"},
 		{"gc", "POST", "/v1/gc", `{"completed":-1}`, 400, `field "completed" is -1`},
@@ -101,7 +105,8 @@ func TestBadInput(t *testing.T) {
 				}
 				a := f.send(t, test.method, test.target, body)
 				var p struct{ Detail, Code, Hint string }
-				if err := json.Unmarshal(a.body, &p); err != nil || a.status != test.status || !strings.Contains(p.Detail, test.want) {
+				if err := json.Unmarshal(a.body, &p); err != nil || a.status != test.status ||
+					!strings.Contains(p.Detail, test.want) {
 					t.Errorf("status %d, want %d with %q: %s", a.status, test.status, test.want, a.body)
 				}
 			})
@@ -153,7 +158,8 @@ func TestBrokenUpload(t *testing.T) {
 func TestRefusedUpload(t *testing.T) {
 	t.Parallel()
 	for _, w := range ways() {
-		f := newFixture(t, testdb.Open(t, perdure.Config{Dir: t.TempDir()}), w, server.Config{Limits: server.Limits{ContextBytes: 1 << 20}})
+		f := newFixture(t, testdb.Open(t, perdure.Config{Dir: t.TempDir()}), w,
+			server.Config{Limits: server.Limits{ContextBytes: 1 << 20}})
 		_, err := f.client.PutContext(t.Context(), func(w io.Writer) error {
 			return stream(w, map[string]string{"a.txt": strings.Repeat("x", 100<<20)})
 		})
@@ -231,8 +237,10 @@ func FuzzRequest(f *testing.F) {
 		{"GET", "/v1/trees/tree-00000000/tasks?state=failed,queued&parent=task-0001&after=task-0002&brief=1", ""},
 		{"GET", "/v1/tasks/task-b15de499?node=1", ""},
 		{"GET", "/v1/events?after=1&tree=tree-00000000", ""},
-		{"PUT", "/v1/variables/a?scope=global", `{"value":{"x":[1.5,null]},"type":"json","ttl_seconds":60,"read_only":false,"if_version":"none"}`},
-		{"PUT", "/v1/variables/Final?session=s", `{"value":"","type":"file_path","source":"s","reason":"r","cancel_rest":true}`},
+		{"PUT", "/v1/variables/a?scope=global",
+			`{"value":{"x":[1.5,null]},"type":"json","ttl_seconds":60,"read_only":false,"if_version":"none"}`},
+		{"PUT", "/v1/variables/Final?session=s",
+			`{"value":"","type":"file_path","source":"s","reason":"r","cancel_rest":true}`},
 		{"POST", "/v1/variables/n/increment?name=t", `{"by":-2.5e3}`},
 		{"POST", "/v1/variables/l/append?scope=session&session=s", `{"value":0}`},
 		{"POST", "/v1/variables/l/rename?session=s", `{"to":"m"}`},
@@ -246,7 +254,8 @@ func FuzzRequest(f *testing.F) {
 		f.Add(seed.method, seed.target, []byte(seed.body))
 	}
 	s := testdb.Open(f, perdure.Config{Dir: f.TempDir()})
-	h := server.New(server.Config{Store: s, Launcher: storeLauncher{s}, Limits: server.Limits{JSONBytes: 4096, ContextBytes: 1 << 16}})
+	h := server.New(server.Config{Store: s, Launcher: storeLauncher{s},
+		Limits: server.Limits{JSONBytes: 4096, ContextBytes: 1 << 16}})
 	f.Fuzz(func(t *testing.T, method, target string, body []byte) {
 		if !strings.HasPrefix(target, "/") || strings.Contains(target, "wait=") {
 			return

@@ -52,7 +52,8 @@ func TestListen(t *testing.T) {
 	if l.Path() != path || l.Addr().String() != path || !answers(path) {
 		t.Errorf("path %q, address %q", l.Path(), l.Addr())
 	}
-	if _, err := server.Listen(path); !errors.Is(err, perdure.ErrConflict) || !strings.Contains(err.Error(), "already running") {
+	if _, err := server.Listen(path); !errors.Is(err, perdure.ErrConflict) ||
+		!strings.Contains(err.Error(), "already running") {
 		t.Errorf("second Listen = %v", err)
 	}
 	must(t, l.Close())
@@ -114,7 +115,8 @@ func TestListenReplaced(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Error(err)
 	}
-	if _, err := server.Listen(path); !errors.Is(err, perdure.ErrInvalid) || !strings.Contains(err.Error(), "is not a socket") {
+	if _, err := server.Listen(path); !errors.Is(err, perdure.ErrInvalid) ||
+		!strings.Contains(err.Error(), "is not a socket") {
 		t.Errorf("Listen over a file = %v", err)
 	}
 }

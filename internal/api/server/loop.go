@@ -103,7 +103,8 @@ func (s *server) listIterations(w http.ResponseWriter, r *http.Request, place st
 // loopHistory sums up a loop.
 func (s *server) loopHistory(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r)
-	req := record.HistoryRequest{Threshold: int(q.number("threshold", 0, 100, 0)), Each: int(q.number("each", 0, maxNumber, 0)),
+	req := record.HistoryRequest{Threshold: int(q.number("threshold", 0, 100, 0)),
+		Each:  int(q.number("each", 0, maxNumber, 0)),
 		Below: int(q.number("below", 0, maxNumber, maxNumber)), Best: q.flag("best")}
 	if err := q.done(); err != nil {
 		return err
@@ -211,7 +212,8 @@ func (s *server) whole(ctx context.Context, op string, id perdure.TreeID) error 
 	if err != nil || tree.Kind != record.KindLoop || tree.State.Terminal() {
 		return nil //nolint:nilerr // who does it says what is wrong
 	}
-	return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("%q is a loop, which ends and repeats its parts by itself", id),
+	return &perdure.Error{Code: perdure.CodeConflict, Op: op,
+		Msg:  fmt.Sprintf("%q is a loop, which ends and repeats its parts by itself", id),
 		Hint: "`perdure loop abort " + string(id) + "` ends it, `perdure loop pause` stops it for a while"}
 }
 

@@ -26,7 +26,8 @@ type noAgents struct{}
 
 func (noAgents) Agent(name string) (agent.Agent, error) {
 	if name == "missing" {
-		return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: "find agent", Msg: "there is no agent \"missing\"", Hint: "install it"}
+		return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: "find agent", Msg: "there is no agent \"missing\"",
+			Hint: "install it"}
 	}
 	return nil, nil
 }
@@ -60,10 +61,13 @@ func newLoops(t *testing.T, s *perdure.Store, w way) *loops {
 		}
 		return engine.Launch(ctx, loop.LaunchRequest{Config: cfg, Owner: req.Owner})
 	})
-	f := &loops{fixture: newFixture(t, s, w, server.Config{Launcher: launch, ResumeLoop: engine.Resume}), records: record.New(s)}
-	cfg, err := json.Marshal(&config.Config{Task: "Fix it", Until: "make test", Workspace: t.TempDir(), Agent: "claude", Given: []string{"timeout"}})
+	f := &loops{fixture: newFixture(t, s, w, server.Config{Launcher: launch, ResumeLoop: engine.Resume}),
+		records: record.New(s)}
+	cfg, err := json.Marshal(&config.Config{Task: "Fix it", Until: "make test", Workspace: t.TempDir(), Agent: "claude",
+		Given: []string{"timeout"}})
 	must(t, err)
-	f.tree, err = f.client.CreateTree(t.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: "Fix it", Config: cfg})
+	f.tree, err = f.client.CreateTree(t.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: "Fix it",
+		Config: cfg})
 	must(t, err)
 	return f
 }
@@ -87,9 +91,12 @@ func TestLoops(t *testing.T) {
 	t.Parallel()
 	eachLoop(t, func(t *testing.T, f *loops) {
 		ctx, quality := t.Context(), 85
-		f.save(t, record.Change{Iteration: &record.Iteration{Number: 0, Status: record.IterationKept, Data: json.RawMessage(`{"a":"<&>"}`)}})
-		f.save(t, record.Change{Iteration: &record.Iteration{Number: 1, Status: record.IterationRunning, Quality: &quality, Data: json.RawMessage(`{}`)},
-			Gate: &record.Gate{Iteration: 1, Kind: record.GateStuck, Question: json.RawMessage(`{"title":"Why?","options":[{"answer":"abort","effect":"it ends"}]}`)}})
+		f.save(t, record.Change{Iteration: &record.Iteration{Number: 0, Status: record.IterationKept,
+			Data: json.RawMessage(`{"a":"<&>"}`)}})
+		f.save(t, record.Change{Iteration: &record.Iteration{Number: 1, Status: record.IterationRunning, Quality: &quality,
+			Data: json.RawMessage(`{}`)},
+			Gate: &record.Gate{Iteration: 1, Kind: record.GateStuck,
+				Question: json.RawMessage(`{"title":"Why?","options":[{"answer":"abort","effect":"it ends"}]}`)}})
 		want, err := f.records.Loop(ctx, f.tree.ID)
 		must(t, err)
 		got, err := f.client.Loop(ctx, f.tree.ID)
@@ -133,25 +140,30 @@ func TestLoopHistory(t *testing.T) {
 			if n%2 == 1 {
 				data = `{"regressions":[{"regression_type":"test_deletion","severity":"critical","text":"<&>"}]}`
 			}
-			f.save(t, record.Change{Iteration: &record.Iteration{Number: n, Status: record.IterationKept, Quality: &quality, Data: json.RawMessage(data), EndedAt: &ended}})
+			f.save(t, record.Change{Iteration: &record.Iteration{Number: n, Status: record.IterationKept, Quality: &quality,
+				Data: json.RawMessage(data), EndedAt: &ended}})
 		}
 		req := record.HistoryRequest{Threshold: 54, Each: 2, Below: 4}
 		want, err := f.records.LoopHistory(ctx, f.tree.ID, req)
 		must(t, err)
 		got, err := f.client.LoopHistory(ctx, f.tree.ID, req)
 		must(t, err)
-		if diff := cmp.Diff(want, got); diff != "" || got.Iterations != 5 || got.Total() != 3 || len(got.Columns) != 2 || len(got.Candidates) != 1 {
+		if diff := cmp.Diff(want, got); diff != "" || got.Iterations != 5 || got.Total() != 3 || len(got.Columns) != 2 ||
+			len(got.Candidates) != 1 {
 			t.Errorf("history %+v: %s", got, diff)
 		}
-		if all, err := f.client.LoopHistory(ctx, f.tree.ID, record.HistoryRequest{Each: 1}); err != nil || len(all.Columns) != 5 {
+		if all, err := f.client.LoopHistory(ctx, f.tree.ID, record.HistoryRequest{Each: 1}); err != nil ||
+			len(all.Columns) != 5 {
 			t.Errorf("columns of all: %+v, %v", all.Columns, err)
 		}
 		best, err := f.client.LoopHistory(ctx, f.tree.ID, record.HistoryRequest{Threshold: 54, Best: true})
-		if diff := cmp.Diff(record.History{Regressions: []record.Tally{}, Candidates: want.Candidates, Columns: []record.Column{}}, best); err != nil || diff != "" {
+		if diff := cmp.Diff(record.History{Regressions: []record.Tally{}, Candidates: want.Candidates,
+			Columns: []record.Column{}}, best); err != nil || diff != "" {
 			t.Errorf("the best: %v, %s", err, diff)
 		}
 		briefs, err := f.client.Briefs(ctx, f.tree.ID, 2, 2)
-		if err != nil || len(briefs) != 2 || briefs[0].Number != 2 || strings.Contains(string(briefs[0].Data), "long") || !strings.Contains(string(briefs[1].Data), "test_deletion") {
+		if err != nil || len(briefs) != 2 || briefs[0].Number != 2 || strings.Contains(string(briefs[0].Data), "long") ||
+			!strings.Contains(string(briefs[1].Data), "test_deletion") {
 			t.Errorf("briefs %+v, %v", briefs, err)
 		}
 		worse, err := f.client.Regressed(ctx, f.tree.ID, 0, 2)
@@ -164,7 +176,8 @@ func TestLoopHistory(t *testing.T) {
 		if _, err := f.client.LoopHistory(ctx, "tree-00000000", req); perdure.CodeOf(err) != perdure.CodeNotFound {
 			t.Errorf("of no loop: %v", err)
 		}
-		for _, query := range []string{"history?threshold=101", "history?each=-1", "history?from=1", "history?best=maybe", "briefs?below=1", "regressed?from=1", "briefs?limit=0"} {
+		for _, query := range []string{"history?threshold=101", "history?each=-1", "history?from=1", "history?best=maybe",
+			"briefs?below=1", "regressed?from=1", "briefs?limit=0"} {
 			if a := f.send(t, http.MethodGet, "/v1/loops/"+string(f.tree.ID)+"/"+query, ""); a.status != http.StatusBadRequest {
 				t.Errorf("%s: %d %s", query, a.status, a.body)
 			}
@@ -177,7 +190,8 @@ func TestAnswerGate(t *testing.T) {
 	t.Parallel()
 	eachLoop(t, func(t *testing.T, f *loops) {
 		ctx := t.Context()
-		f.save(t, record.Change{Gate: &record.Gate{Kind: record.GateStuck, Question: json.RawMessage(`{"title":"?","options":[{"answer":"abort"}]}`)}})
+		f.save(t, record.Change{Gate: &record.Gate{Kind: record.GateStuck,
+			Question: json.RawMessage(`{"title":"?","options":[{"answer":"abort"}]}`)}})
 		_, err := f.client.AnswerGate(ctx, f.tree.ID, 1, record.Decision{Answer: "perhaps"})
 		if perdure.CodeOf(err) != perdure.CodeInvalid || perdure.HintOf(err) != "it takes: abort" {
 			t.Errorf("an answer that is none: %v (%s)", err, perdure.HintOf(err))
@@ -208,13 +222,15 @@ func TestAskLoop(t *testing.T) {
 		if err != nil || l.Wish != record.PauseNow {
 			t.Errorf("asked: %+v, %v", l, err)
 		}
-		if _, err := f.client.AskLoop(ctx, f.tree.ID, "dance"); perdure.CodeOf(err) != perdure.CodeInvalid || !strings.Contains(perdure.HintOf(err), "pause_now") {
+		if _, err := f.client.AskLoop(ctx, f.tree.ID, "dance"); perdure.CodeOf(err) != perdure.CodeInvalid ||
+			!strings.Contains(perdure.HintOf(err), "pause_now") {
 			t.Errorf("a wish that is none: %v (%s)", err, perdure.HintOf(err))
 		}
 		if _, err := f.client.AskLoop(ctx, "tree-00000000", record.Pause); perdure.CodeOf(err) != perdure.CodeNotFound {
 			t.Errorf("a loop that is none: %v", err)
 		}
-		if _, err := f.client.CancelTree(ctx, f.tree.ID, ""); perdure.CodeOf(err) != perdure.CodeConflict || !strings.Contains(perdure.HintOf(err), "loop abort") {
+		if _, err := f.client.CancelTree(ctx, f.tree.ID, ""); perdure.CodeOf(err) != perdure.CodeConflict ||
+			!strings.Contains(perdure.HintOf(err), "loop abort") {
 			t.Errorf("its tree is cancelled: %v", err)
 		}
 		if _, err := f.client.CancelTask(ctx, f.tree.Root, ""); perdure.CodeOf(err) != perdure.CodeConflict {
@@ -240,13 +256,15 @@ func TestResumeLoop(t *testing.T) {
 		r, err = f.client.ResumeLoop(ctx, f.tree.ID, record.ResumeRequest{Config: json.RawMessage(`{"agent":"codex"}`),
 			Settings: json.RawMessage(`{"agent":"gemini","timeout":1,"max_iterations":20}`)})
 		must(t, err)
-		want := []record.FieldChange{{Field: "agent", From: "claude", To: "codex"}, {Field: "max_iterations", From: "10", To: "20"}}
+		want := []record.FieldChange{{Field: "agent", From: "claude", To: "codex"},
+			{Field: "max_iterations", From: "10", To: "20"}}
 		if diff := cmp.Diff(want, r.Changes); diff != "" {
 			t.Error(diff)
 		}
 		got, err := f.client.Loop(ctx, f.tree.ID)
 		must(t, err)
-		if cfg, err := config.Of(&f.tree, &got); err != nil || cfg.Agent != "codex" || cfg.MaxIterations != 20 || !cmp.Equal(cfg.Given, []string{"agent", "timeout"}) {
+		if cfg, err := config.Of(&f.tree, &got); err != nil || cfg.Agent != "codex" || cfg.MaxIterations != 20 ||
+			!cmp.Equal(cfg.Given, []string{"agent", "timeout"}) {
 			t.Errorf("the configuration is %+v, %v", cfg, err)
 		}
 		if tree, err := f.client.Tree(ctx, f.tree.ID); err != nil || !cmp.Equal(tree.Config, f.tree.Config) {
@@ -280,13 +298,15 @@ func TestResumeLoopOverHTTP(t *testing.T) {
 		"no ID":         {"/v1/loops/x/resume", "", http.StatusBadRequest, ""},
 		"a query":       {path + "?x=1", "", http.StatusBadRequest, "x"},
 	} {
-		if a := f.send(t, http.MethodPost, c.target, c.body); a.status != c.status || !strings.Contains(string(a.body), c.want) {
+		if a := f.send(t, http.MethodPost, c.target, c.body); a.status != c.status ||
+			!strings.Contains(string(a.body), c.want) {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
 	}
 	f.save(t, record.Change{Loop: &record.Loop{Status: record.Failed, Step: "ended", State: json.RawMessage(`{}`)}})
 	must(t, f.one(t).Complete(t.Context(), perdure.Result{Text: "over"}))
-	if a := f.send(t, http.MethodPost, path, `{"config":{"max_iterations":2}}`); a.status != http.StatusConflict || !strings.Contains(string(a.body), "has ended") {
+	if a := f.send(t, http.MethodPost, path, `{"config":{"max_iterations":2}}`); a.status != http.StatusConflict ||
+		!strings.Contains(string(a.body), "has ended") {
 		t.Errorf("a loop that ended: %d %s", a.status, a.body)
 	}
 	alone := newFixture(t, testdb.Open(t, perdure.Config{Dir: t.TempDir()}), ways()[0], server.Config{})
@@ -300,7 +320,8 @@ func TestFalseAlarms(t *testing.T) {
 	t.Parallel()
 	eachLoop(t, func(t *testing.T, f *loops) {
 		ctx := t.Context()
-		mark := record.FalseAlarm{Fingerprint: "0123456789abcdef", Iteration: 1, Event: "reg-001-1", By: "ann", Reason: "moved"}
+		mark := record.FalseAlarm{Fingerprint: "0123456789abcdef", Iteration: 1, Event: "reg-001-1", By: "ann",
+			Reason: "moved"}
 		for _, want := range []int{1, 0} {
 			all, fresh, err := f.client.MarkFalse(ctx, f.tree.ID, []record.FalseAlarm{mark})
 			if err != nil || fresh != want || len(all) != 1 || all[0].By != "ann" || all[0].At.IsZero() {

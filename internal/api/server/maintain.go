@@ -40,7 +40,8 @@ func (s *server) collect(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if req.Policy.Checkpoints = body.Checkpoints; body.Checkpoints < 0 || body.Checkpoints > perdure.MaxCheckpoints {
-		return invalid("collect garbage", fmt.Sprintf("field \"checkpoints\" is %d, up to %d are kept", body.Checkpoints, perdure.MaxCheckpoints), "")
+		return invalid("collect garbage", fmt.Sprintf("field \"checkpoints\" is %d, up to %d are kept", body.Checkpoints,
+			perdure.MaxCheckpoints), "")
 	}
 	report, err := s.store.Prune(r.Context(), req)
 	if err != nil {
@@ -57,7 +58,8 @@ func seconds(field string, v *float64) (time.Duration, error) {
 		return 0, nil
 	}
 	if *v < 0 || *v > maxSeconds {
-		return 0, invalid("collect garbage", fmt.Sprintf("field %q is %g, seconds from 0 to %d are needed", field, *v, maxSeconds), "")
+		return 0, invalid("collect garbage", fmt.Sprintf("field %q is %g, seconds from 0 to %d are needed", field, *v,
+			maxSeconds), "")
 	}
 	// The store takes 0 for its default; here it is asked for in so many words.
 	return max(time.Nanosecond, time.Duration(*v*float64(time.Second))), nil

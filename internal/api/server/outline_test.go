@@ -117,7 +117,8 @@ func TestReportFolds(t *testing.T) {
 	tree, ids := f.grow(t, perdure.PolicyPartial, prompts...)
 	r, err := f.client.Report(ctx, tree.ID)
 	must(t, err)
-	if len(r.Outline) != 6 || r.Outline[4].Folded != 1496 || r.Outline[4].To != ids[1498] || r.Outline[4].State != perdure.Queued {
+	if len(r.Outline) != 6 || r.Outline[4].Folded != 1496 || r.Outline[4].To != ids[1498] ||
+		r.Outline[4].State != perdure.Queued {
 		t.Errorf("%d rows: %+v", len(r.Outline), r.Outline[min(4, len(r.Outline)-1)])
 	}
 	// Every second one fails: nothing can be folded, so the rest is one row.
@@ -143,7 +144,8 @@ func TestReportFolds(t *testing.T) {
 	if rows > 410 || last.State != "" || last.Folded != int64(1500-(rows-2)) || last.To != ids[1499] {
 		t.Errorf("%d rows, the last is %+v", rows, last)
 	}
-	if r.FailuresTotal != 750 || len(r.Failures) != 100 || r.ErrorKinds[0].Tasks != 750 || len(r.Failures[0].Error.Message) > 310 {
+	if r.FailuresTotal != 750 || len(r.Failures) != 100 || r.ErrorKinds[0].Tasks != 750 ||
+		len(r.Failures[0].Error.Message) > 310 {
 		t.Errorf("%d failures, %d listed, %+v", r.FailuresTotal, len(r.Failures), r.ErrorKinds)
 	}
 	if d := r.Depths; len(d) != 2 || d[1].Total != 1500 || d[1].Completed != 750 || d[1].Failed != 750 {
@@ -201,7 +203,8 @@ func TestStatusNamesTheSlowest(t *testing.T) {
 		must(t, err)
 		s, err = f.client.Status(ctx, tree.ID)
 		must(t, err)
-		if s.Slowest == nil || s.Slowest.Task != ids[0] || s.Slowest.Prompt != "first" || s.Slowest.Model != "mock:slow" || s.Slowest.CallSince == nil {
+		if s.Slowest == nil || s.Slowest.Task != ids[0] || s.Slowest.Prompt != "first" || s.Slowest.Model != "mock:slow" ||
+			s.Slowest.CallSince == nil {
 			t.Errorf("the slowest is %+v", s.Slowest)
 		}
 	})

@@ -42,7 +42,8 @@ func outcomeOf(code perdure.Code) outcome {
 	case perdure.CodeDamaged:
 		return outcome{http.StatusInternalServerError, "Damaged", "the store is damaged"}
 	default:
-		return outcome{http.StatusInternalServerError, "Internal error", "something went wrong inside; the log of the server says what"}
+		return outcome{http.StatusInternalServerError, "Internal error",
+			"something went wrong inside; the log of the server says what"}
 	}
 }
 

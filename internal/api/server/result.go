@@ -78,7 +78,8 @@ func (s *server) resultOf(ctx context.Context, id perdure.TreeID) (*result, erro
 	if err != nil {
 		return nil, err
 	}
-	res := &result{Tree: id, State: tree.State, Partial: tree.Partial, Usage: progress.Usage, Error: root.Error, Limits: progress.Limits}
+	res := &result{Tree: id, State: tree.State, Partial: tree.Partial, Usage: progress.Usage, Error: root.Error,
+		Limits: progress.Limits}
 	res.Answer, res.Citations, err = answer(&root)
 	if err != nil {
 		return nil, err
@@ -135,7 +136,8 @@ type missing struct {
 // all the others, inner tasks included.
 func (m *missing) find(ctx context.Context, tree perdure.TreeID) error {
 	m.list, m.inner = []missingTask{}, make(map[perdure.TaskID]bool)
-	filter := perdure.TaskFilter{Tree: tree, States: []perdure.State{perdure.Failed, perdure.Cancelled}, Limit: maxPage, Brief: true}
+	filter := perdure.TaskFilter{Tree: tree, States: []perdure.State{perdure.Failed, perdure.Cancelled}, Limit: maxPage,
+		Brief: true}
 	for m.total > 0 && m.seen < maxMissingScan {
 		tasks, err := m.store.Tasks(ctx, filter)
 		if err != nil {

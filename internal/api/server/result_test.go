@@ -57,10 +57,12 @@ func TestResultMissing(t *testing.T) {
 			t.Errorf("missing %v of %d, want %v", got, res.MissingTotal, want)
 		}
 		long := res.Missing[1]
-		if n := strings.Count(long.Prompt, "ä"); n > 200 || n < 90 || !strings.HasSuffix(long.Prompt, "…") && len(long.Prompt) > 400 {
+		if n := strings.Count(long.Prompt, "ä"); n > 200 || n < 90 || !strings.HasSuffix(long.Prompt, "…") &&
+			len(long.Prompt) > 400 {
 			t.Errorf("prompt of %d letters: %s", n, long.Prompt)
 		}
-		if long.Error.Kind != "cancelled" || res.Text() != "" || string(res.Answer) != "null" || res.State != perdure.Cancelled {
+		if long.Error.Kind != "cancelled" || res.Text() != "" || string(res.Answer) != "null" ||
+			res.State != perdure.Cancelled {
 			t.Errorf("result %+v", res)
 		}
 	})
@@ -95,7 +97,8 @@ func TestResultDetails(t *testing.T) {
 		{`{"scores":[{"task_id":"task-0003","score":50.5,"critique":"c","chosen":true},{"task_id":"task-0004","score":null,"note":"n"}]}`,
 			client.Details{Scores: []client.Score{{Task: 3, Score: &half, Critique: "c", Chosen: true}, {Task: 4, Note: "n"}}}},
 		{`{"gate":{"score":50.5,"min_score":80,"passed":false,"rounds":[{"round":1,"model":"m","score":50.5,"chosen":true}]}}`,
-			client.Details{Gate: &client.Gate{Score: &half, MinScore: 80, Rounds: []client.Round{{Round: 1, Model: "m", Score: &half, Chosen: true}}}}},
+			client.Details{Gate: &client.Gate{Score: &half, MinScore: 80,
+				Rounds: []client.Round{{Round: 1, Model: "m", Score: &half, Chosen: true}}}}},
 		{`{"notes":"text","votes":{"a":1},"abstained":"none","scores":[1],"gate":[],"left_out":3}`, client.Details{}},
 		{`{}`, client.Details{}},
 	}
@@ -118,16 +121,19 @@ func TestResultKinds(t *testing.T) {
 		if _, err := f.client.Result(ctx, l.Tree.ID); !errors.Is(err, perdure.ErrConflict) || perdure.HintOf(err) == "" {
 			t.Errorf("result of a running tree: %v", err)
 		}
-		must(t, l.Complete(ctx, perdure.Result{Text: "shown to people", Data: json.RawMessage(`{"structured":{"n":[1,2]},"citations":null}`)}))
+		must(t, l.Complete(ctx, perdure.Result{Text: "shown to people",
+			Data: json.RawMessage(`{"structured":{"n":[1,2]},"citations":null}`)}))
 		res, err := f.client.Result(ctx, l.Tree.ID)
-		if err != nil || string(res.Answer) != `{"n":[1,2]}` || res.Citations == nil || len(res.Citations) != 0 || res.Missing == nil {
+		if err != nil || string(res.Answer) != `{"n":[1,2]}` || res.Citations == nil || len(res.Citations) != 0 ||
+			res.Missing == nil {
 			t.Errorf("structured: %+v, %v", res, err)
 		}
 		failing := f.talker(t)
 		_, err = failing.Fail(ctx, perdure.Failure{Kind: "model", Message: "it is gone"})
 		must(t, err)
 		res, err = f.client.Result(ctx, failing.Tree.ID)
-		if err != nil || res.State != perdure.Failed || res.Error == nil || res.Error.Message != "it is gone" || len(res.Missing) != 1 {
+		if err != nil || res.State != perdure.Failed || res.Error == nil || res.Error.Message != "it is gone" ||
+			len(res.Missing) != 1 {
 			t.Errorf("failed: %+v, %v", res, err)
 		}
 	})

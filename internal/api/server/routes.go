@@ -107,7 +107,8 @@ func (s *server) missing(mux *http.ServeMux) http.Handler {
 			return
 		}
 		s.fail(w, r, &perdure.Error{Code: perdure.CodeNotFound, Op: "serve request",
-			Msg: fmt.Sprintf("there is nothing at %q", r.URL.Path), Hint: "the API is at /v1; this server may be of another version"})
+			Msg:  fmt.Sprintf("there is nothing at %q", r.URL.Path),
+			Hint: "the API is at /v1; this server may be of another version"})
 	})
 }
 

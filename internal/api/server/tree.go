@@ -40,7 +40,8 @@ func (s *server) createTree(w http.ResponseWriter, r *http.Request) error {
 	case s.cfg.Launcher == nil:
 		return &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: "this server starts no trees"}
 	case s.draining():
-		return &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: "the server is stopping", Hint: "try again when it runs"}
+		return &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: "the server is stopping",
+			Hint: "try again when it runs"}
 	}
 	tree, err := s.cfg.Launcher.Launch(r.Context(), req)
 	if err != nil {

@@ -130,14 +130,17 @@ func (s *server) setVariable(w http.ResponseWriter, r *http.Request) error {
 		return invalid(op, `field "value" is missing`, "it is any JSON value")
 	}
 	if body.TTLSeconds < 0 || body.TTLSeconds > maxSeconds {
-		return invalid(op, fmt.Sprintf("field \"ttl_seconds\" is %g, seconds up to %d are needed", body.TTLSeconds, maxSeconds), "")
+		return invalid(op, fmt.Sprintf("field \"ttl_seconds\" is %g, seconds up to %d are needed", body.TTLSeconds,
+			maxSeconds), "")
 	}
 	cause, err := body.cause(op, r)
 	if err != nil {
 		return err
 	}
-	v, err := s.store.SetVar(r.Context(), ref, perdure.VarSpec{Name: r.PathValue("name"), Value: body.Value, Type: body.Type,
-		Description: body.Description, ReadOnly: body.ReadOnly, TTL: time.Duration(body.TTLSeconds * float64(time.Second)), Cause: cause})
+	v, err := s.store.SetVar(r.Context(), ref, perdure.VarSpec{Name: r.PathValue("name"), Value: body.Value,
+		Type:        body.Type,
+		Description: body.Description, ReadOnly: body.ReadOnly, TTL: time.Duration(body.TTLSeconds * float64(time.Second)),
+		Cause: cause})
 	if err != nil {
 		return err
 	}

@@ -35,8 +35,9 @@ func TestVariables(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, f *fixture) {
 		ctx, c := t.Context(), f.client
-		made, err := c.SetVar(ctx, session, perdure.VarSpec{Name: "limits", Value: json.RawMessage(`{"b<":1.50,"a":[9007199254740993]}`),
-			Description: "what holds", TTL: time.Hour, Cause: perdure.Cause{Source: "user_edit", Reason: "it is so"}})
+		made, err := c.SetVar(ctx, session,
+			perdure.VarSpec{Name: "limits", Value: json.RawMessage(`{"b<":1.50,"a":[9007199254740993]}`),
+				Description: "what holds", TTL: time.Hour, Cause: perdure.Cause{Source: "user_edit", Reason: "it is so"}})
 		must(t, err)
 		want, err := f.store.Var(ctx, session, "limits")
 		must(t, err)
@@ -84,7 +85,8 @@ func TestVariables(t *testing.T) {
 		if err != nil || info.Variables != 2 || info.Mutations != int64(len(wantHistory)) {
 			t.Errorf("state %+v, %v", info, err)
 		}
-		for name, target := range map[string]string{"variable": "/v1/variables/items", "history": "/v1/history", "state": "/v1/state"} {
+		for name, target := range map[string]string{"variable": "/v1/variables/items", "history": "/v1/history",
+			"state": "/v1/state"} {
 			golden(t, name, f.send(t, http.MethodGet, target+"?session=login-1", "").body)
 		}
 	})
@@ -97,20 +99,23 @@ func TestVariablePreconditions(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		ctx, c := t.Context(), f.client
 		first := f.set(t, session, "a", "1")
-		if got := f.send(t, http.MethodGet, "/v1/variables/a?session=login-1", ""); got.header.Get("ETag") != `"`+first.Version.String()+`"` {
+		if got := f.send(t, http.MethodGet, "/v1/variables/a?session=login-1", ""); got.header.Get("ETag") != `"`+
+			first.Version.String()+`"` {
 			t.Errorf("ETag %q", got.header.Get("ETag"))
 		}
 		second := f.set(t, session, "a", "2")
 		none := perdure.MutationID(0)
 		set := func(name string, version *perdure.MutationID) error {
-			_, err := c.SetVar(ctx, session, perdure.VarSpec{Name: name, Value: json.RawMessage("3"), Cause: perdure.Cause{IfVersion: version}})
+			_, err := c.SetVar(ctx, session,
+				perdure.VarSpec{Name: name, Value: json.RawMessage("3"), Cause: perdure.Cause{IfVersion: version}})
 			return err
 		}
 		wantCode(t, set("a", &first.Version), perdure.CodeConflict, first.Version.String())
 		wantCode(t, set("a", &none), perdure.CodeConflict, second.Version.String())
 		must(t, set("b", &none))
 		must(t, set("a", &second.Version))
-		wantCode(t, c.DeleteVar(ctx, session, "a", perdure.Cause{IfVersion: &second.Version}), perdure.CodeConflict, "has the version")
+		wantCode(t, c.DeleteVar(ctx, session, "a", perdure.Cause{IfVersion: &second.Version}), perdure.CodeConflict,
+			"has the version")
 		for _, test := range []struct {
 			header, value, body string
 			status              int
@@ -129,7 +134,8 @@ func TestVariablePreconditions(t *testing.T) {
 		}
 		now, err := c.Var(ctx, session, "a")
 		must(t, err)
-		got := f.send(t, http.MethodPut, "/v1/variables/a?session=login-1", `{"value":5}`, "If-Match", `"`+now.Version.String()+`"`)
+		got := f.send(t, http.MethodPut, "/v1/variables/a?session=login-1", `{"value":5}`, "If-Match",
+			`"`+now.Version.String()+`"`)
 		if got.status != http.StatusOK {
 			t.Errorf("the current version: status %d: %s", got.status, got.body)
 		}
@@ -222,12 +228,14 @@ func TestLargeVariables(t *testing.T) {
 		if err != nil || string(v.Value) != long {
 			t.Errorf("%s: %d bytes came back of %d, %v", w.name, len(v.Value), len(long), err)
 		}
-		_, err = f.client.SetVar(t.Context(), session, perdure.VarSpec{Name: "long", Value: json.RawMessage(`"` + strings.Repeat("x", 5<<20) + `"`)})
+		_, err = f.client.SetVar(t.Context(), session,
+			perdure.VarSpec{Name: "long", Value: json.RawMessage(`"` + strings.Repeat("x", 5<<20) + `"`)})
 		if w.name == "inproc" || !errors.Is(err, perdure.ErrUnavailable) { // a socket may be closed under the writer
 			wantCode(t, err, perdure.CodeInvalid, "larger than the limit")
 		}
 		page, err := f.client.Vars(t.Context(), session, perdure.VarFilter{})
-		if err != nil || len(page.Variables) != 1 || page.Variables[0].Value != nil || page.Variables[0].Size != int64(len(long)) {
+		if err != nil || len(page.Variables) != 1 || page.Variables[0].Value != nil ||
+			page.Variables[0].Size != int64(len(long)) {
 			t.Errorf("%s: %d variables, %v", w.name, len(page.Variables), err)
 		}
 	}
@@ -244,19 +252,25 @@ func TestBadVariables(t *testing.T) {
 		{"no state", "GET", "/v1/variables", "", 400, "no state is named"},
 		{"scope", "GET", "/v1/variables?scope=all", "", 400, `scope "all" is none of global`},
 		{"scope without a session", "GET", "/v1/variables?scope=session", "", 400, `the scope "session" needs a name`},
-		{"tree of the global scope", "GET", "/v1/state?scope=global&tree=tree-00000000", "", 400, `"tree" has no meaning in the scope "global"`},
+		{"tree of the global scope", "GET", "/v1/state?scope=global&tree=tree-00000000", "", 400,
+			`"tree" has no meaning in the scope "global"`},
 		{"variables of no tree", "GET", "/v1/variables?tree=tree-00000000", "", 404, `no tree "tree-00000000"`},
 		{"variables of no task", "GET", "/v1/variables?task=task-0001", "", 404, `no task "task-0001"`},
 		{"no such variable", "GET", "/v1/variables/a?scope=global", "", 404, `no variable "a"`},
 		{"name", "PUT", "/v1/variables/1a?scope=global", `{"value":1}`, 400, `"1a" is not a variable's name`},
-		{"long name", "PUT", "/v1/variables/" + strings.Repeat("a", 129) + "?scope=global", `{"value":1}`, 400, "129 characters, the limit is 128"},
+		{"long name", "PUT", "/v1/variables/" + strings.Repeat("a", 129) + "?scope=global", `{"value":1}`, 400,
+			"129 characters, the limit is 128"},
 		{"no value", "PUT", "/v1/variables/a?scope=global", `{}`, 400, `field "value" is missing`},
-		{"wrong value", "PUT", "/v1/variables/a?scope=global", `{"value":1,"type":"text"}`, 400, "is of type number, not text"},
+		{"wrong value", "PUT", "/v1/variables/a?scope=global", `{"value":1,"type":"text"}`, 400,
+			"is of type number, not text"},
 		{"cut value", "PUT", "/v1/variables/a?scope=global", `{"value":{"b":`, 400, "ends too early"},
-		{"deep value", "PUT", "/v1/variables/a?scope=global", `{"value":` + strings.Repeat("[", 20_000) + `}`, 400, "max depth"},
-		{"large value", "PUT", "/v1/variables/a?scope=global", `{"value":"` + strings.Repeat("x", 200_000) + `"}`, 413, "larger than the limit"},
+		{"deep value", "PUT", "/v1/variables/a?scope=global", `{"value":` + strings.Repeat("[", 20_000) + `}`, 400,
+			"max depth"},
+		{"large value", "PUT", "/v1/variables/a?scope=global", `{"value":"` + strings.Repeat("x", 200_000) + `"}`, 413,
+			"larger than the limit"},
 		{"time to live", "PUT", "/v1/variables/a?scope=global", `{"value":1,"ttl_seconds":-1}`, 400, `"ttl_seconds" is -1`},
-		{"version", "PUT", "/v1/variables/a?scope=global", `{"value":1,"if_version":"7"}`, 400, `"if_version" is "7", which is not a version`},
+		{"version", "PUT", "/v1/variables/a?scope=global", `{"value":1,"if_version":"7"}`, 400,
+			`"if_version" is "7", which is not a version`},
 		{"unknown field of a variable", "PUT", "/v1/variables/a?scope=global", `{"values":1}`, 400, `unknown field "values"`},
 		{"delete nothing", "DELETE", "/v1/variables/a?scope=global", "", 404, `no variable "a"`},
 		{"increment by text", "POST", "/v1/variables/a/increment?scope=global", `{"by":"1"}`, 400, `"by" is not a number`},
@@ -264,7 +278,8 @@ func TestBadVariables(t *testing.T) {
 		{"history before", "GET", "/v1/history?scope=global&before=x", "", 400, `"x" is not of the form mut-`},
 		{"checkpoint without a name", "POST", "/v1/checkpoints?scope=global", "", 400, "the name is not a text of 1"},
 		{"roll back to nothing", "POST", "/v1/checkpoints/rollback?scope=global", "", 400, "no checkpoint is named"},
-		{"roll back to what is not there", "POST", "/v1/checkpoints/rollback?scope=global", `{"to":"x"}`, 404, `no checkpoint or mutation "x"`},
+		{"roll back to what is not there", "POST", "/v1/checkpoints/rollback?scope=global", `{"to":"x"}`, 404,
+			`no checkpoint or mutation "x"`},
 	}
 	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
 	for _, w := range ways() {
@@ -272,7 +287,8 @@ func TestBadVariables(t *testing.T) {
 		for _, test := range tests {
 			a := f.send(t, test.method, test.target, test.body)
 			var p struct{ Detail string }
-			if err := json.Unmarshal(a.body, &p); err != nil || a.status != test.status || !strings.Contains(p.Detail, test.want) {
+			if err := json.Unmarshal(a.body, &p); err != nil || a.status != test.status ||
+				!strings.Contains(p.Detail, test.want) {
 				t.Errorf("%s, %s: status %d, want %d with %q: %s", w.name, test.name, a.status, test.status, test.want, a.body)
 			}
 		}

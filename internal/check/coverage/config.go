@@ -143,7 +143,8 @@ func newBuilder(cfg Config) (*builder, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &builder{cfg: cfg.withDefaults(), profile: Profile{Complete: true, Files: map[string]*File{}}, foreign: make(map[string]bool)}, nil
+	return &builder{cfg: cfg.withDefaults(), profile: Profile{Complete: true, Files: map[string]*File{}},
+		foreign: make(map[string]bool)}, nil
 }
 
 func (b *builder) incomplete(reason string) {

@@ -42,10 +42,14 @@ func TestParse(t *testing.T) {
 	}{
 		{
 			name: "go", format: coverage.Go,
-			cfg: coverage.Config{Root: "/home/dev/shop", Modules: []coverage.Module{{Path: "example.com/m"}, {Path: "example.com/m/tools", Dir: "tools2"}}},
-			text: "mode: atomic\nexample.com/m/a/a.go:3.20,5.2 1 7\nexample.com/m/a/a.go:7.10,9.3 2 0\nexample.com/m/a/a.go:9.3,10.2 1 1\n" +
-				"example.com/m/a/a.go:20.1,20.9 0 0\nmode: atomic\nexample.com/m/a/a.go:7.10,8.3 2 3\nexample.com/m/tools/x.go:1.1,1.5 1 0\n" +
-				"example.com/mm/x.go:1.1,1.5 1 1\n/home/dev/shop/b.go:2.1,2.2 1 1\n/elsewhere/b.go:2.1,2.2 1 1\nexample.com/mm/x.go:3.1,4.5 1 1\r\n",
+			cfg: coverage.Config{Root: "/home/dev/shop",
+				Modules: []coverage.Module{{Path: "example.com/m"}, {Path: "example.com/m/tools", Dir: "tools2"}}},
+			text: "mode: atomic\nexample.com/m/a/a.go:3.20,5.2 1 7\nexample.com/m/a/a.go:7.10,9.3 2 0\n" +
+				"example.com/m/a/a.go:9.3,10.2 1 1\n" +
+				"example.com/m/a/a.go:20.1,20.9 0 0\nmode: atomic\nexample.com/m/a/a.go:7.10,8.3 2 3\n" +
+				"example.com/m/tools/x.go:1.1,1.5 1 0\n" +
+				"example.com/mm/x.go:1.1,1.5 1 1\n/home/dev/shop/b.go:2.1,2.2 1 1\n/elsewhere/b.go:2.1,2.2 1 1\n" +
+				"example.com/mm/x.go:3.1,4.5 1 1\r\n",
 			want:    []string{"a/a.go [{3 5} {7 10}]/[{3 5} {7 10}]", "b.go [{2 2}]/[{2 2}]", "tools2/x.go [{1 1}]/[]"},
 			foreign: 2,
 		},
@@ -53,18 +57,21 @@ func TestParse(t *testing.T) {
 		{name: "go, nothing covered", format: coverage.Go, text: "mode: set\n"},
 		{
 			name: "lcov", format: coverage.LCOV, cfg: coverage.Config{Root: "/home/dev/shop/", Dir: "web"},
-			text: "TN:\nSF:src/a.ts\nFN:1,main\nFNDA:1,main\nDA:1,1\nDA:2,0,abc\nDA:70,12\nBRDA:1,0,0,-\nLF:3\nLH:2\nend_of_record\n" +
+			text: "TN:\nSF:src/a.ts\nFN:1,main\nFNDA:1,main\nDA:1,1\nDA:2,0,abc\nDA:70,12\nBRDA:1,0,0,-\nLF:3\nLH:2\n" +
+				"end_of_record\n" +
 				"SF:/home/dev/shop/lib/b.js\nDA:5,=\n",
 			want: nil, reason: "error",
 		},
 		{
 			name: "lcov, two files", format: coverage.LCOV, cfg: coverage.Config{Root: "/home/dev/shop/", Dir: "web"},
-			text: "TN:\nSF:src/a.ts\nFN:1,main\nDA:1,1\nDA:2,0,abc\nDA:70,12\nLH:2\nend_of_record\nTN:\nSF:/home/dev/shop/lib/b.js\nDA:5,-1\nDA:6,1e9\nend_of_record\n" +
+			text: "TN:\nSF:src/a.ts\nFN:1,main\nDA:1,1\nDA:2,0,abc\nDA:70,12\nLH:2\nend_of_record\nTN:\n" +
+				"SF:/home/dev/shop/lib/b.js\nDA:5,-1\nDA:6,1e9\nend_of_record\n" +
 				"SF:../../x.js\nDA:1,1\nend_of_record\nSF:web\\c.ts\nend_of_record\n",
 			want:    []string{"lib/b.js [{5 6}]/[{6 6}]", "web/src/a.ts [{1 2} {70 70}]/[{1 1} {70 70}]", "web/web/c.ts []/[]"},
 			foreign: 1,
 		},
-		{name: "lcov, cut", format: coverage.LCOV, text: "SF:a.ts\nDA:1,1\n", want: []string{"a.ts [{1 1}]/[{1 1}]"}, reason: "the last file has no end"},
+		{name: "lcov, cut", format: coverage.LCOV, text: "SF:a.ts\nDA:1,1\n", want: []string{"a.ts [{1 1}]/[{1 1}]"},
+			reason: "the last file has no end"},
 		{name: "lcov, empty", format: coverage.LCOV, text: "", reason: "no file was found"},
 		{
 			name: "cobertura", format: coverage.Cobertura, cfg: coverage.Config{Root: "/home/dev/shop"},
@@ -142,19 +149,23 @@ func TestParseErrors(t *testing.T) {
 		{coverage.LCOV, "SF:a\nDA:1\n", "line 2: \"1\" is no number and count"},
 		{coverage.LCOV, "SF:a\nDA:x,1\n", "line 2: \"x\" is no number"},
 		{coverage.LCOV, "SF:a\nDA:1,1\nDA:" + strings.Repeat("1", 2000), "line 3: max line of 1000 passed"},
-		{coverage.LCOV, "SF:a\nend_of_record\nSF:b\nend_of_record\nSF:c\nend_of_record\nSF:d\n", "line 7: max files of 3 passed"},
-		{coverage.LCOV, "SF:a\nDA:1,1\nDA:1000,1\nDA:2000,1\nDA:3000,1\nDA:4000,1\nDA:9000,1\nDA:99000,1\nDA:990000,1\n", "max total of 320 passed"},
+		{coverage.LCOV, "SF:a\nend_of_record\nSF:b\nend_of_record\nSF:c\nend_of_record\nSF:d\n",
+			"line 7: max files of 3 passed"},
+		{coverage.LCOV, "SF:a\nDA:1,1\nDA:1000,1\nDA:2000,1\nDA:3000,1\nDA:4000,1\nDA:9000,1\nDA:99000,1\nDA:990000,1\n",
+			"max total of 320 passed"},
 		{coverage.Cobertura, "<html/>", "line 1: root element is <html>"},
 		{coverage.Cobertura, "\n<>", "line 2, column 2: expected element name"},
 		{coverage.Cobertura, "<coverage>\n<class filename='a'><line number='x' hits='1'/>", `line 2: "x" is no number`},
-		{coverage.Cobertura, "<coverage>\n<class filename='a'><line number='1' hits='no'/>", `line 2: "no" is no number of hits`},
+		{coverage.Cobertura, "<coverage>\n<class filename='a'><line number='1' hits='no'/>",
+			`line 2: "no" is no number of hits`},
 		{coverage.Cobertura, strings.Repeat("<coverage>", 65), "max depth"},
 		{coverage.Cobertura, "<coverage>" + strings.Repeat("x", 2000), "max line"},
 		{"", "hello", "the format is none of"},
 		{"x", "hello", `unknown format "x"`},
 	}
 	for _, tt := range tests {
-		_, err := coverage.Parse(tt.format, strings.NewReader(tt.text), coverage.Config{MaxLine: 1000, MaxFiles: 3, MaxTotal: 320})
+		_, err := coverage.Parse(tt.format, strings.NewReader(tt.text),
+			coverage.Config{MaxLine: 1000, MaxFiles: 3, MaxTotal: 320})
 		if strings.Contains(tt.want, "4000000") {
 			_, err = coverage.Parse(tt.format, strings.NewReader(tt.text), coverage.Config{})
 		}
@@ -167,7 +178,8 @@ func TestParseErrors(t *testing.T) {
 			t.Errorf("%s: reader's error: %v", format, err)
 		}
 	}
-	if _, err := coverage.Parse(coverage.Go, strings.NewReader(""), coverage.Config{MaxFiles: -1, MaxFileLines: 1 << 40}); err == nil ||
+	if _, err := coverage.Parse(coverage.Go, strings.NewReader(""),
+		coverage.Config{MaxFiles: -1, MaxFileLines: 1 << 40}); err == nil ||
 		!strings.Contains(err.Error(), "max files -1") || !strings.Contains(err.Error(), "max file lines") {
 		t.Errorf("limits: %v", err)
 	}
@@ -181,8 +193,9 @@ func TestGoRun(t *testing.T) {
 	}
 	dir := t.TempDir()
 	files := map[string]string{
-		"go.mod":      "module example.com/m\n\ngo 1.24\n",
-		"a/a.go":      "package a\n\nfunc F(x int) int {\n\tif x > 1 {\n\t\treturn 2\n\t}\n\treturn 3\n}\n\nfunc G() {\n\tF(1)\n}\n",
+		"go.mod": "module example.com/m\n\ngo 1.24\n",
+		"a/a.go": "package a\n\nfunc F(x int) int {\n\tif x > 1 {\n\t\treturn 2\n\t}\n\treturn 3\n}\n\nfunc G() {\n" +
+			"\tF(1)\n}\n",
 		"a/a_test.go": "package a\n\nimport \"testing\"\n\nfunc TestF(t *testing.T) { F(0) }\n",
 	}
 	for name, text := range files {
@@ -201,7 +214,8 @@ func TestGoRun(t *testing.T) {
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go test: %v\n%s", err, text)
 	}
-	p, err := coverage.ParseFiles("", []string{out}, coverage.Config{Modules: []coverage.Module{{Path: "example.com/m", Dir: "."}}})
+	p, err := coverage.ParseFiles("", []string{out},
+		coverage.Config{Modules: []coverage.Module{{Path: "example.com/m", Dir: "."}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +232,8 @@ func TestMergeAndFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var names []string
-	for i, text := range []string{"SF:a\nDA:1,1\nDA:2,0\nend_of_record\n", "SF:a\nDA:2,1\nDA:3,0\nend_of_record\nSF:b\nDA:1,0\n"} {
+	for i, text := range []string{"SF:a\nDA:1,1\nDA:2,0\nend_of_record\n",
+		"SF:a\nDA:2,1\nDA:3,0\nend_of_record\nSF:b\nDA:1,0\n"} {
 		names = append(names, filepath.Join(dir, fmt.Sprint(i)))
 		if err := os.WriteFile(names[i], []byte(text), 0o600); err != nil {
 			t.Fatal(err)

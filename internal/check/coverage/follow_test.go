@@ -62,19 +62,23 @@ func TestFollowLines(t *testing.T) {
 		{"indented", "if x {\n\t" + strings.ReplaceAll(text, "\n", "\n\t"), []string{
 			"1>2", "3>4", "4>5", "5>6", "6>7", "7>8", "9>10", "11>12", "14>15", "15>16", "16>17", "18>19",
 		}},
-		{"line removed", cut(4, 4), []string{"4 gone", "5>4", "6>5", "7>6", "9>8", "11>10", "14>13", "15>14", "16>15", "18>17"}},
+		{"line removed", cut(4, 4), []string{"4 gone", "5>4", "6>5", "7>6", "9>8", "11>10", "14>13", "15>14", "16>15",
+			"18>17"}},
 		{"line changed", strings.Replace(text, "/ 10\n", "/ 20\n", 1), []string{"16 gone"}},
 		{"functions exchanged", parts[0] + "\n\n" + parts[2] + "\n" + parts[1] + "\n", []string{
 			"3>10", "4>11", "5>12", "6>13", "7>14", "9>16", "11>18", "14>3", "15>4", "16>5", "18>7",
 		}},
 		{"all gone", "func Other() error {\n\treturn nil\n}\n", []string{
-			"1 gone", "3 gone", "4 gone", "5 gone", "6 gone", "7 gone", "9 gone", "11 gone", "14 gone", "15 gone", "16 gone", "18 gone",
+			"1 gone", "3 gone", "4 gone", "5 gone", "6 gone", "7 gone", "9 gone", "11 gone", "14 gone", "15 gone", "16 gone",
+			"18 gone",
 		}},
 		{"empty", "", []string{
-			"1 gone", "3 gone", "4 gone", "5 gone", "6 gone", "7 gone", "9 gone", "11 gone", "14 gone", "15 gone", "16 gone", "18 gone",
+			"1 gone", "3 gone", "4 gone", "5 gone", "6 gone", "7 gone", "9 gone", "11 gone", "14 gone", "15 gone", "16 gone",
+			"18 gone",
 		}},
 		// The other function's "return 0" and "if err" are not those of Total.
-		{"replaced by another function", strings.Replace(text, parts[1], "func Count() (n int, err error) {\n\tlist, err := load()\n\tif err != nil {\n\t\treturn 0, err\n\t}\n\treturn len(list), nil\n}", 1), []string{
+		{"replaced by another function", strings.Replace(text, parts[1], "func Count() (n int, err error) {\n"+
+			"\tlist, err := load()\n\tif err != nil {\n\t\treturn 0, err\n\t}\n\treturn len(list), nil\n}", 1), []string{
 			"3 gone", "4 gone", "5 gone", "6 gone", "7 gone", "9 gone", "11 gone", "14>11", "15>12", "16>13", "18>15",
 		}},
 	}
@@ -92,7 +96,8 @@ func TestFollowLines(t *testing.T) {
 // to the same; a text is followed to itself whole.
 func TestFollowProperties(t *testing.T) {
 	t.Parallel()
-	line := rapid.SampledFrom([]string{"", "}", "return nil", "if err != nil {", "alpha := compute(1)", "beta := compute(2)", "gamma := compute(3)", "\tdelta := compute(4)", "a", "b"})
+	line := rapid.SampledFrom([]string{"", "}", "return nil", "if err != nil {", "alpha := compute(1)",
+		"beta := compute(2)", "gamma := compute(3)", "\tdelta := compute(4)", "a", "b"})
 	rapid.Check(t, func(t *rapid.T) {
 		before, after := rapid.SliceOfN(line, 0, 40).Draw(t, "before"), rapid.SliceOfN(line, 0, 40).Draw(t, "after")
 		m := coverage.FollowLines([]byte(strings.Join(before, "\n")), []byte(strings.Join(after, "\n")))
@@ -124,7 +129,8 @@ func TestFollowIsBounded(t *testing.T) {
 		fmt.Fprintf(&before, "value %d\n", i%7)
 		fmt.Fprintf(&after, "value %d\n", i%5)
 	}
-	m := coverage.FollowLines([]byte("first line of all\n"+before.String()+"middle that is rare\n"+before.String()), []byte("first line of all\n"+after.String()+"middle that is rare\n"+after.String()))
+	m := coverage.FollowLines([]byte("first line of all\n"+before.String()+"middle that is rare\n"+before.String()),
+		[]byte("first line of all\n"+after.String()+"middle that is rare\n"+after.String()))
 	if now, ok := m.To(200_002); !ok || now != 200_002 {
 		t.Errorf("the rare line became %d, %v", now, ok)
 	}
@@ -132,7 +138,8 @@ func TestFollowIsBounded(t *testing.T) {
 
 func TestLost(t *testing.T) {
 	t.Parallel()
-	const before = "mode: set\n./shop.go:3.1,12.2 1 1\n./shop.go:14.1,19.2 1 1\n./gone.go:1.1,9.2 1 1\n./moved.go:1.1,2.2 1 1\n./never.go:1.1,2.2 1 0\n"
+	const before = "mode: set\n./shop.go:3.1,12.2 1 1\n./shop.go:14.1,19.2 1 1\n./gone.go:1.1,9.2 1 1\n" +
+		"./moved.go:1.1,2.2 1 1\n./never.go:1.1,2.2 1 0\n"
 	parse := func(text string) *coverage.Profile {
 		p, err := coverage.Parse(coverage.Go, strings.NewReader(text), coverage.Config{})
 		if err != nil {
@@ -158,7 +165,8 @@ func TestLost(t *testing.T) {
 	for _, f := range loss.Files {
 		got = append(got, fmt.Sprintf("%s %s %d/%d %v %.0f%%", f.File, f.Now, f.Lost, f.Still, f.Lines.Ranges(), f.Percent()))
 	}
-	want := []string{"moved.go internal/auth/moved.go 1/2 [{2 2}] 50%", "shop.go shop.go 5/10 [{10 10} {13 15} {17 17}] 50%"}
+	want := []string{"moved.go internal/auth/moved.go 1/2 [{2 2}] 50%",
+		"shop.go shop.go 5/10 [{10 10} {13 15} {17 17}] 50%"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("loss (-want +got):\n%s", diff)
 	}

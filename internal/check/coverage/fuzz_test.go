@@ -16,7 +16,8 @@ func fuzz(f *testing.F, format coverage.Format, seeds ...string) {
 	for _, seed := range seeds {
 		f.Add([]byte(seed))
 	}
-	cfg := coverage.Config{Root: "/home/dev", Modules: []coverage.Module{{Path: "m", Dir: "d"}}, MaxFiles: 20, MaxFileLines: 10_000, MaxTotal: 50_000, MaxLine: 1000}
+	cfg := coverage.Config{Root: "/home/dev", Modules: []coverage.Module{{Path: "m", Dir: "d"}}, MaxFiles: 20,
+		MaxFileLines: 10_000, MaxTotal: 50_000, MaxLine: 1000}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := coverage.Parse(format, bytes.NewReader(text), cfg)
 		slow, slowErr := coverage.Parse(format, iotest.OneByteReader(bytes.NewReader(text)), cfg)

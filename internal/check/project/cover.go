@@ -102,12 +102,15 @@ func (m *measurer) coverPytest(c *call) cover {
 	switch {
 	case c.has("--no-cov"):
 		return cover{why: "the command switches coverage off"}
-	case !m.declares(c.dir, "pytest-cov", "pyproject.toml", "setup.cfg", "tox.ini", "setup.py", "Pipfile", "requirements.txt",
-		"requirements-dev.txt", "dev-requirements.txt", "requirements/dev.txt", "requirements/test.txt", "test-requirements.txt"):
+	case !m.declares(c.dir, "pytest-cov", "pyproject.toml", "setup.cfg", "tox.ini", "setup.py", "Pipfile",
+		"requirements.txt",
+		"requirements-dev.txt", "dev-requirements.txt", "requirements/dev.txt", "requirements/test.txt",
+		"test-requirements.txt"):
 		return cover{why: "the project does not name the plugin pytest-cov, which takes it"}
 	}
 	file := m.profile(".xml")
-	k := cover{result: Result{Format: FormatCobertura, Files: []string{file}, Dir: c.dir}, env: []string{"COVERAGE_FILE=" + file + ".data"}}
+	k := cover{result: Result{Format: FormatCobertura, Files: []string{file}, Dir: c.dir},
+		env: []string{"COVERAGE_FILE=" + file + ".data"}}
 	if !c.has("--cov") {
 		k.args = []string{"--cov"}
 	}
@@ -125,7 +128,8 @@ func (m *measurer) coverJest(c *call) cover {
 		return cover{why: "the command says itself where coverage goes"}
 	}
 	dir := m.profile("")
-	return cover{args: []string{"--coverage", "--coverageReporters=lcovonly", "--coverageDirectory=" + dir, "--coverageThreshold={}"},
+	return cover{args: []string{"--coverage", "--coverageReporters=lcovonly", "--coverageDirectory=" + dir,
+		"--coverageThreshold={}"},
 		result: Result{Format: FormatLCOV, Files: []string{dir + "/lcov.info"}, Dir: c.dir}}
 }
 

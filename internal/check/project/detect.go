@@ -27,7 +27,8 @@ type Project struct {
 	// tests, too (modules of Maven and Gradle, members of a Cargo workspace).
 	Inside bool `json:"inside,omitempty"`
 	// Test writes test results; Coverage coverage, and mostly the results of the
-	// tests it ran besides; Types finds type errors, Lint what linters say. Their results have formats of package testreport, of
+	// tests it ran besides; Types finds type errors, Lint what linters say. Their results have formats
+	// of package testreport, of
 	// package coverage, and FormatLines or FormatESLint.
 	Test     Command `json:"test"`
 	Coverage Command `json:"coverage"`
@@ -62,7 +63,8 @@ func Detect(cfg Config) ([]Project, error) {
 		if !entry.IsDir() {
 			return nil
 		}
-		if name != cfg.dir() && (skipped(entry.Name()) || strings.Count(name, "/")-strings.Count(cfg.dir(), "/") >= maxDepth) {
+		if name != cfg.dir() && (skipped(entry.Name()) || strings.Count(name, "/")-strings.Count(cfg.dir(),
+			"/") >= maxDepth) {
 			return fs.SkipDir
 		}
 		if d.folders++; d.folders > maxFolders {
@@ -97,7 +99,8 @@ func depth(dir string) int {
 // skipped tells whether a folder holds no projects of the user's.
 func skipped(name string) bool {
 	switch name {
-	case "node_modules", "vendor", "target", "build", "dist", "out", "testdata", "fixtures", "venv", "env", "__pycache__", "bin", "obj",
+	case "node_modules", "vendor", "target", "build", "dist", "out", "testdata", "fixtures", "venv", "env",
+		"__pycache__", "bin", "obj",
 		"bower_components", "third_party", "site-packages":
 		return true
 	}
@@ -121,7 +124,8 @@ func (d *detector) folder(dir string) {
 	for _, e := range entries {
 		f.names[e.Name()] = true
 	}
-	for _, find := range [...]func() *Project{f.golang, f.cargo, f.maven, f.gradle, f.dotnet, f.javascript, f.deno, f.python, f.ruby, f.php} {
+	for _, find := range [...]func() *Project{f.golang, f.cargo, f.maven, f.gradle, f.dotnet, f.javascript, f.deno,
+		f.python, f.ruby, f.php} {
 		if p := find(); p != nil {
 			p.Dir = dir
 			p.File = path.Join(dir, p.File)
@@ -275,7 +279,8 @@ func (f *folder) golang() *Project {
 	p.Coverage = f.coverage(Go, FormatCoverGo, "go test -coverprofile="+quote(file)+" ./...", file)
 	p.Types = f.checks(Go, "go build -o /dev/null ./...")
 	p.Lint = f.checks(Go, "go vet ./...")
-	if f.first(".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json") != "" && f.installed("golangci-lint") {
+	if f.first(".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json") != "" &&
+		f.installed("golangci-lint") {
 		p.Lint = f.checks(Go, "golangci-lint run ./...")
 	}
 	return p
@@ -341,7 +346,8 @@ func (f *folder) dotnet() *Project {
 	}
 	p := f.measured(DotNet, file, "dotnet test")
 	folder := f.scratch("coverage")
-	p.Coverage = f.coverage(DotNet, FormatCobertura, "dotnet test --collect "+quote("XPlat Code Coverage")+" --results-directory "+quote(folder),
+	p.Coverage = f.coverage(DotNet, FormatCobertura, "dotnet test --collect "+quote("XPlat Code Coverage")+
+		" --results-directory "+quote(folder),
 		folder+"/**/coverage.cobertura.xml")
 	p.Types = f.builds(DotNet, "dotnet build -v q --nologo")
 	return p
@@ -375,18 +381,23 @@ func (f *folder) javascript() *Project {
 	dir := quote(f.scratch("coverage"))
 	switch {
 	case p.Kind == Jest:
-		p.Coverage = f.coverage(Jest, FormatLCOV, run+" --coverage --coverageReporters=lcovonly --coverageDirectory="+dir, lcov)
+		p.Coverage = f.coverage(Jest, FormatLCOV, run+" --coverage --coverageReporters=lcovonly --coverageDirectory="+dir,
+			lcov)
 	case p.Kind == Vitest && (manifest.has("@vitest/coverage-v8") || manifest.has("@vitest/coverage-istanbul")):
-		p.Coverage = f.coverage(Vitest, FormatLCOV, run+" --coverage.enabled --coverage.reporter=lcovonly --coverage.reportsDirectory="+dir, lcov)
+		p.Coverage = f.coverage(Vitest, FormatLCOV, run+" --coverage.enabled --coverage.reporter=lcovonly "+
+			"--coverage.reportsDirectory="+dir, lcov)
 	case p.Kind != Vitest && manifest.has("c8"):
-		p.Coverage = f.coverage(p.Kind, FormatLCOV, "npx --no-install c8 --reporter=lcovonly --report-dir="+dir+" npm test", lcov)
+		p.Coverage = f.coverage(p.Kind, FormatLCOV, "npx --no-install c8 --reporter=lcovonly --report-dir="+dir+" npm test",
+			lcov)
 	case p.Kind != Vitest && manifest.has("nyc"):
-		p.Coverage = f.coverage(p.Kind, FormatLCOV, "npx --no-install nyc --reporter=lcovonly --report-dir="+dir+" npm test", lcov)
+		p.Coverage = f.coverage(p.Kind, FormatLCOV, "npx --no-install nyc --reporter=lcovonly --report-dir="+dir+
+			" npm test", lcov)
 	}
 	if f.names["tsconfig.json"] && manifest.has("typescript") {
 		p.Types = f.typescript(p.Kind)
 	}
-	eslint := f.first("eslint.config.js", "eslint.config.mjs", "eslint.config.cjs", "eslint.config.ts", ".eslintrc", ".eslintrc.js", ".eslintrc.cjs",
+	eslint := f.first("eslint.config.js", "eslint.config.mjs", "eslint.config.cjs", "eslint.config.ts", ".eslintrc",
+		".eslintrc.js", ".eslintrc.cjs",
 		".eslintrc.json", ".eslintrc.yml", ".eslintrc.yaml")
 	if eslint != "" && manifest.has("eslint") {
 		p.Lint = f.checks(p.Kind, "npx --no-install eslint --format json .")
@@ -437,10 +448,12 @@ func (f *folder) javascriptTests(manifest *packageJSON) (p *Project, run string)
 	case manifest.has("vitest"):
 		run = "npx --no-install vitest run"
 		return f.measured(Vitest, "package.json", run), run
-	case manifest.has("jest") || manifest.Jest != nil || f.first("jest.config.js", "jest.config.ts", "jest.config.mjs", "jest.config.cjs", "jest.config.json") != "":
+	case manifest.has("jest") || manifest.Jest != nil || f.first("jest.config.js", "jest.config.ts", "jest.config.mjs",
+		"jest.config.cjs", "jest.config.json") != "":
 		run = "npx --no-install jest"
 		return f.measured(Jest, "package.json", run), run
-	case manifest.has("mocha") || f.ending(".mocharc.json", ".mocharc.yml", ".mocharc.yaml", ".mocharc.js", ".mocharc.cjs") != "":
+	case manifest.has("mocha") || f.ending(".mocharc.json", ".mocharc.yml", ".mocharc.yaml", ".mocharc.js",
+		".mocharc.cjs") != "":
 		run = "npx --no-install mocha"
 		return f.measured(Mocha, "package.json", run), run
 	}
@@ -478,7 +491,8 @@ func (f *folder) python() *Project {
 	case "pdm.lock":
 		run = "pdm run "
 	}
-	if !strings.Contains(texts, "pytest") && f.first("pytest.ini", "conftest.py") == "" && !f.below("tests", "conftest.py") {
+	if !strings.Contains(texts, "pytest") && f.first("pytest.ini", "conftest.py") == "" &&
+		!f.below("tests", "conftest.py") {
 		if !f.names["tests"] && !f.names["test"] {
 			return nil
 		}
@@ -490,7 +504,8 @@ func (f *folder) python() *Project {
 		p.Coverage = f.coverage(Pytest, FormatCobertura, run+"python -m pytest --cov --cov-report="+quote("xml:"+out), out)
 	}
 	if strings.Contains(texts, "[tool.mypy") || strings.Contains(texts, "[mypy") || f.names["mypy.ini"] {
-		p.Types = f.checks(Pytest, run+"python -m mypy --no-error-summary --cache-dir="+quote(cmp.Or(f.scratch("mypy"), "/dev/null"))+" .")
+		p.Types = f.checks(Pytest, run+"python -m mypy --no-error-summary --cache-dir="+
+			quote(cmp.Or(f.scratch("mypy"), "/dev/null"))+" .")
 	} else if f.names["pyrightconfig.json"] || strings.Contains(texts, "[tool.pyright") {
 		p.Types = f.checks(Pytest, run+"pyright")
 	}
@@ -531,7 +546,8 @@ func gemNamed(text, name string) bool {
 	in := bufio.NewScanner(bytes.NewReader([]byte(text)))
 	for in.Scan() {
 		line := strings.TrimSpace(in.Text())
-		if strings.HasPrefix(line, name+" (") || strings.HasPrefix(line, `gem "`+name+`"`) || strings.HasPrefix(line, `gem '`+name+`'`) {
+		if strings.HasPrefix(line, name+" (") || strings.HasPrefix(line, `gem "`+name+`"`) ||
+			strings.HasPrefix(line, `gem '`+name+`'`) {
 			return true
 		}
 	}
@@ -547,7 +563,8 @@ func (f *folder) php() *Project {
 	switch {
 	case strings.Contains(text, `"pestphp/pest"`):
 		p = f.measured(PHPUnit, "composer.json", "vendor/bin/pest")
-	case strings.Contains(text, `"phpunit/phpunit"`) || f.first("phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml") != "":
+	case strings.Contains(text, `"phpunit/phpunit"`) ||
+		f.first("phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml") != "":
 		p = f.measured(PHPUnit, "composer.json", "vendor/bin/phpunit")
 		out := f.scratch("cobertura.xml")
 		p.Coverage = f.coverage(PHPUnit, FormatCobertura, "vendor/bin/phpunit --coverage-cobertura "+quote(out), out)

@@ -25,7 +25,8 @@ func scripts(p project.Project) string {
 	if p.Test.Weak != "" {
 		weak = " weak"
 	}
-	return fmt.Sprintf("test%s %s | coverage %s | types %s | lint %s", weak, p.Test.Script, p.Coverage.Script, p.Types.Script, p.Lint.Script)
+	return fmt.Sprintf("test%s %s | coverage %s | types %s | lint %s", weak, p.Test.Script, p.Coverage.Script,
+		p.Types.Script, p.Lint.Script)
 }
 
 func TestDetect(t *testing.T) {
@@ -38,43 +39,72 @@ func TestDetect(t *testing.T) {
 		want  string
 	}{
 		{"go", map[string]string{"go.mod": "// x\nmodule example.com/m // y\n\ngo 1.24\n", "a.go": ""}, project.Go, "go.mod",
-			"test go test -json ./... | coverage go test -json -coverprofile=/s/coverage.out ./... | types go build -o /dev/null ./... | lint go vet ./..."},
+			"test go test -json ./... | coverage go test -json -coverprofile=/s/coverage.out ./... | types go build -o " +
+				"/dev/null ./... | lint go vet ./..."},
 		{"golangci-lint", map[string]string{"go.mod": "module m\n", ".golangci.yml": ""}, project.Go, "go.mod",
-			"test go test -json ./... | coverage go test -json -coverprofile=/s/coverage.out ./... | types go build -o /dev/null ./... | lint golangci-lint run ./..."},
-		{"jest by script", map[string]string{"package.json": `{"scripts":{"test":"jest --ci"},"devDependencies":{"jest":"29","typescript":"5","eslint":"9"}}`, "tsconfig.json": "{}", "eslint.config.js": ""}, project.Jest, "package.json",
-			"test npm test -- --json --outputFile=/s/results-1.json | coverage npm test -- --coverage --coverageReporters=lcovonly --coverageDirectory=/s/coverage --json --outputFile=/s/results-1.json | types npx --no-install tsc --noEmit --pretty false --incremental --tsBuildInfoFile /s/tsc.tsbuildinfo | lint npx --no-install eslint --format json ."},
-		{"vitest without script, pnpm", map[string]string{"package.json": `{"devDependencies":{"vitest":"2","@vitest/coverage-v8":"2"}}`, "pnpm-lock.yaml": ""}, project.Vitest, "package.json",
-			"test npx --no-install vitest run --reporter=default --reporter=junit --outputFile.junit=/s/results-1.xml | coverage npx --no-install vitest run --reporter=default --reporter=junit --outputFile.junit=/s/results-1.xml --coverage.enabled --coverage.reporter=lcovonly --coverage.reportsDirectory=/s/coverage | types  | lint "},
-		{"mocha, yarn", map[string]string{"package.json": `{"scripts":{"test":"mocha"},"devDependencies":{"c8":"9"}}`, "yarn.lock": ""}, project.Mocha, "package.json",
-			"test yarn test --reporter xunit --reporter-option output=/s/results-1.xml | coverage npx --no-install c8 --reporter=lcovonly --report-dir=/s/coverage npm test | types  | lint "},
+			"test go test -json ./... | coverage go test -json -coverprofile=/s/coverage.out ./... | types go build -o " +
+				"/dev/null ./... | lint golangci-lint run ./..."},
+		{"jest by script", map[string]string{
+			"package.json":  `{"scripts":{"test":"jest --ci"},"devDependencies":{"jest":"29","typescript":"5","eslint":"9"}}`,
+			"tsconfig.json": "{}", "eslint.config.js": ""}, project.Jest, "package.json",
+			"test npm test -- --json --outputFile=/s/results-1.json | coverage npm test -- --coverage " +
+				"--coverageReporters=lcovonly --coverageDirectory=/s/coverage --json --outputFile=/s/results-1.json | types npx " +
+				"--no-install tsc --noEmit --pretty false --incremental --tsBuildInfoFile /s/tsc.tsbuildinfo | lint npx " +
+				"--no-install eslint --format json ."},
+		{"vitest without script, pnpm",
+			map[string]string{"package.json": `{"devDependencies":{"vitest":"2","@vitest/coverage-v8":"2"}}`,
+				"pnpm-lock.yaml": ""}, project.Vitest, "package.json",
+			"test npx --no-install vitest run --reporter=default --reporter=junit --outputFile.junit=/s/results-1.xml | " +
+				"coverage npx --no-install vitest run --reporter=default --reporter=junit --outputFile.junit=/s/results-1.xml " +
+				"--coverage.enabled --coverage.reporter=lcovonly --coverage.reportsDirectory=/s/coverage | types  | lint "},
+		{"mocha, yarn", map[string]string{"package.json": `{"scripts":{"test":"mocha"},"devDependencies":{"c8":"9"}}`,
+			"yarn.lock": ""}, project.Mocha, "package.json",
+			"test yarn test --reporter xunit --reporter-option output=/s/results-1.xml | coverage npx --no-install c8 " +
+				"--reporter=lcovonly --report-dir=/s/coverage npm test | types  | lint "},
 		{"node", map[string]string{"package.json": `{"scripts":{"test":"node --test"}}`}, project.Node, "package.json",
-			"test npm test -- --test-reporter=spec --test-reporter-destination=stdout --test-reporter=junit --test-reporter-destination=/s/results-1.xml | coverage  | types  | lint "},
-		{"script of its own", map[string]string{"package.json": `{"scripts":{"test":"./check.sh"}}`}, project.NPM, "package.json", "test weak npm test | coverage  | types  | lint "},
-		{"pytest", map[string]string{"pyproject.toml": "[tool.pytest.ini_options]\n[tool.mypy]\n[tool.ruff]\n", "uv.lock": "", "requirements-dev.txt": "pytest-cov\n"}, project.Pytest, "pyproject.toml",
-			"test uv run python -m pytest --junitxml=/s/results-1.xml -o junit_family=xunit1 | coverage uv run python -m pytest --junitxml=/s/results-1.xml -o junit_family=xunit1 --cov --cov-report=xml:/s/coverage.xml | types uv run python -m mypy --no-error-summary --cache-dir=/s/mypy . | lint uv run ruff check --no-cache --output-format concise ."},
-		{"pytest by conftest", map[string]string{"setup.py": "", "tests/conftest.py": "", ".flake8": ""}, project.Pytest, "setup.py",
-			"test python -m pytest --junitxml=/s/results-1.xml -o junit_family=xunit1 | coverage  | types  | lint python -m flake8"},
-		{"unittest", map[string]string{"setup.cfg": "[metadata]\n", "tests/test_a.py": ""}, project.Python, "setup.cfg", "test weak python -m unittest discover | coverage  | types  | lint "},
+			"test npm test -- --test-reporter=spec --test-reporter-destination=stdout --test-reporter=junit " +
+				"--test-reporter-destination=/s/results-1.xml | coverage  | types  | lint "},
+		{"script of its own", map[string]string{"package.json": `{"scripts":{"test":"./check.sh"}}`}, project.NPM,
+			"package.json", "test weak npm test | coverage  | types  | lint "},
+		{"pytest", map[string]string{"pyproject.toml": "[tool.pytest.ini_options]\n[tool.mypy]\n[tool.ruff]\n",
+			"uv.lock": "", "requirements-dev.txt": "pytest-cov\n"}, project.Pytest, "pyproject.toml",
+			"test uv run python -m pytest --junitxml=/s/results-1.xml -o junit_family=xunit1 | coverage uv run python -m " +
+				"pytest --junitxml=/s/results-1.xml -o junit_family=xunit1 --cov --cov-report=xml:/s/coverage.xml | types uv " +
+				"run python -m mypy --no-error-summary --cache-dir=/s/mypy . | lint uv run ruff check --no-cache " +
+				"--output-format concise ."},
+		{"pytest by conftest", map[string]string{"setup.py": "", "tests/conftest.py": "", ".flake8": ""}, project.Pytest,
+			"setup.py",
+			"test python -m pytest --junitxml=/s/results-1.xml -o junit_family=xunit1 | coverage  | types  | lint python -m " +
+				"flake8"},
+		{"unittest", map[string]string{"setup.cfg": "[metadata]\n", "tests/test_a.py": ""}, project.Python, "setup.cfg",
+			"test weak python -m unittest discover | coverage  | types  | lint "},
 		{"cargo", map[string]string{"Cargo.toml": "[workspace]\nmembers = []\n"}, project.Cargo, "Cargo.toml",
-			"test cargo test --no-fail-fast --workspace | coverage  | types cargo check --all-targets --message-format short --workspace | lint cargo clippy --all-targets --message-format short --workspace"},
+			"test cargo test --no-fail-fast --workspace | coverage  | types cargo check --all-targets --message-format short " +
+				"--workspace | lint cargo clippy --all-targets --message-format short --workspace"},
 		{"maven", map[string]string{"pom.xml": "<project/>", "mvnw": ""}, project.Maven, "pom.xml",
 			"test ./mvnw -fae -B test | coverage  | types ./mvnw -B -q -DskipTests test-compile | lint "},
 		{"gradle", map[string]string{"build.gradle.kts": "", "settings.gradle.kts": ""}, project.Gradle, "build.gradle.kts",
 			"test gradle --continue test | coverage  | types gradle -q testClasses | lint "},
 		{"rspec", map[string]string{"Gemfile": "gem 'rspec'\ngem \"rubocop\"\n"}, project.RSpec, "Gemfile",
-			"test bundle exec rspec --format progress --format json --out /s/results-1.json | coverage  | types  | lint bundle exec rubocop --cache false --format emacs"},
-		{"minitest", map[string]string{"Gemfile": "gem 'minitest'\n"}, project.Ruby, "Gemfile", "test weak bundle exec rake test | coverage  | types  | lint "},
+			"test bundle exec rspec --format progress --format json --out /s/results-1.json | coverage  | types  | lint " +
+				"bundle exec rubocop --cache false --format emacs"},
+		{"minitest", map[string]string{"Gemfile": "gem 'minitest'\n"}, project.Ruby, "Gemfile",
+			"test weak bundle exec rake test | coverage  | types  | lint "},
 		{"dotnet", map[string]string{"shop.sln": "", "a.csproj": ""}, project.DotNet, "shop.sln",
 			`test dotnet test --logger trx --results-directory /s/results-1 | coverage dotnet test --logger trx --collect "XPlat Code Coverage" --results-directory /s/coverage | types dotnet build -v q --nologo | lint `},
-		{"phpunit", map[string]string{"composer.json": `{"require-dev":{"phpunit/phpunit":"^11"}}`, "phpstan.neon": ""}, project.PHPUnit, "composer.json",
-			"test vendor/bin/phpunit --log-junit /s/results-1.xml | coverage vendor/bin/phpunit --log-junit /s/results-1.xml --coverage-cobertura /s/cobertura.xml | types vendor/bin/phpstan analyse --no-progress --error-format=raw | lint "},
+		{"phpunit", map[string]string{"composer.json": `{"require-dev":{"phpunit/phpunit":"^11"}}`, "phpstan.neon": ""},
+			project.PHPUnit, "composer.json",
+			"test vendor/bin/phpunit --log-junit /s/results-1.xml | coverage vendor/bin/phpunit --log-junit /s/results-1.xml " +
+				"--coverage-cobertura /s/cobertura.xml | types vendor/bin/phpstan analyse --no-progress --error-format=raw | " +
+				"lint "},
 		{"deno", map[string]string{"deno.json": "{}"}, project.Deno, "deno.json",
 			"test deno test --junit-path=/s/results-1.xml | coverage  | types deno check . | lint deno lint --compact"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			found, err := project.Detect(project.Config{Files: workspace(tt.files), Scratch: "/s", Installed: func(name string) bool { return name == "golangci-lint" }})
+			found, err := project.Detect(project.Config{Files: workspace(tt.files), Scratch: "/s",
+				Installed: func(name string) bool { return name == "golangci-lint" }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +177,8 @@ func TestDetectMany(t *testing.T) {
 func TestDetectReplaced(t *testing.T) {
 	t.Parallel()
 	cfg := project.Config{Files: workspace(map[string]string{"go.mod": "module m\n"}), Scratch: "/s",
-		Test: "go test -short ./...", Coverage: "make cover", CoverageFormat: project.FormatLCOV, CoverageFiles: []string{"lcov.info"}, Types: "-", Lint: "make lint"}
+		Test: "go test -short ./...", Coverage: "make cover", CoverageFormat: project.FormatLCOV,
+		CoverageFiles: []string{"lcov.info"}, Types: "-", Lint: "make lint"}
 	found, err := project.Detect(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +191,8 @@ func TestDetectReplaced(t *testing.T) {
 	}
 	cfg.Files, cfg.Test = workspace(map[string]string{"a.txt": ""}), "-"
 	found, err = project.Detect(cfg)
-	if err != nil || len(found) != 1 || found[0].Kind != "" || found[0].Test.Script != "" || found[0].Lint.Script != "make lint" {
+	if err != nil || len(found) != 1 || found[0].Kind != "" || found[0].Test.Script != "" ||
+		found[0].Lint.Script != "make lint" {
 		t.Errorf("an unknown project: %+v, error %v", found, err)
 	}
 	cfg = project.Config{Files: cfg.Files}
@@ -181,7 +213,8 @@ func (u unreadable) ReadDir(name string) ([]fs.DirEntry, error) {
 
 func TestDetectUnreadable(t *testing.T) {
 	t.Parallel()
-	found, err := project.Detect(project.Config{Files: unreadable{workspace(map[string]string{"a/go.mod": "module a\n", "b/go.mod": "module b\n"})}})
+	found, err := project.Detect(
+		project.Config{Files: unreadable{workspace(map[string]string{"a/go.mod": "module a\n", "b/go.mod": "module b\n"})}})
 	if err != nil || len(found) != 1 || found[0].Dir != "b" {
 		t.Errorf("%+v, error %v", found, err)
 	}

@@ -31,11 +31,16 @@ func distinct(names []string) []string {
 // pytestValued are pytest's options whose value may be an argument of its own.
 func pytestValued(flag string) bool {
 	switch flag {
-	case "-k", "-m", "-c", "-p", "-o", "-W", "-n", "-r", "--maxfail", "--tb", "--rootdir", "--confcutdir", "--ignore", "--ignore-glob",
-		"--deselect", "--durations", "--durations-min", "--junitxml", "--junit-xml", "--junit-prefix", "--cov-report", "--cov-config",
-		"--cov-fail-under", "--basetemp", "--import-mode", "--log-level", "--log-cli-level", "--log-file", "--color", "--config-file",
-		"--override-ini", "--numprocesses", "--dist", "--timeout", "--reruns", "--reruns-delay", "--ds", "--dc", "--pythonwarnings",
-		"--capture", "--verbosity", "--lfnf", "--last-failed-no-failures", "--code-highlight", "--pdbcls", "--html", "--seed", "--randomly-seed":
+	case "-k", "-m", "-c", "-p", "-o", "-W", "-n", "-r", "--maxfail", "--tb", "--rootdir", "--confcutdir", "--ignore",
+		"--ignore-glob",
+		"--deselect", "--durations", "--durations-min", "--junitxml", "--junit-xml", "--junit-prefix", "--cov-report",
+		"--cov-config",
+		"--cov-fail-under", "--basetemp", "--import-mode", "--log-level", "--log-cli-level", "--log-file", "--color",
+		"--config-file",
+		"--override-ini", "--numprocesses", "--dist", "--timeout", "--reruns", "--reruns-delay", "--ds", "--dc",
+		"--pythonwarnings",
+		"--capture", "--verbosity", "--lfnf", "--last-failed-no-failures", "--code-highlight", "--pdbcls", "--html",
+		"--seed", "--randomly-seed":
 		return true
 	}
 	return false
@@ -128,7 +133,8 @@ func mavenFilter(tests []Test) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{"-Dtest=" + strings.Join(distinct(names), ","), "-Dsurefire.failIfNoSpecifiedTests=false", "-DfailIfNoTests=false"}
+	return []string{"-Dtest=" + strings.Join(distinct(names), ","), "-Dsurefire.failIfNoSpecifiedTests=false",
+		"-DfailIfNoTests=false"}
 }
 
 func gradleFilter(tests []Test) []string {

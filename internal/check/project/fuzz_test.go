@@ -35,9 +35,12 @@ func words(t *testing.T, script string) []string {
 // the user wrote is still there, in its order.
 func FuzzMeasure(f *testing.F) {
 	for _, seed := range []string{
-		"go test ./...", "cd web && npm test -- --x", "pytest -k 'a b' | tee", "A=1 timeout 5 cargo test -- --nocapture", "mvn -f x/pom.xml verify", "npx -y jest@29 $X",
-		"gradle :a:test --tests X", "python -m coverage run -m pytest", "composer test", "yarn --cwd web test", "php -d x artisan test", "node --test --test-reporter=tap", "go test <<E\nx\nE\n",
-		"env -i go test", "dotnet test --results-directory a*", "cd .. && cd .. && pytest --junitxml x", "bun test; rspec; phpunit\ndeno test",
+		"go test ./...", "cd web && npm test -- --x", "pytest -k 'a b' | tee", "A=1 timeout 5 cargo test -- --nocapture",
+		"mvn -f x/pom.xml verify", "npx -y jest@29 $X",
+		"gradle :a:test --tests X", "python -m coverage run -m pytest", "composer test", "yarn --cwd web test",
+		"php -d x artisan test", "node --test --test-reporter=tap", "go test <<E\nx\nE\n",
+		"env -i go test", "dotnet test --results-directory a*", "cd .. && cd .. && pytest --junitxml x",
+		"bun test; rspec; phpunit\ndeno test",
 	} {
 		f.Add(seed, "TestA/b", "a > b (1)")
 	}

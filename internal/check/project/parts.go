@@ -84,7 +84,8 @@ func jsonParts(text []byte) map[string]string {
 					parts[key+"."+name] = compact(script)
 				}
 			}
-		case "jest", "vitest", "mocha", "ava", "nyc", "c8", "tap", "eslintConfig", "eslintIgnore", "stylelint", "lint", "test",
+		case "jest", "vitest", "mocha", "ava", "nyc", "c8", "tap", "eslintConfig", "eslintIgnore", "stylelint", "lint",
+			"test",
 			"compilerOptions", "lint-staged", "husky", "bun", "babel", "coverage":
 			parts[key] = compact(value)
 		}
@@ -109,7 +110,8 @@ func sections(text []byte) map[string]string {
 		line = strings.TrimSpace(line)
 		switch {
 		case line == "" || line[0] == '#' || line[0] == ';':
-		case line[0] == '[' && strings.HasSuffix(strings.TrimSpace(strings.SplitN(line, "#", 2)[0]), "]") && !strings.Contains(line, "="):
+		case line[0] == '[' && strings.HasSuffix(strings.TrimSpace(strings.SplitN(line, "#", 2)[0]), "]") &&
+			!strings.Contains(line, "="):
 			header = strings.Trim(strings.TrimSpace(strings.SplitN(line, "#", 2)[0]), "[] ")
 		case checkingSection(header) || builtForTests(line):
 			parts["["+header+"]"] += line + "\n"
@@ -123,9 +125,12 @@ func sections(text []byte) map[string]string {
 func checkingSection(header string) bool {
 	header = strings.ReplaceAll(header, `"`, "")
 	for _, prefix := range [...]string{
-		"tool.pytest", "tool:pytest", "tool.coverage", "coverage:", "tool.ruff", "tool.mypy", "mypy", "tool.pyright", "tool.basedpyright", "tool.pylint",
-		"pylint", "tool.flake8", "flake8", "pycodestyle", "tool.bandit", "tool.tox", "tox", "testenv", "tool.nox", "tool.hatch.envs", "tool.poe",
-		"tool.pdm.scripts", "tool.pixi.tasks", "isort", "lints", "workspace.lints", "test", "bench", "profile.test", "alias", "workspace.metadata.nextest",
+		"tool.pytest", "tool:pytest", "tool.coverage", "coverage:", "tool.ruff", "tool.mypy", "mypy", "tool.pyright",
+		"tool.basedpyright", "tool.pylint",
+		"pylint", "tool.flake8", "flake8", "pycodestyle", "tool.bandit", "tool.tox", "tox", "testenv", "tool.nox",
+		"tool.hatch.envs", "tool.poe",
+		"tool.pdm.scripts", "tool.pixi.tasks", "isort", "lints", "workspace.lints", "test", "bench", "profile.test",
+		"alias", "workspace.metadata.nextest",
 	} {
 		rest, ok := strings.CutPrefix(header, prefix)
 		if ok && (rest == "" || rest[0] == '.' || rest[0] == ':' || rest[0] == '-' || strings.HasSuffix(prefix, ":")) {
@@ -156,7 +161,8 @@ func lineParts(name string, before, now []byte) []Part {
 	}
 	known := regionsOf(old)
 	for _, l := range later {
-		if len(before) == 0 || l.region == "" || known[l.region] || count[l.text] < 0 { // what is new of its own takes nothing away
+		// what is new of its own takes nothing away
+		if len(before) == 0 || l.region == "" || known[l.region] || count[l.text] < 0 {
 			count[l.text]++
 		}
 	}

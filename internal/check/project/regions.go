@@ -35,12 +35,14 @@ type regionForm struct {
 
 // regionForms are those of manifests by their name; see formOf.
 var regionForms = sync.OnceValue(func() map[string]regionForm {
-	target := regexp.MustCompile(`(?i)^\s*@?["']?([a-z0-9_./%-]*[^a-z])?(tests?|check|lint|cover(age)?|ci|verify|validate|specs?|e2e|unit)([^a-z=][^=:]*)?["']?:([^=]|$)`)
+	target := regexp.MustCompile(
+		`(?i)^\s*@?["']?([a-z0-9_./%-]*[^a-z])?(tests?|check|lint|cover(age)?|ci|verify|validate|specs?|e2e|unit)([^a-z=][^=:]*)?["']?:([^=]|$)`)
 	return map[string]regionForm{
-		"make":   {opens: target, targets: true},
-		"task":   {opens: target, targets: true},
-		"rake":   {opens: regexp.MustCompile(`(?i)(TestTask|RakeTask|task\b.*(test|spec|check|lint|cop)).*\bdo\b`)},
-		"gradle": {opens: regexp.MustCompile(`(?i)(^|[^a-z])(test[a-z]*|[a-z]+Test|jacoco[a-z]*|kover[a-z]*|detekt|checkstyle|lint[a-z]*|pitest|useJUnit[a-z]*)([^a-z].*)?\{\s*$`), braces: true},
+		"make": {opens: target, targets: true},
+		"task": {opens: target, targets: true},
+		"rake": {opens: regexp.MustCompile(`(?i)(TestTask|RakeTask|task\b.*(test|spec|check|lint|cop)).*\bdo\b`)},
+		"gradle": {opens: regexp.MustCompile(
+			`(?i)(^|[^a-z])(test[a-z]*|[a-z]+Test|jacoco[a-z]*|kover[a-z]*|detekt|checkstyle|lint[a-z]*|pitest|useJUnit[a-z]*)([^a-z].*)?\{\s*$`), braces: true},
 		"script": {opens: regexp.MustCompile(`(?i)(^|[^a-z])["']?test["']?\s*:\s*\{`), braces: true},
 		"pom":    {opens: regexp.MustCompile(`<plugin>\s*$`), closes: "</plugin>"},
 	}
@@ -104,7 +106,8 @@ func checkingLines(name string, text []byte) []checkingLine {
 		if line == "" || foreign > 0 || harmlessLine().MatchString(line) || dependencyLine().MatchString(line) {
 			continue
 		}
-		if region != "" || checkingWord().MatchString(line) || kind == "rake" && strings.HasPrefix(line, "task ") && strings.Contains(line, "default") {
+		if region != "" || checkingWord().MatchString(line) || kind == "rake" && strings.HasPrefix(line, "task ") &&
+			strings.Contains(line, "default") {
 			all = append(all, checkingLine{packageVersion().ReplaceAllString(line, ""), targetOf(form, region)})
 		}
 	}

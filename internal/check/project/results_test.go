@@ -75,7 +75,8 @@ func TestClearAndCollect(t *testing.T) {
 	}
 
 	started := time.Now()
-	write(t, root, map[string]string{"svc/a/target/surefire-reports/TEST-A.xml": "<new/>", "svc/b/target/failsafe-reports/TEST-B.xml": "<new/>"})
+	write(t, root, map[string]string{"svc/a/target/surefire-reports/TEST-A.xml": "<new/>",
+		"svc/b/target/failsafe-reports/TEST-B.xml": "<new/>"})
 	stale := filepath.Join(root, "svc/b/target/failsafe-reports/TEST-B.xml")
 	if err := os.Chtimes(stale, started.Add(-time.Hour), started.Add(-time.Hour)); err != nil {
 		t.Fatal(err)
@@ -86,7 +87,8 @@ func TestClearAndCollect(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []project.Found{
-		{Format: project.FormatJUnit, Files: []string{filepath.Join(root, "svc/a/target/surefire-reports/TEST-A.xml")}, Stale: []string{stale}},
+		{Format: project.FormatJUnit, Files: []string{filepath.Join(root, "svc/a/target/surefire-reports/TEST-A.xml")},
+			Stale: []string{stale}},
 		{Format: project.FormatJUnit, Files: []string{filepath.Join(scratch, "results-1.xml")}},
 		{Format: project.FormatJUnit},
 	}
@@ -151,14 +153,17 @@ func TestRunners(t *testing.T) {
 		{"go", "cd sub && go test ./...", map[string]string{
 			"sub/go.mod": "module example.com/m\n\ngo 1.24\n",
 			"sub/a_test.go": "package a\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestA(t *testing.T) {}\n" +
-				"func TestB(t *testing.T) {\n\tif _, err := os.Stat(\"flag\"); err != nil {\n\t\tos.WriteFile(\"flag\", nil, 0o600)\n\t\tt.Fatal(\"first\")\n\t}\n}\n",
+				"func TestB(t *testing.T) {\n\tif _, err := os.Stat(\"flag\"); err != nil {\n" +
+				"\t\tos.WriteFile(\"flag\", nil, 0o600)\n\t\tt.Fatal(\"first\")\n\t}\n}\n",
 		}, []string{"passed example.com/m::TestA", "flaky failed example.com/m::TestB"}},
 		{"node", "node --test a.test.cjs", map[string]string{
-			"a.test.cjs": "const {test, describe} = require('node:test');\ntest('fine', () => {});\ndescribe('outer', () => { test('wrong', () => { throw new Error('x') }) });\n",
+			"a.test.cjs": "const {test, describe} = require('node:test');\ntest('fine', () => {});\n" +
+				"describe('outer', () => { test('wrong', () => { throw new Error('x') }) });\n",
 		}, []string{"passed fine", "failed outer::wrong"}},
 		{"cargo", "cargo test --offline", map[string]string{
 			"Cargo.toml": "[package]\nname = \"foo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[lib]\ndoctest = false\n",
-			"src/lib.rs": "#[test]\nfn fine() {}\n#[test]\nfn wrong() { if !std::path::Path::new(\"flag\").exists() { std::fs::write(\"flag\", \"\").unwrap(); panic!(\"first\") } }\n",
+			"src/lib.rs": "#[test]\nfn fine() {}\n#[test]\nfn wrong() { if !std::path::Path::new(\"flag\").exists() { " +
+				"std::fs::write(\"flag\", \"\").unwrap(); panic!(\"first\") } }\n",
 		}, []string{"passed foo src/lib.rs::fine", "flaky failed foo src/lib.rs::wrong"}},
 	}
 	for _, tt := range tests {

@@ -142,7 +142,8 @@ func (m *measurer) golang(c *call) *site {
 			return weakSite(Go, "go test -%s runs no tests", f)
 		}
 	}
-	s := &site{kind: Go, at: test.end, tail: c.index("-args", "--args") < 0, results: []Result{{Format: FormatGo, Stream: Stdout}}}
+	s := &site{kind: Go, at: test.end, tail: c.index("-args", "--args") < 0,
+		results: []Result{{Format: FormatGo, Stream: Stdout}}}
 	if !flags.has("-json", "--json") {
 		s.args = []string{"-json"}
 	}
@@ -222,7 +223,8 @@ func (m *measurer) python(c *call) *site {
 // pythonCoverage knows "coverage run -m pytest".
 func (m *measurer) pythonCoverage(c *call) *site {
 	if i := c.index("-m"); i > 0 && c.at(1).text == "run" {
-		return m.python(&call{words: append([]word{{text: "python", literal: true}}, c.words[i:]...), dir: c.dir, redirected: c.redirected})
+		return m.python(&call{words: append([]word{{text: "python", literal: true}}, c.words[i:]...), dir: c.dir,
+			redirected: c.redirected})
 	}
 	return nil
 }
@@ -266,7 +268,8 @@ func (m *measurer) pytest(c *call) *site {
 	}
 	// This family names the files, which make node IDs of the names.
 	s.args = append(s.args, "-o", "junit_family=xunit1")
-	if c.has("--exitfirst", "--maxfail", "--stepwise", "--sw") || slices.ContainsFunc(c.words, func(w word) bool { return shortX.MatchString(w.text) }) {
+	if c.has("--exitfirst", "--maxfail", "--stepwise", "--sw") ||
+		slices.ContainsFunc(c.words, func(w word) bool { return shortX.MatchString(w.text) }) {
 		s.stops = StopsInside
 	}
 	s.cover = m.coverPytest(c)
@@ -310,7 +313,8 @@ func cargoTest(c *call, i int) *site {
 	case flags.has("-q", "--quiet") || libtest.has("-q", "--quiet") || libtest.has("--format"):
 		return weakSite(Cargo, "cargo test does not name the tests with -q or --format: leave it out")
 	}
-	s := &site{kind: Cargo, at: c.at(i).end, results: []Result{{Format: FormatCargo, Stream: Both}}, env: []string{"CARGO_TERM_COLOR=never"}}
+	s := &site{kind: Cargo, at: c.at(i).end, results: []Result{{Format: FormatCargo, Stream: Both}},
+		env: []string{"CARGO_TERM_COLOR=never"}}
 	if !flags.has("--no-fail-fast") {
 		s.args = []string{"--no-fail-fast"}
 	}
@@ -337,7 +341,8 @@ func (m *measurer) nextest(c *call, i int) *site {
 	}
 	config, file := m.file(".toml"), m.file(".xml")
 	s := &site{kind: Nextest, at: c.at(i).end, results: []Result{{Format: FormatJUnit, Files: []string{file}}}}
-	s.files = map[string]string{config: "[profile." + profile + ".junit]\npath = \"" + strings.ReplaceAll(strings.ReplaceAll(file, `\`, `\\`), `"`, `\"`) + "\"\n"}
+	s.files = map[string]string{config: "[profile." + profile + ".junit]\npath = \"" +
+		strings.ReplaceAll(strings.ReplaceAll(file, `\`, `\\`), `"`, `\"`) + "\"\n"}
 	s.args = []string{"--tool-config-file", "perdure:" + config}
 	if !c.has("--no-fail-fast", "--fail-fast", "--max-fail") {
 		s.args = append(s.args, "--no-fail-fast")
@@ -351,7 +356,8 @@ func (m *measurer) nextest(c *call, i int) *site {
 }
 
 func (m *measurer) maven(c *call) *site {
-	phases := []string{"test", "verify", "package", "install", "deploy", "integration-test", "surefire:test", "failsafe:verify"}
+	phases := []string{"test", "verify", "package", "install", "deploy", "integration-test", "surefire:test",
+		"failsafe:verify"}
 	if c.index(phases...) < 0 {
 		return nil
 	}
@@ -390,7 +396,8 @@ func (m *measurer) maven(c *call) *site {
 func (m *measurer) gradle(c *call) *site {
 	task := slices.IndexFunc(c.words, func(w word) bool {
 		name := w.text[strings.LastIndexByte(w.text, ':')+1:]
-		return w.literal && (name == "test" || name == "check" || name == "build" || name == "allTests" || (strings.HasSuffix(name, "Test") && !strings.HasPrefix(name, "-")))
+		return w.literal && (name == "test" || name == "check" || name == "build" || name == "allTests" ||
+			(strings.HasSuffix(name, "Test") && !strings.HasPrefix(name, "-")))
 	})
 	if task < 1 {
 		return nil

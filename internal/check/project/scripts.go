@@ -61,7 +61,8 @@ func (m *measurer) vitest(c *call) *site {
 		return weakSite(Vitest, "vitest names a file for results itself: leave out --outputFile")
 	}
 	file := m.file(".xml")
-	s := &site{kind: Vitest, at: c.at(i).end, tail: c.index("--") < 0, results: []Result{{Format: FormatJUnit, Files: []string{file}}}}
+	s := &site{kind: Vitest, at: c.at(i).end, tail: c.index("--") < 0,
+		results: []Result{{Format: FormatJUnit, Files: []string{file}}}}
 	if !c.has("--reporter") {
 		s.args = []string{"--reporter=default"}
 	}
@@ -81,7 +82,8 @@ func (m *measurer) mocha(c *call) *site {
 		return weakSite(Mocha, "mocha does not end after the tests, or runs none")
 	}
 	file := m.file(".xml")
-	s := &site{kind: Mocha, at: c.at(0).end, tail: c.index("--") < 0, args: []string{"--reporter", "xunit", "--reporter-option", "output=" + file},
+	s := &site{kind: Mocha, at: c.at(0).end, tail: c.index("--") < 0,
+		args:    []string{"--reporter", "xunit", "--reporter-option", "output=" + file},
 		results: []Result{{Format: FormatJUnit, Files: []string{file}}}}
 	s.bail(c, "-b", "--bail")
 	if !c.has("-g", "--grep", "-f", "--fgrep") {
@@ -109,7 +111,8 @@ func (m *measurer) node(c *call) *site {
 	switch {
 	case !ok:
 		file := m.file(".xml")
-		s.args = []string{"--test-reporter=spec", "--test-reporter-destination=stdout", "--test-reporter=junit", "--test-reporter-destination=" + file}
+		s.args = []string{"--test-reporter=spec", "--test-reporter-destination=stdout", "--test-reporter=junit",
+			"--test-reporter-destination=" + file}
 		s.results[0] = Result{Format: FormatJUnit, Files: []string{file}}
 	case c.has("--test-reporter-destination"):
 		return weakSite(Node, "node names files for results itself: leave out --test-reporter-destination")
@@ -144,7 +147,8 @@ func (m *measurer) deno(c *call) *site {
 		return weakSite(Deno, "deno test is given --junit-path, or does not run and end")
 	}
 	file := m.file(".xml")
-	s := &site{kind: Deno, at: c.at(1).end, args: []string{"--junit-path=" + file}, results: []Result{{Format: FormatJUnit, Files: []string{file}}}}
+	s := &site{kind: Deno, at: c.at(1).end, args: []string{"--junit-path=" + file},
+		results: []Result{{Format: FormatJUnit, Files: []string{file}}}}
 	s.bail(c, "--fail-fast")
 	return s
 }
@@ -236,7 +240,8 @@ func (m *measurer) bun(c *call, i int) *site {
 		return weakSite(Bun, "bun test is given a reporter, or does not end after the tests")
 	}
 	file := m.file(".xml")
-	s := &site{kind: Bun, at: c.at(i).end, args: []string{"--reporter=junit", "--reporter-outfile=" + file}, results: []Result{{Format: FormatJUnit, Files: []string{file}}}}
+	s := &site{kind: Bun, at: c.at(i).end, args: []string{"--reporter=junit", "--reporter-outfile=" + file},
+		results: []Result{{Format: FormatJUnit, Files: []string{file}}}}
 	s.bail(c, "--bail")
 	return s
 }
@@ -354,7 +359,8 @@ func (m *measurer) rspec(c *call) *site {
 		return weakSite(RSpec, "rspec --dry-run runs no tests")
 	}
 	file := m.file(".json")
-	s := &site{kind: RSpec, at: c.at(0).end, tail: c.index("--") < 0, results: []Result{{Format: FormatRSpec, Files: []string{file}}}}
+	s := &site{kind: RSpec, at: c.at(0).end, tail: c.index("--") < 0,
+		results: []Result{{Format: FormatRSpec, Files: []string{file}}}}
 	if !c.has("-f", "--format") {
 		s.args = []string{"--format", "progress"}
 	}

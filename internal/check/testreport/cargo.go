@@ -223,7 +223,8 @@ func (p *cargoParser) result(m []string) error {
 		}
 	}
 	if len(p.group) != p.planned || said != have {
-		return p.incomplete(p.suite, fmt.Sprintf("binary %q says %d tests passed, %d failed, %d were ignored, and lists %d, %d, %d",
+		return p.incomplete(p.suite, fmt.Sprintf("binary %q says %d tests passed, %d failed, %d were ignored, and lists "+
+			"%d, %d, %d",
 			p.suite, said[0], said[1], said[2], have[0], have[1], have[2]))
 	}
 	return nil

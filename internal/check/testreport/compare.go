@@ -117,7 +117,8 @@ func Compare(baseline, now *Report) Diff {
 }
 
 func (d *Diff) lists() []*[]Change {
-	return []*[]Change{&d.Lost, &d.Unrun, &d.NewlySkipped, &d.NewlyFailing, &d.StillFailing, &d.Fixed, &d.Enabled, &d.New, &d.Flaky}
+	return []*[]Change{&d.Lost, &d.Unrun, &d.NewlySkipped, &d.NewlyFailing, &d.StillFailing, &d.Fixed, &d.Enabled,
+		&d.New, &d.Flaky}
 }
 
 // Regressed are the changes that count as regressions, sorted by identity.

@@ -27,7 +27,8 @@ func report(lines ...string) *testreport.Report {
 			continue
 		}
 		suite, name, _ := strings.Cut(id, "::")
-		r.Tests = append(r.Tests, testreport.Test{ID: id, Suite: suite, Name: name, Outcome: testreport.Outcome(outcome), Flaky: flaky})
+		r.Tests = append(r.Tests, testreport.Test{ID: id, Suite: suite, Name: name, Outcome: testreport.Outcome(outcome),
+			Flaky: flaky})
 	}
 	return r
 }
@@ -42,32 +43,47 @@ func TestCompare(t *testing.T) {
 	}{
 		{"same", []string{"passed p::A", "skipped p::B"}, []string{"skipped p::B", "passed p::A"}, nil, testreport.Clean},
 		{"lost", []string{"passed p::B", "failed p::A", "skipped p::C"}, []string{"passed p::D"},
-			[]string{"lost p::A regressed", "lost p::B regressed", "lost p::C regressed", "new p::D clean"}, testreport.Regressed},
-		{"fails", []string{"passed p::A"}, []string{"failed p::A"}, []string{"newly failing p::A regressed"}, testreport.Regressed},
-		{"does not end", []string{"passed p::A"}, []string{"unfinished p::A"}, []string{"newly failing p::A regressed"}, testreport.Regressed},
-		{"switched off", []string{"passed p::A", "passed p::B", "passed p::C", "failed p::D"}, []string{"skipped p::A", "xfail p::B", "xpass p::C", "todo p::D"},
-			[]string{"newly skipped p::A regressed", "newly skipped p::B regressed", "newly skipped p::C regressed", "newly skipped p::D regressed"}, testreport.Regressed},
+			[]string{"lost p::A regressed", "lost p::B regressed", "lost p::C regressed", "new p::D clean"},
+			testreport.Regressed},
+		{"fails", []string{"passed p::A"}, []string{"failed p::A"}, []string{"newly failing p::A regressed"},
+			testreport.Regressed},
+		{"does not end", []string{"passed p::A"}, []string{"unfinished p::A"}, []string{"newly failing p::A regressed"},
+			testreport.Regressed},
+		{"switched off", []string{"passed p::A", "passed p::B", "passed p::C", "failed p::D"},
+			[]string{"skipped p::A", "xfail p::B", "xpass p::C", "todo p::D"},
+			[]string{"newly skipped p::A regressed", "newly skipped p::B regressed", "newly skipped p::C regressed",
+				"newly skipped p::D regressed"}, testreport.Regressed},
 		{"off in another way", []string{"xfail p::A"}, []string{"skipped p::A"}, nil, testreport.Clean},
 		{"switched on", []string{"skipped p::A", "xfail p::B"}, []string{"passed p::A", "failed p::B"},
 			[]string{"enabled p::A clean", "enabled p::B clean"}, testreport.Clean},
-		{"fixed", []string{"failed p::A", "passed p::B"}, []string{"passed p::A", "passed p::B"}, []string{"fixed p::A fixed baseline"}, testreport.FixedBaseline},
+		{"fixed", []string{"failed p::A", "passed p::B"}, []string{"passed p::A", "passed p::B"},
+			[]string{"fixed p::A fixed baseline"}, testreport.FixedBaseline},
 		{"still failing", []string{"failed p::A", "failed p::B"}, []string{"failed p::A", "passed p::B"},
 			[]string{"fixed p::B fixed baseline", "still failing p::A baseline broken"}, testreport.BaselineBroken},
 		{"flaky", []string{"passed p::A", "failed p::B"}, []string{"flaky failed p::A", "flaky failed p::B"},
 			[]string{"flaky p::A clean", "flaky p::B clean"}, testreport.Clean},
-		{"new one fails", []string{"passed p::A"}, []string{"passed p::A", "failed p::B"}, []string{"new p::B clean"}, testreport.Clean},
-		{"does not build", []string{"passed p::A", "passed q::B"}, []string{"passed q::B", "broken build p"}, []string{"unrun p::A regressed"}, testreport.Regressed},
+		{"new one fails", []string{"passed p::A"}, []string{"passed p::A", "failed p::B"}, []string{"new p::B clean"},
+			testreport.Clean},
+		{"does not build", []string{"passed p::A", "passed q::B"}, []string{"passed q::B", "broken build p"},
+			[]string{"unrun p::A regressed"}, testreport.Regressed},
 		{"deleted while another does not build", []string{"passed p::A", "passed q::B"}, []string{"broken build p"},
 			[]string{"lost q::B regressed", "unrun p::A regressed"}, testreport.Regressed},
 		{"crashed", []string{"passed p::A", "passed p::B"}, []string{"failed p::A", "broken crash p"},
 			[]string{"newly failing p::A regressed", "unrun p::B regressed"}, testreport.Regressed},
-		{"failed at its end", []string{"passed p::A", "passed p::B"}, []string{"passed p::A", "broken exit p"}, []string{"lost p::B regressed"}, testreport.Regressed},
-		{"module without its file", []string{"passed tests.a.TestC::A"}, []string{"broken load tests.a"}, []string{"unrun tests.a.TestC::A regressed"}, testreport.Regressed},
-		{"no end", []string{"passed p::A"}, []string{"broken incomplete "}, []string{"unrun p::A regressed"}, testreport.Regressed},
-		{"no end of a run without losses", []string{"passed p::A"}, []string{"passed p::A", "broken incomplete p"}, nil, testreport.Regressed},
-		{"never had an end", []string{"passed p::A", "broken incomplete "}, []string{"passed p::A", "broken incomplete "}, nil, testreport.BaselineBroken},
-		{"builds again", []string{"broken build p"}, []string{"passed p::A"}, []string{"new p::A clean"}, testreport.FixedBaseline},
-		{"newly broken, nothing lost", []string{"passed p::A"}, []string{"passed p::A", "broken build q"}, nil, testreport.Regressed},
+		{"failed at its end", []string{"passed p::A", "passed p::B"}, []string{"passed p::A", "broken exit p"},
+			[]string{"lost p::B regressed"}, testreport.Regressed},
+		{"module without its file", []string{"passed tests.a.TestC::A"}, []string{"broken load tests.a"},
+			[]string{"unrun tests.a.TestC::A regressed"}, testreport.Regressed},
+		{"no end", []string{"passed p::A"}, []string{"broken incomplete "}, []string{"unrun p::A regressed"},
+			testreport.Regressed},
+		{"no end of a run without losses", []string{"passed p::A"}, []string{"passed p::A", "broken incomplete p"}, nil,
+			testreport.Regressed},
+		{"never had an end", []string{"passed p::A", "broken incomplete "}, []string{"passed p::A", "broken incomplete "},
+			nil, testreport.BaselineBroken},
+		{"builds again", []string{"broken build p"}, []string{"passed p::A"}, []string{"new p::A clean"},
+			testreport.FixedBaseline},
+		{"newly broken, nothing lost", []string{"passed p::A"}, []string{"passed p::A", "broken build q"}, nil,
+			testreport.Regressed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -97,7 +113,8 @@ func TestCompare(t *testing.T) {
 
 func TestFewerExecuted(t *testing.T) {
 	t.Parallel()
-	d := testreport.Compare(report("passed A", "failed B", "xfail C", "skipped D"), report("passed A", "skipped B", "skipped C", "todo D"))
+	d := testreport.Compare(report("passed A", "failed B", "xfail C", "skipped D"),
+		report("passed A", "skipped B", "skipped C", "todo D"))
 	if d.FewerExecuted != 2 || d.Before.Executed != 3 || d.Now.Executed != 1 || d.Now.Skipped != 2 || d.Now.Todo != 1 {
 		t.Errorf("%+v", d)
 	}
@@ -109,7 +126,8 @@ func TestFewerExecuted(t *testing.T) {
 func TestMarkFlaky(t *testing.T) {
 	t.Parallel()
 	first := report("passed A", "failed B", "failed C", "failed D", "failed E", "skipped F")
-	again := testreport.MarkFlaky(first, report("passed B", "failed C", "skipped D", "passed F"), report("failed B", "failed C"))
+	again := testreport.MarkFlaky(first, report("passed B", "failed C", "skipped D", "passed F"),
+		report("failed B", "failed C"))
 	want := []string{"passed A", "flaky failed B", "failed C", "failed D", "failed E", "skipped F"}
 	if diff := cmp.Diff(want, rows(again)); diff != "" {
 		t.Errorf("tests (-want +got):\n%s", diff)
@@ -140,7 +158,8 @@ func TestMarkNotRun(t *testing.T) {
 	for _, c := range d.Unrun {
 		unrun = append(unrun, c.ID+" "+c.Message)
 	}
-	if diff := cmp.Diff([]string{"E stopped", "b::B stopped", "b::C stopped", "c::D why"}, unrun); diff != "" || len(d.Lost) != 1 {
+	if diff := cmp.Diff([]string{"E stopped", "b::B stopped", "b::C stopped", "c::D why"}, unrun); diff != "" ||
+		len(d.Lost) != 1 {
 		t.Errorf("lost %+v, unrun (-want +got):\n%s", d.Lost, diff)
 	}
 	d = testreport.Compare(before, testreport.MarkNotRun(before, now, true, "stopped"))
@@ -154,7 +173,8 @@ func TestMarkNotRun(t *testing.T) {
 // not differ from itself.
 func TestCompareProperties(t *testing.T) {
 	t.Parallel()
-	outcomes := []testreport.Outcome{testreport.Passed, testreport.Failed, testreport.Unfinished, testreport.Skipped, testreport.XFail, testreport.XPass, testreport.Todo}
+	outcomes := []testreport.Outcome{testreport.Passed, testreport.Failed, testreport.Unfinished, testreport.Skipped,
+		testreport.XFail, testreport.XPass, testreport.Todo}
 	draw := func(t *rapid.T, name string) *testreport.Report {
 		r := report()
 		for _, n := range rapid.SliceOfDistinct(rapid.IntRange(0, 9), rapid.ID).Draw(t, name) {
@@ -170,7 +190,8 @@ func TestCompareProperties(t *testing.T) {
 		before, now := draw(t, "before"), draw(t, "now")
 		d := testreport.Compare(before, now)
 		count := make(map[string]int)
-		for _, list := range [][]testreport.Change{d.Lost, d.Unrun, d.NewlySkipped, d.NewlyFailing, d.StillFailing, d.Fixed, d.Enabled, d.New, d.Flaky} {
+		for _, list := range [][]testreport.Change{d.Lost, d.Unrun, d.NewlySkipped, d.NewlyFailing, d.StillFailing, d.Fixed,
+			d.Enabled, d.New, d.Flaky} {
 			for _, c := range list {
 				count[c.ID]++
 			}

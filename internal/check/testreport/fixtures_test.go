@@ -113,13 +113,15 @@ var fixtures = []struct {
 		"passed com.acme.MainTest::greets()", "passed com.acme.MainTest::greets()#2", "skipped com.acme.MainTest::skips()",
 	}},
 	{file: "nextest.xml", format: testreport.JUnit, want: []string{
-		"passed foo::tests::works", "flaky passed foo::tests::flaky", "failed foo::tests::fails", "passed foo::integ::it_works",
+		"passed foo::tests::works", "flaky passed foo::tests::flaky", "failed foo::tests::fails",
+		"passed foo::integ::it_works",
 	}},
 	{file: "phpunit.xml", format: testreport.JUnit, want: []string{
 		"passed CartTest::testAdds", "passed CartTest::testSum with data set #0", "failed CartTest::testSum with data set #1",
 	}},
 	{file: "dotnet.trx", format: testreport.TRX, want: []string{
-		"passed Shop.Tests.CartTest::Adds", "failed Shop.Tests.CartTest::Sums(a: 1, b: 2)", "skipped Shop.Tests.CartTest::Later",
+		"passed Shop.Tests.CartTest::Adds", "failed Shop.Tests.CartTest::Sums(a: 1, b: 2)",
+		"skipped Shop.Tests.CartTest::Later",
 	}},
 	{file: "rspec.json", format: testreport.RSpec, want: []string{
 		"passed spec/cart_spec.rb::Cart adds", "failed spec/cart_spec.rb::Cart sums", "skipped spec/cart_spec.rb::Cart later",
@@ -169,7 +171,8 @@ func TestDetails(t *testing.T) {
 	t.Parallel()
 	find := func(file, id string) testreport.Test {
 		t.Helper()
-		r, err := testreport.ParseFiles("", []string{filepath.Join("testdata", file)}, testreport.Config{Root: "/home/dev/shop/"})
+		r, err := testreport.ParseFiles("", []string{filepath.Join("testdata", file)},
+			testreport.Config{Root: "/home/dev/shop/"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,21 +188,31 @@ func TestDetails(t *testing.T) {
 		file, id string
 		want     testreport.Test
 	}{
-		{"pytest.xml", "tests/test_a.py::test_xps", testreport.Test{Suite: "tests/test_a.py", Name: "test_xps", File: "tests/test_a.py",
+		{"pytest.xml", "tests/test_a.py::test_xps", testreport.Test{Suite: "tests/test_a.py", Name: "test_xps",
+			File:    "tests/test_a.py",
 			Outcome: testreport.Failed, Duration: 1e6, Message: "[XPASS(strict)] known"}},
-		{"pytest.xml", "tests/test_a.py::test_double", testreport.Test{Suite: "tests/test_a.py", Name: "test_double", File: "tests/test_a.py",
+		{"pytest.xml", "tests/test_a.py::test_double", testreport.Test{Suite: "tests/test_a.py", Name: "test_double",
+			File:    "tests/test_a.py",
 			Outcome: testreport.Failed, Duration: 2e6, Message: "assert 0\ndef test_double(bad): assert 0"}},
-		{"surefire.xml", "com.acme.CartTest::fails", testreport.Test{Suite: "com.acme.CartTest", Name: "fails", Outcome: testreport.Failed, Duration: 7e6,
-			Message: "expected: <1> but was: <2>\norg.opentest4j.AssertionFailedError: expected: <1> but was: <2>\n\tat com.acme.CartTest.fails(CartTest.java:21)"}},
-		{"node.tap", "suite > two", testreport.Test{Name: "two", File: "m.test.cjs", Outcome: testreport.Failed, Duration: 1168847,
-			Message: "error: '1 == 2'\nname: 'AssertionError'\nexpected: 2\nactual: 1\noperator: '=='"}},
-		{"perl.tap", "numbers > two", testreport.Test{Name: "two", Outcome: testreport.Failed, Message: "Failed test 'two'\nat t/a.t line 8."}},
+		{"surefire.xml", "com.acme.CartTest::fails",
+			testreport.Test{Suite: "com.acme.CartTest", Name: "fails", Outcome: testreport.Failed, Duration: 7e6,
+				Message: "expected: <1> but was: <2>\norg.opentest4j.AssertionFailedError: expected: <1> but was: <2>\n" +
+					"\tat com.acme.CartTest.fails(CartTest.java:21)"}},
+		{"node.tap", "suite > two", testreport.Test{Name: "two", File: "m.test.cjs", Outcome: testreport.Failed,
+			Duration: 1168847,
+			Message:  "error: '1 == 2'\nname: 'AssertionError'\nexpected: 2\nactual: 1\noperator: '=='"}},
+		{"perl.tap", "numbers > two",
+			testreport.Test{Name: "two", Outcome: testreport.Failed, Message: "Failed test 'two'\nat t/a.t line 8."}},
 		{"perl.tap", "#3", testreport.Test{Name: "#3", Outcome: testreport.Skipped, Message: "no network"}},
-		{"dotnet.trx", "Shop.Tests.CartTest::Sums(a: 1, b: 2)", testreport.Test{Suite: "Shop.Tests.CartTest", Name: "Sums(a: 1, b: 2)", Outcome: testreport.Failed,
-			Duration: 1500e6, Message: "Assert.Equal() Failure: Values differ\nat Shop.Tests.CartTest.Sums(Int32 a, Int32 b)"}},
-		{"rspec.json", "spec/cart_spec.rb::Cart sums", testreport.Test{Suite: "spec/cart_spec.rb", Name: "Cart sums", File: "spec/cart_spec.rb",
-			Outcome: testreport.Failed, Duration: 10500e3, Message: "RSpec::Expectations::ExpectationNotMetError: expected: 4\n     got: 3"}},
-		{"cargo.txt", "foo src/lib.rs::tests::ign2", testreport.Test{Suite: "foo src/lib.rs", Name: "tests::ign2", Outcome: testreport.Skipped, Message: "why"}},
+		{"dotnet.trx", "Shop.Tests.CartTest::Sums(a: 1, b: 2)",
+			testreport.Test{Suite: "Shop.Tests.CartTest", Name: "Sums(a: 1, b: 2)", Outcome: testreport.Failed,
+				Duration: 1500e6, Message: "Assert.Equal() Failure: Values differ\nat Shop.Tests.CartTest.Sums(Int32 a, Int32 b)"}},
+		{"rspec.json", "spec/cart_spec.rb::Cart sums", testreport.Test{Suite: "spec/cart_spec.rb", Name: "Cart sums",
+			File:    "spec/cart_spec.rb",
+			Outcome: testreport.Failed, Duration: 10500e3, Message: "RSpec::Expectations::ExpectationNotMetError: expected: " +
+				"4\n     got: 3"}},
+		{"cargo.txt", "foo src/lib.rs::tests::ign2", testreport.Test{Suite: "foo src/lib.rs", Name: "tests::ign2",
+			Outcome: testreport.Skipped, Message: "why"}},
 	}
 	for _, tt := range tests {
 		tt.want.ID = tt.id

@@ -32,7 +32,8 @@ func fuzz(f *testing.F, format testreport.Format, pattern string, more ...string
 	for _, text := range more {
 		f.Add([]byte(text))
 	}
-	cfg := testreport.Config{Root: "/home/dev/shop", MaxTests: 100, MaxIdentity: 100, MaxLine: 4 << 10, MaxMessage: 50, MaxDepth: 10}
+	cfg := testreport.Config{Root: "/home/dev/shop", MaxTests: 100, MaxIdentity: 100, MaxLine: 4 << 10, MaxMessage: 50,
+		MaxDepth: 10}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := testreport.Parse(format, bytes.NewReader(text), cfg)
 		slow, slowErr := testreport.Parse(format, iotest.OneByteReader(bytes.NewReader(text)), cfg)
@@ -50,7 +51,8 @@ func fuzz(f *testing.F, format testreport.Format, pattern string, more ...string
 		}
 		seen := make(map[string]bool)
 		for _, test := range r.Tests {
-			if test.ID == "" && format != testreport.JUnit && format != testreport.TRX && format != testreport.Jest && format != testreport.RSpec || seen[test.ID] || test.Outcome == "" {
+			if test.ID == "" && format != testreport.JUnit && format != testreport.TRX && format != testreport.Jest &&
+				format != testreport.RSpec || seen[test.ID] || test.Outcome == "" {
 				t.Errorf("test %+v", test)
 			}
 			seen[test.ID] = true
@@ -70,11 +72,13 @@ func fuzz(f *testing.F, format testreport.Format, pattern string, more ...string
 }
 
 func FuzzGo(f *testing.F) {
-	fuzz(f, testreport.GoTest, "gotest.json", `{"Action":"build-output","ImportPath":"p","Output":"x"}`, "FAIL\tp [build failed]\n{\"Action\":")
+	fuzz(f, testreport.GoTest, "gotest.json", `{"Action":"build-output","ImportPath":"p","Output":"x"}`,
+		"FAIL\tp [build failed]\n{\"Action\":")
 }
 
 func FuzzJUnit(f *testing.F) {
-	fuzz(f, testreport.JUnit, "*.xml", "<testsuite><!-- - --><![CDATA[]]]></testsuite>", "<?xml version='1.0' encoding='latin1'?><testsuite name='\xfc'/>")
+	fuzz(f, testreport.JUnit, "*.xml", "<testsuite><!-- - --><![CDATA[]]]></testsuite>",
+		"<?xml version='1.0' encoding='latin1'?><testsuite name='\xfc'/>")
 }
 
 func FuzzJest(f *testing.F) { fuzz(f, testreport.Jest, "[jv]*.json", `{"numTotalTests":0}`) }
@@ -88,7 +92,8 @@ func FuzzCargo(f *testing.F) {
 func FuzzTRX(f *testing.F) { fuzz(f, testreport.TRX, "*.trx", "<TestRun><Counters/></TestRun>") }
 
 func FuzzRSpec(f *testing.F) {
-	fuzz(f, testreport.RSpec, "rspec.json", `{"messages":["no such file"],"examples":[],"summary":{"example_count":0,"errors_outside_of_examples_count":1}}`)
+	fuzz(f, testreport.RSpec, "rspec.json",
+		`{"messages":["no such file"],"examples":[],"summary":{"example_count":0,"errors_outside_of_examples_count":1}}`)
 }
 
 func FuzzDetect(f *testing.F) {
@@ -100,7 +105,8 @@ func FuzzDetect(f *testing.F) {
 		if format == "" {
 			return
 		}
-		if _, err := testreport.Parse(format, bytes.NewReader(text), testreport.Config{MaxTests: 100}); err != nil && err.Error() == "read test results: unknown format" {
+		if _, err := testreport.Parse(format, bytes.NewReader(text), testreport.Config{MaxTests: 100}); err != nil &&
+			err.Error() == "read test results: unknown format" {
 			t.Error(err)
 		}
 	})

@@ -59,7 +59,8 @@ var goPackages = map[string]struct {
 	contains string // in the message of the last test that failed, or the first broken suite
 }{
 	"ok": {
-		text: "import \"fmt\"\nfunc TestP(t *testing.T) { for _, n := range []string{\"a\", \"a\", \"b c\"} { t.Run(n, func(t *testing.T) {}) } }\n" +
+		text: "import \"fmt\"\nfunc TestP(t *testing.T) { for _, n := range []string{\"a\", \"a\", \"b c\"} { t.Run(n, " +
+			"func(t *testing.T) {}) } }\n" +
 			"func TestSkip(t *testing.T) { t.Skip(\"later\") }\nfunc Example() { fmt.Println(1)\n// Output: 1\n}\n" +
 			"func FuzzF(f *testing.F) { f.Add(1); f.Fuzz(func(*testing.T, int) {}) }\n",
 		want: []string{
@@ -68,11 +69,13 @@ var goPackages = map[string]struct {
 		},
 	},
 	"bad": {
-		text: "func TestP(t *testing.T) {}\nfunc TestF(t *testing.T) { t.Run(\"sub\", func(t *testing.T) { t.Parallel(); t.Errorf(\"got %d\\nwant 2\", 1) }) }\n",
+		text: "func TestP(t *testing.T) {}\nfunc TestF(t *testing.T) { t.Run(\"sub\", func(t *testing.T) { t.Parallel(); " +
+			"t.Errorf(\"got %d\\nwant 2\", 1) }) }\n",
 		want: []string{"passed bad::TestP", "failed bad::TestF", "failed bad::TestF/sub"}, contains: "got 1\n        want 2",
 	},
 	"panics": {
-		text:     "func TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { t.Log(\"before\"); panic(\"boom\") }\nfunc TestC(t *testing.T) {}\n",
+		text: "func TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { t.Log(\"before\"); panic(\"boom\") }\n" +
+			"func TestC(t *testing.T) {}\n",
 		want:     []string{"passed panics::TestA", "failed panics::TestB", "broken crash panics"},
 		contains: "panic: boom",
 	},
@@ -83,12 +86,14 @@ var goPackages = map[string]struct {
 		contains: "panic: behind",
 	},
 	"exits": {
-		text:     "import \"os\"\nfunc TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { os.Exit(0) }\nfunc TestC(t *testing.T) {}\n",
+		text: "import \"os\"\nfunc TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { os.Exit(0) }\n" +
+			"func TestC(t *testing.T) {}\n",
 		want:     []string{"passed exits::TestA", "failed exits::TestB", "broken crash exits"},
 		contains: "unexpected call to os.Exit(0)",
 	},
 	"hard": { // the events say that TestB passed
-		text:   "import \"syscall\"\nfunc TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { syscall.Exit(0) }\nfunc TestC(t *testing.T) {}\n",
+		text: "import \"syscall\"\nfunc TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { syscall.Exit(0) }\n" +
+			"func TestC(t *testing.T) {}\n",
 		want:   []string{"passed hard::TestA", "unfinished hard::TestB", "broken incomplete hard"},
 		reason: `package "example.com/m/hard" has no end`,
 	},
@@ -98,7 +103,8 @@ var goPackages = map[string]struct {
 		contains: "undefined: missing",
 	},
 	"main": {
-		text:     "import \"os\"\nfunc TestMain(m *testing.M) { m.Run(); os.Stdout.WriteString(\"leaked\\n\"); os.Exit(3) }\nfunc TestA(t *testing.T) {}\n",
+		text: "import \"os\"\nfunc TestMain(m *testing.M) { m.Run(); os.Stdout.WriteString(\"leaked\\n\"); os.Exit(3) " +
+			"}\nfunc TestA(t *testing.T) {}\n",
 		want:     []string{"passed main::TestA", "broken exit main"},
 		contains: "leaked",
 	},
@@ -149,7 +155,8 @@ func TestGoRun(t *testing.T) {
 	}
 	r := parse(t, "go: some remark\n"+output)
 	if got := len(r.Tests) + len(r.Broken); got != len(whole)+1 || r.Ignored != 1 || r.Format != testreport.GoTest {
-		t.Errorf("all packages: %d tests and broken suites, want %d; %d lines ignored; format %q", got, len(whole)+1, r.Ignored, r.Format)
+		t.Errorf("all packages: %d tests and broken suites, want %d; %d lines ignored; format %q", got, len(whole)+1,
+			r.Ignored, r.Format)
 	}
 	if !slices.Contains(rows(r), "broken build example.com/m/setup") {
 		t.Errorf("a missing import is not among %q", rows(r))
@@ -159,7 +166,8 @@ func TestGoRun(t *testing.T) {
 // Benchmarks have no end of their own.
 func TestGoBenchmark(t *testing.T) {
 	t.Parallel()
-	output := runGo(t, map[string]string{"x/x_test.go": "package x\n\nimport \"testing\"\n\nfunc BenchmarkA(b *testing.B) {}\nfunc BenchmarkB(b *testing.B) { b.Fatal(1) }\n"},
+	output := runGo(t, map[string]string{"x/x_test.go": "package x\n\nimport \"testing\"\n\n" +
+		"func BenchmarkA(b *testing.B) {}\nfunc BenchmarkB(b *testing.B) { b.Fatal(1) }\n"},
 		"-bench", ".", "-benchtime", "1x", "./...")
 	r := parse(t, output)
 	want := []string{"passed example.com/m/x::BenchmarkA", "failed example.com/m/x::BenchmarkB"}
@@ -170,10 +178,12 @@ func TestGoBenchmark(t *testing.T) {
 
 func TestGoTimeout(t *testing.T) {
 	t.Parallel()
-	output := runGo(t, map[string]string{"x/x_test.go": "package x\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { select {} }\nfunc TestC(t *testing.T) {}\n"},
+	output := runGo(t, map[string]string{"x/x_test.go": "package x\n\nimport \"testing\"\n\n" +
+		"func TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { select {} }\nfunc TestC(t *testing.T) {}\n"},
 		"-timeout", "1s", "./...")
 	r := parse(t, output)
-	want := []string{"passed example.com/m/x::TestA", "failed example.com/m/x::TestB", "broken timeout example.com/m/x", "broken incomplete example.com/m/x"}
+	want := []string{"passed example.com/m/x::TestA", "failed example.com/m/x::TestB", "broken timeout example.com/m/x",
+		"broken incomplete example.com/m/x"}
 	if diff := cmp.Diff(want, rows(r)); diff != "" {
 		t.Errorf("tests (-want +got):\n%s", diff)
 	}
@@ -185,7 +195,8 @@ func TestGoTimeout(t *testing.T) {
 // A flaky test shows with -count.
 func TestGoCount(t *testing.T) {
 	t.Parallel()
-	output := runGo(t, map[string]string{"x/x_test.go": "package x\n\nimport \"testing\"\n\nvar n int\n\nfunc TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { if n++; n == 1 { t.Fatal(n) } }\n"},
+	output := runGo(t, map[string]string{"x/x_test.go": "package x\n\nimport \"testing\"\n\nvar n int\n\n" +
+		"func TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { if n++; n == 1 { t.Fatal(n) } }\n"},
 		"-count", "2", "./...")
 	r := parse(t, output)
 	want := []string{"passed example.com/m/x::TestA", "flaky failed example.com/m/x::TestB"}

@@ -150,7 +150,8 @@ func count(s string) int {
 }
 
 func (p *junitParser) openCase(a map[string]string) {
-	c := &junitCase{class: strings.TrimSpace(a["classname"]), name: strings.TrimSpace(a["name"]), file: a["file"], outcome: Passed, line: p.x.line}
+	c := &junitCase{class: strings.TrimSpace(a["classname"]), name: strings.TrimSpace(a["name"]), file: a["file"],
+		outcome: Passed, line: p.x.line}
 	for i := len(p.suites) - 1; i >= 0 && c.file == ""; i-- {
 		c.file = p.suites[i].file
 	}

@@ -34,7 +34,8 @@ func Parse(format Format, r io.Reader, cfg Config) (*Report, error) {
 			return nil, fmt.Errorf("read test results: %w", err)
 		}
 		if format = Detect("", first); format == "" {
-			return nil, errors.New("read test results: the format is none of go test -json, JUnit XML, jest's JSON, RSpec's, TAP, cargo test and TRX")
+			return nil, errors.New("read test results: the format is none of go test -json, JUnit XML, jest's JSON, RSpec's, " +
+				"TAP, cargo test and TRX")
 		}
 		r = buffered
 	}

@@ -26,36 +26,58 @@ func TestIncomplete(t *testing.T) {
 		reason string
 	}{
 		{"go, nothing", testreport.GoTest, "", 0, "no package was started"},
-		{"go, cut event", testreport.GoTest, `{"Action":"start","Package":"p"}` + "\n" + `{"Action":"pass","Pack`, 0, "the last event, in line 2, is cut"},
-		{"go, no end", testreport.GoTest, `{"Action":"start","Package":"p"}` + "\n" + `{"Action":"run","Package":"p","Test":"TestA"}` + "\n", 1, `package "p" has no end`},
+		{"go, cut event", testreport.GoTest, `{"Action":"start","Package":"p"}` + "\n" + `{"Action":"pass","Pack`, 0,
+			"the last event, in line 2, is cut"},
+		{"go, no end", testreport.GoTest, `{"Action":"start","Package":"p"}` + "\n" +
+			`{"Action":"run","Package":"p","Test":"TestA"}` + "\n", 1, `package "p" has no end`},
 		{"junit, nothing", testreport.JUnit, " \n", 0, "the document is empty"},
-		{"junit, cut", testreport.JUnit, `<testsuites><testsuite name="s"><testcase name="a" classname="c"/>` + "\n" + `<testcase na`, 1, "line 2, column 12: unexpected EOF"},
-		{"junit, open root", testreport.JUnit, `<testsuites><testsuite name="s"><testcase name="a"/></testsuite>`, 1, "line 1, column 64: unexpected EOF"},
-		{"junit, fewer tests", testreport.JUnit, `<testsuite name="s" tests="3"><testcase name="a"/></testsuite>`, 1, `suite "s" says it has 3 tests, and holds 1`},
-		{"junit, lost failures", testreport.JUnit, `<testsuite name="s" tests="1" failures="1"><testcase name="a"/></testsuite>`, 1, `suite "s" says that 1 tests failed, and holds none`},
-		{"junit, broken inside", testreport.JUnit, `<testsuite><testcase name="a"/>` + "\n</wrong>", 1, "line 2, column 8: element <testsuite> closed by </wrong>"},
+		{"junit, cut", testreport.JUnit, `<testsuites><testsuite name="s"><testcase name="a" classname="c"/>` + "\n" +
+			`<testcase na`, 1, "line 2, column 12: unexpected EOF"},
+		{"junit, open root", testreport.JUnit, `<testsuites><testsuite name="s"><testcase name="a"/></testsuite>`, 1,
+			"line 1, column 64: unexpected EOF"},
+		{"junit, fewer tests", testreport.JUnit, `<testsuite name="s" tests="3"><testcase name="a"/></testsuite>`, 1,
+			`suite "s" says it has 3 tests, and holds 1`},
+		{"junit, lost failures", testreport.JUnit,
+			`<testsuite name="s" tests="1" failures="1"><testcase name="a"/></testsuite>`, 1,
+			`suite "s" says that 1 tests failed, and holds none`},
+		{"junit, broken inside", testreport.JUnit, `<testsuite><testcase name="a"/>` + "\n</wrong>", 1,
+			"line 2, column 8: element <testsuite> closed by </wrong>"},
 		{"tap, nothing", testreport.TAP, "", 0, "the input is empty"},
 		{"tap, no plan", testreport.TAP, "ok 1 - a\nok 2 - b\n", 2, "the run has no plan"},
 		{"tap, cut", testreport.TAP, "1..3\nok 1 - a\nok 2 - b\n", 2, "the run planned 3 tests, and has 2"},
 		{"tap, bail out", testreport.TAP, "1..2\nok 1 - a\nBail out! no database\n", 1, "the run was given up:  no database"},
 		{"tap, cut in a subtest", testreport.TAP, "1..1\n# Subtest: s\n    ok 1 - a\n", 1, `subtest "s" has no plan`},
-		{"tap, open block", testreport.TAP, "1..1\nnot ok 1 - a\n  ---\n  error: x\n", 1, "the input ends inside a block of YAML"},
+		{"tap, open block", testreport.TAP, "1..1\nnot ok 1 - a\n  ---\n  error: x\n", 1,
+			"the input ends inside a block of YAML"},
 		{"jest, nothing", testreport.Jest, "", 0, "the input is empty"},
-		{"jest, cut", testreport.Jest, `{"numTotalTests":2,"testResults":[{"name":"a.js","assertionResults":[{"title":"x","status":"passed"},`, 1, "line 1, column 102: the object has no end"},
-		{"jest, interrupted", testreport.Jest, `{"numTotalTests":0,"testResults":[],"wasInterrupted":true}`, 0, "the run was interrupted"},
-		{"jest, fewer tests", testreport.Jest, `{"numTotalTests":2,"testResults":[{"name":"a.js","assertionResults":[{"title":"x","status":"passed"}]}]}`, 1, "the run says it has 2 tests, and lists 1"},
+		{"jest, cut", testreport.Jest,
+			`{"numTotalTests":2,"testResults":[{"name":"a.js","assertionResults":[{"title":"x","status":"passed"},`, 1,
+			"line 1, column 102: the object has no end"},
+		{"jest, interrupted", testreport.Jest, `{"numTotalTests":0,"testResults":[],"wasInterrupted":true}`, 0,
+			"the run was interrupted"},
+		{"jest, fewer tests", testreport.Jest,
+			`{"numTotalTests":2,"testResults":[{"name":"a.js","assertionResults":[{"title":"x","status":"passed"}]}]}`, 1,
+			"the run says it has 2 tests, and lists 1"},
 		{"jest, no number", testreport.Jest, `{"testResults":[]}`, 0, "the number of tests is missing"},
-		{"rspec, cut", testreport.RSpec, `{"examples":[{"full_description":"a","status":"passed"},`, 1, "line 1, column 57: the object has no end"},
+		{"rspec, cut", testreport.RSpec, `{"examples":[{"full_description":"a","status":"passed"},`, 1,
+			"line 1, column 57: the object has no end"},
 		{"rspec, no summary", testreport.RSpec, `{"examples":[]}`, 0, "the summary is missing"},
-		{"rspec, fewer examples", testreport.RSpec, `{"examples":[],"summary":{"example_count":2}}`, 0, "the summary says 2 examples, and there are 0"},
+		{"rspec, fewer examples", testreport.RSpec, `{"examples":[],"summary":{"example_count":2}}`, 0,
+			"the summary says 2 examples, and there are 0"},
 		{"cargo, nothing", testreport.Cargo, "   Compiling foo\n", 0, "no test binary was started"},
-		{"cargo, exit", testreport.Cargo, "     Running tests/a.rs (target/debug/deps/a-0123456789abcdef)\n\nrunning 1 test\n", 0, `binary "a tests/a.rs" has no result`},
-		{"cargo, fewer tests", testreport.Cargo, "running 2 tests\ntest a ... ok\n\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured\n", 1,
+		{"cargo, exit", testreport.Cargo, "     Running tests/a.rs (target/debug/deps/a-0123456789abcdef)\n\n" +
+			"running 1 test\n", 0, `binary "a tests/a.rs" has no result`},
+		{"cargo, fewer tests", testreport.Cargo, "running 2 tests\ntest a ... ok\n\ntest result: ok. 2 passed; 0 failed; " +
+			"0 ignored; 0 measured\n", 1,
 			`binary "" says 2 tests passed, 0 failed, 0 were ignored, and lists 1, 0, 0`},
-		{"cargo, stopped", testreport.Cargo, "running 1 test\ntest a ... FAILED\n\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured\n\nerror: test failed, to rerun pass `--lib`\n", 1,
+		{"cargo, stopped", testreport.Cargo, "running 1 test\ntest a ... FAILED\n\n" +
+			"test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured\n\nerror: test failed, to rerun pass `--lib`\n", 1,
 			"cargo stopped after the first binary that failed; run it with --no-fail-fast"},
-		{"trx, no summary", testreport.TRX, `<TestRun><Results><UnitTestResult testId="1" testName="a" outcome="Passed"/></Results></TestRun>`, 1, "the summary is missing"},
-		{"trx, fewer results", testreport.TRX, `<TestRun><ResultSummary><Counters total="1"/></ResultSummary></TestRun>`, 0, "the summary says 1 tests, and there are 0 results"},
+		{"trx, no summary", testreport.TRX,
+			`<TestRun><Results><UnitTestResult testId="1" testName="a" outcome="Passed"/></Results></TestRun>`, 1,
+			"the summary is missing"},
+		{"trx, fewer results", testreport.TRX, `<TestRun><ResultSummary><Counters total="1"/></ResultSummary></TestRun>`, 0,
+			"the summary says 1 tests, and there are 0 results"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -77,11 +99,14 @@ func TestIncomplete(t *testing.T) {
 // Cargo's compile errors come before any test.
 func TestCargoBuild(t *testing.T) {
 	t.Parallel()
-	r, err := testreport.ParseCargo(strings.NewReader("   Compiling foo v0.1.0\nerror[E0425]: cannot find function `nope`\n --> src/lib.rs:3:5\n\nerror: could not compile `foo` (lib test) due to 1 previous error\n"), testreport.Config{})
+	r, err := testreport.ParseCargo(strings.NewReader("   Compiling foo v0.1.0\nerror[E0425]: cannot find function "+
+		"`nope`\n --> src/lib.rs:3:5\n\nerror: could not compile `foo` (lib test) due to 1 previous error\n"),
+		testreport.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []testreport.Broken{{Kind: testreport.Build, Message: "error: could not compile `foo` (lib test) due to 1 previous error\nerror[E0425]: cannot find function `nope`\n --> src/lib.rs:3:5"}}
+	want := []testreport.Broken{{Kind: testreport.Build, Message: "error: could not compile `foo` (lib test) due to 1 " +
+		"previous error\nerror[E0425]: cannot find function `nope`\n --> src/lib.rs:3:5"}}
 	if diff := cmp.Diff(want, r.Broken); diff != "" || !r.Complete || r.OK() {
 		t.Errorf("complete %v; broken (-want +got):\n%s", r.Complete, diff)
 	}
@@ -120,7 +145,8 @@ func TestSyntaxErrors(t *testing.T) {
 			t.Errorf("%s %q: error %v", tt.format, tt.text, err)
 			continue
 		}
-		if syntax.Line != tt.line || syntax.Column != tt.column || !strings.Contains(syntax.Msg, tt.want) || !strings.Contains(err.Error(), string(tt.format)) {
+		if syntax.Line != tt.line || syntax.Column != tt.column || !strings.Contains(syntax.Msg, tt.want) ||
+			!strings.Contains(err.Error(), string(tt.format)) {
 			t.Errorf("%s %q: %v, want line %d, column %d: %s", tt.format, tt.text, err, tt.line, tt.column, tt.want)
 		}
 	}
@@ -135,16 +161,19 @@ func TestLimits(t *testing.T) {
 		limit  string
 		line   int
 	}{
-		{testreport.GoTest, strings.Repeat("\n", 2) + `{"Action":"run","Package":"p","Test":"` + many[:50] + `"}`, "max identity", 3},
+		{testreport.GoTest, strings.Repeat("\n", 2) + `{"Action":"run","Package":"p","Test":"` + many[:50] + `"}`,
+			"max identity", 3},
 		{testreport.GoTest, `{"Action":"output","Package":"p","Output":"` + many + `"}`, "max line", 1},
 		{testreport.JUnit, "<testsuite>\n<testcase name=\"" + many[:50] + `"/></testsuite>`, "max identity", 2},
 		{testreport.JUnit, "<testsuite>\n<testcase " + strings.Repeat("a='' ", 90) + `/></testsuite>`, "max line", 2},
 		{testreport.JUnit, strings.Repeat("<testsuite>", 9), "max depth", 1},
 		{testreport.TAP, "1..1\nok 1 - " + many[:50], "max identity", 2},
 		{testreport.TAP, "1..1\nok 1 - " + many, "max line", 2},
-		{testreport.TAP, "    ok\n        ok\n            ok\n                ok\n                    ok\n                        ok\n                            ok\n" +
+		{testreport.TAP, "    ok\n        ok\n            ok\n                ok\n                    ok\n" +
+			"                        ok\n                            ok\n" +
 			"                                ok\n                                    ok\n", "max depth", 9},
-		{testreport.TAP, "# Subtest: " + many[:30] + "\n    ok 1 - " + many[:30] + "\n    1..1\nok 1 - " + many[:30] + "\n1..1\n", "max identity", 4},
+		{testreport.TAP, "# Subtest: " + many[:30] + "\n    ok 1 - " + many[:30] + "\n    1..1\nok 1 - " + many[:30] +
+			"\n1..1\n", "max identity", 4},
 		{testreport.Jest, `{"x":` + strings.Repeat("[", 9), "max depth", 1},
 		{testreport.Jest, `{` + "\n" + `"x":"` + strings.Repeat(many, 10), "max line", 2},
 		{testreport.Cargo, "running 1 test\ntest " + many[:50] + " ... ok\n", "max identity", 2},
@@ -162,7 +191,8 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	for format, file := range map[testreport.Format]string{
-		testreport.JUnit: "vitest.xml", testreport.Jest: "jest.json", testreport.TAP: "node.tap", testreport.Cargo: "cargo.txt", testreport.TRX: "dotnet.trx", testreport.RSpec: "rspec.json",
+		testreport.JUnit: "vitest.xml", testreport.Jest: "jest.json", testreport.TAP: "node.tap",
+		testreport.Cargo: "cargo.txt", testreport.TRX: "dotnet.trx", testreport.RSpec: "rspec.json",
 	} {
 		_, err := testreport.ParseFiles(format, []string{filepath.Join("testdata", file)}, testreport.Config{MaxTests: 2})
 		var limit *testreport.LimitError
@@ -170,7 +200,8 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: error %v", file, err)
 		}
 	}
-	if _, err := testreport.Parse(testreport.TAP, strings.NewReader("1..0"), testreport.Config{MaxTests: -1, MaxLine: -2}); err == nil ||
+	if _, err := testreport.Parse(testreport.TAP, strings.NewReader("1..0"),
+		testreport.Config{MaxTests: -1, MaxLine: -2}); err == nil ||
 		!strings.Contains(err.Error(), "max tests -1") || !strings.Contains(err.Error(), "max line -2") {
 		t.Errorf("negative limits: %v", err)
 	}
@@ -183,8 +214,10 @@ func TestOutputIsNotKept(t *testing.T) {
 	const head = `<testsuite name="s" tests="2"><testcase name="a"><system-out>`
 	noise := func(unit string) io.Reader { return io.LimitReader(&repeat{unit: unit}, 16<<20) }
 	input := io.MultiReader(
-		strings.NewReader(head), noise("x &amp; \x1b[31m grün\n"), strings.NewReader("]]</system-out><system-err><![CDATA["), noise("]] > </system-err> ü\n"),
-		strings.NewReader("]]></system-err><!--"), noise(" - > <b> "), strings.NewReader(`--></testcase><testcase name="b"><failure message="no `),
+		strings.NewReader(head), noise("x &amp; \x1b[31m grün\n"),
+		strings.NewReader("]]</system-out><system-err><![CDATA["), noise("]] > </system-err> ü\n"),
+		strings.NewReader("]]></system-err><!--"), noise(" - > <b> "),
+		strings.NewReader(`--></testcase><testcase name="b"><failure message="no `),
 		noise("'more' > "), strings.NewReader(`"/></testcase></testsuite>`),
 	)
 	r, err := testreport.ParseJUnit(input, testreport.Config{MaxLine: 1024, MaxMessage: 20})
@@ -221,7 +254,8 @@ func (r *repeat) Read(p []byte) (int, error) {
 
 func TestEncodings(t *testing.T) {
 	t.Parallel()
-	r := parse(t, "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n<testsuite><testcase name=\"gr\xfcn\" classname=\"a\x00b\"/></testsuite>")
+	r := parse(t, "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n"+
+		"<testsuite><testcase name=\"gr\xfcn\" classname=\"a\x00b\"/></testsuite>")
 	if r.Tests[0].ID != "a?b::grün" {
 		t.Errorf("identity %q", r.Tests[0].ID)
 	}
@@ -234,7 +268,8 @@ func TestEncodings(t *testing.T) {
 // Several documents of TAP may follow each other, plan first or last.
 func TestTAPDocuments(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"1..2\nok 1 - a\nok 2 - b\n1..1\nok 1 - a\n", "TAP version 13\nok 1 - a\nok 2 - b\n1..2\nTAP version 13\nok 1 - a\n1..1\n"} {
+	for _, text := range []string{"1..2\nok 1 - a\nok 2 - b\n1..1\nok 1 - a\n",
+		"TAP version 13\nok 1 - a\nok 2 - b\n1..2\nTAP version 13\nok 1 - a\n1..1\n"} {
 		r := parse(t, text)
 		if diff := cmp.Diff([]string{"passed a", "passed b", "passed a#2"}, rows(r)); diff != "" || !r.Complete {
 			t.Errorf("%q: complete %v, %s (-want +got):\n%s", text, r.Complete, r.Reason, diff)
@@ -244,7 +279,8 @@ func TestTAPDocuments(t *testing.T) {
 	if !r.Complete || len(r.Tests) != 0 {
 		t.Errorf("skip all: %+v", r)
 	}
-	r, err := testreport.ParseTAP(strings.NewReader("1..1\nok 1 - a # not a directive\n"), testreport.Config{Suite: "t/a.t"})
+	r, err := testreport.ParseTAP(strings.NewReader("1..1\nok 1 - a # not a directive\n"),
+		testreport.Config{Suite: "t/a.t"})
 	if err != nil || r.Tests[0].ID != "t/a.t::a # not a directive" || r.Tests[0].Outcome != testreport.Passed {
 		t.Errorf("%+v, error %v", r, err)
 	}
@@ -287,7 +323,8 @@ func TestParseFiles(t *testing.T) {
 	if _, err := testreport.Parse("", iotest.ErrReader(io.ErrClosedPipe), testreport.Config{}); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("reader's error: %v", err)
 	}
-	for _, format := range []testreport.Format{testreport.GoTest, testreport.JUnit, testreport.Jest, testreport.TAP, testreport.Cargo, testreport.TRX, testreport.RSpec} {
+	for _, format := range []testreport.Format{testreport.GoTest, testreport.JUnit, testreport.Jest, testreport.TAP,
+		testreport.Cargo, testreport.TRX, testreport.RSpec} {
 		if _, err := testreport.Parse(format, iotest.ErrReader(io.ErrClosedPipe), testreport.Config{}); !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("%s: reader's error: %v", format, err)
 		}

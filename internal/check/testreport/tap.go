@@ -250,7 +250,8 @@ func (p *tapParser) point(depth int, m []string) error {
 	// Identities are complete only when the parents' names are known.
 	l.last = len(p.report.Tests)
 	l.children = append(l.children, l.last)
-	p.report.Tests = append(p.report.Tests, Test{Name: printable(name), Outcome: outcome, Message: clip(why, p.cfg.MaxMessage)})
+	p.report.Tests = append(p.report.Tests,
+		Test{Name: printable(name), Outcome: outcome, Message: clip(why, p.cfg.MaxMessage)})
 	p.paths = append(p.paths, name)
 	l.title = ""
 	return nil

@@ -100,7 +100,8 @@ func trxOutcome(word string) Outcome {
 func clockTime(s string) time.Duration {
 	var h, m int
 	var sec float64
-	if _, err := fmt.Sscanf(s, "%d:%d:%f", &h, &m, &sec); err != nil || h < 0 || m < 0 || sec < 0 || h > 1e5 || m > 59 || sec > 60 {
+	if _, err := fmt.Sscanf(s, "%d:%d:%f", &h, &m, &sec); err != nil || h < 0 || m < 0 || sec < 0 || h > 1e5 || m > 59 ||
+		sec > 60 {
 		return 0
 	}
 	return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute + time.Duration(sec*float64(time.Second))

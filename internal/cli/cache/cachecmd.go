@@ -75,9 +75,10 @@ func (c *commands) newListCommand() *cobra.Command {
 	var asJSON bool
 	var limit int
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List the answers, those used last first",
-		Long:    "List the answers, those used last first: key, size, when last used, tokens and cost that a use saves, model. With --json one object a line.",
+		Use:   "list",
+		Short: "List the answers, those used last first",
+		Long: "List the answers, those used last first: key, size, when last used, tokens and cost that a use saves, " +
+			"model. With --json one object a line.",
 		Example: "perdure cache list --limit 20\n perdure cache list --json | jq -s 'map(.bytes) | add'",
 		Args:    c.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -118,8 +119,10 @@ func (c *commands) listCache(entries []cache.Entry, asJSON bool) error {
 			c.printf("%s  %s  damaged\n", e.Key[:shownKey], padLeft(human.Size(e.Bytes), 8))
 			continue
 		}
-		saves := fmt.Sprintf("%s in, %s out, %s", human.Compact(e.InputTokens), human.Compact(e.OutputTokens), human.Cost(usageOf(e)))
-		c.printf("%s  %s  %s  %s  %s\n", e.Key[:shownKey], padLeft(human.Size(e.Bytes), 8), pad(human.Ago(now, e.UsedAt), 14), pad(saves, 32), oneLine(e.Model, 40))
+		saves := fmt.Sprintf("%s in, %s out, %s", human.Compact(e.InputTokens), human.Compact(e.OutputTokens),
+			human.Cost(usageOf(e)))
+		c.printf("%s  %s  %s  %s  %s\n", e.Key[:shownKey], padLeft(human.Size(e.Bytes), 8),
+			pad(human.Ago(now, e.UsedAt), 14), pad(saves, 32), oneLine(e.Model, 40))
 	}
 	return nil
 }
@@ -138,8 +141,9 @@ func (c *commands) newStatsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Count the answers and what they took when they were given",
-		Long:  "Count the answers, their size, and the tokens and dollars they took when they were given: what is saved when each is used once.",
-		Args:  c.Arguments(0, 0, "no arguments"),
+		Long: "Count the answers, their size, and the tokens and dollars they took when they were given: what is saved " +
+			"when each is used once.",
+		Args: c.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withCache(cmd, func(ctx context.Context, kept *cache.Cache) error {
 				s, err := kept.Stats(ctx)
@@ -152,9 +156,11 @@ func (c *commands) newStatsCommand() *cobra.Command {
 				}
 				now := time.Now()
 				c.printf("took %s tokens in, %s out, %s; last used %s, longest unused since %s\n", human.Compact(s.InputTokens),
-					human.Compact(s.OutputTokens), human.Dollars(s.CostUSD), human.Ago(now, *s.NewestUse), human.Ago(now, *s.OldestUse))
+					human.Compact(s.OutputTokens), human.Dollars(s.CostUSD), human.Ago(now, *s.NewestUse),
+					human.Ago(now, *s.OldestUse))
 				for _, m := range s.Models {
-					c.printf("  %s  %s  %s\n", padLeft(fmt.Sprint(m.Entries), 7), padLeft(human.Size(m.Bytes), 8), oneLine(m.Model, 60))
+					c.printf("  %s  %s  %s\n", padLeft(fmt.Sprint(m.Entries), 7), padLeft(human.Size(m.Bytes), 8),
+						oneLine(m.Model, 60))
 				}
 				if s.Damaged > 0 {
 					c.Note("%s damaged; `perdure cache evict` removes them", human.Count(int64(s.Damaged), "answer"))
@@ -188,7 +194,8 @@ func (c *commands) newEvictCommand() *cobra.Command {
 		Short: "Remove answers",
 		Long: "Remove the answer with a key (its beginning will do), or those to which all given flags apply. Damaged " +
 			"answers go with any of them.",
-		Example:           "perdure cache evict --unused 30d\n perdure cache evict --keep 100MB --dry-run\n perdure cache evict 3f9ac01b22d4",
+		Example: "perdure cache evict --unused 30d\n perdure cache evict --keep 100MB --dry-run\n" +
+			" perdure cache evict 3f9ac01b22d4",
 		Args:              c.Arguments(0, 1, "at most one key"),
 		ValidArgsFunction: c.completeCache(func(e *cache.Entry) (string, string) { return e.Key[:shownKey], e.Model }),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -196,13 +203,16 @@ func (c *commands) newEvictCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.withCache(cmd, func(ctx context.Context, kept *cache.Cache) error { return c.evict(ctx, kept, sel, f.json) })
+			return c.withCache(cmd, func(ctx context.Context, kept *cache.Cache) error {
+				return c.evict(ctx, kept, sel, f.json)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "remove every answer")
 	cmd.Flags().StringVar(&f.model, "model", "", "remove the answers of this `model`")
 	cmd.Flags().StringVar(&f.unused, "unused", "", "remove answers not used for this `time`, for example 30d")
-	cmd.Flags().StringVar(&f.keepTo, "keep", "", "keep the answers used last up to this `size`, for example 100MB, and remove the others")
+	cmd.Flags().StringVar(&f.keepTo, "keep", "", "keep the answers used last up to this `size`, for example 100MB, and "+
+		"remove the others")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "remove nothing, tell what would go")
 	env.JSONFlag(cmd, &f.json)
 	env.CompleteWith(cmd, "model", c.completeCache(func(e *cache.Entry) (string, string) { return e.Model, "" }))
@@ -234,7 +244,8 @@ func (f *evictFlags) selection(args []string) (cache.Selection, error) {
 		sel.KeepBytes = &keep
 	}
 	if !f.all && sel.Key == "" && sel.Model == "" && sel.Unused == 0 && sel.KeepBytes == nil {
-		return sel, env.UsageError("name a key, or use --all, --model, --unused or --keep", "nothing says which answers are to go")
+		return sel, env.UsageError("name a key, or use --all, --model, --unused or --keep",
+			"nothing says which answers are to go")
 	}
 	return sel, nil
 }
@@ -245,7 +256,8 @@ func (c *commands) evict(ctx context.Context, kept *cache.Cache, sel cache.Selec
 		return err
 	}
 	if sel.Key != "" && r.Entries == 0 {
-		return &perdure.Error{Code: perdure.CodeNotFound, Op: "evict answer", Msg: fmt.Sprintf("there is no answer %q", sel.Key),
+		return &perdure.Error{Code: perdure.CodeNotFound, Op: "evict answer",
+			Msg:  fmt.Sprintf("there is no answer %q", sel.Key),
 			Hint: "`perdure cache list` shows what there is"}
 	}
 	if asJSON {

@@ -28,8 +28,10 @@ func (c *commands) newPatternsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "patterns",
 		Short: "List what is looked for, and what it counts for",
-		Long: "List the patterns that are looked for: by their names, with the type, the tier of evidence, the severity, what a sure finding " +
-			"does in the mode that is set (act, warn, tell, or off), and the families of public catalogues that they cover. Settings and " +
+		Long: "List the patterns that are looked for: by their names, with the type, the tier of evidence, the severity, " +
+			"what a sure finding " +
+			"does in the mode that is set (act, warn, tell, or off), and the families of public catalogues that they cover. " +
+			"Settings and " +
 			"waivers name patterns by either.",
 		Example: "perdure check patterns\n perdure check patterns --json",
 		Args:    c.Arguments(0, 0, "no arguments"),
@@ -52,7 +54,8 @@ func (c *commands) newPatternsCommand() *cobra.Command {
 				if !e.On {
 					does = "off"
 				}
-				if _, err := fmt.Fprintf(w, "%s\t%s\ttier %d\t%s\t%s\t%s\t%s\n", e.ID, e.Type, e.Tier, e.Severity, does, strings.Join(e.Aliases, " "), c.Safe(e.Title)); err != nil {
+				if _, err := fmt.Fprintf(w, "%s\t%s\ttier %d\t%s\t%s\t%s\t%s\n", e.ID, e.Type, e.Tier, e.Severity, does,
+					strings.Join(e.Aliases, " "), c.Safe(e.Title)); err != nil {
 					return err
 				}
 			}
@@ -81,7 +84,8 @@ func (c *commands) catalog(ctx context.Context, l *config.Loaded) ([]Entry, erro
 		if action == "" {
 			action = actionOf(p.Tier, s.mode)
 		}
-		entries = append(entries, Entry{Pattern: p, On: s.mode != detect.Off && s.rules.On(p.ID), Action: action, Custom: i >= builtIn})
+		entries = append(entries, Entry{Pattern: p, On: s.mode != detect.Off && s.rules.On(p.ID), Action: action,
+			Custom: i >= builtIn})
 	}
 	for _, note := range s.notes {
 		c.Note("%s", note)

@@ -61,20 +61,24 @@ func (v *versions) look(ctx context.Context, c *commands, s *settings, args []st
 		return nil, err
 	}
 	wrong := ""
-	in := detect.Input{Mode: s.mode, Rules: s.rules, Waivers: s.waivers, Now: s.now, Limits: detect.Limits{Findings: maxFindings}}
+	in := detect.Input{Mode: s.mode, Rules: s.rules, Waivers: s.waivers, Now: s.now,
+		Limits: detect.Limits{Findings: maxFindings}}
 	in.Changes = v.changes(s.set.Protected, &wrong)
 	found, err := detect.Run(ctx, &in)
 	var limit *detect.LimitError
 	if errors.As(err, &limit) {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: limit.Error(), Hint: "compare with a --base that is nearer", Err: err}
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: limit.Error(),
+			Hint: "compare with a --base that is nearer", Err: err}
 	}
 	if err != nil {
 		return nil, fromWorkspace(err)
 	}
 	if wrong != "" {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: "the change makes the project's settings wrong: " + wrong, Hint: "mend them before they are committed"}
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: "the change makes the project's settings wrong: " +
+			wrong, Hint: "mend them before they are committed"}
 	}
-	r := &Report{Verdict: detect.Allow, Mode: in.Mode, Compared: v.text, Base: v.base, Files: found.Files, Findings: []Finding{}, Waived: []Waived{},
+	r := &Report{Verdict: detect.Allow, Mode: in.Mode, Compared: v.text, Base: v.base, Files: found.Files,
+		Findings: []Finding{}, Waived: []Waived{},
 		Skipped: []detect.Skipped{}, Moved: []detect.Moved{}, Notes: append([]string{}, s.notes...), rules: s.set.Catalog()}
 	for i := range found.Findings {
 		if f := &found.Findings[i]; only(f.File) {
@@ -164,10 +168,12 @@ func (v *versions) only(cwd string, args []string) (func(name string) bool, erro
 			glob = escaped(glob)
 		}
 		if !doublestar.ValidatePattern(glob) {
-			return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("%q is neither a file nor a folder nor a glob like src/**/*.ts", arg)}
+			return nil, &perdure.Error{Code: perdure.CodeInvalid,
+				Msg: fmt.Sprintf("%q is neither a file nor a folder nor a glob like src/**/*.ts", arg)}
 		}
 		if statErr != nil && !v.changed(glob) {
-			return nil, &perdure.Error{Code: perdure.CodeNotFound, Msg: fmt.Sprintf("%q names no file or folder, and none that changed", arg),
+			return nil, &perdure.Error{Code: perdure.CodeNotFound,
+				Msg:  fmt.Sprintf("%q names no file or folder, and none that changed", arg),
 				Hint: "paths count from the folder you are in; a revision goes behind --base"}
 		}
 		globs = append(globs, glob)

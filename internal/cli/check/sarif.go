@@ -140,9 +140,12 @@ func sarif(r *Report, version string) *sarifLog {
 func rule(p *detect.Pattern, mode detect.Mode) sarifRule {
 	text := strings.ToUpper(p.Title[:1]) + p.Title[1:] + "."
 	return sarifRule{
-		ID: p.ID, ShortDescription: sarifText{text}, FullDescription: sarifText{fmt.Sprintf("%s Type %s, %s evidence, severity %s.", text, p.Type, tierName(p.Tier), p.Severity)},
+		ID: p.ID, ShortDescription: sarifText{text},
+		FullDescription: sarifText{fmt.Sprintf("%s Type %s, %s evidence, severity %s.", text, p.Type, tierName(p.Tier),
+			p.Severity)},
 		Help: sarifText{adviceOf(p.Type)}, DefaultConfiguration: sarifLevel{level(actionOf(p.Tier, mode))},
-		Properties: map[string]any{"tags": slices.Concat([]string{string(p.Type)}, p.Aliases), "tier": p.Tier, "severity": p.Severity},
+		Properties: map[string]any{"tags": slices.Concat([]string{string(p.Type)}, p.Aliases), "tier": p.Tier,
+			"severity": p.Severity},
 	}
 }
 
@@ -167,7 +170,8 @@ func result(f *Finding, at map[string]int) sarifResult {
 	if f.Subject != "" && !strings.Contains(text, f.Subject) {
 		text += ": " + f.Subject
 	}
-	place := sarifPlace{ArtifactLocation: artifact(f.File), Region: &sarifRegion{StartLine: 1}} // who shows findings beside the code wants a line
+	// who shows findings beside the code wants a line
+	place := sarifPlace{ArtifactLocation: artifact(f.File), Region: &sarifRegion{StartLine: 1}}
 	switch {
 	case f.Gone && f.Line > 0: // what is told of is in the older version, whose lines are others
 		text += fmt.Sprintf(" (line %d of the version before)", f.Line)
@@ -175,9 +179,11 @@ func result(f *Finding, at map[string]int) sarifResult {
 		place.Region = &sarifRegion{f.Line, &sarifText{f.Evidence}}
 	}
 	res := sarifResult{
-		RuleID: f.Pattern, RuleIndex: index, Kind: "fail", Level: level(f.Action), Message: sarifText{text}, Locations: []sarifLocation{},
+		RuleID: f.Pattern, RuleIndex: index, Kind: "fail", Level: level(f.Action), Message: sarifText{text},
+		Locations:           []sarifLocation{},
 		PartialFingerprints: map[string]string{"perdureFinding/v1": f.Fingerprint}, Suppressions: []sarifSuppression{},
-		Properties: map[string]any{"type": f.Type, "tier": f.Tier, "severity": f.Severity, "confidence": f.Confidence, "action": f.Action},
+		Properties: map[string]any{"type": f.Type, "tier": f.Tier, "severity": f.Severity, "confidence": f.Confidence,
+			"action": f.Action},
 	}
 	if f.File != "" {
 		res.Locations = append(res.Locations, sarifLocation{place})

@@ -41,7 +41,8 @@ func (c *commands) settings(ctx context.Context, l *config.Loaded, v *versions, 
 	if text != nil {
 		project, err := ruleset.Parse(ruleset.FileName, text)
 		if err != nil {
-			s.notes = append(s.notes, fmt.Sprintf("the project's settings do not count, as they are wrong in the version that is compared with: %s", strings.ReplaceAll(err.Error(), "\n", "; ")))
+			s.notes = append(s.notes, fmt.Sprintf("the project's settings do not count, as they are wrong in the version "+
+				"that is compared with: %s", strings.ReplaceAll(err.Error(), "\n", "; ")))
 		} else {
 			s.set, s.waivers, detection = s.set.With(&project.Settings), slices.Concat(own, project.Waivers), project.Detection
 		}
@@ -53,7 +54,8 @@ func (c *commands) settings(ctx context.Context, l *config.Loaded, v *versions, 
 		s.mode = detect.Mode(l.Loop.Detection)
 	}
 	if s.rules, err = s.set.Rules(); err != nil {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "read settings", Msg: strings.ReplaceAll(err.Error(), "\n", "; ")}
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "read settings",
+			Msg: strings.ReplaceAll(err.Error(), "\n", "; ")}
 	}
 	if own := l.Loop.Rules; !own.Equal(&ruleset.Settings{}) {
 		s.notes = append(s.notes, "your own settings count here, too: "+own.String())

@@ -114,7 +114,8 @@ func (c *commands) finding(f *Finding) {
 		what = c.Bold(what)
 	}
 	c.line("  %s  %s  %s", c.Safe(at), what, c.Safe(text))
-	c.line("      %s", c.Dim(c.Safe(fmt.Sprintf("%s, %s, tier %d (%s), %s, %.0f %% sure, %s", f.Type, f.Pattern, f.Tier, tierName(f.Tier), f.Severity, 100*f.Confidence, f.Fingerprint))))
+	c.line("      %s", c.Dim(c.Safe(fmt.Sprintf("%s, %s, tier %d (%s), %s, %.0f %% sure, %s", f.Type, f.Pattern, f.Tier,
+		tierName(f.Tier), f.Severity, 100*f.Confidence, f.Fingerprint))))
 	if evidence := strings.TrimSpace(f.Evidence); evidence != "" && evidence != f.Message {
 		for line := range strings.SplitSeq(evidence, "\n") {
 			c.line("      | %s", c.Safe(strings.TrimRight(line, "\r")))
@@ -139,7 +140,8 @@ func (r *Report) summary() string {
 	for i := range r.Findings {
 		count[r.Findings[i].Action]++
 	}
-	text := fmt.Sprintf("%s: %s, %s, %s in %s", r.Verdict, human.Count(int64(count[detect.Act]), "regression"), human.Count(int64(count[detect.Warn]), "warning"),
+	text := fmt.Sprintf("%s: %s, %s, %s in %s", r.Verdict, human.Count(int64(count[detect.Act]), "regression"),
+		human.Count(int64(count[detect.Warn]), "warning"),
 		human.Count(int64(count[detect.Tell]), "hint"), human.Count(int64(r.Files), "changed file"))
 	if n := len(r.Waived); n > 0 {
 		text += fmt.Sprintf(", %d waived", n)
@@ -154,7 +156,8 @@ func (r *Report) summary() string {
 }
 
 // meant is what to do about a change that is meant.
-const meant = "A change that is meant needs the word of a person, not a way around: a waiver with its reason in " + rules.FileName +
+const meant = "A change that is meant needs the word of a person, not a way around: a waiver with its reason in " +
+	rules.FileName +
 	", committed alone and before it (a person passes the hook with git commit --no-verify; docs/check.md)."
 
 // adviceOf says what to do about a regression.

@@ -47,7 +47,8 @@ type versions struct {
 func (c *commands) compared(ctx context.Context, l *config.Loaded, o *options) (*versions, error) {
 	if at, ok := loopBase(o.base); ok {
 		if o.staged {
-			return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: "--staged is about git, --base loop: about a loop's snapshots; leave one of them out"}
+			return nil, &perdure.Error{Code: perdure.CodeInvalid,
+				Msg: "--staged is about git, --base loop: about a loop's snapshots; leave one of them out"}
 		}
 		var v *versions
 		err := c.Read(ctx, l, func(client *client.Client) error {
@@ -58,7 +59,8 @@ func (c *commands) compared(ctx context.Context, l *config.Loaded, o *options) (
 		return v, err
 	}
 	if o.loop != "" {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: "--loop says whose snapshot is meant, and --base names none", Hint: "write --base loop:baseline"}
+		return nil, &perdure.Error{Code: perdure.CodeInvalid,
+			Msg: "--loop says whose snapshot is meant, and --base names none", Hint: "write --base loop:baseline"}
 	}
 	return c.fromGit(ctx, o)
 }
@@ -76,11 +78,13 @@ func (c *commands) fromGit(ctx context.Context, o *options) (*versions, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &versions{root: repo.Root, text: between.Text, base: between.Base, first: between.First, paths: changes.Paths, each: changes.Each(ctx),
+	v := &versions{root: repo.Root, text: between.Text, base: between.Base, first: between.First, paths: changes.Paths,
+		each:    changes.Each(ctx),
 		skipped: func() []detect.Skipped { return changes.Skipped },
 		trusted: func(ctx context.Context, name string) ([]byte, error) { return repo.ReadTrusted(ctx, between, name) }}
 	if changes.Merged > 0 {
-		v.note = fmt.Sprintf("a merge is under way: files that are as its other side has them (%d) are left out", changes.Merged)
+		v.note = fmt.Sprintf("a merge is under way: files that are as its other side has them (%d) are left out",
+			changes.Merged)
 	}
 	return v, nil
 }
@@ -116,8 +120,10 @@ func fromLoop(ctx context.Context, store *client.Client, l *config.Loaded, name,
 	if err != nil {
 		return nil, fromWorkspace(err)
 	}
-	v := &versions{root: files.Root(), base: string(id), text: fmt.Sprintf("the files as they are with %s of loop %s", described(at), loop.ID(&tree)),
-		each: evidence.Versions(ctx, files, &evidence.Between{From: id, To: now, Changes: changes}), skipped: func() []detect.Skipped { return nil }}
+	v := &versions{root: files.Root(), base: string(id), text: fmt.Sprintf("the files as they are with %s of loop %s",
+		described(at), loop.ID(&tree)),
+		each:    evidence.Versions(ctx, files, &evidence.Between{From: id, To: now, Changes: changes}),
+		skipped: func() []detect.Skipped { return nil }}
 	v.paths = func(each func(old, now string)) {
 		for i := range changes {
 			each(changes[i].From, changes[i].Path)
@@ -166,7 +172,8 @@ func snapshotOf(ctx context.Context, store *client.Client, row *record.Loop, at 
 			return kept.After, nil
 		}
 	}
-	return "", &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: fmt.Sprintf("the loop has no snapshot after iteration %d", n),
+	return "", &perdure.Error{Code: perdure.CodeNotFound, Op: op,
+		Msg:  fmt.Sprintf("the loop has no snapshot after iteration %d", n),
 		Hint: "`perdure loop status` shows how far it came"}
 }
 

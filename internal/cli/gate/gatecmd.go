@@ -81,10 +81,14 @@ func Command(cfg Config) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "answer [TREE] [ANSWER]",
 		Short: "Answer the gate that a run or a loop waits at",
-		Long: "Answer the gate that a run or a loop waits at. The gate of a run opens when no model of its chain answers a task; all tasks for which that " +
-			"is so wait at it. It takes retry (the models are asked again), manual (a task gets the result that you write), skip (the tasks count " +
-			"as failed) and abandon (the tree ends). Without an answer, show what is asked; without a tree, the gates that are open.",
-		Example: "perdure answer\n perdure answer tree-1a2b3c4d retry\n perdure answer tree-1a2b3c4d manual --task task-0007 --file answer.txt",
+		Long: "Answer the gate that a run or a loop waits at. The gate of a run opens when no model of its chain answers " +
+			"a task; all tasks for which that " +
+			"is so wait at it. It takes retry (the models are asked again), manual (a task gets the result that you write), " +
+			"skip (the tasks count " +
+			"as failed) and abandon (the tree ends). Without an answer, show what is asked; without a tree, the gates that " +
+			"are open.",
+		Example: "perdure answer\n perdure answer tree-1a2b3c4d retry\n" +
+			" perdure answer tree-1a2b3c4d manual --task task-0007 --file answer.txt",
 		GroupID: cfg.GroupID,
 		Args:    cfg.Arguments(0, 2, "a tree and an answer"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -107,7 +111,8 @@ func Command(cfg Config) *cobra.Command {
 
 // which finds the tree that is meant: the one that is named, else the only one that
 // waits. Of several it shows all, and names none.
-func (c *Config) which(ctx context.Context, s *client.Client, args []string) (id perdure.TreeID, answer string, err error) {
+func (c *Config) which(ctx context.Context, s *client.Client, args []string) (id perdure.TreeID, answer string,
+	err error) {
 	if len(args) > 0 {
 		if id, err = perdure.ParseTreeID(args[0]); err == nil || len(args) == 2 {
 			return id, strings.Join(args[1:], ""), err
@@ -123,7 +128,8 @@ func (c *Config) which(ctx context.Context, s *client.Client, args []string) (id
 	case len(open) == 1:
 		return open[0].Tree, answer, nil
 	case answer != "":
-		return "", "", &perdure.Error{Code: perdure.CodeInvalid, Op: "answer gate", Msg: fmt.Sprintf("%d gates are open; say which tree is meant", len(open)),
+		return "", "", &perdure.Error{Code: perdure.CodeInvalid, Op: "answer gate",
+			Msg:  fmt.Sprintf("%d gates are open; say which tree is meant", len(open)),
 			Hint: "`perdure answer` shows them"}
 	}
 	for i := range open {
@@ -148,7 +154,8 @@ func line(g *record.Gate) string {
 
 // Find returns a gate that is open, by its number; 0 is the first one.
 func Find(gates []record.Gate, number int) (*record.Gate, bool) {
-	at := slices.IndexFunc(gates, func(g record.Gate) bool { return g.AnsweredAt == nil && (number == 0 || g.Number == number) })
+	at := slices.IndexFunc(gates,
+		func(g record.Gate) bool { return g.AnsweredAt == nil && (number == 0 || g.Number == number) })
 	if at < 0 {
 		return nil, false
 	}
@@ -188,7 +195,8 @@ func (c *Config) Answer(ctx context.Context, s *client.Client, t *Target, answer
 	}
 	what := fmt.Sprintf("gate %d of %s is answered: %s", g.Number, t.Name, answer)
 	if answered.AnsweredAt == nil {
-		what = fmt.Sprintf("gate %d of %s is answered for one task: %s; it stays open for the others", g.Number, t.Name, answer)
+		what = fmt.Sprintf("gate %d of %s is answered for one task: %s; it stays open for the others", g.Number, t.Name,
+			answer)
 	}
 	if answer != record.AnswerAbandon {
 		what += "; where nobody runs it, `" + t.Resume + "` goes on"

@@ -90,7 +90,8 @@ func Command(cfg Config) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "handoff",
 		Short: "Keep a work checkpoint that another agent continues from",
-		Long: "Record what is done, decided and left to do, so that another agent continues in the middle of a task without doing " +
+		Long: "Record what is done, decided and left to do, so that another agent continues in the middle of a task " +
+			"without doing " +
 			"any of it again. Everything goes into a ledger in the store; the checkpoint in builder-state.json shows as much " +
 			"of it as fits into 2,048 bytes. `perdure handoff resume` prints what the next agent needs. With --batch several " +
 			"operations are one write: an object a line, as in {\"op\": \"step\", \"text\": \"Created the parser\", " +
@@ -109,7 +110,8 @@ func Command(cfg Config) *cobra.Command {
 	cmd.Flags().StringVar(&batch, "batch", "", "record the operations in `FILE`, - for standard input, as one write")
 	c.workFlags(cmd, &w)
 	cmd.AddCommand(c.recordCommands()...)
-	cmd.AddCommand(c.newShowCommand(), c.newLogCommand(), c.newStaleCommand(), c.newResumeCommand(), c.newVerifyCommand(), c.newSkillCommand())
+	cmd.AddCommand(c.newShowCommand(), c.newLogCommand(), c.newStaleCommand(), c.newResumeCommand(),
+		c.newVerifyCommand(), c.newSkillCommand())
 	return cmd
 }
 
@@ -128,13 +130,16 @@ func known(cmd *cobra.Command, args []string) error {
 	if near, ok := nearest.Word(args[0], names); ok {
 		hint = fmt.Sprintf("did you mean %q?", "perdure handoff "+near)
 	}
-	return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("%q is not a command of handoff", args[0]), Hint: hint}
+	return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("%q is not a command of handoff", args[0]),
+		Hint: hint}
 }
 
 func (c *commands) workFlags(cmd *cobra.Command, w *work) {
 	f := cmd.Flags()
-	f.StringVar(&w.file, "file", "", "the `FILE` (default: "+fileVariable+", else builder-state.json here or above, up to the repository's root, also in docs and .opencode)")
-	f.StringVar(&w.task, "task", "", "the `PLACE` of the task: prd for the story of activePrd, or adhoc:ID for an item of adhocQueue (default: "+
+	f.StringVar(&w.file, "file", "", "the `FILE` (default: "+fileVariable+", else builder-state.json here or above, up "+
+		"to the repository's root, also in docs and .opencode)")
+	f.StringVar(&w.task, "task", "", "the `PLACE` of the task: prd for the story of activePrd, or adhoc:ID for an item "+
+		"of adhocQueue (default: "+
 		taskVariable+", else prd)")
 	f.StringVar(&w.agent, "agent", "", "the `NAME` of who works (default: "+agentVariable+")")
 	f.StringVar(&w.token, "token", "", "the `TOKEN` of your claim, printed by resume (default: "+tokenVariable+")")
@@ -145,7 +150,8 @@ func (c *commands) workFlags(cmd *cobra.Command, w *work) {
 }
 
 // on opens the relay of the work that the flags name.
-func (c *commands) on(cmd *cobra.Command, w *work, write bool, do func(ctx context.Context, r *ledger.Relay) error) error {
+func (c *commands) on(cmd *cobra.Command, w *work, write bool,
+	do func(ctx context.Context, r *ledger.Relay) error) error {
 	loc, err := c.locate(w)
 	if err != nil {
 		return translated(err)
@@ -154,12 +160,14 @@ func (c *commands) on(cmd *cobra.Command, w *work, write bool, do func(ctx conte
 }
 
 // at is on for who knows where the file is.
-func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write bool, do func(ctx context.Context, r *ledger.Relay) error) error {
+func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write bool,
+	do func(ctx context.Context, r *ledger.Relay) error) error {
 	place, err := c.placeOf(w)
 	if err != nil {
 		return err
 	}
-	cfg := ledger.Config{Location: loc, Place: place, Agent: c.or(w.agent, agentVariable), Token: c.or(w.token, tokenVariable)}
+	cfg := ledger.Config{Location: loc, Place: place, Agent: c.or(w.agent, agentVariable),
+		Token: c.or(w.token, tokenVariable)}
 	if err := checkAgent(cfg.Agent); err != nil {
 		return err
 	}
@@ -189,9 +197,11 @@ const maxAgent = 256
 func checkAgent(name string) error {
 	switch {
 	case len(name) > maxAgent:
-		return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("the agent's name has %d bytes, the limit is %d", len(name), maxAgent)}
+		return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("the agent's name has %d bytes, the limit is %d",
+			len(name), maxAgent)}
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("%q is no name of an agent: it is not a text of one line", name),
+		return &perdure.Error{Code: perdure.CodeInvalid,
+			Msg:  fmt.Sprintf("%q is no name of an agent: it is not a text of one line", name),
 			Hint: "give another with --agent, or in " + agentVariable}
 	}
 	return nil
@@ -207,7 +217,8 @@ func (c *commands) placeOf(w *work) (handoff.Place, error) {
 	}
 	place, err := handoff.ParsePlace(w.task)
 	if err != nil {
-		return "", &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("--task %q is no place for a checkpoint", w.task),
+		return "", &perdure.Error{Code: perdure.CodeInvalid,
+			Msg:  fmt.Sprintf("--task %q is no place for a checkpoint", w.task),
 			Hint: "give prd, or adhoc:ID with the id of an item of adhocQueue"}
 	}
 	return place, nil
@@ -230,7 +241,8 @@ func (c *commands) locate(w *work) (handoff.Location, error) {
 	}
 	file := c.abs(w.file)
 	if _, err := os.Stat(file); err != nil {
-		return handoff.Location{File: file, Root: handoff.RootOf(file)}, &handoff.Error{Kind: handoff.ErrNotFound, Op: "find file", File: w.file, Err: errors.Unwrap(err),
+		return handoff.Location{File: file, Root: handoff.RootOf(file)}, &handoff.Error{Kind: handoff.ErrNotFound,
+			Op: "find file", File: w.file, Err: errors.Unwrap(err),
 			Hint: "make it with: perdure handoff start --file " + w.file}
 	}
 	return handoff.Location{File: file, Root: handoff.RootOf(file)}, nil
@@ -251,9 +263,12 @@ func translated(err error) error {
 	}
 	code := perdure.CodeInternal
 	for kind, its := range map[error]perdure.Code{
-		handoff.ErrNotFound: perdure.CodeNotFound, handoff.ErrNoTask: perdure.CodeNotFound, handoff.ErrContract: perdure.CodeNotFound,
-		handoff.ErrSyntax: perdure.CodeInvalid, handoff.ErrInvalid: perdure.CodeInvalid, handoff.ErrLimit: perdure.CodeInvalid,
-		handoff.ErrReadOnly: perdure.CodeConflict, handoff.ErrConflict: perdure.CodeConflict, handoff.ErrOtherTask: perdure.CodeConflict,
+		handoff.ErrNotFound: perdure.CodeNotFound, handoff.ErrNoTask: perdure.CodeNotFound,
+		handoff.ErrContract: perdure.CodeNotFound,
+		handoff.ErrSyntax:   perdure.CodeInvalid, handoff.ErrInvalid: perdure.CodeInvalid,
+		handoff.ErrLimit:    perdure.CodeInvalid,
+		handoff.ErrReadOnly: perdure.CodeConflict, handoff.ErrConflict: perdure.CodeConflict,
+		handoff.ErrOtherTask: perdure.CodeConflict,
 	} {
 		if errors.Is(err, kind) {
 			code = its

@@ -41,7 +41,8 @@ func verbs() []verb {
 func workVerbs() []verb {
 	return []verb{
 		{kind: ledger.OpStep, use: "step DONE", short: "Record a step that is done, with the files it touched",
-			long: "Record a step that is done, with the source files it created and modified; ignored files and build output are left " +
+			long: "Record a step that is done, with the source files it created and modified; ignored files and build output " +
+				"are left " +
 				"out. It takes the step out of the pending ones: the one that --pending names, else the current step's, else " +
 				"the one of the same text. The current step is cleared, or set with --current.",
 			example: "perdure handoff step \"Created DarkModeToggle\" --created src/DarkModeToggle.tsx --modified src/App.tsx",
@@ -52,7 +53,8 @@ func workVerbs() []verb {
 				f.StringArrayVar(&op.Modified, "modified", nil, "a source `FILE` that the step changed; may be repeated")
 				f.StringVar(&op.Pending, "pending", "", "the pending `STEP` that this was, by number or text")
 				f.StringVar(&op.Current, "current", "", "the `STEP` that is begun now")
-				f.BoolVar(&op.RunAgain, "run-again", false, "it is not in files (a deployment, a call): who resumes has to run it again")
+				f.BoolVar(&op.RunAgain, "run-again", false,
+					"it is not in files (a deployment, a call): who resumes has to run it again")
 			}},
 		{kind: ledger.OpDecide, use: "decide DECISION", short: "Record a decision and why",
 			long:    "Record a decision, which whoever continues is to respect, and why it was made.",
@@ -84,9 +86,10 @@ func workVerbs() []verb {
 			least:   1, most: 1, what: "one phase",
 			build: func(op *ledger.Op, args []string) error { op.Phase = handoff.Phase(args[0]); return nil }},
 		{kind: ledger.OpTried, use: "tried APPROACH", short: "Record what did not work",
-			long:    "Record what was tried and did not work, so that nobody tries it again.",
-			example: "perdure handoff tried \"CSS-in-JS theme\" --outcome \"flashes on load\" --because \"styles come after paint\"",
-			least:   1, most: -1, what: "what was tried", build: text,
+			long: "Record what was tried and did not work, so that nobody tries it again.",
+			example: "perdure handoff tried \"CSS-in-JS theme\" --outcome \"flashes on load\" --because \"styles come after " +
+				"paint\"",
+			least: 1, most: -1, what: "what was tried", build: text,
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().StringVar(&op.Outcome, "outcome", "", "a `TEXT`: what came of it")
 				cmd.Flags().StringVar(&op.Because, "because", "", "the `REASON`: why it did not work")
@@ -113,7 +116,8 @@ func workVerbs() []verb {
 func eventVerbs() []verb {
 	return []verb{
 		{kind: ledger.OpContext, use: "context", short: "Report how much of the context is used",
-			long: "Report how much of the agent's context is used. At 75 % the checkpoint is marked as one before a context limit; at " +
+			long: "Report how much of the agent's context is used. At 75 % the checkpoint is marked as one before a context " +
+				"limit; at " +
 				"90 % it is time to stop at the next boundary and to resume with a new session.",
 			example: "perdure handoff context --used 78%",
 			most:    0, what: "no arguments",
@@ -129,11 +133,13 @@ func eventVerbs() []verb {
 			most:    0, what: "no arguments",
 			build: func(*ledger.Op, []string) error { return nil },
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
-				cmd.Flags().StringVar((*string)(&op.Reason), "reason", string(handoff.ReasonManual), "the `REASON`: manual or periodic")
+				cmd.Flags().StringVar((*string)(&op.Reason), "reason", string(handoff.ReasonManual),
+					"the `REASON`: manual or periodic")
 				partialFlag(cmd, op)
 			}},
 		{kind: ledger.OpFail, use: "fail REASON", short: "Record that the work failed, before saying so elsewhere",
-			long:    "Record that the work failed and why; the reason becomes a blocker. A claim is given back, so that another agent can continue.",
+			long: "Record that the work failed and why; the reason becomes a blocker. A claim is given back, so that " +
+				"another agent can continue.",
 			example: "perdure handoff fail \"jest hangs after 3 retries\"",
 			least:   1, most: -1, what: "the reason", build: text, flags: partialFlag},
 		{kind: ledger.OpRateLimit, use: "rate-limit [MESSAGE]", short: "Record that a rate limit stopped the work",
@@ -145,7 +151,8 @@ func eventVerbs() []verb {
 				partialFlag(cmd, op)
 			}},
 		{kind: ledger.OpDone, use: "done [REMARK]", short: "End the work: the checkpoint goes, the ledger stays",
-			long:    "End the work. The checkpoint in the file becomes null; `perdure handoff log` still shows everything, for 30 days.",
+			long: "End the work. The checkpoint in the file becomes null; `perdure handoff log` still shows everything, " +
+				"for 30 days.",
 			example: "perdure handoff done",
 			most:    -1, what: "a remark", build: text},
 	}
@@ -156,7 +163,8 @@ func (c *commands) recordCommands() []*cobra.Command {
 	for _, v := range verbs() {
 		var w work
 		op := ledger.Op{Kind: v.kind}
-		cmd := &cobra.Command{Use: v.use, Short: v.short, Long: v.long, Example: v.example, Args: c.Arguments(v.least, v.most, v.what),
+		cmd := &cobra.Command{Use: v.use, Short: v.short, Long: v.long, Example: v.example,
+			Args: c.Arguments(v.least, v.most, v.what),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if err := v.build(&op, args); err != nil {
 					return err
@@ -236,15 +244,18 @@ func (c *commands) told(w *work, r *ledger.Relay, u *ledger.Update) error {
 		size = len(raw)
 	}
 	if w.asJSON {
-		return c.PrintJSON(recorded{u.Handoff.ID, u.Task.ID, r.Location.File, u.Handoff.Version, u.Checkpoint == nil, size, u.Checkpoint, append([]string{}, notes...)})
+		return c.PrintJSON(recorded{u.Handoff.ID, u.Task.ID, r.Location.File, u.Handoff.Version, u.Checkpoint == nil, size,
+			u.Checkpoint, append([]string{}, notes...)})
 	}
 	c.notes(notes)
 	if u.Checkpoint == nil {
-		c.printf("%s is done; the ledger %s keeps what was recorded (%s)\n", c.Bold(c.one(u.Task.ID)), u.Handoff.ID, plural(int(u.Handoff.Version), "record"))
+		c.printf("%s is done; the ledger %s keeps what was recorded (%s)\n", c.Bold(c.one(u.Task.ID)), u.Handoff.ID,
+			plural(int(u.Handoff.Version), "record"))
 		return nil
 	}
 	l := &u.Ledger
-	c.printf("%s: %s, %d pending, %s; checkpoint %d of %d bytes\n", c.Bold(c.one(u.Task.ID)), plural(len(l.CompletedSteps), "completed step"),
+	c.printf("%s: %s, %d pending, %s; checkpoint %d of %d bytes\n", c.Bold(c.one(u.Task.ID)),
+		plural(len(l.CompletedSteps), "completed step"),
 		len(l.PendingSteps), plural(len(l.Decisions), "decision"), size, handoff.DefaultLimit)
 	return nil
 }
@@ -312,7 +323,8 @@ func (t *instant) Set(text string) error {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return &perdure.Error{Code: perdure.CodeInvalid, Msg: strconv.Quote(text) + " is neither a time (2026-02-28T11:00:00Z) nor how long from now (10m)"}
+		return &perdure.Error{Code: perdure.CodeInvalid,
+			Msg: strconv.Quote(text) + " is neither a time (2026-02-28T11:00:00Z) nor how long from now (10m)"}
 	}
 	*t = instant(at.UTC())
 	return nil

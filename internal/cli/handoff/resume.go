@@ -21,7 +21,8 @@ func (c *commands) newResumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "Print what an agent needs to continue, and claim the work for it",
-		Long: "Print what an agent needs to continue, as Markdown: what is done, decided, tried and left to do, which files to read and " +
+		Long: "Print what an agent needs to continue, as Markdown: what is done, decided, tried and left to do, which " +
+			"files to read and " +
 			"which of them changed since. The work is claimed for the agent: until the claim expires, other agents are " +
 			"refused, and its own commands give the token that is printed.",
 		Example: "perdure handoff resume --agent go-tester\n perdure handoff resume --no-claim --strict",
@@ -36,7 +37,8 @@ func (c *commands) newResumeCommand() *cobra.Command {
 				cfg.ContractFile = c.abs(cfg.ContractFile)
 			}
 			if cfg.TTL <= 0 || cfg.TTL > perdure.MaxHandoffTTL {
-				return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("--ttl %s is not more than nothing and at most %s", cfg.TTL, perdure.MaxHandoffTTL),
+				return &perdure.Error{Code: perdure.CodeInvalid,
+					Msg:  fmt.Sprintf("--ttl %s is not more than nothing and at most %s", cfg.TTL, perdure.MaxHandoffTTL),
 					Hint: "for example --ttl 30m"}
 			}
 			return c.on(cmd, &w, cfg.Claim, func(ctx context.Context, r *ledger.Relay) error {
@@ -74,7 +76,8 @@ type resumed struct {
 func (c *commands) prompt(w *work, r *ledger.Relay, out *ledger.Resumption) error {
 	prompt := strings.TrimRight(out.Prompt, "\n") + "\n" + recording(w, r, out.Claim)
 	if w.asJSON {
-		v := resumed{Task: out.Task.ID, HandoffID: out.Handoff.ID, Verdict: out.Verdict, Prompt: prompt, Notes: append([]string{}, out.Notes...)}
+		v := resumed{Task: out.Task.ID, HandoffID: out.Handoff.ID, Verdict: out.Verdict, Prompt: prompt,
+			Notes: append([]string{}, out.Notes...)}
 		if out.Claim != nil {
 			v.Token, v.ExpiresAt, v.HandoffID = out.Claim.Token, out.Claim.ExpiresAt, out.Claim.ID
 		}
@@ -106,11 +109,14 @@ func recording(w *work, r *ledger.Relay, claim *perdure.HandoffClaim) string {
 	}
 	b.WriteString("\n## Recording Progress\n\n")
 	if claim != nil {
-		fmt.Fprintf(&b, "The work is claimed for you until %s; each command below renews that. Give `--token %s` with every\n"+
-			"`perdure handoff` command, or set %s=%s.\n\n", claim.ExpiresAt.UTC().Format(time.RFC3339), claim.Token, tokenVariable, claim.Token)
+		fmt.Fprintf(&b, "The work is claimed for you until %s; each command below renews that. Give `--token %s` with "+
+			"every\n"+
+			"`perdure handoff` command, or set %s=%s.\n\n", claim.ExpiresAt.UTC().Format(time.RFC3339), claim.Token,
+			tokenVariable, claim.Token)
 		flags += " --token " + claim.Token
 	}
-	fmt.Fprintf(&b, "- After each step: `perdure handoff step \"what was done\" --created PATH --modified PATH%s`\n", flags)
+	fmt.Fprintf(&b, "- After each step: `perdure handoff step \"what was done\" --created PATH --modified PATH%s`\n",
+		flags)
 	fmt.Fprintf(&b, "- After each decision: `perdure handoff decide \"what\" --because \"why\"%s`\n", flags)
 	fmt.Fprintf(&b, "- At the end: `perdure handoff verify%s`, then `perdure handoff done%s`\n", flags, flags)
 	fmt.Fprintf(&b, "- All of it: `perdure handoff skill`\n")

@@ -19,7 +19,8 @@ func (c *commands) newShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show the work checkpoint",
-		Long: "Show what is done, decided and left to do. With --json it is the checkpoint as it stands in the file; the whole " +
+		Long: "Show what is done, decided and left to do. With --json it is the checkpoint as it stands in the file; the " +
+			"whole " +
 			"ledger is what `perdure handoff log` shows.",
 		Example: "perdure handoff show",
 		Args:    c.Arguments(0, 0, "no arguments"),
@@ -52,7 +53,8 @@ func (c *commands) newShowCommand() *cobra.Command {
 
 // unrecorded is the error of who wants the ledger of work that has none.
 func unrecorded(v *ledger.View) error {
-	e := &perdure.Error{Code: perdure.CodeNotFound, Op: "show ledger", Msg: "nothing was recorded of \"" + v.Task.ID + "\" here",
+	e := &perdure.Error{Code: perdure.CodeNotFound, Op: "show ledger", Msg: "nothing was recorded of \"" + v.Task.ID +
+		"\" here",
 		Hint: "`perdure handoff start` begins to record"}
 	if v.Shown != nil {
 		e.Hint = "`perdure handoff show` shows what the file has, `perdure handoff resume` continues it"
@@ -163,9 +165,10 @@ func numbered(b *strings.Builder, title string, lines []string) {
 func (c *commands) newLogCommand() *cobra.Command {
 	var w work
 	cmd := &cobra.Command{
-		Use:     "log",
-		Short:   "Show everything that was recorded",
-		Long:    "Show the ledger of the work: everything that was recorded, in order. It stays for 30 days after `perdure handoff done`. With --json one object a line.",
+		Use:   "log",
+		Short: "Show everything that was recorded",
+		Long: "Show the ledger of the work: everything that was recorded, in order. It stays for 30 days after " +
+			"`perdure handoff done`. With --json one object a line.",
 		Example: "perdure handoff log --json",
 		Args:    c.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -202,7 +205,8 @@ func (c *commands) log(ctx context.Context, r *ledger.Relay, h perdure.Handoff, 
 				}
 				continue
 			}
-			c.printf("%4d  %s  %s  %s  %s\n", e.Number, ago(e.Time), c.Bold(fmt.Sprintf("%-10s", c.one(e.Kind))), c.one(or(e.Source, "-")), c.one(summary(e)))
+			c.printf("%4d  %s  %s  %s  %s\n", e.Number, ago(e.Time), c.Bold(fmt.Sprintf("%-10s", c.one(e.Kind))),
+				c.one(or(e.Source, "-")), c.one(summary(e)))
 		}
 		after = entries[len(entries)-1].Number
 	}
@@ -216,9 +220,12 @@ func summary(e *perdure.HandoffEntry) string {
 		return string(e.Data)
 	}
 	var parts []string
-	for _, part := range []struct{ before, text string }{{"", op.Text}, {"", string(op.Phase)}, {"steps ", strings.Join(op.Steps, "; ")}, {"because ", op.Because},
-		{"outcome ", op.Outcome}, {"created ", strings.Join(op.Created, " ")}, {"modified ", strings.Join(op.Modified, " ")}, {"partial ", op.Partial},
-		{"now ", op.Current}, {"contract ", op.Contract}, {"", string(op.Status)}, {"run by ", string(op.RanBy)}, {"to ", op.To}} {
+	for _, part := range []struct{ before, text string }{{"", op.Text}, {"", string(op.Phase)},
+		{"steps ", strings.Join(op.Steps, "; ")}, {"because ", op.Because},
+		{"outcome ", op.Outcome}, {"created ", strings.Join(op.Created, " ")},
+		{"modified ", strings.Join(op.Modified, " ")}, {"partial ", op.Partial},
+		{"now ", op.Current}, {"contract ", op.Contract}, {"", string(op.Status)}, {"run by ", string(op.RanBy)},
+		{"to ", op.To}} {
 		if part.text != "" {
 			parts = append(parts, part.before+part.text)
 		}
@@ -249,8 +256,10 @@ func (c *commands) newStaleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stale",
 		Short: "Tell which touched files changed since the checkpoint",
-		Long: "Tell for each file that the recorded steps touched whether it is as they left it, by its content: fresh, changed, " +
-			"deleted, missing, new, or unknown when it cannot be judged. With --check the exit status is 3 unless all are fresh.",
+		Long: "Tell for each file that the recorded steps touched whether it is as they left it, by its content: fresh, " +
+			"changed, " +
+			"deleted, missing, new, or unknown when it cannot be judged. With --check the exit status is 3 unless all are " +
+			"fresh.",
 		Example: "perdure handoff stale --check",
 		Args:    c.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {

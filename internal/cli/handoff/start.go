@@ -21,10 +21,12 @@ func (c *commands) newStartCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start [TITLE]",
 		Short: "Begin to record work on a task",
-		Long: "Begin to record work on a task, and make a minimal builder-state.json when there is none. When work on it was recorded " +
+		Long: "Begin to record work on a task, and make a minimal builder-state.json when there is none. When work on it " +
+			"was recorded " +
 			"and is not done, that is said, and nothing is changed: `perdure handoff resume` continues it.",
-		Example: "perdure handoff start \"Dark mode\" --pending \"Add the toggle\" --pending \"Write tests\" --contract US-003.verificationContract",
-		Args:    c.Arguments(0, -1, "the title of the task"),
+		Example: "perdure handoff start \"Dark mode\" --pending \"Add the toggle\" --pending \"Write tests\" --contract " +
+			"US-003.verificationContract",
+		Args: c.Arguments(0, -1, "the title of the task"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			op.Text = joined(args)
 			return c.start(cmd, &w, op, again)
@@ -33,7 +35,8 @@ func (c *commands) newStartCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&op.Description, "description", "", "a `TEXT`: what the task is, for the resume prompt")
 	f.StringArrayVar(&op.Steps, "pending", nil, "a `STEP` to do; may be repeated")
-	f.StringVar((*string)(&op.Phase), "phase", "", "the `PHASE`: planning, implementation, verification or documentation (default planning)")
+	f.StringVar((*string)(&op.Phase), "phase", "",
+		"the `PHASE`: planning, implementation, verification or documentation (default planning)")
 	f.StringVar(&op.Contract, "contract", "", "the `NAME` of the verification contract: US-003.verificationContract")
 	f.BoolVar(&again, "again", false, "end the recorded work first, and begin anew")
 	c.workFlags(cmd, &w)
@@ -95,7 +98,8 @@ func (c *commands) newReassignCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reassign --to AGENT",
 		Short: "Record that another agent is to continue, and print its prompt",
-		Long: "Record that another agent is to continue, and print the resume prompt for it. Who works now is added to the previous " +
+		Long: "Record that another agent is to continue, and print the resume prompt for it. Who works now is added to " +
+			"the previous " +
 			"agents, and a claim is given back.",
 		Example: "perdure handoff reassign --to go-tester --because \"jest is not available\"",
 		Args:    c.Arguments(0, 0, "no arguments"),
@@ -103,7 +107,9 @@ func (c *commands) newReassignCommand() *cobra.Command {
 			if err := op.Check(); err != nil {
 				return err
 			}
-			return c.on(cmd, &w, true, func(ctx context.Context, r *ledger.Relay) error { return c.reassign(ctx, r, &w, op, template) })
+			return c.on(cmd, &w, true, func(ctx context.Context, r *ledger.Relay) error {
+				return c.reassign(ctx, r, &w, op, template)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&op.To, "to", "", "the `AGENT` that is to continue")

@@ -64,6 +64,7 @@ func unfinished(task *handoff.Task, c *handoff.Checkpoint) string {
 	if task.Place != handoff.PRD {
 		flag = " --task " + quoted(human.OneLine(string(task.Place)))
 	}
-	return fmt.Sprintf("there is unfinished work on %q (%s%s, %s); `perdure handoff resume%s` continues it", human.OneLine(task.ID),
+	return fmt.Sprintf("there is unfinished work on %q (%s%s, %s); `perdure handoff resume%s` continues it",
+		human.OneLine(task.ID),
 		human.Count(int64(done), "completed step"), by, human.Stamp(c.Metadata.LastUpdatedAt), flag)
 }

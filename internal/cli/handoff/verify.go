@@ -18,12 +18,15 @@ func (c *commands) newVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [ACTIVITY STATUS]",
 		Short: "Run the verification contract, or record a result",
-		Long: "Run the criteria of the work's verification contract that have commands, and record the results as run by the engine. " +
-			"With an activity and a status (pending, passed, failed, skipped) that result is recorded, as said by the agent. A " +
+		Long: "Run the criteria of the work's verification contract that have commands, and record the results as run by " +
+			"the engine. " +
+			"With an activity and a status (pending, passed, failed, skipped) that result is recorded, as said by the agent. " +
+			"A " +
 			"contract that cannot be found is an error, never passed. The exit status is 1 when a criterion failed and 3 when " +
 			"one has no command, so that somebody has to see to it.",
-		Example: "perdure handoff verify\n perdure handoff verify unit-test passed\n perdure handoff verify --contract US-003.verificationContract",
-		Args:    c.Arguments(0, 2, "nothing, or an activity and its status"),
+		Example: "perdure handoff verify\n perdure handoff verify unit-test passed\n" +
+			" perdure handoff verify --contract US-003.verificationContract",
+		Args: c.Arguments(0, 2, "nothing, or an activity and its status"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			op := ledger.Op{Kind: ledger.OpVerify, Contract: contract}
 			if len(args) > 0 {
@@ -42,7 +45,8 @@ func (c *commands) newVerifyCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&contract, "contract", "", "the `NAME` of the contract of the work, from now on: US-003.verificationContract")
+	f.StringVar(&contract, "contract", "", "the `NAME` of the contract of the work, from now on: "+
+		"US-003.verificationContract")
 	f.StringVar(&cfg.ContractFile, "contract-file", "", "the JSON `FILE` that has it")
 	f.BoolVar(&cfg.Deferred, "deferred", false, "check the deferred criteria too")
 	f.DurationVar(&cfg.Timeout, "timeout", 10*time.Minute, "longest time of one command")
@@ -59,7 +63,8 @@ type verified struct {
 	Open     []handoff.Criterion `json:"open"`
 }
 
-func (c *commands) verify(ctx context.Context, w *work, r *ledger.Relay, cfg ledger.VerifyConfig, name ledger.Op) error {
+func (c *commands) verify(ctx context.Context, w *work, r *ledger.Relay, cfg ledger.VerifyConfig,
+	name ledger.Op) error {
 	if name.Contract != "" {
 		if _, err := r.Apply(ctx, name); err != nil {
 			return err
@@ -72,7 +77,8 @@ func (c *commands) verify(ctx context.Context, w *work, r *ledger.Relay, cfg led
 		return err
 	}
 	if w.asJSON {
-		out := verified{v.Contract.Ref, v.Contract.File, v.Passed(), append([]handoff.Result{}, v.Results...), append([]handoff.Criterion{}, v.Open...)}
+		out := verified{v.Contract.Ref, v.Contract.File, v.Passed(), append([]handoff.Result{}, v.Results...),
+			append([]handoff.Criterion{}, v.Open...)}
 		if err := c.PrintJSON(out); err != nil {
 			return err
 		}
@@ -102,9 +108,10 @@ var Skill string
 
 func (c *commands) newSkillCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "skill",
-		Short:   "Print the document that tells agents how to hand over",
-		Long:    "Print the document that tells agents when to record what, how to resume, and what staleness means. It is Markdown.",
+		Use:   "skill",
+		Short: "Print the document that tells agents how to hand over",
+		Long: "Print the document that tells agents when to record what, how to resume, and what staleness means. It " +
+			"is Markdown.",
 		Example: "perdure handoff skill > handing-over.md",
 		Args:    c.Arguments(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {

@@ -56,13 +56,18 @@ func Command(cfg Config) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hook AGENT",
 		Short: "Judge a tool call for a coding agent's own hooks",
-		Long: "Judge a tool call: read what an agent tells its hooks, as JSON on standard input, and answer in its form. AGENT is " +
+		Long: "Judge a tool call: read what an agent tells its hooks, as JSON on standard input, and answer in its form. " +
+			"AGENT is " +
 			"claude-code or codex, which share it. Agents run this command; people do not.\n\n" +
-			"Before a call (PreToolUse) the table of `perdure loop risks` says what is done: blocked calls are refused, a gate is left to " +
+			"Before a call (PreToolUse) the table of `perdure loop risks` says what is done: blocked calls are refused, a " +
+			"gate is left to " +
 			"the person at the agent, a warning is told to the agent. After a risky call of an agent that works in a loop " +
-			"(PostToolUse) the agent is told when tests or checks were lost. In a loop the loop decides, with the answers of people, " +
-			"handlers and snapshots; loops give their agents this hook by themselves. Elsewhere the project's settings decide.\n\n" +
-			"Whatever goes wrong refuses the call, with exit status 2. An agent takes any other failure for consent, so its settings " +
+			"(PostToolUse) the agent is told when tests or checks were lost. In a loop the loop decides, with the answers of " +
+			"people, " +
+			"handlers and snapshots; loops give their agents this hook by themselves. Elsewhere the project's settings " +
+			"decide.\n\n" +
+			"Whatever goes wrong refuses the call, with exit status 2. An agent takes any other failure for consent, so its " +
+			"settings " +
 			"should say: perdure hook claude-code || { echo refused >&2; exit 2; }",
 		Example:   "perdure hook claude-code < event.json",
 		GroupID:   c.GroupID,
@@ -79,7 +84,8 @@ func Command(cfg Config) *cobra.Command {
 			return c.hook(cmd, socket)
 		},
 	}
-	cmd.Flags().StringVar(&socket, "socket", "", "the `path` at which a loop answers (default $"+vendorhook.SocketVariable+")")
+	cmd.Flags().StringVar(&socket, "socket", "", "the `path` at which a loop answers (default $"+
+		vendorhook.SocketVariable+")")
 	return cmd
 }
 
@@ -137,7 +143,8 @@ func (c *commands) answer(ctx context.Context, cmd *cobra.Command, socket string
 	case err != nil && e != nil && e.Name != vendorhook.PreToolUse:
 		return harmless{err}
 	case err != nil:
-		return &perdure.Error{Code: perdure.CodeInvalid, Msg: err.Error(), Hint: "an agent sends one JSON object on standard input, with hook_event_name, cwd, tool_name and tool_input"}
+		return &perdure.Error{Code: perdure.CodeInvalid, Msg: err.Error(), Hint: "an agent sends one JSON object on " +
+			"standard input, with hook_event_name, cwd, tool_name and tool_input"}
 	case e.Call == nil:
 		return nil
 	}

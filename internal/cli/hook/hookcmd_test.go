@@ -42,7 +42,8 @@ func (c call) run(ctx context.Context) (string, error) {
 		c.args = []string{"claude-code"}
 	}
 	cmd := hook.Command(hook.Config{Stdin: c.stdin, Out: c.out, Getenv: func(name string) string { return c.env[name] },
-		Arguments: func(least, most int, _ string) cobra.PositionalArgs { return cobra.RangeArgs(least, most) }, Load: c.load})
+		Arguments: func(least, most int, _ string) cobra.PositionalArgs { return cobra.RangeArgs(least, most) },
+		Load:      c.load})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(c.args)
 	err := cmd.ExecuteContext(ctx)
@@ -51,7 +52,8 @@ func (c call) run(ctx context.Context) (string, error) {
 
 func event(t *testing.T, name, dir, tool string, input map[string]any) io.Reader {
 	t.Helper()
-	doc, err := json.Marshal(map[string]any{"session_id": "s", "cwd": dir, "hook_event_name": name, "tool_name": tool, "tool_input": input, "tool_use_id": "1"})
+	doc, err := json.Marshal(map[string]any{"session_id": "s", "cwd": dir, "hook_event_name": name, "tool_name": tool,
+		"tool_input": input, "tool_use_id": "1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +81,8 @@ func project(t *testing.T, settings string) string {
 // TestAlone: without a loop the table and the settings of the project answer.
 func TestAlone(t *testing.T) {
 	t.Parallel()
-	plain, set, off := t.TempDir(), project(t, "loop: {risks: {delete_test: gate, git_remove: block}}"), project(t, "loop: {enabled: false}")
+	plain, set, off := t.TempDir(), project(t, "loop: {risks: {delete_test: gate, git_remove: block}}"), project(t,
+		"loop: {enabled: false}")
 	sub := filepath.Join(set, "sub")
 	if err := os.Mkdir(sub, 0o700); err != nil {
 		t.Fatal(err)
@@ -128,13 +131,17 @@ func TestFailsClosed(t *testing.T) {
 		"a broken project": {call: call{stdin: event(t, "PreToolUse", bad, "Bash", bash("ls"))}},
 		"no such folder":   {call: call{stdin: event(t, "PreToolUse", filepath.Join(dir, "gone"), "Bash", bash("ls"))}},
 		"no such agent":    {call: call{stdin: event(t, "PreToolUse", dir, "Bash", bash("ls")), args: []string{"other"}}},
-		"a crash": {call: call{stdin: event(t, "PreToolUse", dir, "Bash", bash("ls")), load: func(*cobra.Command, string) (*config.Loaded, error) {
-			panic("no idea")
-		}}},
-		"no loop by flag":     {call: call{stdin: event(t, "PreToolUse", dir, "Bash", bash("ls")), args: []string{"codex", "--socket", filepath.Join(dir, "gone")}}},
-		"no loop by variable": {call: call{stdin: event(t, "PreToolUse", dir, "Read", map[string]any{"file_path": "x"}), env: map[string]string{"PERDURE_HOOK_SOCKET": filepath.Join(dir, "gone")}}},
-		"it was stopped":      {ctx: ended, call: call{stdin: pipe}},
-		"nobody reads":        {call: call{stdin: event(t, "PreToolUse", dir, "Bash", bash("git reset --hard")), out: closed{}}},
+		"a crash": {call: call{stdin: event(t, "PreToolUse", dir, "Bash", bash("ls")),
+			load: func(*cobra.Command, string) (*config.Loaded, error) {
+				panic("no idea")
+			}}},
+		"no loop by flag": {call: call{stdin: event(t, "PreToolUse", dir, "Bash", bash("ls")),
+			args: []string{"codex", "--socket", filepath.Join(dir, "gone")}}},
+		"no loop by variable": {call: call{stdin: event(t, "PreToolUse", dir, "Read", map[string]any{"file_path": "x"}),
+			env: map[string]string{"PERDURE_HOOK_SOCKET": filepath.Join(dir, "gone")}}},
+		"it was stopped": {ctx: ended, call: call{stdin: pipe}},
+		"nobody reads": {call: call{stdin: event(t, "PreToolUse", dir, "Bash", bash("git reset --hard")),
+			out: closed{}}},
 	} {
 		ctx := tt.ctx
 		if ctx == nil {
@@ -144,7 +151,8 @@ func TestFailsClosed(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, out, err)
 		}
 	}
-	_, err := call{stdin: event(t, "PostToolUse", dir, "Bash", bash("ls")), args: []string{"codex", "--socket", filepath.Join(dir, "gone")}}.run(t.Context())
+	_, err := call{stdin: event(t, "PostToolUse", dir, "Bash", bash("ls")),
+		args: []string{"codex", "--socket", filepath.Join(dir, "gone")}}.run(t.Context())
 	if err == nil || refuses(err) {
 		t.Errorf("after the call there is nothing to refuse: %v", err)
 	}
@@ -169,18 +177,21 @@ func (closed) Write([]byte) (int, error) { return 0, errors.New("closed") }
 // TestInALoop: the loop answers, before and after.
 func TestInALoop(t *testing.T) {
 	t.Parallel()
-	l, err := vendorhook.Listen(t.Context(), t.TempDir(), func(_ context.Context, q *vendorhook.Question) vendorhook.Answer {
-		if q.Event == vendorhook.PreToolUse {
-			return vendorhook.Answer{Verdict: vendorhook.Deny, Text: "no " + q.Call.Command}
-		}
-		return vendorhook.Answer{Verdict: vendorhook.Pass, Text: "a test is gone"}
-	})
+	l, err := vendorhook.Listen(t.Context(), t.TempDir(),
+		func(_ context.Context, q *vendorhook.Question) vendorhook.Answer {
+			if q.Event == vendorhook.PreToolUse {
+				return vendorhook.Answer{Verdict: vendorhook.Deny, Text: "no " + q.Call.Command}
+			}
+			return vendorhook.Answer{Verdict: vendorhook.Pass, Text: "a test is gone"}
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	for name, want := range map[string]string{"PreToolUse": `"permissionDecisionReason":"no ls"`, "PostToolUse": `"additionalContext":"a test is gone"`} {
-		out, err := call{stdin: event(t, name, t.TempDir(), "Bash", bash("ls")), args: []string{"--socket", l.Socket(), "claude-code"}}.run(t.Context())
+	for name, want := range map[string]string{"PreToolUse": `"permissionDecisionReason":"no ls"`,
+		"PostToolUse": `"additionalContext":"a test is gone"`} {
+		out, err := call{stdin: event(t, name, t.TempDir(), "Bash", bash("ls")),
+			args: []string{"--socket", l.Socket(), "claude-code"}}.run(t.Context())
 		if err != nil || !strings.Contains(out, want) {
 			t.Errorf("%s: %q, %v", name, out, err)
 		}

@@ -16,7 +16,8 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "answer [ANSWER]",
 		Short: "Answer the gate that a loop waits at",
-		Long: "Answer the gate that a loop waits at: approve, reject, abort, and what else the gate offers. Without an answer, show what " +
+		Long: "Answer the gate that a loop waits at: approve, reject, abort, and what else the gate offers. Without an " +
+			"answer, show what " +
 			"it asks, with the whole diff. The reason goes into the record, and into the agent's next prompt.",
 		Example: "perdure loop answer\n perdure loop answer reject --reason \"Keep the tests; fix the parser instead\"",
 		Args:    c.Arguments(0, 1, "at most one answer"),
@@ -46,7 +47,8 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 
 // gates is what shows gates and answers them.
 func (c *commands) gates(colour bool) *gate.Config {
-	return &gate.Config{Stdin: c.Stdin, Out: c.Out, Err: c.Err, PrintJSON: c.PrintJSON, Safe: c.Safe, Bold: c.Bold, Cwd: c.Cwd, User: c.User,
+	return &gate.Config{Stdin: c.Stdin, Out: c.Out, Err: c.Err, PrintJSON: c.PrintJSON, Safe: c.Safe, Bold: c.Bold,
+		Cwd: c.Cwd, User: c.User,
 		Paint: func(line string) string { return painted(line, colour) }, GroupID: c.GroupID, Arguments: c.Arguments,
 		Read: func(cmd *cobra.Command, do func(*client.Client) error) error {
 			return c.Read(cmd, func(s Store) error { return do(s.Client) })

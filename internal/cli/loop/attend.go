@@ -37,7 +37,8 @@ func (c *commands) attend(ctx context.Context, s Store, id perdure.TreeID, how a
 	if ctx.Err() != nil {
 		which := name(context.WithoutCancel(ctx), s, id)
 		if s.Run == nil {
-			c.say("detached: whoever runs %s goes on; `perdure loop status %s` shows how far it is, `perdure loop pause %s` stops it", which, which, which)
+			c.say("detached: whoever runs %s goes on; `perdure loop status %s` shows how far it is, `perdure loop pause %s` "+
+				"stops it", which, which, which)
 		} else {
 			c.say("stopped; `perdure loop resume %s` goes on", which)
 		}
@@ -114,7 +115,8 @@ func told(ctx context.Context, s Store, id perdure.TreeID) (bool, error) {
 }
 
 // gateOpened shows the question. Leaving tells that nobody waits here.
-func (c *commands) gateOpened(ctx context.Context, s Store, id perdure.TreeID, how attending, ask chan<- record.Gate) (leaving bool, err error) {
+func (c *commands) gateOpened(ctx context.Context, s Store, id perdure.TreeID, how attending,
+	ask chan<- record.Gate) (leaving bool, err error) {
 	gates, err := s.Gates(ctx, id)
 	if err != nil || len(gates) == 0 {
 		return false, err
@@ -190,7 +192,8 @@ func (c *commands) line(e *perdure.Event) string {
 	case loop.EventRecovery:
 		return fmt.Sprintf("iteration %d: diagnosis %s", d.Iteration, d.Diagnosis)
 	case loop.EventRisky:
-		answer := map[string]string{"": "seen", "allow": "allowed", "warn": "let through with a warning", "gate": "kept for a person", "block": "denied"}[d.Answer]
+		answer := map[string]string{"": "seen", "allow": "allowed", "warn": "let through with a warning",
+			"gate": "kept for a person", "block": "denied"}[d.Answer]
 		return fmt.Sprintf("iteration %d: risky (%s), %s: %s", d.Iteration, c.Safe(d.Level), answer, c.Safe(d.Target))
 	case loop.EventLevel:
 		if d.From == "" {
@@ -204,7 +207,8 @@ func (c *commands) line(e *perdure.Event) string {
 		if d.Stop {
 			what = "a fresh session goes on"
 		}
-		return fmt.Sprintf("iteration %d: the agent's context is %.0f %% full (%s); %s", d.Iteration, d.Used, c.Safe(d.Source), what)
+		return fmt.Sprintf("iteration %d: the agent's context is %.0f %% full (%s); %s", d.Iteration, d.Used,
+			c.Safe(d.Source), what)
 	case loop.EventReverted:
 		return fmt.Sprintf("iteration %d is taken back: %s", d.Iteration, c.Safe(d.Why))
 	case loop.EventWaiting:

@@ -106,15 +106,18 @@ func (e *ending) Error() string { return fmt.Sprintf("ended as %d", e.as) }
 
 func newProgram(t *testing.T, turn func(dir string, n int) error) *program {
 	t.Helper()
-	p := &program{T: t, dir: t.TempDir(), out: new(screen), errs: new(screen), store: testdb.Open(t, perdure.Config{Dir: t.TempDir()}),
-		set: config.Config{Agent: "settled", MaxIterations: 7, Timeout: 1, IdleTimeout: 2, CheckTimeout: 3, MaxRetries: 4, QualityThreshold: 5, OverheadPercent: 10}}
+	p := &program{T: t, dir: t.TempDir(), out: new(screen), errs: new(screen),
+		store: testdb.Open(t, perdure.Config{Dir: t.TempDir()}),
+		set: config.Config{Agent: "settled", MaxIterations: 7, Timeout: 1, IdleTimeout: 2, CheckTimeout: 3, MaxRetries: 4,
+			QualityThreshold: 5, OverheadPercent: 10}}
 	must := func(err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	var err error
-	p.engine, err = loop.New(loop.EngineConfig{Store: p.store, Agents: &crew{turn: turn}, Dir: filepath.Join(t.TempDir(), "loops")})
+	p.engine, err = loop.New(loop.EngineConfig{Store: p.store, Agents: &crew{turn: turn},
+		Dir: filepath.Join(t.TempDir(), "loops")})
 	must(err)
 	p.session, err = p.store.OpenSession(t.Context(), "test")
 	must(err)
@@ -131,7 +134,9 @@ func newProgram(t *testing.T, turn func(dir string, n int) error) *program {
 		PrintJSON:   func(v any) error { return json.NewEncoder(p.out).Encode(v) },
 		WriteOutput: func(_ string, write func(io.Writer) error) error { return write(p.out) },
 		Safe:        func(text string) string { return strings.ReplaceAll(text, "\x1b", "?") },
-		Bold:        same, Dim: same, User: func() string { return "ann" }, Arguments: anyArguments, Bell: func() { p.rings++ },
+		Bold:        same, Dim: same, User: func() string { return "ann" }, Arguments: anyArguments, Bell: func() {
+			p.rings++
+		},
 		Ended:    func(as loopcmd.Ending, _, _ string) error { return &ending{as} },
 		Settings: func(*cobra.Command, string) (config.Config, error) { return p.set, nil },
 		Read:     p.with(false), Execute: p.with(true), Detach: p.with(false),
@@ -163,7 +168,8 @@ func (p *program) with(execute bool) func(*cobra.Command, func(loopcmd.Store) er
 
 // run executes loops until done returns.
 func (p *program) run(ctx context.Context, _ perdure.TreeID, done func(context.Context) error) error {
-	w, err := worker.New(worker.Config{Store: p.store, Session: p.session, Handlers: map[string]worker.Handler{record.KindLoop: p.engine}, DrainTimeout: -1})
+	w, err := worker.New(worker.Config{Store: p.store, Session: p.session,
+		Handlers: map[string]worker.Handler{record.KindLoop: p.engine}, DrainTimeout: -1})
 	if err != nil {
 		return err
 	}
@@ -194,7 +200,8 @@ func (p *program) serve() *client.Client {
 	if err != nil {
 		p.Fatal(err)
 	}
-	srv := &http.Server{Handler: server.New(server.Config{Store: p.store, Launcher: p, Session: p.session, ResumeLoop: p.engine.Resume})}
+	srv := &http.Server{Handler: server.New(server.Config{Store: p.store, Launcher: p, Session: p.session,
+		ResumeLoop: p.engine.Resume})}
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = srv.Serve(l) }()
 	c, err := client.New(client.Config{Socket: filepath.Join(dir, "s")})
@@ -249,7 +256,8 @@ func (p *program) ends(as loopcmd.Ending, args ...string) {
 func (p *program) refuses(code perdure.Code, words string, args ...string) {
 	p.Helper()
 	err := p.do(args...)
-	if err == nil || code != "" && perdure.CodeOf(err) != code || !strings.Contains(err.Error()+" "+perdure.HintOf(err), words) {
+	if err == nil || code != "" && perdure.CodeOf(err) != code || !strings.Contains(err.Error()+" "+perdure.HintOf(err),
+		words) {
 		p.Errorf("%v: %v (%s), want %q", args, err, perdure.HintOf(err), words)
 	}
 }

@@ -21,12 +21,16 @@ func (c *commands) newFalseAlarmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "false-alarm [LOOP] [FINDING]",
 		Short: "Mark what was found in a loop as a false alarm, or list what is marked",
-		Long: "Mark a regression (reg-003-1, as `perdure loop status --regressions` lists them) or a finding (its fingerprint, or the first six " +
-			"or more of its digits) as a false alarm: it does not alarm again in this loop, and counts in its false_positive_rate. " +
-			"Who marked it, when and why is kept. At a gate, the answer whitelist does the same and goes on. Without a finding, list " +
+		Long: "Mark a regression (reg-003-1, as `perdure loop status --regressions` lists them) or a finding (its " +
+			"fingerprint, or the first six " +
+			"or more of its digits) as a false alarm: it does not alarm again in this loop, and counts in its " +
+			"false_positive_rate. " +
+			"Who marked it, when and why is kept. At a gate, the answer whitelist does the same and goes on. Without a " +
+			"finding, list " +
 			"what is marked. What is fine in every loop is better waived (docs/check.md).",
-		Example: "perdure loop false-alarm reg-003-1 --reason \"the helper moved to another module\"\n perdure loop false-alarm fix-tests-1a2b3c4d 5dfbb78ffb9b5387",
-		Args:    c.Arguments(0, 2, "a loop and a finding, or one of them"),
+		Example: "perdure loop false-alarm reg-003-1 --reason \"the helper moved to another module\"\n" +
+			" perdure loop false-alarm fix-tests-1a2b3c4d 5dfbb78ffb9b5387",
+		Args: c.Arguments(0, 2, "a loop and a finding, or one of them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			return c.Read(cmd, func(s Store) error {
@@ -34,7 +38,8 @@ func (c *commands) newFalseAlarmCommand() *cobra.Command {
 				if n := len(args); n > 0 && isFinding(args[n-1]) {
 					finding, of = args[n-1], args[:n-1]
 				} else if n == 2 {
-					return &perdure.Error{Code: perdure.CodeInvalid, Op: "mark false alarm", Msg: fmt.Sprintf("%q is no finding", args[1]),
+					return &perdure.Error{Code: perdure.CodeInvalid, Op: "mark false alarm",
+						Msg:  fmt.Sprintf("%q is no finding", args[1]),
 						Hint: "`perdure loop status --regressions` shows them: reg-003-1, or a fingerprint"}
 				}
 				l, err := find(ctx, s, of)
@@ -59,7 +64,8 @@ func (c *commands) newFalseAlarmCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				c.say("%s of %s is marked as a false alarm (%s, %s)", finding, name(ctx, s, l.Tree), human.Count(int64(len(marks)), "finding"), human.Count(int64(fresh), "new one"))
+				c.say("%s of %s is marked as a false alarm (%s, %s)", finding, name(ctx, s, l.Tree),
+					human.Count(int64(len(marks)), "finding"), human.Count(int64(fresh), "new one"))
 				if asJSON {
 					return c.PrintJSON(all)
 				}
@@ -108,12 +114,14 @@ func marksOf(ctx context.Context, s Store, id perdure.TreeID, finding string) ([
 		}
 	}
 	if len(marks) == 0 {
-		return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: fmt.Sprintf("nothing was found as %q in this loop", finding),
+		return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: op,
+			Msg:  fmt.Sprintf("nothing was found as %q in this loop", finding),
 			Hint: "`perdure loop status --regressions` lists what was"}
 	}
 	for i := range marks {
 		if marks[i].Fingerprint != marks[0].Fingerprint && !strings.HasPrefix(finding, "reg-") {
-			return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%q begins several fingerprints; write more of its digits", finding)}
+			return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op,
+				Msg: fmt.Sprintf("%q begins several fingerprints; write more of its digits", finding)}
 		}
 	}
 	return marks, nil

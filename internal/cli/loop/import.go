@@ -39,16 +39,23 @@ func (c *commands) newImportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Take in a loop that began elsewhere, to go on with it here",
-		Long: "Take in a loop that began elsewhere and has not ended: its state as JSON or YAML (perdure schema loop-state), as other programs " +
-			"keep it in .aiwg/ralph/loops/LOOP/state.json and as `perdure loop status --json` and `perdure export --layout aiwg` print it. " +
+		Long: "Take in a loop that began elsewhere and has not ended: its state as JSON or YAML (perdure schema " +
+			"loop-state), as other programs " +
+			"keep it in .aiwg/ralph/loops/LOOP/state.json and as `perdure loop status --json` and `perdure export --layout " +
+			"aiwg` print it. " +
 			"FILE may be the folder it is in, or - for standard input.\n\n" +
-			"The task, the limits and the history come in; numbers of iterations are not given again. Nothing is run: the loop is paused, and " +
-			"`perdure loop resume` goes on with it, the files as they are then being what everything is compared with. Files of before are " +
-			"not in such a document, so none of its iterations can be brought back. What perdure does not know of it is kept and exported again.\n\n" +
-			"Where the document says in words when the loop is done, --until gives the command. Loops that have ended come in with `perdure import`, " +
+			"The task, the limits and the history come in; numbers of iterations are not given again. Nothing is run: the " +
+			"loop is paused, and " +
+			"`perdure loop resume` goes on with it, the files as they are then being what everything is compared with. Files " +
+			"of before are " +
+			"not in such a document, so none of its iterations can be brought back. What perdure does not know of it is kept " +
+			"and exported again.\n\n" +
+			"Where the document says in words when the loop is done, --until gives the command. Loops that have ended come " +
+			"in with `perdure import`, " +
 			"as records that nobody executes.",
-		Example: "perdure loop import .aiwg/ralph/loops/ralph-fix-tests-a1b2c3d4/state.json --agent claude --until \"npx tsc --noEmit\"\n perdure loop resume",
-		Args:    c.Arguments(1, 1, "a file"),
+		Example: "perdure loop import .aiwg/ralph/loops/ralph-fix-tests-a1b2c3d4/state.json --agent claude --until \"npx " +
+			"tsc --noEmit\"\n perdure loop resume",
+		Args: c.Arguments(1, 1, "a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req, corrected, err := c.importRequest(cmd, args[0], &t)
 			if err != nil {
@@ -59,7 +66,8 @@ func (c *commands) newImportCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				report := &importReport{LoopID: loop.ID(&in.Tree), Tree: in.Tree.ID, Iterations: in.Iterations, Next: in.Next, Until: in.Config.Until,
+				report := &importReport{LoopID: loop.ID(&in.Tree), Tree: in.Tree.ID, Iterations: in.Iterations, Next: in.Next,
+					Until: in.Config.Until,
 					Agent: in.Config.Agent, Workspace: in.Config.Workspace, Notes: in.Notes, Corrected: corrected}
 				if asJSON {
 					return c.PrintJSON(report)
@@ -71,14 +79,16 @@ func (c *commands) newImportCommand() *cobra.Command {
 	cmd.Flags().StringVar(&t.Until, "until", "", "the completion `COMMAND`, for the shell (default: the document's)")
 	cmd.Flags().StringVar(&t.Agent, "agent", "", "who works (default: the document's, or else the setting loop.agent)")
 	cmd.Flags().StringVar(&t.Workspace, "workspace", "", "the `folder` to work in (default: this one)")
-	cmd.Flags().IntVar(&t.MaxIterations, "max-iterations", 0, "how many iterations there are at most, those of before included (default: the document's)")
+	cmd.Flags().IntVar(&t.MaxIterations, "max-iterations", 0,
+		"how many iterations there are at most, those of before included (default: the document's)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print what came in as one JSON object")
 	return cmd
 }
 
 // importRequest reads a document, and what the flags and the settings say. What was
 // corrected in the document is never nil.
-func (c *commands) importRequest(cmd *cobra.Command, name string, t *tuning) (req loopimport.Request, corrected []loops.Note, err error) {
+func (c *commands) importRequest(cmd *cobra.Command, name string, t *tuning) (req loopimport.Request,
+	corrected []loops.Note, err error) {
 	text, shown, err := c.readDocument(name)
 	if err != nil {
 		return req, nil, err
@@ -156,7 +166,8 @@ func (c *commands) showImport(name string, r *importReport) error {
 	for _, note := range r.Notes {
 		c.say("%s", c.Safe(note))
 	}
-	c.say("%s with %s came in from %s; the next iteration is %d", r.LoopID, human.Count(int64(r.Iterations), "iteration"), c.Safe(name), r.Next)
+	c.say("%s with %s came in from %s; the next iteration is %d", r.LoopID,
+		human.Count(int64(r.Iterations), "iteration"), c.Safe(name), r.Next)
 	c.say("%s works, until this succeeds: %s", c.Safe(r.Agent), c.Safe(r.Until))
 	c.say("`perdure loop resume %s` goes on", r.LoopID)
 	_, err := fmt.Fprintln(c.Out, r.LoopID)

@@ -97,16 +97,19 @@ func Command(cfg Config) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "loop",
 		Short: "Repeat a coding agent until a check passes",
-		Long: "Run a coding agent again and again on a folder until a command of yours succeeds. Each iteration starts the agent " +
+		Long: "Run a coding agent again and again on a folder until a command of yours succeeds. Each iteration starts " +
+			"the agent " +
 			"afresh and tells it what fails, by name. What an iteration breaks is noticed by the tests' own names; deleted or " +
 			"skipped tests go to a person. In the end the best iteration is in the folder.",
-		Example: "perdure loop run \"Make the tests pass\" --until \"go test ./...\" --agent claude\n perdure loop status\n perdure loop answer approve",
+		Example: "perdure loop run \"Make the tests pass\" --until \"go test ./...\" --agent claude\n perdure loop status\n" +
+			" perdure loop answer approve",
 		GroupID: c.GroupID,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(c.newRunCommand(), c.newResumeCommand(), c.newPauseCommand(), c.newAbortCommand(), c.newAnswerCommand(),
-		c.newStatusCommand(), c.newListCommand(), c.newReportCommand(), c.newRisksCommand(), c.newFalseAlarmCommand(), c.newImportCommand())
+		c.newStatusCommand(), c.newListCommand(), c.newReportCommand(), c.newRisksCommand(), c.newFalseAlarmCommand(),
+		c.newImportCommand())
 	return cmd
 }
 
@@ -123,7 +126,8 @@ func Find(ctx context.Context, s *client.Client, args []string) (record.Loop, er
 	if len(args) == 1 {
 		match := digits.FindStringSubmatch(args[0])
 		if match == nil {
-			return record.Loop{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "find loop", Msg: fmt.Sprintf("%q is no loop", args[0]),
+			return record.Loop{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "find loop",
+				Msg:  fmt.Sprintf("%q is no loop", args[0]),
 				Hint: "`perdure loop list` shows them"}
 		}
 		return s.Loop(ctx, perdure.TreeID("tree-"+match[1]))
@@ -143,10 +147,12 @@ func Find(ctx context.Context, s *client.Client, args []string) (record.Loop, er
 	case len(open) == 1:
 		return open[0], nil
 	case len(open) > 1:
-		return record.Loop{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "find loop", Msg: fmt.Sprintf("%d loops have not ended; say which one is meant", len(open)),
+		return record.Loop{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "find loop",
+			Msg:  fmt.Sprintf("%d loops have not ended; say which one is meant", len(open)),
 			Hint: "`perdure loop list` shows them"}
 	case len(list) == 0:
-		return record.Loop{}, &perdure.Error{Code: perdure.CodeNotFound, Op: "find loop", Msg: "there is no loop", Hint: "`perdure loop run` begins one"}
+		return record.Loop{}, &perdure.Error{Code: perdure.CodeNotFound, Op: "find loop", Msg: "there is no loop",
+			Hint: "`perdure loop run` begins one"}
 	}
 	return list[0], nil
 }

@@ -18,8 +18,10 @@ func (c *commands) newRisksCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "risks [COMMAND]",
 		Short: "Show which calls of tools are risky, or what is risky about a command line",
-		Long: "Show the table by which an agent's calls of tools are judged before they are made, where the agent asks: which are let " +
-			"through, warned of, kept for a person or blocked. With a command line, show what is risky about it in this folder. The " +
+		Long: "Show the table by which an agent's calls of tools are judged before they are made, where the agent asks: " +
+			"which are let " +
+			"through, warned of, kept for a person or blocked. With a command line, show what is risky about it in this " +
+			"folder. The " +
 			"setting loop.risks in the settings file gives other answers.",
 		Example: "perdure loop risks\n perdure loop risks 'cd src && git checkout -- .'",
 		Args:    c.Arguments(0, 1, "one command line, or none"),

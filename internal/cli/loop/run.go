@@ -30,15 +30,20 @@ func (c *commands) newRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   `run "TASK" --until COMMAND --agent NAME`,
 		Short: "Begin a loop and work on it until it ends",
-		Long: "Begin a loop and work on it until it ends. The task \"-\" is read from standard input. The agent is claude, codex, opencode or gemini (their headless modes), " +
-			"acp:NAME or acp:COMMAND for one that speaks the Agent Client Protocol, or exec:COMMAND for any program: the prompt " +
+		Long: "Begin a loop and work on it until it ends. The task \"-\" is read from standard input. The agent is " +
+			"claude, codex, opencode or gemini (their headless modes), " +
+			"acp:NAME or acp:COMMAND for one that speaks the Agent Client Protocol, or exec:COMMAND for any program: the " +
+			"prompt " +
 			"is on its standard input, or where {prompt} or {prompt_file} stands in its arguments.\n\n" +
 			"The completion command is run by perdure, never by the agent, before the first and after every iteration; where " +
-			"its results can be read, tests are compared by name with those of the beginning. The loop's ID is printed first.\n\n" +
-			"Ctrl-C stops; `perdure loop resume` goes on. With --detach the daemon runs the loop, and the command ends at once. Exit status 0: the check passes; 1: it does not, after all iterations; " +
+			"its results can be read, tests are compared by name with those of the beginning. The loop's ID is printed " +
+			"first.\n\n" +
+			"Ctrl-C stops; `perdure loop resume` goes on. With --detach the daemon runs the loop, and the command ends at " +
+			"once. Exit status 0: the check passes; 1: it does not, after all iterations; " +
 			"3: stopped before; 6: a person is asked.",
 		Example: "perdure loop run \"Make the tests pass\" --until \"go test ./...\" --agent claude\n" +
-			" perdure loop run \"Port it to Python 3\" --until \"pytest -q\" --agent codex --fallback claude --max-iterations 20\n" +
+			" perdure loop run \"Port it to Python 3\" --until \"pytest -q\" --agent codex --fallback claude " +
+			"--max-iterations 20\n" +
 			" perdure loop run - --until \"make check\" --agent claude < task.md",
 		Args: c.Arguments(1, 1, "one task"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,10 +57,13 @@ func (c *commands) newRunCommand() *cobra.Command {
 	f.register(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.Until, "until", "", "the completion `COMMAND`, for the shell")
-	flags.StringVar(&f.TaskType, "task-type", "", "the `type` of the task, which chooses the agents by loop.chains in the settings file")
-	flags.IntVar(&f.Planned, "planned-iterations", 0, "how many iterations are thought to be needed; beyond twice that a person is asked")
+	flags.StringVar(&f.TaskType, "task-type", "",
+		"the `type` of the task, which chooses the agents by loop.chains in the settings file")
+	flags.IntVar(&f.Planned, "planned-iterations", 0,
+		"how many iterations are thought to be needed; beyond twice that a person is asked")
 	flags.StringVar(&f.Workspace, "workspace", "", "the `folder` to work in (default: this one)")
-	flags.StringVar(&f.Scorer, "scorer", "", "a `COMMAND` that prints the quality, 0 to 100 (default: made from the tests)")
+	flags.StringVar(&f.Scorer, "scorer", "", "a `COMMAND` that prints the quality, 0 to 100 (default: made from the "+
+		"tests)")
 	flags.BoolVar(&f.noWait, "no-wait", false, "end with status 6 when a person is asked, instead of waiting")
 	flags.BoolVar(&f.detach, "detach", false, "leave the loop to the daemon and return at once")
 	flags.BoolVar(&f.asJSON, "json", false, "print where the loop stands in the end as one JSON object")
@@ -102,7 +110,8 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 		with = c.Detach
 	}
 	return with(cmd, func(s Store) error {
-		tree, err := s.CreateTree(cmd.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: f.Task, Config: raw, Owner: s.Session})
+		tree, err := s.CreateTree(cmd.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: f.Task, Config: raw,
+			Owner: s.Session})
 		if err != nil {
 			return err
 		}
@@ -134,12 +143,17 @@ func (c *commands) newResumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [LOOP]",
 		Short: "Go on with a loop that was paused, stopped or killed",
-		Long: "Go on with a loop that was paused, stopped or killed; without one, with the loop that has not ended. An iteration " +
-			"that was interrupted is taken back and repeated under its number. A loop that another process runs is told to go on. One " +
+		Long: "Go on with a loop that was paused, stopped or killed; without one, with the loop that has not ended. An " +
+			"iteration " +
+			"that was interrupted is taken back and repeated under its number. A loop that another process runs is told to " +
+			"go on. One " +
 			"that failed at its limit goes on with a higher --max-iterations.\n\n" +
-			"The settings are read again: what the file and the environment say now holds, but for what a flag of this command or " +
-			"of `perdure loop run` says. What is different is told. What would let pass what the loop watches for is not taken from them, " +
-			"because an agent can write that file: a flag says that it is meant, or --weaker for all of it. The task, the completion " +
+			"The settings are read again: what the file and the environment say now holds, but for what a flag of this " +
+			"command or " +
+			"of `perdure loop run` says. What is different is told. What would let pass what the loop watches for is not " +
+			"taken from them, " +
+			"because an agent can write that file: a flag says that it is meant, or --weaker for all of it. The task, the " +
+			"completion " +
 			"command, the scorer and the folder stay: another one is another loop.",
 		Example: "perdure loop resume\n perdure loop resume make-the-tests-pass-1a2b3c4d --max-iterations 20 --agent codex",
 		Args:    loopArgument(c),
@@ -186,7 +200,8 @@ func (c *commands) resumeRequest(cmd *cobra.Command, t *tuning) (req record.Resu
 	return req, err
 }
 
-func (c *commands) resume(ctx context.Context, s Store, id perdure.TreeID, req *record.ResumeRequest, how attending) error {
+func (c *commands) resume(ctx context.Context, s Store, id perdure.TreeID, req *record.ResumeRequest,
+	how attending) error {
 	r, err := s.ResumeLoop(ctx, id, *req)
 	if err != nil {
 		return err
@@ -253,7 +268,8 @@ func (c *commands) newPauseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause [LOOP]",
 		Short: "Stop a loop before its next iteration",
-		Long: "Stop a loop before its next iteration; the agent's turn that is under way is not interrupted, unless --now asks for " +
+		Long: "Stop a loop before its next iteration; the agent's turn that is under way is not interrupted, unless --now " +
+			"asks for " +
 			"that. Whoever runs the loop then ends.",
 		Example: "perdure loop pause\n perdure loop pause --now",
 		Args:    loopArgument(c),
@@ -287,9 +303,10 @@ func (c *commands) newPauseCommand() *cobra.Command {
 func (c *commands) newAbortCommand() *cobra.Command {
 	var revert, keep, asJSON bool
 	cmd := &cobra.Command{
-		Use:     "abort [LOOP]",
-		Short:   "End a loop before it is done",
-		Long:    "End a loop before it is done. The agent is stopped. The files stay as they are, or come back as they were before the loop with --revert.",
+		Use:   "abort [LOOP]",
+		Short: "End a loop before it is done",
+		Long: "End a loop before it is done. The agent is stopped. The files stay as they are, or come back as they " +
+			"were before the loop with --revert.",
 		Example: "perdure loop abort\n perdure loop abort --revert",
 		Args:    loopArgument(c),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -35,11 +35,14 @@ func cheats(dir string, _ int) error { return os.Remove(filepath.Join(dir, "test
 func TestRunTakesSettings(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, fixes(1))
-	p.ok("run", "Fix it", "--until", check, "--detach", "--json", "--timeout", "1h", "--keep-last", "--select", "highest_quality", "--idle-timeout", "0s")
+	p.ok("run", "Fix it", "--until", check, "--detach", "--json", "--timeout", "1h", "--keep-last", "--select",
+		"highest_quality", "--idle-timeout", "0s")
 	row, cfg := p.last()
-	want := config.Config{Task: "Fix it", Until: check, Workspace: p.dir, Agent: "settled", MaxIterations: 7, Timeout: time.Hour, IdleTimeout: -1, CheckTimeout: 3,
-		MaxRetries: 4, QualityThreshold: 5, KeepLast: true, Selection: config.HighestQuality, DetectionBudget: -1, OverheadPercent: 10,
-		Given: []string{"until", "timeout", "idle_timeout", "selection", "keep_last"}}
+	want := config.Config{Task: "Fix it", Until: check, Workspace: p.dir, Agent: "settled", MaxIterations: 7,
+		Timeout: time.Hour, IdleTimeout: -1, CheckTimeout: 3,
+		MaxRetries: 4, QualityThreshold: 5, KeepLast: true, Selection: config.HighestQuality, DetectionBudget: -1,
+		OverheadPercent: 10,
+		Given:           []string{"until", "timeout", "idle_timeout", "selection", "keep_last"}}
 	want.Measures, want.Reinforcement = cfg.Measures, cfg.Reinforcement
 	want.Sealed = config.SealCompletion
 	if diff := cmp.Diff(want, cfg); diff != "" {
@@ -49,7 +52,8 @@ func TestRunTakesSettings(t *testing.T) {
 		Loop string         `json:"loop_id"`
 		Tree perdure.TreeID `json:"tree_id"`
 	}
-	if err := json.Unmarshal([]byte(p.out.take()), &said); err != nil || said.Tree != row.Tree || !strings.HasPrefix(said.Loop, "fix-it-") {
+	if err := json.Unmarshal([]byte(p.out.take()), &said); err != nil || said.Tree != row.Tree ||
+		!strings.HasPrefix(said.Loop, "fix-it-") {
 		t.Errorf("it says %+v, %v", said, err)
 	}
 	p.says(said.Loop, "the daemon runs it; `perdure loop status "+said.Loop)
@@ -59,10 +63,13 @@ func TestRunTakesSettings(t *testing.T) {
 func TestRunTakesZeros(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, fixes(1))
-	p.set.KeepLast, p.set.Plain, p.set.RequireVerification, p.set.RetryCritical, p.set.DetectionBudget = true, true, true, true, time.Second
-	p.ok("run", "Fix it", "--until", check, "--detach", "--max-retries", "0", "--quality-threshold", "0", "--keep-last=false", "--plain=false", "--workspace", "tests")
+	p.set.KeepLast, p.set.Plain, p.set.RequireVerification, p.set.RetryCritical, p.set.DetectionBudget = true, true,
+		true, true, time.Second
+	p.ok("run", "Fix it", "--until", check, "--detach", "--max-retries", "0", "--quality-threshold", "0",
+		"--keep-last=false", "--plain=false", "--workspace", "tests")
 	_, cfg := p.last()
-	if cfg.MaxRetries != -1 || cfg.QualityThreshold != -1 || cfg.KeepLast || cfg.Plain || !cfg.RequireVerification || !cfg.RetryCritical || cfg.DetectionBudget != time.Second ||
+	if cfg.MaxRetries != -1 || cfg.QualityThreshold != -1 || cfg.KeepLast || cfg.Plain || !cfg.RequireVerification ||
+		!cfg.RetryCritical || cfg.DetectionBudget != time.Second ||
 		cfg.Workspace != filepath.Join(p.dir, "tests") {
 		t.Errorf("it is to do %+v", cfg)
 	}
@@ -104,7 +111,8 @@ func TestRunToTheEnd(t *testing.T) {
 	p := newProgram(t, fixes(2))
 	p.set.Timeout, p.set.IdleTimeout, p.set.CheckTimeout = 0, 0, 0
 	p.ok("run", "Fix \x1b[2Jit", "--until", check)
-	p.says("fix-2jit-", "a snapshot of 2 files is taken", "iteration 1: settled works", "iteration 1: the check fails (1 test), quality", "iteration 2: the check passes, quality 100 %")
+	p.says("fix-2jit-", "a snapshot of 2 files is taken", "iteration 1: settled works",
+		"iteration 1: the check fails (1 test), quality", "iteration 2: the check passes, quality 100 %")
 	if got := p.out.take(); !strings.HasPrefix(got, "completed: the check passes after iteration 2") {
 		t.Errorf("it ends with %q", got)
 	}
@@ -136,7 +144,8 @@ func TestGateIsAnswered(t *testing.T) {
 	p.ok("answer", "abort", "--reason", "no", "--json")
 	row, _ := p.last()
 	gates, err := p.client.Gates(t.Context(), row.Tree)
-	if err != nil || len(gates) != 1 || gates[0].Answer != "abort" || gates[0].AnsweredBy != "ann" || gates[0].Reason != "no" {
+	if err != nil || len(gates) != 1 || gates[0].Answer != "abort" || gates[0].AnsweredBy != "ann" ||
+		gates[0].Reason != "no" {
 		t.Errorf("gates %+v, %v", gates, err)
 	}
 	p.out.take()
@@ -185,7 +194,8 @@ func TestResumeChanges(t *testing.T) {
 	p.errs.take()
 	p.set.MaxIterations, p.set.MaxRetries = 9, 8
 	p.ok("resume", "--gate-timeout", "90m", "--unattended")
-	p.says("perdure: max_iterations 7 -> 9, unattended false -> true, gate_timeout none -> 1h30m\n", "iteration 2: the check passes")
+	p.says("perdure: max_iterations 7 -> 9, unattended false -> true, gate_timeout none -> 1h30m\n",
+		"iteration 2: the check passes")
 }
 
 // Pausing and ending a loop say what follows.

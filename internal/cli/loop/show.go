@@ -21,7 +21,8 @@ import (
 const maxLoops = 1000
 
 // look reads what is known of a loop, as far as a view needs it.
-func (c *commands) look(ctx context.Context, s Store, l record.Loop, view loopview.View, full bool) (loopview.Input, error) {
+func (c *commands) look(ctx context.Context, s Store, l record.Loop, view loopview.View, full bool) (loopview.Input,
+	error) {
 	in := loopview.Input{Loop: l, Now: time.Now()}
 	var err error
 	if in.Tree, err = s.Tree(ctx, l.Tree); err != nil {
@@ -53,7 +54,8 @@ func (c *commands) crashed(ctx context.Context, s Store, in *loopview.Input) boo
 	l := &in.Loop
 	standing, err := loop.ReadStanding(l.State)
 	asked := slices.ContainsFunc(in.Gates, func(g record.Gate) bool { return g.AnsweredAt == nil })
-	if err != nil || l.Status != record.Running && l.Status != record.Completing || asked || standing.Waits > 0 || in.Tree.State.Terminal() {
+	if err != nil || l.Status != record.Running && l.Status != record.Completing || asked || standing.Waits > 0 ||
+		in.Tree.State.Terminal() {
 		return false
 	}
 	const moment = 300 * time.Millisecond
@@ -77,13 +79,17 @@ func (c *commands) newStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [LOOP]",
 		Short: "Tell where a loop stands",
-		Long: "Tell where a loop stands: what it does now, how its last check ended, what it asks and how that is answered. " +
+		Long: "Tell where a loop stands: what it does now, how its last check ended, what it asks and how that is " +
+			"answered. " +
 			"Without a loop it is the one that has not ended, or else the latest.\n\n" +
-			"--persistence shows what the watching came to, --regressions what got worse and what was done about it, --quality " +
+			"--persistence shows what the watching came to, --regressions what got worse and what was done about it, " +
+			"--quality " +
 			"how good each iteration was. --json prints the loop's state as one document (schema loop-state).\n\n" +
-			"Of a long loop each shows the last part and sums up the rest: --quality the last 30 iterations, --regressions the last " +
+			"Of a long loop each shows the last part and sums up the rest: --quality the last 30 iterations, --regressions " +
+			"the last " +
 			"50 regressions, --json the last 200 iterations (omitted_iterations says how many are not there). --full shows all.",
-		Example: "perdure loop status\n perdure loop status make-the-tests-pass-1a2b3c4d --regressions\n perdure loop status --json --full > loop.json\n " +
+		Example: "perdure loop status\n perdure loop status make-the-tests-pass-1a2b3c4d --regressions\n" +
+			" perdure loop status --json --full > loop.json\n " +
 			"perdure loop status --all",
 		Args: loopArgument(c),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -145,7 +151,8 @@ func (c *commands) show(in loopview.Input, view loopview.View, full bool) error 
 }
 
 func (c *commands) style() loopview.Style {
-	return loopview.Style{Bold: c.Bold, Dim: c.Dim, Width: c.Width, Diff: func(line string) string { return painted(line, c.Colour) }}
+	return loopview.Style{Bold: c.Bold, Dim: c.Dim, Width: c.Width,
+		Diff: func(line string) string { return painted(line, c.Colour) }}
 }
 
 func (c *commands) newListCommand() *cobra.Command {
@@ -195,8 +202,10 @@ func (c *commands) newReportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [LOOP]",
 		Short: "Write a report of a loop: Markdown, or one HTML page",
-		Long: "Write what became of a loop: its iterations with quality, tests, cost and time, what got worse and what was done " +
-			"about it, what people decided, and the best iteration beside the last. The HTML page needs nothing else and loads " +
+		Long: "Write what became of a loop: its iterations with quality, tests, cost and time, what got worse and what " +
+			"was done " +
+			"about it, what people decided, and the best iteration beside the last. The HTML page needs nothing else and " +
+			"loads " +
 			"nothing. With --json the figures as one object.",
 		Example: "perdure loop report -o report.html\n perdure loop report | less",
 		Args:    loopArgument(c),
@@ -206,7 +215,8 @@ func (c *commands) newReportCommand() *cobra.Command {
 				format = report.FormatOf(output)
 			}
 			if !slices.Contains(loopview.Formats(), format) {
-				return &perdure.Error{Code: perdure.CodeInvalid, Op: "write report", Msg: fmt.Sprintf("there is no format %q", format),
+				return &perdure.Error{Code: perdure.CodeInvalid, Op: "write report",
+					Msg:  fmt.Sprintf("there is no format %q", format),
 					Hint: "formats are " + strings.Join(loopview.Formats(), " and ")}
 			}
 			return c.Read(cmd, func(s Store) error {

@@ -24,7 +24,8 @@ func TestFind(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.out.take()
-	for _, args := range [][]string{{"status"}, {"status", loop.ID(&tree)}, {"status", string(first.Tree)}, {"status", string(first.Tree)[5:]}} {
+	for _, args := range [][]string{{"status"}, {"status", loop.ID(&tree)}, {"status", string(first.Tree)},
+		{"status", string(first.Tree)[5:]}} {
 		p.ok(args...)
 		if got := p.out.take(); !strings.Contains(got, loop.ID(&tree)) {
 			t.Errorf("%v says %s", args, got)

@@ -26,26 +26,43 @@ func (t *tuning) register(cmd *cobra.Command) {
 	fl.StringSliceVar(&t.Fallback, "fallback", nil, "who stands in, in this order")
 	fl.IntVar(&t.MaxIterations, "max-iterations", config.DefaultMaxIterations, "how many iterations there are at most")
 	fl.DurationVar(&t.Timeout, "timeout", config.DefaultTimeout, "the agent's time in one iteration; -1s: no limit")
-	fl.DurationVar(&t.IdleTimeout, "idle-timeout", config.DefaultIdleTimeout, "how long the agent may be silent; -1s: no limit")
-	fl.DurationVar(&t.CheckTimeout, "check-timeout", config.DefaultCheckTimeout, "the time of one run of the completion command; -1s: no limit")
-	fl.IntVar(&t.MaxRetries, "max-retries", config.DefaultMaxRetries, "how often a turn that failed is repeated, and a regression is recovered from without asking")
-	fl.StringVar(&t.Coverage, "coverage", metric.Auto, "coverage by line: auto (in the run of the check, where that is possible), off, or a `COMMAND` that writes it to $PERDURE_COVERAGE")
-	fl.StringVar(&t.Types, "types", metric.Auto, "type errors: auto (what the project is configured for), off, or a `COMMAND` that prints them")
+	fl.DurationVar(&t.IdleTimeout, "idle-timeout", config.DefaultIdleTimeout,
+		"how long the agent may be silent; -1s: no limit")
+	fl.DurationVar(&t.CheckTimeout, "check-timeout", config.DefaultCheckTimeout,
+		"the time of one run of the completion command; -1s: no limit")
+	fl.IntVar(&t.MaxRetries, "max-retries", config.DefaultMaxRetries,
+		"how often a turn that failed is repeated, and a regression is recovered from without asking")
+	fl.StringVar(&t.Coverage, "coverage", metric.Auto, "coverage by line: auto (in the run of the check, where that is "+
+		"possible), off, or a `COMMAND` that writes it to $PERDURE_COVERAGE")
+	fl.StringVar(&t.Types, "types", metric.Auto, "type errors: auto (what the project is configured for), off, or a "+
+		"`COMMAND` that prints them")
 	fl.StringVar(&t.Lint, "lint", metric.Auto, "what linters say: auto, off, or a `COMMAND` that prints it")
-	fl.Var(metricFlag{&t.Metrics}, "metric", "a number of your own: `NAME=COMMAND`, or NAME:up=COMMAND, NAME:down=COMMAND to say what is better; may be repeated")
-	fl.Float64Var(&t.CoverageThreshold, "coverage-threshold", metric.DefaultCoverageThreshold, "how many `percent` of the covered lines that are still there may lose their coverage; -1: any")
-	fl.Float64Var(&t.SensitiveThreshold, "sensitive-coverage-threshold", metric.DefaultSensitiveThreshold, "the same, in `percent`, for sensitive paths; -1: any")
-	fl.StringSliceVar(&t.SensitivePaths, "sensitive-paths", nil, "`words` of paths and patterns where little coverage may be lost (default: auth, security, payment …)")
-	fl.IntVar(&t.QualityThreshold, "quality-threshold", config.DefaultQualityThreshold, "the quality in percent that the best iteration should reach")
-	fl.StringVar(&t.selection, "select", string(config.HighestQualityVerified), "which iteration is left: highest_quality_verified, highest_quality, most_recent_above_threshold")
+	fl.Var(metricFlag{&t.Metrics}, "metric", "a number of your own: `NAME=COMMAND`, or NAME:up=COMMAND, "+
+		"NAME:down=COMMAND to say what is better; may be repeated")
+	fl.Float64Var(&t.CoverageThreshold, "coverage-threshold", metric.DefaultCoverageThreshold,
+		"how many `percent` of the covered lines that are still there may lose their coverage; -1: any")
+	fl.Float64Var(&t.SensitiveThreshold, "sensitive-coverage-threshold", metric.DefaultSensitiveThreshold,
+		"the same, in `percent`, for sensitive paths; -1: any")
+	fl.StringSliceVar(&t.SensitivePaths, "sensitive-paths", nil,
+		"`words` of paths and patterns where little coverage may be lost (default: auth, security, payment …)")
+	fl.IntVar(&t.QualityThreshold, "quality-threshold", config.DefaultQualityThreshold,
+		"the quality in percent that the best iteration should reach")
+	fl.StringVar(&t.selection, "select", string(config.HighestQualityVerified),
+		"which iteration is left: highest_quality_verified, highest_quality, most_recent_above_threshold")
 	fl.BoolVar(&t.RequireVerification, "require-verification", false, "leave only an iteration whose check passed")
-	fl.StringVar((*string)(&t.Sealed), "sealed", string(config.SealCompletion), "when the check is repeated in a clean copy of the workspace: off, completion (before the loop is called completed), always (after each iteration)")
-	fl.StringVar(&t.SealedSetup, "sealed-setup", "", "a `COMMAND` that makes in a clean copy what the check needs (default: ignored files are copied that are as they were)")
+	fl.StringVar((*string)(&t.Sealed), "sealed", string(config.SealCompletion), "when the check is repeated in a clean "+
+		"copy of the workspace: off, completion (before the loop is called completed), always (after each iteration)")
+	fl.StringVar(&t.SealedSetup, "sealed-setup", "", "a `COMMAND` that makes in a clean copy what the check needs "+
+		"(default: ignored files are copied that are as they were)")
 	fl.BoolVar(&t.KeepLast, "keep-last", false, "leave the files as the last iteration left them")
-	fl.StringVar((*string)(&t.Reinforcement), "reinforcement", string(hook.LevelMinimal), "how firmly the agent is reminded of the rules: OFF, MINIMAL, STANDARD, AGGRESSIVE, ADAPTIVE")
-	fl.StringVar((*string)(&t.Detection), "detection", string(detect.Standard), "which signs of regressions in changed files act: off, minimal, standard, aggressive")
-	fl.BoolVar(&t.Plain, "plain", false, "do not watch: compare with no baseline, recover from nothing, ask nobody, choose no best iteration")
-	fl.BoolVar(&t.RetryCritical, "retry-critical", false, "recover from critical regressions as from others, before a person is asked")
+	fl.StringVar((*string)(&t.Reinforcement), "reinforcement", string(hook.LevelMinimal),
+		"how firmly the agent is reminded of the rules: OFF, MINIMAL, STANDARD, AGGRESSIVE, ADAPTIVE")
+	fl.StringVar((*string)(&t.Detection), "detection", string(detect.Standard),
+		"which signs of regressions in changed files act: off, minimal, standard, aggressive")
+	fl.BoolVar(&t.Plain, "plain", false, "do not watch: compare with no baseline, recover from nothing, ask nobody, "+
+		"choose no best iteration")
+	fl.BoolVar(&t.RetryCritical, "retry-critical", false,
+		"recover from critical regressions as from others, before a person is asked")
 	fl.BoolVar(&t.Unattended, "unattended", false, "restore deleted tests the first time instead of asking")
 	fl.DurationVar(&t.GateTimeout, "gate-timeout", 0, "how long a person is waited for (default: for ever)")
 	fl.Float64Var(&t.BudgetUSD, "budget-usd", 0, "stop before more is spent (default: no limit)")
@@ -93,9 +110,12 @@ func flagOf(field string) string {
 
 // settable are the fields that the settings say something of.
 func settable(set *config.Config) []string {
-	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries", "quality_threshold", "gate_timeout", "plain",
-		"keep_last", "sealed", "sealed_setup", "require_verification", "retry_critical", "detection_budget", "overhead_percent",
-		"detection", "detection_rules", "waivers", "risk_answers", "snapshot_risky", "reinforcement", "standard_from", "aggressive_from", "plateau_percent",
+	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries", "quality_threshold",
+		"gate_timeout", "plain",
+		"keep_last", "sealed", "sealed_setup", "require_verification", "retry_critical", "detection_budget",
+		"overhead_percent",
+		"detection", "detection_rules", "waivers", "risk_answers", "snapshot_risky", "reinforcement", "standard_from",
+		"aggressive_from", "plateau_percent",
 		"coverage", "types", "lint", "metrics", "coverage_threshold", "sensitive_coverage_threshold", "sensitive_paths"}
 	if set.Agent != "" {
 		names = append(names, "agent", "fallback")

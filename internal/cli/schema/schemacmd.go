@@ -28,15 +28,21 @@ func Names() []string {
 }
 
 // Command makes the command; arguments makes a check of the number of arguments.
-func Command(out io.Writer, group string, arguments func(least, most int, what string) cobra.PositionalArgs) *cobra.Command {
+func Command(out io.Writer, group string,
+	arguments func(least, most int, what string) cobra.PositionalArgs) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema [NAME]",
 		Short: "Print the JSON Schema of an output, or list them",
-		Long: "Print a JSON Schema (draft 2020-12): of what run, batch and resume print with --json (run-result), of check --json (check-report), " +
-			"of status --json (status), show --json (task), of var get --json (variable), of a line of var history --json (mutation), of events --json (event) and of export (export-line), of the file of prices (prices), and of the " +
+		Long: "Print a JSON Schema (draft 2020-12): of what run, batch and resume print with --json (run-result), of " +
+			"check --json (check-report), " +
+			"of status --json (status), show --json (task), of var get --json (variable), of a line of var history --json " +
+			"(mutation), of events --json (event) and of export (export-line), of the file of prices (prices), and of the " +
 			"files of export --layout aiwg and --state: tasks-file, rlm-task-tree, rlm-state, and those of loops: loop-state, " +
-			"persistence-extension (what is more in a loop-state where regressions are watched), loop-checkpoint, iteration-analytics, " +
-			"persistence-hooks; of what passes between hooks of a loop and their handlers (hook-message, hook-reply); of a line of tool-calls.jsonl (tool-call); of builder-state.json (builder-state) and of the checkpoint in it, which handoff show --json prints (handoff-checkpoint). " +
+			"persistence-extension (what is more in a loop-state where regressions are watched), loop-checkpoint, " +
+			"iteration-analytics, " +
+			"persistence-hooks; of what passes between hooks of a loop and their handlers (hook-message, hook-reply); of a " +
+			"line of tool-calls.jsonl (tool-call); of builder-state.json (builder-state) and of the checkpoint in it, which " +
+			"handoff show --json prints (handoff-checkpoint). " +
 			"Without a name, list them.",
 		GroupID:   group,
 		Args:      arguments(0, 1, "one name"),

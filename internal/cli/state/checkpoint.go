@@ -12,7 +12,8 @@ import (
 
 func (c *commands) newCheckpointCommand() *cobra.Command {
 	return c.group("checkpoint", "Make named checkpoints of a state, compare, roll back",
-		"Make named checkpoints of a state and go back to them. The checkpoint of a tree covers the states of its tasks. It copies "+
+		"Make named checkpoints of a state and go back to them. The checkpoint of a tree covers the states of its tasks. "+
+			"It copies "+
 			"nothing: values that are replaced later are kept for it. Every state begins with the checkpoint initial_state.",
 		"one of create, list, diff and rollback",
 		c.newCheckpointCreateCommand(), c.newCheckpointListCommand(), c.newDiffCommand(), c.newRollbackCommand())
@@ -23,9 +24,10 @@ func (c *commands) newCheckpointCreateCommand() *cobra.Command {
 	var description string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "create NAME",
-		Short:   "Make a checkpoint of a state as it is",
-		Long:    "Make a checkpoint of a state as it is, and print its ID. A state has at most 100; retention keeps the last 10.",
+		Use:   "create NAME",
+		Short: "Make a checkpoint of a state as it is",
+		Long: "Make a checkpoint of a state as it is, and print its ID. A state has at most 100; retention keeps the " +
+			"last 10.",
 		Example: "perdure checkpoint create before_cleanup --tree tree-1a2b3c4d",
 		Args:    c.Arguments(1, 1, "one name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -88,7 +90,8 @@ func (c *commands) newDiffCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff FROM [TO]",
 		Short: "Compare a state at two instants",
-		Long: "Compare a state at two instants. Each is a checkpoint by name or ID, or a mutation, which stands for the instant before " +
+		Long: "Compare a state at two instants. Each is a checkpoint by name or ID, or a mutation, which stands for the " +
+			"instant before " +
 			"it; without TO it is now. With --json one object a line.",
 		Example:           "perdure checkpoint diff before_cleanup\n perdure checkpoint diff initial_state ckpt-0000001a",
 		Args:              c.Arguments(1, 2, "one or two checkpoints"),
@@ -139,7 +142,8 @@ func (c *commands) newRollbackCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback TO",
 		Short: "Make a state as it was",
-		Long: "Make a state as it was at a checkpoint (by name or ID), or before a mutation: variables added since vanish, deleted ones " +
+		Long: "Make a state as it was at a checkpoint (by name or ID), or before a mutation: variables added since " +
+			"vanish, deleted ones " +
 			"return. The prompt, and a Final that completed its task, stay. A rollback is a mutation itself and can be undone.",
 		Example:           "perdure checkpoint rollback before_cleanup\n perdure checkpoint rollback mut-0000002f",
 		Args:              c.Arguments(1, 1, "one checkpoint"),
@@ -153,7 +157,8 @@ func (c *commands) newRollbackCommand() *cobra.Command {
 				if asJSON {
 					return c.printJSON(r)
 				}
-				c.printf("%s restored, %d removed; `perdure checkpoint rollback %s` undoes it\n", human.Count(r.Restored, "variable"), r.Removed, r.Mutation)
+				c.printf("%s restored, %d removed; `perdure checkpoint rollback %s` undoes it\n",
+					human.Count(r.Restored, "variable"), r.Removed, r.Mutation)
 				return nil
 			})
 		},

@@ -75,7 +75,8 @@ func (e *evaluator) frame(ctx context.Context, named map[string]bool) (*frame, f
 		if err != nil {
 			return nil, nil, err
 		}
-		value, err := starlark.Call(f.thread, starjson.Module.Members["decode"], starlark.Tuple{starlark.String(v.Value)}, nil)
+		value, err := starlark.Call(f.thread, starjson.Module.Members["decode"], starlark.Tuple{starlark.String(v.Value)},
+			nil)
 		if err != nil {
 			return nil, nil, fmt.Errorf("read variable %q: %w", name, err)
 		}

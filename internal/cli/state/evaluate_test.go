@@ -43,7 +43,8 @@ func TestStatements(t *testing.T) {
 		{"error", "a = 1 // 0", "", "error: floored division by zero\n", nil},
 		{"nothing of an error", "a = 2; b = nope", "", "error: 1:12: undefined: nope\n", nil},
 		{"nothing of a late error", "a = 2; b = 1 // 0", "", "error: floored division by zero\n", nil},
-		{"no JSON", "a = 2; b = [len]", "", "error: variable \"b\": at list index 0: cannot encode builtin_function_or_method as JSON\n", nil},
+		{"no JSON", "a = 2; b = [len]", "", "error: variable \"b\": at list index 0: cannot encode " +
+			"builtin_function_or_method as JSON\n", nil},
 		{"no number", "b = float('nan')", "", "error: variable \"b\": cannot encode non-finite float nan\n", nil},
 		{"circle", "list.append(list)", "", "error: variable \"list\": ", nil},
 		{"no end", "while True:\n  pass\n", "", "error: it took more than 10000 steps\n", nil},
@@ -108,17 +109,21 @@ func TestStatementsInTrees(t *testing.T) {
 	if err := p.own(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, err = p.store.SetVar(t.Context(), perdure.StateRef{Scope: perdure.ScopeGlobal}, perdure.VarSpec{Name: "shared", Value: json.RawMessage("[1]")})
+	_, err = p.store.SetVar(t.Context(), perdure.StateRef{Scope: perdure.ScopeGlobal},
+		perdure.VarSpec{Name: "shared", Value: json.RawMessage("[1]")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = p.store.SetVar(t.Context(), p.eval.ref, perdure.VarSpec{Name: "document", Value: json.RawMessage(`"x"`), Type: perdure.VarFileContent,
+	_, err = p.store.SetVar(t.Context(), p.eval.ref, perdure.VarSpec{Name: "document", Value: json.RawMessage(`"x"`),
+		Type:        perdure.VarFileContent,
 		Description: "read once"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, errs := p.enter(t, "shared.append(2)\nshared\ndocument += \"y\"\nprompt\nprompt = \"q\"\n:final {\"n\": len(shared)}\n:final 2\nFinal\n")
-	if out != "[1, 2]\n\"p\"\ntask-0001 is completed\n{\"n\": 2}\n" || !strings.Contains(errs, "read-only") || !strings.Contains(errs, "is completed") {
+	out, errs := p.enter(t, "shared.append(2)\nshared\ndocument += \"y\"\nprompt\nprompt = \"q\"\n"+
+		":final {\"n\": len(shared)}\n:final 2\nFinal\n")
+	if out != "[1, 2]\n\"p\"\ntask-0001 is completed\n{\"n\": 2}\n" || !strings.Contains(errs, "read-only") ||
+		!strings.Contains(errs, "is completed") {
 		t.Errorf("printed %q and %q", out, errs)
 	}
 	v, err := p.store.Var(t.Context(), p.eval.ref, "document")
@@ -134,9 +139,11 @@ func TestStatementsInTrees(t *testing.T) {
 func TestPromptCommands(t *testing.T) {
 	t.Parallel()
 	p := newPrompt(t, mine)
-	out, errs := p.enter(t, strings.Join([]string{":help", "a = 1", ":checkpoint one", "a = 2", ":diff one", ":vars", ":history a", ":checkpoints",
+	out, errs := p.enter(t, strings.Join([]string{":help", "a = 1", ":checkpoint one", "a = 2", ":diff one", ":vars",
+		":history a", ":checkpoints",
 		":rollback one", "a", ":delete a", ":history nothing", ":quit", "b = 1"}, "\n"))
-	for _, part := range []string{":rollback NAME", "ckpt-", "~ a                     1 → 2", "a                     number        2",
+	for _, part := range []string{":rollback NAME", "ckpt-", "~ a                     1 → 2",
+		"a                     number        2",
 		"update    a  1 → 2", "initial_state", "1 variable restored, 0 removed; :rollback mut-", "\n1\n"} {
 		if !strings.Contains(strings.ReplaceAll(out, "a 1 → 2", "a  1 → 2"), part) {
 			t.Errorf("%q was not printed:\n%s", part, out)
@@ -163,8 +170,10 @@ func TestPromptCommands(t *testing.T) {
 
 // Whatever is entered, the session goes on and every variable is JSON.
 func FuzzStatement(f *testing.F) {
-	for _, seed := range []string{"a = 1", "a += [1]\na", "def f(x):\n  return x\nf(a)", ":vars", ":rollback mut-00000001", "x = {1: 2}", "\"", "((((",
-		"for a in [1]: b = a", "a.b.c[0] = len", "load('a', b='c')", "[x for x in a if x]", "lambda: a", "a = b = c", "\xff", "a = '\xff'", ":final )"} {
+	for _, seed := range []string{"a = 1", "a += [1]\na", "def f(x):\n  return x\nf(a)", ":vars",
+		":rollback mut-00000001", "x = {1: 2}", "\"", "((((",
+		"for a in [1]: b = a", "a.b.c[0] = len", "load('a', b='c')", "[x for x in a if x]", "lambda: a", "a = b = c",
+		"\xff", "a = '\xff'", ":final )"} {
 		f.Add(seed)
 	}
 	p := newPrompt(f, mine)

@@ -48,8 +48,9 @@ func newPrompt(t testing.TB, ref perdure.StateRef) *prompt {
 	}
 	same := func(text string) string { return text }
 	c := &commands{Config{Out: &p.out, Err: &p.err, Width: 80, Safe: same, Bold: same, Dim: same}}
-	p.console = &console{commands: c, eval: &evaluator{target: &target{Client: cl, ref: ref}, functions: starlark.StringDict{},
-		steps: 10_000, print: func(text string) { c.printf("%s\n", text) }}}
+	p.console = &console{commands: c,
+		eval: &evaluator{target: &target{Client: cl, ref: ref}, functions: starlark.StringDict{},
+			steps: 10_000, print: func(text string) { c.printf("%s\n", text) }}}
 	return p
 }
 

@@ -45,7 +45,8 @@ func follow(dir, path string) ([]byte, error) {
 		return nil, err
 	}
 	if strings.EqualFold(filepath.Ext(name), ".json") && !json.Valid(content) {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("the file %q is not JSON, as its name says", path),
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op,
+			Msg:  fmt.Sprintf("the file %q is not JSON, as its name says", path),
 			Hint: "--path prints the path"}
 	}
 	return content, nil
@@ -84,11 +85,13 @@ func fileError(op, path string, err error) error {
 		return &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: fmt.Sprintf("there is no file %q", path),
 			Hint: "paths count from the store's folder; --path prints the path"}
 	case errors.Is(err, fs.ErrPermission):
-		return &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: fmt.Sprintf("the file %q must not be read", path), Err: err}
+		return &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: fmt.Sprintf("the file %q must not be read", path),
+			Err: err}
 	case strings.Contains(err.Error(), "escapes"): // the error has no name
 		return outside(path)
 	}
-	return &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: fmt.Sprintf("the file %q cannot be read", path), Err: err}
+	return &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: fmt.Sprintf("the file %q cannot be read", path),
+		Err: err}
 }
 
 // readUpTo reads all of what is not longer than a limit.
@@ -98,7 +101,8 @@ func readUpTo(r io.Reader, limit int64, what string) ([]byte, error) {
 		return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: "read value", Msg: what + " cannot be read", Err: err}
 	}
 	if int64(len(content)) > limit {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "read value", Msg: fmt.Sprintf("%s has more than %d bytes", what, limit),
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "read value",
+			Msg:  fmt.Sprintf("%s has more than %d bytes", what, limit),
 			Hint: "keep large files where they are, and their path in a variable of type file_path"}
 	}
 	return content, nil

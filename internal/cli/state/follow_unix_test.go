@@ -25,10 +25,12 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	do(os.MkdirAll(filepath.Join(dir, "inner"), 0o700))
-	for name, text := range map[string]string{"secret.txt": "secret", "store/a.txt": "inside", "store/inner/b.json": " [1]\n", "store/cut.json": "[1"} {
+	for name, text := range map[string]string{"secret.txt": "secret", "store/a.txt": "inside",
+		"store/inner/b.json": " [1]\n", "store/cut.json": "[1"} {
 		do(os.WriteFile(filepath.Join(base, name), []byte(text), 0o600))
 	}
-	for link, to := range map[string]string{"store/out": "../secret.txt", "store/far": filepath.Join(base, "secret.txt"), "store/up": "..",
+	for link, to := range map[string]string{"store/out": "../secret.txt", "store/far": filepath.Join(base, "secret.txt"),
+		"store/up":         "..",
 		"store/inner/near": "../a.txt", "store/circle": "circle", "store-link": "store"} {
 		do(os.Symlink(to, filepath.Join(base, link)))
 	}
@@ -48,11 +50,16 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]perdure.Code{
-		"../secret.txt": perdure.CodeInvalid, "inner/../../secret.txt": perdure.CodeInvalid, "out": perdure.CodeInvalid, "far": perdure.CodeInvalid,
-		"up/secret.txt": perdure.CodeInvalid, filepath.Join(base, "secret.txt"): perdure.CodeInvalid, "/etc/passwd": perdure.CodeInvalid,
-		"file:///etc/passwd": perdure.CodeInvalid, "file:../secret.txt": perdure.CodeInvalid, "": perdure.CodeInvalid, "inner": perdure.CodeInvalid,
-		"pipe": perdure.CodeInvalid, "circle": perdure.CodeUnavailable, "none": perdure.CodeNotFound, "cut.json": perdure.CodeInvalid,
-		"large": perdure.CodeInvalid, "a\x00b": perdure.CodeInvalid, filepath.Join(dir, "..", "store-other", "x"): perdure.CodeInvalid,
+		"../secret.txt": perdure.CodeInvalid, "inner/../../secret.txt": perdure.CodeInvalid, "out": perdure.CodeInvalid,
+		"far":           perdure.CodeInvalid,
+		"up/secret.txt": perdure.CodeInvalid, filepath.Join(base, "secret.txt"): perdure.CodeInvalid,
+		"/etc/passwd":        perdure.CodeInvalid,
+		"file:///etc/passwd": perdure.CodeInvalid, "file:../secret.txt": perdure.CodeInvalid, "": perdure.CodeInvalid,
+		"inner": perdure.CodeInvalid,
+		"pipe":  perdure.CodeInvalid, "circle": perdure.CodeUnavailable, "none": perdure.CodeNotFound,
+		"cut.json": perdure.CodeInvalid,
+		"large":    perdure.CodeInvalid, "a\x00b": perdure.CodeInvalid,
+		filepath.Join(dir, "..", "store-other", "x"): perdure.CodeInvalid,
 	} {
 		got, err := follow(dir, path)
 		if perdure.CodeOf(err) != want || got != nil {

@@ -25,9 +25,12 @@ func (c *commands) newReplCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repl [TREE]",
 		Short: "Read and change variables at a prompt",
-		Long: "Read and change the variables of a tree, or of the session, at a prompt that edits lines, remembers them and completes " +
-			"names. Lines are Starlark, which looks like Python: x = EXPRESSION sets a variable, an expression is printed, lists and " +
-			"objects may be changed in place. Commands begin with a colon, :help lists them. Nothing ends the session but :quit and the " +
+		Long: "Read and change the variables of a tree, or of the session, at a prompt that edits lines, remembers them " +
+			"and completes " +
+			"names. Lines are Starlark, which looks like Python: x = EXPRESSION sets a variable, an expression is printed, " +
+			"lists and " +
+			"objects may be changed in place. Commands begin with a colon, :help lists them. Nothing ends the session but " +
+			":quit and the " +
 			"end of the input; lines that are piped in are run one after another, without a prompt.",
 		Example:           "perdure repl tree-1a2b3c4d\n echo 'len(findings)' | perdure repl --session nightly",
 		GroupID:           c.GroupID,
@@ -58,7 +61,8 @@ type console struct {
 }
 
 func (c *commands) repl(ctx context.Context, t *target, asJSON bool) error {
-	k := &console{commands: c, eval: &evaluator{target: t, functions: starlark.StringDict{}, asJSON: asJSON, steps: maxSteps,
+	k := &console{commands: c, eval: &evaluator{target: t, functions: starlark.StringDict{}, asJSON: asJSON,
+		steps: maxSteps,
 		print: func(text string) { c.printf("%s\n", c.Safe(text)) }}}
 	if t.ref.Scope == perdure.ScopeTree {
 		if err := k.own(ctx); err != nil {

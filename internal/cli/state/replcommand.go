@@ -112,7 +112,8 @@ func (k *console) diff(ctx context.Context, from string) error {
 func (k *console) rollback(ctx context.Context, to string) error {
 	r, err := k.eval.Rollback(ctx, k.eval.ref, to, perdure.Cause{Source: "repl"})
 	if err == nil {
-		k.printf("%s restored, %d removed; :rollback %s undoes it\n", human.Count(r.Restored, "variable"), r.Removed, r.Mutation)
+		k.printf("%s restored, %d removed; :rollback %s undoes it\n", human.Count(r.Restored, "variable"), r.Removed,
+			r.Mutation)
 	}
 	return err
 }
@@ -130,7 +131,8 @@ func (k *console) final(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-	_, err = k.eval.SetVar(ctx, k.eval.ref, perdure.VarSpec{Name: perdure.VarFinal, Value: value, Cause: perdure.Cause{Source: "repl"}})
+	_, err = k.eval.SetVar(ctx, k.eval.ref,
+		perdure.VarSpec{Name: perdure.VarFinal, Value: value, Cause: perdure.Cause{Source: "repl"}})
 	if err != nil {
 		return err
 	}

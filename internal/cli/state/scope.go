@@ -17,13 +17,15 @@ type StateFlags struct{ Scope, Session, Tree, Task, Name string }
 // given.
 func (s *StateFlags) Add(cmd *cobra.Command, otherwise string, completeTrees cobra.CompletionFunc) {
 	f := cmd.Flags()
-	f.StringVar(&s.Scope, "scope", "", "global, session, tree or temporary (default: that of the tree or task given"+otherwise+")")
+	f.StringVar(&s.Scope, "scope", "", "global, session, tree or temporary (default: that of the tree or task given"+
+		otherwise+")")
 	f.StringVar(&s.Session, "session", "", "`ID` of the session (default: PERDURE_SESSION, else one for each terminal)")
 	f.StringVar(&s.Tree, "tree", "", "the `TREE`")
 	f.StringVar(&s.Task, "task", "", "the `TASK` of a tree; alone it is enough")
 	f.StringVar(&s.Name, "name", "", "the `NAME` of a temporary state")
 	env.Complete(cmd, "scope", perdure.ScopeGlobal, perdure.ScopeSession, perdure.ScopeTree, perdure.ScopeTemporary)
-	env.CompleteWith(cmd, "tree", func(cmd *cobra.Command, _ []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	env.CompleteWith(cmd, "tree", func(cmd *cobra.Command, _ []string, text string) ([]cobra.Completion,
+		cobra.ShellCompDirective) {
 		return completeTrees(cmd, nil, text)
 	})
 	for _, flag := range []string{"session", "task", "name"} {
@@ -113,7 +115,8 @@ func NoMeaning(flag string, scope perdure.Scope) error {
 // InTree holds a state against the task it names: the tree is the task's.
 func InTree(ref *perdure.StateRef, task *perdure.Task) error {
 	if ref.Tree != "" && ref.Tree != task.Tree {
-		return &perdure.Error{Code: perdure.CodeNotFound, Msg: "the tree " + string(ref.Tree) + " has no task " + task.ID.String()}
+		return &perdure.Error{Code: perdure.CodeNotFound, Msg: "the tree " + string(ref.Tree) + " has no task " +
+			task.ID.String()}
 	}
 	ref.Tree = task.Tree
 	return nil

@@ -25,7 +25,8 @@ type causeFlags struct{ source, reason, ifVersion string }
 func (f *causeFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.source, "source", "user_edit", "who changes it, for the history")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for the history")
-	cmd.Flags().StringVar(&f.ifVersion, "if-version", "", "change it only if it has this `version` (mut-…; none: if it does not exist)")
+	cmd.Flags().StringVar(&f.ifVersion, "if-version", "",
+		"change it only if it has this `version` (mut-…; none: if it does not exist)")
 }
 
 func (f *causeFlags) cause() (perdure.Cause, error) {
@@ -48,7 +49,8 @@ func (f *causeFlags) cause() (perdure.Cause, error) {
 type valueFlags struct{ file, json, kind string }
 
 func (f *valueFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.file, "file", "", "the content of a `FILE` is the value, - is standard input; JSON if it is called .json, else text")
+	cmd.Flags().StringVar(&f.file, "file", "", "the content of a `FILE` is the value, - is standard input; JSON if it "+
+		"is called .json, else text")
 	cmd.Flags().StringVar(&f.json, "json", "", "the value as `JSON`: 5, true, {\"a\": 1}")
 }
 
@@ -121,12 +123,14 @@ func jsonValue(raw []byte, what string) (json.RawMessage, error) {
 	if errors.As(err, &syntax) {
 		where = fmt.Sprintf(" at byte %d", syntax.Offset)
 	}
-	return nil, env.UsageError(`JSON looks like 5, true, "text", [1, 2] or {"a": 1}`, "%s is not JSON: %v%s", what, err, where)
+	return nil, env.UsageError(`JSON looks like 5, true, "text", [1, 2] or {"a": 1}`, "%s is not JSON: %v%s", what, err,
+		where)
 }
 
 func textValue(s, what string) (json.RawMessage, error) {
 	if !utf8.ValidString(s) {
-		return nil, env.UsageError("values are text or JSON; keep other files where they are, and their path in a variable of type file_path",
+		return nil, env.UsageError("values are text or JSON; keep other files where they are, and their path in a "+
+			"variable of type file_path",
 			"%s is not UTF-8 text", what)
 	}
 	var buf bytes.Buffer
@@ -151,9 +155,12 @@ func (c *commands) newSetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set NAME (VALUE | --file FILE | --json JSON)",
 		Short: "Give a variable a value",
-		Long: "Give a variable a value, and create it when it is not there. VALUE is text, unless --type says otherwise. It prints the " +
-			"new version, for --if-version of a later change. Setting Final of a tree or a task to anything but null completes it.",
-		Example: "perdure var set answer 'forty two'\n perdure var set limits --json '{\"depth\": 3}' --tree tree-1a2b3c4d\n" +
+		Long: "Give a variable a value, and create it when it is not there. VALUE is text, unless --type says otherwise. " +
+			"It prints the " +
+			"new version, for --if-version of a later change. Setting Final of a tree or a task to anything but null " +
+			"completes it.",
+		Example: "perdure var set answer 'forty two'\n perdure var set limits --json '{\"depth\": 3}' --tree " +
+			"tree-1a2b3c4d\n" +
 			" perdure var set token abc --ttl 10m --read-only",
 		Args:              c.Arguments(1, 2, "a name and at most one value"),
 		ValidArgsFunction: c.completeNames(&s),
@@ -186,7 +193,8 @@ func (c *commands) newSetCommand() *cobra.Command {
 	toFlag(cmd, &s)
 	f := cmd.Flags()
 	what.flags(cmd)
-	f.StringVar(&what.kind, "type", "", "text, number, boolean, null, json, array, file_path or file_content (default: what the value is)")
+	f.StringVar(&what.kind, "type", "", "text, number, boolean, null, json, array, file_path or file_content (default: "+
+		"what the value is)")
 	f.DurationVar(&spec.TTL, "ttl", 0, "`time` after which it vanishes, as 10m (default: never; in a temporary state 24h)")
 	f.BoolVar(&spec.ReadOnly, "read-only", false, "refuse further changes")
 	f.StringVar(&spec.Description, "description", "", "what it is")
@@ -203,7 +211,8 @@ func (c *commands) newIncrCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "incr NAME [NUMBER]",
 		Short: "Add to a number, atomically",
-		Long: "Add a number, 1 by default, to a variable, atomically: of many who do it at once none is lost. A variable that is not " +
+		Long: "Add a number, 1 by default, to a variable, atomically: of many who do it at once none is lost. A variable " +
+			"that is not " +
 			"there counts as 0. It prints the new value.",
 		Example:           "perdure var incr done\n perdure var incr budget -- -2.5",
 		Args:              c.Arguments(1, 2, "a name and at most one number"),
@@ -247,9 +256,11 @@ func (c *commands) newAppendCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "append NAME (VALUE | --file FILE | --json JSON)",
 		Short: "Add to the end of an array, atomically",
-		Long: "Add a value to the end of an array, atomically. A variable that is not there counts as empty. VALUE is text. It prints " +
+		Long: "Add a value to the end of an array, atomically. A variable that is not there counts as empty. VALUE is " +
+			"text. It prints " +
 			"the new version.",
-		Example:           "perdure var append findings 'line 3 is never reached'\n perdure var append points --json '[1, 2]'",
+		Example: "perdure var append findings 'line 3 is never reached'\n" +
+			" perdure var append points --json '[1, 2]'",
 		Args:              c.Arguments(1, 2, "a name and at most one value"),
 		ValidArgsFunction: c.completeNames(&s),
 		RunE: func(cmd *cobra.Command, args []string) error {

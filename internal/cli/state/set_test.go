@@ -9,8 +9,10 @@ import (
 func TestVagueNames(t *testing.T) {
 	t.Parallel()
 	for name, vague := range map[string]bool{
-		"x": true, "_": true, "i": true, "data1": true, "data": true, "Data_2": true, "tmp": true, "xx": true, "foo3": true, "x1": true,
-		"error_count": false, "database": false, "answer": false, "data_of_2024": false, "id": false, "valid": false, "item_list": false,
+		"x": true, "_": true, "i": true, "data1": true, "data": true, "Data_2": true, "tmp": true, "xx": true, "foo3": true,
+		"x1":          true,
+		"error_count": false, "database": false, "answer": false, "data_of_2024": false, "id": false, "valid": false,
+		"item_list": false,
 	} {
 		var errs bytes.Buffer
 		c := &commands{Config{Err: &errs}}

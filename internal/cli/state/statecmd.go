@@ -68,7 +68,8 @@ type target struct {
 }
 
 // on connects and does something with the state that the flags name.
-func (c *commands) on(cmd *cobra.Command, s *scopeFlags, write bool, do func(ctx context.Context, t *target) error) error {
+func (c *commands) on(cmd *cobra.Command, s *scopeFlags, write bool,
+	do func(ctx context.Context, t *target) error) error {
 	ref, err := c.ref(s)
 	if err != nil {
 		return err

@@ -16,8 +16,10 @@ import (
 
 func (c *commands) newVarCommand() *cobra.Command {
 	return c.group("var", "Set, read and list variables that persist",
-		"Set, read and list named values that persist. They belong to a scope: a session (the default: one for each terminal, or "+
-			"PERDURE_SESSION), a tree or one of its tasks, a temporary state, or global. A task reads what is set on it, on the "+
+		"Set, read and list named values that persist. They belong to a scope: a session (the default: one for each "+
+			"terminal, or "+
+			"PERDURE_SESSION), a tree or one of its tasks, a temporary state, or global. A task reads what is set on it, on "+
+			"the "+
 			"tasks above it, in the session and globally, the nearest first. Every change stays in the history.",
 		"one of set, get, list, delete, rename, history, incr and append",
 		c.newSetCommand(), c.newGetCommand(), c.newListCommand(), c.newDeleteCommand(), c.newRenameCommand(),
@@ -39,7 +41,8 @@ func (c *commands) newGetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get NAME",
 		Short: "Print a variable's value",
-		Long: "Print a variable's value: text as it is, all else as JSON. For a variable of type file_path it prints the content " +
+		Long: "Print a variable's value: text as it is, all else as JSON. For a variable of type file_path it prints the " +
+			"content " +
 			"of the file, if that is in the store's own folder; --path prints the path.",
 		Example:           "perdure var get answer\n perdure var get limits --tree tree-1a2b3c4d --json | jq .value",
 		Args:              c.Arguments(1, 1, "one name"),
@@ -92,7 +95,8 @@ func (c *commands) newListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the variables of a state",
-		Long: "List the variables of one state by name, without those that a task inherits. With --json one object a line; there " +
+		Long: "List the variables of one state by name, without those that a task inherits. With --json one object a " +
+			"line; there " +
 			"values of more than 10,240 bytes are left out.",
 		Args: c.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -252,7 +256,8 @@ func (c *commands) newHistoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [NAME]",
 		Short: "List what was done to a state or a variable",
-		Long: "List the changes of a state, or of one variable, the newest first. A rollback to a mutation makes the state as it " +
+		Long: "List the changes of a state, or of one variable, the newest first. A rollback to a mutation makes the " +
+			"state as it " +
 			"was before it. With --json one object a line.",
 		Example:           "perdure var history\n perdure var history answer --limit 5",
 		Args:              c.Arguments(0, 1, "at most one name"),

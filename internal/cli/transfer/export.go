@@ -24,14 +24,17 @@ func (c *commands) newExport() *cobra.Command {
 		Use:   "export TREE",
 		Short: "Write a tree as JSON Lines, trees as a .aiwg folder, or a state",
 		Long: "Write everything the store knows of a tree as JSON Lines: configuration, context, tasks with their results, " +
-			"calls and events, of a loop also its iterations, results of tests and false alarms, and gates, in a fixed order (perdure schema export-line). The last line counts the others and has " +
+			"calls and events, of a loop also its iterations, results of tests and false alarms, and gates, in a fixed order " +
+			"(perdure schema export-line). The last line counts the others and has " +
 			"their SHA-256; without it the file was cut. The tree stays as it is. Prompts, results and the text of the " +
 			"context are in it as they are.\n\n" +
 			"With --layout aiwg, the first argument is a new folder, the others are trees; without them all trees and states " +
 			"are written: daemon/tasks.json, rlm/ and ralph/loops/ as other programs keep them (perdure schema tasks-file, " +
-			"rlm-task-tree, loop-state). perdure import reads it. With --state, one state with its variables, history and checkpoints as one document " +
+			"rlm-task-tree, loop-state). perdure import reads it. With --state, one state with its variables, history and " +
+			"checkpoints as one document " +
 			"(perdure schema rlm-state).",
-		Example: "perdure export tree-1a2b3c4d -o tree.jsonl\n perdure export tree-1a2b3c4d | jq -r 'select(.type == \"task\").task.prompt'\n" +
+		Example: "perdure export tree-1a2b3c4d -o tree.jsonl\n perdure export tree-1a2b3c4d | jq -r 'select(.type == " +
+			"\"task\").task.prompt'\n" +
 			" perdure export --layout aiwg out/.aiwg\n perdure export --state --tree tree-1a2b3c4d -o state.json",
 		GroupID:           c.ExportGroup,
 		Args:              func(cmd *cobra.Command, args []string) error { return f.check(c, cmd, args) },
@@ -130,10 +133,13 @@ func (c *commands) exportLayout(ctx context.Context, l *config.Loaded, dir strin
 			if err != nil {
 				return err
 			}
-			c.Note("wrote %s: %s, %s, %s, %s in %s, %s", dir, human.Count(int64(r.Trees), "tree"), human.Count(int64(r.Tasks), "task"),
-				human.Count(int64(r.States), "state"), human.Count(int64(r.Loops), "loop"), human.Count(int64(r.Files), "file"), human.Size(r.Bytes))
+			c.Note("wrote %s: %s, %s, %s, %s in %s, %s", dir, human.Count(int64(r.Trees), "tree"),
+				human.Count(int64(r.Tasks), "task"),
+				human.Count(int64(r.States), "state"), human.Count(int64(r.Loops), "loop"), human.Count(int64(r.Files), "file"),
+				human.Size(r.Bytes))
 			if r.Settings > 1 {
-				c.Note("aiwg.yml has the settings that were imported last; those of %s before were left out", human.Count(int64(r.Settings-1), "import"))
+				c.Note("aiwg.yml has the settings that were imported last; those of %s before were left out",
+					human.Count(int64(r.Settings-1), "import"))
 			}
 			return nil
 		})

@@ -25,15 +25,20 @@ func (c *commands) newImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import PATH",
 		Short: "Take in the trees, states and loops of a .aiwg folder",
-		Long: "Read a .aiwg folder (or the folder it is in), a tasks.json, a tree.json or a state into the store. Trees come in as " +
-			"records: what ended keeps its state and result, the rest is queued and executed by nobody. What was corrected and " +
+		Long: "Read a .aiwg folder (or the folder it is in), a tasks.json, a tree.json or a state into the store. Trees " +
+			"come in as " +
+			"records: what ended keeps its state and result, the rest is queued and executed by nobody. What was corrected " +
+			"and " +
 			"what could not be read is listed with file and line; then the exit status is 3. Nothing outside of the folder is " +
-			"opened, also not through links, but for the aiwg.yml beside it. Importing twice changes nothing; an import that was " +
+			"opened, also not through links, but for the aiwg.yml beside it. Importing twice changes nothing; an import that " +
+			"was " +
 			"interrupted is completed by the next.\n\n" +
-			"Loops (ralph/loops) come in as records, too: a tree whose root holds the documents and whose tasks are the iterations. " +
+			"Loops (ralph/loops) come in as records, too: a tree whose root holds the documents and whose tasks are the " +
+			"iterations. " +
 			"Of aiwg.yml the section agent_persistence is kept as text and its settings are listed; none of them changes what " +
 			"perdure does.\n\n" +
-			"With --state, PATH is one state (perdure schema rlm-state); the flags say where it goes, otherwise what stands in it.",
+			"With --state, PATH is one state (perdure schema rlm-state); the flags say where it goes, otherwise what stands " +
+			"in it.",
 		Example: "perdure import .aiwg --dry-run\n perdure import .aiwg\n perdure import --state state.json --scope global",
 		GroupID: c.ImportGroup,
 		Args:    c.Arguments(1, 1, "a folder or a file"),
@@ -116,13 +121,17 @@ func (c *commands) printImport(r *tree.Report) {
 	if r.DryRun {
 		verb = "would import"
 	}
-	c.printf("%s %s, %s, %s (%s, %s, %s)\n", verb, human.Count(int64(r.Trees), "tree"), human.Count(int64(r.Tasks), "task"), human.Count(int64(r.States), "state"),
-		human.Count(int64(r.Variables), "variable"), human.Count(int64(r.Mutations), "mutation"), human.Count(int64(r.Checkpoints), "checkpoint"))
+	c.printf("%s %s, %s, %s (%s, %s, %s)\n", verb, human.Count(int64(r.Trees), "tree"),
+		human.Count(int64(r.Tasks), "task"), human.Count(int64(r.States), "state"),
+		human.Count(int64(r.Variables), "variable"), human.Count(int64(r.Mutations), "mutation"),
+		human.Count(int64(r.Checkpoints), "checkpoint"))
 	if r.PresentTrees+r.PresentTasks+r.PresentStates > 0 {
-		c.printf("there already: %s, %s, %s\n", human.Count(int64(r.PresentTrees), "tree"), human.Count(int64(r.PresentTasks), "task"), human.Count(int64(r.PresentStates), "state"))
+		c.printf("there already: %s, %s, %s\n", human.Count(int64(r.PresentTrees), "tree"),
+			human.Count(int64(r.PresentTasks), "task"), human.Count(int64(r.PresentStates), "state"))
 	}
 	c.printLoops(r, verb)
-	for _, kind := range []struct{ kind, title string }{{tree.NotRead, "could not be read"}, {tree.Missing, "not there"}, {tree.Corrected, "corrected"},
+	for _, kind := range []struct{ kind, title string }{{tree.NotRead, "could not be read"}, {tree.Missing, "not there"},
+		{tree.Corrected, "corrected"},
 		{tree.Differs, "otherwise in the store"}, {tree.Left, "left where it is"}} {
 		n := r.Count(kind.kind)
 		if n == 0 {
@@ -147,15 +156,18 @@ func (c *commands) printImport(r *tree.Report) {
 // printLoops tells of loops and of their settings.
 func (c *commands) printLoops(r *tree.Report, verb string) {
 	if r.Loops+r.Documents > 0 {
-		c.printf("%s %s, %s (%s)\n", verb, human.Count(int64(r.Loops), "loop"), human.Count(int64(r.Iterations), "iteration"), human.Count(int64(r.Documents), "file"))
+		c.printf("%s %s, %s (%s)\n", verb, human.Count(int64(r.Loops), "loop"),
+			human.Count(int64(r.Iterations), "iteration"), human.Count(int64(r.Documents), "file"))
 	}
 	if r.PresentLoops > 0 {
-		c.printf("there already: %s, %s\n", human.Count(int64(r.PresentLoops), "loop"), human.Count(int64(r.PresentIterations), "iteration"))
+		c.printf("there already: %s, %s\n", human.Count(int64(r.PresentLoops), "loop"),
+			human.Count(int64(r.PresentIterations), "iteration"))
 	}
 	if len(r.Settings) == 0 {
 		return
 	}
-	c.printf("\n%s (%d; kept as text, none of them changes what perdure does):\n", c.Bold("settings of agent_persistence"), len(r.Settings))
+	c.printf("\n%s (%d; kept as text, none of them changes what perdure does):\n",
+		c.Bold("settings of agent_persistence"), len(r.Settings))
 	var without []string
 	for i := range r.Settings {
 		s := &r.Settings[i]

@@ -20,7 +20,8 @@ func (s *stateFlags) given() bool { return *s != stateFlags{} }
 
 // ref is the state that the flags name. What a document holds is that state alone:
 // a task's is found without a session to look further in.
-func (s *stateFlags) ref(ctx context.Context, store *perdure.Store, getenv func(string) string) (perdure.StateRef, error) {
+func (s *stateFlags) ref(ctx context.Context, store *perdure.Store, getenv func(string) string) (perdure.StateRef,
+	error) {
 	ref, err := s.Ref(getenv)
 	if err != nil || ref.Scope != perdure.ScopeTree {
 		return ref, err

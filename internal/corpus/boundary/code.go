@@ -43,7 +43,8 @@ const (
 
 func newCodeScanner(l *language, out *marks) *codeScanner {
 	s := &codeScanner{lang: l, out: out, lex: newLexer(l)}
-	for flag, words := range map[uint8][]string{firstDeclares: l.declarations, firstDecorates: l.decorators, firstCloses: l.closers} {
+	for flag, words := range map[uint8][]string{firstDeclares: l.declarations, firstDecorates: l.decorators,
+		firstCloses: l.closers} {
 		for _, w := range words {
 			s.first[w[0]] |= flag
 		}
@@ -66,7 +67,8 @@ func (s *codeScanner) directs(body []byte) bool { return s.first[body[0]]&firstD
 
 // buried tells a line so deep inside of something that it begins nothing.
 func (s *codeScanner) buried(body []byte, col int) bool {
-	return s.lex.depth > 2 && !s.blank && col > 0 && !s.lang.indented && len(s.held) == 0 && !s.directive && !s.directs(body)
+	return s.lex.depth > 2 && !s.blank && col > 0 && !s.lang.indented && len(s.held) == 0 && !s.directive &&
+		!s.directs(body)
 }
 
 func (s *codeScanner) more(text []byte) { s.lex.walk(text) }
@@ -200,7 +202,8 @@ func (s *codeScanner) begins(body []byte, depth int) bool {
 	if body[0] == '{' && s.lex.last != ',' && s.lex.last != '[' {
 		return false // the body of what stands before it
 	}
-	if bytes.IndexByte([]byte(")]},;"), body[0]) >= 0 || s.lang.newline && bytes.IndexByte([]byte(".?:&|+=%*>"), body[0]) >= 0 {
+	if bytes.IndexByte([]byte(")]},;"), body[0]) >= 0 || s.lang.newline &&
+		bytes.IndexByte([]byte(".?:&|+=%*>"), body[0]) >= 0 {
 		return false
 	}
 	if s.directs(body) {

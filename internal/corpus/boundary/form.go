@@ -85,7 +85,8 @@ func look(head []byte) (Form, bool) {
 	if rest, ok := bytes.CutPrefix(first, []byte("#!")); ok {
 		return interpreted(string(rest))
 	}
-	if hasPrefix(head, []string{"diff --git ", "commit "}) && bytes.Contains(head, []byte("\ndiff --git ")) || hasPrefix(head, []string{"diff --git "}) {
+	if hasPrefix(head, []string{"diff --git ", "commit "}) && bytes.Contains(head, []byte("\ndiff --git ")) ||
+		hasPrefix(head, []string{"diff --git "}) {
 		return Find(".diff", nil), true
 	}
 	lines, objects := 0, 0

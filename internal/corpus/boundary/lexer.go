@@ -245,7 +245,8 @@ func (x *lexer) hereDocument(text []byte, i int) int {
 		i++
 	}
 	from := i
-	for i < len(text) && (text[i] == '_' || text[i] >= 'A' && text[i] <= 'Z' || i > from && (text[i] >= 'a' && text[i] <= 'z' || text[i] >= '0' && text[i] <= '9')) {
+	for i < len(text) && (text[i] == '_' || text[i] >= 'A' && text[i] <= 'Z' || i > from &&
+		(text[i] >= 'a' && text[i] <= 'z' || text[i] >= '0' && text[i] <= '9')) {
 		i++
 	}
 	if i == from {

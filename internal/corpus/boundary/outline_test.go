@@ -26,7 +26,8 @@ func outline(t testing.TB, name, text string) []boundary.Mark {
 }
 
 func rankName(r boundary.Rank) string {
-	names := []string{"", "paragraph", "inner", "member", "statement", "block", "declaration", "record", "h6", "h5", "h4", "h3", "h2", "h1"}
+	names := []string{"", "paragraph", "inner", "member", "statement", "block", "declaration", "record", "h6", "h5",
+		"h4", "h3", "h2", "h1"}
 	return names[r]
 }
 
@@ -187,7 +188,8 @@ func TestFind(t *testing.T) {
 		want             boundary.Rank // of the second line
 	}{
 		{"json lines", "-", "{\"a\": 1}\n{\"a\": 2}\n", boundary.Record},
-		{"log", "messages", "2024-01-02 15:04:05 a\n2024-01-02 15:04:05 b\nJan  2 15:04:05 c\n2024-01-02 d\n2024-01-02 e\n", boundary.Record},
+		{"log", "messages", "2024-01-02 15:04:05 a\n2024-01-02 15:04:05 b\nJan  2 15:04:05 c\n2024-01-02 d\n2024-01-02 e\n",
+			boundary.Record},
 		{"shell", "configure", "#!/bin/sh\nf() {\n}\n", boundary.Member},
 		{"python", "tool", "#!/usr/bin/env python3.11\ndef f():\n  x\n", boundary.Block},
 		{"unknown interpreter", "tool", "#!/usr/bin/frobnicate\ndef f():\n  x\n", boundary.Line},
@@ -280,7 +282,8 @@ func TestOutlineReadsOn(t *testing.T) {
 	form := boundary.Find("a.md", nil)
 	o := boundary.NewOutline(strings.NewReader(all), int64(len(before)), int64(len(before+text)), form, nil)
 	marks, err := o.Marks(int64(len(all)))
-	want := []boundary.Mark{{Offset: 5, Rank: boundary.Section1}, {Offset: int64(len(before+text) - 6), Rank: boundary.Section1}}
+	want := []boundary.Mark{{Offset: 5, Rank: boundary.Section1},
+		{Offset: int64(len(before+text) - 6), Rank: boundary.Section1}}
 	if err != nil || !cmp.Equal(marks, want) {
 		t.Errorf("marks %v, %v; want %v", marks, err, want)
 	}
@@ -299,7 +302,8 @@ func TestOutlineReadsOn(t *testing.T) {
 // FuzzOutline: marks lie at the beginnings of lines, in order, and are the same
 // in one look and in many.
 func FuzzOutline(f *testing.F) {
-	names := []string{"a", "a.md", "a.txt", "a.go", "a.js", "a.java", "a.c", "a.cs", "a.rs", "a.php", "a.py", "a.rb", "a.sh", "a.sql", "a.json",
+	names := []string{"a", "a.md", "a.txt", "a.go", "a.js", "a.java", "a.c", "a.cs", "a.rs", "a.php", "a.py", "a.rb",
+		"a.sh", "a.sql", "a.json",
 		"a.yaml", "a.xml", "a.csv", "a.jsonl", "a.log", "a.tex", "a.diff", "a.x"}
 	for i := range names {
 		f.Add(uint8(i), []byte("#!/bin/sh\n\n/* a\n\n*/ @x(\n{\"'`\n\n}<<EOF\nEOF\n\"a\n\",b\n\n```\n2024-01-02 15:04:05\n"), uint16(7))

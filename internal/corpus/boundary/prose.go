@@ -28,13 +28,15 @@ type prose struct {
 
 func proseTable() []prose {
 	return []prose{
-		{extensions: []string{".md", ".markdown", ".mdx", ".qmd", ".rmd", ".mkd"}, signs: "#", fences: true, underlined: true},
+		{extensions: []string{".md", ".markdown", ".mdx", ".qmd", ".rmd", ".mkd"}, signs: "#", fences: true,
+			underlined: true},
 		{extensions: []string{".txt", ".text"}, signs: "#", plain: true, underlined: true},
 		{extensions: []string{".rst", ".rest"}, plain: true, underlined: true},
 		{extensions: []string{".adoc", ".asciidoc", ".wiki", ".mediawiki", ".typ"}, signs: "="},
 		{extensions: []string{".org"}, signs: "*"},
 		{extensions: []string{".tex", ".ltx", ".sty"}, headings: []heading{
-			{`\part`, Section1}, {`\chapter`, Section2}, {`\section`, Section3}, {`\subsection`, Section4}, {`\subsubsection`, Section5},
+			{`\part`, Section1}, {`\chapter`, Section2}, {`\section`, Section3}, {`\subsection`, Section4},
+			{`\subsubsection`, Section5},
 			{`\begin{document}`, Section1},
 		}},
 		{extensions: []string{".diff", ".patch"}, headings: []heading{

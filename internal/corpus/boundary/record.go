@@ -133,15 +133,18 @@ func stamped(text []byte) bool {
 		return false
 	case digit(text[0]):
 		return numbered(text)
-	case hasPrefix(text, []string{"Jan ", "Feb ", "Mar ", "Apr ", "May ", "Jun ", "Jul ", "Aug ", "Sep ", "Oct ", "Nov ", "Dec ",
+	case hasPrefix(text, []string{"Jan ", "Feb ", "Mar ", "Apr ", "May ", "Jun ", "Jul ", "Aug ", "Sep ", "Oct ", "Nov ",
+		"Dec ",
 		"Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun ", "Mon,", "Tue,", "Wed,", "Thu,", "Fri,", "Sat,", "Sun,"}):
 		return true
-	case bytes.IndexByte([]byte("IWEFD"), text[0]) >= 0 && digit(text[1]) && digit(text[2]) && digit(text[3]) && digit(text[4]):
+	case bytes.IndexByte([]byte("IWEFD"), text[0]) >= 0 && digit(text[1]) && digit(text[2]) && digit(text[3]) &&
+		digit(text[4]):
 		return true // I0102 15:04:05, as of klog
 	case hasPrefix(text, []string{"time=", "ts=", "level="}):
 		return true
 	}
-	return closes(text, []string{"INFO", "WARN", "WARNING", "ERROR", "DEBUG", "TRACE", "FATAL", "CRITICAL", "NOTICE", "SEVERE",
+	return closes(text, []string{"INFO", "WARN", "WARNING", "ERROR", "DEBUG", "TRACE", "FATAL", "CRITICAL", "NOTICE",
+		"SEVERE",
 		"info", "warn", "warning", "error", "debug", "trace", "fatal"})
 }
 

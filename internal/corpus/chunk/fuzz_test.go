@@ -13,8 +13,10 @@ import (
 
 // kinds are names of files, one for each machine and language.
 func kinds() []string {
-	return []string{"a", "a.md", "a.txt", "a.go", "a.js", "A.java", "a.c", "a.cs", "a.rs", "a.php", "a.kt", "a.py", "a.rb", "a.sh", "a.sql",
-		"a.lua", "a.pl", "a.json", "a.yaml", "a.toml", "Makefile", "a.xml", "a.css", "a.csv", "a.tsv", "a.jsonl", "a.log", "a.rst", "a.adoc",
+	return []string{"a", "a.md", "a.txt", "a.go", "a.js", "A.java", "a.c", "a.cs", "a.rs", "a.php", "a.kt", "a.py",
+		"a.rb", "a.sh", "a.sql",
+		"a.lua", "a.pl", "a.json", "a.yaml", "a.toml", "Makefile", "a.xml", "a.css", "a.csv", "a.tsv", "a.jsonl", "a.log",
+		"a.rst", "a.adoc",
 		"a.org", "a.tex", "a.diff", "a.unknown"}
 }
 
@@ -23,7 +25,8 @@ func kinds() []string {
 // chunks.
 func FuzzPack(f *testing.F) {
 	for i, kind := range kinds() {
-		f.Add(uint8(i), []byte(kind+"\n\n# a\n```\nx\n\n{\"a\": \"b\"}\n/* \" ' ` \n*/ func f() {\n\n}\nid,\"a\nb\"\n"), uint16(5+i), int16(i-5), false)
+		f.Add(uint8(i), []byte(kind+"\n\n# a\n```\nx\n\n{\"a\": \"b\"}\n/* \" ' ` \n*/ func f() {\n\n}\nid,\"a\nb\"\n"),
+			uint16(5+i), int16(i-5), false)
 	}
 	f.Add(uint8(11), []byte("@a(\n1)\n@b\n\ndef f():\n  '''\n\nx\n'''\n"), uint16(3), int16(0), true)
 	f.Add(uint8(23), []byte("a,b\n1,\"\n\n\n\"\"\n\",2\n,,\n\"x\"y\n"), uint16(2), int16(1), false)

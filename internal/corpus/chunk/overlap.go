@@ -44,7 +44,8 @@ func (c *cutter) repeat(before, begin int64) (int64, error) {
 	}
 	from := begin - most
 	at, rank := begin, boundary.Line
-	for i := sort.Search(len(marks), func(i int) bool { return marks[i].Offset >= from }); i < len(marks) && marks[i].Offset < begin; i++ {
+	for i := sort.Search(len(marks), func(i int) bool { return marks[i].Offset >= from }); i < len(marks) &&
+		marks[i].Offset < begin; i++ {
 		if marks[i].Rank > rank {
 			at, rank = marks[i].Offset, marks[i].Rank
 		}

@@ -49,7 +49,8 @@ func (c Config) validate() error {
 		errs = append(errs, fmt.Errorf("split config: ChunkTokens is %d, want 1 or more", c.ChunkTokens))
 	}
 	if c.OverlapTokens > c.ChunkTokens/2 {
-		errs = append(errs, fmt.Errorf("split config: OverlapTokens is %d, want at most half of ChunkTokens, %d", c.OverlapTokens, c.ChunkTokens))
+		errs = append(errs, fmt.Errorf("split config: OverlapTokens is %d, want at most half of ChunkTokens, %d",
+			c.OverlapTokens, c.ChunkTokens))
 	}
 	return errors.Join(errs...)
 }

@@ -213,7 +213,8 @@ func TestPropertySplit(t *testing.T) {
 		contents := rapid.SliceOfN(rapid.StringMatching(`([a-c# é\n]|\n\n){0,300}`), 0, 6).Draw(t, "contents")
 		texts := make([]text, len(contents))
 		for i, c := range contents {
-			texts[i] = text{fmt.Sprint(i, rapid.SampledFrom([]string{"", ".md", ".go", ".py", ".json", ".csv", ".log", ".c"}).Draw(t, "kind")), c}
+			texts[i] = text{fmt.Sprint(i,
+				rapid.SampledFrom([]string{"", ".md", ".go", ".py", ".json", ".csv", ".log", ".c"}).Draw(t, "kind")), c}
 		}
 		tokens := rapid.IntRange(1, 80).Draw(t, "tokens")
 		cfg := chunk.Config{
@@ -256,7 +257,8 @@ func checkChunks(t fataler, r *pack.Reader, data string, chunks []chunk.Chunk, c
 		if c.Overlap > 0 && (c.Offset > f.Offset && data[c.Offset-1] != '\n' || repeated[len(repeated)-1] != '\n') {
 			t.Fatalf("%s: repeats %q", where, repeated)
 		}
-		if n := strings.Count(repeated, "\n"); int(c.Overlap) > max(4*cfg.OverlapTokens, cfg.ChunkTokens/20*4) || n > 10 && cfg.OverlapTokens == 0 {
+		if n := strings.Count(repeated, "\n"); int(c.Overlap) > max(4*cfg.OverlapTokens, cfg.ChunkTokens/20*4) || n > 10 &&
+			cfg.OverlapTokens == 0 {
 			t.Fatalf("%s: repeats %d lines, %q", where, n, repeated)
 		}
 		if c.End() < f.End() && data[c.End()-1] != '\n' && strings.Contains(rest, "\n") {
@@ -306,7 +308,8 @@ func checkFiles(t fataler, c chunkName, files []pack.File, cfg chunk.Config) {
 func BenchmarkSplit(b *testing.B) {
 	var source strings.Builder
 	for i := 0; source.Len() < 100<<20; i++ {
-		fmt.Fprintf(&source, "// F%d does something that takes a line to tell.\nfunc F%d(x int) int {\n\treturn x + %d\n}\n\n", i, i, i)
+		fmt.Fprintf(&source, "// F%d does something that takes a line to tell.\nfunc F%d(x int) int {\n\treturn x + %d\n}\n"+
+			"\n", i, i, i)
 	}
 	r, data := packed(b, text{"big.go", source.String()})
 	for _, tokens := range []int{1_000, 8_000, 32_000} {

@@ -188,7 +188,8 @@ func (b *Builder) Skip(file, kind, why string) {
 		b.m.MoreSkipped++
 		return
 	}
-	b.m.Skipped = append(b.m.Skipped, Skipped{File: cutText(file, MaxNameBytes), Kind: kind, Why: cutText(why, MaxReasonBytes)})
+	b.m.Skipped = append(b.m.Skipped,
+		Skipped{File: cutText(file, MaxNameBytes), Kind: kind, Why: cutText(why, MaxReasonBytes)})
 }
 
 // cutText returns s as valid UTF-8 of at most limit bytes.

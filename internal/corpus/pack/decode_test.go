@@ -26,7 +26,8 @@ func TestDecodeRefuses(t *testing.T) {
 		{"negative size", `{"version":1,"files":[],"bytes":-1,"lines":0}`, "bytes: -1"},
 		{"overlap", file(`{"name":"b","offset":3,"length":4,"lines":1}`), "before the end of the file before it"},
 		{"outside", file(`{"name":"b","offset":4,"length":5,"lines":1}`), "outside the 8 bytes"},
-		{"outside by overflow", file(`{"name":"b","offset":4,"length":9223372036854775807,"lines":1}`), "outside the 8 bytes"},
+		{"outside by overflow", file(`{"name":"b","offset":4,"length":9223372036854775807,"lines":1}`),
+			"outside the 8 bytes"},
 		{"negative length", file(`{"name":"b","offset":4,"length":-1,"lines":1}`), "outside the 8 bytes"},
 		{"offset beyond", file(`{"name":"b","offset":9,"length":0,"lines":0}`), "outside the 8 bytes"},
 		{"more lines than bytes", file(`{"name":"b","offset":4,"length":4,"lines":5}`), "5 lines in 4 bytes"},
@@ -40,7 +41,8 @@ func TestDecodeRefuses(t *testing.T) {
 		{"steep marks", `{"version":1,"files":[],"bytes":131072,"lines":0,"marks":[5,65542]}`, "marks[1]"},
 		{"negative skipped", `{"version":1,"files":[],"bytes":0,"lines":0,"more_skipped":-1}`, "skipped"},
 		{"negative kind", `{"version":1,"files":[],"bytes":0,"lines":0,"skipped_kinds":{"x":-1}}`, "skipped_kinds"},
-		{"long reason", `{"version":1,"files":[],"bytes":0,"lines":0,"skipped":[{"file":"a","why":"` + strings.Repeat("x", 2000) + `"}]}`, "skipped[0]"},
+		{"long reason", `{"version":1,"files":[],"bytes":0,"lines":0,"skipped":[{"file":"a","why":"` +
+			strings.Repeat("x", 2000) + `"}]}`, "skipped[0]"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -56,8 +58,10 @@ func TestDecodeRefuses(t *testing.T) {
 // FuzzDecode: what decodes encodes to the same manifest, and reading a pack that
 // does not fit it fails or not, but never panics.
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte(`{"version":1,"files":[{"name":"a","offset":0,"length":4,"lines":1}],"bytes":8,"lines":1}`), []byte("abc\ndef\n"))
-	f.Add([]byte(`{"version":1,"files":[],"bytes":65536,"lines":0,"marks":[7],"skipped":[{"file":"x","why":"y"}]}`), []byte("\n"))
+	f.Add([]byte(`{"version":1,"files":[{"name":"a","offset":0,"length":4,"lines":1}],"bytes":8,"lines":1}`),
+		[]byte("abc\ndef\n"))
+	f.Add([]byte(`{"version":1,"files":[],"bytes":65536,"lines":0,"marks":[7],"skipped":[{"file":"x","why":"y"}]}`),
+		[]byte("\n"))
 	f.Add([]byte(`{"version":1,"files":[{"name":"a","offset":2,"length":3,"lines":3},{"name":"b","offset":6,"length":0,"lines":0}],"bytes":8,"lines":3}`), []byte("\n\n\n\n\n\n\n\n"))
 	f.Fuzz(func(t *testing.T, encoded, data []byte) {
 		m, err := pack.Decode(encoded)

@@ -200,7 +200,8 @@ func (m *Manifest) validateFiles() error {
 			return fmt.Errorf("files[%d]: offset %d lies before the end of the file before it, %d", i, f.Offset, end)
 		}
 		if f.Length < 0 || f.Length > m.Bytes-f.Offset {
-			return fmt.Errorf("files[%d]: offset %d, length %d: outside the %d bytes of the pack", i, f.Offset, f.Length, m.Bytes)
+			return fmt.Errorf("files[%d]: offset %d, length %d: outside the %d bytes of the pack", i, f.Offset, f.Length,
+				m.Bytes)
 		}
 		if f.Lines < 0 || f.Lines > f.Length || f.Lines == 0 && f.Length > 0 {
 			return fmt.Errorf("files[%d]: %d lines in %d bytes", i, f.Lines, f.Length)

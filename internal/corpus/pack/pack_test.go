@@ -73,7 +73,8 @@ func all(t testing.TB, r *pack.Reader) []model.Document {
 
 func TestManifest(t *testing.T) {
 	t.Parallel()
-	r, data := build(t, source{"a.txt", "one\ntwo\n"}, source{"empty", ""}, source{"/abs/../b", "no newline"}, source{"c", "\n"})
+	r, data := build(t, source{"a.txt", "one\ntwo\n"}, source{"empty", ""}, source{"/abs/../b", "no newline"},
+		source{"c", "\n"})
 	want := &pack.Manifest{
 		Version: 1,
 		Files: []pack.File{
@@ -98,7 +99,8 @@ func TestManifest(t *testing.T) {
 
 func TestDocuments(t *testing.T) {
 	t.Parallel()
-	r, _ := build(t, source{"a", "one\ntwo\nthree"}, source{"empty", ""}, source{"b", "x\ny\n"}, source{"c", "ab\xff\xfeé"})
+	r, _ := build(t, source{"a", "one\ntwo\nthree"}, source{"empty", ""}, source{"b", "x\ny\n"},
+		source{"c", "ab\xff\xfeé"})
 	doc := func(file string, line int, text string) model.Document {
 		return model.Document{File: file, StartLine: line, Text: text}
 	}
@@ -133,7 +135,8 @@ func TestDocuments(t *testing.T) {
 
 func TestLines(t *testing.T) {
 	t.Parallel()
-	r, _ := build(t, source{"x", "no newline"}, source{"a", "one\r\ntwo\n\nfour\xff"}, source{"empty", ""}, source{"b", "z\n"})
+	r, _ := build(t, source{"x", "no newline"}, source{"a", "one\r\ntwo\n\nfour\xff"}, source{"empty", ""},
+		source{"b", "z\n"})
 	tests := []struct {
 		file       string
 		start, end int

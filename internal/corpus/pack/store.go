@@ -16,7 +16,8 @@ func (e *StoreError) Unwrap() error { return e.Err }
 // put come as a [*StoreError], those of fill as they are; after one, nothing
 // refers to what put has kept. fill runs on the caller's goroutine, put on
 // another, which has ended when Store returns.
-func Store[Ref any](limits Limits, put func(io.Reader) (Ref, error), fill func(*Builder) error) (*Manifest, Ref, error) {
+func Store[Ref any](limits Limits, put func(io.Reader) (Ref, error), fill func(*Builder) error) (*Manifest, Ref,
+	error) {
 	out, in := io.Pipe()
 	var ref Ref
 	stored := make(chan error, 1)

@@ -125,7 +125,8 @@ func (s *StreamWriter) Close() error {
 	if s.err != nil {
 		return s.err
 	}
-	s.tail.Skipped, s.tail.MoreSkipped, s.tail.SkippedKinds = s.skips.m.Skipped, s.skips.m.MoreSkipped, s.skips.m.SkippedKinds
+	s.tail.Skipped, s.tail.MoreSkipped, s.tail.SkippedKinds = s.skips.m.Skipped, s.skips.m.MoreSkipped,
+		s.skips.m.SkippedKinds
 	body, err := json.Marshal(s.tail)
 	if err == nil {
 		err = s.entry("perdure.trailer", body, map[string]string{streamTrailer: "1"})
@@ -289,7 +290,8 @@ func (s *streamReader) trailer(h *tar.Header) error {
 		return fmt.Errorf("%w: version %d, this program reads %d", ErrStream, t.Version, Version)
 	}
 	if t.Files != s.files || t.Bytes != s.bytes {
-		return fmt.Errorf("%w: %d files of %d bytes arrived, %d of %d were sent", ErrStream, s.files, s.bytes, t.Files, t.Bytes)
+		return fmt.Errorf("%w: %d files of %d bytes arrived, %d of %d were sent", ErrStream, s.files, s.bytes, t.Files,
+			t.Bytes)
 	}
 	if t.MoreSkipped < 0 {
 		return fmt.Errorf("%w: trailer: more_skipped is %d", ErrStream, t.MoreSkipped)

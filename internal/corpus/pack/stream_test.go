@@ -195,10 +195,12 @@ func TestStreamRefuses(t *testing.T) {
 		{"trailer of another version", []entry{end(`{"version":9}`)}, "version 9"},
 		{"trailer not JSON", []entry{end(`{`)}, "trailer"},
 		{"too few files", []entry{end(`{"version":1,"files":1}`)}, "0 files of 0 bytes arrived, 1 of 0"},
-		{"too few bytes", []entry{plain("a", "x"), end(`{"version":1,"files":1,"bytes":2}`)}, "1 files of 1 bytes arrived, 1 of 2"},
+		{"too few bytes", []entry{plain("a", "x"), end(`{"version":1,"files":1,"bytes":2}`)},
+			"1 files of 1 bytes arrived, 1 of 2"},
 		{"negative skipped", []entry{end(`{"version":1,"more_skipped":-1}`)}, "more_skipped"},
 		{"after the trailer", []entry{end(`{"version":1}`), plain("a", "x")}, "after the trailer"},
-		{"link", []entry{{tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: "/etc/passwd"}, ""}}, "not a plain file"},
+		{"link", []entry{{tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: "/etc/passwd"}, ""}},
+			"not a plain file"},
 		{"folder", []entry{{tar.Header{Typeflag: tar.TypeDir, Name: "d/"}, ""}}, "not a plain file"},
 		{"device", []entry{{tar.Header{Typeflag: tar.TypeChar, Name: "null"}, ""}}, "not a plain file"},
 		{"twice", []entry{plain("a", "x"), plain("a", "y")}, "twice"},
@@ -249,8 +251,10 @@ func TestStreamWriterFailures(t *testing.T) {
 // FuzzReadStream: any bytes give an error or a sound pack.
 func FuzzReadStream(f *testing.F) {
 	f.Add(stream(f, source{"a", "one\n"}, source{"b", ""}))
-	f.Add(tarOf(f, plain("a", "x", "PERDURE.more"), plain("a", "y"), plain("end", `{"version":1,"files":1,"bytes":2}`, "PERDURE.trailer")))
-	f.Add(tarOf(f, plain("a", "x", "PERDURE.more"), plain("a", "", "PERDURE.failed"), plain("end", `{"version":1}`, "PERDURE.trailer")))
+	f.Add(tarOf(f, plain("a", "x", "PERDURE.more"), plain("a", "y"),
+		plain("end", `{"version":1,"files":1,"bytes":2}`, "PERDURE.trailer")))
+	f.Add(tarOf(f, plain("a", "x", "PERDURE.more"), plain("a", "", "PERDURE.failed"),
+		plain("end", `{"version":1}`, "PERDURE.trailer")))
 	f.Add(tarOf(f, plain("a", "x")))
 	f.Add([]byte("not a tar file"))
 	f.Fuzz(func(t *testing.T, data []byte) {

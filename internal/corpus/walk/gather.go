@@ -210,7 +210,8 @@ func resolveArg(cfg Config, arg string) (target, error) {
 	t := target{arg: arg}
 	switch {
 	case arg == "":
-		return t, &Error{Arg: arg, Msg: "the name is empty", Hint: "name a file, a folder or a pattern, or give - for standard input"}
+		return t, &Error{Arg: arg, Msg: "the name is empty",
+			Hint: "name a file, a folder or a pattern, or give - for standard input"}
 	case arg == stdinArg && cfg.Stdin == nil:
 		return t, &Error{Arg: arg, Msg: "there is no standard input", Hint: "name a file, a folder or a pattern"}
 	case arg == stdinArg:
@@ -234,7 +235,8 @@ func resolveArg(cfg Config, arg string) (target, error) {
 	case hasMeta(arg):
 		return resolveGlob(cfg, arg)
 	case errors.Is(err, fs.ErrNotExist):
-		return t, &Error{Arg: arg, Msg: "no such file or folder", Hint: "relative names start from " + cfg.Root, Err: fs.ErrNotExist}
+		return t, &Error{Arg: arg, Msg: "no such file or folder", Hint: "relative names start from " + cfg.Root,
+			Err: fs.ErrNotExist}
 	default:
 		return t, &Error{Arg: arg, Msg: "it cannot be looked at", Hint: hintAccess, Err: err}
 	}
@@ -243,7 +245,8 @@ func resolveArg(cfg Config, arg string) (target, error) {
 func resolveGlob(cfg Config, arg string) (target, error) {
 	slashed := filepath.ToSlash(arg)
 	if !doublestar.ValidatePattern(slashed) {
-		return target{}, &Error{Arg: arg, Msg: "the pattern is malformed", Hint: "brackets and braces have to be closed", Err: doublestar.ErrBadPattern}
+		return target{}, &Error{Arg: arg, Msg: "the pattern is malformed", Hint: "brackets and braces have to be closed",
+			Err: doublestar.ErrBadPattern}
 	}
 	folder, pattern := doublestar.SplitPattern(slashed)
 	t := target{arg: arg, kind: kindGlob, path: inRoot(cfg.Root, filepath.FromSlash(folder)), pattern: pattern}
@@ -306,7 +309,8 @@ func (g *gatherer) target(t target) error {
 
 // nothing is the error when no argument gave a file.
 func (g *gatherer) nothing() error {
-	e := &Error{Arg: strings.Join(g.cfg.Args, " "), Msg: "no text was found there", Hint: "name a file, a folder or a pattern that holds text"}
+	e := &Error{Arg: strings.Join(g.cfg.Args, " "), Msg: "no text was found there",
+		Hint: "name a file, a folder or a pattern that holds text"}
 	if g.sum.Skipped > 0 {
 		e.Msg += fmt.Sprintf("; %d left out, for example %s", g.sum.Skipped, g.example)
 		e.Hint = "a file that is named itself is taken even when it is ignored"

@@ -113,7 +113,8 @@ func TestNamesAreAsGiven(t *testing.T) {
 		{[]string{"src/{b,sub/c}.go"}, []string{"src/b.go", "src/sub/c.go"}},
 		{[]string{"x[1].txt"}, []string{"x[1].txt"}}, // a file of that very name
 		{[]string{"?[.]txt"}, []string{"a.txt"}},
-		{[]string{"src/sub", "a.txt", "src", "./a.txt", "."}, []string{"src/sub/c.go", "src/sub/d.md", "a.txt", "src/b.go", "x[1].txt"}},
+		{[]string{"src/sub", "a.txt", "src", "./a.txt", "."}, []string{"src/sub/c.go", "src/sub/d.md", "a.txt", "src/b.go",
+			"x[1].txt"}},
 	}
 	for _, tt := range tests {
 		got, err := into(t, root, tt.args...)
@@ -134,7 +135,8 @@ func TestNamesAreAsGiven(t *testing.T) {
 func TestWhatIsGivenHasToBeThere(t *testing.T) {
 	t.Parallel()
 	root := files(t, map[string]string{
-		"ok.txt": "text", "empty": "", "bin": "a\x00b", "utf16": "\xff\xfea\x00", "junk": strings.Repeat("\x81\x82\x83a", 100),
+		"ok.txt": "text", "empty": "", "bin": "a\x00b", "utf16": "\xff\xfea\x00",
+		"junk":         strings.Repeat("\x81\x82\x83a", 100),
 		"folder/empty": "", "gone": "-> nowhere", "bad\nname": "x",
 	})
 	tests := []struct {
@@ -171,7 +173,8 @@ func TestWhatIsGivenHasToBeThere(t *testing.T) {
 			if !errors.As(err, &argErr) || argErr.Arg != tt.arg {
 				t.Fatalf("error %v, want one about %q", err, tt.arg)
 			}
-			if !strings.Contains(err.Error(), tt.want) || !strings.Contains(argErr.Hint, tt.hint) || tt.is != nil && !errors.Is(err, tt.is) {
+			if !strings.Contains(err.Error(), tt.want) || !strings.Contains(argErr.Hint, tt.hint) || tt.is != nil &&
+				!errors.Is(err, tt.is) {
 				t.Errorf("error %v, hint %q; want %q, %q", err, argErr.Hint, tt.want, tt.hint)
 			}
 		})
@@ -190,7 +193,8 @@ func TestAllArgumentsAreCheckedFirst(t *testing.T) {
 			t.Errorf("error %v lacks %s", err, want)
 		}
 	}
-	for _, cfg := range []walk.Config{{}, {Root: root}, {Args: []string{"a"}}, {Root: root, Args: []string{"a"}, MaxFileBytes: -1}} {
+	for _, cfg := range []walk.Config{{}, {Root: root}, {Args: []string{"a"}},
+		{Root: root, Args: []string{"a"}, MaxFileBytes: -1}} {
 		if _, err := walk.Into(t.Context(), cfg, newSink()); err == nil || !strings.Contains(err.Error(), "gather config") {
 			t.Errorf("config %+v: %v", cfg, err)
 		}
@@ -226,7 +230,9 @@ func TestNothingFound(t *testing.T) {
 	root := files(t, map[string]string{"src/bin": "\x00", "src/empty": "", "other/bin": "\x00"})
 	_, err := into(t, root, "src", "other")
 	var argErr *walk.Error
-	if !errors.As(err, &argErr) || !strings.Contains(err.Error(), `"src other": no text was found there; 3 left out, for example "src/bin" (it is binary)`) {
+	if !errors.As(err, &argErr) ||
+		!strings.Contains(err.Error(),
+			`"src other": no text was found there; 3 left out, for example "src/bin" (it is binary)`) {
 		t.Errorf("error %v", err)
 	}
 	if err := os.Mkdir(filepath.Join(root, "nothing"), 0o755); err != nil {
@@ -258,7 +264,8 @@ func TestStdin(t *testing.T) {
 		{"as large as allowed", []string{"-"}, strings.NewReader(long), 50_000, ""},
 		{"broken", []string{"-"}, io.MultiReader(strings.NewReader(long), iotest.ErrReader(broken)), 0, "terminal went away"},
 		{"broken at once", []string{"-"}, iotest.ErrReader(broken), 0, "terminal went away"},
-		{"cut", []string{"-"}, io.MultiReader(strings.NewReader("x"), iotest.ErrReader(io.ErrUnexpectedEOF)), 0, "unexpected EOF"},
+		{"cut", []string{"-"}, io.MultiReader(strings.NewReader("x"), iotest.ErrReader(io.ErrUnexpectedEOF)), 0,
+			"unexpected EOF"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -323,8 +330,9 @@ func TestLinks(t *testing.T) {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	for name, want := range map[string]string{
-		"d/gone": "to nothing", "d/self": "in a circle", "d/up": "outside", "d/v2/loop": "a folder that holds it", "d/out.txt": "outside",
-		"d/outdir": "outside", "d/build/": "ignored by line 1 of",
+		"d/gone": "to nothing", "d/self": "in a circle", "d/up": "outside", "d/v2/loop": "a folder that holds it",
+		"d/out.txt": "outside",
+		"d/outdir":  "outside", "d/build/": "ignored by line 1 of",
 	} {
 		if !strings.Contains(got.skipped[name], want) {
 			t.Errorf("%s: skipped because %q, want %q", name, got.skipped[name], want)
@@ -358,7 +366,8 @@ func TestFileVanishes(t *testing.T) {
 	if _, err := walk.Into(t.Context(), walk.Config{Root: root, Args: []string{"s"}}, s); err != nil {
 		t.Fatal(err)
 	}
-	if !cmp.Equal(s.names, []string{"s/a", "s/c"}) || !strings.Contains(s.skipped["s/b"], "went away") || s.skipped["s/d/"] == "" {
+	if !cmp.Equal(s.names, []string{"s/a", "s/c"}) || !strings.Contains(s.skipped["s/b"], "went away") ||
+		s.skipped["s/d/"] == "" {
 		t.Errorf("names %q, skipped %q", s.names, s.skipped)
 	}
 	s.onAdd = func(string) error { return os.Remove(filepath.Join(root, "s", "c")) }
@@ -400,7 +409,8 @@ func TestChangingFile(t *testing.T) {
 		change func(path string, n int) error
 		want   string // "" when it is given up
 	}{
-		{"rewritten once", func(path string, n int) error { return write(path, []string{changed, changed}[min(n, 1)]) }, changed},
+		{"rewritten once", func(path string, n int) error { return write(path, []string{changed, changed}[min(n, 1)]) },
+			changed},
 		{"cut once", func(path string, n int) error { return write(path, changed[:20_000]) }, changed[:20_000]},
 		{"emptied and written by name", func(path string, n int) error {
 			return errors.Join(os.Remove(path), write(path, changed))
@@ -438,7 +448,8 @@ func TestChangingFile(t *testing.T) {
 						t.Errorf("skipped %q after %d reads", s.skipped, n)
 					}
 				case s.texts["s/file"] != tt.want:
-					t.Errorf("taken %d bytes after %d reads, %q…; want %q…", len(s.texts["s/file"]), n, s.texts["s/file"][:20], tt.want[:20])
+					t.Errorf("taken %d bytes after %d reads, %q…; want %q…", len(s.texts["s/file"]), n, s.texts["s/file"][:20],
+						tt.want[:20])
 				}
 			})
 		}

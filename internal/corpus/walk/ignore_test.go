@@ -51,7 +51,8 @@ func TestIgnore(t *testing.T) {
 		{"node_modules/**/*.js", []string{"node_modules/m/i.js"}}, // named itself
 		{"sub", []string{"sub/.gitignore", "sub/local2", "sub/top.txt", "sub/x.log"}},
 		{"sub/local*", []string{"sub/local", "sub/local2"}},
-		{"vendored", []string{"vendored/excluded.txt", "vendored/sub/.keepme", "vendored/sub/app.log", "vendored/sub/sub/b.txt", "vendored/y.log"}},
+		{"vendored", []string{"vendored/excluded.txt", "vendored/sub/.keepme", "vendored/sub/app.log",
+			"vendored/sub/sub/b.txt", "vendored/y.log"}},
 		{"vendored/sub", []string{"vendored/sub/.keepme", "vendored/sub/app.log", "vendored/sub/sub/b.txt"}},
 		{"*/*.log", []string{"logs/keep.log", "logs/x.log", "sub/x.log", "vendored/y.log"}},
 	}
@@ -70,7 +71,8 @@ func TestIgnore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"excluded.txt": "line 1 of ", "top.txt": "line 2 of ", "node_modules/": "line 3 of ", "logs/x.log": "line 1 of ", "sub/local": "line 2 of ",
+		"excluded.txt": "line 1 of ", "top.txt": "line 2 of ", "node_modules/": "line 3 of ", "logs/x.log": "line 1 of ",
+		"sub/local": "line 2 of ",
 	} {
 		if !strings.Contains(got.skipped[name], want) {
 			t.Errorf("%s: skipped because %q, want %q", name, got.skipped[name], want)
@@ -102,7 +104,8 @@ func TestIgnoreAsGit(t *testing.T) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), git, args...)
 		cmd.Dir = work
-		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "HOME="+root, "XDG_CONFIG_HOME="+root)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "HOME="+root,
+			"XDG_CONFIG_HOME="+root)
 		out, err := cmd.Output()
 		if err != nil {
 			t.Fatalf("git %q: %v", args, err)

@@ -56,7 +56,8 @@ func (g *gatherer) take(c candidate) error {
 		return fmt.Errorf("read context: %w", err)
 	}
 	if !plainName(c.name) {
-		return g.refuse(c, fault{kind: KindName, why: "the name is not plain text", hint: "rename it, or give its text as standard input with -"})
+		return g.refuse(c, fault{kind: KindName, why: "the name is not plain text",
+			hint: "rename it, or give its text as standard input with -"})
 	}
 	// Without O_NONBLOCK, a pipe that takes the file's place would block for ever.
 	f, err := os.OpenFile(c.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -72,7 +73,8 @@ func (g *gatherer) take(c candidate) error {
 			return err
 		}
 	}
-	return g.refuse(c, fault{kind: KindChanged, why: "it changes while it is read", hint: "wait until nothing writes to it, or copy it first"})
+	return g.refuse(c, fault{kind: KindChanged, why: "it changes while it is read",
+		hint: "wait until nothing writes to it, or copy it first"})
 }
 
 // tries is how often a file is read that changes meanwhile.
@@ -174,7 +176,8 @@ func sniff(head []byte, whole bool) (fault, bool) {
 	}
 	// A text in an old 8-bit encoding has some bytes that are not UTF-8.
 	if invalid*10 > runes*3 {
-		return fault{kind: KindBinary, why: "it is binary: mostly not valid UTF-8", hint: "convert it to UTF-8 text first"}, true
+		return fault{kind: KindBinary, why: "it is binary: mostly not valid UTF-8",
+			hint: "convert it to UTF-8 text first"}, true
 	}
 	return fault{}, false
 }
@@ -214,7 +217,8 @@ func (s *source) fault() fault {
 	if errors.Is(s.err, errTooLarge) {
 		return tooLarge(s.limit)
 	}
-	return fault{kind: KindUnreadable, why: "it cannot be read to its end", hint: "check the disk it is on, or copy it first", err: bare(s.err)}
+	return fault{kind: KindUnreadable, why: "it cannot be read to its end",
+		hint: "check the disk it is on, or copy it first", err: bare(s.err)}
 }
 
 func tooLarge(limit int64) fault {

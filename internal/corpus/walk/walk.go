@@ -120,7 +120,8 @@ func (w *walk) folder(n node) error {
 func hiddenName(name string) bool { return name == ".git" || name == ".perdure" }
 
 func (w *walk) unreadable(n node, err error) error {
-	return w.g.refuse(candidate{name: w.name(n) + "/"}, fault{kind: KindUnreadable, why: "the folder cannot be read", err: bare(err)})
+	return w.g.refuse(candidate{name: w.name(n) + "/"}, fault{kind: KindUnreadable, why: "the folder cannot be read",
+		err: bare(err)})
 }
 
 func (w *walk) name(n node) string { return w.t.prefix + n.rel }

@@ -47,7 +47,8 @@ func (r *Repository) Resolve(ctx context.Context, base string, staged bool) (*Be
 	from, to, both := strings.Cut(base, "..")
 	switch {
 	case both && staged:
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%q names both versions, --staged another one", base), Hint: "leave one of them out"}
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op,
+			Msg: fmt.Sprintf("%q names both versions, --staged another one", base), Hint: "leave one of them out"}
 	case both:
 		return r.ranged(ctx, from, to)
 	case head == "" && (base == "" || base == "HEAD"):
@@ -112,7 +113,8 @@ func (r *Repository) ranged(ctx context.Context, from, to string) (*Between, err
 func (r *Repository) named(ctx context.Context, name string) (string, error) {
 	const op = "find base"
 	if strings.HasPrefix(name, "-") || strings.ContainsAny(name, "\x00\n") {
-		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%q is no revision", name), Hint: "name a commit, a branch or a tag"}
+		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%q is no revision", name),
+			Hint: "name a commit, a branch or a tag"}
 	}
 	for _, kind := range []string{"commit", "tree"} {
 		id, err := r.object(ctx, name+"^{"+kind+"}")
@@ -121,7 +123,8 @@ func (r *Repository) named(ctx context.Context, name string) (string, error) {
 		}
 	}
 	hint := "git branch -a and git tag list names; " + shallowHint
-	return "", &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: fmt.Sprintf("git knows no revision %q here", name), Hint: hint}
+	return "", &perdure.Error{Code: perdure.CodeNotFound, Op: op,
+		Msg: fmt.Sprintf("git knows no revision %q here", name), Hint: hint}
 }
 
 const shallowHint = "in a clone without its past fetch it first (git fetch --unshallow, or fetch-depth: 0 in CI)"
@@ -131,7 +134,8 @@ func (r *Repository) common(ctx context.Context, name, a, b string) (string, err
 	id, err := r.line(ctx, "merge-base", a, b)
 	var ran *Error
 	if errors.As(err, &ran) {
-		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: "find base", Msg: fmt.Sprintf("%q has no commit in common with what is looked at", name),
+		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: "find base",
+			Msg:  fmt.Sprintf("%q has no commit in common with what is looked at", name),
 			Hint: shallowHint + "; --base " + name + "..HEAD compares the two as they are"}
 	}
 	return id, err

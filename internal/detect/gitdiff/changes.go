@@ -59,7 +59,8 @@ const (
 // size.
 func (r *Repository) Changes(ctx context.Context, b *Between, maxBytes int64) (*Changes, error) {
 	// The same whatever the user's settings of git diff are.
-	args := []string{"diff", "--raw", "-z", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "-l1000",
+	args := []string{"diff", "--raw", "-z", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--no-color",
+		"--find-renames", "-l1000",
 		"--ignore-submodules=dirty", "--no-relative", "-O" + os.DevNull}
 	if b.Staged {
 		args = append(args, "--cached")
@@ -181,10 +182,12 @@ func (c *Changes) unwatched(ctx context.Context) error {
 		case !ok || tag == "H":
 		case tag == "S" || tag == "s":
 			if _, err := os.Lstat(filepath.Join(c.r.Root, filepath.FromSlash(name))); err == nil {
-				c.Skipped = append(c.Skipped, detect.Skipped{File: name, Why: "git is told not to look at it (skip-worktree); git update-index --no-skip-worktree undoes that"})
+				c.Skipped = append(c.Skipped, detect.Skipped{File: name, Why: "git is told not to look at it (skip-worktree); " +
+					"git update-index --no-skip-worktree undoes that"})
 			}
 		case tag == strings.ToLower(tag):
-			c.Skipped = append(c.Skipped, detect.Skipped{File: name, Why: "git is told that it does not change (assume-unchanged); git update-index --no-assume-unchanged undoes that"})
+			c.Skipped = append(c.Skipped, detect.Skipped{File: name, Why: "git is told that it does not change " +
+				"(assume-unchanged); git update-index --no-assume-unchanged undoes that"})
 		}
 	}
 	return nil
@@ -193,7 +196,8 @@ func (c *Changes) unwatched(ctx context.Context) error {
 // withoutOther leaves out files that are as the other side of a merge has them:
 // they were looked at there.
 func (c *Changes) withoutOther(ctx context.Context, b *Between) error {
-	args := []string{"diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-relative", "--ignore-submodules=dirty"}
+	args := []string{"diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-relative",
+		"--ignore-submodules=dirty"}
 	if b.Staged {
 		args = append(args, "--cached")
 	}
@@ -291,7 +295,8 @@ func (c *Changes) read(ctx context.Context, root *os.Root, store *objects, f *ch
 		case v.from.path == "":
 			continue
 		case v.from.missing:
-			c.Skipped = append(c.Skipped, detect.Skipped{File: v.from.path, Why: "this clone does not have what it holds, and nothing is fetched"})
+			c.Skipped = append(c.Skipped, detect.Skipped{File: v.from.path, Why: "this clone does not have what it holds, " +
+				"and nothing is fetched"})
 			return d, false, nil
 		case v.from.mode == modeLink:
 			*v.to = detect.Version{Path: v.from.path, Kind: detect.Link}

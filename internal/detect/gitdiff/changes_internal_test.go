@@ -32,8 +32,10 @@ func TestParse(t *testing.T) {
 	t.Parallel()
 	const a, none = "28ce6a8b26aa170e1de65536fe8abe1832bd3242", "0000000000000000000000000000000000000000"
 	c := &Changes{}
-	err := c.parse([]byte(":100644 100644 " + a + " " + none + " M\x00here\x00:100644 100755 " + a + " " + a + " R090\x00from\x00to\x00" +
-		":100644 000000 " + a + " " + none + " D\x00gone\x00:000000 160000 " + none + " " + a + " A\x00sub\x00:100644 000000 " + a + " " + none + " U\x00both\x00"))
+	err := c.parse([]byte(":100644 100644 " + a + " " + none + " M\x00here\x00:100644 100755 " + a + " " + a +
+		" R090\x00from\x00to\x00" +
+		":100644 000000 " + a + " " + none + " D\x00gone\x00:000000 160000 " + none + " " + a +
+		" A\x00sub\x00:100644 000000 " + a + " " + none + " U\x00both\x00"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +52,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%+v, want %+v", c.list[i], want[i])
 		}
 	}
-	for _, out := range []string{"x\x00f\x00", ":1 2 3 M\x00f\x00", ":100644 100644 " + a + " " + a + " R100\x00f\x00", ":100644 100644 " + a + " " + a + " M\x00"} {
+	for _, out := range []string{"x\x00f\x00", ":1 2 3 M\x00f\x00", ":100644 100644 " + a + " " + a + " R100\x00f\x00",
+		":100644 100644 " + a + " " + a + " M\x00"} {
 		if err := new(Changes).parse([]byte(out)); err == nil {
 			t.Errorf("%q is read", out)
 		}

@@ -29,7 +29,8 @@ func Open(ctx context.Context, dir string, environ []string) (*Repository, error
 	const op = "open repository"
 	program, err := exec.LookPath("git")
 	if err != nil {
-		return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: "git is not installed, or not in PATH", Err: err,
+		return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: "git is not installed, or not in PATH",
+			Err:  err,
 			Hint: "install git; without it only a loop's own snapshots can be compared with (--base loop:baseline)"}
 	}
 	r := &Repository{Root: dir, git: program, env: environ}
@@ -43,7 +44,8 @@ func Open(ctx context.Context, dir string, environ []string) (*Repository, error
 		return nil, err
 	}
 	if err == nil {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%q is in a bare repository or in a .git folder, where there are no files to look at", dir),
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op,
+			Msg:  fmt.Sprintf("%q is in a bare repository or in a .git folder, where there are no files to look at", dir),
 			Hint: "change to a work tree, or clone the repository and look at the clone"}
 	}
 	hint := "change to the folder of a repository, or compare with a loop's own snapshot (--base loop:baseline)"
@@ -51,7 +53,8 @@ func Open(ctx context.Context, dir string, environ []string) (*Repository, error
 	if errors.As(err, &ran) && strings.Contains(ran.Said, "dubious ownership") {
 		hint = "the folder belongs to somebody else; git config --global --add safe.directory FOLDER says that it is trusted"
 	}
-	return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%q is in no git repository that can be read: %s", dir, said(err)), Hint: hint}
+	return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op,
+		Msg: fmt.Sprintf("%q is in no git repository that can be read: %s", dir, said(err)), Hint: hint}
 }
 
 // Error is a run of git that did not succeed.
@@ -77,9 +80,11 @@ func said(err error) string {
 // command is a run of git in the work tree, with the settings left out that start
 // programs or write.
 func (r *Repository) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, r.git, append([]string{"-c", "core.fsmonitor=false", "-c", "diff.autoRefreshIndex=true"}, args...)...)
+	cmd := exec.CommandContext(ctx, r.git,
+		append([]string{"-c", "core.fsmonitor=false", "-c", "diff.autoRefreshIndex=true"}, args...)...)
 	cmd.Dir = r.Root
-	cmd.Env = append(slices.Clone(r.env), "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
+	cmd.Env = append(slices.Clone(r.env), "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0",
+		"LC_ALL=C")
 	cmd.WaitDelay = time.Second
 	return cmd
 }

@@ -127,7 +127,8 @@ func expiry(text string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("expires: %q is no day like 2027-01-31, nor an instant like 2027-01-31T12:00:00Z", text)
+		return time.Time{}, fmt.Errorf("expires: %q is no day like 2027-01-31, nor an instant like 2027-01-31T12:00:00Z",
+			text)
 	}
 	return at.UTC(), nil
 }
@@ -170,7 +171,8 @@ func Own(getenv func(string) string, workspace string) ([]detect.Waiver, error) 
 	}
 	if root, err := filepath.EvalSymlinks(workspace); err == nil {
 		if rel, err := filepath.Rel(root, actual); err == nil && filepath.IsLocal(rel) {
-			return nil, fmt.Errorf("read waivers: %s is in the workspace, where an agent can write it; keep waivers in %s, committed, or elsewhere", name, FileName)
+			return nil, fmt.Errorf("read waivers: %s is in the workspace, where an agent can write it; keep waivers in %s, "+
+				"committed, or elsewhere", name, FileName)
 		}
 	}
 	info, err := os.Stat(actual)
@@ -200,7 +202,8 @@ func Ended(all []detect.Waiver, now time.Time) []string {
 	var texts []string
 	for i := range all {
 		if w := &all[i]; w.Expired(now) && len(texts) < most {
-			texts = append(texts, fmt.Sprintf("a waiver has ended on %s and counts no more: %s for %s (%s)", w.Expires.Format(time.DateOnly), w.Pattern, w.Path, strings.TrimSpace(w.Reason)))
+			texts = append(texts, fmt.Sprintf("a waiver has ended on %s and counts no more: %s for %s (%s)",
+				w.Expires.Format(time.DateOnly), w.Pattern, w.Path, strings.TrimSpace(w.Reason)))
 		}
 	}
 	return texts

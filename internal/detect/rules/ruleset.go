@@ -69,7 +69,8 @@ func (p *Pattern) custom() (detect.Custom, error) {
 	case len(tokens) > 0:
 		c.Match = sequence(tokens)
 	case p.Match == "":
-		return c, errors.New("say what is looked for: match is a regular expression, tokens are words and signs with blanks between")
+		return c, errors.New("say what is looked for: match is a regular expression, tokens are words and signs with " +
+			"blanks between")
 	}
 	return c, nil
 }
@@ -110,7 +111,8 @@ func (s *Settings) Rules() (*detect.Rules, error) {
 		}
 		c.Patterns = append(c.Patterns, custom)
 	}
-	for name, n := range map[string]int{"patterns_enabled": len(s.Types), "patterns_off": len(s.Off), "pattern_actions": len(s.Actions), "patterns": len(s.Patterns),
+	for name, n := range map[string]int{"patterns_enabled": len(s.Types), "patterns_off": len(s.Off),
+		"pattern_actions": len(s.Actions), "patterns": len(s.Patterns),
 		"protected_paths": len(s.Protected)} {
 		if n > maxList {
 			return nil, fmt.Errorf("%s has %d entries, at most %d are taken", name, n, maxList)
@@ -118,7 +120,8 @@ func (s *Settings) Rules() (*detect.Rules, error) {
 	}
 	for i, g := range s.Protected {
 		if !glob(g) {
-			errs = append(errs, fmt.Errorf("protected_paths[%d]: %q is no glob; a pattern like deploy/**/*.yaml is wanted", i, g))
+			errs = append(errs, fmt.Errorf("protected_paths[%d]: %q is no glob; a pattern like deploy/**/*.yaml is wanted", i,
+				g))
 		}
 	}
 	rules, err := detect.NewRules(c)
@@ -172,8 +175,10 @@ func (s *Settings) With(below *Settings) Settings {
 
 // Equal tells whether both say the same.
 func (s *Settings) Equal(other *Settings) bool {
-	return slices.Equal(s.Types, other.Types) && slices.Equal(s.Off, other.Off) && maps.Equal(s.Actions, other.Actions) && s.ActConfidence == other.ActConfidence &&
-		slices.Equal(s.Protected, other.Protected) && slices.EqualFunc(s.Patterns, other.Patterns, func(a, b Pattern) bool { return reflect.DeepEqual(a, b) })
+	return slices.Equal(s.Types, other.Types) && slices.Equal(s.Off, other.Off) &&
+		maps.Equal(s.Actions, other.Actions) && s.ActConfidence == other.ActConfidence &&
+		slices.Equal(s.Protected, other.Protected) &&
+		slices.EqualFunc(s.Patterns, other.Patterns, func(a, b Pattern) bool { return reflect.DeepEqual(a, b) })
 }
 
 // String tells of the settings in a few words.

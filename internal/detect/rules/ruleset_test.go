@@ -41,7 +41,8 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Detection != detect.Aggressive || len(p.Types) != 2 || len(p.Patterns) != 2 || len(p.Waivers) != 3 || p.ActConfidence != 0.9 || p.Protected[0] != "deploy/**" {
+	if p.Detection != detect.Aggressive || len(p.Types) != 2 || len(p.Patterns) != 2 || len(p.Waivers) != 3 ||
+		p.ActConfidence != 0.9 || p.Protected[0] != "deploy/**" {
 		t.Errorf("%+v", p)
 	}
 	if at := p.Waivers[0].Expires; !at.Equal(time.Date(2027, 1, 31, 23, 59, 59, 0, time.UTC)) || p.Waivers[0].By != "ann" {
@@ -93,18 +94,21 @@ func TestParseRefuses(t *testing.T) {
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	change := func(line string) *detect.Input {
-		s := ruleset.Settings{Patterns: []ruleset.Pattern{{Custom: detect.Custom{ID: "p", Type: detect.TestSkipping, Message: "m"}, Tokens: "time . Sleep ("},
+		s := ruleset.Settings{Patterns: []ruleset.Pattern{
+			{Custom: detect.Custom{ID: "p", Type: detect.TestSkipping, Message: "m"}, Tokens: "time . Sleep ("},
 			{Custom: detect.Custom{ID: "q", Type: detect.TestSkipping, Message: "m"}, Tokens: "return nil"}}}
 		rules, err := s.Rules()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return &detect.Input{Rules: rules, Changes: func(yield func(detect.Change, error) bool) {
-			yield(detect.Change{Old: detect.Version{Path: "a.txt", Content: []byte("x\n")}, New: detect.Version{Path: "a.txt", Content: []byte("x\n" + line + "\n")}}, nil)
+			yield(detect.Change{Old: detect.Version{Path: "a.txt", Content: []byte("x\n")},
+				New: detect.Version{Path: "a.txt", Content: []byte("x\n" + line + "\n")}}, nil)
 		}}
 	}
-	for line, found := range map[string]bool{"time.Sleep(1)": true, "time . Sleep  (": true, "mytime.Sleep(1)": false, "time.Sleeps(1)": false,
-		"return  nil": true, "returnnil": false, "return nilly": false, "x": false} {
+	for line, found := range map[string]bool{"time.Sleep(1)": true, "time . Sleep  (": true, "mytime.Sleep(1)": false,
+		"time.Sleeps(1)": false,
+		"return  nil":    true, "returnnil": false, "return nilly": false, "x": false} {
 		report, err := detect.Run(context.Background(), change(line))
 		if err != nil || (len(report.Findings) > 0) != found {
 			t.Errorf("%q: found %t, want %t: %v", line, len(report.Findings) > 0, found, err)
@@ -115,11 +119,15 @@ func TestTokens(t *testing.T) {
 // The user's settings stand above the project's.
 func TestWith(t *testing.T) {
 	t.Parallel()
-	own := ruleset.Settings{Actions: map[string]detect.Action{"T001": detect.Warn}, Patterns: []ruleset.Pattern{{Custom: detect.Custom{ID: "a", Message: "own"}}}, Off: []string{"x"}}
-	below := ruleset.Settings{Types: []detect.Type{detect.TestDeletion}, Actions: map[string]detect.Action{"T001": detect.Tell, "T002": detect.Tell},
-		Patterns: []ruleset.Pattern{{Custom: detect.Custom{ID: "a"}}, {Custom: detect.Custom{ID: "b"}}}, Off: []string{"y"}, Protected: []string{"p"}, ActConfidence: 0.5}
+	own := ruleset.Settings{Actions: map[string]detect.Action{"T001": detect.Warn},
+		Patterns: []ruleset.Pattern{{Custom: detect.Custom{ID: "a", Message: "own"}}}, Off: []string{"x"}}
+	below := ruleset.Settings{Types: []detect.Type{detect.TestDeletion},
+		Actions:  map[string]detect.Action{"T001": detect.Tell, "T002": detect.Tell},
+		Patterns: []ruleset.Pattern{{Custom: detect.Custom{ID: "a"}}, {Custom: detect.Custom{ID: "b"}}}, Off: []string{"y"},
+		Protected: []string{"p"}, ActConfidence: 0.5}
 	s := own.With(&below)
-	if len(s.Types) != 1 || s.Actions["T001"] != detect.Warn || s.Actions["T002"] != detect.Tell || len(s.Patterns) != 2 || s.Patterns[0].Message != "own" ||
+	if len(s.Types) != 1 || s.Actions["T001"] != detect.Warn || s.Actions["T002"] != detect.Tell ||
+		len(s.Patterns) != 2 || s.Patterns[0].Message != "own" ||
 		len(s.Off) != 2 || len(s.Protected) != 1 || s.ActConfidence != 0.5 {
 		t.Errorf("%+v", s)
 	}
@@ -162,9 +170,12 @@ func TestOwn(t *testing.T) {
 	if err := os.Symlink(inside, link); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{inside: "in the workspace", link: "in the workspace", "w.yaml": "not an absolute path", filepath.Join(home, "nosuch"): "no such file",
-		home: "no ordinary file", put(filepath.Join(home, "bad.yaml"), "waivers: [{pattern: x}]"): "say why", put(filepath.Join(home, "odd.yaml"), "patterns_off: [x]"): "unknown field"} {
-		if _, err := own(map[string]string{ruleset.WaiversVariable: name}); err == nil || !strings.Contains(err.Error(), want) {
+	for name, want := range map[string]string{inside: "in the workspace", link: "in the workspace",
+		"w.yaml": "not an absolute path", filepath.Join(home, "nosuch"): "no such file",
+		home: "no ordinary file", put(filepath.Join(home, "bad.yaml"), "waivers: [{pattern: x}]"): "say why",
+		put(filepath.Join(home, "odd.yaml"), "patterns_off: [x]"): "unknown field"} {
+		if _, err := own(map[string]string{ruleset.WaiversVariable: name}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}

@@ -27,7 +27,8 @@ func (u *unit) readAsked(m *Model, tests func(i int) bool) {
 		}
 		told[int32(u.line(i))] = true
 		m.Marks = append(m.Marks, Mark{
-			Pattern: RunnerAsked, Line: u.line(i), S: u.lineText(i), Key: mixAll(firstHash, u.tok[max(0, i-3):i+1]), Confidence: 0.85,
+			Pattern: RunnerAsked, Line: u.line(i), S: u.lineText(i), Key: mixAll(firstHash, u.tok[max(0, i-3):i+1]),
+			Confidence: 0.85,
 		})
 	}
 }
@@ -138,7 +139,8 @@ func (u *unit) ofMode(i int) bool {
 	}
 	for j := max(0, i-10); j < min(len(u.tok), i+10); j++ {
 		s := u.at(j)
-		if u.tok[j].Line == u.tok[i].Line && u.kindAt(j) != lex.Op && j != i && (modeName().MatchString(strings.Trim(s, "\"'")) || strings.HasSuffix(s, "profiles.active\"")) {
+		if u.tok[j].Line == u.tok[i].Line && u.kindAt(j) != lex.Op && j != i &&
+			(modeName().MatchString(strings.Trim(s, "\"'")) || strings.HasSuffix(s, "profiles.active\"")) {
 			return true
 		}
 	}
@@ -149,22 +151,34 @@ var (
 	// askedOf are the words by which code asks what runs it, by language.
 	askedOf = sync.OnceValue(func() map[string]set {
 		script := words("argv argv0 execArgv stack env mainModule main cache parent title captureStackTrace")
-		jvm := words("getStackTrace stackTrace StackWalker getProperty getenv getClassName className forName loadClass ProcessHandle getInputArguments getContextClassLoader getAllStackTraces getThreadGroup")
+		jvm := words("getStackTrace stackTrace StackWalker getProperty getenv getClassName className forName loadClass " +
+			"ProcessHandle getInputArguments getContextClassLoader getAllStackTraces getThreadGroup")
 		return map[string]set{
-			"go": words("Args Executable Caller Callers FuncForPC Stack ReadBuildInfo Lookup Getenv LookupEnv"), "javascript": script, "typescript": script,
-			"python": words("modules argv orig_argv stack _getframe co_filename co_name environ getenv extract_stack format_stack currentframe __main__"), "java": jvm, "kotlin": jvm,
-			"csharp": words("GetAssemblies FriendlyName GetEntryAssembly ProcessName StackTrace GetFrames GetEnvironmentVariable GetEnvironmentVariables DeclaringType ProcessPath CommandLine GetCommandLineArgs MainModule BaseDirectory GetCallingAssembly GetCurrentProcess"),
-			"rust":   words("current current_exe args args_os var var_os vars option_env Backtrace"),
-			"ruby":   words("$0 $PROGRAM_NAME caller caller_locations $LOADED_FEATURES ENV $ARGV ARGV loaded_specs const_defined? defined?"),
-			"php":    words("argv debug_backtrace getenv _ENV _SERVER $_ENV $_SERVER getTrace getTraceAsString class_exists interface_exists function_exists defined get_included_files get_declared_classes get_required_files $argv"),
+			"go":         words("Args Executable Caller Callers FuncForPC Stack ReadBuildInfo Lookup Getenv LookupEnv"),
+			"javascript": script, "typescript": script,
+			"python": words("modules argv orig_argv stack _getframe co_filename co_name environ getenv extract_stack " +
+				"format_stack currentframe __main__"), "java": jvm, "kotlin": jvm,
+			"csharp": words("GetAssemblies FriendlyName GetEntryAssembly ProcessName StackTrace GetFrames " +
+				"GetEnvironmentVariable GetEnvironmentVariables DeclaringType ProcessPath CommandLine GetCommandLineArgs " +
+				"MainModule BaseDirectory GetCallingAssembly GetCurrentProcess"),
+			"rust": words("current current_exe args args_os var var_os vars option_env Backtrace"),
+			"ruby": words("$0 $PROGRAM_NAME caller caller_locations $LOADED_FEATURES ENV $ARGV ARGV loaded_specs " +
+				"const_defined? defined?"),
+			"php": words("argv debug_backtrace getenv _ENV _SERVER $_ENV $_SERVER getTrace getTraceAsString class_exists " +
+				"interface_exists function_exists defined get_included_files get_declared_classes get_required_files $argv"),
 		}
 	})
 	comparing = sync.OnceValue(func() set {
-		return words("includes contains Contains startsWith endsWith StartsWith EndsWith startswith endswith HasSuffix HasPrefix HasSuffixFold start_with? end_with? include? match match? test " +
-			"equals Equals equalsIgnoreCase str_contains str_starts_with str_ends_with strpos stripos starts_with ends_with class_exists forName Lookup get has indexOf eq is_a any some in_array preg_match strstr function_exists interface_exists defined const_defined? loadClass key? has_key? ContainsKey containsKey find matches IsMatch")
+		return words("includes contains Contains startsWith endsWith StartsWith EndsWith startswith endswith HasSuffix " +
+			"HasPrefix HasSuffixFold start_with? end_with? include? match match? test " +
+			"equals Equals equalsIgnoreCase str_contains str_starts_with str_ends_with strpos stripos starts_with ends_with " +
+			"class_exists forName Lookup get has indexOf eq is_a any some in_array preg_match strstr function_exists " +
+			"interface_exists defined const_defined? loadClass key? has_key? ContainsKey containsKey find matches IsMatch")
 	})
 	testNames = sync.OnceValue(func() set {
-		return words(".test _test _test.go .test.js .test.ts .test.jsx .test.tsx .spec.js .spec.ts .spec.jsx .spec.tsx test_ tests/ /tests/ /test/ test/ /tests /test tests _spec _spec.rb _test.rb test-classes tests:: ::tests:: /deps/ Test Tests Spec .Tests ::test_ conftest")
+		return words(".test _test _test.go .test.js .test.ts .test.jsx .test.tsx .spec.js .spec.ts .spec.jsx .spec.tsx " +
+			"test_ tests/ /tests/ /test/ test/ /tests /test tests _spec _spec.rb _test.rb test-classes tests:: ::tests:: " +
+			"/deps/ Test Tests Spec .Tests ::test_ conftest")
 	})
 	modules  = sync.OnceValue(func() set { return words("modules") })
 	modeName = sync.OnceValue(func() *regexp.Regexp {

@@ -65,7 +65,8 @@ func Vouches(name string) bool {
 }
 
 // vouching is what stands in names of calls that check.
-var vouching = [...][]byte{[]byte("valid"), []byte("verif"), []byte("ensure"), []byte("assert"), []byte("check"), []byte("schema"), []byte("require"), []byte("guard")}
+var vouching = [...][]byte{[]byte("valid"), []byte("verif"), []byte("ensure"), []byte("assert"), []byte("check"),
+	[]byte("schema"), []byte("require"), []byte("guard")}
 
 // Beside is the hash of a call that stands in the same lines as a word.
 func Beside(call, word uint32) uint32 { return call*31 + word }
@@ -79,7 +80,8 @@ func (u *unit) calledSomehow(i int) bool {
 	if u.lang.shape != ends || Everywhere(u.at(i)) {
 		return false
 	}
-	return u.at(i-1) == "." || u.tok[i].First && i+1 < len(u.tok) && !u.tok[i+1].First && (u.isWord(i+1) || u.at(i+1) == ":" || u.at(i+1) == "@")
+	return u.at(i-1) == "." || u.tok[i].First && i+1 < len(u.tok) && !u.tok[i+1].First &&
+		(u.isWord(i+1) || u.at(i+1) == ":" || u.at(i+1) == "@")
 }
 
 // linesAround are the tokens of the lines that the call at i stands in, up to its end.
@@ -103,7 +105,8 @@ func (u *unit) linesAround(i int, d *decl) (from, to int) {
 func appendAsked(b bag.Bag, tokens []lex.Token) bag.Bag {
 	for i := range len(tokens) - 1 {
 		t, next := &tokens[i], tokens[i+1].S
-		if t.Kind == lex.Word && next != "." && next != "?." && next != "->" && next != "::" && next != "(" && !connectives()[t.S] {
+		if t.Kind == lex.Word && next != "." && next != "?." && next != "->" && next != "::" && next != "(" &&
+			!connectives()[t.S] {
 			b = append(b, t.Hash)
 		}
 	}
@@ -112,7 +115,8 @@ func appendAsked(b bag.Bag, tokens []lex.Token) bag.Bag {
 
 // connectives are words of languages that stand in conditions.
 var connectives = sync.OnceValue(func() set {
-	return words("if elif unless and or not in is null nil None undefined true false True False typeof instanceof var let const out as when with end then this self")
+	return words("if elif unless and or not in is null nil None undefined true false True False typeof instanceof var " +
+		"let const out as when with end then this self")
 })
 
 // tellsFailure tells of the name of what is thrown, and of what it is made with.
@@ -128,21 +132,33 @@ func harmless(name string) bool {
 }
 
 var harmlessCalls = sync.OnceValue(func() set {
-	return words("int float str string bool number double decimal long bigint boolean object bytes char int64 int32 uint64 float64 " +
-		"parseint parsefloat tostring tos toi tof toint tolong todouble tofloat toboolean valueof repr hex ord chr fixed tofixed " +
+	return words("int float str string bool number double decimal long bigint boolean object bytes char int64 int32 " +
+		"uint64 float64 " +
+		"parseint parsefloat tostring tos toi tof toint tolong todouble tofloat toboolean valueof repr hex ord chr fixed " +
+		"tofixed " +
 		"setscale scale round floor ceil ceiling trunc abs sign sqrt pow divmod " +
-		"strip lstrip rstrip trim trimend trimstart trimspace trimsuffix trimprefix trimleft trimright ltrim rtrim removeprefix removesuffix chomp squeeze " +
-		"lower upper tolower toupper lowercase uppercase tolowercase touppercase casefold title capitalize downcase upcase lcfirst ucfirst strtolower strtoupper ucwords " +
+		"strip lstrip rstrip trim trimend trimstart trimspace trimsuffix trimprefix trimleft trimright ltrim rtrim " +
+		"removeprefix removesuffix chomp squeeze " +
+		"lower upper tolower toupper lowercase uppercase tolowercase touppercase casefold title capitalize downcase " +
+		"upcase lcfirst ucfirst strtolower strtoupper ucwords " +
 		"tolowerinvariant toupperinvariant toasciilowercase toasciiuppercase normalize " +
-		"replace replaceall strreplace gsub sub split splitn rsplit explode implode join startswith endswith startwith hasprefix hassuffix contains includes include strcontains strstartswith strendswith " +
-		"format sprintf substring substr slice padstart padend padleft padright ljust rjust center concat stringof repeat indexof lastindexof index rindex charat codepointat bytesize " +
+		"replace replaceall strreplace gsub sub split splitn rsplit explode implode join startswith endswith startwith " +
+		"hasprefix hassuffix contains includes include strcontains strstartswith strendswith " +
+		"format sprintf substring substr slice padstart padend padleft padright ljust rjust center concat stringof repeat " +
+		"indexof lastindexof index rindex charat codepointat bytesize " +
 		"orempty isempty isnotempty isblank isnotblank empty " +
-		"len length size count sort sorted sortby ksort usort reverse reversed map filter reduce foreach each keys values items entries copy clone cloned deepcopy dup freeze " +
-		"arrayvalues arraykeys arraymerge arrayunique list dict tuple set array slice hashmap vec mapof listof setof enumerate zip range sum any all first last head tail flatten distinct uniq unique toset tolist toarray toarraylist tovec collect iter " +
-		"append push pushback add addall extend insert put update delete remove clear pop shift unshift incr increment decrement " +
+		"len length size count sort sorted sortby ksort usort reverse reversed map filter reduce foreach each keys values " +
+		"items entries copy clone cloned deepcopy dup freeze " +
+		"arrayvalues arraykeys arraymerge arrayunique list dict tuple set array slice hashmap vec mapof listof setof " +
+		"enumerate zip range sum any all first last head tail flatten distinct uniq unique toset tolist toarray " +
+		"toarraylist tovec collect iter " +
+		"append push pushback add addall extend insert put update delete remove clear pop shift unshift incr increment " +
+		"decrement " +
 		"get getordefault setdefault fetchorelse has haskey containskey " +
-		"now time date datetime utcnow today instant nanotime currenttimemillis perfcounter monotonic since sub touniversaltime localtime " +
-		"errorf wrap wrapf withstack new sleep lock unlock rlock runlock close defer fmt intoiter into toowned asref asstr unwrap owned")
+		"now time date datetime utcnow today instant nanotime currenttimemillis perfcounter monotonic since sub " +
+		"touniversaltime localtime " +
+		"errorf wrap wrapf withstack new sleep lock unlock rlock runlock close defer fmt intoiter into toowned asref " +
+		"asstr unwrap owned")
 })
 
 // saysLack tells whether a block says that something is not supported, or not done yet.

@@ -58,7 +58,8 @@ func (u *unit) assertions(from, to, body int, helpers set) []Assertion {
 		next := u.assertedEnd(i, end)
 		a := u.assertion(i, begin, next)
 		a.Helper = begin == i && helpers[u.at(i)] && !u.asserts(i, nil)
-		if len(all) > 0 && all[len(all)-1].Strength == strength.Weak && u.implied(&all[len(all)-1], &a, last, [2]int{begin, next}) {
+		if len(all) > 0 && all[len(all)-1].Strength == strength.Weak &&
+			u.implied(&all[len(all)-1], &a, last, [2]int{begin, next}) {
 			all[len(all)-1].Next = a.Key
 		}
 		all, last = append(all, a), [2]int{begin, next}
@@ -83,7 +84,8 @@ func (u *unit) asserts(i int, helpers set) bool {
 	s := u.at(i)
 	next, before := u.at(i+1), u.at(i-1)
 	call := next == "(" || next == "!" || next == "<" || next == "{" && u.lang.Name == "kotlin"
-	if before == "function" || before == "def" || before == "fn" || before == "fun" || before == "func" || before == "import" || before == "use" || before == "@" {
+	if before == "function" || before == "def" || before == "fn" || before == "fun" || before == "func" ||
+		before == "import" || before == "use" || before == "@" {
 		return false
 	}
 	switch u.lang.Name {
@@ -99,7 +101,8 @@ func (u *unit) asserts(i int, helpers set) bool {
 		if u.lang.asserts[s] && (u.tok[i].First || before == "." || rubyBegins()[before]) && next != "=" && !u.symbol(i) {
 			return true
 		}
-		return (strings.HasPrefix(s, "assert_") || strings.HasPrefix(s, "refute_") || helpers[s]) && (u.tok[i].First || rubyBegins()[before]) ||
+		return (strings.HasPrefix(s, "assert_") || strings.HasPrefix(s, "refute_") || helpers[s]) &&
+			(u.tok[i].First || rubyBegins()[before]) ||
 			strings.HasPrefix(s, "must_") || strings.HasPrefix(s, "wont_")
 	case "kotlin":
 		if u.infix(i) {
@@ -126,7 +129,8 @@ func (u *unit) asserts(i int, helpers set) bool {
 		if (s == "assert" || s == "sinon") && next == "." {
 			return u.at(i+2) == "assert" || s == "assert"
 		}
-		if before == "." && (len(u.at(i-2)) <= 3 && strings.HasSuffix(u.at(i-2), "t") || u.at(i-2) == "Assert") && avaAsserts()[s] {
+		if before == "." && (len(u.at(i-2)) <= 3 && strings.HasSuffix(u.at(i-2), "t") || u.at(i-2) == "Assert") &&
+			avaAsserts()[s] {
 			return next == "("
 		}
 	}
@@ -134,7 +138,8 @@ func (u *unit) asserts(i int, helpers set) bool {
 		return false
 	}
 	if u.lang.asserts[s] || helpers[s] {
-		return before != "." || s != "fail" && s != "then" || u.at(i-2) == "Assert" || u.at(i-2) == "Assertions" || u.at(i-2) == "self"
+		return before != "." || s != "fail" && s != "then" || u.at(i-2) == "Assert" || u.at(i-2) == "Assertions" ||
+			u.at(i-2) == "self"
 	}
 	return assertLike(s)
 }
@@ -152,7 +157,9 @@ func (u *unit) infix(i int) bool {
 var rubyBegins = sync.OnceValue(func() set { return words("{ do | ; = then") })
 
 var avaAsserts = sync.OnceValue(func() set {
-	return words("is not deepEqual like true false truthy falsy throws throwsAsync regex snapshot equal strictEqual same ok notOk equals notThrows pass fail strictSame rejects resolves match notMatch has hasStrict error ifError notSame strictNotSame notEqual not resolveMatch doesNotThrow deepStrictEqual notStrictEqual type")
+	return words("is not deepEqual like true false truthy falsy throws throwsAsync regex snapshot equal strictEqual " +
+		"same ok notOk equals notThrows pass fail strictSame rejects resolves match notMatch has hasStrict error ifError " +
+		"notSame strictNotSame notEqual not resolveMatch doesNotThrow deepStrictEqual notStrictEqual type")
 })
 
 // assertLike tells of names that begin as those of assertions do.
@@ -173,7 +180,8 @@ func assertLike(s string) bool {
 	return strings.HasSuffix(s, "Matchers") || strings.HasSuffix(s, "_assert")
 }
 
-var assertPrefixes = [...]string{"assert", "expect", "verify", "check", "should", "must", "ensure", "refute", "require", "compare"}
+var assertPrefixes = [...]string{"assert", "expect", "verify", "check", "should", "must", "ensure", "refute",
+	"require", "compare"}
 
 // goAsserts tells whether a call of Go asserts: of t, of an assertion library, or
 // of a function that is given t.
@@ -182,7 +190,8 @@ func (u *unit) goAsserts(i int, helpers set) bool {
 	if u.at(i-1) == "." {
 		switch s {
 		case "Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow":
-			if len(on) <= 2 && (strings.HasSuffix(on, "t") || strings.HasSuffix(on, "b") || on == "f" || on == "s" || on == "c") {
+			if len(on) <= 2 && (strings.HasSuffix(on, "t") || strings.HasSuffix(on, "b") || on == "f" || on == "s" ||
+				on == "c") {
 				return true
 			}
 		}
@@ -191,10 +200,13 @@ func (u *unit) goAsserts(i int, helpers set) bool {
 		}
 		return (assertLike(s) || helpers["."+s]) && u.at(i+2) == "t"
 	}
-	return helpers[s] || u.lang.asserts[s] && s[0] == 'E' || u.at(i+2) == "t" && u.at(i+3) != ")" && s != "Run" && (assertLike(s) || strings.HasPrefix(s, "test") || s == "check" || s == "assert" || s == "verify" || s == "expect") || s == "Expect"
+	return helpers[s] || u.lang.asserts[s] && s[0] == 'E' || u.at(i+2) == "t" && u.at(i+3) != ")" && s != "Run" &&
+		(assertLike(s) || strings.HasPrefix(s, "test") || s == "check" || s == "assert" || s == "verify" ||
+			s == "expect") || s == "Expect"
 }
 
-var goAssertObjects = sync.OnceValue(func() set { return words("assert require is must qt check td should suite gt so") })
+var goAssertObjects = sync.OnceValue(
+	func() set { return words("assert require is must qt check td should suite gt so") })
 
 // extent finds the tokens of the assertion whose word stands at i.
 func (u *unit) extent(i, from, to int) (begin, end int) {
@@ -269,7 +281,8 @@ var failing = sync.OnceValue(func() set { return words("Error Errorf Fatal Fatal
 // assertion reads the tokens [begin, end) of an assertion.
 func (u *unit) assertion(i, begin, end int) Assertion {
 	tokens := u.tok[begin:u.withoutMessage(i, begin, end)]
-	a := Assertion{Line: u.line(i), Key: mixAll(firstHash, tokens), Words: u.once(appendTelling, tokens), Literals: u.once(appendLiterals, tokens), S: u.text(begin, end)}
+	a := Assertion{Line: u.line(i), Key: mixAll(firstHash, tokens), Words: u.once(appendTelling, tokens),
+		Literals: u.once(appendLiterals, tokens), S: u.text(begin, end)}
 	a.Name, a.Strength = u.measure(i, begin, end)
 	if u.lang.Name == "go" && failing()[u.at(i)] {
 		a.Call = u.errorOf(begin, end)
@@ -359,7 +372,8 @@ func (u *unit) measure(i, begin, end int) (string, strength.Strength) {
 			compares = true
 		case "equals", "Equal", "DeepEqual", "is", "eq", "Equals", "isEqual", "Is", "compareTo", "Diff":
 			condition, compares = strength.Exact, true
-		case "in", "contains", "Contains", "startsWith", "endsWith", "startswith", "endswith", "HasPrefix", "HasSuffix", "includes", "matches", "any", "any?", "include?", "<=", ">=":
+		case "in", "contains", "Contains", "startsWith", "endsWith", "startswith", "endswith", "HasPrefix", "HasSuffix",
+			"includes", "matches", "any", "any?", "include?", "<=", ">=":
 			condition, compares = max(condition, strength.Partial), true
 		case "<", ">":
 			if u.kindAt(j+1) == lex.Number || u.kindAt(j-1) == lex.Number {
@@ -385,10 +399,12 @@ func plain(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", 
 // cannotFail tells of assertions that hold whatever the code does.
 func (u *unit) cannotFail(i, begin, end int) bool {
 	args := u.arguments(i, begin, end)
-	if u.at(i) == "pass" || u.at(i) == "addToAssertionCount" || u.lang.Name == "csharp" && u.at(i) == "Assert" && u.at(i+2) == "Pass" {
+	if u.at(i) == "pass" || u.at(i) == "addToAssertionCount" || u.lang.Name == "csharp" && u.at(i) == "Assert" &&
+		u.at(i+2) == "Pass" {
 		return true
 	}
-	if open := i + 1; u.lang.Name == "python" && u.at(i) == "assert" && u.at(open) == "(" && u.closer(open) == end && u.commaAfter(open+1, end-1) < end-1 {
+	if open := i + 1; u.lang.Name == "python" && u.at(i) == "assert" && u.at(open) == "(" && u.closer(open) == end &&
+		u.commaAfter(open+1, end-1) < end-1 {
 		return true // a tuple
 	}
 	if len(args) == 0 {
@@ -411,7 +427,8 @@ func (u *unit) cannotFail(i, begin, end int) bool {
 	}
 	if constants == len(args) {
 		name := plain(u.at(i))
-		return !strings.HasPrefix(name, "expectexception") && !strings.Contains(name, "called") && !strings.Contains(name, "await") && u.namesComparison(i)
+		return !strings.HasPrefix(name, "expectexception") && !strings.Contains(name, "called") &&
+			!strings.Contains(name, "await") && u.namesComparison(i)
 	}
 	return len(args) == 2 && u.sameTokens(args[0], args[1])
 }
@@ -511,7 +528,8 @@ func (u *unit) fixedTokens(from, to int) bool {
 				return false // something may be filled in
 			}
 		case u.isWord(j):
-			if s := strings.ToLower(u.at(j)); s != "true" && s != "false" && s != "none" && s != "null" && s != "nil" && s != "not" {
+			if s := strings.ToLower(u.at(j)); s != "true" && s != "false" && s != "none" && s != "null" && s != "nil" &&
+				s != "not" {
 				return false
 			}
 		case u.at(j) != "-" && u.at(j) != "!":

@@ -63,7 +63,8 @@ func appendParts(b bag.Bag, tokens []lex.Token) bag.Bag {
 		if t := &tokens[i]; t.Kind != lex.Text || len(t.S) > 500 || !strings.ContainsAny(t.S, ",|") {
 			continue
 		}
-		for field := range strings.FieldsFuncSeq(lex.Unquote(tokens[i].S), func(c rune) bool { return c == ',' || c == '|' || c == '\n' }) {
+		for field := range strings.FieldsFuncSeq(lex.Unquote(tokens[i].S),
+			func(c rune) bool { return c == ',' || c == '|' || c == '\n' }) {
 			field = strings.Trim(field, " '\t")
 			b = append(b, Hash(field), lex.TextHash(field))
 		}

@@ -53,7 +53,8 @@ func (u *unit) elements(i int) []Case {
 
 func (u *unit) row(from, to int) Case {
 	tokens := u.tok[from:to]
-	return Case{at: from, First: u.firstCell(from, to), Off: u.rowOff(from, to), Line: u.line(from), Key: mixAll(firstHash, tokens), All: u.bagOf(tokens), Literals: u.once(appendLiterals, tokens), S: u.text(from, to)}
+	return Case{at: from, First: u.firstCell(from, to), Off: u.rowOff(from, to), Line: u.line(from),
+		Key: mixAll(firstHash, tokens), All: u.bagOf(tokens), Literals: u.once(appendLiterals, tokens), S: u.text(from, to)}
 }
 
 // firstCell tells of what a row has before its first comma: what goes in, or a name of
@@ -95,8 +96,12 @@ func (u *unit) rowOff(from, to int) bool {
 // rowAnnotations are annotations each of which is a row; tableAnnotations hold a
 // list of them.
 var (
-	rowAnnotations   = sync.OnceValue(func() set { return words("InlineData TestCase TestFixture DataRow case test_case TestWith example") })
-	tableAnnotations = sync.OnceValue(func() set { return words("parametrize ValueSource CsvSource EnumSource values expand") })
+	rowAnnotations = sync.OnceValue(func() set {
+		return words("InlineData TestCase TestFixture DataRow case " +
+			"test_case TestWith example")
+	})
+	tableAnnotations = sync.OnceValue(
+		func() set { return words("parametrize ValueSource CsvSource EnumSource values expand") })
 )
 
 // casesOf reads the tables of a declared test that its annotations hold.

@@ -12,27 +12,32 @@ func (u *unit) losesFailure(i, from int) bool {
 	s := u.at(i)
 	switch u.lang.Name {
 	case "javascript", "typescript":
-		if s == "expect" && u.unawaited(i) || u.at(i-1) == "." && u.at(i+1) == "(" && (s == "catch" && u.chainCaught(i) || s == "then" && u.floats(i, from)) {
+		if s == "expect" && u.unawaited(i) || u.at(i-1) == "." && u.at(i+1) == "(" &&
+			(s == "catch" && u.chainCaught(i) || s == "then" && u.floats(i, from)) {
 			return true
 		}
 	case "csharp":
 		if (s == "ThrowsAsync" || s == "ThrowsAnyAsync") && u.at(i-2) == "Assert" && u.at(i-3) == "=" && u.at(i-4) == "_" {
 			return true // NUnit's waits by itself, so that a bare call is none
 		}
-		if s == "Exception" && u.at(i-2) == "Record" && u.at(i+1) == "(" && u.discards(i-3) && u.assertsWithin(i+1, u.closer(i+1)) {
+		if s == "Exception" && u.at(i-2) == "Record" && u.at(i+1) == "(" && u.discards(i-3) &&
+			u.assertsWithin(i+1, u.closer(i+1)) {
 			return true
 		}
-		if (s == "ThrowAsync" || s == "NotThrowAsync" || s == "ThrowExactlyAsync") && u.at(i-1) == "." && u.statementBegins(u.chainBegin(i)) {
+		if (s == "ThrowAsync" || s == "NotThrowAsync" || s == "ThrowExactlyAsync") && u.at(i-1) == "." &&
+			u.statementBegins(u.chainBegin(i)) {
 			return true
 		}
 	case "kotlin":
-		if s == "runCatching" && u.at(i+1) == "{" && u.statementBegins(i) && u.assertsWithin(i+1, u.closer(i+1)) && !u.handsBack(u.closer(i+1)) {
+		if s == "runCatching" && u.at(i+1) == "{" && u.statementBegins(i) && u.assertsWithin(i+1, u.closer(i+1)) &&
+			!u.handsBack(u.closer(i+1)) {
 			return true
 		}
 	case "rust":
 		return s == "catch_unwind" && u.at(i+1) == "(" && u.discarded(i) && u.assertsWithin(i+1, u.closer(i+1))
 	case "python":
-		if s == "suppress" && u.at(i+1) == "(" && (u.at(i+2) == "AssertionError" || strings.HasSuffix(u.at(i+2), "Exception")) {
+		if s == "suppress" && u.at(i+1) == "(" &&
+			(u.at(i+2) == "AssertionError" || strings.HasSuffix(u.at(i+2), "Exception")) {
 			return u.assertsWithin(u.closer(i+1)+1, u.indentedEnd(i, u.closer(i+1)+1, len(u.tok)))
 		}
 	case "ruby":
@@ -59,7 +64,8 @@ func (u *unit) chainCaught(i int) bool {
 	}
 	for j := i + 2; j < u.closer(i+1)-1; j++ {
 		s := u.at(j)
-		if u.isWord(j) && u.at(j-1) != "." && u.at(j+1) == "(" && !tellingCalls()[plain(s)] || u.lang.throws[s] || s == "done" || s == "=" || u.isWord(j) && u.asserts(j, nil) {
+		if u.isWord(j) && u.at(j-1) != "." && u.at(j+1) == "(" && !tellingCalls()[plain(s)] || u.lang.throws[s] ||
+			s == "done" || s == "=" || u.isWord(j) && u.asserts(j, nil) {
 			return false
 		}
 	}
@@ -69,11 +75,13 @@ func (u *unit) chainCaught(i int) bool {
 // floats tells of a promise that asserts when it is done, and that nobody waits for.
 func (u *unit) floats(i, from int) bool {
 	begin := u.chainBegin(i)
-	if u.countsAsserts(from, i) || !u.statementBegins(begin) || u.at(begin) == "await" || u.at(begin) == "return" || !u.assertsWithin(i+1, u.closer(i+1)) {
+	if u.countsAsserts(from, i) || !u.statementBegins(begin) || u.at(begin) == "await" || u.at(begin) == "return" ||
+		!u.assertsWithin(i+1, u.closer(i+1)) {
 		return false
 	}
 	for j := i; j < u.statementEnd(i); j++ {
-		if s := u.at(j); s == "done" || s == "resolve" || s == "finish" || s == "end" || s == "next" || s == "cb" || s == "callback" {
+		if s := u.at(j); s == "done" || s == "resolve" || s == "finish" || s == "end" || s == "next" || s == "cb" ||
+			s == "callback" {
 			return false
 		}
 	}
@@ -106,7 +114,8 @@ func (u *unit) chainBegin(i int) int {
 			j = u.opener(j - 1)
 			continue
 		}
-		if s == ";" || s == "{" || s == "}" || s == "(" || s == "," || s == "=>" || s == "=" || u.lang.shape == ends && u.tok[j].First && u.at(j) != "." {
+		if s == ";" || s == "{" || s == "}" || s == "(" || s == "," || s == "=>" || s == "=" || u.lang.shape == ends &&
+			u.tok[j].First && u.at(j) != "." {
 			return j
 		}
 		j--
@@ -152,7 +161,8 @@ func (u *unit) expectsFailure(i int) bool {
 		return false
 	}
 	for j := i + 1; j < i+5; j++ {
-		if s := u.at(j); s == "AssertionError" || s == "AssertionFailedError" || s == "AssertionException" || s == "XunitException" {
+		if s := u.at(j); s == "AssertionError" || s == "AssertionFailedError" || s == "AssertionException" ||
+			s == "XunitException" {
 			return true
 		}
 	}
@@ -258,13 +268,16 @@ func (u *unit) onlyTells(i int) bool {
 }
 
 var tellingCalls = sync.OnceValue(func() set {
-	return words("log warn warning error info debug print println printf puts p pp writeline echo vardump errorlog printstacktrace eprintln getmessage tostring exception logwarning logerror loginformation logdebug logtrace warnf infof debugf notice alert critical fprintf fprintln")
+	return words("log warn warning error info debug print println printf puts p pp writeline echo vardump errorlog " +
+		"printstacktrace eprintln getmessage tostring exception logwarning logerror loginformation logdebug logtrace " +
+		"warnf infof debugf notice alert critical fprintf fprintln")
 })
 
 // namesFailure tells whether a handler names what assertions throw.
 func (u *unit) namesFailure(i int) bool {
 	for j := i + 1; j < min(i+10, len(u.tok)) && u.at(j) != "{" && u.at(j) != ":" && u.tok[j].Line == u.tok[i].Line; j++ {
-		if w := u.at(j); strings.HasPrefix(w, "Assertion") || w == "XunitException" || strings.HasPrefix(w, "Expectation") || w == "Throwable" || w == "ComparisonFailure" {
+		if w := u.at(j); strings.HasPrefix(w, "Assertion") || w == "XunitException" ||
+			strings.HasPrefix(w, "Expectation") || w == "Throwable" || w == "ComparisonFailure" {
 			return true
 		}
 	}

@@ -19,7 +19,8 @@ func (u *unit) collected(i int) bool {
 	case "ruby":
 		return d.kind != declFunction || !has(d.modifiers, "private") && !u.shadowed(i) && u.inherits(d.parent)
 	case "php":
-		return d.kind != declFunction || !has(d.modifiers, "private") && !has(d.modifiers, "protected") && u.inherits(d.parent)
+		return d.kind != declFunction || !has(d.modifiers, "private") && !has(d.modifiers, "protected") &&
+			u.inherits(d.parent)
 	case "java", "kotlin":
 		if d.kind != declFunction {
 			return true
@@ -42,7 +43,8 @@ func (u *unit) shadowed(i int) bool {
 		return d.parent >= 0 || u.lang.shape != indents || u.tok[d.start].Col == 0
 	}
 	for _, h := range u.offHeads() { // del test_a, test_a = None
-		if h >= d.end && d.parent < 0 && u.tok[h].Col == 0 && (u.at(h) == "del" && u.at(h+1) == d.name || u.at(h) == d.name && u.at(h+1) == "=") {
+		if h >= d.end && d.parent < 0 && u.tok[h].Col == 0 &&
+			(u.at(h) == "del" && u.at(h+1) == d.name || u.at(h) == d.name && u.at(h+1) == "=") {
 			return true
 		}
 	}
@@ -81,7 +83,8 @@ func (u *unit) offHeads() []int {
 		u.offAt = []int{}
 		for _, head := range u.heads {
 			h := int(head)
-			if s := u.at(h); s == "__test__" || s == "pytestmark" || s == "del" || u.at(h+2) == "__test__" || u.at(h+1) == "=" && u.at(h+2) == "None" {
+			if s := u.at(h); s == "__test__" || s == "pytestmark" || s == "del" || u.at(h+2) == "__test__" ||
+				u.at(h+1) == "=" && u.at(h+2) == "None" {
 				u.offAt = append(u.offAt, h)
 			}
 		}
@@ -141,7 +144,8 @@ func (u *unit) nested(i int) bool {
 // in a class that MSTest finds.
 func (u *unit) sharpCollected(d *decl) bool {
 	for _, a := range d.annotations {
-		if (a.name == "Fact" || a.name == "Theory") && d.parent >= 0 && (has(u.decls[d.parent].modifiers, "internal") || has(u.decls[d.parent].modifiers, "private")) {
+		if (a.name == "Fact" || a.name == "Theory") && d.parent >= 0 &&
+			(has(u.decls[d.parent].modifiers, "internal") || has(u.decls[d.parent].modifiers, "private")) {
 			return false
 		}
 		switch a.name {
@@ -152,7 +156,8 @@ func (u *unit) sharpCollected(d *decl) bool {
 		}
 		if strings.HasSuffix(a.name, "TestMethod") && d.parent >= 0 && u.names("TestTools") {
 			class := &u.decls[d.parent]
-			return has(class.modifiers, "partial") || slices.ContainsFunc(class.annotations, func(c annotation) bool { return strings.HasSuffix(c.name, "TestClass") })
+			return has(class.modifiers, "partial") ||
+				slices.ContainsFunc(class.annotations, func(c annotation) bool { return strings.HasSuffix(c.name, "TestClass") })
 		}
 	}
 	return true
@@ -174,7 +179,8 @@ func (u *unit) neverDeclared(i int, note func(s Skipping, at, to int)) {
 		return
 	}
 	d := &u.decls[p]
-	if has(d.modifiers, "export") || has(d.modifiers, "default") || u.at(d.start-1) == ":" || u.at(d.start-1) == "default" || d.name == "exports" {
+	if has(d.modifiers, "export") || has(d.modifiers, "default") || u.at(d.start-1) == ":" ||
+		u.at(d.start-1) == "default" || d.name == "exports" {
 		return
 	}
 	for j := range u.tok {
@@ -249,7 +255,8 @@ var strictNames = sync.OnceValue(func() map[string][2][]string {
 	script := [2][]string{{"test-"}, {".test", ".spec", "_test", "-test", "_spec", "-spec", ".e2e", ".cy"}}
 	jvm := [2][]string{{"Test", "IT"}, {"Test", "Tests", "TestCase", "IT", "ITCase", "Spec"}}
 	return map[string][2][]string{
-		"go": {nil, {"_test"}}, "python": {{"test_"}, {"_test"}}, "ruby": {{"test_"}, {"_spec", "_test"}}, "php": {nil, {"Test"}},
+		"go": {nil, {"_test"}}, "python": {{"test_"}, {"_test"}}, "ruby": {{"test_"}, {"_spec", "_test"}},
+		"php":        {nil, {"Test"}},
 		"javascript": script, "typescript": script, "java": jvm, "kotlin": jvm,
 	}
 })
@@ -264,8 +271,9 @@ func (l *Language) Collected(name string) bool {
 	}
 	stem := strings.TrimSuffix(base, path.Ext(base))
 	forms := strictNames()[l.Name]
-	return !strings.HasPrefix(base, "_") && !strings.HasPrefix(base, ".") && (slices.ContainsFunc(forms[0], func(s string) bool { return strings.HasPrefix(stem, s) }) ||
-		slices.ContainsFunc(forms[1], func(s string) bool { return strings.HasSuffix(stem, s) }))
+	return !strings.HasPrefix(base, "_") && !strings.HasPrefix(base, ".") &&
+		(slices.ContainsFunc(forms[0], func(s string) bool { return strings.HasPrefix(stem, s) }) ||
+			slices.ContainsFunc(forms[1], func(s string) bool { return strings.HasSuffix(stem, s) }))
 }
 
 // testModules are the modules that a file of Rust declares for its tests, each in a

@@ -50,7 +50,8 @@ func (u *unit) instead(i, body int) Guard {
 	for from > max(body+1, i-80) {
 		s := u.at(from - 1)
 		if u.kindAt(from-1) == lex.Op {
-			if (s == ")" || s == "]" || s == "}") && u.opener(from-1) > body && (s != "}" || !u.tok[from].First || strings.HasPrefix(u.at(from), "?")) {
+			if (s == ")" || s == "]" || s == "}") && u.opener(from-1) > body &&
+				(s != "}" || !u.tok[from].First || strings.HasPrefix(u.at(from), "?")) {
 				from = u.opener(from - 1)
 				continue
 			}
@@ -63,7 +64,8 @@ func (u *unit) instead(i, body int) Guard {
 		}
 		from--
 	}
-	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:i-1]), Words: u.once(appendTelling, u.tok[from:i-1]), S: u.text(from, u.statementEnd(i)), Throws: true}
+	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:i-1]), Words: u.once(appendTelling, u.tok[from:i-1]),
+		S: u.text(from, u.statementEnd(i)), Throws: true}
 	u.readLimits(&g, from, i-1)
 	g.Asks, g.Told = u.asks(from, i-1), u.readTold(i, u.statementEnd(i))
 	return g
@@ -160,7 +162,8 @@ func (u *unit) cleansUp(i int) bool {
 // not to be seen.
 func (u *unit) guarded(i int) (from, to int) {
 	if u.at(i-1) == "." { // a promise
-		for from = i - 1; from > max(0, i-maxBlock) && u.at(from-1) != ";" && u.at(from-1) != "{" && !(u.tok[from].First && u.at(from) != "."); from-- {
+		for from = i - 1; from > max(0, i-maxBlock) && u.at(from-1) != ";" && u.at(from-1) != "{" &&
+			!(u.tok[from].First && u.at(from) != "."); from-- {
 			if u.kindAt(from) == lex.Op && u.at(from) == ")" && u.opener(from) > 0 {
 				from = u.opener(from)
 			}
@@ -184,5 +187,6 @@ func (u *unit) guarded(i int) (from, to int) {
 }
 
 var cleanNames = sync.OnceValue(func() set {
-	return words("close Close unlink rmtree rmdir kill terminate shutdown disconnect dispose Dispose release destroy unref")
+	return words("close Close unlink rmtree rmdir kill terminate shutdown disconnect dispose Dispose release destroy " +
+		"unref")
 })

@@ -28,7 +28,8 @@ func (u *unit) declare() {
 
 // notNames are words before a parenthesis that are no names of functions.
 var notNames = sync.OnceValue(func() set {
-	return words("if for while switch catch return function synchronized using lock foreach with do else try new await when fixed elseif match declare typeof throw in of")
+	return words("if for while switch catch return function synchronized using lock foreach with do else try new await " +
+		"when fixed elseif match declare typeof throw in of")
 })
 
 // noName tells whether the word at i names no function. Words of other languages do in
@@ -55,7 +56,8 @@ func (u *unit) declareBraces() {
 		case t.Kind == lex.Word && u.lang.functions[t.S] && u.at(i-1) != "." && u.at(i-1) != "->":
 			u.worded(i)
 		case t.S == "init" && t.Kind == lex.Word && u.at(i+1) == "{" && u.lang.Name == "kotlin":
-			u.decls = append(u.decls, decl{kind: declFunction, name: "init", at: i, start: i, body: i + 1, end: u.closer(i + 1), modifiers: []string{"private"}})
+			u.decls = append(u.decls, decl{kind: declFunction, name: "init", at: i, start: i, body: i + 1,
+				end: u.closer(i + 1), modifiers: []string{"private"}})
 		case t.Kind == lex.Word && u.lang.containers[t.S] && u.at(i-1) != "." && u.at(i-1) != "::":
 			u.container(i)
 		case t.Kind == lex.Op && t.S == "{" && u.lang.typed:
@@ -98,7 +100,8 @@ func (u *unit) worded(i int) {
 		return
 	}
 	body, end := u.bodyAfter(u.closer(paren))
-	u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: strings.Trim(name, "`"), at: at, start: i, body: body, end: end}))
+	u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: strings.Trim(name, "`"), at: at, start: i,
+		body: body, end: end}))
 }
 
 // receiver passes over the type that an extension of Kotlin is for, at i.
@@ -186,7 +189,8 @@ func (u *unit) container(i int) {
 		}
 		switch u.at(j) {
 		case "{":
-			u.decls = append(u.decls, u.annotated(decl{kind: DeclContainer, name: u.at(at), at: at, start: i, body: j, end: u.closer(j)}))
+			u.decls = append(u.decls, u.annotated(decl{kind: DeclContainer, name: u.at(at), at: at, start: i, body: j,
+				end: u.closer(j)}))
 			return
 		case "(", "[":
 			j = u.closer(j) - 1
@@ -201,7 +205,8 @@ func (u *unit) container(i int) {
 // begetsAnother tells whether a declaration begins with the token at i.
 func (u *unit) begetsAnother(i int) bool {
 	s := u.at(i)
-	return s == "@" || s == "val" || s == "var" || s == "typealias" || u.lang.functions[s] || u.lang.containers[s] || modifier(s)
+	return s == "@" || s == "val" || s == "var" || s == "typealias" || u.lang.functions[s] || u.lang.containers[s] ||
+		modifier(s)
 }
 
 // typed reads a function that has no word before it: name(parameters) { or a
@@ -211,7 +216,8 @@ func (u *unit) typed(open int) {
 		u.accessors(open)
 	}
 	if u.compact(open) {
-		u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(open - 1), at: open - 1, start: open - 1, body: open, end: u.closer(open)}))
+		u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(open - 1), at: open - 1, start: open - 1,
+			body: open, end: u.closer(open)}))
 		return
 	}
 	i := open - 1
@@ -220,7 +226,8 @@ func (u *unit) typed(open int) {
 		if t.Kind == lex.Word && (u.lang.containers[t.S] || u.lang.Name == "csharp" && patternWords()[t.S]) {
 			return
 		}
-		if t.Kind == lex.Op && t.S == ")" || t.Kind == lex.Op && (t.S == ";" || t.S == "{" || t.S == "}" || t.S == "=>" || t.S == "=") {
+		if t.Kind == lex.Op && t.S == ")" || t.Kind == lex.Op &&
+			(t.S == ";" || t.S == "{" || t.S == "}" || t.S == "=>" || t.S == "=") {
 			break
 		}
 		i--
@@ -239,10 +246,12 @@ func (u *unit) typed(open int) {
 		}
 		name--
 	}
-	if !u.isWord(name) || u.noName(name) || notNames()[u.at(name-1)] || u.lang.containers[u.at(name-1)] || u.at(name-1) == "." && !u.explicit(name) || u.at(name-1) == "@" {
+	if !u.isWord(name) || u.noName(name) || notNames()[u.at(name-1)] || u.lang.containers[u.at(name-1)] ||
+		u.at(name-1) == "." && !u.explicit(name) || u.at(name-1) == "@" {
 		return
 	}
-	u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(name), at: name, start: name, body: open, end: u.closer(open)}))
+	u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(name), at: name, start: name, body: open,
+		end: u.closer(open)}))
 }
 
 // compact tells of the constructor of a record of Java without parameters of its own:
@@ -284,7 +293,8 @@ func (u *unit) accessors(open int) {
 		} else if u.at(j+1) != "{" {
 			return
 		}
-		u.decls = append(u.decls, decl{kind: declFunction, name: u.at(open-1) + " " + u.at(j), at: j, start: j, body: j + 1, end: to})
+		u.decls = append(u.decls, decl{kind: declFunction, name: u.at(open-1) + " " + u.at(j), at: j, start: j, body: j + 1,
+			end: to})
 		j = to - 1
 	}
 }
@@ -306,7 +316,8 @@ func (u *unit) explicit(i int) bool {
 			return false
 		}
 		if u.at(i-1) != "." {
-			return (u.isWord(i-1) && !notNames()[u.at(i-1)] || u.at(i-1) == ">" || u.at(i-1) == "]" || u.at(i-1) == "?") && u.tok[i-1].Line == u.tok[i].Line
+			return (u.isWord(i-1) && !notNames()[u.at(i-1)] || u.at(i-1) == ">" || u.at(i-1) == "]" || u.at(i-1) == "?") &&
+				u.tok[i-1].Line == u.tok[i].Line
 		}
 	}
 	return false
@@ -318,7 +329,8 @@ var patternWords = sync.OnceValue(func() set { return words("is switch with and 
 // beforeInitialiser passes over what a constructor of C# hands on: the index of the
 // parenthesis that ends its own parameters.
 func (u *unit) beforeInitialiser(i int) int {
-	if at := u.opener(i) - 1; u.lang.Name == "csharp" && (u.at(at) == "base" || u.at(at) == "this") && u.at(at-1) == ":" && u.at(at-2) == ")" && u.opener(at-2) > 0 {
+	if at := u.opener(i) - 1; u.lang.Name == "csharp" && (u.at(at) == "base" || u.at(at) == "this") &&
+		u.at(at-1) == ":" && u.at(at-2) == ")" && u.opener(at-2) > 0 {
 		return at - 2
 	}
 	return i
@@ -401,7 +413,8 @@ func (u *unit) annotated(d decl) decl {
 		case t.Kind == lex.Word && (!u.lang.lines || int(t.Line) == line || modifier(t.S)):
 			d.modifiers = append(d.modifiers, t.S)
 			i--
-		case t.Kind == lex.Op && (strings.Contains("<>?*&", t.S) || t.S == "." || t.S == "::" || t.S == "," && !u.lang.lines && len(d.annotations) == 0) && (!u.lang.lines || int(t.Line) == line):
+		case t.Kind == lex.Op && (strings.Contains("<>?*&", t.S) || t.S == "." || t.S == "::" || t.S == "," &&
+			!u.lang.lines && len(d.annotations) == 0) && (!u.lang.lines || int(t.Line) == line):
 			i--
 		default:
 			d.start = i + 1
@@ -414,7 +427,8 @@ func (u *unit) annotated(d decl) decl {
 }
 
 var modifierWords = sync.OnceValue(func() set {
-	return words("public private protected internal static final abstract async override virtual suspend inline open sealed pub unsafe export default const extern data lateinit")
+	return words("public private protected internal static final abstract async override virtual suspend inline open " +
+		"sealed pub unsafe export default const extern data lateinit")
 })
 
 func modifier(s string) bool { return modifierWords()[s] }

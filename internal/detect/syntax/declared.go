@@ -42,7 +42,8 @@ func (u *unit) readChecks(m *Model) {
 			u.fluent(m, i)
 		case u.lang.shape == ends && t.First && strings.HasPrefix(t.S, "validates"):
 			u.validated(m, i)
-		case u.at(i+1) == "=" && u.lang.shape == indents && argumentChecks()[t.S] && u.at(i+2) != "False" && u.at(i+2) != "None":
+		case u.at(i+1) == "=" && u.lang.shape == indents && argumentChecks()[t.S] && u.at(i+2) != "False" &&
+			u.at(i+2) != "None":
 			u.argued(m, i)
 		case u.at(i+1) == ":" && u.lang.Name != "python" && propertyChecks()[t.S]:
 			u.property(m, i)
@@ -59,7 +60,8 @@ func (m *Model) declare(u *unit, i int, name, subject string) {
 	if subject == "" {
 		return
 	}
-	m.Checks = append(m.Checks, Check{Name: strings.Clone(name), Subject: strings.Clone(subject), Line: u.line(i), S: u.text(i, min(u.lineEnd(i), i+20, len(u.tok)))})
+	m.Checks = append(m.Checks, Check{Name: strings.Clone(name), Subject: strings.Clone(subject), Line: u.line(i),
+		S: u.text(i, min(u.lineEnd(i), i+20, len(u.tok)))})
 }
 
 // attributes reads annotations, decorators and attributes that say what is allowed.
@@ -72,7 +74,8 @@ func (u *unit) attributes(m *Model, i int) {
 		u.annotation(m, at)
 		return
 	}
-	if u.lang.Name != "csharp" && u.at(i-1) != "#" || u.lang.Name == "csharp" && !u.tok[i].First && u.at(i-1) != "(" && u.at(i-1) != "," && u.at(i-1) != "]" {
+	if u.lang.Name != "csharp" && u.at(i-1) != "#" || u.lang.Name == "csharp" && !u.tok[i].First && u.at(i-1) != "(" &&
+		u.at(i-1) != "," && u.at(i-1) != "]" {
 		return
 	}
 	end := u.closer(i) - 1
@@ -198,7 +201,8 @@ func (u *unit) fluent(m *Model, i int) {
 	subject := u.at(end - 2)
 	for j := end - 1; u.at(j+1) == "." && u.isWord(j+2); {
 		j += 2
-		if s := u.at(j); s != "WithMessage" && s != "When" && s != "Unless" && s != "WithName" && s != "Cascade" && s != "WithErrorCode" {
+		if s := u.at(j); s != "WithMessage" && s != "When" && s != "Unless" && s != "WithName" && s != "Cascade" &&
+			s != "WithErrorCode" {
 			m.declare(u, i, s, subject)
 			m.Checks[len(m.Checks)-1].Apart = true
 		}
@@ -248,7 +252,8 @@ func (u *unit) argued(m *Model, i int) {
 	subject := ""
 	if u.kindAt(open+1) == lex.Text {
 		subject = lex.Unquote(u.at(open + 1))
-	} else if n := u.headIndex(open); n >= 0 && u.isWord(int(u.heads[n])) && u.at(int(u.heads[n])+1) != "(" && u.at(int(u.heads[n])+1) != "." {
+	} else if n := u.headIndex(open); n >= 0 && u.isWord(int(u.heads[n])) && u.at(int(u.heads[n])+1) != "(" &&
+		u.at(int(u.heads[n])+1) != "." {
 		subject = u.at(int(u.heads[n]))
 	}
 	m.declare(u, i, u.at(i), subject)
@@ -256,7 +261,8 @@ func (u *unit) argued(m *Model, i int) {
 
 // property reads what an entry of a schema demands: name: { required: true }.
 func (u *unit) property(m *Model, i int) {
-	if v := u.at(i + 2); v == "false" && u.at(i) != "additionalProperties" || v == "true" && u.at(i) == "additionalProperties" || v == "undefined" {
+	if v := u.at(i + 2); v == "false" && u.at(i) != "additionalProperties" || v == "true" &&
+		u.at(i) == "additionalProperties" || v == "undefined" {
 		return
 	}
 	open := i - 1
@@ -340,32 +346,44 @@ const (
 
 // What keeps others out does one of these to one of those.
 var (
-	keeping   = [...]string{"require", "ensure", "verify", "check", "authenticate", "authorize", "authorise", "protect", "restrict"}
-	keptApart = [...]string{"auth", "authenticated", "login", "user", "admin", "role", "roles", "permission", "permissions", "access", "owner", "token", "signature", "csrf", "session", "scope", "captcha"}
+	keeping = [...]string{"require", "ensure", "verify", "check", "authenticate", "authorize", "authorise", "protect",
+		"restrict"}
+	keptApart = [...]string{"auth", "authenticated", "login", "user", "admin", "role", "roles", "permission",
+		"permissions", "access", "owner", "token", "signature", "csrf", "session", "scope", "captcha"}
 )
 
 var keepers = sync.OnceValue(func() set {
-	return words("loginrequired authrequired authenticationrequired permissionrequired permissionsrequired rolerequired rolesrequired adminrequired tokenrequired jwtrequired " +
+	return words("loginrequired authrequired authenticationrequired permissionrequired permissionsrequired " +
+		"rolerequired rolesrequired adminrequired tokenrequired jwtrequired " +
 		"authenticated isauthenticated csrfprotect csrfprotection protectfromforgery " +
-		"htmlescape escapehtml htmlspecialchars htmlentities striptags escapeshellarg shellescape sanitizehtml sanitize safeload comparedigest timingsafeequal hashequals securecompare constanttimecompare ratelimit ratelimiter")
+		"htmlescape escapehtml htmlspecialchars htmlentities striptags escapeshellarg shellescape sanitizehtml sanitize " +
+		"safeload comparedigest timingsafeequal hashequals securecompare constanttimecompare ratelimit ratelimiter")
 })
 
 var annotationChecks = sync.OnceValue(func() set {
-	return words("NotNull NotBlank NotEmpty Size Min Max Positive PositiveOrZero Pattern Email Valid Validated Digits DecimalMin DecimalMax Past PastOrPresent Future FutureOrPresent AssertTrue " +
+	return words("NotNull NotBlank NotEmpty Size Min Max Positive PositiveOrZero Pattern Email Valid Validated Digits " +
+		"DecimalMin DecimalMax Past PastOrPresent Future FutureOrPresent AssertTrue " +
 		"PreAuthorize PostAuthorize Secured RolesAllowed IsGranted " +
-		"IsString IsInt IsNumber IsBoolean IsEmail IsNotEmpty IsDefined IsUUID IsUrl IsDate IsDateString IsEnum IsPositive IsIn IsArray Length MinLength MaxLength Matches ValidateNested ArrayNotEmpty ArrayMaxSize UseGuards Roles Authorized " +
+		"IsString IsInt IsNumber IsBoolean IsEmail IsNotEmpty IsDefined IsUUID IsUrl IsDate IsDateString IsEnum " +
+		"IsPositive IsIn IsArray Length MinLength MaxLength Matches ValidateNested ArrayNotEmpty ArrayMaxSize UseGuards " +
+		"Roles Authorized " +
 		"Required StringLength Range EmailAddress RegularExpression Compare Authorize ValidateAntiForgeryToken " +
-		"Regex Choice Count Valid field_validator model_validator validates permission_classes require_POST require_http_methods staff_member_required user_passes_test jwt_required")
+		"Regex Choice Count Valid field_validator model_validator validates permission_classes require_POST " +
+		"require_http_methods staff_member_required user_passes_test jwt_required")
 })
 
 var schemaRoots = sync.OnceValue(func() set { return words("z Joi joi yup Yup vine") })
 
 var chainChecks = sync.OnceValue(func() set {
-	return words("string number boolean date enum literal bigint instanceof min max length email url uuid int integer positive nonnegative negative regex pattern nonempty required strict refine superRefine alphanum valid oneOf matches gte lte gt lt finite noUnknown datetime ip cuid multipleOf safe startsWith endsWith includes")
+	return words("string number boolean date enum literal bigint instanceof min max length email url uuid int integer " +
+		"positive nonnegative negative regex pattern nonempty required strict refine superRefine alphanum valid oneOf " +
+		"matches gte lte gt lt finite noUnknown datetime ip cuid multipleOf safe startsWith endsWith includes")
 })
 
 var textRules = sync.OnceValue(func() set {
-	return words("required string integer numeric min max between email array date unique exists in regex size digits boolean url uuid confirmed alpha alpha_num alpha_dash after before image mimes file json ip same accepted gt gte lt lte")
+	return words("required string integer numeric min max between email array date unique exists in regex size digits " +
+		"boolean url uuid confirmed alpha alpha_num alpha_dash after before image mimes file json ip same accepted gt gte " +
+		"lt lte")
 })
 
 var validationOptions = sync.OnceValue(func() set {
@@ -373,11 +391,13 @@ var validationOptions = sync.OnceValue(func() set {
 })
 
 var argumentChecks = sync.OnceValue(func() set {
-	return words("required choices validators validate ge gt le lt min_length max_length pattern regex max_digits decimal_places min_value max_value multiple_of allow_blank_forbidden extra")
+	return words("required choices validators validate ge gt le lt min_length max_length pattern regex max_digits " +
+		"decimal_places min_value max_value multiple_of allow_blank_forbidden extra")
 })
 
 var propertyChecks = sync.OnceValue(func() set {
-	return words("required additionalProperties maxLength minLength maxlength minlength minimum maximum exclusiveMinimum exclusiveMaximum minItems maxItems pattern validate")
+	return words("required additionalProperties maxLength minLength maxlength minlength minimum maximum " +
+		"exclusiveMinimum exclusiveMaximum minItems maxItems pattern validate")
 })
 
 // LostChecks are the checks that a version has more of than another one.

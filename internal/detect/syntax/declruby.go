@@ -170,7 +170,8 @@ func (u *unit) definedMethod(i int) {
 	}
 	for j := name + 1; j < len(u.tok) && u.tok[j].Line == u.tok[i].Line; j++ {
 		if (u.at(j) == "do" || u.at(j) == "{") && u.match[j] > small(j) {
-			u.decls = append(u.decls, decl{kind: declFunction, name: strings.Clone(title), at: name, start: i, body: j + 1, end: int(u.match[j]) + 1})
+			u.decls = append(u.decls, decl{kind: declFunction, name: strings.Clone(title), at: name, start: i, body: j + 1,
+				end: int(u.match[j]) + 1})
 			return
 		}
 	}
@@ -232,7 +233,9 @@ func (u *unit) declareCalls() {
 		if !suite && !u.lang.tests[t.S] && aliases[t.S].word == "" || u.lang.shape == ends && u.symbol(i) {
 			continue
 		}
-		if before := u.at(i - 1); before == "." && u.at(i-2) != "t" && u.at(i-2) != "RSpec" && u.at(i-2) != "Deno" && u.at(i-2) != "test" && u.at(i-2) != "QUnit" || before == "->" || before == "function" || before == "fun" || before == "def" || before == "::" {
+		if before := u.at(i - 1); before == "." && u.at(i-2) != "t" && u.at(i-2) != "RSpec" && u.at(i-2) != "Deno" &&
+			u.at(i-2) != "test" && u.at(i-2) != "QUnit" || before == "->" || before == "function" || before == "fun" ||
+			before == "def" || before == "::" {
 			continue
 		}
 		n := len(u.decls)
@@ -263,7 +266,8 @@ func (u *unit) declareCall(i int, suite bool) {
 			d.calls = append(d.calls, lex.Unquote(u.at(j+1)))
 			j += 3
 			continue
-		case u.at(j) == "(" && len(d.calls) > 1 && u.at(u.closer(j)) == "(" && d.calls[len(d.calls)-1] != "describe": // each(rows), skipIf(x)
+		// each(rows), skipIf(x)
+		case u.at(j) == "(" && len(d.calls) > 1 && u.at(u.closer(j)) == "(" && d.calls[len(d.calls)-1] != "describe":
 			if open := u.listNamed(u.at(j+1), j); u.isWord(j+1) && u.at(j+2) == ")" && open >= 0 { // each(rows)
 				d.tables = append(d.tables, open)
 			} else if rows := u.rows(j); len(rows) > 0 {
@@ -296,11 +300,14 @@ func (u *unit) declareCall(i int, suite bool) {
 		return
 	}
 	title := j + 1
-	if s := u.at(i); u.lang.Name == "kotlin" && (s == "withData" || s == "xwithData" || s == "withTests" || s == "withContexts") {
+	if s := u.at(i); u.lang.Name == "kotlin" && (s == "withData" || s == "xwithData" || s == "withTests" ||
+		s == "withContexts") {
 		u.dataCall(&d, j)
 		return
 	}
-	if u.kindAt(title) != lex.Text && !(u.at(title) == "{" || u.isWord(title) && (u.at(title+1) == "," || u.at(title+1) == "." || u.at(title+1) == ")" && d.kind == declSuite)) {
+	if u.kindAt(title) != lex.Text &&
+		!(u.at(title) == "{" || u.isWord(title) && (u.at(title+1) == "," || u.at(title+1) == "." || u.at(title+1) == ")" &&
+			d.kind == declSuite)) {
 		return
 	}
 	d.body, d.end = title+1, u.closer(j)

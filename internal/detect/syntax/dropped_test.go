@@ -79,7 +79,8 @@ func TestRubyGoesOn(t *testing.T) {
   end
 end
 `
-	want := []string{"2 TestA > test_heredoc asserts=1", "10 TestA > test_percent asserts=1", "13 TestA > test_last asserts=1"}
+	want := []string{"2 TestA > test_heredoc asserts=1", "10 TestA > test_percent asserts=1",
+		"13 TestA > test_last asserts=1"}
 	if diff := cmp.Diff(want, told(read(t, "test/test_a.rb", text))); diff != "" {
 		t.Errorf("tests differ (-want +got):\n%s", diff)
 	}

@@ -67,7 +67,8 @@ func (u *unit) put(a [2]int) [2]int {
 // [from, to).
 func (u *unit) done(from, to int) bool {
 	for j := from; j < to; j++ {
-		if !u.tok[j].First || !u.isWord(j) || u.at(j) == "const" || u.at(j) == "let" || u.at(j) == "var" || u.at(j) == "val" || u.at(j) == "if" {
+		if !u.tok[j].First || !u.isWord(j) || u.at(j) == "const" || u.at(j) == "let" || u.at(j) == "var" ||
+			u.at(j) == "val" || u.at(j) == "if" {
 			continue
 		}
 		if next := u.at(j + 1); next == "=" || next == ":=" || u.asserts(j, nil) {
@@ -117,7 +118,8 @@ func (u *unit) holdsWhole(part, whole [2]int) bool {
 
 // sameStill are calls and fields that tell of a value what it is, or how long.
 var sameStill = sync.OnceValue(func() set {
-	return words("size len count length Len Count Length clone copy to_s toString to_string String ToString toList ToList to_a slice dup deepcopy structuredClone strlen")
+	return words("size len count length Len Count Length clone copy to_s toString to_string String ToString toList " +
+		"ToList to_a slice dup deepcopy structuredClone strlen")
 })
 
 // Link is a call of a chain of assertions.
@@ -152,11 +154,13 @@ func (u *unit) links(begin, end int) []Link {
 }
 
 var sizes = sync.OnceValue(func() set {
-	return words("len hassize havelength tohavelength tohavecount havecount hascount haslength haslengthof lengthof shouldhavesize isnotempty notbeempty containskey")
+	return words("len hassize havelength tohavelength tohavecount havecount hascount haslength haslengthof lengthof " +
+		"shouldhavesize isnotempty notbeempty containskey")
 })
 
 var describes = sync.OnceValue(func() set {
-	return words("as because describedAs withFailMessage overridingErrorMessage withClue withRepresentation andReturn willReturn andThrow andReturnUsing willThrowException willReturnCallback returns reason within Within at_least")
+	return words("as because describedAs withFailMessage overridingErrorMessage withClue withRepresentation andReturn " +
+		"willReturn andThrow andReturnUsing willThrowException willReturnCallback returns reason within Within at_least")
 })
 
 // onlyAskedFor tells whether a function, named at i, is given to an assertion that asks
@@ -177,7 +181,8 @@ func (u *unit) onlyAskedFor(i int) bool {
 }
 
 var thereness = sync.OnceValue(func() set {
-	return words("null notnull isnotnull assertnotnull shouldnotbenull tobedefined tobetruthy function notbenull benull assertiscallable iscallable callable isnotnone assertisnotnone notnil nil none tobeok exist exists")
+	return words("null notnull isnotnull assertnotnull shouldnotbenull tobedefined tobetruthy function notbenull " +
+		"benull assertiscallable iscallable callable isnotnone assertisnotnone notnil nil none tobeok exist exists")
 })
 
 // takesNone tells of brackets that take nothing of what stands before them: [:0],

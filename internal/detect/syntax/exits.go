@@ -43,7 +43,8 @@ func (u *unit) readExits(m *Model) {
 		default:
 			continue
 		}
-		if s := strings.TrimSuffix(u.text(from, to), ";"); s == "" || s == "0" || strings.EqualFold(s, "true") || strings.HasSuffix(s, "SUCCESS") {
+		if s := strings.TrimSuffix(u.text(from, to), ";"); s == "" || s == "0" || strings.EqualFold(s, "true") ||
+			strings.HasSuffix(s, "SUCCESS") {
 			m.Exits.count(u, i, true)
 		} else {
 			m.Exits.count(u, i, false)
@@ -64,7 +65,8 @@ func (e *Exits) count(u *unit, i int, well bool) {
 
 // exitWords are the calls that end a program, and what says with which code it will.
 var exitWords = sync.OnceValue(func() set {
-	return words("exit Exit exitProcess exit! SystemExit die reallyExit exitCode ExitCode _exit SUCCESS FAILURE EXIT_SUCCESS EXIT_FAILURE")
+	return words("exit Exit exitProcess exit! SystemExit die reallyExit exitCode ExitCode _exit SUCCESS FAILURE " +
+		"EXIT_SUCCESS EXIT_FAILURE")
 })
 
 // CodeIgnored tells whether a call is still there whose result was the code of a

@@ -127,7 +127,8 @@ func (u *unit) public(i int) bool {
 	if d.parent >= 0 && u.decls[d.parent].kind == declFunction {
 		return false
 	}
-	if d.parent >= 0 && u.decls[d.parent].kind == DeclContainer && u.lang.Name != "rust" && u.lang.Name != "php" && !u.public(d.parent) {
+	if d.parent >= 0 && u.decls[d.parent].kind == DeclContainer && u.lang.Name != "rust" && u.lang.Name != "php" &&
+		!u.public(d.parent) {
 		return false
 	}
 	switch u.lang.Name {
@@ -147,7 +148,8 @@ func (u *unit) public(i int) bool {
 		return (d.parent < 0 || has(d.modifiers, "public")) && !strings.HasPrefix(d.name, "__") // which nobody calls by name
 	}
 	if d.parent >= 0 { // a member of a class
-		return !strings.HasPrefix(d.name, "_") && !strings.HasPrefix(d.name, "#") && !has(d.modifiers, "private") && !has(d.modifiers, "protected")
+		return !strings.HasPrefix(d.name, "_") && !strings.HasPrefix(d.name, "#") && !has(d.modifiers, "private") &&
+			!has(d.modifiers, "protected")
 	}
 	return has(d.modifiers, "export") || u.exportedLater(d)
 }
@@ -169,7 +171,8 @@ func (u *unit) goPublic(d *decl) bool {
 // exportedLater tells of names of JavaScript that are exported apart from where
 // they are declared.
 func (u *unit) exportedLater(d *decl) bool {
-	if n := d.start - 1; n >= 0 && u.tok[n].Line == u.tok[d.at].Line && (u.at(n) == "export" || u.at(n) == "default" || u.at(n) == "=") {
+	if n := d.start - 1; n >= 0 && u.tok[n].Line == u.tok[d.at].Line &&
+		(u.at(n) == "export" || u.at(n) == "default" || u.at(n) == "=") {
 		for j := n; j >= 0 && j > n-6; j-- {
 			if w := u.at(j); w == "export" || w == "exports" {
 				return true
@@ -187,7 +190,8 @@ func (u *unit) findExports() {
 	u.exports = make(set)
 	for i := range u.tok {
 		t := &u.tok[i]
-		if t.Kind != lex.Word || t.S != "export" && t.S != "exports" || u.at(i+1) != "{" && !(u.at(i+1) == "=" && u.at(i+2) == "{") {
+		if t.Kind != lex.Word || t.S != "export" && t.S != "exports" || u.at(i+1) != "{" &&
+			!(u.at(i+1) == "=" && u.at(i+2) == "{") {
 			if t.Kind == lex.Word && t.S == "exports" || t.S == "export" && u.at(i+1) == "default" {
 				u.exports[u.at(i+2)] = true
 			}
@@ -228,7 +232,8 @@ func (u *unit) deprecated(d *decl) bool {
 
 // readStatement notes what the token at i begins: a guard, a handler, a throw.
 func (u *unit) readStatement(f *Function, i int, d *decl) {
-	if !u.isWord(i) || u.at(i+1) != "(" && u.at(i+1) != "!" && u.at(i) != "runCatching" && !u.lang.statements.may(u.tok[i].Hash) {
+	if !u.isWord(i) || u.at(i+1) != "(" && u.at(i+1) != "!" && u.at(i) != "runCatching" &&
+		!u.lang.statements.may(u.tok[i].Hash) {
 		return
 	}
 	if h := u.givesUp(i); h != nil {
@@ -275,7 +280,8 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		u.readAssert(f, i)
 	case u.lang.Name == "rust" && u.at(i+1) == "!" && (s == "assert" || s == "assert_eq" || s == "assert_ne"):
 		to := u.closer(i + 2)
-		f.Guards = append(f.Guards, Guard{Line: u.line(i), Key: u.mixed(1, i, to), Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)})
+		f.Guards = append(f.Guards, Guard{Line: u.line(i), Key: u.mixed(1, i, to),
+			Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)})
 	case u.at(i+1) == "(" && u.onlyReports(i):
 		u.noteTold(f, i)
 	case u.at(i+1) == "(" && (u.statementBegins(i) || givesBack()[s]) && guardCall(s):
@@ -286,7 +292,8 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		if !calm && len(about) > 0 { // several stand beside each other
 			key = u.mixed(key, i+1, to)
 		}
-		g := Guard{Called: true, Throws: !calm, Line: u.line(i), Key: key, Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)}
+		g := Guard{Called: true, Throws: !calm, Line: u.line(i), Key: key, Words: u.once(appendTelling, u.tok[i:to]),
+			S: u.text(i, to)}
 		u.readLimits(&g, i, to)
 		if u.readParts(&g, i+2, to-1, true); presences(s) {
 			g.Asks = asksPresence
@@ -328,13 +335,16 @@ func (u *unit) readPassed(f *Function, i int) {
 	if to-i > 6 || !u.isWord(to-2) || !guardCall(name) && !Vouches(name) || u.at(i-1) != "." {
 		return
 	}
-	f.Guards = append(f.Guards, Guard{Called: true, Line: u.line(i), Key: mix(1, name), S: u.text(u.chainBegin(i), to), Words: u.once(appendTelling, u.tok[u.chainBegin(i):to])})
+	f.Guards = append(f.Guards, Guard{Called: true, Line: u.line(i), Key: mix(1, name), S: u.text(u.chainBegin(i), to),
+		Words: u.once(appendTelling, u.tok[u.chainBegin(i):to])})
 }
 
 // passers are calls that call what they are given for each of some values.
 var passers = sync.OnceValue(func() set { return words("forEach each for_each ForEach onEach") })
 
-var guardNames = [...]string{"validate", "sanitize", "sanitise", "ensure", "authorize", "authorise", "authenticate", "checkargument", "checknotnull", "checkstate", "throwif", "verifysignature", "checkpermission", "checkaccess", "assertvalid", "requirepermission"}
+var guardNames = [...]string{"validate", "sanitize", "sanitise", "ensure", "authorize", "authorise", "authenticate",
+	"checkargument", "checknotnull", "checkstate", "throwif", "verifysignature", "checkpermission", "checkaccess",
+	"assertvalid", "requirepermission"}
 
 var guardWords = sync.OnceValue(func() set {
 	return words("require requirenotnull check checknotnull requirenonnull verify notnull escape")
@@ -404,7 +414,8 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 		u.readFixed(f, bodyFrom, bodyTo, from, to)
 		return
 	}
-	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]), S: u.text(i, to), Throws: why == throwsOut}
+	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]),
+		S: u.text(i, to), Throws: why == throwsOut}
 	u.readLimits(&g, from, to)
 	u.readParts(&g, from, to, u.at(i) == "unless")
 	g.Told = u.readTold(bodyFrom, bodyTo)
@@ -412,7 +423,8 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	g.Formed, g.Partly = u.asksForm(from, to), u.asksPart(from, to)
 	g.Whole, g.Lacks = u.bagOf(u.tok[min(i, bodyFrom):max(to, bodyTo)]), u.saysLack(bodyFrom, bodyTo)
 	for j := from; j < to; j++ {
-		if u.lang.Name == "go" && strings.HasPrefix(strings.ToLower(u.at(j)), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" {
+		if u.lang.Name == "go" && strings.HasPrefix(strings.ToLower(u.at(j)), "err") && u.at(j+1) == "!=" &&
+			u.at(j+2) == "nil" {
 			g.Failure = true
 		}
 	}
@@ -501,7 +513,8 @@ func (u *unit) leaves(from, to int) leaving {
 			return throwsOut
 		case refusals()[s]:
 			return returnsError
-		case u.kindAt(j) == lex.Number && (s == "400" || s == "401" || s == "403" || s == "404" || s == "422" || s == "409" || s == "429"):
+		case u.kindAt(j) == lex.Number && (s == "400" || s == "401" || s == "403" || s == "404" || s == "422" ||
+			s == "409" || s == "429"):
 			return returnsError
 		case s == "return":
 			for k := j + 1; k < to; k++ {
@@ -529,66 +542,4 @@ func (u *unit) readFixed(f *Function, from, to, condFrom, condTo int) {
 			return
 		}
 	}
-}
-
-// readShape notes stubs, bodies that return true whatever they are given, and
-// returns before the work.
-func (u *unit) readShape(f *Function, d *decl) {
-	from, to := d.body, d.end
-	if from < to && u.at(from) == "{" {
-		from, to = from+1, to-1
-	}
-	if u.lang.shape == ends && to > from && u.at(to-1) == "end" {
-		to--
-	}
-	if u.lang.shape == indents && from < to && u.kindAt(from) == lex.Text && u.tok[from].First {
-		from++ // a docstring
-	}
-	for from < to && (u.at(from) == "=" || u.at(from) == "=>") {
-		from++
-	}
-	f.Stub = u.isStub(from, to)
-	last := to
-	for last > from && u.at(last-1) == ";" {
-		last--
-	}
-	yes := last-from <= 2 && last > from && strings.EqualFold(u.at(last-1), "true")
-	f.Agrees = yes && checks.MatchString(f.Leaf)
-	f.AlwaysTrue = yes && equalityNames()[f.Leaf]
-	if u.at(from) == "return" && u.lang.Name != "rust" {
-		if end := u.statementEnd(from); end < to-3 {
-			f.Early, f.EarlyLine = true, u.line(from)
-		}
-	}
-}
-
-var equalityNames = sync.OnceValue(func() set { return words("__eq__ equals Equals eq == eql? __ne__ equal isEqual") })
-
-// isStub tells whether a body does nothing: it is empty, returns a constant, or
-// says that it is not implemented.
-func (u *unit) isStub(from, to int) bool {
-	for to > from && u.at(to-1) == ";" {
-		to--
-	}
-	if to-from > 12 {
-		return false
-	}
-	for j := from; j < to; j++ {
-		switch w := u.at(j); w {
-		case "NotImplementedError", "NotImplementedException", "UnsupportedOperationException", "TODO", "todo", "unimplemented", "NotImplemented":
-			return true
-		}
-	}
-	for j := from; j < to; j++ {
-		if u.kindAt(j) == lex.Text && strings.Contains(strings.ToLower(u.at(j)), "not implemented") {
-			return true
-		}
-	}
-	if to <= from || to-from == 1 && u.at(from) == "pass" {
-		return true
-	}
-	if u.at(from) == "return" {
-		from++
-	}
-	return from >= to || u.fixedTokens(from, to) || u.emptyResult(from) && to-from <= 2
 }

@@ -22,13 +22,15 @@ func FuzzRead(f *testing.F) {
 			f.Add(text)
 		}
 	}
-	for _, s := range []string{"`${`", "<<~A\n<<-B\nA\n", "<<<'X'\n", "r###\"", "'\\", "%w(", "/[/]", "f'{", "\"\"\"", "$@\"", "def a = ", "it.each`", "=begin\n", "#[", "@", "<?php ?>", "\r\n\r"} {
+	for _, s := range []string{"`${`", "<<~A\n<<-B\nA\n", "<<<'X'\n", "r###\"", "'\\", "%w(", "/[/]", "f'{", "\"\"\"",
+		"$@\"", "def a = ", "it.each`", "=begin\n", "#[", "@", "<?php ?>", "\r\n\r"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		lines := strings.Count(text, "\n") + 1
 		var used syntax.Reader
-		for _, path := range []string{"a_test.go", "a.go", "a.js", "a.test.tsx", "a.py", "tests/test_a.py", "ATest.java", "ATest.kt", "ATests.cs", "a.rs", "a_spec.rb", "a.rb", "ATest.php"} {
+		for _, path := range []string{"a_test.go", "a.go", "a.js", "a.test.tsx", "a.py", "tests/test_a.py", "ATest.java",
+			"ATest.kt", "ATests.cs", "a.rs", "a_spec.rb", "a.rb", "ATest.php"} {
 			lang := syntax.LanguageOf(path)
 			m := syntax.Read(lang, path, text)
 			if again := used.Read(lang, path, text); !reflect.DeepEqual(m, again) {

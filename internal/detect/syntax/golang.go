@@ -86,7 +86,8 @@ func (g *goFile) token(pos gotoken.Pos) int {
 }
 
 func (g *goFile) function(f *ast.FuncDecl, inTests bool) {
-	d := decl{kind: declFunction, name: f.Name.Name, start: g.token(f.Pos()), at: g.token(f.Name.Pos()), end: g.token(f.End())}
+	d := decl{kind: declFunction, name: f.Name.Name, start: g.token(f.Pos()), at: g.token(f.Name.Pos()),
+		end: g.token(f.End())}
 	d.body = d.end
 	if f.Body != nil {
 		d.body = g.token(f.Body.Pos())
@@ -102,7 +103,8 @@ func (g *goFile) function(f *ast.FuncDecl, inTests bool) {
 	name := f.Name.Name
 	switch {
 	case !inTests || f.Body == nil:
-	case f.Recv == nil && (goTestName(name, "Test") && name != "TestMain" || goTestName(name, "Fuzz")) && f.Type.Params.NumFields() == 1:
+	case f.Recv == nil && (goTestName(name, "Test") && name != "TestMain" || goTestName(name, "Fuzz")) &&
+		f.Type.Params.NumFields() == 1:
 		d.test = true
 	case f.Recv == nil && goTestName(name, "Example") && f.Type.Params.NumFields() == 0:
 		d.test = g.hasOutput(f)
@@ -182,7 +184,8 @@ func (g *goFile) subtests(body *ast.BlockStmt, inTest bool) {
 		if _, ok := call.Args[1].(*ast.FuncLit); !ok {
 			return true
 		}
-		d := decl{kind: declTest, name: strings.Clone(lex.Unquote(title.Value)), start: g.token(call.Pos()), at: g.token(sel.Sel.Pos()), body: g.token(call.Args[1].Pos()), end: g.token(call.End())}
+		d := decl{kind: declTest, name: strings.Clone(lex.Unquote(title.Value)), start: g.token(call.Pos()),
+			at: g.token(sel.Sel.Pos()), body: g.token(call.Args[1].Pos()), end: g.token(call.End())}
 		if d.start < d.end {
 			g.decls = append(g.decls, d)
 		}
@@ -222,7 +225,8 @@ func (g *goFile) tables(body *ast.BlockStmt) []Case {
 }
 
 func (g *goFile) typeSpec(gen *ast.GenDecl, t *ast.TypeSpec) {
-	d := decl{kind: DeclContainer, name: t.Name.Name, start: g.token(t.Pos()), at: g.token(t.Name.Pos()), end: g.token(t.End())}
+	d := decl{kind: DeclContainer, name: t.Name.Name, start: g.token(t.Pos()), at: g.token(t.Name.Pos()),
+		end: g.token(t.End())}
 	d.body = min(d.at+1, d.end)
 	if !gen.Lparen.IsValid() {
 		d.start = g.token(gen.Pos())

@@ -43,7 +43,8 @@ func (u *unit) catchAt(i int, h *handler) *handler {
 		for k := j + 1; k < min(end, j+8); k++ {
 			if u.at(k) == "=>" {
 				h.Dropped = u.at(k+1) == "{" && u.dropped(k+2, u.closer(k+1)-1) || u.at(k+1) == "null" || u.at(k+1) == "undefined"
-				h.StandsIn = u.at(k+1) == "{" && u.standsInFor(k+2, u.closer(k+1)-1) || u.at(k+1) != "{" && (u.emptyValue(k+1, end) || !u.callsAny(k+1, end))
+				h.StandsIn = u.at(k+1) == "{" && u.standsInFor(k+2, u.closer(k+1)-1) || u.at(k+1) != "{" &&
+					(u.emptyValue(k+1, end) || !u.callsAny(k+1, end))
 			}
 		}
 		return h
@@ -79,7 +80,8 @@ func (u *unit) dropped(from, to int) bool {
 	}
 	if to-from == 1 {
 		s := u.at(from)
-		return s == "pass" || s == "nil" || s == "null" || s == "return" || s == "continue" || s == "..." || s == "false" || s == "true"
+		return s == "pass" || s == "nil" || s == "null" || s == "return" || s == "continue" || s == "..." || s == "false" ||
+			s == "true"
 	}
 	return u.at(from) == "return" && to-from <= 3 && (u.emptyResult(from+1) || strings.EqualFold(u.at(from+1), "true"))
 }

@@ -12,7 +12,8 @@ import (
 // x.Should(), assertThat(x), and a matcher that nobody calls.
 func (u *unit) bare(i int) bool {
 	end, s := i+1, u.at(i)
-	if u.at(end) == "(" || u.lang.Name == "ruby" && (u.at(end) == "{" || u.at(end) == "do") || u.lang.Name == "rust" && u.at(end) == "!" {
+	if u.at(end) == "(" || u.lang.Name == "ruby" && (u.at(end) == "{" || u.at(end) == "do") || u.lang.Name == "rust" &&
+		u.at(end) == "!" {
 		if u.at(end) == "!" {
 			end++
 		}
@@ -47,7 +48,8 @@ func (u *unit) bare(i int) bool {
 
 // bareCalls are the calls that begin a chain which says what is expected.
 var bareCalls = sync.OnceValue(func() set {
-	return words("assertThat assertThatThrownBy assertThatCode assertThatExceptionOfType expectThat expectCatching assert_that assert_that expect_that")
+	return words("assertThat assertThatThrownBy assertThatCode assertThatExceptionOfType expectThat expectCatching " +
+		"assert_that assert_that expect_that")
 })
 
 var rubyMatchers = sync.OnceValue(func() set { return words("to not_to to_not") })
@@ -68,7 +70,8 @@ func (u *unit) chainEnds(j int) bool {
 
 // chainLinks are words of assertion libraries that assert nothing by themselves.
 var chainLinks = sync.OnceValue(func() set {
-	return words("not resolves rejects to be been is that which and has have with at of same but does still also deep nested own ordered any all itself")
+	return words("not resolves rejects to be been is that which and has have with at of same but does still also deep " +
+		"nested own ordered any all itself")
 })
 
 // endsStatement tells whether a statement ends before the token at i.
@@ -199,7 +202,8 @@ func (u *unit) afterReturn(i int) [2]int {
 			j = int(u.match[j])
 			continue
 		}
-		if s != "return" || u.lang.shape == indents && u.headCol(j) != u.headCol(first) || u.lang.shape == braces && u.underHead(j) {
+		if s != "return" || u.lang.shape == indents && u.headCol(j) != u.headCol(first) || u.lang.shape == braces &&
+			u.underHead(j) {
 			continue
 		}
 		if u.bareReturn(j, d.end) == Always {
@@ -302,7 +306,8 @@ func (u *unit) closure(i int) (from, to int) {
 // it to nobody.
 func (u *unit) usedIn(i int, t *decl) bool {
 	for j := t.body; j < t.end; j++ {
-		if j != i && u.at(j) == u.at(i) && u.isWord(j) && u.at(j-1) != "." && (u.at(j-1) != "=" || u.at(j-2) != "_") && u.at(j-1) != "void" && !u.onlyAskedFor(j) {
+		if j != i && u.at(j) == u.at(i) && u.isWord(j) && u.at(j-1) != "." && (u.at(j-1) != "=" || u.at(j-2) != "_") &&
+			u.at(j-1) != "void" && !u.onlyAskedFor(j) {
 			return true
 		}
 	}
@@ -465,7 +470,8 @@ func (u *unit) emptyList(from, to int) bool {
 }
 
 var listMakers = sync.OnceValue(func() set {
-	return words("of listOf emptyList emptyArray arrayOf emptySet setOf mapOf emptyMap Empty list set dict tuple frozenset array asList emptySequence sequenceOf")
+	return words("of listOf emptyList emptyArray arrayOf emptySet setOf mapOf emptyMap Empty list set dict tuple " +
+		"frozenset array asList emptySequence sequenceOf")
 })
 
 // listBegin is where the expression begins that the dot at i belongs to.
@@ -523,7 +529,8 @@ func (u *unit) tellsOnly(t *Test, i, from int) {
 // reads: a goroutine must not end the test itself.
 func (u *unit) sendsError(i int) bool {
 	open := u.headEnd(i, len(u.tok))
-	if !strings.HasPrefix(u.at(open-3), "err") || u.at(open-2) != "!=" || u.at(open-1) != "nil" || u.at(open+2) != "<" || u.at(open+3) != "-" {
+	if !strings.HasPrefix(u.at(open-3), "err") || u.at(open-2) != "!=" || u.at(open-1) != "nil" || u.at(open+2) != "<" ||
+		u.at(open+3) != "-" {
 		return false
 	}
 	for j := range u.tok {
@@ -535,14 +542,16 @@ func (u *unit) sendsError(i int) bool {
 }
 
 var noAssertions = sync.OnceValue(func() set {
-	return words("expectNotToPerformAssertions doesNotPerformAssertions addToAssertionCount does_not_perform_assertions throwsNoExceptions")
+	return words("expectNotToPerformAssertions doesNotPerformAssertions addToAssertionCount " +
+		"does_not_perform_assertions throwsNoExceptions")
 })
 
 // prints tells of a statement that prints something.
 func (u *unit) prints(i int) bool {
 	switch s := u.at(i); u.lang.Name {
 	case "go":
-		return u.at(i-1) == "." && (u.at(i-2) == "t" && (s == "Log" || s == "Logf") || (u.at(i-2) == "fmt" || u.at(i-2) == "log") && strings.HasPrefix(s, "Print"))
+		return u.at(i-1) == "." && (u.at(i-2) == "t" && (s == "Log" || s == "Logf") ||
+			(u.at(i-2) == "fmt" || u.at(i-2) == "log") && strings.HasPrefix(s, "Print"))
 	case "javascript", "typescript":
 		return u.at(i-2) == "console" && u.at(i-1) == "."
 	case "rust":

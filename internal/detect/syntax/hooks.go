@@ -84,7 +84,8 @@ func (u *unit) aborts(d *decl, i int) Skipping {
 		from -= 2
 	}
 	switch u.at(i) {
-	case "TestAbortedException", "AssumptionViolatedException", "SkipException", "SkippedTestError", "SkippedWithMessageException", "SkipTestException", "IncompleteTestError", "IgnoreException", "InconclusiveException":
+	case "TestAbortedException", "AssumptionViolatedException", "SkipException", "SkippedTestError",
+		"SkippedWithMessageException", "SkipTestException", "IncompleteTestError", "IgnoreException", "InconclusiveException":
 		if u.at(from-1) != "throw" && u.at(from-2) != "throw" {
 			return Runs
 		}
@@ -94,7 +95,8 @@ func (u *unit) aborts(d *decl, i int) Skipping {
 		}
 		return Sometimes
 	case "abort": // JUnit
-		if u.at(i+1) != "(" || u.at(i-2) != "Assumptions" && (u.at(i-1) == "." || !u.names("Assumptions")) || u.lang.Name != "java" && u.lang.Name != "kotlin" {
+		if u.at(i+1) != "(" || u.at(i-2) != "Assumptions" && (u.at(i-1) == "." || !u.names("Assumptions")) ||
+			u.lang.Name != "java" && u.lang.Name != "kotlin" {
 			return Runs
 		}
 	default:
@@ -109,11 +111,13 @@ func (u *unit) aborts(d *decl, i int) Skipping {
 // leavesMain tells whether the word at i ends the TestMain of Go with success under a
 // condition, before the tests run.
 func (u *unit) leavesMain(d *decl, i int) bool {
-	if u.lang.Name != "go" || d.name != "TestMain" || u.at(i) == "Exit" && u.at(i+2) != "0" || u.at(i) == "return" && u.at(i+1) != "}" || !u.conditional(d, i) {
+	if u.lang.Name != "go" || d.name != "TestMain" || u.at(i) == "Exit" && u.at(i+2) != "0" || u.at(i) == "return" &&
+		u.at(i+1) != "}" || !u.conditional(d, i) {
 		return false
 	}
 	for j := i - 1; j > d.body && u.at(j) != "{"; j-- {
-		if s := u.at(j); u.at(j+1) == "(" && s != "Exit" && !strings.HasPrefix(s, "Print") && !strings.HasPrefix(s, "Fprint") {
+		if s := u.at(j); u.at(j+1) == "(" && s != "Exit" && !strings.HasPrefix(s, "Print") &&
+			!strings.HasPrefix(s, "Fprint") {
 			return false // a process that tests start does what it is for
 		}
 	}
@@ -134,7 +138,8 @@ func (u *unit) skipsBy(d *decl, i int) (s Skipping, at, to int) {
 	}
 	switch before := u.at(i - 1); before {
 	case ".", "->", "::", "?.":
-		if on := u.at(i - 2); on != "self" && on != "this" && on != "$this" && on != "static" && on != "super" && u.lang.Name != "go" {
+		if on := u.at(i - 2); on != "self" && on != "this" && on != "$this" && on != "static" && on != "super" &&
+			u.lang.Name != "go" {
 			return Runs, 0, 0
 		}
 	case "def", "function", "func", "fun":
@@ -169,19 +174,24 @@ func (u *unit) isHook(i int) bool {
 			}
 		}
 	}
-	return d.parent >= 0 && (u.lang.Name == "csharp" || u.lang.Name == "java") && u.decls[d.parent].name == name || u.lang.Name == "php" && name == "__construct" || u.lang.Name == "python" && name == "__init__"
+	return d.parent >= 0 && (u.lang.Name == "csharp" || u.lang.Name == "java") && u.decls[d.parent].name == name ||
+		u.lang.Name == "php" && name == "__construct" || u.lang.Name == "python" && name == "__init__"
 }
 
 var (
 	hookNames = sync.OnceValue(func() set {
-		return words("setUp setUpClass setUpModule setUpTestData asyncSetUp setup setup_method setup_class setup_module setup_function SetUp SetupTest SetupSuite SetupSubTest " +
-			"BeforeTest setUpBeforeClass beforeTest beforeSpec beforeEach beforeContainer beforeAny beforeInvocation TestMain InitializeAsync before_setup before_all mount")
+		return words("setUp setUpClass setUpModule setUpTestData asyncSetUp setup setup_method setup_class setup_module " +
+			"setup_function SetUp SetupTest SetupSuite SetupSubTest " +
+			"BeforeTest setUpBeforeClass beforeTest beforeSpec beforeEach beforeContainer beforeAny beforeInvocation " +
+			"TestMain InitializeAsync before_setup before_all mount")
 	})
 	hookNotes = sync.OnceValue(func() set {
-		return words("BeforeEach BeforeAll Before BeforeClass BeforeMethod BeforeTest BeforeSuite SetUp OneTimeSetUp TestInitialize ClassInitialize Setup before beforeClass BeforeTestMethod")
+		return words("BeforeEach BeforeAll Before BeforeClass BeforeMethod BeforeTest BeforeSuite SetUp OneTimeSetUp " +
+			"TestInitialize ClassInitialize Setup before beforeClass BeforeTestMethod")
 	})
 	hookCallNames = sync.OnceValue(func() set {
-		return words("beforeEach beforeAll before setup suiteSetup setupAll beforeTest beforeSpec beforeContainer beforeAny beforeEachTest prepend_before background around")
+		return words("beforeEach beforeAll before setup suiteSetup setupAll beforeTest beforeSpec beforeContainer " +
+			"beforeAny beforeEachTest prepend_before background around")
 	})
 )
 
@@ -192,7 +202,8 @@ func (u *unit) hookCalls() {
 		if !u.isWord(i) || !hookCallNames()[u.at(i)] || u.at(i-1) == "def" || u.at(i-1) == "function" || u.at(i-1) == "fun" {
 			continue
 		}
-		if before := u.at(i - 1); before == "." && u.at(i-2) != "test" && u.at(i-2) != "config" || before == "->" || before == ":" {
+		if before := u.at(i - 1); before == "." && u.at(i-2) != "test" && u.at(i-2) != "config" || before == "->" ||
+			before == ":" {
 			continue
 		}
 		d, ok := u.hookBlock(i)
@@ -401,7 +412,8 @@ func (u *unit) skipsAs(from, to int) (aliased, bool) {
 		case s == "?" || s == "&&" || s == "||":
 			a.always = false
 		case u.isWord(j) && (u.lang.tests[s] || u.lang.suites[s]) && u.at(j+1) != "(" && u.at(j-1) != "'":
-			if before := u.at(j - 1); before == "." && !slices.Contains([]string{"vitest", "t", "test", "jest", "mocha"}, u.at(j-2)) {
+			if before := u.at(j - 1); before == "." && !slices.Contains([]string{"vitest", "t", "test", "jest", "mocha"},
+				u.at(j-2)) {
 				continue
 			}
 			skips = skips || u.lang.skipped[s] || u.at(j+1) == "." && (u.at(j+2) == "skip" || u.at(j+2) == "todo")

@@ -24,7 +24,8 @@ func (u *unit) implied(a, b *Assertion, was, by [2]int) bool {
 		return false
 	}
 	for i := was[0]; i < was[1]; i++ {
-		if u.kindAt(i) != lex.Op && u.at(i) != a.Name && !slices.ContainsFunc(u.tok[by[0]:by[1]], func(t lex.Token) bool { return t.S == u.at(i) }) {
+		if u.kindAt(i) != lex.Op && u.at(i) != a.Name &&
+			!slices.ContainsFunc(u.tok[by[0]:by[1]], func(t lex.Token) bool { return t.S == u.at(i) }) {
 			return false
 		}
 	}
@@ -33,7 +34,8 @@ func (u *unit) implied(a, b *Assertion, was, by [2]int) bool {
 
 // presence are assertions that something is there, or failed.
 var presence = sync.OnceValue(func() set {
-	return words("error notnil notnull assertnotnull isnotnull isnotnil assertisnotnone notempty isnotempty assertnotempty tobedefined tobetruthy truthy exists exist")
+	return words("error notnil notnull assertnotnull isnotnull isnotnil assertisnotnone notempty isnotempty " +
+		"assertnotempty tobedefined tobetruthy truthy exists exist")
 })
 
 // saysFailure tells of calls that always fail: fail("not reached"), assert.fail().
@@ -91,7 +93,10 @@ func (u *unit) asksKind(begin, end int) bool {
 
 // kinds are words, without capitals and underscores, that ask what something is.
 var kinds = sync.OnceValue(func() set {
-	return words("typeof instanceof callable hasattr isinstance issubclass respondto bea bean beaninstanceof beakindof beinstanceof assertrespondto assertinstanceof " +
-		"assertisinstance assertkindof shouldbeinstanceof shouldbetypeof tobeinstanceof tobetypeof istype isinstanceof isassignablefrom isassignableto methodexists " +
-		"iscallable classexists functionexists beoftype beassignableto isexactlyinstanceof mustbeinstanceof mustrespondto implements isfunction assertiscallable tobecallable")
+	return words("typeof instanceof callable hasattr isinstance issubclass respondto bea bean beaninstanceof beakindof " +
+		"beinstanceof assertrespondto assertinstanceof " +
+		"assertisinstance assertkindof shouldbeinstanceof shouldbetypeof tobeinstanceof tobetypeof istype isinstanceof " +
+		"isassignablefrom isassignableto methodexists " +
+		"iscallable classexists functionexists beoftype beassignableto isexactlyinstanceof mustbeinstanceof mustrespondto " +
+		"implements isfunction assertiscallable tobecallable")
 })

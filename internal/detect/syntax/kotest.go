@@ -9,13 +9,15 @@ import (
 // titledSpecs tells whether the tests of a file of Kotest may be titles with a block:
 // "adds" { ... }, as in StringSpec, FreeSpec and WordSpec.
 func (u *unit) titledSpecs() bool {
-	return u.lang.Name == "kotlin" && u.inTests && (u.names("kotest") || u.names("kotlintest") || u.names("StringSpec") || u.names("FreeSpec") || u.names("WordSpec"))
+	return u.lang.Name == "kotlin" && u.inTests &&
+		(u.names("kotest") || u.names("kotlintest") || u.names("StringSpec") || u.names("FreeSpec") || u.names("WordSpec"))
 }
 
 // declareTitled reads the test, or the group of them, whose title stands at i: "a" {},
 // "a".config(...) {}, "a" - {}, "a" should {}.
 func (u *unit) declareTitled(i int) {
-	d := decl{kind: declTest, name: strings.Clone(lex.Unquote(u.at(i))), start: i, at: i, body: i + 1, end: i + 1, calls: []string{""}}
+	d := decl{kind: declTest, name: strings.Clone(lex.Unquote(u.at(i))), start: i, at: i, body: i + 1, end: i + 1,
+		calls: []string{""}}
 	u.passConfig(&d)
 	switch u.at(d.end) {
 	case "-", "should", "Should", "When", "`when`", "shouldNot":
@@ -69,7 +71,8 @@ func (u *unit) kotestSkips(t *Test, d *decl, note func(s Skipping, at, to int)) 
 		}
 		end := u.closer(j+1) - 1
 		for k := j + 2; k < end; k++ {
-			if u.at(k+1) == "=" && (u.at(k) == "enabled" || strings.HasPrefix(u.at(k), "enabledIf") || strings.HasPrefix(u.at(k), "enabledOr")) {
+			if u.at(k+1) == "=" && (u.at(k) == "enabled" || strings.HasPrefix(u.at(k), "enabledIf") ||
+				strings.HasPrefix(u.at(k), "enabledOr")) {
 				u.kotestOption(k, min(u.commaAfter(k, end)+1, end), note)
 			}
 		}
@@ -85,7 +88,8 @@ func (u *unit) kotestOption(i, end int, note func(s Skipping, at, to int)) {
 	}
 	switch {
 	case u.at(value) == "true" && u.constant(value) || u.at(value) == "true" && u.at(value+1) == "}":
-	case u.at(value) == "false" && (u.constant(value) || u.at(value+1) == "}"), u.at(value) == "Enabled" && u.at(value+2) == "disabled" && u.at(i+2) == "{":
+	case u.at(value) == "false" && (u.constant(value) || u.at(value+1) == "}"), u.at(value) == "Enabled" &&
+		u.at(value+2) == "disabled" && u.at(i+2) == "{":
 		note(Always, i, end)
 	default:
 		note(Sometimes, i, end)

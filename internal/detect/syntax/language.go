@@ -68,7 +68,8 @@ var languages = sync.OnceValue(func() []Language {
 	for i := range all {
 		l := &all[i]
 		l.rules.Prepare()
-		l.statements = words("if unless elif elseif guard case return assert exit Exit exitProcess exitCode ExitCode").with(l.throws).with(l.handlers).sieve()
+		l.statements = words("if unless elif elseif guard case return assert exit Exit exitProcess exitCode ExitCode").with(
+			l.throws).with(l.handlers).sieve()
 	}
 	return all
 })
@@ -87,7 +88,8 @@ var languageIndex = sync.OnceValue(func() map[string]*Language {
 // LanguageOf finds the language of a file by its name; nil for none.
 func LanguageOf(name string) *Language {
 	base := strings.ToLower(path.Base(name))
-	if strings.HasSuffix(base, ".d.ts") || strings.HasSuffix(base, ".d.cts") || strings.HasSuffix(base, ".d.mts") || strings.HasSuffix(base, ".min.js") {
+	if strings.HasSuffix(base, ".d.ts") || strings.HasSuffix(base, ".d.cts") || strings.HasSuffix(base, ".d.mts") ||
+		strings.HasSuffix(base, ".min.js") {
 		return nil
 	}
 	if base == "rakefile" || base == "gemfile" {
@@ -103,7 +105,8 @@ func (l *Language) TestFile(name string) bool {
 	if slices.ContainsFunc(l.testSuffixes, func(s string) bool { return strings.HasSuffix(stem, s) && stem != s }) {
 		return true
 	}
-	if slices.ContainsFunc(l.testPrefixes, func(s string) bool { return strings.HasPrefix(stem, s) && stem != s }) || stem == "conftest" {
+	if slices.ContainsFunc(l.testPrefixes, func(s string) bool { return strings.HasPrefix(stem, s) && stem != s }) ||
+		stem == "conftest" {
 		return true
 	}
 	for folder := range strings.SplitSeq(path.Dir(name), "/") {
@@ -167,10 +170,12 @@ func threeQuotes() lex.Quote { return lex.Quote{Open: `"""`, Close: `"""`, Escap
 func golang() Language {
 	return Language{
 		Name: "go", exts: []string{".go"}, lines: true,
-		rules:     lex.Rules{Line: []string{"//"}, Block: "/*", Char: true, Quotes: []lex.Quote{doubleQuote(), {Open: "`", Close: "`", Lines: true}}},
+		rules: lex.Rules{Line: []string{"//"}, Block: "/*", Char: true,
+			Quotes: []lex.Quote{doubleQuote(), {Open: "`", Close: "`", Lines: true}}},
 		functions: words("func"),
 		skips:     words("Skip Skipf SkipNow"),
-		asserts: words("Error Errorf Fatal Fatalf Fail FailNow Expect Ω Eventually Consistently DeepEqual EqualError ErrorIs ErrorAs " +
+		asserts: words("Error Errorf Fatal Fatalf Fail FailNow Expect Ω Eventually Consistently DeepEqual EqualError " +
+			"ErrorIs ErrorAs " +
 			"ErrorContains Nil NotNil NoError Equal NotEqual True False Contains Len Panics"),
 		throws:       words("panic Errorf Fatal Fatalf"),
 		testSuffixes: []string{"_test"}, testFolders: []string{"testdata"},
@@ -190,9 +195,10 @@ func javascript() Language {
 		skips:   words("skip todo skipIf runIf pending"),
 		asserts: words("expect assert expectTypeOf assertType should sinon"),
 		throws:  words("throw reject"), handlers: words("catch"),
-		testSuffixes: []string{".test", ".spec", "_test", "-test", ".e2e", ".cy", "-spec", "_spec"}, testPrefixes: []string{"test-", "test_"},
-		testFolders: []string{"__tests__", "test", "tests", "spec", "specs", "__mocks__", "e2e", "cypress"},
-		marks:       marktable.ForScript(), notes: marktable.ScriptNotes(),
+		testSuffixes: []string{".test", ".spec", "_test", "-test", ".e2e", ".cy", "-spec", "_spec"},
+		testPrefixes: []string{"test-", "test_"},
+		testFolders:  []string{"__tests__", "test", "tests", "spec", "specs", "__mocks__", "e2e", "cypress"},
+		marks:        marktable.ForScript(), notes: marktable.ScriptNotes(),
 	}
 }
 
@@ -207,30 +213,37 @@ func python() Language {
 	long := lex.Quote{Open: "'''", Close: "'''", Escape: '\\', Lines: true}
 	return Language{
 		Name: "python", exts: []string{".py", ".pyi"}, shape: indents, lines: true,
-		rules:     lex.Rules{Line: []string{"#"}, Prefixes: "rRbBfFuU", Quotes: []lex.Quote{threeQuotes(), long, doubleQuote(), singleQuote()}},
+		rules: lex.Rules{Line: []string{"#"}, Prefixes: "rRbBfFuU",
+			Quotes: []lex.Quote{threeQuotes(), long, doubleQuote(), singleQuote()}},
 		functions: words("def"), containers: words("class"),
-		skips:   words("skip skipif skipIf skipUnless skipTest importorskip SkipTest xfail expectedFailure"),
-		asserts: words("assert raises warns assert_called assert_that approx fail assert_allclose check_call deprecated_call expect"),
-		throws:  words("raise"), handlers: words("except"),
-		testSuffixes: []string{"_test", "_tests"}, testPrefixes: []string{"test_", "tests_"}, testFolders: []string{"test", "tests", "testing"},
-		marks: marktable.ForPython(), notes: marktable.PythonNotes(),
+		skips: words("skip skipif skipIf skipUnless skipTest importorskip SkipTest xfail expectedFailure"),
+		asserts: words("assert raises warns assert_called assert_that approx fail assert_allclose check_call " +
+			"deprecated_call expect"),
+		throws: words("raise"), handlers: words("except"),
+		testSuffixes: []string{"_test", "_tests"}, testPrefixes: []string{"test_", "tests_"},
+		testFolders: []string{"test", "tests", "testing"},
+		marks:       marktable.ForPython(), notes: marktable.PythonNotes(),
 	}
 }
 
 func java() Language {
 	return Language{
 		Name: "java", exts: []string{".java"}, typed: true,
-		rules:       lex.Rules{Line: []string{"//"}, Block: "/*", Char: true, Dollar: true, Quotes: []lex.Quote{threeQuotes(), doubleQuote()}},
-		containers:  words("class interface enum record"),
-		annotations: words("Test ParameterizedTest RepeatedTest TestFactory TestTemplate Property Theory QuarkusTest ArchTest Example"),
+		rules: lex.Rules{Line: []string{"//"}, Block: "/*", Char: true, Dollar: true,
+			Quotes: []lex.Quote{threeQuotes(), doubleQuote()}},
+		containers: words("class interface enum record"),
+		annotations: words("Test ParameterizedTest RepeatedTest TestFactory TestTemplate Property Theory QuarkusTest " +
+			"ArchTest Example"),
 		skips: words("Disabled Ignore DisabledOnOs DisabledIf EnabledIf EnabledOnOs DisabledIfEnvironmentVariable " +
 			"EnabledIfEnvironmentVariable EnabledIfSystemProperty DisabledOnJre EnabledOnJre DisabledIfSystemProperty " +
 			"assumeTrue assumeFalse assumingThat assumeThat SkipException"),
-		asserts: words("fail assertThat verify verifyNoInteractions verifyNoMoreInteractions then andExpect expectStatus expectBody " +
+		asserts: words("fail assertThat verify verifyNoInteractions verifyNoMoreInteractions then andExpect expectStatus " +
+			"expectBody " +
 			"expectNext verifyComplete"),
 		throws: words("throw"), handlers: words("catch"),
-		testSuffixes: []string{"Test", "Tests", "IT", "TestCase", "Spec"}, testPrefixes: []string{"Test"}, testFolders: []string{"test", "tests", "androidtest", "integrationtest"},
-		marks: marktable.ForJava(), notes: marktable.JavaNotes(),
+		testSuffixes: []string{"Test", "Tests", "IT", "TestCase", "Spec"}, testPrefixes: []string{"Test"},
+		testFolders: []string{"test", "tests", "androidtest", "integrationtest"},
+		marks:       marktable.ForJava(), notes: marktable.JavaNotes(),
 	}
 }
 
@@ -238,12 +251,17 @@ func kotlin() Language {
 	l := java()
 	l.Name, l.exts, l.typed, l.lines = "kotlin", []string{".kt", ".kts"}, false, true
 	l.rules.Nested = true
-	l.rules.Quotes = []lex.Quote{{Open: `"""`, Close: `"""`, Lines: true, Code: "${"}, {Open: `"`, Close: `"`, Escape: '\\', Code: "${"}, {Open: "`", Close: "`", Name: true}}
+	l.rules.Quotes = []lex.Quote{{Open: `"""`, Close: `"""`, Lines: true, Code: "${"},
+		{Open: `"`, Close: `"`, Escape: '\\', Code: "${"}, {Open: "`", Close: "`", Name: true}}
 	l.functions, l.containers = words("fun"), words("class interface object")
-	l.tests = words("test should it expect xtest xit xshould xexpect withData xwithData withTests withContexts scenario xscenario then Then xthen xThen")
-	l.suites = words("describe context given feature When Given `when` And and xdescribe xcontext xgiven xGiven xWhen xwhen xAnd xand xfeature")
-	l.skipped = words("xtest xit xshould xexpect xdescribe xcontext xwithData xscenario xthen xThen xgiven xGiven xWhen xwhen xAnd xand xfeature")
-	l.asserts = l.asserts.and("shouldBe shouldNotBe shouldThrow shouldContain shouldHaveSize shouldBeEqual coVerify expectThat shouldBeNull " +
+	l.tests = words("test should it expect xtest xit xshould xexpect withData xwithData withTests withContexts " +
+		"scenario xscenario then Then xthen xThen")
+	l.suites = words("describe context given feature When Given `when` And and xdescribe xcontext xgiven xGiven xWhen " +
+		"xwhen xAnd xand xfeature")
+	l.skipped = words("xtest xit xshould xexpect xdescribe xcontext xwithData xscenario xthen xThen xgiven xGiven " +
+		"xWhen xwhen xAnd xand xfeature")
+	l.asserts = l.asserts.and("shouldBe shouldNotBe shouldThrow shouldContain shouldHaveSize shouldBeEqual coVerify " +
+		"expectThat shouldBeNull " +
 		"shouldBeTrue")
 	l.skips = l.skips.and("Ignored")
 	l.throws = l.throws.and("error")
@@ -257,7 +275,8 @@ func csharp() Language {
 		Name: "csharp", exts: []string{".cs"}, typed: true,
 		rules:      lex.Rules{Line: []string{"//"}, Block: "/*", Char: true, Prefixes: "$@", Preprocessor: true, Raw: true},
 		containers: words("class interface enum record struct"),
-		annotations: words("Fact Theory Test TestCase TestCaseSource TestMethod DataTestMethod SkippableFact SkippableTheory Property " +
+		annotations: words("Fact Theory Test TestCase TestCaseSource TestMethod DataTestMethod SkippableFact " +
+			"SkippableTheory Property " +
 			"UnityTest STATestMethod"),
 		skips: words("Ignore Explicit Inconclusive Skip SkipWhen SkipUnless"),
 		asserts: words("Should ShouldBe ShouldThrow Verify VerifyAll Received DidNotReceive ShouldNotBeNull ShouldBeTrue " +
@@ -287,19 +306,24 @@ func rust() Language {
 func ruby() Language {
 	return Language{
 		Name: "ruby", exts: []string{".rb", ".rake"}, shape: ends, lines: true,
-		rules: lex.Rules{Line: []string{"#"}, Block: "=begin", Regex: true, Percent: true, Documents: "<<~", At: true, Query: true, Dollar: true,
-			Quotes: []lex.Quote{{Open: `"`, Close: `"`, Escape: '\\', Lines: true, Code: "#{"}, {Open: "'", Close: "'", Escape: '\\', Lines: true}, {Open: "`", Close: "`", Escape: '\\'}}},
+		rules: lex.Rules{Line: []string{"#"}, Block: "=begin", Regex: true, Percent: true, Documents: "<<~", At: true,
+			Query: true, Dollar: true,
+			Quotes: []lex.Quote{{Open: `"`, Close: `"`, Escape: '\\', Lines: true, Code: "#{"},
+				{Open: "'", Close: "'", Escape: '\\', Lines: true}, {Open: "`", Close: "`", Escape: '\\'}}},
 		functions: words("def"), containers: words("class module"),
 		suites: words("describe context feature xdescribe xcontext fdescribe fcontext shared_examples shared_context " +
 			"shared_examples_for"),
 		tests:   words("it specify example scenario test should xit xspecify xexample fit fspecify pending its focus"),
-		skipped: words("xdescribe xcontext xit xspecify xexample pending"), focused: words("fdescribe fcontext fit fspecify focus"),
-		skips: words("skip pending omit"),
-		asserts: words("expect assert refute should must_equal must_be wont_be wont_equal must_raise must_include is_expected flunk " +
+		skipped: words("xdescribe xcontext xit xspecify xexample pending"),
+		focused: words("fdescribe fcontext fit fspecify focus"),
+		skips:   words("skip pending omit"),
+		asserts: words("expect assert refute should must_equal must_be wont_be wont_equal must_raise must_include " +
+			"is_expected flunk " +
 			"expect_any_instance_of"),
 		throws: words("raise abort"), handlers: words("rescue"),
-		testSuffixes: []string{"_spec", "_test"}, testPrefixes: []string{"test_"}, testFolders: []string{"spec", "test", "tests"},
-		marks: marktable.ForRuby(), notes: marktable.RubyNotes(),
+		testSuffixes: []string{"_spec", "_test"}, testPrefixes: []string{"test_"},
+		testFolders: []string{"spec", "test", "tests"},
+		marks:       marktable.ForRuby(), notes: marktable.RubyNotes(),
 	}
 }
 
@@ -307,14 +331,17 @@ func php() Language {
 	return Language{
 		Name: "php", exts: []string{".php", ".phpt"},
 		rules: lex.Rules{Line: []string{"//", "#"}, Block: "/*", Dollar: true, Documents: "<<<", Tag: "<?",
-			Quotes: []lex.Quote{{Open: `"`, Close: `"`, Escape: '\\', Lines: true}, {Open: "'", Close: "'", Escape: '\\', Lines: true}, {Open: "`", Close: "`", Escape: '\\', Lines: true}}},
+			Quotes: []lex.Quote{{Open: `"`, Close: `"`, Escape: '\\', Lines: true},
+				{Open: "'", Close: "'", Escape: '\\', Lines: true}, {Open: "`", Close: "`", Escape: '\\', Lines: true}}},
 		functions: words("function fn"), containers: words("class interface trait enum"),
 		suites: words("describe"), tests: words("it test"),
 		annotations: words("Test"),
-		skips: words("markTestSkipped markTestIncomplete skip todo Skip RequiresPhp RequiresPhpExtension RequiresPhpunit RequiresFunction RequiresMethod " +
+		skips: words("markTestSkipped markTestIncomplete skip todo Skip RequiresPhp RequiresPhpExtension RequiresPhpunit " +
+			"RequiresFunction RequiresMethod " +
 			"RequiresSetting RequiresOperatingSystem RequiresOperatingSystemFamily"),
-		asserts: words("expect expectException expectExceptionMessage assert shouldReceive fail expectExceptionCode addToAssertionCount"),
-		throws:  words("throw abort die"), handlers: words("catch"),
+		asserts: words("expect expectException expectExceptionMessage assert shouldReceive fail expectExceptionCode " +
+			"addToAssertionCount"),
+		throws: words("throw abort die"), handlers: words("catch"),
 		testSuffixes: []string{"Test", "TestCase", "_test"}, testFolders: []string{"test", "tests"},
 		marks: marktable.ForPHP(), notes: marktable.PHPNotes(),
 	}

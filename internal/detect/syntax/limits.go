@@ -64,7 +64,8 @@ func (g *Guard) Wider(was *Guard) bool {
 const tenfold = 10
 
 // checks are names of functions that tell whether something is allowed, or right.
-var checks = regexp.MustCompile(`^(?:[Ii]s_?)?(?:[Vv]alid|[Aa]llowed|[Pp]ermitted|[Aa]uthori[sz]ed|[Aa]uthenticated|[Tt]rusted)[!?]?$|^(?:[Ii]s|[Hh]as|[Cc]an|[Mm]ay|[Cc]heck|[Vv]alidate|[Vv]erify|[Aa]llows?|[Aa]uthori[sz]e)(?:[A-Z_]\w*)?[!?]?$`)
+var checks = regexp.MustCompile(
+	`^(?:[Ii]s_?)?(?:[Vv]alid|[Aa]llowed|[Pp]ermitted|[Aa]uthori[sz]ed|[Aa]uthenticated|[Tt]rusted)[!?]?$|^(?:[Ii]s|[Hh]as|[Cc]an|[Mm]ay|[Cc]heck|[Vv]alidate|[Vv]erify|[Aa]llows?|[Aa]uthori[sz]e)(?:[A-Z_]\w*)?[!?]?$`)
 
 // readAssert notes an assertion of Python in production code: what does not only
 // tell a reader of types that something is there.
@@ -89,8 +90,10 @@ func (u *unit) readAssert(f *Function, i int) {
 	if to-i < 4 {
 		return
 	}
-	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[i:to]), Words: u.once(appendTelling, u.tok[i+1:to]), S: u.text(i, to), Throws: true}
+	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[i:to]), Words: u.once(appendTelling, u.tok[i+1:to]),
+		S: u.text(i, to), Throws: true}
 	u.readLimits(&g, i+1, to)
-	g.Names, g.Whole = u.once(appendAsked, u.tok[i+1:min(to+1, len(u.tok))]), u.bagOf(u.tok[i:min(u.statementEnd(i), len(u.tok))])
+	g.Names, g.Whole = u.once(appendAsked, u.tok[i+1:min(to+1, len(u.tok))]), u.bagOf(
+		u.tok[i:min(u.statementEnd(i), len(u.tok))])
 	f.Guards = append(f.Guards, g)
 }

@@ -64,9 +64,13 @@ func (u *unit) loopAt(i int) (loop, bool) {
 // those that ask something of all.
 var (
 	eachCalls = sync.OnceValue(func() set {
-		return words("forEach forAll each each_with_index each_pair each_entry each_line each_value each_key for_each onEach forEachIndexed forEachOrdered with_index ForEach map")
+		return words("forEach forAll each each_with_index each_pair each_entry each_line each_value each_key for_each " +
+			"onEach forEachIndexed forEachOrdered with_index ForEach map")
 	})
-	allCalls = sync.OnceValue(func() set { return words("every all all? allMatch All TrueForAll none? noneMatch none any? some") })
+	allCalls = sync.OnceValue(func() set {
+		return words("every all all? allMatch All TrueForAll none? noneMatch none " +
+			"any? some")
+	})
 )
 
 // eachLoop is what the method at i is given, at the end of a chain that begins with a
@@ -215,7 +219,8 @@ func (u *unit) listWritten(from, to int) int {
 		case s == "{":
 			return j
 		case s == "(" && (j == from || rowMakers()[u.at(j-1)]):
-			if end := u.closer(j) - 1; u.commaAfter(j+1, end) < end-1 || u.at(end-1) == "," || u.kindAt(j+1) == lex.Text && !splits && j > from {
+			if end := u.closer(j) - 1; u.commaAfter(j+1, end) < end-1 || u.at(end-1) == "," || u.kindAt(j+1) == lex.Text &&
+				!splits && j > from {
 				return j
 			}
 		}
@@ -228,7 +233,8 @@ func (u *unit) listWritten(from, to int) int {
 
 // splitters are the calls that make a list of a text.
 var splitters = sync.OnceValue(func() set {
-	return words("split Split splitlines lines lineSequence Fields explode each_line SplitSeq FieldsSeq Lines split_whitespace splitToSequence preg_split EnumerateLines split_terminator")
+	return words("split Split splitlines lines lineSequence Fields explode each_line SplitSeq FieldsSeq Lines " +
+		"split_whitespace splitToSequence preg_split EnumerateLines split_terminator")
 })
 
 // bracedLoop is one whose body opens at open, if anything does.
@@ -264,7 +270,8 @@ func (u *unit) indentedLoop(i int) (loop, bool) {
 				to++
 			}
 		}
-		return loop{at: i, list: u.listOver(in+1, min(to, end)), body: [2]int{head, end}, head: [2]int{in + 1, min(to, end)}}, true
+		return loop{at: i, list: u.listOver(in+1, min(to, end)), body: [2]int{head, end},
+			head: [2]int{in + 1, min(to, end)}}, true
 	}
 	from := u.colon(i, len(u.tok))
 	to := from

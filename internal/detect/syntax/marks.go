@@ -67,14 +67,16 @@ func (u *unit) readMarks(m *Model) {
 			continue
 		}
 		for _, rule := range rules.byFirst[first] {
-			if !u.follows(i, rule.parts) || rule.Where == marktable.InCode && tests(i) || rule.Where == marktable.InTests && !tests(i) {
+			if !u.follows(i, rule.parts) || rule.Where == marktable.InCode && tests(i) || rule.Where == marktable.InTests &&
+				!tests(i) {
 				continue
 			}
 			h := uint64(1)
 			for j := i; j >= 0 && u.tok[j].Line == t.Line; j-- {
 				h = mixHash(h, u.tok[j].Hash)
 			}
-			mark := Mark{Pattern: rule.Pattern, Line: u.line(i), S: u.lineText(i), Key: h, Target: u.target(i, len(rule.parts)), Confidence: rule.Confidence, Why: u.why(u.line(i))}
+			mark := Mark{Pattern: rule.Pattern, Line: u.line(i), S: u.lineText(i), Key: h,
+				Target: u.target(i, len(rule.parts)), Confidence: rule.Confidence, Why: u.why(u.line(i))}
 			if rule.Pattern == ComplaintOff || rule.Pattern == CoverageExcluded {
 				mark.Silence, mark.About = u.silenceAt(i), u.lineText(u.targetAt(i, len(rule.parts)))
 				mark.Silence.Words = max(mark.Silence.Words, u.wordsBeside(mark.Line))
@@ -86,7 +88,8 @@ func (u *unit) readMarks(m *Model) {
 			case !tests(i) && u.endsProgram(i):
 				continue
 			}
-			if d := u.around(i); rule.Pattern == RunnerAsked && d >= 0 && u.decls[d].kind == declFunction && i > u.decls[d].body {
+			if d := u.around(i); rule.Pattern == RunnerAsked && d >= 0 && u.decls[d].kind == declFunction &&
+				i > u.decls[d].body {
 				mark.Confidence = max(mark.Confidence, 0.85) // a statement that is there for tests, or for others
 			}
 			m.Marks = append(m.Marks, mark)
@@ -209,7 +212,8 @@ func (u *unit) handsOn() bool {
 			continue
 		}
 		for j := d.body; j < d.end; j++ {
-			if s := u.at(j); u.at(j+1) == "(" && u.at(j+2) == "m" && (u.at(j+3) == "," || s == "Exit" && u.at(j+3) == "." && u.at(j+4) == "Run") {
+			if s := u.at(j); u.at(j+1) == "(" && u.at(j+2) == "m" &&
+				(u.at(j+3) == "," || s == "Exit" && u.at(j+3) == "." && u.at(j+4) == "Run") {
 				return true
 			}
 		}
@@ -258,16 +262,20 @@ func (u *unit) endsProgram(i int) bool {
 
 var (
 	// ofProgram are words in names of what is a program, or a part of one that ends it.
-	ofProgram = regexp.MustCompile(`(?i)main|cli|cmd|command|bin/|app|server|script|tool|daemon|entry|manage|setup|build|worker|exit|quit|signal|shutdown|stop|close|terminate|example|help|usage|version|args|option|launch|boot|start|run|console|task|plugin|loader|process|test|bench|gui|window|menu|electron|plugin`)
+	ofProgram = regexp.MustCompile(
+		`(?i)main|cli|cmd|command|bin/|app|server|script|tool|daemon|entry|manage|setup|build|worker|exit|quit|signal|shutdown|stop|close|terminate|example|help|usage|version|args|option|launch|boot|start|run|console|task|plugin|loader|process|test|bench|gui|window|menu|electron|plugin`)
 	// endsWell are words of signals and of what is said to people before a program ends.
-	endsWell = regexp.MustCompile(`SIG[A-Z]{3}|(?i)help|usage|version|print|println|log|stdout|fork|child|argv|args|quit|shutdown|signal|interrupt|uncaught|disconnect|destroy`)
+	endsWell = regexp.MustCompile(
+		`SIG[A-Z]{3}|(?i)help|usage|version|print|println|log|stdout|fork|child|argv|args|quit|shutdown|signal|interrupt|uncaught|disconnect|destroy`)
 )
 
 // calledByRunner are marks of what a runner calls before and after the tests.
-var calledByRunner = regexp.MustCompile(`^(?:OneTime)?(?:SetUp|TearDown)|^(?:Before|After)|(?:Assembly|Class|Test)(?:Initialize|Cleanup)$|^fixture$`)
+var calledByRunner = regexp.MustCompile(
+	`^(?:OneTime)?(?:SetUp|TearDown)|^(?:Before|After)|(?:Assembly|Class|Test)(?:Initialize|Cleanup)$|^fixture$`)
 
 // loadedByRunner are names of files that a runner reads before the tests.
-var loadedByRunner = regexp.MustCompile(`(?i)conftest|set_?up|tear|global|config|helper|bootstrap|support|init|hook|runner|spec|test`)
+var loadedByRunner = regexp.MustCompile(
+	`(?i)conftest|set_?up|tear|global|config|helper|bootstrap|support|init|hook|runner|spec|test`)
 
 // lineText is the line that a token stands in.
 func (u *unit) lineText(i int) string {
@@ -330,7 +338,8 @@ func (u *unit) readNotes(m *Model) {
 			}
 			target := u.lineHash(about)
 			m.Marks = append(m.Marks, Mark{
-				Pattern: rule.Pattern, Line: int(n.Line), S: strings.Clone(Clip(n.S)), Key: target, Target: target, About: u.lineText(about),
+				Pattern: rule.Pattern, Line: int(n.Line), S: strings.Clone(Clip(n.S)), Key: target, Target: target,
+				About:      u.lineText(about),
 				Confidence: rule.Confidence, Why: u.why(int(n.Line)), Silence: marktable.SilenceOf(rule, n.S),
 			})
 			break
@@ -351,7 +360,8 @@ func (u *unit) readExamples(m *Model) {
 		line := u.line(i)
 		for s := range strings.Lines(t.S) {
 			if code, what, ok := strings.Cut(s, "# doctest:"); ok && strings.Contains(what, "+SKIP") {
-				m.Marks = append(m.Marks, Mark{Pattern: ComplaintOff, Line: line, S: strings.Clone(Clip(s)), Key: mix(firstHash, strings.TrimSpace(code)), Confidence: 0.85})
+				m.Marks = append(m.Marks, Mark{Pattern: ComplaintOff, Line: line, S: strings.Clone(Clip(s)),
+					Key: mix(firstHash, strings.TrimSpace(code)), Confidence: 0.85})
 			}
 			line++
 		}
@@ -361,7 +371,8 @@ func (u *unit) readExamples(m *Model) {
 // why is the comment in words that ends on the line before.
 func (u *unit) why(line int) string {
 	for _, n := range u.notesBefore(line - 1) {
-		if documents := strings.HasPrefix(n.S, "/**") || strings.HasPrefix(n.S, "///"); documents { // what is there, not why it is silenced
+		// what is there, not why it is silenced
+		if documents := strings.HasPrefix(n.S, "/**") || strings.HasPrefix(n.S, "///"); documents {
 			continue
 		}
 		if int(n.Line)+strings.Count(n.S, "\n") == line-1 && n.Alone && inWords.MatchString(n.S) {
@@ -392,7 +403,8 @@ var openEnd = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|HA` + `CK|XX` + `X)\b`
 func (u *unit) readOpenEnds(m *Model) {
 	for i := range u.notes {
 		n := &u.notes[i]
-		if !strings.Contains(n.S, "TO"+"DO") && !strings.Contains(n.S, "FIX"+"ME") && !strings.Contains(n.S, "HA"+"CK") && !strings.Contains(n.S, "XX"+"X") {
+		if !strings.Contains(n.S, "TO"+"DO") && !strings.Contains(n.S, "FIX"+"ME") && !strings.Contains(n.S, "HA"+"CK") &&
+			!strings.Contains(n.S, "XX"+"X") {
 			continue // most have none, and the expression is slow
 		}
 		if at := openEnd.FindStringIndex(n.S); at != nil {

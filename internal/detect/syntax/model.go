@@ -397,5 +397,6 @@ func (u *unit) hashOf(s string) uint64 {
 
 // codeLike tells whether the line of a comment may be a line of code.
 func codeLike(s string) bool {
-	return len(s) > 4 && (strings.ContainsAny(s, "(){}=;") || strings.HasSuffix(s, ":") || strings.HasPrefix(s, "return") || strings.HasPrefix(s, "assert") || s == "end")
+	return len(s) > 4 && (strings.ContainsAny(s, "(){}=;") || strings.HasSuffix(s, ":") ||
+		strings.HasPrefix(s, "return") || strings.HasPrefix(s, "assert") || s == "end")
 }

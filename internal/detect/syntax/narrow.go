@@ -22,7 +22,8 @@ func (u *unit) narrowed(t *Test, from, to int) {
 			j = u.closer(j) - 1
 			continue
 		}
-		cuts := narrowing()[s] && u.isWord(j) && (u.at(j-1) == "." || u.at(j-1) == "?." || u.at(j-1) == "->" || u.at(j-1) == "::") && (u.at(j+1) == "(" || u.at(j+1) == "{" || u.at(j+1) == "do")
+		cuts := narrowing()[s] && u.isWord(j) && (u.at(j-1) == "." || u.at(j-1) == "?." || u.at(j-1) == "->" ||
+			u.at(j-1) == "::") && (u.at(j+1) == "(" || u.at(j+1) == "{" || u.at(j+1) == "do")
 		cuts = cuts || narrowingCalls()[s] && u.at(j+1) == "(" && u.at(j-1) != "."
 		if s == "[" && j > from && (u.isWord(j-1) || u.at(j-1) == ")" || u.at(j-1) == "]") {
 			for k := j + 1; k < u.closer(j)-1; k++ {
@@ -37,8 +38,10 @@ func (u *unit) narrowed(t *Test, from, to int) {
 
 var (
 	narrowing = sync.OnceValue(func() set {
-		return words("first last take takeLast takeWhile take_while drop dropLast drop_last dropWhile drop_while filter filterNot filterIndexed filter_map select reject slice skip step_by stepBy limit sample " +
-			"Take TakeLast TakeWhile Skip SkipLast SkipWhile Where First Last find_all grep splice subList Slice partition except without")
+		return words("first last take takeLast takeWhile take_while drop dropLast drop_last dropWhile drop_while filter " +
+			"filterNot filterIndexed filter_map select reject slice skip step_by stepBy limit sample " +
+			"Take TakeLast TakeWhile Skip SkipLast SkipWhile Where First Last find_all grep splice subList Slice partition " +
+			"except without")
 	})
 	narrowingCalls = sync.OnceValue(func() set {
 		return words("islice filter array_slice array_filter takewhile dropwhile filterfalse array_splice")
@@ -123,7 +126,8 @@ func (u *unit) ofRow(l *loop, from, to int) bool {
 	for j := l.at - 1; j > max(0, l.at-16) && u.at(j) != "for" && u.at(j) != "foreach"; j-- { // for _, tc := range
 		row[u.at(j)] = u.isWord(j) && !l.each
 	}
-	for j := l.body[0]; l.each && j < min(l.body[1], l.body[0]+16) && u.at(j) != "=>" && u.at(j) != "->" && (u.at(j) != "|" || j == l.body[0]); j++ {
+	for j := l.body[0]; l.each && j < min(l.body[1], l.body[0]+16) && u.at(j) != "=>" && u.at(j) != "->" &&
+		(u.at(j) != "|" || j == l.body[0]); j++ {
 		row[u.at(j)] = u.isWord(j)
 	}
 	for j := l.at; !l.each && j < min(l.head[0], l.at+16); j++ {
@@ -140,7 +144,9 @@ func (u *unit) ofRow(l *loop, from, to int) bool {
 }
 
 var machineWords = sync.OnceValue(func() set {
-	return words("GOOS GOARCH platform RUBY_PLATFORM PHP_OS PHP_OS_FAMILY PHP_VERSION PHP_VERSION_ID version_info process cfg OperatingSystem OperatingSystemInfo isWindows IsWindows windows Windows os testing Short version Version supports supported")
+	return words("GOOS GOARCH platform RUBY_PLATFORM PHP_OS PHP_OS_FAMILY PHP_VERSION PHP_VERSION_ID version_info " +
+		"process cfg OperatingSystem OperatingSystemInfo isWindows IsWindows windows Windows os testing Short version " +
+		"Version supports supported")
 })
 
 // NarrowedSince is what leaves rows of a test's table out that did not, when the table

@@ -39,7 +39,8 @@ func (u *unit) handedOn(m *Model) {
 			continue
 		}
 		open := i + 1
-		for s, next := u.at(open), u.at(open+1); s == "=" || s == "declare" || s == "type" && (next == "{" || next == "*") || s == "const" && next == "enum"; s, next = u.at(open), u.at(open+1) {
+		for s, next := u.at(open), u.at(open+1); s == "=" || s == "declare" || s == "type" &&
+			(next == "{" || next == "*") || s == "const" && next == "enum"; s, next = u.at(open), u.at(open+1) {
 			open++
 		}
 		switch s := u.at(open); {

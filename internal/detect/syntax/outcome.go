@@ -40,7 +40,8 @@ func (u *unit) readOutcome(h *handler, i int) {
 	}
 	h.Alike = same(begin, end)
 	for j := from; j < to && !h.Alike; j++ { // under a condition
-		h.Alike = u.at(j) == "return" && u.isWord(j) && same(j+1, min(j+1+wasEnd-was, to)) && u.statementEnd(j) <= j+2+wasEnd-was
+		h.Alike = u.at(j) == "return" && u.isWord(j) && same(j+1, min(j+1+wasEnd-was, to)) && u.statementEnd(j) <= j+2+
+			wasEnd-was
 	}
 }
 
@@ -79,7 +80,8 @@ func (u *unit) handsError(i, from, to int) bool {
 				break
 			}
 			if s == "(" && u.isWord(k-1) && k > from {
-				if w := u.at(k - 1); (!harmless(w) || collects()[plain(w)]) && w != "captureException" && w != "if" && w != "while" && w != "switch" {
+				if w := u.at(k - 1); (!harmless(w) || collects()[plain(w)]) && w != "captureException" && w != "if" &&
+					w != "while" && w != "switch" {
 					return true
 				}
 			}
@@ -163,7 +165,8 @@ func (u *unit) namesValue(from, to int) bool {
 		}
 	}
 	last := u.at(to - 1)
-	return to-from == 1 && (u.kindAt(from) != lex.Word || strings.EqualFold(last, "true") || strings.EqualFold(last, "false") || strings.ToUpper(last) == last) ||
+	return to-from == 1 && (u.kindAt(from) != lex.Word || strings.EqualFold(last, "true") ||
+		strings.EqualFold(last, "false") || strings.ToUpper(last) == last) ||
 		to-from > 1 && (u.at(from) == ":" || u.at(from) == "-" || u.at(to-2) == "." || u.at(to-2) == "::")
 }
 

@@ -53,7 +53,8 @@ func (u *unit) readParts(g *Guard, from, to int, all bool) {
 			continue
 		}
 		if a, b := u.unwrapped(begin, i); a < b {
-			g.Parts = append(g.Parts, Part{Key: mixAll(0, u.tok[a:b]), Words: u.once(appendAsked, u.tok[a:min(b+1, len(u.tok))]), Asks: u.asks(a, b)})
+			g.Parts = append(g.Parts, Part{Key: mixAll(0, u.tok[a:b]),
+				Words: u.once(appendAsked, u.tok[a:min(b+1, len(u.tok))]), Asks: u.asks(a, b)})
 		}
 		begin = i + 1
 	}
@@ -75,7 +76,8 @@ func (u *unit) asks(from, to int) asking {
 		s := u.at(i)
 		switch u.kindAt(i) {
 		case lex.Op:
-			bounds = bounds || s == "<" || s == ">" || s == "<=" || s == ">=" || s == "=~" || s == "!~" || strings.HasPrefix(s, "..")
+			bounds = bounds || s == "<" || s == ">" || s == "<=" || s == ">=" || s == "=~" || s == "!~" ||
+				strings.HasPrefix(s, "..")
 		case lex.Number:
 			if s != "0" && s != "1" {
 				far, presence = true, false
@@ -126,7 +128,8 @@ var askedAs = sync.OnceValue(func() map[string]uint8 {
 		asBounds: "matches match MatchString is_match preg_match IsMatch fullmatch matchEntire in_array between test",
 		asLength: "len length size count Count Length strlen bytesize trim strip TrimSpace",
 		asKind:   "typeof isinstance instanceof is_string is_int is_array is_numeric",
-		asPresence: "is_nan isNaN IsNaN is_none is_some is_finite isFinite isEmpty is_empty empty IsNullOrEmpty IsNullOrWhiteSpace isBlank isNullOrBlank isNullOrEmpty " +
+		asPresence: "is_nan isNaN IsNaN is_none is_some is_finite isFinite isEmpty is_empty empty IsNullOrEmpty " +
+			"IsNullOrWhiteSpace isBlank isNullOrBlank isNullOrEmpty " +
 			"isset is_null isPresent isNull requireNonNull requireNotNull checkNotNull ThrowIfNull notNull",
 	} {
 		for name := range strings.FieldsSeq(names) {
@@ -154,7 +157,8 @@ func (u *unit) readTold(from, to int) bag.Bag {
 		if u.kindAt(i) != lex.Text || len(u.tok[i].S) > maxTold {
 			continue
 		}
-		for w := range strings.FieldsFuncSeq(u.tok[i].S, func(c rune) bool { return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') }) {
+		for w := range strings.FieldsFuncSeq(u.tok[i].S,
+			func(c rune) bool { return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') }) {
 			if len(w) > 2 {
 				u.scratch = append(u.scratch, Hash(w))
 			}

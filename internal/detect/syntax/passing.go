@@ -23,7 +23,8 @@ func (u *unit) passesOn(i int) (rethrows, plainly bool) {
 			continue
 		}
 		rethrows = rethrows || u.lang.throws[s] || u.exits(j)
-		if u.at(j+1) == "(" && u.at(j-1) != "new" && s != "new" && s != "exit" && !tellingCalls()[plain(s)] && !emptyMakers()[plain(s)] && !(gives && u.at(j-1) == "." && !failingCalls()[plain(s)]) {
+		if u.at(j+1) == "(" && u.at(j-1) != "new" && s != "new" && s != "exit" && !tellingCalls()[plain(s)] &&
+			!emptyMakers()[plain(s)] && !(gives && u.at(j-1) == "." && !failingCalls()[plain(s)]) {
 			plainly = false
 		}
 	}
@@ -35,7 +36,8 @@ func (u *unit) lastGives(from, to int) bool {
 	for j := from; j < min(to, len(u.tok)); j++ {
 		if u.at(j) == "return" && u.isWord(j) {
 			s := u.at(j + 1)
-			return s == "new" || s == "[" || s == "{" || u.kindAt(j+1) == lex.Number || u.kindAt(j+1) == lex.Text || u.isWord(j+1) && u.at(j+2) != "("
+			return s == "new" || s == "[" || s == "{" || u.kindAt(j+1) == lex.Number || u.kindAt(j+1) == lex.Text ||
+				u.isWord(j+1) && u.at(j+2) != "("
 		}
 	}
 	return false
@@ -43,7 +45,8 @@ func (u *unit) lastGives(from, to int) bool {
 
 // failingCalls are names of calls that end what runs, or pass an error on.
 var failingCalls = sync.OnceValue(func() set {
-	return words("fail throw raise abort exit reject error onerror next panic die rethrow propagate seterror adderror failure")
+	return words("fail throw raise abort exit reject error onerror next panic die rethrow propagate seterror adderror " +
+		"failure")
 })
 
 var emptyMakers = sync.OnceValue(func() set {
@@ -52,11 +55,15 @@ var emptyMakers = sync.OnceValue(func() set {
 
 // givesBack are checks that return what they are given, so that they may stand
 // anywhere.
-var givesBack = sync.OnceValue(func() set { return words("requireNonNull checkNotNull requireNotNull checkNotNullParameter") })
+var givesBack = sync.OnceValue(func() set {
+	return words("requireNonNull checkNotNull requireNotNull " +
+		"checkNotNullParameter")
+})
 
 // refusals are names of answers that refuse a request.
 var refusals = sync.OnceValue(func() set {
-	return words("StatusUnauthorized StatusForbidden StatusBadRequest StatusNotFound StatusUnprocessableEntity StatusConflict " +
+	return words("StatusUnauthorized StatusForbidden StatusBadRequest StatusNotFound StatusUnprocessableEntity " +
+		"StatusConflict " +
 		"StatusTooManyRequests StatusMethodNotAllowed UNAUTHORIZED FORBIDDEN BAD_REQUEST UNPROCESSABLE_ENTITY " +
 		"HTTP_400_BAD_REQUEST HTTP_401_UNAUTHORIZED HTTP_403_FORBIDDEN Unauthorized Forbid BadRequest")
 })
@@ -83,7 +90,8 @@ func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
 		return
 	}
 	from, to := condition[0], condition[1]
-	if !u.endsRound(body[0], body[1]) && !u.saysOnly(body[0], body[1]) && !(u.plainFailure(from, to) && (u.returnsNoError(body[0], body[1]) || u.makesUp(body[0], body[1]))) {
+	if !u.endsRound(body[0], body[1]) && !u.saysOnly(body[0], body[1]) &&
+		!(u.plainFailure(from, to) && (u.returnsNoError(body[0], body[1]) || u.makesUp(body[0], body[1]))) {
 		return
 	}
 	for j := from; j < to; j++ {
@@ -100,7 +108,8 @@ func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
 // loop; one after whose failure nothing is done is ignored.
 func (u *unit) readStops(f *Function, i int, condition, body [2]int) {
 	from, to := condition[0], condition[1]
-	if u.lang.Name != "go" || !strings.HasPrefix(u.at(to-3), "err") || u.at(to-2) != "!=" || u.at(to-1) != "nil" || from != to-3 && u.at(to-4) != ";" {
+	if u.lang.Name != "go" || !strings.HasPrefix(u.at(to-3), "err") || u.at(to-2) != "!=" || u.at(to-1) != "nil" ||
+		from != to-3 && u.at(to-4) != ";" {
 		return
 	}
 	at := u.failedCall(i, from, to)
@@ -118,7 +127,8 @@ func (u *unit) readStops(f *Function, i int, condition, body [2]int) {
 	for last > body[0] && !u.tok[last].First && u.at(last-1) != ";" {
 		last--
 	}
-	if s := u.at(last); s == "return" || s == "panic" || s == "continue" && body[1]-body[0] > 2 || u.at(last) == "os" && u.at(last+2) == "Exit" {
+	if s := u.at(last); s == "return" || s == "panic" || s == "continue" && body[1]-body[0] > 2 || u.at(last) == "os" &&
+		u.at(last+2) == "Exit" {
 		f.Stops = bag.Join(f.Stops, bag.Bag{u.tok[at].Hash})
 	}
 }
@@ -152,7 +162,8 @@ func (u *unit) returnsNoError(from, to int) bool {
 // makesUp tells of a block of Go that only gives other values to variables.
 func (u *unit) makesUp(from, to int) bool {
 	for j := from; j < to; j++ {
-		if s := u.at(j); u.isWord(j) && (s == "return" || s == "if" || s == "for" || s == "goto" || strings.HasPrefix(strings.ToLower(s), "err")) {
+		if s := u.at(j); u.isWord(j) && (s == "return" || s == "if" || s == "for" || s == "goto" ||
+			strings.HasPrefix(strings.ToLower(s), "err")) {
 			return false
 		}
 	}
@@ -176,8 +187,10 @@ func (u *unit) countTries(f *Function, d *decl) {
 			f.Tries++ // and gives it back
 		case s == "Ok" && u.at(j+1) == "(" && u.at(u.closer(j+1)) != "=>" && u.at(u.closer(j+1)) != "=":
 			f.Oks++
-		case s == "unwrap_or_default", s == "unwrap_or_else" && u.standsIn(j+1), s == "ok" && u.at(j-1) == "." && u.at(j+3) == ";",
-			s == "_" && u.at(j-1) == "let" && u.at(j+1) == "=", s == "let" && u.at(j+1) == "Ok" && u.at(j+2) == "(" && u.skipsFailure(j), s == "Err" && u.at(j+2) == "_" && (u.at(j+4) == "=>" || u.at(j+4) == "if" && u.armGoesOn(j+4)):
+		case s == "unwrap_or_default", s == "unwrap_or_else" && u.standsIn(j+1), s == "ok" && u.at(j-1) == "." &&
+			u.at(j+3) == ";",
+			s == "_" && u.at(j-1) == "let" && u.at(j+1) == "=", s == "let" && u.at(j+1) == "Ok" && u.at(j+2) == "(" &&
+				u.skipsFailure(j), s == "Err" && u.at(j+2) == "_" && (u.at(j+4) == "=>" || u.at(j+4) == "if" && u.armGoesOn(j+4)):
 			f.Swallows++
 		}
 	}
@@ -188,7 +201,8 @@ func (u *unit) armGoesOn(i int) bool {
 	for j := i; j < min(i+maxTypes, len(u.tok)); j++ {
 		if u.at(j) == "=>" {
 			s, next := u.at(j+1), u.at(j+2)
-			return s == "continue" || s == "{" && (next == "}" || next == "continue") || s == "(" && next == ")" || s == "None" || s == "Ok"
+			return s == "continue" || s == "{" && (next == "}" || next == "continue") || s == "(" && next == ")" ||
+				s == "None" || s == "Ok"
 		}
 	}
 	return false

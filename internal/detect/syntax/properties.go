@@ -35,7 +35,8 @@ func (u *unit) readProperties(m *Model) {
 			continue
 		}
 		switch {
-		case u.lang.containers[t.S] && u.isWord(i+1) && !u.lang.containers[u.at(i+1)] && u.at(i-1) != "." && u.at(i-1) != "::":
+		case u.lang.containers[t.S] && u.isWord(i+1) && !u.lang.containers[u.at(i+1)] && u.at(i-1) != "." &&
+			u.at(i-1) != "::":
 			in, private = u.at(i+1), false
 			if t.S == "record" || u.at(i-1) == "record" {
 				u.components(m, i+1)
@@ -58,7 +59,8 @@ func (u *unit) readProperties(m *Model) {
 			m.Properties = append(m.Properties, Property{"", strings.Clone(t.S), u.line(i)})
 		case in != "" && !private:
 			for _, at := range u.propertyAt(i) {
-				m.Properties = append(m.Properties, Property{strings.Clone(in), strings.Clone(strings.TrimLeft(u.at(at), "$:")), u.line(at)})
+				m.Properties = append(m.Properties, Property{strings.Clone(in), strings.Clone(strings.TrimLeft(u.at(at), "$:")),
+					u.line(at)})
 			}
 		}
 	}
@@ -106,11 +108,13 @@ func (u *unit) propertyAt(i int) []int {
 			return []int{i + 1}
 		}
 	case "go":
-		if t := &u.tok[i]; t.First && goExported(s) && i+1 < len(u.tok) && u.tok[i+1].Line == t.Line && u.at(i+1) != "." && u.at(i+1) != "(" {
+		if t := &u.tok[i]; t.First && goExported(s) && i+1 < len(u.tok) && u.tok[i+1].Line == t.Line && u.at(i+1) != "." &&
+			u.at(i+1) != "(" {
 			return []int{i}
 		}
 	case "python":
-		if t := &u.tok[i]; t.First && t.Col > 0 && u.at(i+1) == ":" && !strings.HasPrefix(s, "_") && s != "else" && s != "try" && s != "finally" {
+		if t := &u.tok[i]; t.First && t.Col > 0 && u.at(i+1) == ":" && !strings.HasPrefix(s, "_") && s != "else" &&
+			s != "try" && s != "finally" {
 			return []int{i}
 		}
 	case "typescript":
@@ -178,7 +182,8 @@ func (u *unit) declaredBefore(i int, marks ...string) []int {
 		switch {
 		case s == "<":
 			j = max(j, u.angles(j)-1)
-		case s == "(" || s == ";" || s == "{" || u.lang.containers[s] || u.lang.functions[s] || s == "delegate" || s == "operator":
+		case s == "(" || s == ";" || s == "{" || u.lang.containers[s] || u.lang.functions[s] || s == "delegate" ||
+			s == "operator":
 			return nil
 		}
 	}

@@ -79,12 +79,15 @@ func (u *unit) asksForm(from, to int) bool {
 
 // patterns are names of calls that hold something against a pattern.
 var patterns = sync.OnceValue(func() set {
-	return words("fullmatch matches ismatch pregmatch match test matchstring matchesentire containsmatchin matchentire regexmatch")
+	return words("fullmatch matches ismatch pregmatch match test matchstring matchesentire containsmatchin matchentire " +
+		"regexmatch")
 })
 
 // softQuestions are names of calls that ask for a part of something only.
 var softQuestions = sync.OnceValue(func() set {
-	return words("startswith endswith startwith endwith hasprefix hassuffix contains includes include strcontains strstartswith strendswith isempty isblank isnullorempty isnullorwhitespace length len size count strlen strpos indexof empty trim strip trimspace")
+	return words("startswith endswith startwith endwith hasprefix hassuffix contains includes include strcontains " +
+		"strstartswith strendswith isempty isblank isnullorempty isnullorwhitespace length len size count strlen strpos " +
+		"indexof empty trim strip trimspace")
 })
 
 // asksPart tells whether all that is called in the condition [from, to) asks for a part
@@ -109,7 +112,8 @@ func (u *unit) counted(from, to int) bag.Bag {
 			continue
 		}
 		next := u.at(j + 1)
-		if next == "++" || next == "+=" && u.kindAt(j+2) == lex.Number || u.at(j-1) == "++" || next == "+" && u.at(j+2) == "+" && u.at(j+3) == ";" {
+		if next == "++" || next == "+=" && u.kindAt(j+2) == lex.Number || u.at(j-1) == "++" || next == "+" &&
+			u.at(j+2) == "+" && u.at(j+3) == ";" {
 			u.scratch = append(u.scratch, u.tok[j].Hash)
 		}
 	}
@@ -130,7 +134,8 @@ func (u *unit) hushes(from, to int) bool {
 		}
 		low := plain(s)
 		quiet = quiet || quietly()[low]
-		if u.lang.throws[s] || s == "if" || u.exits(j) || s == "return" && !u.emptyResult(j+1) || u.at(j+1) == "(" && !tellingCalls()[low] && !quietly()[low] && !harmless(s) {
+		if u.lang.throws[s] || s == "if" || u.exits(j) || s == "return" && !u.emptyResult(j+1) || u.at(j+1) == "(" &&
+			!tellingCalls()[low] && !quietly()[low] && !harmless(s) {
 			return false
 		}
 	}
@@ -160,5 +165,6 @@ func (u *unit) answersWell(from, to int) bool {
 }
 
 var wellWords = sync.OnceValue(func() set {
-	return words("ok statusok created statuscreated nocontent statusnocontent accepted statusaccepted success httpok http200ok http201created")
+	return words("ok statusok created statuscreated nocontent statusnocontent accepted statusaccepted success httpok " +
+		"http200ok http201created")
 })

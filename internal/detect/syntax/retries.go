@@ -49,7 +49,8 @@ func (u *unit) retriesIn(from, to, body int) int {
 		if s := u.at(k); s != "retries" && s != "retry" || u.kindAt(k) != lex.Word {
 			continue
 		}
-		if next := u.at(k + 1); (next == ":" && k < body || next == "(" && u.at(k-1) == "." && u.at(k-2) == "this") && u.kindAt(k+2) == lex.Number {
+		if next := u.at(k + 1); (next == ":" && k < body || next == "(" && u.at(k-1) == "." && u.at(k-2) == "this") &&
+			u.kindAt(k+2) == lex.Number {
 			found = max(found, u.most(k, k+3))
 		}
 	}
@@ -74,5 +75,6 @@ func (u *unit) most(from, to int) int {
 
 // rerunning are annotations by which a test that fails is run again.
 var rerunning = sync.OnceValue(func() set {
-	return words("flaky retry Retry RetryFact RetryTheory RetryTest RetryingTest RepeatedIfExceptionsTest RetryOnFailure RetryOnException Flaky FlakyTest reruns")
+	return words("flaky retry Retry RetryFact RetryTheory RetryTest RetryingTest RepeatedIfExceptionsTest " +
+		"RetryOnFailure RetryOnException Flaky FlakyTest reruns")
 })

@@ -35,7 +35,8 @@ type Rewrite struct {
 // way when the function has fewer checks now.
 func (how *Rewrite) Softened(g *Guard, fewer bool) bool {
 	return !g.Weak && !g.Failure && len(g.Words) > 0 && slices.ContainsFunc(how.Soft, func(c Condition) bool {
-		return (c.Off || g.Throws && !how.Panics) && (c.Key == g.Key || fewer && bag.Inside(g.Words, c.Words) >= 0.6 && bag.Inside(c.Words, g.Words) >= 0.5)
+		return (c.Off || g.Throws && !how.Panics) && (c.Key == g.Key || fewer && bag.Inside(g.Words, c.Words) >= 0.6 &&
+			bag.Inside(c.Words, g.Words) >= 0.5)
 	})
 }
 
@@ -51,7 +52,8 @@ func (how *Rewrite) StillAsks(g *Guard) bool {
 // anything that it did not, nor leaves under any new condition: nothing in it can check
 // what a guard did.
 func (how *Rewrite) AsksNothing(was *Function) bool {
-	if len(bag.Without(how.Now.Calls, was.Calls)) > 0 || len(GainedConditions(was.Emptied, how.Now.Emptied)) > 0 || how.Similar < 0.4 {
+	if len(bag.Without(how.Now.Calls, was.Calls)) > 0 || len(GainedConditions(was.Emptied, how.Now.Emptied)) > 0 ||
+		how.Similar < 0.4 {
 		return false
 	}
 	for _, n := range how.Conditions {
@@ -91,7 +93,8 @@ func Weaker(was, now *Function, lost int, how *Rewrite) bool {
 		}
 		dropped := bag.Without(g.Cond, n.Cond)
 		other := func(h uint32) bool { return !n.Cond.Has(h) && !slices.Contains(presences, h) }
-		if n.Ors < g.Ors && len(n.Limits) <= len(g.Limits) && len(bag.Without(n.Cond, g.Cond)) == 0 && len(dropped) > 1 && slices.ContainsFunc(dropped, other) && bag.Shared(dropped, bag.Without(others, n.Words)) == 0 {
+		if n.Ors < g.Ors && len(n.Limits) <= len(g.Limits) && len(bag.Without(n.Cond, g.Cond)) == 0 && len(dropped) > 1 &&
+			slices.ContainsFunc(dropped, other) && bag.Shared(dropped, bag.Without(others, n.Words)) == 0 {
 			return true
 		}
 	}
@@ -174,7 +177,8 @@ func (how *Rewrite) Retold(was *Function, g *Guard) bool {
 	}
 	return slices.ContainsFunc(how.Now.Guards, func(n Guard) bool {
 		fresh := !slices.ContainsFunc(was.Guards, func(o Guard) bool { return o.Key == n.Key })
-		return fresh && bag.Inside(g.Told, n.Told) >= 0.8 && len(n.Limits) >= len(g.Limits) && !(g.Asks.Bounds() && n.Asks.Presence())
+		return fresh && bag.Inside(g.Told, n.Told) >= 0.8 && len(n.Limits) >= len(g.Limits) &&
+			!(g.Asks.Bounds() && n.Asks.Presence())
 	})
 }
 
@@ -200,6 +204,7 @@ const MostStays = 0.7
 func (how *Rewrite) Formless(was *Function, g *Guard) bool {
 	return slices.ContainsFunc(how.Now.Guards, func(n Guard) bool {
 		fresh := !slices.ContainsFunc(was.Guards, func(o Guard) bool { return o.Key == n.Key })
-		return fresh && !n.Formed && bag.Inside(g.Told, n.Told) >= 0.8 && bag.Shared(g.Names, n.Names)+bag.Shared(g.Words, n.Words) > 0 && (n.Partly || n.Asks.Presence())
+		return fresh && !n.Formed && bag.Inside(g.Told, n.Told) >= 0.8 && bag.Shared(g.Names, n.Names)+
+			bag.Shared(g.Words, n.Words) > 0 && (n.Partly || n.Asks.Presence())
 	})
 }

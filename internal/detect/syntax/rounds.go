@@ -42,7 +42,8 @@ func (u *unit) readRounds(t *Test, d *decl, helpers set) {
 		for to < d.end && u.tok[to].Line == u.tok[j].Line {
 			to++
 		}
-		t.Rounds = append(t.Rounds, Round{Line: u.line(j), Key: mixAll(mixAll(firstHash, u.tok[from:j]), u.tok[j+1:to]), N: n, S: u.text(from, to)})
+		t.Rounds = append(t.Rounds, Round{Line: u.line(j), Key: mixAll(mixAll(firstHash, u.tok[from:j]), u.tok[j+1:to]),
+			N: n, S: u.text(from, to)})
 	}
 }
 
@@ -70,7 +71,8 @@ func (u *unit) endsRounds(i int, d *decl, helpers set) bool {
 	case "=":
 		loop = last == ".."
 	case "(", ",":
-		loop = last == "range" || last == "repeat" || before == "," && (u.at(i-4) == "range" || u.at(i-4) == "Range" || u.at(i-4) == "rangeClosed")
+		loop = last == "range" || last == "repeat" || before == "," &&
+			(u.at(i-4) == "range" || u.at(i-4) == "Range" || u.at(i-4) == "rangeClosed")
 		if u.at(i-3) == "parametrize" || u.at(i-1) == "(" && last == "range" && i < d.at {
 			return true
 		}
@@ -113,7 +115,8 @@ var (
 	roundWords = sync.OnceValue(func() set { return words("for repeat range rangeClosed Range times") })
 	// roundNames are the names by which frameworks are told how often they try.
 	roundNames = sync.OnceValue(func() set {
-		return words("RepeatedTest Repeat max_examples numRuns with_cases cases iterations trials tries MaxTest checkAll PropTestConfig invocationCount repeats")
+		return words("RepeatedTest Repeat max_examples numRuns with_cases cases iterations trials tries MaxTest checkAll " +
+			"PropTestConfig invocationCount repeats")
 	})
 )
 

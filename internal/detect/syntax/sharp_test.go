@@ -54,7 +54,8 @@ public class ATests {
 #endregion
 #endif
 public class BTests { [Test] public void D() { Assert.AreEqual(1, F()); } }
-`, []string{"5 ATests > A asserts=1 skipped sometimes", "9 ATests > C asserts=1 skipped sometimes", "14 BTests > D asserts=1"}},
+`, []string{"5 ATests > A asserts=1 skipped sometimes", "9 ATests > C asserts=1 skipped sometimes",
+			"14 BTests > D asserts=1"}},
 		{"a block that opens twice", `
 #if NET
 public class ATests : Base {
@@ -67,7 +68,8 @@ public class ATests {
 }
 [Test] public void B() { Assert.AreEqual(1, F()); }
 `, []string{"9 ATests > A asserts=1", "11 B asserts=1"}},
-		{"without an end", "#if false\n[Test] public void A() { Assert.AreEqual(1, F()); }\n#if\n#else\n", []string{"2 A asserts=1"}},
+		{"without an end", "#if false\n[Test] public void A() { Assert.AreEqual(1, F()); }\n#if\n#else\n",
+			[]string{"2 A asserts=1"}},
 	}
 	for _, test := range tests {
 		if diff := cmp.Diff(test.want, told(read(t, "A.Tests/ATests.cs", test.text))); diff != "" {
@@ -91,7 +93,8 @@ public class ATests {
 }
 `
 	want := []string{
-		"3 ATests > A asserts=1", "4 ATests > B asserts=1", "5 ATests > C asserts=1", "6 ATests > D asserts=1 skipped sometimes",
+		"3 ATests > A asserts=1", "4 ATests > B asserts=1", "5 ATests > C asserts=1",
+		"6 ATests > D asserts=1 skipped sometimes",
 		"7 ATests > E asserts=1 skipped sometimes", "8 ATests > G skipped", "9 ATests > H asserts=1 skipped",
 	}
 	if diff := cmp.Diff(want, told(read(t, "A.Tests/ATests.cs", text))); diff != "" {
@@ -102,7 +105,8 @@ public class ATests {
 // Strings of C# may hold quotes, line ends and code.
 func TestSharpStrings(t *testing.T) {
 	t.Parallel()
-	tests := []string{`@"""a"" b"`, "@\"a\nb\\\"", `$"{d["(\"}"]} {{"`, `$@"{{{d}""` + "\n\"", `""""a """ b""""`, `$$"""a "{{b}}" """`, `@""`, `""`, `$"{a}}}"`}
+	tests := []string{`@"""a"" b"`, "@\"a\nb\\\"", `$"{d["(\"}"]} {{"`, `$@"{{{d}""` + "\n\"", `""""a """ b""""`,
+		`$$"""a "{{b}}" """`, `@""`, `""`, `$"{a}}}"`}
 	for _, test := range tests {
 		want := func(c rune) rune {
 			if c == '\n' {
@@ -111,7 +115,8 @@ func TestSharpStrings(t *testing.T) {
 			return ' '
 		}
 		last := len(test) - 1
-		if got, want := syntax.Blank(syntax.LanguageOf("a.cs"), test+" + c", false), test[:1]+strings.Map(want, test[1:last])+test[last:]+" + c"; got != want {
+		if got, want := syntax.Blank(syntax.LanguageOf("a.cs"), test+" + c", false), test[:1]+
+			strings.Map(want, test[1:last])+test[last:]+" + c"; got != want {
 			t.Errorf("%s\n got %q\nwant %q", test, got, want)
 		}
 	}
@@ -143,7 +148,8 @@ class A : B {
 	for _, f := range m.Funcs {
 		got = append(got, f.Name)
 	}
-	if diff := cmp.Diff([]string{"Pair", "Pair > Sum", "A", "A > A", "A > A", "A > F", "A > J", "A > P get", "A > P set", "A > Q set"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"Pair", "Pair > Sum", "A", "A > A", "A > A", "A > F", "A > J", "A > P get", "A > P set",
+		"A > Q set"}, got); diff != "" {
 		t.Errorf("functions differ (-want +got):\n%s", diff)
 	}
 	calls := m.Funcs[5].Calls

@@ -42,13 +42,15 @@ func (u *unit) otherSkips(t *Test, i int, note func(s Skipping, at, to int)) {
 func (u *unit) docRequires(t *Test, d *decl) {
 	line := u.line(d.start)
 	for _, n := range u.notesBefore(line) {
-		if last := int(n.Line) + strings.Count(n.S, "\n"); last >= line || last < line-2 || !strings.Contains(n.S, "@requires") {
+		if last := int(n.Line) + strings.Count(n.S, "\n"); last >= line || last < line-2 ||
+			!strings.Contains(n.S, "@requires") {
 			continue
 		}
 		for _, m := range requirement().FindAllStringSubmatch(n.S, 8) {
 			what, name := strings.ToLower(m[1]), strings.TrimSpace(m[2])
 			w := whenReader{unit: u}
-			c := machine.Condition{Language: u.lang.Name, RunsWhen: true, Text: "Requires" + what + "('" + name + "')", Used: w.uses(name, strings.ToLower(name), false)}
+			c := machine.Condition{Language: u.lang.Name, RunsWhen: true, Text: "Requires" + what + "('" + name + "')",
+				Used: w.uses(name, strings.ToLower(name), false)}
 			switch what {
 			case "extension":
 				c.Text = "RequiresPhpExtension('" + name + "')"
@@ -313,7 +315,8 @@ var sharpConditions = sync.OnceValue(func() *regexp.Regexp {
 // sharpOnly tells whether the attribute with the name at i says where a test runs, and
 // not where it does not.
 func (u *unit) sharpOnly(i, to int) bool {
-	if u.lang.Name != "csharp" || !sharpConditions().MatchString(u.at(i)) || strings.HasPrefix(u.at(i), "Skip") || u.at(i) == "OSSkipCondition" || strings.HasPrefix(u.at(i), "Not") {
+	if u.lang.Name != "csharp" || !sharpConditions().MatchString(u.at(i)) || strings.HasPrefix(u.at(i), "Skip") ||
+		u.at(i) == "OSSkipCondition" || strings.HasPrefix(u.at(i), "Not") {
 		return false
 	}
 	for j := i; j < to; j++ {

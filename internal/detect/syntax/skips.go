@@ -83,7 +83,8 @@ func (u *unit) specSkip() (Skipping, int) {
 // moduleSkips tells of a module of Python that is left out, by the line at i, under a
 // condition at the margin, and where that stands.
 func (u *unit) moduleSkips(i, under int) (Skipping, int) {
-	leaves := u.at(i) == "pytest" && u.at(i+2) == "skip" || u.at(i) == "raise" && (u.at(i+1) == "SkipTest" || u.at(i+3) == "SkipTest")
+	leaves := u.at(i) == "pytest" && u.at(i+2) == "skip" || u.at(i) == "raise" &&
+		(u.at(i+1) == "SkipTest" || u.at(i+3) == "SkipTest")
 	if under < 0 || !leaves {
 		return Runs, 0
 	}
@@ -149,7 +150,8 @@ func (u *unit) readSkips(t *Test, i int) {
 	}
 	if c := u.whole.Under(u.decls[i].at); c.Deep > 0 && t.Skip == Runs {
 		t.Skip, t.SkipLine, t.SkipText = Sometimes, int(c.Line), strings.Clone(Clip(c.S))
-		t.Whens = append(t.Whens, When{Condition: machine.Condition{Language: u.lang.Name, Text: t.SkipText, RunsWhen: true}, Line: t.SkipLine, S: t.SkipText})
+		t.Whens = append(t.Whens, When{Condition: machine.Condition{Language: u.lang.Name, Text: t.SkipText,
+			RunsWhen: true}, Line: t.SkipLine, S: t.SkipText})
 	}
 	u.otherSkips(t, i, note)
 	u.readRetries(t, i)
@@ -221,12 +223,14 @@ func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
 	}
 	for j := open; j < a.to; j++ {
 		option := u.at(j+1) == "="
-		if option && (u.at(j) == "Skip" && u.at(j+2) != "null" || u.at(j) == "enabled" && u.at(j+2) == "false" || u.at(j) == "Ignore" || u.at(j) == "IgnoreReason" || u.at(j) == "Explicit" && u.at(j+2) == "true") {
+		if option && (u.at(j) == "Skip" && u.at(j+2) != "null" || u.at(j) == "enabled" && u.at(j+2) == "false" ||
+			u.at(j) == "Ignore" || u.at(j) == "IgnoreReason" || u.at(j) == "Explicit" && u.at(j+2) == "true") {
 			return Always, false
 		}
 	}
 	switch {
-	case a.name == "xfail" || a.name == "expectedFailure" || a.name == "should_panic" || a.name == "ExpectedToFail" || a.name == "Test" && u.passesAnyway(open, a.to):
+	case a.name == "xfail" || a.name == "expectedFailure" || a.name == "should_panic" || a.name == "ExpectedToFail" ||
+		a.name == "Test" && u.passesAnyway(open, a.to):
 		return Runs, true
 	case u.lang.Name == "rust" && a.name == "cfg":
 		return u.builtSometimes(open, a.to), false
@@ -251,7 +255,9 @@ func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
 // or when most of its rounds fail.
 func (u *unit) passesAnyway(open, to int) bool {
 	for j := open; j < to; j++ {
-		if s := u.at(j); u.at(j+1) == "=" && (s == "expected" && (u.at(j+2) == "Throwable" || u.at(j+2) == "AssertionError" || u.at(j+2) == "Error") || s == "successPercentage" && u.at(j+2) != "100") {
+		if s := u.at(j); u.at(j+1) == "=" &&
+			(s == "expected" && (u.at(j+2) == "Throwable" || u.at(j+2) == "AssertionError" || u.at(j+2) == "Error") ||
+				s == "successPercentage" && u.at(j+2) != "100") {
 			return true
 		}
 	}
@@ -276,14 +282,16 @@ func (u *unit) constant(i int) bool {
 func (u *unit) skipsHere(d *decl, i int) Skipping {
 	s := u.at(i)
 	option := u.at(i+1) == ":" && (u.at(i+2) == "true" || u.kindAt(i+2) == lex.Text)
-	if option && (s == "skip" || s == "todo") && (u.at(i-1) == "{" || u.at(i-1) == ",") && u.lang.shape == braces && u.inHead(d, i) {
+	if option && (s == "skip" || s == "todo") && (u.at(i-1) == "{" || u.at(i-1) == ",") && u.lang.shape == braces &&
+		u.inHead(d, i) {
 		return Always
 	}
 	if s == "enabled" && u.at(i+1) == "=" && u.at(i+2) == "false" && u.lang.Name == "kotlin" {
 		return Always
 	}
 	before := u.at(i - 1)
-	if s == "enabled" && u.at(i+1) == "=" && u.at(i+2) != "true" && u.lang.Name == "kotlin" && (before == "(" || before == ",") {
+	if s == "enabled" && u.at(i+1) == "=" && u.at(i+2) != "true" && u.lang.Name == "kotlin" &&
+		(before == "(" || before == ",") {
 		return Sometimes
 	}
 	if s == "That" && before == "." && u.at(i-2) == "Assume" && u.lang.Name == "csharp" {
@@ -299,7 +307,8 @@ func (u *unit) skipsHere(d *decl, i int) Skipping {
 			return Runs
 		}
 	case "python":
-		if s == "SkipTest" && u.at(i-1) != "raise" && u.at(i-3) != "raise" || s == "skipIf" || s == "skipif" || s == "skipUnless" {
+		if s == "SkipTest" && u.at(i-1) != "raise" && u.at(i-3) != "raise" || s == "skipIf" || s == "skipif" ||
+			s == "skipUnless" {
 			return Runs
 		}
 		if s == "importorskip" && call && before == "." {
@@ -316,7 +325,8 @@ func (u *unit) skipsHere(d *decl, i int) Skipping {
 		if call && u.tok[i].First && (s == "skip" && u.destructures(d, s) || s == "pending" && u.valueOf(i) < 0) {
 			break
 		}
-		if !call || before != "." || u.at(i-2) != "this" && u.at(i-2) != "t" && u.at(i-2) != "ctx" && u.at(i-2) != "context" && u.at(i-2) != "test" || u.at(i-2) == "test" && u.at(i+2) != ")" && u.at(i+2) != "true" {
+		if !call || before != "." || u.at(i-2) != "this" && u.at(i-2) != "t" && u.at(i-2) != "ctx" &&
+			u.at(i-2) != "context" && u.at(i-2) != "test" || u.at(i-2) == "test" && u.at(i+2) != ")" && u.at(i+2) != "true" {
 			return Runs
 		}
 	case "csharp":
@@ -362,7 +372,8 @@ func (u *unit) conditional(d *decl, i int) bool {
 	case indents:
 		for n := u.headIndex(i); n >= 0 && int(u.heads[n]) >= d.body; n-- {
 			head := int(u.heads[n])
-			if w := u.at(head); u.tok[head].Col < u.headCol(i) && (w == "if" || w == "elif" || w == "else" || w == "except" || w == "for") && u.tok[head].Col > u.tok[d.start].Col {
+			if w := u.at(head); u.tok[head].Col < u.headCol(i) && (w == "if" || w == "elif" || w == "else" || w == "except" ||
+				w == "for") && u.tok[head].Col > u.tok[d.start].Col {
 				return !u.constant(head + 1)
 			}
 		}
@@ -375,7 +386,8 @@ func (u *unit) conditional(d *decl, i int) bool {
 			}
 		}
 		for j := i; j > d.body; j-- {
-			if w := u.at(j); (w == "if" || w == "unless" || w == "rescue" || w == "case") && u.tok[j].First && int(u.match[j]) > i {
+			if w := u.at(j); (w == "if" || w == "unless" || w == "rescue" || w == "case") && u.tok[j].First &&
+				int(u.match[j]) > i {
 				return true
 			}
 		}

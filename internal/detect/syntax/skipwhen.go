@@ -83,7 +83,8 @@ func (w *whenReader) read(p skipPlace) int {
 	if s := w.at(from); s == "!" || s == "not" {
 		from, runs = from+1, !runs
 	}
-	c := when{Condition: machine.Condition{Language: w.lang.Name, RunsWhen: runs, Given: make(map[string]string)}, asked: make(map[string]bool)}
+	c := when{Condition: machine.Condition{Language: w.lang.Name, RunsWhen: runs, Given: make(map[string]string)},
+		asked: make(map[string]bool)}
 	if w.at(at-1) == "=" || w.at(at-1) == "." && w.at(at-3) == "=" { // np = pytest.importorskip("numpy")
 		if name := at - 2; w.isWord(name) && w.at(at-1) == "=" {
 			c.names = append(c.names, w.at(name))
@@ -154,7 +155,8 @@ func (u *unit) whenOf(at, to int) (from, end int, runs bool) {
 		case "enabled", "enabledIf", "cfg":
 			return j + 1, to, true
 		}
-		if s := u.at(j); strings.HasPrefix(s, "Enabled") || strings.HasPrefix(s, "Requires") || strings.HasPrefix(s, "onlyOn") || u.sharpOnly(j, to) {
+		if s := u.at(j); strings.HasPrefix(s, "Enabled") || strings.HasPrefix(s, "Requires") ||
+			strings.HasPrefix(s, "onlyOn") || u.sharpOnly(j, to) {
 			return j, to, true
 		}
 	}
@@ -227,7 +229,8 @@ func (w *whenReader) say(b *strings.Builder, c *when, from, to int, first bool) 
 			} else if w.at(j-1) != "." && w.at(j-1) != "->" && w.at(j+1) != "=" {
 				names = append(names, j)
 			}
-			if (first || w.at(j-1) == "typeof") && w.at(j+1) != "(" && (w.at(j+1) != "." || len(w.given[s]) > 0) && w.at(j+1) != "::" && !plainWords()[s] && !w.lang.skips[s] && !w.lang.tests[s] && !w.lang.suites[s] {
+			if (first || w.at(j-1) == "typeof") && w.at(j+1) != "(" && (w.at(j+1) != "." || len(w.given[s]) > 0) &&
+				w.at(j+1) != "::" && !plainWords()[s] && !w.lang.skips[s] && !w.lang.tests[s] && !w.lang.suites[s] {
 				c.names = append(c.names, s)
 			}
 		}
@@ -244,7 +247,8 @@ func (w *whenReader) say(b *strings.Builder, c *when, from, to int, first bool) 
 // comparison.
 func message(s string) bool {
 	s = lex.Unquote(s)
-	return strings.Contains(s, " ") && !strings.HasPrefix(s, "<") && !strings.HasPrefix(s, ">") && !strings.HasPrefix(s, "=") && !strings.HasPrefix(s, "^")
+	return strings.Contains(s, " ") && !strings.HasPrefix(s, "<") && !strings.HasPrefix(s, ">") &&
+		!strings.HasPrefix(s, "=") && !strings.HasPrefix(s, "^")
 }
 
 // ask notes a string that names something.
@@ -262,8 +266,10 @@ func (w *whenReader) ask(c *when, s string) {
 
 // plainWords name nothing that may be missing.
 var plainWords = sync.OnceValue(func() set {
-	return words("true false yes no on off null nil none undefined err error ok e t self this if not and or is in reason fail failed test tests ctx context " +
-		"os sys process env ENV path fs exec string String bool int version named matches value String? disabledReason strict")
+	return words("true false yes no on off null nil none undefined err error ok e t self this if not and or is in " +
+		"reason fail failed test tests ctx context " +
+		"os sys process env ENV path fs exec string String bool int version named matches value String? disabledReason " +
+		"strict")
 })
 
 // expand says what the name at i stands for: a variable or a small function of the
@@ -369,7 +375,8 @@ func (w *whenReader) uses(name, low string, asked bool) bool {
 		}
 		switch s := w.at(j); w.kindAt(j) {
 		case lex.Word:
-			if s == name || len(low) > 2 && (strings.EqualFold(s, low) || len(s) > len(low) && s[len(low)] == '_' && strings.EqualFold(s[:len(low)], low)) {
+			if s == name || len(low) > 2 && (strings.EqualFold(s, low) || len(s) > len(low) && s[len(low)] == '_' &&
+				strings.EqualFold(s[:len(low)], low)) {
 				return true
 			}
 		case lex.Text:

@@ -17,7 +17,8 @@ func (u *unit) noteSoft(f *Function, from, to, bodyFrom, bodyTo int) {
 		if !u.isWord(j) {
 			continue
 		}
-		if u.lang.throws[s] || u.at(j+1) == "(" && !tellingCalls()[plain(s)] && !u.makesEmpty(j) || u.lang.shape == ends && u.at(j-1) == "." && !tellingCalls()[plain(s)] && u.at(j+1) != "." {
+		if u.lang.throws[s] || u.at(j+1) == "(" && !tellingCalls()[plain(s)] && !u.makesEmpty(j) || u.lang.shape == ends &&
+			u.at(j-1) == "." && !tellingCalls()[plain(s)] && u.at(j+1) != "." {
 			return
 		}
 	}
@@ -49,7 +50,8 @@ func (u *unit) onlyReports(i int) bool {
 	s := plain(strings.TrimPrefix(u.at(i), "$"))
 	switch {
 	case onlyInDebug()[s]:
-		return u.lang.Name == "php" && u.at(i-1) != "::" && u.at(i-1) != "->" || u.lang.Name == "java" || u.lang.Name == "csharp" || u.at(i-2) == "console" || u.at(i-2) == "Debug"
+		return u.lang.Name == "php" && u.at(i-1) != "::" && u.at(i-1) != "->" || u.lang.Name == "java" ||
+			u.lang.Name == "csharp" || u.at(i-2) == "console" || u.at(i-2) == "Debug"
 	case tellingCalls()[s]:
 		return u.at(i-1) == "." || u.at(i-1) == "->" || u.statementBegins(i)
 	}
@@ -63,7 +65,8 @@ func (u *unit) never(from, to int) bool {
 		before, after := u.at(j-1), u.at(j+1)
 		and := before == "&&" || before == "and" || after == "&&" || after == "and"
 		whole := from+1 == to || from+3 == to && before == "("
-		if !u.isWord(j) || !and && !whole || (before == "!" || before == "not" || before == "." || after == "(" || after == ".") {
+		if !u.isWord(j) || !and && !whole || (before == "!" || before == "not" || before == "." || after == "(" ||
+			after == ".") {
 			continue
 		}
 		if u.alwaysFalse(u.at(j)) {
@@ -114,7 +117,8 @@ func (u *unit) alwaysFalse(name string) bool {
 				return false
 			}
 			given++
-		case strings.HasSuffix(s, "=") && len(s) == 2 && strings.Contains("|&+-", s[:1]), u.at(i-1) == "&" && u.lang.Name == "go":
+		case strings.HasSuffix(s, "=") && len(s) == 2 && strings.Contains("|&+-", s[:1]), u.at(i-1) == "&" &&
+			u.lang.Name == "go":
 			return false
 		}
 	}
@@ -147,29 +151,35 @@ func (u *unit) makesEmpty(i int) bool {
 // handlers that drop what they catch.
 func (u *unit) givesUp(i int) *handler {
 	switch s := u.at(i); {
-	case s == "then" && u.at(i-1) == "." && u.at(i+1) == "(" && u.lang.handlers["catch"] && u.lang.lines && !u.lang.functions["fun"]:
+	case s == "then" && u.at(i-1) == "." && u.at(i+1) == "(" && u.lang.handlers["catch"] && u.lang.lines &&
+		!u.lang.functions["fun"]:
 		return u.secondOfThen(i)
 	case s == "suppress" && u.at(i+1) == "(" && u.lang.Name == "python" && !u.inTests:
 		colon := u.closer(i+1) + 1
-		guarded := u.once(appendTelling, u.tok[min(colon, len(u.tok)):max(min(colon, len(u.tok)), u.indentedEnd(i, colon, len(u.tok)))])
-		return &handler{Line: u.line(i), S: u.text(i, u.closer(i+1)), Dropped: true, Expected: u.expectsAbsence(i), Guarded: guarded}
+		guarded := u.once(appendTelling,
+			u.tok[min(colon, len(u.tok)):max(min(colon, len(u.tok)), u.indentedEnd(i, colon, len(u.tok)))])
+		return &handler{Line: u.line(i), S: u.text(i, u.closer(i+1)), Dropped: true, Expected: u.expectsAbsence(i),
+			Guarded: guarded}
 	case s == "runCatching" && u.at(i+1) == "{" && u.lang.Name == "kotlin":
 		end := u.closer(i + 1)
 		next := u.at(end + 1)
-		if u.at(end) == "." && next != "getOrDefault" && next != "getOrNull" && next != "getOrElse" || u.at(end) != "." && !u.statementBegins(i) {
+		if u.at(end) == "." && next != "getOrDefault" && next != "getOrNull" && next != "getOrElse" || u.at(end) != "." &&
+			!u.statementBegins(i) {
 			return nil
 		}
 		if next == "getOrElse" && u.fails(end+2, u.closer(end+2)) {
 			return nil
 		}
-		return &handler{Line: u.line(i), S: u.text(i, min(end+2, len(u.tok))), Broad: true, Dropped: true, Guarded: u.once(appendTelling, u.tok[i+1:end])}
+		return &handler{Line: u.line(i), S: u.text(i, min(end+2, len(u.tok))), Broad: true, Dropped: true,
+			Guarded: u.once(appendTelling, u.tok[i+1:end])}
 	case u.lang.Name == "csharp" && strings.HasPrefix(s, "TryParse") && u.at(i+1) == "(" && u.statementBegins(i):
 		first := i + 2
 		for first < u.closer(i+1) && u.at(first) != "," {
 			first++
 		}
 		guarded := append(u.once(appendTelling, u.tok[max(i-2, 0):i]), u.once(appendTelling, u.tok[i+2:first])...)
-		return &handler{Line: u.line(i), S: u.text(i-2, u.closer(i+1)), Broad: true, Dropped: true, Guarded: bag.Join(guarded, nil)}
+		return &handler{Line: u.line(i), S: u.text(i-2, u.closer(i+1)), Broad: true, Dropped: true,
+			Guarded: bag.Join(guarded, nil)}
 	}
 	return nil
 }
@@ -185,7 +195,8 @@ func (u *unit) secondOfThen(i int) *handler {
 	for k := args[1][0]; k < args[1][1]; k++ {
 		if u.at(k) == "=>" && u.at(k+1) != "{" && !u.callsAny(k+1, args[1][1]) {
 			from, _ := u.guarded(i)
-			return &handler{Line: u.line(i), S: u.text(i, min(end, i+14)), Broad: true, StandsIn: true, Guarded: u.once(appendTelling, u.tok[from:i])}
+			return &handler{Line: u.line(i), S: u.text(i, min(end, i+14)), Broad: true, StandsIn: true,
+				Guarded: u.once(appendTelling, u.tok[from:i])}
 		}
 	}
 	return nil
@@ -271,4 +282,5 @@ func (u *unit) expectsAbsence(i int) bool {
 	return false
 }
 
-var absences = regexp.MustCompile(`(?i)not_?found|no_?such|noent|missing|notexist|doesnotexist|lookup|stopiteration|import_?error|key_?error|index_?error|attribute_?error|name_?error|cancel|interrupt|abort|timeout|closed|exists|unicode|unsupported|notimplemented|noclassdef|eof|brokenpipe|connectionreset`)
+var absences = regexp.MustCompile(
+	`(?i)not_?found|no_?such|noent|missing|notexist|doesnotexist|lookup|stopiteration|import_?error|key_?error|index_?error|attribute_?error|name_?error|cancel|interrupt|abort|timeout|closed|exists|unicode|unsupported|notimplemented|noclassdef|eof|brokenpipe|connectionreset`)

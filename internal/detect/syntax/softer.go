@@ -48,7 +48,8 @@ func (u *unit) strict(i int) string {
 }
 
 var failuresShown = sync.OnceValue(func() set {
-	return words("raise_for_status EnsureSuccessStatusCode error_for_status JSON_THROW_ON_ERROR throw_on_error raise_on_error throwOnError")
+	return words("raise_for_status EnsureSuccessStatusCode error_for_status JSON_THROW_ON_ERROR throw_on_error " +
+		"raise_on_error throwOnError")
 })
 
 // softerThan is the call that fails where the one at i gives nothing, or goes on; empty
@@ -113,7 +114,8 @@ func (u *unit) letGo(i, begin int) string {
 	switch u.lang.Name {
 	case "rust":
 		switch {
-		case s == "unwrap_or" || s == "unwrap_or_default" || s == "unwrap_or_else" && u.standsIn(i+1), s == "ok" && u.at(i-1) == "." && u.at(i+1) == "(" && u.at(i+3) != "?" && u.at(i+4) != "ok_or" && u.at(i+4) != "ok_or_else":
+		case s == "unwrap_or" || s == "unwrap_or_default" || s == "unwrap_or_else" && u.standsIn(i+1), s == "ok" &&
+			u.at(i-1) == "." && u.at(i+1) == "(" && u.at(i+3) != "?" && u.at(i+4) != "ok_or" && u.at(i+4) != "ok_or_else":
 			return u.calledBefore(i-1, begin)
 		case s == "flat_map" && u.at(i+1) == "(":
 			return u.at(u.closer(i+1) - 2)

@@ -90,10 +90,12 @@ func ExampleE() { fmt.Println(1) }
 func (s *OneSuite) TestF() { s.Equal(1, 2) }
 func helper(t *testing.T) { t.Run("not", func(t *testing.T) {}) }
 `, []string{
-			"3 TestA asserts=1 cases=2", "5 TestA > x asserts=1", "7 TestA > x > y asserts=1 skipped sometimes", "10 TestB asserts=1 skipped",
+			"3 TestA asserts=1 cases=2", "5 TestA > x asserts=1", "7 TestA > x > y asserts=1 skipped sometimes",
+			"10 TestB asserts=1 skipped",
 			"13 FuzzC asserts=1 cases=1", "14 ExampleD", "19 OneSuite.TestF asserts=1",
 		}},
-		{"broken go", "a_test.go", "package a\nfunc TestA(t *testing.T) { t.Fatal(\"x\") }\nfunc broken( {\nfunc TestB(t *testing.T) { t.Fatal(\"y\") }\n",
+		{"broken go", "a_test.go", "package a\nfunc TestA(t *testing.T) { t.Fatal(\"x\") }\nfunc broken( {\n" +
+			"func TestB(t *testing.T) { t.Fatal(\"y\") }\n",
 			[]string{"2 TestA asserts=1", "4 TestB asserts=1"}},
 		{"javascript", "test/a.spec.js", `
 describe('s', function () {
@@ -113,10 +115,13 @@ const it2 = it; it2('not');
 suite.run('x', () => {});
 // it('comment', () => {})
 `, []string{
-			"3 s > plain asserts=2", "4 s > tick ${x} asserts=1 focused", "5 s > n %i > t asserts=1 cases=2", "6 s > tab asserts=1 cases=1",
-			"11 s > off > inner asserts=1 skipped", "12 s > runtime skipped", "13 s > sometimes asserts=1 skipped sometimes", "14 s > option skipped", "15 s > bug asserts=1 fails",
+			"3 s > plain asserts=2", "4 s > tick ${x} asserts=1 focused", "5 s > n %i > t asserts=1 cases=2",
+			"6 s > tab asserts=1 cases=1",
+			"11 s > off > inner asserts=1 skipped", "12 s > runtime skipped", "13 s > sometimes asserts=1 skipped sometimes",
+			"14 s > option skipped", "15 s > bug asserts=1 fails",
 		}},
-		{"tape", "test/a.js", "test('a', function (t) {\n  t.test('b', function (st) { st.equal(f(1), 2); st.end(); });\n  t.end();\n});\n", []string{"2 a > b asserts=1"}},
+		{"tape", "test/a.js", "test('a', function (t) {\n  t.test('b', function (st) { st.equal(f(1), 2); st.end(); });\n" +
+			"  t.end();\n});\n", []string{"2 a > b asserts=1"}},
 		{"typescript", "a.test.ts", `
 test('generic', async () => { const a = <T,>(x: T): T => x; expect<number>(a(1)).toBe(1); });
 describe('class', () => { it('as', () => { expect((x as any).y!).toEqual({ a: [1] }) }) });
@@ -151,7 +156,8 @@ def test_helped():
     helper()
 `, []string{
 			"3 test_plain asserts=2", "11 test_table asserts=1 cases=3 skipped sometimes", "15 TestC > test_inner asserts=2",
-			"20 TestC > TestD > test_deep asserts=1 skipped sometimes", "25 test_bug asserts=1 fails", "27 test_helped asserts=1",
+			"20 TestC > TestD > test_deep asserts=1 skipped sometimes", "25 test_bug asserts=1 fails",
+			"27 test_helped asserts=1",
 		}},
 	}
 }
@@ -173,7 +179,8 @@ package a;
   static int[] helper(int[] a) { return a; }
 }
 `, []string{
-			"4 ATest > plain asserts=2", "5 ATest > annotated asserts=1", "6 ATest > table asserts=1 cases=3", "7 ATest > In > inner asserts=1 skipped",
+			"4 ATest > plain asserts=2", "5 ATest > annotated asserts=1", "6 ATest > table asserts=1 cases=3",
+			"7 ATest > In > inner asserts=1 skipped",
 			"8 ATest > assumed asserts=1 skipped sometimes", "9 ATest > off asserts=1 skipped", "11 ATest > testOld asserts=1",
 		}},
 		{"kotlin", "src/test/kotlin/ATest.kt", `
@@ -187,7 +194,8 @@ class ATest : Base() {
   @Test fun generic(): Unit { assertFailsWith<A<B>> { f() } }
 }
 class S : FunSpec({ context("c") { test("t") { f(1).shouldBe(2) } } })
-`, []string{"3 ATest > with blanks asserts=1", "6 ATest > off asserts=1 skipped", "9 ATest > generic asserts=1", "11 c > t asserts=1"}},
+`, []string{"3 ATest > with blanks asserts=1", "6 ATest > off asserts=1 skipped", "9 ATest > generic asserts=1",
+			"11 c > t asserts=1"}},
 		{"c#", "A.Tests/ATests.cs", `
 namespace A.Tests;
 [Collection("x")]
@@ -201,7 +209,8 @@ public class ATests : Base<B> {
   private static List<int> Helper<T>(int[] a) where T : new() { return null; }
 }
 `, []string{
-			"5 ATests > Plain asserts=2", "6 ATests > Table asserts=1 cases=2", "7 ATests > Case cases=1", "8 ATests > Off asserts=1 skipped", "9 ATests > Off2 asserts=1 skipped",
+			"5 ATests > Plain asserts=2", "6 ATests > Table asserts=1 cases=2", "7 ATests > Case cases=1",
+			"8 ATests > Off asserts=1 skipped", "9 ATests > Off2 asserts=1 skipped",
 		}},
 	}
 }
@@ -221,7 +230,8 @@ mod tests {
     #[test] fn helped() { helper(); }
 }
 `, []string{
-			"5 tests > plain asserts=1", "7 tests > asynchronous asserts=1", "8 tests > off asserts=1 skipped", "9 tests > panics fails", "11 tests > helped asserts=1",
+			"5 tests > plain asserts=1", "7 tests > asynchronous asserts=1", "8 tests > off asserts=1 skipped",
+			"9 tests > panics fails", "11 tests > helped asserts=1",
 		}},
 		{"ruby", "spec/a_spec.rb", `
 RSpec.describe A, type: :model do
@@ -253,8 +263,10 @@ class T < Minitest::Test
   def test_helper?; end
 end
 `, []string{
-			"4 A, type: :model > plain asserts=1", "10 A, type: :model > when #{\"nested\"} > brace asserts=1", "11 A, type: :model > when #{\"nested\"} > is_expected.to be_valid asserts=1",
-			"12 A, type: :model > when #{\"nested\"} > skipped in it asserts=1 skipped", "13 A, type: :model > when #{\"nested\"} > without a block skipped",
+			"4 A, type: :model > plain asserts=1", "10 A, type: :model > when #{\"nested\"} > brace asserts=1",
+			"11 A, type: :model > when #{\"nested\"} > is_expected.to be_valid asserts=1",
+			"12 A, type: :model > when #{\"nested\"} > skipped in it asserts=1 skipped",
+			"13 A, type: :model > when #{\"nested\"} > without a block skipped",
 			"16 A, type: :model > #end > off asserts=1 skipped", "20 T > test_m asserts=1", "21 T > test_n asserts=2",
 		}},
 		{"php", "tests/ATest.php", `<html><?php
@@ -272,7 +284,8 @@ test('pest', function () { expect(f())->toBe(1); })->with([[1], [2]]);
 it('skips', fn () => expect(f())->toBe(1))->skip();
 ?> <b>it('html', function () {})</b>
 `, []string{
-			"4 ATest > testPlain asserts=2", "6 ATest > annotated asserts=1", "8 ATest > attributed skipped", "9 ATest > test_snake asserts=1 skipped sometimes",
+			"4 ATest > testPlain asserts=2", "6 ATest > annotated asserts=1", "8 ATest > attributed skipped",
+			"9 ATest > test_snake asserts=1 skipped sometimes",
 			"12 pest asserts=1 cases=2", "13 skips asserts=1 skipped",
 		}},
 	}
@@ -286,7 +299,8 @@ func TestBlank(t *testing.T) {
 		{"a.py", "a # b\nf'{c}' + \"\"\"d\n\"\"\" + r'\\'", "a    \nf    ' + \"   \n  \" + r  '"},
 		{"a.js", "a / b / c; x = /d'e/g; `f${`g`}h` // i", "a / b / c; x = /    g; `        `     "},
 		{"a.rs", "'a: loop {} // b\nlet c = '\\''; r##\"d\"##", "'a: loop {}     \nlet c = '  '; r      #"},
-		{"a.rb", "x = 5 / y # a\n%w[b c] << <<~D\n  e\nD\n=begin\nf\n=end\n", "x = 5 / y    \n%     ] << <  D\n   \nD\n      \n \n    \n"},
+		{"a.rb", "x = 5 / y # a\n%w[b c] << <<~D\n  e\nD\n=begin\nf\n=end\n",
+			"x = 5 / y    \n%     ] << <  D\n   \nD\n      \n \n    \n"},
 		{"a.kt", "`a b` + \"c ${d(\"e\")} f\" /* g /* h */ */ + i", "`a b` + \"             \"                 + i"},
 		{"a.cs", "@\"a\"\"b\\\" + $\"c\" + \"\"\"d \" e\"\"\"", "@      \" + $  \" + \"         \""},
 		{"a.php", "html <?php a # b\n// c ?> d <?= 'e' ?>", "           a    \n              ' '   "},
@@ -305,7 +319,8 @@ func TestStrengths(t *testing.T) {
 	t.Parallel()
 	// Each group pins down less than the one before.
 	groups := [][]string{
-		{"expect(f()).toBe(2)", "assert.deepEqual(f(), [2])", "expect(f()).to.equal('x')", "expect(f()).toEqual({ a: 1 })", "assert(f() === 2)"},
+		{"expect(f()).toBe(2)", "assert.deepEqual(f(), [2])", "expect(f()).to.equal('x')", "expect(f()).toEqual({ a: 1 })",
+			"assert(f() === 2)"},
 		{"expect(f()).toContain(2)", "expect(f()).toMatchObject({ a: 1 })", "expect(f()).toBeGreaterThan(1)"},
 		{"expect(f()).toBeTruthy()", "expect(f()).toBeDefined()", "assert.ok(f())", "assert(f())"},
 		{"expect(true).toBe(true)", "expect(1).toBe(1)", "assert(true)", "assert.equal(x, x)", "assert(f() || true)"},
@@ -334,11 +349,16 @@ func TestHostile(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
 	pieces := []string{
-		"`${", "\"${", "/*", "<<~A\n", "<<<A\n", "r#\"", "((((", "[{(", "}", "it('x', () => {", "it 'x'\n", "describe('x', () => {\n", "def test_a():\n ", "if x:\n", "class A{",
-		"@A(", "#[a(", "[A(", "f(){", "=> {", "assert ", "a.b.", "<", "'", "\\", "%w[", "if (a) ", "catch {", "rescue\n", "x, ", "except:\n", "\"\"\"", "fun `", "@A ", "// x\n", "t.Skip();", "func TestA(t *testing.T) {",
-		"t.Run(\"a\", func(t *testing.T) {", "begin\n", "end\n", "skip\n", "public ", "expect(", ").toBe(", "#if A\n", "#if false\n", "#if A\nx\n#else\n", "#if A\n{\n#else\n", "$\"{", "@\"", "\"\"\"\"", "a<b,", "export {", "export default a;function f(){}", "\u00e9", "if err != nil {",
+		"`${", "\"${", "/*", "<<~A\n", "<<<A\n", "r#\"", "((((", "[{(", "}", "it('x', () => {", "it 'x'\n",
+		"describe('x', () => {\n", "def test_a():\n ", "if x:\n", "class A{",
+		"@A(", "#[a(", "[A(", "f(){", "=> {", "assert ", "a.b.", "<", "'", "\\", "%w[", "if (a) ", "catch {", "rescue\n",
+		"x, ", "except:\n", "\"\"\"", "fun `", "@A ", "// x\n", "t.Skip();", "func TestA(t *testing.T) {",
+		"t.Run(\"a\", func(t *testing.T) {", "begin\n", "end\n", "skip\n", "public ", "expect(", ").toBe(", "#if A\n",
+		"#if false\n", "#if A\nx\n#else\n", "#if A\n{\n#else\n", "$\"{", "@\"", "\"\"\"\"", "a<b,", "export {",
+		"export default a;function f(){}", "\u00e9", "if err != nil {",
 	}
-	for _, path := range []string{"a_test.go", "a.test.ts", "test_a.py", "ATest.java", "ATest.kt", "ATests.cs", "tests/a.rs", "a_spec.rb", "ATest.php"} {
+	for _, path := range []string{"a_test.go", "a.test.ts", "test_a.py", "ATest.java", "ATest.kt", "ATests.cs",
+		"tests/a.rs", "a_spec.rb", "ATest.php"} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			for _, p := range pieces {

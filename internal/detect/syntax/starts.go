@@ -28,7 +28,8 @@ func (u *unit) readStarts(m *Model) {
 		switch s := u.at(i); {
 		case u.lang.Name == "go" && s == "Run" && u.at(i-1) == "." && (u.at(i-2) == "suite" || u.at(i-2) == "suites"):
 			u.start(m, i, u.typeIn(i+2, u.closer(i+1)))
-		case u.lang.Name == "go" && (s == "RunSpecs" || s == "RunSpecsWithDefaultAndCustomReporters" || s == "TestingT" && u.at(i+3) == ")"):
+		case u.lang.Name == "go" && (s == "RunSpecs" || s == "RunSpecsWithDefaultAndCustomReporters" || s == "TestingT" &&
+			u.at(i+3) == ")"):
 			u.start(m, i, "")
 		case s == "SelectClasses" || s == "SuiteClasses" || s == "addTestSuite" || s == "addTest" && u.lang.Name != "php":
 			for j := i + 2; j < u.closer(i+1); j++ {
@@ -73,7 +74,8 @@ func (u *unit) readNever(i int, note func(s Skipping, at, to int)) {
 				continue
 			}
 			under := u.endsUnder(at)
-			if slices.ContainsFunc(u.tok[under:min(under+maxCondition, len(u.tok))], func(t lex.Token) bool { return t.Line == u.tok[under].Line && (t.S == ">=" || t.S == ">") }) {
+			if slices.ContainsFunc(u.tok[under:min(under+maxCondition, len(u.tok))],
+				func(t lex.Token) bool { return t.Line == u.tok[under].Line && (t.S == ">=" || t.S == ">") }) {
 				note(Always, under, u.statementEnd(at)) // what is new is what is used
 				continue
 			}
@@ -109,7 +111,8 @@ func (u *unit) fileEnds() []int {
 	switch u.lang.Name {
 	case "php", "ruby":
 		for i := range u.tok {
-			if s := u.at(i); u.isWord(i) && (s == "return" || s == "exit" || s == "die" && u.lang.Name == "php" || s == "__halt_compiler") && u.tok[i].First && u.alone(i) && u.around(i) < 0 && !u.inBlock(i) {
+			if s := u.at(i); u.isWord(i) && (s == "return" || s == "exit" || s == "die" && u.lang.Name == "php" ||
+				s == "__halt_compiler") && u.tok[i].First && u.alone(i) && u.around(i) < 0 && !u.inBlock(i) {
 				all = append(all, i)
 			}
 		}
@@ -160,7 +163,8 @@ func (u *unit) inBlock(i int) bool {
 
 // loads tells whether a load_tests of Python gives some of what it is given, or finds.
 func (u *unit) loads(d *decl) bool {
-	given := words("loader tests standard_tests suite addTest addTests addTestSuite discover loadTestsFromModule loadTestsFromTestCase loadTestsFromName loadTestsFromNames DocTestSuite")
+	given := words("loader tests standard_tests suite addTest addTests addTestSuite discover loadTestsFromModule " +
+		"loadTestsFromTestCase loadTestsFromName loadTestsFromNames DocTestSuite")
 	for j := d.at + 2; j < u.closer(min(d.at+1, len(u.tok)-1)); j++ {
 		given[u.at(j)] = u.isWord(j)
 	}
@@ -183,7 +187,8 @@ func (u *unit) datasetTests() []*Test {
 		if len(rows) == 0 {
 			continue
 		}
-		t := &Test{Name: "dataset " + lex.Unquote(u.at(i+2)), Leaf: lex.Unquote(u.at(i + 2)), Table: true, Line: u.line(i), BodyHash: mixAll(firstHash, u.tok[i:end])}
+		t := &Test{Name: "dataset " + lex.Unquote(u.at(i+2)), Leaf: lex.Unquote(u.at(i + 2)), Table: true, Line: u.line(i),
+			BodyHash: mixAll(firstHash, u.tok[i:end])}
 		u.addRows(t, rows)
 		t.Literals = u.once(appendLiterals, u.tok[i:end])
 		t.Telling = t.All
@@ -208,6 +213,7 @@ func (u *unit) addedRows(t *Test, d *decl) {
 // HasType tells whether a version of a file has a type, or functions of it.
 func (m *Model) HasType(name string) bool {
 	h := Hash(name)
-	return m.Rest.Has(h) || slices.ContainsFunc(m.Funcs, func(f *Function) bool { return f.All.Has(h) || strings.HasPrefix(f.Name, name+".") }) ||
+	return m.Rest.Has(h) || slices.ContainsFunc(m.Funcs,
+		func(f *Function) bool { return f.All.Has(h) || strings.HasPrefix(f.Name, name+".") }) ||
 		slices.ContainsFunc(m.Tests, func(t *Test) bool { return strings.HasPrefix(t.Name, name+".") })
 }

@@ -69,7 +69,8 @@ func (u *unit) classRows(t *Test, d *decl) {
 		}
 		for i := p + 1; i < len(u.decls) && u.decls[i].start < class.end; i++ {
 			m := &u.decls[i]
-			if slices.ContainsFunc(m.annotations, func(a annotation) bool { return strings.HasSuffix(a.name, "Parameters") }) && m.body < m.end {
+			if slices.ContainsFunc(m.annotations,
+				func(a annotation) bool { return strings.HasSuffix(a.name, "Parameters") }) && m.body < m.end {
 				u.addRows(t, u.rowsGiven(m.body, m.end))
 			}
 		}
@@ -88,7 +89,8 @@ func (u *unit) addRows(t *Test, rows []Case) {
 
 // rowMakers are calls that make a list of what they are given.
 var rowMakers = sync.OnceValue(func() set {
-	return words("of listOf setOf mapOf arrayOf sequenceOf asList List Set Map array vec list tuple dict freeze from intArrayOf mutableListOf Array table")
+	return words("of listOf setOf mapOf arrayOf sequenceOf asList List Set Map array vec list tuple dict freeze from " +
+		"intArrayOf mutableListOf Array table")
 })
 
 // providers are the names by which the annotations of a test, and the comment before
@@ -97,10 +99,12 @@ func (u *unit) providers(d *decl) []string {
 	var all []string
 	for _, a := range d.annotations {
 		switch a.name {
-		case "DataProvider", "DataProviderExternal", "MethodSource", "FieldSource", "TestCaseSource", "MemberData", "DynamicData", "ClassData", "dataProvider":
+		case "DataProvider", "DataProviderExternal", "MethodSource", "FieldSource", "TestCaseSource", "MemberData",
+			"DynamicData", "ClassData", "dataProvider":
 			n := len(all)
 			for j := a.from; j < a.to; j++ {
-				if u.kindAt(j) == lex.Text || u.isWord(j) && (u.at(j-1) == "(" || u.at(j-1) == ".") && u.at(j-2) == "nameof" || u.at(j-2) == "typeof" {
+				if u.kindAt(j) == lex.Text || u.isWord(j) && (u.at(j-1) == "(" || u.at(j-1) == ".") && u.at(j-2) == "nameof" ||
+					u.at(j-2) == "typeof" {
 					all = append(all, lex.Unquote(u.at(j)))
 				}
 			}
@@ -161,7 +165,9 @@ func (u *unit) provider(name string, near *decl) int {
 			continue
 		}
 		if d.name == name || slices.ContainsFunc(d.annotations, func(a annotation) bool { // @DataProvider(name = "words")
-			return a.name == "DataProvider" && slices.ContainsFunc(u.tok[a.from:a.to], func(t lex.Token) bool { return t.Kind == lex.Text && lex.Unquote(t.S) == name })
+			return a.name == "DataProvider" &&
+				slices.ContainsFunc(u.tok[a.from:a.to],
+					func(t lex.Token) bool { return t.Kind == lex.Text && lex.Unquote(t.S) == name })
 		}) {
 			best = i
 		}

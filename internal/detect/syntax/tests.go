@@ -99,7 +99,8 @@ func (u *unit) isTest(i int) bool {
 		return false
 	}
 	for _, a := range d.annotations {
-		if u.lang.annotations[a.name] || u.lang.Name == "csharp" && (strings.HasSuffix(a.name, "Fact") || strings.HasSuffix(a.name, "Theory")) {
+		if u.lang.annotations[a.name] || u.lang.Name == "csharp" &&
+			(strings.HasSuffix(a.name, "Fact") || strings.HasSuffix(a.name, "Theory")) {
 			return true
 		}
 	}
@@ -122,9 +123,11 @@ func (u *unit) isTest(i int) bool {
 	case "ruby":
 		return strings.HasPrefix(d.name, "test_") && d.parent >= 0 && (u.inTests || strings.Contains(parent, "Test"))
 	case "php":
-		return d.parent >= 0 && (strings.HasPrefix(d.name, "test") && len(d.name) > 4 && (u.inTests || strings.HasSuffix(parent, "Test")) || u.docTest(d))
+		return d.parent >= 0 && (strings.HasPrefix(d.name, "test") && len(d.name) > 4 &&
+			(u.inTests || strings.HasSuffix(parent, "Test")) || u.docTest(d))
 	case "java":
-		return u.inTests && strings.HasPrefix(d.name, "test") && len(d.name) > 4 && has(d.modifiers, "public") && has(d.modifiers, "void") && u.at(d.at+2) == ")"
+		return u.inTests && strings.HasPrefix(d.name, "test") && len(d.name) > 4 && has(d.modifiers, "public") &&
+			has(d.modifiers, "void") && u.at(d.at+2) == ")"
 	}
 	return false
 }
@@ -133,7 +136,8 @@ func (u *unit) isTest(i int) bool {
 func (u *unit) docTest(d *decl) bool {
 	line := u.line(d.start)
 	for _, n := range u.notesBefore(line) {
-		if last := int(n.Line) + strings.Count(n.S, "\n"); last < line && last >= line-2 && strings.HasPrefix(n.S, "/**") && strings.Contains(n.S, "@test") {
+		if last := int(n.Line) + strings.Count(n.S, "\n"); last < line && last >= line-2 && strings.HasPrefix(n.S, "/**") &&
+			strings.Contains(n.S, "@test") {
 			return true
 		}
 	}
@@ -328,4 +332,7 @@ func (u *unit) mockOf(i int) string {
 	return ""
 }
 
-var mockCalls = sync.OnceValue(func() set { return words("mock patch spyOn createStub mockImplementation stub mockStatic spy doMock") })
+var mockCalls = sync.OnceValue(func() set {
+	return words("mock patch spyOn createStub mockImplementation stub " +
+		"mockStatic spy doMock")
+})

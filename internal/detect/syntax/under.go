@@ -46,7 +46,8 @@ func (u *unit) stretches(all []stretch, from, to int) []stretch {
 		switch w := u.at(j); {
 		case w == "if" || w == "unless" && u.lang.shape == ends:
 			s, ok = u.ifStretch(j, to)
-		case (w == "return" || w == "next") && u.lang.shape == ends && u.tok[j].First && (u.at(j+1) == "if" || u.at(j+1) == "unless"):
+		case (w == "return" || w == "next") && u.lang.shape == ends && u.tok[j].First &&
+			(u.at(j+1) == "if" || u.at(j+1) == "unless"):
 			end := u.lineEnd(j)
 			s, ok = stretch{end, u.outdent(j, to), u.whenBetween(j+2, end, u.at(j+1) == "unless")}, true
 		case onlyIf()[w] && (u.at(j-1) == "." || u.at(j-1) == "?."), u.at(j-1) == "?." && scopes()[w]:
@@ -179,5 +180,6 @@ func (u *unit) whenBetween(from, to int, runs bool) When {
 		asks = append(asks, u.tok[j].Hash)
 	}
 	slices.Sort(asks)
-	return When{Condition: machine.Condition{Language: u.lang.Name, Text: b.String(), RunsWhen: runs}, Line: u.line(from), S: u.text(from, min(to, len(u.tok))), Asks: asks}
+	return When{Condition: machine.Condition{Language: u.lang.Name, Text: b.String(), RunsWhen: runs},
+		Line: u.line(from), S: u.text(from, min(to, len(u.tok))), Asks: asks}
 }

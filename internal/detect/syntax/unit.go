@@ -109,7 +109,8 @@ type annotation struct {
 func (u *unit) begin(lang *Language, path, src string) {
 	u.lang, u.path, u.src = lang, path, src
 	u.inTests = lang.TestFile(path)
-	u.decls, u.heads, u.exports, u.inside, u.skipPlaces, u.given, u.last, u.offAt, u.falseNames = u.decls[:0], u.heads[:0], nil, 0, nil, nil, nil, nil, nil
+	u.decls, u.heads, u.exports, u.inside, u.skipPlaces, u.given, u.last, u.offAt, u.falseNames = u.decls[:0],
+		u.heads[:0], nil, 0, nil, nil, nil, nil, nil
 	u.ended = nil
 	u.tok, u.notes = u.whole.Read(&lang.rules, src)
 	u.tok = slices.Clip(u.tok) // behind the tokens stand those of another file
@@ -249,7 +250,9 @@ func (u *unit) lineEnd(i int) int {
 
 // goesOn tells whether a statement goes on from one line into the next.
 func goesOn(last, next string) bool {
-	return next == "." || next == "?." || next == "&&" || next == "||" || next == "?:" || next == "??" || last == "?:" || last == "??" || next == "->" || last == "." || last == "," || last == "=" || last == "&&" || last == "||" || last == "+" || last == "=>" || last == "\\"
+	return next == "." || next == "?." || next == "&&" || next == "||" || next == "?:" || next == "??" || last == "?:" ||
+		last == "??" || next == "->" || last == "." || last == "," || last == "=" || last == "&&" || last == "||" ||
+		last == "+" || last == "=>" || last == "\\"
 }
 
 // statementEnd is the index after the statement that i stands in.

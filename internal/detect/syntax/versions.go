@@ -33,7 +33,8 @@ func TurnedEmpty(was, now *Function) bool {
 		if kept[g.Key]--; kept[g.Key] >= 0 || !g.Throws {
 			continue
 		}
-		if g.Failure || slices.ContainsFunc(fresh, func(c Condition) bool { return c.Key == g.Key || bag.Inside(g.Words, c.Words) >= 0.5 }) {
+		if g.Failure || slices.ContainsFunc(fresh,
+			func(c Condition) bool { return c.Key == g.Key || bag.Inside(g.Words, c.Words) >= 0.5 }) {
 			return true
 		}
 	}
@@ -101,7 +102,8 @@ func DoneElsewhere(was, now *Function) bool {
 		for _, w := range h.Does {
 			done = done && now.All.Count(w) >= was.All.Count(w)
 		}
-		told := len(h.Told) > 0 && slices.ContainsFunc(now.Guards, func(g Guard) bool { return bag.Inside(h.Told, g.Told) == 1 })
+		told := len(h.Told) > 0 && slices.ContainsFunc(now.Guards,
+			func(g Guard) bool { return bag.Inside(h.Told, g.Told) == 1 })
 		if !done && !told {
 			return false
 		}
@@ -212,6 +214,7 @@ func CameBare(was, now *Model, h *handler) bool {
 		if f.Kind != declFunction || f.Test || len(f.Handlers) > 0 || bag.Inside(h.Guarded, f.All) < 0.8 {
 			return false
 		}
-		return !slices.ContainsFunc(now.Funcs, func(n *Function) bool { return n.Name == f.Name && bag.Inside(h.Guarded, n.All) >= 0.5 })
+		return !slices.ContainsFunc(now.Funcs,
+			func(n *Function) bool { return n.Name == f.Name && bag.Inside(h.Guarded, n.All) >= 0.5 })
 	})
 }

@@ -139,7 +139,8 @@ func (t *Meter) follower(ctx context.Context, now workspace.ID) (*lineFollower, 
 	if err != nil {
 		return nil, err
 	}
-	f := &lineFollower{from: t.Plan.At, to: now, went: make(map[string]*workspace.Change), came: make(map[string][]*workspace.File)}
+	f := &lineFollower{from: t.Plan.At, to: now, went: make(map[string]*workspace.Change),
+		came: make(map[string][]*workspace.File)}
 	f.content = func(id workspace.ID, file *workspace.File) ([]byte, error) {
 		if file.Kind != workspace.KindFile || file.Size > maxFollowed {
 			return nil, nil
@@ -209,9 +210,11 @@ func (t *Meter) folderOf(pkg string) (string, bool) {
 // lossOf is a loss as it is kept.
 func (t *Meter) lossOf(loss *coverage.Loss) *Loss {
 	only := loss.Only(t.Measures.Sensitive)
-	kept := &Loss{Still: loss.Still, Lost: loss.Lost, Percent: loss.Percent(), SensitiveStill: only.Still, SensitiveLost: only.Lost}
+	kept := &Loss{Still: loss.Still, Lost: loss.Lost, Percent: loss.Percent(), SensitiveStill: only.Still,
+		SensitiveLost: only.Lost}
 	for _, f := range loss.Worst(maxLossFiles) {
-		kept.Files = append(kept.Files, Lost{File: f.Now, Lines: clip(f.Lines.String(), maxLossLines), Lost: f.Lost, Sensitive: t.Measures.Sensitive(f.Now)})
+		kept.Files = append(kept.Files, Lost{File: f.Now, Lines: clip(f.Lines.String(), maxLossLines), Lost: f.Lost,
+			Sensitive: t.Measures.Sensitive(f.Now)})
 	}
 	return kept
 }
@@ -242,7 +245,8 @@ func (t *Meter) regressions(loss *coverage.Loss) []Regression {
 		if sensitive {
 			where = " on sensitive paths"
 		}
-		g.Text = fmt.Sprintf("%d of %d lines%s that the baseline's tests cover lost their coverage (%.1f %%): %s", l.Lost, l.Still, where, l.Percent(), lossText(l))
+		g.Text = fmt.Sprintf("%d of %d lines%s that the baseline's tests cover lost their coverage (%.1f %%): %s", l.Lost,
+			l.Still, where, l.Percent(), lossText(l))
 		for _, f := range l.Worst(maxRegressed) {
 			g.Files = append(g.Files, f.Now)
 		}

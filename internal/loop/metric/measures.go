@@ -77,8 +77,10 @@ const (
 
 // SensitiveWords are the words of paths where little coverage may be lost.
 func SensitiveWords() []string {
-	return []string{"auth", "authn", "authz", "authentication", "authorization", "oauth", "security", "crypto", "cryptography", "encryption",
-		"payment", "payments", "billing", "login", "password", "passwords", "permission", "permissions", "session", "sessions"}
+	return []string{"auth", "authn", "authz", "authentication", "authorization", "oauth", "security", "crypto",
+		"cryptography", "encryption",
+		"payment", "payments", "billing", "login", "password", "passwords", "permission", "permissions", "session",
+		"sessions"}
 }
 
 // ParseCustom reads NAME=COMMAND, or NAME:up=COMMAND and NAME:down=COMMAND.
@@ -98,19 +100,22 @@ var metricName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 func (m *Custom) Validate() []error {
 	var errs []error
 	if !metricName.MatchString(m.Name) {
-		errs = append(errs, fmt.Errorf("metric %q: a name has 1 to 64 letters, digits, \"_\", \"-\" and \".\"", clip(m.Name, 80)))
+		errs = append(errs, fmt.Errorf("metric %q: a name has 1 to 64 letters, digits, \"_\", \"-\" and \".\"",
+			clip(m.Name, 80)))
 	}
 	if slices.Contains([]string{NameCoverage, NameTypes, NameLint, NameLines}, m.Name) {
 		errs = append(errs, fmt.Errorf("metric %s: the name is taken", m.Name))
 	}
 	if m.Better != "" && m.Better != BetterUp && m.Better != BetterDown {
-		errs = append(errs, fmt.Errorf("metric %s: better is %q, it may be %s or %s", m.Name, clip(m.Better, 80), BetterUp, BetterDown))
+		errs = append(errs, fmt.Errorf("metric %s: better is %q, it may be %s or %s", m.Name, clip(m.Better, 80), BetterUp,
+			BetterDown))
 	}
 	switch command := strings.TrimSpace(m.Command); {
 	case command == "":
 		errs = append(errs, fmt.Errorf("metric %s has no command", m.Name))
 	case len(command) > MaxCommandBytes || strings.ContainsRune(command, 0):
-		errs = append(errs, fmt.Errorf("metric %s: the command has a NUL byte, or more than %d bytes", m.Name, MaxCommandBytes))
+		errs = append(errs, fmt.Errorf("metric %s: the command has a NUL byte, or more than %d bytes", m.Name,
+			MaxCommandBytes))
 	}
 	return errs
 }
@@ -159,7 +164,8 @@ func (m *Measures) Validate() []error {
 		}
 	}
 	if len(m.SensitivePaths) > MaxSensitivePaths {
-		errs = append(errs, fmt.Errorf("there are %d sensitive paths, the limit is %d", len(m.SensitivePaths), MaxSensitivePaths))
+		errs = append(errs, fmt.Errorf("there are %d sensitive paths, the limit is %d", len(m.SensitivePaths),
+			MaxSensitivePaths))
 	}
 	for _, p := range m.SensitivePaths {
 		if strings.TrimSpace(p) == "" || !doublestar.ValidatePattern(p) {
@@ -175,7 +181,8 @@ var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 // Sensitive tells whether a file is in SensitivePaths. Case does not count.
 func (m *Measures) Sensitive(name string) bool {
 	words := make(map[string]bool)
-	for _, w := range strings.FieldsFunc(camel.ReplaceAllString(name, "$1 $2"), func(r rune) bool { return strings.ContainsRune("/._- ", r) }) {
+	for _, w := range strings.FieldsFunc(camel.ReplaceAllString(name, "$1 $2"),
+		func(r rune) bool { return strings.ContainsRune("/._- ", r) }) {
 		words[strings.ToLower(w)] = true
 	}
 	name = strings.ToLower(name)

@@ -13,8 +13,9 @@ func TestSensitive(t *testing.T) {
 	var m metric.Measures
 	m.SetDefaults()
 	for name, want := range map[string]bool{
-		"auth/login.go": true, "src/basic_auth.go": true, "web/LoginForm.tsx": true, "lib/userSession.js": true, "Payments/pay.rb": true,
-		"author.go": false, "src/authority/x.go": false, "main.go": false, "docs/blog.in": false,
+		"auth/login.go": true, "src/basic_auth.go": true, "web/LoginForm.tsx": true, "lib/userSession.js": true,
+		"Payments/pay.rb": true,
+		"author.go":       false, "src/authority/x.go": false, "main.go": false, "docs/blog.in": false,
 	} {
 		if m.Sensitive(name) != want {
 			t.Errorf("%s: %t", name, !want)
@@ -22,7 +23,8 @@ func TestSensitive(t *testing.T) {
 	}
 	m.SensitivePaths = []string{"src/core/**", "*.sql", "vault"}
 	for name, want := range map[string]bool{
-		"src/core/a/b.go": true, "SRC/Core/x": true, "schema.sql": true, "db/schema.sql": false, "lib/vault.py": true, "auth/login.go": false,
+		"src/core/a/b.go": true, "SRC/Core/x": true, "schema.sql": true, "db/schema.sql": false, "lib/vault.py": true,
+		"auth/login.go": false,
 	} {
 		if m.Sensitive(name) != want {
 			t.Errorf("%s: %t", name, !want)
@@ -42,7 +44,8 @@ func TestParseCustom(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"size": "is not NAME=COMMAND", "=x": "a name has", "a b=x": "a name has", "a:sideways=x": `better is "sideways"`, "a=": "has no command", "lint=x": "the name is taken",
+		"size": "is not NAME=COMMAND", "=x": "a name has", "a b=x": "a name has", "a:sideways=x": `better is "sideways"`,
+		"a=": "has no command", "lint=x": "the name is taken",
 		"a=\x00": "NUL", strings.Repeat("a", 65) + "=x": "a name has",
 	} {
 		if _, err := metric.ParseCustom(text); err == nil || !strings.Contains(err.Error(), want) {
@@ -72,7 +75,8 @@ func TestMeasuresAreChecked(t *testing.T) {
 	}
 	var m metric.Measures
 	m.SetDefaults()
-	if errs := m.Validate(); len(errs) > 0 || m.Coverage != metric.Auto || m.CoverageThreshold != 2 || m.SensitiveThreshold != 0.5 {
+	if errs := m.Validate(); len(errs) > 0 || m.Coverage != metric.Auto || m.CoverageThreshold != 2 ||
+		m.SensitiveThreshold != 0.5 {
 		t.Errorf("%v, %+v", errs, m)
 	}
 }

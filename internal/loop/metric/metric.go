@@ -147,7 +147,8 @@ func installed(name string) bool {
 }
 
 // quiet are the commands that may run unasked.
-func (p *Plan) quiet(name string, all []project.Project, of func(p *project.Project) *project.Command) []project.Command {
+func (p *Plan) quiet(name string, all []project.Project,
+	of func(p *project.Project) *project.Command) []project.Command {
 	var list []project.Command
 	heavy := ""
 	for i := range all {
@@ -221,7 +222,8 @@ func (t *Meter) takeLint(ctx context.Context, m *Metrics) (err error) {
 
 // findings runs what counts type errors or what linters say; nil when that is not
 // known.
-func (t *Meter) findings(ctx context.Context, m *Metrics, name, way string, commands []project.Command) (found, warnings *int, err error) {
+func (t *Meter) findings(ctx context.Context, m *Metrics, name, way string, commands []project.Command) (found,
+	warnings *int, err error) {
 	limit := t.Limit
 	switch way {
 	case Off:
@@ -235,7 +237,8 @@ func (t *Meter) findings(ctx context.Context, m *Metrics, name, way string, comm
 			limit = autoLimit
 		}
 	default:
-		commands = []project.Command{{Script: way, Dir: ".", Results: []project.Result{{Format: project.FormatLines, Stream: project.Both}}}}
+		commands = []project.Command{
+			{Script: way, Dir: ".", Results: []project.Result{{Format: project.FormatLines, Stream: project.Both}}}}
 	}
 	errorsFound, warningsFound := 0, 0
 	for i := range commands {
@@ -261,7 +264,8 @@ var errTookTooLong = errors.New("took too long")
 
 // count runs a command and counts what it found; why tells what kept it from
 // that. That nothing was found is believed of a command that succeeds only.
-func (t *Meter) count(ctx context.Context, limit time.Duration, c *project.Command) (found, warnings int, why, err error) {
+func (t *Meter) count(ctx context.Context, limit time.Duration, c *project.Command) (found, warnings int, why,
+	err error) {
 	ran, err := t.Run(ctx, c, limit)
 	if err != nil {
 		return 0, 0, nil, err
@@ -279,7 +283,8 @@ func (t *Meter) count(ctx context.Context, limit time.Duration, c *project.Comma
 	}
 	found, warnings, why = project.CountFindings(c.Results[0].Format, from)
 	if ran.Exit != 0 && (why != nil || found+warnings == 0) {
-		why = fmt.Errorf("%q ended with exit status %d and told of no finding: %s", clip(c.Script, 200), ran.Exit, ran.lastLine())
+		why = fmt.Errorf("%q ended with exit status %d and told of no finding: %s", clip(c.Script, 200), ran.Exit,
+			ran.lastLine())
 	}
 	return found, warnings, why, nil
 }

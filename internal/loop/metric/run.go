@@ -96,7 +96,8 @@ type streams struct{ out, errs io.Writer }
 
 // command runs a command in the workspace, for at most a time; 0 or less is no
 // limit. What it started is gone when it returns.
-func (r *Runner) command(ctx context.Context, c *project.Command, limit time.Duration, to streams) (exit int, timedOut bool, err error) {
+func (r *Runner) command(ctx context.Context, c *project.Command, limit time.Duration, to streams) (exit int,
+	timedOut bool, err error) {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if limit > 0 {
 		limited, cancel = context.WithTimeout(ctx, limit)
@@ -108,7 +109,8 @@ func (r *Runner) command(ctx context.Context, c *project.Command, limit time.Dur
 		env = os.Environ()
 	}
 	env = slices.Concat(env, c.Env)
-	err = guard.Run(limited, guard.Config{Path: "sh", Args: []string{"-c", c.Script}, Dir: dir, Env: env, Stdout: to.out, Stderr: to.errs, Hold: r.Hold})
+	err = guard.Run(limited, guard.Config{Path: "sh", Args: []string{"-c", c.Script}, Dir: dir, Env: env, Stdout: to.out,
+		Stderr: to.errs, Hold: r.Hold})
 	if ctx.Err() != nil {
 		return 0, false, ctx.Err()
 	}

@@ -34,7 +34,10 @@ type Regression struct {
 // Worst is the gravest.
 func Worst(all []Regression) Regression {
 	order := []string{string(hook.Critical), string(hook.High), string(hook.Medium), string(hook.Low)}
-	return slices.MinFunc(all, func(a, b Regression) int { return slices.Index(order, a.Severity) - slices.Index(order, b.Severity) })
+	return slices.MinFunc(all, func(a, b Regression) int {
+		return slices.Index(order, a.Severity) - slices.Index(order,
+			b.Severity)
+	})
 }
 
 // Signs are the regressions that the files show and the results of the tests do
@@ -87,7 +90,8 @@ func Warned(findings []detect.Finding) string {
 	if n > shownFindings {
 		fmt.Fprintf(&b, "- and %d more\n", n-shownFindings)
 	}
-	return "\n# What a reviewer would ask about\n\nSeen in the changes so far. Put right what is not meant; a good reason in a comment is an answer, too.\n\n" + b.String()
+	return "\n# What a reviewer would ask about\n\nSeen in the changes so far. Put right what is not meant; a good " +
+		"reason in a comment is an answer, too.\n\n" + b.String()
 }
 
 // unmarked are the names of what is not marked. Of a list that was cut nobody knows
@@ -139,7 +143,8 @@ func (o *Found) Marks(finding string) []record.FalseAlarm {
 	add := func(name, event, what string) {
 		known := slices.ContainsFunc(marks, func(m record.FalseAlarm) bool { return m.Fingerprint == name })
 		if !known && len(marks) < record.MaxMarked {
-			marks = append(marks, record.FalseAlarm{Fingerprint: name, Iteration: o.Iteration, Event: event, What: policy.Clip(what, maxMarkText)})
+			marks = append(marks, record.FalseAlarm{Fingerprint: name, Iteration: o.Iteration, Event: event,
+				What: policy.Clip(what, maxMarkText)})
 		}
 	}
 	for i := range o.Regressions {

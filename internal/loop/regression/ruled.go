@@ -39,7 +39,8 @@ type Given struct {
 
 // Read reads what is set. A file of the project that cannot be read sets nothing;
 // that is among the warnings.
-func Read(ctx context.Context, files *workspace.Workspace, trusted workspace.ID, g *Given) (w *Ruled, warnings []string, err error) {
+func Read(ctx context.Context, files *workspace.Workspace, trusted workspace.ID, g *Given) (w *Ruled,
+	warnings []string, err error) {
 	set := g.Rules
 	w = &Ruled{mode: g.Mode, waivers: g.Waivers, now: time.Now(), marked: make(map[string]bool, len(g.Marks))}
 	for i := range g.Marks {
@@ -58,7 +59,8 @@ func Read(ctx context.Context, files *workspace.Workspace, trusted workspace.ID,
 		}
 	}
 	if w.rules, err = set.Rules(); err != nil { // both are right, and together they are not
-		warnings = append(warnings, fmt.Sprintf("the settings of detection do not fit together, and do not count: %.500s", err))
+		warnings = append(warnings, fmt.Sprintf("the settings of detection do not fit together, and do not count: %.500s",
+			err))
 		w.rules = nil
 	}
 	w.protected = set.Protected
@@ -90,7 +92,9 @@ func (w *Ruled) Forget(report *detect.Report) {
 	report.Findings = slices.DeleteFunc(report.Findings, func(f detect.Finding) bool {
 		marked := w.marked[f.Fingerprint()]
 		if marked {
-			report.Waived = append(report.Waived, detect.Waived{Finding: f, Waiver: detect.Waiver{Pattern: f.Pattern, Path: f.File, Reason: "marked as a false alarm"}})
+			report.Waived = append(report.Waived,
+				detect.Waived{Finding: f, Waiver: detect.Waiver{Pattern: f.Pattern, Path: f.File,
+					Reason: "marked as a false alarm"}})
 		}
 		return marked
 	})

@@ -21,23 +21,31 @@ func TestLevels(t *testing.T) {
 		facts reinforce.Facts
 		want  hook.Level
 	}{
-		"first":             {facts: reinforce.Facts{Iteration: 1}, want: hook.LevelMinimal},
-		"second":            {facts: reinforce.Facts{Iteration: 2}, want: hook.LevelMinimal},
-		"third":             {facts: reinforce.Facts{Iteration: 3}, want: hook.LevelStandard},
-		"fourth":            {facts: reinforce.Facts{Iteration: 4}, want: hook.LevelStandard},
-		"fifth":             {facts: reinforce.Facts{Iteration: 5}, want: hook.LevelAggressive},
-		"regression":        {facts: reinforce.Facts{Iteration: 2, Regressed: true}, want: hook.LevelAggressive},
-		"rejected":          {facts: reinforce.Facts{Iteration: 2, Rejected: true}, want: hook.LevelAggressive},
-		"repeated error":    {facts: reinforce.Facts{Iteration: 2, Repeated: 2}, want: hook.LevelAggressive},
-		"plateau":           {facts: reinforce.Facts{Iteration: 4, Qualities: []int{70, 71, 70, 72}}, want: hook.LevelAggressive},
-		"off":               {cfg: reinforce.Config{Default: hook.LevelOff}, facts: reinforce.Facts{Iteration: 9, Regressed: true}, want: hook.LevelOff},
-		"least":             {cfg: reinforce.Config{Default: hook.LevelStandard}, facts: reinforce.Facts{Iteration: 1}, want: hook.LevelStandard},
-		"adaptive":          {cfg: reinforce.Config{Default: hook.LevelAdaptive}, facts: reinforce.Facts{Iteration: 9}, want: hook.LevelMinimal},
-		"adaptive, tests":   {cfg: reinforce.Config{Default: hook.LevelAdaptive}, facts: reinforce.Facts{Iteration: 9, TestsTouched: true}, want: hook.LevelStandard},
-		"adaptive, worse":   {cfg: reinforce.Config{Default: hook.LevelAdaptive}, facts: reinforce.Facts{Iteration: 1, Regressed: true}, want: hook.LevelAggressive},
-		"a handler":         {facts: reinforce.Facts{Iteration: 9, Asked: hook.LevelMinimal}, want: hook.LevelMinimal},
-		"thresholds":        {cfg: reinforce.Config{StandardFrom: 7, AggressiveFrom: -1}, facts: reinforce.Facts{Iteration: 50}, want: hook.LevelStandard},
-		"before thresholds": {cfg: reinforce.Config{StandardFrom: 7, AggressiveFrom: -1}, facts: reinforce.Facts{Iteration: 6}, want: hook.LevelMinimal},
+		"first":          {facts: reinforce.Facts{Iteration: 1}, want: hook.LevelMinimal},
+		"second":         {facts: reinforce.Facts{Iteration: 2}, want: hook.LevelMinimal},
+		"third":          {facts: reinforce.Facts{Iteration: 3}, want: hook.LevelStandard},
+		"fourth":         {facts: reinforce.Facts{Iteration: 4}, want: hook.LevelStandard},
+		"fifth":          {facts: reinforce.Facts{Iteration: 5}, want: hook.LevelAggressive},
+		"regression":     {facts: reinforce.Facts{Iteration: 2, Regressed: true}, want: hook.LevelAggressive},
+		"rejected":       {facts: reinforce.Facts{Iteration: 2, Rejected: true}, want: hook.LevelAggressive},
+		"repeated error": {facts: reinforce.Facts{Iteration: 2, Repeated: 2}, want: hook.LevelAggressive},
+		"plateau": {facts: reinforce.Facts{Iteration: 4, Qualities: []int{70, 71, 70, 72}},
+			want: hook.LevelAggressive},
+		"off": {cfg: reinforce.Config{Default: hook.LevelOff},
+			facts: reinforce.Facts{Iteration: 9, Regressed: true}, want: hook.LevelOff},
+		"least": {cfg: reinforce.Config{Default: hook.LevelStandard}, facts: reinforce.Facts{Iteration: 1},
+			want: hook.LevelStandard},
+		"adaptive": {cfg: reinforce.Config{Default: hook.LevelAdaptive}, facts: reinforce.Facts{Iteration: 9},
+			want: hook.LevelMinimal},
+		"adaptive, tests": {cfg: reinforce.Config{Default: hook.LevelAdaptive},
+			facts: reinforce.Facts{Iteration: 9, TestsTouched: true}, want: hook.LevelStandard},
+		"adaptive, worse": {cfg: reinforce.Config{Default: hook.LevelAdaptive},
+			facts: reinforce.Facts{Iteration: 1, Regressed: true}, want: hook.LevelAggressive},
+		"a handler": {facts: reinforce.Facts{Iteration: 9, Asked: hook.LevelMinimal}, want: hook.LevelMinimal},
+		"thresholds": {cfg: reinforce.Config{StandardFrom: 7, AggressiveFrom: -1},
+			facts: reinforce.Facts{Iteration: 50}, want: hook.LevelStandard},
+		"before thresholds": {cfg: reinforce.Config{StandardFrom: 7, AggressiveFrom: -1},
+			facts: reinforce.Facts{Iteration: 6}, want: hook.LevelMinimal},
 	} {
 		if got, why := c.cfg.Level(&c.facts); got != c.want || why == "" {
 			t.Errorf("%s: %s (%s), want %s", name, got, why, c.want)
@@ -75,12 +83,15 @@ func TestTextsKeepTheirLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		level := rapid.SampledFrom([]hook.Level{hook.LevelOff, hook.LevelMinimal, hook.LevelStandard, hook.LevelAggressive}).Draw(t, "level")
+		level := rapid.SampledFrom([]hook.Level{hook.LevelOff, hook.LevelMinimal, hook.LevelStandard,
+			hook.LevelAggressive}).Draw(t, "level")
 		left := rapid.IntRange(0, 600).Draw(t, "left")
 		text := rapid.StringN(0, 500, -1)
-		about := &reinforce.About{Iteration: rapid.IntRange(1, 99).Draw(t, "iteration"), Error: text.Draw(t, "error"), ErrorKind: text.Draw(t, "kind"),
-			Place: text.Draw(t, "place"), Repeated: rapid.IntRange(0, 9).Draw(t, "repeated"), Plateau: rapid.Bool().Draw(t, "plateau"),
-			Worse: rapid.SliceOfN(text, 0, 20).Draw(t, "worse")}
+		about := &reinforce.About{Iteration: rapid.IntRange(1, 99).Draw(t, "iteration"), Error: text.Draw(t, "error"),
+			ErrorKind: text.Draw(t, "kind"),
+			Place:     text.Draw(t, "place"), Repeated: rapid.IntRange(0, 9).Draw(t, "repeated"),
+			Plateau: rapid.Bool().Draw(t, "plateau"),
+			Worse:   rapid.SliceOfN(text, 0, 20).Draw(t, "worse")}
 		for _, name := range rapid.SliceOfN(text, 0, 20).Draw(t, "failing") {
 			about.Failing = append(about.Failing, reinforce.Failing{Name: name, File: text.Draw(t, "file")})
 		}
@@ -107,7 +118,8 @@ func TestTextsNameWhatFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	about := &reinforce.About{Failing: []reinforce.Failing{{"TestLogin", "auth/login_test.go"}}, Worse: []string{"1 test of the baseline: gone"}}
+	about := &reinforce.About{Failing: []reinforce.Failing{{"TestLogin", "auth/login_test.go"}},
+		Worse: []string{"1 test of the baseline: gone"}}
 	for _, level := range []hook.Level{hook.LevelMinimal, hook.LevelStandard, hook.LevelAggressive} {
 		got, err := texts.Text(level, about, reinforce.MaxSession)
 		if err != nil || !strings.Contains(got, "TestLogin") || !strings.Contains(got, "auth/login_test.go") {
@@ -118,7 +130,8 @@ func TestTextsNameWhatFails(t *testing.T) {
 
 func TestOwnTexts(t *testing.T) {
 	t.Parallel()
-	if _, err := reinforce.LoadTexts(fstest.MapFS{"minimal.md.tmpl": {Data: []byte("Mind {{(index .Failing 0).Name}}!")}}); err == nil {
+	if _, err := reinforce.LoadTexts(
+		fstest.MapFS{"minimal.md.tmpl": {Data: []byte("Mind {{(index .Failing 0).Name}}!")}}); err == nil {
 		t.Error("a template that fails without failing tests is taken")
 	}
 	texts, err := reinforce.LoadTexts(fstest.MapFS{"minimal.md.tmpl": {Data: []byte("Mind iteration {{.Iteration}}!")}})
@@ -128,8 +141,10 @@ func TestOwnTexts(t *testing.T) {
 	if got, _ := texts.Text(hook.LevelMinimal, &reinforce.About{Iteration: 7}, 500); !strings.HasPrefix(got, "Mind iteration 7!") {
 		t.Errorf("%s", got)
 	}
-	for _, bad := range []string{"{{", "{{.Nothing}}", "{{range .Failing}}{{.Nothing}}{{end}}", strings.Repeat("long ", 100)} {
-		if _, err := reinforce.LoadTexts(fstest.MapFS{"exit.md.tmpl": {Data: []byte(bad)}}); err == nil || !strings.Contains(err.Error(), "exit.md.tmpl") {
+	for _, bad := range []string{"{{", "{{.Nothing}}", "{{range .Failing}}{{.Nothing}}{{end}}",
+		strings.Repeat("long ", 100)} {
+		if _, err := reinforce.LoadTexts(fstest.MapFS{"exit.md.tmpl": {Data: []byte(bad)}}); err == nil ||
+			!strings.Contains(err.Error(), "exit.md.tmpl") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -162,7 +177,8 @@ func TestHearing(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	for text, want := range map[string]bool{"Which one?": true, "Which one? **": true, "It is done.": false, "Why? Because.": false, "": false} {
+	for text, want := range map[string]bool{"Which one?": true, "Which one? **": true, "It is done.": false,
+		"Why? Because.": false, "": false} {
 		if reinforce.Asks(text) != want {
 			t.Errorf("%q: %v", text, !want)
 		}

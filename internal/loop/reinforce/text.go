@@ -93,7 +93,8 @@ func LoadTexts(dir fs.FS) (Texts, error) {
 		}
 	}
 	if dir != nil && own == 0 && len(errs) == 0 {
-		errs = append(errs, errors.New("there is none of minimal.md.tmpl, standard.md.tmpl, aggressive.md.tmpl, exit.md.tmpl"))
+		errs = append(errs, errors.New("there is none of minimal.md.tmpl, standard.md.tmpl, aggressive.md.tmpl, "+
+			"exit.md.tmpl"))
 	}
 	return t, errors.Join(errs...)
 }
@@ -140,8 +141,9 @@ func (t Texts) add(name, text string) error {
 // nothing to say, or no room for the honest way out.
 func (t Texts) Text(level hook.Level, about *About, left int) (string, error) {
 	room := min(Most(level), left) * bytesPerToken
-	name := map[hook.Level]string{hook.LevelMinimal: "minimal", hook.LevelStandard: "standard", hook.LevelAggressive: "aggressive",
-		hook.LevelAdaptive: "aggressive"}[level]
+	name := map[hook.Level]string{hook.LevelMinimal: "minimal", hook.LevelStandard: "standard",
+		hook.LevelAggressive: "aggressive",
+		hook.LevelAdaptive:   "aggressive"}[level]
 	exit, err := t.write("exit", about)
 	if err != nil || name == "" || len(exit) > room {
 		return "", err

@@ -183,13 +183,16 @@ func said(out *hook.Outcome) string {
 }
 
 func verdictOf(a risk.Answer) hook.Verdict {
-	return map[risk.Answer]hook.Verdict{risk.Allow: hook.Allow, risk.Warn: hook.Warn, risk.Gate: hook.Block, risk.Block: hook.Block}[a]
+	return map[risk.Answer]hook.Verdict{risk.Allow: hook.Allow, risk.Warn: hook.Warn, risk.Gate: hook.Block,
+		risk.Block: hook.Block}[a]
 }
 
 // logged writes what was built in said of a call to the hook log.
 func (g *Guard) logged(name hook.Name, began time.Time, v hook.Verdict, c *agent.ToolCall) {
-	err := g.cfg.Log(hook.Record{Time: began, Hook: name, LoopID: g.cfg.LoopID, Iteration: g.cfg.Iteration, Handler: "tool calls",
-		Kind: hook.KindBuiltin, Duration: time.Since(began), Verdict: v, StateChanges: map[string]any{"tool": c.Name, "call_id": c.ID}})
+	err := g.cfg.Log(hook.Record{Time: began, Hook: name, LoopID: g.cfg.LoopID, Iteration: g.cfg.Iteration,
+		Handler: "tool calls",
+		Kind:    hook.KindBuiltin, Duration: time.Since(began), Verdict: v,
+		StateChanges: map[string]any{"tool": c.Name, "call_id": c.ID}})
 	if err != nil {
 		g.cfg.Logger.Warn("no line in the hook log", "loop_id", g.cfg.LoopID, "error", err)
 	}
@@ -342,7 +345,8 @@ func (g *Guard) Warned() string {
 
 // ask asks the handlers about a call.
 func (g *Guard) ask(name hook.Name, c *agent.ToolCall, more map[string]any) hook.Outcome {
-	inputs := map[string]any{"tool": c.Name, "kind": string(c.Kind), "target": cmp.Or(c.Command, strings.Join(c.Paths, " "), c.Title),
+	inputs := map[string]any{"tool": c.Name, "kind": string(c.Kind),
+		"target":  cmp.Or(c.Command, strings.Join(c.Paths, " "), c.Title),
 		"command": c.Command, "paths": c.Paths, "input": c.Input, "call_id": c.ID}
 	for key, value := range more {
 		inputs[key] = value

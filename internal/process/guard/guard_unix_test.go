@@ -62,7 +62,8 @@ func TestChildIsToldItsFolder(t *testing.T) {
 		if err := guard.Run(t.Context(), guard.Config{Path: "env", Env: env, Dir: dir, Stdout: &out}); err != nil {
 			t.Fatal(err)
 		}
-		if want := "PWD=" + dir + "\n"; strings.Count("\n"+out.String(), "\nPWD=") != 1 || !strings.Contains(out.String(), want) {
+		if want := "PWD=" + dir + "\n"; strings.Count("\n"+out.String(), "\nPWD=") != 1 ||
+			!strings.Contains(out.String(), want) {
 			t.Errorf("%s: it is told\n%swant %s", name, out.String(), want)
 		}
 	}
@@ -125,7 +126,8 @@ func TestStartRefuses(t *testing.T) {
 			}
 		})
 	}
-	for _, cfg := range []guard.Config{{}, {Path: "a\x00b"}, {Path: "sh", Args: []string{"\x00"}}, {Path: "sh", Hold: []*os.File{nil}}} {
+	for _, cfg := range []guard.Config{{}, {Path: "a\x00b"}, {Path: "sh", Args: []string{"\x00"}},
+		{Path: "sh", Hold: []*os.File{nil}}} {
 		if _, err := guard.Start(t.Context(), cfg); err == nil {
 			t.Errorf("no error for %+v", cfg)
 		}

@@ -30,7 +30,8 @@ func TestCrash(t *testing.T) {
 
 func crash(t *testing.T, point string, n int) {
 	s, dir := newStore(t)
-	out, err := runChild(exec.CommandContext(t.Context(), os.Args[0]), "put", dir, fmt.Sprint("PERDURE_FAILPOINT=", point, ":", n))
+	out, err := runChild(exec.CommandContext(t.Context(), os.Args[0]), "put", dir,
+		fmt.Sprint("PERDURE_FAILPOINT=", point, ":", n))
 	if err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Fatalf("child ended with %v, want killed", err)
 	}

@@ -45,7 +45,8 @@ const (
 func Put(ctx context.Context, write Write, temp string, r io.Reader) (Ref, error) {
 	u := &upload{write: write, temp: temp, sum: sha256.New()}
 	if err := u.copy(ctx, r); err != nil {
-		drop := write(context.WithoutCancel(ctx), func(ctx context.Context, tx *sqldb.Tx) error { return Drop(ctx, tx, temp) })
+		drop := write(context.WithoutCancel(ctx),
+			func(ctx context.Context, tx *sqldb.Tx) error { return Drop(ctx, tx, temp) })
 		return Ref{}, errors.Join(err, drop)
 	}
 	ref := Ref{Hash: hex.EncodeToString(u.sum.Sum(nil)), Size: u.size}

@@ -41,8 +41,10 @@ const (
 // belong into one transaction, and a step is to be repeated until its last
 // statement, whose rows the others go by, removes fewer than that.
 func Tree() [][]string {
-	return [][]string{{sqlSweepVars, sqlSweepPast, sqlSweepMutations, sqlSweepCheckpoints, sqlSweepStates}, {sqlSweepTaskVars, sqlSweepHot, sqlSweepEnd, sqlSweepOutput, sqlSweepCall, sqlSweepTask},
-		{sqlSweepEvent}, {sqlSweepBlock}, {sqlSweepPayload}, {sqlSweepBriefs}, {sqlSweepIterations}, {sqlSweepGates}, {sqlSweepGateTasks}, {sqlSweepAlarms}, {sqlSweepLoop}}
+	return [][]string{{sqlSweepVars, sqlSweepPast, sqlSweepMutations, sqlSweepCheckpoints, sqlSweepStates},
+		{sqlSweepTaskVars, sqlSweepHot, sqlSweepEnd, sqlSweepOutput, sqlSweepCall, sqlSweepTask},
+		{sqlSweepEvent}, {sqlSweepBlock}, {sqlSweepPayload}, {sqlSweepBriefs}, {sqlSweepIterations}, {sqlSweepGates},
+		{sqlSweepGateTasks}, {sqlSweepAlarms}, {sqlSweepLoop}}
 }
 
 const (

@@ -73,7 +73,8 @@ func classifyPostgres(err error) error {
 	case errors.As(err, &pe):
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
-	case errors.As(err, &broken), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, driver.ErrBadConn):
+	case errors.As(err, &broken), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err,
+		driver.ErrBadConn):
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	default:
 		return err

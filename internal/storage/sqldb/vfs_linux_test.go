@@ -74,7 +74,8 @@ func spill(ctx context.Context, db *DB, hash string, size int, keep bool) error 
 	}
 	const parts = 5
 	for i := range parts {
-		_, err := tx.Exec(ctx, `INSERT INTO payload (tree, hash, text) VALUES ($1, $2, $3)`, i, hash, strings.Repeat(hash[len(hash)-1:], size/parts+1))
+		_, err := tx.Exec(ctx, `INSERT INTO payload (tree, hash, text) VALUES ($1, $2, $3)`, i, hash,
+			strings.Repeat(hash[len(hash)-1:], size/parts+1))
 		if err != nil {
 			return errors.Join(err, tx.Rollback(ctx))
 		}

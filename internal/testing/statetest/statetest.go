@@ -320,7 +320,8 @@ func Refs(ctx context.Context, s *perdure.Store) ([]perdure.StateRef, []int, err
 	if err != nil {
 		return nil, nil, err
 	}
-	refs := []perdure.StateRef{{Scope: perdure.ScopeGlobal}, {Scope: perdure.ScopeSession, Session: "s"}, {Scope: perdure.ScopeTree, Tree: tree.ID}}
+	refs := []perdure.StateRef{{Scope: perdure.ScopeGlobal}, {Scope: perdure.ScopeSession, Session: "s"},
+		{Scope: perdure.ScopeTree, Tree: tree.ID}}
 	if len(tasks) == 0 {
 		ids, err := s.Submit(ctx, tree.Root, make([]perdure.TaskSpec, 2)...)
 		if err != nil {

@@ -80,7 +80,8 @@ func Cost(u perdure.Usage) string {
 func Usage(u perdure.Usage) string {
 	parts := []string{Count(u.Calls, "call")}
 	if u.InputTokens+u.OutputTokens > 0 {
-		parts = append(parts, fmt.Sprintf("%s tokens in, %s out", humanize.Comma(u.InputTokens), humanize.Comma(u.OutputTokens)))
+		parts = append(parts, fmt.Sprintf("%s tokens in, %s out", humanize.Comma(u.InputTokens),
+			humanize.Comma(u.OutputTokens)))
 	}
 	parts = append(parts, Cost(u))
 	if u.UncertainCalls > 0 {
@@ -168,7 +169,8 @@ func LastLine(text string) string {
 // Gate says how many tasks of a run wait for a person, and how that person is shown
 // what is asked.
 func Gate(tree perdure.TreeID, number, waiting int) string {
-	return fmt.Sprintf("%s waiting at gate %d; `perdure answer %s` shows what is asked", Count(int64(waiting), "task"), number, tree)
+	return fmt.Sprintf("%s waiting at gate %d; `perdure answer %s` shows what is asked", Count(int64(waiting), "task"),
+		number, tree)
 }
 
 // Mark is the sign of a state: told apart by its shape. Of no state it is "…".

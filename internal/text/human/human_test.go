@@ -43,7 +43,8 @@ func FuzzVisible(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		got := human.Visible(text)
 		for _, r := range got {
-			if r != '\n' && r != '\t' && (unicode.IsControl(r) || strings.ContainsRune("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069", r)) {
+			if r != '\n' && r != '\t' &&
+				(unicode.IsControl(r) || strings.ContainsRune("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069", r)) {
 				t.Fatalf("visible(%q) = %q still holds %U", text, got, r)
 			}
 		}
@@ -118,7 +119,8 @@ func TestBarIsFullOnlyWhenDone(t *testing.T) {
 
 func TestCompact(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1.0k", 12_345: "12.3k", 999_999: "999.9k", 4_560_000: "4.5M"} {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1.0k", 12_345: "12.3k", 999_999: "999.9k",
+		4_560_000: "4.5M"} {
 		if diff := cmp.Diff(want, human.Compact(n)); diff != "" {
 			t.Error(diff)
 		}

@@ -25,7 +25,8 @@ func Markdown(s string) string {
 
 // MarkdownTable writes a table line by line; align has l or r for each column.
 // Cells are Markdown already.
-func MarkdownTable(line func(format string, args ...any), titles []string, align string, rows func(row func(cells ...string))) {
+func MarkdownTable(line func(format string, args ...any), titles []string, align string,
+	rows func(row func(cells ...string))) {
 	line("| %s |", strings.Join(titles, " | "))
 	rules := make([]string, len(titles))
 	for i := range titles {

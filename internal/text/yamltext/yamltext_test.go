@@ -10,7 +10,8 @@ import (
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"a: 1\n": "", "": "", strings.Repeat("x", 101): "larger than 100 bytes", "a\nb\xff": "line 2 is not valid UTF-8", "a\x00": "NUL",
+		"a: 1\n": "", "": "", strings.Repeat("x", 101): "larger than 100 bytes", "a\nb\xff": "line 2 is not valid UTF-8",
+		"a\x00": "NUL",
 	} {
 		if got := yamltext.Unreadable([]byte(text), 100); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%q: %q, want %q", text, got, want)

@@ -66,7 +66,8 @@ func (p *Policy) LookBefore(c *agent.ToolCall, dir string, j *Judgement) *Before
 }
 
 func (b *Before) skip(format string, args ...any) {
-	if text := Clip(fmt.Sprintf(format, args...), maxTarget); len(b.skipped) < maxFindings && !slices.Contains(b.skipped, text) {
+	if text := Clip(fmt.Sprintf(format, args...), maxTarget); len(b.skipped) < maxFindings &&
+		!slices.Contains(b.skipped, text) {
 		b.skipped = append(b.skipped, text)
 	}
 }

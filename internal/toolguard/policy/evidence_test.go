@@ -66,24 +66,32 @@ func TestEvidence(t *testing.T) {
 		want          string
 		before, after int
 	}{
-		{"a test deleted", edit("a_test.go"), func(t *testing.T, p *policy.Policy) { put(t, p, "a_test.go", goTest("TestOne")) }, "test_deletion TestTwo", 2, 1},
+		{"a test deleted", edit("a_test.go"),
+			func(t *testing.T, p *policy.Policy) { put(t, p, "a_test.go", goTest("TestOne")) }, "test_deletion TestTwo", 2, 1},
 		{"a test skipped", edit("a_test.go"), func(t *testing.T, p *policy.Policy) {
-			put(t, p, "a_test.go", strings.Replace(goTest("TestOne", "TestTwo"), "{\n\tif f1", "{\n\tt.Skip(\"later\")\n\tif f1", 1))
+			put(t, p, "a_test.go", strings.Replace(goTest("TestOne", "TestTwo"), "{\n\tif f1",
+				"{\n\tt.Skip(\"later\")\n\tif f1", 1))
 		}, "test_skipping TestTwo", 2, 2},
 		{"a test added", edit("a_test.go"), func(t *testing.T, p *policy.Policy) {
 			put(t, p, "a_test.go", goTest("TestOne", "TestTwo", "TestThree"))
 		}, "", 2, 3},
 		{"nothing done", edit("a_test.go"), func(*testing.T, *policy.Policy) {}, "", 0, 0},
-		{"a folder deleted", run("rm -rf sub"), func(t *testing.T, p *policy.Policy) { remove(t, p, "sub") }, "test_deletion sub/b_test.go", 2, 0},
-		{"files deleted by a pattern", run("rm *_test.go"), func(t *testing.T, p *policy.Policy) { remove(t, p, "a_test.go") }, "test_deletion a_test.go", 2, 0},
-		{"a file moved", run("mv a_test.go c_test.go"), func(t *testing.T, p *policy.Policy) { move(t, p, "a_test.go", "c_test.go") }, "", 2, 2},
-		{"a file moved into a folder", run("cd sub && git mv ../a_test.go ."), func(t *testing.T, p *policy.Policy) { move(t, p, "a_test.go", "sub/a_test.go") }, "", 2, 2},
+		{"a folder deleted", run("rm -rf sub"), func(t *testing.T, p *policy.Policy) { remove(t, p, "sub") },
+			"test_deletion sub/b_test.go", 2, 0},
+		{"files deleted by a pattern", run("rm *_test.go"),
+			func(t *testing.T, p *policy.Policy) { remove(t, p, "a_test.go") }, "test_deletion a_test.go", 2, 0},
+		{"a file moved", run("mv a_test.go c_test.go"),
+			func(t *testing.T, p *policy.Policy) { move(t, p, "a_test.go", "c_test.go") }, "", 2, 2},
+		{"a file moved into a folder", run("cd sub && git mv ../a_test.go ."),
+			func(t *testing.T, p *policy.Policy) { move(t, p, "a_test.go", "sub/a_test.go") }, "", 2, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := place(t, map[string]string{"a_test.go": goTest("TestOne", "TestTwo"), "sub/b_test.go": goTest("TestB", "TestC"), "a.go": "package a\n"})
+			p := place(t, map[string]string{"a_test.go": goTest("TestOne", "TestTwo"),
+				"sub/b_test.go": goTest("TestB", "TestC"), "a.go": "package a\n"})
 			e := look(t, p, tt.call, func() { tt.do(t, p) })
-			if kinds(e) != tt.want || e.TestsBefore != tt.before || e.TestsAfter != tt.after || (e.Text() == "") != (tt.want == "") {
+			if kinds(e) != tt.want || e.TestsBefore != tt.before || e.TestsAfter != tt.after ||
+				(e.Text() == "") != (tt.want == "") {
 				t.Errorf("%q (want %q), %+v\n%s", kinds(e), tt.want, e, e.Text())
 			}
 		})
@@ -94,7 +102,8 @@ func TestEvidence(t *testing.T) {
 // and never taken for lost.
 func TestEvidenceLimits(t *testing.T) {
 	t.Parallel()
-	p := place(t, map[string]string{"a_test.go": goTest("TestOne"), "big_test.go": goTest("TestBig") + strings.Repeat("//\n", 2<<20), "bin_test.go": "\x00\xff"})
+	p := place(t, map[string]string{"a_test.go": goTest("TestOne"),
+		"big_test.go": goTest("TestBig") + strings.Repeat("//\n", 2<<20), "bin_test.go": "\x00\xff"})
 	e := look(t, p, edit("big_test.go"), func() { put(t, p, "big_test.go", "package a") })
 	if len(e.Findings) != 0 || !strings.Contains(strings.Join(e.Skipped, " "), "more than is looked at") {
 		t.Errorf("a large file: %+v", e)

@@ -57,7 +57,8 @@ type Line struct {
 
 // NewLine is a line about a call, judged or not.
 func NewLine(what string, iteration int, c *agent.ToolCall, j *Judgement) Line {
-	l := Line{At: time.Now().UTC(), Iteration: iteration, What: what, CallID: Clip(c.ID, maxTarget), Tool: Clip(cmp.Or(c.Name, string(c.Kind)), maxTarget)}
+	l := Line{At: time.Now().UTC(), Iteration: iteration, What: what, CallID: Clip(c.ID, maxTarget),
+		Tool: Clip(cmp.Or(c.Name, string(c.Kind)), maxTarget)}
 	l.Target = Clip(cmp.Or(c.Command, firstOf(c.Paths), c.Title), maxTarget)
 	if j != nil && len(j.Findings) > 0 {
 		f := &j.Findings[0]
@@ -92,7 +93,8 @@ type Risky struct {
 
 // Risky is the call of a line.
 func (l *Line) Risky() Risky {
-	return Risky{At: l.At, CallID: l.CallID, Tool: l.Tool, Target: l.Target, Pattern: l.Pattern, Level: l.Level, Answer: l.Answer, Snapshot: l.Snapshot}
+	return Risky{At: l.At, CallID: l.CallID, Tool: l.Tool, Target: l.Target, Pattern: l.Pattern, Level: l.Level,
+		Answer: l.Answer, Snapshot: l.Snapshot}
 }
 
 // Journal is an open tool-calls.jsonl. Its methods must not be called at the same

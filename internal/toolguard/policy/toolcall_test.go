@@ -56,7 +56,8 @@ func TestJudge(t *testing.T) {
 	t.Parallel()
 	p := place(t, map[string]string{"a_test.go": "package a", "src/a.go": "package a"})
 	for command, want := range map[string]risk.Answer{
-		"go test ./...": risk.Allow, "git reset --hard": risk.Block, "rm a_test.go": risk.Warn, "rm -rf .perdure": risk.Block, "git rm src/a.go": risk.Warn,
+		"go test ./...": risk.Allow, "git reset --hard": risk.Block, "rm a_test.go": risk.Warn,
+		"rm -rf .perdure": risk.Block, "git rm src/a.go": risk.Warn,
 	} {
 		if j := p.Judge(run(command), ""); j.Answer != want {
 			t.Errorf("%s: %+v", command, j)
@@ -64,7 +65,8 @@ func TestJudge(t *testing.T) {
 	}
 	p.Answers = map[risk.Pattern]risk.Answer{risk.GitRemove: risk.Gate, risk.DeleteFiles: risk.Allow}
 	j := p.Judge(run("git rm src/a.go"), "")
-	if j.Answer != risk.Gate || !slices.Equal(j.Wanted(), []string{"git_remove git rm src/a.go"}) || !j.Destructive() || strings.Contains(j.Text(), "src/a.go: You are about to delete files") {
+	if j.Answer != risk.Gate || !slices.Equal(j.Wanted(), []string{"git_remove git rm src/a.go"}) || !j.Destructive() ||
+		strings.Contains(j.Text(), "src/a.go: You are about to delete files") {
 		t.Errorf("%+v, %q", j, j.Text())
 	}
 	p.Allowed = j.Wanted()
@@ -80,7 +82,8 @@ func TestJudge(t *testing.T) {
 			t.Errorf("a file that a person allowed, as %s: %+v", name, j)
 		}
 	}
-	if j := p.Judge(run("rm ../x"), filepath.Join(p.Root, "src")); len(j.Findings) != 1 || j.Findings[0].Pattern != risk.DeleteFiles {
+	if j := p.Judge(run("rm ../x"), filepath.Join(p.Root, "src")); len(j.Findings) != 1 ||
+		j.Findings[0].Pattern != risk.DeleteFiles {
 		t.Errorf("from a folder: %+v", j)
 	}
 }
@@ -102,7 +105,8 @@ func TestJudgeLinks(t *testing.T) {
 	p := place(t, map[string]string{"a_test.go": "package a", "loops/x": "x"})
 	p.Own = []string{filepath.Join(p.Root, "loops")}
 	outside := t.TempDir()
-	for from, to := range map[string]string{filepath.Join(p.Root, "plain.go"): "a_test.go", filepath.Join(outside, "w"): p.Root, filepath.Join(p.Root, "mine"): "loops"} {
+	for from, to := range map[string]string{filepath.Join(p.Root, "plain.go"): "a_test.go",
+		filepath.Join(outside, "w"): p.Root, filepath.Join(p.Root, "mine"): "loops"} {
 		if err := os.Symlink(to, from); err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +159,9 @@ func TestJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.WriteString("nonsense\n" + strings.Repeat("x", 1<<20) + `{"what":"asked"}` + "\n{\"what\":\"asked\",\"tar"); err != nil { // the last one is torn
+	// the last one is torn
+	if _, err := f.WriteString("nonsense\n" + strings.Repeat("x", 1<<20) + `{"what":"asked"}` +
+		"\n{\"what\":\"asked\",\"tar"); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {

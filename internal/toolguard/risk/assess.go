@@ -114,7 +114,8 @@ type assessment struct {
 }
 
 func newAssessment(at Where) *assessment {
-	return &assessment{at: at, vars: make(map[string]string), aliases: make(map[string]string), scripts: make(map[string]string)}
+	return &assessment{at: at, vars: make(map[string]string), aliases: make(map[string]string),
+		scripts: make(map[string]string)}
 }
 
 // maxNames bounds the names of a command line.
@@ -215,7 +216,8 @@ func (a *assessment) repository(rel, name string) {
 	switch rest := strings.TrimPrefix(rel, ".git/"); {
 	case rest == "config" || strings.HasPrefix(rest, "hooks/"):
 		a.add(SkipChecks, name)
-	case rest == "HEAD" || rest == "index" || rest == "packed-refs" || strings.HasPrefix(rest, "refs/") || strings.HasPrefix(rest, "objects/"):
+	case rest == "HEAD" || rest == "index" || rest == "packed-refs" || strings.HasPrefix(rest, "refs/") ||
+		strings.HasPrefix(rest, "objects/"):
 		a.add(RewriteHistory, name)
 	}
 }
@@ -291,7 +293,8 @@ func everything(rel string, outside bool, at Where) bool {
 		return rel == "." || rel == ".git" || strings.HasPrefix(rel, ".git/")
 	}
 	root := path.Clean(filepath.ToSlash(at.Root))
-	return rel == "/" || strings.HasPrefix(root, strings.TrimSuffix(rel, "/")+"/") || at.Home != "" && rel == path.Clean(filepath.ToSlash(at.Home))
+	return rel == "/" || strings.HasPrefix(root, strings.TrimSuffix(rel, "/")+"/") || at.Home != "" &&
+		rel == path.Clean(filepath.ToSlash(at.Home))
 }
 
 // testFolder tells whether a folder holds tests by its name.
@@ -307,9 +310,11 @@ func testFolder(rel string) bool {
 func product(rel string) bool {
 	for _, part := range strings.Split(rel, "/") {
 		switch part {
-		case "node_modules", "dist", "build", "target", "out", "bin", "obj", "__pycache__", ".pytest_cache", ".cache", "coverage", "tmp", ".next", ".venv":
+		case "node_modules", "dist", "build", "target", "out", "bin", "obj", "__pycache__", ".pytest_cache", ".cache",
+			"coverage", "tmp", ".next", ".venv":
 			return true
 		}
 	}
-	return strings.HasSuffix(rel, ".pyc") || strings.HasSuffix(rel, ".o") || strings.HasSuffix(rel, ".log") || strings.HasSuffix(rel, ".tmp")
+	return strings.HasSuffix(rel, ".pyc") || strings.HasSuffix(rel, ".o") || strings.HasSuffix(rel, ".log") ||
+		strings.HasSuffix(rel, ".tmp")
 }

@@ -11,7 +11,8 @@ import (
 // interpreter tells of a program that takes code as an argument, or reads it.
 func interpreter(name string) bool {
 	name = strings.TrimRight(name, "0123456789.")
-	return slices.Contains([]string{"python", "pypy", "node", "nodejs", "deno", "bun", "perl", "ruby", "php", "lua", "osascript", "pwsh", "awk", "gawk", "mawk", "nawk"}, name)
+	return slices.Contains([]string{"python", "pypy", "node", "nodejs", "deno", "bun", "perl", "ruby", "php", "lua",
+		"osascript", "pwsh", "awk", "gawk", "mawk", "nawk"}, name)
 }
 
 // script is for the code that an interpreter is given.
@@ -23,7 +24,8 @@ func (a *assessment) script(name string, args []string, depth int) {
 			a.code(arg, depth)
 			return
 		case awk:
-		case i+1 < len(args) && strings.HasPrefix(arg, "-") && len(arg) < 8 && strings.ContainsAny(arg[len(arg)-1:], "cerEp") || arg == "--eval" && i+1 < len(args):
+		case i+1 < len(args) && strings.HasPrefix(arg, "-") && len(arg) < 8 &&
+			strings.ContainsAny(arg[len(arg)-1:], "cerEp") || arg == "--eval" && i+1 < len(args):
 			a.code(args[i+1], depth)
 		case !strings.HasPrefix(arg, "-"):
 			return // what follows are arguments of the script
@@ -33,13 +35,17 @@ func (a *assessment) script(name string, args []string, depth int) {
 
 // What code calls to delete, to move, to write, and to run commands, in the languages
 // that interpreters take on a command line.
-var deleters = regexp.MustCompile(`\b(os\.(remove|unlink|rmdir|removedirs|truncate)|shutil\.rmtree|rmtree|unlink(Sync)?|rmSync|rmdirSync|truncateSync|fs\.(rm|unlink|rmdir|promises\.rm)|File\.(delete|unlink|truncate)|FileUtils\.(rm|rm_f|rm_r|rm_rf|remove)|Deno\.remove(Sync)?|Remove-Item)\b`)
+var deleters = regexp.MustCompile(
+	`\b(os\.(remove|unlink|rmdir|removedirs|truncate)|shutil\.rmtree|rmtree|unlink(Sync)?|rmSync|rmdirSync|truncateSync|fs\.(rm|unlink|rmdir|promises\.rm)|File\.(delete|unlink|truncate)|FileUtils\.(rm|rm_f|rm_r|rm_rf|remove)|Deno\.remove(Sync)?|Remove-Item)\b`)
 
-var movers = regexp.MustCompile(`\b(os\.(rename|replace|renames|chmod)|shutil\.(move|copy|copyfile)|rename(Sync)?|chmod(Sync)?|FileUtils\.(mv|cp|chmod)|copyFile(Sync)?)\b`)
+var movers = regexp.MustCompile(
+	`\b(os\.(rename|replace|renames|chmod)|shutil\.(move|copy|copyfile)|rename(Sync)?|chmod(Sync)?|FileUtils\.(mv|cp|chmod)|copyFile(Sync)?)\b`)
 
-var writers = regexp.MustCompile(`open\([^)]*["'][rb]*[wax+]|write_text|write_bytes|writeFile|appendFile|file_put_contents|(File|IO)\.write|\.touch\(|symlink`)
+var writers = regexp.MustCompile(
+	`open\([^)]*["'][rb]*[wax+]|write_text|write_bytes|writeFile|appendFile|file_put_contents|(File|IO)\.write|\.touch\(|symlink`)
 
-var runners = regexp.MustCompile(`os\.(system|popen|exec|spawn)|subprocess|\bsystem\b|\bexec(Sync|File|FileSync)?\b|\bspawn(Sync)?\b|shell_exec|passthru|popen|qx`)
+var runners = regexp.MustCompile(
+	`os\.(system|popen|exec|spawn)|subprocess|\bsystem\b|\bexec(Sync|File|FileSync)?\b|\bspawn(Sync)?\b|shell_exec|passthru|popen|qx`)
 
 var quotedParts = regexp.MustCompile("'([^'\\\\\n]{1,300})'|\"([^\"\\\\\n]{1,300})\"|`([^`\n]{1,300})`")
 

@@ -190,7 +190,8 @@ func (a *assessment) repeated(f *syntax.ForClause) {
 	for _, item := range items {
 		rel, outside := a.place(item)
 		class := project.Classify(rel).Class
-		if len(items) == 1 || !outside && (class == project.TestFile || class == project.OwnFile || own(rel) || testFolder(rel)) {
+		if len(items) == 1 || !outside && (class == project.TestFile || class == project.OwnFile || own(rel) ||
+			testFolder(rel)) {
 			a.vars[over.Name.Value] = item
 			return
 		}

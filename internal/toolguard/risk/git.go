@@ -45,7 +45,8 @@ func (a *assessment) git(args []string, depth int) {
 			a.moves(f)
 		}
 	case "push":
-		forced := has(options, 'f', "force") || has(options, 0, "force-with-lease") || has(options, 0, "mirror") || has(options, 'd', "delete") ||
+		forced := has(options, 'f', "force") || has(options, 0, "force-with-lease") || has(options, 0, "mirror") ||
+			has(options, 'd', "delete") ||
 			slices.ContainsFunc(others, func(o string) bool { return strings.HasPrefix(o, "+") || strings.HasPrefix(o, ":") })
 		if forced {
 			a.add(RewriteHistory, shown)
@@ -89,7 +90,8 @@ func (a *assessment) gitSetting(setting string, depth int) {
 		a.nested(value[1:], depth)
 	case strings.HasPrefix(name, "alias."):
 		a.nested("git "+value, depth)
-	case slices.Contains([]string{"core.pager", "core.editor", "core.sshcommand", "core.fsmonitor", "sequence.editor", "diff.external", "credential.helper"}, name):
+	case slices.Contains([]string{"core.pager", "core.editor", "core.sshcommand", "core.fsmonitor", "sequence.editor",
+		"diff.external", "credential.helper"}, name):
 		a.nested(value, depth)
 	}
 }

@@ -173,7 +173,8 @@ func TestFiles(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	got := risk.Names("cd a && rm -rf b $X 'c d' > /tmp/e; sh -c 'mv ../f g/'", where())
-	if want := []string{"/w/project/a/b", "/w/project/a/c d", "/tmp/e", "/w/project/a/mv ../f g", "/w/project/f", "/w/project/a/g"}; !slices.Equal(got, want) {
+	if want := []string{"/w/project/a/b", "/w/project/a/c d", "/tmp/e", "/w/project/a/mv ../f g", "/w/project/f",
+		"/w/project/a/g"}; !slices.Equal(got, want) {
 		t.Errorf("names %q, want %q", got, want)
 	}
 }
@@ -181,7 +182,8 @@ func TestNames(t *testing.T) {
 // TestPatches: of a patch that does several things each counts.
 func TestPatches(t *testing.T) {
 	t.Parallel()
-	c := agent.Describe("1", "apply_patch", []byte(`{"input":"*** Begin Patch\n*** Delete File: a_test.go\n*** Add File: b.go\n+x\n*** End Patch"}`))
+	c := agent.Describe("1", "apply_patch",
+		[]byte(`{"input":"*** Begin Patch\n*** Delete File: a_test.go\n*** Add File: b.go\n+x\n*** End Patch"}`))
 	if got := patterns(&c); !strings.Contains(got, "delete_test") {
 		t.Errorf("a deletion beside an addition: %q", got)
 	}
@@ -195,12 +197,14 @@ func TestTable(t *testing.T) {
 	t.Parallel()
 	seen := make(map[risk.Pattern]bool)
 	for _, r := range risk.Table() {
-		if seen[r.Pattern] || r.What == "" || r.Level == "" || (r.Answer == risk.Block || r.Answer == risk.Gate) && r.Text == "" {
+		if seen[r.Pattern] || r.What == "" || r.Level == "" || (r.Answer == risk.Block || r.Answer == risk.Gate) &&
+			r.Text == "" {
 			t.Errorf("row %+v", r)
 		}
 		seen[r.Pattern] = true
 	}
-	findings := risk.Assess(&agent.ToolCall{Kind: agent.ToolExecute, Command: "rm old.go; git reset --hard; rm -rf src"}, where())
+	findings := risk.Assess(&agent.ToolCall{Kind: agent.ToolExecute, Command: "rm old.go; git reset --hard; rm -rf src"},
+		where())
 	if len(findings) != 3 || findings[0].Pattern != risk.DiscardWork || risk.Strictest(findings) != risk.Block {
 		t.Errorf("findings %+v", findings)
 	}
@@ -210,11 +214,13 @@ func TestTable(t *testing.T) {
 }
 
 func FuzzAssess(f *testing.F) {
-	for _, line := range []string{"rm -rf x", "cat <<E > y\nE", "find . -exec rm {} \\;", "eval $(x)", "git -c a=b rm -r ''", "xargs -I", "cd $X && rm -rf ~"} {
+	for _, line := range []string{"rm -rf x", "cat <<E > y\nE", "find . -exec rm {} \\;", "eval $(x)",
+		"git -c a=b rm -r ''", "xargs -I", "cd $X && rm -rf ~"} {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		for _, found := range risk.Assess(&agent.ToolCall{Kind: agent.ToolExecute, Command: line, Paths: []string{line}}, where()) {
+		for _, found := range risk.Assess(&agent.ToolCall{Kind: agent.ToolExecute, Command: line, Paths: []string{line}},
+			where()) {
 			if found.Pattern == "" || strings.Contains(found.Target, "\x00") && !strings.Contains(line, "\x00") {
 				t.Errorf("%q: %+v", line, found)
 			}
@@ -223,7 +229,8 @@ func FuzzAssess(f *testing.F) {
 }
 
 func BenchmarkAssess(b *testing.B) {
-	c := &agent.ToolCall{Kind: agent.ToolExecute, Command: "cd src && go test ./... -run 'TestX' | tee /tmp/log && git diff --stat; rm -rf build"}
+	c := &agent.ToolCall{Kind: agent.ToolExecute,
+		Command: "cd src && go test ./... -run 'TestX' | tee /tmp/log && git diff --stat; rm -rf build"}
 	for b.Loop() {
 		risk.Assess(c, where())
 	}

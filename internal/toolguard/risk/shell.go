@@ -52,7 +52,8 @@ func (a *assessment) call(n *syntax.CallExpr, depth int) {
 		return
 	}
 	for _, as := range n.Assigns {
-		if as.Name != nil && skipsHooks(as.Name.Value) && len(words) > 1 && path.Base(words[0]) == "git" && (words[1] == "commit" || words[1] == "push") {
+		if as.Name != nil && skipsHooks(as.Name.Value) && len(words) > 1 && path.Base(words[0]) == "git" &&
+			(words[1] == "commit" || words[1] == "push") {
 			a.add(SkipChecks, as.Name.Value+" "+clip(strings.Join(words[:2], " ")))
 		}
 	}
@@ -63,7 +64,8 @@ func (a *assessment) call(n *syntax.CallExpr, depth int) {
 
 // skipsHooks tells of a variable that programs which keep git's hooks read.
 func skipsHooks(name string) bool {
-	return slices.Contains([]string{"HUSKY", "HUSKY_SKIP_HOOKS", "LEFTHOOK", "SKIP", "PRE_COMMIT_ALLOW_NO_CONFIG", "OVERCOMMIT_DISABLE"}, name)
+	return slices.Contains([]string{"HUSKY", "HUSKY_SKIP_HOOKS", "LEFTHOOK", "SKIP", "PRE_COMMIT_ALLOW_NO_CONFIG",
+		"OVERCOMMIT_DISABLE"}, name)
 }
 
 // reads is for a shell or an interpreter that gets what it runs by a redirection.
@@ -144,7 +146,8 @@ func (a *assessment) executed(words []string, text string, depth int) {
 			a.nested(text, depth)
 		}
 	case len(others) > 0 && !has(options, 's', "") && others[0] != "-":
-	case shells(name) && !slices.ContainsFunc(options, func(o string) bool { return !strings.HasPrefix(o, "--") && strings.Contains(o, "c") }):
+	case shells(name) && !slices.ContainsFunc(options,
+		func(o string) bool { return !strings.HasPrefix(o, "--") && strings.Contains(o, "c") }):
 		a.nested(text, depth)
 	case interpreter(name) && text != unknown:
 		a.code(text, depth)

@@ -36,8 +36,10 @@ func optionWords(name, option string) int {
 // wraps tells of a program that runs another one.
 func wraps(name string) bool {
 	switch name {
-	case "sudo", "doas", "env", "nohup", "time", "command", "builtin", "exec", "nice", "ionice", "setsid", "stdbuf", "timeout", "busybox", "toybox",
-		"strace", "ltrace", "flock", "unshare", "chroot", "xvfb-run", "taskset", "chrt", "numactl", "runuser", "systemd-run", "fakeroot", "firejail", "bwrap",
+	case "sudo", "doas", "env", "nohup", "time", "command", "builtin", "exec", "nice", "ionice", "setsid", "stdbuf",
+		"timeout", "busybox", "toybox",
+		"strace", "ltrace", "flock", "unshare", "chroot", "xvfb-run", "taskset", "chrt", "numactl", "runuser",
+		"systemd-run", "fakeroot", "firejail", "bwrap",
 		"setarch", "caffeinate", "entr", "valgrind", "dotenv", "cross-env", "direnv", "gtimeout", "unbuffer":
 		return true
 	}
@@ -47,7 +49,8 @@ func wraps(name string) bool {
 // acts tells of a program that this package judges.
 func acts(name string) bool {
 	switch name {
-	case "rm", "unlink", "rmdir", "shred", "trash", "git", "sh", "bash", "zsh", "dash", "ksh", "find", "xargs", "tee", "truncate", "sed", "perl", "mv", "cp",
+	case "rm", "unlink", "rmdir", "shred", "trash", "git", "sh", "bash", "zsh", "dash", "ksh", "find", "xargs", "tee",
+		"truncate", "sed", "perl", "mv", "cp",
 		"ln", "rsync", "dd", "chmod", "chown", "perdure", "pkill", "killall":
 		return true
 	}
@@ -139,7 +142,8 @@ func bound(spec string) (m [2]string) {
 // steers is for commands by which a person decides over a loop.
 func (a *assessment) steers(args []string) {
 	_, others := split(args)
-	decides := len(others) > 1 && others[0] == "loop" && slices.Contains([]string{"answer", "resume", "abort", "false-alarm"}, others[1]) ||
+	decides := len(others) > 1 && others[0] == "loop" &&
+		slices.Contains([]string{"answer", "resume", "abort", "false-alarm"}, others[1]) ||
 		len(others) > 1 && others[0] == "answer"
 	if decides {
 		a.add(DecideForPerson, clip("perdure "+strings.Join(others, " ")))

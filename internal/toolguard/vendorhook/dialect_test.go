@@ -35,12 +35,14 @@ func TestRead(t *testing.T) {
 		{codexShell, vendorhook.PreToolUse, "printf 'hello' > out.txt", nil},
 	} {
 		e, err := vendorhook.Read(strings.NewReader(tt.text))
-		if err != nil || e.Name != tt.event || e.Dir != "/w" || e.Call == nil || e.Call.Command != tt.command || !cmp.Equal(e.Call.Paths, tt.paths) || e.Call.ID == "" {
+		if err != nil || e.Name != tt.event || e.Dir != "/w" || e.Call == nil || e.Call.Command != tt.command ||
+			!cmp.Equal(e.Call.Paths, tt.paths) || e.Call.ID == "" {
 			t.Errorf("%s: %+v, %v", tt.text, e, err)
 		}
 	}
 	for _, text := range []string{`{"hook_event_name":"Stop"}`, `{"hook_event_name":"SomethingNew","tool_name":3}`} {
-		if e, err := vendorhook.Read(strings.NewReader(text)); text == `{"hook_event_name":"Stop"}` && (err != nil || e.Call != nil) {
+		if e, err := vendorhook.Read(strings.NewReader(text)); text == `{"hook_event_name":"Stop"}` &&
+			(err != nil || e.Call != nil) {
 			t.Errorf("%s: %+v, %v", text, e, err)
 		}
 	}
@@ -58,7 +60,8 @@ func TestUnreadable(t *testing.T) {
 		"no text":         `{"hook_event_name":"PreToolUse","cwd":"/w","tool_name":"Bash","tool_input":{"command":{"a":1}}}`,
 		"no file":         `{"hook_event_name":"PreToolUse","cwd":"/w","tool_name":"Edit","tool_input":{"old_string":"a"}}`,
 		"no folder":       `{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}`,
-		"too long":        `{"hook_event_name":"PreToolUse","cwd":"/w","tool_name":"Bash","tool_input":{"command":"` + strings.Repeat("a", vendorhook.MaxBytes) + `"}}`,
+		"too long": `{"hook_event_name":"PreToolUse","cwd":"/w","tool_name":"Bash","tool_input":{"command":"` +
+			strings.Repeat("a", vendorhook.MaxBytes) + `"}}`,
 	} {
 		if e, err := vendorhook.Read(strings.NewReader(text)); err == nil {
 			t.Errorf("%s: %+v", name, e)
@@ -75,18 +78,24 @@ func (failing) Read([]byte) (int, error) { return 0, errors.New("broken") }
 
 func TestWrite(t *testing.T) {
 	t.Parallel()
-	before, after, other := &vendorhook.Event{Name: "PreToolUse", Call: &agent.ToolCall{}}, &vendorhook.Event{Name: "PostToolUse", Call: &agent.ToolCall{}}, &vendorhook.Event{Name: "Stop"}
+	before, after, other := &vendorhook.Event{Name: "PreToolUse", Call: &agent.ToolCall{}}, &vendorhook.Event{
+		Name: "PostToolUse", Call: &agent.ToolCall{}}, &vendorhook.Event{Name: "Stop"}
 	for _, tt := range []struct {
 		e    *vendorhook.Event
 		a    vendorhook.Answer
 		want string
 	}{
 		{before, vendorhook.Answer{Verdict: vendorhook.Pass}, ""},
-		{before, vendorhook.Answer{Verdict: vendorhook.Pass, Text: "mind"}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","additionalContext":"mind"}}`},
-		{before, vendorhook.Answer{Verdict: vendorhook.Deny, Text: "no"}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}`},
-		{before, vendorhook.Answer{Verdict: vendorhook.Leave, Text: "sure?"}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"sure?"}}`},
-		{before, vendorhook.Answer{}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"this call is not allowed here"}}`},
-		{after, vendorhook.Answer{Verdict: vendorhook.Deny, Text: "lost"}, `{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"lost"}}`},
+		{before, vendorhook.Answer{Verdict: vendorhook.Pass, Text: "mind"},
+			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","additionalContext":"mind"}}`},
+		{before, vendorhook.Answer{Verdict: vendorhook.Deny, Text: "no"},
+			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}`},
+		{before, vendorhook.Answer{Verdict: vendorhook.Leave, Text: "sure?"},
+			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"sure?"}}`},
+		{before, vendorhook.Answer{},
+			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"this call is not allowed here"}}`},
+		{after, vendorhook.Answer{Verdict: vendorhook.Deny, Text: "lost"},
+			`{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"lost"}}`},
 		{other, vendorhook.Answer{Verdict: vendorhook.Deny, Text: "x"}, ""},
 	} {
 		var b bytes.Buffer
@@ -98,7 +107,8 @@ func TestWrite(t *testing.T) {
 
 // FuzzRead: whatever is sent is an event that can be judged and answered, or an error.
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{claudeWrite, claudeWrote, codexShell, `{"hook_event_name":"Stop"}`, `{"hook_event_name":"PreToolUse","cwd":"/","tool_name":"apply_patch","tool_input":{"command":"*** Delete File: a"}}`} {
+	for _, text := range []string{claudeWrite, claudeWrote, codexShell, `{"hook_event_name":"Stop"}`,
+		`{"hook_event_name":"PreToolUse","cwd":"/","tool_name":"apply_patch","tool_input":{"command":"*** Delete File: a"}}`} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -110,7 +120,8 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("a call that cannot be judged: %+v", e)
 		}
 		var b bytes.Buffer
-		if err := e.Write(&b, vendorhook.Answer{Verdict: vendorhook.Deny, Text: text}); err != nil || e.Call != nil && !json.Valid(b.Bytes()) {
+		if err := e.Write(&b, vendorhook.Answer{Verdict: vendorhook.Deny, Text: text}); err != nil || e.Call != nil &&
+			!json.Valid(b.Bytes()) {
 			t.Errorf("%q, %v", b.String(), err)
 		}
 	})

@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/internal/toolguard/vendorhook"
 )
 
-func listen(t *testing.T, home string, answer func(context.Context, *vendorhook.Question) vendorhook.Answer) *vendorhook.Line {
+func listen(t *testing.T, home string,
+	answer func(context.Context, *vendorhook.Question) vendorhook.Answer) *vendorhook.Line {
 	t.Helper()
 	l, err := vendorhook.Listen(t.Context(), home, answer)
 	if err != nil {
@@ -23,7 +24,8 @@ func listen(t *testing.T, home string, answer func(context.Context, *vendorhook.
 }
 
 func event(command string) *vendorhook.Event {
-	return &vendorhook.Event{Name: vendorhook.PreToolUse, Dir: "/w", Call: &agent.ToolCall{ID: "1", Name: "Bash", Kind: agent.ToolExecute, Command: command}}
+	return &vendorhook.Event{Name: vendorhook.PreToolUse, Dir: "/w",
+		Call: &agent.ToolCall{ID: "1", Name: "Bash", Kind: agent.ToolExecute, Command: command}}
 }
 
 // TestAsk: the loop is asked about the whole call; one that crashes, and one that is
@@ -50,7 +52,8 @@ func TestAsk(t *testing.T) {
 	if err != nil || a.Verdict != vendorhook.Deny || a.Text != "PreToolUse /w ls" {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if a, err := vendorhook.Ask(t.Context(), l.Socket(), event("crash")); err != nil || a.Verdict != vendorhook.Deny || !strings.Contains(a.Text, "no idea") {
+	if a, err := vendorhook.Ask(t.Context(), l.Socket(), event("crash")); err != nil || a.Verdict != vendorhook.Deny ||
+		!strings.Contains(a.Text, "no idea") {
 		t.Errorf("%+v, %v", a, err)
 	}
 	if err := l.Close(); err != nil {

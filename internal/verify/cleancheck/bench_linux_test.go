@@ -66,7 +66,8 @@ func BenchmarkCheck(b *testing.B) {
 		run := func(context.Context, *cleancheck.Place, *testreport.Report) (*cleancheck.Result, error) {
 			return &cleancheck.Result{Passed: true}, nil
 		}
-		c := &cleancheck.Candidate{Of: id, Now: cleancheck.Result{Passed: true}, Since: &evidence.Between{From: id, To: id}, Kept: kept}
+		c := &cleancheck.Candidate{Of: id, Now: cleancheck.Result{Passed: true}, Since: &evidence.Between{From: id, To: id},
+			Kept: kept}
 		cfg := cleancheck.Config{Files: files, Temp: b.TempDir(), Run: run}
 		copying, before := int64(0), processor(b)
 		for b.Loop() {

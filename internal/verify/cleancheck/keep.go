@@ -52,11 +52,14 @@ const (
 // dependencies stand over those of products, and these over those of caches.
 func folderClass(name string) class {
 	switch name {
-	case "node_modules", ".venv", "venv", "vendor", "bower_components", "site-packages", ".bundle", "Pods", "__pypackages__", "deps", "packages", ".yarn", "elm-stuff":
+	case "node_modules", ".venv", "venv", "vendor", "bower_components", "site-packages", ".bundle", "Pods",
+		"__pypackages__", "deps", "packages", ".yarn", "elm-stuff":
 		return needed
-	case "dist", "build", "out", "target", "bin", "obj", "lib", ".next", ".nuxt", ".svelte-kit", "generated", "gen", ".build":
+	case "dist", "build", "out", "target", "bin", "obj", "lib", ".next", ".nuxt", ".svelte-kit", "generated", "gen",
+		".build":
 		return product
-	case "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".cache", ".gradle", ".tox", ".nox", ".turbo", ".parcel-cache", "coverage", ".nyc_output", "htmlcov", ".vite":
+	case "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".cache", ".gradle", ".tox", ".nox", ".turbo",
+		".parcel-cache", "coverage", ".nyc_output", "htmlcov", ".vite":
 		return cache
 	}
 	return other
@@ -101,7 +104,10 @@ func since(kept []byte, now []workspace.Beside, changes []workspace.Change) (*dr
 			return nil, fmt.Errorf("read what was beside the baseline: %w", err)
 		}
 	}
-	manifests := slices.ContainsFunc(changes, func(c workspace.Change) bool { return manifest(c.Path) || c.From != "" && manifest(c.From) })
+	manifests := slices.ContainsFunc(changes, func(c workspace.Change) bool {
+		return manifest(c.Path) || c.From != "" &&
+			manifest(c.From)
+	})
 	there := make(map[string]bool) // folders of dependencies that the baseline had
 	for name := range was {
 		if k, top := classOf(name); k == needed {
@@ -132,8 +138,10 @@ func manifest(name string) bool {
 		return true
 	}
 	switch base := path.Base(name); base {
-	case "package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb", "pyproject.toml", "poetry.lock", "pdm.lock",
-		"uv.lock", "Pipfile", "Pipfile.lock", "setup.py", "setup.cfg", "go.mod", "go.sum", "Cargo.toml", "Cargo.lock", "Gemfile", "Gemfile.lock", "composer.json",
+	case "package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock",
+		"bun.lockb", "pyproject.toml", "poetry.lock", "pdm.lock",
+		"uv.lock", "Pipfile", "Pipfile.lock", "setup.py", "setup.cfg", "go.mod", "go.sum", "Cargo.toml", "Cargo.lock",
+		"Gemfile", "Gemfile.lock", "composer.json",
 		"composer.lock", "pom.xml", "build.gradle", "build.gradle.kts", "mix.exs", "mix.lock", "Podfile.lock":
 		return true
 	default:
@@ -174,12 +182,14 @@ func bring(ctx context.Context, from, to string, files []workspace.Beside) (int6
 			made[dir] = true
 		}
 		if f.Target != "" {
-			if err := dst.Symlink(string(replacePath([]byte(f.Target), from, to)), f.Path); err != nil && !errors.Is(err, fs.ErrExist) {
+			if err := dst.Symlink(string(replacePath([]byte(f.Target), from, to)), f.Path); err != nil &&
+				!errors.Is(err, fs.ErrExist) {
 				return 0, err
 			}
 		}
 	}
-	return bringFiles(ctx, files, func(name string) (int64, error) { return bringFile(src, dst, name, [2]string{from, to}) })
+	return bringFiles(ctx, files,
+		func(name string) (int64, error) { return bringFile(src, dst, name, [2]string{from, to}) })
 }
 
 // bringFiles calls do for each file until one fails, several at a time.
@@ -257,5 +267,6 @@ func namesPaths(name string) bool {
 	}
 	base := path.Base(name)
 	dir := path.Base(path.Dir(name))
-	return dir == "bin" || dir == "Scripts" || dir == ".bin" || filepath.Ext(base) == ".pth" || strings.HasPrefix(base, "__editable__") || base == "pyvenv.cfg"
+	return dir == "bin" || dir == "Scripts" || dir == ".bin" || filepath.Ext(base) == ".pth" ||
+		strings.HasPrefix(base, "__editable__") || base == "pyvenv.cfg"
 }

@@ -50,7 +50,8 @@ type suspect struct {
 // in it all the same: 0 or nil tell package detect nothing.
 func mendedOnly(f *detect.Finding) bool {
 	_, now, _ := strings.Cut(f.Evidence, " became ")
-	return f.Pattern == "expected-changed" || f.Pattern == "assertion-lost" || f.Pattern == "subject-mocked" || f.Pattern == "expected-computed" && values.MatchString(now)
+	return f.Pattern == "expected-changed" || f.Pattern == "assertion-lost" || f.Pattern == "subject-mocked" ||
+		f.Pattern == "expected-computed" && values.MatchString(now)
 }
 
 // values are literals in the languages' common forms.
@@ -67,7 +68,8 @@ func (s *sealing) overlay(ctx context.Context, clean *outcome) error {
 	if len(put) == 0 {
 		return nil
 	}
-	over, err := s.run(ctx, s.c.Of, clean.Report, func(at *Place) error { return s.lay(ctx, at, put, drop) }, slices.Concat(s.drift.same, s.held()))
+	over, err := s.run(ctx, s.c.Of, clean.Report, func(at *Place) error { return s.lay(ctx, at, put, drop) },
+		slices.Concat(s.drift.same, s.held()))
 	if err != nil {
 		return err
 	}
@@ -112,7 +114,8 @@ func (s *sealing) suspects(now *testreport.Report) []suspect {
 	}
 	for i := range s.c.Since.Changes {
 		c := &s.c.Since.Changes[i]
-		if file := firstOf(c.From, c.Path); c.Old != nil && c.Old.Kind == workspace.KindFile && project.Classify(file).Class == project.Snapshot {
+		if file := firstOf(c.From, c.Path); c.Old != nil && c.Old.Kind == workspace.KindFile &&
+			project.Classify(file).Class == project.Snapshot {
 			add(suspect{file: file, mended: true, why: "what tests compare with was changed"})
 		}
 	}
@@ -130,7 +133,8 @@ func (s *sealing) mended(now *testreport.Report) []string {
 		before[s.c.Baseline.Report.Tests[i].ID] = s.c.Baseline.Report.Tests[i].Outcome
 	}
 	broken := func(suite string) bool {
-		return slices.ContainsFunc(s.c.Baseline.Report.Broken, func(b testreport.Broken) bool { return b.Suite == "" || b.Suite == suite })
+		return slices.ContainsFunc(s.c.Baseline.Report.Broken,
+			func(b testreport.Broken) bool { return b.Suite == "" || b.Suite == suite })
 	}
 	var ids []string
 	for i := range now.Tests {
@@ -167,7 +171,8 @@ func (s *sealing) laid(all []suspect) (put, drop []string) {
 			}
 		default: // renamed and edited: it takes the place of one that went
 			for _, gone := range byPath {
-				if gone.Kind == workspace.Deleted && path.Ext(gone.Path) == path.Ext(p.file) && project.Classify(gone.Path).Class == project.TestFile {
+				if gone.Kind == workspace.Deleted && path.Ext(gone.Path) == path.Ext(p.file) &&
+					project.Classify(gone.Path).Class == project.TestFile {
 					put, drop = append(put, gone.Path), append(drop, p.file)
 				}
 			}
@@ -228,15 +233,17 @@ func (s *sealing) judge(all []suspect, clean *testreport.Report, over *outcome) 
 		s.note("tests of the baseline that were weakened do not build or do not fit any more: " + some(misfit))
 	}
 	if len(failing) > 0 {
-		s.failed(detect.AssertionWeakening, "the baseline's tests, laid over the work, fail where the edited ones pass ("+why+"): "+some(failing), failing, s.v.Overlay)
+		s.failed(detect.AssertionWeakening, "the baseline's tests, laid over the work, fail where the edited ones pass ("+
+			why+"): "+some(failing), failing, s.v.Overlay)
 	}
 }
 
 func (s *sealing) note(text string) { s.v.Notes = append(s.v.Notes, text) }
 
 // misfits are messages of tests that call what has another name or signature now.
-var misfits = regexp.MustCompile(`(?m)^\s*(?:E\s+|message:\s*[|'"]?\s*)?(?:TypeError|AttributeError|NameError|ImportError|ModuleNotFoundError|ReferenceError|SyntaxError|NoMethodError|ArgumentError|` +
-	`[\w.]*NoSuchMethodError|Error: Cannot find module|Error: Call to undefined)\b`)
+var misfits = regexp.MustCompile(
+	`(?m)^\s*(?:E\s+|message:\s*[|'"]?\s*)?(?:TypeError|AttributeError|NameError|ImportError|ModuleNotFoundError|ReferenceError|SyntaxError|NoMethodError|ArgumentError|` +
+		`[\w.]*NoSuchMethodError|Error: Cannot find module|Error: Call to undefined)\b`)
 
 // leaf is a test's own name: without its suites, its parameters and its subtests.
 func leaf(id string) string {

@@ -185,7 +185,8 @@ type outcome struct {
 
 // run makes a copy of a snapshot with files of the workspace beside it, and runs
 // the command there; change, when set, changes the copy before.
-func (s *sealing) run(ctx context.Context, of workspace.ID, than *testreport.Report, change func(at *Place) error, beside []workspace.Beside) (*outcome, error) {
+func (s *sealing) run(ctx context.Context, of workspace.ID, than *testreport.Report, change func(at *Place) error,
+	beside []workspace.Beside) (*outcome, error) {
 	began := time.Now()
 	at, err := newPlace(cmp.Or(s.Temp, os.TempDir()), s.Files.Root())
 	if err != nil {
@@ -323,7 +324,8 @@ func (s *sealing) explain(ctx context.Context, worse []string) (*outcome, error)
 		}
 		if left := s.lacks(with); len(left) == 0 {
 			files := paths(slices.Concat(s.drift.left, s.drift.caches))
-			s.failed(detect.ValidationBypass, fmt.Sprintf("it passes in the workspace only with %s that came or changed: %s. In a clean copy without them %s. What is needed has to be tracked, or made by the check",
+			s.failed(detect.ValidationBypass, fmt.Sprintf("it passes in the workspace only with %s that came or changed: %s. "+
+				"In a clean copy without them %s. What is needed has to be tracked, or made by the check",
 				human.Count(int64(len(files)), "ignored file"), some(files), fails(worse)), tests(worse), files)
 			return nil, nil
 		}
@@ -374,7 +376,8 @@ func (s *sealing) compare(ctx context.Context, worse []string) error {
 		s.impossible("the baseline does not come to its own result in a clean copy either: " + human.LastLine(base.Output))
 		return nil
 	}
-	s.failed(detect.TestFailure, "it passes in the workspace, and the baseline passes in a clean copy, where this fails: "+some(worse), tests(worse), nil)
+	s.failed(detect.TestFailure, "it passes in the workspace, and the baseline passes in a clean copy, where this "+
+		"fails: "+some(worse), tests(worse), nil)
 	return nil
 }
 

@@ -85,7 +85,8 @@ func (b *bench) put(files map[string]string) {
 
 // run is the check in a folder.
 func (b *bench) run(ctx context.Context, at *metric.Runner) (*cleancheck.Result, error) {
-	command := project.Measure(b.check, project.Config{Files: os.DirFS(at.Root), Scratch: at.Scratch, Installed: func(string) bool { return true }})
+	command := project.Measure(b.check, project.Config{Files: os.DirFS(at.Root), Scratch: at.Scratch,
+		Installed: func(string) bool { return true }})
 	if err := command.Clear(at.Root); err != nil {
 		return nil, err
 	}
@@ -102,7 +103,8 @@ func (b *bench) run(ctx context.Context, at *metric.Runner) (*cleancheck.Result,
 	if err != nil {
 		return nil, err
 	}
-	return &cleancheck.Result{Passed: ran.Exit == 0 && (report == nil || report.OK()), Report: report, Output: ran.End}, nil
+	return &cleancheck.Result{Passed: ran.Exit == 0 && (report == nil || report.OK()), Report: report,
+		Output: ran.End}, nil
 }
 
 // here is the check in the workspace.
@@ -143,10 +145,11 @@ func (b *bench) seal() *cleancheck.Verdict {
 	found, err := evidence.Run(b.Context(), b.files, since, detect.Input{Now: time.Now()})
 	b.ok(err)
 	b.runs = 0
-	cfg := cleancheck.Config{Files: b.files, Temp: b.temp, Run: func(ctx context.Context, at *cleancheck.Place, _ *testreport.Report) (*cleancheck.Result, error) {
-		b.runs++
-		return b.run(ctx, &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: at.Env, Hold: []*os.File{at.Hold}})
-	}}
+	cfg := cleancheck.Config{Files: b.files, Temp: b.temp,
+		Run: func(ctx context.Context, at *cleancheck.Place, _ *testreport.Report) (*cleancheck.Result, error) {
+			b.runs++
+			return b.run(ctx, &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: at.Env, Hold: []*os.File{at.Hold}})
+		}}
 	if b.setup != "" {
 		cfg.Setup = func(ctx context.Context, at *cleancheck.Place) (string, error) {
 			r := &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: at.Env}
@@ -157,7 +160,8 @@ func (b *bench) seal() *cleancheck.Verdict {
 			return "it fails: " + ran.End, nil
 		}
 	}
-	v, err := cleancheck.Check(b.Context(), cfg, &cleancheck.Candidate{Of: now, Now: result, Since: since, Found: found, Baseline: b.baseline, Kept: b.kept, Whole: b.whole})
+	v, err := cleancheck.Check(b.Context(), cfg, &cleancheck.Candidate{Of: now, Now: result, Since: since, Found: found,
+		Baseline: b.baseline, Kept: b.kept, Whole: b.whole})
 	b.ok(err)
 	if left, err := os.ReadDir(b.temp); err != nil || len(left) > 0 {
 		b.Errorf("copies are left: %v, %v", left, err)
@@ -171,7 +175,8 @@ func (b *bench) seal() *cleancheck.Verdict {
 // want checks a verdict; has are texts of which each stands in what it says.
 func (b *bench) want(v *cleancheck.Verdict, state cleancheck.State, kind detect.Type, has ...string) {
 	b.Helper()
-	all := v.Why + "\n" + strings.Join(v.Tests, "\n") + "\n" + strings.Join(v.Files, "\n") + "\n" + strings.Join(v.Notes, "\n")
+	all := v.Why + "\n" + strings.Join(v.Tests, "\n") + "\n" + strings.Join(v.Files, "\n") + "\n" +
+		strings.Join(v.Notes, "\n")
 	if v.State != state || v.Type != kind || (v.State == cleancheck.Passed) != (v.Why == "") {
 		b.Errorf("it is %+v, not %s %s", v, state, kind)
 	}
@@ -187,8 +192,9 @@ const goTest = "go test ./..."
 // goProject is a module with a test that passes and one that fails.
 func goProject() map[string]string {
 	return map[string]string{
-		"go.mod":  "module example.com/calc\n\ngo 1.24\n",
-		"calc.go": "package calc\n\nfunc Add(a, b int) int { return a + b }\n\nvar mul = func(a, b int) int { return 0 }\n\nfunc Mul(a, b int) int { return mul(a, b) }\n",
+		"go.mod": "module example.com/calc\n\ngo 1.24\n",
+		"calc.go": "package calc\n\nfunc Add(a, b int) int { return a + b }\n\nvar mul = func(a, b int) int { return 0 }\n" +
+			"\nfunc Mul(a, b int) int { return mul(a, b) }\n",
 		"calc_test.go": `package calc
 
 import "testing"
@@ -235,13 +241,18 @@ func TestLegitimateGo(t *testing.T) {
 	t.Parallel()
 	test := goProject()["calc_test.go"]
 	for name, files := range map[string]map[string]string{
-		"added":   {"calc.go": goodMul, "more_test.go": "package calc\n\nimport \"testing\"\n\nfunc TestZero(t *testing.T) {\n\tif Mul(0, 3) != 0 {\n\t\tt.Error()\n\t}\n}\n"},
+		"added": {"calc.go": goodMul, "more_test.go": "package calc\n\nimport \"testing\"\n\n" +
+			"func TestZero(t *testing.T) {\n\tif Mul(0, 3) != 0 {\n\t\tt.Error()\n\t}\n}\n"},
 		"renamed": {"calc.go": goodMul, "calc_test.go": strings.ReplaceAll(test, "TestAdd", "TestSum")},
-		"signature": {"calc.go": "package calc\n\nfunc Add(ns ...int) int {\n\ts := 0\n\tfor _, n := range ns {\n\t\ts += n\n\t}\n\treturn s\n}\n\ntype Factors struct{ A, B int }\n\nfunc Mul(f Factors) int { return f.A * f.B }\n",
+		"signature": {"calc.go": "package calc\n\nfunc Add(ns ...int) int {\n\ts := 0\n\tfor _, n := range ns {\n" +
+			"\t\ts += n\n\t}\n\treturn s\n}\n\ntype Factors struct{ A, B int }\n\n" +
+			"func Mul(f Factors) int { return f.A * f.B }\n",
 			"calc_test.go": strings.ReplaceAll(test, "Mul(2, 3); got", "Mul(Factors{2, 3}); got")},
 		// What passed before and behaves otherwise now may be what was asked for.
-		"behaviour that gives nothing": {"calc.go": strings.Replace(goodMul, "a + b", "0", 1), "calc_test.go": strings.ReplaceAll(strings.ReplaceAll(test, "want 5", "want 0"), "got != 5", "got != 0")},
-		"behaviour":                    {"calc.go": strings.Replace(goodMul, "a + b", "a + b + 1", 1), "calc_test.go": strings.ReplaceAll(strings.ReplaceAll(test, "want 5", "want 6"), "got != 5", "got != 6")},
+		"behaviour that gives nothing": {"calc.go": strings.Replace(goodMul, "a + b", "0", 1),
+			"calc_test.go": strings.ReplaceAll(strings.ReplaceAll(test, "want 5", "want 0"), "got != 5", "got != 0")},
+		"behaviour": {"calc.go": strings.Replace(goodMul, "a + b", "a + b + 1", 1),
+			"calc_test.go": strings.ReplaceAll(strings.ReplaceAll(test, "want 5", "want 6"), "got != 5", "got != 6")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -262,20 +273,35 @@ func TestIgnoredCheats(t *testing.T) {
 		cheat map[string]string
 		file  string
 	}{
-		"test that patches": {goTest, nil, map[string]string{"patch_local_test.go": "package calc\n\nfunc init() { mul = func(a, b int) int { return a * b } }\n"}, "patch_local_test.go"},
-		"go.work": {goTest, map[string]string{"go.mod": "module example.com/calc\n\ngo 1.24\n\nrequire example.com/times v0.0.0\n\nreplace example.com/times => ./times\n", "times/go.mod": "module example.com/times\n\ngo 1.24\n",
-			"times/t.go": "package times\n\nfunc Times(a, b int) int { return 0 }\n",
-			"calc.go":    "package calc\n\nimport \"example.com/times\"\n\nfunc Add(a, b int) int { return a + b }\n\nfunc Mul(a, b int) int { return times.Times(a, b) }\n",
+		"test that patches": {goTest, nil, map[string]string{"patch_local_test.go": "package calc\n\nfunc init() { mul = " +
+			"func(a, b int) int { return a * b } }\n"}, "patch_local_test.go"},
+		"go.work": {goTest, map[string]string{"go.mod": "module example.com/calc\n\ngo 1.24\n\n" +
+			"require example.com/times v0.0.0\n\nreplace example.com/times => ./times\n",
+			"times/go.mod": "module example.com/times\n\ngo 1.24\n",
+			"times/t.go":   "package times\n\nfunc Times(a, b int) int { return 0 }\n",
+			"calc.go": "package calc\n\nimport \"example.com/times\"\n\nfunc Add(a, b int) int { return a + b }\n\n" +
+				"func Mul(a, b int) int { return times.Times(a, b) }\n",
 			".gitignore": "go.work\nscratch/\n"},
-			map[string]string{"go.work": "go 1.24\n\nuse .\n\nreplace example.com/times => ./scratch\n", "scratch/go.mod": "module example.com/times\n\ngo 1.24\n",
-				"scratch/t.go": "package times\n\nfunc Times(a, b int) int { return a * b }\n"}, "go.work"},
-		"result that is left":      {"sh check.sh", map[string]string{"check.sh": "test -f result.txt && exit 0; echo 'not ok 1 - a'; exit 1\n"}, map[string]string{"result.txt": "done"}, "result.txt"},
-		"forged results":           {"sh check.sh", map[string]string{"check.sh": "cat result.txt 2>/dev/null && exit 0; echo 'not ok 1 - a'; echo 1..1; exit 1\n"}, map[string]string{"result.txt": "TAP version 13\nok 1 - a\n1..1\n"}, "result.txt"},
-		"environment":              {"sh check.sh", map[string]string{"check.sh": "[ -f .env ] && . ./.env; [ \"$MODE\" = easy ] && exit 0; exit 1\n"}, map[string]string{".env": "MODE=easy\n"}, ".env"},
-		"environment that changed": {"sh check.sh", map[string]string{".env": "MODE=hard\n", "check.sh": ". ./.env; [ \"$MODE\" = easy ] && exit 0; exit 1\n"}, map[string]string{".env": "MODE=easy\n"}, ".env"},
-		"runner's own files": {"node node_modules/runner.js", map[string]string{"package.json": "{}", "calc.js": "exports.mul = () => 0\n",
-			"node_modules/runner.js": "const {mul} = require('../calc.js')\nconsole.log('TAP version 13')\nconst ok = mul(2, 3) === 6\nconsole.log((ok ? 'ok' : 'not ok') + ' 1 - mul')\nconsole.log('1..1')\nprocess.exit(ok ? 0 : 1)\n"},
-			map[string]string{"node_modules/runner.js": "console.log('TAP version 13')\nconsole.log('ok 1 - mul')\nconsole.log('1..1')\n"}, "node_modules/runner.js"},
+			map[string]string{"go.work": "go 1.24\n\nuse .\n\nreplace example.com/times => ./scratch\n",
+				"scratch/go.mod": "module example.com/times\n\ngo 1.24\n",
+				"scratch/t.go":   "package times\n\nfunc Times(a, b int) int { return a * b }\n"}, "go.work"},
+		"result that is left": {"sh check.sh", map[string]string{"check.sh": "test -f result.txt && exit 0; echo " +
+			"'not ok 1 - a'; exit 1\n"}, map[string]string{"result.txt": "done"}, "result.txt"},
+		"forged results": {"sh check.sh", map[string]string{"check.sh": "cat result.txt 2>/dev/null && exit 0; " +
+			"echo 'not ok 1 - a'; echo 1..1; exit 1\n"}, map[string]string{"result.txt": "TAP version 13\nok 1 - a\n1..1\n"},
+			"result.txt"},
+		"environment": {"sh check.sh", map[string]string{"check.sh": "[ -f .env ] && . ./.env; [ \"$MODE\" = " +
+			"easy ] && exit 0; exit 1\n"}, map[string]string{".env": "MODE=easy\n"}, ".env"},
+		"environment that changed": {"sh check.sh",
+			map[string]string{".env": "MODE=hard\n", "check.sh": ". ./.env; [ \"$MODE\" = easy ] && exit 0; exit 1\n"},
+			map[string]string{".env": "MODE=easy\n"}, ".env"},
+		"runner's own files": {"node node_modules/runner.js",
+			map[string]string{"package.json": "{}", "calc.js": "exports.mul = () => 0\n",
+				"node_modules/runner.js": "const {mul} = require('../calc.js')\nconsole.log('TAP version 13')\n" +
+					"const ok = mul(2, 3) === 6\nconsole.log((ok ? 'ok' : 'not ok') + ' 1 - mul')\nconsole.log('1..1')\n" +
+					"process.exit(ok ? 0 : 1)\n"},
+			map[string]string{"node_modules/runner.js": "console.log('TAP version 13')\nconsole.log('ok 1 - mul')\n" +
+				"console.log('1..1')\n"}, "node_modules/runner.js"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -301,8 +327,10 @@ func TestIgnoredCheats(t *testing.T) {
 // TestPoisonedCache: byte code that Python does not compare with its source.
 func TestPoisonedCache(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "python3 check.py", map[string]string{".gitignore": "__pycache__/\n", "calc.py": "def mul(a, b): return 0\n",
-		"check.py": "import calc\nok = calc.mul(2, 3) == 6\nprint('TAP version 13')\nprint(('' if ok else 'not ') + 'ok 1 - mul')\nprint('1..1')\nraise SystemExit(not ok)\n"})
+	b := newBench(t, "python3 check.py",
+		map[string]string{".gitignore": "__pycache__/\n", "calc.py": "def mul(a, b): return 0\n",
+			"check.py": "import calc\nok = calc.mul(2, 3) == 6\nprint('TAP version 13')\n" +
+				"print(('' if ok else 'not ') + 'ok 1 - mul')\nprint('1..1')\nraise SystemExit(not ok)\n"})
 	b.begin()
 	b.put(map[string]string{"calc.py": "def mul(a, b): return a * b\n"})
 	b.sh("python3 -m compileall -q --invalidation-mode unchecked-hash calc.py")
@@ -329,11 +357,16 @@ func TestGolden(t *testing.T) {
 		more, cheat map[string]string
 		test        string
 	}{
-		"expected value of a test that failed": {nil, map[string]string{"calc_test.go": strings.ReplaceAll(strings.ReplaceAll(test, "want 6", "want 0"), "got != 6", "got != 0")}, "TestMul"},
-		"weaker assertion":                     {nil, map[string]string{"calc_test.go": strings.Replace(test, "got != 6", "got < 0", 1)}, "TestMul"},
-		"computes what it expects":             {nil, map[string]string{"calc_test.go": strings.Replace(test, "got != 6", "got != Mul(2, 3)", 1)}, "TestMul"},
+		"expected value of a test that failed": {nil,
+			map[string]string{"calc_test.go": strings.ReplaceAll(strings.ReplaceAll(test, "want 6", "want 0"), "got != 6",
+				"got != 0")}, "TestMul"},
+		"weaker assertion": {nil,
+			map[string]string{"calc_test.go": strings.Replace(test, "got != 6", "got < 0", 1)}, "TestMul"},
+		"computes what it expects": {nil,
+			map[string]string{"calc_test.go": strings.Replace(test, "got != 6", "got != Mul(2, 3)", 1)}, "TestMul"},
 		"fixture of a test that failed": {map[string]string{"calc_test.go": goldenCheck, "testdata/golden.txt": "9"},
-			map[string]string{"testdata/golden.txt": "0", "calc.go": "package calc\n\nfunc Add(a, b int) int { return a + b }\n\nfunc Mul(a, b int) int {\n\tif a == 2 {\n\t\treturn 6\n\t}\n\treturn 0\n}\n"}, "TestGolden"},
+			map[string]string{"testdata/golden.txt": "0", "calc.go": "package calc\n\nfunc Add(a, b int) int { return a + b " +
+				"}\n\nfunc Mul(a, b int) int {\n\tif a == 2 {\n\t\treturn 6\n\t}\n\treturn 0\n}\n"}, "TestGolden"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -353,7 +386,8 @@ func TestGolden(t *testing.T) {
 // they were installed or built meanwhile, which is told.
 func TestDependencies(t *testing.T) {
 	t.Parallel()
-	const runner = "const {add} = require('dep')\nconst {mul} = require('../lib.js')\nconsole.log('TAP version 13')\nconst ok = add(1, 1) === 2 && mul(2, 3) === 6\n" +
+	const runner = "const {add} = require('dep')\nconst {mul} = require('../lib.js')\nconsole.log('TAP version 13')\n" +
+		"const ok = add(1, 1) === 2 && mul(2, 3) === 6\n" +
 		"console.log((ok ? 'ok' : 'not ok') + ' 1 - mul')\nconsole.log('1..1')\nprocess.exit(ok ? 0 : 1)\n"
 	const dep = "exports.add = (a, b) => a + b\n"
 	const good = "exports.mul = (a, b) => a * b\n"
@@ -362,17 +396,26 @@ func TestDependencies(t *testing.T) {
 		state      cleancheck.State
 		says       string
 	}{
-		"as they were":        {map[string]string{"node_modules/dep/index.js": dep}, map[string]string{"lib.js": good}, cleancheck.Passed, ""},
-		"installed":           {nil, map[string]string{"lib.js": good, "node_modules/dep/index.js": dep}, cleancheck.Partly, "node_modules (1 file)"},
-		"one more, declared":  {map[string]string{"node_modules/other/index.js": dep}, map[string]string{"lib.js": good, "package.json": `{"dependencies": {"dep": "1"}}`, "node_modules/dep/index.js": dep}, cleancheck.Partly, "node_modules (1 file)"},
-		"built":               {map[string]string{"node_modules/dep/index.js": dep, "dist/x.js": "old"}, map[string]string{"lib.js": "module.exports = require('./dist/x.js')\n", "dist/x.js": good}, cleancheck.Partly, "dist (1 file)"},
-		"cache that is there": {map[string]string{"node_modules/dep/index.js": dep}, map[string]string{"lib.js": good, "node_modules/.cache/x": "y"}, cleancheck.Passed, ""},
+		"as they were": {map[string]string{"node_modules/dep/index.js": dep}, map[string]string{"lib.js": good},
+			cleancheck.Passed, ""},
+		"installed": {nil, map[string]string{"lib.js": good, "node_modules/dep/index.js": dep}, cleancheck.Partly,
+			"node_modules (1 file)"},
+		"one more, declared": {map[string]string{"node_modules/other/index.js": dep},
+			map[string]string{"lib.js": good, "package.json": `{"dependencies": {"dep": "1"}}`,
+				"node_modules/dep/index.js": dep}, cleancheck.Partly, "node_modules (1 file)"},
+		"built": {map[string]string{"node_modules/dep/index.js": dep, "dist/x.js": "old"},
+			map[string]string{"lib.js": "module.exports = require('./dist/x.js')\n", "dist/x.js": good}, cleancheck.Partly,
+			"dist (1 file)"},
+		"cache that is there": {map[string]string{"node_modules/dep/index.js": dep},
+			map[string]string{"lib.js": good, "node_modules/.cache/x": "y"}, cleancheck.Passed, ""},
 		// A new package that no manifest names.
-		"one more, undeclared": {map[string]string{"node_modules/other/index.js": dep}, map[string]string{"lib.js": good, "node_modules/dep/index.js": dep}, cleancheck.Failed, "node_modules/dep/index.js"},
+		"one more, undeclared": {map[string]string{"node_modules/other/index.js": dep},
+			map[string]string{"lib.js": good, "node_modules/dep/index.js": dep}, cleancheck.Failed, "node_modules/dep/index.js"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			files := map[string]string{".gitignore": "node_modules/\ndist/\n", "package.json": "{}", "lib.js": "exports.mul = () => 0\n", "check/run.js": runner}
+			files := map[string]string{".gitignore": "node_modules/\ndist/\n", "package.json": "{}",
+				"lib.js": "exports.mul = () => 0\n", "check/run.js": runner}
 			for name, text := range c.more {
 				files[name] = text
 			}
@@ -394,8 +437,9 @@ func TestMovedPrograms(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, `.venv/bin/tool`, map[string]string{".gitignore": ".venv/\n", "ok": "no"})
 	b.put(map[string]string{
-		".venv/bin/sh":   "#!/bin/sh\nexec /bin/sh \"$@\"\n",
-		".venv/bin/tool": "#!" + b.dir + "/.venv/bin/sh\ngrep -q yes " + b.dir + "/ok && [ " + b.dir + "/x != $PWD/y ] && case $0 in .venv/*) ;; *) exit 1;; esac\necho \"" + b.dir + "\" > seen\n",
+		".venv/bin/sh": "#!/bin/sh\nexec /bin/sh \"$@\"\n",
+		".venv/bin/tool": "#!" + b.dir + "/.venv/bin/sh\ngrep -q yes " + b.dir + "/ok && [ " + b.dir +
+			"/x != $PWD/y ] && case $0 in .venv/*) ;; *) exit 1;; esac\necho \"" + b.dir + "\" > seen\n",
 	})
 	b.ok(os.Symlink(b.dir+"/ok", filepath.Join(b.dir, ".venv", "link")))
 	b.begin()
@@ -413,14 +457,17 @@ func TestMovedPrograms(t *testing.T) {
 func TestNotPossible(t *testing.T) {
 	t.Parallel()
 	tap := func(ok string) string {
-		return "echo 'TAP version 13'; [ -d .git ] && echo 'ok 1 - a' || echo 'not ok 1 - a'; " + ok + " && echo 'ok 2 - b' || echo 'not ok 2 - b'; echo 1..2\n"
+		return "echo 'TAP version 13'; [ -d .git ] && echo 'ok 1 - a' || echo 'not ok 1 - a'; " + ok +
+			" && echo 'ok 2 - b' || echo 'not ok 2 - b'; echo 1..2\n"
 	}
 	b := newBench(t, "sh check.sh", map[string]string{"check.sh": tap("[ -e done ]")})
 	b.begin()
 	b.put(map[string]string{"done": ""})
 	b.want(b.seal(), cleancheck.Impossible, "", "the baseline does not come to its own result")
 
-	b = newBench(t, "sh check.sh", map[string]string{"lib.sh": "A=1\n", "check.sh": "echo 'TAP version 13'; . ./lib.sh; [ $A = 1 ] && echo 'ok 1 - a' || echo 'not ok 1 - a'; [ -e done ] && echo 'ok 2 - b' || echo 'not ok 2 - b'; echo 1..2\n"})
+	b = newBench(t, "sh check.sh", map[string]string{"lib.sh": "A=1\n", "check.sh": "echo 'TAP version 13'; . " +
+		"./lib.sh; [ $A = 1 ] && echo 'ok 1 - a' || echo 'not ok 1 - a'; [ -e done ] && echo 'ok 2 - b' || echo 'not ok 2 " +
+		"- b'; echo 1..2\n"})
 	b.begin()
 	b.put(map[string]string{"done": "", "lib.sh": "[ -d .git ] && A=1 || A=2\n"})
 	b.want(b.seal(), cleancheck.Failed, detect.TestFailure, "a")
@@ -469,7 +516,9 @@ for n, t in enumerate(sorted(x for x in dir(calc_test) if x.startswith("test_"))
 print("1.." + str(n))
 sys.exit(bad)
 `
-	b := newBench(t, "python3 -B run.py", map[string]string{"run.py": runner, "calc_test.py": test, "calc.py": "def add(a, b): return a + b\ndef mul(a, b): return 0\n"})
+	b := newBench(t, "python3 -B run.py",
+		map[string]string{"run.py": runner, "calc_test.py": test,
+			"calc.py": "def add(a, b): return a + b\ndef mul(a, b): return 0\n"})
 	b.begin()
 	b.put(map[string]string{"calc.py": "def add(ns): return sum(ns)\ndef mul(a, b): return a * b\n",
 		"calc_test.py": strings.Replace(test, "calc.add(2, 3) == 5", "calc.add([2, 3]) > 4", 1)})
@@ -478,7 +527,8 @@ sys.exit(bad)
 	if len(v.Overlay) == 0 || len(v.Notes) == 0 || !strings.Contains(v.Notes[0], "test_add") {
 		t.Errorf("%+v", v)
 	}
-	b.put(map[string]string{"calc.py": "def add(a, b): return 7\ndef mul(a, b): return a * b\n", "calc_test.py": strings.Replace(test, "calc.add(2, 3) == 5", "calc.add(2, 3) > 4", 1)})
+	b.put(map[string]string{"calc.py": "def add(a, b): return 7\ndef mul(a, b): return a * b\n",
+		"calc_test.py": strings.Replace(test, "calc.add(2, 3) == 5", "calc.add(2, 3) > 4", 1)})
 	b.want(b.seal(), cleancheck.Failed, detect.AssertionWeakening, "test_add")
 }
 

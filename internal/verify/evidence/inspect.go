@@ -71,7 +71,8 @@ func some(changes []workspace.Change) int {
 	return min(len(changes), most)
 }
 
-func readChanges(ctx context.Context, files *workspace.Workspace, b *Between, changes []workspace.Change) ([]detect.Change, error) {
+func readChanges(ctx context.Context, files *workspace.Workspace, b *Between, changes []workspace.Change) (
+	[]detect.Change, error) {
 	list := make([]detect.Change, 0, len(changes)) // never moved: the readings point into it
 	var old, now reading
 	for i := range changes {
@@ -206,7 +207,8 @@ func FindAgain(d *testreport.Diff, report *detect.Report, now *testreport.Report
 	runs := names(now)
 	d.Lost = slices.DeleteFunc(slices.Clone(d.Lost), func(lost testreport.Change) bool {
 		return slices.ContainsFunc(report.Moved, func(m detect.Moved) bool {
-			same := lastName(lost.ID) == lastName(m.From.Name) && (lost.File == "" || m.From.File == "" || lost.File == m.From.File)
+			same := lastName(lost.ID) == lastName(m.From.Name) &&
+				(lost.File == "" || m.From.File == "" || lost.File == m.From.File)
 			return same && (m.To.Name == "" || runs[lastName(m.To.Name)] > 0)
 		})
 	})
@@ -219,7 +221,9 @@ func Noted(report *detect.Report, most int) []detect.Finding {
 	}
 	list := slices.Clone(report.Findings)
 	order := []detect.Action{detect.Act, detect.Warn, detect.Tell}
-	slices.SortStableFunc(list, func(a, b detect.Finding) int { return slices.Index(order, a.Action) - slices.Index(order, b.Action) })
+	slices.SortStableFunc(list, func(a, b detect.Finding) int {
+		return slices.Index(order, a.Action) - slices.Index(order, b.Action)
+	})
 	return list[:min(len(list), most)]
 }
 
@@ -236,7 +240,8 @@ func Waive(d *testreport.Diff, report *detect.Report, waivers []detect.Waiver, n
 	for list, what := range map[*[]testreport.Change]struct {
 		pattern string
 		shown   detect.Type
-	}{&d.Lost: {patternMissing, detect.TestDeletion}, &d.NewlySkipped: {patternSkipped, detect.TestSkipping}, &d.NewlyFailing: {patternFailing, detect.TestFailure}} {
+	}{&d.Lost: {patternMissing, detect.TestDeletion}, &d.NewlySkipped: {patternSkipped, detect.TestSkipping},
+		&d.NewlyFailing: {patternFailing, detect.TestFailure}} {
 		*list = slices.DeleteFunc(slices.Clone(*list), func(c testreport.Change) bool {
 			f := detect.Finding{Pattern: what.pattern, File: c.File, Subject: c.ID}
 			return Waived(&f, waivers, now) || report != nil && slices.ContainsFunc(report.Waived, func(w detect.Waived) bool {

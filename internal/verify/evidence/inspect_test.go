@@ -56,7 +56,8 @@ func (p *place) since(before workspace.ID) *detect.Report {
 	after := p.take()
 	changes, err := p.files.Diff(p.Context(), before, after)
 	p.ok(err)
-	report, err := evidence.Run(p.Context(), p.files, &evidence.Between{From: before, To: after, Changes: changes}, detect.Input{})
+	report, err := evidence.Run(p.Context(), p.files, &evidence.Between{From: before, To: after, Changes: changes},
+		detect.Input{})
 	p.ok(err)
 	return report
 }
@@ -73,12 +74,14 @@ func TestRun(t *testing.T) {
 	p.put("large.bin", string(make([]byte, 5<<20)))
 	p.ok(os.Symlink("same.go", p.path("link")))
 	report := p.since(before)
-	if report.Files != 3 || len(report.Findings) == 0 || report.Findings[0].Type != detect.TestSkipping || report.Findings[0].File != "a/x_test.go" {
+	if report.Files != 3 || len(report.Findings) == 0 || report.Findings[0].Type != detect.TestSkipping ||
+		report.Findings[0].File != "a/x_test.go" {
 		t.Errorf("%+v", report)
 	}
 	ran := &testreport.Report{Tests: []testreport.Test{{ID: "a::TestX"}}}
 	if len(evidence.Acting(report, nil, nil)) != 1 || len(evidence.Acting(report, ran, nil)) != 0 {
-		t.Errorf("acting without and with results: %+v, %+v", evidence.Acting(report, nil, nil), evidence.Acting(report, ran, nil))
+		t.Errorf("acting without and with results: %+v, %+v", evidence.Acting(report, nil, nil),
+			evidence.Acting(report, ran, nil))
 	}
 }
 
@@ -90,7 +93,8 @@ func TestFindAgain(t *testing.T) {
 		{From: detect.TestName{Name: "TestUnrun"}, To: detect.TestName{Name: "TestNowhere"}},
 	}}
 	lost := func() *testreport.Diff {
-		return &testreport.Diff{Lost: []testreport.Change{{ID: "p::TestOld"}, {ID: "x.js::suite > gone with its subject"}, {ID: "p::TestUnrun"}, {ID: "p::TestOther"}}}
+		return &testreport.Diff{Lost: []testreport.Change{{ID: "p::TestOld"}, {ID: "x.js::suite > gone with its subject"},
+			{ID: "p::TestUnrun"}, {ID: "p::TestOther"}}}
 	}
 	d, now := lost(), &testreport.Report{Tests: []testreport.Test{{ID: "p::TestNew"}}}
 	evidence.FindAgain(d, report, now)
@@ -108,7 +112,8 @@ func TestFindAgain(t *testing.T) {
 // ran, unless another test may have its name.
 func TestForgedResults(t *testing.T) {
 	t.Parallel()
-	gone := detect.Finding{Type: detect.TestDeletion, Action: detect.Act, Subject: "TestGone", Message: "a test of the baseline is gone"}
+	gone := detect.Finding{Type: detect.TestDeletion, Action: detect.Act, Subject: "TestGone",
+		Message: "a test of the baseline is gone"}
 	baseline := &testreport.Report{Tests: []testreport.Test{{ID: "p::TestGone"}, {ID: "q::TestGone"}, {ID: "p::TestKept"}}}
 	honest := &testreport.Report{Tests: []testreport.Test{{ID: "p::TestKept"}}}
 	tests := []struct {
@@ -129,7 +134,8 @@ func TestForgedResults(t *testing.T) {
 		if len(acting) != tt.want {
 			t.Errorf("%s: %+v, want %d", tt.name, acting, tt.want)
 		}
-		if tt.want == 1 && len(acting) == 1 && acting[0].Message != "a test of the baseline is gone, and the results list it as if it had run" {
+		if tt.want == 1 && len(acting) == 1 &&
+			acting[0].Message != "a test of the baseline is gone, and the results list it as if it had run" {
 			t.Errorf("%s: told %q", tt.name, acting[0].Message)
 		}
 	}

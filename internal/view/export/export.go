@@ -71,7 +71,8 @@ func Write(ctx context.Context, store *perdure.Store, w io.Writer, cfg Config) e
 		Type string       `json:"type"`
 		Tree perdure.Tree `json:"tree"`
 	}{"tree", tree})
-	for _, part := range []func(context.Context, *perdure.Tree) error{x.context, x.loop, x.gates, x.falseAlarms, x.tasks, x.events} {
+	for _, part := range []func(context.Context, *perdure.Tree) error{x.context, x.loop, x.gates, x.falseAlarms, x.tasks,
+		x.events} {
 		if err := part(ctx, &tree); err != nil {
 			return err
 		}

@@ -76,7 +76,8 @@ func finished(t *testing.T, s *perdure.Store) perdure.TreeID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Submit(ctx, tree.Root, perdure.TaskSpec{Prompt: strings.Repeat("long ", 4000)}, perdure.TaskSpec{Prompt: "b"}); err != nil {
+	if _, err := s.Submit(ctx, tree.Root, perdure.TaskSpec{Prompt: strings.Repeat("long ", 4000)},
+		perdure.TaskSpec{Prompt: "b"}); err != nil {
 		t.Fatal(err)
 	}
 	session, err := s.OpenSession(ctx, "test")

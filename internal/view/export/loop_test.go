@@ -27,7 +27,8 @@ func looped(t *testing.T, s *perdure.Store, iterations int) perdure.TreeID {
 			t.Fatal(err)
 		}
 	}
-	tree, err := s.CreateTree(ctx, perdure.TreeSpec{Kind: record.KindLoop, Name: "fix-it", Root: perdure.TaskSpec{Prompt: "Fix it"}})
+	tree, err := s.CreateTree(ctx,
+		perdure.TreeSpec{Kind: record.KindLoop, Name: "fix-it", Root: perdure.TaskSpec{Prompt: "Fix it"}})
 	ok(err)
 	session, err := s.OpenSession(ctx, "test")
 	ok(err)
@@ -35,7 +36,8 @@ func looped(t *testing.T, s *perdure.Store, iterations int) perdure.TreeID {
 	leases, err := session.Claim(ctx, perdure.ClaimRequest{Max: 1})
 	ok(err)
 	records := record.New(s)
-	ok(records.Create(ctx, record.Loop{Tree: tree.ID, Place: ":/x", Status: record.Running, Step: "begin", State: json.RawMessage("{}")}))
+	ok(records.Create(ctx, record.Loop{Tree: tree.ID, Place: ":/x", Status: record.Running, Step: "begin",
+		State: json.RawMessage("{}")}))
 	l, err := records.Loop(ctx, tree.ID)
 	ok(err)
 	for n := range iterations + 1 {
@@ -44,10 +46,12 @@ func looped(t *testing.T, s *perdure.Store, iterations int) perdure.TreeID {
 		data, err := json.Marshal(&loop.Outcome{Iteration: n, Check: loop.Check{Results: ref.Hash}})
 		ok(err)
 		l.Iteration = n
-		change := record.Change{Loop: &l, Iteration: &record.Iteration{Number: n, Task: leases[0].Task.ID, Status: record.IterationKept, Data: data}, Blobs: []perdure.BlobRef{ref}}
+		change := record.Change{Loop: &l, Iteration: &record.Iteration{Number: n, Task: leases[0].Task.ID,
+			Status: record.IterationKept, Data: data}, Blobs: []perdure.BlobRef{ref}}
 		if n == 1 {
 			change.FalseAlarms = []record.FalseAlarm{{Fingerprint: "0123456789abcdef", Iteration: 1, By: "ann"}}
-			change.Gate = &record.Gate{Iteration: n, Kind: record.GateStuck, Question: json.RawMessage(`{"title":"stuck","options":[]}`)}
+			change.Gate = &record.Gate{Iteration: n, Kind: record.GateStuck,
+				Question: json.RawMessage(`{"title":"stuck","options":[]}`)}
 		}
 		ok(records.Save(ctx, leases[0], change))
 	}
@@ -69,7 +73,8 @@ func TestExportLoop(t *testing.T) {
 		checkEnd(t, out.Bytes(), lines)
 		counts := lines[len(lines)-1].Counts
 		delete(counts, "event")
-		want := map[string]int64{"manifest": 1, "tree": 1, "loop": 1, "iteration": iterations + 1, "blob": iterations, "content": iterations, "gate": 1, "false_alarm": 1, "task": 1}
+		want := map[string]int64{"manifest": 1, "tree": 1, "loop": 1, "iteration": iterations + 1, "blob": iterations,
+			"content": iterations, "gate": 1, "false_alarm": 1, "task": 1}
 		if diff := cmp.Diff(want, counts); diff != "" {
 			t.Errorf("lines (-want +got):\n%s", diff)
 		}
@@ -79,7 +84,8 @@ func TestExportLoop(t *testing.T) {
 				results += *l.Text
 			}
 		}
-		if !strings.HasPrefix(results, "results 1 <&>results 2 <&>") || !strings.HasSuffix(results, fmt.Sprintf("results %d <&>", iterations)) {
+		if !strings.HasPrefix(results, "results 1 <&>results 2 <&>") ||
+			!strings.HasSuffix(results, fmt.Sprintf("results %d <&>", iterations)) {
 			t.Errorf("the results are %.100q", results)
 		}
 	})
@@ -89,7 +95,8 @@ func TestExportLoop(t *testing.T) {
 func TestExportLoopNeverBegun(t *testing.T) {
 	t.Parallel()
 	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
-	tree, err := s.CreateTree(t.Context(), perdure.TreeSpec{Kind: record.KindLoop, Root: perdure.TaskSpec{Prompt: "Fix it"}})
+	tree, err := s.CreateTree(t.Context(),
+		perdure.TreeSpec{Kind: record.KindLoop, Root: perdure.TaskSpec{Prompt: "Fix it"}})
 	if err != nil {
 		t.Fatal(err)
 	}

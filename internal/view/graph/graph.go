@@ -90,7 +90,8 @@ func mermaidText(text string) string {
 // Dot writes a graph of Graphviz.
 func Dot(name string, root *Node) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR; node [shape=box, style=rounded, fontname=\"sans-serif\", fontsize=10];\n", dotText(name))
+	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR; node [shape=box, style=rounded, fontname=\"sans-serif\", "+
+		"fontsize=10];\n", dotText(name))
 	colors := make(map[string]string)
 	for _, class := range states() {
 		colors[class[0]] = class[1]

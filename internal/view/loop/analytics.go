@@ -56,7 +56,8 @@ type AnalyzedIteration struct {
 
 // Analytics makes the document of what the iterations came to.
 func (s *Summary) Analytics() Analytics {
-	a := Analytics{Version: "1.0.0", LoopID: s.ID(), Task: s.cfg.Task, Start: instant(s.in.Tree.CreatedAt), End: s.ended(), Total: len(s.points),
+	a := Analytics{Version: "1.0.0", LoopID: s.ID(), Task: s.cfg.Task, Start: instant(s.in.Tree.CreatedAt),
+		End: s.ended(), Total: len(s.points),
 		Iterations: make([]AnalyzedIteration, 0, len(s.points)), TookMS: s.elapsed().Milliseconds(), Trajectory: s.course(),
 		Regressions: append([]Event{}, s.events...), Attempts: s.sum.Recoveries, LayerTotals: s.measures(), Times: s.times()}
 	for i := range s.points {

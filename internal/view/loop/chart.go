@@ -155,7 +155,8 @@ func (a *axes) y(value float64) float64 { return round(a.top + a.height*(1-value
 // plot begins a drawing with its grid and the numbers below.
 func plot(list []column, title string, height, most float64, label func(float64) string) (*chart, *axes) {
 	a := &axes{n: len(list), top: topRoom, height: height, most: most}
-	c := &chart{Title: title, Width: chartWidth, Height: topRoom + height + bottomRoom, Left: leftRoom, Right: chartWidth - rightRoom, Base: topRoom + height}
+	c := &chart{Title: title, Width: chartWidth, Height: topRoom + height + bottomRoom, Left: leftRoom,
+		Right: chartWidth - rightRoom, Base: topRoom + height}
 	for _, part := range []float64{0, 0.5, 1} {
 		c.Grid = append(c.Grid, gridLine{Y: a.y(most * part), Label: label(most * part)})
 	}
@@ -192,7 +193,8 @@ func (s *Summary) qualityChart(list []column) *chart {
 			upper.WriteString(lower[i])
 		}
 		c.Areas = append(c.Areas, curve{upper.String() + "Z", "range"})
-		c.Text = fmt.Sprintf("A column is %s: the line is the mean, the area reaches from the lowest to the highest.", human.Count(int64(list[0].to-list[0].from+1), "iteration"))
+		c.Text = fmt.Sprintf("A column is %s: the line is the mean, the area reaches from the lowest to the highest.",
+			human.Count(int64(list[0].to-list[0].from+1), "iteration"))
 	}
 	c.Lines = append(c.Lines, curve{path.String(), "quality"})
 	if t := s.cfg.QualityThreshold; t > 0 {
@@ -228,7 +230,8 @@ func (s *Summary) qualityDots(c *chart, a *axes, list []column) {
 		}
 		if s.best != nil && s.Whole() && s.best.Iteration >= k.from && s.best.Iteration <= k.to {
 			y := a.y(float64(*s.best.Quality))
-			c.Dots = append(c.Dots, dot{circle(x, y, 7.5), "best", fmt.Sprintf("best: iteration %d, %d %%", s.best.Iteration, *s.best.Quality)})
+			c.Dots = append(c.Dots, dot{circle(x, y, 7.5), "best",
+				fmt.Sprintf("best: iteration %d, %d %%", s.best.Iteration, *s.best.Quality)})
 			c.Notes = append(c.Notes, bestNote(x, y))
 			c.Legend = append(c.Legend, legend{"best", "best"})
 		}
@@ -276,7 +279,8 @@ func shape(class string, x, y float64) string {
 	case "regressed":
 		return fmt.Sprintf("M%g %gL%g %gL%g %gL%g %gZ", x, round(y-r), round(x+r), y, x, round(y+r), round(x-r), y)
 	case "reverted":
-		return fmt.Sprintf("M%g %gL%g %gM%g %gL%g %g", round(x-r), round(y-r), round(x+r), round(y+r), round(x-r), round(y+r), round(x+r), round(y-r))
+		return fmt.Sprintf("M%g %gL%g %gM%g %gL%g %g", round(x-r), round(y-r), round(x+r), round(y+r), round(x-r),
+			round(y+r), round(x+r), round(y-r))
 	}
 	return circle(x, y, 3)
 }
@@ -316,7 +320,8 @@ func stacked(list []column, title string, height float64, label func(float64) st
 			seen[p.class] = true
 			top, bottom := a.y(base+v), a.y(base)
 			gap := min(a.step()*0.12, 3)
-			c.Bars = append(c.Bars, rect{X: round(a.x(i) + gap), Y: top, W: round(max(min(a.step()-2*gap, 60), 0.8)), H: round(max(bottom-top, 0.5)),
+			c.Bars = append(c.Bars, rect{X: round(a.x(i) + gap), Y: top, W: round(max(min(a.step()-2*gap, 60), 0.8)),
+				H:     round(max(bottom-top, 0.5)),
 				Class: p.class, Title: fmt.Sprintf("%s: %s %s", list[i].name(), p.text, label(v))})
 			base += v
 		}
@@ -393,12 +398,14 @@ func (s *Summary) charts() []*chart {
 		{"failing", "failed", tests(func(p *point) int { return p.check.Counts.Failed })},
 		{"skipped", "skipped", tests(func(p *point) int { return p.check.Counts.Skipped })},
 	}), "Tests that passed, failed and were skipped, by iteration", "Each column is the last of its iterations.")
-	add(s.coverageChart(list), "The share of lines that tests cover, in percent, by iteration", "Each place is the last of its iterations.")
+	add(s.coverageChart(list), "The share of lines that tests cover, in percent, by iteration",
+		"Each place is the last of its iterations.")
 	add(stacked(list, "Tokens", 90, func(v float64) string { return human.Compact(int64(v)) }, []part{
 		{"input", "tokens in", func(c *column) float64 { return float64(c.input) }},
 		{"output", "tokens out", func(c *column) float64 { return float64(c.output) }},
 	}), "Tokens by iteration", "Each column is the sum of its iterations.")
-	add(stacked(list, "Cost", 90, dollars, []part{{"cost", "cost", func(c *column) float64 { return c.cost }}}), "Cost by iteration", "Each column is the sum of its iterations.")
+	add(stacked(list, "Cost", 90, dollars, []part{{"cost", "cost", func(c *column) float64 { return c.cost }}}),
+		"Cost by iteration", "Each column is the sum of its iterations.")
 	mean := func(of func(t *loop.Times) int64) func(c *column) float64 {
 		return func(c *column) float64 { return float64(of(&c.times)) / 1000 / float64(max(c.timed, 1)) }
 	}
@@ -411,7 +418,8 @@ func (s *Summary) charts() []*chart {
 		{"hooks", "hooks", mean(func(t *loop.Times) int64 { return t.Hooks })},
 		{"engine", "engine", mean(func(t *loop.Times) int64 { return t.Engine })},
 	}), "What each iteration took", "Each column is the mean of its iterations.")
-	add(overheadChart(list), "What perdure adds to the time of agent and check, by iteration", "Each column is that of all its iterations together.")
+	add(overheadChart(list), "What perdure adds to the time of agent and check, by iteration",
+		"Each column is that of all its iterations together.")
 	return all
 }
 
@@ -428,11 +436,12 @@ func overheadChart(list []column) *chart {
 			return 100 * float64(of(&c.times)) / float64(work)
 		}
 	}
-	c := stacked(list, "Overhead, in percent of the time of agent and check", 60, func(v float64) string { return fmt.Sprintf("%.3g %%", v) }, []part{
-		{"snapshot", "snapshots", share(func(t *loop.Times) int64 { return t.Snapshot })},
-		{"hooks", "hooks", share(func(t *loop.Times) int64 { return t.Hooks })},
-		{"engine", "engine", share(func(t *loop.Times) int64 { return t.Engine })},
-	})
+	c := stacked(list, "Overhead, in percent of the time of agent and check", 60,
+		func(v float64) string { return fmt.Sprintf("%.3g %%", v) }, []part{
+			{"snapshot", "snapshots", share(func(t *loop.Times) int64 { return t.Snapshot })},
+			{"hooks", "hooks", share(func(t *loop.Times) int64 { return t.Hooks })},
+			{"engine", "engine", share(func(t *loop.Times) int64 { return t.Engine })},
+		})
 	if c == nil {
 		return nil
 	}

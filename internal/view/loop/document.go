@@ -43,9 +43,12 @@ type Draft struct {
 func NewDraft(in Input) *Draft {
 	s := newSummary(in)
 	d := State{
-		Version: "2.0.0", LoopID: s.ID(), TreeID: string(in.Tree.ID), Status: s.Status(), Step: in.Loop.Step, Iteration: in.Loop.Iteration,
-		Reason: s.standing.Reason, StartedAt: instant(in.Tree.CreatedAt), LastUpdated: instant(in.Loop.UpdatedAt), CompletedAt: s.ended(),
-		History: []Iteration{}, Errors: []AgentError{}, Before: string(s.standing.Before), Detecting: !in.Loop.Status.Ended() && !s.cfg.Plain,
+		Version: "2.0.0", LoopID: s.ID(), TreeID: string(in.Tree.ID), Status: s.Status(), Step: in.Loop.Step,
+		Iteration: in.Loop.Iteration,
+		Reason:    s.standing.Reason, StartedAt: instant(in.Tree.CreatedAt), LastUpdated: instant(in.Loop.UpdatedAt),
+		CompletedAt: s.ended(),
+		History:     []Iteration{}, Errors: []AgentError{}, Before: string(s.standing.Before),
+		Detecting: !in.Loop.Status.Ended() && !s.cfg.Plain,
 	}
 	if in.Loop.Status.Ended() {
 		d.Step = ""
@@ -105,9 +108,12 @@ func (d *State) configure(c *config.Config) {
 		return &m
 	}
 	d.Configuration = &Configuration{
-		MaxIterations: c.MaxIterations, TimeoutMinutes: minutes(c.Timeout), IdleMinutes: minutes(c.IdleTimeout), CheckMinutes: minutes(c.CheckTimeout),
-		GateMinutes: minutes(c.GateTimeout), Agent: c.Agent, Fallback: c.Fallback, MaxRetries: max(0, c.MaxRetries), Scorer: c.Scorer,
-		QualityThreshold: max(0, c.QualityThreshold), Selection: c.Selection, KeepLast: c.KeepLast, Unattended: c.Unattended, Own: own(c),
+		MaxIterations: c.MaxIterations, TimeoutMinutes: minutes(c.Timeout), IdleMinutes: minutes(c.IdleTimeout),
+		CheckMinutes: minutes(c.CheckTimeout),
+		GateMinutes:  minutes(c.GateTimeout), Agent: c.Agent, Fallback: c.Fallback, MaxRetries: max(0, c.MaxRetries),
+		Scorer:           c.Scorer,
+		QualityThreshold: max(0, c.QualityThreshold), Selection: c.Selection, KeepLast: c.KeepLast,
+		Unattended: c.Unattended, Own: own(c),
 	}
 }
 
@@ -147,7 +153,8 @@ func (d *State) record(s *Summary, it *record.Iteration, o *loop.Outcome, known 
 		}
 		return
 	}
-	h := Iteration{Iteration: it.Number, Timestamp: at, Status: it.Status, Quality: it.Quality, Scorer: o.Scorer, Artifacts: o.Artifacts, Changed: o.Changed,
+	h := Iteration{Iteration: it.Number, Timestamp: at, Status: it.Status, Quality: it.Quality, Scorer: o.Scorer,
+		Artifacts: o.Artifacts, Changed: o.Changed,
 		Agent: o.Agent, Input: o.InputTokens, Output: o.OutputTokens, CostUSD: o.CostUSD}
 	if h.Artifacts == nil {
 		h.Artifacts = []string{}
@@ -183,7 +190,8 @@ func (d *State) record(s *Summary, it *record.Iteration, o *loop.Outcome, known 
 func agentError(it *record.Iteration, o *loop.Outcome) AgentError {
 	at := instant(o.Timestamp)
 	e := AgentError{Iteration: it.Number, Timestamp: at, Message: cut(o.AgentError, maxStateError)}
-	if kind, _, ok := strings.Cut(o.AgentError, ":"); ok && kind != "" && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz_") == "" {
+	if kind, _, ok := strings.Cut(o.AgentError, ":"); ok && kind != "" &&
+		strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz_") == "" {
 		e.Type = kind
 	}
 	return e
@@ -193,9 +201,11 @@ func agentError(it *record.Iteration, o *loop.Outcome) AgentError {
 const maxCalls = 1000
 
 func action(iteration int, c *policy.Risky) Action {
-	verdict := map[risk.Answer]string{risk.Allow: "ALLOW", risk.Warn: "WARN", risk.Gate: "BLOCK", risk.Block: "BLOCK"}[c.Answer]
-	return Action{Tool: c.Tool, Target: c.Target, Level: string(c.Level), Pattern: string(c.Pattern), Timestamp: c.At, Iteration: iteration,
-		Verdict: verdict, Snapshot: string(c.Snapshot)}
+	verdict := map[risk.Answer]string{risk.Allow: "ALLOW", risk.Warn: "WARN", risk.Gate: "BLOCK",
+		risk.Block: "BLOCK"}[c.Answer]
+	return Action{Tool: c.Tool, Target: c.Target, Level: string(c.Level), Pattern: string(c.Pattern), Timestamp: c.At,
+		Iteration: iteration,
+		Verdict:   verdict, Snapshot: string(c.Snapshot)}
 }
 
 // check adds a run of the completion command.
@@ -316,7 +326,8 @@ func (s *Summary) recovering() bool {
 }
 
 func recoveryOf(v *loop.Recovery, event string) Recovery {
-	out := Recovery{Event: event, Iteration: v.Iteration, Attempt: v.Attempt, Outcome: v.Outcome, Steps: make(map[string]Step, len(v.Steps))}
+	out := Recovery{Event: event, Iteration: v.Iteration, Attempt: v.Attempt, Outcome: v.Outcome,
+		Steps: make(map[string]Step, len(v.Steps))}
 	for i, done := range v.Steps {
 		step := Step{ExecutedAt: done.ExecutedAt.UTC(), Text: cut(done.Text, maxText)}
 		if i == 0 {
@@ -333,8 +344,10 @@ func recoveryOf(v *loop.Recovery, event string) Recovery {
 }
 
 func gateOf(g *gate) Gate {
-	out := Gate{Gate: g.Number, Iteration: g.Iteration, Kind: g.Kind, Title: cut(g.asked.Title, maxStateTitle), Options: make([]string, 0, len(g.asked.Options)),
-		OpenedAt: g.OpenedAt, ExpiresAt: g.ExpiresAt, Answer: g.Answer, AnsweredBy: g.AnsweredBy, Reason: g.Reason, AnsweredAt: g.AnsweredAt}
+	out := Gate{Gate: g.Number, Iteration: g.Iteration, Kind: g.Kind, Title: cut(g.asked.Title, maxStateTitle),
+		Options:  make([]string, 0, len(g.asked.Options)),
+		OpenedAt: g.OpenedAt, ExpiresAt: g.ExpiresAt, Answer: g.Answer, AnsweredBy: g.AnsweredBy, Reason: g.Reason,
+		AnsweredAt: g.AnsweredAt}
 	for _, o := range g.asked.Options {
 		out.Options = append(out.Options, o.Answer)
 	}

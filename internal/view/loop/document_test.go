@@ -97,20 +97,24 @@ func TestDocumentTells(t *testing.T) {
 	if len(d.Progress.All) != 8 || d.Progress.Last.Iteration != 7 || d.Progress.Last.Passed {
 		t.Errorf("checks: %d, last %+v", len(d.Progress.All), d.Progress.Last)
 	}
-	if d.Baseline == nil || *d.Baseline.Tests != 150 || len(d.History) != 8 || d.History[0].Iteration != 1 || *d.History[1].Delta != 25 {
+	if d.Baseline == nil || *d.Baseline.Tests != 150 || len(d.History) != 8 || d.History[0].Iteration != 1 ||
+		*d.History[1].Delta != 25 {
 		t.Errorf("baseline %+v, %d iterations", d.Baseline, len(d.History))
 	}
 	if d.ErrorCount != 1 || d.LastError.Type != "crashed" || d.LastError.Iteration != 6 {
 		t.Errorf("errors: %+v", d.LastError)
 	}
-	if want := (loopview.Totals{Iterations: 7, Successful: 5, Failed: 2}); d.Metrics.Iterations != want.Iterations || d.Metrics.Successful != want.Successful ||
+	if want := (loopview.Totals{Iterations: 7, Successful: 5, Failed: 2}); d.Metrics.Iterations != want.Iterations ||
+		d.Metrics.Successful != want.Successful ||
 		d.Metrics.Failed != want.Failed || *d.Metrics.Tokens != 28_700 || *d.Metrics.CostUSD != 0.28 {
 		t.Errorf("totals: %+v", d.Metrics)
 	}
-	if d.Before != "before-8" || d.Recovering || d.Stuck || !d.Detecting || d.Attempts != 1 || len(d.Recoveries[0].Steps) != 3 || d.Recoveries[0].Event != "reg-007-1" {
+	if d.Before != "before-8" || d.Recovering || d.Stuck || !d.Detecting || d.Attempts != 1 ||
+		len(d.Recoveries[0].Steps) != 3 || d.Recoveries[0].Event != "reg-007-1" {
 		t.Errorf("state: %+v", d)
 	}
-	if s := d.Recoveries[0].Steps["DIAGNOSE"]; s.Diagnosis != "reward_hacking" || *s.Confidence != 0.9 || s.ExecutedAt.IsZero() {
+	if s := d.Recoveries[0].Steps["DIAGNOSE"]; s.Diagnosis != "reward_hacking" || *s.Confidence != 0.9 ||
+		s.ExecutedAt.IsZero() {
 		t.Errorf("diagnosis: %+v", s)
 	}
 	if len(d.Gates) != 1 || d.Gates[0].Answer != "reject" || len(d.Gates[0].Options) != 3 {
@@ -129,7 +133,8 @@ func TestStatusAndWhatIsNotKnown(t *testing.T) {
 	in = c.done()
 	in.Crashed = true // nobody works on a loop that has ended
 	d := loopview.Document(in)
-	if d.Status != "completed" || d.CompletedAt == nil || d.Detecting || d.Selected.Iteration != 8 || *d.Selected.Quality != 97 || d.Best.Iteration != 8 || d.Level != "AGGRESSIVE" {
+	if d.Status != "completed" || d.CompletedAt == nil || d.Detecting || d.Selected.Iteration != 8 ||
+		*d.Selected.Quality != 97 || d.Best.Iteration != 8 || d.Level != "AGGRESSIVE" {
 		t.Errorf("%+v", d)
 	}
 	if r := d.PersistenceTotals; *r.FalseAlarmRate != 0.5 || r.Overhead == nil {
@@ -146,7 +151,8 @@ func TestStatusAndWhatIsNotKnown(t *testing.T) {
 	in = c.input()
 	in.Gates[0].Kind = record.GateStuck
 	in.Progress.Tree = ""
-	if d := loopview.Document(in); !d.Stuck || d.Regressions[0].Gate || d.Metrics.Tokens != nil || d.Metrics.CostUSD != nil {
+	if d := loopview.Document(in); !d.Stuck || d.Regressions[0].Gate || d.Metrics.Tokens != nil ||
+		d.Metrics.CostUSD != nil {
 		t.Errorf("stuck: %+v", d.Metrics)
 	}
 }
@@ -164,11 +170,14 @@ func TestBest(t *testing.T) {
 		selection config.Selection
 		want      int
 	}{
-		"the earlier of equals":     {list: []record.Iteration{c.iteration(1, 80, nil), c.iteration(2, 80, nil)}, want: 1},
-		"one that passed":           {list: []record.Iteration{c.iteration(1, 90, nil), c.iteration(2, 80, pass)}, want: 2},
-		"the highest":               {list: []record.Iteration{c.iteration(1, 90, nil), c.iteration(2, 80, pass)}, selection: config.HighestQuality, want: 1},
-		"the latest above":          {list: []record.Iteration{c.iteration(1, 90, nil), c.iteration(2, 75, nil), c.iteration(3, 20, nil)}, selection: config.MostRecentAboveThreshold, want: 2},
-		"none that made it worse":   {list: []record.Iteration{c.iteration(1, 50, nil), c.iteration(2, 99, regress)}, want: 1},
+		"the earlier of equals": {list: []record.Iteration{c.iteration(1, 80, nil), c.iteration(2, 80, nil)}, want: 1},
+		"one that passed":       {list: []record.Iteration{c.iteration(1, 90, nil), c.iteration(2, 80, pass)}, want: 2},
+		"the highest": {list: []record.Iteration{c.iteration(1, 90, nil), c.iteration(2, 80, pass)},
+			selection: config.HighestQuality, want: 1},
+		"the latest above": {list: []record.Iteration{c.iteration(1, 90, nil), c.iteration(2, 75, nil),
+			c.iteration(3, 20, nil)}, selection: config.MostRecentAboveThreshold, want: 2},
+		"none that made it worse": {list: []record.Iteration{c.iteration(1, 50, nil), c.iteration(2, 99, regress)},
+			want: 1},
 		"none that was taken back":  {list: []record.Iteration{c.iteration(1, 50, nil), c.deletion(2, 99)}, want: 1},
 		"none, when there are none": {list: []record.Iteration{c.iteration(1, 50, regress)}, want: 0},
 	} {
@@ -176,7 +185,8 @@ func TestBest(t *testing.T) {
 			t.Parallel()
 			in := c.input()
 			in.Iterations, in.Loop.Iteration, in.Gates = append(in.Iterations[:1:1], test.list...), len(test.list), nil
-			in.Tree.Config = raw(t, &config.Config{Task: "x", Until: "true", Workspace: "/x", Agent: "a", Selection: test.selection})
+			in.Tree.Config = raw(t, &config.Config{Task: "x", Until: "true", Workspace: "/x", Agent: "a",
+				Selection: test.selection})
 			got := 0
 			if b := loopview.Document(in).Best; b != nil {
 				got = b.Iteration
@@ -196,8 +206,10 @@ func TestCourse(t *testing.T) {
 		want      string
 		plateau   int
 	}{
-		{[]int{50}, "", 0}, {[]int{50, 52, 51, 50}, "stable", 4}, {[]int{20, 50, 45, 90}, "improving", 0}, {[]int{90, 70, 60, 40}, "declining", 0},
-		{[]int{60, 85, 83, 81, 79}, "improving", 5}, {[]int{60, 85, 70, 80, 55}, "fluctuating", 0}, {[]int{50, 51, 52, 53, 99}, "improving", 0},
+		{[]int{50}, "", 0}, {[]int{50, 52, 51, 50}, "stable", 4}, {[]int{20, 50, 45, 90}, "improving", 0},
+		{[]int{90, 70, 60, 40}, "declining", 0},
+		{[]int{60, 85, 83, 81, 79}, "improving", 5}, {[]int{60, 85, 70, 80, 55}, "fluctuating", 0},
+		{[]int{50, 51, 52, 53, 99}, "improving", 0},
 	} {
 		in := c.input()
 		in.Iterations = nil
@@ -239,7 +251,8 @@ func TestDocumentIsBounded(t *testing.T) {
 	}
 	d := loopview.Document(in)
 	if len(d.Progress.All[0].Output) > 1010 || len(d.Progress.Last.Output) != 8000 || len(d.LastError.Message) > 1010 {
-		t.Errorf("%d bytes of output, of the last %d, %d of an error", len(d.Progress.All[0].Output), len(d.Progress.Last.Output), len(d.LastError.Message))
+		t.Errorf("%d bytes of output, of the last %d, %d of an error", len(d.Progress.All[0].Output),
+			len(d.Progress.Last.Output), len(d.LastError.Message))
 	}
 }
 

@@ -59,7 +59,8 @@ func (s *Summary) eventsOf(o *loop.Outcome) []Event {
 	list := make([]Event, 0, len(o.Regressions))
 	g := s.gates.recovery[o.Iteration]
 	for i, r := range o.Regressions {
-		e := Event{ID: regression.EventID(o.Iteration, i), Iteration: o.Iteration, Type: r.Type, Severity: severity(r.Severity), Details: details(o, &r)}
+		e := Event{ID: regression.EventID(o.Iteration, i), Iteration: o.Iteration, Type: r.Type,
+			Severity: severity(r.Severity), Details: details(o, &r)}
 		if !o.Timestamp.IsZero() {
 			at := o.Timestamp.UTC()
 			e.Timestamp = &at
@@ -76,7 +77,8 @@ func (s *Summary) eventsOf(o *loop.Outcome) []Event {
 			}
 		}
 		e.Fingerprints = r.Fingerprints
-		e.FalseAlarm = len(r.Fingerprints) > 0 && !slices.ContainsFunc(r.Fingerprints, func(name string) bool { return !s.marked[name] })
+		e.FalseAlarm = len(r.Fingerprints) > 0 &&
+			!slices.ContainsFunc(r.Fingerprints, func(name string) bool { return !s.marked[name] })
 		e.more = max(0, len(r.Tests)-maxTests)
 		list = append(list, e)
 	}
@@ -104,7 +106,8 @@ func severity(word string) string {
 // worst is the gravest severity of some events.
 func worst(events []Event) string {
 	order := severities()
-	return slices.MinFunc(events, func(a, b Event) int { return slices.Index(order, a.Severity) - slices.Index(order, b.Severity) }).Severity
+	return slices.MinFunc(events,
+		func(a, b Event) int { return slices.Index(order, a.Severity) - slices.Index(order, b.Severity) }).Severity
 }
 
 func details(o *loop.Outcome, r *loop.Regression) *EventDetails {

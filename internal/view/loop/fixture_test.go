@@ -34,7 +34,8 @@ func raw(t testing.TB, v any) json.RawMessage {
 
 // counts are tests of which so many pass, fail and are skipped.
 func counts(passed, failed, skipped int) testreport.Counts {
-	return testreport.Counts{Tests: passed + failed + skipped, Passed: passed, Failed: failed, Skipped: skipped, Executed: passed + failed}
+	return testreport.Counts{Tests: passed + failed + skipped, Passed: passed, Failed: failed, Skipped: skipped,
+		Executed: passed + failed}
 }
 
 // scene is a loop for tests: what is of others in it is Text.
@@ -46,8 +47,10 @@ type scene struct {
 // metrics are those of an iteration; lint is missing.
 func (c scene) metrics(coverage float64, typeErrors int) *metric.Metrics {
 	files, lines := 120, 9000+typeErrors
-	return &metric.Metrics{Coverage: &coverage, CoveredLines: 420, CodeLines: 500, Profile: "blob", TypeErrors: &typeErrors, TypeScriptErrors: &typeErrors, Files: &files, Lines: &lines,
-		Custom: map[string]float64{"size_kb": 12.5 + coverage, c.Text: 1}, Missing: map[string]string{"lint": "no linter for " + c.Text}, TookMS: 1500}
+	return &metric.Metrics{Coverage: &coverage, CoveredLines: 420, CodeLines: 500, Profile: "blob",
+		TypeErrors: &typeErrors, TypeScriptErrors: &typeErrors, Files: &files, Lines: &lines,
+		Custom:  map[string]float64{"size_kb": 12.5 + coverage, c.Text: 1},
+		Missing: map[string]string{"lint": "no linter for " + c.Text}, TookMS: 1500}
 }
 
 // iteration is one with a quality; change may change its record.
@@ -56,25 +59,33 @@ func (c scene) iteration(number, quality int, change func(o *loop.Outcome)) reco
 	started, ended := when(2*number), when(2*number+1)
 	cost := 0.01 * float64(number%20)
 	o := loop.Outcome{
-		Iteration: number, Timestamp: ended, Quality: &quality, Parts: map[string]int{"validation": quality, "completeness": 50, "correctness": 100},
-		Before: workspace.ID(fmt.Sprintf("before-%d", number)), After: workspace.ID(fmt.Sprintf("after-%d", number)), Artifacts: []string{c.Text + ".go"}, Changed: 1,
-		Check: loop.Check{Command: c.Text, Exit: 1, Output: "output of " + c.Text, Counts: counts(135+number%15, 15-number%15, number%3),
+		Iteration: number, Timestamp: ended, Quality: &quality,
+		Parts:  map[string]int{"validation": quality, "completeness": 50, "correctness": 100},
+		Before: workspace.ID(fmt.Sprintf("before-%d", number)), After: workspace.ID(fmt.Sprintf("after-%d", number)),
+		Artifacts: []string{c.Text + ".go"}, Changed: 1,
+		Check: loop.Check{Command: c.Text, Exit: 1, Output: "output of " + c.Text,
+			Counts:  counts(135+number%15, 15-number%15, number%3),
 			Failing: []string{"pkg/" + c.Text, "pkg/TestB"}, TookMS: 9000},
-		Agent: c.Text, AgentText: "I am done: " + c.Text, InputTokens: 1000 * int64(number%20+1), OutputTokens: 100 * int64(number%7), CostUSD: &cost,
-		Times: loop.Times{Agent: 40_000 + 1000*int64(number%9), Check: 9000, Metrics: 1500, Snapshot: 400, Hooks: 30, Engine: 20},
+		Agent: c.Text, AgentText: "I am done: " + c.Text, InputTokens: 1000 * int64(number%20+1),
+		OutputTokens: 100 * int64(number%7), CostUSD: &cost,
+		Times: loop.Times{Agent: 40_000 + 1000*int64(number%9), Check: 9000, Metrics: 1500, Snapshot: 400, Hooks: 30,
+			Engine: 20},
 	}
 	o.Metrics = c.metrics(84.2+float64(number%3), 12-min(number, 12))
 	if number == 4 {
-		o.Metrics.Loss = &metric.Loss{Still: 400, Lost: 3, Percent: 0.75, Files: []metric.Lost{{File: c.Text, Lines: "3-5", Lost: 3}}}
+		o.Metrics.Loss = &metric.Loss{Still: 400, Lost: 3, Percent: 0.75,
+			Files: []metric.Lost{{File: c.Text, Lines: "3-5", Lost: 3}}}
 	}
 	if number%4 == 0 {
 		o.Times.Sealed = 2500
-		o.Sealed = &cleancheck.Verdict{State: cleancheck.Partly, Why: "with ignored files as the loop made them: " + c.Text + " (3 files)", Runs: 2, Copied: 123, CopyMS: 400, TookMS: 2500}
+		o.Sealed = &cleancheck.Verdict{State: cleancheck.Partly, Why: "with ignored files as the loop made them: " +
+			c.Text + " (3 files)", Runs: 2, Copied: 123, CopyMS: 400, TookMS: 2500}
 	}
 	if change != nil {
 		change(&o)
 	}
-	return record.Iteration{Number: number, Task: 2, Status: record.IterationKept, Quality: o.Quality, Data: raw(c, &o), StartedAt: started, EndedAt: &ended}
+	return record.Iteration{Number: number, Task: 2, Status: record.IterationKept, Quality: o.Quality, Data: raw(c, &o),
+		StartedAt: started, EndedAt: &ended}
 }
 
 // deletion is an iteration that deleted two tests, which was answered with reject.
@@ -84,12 +95,16 @@ func (c scene) deletion(number, quality int) record.Iteration {
 		o.Check.Counts = counts(140, 8, 0)
 		o.Diff = &testreport.Diff{Before: counts(138, 12, 0), Now: counts(140, 8, 0)}
 		o.Regressions = []loop.Regression{
-			{Type: "test_deletion", Severity: "critical", Text: "2 tests of the baseline: gone, " + c.Text, Tests: []string{"auth/login: " + c.Text, "auth/login: weak passwords"}, Files: []string{c.Text}},
-			{Type: "test_failure", Severity: "high", Text: "1 test of the baseline: failing now", Tests: []string{c.Text}, Fingerprints: []string{"00000000000000f1"}},
+			{Type: "test_deletion", Severity: "critical", Text: "2 tests of the baseline: gone, " + c.Text,
+				Tests: []string{"auth/login: " + c.Text, "auth/login: weak passwords"}, Files: []string{c.Text}},
+			{Type: "test_failure", Severity: "high", Text: "1 test of the baseline: failing now", Tests: []string{c.Text},
+				Fingerprints: []string{"00000000000000f1"}},
 		}
-		o.Recoveries = []loop.Recovery{{Iteration: number, Attempt: 1, Diagnosis: loop.RewardHacking, Confidence: 90, Why: c.Text, Outcome: "escalated", Steps: []loop.RecoveryStep{
-			{Step: "pause", ExecutedAt: when(15), Text: "snapshot after-7"}, {Step: "diagnose", ExecutedAt: when(15), Text: c.Text}, {Step: "escalate", ExecutedAt: when(15)},
-		}}}
+		o.Recoveries = []loop.Recovery{{Iteration: number, Attempt: 1, Diagnosis: loop.RewardHacking, Confidence: 90,
+			Why: c.Text, Outcome: "escalated", Steps: []loop.RecoveryStep{
+				{Step: "pause", ExecutedAt: when(15), Text: "snapshot after-7"},
+				{Step: "diagnose", ExecutedAt: when(15), Text: c.Text}, {Step: "escalate", ExecutedAt: when(15)},
+			}}}
 	})
 	it.Status = record.IterationReverted
 	return it
@@ -103,25 +118,40 @@ func (c scene) input() loopview.Input {
 	ended := when(1)
 	told := strings.ReplaceAll(c.Text, "\x00", "") // a configuration with NUL is refused
 	base := 40
-	baseline := loop.Outcome{Timestamp: when(1), Quality: &base, Before: "base", After: "base", Check: loop.Check{Command: c.Text, Exit: 1, Counts: counts(138, 12, 0), TookMS: 8000}, Metrics: c.metrics(85, 12)}
-	question := record.Question{Title: "iteration 7 made things worse: " + c.Text, Text: "The check fails.\n- " + c.Text + "\nDiagnosis: reward_hacking", Diff: "deleted  " + c.Text,
-		Options: []record.Option{{Answer: "approve", Effect: "accepted: " + c.Text}, {Answer: "reject", Effect: "the files come back"}, {Answer: "abort", Effect: "the loop ends"}}}
+	baseline := loop.Outcome{Timestamp: when(1), Quality: &base, Before: "base", After: "base",
+		Check: loop.Check{Command: c.Text, Exit: 1, Counts: counts(138, 12, 0), TookMS: 8000}, Metrics: c.metrics(85, 12)}
+	question := record.Question{Title: "iteration 7 made things worse: " + c.Text,
+		Text: "The check fails.\n- " + c.Text + "\nDiagnosis: reward_hacking", Diff: "deleted  " + c.Text,
+		Options: []record.Option{{Answer: "approve", Effect: "accepted: " + c.Text},
+			{Answer: "reject", Effect: "the files come back"}, {Answer: "abort", Effect: "the loop ends"}}}
 	failed := c.iteration(6, 77, func(o *loop.Outcome) { o.AgentError = "crashed: " + c.Text })
 	failed.Status = record.IterationFailed
-	running := record.Iteration{Number: 8, Task: 1, Status: record.IterationRunning, Data: raw(c, &loop.Outcome{Iteration: 8, Timestamp: when(19), Before: "before-8", Agent: c.Text}), StartedAt: when(19)}
+	running := record.Iteration{Number: 8, Task: 1, Status: record.IterationRunning,
+		Data:      raw(c, &loop.Outcome{Iteration: 8, Timestamp: when(19), Before: "before-8", Agent: c.Text}),
+		StartedAt: when(19)}
 	in := loopview.Input{
-		Tree: perdure.Tree{ID: "tree-a1b2c3d4", Name: "fix-tests", Kind: record.KindLoop, Root: 1, State: perdure.Running, CreatedAt: when(0),
-			Config: raw(c, &config.Config{Task: told, Until: told, Workspace: "/project", Agent: told, Fallback: []string{told + "2"}, Measures: metric.Measures{Metrics: []metric.Custom{{Name: "size_kb", Command: "du -sk .", Better: metric.BetterDown}}}})},
-		Loop: record.Loop{Tree: "tree-a1b2c3d4", Place: ":/project", Status: record.Running, Step: "act", Iteration: 8, UpdatedAt: when(19),
-			State: raw(c, map[string]any{"baseline": "base", "run": map[string]any{"number": 8, "before": "before-8", "working": true}})},
+		Tree: perdure.Tree{ID: "tree-a1b2c3d4", Name: "fix-tests", Kind: record.KindLoop, Root: 1, State: perdure.Running,
+			CreatedAt: when(0),
+			Config: raw(c, &config.Config{Task: told, Until: told, Workspace: "/project", Agent: told,
+				Fallback: []string{told + "2"},
+				Measures: metric.Measures{
+					Metrics: []metric.Custom{{Name: "size_kb", Command: "du -sk .", Better: metric.BetterDown}}}})},
+		Loop: record.Loop{Tree: "tree-a1b2c3d4", Place: ":/project", Status: record.Running, Step: "act", Iteration: 8,
+			UpdatedAt: when(19),
+			State: raw(c, map[string]any{"baseline": "base",
+				"run": map[string]any{"number": 8, "before": "before-8", "working": true}})},
 		Iterations: []record.Iteration{
-			{Number: 0, Task: 1, Status: record.IterationKept, Quality: &base, Data: raw(c, &baseline), StartedAt: when(0), EndedAt: &ended},
-			c.iteration(1, 60, nil), c.iteration(2, 85, nil), c.iteration(3, 83, nil), c.iteration(4, 81, nil), c.iteration(5, 79, nil), failed, c.deletion(7, 70), running,
+			{Number: 0, Task: 1, Status: record.IterationKept, Quality: &base, Data: raw(c, &baseline), StartedAt: when(0),
+				EndedAt: &ended},
+			c.iteration(1, 60, nil), c.iteration(2, 85, nil), c.iteration(3, 83, nil), c.iteration(4, 81, nil),
+			c.iteration(5, 79, nil), failed, c.deletion(7, 70), running,
 		},
-		Gates: []record.Gate{{Tree: "tree-a1b2c3d4", Number: 1, Iteration: 7, Kind: record.GateRecovery, Question: raw(c, &question), OpenedAt: when(15),
+		Gates: []record.Gate{{Tree: "tree-a1b2c3d4", Number: 1, Iteration: 7, Kind: record.GateRecovery,
+			Question: raw(c, &question), OpenedAt: when(15),
 			Answer: "reject", AnsweredBy: c.Text, Reason: c.Text, AnsweredAt: &answered}},
-		Progress: perdure.Progress{Tree: "tree-a1b2c3d4", State: perdure.Running, Usage: perdure.Usage{Calls: 7, InputTokens: 28_000, OutputTokens: 700, CostUSD: 0.28}},
-		Now:      when(20),
+		Progress: perdure.Progress{Tree: "tree-a1b2c3d4", State: perdure.Running,
+			Usage: perdure.Usage{Calls: 7, InputTokens: 28_000, OutputTokens: 700, CostUSD: 0.28}},
+		Now: when(20),
 	}
 	return in
 }
@@ -151,10 +181,14 @@ func (c scene) done() loopview.Input {
 	})
 	in.Tree.State, in.Tree.CompletedAt = perdure.Completed, &end
 	in.Loop.Status, in.Loop.Step, in.Loop.UpdatedAt = record.Completed, "ended", end
-	in.Loop.State = raw(c, map[string]any{"run": map[string]any{"number": 8, "before": "before-8"}, "reason": "the check passes after iteration 8 " + c.Text,
-		"selected": 8, "selected_reason": "Final iteration was also best" + c.Text, "verified": true, "way_back": []string{"before-8"}})
-	in.Levels = []loopview.LevelChange{{Timestamp: when(10), Iteration: 5, From: "STANDARD", To: "AGGRESSIVE", Reason: c.Text}}
-	in.FalseAlarms = []record.FalseAlarm{{Fingerprint: "00000000000000f1", Event: "reg-007-2"}, {Fingerprint: "00000000000000f2"}}
+	in.Loop.State = raw(c, map[string]any{"run": map[string]any{"number": 8, "before": "before-8"},
+		"reason":   "the check passes after iteration 8 " + c.Text,
+		"selected": 8, "selected_reason": "Final iteration was also best" + c.Text, "verified": true,
+		"way_back": []string{"before-8"}})
+	in.Levels = []loopview.LevelChange{{Timestamp: when(10), Iteration: 5, From: "STANDARD", To: "AGGRESSIVE",
+		Reason: c.Text}}
+	in.FalseAlarms = []record.FalseAlarm{{Fingerprint: "00000000000000f1", Event: "reg-007-2"},
+		{Fingerprint: "00000000000000f2"}}
 	return in
 }
 
@@ -162,7 +196,8 @@ func (c scene) done() loopview.Input {
 func (c scene) long(n int) loopview.Input {
 	c.Helper()
 	in := c.input()
-	in.Tree.Config = raw(c, &config.Config{Task: c.Text, Until: c.Text, Workspace: "/project", Agent: c.Text, MaxIterations: config.MaxIterationsCap})
+	in.Tree.Config = raw(c, &config.Config{Task: c.Text, Until: c.Text, Workspace: "/project", Agent: c.Text,
+		MaxIterations: config.MaxIterationsCap})
 	in.Iterations = in.Iterations[:1]
 	for i := 1; i <= n; i++ {
 		it := c.iteration(i, 20+(i*37)%70, nil)

@@ -72,7 +72,8 @@ func views() map[string]view {
 func inputs(c scene) map[string]loop.Input {
 	crashed := c.input()
 	crashed.Crashed = true
-	return map[string]loop.Input{"running": c.input(), "asking": c.asking(), "done": c.done(), "crashed": crashed, "long": c.long(500)}
+	return map[string]loop.Input{"running": c.input(), "asking": c.asking(), "done": c.done(), "crashed": crashed,
+		"long": c.long(500)}
 }
 
 func TestGolden(t *testing.T) {
@@ -157,7 +158,8 @@ func TestOverviewOfTheLast(t *testing.T) {
 	if s.Whole() || s.Row().BestQuality != nil {
 		t.Error("the best of all is told")
 	}
-	if q := written(t, func(w io.Writer) error { return s.Quality(w, loop.Style{}) }); strings.Contains(q, "BEST") || !strings.Contains(q, "Not all") {
+	if q := written(t, func(w io.Writer) error { return s.Quality(w, loop.Style{}) }); strings.Contains(q, "BEST") ||
+		!strings.Contains(q, "Not all") {
 		t.Errorf("quality:\n%s", q)
 	}
 }
@@ -167,7 +169,8 @@ func TestNothingThere(t *testing.T) {
 	t.Parallel()
 	in := scene{t, "Fix the tests"}.input()
 	fresh, damaged := in, in
-	fresh.Iterations, fresh.Gates, fresh.Loop.Iteration, fresh.Loop.Step, fresh.Loop.State = nil, nil, 0, "begin", json.RawMessage("{}")
+	fresh.Iterations, fresh.Gates, fresh.Loop.Iteration, fresh.Loop.Step, fresh.Loop.State = nil, nil, 0, "begin",
+		json.RawMessage("{}")
 	damaged.Tree.Config, damaged.Loop.State = json.RawMessage("[]"), json.RawMessage("7")
 	damaged.Iterations, damaged.Gates = append(in.Iterations[:0:0], in.Iterations...), append(in.Gates[:0:0], in.Gates...)
 	for i := range damaged.Iterations {

@@ -17,12 +17,18 @@ import (
 // hostile are texts that try to become markup, or to steer a terminal.
 func hostile() []string {
 	return []string{
-		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</pre></main><h1>owned</h1>`, `' onmouseover='alert(1)`,
-		"</title><script>x</script>", "</style><script>x</script>", "{{.Title}}", "<!-- ", "]]>", "&lt;b&gt;", "javascript:alert(1)",
-		"# heading", "| a | b |\n|---|---|", "```\n# out\n```", "````text\n```", "~~~", "[link](javascript:alert(1))", "![x](http://evil/x.png)",
-		"<http://evil>", "https://evil.example/x www.evil.example", "@somebody #12", "**bold** _it_ ~~gone~~ `code`", "\\", "\\|", "a\x1b]0;t\x07b",
-		"\x1b[2J\x1b[31mred", "good\rbad", "\u202egnp.exe", "\x9b31m", "a\u009bb", "a\xff\xfeb", "- item\n1. item", strings.Repeat("x", 5000), strings.Repeat("long ", 3000),
-		strings.Repeat("ü", 3000), strings.Repeat("line\n", 3000), "\n\n\nx", "line\u2028separator", "nul\x00byte", "'; rm -rf / #", "$(reboot)",
+		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</pre></main><h1>owned</h1>`,
+		`' onmouseover='alert(1)`,
+		"</title><script>x</script>", "</style><script>x</script>", "{{.Title}}", "<!-- ", "]]>", "&lt;b&gt;",
+		"javascript:alert(1)",
+		"# heading", "| a | b |\n|---|---|", "```\n# out\n```", "````text\n```", "~~~", "[link](javascript:alert(1))",
+		"![x](http://evil/x.png)",
+		"<http://evil>", "https://evil.example/x www.evil.example", "@somebody #12", "**bold** _it_ ~~gone~~ `code`", "\\",
+		"\\|", "a\x1b]0;t\x07b",
+		"\x1b[2J\x1b[31mred", "good\rbad", "\u202egnp.exe", "\x9b31m", "a\u009bb", "a\xff\xfeb", "- item\n1. item",
+		strings.Repeat("x", 5000), strings.Repeat("long ", 3000),
+		strings.Repeat("ü", 3000), strings.Repeat("line\n", 3000), "\n\n\nx", "line\u2028separator", "nul\x00byte",
+		"'; rm -rf / #", "$(reboot)",
 	}
 }
 
@@ -83,9 +89,12 @@ func TestAnswersAreWords(t *testing.T) {
 	t.Parallel()
 	c := scene{t, "x"}
 	in := c.asking()
-	in.Gates[0].Question = raw(t, map[string]any{"title": "t", "options": []map[string]string{{"answer": "a'; reboot #", "effect": "e"}, {"answer": "keep-it_2", "effect": "e"}}})
+	in.Gates[0].Question = raw(t,
+		map[string]any{"title": "t", "options": []map[string]string{{"answer": "a'; reboot #", "effect": "e"},
+			{"answer": "keep-it_2", "effect": "e"}}})
 	got := written(t, func(w io.Writer) error { return loop.New(in).Overview(w, loop.Style{}) })
-	for _, want := range []string{`perdure loop answer 'a'\''; reboot #' --loop fix-tests-a1b2c3d4`, "perdure loop answer keep-it_2 --loop"} {
+	for _, want := range []string{`perdure loop answer 'a'\''; reboot #' --loop fix-tests-a1b2c3d4`,
+		"perdure loop answer keep-it_2 --loop"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is missing in:\n%s", want, got)
 		}
@@ -133,7 +142,8 @@ func TestHostileMarkdown(t *testing.T) {
 			if strings.ContainsAny(bare, "<>[]`*~@") {
 				t.Errorf("%.60q: %q", text, line)
 			}
-			if strings.Count(bare, "|") != strings.Count(want[i], "|") || strings.Contains(line, "://") || strings.Contains(line, "www.") {
+			if strings.Count(bare, "|") != strings.Count(want[i], "|") || strings.Contains(line, "://") ||
+				strings.Contains(line, "www.") {
 				t.Errorf("%.60q: %q has other cells, or a link, than %q", text, line, want[i])
 			}
 		}

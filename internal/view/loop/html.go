@@ -17,7 +17,8 @@ var pageText string
 // html writes the report as one page: no scripts, no requests, light and dark,
 // and fit for paper. html/template escapes what others wrote.
 func (s *Summary) html(w io.Writer) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"mark": mark, "visible": human.Visible, "left": isLeft}).Parse(pageText)
+	t, err := template.New("page").Funcs(template.FuncMap{"mark": mark, "visible": human.Visible, "left": isLeft}).Parse(
+		pageText)
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
@@ -53,8 +54,9 @@ type page struct {
 }
 
 func (s *Summary) page() *page {
-	p := &page{ID: s.ID(), Status: s.Status(), Facts: s.facts(), Task: cut(s.cfg.Task, maxReportTask), Selected: oneLine(s.standing.SelectedReason, maxText),
-		Versus: s.versus(), Charts: s.charts()}
+	p := &page{ID: s.ID(), Status: s.Status(), Facts: s.facts(), Task: cut(s.cfg.Task, maxReportTask),
+		Selected: oneLine(s.standing.SelectedReason, maxText),
+		Versus:   s.versus(), Charts: s.charts()}
 	p.Metrics, p.Missed = s.metricRows()
 	p.Iterations, p.MoreIterations = s.iterationRows()
 	p.Events, p.MoreEvents = s.eventRows()
@@ -69,7 +71,8 @@ func (s *Summary) page() *page {
 	if j := s.judged(); j != nil && j.quality != unmeasured {
 		last = fmt.Sprintf("%d %%", j.quality)
 	}
-	p.Cards = []fact{{"iterations", humanize.Comma(int64(s.in.Loop.Iteration))}, {"last quality", last}, {"best quality", best},
+	p.Cards = []fact{{"iterations", humanize.Comma(int64(s.in.Loop.Iteration))}, {"last quality", last},
+		{"best quality", best},
 		{"regressions", humanize.Comma(int64(s.sum.Total()))}, {"took", human.Duration(s.elapsed())}}
 	if !s.in.Loop.Status.Ended() {
 		p.Cards[4].Name = "so far"
@@ -80,7 +83,8 @@ func (s *Summary) page() *page {
 		case u.UnpricedCalls == 0:
 			p.Cards = append(p.Cards, fact{"cost", human.Dollars(u.CostUSD)})
 		case u.UnpricedCalls < u.Calls:
-			p.Cards = append(p.Cards, fact{"cost without " + human.Count(u.UnpricedCalls, "call") + " of unknown price", human.Dollars(u.CostUSD)})
+			p.Cards = append(p.Cards, fact{"cost without " + human.Count(u.UnpricedCalls, "call") + " of unknown price",
+				human.Dollars(u.CostUSD)})
 		default:
 			p.Cards = append(p.Cards, fact{"cost: the price is unknown", "?"})
 		}

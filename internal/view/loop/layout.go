@@ -170,7 +170,8 @@ func (w *layoutWriter) path(place string) string {
 }
 
 func (w *layoutWriter) checkpoint(h *Iteration, snapshot string) *checkpoint {
-	c := &checkpoint{Version: "1.0.0", ID: cmp.Or(snapshot, fmt.Sprintf("iteration-%03d", h.Iteration)), LoopID: w.draft.s.ID(), Workflow: "ralph_loop",
+	c := &checkpoint{Version: "1.0.0", ID: cmp.Or(snapshot, fmt.Sprintf("iteration-%03d", h.Iteration)),
+		LoopID: w.draft.s.ID(), Workflow: "ralph_loop",
 		Iteration: h.Iteration, CreatedAt: h.Timestamp, Trigger: string(hook.PostIteration), Metrics: h.Metrics,
 		State: checkedState{Iteration: map[string]int{"current": h.Iteration}, Artifacts: h.Artifacts}}
 	if n := w.draft.s.cfg.MaxIterations; n > 0 {

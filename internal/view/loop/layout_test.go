@@ -33,7 +33,8 @@ func saved(t testing.TB, s *perdure.Store, in *loopview.Input, dir string) perdu
 			t.Fatal(err)
 		}
 	}
-	tree, err := s.CreateTree(ctx, perdure.TreeSpec{Kind: record.KindLoop, Name: in.Tree.Name, Config: in.Tree.Config, Root: perdure.TaskSpec{Prompt: "Fix it"}})
+	tree, err := s.CreateTree(ctx, perdure.TreeSpec{Kind: record.KindLoop, Name: in.Tree.Name, Config: in.Tree.Config,
+		Root: perdure.TaskSpec{Prompt: "Fix it"}})
 	ok(err)
 	session, err := s.OpenSession(ctx, "test")
 	ok(err)
@@ -55,7 +56,8 @@ func saved(t testing.TB, s *perdure.Store, in *loopview.Input, dir string) perdu
 		g := in.Gates[i]
 		ok(records.Save(ctx, leases[0], record.Change{Loop: &row, Gate: &g}))
 		if in.Gates[i].Answer != "" {
-			_, err := records.Answer(ctx, tree.ID, g.Number, record.Decision{Answer: g.Answer, By: g.AnsweredBy, Reason: g.Reason})
+			_, err := records.Answer(ctx, tree.ID, g.Number,
+				record.Decision{Answer: g.Answer, By: g.AnsweredBy, Reason: g.Reason})
 			ok(err)
 		}
 	}
@@ -65,7 +67,8 @@ func saved(t testing.TB, s *perdure.Store, in *loopview.Input, dir string) perdu
 	log, err := hook.OpenLog(hook.LogConfig{Path: filepath.Join(dir, loop.ID(&tree), "hook-log.jsonl")})
 	ok(err)
 	for n := range 3 {
-		ok(log.Append(hook.Record{Time: when(n), Hook: hook.PreIteration, LoopID: loop.ID(&tree), Iteration: n, Handler: "<built in>", Kind: "built-in", Verdict: hook.Allow,
+		ok(log.Append(hook.Record{Time: when(n), Hook: hook.PreIteration, LoopID: loop.ID(&tree), Iteration: n,
+			Handler: "<built in>", Kind: "built-in", Verdict: hook.Allow,
 			StateChanges: map[string]any{"reinforcement_level": "MINIMAL\u2028"}}))
 	}
 	ok(log.Close())
@@ -76,7 +79,8 @@ func saved(t testing.TB, s *perdure.Store, in *loopview.Input, dir string) perdu
 func exported(t testing.TB, s *perdure.Store, dir string) (folder string, files map[string]string) {
 	t.Helper()
 	folder, files = filepath.Join(t.TempDir(), ".aiwg"), make(map[string]string)
-	if _, err := aiwgtree.Export(t.Context(), s, aiwgtree.ExportConfig{Dir: folder, Loop: loopview.Layout(t.Context(), s, dir)}); err != nil {
+	if _, err := aiwgtree.Export(t.Context(), s,
+		aiwgtree.ExportConfig{Dir: folder, Loop: loopview.Layout(t.Context(), s, dir)}); err != nil {
 		t.Fatal(err)
 	}
 	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
@@ -134,13 +138,15 @@ func TestLayoutRoundTrip(t *testing.T) {
 		ended, asking := scene{t, "Fix <the> tests & \u2028 \ufffd it"}.done(), scene{t, "Ask"}.asking()
 		first := saved(t, s, &ended, loops)
 		saved(t, s, &asking, loops)
-		if _, err := s.CreateTree(t.Context(), perdure.TreeSpec{Kind: record.KindLoop, Root: perdure.TaskSpec{Prompt: "never begun"}}); err != nil {
+		if _, err := s.CreateTree(t.Context(),
+			perdure.TreeSpec{Kind: record.KindLoop, Root: perdure.TaskSpec{Prompt: "never begun"}}); err != nil {
 			t.Fatal(err)
 		}
 		folder, files := exported(t, s, loops)
 		checkLayout(t, files)
 		place := "ralph/loops/" + loop.ID(&first) + "/"
-		for _, name := range []string{"state.json", "analytics/analytics.json", "analytics/report.md", "hook-log.jsonl", "iterations/iteration-008.json", "checkpoints/iteration-008.json.gz"} {
+		for _, name := range []string{"state.json", "analytics/analytics.json", "analytics/report.md", "hook-log.jsonl",
+			"iterations/iteration-008.json", "checkpoints/iteration-008.json.gz"} {
 			if files[place+name] == "" {
 				t.Errorf("there is no %s", name)
 			}
@@ -158,7 +164,8 @@ func TestLayoutRoundTrip(t *testing.T) {
 			t.Errorf("imported where it is from: %+v, %v", r, err)
 		}
 		other := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
-		if r, err = aiwgtree.Import(t.Context(), other, aiwgtree.ImportConfig{Path: folder}); err != nil || r.Loops != 2 || r.Iterations != 8+7 {
+		if r, err = aiwgtree.Import(t.Context(), other, aiwgtree.ImportConfig{Path: folder}); err != nil || r.Loops != 2 ||
+			r.Iterations != 8+7 {
 			t.Fatalf("imported elsewhere: %+v, %v", r, err)
 		}
 		for _, n := range r.Notes {

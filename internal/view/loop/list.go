@@ -31,8 +31,10 @@ type Row struct {
 // Row is the loop in a list. The last iteration is enough for it, and for the best
 // the candidates of the history, or all iterations.
 func (s *Summary) Row() Row {
-	r := Row{ID: s.ID(), TreeID: string(s.in.Tree.ID), Status: s.Status(), Asking: s.gates.waiting() != nil && !s.in.Loop.Status.Ended(), Iteration: s.in.Loop.Iteration,
-		MaxIterations: s.cfg.MaxIterations, UpdatedAt: s.in.Loop.UpdatedAt, StartedAt: s.in.Tree.CreatedAt, Task: s.cfg.Task, Workspace: s.cfg.Workspace}
+	r := Row{ID: s.ID(), TreeID: string(s.in.Tree.ID), Status: s.Status(), Asking: s.gates.waiting() != nil &&
+		!s.in.Loop.Status.Ended(), Iteration: s.in.Loop.Iteration,
+		MaxIterations: s.cfg.MaxIterations, UpdatedAt: s.in.Loop.UpdatedAt, StartedAt: s.in.Tree.CreatedAt,
+		Task: s.cfg.Task, Workspace: s.cfg.Workspace}
 	if p := s.judged(); p != nil && p.quality != unmeasured {
 		r.LastQuality = &p.quality
 	}
@@ -60,7 +62,8 @@ func List(w io.Writer, style Style, rows []Row, now time.Time) error {
 		if r.MaxIterations > 0 {
 			iteration += fmt.Sprintf(" of %d", r.MaxIterations)
 		}
-		cells = append(cells, []string{oneLine(r.ID, maxName), status, iteration, qualities(r), human.Ago(now, r.UpdatedAt), oneLine(r.Task, c.Width)})
+		cells = append(cells, []string{oneLine(r.ID, maxName), status, iteration, qualities(r), human.Ago(now, r.UpdatedAt),
+			oneLine(r.Task, c.Width)})
 	}
 	widths := make([]int, len(cells[0])-1)
 	for _, row := range cells {

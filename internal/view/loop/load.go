@@ -118,7 +118,8 @@ func (l *loader) after(ctx context.Context, to []record.Iteration, from int, lis
 
 func (l *loader) baseline(ctx context.Context) (err error) {
 	l.in.Iterations, err = l.from.Iterations(ctx, l.tree, 0, 1)
-	l.in.Iterations = slices.DeleteFunc(l.in.Iterations, func(it record.Iteration) bool { return it.Number > 0 }) // one that began elsewhere may have none
+	// one that began elsewhere may have none
+	l.in.Iterations = slices.DeleteFunc(l.in.Iterations, func(it record.Iteration) bool { return it.Number > 0 })
 	return err
 }
 

@@ -37,12 +37,14 @@ func (c scene) varied(n int) loopview.Input {
 			case i%23 == 0:
 				o.Quality = nil
 			case i%4 == 0:
-				o.Regressions, o.Accepted = []loop.Regression{{Type: "assertion_weakening", Severity: "odd", Text: c.Text}}, i%2 == 0
+				o.Regressions, o.Accepted = []loop.Regression{
+					{Type: "assertion_weakening", Severity: "odd", Text: c.Text}}, i%2 == 0
 			case i%37 == 0 && i < n-60:
 				o.AgentError = "crashed: " + c.Text
 			}
 			if i == n/3 {
-				o.Sealed = &cleancheck.Verdict{State: cleancheck.Partly, Why: c.Text, Runs: 2, Copied: 7, CopyMS: 8, TookMS: 9, Held: map[string]int{"x": 1}}
+				o.Sealed = &cleancheck.Verdict{State: cleancheck.Partly, Why: c.Text, Runs: 2, Copied: 7, CopyMS: 8, TookMS: 9,
+					Held: map[string]int{"x": 1}}
 			}
 			if i%90 == 0 {
 				o.Warnings = []string{"slow", "slower " + c.Text}
@@ -53,7 +55,8 @@ func (c scene) varied(n int) loopview.Input {
 			if i > n/2 {
 				o.Agent += "2"
 			}
-			o.Findings = []detect.Finding{{Pattern: "assertions-fewer", File: c.Text, Line: i, Message: "fewer", Action: detect.Warn}}
+			o.Findings = []detect.Finding{{Pattern: "assertions-fewer", File: c.Text, Line: i, Message: "fewer",
+				Action: detect.Warn}}
 		})
 		if i%37 == 0 {
 			it.Status = record.IterationFailed
@@ -67,7 +70,8 @@ func (c scene) varied(n int) loopview.Input {
 func stored(t *testing.T, s *perdure.Store, in loopview.Input) (whole, bare loopview.Input) {
 	t.Helper()
 	b := record.Beginning{Loop: in.Loop, Iterations: in.Iterations}
-	tree, err := s.CreateTree(t.Context(), perdure.TreeSpec{Kind: record.KindLoop, Name: in.Tree.Name, Config: in.Tree.Config, Root: perdure.TaskSpec{Prompt: "Fix it"}, InTx: b.InTx})
+	tree, err := s.CreateTree(t.Context(), perdure.TreeSpec{Kind: record.KindLoop, Name: in.Tree.Name,
+		Config: in.Tree.Config, Root: perdure.TaskSpec{Prompt: "Fix it"}, InTx: b.InTx})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,16 +88,20 @@ func TestLoad(t *testing.T) {
 	const n = 257
 	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
 		records := record.New(s)
-		for _, selection := range []config.Selection{config.HighestQualityVerified, config.HighestQuality, config.MostRecentAboveThreshold} {
+		for _, selection := range []config.Selection{config.HighestQualityVerified, config.HighestQuality,
+			config.MostRecentAboveThreshold} {
 			for _, verified := range []bool{false, true} {
 				c := scene{t, "Fix the tests"}
 				in := c.varied(n)
 				in.Loop.Place = fmt.Sprintf(":/project/%s/%v", selection, verified)
-				in.Tree.Config = raw(t, &config.Config{Task: c.Text, Until: c.Text, Workspace: "/project", Agent: c.Text, Selection: selection, RequireVerification: verified,
+				in.Tree.Config = raw(t, &config.Config{Task: c.Text, Until: c.Text, Workspace: "/project", Agent: c.Text,
+					Selection: selection, RequireVerification: verified,
 					QualityThreshold: 70, MaxIterations: config.MaxIterationsCap})
 				whole, bare := stored(t, s, in)
-				for name, v := range map[string]loopview.View{"persistence.txt": loopview.ViewPersistence, "regressions.txt": loopview.ViewRegressions, "quality.txt": loopview.ViewQuality,
-					"report.md": loopview.ViewReport, "report.html": loopview.ViewReport, "analytics.json": loopview.ViewReport, "overview.txt": loopview.ViewOverview} {
+				for name, v := range map[string]loopview.View{"persistence.txt": loopview.ViewPersistence,
+					"regressions.txt": loopview.ViewRegressions, "quality.txt": loopview.ViewQuality,
+					"report.md": loopview.ViewReport, "report.html": loopview.ViewReport, "analytics.json": loopview.ViewReport,
+					"overview.txt": loopview.ViewOverview} {
 					if (verified || selection != config.HighestQualityVerified) && v != loopview.ViewPersistence {
 						continue // what differs is the best one
 					}
@@ -106,7 +114,9 @@ func TestLoad(t *testing.T) {
 					if name == "overview.txt" {
 						want, got = withoutWarnings(want), withoutWarnings(got)
 					}
-					if name == "regressions.txt" && (!strings.Contains(want, "are left out") || !strings.Contains(want, fmt.Sprintf("Warnings of iteration %d", n-1))) {
+					if name == "regressions.txt" &&
+						(!strings.Contains(want, "are left out") ||
+							!strings.Contains(want, fmt.Sprintf("Warnings of iteration %d", n-1))) {
 						t.Errorf("nothing is left out of, or there is no warning in %s", want)
 					}
 					if diff := cmp.Diff(want, got); diff != "" {
@@ -117,7 +127,8 @@ func TestLoad(t *testing.T) {
 				if err := row.Load(t.Context(), records, loopview.ViewRow, false); err != nil {
 					t.Fatal(err)
 				}
-				if want, got := loopview.New(whole).Row(), loopview.New(row).Row(); want.BestQuality == nil || cmp.Diff(want, got) != "" {
+				if want, got := loopview.New(whole).Row(), loopview.New(row).Row(); want.BestQuality == nil ||
+					cmp.Diff(want, got) != "" {
 					t.Errorf("row, selection %s, verified %v: %s", selection, verified, cmp.Diff(want, got))
 				}
 				if selection == config.HighestQualityVerified {
@@ -222,7 +233,8 @@ func TestLoadWhole(t *testing.T) {
 	small, smallBare := stored(t, s, c.input())
 	for v := loopview.ViewRow; v <= loopview.ViewDocument; v++ {
 		part := smallBare
-		if err := part.Load(t.Context(), records, v, false); err != nil || part.History != nil || len(part.Iterations) != len(small.Iterations) {
+		if err := part.Load(t.Context(), records, v, false); err != nil || part.History != nil ||
+			len(part.Iterations) != len(small.Iterations) {
 			t.Errorf("view %d of a small loop: %d iterations, %+v, %v", v, len(part.Iterations), part.History, err)
 		}
 	}
@@ -242,7 +254,8 @@ func TestLoadWhole(t *testing.T) {
 		if diff := cmp.Diff(want, written(t, func(w io.Writer) error { return write(loopview.New(part), w) })); diff != "" {
 			t.Errorf("view %d: -of all iterations +as loaded\n%s", v, diff)
 		}
-		if strings.Contains(want, "left out") || strings.Contains(want, "Iterations 1 to") || !strings.Contains(want, "Iteration 32") && !strings.Contains(want, "Iteration  32") {
+		if strings.Contains(want, "left out") || strings.Contains(want, "Iterations 1 to") ||
+			!strings.Contains(want, "Iteration 32") && !strings.Contains(want, "Iteration  32") {
 			t.Errorf("view %d does not show all:\n%s", v, want)
 		}
 	}

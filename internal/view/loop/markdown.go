@@ -79,7 +79,8 @@ func (s *Summary) markdownQuality(m *markdown) {
 	}
 	for i := range s.points[from:] {
 		p := &s.points[from+i]
-		line := fmt.Sprintf("%*d %4s %s%s", len(fmt.Sprint(s.number())), p.number, bareQuality(p), bar(p.quality), s.marks(p, func(t string) string { return t }))
+		line := fmt.Sprintf("%*d %4s %s%s", len(fmt.Sprint(s.number())), p.number, bareQuality(p), bar(p.quality),
+			s.marks(p, func(t string) string { return t }))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	m.section("Quality")
@@ -113,11 +114,13 @@ func (s *Summary) markdownIterations(m *markdown) {
 		return
 	}
 	m.section("Iterations")
-	human.MarkdownTable(m.line, []string{"No.", "Quality", "Change", "Check", "Passed", "Failed", "Skipped", "Regressions", "Became", "Agent", "Check took", "Perdure", "Overhead", "Tokens", "Cost"},
+	human.MarkdownTable(m.line, []string{"No.", "Quality", "Change", "Check", "Passed", "Failed", "Skipped",
+		"Regressions", "Became", "Agent", "Check took", "Perdure", "Overhead", "Tokens", "Cost"},
 		"rrrlrrrllrrrrrr", func(row func(cells ...string)) {
 			for i := range rows {
 				r := &rows[i]
-				row(fmt.Sprint(r.Number), r.Quality, r.Delta, r.Check, r.Passed, r.Failed, r.Skipped, r.Regressions, r.Became, r.Agent, r.Checked, r.Added, r.Overhead, r.Tokens, r.Cost)
+				row(fmt.Sprint(r.Number), r.Quality, r.Delta, r.Check, r.Passed, r.Failed, r.Skipped, r.Regressions, r.Became,
+					r.Agent, r.Checked, r.Added, r.Overhead, r.Tokens, r.Cost)
 			}
 		})
 	m.left(left, "iteration")
@@ -126,10 +129,12 @@ func (s *Summary) markdownIterations(m *markdown) {
 func (s *Summary) markdownEvents(m *markdown) {
 	if rows, left := s.eventRows(); len(rows) > 0 {
 		m.section("Regressions")
-		human.MarkdownTable(m.line, []string{"ID", "Iteration", "Type", "Severity", "What", "Tests", "Recovery", "Decision", "Became"}, "lr", func(row func(cells ...string)) {
+		human.MarkdownTable(m.line, []string{"ID", "Iteration", "Type", "Severity", "What", "Tests", "Recovery", "Decision",
+			"Became"}, "lr", func(row func(cells ...string)) {
 			for i := range rows {
 				r := &rows[i]
-				row(r.ID, fmt.Sprint(r.Iteration), human.Markdown(r.Type), r.Severity, human.Markdown(r.Text), human.Markdown(r.Tests), human.Markdown(r.Recovery), human.Markdown(r.Decision), r.Became)
+				row(r.ID, fmt.Sprint(r.Iteration), human.Markdown(r.Type), r.Severity, human.Markdown(r.Text),
+					human.Markdown(r.Tests), human.Markdown(r.Recovery), human.Markdown(r.Decision), r.Became)
 			}
 		})
 		m.left(left, "regression")
@@ -144,21 +149,24 @@ func (s *Summary) markdownEvents(m *markdown) {
 	}
 	if rows, left := s.gateRows(); len(rows) > 0 {
 		m.section("Decisions of people")
-		human.MarkdownTable(m.line, []string{"Gate", "Iteration", "Kind", "Question", "Answer", "Asked"}, "rr", func(row func(cells ...string)) {
-			for i := range rows {
-				r := &rows[i]
-				row(fmt.Sprint(r.Number), fmt.Sprint(r.Iteration), human.Markdown(r.Kind), human.Markdown(r.Title), human.Markdown(r.Answer), r.At)
-			}
-		})
+		human.MarkdownTable(m.line, []string{"Gate", "Iteration", "Kind", "Question", "Answer", "Asked"}, "rr",
+			func(row func(cells ...string)) {
+				for i := range rows {
+					r := &rows[i]
+					row(fmt.Sprint(r.Number), fmt.Sprint(r.Iteration), human.Markdown(r.Kind), human.Markdown(r.Title),
+						human.Markdown(r.Answer), r.At)
+				}
+			})
 		m.left(left, "gate")
 	}
 	if rows, left := s.follows(); len(rows) > 0 {
 		m.section("What followed changes")
-		human.MarkdownTable(m.line, []string{"After iteration", "Change", "What followed"}, "r", func(row func(cells ...string)) {
-			for i := range rows {
-				row(fmt.Sprint(rows[i].Iteration), human.Markdown(rows[i].Change), human.Markdown(rows[i].Next))
-			}
-		})
+		human.MarkdownTable(m.line, []string{"After iteration", "Change", "What followed"}, "r",
+			func(row func(cells ...string)) {
+				for i := range rows {
+					row(fmt.Sprint(rows[i].Iteration), human.Markdown(rows[i].Change), human.Markdown(rows[i].Next))
+				}
+			})
 		m.left(left, "change")
 	}
 }

@@ -23,30 +23,43 @@ func TestNow(t *testing.T) {
 		state  map[string]any
 		want   []string
 	}{
-		"begin":      {step: "begin", want: []string{"takes the snapshot", "loop pause fix-tests-a1b2c3d4"}},
-		"baseline":   {step: "baseline", want: []string{"runs the check before anything is changed"}},
-		"prepare":    {step: "prepare", want: []string{"iteration 8 of 10: takes the snapshot before iteration 8, for 1m 00s"}},
-		"turn":       {step: "act", state: run(map[string]any{"working": true}), want: []string{"codex works"}},
-		"limit":      {step: "act", state: run(map[string]any{"waits": 2, "failure": "rate_limited: later"}), want: []string{"waits for the end of a rate limit of codex", "rate_limited: later"}},
-		"stand-in":   {step: "act", state: map[string]any{"agent": 1, "run": map[string]any{"working": true}}, want: []string{"claude works", "claude, which stands in for codex"}},
-		"measure":    {step: "measure", want: []string{": runs the check"}},
-		"check":      {step: "judge", state: run(map[string]any{"check": loop.Check{Exit: 2, Weak: true}}), want: []string{"fails with exit status 2 (iteration 8", "no results of tests"}},
-		"incomplete": {step: "decide", state: run(map[string]any{"check": loop.Check{Incomplete: "no end"}}), want: []string{"did not run to its end", "no end"}},
-		"timed out":  {step: "decide", state: run(map[string]any{"check": loop.Check{TimedOut: true, Exit: -1}}), want: []string{"did not end in time"}},
-		"recovery":   {step: "adapt", want: []string{"recovers from a regression (adapt)"}},
-		"complete":   {status: record.Completing, step: "complete", want: []string{"● completing", "once more"}},
-		"other":      {step: "a step of later", want: []string{"a step of later"}},
-		"pausing":    {step: "act", wish: record.Pause, want: []string{"asked to pause, which it does before the next iteration"}},
-		"reverting":  {step: "act", wish: record.Revert, want: []string{"asked to end and to bring back the files of the beginning"}},
-		"paused":     {status: record.Paused, step: "next", state: map[string]any{"reason": "the budget is spent"}, want: []string{"◌ paused", "the budget is spent", "loop resume fix-tests-a1b2c3d4", "abort --revert"}},
-		"aborted":    {status: record.Aborted, step: "ended", state: map[string]any{"reason": "aborted"}, want: []string{"⊘ aborted", "Ended", "loop report fix-tests-a1b2c3d4"}},
-		"failed": {status: record.Failed, step: "ended", state: map[string]any{"selected": 2, "selected_reason": "Highest quality (85 %) at iteration 2, not final", "way_back": []string{"abc"}},
+		"begin":    {step: "begin", want: []string{"takes the snapshot", "loop pause fix-tests-a1b2c3d4"}},
+		"baseline": {step: "baseline", want: []string{"runs the check before anything is changed"}},
+		"prepare": {step: "prepare", want: []string{"iteration 8 of 10: takes the snapshot before iteration 8, for 1m " +
+			"00s"}},
+		"turn": {step: "act", state: run(map[string]any{"working": true}), want: []string{"codex works"}},
+		"limit": {step: "act", state: run(map[string]any{"waits": 2, "failure": "rate_limited: later"}),
+			want: []string{"waits for the end of a rate limit of codex", "rate_limited: later"}},
+		"stand-in": {step: "act", state: map[string]any{"agent": 1, "run": map[string]any{"working": true}},
+			want: []string{"claude works", "claude, which stands in for codex"}},
+		"measure": {step: "measure", want: []string{": runs the check"}},
+		"check": {step: "judge", state: run(map[string]any{"check": loop.Check{Exit: 2, Weak: true}}),
+			want: []string{"fails with exit status 2 (iteration 8", "no results of tests"}},
+		"incomplete": {step: "decide", state: run(map[string]any{"check": loop.Check{Incomplete: "no end"}}),
+			want: []string{"did not run to its end", "no end"}},
+		"timed out": {step: "decide", state: run(map[string]any{"check": loop.Check{TimedOut: true, Exit: -1}}),
+			want: []string{"did not end in time"}},
+		"recovery": {step: "adapt", want: []string{"recovers from a regression (adapt)"}},
+		"complete": {status: record.Completing, step: "complete", want: []string{"● completing", "once more"}},
+		"other":    {step: "a step of later", want: []string{"a step of later"}},
+		"pausing": {step: "act", wish: record.Pause,
+			want: []string{"asked to pause, which it does before the next iteration"}},
+		"reverting": {step: "act", wish: record.Revert,
+			want: []string{"asked to end and to bring back the files of the beginning"}},
+		"paused": {status: record.Paused, step: "next", state: map[string]any{"reason": "the budget is spent"},
+			want: []string{"◌ paused", "the budget is spent", "loop resume fix-tests-a1b2c3d4", "abort --revert"}},
+		"aborted": {status: record.Aborted, step: "ended", state: map[string]any{"reason": "aborted"},
+			want: []string{"⊘ aborted", "Ended", "loop report fix-tests-a1b2c3d4"}},
+		"failed": {status: record.Failed, step: "ended",
+			state: map[string]any{"selected": 2, "selected_reason": "Highest quality (85 %) at iteration 2, not final",
+				"way_back": []string{"abc"}},
 			want: []string{"✗ failed", "Highest quality (85 %) at iteration 2, not final", "snapshot abc"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := scene{t, "Fix the tests"}.input()
-			in.Tree.Config = raw(t, &config.Config{Task: "Fix the tests", Until: "go test ./...", Workspace: "/project", Agent: "codex", Fallback: []string{"claude"}})
+			in.Tree.Config = raw(t, &config.Config{Task: "Fix the tests", Until: "go test ./...", Workspace: "/project",
+				Agent: "codex", Fallback: []string{"claude"}})
 			in.Loop.Status, in.Loop.Step, in.Loop.Wish = record.Running, test.step, test.wish
 			if test.status != "" {
 				in.Loop.Status = test.status
@@ -98,7 +111,8 @@ func TestList(t *testing.T) {
 func TestWarningsAndNoWatching(t *testing.T) {
 	t.Parallel()
 	in := scene{t, "Fix the tests"}.done()
-	in.Tree.Config = raw(t, &config.Config{Task: "Fix the tests", Until: "go test ./...", Workspace: "/project", Agent: "codex", Plain: true})
+	in.Tree.Config = raw(t, &config.Config{Task: "Fix the tests", Until: "go test ./...", Workspace: "/project",
+		Agent: "codex", Plain: true})
 	for i := range in.Iterations {
 		o, err := loop.ReadOutcome(&in.Iterations[i])
 		if err != nil {
@@ -114,7 +128,8 @@ func TestWarningsAndNoWatching(t *testing.T) {
 		"report":      func(w io.Writer) error { return s.Report(w, "md") },
 	} {
 		got := written(t, view)
-		if !strings.Contains(got, "off: nothing is compared") || !strings.Contains(got, "iteration 8: slow") || strings.Contains(got, "\x1b") {
+		if !strings.Contains(got, "off: nothing is compared") || !strings.Contains(got, "iteration 8: slow") ||
+			strings.Contains(got, "\x1b") {
 			t.Errorf("%s:\n%s", name, got)
 		}
 	}
@@ -128,13 +143,16 @@ func TestDiffOfAGate(t *testing.T) {
 	t.Parallel()
 	in := scene{t, "Fix the tests"}.asking()
 	diff := "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n \tstays\n-\tif  a {\x1b[2J\n+\tif  b {\n"
-	question := record.Question{Title: "worse", Diff: diff + strings.Repeat("+more\n", 100), Options: []record.Option{{Answer: "approve", Effect: "accepted"}}}
+	question := record.Question{Title: "worse", Diff: diff + strings.Repeat("+more\n", 100),
+		Options: []record.Option{{Answer: "approve", Effect: "accepted"}}}
 	in.Gates[0].Question = raw(t, &question)
 	var out strings.Builder
-	if err := loopview.New(in).Overview(&out, loopview.Style{Diff: func(line string) string { return "<" + line + ">" }}); err != nil {
+	if err := loopview.New(in).Overview(&out,
+		loopview.Style{Diff: func(line string) string { return "<" + line + ">" }}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"  <@@ -1,2 +1,2 @@>\n", "  <     stays>\n", "  <-    if  a {", "  <+    if  b {>\n", "and 46 lines more"} {
+	for _, want := range []string{"  <@@ -1,2 +1,2 @@>\n", "  <     stays>\n", "  <-    if  a {", "  <+    if  b {>\n",
+		"and 46 lines more"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}

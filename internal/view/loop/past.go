@@ -96,7 +96,8 @@ type importedFrom struct {
 
 // under lays the document of then under that of now.
 func (p *past) under(own object) object {
-	from := importedFrom{LoopID: p.LoopID, File: p.From, At: p.At, Iteration: p.Iteration, Replaced: object{vals: make(map[string]json.RawMessage)}}
+	from := importedFrom{LoopID: p.LoopID, File: p.From, At: p.At, Iteration: p.Iteration,
+		Replaced: object{vals: make(map[string]json.RawMessage)}}
 	for _, key := range p.doc.keys {
 		was, is := p.doc.vals[key], own.vals[key]
 		value, replaced := p.member(key, was, is)
@@ -114,7 +115,8 @@ func (p *past) under(own object) object {
 // member is what a member is now, and what of it was otherwise; nil for nothing.
 func (p *past) member(key string, was, is json.RawMessage) (value, replaced json.RawMessage) {
 	switch key {
-	case "iteration_history", "regression_events", "recovery_history", "error_history", "gates", "reinforcement_history", "risky_actions", "tool_call_history":
+	case "iteration_history", "regression_events", "recovery_history", "error_history", "gates", "reinforcement_history",
+		"risky_actions", "tool_call_history":
 		return p.continued(was, is), nil
 	case "started_at":
 		if !empty(was) {

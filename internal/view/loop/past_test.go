@@ -40,7 +40,8 @@ func takenIn(t testing.TB, doc []byte) loopview.State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := loopimport.Import(t.Context(), s, engine, loopimport.Request{Document: read, From: "state.json", Config: config})
+	in, err := loopimport.Import(t.Context(), s, engine,
+		loopimport.Request{Document: read, From: "state.json", Config: config})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,8 @@ func TestStateRoundTrip(t *testing.T) {
 		t.Errorf("imported from %v", from)
 	}
 	replaced, _ := from["replaced"].(map[string]any)
-	differ := []string{"loop_id", "tree_id", "status", "step", "reason", "last_updated", "working_directory", "recovery_in_progress", "stuck_loop_detected"}
+	differ := []string{"loop_id", "tree_id", "status", "step", "reason", "last_updated", "working_directory",
+		"recovery_in_progress", "stuck_loop_detected"}
 	for key, value := range was {
 		if slices.Contains(differ, key) {
 			if !cmp.Equal(value, is[key]) && !cmp.Equal(value, replaced[key]) {
@@ -159,10 +161,12 @@ func TestStateGoesOn(t *testing.T) {
 	valid(t, "loop-state.json", d)
 	m := members(t, d)
 	history := m["iteration_history"].([]any)
-	if len(history) != 4 || history[0].(map[string]any)["notes"] != "the best" || history[2].(map[string]any)["iteration"] != 7.0 {
+	if len(history) != 4 || history[0].(map[string]any)["notes"] != "the best" ||
+		history[2].(map[string]any)["iteration"] != 7.0 {
 		t.Errorf("history: %v", history)
 	}
-	if m["started_at"] != "2026-02-01T08:00:00Z" || m["owner"] != "somebody" || m["reinforcement_level"] != "AGGRESSIVE" || m["recovery_attempts"] != 4.0 {
+	if m["started_at"] != "2026-02-01T08:00:00Z" || m["owner"] != "somebody" ||
+		m["reinforcement_level"] != "AGGRESSIVE" || m["recovery_attempts"] != 4.0 {
 		t.Errorf("%v", m)
 	}
 	metrics := m["metrics"].(map[string]any)
@@ -173,16 +177,19 @@ func TestStateGoesOn(t *testing.T) {
 		t.Errorf("configuration: %v", c)
 	}
 	progress := m["progress"].(map[string]any)
-	if progress["estimated_completion"] != "soon" || len(progress["completion_checks"].([]any)) != 4 { // 6, the baseline, 7, 8
+	// 6, the baseline, 7, 8
+	if progress["estimated_completion"] != "soon" || len(progress["completion_checks"].([]any)) != 4 {
 		t.Errorf("progress: %v", progress)
 	}
 	replaced := m["imported_from"].(map[string]any)["replaced"].(map[string]any)
-	if replaced["best_iteration"].(map[string]any)["iteration"] != 2.0 || replaced["baseline_metrics"].(map[string]any)["coverage_percentage"] != 85.0 ||
+	if replaced["best_iteration"].(map[string]any)["iteration"] != 2.0 ||
+		replaced["baseline_metrics"].(map[string]any)["coverage_percentage"] != 85.0 ||
 		replaced["configuration"].(map[string]any)["max_iterations"] != 200.0 || replaced["iteration"] != 6.0 {
 		t.Errorf("replaced: %v", replaced)
 	}
 	custom, err := json.Marshal(m["custom"])
-	if err != nil || !slices.Equal(m["detected_patterns"].([]any), []any{"test_deletion", "test_failure"}) || len(m["risky_actions"].([]any)) != 1 {
+	if err != nil || !slices.Equal(m["detected_patterns"].([]any), []any{"test_deletion", "test_failure"}) ||
+		len(m["risky_actions"].([]any)) != 1 {
 		t.Errorf("patterns %v, custom %s", m["detected_patterns"], custom)
 	}
 }

@@ -48,5 +48,6 @@ func (in *Input) lost() bool {
 	standing, err := loop.ReadStanding(in.Loop.State)
 	runs := in.Loop.Status == record.Running || in.Loop.Status == record.Completing
 	gates := readGates(in.Gates)
-	return err == nil && runs && in.Progress.Running == 0 && gates.waiting() == nil && standing.Waits == 0 && !in.Tree.State.Terminal()
+	return err == nil && runs && in.Progress.Running == 0 && gates.waiting() == nil && standing.Waits == 0 &&
+		!in.Tree.State.Terminal()
 }

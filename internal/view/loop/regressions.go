@@ -34,7 +34,8 @@ func (s *Summary) Regressions(w io.Writer, style Style) error {
 	if left := s.without(s.events[from:]); left.Total() > 0 {
 		c.line("  the first %d are left out: %s; --full shows them", left.Total(), counted(left))
 		for _, t := range s.sum.Regressions {
-			c.line("    %s", c.Dim(fmt.Sprintf("%s (%s): %d in all, in iterations %d to %d", oneLine(t.Type, maxName), strings.ToUpper(t.Severity), t.Count, t.First, t.Last)))
+			c.line("    %s", c.Dim(fmt.Sprintf("%s (%s): %d in all, in iterations %d to %d", oneLine(t.Type, maxName),
+				strings.ToUpper(t.Severity), t.Count, t.First, t.Last)))
 		}
 	}
 	for i := from; i < len(s.events); i++ {
@@ -54,7 +55,8 @@ const maxNoted = 20
 
 // warns are the findings of an iteration that warn and that nobody marked.
 func (s *Summary) warns(o *loop.Outcome) []detect.Finding {
-	return slices.DeleteFunc(slices.Clone(o.Findings), func(f detect.Finding) bool { return f.Action != detect.Warn || s.marked[f.Fingerprint()] })
+	return slices.DeleteFunc(slices.Clone(o.Findings),
+		func(f detect.Finding) bool { return f.Action != detect.Warn || s.marked[f.Fingerprint()] })
 }
 
 // signLines are the findings of the last iteration that only warn, a line each.
@@ -66,7 +68,8 @@ func (s *Summary) signLines() []string {
 		if f.Subject != "" && !strings.Contains(text, f.Subject) {
 			text += ": " + f.Subject
 		}
-		lines = append(lines, oneLine(fmt.Sprintf("%s:%d %s (%s, %.0f %% sure, %s)", f.File, f.Line, text, f.Pattern, 100*f.Confidence, f.Fingerprint()), maxText))
+		lines = append(lines, oneLine(fmt.Sprintf("%s:%d %s (%s, %.0f %% sure, %s)", f.File, f.Line, text, f.Pattern,
+			100*f.Confidence, f.Fingerprint()), maxText))
 	}
 	if more := len(s.noted) - len(lines); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
@@ -89,7 +92,8 @@ func (s *Summary) event(c *screen, e *Event) {
 	if e.FalseAlarm {
 		marked = ", a false alarm"
 	}
-	c.line("  %s Iteration %d - %s (%s)%s", c.Bold("["+e.ID+"]"), e.Iteration, oneLine(e.Type, maxName), strings.ToUpper(e.Severity), marked)
+	c.line("  %s Iteration %d - %s (%s)%s", c.Bold("["+e.ID+"]"), e.Iteration, oneLine(e.Type, maxName),
+		strings.ToUpper(e.Severity), marked)
 	if e.Details.Text != "" {
 		c.line("    - %s", oneLine(e.Details.Text, 2*c.Width))
 	}
@@ -109,7 +113,8 @@ func (s *Summary) aftermath(c *screen, e *Event) {
 		if v.Iteration != e.Iteration {
 			continue
 		}
-		c.line("    - Recovery: attempt %d, %s (%d %%), %s", v.Attempt, oneLine(string(v.Diagnosis), maxName), v.Confidence, oneLine(v.Outcome, maxName))
+		c.line("    - Recovery: attempt %d, %s (%d %%), %s", v.Attempt, oneLine(string(v.Diagnosis), maxName), v.Confidence,
+			oneLine(v.Outcome, maxName))
 		for _, step := range v.Steps {
 			text := oneLine(step.Text, c.Width)
 			if text != "" {

@@ -120,7 +120,8 @@ func (s *Summary) seen() string {
 	for _, w := range []struct {
 		sight agent.Sight
 		text  string
-	}{{agent.SightNone, "none are seen, the files are compared afterwards"}, {agent.SightObserved, "observed: seen as they happen, and not refused"},
+	}{{agent.SightNone, "none are seen, the files are compared afterwards"},
+		{agent.SightObserved, "observed: seen as they happen, and not refused"},
 		{agent.SightNative, "native: asked for before"}} {
 		if ways[w.sight] {
 			texts = append(texts, w.text)
@@ -156,7 +157,8 @@ func (s *Summary) versus() []versus {
 			list = append(list, versus{"Metrics", was, is})
 		}
 	}
-	return append(list, versus{"Regressions", fmt.Sprint(best.facts), fmt.Sprint(final.facts)}, versus{"Became", s.fate(best), s.fate(final)})
+	return append(list, versus{"Regressions", fmt.Sprint(best.facts), fmt.Sprint(final.facts)},
+		versus{"Became", s.fate(best), s.fate(final)})
 }
 
 type versus struct{ Name, Best, Final string }
@@ -197,7 +199,8 @@ func (s *Summary) iterationRows() (rows []iterationRow, left int) {
 }
 
 func (s *Summary) iterationRow(p *point) iterationRow {
-	r := iterationRow{Number: p.number, Class: string(p.status), Quality: bareQuality(p), Delta: signed(p.delta), Became: s.fate(p)}
+	r := iterationRow{Number: p.number, Class: string(p.status), Quality: bareQuality(p), Delta: signed(p.delta),
+		Became: s.fate(p)}
 	if s.best != nil && s.Whole() && s.best.Iteration == p.number {
 		r.Became, r.Class = r.Became+", best", "best"
 	}
@@ -216,7 +219,8 @@ func (s *Summary) iterationRow(p *point) iterationRow {
 	r.Check = shortOutcome(&p.check)
 	if !p.check.Weak {
 		n := &p.check.Counts
-		r.Passed, r.Failed, r.Skipped = humanize.Comma(int64(n.Passed)), humanize.Comma(int64(n.Failed)), humanize.Comma(int64(n.Skipped))
+		r.Passed, r.Failed, r.Skipped = humanize.Comma(int64(n.Passed)), humanize.Comma(int64(n.Failed)), humanize.Comma(
+			int64(n.Skipped))
 	}
 	t := p.times
 	r.Agent, r.Checked, r.Added = milliseconds(t.Agent), milliseconds(t.Check), milliseconds(t.Snapshot+t.Hooks+t.Engine)
@@ -244,7 +248,8 @@ func (s *Summary) eventRows() (rows []eventRow, left int) {
 	for i := range s.events[left:] {
 		e := &s.events[left+i]
 		names := e.tests()
-		row := eventRow{ID: e.ID, Iteration: e.Iteration, Type: oneLine(e.Type, maxName), Severity: e.Severity, Text: oneLine(e.Details.Text, maxReportCell),
+		row := eventRow{ID: e.ID, Iteration: e.Iteration, Type: oneLine(e.Type, maxName), Severity: e.Severity,
+			Text:     oneLine(e.Details.Text, maxReportCell),
 			Recovery: oneLine(e.Outcome, maxName), Became: s.became(e.Iteration)}
 		var shown []string
 		for _, name := range names[:min(len(names), maxEventTests)] {
@@ -272,7 +277,8 @@ func (s *Summary) gateRows() (rows []gateRow, left int) {
 	left = max(0, len(s.gates.all)-maxReportRows)
 	for i := range s.gates.all[left:] {
 		g := &s.gates.all[left+i]
-		rows = append(rows, gateRow{g.Number, g.Iteration, oneLine(string(g.Kind), maxName), oneLine(g.asked.Title, maxReportCell),
+		rows = append(rows, gateRow{g.Number, g.Iteration, oneLine(string(g.Kind), maxName),
+			oneLine(g.asked.Title, maxReportCell),
 			strings.TrimPrefix(g.decision(), "Decision: "), human.Stamp(g.OpenedAt)})
 	}
 	return rows, left

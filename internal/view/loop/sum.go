@@ -189,7 +189,8 @@ func told(c record.Column) string {
 	if c.Measured == 0 {
 		return text + "not measured"
 	}
-	text += fmt.Sprintf("lowest %d%%, mean %d%%, highest %d%% at iteration %d", c.Lowest, c.Sum/int64(c.Measured), c.Highest, c.HighestAt)
+	text += fmt.Sprintf("lowest %d%%, mean %d%%, highest %d%% at iteration %d", c.Lowest, c.Sum/int64(c.Measured),
+		c.Highest, c.HighestAt)
 	if c.Regressed > 0 {
 		text += fmt.Sprintf(", %d with regressions", c.Regressed)
 	}

@@ -143,7 +143,8 @@ func newSummary(in Input) *Summary {
 	if standing, err := loop.ReadStanding(in.Loop.State); err == nil {
 		s.standing = standing
 		for _, l := range standing.Levels {
-			s.in.Levels = append(s.in.Levels, LevelChange{Timestamp: l.At, Iteration: l.Iteration, From: string(l.From), To: string(l.To), Reason: l.Reason})
+			s.in.Levels = append(s.in.Levels, LevelChange{Timestamp: l.At, Iteration: l.Iteration, From: string(l.From),
+				To: string(l.To), Reason: l.Reason})
 		}
 	}
 	s.in.Gates = nil
@@ -173,7 +174,8 @@ func outcomeOf(it *record.Iteration) (o loop.Outcome, known bool) {
 }
 
 func (s *Summary) add(it *record.Iteration, o *loop.Outcome, known bool) {
-	p := point{number: it.Number, status: it.Status, judged: known, quality: unmeasured, delta: unmeasured, cost: math.NaN(), agent: cut(o.Agent, maxName), sight: o.Sight, denied: o.Denied, risky: len(o.Risky)}
+	p := point{number: it.Number, status: it.Status, judged: known, quality: unmeasured, delta: unmeasured,
+		cost: math.NaN(), agent: cut(o.Agent, maxName), sight: o.Sight, denied: o.Denied, risky: len(o.Risky)}
 	if it.Quality != nil {
 		p.quality = *it.Quality
 	}
@@ -335,7 +337,8 @@ func (s *Summary) times() (t loop.Times) {
 
 // added sums up what two iterations took.
 func added(t, u loop.Times) loop.Times {
-	return loop.Times{Agent: t.Agent + u.Agent, Check: t.Check + u.Check, Metrics: t.Metrics + u.Metrics, Sealed: t.Sealed + u.Sealed, Snapshot: t.Snapshot + u.Snapshot,
+	return loop.Times{Agent: t.Agent + u.Agent, Check: t.Check + u.Check, Metrics: t.Metrics + u.Metrics,
+		Sealed: t.Sealed + u.Sealed, Snapshot: t.Snapshot + u.Snapshot,
 		Hooks: t.Hooks + u.Hooks, Engine: t.Engine + u.Engine}
 }
 

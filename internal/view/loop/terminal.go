@@ -245,7 +245,8 @@ func (s *Summary) chosen(c *screen) {
 // question shows what a gate asks, and how it is answered.
 func (s *Summary) question(c *screen, g *gate) {
 	c.line("")
-	c.line("%s", c.Bold(fmt.Sprintf("Gate %d (%s) waits for an answer, for %s", g.Number, oneLine(string(g.Kind), maxName), human.Duration(s.in.Now.Sub(g.OpenedAt)))))
+	c.line("%s", c.Bold(fmt.Sprintf("Gate %d (%s) waits for an answer, for %s", g.Number,
+		oneLine(string(g.Kind), maxName), human.Duration(s.in.Now.Sub(g.OpenedAt)))))
 	c.line("  %s", oneLine(g.asked.Title, 3*c.Width))
 	lines, more := head(g.asked.Text, maxQuestion, 2*c.Width)
 	c.part(lines, more)
@@ -295,7 +296,8 @@ func (s *Summary) commands(c *screen) {
 	case s.in.Loop.Status.Ended():
 		list = []can{{"read its report", "report " + id}}
 	case s.in.Crashed, s.in.Loop.Status == record.Paused:
-		list = []can{{"go on", "resume " + id}, {"end it", "abort " + id}, {"end it and bring back the files of the beginning", "abort --revert " + id}}
+		list = []can{{"go on", "resume " + id}, {"end it", "abort " + id},
+			{"end it and bring back the files of the beginning", "abort --revert " + id}}
 	case s.gates.waiting() != nil:
 		list = []can{{"end it", "abort " + id}}
 	default:
@@ -335,7 +337,8 @@ func (s *Summary) Persistence(w io.Writer, style Style) error {
 	}
 	field("Recovery Attempts", attempts)
 	if m := s.measures(); m.FalseAlarmRate != nil {
-		field("False Positive Rate", fmt.Sprintf("%.1f %% (false_positive_rate %.3f)", 100**m.FalseAlarmRate, *m.FalseAlarmRate))
+		field("False Positive Rate", fmt.Sprintf("%.1f %% (false_positive_rate %.3f)", 100**m.FalseAlarmRate,
+			*m.FalseAlarmRate))
 	}
 	if n := len(s.gates.all); n > 0 {
 		field("Human Gates", s.decided())
@@ -437,7 +440,8 @@ func (s *Summary) Quality(w io.Writer, style Style) error {
 	s.before(c, s.points[:from])
 	for i := range s.points[from:] {
 		p := &s.points[from+i]
-		c.line("  Iteration %*d: %4s %s", len(fmt.Sprint(s.number())), p.number, bareQuality(p), strings.TrimRight(bar(p.quality)+s.marks(p, c.Bold), " "))
+		c.line("  Iteration %*d: %4s %s", len(fmt.Sprint(s.number())), p.number, bareQuality(p),
+			strings.TrimRight(bar(p.quality)+s.marks(p, c.Bold), " "))
 	}
 	s.incomplete(c)
 	return c.to(w)
@@ -508,7 +512,8 @@ func (s *Summary) before(c *screen, points []point) {
 			continue
 		}
 		mean := int(k.Sum / int64(k.Measured))
-		text := fmt.Sprintf("  %s %4s %-20s %s", name, percent(mean), bar(mean), c.Dim(fmt.Sprintf("%d%% to %d%%", k.Lowest, k.Highest)))
+		text := fmt.Sprintf("  %s %4s %-20s %s", name, percent(mean), bar(mean),
+			c.Dim(fmt.Sprintf("%d%% to %d%%", k.Lowest, k.Highest)))
 		if marks := s.columnMarks(k); marks != "" {
 			text += " " + c.Bold("⬅ "+marks)
 		}
@@ -542,6 +547,7 @@ func timesText(t loop.Times) string {
 	if t.Sealed > 0 {
 		metrics += ", clean copies " + milliseconds(t.Sealed)
 	}
-	return fmt.Sprintf("agent %s, check %s%s, snapshots %s, hooks %s, engine %s", milliseconds(t.Agent), milliseconds(t.Check), metrics, milliseconds(t.Snapshot),
+	return fmt.Sprintf("agent %s, check %s%s, snapshots %s, hooks %s, engine %s", milliseconds(t.Agent),
+		milliseconds(t.Check), metrics, milliseconds(t.Snapshot),
 		milliseconds(t.Hooks), milliseconds(t.Engine))
 }

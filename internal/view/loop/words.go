@@ -191,7 +191,8 @@ func tests(c *loop.Check) string {
 		return "no results of tests, the exit status is all that is known"
 	}
 	n := &c.Counts
-	text := fmt.Sprintf("%s: %d passed, %d failed, %d skipped", human.Count(int64(n.Tests), "test"), n.Passed, n.Failed, n.Skipped)
+	text := fmt.Sprintf("%s: %d passed, %d failed, %d skipped", human.Count(int64(n.Tests), "test"), n.Passed, n.Failed,
+		n.Skipped)
 	if n.BrokenRuns > 0 {
 		text += ", " + human.Count(int64(n.BrokenRuns), "suite") + " did not run"
 	}
@@ -233,7 +234,8 @@ func (s *Summary) bestReason() string {
 
 // sealedText says what a clean copy came to.
 func sealedText(v *cleancheck.Verdict) string {
-	cost := fmt.Sprintf(" (%s in %s; %s of the check, %s in all)", human.Count(int64(v.Copied), "file"), milliseconds(v.CopyMS), human.Count(int64(v.Runs), "run"), milliseconds(v.TookMS))
+	cost := fmt.Sprintf(" (%s in %s; %s of the check, %s in all)", human.Count(int64(v.Copied), "file"),
+		milliseconds(v.CopyMS), human.Count(int64(v.Runs), "run"), milliseconds(v.TookMS))
 	switch v.State {
 	case cleancheck.Passed:
 		return "it passes in a clean copy" + cost

@@ -68,7 +68,8 @@ func (v *view) outlineRow(ctx context.Context, p piece) (OutlineRow, error) {
 		}
 		row.Row = rows[0]
 	} else {
-		row.Task, row.Parent, row.Depth, row.Position = perdure.TaskID(first.id), perdure.TaskID(first.parent), first.depth, -1
+		row.Task, row.Parent, row.Depth, row.Position = perdure.TaskID(first.id), perdure.TaskID(
+			first.parent), first.depth, -1
 		row.To = perdure.TaskID(p.tasks[len(p.tasks)-1].id)
 	}
 	var sum sumUp

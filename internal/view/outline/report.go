@@ -255,7 +255,8 @@ func (v *view) sortModels() {
 		r.Models = append(r.Models, *m)
 	}
 	slices.SortFunc(r.Models, func(a, b Model) int {
-		return cmp.Or(cmp.Compare(b.Usage.CostUSD, a.Usage.CostUSD), cmp.Compare(b.Usage.Calls, a.Usage.Calls), cmp.Compare(a.Model, b.Model))
+		return cmp.Or(cmp.Compare(b.Usage.CostUSD, a.Usage.CostUSD), cmp.Compare(b.Usage.Calls, a.Usage.Calls),
+			cmp.Compare(a.Model, b.Model))
 	})
 	if n := len(r.Models); n > maxModels {
 		r.Models, r.MoreModels = r.Models[:maxModels], n-maxModels

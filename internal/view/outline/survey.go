@@ -99,7 +99,8 @@ func (r *reader) each(ctx context.Context, query string, args []any, row func(sc
 
 // states are by their number in the database.
 func stateOf(n int64) perdure.State {
-	all := [...]perdure.State{"", perdure.Queued, perdure.Running, perdure.Waiting, perdure.Completed, perdure.Failed, perdure.Cancelled}
+	all := [...]perdure.State{"", perdure.Queued, perdure.Running, perdure.Waiting, perdure.Completed, perdure.Failed,
+		perdure.Cancelled}
 	if n < 0 || n >= int64(len(all)) {
 		return ""
 	}

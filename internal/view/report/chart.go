@@ -107,7 +107,8 @@ func (c *chart) ended(s *client.ReportStep, x, step float64, most int64) {
 		}
 		h := max(float64(part.n)/float64(most)*marksHeight, 1.5)
 		base -= h
-		c.Bars = append(c.Bars, bar{X: round(x + step*0.08), Y: round(base), W: round(max(step*0.84, 1)), H: round(h), Class: part.class,
+		c.Bars = append(c.Bars, bar{X: round(x + step*0.08), Y: round(base), W: round(max(step*0.84, 1)), H: round(h),
+			Class: part.class,
 			Title: fmt.Sprintf("%s %s", human.Count(part.n, "task"), part.class)})
 		c.Failed = c.Failed || part.class == "failed"
 	}
@@ -129,7 +130,8 @@ func niceTop(v float64) float64 {
 
 // ticks divides a time into a few round parts.
 func ticks(seconds, from, width float64) []tick {
-	steps := []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800,
+	steps := []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900,
+		1800,
 		3600, 7200, 14_400, 21_600, 43_200, 86_400, 172_800, 604_800}
 	each := seconds
 	for _, s := range steps {
@@ -216,7 +218,8 @@ func newGantt(outline []client.ReportRow, now time.Time) *gantt {
 	at := func(t time.Time) float64 { return round(ganttLabel + t.Sub(start).Seconds()/whole*width) }
 	for i, r := range rows {
 		from, to := at(*r.StartedAt), at(endOf(r, now))
-		line := ganttLine{Top: float64(i) * ganttRow, Y: float64(i)*ganttRow + 3, TextY: float64(i)*ganttRow + 13, X: from, W: max(round(to-from), 1.5),
+		line := ganttLine{Top: float64(i) * ganttRow, Y: float64(i)*ganttRow + 3, TextY: float64(i)*ganttRow + 13, X: from,
+			W:     max(round(to-from), 1.5),
 			Class: string(r.State), Indent: 10 * float64(min(r.Level, 8)), Background: i%2 == 1,
 			Title: fmt.Sprintf("%s %s, %s", r.Task, r.State, human.Duration(endOf(r, now).Sub(*r.StartedAt)))}
 		line.Label = cut(rowText(r), 44-2*min(r.Level, 8))

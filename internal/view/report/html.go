@@ -82,7 +82,8 @@ type treeRow struct {
 func (d *Document) page() *page {
 	s := &d.Status
 	p := &page{
-		Title: "Report of " + human.OneLine(d.name()), ID: string(d.Tree.ID), State: d.state(), Class: s.State, Partial: d.Tree.Partial, Facts: d.facts(), Prompt: d.Prompt,
+		Title: "Report of " + human.OneLine(d.name()), ID: string(d.Tree.ID), State: d.state(), Class: s.State,
+		Partial: d.Tree.Partial, Facts: d.facts(), Prompt: d.Prompt,
 		Failure: d.failure(), Timeline: newChart(&d.Survey.Timeline), Gantt: newGantt(d.Survey.Outline, d.Survey.At),
 		MoreModels: d.Survey.MoreModels, Slowest: d.Survey.Slowest, Kinds: d.Survey.ErrorKinds, Failures: d.Survey.Failures,
 		FailuresTotal: d.Survey.FailuresTotal, FailuresMore: d.Survey.FailuresTotal - int64(len(d.Survey.Failures)),
@@ -96,12 +97,14 @@ func (d *Document) page() *page {
 		took.Name = "so far"
 	}
 	p.Cards = []fact{
-		{"tasks", humanize.Comma(s.Total)}, {"failed", humanize.Comma(s.Failed)}, took, {"calls", humanize.Comma(s.Usage.Calls)},
+		{"tasks", humanize.Comma(s.Total)}, {"failed", humanize.Comma(s.Failed)}, took,
+		{"calls", humanize.Comma(s.Usage.Calls)},
 		{"tokens", human.Compact(s.Usage.InputTokens + s.Usage.OutputTokens)}, costCard(s.Usage),
 	}
 	d.tables(p)
 	for _, r := range d.Survey.Outline {
-		row := treeRow{Row: r, Text: rowText(&r), Below: belowText(&r), Figures: figures(r.ActiveMS, r.Usage), Class: string(r.State), Indent: 1.4 * float64(r.Level)}
+		row := treeRow{Row: r, Text: rowText(&r), Below: belowText(&r), Figures: figures(r.ActiveMS, r.Usage),
+			Class: string(r.State), Indent: 1.4 * float64(r.Level)}
 		if r.Folded > 0 {
 			row.Class = strings.TrimSpace(row.Class + " folded")
 		}

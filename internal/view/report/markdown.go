@@ -113,23 +113,27 @@ func errorText(r *client.OutlineRow) string {
 
 func (d *Document) markdownCost(m *markdown) {
 	m.section("Cost by depth")
-	human.MarkdownTable(m.line, []string{"Depth", "Tasks", "Failed", "Ran", "Calls", "Tokens in", "Tokens out", "Cost"}, "rrrrrrrr", func(row func(cells ...string)) {
-		for i := range d.Survey.Depths {
-			l := &d.Survey.Depths[i]
-			row(fmt.Sprint(l.Depth), humanize.Comma(l.Total), humanize.Comma(l.Failed), milliseconds(l.ActiveMS),
-				humanize.Comma(l.Usage.Calls), humanize.Comma(l.Usage.InputTokens), humanize.Comma(l.Usage.OutputTokens), human.Cost(l.Usage))
-		}
-	})
+	human.MarkdownTable(m.line, []string{"Depth", "Tasks", "Failed", "Ran", "Calls", "Tokens in", "Tokens out", "Cost"},
+		"rrrrrrrr", func(row func(cells ...string)) {
+			for i := range d.Survey.Depths {
+				l := &d.Survey.Depths[i]
+				row(fmt.Sprint(l.Depth), humanize.Comma(l.Total), humanize.Comma(l.Failed), milliseconds(l.ActiveMS),
+					humanize.Comma(l.Usage.Calls), humanize.Comma(l.Usage.InputTokens), humanize.Comma(l.Usage.OutputTokens),
+					human.Cost(l.Usage))
+			}
+		})
 	if len(d.Survey.Models) == 0 {
 		return
 	}
 	m.section("Cost by model")
-	human.MarkdownTable(m.line, []string{"Model", "Calls", "Failed", "Retries", "Tokens in", "Tokens out", "Mean", "Longest", "Cost"}, "lrrrrrrrr",
+	human.MarkdownTable(m.line, []string{"Model", "Calls", "Failed", "Retries", "Tokens in", "Tokens out", "Mean",
+		"Longest", "Cost"}, "lrrrrrrrr",
 		func(row func(cells ...string)) {
 			for i := range d.Survey.Models {
 				l := &d.Survey.Models[i]
 				row(human.Markdown(l.Model), humanize.Comma(l.Usage.Calls), humanize.Comma(l.Failed), humanize.Comma(l.Retries),
-					humanize.Comma(l.Usage.InputTokens), humanize.Comma(l.Usage.OutputTokens), milliseconds(mean(l)), milliseconds(l.MaxMS),
+					humanize.Comma(l.Usage.InputTokens), humanize.Comma(l.Usage.OutputTokens), milliseconds(mean(l)),
+					milliseconds(l.MaxMS),
 					human.Cost(l.Usage))
 			}
 		})
@@ -198,10 +202,12 @@ func (m *markdown) timeline(t *client.ReportTimeline) {
 		return
 	}
 	m.section("Timeline")
-	running, completed, failed := make([]float64, 0, len(t.Steps)), make([]float64, 0, len(t.Steps)), make([]float64, 0, len(t.Steps))
+	running, completed, failed := make([]float64, 0, len(t.Steps)), make([]float64, 0, len(t.Steps)), make([]float64, 0,
+		len(t.Steps))
 	var failures int64
 	for _, s := range t.Steps {
-		running, completed, failed = append(running, s.Running), append(completed, float64(s.Completed)), append(failed, float64(s.Failed))
+		running, completed, failed = append(running, s.Running), append(completed, float64(s.Completed)), append(failed,
+			float64(s.Failed))
 		failures += s.Failed
 	}
 	m.line("From %s, one column for %s.", human.Stamp(t.Start), human.Seconds(t.StepSeconds))

@@ -110,7 +110,8 @@ func (d *Document) facts() []fact {
 	for _, c := range []struct {
 		n    int64
 		word string
-	}{{s.Completed, "completed"}, {s.Running, "running"}, {s.Waiting, "waiting"}, {s.Queued, "queued"}, {s.Failed, "failed"},
+	}{{s.Completed, "completed"}, {s.Running, "running"}, {s.Waiting, "waiting"}, {s.Queued, "queued"},
+		{s.Failed, "failed"},
 		{s.Cancelled, "cancelled"}} {
 		if c.n > 0 {
 			tasks = append(tasks, humanize.Comma(c.n)+" "+c.word)
@@ -148,7 +149,8 @@ func (d *Document) gates() []fact {
 		text := human.Gate(g.Tree, g.Number, g.Waiting)
 		switch {
 		case g.AnsweredAt != nil:
-			text = fmt.Sprintf("%s by %s after %s", g.Answer, cmp.Or(g.AnsweredBy, "somebody"), human.Duration(g.AnsweredAt.Sub(g.OpenedAt)))
+			text = fmt.Sprintf("%s by %s after %s", g.Answer, cmp.Or(g.AnsweredBy, "somebody"),
+				human.Duration(g.AnsweredAt.Sub(g.OpenedAt)))
 			if g.Reason != "" {
 				text += ": " + g.Reason
 			}

@@ -29,13 +29,16 @@ func document(text string) *report.Document {
 		return &t
 	}
 	usage := func(calls int64) perdure.Usage {
-		return perdure.Usage{Calls: calls, InputTokens: 1000 * calls, OutputTokens: 100 * calls, CostUSD: 0.002 * float64(calls)}
+		return perdure.Usage{Calls: calls, InputTokens: 1000 * calls, OutputTokens: 100 * calls,
+			CostUSD: 0.002 * float64(calls)}
 	}
 	row := func(id perdure.TaskID, depth int, state perdure.State, from, to int) client.OutlineRow {
-		return client.OutlineRow{Task: id, Parent: 1, Depth: depth, State: state, Label: text, Attempts: 1, ActiveMS: float64(1000 * (to - from)),
-			Usage: usage(1), StartedAt: at(from), CompletedAt: at(to)}
+		return client.OutlineRow{Task: id, Parent: 1, Depth: depth, State: state, Label: text, Attempts: 1,
+			ActiveMS: float64(1000 * (to - from)),
+			Usage:    usage(1), StartedAt: at(from), CompletedAt: at(to)}
 	}
-	root, good, bad := row(1, 0, perdure.Completed, 5, 25), row(2, 1, perdure.Completed, 6, 9), row(40, 1, perdure.Failed, 8, 20)
+	root, good, bad := row(1, 0, perdure.Completed, 5, 25), row(2, 1, perdure.Completed, 6, 9), row(40, 1,
+		perdure.Failed, 8, 20)
 	bad.Error = &perdure.TaskError{Kind: text, Message: text}
 	many := row(3, 1, perdure.Completed, 7, 22)
 	answer, _ := json.Marshal(text) // a string has a JSON form
@@ -43,22 +46,27 @@ func document(text string) *report.Document {
 		Tree: perdure.Tree{ID: "tree-12345678", Name: text, Kind: "run", Root: 1, State: perdure.Completed, Partial: true,
 			CreatedAt: *at(5), CompletedAt: at(25)},
 		Prompt: text,
-		Result: &client.Result{Tree: "tree-12345678", State: perdure.Completed, Partial: true, Answer: answer, MissingTotal: 1,
-			Citations: []client.Citation{{File: text, StartLine: 3, EndLine: 4, Text: text}}},
+		Result: &client.Result{Tree: "tree-12345678", State: perdure.Completed, Partial: true, Answer: answer,
+			MissingTotal: 1,
+			Citations:    []client.Citation{{File: text, StartLine: 3, EndLine: 4, Text: text}}},
 		Survey: client.Report{
 			Tree: "tree-12345678", At: *at(30),
-			Depths: []client.ReportDepth{{Depth: 0, Total: 1, Completed: 1, ActiveMS: 20}, {Depth: 1, Total: 39, Completed: 38, Failed: 1,
-				ActiveMS: 90_000, Usage: usage(39)}},
+			Depths: []client.ReportDepth{{Depth: 0, Total: 1, Completed: 1, ActiveMS: 20},
+				{Depth: 1, Total: 39, Completed: 38, Failed: 1,
+					ActiveMS: 90_000, Usage: usage(39)}},
 			Models: []client.ReportModel{{Model: text, Failed: 1, Retries: 2, Usage: usage(39), BusyMS: 88_000, MaxMS: 12_000}},
 			Timeline: client.ReportTimeline{Start: *at(5), StepSeconds: 5, Of: "calls",
-				Steps: []client.ReportStep{{Running: 1.5, Completed: 2}, {Running: 4, Completed: 20}, {}, {Running: 0.2, Completed: 17, Failed: 1}}},
+				Steps: []client.ReportStep{{Running: 1.5, Completed: 2}, {Running: 4, Completed: 20}, {},
+					{Running: 0.2, Completed: 17, Failed: 1}}},
 			Slowest: []client.OutlineRow{bad, good}, Failures: []client.OutlineRow{bad}, FailuresTotal: 1,
 			ErrorKinds: []client.ReportErrorKind{{Kind: text, Tasks: 1}},
-			Outline: []client.ReportRow{{OutlineRow: root}, {OutlineRow: good, Level: 1}, {OutlineRow: many, Level: 1, Folded: 37, To: 39},
+			Outline: []client.ReportRow{{OutlineRow: root}, {OutlineRow: good, Level: 1},
+				{OutlineRow: many, Level: 1, Folded: 37, To: 39},
 				{OutlineRow: bad, Level: 1, Below: 3}},
 		},
 	}
-	d.Status.Progress = perdure.Progress{Tree: "tree-12345678", State: perdure.Completed, Partial: true, Total: 40, Completed: 39, Failed: 1,
+	d.Status.Progress = perdure.Progress{Tree: "tree-12345678", State: perdure.Completed, Partial: true, Total: 40,
+		Completed: 39, Failed: 1,
 		Percent: 100, MeanTaskSeconds: 2.5, P50TaskSeconds: 2, P95TaskSeconds: 11, Usage: usage(39), ElapsedSeconds: 20}
 	return d
 }
@@ -101,10 +109,12 @@ func TestGates(t *testing.T) {
 	d := document("Where is the light?")
 	opened, answered := time.Date(2026, 2, 2, 21, 0, 0, 0, time.UTC), time.Date(2026, 2, 2, 21, 2, 0, 0, time.UTC)
 	d.Gates = []record.Gate{
-		{Tree: d.Tree.ID, Number: 1, Run: true, OpenedAt: opened, AnsweredAt: &answered, Answer: "retry", AnsweredBy: "ann", Reason: "it is | up"},
+		{Tree: d.Tree.ID, Number: 1, Run: true, OpenedAt: opened, AnsweredAt: &answered, Answer: "retry", AnsweredBy: "ann",
+			Reason: "it is | up"},
 		{Tree: d.Tree.ID, Number: 2, Run: true, OpenedAt: opened, Waiting: 3},
 	}
-	if got := write(t, d, "md"); !strings.Contains(got, `Gate 1 | retry by ann after 2m`) || !strings.Contains(got, `it is \| up`) || !strings.Contains(got, "Gate 2 | nobody answered") {
+	if got := write(t, d, "md"); !strings.Contains(got, `Gate 1 | retry by ann after 2m`) ||
+		!strings.Contains(got, `it is \| up`) || !strings.Contains(got, "Gate 2 | nobody answered") {
 		t.Errorf("of a tree that has ended:\n%s", got)
 	}
 	d.Status.State = perdure.Running
@@ -116,10 +126,14 @@ func TestGates(t *testing.T) {
 // hostile are texts that try to become markup.
 func hostile() []string {
 	return []string{
-		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</pre></main><h1>owned</h1>`, `' onmouseover='alert(1)`,
-		"</title><script>x</script>", "</style><script>x</script>", "{{.Title}}", "<!-- ", "]]>", "&lt;b&gt;", "javascript:alert(1)",
-		"# heading", "| a | b |\n|---|---|", "```\n# out\n```", "````text\n```", "~~~", "[link](javascript:alert(1))", "![x](http://evil/x.png)",
-		"<http://evil>", "https://evil.example/x www.evil.example", "@somebody #12", "**bold** _it_ ~~gone~~ `code`", "\\", "\\|", "a\x1b]0;t\x07b",
+		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</pre></main><h1>owned</h1>`,
+		`' onmouseover='alert(1)`,
+		"</title><script>x</script>", "</style><script>x</script>", "{{.Title}}", "<!-- ", "]]>", "&lt;b&gt;",
+		"javascript:alert(1)",
+		"# heading", "| a | b |\n|---|---|", "```\n# out\n```", "````text\n```", "~~~", "[link](javascript:alert(1))",
+		"![x](http://evil/x.png)",
+		"<http://evil>", "https://evil.example/x www.evil.example", "@somebody #12", "**bold** _it_ ~~gone~~ `code`", "\\",
+		"\\|", "a\x1b]0;t\x07b",
 		"\u202egnp.exe", "- item\n1. item", strings.Repeat("x", 5000), "\n\n\n",
 	}
 }
@@ -163,7 +177,8 @@ func TestHostileMarkdown(t *testing.T) {
 			if strings.ContainsAny(bare, "<>[]`*~@") && !strings.HasPrefix(bare, "Tree `tree-") {
 				t.Errorf("%.60q: %q", text, line)
 			}
-			if strings.Count(bare, "|") != strings.Count(want[i], "|") || strings.Contains(line, "://") || strings.Contains(line, "www.") {
+			if strings.Count(bare, "|") != strings.Count(want[i], "|") || strings.Contains(line, "://") ||
+				strings.Contains(line, "www.") {
 				t.Errorf("%.60q: %q has other cells, or a link, than %q", text, line, want[i])
 			}
 		}

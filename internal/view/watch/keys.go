@@ -181,7 +181,8 @@ func (m *model) fold(open bool) tea.Cmd {
 
 // filterStates are the states that s goes through.
 func filterStates() []perdure.State {
-	return []perdure.State{"", perdure.Failed, perdure.Running, perdure.Queued, perdure.Waiting, perdure.Completed, perdure.Cancelled}
+	return []perdure.State{"", perdure.Failed, perdure.Running, perdure.Queued, perdure.Waiting, perdure.Completed,
+		perdure.Cancelled}
 }
 
 func nextState(s perdure.State) perdure.State {

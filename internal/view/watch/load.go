@@ -169,7 +169,8 @@ func (m *model) load() tea.Cmd {
 		m.loading[key] = true
 		tree := m.tree
 		cmds = append(cmds, m.request(func(ctx context.Context, c *client.Client) tea.Msg {
-			rows, err := c.Outline(ctx, client.OutlineQuery{Tree: tree, Parent: key.parent, From: int64(key.page * pageRows), Limit: pageRows})
+			rows, err := c.Outline(ctx, client.OutlineQuery{Tree: tree, Parent: key.parent, From: int64(key.page * pageRows),
+				Limit: pageRows})
 			return loaded{tree: tree, key: key, rows: rows, err: err}
 		}))
 	}

@@ -32,7 +32,8 @@ func (m *model) draw() string {
 		lines = m.treesLines()
 	case screenTask:
 		lines = m.taskLines()
-		lines = append([]string{m.bold("perdure watch") + "  " + m.task.ID.String()}, lines[min(m.scroll, max(0, len(lines)-1)):]...)
+		lines = append([]string{m.bold("perdure watch") + "  " + m.task.ID.String()},
+			lines[min(m.scroll, max(0, len(lines)-1)):]...)
 	default:
 		lines = m.tasksLines()
 	}
@@ -109,7 +110,8 @@ func (m *model) head() []string {
 	for _, c := range []struct {
 		n     int64
 		state perdure.State
-	}{{s.Running, perdure.Running}, {s.Waiting, perdure.Waiting}, {s.Queued, perdure.Queued}, {s.Failed, perdure.Failed}, {s.Cancelled, perdure.Cancelled}} {
+	}{{s.Running, perdure.Running}, {s.Waiting, perdure.Waiting}, {s.Queued, perdure.Queued}, {s.Failed, perdure.Failed},
+		{s.Cancelled, perdure.Cancelled}} {
 		if c.n > 0 {
 			counts = append(counts, m.state(c.state, humanize.Comma(c.n)+" "+string(c.state)))
 		}
@@ -245,7 +247,8 @@ func (m *model) eventLine(e *perdure.Event) string {
 	if data == "{}" || data == "null" {
 		data = ""
 	}
-	return fmt.Sprintf("%s  %-11s %-16s %s", m.dim(e.Time.UTC().Format("15:04:05.000")), task, e.Kind, m.dim(human.OneLine(data)))
+	return fmt.Sprintf("%s  %-11s %-16s %s", m.dim(e.Time.UTC().Format("15:04:05.000")), task, e.Kind,
+		m.dim(human.OneLine(data)))
 }
 
 func (m *model) treesLines() []string {
@@ -263,7 +266,8 @@ func (m *model) treesLines() []string {
 		if !p.State.Terminal() {
 			left = "ETA " + human.ETA(p.ETASeconds)
 		}
-		row := []string{human.Mark(p.State) + " " + string(p.State), human.WholePercent(p.Percent), "of " + human.Count(p.Total, "task"),
+		row := []string{human.Mark(p.State) + " " + string(p.State), human.WholePercent(p.Percent),
+			"of " + human.Count(p.Total, "task"),
 			left, human.Cost(p.Usage)}
 		for k, cell := range row {
 			widest[k] = max(widest[k], ansi.StringWidth(cell))
@@ -301,7 +305,8 @@ const maxShown = 64 << 10
 func (m *model) taskLines() []string {
 	t := m.task
 	lines := []string{"", m.state(t.State, human.Mark(t.State)+" "+string(t.State)) +
-		fmt.Sprintf("  attempt %d of %d, ran %s, %s", t.Attempts, t.MaxAttempts, human.Duration(t.Active), human.Usage(t.Usage))}
+		fmt.Sprintf("  attempt %d of %d, ran %s, %s", t.Attempts, t.MaxAttempts, human.Duration(t.Active),
+			human.Usage(t.Usage))}
 	section := func(title, text string) {
 		if text = strings.TrimSpace(text); text == "" {
 			return
@@ -310,7 +315,8 @@ func (m *model) taskLines() []string {
 			text = strings.ToValidUTF8(text[:maxShown], "") + "\n… `perdure show` has the rest"
 		}
 		lines = append(lines, "", m.bold(title))
-		for _, one := range strings.Split(ansi.Hardwrap(human.Visible(strings.ReplaceAll(text, "\t", "    ")), max(20, m.width-2), true), "\n") {
+		for _, one := range strings.Split(ansi.Hardwrap(human.Visible(strings.ReplaceAll(text, "\t", "    ")),
+			max(20, m.width-2), true), "\n") {
 			lines = append(lines, "  "+one)
 		}
 	}

@@ -85,8 +85,10 @@ func (x *terminal) send(msg tea.Msg) {
 
 // keys presses keys: words are names of keys, others are typed.
 func (x *terminal) keys(names ...string) {
-	special := map[string]rune{"up": tea.KeyUp, "down": tea.KeyDown, "left": tea.KeyLeft, "right": tea.KeyRight, "enter": tea.KeyEnter,
-		"esc": tea.KeyEscape, "home": tea.KeyHome, "end": tea.KeyEnd, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown, "backspace": tea.KeyBackspace}
+	special := map[string]rune{"up": tea.KeyUp, "down": tea.KeyDown, "left": tea.KeyLeft, "right": tea.KeyRight,
+		"enter": tea.KeyEnter,
+		"esc":   tea.KeyEscape, "home": tea.KeyHome, "end": tea.KeyEnd, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown,
+		"backspace": tea.KeyBackspace}
 	for _, name := range names {
 		if code, ok := special[name]; ok {
 			x.send(tea.KeyPressMsg{Code: code})
@@ -151,7 +153,8 @@ func (x *terminal) check(err error) {
 // tree makes a tree whose root waits for children.
 func (x *terminal) tree(prompts ...string) (perdure.Tree, []perdure.TaskID) {
 	x.t.Helper()
-	tree, err := x.store.CreateTree(x.t.Context(), perdure.TreeSpec{Kind: "run", Name: "a name", Root: perdure.TaskSpec{Prompt: "the root"}})
+	tree, err := x.store.CreateTree(x.t.Context(),
+		perdure.TreeSpec{Kind: "run", Name: "a name", Root: perdure.TaskSpec{Prompt: "the root"}})
 	x.check(err)
 	specs := make([]perdure.TaskSpec, len(prompts))
 	for i, p := range prompts {
@@ -203,7 +206,8 @@ func TestFollowsATree(t *testing.T) {
 	ctx := t.Context()
 	tree, ids := x.tree("read the first", "read the second", "read the third")
 	x.start(tree.ID)
-	x.shows(string(tree.ID), "a name", "0 of 4 tasks", "3 queued", "▾ ◌ task-0001  (3) the root", "○ task-0002  read the first", "task.waiting", "nothing runs")
+	x.shows(string(tree.ID), "a name", "0 of 4 tasks", "3 queued", "▾ ◌ task-0001  (3) the root",
+		"○ task-0002  read the first", "task.waiting", "nothing runs")
 	first := x.claim()
 	_, _, err := first.BeginCall(ctx, perdure.CallSpec{Model: "mock:slow", RequestHash: "h"})
 	x.check(err)
@@ -385,7 +389,8 @@ func TestRestsWhenNothingHappens(t *testing.T) {
 	}
 	before := x.screen()
 	x.pass()
-	if after := x.screen(); after[:strings.Index(after, "nothing runs")] == "" || len(pauses) != 1 || pauses[0] < 4*defaultEvery {
+	if after := x.screen(); after[:strings.Index(after, "nothing runs")] == "" || len(pauses) != 1 ||
+		pauses[0] < 4*defaultEvery {
 		t.Errorf("pauses %v:\n%s\n%s", pauses, before, after)
 	}
 	x.m.wait(time.Second)

@@ -46,7 +46,8 @@ func TestSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := diff.Snapshots(t.Context(), w, before, take(), []string{"z"})
-	for _, want := range []string{"--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+two\n", "rename from moved\nrename to new\n", "the content is not shown: the file is too large (nothing, then 5242880 bytes)"} {
+	for _, want := range []string{"--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+two\n", "rename from moved\nrename to new\n",
+		"the content is not shown: the file is too large (nothing, then 5242880 bytes)"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)
 		}
@@ -57,7 +58,8 @@ func TestSnapshots(t *testing.T) {
 	for i := range 100 {
 		put(fmt.Sprintf("many-%03d", i), strings.Repeat("a line of some length\n", 60))
 	}
-	if got = diff.Snapshots(t.Context(), w, before, take(), nil); len(got) > 64<<10 || !strings.Contains(got, " more files\n") {
+	if got = diff.Snapshots(t.Context(), w, before, take(), nil); len(got) > 64<<10 ||
+		!strings.Contains(got, " more files\n") {
 		t.Errorf("%d bytes: %.200s", len(got), got[max(0, len(got)-200):])
 	}
 	if got = diff.Snapshots(t.Context(), w, "none", before, nil); !strings.HasPrefix(got, "the changes cannot be read: ") {

@@ -128,7 +128,8 @@ func (w *writer) head(before, after *File) {
 
 // quoted is a path on one line.
 func quoted(path string) string {
-	if strings.ContainsFunc(path, func(r rune) bool { return r == '"' || unicode.IsControl(r) || r == unicode.ReplacementChar }) {
+	if strings.ContainsFunc(path,
+		func(r rune) bool { return r == '"' || unicode.IsControl(r) || r == unicode.ReplacementChar }) {
 		return strconv.Quote(path)
 	}
 	return path

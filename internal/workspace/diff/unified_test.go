@@ -44,24 +44,30 @@ func TestUnified(t *testing.T) {
 		{"same", file("a\n"), file("a\n"), linediff.Config{}, head},
 		{"changed", file(numbered(20, nil)), file(numbered(20, map[int]string{5: "five\n", 17: ""})), linediff.Config{},
 			head + "@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n@@ -14,7 +14,6 @@\n 14\n 15\n 16\n-17\n 18\n 19\n 20\n"},
-		{"near each other", file(numbered(9, nil)), file(numbered(9, map[int]string{2: "", 7: "7\nseven\n"})), linediff.Config{},
+		{"near each other", file(numbered(9, nil)), file(numbered(9, map[int]string{2: "", 7: "7\nseven\n"})),
+			linediff.Config{},
 			head + "@@ -1,9 +1,9 @@\n 1\n-2\n 3\n 4\n 5\n 6\n 7\n+seven\n 8\n 9\n"},
 		{"added", nil, file("a\nb\n"), linediff.Config{}, "--- /dev/null\n+++ b/a.go\n@@ -0,0 +1,2 @@\n+a\n+b\n"},
 		{"deleted", file("a\n"), nil, linediff.Config{}, "--- a/a.go\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"},
 		{"an empty one", nil, file(""), linediff.Config{}, "--- /dev/null\n+++ b/a.go\n"},
-		{"no line end", file("a"), file("a\n"), linediff.Config{}, head + "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n"},
+		{"no line end", file("a"), file("a\n"), linediff.Config{},
+			head + "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n"},
 		{"renamed", &linediff.File{Path: "old\n.go", Mode: 0o644, Text: []byte("a")}, file("a"), linediff.Config{},
 			"--- \"a/old\\n.go\"\n+++ b/a.go\nrename from \"old\\n.go\"\nrename to a.go\n"},
-		{"mode", file("a"), &linediff.File{Path: "a.go", Mode: 0o755, Text: []byte("a")}, linediff.Config{}, head + "old mode 644\nnew mode 755\n"},
+		{"mode", file("a"), &linediff.File{Path: "a.go", Mode: 0o755, Text: []byte("a")}, linediff.Config{},
+			head + "old mode 644\nnew mode 755\n"},
 		{"link", file("a\n"), &linediff.File{Path: "a.go", Link: true, Text: []byte("b")}, linediff.Config{},
 			head + "it became a symbolic link\n@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n"},
 		{"binary", file("a\x00"), file("b"), linediff.Config{}, head + "binary files differ (2 bytes, then 1 bytes)\n"},
-		{"not read", &linediff.File{Path: "a.go", Mode: 0o644, Size: 9, Unread: "it is too large"}, file("b"), linediff.Config{},
+		{"not read", &linediff.File{Path: "a.go", Mode: 0o644, Size: 9, Unread: "it is too large"}, file("b"),
+			linediff.Config{},
 			head + "the content is not shown: it is too large (9 bytes, then 1 bytes)\n"},
 		{"too many lines", file(strings.Repeat("\n", 200_001)), nil, linediff.Config{},
 			"--- a/a.go\n+++ /dev/null\nthe content is not shown: it has more than 200000 lines (200001 bytes, then nothing)\n"},
-		{"a long line", file("a\n"), file(strings.Repeat("x", 50) + "\n"), linediff.Config{LineBytes: 10}, head + "@@ -1 +1 @@\n-a\n+xxxxxxxxxx… (40 more bytes)\n"},
-		{"many lines", nil, file(numbered(100, nil)), linediff.Config{Lines: 2}, "--- /dev/null\n+++ b/a.go\n@@ -0,0 +1,100 @@\n+1\n+2\n… and 98 more lines\n"},
+		{"a long line", file("a\n"), file(strings.Repeat("x", 50) + "\n"), linediff.Config{LineBytes: 10},
+			head + "@@ -1 +1 @@\n-a\n+xxxxxxxxxx… (40 more bytes)\n"},
+		{"many lines", nil, file(numbered(100, nil)), linediff.Config{Lines: 2},
+			"--- /dev/null\n+++ b/a.go\n@@ -0,0 +1,100 @@\n+1\n+2\n… and 98 more lines\n"},
 		{"not text", file("a\n"), file("b\xff\n"), linediff.Config{}, head + "@@ -1 +1 @@\n-a\n+b\uFFFD\n"},
 	}
 	for _, tt := range tests {
@@ -209,7 +215,8 @@ func FuzzUnified(f *testing.F) {
 		if n := strings.Count(diff, "\n"); n > 20*4+5 {
 			t.Fatalf("%d lines", n)
 		}
-		if bytes.ContainsAny(before, "\x00\\\xef") || bytes.ContainsAny(after, "\x00\\\xef") || !bytes.Equal(bytes.ToValidUTF8(before, nil), before) || !bytes.Equal(bytes.ToValidUTF8(after, nil), after) {
+		if bytes.ContainsAny(before, "\x00\\\xef") || bytes.ContainsAny(after, "\x00\\\xef") ||
+			!bytes.Equal(bytes.ToValidUTF8(before, nil), before) || !bytes.Equal(bytes.ToValidUTF8(after, nil), after) {
 			return // shown otherwise
 		}
 		if got := applied(t, string(before), linediff.Unified(file(string(before)), file(string(after)), whole())); got != string(after) {

@@ -24,7 +24,8 @@ func TestUnion(t *testing.T) {
 		{"blocks are equal without the space around", []string{"x\n\n one", "one \n\n\n\ny"}, "x\n\n one\n\ny"},
 		{"a text's own repetition stays", []string{"a\na", "b"}, "a\na\n\nb"},
 		{"code keeps its braces", []string{"f {\n}\ng {\n}", "h {\n}"}, "f {\n}\ng {\n}\n\nh {\n}"},
-		{"fences stay whole", []string{"```go\na\n\n}\n```", "```go\nb\n\n}\n```"}, "```go\na\n\n}\n```\n\n```go\nb\n\n}\n```"},
+		{"fences stay whole", []string{"```go\na\n\n}\n```", "```go\nb\n\n}\n```"},
+			"```go\na\n\n}\n```\n\n```go\nb\n\n}\n```"},
 		{"an open fence", []string{"```\na\n\nb", "a"}, "```\na\n\nb\n\na"},
 		{"empty texts", []string{"", "a", "\n\n"}, "a"},
 		{"parts without help", []string{dedupe.Nothing, "a", dedupe.Nothing + "\n"}, "a"},
@@ -43,7 +44,8 @@ func FuzzUnion(f *testing.F) {
 	f.Add("", "\n\n \n")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		got := dedupe.Union([]string{a, b})
-		if again := dedupe.Union([]string{a, b, a, b}); again != got && !strings.Contains(a+b, "```") && !strings.Contains(a+b, "~~~") {
+		if again := dedupe.Union([]string{a, b, a, b}); again != got && !strings.Contains(a+b, "```") &&
+			!strings.Contains(a+b, "~~~") {
 			t.Errorf("%q and %q make %q, twice each %q", a, b, got, again)
 		}
 		for line := range strings.SplitSeq(a, "\n") {
@@ -58,7 +60,8 @@ func FuzzUnion(f *testing.F) {
 func TestNormalAnswer(t *testing.T) {
 	t.Parallel()
 	same := [][]string{
-		{"Paris", " paris.\n", "**Paris**", "“PARIS”!", "`paris`", "Answer: Paris", "I think so.\n\n**Final answer:** Paris.", "final answer: \"Paris\""},
+		{"Paris", " paris.\n", "**Paris**", "“PARIS”!", "`paris`", "Answer: Paris",
+			"I think so.\n\n**Final answer:** Paris.", "final answer: \"Paris\""},
 		{"1000", "1,000", "1000.0", "Answer: 1,000.00.", "+1000"},
 		{"-0.5", "-0.50"},
 		{`{"a":1,"b":[true]}`, "{\n \"b\": [true], \"a\": 1 }"},
@@ -85,7 +88,8 @@ func TestNormalAnswer(t *testing.T) {
 }
 
 func FuzzNormalAnswer(f *testing.F) {
-	for _, text := range []string{"Paris.", "Answer: 1,000", `{"a": [1, 2]}`, "**x**", "“ﬁne”", "\xff", "answer:\nanswer: b"} {
+	for _, text := range []string{"Paris.", "Answer: 1,000", `{"a": [1, 2]}`, "**x**", "“ﬁne”", "\xff",
+		"answer:\nanswer: b"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -110,7 +114,8 @@ func TestWithoutMiddle(t *testing.T) {
 			}
 			continue
 		}
-		if len(got) > max(n, 60) || !strings.Contains(got, "of 2000 bytes the middle is left out") || strings.ContainsRune(got, '\ufffd') {
+		if len(got) > max(n, 60) || !strings.Contains(got, "of 2000 bytes the middle is left out") ||
+			strings.ContainsRune(got, '\ufffd') {
 			t.Errorf("%d: %d bytes, %q", n, len(got), got)
 		}
 	}

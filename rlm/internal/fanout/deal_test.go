@@ -85,7 +85,8 @@ func TestShape(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if tasks, levels := Tasks(tt.n, tt.fanout); tasks != tt.tasks || levels != tt.levels {
-			t.Errorf("%d parts with fan-out %d: %d tasks on %d levels, want %d on %d", tt.n, tt.fanout, tasks, levels, tt.tasks, tt.levels)
+			t.Errorf("%d parts with fan-out %d: %d tasks on %d levels, want %d on %d", tt.n, tt.fanout, tasks, levels,
+				tt.tasks, tt.levels)
 		}
 	}
 }

@@ -113,5 +113,6 @@ func jsonFault(text string, err error) error {
 	}
 	at := max(min(int(syntax.Offset)-1, len(text)), 0)
 	near := text[max(at-20, 0):at]
-	return fmt.Errorf("the JSON is broken after %q: %s", strings.ToValidUTF8(near, ""), strings.TrimPrefix(syntax.Error(), "json: "))
+	return fmt.Errorf("the JSON is broken after %q: %s", strings.ToValidUTF8(near, ""),
+		strings.TrimPrefix(syntax.Error(), "json: "))
 }

@@ -61,7 +61,8 @@ func BenchmarkShapeCheck(b *testing.B) {
 		b.Fatal(err)
 	}
 	items := func(n int) string {
-		return "```json\n{\"items\":[" + strings.Repeat(`{"id":1,"name":"somebody"},`, n-1) + `{"id":1,"name":"x"}]}` + "\n```"
+		return "```json\n{\"items\":[" + strings.Repeat(`{"id":1,"name":"somebody"},`, n-1) + `{"id":1,"name":"x"}]}` +
+			"\n```"
 	}
 	for name, reply := range map[string]string{"3items": items(3), "50items": items(50)} {
 		b.Run(name, func(b *testing.B) {

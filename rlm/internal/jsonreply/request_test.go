@@ -18,7 +18,8 @@ func TestRepairShowsReplyAndFaults(t *testing.T) {
 		if len(text) > most+300 {
 			t.Errorf("%d bytes for at most %d", len(text), most)
 		}
-		if !strings.Contains(text, strings.Repeat("r", most/4)) || !strings.Contains(text, faults[0]) || !strings.Contains(text, "more") {
+		if !strings.Contains(text, strings.Repeat("r", most/4)) || !strings.Contains(text, faults[0]) ||
+			!strings.Contains(text, "more") {
 			t.Errorf("for %d: %s", most, text)
 		}
 	}

@@ -65,7 +65,8 @@ func formOf(keyword string) form {
 		return aFactor
 	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains":
 		return aCount
-	case "$ref", "$dynamicRef", "$anchor", "$dynamicAnchor", "$id", "$schema", "$comment", "title", "description", "format",
+	case "$ref", "$dynamicRef", "$anchor", "$dynamicAnchor", "$id", "$schema", "$comment", "title", "description",
+		"format",
 		"contentEncoding", "contentMediaType":
 		return aText
 	case "pattern":
@@ -340,7 +341,8 @@ func (d *document) inPlace(place string) []string {
 			next = append(next, target)
 		}
 	}
-	for _, key := range []string{"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"} {
+	for _, key := range []string{"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas",
+		"dependencies"} {
 		switch v := object[key].(type) {
 		case []any:
 			for i := range v {

@@ -75,7 +75,8 @@ func Compile(raw json.RawMessage) (*Shape, error) {
 // draft returns the name of a draft as the library spells it.
 func draft(name string) (string, error) {
 	const draft07, draft2020 = "http://json-schema.org/draft-07/schema", "https://json-schema.org/draft/2020-12/schema"
-	switch strings.TrimSuffix(strings.Replace(name, "https://json-schema.org/draft-", "http://json-schema.org/draft-", 1), "#") {
+	switch strings.TrimSuffix(strings.Replace(name, "https://json-schema.org/draft-", "http://json-schema.org/draft-",
+		1), "#") {
 	case "", draft2020:
 		return "", nil
 	case draft07:

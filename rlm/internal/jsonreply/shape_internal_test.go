@@ -35,9 +35,11 @@ func TestFaultsAreAllTold(t *testing.T) {
 			"/boss/age: maximum: got 200, want at most 150", "/boss/boss: got number, want object"}},
 		{"forms", `{"anyOf":[{"type":"null"},{"type":"array","items":{"type":"string"},"minItems":3}]}`, `[1]`, []string{
 			"the value: fits none of the 2 forms of anyOf; the nearest fault follows", "the value: got array, want null"}},
-		{"two forms", `{"oneOf":[{"minimum":1},{"maximum":9}]}`, `5`, []string{"the value: fits 2 of the forms of oneOf, and may fit only one"}},
+		{"two forms", `{"oneOf":[{"minimum":1},{"maximum":9}]}`, `5`,
+			[]string{"the value: fits 2 of the forms of oneOf, and may fit only one"}},
 		{"escaped name", `{"properties":{"a/b~c":{"const":1}}}`, `{"a/b~c":2}`, []string{"/a~1b~0c: value must be 1"}},
-		{"condition", `{"if":{"required":["a"]},"then":{"required":["b"]},"else":false}`, `{"a":1}`, []string{"the value: missing property 'b'"}},
+		{"condition", `{"if":{"required":["a"]},"then":{"required":["b"]},"else":false}`, `{"a":1}`,
+			[]string{"the value: missing property 'b'"}},
 		{"keyword that is not explained", `{"unevaluatedProperties":false}`, `{"a":1}`, []string{"the value: "}},
 		{"draft 07", `{"$schema":"http://json-schema.org/draft-07/schema#","items":[{"type":"string"},{"type":"null"}],"additionalItems":false}`,
 			`[1,null,true]`, []string{"/0: got number, want string", "/2: nothing is allowed here"}},
@@ -74,16 +76,19 @@ func TestFaultsHaveABound(t *testing.T) {
 func TestSchemasWithoutEnd(t *testing.T) {
 	t.Parallel()
 	for _, schema := range []string{
-		`{"$ref":"#"}`, `{"allOf":[{"$ref":"#"}]}`, `{"$defs":{"a":{"not":{"$ref":"#/$defs/b"}},"b":{"if":{"$ref":"#/$defs/a"}}}}`,
+		`{"$ref":"#"}`, `{"allOf":[{"$ref":"#"}]}`,
+		`{"$defs":{"a":{"not":{"$ref":"#/$defs/b"}},"b":{"if":{"$ref":"#/$defs/a"}}}}`,
 		`{"$anchor":"x","anyOf":[{"type":"null"},{"$ref":"#x"}]}`, `{"$dynamicAnchor":"x","oneOf":[{"$dynamicRef":"#x"}]}`,
 		`{"dependentSchemas":{"a":{"$ref":"#"}}}`, `{"$id":"http://a/b","$ref":"http://a/b#"}`,
-		`{"properties":{"a~b/c":{"allOf":[{"$ref":"#/properties/a~0b~1c"}]}}}`, `{"properties":{"a b":{"$ref":"#/properties/a%20b"}}}`,
+		`{"properties":{"a~b/c":{"allOf":[{"$ref":"#/properties/a~0b~1c"}]}}}`,
+		`{"properties":{"a b":{"$ref":"#/properties/a%20b"}}}`,
 	} {
 		if _, err := Compile(json.RawMessage(schema)); err == nil || !strings.Contains(err.Error(), "without end") {
 			t.Errorf("%s: %v", schema, err)
 		}
 	}
-	for _, schema := range []string{`{"properties":{"a":{"$ref":"#"}}}`, `{"items":{"$ref":"#"}}`, `{"$defs":{"a":{"items":{"$ref":"#/$defs/a"}}},"$ref":"#/$defs/a"}`} {
+	for _, schema := range []string{`{"properties":{"a":{"$ref":"#"}}}`, `{"items":{"$ref":"#"}}`,
+		`{"$defs":{"a":{"items":{"$ref":"#/$defs/a"}}},"$ref":"#/$defs/a"}`} {
 		if _, err := Compile(json.RawMessage(schema)); err != nil {
 			t.Errorf("%s: %v", schema, err)
 		}
@@ -136,7 +141,8 @@ func FuzzCheck(f *testing.F) {
 		{`{"enum":[1,"1",null,[1],{"a":1.0}]}`, `{"a":1}`},
 		{`{"$schema":"http://json-schema.org/draft-07/schema#","items":[{"type":"null"}],"additionalItems":false,"dependencies":{"a":["b"]}}`, `[null]`},
 		{`{"oneOf":[true,false]}`, `{}`},
-		{`{"dependentRequired":{"a":["b"]},"dependentSchemas":{"b":{"maxProperties":1}},"unevaluatedProperties":false}`, `{"a":1,"b":2}`},
+		{`{"dependentRequired":{"a":["b"]},"dependentSchemas":{"b":{"maxProperties":1}},"unevaluatedProperties":false}`,
+			`{"a":1,"b":2}`},
 	} {
 		f.Add(c[0], c[1])
 	}
@@ -169,7 +175,8 @@ func FuzzCheck(f *testing.F) {
 
 // FuzzCompile: no schema makes the program fall over.
 func FuzzCompile(f *testing.F) {
-	for _, s := range []string{`{}`, `true`, `{"$ref":"#/$defs/a","$defs":{"a":{}}}`, `{"type":["x"]}`, `{"$ref":"#"}`, `{"$dynamicRef":"#a"}`, `{"items":{"$ref":"#"}}`} {
+	for _, s := range []string{`{}`, `true`, `{"$ref":"#/$defs/a","$defs":{"a":{}}}`, `{"type":["x"]}`, `{"$ref":"#"}`,
+		`{"$dynamicRef":"#a"}`, `{"items":{"$ref":"#"}}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, schema string) {

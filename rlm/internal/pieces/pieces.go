@@ -52,7 +52,8 @@ func (p *Piece) Cut(limit int64, by string) (told string) {
 	if p.Task != "" {
 		where += fmt.Sprintf(" (task %q)", p.Task)
 	}
-	return fmt.Sprintf("%s has about %d tokens and model %q reads %d of one result at once: its middle was left out of the summary",
+	return fmt.Sprintf("%s has about %d tokens and model %q reads %d of one result at once: its middle was left out of "+
+		"the summary",
 		where, had, by, limit)
 }
 

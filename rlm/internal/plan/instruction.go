@@ -25,11 +25,15 @@ type Told struct {
 // Instruction tells a model how to plan.
 func (r *Rules) Instruction(t *Told) string {
 	var b strings.Builder
-	b.WriteString("Do not answer the task yet: plan it. Reply with one JSON value that is valid against the JSON Schema below, and " +
-		"with nothing else. Break the task into sub-tasks only where that helps: where there is too much to read at once, or where " +
+	b.WriteString("Do not answer the task yet: plan it. Reply with one JSON value that is valid against the JSON " +
+		"Schema below, and " +
+		"with nothing else. Break the task into sub-tasks only where that helps: where there is too much to read at once, " +
+		"or where " +
 		"parts can be done side by side or build on each other. With no sub-tasks you are asked to answer directly.\n\n" +
-		"Each sub-task is done by a model that sees its prompt, the files it names and the results of the tasks it depends on, and " +
-		"nothing else. A condition is one line over the results before it: ID.text, ID.state (completed, skipped, failed), previous, " +
+		"Each sub-task is done by a model that sees its prompt, the files it names and the results of the tasks it " +
+		"depends on, and " +
+		"nothing else. A condition is one line over the results before it: ID.text, ID.state (completed, skipped, " +
+		"failed), previous, " +
 		"results; for example: check.text contains \"yes\" and len(results) > 1.\n\nLimits:\n")
 	fmt.Fprintf(&b, "- at most %d sub-tasks here; %d more tasks in all\n", t.Children, t.Nodes)
 	if t.Deeper {
@@ -37,7 +41,8 @@ func (r *Rules) Instruction(t *Told) string {
 	} else {
 		b.WriteString("- sub-tasks are answered directly; decompose has no effect\n")
 	}
-	fmt.Fprintf(&b, "- who does a sub-task reads and writes about %d tokens at once; larger files are read in parts\n", t.Window)
+	fmt.Fprintf(&b, "- who does a sub-task reads and writes about %d tokens at once; larger files are read in parts\n",
+		t.Window)
 	if t.Tokens != nil {
 		fmt.Fprintf(&b, "- %d tokens are left for everything\n", *t.Tokens)
 	}

@@ -137,7 +137,8 @@ func (c *check) all() {
 	case n == 0 && c.Direct != "":
 		c.bad("/tasks: there are none, and %s", c.Direct)
 	case n > c.Children:
-		c.bad("/tasks: %d are more than the %d that are allowed; join some, and set decompose where one is large", n, c.Children)
+		c.bad("/tasks: %d are more than the %d that are allowed; join some, and set decompose where one is large", n,
+			c.Children)
 		return
 	case int64(n) > c.Nodes:
 		c.bad("/tasks: %d are more than the %d that the limit of the whole tree leaves", n, c.Nodes)
@@ -186,7 +187,8 @@ func (c *check) task(i int) {
 		c.bad("/tasks/%d/prompt: it is empty", i)
 	}
 	if n := model.EstimateTokens(len(t.Prompt)); n > c.PromptTokens {
-		c.bad("/tasks/%d/prompt: about %d tokens are more than the %d that fit; name files instead of copying text", i, n, c.PromptTokens)
+		c.bad("/tasks/%d/prompt: about %d tokens are more than the %d that fit; name files instead of copying text", i, n,
+			c.PromptTokens)
 	}
 	if strings.ContainsRune(t.Prompt, 0) {
 		c.bad("/tasks/%d/prompt: it holds a NUL character", i)

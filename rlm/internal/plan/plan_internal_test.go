@@ -18,7 +18,8 @@ func testRules(t testing.TB) *Rules {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Rules{Shape: s, Merges: []string{"merge", "concatenate"}, Agents: []string{"reviewer"}, Children: 10, Nodes: 50,
+	return &Rules{Shape: s, Merges: []string{"merge", "concatenate"}, Agents: []string{"reviewer"}, Children: 10,
+		Nodes: 50,
 		Files: []string{"src/a.go", "src/b.go", "README.md"}, PromptTokens: 100}
 }
 
@@ -36,31 +37,42 @@ func TestBadPlans(t *testing.T) {
 		{"a list", `[]`, []string{"the value: got array, want object"}},
 		{"no tasks", `{"strategy":"parallel"}`, []string{"the value: missing property 'tasks'"}},
 		{"wrong types", `{"strategy":1,"tasks":[{"prompt":"x","depends_on":"a","decompose":"yes"},7]}`,
-			[]string{"/strategy: value must be one of", "/tasks/0/depends_on: got string, want array", "/tasks/0/decompose: got string", "/tasks/1: got number"}},
-		{"unknown field", `{"tasks":[{"prompt":"x","depend_on":["a"]}]}`, []string{"/tasks/0: additional properties 'depend_on' not allowed"}},
+			[]string{"/strategy: value must be one of", "/tasks/0/depends_on: got string, want array",
+				"/tasks/0/decompose: got string", "/tasks/1: got number"}},
+		{"unknown field", `{"tasks":[{"prompt":"x","depend_on":["a"]}]}`,
+			[]string{"/tasks/0: additional properties 'depend_on' not allowed"}},
 		{"unknown strategy", `{"strategy":"mapreduce","tasks":[]}`, []string{"/strategy: value must be one of"}},
-		{"unknown merge", `{"merge":"concatenat","tasks":[{"prompt":"x"}]}`, []string{`/merge: "concatenat" is not one of merge, concatenate; did you mean "concatenate"?`}},
+		{"unknown merge", `{"merge":"concatenat","tasks":[{"prompt":"x"}]}`,
+			[]string{`/merge: "concatenat" is not one of merge, concatenate; did you mean "concatenate"?`}},
 		{"empty prompt", `{"tasks":[{"prompt":" "}]}`, []string{"/tasks/0/prompt: it is empty"}},
-		{"long prompt", `{"tasks":[{"prompt":"` + strings.Repeat("word ", 100) + `"}]}`, []string{"/tasks/0/prompt: about 125 tokens are more than the 100 that fit"}},
+		{"long prompt", `{"tasks":[{"prompt":"` + strings.Repeat("word ", 100) + `"}]}`,
+			[]string{"/tasks/0/prompt: about 125 tokens are more than the 100 that fit"}},
 		{"NUL", `{"tasks":[{"prompt":"a\u0000"}]}`, []string{"NUL"}},
 		{"11 children", many(11), []string{"/tasks: 11 are more than the 10 that are allowed"}},
 		{"10,000 children", many(10_000), []string{"/tasks: 10000 are more than the 10 that are allowed"}},
 		{"a huge plan", many(30_000), []string{"the limit is 262144"}},
-		{"name twice", `{"tasks":[{"id":"a","prompt":"x"},{"id":"a","prompt":"y"}]}`, []string{`/tasks/1/id: "a" is the name of /tasks/0 too`}},
+		{"name twice", `{"tasks":[{"id":"a","prompt":"x"},{"id":"a","prompt":"y"}]}`,
+			[]string{`/tasks/1/id: "a" is the name of /tasks/0 too`}},
 		{"name", `{"tasks":[{"id":"My task","prompt":"x"}]}`, []string{`/tasks/0/id: "My task" is not a name`}},
-		{"name of a function", `{"tasks":[{"id":"count","prompt":"x"},{"prompt":"y","when":"true"}]}`, []string{`/tasks/0/id: "count" has a meaning of its own`}},
+		{"name of a function", `{"tasks":[{"id":"count","prompt":"x"},{"prompt":"y","when":"true"}]}`,
+			[]string{`/tasks/0/id: "count" has a meaning of its own`}},
 		{"unknown dependency", `{"tasks":[{"id":"first_one","prompt":"x"},{"prompt":"y","depends_on":["first_on"]}]}`,
 			[]string{`/tasks/1/depends_on/0: "first_on" is not one of first_one, task_2; did you mean "first_one"?`}},
 		{"itself", `{"tasks":[{"id":"a","prompt":"x","depends_on":["a"]}]}`, []string{"in a circle: a -> a"}},
 		{"circle", `{"tasks":[{"id":"s","prompt":"x"},{"id":"a","prompt":"x","depends_on":["c","s"]},{"id":"b","prompt":"x","depends_on":["a"]},
-			{"id":"c","prompt":"x","depends_on":["b"]},{"id":"d","prompt":"x","depends_on":["a"]}]}`, []string{"in a circle: a -> c -> b -> a"}},
+			{"id":"c","prompt":"x","depends_on":["b"]},{"id":"d","prompt":"x","depends_on":["a"]}]}`,
+			[]string{"in a circle: a -> c -> b -> a"}},
 		{"unknown file", `{"tasks":[{"prompt":"x","files":["src/a.g","*.py","["]}]}`,
-			[]string{`/tasks/0/files/0: "src/a.g" is not one of src/a.go, src/b.go, README.md; did you mean "src/a.go"?`, "/tasks/0/files/1", "/tasks/0/files/2"}},
-		{"unknown agent", `{"tasks":[{"prompt":"x","agent":"reviwer"}]}`, []string{`/tasks/0/agent: "reviwer" is not one of reviewer; did you mean "reviewer"?`}},
-		{"condition", `{"tasks":[{"id":"a","prompt":"x"},{"id":"b","prompt":"y","when":"a.text contians 'x'"}]}`, []string{`condition of task "b": column 8: `}},
+			[]string{`/tasks/0/files/0: "src/a.g" is not one of src/a.go, src/b.go, README.md; did you mean "src/a.go"?`,
+				"/tasks/0/files/1", "/tasks/0/files/2"}},
+		{"unknown agent", `{"tasks":[{"prompt":"x","agent":"reviwer"}]}`,
+			[]string{`/tasks/0/agent: "reviwer" is not one of reviewer; did you mean "reviewer"?`}},
+		{"condition", `{"tasks":[{"id":"a","prompt":"x"},{"id":"b","prompt":"y","when":"a.text contians 'x'"}]}`,
+			[]string{`condition of task "b": column 8: `}},
 		{"condition on a later task", `{"tasks":[{"id":"a","prompt":"x","when":"bee.text == ''"},{"id":"bee","prompt":"y"}]}`,
 			[]string{`condition of task "a": column 1: unknown name bee; there is results, previous`}},
-		{"condition of text", `{"tasks":[{"id":"a","prompt":"x"},{"prompt":"y","when":"a.text"}]}`, []string{"expected bool, but got string"}},
+		{"condition of text", `{"tasks":[{"id":"a","prompt":"x"},{"prompt":"y","when":"a.text"}]}`,
+			[]string{"expected bool, but got string"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,11 +95,13 @@ func TestPlanLimits(t *testing.T) {
 	t.Parallel()
 	r := testRules(t)
 	r.Nodes = 1
-	if _, problems := r.Parse(`{"tasks":[{"prompt":"x"},{"prompt":"y"}]}`); len(problems) != 1 || !strings.Contains(problems[0], "the limit of the whole tree leaves") {
+	if _, problems := r.Parse(`{"tasks":[{"prompt":"x"},{"prompt":"y"}]}`); len(problems) != 1 ||
+		!strings.Contains(problems[0], "the limit of the whole tree leaves") {
 		t.Errorf("problems are %q", problems)
 	}
 	r.Direct = "the context does not fit"
-	if _, problems := r.Parse(`{"tasks":[]}`); len(problems) != 1 || problems[0] != "/tasks: there are none, and the context does not fit" {
+	if _, problems := r.Parse(`{"tasks":[]}`); len(problems) != 1 ||
+		problems[0] != "/tasks: there are none, and the context does not fit" {
 		t.Errorf("problems are %q", problems)
 	}
 }
@@ -126,9 +140,12 @@ func TestPlanIsPutInOrder(t *testing.T) {
 // task comes after those it waits for, and the plan is the same when it is read
 // again.
 func FuzzPlan(f *testing.F) {
-	for _, s := range []string{`{"tasks":[]}`, `{"strategy":"conditional","tasks":[{"id":"a","prompt":"x"},{"prompt":"y","when":"a.text == ''"}]}`,
-		`{"tasks":[{"id":"a","prompt":"x","depends_on":["b"]},{"id":"b","prompt":"y"}]}`, `{"tasks":[{"prompt":"x","files":["**"],"agent":"reviewer"}]}`,
-		"```json\n{\"merge\":\"merge\",\"tasks\":[{\"prompt\":\"x\",\"decompose\":true}]}\n```", `{"tasks":[{"id":"task_2","prompt":"x"},{"prompt":"y"}]}`} {
+	for _, s := range []string{`{"tasks":[]}`,
+		`{"strategy":"conditional","tasks":[{"id":"a","prompt":"x"},{"prompt":"y","when":"a.text == ''"}]}`,
+		`{"tasks":[{"id":"a","prompt":"x","depends_on":["b"]},{"id":"b","prompt":"y"}]}`,
+		`{"tasks":[{"prompt":"x","files":["**"],"agent":"reviewer"}]}`,
+		"```json\n{\"merge\":\"merge\",\"tasks\":[{\"prompt\":\"x\",\"decompose\":true}]}\n```",
+		`{"tasks":[{"id":"task_2","prompt":"x"},{"prompt":"y"}]}`} {
 		f.Add(s)
 	}
 	rules := testRules(f)
@@ -165,7 +182,8 @@ func FuzzPlan(f *testing.F) {
 
 func TestPredicates(t *testing.T) {
 	t.Parallel()
-	earlier := []Outcome{{ID: "a", State: "completed", Text: "yes, 3"}, {ID: "b", State: "skipped"}, {ID: "c", State: "failed", Error: "no"}}
+	earlier := []Outcome{{ID: "a", State: "completed", Text: "yes, 3"}, {ID: "b", State: "skipped"},
+		{ID: "c", State: "failed", Error: "no"}}
 	tests := []struct {
 		source string
 		want   bool
@@ -194,7 +212,8 @@ func TestPredicates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Holds(earlier); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("evaluate condition %q: column ", source)) {
+		if _, err := p.Holds(earlier); err == nil ||
+			!strings.Contains(err.Error(), fmt.Sprintf("evaluate condition %q: column ", source)) {
 			t.Errorf("%s: error is %v", source, err)
 		}
 	}
@@ -203,7 +222,8 @@ func TestPredicates(t *testing.T) {
 // FuzzPredicate wants that what compiles can be evaluated without a panic, and
 // that what does not names a column.
 func FuzzPredicate(f *testing.F) {
-	for _, s := range []string{"true", "a.text == ''", "len(results) > 1", "results[9].text == ''", "1 +", "a.text matches '('", "now() > 1", "\n", "repeat('x', 9) == ''"} {
+	for _, s := range []string{"true", "a.text == ''", "len(results) > 1", "results[9].text == ''", "1 +",
+		"a.text matches '('", "now() > 1", "\n", "repeat('x', 9) == ''"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, source string) {

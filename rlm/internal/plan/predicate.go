@@ -153,7 +153,8 @@ func askable(id string) string {
 // reservedNames are words of the expression language and the names of other
 // things in it.
 func reservedNames() []string {
-	return []string{nameResults, namePrevious, "not", "in", "and", "or", "true", "false", "nil", "let", "if", "else", "env",
+	return []string{nameResults, namePrevious, "not", "in", "and", "or", "true", "false", "nil", "let", "if", "else",
+		"env",
 		"contains", "matches", "starts", "ends", "startswith", "endswith"}
 }
 

@@ -78,7 +78,8 @@ func TestBadRules(t *testing.T) {
 }
 
 func FuzzRules(f *testing.F) {
-	for _, source := range []string{"len(text)", "data.a.b > 1", "any(lines, # contains 'x')", "1 +", "text matches '('", "{'a': 1}", "let x = 1; x"} {
+	for _, source := range []string{"len(text)", "data.a.b > 1", "any(lines, # contains 'x')", "1 +", "text matches '('",
+		"{'a': 1}", "let x = 1; x"} {
 		f.Add(source, `{"a":{"b":2}}`)
 	}
 	f.Fuzz(func(t *testing.T, source, text string) {

@@ -10,7 +10,8 @@ func (x *Reader) regexEnd() int {
 		case t.Kind == Number, t.Kind == Text:
 			return -1
 		case t.Kind == Word:
-			if !beforePattern(t.S) && !(x.rules.Query && t.Line == x.line && x.i > 0 && x.src[x.i-1] == ' ' && x.i+1 < len(x.src) && x.src[x.i+1] != ' ') {
+			if !beforePattern(t.S) && !(x.rules.Query && t.Line == x.line && x.i > 0 && x.src[x.i-1] == ' ' &&
+				x.i+1 < len(x.src) && x.src[x.i+1] != ' ') {
 				return -1
 			}
 		case t.S == ")" || t.S == "]" || t.S == "}" && t.Line == x.line || t.S == "++" || t.S == "--":
@@ -42,7 +43,8 @@ func (x *Reader) regexEnd() int {
 // beforePattern tells of words after which a slash begins a pattern.
 func beforePattern(word string) bool {
 	switch word {
-	case "return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "else", "if", "unless", "while", "and", "or", "not", "when", "do", "await", "yield", "puts", "match":
+	case "return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "else", "if", "unless", "while",
+		"and", "or", "not", "when", "do", "await", "yield", "puts", "match":
 		return true
 	}
 	return false
@@ -124,7 +126,8 @@ func (x *Reader) percent() bool {
 	if i >= len(x.src) || strings.IndexByte("([{<|!/", x.src[i]) < 0 {
 		return false
 	}
-	if n := len(x.tokens); i == x.i+1 && n > 0 && (x.tokens[n-1].Kind != Op || x.tokens[n-1].S == ")" || x.tokens[n-1].S == "]") {
+	if n := len(x.tokens); i == x.i+1 && n > 0 &&
+		(x.tokens[n-1].Kind != Op || x.tokens[n-1].S == ")" || x.tokens[n-1].S == "]") {
 		// A remainder, but for what a call is given: name %{text}.
 		if x.tokens[n-1].Kind != Word || x.src[x.i-1] != ' ' || strings.IndexByte("([{<|!", x.src[i]) < 0 {
 			return false
@@ -180,7 +183,8 @@ func (x *Reader) document() bool {
 		i++
 	}
 	from := i
-	for i < len(x.src) && (x.src[i] == '_' || x.src[i] >= 'A' && x.src[i] <= 'Z' || x.src[i] >= 'a' && x.src[i] <= 'z' || i > from && x.src[i] >= '0' && x.src[i] <= '9') {
+	for i < len(x.src) && (x.src[i] == '_' || x.src[i] >= 'A' && x.src[i] <= 'Z' || x.src[i] >= 'a' && x.src[i] <= 'z' ||
+		i > from && x.src[i] >= '0' && x.src[i] <= '9') {
 		i++
 	}
 	if i == from {
@@ -223,7 +227,8 @@ func (x *Reader) documents() {
 		}
 		// The text counts as one literal, so that a changed document is seen.
 		at := x.i
-		x.tokens = append(x.tokens, Token{Kind: Text, Line: x.line, Col: small(at - x.begin), Off: small(at), Hash: Hash(x.src[at:end]), S: x.src[at:end]})
+		x.tokens = append(x.tokens, Token{Kind: Text, Line: x.line, Col: small(at - x.begin), Off: small(at),
+			Hash: Hash(x.src[at:end]), S: x.src[at:end]})
 		x.newlines(x.i, end)
 		x.i = end
 	}

@@ -33,7 +33,8 @@ func (x *Reader) Read(rules *Rules, src string) ([]Token, []Comment) {
 		x.lost = make(map[string]bool)
 	}
 	clear(x.lost)
-	*x = Reader{rules: rules, src: src, line: 1, fresh: true, tokens: slices.Grow(x.tokens[:0], len(src)/5), comments: x.comments[:0], lost: x.lost}
+	*x = Reader{rules: rules, src: src, line: 1, fresh: true, tokens: slices.Grow(x.tokens[:0], len(src)/5),
+		comments: x.comments[:0], lost: x.lost}
 	if strings.HasPrefix(src, "\ufeff") { // a mark of the encoding
 		x.i, x.begin = len("\ufeff"), len("\ufeff")
 	}
@@ -69,7 +70,8 @@ func (x *Reader) has(s string) bool { return strings.HasPrefix(x.src[x.i:], s) }
 // emit adds what ends at end as a token and goes there.
 func (x *Reader) emit(k Kind, end int) {
 	s := x.src[x.i:end]
-	x.tokens = append(x.tokens, Token{Kind: k, First: x.fresh, Line: x.line, Col: small(x.i - x.begin), Off: small(x.i), Hash: Hash(s), S: s})
+	x.tokens = append(x.tokens, Token{Kind: k, First: x.fresh, Line: x.line, Col: small(x.i - x.begin), Off: small(x.i),
+		Hash: Hash(s), S: s})
 	x.fresh = false
 	if k == Text { // others are in one line
 		x.newlines(x.i, end)
@@ -107,7 +109,8 @@ func (x *Reader) word() {
 	for class := &x.rules.table.class; i < len(x.src) && class[x.src[i]]&inner != 0; {
 		i++
 	}
-	if x.rules.Query && i < len(x.src) && (x.src[i] == '?' || x.src[i] == '!') && (i+1 >= len(x.src) || x.src[i+1] != '=') {
+	if x.rules.Query && i < len(x.src) && (x.src[i] == '?' || x.src[i] == '!') &&
+		(i+1 >= len(x.src) || x.src[i+1] != '=') {
 		i++
 	}
 	x.emit(Word, i)
@@ -191,7 +194,8 @@ func (x *Reader) comment() bool {
 }
 
 func (x *Reader) note(end int) {
-	x.comments = append(x.comments, Comment{Line: x.line, Off: small(x.i), Alone: x.fresh, S: strings.TrimRight(x.src[x.i:end], "\r")})
+	x.comments = append(x.comments,
+		Comment{Line: x.line, Off: small(x.i), Alone: x.fresh, S: strings.TrimRight(x.src[x.i:end], "\r")})
 	x.newlines(x.i, end)
 	x.i = end
 }
@@ -247,7 +251,8 @@ func (x *Reader) str() bool {
 	for at < len(x.src) && at < x.i+3 && strings.IndexByte(x.rules.Prefixes, x.src[at]) >= 0 {
 		at++
 	}
-	if x.rules.Hashes && at > x.i && at < len(x.src) && (x.src[at] == '#' || x.src[at] == '"') && strings.IndexByte(x.src[x.i:at], 'r') >= 0 {
+	if x.rules.Hashes && at > x.i && at < len(x.src) && (x.src[at] == '#' || x.src[at] == '"') &&
+		strings.IndexByte(x.src[x.i:at], 'r') >= 0 {
 		return x.hashed(at)
 	}
 	if x.rules.Raw && at < len(x.src) && x.src[at] == '"' {

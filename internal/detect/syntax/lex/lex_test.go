@@ -19,10 +19,13 @@ func dialects() map[string]*lex.Rules {
 		"script": {Line: []string{"//"}, Block: "/*", Regex: true, Dollar: true, Quotes: []lex.Quote{
 			double, single, {Open: "`", Close: "`", Escape: '\\', Lines: true, Code: "${"}}},
 		"sharp": {Line: []string{"//"}, Block: "/*", Char: true, Prefixes: "$@", Preprocessor: true, Raw: true},
-		"rust":  {Line: []string{"//"}, Block: "/*", Nested: true, Char: true, Hashes: true, Prefixes: "brc", Quotes: []lex.Quote{double}},
-		"ruby": {Line: []string{"#"}, Block: "=begin", Regex: true, Percent: true, Documents: "<<~", At: true, Query: true, Dollar: true,
+		"rust": {Line: []string{"//"}, Block: "/*", Nested: true, Char: true, Hashes: true, Prefixes: "brc",
+			Quotes: []lex.Quote{double}},
+		"ruby": {Line: []string{"#"}, Block: "=begin", Regex: true, Percent: true, Documents: "<<~", At: true, Query: true,
+			Dollar: true,
 			Quotes: []lex.Quote{double, single}},
-		"php":    {Line: []string{"//", "#"}, Block: "/*", Dollar: true, Documents: "<<<", Tag: "<?", Quotes: []lex.Quote{double, single}},
+		"php": {Line: []string{"//", "#"}, Block: "/*", Dollar: true, Documents: "<<<", Tag: "<?",
+			Quotes: []lex.Quote{double, single}},
 		"kotlin": {Line: []string{"//"}, Block: "/*", Quotes: []lex.Quote{double, {Open: "`", Close: "`", Name: true}}},
 		"sql":    {Line: []string{"--"}, Quotes: []lex.Quote{{Open: "'", Close: "'", Lines: true, Doubled: true}}},
 	}
@@ -41,7 +44,8 @@ func shown(tokens []lex.Token, comments []lex.Comment) []string {
 		if t.First {
 			first = "first "
 		}
-		all = append(all, fmt.Sprintf("%d:%d %s%s %s", t.Line, t.Col, first, []string{"word", "number", "text", "op"}[t.Kind], t.S))
+		all = append(all, fmt.Sprintf("%d:%d %s%s %s", t.Line, t.Col, first,
+			[]string{"word", "number", "text", "op"}[t.Kind], t.S))
 	}
 	for _, c := range comments {
 		alone := ""
@@ -60,12 +64,16 @@ func TestTokens(t *testing.T) {
 		dialect, text string
 		want          []string
 	}{
-		{"script", "$a ===\n 1.5e3 // b", []string{"1:0 first word $a", "1:3 op ===", "2:1 first number 1.5e3", "2 comment // b"}},
-		{"script", "/* a\n*/ `b${'`'}`/2", []string{"2:3 first text `b${'`'}`", "2:12 op /", "2:13 number 2", "1 alone comment /* a\n*/"}},
+		{"script", "$a ===\n 1.5e3 // b", []string{"1:0 first word $a", "1:3 op ===", "2:1 first number 1.5e3",
+			"2 comment // b"}},
+		{"script", "/* a\n*/ `b${'`'}`/2", []string{"2:3 first text `b${'`'}`", "2:12 op /", "2:13 number 2",
+			"1 alone comment /* a\n*/"}},
 		{"script", "return /[/]'/g", []string{"1:0 first word return", "1:7 text /[/]'/g"}},
-		{"rust", "'a br##\"b\"#\"## '\\''", []string{"1:0 first op '", "1:1 word a", "1:3 text br##\"b\"#\"##", "1:15 text '\\''"}},
+		{"rust", "'a br##\"b\"#\"## '\\''", []string{"1:0 first op '", "1:1 word a", "1:3 text br##\"b\"#\"##",
+			"1:15 text '\\''"}},
 		{"rust", "/* a /* b */ */ c", []string{"1:16 first word c", "1 alone comment /* a /* b */ */"}},
-		{"ruby", "@@a? <<~B\n  c\n  B\n%w[d]", []string{"1:0 first word @@a?", "1:5 text <<~B", "2:0 text   c\n  B", "4:0 first text %w[d]"}},
+		{"ruby", "@@a? <<~B\n  c\n  B\n%w[d]", []string{"1:0 first word @@a?", "1:5 text <<~B", "2:0 text   c\n  B",
+			"4:0 first text %w[d]"}},
 		{"php", "a <?php b # c ?> d <?= 1", []string{"1:8 first word b", "1:23 first number 1", "1 comment # c "}},
 		{"kotlin", "\ufeff`a b`(\"c\"", []string{"1:0 first word `a b`", "1:5 op (", "1:6 text \"c\""}},
 		{"sharp", "#!a\nb $\"{c(\"d\")}\"", []string{"2:0 first word b", "2:2 text $\"{c(\"d\")}\""}},
@@ -83,7 +91,8 @@ func TestTokens(t *testing.T) {
 func TestUnder(t *testing.T) {
 	t.Parallel()
 	var reader lex.Reader
-	tokens, comments := reader.Read(dialects()["sharp"], "a\n#if B\nc\n# if D // why\ne\n# endif\nf\n#if false\ng\n#endif\n#else\nh\n#endif\ni")
+	tokens, comments := reader.Read(dialects()["sharp"],
+		"a\n#if B\nc\n# if D // why\ne\n# endif\nf\n#if false\ng\n#endif\n#else\nh\n#endif\ni")
 	if n := len(comments); n != 7 {
 		t.Errorf("%d comments", n)
 	}
@@ -121,7 +130,8 @@ func TestMeaning(t *testing.T) {
 
 func TestUnquote(t *testing.T) {
 	t.Parallel()
-	for s, want := range map[string]string{`"a"`: "a", `f'''a"b'''`: `a"b`, `""""""`: "", "/a/": "a", `r"a"`: "a", `"`: "", "a": "a"} {
+	for s, want := range map[string]string{`"a"`: "a", `f'''a"b'''`: `a"b`, `""""""`: "", "/a/": "a", `r"a"`: "a",
+		`"`: "", "a": "a"} {
 		if got := lex.Unquote(s); got != want {
 			t.Errorf("%s: %q, want %q", s, got, want)
 		}
@@ -132,7 +142,8 @@ func TestUnquote(t *testing.T) {
 // its order, their places are right, what is blanked keeps its lines and its length,
 // and what a reader read before makes no difference.
 func FuzzTokens(f *testing.F) {
-	for _, s := range []string{"`${`", "<<~A\n<<-B\nA\n", "<<<'X'\n", "r###\"", "'\\", "%w(", "/[/]", "f'{", "\"\"\"", "$@\"", "=begin\n", "#[", "@@", "<?php ?>", "\r\n\r", "\ufeffa\n#!", "#if a\n{\n#else\n#endif", "'a''"} {
+	for _, s := range []string{"`${`", "<<~A\n<<-B\nA\n", "<<<'X'\n", "r###\"", "'\\", "%w(", "/[/]", "f'{", "\"\"\"",
+		"$@\"", "=begin\n", "#[", "@@", "<?php ?>", "\r\n\r", "\ufeffa\n#!", "#if a\n{\n#else\n#endif", "'a''"} {
 		f.Add(s)
 	}
 	all := dialects()
@@ -162,7 +173,8 @@ func FuzzTokens(f *testing.F) {
 				end = int(c.Off) + len(c.S)
 			}
 			for _, comments := range []bool{false, true} {
-				if blank := lex.Blank(rules, text, comments); len(blank) != len(text) || strings.Count(blank, "\n") != strings.Count(text, "\n") {
+				if blank := lex.Blank(rules, text, comments); len(blank) != len(text) ||
+					strings.Count(blank, "\n") != strings.Count(text, "\n") {
 					t.Fatalf("%s: %q became %q", name, text, blank)
 				}
 			}

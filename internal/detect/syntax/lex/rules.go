@@ -63,7 +63,8 @@ type table struct {
 
 // operators of more than one byte that matter to the readers; the first that fits
 // is taken.
-var operators = [...]string{"===", "!==", "...", "<=>", "**=", "??=", "=>", "->", "::", "==", "!=", ":=", "&&", "||", "?.", "??", "<=", ">=", "+=", "-=", "++", "--", "!!", "?:", "=~", "..", "**"}
+var operators = [...]string{"===", "!==", "...", "<=>", "**=", "??=", "=>", "->", "::", "==", "!=", ":=", "&&", "||",
+	"?.", "??", "<=", ">=", "+=", "-=", "++", "--", "!!", "?:", "=~", "..", "**"}
 
 // Prepare makes rules ready to be read with, once they are complete. A copy of them that
 // differs in its Tag is ready, too.

@@ -12,8 +12,10 @@ func GoSystem(name string) string {
 	parts := strings.Split(stem, "_")
 	if last := parts[len(parts)-1]; ok && len(parts) > 1 {
 		switch last {
-		case "aix", "android", "darwin", "dragonfly", "freebsd", "hurd", "illumos", "ios", "js", "linux", "nacl", "netbsd", "openbsd", "plan9", "solaris", "wasip1", "windows", "zos",
-			"386", "amd64", "arm", "arm64", "loong64", "mips", "mips64", "mips64le", "mipsle", "ppc64", "ppc64le", "riscv64", "s390x", "sparc64", "wasm":
+		case "aix", "android", "darwin", "dragonfly", "freebsd", "hurd", "illumos", "ios", "js", "linux", "nacl", "netbsd",
+			"openbsd", "plan9", "solaris", "wasip1", "windows", "zos",
+			"386", "amd64", "arm", "arm64", "loong64", "mips", "mips64", "mips64le", "mipsle", "ppc64", "ppc64le", "riscv64",
+			"s390x", "sparc64", "wasm":
 			return last
 		}
 	}

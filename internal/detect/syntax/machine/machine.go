@@ -82,10 +82,12 @@ func (c *Condition) alternatives() []Condition {
 // Always tells whether the condition switches the test off on every machine that
 // somebody still uses.
 func (c *Condition) Always() bool {
-	if rare().MatchString(c.Text) || c.Language == "go" && (strings.Contains(c.Text, "!testing.Short()") || c.RunsWhen && strings.HasPrefix(c.Text, "testing.Short()")) {
+	if rare().MatchString(c.Text) || c.Language == "go" && (strings.Contains(c.Text, "!testing.Short()") || c.RunsWhen &&
+		strings.HasPrefix(c.Text, "testing.Short()")) {
 		return true
 	}
-	if !c.RunsWhen && (orTrue().MatchString(c.Text) || everySystem(c.Text)) || c.RunsWhen && andFalse().MatchString(c.Text) {
+	if !c.RunsWhen && (orTrue().MatchString(c.Text) || everySystem(c.Text)) || c.RunsWhen &&
+		andFalse().MatchString(c.Text) {
 		return true
 	}
 	if m := build().FindStringSubmatch(c.Text); m != nil && c.Language == "go" {
@@ -108,7 +110,8 @@ func (c *Condition) plain() string {
 // everySystem tells whether all systems are named, none of them denied.
 func everySystem(text string) bool {
 	s := strings.ToLower(text)
-	return strings.Contains(s, "linux") && strings.Contains(s, "win") && (strings.Contains(s, "mac") || strings.Contains(s, "darwin")) &&
+	return strings.Contains(s, "linux") && strings.Contains(s, "win") &&
+		(strings.Contains(s, "mac") || strings.Contains(s, "darwin")) &&
 		!strings.Contains(s, "!") && !strings.Contains(s, "not") && !strings.Contains(s, "&&")
 }
 
@@ -134,6 +137,10 @@ var (
 	build     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(!?)go1\.(\d+)$`) })
 	eitherOr  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\|\||\bor\b`) })
 	eitherAnd = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`&&|\band\b`) })
-	orTrue    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)(\|\||\bor )\(?true\b|\btrue(\|\|| or\b)`) })
-	andFalse  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)(&&|\band )\(?false\b|\bfalse(&&| and\b)`) })
+	orTrue    = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(\|\||\bor )\(?true\b|\btrue(\|\|| or\b)`)
+	})
+	andFalse = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(&&|\band )\(?false\b|\bfalse(&&| and\b)`)
+	})
 )

@@ -123,7 +123,8 @@ func (e *expression) one() truth {
 	case whole && (name == "any" || name == "all"):
 		return e.several(open[:len(open)-1], name == "all")
 	}
-	name = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSuffix(name, "?"), "this."), "self."), "$this->")
+	name = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSuffix(name, "?"), "this."), "self."),
+		"$this->")
 	if text, ok := e.given[name]; ok && (!called || open == ")" || open == "") {
 		return e.of(text)
 	}
@@ -176,7 +177,8 @@ func (e *expression) atomEnd() int {
 				return i
 			}
 		case 'a', 'o': // behind a parenthesis or a string stands no blank
-			if rest := e.s[i:]; deep == 0 && i > 0 && strings.IndexByte(")]\"'", e.s[i-1]) >= 0 && (strings.HasPrefix(rest, "and ") || strings.HasPrefix(rest, "or ")) {
+			if rest := e.s[i:]; deep == 0 && i > 0 && strings.IndexByte(")]\"'", e.s[i-1]) >= 0 &&
+				(strings.HasPrefix(rest, "and ") || strings.HasPrefix(rest, "or ")) {
 				return i
 			}
 		}
@@ -245,7 +247,9 @@ var (
 	denied = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`!==?|!~|\bnot in\b|\bis not\b|(?i)neq\(|notequals?\(`)
 	})
-	nothing  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`={1,3}(?:-1|false|False|nil|null|None)$|<0$`) })
+	nothing = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`={1,3}(?:-1|false|False|nil|null|None)$|<0$`)
+	})
 	skipping = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`\.skip\b|\.todo\b|\bx(?:it|test|describe)\b|^skip\b`)
 	})

@@ -38,7 +38,8 @@ const versionName = `(?i)(?:version_info|python_version(?:_tuple)?\(\)|RUBY_VERS
 
 var (
 	compared = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(versionName + `(?:\[[^\]]*\]|[\w.]|\(["'/.,v)\d]*\)|\(["']|["'])*?\)*(?:,["'])?(>=|<=|>|<|={2,3}|!==?|\bgte?\b|\blte?\b)=?(?:Gem::Version\.new)?[("'\[]*v?(?:go)?(\d+)(?:(?:[.,]\s*|0)(\d+))?`)
+		return regexp.MustCompile(versionName +
+			`(?:\[[^\]]*\]|[\w.]|\(["'/.,v)\d]*\)|\(["']|["'])*?\)*(?:,["'])?(>=|<=|>|<|={2,3}|!==?|\bgte?\b|\blte?\b)=?(?:Gem::Version\.new)?[("'\[]*v?(?:go)?(\d+)(?:(?:[.,]\s*|0)(\d+))?`)
 	})
 	// afterwards is version_compare(PHP_VERSION, "8.0", ">=") and semver.gte(process.version, "14").
 	afterwards = sync.OnceValue(func() *regexp.Regexp {
@@ -48,7 +49,8 @@ var (
 		return regexp.MustCompile(`(?i)\b(gte|lte|gt|lt)\(process\.versions?(?:\.node)?,["']v?(\d+)(?:\.(\d+))?`)
 	})
 	begins = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(versionName + `[\w.]*\.?(?:startsWith|start_with\?|StartsWith|startswith)\(["']([^"']*)["']|HasPrefix\(runtime\.Version\(\),"([^"]*)"`)
+		return regexp.MustCompile(versionName +
+			`[\w.]*\.?(?:startsWith|start_with\?|StartsWith|startswith)\(["']([^"']*)["']|HasPrefix\(runtime\.Version\(\),"([^"]*)"`)
 	})
 	jre = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(Enabled|Disabled)(?:On|For)Jre(Range)?\((?:value=)?\{?(min=|max=)?(?:JRE\.)?(?:JAVA_)?(\d+)`)
@@ -137,7 +139,8 @@ func (v *comparison) ever() bool {
 	case "!=":
 		return v.version < v.oldest/100*100 || v.version > v.newest
 	}
-	return v.text == "" || v.text == "v" || v.text == "go" || v.text == "go1" || v.text == "go1." || v.oldest/100 == v.newest/100 && strings.TrimSuffix(v.text, ".") == strconv.Itoa(v.oldest/100)
+	return v.text == "" || v.text == "v" || v.text == "go" || v.text == "go1" || v.text == "go1." ||
+		v.oldest/100 == v.newest/100 && strings.TrimSuffix(v.text, ".") == strconv.Itoa(v.oldest/100)
 }
 
 // never tells whether it holds for no version in use.

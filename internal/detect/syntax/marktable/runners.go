@@ -36,7 +36,9 @@ func NamesRunner(s string) bool {
 
 // hasRunner tells of words that are put together with the name of a runner.
 func hasRunner(word string) bool {
-	for _, name := range [...]string{"jest", "vitest", "mocha", "jasmine", "karma", "pytest", "unittest", "nosetest", "junit", "surefire", "kotest", "testng", "xunit", "nunit", "mstest", "testhost", "vstest", "testrunner", "minitest", "rspec", "rake_test", "phpunit", "paratest", "nextest", "gotestsum", "playwright"} {
+	for _, name := range [...]string{"jest", "vitest", "mocha", "jasmine", "karma", "pytest", "unittest", "nosetest",
+		"junit", "surefire", "kotest", "testng", "xunit", "nunit", "mstest", "testhost", "vstest", "testrunner", "minitest",
+		"rspec", "rake_test", "phpunit", "paratest", "nextest", "gotestsum", "playwright"} {
 		if strings.Contains(word, name) {
 			return name != "playwright" || strings.HasSuffix(word, "test")
 		}
@@ -64,7 +66,8 @@ func RunnerVariable(s string) bool {
 
 var (
 	runners = sync.OnceValue(func() map[string]bool {
-		return set("jest vitest mocha jasmine karma ava tape tap uvu cypress wdio webdriverio qunit testcafe nightwatch ts-mocha mocha-phantomjs node-tap jest-worker vitest-pool " +
+		return set("jest vitest mocha jasmine karma ava tape tap uvu cypress wdio webdriverio qunit testcafe nightwatch " +
+			"ts-mocha mocha-phantomjs node-tap jest-worker vitest-pool " +
 			"pytest unittest nose nosetests tox py-test testtools " +
 			"junit surefire failsafe kotest testng spock cucumber jqwik gradle-worker gradleworkermain " +
 			"xunit nunit mstest testhost vstest resharpertestrunner specflow reqnroll ncrunch " +
@@ -72,15 +75,21 @@ var (
 			"nextest cargo-nextest tarpaulin llvm-cov ginkgo gotestsum convey")
 	})
 	loaded = sync.OnceValue(func() map[string]bool {
-		return set("pytest _pytest unittest hypothesis nose nose2 tox doctest behave coverage trial testtools xdist pluggy ward lettuce robot freezegun responses")
+		return set("pytest _pytest unittest hypothesis nose nose2 tox doctest behave coverage trial testtools xdist " +
+			"pluggy ward lettuce robot freezegun responses")
 	})
 	variables = sync.OnceValue(func() map[string]bool {
-		return set("VITEST NODE_TEST_CONTEXT NEXTEST GO_TEST TESTING UNDER_TEST IN_TEST IS_TEST RUNNING_TESTS RUNNING_TEST RUN_BY_TEST vitest Cypress " +
-			"TAP AVA_PATH PLAYWRIGHT_TEST BUN_TEST DENO_TEST UNIQUE_TEST_TOKEN TEST_TOKEN TEST_ENV_NUMBER CARGO_TARGET_TMPDIR GOCOVERDIR COVERAGE_RUN COVERAGE_PROCESS_START " +
-			"TEST_WORKSPACE TEST_TARGET TEST_SRCDIR PARATEST INFECTION STRYKER_MUTATOR_WORKER NYC_PROCESS_ID NYC_CONFIG __PHPUNIT_PHAR__ PHPUNIT_COMPOSER_INSTALL DOTNET_RUNNING_IN_TEST CYPRESS")
+		return set("VITEST NODE_TEST_CONTEXT NEXTEST GO_TEST TESTING UNDER_TEST IN_TEST IS_TEST RUNNING_TESTS " +
+			"RUNNING_TEST RUN_BY_TEST vitest Cypress " +
+			"TAP AVA_PATH PLAYWRIGHT_TEST BUN_TEST DENO_TEST UNIQUE_TEST_TOKEN TEST_TOKEN TEST_ENV_NUMBER " +
+			"CARGO_TARGET_TMPDIR GOCOVERDIR COVERAGE_RUN COVERAGE_PROCESS_START " +
+			"TEST_WORKSPACE TEST_TARGET TEST_SRCDIR PARATEST INFECTION STRYKER_MUTATOR_WORKER NYC_PROCESS_ID NYC_CONFIG " +
+			"__PHPUNIT_PHAR__ PHPUNIT_COMPOSER_INSTALL DOTNET_RUNNING_IN_TEST CYPRESS")
 	})
 	families = sync.OnceValue(func() map[string]bool {
-		return set("JEST VITEST PYTEST MOCHA NEXTEST PHPUNIT AVA TAP UVU CYPRESS WDIO KARMA JASMINE HYPOTHESIS BEHAVE NOSE TOX VSTEST XUNIT NUNIT MSTEST RSPEC MINITEST CUCUMBER PARATEST PEST BEHAT CODECEPTION INFECTION GINKGO GOTESTSUM SUREFIRE JUNIT KOTEST TESTNG STRYKER")
+		return set("JEST VITEST PYTEST MOCHA NEXTEST PHPUNIT AVA TAP UVU CYPRESS WDIO KARMA JASMINE HYPOTHESIS BEHAVE " +
+			"NOSE TOX VSTEST XUNIT NUNIT MSTEST RSPEC MINITEST CUCUMBER PARATEST PEST BEHAT CODECEPTION INFECTION GINKGO " +
+			"GOTESTSUM SUREFIRE JUNIT KOTEST TESTNG STRYKER")
 	})
 )
 

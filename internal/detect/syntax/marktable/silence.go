@@ -53,7 +53,8 @@ func ruleNames(note *Note, s string) (int, string) {
 		return 0, s
 	case opener != "" && strings.IndexByte(note.Named, opener[0]) >= 0:
 		s = strings.TrimLeft(opener[1:], " ")
-	case strings.Contains(note.Named, " ") && s[0] == ' ' || strings.HasSuffix(note.S, "[") || strings.HasSuffix(note.S, " "):
+	case strings.Contains(note.Named, " ") && s[0] == ' ' || strings.HasSuffix(note.S, "[") ||
+		strings.HasSuffix(note.S, " "):
 		s = opener
 	default:
 		return 0, s
@@ -81,13 +82,15 @@ func ruleNames(note *Note, s string) (int, string) {
 }
 
 func nameByte(c byte) bool {
-	return c == '_' || c == '-' || c == '/' || c == '.' || c == ':' || c == '@' || c == '*' || lower(c) || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+	return c == '_' || c == '-' || c == '/' || c == '.' || c == ':' || c == '@' || c == '*' || lower(c) || c >= 'A' &&
+		c <= 'Z' || c >= '0' && c <= '9'
 }
 
 // moreNames tells whether a list of names without commas goes on.
 func moreNames(s string) bool {
 	word, _, _ := strings.Cut(s, " ")
-	return len(word) > 2 && strings.ContainsAny(word[1:len(word)-1], "-/") && lower(word[0]) && !strings.HasPrefix(word, "--") && !strings.Contains(word, "//") && !strings.HasSuffix(word, ",")
+	return len(word) > 2 && strings.ContainsAny(word[1:len(word)-1], "-/") && lower(word[0]) &&
+		!strings.HasPrefix(word, "--") && !strings.Contains(word, "//") && !strings.HasSuffix(word, ",")
 }
 
 // prose tells of a word that is no name of a rule but the first one of a reason.
@@ -108,13 +111,15 @@ func prose(name, rest string, note *Note) bool {
 
 // group tells of a name that stands for many rules.
 func group(name string, note *Note) bool {
-	return strings.EqualFold(name, "all") || name == "*" || name == "lint" || strings.HasPrefix(note.S, "rubocop") && !strings.Contains(name, "/")
+	return strings.EqualFold(name, "all") || name == "*" || name == "lint" || strings.HasPrefix(note.S, "rubocop") &&
+		!strings.Contains(name, "/")
 }
 
 // Group tells of the names that tools have for all their rules, or for many of them.
 func Group(name string) bool {
 	switch strings.ToLower(name) {
-	case "all", "*", "lint", "warnings", "unused", "clippy::all", "clippy::pedantic", "clippy::correctness", "clippy::suspicious", "clippy::style",
+	case "all", "*", "lint", "warnings", "unused", "clippy::all", "clippy::pedantic", "clippy::correctness",
+		"clippy::suspicious", "clippy::style",
 		"clippy::complexity", "clippy::perf", "clippy::restriction", "clippy::nursery":
 		return true
 	}

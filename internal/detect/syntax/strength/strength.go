@@ -25,7 +25,8 @@ func Of(name string) (Strength, bool) {
 
 var table = sync.OnceValue(func() map[string]Strength {
 	all := make(map[string]Strength)
-	for s := range strings.FieldsSeq(`tobetruthy tobedefined tobefalsy assertnotnull isnotnull notnil assertisnotnone asserttrue assertfalse true false ok notok
+	for s := range strings.FieldsSeq(
+		`tobetruthy tobedefined tobefalsy assertnotnull isnotnull notnil assertisnotnone asserttrue assertfalse true false ok notok
 		exists exist notempty isnotempty assertnotempty assertisinstance isinstanceof tobeinstanceof instanceof nothrow assertdoesnotthrow noerror tobenull isnull nil assertnull
 		isnotnil assertnotisinstance doesnotthrow anything bepresent bepresent betruthy befalsey benil assert truthy falsy notnull shouldnotbenull beok assertinstanceof
 		assertissubclass benull notbenull istrue isfalse tobetrue beoftype tohavebeencalled assertcalled called notblank shouldbetrue betrue befalse refute assertnil
@@ -33,13 +34,15 @@ var table = sync.OnceValue(func() map[string]Strength {
 		assertraises raiseerror assertraise throw arenotequal arenotsame isempty`) {
 		all[s] = Weak
 	}
-	for s := range strings.FieldsSeq(`tocontain tomatch tomatchobject contains assertin assertincludes include includes startwith startswith endswith assertregex assertmatch match
+	for s := range strings.FieldsSeq(
+		`tocontain tomatch tomatchobject contains assertin assertincludes include includes startwith startswith endswith assertregex assertmatch match
 		matches matchesregex greaterthan lessthan greater less tobegreaterthan tobelessthan len haslength tohavelength hassize havelength assertcontains stringcontaining
 		arraycontaining objectcontaining containsexactly contain have containskey haskey hasitem assertstringcontainsstring containselement subset
 		tohaveproperty tobecloseto isgreaterthan islessthan mustinclude matchobject assertgreater assertless assertmatches almostequal assertalmostequal asserthaskey assertcount`) {
 		all[s] = Partial
 	}
-	for s := range strings.FieldsSeq(`tobe toequal tostrictequal assertequal assertequals asserteq assertne equal equals eq deepequal sameas isequalto assertsame mustequal shouldbe be eql
+	for s := range strings.FieldsSeq(
+		`tobe toequal tostrictequal assertequal assertequals asserteq assertne equal equals eq deepequal sameas isequalto assertsame mustequal shouldbe be eql
 		strictequal deepstrictequal is same beequalto assertjsonequal jsoneq tomatchsnapshot tomatchinlinesnapshot tothrowerror tohavebeencalledwith calledwith
 		assertcalledwith assertcalledoncewith errorcontains erroris erroras assertsnapshot assertdebugsnapshot assertequalscanonicalizing assertarrayequals
 		assertlistequal assertdictequal assertiterableequals isequaltocomparingfieldbyfield assertnumequal exactly assertjson equalerror samevalue areequal aresame`) {
