@@ -48,7 +48,8 @@ import (
 const DefaultGrace = 5 * time.Second
 
 // ErrNotEntered is returned by [Start] in a program that did not call [Enter].
-var ErrNotEntered = errors.New("programs cannot be started: call worker.EnterGuard first in main, and in TestMain of tests")
+var ErrNotEntered = errors.New("programs cannot be started: call worker.EnterGuard first in main, and in TestMain " +
+	"of tests")
 
 // ErrGuardLost is returned by [Process.Wait] when the guard ended without
 // saying how the child ended, because somebody killed the guard.
