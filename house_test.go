@@ -125,8 +125,9 @@ func handWritten(t *testing.T) []*sourceFile {
 func sources(t *testing.T, texts map[string]string) []*sourceFile {
 	t.Helper()
 	var files []*sourceFile
+	fset := token.NewFileSet()
 	for name, text := range texts {
-		f, err := parseFile(token.NewFileSet(), name, []byte(text))
+		f, err := parseFile(fset, name, []byte(text))
 		if err != nil {
 			t.Fatalf("parse %s: %v", name, err)
 		}
