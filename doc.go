@@ -1,14 +1,17 @@
-// Package perdure is the durable core of perdure: a store of task trees that
-// survives crashes, power loss, and changes of process.
+// Package perdure is a durable store of task trees. It survives crashes, power
+// loss, and changes of process.
 //
 // # Nouns
 //
 // A [Store] holds [Tree]s. A tree is one run: a root [Task] and its
-// descendants. A process opens a [Session] on the store and claims tasks; a
-// claim is a [Lease], the right to run the task until it is settled. While it
-// runs, a task journals its [Call]s to models, spawns children, waits for them,
+// descendants. A process opens a [Session] on the store and claims tasks. A
+// claim returns a [Lease], the right to run the task until it is settled. A
+// running task journals its [Call]s to models, spawns children, waits for them,
 // and ends completed, failed or cancelled. Every change appends an [Event] in
 // the same transaction.
+//
+// Packages that keep rows of their own next to the store's write them in the
+// same transaction: see [Store.WriteTx].
 //
 // # Guarantees
 //
@@ -16,16 +19,18 @@
 // and power loss (SQLite with synchronous=FULL, PostgreSQL with its defaults).
 // Concurrent callers share one disk flush.
 //
-// A write of a worker whose lease was taken over is refused ([ErrLeaseLost])
-// and changes nothing. The lease of a process on this host that died may be
-// taken over at once: the kernel's file lock, not a time-out, tells that it is
-// dead. A finished call is never asked again: [Lease.BeginCall] answers from
-// the journal.
+// A worker whose lease was taken over can write nothing any more: its calls
+// return [ErrLeaseLost]. The leases of a process on this host can be taken over
+// as soon as it dies: the kernel's file lock shows that it is dead, not a
+// timeout. A finished call is not made again: [Lease.BeginCall] returns its
+// result from the journal.
 //
 // # Reading order
 //
-// task.go (states), lease.go (claim and settle), op.go and writer.go (how a
-// batch of operations becomes one transaction), call.go (the journal), budget.go.
+// task.go (states), lease.go and settle.go (claim and settle), writer.go and
+// batch.go (how the operations of many callers become one transaction),
+// journal.go (calls), budget.go. docs/architecture.md says where everything
+// else is.
 //
-// Everything in this package may be used from several goroutines at once.
+// All methods may be called from several goroutines concurrently.
 package perdure
