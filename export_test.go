@@ -4,10 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // HoldWriter stops the store's writer inside a transaction, so that operations
@@ -73,7 +73,7 @@ func (ss *Session) Die(ctx context.Context) error {
 				errs = append(errs, err)
 				return
 			}
-			runtime.Gosched()
+			time.Sleep(time.Millisecond)
 		}
 	})
 	return errors.Join(errs...)

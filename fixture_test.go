@@ -1,8 +1,8 @@
 package perdure_test
 
 import (
-	"runtime"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure"
 )
@@ -173,6 +173,6 @@ func sound(t testing.TB, s *perdure.Store) {
 // awaitQueue waits until n operations wait for the writer, which is held.
 func awaitQueue(s *perdure.Store, n int) {
 	for perdure.InQueue(s) < n {
-		runtime.Gosched()
+		time.Sleep(50 * time.Microsecond)
 	}
 }

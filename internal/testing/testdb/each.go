@@ -23,7 +23,7 @@ func Each(t *testing.T, test func(t *testing.T, s *perdure.Store)) {
 
 // EachConfig is [Each] for tests that open the store themselves: several times,
 // from several processes, or with other settings. The configuration names a
-// fresh place; leases last long enough for the slowest machine.
+// fresh store; leases last long enough for the slowest machine.
 func EachConfig(t *testing.T, test func(t *testing.T, cfg perdure.Config)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
@@ -32,7 +32,7 @@ func EachConfig(t *testing.T, test func(t *testing.T, cfg perdure.Config)) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		test(t, perdure.Config{Dir: t.TempDir(), DSN: Postgres(t), LeaseTTL: time.Hour})
+		test(t, perdure.Config{Dir: t.TempDir(), DSN: postgresStore(t), LeaseTTL: time.Hour})
 	})
 }
 

@@ -75,7 +75,7 @@ func startServer() (*postgres, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return &postgres{dir: dir, life: life}, nil
+	return newPostgres(dir, life), nil
 }
 
 // runGuard starts the guard and waits for its word that the server is ready.
@@ -144,19 +144,6 @@ func findPrograms() (string, error) {
 		"install the package postgresql, or put their folder on PATH")
 }
 
-// version is the number in the name of a folder of programs, 0 without one.
-func version(dir string) int {
-	digits := strings.FieldsFunc(dir, func(r rune) bool { return r < '0' || r > '9' })
-	if len(digits) == 0 {
-		return 0
-	}
-	n, err := strconv.Atoi(digits[0])
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
 func hasPrograms(dir string) bool {
 	for _, name := range []string{"initdb", "pg_ctl", "postgres"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
@@ -191,10 +178,15 @@ func serverUser() (*syscall.Credential, error) {
 }
 
 // makeFolder makes the server's folder where the socket's path fits and the
-// server's user gets in: a temporary folder may be deep, or root's own.
+// server's user gets in: a temporary folder may be deep, or root's own. A
+// folder in memory comes first: on a disk, copying and removing the files of a
+// database takes twenty times the processor time.
 func makeFolder(who *syscall.Credential) (string, error) {
 	var problems []error
-	for _, parent := range []string{os.TempDir(), "/tmp"} {
+	for _, parent := range []string{memoryFolder(), os.TempDir(), "/tmp"} {
+		if parent == "" {
+			continue
+		}
 		dir, err := makeFolderIn(parent, who)
 		if err == nil {
 			return dir, nil
