@@ -67,13 +67,12 @@ func (ss *Session) Die(ctx context.Context) error {
 			return
 		}
 		errs = append(errs, ss.lock.Close())
-		for {
+		for tick := time.Tick(time.Millisecond); ; <-tick {
 			alive, err := ss.s.alive(ctx, ss.key)
 			if err != nil || !alive {
 				errs = append(errs, err)
 				return
 			}
-			time.Sleep(time.Millisecond)
 		}
 	})
 	return errors.Join(errs...)

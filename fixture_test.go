@@ -172,7 +172,7 @@ func sound(t testing.TB, s *perdure.Store) {
 
 // awaitQueue waits until n operations wait for the writer, which is held.
 func awaitQueue(s *perdure.Store, n int) {
-	for perdure.InQueue(s) < n {
-		time.Sleep(50 * time.Microsecond)
+	for tick := time.Tick(50 * time.Microsecond); perdure.InQueue(s) < n; {
+		<-tick
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/testing/rounds"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
@@ -25,10 +26,11 @@ import (
 // PERDURE_MODEL_SEED repeats a run.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	ops, seed := envNumber(t, "PERDURE_MODEL_OPS", 3000), envNumber(t, "PERDURE_MODEL_SEED", int(rand.Uint32()))
-	for _, database := range []string{"sqlite", "postgres"} {
+	seed := envNumber(t, "PERDURE_MODEL_SEED", int(rand.Uint32()))
+	for database, most := range map[string]int{"sqlite": 2000, "postgres": 1000} {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
+			ops := envNumber(t, "PERDURE_MODEL_OPS", rounds.Of(most, 20_000))
 			for done, i := 0, 0; done < ops; i++ {
 				src := &randomSource{rand: rand.New(rand.NewPCG(uint64(seed), uint64(i))), left: min(250, ops-done)}
 				done += src.left
@@ -141,7 +143,7 @@ func runModel(t *testing.T, database, name string, src source) {
 	// out that the model holds for good.
 	cfg := perdure.Config{Dir: t.TempDir(), LeaseTTL: time.Hour}
 	if database == "postgres" {
-		cfg.DSN = testdb.Postgres(t)
+		cfg.DSN = testdb.PostgresStore(t)
 	}
 	w := &world{source: src, t: t, cfg: cfg, m: newModel()}
 	ctx := t.Context()

@@ -5,16 +5,18 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/testing/rounds"
 	"github.com/perdure/perdure/internal/testing/statetest"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
 // TestStateModel does random operations on variables through two Stores on one
 // database, and compares each outcome, and now and then all values, with a map.
-// PERDURE_STATE_OPS sets how many (1000), PERDURE_STATE_SEED repeats a run.
+// PERDURE_STATE_OPS sets how many, PERDURE_STATE_SEED repeats a run.
 func TestStateModel(t *testing.T) {
 	t.Parallel()
-	ops, seed := envNumber(t, "PERDURE_STATE_OPS", 1000), envNumber(t, "PERDURE_STATE_SEED", int(rand.Uint32()))
+	ops := envNumber(t, "PERDURE_STATE_OPS", rounds.Of(1000, 20_000))
+	seed := envNumber(t, "PERDURE_STATE_SEED", int(rand.Uint32()))
 	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
 		t.Logf("PERDURE_STATE_SEED=%d", seed)
 		r := rand.New(rand.NewPCG(uint64(seed), 1))

@@ -32,7 +32,7 @@ func EachConfig(t *testing.T, test func(t *testing.T, cfg perdure.Config)) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		test(t, perdure.Config{Dir: t.TempDir(), DSN: postgresStore(t), LeaseTTL: time.Hour})
+		test(t, perdure.Config{Dir: t.TempDir(), DSN: PostgresStore(t), LeaseTTL: time.Hour})
 	})
 }
 

@@ -46,17 +46,18 @@ func Postgres(t testing.TB) string {
 	return s.forTest(t, "template1")
 }
 
-// postgresStore returns the connection URL of a database that holds an empty
+// PostgresStore returns the connection URL of a database that holds an empty
 // store, and drops the database when the test ends. It is a copy of one that
 // was migrated once.
-func postgresStore(t testing.TB) string {
+func PostgresStore(t testing.TB) string {
 	t.Helper()
 	s, err := server()
 	if err != nil {
 		Missing(t, "postgres", err.Error())
 	}
-	if err := s.migrated(); err != nil {
-		t.Fatalf("create the template of the test databases: %v", err)
+	s.migrate.Do(func() { s.migrateErr = s.makeTemplate(context.WithoutCancel(t.Context())) })
+	if s.migrateErr != nil {
+		t.Fatalf("create the template of the test databases: %v", s.migrateErr)
 	}
 	return s.forTest(t, storeTemplate)
 }
@@ -82,8 +83,8 @@ type postgres struct {
 	dir  string   // holds data, log and socket
 	life *os.File // the guard stops the server when this is closed
 
-	// migrated creates the database storeTemplate on its first call.
-	migrated func() error
+	migrate    sync.Once // guards migrateErr and the database storeTemplate
+	migrateErr error
 
 	mu    sync.Mutex // guards the fields below
 	admin *pgx.Conn  // opened by the first use
@@ -93,14 +94,7 @@ type postgres struct {
 // storeTemplate is the database with an empty store.
 const storeTemplate = "store"
 
-func newPostgres(dir string, life *os.File) *postgres {
-	s := &postgres{dir: dir, life: life}
-	s.migrated = sync.OnceValue(s.migrate)
-	return s
-}
-
-func (s *postgres) migrate() error {
-	ctx := context.Background()
+func (s *postgres) makeTemplate(ctx context.Context) error {
 	if err := s.create(ctx, storeTemplate, "template1"); err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func startServer() (*postgres, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return newPostgres(dir, life), nil
+	return &postgres{dir: dir, life: life}, nil
 }
 
 // runGuard starts the guard and waits for its word that the server is ready.
