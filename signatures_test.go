@@ -36,7 +36,6 @@ var signatureExceptions = map[string]string{
 	"exposes loop Standing.Before internal/workspace.ID":                      "records of iterations move to internal/loop",
 	"exposes loop Standing.After internal/workspace.ID":                       "records of iterations move to internal/loop",
 	"exposes loop Standing.WayBack internal/workspace.ID":                     "records of iterations move to internal/loop",
-	"exposes loop/config Config.Measures internal/loop/metric.Measures":       "types of the configuration move to loop/config",
 	"exposes loop/config Config.Detection internal/detect.Mode":               "types of the configuration move to loop/config",
 	"exposes loop/config Config.Rules internal/detect/rules.Settings":         "types of the configuration move to loop/config",
 	"exposes loop/config Config.Waivers internal/detect.Waiver":               "types of the configuration move to loop/config",

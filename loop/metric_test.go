@@ -42,7 +42,7 @@ const (
 
 // goTest is for coverage alone: what the tests themselves lost would be told, too.
 func goTest(c *config.Config) {
-	c.Until, c.Types, c.Lint, c.Detection = "go test ./...", metric.Off, metric.Off, detect.Off
+	c.Until, c.Types, c.Lint, c.Detection = "go test ./...", config.Off, config.Off, detect.Off
 }
 
 func (b *bench) metrics(iteration int) *metric.Metrics {
@@ -328,9 +328,9 @@ func TestMetricsThatCannotBeTaken(t *testing.T) {
 		// the first run's is no later one's
 		c.Coverage = `test -e tests/old || { echo "TN:" > "$PERDURE_COVERAGE"; touch tests/old; exit 0; }; :`
 		c.Types, c.Lint = "no-such-checker --all", "while :; do sleep 1; done"
-		c.Metrics = []metric.Custom{{Name: "word", Command: "echo many"}, {Name: "infinite", Command: "echo Inf"},
+		c.Metrics = []config.Metric{{Name: "word", Command: "echo many"}, {Name: "infinite", Command: "echo Inf"},
 			{Name: "fails", Command: "echo 1; exit 3"},
-			{Name: "size", Command: "echo about; echo ' 12.5 '; echo noise >&2", Better: metric.BetterDown}}
+			{Name: "size", Command: "echo about; echo ' 12.5 '; echo noise >&2", Better: config.BetterDown}}
 	})
 	b.work()
 	for i := range 2 {
@@ -359,7 +359,7 @@ func TestMetricsOff(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("todo/todo.go", todoDone))
 	shop(b)
-	b.launch(goTest, func(c *config.Config) { c.Coverage, c.Types, c.Lint = metric.Off, metric.Off, metric.Off })
+	b.launch(goTest, func(c *config.Config) { c.Coverage, c.Types, c.Lint = config.Off, config.Off, config.Off })
 	if l := b.work(); l.Status != record.Completed {
 		t.Errorf("%s", show(l))
 	}
@@ -388,8 +388,8 @@ func TestFindings(t *testing.T) {
 	b.restart(loop.EngineConfig{Handlers: []hook.Registration{listen(hook.PreIteration), listen(hook.PostIteration)}})
 	b.launch(func(c *config.Config) {
 		c.Types, c.Lint = "echo 'a.ts(1,2): error TS1: x'; exit 1; tsc", "cat found; exit 1"
-		c.Metrics = []metric.Custom{{Name: "up", Command: "wc -l < found", Better: metric.BetterUp},
-			{Name: "down", Command: "wc -l < found", Better: metric.BetterDown}}
+		c.Metrics = []config.Metric{{Name: "up", Command: "wc -l < found", Better: config.BetterUp},
+			{Name: "down", Command: "wc -l < found", Better: config.BetterDown}}
 	})
 	b.work()
 	m, out := b.metrics(1), b.outcomes()[1]
@@ -428,7 +428,7 @@ func TestAbortStopsMetrics(t *testing.T) {
 				if hang == "check" {
 					c.Until = wait + "; false"
 				} else {
-					c.Metrics = []metric.Custom{{Name: "slow", Command: wait + "; echo 1"}}
+					c.Metrics = []config.Metric{{Name: "slow", Command: wait + "; echo 1"}}
 				}
 			})
 			l := b.workUntil(started)

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -110,7 +111,7 @@ func (r *run) unknown(out *Outcome, report *testreport.Report) metric.Unknown {
 	if len(failing) == 0 && len(report.Broken) == 0 && report.Complete {
 		return metric.Unknown{}
 	}
-	if r.cfg.Coverage != metric.Auto || strings.Contains(r.cfg.Until, "-coverpkg") ||
+	if r.cfg.Coverage != config.Auto || strings.Contains(r.cfg.Until, "-coverpkg") ||
 		project.Measure(r.cfg.Until, project.Config{}).Kind != project.Go {
 		return metric.Unknown{All: true}
 	}
@@ -141,7 +142,7 @@ func (c *checked) forMetrics() *metric.Checked {
 func (r *run) inspect(ctx context.Context, baseline *testreport.Report) (*checked, error) {
 	m := &r.state.Metering
 	off := m.Why[metric.NameCoverage]
-	c, err := r.checkWork(ctx, baseline, r.cfg.Coverage == metric.Auto && off == "")
+	c, err := r.checkWork(ctx, baseline, r.cfg.Coverage == config.Auto && off == "")
 	if err != nil {
 		return nil, err
 	}

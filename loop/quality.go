@@ -5,6 +5,7 @@ import (
 
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/metric"
+	"github.com/perdure/perdure/loop/config"
 )
 
 // The weights of the parts of the quality, in percent. What was not measured is
@@ -87,7 +88,7 @@ func share(n, of int) int {
 // metricDiff are metrics of the baseline and of now.
 type metricDiff struct {
 	before, now *metric.Metrics
-	custom      []metric.Custom
+	custom      []config.Metric
 }
 
 // ratedMetrics are metrics beside those of the baseline; nil where either were
@@ -128,7 +129,7 @@ func (d *metricDiff) efficiency() (part int, ok bool) {
 		}
 		all++
 		worse := before - now
-		if c.Better == metric.BetterDown {
+		if c.Better == config.BetterDown {
 			worse = -worse
 		}
 		if worse <= math.Abs(before)*chance/100 {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/config"
-	"github.com/perdure/perdure/internal/loop/metric"
+	loopconfig "github.com/perdure/perdure/loop/config"
 )
 
 // project makes a folder with a settings file and returns the folder.
@@ -44,7 +44,7 @@ func TestDefaults(t *testing.T) {
 			DetectionBudget: 500 * time.Millisecond, OverheadPercent: 10,
 			LoopMetrics: config.LoopMetrics{Coverage: "auto", Types: "auto", Lint: "auto", CoverageThreshold: 2,
 				SensitiveThreshold: 0.5,
-				SensitivePaths:     strings.Join(metric.SensitiveWords(), ",")}},
+				SensitivePaths:     strings.Join(loopconfig.SensitiveWords(), ",")}},
 		DrainTimeout: 30 * time.Second, LogLevel: "info", LogFormat: "text",
 	}
 	if diff := cmp.Diff(want, config.Default()); diff != "" {

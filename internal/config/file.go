@@ -14,9 +14,9 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	ruleset "github.com/perdure/perdure/internal/detect/rules"
-	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/text/yamltext"
 	"github.com/perdure/perdure/internal/toolguard/risk"
+	loopconfig "github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -58,7 +58,7 @@ type fileParser struct {
 	hooks    hook.Settings
 	chains   map[string][]string
 	risks    map[risk.Pattern]risk.Answer
-	metrics  []metric.Custom
+	metrics  []loopconfig.Metric
 	// rules are what is looked for, rulesAt where one of them stands.
 	rules   ruleset.Settings
 	rulesAt ast.Node

@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/perdure/perdure/internal/loop/metric"
+	loopconfig "github.com/perdure/perdure/loop/config"
 )
 
 // LoopMetrics is what of the section loop is measured besides the tests.
@@ -21,12 +21,12 @@ type LoopMetrics struct {
 	// SensitivePaths are words and patterns, with commas between.
 	SensitivePaths string
 	// Metrics are the user's own. They exist in the file only.
-	Metrics []metric.Custom
+	Metrics []loopconfig.Metric
 }
 
 // Measures are the settings as a loop takes them.
-func (l *LoopMetrics) Measures() metric.Measures {
-	m := metric.Measures{Coverage: l.Coverage, Types: l.Types, Lint: l.Lint, CoverageThreshold: l.CoverageThreshold,
+func (l *LoopMetrics) Measures() loopconfig.Measures {
+	m := loopconfig.Measures{Coverage: l.Coverage, Types: l.Types, Lint: l.Lint, CoverageThreshold: l.CoverageThreshold,
 		SensitiveThreshold: l.SensitiveThreshold,
 		Metrics:            l.Metrics}
 	for _, limit := range []*float64{&m.CoverageThreshold, &m.SensitiveThreshold} {
@@ -44,20 +44,20 @@ func (l *LoopMetrics) Measures() metric.Measures {
 
 func metricSettings() []setting {
 	return []setting{
-		{key: "loop.coverage", def: metric.Auto, help: "coverage by line: auto takes it in the run of the check where the " +
+		{key: "loop.coverage", def: loopconfig.Auto, help: "coverage by line: auto takes it in the run of the check where the " +
 			"runner can do both; off, or a command that writes to $PERDURE_COVERAGE",
 			at: func(c *Config) any { return &c.Loop.Coverage }, check: notEmpty},
-		{key: "loop.types", def: metric.Auto, help: "type errors: auto runs what the project is configured for and is " +
+		{key: "loop.types", def: loopconfig.Auto, help: "type errors: auto runs what the project is configured for and is " +
 			"done in two minutes; off, or a command",
 			at: func(c *Config) any { return &c.Loop.Types }, check: notEmpty},
-		{key: "loop.lint", def: metric.Auto, help: "what linters say: auto, off, or a command",
+		{key: "loop.lint", def: loopconfig.Auto, help: "what linters say: auto, off, or a command",
 			at: func(c *Config) any { return &c.Loop.Lint }, check: notEmpty},
 		{key: "loop.coverage_threshold", def: "2", none: true,
 			help: "how many percent of the covered lines that are still there may lose their coverage, or none for any",
 			at:   func(c *Config) any { return &c.Loop.CoverageThreshold }, check: share},
 		{key: "loop.sensitive_coverage_threshold", def: "0.5", none: true, help: "the same for sensitive paths",
 			at: func(c *Config) any { return &c.Loop.SensitiveThreshold }, check: share},
-		{key: "loop.sensitive_paths", def: strings.Join(metric.SensitiveWords(), ","),
+		{key: "loop.sensitive_paths", def: strings.Join(loopconfig.SensitiveWords(), ","),
 			help: "words of paths and patterns where little coverage may be lost",
 			at:   func(c *Config) any { return &c.Loop.SensitivePaths }},
 	}
@@ -81,7 +81,7 @@ func (p *fileParser) metricMap(n ast.Node) {
 		return
 	}
 	for _, e := range entries {
-		m := metric.Custom{Name: fmt.Sprint(e.Key)}
+		m := loopconfig.Metric{Name: fmt.Sprint(e.Key)}
 		switch value := e.Value.(type) {
 		case string:
 			m.Command = value
@@ -100,13 +100,13 @@ func (p *fileParser) metricMap(n ast.Node) {
 		for _, problem := range m.Validate() {
 			p.add(n, "%s: %s", MetricsKey, problem)
 		}
-		if slices.ContainsFunc(p.metrics, func(other metric.Custom) bool { return other.Name == m.Name }) {
+		if slices.ContainsFunc(p.metrics, func(other loopconfig.Metric) bool { return other.Name == m.Name }) {
 			p.add(n, "%s.%s is there twice", MetricsKey, m.Name)
 		}
 		p.metrics = append(p.metrics, m)
 	}
-	if len(p.metrics) > metric.MaxCustom {
-		p.add(n, "%s has %d metrics, the limit is %d", MetricsKey, len(p.metrics), metric.MaxCustom)
+	if len(p.metrics) > loopconfig.MaxMetrics {
+		p.add(n, "%s has %d metrics, the limit is %d", MetricsKey, len(p.metrics), loopconfig.MaxMetrics)
 	}
 }
 

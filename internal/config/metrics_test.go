@@ -6,15 +6,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure/internal/loop/metric"
+	loopconfig "github.com/perdure/perdure/loop/config"
 )
 
 func TestMetricsInTheFile(t *testing.T) {
 	t.Parallel()
 	p := parseFile("config.yaml", []byte("loop:\n  coverage: off\n  metrics:\n    words: wc -w < a\n"+
 		"    size_kb: {command: du -sk ., better: down}\n"))
-	want := []metric.Custom{{Name: "words", Command: "wc -w < a"},
-		{Name: "size_kb", Command: "du -sk .", Better: metric.BetterDown}}
+	want := []loopconfig.Metric{{Name: "words", Command: "wc -w < a"},
+		{Name: "size_kb", Command: "du -sk .", Better: loopconfig.BetterDown}}
 	if diff := cmp.Diff(want, p.metrics); diff != "" || len(p.problems) > 0 || p.values["loop.coverage"].text != "off" {
 		t.Errorf("%v (-want +got):\n%s", p.problems, diff)
 	}
@@ -42,7 +42,7 @@ func TestMeasures(t *testing.T) {
 	t.Parallel()
 	l := LoopMetrics{Coverage: "auto", Types: "off", Lint: "make lint", SensitiveThreshold: 1,
 		SensitivePaths: " core , src/**,"}
-	want := metric.Measures{Coverage: "auto", Types: "off", Lint: "make lint", CoverageThreshold: -1,
+	want := loopconfig.Measures{Coverage: "auto", Types: "off", Lint: "make lint", CoverageThreshold: -1,
 		SensitiveThreshold: 1, SensitivePaths: []string{"core", "src/**"}}
 	if diff := cmp.Diff(want, l.Measures()); diff != "" {
 		t.Error(diff)

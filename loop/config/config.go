@@ -18,7 +18,6 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/detect/rules"
-	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -106,7 +105,7 @@ type Config struct {
 	// DefaultMaxRetries; negative: never.
 	MaxRetries int `json:"max_retries,omitempty"`
 	// Measures are taken at the baseline and after each iteration.
-	metric.Measures
+	Measures
 	// Scorer, when set, is a command that prints the quality of the workspace: a
 	// number from 0 to 100. It stands in for the score made from facts.
 	Scorer string `json:"scorer,omitempty"`

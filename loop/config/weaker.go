@@ -7,7 +7,6 @@ import (
 
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/detect/rules"
-	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 )
 
@@ -78,7 +77,7 @@ func answerTo(r *risk.Rule, c *Config) risk.Answer {
 // replaced tells whether something is not measured any more, or by a command that
 // nobody asked for before.
 func replaced(old, next string) bool {
-	return next != old && next != "" && next != metric.Auto
+	return next != old && next != "" && next != Auto
 }
 
 // looser compares what may be lost; below zero it is anything.

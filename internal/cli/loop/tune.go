@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -32,16 +31,16 @@ func (t *tuning) register(cmd *cobra.Command) {
 		"the time of one run of the completion command; -1s: no limit")
 	fl.IntVar(&t.MaxRetries, "max-retries", config.DefaultMaxRetries,
 		"how often a turn that failed is repeated, and a regression is recovered from without asking")
-	fl.StringVar(&t.Coverage, "coverage", metric.Auto, "coverage by line: auto (in the run of the check, where that is "+
+	fl.StringVar(&t.Coverage, "coverage", config.Auto, "coverage by line: auto (in the run of the check, where that is "+
 		"possible), off, or a `COMMAND` that writes it to $PERDURE_COVERAGE")
-	fl.StringVar(&t.Types, "types", metric.Auto, "type errors: auto (what the project is configured for), off, or a "+
+	fl.StringVar(&t.Types, "types", config.Auto, "type errors: auto (what the project is configured for), off, or a "+
 		"`COMMAND` that prints them")
-	fl.StringVar(&t.Lint, "lint", metric.Auto, "what linters say: auto, off, or a `COMMAND` that prints it")
+	fl.StringVar(&t.Lint, "lint", config.Auto, "what linters say: auto, off, or a `COMMAND` that prints it")
 	fl.Var(metricFlag{&t.Metrics}, "metric", "a number of your own: `NAME=COMMAND`, or NAME:up=COMMAND, "+
 		"NAME:down=COMMAND to say what is better; may be repeated")
-	fl.Float64Var(&t.CoverageThreshold, "coverage-threshold", metric.DefaultCoverageThreshold,
+	fl.Float64Var(&t.CoverageThreshold, "coverage-threshold", config.DefaultCoverageThreshold,
 		"how many `percent` of the covered lines that are still there may lose their coverage; -1: any")
-	fl.Float64Var(&t.SensitiveThreshold, "sensitive-coverage-threshold", metric.DefaultSensitiveThreshold,
+	fl.Float64Var(&t.SensitiveThreshold, "sensitive-coverage-threshold", config.DefaultSensitiveThreshold,
 		"the same, in `percent`, for sensitive paths; -1: any")
 	fl.StringSliceVar(&t.SensitivePaths, "sensitive-paths", nil,
 		"`words` of paths and patterns where little coverage may be lost (default: auth, security, payment …)")
@@ -70,11 +69,11 @@ func (t *tuning) register(cmd *cobra.Command) {
 }
 
 // metricFlag collects the user's metrics.
-type metricFlag struct{ list *[]metric.Custom }
+type metricFlag struct{ list *[]config.Metric }
 
 // Set adds one.
 func (f metricFlag) Set(text string) error {
-	m, err := metric.ParseCustom(text)
+	m, err := config.ParseMetric(text)
 	*f.list = append(*f.list, m)
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/check/coverage"
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/config"
 )
 
 // coverageVariable tells a coverage command where to write.
@@ -65,9 +66,9 @@ func usable(p *coverage.Profile) (*coverage.Profile, string) {
 func (t *Meter) takeCoverage(ctx context.Context, m *Metrics, c *Checked) (err error) {
 	p, lacks := c.Profile, c.Lacks
 	switch t.Measures.Coverage {
-	case Off:
+	case config.Off:
 		return nil
-	case Auto:
+	case config.Auto:
 	default:
 		if p, lacks, err = t.ownCoverage(ctx); err != nil {
 			return err
@@ -76,7 +77,7 @@ func (t *Meter) takeCoverage(ctx context.Context, m *Metrics, c *Checked) (err e
 	if p == nil {
 		lacks = cmp.Or(lacks, noCoverage)
 		const way = "--coverage COMMAND"
-		if t.Measures.Coverage == Auto && !strings.Contains(lacks, way) {
+		if t.Measures.Coverage == config.Auto && !strings.Contains(lacks, way) {
 			lacks += "; " + way + " takes it"
 		}
 		m.miss(NameCoverage, lacks)

@@ -11,11 +11,12 @@ import (
 
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/config"
 )
 
 // Meter takes metrics of a workspace. It is for one goroutine.
 type Meter struct {
-	Measures *Measures
+	Measures *config.Measures
 	Files    *workspace.Workspace
 	// Plan is filled in by [Meter.Begin] and is to be kept.
 	Plan *Plan

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/check/coverage"
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/config"
 )
 
 // Metrics are measures of a workspace. What is nil was not measured; where
@@ -206,7 +207,7 @@ func (t *Meter) takeTypes(ctx context.Context, m *Metrics) error {
 	}
 	m.TypeErrors = found
 	script := t.Measures.Types
-	if script == Auto && len(t.Plan.Types) > 0 {
+	if script == config.Auto && len(t.Plan.Types) > 0 {
 		script = t.Plan.Types[0].Script
 	}
 	if slices.Contains(strings.Fields(script), "tsc") {
@@ -226,9 +227,9 @@ func (t *Meter) findings(ctx context.Context, m *Metrics, name, way string, comm
 	warnings *int, err error) {
 	limit := t.Limit
 	switch way {
-	case Off:
+	case config.Off:
 		return nil, nil, nil
-	case Auto:
+	case config.Auto:
 		if why := t.Plan.Why[name]; why != "" {
 			m.miss(name, why)
 			return nil, nil, nil
@@ -246,7 +247,7 @@ func (t *Meter) findings(ctx context.Context, m *Metrics, name, way string, comm
 		if err != nil {
 			return nil, nil, err
 		}
-		if errors.Is(why, errTookTooLong) && way == Auto {
+		if errors.Is(why, errTookTooLong) && way == config.Auto {
 			why = fmt.Errorf("%q %w; --%s COMMAND runs it all the same", commands[i].Script, why, name)
 			t.Plan.Off(name, why.Error())
 		}

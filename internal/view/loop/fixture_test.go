@@ -134,8 +134,8 @@ func (c scene) input() loopview.Input {
 			CreatedAt: when(0),
 			Config: raw(c, &config.Config{Task: told, Until: told, Workspace: "/project", Agent: told,
 				Fallback: []string{told + "2"},
-				Measures: metric.Measures{
-					Metrics: []metric.Custom{{Name: "size_kb", Command: "du -sk .", Better: metric.BetterDown}}}})},
+				Measures: config.Measures{
+					Metrics: []config.Metric{{Name: "size_kb", Command: "du -sk .", Better: config.BetterDown}}}})},
 		Loop: record.Loop{Tree: "tree-a1b2c3d4", Place: ":/project", Status: record.Running, Step: "act", Iteration: 8,
 			UpdatedAt: when(19),
 			State: raw(c, map[string]any{"baseline": "base",

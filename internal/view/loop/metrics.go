@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop"
+	loopconfig "github.com/perdure/perdure/loop/config"
 )
 
 // kept is what a summary keeps of metrics; nil of none.
@@ -107,7 +108,7 @@ func (s *Summary) numbers(m *metric.Metrics) []number {
 		better := 0
 		for _, c := range s.cfg.Metrics {
 			if c.Name == name {
-				better = map[string]int{metric.BetterUp: 1, metric.BetterDown: -1}[c.Better]
+				better = map[string]int{loopconfig.BetterUp: 1, loopconfig.BetterDown: -1}[c.Better]
 			}
 		}
 		shown := oneLine(name, maxName)

@@ -1,4 +1,4 @@
-package metric
+package config
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// How a metric of [Measures] is taken, besides a command.
+// How a metric of [Measures] is taken, if not by a command.
 const (
 	// Auto takes what costs little: see the fields.
 	Auto = "auto"
@@ -24,14 +24,13 @@ const (
 const (
 	DefaultCoverageThreshold  = 2.0
 	DefaultSensitiveThreshold = 0.5
-	MaxCustom                 = 20
+	MaxMetrics                = 20
 	MaxSensitivePaths         = 100
-	MaxCommandBytes           = 64 << 10
 )
 
 // Measures says what is measured of the workspace besides the tests: at the
 // baseline and after each iteration. Commands are for the shell, run in the
-// workspace, and are bounded by [Meter].Limit.
+// workspace, and are stopped after [Config].CheckTimeout.
 type Measures struct {
 	// Coverage: empty or Auto takes coverage in the run of the completion
 	// command, where its runner can do both in one (go test, pytest with
@@ -46,7 +45,7 @@ type Measures struct {
 	Types string `json:"types,omitempty"`
 	Lint  string `json:"lint,omitempty"`
 	// Metrics are the user's own.
-	Metrics []Custom `json:"metrics,omitempty"`
+	Metrics []Metric `json:"metrics,omitempty"`
 	// CoverageThreshold is how much of the lines that the baseline's tests covered
 	// and that are still there may lose their coverage, in percent of them;
 	// SensitiveThreshold that of files in SensitivePaths. 0: the defaults;
@@ -59,8 +58,8 @@ type Measures struct {
 	SensitivePaths []string `json:"sensitive_paths,omitempty"`
 }
 
-// Custom is a number that a command prints, in its last line.
-type Custom struct {
+// Metric is a number that a command prints, in its last line.
+type Metric struct {
 	// Name has letters, digits, "_", "-" and ".", at most 64 bytes.
 	Name    string `json:"name"`
 	Command string `json:"command"`
@@ -69,11 +68,14 @@ type Custom struct {
 	Better string `json:"better,omitempty"`
 }
 
-// The directions of [Custom].
+// The directions of [Metric].
 const (
 	BetterUp   = "up"
 	BetterDown = "down"
 )
+
+// builtinMetrics returns the names that metrics of the user cannot have.
+func builtinMetrics() []string { return []string{"coverage", "types", "lint", "lines"} }
 
 // SensitiveWords are the words of paths where little coverage may be lost.
 func SensitiveWords() []string {
@@ -83,13 +85,13 @@ func SensitiveWords() []string {
 		"sessions"}
 }
 
-// ParseCustom reads NAME=COMMAND, or NAME:up=COMMAND and NAME:down=COMMAND.
-func ParseCustom(text string) (Custom, error) {
+// ParseMetric reads NAME=COMMAND, or NAME:up=COMMAND and NAME:down=COMMAND.
+func ParseMetric(text string) (Metric, error) {
 	name, command, ok := strings.Cut(text, "=")
 	if !ok {
-		return Custom{}, fmt.Errorf("metric %q is not NAME=COMMAND", clip(text, 80))
+		return Metric{}, fmt.Errorf("metric %.80q is not NAME=COMMAND", text)
 	}
-	m := Custom{Command: strings.TrimSpace(command)}
+	m := Metric{Command: strings.TrimSpace(command)}
 	m.Name, m.Better, _ = strings.Cut(strings.TrimSpace(name), ":")
 	return m, errors.Join(m.Validate()...)
 }
@@ -97,17 +99,17 @@ func ParseCustom(text string) (Custom, error) {
 var metricName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 // Validate returns all that is wrong.
-func (m *Custom) Validate() []error {
+func (m *Metric) Validate() []error {
 	var errs []error
 	if !metricName.MatchString(m.Name) {
-		errs = append(errs, fmt.Errorf("metric %q: a name has 1 to 64 letters, digits, \"_\", \"-\" and \".\"",
-			clip(m.Name, 80)))
+		errs = append(errs, fmt.Errorf("metric %.80q: a name has 1 to 64 letters, digits, \"_\", \"-\" and \".\"",
+			m.Name))
 	}
-	if slices.Contains([]string{NameCoverage, NameTypes, NameLint, NameLines}, m.Name) {
+	if slices.Contains(builtinMetrics(), m.Name) {
 		errs = append(errs, fmt.Errorf("metric %s: the name is taken", m.Name))
 	}
 	if m.Better != "" && m.Better != BetterUp && m.Better != BetterDown {
-		errs = append(errs, fmt.Errorf("metric %s: better is %q, it may be %s or %s", m.Name, clip(m.Better, 80), BetterUp,
+		errs = append(errs, fmt.Errorf("metric %s: better is %.80q, it may be %s or %s", m.Name, m.Better, BetterUp,
 			BetterDown))
 	}
 	switch command := strings.TrimSpace(m.Command); {
@@ -146,8 +148,8 @@ func (m *Measures) Validate() []error {
 			errs = append(errs, fmt.Errorf("%s has a NUL byte, or more than %d bytes", c.name, MaxCommandBytes))
 		}
 	}
-	if len(m.Metrics) > MaxCustom {
-		errs = append(errs, fmt.Errorf("there are %d metrics, the limit is %d", len(m.Metrics), MaxCustom))
+	if len(m.Metrics) > MaxMetrics {
+		errs = append(errs, fmt.Errorf("there are %d metrics, the limit is %d", len(m.Metrics), MaxMetrics))
 	}
 	seen := make(map[string]bool)
 	for i := range m.Metrics {
@@ -169,7 +171,7 @@ func (m *Measures) Validate() []error {
 	}
 	for _, p := range m.SensitivePaths {
 		if strings.TrimSpace(p) == "" || !doublestar.ValidatePattern(p) {
-			errs = append(errs, fmt.Errorf("sensitive path %q is no word and no pattern", clip(p, 80)))
+			errs = append(errs, fmt.Errorf("sensitive path %.80q is no word and no pattern", p))
 		}
 	}
 	return errs

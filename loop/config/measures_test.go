@@ -1,16 +1,16 @@
-package metric_test
+package config_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/internal/loop/metric"
+	"github.com/perdure/perdure/loop/config"
 )
 
 func TestSensitive(t *testing.T) {
 	t.Parallel()
-	var m metric.Measures
+	var m config.Measures
 	m.SetDefaults()
 	for name, want := range map[string]bool{
 		"auth/login.go": true, "src/basic_auth.go": true, "web/LoginForm.tsx": true, "lib/userSession.js": true,
@@ -32,14 +32,14 @@ func TestSensitive(t *testing.T) {
 	}
 }
 
-func TestParseCustom(t *testing.T) {
+func TestParseMetric(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]metric.Custom{
+	for text, want := range map[string]config.Metric{
 		"size=du -k .":             {Name: "size", Command: "du -k ."},
-		"speed:up=a --b=c":         {Name: "speed", Command: "a --b=c", Better: metric.BetterUp},
-		" bundle.kb:down = x | y ": {Name: "bundle.kb", Command: "x | y", Better: metric.BetterDown},
+		"speed:up=a --b=c":         {Name: "speed", Command: "a --b=c", Better: config.BetterUp},
+		" bundle.kb:down = x | y ": {Name: "bundle.kb", Command: "x | y", Better: config.BetterDown},
 	} {
-		if got, err := metric.ParseCustom(text); err != nil || got != want {
+		if got, err := config.ParseMetric(text); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestParseCustom(t *testing.T) {
 		"a=": "has no command", "lint=x": "the name is taken",
 		"a=\x00": "NUL", strings.Repeat("a", 65) + "=x": "a name has",
 	} {
-		if _, err := metric.ParseCustom(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := config.ParseMetric(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -56,26 +56,26 @@ func TestParseCustom(t *testing.T) {
 
 func TestMeasuresAreChecked(t *testing.T) {
 	t.Parallel()
-	for want, change := range map[string]func(m *metric.Measures){
-		"given twice": func(m *metric.Measures) {
-			m.Metrics = []metric.Custom{{Name: "a", Command: "x"}, {Name: "a", Command: "y"}}
+	for want, change := range map[string]func(m *config.Measures){
+		"given twice": func(m *config.Measures) {
+			m.Metrics = []config.Metric{{Name: "a", Command: "x"}, {Name: "a", Command: "y"}}
 		},
-		"the limit is 20":     func(m *metric.Measures) { m.Metrics = make([]metric.Custom, 21) },
-		"at most 100 percent": func(m *metric.Measures) { m.CoverageThreshold = 101 },
-		"is no word":          func(m *metric.Measures) { m.SensitivePaths = []string{"a/[b"} },
-		"lint has a NUL":      func(m *metric.Measures) { m.Lint = "a\x00" },
-		"coverage has a NUL":  func(m *metric.Measures) { m.Coverage = strings.Repeat("a", metric.MaxCommandBytes+1) },
+		"the limit is 20":     func(m *config.Measures) { m.Metrics = make([]config.Metric, 21) },
+		"at most 100 percent": func(m *config.Measures) { m.CoverageThreshold = 101 },
+		"is no word":          func(m *config.Measures) { m.SensitivePaths = []string{"a/[b"} },
+		"lint has a NUL":      func(m *config.Measures) { m.Lint = "a\x00" },
+		"coverage has a NUL":  func(m *config.Measures) { m.Coverage = strings.Repeat("a", config.MaxCommandBytes+1) },
 	} {
-		var m metric.Measures
+		var m config.Measures
 		m.SetDefaults()
 		change(&m)
 		if err := errors.Join(m.Validate()...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	var m metric.Measures
+	var m config.Measures
 	m.SetDefaults()
-	if errs := m.Validate(); len(errs) > 0 || m.Coverage != metric.Auto || m.CoverageThreshold != 2 ||
+	if errs := m.Validate(); len(errs) > 0 || m.Coverage != config.Auto || m.CoverageThreshold != 2 ||
 		m.SensitiveThreshold != 0.5 {
 		t.Errorf("%v, %+v", errs, m)
 	}

@@ -1,19 +1,19 @@
-package metric_test
+package config_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/internal/loop/metric"
+	"github.com/perdure/perdure/loop/config"
 )
 
-// FuzzParseCustom: what is taken can be run and named, and means the same again.
-func FuzzParseCustom(f *testing.F) {
+// FuzzParseMetric: what is taken can be run and named, and means the same again.
+func FuzzParseMetric(f *testing.F) {
 	for _, text := range []string{"a=b", "size:down=du -sk . | cut -f1", "x:y:z=", "=", "lines=1", "ä=b"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := metric.ParseCustom(text)
+		m, err := config.ParseMetric(text)
 		if err != nil {
 			return
 		}
@@ -21,7 +21,7 @@ func FuzzParseCustom(f *testing.F) {
 		if m.Better != "" {
 			name += ":" + m.Better
 		}
-		again, err := metric.ParseCustom(name + "=" + m.Command)
+		again, err := config.ParseMetric(name + "=" + m.Command)
 		if err != nil || again != m || m.Name == "" || m.Command == "" {
 			t.Errorf("%q is %+v, and again %+v, %v", text, m, again, err)
 		}
@@ -34,7 +34,7 @@ func FuzzSensitive(f *testing.F) {
 	f.Add("src/auth/a.go", "auth")
 	f.Add("a*b", "**/x")
 	f.Fuzz(func(t *testing.T, name, word string) {
-		m := metric.Measures{SensitivePaths: []string{word}}
+		m := config.Measures{SensitivePaths: []string{word}}
 		m.SetDefaults()
 		sensitive := m.Sensitive(name)
 		if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") == "" && !m.Sensitive(word+"/"+name) {
