@@ -42,6 +42,10 @@ const (
 	EventHandoffClaimed       EventKind = "handoff.claimed"
 	EventHandoffReleased      EventKind = "handoff.released"
 	EventHandoffEnded         EventKind = "handoff.ended"
+	EventGateOpened           EventKind = "gate.opened"
+	EventGateAnswered         EventKind = "gate.answered"
+	EventLoopGateOpened       EventKind = "loop.gate_opened"
+	EventLoopGateAnswered     EventKind = "loop.gate_answered"
 	EventBudgetWarning        EventKind = "budget.warning"
 	EventBudgetExceeded       EventKind = "budget.exceeded"
 )

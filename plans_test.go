@@ -26,7 +26,7 @@ var scans = map[string]string{
 	"sqlSweepTaskVars":   "a bounded number of rows of a tree",
 	"sqlInherited":       "sorts what the ancestors of one task have",
 	"sqlDumpPast":        "sorts what one state that is exported had",
-	"sqlOpenOnes":        "the index holds the open gates and no others",
+	"sqlOpenGates":       "the index holds the open gates and no others",
 	"sqlWaitingTrees":    "the index holds the open gates and no others",
 	"sqlOpenPlaces":      "the index holds the loops that have not ended and no others",
 	"sqlFalseAlarms":     "sorts what people marked in one loop, of which there is a limit",

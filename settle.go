@@ -286,7 +286,7 @@ type suspend struct {
 	l        *Lease
 	to       int64
 	until    time.Time // before then the task is not claimed again
-	gate     bool      // it waits for a person
+	gate     bool      // it waits at a gate
 	children *createChildren
 }
 

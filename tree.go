@@ -21,9 +21,13 @@ type Limits struct {
 	WallTime time.Duration `json:"wall_time,omitempty"`
 }
 
+// KindLoop is the kind of the trees of loops. All other trees are runs, or records
+// of them, see [KindRecord].
+const KindLoop = "loop"
+
 // TreeSpec describes a tree to create.
 type TreeSpec struct {
-	// Kind tells executors how to run it: "run".
+	// Kind says which executor runs the tree: "run", [KindLoop].
 	Kind string
 	// Name is for people; may be empty.
 	Name string

@@ -100,30 +100,6 @@ func (tx *WriteTx) Park(ctx context.Context, l *Lease, until time.Time) error {
 	return (&suspend{l: l, to: stQueued, until: until}).apply(ctx, tx.b)
 }
 
-// Suspend gives a task back that waits for a person: it is waiting until
-// [WriteTx.Resume]; the claim after that continues the same attempt.
-func (tx *WriteTx) Suspend(ctx context.Context, l *Lease) error {
-	return (&suspend{l: l, to: stWaiting, gate: true}).apply(ctx, tx.b)
-}
-
-const sqlResume = `UPDATE task_hot SET state = 1, ready_at = $2 WHERE id = $1 AND state = 3 AND pending = 0`
-
-// Resume makes a suspended task of a tree claimable, see [WriteTx.Suspend]. It
-// does nothing when the task is not suspended.
-func (tx *WriteTx) Resume(ctx context.Context, tree int64, task TaskID) error {
-	st, err := tx.b.stat(ctx, tree)
-	if err != nil {
-		return err
-	}
-	n, err := tx.b.tx.Exec(ctx, sqlResume, int64(task), tx.b.now)
-	if n == 1 {
-		st.move(stWaiting, stQueued)
-		tx.b.event(tree, int64(task), EventTaskReleased, "")
-		tx.b.readied(tree)
-	}
-	return err
-}
-
 const sqlWakeParked = `UPDATE task_hot SET ready_at = $2
 	WHERE tree = $1 AND ready_at IS NOT NULL AND ready_at > $2 AND state = 1`
 

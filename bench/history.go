@@ -125,6 +125,6 @@ func (b *bench) fillHistory(dir string, n int) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.CreateTree(b.ctx, perdure.TreeSpec{Kind: record.KindLoop, Name: "make-the-tests-pass", Config: config, InTx: l.InTx, Root: perdure.TaskSpec{Prompt: "Make the tests pass"}})
+	_, err = s.CreateTree(b.ctx, perdure.TreeSpec{Kind: perdure.KindLoop, Name: "make-the-tests-pass", Config: config, InTx: l.InTx, Root: perdure.TaskSpec{Prompt: "Make the tests pass"}})
 	return err
 }

@@ -120,7 +120,7 @@ func (b *bench) iterations(store *perdure.Store, dir string, n int) ([]time.Dura
 	if err != nil {
 		return nil, err
 	}
-	w, err := worker.New(worker.Config{Store: store, Session: session, Handlers: map[string]worker.Handler{record.KindLoop: engine}})
+	w, err := worker.New(worker.Config{Store: store, Session: session, Handlers: map[string]worker.Handler{perdure.KindLoop: engine}})
 	if err != nil {
 		return nil, err
 	}

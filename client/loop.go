@@ -90,18 +90,18 @@ func (c *Client) LoopHistory(ctx context.Context, id perdure.TreeID, req record.
 }
 
 // Gates lists the gates of a loop or a run, answered and open, in their order.
-func (c *Client) Gates(ctx context.Context, id perdure.TreeID) ([]record.Gate, error) {
+func (c *Client) Gates(ctx context.Context, id perdure.TreeID) ([]perdure.Gate, error) {
 	var out struct {
-		Gates []record.Gate `json:"gates"`
+		Gates []perdure.Gate `json:"gates"`
 	}
 	err := c.get(ctx, "list gates", treePath(id, "/gates"), nil, &out)
 	return out.Gates, err
 }
 
 // OpenGates lists the gates of all loops and runs that nobody answered.
-func (c *Client) OpenGates(ctx context.Context) ([]record.Gate, error) {
+func (c *Client) OpenGates(ctx context.Context) ([]perdure.Gate, error) {
 	var out struct {
-		Gates []record.Gate `json:"gates"`
+		Gates []perdure.Gate `json:"gates"`
 	}
 	err := c.get(ctx, "list gates", "/v1/gates", nil, &out)
 	return out.Gates, err
@@ -130,12 +130,12 @@ func (c *Client) ResumeLoop(ctx context.Context, id perdure.TreeID, req record.R
 
 // AnswerGate answers an open gate of a loop or a run, which then goes on. One that
 // was answered before is CodeConflict.
-func (c *Client) AnswerGate(ctx context.Context, id perdure.TreeID, gate int, d record.Decision) (record.Gate, error) {
+func (c *Client) AnswerGate(ctx context.Context, id perdure.TreeID, gate int, d perdure.GateDecision) (perdure.Gate, error) {
 	body := struct {
-		record.Decision
+		perdure.GateDecision
 		Gate int `json:"gate"`
 	}{d, gate}
-	var g record.Gate
+	var g perdure.Gate
 	err := c.do(ctx, &request{op: "answer gate", method: http.MethodPost, path: treePath(id, "/answer"), body: &body,
 		out: &g})
 	return g, err

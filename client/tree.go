@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/loop/record"
 )
 
 // TreeRequest asks for a tree.
@@ -154,7 +153,7 @@ type Status struct {
 
 // OpenGate is a gate that nobody answered.
 type OpenGate struct {
-	record.Gate
+	perdure.Gate
 	// Rests tells that nothing of the tree goes on until somebody does.
 	Rests bool `json:"rests"`
 }

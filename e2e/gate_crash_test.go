@@ -13,7 +13,6 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/testing/testdb"
-	gates "github.com/perdure/perdure/loop/record"
 )
 
 // exitOf is the status of a command that ended by itself; -1 when it was killed.
@@ -71,7 +70,7 @@ func (b *bed) oneGate(dsn string, answered bool) perdure.TreeID {
 	b.t.Helper()
 	s, trees := b.looked(dsn)
 	defer s.Close()
-	list, err := gates.New(s).Gates(b.t.Context(), trees[0].ID)
+	list, err := s.Gates(b.t.Context(), trees[0].ID)
 	if err != nil || len(list) != 1 || (list[0].AnsweredAt != nil) != answered {
 		b.t.Fatalf("gates = %+v, %v; want one, answered %v", list, err, answered)
 	}

@@ -85,7 +85,7 @@ func (w *workplace) history(n int) {
 		l.Iterations = append(l.Iterations, looprecord.Iteration{Number: i, Status: looprecord.IterationKept, Quality: &quality, Data: raw(&o), StartedAt: started, EndedAt: &ended})
 	}
 	cfg := config.Config{Task: "Make the tests pass", Until: "go test ./...", Agent: "claude", Workspace: w.dir, MaxIterations: config.MaxIterationsCap}
-	if _, err := store.CreateTree(t.Context(), perdure.TreeSpec{Kind: looprecord.KindLoop, Name: "history", Config: raw(&cfg), InTx: l.InTx, Root: perdure.TaskSpec{Prompt: cfg.Task}}); err != nil {
+	if _, err := store.CreateTree(t.Context(), perdure.TreeSpec{Kind: perdure.KindLoop, Name: "history", Config: raw(&cfg), InTx: l.InTx, Root: perdure.TaskSpec{Prompt: cfg.Task}}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/internal/toolguard/vendorhook"
@@ -150,7 +151,7 @@ func TestHooksGate(t *testing.T) {
 	if l := b.work(); l.Step != "gate" {
 		t.Fatalf("%s", show(l))
 	}
-	_, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "approve"})
+	_, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "approve"})
 	b.ok(err)
 	if l := b.work(); l.Status != record.Completed || !slices.Equal(answers, []bool{true, false}) {
 		t.Errorf("%s, refused %v", show(l), answers)

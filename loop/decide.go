@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/loop/config"
@@ -82,8 +83,8 @@ func (r *run) clarify(out *Outcome) (string, error) {
 		r.state.Answer = "Nobody can answer questions now. Decide by what the task says, record the decision, and go on."
 		return stepNext, nil
 	}
-	return r.openGate(record.GateQuestion, record.Question{Title: "the agent asks: " + lastLine(out.AgentText),
-		Text: out.AgentText, Options: []record.Option{
+	return r.openGate(perdure.GateClarification, perdure.GateQuestion{Title: "the agent asks: " + lastLine(out.AgentText),
+		Text: out.AgentText, Options: []perdure.GateOption{
 			{Answer: answerReply, Effect: "the loop goes on; what is given with --reason goes into the next prompt"},
 			{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
 		}})
@@ -92,9 +93,9 @@ func (r *run) clarify(out *Outcome) (string, error) {
 // honestGate asks a person whether an agent is right that says that the tests are
 // wrong, or that the task cannot be done.
 func (r *run) honestGate(out *Outcome, evidence string) (string, error) {
-	return r.openGate(record.GateHonestExit,
-		record.Question{Title: "the agent says that it cannot be done: " + lastLine(evidence),
-			Text: evidence + "\n\n" + r.describe(out), Options: []record.Option{
+	return r.openGate(perdure.GateHonestExit,
+		perdure.GateQuestion{Title: "the agent says that it cannot be done: " + lastLine(evidence),
+			Text: evidence + "\n\n" + r.describe(out), Options: []perdure.GateOption{
 				{Answer: answerAccept, Effect: "the loop ends with its best iteration; the report is its result"},
 				{Answer: answerContinue, Effect: "the loop goes on; a reason given with the answer goes into the next prompt"},
 				{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
@@ -103,9 +104,9 @@ func (r *run) honestGate(out *Outcome, evidence string) (string, error) {
 
 // chainGate asks a person when no agent is left.
 func (r *run) chainGate(out *Outcome) (string, error) {
-	return r.openGate(record.GateReassignment,
-		record.Question{Title: "no agent is left that can go on: " + lastLine(out.AgentError),
-			Text: r.chain() + "\n\n" + r.describe(out), Options: []record.Option{
+	return r.openGate(perdure.GateReassignment,
+		perdure.GateQuestion{Title: "no agent is left that can go on: " + lastLine(out.AgentError),
+			Text: r.chain() + "\n\n" + r.describe(out), Options: []perdure.GateOption{
 				{Answer: answerRetry, Effect: "all agents are asked again, from the first; a reason given with the answer goes " +
 					"into the next prompt"},
 				{Answer: answerManual, Effect: "the loop is paused; after a fix by hand, resume goes on"},
@@ -196,7 +197,7 @@ func (r *run) stuckGate(ctx context.Context, out *Outcome, pattern, why string) 
 		return "", err
 	}
 	r.state.Errors, r.state.AgentErrors = nil, 0
-	return r.openGate(record.GateStuck, record.Question{Title: why, Text: r.describe(out), Options: []record.Option{
+	return r.openGate(perdure.GateStuck, perdure.GateQuestion{Title: why, Text: r.describe(out), Options: []perdure.GateOption{
 		{Answer: answerContinue, Effect: "the loop goes on; a reason given with the answer goes into the next prompt"},
 		{Answer: answerManual, Effect: "the loop is paused; after a fix by hand, resume goes on"},
 		{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},

@@ -73,7 +73,7 @@ func (c *EngineConfig) validate() error {
 
 // Engine launches loops and does the work of their tasks. Its methods may be
 // called from many goroutines; its Handle is what a worker needs for trees of
-// kind [record.KindLoop].
+// kind [perdure.KindLoop].
 type Engine struct {
 	cfg     EngineConfig
 	records *record.Records
@@ -137,7 +137,7 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 // spec returns the tree of a loop; inTx writes the loop's first rows.
 func (e *Engine) spec(cfg *config.Config, raw json.RawMessage, owner *perdure.Session,
 	inTx func(context.Context, *perdure.WriteTx, *perdure.Tree) error) perdure.TreeSpec {
-	return perdure.TreeSpec{Kind: record.KindLoop, Name: Slug(cfg.Task), Config: raw, Owner: owner, Limits: cfg.Limits(),
+	return perdure.TreeSpec{Kind: perdure.KindLoop, Name: Slug(cfg.Task), Config: raw, Owner: owner, Limits: cfg.Limits(),
 		InTx:      inTx,
 		Placement: perdure.Placement{Host: e.cfg.Store.Placement().Host, Workspace: cfg.Workspace},
 		Root:      perdure.TaskSpec{Prompt: cfg.Task, Agent: cfg.Agent}}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -28,12 +29,12 @@ const (
 )
 
 // openGate asks a person and waits.
-func (r *run) openGate(kind record.GateKind, q record.Question) (string, error) {
+func (r *run) openGate(kind perdure.GateKind, q perdure.GateQuestion) (string, error) {
 	raw, err := json.Marshal(q)
 	if err != nil {
 		return "", err
 	}
-	g := &record.Gate{Iteration: r.state.Run.Number, Kind: kind, Question: raw}
+	g := &perdure.Gate{Iteration: r.state.Run.Number, Kind: kind, Question: raw}
 	if r.cfg.GateTimeout > 0 {
 		until := time.Now().Add(r.cfg.GateTimeout).UTC()
 		g.ExpiresAt = &until
@@ -49,7 +50,7 @@ const gateJustOpened = -1
 // waitForGate goes on when the gate is answered. It asks the handlers first,
 // once, which may tell people.
 func waitForGate(ctx context.Context, r *run) (string, error) {
-	gates, err := r.e.records.Gates(ctx, r.l.Tree.ID)
+	gates, err := r.e.cfg.Store.Gates(ctx, r.l.Tree.ID)
 	if err != nil {
 		return "", err
 	}
@@ -57,7 +58,7 @@ func waitForGate(ctx context.Context, r *run) (string, error) {
 		return stepNext, nil
 	}
 	g := &gates[len(gates)-1]
-	q, err := g.Asked()
+	q, err := g.ParseQuestion()
 	if err != nil {
 		return "", err
 	}
@@ -99,7 +100,7 @@ func waitForGate(ctx context.Context, r *run) (string, error) {
 }
 
 // answered does what a person decided.
-func (r *run) answered(ctx context.Context, g *record.Gate) (string, error) {
+func (r *run) answered(ctx context.Context, g *perdure.Gate) (string, error) {
 	switch g.Answer {
 	case answerAbort:
 		r.state.Verdict, r.state.Reason = string(record.Aborted), fmt.Sprintf("gate %d was answered with abort", g.Number)
@@ -125,7 +126,7 @@ func (r *run) answered(ctx context.Context, g *record.Gate) (string, error) {
 		r.state.Verdict, r.state.Reason = string(record.Failed), fmt.Sprintf("gate %d was answered with finish", g.Number)
 		return stepSelect, nil
 	}
-	if g.Kind == record.GateDestructive { // approved
+	if g.Kind == perdure.GateDestructive { // approved
 		r.state.Allowed = append(r.state.Allowed, r.state.Run.Wanted...)
 		r.state.Answer = strings.TrimSpace("Allowed now: " + strings.Join(r.state.Run.Wanted, ", ") + "\n" + g.Reason)
 		return stepNext, nil

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/internal/loop/turnguard"
 	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/internal/workspace"
-	"github.com/perdure/perdure/loop/record"
 )
 
 // maxRisky is how many risky calls of an iteration are kept.
@@ -96,10 +96,10 @@ func (r *run) takeCalls() error {
 // riskGate asks a person about the calls that were refused until then.
 func (r *run) riskGate(out *Outcome) (string, error) {
 	wanted := r.state.Run.Wanted
-	return r.openGate(record.GateDestructive, record.Question{
+	return r.openGate(perdure.GateDestructive, perdure.GateQuestion{
 		Title: fmt.Sprintf("the agent wants to do what is not allowed: %s", clip(wanted[0], 200)),
 		Text:  "- " + strings.Join(wanted, "\n- ") + "\n\n" + r.describe(out),
-		Options: []record.Option{
+		Options: []perdure.GateOption{
 			{Answer: answerApprove, Effect: "these calls are allowed from now on, and the loop goes on"},
 			{Answer: answerContinue, Effect: "the loop goes on without them; a reason given with the answer goes into the " +
 				"next prompt"},

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/internal/workspace"
@@ -85,12 +86,12 @@ func TestRiskGate(t *testing.T) {
 	if l := b.work(); l.Step != "gate" {
 		t.Fatalf("%s", show(l))
 	}
-	gates, err := b.records.OpenGates(t.Context())
+	gates, err := b.store.OpenGates(t.Context())
 	b.ok(err)
-	if gates[0].Kind != record.GateDestructive || !strings.Contains(string(gates[0].Question), "git rm old.go") {
+	if gates[0].Kind != perdure.GateDestructive || !strings.Contains(string(gates[0].Question), "git rm old.go") {
 		t.Errorf("gate %+v", gates[0])
 	}
-	_, err = b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "approve"})
+	_, err = b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "approve"})
 	b.ok(err)
 	if l := b.work(); l.Status != record.Completed || len(answers) != 2 || answers[0] || !answers[1] {
 		t.Errorf("%s, answers %v", show(l), answers)

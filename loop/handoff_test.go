@@ -129,7 +129,7 @@ func TestNextIterationKnowsTheRecord(t *testing.T) {
 	if l := b.work(); l.Step != "gate" {
 		t.Fatalf("%s", show(l))
 	}
-	_, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "reject"})
+	_, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "reject"})
 	b.ok(err)
 	if l := b.work(); l.Status != record.Completed || l.Iteration != 3 {
 		t.Fatalf("%s", show(l))
@@ -227,13 +227,13 @@ func TestChainIsExhausted(t *testing.T) {
 	if l := b.work(); l.Step != "gate" || l.Iteration != 1 {
 		t.Fatalf("%s", show(l))
 	}
-	gates, err := b.records.OpenGates(t.Context())
+	gates, err := b.store.OpenGates(t.Context())
 	b.ok(err)
-	if len(gates) != 1 || gates[0].Kind != record.GateReassignment ||
+	if len(gates) != 1 || gates[0].Kind != perdure.GateReassignment ||
 		!strings.Contains(string(gates[0].Question), "other: failed") {
 		t.Fatalf("gates %+v", gates)
 	}
-	_, err = b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "retry"})
+	_, err = b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "retry"})
 	b.ok(err)
 	if l := b.work(); l.Status != record.Completed || l.Iteration != 2 {
 		t.Errorf("%s", show(l))
@@ -340,16 +340,16 @@ func TestHookInputsAreThoseOfTheTable(t *testing.T) {
 		if l.Status.Ended() {
 			break
 		}
-		gates, err := b.records.OpenGates(t.Context())
+		gates, err := b.store.OpenGates(t.Context())
 		b.ok(err)
 		if len(gates) == 0 {
 			t.Fatalf("%s", show(l))
 		}
-		answer := map[record.GateKind]string{record.GateStuck: "continue", record.GateBudget: "raise"}[gates[0].Kind]
+		answer := map[perdure.GateKind]string{perdure.GateStuck: "continue", perdure.GateBudget: "raise"}[gates[0].Kind]
 		if answer == "" {
 			answer = "reject"
 		}
-		_, err = b.records.Answer(t.Context(), b.tree.ID, gates[0].Number, record.Decision{Answer: answer})
+		_, err = b.store.AnswerGate(t.Context(), b.tree.ID, gates[0].Number, perdure.GateDecision{Answer: answer})
 		b.ok(err)
 	}
 	for _, name := range []hook.Name{hook.LoopStart, hook.PreIteration, hook.PostIteration, hook.OnError,
@@ -369,7 +369,7 @@ func TestQuestionGate(t *testing.T) {
 	if l := b.work(); l.Step != "gate" {
 		t.Fatalf("%s", show(l))
 	}
-	_, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "reply", Reason: "the second"})
+	_, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "reply", Reason: "the second"})
 	b.ok(err)
 	if l := b.work(); l.Status != record.Completed || !strings.Contains(b.agent.prompts[1], "the second") {
 		t.Errorf("%s, told:\n%s", show(l), b.agent.prompts[1])

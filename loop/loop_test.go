@@ -158,7 +158,7 @@ func (b *bench) work() record.Loop {
 	ctx, stop := context.WithTimeout(b.Context(), time.Minute)
 	defer stop()
 	w, err := worker.New(worker.Config{Store: b.store, Session: b.session,
-		Handlers: map[string]worker.Handler{record.KindLoop: b.engine}, DrainTimeout: -1})
+		Handlers: map[string]worker.Handler{perdure.KindLoop: b.engine}, DrainTimeout: -1})
 	b.ok(err)
 	ended := make(chan error, 1)
 	running, cancel := context.WithCancel(ctx)
@@ -338,19 +338,19 @@ func TestRegressionToAGate(t *testing.T) {
 	if l.Status != record.Running || l.Iteration != 7 || l.Step != "gate" {
 		t.Fatalf("%s", show(l))
 	}
-	gates, err := b.records.OpenGates(t.Context())
+	gates, err := b.store.OpenGates(t.Context())
 	b.ok(err)
-	if len(gates) != 1 || gates[0].Kind != record.GateRecovery || gates[0].Iteration != 7 {
+	if len(gates) != 1 || gates[0].Kind != perdure.GateRecovery || gates[0].Iteration != 7 {
 		t.Fatalf("gates %+v", gates)
 	}
-	q, err := gates[0].Asked()
+	q, err := gates[0].ParseQuestion()
 	b.ok(err)
 	if !strings.Contains(q.Text, "test_deletion") || !strings.Contains(q.Text, "reward_hacking") ||
 		!strings.Contains(q.Diff, "--- a/tests/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-pass\n") {
 		t.Errorf("the question does not tell what happened: %+v", q)
 	}
-	if _, err := b.records.Answer(t.Context(), b.tree.ID, 1,
-		record.Decision{Answer: "reject", By: "ann", Reason: "keep the tests"}); err != nil {
+	if _, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1,
+		perdure.GateDecision{Answer: "reject", By: "ann", Reason: "keep the tests"}); err != nil {
 		t.Fatal(err)
 	}
 	l = b.work()

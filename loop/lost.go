@@ -64,7 +64,7 @@ func (r *run) rescue(ctx context.Context) (string, error) {
 		Tree       perdure.Tree       `json:"tree"`
 		Loop       record.Loop        `json:"loop"`
 		Iterations []record.Iteration `json:"iterations"`
-		Gates      []record.Gate      `json:"gates"`
+		Gates      []perdure.Gate     `json:"gates"`
 		State      *state             `json:"state"`
 		Missing    string             `json:"missing,omitempty"`
 	}{r.l.Tree, r.loop, list, gates, &r.state, missing})

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/loop"
@@ -88,12 +89,12 @@ func TestCoverageOfTheCheck(t *testing.T) {
 	if left := b.read("coverage.out"); left != "" {
 		t.Error("coverage was written into the workspace")
 	}
-	gates, err := b.records.Gates(t.Context(), b.tree.ID)
-	if err != nil || len(gates) != 1 || gates[0].Kind != record.GateRecovery ||
+	gates, err := b.store.Gates(t.Context(), b.tree.ID)
+	if err != nil || len(gates) != 1 || gates[0].Kind != perdure.GateRecovery ||
 		!strings.Contains(string(gates[0].Question), "calc/calc.go 7-10") {
 		t.Fatalf("gates: %+v, %v", gates, err)
 	}
-	_, err = b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "approve", By: "me"})
+	_, err = b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "approve", By: "me"})
 	b.ok(err)
 	if l := b.work(); l.Status != record.Completed || l.Iteration != 1 {
 		t.Errorf("%s", show(l))
@@ -111,7 +112,7 @@ func TestApprovedCoverage(t *testing.T) {
 	if l := b.work(); l.Step != "gate" {
 		t.Fatalf("%s", show(l))
 	}
-	_, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "approve", By: "me"})
+	_, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "approve", By: "me"})
 	b.ok(err)
 	if l := b.work(); l.Status != record.Completed || l.Iteration != 2 {
 		t.Fatalf("%s", show(l))

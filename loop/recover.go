@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/loop/reinforce"
@@ -308,15 +309,15 @@ func escalate(ctx context.Context, r *run) (string, error) {
 	if err := r.recovered(ctx, v, record.IterationKept); err != nil {
 		return "", err
 	}
-	kind := record.GateRecovery
+	kind := perdure.GateRecovery
 	if v.Diagnosis == Ambiguity {
-		kind = record.GateQuestion
+		kind = perdure.GateClarification
 	}
-	return r.openGate(kind, record.Question{
+	return r.openGate(kind, perdure.GateQuestion{
 		Title: fmt.Sprintf("iteration %d made things worse: %s", out.Iteration, regression.Worst(out.Regressions).Text),
 		Text:  fmt.Sprintf("%s\nDiagnosis: %s (%d %%), %s", r.describe(out), v.Diagnosis, v.Confidence, v.Why),
 		Diff:  r.diff(ctx, out),
-		Options: []record.Option{
+		Options: []perdure.GateOption{
 			{Answer: answerApprove, Effect: "the changes are accepted, and the baseline is what the tests say now"},
 			{Answer: answerFalse, Effect: "as approve, and what was found counts as a false alarm: it does not alarm again " +
 				"in this loop"},

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
@@ -34,9 +35,9 @@ func TestRemindersRise(t *testing.T) {
 	b := newBench(t, other, other, other, other, other, write("tests/b", "pass"))
 	b.launch(func(c *config.Config) { c.PlateauPercent = 0.001 })
 	for l := b.work(); !l.Status.Ended(); l = b.work() {
-		gates, err := b.records.OpenGates(t.Context())
+		gates, err := b.store.OpenGates(t.Context())
 		b.ok(err)
-		_, err = b.records.Answer(t.Context(), b.tree.ID, gates[0].Number, record.Decision{Answer: "continue"})
+		_, err = b.store.AnswerGate(t.Context(), b.tree.ID, gates[0].Number, perdure.GateDecision{Answer: "continue"})
 		b.ok(err)
 	}
 	// The third follows the same error twice; then a person was asked.
@@ -60,7 +61,7 @@ func TestRejectedIsAggressive(t *testing.T) {
 		{Hook: hook.ReinforcementEscalation, Name: "look", Handler: noting(&asked, "to_level")}}})
 	b.launch()
 	b.work()
-	_, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "reject"})
+	_, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "reject"})
 	b.ok(err)
 	if l := b.work(); l.Status != record.Completed {
 		t.Fatalf("%s", show(l))
@@ -99,12 +100,12 @@ func TestHonestExit(t *testing.T) {
 		if l := b.work(); l.Step != "gate" {
 			t.Fatalf("%s", show(l))
 		}
-		gates, err := b.records.OpenGates(t.Context())
+		gates, err := b.store.OpenGates(t.Context())
 		b.ok(err)
-		if gates[0].Kind != record.GateHonestExit || !strings.Contains(string(gates[0].Question), "2+2 to be 5") {
+		if gates[0].Kind != perdure.GateHonestExit || !strings.Contains(string(gates[0].Question), "2+2 to be 5") {
 			t.Errorf("gate %+v", gates[0])
 		}
-		_, err = b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: answer, Reason: "it is meant so"})
+		_, err = b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: answer, Reason: "it is meant so"})
 		b.ok(err)
 		l := b.work()
 		if l.Status != want {

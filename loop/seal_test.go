@@ -33,10 +33,10 @@ func easy(c *config.Config) { c.Until = checkEasy }
 
 func (b *bench) answer(answer, reason string) {
 	b.Helper()
-	gates, err := b.records.Gates(b.Context(), b.tree.ID)
+	gates, err := b.store.Gates(b.Context(), b.tree.ID)
 	b.ok(err)
-	_, err = b.records.Answer(b.Context(), b.tree.ID, gates[len(gates)-1].Number,
-		record.Decision{Answer: answer, By: "test", Reason: reason})
+	_, err = b.store.AnswerGate(b.Context(), b.tree.ID, gates[len(gates)-1].Number,
+		perdure.GateDecision{Answer: answer, By: "test", Reason: reason})
 	b.ok(err)
 }
 

@@ -44,7 +44,7 @@ func TestPlain(t *testing.T) {
 			t.Errorf("iteration %d was compared: %+v", o.Iteration, o.Regressions)
 		}
 	}
-	if gates, err := b.records.Gates(t.Context(), b.tree.ID); err != nil || len(gates) > 0 {
+	if gates, err := b.store.Gates(t.Context(), b.tree.ID); err != nil || len(gates) > 0 {
 		t.Errorf("gates: %+v, %v", gates, err)
 	}
 	if s, err := loop.ReadStanding(l.State); err != nil || s.Selected != 6 ||

@@ -7,7 +7,6 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop/hook"
-	"github.com/perdure/perdure/loop/record"
 )
 
 // warnPercent is the share of a budget at which the handlers are told.
@@ -24,10 +23,10 @@ func (r *run) budget(ctx context.Context) (string, error) {
 	for _, l := range p.Limits {
 		percent, used := int(l.Used*100/l.Value), spent(&l)
 		if percent >= 100 {
-			return r.openGate(record.GateBudget, record.Question{
+			return r.openGate(perdure.GateBudget, perdure.GateQuestion{
 				Title: "the budget is spent: " + used,
 				Text:  fmt.Sprintf("%s were done.", human.Count(int64(r.loop.Iteration), "iteration")),
-				Options: []record.Option{
+				Options: []perdure.GateOption{
 					{Answer: answerRaise, Effect: "the loop may spend as much again as it was given in the beginning"},
 					{Answer: answerFinish, Effect: "the loop ends with its best iteration"},
 					{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},

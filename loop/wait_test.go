@@ -187,11 +187,11 @@ func TestThreeAgentErrorsAreStuck(t *testing.T) {
 	if l := b.work(); l.Step != "gate" || l.Iteration != 3 {
 		t.Fatalf("%s", show(l))
 	}
-	gates, err := b.records.OpenGates(t.Context())
-	if err != nil || len(gates) != 1 || gates[0].Kind != record.GateStuck {
+	gates, err := b.store.OpenGates(t.Context())
+	if err != nil || len(gates) != 1 || gates[0].Kind != perdure.GateStuck {
 		t.Fatalf("gates %+v, %v", gates, err)
 	}
-	_, err = b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "continue", Reason: "use the other door"})
+	_, err = b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "continue", Reason: "use the other door"})
 	b.ok(err)
 	if l := b.work(); l.Status != record.Completed || l.Iteration != 4 {
 		t.Errorf("%s", show(l))
@@ -210,7 +210,7 @@ func TestSameFailureIsStuck(t *testing.T) {
 	if l := b.work(); l.Step != "gate" || l.Iteration != 3 {
 		t.Fatalf("%s", show(l))
 	}
-	_, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "manual"})
+	_, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "manual"})
 	b.ok(err)
 	if l := b.work(); l.Status != record.Paused {
 		t.Fatalf("%s", show(l))
@@ -312,8 +312,8 @@ func TestApprove(t *testing.T) {
 	if l := b.work(); l.Step != "gate" {
 		t.Fatalf("%s", show(l))
 	}
-	_, err := b.records.Answer(t.Context(), b.tree.ID, 1,
-		record.Decision{Answer: "approve", By: "ann", Reason: "a is obsolete"})
+	_, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1,
+		perdure.GateDecision{Answer: "approve", By: "ann", Reason: "a is obsolete"})
 	b.ok(err)
 	l := b.work()
 	if l.Status != record.Completed || l.Iteration != 1 || b.read("tests/a") != "" || !b.outcomes()[1].Accepted {
@@ -353,17 +353,17 @@ func TestBudget(t *testing.T) {
 	b := newBench(t, func(w *turn) error { n++; return w.write(fmt.Sprint("f", n), "x") })
 	b.launch(func(c *config.Config) { c.BudgetTokens = 200 }) // 110 a turn
 	l := b.work()
-	gates, err := b.records.OpenGates(t.Context())
+	gates, err := b.store.OpenGates(t.Context())
 	b.ok(err)
-	if l.Step != "gate" || l.Iteration != 2 || b.agent.done != 2 || len(gates) != 1 || gates[0].Kind != record.GateBudget {
+	if l.Step != "gate" || l.Iteration != 2 || b.agent.done != 2 || len(gates) != 1 || gates[0].Kind != perdure.GateBudget {
 		t.Fatalf("%s after %d turns, gates %+v", show(l), b.agent.done, gates)
 	}
-	_, err = b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "raise"})
+	_, err = b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "raise"})
 	b.ok(err)
 	if l := b.work(); l.Step != "gate" || b.agent.done != 4 {
 		t.Fatalf("%s after %d turns", show(l), b.agent.done)
 	}
-	_, err = b.records.Answer(t.Context(), b.tree.ID, 2, record.Decision{Answer: "finish"})
+	_, err = b.store.AnswerGate(t.Context(), b.tree.ID, 2, perdure.GateDecision{Answer: "finish"})
 	b.ok(err)
 	if l := b.work(); l.Status != record.Failed || l.Iteration != 4 {
 		t.Errorf("%s", show(l))
@@ -495,10 +495,10 @@ func TestAnswerAtOnce(t *testing.T) {
 		go func() {
 			for {
 				changed := b.store.Changed()
-				gates, err := b.records.OpenGates(t.Context())
+				gates, err := b.store.OpenGates(t.Context())
 				if err == nil && len(gates) == 1 {
 					if i%2 == 0 {
-						_, err = b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "abort"})
+						_, err = b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "abort"})
 					} else {
 						err = b.records.Ask(t.Context(), b.tree.ID, record.Abort)
 					}

@@ -52,9 +52,11 @@ type ExecutorConfig struct {
 	// say themselves (see model.Pricer); of those that do not, builtin: and
 	// mock: models cost nothing, all other prices are unknown.
 	Price func(name string, u model.Usage) (micros int64, known bool)
-	// Gates are where people are asked about tasks for which no model is left. Nil:
-	// such tasks fail.
-	Gates Gates
+	// Gates has tasks for which no model is left wait at a gate of their tree until
+	// a person answers it, see [perdure.Store.AnswerGate]. Without it they fail.
+	Gates bool
+	// GateOpened, when set, is called after a gate was opened.
+	GateOpened func(ctx context.Context, tree *perdure.Tree, gate int)
 	// Logger: nil discards.
 	Logger *slog.Logger
 }

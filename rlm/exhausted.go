@@ -1,6 +1,7 @@
 package rlm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,30 +22,30 @@ const (
 // KindSkipped is a task that a person decided to do without.
 const KindSkipped = "skipped"
 
-// The answers of people about a task that waits at a gate; any other is to ask its
-// models again.
-const (
-	answerManual  = "manual"
-	answerSkip    = "skip"
-	answerAbandon = "abandon"
-)
+// gateQuestion returns what the gate of a run asks.
+func gateQuestion(why string) perdure.GateQuestion {
+	return perdure.GateQuestion{Title: "no model of the chain answers", Text: why, Options: []perdure.GateOption{
+		{Answer: perdure.AnswerRetry, Effect: "the models are asked again for all tasks that wait"},
+		{Answer: perdure.AnswerManual, Effect: "a task gets the answer that you write (--text or --file)"},
+		{Answer: perdure.AnswerSkip, Effect: "the tasks that wait count as failed, and the rest is merged as the run's policy says"},
+		{Answer: perdure.AnswerAbandon, Effect: "the tree ends as it is"},
+	}}
+}
 
-// Gates are where people decide about tasks for which no model is left.
-type Gates interface {
-	// Wait gives a leased task back until somebody has decided; why says what keeps
-	// it from going on. All tasks of a tree wait at one gate.
-	Wait(ctx context.Context, l *perdure.Lease, why string) error
-	// Decided returns what was decided of a task, by whom, and the text that goes
-	// with it: the result for "manual", else what kept the task from going on. It is
-	// empty for a task that never waited, or still does.
-	Decided(ctx context.Context, task perdure.TaskID) (answer, by, text string, err error)
+// waitAtGate suspends the task until a person answers the gate of its tree.
+func (a *attempt) waitAtGate(ctx context.Context, why string) error {
+	opened, err := a.l.WaitAtGate(ctx, perdure.GateReassignment, gateQuestion(why))
+	if err == nil && opened > 0 && a.e.cfg.GateOpened != nil {
+		a.e.cfg.GateOpened(context.WithoutCancel(ctx), &a.l.Tree, opened)
+	}
+	return err
 }
 
 // settle is the end of an attempt: the task waits for a person when its models
 // failed for good, and the run is to ask then.
 func (a *attempt) settle(ctx context.Context, err error) error {
 	var f *attemptError
-	if !errors.As(err, &f) || a.e.cfg.Gates == nil || ctx.Err() != nil || !a.run.cfg.asks(f) {
+	if !errors.As(err, &f) || !a.e.cfg.Gates || ctx.Err() != nil || !a.run.cfg.asks(f) {
 		return err
 	}
 	if f.retry && a.l.Task.Attempts < a.l.Task.MaxAttempts {
@@ -52,7 +53,7 @@ func (a *attempt) settle(ctx context.Context, err error) error {
 	}
 	last, done := lastWrite(ctx)
 	defer done()
-	return a.e.cfg.Gates.Wait(last, a.l, f.Error())
+	return a.waitAtGate(last, f.Error())
 }
 
 // asks tells whether a person is asked about a task whose models failed: where a
@@ -68,25 +69,23 @@ func (c *Config) asks(f *attemptError) bool {
 	return len(model.ChainNames(f.asked)) > 1
 }
 
-// decided does what a person decided of the task while it waited at a gate. It is
-// not done when its models are to be asked.
+// decided does what a person decided about the task while it waited at a gate. It
+// returns false when the models are to be asked.
 func (a *attempt) decided(ctx context.Context) (done bool, err error) {
-	if a.e.cfg.Gates == nil || a.l.Fence() == 1 {
+	if !a.e.cfg.Gates || a.l.Fence() == 1 {
 		return false, nil
 	}
-	answer, by, text, err := a.e.cfg.Gates.Decided(ctx, a.l.Task.ID)
+	answer, err := a.l.GateAnswer(ctx)
 	if err != nil {
 		return false, err
 	}
-	if by = strings.TrimSpace(by); by == "" {
-		by = "somebody"
-	}
-	switch answer {
-	case answerManual:
-		return true, a.byHand(ctx, by, text)
-	case answerSkip:
-		return true, failf(KindSkipped, "skipped by %s: %s", by, text)
-	case answerAbandon:
+	by := cmp.Or(strings.TrimSpace(answer.By), "a person")
+	switch answer.Answer {
+	case perdure.AnswerManual:
+		return true, a.byHand(ctx, by, answer.Text)
+	case perdure.AnswerSkip:
+		return true, failf(KindSkipped, "skipped by %s: %s", by, answer.Why)
+	case perdure.AnswerAbandon: // recorded by a version that did not cancel the tree with it
 		_, err := a.e.cfg.Store.CancelTree(ctx, a.l.Tree.ID, "abandoned at a gate by "+by)
 		if err == nil {
 			err = perdure.ErrLeaseLost
@@ -102,8 +101,7 @@ func (a *attempt) byHand(ctx context.Context, by, text string) error {
 	if s := a.run.shape; s != nil && a.node.Whole {
 		value, problems := s.Check(text)
 		if len(problems) > 0 {
-			return a.e.cfg.Gates.Wait(ctx, a.l, "the answer by hand is not valid against the schema: "+
-				strings.Join(problems, "; "))
+			return a.waitAtGate(ctx, "the answer by hand is not valid against the schema: "+strings.Join(problems, "; "))
 		}
 		data.Structured, text = value, string(value)
 	}

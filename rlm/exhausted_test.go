@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/loop/record"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm"
 )
@@ -32,7 +31,7 @@ func (b *bench) asking() {
 	b.Helper()
 	b.ok(b.exec.Close())
 	var err error
-	b.exec, err = rlm.New(rlm.ExecutorConfig{Store: b.store, Resolver: b.models, Gates: record.New(b.store)})
+	b.exec, err = rlm.New(rlm.ExecutorConfig{Store: b.store, Resolver: b.models, Gates: true})
 	b.ok(err)
 }
 
@@ -43,9 +42,9 @@ func (b *bench) rest(id perdure.TreeID) {
 	defer stop()
 	for {
 		changed := b.store.Changed()
-		busy, err := record.New(b.store).AtWork(b.Context(), id)
+		runnable, err := b.store.Runnable(b.Context(), id)
 		b.ok(err)
-		if !busy {
+		if !runnable {
 			return
 		}
 		<-changed
@@ -53,11 +52,11 @@ func (b *bench) rest(id perdure.TreeID) {
 }
 
 // open returns the one gate of a tree that nobody answered.
-func (b *bench) gate(id perdure.TreeID) record.Gate {
+func (b *bench) gate(id perdure.TreeID) perdure.Gate {
 	b.Helper()
-	list, err := record.New(b.store).Gates(b.Context(), id)
+	list, err := b.store.Gates(b.Context(), id)
 	b.ok(err)
-	var open []record.Gate
+	var open []perdure.Gate
 	for _, g := range list {
 		if g.AnsweredAt == nil {
 			open = append(open, g)
@@ -74,10 +73,10 @@ func (b *bench) gate(id perdure.TreeID) record.Gate {
 	return open[0]
 }
 
-func (b *bench) decide(id perdure.TreeID, d record.Decision) record.Gate {
+func (b *bench) decide(id perdure.TreeID, d perdure.GateDecision) perdure.Gate {
 	b.Helper()
 	d.By = "me"
-	g, err := record.New(b.store).Answer(b.Context(), id, b.gate(id).Number, d)
+	g, err := b.store.AnswerGate(b.Context(), id, b.gate(id).Number, d)
 	b.ok(err)
 	return g
 }
@@ -97,7 +96,7 @@ func (b *bench) toGate(config M) perdure.Tree {
 	maps.Copy(config, M{"model": "mock:a,mock:b", "chunk_tokens": 250, "max_attempts": 1})
 	tree := b.launch("Read.", b.put(file{"text.txt", numbered(150)}), config)
 	b.rest(tree.ID)
-	if g := b.gate(tree.ID); g.Waiting != 2 || !g.Run || g.Kind != record.GateReassignment {
+	if g := b.gate(tree.ID); g.Waiting != 2 || !g.Run || g.Kind != perdure.GateReassignment {
 		b.Fatalf("gate is %+v", g)
 	}
 	p, err := b.store.Progress(b.Context(), tree.ID)
@@ -117,7 +116,7 @@ func TestExhaustedChainWaits(t *testing.T) {
 		m := script(t, down)
 		b := gatedBench(t, m)
 		tree := b.launchToGate()
-		b.decide(tree.ID, record.Decision{Answer: record.AnswerRetry})
+		b.decide(tree.ID, perdure.GateDecision{Answer: perdure.AnswerRetry})
 		if got, root := b.finish(tree.ID, 2); got.State != perdure.Completed || got.Partial {
 			t.Errorf("tree is %s: %+v", got.State, root.Error)
 		}
@@ -129,7 +128,7 @@ func TestExhaustedChainWaits(t *testing.T) {
 		t.Parallel()
 		b := gatedBench(t, script(t, strings.ReplaceAll(down, "repeat: 2", "repeat: 4")))
 		tree := b.launchToGate()
-		b.decide(tree.ID, record.Decision{Answer: record.AnswerRetry})
+		b.decide(tree.ID, perdure.GateDecision{Answer: perdure.AnswerRetry})
 		b.rest(tree.ID)
 		if g := b.gate(tree.ID); g.Number != 2 || g.Waiting != 2 {
 			t.Errorf("after a retry in vain the gate is %+v", g)
@@ -139,7 +138,7 @@ func TestExhaustedChainWaits(t *testing.T) {
 		t.Parallel()
 		b := gatedBench(t, script(t, down))
 		tree := b.launchToGate()
-		b.decide(tree.ID, record.Decision{Answer: record.AnswerSkip})
+		b.decide(tree.ID, perdure.GateDecision{Answer: perdure.AnswerSkip})
 		got, root := b.finish(tree.ID, 2)
 		missing := data(t, &root).Missing
 		if got.State != perdure.Completed || !got.Partial || len(missing) != 2 ||
@@ -151,7 +150,7 @@ func TestExhaustedChainWaits(t *testing.T) {
 		t.Parallel()
 		b := gatedBench(t, script(t, down))
 		tree := b.launchToGate()
-		b.decide(tree.ID, record.Decision{Answer: record.AnswerAbandon})
+		b.decide(tree.ID, perdure.GateDecision{Answer: perdure.AnswerAbandon})
 		if got, _ := b.finish(tree.ID, 2); got.State != perdure.Cancelled {
 			t.Errorf("tree is %s", got.State)
 		}
@@ -162,11 +161,10 @@ func TestExhaustedChainWaits(t *testing.T) {
 		tree := b.launchToGate()
 		_, err := b.store.CancelTree(t.Context(), tree.ID, "no")
 		b.ok(err)
-		records := record.New(b.store)
-		if list, err := records.OpenGates(t.Context()); err != nil || len(list) != 0 {
+		if list, err := b.store.OpenGates(t.Context()); err != nil || len(list) != 0 {
 			t.Errorf("open gates of a tree that has ended: %+v, %v", list, err)
 		}
-		if _, err := records.Answer(t.Context(), tree.ID, 1, record.Decision{Answer: record.AnswerRetry}); !errors.Is(err, perdure.ErrConflict) {
+		if _, err := b.store.AnswerGate(t.Context(), tree.ID, 1, perdure.GateDecision{Answer: perdure.AnswerRetry}); !errors.Is(err, perdure.ErrConflict) {
 			t.Errorf("answer to a tree that has ended: %v", err)
 		}
 	})
@@ -179,14 +177,13 @@ func TestTimeLimitEndsAtAGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := gatedBench(t, script(t, strings.ReplaceAll(down, "repeat: 2", "repeat: 4")))
 		tree, other := b.toGate(M{"timeout": "20s"}), b.toGate(M{"timeout": "1h"})
-		records := record.New(b.store)
-		b.ok(records.FreeOverdue(t.Context()))
+		b.ok(b.store.ExpireGates(t.Context()))
 		if g := b.gate(tree.ID); g.Waiting != 2 {
 			t.Fatalf("before its time is over the gate is %+v", g)
 		}
 		<-time.After(20 * time.Second)
 		for range 2 { // what was let go on waits no more
-			b.ok(records.FreeOverdue(t.Context()))
+			b.ok(b.store.ExpireGates(t.Context()))
 		}
 		if g := b.gate(other.ID); g.Waiting != 2 {
 			t.Errorf("the gate of another tree is %+v", g)
@@ -197,7 +194,7 @@ func TestTimeLimitEndsAtAGate(t *testing.T) {
 			!strings.Contains(missing[0].Error, "time limit passed") {
 			t.Errorf("tree is %s, partial %v, missing %+v", got.State, got.Partial, missing)
 		}
-		if list, err := records.OpenGates(t.Context()); err != nil || len(list) != 1 {
+		if list, err := b.store.OpenGates(t.Context()); err != nil || len(list) != 1 {
 			t.Errorf("open gates: %+v, %v", list, err)
 		}
 	})
@@ -209,26 +206,25 @@ func TestByHand(t *testing.T) {
 	t.Parallel()
 	b := gatedBench(t, script(t, down))
 	tree := b.launchToGate()
-	records := record.New(b.store)
-	refuse := func(want error, d record.Decision) {
+	refuse := func(want error, d perdure.GateDecision) {
 		t.Helper()
-		if _, err := records.Answer(t.Context(), tree.ID, 1, d); !errors.Is(err, want) {
+		if _, err := b.store.AnswerGate(t.Context(), tree.ID, 1, d); !errors.Is(err, want) {
 			t.Errorf("%+v: %v, want %v", d, err, want)
 		}
 	}
-	refuse(perdure.ErrInvalid, record.Decision{Answer: record.AnswerManual, Text: "which?"})
-	refuse(perdure.ErrInvalid, record.Decision{Answer: record.AnswerManual})
-	refuse(perdure.ErrInvalid, record.Decision{Answer: record.AnswerRetry, Text: "x"})
-	refuse(perdure.ErrNotFound, record.Decision{Answer: record.AnswerManual, Text: "x", Task: tree.Root})
-	waiters, err := records.Waiters(t.Context(), tree.ID, 1, 10)
+	refuse(perdure.ErrInvalid, perdure.GateDecision{Answer: perdure.AnswerManual, Text: "which?"})
+	refuse(perdure.ErrInvalid, perdure.GateDecision{Answer: perdure.AnswerManual})
+	refuse(perdure.ErrInvalid, perdure.GateDecision{Answer: perdure.AnswerRetry, Text: "x"})
+	refuse(perdure.ErrNotFound, perdure.GateDecision{Answer: perdure.AnswerManual, Text: "x", Task: tree.Root})
+	waiters, err := b.store.GateTasks(t.Context(), tree.ID, 1, 10)
 	b.ok(err)
 	for i, w := range waiters {
-		g := b.decide(tree.ID, record.Decision{Answer: record.AnswerManual, Text: fmt.Sprintf("hand %d", i), Task: w.Task})
+		g := b.decide(tree.ID, perdure.GateDecision{Answer: perdure.AnswerManual, Text: fmt.Sprintf("hand %d", i), Task: w.Task})
 		if (g.AnsweredAt != nil) != (i == len(waiters)-1) {
 			t.Errorf("after answer %d the gate is %+v", i, g)
 		}
 	}
-	refuse(perdure.ErrConflict, record.Decision{Answer: record.AnswerRetry})
+	refuse(perdure.ErrConflict, perdure.GateDecision{Answer: perdure.AnswerRetry})
 	got, root := b.finish(tree.ID, 2)
 	if got.State != perdure.Completed || got.Partial || !strings.Contains(root.Result, "hand 0") ||
 		!strings.Contains(root.Result, "hand 1") {
@@ -246,12 +242,12 @@ func TestByHandSatisfiesTheSchema(t *testing.T) {
 	tree := b.launch("Count.", "",
 		M{"model": "mock:a,mock:b", "max_attempts": 1, "schema": M{"type": "object", "required": []string{"n"}}})
 	b.rest(tree.ID)
-	b.decide(tree.ID, record.Decision{Answer: record.AnswerManual, Text: "none"})
+	b.decide(tree.ID, perdure.GateDecision{Answer: perdure.AnswerManual, Text: "none"})
 	b.rest(tree.ID)
 	if g := b.gate(tree.ID); g.Number != 2 || !strings.Contains(string(g.Question), "not valid against the schema") {
 		t.Fatalf("gate is %+v: %s", g, g.Question)
 	}
-	b.decide(tree.ID, record.Decision{Answer: record.AnswerManual, Text: `{"n": 4}`})
+	b.decide(tree.ID, perdure.GateDecision{Answer: perdure.AnswerManual, Text: `{"n": 4}`})
 	if got, root := b.finish(tree.ID, 1); got.State != perdure.Completed ||
 		string(data(t, &root).Structured) != `{"n":4}` {
 		t.Errorf("tree is %s with %s", got.State, data(t, &root).Structured)

@@ -11,7 +11,6 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/gate"
 	"github.com/perdure/perdure/internal/text/human"
-	"github.com/perdure/perdure/loop/record"
 )
 
 // gates is what shows gates on a stream and answers them.
@@ -46,14 +45,14 @@ type gateWatch struct {
 	a     *app
 	b     *backend
 	shown map[string]bool
-	open  chan<- record.Gate // nil when nobody can be asked here
+	open  chan<- perdure.Gate // nil when nobody can be asked here
 }
 
 // watchGates begins to look for gates; what it starts ends with ctx.
 func (a *app) watchGates(ctx context.Context, b *backend) *gateWatch {
 	w := &gateWatch{a: a, b: b, shown: make(map[string]bool)}
 	if a.canAsk() {
-		open := make(chan record.Gate, 1)
+		open := make(chan perdure.Gate, 1)
 		w.open = open
 		cfg := a.gates(a.err)
 		go cfg.Prompt(ctx, b.Client, open)

@@ -18,7 +18,6 @@ import (
 	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/hook"
-	"github.com/perdure/perdure/loop/record"
 	"github.com/perdure/perdure/rlm"
 	"github.com/perdure/perdure/worker"
 )
@@ -140,7 +139,7 @@ func (d *Daemon) assemble(ctx context.Context) error {
 		return err
 	}
 	executor, err := rlm.New(rlm.ExecutorConfig{Store: d.store, Resolver: d.models,
-		Gates: runGates{record.New(d.store), d}, Logger: d.log})
+		Gates: true, GateOpened: d.tellGate, Logger: d.log})
 	if err != nil {
 		return err
 	}
@@ -213,7 +212,7 @@ func (d *Daemon) work(ctx context.Context, trees func() []perdure.TreeID, patien
 	w, err := worker.New(worker.Config{
 		Store: d.store, Session: d.session,
 		Handlers: map[string]worker.Handler{rlm.KindRun: placed{d.executor}, rpc.Kind: placed{d.executor},
-			record.KindLoop: d.engine},
+			perdure.KindLoop: d.engine},
 		Concurrency: d.cfg.Concurrency, DrainTimeout: d.cfg.DrainTimeout,
 		Trees: trees, Allow: d.allow(ctx), Patience: patience, Logger: d.log,
 	})
@@ -239,9 +238,8 @@ const overdueEvery = time.Second
 func (d *Daemon) endWaiting(ctx context.Context) {
 	tick := time.NewTicker(overdueEvery)
 	defer tick.Stop()
-	records := record.New(d.store)
 	for {
-		if err := records.FreeOverdue(ctx); err != nil && ctx.Err() == nil {
+		if err := d.store.ExpireGates(ctx); err != nil && ctx.Err() == nil {
 			d.log.Warn("look at gates", "error", err)
 		}
 		select {
@@ -258,7 +256,7 @@ func (d *Daemon) Check(ctx context.Context, tree *perdure.Tree) error {
 	if err := driven(tree); err != nil {
 		return err
 	}
-	if tree.Kind == record.KindLoop {
+	if tree.Kind == perdure.KindLoop {
 		return d.engine.Check(ctx, tree)
 	}
 	return d.executor.Check(tree)
@@ -303,7 +301,7 @@ type launcher struct{ d *Daemon }
 // Launch creates a tree. Without a session nobody here would execute it, which
 // is fine: whoever resumes it does.
 func (l launcher) Launch(ctx context.Context, req server.LaunchRequest) (perdure.Tree, error) {
-	if req.Kind == record.KindLoop {
+	if req.Kind == perdure.KindLoop {
 		return l.d.launchLoop(ctx, req)
 	}
 	if req.Kind != rlm.KindRun {

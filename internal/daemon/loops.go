@@ -111,7 +111,7 @@ func (d *Daemon) reportLoop(ctx context.Context, tree *perdure.Tree, dir string)
 	if in.Loop, err = records.Loop(ctx, tree.ID); err != nil {
 		return err
 	}
-	if in.Gates, err = records.Gates(ctx, tree.ID); err != nil {
+	if in.Gates, err = d.store.Gates(ctx, tree.ID); err != nil {
 		return err
 	}
 	if in.FalseAlarms, err = records.FalseAlarms(ctx, tree.ID); err != nil {

@@ -71,23 +71,8 @@ func (d *Daemon) notifiers() []hook.Registration {
 	return all
 }
 
-// runGates are the gates of runs, of which people are told. Nothing is noted of
-// that: a crash right behind the opening of a gate leaves it untold.
-type runGates struct {
-	*record.Records
-	d *Daemon
-}
-
-// Wait tells people when a task is the first to wait at its gate.
-func (g runGates) Wait(ctx context.Context, l *perdure.Lease, why string) error {
-	opened, err := g.WaitAt(ctx, l, why)
-	if err == nil && opened > 0 {
-		g.d.tellGate(context.WithoutCancel(ctx), &l.Tree, opened)
-	}
-	return err
-}
-
-// tellGate tells people of the gate of a run.
+// tellGate notifies people of the gate of a run. That is not recorded: after a crash
+// right behind the opening of a gate nobody is notified.
 func (d *Daemon) tellGate(ctx context.Context, tree *perdure.Tree, number int) {
 	if len(d.told) == 0 {
 		return
@@ -108,16 +93,16 @@ func (d *Daemon) tellGate(ctx context.Context, tree *perdure.Tree, number int) {
 
 // runNotice says in words for people what a run asks.
 func (d *Daemon) runNotice(ctx context.Context, tree *perdure.Tree, number int) (*notify.Notice, error) {
-	gates, err := record.New(d.store).Gates(ctx, tree.ID)
+	gates, err := d.store.Gates(ctx, tree.ID)
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(gates, func(g record.Gate) bool { return g.Number == number })
+	at := slices.IndexFunc(gates, func(g perdure.Gate) bool { return g.Number == number })
 	if at < 0 {
 		return nil, fmt.Errorf("gate %d is not there", number)
 	}
 	g, id := &gates[at], string(tree.ID)
-	q, err := g.Asked()
+	q, err := g.ParseQuestion()
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +130,7 @@ func (d *Daemon) notifier(s notify.Sender) hook.Handler {
 }
 
 // ask adds the answers that a gate takes, with the command that gives each.
-func ask(n *notify.Notice, options []record.Option, command func(answer string) string) {
+func ask(n *notify.Notice, options []perdure.GateOption, command func(answer string) string) {
 	lines := []string{n.Title}
 	for _, o := range options {
 		n.Gate.Options = append(n.Gate.Options, notify.Option{Answer: o.Answer, Effect: o.Effect, Command: command(o.Answer)})
@@ -161,11 +146,11 @@ func noticeOf(m *hook.Message) (*notify.Notice, error) {
 		return nil, err
 	}
 	var in struct {
-		Gate     json.Number     `json:"gate_id"`
-		Kind     string          `json:"kind"`
-		Options  []record.Option `json:"options"`
-		Status   string          `json:"status"`
-		Selected string          `json:"selection_reason"`
+		Gate     json.Number          `json:"gate_id"`
+		Kind     string               `json:"kind"`
+		Options  []perdure.GateOption `json:"options"`
+		Status   string               `json:"status"`
+		Selected string               `json:"selection_reason"`
 	}
 	if err := json.Unmarshal(raw, &in); err != nil {
 		return nil, err

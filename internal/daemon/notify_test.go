@@ -21,7 +21,6 @@ import (
 	"github.com/perdure/perdure/internal/notify"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
-	"github.com/perdure/perdure/loop/record"
 )
 
 // mailbox keeps what was posted to it.
@@ -95,14 +94,14 @@ echo "1..$n"; exit 1`})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, err := c.CreateTree(t.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: "Fix b", Config: cfg,
+	tree, err := c.CreateTree(t.Context(), client.TreeRequest{Kind: perdure.KindLoop, Prompt: "Fix b", Config: cfg,
 		Owner: d.SessionID()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.Own(tree.ID)
-	until(t, c, tree.ID, record.EventGateOpened)
-	if _, err := c.AnswerGate(t.Context(), tree.ID, 1, record.Decision{Answer: "abort"}); err != nil {
+	until(t, c, tree.ID, perdure.EventLoopGateOpened)
+	if _, err := c.AnswerGate(t.Context(), tree.ID, 1, perdure.GateDecision{Answer: "abort"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.WaitTree(t.Context(), tree.ID); err != nil {
@@ -154,7 +153,7 @@ func TestNoticeOfARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Own(tree.ID)
-	until(t, c, tree.ID, record.EventRunGateOpened)
+	until(t, c, tree.ID, perdure.EventGateOpened)
 	stop() // what runs then has come to its end: it has been told
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -187,7 +186,7 @@ func TestNoticeOfAPause(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, err := c.CreateTree(t.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: "x", Config: cfg,
+	tree, err := c.CreateTree(t.Context(), client.TreeRequest{Kind: perdure.KindLoop, Prompt: "x", Config: cfg,
 		Owner: d.SessionID()})
 	if err != nil {
 		t.Fatal(err)

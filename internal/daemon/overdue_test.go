@@ -10,7 +10,6 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/daemon"
-	"github.com/perdure/perdure/loop/record"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -32,9 +31,9 @@ func TestWorkEndsWhatWaitsTooLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Own(tree.ID)
-	for gates := []record.Gate(nil); len(gates) == 0; {
+	for gates := []perdure.Gate(nil); len(gates) == 0; {
 		changed := store.Changed()
-		if gates, err = record.New(store).OpenGates(t.Context()); err != nil {
+		if gates, err = store.OpenGates(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if len(gates) == 0 {

@@ -18,7 +18,7 @@ func TestBeginning(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
 		ctx, records := t.Context(), record.New(s)
 		create := func(b *record.Beginning, key string) (perdure.Tree, error) {
-			return s.CreateTree(ctx, perdure.TreeSpec{Kind: record.KindLoop, IdempotencyKey: key, Root: perdure.TaskSpec{Prompt: "Fix it"}, InTx: b.InTx})
+			return s.CreateTree(ctx, perdure.TreeSpec{Kind: perdure.KindLoop, IdempotencyKey: key, Root: perdure.TaskSpec{Prompt: "Fix it"}, InTx: b.InTx})
 		}
 		first := record.Beginning{Loop: record.Loop{Place: ":/x", Status: record.Paused, Step: "begin", Iteration: 7, State: json.RawMessage(`{}`)},
 			Iterations: []record.Iteration{{Number: 2, Status: record.IterationKept, Data: json.RawMessage(`{}`)}, {Number: 7, Status: record.IterationReverted, Data: json.RawMessage(`{}`)}},
@@ -58,7 +58,7 @@ func TestBeginning(t *testing.T) {
 			t.Errorf("an iteration that is no JSON: %v", err)
 		}
 		failed := errors.New("failed")
-		_, err = s.CreateTree(ctx, perdure.TreeSpec{Kind: record.KindLoop, Root: perdure.TaskSpec{Prompt: "Fix it"}, InTx: func(context.Context, *perdure.WriteTx, *perdure.Tree) error { return failed }})
+		_, err = s.CreateTree(ctx, perdure.TreeSpec{Kind: perdure.KindLoop, Root: perdure.TaskSpec{Prompt: "Fix it"}, InTx: func(context.Context, *perdure.WriteTx, *perdure.Tree) error { return failed }})
 		if !errors.Is(err, failed) {
 			t.Errorf("an error that is not the store's: %v", err)
 		}

@@ -54,7 +54,7 @@ func history(n int) []record.Iteration {
 func begin(t *testing.T, s *perdure.Store, list []record.Iteration) perdure.TreeID {
 	t.Helper()
 	b := record.Beginning{Loop: record.Loop{Place: ":/x", Status: record.Paused, Step: "next", Iteration: len(list) - 1, State: json.RawMessage(`{}`)}, Iterations: list}
-	tree, err := s.CreateTree(t.Context(), perdure.TreeSpec{Kind: record.KindLoop, Root: perdure.TaskSpec{Prompt: "Fix it"}, InTx: b.InTx})
+	tree, err := s.CreateTree(t.Context(), perdure.TreeSpec{Kind: perdure.KindLoop, Root: perdure.TaskSpec{Prompt: "Fix it"}, InTx: b.InTx})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,10 @@
-// Package record keeps what loops write down: a row for each loop that says
-// where it stands, one for each iteration, and one for each gate. They change
-// together with the tasks and events of the loop's tree, in one transaction.
+// Package record keeps the rows of loops: one for each loop, which says how far it
+// is, and one for each iteration. They change in one transaction with the tasks,
+// the events and the gates of the loop's tree.
 //
-// Who runs a loop writes with [Records.Save], under the lease of its task;
-// anybody else says what is wanted with [Records.Ask] and [Records.Answer], from
-// any process.
-//
-// Runs have gates as well: a task for which no model is left waits with
-// [Records.Wait] until somebody answers, and all those of a tree wait at one gate.
+// The process that executes a loop writes with [Records.Save], under the lease of
+// its task. Any other process asks with [Records.Ask] and answers the loop's gates
+// with [perdure.Store.AnswerGate].
 //
 // The package is experimental until version 1.0.
 package record

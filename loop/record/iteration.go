@@ -50,16 +50,16 @@ func (r *Records) LastIterations(ctx context.Context, tree perdure.TreeID, below
 
 // Salvage reads the iterations and gates of a loop over the connection that
 // writes, which stays open when the files of the database were removed.
-func (r *Records) Salvage(ctx context.Context, tree perdure.TreeID) (its []Iteration, gs []Gate, err error) {
+func (r *Records) Salvage(ctx context.Context, tree perdure.TreeID) (its []Iteration, gates []perdure.Gate, err error) {
 	err = r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
 		const all = 1 << 30
 		if its, err = iterations(ctx, tx, sqlIterations, string(tree), 0, all); err != nil {
 			return err
 		}
-		gs, err = gates(ctx, tx, sqlGates, string(tree), maxGates)
+		gates, err = tx.Gates(ctx, tree)
 		return err
 	})
-	return its, gs, err
+	return its, gates, err
 }
 
 func iterations(ctx context.Context, q perdure.Querier, query string, args ...any) ([]Iteration, error) {

@@ -33,13 +33,13 @@ func TestPark(t *testing.T) {
 			testdb.Each(t, func(t *testing.T, store *perdure.Store) {
 				b := newBench(t, store)
 				b.loop.Status = c.status
-				gate := &record.Gate{Kind: record.GateStuck, Question: json.RawMessage(`{"title":"?","options":[{"answer":"abort"}]}`)}
+				gate := &perdure.Gate{Kind: perdure.GateStuck, Question: json.RawMessage(`{"title":"?","options":[{"answer":"abort"}]}`)}
 				b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Gate: gate}))
 				if c.wish != "" {
 					b.ok(b.records.Ask(t.Context(), b.tree.ID, c.wish))
 				}
 				if c.answer {
-					_, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "abort"})
+					_, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "abort"})
 					b.ok(err)
 				}
 				b.ok(b.records.Park(t.Context(), b.lease, time.Now().Add(time.Hour), c.atGate))

@@ -11,14 +11,10 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// KindLoop is the kind of the trees of loops.
-const KindLoop = "loop"
-
 // Limits of what is kept, in bytes.
 const (
 	MaxStateBytes     = 1 << 20
 	MaxIterationBytes = 256 << 10
-	MaxQuestionBytes  = 256 << 10
 	MaxReasonBytes    = 4 << 10
 )
 
@@ -116,8 +112,8 @@ type Change struct {
 	Heard Wish
 	// Iteration, when set, is written whole.
 	Iteration *Iteration
-	// Gate, when set, is opened; its number is given.
-	Gate *Gate
+	// Gate, when set, is opened, see [perdure.WriteTx.OpenGate].
+	Gate *perdure.Gate
 	// FalseAlarms are marked.
 	FalseAlarms []FalseAlarm
 	// Blobs are what the records refer to.
@@ -180,8 +176,10 @@ func (r *Records) Save(ctx context.Context, lease *perdure.Lease, c Change) erro
 		if err := saveIteration(ctx, tx, key, c.Iteration); err != nil {
 			return err
 		}
-		if err := openGate(ctx, tx, key, c.Gate); err != nil {
-			return err
+		if c.Gate != nil {
+			if err := tx.OpenGate(ctx, key, c.Gate); err != nil {
+				return err
+			}
 		}
 		if _, err := markFalse(ctx, tx, key, c.FalseAlarms); err != nil {
 			return err
@@ -215,9 +213,6 @@ func (c *Change) check(op string) error {
 		if err := fits(op, "iteration", c.Iteration.Data, MaxIterationBytes); err != nil {
 			return err
 		}
-	}
-	if c.Gate != nil {
-		return fits(op, "question", c.Gate.Question, MaxQuestionBytes)
 	}
 	return nil
 }

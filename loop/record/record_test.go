@@ -54,7 +54,7 @@ func (b *bench) ok(err error) {
 
 func (b *bench) create() perdure.Tree {
 	b.Helper()
-	tree, err := b.store.CreateTree(b.Context(), perdure.TreeSpec{Kind: record.KindLoop, Root: perdure.TaskSpec{Prompt: "fix it"}})
+	tree, err := b.store.CreateTree(b.Context(), perdure.TreeSpec{Kind: perdure.KindLoop, Root: perdure.TaskSpec{Prompt: "fix it"}})
 	b.ok(err)
 	return tree
 }
@@ -93,7 +93,7 @@ func TestSaveAll(t *testing.T) {
 		b.ok(err)
 		b.loop.Step, b.loop.Iteration, b.loop.State = "act", 1, json.RawMessage(`{"n":2}`)
 		it := record.Iteration{Number: 1, Task: b.lease.Task.ID, Status: record.IterationKept, Quality: &quality, Data: json.RawMessage(`{"a":1}`), EndedAt: &ended}
-		gate := record.Gate{Iteration: 1, Kind: record.GateRecovery, Question: json.RawMessage(`{"title":"Why?","options":[{"answer":"approve","effect":"go on"},{"answer":"reject"}]}`)}
+		gate := perdure.Gate{Iteration: 1, Kind: perdure.GateRecovery, Question: json.RawMessage(`{"title":"Why?","options":[{"answer":"approve","effect":"go on"},{"answer":"reject"}]}`)}
 		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Iteration: &it, Gate: &gate, Blobs: []perdure.BlobRef{ref},
 			Events: []record.Event{{Kind: "loop.step", Data: map[string]any{"step": "act"}}}}))
 		got, err := b.records.Loop(t.Context(), b.tree.ID)
@@ -106,12 +106,12 @@ func TestSaveAll(t *testing.T) {
 		if diff := cmp.Diff([]record.Iteration{it}, its, cmpopts.EquateApproxTime(time.Microsecond)); diff != "" {
 			t.Error(diff)
 		}
-		open, err := b.records.OpenGates(t.Context())
+		open, err := b.store.OpenGates(t.Context())
 		b.ok(err)
-		if len(open) != 1 || open[0].Number != 1 || open[0].Tree != b.tree.ID || open[0].Kind != record.GateRecovery {
+		if len(open) != 1 || open[0].Number != 1 || open[0].Tree != b.tree.ID || open[0].Kind != perdure.GateRecovery {
 			t.Errorf("open gates: %+v", open)
 		}
-		if diff := cmp.Diff([]perdure.EventKind{record.EventGateOpened, "loop.step"}, b.kinds()); diff != "" {
+		if diff := cmp.Diff([]perdure.EventKind{perdure.EventLoopGateOpened, "loop.step"}, b.kinds()); diff != "" {
 			t.Error(diff)
 		}
 		if problems, err := store.Check(t.Context()); err != nil || len(problems) > 0 {
@@ -204,30 +204,30 @@ func TestGateWakesItsLoop(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, store *perdure.Store) {
 		b := newBench(t, store)
-		gate := record.Gate{Kind: record.GateStuck, Question: json.RawMessage(`{"title":"?","options":[{"answer":"abort"},{"answer":"continue"}]}`)}
+		gate := perdure.Gate{Kind: perdure.GateStuck, Question: json.RawMessage(`{"title":"?","options":[{"answer":"abort"},{"answer":"continue"}]}`)}
 		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Gate: &gate}))
 		b.ok(b.lease.Park(t.Context(), time.Now().Add(1000*time.Hour)))
 		if l := b.claim(); l != nil {
 			t.Fatal("a parked task is claimed")
 		}
-		if _, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "approve"}); code(err) != perdure.CodeInvalid {
+		if _, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "approve"}); code(err) != perdure.CodeInvalid {
 			t.Errorf("an answer that is none: %v", err)
 		}
-		if _, err := b.records.Answer(t.Context(), b.tree.ID, 2, record.Decision{Answer: "abort"}); code(err) != perdure.CodeNotFound {
+		if _, err := b.store.AnswerGate(t.Context(), b.tree.ID, 2, perdure.GateDecision{Answer: "abort"}); code(err) != perdure.CodeNotFound {
 			t.Errorf("a gate that is none: %v", err)
 		}
 		if l := b.claim(); l != nil {
 			t.Fatal("a refused answer woke the loop")
 		}
-		g, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "continue", By: "ann", Reason: "seen"})
+		g, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "continue", By: "ann", Reason: "seen"})
 		b.ok(err)
 		if g.Answer != "continue" || g.AnsweredBy != "ann" || g.AnsweredAt == nil {
 			t.Errorf("answered: %+v", g)
 		}
-		if _, err := b.records.Answer(t.Context(), b.tree.ID, 1, record.Decision{Answer: "abort"}); code(err) != perdure.CodeConflict {
+		if _, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "abort"}); code(err) != perdure.CodeConflict {
 			t.Errorf("a second answer: %v", err)
 		}
-		if open, err := b.records.OpenGates(t.Context()); err != nil || len(open) != 0 {
+		if open, err := b.store.OpenGates(t.Context()); err != nil || len(open) != 0 {
 			t.Errorf("open gates: %+v, %v", open, err)
 		}
 		l := b.claim()
@@ -276,7 +276,7 @@ func TestLoopsGoWithTheirTrees(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, store *perdure.Store) {
 		b := newBench(t, store)
 		it := &record.Iteration{Number: 1, Status: record.IterationKept, Data: json.RawMessage(`{}`)}
-		gate := &record.Gate{Kind: record.GateStuck, Question: json.RawMessage(`{"title":"?","options":[]}`)}
+		gate := &perdure.Gate{Kind: perdure.GateStuck, Question: json.RawMessage(`{"title":"?","options":[]}`)}
 		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Iteration: it, Gate: gate, FalseAlarms: []record.FalseAlarm{{Fingerprint: "0123456789abcdef"}}}))
 		b.ok(b.lease.Complete(t.Context(), perdure.Result{Text: "done"}))
 		b.ok(store.RemoveTree(t.Context(), b.tree.ID))
@@ -303,7 +303,7 @@ func TestNoLoop(t *testing.T) {
 	if err := r.Ask(t.Context(), "tree-00000000", record.Pause); code(err) != perdure.CodeNotFound {
 		t.Errorf("Ask: %v", err)
 	}
-	if list, err := r.Gates(t.Context(), "tree-00000000"); err != nil || len(list) != 0 {
+	if list, err := store.Gates(t.Context(), "tree-00000000"); err != nil || len(list) != 0 {
 		t.Errorf("Gates: %v, %v", list, err)
 	}
 }

@@ -2,12 +2,9 @@ package server
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"strconv"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/loop/record"
 )
 
 // maxShownWaiters bounds the tasks that are shown at a gate.
@@ -19,13 +16,13 @@ func (s *server) gates(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list, err := s.records.Gates(r.Context(), id)
+	list, err := s.store.Gates(r.Context(), id)
 	if err != nil {
 		return err
 	}
 	for i := range list {
 		if g := &list[i]; g.Waiting > 0 {
-			if g.Tasks, err = s.records.Waiters(r.Context(), id, g.Number, maxShownWaiters); err != nil {
+			if g.Tasks, err = s.store.GateTasks(r.Context(), id, g.Number, maxShownWaiters); err != nil {
 				return err
 			}
 		}
@@ -38,7 +35,7 @@ func (s *server) openGates(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err
 	}
-	list, err := s.records.OpenGates(r.Context())
+	list, err := s.store.OpenGates(r.Context())
 	if err != nil {
 		return err
 	}
@@ -46,7 +43,7 @@ func (s *server) openGates(w http.ResponseWriter, r *http.Request) error {
 }
 
 type gateList struct {
-	Gates []record.Gate `json:"gates"`
+	Gates []perdure.Gate `json:"gates"`
 }
 
 // answerGate answers an open gate of a loop or a run.
@@ -56,28 +53,22 @@ func (s *server) answerGate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body struct {
-		record.Decision
+		perdure.GateDecision
 		Gate int `json:"gate"`
 	}
 	if err := s.decode(w, r, &body); err != nil {
 		return err
 	}
-	g, err := s.records.Answer(r.Context(), id, body.Gate, body.Decision)
+	g, err := s.store.AnswerGate(r.Context(), id, body.Gate, body.GateDecision)
 	if err != nil {
 		return err
-	}
-	if g.Run && body.Answer == record.AnswerAbandon { // whoever runs the tree would do it, too
-		_, err := s.store.CancelTree(r.Context(), id, "abandoned at gate "+strconv.Itoa(g.Number))
-		if err != nil && !errors.Is(err, perdure.ErrConflict) {
-			return err
-		}
 	}
 	return s.reply(w, http.StatusOK, g)
 }
 
 // openGate is a gate that nobody answered.
 type openGate struct {
-	record.Gate
+	perdure.Gate
 	// Rests tells that nothing of the tree goes on until somebody does.
 	Rests bool `json:"rests"`
 }
@@ -87,10 +78,10 @@ func (s *server) gateOf(ctx context.Context, id perdure.TreeID, progress *perdur
 	if progress.Waiting == 0 || progress.State.Terminal() {
 		return nil, nil
 	}
-	list, err := s.records.Gates(ctx, id)
+	list, err := s.store.Gates(ctx, id)
 	if err != nil || len(list) == 0 || list[len(list)-1].AnsweredAt != nil {
 		return nil, err
 	}
-	busy, err := s.records.AtWork(ctx, id)
-	return &openGate{Gate: list[len(list)-1], Rests: !busy}, err
+	runnable, err := s.store.Runnable(ctx, id)
+	return &openGate{Gate: list[len(list)-1], Rests: !runnable}, err
 }

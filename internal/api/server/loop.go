@@ -209,7 +209,7 @@ func (s *server) markFalse(w http.ResponseWriter, r *http.Request) error {
 // which then knew nothing of it.
 func (s *server) whole(ctx context.Context, op string, id perdure.TreeID) error {
 	tree, err := s.store.Tree(ctx, id)
-	if err != nil || tree.Kind != record.KindLoop || tree.State.Terminal() {
+	if err != nil || tree.Kind != perdure.KindLoop || tree.State.Terminal() {
 		return nil //nolint:nilerr // who does it says what is wrong
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: op,

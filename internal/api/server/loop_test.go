@@ -66,7 +66,7 @@ func newLoops(t *testing.T, s *perdure.Store, w way) *loops {
 	cfg, err := json.Marshal(&config.Config{Task: "Fix it", Until: "make test", Workspace: t.TempDir(), Agent: "claude",
 		Given: []string{"timeout"}})
 	must(t, err)
-	f.tree, err = f.client.CreateTree(t.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: "Fix it",
+	f.tree, err = f.client.CreateTree(t.Context(), client.TreeRequest{Kind: perdure.KindLoop, Prompt: "Fix it",
 		Config: cfg})
 	must(t, err)
 	return f
@@ -95,7 +95,7 @@ func TestLoops(t *testing.T) {
 			Data: json.RawMessage(`{"a":"<&>"}`)}})
 		f.save(t, record.Change{Iteration: &record.Iteration{Number: 1, Status: record.IterationRunning, Quality: &quality,
 			Data: json.RawMessage(`{}`)},
-			Gate: &record.Gate{Iteration: 1, Kind: record.GateStuck,
+			Gate: &perdure.Gate{Iteration: 1, Kind: perdure.GateStuck,
 				Question: json.RawMessage(`{"title":"Why?","options":[{"answer":"abort","effect":"it ends"}]}`)}})
 		want, err := f.records.Loop(ctx, f.tree.ID)
 		must(t, err)
@@ -123,7 +123,7 @@ func TestLoops(t *testing.T) {
 		must(t, err)
 		open, err := f.client.OpenGates(ctx)
 		must(t, err)
-		if diff := cmp.Diff(gates, open); diff != "" || len(gates) != 1 || gates[0].Kind != record.GateStuck {
+		if diff := cmp.Diff(gates, open); diff != "" || len(gates) != 1 || gates[0].Kind != perdure.GateStuck {
 			t.Errorf("gates %+v: %s", gates, diff)
 		}
 	})
@@ -190,20 +190,20 @@ func TestAnswerGate(t *testing.T) {
 	t.Parallel()
 	eachLoop(t, func(t *testing.T, f *loops) {
 		ctx := t.Context()
-		f.save(t, record.Change{Gate: &record.Gate{Kind: record.GateStuck,
+		f.save(t, record.Change{Gate: &perdure.Gate{Kind: perdure.GateStuck,
 			Question: json.RawMessage(`{"title":"?","options":[{"answer":"abort"}]}`)}})
-		_, err := f.client.AnswerGate(ctx, f.tree.ID, 1, record.Decision{Answer: "perhaps"})
+		_, err := f.client.AnswerGate(ctx, f.tree.ID, 1, perdure.GateDecision{Answer: "perhaps"})
 		if perdure.CodeOf(err) != perdure.CodeInvalid || perdure.HintOf(err) != "it takes: abort" {
 			t.Errorf("an answer that is none: %v (%s)", err, perdure.HintOf(err))
 		}
-		if _, err := f.client.AnswerGate(ctx, f.tree.ID, 2, record.Decision{Answer: "abort"}); perdure.CodeOf(err) != perdure.CodeNotFound {
+		if _, err := f.client.AnswerGate(ctx, f.tree.ID, 2, perdure.GateDecision{Answer: "abort"}); perdure.CodeOf(err) != perdure.CodeNotFound {
 			t.Errorf("a gate that is none: %v", err)
 		}
-		g, err := f.client.AnswerGate(ctx, f.tree.ID, 1, record.Decision{Answer: "abort", By: "ann", Reason: "enough"})
+		g, err := f.client.AnswerGate(ctx, f.tree.ID, 1, perdure.GateDecision{Answer: "abort", By: "ann", Reason: "enough"})
 		if err != nil || g.Answer != "abort" || g.AnsweredBy != "ann" || g.Reason != "enough" || g.AnsweredAt == nil {
 			t.Errorf("answered: %+v, %v", g, err)
 		}
-		if _, err := f.client.AnswerGate(ctx, f.tree.ID, 1, record.Decision{Answer: "abort"}); perdure.CodeOf(err) != perdure.CodeConflict {
+		if _, err := f.client.AnswerGate(ctx, f.tree.ID, 1, perdure.GateDecision{Answer: "abort"}); perdure.CodeOf(err) != perdure.CodeConflict {
 			t.Errorf("a second answer: %v", err)
 		}
 		if open, err := f.client.OpenGates(ctx); err != nil || len(open) != 0 {

@@ -21,7 +21,6 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/text/human"
-	"github.com/perdure/perdure/loop/record"
 )
 
 // Config is the program around the commands. All fields are required.
@@ -141,9 +140,9 @@ func (c *Config) which(ctx context.Context, s *client.Client, args []string) (id
 }
 
 // line is a gate in one line.
-func line(g *record.Gate) string {
+func line(g *perdure.Gate) string {
 	title := string(g.Kind)
-	if q, err := g.Asked(); err == nil {
+	if q, err := g.ParseQuestion(); err == nil {
 		title = q.Title
 	}
 	if g.Waiting > 0 {
@@ -153,9 +152,9 @@ func line(g *record.Gate) string {
 }
 
 // Find returns a gate that is open, by its number; 0 is the first one.
-func Find(gates []record.Gate, number int) (*record.Gate, bool) {
+func Find(gates []perdure.Gate, number int) (*perdure.Gate, bool) {
 	at := slices.IndexFunc(gates,
-		func(g record.Gate) bool { return g.AnsweredAt == nil && (number == 0 || g.Number == number) })
+		func(g perdure.Gate) bool { return g.AnsweredAt == nil && (number == 0 || g.Number == number) })
 	if at < 0 {
 		return nil, false
 	}
@@ -175,7 +174,7 @@ func (c *Config) Answer(ctx context.Context, s *client.Client, t *Target, answer
 	if answer == "" {
 		return c.show(g, t, f.asJSON)
 	}
-	d := record.Decision{Answer: answer, By: c.User(), Reason: f.reason, Text: f.text}
+	d := perdure.GateDecision{Answer: answer, By: c.User(), Reason: f.reason, Text: f.text}
 	if f.task != "" {
 		if d.Task, err = perdure.ParseTaskID(f.task); err != nil {
 			return err
@@ -198,7 +197,7 @@ func (c *Config) Answer(ctx context.Context, s *client.Client, t *Target, answer
 		what = fmt.Sprintf("gate %d of %s is answered for one task: %s; it stays open for the others", g.Number, t.Name,
 			answer)
 	}
-	if answer != record.AnswerAbandon {
+	if answer != perdure.AnswerAbandon {
 		what += "; where nobody runs it, `" + t.Resume + "` goes on"
 	}
 	_, err = fmt.Fprintf(c.Err, "perdure: %s\n", what)
@@ -219,14 +218,14 @@ func (c *Config) read(name string) (string, error) {
 		defer f.Close()
 		from = f
 	}
-	raw, err := io.ReadAll(io.LimitReader(from, record.MaxTextBytes+1)) // one more is refused by the store
+	raw, err := io.ReadAll(io.LimitReader(from, perdure.MaxGateTextBytes+1)) // one more is refused by the store
 	if err != nil {
 		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: "read answer", Err: err}
 	}
 	return strings.ToValidUTF8(string(raw), "\uFFFD"), nil
 }
 
-func (c *Config) show(g *record.Gate, t *Target, asJSON bool) error {
+func (c *Config) show(g *perdure.Gate, t *Target, asJSON bool) error {
 	if asJSON {
 		return c.PrintJSON(g)
 	}
@@ -238,8 +237,8 @@ func (c *Config) show(g *record.Gate, t *Target, asJSON bool) error {
 }
 
 // Text is what a gate asks, and how it is answered.
-func (c *Config) Text(g *record.Gate, t *Target) (string, error) {
-	q, err := g.Asked()
+func (c *Config) Text(g *perdure.Gate, t *Target) (string, error) {
+	q, err := g.ParseQuestion()
 	if err != nil {
 		return "", err
 	}
@@ -274,10 +273,10 @@ func (c *Config) Text(g *record.Gate, t *Target) (string, error) {
 // Prompt asks the person at a terminal for the answer to each gate that comes in,
 // until ctx ends. What is typed is "ANSWER" or "ANSWER reason", for a run "manual
 // RESULT" or "manual TASK RESULT"; other words are asked for again.
-func (c *Config) Prompt(ctx context.Context, s *client.Client, open <-chan record.Gate) {
+func (c *Config) Prompt(ctx context.Context, s *client.Client, open <-chan perdure.Gate) {
 	lines := bufio.NewScanner(c.Stdin)
 	for {
-		var g record.Gate
+		var g perdure.Gate
 		select {
 		case <-ctx.Done():
 			return
@@ -289,8 +288,8 @@ func (c *Config) Prompt(ctx context.Context, s *client.Client, open <-chan recor
 			if answer == "" {
 				continue
 			}
-			d := record.Decision{Answer: answer, By: c.User(), Reason: strings.TrimSpace(rest)}
-			if g.Run && answer == record.AnswerManual {
+			d := perdure.GateDecision{Answer: answer, By: c.User(), Reason: strings.TrimSpace(rest)}
+			if g.Run && answer == perdure.AnswerManual {
 				d.Text, d.Reason = d.Reason, ""
 				word, text, _ := strings.Cut(d.Text, " ")
 				if id, err := perdure.ParseTaskID(word); err == nil {

@@ -80,7 +80,7 @@ func (c *commands) follow(ctx context.Context, s Store, id perdure.TreeID, how a
 				c.Bell()
 				return err
 			}
-		case record.EventGateOpened:
+		case perdure.EventLoopGateOpened:
 			if leaving, err = c.gateOpened(ctx, s, id, how, answers); err != nil {
 				return err
 			}
@@ -116,7 +116,7 @@ func told(ctx context.Context, s Store, id perdure.TreeID) (bool, error) {
 
 // gateOpened shows the question. Leaving tells that nobody waits here.
 func (c *commands) gateOpened(ctx context.Context, s Store, id perdure.TreeID, how attending,
-	ask chan<- record.Gate) (leaving bool, err error) {
+	ask chan<- perdure.Gate) (leaving bool, err error) {
 	gates, err := s.Gates(ctx, id)
 	if err != nil || len(gates) == 0 {
 		return false, err
@@ -138,11 +138,11 @@ func (c *commands) gateOpened(ctx context.Context, s Store, id perdure.TreeID, h
 }
 
 // answers asks the person at the terminal; nil when there is none.
-func (c *commands) answers(ctx context.Context, s Store) chan<- record.Gate {
+func (c *commands) answers(ctx context.Context, s Store) chan<- perdure.Gate {
 	if !c.Terminal() {
 		return nil
 	}
-	open := make(chan record.Gate, 1)
+	open := make(chan perdure.Gate, 1)
 	go c.gates(c.ErrColour).Prompt(ctx, s.Client, open)
 	return open
 }
@@ -227,7 +227,7 @@ func (c *commands) line(e *perdure.Event) string {
 		return "changed: " + c.Safe(changed(d.Changes))
 	case loop.EventSelected:
 		return c.Safe(d.Reason)
-	case record.EventGateAnswered:
+	case perdure.EventLoopGateAnswered:
 		return strings.TrimSpace(fmt.Sprintf("answered: %s %s", d.Answer, c.Safe(d.Reason)))
 	default:
 		return ""

@@ -169,7 +169,7 @@ func (p *program) with(execute bool) func(*cobra.Command, func(loopcmd.Store) er
 // run executes loops until done returns.
 func (p *program) run(ctx context.Context, _ perdure.TreeID, done func(context.Context) error) error {
 	w, err := worker.New(worker.Config{Store: p.store, Session: p.session,
-		Handlers: map[string]worker.Handler{record.KindLoop: p.engine}, DrainTimeout: -1})
+		Handlers: map[string]worker.Handler{perdure.KindLoop: p.engine}, DrainTimeout: -1})
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 		with = c.Detach
 	}
 	return with(cmd, func(s Store) error {
-		tree, err := s.CreateTree(cmd.Context(), client.TreeRequest{Kind: record.KindLoop, Prompt: f.Task, Config: raw,
+		tree, err := s.CreateTree(cmd.Context(), client.TreeRequest{Kind: perdure.KindLoop, Prompt: f.Task, Config: raw,
 			Owner: s.Session})
 		if err != nil {
 			return err

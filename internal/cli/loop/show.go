@@ -53,7 +53,7 @@ func (c *commands) look(ctx context.Context, s Store, l record.Loop, view loopvi
 func (c *commands) crashed(ctx context.Context, s Store, in *loopview.Input) bool {
 	l := &in.Loop
 	standing, err := loop.ReadStanding(l.State)
-	asked := slices.ContainsFunc(in.Gates, func(g record.Gate) bool { return g.AnsweredAt == nil })
+	asked := slices.ContainsFunc(in.Gates, func(g perdure.Gate) bool { return g.AnsweredAt == nil })
 	if err != nil || l.Status != record.Running && l.Status != record.Completing || asked || standing.Waits > 0 ||
 		in.Tree.State.Terminal() {
 		return false

@@ -18,7 +18,7 @@ type blobLine struct {
 // loop writes what the store knows of a loop beside its tasks. The snapshots of
 // its workspace are no part of the store.
 func (x *exporter) loop(ctx context.Context, tree *perdure.Tree) error {
-	if tree.Kind != record.KindLoop {
+	if tree.Kind != perdure.KindLoop {
 		return nil
 	}
 	records := record.New(x.store)
@@ -38,11 +38,11 @@ func (x *exporter) loop(ctx context.Context, tree *perdure.Tree) error {
 
 // gates writes what people were asked, in a loop or in a run.
 func (x *exporter) gates(ctx context.Context, tree *perdure.Tree) error {
-	gates, err := record.New(x.store).Gates(ctx, tree.ID)
+	gates, err := x.store.Gates(ctx, tree.ID)
 	for i := range gates {
 		x.line("gate", struct {
-			Type string       `json:"type"`
-			Gate *record.Gate `json:"gate"`
+			Type string        `json:"type"`
+			Gate *perdure.Gate `json:"gate"`
 		}{"gate", &gates[i]})
 	}
 	return err

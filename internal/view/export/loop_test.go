@@ -28,7 +28,7 @@ func looped(t *testing.T, s *perdure.Store, iterations int) perdure.TreeID {
 		}
 	}
 	tree, err := s.CreateTree(ctx,
-		perdure.TreeSpec{Kind: record.KindLoop, Name: "fix-it", Root: perdure.TaskSpec{Prompt: "Fix it"}})
+		perdure.TreeSpec{Kind: perdure.KindLoop, Name: "fix-it", Root: perdure.TaskSpec{Prompt: "Fix it"}})
 	ok(err)
 	session, err := s.OpenSession(ctx, "test")
 	ok(err)
@@ -50,7 +50,7 @@ func looped(t *testing.T, s *perdure.Store, iterations int) perdure.TreeID {
 			Status: record.IterationKept, Data: data}, Blobs: []perdure.BlobRef{ref}}
 		if n == 1 {
 			change.FalseAlarms = []record.FalseAlarm{{Fingerprint: "0123456789abcdef", Iteration: 1, By: "ann"}}
-			change.Gate = &record.Gate{Iteration: n, Kind: record.GateStuck,
+			change.Gate = &perdure.Gate{Iteration: n, Kind: perdure.GateStuck,
 				Question: json.RawMessage(`{"title":"stuck","options":[]}`)}
 		}
 		ok(records.Save(ctx, leases[0], change))
@@ -96,7 +96,7 @@ func TestExportLoopNeverBegun(t *testing.T) {
 	t.Parallel()
 	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
 	tree, err := s.CreateTree(t.Context(),
-		perdure.TreeSpec{Kind: record.KindLoop, Root: perdure.TaskSpec{Prompt: "Fix it"}})
+		perdure.TreeSpec{Kind: perdure.KindLoop, Root: perdure.TaskSpec{Prompt: "Fix it"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,8 @@ func TestExportGateOfARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := record.New(s).Wait(t.Context(), leases[0], "no model answers"); err != nil {
+	_, err = leases[0].WaitAtGate(t.Context(), perdure.GateReassignment, perdure.GateQuestion{Title: "?", Text: "no model answers"})
+	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer

@@ -283,7 +283,7 @@ func (d *State) conclude(s *Summary) {
 		d.Attempts++
 		d.Recoveries = append(d.Recoveries, recoveryOf(v, ""))
 	}
-	d.Recovering, d.Stuck = s.recovering(), s.gates.any(record.GateStuck)
+	d.Recovering, d.Stuck = s.recovering(), s.gates.any(perdure.GateStuck)
 	if n := len(s.in.Levels); n > 0 {
 		d.Level, d.Levels = s.in.Levels[n-1].To, s.in.Levels
 	}
@@ -322,7 +322,7 @@ func choice(o *loop.Outcome, reason string) *Choice {
 // recovering tells whether something is being done about a regression now.
 func (s *Summary) recovering() bool {
 	g := s.gates.waiting()
-	return s.standing.Recovery != nil || g != nil && g.Kind == record.GateRecovery
+	return s.standing.Recovery != nil || g != nil && g.Kind == perdure.GateRecovery
 }
 
 func recoveryOf(v *loop.Recovery, event string) Recovery {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/perdure/perdure"
 	schemas "github.com/perdure/perdure/internal/schema"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/loop"
@@ -149,7 +150,7 @@ func TestStatusAndWhatIsNotKnown(t *testing.T) {
 		t.Errorf("part: %+v", d.Best)
 	}
 	in = c.input()
-	in.Gates[0].Kind = record.GateStuck
+	in.Gates[0].Kind = perdure.GateStuck
 	in.Progress.Tree = ""
 	if d := loopview.Document(in); !d.Stuck || d.Regressions[0].Gate || d.Metrics.Tokens != nil ||
 		d.Metrics.CostUSD != nil {

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/hook"
-	"github.com/perdure/perdure/loop/record"
 )
 
 // Bounds of what is kept of a regression.
@@ -165,8 +165,8 @@ func (e *Event) tests() []string {
 
 // gate is a question with what was answered.
 type gate struct {
-	record.Gate
-	asked record.Question
+	perdure.Gate
+	asked perdure.GateQuestion
 }
 
 func (g *gate) open() bool { return g.AnsweredAt == nil }
@@ -177,15 +177,15 @@ type gates struct {
 	recovery map[int]*gate
 }
 
-func readGates(list []record.Gate) gates {
+func readGates(list []perdure.Gate) gates {
 	g := gates{all: make([]gate, len(list)), recovery: make(map[int]*gate)}
 	for i := range list {
 		one := &g.all[i]
 		one.Gate, one.Question = list[i], nil
 		if err := json.Unmarshal(list[i].Question, &one.asked); err != nil {
-			one.asked = record.Question{Title: "the question cannot be read"}
+			one.asked = perdure.GateQuestion{Title: "the question cannot be read"}
 		}
-		if one.Kind == record.GateRecovery {
+		if one.Kind == perdure.GateRecovery {
 			g.recovery[one.Iteration] = one
 		}
 	}
@@ -202,6 +202,6 @@ func (g *gates) waiting() *gate {
 	return nil
 }
 
-func (g *gates) any(kind record.GateKind) bool {
+func (g *gates) any(kind perdure.GateKind) bool {
 	return slices.ContainsFunc(g.all, func(one gate) bool { return one.Kind == kind })
 }

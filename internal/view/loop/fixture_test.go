@@ -120,9 +120,9 @@ func (c scene) input() loopview.Input {
 	base := 40
 	baseline := loop.Outcome{Timestamp: when(1), Quality: &base, Before: "base", After: "base",
 		Check: loop.Check{Command: c.Text, Exit: 1, Counts: counts(138, 12, 0), TookMS: 8000}, Metrics: c.metrics(85, 12)}
-	question := record.Question{Title: "iteration 7 made things worse: " + c.Text,
+	question := perdure.GateQuestion{Title: "iteration 7 made things worse: " + c.Text,
 		Text: "The check fails.\n- " + c.Text + "\nDiagnosis: reward_hacking", Diff: "deleted  " + c.Text,
-		Options: []record.Option{{Answer: "approve", Effect: "accepted: " + c.Text},
+		Options: []perdure.GateOption{{Answer: "approve", Effect: "accepted: " + c.Text},
 			{Answer: "reject", Effect: "the files come back"}, {Answer: "abort", Effect: "the loop ends"}}}
 	failed := c.iteration(6, 77, func(o *loop.Outcome) { o.AgentError = "crashed: " + c.Text })
 	failed.Status = record.IterationFailed
@@ -130,7 +130,7 @@ func (c scene) input() loopview.Input {
 		Data:      raw(c, &loop.Outcome{Iteration: 8, Timestamp: when(19), Before: "before-8", Agent: c.Text}),
 		StartedAt: when(19)}
 	in := loopview.Input{
-		Tree: perdure.Tree{ID: "tree-a1b2c3d4", Name: "fix-tests", Kind: record.KindLoop, Root: 1, State: perdure.Running,
+		Tree: perdure.Tree{ID: "tree-a1b2c3d4", Name: "fix-tests", Kind: perdure.KindLoop, Root: 1, State: perdure.Running,
 			CreatedAt: when(0),
 			Config: raw(c, &config.Config{Task: told, Until: told, Workspace: "/project", Agent: told,
 				Fallback: []string{told + "2"},
@@ -146,7 +146,7 @@ func (c scene) input() loopview.Input {
 			c.iteration(1, 60, nil), c.iteration(2, 85, nil), c.iteration(3, 83, nil), c.iteration(4, 81, nil),
 			c.iteration(5, 79, nil), failed, c.deletion(7, 70), running,
 		},
-		Gates: []record.Gate{{Tree: "tree-a1b2c3d4", Number: 1, Iteration: 7, Kind: record.GateRecovery,
+		Gates: []perdure.Gate{{Tree: "tree-a1b2c3d4", Number: 1, Iteration: 7, Kind: perdure.GateRecovery,
 			Question: raw(c, &question), OpenedAt: when(15),
 			Answer: "reject", AnsweredBy: c.Text, Reason: c.Text, AnsweredAt: &answered}},
 		Progress: perdure.Progress{Tree: "tree-a1b2c3d4", State: perdure.Running,

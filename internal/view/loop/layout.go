@@ -21,7 +21,7 @@ import (
 // these the log of hooks is read.
 func Layout(ctx context.Context, store *perdure.Store, dir string) func(t *perdure.Tree) (loops.Own, bool) {
 	return func(t *perdure.Tree) (loops.Own, bool) {
-		if t.Kind != record.KindLoop {
+		if t.Kind != perdure.KindLoop {
 			return loops.Own{}, false
 		}
 		if _, err := record.New(store).Loop(ctx, t.ID); perdure.CodeOf(err) == perdure.CodeNotFound {

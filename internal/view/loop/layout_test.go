@@ -33,7 +33,7 @@ func saved(t testing.TB, s *perdure.Store, in *loopview.Input, dir string) perdu
 			t.Fatal(err)
 		}
 	}
-	tree, err := s.CreateTree(ctx, perdure.TreeSpec{Kind: record.KindLoop, Name: in.Tree.Name, Config: in.Tree.Config,
+	tree, err := s.CreateTree(ctx, perdure.TreeSpec{Kind: perdure.KindLoop, Name: in.Tree.Name, Config: in.Tree.Config,
 		Root: perdure.TaskSpec{Prompt: "Fix it"}})
 	ok(err)
 	session, err := s.OpenSession(ctx, "test")
@@ -56,8 +56,8 @@ func saved(t testing.TB, s *perdure.Store, in *loopview.Input, dir string) perdu
 		g := in.Gates[i]
 		ok(records.Save(ctx, leases[0], record.Change{Loop: &row, Gate: &g}))
 		if in.Gates[i].Answer != "" {
-			_, err := records.Answer(ctx, tree.ID, g.Number,
-				record.Decision{Answer: g.Answer, By: g.AnsweredBy, Reason: g.Reason})
+			_, err := s.AnswerGate(ctx, tree.ID, g.Number,
+				perdure.GateDecision{Answer: g.Answer, By: g.AnsweredBy, Reason: g.Reason})
 			ok(err)
 		}
 	}
@@ -139,7 +139,7 @@ func TestLayoutRoundTrip(t *testing.T) {
 		first := saved(t, s, &ended, loops)
 		saved(t, s, &asking, loops)
 		if _, err := s.CreateTree(t.Context(),
-			perdure.TreeSpec{Kind: record.KindLoop, Root: perdure.TaskSpec{Prompt: "never begun"}}); err != nil {
+			perdure.TreeSpec{Kind: perdure.KindLoop, Root: perdure.TaskSpec{Prompt: "never begun"}}); err != nil {
 			t.Fatal(err)
 		}
 		folder, files := exported(t, s, loops)

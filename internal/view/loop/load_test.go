@@ -70,7 +70,7 @@ func (c scene) varied(n int) loopview.Input {
 func stored(t *testing.T, s *perdure.Store, in loopview.Input) (whole, bare loopview.Input) {
 	t.Helper()
 	b := record.Beginning{Loop: in.Loop, Iterations: in.Iterations}
-	tree, err := s.CreateTree(t.Context(), perdure.TreeSpec{Kind: record.KindLoop, Name: in.Tree.Name,
+	tree, err := s.CreateTree(t.Context(), perdure.TreeSpec{Kind: perdure.KindLoop, Name: in.Tree.Name,
 		Config: in.Tree.Config, Root: perdure.TaskSpec{Prompt: "Fix it"}, InTx: b.InTx})
 	if err != nil {
 		t.Fatal(err)

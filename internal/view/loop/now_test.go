@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
@@ -143,8 +144,8 @@ func TestDiffOfAGate(t *testing.T) {
 	t.Parallel()
 	in := scene{t, "Fix the tests"}.asking()
 	diff := "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n \tstays\n-\tif  a {\x1b[2J\n+\tif  b {\n"
-	question := record.Question{Title: "worse", Diff: diff + strings.Repeat("+more\n", 100),
-		Options: []record.Option{{Answer: "approve", Effect: "accepted"}}}
+	question := perdure.GateQuestion{Title: "worse", Diff: diff + strings.Repeat("+more\n", 100),
+		Options: []perdure.GateOption{{Answer: "approve", Effect: "accepted"}}}
 	in.Gates[0].Question = raw(t, &question)
 	var out strings.Builder
 	if err := loopview.New(in).Overview(&out,

@@ -24,7 +24,7 @@ func Read(ctx context.Context, store *perdure.Store, tree *perdure.Tree) (Input,
 	if in.FalseAlarms, err = records.FalseAlarms(ctx, tree.ID); err != nil {
 		return in, err
 	}
-	if in.Gates, err = records.Gates(ctx, tree.ID); err != nil {
+	if in.Gates, err = store.Gates(ctx, tree.ID); err != nil {
 		return in, err
 	}
 	if in.Progress, err = store.Progress(ctx, tree.ID); err != nil {

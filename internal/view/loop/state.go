@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
@@ -212,15 +213,15 @@ type LayerMeasures struct {
 
 // Gate is a question to a person and what was decided.
 type Gate struct {
-	Gate       int             `json:"gate"`
-	Iteration  int             `json:"iteration"`
-	Kind       record.GateKind `json:"kind"`
-	Title      string          `json:"title"`
-	Options    []string        `json:"options"`
-	OpenedAt   time.Time       `json:"opened_at"`
-	ExpiresAt  *time.Time      `json:"expires_at,omitempty"`
-	Answer     string          `json:"answer,omitempty"`
-	AnsweredBy string          `json:"answered_by,omitempty"`
-	Reason     string          `json:"reason,omitempty"`
-	AnsweredAt *time.Time      `json:"answered_at,omitempty"`
+	Gate       int              `json:"gate"`
+	Iteration  int              `json:"iteration"`
+	Kind       perdure.GateKind `json:"kind"`
+	Title      string           `json:"title"`
+	Options    []string         `json:"options"`
+	OpenedAt   time.Time        `json:"opened_at"`
+	ExpiresAt  *time.Time       `json:"expires_at,omitempty"`
+	Answer     string           `json:"answer,omitempty"`
+	AnsweredBy string           `json:"answered_by,omitempty"`
+	Reason     string           `json:"reason,omitempty"`
+	AnsweredAt *time.Time       `json:"answered_at,omitempty"`
 }

@@ -39,7 +39,7 @@ type Input struct {
 	// document.
 	Omitted int
 	// Gates are in their order.
-	Gates []record.Gate
+	Gates []perdure.Gate
 	// Progress is the tree's; without a tree it is not known.
 	Progress perdure.Progress
 	// Levels are changes of reinforcement from before those that the loop's own row

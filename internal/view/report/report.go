@@ -17,7 +17,6 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/text/human"
-	"github.com/perdure/perdure/loop/record"
 )
 
 // Document is everything a report tells.
@@ -30,7 +29,7 @@ type Document struct {
 	Result *client.Result
 	Survey client.Report
 	// Gates are what people were asked.
-	Gates []record.Gate
+	Gates []perdure.Gate
 }
 
 // Read asks for everything about a tree. Of a tree that has not ended the parts

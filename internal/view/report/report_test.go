@@ -17,7 +17,6 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/view/report"
-	"github.com/perdure/perdure/loop/record"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -108,7 +107,7 @@ func TestGates(t *testing.T) {
 	t.Parallel()
 	d := document("Where is the light?")
 	opened, answered := time.Date(2026, 2, 2, 21, 0, 0, 0, time.UTC), time.Date(2026, 2, 2, 21, 2, 0, 0, time.UTC)
-	d.Gates = []record.Gate{
+	d.Gates = []perdure.Gate{
 		{Tree: d.Tree.ID, Number: 1, Run: true, OpenedAt: opened, AnsweredAt: &answered, Answer: "retry", AnsweredBy: "ann",
 			Reason: "it is | up"},
 		{Tree: d.Tree.ID, Number: 2, Run: true, OpenedAt: opened, Waiting: 3},

@@ -17,7 +17,6 @@ import (
 	"github.com/perdure/perdure/internal/api/inproc"
 	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/testing/testdb"
-	"github.com/perdure/perdure/loop/record"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -187,14 +186,18 @@ func TestTellsOfAGate(t *testing.T) {
 	t.Parallel()
 	x := newTerminal(t)
 	tree, _ := x.tree("read the first", "read the second")
-	records := record.New(x.store)
-	x.check(records.Wait(t.Context(), x.claim(), "no model answers"))
+	wait := func() {
+		_, err := x.claim().WaitAtGate(t.Context(), perdure.GateReassignment, perdure.GateQuestion{Title: "?",
+			Options: []perdure.GateOption{{Answer: perdure.AnswerRetry}}})
+		x.check(err)
+	}
+	wait()
 	x.start(tree.ID)
 	x.shows("1 task waiting at gate 1; `perdure answer "+string(tree.ID), "1 queued", "gate.opened")
-	x.check(records.Wait(t.Context(), x.claim(), "no model answers"))
+	wait()
 	x.pass()
 	x.shows("2 tasks waiting at gate 1", "!nothing runs")
-	_, err := records.Answer(t.Context(), tree.ID, 1, record.Decision{Answer: record.AnswerRetry, By: "ann"})
+	_, err := x.store.AnswerGate(t.Context(), tree.ID, 1, perdure.GateDecision{Answer: perdure.AnswerRetry, By: "ann"})
 	x.check(err)
 	x.pass()
 	x.shows("!waiting at gate", "nothing runs", "gate.answered")
