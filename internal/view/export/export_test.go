@@ -21,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/perdure/perdure/internal/testdb.startServer"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/perdure/perdure/internal/testing/testdb.startServer"))
 }
 
 // contentOf are the files of the test's context.
