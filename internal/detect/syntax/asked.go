@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
-	"github.com/perdure/perdure/internal/detect/syntax/marktable"
 )
 
 // readAsked finds production code that asks whether it is tested: it looks at what runs
@@ -39,21 +38,21 @@ func (u *unit) namesRunner(i int, asks set) bool {
 	if u.kindAt(i) == lex.Word {
 		name := u.at(i)
 		return len(name) > 2 && (name[0] == '_' || name[0] >= 'A' && name[0] <= 'Z' && name[1] < 'a' || name == "vitest") &&
-			marktable.RunnerVariable(name) && u.asksBefore(i, asks, 8)
+			isRunnerVariable(name) && u.asksBefore(i, asks, 8)
 	}
 	s := lex.Unquote(u.at(i))
 	switch {
 	case len(s) < 3 || len(s) > 60:
 		return false
-	case marktable.RunnerVariable(s):
+	case isRunnerVariable(s):
 		return u.asksAround(i, asks)
 	case !u.comparedWith(i) && s != "test":
 		return false // nearly all
 	case (s == "test" || s == "testing" || s == "Test" || s == "Testing") && u.ofMode(i):
 		return true
-	case marktable.NamesLoaded(s) && u.asksAround(i, modules()):
+	case namesRunnerModule(s) && u.asksAround(i, modules()):
 		return true
-	case !marktable.NamesRunner(s) && !nameOfTest(s):
+	case !namesTestRunner(s) && !nameOfTest(s):
 		return false
 	}
 	return u.comparedWith(i) && u.asksAround(i, asks)

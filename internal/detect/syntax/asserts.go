@@ -7,7 +7,6 @@ import (
 
 	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
-	"github.com/perdure/perdure/internal/detect/syntax/strength"
 )
 
 // Assertion is a place where a test can fail.
@@ -23,7 +22,7 @@ type Assertion struct {
 	Helper   bool // a call of a function of the file that asserts, and says nothing else
 	Line     int
 	Name     string // what is asserted: toBe, assertEqual
-	Strength strength.Strength
+	Strength Strength
 	Key      uint64  // of its tokens
 	Words    bag.Bag // telling ones
 	Literals bag.Bag
@@ -42,9 +41,6 @@ type Assertion struct {
 	Call bag.Bag
 }
 
-// Trivial is the strength of what cannot fail.
-const Trivial = strength.Trivial
-
 // assertions finds the assertions among the tokens [from, to). Those inside of
 // another one are part of it.
 func (u *unit) assertions(from, to, body int, helpers set) []Assertion {
@@ -58,7 +54,7 @@ func (u *unit) assertions(from, to, body int, helpers set) []Assertion {
 		next := u.assertedEnd(i, end)
 		a := u.assertion(i, begin, next)
 		a.Helper = begin == i && helpers[u.at(i)] && !u.asserts(i, nil)
-		if len(all) > 0 && all[len(all)-1].Strength == strength.Weak &&
+		if len(all) > 0 && all[len(all)-1].Strength == Weak &&
 			u.implied(&all[len(all)-1], &a, last, [2]int{begin, next}) {
 			all[len(all)-1].Next = a.Key
 		}
@@ -340,8 +336,8 @@ func (u *unit) errorOf(begin, end int) bag.Bag {
 }
 
 // measure says what an assertion asserts, and how strongly.
-func (u *unit) measure(i, begin, end int) (string, strength.Strength) {
-	name, best, known := u.at(i), strength.Weak, false
+func (u *unit) measure(i, begin, end int) (string, Strength) {
+	name, best, known := u.at(i), Weak, false
 	for j := begin; j < end; j++ {
 		if u.at(j) == "(" && j > i { // arguments do not count, but where the condition is one
 			j = u.closer(j) - 1
@@ -350,14 +346,14 @@ func (u *unit) measure(i, begin, end int) (string, strength.Strength) {
 		if !u.isWord(j) {
 			continue
 		}
-		if s, ok := strength.Of(plain(u.at(j))); ok {
+		if s, ok := strengthOf(plain(u.at(j))); ok {
 			if !known || s > best {
 				name, best = u.at(j), s
 			}
 			known = true
 		}
 	}
-	if known && best > strength.Weak {
+	if known && best > Weak {
 		return name, best
 	}
 	condition, compares := best, false
@@ -365,24 +361,24 @@ func (u *unit) measure(i, begin, end int) (string, strength.Strength) {
 		switch s := u.at(j); s {
 		case "==", "===", "!=", "!==":
 			if u.isNothing(j+1) || u.isNothing(j-1) {
-				condition = max(condition, strength.Weak)
+				condition = max(condition, Weak)
 			} else {
-				condition = strength.Exact
+				condition = Exact
 			}
 			compares = true
 		case "equals", "Equal", "DeepEqual", "is", "eq", "Equals", "isEqual", "Is", "compareTo", "Diff":
-			condition, compares = strength.Exact, true
+			condition, compares = Exact, true
 		case "in", "contains", "Contains", "startsWith", "endsWith", "startswith", "endswith", "HasPrefix", "HasSuffix",
 			"includes", "matches", "any", "any?", "include?", "<=", ">=":
-			condition, compares = max(condition, strength.Partial), true
+			condition, compares = max(condition, Partial), true
 		case "<", ">":
 			if u.kindAt(j+1) == lex.Number || u.kindAt(j-1) == lex.Number {
-				condition, compares = max(condition, strength.Partial), true
+				condition, compares = max(condition, Partial), true
 			}
 		}
 	}
 	if !known && !compares {
-		return name, strength.Exact // of a library that is not known
+		return name, Exact // of a library that is not known
 	}
 	return name, condition
 }
@@ -439,7 +435,7 @@ func (u *unit) namesComparison(i int) bool {
 	if s == "assert" || s == "expect" || s == "Assert" || s == "refute" {
 		return true
 	}
-	_, ok := strength.Of(plain(s))
+	_, ok := strengthOf(plain(s))
 	return ok
 }
 

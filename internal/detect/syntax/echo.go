@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
-	"github.com/perdure/perdure/internal/detect/syntax/strength"
 )
 
 // sameComputed tells whether two expressions are the same code once what locals were
@@ -145,8 +144,8 @@ func (u *unit) links(begin, end int) []Link {
 		}
 		to := min(u.closer(j+1), end)
 		if name := u.at(j); !describes()[name] && !strings.HasPrefix(name, "using") && !strings.HasPrefix(name, "and_") {
-			how, known := strength.Of(plain(name))
-			all = append(all, Link{mixAll(firstHash, u.tok[j:to]), known && how == strength.Weak || sizes()[plain(name)]})
+			how, known := strengthOf(plain(name))
+			all = append(all, Link{mixAll(firstHash, u.tok[j:to]), known && how == Weak || sizes()[plain(name)]})
 		}
 		j = to - 1
 	}

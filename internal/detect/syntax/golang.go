@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/internal/detect/syntax/dropped"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
@@ -116,7 +115,7 @@ func (g *goFile) function(f *ast.FuncDecl, inTests bool) {
 		d.cases = g.tables(f.Body)
 	case !inTests && f.Body != nil:
 		g.scratch = g.scratch[:0]
-		for _, name := range dropped.Calls(f) {
+		for _, name := range droppedCalls(f) {
 			g.scratch = append(g.scratch, Hash(name))
 		}
 		d.dropped = g.sorted()

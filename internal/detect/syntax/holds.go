@@ -2,8 +2,6 @@ package syntax
 
 import (
 	"strings"
-
-	"github.com/perdure/perdure/internal/detect/syntax/strength"
 )
 
 // alwaysHolds tells of conditions that no value fails: a size that is not
@@ -38,7 +36,7 @@ func (u *unit) sizeBefore(i, begin int) bool {
 }
 
 // Weak tells of an assertion that asks at most whether something is there.
-func (a *Assertion) Weak() bool { return a.Strength <= strength.Weak }
+func (a *Assertion) Weak() bool { return a.Strength <= Weak }
 
 // Expects tells of an assertion that an error comes.
 func (a *Assertion) Expects() bool {

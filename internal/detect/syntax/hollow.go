@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
-	"github.com/perdure/perdure/internal/detect/syntax/strength"
 )
 
 // bare tells of an assertion that names a value and says nothing of it: expect(x),
@@ -58,7 +57,7 @@ var rubyMatchers = sync.OnceValue(func() set { return words("to not_to to_not") 
 func (u *unit) chainEnds(j int) bool {
 	for u.at(j) == "." && u.isWord(j+1) {
 		s := u.at(j + 1)
-		_, known := strength.Of(plain(s))
+		_, known := strengthOf(plain(s))
 		matcher := known && len(s) > 2 && strings.HasPrefix(s, "to") && s[2] >= 'A' && s[2] <= 'Z'
 		if !matcher && !chainLinks()[s] || u.at(j+2) == "(" {
 			return false

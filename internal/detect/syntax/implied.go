@@ -5,12 +5,11 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
-	"github.com/perdure/perdure/internal/detect/syntax/strength"
 )
 
 // Strengths counts the assertions of a test by their strength.
-func (t *Test) Strengths() [strength.Exact + 1]int {
-	var n [strength.Exact + 1]int
+func (t *Test) Strengths() [Exact + 1]int {
+	var n [Exact + 1]int
 	for i := range t.Asserts {
 		n[t.Asserts[i].Strength]++
 	}
@@ -20,7 +19,7 @@ func (t *Test) Strengths() [strength.Exact + 1]int {
 // implied tells whether an assertion that something is there says nothing that a
 // stronger one about it does not say: an error that is asked for its text is one.
 func (u *unit) implied(a, b *Assertion, was, by [2]int) bool {
-	if b.Strength <= strength.Weak || !presence()[plain(a.Name)] {
+	if b.Strength <= Weak || !presence()[plain(a.Name)] {
 		return false
 	}
 	for i := was[0]; i < was[1]; i++ {

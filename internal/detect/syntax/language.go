@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
-	"github.com/perdure/perdure/internal/detect/syntax/marktable"
 )
 
 // shape says how a language shows what belongs to a declaration.
@@ -50,8 +49,8 @@ type Language struct {
 	// files are endings and folders of names of files with tests.
 	testSuffixes, testPrefixes, testFolders []string
 	// marks are sequences of tokens, notes pieces of comments; see marks.go.
-	marks []marktable.Rule
-	notes []marktable.Note
+	marks []markRule
+	notes []commentRule
 }
 
 // Languages are the names of the languages that are read.
@@ -179,7 +178,7 @@ func golang() Language {
 			"ErrorContains Nil NotNil NoError Equal NotEqual True False Contains Len Panics"),
 		throws:       words("panic Errorf Fatal Fatalf"),
 		testSuffixes: []string{"_test"}, testFolders: []string{"testdata"},
-		marks: marktable.ForGo(), notes: marktable.GoNotes(),
+		marks: goMarks(), notes: goNotes(),
 	}
 }
 
@@ -198,14 +197,14 @@ func javascript() Language {
 		testSuffixes: []string{".test", ".spec", "_test", "-test", ".e2e", ".cy", "-spec", "_spec"},
 		testPrefixes: []string{"test-", "test_"},
 		testFolders:  []string{"__tests__", "test", "tests", "spec", "specs", "__mocks__", "e2e", "cypress"},
-		marks:        marktable.ForScript(), notes: marktable.ScriptNotes(),
+		marks:        scriptMarks(), notes: scriptNotes(),
 	}
 }
 
 func typescript() Language {
 	l := javascript()
 	l.Name, l.exts = "typescript", []string{".ts", ".tsx", ".mts", ".cts"}
-	l.marks = marktable.ForTypeScript()
+	l.marks = typeScriptMarks()
 	return l
 }
 
@@ -222,7 +221,7 @@ func python() Language {
 		throws: words("raise"), handlers: words("except"),
 		testSuffixes: []string{"_test", "_tests"}, testPrefixes: []string{"test_", "tests_"},
 		testFolders: []string{"test", "tests", "testing"},
-		marks:       marktable.ForPython(), notes: marktable.PythonNotes(),
+		marks:       pythonMarks(), notes: pythonNotes(),
 	}
 }
 
@@ -243,7 +242,7 @@ func java() Language {
 		throws: words("throw"), handlers: words("catch"),
 		testSuffixes: []string{"Test", "Tests", "IT", "TestCase", "Spec"}, testPrefixes: []string{"Test"},
 		testFolders: []string{"test", "tests", "androidtest", "integrationtest"},
-		marks:       marktable.ForJava(), notes: marktable.JavaNotes(),
+		marks:       javaMarks(), notes: javaNotes(),
 	}
 }
 
@@ -266,7 +265,7 @@ func kotlin() Language {
 	l.skips = l.skips.and("Ignored")
 	l.throws = l.throws.and("error")
 	l.testFolders = append(l.testFolders, "commontest", "jvmtest")
-	l.marks = append(l.marks, marktable.ForKotlin()...)
+	l.marks = append(l.marks, kotlinMarks()...)
 	return l
 }
 
@@ -283,7 +282,7 @@ func csharp() Language {
 			"MustHaveHappened"),
 		throws: words("throw"), handlers: words("catch"),
 		testSuffixes: []string{"Test", "Tests", "Spec", "Specs", "Facts", "Fixture"}, testFolders: []string{"test", "tests"},
-		marks: marktable.ForCSharp(), notes: marktable.CSharpNotes(),
+		marks: csharpMarks(), notes: csharpNotes(),
 	}
 }
 
@@ -299,7 +298,7 @@ func rust() Language {
 			"assert_debug_snapshot assert_ok assert_err unreachable assert_relative_eq assert_abs_diff_eq"),
 		throws:       words("panic bail ensure Err unreachable"),
 		testSuffixes: []string{"_test", "_tests"}, testPrefixes: []string{"test_"}, testFolders: []string{"tests"},
-		marks: marktable.ForRust(), notes: marktable.RustNotes(),
+		marks: rustMarks(), notes: rustNotes(),
 	}
 }
 
@@ -323,7 +322,7 @@ func ruby() Language {
 		throws: words("raise abort"), handlers: words("rescue"),
 		testSuffixes: []string{"_spec", "_test"}, testPrefixes: []string{"test_"},
 		testFolders: []string{"spec", "test", "tests"},
-		marks:       marktable.ForRuby(), notes: marktable.RubyNotes(),
+		marks:       rubyMarks(), notes: rubyNotes(),
 	}
 }
 
@@ -343,7 +342,7 @@ func php() Language {
 			"addToAssertionCount"),
 		throws: words("throw abort die"), handlers: words("catch"),
 		testSuffixes: []string{"Test", "TestCase", "_test"}, testFolders: []string{"test", "tests"},
-		marks: marktable.ForPHP(), notes: marktable.PHPNotes(),
+		marks: phpMarks(), notes: phpNotes(),
 	}
 }
 

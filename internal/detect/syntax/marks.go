@@ -7,27 +7,11 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
-	"github.com/perdure/perdure/internal/detect/syntax/marktable"
-)
-
-// Patterns that marks tell of. The catalogue says what they count for.
-const (
-	CoverageExcluded = marktable.CoverageExcluded
-	RunnerAsked      = marktable.RunnerAsked
-	ChecksOff        = marktable.ChecksOff
-	ExitTrick        = marktable.ExitTrick
-	HookForged       = marktable.HookForged
-	ExitIgnored      = marktable.ExitIgnored
-	ErrorSwallowed   = marktable.ErrorSwallowed
-	ComplaintOff     = marktable.ComplaintOff
-	LooseType        = marktable.LooseType
-	FlagOff          = marktable.FlagOff
-	OpenEnds         = marktable.OpenEnds
 )
 
 // compiledMark is a rule taken apart.
 type compiledMark struct {
-	*marktable.Rule
+	*markRule
 	parts []string
 }
 
@@ -67,7 +51,7 @@ func (u *unit) readMarks(m *Model) {
 			continue
 		}
 		for _, rule := range rules.byFirst[first] {
-			if !u.follows(i, rule.parts) || rule.Where == marktable.InCode && tests(i) || rule.Where == marktable.InTests &&
+			if !u.follows(i, rule.parts) || rule.Where == inCode && tests(i) || rule.Where == inTests &&
 				!tests(i) {
 				continue
 			}
@@ -104,18 +88,18 @@ func (u *unit) readMarks(m *Model) {
 }
 
 // silenceAt reads the rules that an attribute, or a call, silences.
-func (u *unit) silenceAt(i int) marktable.Silence {
+func (u *unit) silenceAt(i int) Silence {
 	open := i
 	for open < len(u.tok) && u.at(open) != "(" && u.tok[open].Line == u.tok[i].Line {
 		open++
 	}
 	if u.at(open) != "(" {
-		return marktable.Silence{}
+		return Silence{}
 	}
 	if u.at(open-1) == "SuppressMessage" || u.at(open-1) == "SuppressFBWarnings" {
-		return marktable.Silence{Rules: 1, Words: u.reasonIn(open)}
+		return Silence{Rules: 1, Words: u.reasonIn(open)}
 	}
-	found := marktable.Silence{Words: u.reasonIn(open)}
+	found := Silence{Words: u.reasonIn(open)}
 	from := open + 1
 	for j := from; j < u.closer(open); j++ {
 		if u.at(j) == "reason" || u.at(j) == "justification" {
@@ -133,8 +117,8 @@ func (u *unit) silenceAt(i int) marktable.Silence {
 		default:
 			continue
 		}
-		if marktable.Group(s) {
-			return marktable.Silence{}
+		if isRuleGroup(s) {
+			return Silence{}
 		}
 		found.Rules++
 	}
@@ -329,7 +313,7 @@ func (u *unit) readNotes(m *Model) {
 		}
 		for r := range u.lang.notes {
 			rule := &u.lang.notes[r]
-			if !strings.Contains(n.S, rule.S) || !directive(n.S, rule.S) || rule.Off && !marktable.SwitchesOff(n.S) {
+			if !strings.Contains(n.S, rule.S) || !directive(n.S, rule.S) || rule.Off && !switchesOff(n.S) {
 				continue
 			}
 			about := next - 1
@@ -340,7 +324,7 @@ func (u *unit) readNotes(m *Model) {
 			m.Marks = append(m.Marks, Mark{
 				Pattern: rule.Pattern, Line: int(n.Line), S: strings.Clone(Clip(n.S)), Key: target, Target: target,
 				About:      u.lineText(about),
-				Confidence: rule.Confidence, Why: u.why(int(n.Line)), Silence: marktable.SilenceOf(rule, n.S),
+				Confidence: rule.Confidence, Why: u.why(int(n.Line)), Silence: readSilence(rule, n.S),
 			})
 			break
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/machine"
-	"github.com/perdure/perdure/internal/detect/syntax/marktable"
 )
 
 // Model is what the detectors know of a version of a file.
@@ -309,7 +308,7 @@ type Mark struct {
 	// Why is the comment on the line before it, of three words at least; empty for none.
 	Why string
 	// Silence is what one says that silences a tool.
-	Silence marktable.Silence
+	Silence Silence
 }
 
 // Reader makes models, one after the other. It keeps the memory that reading takes

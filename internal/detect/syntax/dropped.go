@@ -1,5 +1,4 @@
-// Package dropped finds calls in a function of Go whose error is not looked at.
-package dropped
+package syntax
 
 import (
 	"go/ast"
@@ -21,9 +20,9 @@ type dropper struct {
 // looked at is not taken for dropped.
 const maxLooked = 100_000
 
-// Calls are the names of calls whose last result goes nowhere, each as often as
+// droppedCalls are the names of calls whose last result goes nowhere, each as often as
 // it does.
-func Calls(f *ast.FuncDecl) []string {
+func droppedCalls(f *ast.FuncDecl) []string {
 	d := &dropper{left: maxLooked}
 	d.named(f.Type)
 	ast.Inspect(f.Body, func(n ast.Node) bool {

@@ -1,14 +1,14 @@
-package marktable
+package syntax
 
 import (
 	"strings"
 	"sync"
 )
 
-// NamesRunner tells whether a text is the name of a runner of tests, or the path or the
+// namesTestRunner tells whether a text is the name of a runner of tests, or the path or the
 // title of a part of one. Names that are words of other things, too, stand alone
 // between slashes or dots; an option of a command line names nothing.
-func NamesRunner(s string) bool {
+func namesTestRunner(s string) bool {
 	if len(s) < 3 || len(s) > 60 || s[0] == '-' || strings.ContainsAny(s, " \t%{}<>") {
 		return false
 	}
@@ -25,7 +25,7 @@ func NamesRunner(s string) bool {
 			continue
 		}
 		if i > from {
-			if word := strings.Trim(string(low[from:i]), "_"); runners()[word] || i-from > 5 && hasRunner(word) {
+			if word := strings.Trim(string(low[from:i]), "_"); runnerNames()[word] || i-from > 5 && containsRunner(word) {
 				return true
 			}
 		}
@@ -35,7 +35,7 @@ func NamesRunner(s string) bool {
 }
 
 // hasRunner tells of words that are put together with the name of a runner.
-func hasRunner(word string) bool {
+func containsRunner(word string) bool {
 	for _, name := range [...]string{"jest", "vitest", "mocha", "jasmine", "karma", "pytest", "unittest", "nosetest",
 		"junit", "surefire", "kotest", "testng", "xunit", "nunit", "mstest", "testhost", "vstest", "testrunner", "minitest",
 		"rspec", "rake_test", "phpunit", "paratest", "nextest", "gotestsum", "playwright"} {
@@ -46,27 +46,27 @@ func hasRunner(word string) bool {
 	return false
 }
 
-// NamesLoaded tells of modules that are loaded while tests run, and seldom otherwise.
-func NamesLoaded(s string) bool {
+// namesRunnerModule tells of modules that are loaded while tests run, and seldom otherwise.
+func namesRunnerModule(s string) bool {
 	head, _, _ := strings.Cut(s, ".")
-	return loaded()[head]
+	return runnerModules()[head]
 }
 
-// RunnerVariable tells of what runners of tests set in the environment.
-func RunnerVariable(s string) bool {
+// isRunnerVariable tells of what runners of tests set in the environment.
+func isRunnerVariable(s string) bool {
 	if len(s) < 3 || len(s) > 42 {
 		return false
 	}
-	if variables()[s] || strings.HasPrefix(s, "RUST_TEST_") || strings.HasPrefix(s, "TEST_WORKER_") {
+	if runnerVariables()[s] || strings.HasPrefix(s, "RUST_TEST_") || strings.HasPrefix(s, "TEST_WORKER_") {
 		return true
 	}
 	head, _, ok := strings.Cut(strings.TrimLeft(s, "_"), "_")
-	return ok && families()[head] && s == strings.ToUpper(s)
+	return ok && runnerFamilies()[head] && s == strings.ToUpper(s)
 }
 
 var (
-	runners = sync.OnceValue(func() map[string]bool {
-		return set("jest vitest mocha jasmine karma ava tape tap uvu cypress wdio webdriverio qunit testcafe nightwatch " +
+	runnerNames = sync.OnceValue(func() set {
+		return words("jest vitest mocha jasmine karma ava tape tap uvu cypress wdio webdriverio qunit testcafe nightwatch " +
 			"ts-mocha mocha-phantomjs node-tap jest-worker vitest-pool " +
 			"pytest unittest nose nosetests tox py-test testtools " +
 			"junit surefire failsafe kotest testng spock cucumber jqwik gradle-worker gradleworkermain " +
@@ -74,29 +74,21 @@ var (
 			"minitest rspec phpunit pest paratest codeception codecept behat phpspec infection atoum " +
 			"nextest cargo-nextest tarpaulin llvm-cov ginkgo gotestsum convey")
 	})
-	loaded = sync.OnceValue(func() map[string]bool {
-		return set("pytest _pytest unittest hypothesis nose nose2 tox doctest behave coverage trial testtools xdist " +
+	runnerModules = sync.OnceValue(func() set {
+		return words("pytest _pytest unittest hypothesis nose nose2 tox doctest behave coverage trial testtools xdist " +
 			"pluggy ward lettuce robot freezegun responses")
 	})
-	variables = sync.OnceValue(func() map[string]bool {
-		return set("VITEST NODE_TEST_CONTEXT NEXTEST GO_TEST TESTING UNDER_TEST IN_TEST IS_TEST RUNNING_TESTS " +
+	runnerVariables = sync.OnceValue(func() set {
+		return words("VITEST NODE_TEST_CONTEXT NEXTEST GO_TEST TESTING UNDER_TEST IN_TEST IS_TEST RUNNING_TESTS " +
 			"RUNNING_TEST RUN_BY_TEST vitest Cypress " +
 			"TAP AVA_PATH PLAYWRIGHT_TEST BUN_TEST DENO_TEST UNIQUE_TEST_TOKEN TEST_TOKEN TEST_ENV_NUMBER " +
 			"CARGO_TARGET_TMPDIR GOCOVERDIR COVERAGE_RUN COVERAGE_PROCESS_START " +
 			"TEST_WORKSPACE TEST_TARGET TEST_SRCDIR PARATEST INFECTION STRYKER_MUTATOR_WORKER NYC_PROCESS_ID NYC_CONFIG " +
 			"__PHPUNIT_PHAR__ PHPUNIT_COMPOSER_INSTALL DOTNET_RUNNING_IN_TEST CYPRESS")
 	})
-	families = sync.OnceValue(func() map[string]bool {
-		return set("JEST VITEST PYTEST MOCHA NEXTEST PHPUNIT AVA TAP UVU CYPRESS WDIO KARMA JASMINE HYPOTHESIS BEHAVE " +
+	runnerFamilies = sync.OnceValue(func() set {
+		return words("JEST VITEST PYTEST MOCHA NEXTEST PHPUNIT AVA TAP UVU CYPRESS WDIO KARMA JASMINE HYPOTHESIS BEHAVE " +
 			"NOSE TOX VSTEST XUNIT NUNIT MSTEST RSPEC MINITEST CUCUMBER PARATEST PEST BEHAT CODECEPTION INFECTION GINKGO " +
 			"GOTESTSUM SUREFIRE JUNIT KOTEST TESTNG STRYKER")
 	})
 )
-
-func set(names string) map[string]bool {
-	all := make(map[string]bool)
-	for name := range strings.FieldsSeq(names) {
-		all[name] = true
-	}
-	return all
-}

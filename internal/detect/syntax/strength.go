@@ -1,5 +1,4 @@
-// Package strength knows how much assertions pin down, by their names.
-package strength
+package syntax
 
 import (
 	"strings"
@@ -17,13 +16,13 @@ const (
 	Exact
 )
 
-// Of is the strength of a name without capitals and underscores, if it is known.
-func Of(name string) (Strength, bool) {
-	s, ok := table()[name]
+// strengthOf is the strength of a name without capitals and underscores, if it is known.
+func strengthOf(name string) (Strength, bool) {
+	s, ok := strengths()[name]
 	return s, ok
 }
 
-var table = sync.OnceValue(func() map[string]Strength {
+var strengths = sync.OnceValue(func() map[string]Strength {
 	all := make(map[string]Strength)
 	for s := range strings.FieldsSeq(
 		`tobetruthy tobedefined tobefalsy assertnotnull isnotnull notnil assertisnotnone asserttrue assertfalse true false ok notok

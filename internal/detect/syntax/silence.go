@@ -1,4 +1,4 @@
-package marktable
+package syntax
 
 import (
 	"strings"
@@ -13,11 +13,11 @@ type Silence struct {
 	Words, Longest int
 }
 
-// SilenceOf reads what a comment says after the piece by which a note was found.
-func SilenceOf(note *Note, s string) Silence {
+// readSilence reads what a comment says after the piece by which a note was found.
+func readSilence(note *commentRule, s string) Silence {
 	s = s[strings.Index(s, note.S)+len(note.S):]
 	n := 0
-	for n < len(s) && (s[n] == '-' || lower(s[n])) {
+	for n < len(s) && (s[n] == '-' || lowerCase(s[n])) {
 		n++
 	}
 	form, rest := s[:n], strings.TrimLeft(s[n:], "\t")
@@ -42,11 +42,11 @@ func SilenceOf(note *Note, s string) Silence {
 // nosecReason is how many words say what a checker of security does not know.
 const nosecReason = 3
 
-func lower(c byte) bool { return c >= 'a' && c <= 'z' }
+func lowerCase(c byte) bool { return c >= 'a' && c <= 'z' }
 
 // ruleNames counts the rules that a comment names, and returns what stands behind
 // them. All rules, or a group of them, are none.
-func ruleNames(note *Note, s string) (int, string) {
+func ruleNames(note *commentRule, s string) (int, string) {
 	opener := strings.TrimLeft(s, " ")
 	switch {
 	case s == "" || note.Named == "":
@@ -62,15 +62,15 @@ func ruleNames(note *Note, s string) (int, string) {
 	rules := 0
 	for {
 		n := 0
-		for n < len(s) && nameByte(s[n]) {
+		for n < len(s) && ruleNameByte(s[n]) {
 			n++
 		}
 		name := strings.TrimRight(s[:n], ":.")
-		if name == "" || rules == 0 && prose(name, s[n:], note) {
+		if name == "" || rules == 0 && startsReason(name, s[n:], note) {
 			return rules, s
 		}
 		s = strings.TrimLeft(s[n:], " \"'")
-		if group(name, note) {
+		if standsForRules(name, note) {
 			return 0, s
 		}
 		rules++
@@ -81,20 +81,20 @@ func ruleNames(note *Note, s string) (int, string) {
 	}
 }
 
-func nameByte(c byte) bool {
-	return c == '_' || c == '-' || c == '/' || c == '.' || c == ':' || c == '@' || c == '*' || lower(c) || c >= 'A' &&
+func ruleNameByte(c byte) bool {
+	return c == '_' || c == '-' || c == '/' || c == '.' || c == ':' || c == '@' || c == '*' || lowerCase(c) || c >= 'A' &&
 		c <= 'Z' || c >= '0' && c <= '9'
 }
 
 // moreNames tells whether a list of names without commas goes on.
 func moreNames(s string) bool {
 	word, _, _ := strings.Cut(s, " ")
-	return len(word) > 2 && strings.ContainsAny(word[1:len(word)-1], "-/") && lower(word[0]) &&
+	return len(word) > 2 && strings.ContainsAny(word[1:len(word)-1], "-/") && lowerCase(word[0]) &&
 		!strings.HasPrefix(word, "--") && !strings.Contains(word, "//") && !strings.HasSuffix(word, ",")
 }
 
 // prose tells of a word that is no name of a rule but the first one of a reason.
-func prose(name, rest string, note *Note) bool {
+func startsReason(name, rest string, note *commentRule) bool {
 	if strings.HasPrefix(name, "-") || strings.HasPrefix(name, "/") || strings.HasPrefix(name, "*") && name != "*" {
 		return true
 	}
@@ -106,17 +106,17 @@ func prose(name, rest string, note *Note) bool {
 	}
 	rest = strings.TrimLeft(rest, " ")
 	plain := strings.IndexFunc(name[1:], func(c rune) bool { return c < 'a' || c > 'z' }) < 0
-	return plain && rest != "" && lower(rest[0])
+	return plain && rest != "" && lowerCase(rest[0])
 }
 
 // group tells of a name that stands for many rules.
-func group(name string, note *Note) bool {
+func standsForRules(name string, note *commentRule) bool {
 	return strings.EqualFold(name, "all") || name == "*" || name == "lint" || strings.HasPrefix(note.S, "rubocop") &&
 		!strings.Contains(name, "/")
 }
 
-// Group tells of the names that tools have for all their rules, or for many of them.
-func Group(name string) bool {
+// isRuleGroup tells of the names that tools have for all their rules, or for many of them.
+func isRuleGroup(name string) bool {
 	switch strings.ToLower(name) {
 	case "all", "*", "lint", "warnings", "unused", "clippy::all", "clippy::pedantic", "clippy::correctness",
 		"clippy::suspicious", "clippy::style",
@@ -126,8 +126,8 @@ func Group(name string) bool {
 	return false
 }
 
-// SwitchesOff tells whether a comment that configures a tool switches a rule off.
-func SwitchesOff(s string) bool {
+// switchesOff tells whether a comment that configures a tool switches a rule off.
+func switchesOff(s string) bool {
 	s = strings.NewReplacer(`"`, "", "'", "", " ", "", "[", "", "=", ":").Replace(strings.ToLower(s))
 	for _, off := range [...]string{":0", ":off", ":false", ":none"} {
 		if strings.Contains(s, off) {
