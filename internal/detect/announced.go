@@ -7,23 +7,23 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // announced tells whether the documents of the change, a changelog most of all, say
 // something new with the words of a name.
 func (r *run) announced(leaf string) bool {
 	if r.said == nil {
-		r.said = bag.Bag{}
+		r.said = multiset.Hashes{}
 		for _, p := range r.pairs {
 			if p.lang != nil || p.new == nil || !document(p.new.Path) {
 				continue
 			}
-			var before bag.Bag
+			var before multiset.Hashes
 			if p.old != nil {
 				before = p.old.Rest
 			}
-			r.said = append(r.said, bag.Without(p.new.Rest, before)...)
+			r.said = append(r.said, multiset.Difference(p.new.Rest, before)...)
 		}
 		slices.Sort(r.said)
 	}
@@ -43,8 +43,8 @@ func document(name string) bool {
 var documents = regexp.MustCompile(`(?i)^(?:change|history|news|readme|release|upgrad|migrat|breaking|unreleased)`)
 
 // stems are the words of a text without their endings, with repetition.
-func stems(text string) bag.Bag {
-	var all bag.Bag
+func stems(text string) multiset.Hashes {
+	var all multiset.Hashes
 	for w := range strings.FieldsFuncSeq(text, func(c rune) bool { return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') }) {
 		for _, part := range nameParts.FindAllString(w, -1) {
 			all = append(all, stem(part))

@@ -7,7 +7,7 @@ import (
 	"unicode"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // assertionWeakening compares what matched tests assert.
@@ -72,9 +72,9 @@ func (r *run) hollowHelper(p *pair, was *syntax.Test) {
 	if len(was.Asserts) == 0 { // only tests inside of it assert
 		return
 	}
-	before := bag.Join(was.All, bag.Bag{syntax.Hash(was.Leaf)})
+	before := multiset.Sum(was.All, multiset.Hashes{syntax.Hash(was.Leaf)})
 	for _, f := range p.new.Funcs {
-		if f.Name != was.Name || !f.Test || len(bag.Without(f.All, before)) > 0 {
+		if f.Name != was.Name || !f.Test || len(multiset.Difference(f.All, before)) > 0 {
 			continue
 		}
 		r.add(Finding{
@@ -102,10 +102,10 @@ func (r *run) compareAsserts(t *testPair) {
 		return
 	}
 	if len(t.new.Asserts) == 0 && t.new.Skip != syntax.Always {
-		if bag.Inside(t.old.Literals, r.of(t.from).tests) >= 0.9 && len(t.old.Literals) > 0 && r.callsNew(t) {
+		if multiset.Containment(t.old.Literals, r.of(t.from).tests) >= 0.9 && len(t.old.Literals) > 0 && r.callsNew(t) {
 			return // they stand in a function that is called now
 		}
-		if len(t.new.Cases) > 0 && bag.Inside(t.old.Literals, t.new.Literals) >= 0.9 &&
+		if len(t.new.Cases) > 0 && multiset.Containment(t.old.Literals, t.new.Literals) >= 0.9 &&
 			(len(t.new.Cases) > len(t.old.Cases) || r.handsCases(t)) {
 			return
 		}
@@ -229,17 +229,17 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*syntax.Assertion) {
 		}
 		r.compareOne(t, was, gained[best])
 	}
-	more := bag.Without(t.new.All, t.old.All)
-	gone := bag.Without(t.old.All, t.new.All)
+	more := multiset.Difference(t.new.All, t.old.All)
+	gone := multiset.Difference(t.old.All, t.new.All)
 	tests := r.of(t.from).tests
-	split := len(gone) >= leastSplit && bag.Inside(gone, tests) >= 0.8
+	split := len(gone) >= leastSplit && multiset.Containment(gone, tests) >= 0.8
 	empty := hollow(t, lost, gained)
 	now := newlyAsserted(t, gained, took)
 	for i, g := range gained {
 		if !saysNothing(g) {
 			continue
 		}
-		more = bag.Without(more, g.Words)
+		more = multiset.Difference(more, g.Words)
 		if took[i] == nil && g.Strength != syntax.Trivial {
 			r.add(Finding{File: t.to.new.Path, Line: g.Line, Subject: t.new.Name, Evidence: g.S, Confidence: 0.9},
 				assertionTrivial)
@@ -251,7 +251,7 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*syntax.Assertion) {
 			sent--
 			continue
 		}
-		if split && bag.Inside(was.Words, tests) >= 0.5 {
+		if split && multiset.Containment(was.Words, tests) >= 0.5 {
 			continue // with what stood around it
 		}
 		if !r.missingAssert(t, was, more, now) {
@@ -276,9 +276,9 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*syntax.Assertion) {
 // much of it is of the other one.
 func likeness(was, now *syntax.Assertion) float64 {
 	if (now.Bare || now.Self) && !was.Bare && !was.Self && len(now.Words) > 0 {
-		return bag.Inside(now.Words, was.Words)
+		return multiset.Containment(now.Words, was.Words)
 	}
-	return (bag.Similar(was.Words, now.Words) + 0.5*bag.Similar(was.Subject(), now.Subject())) / 1.5
+	return (multiset.Jaccard(was.Words, now.Words) + 0.5*multiset.Jaccard(was.Subject(), now.Subject())) / 1.5
 }
 
 // saysNothing tells of an assertion that holds whatever the code does.
@@ -301,8 +301,8 @@ func newlyAsserted(t *testPair, gained, took []*syntax.Assertion) int {
 // partOf tells whether an assertion has only what another one had, and the rest of
 // that one is gone from the test.
 func partOf(t *testPair, now, was *syntax.Assertion) bool {
-	rest := bag.Without(was.Words, now.Words)
-	if now.Strength > was.Strength || len(rest) == 0 || bag.Inside(rest, t.new.All) == 1 {
+	rest := multiset.Difference(was.Words, now.Words)
+	if now.Strength > was.Strength || len(rest) == 0 || multiset.Containment(rest, t.new.All) == 1 {
 		return false
 	}
 	had := codeWords(was.S)
@@ -373,11 +373,11 @@ func (r *run) compareOne(t *testPair, was, now *syntax.Assertion) {
 	case now.Strength < was.Strength:
 		f.Message = fmt.Sprintf("%s became %s, which accepts more", was.Name, now.Name)
 		r.add(f, assertionWeaker)
-	case bag.Inside(was.Literals, now.Literals) == 1 || bag.Inside(was.Subject(), now.Subject()) < 1:
-	case now.Strength == was.Strength && bag.Inside(now.Literals, was.Literals) < 1:
+	case multiset.Containment(was.Literals, now.Literals) == 1 || multiset.Containment(was.Subject(), now.Subject()) < 1:
+	case now.Strength == was.Strength && multiset.Containment(now.Literals, was.Literals) < 1:
 		f.Confidence = 0.5
 		r.add(f, expectedChanged)
-	case bag.Inside(now.Literals, was.Literals) == 1:
+	case multiset.Containment(now.Literals, was.Literals) == 1:
 		r.add(f, expectedComputed)
 	}
 }
@@ -388,22 +388,24 @@ func (r *run) cutShort(t *testPair, was, now *syntax.Assertion) bool {
 	if !fewerLinks(was, now) && !lessOfError(was, now) {
 		return false
 	}
-	rest := bag.Without(was.Words, now.Words)
+	rest := multiset.Difference(was.Words, now.Words)
 	if len(rest) == 0 || r.namesRemoved(t.from, rest) {
 		return false
 	}
-	var others bag.Bag
+	var others multiset.Hashes
 	_, gained := differ(t.old.Asserts, t.new.Asserts)
 	for _, g := range gained {
 		if g.Key != now.Key {
-			others = bag.Join(others, g.Words)
+			others = multiset.Sum(others, g.Words)
 		}
 	}
-	more := bag.Without(t.new.All, t.old.All)
-	if said := bag.Without(was.Literals, now.Literals); len(said) > 0 && bag.Inside(said, others) >= 0.5 {
+	more := multiset.Difference(t.new.All, t.old.All)
+	if said := multiset.Difference(was.Literals, now.Literals); len(said) > 0 &&
+		multiset.Containment(said, others) >= 0.5 {
 		return false // by itself now
 	}
-	return bag.Inside(rest, others) < 0.5 && bag.Inside(rest, more) < 0.5 && bag.Inside(rest, r.of(t.from).tests) < 0.9
+	return multiset.Containment(rest, others) < 0.5 && multiset.Containment(rest, more) < 0.5 &&
+		multiset.Containment(rest, r.of(t.from).tests) < 0.9
 }
 
 // fewerLinks tells whether an assertion is nothing but a part of another one's chain,
@@ -435,13 +437,13 @@ func lessOfError(was, now *syntax.Assertion) bool {
 		!strings.Contains(name, "exception") {
 		return false
 	}
-	return len(now.Words) < len(was.Words) && bag.Inside(now.Words, was.Words) == 1 &&
-		bag.Inside(was.Literals, now.Literals) < 1
+	return len(now.Words) < len(was.Words) && multiset.Containment(now.Words, was.Words) == 1 &&
+		multiset.Containment(was.Literals, now.Literals) < 1
 }
 
 // missingAssert tells whether an assertion that nothing took the place of is lost:
 // it was about what is still there, and is nowhere else.
-func (r *run) missingAssert(t *testPair, was *syntax.Assertion, more bag.Bag, gained int) bool {
+func (r *run) missingAssert(t *testPair, was *syntax.Assertion, more multiset.Hashes, gained int) bool {
 	if was.Strength == syntax.Trivial || len(was.Words) == 0 && gained > 0 {
 		return false
 	}
@@ -451,21 +453,21 @@ func (r *run) missingAssert(t *testPair, was *syntax.Assertion, more bag.Bag, ga
 	if was.Next != 0 && slices.ContainsFunc(t.new.Asserts, func(a syntax.Assertion) bool { return a.Key == was.Next }) {
 		return false // what stands after it holds no less
 	}
-	if r.namesRemoved(t.from, was.Words) || bag.Inside(was.Call, t.new.All) < 1 {
+	if r.namesRemoved(t.from, was.Words) || multiset.Containment(was.Call, t.new.All) < 1 {
 		return false // it was about what is gone
 	}
-	if len(was.Words) > 0 && bag.Inside(was.Words, more) >= 0.8 || len(was.Literals) > 0 &&
-		bag.Inside(was.Literals, more) == 1 {
+	if len(was.Words) > 0 && multiset.Containment(was.Words, more) >= 0.8 || len(was.Literals) > 0 &&
+		multiset.Containment(was.Literals, more) == 1 {
 		return false // written in another way, in this test
 	}
 	// Or moved into another one, or a function.
 	return len(was.Literals) == 0 && (len(was.Words) < 2 || !r.callsNew(t)) ||
-		bag.Inside(was.Words, r.of(t.from).tests) < 0.9
+		multiset.Containment(was.Words, r.of(t.from).tests) < 0.9
 }
 
 // lostAssert tells of a lost assertion, as surely as f is or the rest of the test
 // makes it.
-func (r *run) lostAssert(t *testPair, f Finding, more bag.Bag, gained int) {
+func (r *run) lostAssert(t *testPair, f Finding, more multiset.Hashes, gained int) {
 	fewer := len(t.new.Asserts) < len(t.old.Asserts)
 	switch {
 	case f.Confidence >= ActConfidence:
@@ -480,7 +482,7 @@ func (r *run) lostAssert(t *testPair, f Finding, more bag.Bag, gained int) {
 		f.Confidence = 0.95
 		r.add(f, assertionRemoved)
 		return
-	case fewer && gained == 0 && bag.Similar(t.old.All, t.new.All) > 0.6:
+	case fewer && gained == 0 && multiset.Jaccard(t.old.All, t.new.All) > 0.6:
 		f.Confidence = 0.85
 	}
 	r.add(f, assertionLost)
@@ -488,8 +490,8 @@ func (r *run) lostAssert(t *testPair, f Finding, more bag.Bag, gained int) {
 
 // nothingNew tells whether a test says nothing that it did not say before.
 func nothingNew(t *testPair) bool {
-	had := bag.Join(t.old.Names, t.old.Literals)
-	for _, all := range []bag.Bag{t.new.Names, t.new.Literals} {
+	had := multiset.Sum(t.old.Names, t.old.Literals)
+	for _, all := range []multiset.Hashes{t.new.Names, t.new.Literals} {
 		if slices.ContainsFunc(all, func(h uint32) bool { return !had.Has(h) && h != syntax.Hash("_") }) {
 			return false
 		}

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // declared tells of checks that a file declared and does not any more, though what they
@@ -35,7 +35,7 @@ func (r *run) checkedOtherwise(p *pair, lost *syntax.Check, gained []syntax.Chec
 			return true
 		}
 	}
-	if r.namesRemoved(p, bag.Bag{syntax.Hash(lost.Name)}) {
+	if r.namesRemoved(p, multiset.Hashes{syntax.Hash(lost.Name)}) {
 		return true
 	}
 	for _, o := range r.pairs {
@@ -76,7 +76,7 @@ func stillThere(p *pair, c *syntax.Check) bool {
 	}
 	left := about
 	for b := range bagsOf(p.new, false) {
-		if left = bag.Without(left, b); len(left) == 0 {
+		if left = multiset.Difference(left, b); len(left) == 0 {
 			return true
 		}
 	}

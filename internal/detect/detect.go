@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // Type says what got worse.
@@ -234,7 +234,7 @@ type run struct {
 	// lostMarks counts marks that files lost, by pattern and text; nil until needed.
 	lostMarks map[string]int
 	// said are the words that documents of the change say more than before; nil before that is known.
-	said bag.Bag
+	said multiset.Hashes
 	// words are those of names of tests that were compared; see names.go.
 	words map[string][]string
 	// compared counts removed functions held against added ones.

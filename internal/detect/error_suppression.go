@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // marks tells of marks that a file has more of than it had, unless other files of
@@ -84,7 +84,8 @@ func (r *run) moreMarks(p *pair, id string, now []*syntax.Mark) {
 // then whose line without the mark.
 func newMarks(was, now []*syntax.Mark) []*syntax.Mark {
 	line := func(m *syntax.Mark) string { return m.S }
-	return bag.Beyond(bag.Beyond(now, was, line), bag.Beyond(was, now, line), func(m *syntax.Mark) uint64 { return m.Key })
+	return multiset.Excess(multiset.Excess(now, was, line), multiset.Excess(was, now, line),
+		func(m *syntax.Mark) uint64 { return m.Key })
 }
 
 // outdated is what silences notices that something is deprecated, and nothing else.
@@ -271,7 +272,7 @@ func (r *run) passedOff(p *pair, was, now *syntax.Function) {
 			continue
 		}
 		lost := before.Fails && (before.Rethrows || !h.Sets) && h.Plain && now.Throws+now.Failing < was.Throws+was.Failing
-		came := len(bag.Without(h.Called, before.Called)) > 0
+		came := len(multiset.Difference(h.Called, before.Called)) > 0
 		kept := before.Hands && !before.Rethrows && !h.Hands && !h.Sets && !came && len(now.Handlers) == len(was.Handlers)
 		well := before.Rethrows && !h.Rethrows && h.Succeeds && !before.Succeeds
 		uncounted := len(h.Counts) == 0 && !came && !h.Hands && syntax.Uncounted(before.Counts, was, now, r.of(p).code)

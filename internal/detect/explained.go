@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // vanished are the names, among some that tests used, that production code had and
 // that are nowhere in the changed files any more.
-func (r *run) vanished(group *material, names bag.Bag) map[uint32]bool {
+func (r *run) vanished(group *material, names multiset.Hashes) map[uint32]bool {
 	left := make(map[uint32]bool)
 	if len(names) == 0 {
 		return left
@@ -46,8 +46,8 @@ func (r *run) vanished(group *material, names bag.Bag) map[uint32]bool {
 }
 
 // bagsOf are the tokens of a version in pieces, with or without those of its tests.
-func bagsOf(m *syntax.Model, tests bool) iter.Seq[bag.Bag] {
-	return func(yield func(bag.Bag) bool) {
+func bagsOf(m *syntax.Model, tests bool) iter.Seq[multiset.Hashes] {
+	return func(yield func(multiset.Hashes) bool) {
 		if !yield(m.Rest) {
 			return
 		}
@@ -70,7 +70,7 @@ func bagsOf(m *syntax.Model, tests bool) iter.Seq[bag.Bag] {
 // matchVanished finds out which names went that lost tests, and tests with fewer
 // cases, used.
 func (r *run) matchVanished(left []int, free []*candidate) {
-	asked := make(map[*material]bag.Bag)
+	asked := make(map[*material]multiset.Hashes)
 	for i := range r.tests {
 		if t := &r.tests[i]; t.how == "" || t.new != nil && len(t.new.Cases) < len(t.old.Cases) {
 			asked[r.of(t.from)] = append(asked[r.of(t.from)], t.old.Members...)
@@ -129,16 +129,16 @@ func (r *run) onlyAsked(t *testPair) bool {
 // countIn is how often production code of a version has a name, up to twice.
 func countIn(m *syntax.Model, h uint32) int {
 	n := 0
-	many := bag.Bag{h, h}
+	many := multiset.Hashes{h, h}
 	for b := range bagsOf(m, false) {
-		n = max(n, bag.Shared(b, many)) // what stands in a function stands in its class, too
+		n = max(n, multiset.Overlap(b, many)) // what stands in a function stands in its class, too
 	}
 	return n
 }
 
 // usesVanished tells whether one of the tokens is a name that a test used and the
 // code has no more.
-func (r *run) usesVanished(t *testPair, b bag.Bag) bool {
+func (r *run) usesVanished(t *testPair, b multiset.Hashes) bool {
 	gone := r.of(t.from).vanished
 	return len(gone) > 0 && slices.ContainsFunc(t.old.Members, func(h uint32) bool { return gone[h] && b.Has(h) })
 }
@@ -162,7 +162,7 @@ func (r *run) matchReplaced(left []int, free []*candidate) {
 				return
 			}
 			if c.pair == t.from && !c.used && !taken[c] && assertsAsMuch(t.old, c.test) && !elsewhere(t, c.test) &&
-				!r.ofSomethingNew(t, c) && bag.Inside(subject, c.test.Telling) >= sameSubject {
+				!r.ofSomethingNew(t, c) && multiset.Containment(subject, c.test.Telling) >= sameSubject {
 				taken[c], t.how = true, howReplaced
 				break
 			}
@@ -202,9 +202,9 @@ func elsewhere(t *testPair, now *syntax.Test) bool {
 }
 
 // ownNames are the names in a test that few of the other tests of its file have.
-func ownNames(t *testPair) bag.Bag {
+func ownNames(t *testPair) multiset.Hashes {
 	others := t.from.old.Tests
-	return slices.DeleteFunc(bag.Without(t.old.Telling, t.old.Literals), func(h uint32) bool {
+	return slices.DeleteFunc(multiset.Difference(t.old.Telling, t.old.Literals), func(h uint32) bool {
 		n := 0
 		for _, o := range others[:min(len(others), maxOthers)] {
 			if o != t.old && o.Names.Has(h) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // functions compares the functions of production code.
@@ -80,7 +80,7 @@ func counterparts(old []*syntax.Function, now map[string][]*syntax.Function) map
 			if taken[f] {
 				continue
 			}
-			if s := bag.Similar(was.All, f.All); s > most {
+			if s := multiset.Jaccard(was.All, f.All); s > most {
 				became[was], most = f, s
 			}
 		}
@@ -125,7 +125,7 @@ func (r *run) compareFunction(p *pair, was, now *syntax.Function) {
 	r.unchecked(p, was, now)
 	r.handlers(p, was, now)
 	r.special(p, was, now)
-	if now.Early && !was.Early && bag.Inside(was.All, now.All) > 0.9 {
+	if now.Early && !was.Early && multiset.Containment(was.All, now.All) > 0.9 {
 		r.add(Finding{File: p.new.Path, Line: now.EarlyLine, Subject: now.Name, Evidence: now.Name, Confidence: 0.85},
 			earlyReturn)
 	}
@@ -173,7 +173,7 @@ func (r *run) goneFunction(p *pair, was *syntax.Function) {
 		if r.compared++; r.compared > maxCompared {
 			return
 		}
-		if f.Kind == was.Kind && f.Public && bag.Similar(was.All, f.All) >= 0.6 {
+		if f.Kind == was.Kind && f.Public && multiset.Jaccard(was.All, f.All) >= 0.6 {
 			return
 		}
 	}
@@ -220,7 +220,7 @@ func cameFor(p *pair, was *syntax.Function) bool {
 			return true
 		}
 		if beside := strings.TrimSuffix(f.Name, f.Leaf) == around; sharePart(f.Leaf, was.Leaf) || beside &&
-			bag.Similar(f.All, was.All) >= likeOne {
+			multiset.Jaccard(f.All, was.All) >= likeOne {
 			return true
 		}
 	}
@@ -253,7 +253,7 @@ func stillCalled(p *pair, was *syntax.Function) bool {
 // other code came, and nothing had to be changed that used the symbol. Who means to
 // take something away does only that, or leads its users elsewhere.
 func (r *run) amidOther(p *pair, was *syntax.Function) bool {
-	beside := p.old != nil && p.new != nil && len(bag.Without(p.new.Rest, p.old.Rest)) > 0
+	beside := p.old != nil && p.new != nil && len(multiset.Difference(p.new.Rest, p.old.Rest)) > 0
 	return (beside || r.otherWork(p)) && !r.usedBefore(p, was)
 }
 

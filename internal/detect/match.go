@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // A baseline test that its file does not have any more is looked for in the whole
@@ -59,9 +59,9 @@ const (
 
 // material is what the change as a whole added and took away.
 type material struct {
-	tests   bag.Bag         // tokens added to test code
-	whole   bag.Bag         // all tokens of new and changed test code
-	code    bag.Bag         // tokens added to production code
+	tests   multiset.Hashes // tokens added to test code
+	whole   multiset.Hashes // all tokens of new and changed test code
+	code    multiset.Hashes // tokens added to production code
 	asserts int             // assertions added
 	guards  map[uint64]bool // of production code, added
 	defined map[string]bool // names that production code declares now
@@ -112,8 +112,9 @@ func (r *run) pairRenames() {
 			if taken[a] || a.lang != g.lang {
 				continue
 			}
-			s := bag.Similar(names, namesOf(a.new))
-			if tests := leavesOf(g.old); len(tests) > 1 && bag.Inside(tests, leavesOf(a.new)) == 1 { // and something around them
+			s := multiset.Jaccard(names, namesOf(a.new))
+			// and something around them
+			if tests := leavesOf(g.old); len(tests) > 1 && multiset.Containment(tests, leavesOf(a.new)) == 1 {
 				s = max(s, 0.6)
 			}
 			if s > most && len(names) > 0 {
@@ -129,7 +130,7 @@ func (r *run) pairRenames() {
 	r.pairs = slices.DeleteFunc(r.pairs, func(p *pair) bool { return taken[p] && p.new == nil })
 }
 
-func namesOf(m *syntax.Model) bag.Bag {
+func namesOf(m *syntax.Model) multiset.Hashes {
 	b := slices.Clone(leavesOf(m))
 	for _, f := range m.Funcs {
 		if f.Name == syntax.Script {
@@ -143,8 +144,8 @@ func namesOf(m *syntax.Model) bag.Bag {
 
 // leavesOf are the names of tests without what stands around them: that may have
 // another one.
-func leavesOf(m *syntax.Model) bag.Bag {
-	var b bag.Bag
+func leavesOf(m *syntax.Model) multiset.Hashes {
+	var b multiset.Hashes
 	for _, t := range m.Tests {
 		b = append(b, syntax.Hash(t.Leaf))
 	}
@@ -236,7 +237,7 @@ func (r *run) matchMoved(left []int, free []*candidate) {
 		var best *candidate
 		most := 0.3
 		for _, c := range byName[t.old.Name] {
-			if s := bag.Similar(t.old.All, c.test.All); !c.used && s > most {
+			if s := multiset.Jaccard(t.old.All, c.test.All); !c.used && s > most {
 				best, most = c, s
 			}
 		}
@@ -301,7 +302,7 @@ func (r *run) renamed(t *testPair, c *candidate) (float64, bool) {
 	if len(t.old.All) > 4*len(c.test.All)+8 || len(c.test.All) > 4*len(t.old.All)+8 {
 		return 0, false
 	}
-	s := bag.Similar(t.old.All, c.test.All)
+	s := multiset.Jaccard(t.old.All, c.test.All)
 	least := 0.7
 	switch {
 	case t.old.Leaf == c.test.Leaf:
@@ -315,7 +316,7 @@ func (r *run) renamed(t *testPair, c *candidate) (float64, bool) {
 		return 0, false
 	}
 	// A test that expects something else is another one, unless most is the same.
-	if s < 0.8 && least > 0.4 && bag.Inside(t.old.Literals, c.test.Literals) < 0.5 {
+	if s < 0.8 && least > 0.4 && multiset.Containment(t.old.Literals, c.test.Literals) < 0.5 {
 		return 0, false
 	}
 	if s < 0.8 && least == 0.5 && !assertsAlike(t.old, c.test) {
@@ -438,7 +439,7 @@ func (c *material) collectTests(p *pair) {
 			c.tests = append(append(c.tests, t.All...), t.Parts...)
 			c.asserts += len(t.Asserts)
 		case was.BodyHash != t.BodyHash:
-			c.tests = append(append(c.tests, bag.Without(t.All, was.All)...), bag.Without(t.Parts, was.Parts)...)
+			c.tests = append(append(c.tests, multiset.Difference(t.All, was.All)...), multiset.Difference(t.Parts, was.Parts)...)
 			c.asserts += max(0, len(t.Asserts)-len(was.Asserts)) + len(t.Cases)
 		default:
 			continue
@@ -487,7 +488,7 @@ var setups = sync.OnceValue(func() map[string]bool {
 // uses does not count: it may be a test that the runner does not find any more.
 func (c *material) collectRest(p *pair) {
 	was := make(map[string]*syntax.Function)
-	var rest bag.Bag
+	var rest multiset.Hashes
 	if p.old != nil {
 		rest = p.old.Rest
 		for _, f := range p.old.Funcs {
@@ -502,13 +503,13 @@ func (c *material) collectRest(p *pair) {
 			c.whole = append(c.whole, f.All...)
 		}
 		if o := was[f.Name]; o != nil {
-			c.tests = append(c.tests, bag.Without(f.All, o.All)...)
+			c.tests = append(c.tests, multiset.Difference(f.All, o.All)...)
 		} else {
 			c.tests = append(c.tests, f.All...)
 		}
 	}
 	if p.class == testCode {
-		more := bag.Without(p.new.Rest, rest)
+		more := multiset.Difference(p.new.Rest, rest)
 		c.tests, c.whole = append(c.tests, more...), append(c.whole, more...)
 	}
 }
@@ -546,7 +547,7 @@ func (c *material) collectCode(p *pair) {
 		if o == nil {
 			c.code = append(c.code, f.All...)
 		} else if o.BodyHash != f.BodyHash {
-			c.code = append(c.code, bag.Without(f.All, o.All)...)
+			c.code = append(c.code, multiset.Difference(f.All, o.All)...)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // matchMerged finds tests whose content stands in other tests now.
@@ -16,13 +16,14 @@ func (r *run) matchMerged(left []int, free []*candidate) {
 			continue
 		}
 		// Names alone are in many tests; a test without literals needs all of them.
-		if len(t.old.Literals) == 0 && bag.Inside(t.old.Telling, r.of(t.from).tests) < 0.95 {
+		if len(t.old.Literals) == 0 && multiset.Containment(t.old.Telling, r.of(t.from).tests) < 0.95 {
 			continue
 		}
-		if bag.Inside(t.old.Literals, r.of(t.from).tests) < 0.75 || bag.Inside(t.old.Telling, r.of(t.from).whole) < 0.75 {
+		if multiset.Containment(t.old.Literals, r.of(t.from).tests) < 0.75 ||
+			multiset.Containment(t.old.Telling, r.of(t.from).whole) < 0.75 {
 			continue
 		}
-		if bag.Inside(asserted(t.old), r.of(t.from).tests) < 0.75 {
+		if multiset.Containment(asserted(t.old), r.of(t.from).tests) < 0.75 {
 			continue
 		}
 		t.how = howMerged
@@ -36,11 +37,11 @@ func (r *run) matchTabled(left []int) {
 	compared := 0
 	for _, n := range left {
 		t := &r.tests[n]
-		values := bag.Without(t.old.Literals, t.old.Said)
+		values := multiset.Difference(t.old.Literals, t.old.Said)
 		if t.how != "" || len(t.old.Said) == 0 || len(values) == 0 || t.from.new == nil {
 			continue
 		}
-		telling := bag.Without(t.old.Telling, t.old.Said)
+		telling := multiset.Difference(t.old.Telling, t.old.Said)
 		had := make(map[string]*syntax.Test, len(t.from.old.Tests))
 		for _, o := range t.from.old.Tests {
 			had[o.Name] = o
@@ -51,10 +52,10 @@ func (r *run) matchTabled(left []int) {
 			}
 			more := host.All
 			if o := had[host.Name]; o != nil {
-				more = bag.Without(host.All, o.All)
+				more = multiset.Difference(host.All, o.All)
 			}
-			if host.Skip == syntax.Runs && len(host.Asserts) > 0 && bag.Inside(values, more) == 1 &&
-				bag.Inside(telling, host.All) >= 0.95 {
+			if host.Skip == syntax.Runs && len(host.Asserts) > 0 && multiset.Containment(values, more) == 1 &&
+				multiset.Containment(telling, host.All) >= 0.95 {
 				t.how, t.to, t.new = howMerged, t.from, host
 				break
 			}
@@ -63,8 +64,8 @@ func (r *run) matchTabled(left []int) {
 }
 
 // asserted are the strings and numbers in the assertions of a test.
-func asserted(t *syntax.Test) bag.Bag {
-	var all bag.Bag
+func asserted(t *syntax.Test) multiset.Hashes {
+	var all multiset.Hashes
 	for i := range t.Asserts {
 		all = append(all, t.Asserts[i].Literals...)
 	}
@@ -87,7 +88,7 @@ func (r *run) matchSplit(left []int) {
 		if t.how != "" || t.from.new == nil {
 			continue
 		}
-		var all bag.Bag
+		var all multiset.Hashes
 		if i, ok := slices.BinarySearchFunc(suites[t.from], t.old.Name,
 			func(s *syntax.Test, name string) int { return strings.Compare(s.Name, name) }); ok {
 			all = slices.Clone(suites[t.from][i].All)
@@ -101,7 +102,8 @@ func (r *run) matchSplit(left []int) {
 				all = append(all, now.All...)
 			}
 		}
-		if all = bag.Join(all, nil); bag.Inside(t.old.Literals, all) >= 0.5 && bag.Inside(t.old.Telling, all) >= 0.5 {
+		if all = multiset.Sum(all, nil); multiset.Containment(t.old.Literals, all) >= 0.5 &&
+			multiset.Containment(t.old.Telling, all) >= 0.5 {
 			t.how = howMerged
 		}
 	}
@@ -114,7 +116,8 @@ func (r *run) mergedInto(t *testPair, free []*candidate) (*pair, *syntax.Test) {
 		if 4*len(c.test.Literals) < 3*len(t.old.Literals) || 10*len(c.test.Telling) < 7*len(t.old.Telling) {
 			continue // too little to hold as much
 		}
-		if bag.Inside(t.old.Literals, c.test.Literals) >= 0.75 && bag.Inside(t.old.Telling, c.test.Telling) >= 0.7 {
+		if multiset.Containment(t.old.Literals, c.test.Literals) >= 0.75 &&
+			multiset.Containment(t.old.Telling, c.test.Telling) >= 0.7 {
 			return c.pair, c.test
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // offers tells of names that a file handed on to its users and does not any more,
@@ -30,7 +30,7 @@ func (r *run) offers(p *pair) {
 	}
 	for _, n := range lost {
 		h := syntax.Hash(n)
-		if r.namesRemoved(p, bag.Bag{h}) || r.offeredElsewhere(p, n) {
+		if r.namesRemoved(p, multiset.Hashes{h}) || r.offeredElsewhere(p, n) {
 			continue
 		}
 		f := Finding{File: p.old.Path, Line: 1, Gone: true, Subject: n, Evidence: n, Confidence: 0.85,

@@ -2,7 +2,7 @@ package detect
 
 import (
 	"github.com/perdure/perdure/internal/detect/syntax"
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // softened tells of calls that failed and do not any more: one of another name, which
@@ -16,11 +16,11 @@ func (r *run) softened(p *pair, was, now *syntax.Function) {
 		Message: "a call that failed gives something in any case now"}
 	if p.lang.Name == "go" {
 		if was.Tries > 0 && now.Tries == 0 && now.Oks > was.Oks && syntax.CountFailures(was) == syntax.CountFailures(now) &&
-			bag.Inside(was.Askers, now.Askers) == 1 {
+			multiset.Containment(was.Askers, now.Askers) == 1 {
 			f.Message = "an error that was passed on is not any more"
 			r.add(f, syntax.ErrorSwallowed)
 		}
-		for _, call := range bag.Without(was.Stops, now.Stops) {
+		for _, call := range multiset.Difference(was.Stops, now.Stops) {
 			if syntax.CheckedFailure(was, call) || syntax.Stayed(was, now) < syntax.MostStays {
 				continue
 			}
@@ -35,13 +35,13 @@ func (r *run) softened(p *pair, was, now *syntax.Function) {
 		return
 	}
 	checked := now.Throws > was.Throws || len(now.Guards) > len(was.Guards)
-	for _, call := range bag.Without(now.Softer, was.Softer) {
+	for _, call := range multiset.Difference(now.Softer, was.Softer) {
 		if now.All.Count(call) < was.All.Count(call) && !checked {
 			r.add(f, syntax.ErrorSwallowed)
 			return
 		}
 	}
-	for _, call := range bag.Without(now.Ignored, was.Ignored) {
+	for _, call := range multiset.Difference(now.Ignored, was.Ignored) {
 		failing := was.All.Count(call) - was.Ignored.Count(call)
 		fewer := now.All.Count(call)-now.Ignored.Count(call) < failing
 		if fewer && (p.lang.Name != "rust" || now.Oks > was.Oks || now.Throws < was.Throws || now.Tries < was.Tries) {
@@ -49,7 +49,7 @@ func (r *run) softened(p *pair, was, now *syntax.Function) {
 			return
 		}
 	}
-	for _, word := range bag.Without(was.Strict, now.Strict) {
+	for _, word := range multiset.Difference(was.Strict, now.Strict) {
 		if !checked && !r.of(p).code.Has(word) && len(now.Handlers) <= len(was.Handlers) {
 			f.Message = "what makes a failure known is gone"
 			r.add(f, syntax.ErrorSwallowed)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // testDeletion tells of baseline tests that are gone, and of rows of tables.
@@ -130,7 +130,7 @@ func (r *run) lostCases(t *testPair) {
 		now[t.new.Cases[i].Key]++
 	}
 	most := len(t.old.Cases) - len(t.new.Cases)
-	if len(t.new.Cases) == 0 && bag.Inside(t.old.Telling, t.new.All) > 0.7 {
+	if len(t.new.Cases) == 0 && multiset.Containment(t.old.Telling, t.new.All) > 0.7 {
 		return // the table is written in another way
 	}
 	lost := r.lostRows(t, now)
@@ -171,7 +171,7 @@ const telling = 3
 // other values.
 func (r *run) likeAny(c *syntax.Case, rows []syntax.Case) bool {
 	for i := range rows[:min(len(rows), maxOthers)] {
-		if bag.Similar(c.All, rows[i].All) > unlike {
+		if multiset.Jaccard(c.All, rows[i].All) > unlike {
 			return true
 		}
 	}
@@ -193,7 +193,7 @@ func (r *run) casesOff(t *testPair) {
 			continue
 		}
 		for j := range t.old.Cases[:min(len(t.old.Cases), maxOthers)] {
-			if o := &t.old.Cases[j]; !o.Off && len(o.All) > 0 && bag.Inside(o.All, c.All) >= 0.9 {
+			if o := &t.old.Cases[j]; !o.Off && len(o.All) > 0 && multiset.Containment(o.All, c.All) >= 0.9 {
 				r.add(Finding{File: t.to.new.Path, Line: c.Line, Subject: t.new.Name, Evidence: c.S, Confidence: 0.9,
 					Message: "a case of a test's table is skipped"}, skipAdded)
 				break
@@ -206,15 +206,15 @@ func (r *run) casesOff(t *testPair) {
 // of today by their key), not edited, not moved to another test, and not about what
 // is gone itself.
 func (r *run) lostRows(t *testPair, now map[uint64]int) []*syntax.Case {
-	more, gone := bag.Without(t.new.All, t.old.All), bag.Without(t.old.All, t.new.All)
+	more, gone := multiset.Difference(t.new.All, t.old.All), multiset.Difference(t.old.All, t.new.All)
 	var missing []*syntax.Case
 	for i := range t.old.Cases {
 		c := &t.old.Cases[i]
 		if now[c.Key]--; now[c.Key] >= 0 {
 			continue
 		}
-		kept := len(c.Literals) > 0 && bag.Shared(c.Literals, gone) == 0 // its values stand as often as before
-		if !kept && bag.Inside(c.All, more) < 0.8 && !r.rowMoved(t.from, c) && !r.namesRemoved(t.from, c.All) {
+		kept := len(c.Literals) > 0 && multiset.Overlap(c.Literals, gone) == 0 // its values stand as often as before
+		if !kept && multiset.Containment(c.All, more) < 0.8 && !r.rowMoved(t.from, c) && !r.namesRemoved(t.from, c.All) {
 			missing = append(missing, c)
 		}
 	}
@@ -246,7 +246,7 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*syntax.Case {
 			if compared++; compared > maxCompared {
 				break
 			}
-			if s := bag.Similar(c.All, f.All); s > most {
+			if s := multiset.Jaccard(c.All, f.All); s > most {
 				best, most = i, s
 			}
 		}
@@ -265,17 +265,17 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*syntax.Case {
 // all of it, or all of its values.
 func (r *run) rowMoved(p *pair, c *syntax.Case) bool {
 	tests := r.of(p).tests
-	all := bag.Inside(c.All, tests)
+	all := multiset.Containment(c.All, tests)
 	if len(c.All) > 1 && all >= 0.9 {
 		return true
 	}
 	values := len(c.Literals)
-	return values > 0 && bag.Inside(c.Literals, tests) == 1 && (values > 1 || all >= 0.6)
+	return values > 0 && multiset.Containment(c.Literals, tests) == 1 && (values > 1 || all >= 0.6)
 }
 
 // namesRemoved tells whether tokens name something that the change removed from
 // production code.
-func (r *run) namesRemoved(p *pair, b bag.Bag) bool {
+func (r *run) namesRemoved(p *pair, b multiset.Hashes) bool {
 	if len(r.of(p).removed) == 0 {
 		return false
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
-	"github.com/perdure/perdure/internal/detect/syntax/machine"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
+	"github.com/perdure/perdure/internal/detect/syntax/platform"
 )
 
 // testSkipping tells of tests that do not run any more, or whose failure is
@@ -116,7 +116,7 @@ func (r *run) unexplained(p *pair, t, other *syntax.Test) []*syntax.When {
 func (r *run) explains(p *pair, t *syntax.Test, w *syntax.When) bool {
 	c := w.Condition
 	c.Test = t.Name
-	c.Used = c.Used || bag.Shared(w.Asks, r.of(p).code) > 0
+	c.Used = c.Used || multiset.Overlap(w.Asks, r.of(p).code) > 0
 	return c.Explains()
 }
 
@@ -160,7 +160,7 @@ func (r *run) notLookedFor(p *pair) {
 	if p.old == nil || p.lang == nil || len(p.old.Tests) == 0 || len(p.new.Tests) == 0 || p.old.Path == p.new.Path {
 		return
 	}
-	if build := machine.GoSystem(p.new.Path); build != "" && machine.GoSystem(p.old.Path) == "" && build != "linux" &&
+	if build := platform.GoSystem(p.new.Path); build != "" && platform.GoSystem(p.old.Path) == "" && build != "linux" &&
 		build != "amd64" {
 		r.add(Finding{File: p.old.Path, Line: 1, Gone: true, Subject: p.old.Path,
 			Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9, Message: "the tests of a file run on " + build +
@@ -219,7 +219,7 @@ func (r *run) modulesGone(p *pair) {
 // buildTags tells of a build constraint that a file with tests did not have.
 func (r *run) buildTags(p *pair) {
 	if p.old == nil || len(p.old.Tests) == 0 || p.new.Build == p.old.Build || p.new.Build == "" ||
-		p.new.Build == machine.GoSystem(p.old.Path) {
+		p.new.Build == platform.GoSystem(p.old.Path) {
 		return
 	}
 	if strings.Contains(p.old.Path, "_test.go") && p.old.Build != "" && !strings.Contains(p.new.Build, "ignore") {
@@ -231,7 +231,7 @@ func (r *run) buildTags(p *pair) {
 		r.add(f, skipAdded)
 		return
 	}
-	build := machine.Condition{Language: "go", Text: p.new.Build, RunsWhen: true}
+	build := platform.Condition{Language: "go", Text: p.new.Build, RunsWhen: true}
 	// such a tag leaves them out when it is given
 	if !build.Explains() && !strings.HasPrefix(p.new.Build, "!") || build.Always() || build.Off() {
 		f.Confidence = 0.9

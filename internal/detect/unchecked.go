@@ -4,13 +4,13 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // unchecked tells of calls of functions that do nothing but to check something, which
 // are gone from one that is as it was otherwise.
 func (r *run) unchecked(p *pair, was, now *syntax.Function) {
-	if p.old == nil || len(p.old.Funcs) > maxCheckers || len(bag.Without(now.Vouchers, was.Vouchers)) > 0 {
+	if p.old == nil || len(p.old.Funcs) > maxCheckers || len(multiset.Difference(now.Vouchers, was.Vouchers)) > 0 {
 		return
 	}
 	var there float64
@@ -51,8 +51,8 @@ func (r *run) checkedHere(p *pair, was, now *syntax.Function, f *syntax.Function
 		for j := range now.Guards {
 			n := &now.Guards[j]
 			fresh := !slices.ContainsFunc(was.Guards, func(o syntax.Guard) bool { return o.Key == n.Key })
-			if fresh && (bag.Inside(g.Words, n.Words) >= 0.5 && len(g.Words) > 0 || len(g.Told) > 1 &&
-				bag.Inside(g.Told, n.Told) >= 0.8) {
+			if fresh && (multiset.Containment(g.Words, n.Words) >= 0.5 && len(g.Words) > 0 || len(g.Told) > 1 &&
+				multiset.Containment(g.Told, n.Told) >= 0.8) {
 				return true
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // guards compares the checks of a function: those that leave it when something is
@@ -16,10 +16,10 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 	if len(was.Guards) == 0 {
 		return
 	}
-	how := syntax.Rewrite{Removed: syntax.MostlyRemoved(was, now), Similar: bag.Similar(was.All, now.All), Now: now,
+	how := syntax.Rewrite{Removed: syntax.MostlyRemoved(was, now), Similar: multiset.Jaccard(was.All, now.All), Now: now,
 		Conditions: make(map[uint64]int)}
 	how.Soft, how.Panics = syntax.GainedConditions(was.Soft, now.Soft), p.lang.Name == "go"
-	how.HandedOver = len(bag.Without(now.Vouchers, was.Vouchers)) > 0 ||
+	how.HandedOver = len(multiset.Difference(now.Vouchers, was.Vouchers)) > 0 ||
 		r.handsOver(p, was, now, func(f *syntax.Function) bool { return len(f.Guards)+f.Throws > 0 })
 	for _, c := range now.Conditions {
 		how.Conditions[c.Key]++
@@ -31,7 +31,7 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 	for i := range now.Guards {
 		count[now.Guards[i].Key]++
 	}
-	var gained bag.Bag
+	var gained multiset.Hashes
 	known := make(map[uint64]int)
 	for i := range was.Guards {
 		known[was.Guards[i].Key]++
@@ -46,7 +46,7 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 			gained = append(gained, c.Words...)
 		}
 	}
-	gained = bag.Join(gained, nil)
+	gained = multiset.Sum(gained, nil)
 	how.Gained, how.Stayed = gained, syntax.Stayed(was, now)
 	how.Alternatives(was)
 	fewer := len(was.Guards) - len(now.Guards)
@@ -74,7 +74,7 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 				was.Name)
 		case fewer > 0 && how.Removed:
 			f.Confidence = 0.9
-		case fewer > 0 && how.AsksNothing(was) && bag.Shared(g.Words, r.of(p).code) == 0, r.unasked(p, was, g, &how,
+		case fewer > 0 && how.AsksNothing(was) && multiset.Overlap(g.Words, r.of(p).code) == 0, r.unasked(p, was, g, &how,
 			fewer > 0):
 			f.Confidence = 0.85
 		case fewer > 0 && (how.Similar > 0.7 || how.Stayed >= syntax.MostStays):
@@ -111,7 +111,8 @@ func (r *run) calledElsewhere(p *pair, g *syntax.Guard) bool {
 	for _, o := range r.pairs {
 		if o.lang == p.lang {
 			syntax.EachGuard(o.new, func(now *syntax.Guard) {
-				found = found || now.Called && !had[now.Key] && len(now.Words) > 0 && bag.Inside(g.Words, now.Words) >= 0.5
+				found = found || now.Called && !had[now.Key] && len(now.Words) > 0 &&
+					multiset.Containment(g.Words, now.Words) >= 0.5
 			})
 		}
 	}
@@ -122,21 +123,22 @@ func (r *run) calledElsewhere(p *pair, g *syntax.Guard) bool {
 // asks what a guard asked: neither a condition nor a call that may check is new and has
 // to do with it, and what it asked about is still used.
 func (r *run) unasked(p *pair, was *syntax.Function, g *syntax.Guard, how *syntax.Rewrite, fewer bool) bool {
-	now, about, words := how.Now, bag.Join(g.Words, g.Names), g.Words
+	now, about, words := how.Now, multiset.Sum(g.Words, g.Names), g.Words
 	if len(words) == 0 {
 		words = g.Names
 	}
 	if len(words) == 0 || g.Lacks || g.Called || how.Stayed < syntax.MostStays || how.AsksAbout(g, about) {
 		return false
 	}
-	gone, elsewhere := g.Throws && fewer && bag.Shared(g.Names, now.All) > 0, r.of(p).code
+	gone, elsewhere := g.Throws && fewer && multiset.Overlap(g.Names, now.All) > 0, r.of(p).code
 	if gone { // what stands in the function now is looked at by itself
-		elsewhere = bag.Without(elsewhere, bag.Without(now.All, was.All))
+		elsewhere = multiset.Difference(elsewhere, multiset.Difference(now.All, was.All))
 	}
-	if bag.Inside(words, elsewhere) > 0.5 {
+	if multiset.Containment(words, elsewhere) > 0.5 {
 		return false
 	}
-	if !gone && bag.Inside(about, bag.Without(was.All, now.All)) < 0.5 || bag.Shared(about, now.All) == 0 {
+	if !gone && multiset.Containment(about, multiset.Difference(was.All, now.All)) < 0.5 ||
+		multiset.Overlap(about, now.All) == 0 {
 		return false
 	}
 	if len(syntax.GainedConditions(was.Emptied, now.Emptied)) > 0 {
@@ -149,7 +151,7 @@ func (r *run) unasked(p *pair, was *syntax.Function, g *syntax.Guard, how *synta
 // did not name, and which does something.
 func (r *run) handsOver(p *pair, was, now *syntax.Function, does func(*syntax.Function) bool) bool {
 	fresh := r.of(p).freshByHash
-	for _, h := range slices.Concat(bag.Without(now.Calls, was.Calls), bag.Without(now.All, was.All)) {
+	for _, h := range slices.Concat(multiset.Difference(now.Calls, was.Calls), multiset.Difference(now.All, was.All)) {
 		if slices.ContainsFunc(fresh[h], does) {
 			return true
 		}
@@ -172,21 +174,21 @@ func (r *run) guardElsewhere(p *pair, was *syntax.Function, g *syntax.Guard, how
 		}
 		return !how.Now.Calls.Has(g.Words[0]) && (!g.Inline || !how.Removed || r.of(p).code.Has(g.Words[0]))
 	}
-	if len(g.Words) > 0 && bag.Inside(g.Words, how.Gained) >= 0.6 || how.StillAsks(g) {
+	if len(g.Words) > 0 && multiset.Containment(g.Words, how.Gained) >= 0.6 || how.StillAsks(g) {
 		return true
 	}
-	if r.of(p).guards[g.Key] || len(g.Words) > 1 && bag.Inside(g.Words, r.of(p).code) == 1 {
+	if r.of(p).guards[g.Key] || len(g.Words) > 1 && multiset.Containment(g.Words, r.of(p).code) == 1 {
 		return true
 	}
 	about := g.Words
 	if g.Called { // it may have gone with the function that it calls
-		about = bag.Without(about, was.Calls)
+		about = multiset.Difference(about, was.Calls)
 	}
 	if r.namesRemoved(p, about) {
 		return true
 	}
-	used := how.Stayed >= syntax.MostStays && bag.Shared(g.Names, how.Now.All) > 0
-	return len(g.Words) > 0 && bag.Inside(g.Words, how.Now.All) < 0.3 && !how.Removed && !used
+	used := how.Stayed >= syntax.MostStays && multiset.Overlap(g.Names, how.Now.All) > 0
+	return len(g.Words) > 0 && multiset.Containment(g.Words, how.Now.All) < 0.3 && !how.Removed && !used
 }
 
 // uncheckedCall tells of the error of a call that is not looked at any more. A call
@@ -249,7 +251,7 @@ func (r *run) weakened(p *pair, was *syntax.Function, lost int, how *syntax.Rewr
 	if g.Failure || g.Weak || how.HandedOver || how.Stayed < syntax.MostStays {
 		return false
 	}
-	about := bag.Join(g.Words, g.Names)
+	about := multiset.Sum(g.Words, g.Names)
 	if how.Asked(was, about) || r.of(p).guards[g.Key] {
 		return false
 	}
@@ -260,7 +262,7 @@ func (r *run) weakened(p *pair, was *syntax.Function, lost int, how *syntax.Rewr
 	for _, part := range g.Parts {
 		kept = kept || how.Parts[part.Key]
 		gone = gone || !how.Parts[part.Key] && !part.Asks.Presence() && len(part.Words) > 0 &&
-			bag.Shared(part.Words, how.PartWords) == 0 && bag.Shared(part.Words, how.Now.All) > 0
+			multiset.Overlap(part.Words, how.PartWords) == 0 && multiset.Overlap(part.Words, how.Now.All) > 0
 	}
 	if kept && gone {
 		return true
@@ -277,7 +279,7 @@ func (r *run) refusals(p *pair, was, now *syntax.Function) {
 	}
 	checks := func(f *syntax.Function) bool { return len(f.Guards)+f.Throws > 0 }
 	if len(now.Guards) > len(was.Guards) || len(now.Conditions) >= len(was.Conditions)+1 ||
-		len(bag.Without(now.Askers, was.Askers)) > 0 || r.handsOver(p, was, now, checks) {
+		len(multiset.Difference(now.Askers, was.Askers)) > 0 || r.handsOver(p, was, now, checks) {
 		return
 	}
 	r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85,

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // readAskers notes the calls of a function that may check something, and what stands
@@ -15,7 +15,7 @@ func (u *unit) readAskers(f *Function, d *decl) {
 	if f.Test {
 		return
 	}
-	var askers, given, vouchers bag.Bag
+	var askers, given, vouchers multiset.Hashes
 	for i := d.body; i < d.end; i++ {
 		if !u.isWord(i) || !u.calledSomehow(i) || harmless(u.at(i)) || presences(u.at(i)) || tellsFailure(u.at(i)) {
 			continue
@@ -102,7 +102,7 @@ func (u *unit) linesAround(i int, d *decl) (from, to int) {
 
 // appendAsked adds the names of values: words that nothing of them is asked for, that
 // are not called, and that are no words of a language. The last token is what follows.
-func appendAsked(b bag.Bag, tokens []lex.Token) bag.Bag {
+func appendAsked(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	for i := range len(tokens) - 1 {
 		t, next := &tokens[i], tokens[i+1].S
 		if t.Kind == lex.Word && next != "." && next != "?." && next != "->" && next != "::" && next != "(" &&

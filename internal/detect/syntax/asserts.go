@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // Assertion is a place where a test can fail.
@@ -23,9 +23,9 @@ type Assertion struct {
 	Line     int
 	Name     string // what is asserted: toBe, assertEqual
 	Strength Strength
-	Key      uint64  // of its tokens
-	Words    bag.Bag // telling ones
-	Literals bag.Bag
+	Key      uint64          // of its tokens
+	Words    multiset.Hashes // telling ones
+	Literals multiset.Hashes
 	S        string
 	Marker   bool // only says that a place was reached
 	// Kind is set when it only asks of what kind something is.
@@ -38,7 +38,7 @@ type Assertion struct {
 	Next uint64
 	// Call are the names of the call whose error is all that is looked at: its own
 	// and the one before the dot. Empty for none.
-	Call bag.Bag
+	Call multiset.Hashes
 }
 
 // assertions finds the assertions among the tokens [from, to). Those inside of
@@ -317,16 +317,16 @@ func (u *unit) withoutMessage(i, begin, end int) int {
 
 // errorOf are the names of the call that a condition err != nil is about; none when
 // it is about something else.
-func (u *unit) errorOf(begin, end int) bag.Bag {
+func (u *unit) errorOf(begin, end int) multiset.Hashes {
 	for j := begin; j < end && u.at(j) != "{"; j++ {
 		if u.at(j) == "(" {
 			return nil // the call stands in the condition, and goes with it
 		}
 		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" && u.at(j+3) == "{" {
 			if at := u.failedCall(begin, begin+1, j); at > 0 {
-				names := bag.Bag{Hash(u.at(at))}
+				names := multiset.Hashes{Hash(u.at(at))}
 				if u.at(at-1) == "." && u.isWord(at-2) {
-					names = bag.Join(names, bag.Bag{Hash(u.at(at - 2))})
+					names = multiset.Sum(names, multiset.Hashes{Hash(u.at(at - 2))})
 				}
 				return names
 			}
@@ -573,7 +573,7 @@ func (u *unit) droppedFailure(i, from int) bool {
 }
 
 // Subject is what an assertion is about: its telling tokens without literals.
-func (a *Assertion) Subject() bag.Bag {
+func (a *Assertion) Subject() multiset.Hashes {
 	s := slices.Clone(a.Words)
-	return bag.Without(s, a.Literals)
+	return multiset.Difference(s, a.Literals)
 }

@@ -4,17 +4,17 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // Condition is one under which a function leaves early, with something in its hand:
 // what is left of a check that is written in another way.
 type Condition struct {
 	Key   uint64
-	Words bag.Bag
-	Names bag.Bag // of the values that it asks about, when something is given back then
-	Off   bool    // it holds never, or in some builds only
+	Words multiset.Hashes
+	Names multiset.Hashes // of the values that it asks about, when something is given back then
+	Off   bool            // it holds never, or in some builds only
 	Asks  asking
 }
 

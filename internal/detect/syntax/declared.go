@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // Check is one that is declared, not done: a rule for a field, or who may call what.
@@ -18,7 +18,7 @@ type Check struct {
 	// Apart is set when what it is about may stand in another file.
 	Apart bool
 	// Around are the telling words beside it, when it has no subject.
-	Around bag.Bag
+	Around multiset.Hashes
 }
 
 // readChecks notes the checks that a file declares: annotations, rules in tags, chains
@@ -312,7 +312,7 @@ func (u *unit) keeper(m *Model, i int) {
 			return // named, not used
 		}
 	}
-	around := bag.Without(u.once(appendTelling, u.tok[from:to]), bag.Bag{u.tok[i].Hash})
+	around := multiset.Difference(u.once(appendTelling, u.tok[from:to]), multiset.Hashes{u.tok[i].Hash})
 	m.Checks = append(m.Checks, Check{Name: strings.Clone(u.at(i)), Line: u.line(i), S: u.text(from, to), Around: around})
 }
 
@@ -402,5 +402,5 @@ var propertyChecks = sync.OnceValue(func() set {
 
 // LostChecks are the checks that a version has more of than another one.
 func LostChecks(was, now *Model) []Check {
-	return bag.Beyond(was.Checks, now.Checks, func(c Check) string { return c.Subject + "\x00" + c.Name })
+	return multiset.Excess(was.Checks, now.Checks, func(c Check) string { return c.Subject + "\x00" + c.Name })
 }

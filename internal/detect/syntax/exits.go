@@ -4,8 +4,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // Exits counts the places where a program ends with a code that may tell of a failure,
@@ -14,7 +14,7 @@ type Exits struct {
 	Telling, Well int
 	Line          int // of the last one with success
 	S             string
-	Handed        bag.Bag // the calls whose result is the code
+	Handed        multiset.Hashes // the calls whose result is the code
 }
 
 // readExits notes how a program ends.
@@ -48,7 +48,7 @@ func (u *unit) readExits(m *Model) {
 			m.Exits.count(u, i, true)
 		} else {
 			m.Exits.count(u, i, false)
-			m.Exits.Handed = bag.Join(m.Exits.Handed, u.calledIn(from, to))
+			m.Exits.Handed = multiset.Sum(m.Exits.Handed, u.calledIn(from, to))
 		}
 	}
 }
@@ -72,7 +72,7 @@ var exitWords = sync.OnceValue(func() set {
 // CodeIgnored tells whether a call is still there whose result was the code of a
 // program's end, and is not any more.
 func CodeIgnored(was, now *Model) bool {
-	for _, call := range bag.Without(was.Exits.Handed, now.Exits.Handed) {
+	for _, call := range multiset.Difference(was.Exits.Handed, now.Exits.Handed) {
 		calls := func(m *Model) int {
 			n := m.Rest.Count(call)
 			for _, f := range m.Funcs {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // readFunctions notes the functions and containers of a file, and what is outside
@@ -37,7 +37,7 @@ func (u *unit) readFunctions(m *Model) {
 }
 
 // appendCalls adds the names that are called.
-func (u *unit) appendCalls(b bag.Bag, from, to int) bag.Bag {
+func (u *unit) appendCalls(b multiset.Hashes, from, to int) multiset.Hashes {
 	for i := from; i < to; i++ {
 		if u.called(i) {
 			b = append(b, u.tok[i].Hash)
@@ -435,7 +435,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	g.Weak = why == returnsFalse && !g.Failure
 	if g.Failure {
 		call := u.at(u.failedCall(i, from, to))
-		g.Key, g.Words, g.Vouched = mix(7, call), bag.Bag{Hash(call)}, Vouches(call) && !givesBack()[call]
+		g.Key, g.Words, g.Vouched = mix(7, call), multiset.Hashes{Hash(call)}, Vouches(call) && !givesBack()[call]
 		for j := from; j < to; j++ {
 			g.Inline = g.Inline || u.at(j) == "("
 		}

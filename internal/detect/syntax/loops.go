@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // loop is one over a list that is written down: a table of cases, when tests stand
@@ -316,7 +316,7 @@ func (u *unit) readLoops(t *Test, d *decl, in *loops, helpers set) {
 		}
 		t.Cases = append(t.Cases, u.elements(l.list)...)
 		if around || l.list < d.start || l.list >= d.end { // what the test says is said for each of them
-			t.All = bag.Join(t.All, u.bagOf(u.tok[l.list:l.list+size]))
+			t.All = multiset.Sum(t.All, u.bagOf(u.tok[l.list:l.list+size]))
 		}
 	}
 }
@@ -345,7 +345,7 @@ func (u *unit) listCases(i int) []Case {
 	}
 	var all []Case
 	for s := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == ' ' || c == ',' || c == ';' || c == '|' }) {
-		b := bag.Bag{lex.TextHash(s)}
+		b := multiset.Hashes{lex.TextHash(s)}
 		all = append(all, Case{Line: u.line(i), Key: mix(firstHash, s), All: b, Literals: b, S: strings.Clone(Clip(s))})
 	}
 	return all

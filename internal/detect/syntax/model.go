@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
-	"github.com/perdure/perdure/internal/detect/syntax/machine"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
+	"github.com/perdure/perdure/internal/detect/syntax/platform"
 )
 
 // Model is what the detectors know of a version of a file.
@@ -22,7 +22,7 @@ type Model struct {
 	// comments are the hashes of the lines of comments that look like code.
 	Commented map[uint64]CommentLine
 	// rest are the tokens outside of tests and functions.
-	Rest bag.Bag
+	Rest multiset.Hashes
 	// Offers are the names that the file hands on from others, sorted.
 	Offers []string
 	// Properties are what its classes offer besides functions.
@@ -30,7 +30,7 @@ type Model struct {
 	// Checks are those that it declares.
 	Checks []Check
 	// Words are the names that production code calls, each once.
-	Words bag.Bag
+	Words multiset.Hashes
 	// Mods are the modules of tests of Rust that stand in files of their own.
 	Mods []string
 	// Starts are the calls that make runners run tests.
@@ -100,16 +100,16 @@ type Test struct {
 	Cases    []Case
 	Rounds   []Round
 	Narrowed []Narrowing
-	All      bag.Bag // of all tokens
-	Telling  bag.Bag
-	Literals bag.Bag
-	Said     bag.Bag // what it only says when it fails, in Go
-	Parts    bag.Bag // what stands between commas in its strings, as in rows of CSV
+	All      multiset.Hashes // of all tokens
+	Telling  multiset.Hashes
+	Literals multiset.Hashes
+	Said     multiset.Hashes // what it only says when it fails, in Go
+	Parts    multiset.Hashes // what stands between commas in its strings, as in rows of CSV
 	Mocks    []string
-	Names    bag.Bag // called or named in it, each once
+	Names    multiset.Hashes // called or named in it, each once
 	// Members are the names of fields, methods, options and constants that it uses:
 	// what stands after a dot, names a value, or is in capitals.
-	Members bag.Bag
+	Members multiset.Hashes
 	Empty   bool // nothing is done in it
 	// Silent is set when it asserts nothing and hands nobody what could: only a crash
 	// makes it fail.
@@ -135,10 +135,10 @@ type Hidden struct {
 
 // When is a condition under which a test is skipped.
 type When struct {
-	machine.Condition
+	platform.Condition
 	Line int
 	S    string
-	Asks bag.Bag // what it names
+	Asks multiset.Hashes // what it names
 }
 
 // Skipping says whether a test is skipped.
@@ -158,9 +158,9 @@ type Case struct {
 	Key  uint64
 	// First is what its first cell says; 0 for none.
 	First uint64
-	All   bag.Bag
+	All   multiset.Hashes
 	// Literals are the strings and numbers of it that tell something.
-	Literals bag.Bag
+	Literals multiset.Hashes
 	// Off is set when it is skipped, or expected to fail.
 	Off bool
 	S   string
@@ -177,7 +177,7 @@ type Function struct {
 	// Overrides is set when its class has it from another one, too.
 	Overrides bool
 	Test      bool // part of test code
-	All       bag.Bag
+	All       multiset.Hashes
 	Tokens    int
 	Lines     int
 	Guards    []Guard
@@ -195,12 +195,12 @@ type Function struct {
 	Early     bool // returns before its work
 	EarlyLine int
 	BodyHash  uint64
-	Calls     bag.Bag
+	Calls     multiset.Hashes
 	// Vouchers are calls whose name says that they check.
-	Vouchers bag.Bag
+	Vouchers multiset.Hashes
 	// Askers are the calls that may check something, each once; Given has each of them
 	// together with each telling word of the lines that it stands in.
-	Askers, Given bag.Bag
+	Askers, Given multiset.Hashes
 	// Conditions are those under which it throws or returns something.
 	Conditions []Condition
 	// Emptied are those under which it returns nothing.
@@ -210,41 +210,41 @@ type Function struct {
 	// Strict are the words that make failures known, Softer the names of the calls in
 	// whose place stand such that do not fail. Oks are where Rust gives what is good,
 	// and Go returns no error.
-	Strict, Softer bag.Bag
+	Strict, Softer multiset.Hashes
 	Oks            int
 	// Tries are the places where Rust and Go pass an error on, Swallows those where it
 	// goes no further. Ignored are the calls whose error does so: it only ends a round
 	// of a loop, gives another value, is told.
 	Tries, Swallows int
-	Ignored         bag.Bag
+	Ignored         multiset.Hashes
 	// Dropped are the calls whose last result goes nowhere, in Go: the last result
 	// is the error.
-	Dropped bag.Bag
+	Dropped multiset.Hashes
 	// Stops are the calls of Go after whose failure the function, or the round of a loop, ends.
 	// Idle are those after whose failure nothing is done.
-	Stops, Idle bag.Bag
+	Stops, Idle multiset.Hashes
 }
 
 // Guard is a check that leaves the function when something is wrong.
 type Guard struct {
 	Line  int
 	Key   uint64
-	Words bag.Bag
+	Words multiset.Hashes
 	S     string
 	// Names are those of the values that it asks about.
-	Names bag.Bag
+	Names multiset.Hashes
 	// Cond has all of the condition, Limits are the numbers that it compares with, and
 	// Ors counts its alternatives.
-	Cond   bag.Bag
+	Cond   multiset.Hashes
 	Limits []Limit
 	Ors    int
 	// Parts are its alternatives, Asks what all of it asks for, Told the words that it
 	// tells when it fails.
 	Parts []Part
 	Asks  asking
-	Told  bag.Bag
+	Told  multiset.Hashes
 	// Whole has all of it, with what is done then.
-	Whole bag.Bag
+	Whole multiset.Hashes
 	// Formed is set when it asks for a form: a pattern, or what a check says of it. Partly
 	// is set when it asks for a part of something only.
 	Formed, Partly bool
@@ -274,8 +274,8 @@ type handler struct {
 	// it is for what may be missing.
 	StandsIn, Expected bool
 	Broad              bool
-	Cleans             bool    // what it guards only closes or removes something
-	Guarded            bag.Bag // telling tokens of what it guards, when it is dropped
+	Cleans             bool            // what it guards only closes or removes something
+	Guarded            multiset.Hashes // telling tokens of what it guards, when it is dropped
 	// Rethrows is set when it passes an error on, Plain when it calls nothing that
 	// may do so.
 	Rethrows, Plain bool
@@ -285,12 +285,12 @@ type handler struct {
 	// Hushed is set when it only tells where nobody reads, Succeeds when it answers that
 	// all is well, Counts are the names of what it counts.
 	Hushed, Succeeds bool
-	Counts           bag.Bag
+	Counts           multiset.Hashes
 	// Sets is set when it gives a value to something, Hands when it hands the error to
 	// somebody.
 	Sets, Hands bool
 	// Called are the names of what it calls, Does what is done, Told the words of its texts.
-	Called, Does, Told bag.Bag
+	Called, Does, Told multiset.Hashes
 	Body               uint64
 	S                  string
 }

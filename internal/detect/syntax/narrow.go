@@ -3,8 +3,8 @@ package syntax
 import (
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // Narrowing is what leaves rows of a table out on their way to what is done with them.
@@ -155,7 +155,7 @@ func NarrowedSince(was, now *Test) *Narrowing {
 	if len(was.Cases) == 0 || len(now.Cases) > len(was.Cases) || len(now.Narrowed) <= len(was.Narrowed) {
 		return nil
 	}
-	rest := bag.Beyond(now.Narrowed, was.Narrowed, func(n Narrowing) uint64 { return n.Key })
+	rest := multiset.Excess(now.Narrowed, was.Narrowed, func(n Narrowing) uint64 { return n.Key })
 	if len(rest) == 0 {
 		return nil
 	}

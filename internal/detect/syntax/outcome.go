@@ -4,8 +4,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // readOutcome notes what the handler at i leads to.
@@ -47,7 +47,7 @@ func (u *unit) readOutcome(h *handler, i int) {
 
 // calledIn are the names of what is called in [from, to) and does more than to tell
 // something, each once.
-func (u *unit) calledIn(from, to int) bag.Bag {
+func (u *unit) calledIn(from, to int) multiset.Hashes {
 	u.scratch = u.scratch[:0]
 	for i := from; i < to; i++ {
 		if u.called(i) && !harmless(u.at(i)) {

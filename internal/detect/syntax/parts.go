@@ -4,14 +4,14 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // Part is an alternative of the condition of a guard.
 type Part struct {
 	Key   uint64
-	Words bag.Bag // the names of values that it asks about
+	Words multiset.Hashes // the names of values that it asks about
 	Asks  asking
 }
 
@@ -151,7 +151,7 @@ var askedSieve = sync.OnceValue(func() *sieve {
 func presences(name string) bool { return askedAs()[name] == asPresence }
 
 // readTold notes the words that a guard, or a handler, tells in texts in [from, to).
-func (u *unit) readTold(from, to int) bag.Bag {
+func (u *unit) readTold(from, to int) multiset.Hashes {
 	u.scratch = u.scratch[:0]
 	for i := from; i < min(to, len(u.tok)); i++ {
 		if u.kindAt(i) != lex.Text || len(u.tok[i].S) > maxTold {

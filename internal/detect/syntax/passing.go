@@ -4,8 +4,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // passesOn tells whether the handler at i throws, and whether it calls nothing but
@@ -97,7 +97,7 @@ func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
 	for j := from; j < to; j++ {
 		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" {
 			if at := u.failedCall(i, from, to); at >= 0 && !cleanNames()[u.at(at)] {
-				f.Ignored = bag.Join(f.Ignored, bag.Bag{Hash(u.at(at))})
+				f.Ignored = multiset.Sum(f.Ignored, multiset.Hashes{Hash(u.at(at))})
 			}
 			return
 		}
@@ -117,11 +117,11 @@ func (u *unit) readStops(f *Function, i int, condition, body [2]int) {
 		return
 	}
 	if body[1] <= body[0] {
-		f.Idle = bag.Join(f.Idle, bag.Bag{u.tok[at].Hash})
+		f.Idle = multiset.Sum(f.Idle, multiset.Hashes{u.tok[at].Hash})
 		return
 	}
 	if u.at(body[0]) == "_" {
-		f.Idle = bag.Join(f.Idle, bag.Bag{u.tok[at].Hash})
+		f.Idle = multiset.Sum(f.Idle, multiset.Hashes{u.tok[at].Hash})
 	}
 	last := body[1] - 1
 	for last > body[0] && !u.tok[last].First && u.at(last-1) != ";" {
@@ -129,7 +129,7 @@ func (u *unit) readStops(f *Function, i int, condition, body [2]int) {
 	}
 	if s := u.at(last); s == "return" || s == "panic" || s == "continue" && body[1]-body[0] > 2 || u.at(last) == "os" &&
 		u.at(last+2) == "Exit" {
-		f.Stops = bag.Join(f.Stops, bag.Bag{u.tok[at].Hash})
+		f.Stops = multiset.Sum(f.Stops, multiset.Hashes{u.tok[at].Hash})
 	}
 }
 

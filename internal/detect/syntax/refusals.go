@@ -4,8 +4,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // readRefusals counts the branches for all that is left (else, default, _), and those
@@ -105,7 +105,7 @@ func (u *unit) asksPart(from, to int) bool {
 }
 
 // counted are the names of what is counted in [from, to).
-func (u *unit) counted(from, to int) bag.Bag {
+func (u *unit) counted(from, to int) multiset.Hashes {
 	u.scratch = u.scratch[:0]
 	for j := from; j < to; j++ {
 		if !u.isWord(j) {

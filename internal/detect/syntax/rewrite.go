@@ -3,7 +3,7 @@ package syntax
 import (
 	"slices"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // Rewrite says how a function changed.
@@ -17,15 +17,15 @@ type Rewrite struct {
 	Soft   []Condition
 	Panics bool // what throws is Go's, which errors take the place of
 	// Gained are the words of guards and conditions that are new.
-	Gained bag.Bag
+	Gained multiset.Hashes
 	// Stayed is how much of what is besides the lost checks is still there.
 	Stayed float64
 	// Parts are the alternatives of the checks as they are, PartWords what the new ones
 	// ask about, and the new conditions.
 	Parts     map[uint64]bool
-	PartWords bag.Bag
+	PartWords multiset.Hashes
 	// GainedNames are the names of what new checks and conditions ask about.
-	GainedNames bag.Bag
+	GainedNames multiset.Hashes
 	// HandedOver is set when it calls a function that is new and checks something.
 	HandedOver bool
 }
@@ -35,8 +35,9 @@ type Rewrite struct {
 // way when the function has fewer checks now.
 func (how *Rewrite) Softened(g *Guard, fewer bool) bool {
 	return !g.Weak && !g.Failure && len(g.Words) > 0 && slices.ContainsFunc(how.Soft, func(c Condition) bool {
-		return (c.Off || g.Throws && !how.Panics) && (c.Key == g.Key || fewer && bag.Inside(g.Words, c.Words) >= 0.6 &&
-			bag.Inside(c.Words, g.Words) >= 0.5)
+		return (c.Off || g.Throws && !how.Panics) &&
+			(c.Key == g.Key || fewer && multiset.Containment(g.Words, c.Words) >= 0.6 &&
+				multiset.Containment(c.Words, g.Words) >= 0.5)
 	})
 }
 
@@ -52,7 +53,7 @@ func (how *Rewrite) StillAsks(g *Guard) bool {
 // anything that it did not, nor leaves under any new condition: nothing in it can check
 // what a guard did.
 func (how *Rewrite) AsksNothing(was *Function) bool {
-	if len(bag.Without(how.Now.Calls, was.Calls)) > 0 || len(GainedConditions(was.Emptied, how.Now.Emptied)) > 0 ||
+	if len(multiset.Difference(how.Now.Calls, was.Calls)) > 0 || len(GainedConditions(was.Emptied, how.Now.Emptied)) > 0 ||
 		how.Similar < 0.4 {
 		return false
 	}
@@ -76,10 +77,10 @@ func Weaker(was, now *Function, lost int, how *Rewrite) bool {
 	for i := range was.Guards {
 		known[was.Guards[i].Key] = true
 	}
-	var others bag.Bag
+	var others multiset.Hashes
 	for _, c := range now.Conditions {
 		if how.Conditions[c.Key] > 0 {
-			others = bag.Join(others, c.Words)
+			others = multiset.Sum(others, c.Words)
 		}
 	}
 	presences := []uint32{Hash("nil"), Hash("null"), Hash("None"), Hash("undefined")}
@@ -88,13 +89,14 @@ func Weaker(was, now *Function, lost int, how *Rewrite) bool {
 		if known[n.Key] || n.Failure || n.Weak || len(n.Cond) == 0 {
 			continue
 		}
-		if n.Wider(g) && bag.Similar(n.Cond, g.Cond) == 1 {
+		if n.Wider(g) && multiset.Jaccard(n.Cond, g.Cond) == 1 {
 			return true
 		}
-		dropped := bag.Without(g.Cond, n.Cond)
+		dropped := multiset.Difference(g.Cond, n.Cond)
 		other := func(h uint32) bool { return !n.Cond.Has(h) && !slices.Contains(presences, h) }
-		if n.Ors < g.Ors && len(n.Limits) <= len(g.Limits) && len(bag.Without(n.Cond, g.Cond)) == 0 && len(dropped) > 1 &&
-			slices.ContainsFunc(dropped, other) && bag.Shared(dropped, bag.Without(others, n.Words)) == 0 {
+		if n.Ors < g.Ors && len(n.Limits) <= len(g.Limits) && len(multiset.Difference(n.Cond, g.Cond)) == 0 &&
+			len(dropped) > 1 &&
+			slices.ContainsFunc(dropped, other) && multiset.Overlap(dropped, multiset.Difference(others, n.Words)) == 0 {
 			return true
 		}
 	}
@@ -129,18 +131,18 @@ func (how *Rewrite) Alternatives(was *Function) {
 			how.GainedNames = append(how.GainedNames, askedNames(c.Names, c.Words)...)
 		}
 	}
-	how.PartWords, how.GainedNames = bag.Join(how.PartWords, nil), bag.Join(how.GainedNames, nil)
+	how.PartWords, how.GainedNames = multiset.Sum(how.PartWords, nil), multiset.Sum(how.GainedNames, nil)
 }
 
 // OnlyPresence tells whether what is newly asked of something is only whether it is there.
-func (how *Rewrite) OnlyPresence(was *Function, about bag.Bag) bool {
+func (how *Rewrite) OnlyPresence(was *Function, about multiset.Hashes) bool {
 	known, asked := make(map[uint64]bool), false
 	for i := range was.Guards {
 		known[was.Guards[i].Key] = true
 	}
 	for i := range how.Now.Guards {
 		n := &how.Now.Guards[i]
-		if known[n.Key] || bag.Shared(n.Words, about)+bag.Shared(n.Names, about) == 0 {
+		if known[n.Key] || multiset.Overlap(n.Words, about)+multiset.Overlap(n.Names, about) == 0 {
 			continue
 		}
 		if !n.Asks.Presence() {
@@ -149,7 +151,7 @@ func (how *Rewrite) OnlyPresence(was *Function, about bag.Bag) bool {
 		asked = true
 	}
 	for _, c := range how.Now.Conditions {
-		if how.Conditions[c.Key] > 0 && bag.Shared(c.Words, about) > 0 && !c.Asks.Presence() {
+		if how.Conditions[c.Key] > 0 && multiset.Overlap(c.Words, about) > 0 && !c.Asks.Presence() {
 			return false
 		}
 	}
@@ -158,7 +160,7 @@ func (how *Rewrite) OnlyPresence(was *Function, about bag.Bag) bool {
 
 // Asked tells whether a call that may check something is new in the lines of what a
 // check asked about.
-func (how *Rewrite) Asked(was *Function, about bag.Bag) bool {
+func (how *Rewrite) Asked(was *Function, about multiset.Hashes) bool {
 	for _, call := range how.Now.Askers {
 		for _, w := range about {
 			if h := Beside(call, w); how.Now.Given.Has(h) && !was.Given.Has(h) {
@@ -177,19 +179,19 @@ func (how *Rewrite) Retold(was *Function, g *Guard) bool {
 	}
 	return slices.ContainsFunc(how.Now.Guards, func(n Guard) bool {
 		fresh := !slices.ContainsFunc(was.Guards, func(o Guard) bool { return o.Key == n.Key })
-		return fresh && bag.Inside(g.Told, n.Told) >= 0.8 && len(n.Limits) >= len(g.Limits) &&
+		return fresh && multiset.Containment(g.Told, n.Told) >= 0.8 && len(n.Limits) >= len(g.Limits) &&
 			!(g.Asks.Bounds() && n.Asks.Presence())
 	})
 }
 
 // AsksAbout tells whether new checks and conditions ask about what a lost check did;
 // that both ask about parts of the same is not enough.
-func (how *Rewrite) AsksAbout(g *Guard, about bag.Bag) bool {
-	return bag.Shared(about, how.GainedNames) > 0 || bag.Shared(askedNames(g.Names, g.Words), how.Gained) > 0
+func (how *Rewrite) AsksAbout(g *Guard, about multiset.Hashes) bool {
+	return multiset.Overlap(about, how.GainedNames) > 0 || multiset.Overlap(askedNames(g.Names, g.Words), how.Gained) > 0
 }
 
 // askedNames are the names of what is asked about, or else all words.
-func askedNames(names, words bag.Bag) bag.Bag {
+func askedNames(names, words multiset.Hashes) multiset.Hashes {
 	if len(names) > 0 {
 		return names
 	}
@@ -204,7 +206,7 @@ const MostStays = 0.7
 func (how *Rewrite) Formless(was *Function, g *Guard) bool {
 	return slices.ContainsFunc(how.Now.Guards, func(n Guard) bool {
 		fresh := !slices.ContainsFunc(was.Guards, func(o Guard) bool { return o.Key == n.Key })
-		return fresh && !n.Formed && bag.Inside(g.Told, n.Told) >= 0.8 && bag.Shared(g.Names, n.Names)+
-			bag.Shared(g.Words, n.Words) > 0 && (n.Partly || n.Asks.Presence())
+		return fresh && !n.Formed && multiset.Containment(g.Told, n.Told) >= 0.8 && multiset.Overlap(g.Names, n.Names)+
+			multiset.Overlap(g.Words, n.Words) > 0 && (n.Partly || n.Asks.Presence())
 	})
 }

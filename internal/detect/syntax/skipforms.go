@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
-	"github.com/perdure/perdure/internal/detect/syntax/machine"
+	"github.com/perdure/perdure/internal/detect/syntax/platform"
 )
 
 // otherSkips notes what keeps a test from running in the ways of single runners
@@ -49,7 +49,7 @@ func (u *unit) docRequires(t *Test, d *decl) {
 		for _, m := range requirement().FindAllStringSubmatch(n.S, 8) {
 			what, name := strings.ToLower(m[1]), strings.TrimSpace(m[2])
 			w := whenReader{unit: u}
-			c := machine.Condition{Language: u.lang.Name, RunsWhen: true, Text: "Requires" + what + "('" + name + "')",
+			c := platform.Condition{Language: u.lang.Name, RunsWhen: true, Text: "Requires" + what + "('" + name + "')",
 				Used: w.uses(name, strings.ToLower(name), false)}
 			switch what {
 			case "extension":

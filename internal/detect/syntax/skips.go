@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
-	"github.com/perdure/perdure/internal/detect/syntax/machine"
+	"github.com/perdure/perdure/internal/detect/syntax/platform"
 )
 
 // fileSkip tells whether all tests of a file are skipped, and where.
@@ -150,7 +150,7 @@ func (u *unit) readSkips(t *Test, i int) {
 	}
 	if c := u.whole.Under(u.decls[i].at); c.Deep > 0 && t.Skip == Runs {
 		t.Skip, t.SkipLine, t.SkipText = Sometimes, int(c.Line), strings.Clone(Clip(c.S))
-		t.Whens = append(t.Whens, When{Condition: machine.Condition{Language: u.lang.Name, Text: t.SkipText,
+		t.Whens = append(t.Whens, When{Condition: platform.Condition{Language: u.lang.Name, Text: t.SkipText,
 			RunsWhen: true}, Line: t.SkipLine, S: t.SkipText})
 	}
 	u.otherSkips(t, i, note)

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
-	"github.com/perdure/perdure/internal/detect/syntax/machine"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
+	"github.com/perdure/perdure/internal/detect/syntax/platform"
 )
 
 // skipPlace is where the condition stands under which a test is skipped.
@@ -58,10 +58,10 @@ type whenReader struct {
 }
 
 type when struct {
-	machine.Condition
+	platform.Condition
 	names []string // of variables, and of what they ask for
 	asked map[string]bool
-	asks  bag.Bag
+	asks  multiset.Hashes
 }
 
 func (w *whenReader) take(from, to int) {
@@ -83,7 +83,7 @@ func (w *whenReader) read(p skipPlace) int {
 	if s := w.at(from); s == "!" || s == "not" {
 		from, runs = from+1, !runs
 	}
-	c := when{Condition: machine.Condition{Language: w.lang.Name, RunsWhen: runs, Given: make(map[string]string)},
+	c := when{Condition: platform.Condition{Language: w.lang.Name, RunsWhen: runs, Given: make(map[string]string)},
 		asked: make(map[string]bool)}
 	if w.at(at-1) == "=" || w.at(at-1) == "." && w.at(at-3) == "=" { // np = pytest.importorskip("numpy")
 		if name := at - 2; w.isWord(name) && w.at(at-1) == "=" {

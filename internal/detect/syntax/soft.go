@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // noteSoft notes the condition [from, to) of a block that does not fail: it throws
@@ -179,7 +179,7 @@ func (u *unit) givesUp(i int) *handler {
 		}
 		guarded := append(u.once(appendTelling, u.tok[max(i-2, 0):i]), u.once(appendTelling, u.tok[i+2:first])...)
 		return &handler{Line: u.line(i), S: u.text(i-2, u.closer(i+1)), Broad: true, Dropped: true,
-			Guarded: bag.Join(guarded, nil)}
+			Guarded: multiset.Sum(guarded, nil)}
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // readSofter notes what makes failures known in a function, and calls that do not fail
@@ -14,8 +14,8 @@ func (u *unit) readSofter(f *Function, d *decl) {
 	if f.Test || u.lang.Name == "go" {
 		return
 	}
-	var strict, softer, ignored bag.Bag
-	add := func(b *bag.Bag, name string) {
+	var strict, softer, ignored multiset.Hashes
+	add := func(b *multiset.Hashes, name string) {
 		if name != "" {
 			*b = append(*b, Hash(name))
 		}
@@ -28,7 +28,7 @@ func (u *unit) readSofter(f *Function, d *decl) {
 		add(&softer, u.softerThan(i))
 		add(&ignored, u.letGo(i, d.body))
 	}
-	for _, b := range []*bag.Bag{&strict, &softer, &ignored} {
+	for _, b := range []*multiset.Hashes{&strict, &softer, &ignored} {
 		slices.Sort(*b)
 	}
 	f.Strict, f.Softer, f.Ignored = strict, softer, ignored

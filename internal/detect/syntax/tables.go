@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // tableCases adds the rows of tables that have a name: what a provider gives, what a
@@ -80,11 +80,11 @@ func (u *unit) classRows(t *Test, d *decl) {
 // addRows adds rows that stand apart from a test: what it says is said for each of
 // them.
 func (u *unit) addRows(t *Test, rows []Case) {
-	var all bag.Bag
+	var all multiset.Hashes
 	for i := range rows {
 		all = append(all, rows[i].All...)
 	}
-	t.Cases, t.All = append(t.Cases, rows...), bag.Join(t.All, all)
+	t.Cases, t.All = append(t.Cases, rows...), multiset.Sum(t.All, all)
 }
 
 // rowMakers are calls that make a list of what they are given.
@@ -326,7 +326,7 @@ func (u *unit) textRows(i int, header bool) []Case {
 			header = false
 			continue
 		}
-		var b bag.Bag
+		var b multiset.Hashes
 		key := firstHash
 		for _, cell := range strings.FieldsFunc(s, func(c rune) bool { return c == '|' || c == ',' || c == ';' }) {
 			cell = strings.TrimSpace(cell)

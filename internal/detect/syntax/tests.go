@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // readTests finds the tests of a file, with what they assert and whether they run.
@@ -225,13 +225,13 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 			t.Members = append(t.Members, Hash(w))
 		}
 	}
-	t.Members, t.Empty = bag.Join(t.Members, nil), u.empty(d)
+	t.Members, t.Empty = multiset.Sum(t.Members, nil), u.empty(d)
 	t.Silent = u.lang.Name == "go" && len(t.Asserts) == 0 && !u.uses(d, "t") && !strings.HasPrefix(t.Leaf, "Example")
 }
 
 // said are the literals that a test of Go hands to what ends or fails it, and the names
 // of that.
-func (u *unit) said(spans [][2]int) bag.Bag {
+func (u *unit) said(spans [][2]int) multiset.Hashes {
 	if u.lang.Name != "go" {
 		return nil
 	}
@@ -253,7 +253,8 @@ var sayers = sync.OnceValue(func() set { return words("Error Errorf Fatal Fatalf
 
 // ofSpans is a bag of all tokens of some spans but one; once leaves out what a span
 // has again.
-func (u *unit) ofSpans(spans [][2]int, but int, add func(bag.Bag, []lex.Token) bag.Bag, once bool) bag.Bag {
+func (u *unit) ofSpans(spans [][2]int, but int, add func(multiset.Hashes, []lex.Token) multiset.Hashes,
+	once bool) multiset.Hashes {
 	all := u.scratch[:0]
 	for _, span := range spans {
 		from := len(all)

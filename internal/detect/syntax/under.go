@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
-	"github.com/perdure/perdure/internal/detect/syntax/machine"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
+	"github.com/perdure/perdure/internal/detect/syntax/platform"
 )
 
 // stretch is a part of a test that only runs under a condition, while nothing is
@@ -174,12 +174,12 @@ func (u *unit) matchStretch(i, to int) (stretch, bool) {
 // whenBetween is the condition [from, to).
 func (u *unit) whenBetween(from, to int, runs bool) When {
 	var b strings.Builder
-	var asks bag.Bag
+	var asks multiset.Hashes
 	for j := from; j < min(to, from+maxCondition, len(u.tok)); j++ {
 		b.WriteString(u.at(j))
 		asks = append(asks, u.tok[j].Hash)
 	}
 	slices.Sort(asks)
-	return When{Condition: machine.Condition{Language: u.lang.Name, Text: b.String(), RunsWhen: runs},
+	return When{Condition: platform.Condition{Language: u.lang.Name, Text: b.String(), RunsWhen: runs},
 		Line: u.line(from), S: u.text(from, min(to, len(u.tok))), Asks: asks}
 }

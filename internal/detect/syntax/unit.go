@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // unit is a version of a file in a known language while its model is made.
@@ -56,7 +56,7 @@ type readerMemory struct {
 	whole, aside lex.Reader // of the file, and of single lines
 	open         []int32
 	lines        []uint64
-	scratch      bag.Bag
+	scratch      multiset.Hashes
 	bytes        []byte
 }
 
@@ -91,7 +91,7 @@ type decl struct {
 	tables []int
 	test   bool // a function that is a test
 	// dropped are the calls whose last result goes nowhere, in Go.
-	dropped bag.Bag
+	dropped multiset.Hashes
 	calls   []string
 }
 

@@ -3,7 +3,7 @@ package syntax
 import (
 	"slices"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // TurnedEmpty tells whether a function returns nothing where it threw: under the same
@@ -34,7 +34,7 @@ func TurnedEmpty(was, now *Function) bool {
 			continue
 		}
 		if g.Failure || slices.ContainsFunc(fresh,
-			func(c Condition) bool { return c.Key == g.Key || bag.Inside(g.Words, c.Words) >= 0.5 }) {
+			func(c Condition) bool { return c.Key == g.Key || multiset.Containment(g.Words, c.Words) >= 0.5 }) {
 			return true
 		}
 	}
@@ -42,8 +42,8 @@ func TurnedEmpty(was, now *Function) bool {
 }
 
 // FreshCode tells whether most of some code was not in a function before.
-func FreshCode(code bag.Bag, was *Function) bool {
-	return len(code) > 0 && bag.Inside(code, was.All) < 0.5
+func FreshCode(code multiset.Hashes, was *Function) bool {
+	return len(code) > 0 && multiset.Containment(code, was.All) < 0.5
 }
 
 // SameHandlers tells whether only handlers that did nothing are gone.
@@ -74,11 +74,11 @@ func SharedHandling(was, now *Function) bool {
 
 // MostlyRemoved tells whether a function lost tokens and gained next to none.
 func MostlyRemoved(was, now *Function) bool {
-	return len(bag.Without(now.All, was.All)) <= max(1, len(now.All)/12)
+	return len(multiset.Difference(now.All, was.All)) <= max(1, len(now.All)/12)
 }
 
 // MostlySame tells whether most of a function stayed.
-func MostlySame(was, now *Function) bool { return bag.Similar(was.All, now.All) >= 0.5 }
+func MostlySame(was, now *Function) bool { return multiset.Jaccard(was.All, now.All) >= 0.5 }
 
 // SameBody tells whether one of the handlers of a function has a body.
 func SameBody(f *Function, body uint64) bool {
@@ -103,7 +103,7 @@ func DoneElsewhere(was, now *Function) bool {
 			done = done && now.All.Count(w) >= was.All.Count(w)
 		}
 		told := len(h.Told) > 0 && slices.ContainsFunc(now.Guards,
-			func(g Guard) bool { return bag.Inside(h.Told, g.Told) == 1 })
+			func(g Guard) bool { return multiset.Containment(h.Told, g.Told) == 1 })
 		if !done && !told {
 			return false
 		}
@@ -114,13 +114,13 @@ func DoneElsewhere(was, now *Function) bool {
 // Moved tells whether what handlers did, that are gone, stands elsewhere in the function:
 // nearly all of their words are there as often as before.
 func Moved(was, now *Function) bool {
-	lost, moved := bag.Without(was.All, now.All), false
+	lost, moved := multiset.Difference(was.All, now.All), false
 	for i := range was.Handlers {
 		h := &was.Handlers[i]
 		if SameBody(now, h.Body) {
 			continue
 		}
-		if len(h.Does) < 4 || bag.Inside(h.Does, lost) > 0.25 {
+		if len(h.Does) < 4 || multiset.Containment(h.Does, lost) > 0.25 {
 			return false
 		}
 		moved = true
@@ -139,10 +139,10 @@ func Stayed(was, now *Function) float64 {
 		if g := &was.Guards[i]; kept[g.Key] > 0 {
 			kept[g.Key]--
 		} else {
-			rest = bag.Without(rest, g.Whole)
+			rest = multiset.Difference(rest, g.Whole)
 		}
 	}
-	return bag.Inside(rest, now.All)
+	return multiset.Containment(rest, now.All)
 }
 
 // CheckedFailure tells whether a check of the error of a call gave that back.
@@ -179,11 +179,11 @@ func ChecksOnly(f *Function) bool {
 
 // GainedConditions are those of now that was does not have.
 func GainedConditions(was, now []Condition) []Condition {
-	return bag.Beyond(now, was, func(c Condition) uint64 { return c.Key })
+	return multiset.Excess(now, was, func(c Condition) uint64 { return c.Key })
 }
 
 // Uncounted tells whether something that a handler counted is not counted any more.
-func Uncounted(counts bag.Bag, was, now *Function, code bag.Bag) bool {
+func Uncounted(counts multiset.Hashes, was, now *Function, code multiset.Hashes) bool {
 	for _, name := range counts {
 		if now.All.Count(name) < was.All.Count(name) && !code.Has(name) {
 			return true
@@ -211,10 +211,10 @@ func CameBare(was, now *Model, h *handler) bool {
 		return false
 	}
 	return slices.ContainsFunc(was.Funcs, func(f *Function) bool {
-		if f.Kind != declFunction || f.Test || len(f.Handlers) > 0 || bag.Inside(h.Guarded, f.All) < 0.8 {
+		if f.Kind != declFunction || f.Test || len(f.Handlers) > 0 || multiset.Containment(h.Guarded, f.All) < 0.8 {
 			return false
 		}
 		return !slices.ContainsFunc(now.Funcs,
-			func(n *Function) bool { return n.Name == f.Name && bag.Inside(h.Guarded, n.All) >= 0.5 })
+			func(n *Function) bool { return n.Name == f.Name && multiset.Containment(h.Guarded, n.All) >= 0.5 })
 	})
 }

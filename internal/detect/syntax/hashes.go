@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perdure/perdure/internal/detect/syntax/bag"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // Hash is the hash by which a bag has a name.
@@ -17,7 +17,7 @@ func mix(h uint64, s string) uint64 { return mixHash(h, Hash(s)) }
 func mixHash(h uint64, more uint32) uint64 { return (h ^ uint64(more)) * 1099511628211 }
 
 // appendBag adds all tokens but operators.
-func appendBag(b bag.Bag, tokens []lex.Token) bag.Bag {
+func appendBag(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	for i := range tokens {
 		if t := &tokens[i]; t.Kind != lex.Op {
 			b = append(b, t.Meaning())
@@ -28,7 +28,7 @@ func appendBag(b bag.Bag, tokens []lex.Token) bag.Bag {
 
 // appendTelling adds the tokens that tell one piece of code from another: literals
 // and names that are not everywhere.
-func appendTelling(b bag.Bag, tokens []lex.Token) bag.Bag {
+func appendTelling(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	for i := range tokens {
 		t := &tokens[i]
 		if literal(t) || t.Kind == lex.Word && len(t.S) > 2 && !everywhere(t) {
@@ -39,7 +39,7 @@ func appendTelling(b bag.Bag, tokens []lex.Token) bag.Bag {
 }
 
 // appendLiterals adds the telling tokens that are no names.
-func appendLiterals(b bag.Bag, tokens []lex.Token) bag.Bag {
+func appendLiterals(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	for i := range tokens {
 		if t := &tokens[i]; literal(t) {
 			b = append(b, t.Meaning())
@@ -58,7 +58,7 @@ func literal(t *lex.Token) bool {
 
 // appendParts adds what stands between commas and bars in strings, as numbers and
 // as strings.
-func appendParts(b bag.Bag, tokens []lex.Token) bag.Bag {
+func appendParts(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	for i := range tokens {
 		if t := &tokens[i]; t.Kind != lex.Text || len(t.S) > 500 || !strings.ContainsAny(t.S, ",|") {
 			continue
@@ -73,7 +73,7 @@ func appendParts(b bag.Bag, tokens []lex.Token) bag.Bag {
 }
 
 // appendNames adds all words.
-func appendNames(b bag.Bag, tokens []lex.Token) bag.Bag {
+func appendNames(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	for i := range tokens {
 		if t := &tokens[i]; t.Kind == lex.Word {
 			b = append(b, t.Hash)
@@ -83,28 +83,28 @@ func appendNames(b bag.Bag, tokens []lex.Token) bag.Bag {
 }
 
 // bagOf has all tokens but operators.
-func (u *unit) bagOf(tokens []lex.Token) bag.Bag {
+func (u *unit) bagOf(tokens []lex.Token) multiset.Hashes {
 	u.scratch = appendBag(u.scratch[:0], tokens)
 	return u.sorted()
 }
 
 // once has each of what some tokens add once.
-func (u *unit) once(add func(bag.Bag, []lex.Token) bag.Bag, tokens []lex.Token) bag.Bag {
+func (u *unit) once(add func(multiset.Hashes, []lex.Token) multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	u.scratch = add(u.scratch[:0], tokens)
 	return u.sortedOnce()
 }
 
 // sorted is a bag of what is in the scratch.
-func (u *unit) sorted() bag.Bag {
+func (u *unit) sorted() multiset.Hashes {
 	slices.Sort(u.scratch)
-	return append(bag.Bag(nil), u.scratch...)
+	return append(multiset.Hashes(nil), u.scratch...)
 }
 
 // sortedOnce is the same with each hash once.
-func (u *unit) sortedOnce() bag.Bag {
+func (u *unit) sortedOnce() multiset.Hashes {
 	slices.Sort(u.scratch)
 	u.scratch = slices.Compact(u.scratch)
-	return append(bag.Bag(nil), u.scratch...)
+	return append(multiset.Hashes(nil), u.scratch...)
 }
 
 // commonWords tell nothing: keywords, and what tests are made of.

@@ -1,6 +1,6 @@
-// Package machine knows which conditions of skipped tests are those of the machine:
-// systems, versions, and what is installed.
-package machine
+// Package platform decides whether the condition of a skipped test depends on the
+// platform: the operating system, a version, or an installed tool.
+package platform
 
 import (
 	"regexp"

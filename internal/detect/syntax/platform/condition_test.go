@@ -1,9 +1,9 @@
-package machine_test
+package platform_test
 
 import (
 	"testing"
 
-	"github.com/perdure/perdure/internal/detect/syntax/machine"
+	"github.com/perdure/perdure/internal/detect/syntax/platform"
 )
 
 // What explains a skip, and what switches a test off for everybody.
@@ -64,7 +64,7 @@ func TestConditions(t *testing.T) {
 		{language: "python", text: "importorskip(\"numpy\")", used: true, explains: true},
 		{language: "python", text: "os.name==\"nt\"or True", ever: true},
 	} {
-		c := machine.Condition{Language: test.language, Text: test.text, RunsWhen: test.runs, Used: test.used}
+		c := platform.Condition{Language: test.language, Text: test.text, RunsWhen: test.runs, Used: test.used}
 		want := test.explains
 		if c.Explains() != want || c.Always() != test.ever {
 			t.Errorf("%s %s: explains %t, always %t", test.language, test.text, c.Explains(), c.Always())
