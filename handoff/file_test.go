@@ -22,6 +22,7 @@ const childFile = "PERDURE_TEST_HANDOFF_FILE"
 
 // TestMain lets this binary play another process that writes.
 func TestMain(m *testing.M) {
+	failpoint.Enable()
 	if path := os.Getenv(childFile); path != "" {
 		for i := 0; ; i++ {
 			if err := addStep(context.Background(), path, fmt.Sprintf("%s %d", os.Getenv("PERDURE_TEST_HANDOFF_NAME"), i)); err != nil {
@@ -366,9 +367,6 @@ func wantInOrder(t *testing.T, steps []string) {
 // Killed at each point of a write, the file is the old one or the new one.
 func TestKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
-	if !failpoint.Enabled {
-		t.Skip("built without the tag failpoint")
-	}
 	for point, written := range map[string]bool{"handoff.before_write": false, "handoff.before_rename": false,
 		"handoff.after_rename": true} {
 		path := newFile(t, emptyPRD)

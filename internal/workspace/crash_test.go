@@ -23,6 +23,7 @@ import (
 
 // TestMain lets this binary play the process that is killed.
 func TestMain(m *testing.M) {
+	failpoint.Enable()
 	work := os.Getenv("PERDURE_TEST_WORK")
 	if work == "" {
 		m.Run() // returning exits with its code
@@ -207,12 +208,9 @@ func TestKilledAtRandom(t *testing.T) {
 	t.Logf("killed %v", kills)
 }
 
-// The same at each place where it matters; only with -tags failpoint.
+// The same at each place where it matters.
 func TestKilledAtFailpoints(t *testing.T) {
 	t.Parallel()
-	if !failpoint.Enabled {
-		t.Skip("needs -tags failpoint")
-	}
 	c := newCrashed(t, 7)
 	total := 0
 	for _, work := range []string{"snapshot", "restore", "sweep"} {

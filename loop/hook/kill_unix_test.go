@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -160,9 +159,6 @@ func TestTwoAppendersPutAside(t *testing.T) {
 // A crash between putting the log aside and beginning the new one.
 func TestKilledWhilePuttingAside(t *testing.T) {
 	t.Parallel()
-	if !failpoint.Enabled {
-		t.Skip("needs a build with the tag failpoint")
-	}
 	for _, place := range []string{"hooklog.after_rename", "hooklog.after_append:9"} {
 		path := filepath.Join(t.TempDir(), "hook-log.jsonl")
 		a := startAppender(t, path, "killed", "100000", "PERDURE_FAILPOINT="+place)

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -22,6 +23,7 @@ const logVar = "HOOK_TEST_LOG"
 
 func TestMain(m *testing.M) {
 	guard.Enter()
+	failpoint.Enable()
 	if path := os.Getenv(logVar); path != "" {
 		fmt.Fprintln(os.Stderr, "appending:", appendForEver(path))
 		os.Exit(1)

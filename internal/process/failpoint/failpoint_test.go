@@ -12,9 +12,12 @@ import (
 
 // TestMain lets this binary play the process that passes failpoints.
 func TestMain(m *testing.M) {
-	if os.Getenv("PERDURE_TEST_CHILD") == "" {
+	switch os.Getenv("PERDURE_TEST_CHILD") {
+	case "":
 		m.Run() // returning exits with its code
 		return
+	case "on":
+		failpoint.Enable()
 	}
 	for range 3 {
 		failpoint.Hit("test.a")
@@ -22,11 +25,11 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func runChild(t *testing.T, spec string) (killed bool, passed string) {
+func runChild(t *testing.T, failpoints, spec string) (killed bool, passed string) {
 	t.Helper()
 	list := filepath.Join(t.TempDir(), "list")
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), "PERDURE_TEST_CHILD=1", "PERDURE_FAILPOINT="+spec, "PERDURE_FAILPOINT_LIST="+list)
+	cmd.Env = append(os.Environ(), "PERDURE_TEST_CHILD="+failpoints, "PERDURE_FAILPOINT="+spec, "PERDURE_FAILPOINT_LIST="+list)
 	err := cmd.Run()
 	data, readErr := os.ReadFile(list)
 	if readErr != nil && !os.IsNotExist(readErr) {
@@ -51,12 +54,11 @@ func TestHit(t *testing.T) {
 	for _, tt := range tests {
 		t.Run("spec "+tt.spec, func(t *testing.T) {
 			t.Parallel()
-			if !failpoint.Enabled {
-				tt.killed, tt.passed = false, ""
-			}
-			killed, passed := runChild(t, tt.spec)
-			if killed != tt.killed || passed != tt.passed {
+			if killed, passed := runChild(t, "on", tt.spec); killed != tt.killed || passed != tt.passed {
 				t.Errorf("killed %v after %q, want %v after %q", killed, passed, tt.killed, tt.passed)
+			}
+			if killed, passed := runChild(t, "off", tt.spec); killed || passed != "" {
+				t.Errorf("without failpoints: killed %v after %q", killed, passed)
 			}
 		})
 	}

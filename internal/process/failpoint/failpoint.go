@@ -1,5 +1,25 @@
-//go:build failpoint
-
+// Package failpoint marks the places where a crash test kills the process.
+//
+// A place is marked with one line, for example
+//
+//	failpoint.Hit("blob.after_rename")
+//
+// In the released program Hit does nothing. Failpoints are on in a program that
+// was linked with
+//
+//	go build -ldflags "-X github.com/perdure/perdure/internal/process/failpoint.enabled=1"
+//
+// and in a test binary whose TestMain calls [Enable]. Two variables of the
+// environment decide what they do there:
+//
+//   - PERDURE_FAILPOINT="name" or "name:n": the n-th hit of that name (the first
+//     when n is missing) kills the own process with SIGKILL, so that no deferred
+//     function, signal handler or buffer flush runs.
+//   - PERDURE_FAILPOINT_LIST=FILE: the name of each place that is passed is
+//     appended to FILE, one line per hit, so that a test can read which places a
+//     piece of work passes and how often.
+//
+// Names are "component.place" in lower case, for example "blob.before_sync".
 package failpoint
 
 import (
@@ -10,8 +30,12 @@ import (
 	"sync"
 )
 
-// Enabled tells whether this binary was built with the failpoint tag.
-const Enabled = true
+// enabled is not empty where failpoints are on. The linker sets it, or Enable: a
+// build tag would compile everything above this package a second time.
+var enabled string
+
+// Enable turns failpoints on. TestMain calls it before it starts anything.
+func Enable() { enabled = "1" }
 
 // state is read once from the environment at the first hit.
 type state struct {
@@ -29,6 +53,12 @@ var current = sync.OnceValue(load)
 // asked for, and the process dies here when this is the hit asked for. It is
 // safe for concurrent use.
 func Hit(name string) {
+	if enabled != "" {
+		hit(name)
+	}
+}
+
+func hit(name string) {
 	s := current()
 	if s.name == "" && s.list == nil {
 		return
