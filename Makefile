@@ -43,14 +43,14 @@ test/race: ## Run all tests with the race detector
 test/postgres: ## Run all tests; a missing PostgreSQL is an error
 	PERDURE_REQUIRE=postgres $(GO) test -race ./...
 
-.PHONY: test/crash
-test/crash: ## Run the crash tests at their ordinary size
-	$(GO) test -count=1 -tags failpoint ./e2e ./internal/workspace ./handoff/... ./loop/hook
+.PHONY: test/long
+test/long: ## Run all tests with many more rounds, for hours; CI does it each night
+	PERDURE_LONG=1 $(GO) test -count=1 -timeout 6h ./...
 
 .PHONY: crash
 crash: ## Kill at random moments: make crash KILLS=10000 SEED=1
 	PERDURE_CRASH_KILLS=$(KILLS) PERDURE_CRASH_SEED=$(SEED) \
-	$(GO) test -count=1 -v -timeout 0 -tags failpoint ./e2e -run TestRandomKills
+	$(GO) test -count=1 -v -timeout 0 ./e2e -run 'TestRandomKills|TestKilledWorkers|TestIPCKills|TestVariableKills'
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME
