@@ -110,7 +110,7 @@ func healthy(t *testing.T, bin, store string) {
 // sound, and importing again gives what an import that was left alone does.
 func TestKillDuringImport(t *testing.T) {
 	t.Parallel()
-	bin, err := crashBinary()
+	bin, err := programFile()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -151,14 +151,12 @@ func (c *ipcClient) task(name string, chunks int) (id string, err error) {
 // on without knowing.
 func TestIPCKills(t *testing.T) {
 	t.Parallel()
-	bin, err := crashBinary()
+	bin, err := programFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	kills := number(t, "PERDURE_CRASH_KILLS", 200) / 10
-	seed := number(t, "PERDURE_CRASH_SEED", int(time.Now().UnixNano()%1e9))
-	t.Logf("PERDURE_CRASH_KILLS=%d PERDURE_CRASH_SEED=%d", kills*10, seed)
-	rng := rand.New(rand.NewPCG(uint64(seed), 7))
+	kills := kills(t) / 10
+	rng := rand.New(rand.NewPCG(uint64(seed(t)), 7))
 	short, err := os.MkdirTemp("", "pd") //nolint:usetesting // its path is too long for a socket
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +181,7 @@ func TestIPCKills(t *testing.T) {
 		wg.Go(func() {
 			c := &ipcClient{t: t, path: socket}
 			defer c.close()
-			for n := 0; !stop.Load() && !t.Failed(); n++ {
+			for n := 0; (n == 0 || !stop.Load()) && !t.Failed(); n++ {
 				name := fmt.Sprintf("w%d-%d", i, n)
 				id, err := c.task(name, 4)
 				if err != nil {

@@ -11,9 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -26,20 +24,6 @@ import (
 // scripted model behind a real socket, resume it, and compare with a run that
 // was left alone: the same result, and no finished call asked for again, counted
 // at the model.
-
-// crashBinary builds the program with its failpoints, once.
-var crashBinary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "perdure-crash-")
-	if err != nil {
-		return "", err
-	}
-	bin := filepath.Join(dir, "perdure")
-	out, err := exec.Command("go", "build", "-tags", "failpoint", "-o", bin, "../cmd/perdure").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build with failpoints: %w\n%s", err, out)
-	}
-	return bin, nil
-})
 
 // bed is one folder with a text, a model and the program.
 type bed struct {
@@ -55,7 +39,7 @@ type bed struct {
 
 func newBed(t *testing.T, script string) *bed {
 	t.Helper()
-	bin, err := crashBinary()
+	bin, err := programFile()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,14 +290,18 @@ func passedFailpoints(t *testing.T) []string {
 	return points
 }
 
-// TestRandomKills kills at random moments, PERDURE_CRASH_KILLS times (200), in
-// an order that PERDURE_CRASH_SEED repeats.
+// kills is how often tests kill at random moments in all.
+func kills(t *testing.T) int {
+	t.Helper()
+	return number(t, "PERDURE_CRASH_KILLS", 60, 2000)
+}
+
+// TestRandomKills kills at random moments, PERDURE_CRASH_KILLS times, in an order
+// that PERDURE_CRASH_SEED repeats.
 func TestRandomKills(t *testing.T) {
 	t.Parallel()
-	kills := number(t, "PERDURE_CRASH_KILLS", 200)
-	seed := number(t, "PERDURE_CRASH_SEED", int(time.Now().UnixNano()%1e9))
-	t.Logf("PERDURE_CRASH_KILLS=%d PERDURE_CRASH_SEED=%d", kills, seed)
-	rng := rand.New(rand.NewPCG(uint64(seed), 1))
+	kills := kills(t)
+	rng := rand.New(rand.NewPCG(uint64(seed(t)), 1))
 	want := baseline(t)
 	done, trees := 0, 0
 	for done < kills && !t.Failed() {
@@ -330,10 +318,8 @@ func TestRandomKills(t *testing.T) {
 // further calls, on two levels.
 func TestRandomKillsInSummaries(t *testing.T) {
 	t.Parallel()
-	kills := number(t, "PERDURE_CRASH_KILLS", 200) / 5
-	seed := number(t, "PERDURE_CRASH_SEED", int(time.Now().UnixNano()%1e9))
-	t.Logf("PERDURE_CRASH_KILLS=%d PERDURE_CRASH_SEED=%d", kills*5, seed)
-	rng := rand.New(rand.NewPCG(uint64(seed), 2))
+	kills := kills(t) / 5
+	rng := rand.New(rand.NewPCG(uint64(seed(t)), 2))
 	how := []string{"--merge", "summarize", "--chunk-tokens", "300", "--max-children", "8", "--context-window", "1000"}
 	want := baseline(t, how...)
 	if !strings.HasPrefix(want.answer, "answer ") || strings.Count(want.answer, "answer") != 1 || len(want.responses) < 40 {
@@ -376,17 +362,4 @@ func killUntilDone(b *bed, rng *rand.Rand, limit int) int {
 		}
 	}
 	return limit
-}
-
-func number(t *testing.T, name string, byDefault int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return byDefault
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		t.Fatalf("%s=%q is not a number", name, text)
-	}
-	return n
 }

@@ -12,8 +12,9 @@ import (
 // Every example does what its comment says.
 func TestDocsExamples(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds programs")
+	programs := t.TempDir() + "/"
+	if err := build(programs, "", "../examples/..."); err != nil {
+		t.Fatal(err)
 	}
 	for name, run := range map[string]func(t *testing.T, program, dir string){
 		"first":     exampleFirst,
@@ -24,12 +25,7 @@ func TestDocsExamples(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			program := filepath.Join(dir, name+".exe")
-			if out, err := exec.Command("go", "build", "-o", program, "../examples/"+name).CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			run(t, program, dir)
+			run(t, programs+name, t.TempDir())
 		})
 	}
 	folders, err := filepath.Glob("../examples/*/main.go")

@@ -37,11 +37,7 @@ func newWorkplace(t *testing.T) *workplace {
 			t.Skipf("there is no %s", program)
 		}
 	}
-	bin, err := crashBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &workplace{t: t, dir: t.TempDir(), path: filepath.Dir(bin) + string(os.PathListSeparator) + os.Getenv("PATH")}
+	w := &workplace{t: t, dir: t.TempDir(), path: pathWithProgram(t)}
 	w.sh("git init -q .")
 	for name, text := range map[string]string{"prd.json": contractText, "src/DarkModeToggle.tsx": "toggle\n", "src/App.tsx": "app\n",
 		"src/toggle.tsx": "toggle\n"} {

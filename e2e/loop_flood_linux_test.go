@@ -9,7 +9,7 @@ import (
 // floodBytes is how much an agent says; PERDURE_FLOOD_MB sets it (20).
 func floodBytes(t *testing.T) int64 {
 	t.Helper()
-	return int64(number(t, "PERDURE_FLOOD_MB", 20)) << 20
+	return int64(number(t, "PERDURE_FLOOD_MB", 20, 200)) << 20
 }
 
 // TestLoopFlood: an agent that says more than anybody reads fills neither the

@@ -15,11 +15,11 @@ import (
 	looprecord "github.com/perdure/perdure/loop/record"
 )
 
-// TestLoopHistory: a loop of PERDURE_ITERATIONS iterations (2,000; the most there
-// may be are 10,000) can be looked at in bounded memory: 500 MB at the most.
+// TestLoopHistory: a loop of PERDURE_ITERATIONS iterations (2,000, or the most that
+// may be, 10,000, in the long run) can be shown in bounded memory: 500 MB at the most.
 func TestLoopHistory(t *testing.T) {
 	t.Parallel()
-	n := number(t, "PERDURE_ITERATIONS", 2000)
+	n := number(t, "PERDURE_ITERATIONS", 2000, 10_000)
 	most := int64(60<<10 + 440<<10*n/config.MaxIterationsCap) // KiB: the program's own, and what grows
 	w := newWorkplace(t)
 	w.history(n)

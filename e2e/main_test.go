@@ -2,18 +2,28 @@ package e2e
 
 import (
 	"context"
+	"flag"
+	"fmt"
+	"log"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/perdure/perdure/internal/cli"
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/testing/effort"
 )
 
 // TestMain makes this test binary the program itself when it is called
 // perdure: scripts and crash tests start it as a process of its own.
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", strconv.Itoa(parallel)) // -parallel overrides it
 	guard.Enter()
 	if role := os.Getenv(roleEnv); role != "" {
 		if err := playRole(role); err != nil {
@@ -21,7 +31,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	testscript.Main(m, map[string]func(){"perdure": func() {
+	testscript.Main(tests{m}, map[string]func(){"perdure": func() {
 		cwd, err := os.Getwd()
 		if err != nil {
 			cwd = ""
@@ -32,4 +42,82 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}})
+}
+
+// parallel is how many tests run at once. Most of their time they wait for other
+// processes, disks and models, so it is more than there are processors.
+const parallel = 8
+
+// tests runs the tests and removes what they shared.
+type tests struct{ m *testing.M }
+
+func (t tests) Run() int {
+	status := t.m.Run()
+	if err := os.RemoveAll(sharedFolder()); err != nil {
+		log.Print(err)
+	}
+	return status
+}
+
+// sharedFolder holds what the tests of one process share.
+var sharedFolder = sync.OnceValue(func() string {
+	dir, err := os.MkdirTemp("", "perdure-e2e-")
+	if err != nil {
+		panic(err)
+	}
+	return dir
+})
+
+// programFile builds the program as its users have it, but with failpoints, once.
+var programFile = sync.OnceValues(func() (string, error) {
+	return filepath.Join(sharedFolder(), "perdure"),
+		build(sharedFolder()+"/", "-X github.com/perdure/perdure/internal/process/failpoint.enabled=1", "../cmd/perdure")
+})
+
+// pathWithProgram is the search path of commands, with the program first.
+func pathWithProgram(t *testing.T) string {
+	t.Helper()
+	program, err := programFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Dir(program) + string(os.PathListSeparator) + os.Getenv("PATH")
+}
+
+// build links programs into a folder, without the race detector: with it they
+// would take ten times as long. What they are made of is compiled for the tests.
+func build(folder, ldflags string, packages ...string) error {
+	args := []string{"build", "-race=false", "-ldflags", "-s -w " + ldflags, "-o", folder}
+	out, err := exec.Command("go", append(args, packages...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("go build %v: %w\n%s", packages, err, out)
+	}
+	return nil
+}
+
+// number is how much a test does: what an environment variable says, else one
+// number in the ordinary run and another in the long run.
+func number(t *testing.T, name string, ordinary, long int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return effort.Of(ordinary, long)
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		t.Fatalf("%s=%q is not a number", name, text)
+	}
+	return n
+}
+
+// seed repeats the random choices of a test: it is PERDURE_CRASH_SEED, or drawn
+// when that is 0 or not set.
+func seed(t *testing.T) int {
+	t.Helper()
+	n := number(t, "PERDURE_CRASH_SEED", 0, 0)
+	if n == 0 {
+		n = int(time.Now().UnixNano() % 1e9)
+	}
+	t.Logf("PERDURE_CRASH_SEED=%d", n)
+	return n
 }

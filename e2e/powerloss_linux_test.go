@@ -26,9 +26,7 @@ import (
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	trace, base := record(t, "acknowledge")
-	seed := uint64(number(t, "PERDURE_CRASH_SEED", int(rand.Uint32())))
-	t.Logf("PERDURE_CRASH_SEED=%d", seed)
-	rng := rand.New(rand.NewPCG(seed, 2))
+	rng := rand.New(rand.NewPCG(uint64(seed(t)), 2))
 	d := newDisk(base)
 	opened, logs, soon := 0, 0, 0
 	d.acked = func() {

@@ -18,9 +18,7 @@ import (
 func TestPowerLossOfSnapshots(t *testing.T) {
 	t.Parallel()
 	trace, base := record(t, "snapshots")
-	seed := uint64(number(t, "PERDURE_CRASH_SEED", int(rand.Uint32())))
-	t.Logf("PERDURE_CRASH_SEED=%d", seed)
-	rng := rand.New(rand.NewPCG(seed, 3))
+	rng := rand.New(rand.NewPCG(uint64(seed(t)), 3))
 	d := newDisk(base)
 	d.acked = func() {
 		for name, how := range map[string]*rand.Rand{"at worst": nil, "by chance": rng} {

@@ -33,16 +33,10 @@ func TestDocsReadmeProgram(t *testing.T) {
 // model and a book that every Go toolchain has.
 func TestDocsReadmeBook(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds the program")
-	}
 	if _, err := exec.LookPath("awk"); err != nil {
 		t.Skip("there is no awk")
 	}
 	dir := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", dir+"/perdure", "../cmd/perdure").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	_, after, _ := strings.Cut(readme(t), "perdure run \"What does Newton leave as questions?\"")
 	args, rest, ok := strings.Cut(after, "\n```\n\n```\n")
 	shown, _, ok2 := strings.Cut(rest, "```")
@@ -50,7 +44,7 @@ func TestDocsReadmeBook(t *testing.T) {
 		t.Fatal("README.md does not show the command and what it prints")
 	}
 	cmd := exec.Command("sh", "-c", "perdure run 'What does Newton leave as questions?'"+args)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+pathWithProgram(t))
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -65,16 +59,10 @@ func TestDocsReadmeBook(t *testing.T) {
 // time, and leaves the tests as they were.
 func TestDocsReadmeLoop(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds the program")
-	}
 	if _, err := exec.LookPath("sed"); err != nil {
 		t.Skip("there is no sed")
 	}
 	dir := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", dir+"/perdure", "../cmd/perdure").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	_, after, _ := strings.Cut(readme(t), "$ perdure loop run ")
 	args, rest, _ := strings.Cut(after, "\n")
 	shown, _, ok := strings.Cut(rest, "```")
@@ -85,7 +73,7 @@ func TestDocsReadmeLoop(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("sh", "-c", "perdure loop run "+args+" 2>&1")
-	cmd.Dir, cmd.Env = dir+"/slug", append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+	cmd.Dir, cmd.Env = dir+"/slug", append(os.Environ(), "PATH="+pathWithProgram(t))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -69,8 +69,8 @@ func onStore(ctx context.Context, cfg perdure.Config, do func(context.Context, *
 	return errors.Join(do(ctx, s), s.Close())
 }
 
-// execute runs one tree after another until it is interrupted, and tells how
-// many tasks that were. It has no single writes to tell of.
+// execute runs one tree after another until it is interrupted. It prints "some"
+// after the first, and in the end how many tasks that were; it does no single writes.
 func execute(ctx context.Context, s *perdure.Store) error {
 	ended := make(chan error, 1)
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -86,7 +86,9 @@ func execute(ctx context.Context, s *perdure.Store) error {
 			if err := awaitEnd(ctx, s, tree.ID); err != nil {
 				return err
 			}
-			trees++
+			if trees++; trees == 1 {
+				fmt.Fprintln(os.Stdout, "some")
+			}
 		}
 		return nil
 	}()
@@ -111,8 +113,8 @@ func awaitEnd(ctx context.Context, s *perdure.Store, id perdure.TreeID) error {
 	}
 }
 
-// writeSingly does one write after another until it is interrupted, and tells
-// how many and the longest.
+// writeSingly does one write after another until it is interrupted. It prints
+// "some" after ten, and in the end how many there were and the longest.
 func writeSingly(ctx context.Context, s *perdure.Store) error {
 	fmt.Fprintln(os.Stdout, "ready")
 	n, longest := 0, time.Duration(0)
@@ -122,7 +124,9 @@ func writeSingly(ctx context.Context, s *perdure.Store) error {
 			return err
 		}
 		longest = max(longest, time.Since(begun))
-		n++
+		if n++; n == 10 {
+			fmt.Fprintln(os.Stdout, "some")
+		}
 	}
 	fmt.Fprintln(os.Stdout, "did", n, int64(longest))
 	return nil

@@ -86,7 +86,7 @@ func params(s setting) testscript.Params {
 			// The commands are the program as it is built for its users. Daemons
 			// are this test binary, with the race detector if it has it: it takes
 			// ten times as long, which the hundreds of commands must not.
-			bin, err := crashBinary()
+			bin, err := programFile()
 			if err != nil {
 				return err
 			}

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/testing/statetest"
@@ -31,14 +30,12 @@ func changeVariables(ctx context.Context, s *perdure.Store) error {
 }
 
 // TestVariableKills kills a process that changes variables, makes checkpoints
-// and rolls back, PERDURE_VARIABLE_KILLS times (20): what it had acknowledged is
+// and rolls back, PERDURE_CRASH_KILLS/6 times: what it had acknowledged is
 // there, and at most the one operation that was under way.
 func TestVariableKills(t *testing.T) {
 	t.Parallel()
-	kills := number(t, "PERDURE_VARIABLE_KILLS", 20)
-	seed := number(t, "PERDURE_VARIABLE_SEED", int(time.Now().UnixNano()%1e9))
+	kills, seed := kills(t)/6, seed(t)
 	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
-		t.Logf("PERDURE_VARIABLE_KILLS=%d PERDURE_VARIABLE_SEED=%d", kills, seed)
 		rng := rand.New(rand.NewPCG(uint64(seed), 2))
 		acked := 0
 		for range kills {

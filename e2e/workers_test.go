@@ -104,9 +104,7 @@ func awaitEvents(t *testing.T, s *perdure.Store, tree perdure.TreeID, n int) (en
 // comes to the answer it has without kills, and no finished call is asked again.
 func TestKilledWorkers(t *testing.T) {
 	t.Parallel()
-	kills := number(t, "PERDURE_CRASH_KILLS", 200) / 4
-	seed := number(t, "PERDURE_CRASH_SEED", int(rand.Uint32()))
-	t.Logf("PERDURE_CRASH_SEED=%d", seed)
+	kills, seed := kills(t)/4, seed(t)
 	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
 		rng := rand.New(rand.NewPCG(uint64(seed), 3))
 		cfg.LookEvery = time.Millisecond
@@ -225,11 +223,12 @@ func checkCalls(t *testing.T, s *perdure.Store, tree perdure.Tree, sh shape, sen
 }
 
 // TestManyWriters lets two processes run trees flat out while eight others do
-// single writes, for PERDURE_WRITERS_SECONDS (2; 60 for the full test). Nothing
-// fails; in the full test no write waits longer than a second.
+// single writes, until each has done some and, in the long run, for
+// PERDURE_WRITERS_SECONDS. Nothing fails; in a minute no write waits longer than a
+// second.
 func TestManyWriters(t *testing.T) {
 	t.Parallel()
-	seconds := number(t, "PERDURE_WRITERS_SECONDS", 2)
+	seconds := number(t, "PERDURE_WRITERS_SECONDS", 0, 60)
 	cfg := perdure.Config{Dir: t.TempDir()}
 	s := testdb.Open(t, cfg)
 	var others []*exec.Cmd
@@ -242,8 +241,10 @@ func TestManyWriters(t *testing.T) {
 		cmd, out := start(t, "write", cfg)
 		others, outs = append(others, cmd), append(outs, out)
 	}
-	for _, out := range outs {
-		says(t, out, "ready")
+	for _, said := range []string{"ready", "some"} {
+		for _, out := range outs {
+			says(t, out, said)
+		}
 	}
 	<-time.After(time.Duration(seconds) * time.Second)
 	var longest time.Duration
