@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // ChangeKind is what somebody else did to an entry of a checkpoint.
@@ -216,7 +218,7 @@ func (m *adoption) extra(prefix string, full, base, theirs Extra) Extra {
 		names[name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		was, is, have := string(base[name]), string(theirs[name]), string(compacted(full[name]))
+		was, is, have := string(base[name]), string(theirs[name]), string(jsontree.Compact(full[name]))
 		if was == is || is == have {
 			continue
 		}

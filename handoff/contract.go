@@ -1,6 +1,7 @@
 package handoff
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // ContractType is how the end of a task is verified.
@@ -191,17 +194,17 @@ func quoted(text string) string { return fmt.Sprintf("%q", clip(text, textSize))
 
 // contractIn resolves the reference in one file; nil when it is not there.
 func contractIn(file string, data []byte, ref string) (*Contract, error) {
-	root, err := parseText(file, data, MaxDepth)
+	root, err := parseText(file, data, jsontree.Options{})
 	if err != nil {
 		return nil, &Error{Kind: ErrContract, Op: "find contract " + quoted(ref), Err: err}
 	}
 	d := &Document{name: file, data: data, root: root}
-	var found *node
-	for _, n := range d.resolve(root, strings.Split(ref, ".")) {
+	var found *jsontree.Value
+	for _, n := range resolve(root, strings.Split(ref, ".")) {
 		switch {
-		case n.null():
+		case n.IsNull():
 			continue
-		case found != nil && string(compacted(d.raw(found))) != string(compacted(d.raw(n))):
+		case found != nil && !bytes.Equal(jsontree.Compact(found.Raw()), jsontree.Compact(n.Raw())):
 			return nil, d.noContract(ref, n, "the file has another contract of that name; which is meant is not clear")
 		}
 		found = n
@@ -213,43 +216,43 @@ func contractIn(file string, data []byte, ref string) (*Contract, error) {
 }
 
 // resolve returns the values that the names lead to.
-func (d *Document) resolve(n *node, names []string) []*node {
-	found := []*node{follow(n, names)}
+func resolve(n *jsontree.Value, names []string) []*jsontree.Value {
+	found := []*jsontree.Value{follow(n, names)}
 	for split := 1; split < len(names); split++ {
 		id := strings.Join(names[:split], ".")
-		for _, owner := range d.named(n, id) {
+		for _, owner := range named(n, id) {
 			found = append(found, follow(owner, names[split:]))
 		}
 	}
-	return slices.DeleteFunc(found, func(n *node) bool { return n == nil })
+	return slices.DeleteFunc(found, func(n *jsontree.Value) bool { return n == nil })
 }
 
-func follow(n *node, names []string) *node {
+func follow(n *jsontree.Value, names []string) *jsontree.Value {
 	for _, name := range names {
-		n = n.get(name)
+		n = n.Get(name)
 	}
 	return n
 }
 
 // named returns the objects with an id, or of a name.
-func (d *Document) named(n *node, id string) []*node {
-	var found []*node
-	if n.kind == '{' && d.text(n.get("id")) == id {
+func named(n *jsontree.Value, id string) []*jsontree.Value {
+	var found []*jsontree.Value
+	if n.Is(jsontree.Object) && text(n.Get("id")) == id {
 		found = append(found, n)
 	}
-	for _, m := range n.members {
-		if m.key == id && m.value.kind == '{' && d.text(m.value.get("id")) != id {
-			found = append(found, m.value)
+	for _, m := range n.Members {
+		if m.Name == id && m.Value.Is(jsontree.Object) && text(m.Value.Get("id")) != id {
+			found = append(found, m.Value)
 		}
-		found = append(found, d.named(m.value, id)...)
+		found = append(found, named(m.Value, id)...)
 	}
-	for _, item := range n.items {
-		found = append(found, d.named(item, id)...)
+	for _, item := range n.Items {
+		found = append(found, named(item, id)...)
 	}
 	return found
 }
 
-func (d *Document) noContract(ref string, n *node, format string, args ...any) error {
+func (d *Document) noContract(ref string, n *jsontree.Value, format string, args ...any) error {
 	e := d.fault(ErrContract, n, format, args...)
 	e.Op = "find contract " + quoted(ref) + " in"
 	e.Hint = "the task counts as not verified until the contract is corrected"
@@ -257,29 +260,29 @@ func (d *Document) noContract(ref string, n *node, format string, args ...any) e
 }
 
 // contract reads what was found, strictly: a contract that is misread could pass.
-func (d *Document) contract(ref string, n *node) (*Contract, error) {
-	if n.kind != '{' {
-		return nil, d.noContract(ref, n, "%s stands where a contract has to be", n.what())
+func (d *Document) contract(ref string, n *jsontree.Value) (*Contract, error) {
+	if n.Kind != jsontree.Object {
+		return nil, d.noContract(ref, n, "want an object with the contract, found %s", n.Kind)
 	}
 	c := &Contract{}
-	if err := json.Unmarshal(d.raw(n), c); err != nil {
+	if err := json.Unmarshal(n.Raw(), c); err != nil {
 		return nil, d.noContract(ref, n, "%v", err)
 	}
 	for _, name := range []string{"type", "criteria"} {
 		if _, odd := c.Extra[name]; odd {
-			return nil, d.noContract(ref, n.get(name), "%s is not what it has to be in a contract", name)
+			return nil, d.noContract(ref, n.Get(name), "%s is not what it has to be in a contract", name)
 		}
 	}
 	c.Type = orElse(c.Type, Verifiable)
 	if !slices.Contains([]ContractType{Verifiable, Advisory, Skip}, c.Type) {
-		return nil, d.noContract(ref, n.get("type"), "the type %q is none of verifiable, advisory, skip", c.Type)
+		return nil, d.noContract(ref, n.Get("type"), "the type %q is none of verifiable, advisory, skip", c.Type)
 	}
 	if c.Type == Verifiable && len(c.Criteria) == 0 {
 		return nil, d.noContract(ref, n, "the contract has no criteria")
 	}
 	for i := range c.Criteria {
 		criterion := &c.Criteria[i]
-		at := n.get("criteria").items[i]
+		at := n.Get("criteria").Items[i]
 		if criterion.Activity == "" && criterion.Description == "" {
 			return nil, d.noContract(ref, at, "a criterion has neither activity nor description")
 		}

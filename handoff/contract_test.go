@@ -84,7 +84,7 @@ func TestFindContract(t *testing.T) {
 		"none.verificationContract":    "has no criteria",
 		"kind.verificationContract":    `the type "maybe"`,
 		"list.verificationContract":    "criteria is not what it has to be",
-		"text.verificationContract":    "a text stands where a contract",
+		"text.verificationContract":    "found a string",
 		"blank.verificationContract":   "neither activity nor description",
 		"command.verificationContract": "a command has to be",
 		"twice.verificationContract":   "another contract of that name",

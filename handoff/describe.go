@@ -1,5 +1,7 @@
 package handoff
 
+import "github.com/perdure/perdure/internal/text/jsontree"
+
 // Describe looks for what a task is in the first of the files that tells of it:
 // the object with the id of the story (or of the PRD between stories, or of the
 // ad-hoc item), and in it a title and a description. Files that cannot be read
@@ -17,14 +19,13 @@ func Describe(t Task, files ...string) (title, description string) {
 		if err != nil {
 			continue
 		}
-		root, err := parseText(file, data, MaxDepth)
+		root, err := parseText(file, data, jsontree.Options{})
 		if err != nil {
 			continue
 		}
-		d := &Document{name: file, data: data, root: root}
-		for _, owner := range d.named(root, id) {
-			title = orElse(d.text(owner.get("title")), d.text(owner.get("name")))
-			description = orElse(d.text(owner.get("description")), d.text(owner.get("story")))
+		for _, owner := range named(root, id) {
+			title = orElse(text(owner.Get("title")), text(owner.Get("name")))
+			description = orElse(text(owner.Get("description")), text(owner.Get("story")))
 			if title != "" || description != "" {
 				return title, description
 			}

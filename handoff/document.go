@@ -1,13 +1,17 @@
 package handoff
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
+
+// MaxDepth is how deep objects and arrays can be nested in a file that is read.
+const MaxDepth = 1000
 
 // MaxSize bounds, in bytes, the files that are read: 64 MiB.
 const MaxSize = 64 << 20
@@ -39,7 +43,7 @@ func ParsePlace(text string) (Place, error) {
 type Document struct {
 	name string
 	data []byte
-	root *node
+	root *jsontree.Value
 }
 
 // Depths at which members are known: the file's, those of activePrd, and those
@@ -57,95 +61,53 @@ func Parse(name string, data []byte) (*Document, error) {
 		return nil, &Error{Kind: ErrLimit, Op: "read", File: name,
 			Msg: fmt.Sprintf("it has %d bytes, the limit is %d", len(data), MaxSize)}
 	}
-	root, err := parseText(name, data, documentDepth, "activePrd", "adhocQueue")
+	root, err := parseText(name, data, jsontree.Options{KeepDepth: documentDepth,
+		KeepNames: []string{"activePrd", "adhocQueue"}})
 	if err != nil {
 		return nil, err
 	}
-	if root.kind != '{' {
-		return nil, d.invalid(root, "%s stands where the file's object has to be", root.what())
+	if root.Kind != jsontree.Object {
+		return nil, d.invalid(root, "want an object, found %s", root.Kind)
 	}
 	d.root = root
 	return d, nil
 }
 
-const byteOrderMark = "\xef\xbb\xbf"
-
-// parseText scans a JSON file down to a depth, of the root's members only those
-// that are named, if any are; places are those in data.
-func parseText(name string, data []byte, keep int, only ...string) (*node, error) {
-	if bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff}) {
-		return nil, &Error{Kind: ErrSyntax, Op: "read", File: name, Line: 1, Column: 1, Msg: "it is UTF-16",
-			Hint: "save the file as UTF-8"}
+// parseText reads a JSON file.
+func parseText(name string, data []byte, o jsontree.Options) (*jsontree.Value, error) {
+	o.MaxDepth = MaxDepth
+	root, err := jsontree.Parse(data, o)
+	var bad *jsontree.Error
+	if !errors.As(err, &bad) {
+		return root, err
 	}
-	if at := invalidUTF8(data); at >= 0 {
-		line, column := position(data, at)
-		return nil, &Error{Kind: ErrSyntax, Op: "read", File: name, Line: line, Column: column,
-			Msg: fmt.Sprintf("the byte 0x%02x is not UTF-8", data[at]), Hint: "save the file as UTF-8"}
+	e := &Error{Kind: ErrSyntax, Op: "read", File: name, Line: bad.Line, Column: bad.Column, Msg: bad.Msg,
+		Hint: orElse(bad.Hint, "the file was not changed; correct it there")}
+	if errors.Is(bad, jsontree.ErrLimit) {
+		e.Kind = ErrLimit
 	}
-	skip := 0
-	if bytes.HasPrefix(data, []byte(byteOrderMark)) {
-		skip = len(byteOrderMark)
-	}
-	s := &scanner{text: data, at: skip, keep: keep, only: only}
-	root, bad := s.whole()
-	if bad != nil {
-		line, column := position(data, bad.at)
-		return nil, &Error{Kind: bad.kind, Op: "read", File: name, Line: line, Column: column, Msg: bad.msg,
-			Hint: "the file is left as it is; correct it there"}
-	}
-	return root, nil
+	return nil, e
 }
 
-func invalidUTF8(data []byte) int {
-	if utf8.Valid(data) {
-		return -1
-	}
-	at := 0
-	for at < len(data) {
-		r, size := utf8.DecodeRune(data[at:])
-		if r == utf8.RuneError && size == 1 {
-			return at
-		}
-		at += size
-	}
-	return -1
-}
-
-// position returns the line and the column, in characters, of an offset.
-func position(data []byte, at int) (line, column int) {
-	before := data[:min(at, len(data))]
-	line = 1 + bytes.Count(before, []byte("\n"))
-	before = before[bytes.LastIndexByte(before, '\n')+1:]
-	before = bytes.TrimPrefix(before, []byte(byteOrderMark))
-	return line, 1 + utf8.RuneCount(before)
-}
-
-func (d *Document) fault(kind error, n *node, format string, args ...any) *Error {
+func (d *Document) fault(kind error, n *jsontree.Value, format string, args ...any) *Error {
 	e := &Error{Kind: kind, Op: "read", File: d.name, Msg: fmt.Sprintf(format, args...)}
 	if n != nil {
-		e.Line, e.Column = position(d.data, n.start)
+		e.Line, e.Column = jsontree.Position(d.data, n.Start)
 	}
 	return e
 }
 
-func (d *Document) invalid(n *node, format string, args ...any) error {
+func (d *Document) invalid(n *jsontree.Value, format string, args ...any) error {
 	return d.fault(ErrInvalid, n, format, args...)
 }
 
 // Bytes returns the content, which must not be changed.
 func (d *Document) Bytes() []byte { return d.data }
 
-func (d *Document) raw(n *node) []byte { return d.data[n.start:n.end] }
-
-// text is a text or a number as text.
-func (d *Document) text(n *node) string {
-	switch {
-	case n == nil:
-		return ""
-	case n.kind == '"':
-		return unquoted(d.raw(n))
-	case n.kind == 0:
-		return string(d.raw(n))
+// text returns the content of a string, and a number as it is written.
+func text(n *jsontree.Value) string {
+	if n.Is(jsontree.String) || n.Is(jsontree.Number) {
+		return n.Scalar()
 	}
 	return ""
 }
@@ -154,28 +116,26 @@ func (d *Document) text(n *node) string {
 // adhocQueue that have an id, in their order.
 func (d *Document) Places() []Place {
 	var places []Place
-	if prd := d.root.get("activePrd"); prd != nil && prd.kind == '{' {
+	if prd := d.root.Get("activePrd"); prd.Is(jsontree.Object) {
 		places = append(places, PRD)
 	}
-	if queue := d.root.get("adhocQueue"); queue != nil {
-		for _, item := range queue.items {
-			if id := d.text(item.get("id")); id != "" && !slices.Contains(places, Adhoc(id)) {
-				places = append(places, Adhoc(id))
-			}
+	for _, item := range d.root.Get("adhocQueue").List() {
+		if id := text(item.Get("id")); id != "" && !slices.Contains(places, Adhoc(id)) {
+			places = append(places, Adhoc(id))
 		}
 	}
 	return places
 }
 
 // owner finds the object that holds the checkpoint of a place.
-func (d *Document) owner(p Place) (*node, error) {
+func (d *Document) owner(p Place) (*jsontree.Value, error) {
 	if p == PRD {
-		prd := d.root.get("activePrd")
-		if prd.null() {
+		prd := d.root.Get("activePrd")
+		if prd.IsNull() {
 			return nil, d.missing(prd, "there is no activePrd")
 		}
-		if prd.kind != '{' {
-			return nil, d.invalid(prd, "activePrd is %s, not an object", prd.what())
+		if prd.Kind != jsontree.Object {
+			return nil, d.invalid(prd, "field activePrd: want an object, found %s", prd.Kind)
 		}
 		return prd, nil
 	}
@@ -184,22 +144,20 @@ func (d *Document) owner(p Place) (*node, error) {
 		_, err := ParsePlace(string(p))
 		return nil, err
 	}
-	queue := d.root.get("adhocQueue")
-	if !queue.null() && queue.kind != '[' {
-		return nil, d.invalid(queue, "adhocQueue is %s, not a list", queue.what())
+	queue := d.root.Get("adhocQueue")
+	if !queue.IsNull() && queue.Kind != jsontree.Array {
+		return nil, d.invalid(queue, "field adhocQueue: want an array, found %s", queue.Kind)
 	}
-	var found *node
-	if queue != nil {
-		for _, item := range queue.items {
-			if d.text(item.get("id")) != id {
-				continue
-			}
-			if found != nil {
-				line, _ := position(d.data, found.start)
-				return nil, d.invalid(item, "a second item of adhocQueue has the id %q; the first is in line %d", id, line)
-			}
-			found = item
+	var found *jsontree.Value
+	for _, item := range queue.List() {
+		if text(item.Get("id")) != id {
+			continue
 		}
+		if found != nil {
+			line, _ := jsontree.Position(d.data, found.Start)
+			return nil, d.invalid(item, "a second item of adhocQueue has the id %q; the first is in line %d", id, line)
+		}
+		found = item
 	}
 	if found == nil {
 		return nil, d.missing(queue, fmt.Sprintf("adhocQueue has no item with the id %q", id))
@@ -207,7 +165,7 @@ func (d *Document) owner(p Place) (*node, error) {
 	return found, nil
 }
 
-func (d *Document) missing(n *node, msg string) error {
+func (d *Document) missing(n *jsontree.Value, msg string) error {
 	e := d.fault(ErrNoTask, n, "%s", msg)
 	e.Hint = "nothing in the file can hold a checkpoint: begin a PRD or an ad-hoc item in it"
 	if places := d.Places(); len(places) > 0 {
@@ -238,12 +196,12 @@ func (d *Document) Task(p Place) (Task, error) {
 	if err != nil {
 		return Task{}, err
 	}
-	t := Task{Place: p, ID: string(p), Description: d.text(owner.get("description"))}
+	t := Task{Place: p, ID: string(p), Description: text(owner.Get("description"))}
 	if p != PRD {
 		return t, nil
 	}
-	t.PRD, t.Story = d.text(owner.get("id")), d.text(owner.get("currentStory"))
-	t.File, t.Branch = d.text(owner.get("file")), d.text(owner.get("branch"))
+	t.PRD, t.Story = text(owner.Get("id")), text(owner.Get("currentStory"))
+	t.File, t.Branch = text(owner.Get("file")), text(owner.Get("branch"))
 	if t.PRD != "" {
 		t.ID = t.PRD
 	}
@@ -262,15 +220,15 @@ func (d *Document) Checkpoint(p Place) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := owner.get(checkpointKey)
-	if n.null() {
+	n := owner.Get(checkpointKey)
+	if n.IsNull() {
 		return nil, nil
 	}
-	if n.kind != '{' {
-		return nil, d.invalid(n, "checkpoint is %s, not an object or null", n.what())
+	if n.Kind != jsontree.Object {
+		return nil, d.invalid(n, "field checkpoint: want an object or null, found %s", n.Kind)
 	}
 	c := &Checkpoint{}
-	if err := json.Unmarshal(d.raw(n), c); err != nil {
+	if err := json.Unmarshal(n.Raw(), c); err != nil {
 		e := d.fault(ErrInvalid, n, "read checkpoint")
 		e.Err = err
 		return nil, e

@@ -120,14 +120,14 @@ func TestNoTask(t *testing.T) {
 	}{
 		{`{}`, "prd", handoff.ErrNoTask, "there is no activePrd", "begin a PRD"},
 		{`{"activePrd": null, "adhocQueue": [{"id": "x"}]}`, "prd", handoff.ErrNoTask,
-			"line 1, column 15: there is no activePrd", "the file has adhoc:x; name it with --task"},
-		{`{"activePrd": []}`, "prd", handoff.ErrInvalid, "line 1, column 15: activePrd is a list, not an object", ""},
-		{"{\n \"adhocQueue\": {}}", "adhoc:x", handoff.ErrInvalid, "line 2, column 16: adhocQueue is an object, not a list",
+			":1:15: there is no activePrd", "the file has adhoc:x; name it with --task"},
+		{`{"activePrd": []}`, "prd", handoff.ErrInvalid, ":1:15: field activePrd: want an object, found an array", ""},
+		{"{\n \"adhocQueue\": {}}", "adhoc:x", handoff.ErrInvalid, ":2:16: field adhocQueue: want an array, found an object",
 			""},
 		{`{"adhocQueue": []}`, "adhoc:x", handoff.ErrNoTask, `no item with the id "x"`, "begin"},
 		{`{"adhocQueue": null}`, "adhoc:x", handoff.ErrNoTask, `no item with the id "x"`, "begin"},
-		{`{"activePrd": {"checkpoint": "é"}}`, "prd", handoff.ErrInvalid, "line 1, column 30: checkpoint is a text", ""},
-		{`{"activePrd": {"checkpoint": []}}`, "prd", handoff.ErrInvalid, "checkpoint is a list", ""},
+		{`{"activePrd": {"checkpoint": "é"}}`, "prd", handoff.ErrInvalid, ":1:30: field checkpoint: ", ""},
+		{`{"activePrd": {"checkpoint": []}}`, "prd", handoff.ErrInvalid, "field checkpoint: ", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.text, func(t *testing.T) {
@@ -151,27 +151,27 @@ func TestParseFaults(t *testing.T) {
 		line, column int
 		want         string
 	}{
-		{"empty", "", handoff.ErrSyntax, 1, 1, "nothing in it"},
-		{"blank", " \n ", handoff.ErrSyntax, 2, 2, "nothing in it"},
-		{"only a mark", "\ufeff", handoff.ErrSyntax, 1, 1, "nothing in it"},
-		{"cut", "{\n  \"a\": 1,\n", handoff.ErrSyntax, 3, 1, "the end stands where a name"},
-		{"cut in a text", "{\"a\": \"b", handoff.ErrSyntax, 1, 7, "quotes that open here"},
-		{"comma at the end", "{\r\n  \"é\": 1,\r\n}", handoff.ErrSyntax, 3, 1, "missing behind the comma"},
-		{"column in characters", "{\"é漢\": tru}", handoff.ErrSyntax, 1, 8, "where a value has to be"},
+		{"empty", "", handoff.ErrSyntax, 1, 1, "empty"},
+		{"blank", " \n ", handoff.ErrSyntax, 2, 2, "empty"},
+		{"only a mark", "\ufeff", handoff.ErrSyntax, 1, 1, "empty"},
+		{"cut", "{\n  \"a\": 1,\n", handoff.ErrSyntax, 3, 1, "want a name in quotes"},
+		{"cut in a text", "{\"a\": \"b", handoff.ErrSyntax, 1, 7, "not closed"},
+		{"comma at the end", "{\r\n  \"é\": 1,\r\n}", handoff.ErrSyntax, 3, 1, "missing after the comma"},
+		{"column in characters", "{\"é漢\": tru}", handoff.ErrSyntax, 1, 8, "want a value"},
 		{"column behind a mark", "\ufeff{x}", handoff.ErrSyntax, 1, 2, "name in quotes"},
-		{"comment", "{} // done", handoff.ErrSyntax, 1, 4, "behind the end"},
-		{"two values", "{}{}", handoff.ErrSyntax, 1, 3, "behind the end"},
+		{"comment", "{} // done", handoff.ErrSyntax, 1, 4, "after the end"},
+		{"two values", "{}{}", handoff.ErrSyntax, 1, 3, "after the end"},
 		{"single quotes", "{'a': 1}", handoff.ErrSyntax, 1, 2, "name in quotes"},
-		{"NUL", "{\"a\": 1}\x00", handoff.ErrSyntax, 1, 9, `'\x00' stands behind`},
+		{"NUL", "{\"a\": 1}\x00", handoff.ErrSyntax, 1, 9, `'\x00' after the end`},
 		{"NUL in a text", "{\"a\": \"\x00\"}", handoff.ErrSyntax, 1, 8, "U+0000"},
 		{"line end in a text", "{\"a\": \"x\ny\"}", handoff.ErrSyntax, 1, 9, "U+000A"},
-		{"escape", `{"a": "\x41"}`, handoff.ErrSyntax, 1, 8, "escape that does not exist"},
+		{"escape", `{"a": "\x41"}`, handoff.ErrSyntax, 1, 8, "unknown escape"},
 		{"escape \\u", `{"a": "\u00g0"}`, handoff.ErrSyntax, 1, 8, "four hexadecimal"},
 		{"number", `{"a": 01}`, handoff.ErrSyntax, 1, 7, "number"},
 		{"number cut", `{"a": -}`, handoff.ErrSyntax, 1, 7, "number"},
 		{"not UTF-8", "{\n\"a\": \"\xff\"}", handoff.ErrSyntax, 2, 7, "0xff is not UTF-8"},
 		{"UTF-16", "\xff\xfe{\x00}\x00", handoff.ErrSyntax, 1, 1, "UTF-16"},
-		{"a list", "\n []", handoff.ErrInvalid, 2, 2, "a list stands where"},
+		{"a list", "\n []", handoff.ErrInvalid, 2, 2, "found an array"},
 		{"deep", strings.Repeat("[", 1001) + strings.Repeat("]", 1001), handoff.ErrLimit, 1, 1001, "deeper than 1000"},
 	}
 	for _, tt := range tests {
@@ -186,7 +186,7 @@ func TestParseFaults(t *testing.T) {
 				t.Errorf("error %v (line %d, column %d), want %v at %d:%d: %s", err, e.Line, e.Column, tt.kind, tt.line,
 					tt.column, tt.want)
 			}
-			if !strings.HasPrefix(err.Error(), fmt.Sprintf(`read "b.json": line %d, column %d: `, tt.line, tt.column)) {
+			if !strings.HasPrefix(err.Error(), fmt.Sprintf("read b.json:%d:%d: ", tt.line, tt.column)) {
 				t.Errorf("text %q", err)
 			}
 		})

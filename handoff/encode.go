@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // Projections are measured after every entry, so writing JSON is done here and
@@ -75,7 +77,7 @@ func (e *encoder) object(o object) {
 		if !json.Valid(extra[name]) {
 			e.fail(fmt.Errorf("the unknown field %q is not JSON", name))
 		}
-		e.out = append(e.out, compacted(extra[name])...)
+		e.out = append(e.out, jsontree.Compact(extra[name])...)
 	}
 	e.out = append(e.out, '}')
 }

@@ -49,15 +49,15 @@ type Error struct {
 	Err error
 }
 
-// Error returns `op "file": line 3, column 7: msg: cause`, without the hint.
+// Error returns "op file.json:3:7: msg: cause", without the hint.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Op)
-	if e.File != "" {
+	switch {
+	case e.Line > 0:
+		fmt.Fprintf(&b, " %s:%d:%d", e.File, e.Line, e.Column)
+	case e.File != "":
 		fmt.Fprintf(&b, " %q", e.File)
-	}
-	if e.Line > 0 {
-		fmt.Fprintf(&b, ": line %d, column %d", e.Line, e.Column)
 	}
 	msg := e.Msg
 	if msg == "" && e.Err == nil && e.Kind != nil {

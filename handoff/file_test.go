@@ -200,7 +200,7 @@ func TestLockRefuses(t *testing.T) {
 		want string
 	}{
 		{put("read-only.json", emptyPRD, 0o400), handoff.ErrReadOnly, "read-only"},
-		{put("broken.json", "{\n\"a\": }", 0o600), handoff.ErrSyntax, "line 2, column 6"},
+		{put("broken.json", "{\n\"a\": }", 0o600), handoff.ErrSyntax, ":2:6: "},
 		{filepath.Join(dir, "missing.json"), handoff.ErrNotFound, "no such file"},
 		{filepath.Join(dir, "broken.json", "below"), handoff.ErrNotFound, "no such file"},
 		{dangling, handoff.ErrNotFound, "no such file"},

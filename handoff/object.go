@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
+
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // object is a JSON object of which some members are known.
@@ -37,16 +38,17 @@ func decodeObject(data []byte, text *string, fields []field, extra *Extra) error
 	if string(data) == "null" {
 		return nil
 	}
-	root, fault := scan(data, 1)
-	if fault != nil {
-		return fault
+	data, _ = jsontree.ToValidUTF8(data)
+	root, err := jsontree.Parse(data, jsontree.Options{KeepDepth: 1})
+	if err != nil {
+		return err
 	}
-	if root.kind != '{' {
-		return fmt.Errorf("%s stands where an object has to be", root.what())
+	if root.Kind != jsontree.Object {
+		return fmt.Errorf("want an object, found %s", root.Kind)
 	}
-	last := make(map[string]*node, len(root.members))
-	for _, m := range root.members {
-		last[m.key] = m.value
+	last := make(map[string]*jsontree.Value, len(root.Members))
+	for _, m := range root.Members {
+		last[m.Name] = m.Value
 	}
 	for _, f := range fields {
 		n := last[f.name]
@@ -54,7 +56,7 @@ func decodeObject(data []byte, text *string, fields []field, extra *Extra) error
 			continue
 		}
 		v := reflect.ValueOf(f.to).Elem()
-		if err := json.Unmarshal(data[n.start:n.end], f.to); err != nil {
+		if err := json.Unmarshal(n.Raw(), f.to); err != nil {
 			v.SetZero()
 			continue
 		}
@@ -68,18 +70,9 @@ func decodeObject(data []byte, text *string, fields []field, extra *Extra) error
 		if *extra == nil {
 			*extra = make(Extra, len(last))
 		}
-		(*extra)[name] = compacted(data[n.start:n.end])
+		(*extra)[name] = jsontree.Compact(n.Raw())
 	}
 	return nil
-}
-
-// compacted returns JSON without blanks, numbers and texts as they stand.
-func compacted(raw []byte) json.RawMessage {
-	var b bytes.Buffer
-	if err := json.Compact(&b, raw); err != nil {
-		return slices.Clone(raw) // nested deeper than the standard library reads
-	}
-	return b.Bytes()
 }
 
 // MarshalJSON returns the checkpoint as in [Checkpoint.Compact].

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // Limits of a checkpoint's compact JSON, in bytes.
@@ -407,7 +409,7 @@ func (p *projection) otherParts() []func() {
 				if grown == nil {
 					grown = make(Extra)
 				}
-				grown[name] = compacted(raw)
+				grown[name] = jsontree.Compact(raw)
 				*from.to = grown
 				p.others++
 			})

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // edit replaces a part of a text.
@@ -31,10 +33,10 @@ func (d *Document) With(p Place, c *Checkpoint, heartbeat time.Time) (*Document,
 		}
 	}
 	edits := d.heartbeat(heartbeat)
-	old := owner.get(checkpointKey)
+	old := owner.Get(checkpointKey)
 	switch {
 	case old != nil:
-		edits = append(edits, edit{old.start, old.end, d.styleOf(owner).value(text)})
+		edits = append(edits, edit{old.Start, old.End(), d.styleOf(owner).value(text)})
 	case c != nil:
 		edits = append(edits, d.insertion(owner, text))
 	}
@@ -44,11 +46,11 @@ func (d *Document) With(p Place, c *Checkpoint, heartbeat time.Time) (*Document,
 
 // heartbeat is the edit of lastHeartbeat, if there is one.
 func (d *Document) heartbeat(at time.Time) []edit {
-	n := d.root.get("lastHeartbeat")
-	if n == nil || at.IsZero() || n.kind != '"' && n.kind != 'n' {
+	n := d.root.Get("lastHeartbeat")
+	if n == nil || at.IsZero() || !n.Is(jsontree.String) && !n.IsNull() {
 		return nil
 	}
-	return []edit{{n.start, n.end, []byte(`"` + at.UTC().Format(time.RFC3339) + `"`)}}
+	return []edit{{n.Start, n.End(), []byte(`"` + at.UTC().Format(time.RFC3339) + `"`)}}
 }
 
 // apply returns text with edits that do not overlap, at most two.
@@ -78,22 +80,22 @@ type style struct {
 	comma   string // between members on one line
 }
 
-func (d *Document) styleOf(owner *node) style {
+func (d *Document) styleOf(owner *jsontree.Value) style {
 	s := style{newline: "\n", unit: d.unit(), colon: ": ", comma: ", "}
 	if at := bytes.IndexByte(d.data, '\n'); at > 0 && d.data[at-1] == '\r' {
 		s.newline = "\r\n"
 	}
-	s.outer = d.indentation(owner.start)
+	s.outer = d.indentation(owner.Start)
 	s.indent = s.outer + s.unit
-	if len(owner.members) == 0 {
-		s.lines = bytes.IndexByte(d.raw(d.root), '\n') >= 0
+	if len(owner.Members) == 0 {
+		s.lines = bytes.IndexByte(d.root.Raw(), '\n') >= 0
 		return s
 	}
-	first, last := owner.members[0], owner.members[len(owner.members)-1]
-	s.lines = bytes.IndexByte(d.data[owner.start:first.from], '\n') >= 0
-	if own := d.indentation(last.from); s.lines {
-		if !d.leads(last.from) {
-			own = d.indentation(first.from)
+	first, last := owner.Members[0], owner.Members[len(owner.Members)-1]
+	s.lines = bytes.IndexByte(d.data[owner.Start:first.Start], '\n') >= 0
+	if own := d.indentation(last.Start); s.lines {
+		if !d.leads(last.Start) {
+			own = d.indentation(first.Start)
 		}
 		s.indent = own
 		if unit, ok := strings.CutPrefix(own, s.outer); ok && unit != "" {
@@ -101,7 +103,7 @@ func (d *Document) styleOf(owner *node) style {
 		}
 		return s
 	}
-	if d.data[last.value.start-1] == ':' {
+	if d.data[last.Value.Start-1] == ':' {
 		s.colon = ":"
 	}
 	s.comma = "," + s.colon[1:]
@@ -110,8 +112,8 @@ func (d *Document) styleOf(owner *node) style {
 
 // unit is one level of indentation as the members of the file have it.
 func (d *Document) unit() string {
-	if len(d.root.members) > 0 {
-		if first := d.root.members[0].from; d.leads(first) {
+	if len(d.root.Members) > 0 {
+		if first := d.root.Members[0].Start; d.leads(first) {
 			if unit := d.indentation(first); unit != "" {
 				return unit
 			}
@@ -173,12 +175,12 @@ func spaced(compact []byte, colon, comma string) []byte {
 }
 
 // insertion is the edit that adds a checkpoint as the last member.
-func (d *Document) insertion(owner *node, compact []byte) edit {
+func (d *Document) insertion(owner *jsontree.Value, compact []byte) edit {
 	s := d.styleOf(owner)
 	var b strings.Builder
-	at := owner.start + 1
-	if n := len(owner.members); n > 0 {
-		at = owner.members[n-1].value.end
+	at := owner.Start + 1
+	if n := len(owner.Members); n > 0 {
+		at = owner.Members[n-1].Value.End()
 		if s.lines {
 			b.WriteString(",")
 		} else {
@@ -191,7 +193,7 @@ func (d *Document) insertion(owner *node, compact []byte) edit {
 		b.WriteString(`"checkpoint"` + s.colon)
 	}
 	b.Write(s.value(compact))
-	if inside := d.data[owner.start+1 : owner.end-1]; s.lines && len(owner.members) == 0 &&
+	if inside := d.data[owner.Start+1 : owner.End()-1]; s.lines && len(owner.Members) == 0 &&
 		bytes.IndexByte(inside, '\n') < 0 {
 		b.WriteString(s.newline + s.outer)
 	}
