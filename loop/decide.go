@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/regression"
@@ -131,10 +132,12 @@ func (r *run) regressed(ctx context.Context, out *Outcome) (string, error) {
 }
 
 // varying is what differs each time in messages of one error.
-var varying = regexp.MustCompile(`0x[0-9a-fA-F]+|[0-9]+(?:[.:][0-9]+)*(?:ns|µs|us|ms|s|m|h)?\b|(?:/[\w.+~-]+)+`)
+var varying = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`0x[0-9a-fA-F]+|[0-9]+(?:[.:][0-9]+)*(?:ns|µs|us|ms|s|m|h)?\b|(?:/[\w.+~-]+)+`)
+})
 
 // normalised is a message without numbers, times and paths.
-func normalised(text string) string { return clip(varying.ReplaceAllString(text, "#"), 500) }
+func normalised(text string) string { return clip(varying().ReplaceAllString(text, "#"), 500) }
 
 // mark is how an iteration failed.
 func mark(out *Outcome) failureMark {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perdure/perdure/internal/check/project"
@@ -125,7 +126,9 @@ func (r *run) setLevel(ctx context.Context, level hook.Level, reason string, qua
 }
 
 // placeInText is how tools write where something is.
-var placeInText = regexp.MustCompile(`[\w./\\-]+\.[A-Za-z]{1,8}:\d+`)
+var placeInText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[\w./\\-]+\.[A-Za-z]{1,8}:\d+`)
+})
 
 // about is what the reminder is about: what the last iteration left.
 func (r *run) about(ctx context.Context, last []Outcome) reinforce.About {
@@ -151,7 +154,7 @@ func (r *run) about(ctx context.Context, last []Outcome) reinforce.About {
 		a.Failing = append(a.Failing, reinforce.Failing{Name: id, File: files[id]})
 	}
 	a.Error, a.ErrorKind = errorOf(o)
-	a.Place = placeInText.FindString(a.Error)
+	a.Place = placeInText().FindString(a.Error)
 	return a
 }
 

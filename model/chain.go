@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Link is one model of a [Chain].
@@ -128,7 +129,9 @@ func (c *Chain) failed(failures []*Error, tries int) *Error {
 }
 
 // reNext matches the beginning of the next name in the name of a chain.
-var reNext = regexp.MustCompile(`\s*,\s*((?:builtin|exec|mock|openai|anthropic):)`)
+var reNext = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\s*,\s*((?:builtin|exec|mock|openai|anthropic):)`)
+})
 
 // ChainNames splits the name of a chain into those of its models:
 // "openai:a, anthropic:b" into two. A comma separates names only where one of
@@ -137,7 +140,7 @@ var reNext = regexp.MustCompile(`\s*,\s*((?:builtin|exec|mock|openai|anthropic):
 func ChainNames(name string) []string {
 	var names []string
 	for {
-		at := reNext.FindStringSubmatchIndex(name)
+		at := reNext().FindStringSubmatchIndex(name)
 		if at == nil {
 			return append(names, strings.TrimSpace(name))
 		}

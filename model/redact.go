@@ -3,6 +3,7 @@ package model
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // mask stands where a secret was.
@@ -15,10 +16,16 @@ const minSecret = 4
 // What secrets look like when nobody told which they are. The parts in the
 // first group are kept.
 var (
-	reKeyWord = regexp.MustCompile(`()\b(?:sk|pk|rk|xai|gsk|hf|ghp|gho|glpat|key)[-_][A-Za-z0-9][A-Za-z0-9_\-]{14,}`)
-	reBearer  = regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=\-]{8,}`)
-	reAssign  = regexp.MustCompile(`(?i)((?:api[-_]?key|access[-_]?token|auth[-_]?token|secret|password|[?&](?:key|token|sig))["']?\s*[:=]\s*["']?)[^\s"'&,;]{4,}`)
-	reUserURL = regexp.MustCompile(`(://)[^/\s"@]+@`)
+	reKeyWord = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`()\b(?:sk|pk|rk|xai|gsk|hf|ghp|gho|glpat|key)[-_][A-Za-z0-9][A-Za-z0-9_\-]{14,}`)
+	})
+	reBearer = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=\-]{8,}`)
+	})
+	reAssign = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)((?:api[-_]?key|access[-_]?token|auth[-_]?token|secret|password|[?&](?:key|token|sig))["']?\s*[:=]\s*["']?)[^\s"'&,;]{4,}`)
+	})
+	reUserURL = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(://)[^/\s"@]+@`) })
 )
 
 // Redact masks the given secrets in s, and whatever looks like a key, a bearer
@@ -29,8 +36,8 @@ func Redact(s string, secrets ...string) string {
 			s = strings.ReplaceAll(s, secret, mask)
 		}
 	}
-	s = reUserURL.ReplaceAllString(s, "${1}"+mask+"@")
-	for _, re := range []*regexp.Regexp{reBearer, reAssign, reKeyWord} {
+	s = reUserURL().ReplaceAllString(s, "${1}"+mask+"@")
+	for _, re := range []*regexp.Regexp{reBearer(), reAssign(), reKeyWord()} {
 		s = re.ReplaceAllString(s, "${1}"+mask)
 	}
 	return s

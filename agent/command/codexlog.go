@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perdure/perdure/agent"
@@ -37,10 +38,10 @@ func (f *follower) poll() {
 }
 
 // reID is an ID that may stand in a pattern.
-var reID = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
+var reID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9A-Za-z_-]+$`) })
 
 func (f *follower) open() bool {
-	if !reID.MatchString(f.rec.id) {
+	if !reID().MatchString(f.rec.id) {
 		return false
 	}
 	paths, err := filepath.Glob(f.find(f.rec.id))

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure/agent"
 )
@@ -128,12 +129,14 @@ func (p *geminiParser) end(l geminiLine) {
 }
 
 // reAttempt is how it says that it tries again; it may do so without end.
-var reAttempt = regexp.MustCompile(`Attempt \d+ failed(?: with status (\d{3}))?`)
+var reAttempt = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`Attempt \d+ failed(?: with status (\d{3}))?`)
+})
 
 func (p *geminiParser) stderr(line string) {
 	p.said = lastLines(p.said, line)
 	p.rec.say(agent.EventStderr, line)
-	m := reAttempt.FindStringSubmatch(line)
+	m := reAttempt().FindStringSubmatch(line)
 	if m == nil {
 		return
 	}

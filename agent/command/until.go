@@ -12,19 +12,23 @@ import (
 // asked for first, not whenever the program starts.
 var (
 	// "limit reached|1763672400", seconds since 1970
-	reEpoch = regexp.MustCompile(`\|(\d{10})\b`)
+	reEpoch = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\|(\d{10})\b`) })
 	// "retry in 34.07s", "try again in 2 days 3 hours 4 minutes", "retry after 20"
 	reIn = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)\b(?:retry|again|resets?|available)\s+(?:in|after)[:\s]+((?:\d+(?:\.\d+)?\s*(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w)?[\s,]*(?:and\s+)?)+)`)
 	})
 	// one part of it
-	rePart = regexp.MustCompile(`(?i)(\d+(?:\.\d+)?)\s*([a-z]*)`)
+	rePart = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(\d+(?:\.\d+)?)\s*([a-z]*)`)
+	})
 	// "try again at Nov 21st, 2026 3:05 PM", "resets at 3:05 PM", "resets 3pm"
 	reAt = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)\b(?:again|resets?|available)\s+(?:at\s+)?(?:([A-Z][a-z]{2})[a-z]*\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(?:(\d{4}),?\s+)?(?:at\s+)?)?(\d{1,2})(?::(\d{2}))?\s*(am|pm)\b`)
 	})
 	// "resets 2026-11-21T15:05:00Z"
-	reStamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`)
+	reStamp = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`)
+	})
 )
 
 // maxWait bounds what is believed: a limit that ends in a century is none.
@@ -36,13 +40,13 @@ const maxWait = 60 * 24 * time.Hour
 func untilIn(text string, now time.Time) time.Time {
 	until := time.Time{}
 	switch {
-	case reEpoch.MatchString(text):
-		seconds, err := strconv.ParseInt(reEpoch.FindStringSubmatch(text)[1], 10, 64)
+	case reEpoch().MatchString(text):
+		seconds, err := strconv.ParseInt(reEpoch().FindStringSubmatch(text)[1], 10, 64)
 		if err == nil {
 			until = time.Unix(seconds, 0)
 		}
-	case reStamp.MatchString(text):
-		until, _ = time.Parse(time.RFC3339, reStamp.FindString(text)) // zero when it is no time
+	case reStamp().MatchString(text):
+		until, _ = time.Parse(time.RFC3339, reStamp().FindString(text)) // zero when it is no time
 	case reIn().MatchString(text):
 		if d := span(reIn().FindStringSubmatch(text)[1]); d > 0 {
 			until = now.Add(d)
@@ -59,7 +63,7 @@ func untilIn(text string, now time.Time) time.Time {
 // span sums "2 days 3 hours".
 func span(text string) time.Duration {
 	var sum time.Duration
-	for _, part := range rePart.FindAllStringSubmatch(text, -1) {
+	for _, part := range rePart().FindAllStringSubmatch(text, -1) {
 		n, err := strconv.ParseFloat(part[1], 64)
 		if err != nil || n > maxWait.Seconds() {
 			return 0

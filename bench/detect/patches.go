@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 
 	"github.com/perdure/perdure/internal/detect"
@@ -93,19 +94,25 @@ func (o *releaseOptions) applyAll(ctx context.Context, p *debianPackage) error {
 // commit, or they mend a vulnerability.
 func fromProject(name, text string) bool {
 	head, _, _ := strings.Cut(text, "\n--- ")
-	return gitCommit.MatchString(head) || origin.MatchString(head) || strings.Contains(strings.ToUpper(name), "CVE-")
+	return gitCommit().MatchString(head) || origin().MatchString(head) || strings.Contains(strings.ToUpper(name), "CVE-")
 }
 
 var (
-	gitCommit = regexp.MustCompile(`(?m)^From [0-9a-f]{40} `)
-	origin    = regexp.MustCompile(`(?mi)^(Origin:\s*(upstream|backport|https?://)|Applied-Upstream:\s*\S)`)
-	patchPath = regexp.MustCompile(`(?m)^(?:---|\+\+\+) (?:"?)([^\t\r\n"]+)`)
+	gitCommit = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^From [0-9a-f]{40} `)
+	})
+	origin = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?mi)^(Origin:\s*(upstream|backport|https?://)|Applied-Upstream:\s*\S)`)
+	})
+	patchPath = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^(?:---|\+\+\+) (?:"?)([^\t\r\n"]+)`)
+	})
 )
 
 // patched are the files that a patch names, without the first folder.
 func patched(text string) []string {
 	var all []string
-	for _, m := range patchPath.FindAllStringSubmatch(text, -1) {
+	for _, m := range patchPath().FindAllStringSubmatch(text, -1) {
 		_, name, ok := strings.Cut(strings.TrimSpace(m[1]), "/")
 		if ok && m[1] != "/dev/null" && filepath.IsLocal(name) {
 			all = append(all, name)

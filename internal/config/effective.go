@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Where a value came from.
@@ -118,7 +119,9 @@ func (l *Loaded) YAML() string {
 }
 
 // bare matches texts that YAML reads as text without quotes.
-var bare = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./@+-]*(:[A-Za-z0-9_./@+-]+)*$`)
+var bare = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./@+-]*(:[A-Za-z0-9_./@+-]+)*$`)
+})
 
 // yaml is the value as YAML.
 func (s setting) yaml(c *Config) string {
@@ -127,7 +130,7 @@ func (s setting) yaml(c *Config) string {
 		return text
 	}
 	words := []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
-	if bare.MatchString(text) && !slices.Contains(words, strings.ToLower(text)) {
+	if bare().MatchString(text) && !slices.Contains(words, strings.ToLower(text)) {
 		return text
 	}
 	// A JSON string is a double-quoted YAML string.

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
@@ -27,7 +28,7 @@ func (r *run) announced(leaf string) bool {
 		}
 		slices.Sort(r.said)
 	}
-	parts := nameParts.FindAllString(leaf, -1)
+	parts := nameParts().FindAllString(leaf, -1)
 	return len(parts) > 0 && !slices.ContainsFunc(parts, func(w string) bool { return !r.said.Has(stem(w)) })
 }
 
@@ -35,18 +36,20 @@ func (r *run) announced(leaf string) bool {
 func document(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".md", ".rst", ".adoc", ".txt", "":
-		return documents.MatchString(path.Base(name)) || strings.HasPrefix(name, "docs/")
+		return documents().MatchString(path.Base(name)) || strings.HasPrefix(name, "docs/")
 	}
 	return false
 }
 
-var documents = regexp.MustCompile(`(?i)^(?:change|history|news|readme|release|upgrad|migrat|breaking|unreleased)`)
+var documents = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(?:change|history|news|readme|release|upgrad|migrat|breaking|unreleased)`)
+})
 
 // stems are the words of a text without their endings, with repetition.
 func stems(text string) multiset.Hashes {
 	var all multiset.Hashes
 	for w := range strings.FieldsFuncSeq(text, func(c rune) bool { return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') }) {
-		for _, part := range nameParts.FindAllString(w, -1) {
+		for _, part := range nameParts().FindAllString(w, -1) {
 			all = append(all, stem(part))
 		}
 	}

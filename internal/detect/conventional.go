@@ -13,7 +13,7 @@ func conventional(id string, m *syntax.Mark) bool {
 	if id == syntax.CoverageExcluded {
 		return neverTested().MatchString(m.About)
 	}
-	if m.Silence.Rules != 1 && !outdated.MatchString(m.S) {
+	if m.Silence.Rules != 1 && !outdated().MatchString(m.S) {
 		return false
 	}
 	return usualRule().MatchString(m.S) || imports().MatchString(m.About) || standsInFor().MatchString(m.About)

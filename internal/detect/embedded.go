@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 )
@@ -85,7 +86,9 @@ func runBy(text []byte) string {
 	return ""
 }
 
-var scriptParts = regexp.MustCompile(`(?is)<script\b[^>]*>(.*?)</script\s*>`)
+var scriptParts = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?is)<script\b[^>]*>(.*?)</script\s*>`)
+})
 
 // scripts blanks all of a component that is not in a script.
 func scripts(text []byte) []byte {
@@ -98,7 +101,7 @@ func scripts(text []byte) []byte {
 			}
 		}
 	}
-	for _, at := range scriptParts.FindAllSubmatchIndex(text, -1) {
+	for _, at := range scriptParts().FindAllSubmatchIndex(text, -1) {
 		blank(at[2])
 		from = at[3]
 	}

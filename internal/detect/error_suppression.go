@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
@@ -73,7 +74,7 @@ func (r *run) moreMarks(p *pair, id string, now []*syntax.Mark) {
 		if keptFromTool(id) && p.class == production && !excused(p, m) && !conventional(id, m) {
 			f.Confidence = max(f.Confidence, 0.85) // of new code, too
 		}
-		if outdated.MatchString(m.S) {
+		if outdated().MatchString(m.S) {
 			f.Confidence = min(f.Confidence, 0.7)
 		}
 		r.add(f, id)
@@ -90,10 +91,12 @@ func newMarks(was, now []*syntax.Mark) []*syntax.Mark {
 
 // outdated is what silences notices that something is deprecated, and nothing else.
 // Such a notice comes with the version of what is used; it tells of no fault.
-var outdated = regexp.MustCompile(
-	`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{?\s*"(?:(?:OVERRIDE_)?DEPRECATION|deprecation|removal)"(?:\s*,\s*"(?:deprecation|removal)")?\s*\}?\s*\)|` +
-		`pragma warning disable\s+(?:CS)?0?61[28](?:\s*,\s*(?:CS)?0?61[28])*\s*(?://|$)|\[allow\(deprecated\)\]|` +
-		`disable(?:-next-line|-line)?\s+(?:@typescript-eslint/no-deprecated|deprecation/deprecation)\s*(?:--|\*/|$)`)
+var outdated = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{?\s*"(?:(?:OVERRIDE_)?DEPRECATION|deprecation|removal)"(?:\s*,\s*"(?:deprecation|removal)")?\s*\}?\s*\)|` +
+			`pragma warning disable\s+(?:CS)?0?61[28](?:\s*,\s*(?:CS)?0?61[28])*\s*(?://|$)|\[allow\(deprecated\)\]|` +
+			`disable(?:-next-line|-line)?\s+(?:@typescript-eslint/no-deprecated|deprecation/deprecation)\s*(?:--|\*/|$)`)
+})
 
 // excused tells whether a mark says why it is there: beside it, or in a new comment
 // before it. Who silences a tool has to name the rule it is about; for several rules,

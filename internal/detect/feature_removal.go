@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
@@ -181,7 +182,7 @@ func (r *run) goneFunction(p *pair, was *syntax.Function) {
 	switch {
 	case was.Overrides, p.new != nil && was.Kind == syntax.DeclContainer && p.new.Rest.Has(syntax.Hash(was.Leaf)):
 		f.Confidence = 0.5 // what it stands for is still there
-	case notOffered.MatchString(p.old.Path), notOffered.MatchString(was.Leaf):
+	case notOffered().MatchString(p.old.Path), notOffered().MatchString(was.Leaf):
 		f.Confidence = 0.6 // nobody was promised it
 	case r.of(p).defined[was.Leaf]:
 		f.Confidence = 0.5 // under another roof
@@ -199,8 +200,10 @@ func (r *run) goneFunction(p *pair, was *syntax.Function) {
 }
 
 // notOffered are paths and names of what is public for the project itself only.
-var notOffered = regexp.MustCompile(
-	`(?i)(?:^|/)(?:_?internals?|demos?|examples|stories|benchmarks?|scripts)/|unstable|experimental`)
+var notOffered = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`(?i)(?:^|/)(?:_?internals?|demos?|examples|stories|benchmarks?|scripts)/|unstable|experimental`)
+})
 
 // cameFor tells whether the place that had a symbol has a public one of its kind now
 // that it did not have, and that is like it, by its name or by what it does, or was a
@@ -233,14 +236,16 @@ const likeOne = 0.55
 // sharePart tells whether two names have a word in common.
 func sharePart(a, b string) bool {
 	had := make(map[string]bool)
-	for _, w := range nameParts.FindAllString(a, -1) {
+	for _, w := range nameParts().FindAllString(a, -1) {
 		had[strings.ToLower(w)] = true
 	}
-	return slices.ContainsFunc(nameParts.FindAllString(b, -1), func(w string) bool { return had[strings.ToLower(w)] })
+	return slices.ContainsFunc(nameParts().FindAllString(b, -1), func(w string) bool { return had[strings.ToLower(w)] })
 }
 
 // nameParts are the words of a name that tell something.
-var nameParts = regexp.MustCompile(`[A-Z]?[a-z]{3,}|[A-Z]{4,}`)
+var nameParts = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[A-Z]?[a-z]{3,}|[A-Z]{4,}`)
+})
 
 // stillCalled tells whether the file that declared a function calls it as before.
 func stillCalled(p *pair, was *syntax.Function) bool {

@@ -36,7 +36,7 @@ func (r *run) offers(p *pair) {
 		f := Finding{File: p.old.Path, Line: 1, Gone: true, Subject: n, Evidence: n, Confidence: 0.85,
 			Message: "a public symbol is not offered any more"}
 		if slices.ContainsFunc(came, func(o string) bool { return n == "*" || sharePart(o, n) }) ||
-			notOffered.MatchString(p.old.Path) || notOffered.MatchString(n) || len(lost) > 3 {
+			notOffered().MatchString(p.old.Path) || notOffered().MatchString(n) || len(lost) > 3 {
 			f.Confidence = 0.7
 		}
 		r.add(f, symbolRemoved)
@@ -58,7 +58,7 @@ func (r *run) hidden(p *pair, was, now *syntax.Function) {
 	}
 	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85,
 		Message: "a public symbol is not offered any more"}
-	if notOffered.MatchString(p.old.Path) || notOffered.MatchString(was.Leaf) ||
+	if notOffered().MatchString(p.old.Path) || notOffered().MatchString(was.Leaf) ||
 		strings.Contains(was.Name, syntax.NameSeparator) && cameFor(p, was) {
 		f.Confidence = 0.7
 	}

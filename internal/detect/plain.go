@@ -4,6 +4,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 )
@@ -20,23 +21,23 @@ func plainModel(name, src string) *syntax.Model {
 	if !script && !settings {
 		return m
 	}
-	n, tests := 0, script && checks.MatchString(src)
+	n, tests := 0, script && checks().MatchString(src)
 	for line := range strings.Lines(src) {
 		n++
 		s := strings.TrimSpace(line)
 		if s == "" || strings.HasPrefix(s, "#") || strings.HasPrefix(s, "//") {
 			continue
 		}
-		if leftOut.MatchString(s) && checks.MatchString(s) && script {
+		if leftOut().MatchString(s) && checks().MatchString(s) && script {
 			m.Marks = append(m.Marks, syntax.Mark{Pattern: skipConditional, Line: n, S: strings.Clone(syntax.Clip(s)),
 				Key: uint64(syntax.Hash(s)), Confidence: 0.85})
 		}
-		if ignoresFailure(s) || tests && path.Ext(name) != ".yml" && alwaysFine.MatchString(s) {
+		if ignoresFailure(s) || tests && path.Ext(name) != ".yml" && alwaysFine().MatchString(s) {
 			m.Marks = append(m.Marks, syntax.Mark{Pattern: syntax.ExitIgnored, Line: n, S: strings.Clone(syntax.Clip(s)),
 				Key: uint64(syntax.Hash(s)), Confidence: 0.9})
 		}
 		if settings {
-			if at := switchLine.FindStringSubmatch(s); at != nil {
+			if at := switchLine().FindStringSubmatch(s); at != nil {
 				m.Marks = append(m.Marks, syntax.Mark{Pattern: syntax.FlagOff, Line: n, S: strings.Clone(syntax.Clip(s)),
 					Key: uint64(syntax.Hash(at[1])), On: turnedOn(at[2])})
 			}
@@ -73,20 +74,30 @@ func turnedOn(s string) bool {
 }
 
 var (
-	ignored = regexp.MustCompile(
-		`\|\|\s*(true\b|:(\s|$|;|")|exit 0)|;\s*true\s*("|'|,|$)|;\s*exit 0|continue-on-error:\s*true|allow_failure:\s*true|--passWithNoTests|--exit-zero|--no-fail-on-error|-DskipTests|-Dmaven\.test\.skip=true|testFailureIgnore>\s*true|ignoreFailures\s*=\s*true|--suppress-no-test-exit-code|\|\|\s*(echo|printf)\b[^|]*$|maven\.test\.failure\.ignore\b|^if\s+!\s.*;\s*then\s+(echo|printf|true|:)[^;]*;\s*fi$`)
-	checks = regexp.MustCompile(
-		`(?i)test|lint|check|jest|vet\b|mypy|tsc\b|cargo|verify|cover|spec\b|audit|ruff|phpstan|rubocop|clippy|mocha|phpunit|pytest|gradle|mvn|continue-on-error|allow_failure|exit-zero`)
+	ignored = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(
+			`\|\|\s*(true\b|:(\s|$|;|")|exit 0)|;\s*true\s*("|'|,|$)|;\s*exit 0|continue-on-error:\s*true|allow_failure:\s*true|--passWithNoTests|--exit-zero|--no-fail-on-error|-DskipTests|-Dmaven\.test\.skip=true|testFailureIgnore>\s*true|ignoreFailures\s*=\s*true|--suppress-no-test-exit-code|\|\|\s*(echo|printf)\b[^|]*$|maven\.test\.failure\.ignore\b|^if\s+!\s.*;\s*then\s+(echo|printf|true|:)[^;]*;\s*fi$`)
+	})
+	checks = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(
+			`(?i)test|lint|check|jest|vet\b|mypy|tsc\b|cargo|verify|cover|spec\b|audit|ruff|phpstan|rubocop|clippy|mocha|phpunit|pytest|gradle|mvn|continue-on-error|allow_failure|exit-zero`)
+	})
 	// alwaysFine is what makes a script end well, whatever is in it.
-	alwaysFine = regexp.MustCompile(`^trap\s+(-\s+)?['"]?(exit 0|exit\s*$|true|:)|^set\s+\+e\s*$|^set\s+\+o\s+errexit`)
+	alwaysFine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^trap\s+(-\s+)?['"]?(exit 0|exit\s*$|true|:)|^set\s+\+e\s*$|^set\s+\+o\s+errexit`)
+	})
 	// leftOut is what leaves tests out of a run.
-	leftOut = regexp.MustCompile(
-		`\s-k\s*['"]?not\b|--deselect\b|--ignore(-glob)?[= ]|\s-skip[= ]|\s--skip\b|--exclude-(group|tag|testsuite|task)|--testPathIgnorePatterns|--filter[= ]\s*['"]?[\w.]+\s*!=|--tag\s+['"]?~|\s-x\s+test\b|--exclude-tests?\b|-Dtest=['"]?!`)
+	leftOut = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(
+			`\s-k\s*['"]?not\b|--deselect\b|--ignore(-glob)?[= ]|\s-skip[= ]|\s--skip\b|--exclude-(group|tag|testsuite|task)|--testPathIgnorePatterns|--filter[= ]\s*['"]?[\w.]+\s*!=|--tag\s+['"]?~|\s-x\s+test\b|--exclude-tests?\b|-Dtest=['"]?!`)
+	})
 	// A switch: a key, and whether it is on.
-	switchLine = regexp.MustCompile(
-		`^["']?([A-Za-z][\w.\-]*)["']?\s*[:=]\s*["']?(true|false|on|off|yes|no|enabled|disabled|True|False)["']?,?\s*(#.*)?$`)
+	switchLine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(
+			`^["']?([A-Za-z][\w.\-]*)["']?\s*[:=]\s*["']?(true|false|on|off|yes|no|enabled|disabled|True|False)["']?,?\s*(#.*)?$`)
+	})
 )
 
 // ignoresFailure tells of a command that checks something and whose failure is
 // ignored.
-func ignoresFailure(s string) bool { return ignored.MatchString(s) && checks.MatchString(s) }
+func ignoresFailure(s string) bool { return ignored().MatchString(s) && checks().MatchString(s) }

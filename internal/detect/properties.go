@@ -11,7 +11,7 @@ import (
 // had to be changed for it, and the change is about something else.
 func (r *run) properties(p *pair) {
 	if p.old == nil || p.new == nil || p.class != production || len(p.old.Properties) == 0 ||
-		notOffered.MatchString(p.old.Path) {
+		notOffered().MatchString(p.old.Path) {
 		return
 	}
 	now, had := propertyNames(p.new.Properties), propertyNames(p.old.Properties)

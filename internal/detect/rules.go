@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -154,12 +155,14 @@ func byAlias(alias string) []string {
 	return ids
 }
 
-var customID = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var customID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+})
 
 func (c *Custom) problems(known map[string]bool) []error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if !customID.MatchString(c.ID) || len(c.ID) > 60 {
+	if !customID().MatchString(c.ID) || len(c.ID) > 60 {
 		wrong("id: a name of at most 60 lower-case letters, digits and hyphens is wanted")
 	}
 	if known[c.ID] {
@@ -341,7 +344,7 @@ type Waived struct {
 func (w *Waiver) Check() error {
 	var errs []error
 	if _, ok := patternOf(w.Pattern); !ok && w.Pattern != "*" && len(byAlias(w.Pattern)) == 0 &&
-		!customID.MatchString(w.Pattern) {
+		!customID().MatchString(w.Pattern) {
 		errs = append(errs, fmt.Errorf("pattern: there is no pattern %q; name one, or * for all", w.Pattern))
 	}
 	if w.Path == "" || !doublestar.ValidatePattern(w.Path) {

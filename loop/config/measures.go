@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
@@ -96,12 +97,14 @@ func ParseMetric(text string) (Metric, error) {
 	return m, errors.Join(m.Validate()...)
 }
 
-var metricName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+var metricName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+})
 
 // Validate returns all that is wrong.
 func (m *Metric) Validate() []error {
 	var errs []error
-	if !metricName.MatchString(m.Name) {
+	if !metricName().MatchString(m.Name) {
 		errs = append(errs, fmt.Errorf("metric %.80q: a name has 1 to 64 letters, digits, \"_\", \"-\" and \".\"",
 			m.Name))
 	}
@@ -178,12 +181,12 @@ func (m *Measures) Validate() []error {
 }
 
 // camel is where a word begins inside of a name, as in loginForm.
-var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+var camel = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([a-z0-9])([A-Z])`) })
 
 // Sensitive tells whether a file is in SensitivePaths. Case does not count.
 func (m *Measures) Sensitive(name string) bool {
 	words := make(map[string]bool)
-	for _, w := range strings.FieldsFunc(camel.ReplaceAllString(name, "$1 $2"),
+	for _, w := range strings.FieldsFunc(camel().ReplaceAllString(name, "$1 $2"),
 		func(r rune) bool { return strings.ContainsRune("/._- ", r) }) {
 		words[strings.ToLower(w)] = true
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -44,7 +45,7 @@ const (
 		WHERE t.name = $1 ORDER BY f.marked_at, f.fingerprint LIMIT $2 + 0`
 )
 
-var fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)
+var fingerprint = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{16}$`) })
 
 // MarkFalse marks findings as false alarms, in a loop that has ended, too, and
 // returns how many are new. What was marked before stays as it is.
@@ -55,7 +56,7 @@ func (r *Records) MarkFalse(ctx context.Context, tree perdure.TreeID, marks []Fa
 	}
 	for i := range marks {
 		m := &marks[i]
-		if !fingerprint.MatchString(m.Fingerprint) {
+		if !fingerprint().MatchString(m.Fingerprint) {
 			return 0, &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%.80q is no fingerprint of a finding; 16 digits are wanted", m.Fingerprint)}
 		}
 		if len(m.Reason) > MaxReasonBytes || len(m.What) > MaxWhatBytes || len(m.By)+len(m.Event) > MaxWhatBytes || m.Iteration < 0 {

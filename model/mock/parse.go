@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -268,13 +269,15 @@ func duration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-var rePlaceholder = regexp.MustCompile(`\{\{ *([a-z_]+|[0-9]+) *\}\}`)
+var rePlaceholder = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\{\{ *([a-z_]+|[0-9]+) *\}\}`)
+})
 
 // pieces splits a text at its placeholders.
 func pieces(text string, match *regexp.Regexp) ([]piece, error) {
 	var list []piece
 	end := 0
-	for _, at := range rePlaceholder.FindAllStringSubmatchIndex(text, -1) {
+	for _, at := range rePlaceholder().FindAllStringSubmatchIndex(text, -1) {
 		if at[0] > end {
 			list = append(list, piece{literal: text[end:at[0]]})
 		}

@@ -141,7 +141,9 @@ func (c catalogue) find(scheme, name, baseURL string) Rate {
 }
 
 // reDate matches the date at the end of a model's name.
-var reDate = regexp.MustCompile(`-(20\d{6}|20\d\d-\d\d-\d\d|latest)$`)
+var reDate = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`-(20\d{6}|20\d\d-\d\d-\d\d|latest)$`)
+})
 
 // otherPrice are the snapshots whose price is not that of the name without a
 // date.
@@ -154,9 +156,9 @@ func snapshot(models map[string]catwalk.Model, name string) (found catwalk.Model
 	if name == otherPrice {
 		return found, false
 	}
-	plain := reDate.ReplaceAllString(name, "")
+	plain := reDate().ReplaceAllString(name, "")
 	for id, m := range models {
-		if reDate.ReplaceAllString(id, "") != plain {
+		if reDate().ReplaceAllString(id, "") != plain {
 			continue
 		}
 		if ok && (m.CostPer1MIn != found.CostPer1MIn || m.CostPer1MOut != found.CostPer1MOut) {

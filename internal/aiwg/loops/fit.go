@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -226,11 +227,13 @@ func (x *fitter) textual(s *schema, v *value, at string) (*value, string) {
 
 // strictTime is the form of times; the standard library takes hours of one digit,
 // and commas, too.
-var strictTime = regexp.MustCompile(
-	`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})$`)
+var strictTime = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})$`)
+})
 
 func (x *fitter) instant(v *value, at string) (*value, string) {
-	if new(time.Time).UnmarshalText([]byte(v.text)) == nil && strictTime.MatchString(v.text) {
+	if new(time.Time).UnmarshalText([]byte(v.text)) == nil && strictTime().MatchString(v.text) {
 		return v, ""
 	}
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", time.DateTime, time.DateOnly} {

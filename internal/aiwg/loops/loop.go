@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -61,9 +62,13 @@ func (it *iteration) key() string {
 }
 
 var (
-	idPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*-[0-9a-f]{8}$`)
-	notSlug   = regexp.MustCompile(`[^a-z0-9]+`)
-	numbered  = regexp.MustCompile(`^iteration-([0-9]{1,7})(\.json|\.json\.gz)$`)
+	idPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-z0-9][a-z0-9-]*-[0-9a-f]{8}$`)
+	})
+	notSlug  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z0-9]+`) })
+	numbered = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^iteration-([0-9]{1,7})(\.json|\.json\.gz)$`)
+	})
 )
 
 // maxIDBytes is that of the schema.
@@ -72,7 +77,7 @@ const maxIDBytes = 200
 // idFor is an ID of a loop for one that has none of the right form.
 func idFor(given, seed string) string {
 	sum := sha256.Sum256([]byte(seed))
-	slug := notSlug.ReplaceAllString(strings.ToLower(given), "-")
+	slug := notSlug().ReplaceAllString(strings.ToLower(given), "-")
 	return cmp.Or(strings.Trim(slug[:min(len(slug), 150)], "-"), "loop") + "-" + hex.EncodeToString(sum[:4])
 }
 
@@ -101,7 +106,7 @@ func (s *Source) folders() []*loop {
 
 // read reads the files of a loop; false when nothing is there that can be kept.
 func (m *importer) read(l *loop) bool {
-	if len(l.id) > maxIDBytes || !idPattern.MatchString(l.id) {
+	if len(l.id) > maxIDBytes || !idPattern().MatchString(l.id) {
 		l.id = idFor(l.folder, l.folder)
 		m.Note(Note{Kind: Corrected, File: Folder + l.folder, Message: fmt.Sprintf("%s is not of the form that IDs of "+
 			"loops have; it became %s, and is kept beside",
@@ -159,7 +164,7 @@ func (m *importer) readIterations(l *loop) map[int]*iteration {
 	}{{itersFolder, iterationDoc, ".json", m.shapes.iteration},
 		{checksFolder, checkpointDoc, packed, m.shapes.checkpoint}} {
 		for _, place := range sortedKeys(l.files) {
-			match := numbered.FindStringSubmatch(path.Base(place))
+			match := numbered().FindStringSubmatch(path.Base(place))
 			if path.Dir(place)+"/" != in.folder || match == nil || in.doc == iterationDoc && match[2] != in.ending {
 				continue
 			}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -45,13 +46,15 @@ type Setting struct {
 const maxSettings = 1 << 20
 
 // sectionHead begins the section.
-var sectionHead = regexp.MustCompile(
-	`(?m)^(?:agent_persistence|"agent_persistence"|'agent_persistence')[ \t]*:(?:[ \t\r]|$)`)
+var sectionHead = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`(?m)^(?:agent_persistence|"agent_persistence"|'agent_persistence')[ \t]*:(?:[ \t\r]|$)`)
+})
 
 // sectionOf finds the section: from its name to the next line that is not
 // indented. The text stays as it is, with its comments.
 func sectionOf(text []byte) (from, to int) {
-	at := sectionHead.FindIndex(text)
+	at := sectionHead().FindIndex(text)
 	if at == nil {
 		return -1, -1
 	}

@@ -33,7 +33,7 @@ func ReadState(name string, text []byte) (json.RawMessage, []Note, error) {
 	}
 	x := &fitter{shape: s.state, given: v.get("loop_id").says()}
 	x.loop = x.given
-	if len(x.loop) > maxIDBytes || !idPattern.MatchString(x.loop) {
+	if len(x.loop) > maxIDBytes || !idPattern().MatchString(x.loop) {
 		x.loop = idFor(x.given, x.given)
 	}
 	x.note = func(string, *value, string, ...any) {}

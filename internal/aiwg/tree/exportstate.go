@@ -9,6 +9,7 @@ import (
 	"errors"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -497,10 +498,12 @@ func (x *exporter) writeChecks(t *exportTree, s *stateExport, below map[perdure.
 // program slower.
 const maxFileName = 100
 
-var filePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+var filePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+})
 
 // fileName tells whether a file may be called by a name as it is.
-func fileName(name string) bool { return len(name) <= maxFileName && filePattern.MatchString(name) }
+func fileName(name string) bool { return len(name) <= maxFileName && filePattern().MatchString(name) }
 
 // outside writes the states that are of no tree.
 func (x *exporter) outside(ctx context.Context) error {

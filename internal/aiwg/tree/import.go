@@ -356,7 +356,7 @@ func (r *reader) importTrees(ctx context.Context) error {
 func (r *reader) findTree(ctx context.Context, g *tree, have map[string]perdure.TreeID) (*placedTree, error) {
 	id, there := have[g.key]
 	if !there {
-		if !treePattern.MatchString(g.id) {
+		if !treePattern().MatchString(g.id) {
 			return nil, nil
 		}
 		id = perdure.TreeID(g.id)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -55,9 +56,15 @@ func foreignOf(metadata json.RawMessage) *foreign {
 }
 
 var (
-	taskPattern = regexp.MustCompile(`^task-[0-9]{4,}$`)
-	nodePattern = regexp.MustCompile(`^task-[0-9a-f]{8}$`)
-	treePattern = regexp.MustCompile(`^tree-[0-9a-f]{8}$`)
+	taskPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^task-[0-9]{4,}$`)
+	})
+	nodePattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^task-[0-9a-f]{8}$`)
+	})
+	treePattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^tree-[0-9a-f]{8}$`)
+	})
 )
 
 // task is a record of a task as it was read.

@@ -457,9 +457,9 @@ func (r *reader) settleIDs(t *task) {
 			quoted(id))
 		return "", id
 	}
-	t.foreign.ID, t.foreign.GivenID = odd(t.id, "ID", taskPattern.MatchString(t.id))
-	t.foreign.Node, t.foreign.GivenNode = odd(t.node, "node ID", nodePattern.MatchString(t.node))
-	if t.tree != "" && !treePattern.MatchString(t.tree) {
+	t.foreign.ID, t.foreign.GivenID = odd(t.id, "ID", taskPattern().MatchString(t.id))
+	t.foreign.Node, t.foreign.GivenNode = odd(t.node, "node ID", nodePattern().MatchString(t.node))
+	if t.tree != "" && !treePattern().MatchString(t.tree) {
 		t.foreign.GivenTree = t.tree
 	}
 	if t.twice {

@@ -56,7 +56,7 @@ func (r *reader) writeTrees(ctx context.Context, trees []*tree) error {
 func (r *reader) treeRecord(ctx context.Context, g *tree) (perdure.TreeRecord, error) {
 	root := g.order[0]
 	rec := perdure.TreeRecord{Key: g.key, Name: g.name, Limits: g.limits}
-	if treePattern.MatchString(g.id) {
+	if treePattern().MatchString(g.id) {
 		rec.ID, g.record.ID = perdure.TreeID(g.id), g.id
 	} else {
 		g.record.GivenID = g.id

@@ -7,15 +7,22 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"sync"
 )
 
 var (
 	// findingPlace is how tools write where a finding is: file:12:5, file(12,5),
 	// or GitHub's annotations.
-	findingPlace = regexp.MustCompile(`^\s*(\S.*?):(\d+)(:\d+)?[: ]|^\s*(\S.*?)\((\d+),(\d+)\)\s*:|^::(error|warning) `)
-	warningWord  = regexp.MustCompile(`(?i)(^::|[:\s\[])(warning|warn|note|info)\b`)
+	findingPlace = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^\s*(\S.*?):(\d+)(:\d+)?[: ]|^\s*(\S.*?)\((\d+),(\d+)\)\s*:|^::(error|warning) `)
+	})
+	warningWord = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(^::|[:\s\[])(warning|warn|note|info)\b`)
+	})
 	// continued lines tell more about the finding before them.
-	continued = regexp.MustCompile(`(?i):\s*note:|^\s*(note|help):`)
+	continued = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i):\s*note:|^\s*(note|help):`)
+	})
 )
 
 // maxFindingLine is how many bytes of a line are looked at.
@@ -40,8 +47,8 @@ func countLines(r io.Reader) (findings, warnings int, err error) {
 	for in.Scan() {
 		line := in.Text()
 		switch {
-		case !findingPlace.MatchString(line) || continued.MatchString(line):
-		case warningWord.MatchString(line):
+		case !findingPlace().MatchString(line) || continued().MatchString(line):
+		case warningWord().MatchString(line):
 			warnings++
 		default:
 			findings++

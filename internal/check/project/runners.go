@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // runner finds the test runner that a call runs; nil when it runs none that is
@@ -250,7 +251,9 @@ func (m *measurer) pythonTool(c *call) *site {
 }
 
 // shortX is pytest's -x, also among other short flags.
-var shortX = regexp.MustCompile(`^-[a-zA-Z]*x[a-zA-Z]*$`)
+var shortX = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^-[a-zA-Z]*x[a-zA-Z]*$`)
+})
 
 func (m *measurer) pytest(c *call) *site {
 	for _, f := range [...]string{"--collect-only", "--co", "--fixtures", "--version", "--help", "-h"} {
@@ -269,7 +272,7 @@ func (m *measurer) pytest(c *call) *site {
 	// This family names the files, which make node IDs of the names.
 	s.args = append(s.args, "-o", "junit_family=xunit1")
 	if c.has("--exitfirst", "--maxfail", "--stepwise", "--sw") ||
-		slices.ContainsFunc(c.words, func(w word) bool { return shortX.MatchString(w.text) }) {
+		slices.ContainsFunc(c.words, func(w word) bool { return shortX().MatchString(w.text) }) {
 		s.stops = StopsInside
 	}
 	s.cover = m.coverPytest(c)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -253,11 +254,13 @@ func Unescape(s string) string {
 }
 
 // plain needs no quotes as an argument.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+var plain = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+})
 
 // quote writes a text as one word of a shell.
 func quote(s string) string {
-	if plain.MatchString(s) {
+	if plain().MatchString(s) {
 		return s
 	}
 	quoted, err := syntax.Quote(s, syntax.LangPOSIX)

@@ -7,18 +7,35 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 var (
-	cargoRunning = regexp.MustCompile(`^\s+Running (?:unittests )?(\S+)(?: \((\S+)\))?$`)
-	cargoHash    = regexp.MustCompile(`-[0-9a-f]{16}(?:\.exe)?$`)
-	cargoBegin   = regexp.MustCompile(`^running (\d+) tests?$`)
-	cargoTest    = regexp.MustCompile(`^test (.+?) \.\.\.(?: (.*))?$`)
-	cargoResult  = regexp.MustCompile(`^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;`)
-	cargoStdout  = regexp.MustCompile(`^---- (.+?) (?:stdout|stderr) ----$`)
-	cargoLine    = regexp.MustCompile(` \(line \d+\)`)
-	cargoBuild   = regexp.MustCompile("^error: could not compile `([^`]+)`")
-	cargoFailed  = regexp.MustCompile(`^error: \d+ targets? failed:`)
+	cargoRunning = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^\s+Running (?:unittests )?(\S+)(?: \((\S+)\))?$`)
+	})
+	cargoHash = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`-[0-9a-f]{16}(?:\.exe)?$`)
+	})
+	cargoBegin = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^running (\d+) tests?$`)
+	})
+	cargoTest = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^test (.+?) \.\.\.(?: (.*))?$`)
+	})
+	cargoResult = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;`)
+	})
+	cargoStdout = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^---- (.+?) (?:stdout|stderr) ----$`)
+	})
+	cargoLine  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` \(line \d+\)`) })
+	cargoBuild = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("^error: could not compile `([^`]+)`")
+	})
+	cargoFailed = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^error: \d+ targets? failed:`)
+	})
 )
 
 type cargoParser struct {
@@ -72,7 +89,7 @@ func (p *cargoParser) read() error {
 }
 
 func (p *cargoParser) line(line string) error {
-	if m := cargoRunning.FindStringSubmatch(line); m != nil {
+	if m := cargoRunning().FindStringSubmatch(line); m != nil {
 		p.binary(m[1], m[2])
 		return nil
 	}
@@ -80,21 +97,21 @@ func (p *cargoParser) line(line string) error {
 		p.suite = "doc " + name
 		return nil
 	}
-	if m := cargoBegin.FindStringSubmatch(line); m != nil {
+	if m := cargoBegin().FindStringSubmatch(line); m != nil {
 		return p.begin(m[1])
 	}
-	if m := cargoResult.FindStringSubmatch(line); m != nil && p.open {
+	if m := cargoResult().FindStringSubmatch(line); m != nil && p.open {
 		return p.result(m)
 	}
 	if p.open {
 		return p.within(line)
 	}
-	switch m := cargoBuild.FindStringSubmatch(line); {
+	switch m := cargoBuild().FindStringSubmatch(line); {
 	case m != nil:
 		return p.broken("", Build, line+"\n"+string(p.errors.text))
 	case strings.HasPrefix(line, "error: test failed"), strings.HasPrefix(line, "error: doctest failed"):
 		p.stopped = true
-	case cargoFailed.MatchString(line):
+	case cargoFailed().MatchString(line):
 		p.stopped = false
 	case strings.HasPrefix(line, "error"), len(p.errors.text) > 0:
 		p.errors.add(line+"\n", p.cfg.MaxMessage)
@@ -110,7 +127,7 @@ func (p *cargoParser) binary(source, file string) {
 		source, file = "", source
 	}
 	file = strings.ReplaceAll(file, `\`, "/")
-	file = cargoHash.ReplaceAllString(file[strings.LastIndexByte(file, '/')+1:], "")
+	file = cargoHash().ReplaceAllString(file[strings.LastIndexByte(file, '/')+1:], "")
 	p.suite = join(" ", file, strings.ReplaceAll(source, `\`, "/"))
 }
 
@@ -132,10 +149,10 @@ func (p *cargoParser) begin(number string) error {
 
 // within reads a line between the beginning and the result of a binary.
 func (p *cargoParser) within(line string) error {
-	if m := cargoTest.FindStringSubmatch(line); m != nil && p.telling < 0 {
+	if m := cargoTest().FindStringSubmatch(line); m != nil && p.telling < 0 {
 		return p.test(m[1], m[2])
 	}
-	if m := cargoStdout.FindStringSubmatch(line); m != nil {
+	if m := cargoStdout().FindStringSubmatch(line); m != nil {
 		p.telling = -1
 		if i, ok := p.byName[m[1]]; ok {
 			p.telling = i
@@ -169,7 +186,7 @@ func (p *cargoParser) test(name, told string) error {
 	t := Test{Suite: p.suite, Name: name, Outcome: Unfinished}
 	if strings.HasPrefix(p.suite, "doc ") {
 		t.File, _, _ = strings.Cut(name, " - ")
-		t.Name = cargoLine.ReplaceAllString(name, "")
+		t.Name = cargoLine().ReplaceAllString(name, "")
 	}
 	t.ID = join("::", t.Suite, t.Name)
 	i, err := p.add(t, p.in.no)

@@ -58,11 +58,11 @@ func detectLine(line string) Format {
 	case strings.HasPrefix(line, "{") && strings.Contains(line, `"Action":`) &&
 		(strings.Contains(line, `"Package":`) || strings.Contains(line, `"ImportPath":`)):
 		return GoTest
-	case strings.HasPrefix(line, "TAP version "), tapPlan.MatchString(line),
+	case strings.HasPrefix(line, "TAP version "), tapPlan().MatchString(line),
 		strings.HasPrefix(line, "ok ") && !strings.Contains(line, "\t"), // what go test prints for people has tabs
 		strings.HasPrefix(line, "not ok "):
 		return TAP
-	case cargoRunning.MatchString(line), cargoBegin.MatchString(line), strings.HasPrefix(line, "   Doc-tests "):
+	case cargoRunning().MatchString(line), cargoBegin().MatchString(line), strings.HasPrefix(line, "   Doc-tests "):
 		return Cargo
 	}
 	return ""

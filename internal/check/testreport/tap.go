@@ -7,13 +7,20 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
 var (
-	tapPoint   = regexp.MustCompile(`^(not )?ok\b(?:\s+(\d+))?\s*(.*)$`)
-	tapPlan    = regexp.MustCompile(`^1\.\.(\d+)\s*(?:#\s*(.*))?$`)
-	tapDirects = regexp.MustCompile(`(?i)^(.*?)(?:^|\s)#\s*(skip|todo)\S*\s*(.*)$`)
+	tapPoint = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(not )?ok\b(?:\s+(\d+))?\s*(.*)$`)
+	})
+	tapPlan = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^1\.\.(\d+)\s*(?:#\s*(.*))?$`)
+	})
+	tapDirects = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^(.*?)(?:^|\s)#\s*(skip|todo)\S*\s*(.*)$`)
+	})
 )
 
 // tapLevel is the run of the tests at one depth of indentation.
@@ -119,10 +126,10 @@ func (p *tapParser) line(text string, indent int, long bool) error {
 	case strings.HasPrefix(text, "#"):
 		p.remark(text)
 	default:
-		if m := tapPlan.FindStringSubmatch(text); m != nil {
+		if m := tapPlan().FindStringSubmatch(text); m != nil {
 			return p.plan(depth, m)
 		}
-		m := tapPoint.FindStringSubmatch(text)
+		m := tapPoint().FindStringSubmatch(text)
 		if m == nil {
 			p.remark(text)
 			return nil
@@ -263,7 +270,7 @@ func directive(failed bool, text string) (name string, outcome Outcome, why stri
 	if failed {
 		outcome = Failed
 	}
-	if m := tapDirects.FindStringSubmatch(text); m != nil && !strings.HasSuffix(m[1], `\`) {
+	if m := tapDirects().FindStringSubmatch(text); m != nil && !strings.HasSuffix(m[1], `\`) {
 		text, why = m[1], m[3]
 		switch {
 		case strings.EqualFold(m[2], "skip"):

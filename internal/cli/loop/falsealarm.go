@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -79,11 +80,13 @@ func (c *commands) newFalseAlarmCommand() *cobra.Command {
 }
 
 // findingName is a regression, or the beginning of a fingerprint.
-var findingName = regexp.MustCompile(`^(reg-\d+-\d+|[0-9a-f]{6,16})$`)
+var findingName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(reg-\d+-\d+|[0-9a-f]{6,16})$`)
+})
 
 // isFinding tells a finding from a loop, whose digits are eight.
 func isFinding(word string) bool {
-	return findingName.MatchString(word) && len(word) != len("1a2b3c4d")
+	return findingName().MatchString(word) && len(word) != len("1a2b3c4d")
 }
 
 // marksOf finds what a regression or a fingerprint stands for, the latest first.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -114,7 +115,9 @@ func Command(cfg Config) *cobra.Command {
 }
 
 // digits end the ID of a loop; its tree's are the same.
-var digits = regexp.MustCompile(`^(?:[a-z0-9][a-z0-9-]*-)?([0-9a-f]{8})$`)
+var digits = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:[a-z0-9][a-z0-9-]*-)?([0-9a-f]{8})$`)
+})
 
 func find(ctx context.Context, s Store, args []string) (record.Loop, error) {
 	return Find(ctx, s.Client, args)
@@ -124,7 +127,7 @@ func find(ctx context.Context, s Store, args []string) (record.Loop, error) {
 // that has not ended, or else the latest.
 func Find(ctx context.Context, s *client.Client, args []string) (record.Loop, error) {
 	if len(args) == 1 {
-		match := digits.FindStringSubmatch(args[0])
+		match := digits().FindStringSubmatch(args[0])
 		if match == nil {
 			return record.Loop{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "find loop",
 				Msg:  fmt.Sprintf("%q is no loop", args[0]),

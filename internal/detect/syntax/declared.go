@@ -283,7 +283,7 @@ func (u *unit) property(m *Model, i int) {
 
 // injected reads what a handler of FastAPI is given only when its caller may.
 func (u *unit) injected(m *Model, i int) {
-	if u.at(i+1) != "(" || !givesCaller.MatchString(u.at(i+2)) {
+	if u.at(i+1) != "(" || !givesCaller().MatchString(u.at(i+2)) {
 		return
 	}
 	for j := i; j > 0 && i-j < maxBlock; j-- {
@@ -294,7 +294,9 @@ func (u *unit) injected(m *Model, i int) {
 	}
 }
 
-var givesCaller = regexp.MustCompile(`(?i)user|auth|token|admin|permission|role|login|api_?key|scope`)
+var givesCaller = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)user|auth|token|admin|permission|role|login|api_?key|scope`)
+})
 
 // keeper notes the name of something that keeps others out, or makes text harmless, with
 // what stands beside it.

@@ -208,12 +208,12 @@ func (u *unit) handsOn() bool {
 // startedByTests tells of a script among the tests that has none itself, and that
 // the runner does not load: tests start it as a process of its own.
 func (u *unit) startedByTests(m *Model) bool {
-	if u.lang.Name == "go" || len(m.Tests)+len(m.Suites) > 0 || loadedByRunner.MatchString(path.Base(u.path)) {
+	if u.lang.Name == "go" || len(m.Tests)+len(m.Suites) > 0 || loadedByRunner().MatchString(path.Base(u.path)) {
 		return false
 	}
 	for i := range u.decls {
 		for _, a := range u.decls[i].annotations {
-			if calledByRunner.MatchString(a.name) {
+			if calledByRunner().MatchString(a.name) {
 				return false
 			}
 		}
@@ -224,11 +224,11 @@ func (u *unit) startedByTests(m *Model) bool {
 // endsProgram tells whether the word at i may well end a program: in a file that is one,
 // or is told of the command line by its name, where a signal is handled, or help given.
 func (u *unit) endsProgram(i int) bool {
-	if strings.HasPrefix(u.src, "#!") || ofProgram.MatchString(u.path) {
+	if strings.HasPrefix(u.src, "#!") || ofProgram().MatchString(u.path) {
 		return true
 	}
 	d := u.around(i)
-	if d < 0 || ofProgram.MatchString(u.decls[d].name) {
+	if d < 0 || ofProgram().MatchString(u.decls[d].name) {
 		return true
 	}
 	for n := range u.decls {
@@ -237,7 +237,7 @@ func (u *unit) endsProgram(i int) bool {
 		}
 	}
 	for j := max(0, i-60); j < min(len(u.tok), i+10); j++ {
-		if u.kindAt(j) != lex.Op && endsWell.MatchString(u.at(j)) {
+		if u.kindAt(j) != lex.Op && endsWell().MatchString(u.at(j)) {
 			return true
 		}
 	}
@@ -246,20 +246,28 @@ func (u *unit) endsProgram(i int) bool {
 
 var (
 	// ofProgram are words in names of what is a program, or a part of one that ends it.
-	ofProgram = regexp.MustCompile(
-		`(?i)main|cli|cmd|command|bin/|app|server|script|tool|daemon|entry|manage|setup|build|worker|exit|quit|signal|shutdown|stop|close|terminate|example|help|usage|version|args|option|launch|boot|start|run|console|task|plugin|loader|process|test|bench|gui|window|menu|electron|plugin`)
+	ofProgram = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(
+			`(?i)main|cli|cmd|command|bin/|app|server|script|tool|daemon|entry|manage|setup|build|worker|exit|quit|signal|shutdown|stop|close|terminate|example|help|usage|version|args|option|launch|boot|start|run|console|task|plugin|loader|process|test|bench|gui|window|menu|electron|plugin`)
+	})
 	// endsWell are words of signals and of what is said to people before a program ends.
-	endsWell = regexp.MustCompile(
-		`SIG[A-Z]{3}|(?i)help|usage|version|print|println|log|stdout|fork|child|argv|args|quit|shutdown|signal|interrupt|uncaught|disconnect|destroy`)
+	endsWell = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(
+			`SIG[A-Z]{3}|(?i)help|usage|version|print|println|log|stdout|fork|child|argv|args|quit|shutdown|signal|interrupt|uncaught|disconnect|destroy`)
+	})
 )
 
 // calledByRunner are marks of what a runner calls before and after the tests.
-var calledByRunner = regexp.MustCompile(
-	`^(?:OneTime)?(?:SetUp|TearDown)|^(?:Before|After)|(?:Assembly|Class|Test)(?:Initialize|Cleanup)$|^fixture$`)
+var calledByRunner = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`^(?:OneTime)?(?:SetUp|TearDown)|^(?:Before|After)|(?:Assembly|Class|Test)(?:Initialize|Cleanup)$|^fixture$`)
+})
 
 // loadedByRunner are names of files that a runner reads before the tests.
-var loadedByRunner = regexp.MustCompile(
-	`(?i)conftest|set_?up|tear|global|config|helper|bootstrap|support|init|hook|runner|spec|test`)
+var loadedByRunner = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`(?i)conftest|set_?up|tear|global|config|helper|bootstrap|support|init|hook|runner|spec|test`)
+})
 
 // lineText is the line that a token stands in.
 func (u *unit) lineText(i int) string {
@@ -359,7 +367,7 @@ func (u *unit) why(line int) string {
 		if documents := strings.HasPrefix(n.S, "/**") || strings.HasPrefix(n.S, "///"); documents {
 			continue
 		}
-		if int(n.Line)+strings.Count(n.S, "\n") == line-1 && n.Alone && inWords.MatchString(n.S) {
+		if int(n.Line)+strings.Count(n.S, "\n") == line-1 && n.Alone && inWords().MatchString(n.S) {
 			return strings.Clone(n.S)
 		}
 	}
@@ -368,7 +376,9 @@ func (u *unit) why(line int) string {
 
 // inWords is a comment for people: three words and a fourth, and nothing that only
 // tools or separators have.
-var inWords = regexp.MustCompile(`^[/*#\s]*(?:[A-Za-z"'\x60(][\w'"\x60().,/-]*[\s*]+){3}\S`)
+var inWords = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[/*#\s]*(?:[A-Za-z"'\x60(][\w'"\x60().,/-]*[\s*]+){3}\S`)
+})
 
 // directive tells of a comment that a tool reads: what it looks for stands near
 // the beginning, or after another comment mark.
@@ -381,7 +391,9 @@ func directive(s, needle string) bool {
 	return strings.Trim(head, " \t:@-!\n") == ""
 }
 
-var openEnd = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|HA` + `CK|XX` + `X)\b`)
+var openEnd = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|HA` + `CK|XX` + `X)\b`)
+})
 
 // readOpenEnds notes comments that leave work for later.
 func (u *unit) readOpenEnds(m *Model) {
@@ -391,7 +403,7 @@ func (u *unit) readOpenEnds(m *Model) {
 			!strings.Contains(n.S, "XX"+"X") {
 			continue // most have none, and the expression is slow
 		}
-		if at := openEnd.FindStringIndex(n.S); at != nil {
+		if at := openEnd().FindStringIndex(n.S); at != nil {
 			line := int(n.Line) + strings.Count(n.S[:at[0]], "\n")
 			m.Marks = append(m.Marks, Mark{Pattern: OpenEnds, Line: line, S: strings.Clone(Clip(n.S)), Key: mix(3, n.S)})
 		}

@@ -29,7 +29,7 @@ func (u *unit) readShape(f *Function, d *decl) {
 		last--
 	}
 	yes := last-from <= 2 && last > from && strings.EqualFold(u.at(last-1), "true")
-	f.Agrees = yes && checks.MatchString(f.Leaf)
+	f.Agrees = yes && checks().MatchString(f.Leaf)
 	f.AlwaysTrue = yes && equalityNames()[f.Leaf]
 	if u.at(from) == "return" && u.lang.Name != "rust" {
 		if end := u.statementEnd(from); end < to-3 {

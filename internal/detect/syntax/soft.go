@@ -275,12 +275,14 @@ func (u *unit) lastIsEmpty(from, to int) bool {
 // there, or end: what is not found, what was closed or cancelled.
 func (u *unit) expectsAbsence(i int) bool {
 	for j := i + 1; j < min(i+14, len(u.tok)) && u.at(j) != "{" && u.tok[j].Line == u.tok[i].Line; j++ {
-		if u.isWord(j) && absences.MatchString(u.at(j)) {
+		if u.isWord(j) && absences().MatchString(u.at(j)) {
 			return true
 		}
 	}
 	return false
 }
 
-var absences = regexp.MustCompile(
-	`(?i)not_?found|no_?such|noent|missing|notexist|doesnotexist|lookup|stopiteration|import_?error|key_?error|index_?error|attribute_?error|name_?error|cancel|interrupt|abort|timeout|closed|exists|unicode|unsupported|notimplemented|noclassdef|eof|brokenpipe|connectionreset`)
+var absences = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`(?i)not_?found|no_?such|noent|missing|notexist|doesnotexist|lookup|stopiteration|import_?error|key_?error|index_?error|attribute_?error|name_?error|cancel|interrupt|abort|timeout|closed|exists|unicode|unsupported|notimplemented|noclassdef|eof|brokenpipe|connectionreset`)
+})

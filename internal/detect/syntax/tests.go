@@ -221,7 +221,7 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 	t.Parts = u.ofSpans(spans, name, appendParts, false)
 	t.Names = slices.Compact(u.ofSpans(spans, name, appendNames, true))
 	for w := range strings.FieldsSeq(t.Leaf) { // of a title
-		if len(w) >= minMember && len(w) < len(t.Leaf) && identifier.MatchString(w) {
+		if len(w) >= minMember && len(w) < len(t.Leaf) && identifier().MatchString(w) {
 			t.Members = append(t.Members, Hash(w))
 		}
 	}
@@ -311,7 +311,9 @@ func (u *unit) member(i int) bool {
 }
 
 // identifier is a word of a title that can only be a name of the code.
-var identifier = regexp.MustCompile(`^\w*(?:[a-z][A-Z]|\w_)\w*$`)
+var identifier = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\w*(?:[a-z][A-Z]|\w_)\w*$`)
+})
 
 // minMember is how many bytes a name has at least that tells something.
 const minMember = 4

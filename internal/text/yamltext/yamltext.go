@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/token"
@@ -49,7 +50,7 @@ const maxNesting = 100
 func TooDeep(text []byte) bool { return deepestBracket(text) > maxNesting || manyDashes(text) }
 
 // dashes are lists in lists on one line.
-var dashes = regexp.MustCompile(`(?:[-?:][ \t]+)+`)
+var dashes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:[-?:][ \t]+)+`) })
 
 // manyDashes finds lists in lists for which the parser's time grows with the
 // square of their depth. They are counted here: an expression that counts is
@@ -57,7 +58,7 @@ var dashes = regexp.MustCompile(`(?:[-?:][ \t]+)+`)
 func manyDashes(text []byte) bool {
 	blank := func(c rune) bool { return c == ' ' || c == '\t' }
 	for len(text) > 0 {
-		at := dashes.FindIndex(text)
+		at := dashes().FindIndex(text)
 		if at == nil {
 			return false
 		}

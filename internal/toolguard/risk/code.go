@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure/internal/check/project"
 )
@@ -35,28 +36,38 @@ func (a *assessment) script(name string, args []string, depth int) {
 
 // What code calls to delete, to move, to write, and to run commands, in the languages
 // that interpreters take on a command line.
-var deleters = regexp.MustCompile(
-	`\b(os\.(remove|unlink|rmdir|removedirs|truncate)|shutil\.rmtree|rmtree|unlink(Sync)?|rmSync|rmdirSync|truncateSync|fs\.(rm|unlink|rmdir|promises\.rm)|File\.(delete|unlink|truncate)|FileUtils\.(rm|rm_f|rm_r|rm_rf|remove)|Deno\.remove(Sync)?|Remove-Item)\b`)
+var deleters = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`\b(os\.(remove|unlink|rmdir|removedirs|truncate)|shutil\.rmtree|rmtree|unlink(Sync)?|rmSync|rmdirSync|truncateSync|fs\.(rm|unlink|rmdir|promises\.rm)|File\.(delete|unlink|truncate)|FileUtils\.(rm|rm_f|rm_r|rm_rf|remove)|Deno\.remove(Sync)?|Remove-Item)\b`)
+})
 
-var movers = regexp.MustCompile(
-	`\b(os\.(rename|replace|renames|chmod)|shutil\.(move|copy|copyfile)|rename(Sync)?|chmod(Sync)?|FileUtils\.(mv|cp|chmod)|copyFile(Sync)?)\b`)
+var movers = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`\b(os\.(rename|replace|renames|chmod)|shutil\.(move|copy|copyfile)|rename(Sync)?|chmod(Sync)?|FileUtils\.(mv|cp|chmod)|copyFile(Sync)?)\b`)
+})
 
-var writers = regexp.MustCompile(
-	`open\([^)]*["'][rb]*[wax+]|write_text|write_bytes|writeFile|appendFile|file_put_contents|(File|IO)\.write|\.touch\(|symlink`)
+var writers = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`open\([^)]*["'][rb]*[wax+]|write_text|write_bytes|writeFile|appendFile|file_put_contents|(File|IO)\.write|\.touch\(|symlink`)
+})
 
-var runners = regexp.MustCompile(
-	`os\.(system|popen|exec|spawn)|subprocess|\bsystem\b|\bexec(Sync|File|FileSync)?\b|\bspawn(Sync)?\b|shell_exec|passthru|popen|qx`)
+var runners = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`os\.(system|popen|exec|spawn)|subprocess|\bsystem\b|\bexec(Sync|File|FileSync)?\b|\bspawn(Sync)?\b|shell_exec|passthru|popen|qx`)
+})
 
-var quotedParts = regexp.MustCompile("'([^'\\\\\n]{1,300})'|\"([^\"\\\\\n]{1,300})\"|`([^`\n]{1,300})`")
+var quotedParts = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("'([^'\\\\\n]{1,300})'|\"([^\"\\\\\n]{1,300})\"|`([^`\n]{1,300})`")
+})
 
 // code is for a program in another language: what it calls, and the strings in it.
 // Which string goes into which call it does not know.
 func (a *assessment) code(text string, depth int) {
 	var strs []string
-	for _, m := range quotedParts.FindAllStringSubmatch(text, maxNames) {
+	for _, m := range quotedParts().FindAllStringSubmatch(text, maxNames) {
 		strs = append(strs, m[1]+m[2]+m[3])
 	}
-	deletes, moves, writes := deleters.MatchString(text), movers.MatchString(text), writers.MatchString(text)
+	deletes, moves, writes := deleters().MatchString(text), movers().MatchString(text), writers().MatchString(text)
 	named := false
 	for _, s := range strs {
 		a.named(s)
@@ -75,7 +86,7 @@ func (a *assessment) code(text string, depth int) {
 	if deletes && !named {
 		a.add(DeleteFiles, clip(strings.ReplaceAll(text, unknown, "…")))
 	}
-	if !runners.MatchString(text) {
+	if !runners().MatchString(text) {
 		return
 	}
 	for i, s := range strs { // a command line, or its words

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/check/testreport"
@@ -51,11 +52,13 @@ type suspect struct {
 func mendedOnly(f *detect.Finding) bool {
 	_, now, _ := strings.Cut(f.Evidence, " became ")
 	return f.Pattern == "expected-changed" || f.Pattern == "assertion-lost" || f.Pattern == "subject-mocked" ||
-		f.Pattern == "expected-computed" && values.MatchString(now)
+		f.Pattern == "expected-computed" && values().MatchString(now)
 }
 
 // values are literals in the languages' common forms.
-var values = regexp.MustCompile("[\\d\"'`]|\\b(?:true|false|nil|null|undefined|None|True|False)\\b")
+var values = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("[\\d\"'`]|\\b(?:true|false|nil|null|undefined|None|True|False)\\b")
+})
 
 // overlay lays the baseline's tests over a candidate that passed, if some were
 // weakened.
@@ -220,7 +223,7 @@ func (s *sealing) judge(all []suspect, clean *testreport.Report, over *outcome) 
 		reason := suspected(t.ID)
 		switch {
 		case reason == "" || !t.Outcome.Fails() || t.Flaky || !passed[t.ID]:
-		case misfits.MatchString(t.Message):
+		case misfits().MatchString(t.Message):
 			misfit = append(misfit, t.ID)
 		default:
 			failing, why = append(failing, t.ID), firstOf(why, reason)
@@ -241,9 +244,11 @@ func (s *sealing) judge(all []suspect, clean *testreport.Report, over *outcome) 
 func (s *sealing) note(text string) { s.v.Notes = append(s.v.Notes, text) }
 
 // misfits are messages of tests that call what has another name or signature now.
-var misfits = regexp.MustCompile(
-	`(?m)^\s*(?:E\s+|message:\s*[|'"]?\s*)?(?:TypeError|AttributeError|NameError|ImportError|ModuleNotFoundError|ReferenceError|SyntaxError|NoMethodError|ArgumentError|` +
-		`[\w.]*NoSuchMethodError|Error: Cannot find module|Error: Call to undefined)\b`)
+var misfits = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`(?m)^\s*(?:E\s+|message:\s*[|'"]?\s*)?(?:TypeError|AttributeError|NameError|ImportError|ModuleNotFoundError|ReferenceError|SyntaxError|NoMethodError|ArgumentError|` +
+			`[\w.]*NoSuchMethodError|Error: Cannot find module|Error: Call to undefined)\b`)
+})
 
 // leaf is a test's own name: without its suites, its parameters and its subtests.
 func leaf(id string) string {

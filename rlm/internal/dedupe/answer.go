@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
 	"golang.org/x/text/cases"
@@ -26,7 +27,9 @@ func Key(text string) string {
 
 // answerLine begins the line of a reply that holds its answer, after whatever
 // led to it.
-var answerLine = regexp.MustCompile(`(?i)^[\s*_#>]*(?:final\s+answer|answer)[\s*_]*:[\s*_]*(\S.*)$`)
+var answerLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^[\s*_#>]*(?:final\s+answer|answer)[\s*_]*:[\s*_]*(\S.*)$`)
+})
 
 // Normal makes equal what people would count as the same answer:
 //
@@ -48,7 +51,7 @@ func Normal(text string) string {
 		return value
 	}
 	for line := range strings.SplitSeq(text, "\n") {
-		if found := answerLine.FindStringSubmatch(strings.TrimRight(line, " \t\r")); found != nil {
+		if found := answerLine().FindStringSubmatch(strings.TrimRight(line, " \t\r")); found != nil {
 			text = found[1]
 		}
 	}
@@ -72,7 +75,9 @@ func wrapping(r rune) bool {
 
 // plainNumber is a number as people write it, with or without commas between
 // thousands.
-var plainNumber = regexp.MustCompile(`^[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?$`)
+var plainNumber = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?$`)
+})
 
 // maxNumber bounds the characters of what is compared as a number. (A bound in
 // the expression would make it a large one, which every start would pay for.)
@@ -80,7 +85,7 @@ const maxNumber = 600
 
 // normalValue is the form in which numbers and JSON are compared.
 func normalValue(text string) (string, bool) {
-	if len(text) <= maxNumber && plainNumber.MatchString(text) {
+	if len(text) <= maxNumber && plainNumber().MatchString(text) {
 		if r, ok := new(big.Rat).SetString(strings.ReplaceAll(text, ",", "")); ok {
 			return r.RatString(), true
 		}
