@@ -15,6 +15,7 @@ import (
 var nameExceptions = map[string]string{
 	"call internal/testing/testdb/each.go context.Background": "the fresh store is made once, for all tests of a process",
 	"call internal/process/guard/enter_unix.go os.Exit":       "a guard process is this binary started again; it ends before the program's main begins",
+	"global internal/process/failpoint/failpoint.go enabled":  "set by the linker, or once by TestMain, before anything runs",
 	"global internal/process/guard/guard.go entered":          "a fact about the whole process, like its arguments",
 }
 

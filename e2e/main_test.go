@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,7 +53,8 @@ type tests struct{ m *testing.M }
 func (t tests) Run() int {
 	status := t.m.Run()
 	if err := os.RemoveAll(sharedFolder()); err != nil {
-		log.Print(err)
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
 	}
 	return status
 }
