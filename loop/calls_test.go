@@ -147,7 +147,7 @@ func TestHooksGate(t *testing.T) {
 		}
 		return errors.Join(err, w.write("one", "1"))
 	})
-	b.launch(func(c *config.Config) { c.RiskAnswers = map[risk.Pattern]risk.Answer{risk.GitRemove: risk.Gate} })
+	b.launch(func(c *config.Config) { c.RiskAnswers = map[string]config.RiskAnswer{"git_remove": config.RiskGate} })
 	if l := b.work(); l.Step != "gate" {
 		t.Fatalf("%s", show(l))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -26,8 +27,7 @@ func (r *run) ruledBy(ctx context.Context, out *Outcome, trusted workspace.ID) (
 	if err != nil {
 		return nil, err
 	}
-	by, warnings, err := regression.Read(ctx, r.files, trusted,
-		&regression.Given{Mode: r.cfg.Detection, Rules: r.cfg.Rules, Waivers: r.cfg.Waivers, Marks: marks})
+	by, warnings, err := regression.Read(ctx, r.files, trusted, &r.cfg, marks)
 	out.Warnings = append(out.Warnings, warnings...)
 	return by, refusal(err)
 }
@@ -78,7 +78,7 @@ func (r *run) look(ctx context.Context, out *Outcome, id workspace.ID) (*look, e
 // which is told as a warning.
 func (r *run) detected(ctx context.Context, out *Outcome, since *evidence.Between, by *regression.Ruled) (
 	*detect.Report, error) {
-	if r.cfg.Plain || r.cfg.Detection == detect.Off {
+	if r.cfg.Plain || r.cfg.Detection == config.DetectionOff {
 		return nil, nil
 	}
 	report, err := evidence.Run(ctx, r.files, since, by.Input())

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -16,7 +15,7 @@ func TestSuppressionIsARegression(t *testing.T) {
 	const before = "def load(path):\n    data = open(path).read()\n    check(data)\n    return data\n"
 	const after = "def load(path):\n    try:\n        data = open(path).read()\n        check(data)\n" +
 		"    except Exception:\n        pass\n    return None\n"
-	for mode, step := range map[detect.Mode]string{"": "gate", detect.Off: "ended"} {
+	for mode, step := range map[config.Detection]string{"": "gate", config.DetectionOff: "ended"} {
 		b := newBench(t, func(w *turn) error {
 			b := w.write("load.py", after)
 			if b != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/config"
 )
 
 // maxRisky is how many risky calls of an iteration are kept.
@@ -26,8 +27,15 @@ func (r *run) callsPath() string { return filepath.Join(r.e.dir(&r.l.Tree), call
 
 // policy is how calls of tools are judged.
 func (r *run) policy() *policy.Policy {
-	return &policy.Policy{Root: r.files.Root(), Own: []string{r.e.cfg.Dir}, Answers: r.cfg.RiskAnswers,
-		Allowed: r.state.Allowed}
+	return &policy.Policy{Root: r.files.Root(), Own: []string{r.e.cfg.Dir}, Answers: answers(r.cfg.RiskAnswers), Allowed: r.state.Allowed}
+}
+
+func answers(set map[string]config.RiskAnswer) map[risk.Pattern]risk.Answer {
+	to := make(map[risk.Pattern]risk.Answer, len(set))
+	for pattern, answer := range set {
+		to[risk.Pattern(pattern)] = risk.Answer(answer)
+	}
+	return to
 }
 
 // guard guards the calls of a turn. The settings of detection count as they were when
@@ -51,7 +59,8 @@ func (r *run) guard(ctx context.Context, journal *policy.Journal, asks, hooked b
 
 // riskySnapshot takes a snapshot before a risky call, if one is to be taken.
 func (r *run) riskySnapshot(ctx context.Context, level risk.Level) (workspace.ID, error) {
-	if !r.cfg.SnapshotBefore(level) {
+	high := level == risk.High || level == risk.Critical
+	if r.cfg.SnapshotRisky == config.SnapshotNever || r.cfg.SnapshotRisky == config.SnapshotHigh && !high {
 		return "", nil
 	}
 	id, _, err := r.files.Snapshot(ctx)

@@ -82,7 +82,7 @@ func TestRiskGate(t *testing.T) {
 		return w.write("one", "1")
 	}
 	b := newBench(t, try)
-	b.launch(func(c *config.Config) { c.RiskAnswers = map[risk.Pattern]risk.Answer{risk.GitRemove: risk.Gate} })
+	b.launch(func(c *config.Config) { c.RiskAnswers = map[string]config.RiskAnswer{"git_remove": config.RiskGate} })
 	if l := b.work(); l.Step != "gate" {
 		t.Fatalf("%s", show(l))
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
@@ -43,7 +42,7 @@ const (
 
 // goTest is for coverage alone: what the tests themselves lost would be told, too.
 func goTest(c *config.Config) {
-	c.Until, c.Types, c.Lint, c.Detection = "go test ./...", config.Off, config.Off, detect.Off
+	c.Until, c.Types, c.Lint, c.Detection = "go test ./...", config.Off, config.Off, config.DetectionOff
 }
 
 func (b *bench) metrics(iteration int) *metric.Metrics {
@@ -66,7 +65,7 @@ func TestCoverageOfTheCheck(t *testing.T) {
 		return w.write("todo/todo.go", todoDone)
 	})
 	shop(b)
-	b.launch(func(c *config.Config) { c.Until, c.Detection = "go test ./...", detect.Off })
+	b.launch(func(c *config.Config) { c.Until, c.Detection = "go test ./...", config.DetectionOff })
 	b.work()
 	before, now := b.metrics(0), b.metrics(1)
 	if before.Coverage == nil || *before.Coverage != 100 || before.TypeErrors == nil || *before.TypeErrors != 0 ||

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/loop/config"
 )
@@ -21,7 +20,7 @@ const (
 func TestSettingsOfDetection(t *testing.T) {
 	t.Parallel()
 	const waiver = "waivers:\n  - {pattern: '*', path: '*', reason: known}\n"
-	own := []detect.Waiver{{Pattern: "*", Path: "*.py", Reason: "known"}}
+	own := []config.Waiver{{Pattern: "*", Path: "*.py", Reason: "known"}}
 	tests := map[string]struct {
 		base, written string
 		configure     func(c *config.Config)
@@ -33,15 +32,15 @@ func TestSettingsOfDetection(t *testing.T) {
 		"a wrong file":                  {base: "waivers: [{pattern: error-swallowed}]\n", step: "gate"},
 		"a waiver of the configuration": {configure: func(c *config.Config) { c.Waivers = own }, step: "ended"},
 		"an ended waiver": {configure: func(c *config.Config) {
-			c.Waivers = []detect.Waiver{{Pattern: "*", Path: "**", Reason: "known", Expires: time.Now().Add(-time.Hour)}}
+			c.Waivers = []config.Waiver{{Pattern: "*", Path: "**", Reason: "known", Expires: time.Now().Add(-time.Hour)}}
 		}, step: "gate"},
 		"patterns switched off": {base: "patterns_enabled: [test_deletion]\n", step: "ended"},
 		"a protected file":      {base: "patterns_enabled: [test_deletion]\nprotected_paths: [load.py]\n", step: "gate"},
 		"the same, waived": {base: "patterns_enabled: [test_deletion]\nprotected_paths: [load.py]\n" +
 			"waivers: [{pattern: protected-file, path: load.py, reason: meant}]\n", step: "ended"},
 		"an action": {configure: func(c *config.Config) {
-			c.Rules = rules.Settings{Actions: map[string]detect.Action{"error-swallowed": detect.Tell,
-				"error-handling-removed": detect.Tell, "stub-body": detect.Tell}}
+			c.Rules = config.DetectionRules{Actions: map[string]string{"error-swallowed": "tell",
+				"error-handling-removed": "tell", "stub-body": "tell"}}
 		}, step: "ended"},
 	}
 	for name, test := range tests {

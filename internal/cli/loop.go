@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/internal/cli/loop"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
-	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/internal/notify"
+	"github.com/perdure/perdure/internal/toolguard/risk"
 	loopconfig "github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -65,7 +65,14 @@ func (a *app) loopCommand() *cobra.Command {
 				set.Agent, set.Fallback = chain[0], chain[1:]
 			}
 			if err == nil {
-				set.Waivers, err = rules.Own(a.env.getenv, a.root(l))
+				err = l.Loop.Rules.To(&set.Rules)
+			}
+			if err != nil {
+				return set, err
+			}
+			waivers, err := rules.Own(a.env.getenv, a.root(l))
+			for _, w := range waivers {
+				set.Waivers = append(set.Waivers, loopconfig.Waiver(w))
 			}
 			return set, err
 		},
@@ -99,13 +106,24 @@ func loopSettings(l *config.Loop) loopconfig.Config {
 		IdleTimeout: l.IdleTimeout, CheckTimeout: l.CheckTimeout,
 		GateTimeout: l.GateTimeout, Plain: !l.Enabled, MaxRetries: l.MaxRetries, RetryCritical: !l.AutoEscalateCritical,
 		KeepLast:  !l.BestOutput,
-		Detection: detect.Mode(l.Detection), Rules: l.Rules, RiskAnswers: l.Risks,
+		Detection: loopconfig.Detection(l.Detection), RiskAnswers: riskAnswers(l.Risks),
 		SnapshotRisky: loopconfig.SnapshotRisky(l.SnapshotRisky),
 		Reinforcement: hook.Level(l.Reinforcement), StandardFrom: orNever(l.StandardFrom),
 		AggressiveFrom: orNever(l.AggressiveFrom), PlateauPercent: l.PlateauPercent,
 		QualityThreshold: l.QualityThreshold, Measures: l.Measures(), RequireVerification: l.RequireVerification,
 		Sealed: loopconfig.Sealing(l.Sealed), SealedSetup: l.SealedSetup, DetectionBudget: l.DetectionBudget,
 		OverheadPercent: l.OverheadPercent}
+}
+
+func riskAnswers(set map[risk.Pattern]risk.Answer) map[string]loopconfig.RiskAnswer {
+	if len(set) == 0 {
+		return nil
+	}
+	to := make(map[string]loopconfig.RiskAnswer, len(set))
+	for pattern, answer := range set {
+		to[string(pattern)] = loopconfig.RiskAnswer(answer)
+	}
+	return to
 }
 
 // orNever is an iteration, where 0 stands for none.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -72,9 +71,9 @@ func Changes(from, to *Config) []record.FieldChange {
 
 // differ compares what is shown in short.
 func differ(x, y any) bool {
-	a, short := x.(rules.Settings)
-	b, _ := y.(rules.Settings)
-	return short && !a.Equal(&b)
+	a, short := x.(DetectionRules)
+	b, _ := y.(DetectionRules)
+	return short && !a.equal(&b)
 }
 
 // shown is a value as people write it.

@@ -16,9 +16,6 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/detect/rules"
-	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -51,16 +48,6 @@ const (
 	HighestQuality         Selection = "highest_quality"
 	// MostRecentAboveThreshold is the latest whose quality reaches the threshold.
 	MostRecentAboveThreshold Selection = "most_recent_above_threshold"
-)
-
-// SnapshotRisky says before which risky calls of tools a snapshot is taken.
-type SnapshotRisky string
-
-// Before which calls.
-const (
-	SnapshotAll   SnapshotRisky = "all"
-	SnapshotHigh  SnapshotRisky = "high" // and critical
-	SnapshotNever SnapshotRisky = "none"
 )
 
 // Sealing says when a loop is checked in a clean copy of the workspace.
@@ -128,13 +115,13 @@ type Config struct {
 	BudgetUSD    float64 `json:"budget_usd,omitempty"`
 	BudgetTokens int64   `json:"budget_tokens,omitempty"`
 	// Detection says which signs of regressions in the changed files act: empty is
-	// detect.Standard.
-	Detection detect.Mode `json:"detection,omitempty"`
+	// DetectionStandard.
+	Detection Detection `json:"detection,omitempty"`
 	// Rules say what is looked for and what it counts for; Waivers take findings
 	// away. Both stand above what the project's own file says in the trusted
-	// snapshot, see [rules.FileName].
-	Rules   rules.Settings  `json:"detection_rules,omitzero"`
-	Waivers []detect.Waiver `json:"waivers,omitempty"`
+	// snapshot, .perdure-check.yaml.
+	Rules   DetectionRules `json:"detection_rules,omitzero"`
+	Waivers []Waiver       `json:"waivers,omitempty"`
 	// Reinforcement is the level of reminders to begin with; StandardFrom,
 	// AggressiveFrom and PlateauPercent when it rises. See [reinforce.Config].
 	Reinforcement  hook.Level `json:"reinforcement,omitempty"`
@@ -144,8 +131,8 @@ type Config struct {
 	// RiskAnswers are answers to risky calls of tools other than those of the table,
 	// by pattern. SnapshotRisky says before which of them a snapshot is taken; empty
 	// is before all.
-	RiskAnswers   map[risk.Pattern]risk.Answer `json:"risk_answers,omitempty"`
-	SnapshotRisky SnapshotRisky                `json:"snapshot_risky,omitempty"`
+	RiskAnswers   map[string]RiskAnswer `json:"risk_answers,omitempty"`
+	SnapshotRisky SnapshotRisky         `json:"snapshot_risky,omitempty"`
 	// Planned is how many iterations were thought to be needed: beyond twice that a
 	// person is asked, once. 0: unknown.
 	Planned int `json:"planned_iterations,omitempty"`
@@ -256,15 +243,16 @@ func (c *Config) validate() error {
 		errs = append(errs, fmt.Errorf("sealed_setup is no command: it has %d bytes, the limit is %d, and no NUL",
 			len(c.SealedSetup), MaxCommandBytes))
 	}
-	if !slices.Contains([]detect.Mode{"", detect.Off, detect.Minimal, detect.Standard, detect.Aggressive}, c.Detection) {
+	if !slices.Contains([]Detection{"", DetectionOff, DetectionMinimal, DetectionStandard, DetectionAggressive},
+		c.Detection) {
 		errs = append(errs, fmt.Errorf("detection %q is none of off, minimal, standard, aggressive", c.Detection))
 	}
 	errs = append(errs, c.validateRisks())
-	if _, err := c.Rules.Rules(); err != nil {
+	if err := c.Rules.check(); err != nil {
 		errs = append(errs, fmt.Errorf("detection_rules: %w", err))
 	}
 	for i := range c.Waivers {
-		if err := c.Waivers[i].Check(); err != nil {
+		if err := c.Waivers[i].check(); err != nil {
 			errs = append(errs, fmt.Errorf("waivers[%d]: %w", i, err))
 		}
 	}
@@ -290,23 +278,6 @@ func (c *Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// validateRisks looks at what is said of risky calls.
-func (c *Config) validateRisks() error {
-	var errs []error
-	for pattern, answer := range c.RiskAnswers {
-		if !slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool { return r.Pattern == pattern }) {
-			errs = append(errs, fmt.Errorf("risk_answers: there is no pattern %q", pattern))
-		}
-		if !slices.Contains([]risk.Answer{risk.Allow, risk.Warn, risk.Gate, risk.Block}, answer) {
-			errs = append(errs, fmt.Errorf("risk_answers.%s: %q is none of allow, warn, gate, block", pattern, answer))
-		}
-	}
-	if !slices.Contains([]SnapshotRisky{"", SnapshotAll, SnapshotHigh, SnapshotNever}, c.SnapshotRisky) {
-		errs = append(errs, fmt.Errorf("snapshot_risky %q is none of all, high, none", c.SnapshotRisky))
-	}
-	return errors.Join(errs...)
-}
-
 // Agents are who works, in the order in which they are asked.
 func (c *Config) Agents() []string { return append([]string{c.Agent}, c.Fallback...) }
 
@@ -321,16 +292,4 @@ func (c *Config) AgentAt(i int) string {
 func (c *Config) Limits() perdure.Limits {
 	const microsPerDollar = 1_000_000
 	return perdure.Limits{Tokens: c.BudgetTokens, CostMicros: int64(c.BudgetUSD * microsPerDollar)}
-}
-
-// SnapshotBefore tells whether a snapshot is taken before a risk of a level.
-func (c *Config) SnapshotBefore(level risk.Level) bool {
-	switch c.SnapshotRisky {
-	case SnapshotNever:
-		return false
-	case SnapshotHigh:
-		return level == risk.High || level == risk.Critical
-	case SnapshotAll:
-	}
-	return true
 }

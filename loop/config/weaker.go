@@ -24,16 +24,17 @@ func weaker(field string, old, next *Config) bool {
 	case "quality_threshold":
 		return next.QualityThreshold < old.QualityThreshold
 	case "detection":
-		return lower(next.Detection, old.Detection, "", detect.Off, detect.Minimal, detect.Standard, detect.Aggressive)
+		return lower(next.Detection, old.Detection, DetectionOff, DetectionMinimal, DetectionStandard,
+			DetectionAggressive)
 	case "detection_rules":
-		return weakerRules(&old.Rules, &next.Rules, old.Detection)
+		return weakerRules(&old.Rules, &next.Rules, detect.Mode(old.Detection))
 	case "sealed":
 		return lower(next.Sealed, old.Sealed, SealOff, SealCompletion, SealAlways)
 	case "sealed_setup":
 		return next.SealedSetup != old.SealedSetup && next.SealedSetup != ""
 	case "risk_answers":
 		return slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool {
-			return lower(answerTo(&r, next), answerTo(&r, old), risk.Allow, risk.Warn, risk.Gate, risk.Block)
+			return lower(answerTo(&r, next), answerTo(&r, old), RiskAllow, RiskWarn, RiskGate, RiskBlock)
 		})
 	case "snapshot_risky":
 		return lower(next.SnapshotRisky, old.SnapshotRisky, SnapshotNever, SnapshotHigh, SnapshotAll, "")
@@ -61,17 +62,17 @@ func lower[T comparable](a, b T, order ...T) bool {
 // rank is a place in an order. The empty word of the modes of detection stands for
 // the standard one.
 func rank[T comparable](x T, order []T) int {
-	if any(x) == any(detect.Mode("")) {
-		x = any(detect.Standard).(T) //nolint:forcetypeassert // x is a mode
+	if any(x) == any(Detection("")) {
+		x = any(DetectionStandard).(T) //nolint:forcetypeassert // x is a mode
 	}
 	return slices.Index(order, x)
 }
 
-func answerTo(r *risk.Rule, c *Config) risk.Answer {
-	if a, ok := c.RiskAnswers[r.Pattern]; ok {
+func answerTo(r *risk.Rule, c *Config) RiskAnswer {
+	if a, ok := c.RiskAnswers[string(r.Pattern)]; ok {
 		return a
 	}
-	return r.Answer
+	return RiskAnswer(r.Answer)
 }
 
 // replaced tells whether something is not measured any more, or by a command that
@@ -90,13 +91,17 @@ func lacks[T comparable](list, wanted []T) bool {
 }
 
 // weakerRules compares what is looked for.
-func weakerRules(old, next *rules.Settings, mode detect.Mode) bool {
+func weakerRules(was, will *DetectionRules, mode detect.Mode) bool {
+	old, err := was.settings()
+	next, nextErr := will.settings()
 	switch {
+	case err != nil, nextErr != nil:
+		return true
 	case lacks(old.Off, next.Off), lacks(next.Protected, old.Protected):
 		return true
 	case len(next.Types) > 0 && (len(old.Types) == 0 || lacks(next.Types, old.Types)):
 		return true
-	case actsFrom(next) > actsFrom(old):
+	case actsFrom(&next) > actsFrom(&old):
 		return true
 	case slices.ContainsFunc(old.Patterns, func(p rules.Pattern) bool {
 		return !slices.ContainsFunc(next.Patterns, func(q rules.Pattern) bool { return reflect.DeepEqual(p, q) })
@@ -109,7 +114,7 @@ func weakerRules(old, next *rules.Settings, mode detect.Mode) bool {
 	}
 	maps.Copy(named, next.Actions)
 	for name := range named {
-		if lower(actionOf(name, next, mode), actionOf(name, old, mode), detect.Tell, detect.Warn, detect.Act) {
+		if lower(actionOf(name, &next, mode), actionOf(name, &old, mode), detect.Tell, detect.Warn, detect.Act) {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/toolguard/risk"
+	"github.com/perdure/perdure/loop/config"
 )
 
 // newRisksCommand shows the table of risks, or what it says of a command line.
@@ -45,11 +46,11 @@ func (c *commands) newRisksCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *commands) showRisks(set map[risk.Pattern]risk.Answer, asJSON bool) error {
+func (c *commands) showRisks(set map[string]config.RiskAnswer, asJSON bool) error {
 	table := risk.Table()
 	for i := range table {
-		if answer := set[table[i].Pattern]; answer != "" {
-			table[i].Answer = answer
+		if answer := set[string(table[i].Pattern)]; answer != "" {
+			table[i].Answer = risk.Answer(answer)
 		}
 	}
 	if asJSON {
@@ -64,10 +65,10 @@ func (c *commands) showRisks(set map[risk.Pattern]risk.Answer, asJSON bool) erro
 	return w.Flush()
 }
 
-func (c *commands) showFindings(found []risk.Finding, set map[risk.Pattern]risk.Answer, asJSON bool) error {
+func (c *commands) showFindings(found []risk.Finding, set map[string]config.RiskAnswer, asJSON bool) error {
 	for i := range found {
-		if answer := set[found[i].Pattern]; answer != "" {
-			found[i].Answer = answer
+		if answer := set[string(found[i].Pattern)]; answer != "" {
+			found[i].Answer = risk.Answer(answer)
 		}
 	}
 	if asJSON {

@@ -5,6 +5,8 @@
 package rules
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -97,6 +99,28 @@ func sequence(tokens []string) string {
 		b.WriteString(`\b`)
 	}
 	return b.String()
+}
+
+// From returns the settings that v holds, a value with the same JSON. Package
+// loop/config has types of its own, because it is public and this one is not.
+func From(v any) (Settings, error) {
+	var s Settings
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return s, err
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	return s, d.Decode(&s)
+}
+
+// To stores the settings in the value that v points to, the reverse of [From].
+func (s *Settings) To(v any) error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, v)
 }
 
 // Rules compiles the settings. The error names all that is wrong with them.

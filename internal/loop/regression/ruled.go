@@ -13,6 +13,7 @@ import (
 	ruleset "github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -29,22 +30,21 @@ type Ruled struct {
 	marked map[string]bool
 }
 
-// Given is what a loop is given.
-type Given struct {
-	Mode    detect.Mode
-	Rules   ruleset.Settings
-	Waivers []detect.Waiver
-	Marks   []record.FalseAlarm
-}
-
-// Read reads what is set. A file of the project that cannot be read sets nothing;
+// Read reads what the configuration of a loop and the project set, and what a person
+// marked. A file of the project that cannot be read sets nothing;
 // that is among the warnings.
-func Read(ctx context.Context, files *workspace.Workspace, trusted workspace.ID, g *Given) (w *Ruled,
-	warnings []string, err error) {
-	set := g.Rules
-	w = &Ruled{mode: g.Mode, waivers: g.Waivers, now: time.Now(), marked: make(map[string]bool, len(g.Marks))}
-	for i := range g.Marks {
-		w.marked[g.Marks[i].Fingerprint] = true
+func Read(ctx context.Context, files *workspace.Workspace, trusted workspace.ID, cfg *config.Config,
+	marks []record.FalseAlarm) (w *Ruled, warnings []string, err error) {
+	set, err := ruleset.From(&cfg.Rules)
+	if err != nil {
+		return nil, nil, err
+	}
+	w = &Ruled{mode: detect.Mode(cfg.Detection), now: time.Now(), marked: make(map[string]bool, len(marks))}
+	for _, waiver := range cfg.Waivers {
+		w.waivers = append(w.waivers, detect.Waiver(waiver))
+	}
+	for i := range marks {
+		w.marked[marks[i].Fingerprint] = true
 	}
 	text, err := evidence.ReadTrusted(ctx, files, trusted, ruleset.FileName)
 	if err != nil {
