@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -12,10 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/loops"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // maxFile bounds the files that are read.
@@ -45,12 +44,11 @@ func openSource(dir string) (*source, error) {
 
 // file is one that was read.
 type file struct {
-	name string // inside the source, with slashes
-	text []byte
-	root *node
-	err  *syntaxError // where the text stops being JSON
-	// lines are the offsets behind the line ends, found when first needed.
-	lines []int
+	name  string // inside the source, with slashes
+	text  []byte
+	root  *jsontree.Value
+	err   *jsontree.Error // where the text stops being JSON
+	lines *jsontree.Lines
 }
 
 var errNotRegular = errors.New("it is not a regular file")
@@ -151,7 +149,7 @@ func (r *reader) open(name string) *file {
 		if f.root == nil {
 			kept = "nothing is taken"
 		}
-		r.note(NotRead, f, f.err.off, "is not whole: %s; %s", f.err.what, kept)
+		r.note(NotRead, f, f.err.Offset, "is not whole: %s; %s", f.err.Msg, kept)
 	}
 	if f.root == nil {
 		return nil
@@ -159,43 +157,31 @@ func (r *reader) open(name string) *file {
 	return f
 }
 
-// parse makes a text that may hold anything one that can be kept.
+// parse reads a text as far as it is JSON.
 func (r *reader) parse(name string, text []byte) *file {
-	f := &file{name: name, text: bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))}
-	if !utf8.Valid(f.text) {
-		at := 0
-		for at < len(f.text) {
-			c, size := utf8.DecodeRune(f.text[at:])
-			if c == utf8.RuneError && size == 1 {
-				break
-			}
-			at += size
-		}
-		r.note(Corrected, f, at, "bytes that are not UTF-8 became U+FFFD")
-		f.text = bytes.ToValidUTF8(f.text, []byte("\uFFFD"))
-	}
-	f.root, f.err = parse(f.text)
+	f := r.decoded(name, text)
+	f.parse(0)
 	return f
 }
 
-// place returns the line and the column, in bytes, of an offset.
-func (f *file) place(off int) (line, column int) {
-	if off < 0 || off > len(f.text) {
-		return 0, 0
+// decoded returns a file of a text in which bytes that are not UTF-8 are replaced.
+func (r *reader) decoded(name string, text []byte) *file {
+	f := &file{name: name}
+	var at int
+	f.text, at = jsontree.ToValidUTF8(text)
+	f.lines = jsontree.NewLines(f.text)
+	if at >= 0 {
+		r.note(Corrected, f, at, "bytes that are not UTF-8 became U+FFFD")
 	}
-	if f.lines == nil {
-		f.lines = []int{0}
-		for i, c := range f.text {
-			if c == '\n' {
-				f.lines = append(f.lines, i+1)
-			}
-		}
-	}
-	i, found := slices.BinarySearch(f.lines, off)
-	if !found {
-		i--
-	}
-	return i + 1, off - f.lines[i] + 1
+	return f
+}
+
+// parse reads the text from an offset on as far as it is JSON.
+func (f *file) parse(from int) {
+	f.err = nil
+	root, err := jsontree.Parse(f.text, jsontree.Options{From: from, Partial: true})
+	f.root = root
+	errors.As(err, &f.err)
 }
 
 // Kinds of notes.
@@ -218,7 +204,9 @@ type Note = loops.Note
 // note records what happened to the text at an offset, -1 for the whole file.
 func (r *reader) note(kind string, f *file, off int, format string, args ...any) {
 	n := Note{Kind: kind, File: f.name, Message: fmt.Sprintf(format, args...)}
-	n.Line, n.Column = f.place(off)
+	if off >= 0 && off <= len(f.text) && f.lines != nil {
+		n.Line, n.Column = f.lines.Position(off)
+	}
 	r.report.Notes = append(r.report.Notes, n)
 }
 

@@ -2,7 +2,6 @@ package tree_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,24 +15,6 @@ import (
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
-
-// FuzzParse: what is JSON is read whole, and nothing else is.
-func FuzzParse(f *testing.F) {
-	for _, text := range []string{`{"a":[1,-2.5e3,true,false,null,"x\u0041\n"],"a":{}}`, `[`, `{"a":`, `{"a":1,}`,
-		`[1 2]`, `"\x"`, "\"\x01\"", `01`, `1`, `nul`, `{}x`, ``} {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		members, off := aiwgtree.ParseForTest(text)
-		if valid := json.Valid(text); valid != (off < 0) && bytes.Count(text, []byte("["))+
-			bytes.Count(text, []byte("{")) < 1000 {
-			t.Errorf("%q: JSON %v, read up to %d", text, valid, off)
-		}
-		if off > len(text) || off < 0 && members == 0 {
-			t.Errorf("%q: %d members, up to %d", text, members, off)
-		}
-	})
-}
 
 // FuzzRead: whatever stands in the files, reading them ends and tells places
 // that are there. TestDamagedImport goes on with what was read.

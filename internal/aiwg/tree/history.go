@@ -188,7 +188,7 @@ func (m *simulation) mutate(r *reader, e *mutation, numbers map[string]int64) {
 		m.rollback(r, e, number, numbers)
 	default:
 		if !perdure.ValidName(e.Name) || fresh == nil {
-			r.note(Corrected, m.s.f, e.off, "%s: a mutation of %s has no new value or no name that can be kept", m.s.what(),
+			r.note(Corrected, e.f, e.off, "%s: a mutation of %s has no new value or no name that can be kept", m.s.what(),
 				quoted(e.Name))
 			m.kill(e.Name, number)
 			break
@@ -232,13 +232,13 @@ func (m *simulation) sameValue(v *variable, value json.RawMessage) bool {
 
 func (m *simulation) rename(r *reader, e *mutation, number int64) {
 	to := e.To
-	if to == "" && len(e.New) > 0 && e.New[0] == '"' {
-		to = decodeText(e.New) // some write the new name as the new value
+	if to == "" {
+		_ = json.Unmarshal(e.New, &to) // some programs write the new name as the new value
 	}
 	v := m.living[e.Name]
 	m.kill(e.Name, number)
 	if v == nil || !perdure.ValidName(to) {
-		r.note(Corrected, m.s.f, e.off, "%s: %s was renamed to %s, which cannot be followed", m.s.what(), quoted(e.Name),
+		r.note(Corrected, e.f, e.off, "%s: %s was renamed to %s, which cannot be followed", m.s.what(), quoted(e.Name),
 			quoted(to))
 		return
 	}
@@ -253,7 +253,7 @@ func (m *simulation) rename(r *reader, e *mutation, number int64) {
 func (m *simulation) rollback(r *reader, e *mutation, number int64, numbers map[string]int64) {
 	at, known := numbers[e.To]
 	if !known {
-		r.note(Corrected, m.s.f, e.off, "%s was rolled back to %s, which is not there", m.s.what(), quoted(e.To))
+		r.note(Corrected, e.f, e.off, "%s was rolled back to %s, which is not there", m.s.what(), quoted(e.To))
 		return
 	}
 	stays := func(v *variable) bool {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/loops"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // ImportConfig says what to import.
@@ -184,21 +185,21 @@ func (r *reader) readFile() error {
 	}
 	r.nearFiles(name)
 	switch {
-	case r.cfg.State || f.root.get("variables") != nil:
+	case r.cfg.State || f.root.Get("variables") != nil:
 		r.addState(r.state(f, r.cfg.Ref.Scope))
-	case f.root.kind == '[' || f.root.get("tasks") != nil:
+	case f.root.Kind == jsontree.Array || f.root.Get("tasks") != nil:
 		r.tasksOf(f)
 		if f.err != nil && path.Base(name) == path.Base(tasksFile) &&
 			path.Join(path.Dir(name), path.Base(backupFile)) == backupFile {
 			r.useBackup(true)
 		}
-	case f.root.get("root_task") != nil:
-		g := &tree{id: decodeText(rawOf(f.root.get("tree_id"))), file: f}
+	case f.root.Get("root_task") != nil:
+		g := &tree{id: f.root.Get("tree_id").Text(), file: f}
 		r.treeDocument(g, make(map[string]*task))
 		if len(g.tasks) > 0 {
 			r.trees = append(r.trees, g)
 		}
-	case f.root.get("loop_id") != nil:
+	case f.root.Get("loop_id") != nil:
 		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import",
 			Msg:  fmt.Sprintf("%q is one file of a loop", r.cfg.Path),
 			Hint: "name the .aiwg folder: a loop comes in with all of its files"}
@@ -208,13 +209,6 @@ func (r *reader) readFile() error {
 			Hint: "perdure schema tasks-file, rlm-task-tree and rlm-state say what they look like"}
 	}
 	return nil
-}
-
-func rawOf(n *node) []byte {
-	if n == nil {
-		return nil
-	}
-	return n.raw
 }
 
 // nearFiles lists the checkpoints and the history beside a state, so that they
@@ -255,8 +249,8 @@ func (r *reader) readStates() {
 		if f == nil {
 			continue
 		}
-		if f.root.kind != '{' {
-			r.note(NotRead, f, f.root.off, "is no state")
+		if f.root.Kind != jsontree.Object {
+			r.note(NotRead, f, f.root.Start, "is no state")
 			continue
 		}
 		s := r.state(f, scope)

@@ -1,12 +1,13 @@
 package tree
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // object reads the members of a JSON object leniently: what has another type
@@ -15,62 +16,62 @@ import (
 type object struct {
 	r    *reader
 	f    *file
-	n    *node
+	n    *jsontree.Value
 	what string // for notes: `task "task-0001"`
 	used map[string]bool
 }
 
 // object starts reading one; of anything else it has no members.
-func (r *reader) object(f *file, n *node, what string) *object {
+func (r *reader) object(f *file, n *jsontree.Value, what string) *object {
 	o := &object{r: r, f: f, n: n, what: what, used: make(map[string]bool)}
-	if n == nil || n.kind != '{' {
-		o.n = &node{kind: '{'}
+	if n == nil || n.Kind != jsontree.Object {
+		o.n = &jsontree.Value{Kind: jsontree.Object}
 		if n != nil {
-			o.n.off = n.off
+			o.n.Start = n.Start
 		}
 	}
-	seen := make(map[string]bool, len(o.n.keys))
-	for i, key := range o.n.keys {
-		if seen[key] {
-			o.note(o.n.vals[i], "%q stands twice; the last one counts", key)
+	seen := make(map[string]bool, len(o.n.Members))
+	for _, m := range o.n.Members {
+		if seen[m.Name] {
+			o.note(m.Value, "%q stands twice; the last one counts", m.Name)
 		}
-		seen[key] = true
+		seen[m.Name] = true
 	}
 	return o
 }
 
-func (o *object) note(at *node, format string, args ...any) {
-	off := o.n.off
+func (o *object) note(at *jsontree.Value, format string, args ...any) {
+	off := o.n.Start
 	if at != nil {
-		off = at.off
+		off = at.Start
 	}
 	o.r.note(Corrected, o.f, off, o.what+": "+format, args...)
 }
 
-func (o *object) get(key string) *node {
+func (o *object) get(key string) *jsontree.Value {
 	o.used[key] = true
-	return o.n.get(key)
+	return o.n.Get(key)
 }
 
 // has tells whether there is a member that is not null.
-func (o *object) has(key string) bool { return !o.n.get(key).null() }
+func (o *object) has(key string) bool { return !o.n.Get(key).IsNull() }
 
 // text reads a member as text; numbers and booleans become their text.
 func (o *object) text(key string) string {
 	n := o.get(key)
-	if n.null() {
+	if n.IsNull() {
 		return ""
 	}
-	if n.kind != '"' {
+	if n.Kind != jsontree.String {
 		o.note(n, "%s is not text; what stands there became text", key)
-		return string(compacted(n.raw))
+		return string(compacted(n))
 	}
 	return o.clean(n, key)
 }
 
 // clean decodes a text and replaces what databases cannot hold.
-func (o *object) clean(n *node, key string) string {
-	s := decodeText(n.raw)
+func (o *object) clean(n *jsontree.Value, key string) string {
+	s := n.Text()
 	if strings.Contains(s, "\x00") {
 		o.note(n, "characters 0 in %s became U+FFFD", key)
 		s = strings.ReplaceAll(s, "\x00", "\uFFFD")
@@ -84,19 +85,19 @@ func (o *object) cut(key string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	o.note(o.n.get(key), "%s has %d bytes, the limit is %d; the rest was cut", key, len(s), most)
+	o.note(o.n.Get(key), "%s has %d bytes, the limit is %d; the rest was cut", key, len(s), most)
 	return strings.ToValidUTF8(s[:most], "")
 }
 
 // number reads a member as a number that is not negative.
 func (o *object) number(key string) float64 {
 	n := o.get(key)
-	if n.null() {
+	if n.IsNull() {
 		return 0
 	}
-	raw := n.raw
-	if n.kind == '"' {
-		raw = []byte(strings.TrimSpace(decodeText(n.raw)))
+	raw := n.Raw()
+	if n.Kind == jsontree.String {
+		raw = []byte(strings.TrimSpace(n.Text()))
 		o.note(n, "%s is text; it was read as a number", key)
 	}
 	var v float64
@@ -110,28 +111,28 @@ func (o *object) number(key string) float64 {
 func (o *object) whole(key string) int64 {
 	v := o.number(key)
 	if v != math.Trunc(v) {
-		o.note(o.n.get(key), "%s is no whole number; it became %.0f", key, math.Trunc(v))
+		o.note(o.n.Get(key), "%s is no whole number; it became %.0f", key, math.Trunc(v))
 	}
 	return int64(v)
 }
 
 func (o *object) flag(key string) bool {
 	n := o.get(key)
-	if !n.null() && n.kind != 't' {
+	if !n.IsNull() && n.Kind != jsontree.Bool {
 		o.note(n, "%s is neither true nor false; it became false", key)
 	}
-	return n != nil && string(n.raw) == "true"
+	return n != nil && string(n.Raw()) == "true"
 }
 
 // time reads an instant as RFC 3339, or as milliseconds since 1970. It is kept
 // in microseconds.
 func (o *object) time(key string) time.Time {
 	n := o.get(key)
-	if n.null() {
+	if n.IsNull() {
 		return time.Time{}
 	}
 	var at time.Time
-	if n.kind == 0 {
+	if n.Kind == jsontree.Number {
 		at = time.UnixMilli(int64(o.number(key)))
 		o.note(n, "%s is a number; it was read as milliseconds since 1970", key)
 	} else {
@@ -145,8 +146,8 @@ func (o *object) time(key string) time.Time {
 	return at
 }
 
-func (o *object) instant(n *node) time.Time {
-	text := decodeText(n.raw)
+func (o *object) instant(n *jsontree.Value) time.Time {
+	text := n.Text()
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", time.DateTime, time.DateOnly} {
 		at, err := time.Parse(layout, text)
 		if err != nil {
@@ -161,22 +162,22 @@ func (o *object) instant(n *node) time.Time {
 }
 
 // list reads a member as a list; one value that is none becomes a list of one.
-func (o *object) list(key string) []*node {
+func (o *object) list(key string) []*jsontree.Value {
 	n := o.get(key)
 	switch {
-	case n.null():
+	case n.IsNull():
 		return nil
-	case n.kind != '[':
+	case n.Kind != jsontree.Array:
 		o.note(n, "%s is no list; it was read as one of one value", key)
-		return []*node{n}
+		return []*jsontree.Value{n}
 	}
-	return n.vals
+	return n.Items
 }
 
 // sub reads a member as an object.
 func (o *object) sub(key string) *object {
 	n := o.get(key)
-	if !n.null() && n.kind != '{' {
+	if !n.IsNull() && n.Kind != jsontree.Object {
 		o.note(n, "%s is no object; it was left out", key)
 	}
 	return o.r.object(o.f, n, o.what)
@@ -188,28 +189,29 @@ func (o *object) raw(key string) json.RawMessage {
 	if n == nil {
 		return nil
 	}
-	return compacted(n.raw)
+	return compacted(n)
 }
 
-func compacted(raw []byte) json.RawMessage {
-	var buf bytes.Buffer
-	if json.Compact(&buf, raw) != nil {
-		return json.RawMessage("null") // a value that is cut; its parts are taken one by one
+// compacted returns a value in its shortest form, null for one that is cut; the
+// complete parts of that are read one by one.
+func compacted(v *jsontree.Value) json.RawMessage {
+	if v.Cut {
+		return json.RawMessage("null")
 	}
-	return buf.Bytes()
+	return jsontree.Compact(v.Raw())
 }
 
 // left returns the members that nobody asked for, nil when there are none.
 func (o *object) left() map[string]json.RawMessage {
 	var rest map[string]json.RawMessage
-	for i, key := range o.n.keys {
-		if o.used[key] || o.n.vals[i].cut {
+	for _, m := range o.n.Members {
+		if o.used[m.Name] || m.Value.Cut {
 			continue
 		}
 		if rest == nil {
 			rest = make(map[string]json.RawMessage)
 		}
-		rest[key] = compacted(o.n.vals[i].raw)
+		rest[m.Name] = compacted(m.Value)
 	}
 	return rest
 }
@@ -218,13 +220,13 @@ func (o *object) left() map[string]json.RawMessage {
 func (o *object) noteLeft(where string) map[string]json.RawMessage {
 	rest := o.left()
 	names := make([]string, 0, len(rest))
-	for _, key := range o.n.keys {
-		if _, ok := rest[key]; ok && !slices.Contains(names, key) {
-			names = append(names, key)
+	for _, m := range o.n.Members {
+		if _, ok := rest[m.Name]; ok && !slices.Contains(names, m.Name) {
+			names = append(names, m.Name)
 		}
 	}
 	if len(names) > 0 {
-		o.note(o.n.get(names[0]), "unknown %s kept in %s", strings.Join(names, ", "), where)
+		o.note(o.n.Get(names[0]), "unknown %s kept in %s", strings.Join(names, ", "), where)
 	}
 	return rest
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // importStates writes the states that nobody wrote to, and adds to the others
@@ -82,7 +83,7 @@ func (r *reader) statesOf(g *tree) []*state {
 	var list []*state
 	for _, t := range g.order {
 		s := byTask[t]
-		if t.vars != nil && len(t.vars.n.keys) > 0 {
+		if t.vars != nil && len(t.vars.n.Members) > 0 {
 			s = r.withRecord(t, s)
 		}
 		if s != nil {
@@ -106,11 +107,11 @@ func (r *reader) withRecord(t *task, s *state) *state {
 		i := slices.IndexFunc(s.vars, func(w *variable) bool { return w.Name == v.Name })
 		switch {
 		case i < 0:
-			r.note(Corrected, t.f, t.n.off, "%s: variable %s is not in %s; it was added", t.what(), quoted(v.Name), s.f.name)
+			r.note(Corrected, t.f, t.n.Start, "%s: variable %s is not in %s; it was added", t.what(), quoted(v.Name), s.f.name)
 			v.CreatedAt, v.UpdatedAt = s.created, s.created
 			s.vars = append(s.vars, v)
 		case !s.vars[i].same(v.Value):
-			r.note(Corrected, t.f, t.n.off, "%s: variable %s is otherwise in %s, which counts", t.what(), quoted(v.Name),
+			r.note(Corrected, t.f, t.n.Start, "%s: variable %s is otherwise in %s, which counts", t.what(), quoted(v.Name),
 				s.f.name)
 		}
 	}
@@ -125,10 +126,10 @@ func (r *reader) looseChecks(g *tree, list []*state) {
 			continue
 		}
 		f := r.open(name)
-		if f == nil || f.root.kind != '{' {
+		if f == nil || f.root.Kind != jsontree.Object {
 			continue
 		}
-		who := decodeText(rawOf(f.root.get("task_id")))
+		who := f.root.Get("task_id").Text()
 		i := slices.IndexFunc(list, func(s *state) bool { return who == "" || s.task.id == who || s.task.node == who })
 		if i < 0 {
 			r.note(NotRead, f, 0, "there are no variables of the task to which this checkpoint belongs")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/perdure/perdure"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
+	"github.com/perdure/perdure/internal/schema"
 	"github.com/perdure/perdure/internal/testing/statetest"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
@@ -250,7 +251,7 @@ func validAll(t testing.TB, dir string) {
 	compile := func(name string) *jsonschema.Schema {
 		c := jsonschema.NewCompiler()
 		c.AssertFormat()
-		raw := must[[]byte](t)(os.ReadFile(filepath.Join("..", "cli", "schemas", name+".json")))
+		raw := must[[]byte](t)(schema.FS.ReadFile(name + ".json"))
 		doc := must[any](t)(jsonschema.UnmarshalJSON(bytes.NewReader(raw)))
 		if err := c.AddResource(name, doc); err != nil {
 			t.Fatal(err)

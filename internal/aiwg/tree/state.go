@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"path"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // state is a state as it was read.
@@ -59,6 +61,7 @@ type stateExtra struct {
 // mutation is an entry of a history as it was read.
 type mutation struct {
 	perdure.MutationRecord
+	f        *file
 	off      int
 	node     string // task_node_id
 	sequence int64
@@ -69,7 +72,6 @@ type mutation struct {
 type check struct {
 	perdure.CheckpointRecord
 	id       string
-	off      int
 	sequence int64
 	number   int64
 	// snapshot are the variables as they were; nil when nothing tells.
@@ -96,7 +98,7 @@ func (r *reader) state(f *file, scope perdure.Scope) *state {
 	}
 	s.findScope()
 	if !o.has("variables") {
-		r.note(NotRead, f, o.n.off, "%s has no variables", o.what)
+		r.note(NotRead, f, o.n.Start, "%s has no variables", o.what)
 	}
 	vars := o.sub("variables")
 	s.vars = r.variables(vars, s.scope)
@@ -217,7 +219,7 @@ func (r *reader) history(o *object, s *state) {
 	}
 	for _, name := range r.files {
 		if path.Dir(name) == path.Join(dir, checksFolder) && path.Ext(name) == ".json" && !r.src.used[name] {
-			if f := r.open(name); f != nil && f.root.kind == '{' {
+			if f := r.open(name); f != nil && f.root.Kind == jsontree.Object {
 				r.checkpoint(s, f, f.root)
 			}
 		}
@@ -235,41 +237,37 @@ func (r *reader) historyLog(s *state, name string) {
 		r.note(NotRead, &file{name: name}, -1, "cannot be read: %v", cause(err))
 		return
 	}
-	whole := r.parse(name, text)
-	off := 0
-	for line := range strings.Lines(string(whole.text)) {
-		f := &file{name: name, text: whole.text}
-		if strings.TrimSpace(line) != "" {
-			n, bad := parse([]byte(line))
-			if bad != nil {
-				r.note(NotRead, f, off+bad.off, "the line is not whole: %s", bad.what)
+	whole := r.decoded(name, text)
+	at := 0
+	for line := range bytes.Lines(whole.text) {
+		f := &file{name: name, text: whole.text[:at+len(line)], lines: whole.lines}
+		if len(bytes.TrimSpace(line)) > 0 {
+			if f.parse(at); f.err != nil {
+				r.note(NotRead, f, f.err.Offset, "the line is not whole: %s", f.err.Msg)
 			} else {
-				r.mutation(s, &file{name: name, text: []byte(line)}, n)
+				r.mutation(s, f, f.root)
 			}
 		}
-		off += len(line)
+		at += len(line)
 	}
-	r.report.Notes = slices.DeleteFunc(r.report.Notes, func(n Note) bool { // of the lines, not of the file
-		return n.File == name && n.Kind == NotRead && strings.HasPrefix(n.Message, "is not whole")
-	})
 }
 
-func (r *reader) mutation(s *state, f *file, n *node) {
+func (r *reader) mutation(s *state, f *file, n *jsontree.Value) {
 	o := r.object(f, n, s.what()+": mutation")
-	if n.cut || n.kind != '{' {
-		r.note(NotRead, f, n.off, "%s: a mutation is not whole; it was not taken", s.what())
+	if n.Cut || n.Kind != jsontree.Object {
+		r.note(NotRead, f, n.Start, "%s: a mutation is not whole; it was not taken", s.what())
 		return
 	}
-	m := &mutation{off: n.off}
+	m := &mutation{f: f, off: n.Start}
 	m.Foreign = o.text("mutation_id")
 	m.Operation, m.Name = strings.ToLower(o.text("operation")), o.text("variable_name")
 	switch m.Operation {
 	case "create", "update", "delete", "rename", "rollback":
 	case "set", "write":
-		o.note(o.n.get("operation"), "the operation %s became update", quoted(m.Operation))
+		o.note(o.n.Get("operation"), "the operation %s became update", quoted(m.Operation))
 		m.Operation = "update"
 	default:
-		r.note(NotRead, f, n.off, "%s: the operation %s is not known", s.what(), quoted(m.Operation))
+		r.note(NotRead, f, n.Start, "%s: the operation %s is not known", s.what(), quoted(m.Operation))
 		return
 	}
 	m.Old, m.New = o.raw("old_value"), o.raw("new_value")
@@ -281,13 +279,13 @@ func (r *reader) mutation(s *state, f *file, n *node) {
 		if ref := meta.text(key); ref != "" {
 			raw, err := r.valueFile(ref, f.name, "json")
 			if err != nil {
-				r.note(NotRead, f, n.off, "%s: %v", s.what(), err)
+				r.note(NotRead, f, n.Start, "%s: %v", s.what(), err)
 			}
 			*value = raw
 		}
 	}
 	if !hexOnly(strings.TrimPrefix(m.Foreign, "mut-")) || len(m.Foreign) != len("mut-")+8 {
-		o.note(o.n.get("mutation_id"), "the ID %s is not of the form that such IDs have; it got one", quoted(m.Foreign))
+		o.note(o.n.Get("mutation_id"), "the ID %s is not of the form that such IDs have; it got one", quoted(m.Foreign))
 		m.Foreign = ""
 	}
 	if m.Time.IsZero() {
@@ -297,7 +295,7 @@ func (r *reader) mutation(s *state, f *file, n *node) {
 		}
 	}
 	if rest, more := o.left(), meta.left(); rest != nil || more != nil {
-		r.note(NotRead, f, n.off, "%s: unknown members of a mutation have no place in the store: %s", s.what(),
+		r.note(NotRead, f, n.Start, "%s: unknown members of a mutation have no place in the store: %s", s.what(),
 			strings.Join(append(sortedKeys(rest), sortedKeys(more)...), ", "))
 	}
 	s.mutations = append(s.mutations, m)
@@ -305,17 +303,17 @@ func (r *reader) mutation(s *state, f *file, n *node) {
 
 // checkpoint reads one from a list or from its own file, and the variables as
 // they were then if they are there.
-func (r *reader) checkpoint(s *state, f *file, n *node) {
+func (r *reader) checkpoint(s *state, f *file, n *jsontree.Value) {
 	o := r.object(f, n, s.what()+": checkpoint")
-	if n.cut || n.kind != '{' {
-		r.note(NotRead, f, n.off, "%s: a checkpoint is not whole; it was not taken", s.what())
+	if n.Cut || n.Kind != jsontree.Object {
+		r.note(NotRead, f, n.Start, "%s: a checkpoint is not whole; it was not taken", s.what())
 		return
 	}
-	c := &check{id: o.text("checkpoint_id"), off: n.off}
+	c := &check{id: o.text("checkpoint_id")}
 	c.Name, c.Description, c.Time = o.cut("name", 256), o.cut("description", maxText), o.time("timestamp")
 	c.sequence = o.whole("sequence")
 	if c.Foreign = c.id; !hexOnly(strings.TrimPrefix(c.id, "ckpt-")) || len(c.id) != len("ckpt-")+8 {
-		o.note(o.n.get("checkpoint_id"), "the ID %s is not of the form that such IDs have; it got one", quoted(c.id))
+		o.note(o.n.Get("checkpoint_id"), "the ID %s is not of the form that such IDs have; it got one", quoted(c.id))
 		c.Foreign = ""
 		if c.Description == "" {
 			c.Description = "was " + c.id
@@ -340,27 +338,27 @@ func (r *reader) checkpoint(s *state, f *file, n *node) {
 
 func (r *reader) snapshot(s *state, c *check, f *file, o *object) {
 	ref := o.text("snapshot_path")
-	if ref == "" && o.n.get("state") == nil {
+	if ref == "" && o.n.Get("state") == nil {
 		ref = path.Join(path.Dir(f.name), checksFolder, c.id+".json")
 		if !slices.Contains(r.files, ref) {
 			return
 		}
 	}
 	in := o
-	if o.n.get("state") == nil {
+	if o.n.Get("state") == nil {
 		name, err := r.src.resolve(ref, f.name)
 		if err != nil {
-			r.note(NotRead, f, o.n.off, "the snapshot of checkpoint %s: %v", quoted(c.id), err)
+			r.note(NotRead, f, o.n.Start, "the snapshot of checkpoint %s: %v", quoted(c.id), err)
 			return
 		}
 		g := r.open(name)
-		if g == nil || g.root.kind != '{' || g.root.cut {
+		if g == nil || g.root.Kind != jsontree.Object || g.root.Cut {
 			return
 		}
 		in = r.object(g, g.root, o.what)
 	}
 	vars := in.sub("state")
-	if inner := vars.n.get("variables"); inner != nil && inner.kind == '{' && inner.get("value") == nil {
+	if inner := vars.n.Get("variables"); inner != nil && inner.Kind == jsontree.Object && inner.Get("value") == nil {
 		vars = vars.sub("variables") // the whole document was kept
 	}
 	c.snapshot = r.variables(vars, s.scope)
@@ -368,10 +366,10 @@ func (r *reader) snapshot(s *state, c *check, f *file, o *object) {
 		c.snapshot = []*variable{}
 	}
 	below := in.sub("tasks")
-	for i, node := range below.n.keys {
+	for _, m := range below.n.Members {
 		if c.below == nil {
 			c.below = make(map[string][]*variable)
 		}
-		c.below[node] = r.variables(r.object(in.f, below.n.vals[i], o.what), s.scope)
+		c.below[m.Name] = r.variables(r.object(in.f, m.Value, o.what), s.scope)
 	}
 }

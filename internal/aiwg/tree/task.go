@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // importKey is the member of a task's metadata and of a tree's configuration
@@ -71,7 +72,7 @@ var (
 type task struct {
 	perdure.Task
 	f       *file
-	n       *node
+	n       *jsontree.Value
 	foreign foreign
 	meta    map[string]json.RawMessage // what nobody knows
 	// given are the IDs as they stand there; they hold the tree together.
@@ -119,7 +120,7 @@ func stateWords() map[string]perdure.State {
 }
 
 // task reads a record of tasks.json or of nodes/.
-func (r *reader) task(f *file, n *node) *task {
+func (r *reader) task(f *file, n *jsontree.Value) *task {
 	o := r.object(f, n, "a task")
 	t := &task{f: f, n: n}
 	t.id = o.text("id")
@@ -190,11 +191,11 @@ func firstText(meta, o *object, key string) string {
 
 func bounded(o *object, key string, least, most int) int {
 	n := o.get(key)
-	if n.null() {
+	if n.IsNull() {
 		return 0
 	}
 	var v float64
-	err := json.Unmarshal(n.raw, &v)
+	err := json.Unmarshal(n.Raw(), &v)
 	is := int(min(max(v, float64(least)), float64(most)))
 	if err != nil || float64(is) != v {
 		o.note(n, "%s is no whole number from %d to %d; it became %d", key, least, most, is)
@@ -214,53 +215,53 @@ func (r *reader) taskState(o *object, t *task) {
 		o.note(nil, "there is no state; it became %s", state)
 	case !known:
 		state = perdure.Queued
-		o.note(o.n.get("state"), "the state %s is not known; it became %s", quoted(given), state)
+		o.note(o.n.Get("state"), "the state %s is not known; it became %s", quoted(given), state)
 		t.set("state_as_given", given)
 	case string(state) != given:
-		o.note(o.n.get("state"), "the state %s became %s", quoted(given), state)
+		o.note(o.n.Get("state"), "the state %s became %s", quoted(given), state)
 	}
 	t.State = state
 }
 
 func (r *reader) taskResult(o *object, t *task) {
-	if n := o.get("result"); !n.null() && !n.cut {
-		if n.kind == '{' {
-			t.Data = compacted(n.raw)
+	if n := o.get("result"); !n.IsNull() && !n.Cut {
+		if n.Kind == jsontree.Object {
+			t.Data = compacted(n)
 			o.note(n, "the result is an object; it was kept beside its text")
 			t.Result = string(t.Data)
 		} else {
 			t.Result = o.cut("result", perdure.MaxResultBytes)
 		}
 	}
-	if n := o.get("data"); !n.null() {
-		if n.kind == '{' && !n.cut {
-			t.Data = compacted(n.raw)
+	if n := o.get("data"); !n.IsNull() {
+		if n.Kind == jsontree.Object && !n.Cut {
+			t.Data = compacted(n)
 		} else {
 			o.used["data"] = false // kept with what is unknown
 		}
 	}
 	if t.Result != "" && t.State != perdure.Completed {
-		o.note(o.n.get("result"), "a task that is %s has a result; it is kept as result_as_given", t.State)
+		o.note(o.n.Get("result"), "a task that is %s has a result; it is kept as result_as_given", t.State)
 		t.set("result_as_given", t.Result)
 		t.Result = ""
 	}
 	n := o.get("error")
-	if n.null() {
+	if n.IsNull() {
 		return
 	}
 	e := r.object(o.f, n, o.what)
 	switch {
-	case n.kind == '{' && (e.has("kind") || e.has("message")):
+	case n.Kind == jsontree.Object && (e.has("kind") || e.has("message")):
 		t.Error = &perdure.TaskError{Kind: e.cut("kind", 256), Message: e.cut("message", perdure.MaxErrorBytes)}
 		if e.left() != nil {
-			t.foreign.Error = compacted(n.raw)
+			t.foreign.Error = compacted(n)
 		}
-	case n.kind == '"':
+	case n.Kind == jsontree.String:
 		t.Error = &perdure.TaskError{Kind: "unknown", Message: o.cut("error", perdure.MaxErrorBytes)}
 		o.note(n, "the error is text; its kind became unknown")
 	default:
-		t.Error = &perdure.TaskError{Kind: "unknown", Message: string(compacted(n.raw))}
-		t.foreign.Error = compacted(n.raw)
+		t.Error = &perdure.TaskError{Kind: "unknown", Message: string(compacted(n))}
+		t.foreign.Error = compacted(n)
 		o.note(n, "the error has no kind and message; it was kept as it is")
 	}
 	if t.Error.Kind == "" {
@@ -287,7 +288,7 @@ func (r *reader) taskMetadata(meta *object, t *task) {
 	if s := perdure.Strategy(meta.text("decomposition_strategy")); s == perdure.Parallel || s == perdure.Sequential {
 		t.Strategy = s
 	} else if s != "" && s != "none" {
-		meta.note(meta.n.get("decomposition_strategy"), "the strategy %s is not known; it is kept as strategy_as_given",
+		meta.note(meta.n.Get("decomposition_strategy"), "the strategy %s is not known; it is kept as strategy_as_given",
 			quoted(string(s)))
 		t.set("strategy_as_given", string(s))
 	}
@@ -295,20 +296,20 @@ func (r *reader) taskMetadata(meta *object, t *task) {
 		t.Policy = p
 	}
 	t.Merge = meta.text("merge_strategy")
-	if c := meta.sub("context_reference"); len(c.n.keys) > 0 {
+	if c := meta.sub("context_reference"); len(c.n.Members) > 0 {
 		t.Context = perdure.ContextRef{Type: c.text("type"), Source: c.text("source"), SizeTokens: c.whole("size_tokens"),
 			Offset: c.whole("offset"), Length: c.whole("length"), Hash: c.text("content_hash")}
 		switch t.Context.Type {
 		case "full", "slice", "filtered", "summary", "none":
 		default:
-			c.note(c.n.get("type"), "the type of context %s is not known; it became none", quoted(t.Context.Type))
+			c.note(c.n.Get("type"), "the type of context %s is not known; it became none", quoted(t.Context.Type))
 			t.Context.Type = "none"
 		}
 		if rest := c.noteLeft("metadata"); rest != nil {
 			t.set("context_reference_rest", string(mustJSON(rest)))
 		}
 	}
-	if c := meta.sub("cost_tracking"); len(c.n.keys) > 0 {
+	if c := meta.sub("cost_tracking"); len(c.n.Members) > 0 {
 		t.Usage = perdure.Usage{InputTokens: c.whole("input_tokens"), OutputTokens: c.whole("output_tokens"),
 			CachedTokens: c.whole("cached_tokens"),
 			Calls:        c.whole("calls"), UnpricedCalls: c.whole("unpriced_calls"),
@@ -322,7 +323,7 @@ func (r *reader) taskMetadata(meta *object, t *task) {
 	}
 	meta.used["rlm_state"], meta.used["checkpoints"] = true, true // the latter come with their files
 	if meta.has(importKey) {
-		meta.note(meta.n.get(importKey), "%s is a name of perdure's own; it is kept as %s_as_given", importKey, importKey)
+		meta.note(meta.n.Get(importKey), "%s is a name of perdure's own; it is kept as %s_as_given", importKey, importKey)
 		t.meta = meta.noteLeftQuietly(t.meta)
 		t.meta[importKey+"_as_given"] = t.meta[importKey]
 		delete(t.meta, importKey)
@@ -381,7 +382,7 @@ func (r *reader) useBackup(some bool) {
 		r.note(Corrected, b, -1, "was read instead of %s, %d tasks", tasksFile, added)
 	}
 	if b.err != nil {
-		r.note(NotRead, b, b.err.off, "is not whole: %s; what is whole before is taken", b.err.what)
+		r.note(NotRead, b, b.err.Offset, "is not whole: %s; what is whole before is taken", b.err.Msg)
 	}
 }
 
@@ -391,28 +392,28 @@ func (r *reader) tasksOf(f *file) {
 		return
 	}
 	list := f.root
-	if f.root.kind == '{' {
+	if f.root.Kind == jsontree.Object {
 		o := r.object(f, f.root, "the file")
-		if v := o.get("version"); v == nil || string(v.raw) != "1" {
+		if v := o.get("version"); v == nil || string(v.Raw()) != "1" {
 			o.note(v, "the version is not 1; it was read as if it were")
 		}
 		r.updated = o.time("updatedAt")
 		list = o.get("tasks")
 		for _, key := range slices.Sorted(maps.Keys(o.left())) {
-			r.note(NotRead, f, o.n.get(key).off, "%s of the file itself is not known, and has no place in the store",
+			r.note(NotRead, f, o.n.Get(key).Start, "%s of the file itself is not known, and has no place in the store",
 				quoted(key))
 		}
 	}
-	if list.null() || list.kind != '[' {
-		r.note(NotRead, f, f.root.off, "there is no list of tasks")
+	if list.IsNull() || list.Kind != jsontree.Array {
+		r.note(NotRead, f, f.root.Start, "there is no list of tasks")
 		return
 	}
-	for _, n := range list.vals {
+	for _, n := range list.Items {
 		switch {
-		case n.cut:
-			r.note(NotRead, f, n.off, "the last task is not whole; it was not taken")
-		case n.kind != '{':
-			r.note(NotRead, f, n.off, "%s is no task", quoted(string(n.raw[:min(len(n.raw), 80)])))
+		case n.Cut:
+			r.note(NotRead, f, n.Start, "the last task is not whole; it was not taken")
+		case n.Kind != jsontree.Object:
+			r.note(NotRead, f, n.Start, "%s is no task", quoted(string(n.Raw()[:min(len(n.Raw()), 80)])))
 		default:
 			r.tasks = append(r.tasks, r.task(f, n))
 		}

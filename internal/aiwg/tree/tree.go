@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // tree is a tree as it was read: from the tasks that name it, from its
@@ -56,7 +57,7 @@ func (r *reader) groupTrees() {
 	for _, t := range r.tasks {
 		if t.tree == "" && t.parent != "" && byID[t.parent] != nil && byID[t.parent].tree != "" {
 			t.tree = byID[t.parent].tree
-			r.note(Corrected, t.f, t.n.off, "%s names no tree; it has that of its parent", t.what())
+			r.note(Corrected, t.f, t.n.Start, "%s names no tree; it has that of its parent", t.what())
 		}
 		g := byTree[t.tree]
 		if t.tree == "" || g == nil {
@@ -91,8 +92,8 @@ func (r *reader) groupTrees() {
 func (r *reader) again(g *tree, seen map[string]*tree) bool {
 	root := g.order[0]
 	if first := seen[g.key]; first != nil && len(g.order) == 1 && len(first.order) == 1 &&
-		bytes.Equal(first.order[0].n.raw, root.n.raw) {
-		r.note(Corrected, root.f, root.n.off, "%s is there twice, word for word; it was taken once", root.what())
+		bytes.Equal(first.order[0].n.Raw(), root.n.Raw()) {
+		r.note(Corrected, root.f, root.n.Start, "%s is there twice, word for word; it was taken once", root.what())
 		return true
 	}
 	for i, key := 2, g.key; seen[g.key] != nil; i++ {
@@ -138,18 +139,18 @@ func (r *reader) readTree(g *tree, folder string) {
 
 // treeDocument reads a tree.json.
 func (r *reader) treeDocument(g *tree, known map[string]*task) {
-	if g.file.root.kind != '{' {
-		r.note(NotRead, g.file, g.file.root.off, "is no tree")
+	if g.file.root.Kind != jsontree.Object {
+		r.note(NotRead, g.file, g.file.root.Start, "is no tree")
 		return
 	}
 	o := r.object(g.file, g.file.root, "the tree")
 	if id := o.text("tree_id"); id != g.id && id != "" {
-		o.note(o.n.get("tree_id"), "the tree is named %s and its folder %s; the folder's name counts", quoted(id),
+		o.note(o.n.Get("tree_id"), "the tree is named %s and its folder %s; the folder's name counts", quoted(id),
 			quoted(g.id))
 	}
 	o.get("version")
 	g.info, g.meta = o, o.sub("metadata")
-	if n := o.get("root_task"); !n.null() {
+	if n := o.get("root_task"); !n.IsNull() {
 		r.readBrief(g, n, nil, known)
 	}
 	r.treeDetails(g)
@@ -158,10 +159,10 @@ func (r *reader) treeDocument(g *tree, known map[string]*task) {
 // readNode reads a node's own file: a record like those of tasks.json.
 func (r *reader) readNode(g *tree, name string, known map[string]*task) {
 	f := r.open(name)
-	if f == nil || f.root.kind != '{' {
+	if f == nil || f.root.Kind != jsontree.Object {
 		return
 	}
-	if f.root.cut {
+	if f.root.Cut {
 		r.note(NotRead, f, -1, "the record is not whole; it was not taken")
 		return
 	}
@@ -184,7 +185,7 @@ func (r *reader) readNode(g *tree, name string, known map[string]*task) {
 
 // readBrief goes along the nodes of a tree.json; those that no record tells of
 // become tasks, and children find their parents.
-func (r *reader) readBrief(g *tree, n *node, up *task, known map[string]*task) {
+func (r *reader) readBrief(g *tree, n *jsontree.Value, up *task, known map[string]*task) {
 	o := r.object(g.file, n, "a node")
 	id, node := o.text("task_id"), o.text("node_id")
 	t := known[node]
@@ -198,15 +199,15 @@ func (r *reader) readBrief(g *tree, n *node, up *task, known map[string]*task) {
 		}
 		delete(known, "")
 		g.tasks = append(g.tasks, t)
-		if n.cut {
-			r.note(Corrected, g.file, n.off, "%s is not whole; what is there was taken", t.what())
+		if n.Cut {
+			r.note(Corrected, g.file, n.Start, "%s is not whole; what is there was taken", t.what())
 		}
 	}
 	if t.up == nil && up != nil && up != t && t.parent == "" {
 		t.up = up
 	}
 	for _, child := range o.list("children") {
-		if child.kind == '{' {
+		if child.Kind == jsontree.Object {
 			r.readBrief(g, child, t, known)
 		}
 	}
@@ -227,11 +228,11 @@ func (r *reader) treeDetails(g *tree) {
 	o, m := g.info, g.meta
 	g.name = o.cut("name", 1024)
 	g.record.Kind = o.cut("kind", 32)
-	if n := o.get("configuration"); n != nil && n.kind == '{' && !n.cut {
-		g.record.Configuration = compacted(n.raw)
+	if n := o.get("configuration"); n != nil && n.Kind == jsontree.Object && !n.Cut {
+		g.record.Configuration = compacted(n)
 	}
-	if n := o.get("limits"); n != nil && n.kind == '{' {
-		if err := json.Unmarshal(n.raw, &g.limits); err != nil {
+	if n := o.get("limits"); n != nil && n.Kind == jsontree.Object {
+		if err := json.Unmarshal(n.Raw(), &g.limits); err != nil {
 			o.note(n, "the limits cannot be read; they were left out")
 			g.limits = perdure.Limits{}
 		}
@@ -257,7 +258,7 @@ func (r *reader) shape(g *tree) {
 			if byID[id] == nil {
 				byID[id] = t
 			} else if byID[id] != t {
-				r.note(Corrected, t.f, t.n.off, "%s is there twice; the second got an ID of its own", t.what())
+				r.note(Corrected, t.f, t.n.Start, "%s is there twice; the second got an ID of its own", t.what())
 				t.twice = true
 				break
 			}
@@ -267,7 +268,7 @@ func (r *reader) shape(g *tree) {
 	for _, t := range g.tasks {
 		if t.up == nil && t != root {
 			t.up = root
-			r.note(Corrected, t.f, t.n.off, "%s has no parent in the tree; it became a child of the root", t.what())
+			r.note(Corrected, t.f, t.n.Start, "%s has no parent in the tree; it became a child of the root", t.what())
 		}
 	}
 	r.breakCycles(g, root)
@@ -324,10 +325,10 @@ func (r *reader) withoutCopies(tasks []*task) []*task {
 			seen[t.id+" "+t.node] = t
 			return false
 		}
-		if t.id == "" || !bytes.Equal(first.n.raw, t.n.raw) {
+		if t.id == "" || !bytes.Equal(first.n.Raw(), t.n.Raw()) {
 			return false
 		}
-		r.note(Corrected, t.f, t.n.off, "%s is there twice, word for word; it was taken once", t.what())
+		r.note(Corrected, t.f, t.n.Start, "%s is there twice, word for word; it was taken once", t.what())
 		return true
 	})
 }
@@ -341,10 +342,10 @@ func (r *reader) link(g *tree, byID map[string]*task) *task {
 		}
 		switch up := byID[t.parent]; up {
 		case nil:
-			r.note(Corrected, t.f, t.n.off, "the parent %s of %s is not there", quoted(t.parent), t.what())
+			r.note(Corrected, t.f, t.n.Start, "the parent %s of %s is not there", quoted(t.parent), t.what())
 			t.foreign.GivenParent = t.parent
 		case t:
-			r.note(Corrected, t.f, t.n.off, "%s is its own parent", t.what())
+			r.note(Corrected, t.f, t.n.Start, "%s is its own parent", t.what())
 		default:
 			t.up = up
 		}
@@ -357,7 +358,7 @@ func (r *reader) link(g *tree, byID map[string]*task) *task {
 	if root == nil {
 		root = g.tasks[0]
 		root.up = nil
-		r.note(Corrected, root.f, root.n.off, "every task of the tree has a parent; %s became the root", root.what())
+		r.note(Corrected, root.f, root.n.Start, "every task of the tree has a parent; %s became the root", root.what())
 	}
 	return root
 }
@@ -369,7 +370,7 @@ func (r *reader) breakCycles(g *tree, root *task) {
 		var way []*task
 		for up := t; !fine[up]; up = up.up {
 			if slices.Contains(way, up) {
-				r.note(Corrected, up.f, up.n.off, "%s is above itself; it became a child of the root", up.what())
+				r.note(Corrected, up.f, up.n.Start, "%s is above itself; it became a child of the root", up.what())
 				up.up = root
 				break
 			}
@@ -385,7 +386,7 @@ func (r *reader) breakCycles(g *tree, root *task) {
 func (r *reader) settle(g *tree, t *task) {
 	if t.up != nil {
 		if t.foreign.State == "" && !t.State.Terminal() && t.up.State.Terminal() {
-			r.note(Corrected, t.f, t.n.off, "%s is %s although its parent is %s; it came in cancelled", t.what(), t.State,
+			r.note(Corrected, t.f, t.n.Start, "%s is %s although its parent is %s; it came in cancelled", t.what(), t.State,
 				t.up.State)
 			t.foreign.State = string(exportState(t.State))
 			t.State, t.Error = perdure.Cancelled, &perdure.TaskError{Kind: unfinished,
@@ -397,7 +398,7 @@ func (r *reader) settle(g *tree, t *task) {
 	if !t.State.Terminal() {
 		t.foreign.State = string(exportState(t.State))
 		if !t.CompletedAt.IsZero() {
-			r.note(Corrected, t.f, t.n.off, "%s has ended and is %s; the time of its end was left out", t.what(), t.State)
+			r.note(Corrected, t.f, t.n.Start, "%s has ended and is %s; the time of its end was left out", t.what(), t.State)
 			t.CompletedAt = time.Time{}
 		}
 	}
@@ -431,7 +432,7 @@ func (r *reader) settleTimes(g *tree, t *task) {
 		default:
 			t.CreatedAt = time.UnixMicro(1).UTC()
 		}
-		r.note(Corrected, t.f, t.n.off, "%s has no time of creation; it became %s", t.what(),
+		r.note(Corrected, t.f, t.n.Start, "%s has no time of creation; it became %s", t.what(),
 			t.CreatedAt.Format(time.RFC3339))
 	}
 	if t.State.Terminal() && t.CompletedAt.IsZero() && t.foreign.State == "" {
@@ -439,7 +440,7 @@ func (r *reader) settleTimes(g *tree, t *task) {
 		if !t.StartedAt.IsZero() {
 			t.CompletedAt = t.StartedAt
 		}
-		r.note(Corrected, t.f, t.n.off, "%s is %s and has no time of its end; it became %s", t.what(), t.State,
+		r.note(Corrected, t.f, t.n.Start, "%s is %s and has no time of its end; it became %s", t.what(), t.State,
 			t.CompletedAt.Format(time.RFC3339))
 	}
 	if t.foreign.State != "" && t.State.Terminal() {
@@ -453,7 +454,7 @@ func (r *reader) settleIDs(t *task) {
 		if fits || id == "" {
 			return id, ""
 		}
-		r.note(Corrected, t.f, t.n.off, "the %s %s is not of the form that such IDs have; it is kept in metadata", what,
+		r.note(Corrected, t.f, t.n.Start, "the %s %s is not of the form that such IDs have; it is kept in metadata", what,
 			quoted(id))
 		return "", id
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // fileScheme begins a value that is in a file.
@@ -28,13 +29,13 @@ func (v *variable) same(value json.RawMessage) bool { return string(v.Value) == 
 func (r *reader) variables(o *object, scope perdure.Scope) []*variable {
 	var list []*variable
 	taken := make(map[string]bool)
-	for i, key := range o.n.keys {
-		n := o.n.vals[i]
-		if o.n.get(key) != n {
+	for _, m := range o.n.Members {
+		key, n := m.Name, m.Value
+		if o.n.Get(key) != n {
 			continue // it stands twice
 		}
-		if n.cut {
-			r.note(NotRead, o.f, n.off, "%s: the last variable %s is not whole; it was not taken", o.what, quoted(key))
+		if n.Cut {
+			r.note(NotRead, o.f, n.Start, "%s: the last variable %s is not whole; it was not taken", o.what, quoted(key))
 			continue
 		}
 		v := r.variable(o, key, n)
@@ -46,7 +47,7 @@ func (r *reader) variables(o *object, scope perdure.Scope) []*variable {
 		}
 		taken[v.Name] = true
 		if len(list) == perdure.MaxVariables {
-			r.note(NotRead, o.f, n.off, "%s: variable %s is one more than the %d that a state may have", o.what, quoted(key),
+			r.note(NotRead, o.f, n.Start, "%s: variable %s is one more than the %d that a state may have", o.what, quoted(key),
 				perdure.MaxVariables)
 			continue
 		}
@@ -79,18 +80,18 @@ func validName(key string, taken map[string]bool) string {
 }
 
 // variable reads one. A bare value is one without anything said about it.
-func (r *reader) variable(o *object, key string, n *node) *variable {
+func (r *reader) variable(o *object, key string, n *jsontree.Value) *variable {
 	v := &variable{}
 	in := r.object(o.f, n, o.what+": variable "+quoted(key))
-	if n.kind != '{' || in.n.get("value") == nil {
-		v.Value = compacted(n.raw)
-		if key != perdure.VarFinal || !n.null() {
+	if n.Kind != jsontree.Object || in.n.Get("value") == nil {
+		v.Value = compacted(n)
+		if key != perdure.VarFinal || !n.IsNull() {
 			in.note(n, "a bare value stands where a variable has to be; it became its value")
 		}
 		return r.typed(in, v, "")
 	}
 	if name := in.text("name"); name != key && name != "" {
-		in.note(in.n.get("name"), "it is named %s inside; the name before it counts", quoted(name))
+		in.note(in.n.Get("name"), "it is named %s inside; the name before it counts", quoted(name))
 	}
 	v.Value = in.raw("value")
 	v.Description, v.Source = in.cut("description", maxText), in.cut("source", maxText)
@@ -132,7 +133,7 @@ func (r *reader) lifetime(meta *object, v *variable) {
 		from = v.CreatedAt
 	}
 	if from.IsZero() {
-		meta.note(meta.n.get("ttl_seconds"), "it has a time to live and no time of creation; it stays")
+		meta.note(meta.n.Get("ttl_seconds"), "it has a time to live and no time of creation; it stays")
 		v.Metadata.TTLSeconds = 0
 		return
 	}
@@ -153,7 +154,7 @@ func (r *reader) fromFile(in *object, v *variable, valueType string) string {
 	}
 	value, err := r.valueFile(ref, in.f.name, valueType)
 	if err != nil {
-		r.note(NotRead, in.f, in.n.off, "%s: %v; the reference came in as it is", in.what, err)
+		r.note(NotRead, in.f, in.n.Start, "%s: %v; the reference came in as it is", in.what, err)
 		return stays
 	}
 	v.Value = value
@@ -183,8 +184,8 @@ func (r *reader) valueFile(ref, from, valueType string) (json.RawMessage, error)
 		r.report.Files++
 	}
 	if path.Ext(name) == ".json" || valueType != "" {
-		if _, bad := parse(text); bad == nil {
-			return compacted(text), nil
+		if v, err := jsontree.Parse(text, jsontree.Options{}); err == nil {
+			return compacted(v), nil
 		}
 		if valueType != "" {
 			return nil, errors.New(quoted(name) + " is not JSON")
@@ -197,7 +198,7 @@ func (r *reader) valueFile(ref, from, valueType string) (json.RawMessage, error)
 // typed gives a variable a type that its value has.
 func (r *reader) typed(in *object, v *variable, given string) *variable {
 	if len(v.Value) > perdure.MaxVariableBytes {
-		r.note(NotRead, in.f, in.n.off, "%s has a value of %d bytes, the limit is %d", in.what, len(v.Value),
+		r.note(NotRead, in.f, in.n.Start, "%s has a value of %d bytes, the limit is %d", in.what, len(v.Value),
 			perdure.MaxVariableBytes)
 		return nil
 	}
@@ -207,12 +208,12 @@ func (r *reader) typed(in *object, v *variable, given string) *variable {
 	case t == "" || t == perdure.VarType("string") && is == perdure.VarText || t == perdure.VarType("object") &&
 		is != perdure.VarText:
 		if t != "" {
-			in.note(in.n.get("type"), "the type %s became %s", quoted(given), is)
+			in.note(in.n.Get("type"), "the type %s became %s", quoted(given), is)
 		}
 		t = is
 	case t == is, t == perdure.VarJSON, (t == perdure.VarFilePath || t == perdure.VarFileContent) && is == perdure.VarText:
 	default:
-		in.note(in.n.get("type"), "the value is not of the type %s; the type became %s", quoted(given), is)
+		in.note(in.n.Get("type"), "the value is not of the type %s; the type became %s", quoted(given), is)
 		t = is
 	}
 	v.Type = t

@@ -104,7 +104,7 @@ func (r *reader) taskRecord(t *task, ids map[string]perdure.TaskID, at map[*task
 	}
 	meta[importKey] = t.foreign
 	if rec.Metadata = mustJSON(meta); len(rec.Metadata) > perdure.MaxMetadataBytes {
-		r.note(NotRead, t.f, t.n.off, "the metadata of %s has %d bytes, the limit is %d; it was left out", t.what(),
+		r.note(NotRead, t.f, t.n.Start, "the metadata of %s has %d bytes, the limit is %d; it was left out", t.what(),
 			len(rec.Metadata), perdure.MaxMetadataBytes)
 		rec.Metadata = mustJSON(map[string]any{importKey: t.foreign})
 	}
@@ -132,7 +132,7 @@ func (r *reader) completeTree(ctx context.Context, g *tree, p *placedTree) error
 	}
 	if p.own {
 		for _, t := range missing {
-			r.note(Differs, t.f, t.n.off, "%s is not in tree %s of this store, which is the store's own; it was not taken",
+			r.note(Differs, t.f, t.n.Start, "%s is not in tree %s of this store, which is the store's own; it was not taken",
 				t.what(), p.id)
 		}
 		return nil
@@ -161,7 +161,7 @@ func (r *reader) addTasks(ctx context.Context, p *placedTree, tasks []*task) err
 	ids, err := r.store.ImportTasks(ctx, p.id, records)
 	if errors.Is(err, perdure.ErrConflict) {
 		for _, t := range tasks {
-			r.note(NotRead, t.f, t.n.off, "%s did not come in: %v", t.what(), err)
+			r.note(NotRead, t.f, t.n.Start, "%s did not come in: %v", t.what(), err)
 		}
 		return nil
 	}

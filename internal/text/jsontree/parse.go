@@ -16,6 +16,9 @@ const DefaultDepth = 1000
 type Options struct {
 	// File is the name of the text in errors.
 	File string
+	// From is the offset at which the value begins, for one line of a longer text;
+	// what is before it is not read.
+	From int
 	// MaxBytes limits the length of the text; 0 is no limit.
 	MaxBytes int
 	// MaxDepth limits the nesting of objects and arrays; 0 is [DefaultDepth].
@@ -36,7 +39,7 @@ type Options struct {
 // [*Error]; the value is then nil unless Partial is set and some of it is
 // complete. The value refers to text, which must not change any more.
 func Parse(text []byte, o Options) (*Value, error) {
-	p := &parser{text: text, o: o, depth: o.MaxDepth, keep: o.KeepDepth}
+	p := &parser{text: text, o: o, at: o.From, depth: o.MaxDepth, keep: o.KeepDepth}
 	if p.depth == 0 {
 		p.depth = DefaultDepth
 	}
@@ -87,19 +90,20 @@ func (p *parser) here() string {
 
 // whole reads the only value of the text.
 func (p *parser) whole() *Value {
-	switch at := InvalidUTF8(p.text); {
-	case p.o.MaxBytes > 0 && len(p.text) > p.o.MaxBytes:
-		p.fail(ErrLimit, 0, "the text has %d bytes, the limit is %d", len(p.text), p.o.MaxBytes)
+	text := p.text[p.at:]
+	switch bad := InvalidUTF8(text); {
+	case p.o.MaxBytes > 0 && len(text) > p.o.MaxBytes:
+		p.fail(ErrLimit, p.at, "the text has %d bytes, the limit is %d", len(text), p.o.MaxBytes)
 		return nil
-	case bytes.HasPrefix(p.text, []byte{0xff, 0xfe}), bytes.HasPrefix(p.text, []byte{0xfe, 0xff}):
-		p.fail(ErrSyntax, 0, "the text is UTF-16, want UTF-8")
+	case bytes.HasPrefix(text, []byte{0xff, 0xfe}), bytes.HasPrefix(text, []byte{0xfe, 0xff}):
+		p.fail(ErrSyntax, p.at, "the text is UTF-16, want UTF-8")
 		p.err.Hint = saveAsUTF8
 		return nil
-	case at >= 0:
-		p.fail(ErrSyntax, at, "the byte 0x%02x is not UTF-8", p.text[at])
+	case bad >= 0:
+		p.fail(ErrSyntax, p.at+bad, "the byte 0x%02x is not UTF-8", text[bad])
 		p.err.Hint = saveAsUTF8
 		return nil
-	case bytes.HasPrefix(p.text, []byte(byteOrderMark)):
+	case bytes.HasPrefix(text, []byte(byteOrderMark)) && p.at == 0:
 		p.at = len(byteOrderMark)
 	}
 	p.space()
