@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/internal/cli"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/model/mock"
 )
 
@@ -50,7 +51,7 @@ func (p *place) run(args ...string) (status int, stdout, stderr string) {
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience) // for what hangs
 	defer cancel()
 	var out, err bytes.Buffer
-	status = cli.Main(ctx, cli.Env{Stdout: &out, Stderr: &err, Args: args, Environ: p.env, Cwd: p.dir})
+	status = cli.Main(ctx, env.Process{Stdout: &out, Stderr: &err, Args: args, Environ: p.env, Cwd: p.dir})
 	return status, out.String(), err.String()
 }
 
@@ -143,15 +144,18 @@ func TestBadContexts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, to := range map[string]string{"dangling": "gone", "circle/a": "b", "circle/b": "a", "circle/self": "../circle"} {
+	for name, to := range map[string]string{"dangling": "gone", "circle/a": "b", "circle/b": "a",
+		"circle/self": "../circle"} {
 		if err := os.Symlink(to, filepath.Join(p.dir, name)); err != nil {
 			t.Skipf("no symbolic links here: %v", err)
 		}
 	}
 	for name, pattern := range map[string]string{ // one bad name spoils all
-		"empty": `"empty": it is empty`, "binary": `"binary": it is binary`, "utf16": `it is UTF-16`, "latin": `not valid UTF-8`,
+		"empty": `"empty": it is empty`, "binary": `"binary": it is binary`, "utf16": `it is UTF-16`,
+		"latin":    `not valid UTF-8`,
 		"dangling": `no such file`, "circle/a": `"circle/a": it cannot be looked at`,
-		"missing": `no such file`, "*.none": `matches no file`, "[a": `pattern is malformed`, "": `name is empty`, "-": `it is empty`,
+		"missing": `no such file`, "*.none": `matches no file`, "[a": `pattern is malformed`, "": `name is empty`,
+		"-": `it is empty`,
 	} {
 		p.bad(2, pattern, "run", "x", "--model", "mock:echo", "--context", "text", "--context", name)
 	}
@@ -243,7 +247,8 @@ func TestHostileEndpoint(t *testing.T) {
 		t.Run(c.path, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
-			args := []string{"run", "x", "--model", "openai:m", "--base-url", base + "/" + c.path, "--call-retries", "0", "--max-attempts", "1"}
+			args := []string{"run", "x", "--model", "openai:m", "--base-url", base + "/" + c.path, "--call-retries", "0",
+				"--max-attempts", "1"}
 			if c.path == "hang" {
 				args = append(args, "--call-timeout", "50ms")
 			}
@@ -284,7 +289,8 @@ func TestBadAnswersThenGoodOnes(t *testing.T) {
 			p := newPlace(t)
 			p.write("in/a", "about a")
 			p.write("in/b", "about b")
-			args := []string{"batch", "in/*", "Say", "--model", "openai:m", "--base-url", endpoint(t, "127.0.0.1:0", server) + "/v1",
+			args := []string{"batch", "in/*", "Say", "--model", "openai:m", "--base-url", endpoint(t, "127.0.0.1:0", server) +
+				"/v1",
 				"--policy", "fail", "--concurrency", "1", "--call-retries", "0", "--max-attempts", "1"}
 			if c.status == 0 {
 				if out := p.good(args...); !strings.Contains(out, "fine\uFFFD") && !strings.Contains(out, "\uFFFD") {

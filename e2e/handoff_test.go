@@ -12,9 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
 	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/internal/cli/env"
 	handoffcmd "github.com/perdure/perdure/internal/cli/handoff"
 )
 
@@ -39,7 +38,8 @@ func newWorkplace(t *testing.T) *workplace {
 	}
 	w := &workplace{t: t, dir: t.TempDir(), path: pathWithProgram(t)}
 	w.sh("git init -q .")
-	for name, text := range map[string]string{"prd.json": contractText, "src/DarkModeToggle.tsx": "toggle\n", "src/App.tsx": "app\n",
+	for name, text := range map[string]string{"prd.json": contractText, "src/DarkModeToggle.tsx": "toggle\n",
+		"src/App.tsx":    "app\n",
 		"src/toggle.tsx": "toggle\n"} {
 		w.write(name, text)
 	}
@@ -70,7 +70,8 @@ func (w *workplace) read(name string) string {
 func (w *workplace) command(script string, env ...string) *exec.Cmd {
 	cmd := exec.CommandContext(w.t.Context(), "sh", "-c", script)
 	cmd.Dir = w.dir
-	cmd.Env = append(os.Environ(), "PATH="+w.path, "NO_COLOR=1", "PERDURE_DIR=", "PERDURE_AGENT=", "PERDURE_HANDOFF_TOKEN=")
+	cmd.Env = append(os.Environ(), "PATH="+w.path, "NO_COLOR=1", "PERDURE_DIR=", "PERDURE_AGENT=",
+		"PERDURE_HANDOFF_TOKEN=")
 	cmd.Env = append(append(cmd.Env, w.env...), env...)
 	return cmd
 }
@@ -170,7 +171,8 @@ func TestHandoffSkill(t *testing.T) {
 		"[{CSS-in-JS flashes on load styles come after paint map[]}] [] [Do not change src/legacy]",
 		"[Wire it up Write tests Write an E2E test]verification",
 		"Created DarkModeToggle; Deployed to stagingtrue",
-		"Created DarkModeToggle; Deployed to staging; Wired the toggle[Write tests Write an E2E test]Keep the theme in localStorage",
+		"Created DarkModeToggle; Deployed to staging; Wired the toggle[Write tests Write an E2E test]Keep the theme in " +
+			"localStorage",
 		"context_limithalf of the tests are written",
 		"reassignment[the test runner hangs, three times] [react-dev]",
 		"Resuming from checkpoint (created by react-dev)",
@@ -199,8 +201,7 @@ func TestHandoffSkill(t *testing.T) {
 // Every example in the help of the commands runs.
 func TestHandoffExamples(t *testing.T) {
 	t.Parallel()
-	none := func(int, int, string) cobra.PositionalArgs { return nil }
-	root := handoffcmd.Command(handoffcmd.Config{Arguments: none})
+	root := handoffcmd.Command(env.New(env.Process{}))
 	examples := 0
 	for _, cmd := range append(root.Commands(), root) {
 		for _, line := range strings.Split(cmd.Example, "\n") {

@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/perdure/perdure/internal/cli"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/testing/effort"
 )
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			cwd = ""
 		}
-		os.Exit(cli.Main(context.Background(), cli.System(cwd)))
+		os.Exit(cli.Main(context.Background(), env.System(cwd)))
 	}, "claude": func() {
 		if err := playClaude(context.Background(), os.Args[1:], os.Stdin, os.Stdout); err != nil {
 			panic(err)

@@ -6,11 +6,12 @@ import (
 	"os"
 
 	"github.com/perdure/perdure/internal/cli"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/process/guard"
 )
 
 func main() {
 	guard.Enter()
 	cwd, _ := os.Getwd() // without one, commands say what they need it for
-	os.Exit(cli.Main(context.Background(), cli.System(cwd)))
+	os.Exit(cli.Main(context.Background(), env.System(cwd)))
 }

@@ -5,57 +5,37 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/cli/gate"
 	"github.com/perdure/perdure/internal/text/human"
 )
-
-// gates is what shows gates on a stream and answers them.
-func (a *app) gates(s *stream) gate.Config {
-	return gate.Config{
-		Stdin: a.env.Stdin, Out: s, Err: a.err, PrintJSON: a.printJSON, Safe: s.safe, Bold: s.bold, Paint: func(
-			line string) string {
-			return line
-		},
-		Cwd: a.env.Cwd, User: userName, GroupID: groupRun, Arguments: arguments,
-		Read: func(cmd *cobra.Command, do func(*client.Client) error) error {
-			l, err := a.load(cmd)
-			if err != nil {
-				return err
-			}
-			return a.withBackend(cmd.Context(), l, toRead, func(b *backend) error { return do(b.Client) })
-		},
-	}
-}
 
 // tellGate says how to answer the gate that a tree waits at, if it does.
 func (a *app) tellGate(s *client.Status) bool {
 	if s.Gate == nil || !s.Gate.Run {
 		return false
 	}
-	a.note("%s", human.Gate(s.Tree, s.Gate.Number, s.Gate.Waiting))
+	a.Note("%s", human.Gate(s.Tree, s.Gate.Number, s.Gate.Waiting))
 	return true
 }
 
 // gateWatch shows a person who follows trees the gates that hold them up.
 type gateWatch struct {
 	a     *app
-	b     *backend
+	b     *env.Backend
 	shown map[string]bool
 	open  chan<- perdure.Gate // nil when nobody can be asked here
 }
 
 // watchGates begins to look for gates; what it starts ends with ctx.
-func (a *app) watchGates(ctx context.Context, b *backend) *gateWatch {
+func (a *app) watchGates(ctx context.Context, b *env.Backend) *gateWatch {
 	w := &gateWatch{a: a, b: b, shown: make(map[string]bool)}
-	if a.canAsk() {
+	if a.CanAsk() {
 		open := make(chan perdure.Gate, 1)
 		w.open = open
-		cfg := a.gates(a.err)
-		go cfg.Prompt(ctx, b.Client, open)
+		go gate.Prompt(ctx, a.Env, b, open)
 	}
 	return w
 }
@@ -107,8 +87,7 @@ func (w *gateWatch) text(ctx context.Context, id perdure.TreeID) (string, error)
 	if !ok {
 		return "", nil
 	}
-	cfg := w.a.gates(w.a.err)
-	return cfg.Text(g, gate.Run(id))
+	return gate.Text(w.a.Err, g, gate.Run(id))
 }
 
 // restingError is that trees wait for a person, and nobody is here.
@@ -119,19 +98,19 @@ func (e *restingError) Error() string {
 }
 
 // tellResting shows what is asked, for an answer from elsewhere.
-func (a *app) tellResting(ctx context.Context, b *backend, rest *restingError) error {
+func (a *app) tellResting(ctx context.Context, b *env.Backend, rest *restingError) error {
 	w := &gateWatch{a: a, b: b}
 	for _, id := range rest.trees {
 		text, err := w.text(ctx, id)
 		if err != nil {
 			return err
 		}
-		fmt.Fprint(a.err, text)
-		if b.local == nil {
-			a.note("%s waits at a gate; the daemon goes on with it when it is answered", id)
+		fmt.Fprint(a.Err, text)
+		if b.Local == nil {
+			a.Note("%s waits at a gate; the daemon goes on with it when it is answered", id)
 		} else {
-			a.note("%s waits at a gate; `perdure resume %s` goes on when it is answered", id, id)
+			a.Note("%s waits at a gate; `perdure resume %s` goes on when it is answered", id, id)
 		}
 	}
-	return &outcome{status: exitGate}
+	return &env.Exit{Status: env.StatusGate}
 }

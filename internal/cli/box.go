@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
 )
 
@@ -17,44 +18,44 @@ const (
 
 // box draws lines in a frame; an empty string in a list of sections starts the
 // part below a rule.
-func box(s *stream, head, body []string) string {
-	inner := min(boxWidth, s.width-2)
+func box(s *env.Stream, head, body []string) string {
+	inner := min(boxWidth, s.Width-2)
 	var b strings.Builder
 	rule := strings.Repeat("─", inner)
 	row := func(text string) {
-		fmt.Fprintf(&b, "%s %s %s\n", s.dim("│"), pad(text, inner-2), s.dim("│"))
+		fmt.Fprintf(&b, "%s %s %s\n", s.Dim("│"), env.Pad(text, inner-2), s.Dim("│"))
 	}
-	b.WriteString(s.dim("╭"+rule+"╮") + "\n")
+	b.WriteString(s.Dim("╭"+rule+"╮") + "\n")
 	for _, text := range head {
 		row(text)
 	}
-	b.WriteString(s.dim("├"+rule+"┤") + "\n")
+	b.WriteString(s.Dim("├"+rule+"┤") + "\n")
 	for _, text := range body {
 		row(text)
 	}
-	b.WriteString(s.dim("╰"+rule+"╯") + "\n")
+	b.WriteString(s.Dim("╰"+rule+"╯") + "\n")
 	return b.String()
 }
 
 // statusBox is the summary of a tree.
-func statusBox(s *stream, p perdure.Progress, name string) string {
-	room := min(boxWidth, s.width-2) - 2
+func statusBox(s *env.Stream, p perdure.Progress, name string) string {
+	room := min(boxWidth, s.Width-2) - 2
 	state := string(p.State)
 	if p.Partial {
 		state += ", partial"
 	}
 	head := []string{
-		pad(s.bold("Tree Progress"), room-cells(state)-2) + s.mark(p.State) + " " + state,
+		env.Pad(s.Bold("Tree Progress"), room-env.Width(state)-2) + s.Mark(p.State) + " " + state,
 		"Tree: " + string(p.Tree),
 	}
 	if name != "" {
-		head = append(head, oneLine("Name: "+name, room))
+		head = append(head, env.OneLine("Name: "+name, room))
 	}
-	line := func(label, value string) string { return clip(pad(label+":", 15)+" "+value, room) }
-	number := func(n int64) string { return padLeft(fmt.Sprint(n), 6) }
+	line := func(label, value string) string { return env.Clip(env.Pad(label+":", 15)+" "+value, room) }
+	number := func(n int64) string { return env.PadLeft(fmt.Sprint(n), 6) }
 	body := []string{
 		line("Total Nodes", number(p.Total)),
-		line("Completed", number(p.Completed)+" ("+wholePercent(share(p.Completed, p.Total))+")"),
+		line("Completed", number(p.Completed)+" ("+human.WholePercent(share(p.Completed, p.Total))+")"),
 		line("Running", number(p.Running)),
 	}
 	if p.Waiting > 0 {
@@ -64,16 +65,16 @@ func statusBox(s *stream, p perdure.Progress, name string) string {
 	if p.Cancelled > 0 {
 		body = append(body, line("Cancelled", number(p.Cancelled)))
 	}
-	body = append(body, "", line("Progress", bar(p.Percent, barWidth)+" "+wholePercent(p.Percent)), "")
+	body = append(body, "", line("Progress", human.Bar(p.Percent, barWidth)+" "+human.WholePercent(p.Percent)), "")
 	if p.Completed > 0 {
-		body = append(body, line("Avg Node Time", seconds(p.MeanTaskSeconds)))
+		body = append(body, line("Avg Node Time", human.Seconds(p.MeanTaskSeconds)))
 	}
 	if p.State.Terminal() {
-		body = append(body, line("Took", seconds(p.ElapsedSeconds)))
+		body = append(body, line("Took", human.Seconds(p.ElapsedSeconds)))
 	} else {
-		body = append(body, line("ETA", eta(p.ETASeconds)))
+		body = append(body, line("ETA", human.ETA(p.ETASeconds)))
 	}
-	body = append(body, line("Usage", usageShort(p.Usage)), line("Total Cost", cost(p.Usage)))
+	body = append(body, line("Usage", usageShort(p.Usage)), line("Total Cost", human.Cost(p.Usage)))
 	for _, l := range budgets(p.Limits) {
 		body = append(body, line("Limit", strings.TrimSpace(limitText(l)+" "+limitMark(l))))
 	}
@@ -81,7 +82,7 @@ func statusBox(s *stream, p perdure.Progress, name string) string {
 }
 
 func usageShort(u perdure.Usage) string {
-	text := fmt.Sprintf("%s, %s tokens", count(u.Calls, "call"), compact(u.InputTokens+u.OutputTokens))
+	text := fmt.Sprintf("%s, %s tokens", human.Count(u.Calls, "call"), human.Compact(u.InputTokens+u.OutputTokens))
 	if u.UncertainCalls > 0 {
 		text += fmt.Sprintf(", %d uncertain", u.UncertainCalls)
 	}
@@ -96,21 +97,21 @@ func share(part, whole int64) float64 {
 }
 
 // activeList names the tasks that run.
-func activeList(s *stream, active []perdure.ActiveTask) string {
+func activeList(s *env.Stream, active []perdure.ActiveTask) string {
 	if len(active) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString("\nActive Tasks:\n")
 	for _, t := range active {
-		fmt.Fprintf(&b, "  - %s: %s\n", t.Task, oneLine(t.Prompt, max(20, s.width-18)))
+		fmt.Fprintf(&b, "  - %s: %s\n", t.Task, env.OneLine(t.Prompt, max(20, s.Width-18)))
 	}
 	return b.String()
 }
 
 // slowLines name what holds a tree up: the task that runs longest, and models
 // that are waited for.
-func slowLines(s *stream, status *client.Status, now time.Time) string {
+func slowLines(s *env.Stream, status *client.Status, now time.Time) string {
 	var lines []string
 	if slow := status.Slowest; slow != nil {
 		lines = append(lines, human.Slowest(slow.Task, slow.Prompt, now.Sub(slow.Since), slow.Model))
@@ -124,7 +125,7 @@ func slowLines(s *stream, status *client.Status, now time.Time) string {
 	var b strings.Builder
 	b.WriteString("\n")
 	for _, text := range lines {
-		b.WriteString(oneLine(text, s.width) + "\n")
+		b.WriteString(env.OneLine(text, s.Width) + "\n")
 	}
 	return b.String()
 }

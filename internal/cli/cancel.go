@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 // cancelled is what cancel --json prints.
@@ -24,27 +25,27 @@ func (a *app) newCancelCommand() *cobra.Command {
 		Long: "Cancel what has not ended of a tree, or of a task and everything below it. Calls that run are stopped, " +
 			"results that are there are kept. Cancelled is final.",
 		Example:           "perdure cancel tree-1a2b3c4d --reason \"wrong model\"",
-		GroupID:           groupRun,
-		Args:              arguments(1, 1, "one tree or task"),
-		ValidArgsFunction: a.completeTrees,
+		GroupID:           env.GroupRun,
+		Args:              env.Arguments(1, 1, "one tree or task"),
+		ValidArgsFunction: a.CompleteTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.load(cmd)
+			l, err := a.Load(cmd)
 			if err != nil {
 				return err
 			}
-			return a.withBackend(cmd.Context(), l, toRead, func(b *backend) error {
+			return a.With(cmd.Context(), l, env.Read, func(b *env.Backend) error {
 				n, err := cancel(cmd, b, args[0], reason)
 				if err != nil {
 					return err
 				}
 				if asJSON {
-					return a.printJSON(cancelled{ID: args[0], Cancelled: n})
+					return a.PrintJSON(cancelled{ID: args[0], Cancelled: n})
 				}
 				if n == 0 {
-					a.printf("%s has ended already; nothing was cancelled\n", args[0])
+					a.Printf("%s has ended already; nothing was cancelled\n", args[0])
 					return nil
 				}
-				a.printf("cancelled %s of %s\n", count(n, "task"), args[0])
+				a.Printf("cancelled %s of %s\n", human.Count(n, "task"), args[0])
 				return nil
 			})
 		},
@@ -54,7 +55,7 @@ func (a *app) newCancelCommand() *cobra.Command {
 	return cmd
 }
 
-func cancel(cmd *cobra.Command, b *backend, id, reason string) (int64, error) {
+func cancel(cmd *cobra.Command, b *env.Backend, id, reason string) (int64, error) {
 	if strings.HasPrefix(id, "tree-") {
 		tree, err := perdure.ParseTreeID(id)
 		if err != nil {

@@ -13,29 +13,31 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/internal/corpus/walk"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 // upload reads what the user named and gives it to the server, once and as one
 // stream. Nothing is kept when it cannot be read to its end.
-func (a *app) upload(ctx context.Context, b *backend, f *runFlags) (client.ContextReport, error) {
+func (a *app) upload(ctx context.Context, b *env.Backend, f *runFlags) (client.ContextReport, error) {
 	largest, err := parseSize(f.maxFileSize)
 	if err != nil {
 		return client.ContextReport{}, err
 	}
-	view := newProgressView(a.err, !a.err.terminal)
+	view := newProgressView(a.Err, !a.Err.Terminal)
 	defer view.finish()
-	stdin := a.env.Stdin
+	stdin := a.Stdin
 	if slices.Contains(f.contexts, "-") {
-		if _, terminal := a.env.Terminal(stdin); terminal {
-			a.note("reading the context from the terminal; Ctrl-D ends it")
+		if _, terminal := a.Terminal(stdin); terminal {
+			a.Note("reading the context from the terminal; Ctrl-D ends it")
 		}
 		stdin = interruptible(ctx, stdin)
 	}
 	return b.PutContext(ctx, func(w io.Writer) error {
 		sink := pack.NewStreamWriter(w)
-		_, err := walk.Into(ctx, walk.Config{Root: a.env.Cwd, Args: f.contexts, Stdin: stdin, MaxFileBytes: largest},
+		_, err := walk.Into(ctx, walk.Config{Root: a.Cwd, Args: f.contexts, Stdin: stdin, MaxFileBytes: largest},
 			&countingSink{Sink: sink, view: view})
 		if err != nil {
 			return contextError(ctx, err)
@@ -79,7 +81,7 @@ const showEvery = 100 * time.Millisecond
 func (s *countingSink) show() {
 	if now := time.Now(); now.Sub(s.shown) >= showEvery {
 		s.shown = now
-		s.view.transient("reading context: " + count(s.files, "file") + ", " + size(s.bytes))
+		s.view.transient("reading context: " + human.Count(s.files, "file") + ", " + human.Size(s.bytes))
 	}
 }
 
@@ -118,21 +120,21 @@ const shownSkips = 3
 
 // tellContext says what was read, and what was not.
 func (a *app) tellContext(r client.ContextReport) {
-	a.note("context: %s, %s, about %s tokens", count(r.Files, "file"), size(r.Bytes), compact(r.Tokens))
+	a.Note("context: %s, %s, about %s tokens", human.Count(r.Files, "file"), human.Size(r.Bytes), human.Compact(r.Tokens))
 	skipped := int64(len(r.Skipped)) + r.MoreSkipped
 	if skipped == 0 {
 		return
 	}
-	a.note("left out: %s%s", count(skipped, "file"), kindsText(r.SkippedKinds))
+	a.Note("left out: %s%s", human.Count(skipped, "file"), kindsText(r.SkippedKinds))
 	for i, s := range r.Skipped {
 		if i == shownSkips && skipped > shownSkips+1 {
-			a.note("  … and %d more", skipped-shownSkips)
+			a.Note("  … and %d more", skipped-shownSkips)
 			return
 		}
 		if i > shownSkips {
 			return
 		}
-		a.note("  %s: %s", oneLine(s.File, 60), strings.TrimSpace(visible(s.Why)))
+		a.Note("  %s: %s", env.OneLine(s.File, 60), strings.TrimSpace(human.Visible(s.Why)))
 	}
 }
 
@@ -146,7 +148,7 @@ func kindsText(kinds map[string]int64) string {
 		return ""
 	}
 	for i, name := range names {
-		names[i] = fmt.Sprintf("%d %s", kinds[name], visible(strings.ReplaceAll(name, "_", " ")))
+		names[i] = fmt.Sprintf("%d %s", kinds[name], human.Visible(strings.ReplaceAll(name, "_", " ")))
 	}
 	return " (" + strings.Join(names, ", ") + ")"
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 // tellDetails says on standard error how a result came about.
 func (a *app) tellDetails(d *client.Details) {
 	for _, line := range detailLines(d, shownDetails) {
-		a.note("%s", oneLine(line, 300))
+		a.Note("%s", env.OneLine(line, 300))
 	}
 }
 
@@ -48,11 +50,11 @@ func detailLines(d *client.Details, most int) []string {
 		lines = append(lines, "votes:")
 		list(len(d.Votes), func(i int) string {
 			v := d.Votes[i]
-			return fmt.Sprintf("  %d × %s (%s)", v.Count, oneLine(v.Answer, 100), v.Task)
+			return fmt.Sprintf("  %d × %s (%s)", v.Count, env.OneLine(v.Answer, 100), v.Task)
 		})
 	}
 	if d.Abstained > 0 {
-		lines = append(lines, fmt.Sprintf("  %s had nothing to say", count(int64(d.Abstained), "answer")))
+		lines = append(lines, fmt.Sprintf("  %s had nothing to say", human.Count(int64(d.Abstained), "answer")))
 	}
 	if len(d.Scores) > 0 {
 		lines = append(lines, "scores:")
@@ -83,10 +85,10 @@ func scoreLine(name string, score *float64, chosen bool, critique, note string) 
 		line += ", chosen"
 	}
 	if critique != "" {
-		line += "; " + oneLine(critique, 120)
+		line += "; " + env.OneLine(critique, 120)
 	}
 	if note != "" && score == nil {
-		line += "; " + oneLine(note, 120)
+		line += "; " + env.OneLine(note, 120)
 	}
 	return line
 }

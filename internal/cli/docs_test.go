@@ -14,6 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/internal/cli/env"
 	schemacmd "github.com/perdure/perdure/internal/cli/schema"
 	"github.com/perdure/perdure/internal/config"
 	schemas "github.com/perdure/perdure/internal/schema"
@@ -75,7 +76,7 @@ func commandDocs() string {
 	for _, key := range config.Keys() {
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", key.Name, key.Variable, codeOrNothing(key.Default), escape(key.Help))
 	}
-	root := newApp(Env{}).newRoot()
+	root := newApp(env.Process{}).newRoot()
 	for _, group := range root.Groups() {
 		fmt.Fprintf(&b, "\n## %s\n", group.Title)
 		for _, cmd := range root.Commands() {
@@ -188,7 +189,7 @@ func TestCommandsAreDocumented(t *testing.T) {
 	withoutJSON := map[string]bool{"init": true, "schema": true, "serve": true, "export": true, "watch": true,
 		"skill": true,
 		"hook":  true} // which speaks nothing but JSON
-	for _, cmd := range newApp(Env{}).commands() {
+	for _, cmd := range newApp(env.Process{}).commands() {
 		if cmd.Short == "" || cmd.GroupID == "" {
 			t.Errorf("%s: no text or no group", cmd.Name())
 		}

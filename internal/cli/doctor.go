@@ -17,11 +17,12 @@ import (
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/storage/filelock"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/rlm"
 )
 
-// check is one line of the doctor's report.
-type check struct {
+// diagnosis is one line of the doctor's report.
+type diagnosis struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`
@@ -29,8 +30,8 @@ type check struct {
 
 // report is what doctor --json prints.
 type report struct {
-	OK     bool    `json:"ok"`
-	Checks []check `json:"checks"`
+	OK     bool        `json:"ok"`
+	Checks []diagnosis `json:"checks"`
 }
 
 func (a *app) newDoctorCommand() *cobra.Command {
@@ -41,46 +42,47 @@ func (a *app) newDoctorCommand() *cobra.Command {
 		Long: "Check the store's integrity, the disk and its file system, the folder's locks and socket, the settings, " +
 			"and that the configured model is there. Nothing is changed and nothing is sent. Exit status 1 when " +
 			"something is wrong.",
-		GroupID: groupManage,
-		Args:    arguments(0, 0, "no arguments"),
+		GroupID: env.GroupManage,
+		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := report{OK: true, Checks: a.examine(cmd)}
 			for _, c := range r.Checks {
 				r.OK = r.OK && c.OK
 			}
 			if asJSON {
-				if err := a.printJSON(r); err != nil {
+				if err := a.PrintJSON(r); err != nil {
 					return err
 				}
 			} else {
 				a.printReport(r)
 			}
 			if !r.OK {
-				return &outcome{status: exitFailed}
+				return &env.Exit{Status: env.StatusFailed}
 			}
 			return nil
 		},
 	}
-	settingFlags(cmd, "model", "base_url")
+	env.SettingFlags(cmd, "model", "base_url")
 	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
 func (a *app) printReport(r report) {
 	for _, c := range r.Checks {
-		state := a.out.mark(perdure.Completed)
+		state := a.Out.Mark(perdure.Completed)
 		if !c.OK {
-			state = a.out.mark(perdure.Failed)
+			state = a.Out.Mark(perdure.Failed)
 		}
-		a.printf("%s %s %s\n", state, pad(c.Name, 11),
-			strings.ReplaceAll(visible(c.Detail), "\n", "\n"+strings.Repeat(" ", 14)))
+		a.Printf("%s %s %s\n", state, env.Pad(c.Name, 11),
+			strings.ReplaceAll(human.Visible(c.Detail), "\n", "\n"+strings.Repeat(" ", 14)))
 	}
 }
 
-func (a *app) examine(cmd *cobra.Command) []check {
-	b := thisBuild()
-	checks := []check{{Name: "version", OK: true, Detail: fmt.Sprintf("perdure %s, %s, %s", b.Version, b.Go, b.System)}}
-	l, err := a.load(cmd)
+func (a *app) examine(cmd *cobra.Command) []diagnosis {
+	b := env.ThisBuild()
+	checks := []diagnosis{{Name: "version", OK: true,
+		Detail: fmt.Sprintf("perdure %s, %s, %s", b.Version, b.Go, b.System)}}
+	l, err := a.Load(cmd)
 	if err != nil {
 		return append(checks, failedCheck("settings", err))
 	}
@@ -88,28 +90,28 @@ func (a *app) examine(cmd *cobra.Command) []check {
 	if l.File != "" {
 		settings = l.File
 	}
-	checks = append(checks, check{Name: "settings", OK: true, Detail: settings}, checkFolder(l))
+	checks = append(checks, diagnosis{Name: "settings", OK: true, Detail: settings}, checkFolder(l))
 	if l.Exists {
 		checks = append(checks, checkDisk(l.Dir), checkDaemon(cmd.Context(), l), checkLocks(l.Dir))
 	}
-	if hasStore(l) {
+	if env.HasStore(l) {
 		checks = append(checks, a.checkStore(cmd.Context(), l))
 	} else {
-		checks = append(checks, check{Name: "store", OK: true, Detail: "none yet; the first run makes it"})
+		checks = append(checks, diagnosis{Name: "store", OK: true, Detail: "none yet; the first run makes it"})
 	}
 	return append(checks, a.checkModel(l))
 }
 
-func failedCheck(name string, err error) check {
+func failedCheck(name string, err error) diagnosis {
 	detail := err.Error()
 	if hint := perdure.HintOf(err); hint != "" {
 		detail += "\nhint: " + hint
 	}
-	return check{Name: name, Detail: detail}
+	return diagnosis{Name: name, Detail: detail}
 }
 
-func checkFolder(l *config.Loaded) check {
-	c := check{Name: "folder", OK: true, Detail: l.Dir}
+func checkFolder(l *config.Loaded) diagnosis {
+	c := diagnosis{Name: "folder", OK: true, Detail: l.Dir}
 	if !l.Exists {
 		c.Detail += " (made by the first command that writes)"
 		return c
@@ -127,12 +129,12 @@ func checkFolder(l *config.Loaded) check {
 // leastFree is the free space below which the next run may not end well.
 const leastFree = 256 << 20
 
-func checkDisk(dir string) check {
+func checkDisk(dir string) diagnosis {
 	kind, free, err := diskOf(dir)
 	if err != nil {
 		return failedCheck("disk", err)
 	}
-	c := check{Name: "disk", OK: free >= leastFree, Detail: size(free) + " free"}
+	c := diagnosis{Name: "disk", OK: free >= leastFree, Detail: human.Size(free) + " free"}
 	if kind != "" {
 		c.Detail += ", " + kind
 	}
@@ -142,9 +144,9 @@ func checkDisk(dir string) check {
 	return c
 }
 
-func checkDaemon(ctx context.Context, l *config.Loaded) check {
-	c := check{Name: "daemon", OK: true, Detail: "none runs"}
-	socket := socketPath(l)
+func checkDaemon(ctx context.Context, l *config.Loaded) diagnosis {
+	c := diagnosis{Name: "daemon", OK: true, Detail: "none runs"}
+	socket := env.SocketPath(l)
 	if _, err := os.Stat(socket); err != nil {
 		return c
 	}
@@ -154,7 +156,7 @@ func checkDaemon(ctx context.Context, l *config.Loaded) check {
 		return c
 	}
 	_ = conn.Close()
-	client, err := dial(ctx, socket)
+	client, err := env.Dial(ctx, socket)
 	if err != nil {
 		return failedCheck(c.Name, err)
 	}
@@ -164,7 +166,7 @@ func checkDaemon(ctx context.Context, l *config.Loaded) check {
 		return failedCheck(c.Name, err)
 	}
 	c.Detail = "listens on " + socket
-	if own := thisBuild().Version; v.Version != own {
+	if own := env.ThisBuild().Version; v.Version != own {
 		c.Detail += fmt.Sprintf(" and is version %s; this is %s, restart it to have the same", v.Version, own)
 	}
 	return c
@@ -172,8 +174,8 @@ func checkDaemon(ctx context.Context, l *config.Loaded) check {
 
 // checkLocks counts the files of sessions: those of living processes are
 // locked, the others were left by processes that were killed.
-func checkLocks(dir string) check {
-	c := check{Name: "sessions", OK: true}
+func checkLocks(dir string) diagnosis {
+	c := diagnosis{Name: "sessions", OK: true}
 	files, err := filepath.Glob(filepath.Join(dir, "sessions", "sess-*"))
 	if err != nil {
 		return failedCheck(c.Name, err)
@@ -202,8 +204,8 @@ func checkLocks(dir string) check {
 // shownProblems bounds the problems that are named.
 const shownProblems = 10
 
-func (a *app) checkStore(ctx context.Context, l *config.Loaded) check {
-	c := check{Name: "store", Detail: "sound"}
+func (a *app) checkStore(ctx context.Context, l *config.Loaded) diagnosis {
+	c := diagnosis{Name: "store", Detail: "sound"}
 	store, err := perdure.Open(ctx, perdure.Config{Dir: l.Dir, DSN: l.Store})
 	if err != nil {
 		return failedCheck(c.Name, err)
@@ -217,7 +219,7 @@ func (a *app) checkStore(ctx context.Context, l *config.Loaded) check {
 		c.Detail += ", " + store.Database()
 		return c
 	}
-	lines := []string{count(int64(len(problems)), "problem")}
+	lines := []string{human.Count(int64(len(problems)), "problem")}
 	for i, p := range problems {
 		if i == shownProblems {
 			lines = append(lines, "…")
@@ -229,10 +231,10 @@ func (a *app) checkStore(ctx context.Context, l *config.Loaded) check {
 	return c
 }
 
-func (a *app) checkModel(l *config.Loaded) check {
-	models := daemon.NewModels(a.daemonConfig(l).Models)
+func (a *app) checkModel(l *config.Loaded) diagnosis {
+	models := daemon.NewModels(a.DaemonConfig(l).Models)
 	if _, err := models.Resolve(l.Model, rlm.ModelOptions{BaseURL: a.baseURL(l)}); err != nil {
 		return failedCheck("model", err)
 	}
-	return check{Name: "model", OK: true, Detail: l.Model}
+	return diagnosis{Name: "model", OK: true, Detail: l.Model}
 }

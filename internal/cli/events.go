@@ -22,8 +22,8 @@ func (a *app) newEventsCommand() *cobra.Command {
 			"became durable, so --since with the last number seen misses nothing and repeats nothing. With --follow " +
 			"go on with those to come, until Ctrl-C.",
 		Example: "perdure events --tree tree-1a2b3c4d\n perdure events --follow --since 1200 --json",
-		GroupID: groupSee,
-		Args:    arguments(0, 0, "no arguments"),
+		GroupID: env.GroupInspect,
+		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.since < 0 {
 				return env.UsageError("give the number of the last event seen", "--since is %d", f.since)
@@ -33,11 +33,11 @@ func (a *app) newEventsCommand() *cobra.Command {
 					return err
 				}
 			}
-			l, err := a.load(cmd)
+			l, err := a.Load(cmd)
 			if err != nil {
 				return err
 			}
-			return a.withBackend(cmd.Context(), l, toRead, func(b *backend) error {
+			return a.With(cmd.Context(), l, env.Read, func(b *env.Backend) error {
 				if f.follow {
 					return a.followEvents(cmd.Context(), b, f)
 				}
@@ -59,7 +59,7 @@ type eventFlags struct {
 	json   bool
 }
 
-func (a *app) listEvents(ctx context.Context, b *backend, f eventFlags) error {
+func (a *app) listEvents(ctx context.Context, b *env.Backend, f eventFlags) error {
 	for after := f.since; ; {
 		page, err := b.EventPage(ctx, after, perdure.TreeID(f.tree), 0)
 		if err != nil {
@@ -70,17 +70,17 @@ func (a *app) listEvents(ctx context.Context, b *backend, f eventFlags) error {
 				return err
 			}
 		}
-		if len(page.Events) == 0 || a.out.err != nil {
+		if len(page.Events) == 0 || a.Out.Stopped() {
 			return nil //nolint:nilerr // the stream keeps its error
 		}
 		after = page.Next
 	}
 }
 
-func (a *app) followEvents(ctx context.Context, b *backend, f eventFlags) error {
+func (a *app) followEvents(ctx context.Context, b *env.Backend, f eventFlags) error {
 	for e, err := range b.Events(ctx, f.since, perdure.TreeID(f.tree)) {
-		if errors.Is(context.Cause(ctx), errInterrupted) {
-			return &outcome{status: exitInterrupted}
+		if errors.Is(context.Cause(ctx), env.ErrInterrupted) {
+			return &env.Exit{Status: env.StatusInterrupted}
 		}
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ func (a *app) followEvents(ctx context.Context, b *backend, f eventFlags) error 
 		if err := a.printEvent(&e, f.json); err != nil {
 			return err
 		}
-		if a.out.err != nil {
+		if a.Out.Stopped() {
 			return nil // the reader has enough
 		}
 	}
@@ -97,16 +97,16 @@ func (a *app) followEvents(ctx context.Context, b *backend, f eventFlags) error 
 
 func (a *app) printEvent(e *perdure.Event, asJSON bool) error {
 	if asJSON {
-		return a.printJSON(e)
+		return a.PrintJSON(e)
 	}
 	task := ""
 	if e.Task != 0 {
 		task = e.Task.String()
 	}
-	text := fmt.Sprintf("%s  %s  %s  %s  %s  %s", padLeft(fmt.Sprint(e.Seq), 6),
-		a.out.dim(e.Time.UTC().Format("2006-01-02T15:04:05.000Z")),
-		e.Tree, pad(task, 10), pad(string(e.Kind), 16), eventData(e.Data))
-	a.printf("%s\n", strings.TrimRight(text, " "))
+	text := fmt.Sprintf("%s  %s  %s  %s  %s  %s", env.PadLeft(fmt.Sprint(e.Seq), 6),
+		a.Out.Dim(e.Time.UTC().Format("2006-01-02T15:04:05.000Z")),
+		e.Tree, env.Pad(task, 10), env.Pad(string(e.Kind), 16), eventData(e.Data))
+	a.Printf("%s\n", strings.TrimRight(text, " "))
 	return nil
 }
 
@@ -118,5 +118,5 @@ func eventData(raw json.RawMessage) string {
 	if string(raw) == "{}" || string(raw) == "null" {
 		return ""
 	}
-	return oneLine(string(raw), maxEventData)
+	return env.OneLine(string(raw), maxEventData)
 }

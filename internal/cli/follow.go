@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/env"
 )
 
 // How often progress is looked at: it costs microseconds in process and one
@@ -16,12 +17,12 @@ const (
 
 // follow shows how far trees are until all have ended. The error is that of ctx
 // when it ends before, or of a server that cannot be reached.
-func (a *app) follow(ctx context.Context, b *backend, ids []perdure.TreeID, view *progressView) error {
+func (a *app) follow(ctx context.Context, b *env.Backend, ids []perdure.TreeID, view *progressView) error {
 	waiting, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- waitAll(waiting, b, ids) }()
 	every := lookPlain
-	if a.err.terminal {
+	if a.Err.Terminal {
 		every = lookTerminal
 	}
 	tick := time.NewTicker(every)
@@ -54,7 +55,7 @@ func (a *app) follow(ctx context.Context, b *backend, ids []perdure.TreeID, view
 	}
 }
 
-func waitAll(ctx context.Context, b *backend, ids []perdure.TreeID) error {
+func waitAll(ctx context.Context, b *env.Backend, ids []perdure.TreeID) error {
 	for _, id := range ids {
 		if _, err := b.WaitTree(ctx, id); err != nil {
 			return err
@@ -68,7 +69,7 @@ const maxShownTrees = 10
 
 // snapshots asks for the progress of trees that have not ended. What cannot be
 // read is left out: it is only a look.
-func snapshots(ctx context.Context, b *backend, ids []perdure.TreeID) []snapshot {
+func snapshots(ctx context.Context, b *env.Backend, ids []perdure.TreeID) []snapshot {
 	var all []snapshot
 	for _, id := range ids {
 		s, err := b.Status(ctx, id)

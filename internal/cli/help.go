@@ -9,12 +9,14 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/perdure/perdure/internal/cli/env"
 )
 
 // help prints a command's help. It uses the terminal's own colours, and none
 // elsewhere.
 func (a *app) help(cmd *cobra.Command, _ []string) {
-	h := helpPage{s: a.out}
+	h := helpPage{s: a.Out}
 	text := cmd.Long
 	if text == "" {
 		text = cmd.Short
@@ -43,16 +45,16 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 }
 
 // helpPage draws the parts of a help text.
-type helpPage struct{ s *stream }
+type helpPage struct{ s *env.Stream }
 
-func (h helpPage) heading(text string) { fmt.Fprintln(h.s, "\n"+h.s.bold(text)) }
+func (h helpPage) heading(text string) { fmt.Fprintln(h.s, "\n"+h.s.Bold(text)) }
 
 func (h helpPage) line(text string) { fmt.Fprintln(h.s, text) }
 
 // paragraph writes text behind head, wrapped and aligned to it.
 func (h helpPage) paragraph(head, text string) {
-	indent := cells(head)
-	wrapped := ansi.Wordwrap(text, max(h.s.width-indent, 20), "")
+	indent := env.Width(head)
+	wrapped := ansi.Wordwrap(text, max(h.s.Width-indent, 20), "")
 	fmt.Fprintln(h.s, head+strings.ReplaceAll(wrapped, "\n", "\n"+strings.Repeat(" ", indent)))
 }
 
@@ -60,10 +62,10 @@ func (h helpPage) paragraph(head, text string) {
 func (h helpPage) table(rows [][2]string) {
 	widest := 0
 	for _, row := range rows {
-		widest = max(widest, cells(row[0]))
+		widest = max(widest, env.Width(row[0]))
 	}
 	for _, row := range rows {
-		h.paragraph("  "+h.s.in(lipgloss.Cyan, pad(row[0], widest))+"  ", row[1])
+		h.paragraph("  "+h.s.In(lipgloss.Cyan, env.Pad(row[0], widest))+"  ", row[1])
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
@@ -21,14 +22,14 @@ func (a *app) newInitCommand() *cobra.Command {
 		Long: "Make the folder .perdure in the working directory, with a settings file in which everything is " +
 			"commented out, and a .gitignore. Nothing that exists is changed. Commands that write make the folder " +
 			"by themselves; init is for those who want to change the settings.",
-		GroupID: groupManage,
-		Args:    arguments(0, 0, "no arguments"),
+		GroupID: env.GroupManage,
+		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
-			dir := filepath.Join(a.env.Cwd, config.FolderName)
-			if override := a.env.getenv("PERDURE_DIR"); override != "" {
+			dir := filepath.Join(a.Cwd, config.FolderName)
+			if override := a.Getenv("PERDURE_DIR"); override != "" {
 				dir = override
 				if !filepath.IsAbs(dir) {
-					dir = filepath.Join(a.env.Cwd, dir)
+					dir = filepath.Join(a.Cwd, dir)
 				}
 			}
 			return a.initialize(dir)
@@ -50,11 +51,11 @@ func (a *app) initialize(dir string) error {
 	case err != nil:
 		return unwritable(err)
 	case madeFile:
-		a.printf("wrote %s\n", file)
+		a.Printf("wrote %s\n", file)
 	case made:
-		a.printf("wrote %s; the settings file was there already\n", filepath.Join(dir, ".gitignore"))
+		a.Printf("wrote %s; the settings file was there already\n", filepath.Join(dir, ".gitignore"))
 	default:
-		a.printf("nothing to do: %s is there already\n", file)
+		a.Printf("nothing to do: %s is there already\n", file)
 	}
 	return nil
 }

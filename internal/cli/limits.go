@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 // The limits of a tree as the store calls them.
@@ -19,13 +20,13 @@ const (
 func limitText(l perdure.LimitUse) string {
 	switch l.Limit {
 	case limitCost:
-		return dollars(float64(l.Used)/1e6) + " of " + dollars(float64(l.Value)/1e6)
+		return human.Dollars(float64(l.Used)/1e6) + " of " + human.Dollars(float64(l.Value)/1e6)
 	case limitTime:
-		return duration(milliseconds(l.Used)) + " of " + duration(milliseconds(l.Value))
+		return human.Duration(milliseconds(l.Used)) + " of " + human.Duration(milliseconds(l.Value))
 	case limitNode:
-		return fmt.Sprintf("%d of %s", l.Used, count(l.Value, "task"))
+		return fmt.Sprintf("%d of %s", l.Used, human.Count(l.Value, "task"))
 	}
-	return fmt.Sprintf("%s of %s %s", compact(l.Used), compact(l.Value), l.Limit)
+	return fmt.Sprintf("%s of %s %s", human.Compact(l.Used), human.Compact(l.Value), l.Limit)
 }
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/process/guard"
 )
 
@@ -102,12 +103,12 @@ type ran struct {
 
 func (p *project) start(args ...string) *ran {
 	r := &ran{signals: make(chan os.Signal, 2), status: make(chan int, 1)}
-	env := Env{
+	process := env.Process{
 		Args: args, Cwd: p.dir, Environ: append([]string{"PATH=" + os.Getenv("PATH")}, p.environ...),
 		Stdin: p.stdin, Stdout: &r.stdout, Stderr: &r.stderr, Signals: r.signals,
 		Terminal: func(any) (int, bool) { return p.width, p.width > 0 },
 	}
-	go func() { r.status <- Main(context.Background(), env) }()
+	go func() { r.status <- Main(context.Background(), process) }()
 	return r
 }
 
@@ -131,4 +132,12 @@ func (p *project) run(want int, args ...string) (stdout, stderr string) {
 	r := p.start(args...)
 	r.wait(p.t, want)
 	return r.stdout.String(), r.stderr.String()
+}
+
+// screen returns a terminal of the given width without colors, and its content.
+func screen(width int) (*env.Stream, *bytes.Buffer) {
+	var b bytes.Buffer
+	e := env.New(env.Process{Stdout: &b, Environ: []string{"NO_COLOR=1"},
+		Terminal: func(any) (int, bool) { return width, true }})
+	return e.Out, &b
 }

@@ -5,19 +5,20 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/rlm"
 )
 
 // open returns the project's store as a command sees it.
-func (p *project) open() *backend {
+func (p *project) open() *env.Backend {
 	p.t.Helper()
-	a := newApp(Env{Cwd: p.dir})
+	a := newApp(env.Process{Cwd: p.dir})
 	l, err := config.Load(config.Sources{Dir: p.dir})
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	b, err := a.connect(p.t.Context(), l, toRead)
+	b, err := a.Open(p.t.Context(), l, env.Read)
 	if err != nil {
 		p.t.Fatal(err)
 	}

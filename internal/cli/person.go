@@ -26,9 +26,9 @@ func forPeople() []string {
 // work. An agent that clears its environment is not recognised; the table of risky
 // calls knows the commands, too.
 func (a *app) byPerson(cmd *cobra.Command, args []string) error {
-	of := a.env.getenv(hook.VarLoop)
-	if a.env.getenv(varTask) == "" {
-		of = a.env.getenv(loop.VarCheck) // tests that an agent wrote
+	of := a.Getenv(hook.VarLoop)
+	if a.Getenv(varTask) == "" {
+		of = a.Getenv(loop.VarCheck) // tests that an agent wrote
 	}
 	if of == "" || !slices.Contains(forPeople(), cmd.CommandPath()) {
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
 )
 
@@ -24,7 +25,7 @@ const stuckEvery = time.Minute
 // terminal it redraws a few lines; elsewhere it prints a line now and then.
 // It is used from one goroutine.
 type progressView struct {
-	s *stream
+	s *env.Stream
 	// now is the time of the update that is shown.
 	drawn int // lines on the terminal that the next update replaces
 	quiet bool
@@ -37,7 +38,7 @@ type plainLine struct {
 	text string
 }
 
-func newProgressView(s *stream, quiet bool) *progressView {
+func newProgressView(s *env.Stream, quiet bool) *progressView {
 	return &progressView{s: s, quiet: quiet, last: make(map[perdure.TreeID]plainLine)}
 }
 
@@ -69,7 +70,7 @@ func (v *progressView) update(now time.Time, trees ...snapshot) {
 	if v.quiet {
 		return
 	}
-	if !v.s.terminal {
+	if !v.s.Terminal {
 		for _, t := range trees {
 			v.plain(now, t)
 		}
@@ -104,7 +105,7 @@ func (v *progressView) redraw(lines []string) {
 	}
 	b.WriteString("\x1b[J")
 	for _, text := range lines {
-		b.WriteString(clip(text, v.s.width-1) + "\n")
+		b.WriteString(env.Clip(text, v.s.Width-1) + "\n")
 	}
 	v.drawn = len(lines)
 	fmt.Fprint(v.s, b.String())
@@ -119,28 +120,29 @@ func (v *progressView) lines(now time.Time, t snapshot, several bool) []string {
 	if several {
 		head = string(p.Tree) + " "
 	}
-	lines := []string{head + bar(p.Percent, barWidth) + " " + padLeft(wholePercent(p.Percent), 4) + "  " + v.counts(p)}
+	lines := []string{head + human.Bar(p.Percent, barWidth) + " " + env.PadLeft(human.WholePercent(p.Percent), 4) +
+		"  " + v.counts(p)}
 	if several {
 		return append(lines, t.notes...)
 	}
 	for i, task := range t.active {
 		if i == maxActiveLines && len(t.active) > maxActiveLines+1 {
-			lines = append(lines, v.s.dim(fmt.Sprintf("  … %d more running", len(t.active)-i)))
+			lines = append(lines, v.s.Dim(fmt.Sprintf("  … %d more running", len(t.active)-i)))
 			break
 		}
-		lines = append(lines, v.s.dim("  "+task.Task.String()+" ")+oneLine(task.Prompt, v.s.width-16))
+		lines = append(lines, v.s.Dim("  "+task.Task.String()+" ")+env.OneLine(task.Prompt, v.s.Width-16))
 	}
 	if slow := t.slow(now); slow != "" {
-		lines = append(lines, v.s.in(lipgloss.Yellow, "  "+oneLine(slow, v.s.width-3)))
+		lines = append(lines, v.s.In(lipgloss.Yellow, "  "+env.OneLine(slow, v.s.Width-3)))
 	}
 	for _, note := range t.notes {
-		lines = append(lines, "  "+oneLine(note, v.s.width-3))
+		lines = append(lines, "  "+env.OneLine(note, v.s.Width-3))
 	}
 	return lines
 }
 
 func (v *progressView) counts(p perdure.Progress) string {
-	parts := []string{fmt.Sprintf("%d of %s", p.Completed+p.Failed+p.Cancelled, count(p.Total, "task"))}
+	parts := []string{fmt.Sprintf("%d of %s", p.Completed+p.Failed+p.Cancelled, human.Count(p.Total, "task"))}
 	if p.Running > 0 {
 		parts = append(parts, fmt.Sprintf("%d running", p.Running))
 	}
@@ -148,10 +150,10 @@ func (v *progressView) counts(p perdure.Progress) string {
 		parts = append(parts, fmt.Sprintf("%d failed", p.Failed))
 	}
 	if !p.State.Terminal() {
-		parts = append(parts, "ETA "+eta(p.ETASeconds))
+		parts = append(parts, "ETA "+human.ETA(p.ETASeconds))
 	}
 	if p.Usage.Calls > 0 {
-		parts = append(parts, cost(p.Usage))
+		parts = append(parts, human.Cost(p.Usage))
 	}
 	for _, l := range p.Limits {
 		if l.Warned || l.Exceeded {
@@ -190,7 +192,7 @@ func (v *progressView) plain(now time.Time, t snapshot) {
 
 // transient shows one line on a terminal until the next update.
 func (v *progressView) transient(text string) {
-	if v.s.terminal && !v.quiet {
+	if v.s.Terminal && !v.quiet {
 		v.redraw([]string{text})
 	}
 }

@@ -23,9 +23,9 @@ func (a *app) newReportCommand() *cobra.Command {
 			"reads in the light, in the dark and on paper. With --json the figures as one object. A tree that has not ended " +
 			"is reported as it is.",
 		Example:           "perdure report tree-1a2b3c4d -o report.html\n perdure report tree-1a2b3c4d | less",
-		GroupID:           groupSee,
-		Args:              arguments(1, 1, "one tree"),
-		ValidArgsFunction: a.completeTrees,
+		GroupID:           env.GroupInspect,
+		Args:              env.Arguments(1, 1, "one tree"),
+		ValidArgsFunction: a.CompleteTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := perdure.ParseTreeID(args[0])
 			if err != nil {
@@ -37,11 +37,11 @@ func (a *app) newReportCommand() *cobra.Command {
 			if !slices.Contains(reports.Formats(), format) {
 				return unknownFormat(format, reports.Formats())
 			}
-			l, err := a.load(cmd)
+			l, err := a.Load(cmd)
 			if err != nil {
 				return err
 			}
-			return a.withBackend(cmd.Context(), l, toRead, func(b *backend) error {
+			return a.With(cmd.Context(), l, env.Read, func(b *env.Backend) error {
 				if asJSON {
 					return a.reportJSON(cmd.Context(), b, id)
 				}
@@ -49,7 +49,7 @@ func (a *app) newReportCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.writeOutput(output, func(w io.Writer) error { return doc.Write(w, format) })
+				return a.WriteOutput(output, func(w io.Writer) error { return doc.Write(w, format) })
 			})
 		},
 	}
@@ -60,10 +60,10 @@ func (a *app) newReportCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) reportJSON(ctx context.Context, b *backend, id perdure.TreeID) error {
+func (a *app) reportJSON(ctx context.Context, b *env.Backend, id perdure.TreeID) error {
 	r, err := b.Report(ctx, id)
 	if err != nil {
 		return err
 	}
-	return a.printJSON(r)
+	return a.PrintJSON(r)
 }

@@ -10,37 +10,39 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/rlm"
 )
 
 // printResult prints the outcome of a tree that ended: the answer on standard
 // output, what there is to say about it on standard error. The error decides
 // the exit status.
-func (a *app) printResult(ctx context.Context, b *backend, id perdure.TreeID, asJSON bool) error {
+func (a *app) printResult(ctx context.Context, b *env.Backend, id perdure.TreeID, asJSON bool) error {
 	r, err := b.Result(ctx, id)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		if err := a.printJSON(r); err != nil {
+		if err := a.PrintJSON(r); err != nil {
 			return err
 		}
 	} else if text := answerText(&r); text != "" {
-		a.printf("%s\n", a.out.safe(strings.TrimRight(text, "\n")))
+		a.Printf("%s\n", a.Out.Safe(strings.TrimRight(text, "\n")))
 	}
 	a.tellDetails(&r.Details)
 	s, err := b.Status(ctx, id)
 	if err != nil {
 		return err
 	}
-	a.note("%s: %s in %s, %s", id, count(s.Total, "task"), seconds(s.ElapsedSeconds), usage(r.Usage))
+	a.Note("%s: %s in %s, %s", id, human.Count(s.Total, "task"), human.Seconds(s.ElapsedSeconds), human.Usage(r.Usage))
 	if why := reached(r.Limits); why != "" {
-		a.note("stopped by its limits: %s", why)
+		a.Note("stopped by its limits: %s", why)
 	}
 	err = judge(&r)
-	var failed *outcome
+	var failed *env.Exit
 	if r.State == perdure.Failed && errors.As(err, &failed) {
-		failed.hint = failedHint(ctx, b, id)
+		failed.Hint = failedHint(ctx, b, id)
 	}
 	return err
 }
@@ -64,12 +66,12 @@ const shownMissing = 5
 func judge(r *client.Result) error {
 	switch {
 	case r.State == perdure.Cancelled:
-		return &outcome{status: exitFailed, msg: fmt.Sprintf("tree %q was cancelled", r.Tree) + because(r)}
+		return &env.Exit{Status: env.StatusFailed, Msg: fmt.Sprintf("tree %q was cancelled", r.Tree) + because(r)}
 	case r.State == perdure.Failed:
-		return &outcome{status: failedStatus(r.Error), msg: fmt.Sprintf("tree %q failed", r.Tree) + because(r)}
+		return &env.Exit{Status: failedStatus(r.Error), Msg: fmt.Sprintf("tree %q failed", r.Tree) + because(r)}
 	case r.Partial || r.MissingTotal > 0:
-		return &outcome{status: exitIncomplete, msg: incomplete(r),
-			hint: fmt.Sprintf("`perdure tree %s` shows the parts; the answer holds what there is", r.Tree)}
+		return &env.Exit{Status: env.StatusIncomplete, Msg: incomplete(r),
+			Hint: fmt.Sprintf("`perdure tree %s` shows the parts; the answer holds what there is", r.Tree)}
 	}
 	return nil
 }
@@ -86,17 +88,17 @@ func incomplete(r *client.Result) string {
 	if r.MissingTotal == 0 {
 		fmt.Fprintf(&b, "tree %q is incomplete", r.Tree)
 		if r.Error == nil && len(r.Notes) > 0 {
-			return b.String() + ": " + oneLine(r.Notes[len(r.Notes)-1], 200)
+			return b.String() + ": " + env.OneLine(r.Notes[len(r.Notes)-1], 200)
 		}
 		return b.String() + because(r)
 	}
-	fmt.Fprintf(&b, "tree %q is incomplete, %s missing", r.Tree, count(r.MissingTotal, "part"))
+	fmt.Fprintf(&b, "tree %q is incomplete, %s missing", r.Tree, human.Count(r.MissingTotal, "part"))
 	for i, m := range r.Missing {
 		if i == shownMissing && r.MissingTotal > shownMissing+1 {
 			fmt.Fprintf(&b, "\n… and %d more", r.MissingTotal-shownMissing)
 			break
 		}
-		fmt.Fprintf(&b, "\n%s: %s", m.Task, oneLine(m.Error.Message, 200))
+		fmt.Fprintf(&b, "\n%s: %s", m.Task, env.OneLine(m.Error.Message, 200))
 	}
 	return b.String()
 }
@@ -104,20 +106,20 @@ func incomplete(r *client.Result) string {
 // failedStatus tells failures of models and agents from others.
 func failedStatus(e *perdure.TaskError) int {
 	if e == nil {
-		return exitFailed
+		return env.StatusFailed
 	}
 	switch e.Kind {
 	case rlm.KindUnavailable:
-		return exitUnavailable
+		return env.StatusUnavailable
 	case rlm.KindBudget:
-		return exitIncomplete
+		return env.StatusIncomplete
 	}
-	return exitFailed
+	return env.StatusFailed
 }
 
 // failedHint says how to go on with a tree that failed. Its root is what to try
 // again: that keeps the parts that are done and makes the others anew.
-func failedHint(ctx context.Context, b *backend, id perdure.TreeID) string {
+func failedHint(ctx context.Context, b *env.Backend, id perdure.TreeID) string {
 	tree, err := b.Tree(ctx, id)
 	if err != nil {
 		return fmt.Sprintf("`perdure tree %s` shows what happened", id)

@@ -22,28 +22,28 @@ func (a *app) newResumeCommand() *cobra.Command {
 			"perdure run prints it, one JSON object a line with --json. A tree that another process is executing " +
 			"is refused with exit status 5.",
 		Example:           "perdure resume\n perdure resume tree-1a2b3c4d --json",
-		GroupID:           groupRun,
-		Args:              arguments(0, 1, "at most one tree"),
-		ValidArgsFunction: a.completeTrees,
+		GroupID:           env.GroupRun,
+		Args:              env.Arguments(0, 1, "at most one tree"),
+		ValidArgsFunction: a.CompleteTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.load(cmd)
+			l, err := a.Load(cmd)
 			if err != nil {
 				return err
 			}
-			if !hasStore(l) { // toExecute would make one
-				return noStore(l)
+			if !env.HasStore(l) { // env.Execute would make one
+				return env.NoStore(l)
 			}
-			return a.withBackend(cmd.Context(), l, toExecute, func(b *backend) error {
+			return a.With(cmd.Context(), l, env.Execute, func(b *env.Backend) error {
 				return a.resume(cmd.Context(), b, args, asJSON)
 			})
 		},
 	}
-	settingFlags(cmd, "concurrency")
+	env.SettingFlags(cmd, "concurrency")
 	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
-func (a *app) resume(ctx context.Context, b *backend, args []string, asJSON bool) error {
+func (a *app) resume(ctx context.Context, b *env.Backend, args []string, asJSON bool) error {
 	if len(args) == 1 {
 		id, err := perdure.ParseTreeID(args[0])
 		if err != nil {
@@ -64,7 +64,7 @@ func (a *app) resume(ctx context.Context, b *backend, args []string, asJSON bool
 		switch err := a.recover(ctx, b, id); {
 		case errors.Is(err, perdure.ErrConflict):
 			if refused != nil {
-				a.note("left alone: %v", refused)
+				a.Note("left alone: %v", refused)
 			}
 			refused = err // the last is the error when nothing is resumed
 		case err != nil:
@@ -75,18 +75,18 @@ func (a *app) resume(ctx context.Context, b *backend, args []string, asJSON bool
 	}
 	if len(mine) == 0 {
 		if refused == nil {
-			a.note("there is nothing to resume")
+			a.Note("there is nothing to resume")
 		}
 		return refused
 	}
 	if refused != nil {
-		a.note("left alone: %v", refused)
+		a.Note("left alone: %v", refused)
 	}
 	return a.attend(ctx, b, mine, asJSON)
 }
 
 // unfinished lists the trees that have not ended, the oldest first.
-func unfinished(ctx context.Context, b *backend) ([]perdure.TreeID, error) {
+func unfinished(ctx context.Context, b *env.Backend) ([]perdure.TreeID, error) {
 	var ids []perdure.TreeID
 	q := client.TreeQuery{Kind: "run", Active: true, Limit: 1000}
 	for {
@@ -106,7 +106,7 @@ func unfinished(ctx context.Context, b *backend) ([]perdure.TreeID, error) {
 
 // recover makes a tree this process's own, if no daemon executes it, and tells
 // what is left of it.
-func (a *app) recover(ctx context.Context, b *backend, id perdure.TreeID) error {
+func (a *app) recover(ctx context.Context, b *env.Backend, id perdure.TreeID) error {
 	tree, err := b.Tree(ctx, id)
 	if err != nil {
 		return err
@@ -121,27 +121,27 @@ func (a *app) recover(ctx context.Context, b *backend, id perdure.TreeID) error 
 			Hint: "`perdure loop resume " + string(id) + "` goes on with it"}
 	}
 	owner := ""
-	if b.local != nil {
-		if err := b.local.Check(ctx, &tree); err != nil && !tree.State.Terminal() {
+	if b.Local != nil {
+		if err := b.Local.Check(ctx, &tree); err != nil && !tree.State.Terminal() {
 			return err
 		}
-		owner = b.local.SessionID()
+		owner = b.Local.SessionID()
 	}
 	r, err := b.Resume(ctx, id, owner)
 	if err != nil {
 		return err
 	}
 	if r.State.Terminal() {
-		a.note("%s is %s already", id, r.State)
+		a.Note("%s is %s already", id, r.State)
 		return nil
 	}
 	running := ""
 	if r.Running > 0 {
 		running = fmt.Sprintf(", %d running", r.Running)
 	}
-	a.note("%s: %d done, %d re-queued, %d pending, %d given up%s", id, r.Done, r.Requeued, r.Pending, r.GivenUp, running)
-	if b.local != nil {
-		b.local.Own(id)
+	a.Note("%s: %d done, %d re-queued, %d pending, %d given up%s", id, r.Done, r.Requeued, r.Pending, r.GivenUp, running)
+	if b.Local != nil {
+		b.Local.Own(id)
 	}
 	return nil
 }

@@ -16,30 +16,30 @@ func (a *app) newRetryCommand() *cobra.Command {
 			"queued again with it. A daemon runs it at once; without one, perdure resume does. Only failed tasks can be " +
 			"retried, and only while everything above them has not completed or been cancelled: exit status 5 otherwise.",
 		Example: "perdure retry task-0007 && perdure resume",
-		GroupID: groupRun,
-		Args:    arguments(1, 1, "one task"),
+		GroupID: env.GroupRun,
+		Args:    env.Arguments(1, 1, "one task"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := perdure.ParseTaskID(args[0])
 			if err != nil {
 				return err
 			}
-			l, err := a.load(cmd)
+			l, err := a.Load(cmd)
 			if err != nil {
 				return err
 			}
-			return a.withBackend(cmd.Context(), l, toRead, func(b *backend) error {
+			return a.With(cmd.Context(), l, env.Read, func(b *env.Backend) error {
 				t, err := b.RetryTask(cmd.Context(), id)
 				if err != nil {
 					return err
 				}
 				if asJSON {
-					return a.printJSON(t)
+					return a.PrintJSON(t)
 				}
 				next := "the daemon runs it"
-				if b.local != nil {
+				if b.Local != nil {
 					next = "`perdure resume " + string(t.Tree) + "` runs it"
 				}
-				a.printf("%s is %s again; %s\n", t.ID, t.State, next)
+				a.Printf("%s is %s again; %s\n", t.ID, t.State, next)
 				return nil
 			})
 		},

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/cli/handoff"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 func (a *app) newRunCommand() *cobra.Command {
@@ -30,8 +31,8 @@ func (a *app) newRunCommand() *cobra.Command {
 		Example: `perdure run "Where is the lease renewed?" --context .
 			perdure run "Summarize the incident" --context logs/*.txt --model openai:gpt-4o-mini --budget-tokens 500000
 			git log -p | perdure run "What changed in the API?" --context - --model "exec:ollama run llama3"`,
-		GroupID: groupRun,
-		Args:    arguments(1, 1, "one prompt"),
+		GroupID: env.GroupRun,
+		Args:    env.Arguments(1, 1, "one prompt"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.run(cmd, &f, client.TreeRequest{Prompt: args[0], Name: f.name}, false)
 		},
@@ -50,8 +51,8 @@ func (a *app) newBatchCommand() *cobra.Command {
 		Long: "Answer a prompt once for each file that a pattern matches: one task a file, {file} in the prompt is " +
 			"the file's name. Everything else is as with perdure run.",
 		Example: `perdure batch "src/**/*.go" "List what {file} exports" --model openai:gpt-4o-mini`,
-		GroupID: groupRun,
-		Args:    arguments(2, 2, "a pattern and one prompt"),
+		GroupID: env.GroupRun,
+		Args:    env.Arguments(2, 2, "a pattern and one prompt"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.contexts = []string{args[0]}
 			return a.run(cmd, &f, client.TreeRequest{Prompt: args[1], Name: f.name}, true)
@@ -66,26 +67,26 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, req client.TreeRequest, batch
 	if strings.TrimSpace(req.Prompt) == "" {
 		return env.UsageError("say what is to be answered", "the prompt is empty")
 	}
-	l, err := a.load(cmd)
+	l, err := a.Load(cmd)
 	if err != nil {
 		return err
 	}
 	if req.Config, err = f.config(a, cmd, l, batch); err != nil {
 		return err
 	}
-	why := toExecute
+	why := env.Execute
 	if f.detach {
-		why = toDetach
+		why = env.Detach
 	}
-	return a.withBackend(ctx, l, why, func(b *backend) error {
+	return a.With(ctx, l, why, func(b *env.Backend) error {
 		id, err := a.launch(ctx, b, f, req)
 		if err != nil {
 			return err
 		}
 		if f.detach {
-			a.note("the daemon runs it; `perdure status %s` shows how far it is", id)
+			a.Note("the daemon runs it; `perdure status %s` shows how far it is", id)
 			if f.json {
-				return a.printJSON(launched{Tree: id})
+				return a.PrintJSON(launched{Tree: id})
 			}
 			return nil
 		}
@@ -100,7 +101,7 @@ type launched struct {
 
 // launch uploads the context and makes the tree. Its ID is the first line on
 // standard error.
-func (a *app) launch(ctx context.Context, b *backend, f *runFlags, req client.TreeRequest) (perdure.TreeID, error) {
+func (a *app) launch(ctx context.Context, b *env.Backend, f *runFlags, req client.TreeRequest) (perdure.TreeID, error) {
 	var report client.ContextReport
 	var err error
 	if len(f.contexts) > 0 {
@@ -109,23 +110,23 @@ func (a *app) launch(ctx context.Context, b *backend, f *runFlags, req client.Tr
 		}
 		req.ContextID = report.ID
 	}
-	if b.local != nil {
-		req.Owner = b.local.SessionID()
+	if b.Local != nil {
+		req.Owner = b.Local.SessionID()
 	}
 	tree, err := b.CreateTree(ctx, req)
 	if err != nil {
 		return "", err
 	}
-	if b.local != nil {
-		b.local.Own(tree.ID)
+	if b.Local != nil {
+		b.Local.Own(tree.ID)
 	}
-	a.err.Write([]byte(string(tree.ID) + "\n")) //nolint:errcheck // the stream keeps its error
+	a.Err.Write([]byte(string(tree.ID) + "\n")) //nolint:errcheck // the stream keeps its error
 	if len(f.contexts) > 0 {
 		a.tellContext(report)
 	}
 	a.tellModel(tree)
-	if unfinished := handoff.Unfinished(a.env.Cwd, a.env.getenv); unfinished != "" {
-		a.note("%s", unfinished)
+	if unfinished := handoff.Unfinished(a.Cwd, a.Getenv); unfinished != "" {
+		a.Note("%s", unfinished)
 	}
 	return tree.ID, nil
 }
@@ -136,18 +137,18 @@ func (a *app) tellModel(tree perdure.Tree) {
 		Model string `json:"model"`
 	}
 	if json.Unmarshal(tree.Config, &c) == nil && c.Model == "builtin:extract" {
-		a.note("model: builtin:extract quotes passages, it does not write text; --model chooses another")
+		a.Note("model: builtin:extract quotes passages, it does not write text; --model chooses another")
 	}
 }
 
 // attend follows trees until they end, executing them when no daemon does, and
 // prints their results.
-func (a *app) attend(ctx context.Context, b *backend, ids []perdure.TreeID, asJSON bool) error {
+func (a *app) attend(ctx context.Context, b *env.Backend, ids []perdure.TreeID, asJSON bool) error {
 	err := a.carryOut(ctx, b, ids)
 	if rest := (*restingError)(nil); errors.As(err, &rest) {
 		return a.tellResting(ctx, b, rest)
 	}
-	if errors.Is(err, errInterrupted) {
+	if errors.Is(err, env.ErrInterrupted) {
 		if err := a.tellInterrupted(ctx, b, ids); err != nil {
 			return err
 		}
@@ -160,7 +161,7 @@ func (a *app) attend(ctx context.Context, b *backend, ids []perdure.TreeID, asJS
 		if err := a.printResult(after, b, id, asJSON); err != nil && worst == nil {
 			worst = err
 		} else if err != nil {
-			printError(a.err, err)
+			a.PrintError(err)
 		}
 	}
 	return worst
@@ -169,15 +170,15 @@ func (a *app) attend(ctx context.Context, b *backend, ids []perdure.TreeID, asJS
 // carryOut runs the trees in this process, if no daemon does, and follows them
 // until all have ended. After the context ended it waits until nothing runs
 // here any more.
-func (a *app) carryOut(ctx context.Context, b *backend, ids []perdure.TreeID) error {
-	view := newProgressView(a.err, false)
+func (a *app) carryOut(ctx context.Context, b *env.Backend, ids []perdure.TreeID) error {
+	view := newProgressView(a.Err, false)
 	defer view.finish()
-	if b.local == nil {
+	if b.Local == nil {
 		return a.follow(ctx, b, ids, view)
 	}
-	return b.working(ctx, func(ctx context.Context) error {
+	return b.Follow(ctx, func(ctx context.Context) error {
 		err := a.follow(ctx, b, ids, view)
-		if errors.Is(err, errInterrupted) {
+		if errors.Is(err, env.ErrInterrupted) {
 			view.say("perdure: stopping when the calls under way have ended; Ctrl-C again stops at once; `perdure resume` " +
 				"goes on either way")
 		}
@@ -185,30 +186,9 @@ func (a *app) carryOut(ctx context.Context, b *backend, ids []perdure.TreeID) er
 	})
 }
 
-// working executes this process's own trees until follow returns, whose context
-// ends with the work. The error of the work stands over that of follow.
-func (b *backend) working(ctx context.Context, follow func(context.Context) error) error {
-	work, stop := context.WithCancel(ctx)
-	defer stop()
-	following, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	ended := make(chan error, 1)
-	go func() {
-		err := b.local.Work(work)
-		cancel(err) // nobody works on them any more
-		ended <- err
-	}()
-	err := follow(following)
-	stop()
-	if workErr := <-ended; workErr != nil {
-		return workErr
-	}
-	return err
-}
-
 // tellInterrupted says how to go on after Ctrl-C. It returns nil when the trees
 // have ended all the same.
-func (a *app) tellInterrupted(ctx context.Context, b *backend, ids []perdure.TreeID) error {
+func (a *app) tellInterrupted(ctx context.Context, b *env.Backend, ids []perdure.TreeID) error {
 	after := context.WithoutCancel(ctx)
 	unfinished := 0
 	for _, id := range ids {
@@ -220,18 +200,18 @@ func (a *app) tellInterrupted(ctx context.Context, b *backend, ids []perdure.Tre
 			continue
 		}
 		unfinished++
-		if b.local == nil {
-			a.note("detached: the daemon goes on with %s; `perdure status %s` shows how far it is, `perdure cancel %s` stops "+
+		if b.Local == nil {
+			a.Note("detached: the daemon goes on with %s; `perdure status %s` shows how far it is, `perdure cancel %s` stops "+
 				"it", id, id, id)
 			continue
 		}
-		a.note("stopped: %d of %s done, nothing is lost; go on with `perdure resume %s`", s.Completed,
-			count(s.Total, "task"), id)
+		a.Note("stopped: %d of %s done, nothing is lost; go on with `perdure resume %s`", s.Completed,
+			human.Count(s.Total, "task"), id)
 	}
 	if unfinished == 0 {
 		return nil
 	}
-	return &outcome{status: exitInterrupted}
+	return &env.Exit{Status: env.StatusInterrupted}
 }
 
 // withResumeHint keeps the error and says how to go on.

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -61,7 +62,7 @@ func TestInterruptKeepsTheCallUnderWay(t *testing.T) {
 	r.interrupt()
 	r.stderr.await(t, "stopping when the calls under way have ended; Ctrl-C again stops at once")
 	p.write("go", "")
-	r.wait(t, exitInterrupted)
+	r.wait(t, env.StatusInterrupted)
 	tree := treePattern.FindString(r.stderr.String())
 	want := fmt.Sprintf("stopped: 2 of 4 tasks done, nothing is lost; go on with `perdure resume %s`", tree)
 	if !strings.Contains(r.stderr.String(), want) {
@@ -86,7 +87,7 @@ func TestSecondInterruptStopsAtOnce(t *testing.T) {
 	r.interrupt()
 	r.stderr.await(t, "stopping when")
 	r.interrupt()
-	r.wait(t, exitInterrupted)
+	r.wait(t, env.StatusInterrupted)
 	// Main returned while the command runs, for the program to exit. Here it
 	// is let go, so that nothing is left of it.
 	p.write("go", "")
@@ -103,7 +104,7 @@ func TestCancelWhileStopping(t *testing.T) {
 	r.interrupt()
 	r.stderr.await(t, "stopping when")
 	p.run(0, "cancel", treePattern.FindString(r.stderr.String()))
-	r.wait(t, exitFailed) // the tree has ended after all: cancelled
+	r.wait(t, env.StatusFailed) // the tree has ended after all: cancelled
 }
 
 // Ctrl-C also ends a command that waits for its standard input, and nothing is
@@ -118,7 +119,7 @@ func TestInterruptWhileReading(t *testing.T) {
 	r := p.start("run", "x", "--model", "mock:echo", "--context", "-")
 	r.stderr.await(t, "reading the context from the terminal; Ctrl-D ends it")
 	r.interrupt()
-	r.wait(t, exitInterrupted)
+	r.wait(t, env.StatusInterrupted)
 	if got := r.stderr.String(); strings.Contains(got, "tree-") || strings.Contains(got, "ERROR") {
 		t.Errorf("it printed %q", got)
 	}
@@ -178,7 +179,7 @@ func TestRunFlagsReachTheTree(t *testing.T) {
 		"--timeout", "1h", "--call-timeout", "30s", "--call-retries", "0", "--temperature", "0", "--seed", "7", "--json")
 	tree := treePattern.FindString(stdout)
 	b := p.open()
-	defer b.close() //nolint:errcheck // only read
+	defer b.Close() //nolint:errcheck // only read
 	got, err := b.Tree(t.Context(), treeIDOf(t, tree))
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +207,7 @@ func TestAnchor(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
 	p.write("script.yaml", "replies: []")
-	a := newApp(Env{Cwd: p.dir})
+	a := newApp(env.Process{Cwd: p.dir})
 	for in, want := range map[string]string{
 		"builtin:extract":   "builtin:extract",
 		"openai:gpt":        "openai:gpt",
@@ -223,7 +224,7 @@ func TestAnchor(t *testing.T) {
 			t.Errorf("anchor(%q) = %q, want %q", in, got, want)
 		}
 	}
-	odd := newApp(Env{Cwd: "/with space"})
+	odd := newApp(env.Process{Cwd: "/with space"})
 	if got := odd.anchor("exec:./a.sh x"); got != "exec:'/with space/a.sh' x" {
 		t.Errorf("anchor in a folder with a space = %q", got)
 	}
@@ -241,12 +242,17 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		says string
 	}{
 		{syscall.EPIPE, 0, ""},
-		{errors.New("no space left on device"), exitFailed, "perdure: error: write result: no space left on device\n"},
+		{errors.New("no space left on device"), env.StatusFailed, "perdure: error: write result: no space left on device\n"},
 	} {
 		var stderr output
-		env := Env{Args: []string{"events", "--json"}, Cwd: p.dir, Stdout: brokenWriter{test.err}, Stderr: &stderr}
-		if got := Main(t.Context(), env); got != test.want || stderr.String() != test.says {
+		process := env.Process{Args: []string{"events", "--json"}, Cwd: p.dir, Stdout: brokenWriter{test.err},
+			Stderr: &stderr}
+		if got := Main(t.Context(), process); got != test.want || stderr.String() != test.says {
 			t.Errorf("%v: exit status %d, %q", test.err, got, &stderr)
 		}
 	}
 }
+
+type brokenWriter struct{ err error }
+
+func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }

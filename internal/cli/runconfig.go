@@ -49,7 +49,7 @@ func runSettings() []string {
 }
 
 func (f *runFlags) register(cmd *cobra.Command) {
-	settingFlags(cmd, runSettings()...)
+	env.SettingFlags(cmd, runSettings()...)
 	fl := cmd.Flags()
 	fl.StringVar(&f.name, "name", "", "a `name` for the tree, for people")
 	fl.StringVar(&f.planner, "planner", "", "how the work is broken down: `none, split or model` (the model makes a "+
@@ -200,13 +200,13 @@ func (a *app) anchorOne(name string) string {
 	scheme, rest, _ := strings.Cut(name, ":")
 	switch scheme {
 	case "mock":
-		if path := filepath.Join(a.env.Cwd, rest); rest != "" && !filepath.IsAbs(rest) && isFile(path) {
+		if path := filepath.Join(a.Cwd, rest); rest != "" && !filepath.IsAbs(rest) && isFile(path) {
 			return scheme + ":" + path
 		}
 	case "exec":
 		program, arguments, _ := strings.Cut(rest, " ")
 		if strings.HasPrefix(program, "./") || strings.HasPrefix(program, "../") {
-			return strings.TrimRight(scheme+":"+shellWord(filepath.Join(a.env.Cwd, program))+" "+arguments, " ")
+			return strings.TrimRight(scheme+":"+shellWord(filepath.Join(a.Cwd, program))+" "+arguments, " ")
 		}
 	}
 	return name
@@ -230,7 +230,7 @@ func shellWord(path string) string {
 // tree asks the same endpoint.
 func (a *app) baseURL(l *config.Loaded) string {
 	if l.BaseURL == "" && (anyOf(l.Model, "openai:") || anyOf(l.SubModel, "openai:") || anyOf(l.Judge, "openai:")) {
-		return a.env.getenv("OPENAI_BASE_URL")
+		return a.Getenv("OPENAI_BASE_URL")
 	}
 	return l.BaseURL
 }

@@ -45,7 +45,7 @@ func (p *planFlags) register(cmd *cobra.Command) {
 func (p *planFlags) apply(a *app, cmd *cobra.Command, l *config.Loaded, c *rlm.Config) error {
 	c.When, c.FanIn, c.Agent = p.when, p.fanIn, p.agent
 	if c.Variables = p.vars; len(p.vars) > 0 {
-		c.Session = state.Session(a.env.getenv)
+		c.Session = state.Session(a.Getenv)
 	}
 	if p.agent != "" || c.Planner == rlm.PlannerModel {
 		a.addAgents(cmd, l, c)
@@ -75,7 +75,7 @@ func (a *app) addAgents(cmd *cobra.Command, l *config.Loaded, c *rlm.Config) {
 		to := rlm.Agent{Model: a.anchor(from.Model), BaseURL: from.BaseURL, System: from.System,
 			Temperature: from.Temperature, MaxOutputTokens: from.MaxOutputTokens}
 		if strings.HasPrefix(to.Model, "openai:") && to.BaseURL == "" {
-			to.BaseURL = cmp.Or(l.BaseURL, a.env.getenv("OPENAI_BASE_URL"))
+			to.BaseURL = cmp.Or(l.BaseURL, a.Getenv("OPENAI_BASE_URL"))
 		}
 		c.Agents[name] = to
 	}
@@ -98,7 +98,7 @@ const maxSchemaFile = 1 << 20
 func (a *app) readSchema(name string) ([]byte, error) {
 	path := name
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(a.env.Cwd, path)
+		path = filepath.Join(a.Cwd, path)
 	}
 	f, err := os.Open(path)
 	if err != nil {

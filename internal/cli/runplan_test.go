@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/perdure/perdure/internal/cli/env"
 )
 
 // A plan, an agent from the settings and a structured answer, from the command
@@ -72,7 +74,7 @@ func TestPlanningRefusals(t *testing.T) {
 	}
 	for _, tt := range tests {
 		args := append([]string{"run", "x", "--model", "mock:echo"}, tt.args...)
-		stdout, stderr := p.run(exitUsage, args...)
+		stdout, stderr := p.run(env.StatusUsage, args...)
 		for _, want := range tt.want {
 			if !strings.Contains(stderr, want) {
 				t.Errorf("%q does not tell %q:\n%s", tt.args, want, stderr)

@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/perdure/perdure/internal/cli/env"
 )
 
 // contains wants all of these in a text.
@@ -54,7 +56,7 @@ func TestRunThroughAGate(t *testing.T) {
 - {match: "too short", text: longer}
 - {text: short}
 `)
-	stdout, stderr := p.run(exitIncomplete, "run", "Tell", "--model", "mock:m.yaml", "--min-score", "80",
+	stdout, stderr := p.run(env.StatusIncomplete, "run", "Tell", "--model", "mock:m.yaml", "--min-score", "80",
 		"--gate-rounds", "2")
 	if stdout != "short\n" {
 		t.Errorf("answer %q", stdout)
@@ -65,7 +67,7 @@ func TestRunThroughAGate(t *testing.T) {
 	if n := strings.Count(events, `"gate.scored"`); n != 2 {
 		t.Errorf("%d events of the gate:\n%s", n, events)
 	}
-	p.run(exitFailed, "run", "Tell", "--model", "mock:m.yaml", "--min-score", "80", "--gate-rounds", "1",
+	p.run(env.StatusFailed, "run", "Tell", "--model", "mock:m.yaml", "--min-score", "80", "--gate-rounds", "1",
 		"--gate-fallback", "fail")
 }
 
@@ -83,7 +85,7 @@ func TestRunRefusesBadJudging(t *testing.T) {
 		{[]string{"--min-score", "NaN"}, "--min-score: NaN is not a number"},
 		{[]string{"--min-score", "80", "--gate-fallback", "escalate"}, "no stronger model"},
 	} {
-		_, stderr := p.run(exitUsage, append([]string{"run", "Say", "--model", "mock:echo"}, tt.args...)...)
+		_, stderr := p.run(env.StatusUsage, append([]string{"run", "Say", "--model", "mock:echo"}, tt.args...)...)
 		contains(t, stderr, tt.want)
 	}
 	// A judge of the settings is no reason to refuse a run that needs none.

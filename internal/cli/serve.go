@@ -27,10 +27,10 @@ func (a *app) newServeCommand() *cobra.Command {
 			"With --aiwg-ipc it also answers existing clients of the .aiwg layout's daemon: JSON-RPC 2.0, one message a line. " +
 			"What they submit is done by the model that is configured, or by whoever starts it over that socket.",
 		Example: "perdure serve\n perdure serve --aiwg-ipc\n perdure serve --aiwg-ipc=/run/user/1000/aiwg.sock",
-		GroupID: groupManage,
-		Args:    arguments(0, 0, "no arguments"),
+		GroupID: env.GroupManage,
+		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := a.load(cmd)
+			l, err := a.Load(cmd)
 			if err != nil {
 				return err
 			}
@@ -39,13 +39,13 @@ func (a *app) newServeCommand() *cobra.Command {
 					"listen on TCP (%q) is not available in this version", l.Listen)
 			}
 			err = a.serve(cmd.Context(), l, a.ipcConfig(cmd, l, socket))
-			if errors.Is(err, errInterrupted) {
+			if errors.Is(err, env.ErrInterrupted) {
 				return nil // it was asked to stop, and did
 			}
 			return err
 		},
 	}
-	settingFlags(cmd, "socket", "concurrency", "drain_timeout", "retention.completed", "retention.failed",
+	env.SettingFlags(cmd, "socket", "concurrency", "drain_timeout", "retention.completed", "retention.failed",
 		"retention.remove_failed", "retention.checkpoints",
 		"retention.handoffs", "log_level", "log_format")
 	cmd.Flags().StringVar(&socket, "aiwg-ipc", "",
@@ -60,9 +60,9 @@ const aiwgSocket = ".aiwg/daemon/daemon.sock"
 
 func (a *app) ipcConfig(cmd *cobra.Command, l *config.Loaded, socket string) daemon.IPCConfig {
 	if socket == aiwgSocket || socket == "" && cmd.Flags().Changed("aiwg-ipc") {
-		socket = filepath.Join(a.root(l), aiwgSocket)
+		socket = filepath.Join(a.Root(l), aiwgSocket)
 	} else if socket != "" {
-		socket = a.path(socket)
+		socket = a.Path(socket)
 	}
 	return daemon.IPCConfig{Socket: socket, Run: func(agent string) (json.RawMessage, error) {
 		f := runFlags{plan: planFlags{agent: agent}}
@@ -71,21 +71,21 @@ func (a *app) ipcConfig(cmd *cobra.Command, l *config.Loaded, socket string) dae
 }
 
 func (a *app) serve(ctx context.Context, l *config.Loaded, ipc daemon.IPCConfig) error {
-	cfg := a.daemonConfig(l)
+	cfg := a.DaemonConfig(l)
 	cfg.Session, cfg.IPC = "serve", ipc
-	cfg.Logger = a.logger(l, slog.LevelInfo)
+	cfg.Logger = a.Logger(l, slog.LevelInfo)
 	d, err := daemon.Open(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	listener, err := server.Listen(socketPath(l))
+	listener, err := server.Listen(env.SocketPath(l))
 	if err != nil {
 		return errors.Join(err, d.Close(ctx))
 	}
 	if ipc.Socket != "" {
-		a.note("answering .aiwg clients on %s", ipc.Socket)
+		a.Note("answering .aiwg clients on %s", ipc.Socket)
 	}
-	a.note("listening on %s", listener.Path())
+	a.Note("listening on %s", listener.Path())
 	err = d.Serve(ctx, listener)
 	return errors.Join(err, listener.Close(), d.Close(ctx))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 func (a *app) newShowCommand() *cobra.Command {
@@ -21,20 +22,20 @@ func (a *app) newShowCommand() *cobra.Command {
 		Long: "Show everything about one task: state, prompt, result, error, times, cost, and its calls to models. With " +
 			"--node the argument is a node ID, as exported tree files have them; the two look alike and differ.",
 		Example: "perdure show task-0007\n perdure show task-0007 --json | jq .calls",
-		GroupID: groupSee,
-		Args:    arguments(1, 1, "one task"),
+		GroupID: env.GroupInspect,
+		Args:    env.Arguments(1, 1, "one task"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.load(cmd)
+			l, err := a.Load(cmd)
 			if err != nil {
 				return err
 			}
-			return a.withBackend(cmd.Context(), l, toRead, func(b *backend) error {
+			return a.With(cmd.Context(), l, env.Read, func(b *env.Backend) error {
 				t, err := readTask(cmd.Context(), b, args[0], byNode)
 				if err != nil {
 					return err
 				}
 				if asJSON {
-					return a.printJSON(t)
+					return a.PrintJSON(t)
 				}
 				a.showTask(&t)
 				return nil
@@ -46,7 +47,7 @@ func (a *app) newShowCommand() *cobra.Command {
 	return cmd
 }
 
-func readTask(ctx context.Context, b *backend, arg string, byNode bool) (perdure.ShowTask, error) {
+func readTask(ctx context.Context, b *env.Backend, arg string, byNode bool) (perdure.ShowTask, error) {
 	if byNode {
 		id, err := perdure.ParseNodeID(arg)
 		if err != nil {
@@ -65,11 +66,11 @@ func readTask(ctx context.Context, b *backend, arg string, byNode bool) (perdure
 }
 
 func (a *app) showTask(t *perdure.ShowTask) {
-	s := a.out
-	a.printf("%s  %s %s\n", s.bold(t.ID.String()), s.mark(t.State), t.State)
+	s := a.Out
+	a.Printf("%s  %s %s\n", s.Bold(t.ID.String()), s.Mark(t.State), t.State)
 	row := func(name, value string) {
 		if value != "" {
-			a.printf("  %s %s\n", s.dim(pad(name, 10)), value)
+			a.Printf("  %s %s\n", s.Dim(env.Pad(name, 10)), value)
 		}
 	}
 	row("tree", string(t.Tree))
@@ -83,18 +84,18 @@ func (a *app) showTask(t *perdure.ShowTask) {
 	row("attempts", fmt.Sprintf("%d of %d", t.Attempts, t.MaxAttempts))
 	row("children", children(&t.Task))
 	row("context", contextText(t.Context))
-	row("agent", oneLine(t.Agent, s.width-13))
-	row("created", stamp(t.CreatedAt))
+	row("agent", env.OneLine(t.Agent, s.Width-13))
+	row("created", human.Stamp(t.CreatedAt))
 	if !t.StartedAt.IsZero() {
-		row("started", stamp(t.StartedAt))
+		row("started", human.Stamp(t.StartedAt))
 	}
 	if !t.CompletedAt.IsZero() {
-		row("ended", stamp(t.CompletedAt))
+		row("ended", human.Stamp(t.CompletedAt))
 	}
 	if t.Active > 0 {
-		row("ran", duration(t.Active))
+		row("ran", human.Duration(t.Active))
 	}
-	row("usage", usage(t.Usage))
+	row("usage", human.Usage(t.Usage))
 	if t.Lease != nil {
 		row("lease", leaseText(t.Lease))
 	}
@@ -121,7 +122,7 @@ func children(t *perdure.Task) string {
 	if t.Pending > 0 {
 		text += fmt.Sprintf(", %d not ended", t.Pending)
 	}
-	return visible(text)
+	return human.Visible(text)
 }
 
 func contextText(c perdure.ContextRef) string {
@@ -132,11 +133,11 @@ func contextText(c perdure.ContextRef) string {
 	if c.Type == "slice" {
 		text += fmt.Sprintf(", bytes %d to %d", c.Offset, c.Offset+c.Length)
 	}
-	return visible(fmt.Sprintf("%s, about %s tokens", text, compact(c.SizeTokens)))
+	return human.Visible(fmt.Sprintf("%s, about %s tokens", text, human.Compact(c.SizeTokens)))
 }
 
 func leaseText(l *perdure.LeaseInfo) string {
-	text := fmt.Sprintf("%s since %s", l.Session, stamp(l.ClaimedAt))
+	text := fmt.Sprintf("%s since %s", l.Session, human.Stamp(l.ClaimedAt))
 	if l.Lost {
 		text += ", lost: its process is gone"
 	}
@@ -149,22 +150,22 @@ func (a *app) section(title, text string) {
 	if text == "" {
 		return
 	}
-	a.printf("\n%s\n  %s\n", a.out.bold(title), strings.ReplaceAll(a.out.safe(text), "\n", "\n  "))
+	a.Printf("\n%s\n  %s\n", a.Out.Bold(title), strings.ReplaceAll(a.Out.Safe(text), "\n", "\n  "))
 }
 
 func (a *app) showCalls(calls []perdure.Call) {
 	if len(calls) == 0 {
 		return
 	}
-	a.printf("\n%s\n", a.out.bold("Calls"))
+	a.Printf("\n%s\n", a.Out.Bold("Calls"))
 	for i := range calls {
 		c := &calls[i]
-		a.printf("  %s  %s  %s  %s\n", c.ID, pad(string(c.State), 9), oneLine(c.Model, 40), a.out.dim(callFigures(c)))
+		a.Printf("  %s  %s  %s  %s\n", c.ID, env.Pad(string(c.State), 9), env.OneLine(c.Model, 40), a.Out.Dim(callFigures(c)))
 		if c.Error != nil {
-			a.printf("    %s\n", oneLine(c.Error.Kind+": "+c.Error.Message, a.out.width-5))
+			a.Printf("    %s\n", env.OneLine(c.Error.Kind+": "+c.Error.Message, a.Out.Width-5))
 		}
 		for _, note := range callNotes(c.Data) {
-			a.printf("    %s\n", oneLine("note: "+note, a.out.width-5))
+			a.Printf("    %s\n", env.OneLine("note: "+note, a.Out.Width-5))
 		}
 	}
 }
@@ -174,18 +175,18 @@ func callFigures(c *perdure.Call) string {
 	if c.Tries > 1 {
 		parts = append(parts, fmt.Sprintf("%d tries", c.Tries))
 	}
-	tokens := fmt.Sprintf("%s in, %s out", compact(c.InputTokens), compact(c.OutputTokens))
+	tokens := fmt.Sprintf("%s in, %s out", human.Compact(c.InputTokens), human.Compact(c.OutputTokens))
 	if c.Estimated {
 		tokens += " (estimated)"
 	}
 	parts = append(parts, tokens)
 	if c.CostUSD != nil {
-		parts = append(parts, dollars(*c.CostUSD))
+		parts = append(parts, human.Dollars(*c.CostUSD))
 	} else {
 		parts = append(parts, "price unknown")
 	}
 	if c.EndedAt != nil {
-		parts = append(parts, duration(c.EndedAt.Sub(c.StartedAt).Round(time.Millisecond)))
+		parts = append(parts, human.Duration(c.EndedAt.Sub(c.StartedAt).Round(time.Millisecond)))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -16,7 +16,7 @@ func slowTask(since time.Time) *client.SlowestTask {
 func TestPlainProgressNamesTheSlowest(t *testing.T) {
 	t.Parallel()
 	s, b := screen(80)
-	s.terminal = false
+	s.Terminal = false
 	v := newProgressView(s, false)
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	at := func(second int, done int64) {

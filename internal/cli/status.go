@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 func (a *app) newStatusCommand() *cobra.Command {
@@ -20,18 +21,18 @@ func (a *app) newStatusCommand() *cobra.Command {
 		Short: "Show how far a tree is, or list the recent trees",
 		Long: "Show how far a tree is: tasks by state, time left, cost, and what runs. Without a tree, one line for " +
 			"each of the recent trees. With --json one object, or one a line.",
-		GroupID:           groupSee,
-		Args:              arguments(0, 1, "at most one tree"),
-		ValidArgsFunction: a.completeTrees,
+		GroupID:           env.GroupInspect,
+		Args:              env.Arguments(0, 1, "at most one tree"),
+		ValidArgsFunction: a.CompleteTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 || limit > 1000 {
 				return env.UsageError("give a number from 1 to 1000", "--limit is %d", limit)
 			}
-			l, err := a.load(cmd)
+			l, err := a.Load(cmd)
 			if err != nil {
 				return err
 			}
-			return a.withBackend(cmd.Context(), l, toRead, func(b *backend) error {
+			return a.With(cmd.Context(), l, env.Read, func(b *env.Backend) error {
 				if len(args) == 0 {
 					return a.listTrees(cmd.Context(), b, limit, asJSON)
 				}
@@ -44,7 +45,7 @@ func (a *app) newStatusCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) showStatus(ctx context.Context, b *backend, arg string, asJSON bool) error {
+func (a *app) showStatus(ctx context.Context, b *env.Backend, arg string, asJSON bool) error {
 	id, err := perdure.ParseTreeID(arg)
 	if err != nil {
 		return err
@@ -54,32 +55,32 @@ func (a *app) showStatus(ctx context.Context, b *backend, arg string, asJSON boo
 		return err
 	}
 	if asJSON {
-		return a.printJSON(s)
+		return a.PrintJSON(s)
 	}
 	tree, err := b.Tree(ctx, id)
 	if err != nil {
 		return err
 	}
-	a.printf("%s%s", statusBox(a.out, s.Progress, tree.Name), activeList(a.out, s.Active))
-	a.printf("%s", slowLines(a.out, &s, time.Now()))
+	a.Printf("%s%s", statusBox(a.Out, s.Progress, tree.Name), activeList(a.Out, s.Active))
+	a.Printf("%s", slowLines(a.Out, &s, time.Now()))
 	switch {
 	case s.State.Terminal():
 	case a.tellGate(&s):
 	case tree.Kind == perdure.KindRecord:
-		a.note("it was imported: it is a record, and nobody executes it")
-	case s.Running == 0 && b.local != nil:
-		a.note("nothing runs at the moment; if its process is gone, `perdure resume %s` goes on", id)
+		a.Note("it was imported: it is a record, and nobody executes it")
+	case s.Running == 0 && b.Local != nil:
+		a.Note("nothing runs at the moment; if its process is gone, `perdure resume %s` goes on", id)
 	}
 	return nil
 }
 
-func (a *app) listTrees(ctx context.Context, b *backend, limit int, asJSON bool) error {
+func (a *app) listTrees(ctx context.Context, b *env.Backend, limit int, asJSON bool) error {
 	page, err := b.Trees(ctx, client.TreeQuery{Limit: limit})
 	if err != nil {
 		return err
 	}
 	if len(page.Trees) == 0 && !asJSON {
-		a.note("there are no trees yet; `perdure run` makes one")
+		a.Note("there are no trees yet; `perdure run` makes one")
 	}
 	now := time.Now()
 	for _, tree := range page.Trees {
@@ -88,12 +89,12 @@ func (a *app) listTrees(ctx context.Context, b *backend, limit int, asJSON bool)
 			return err
 		}
 		if asJSON {
-			if err := a.printJSON(s); err != nil {
+			if err := a.PrintJSON(s); err != nil {
 				return err
 			}
 			continue
 		}
-		a.printf("%s\n", a.treeLine(now, tree, s.Progress))
+		a.Printf("%s\n", a.treeLine(now, tree, s.Progress))
 	}
 	return nil
 }
@@ -104,14 +105,15 @@ func (a *app) treeLine(now time.Time, tree perdure.Tree, p perdure.Progress) str
 	if p.Partial {
 		state = "partial"
 	}
-	left := "took " + seconds(p.ElapsedSeconds)
+	left := "took " + human.Seconds(p.ElapsedSeconds)
 	if !p.State.Terminal() {
-		left = "ETA " + eta(p.ETASeconds)
+		left = "ETA " + human.ETA(p.ETASeconds)
 	}
-	line := string(tree.ID) + "  " + a.out.mark(p.State) + " " + pad(state, 9) + " " +
-		padLeft(wholePercent(p.Percent), 4) + " of " + pad(count(p.Total, "task"), 12) + " " +
-		pad(left, 14) + " " + pad(cost(p.Usage), 10) + " " + a.out.dim(pad(ago(now, tree.CreatedAt), 12))
-	return clip(line+" "+oneLine(treeName(tree), max(a.out.width-cells(line)-1, 20)), maxWidth+40)
+	line := string(tree.ID) + "  " + a.Out.Mark(p.State) + " " + env.Pad(state, 9) + " " +
+		env.PadLeft(human.WholePercent(p.Percent), 4) + " of " + env.Pad(human.Count(p.Total, "task"), 12) + " " +
+		env.Pad(left, 14) + " " + env.Pad(human.Cost(p.Usage), 10) + " " +
+		a.Out.Dim(env.Pad(human.Ago(now, tree.CreatedAt), 12))
+	return env.Clip(line+" "+env.OneLine(treeName(tree), max(a.Out.Width-env.Width(line)-1, 20)), env.MaxWidth+40)
 }
 
 // treeName is what a tree is called: its name, else the model it asks.

@@ -11,12 +11,13 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
-	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/text/nearest"
 	"github.com/perdure/perdure/internal/view/graph"
 )
 
 func (a *app) newTreeCommand() *cobra.Command {
-	v := treeView{s: a.out}
+	v := treeView{s: a.Out}
 	var asJSON bool
 	format := formatASCII
 	cmd := &cobra.Command{
@@ -28,9 +29,9 @@ func (a *app) newTreeCommand() *cobra.Command {
 			"Mermaid and Graphviz; json, or --json, one task a line, by ID, in the shape of perdure show.",
 		Example: "perdure tree tree-1a2b3c4d --depth 2\n perdure tree tree-1a2b3c4d --format dot | dot -Tsvg > " +
 			"tree.svg",
-		GroupID:           groupSee,
-		Args:              arguments(1, 1, "one tree"),
-		ValidArgsFunction: a.completeTrees,
+		GroupID:           env.GroupInspect,
+		Args:              env.Arguments(1, 1, "one tree"),
+		ValidArgsFunction: a.CompleteTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := perdure.ParseTreeID(args[0])
 			if err != nil {
@@ -42,11 +43,11 @@ func (a *app) newTreeCommand() *cobra.Command {
 			if asJSON && cmd.Flags().Changed("format") && format != formatJSON {
 				return env.UsageError("leave one of them out", "--json and --format %s are both given", format)
 			}
-			l, err := a.load(cmd)
+			l, err := a.Load(cmd)
 			if err != nil {
 				return err
 			}
-			return a.withBackend(cmd.Context(), l, toRead, func(b *backend) error {
+			return a.With(cmd.Context(), l, env.Read, func(b *env.Backend) error {
 				if asJSON || format == formatJSON {
 					return a.listTasks(cmd.Context(), b, id)
 				}
@@ -81,7 +82,7 @@ func treeFormats() []string { return []string{formatASCII, formatMermaid, format
 
 func unknownFormat(format string, known []string) error {
 	hint := "there are " + strings.Join(known, ", ")
-	if near, ok := config.Nearest(format, known); ok {
+	if near, ok := nearest.Word(format, known); ok {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	return env.UsageError(hint, "%q is not a format", format)
@@ -90,22 +91,22 @@ func unknownFormat(format string, known []string) error {
 // taskPage is how many tasks one request asks for.
 const taskPage = 1000
 
-func (a *app) listTasks(ctx context.Context, b *backend, id perdure.TreeID) error {
+func (a *app) listTasks(ctx context.Context, b *env.Backend, id perdure.TreeID) error {
 	for t, err := range b.AllTasks(ctx, client.TaskQuery{Tree: id, Limit: taskPage}) {
 		if err != nil {
 			return err
 		}
-		if err := a.printJSON(t); err != nil {
+		if err := a.PrintJSON(t); err != nil {
 			return err
 		}
-		if a.out.err != nil {
+		if a.Out.Stopped() {
 			return nil
 		}
 	}
 	return nil
 }
 
-func (a *app) drawTree(ctx context.Context, b *backend, id perdure.TreeID, v treeView, format string) error {
+func (a *app) drawTree(ctx context.Context, b *env.Backend, id perdure.TreeID, v treeView, format string) error {
 	var nodes []*node
 	for row, err := range b.WholeOutline(ctx, id) {
 		if err != nil {
@@ -121,12 +122,12 @@ func (a *app) drawTree(ctx context.Context, b *backend, id perdure.TreeID, v tre
 		a.drawGraph(id, nodes, v, format)
 		return nil
 	}
-	a.printf("%s  %s %s, %s, %s\n", a.out.bold(string(id)), a.out.mark(s.State), s.State, count(s.Total, "task"),
-		usage(s.Usage))
+	a.Printf("%s  %s %s, %s, %s\n", a.Out.Bold(string(id)), a.Out.Mark(s.State), s.State, human.Count(s.Total, "task"),
+		human.Usage(s.Usage))
 	for _, root := range grow(nodes) {
 		v.draw(root)
 	}
-	legend(a.out)
+	legend(a.Out)
 	return nil
 }
 
@@ -140,15 +141,15 @@ func (a *app) drawGraph(id perdure.TreeID, nodes []*node, v treeView, format str
 		switch format {
 		case formatMermaid:
 			if size > graph.MermaidEdges {
-				a.note("mermaid draws %d edges unless its setting maxEdges says more, and %d are here"+advice, graph.MermaidEdges,
+				a.Note("mermaid draws %d edges unless its setting maxEdges says more, and %d are here"+advice, graph.MermaidEdges,
 					size-1)
 			}
-			a.printf("%s", graph.Mermaid(g))
+			a.Printf("%s", graph.Mermaid(g))
 		default:
 			if size > graph.DotNodes {
-				a.note("laying out %s takes Graphviz very long"+advice, count(int64(size), "node"))
+				a.Note("laying out %s takes Graphviz very long"+advice, human.Count(int64(size), "node"))
 			}
-			a.printf("%s", graph.Dot(string(id), g))
+			a.Printf("%s", graph.Dot(string(id), g))
 		}
 	}
 }

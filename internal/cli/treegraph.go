@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/graph"
 )
@@ -15,14 +16,14 @@ const graphLabel = 48
 // graph folds a tree as the ascii drawing does and returns its boxes.
 func (v treeView) graph(n *node, depth int) *graph.Node {
 	g := &graph.Node{Key: "t" + fmt.Sprint(int64(n.id)), State: n.state, Lines: []string{
-		fmt.Sprintf("%s %s %s", plainMark(n.state), n.id, v.figures(n.active, n.usage)), oneLine(n.label, graphLabel)}}
+		fmt.Sprintf("%s %s %s", plainMark(n.state), n.id, v.figures(n.active, n.usage)), env.OneLine(n.label, graphLabel)}}
 	if n.note != "" {
-		g.Lines = append(g.Lines, oneLine(n.note, graphLabel))
+		g.Lines = append(g.Lines, env.OneLine(n.note, graphLabel))
 	}
 	if depth == 0 {
 		if below := size64(n) - 1; below > 0 {
 			g.To = append(g.To, &graph.Node{Key: g.Key + "below", State: perdure.Queued,
-				Lines: []string{count(below, "task") + " below"}})
+				Lines: []string{human.Count(below, "task") + " below"}})
 		}
 		return g
 	}
@@ -36,7 +37,7 @@ func (v treeView) graph(n *node, depth int) *graph.Node {
 			fmt.Sprintf("%s %d more %s", plainMark(run[0].state), len(run), run[0].state),
 			fmt.Sprintf("%s to %s", run[0].id, run[len(run)-1].id), v.figures(active, sum)}}
 		if below := tasks - int64(len(run)); below > 0 {
-			folded.Lines = append(folded.Lines, count(below, "task")+" below")
+			folded.Lines = append(folded.Lines, human.Count(below, "task")+" below")
 		}
 		g.To = append(g.To, folded)
 	}

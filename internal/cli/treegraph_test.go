@@ -9,7 +9,7 @@ import (
 )
 
 func graphOf(v treeView, tasks []perdure.Task) *graph.Node {
-	v.s = &stream{}
+	v.s, _ = screen(80)
 	var nodes []*node
 	for _, task := range tasks {
 		nodes = append(nodes, newNode(rowOf(&task)))

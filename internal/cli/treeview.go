@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
 )
 
@@ -90,7 +91,7 @@ func (n *node) judge() {
 
 // treeView draws a tree.
 type treeView struct {
-	s *stream
+	s *env.Stream
 	// all: fold nothing. depth: levels below the root to show, -1 for all.
 	all   bool
 	depth int
@@ -106,7 +107,7 @@ func (v treeView) drawChildren(indent string, n *node, depth int) {
 		return
 	}
 	if depth == 0 {
-		fmt.Fprintln(v.s, v.s.dim(indent+"└─ … ")+v.s.dim(fmt.Sprintf("%s below", count(size64(n)-1, "task"))))
+		fmt.Fprintln(v.s, v.s.Dim(indent+"└─ … ")+v.s.Dim(fmt.Sprintf("%s below", human.Count(size64(n)-1, "task"))))
 		return
 	}
 	runs := v.runs(n.children)
@@ -117,7 +118,7 @@ func (v treeView) drawChildren(indent string, n *node, depth int) {
 			branch, below = "└─ ", "   "
 		}
 		if len(run) > 1 {
-			fmt.Fprintln(v.s, v.s.dim(indent+branch)+v.folded(run))
+			fmt.Fprintln(v.s, v.s.Dim(indent+branch)+v.folded(run))
 			continue
 		}
 		fmt.Fprintln(v.s, v.line(indent+branch, indent+below, run[0]))
@@ -161,10 +162,11 @@ func alike(a, b *node) bool { return a.state == b.state && a.even && b.even }
 func (v treeView) line(indent, below string, n *node) string {
 	tail := "  " + v.figures(n.active, n.usage)
 	head := n.id.String() + "  "
-	room := v.s.width - cells(indent) - 2 - cells(head) - cells(tail)
-	text := v.s.dim(indent) + v.s.mark(n.state) + " " + v.s.bold(head) + oneLine(n.label, max(room, 24)) + v.s.dim(tail)
+	room := v.s.Width - env.Width(indent) - 2 - env.Width(head) - env.Width(tail)
+	text := v.s.Dim(indent) + v.s.Mark(n.state) + " " + v.s.Bold(head) + env.OneLine(n.label, max(room, 24)) +
+		v.s.Dim(tail)
 	if n.note != "" {
-		text += "\n" + v.s.dim(below) + "  " + oneLine(n.note, max(v.s.width-cells(indent)-2, 24))
+		text += "\n" + v.s.Dim(below) + "  " + env.OneLine(n.note, max(v.s.Width-env.Width(indent)-2, 24))
 	}
 	return text
 }
@@ -173,9 +175,9 @@ func (v treeView) folded(run []*node) string {
 	active, sum, tasks := sumOf(run)
 	below := ""
 	if tasks > int64(len(run)) {
-		below = ", " + count(tasks-int64(len(run)), "task") + " below"
+		below = ", " + human.Count(tasks-int64(len(run)), "task") + " below"
 	}
-	return fmt.Sprintf("%s %s", v.s.mark(run[0].state), v.s.dim(fmt.Sprintf("… %s more %s, %s to %s%s  %s",
+	return fmt.Sprintf("%s %s", v.s.Mark(run[0].state), v.s.Dim(fmt.Sprintf("… %s more %s, %s to %s%s  %s",
 		humanize.Comma(int64(len(run))), run[0].state, run[0].id, run[len(run)-1].id, below, v.figures(active, sum))))
 }
 
@@ -185,9 +187,9 @@ func (v treeView) figures(active time.Duration, u perdure.Usage) string {
 		if active == 0 {
 			return ""
 		}
-		return duration(active)
+		return human.Duration(active)
 	}
-	return duration(active) + ", " + cost(u)
+	return human.Duration(active) + ", " + human.Cost(u)
 }
 
 func size64(n *node) int64 {
@@ -199,12 +201,12 @@ func size64(n *node) int64 {
 }
 
 // legend explains the signs of a tree view.
-func legend(s *stream) {
+func legend(s *env.Stream) {
 	states := []perdure.State{perdure.Completed, perdure.Running, perdure.Waiting, perdure.Queued, perdure.Failed,
 		perdure.Cancelled}
 	parts := make([]string, len(states))
 	for i, state := range states {
-		parts[i] = s.mark(state) + " " + s.dim(string(state))
+		parts[i] = s.Mark(state) + " " + s.Dim(string(state))
 	}
 	fmt.Fprintln(s, strings.Join(parts, "  "))
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/env"
 )
 
 func progressOf(completed, total int64) perdure.Progress {
@@ -238,8 +238,8 @@ func TestTreeViewKeepsToTheWidth(t *testing.T) {
 	tasks := testTasks("c")
 	tasks[1].Prompt = strings.Repeat("wide 日本 ", 100)
 	for _, text := range strings.Split(drawn(treeView{depth: -1}, tasks), "\n") {
-		if cells(text) > 70 {
-			t.Errorf("%d cells, the terminal has 70: %q", cells(text), text)
+		if env.Width(text) > 70 {
+			t.Errorf("%d cells, the terminal has 70: %q", env.Width(text), text)
 		}
 	}
 }
@@ -247,7 +247,7 @@ func TestTreeViewKeepsToTheWidth(t *testing.T) {
 func TestPlainProgress(t *testing.T) {
 	t.Parallel()
 	s, b := screen(80)
-	s.terminal = false
+	s.Terminal = false
 	v := newProgressView(s, false)
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	at := func(second int, done int64) {
@@ -298,62 +298,5 @@ func TestQuietProgress(t *testing.T) {
 	v.finish()
 	if b.Len() != 0 {
 		t.Errorf("printed %q", b)
-	}
-}
-
-func TestExitStatus(t *testing.T) {
-	t.Parallel()
-	code := func(c perdure.Code) error { return fmt.Errorf("do: %w", &perdure.Error{Code: c}) }
-	tests := []struct {
-		name string
-		err  error
-		want int
-	}{
-		{"none", nil, 0},
-		{"unknown", io.EOF, 1},
-		{"internal", code(perdure.CodeInternal), 1},
-		{"damaged", code(perdure.CodeDamaged), 1},
-		{"invalid", code(perdure.CodeInvalid), 2},
-		{"budget", code(perdure.CodeBudgetExceeded), 3},
-		{"not found", code(perdure.CodeNotFound), 4},
-		{"conflict", code(perdure.CodeConflict), 5},
-		{"lease lost", code(perdure.CodeLeaseLost), 5},
-		{"unavailable", code(perdure.CodeUnavailable), 7},
-		{"interrupted", fmt.Errorf("run: %w", errInterrupted), 130},
-		{"own", fmt.Errorf("run: %w", &outcome{status: exitIncomplete}), 3},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			if got := exitStatus(test.err); got != test.want {
-				t.Errorf("exit status %d, want %d", got, test.want)
-			}
-		})
-	}
-}
-
-func TestPrintError(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name string
-		err  error
-		want string
-	}{
-		{"hint", &perdure.Error{Op: "open store", Msg: "it is damaged", Hint: "restore it"},
-			"perdure: error: open store: it is damaged\nperdure: hint: restore it\n"},
-		{"no hint", io.EOF, "perdure: error: EOF\n"},
-		{"lines and controls", &perdure.Error{Msg: "a\n\x1b[31mb\n"}, "perdure: error: a\n  ␛[31mb\n"},
-		{"said already", &outcome{status: 3}, ""},
-		{"outcome", &outcome{status: 3, msg: "m", hint: "h"}, "perdure: error: m\nperdure: hint: h\n"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			s, b := screen(80)
-			printError(s, test.err)
-			if diff := cmp.Diff(test.want, b.String()); diff != "" {
-				t.Error(diff)
-			}
-		})
 	}
 }

@@ -20,9 +20,9 @@ func (a *app) newWatchCommand() *cobra.Command {
 			"by text and by state, cancel, retry; ? shows the keys. Without a tree, choose one from the list. It needs a " +
 			"terminal, and works with a daemon and without. Leaving it stops nothing.",
 		Example:           "perdure watch\n perdure watch tree-1a2b3c4d",
-		GroupID:           groupSee,
-		Args:              arguments(0, 1, "at most one tree"),
-		ValidArgsFunction: a.completeTrees,
+		GroupID:           env.GroupInspect,
+		Args:              env.Arguments(0, 1, "at most one tree"),
+		ValidArgsFunction: a.CompleteTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var id perdure.TreeID
 			if len(args) == 1 {
@@ -31,29 +31,29 @@ func (a *app) newWatchCommand() *cobra.Command {
 					return err
 				}
 			}
-			if _, terminal := a.env.Terminal(a.env.Stdin); !terminal || !a.out.terminal {
+			if _, terminal := a.Terminal(a.Stdin); !terminal || !a.Out.Terminal {
 				return env.UsageError("`perdure status` shows how far trees are, `perdure events --follow` prints what happens "+
 					"line by line",
 					"watch needs a terminal for input and output")
 			}
-			l, err := a.load(cmd)
+			l, err := a.Load(cmd)
 			if err != nil {
 				return err
 			}
-			return a.withBackend(cmd.Context(), l, toRead, func(b *backend) error { return a.watch(cmd.Context(), b, id) })
+			return a.With(cmd.Context(), l, env.Read, func(b *env.Backend) error { return a.watch(cmd.Context(), b, id) })
 		},
 	}
 }
 
-func (a *app) watch(ctx context.Context, b *backend, id perdure.TreeID) error {
+func (a *app) watch(ctx context.Context, b *env.Backend, id perdure.TreeID) error {
 	if id != "" { // a tree that is not there is told before the screen changes
 		if _, err := b.Tree(ctx, id); err != nil {
 			return err
 		}
 	}
 	err := watch.Run(ctx, watch.Config{
-		Client: b.Client, Tree: id, Input: a.env.Stdin, Output: a.env.Stdout, Environ: a.env.Environ,
-		Color: a.out.color, Daemon: b.local == nil,
+		Client: b.Client, Tree: id, Input: a.Stdin, Output: a.Stdout, Environ: a.Environ,
+		Color: a.Out.Color, Daemon: b.Local == nil,
 	})
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -34,7 +34,7 @@ func (c *commands) newPatternsCommand() *cobra.Command {
 			"Settings and " +
 			"waivers name patterns by either.",
 		Example: "perdure check patterns\n perdure check patterns --json",
-		Args:    c.Arguments(0, 0, "no arguments"),
+		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := c.Load(cmd)
 			if err != nil {
@@ -55,7 +55,7 @@ func (c *commands) newPatternsCommand() *cobra.Command {
 					does = "off"
 				}
 				if _, err := fmt.Fprintf(w, "%s\t%s\ttier %d\t%s\t%s\t%s\t%s\n", e.ID, e.Type, e.Tier, e.Severity, does,
-					strings.Join(e.Aliases, " "), c.Safe(e.Title)); err != nil {
+					strings.Join(e.Aliases, " "), c.Out.Safe(e.Title)); err != nil {
 					return err
 				}
 			}

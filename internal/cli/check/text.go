@@ -15,9 +15,7 @@ import (
 // maxListed is how many lines of what does not act are shown to people.
 const maxListed = 50
 
-func (c *commands) line(format string, args ...any) {
-	_, _ = fmt.Fprintf(c.Out, format+"\n", args...) // the stream keeps its error
-}
+func (c *commands) line(format string, args ...any) { c.Printf(format+"\n", args...) }
 
 // text tells people.
 func (c *commands) text(r *Report) {
@@ -26,12 +24,12 @@ func (c *commands) text(r *Report) {
 		f := &r.Findings[i]
 		if i == 0 || f.File != file {
 			file = f.File
-			c.line("%s", c.Bold(c.Safe(orAll(plain(file)))))
+			c.line("%s", c.Out.Bold(c.Out.Safe(orAll(plain(file)))))
 		}
 		c.finding(f)
 		if advice := adviceOf(f.Type); f.Action == detect.Act && !advised[f.Type] {
 			advised[f.Type] = true
-			c.line("      %s", c.Dim("→ "+advice))
+			c.line("      %s", c.Out.Dim("→ "+advice))
 		}
 	}
 	if len(r.Findings) > 0 {
@@ -42,20 +40,21 @@ func (c *commands) text(r *Report) {
 		if c.more(i, len(r.Waived)) {
 			break
 		}
-		c.line("waived: %s", c.Safe(fmt.Sprintf("%s %s: %s%s", place(&w.Finding), w.Pattern, w.Waiver.Reason, by(&w.Waiver))))
+		c.line("waived: %s", c.Out.Safe(fmt.Sprintf("%s %s: %s%s", place(&w.Finding), w.Pattern, w.Waiver.Reason,
+			by(&w.Waiver))))
 	}
 	for i, s := range r.Skipped {
 		if c.more(i, len(r.Skipped)) {
 			break
 		}
-		c.line("not analysed: %s", c.Safe(strings.TrimPrefix(plain(s.File)+": "+s.Why, ": ")))
+		c.line("not analysed: %s", c.Out.Safe(strings.TrimPrefix(plain(s.File)+": "+s.Why, ": ")))
 	}
 	for _, note := range r.Notes {
-		c.line("note: %s", c.Safe(note))
+		c.line("note: %s", c.Out.Safe(note))
 	}
-	c.line("%s", c.Bold(c.Safe(r.summary())))
+	c.line("%s", c.Out.Bold(c.Out.Safe(r.summary())))
 	if r.Verdict == detect.Block {
-		c.line("%s", c.Dim(meant))
+		c.line("%s", c.Out.Dim(meant))
 	}
 }
 
@@ -111,14 +110,15 @@ func (c *commands) finding(f *Finding) {
 		text += ": " + f.Subject
 	}
 	if f.Action == detect.Act {
-		what = c.Bold(what)
+		what = c.Out.Bold(what)
 	}
-	c.line("  %s  %s  %s", c.Safe(at), what, c.Safe(text))
-	c.line("      %s", c.Dim(c.Safe(fmt.Sprintf("%s, %s, tier %d (%s), %s, %.0f %% sure, %s", f.Type, f.Pattern, f.Tier,
-		tierName(f.Tier), f.Severity, 100*f.Confidence, f.Fingerprint))))
+	c.line("  %s  %s  %s", c.Out.Safe(at), what, c.Out.Safe(text))
+	c.line("      %s", c.Out.Dim(
+		c.Out.Safe(fmt.Sprintf("%s, %s, tier %d (%s), %s, %.0f %% sure, %s", f.Type, f.Pattern, f.Tier,
+			tierName(f.Tier), f.Severity, 100*f.Confidence, f.Fingerprint))))
 	if evidence := strings.TrimSpace(f.Evidence); evidence != "" && evidence != f.Message {
 		for line := range strings.SplitSeq(evidence, "\n") {
-			c.line("      | %s", c.Safe(strings.TrimRight(line, "\r")))
+			c.line("      | %s", c.Out.Safe(strings.TrimRight(line, "\r")))
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/env"
 	loopcmd "github.com/perdure/perdure/internal/cli/loop"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/detect"
@@ -51,9 +52,8 @@ func (c *commands) compared(ctx context.Context, l *config.Loaded, o *options) (
 				Msg: "--staged is about git, --base loop: about a loop's snapshots; leave one of them out"}
 		}
 		var v *versions
-		err := c.Read(ctx, l, func(client *client.Client) error {
-			var err error
-			v, err = fromLoop(ctx, client, l, o.loop, at)
+		err := c.With(ctx, l, env.Read, func(b *env.Backend) (err error) {
+			v, err = fromLoop(ctx, b.Client, l, o.loop, at)
 			return err
 		})
 		return v, err
@@ -107,7 +107,7 @@ func fromLoop(ctx context.Context, store *client.Client, l *config.Loaded, name,
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(l.Dir, "loops", loop.ID(&tree), "snapshots")
+	dir := filepath.Join(env.LoopDir(l), loop.ID(&tree), "snapshots")
 	files, err := workspace.Open(workspace.Config{Root: tree.Placement.Workspace, Dir: dir})
 	if err != nil {
 		return nil, fromWorkspace(err)

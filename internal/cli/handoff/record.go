@@ -12,6 +12,8 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/handoff/ledger"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 // verb is a command that records one operation.
@@ -164,7 +166,7 @@ func (c *commands) recordCommands() []*cobra.Command {
 		var w work
 		op := ledger.Op{Kind: v.kind}
 		cmd := &cobra.Command{Use: v.use, Short: v.short, Long: v.long, Example: v.example,
-			Args: c.Arguments(v.least, v.most, v.what),
+			Args: env.Arguments(v.least, v.most, v.what),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if err := v.build(&op, args); err != nil {
 					return err
@@ -204,7 +206,7 @@ func (c *commands) record(cmd *cobra.Command, w *work, ops ...ledger.Op) error {
 // anchor makes paths those of the working directory.
 func (c *commands) anchor(paths []string) {
 	for i := range paths {
-		paths[i] = c.abs(paths[i])
+		paths[i] = c.Path(paths[i])
 	}
 }
 
@@ -249,12 +251,13 @@ func (c *commands) told(w *work, r *ledger.Relay, u *ledger.Update) error {
 	}
 	c.notes(notes)
 	if u.Checkpoint == nil {
-		c.printf("%s is done; the ledger %s keeps what was recorded (%s)\n", c.Bold(c.one(u.Task.ID)), u.Handoff.ID,
+		c.Printf("%s is done; the ledger %s keeps what was recorded (%s)\n", c.Out.Bold(human.OneLine(u.Task.ID)),
+			u.Handoff.ID,
 			plural(int(u.Handoff.Version), "record"))
 		return nil
 	}
 	l := &u.Ledger
-	c.printf("%s: %s, %d pending, %s; checkpoint %d of %d bytes\n", c.Bold(c.one(u.Task.ID)),
+	c.Printf("%s: %s, %d pending, %s; checkpoint %d of %d bytes\n", c.Out.Bold(human.OneLine(u.Task.ID)),
 		plural(len(l.CompletedSteps), "completed step"),
 		len(l.PendingSteps), plural(len(l.Decisions), "decision"), size, handoff.DefaultLimit)
 	return nil
@@ -263,7 +266,7 @@ func (c *commands) told(w *work, r *ledger.Relay, u *ledger.Update) error {
 func (c *commands) batch(cmd *cobra.Command, w *work, name string) error {
 	in := c.Stdin
 	if name != "-" {
-		f, err := os.Open(c.abs(name))
+		f, err := os.Open(c.Path(name))
 		if err != nil {
 			return &perdure.Error{Code: perdure.CodeNotFound, Op: "read batch", Err: err}
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/handoff/ledger"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 func (c *commands) newResumeCommand() *cobra.Command {
@@ -26,7 +28,7 @@ func (c *commands) newResumeCommand() *cobra.Command {
 			"which of them changed since. The work is claimed for the agent: until the claim expires, other agents are " +
 			"refused, and its own commands give the token that is printed.",
 		Example: "perdure handoff resume --agent go-tester\n perdure handoff resume --no-claim --strict",
-		Args:    c.Arguments(0, 0, "no arguments"),
+		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := c.template(template)
 			if err != nil {
@@ -34,7 +36,7 @@ func (c *commands) newResumeCommand() *cobra.Command {
 			}
 			cfg.Claim, cfg.Template = !noClaim, text
 			if cfg.ContractFile != "" {
-				cfg.ContractFile = c.abs(cfg.ContractFile)
+				cfg.ContractFile = c.Path(cfg.ContractFile)
 			}
 			if cfg.TTL <= 0 || cfg.TTL > perdure.MaxHandoffTTL {
 				return &perdure.Error{Code: perdure.CodeInvalid,
@@ -86,11 +88,11 @@ func (c *commands) prompt(w *work, r *ledger.Relay, out *ledger.Resumption) erro
 	if out.Verdict.Summary == handoff.Stale {
 		var moved []string
 		for _, f := range out.Verdict.Moved() {
-			moved = append(moved, fmt.Sprintf("%s (%s)", c.one(f.Path), f.State))
+			moved = append(moved, fmt.Sprintf("%s (%s)", human.OneLine(f.Path), f.State))
 		}
-		c.note("Checkpoint may be stale — files modified since checkpoint: %s", strings.Join(moved, ", "))
+		c.Note("Checkpoint may be stale — files modified since checkpoint: %s", strings.Join(moved, ", "))
 	}
-	c.printf("%s", c.Safe(prompt))
+	c.Printf("%s", c.Out.Safe(prompt))
 	return nil
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/handoff/ledger"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 func (c *commands) newShowCommand() *cobra.Command {
@@ -23,7 +25,7 @@ func (c *commands) newShowCommand() *cobra.Command {
 			"whole " +
 			"ledger is what `perdure handoff log` shows.",
 		Example: "perdure handoff show",
-		Args:    c.Arguments(0, 0, "no arguments"),
+		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.on(cmd, &w, false, func(ctx context.Context, r *ledger.Relay) error {
 				v, err := r.Look(ctx)
@@ -42,7 +44,7 @@ func (c *commands) newShowCommand() *cobra.Command {
 					return c.PrintJSON(shown)
 				}
 				c.notes(v.Notes)
-				c.printf("%s", c.Safe(c.overview(v)))
+				c.Printf("%s", c.Out.Safe(c.overview(v)))
 				return nil
 			})
 		},
@@ -66,23 +68,24 @@ func unrecorded(v *ledger.View) error {
 func (c *commands) overview(v *ledger.View) string {
 	var b strings.Builder
 	l := &v.Ledger
-	fmt.Fprintf(&b, "%s  %s\n", c.Bold(c.one(v.Task.ID)), c.one(string(l.Phase)))
+	fmt.Fprintf(&b, "%s  %s\n", c.Out.Bold(human.OneLine(v.Task.ID)), human.OneLine(string(l.Phase)))
 	if l.Title != "" {
-		fmt.Fprintf(&b, "%s\n", c.one(l.Title))
+		fmt.Fprintf(&b, "%s\n", human.OneLine(l.Title))
 	}
 	who := l.Metadata.CreatedBy
 	if who == "" {
 		who = "nobody in particular"
 	}
-	fmt.Fprintf(&b, "by %s, %s, %s", c.one(who), ago(l.Metadata.LastUpdatedAt), c.one(string(l.Metadata.Reason)))
+	fmt.Fprintf(&b, "by %s, %s, %s", human.OneLine(who), ago(l.Metadata.LastUpdatedAt),
+		human.OneLine(string(l.Metadata.Reason)))
 	if h := v.Handoff; h.ExpiresAt != nil && h.ExpiresAt.After(time.Now()) {
-		fmt.Fprintf(&b, "; claimed by %s until %s", c.one(or(h.Agent, "an agent without a name")), ago(*h.ExpiresAt))
+		fmt.Fprintf(&b, "; claimed by %s until %s", human.OneLine(or(h.Agent, "an agent without a name")), ago(*h.ExpiresAt))
 	}
 	b.WriteString("\n")
 	section(&b, "Error", nonEmpty(l.Error))
 	section(&b, "Next", nonEmpty(l.NextAction))
 	if s := l.CurrentStep; s != nil {
-		section(&b, "Current", []string{strings.TrimSpace(s.Description + c.Dim(suffix(s.PartialWork)))})
+		section(&b, "Current", []string{strings.TrimSpace(s.Description + c.Out.Dim(suffix(s.PartialWork)))})
 	}
 	numbered(&b, "Blockers", l.Blockers)
 	numbered(&b, "Not allowed", l.NotAllowed)
@@ -94,13 +97,13 @@ func (c *commands) overview(v *ledger.View) string {
 		if s.RunAgain {
 			text += " (run again)"
 		}
-		done = append(done, text+c.Dim(suffix(strings.Join(files, " "))))
+		done = append(done, text+c.Out.Dim(suffix(strings.Join(files, " "))))
 	}
 	for _, d := range l.Decisions {
-		decided = append(decided, d.Decision+c.Dim(suffix(d.Rationale)))
+		decided = append(decided, d.Decision+c.Out.Dim(suffix(d.Rationale)))
 	}
 	for _, f := range l.FailedApproaches {
-		tried = append(tried, f.What+c.Dim(suffix(f.Outcome, f.Why)))
+		tried = append(tried, f.What+c.Out.Dim(suffix(f.Outcome, f.Why)))
 	}
 	for _, r := range l.Verification.Results {
 		checks = append(checks, fmt.Sprintf("%s: %s (%s)", r.Activity, r.Status, or(string(r.RanBy), "by whom is not said")))
@@ -170,7 +173,7 @@ func (c *commands) newLogCommand() *cobra.Command {
 		Long: "Show the ledger of the work: everything that was recorded, in order. It stays for 30 days after " +
 			"`perdure handoff done`. With --json one object a line.",
 		Example: "perdure handoff log --json",
-		Args:    c.Arguments(0, 0, "no arguments"),
+		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.on(cmd, &w, false, func(ctx context.Context, r *ledger.Relay) error {
 				v, err := r.Look(ctx)
@@ -205,8 +208,8 @@ func (c *commands) log(ctx context.Context, r *ledger.Relay, h perdure.Handoff, 
 				}
 				continue
 			}
-			c.printf("%4d  %s  %s  %s  %s\n", e.Number, ago(e.Time), c.Bold(fmt.Sprintf("%-10s", c.one(e.Kind))),
-				c.one(or(e.Source, "-")), c.one(summary(e)))
+			c.Printf("%4d  %s  %s  %s  %s\n", e.Number, ago(e.Time), c.Out.Bold(fmt.Sprintf("%-10s", human.OneLine(e.Kind))),
+				human.OneLine(or(e.Source, "-")), human.OneLine(summary(e)))
 		}
 		after = entries[len(entries)-1].Number
 	}
@@ -261,7 +264,7 @@ func (c *commands) newStaleCommand() *cobra.Command {
 			"deleted, missing, new, or unknown when it cannot be judged. With --check the exit status is 3 unless all are " +
 			"fresh.",
 		Example: "perdure handoff stale --check",
-		Args:    c.Arguments(0, 0, "no arguments"),
+		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.on(cmd, &w, false, func(ctx context.Context, r *ledger.Relay) error {
 				v, err := r.Look(ctx)
@@ -276,7 +279,7 @@ func (c *commands) newStaleCommand() *cobra.Command {
 					return err
 				}
 				if check && verdict.Summary != handoff.AllFresh {
-					return c.Incomplete("", "")
+					return &env.Exit{Status: env.StatusIncomplete}
 				}
 				return nil
 			})
@@ -292,15 +295,15 @@ func (c *commands) verdict(v *handoff.Verdict, asJSON bool) error {
 		return c.PrintJSON(v)
 	}
 	for _, f := range v.Files {
-		c.printf("%-8s %s\n", f.State, c.one(f.Path))
+		c.Printf("%-8s %s\n", f.State, human.OneLine(f.Path))
 	}
 	if v.Unlisted > 0 {
-		c.printf("%-8s %d more that the checkpoint does not name\n", handoff.Unknown, v.Unlisted)
+		c.Printf("%-8s %d more that the checkpoint does not name\n", handoff.Unknown, v.Unlisted)
 	}
 	if v.Summary == handoff.Stale {
-		c.printf("%s\n", c.Bold("Checkpoint may be stale — files modified since checkpoint"))
+		c.Printf("%s\n", c.Out.Bold("Checkpoint may be stale — files modified since checkpoint"))
 	} else {
-		c.printf("%s\n", c.Bold(string(v.Summary)))
+		c.Printf("%s\n", c.Out.Bold(string(v.Summary)))
 	}
 	return nil
 }

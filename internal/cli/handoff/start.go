@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/handoff/ledger"
+	"github.com/perdure/perdure/internal/cli/env"
 )
 
 func (c *commands) newStartCommand() *cobra.Command {
@@ -26,7 +27,7 @@ func (c *commands) newStartCommand() *cobra.Command {
 			"and is not done, that is said, and nothing is changed: `perdure handoff resume` continues it.",
 		Example: "perdure handoff start \"Dark mode\" --pending \"Add the toggle\" --pending \"Write tests\" --contract " +
 			"US-003.verificationContract",
-		Args: c.Arguments(0, -1, "the title of the task"),
+		Args: env.Arguments(0, -1, "the title of the task"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			op.Text = joined(args)
 			return c.start(cmd, &w, op, again)
@@ -81,13 +82,13 @@ func (c *commands) create(ctx context.Context, w *work, op *ledger.Op) (handoff.
 	}
 	file := filepath.Join(handoff.RootOf(filepath.Join(c.Cwd, handoff.FileName)), handoff.FileName)
 	if w.file != "" {
-		file = c.abs(w.file)
+		file = c.Path(w.file)
 	}
 	s := handoff.Skeleton{Place: place, Now: time.Now().UTC(), Description: op.Text}
 	if err := handoff.Create(ctx, file, s); err != nil {
 		return handoff.Location{}, err
 	}
-	c.note("made %s", c.Safe(file))
+	c.Note("made %s", c.Out.Safe(file))
 	return handoff.Location{File: file, Root: handoff.RootOf(file)}, nil
 }
 
@@ -102,7 +103,7 @@ func (c *commands) newReassignCommand() *cobra.Command {
 			"the previous " +
 			"agents, and a claim is given back.",
 		Example: "perdure handoff reassign --to go-tester --because \"jest is not available\"",
-		Args:    c.Arguments(0, 0, "no arguments"),
+		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := op.Check(); err != nil {
 				return err
@@ -145,7 +146,7 @@ func (c *commands) template(name string) (string, error) {
 	if name == "" {
 		return "", nil
 	}
-	raw, err := os.ReadFile(c.abs(name))
+	raw, err := os.ReadFile(c.Path(name))
 	if err != nil {
 		return "", &perdure.Error{Code: perdure.CodeNotFound, Op: "read template", Err: err}
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/handoff/ledger"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 func (c *commands) newVerifyCommand() *cobra.Command {
@@ -26,7 +28,7 @@ func (c *commands) newVerifyCommand() *cobra.Command {
 			"one has no command, so that somebody has to see to it.",
 		Example: "perdure handoff verify\n perdure handoff verify unit-test passed\n" +
 			" perdure handoff verify --contract US-003.verificationContract",
-		Args: c.Arguments(0, 2, "nothing, or an activity and its status"),
+		Args: env.Arguments(0, 2, "nothing, or an activity and its status"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			op := ledger.Op{Kind: ledger.OpVerify, Contract: contract}
 			if len(args) > 0 {
@@ -39,7 +41,7 @@ func (c *commands) newVerifyCommand() *cobra.Command {
 				return c.record(cmd, &w, op)
 			}
 			if cfg.ContractFile != "" {
-				cfg.ContractFile = c.abs(cfg.ContractFile)
+				cfg.ContractFile = c.Path(cfg.ContractFile)
 			}
 			return c.on(cmd, &w, true, func(ctx context.Context, r *ledger.Relay) error { return c.verify(ctx, &w, r, cfg, op) })
 		},
@@ -71,7 +73,7 @@ func (c *commands) verify(ctx context.Context, w *work, r *ledger.Relay, cfg led
 		}
 	}
 	cfg.Output = c.Err
-	cfg.Began = func(criterion handoff.Criterion) { c.note("checking %s", c.one(criterion.Activity)) }
+	cfg.Began = func(criterion handoff.Criterion) { c.Note("checking %s", human.OneLine(criterion.Activity)) }
 	v, err := r.Verify(ctx, cfg)
 	if err != nil {
 		return err
@@ -84,19 +86,19 @@ func (c *commands) verify(ctx context.Context, w *work, r *ledger.Relay, cfg led
 		}
 	} else {
 		for _, result := range v.Results {
-			c.printf("%-8s %s\n", result.Status, c.one(result.Activity))
+			c.Printf("%-8s %s\n", result.Status, human.OneLine(result.Activity))
 		}
 		for _, criterion := range v.Open {
-			c.printf("%-8s %s\n", "open", c.one(criterion.Activity+suffix(criterion.Description)))
+			c.Printf("%-8s %s\n", "open", human.OneLine(criterion.Activity+suffix(criterion.Description)))
 		}
 	}
 	for _, result := range v.Results {
 		if result.Status != handoff.StatusPassed {
-			return c.Failed("", "")
+			return &env.Exit{Status: env.StatusFailed}
 		}
 	}
 	if !v.Passed() {
-		return c.Incomplete("", "")
+		return &env.Exit{Status: env.StatusIncomplete}
 	}
 	return nil
 }
@@ -113,9 +115,9 @@ func (c *commands) newSkillCommand() *cobra.Command {
 		Long: "Print the document that tells agents when to record what, how to resume, and what staleness means. It " +
 			"is Markdown.",
 		Example: "perdure handoff skill > handing-over.md",
-		Args:    c.Arguments(0, 0, "no arguments"),
+		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
-			c.printf("%s", Skill)
+			c.Printf("%s", Skill)
 			return nil
 		},
 	}

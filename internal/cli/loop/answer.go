@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/cli/gate"
 )
 
@@ -20,15 +20,15 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 			"answer, show what " +
 			"it asks, with the whole diff. The reason goes into the record, and into the agent's next prompt.",
 		Example: "perdure loop answer\n perdure loop answer reject --reason \"Keep the tests; fix the parser instead\"",
-		Args:    c.Arguments(0, 1, "at most one answer"),
+		Args:    env.Arguments(0, 1, "at most one answer"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return c.Read(cmd, func(s Store) error {
+			return c.Do(cmd, env.Read, func(b *env.Backend) error {
 				var which []string
 				if id != "" {
 					which = []string{id}
 				}
-				l, err := find(ctx, s, which)
+				l, err := Find(ctx, b.Client, which)
 				if err != nil {
 					return err
 				}
@@ -36,7 +36,7 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 				if len(args) > 0 {
 					answer = args[0]
 				}
-				return c.gates(c.Colour).Answer(ctx, s.Client, target(ctx, s, l.Tree), answer, &f)
+				return gate.Answer(ctx, c.Env, b, target(ctx, b, l.Tree), answer, &f)
 			})
 		},
 	}
@@ -45,19 +45,9 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 	return cmd
 }
 
-// gates is what shows gates and answers them.
-func (c *commands) gates(colour bool) *gate.Config {
-	return &gate.Config{Stdin: c.Stdin, Out: c.Out, Err: c.Err, PrintJSON: c.PrintJSON, Safe: c.Safe, Bold: c.Bold,
-		Cwd: c.Cwd, User: c.User,
-		Paint: func(line string) string { return painted(line, colour) }, GroupID: c.GroupID, Arguments: c.Arguments,
-		Read: func(cmd *cobra.Command, do func(*client.Client) error) error {
-			return c.Read(cmd, func(s Store) error { return do(s.Client) })
-		}}
-}
-
 // target is a loop whose gate is meant.
-func target(ctx context.Context, s Store, id perdure.TreeID) *gate.Target {
-	called := name(ctx, s, id)
+func target(ctx context.Context, b *env.Backend, id perdure.TreeID) *gate.Target {
+	called := name(ctx, b, id)
 	return &gate.Target{Tree: id, Name: called, Resume: "perdure loop resume " + called,
 		Command: func(answer string) string { return "perdure loop answer " + answer + " --loop " + called }}
 }

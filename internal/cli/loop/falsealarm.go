@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
@@ -31,10 +32,10 @@ func (c *commands) newFalseAlarmCommand() *cobra.Command {
 			"what is marked. What is fine in every loop is better waived (docs/check.md).",
 		Example: "perdure loop false-alarm reg-003-1 --reason \"the helper moved to another module\"\n" +
 			" perdure loop false-alarm fix-tests-1a2b3c4d 5dfbb78ffb9b5387",
-		Args: c.Arguments(0, 2, "a loop and a finding, or one of them"),
+		Args: env.Arguments(0, 2, "a loop and a finding, or one of them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return c.Read(cmd, func(s Store) error {
+			return c.Do(cmd, env.Read, func(b *env.Backend) error {
 				finding, of := "", args
 				if n := len(args); n > 0 && isFinding(args[n-1]) {
 					finding, of = args[n-1], args[:n-1]
@@ -43,29 +44,29 @@ func (c *commands) newFalseAlarmCommand() *cobra.Command {
 						Msg:  fmt.Sprintf("%q is no finding", args[1]),
 						Hint: "`perdure loop status --regressions` shows them: reg-003-1, or a fingerprint"}
 				}
-				l, err := find(ctx, s, of)
+				l, err := Find(ctx, b.Client, of)
 				if err != nil {
 					return err
 				}
 				if finding == "" {
-					all, err := s.FalseAlarms(ctx, l.Tree)
+					all, err := b.FalseAlarms(ctx, l.Tree)
 					if err != nil {
 						return err
 					}
 					return c.showFalseAlarms(all, asJSON)
 				}
-				marks, err := marksOf(ctx, s, l.Tree, finding)
+				marks, err := marksOf(ctx, b, l.Tree, finding)
 				if err != nil {
 					return err
 				}
 				for i := range marks {
-					marks[i].By, marks[i].Reason = c.User(), reason
+					marks[i].By, marks[i].Reason = env.User(), reason
 				}
-				all, fresh, err := s.MarkFalse(ctx, l.Tree, marks)
+				all, fresh, err := b.MarkFalse(ctx, l.Tree, marks)
 				if err != nil {
 					return err
 				}
-				c.say("%s of %s is marked as a false alarm (%s, %s)", finding, name(ctx, s, l.Tree),
+				c.Note("%s of %s is marked as a false alarm (%b, %s)", finding, name(ctx, b, l.Tree),
 					human.Count(int64(len(marks)), "finding"), human.Count(int64(fresh), "new one"))
 				if asJSON {
 					return c.PrintJSON(all)
@@ -90,7 +91,7 @@ func isFinding(word string) bool {
 }
 
 // marksOf finds what a regression or a fingerprint stands for, the latest first.
-func marksOf(ctx context.Context, s Store, id perdure.TreeID, finding string) ([]record.FalseAlarm, error) {
+func marksOf(ctx context.Context, b *env.Backend, id perdure.TreeID, finding string) ([]record.FalseAlarm, error) {
 	const op = "find finding"
 	var marks []record.FalseAlarm
 	from, page := 1, 100
@@ -99,7 +100,7 @@ func marksOf(ctx context.Context, s Store, id perdure.TreeID, finding string) ([
 		from, page = max(at, 1), 1
 	}
 	for ; ; from += page {
-		list, err := s.Iterations(ctx, id, from, page)
+		list, err := b.Iterations(ctx, id, from, page)
 		if err != nil {
 			return nil, err
 		}
@@ -135,8 +136,7 @@ func (c *commands) showFalseAlarms(all []record.FalseAlarm, asJSON bool) error {
 		return c.PrintJSON(append([]record.FalseAlarm{}, all...))
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(c.Out, "nothing is marked as a false alarm")
-		return err
+		c.Printf("nothing is marked as a false alarm\n")
 	}
 	for i := range all {
 		m := &all[i]
@@ -148,9 +148,7 @@ func (c *commands) showFalseAlarms(all []record.FalseAlarm, asJSON bool) error {
 		if m.Reason != "" {
 			text += ": " + m.Reason
 		}
-		if _, err := fmt.Fprintln(c.Out, c.Safe(strings.Join(strings.Fields(text), " "))); err != nil {
-			return err
-		}
+		c.Printf("%s\n", c.Out.Safe(strings.Join(strings.Fields(text), " ")))
 	}
 	return nil
 }

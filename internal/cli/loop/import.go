@@ -14,6 +14,8 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/loopimport"
 	"github.com/perdure/perdure/internal/aiwg/loops"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop"
 )
@@ -55,14 +57,14 @@ func (c *commands) newImportCommand() *cobra.Command {
 			"as records that nobody executes.",
 		Example: "perdure loop import .aiwg/ralph/loops/ralph-fix-tests-a1b2c3d4/state.json --agent claude --until \"npx " +
 			"tsc --noEmit\"\n perdure loop resume",
-		Args: c.Arguments(1, 1, "a file"),
+		Args: env.Arguments(1, 1, "a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req, corrected, err := c.importRequest(cmd, args[0], &t)
 			if err != nil {
 				return err
 			}
-			return c.Execute(cmd, func(s Store) error {
-				in, err := s.Import(cmd.Context(), req)
+			return c.execute(cmd, env.Execute, func(b *env.Backend) error {
+				in, err := daemon.ImportLoop(cmd.Context(), c.DaemonConfig(b.Config), req)
 				if err != nil {
 					return err
 				}
@@ -72,7 +74,8 @@ func (c *commands) newImportCommand() *cobra.Command {
 				if asJSON {
 					return c.PrintJSON(report)
 				}
-				return c.showImport(args[0], report)
+				c.showImport(args[0], report)
+				return nil
 			})
 		},
 	}
@@ -97,17 +100,12 @@ func (c *commands) importRequest(cmd *cobra.Command, name string, t *tuning) (re
 	if req.Document, corrected, err = loops.ReadState(shown, text); err != nil {
 		return req, nil, err
 	}
-	set, err := c.Settings(cmd, "")
+	set, err := c.settings(cmd, "")
 	if err != nil {
 		return req, nil, err
 	}
 	given := append(t.given(cmd), "workspace")
-	if t.Workspace == "" {
-		t.Workspace = c.Cwd
-	}
-	if !filepath.IsAbs(t.Workspace) {
-		t.Workspace = filepath.Join(c.Cwd, t.Workspace)
-	}
+	t.Workspace = c.Path(t.Workspace)
 	literal(&set)
 	if req.Config, err = json.Marshal(t.Fields(given...)); err != nil {
 		return req, nil, err
@@ -128,10 +126,7 @@ func (c *commands) readDocument(name string) (text []byte, shown string, err err
 		text, err = io.ReadAll(io.LimitReader(c.Stdin, maxDocument+1))
 		return text, "standard input", err
 	}
-	path := name
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(c.Cwd, path)
-	}
+	path := c.Path(name)
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
 		path, name = filepath.Join(path, "state.json"), filepath.Join(name, "state.json")
@@ -158,18 +153,17 @@ func (c *commands) readDocument(name string) (text []byte, shown string, err err
 }
 
 // showImport tells people what came in, and how to go on.
-func (c *commands) showImport(name string, r *importReport) error {
+func (c *commands) showImport(name string, r *importReport) {
 	for i := range r.Corrected {
 		n := &r.Corrected[i]
-		c.say("%s:%d:%d: %s", c.Safe(n.File), n.Line, n.Column, c.Safe(n.Message))
+		c.Note("%s:%d:%d: %s", c.Err.Safe(n.File), n.Line, n.Column, c.Err.Safe(n.Message))
 	}
 	for _, note := range r.Notes {
-		c.say("%s", c.Safe(note))
+		c.Note("%s", c.Err.Safe(note))
 	}
-	c.say("%s with %s came in from %s; the next iteration is %d", r.LoopID,
-		human.Count(int64(r.Iterations), "iteration"), c.Safe(name), r.Next)
-	c.say("%s works, until this succeeds: %s", c.Safe(r.Agent), c.Safe(r.Until))
-	c.say("`perdure loop resume %s` goes on", r.LoopID)
-	_, err := fmt.Fprintln(c.Out, r.LoopID)
-	return err
+	c.Note("%s with %s came in from %s; the next iteration is %d", r.LoopID,
+		human.Count(int64(r.Iterations), "iteration"), c.Err.Safe(name), r.Next)
+	c.Note("%s works, until this succeeds: %s", c.Err.Safe(r.Agent), c.Err.Safe(r.Until))
+	c.Note("`perdure loop resume %s` goes on", r.LoopID)
+	c.Printf("%s\n", r.LoopID)
 }

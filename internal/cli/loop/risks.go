@@ -25,9 +25,9 @@ func (c *commands) newRisksCommand() *cobra.Command {
 			"folder. The " +
 			"setting loop.risks in the settings file gives other answers.",
 		Example: "perdure loop risks\n perdure loop risks 'cd src && git checkout -- .'",
-		Args:    c.Arguments(0, 1, "one command line, or none"),
+		Args:    env.Arguments(0, 1, "one command line, or none"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			set, err := c.Settings(cmd, "")
+			set, err := c.settings(cmd, "")
 			if err != nil {
 				return err
 			}
@@ -75,13 +75,10 @@ func (c *commands) showFindings(found []risk.Finding, set map[string]config.Risk
 		return c.PrintJSON(append([]risk.Finding{}, found...))
 	}
 	if len(found) == 0 {
-		_, err := fmt.Fprintln(c.Out, "nothing risky")
-		return err
+		c.Printf("nothing risky\n")
 	}
 	for _, f := range found {
-		if _, err := fmt.Fprintf(c.Out, "%s (%s): %s\n", f.Answer, f.Level, c.Safe(f.What+": "+f.Target)); err != nil {
-			return err
-		}
+		c.Printf("%s (%s): %s\n", f.Answer, f.Level, c.Out.Safe(f.What+": "+f.Target))
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -45,7 +45,7 @@ func (c *commands) newRunCommand() *cobra.Command {
 			" perdure loop run \"Port it to Python 3\" --until \"pytest -q\" --agent codex --fallback claude " +
 			"--max-iterations 20\n" +
 			" perdure loop run - --until \"make check\" --agent claude < task.md",
-		Args: c.Arguments(1, 1, "one task"),
+		Args: env.Arguments(1, 1, "one task"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if f.Task, err = c.readTask(args[0]); err != nil {
@@ -84,17 +84,12 @@ func (c *commands) readTask(text string) (string, error) {
 }
 
 func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
-	set, err := c.Settings(cmd, f.TaskType)
+	set, err := c.settings(cmd, f.TaskType)
 	if err != nil {
 		return err
 	}
 	f.fill(cmd, &set)
-	if f.Workspace == "" {
-		f.Workspace = c.Cwd
-	}
-	if !filepath.IsAbs(f.Workspace) {
-		f.Workspace = filepath.Join(c.Cwd, f.Workspace)
-	}
+	f.Workspace = c.Path(f.Workspace)
 	raw, err := json.Marshal(&f.Config)
 	if err != nil {
 		return err
@@ -105,24 +100,22 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 	if err := loop.CheckWorkspace(f.Workspace); err != nil {
 		return err
 	}
-	with := c.Execute
+	why := env.Execute
 	if f.detach {
-		with = c.Detach
+		why = env.Detach
 	}
-	return with(cmd, func(s Store) error {
-		tree, err := s.CreateTree(cmd.Context(), client.TreeRequest{Kind: perdure.KindLoop, Prompt: f.Task, Config: raw,
-			Owner: s.Session})
+	return c.execute(cmd, why, func(b *env.Backend) error {
+		tree, err := b.CreateTree(cmd.Context(), client.TreeRequest{Kind: perdure.KindLoop, Prompt: f.Task, Config: raw,
+			Owner: b.Session()})
 		if err != nil {
 			return err
 		}
 		id := loop.ID(&tree)
-		if _, err := c.Err.Write([]byte(id + "\n")); err != nil {
-			return err
-		}
+		fmt.Fprintln(c.Err, id)
 		if !f.detach {
-			return c.attend(cmd.Context(), s, tree.ID, attending{noWait: f.noWait, asJSON: f.asJSON})
+			return c.attend(cmd.Context(), b, tree.ID, attending{noWait: f.noWait, asJSON: f.asJSON})
 		}
-		c.say("the daemon runs it; `perdure loop status %s` shows how far it is", id)
+		c.Note("the daemon runs it; `perdure loop status %s` shows how far it is", id)
 		if f.asJSON {
 			return c.PrintJSON(launched{Loop: id, Tree: tree.ID})
 		}
@@ -156,7 +149,7 @@ func (c *commands) newResumeCommand() *cobra.Command {
 			"completion " +
 			"command, the scorer and the folder stay: another one is another loop.",
 		Example: "perdure loop resume\n perdure loop resume make-the-tests-pass-1a2b3c4d --max-iterations 20 --agent codex",
-		Args:    loopArgument(c),
+		Args:    loopArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			req, err := c.resumeRequest(cmd, &t)
@@ -164,12 +157,12 @@ func (c *commands) newResumeCommand() *cobra.Command {
 				return err
 			}
 			req.Weaker = weaker
-			return c.Execute(cmd, func(s Store) error {
-				l, err := find(ctx, s, args)
+			return c.execute(cmd, env.Execute, func(b *env.Backend) error {
+				l, err := Find(ctx, b.Client, args)
 				if err != nil {
 					return err
 				}
-				return c.resume(ctx, s, l.Tree, &req, how)
+				return c.resume(ctx, b, l.Tree, &req, how)
 			})
 		},
 	}
@@ -186,7 +179,7 @@ func (c *commands) newResumeCommand() *cobra.Command {
 
 // resumeRequest is what the flags and the settings say.
 func (c *commands) resumeRequest(cmd *cobra.Command, t *tuning) (req record.ResumeRequest, err error) {
-	set, err := c.Settings(cmd, "")
+	set, err := c.settings(cmd, "")
 	if err != nil {
 		return req, err
 	}
@@ -200,19 +193,19 @@ func (c *commands) resumeRequest(cmd *cobra.Command, t *tuning) (req record.Resu
 	return req, err
 }
 
-func (c *commands) resume(ctx context.Context, s Store, id perdure.TreeID, req *record.ResumeRequest,
+func (c *commands) resume(ctx context.Context, b *env.Backend, id perdure.TreeID, req *record.ResumeRequest,
 	how attending) error {
-	r, err := s.ResumeLoop(ctx, id, *req)
+	r, err := b.ResumeLoop(ctx, id, *req)
 	if err != nil {
 		return err
 	}
 	if len(r.Changes) > 0 {
-		c.say("%s", changed(r.Changes))
+		c.Note("%s", changed(r.Changes))
 	}
 	if len(r.Kept) > 0 {
-		c.say("kept, as the settings are weaker and an agent can write them: %s; --weaker takes them", changed(r.Kept))
+		c.Note("kept, as the settings are weaker and an agent can write them: %s; --weaker takes them", changed(r.Kept))
 	}
-	return c.takeOver(ctx, s, id, how)
+	return c.takeOver(ctx, b, id, how)
 }
 
 // changed tells in a line what is different.
@@ -226,12 +219,12 @@ func changed(changes []record.FieldChange) string {
 
 // resumeOfTheDying takes a loop over, and tries again for a moment while another
 // process seems to run it.
-func resumeOfTheDying(ctx context.Context, s Store, id perdure.TreeID) error {
+func resumeOfTheDying(ctx context.Context, b *env.Backend, id perdure.TreeID) error {
 	again := time.NewTicker(dying / 40)
 	defer again.Stop()
 	end := time.After(dying)
 	for {
-		_, err := s.Resume(ctx, id, s.Session)
+		_, err := b.Resume(ctx, id, b.Session())
 		if perdure.CodeOf(err) != perdure.CodeConflict {
 			return err
 		}
@@ -251,16 +244,18 @@ const dying = 2 * time.Second
 
 // takeOver makes a loop this process's own, unless a process that lives runs it,
 // and follows it.
-func (c *commands) takeOver(ctx context.Context, s Store, id perdure.TreeID, how attending) error {
+func (c *commands) takeOver(ctx context.Context, b *env.Backend, id perdure.TreeID, how attending) error {
 	how.since = time.Now()
-	err := resumeOfTheDying(ctx, s, id)
+	err := resumeOfTheDying(ctx, b, id)
 	if perdure.CodeOf(err) == perdure.CodeConflict {
-		c.say("another process runs %s", name(ctx, s, id))
-		s.Run = nil
+		c.Note("another process runs %s", name(ctx, b, id))
+		other := *b
+		other.Local = nil
+		b = &other
 	} else if err != nil {
 		return err
 	}
-	return c.attend(ctx, s, id, how)
+	return c.attend(ctx, b, id, how)
 }
 
 func (c *commands) newPauseCommand() *cobra.Command {
@@ -272,25 +267,25 @@ func (c *commands) newPauseCommand() *cobra.Command {
 			"asks for " +
 			"that. Whoever runs the loop then ends.",
 		Example: "perdure loop pause\n perdure loop pause --now",
-		Args:    loopArgument(c),
+		Args:    loopArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wish := record.Pause
 			if now {
 				wish = record.PauseNow
 			}
-			return c.Read(cmd, func(s Store) error {
-				l, err := find(cmd.Context(), s, args)
+			return c.Do(cmd, env.Read, func(b *env.Backend) error {
+				l, err := Find(cmd.Context(), b.Client, args)
 				if err != nil {
 					return err
 				}
-				if l, err = s.AskLoop(cmd.Context(), l.Tree, wish); err != nil {
+				if l, err = b.AskLoop(cmd.Context(), l.Tree, wish); err != nil {
 					return err
 				}
 				if asJSON {
 					return c.PrintJSON(&l)
 				}
-				id := name(cmd.Context(), s, l.Tree)
-				c.say("%s is asked to pause; `perdure loop resume %s` goes on", id, id)
+				id := name(cmd.Context(), b, l.Tree)
+				c.Note("%s is asked to pause; `perdure loop resume %s` goes on", id, id)
 				return nil
 			})
 		},
@@ -308,21 +303,21 @@ func (c *commands) newAbortCommand() *cobra.Command {
 		Long: "End a loop before it is done. The agent is stopped. The files stay as they are, or come back as they " +
 			"were before the loop with --revert.",
 		Example: "perdure loop abort\n perdure loop abort --revert",
-		Args:    loopArgument(c),
+		Args:    loopArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wish := record.Abort
 			if revert {
 				wish = record.Revert
 			}
-			return c.Execute(cmd, func(s Store) error {
-				l, err := find(cmd.Context(), s, args)
+			return c.execute(cmd, env.Execute, func(b *env.Backend) error {
+				l, err := Find(cmd.Context(), b.Client, args)
 				if err != nil {
 					return err
 				}
-				if _, err := s.AskLoop(cmd.Context(), l.Tree, wish); err != nil {
+				if _, err := b.AskLoop(cmd.Context(), l.Tree, wish); err != nil {
 					return err
 				}
-				return c.takeOver(cmd.Context(), s, l.Tree, attending{asJSON: asJSON, aborting: true})
+				return c.takeOver(cmd.Context(), b, l.Tree, attending{asJSON: asJSON, aborting: true})
 			})
 		},
 	}

@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/cli/loop"
+	"github.com/perdure/perdure/internal/cli/env"
+	settings "github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -39,8 +41,9 @@ func TestRunTakesSettings(t *testing.T) {
 		"highest_quality", "--idle-timeout", "0s")
 	row, cfg := p.last()
 	want := config.Config{Task: "Fix it", Until: check, Workspace: p.dir, Agent: "settled", MaxIterations: 7,
-		Timeout: time.Hour, IdleTimeout: -1, CheckTimeout: 3,
-		MaxRetries: 4, QualityThreshold: 5, KeepLast: true, Selection: config.HighestQuality, DetectionBudget: -1,
+		Timeout: time.Hour, IdleTimeout: -1, CheckTimeout: 3 * time.Minute, MaxRetries: 4, QualityThreshold: 5,
+		KeepLast: true, Selection: config.HighestQuality, Detection: config.DetectionStandard, StandardFrom: 3,
+		AggressiveFrom: 5, PlateauPercent: 5, SnapshotRisky: "all", DetectionBudget: 500 * time.Millisecond,
 		OverheadPercent: 10,
 		Given:           []string{"until", "timeout", "idle_timeout", "selection", "keep_last"}}
 	want.Measures, want.Reinforcement = cfg.Measures, cfg.Reinforcement
@@ -63,8 +66,8 @@ func TestRunTakesSettings(t *testing.T) {
 func TestRunTakesZeros(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, fixes(1))
-	p.set.KeepLast, p.set.Plain, p.set.RequireVerification, p.set.RetryCritical, p.set.DetectionBudget = true, true,
-		true, true, time.Second
+	p.set(map[string]any{"best_output": false, "enabled": false, "require_verification": true,
+		"auto_escalate_on_critical": false, "detection_latency_budget": "1s"})
 	p.ok("run", "Fix it", "--until", check, "--detach", "--max-retries", "0", "--quality-threshold", "0",
 		"--keep-last=false", "--plain=false", "--workspace", "tests")
 	_, cfg := p.last()
@@ -79,14 +82,17 @@ func TestRunTakesZeros(t *testing.T) {
 func TestRunRefuses(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, fixes(1))
-	p.Execute, p.Detach = nil, nil // not to be called
+	p.Opener = func(context.Context, *settings.Loaded, env.Purpose) (*env.Backend, error) {
+		t.Error("a store is opened")
+		return nil, errors.New("no store")
+	}
 	p.refuses(perdure.CodeInvalid, "until is missing", "run", "x")
 	p.refuses(perdure.CodeInvalid, "task is missing", "run", " ", "--until", "true")
 	p.refuses(perdure.CodeInvalid, `selection "luckiest"`, "run", "x", "--until", "true", "--select", "luckiest")
 	p.refuses(perdure.CodeInvalid, "max_iterations is 10001", "run", "x", "--until", "true", "--max-iterations", "10001")
-	p.refuses("", "it takes one task", "run", "--until", "true")
+	p.refuses("", "takes one task, got 0", "run", "--until", "true")
 	p.refuses("", "none of the others can be", "run", "x", "--until", "true", "--detach", "--no-wait")
-	p.set.Agent = ""
+	p.set(map[string]any{"agent": ""})
 	p.refuses(perdure.CodeInvalid, "agent is missing", "run", "x", "--until", "true")
 }
 
@@ -109,17 +115,13 @@ func TestRunTaskFromInput(t *testing.T) {
 func TestRunToTheEnd(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, fixes(2))
-	p.set.Timeout, p.set.IdleTimeout, p.set.CheckTimeout = 0, 0, 0
 	p.ok("run", "Fix \x1b[2Jit", "--until", check)
 	p.says("fix-2jit-", "a snapshot of 2 files is taken", "iteration 1: settled works",
 		"iteration 1: the check fails (1 test), quality", "iteration 2: the check passes, quality 100 %")
 	if got := p.out.take(); !strings.HasPrefix(got, "completed: the check passes after iteration 2") {
 		t.Errorf("it ends with %q", got)
 	}
-	if p.rings == 0 {
-		t.Error("nobody is called to the terminal")
-	}
-	p.ends(loop.NotDone, "run", "Again", "--until", "false", "--max-iterations", "1", "--json")
+	p.ends(env.StatusFailed, "run", "Again", "--until", "false", "--max-iterations", "1", "--json")
 	var state struct {
 		Status string `json:"status"`
 	}
@@ -134,9 +136,8 @@ func TestRunToTheEnd(t *testing.T) {
 func TestGateIsAnswered(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, cheats)
-	p.set.Timeout, p.set.IdleTimeout, p.set.CheckTimeout = 0, 0, 0
 	p.refuses(perdure.CodeNotFound, "there is no loop", "answer", "approve")
-	p.ends(loop.AtGate, "run", "Cheat", "--until", check, "--no-wait")
+	p.ends(env.StatusGate, "run", "Cheat", "--until", check, "--no-wait")
 	p.says("test_deletion", "perdure loop answer reject --loop cheat-")
 	p.refuses(perdure.CodeInvalid, "it takes: ", "answer", "perhaps")
 	p.refuses(perdure.CodeNotFound, "no gate is open", "answer", "abort", "--gate", "2")
@@ -144,12 +145,12 @@ func TestGateIsAnswered(t *testing.T) {
 	p.ok("answer", "abort", "--reason", "no", "--json")
 	row, _ := p.last()
 	gates, err := p.client.Gates(t.Context(), row.Tree)
-	if err != nil || len(gates) != 1 || gates[0].Answer != "abort" || gates[0].AnsweredBy != "ann" ||
+	if err != nil || len(gates) != 1 || gates[0].Answer != "abort" || gates[0].AnsweredBy != env.User() ||
 		gates[0].Reason != "no" {
 		t.Errorf("gates %+v, %v", gates, err)
 	}
 	p.out.take()
-	p.ends(loop.Stopped, "resume")
+	p.ends(env.StatusIncomplete, "resume")
 	if got := p.out.take(); !strings.HasPrefix(got, "aborted: gate 1 was answered with abort") {
 		t.Errorf("it ends with %q", got)
 	}
@@ -159,10 +160,10 @@ func TestGateIsAnswered(t *testing.T) {
 func TestGateAtTheTerminal(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, cheats)
-	p.set.Timeout, p.set.IdleTimeout, p.set.CheckTimeout = 0, 0, 0
-	p.Terminal, p.Stdin = func() bool { return true }, strings.NewReader("\nwhatever\nabort it cheats\n")
-	p.ends(loop.Stopped, "run", "Cheat", "--until", check)
-	p.says("answer: ", "it takes: ")
+	p.set(map[string]any{"notify": map[string]any{"desktop": true}})
+	p.Terminal, p.Stdin = terminal, strings.NewReader("\nwhatever\nabort it cheats\n")
+	p.ends(env.StatusIncomplete, "run", "Cheat", "--until", check)
+	p.says("answer: ", "it takes: ", "\a")
 	row, _ := p.last()
 	gates, err := p.client.Gates(t.Context(), row.Tree)
 	if err != nil || len(gates) != 1 || gates[0].Answer != "abort" || gates[0].Reason != "it cheats" {
@@ -182,8 +183,7 @@ func TestResumeChanges(t *testing.T) {
 		}
 		return fixes(2)(dir, n)
 	})
-	p.set.Timeout, p.set.IdleTimeout, p.set.CheckTimeout = 0, 0, 0
-	p.ends(loop.Stopped, "run", "Fix it", "--until", check, "--max-retries", "2")
+	p.ends(env.StatusIncomplete, "run", "Fix it", "--until", check, "--max-retries", "2")
 	p.says("paused: asked to", "perdure loop resume fix-it-")
 	p.refuses(perdure.CodeInvalid, `there is no agent "nobody"`, "resume", "--agent", "nobody")
 	p.refuses(perdure.CodeInvalid, "max_iterations is -1", "resume", "--max-iterations", "-1")
@@ -192,7 +192,7 @@ func TestResumeChanges(t *testing.T) {
 		t.Errorf("a refused change is there: %+v", cfg)
 	}
 	p.errs.take()
-	p.set.MaxIterations, p.set.MaxRetries = 9, 8
+	p.set(map[string]any{"max_iterations": 9, "max_retries": 8})
 	p.ok("resume", "--gate-timeout", "90m", "--unattended")
 	p.says("perdure: max_iterations 7 -> 9, unattended false -> true, gate_timeout none -> 1h30m\n",
 		"iteration 2: the check passes")

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/env"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/internal/view/report"
 	"github.com/perdure/perdure/loop"
@@ -21,36 +22,37 @@ import (
 const maxLoops = 1000
 
 // look reads what is known of a loop, as far as a view needs it.
-func (c *commands) look(ctx context.Context, s Store, l record.Loop, view loopview.View, full bool) (loopview.Input,
+func (c *commands) look(ctx context.Context, b *env.Backend, l record.Loop, view loopview.View, full bool) (
+	loopview.Input,
 	error) {
 	in := loopview.Input{Loop: l, Now: time.Now()}
 	var err error
-	if in.Tree, err = s.Tree(ctx, l.Tree); err != nil {
+	if in.Tree, err = b.Tree(ctx, l.Tree); err != nil {
 		return in, err
 	}
-	status, err := s.Status(ctx, l.Tree)
+	status, err := b.Status(ctx, l.Tree)
 	if err != nil {
 		return in, err
 	}
 	in.Progress = status.Progress
-	if in.Gates, err = s.Gates(ctx, l.Tree); err != nil {
+	if in.Gates, err = b.Gates(ctx, l.Tree); err != nil {
 		return in, err
 	}
-	if in.FalseAlarms, err = s.FalseAlarms(ctx, l.Tree); err != nil {
+	if in.FalseAlarms, err = b.FalseAlarms(ctx, l.Tree); err != nil {
 		return in, err
 	}
-	in.Crashed = c.crashed(ctx, s, &in)
+	in.Crashed = c.crashed(ctx, b, &in)
 	if past, err := l.Past(); err == nil && past != nil && view == loopview.ViewDocument {
-		if in.Document, err = s.LoopDocument(ctx, l.Tree); err != nil {
+		if in.Document, err = b.LoopDocument(ctx, l.Tree); err != nil {
 			return in, err
 		}
 	}
-	return in, in.Load(ctx, s, view, full)
+	return in, in.Load(ctx, b, view, full)
 }
 
 // crashed tells whether a loop is running and nobody works on it, also not a
 // moment later: between two steps nobody does.
-func (c *commands) crashed(ctx context.Context, s Store, in *loopview.Input) bool {
+func (c *commands) crashed(ctx context.Context, b *env.Backend, in *loopview.Input) bool {
 	l := &in.Loop
 	standing, err := loop.ReadStanding(l.State)
 	asked := slices.ContainsFunc(in.Gates, func(g perdure.Gate) bool { return g.AnsweredAt == nil })
@@ -60,7 +62,7 @@ func (c *commands) crashed(ctx context.Context, s Store, in *loopview.Input) boo
 	}
 	const moment = 300 * time.Millisecond
 	for range 2 {
-		status, err := s.Status(ctx, l.Tree)
+		status, err := b.Status(ctx, l.Tree)
 		if err != nil || status.Running > 0 {
 			return false
 		}
@@ -70,7 +72,7 @@ func (c *commands) crashed(ctx context.Context, s Store, in *loopview.Input) boo
 		case <-time.After(moment):
 		}
 	}
-	now, err := s.Loop(ctx, l.Tree)
+	now, err := b.Loop(ctx, l.Tree)
 	return err == nil && now.Version == l.Version
 }
 
@@ -91,14 +93,14 @@ func (c *commands) newStatusCommand() *cobra.Command {
 		Example: "perdure loop status\n perdure loop status make-the-tests-pass-1a2b3c4d --regressions\n" +
 			" perdure loop status --json --full > loop.json\n " +
 			"perdure loop status --all",
-		Args: loopArgument(c),
+		Args: loopArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return c.Read(cmd, func(s Store) error {
+			return c.Do(cmd, env.Read, func(b *env.Backend) error {
 				if all {
-					return c.list(ctx, s, maxLoops, asJSON)
+					return c.list(ctx, b, maxLoops, asJSON)
 				}
-				l, err := find(ctx, s, args)
+				l, err := Find(ctx, b.Client, args)
 				if err != nil {
 					return err
 				}
@@ -113,7 +115,7 @@ func (c *commands) newStatusCommand() *cobra.Command {
 				case quality:
 					view = loopview.ViewQuality
 				}
-				in, err := c.look(ctx, s, l, view, full)
+				in, err := c.look(ctx, b, l, view, full)
 				if err != nil {
 					return err
 				}
@@ -151,8 +153,8 @@ func (c *commands) show(in loopview.Input, view loopview.View, full bool) error 
 }
 
 func (c *commands) style() loopview.Style {
-	return loopview.Style{Bold: c.Bold, Dim: c.Dim, Width: c.Width,
-		Diff: func(line string) string { return painted(line, c.Colour) }}
+	return loopview.Style{Bold: c.Out.Bold, Dim: c.Out.Dim, Width: c.Out.Width,
+		Diff: c.Out.Diff}
 }
 
 func (c *commands) newListCommand() *cobra.Command {
@@ -162,9 +164,9 @@ func (c *commands) newListCommand() *cobra.Command {
 		Use:     "list",
 		Short:   "List loops, the newest first",
 		Example: "perdure loop list",
-		Args:    c.Arguments(0, 0, "no arguments"),
+		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.Read(cmd, func(s Store) error { return c.list(cmd.Context(), s, limit, asJSON) })
+			return c.Do(cmd, env.Read, func(b *env.Backend) error { return c.list(cmd.Context(), b, limit, asJSON) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object a line")
@@ -172,14 +174,14 @@ func (c *commands) newListCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *commands) list(ctx context.Context, s Store, limit int, asJSON bool) error {
-	loops, err := s.Loops(ctx, limit)
+func (c *commands) list(ctx context.Context, b *env.Backend, limit int, asJSON bool) error {
+	loops, err := b.Loops(ctx, limit)
 	if err != nil {
 		return err
 	}
 	rows := make([]loopview.Row, 0, len(loops))
 	for _, l := range loops {
-		in, err := c.look(ctx, s, l, loopview.ViewRow, false)
+		in, err := c.look(ctx, b, l, loopview.ViewRow, false)
 		if err != nil {
 			return err
 		}
@@ -208,7 +210,7 @@ func (c *commands) newReportCommand() *cobra.Command {
 			"loads " +
 			"nothing. With --json the figures as one object.",
 		Example: "perdure loop report -o report.html\n perdure loop report | less",
-		Args:    loopArgument(c),
+		Args:    loopArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			if format == "" {
@@ -219,12 +221,12 @@ func (c *commands) newReportCommand() *cobra.Command {
 					Msg:  fmt.Sprintf("there is no format %q", format),
 					Hint: "formats are " + strings.Join(loopview.Formats(), " and ")}
 			}
-			return c.Read(cmd, func(s Store) error {
-				l, err := find(ctx, s, args)
+			return c.Do(cmd, env.Read, func(b *env.Backend) error {
+				l, err := Find(ctx, b.Client, args)
 				if err != nil {
 					return err
 				}
-				in, err := c.look(ctx, s, l, loopview.ViewReport, false)
+				in, err := c.look(ctx, b, l, loopview.ViewReport, false)
 				if err != nil {
 					return err
 				}

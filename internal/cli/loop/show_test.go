@@ -2,6 +2,8 @@ package loop_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -33,7 +35,7 @@ func TestFind(t *testing.T) {
 	}
 	p.refuses(perdure.CodeNotFound, "tree-00000000", "status", "other-00000000")
 	p.refuses(perdure.CodeInvalid, "is no loop", "status", "first-one")
-	p.refuses("", "it takes at most one loop", "status", "a", "b")
+	p.refuses("", "takes at most one loop, got 2", "status", "a", "b")
 	p.Cwd = t.TempDir()
 	p.ok("run", "Second one", "--until", check, "--detach")
 	p.refuses(perdure.CodeInvalid, "2 loops have not ended; say which one is meant", "status")
@@ -43,7 +45,6 @@ func TestFind(t *testing.T) {
 func TestViews(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, fixes(1))
-	p.set.Timeout, p.set.IdleTimeout, p.set.CheckTimeout = 0, 0, 0
 	p.ok("run", "Fix it", "--until", check)
 	p.out.take()
 	for want, args := range map[string][]string{
@@ -55,7 +56,7 @@ func TestViews(t *testing.T) {
 		"✓ completed":             {"status"},
 		"fix-it-":                 {"status", "--all"},
 		"# Report of fix-it-":     {"report"},
-		"<!doctype html>":         {"report", "-o", "x.html"},
+		"<!doctype html>":         {"report", "--format", "html"},
 		`"iterations"`:            {"report", "--json"},
 	} {
 		p.ok(args...)
@@ -66,6 +67,10 @@ func TestViews(t *testing.T) {
 		if strings.HasPrefix(want, `"`) && !json.Valid([]byte(got)) {
 			t.Errorf("%v is no JSON", args)
 		}
+	}
+	p.ok("report", "-o", "x.html")
+	if page, err := os.ReadFile(filepath.Join(p.dir, "x.html")); err != nil || !strings.HasPrefix(string(page), "<!") {
+		t.Errorf("the page begins with %.20s, %v", page, err)
 	}
 	p.refuses(perdure.CodeInvalid, "formats are md and html", "report", "--format", "pdf")
 	p.refuses("", "none of the others can be", "status", "--quality", "--regressions")

@@ -11,12 +11,15 @@ import (
 )
 
 func (c *commands) newCheckpointCommand() *cobra.Command {
-	return c.group("checkpoint", "Make named checkpoints of a state, compare, roll back",
-		"Make named checkpoints of a state and go back to them. The checkpoint of a tree covers the states of its tasks. "+
-			"It copies "+
+	return env.Group(&cobra.Command{
+		Use:   "checkpoint",
+		Short: "Make named checkpoints of a state, compare, roll back",
+		Long: "Make named checkpoints of a state and go back to them. The checkpoint of a tree covers the states of its " +
+			"tasks. " +
+			"It copies " +
 			"nothing: values that are replaced later are kept for it. Every state begins with the checkpoint initial_state.",
-		"one of create, list, diff and rollback",
-		c.newCheckpointCreateCommand(), c.newCheckpointListCommand(), c.newDiffCommand(), c.newRollbackCommand())
+		GroupID: env.GroupState,
+	}, c.newCheckpointCreateCommand(), c.newCheckpointListCommand(), c.newDiffCommand(), c.newRollbackCommand())
 }
 
 func (c *commands) newCheckpointCreateCommand() *cobra.Command {
@@ -29,7 +32,7 @@ func (c *commands) newCheckpointCreateCommand() *cobra.Command {
 		Long: "Make a checkpoint of a state as it is, and print its ID. A state has at most 100; retention keeps the " +
 			"last 10.",
 		Example: "perdure checkpoint create before_cleanup --tree tree-1a2b3c4d",
-		Args:    c.Arguments(1, 1, "one name"),
+		Args:    env.Arguments(1, 1, "one name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error {
 				made, err := t.SaveCheckpoint(ctx, t.ref, args[0], description)
@@ -37,9 +40,9 @@ func (c *commands) newCheckpointCreateCommand() *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return c.printJSON(made)
+					return c.PrintJSON(made)
 				}
-				c.printf("%s\n", made.ID)
+				c.Printf("%s\n", made.ID)
 				return nil
 			})
 		},
@@ -57,7 +60,7 @@ func (c *commands) newCheckpointListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the checkpoints of a state",
 		Long:  "List the checkpoints of a state, the oldest first. With --json one object a line.",
-		Args:  c.Arguments(0, 0, "no arguments"),
+		Args:  env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.on(cmd, &s, false, func(ctx context.Context, t *target) error {
 				list, err := t.Checkpoints(ctx, t.ref)
@@ -66,14 +69,15 @@ func (c *commands) newCheckpointListCommand() *cobra.Command {
 				}
 				for _, one := range list {
 					if !asJSON {
-						c.printf("%s  %s  %s  %s\n", one.ID, human.Stamp(one.Time), c.Bold(pad(c.oneLine(one.Name, 40), nameWidth)),
-							c.Dim(c.oneLine(one.Description, 60)))
-					} else if err := c.printJSON(one); err != nil {
+						c.Printf("%s  %s  %s  %s\n", one.ID, human.Stamp(one.Time),
+							c.Out.Bold(env.Pad(env.OneLine(one.Name, 40), nameWidth)),
+							c.Out.Dim(env.OneLine(one.Description, 60)))
+					} else if err := c.PrintJSON(one); err != nil {
 						return err
 					}
 				}
 				if len(list) == 0 && !asJSON {
-					c.hint("nothing was ever set in %s", place(t.ref))
+					c.Hint("nothing was ever set in %s", place(t.ref))
 				}
 				return nil
 			})
@@ -94,7 +98,7 @@ func (c *commands) newDiffCommand() *cobra.Command {
 			"instant before " +
 			"it; without TO it is now. With --json one object a line.",
 		Example:           "perdure checkpoint diff before_cleanup\n perdure checkpoint diff initial_state ckpt-0000001a",
-		Args:              c.Arguments(1, 2, "one or two checkpoints"),
+		Args:              env.Arguments(1, 2, "one or two checkpoints"),
 		ValidArgsFunction: c.completeCheckpoints(&s, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to := ""
@@ -108,8 +112,8 @@ func (c *commands) newDiffCommand() *cobra.Command {
 				}
 				for i := range changes {
 					if !asJSON {
-						c.printf("%s\n", c.change(t.ref, &changes[i]))
-					} else if err := c.printJSON(changes[i]); err != nil {
+						c.Printf("%s\n", c.change(t.ref, &changes[i]))
+					} else if err := c.PrintJSON(changes[i]); err != nil {
 						return err
 					}
 				}
@@ -132,7 +136,7 @@ func (c *commands) change(ref perdure.StateRef, d *perdure.VarChange) string {
 	if d.Task != 0 && ref.Task == 0 {
 		name = d.Task.String() + " " + name
 	}
-	return sign + " " + c.Bold(pad(name, nameWidth)) + "  " + c.step(d.Old, d.OldSize, d.New, d.NewSize)
+	return sign + " " + c.Out.Bold(env.Pad(name, nameWidth)) + "  " + c.step(d.Old, d.OldSize, d.New, d.NewSize)
 }
 
 func (c *commands) newRollbackCommand() *cobra.Command {
@@ -146,7 +150,7 @@ func (c *commands) newRollbackCommand() *cobra.Command {
 			"vanish, deleted ones " +
 			"return. The prompt, and a Final that completed its task, stay. A rollback is a mutation itself and can be undone.",
 		Example:           "perdure checkpoint rollback before_cleanup\n perdure checkpoint rollback mut-0000002f",
-		Args:              c.Arguments(1, 1, "one checkpoint"),
+		Args:              env.Arguments(1, 1, "one checkpoint"),
 		ValidArgsFunction: c.completeCheckpoints(&s, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error {
@@ -155,9 +159,9 @@ func (c *commands) newRollbackCommand() *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return c.printJSON(r)
+					return c.PrintJSON(r)
 				}
-				c.printf("%s restored, %d removed; `perdure checkpoint rollback %s` undoes it\n",
+				c.Printf("%s restored, %d removed; `perdure checkpoint rollback %s` undoes it\n",
 					human.Count(r.Restored, "variable"), r.Removed, r.Mutation)
 				return nil
 			})

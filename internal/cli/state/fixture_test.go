@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/api/inproc"
 	"github.com/perdure/perdure/internal/api/server"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
@@ -46,11 +47,10 @@ func newPrompt(t testing.TB, ref perdure.StateRef) *prompt {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same := func(text string) string { return text }
-	c := &commands{Config{Out: &p.out, Err: &p.err, Width: 80, Safe: same, Bold: same, Dim: same}}
+	c := &commands{env.New(env.Process{Stdout: &p.out, Stderr: &p.err})}
 	p.console = &console{commands: c,
 		eval: &evaluator{target: &target{Client: cl, ref: ref}, functions: starlark.StringDict{},
-			steps: 10_000, print: func(text string) { c.printf("%s\n", text) }}}
+			steps: 10_000, print: func(text string) { c.Printf("%s\n", text) }}}
 	return p
 }
 

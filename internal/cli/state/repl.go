@@ -33,8 +33,8 @@ func (c *commands) newReplCommand() *cobra.Command {
 			":quit and the " +
 			"end of the input; lines that are piped in are run one after another, without a prompt.",
 		Example:           "perdure repl tree-1a2b3c4d\n echo 'len(findings)' | perdure repl --session nightly",
-		GroupID:           c.GroupID,
-		Args:              c.Arguments(0, 1, "at most one tree"),
+		GroupID:           env.GroupState,
+		Args:              env.Arguments(0, 1, "at most one tree"),
 		ValidArgsFunction: c.CompleteTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -63,7 +63,7 @@ type console struct {
 func (c *commands) repl(ctx context.Context, t *target, asJSON bool) error {
 	k := &console{commands: c, eval: &evaluator{target: t, functions: starlark.StringDict{}, asJSON: asJSON,
 		steps: maxSteps,
-		print: func(text string) { c.printf("%s\n", c.Safe(text)) }}}
+		print: func(text string) { c.Printf("%s\n", c.Out.Safe(text)) }}}
 	if t.ref.Scope == perdure.ScopeTree {
 		if err := k.own(ctx); err != nil {
 			return err
@@ -78,9 +78,9 @@ func (c *commands) repl(ctx context.Context, t *target, asJSON bool) error {
 	defer stop()
 	k.in = &pipedLines{bufio.NewReader(in)}
 	file, ok := c.Stdin.(*os.File)
-	if ok && c.Interactive() {
+	if ok && c.Out.Terminal && c.StdinTerminal() {
 		k.in = newTypedLines(in, c.Out, k.completer(ctx), rawTerminal(file))
-		c.printf("%s\n", c.Dim("variables of "+place(t.ref)+"; :help lists the commands, :quit ends"))
+		c.Printf("%s\n", c.Out.Dim("variables of "+place(t.ref)+"; :help lists the commands, :quit ends"))
 	}
 	return k.loop(ctx)
 }
@@ -154,14 +154,14 @@ func (k *console) prompt() string {
 	case ref.Scope == perdure.ScopeGlobal:
 		return "global> "
 	}
-	return k.oneLine(ref.Session+ref.Name, 30) + "> "
+	return env.OneLine(ref.Session+ref.Name, 30) + "> "
 }
 
 // complain tells what was wrong; the session goes on.
 func (k *console) complain(err error) {
-	k.warn("error: %s\n", k.Safe(err.Error()))
+	fmt.Fprintf(k.Err, "error: %s\n", k.Err.Safe(err.Error()))
 	if hint := perdure.HintOf(err); hint != "" {
-		k.warn("hint: %s\n", k.Safe(hint))
+		fmt.Fprintf(k.Err, "hint: %s\n", k.Err.Safe(hint))
 	}
 }
 
@@ -181,7 +181,7 @@ func (k *console) do(ctx context.Context, line string) error {
 	}
 	shown, err := k.eval.run(ctx, file)
 	if shown != "" {
-		k.printf("%s\n", k.Safe(shown))
+		k.Printf("%s\n", k.Out.Safe(shown))
 	}
 	return err
 }

@@ -60,9 +60,9 @@ func (k *console) command(ctx context.Context, name, arg string) error {
 }
 
 func (k *console) help(context.Context, string) error {
-	k.printf("%s\n", "NAME = EXPRESSION sets a variable, an EXPRESSION is printed; the language is Starlark.")
+	k.Printf("%s\n", "NAME = EXPRESSION sets a variable, an EXPRESSION is printed; the language is Starlark.")
 	for _, one := range replCommands() {
-		k.printf("  %s  %s\n", k.Bold(pad(":"+one.name+" "+one.args, nameWidth)), one.text)
+		k.Printf("  %s  %s\n", k.Out.Bold(env.Pad(":"+one.name+" "+one.args, nameWidth)), one.text)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (k *console) listVars(ctx context.Context, _ string) error {
 		if err != nil {
 			return err
 		}
-		k.printf("%s\n", k.row(&v))
+		k.Printf("%s\n", k.row(&v))
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (k *console) listVars(ctx context.Context, _ string) error {
 func (k *console) listHistory(ctx context.Context, name string) error {
 	page, err := k.eval.History(ctx, k.eval.ref, client.HistoryQuery{Name: name, Limit: 20})
 	for i := range page.Mutations {
-		k.printf("%s\n", k.mutation(&page.Mutations[i]))
+		k.Printf("%s\n", k.mutation(&page.Mutations[i]))
 	}
 	return err
 }
@@ -88,7 +88,7 @@ func (k *console) listHistory(ctx context.Context, name string) error {
 func (k *console) makeCheckpoint(ctx context.Context, name string) error {
 	made, err := k.eval.SaveCheckpoint(ctx, k.eval.ref, name, "")
 	if err == nil {
-		k.printf("%s\n", made.ID)
+		k.Printf("%s\n", made.ID)
 	}
 	return err
 }
@@ -96,7 +96,7 @@ func (k *console) makeCheckpoint(ctx context.Context, name string) error {
 func (k *console) listCheckpoints(ctx context.Context, _ string) error {
 	list, err := k.eval.Checkpoints(ctx, k.eval.ref)
 	for _, one := range list {
-		k.printf("%s  %s  %s\n", one.ID, human.Stamp(one.Time), k.oneLine(one.Name, 60))
+		k.Printf("%s  %s  %s\n", one.ID, human.Stamp(one.Time), env.OneLine(one.Name, 60))
 	}
 	return err
 }
@@ -104,7 +104,7 @@ func (k *console) listCheckpoints(ctx context.Context, _ string) error {
 func (k *console) diff(ctx context.Context, from string) error {
 	changes, err := k.eval.Diff(ctx, k.eval.ref, from, "")
 	for i := range changes {
-		k.printf("%s\n", k.change(k.eval.ref, &changes[i]))
+		k.Printf("%s\n", k.change(k.eval.ref, &changes[i]))
 	}
 	return err
 }
@@ -112,7 +112,7 @@ func (k *console) diff(ctx context.Context, from string) error {
 func (k *console) rollback(ctx context.Context, to string) error {
 	r, err := k.eval.Rollback(ctx, k.eval.ref, to, perdure.Cause{Source: "repl"})
 	if err == nil {
-		k.printf("%s restored, %d removed; :rollback %s undoes it\n", human.Count(r.Restored, "variable"), r.Removed,
+		k.Printf("%s restored, %d removed; :rollback %s undoes it\n", human.Count(r.Restored, "variable"), r.Removed,
 			r.Mutation)
 	}
 	return err
@@ -140,6 +140,6 @@ func (k *console) final(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-	k.printf("%s is %s\n", task.ID, task.State)
+	k.Printf("%s is %s\n", task.ID, task.State)
 	return nil
 }

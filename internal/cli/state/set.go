@@ -162,7 +162,7 @@ func (c *commands) newSetCommand() *cobra.Command {
 		Example: "perdure var set answer 'forty two'\n perdure var set limits --json '{\"depth\": 3}' --tree " +
 			"tree-1a2b3c4d\n" +
 			" perdure var set token abc --ttl 10m --read-only",
-		Args:              c.Arguments(1, 2, "a name and at most one value"),
+		Args:              env.Arguments(1, 2, "a name and at most one value"),
 		ValidArgsFunction: c.completeNames(&s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
@@ -183,7 +183,7 @@ func (c *commands) newSetCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				c.printf("%s\n", v.Version)
+				c.Printf("%s\n", v.Version)
 				c.hintNew(&v)
 				return nil
 			})
@@ -215,7 +215,7 @@ func (c *commands) newIncrCommand() *cobra.Command {
 			"that is not " +
 			"there counts as 0. It prints the new value.",
 		Example:           "perdure var incr done\n perdure var incr budget -- -2.5",
-		Args:              c.Arguments(1, 2, "a name and at most one number"),
+		Args:              env.Arguments(1, 2, "a name and at most one number"),
 		ValidArgsFunction: c.completeNames(&s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			by := json.Number("1")
@@ -235,9 +235,9 @@ func (c *commands) newIncrCommand() *cobra.Command {
 				}
 				c.hintNew(&v)
 				if asJSON {
-					return c.printJSON(v)
+					return c.PrintJSON(v)
 				}
-				c.printf("%s\n", v.Value)
+				c.Printf("%s\n", v.Value)
 				return nil
 			})
 		},
@@ -261,7 +261,7 @@ func (c *commands) newAppendCommand() *cobra.Command {
 			"the new version.",
 		Example: "perdure var append findings 'line 3 is never reached'\n" +
 			" perdure var append points --json '[1, 2]'",
-		Args:              c.Arguments(1, 2, "a name and at most one value"),
+		Args:              env.Arguments(1, 2, "a name and at most one value"),
 		ValidArgsFunction: c.completeNames(&s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			value, _, err := c.value(args[1:], &what)
@@ -277,7 +277,7 @@ func (c *commands) newAppendCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				c.printf("%s\n", v.Version)
+				c.Printf("%s\n", v.Version)
 				c.hintNew(&v)
 				return nil
 			})
@@ -302,6 +302,6 @@ const vagueNames = `^(?i)([a-z_]|data|tmp|temp|var|variable|val|value|foo|bar|ba
 
 func (c *commands) hintName(name string) {
 	if vague, err := regexp.MatchString(vagueNames, name); err == nil && vague {
-		c.hint("%q says little to whoever reads it later; a name like error_count says what it is", name)
+		c.Hint("%q says little to whoever reads it later; a name like error_count says what it is", name)
 	}
 }

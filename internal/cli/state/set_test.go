@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/perdure/perdure/internal/cli/env"
 )
 
 func TestVagueNames(t *testing.T) {
@@ -15,7 +17,7 @@ func TestVagueNames(t *testing.T) {
 		"item_list": false,
 	} {
 		var errs bytes.Buffer
-		c := &commands{Config{Err: &errs}}
+		c := &commands{env.New(env.Process{Stderr: &errs})}
 		c.hintName(name)
 		if got := strings.Contains(errs.String(), "hint:"); got != vague {
 			t.Errorf("%s: %q", name, errs.String())

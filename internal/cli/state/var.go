@@ -15,14 +15,16 @@ import (
 )
 
 func (c *commands) newVarCommand() *cobra.Command {
-	return c.group("var", "Set, read and list variables that persist",
-		"Set, read and list named values that persist. They belong to a scope: a session (the default: one for each "+
-			"terminal, or "+
-			"PERDURE_SESSION), a tree or one of its tasks, a temporary state, or global. A task reads what is set on it, on "+
-			"the "+
+	return env.Group(&cobra.Command{
+		Use:   "var",
+		Short: "Set, read and list variables that persist",
+		Long: "Set, read and list named values that persist. They belong to a scope: a session (the default: one for each " +
+			"terminal, or " +
+			"PERDURE_SESSION), a tree or one of its tasks, a temporary state, or global. A task reads what is set on it, on " +
+			"the " +
 			"tasks above it, in the session and globally, the nearest first. Every change stays in the history.",
-		"one of set, get, list, delete, rename, history, incr and append",
-		c.newSetCommand(), c.newGetCommand(), c.newListCommand(), c.newDeleteCommand(), c.newRenameCommand(),
+		GroupID: env.GroupState,
+	}, c.newSetCommand(), c.newGetCommand(), c.newListCommand(), c.newDeleteCommand(), c.newRenameCommand(),
 		c.newHistoryCommand(), c.newIncrCommand(), c.newAppendCommand())
 }
 
@@ -45,7 +47,7 @@ func (c *commands) newGetCommand() *cobra.Command {
 			"content " +
 			"of the file, if that is in the store's own folder; --path prints the path.",
 		Example:           "perdure var get answer\n perdure var get limits --tree tree-1a2b3c4d --json | jq .value",
-		Args:              c.Arguments(1, 1, "one name"),
+		Args:              env.Arguments(1, 1, "one name"),
 		ValidArgsFunction: c.completeNames(&s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.on(cmd, &s, false, func(ctx context.Context, t *target) error {
@@ -55,21 +57,21 @@ func (c *commands) newGetCommand() *cobra.Command {
 				}
 				switch {
 				case asJSON:
-					return c.printJSON(v)
+					return c.PrintJSON(v)
 				case path && v.Type != perdure.VarFilePath:
 					return env.UsageError("leave --path out", "variable %q is of type %s, not %s", v.Name, v.Type, perdure.VarFilePath)
 				case v.Type == perdure.VarFilePath && !path:
 					content, err := follow(t.dir, text(v.Value))
 					if err == nil {
-						c.printf("%s", c.Safe(string(content)))
+						c.Printf("%s", c.Out.Safe(string(content)))
 					}
 					return err
 				}
-				out := c.Safe(text(v.Value))
+				out := c.Out.Safe(text(v.Value))
 				if !strings.HasSuffix(out, "\n") {
 					out += "\n"
 				}
-				c.printf("%s", out)
+				c.Printf("%s", out)
 				return nil
 			})
 		},
@@ -98,7 +100,7 @@ func (c *commands) newListCommand() *cobra.Command {
 		Long: "List the variables of one state by name, without those that a task inherits. With --json one object a " +
 			"line; there " +
 			"values of more than 10,240 bytes are left out.",
-		Args: c.Arguments(0, 0, "no arguments"),
+		Args: env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.on(cmd, &s, false, func(ctx context.Context, t *target) error {
 				n := 0
@@ -108,13 +110,13 @@ func (c *commands) newListCommand() *cobra.Command {
 					}
 					n++
 					if !asJSON {
-						c.printf("%s\n", c.row(&v))
-					} else if err := c.printJSON(v); err != nil {
+						c.Printf("%s\n", c.row(&v))
+					} else if err := c.PrintJSON(v); err != nil {
 						return err
 					}
 				}
 				if n == 0 && !asJSON {
-					c.hint("there are no variables in %s; `perdure var set NAME VALUE` makes one", place(t.ref))
+					c.Hint("there are no variables in %s; `perdure var set NAME VALUE` makes one", place(t.ref))
 				}
 				return nil
 			})
@@ -144,18 +146,18 @@ const nameWidth, typeWidth = 20, 12
 
 // row is a line of a list.
 func (c *commands) row(v *perdure.Variable) string {
-	value := c.Dim(human.Size(v.Size))
+	value := c.Out.Dim(human.Size(v.Size))
 	if v.Size <= perdure.MaxInlineBytes {
-		value = c.oneLine(text(v.Value), c.Width-nameWidth-typeWidth-4)
+		value = env.OneLine(text(v.Value), c.Out.Width-nameWidth-typeWidth-4)
 	}
 	kind := string(v.Type)
 	if v.Metadata.ReadOnly {
-		value += c.Dim("  (read-only)")
+		value += c.Out.Dim("  (read-only)")
 	}
 	if v.Metadata.ExpiresAt != nil {
-		value += c.Dim("  (until " + human.Stamp(*v.Metadata.ExpiresAt) + ")")
+		value += c.Out.Dim("  (until " + human.Stamp(*v.Metadata.ExpiresAt) + ")")
 	}
-	return c.Bold(pad(v.Name, nameWidth)) + "  " + c.Dim(pad(kind, typeWidth)) + "  " + value
+	return c.Out.Bold(env.Pad(v.Name, nameWidth)) + "  " + c.Out.Dim(env.Pad(kind, typeWidth)) + "  " + value
 }
 
 func (c *commands) newDeleteCommand() *cobra.Command {
@@ -166,7 +168,7 @@ func (c *commands) newDeleteCommand() *cobra.Command {
 		Use:               "delete NAME",
 		Short:             "Remove a variable",
 		Long:              "Remove a variable of one state. A rollback to the mutation in its history brings it back.",
-		Args:              c.Arguments(1, 1, "one name"),
+		Args:              env.Arguments(1, 1, "one name"),
 		ValidArgsFunction: c.completeNames(&s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cause, err := why.cause()
@@ -178,7 +180,7 @@ func (c *commands) newDeleteCommand() *cobra.Command {
 					return c.missing(t.ref, err)
 				}
 				if asJSON {
-					return c.printJSON(map[string]string{"deleted": args[0]})
+					return c.PrintJSON(map[string]string{"deleted": args[0]})
 				}
 				return nil
 			})
@@ -198,7 +200,7 @@ func (c *commands) newRenameCommand() *cobra.Command {
 		Use:               "rename NAME NEW",
 		Short:             "Give a variable another name",
 		Long:              "Give a variable of one state another name, which must be free.",
-		Args:              c.Arguments(2, 2, "a name and a new name"),
+		Args:              env.Arguments(2, 2, "a name and a new name"),
 		ValidArgsFunction: c.completeNames(&s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cause, err := why.cause()
@@ -212,9 +214,9 @@ func (c *commands) newRenameCommand() *cobra.Command {
 				}
 				c.hintName(v.Name)
 				if asJSON {
-					return c.printJSON(v)
+					return c.PrintJSON(v)
 				}
-				c.printf("%s\n", v.Version)
+				c.Printf("%s\n", v.Version)
 				return nil
 			})
 		},
@@ -260,7 +262,7 @@ func (c *commands) newHistoryCommand() *cobra.Command {
 			"state as it " +
 			"was before it. With --json one object a line.",
 		Example:           "perdure var history\n perdure var history answer --limit 5",
-		Args:              c.Arguments(0, 1, "at most one name"),
+		Args:              env.Arguments(0, 1, "at most one name"),
 		ValidArgsFunction: c.completeNames(&s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 || limit > 1000 {
@@ -275,13 +277,13 @@ func (c *commands) newHistoryCommand() *cobra.Command {
 				for i := range page.Mutations {
 					m := &page.Mutations[i]
 					if !asJSON {
-						c.printf("%s\n", c.mutation(m))
-					} else if err := c.printJSON(m); err != nil {
+						c.Printf("%s\n", c.mutation(m))
+					} else if err := c.PrintJSON(m); err != nil {
 						return err
 					}
 				}
 				if page.Next != 0 && !asJSON {
-					c.hint("there is more; --limit %d shows it", min(2*limit, 1000))
+					c.Hint("there is more; --limit %d shows it", min(2*limit, 1000))
 				}
 				return nil
 			})
@@ -310,9 +312,9 @@ func (c *commands) mutation(m *perdure.Mutation) string {
 	if m.Reason != "" {
 		by += ": " + m.Reason
 	}
-	line := fmt.Sprintf("%s  %s  %s  %s", m.ID, human.Stamp(m.Time), pad(m.Operation, 8), c.oneLine(what, 60))
+	line := fmt.Sprintf("%s  %s  %s  %s", m.ID, human.Stamp(m.Time), env.Pad(m.Operation, 8), env.OneLine(what, 60))
 	if by != "" {
-		line += "  " + c.Dim(c.oneLine(by, 40))
+		line += "  " + c.Out.Dim(env.OneLine(by, 40))
 	}
 	return line
 }
@@ -323,7 +325,7 @@ func (c *commands) step(old json.RawMessage, oldSize int64, now json.RawMessage,
 		if v == nil && size > 0 {
 			return human.Size(size)
 		}
-		return c.oneLine(string(v), 40)
+		return env.OneLine(string(v), 40)
 	}
 	switch {
 	case oldSize == 0:

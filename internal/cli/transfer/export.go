@@ -3,12 +3,10 @@ package transfer
 import (
 	"context"
 	"io"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/aiwg/tree"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/config"
@@ -36,7 +34,7 @@ func (c *commands) newExport() *cobra.Command {
 		Example: "perdure export tree-1a2b3c4d -o tree.jsonl\n perdure export tree-1a2b3c4d | jq -r 'select(.type == " +
 			"\"task\").task.prompt'\n" +
 			" perdure export --layout aiwg out/.aiwg\n perdure export --state --tree tree-1a2b3c4d -o state.json",
-		GroupID:           c.ExportGroup,
+		GroupID:           env.GroupInspect,
 		Args:              func(cmd *cobra.Command, args []string) error { return f.check(c, cmd, args) },
 		ValidArgsFunction: c.CompleteTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -91,17 +89,17 @@ func (f *exportFlags) check(c *commands, cmd *cobra.Command, args []string) erro
 	case f.layout != "" && f.ref.given():
 		return env.UsageError("name trees behind the folder", "--scope, --session, --tree, --task and --name are for --state")
 	case f.layout != "":
-		return c.Arguments(1, -1, "a folder and trees")(cmd, args)
+		return env.Arguments(1, -1, "a folder and trees")(cmd, args)
 	case f.state:
-		return c.Arguments(0, 0, "no arguments with --state")(cmd, args)
+		return env.Arguments(0, 0, "no arguments with --state")(cmd, args)
 	}
-	return c.Arguments(1, 1, "one tree")(cmd, args)
+	return env.Arguments(1, 1, "one tree")(cmd, args)
 }
 
 // export reads the store itself, also beside a daemon: that needs no uploads
 // and no second form on the wire.
 func (c *commands) export(ctx context.Context, l *config.Loaded, id perdure.TreeID, f exportFlags) error {
-	return c.Open(ctx, l, false, func(store *perdure.Store) error {
+	return c.WithStore(ctx, l, false, func(store *perdure.Store) error {
 		return c.WriteOutput(f.output, func(w io.Writer) error {
 			return export.Write(ctx, store, w, export.Config{Tree: id, WithoutContext: f.withoutContext})
 		})
@@ -119,16 +117,16 @@ func (c *commands) exportLayout(ctx context.Context, l *config.Loaded, dir strin
 		}
 		cfg.Trees = append(cfg.Trees, id)
 	}
-	return c.Open(ctx, l, false, func(store *perdure.Store) error {
-		return c.Connect(ctx, l, func(trees *client.Client) error {
+	return c.WithStore(ctx, l, false, func(store *perdure.Store) error {
+		return c.With(ctx, l, env.Read, func(b *env.Backend) error {
 			cfg.Report = func(ctx context.Context, id perdure.TreeID, w io.Writer) error {
-				doc, err := report.Read(ctx, trees, id)
+				doc, err := report.Read(ctx, b.Client, id)
 				if err != nil {
 					return err
 				}
 				return doc.Write(w, "md")
 			}
-			cfg.Loop = loop.Layout(ctx, store, filepath.Join(l.Dir, "loops"))
+			cfg.Loop = loop.Layout(ctx, store, env.LoopDir(l))
 			r, err := tree.Export(ctx, store, cfg)
 			if err != nil {
 				return err
@@ -147,7 +145,7 @@ func (c *commands) exportLayout(ctx context.Context, l *config.Loaded, dir strin
 }
 
 func (c *commands) exportState(ctx context.Context, l *config.Loaded, f *exportFlags) error {
-	return c.Open(ctx, l, false, func(store *perdure.Store) error {
+	return c.WithStore(ctx, l, false, func(store *perdure.Store) error {
 		ref, err := f.ref.ref(ctx, store, c.Getenv)
 		if err != nil {
 			return err

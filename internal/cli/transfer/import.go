@@ -40,8 +40,8 @@ func (c *commands) newImport() *cobra.Command {
 			"With --state, PATH is one state (perdure schema rlm-state); the flags say where it goes, otherwise what stands " +
 			"in it.",
 		Example: "perdure import .aiwg --dry-run\n perdure import .aiwg\n perdure import --state state.json --scope global",
-		GroupID: c.ImportGroup,
-		Args:    c.Arguments(1, 1, "a folder or a file"),
+		GroupID: env.GroupManage,
+		Args:    env.Arguments(1, 1, "a folder or a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.ref.given() && !f.state {
 				return env.UsageError("--state reads a state", "--scope, --session, --tree, --task and --name are for --state")
@@ -68,7 +68,7 @@ func (c *commands) importPath(ctx context.Context, l *config.Loaded, path string
 		return err
 	}
 	defer forget()
-	err = c.Open(ctx, l, true, func(store *perdure.Store) (err error) {
+	err = c.WithStore(ctx, l, true, func(store *perdure.Store) (err error) {
 		cfg := tree.ImportConfig{Path: c.Path(path), State: f.state, DryRun: f.dryRun}
 		if f.ref.given() {
 			if cfg.Ref, err = f.ref.ref(ctx, store, c.Getenv); err != nil {
@@ -93,7 +93,7 @@ func (c *commands) importPath(ctx context.Context, l *config.Loaded, path string
 		c.printImport(report)
 	}
 	if report.Count(tree.NotRead) > 0 {
-		return c.Incomplete
+		return &env.Exit{Status: env.StatusIncomplete}
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (c *commands) importPath(ctx context.Context, l *config.Loaded, path string
 // unmade gives a dry run a store for a moment where there is none, so that it
 // makes none.
 func (c *commands) unmade(l *config.Loaded, dryRun bool) (*config.Loaded, func(), error) {
-	if !dryRun || c.HasStore(l) {
+	if !dryRun || env.HasStore(l) {
 		return l, func() {}, nil
 	}
 	dir, err := os.MkdirTemp("", "perdure-import-")
@@ -121,12 +121,12 @@ func (c *commands) printImport(r *tree.Report) {
 	if r.DryRun {
 		verb = "would import"
 	}
-	c.printf("%s %s, %s, %s (%s, %s, %s)\n", verb, human.Count(int64(r.Trees), "tree"),
+	c.Printf("%s %s, %s, %s (%s, %s, %s)\n", verb, human.Count(int64(r.Trees), "tree"),
 		human.Count(int64(r.Tasks), "task"), human.Count(int64(r.States), "state"),
 		human.Count(int64(r.Variables), "variable"), human.Count(int64(r.Mutations), "mutation"),
 		human.Count(int64(r.Checkpoints), "checkpoint"))
 	if r.PresentTrees+r.PresentTasks+r.PresentStates > 0 {
-		c.printf("there already: %s, %s, %s\n", human.Count(int64(r.PresentTrees), "tree"),
+		c.Printf("there already: %s, %s, %s\n", human.Count(int64(r.PresentTrees), "tree"),
 			human.Count(int64(r.PresentTasks), "task"), human.Count(int64(r.PresentStates), "state"))
 	}
 	c.printLoops(r, verb)
@@ -137,18 +137,18 @@ func (c *commands) printImport(r *tree.Report) {
 		if n == 0 {
 			continue
 		}
-		c.printf("\n%s (%d):\n", c.Bold(kind.title), n)
+		c.Printf("\n%s (%d):\n", c.Out.Bold(kind.title), n)
 		shown := 0
 		for i := range r.Notes {
 			if r.Notes[i].Kind != kind.kind {
 				continue
 			}
 			if shown == shownNotes {
-				c.printf("  … and %d more; --json lists all\n", n-shown)
+				c.Printf("  … and %d more; --json lists all\n", n-shown)
 				break
 			}
 			shown++
-			c.printf("  %s\n", human.Visible(noteLine(&r.Notes[i])))
+			c.Printf("  %s\n", human.Visible(noteLine(&r.Notes[i])))
 		}
 	}
 }
@@ -156,33 +156,33 @@ func (c *commands) printImport(r *tree.Report) {
 // printLoops tells of loops and of their settings.
 func (c *commands) printLoops(r *tree.Report, verb string) {
 	if r.Loops+r.Documents > 0 {
-		c.printf("%s %s, %s (%s)\n", verb, human.Count(int64(r.Loops), "loop"),
+		c.Printf("%s %s, %s (%s)\n", verb, human.Count(int64(r.Loops), "loop"),
 			human.Count(int64(r.Iterations), "iteration"), human.Count(int64(r.Documents), "file"))
 	}
 	if r.PresentLoops > 0 {
-		c.printf("there already: %s, %s\n", human.Count(int64(r.PresentLoops), "loop"),
+		c.Printf("there already: %s, %s\n", human.Count(int64(r.PresentLoops), "loop"),
 			human.Count(int64(r.PresentIterations), "iteration"))
 	}
 	if len(r.Settings) == 0 {
 		return
 	}
-	c.printf("\n%s (%d; kept as text, none of them changes what perdure does):\n",
-		c.Bold("settings of agent_persistence"), len(r.Settings))
+	c.Printf("\n%s (%d; kept as text, none of them changes what perdure does):\n",
+		c.Out.Bold("settings of agent_persistence"), len(r.Settings))
 	var without []string
 	for i := range r.Settings {
 		s := &r.Settings[i]
 		line := fmt.Sprintf("%s:%d: %s = %s", s.File, s.Line, s.Name, s.Value)
 		switch {
 		case s.Problem != "":
-			c.printf("  %s\n", human.Visible(line+" "+s.Problem))
+			c.Printf("  %s\n", human.Visible(line+" "+s.Problem))
 		case s.Own != "":
-			c.printf("  %s\n", human.Visible(line+" is perdure's "+s.Own))
+			c.Printf("  %s\n", human.Visible(line+" is perdure's "+s.Own))
 		default:
 			without = append(without, s.Name)
 		}
 	}
 	if len(without) > 0 {
-		c.printf("  perdure has no setting that means the same as %s\n", human.Visible(strings.Join(without, ", ")))
+		c.Printf("  perdure has no setting that means the same as %s\n", human.Visible(strings.Join(without, ", ")))
 	}
 }
 

@@ -1,17 +1,17 @@
-// Package schema has the command that prints the published schemas. It is part
-// of the command line.
+// Package schema implements the command schema, which prints the published JSON
+// Schemas.
 package schema
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/schema"
+	"github.com/perdure/perdure/internal/text/nearest"
 )
 
 // Names lists them in order.
@@ -27,9 +27,8 @@ func Names() []string {
 	return names
 }
 
-// Command makes the command; arguments makes a check of the number of arguments.
-func Command(out io.Writer, group string,
-	arguments func(least, most int, what string) cobra.PositionalArgs) *cobra.Command {
+// Command makes the command.
+func Command(e *env.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema [NAME]",
 		Short: "Print the JSON Schema of an output, or list them",
@@ -44,20 +43,20 @@ func Command(out io.Writer, group string,
 			"line of tool-calls.jsonl (tool-call); of builder-state.json (builder-state) and of the checkpoint in it, which " +
 			"handoff show --json prints (handoff-checkpoint). " +
 			"Without a name, list them.",
-		GroupID:   group,
-		Args:      arguments(0, 1, "one name"),
+		GroupID:   env.GroupManage,
+		Args:      env.Arguments(0, 1, "one name"),
 		ValidArgs: Names(),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				_, err := fmt.Fprintln(out, strings.Join(Names(), "\n"))
-				return err
+				e.Printf("%s\n", strings.Join(Names(), "\n"))
+				return nil
 			}
 			text, err := schema.FS.ReadFile(args[0] + ".json")
 			if err != nil {
 				return unknownSchema(args[0])
 			}
-			_, err = out.Write(text)
-			return err
+			e.Printf("%s", text)
+			return nil
 		},
 	}
 }
@@ -65,7 +64,7 @@ func Command(out io.Writer, group string,
 func unknownSchema(name string) error {
 	names := Names()
 	hint := "there are " + strings.Join(names, ", ")
-	if near, ok := config.Nearest(name, names); ok {
+	if near, ok := nearest.Word(name, names); ok {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	return &perdure.Error{Code: perdure.CodeNotFound, Msg: fmt.Sprintf("there is no schema %q", name), Hint: hint}

@@ -5,8 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -15,14 +14,15 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/api/server"
+	"github.com/perdure/perdure/internal/cli/env"
 	loopcmd "github.com/perdure/perdure/internal/cli/loop"
+	settings "github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/loop"
@@ -66,14 +66,13 @@ func (c *crew) Run(_ context.Context, t *agent.Turn) (*agent.Result, error) {
 // what they print.
 type program struct {
 	*testing.T
-	loopcmd.Config
-	dir     string // the workspace
-	store   *perdure.Store
-	client  *client.Client
-	engine  *loop.Engine
-	session *perdure.Session
-	set     config.Config // what the settings say
-	rings   int
+	env.Process
+	dir      string // the workspace
+	settings string // the folder of the settings file
+	store    *perdure.Store
+	client   *client.Client
+	engine   *loop.Engine
+	session  *perdure.Session
 
 	out, errs *screen
 }
@@ -99,17 +98,10 @@ func (s *screen) take() string {
 	return text
 }
 
-// ending is how a command ended, by what it is of the program's exit statuses.
-type ending struct{ as loopcmd.Ending }
-
-func (e *ending) Error() string { return fmt.Sprintf("ended as %d", e.as) }
-
 func newProgram(t *testing.T, turn func(dir string, n int) error) *program {
 	t.Helper()
-	p := &program{T: t, dir: t.TempDir(), out: new(screen), errs: new(screen),
-		store: testdb.Open(t, perdure.Config{Dir: t.TempDir()}),
-		set: config.Config{Agent: "settled", MaxIterations: 7, Timeout: 1, IdleTimeout: 2, CheckTimeout: 3, MaxRetries: 4,
-			QualityThreshold: 5, OverheadPercent: 10}}
+	p := &program{T: t, dir: t.TempDir(), settings: t.TempDir(), out: new(screen), errs: new(screen),
+		store: testdb.Open(t, perdure.Config{Dir: t.TempDir()})}
 	must := func(err error) {
 		if err != nil {
 			t.Fatal(err)
@@ -129,56 +121,50 @@ func newProgram(t *testing.T, turn func(dir string, n int) error) *program {
 	p.client = p.serve()
 	p.write("tests/a", "pass")
 	p.write("tests/b", "fail")
-	p.Config = loopcmd.Config{
-		Stdin: strings.NewReader(""), Terminal: func() bool { return false }, Out: p.out, Err: p.errs, Width: 100, Cwd: p.dir,
-		PrintJSON:   func(v any) error { return json.NewEncoder(p.out).Encode(v) },
-		WriteOutput: func(_ string, write func(io.Writer) error) error { return write(p.out) },
-		Safe:        func(text string) string { return strings.ReplaceAll(text, "\x1b", "?") },
-		Bold:        same, Dim: same, User: func() string { return "ann" }, Arguments: anyArguments, Bell: func() {
-			p.rings++
-		},
-		Ended:    func(as loopcmd.Ending, _, _ string) error { return &ending{as} },
-		Settings: func(*cobra.Command, string) (config.Config, error) { return p.set, nil },
-		Read:     p.with(false), Execute: p.with(true), Detach: p.with(false),
-	}
+	p.Process = env.Process{Stdout: p.out, Stderr: p.errs, Cwd: p.dir, Environ: []string{"PERDURE_DIR=" + p.settings},
+		Opener: func(_ context.Context, l *settings.Loaded, why env.Purpose) (*env.Backend, error) {
+			b := &env.Backend{Client: p.client, Config: l}
+			if why == env.Execute {
+				b.Local = p
+			}
+			return b, nil
+		}}
+	p.set(nil)
 	return p
 }
 
-func same(text string) string { return text }
-
-func anyArguments(least, most int, what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) < least || most >= 0 && len(args) > most {
-			return errors.New("it takes " + what)
-		}
-		return nil
+// set writes the settings of loops: those of all tests and the given ones.
+func (p *program) set(given map[string]any) {
+	p.Helper()
+	loop := map[string]any{"agent": "settled", "max_iterations": 7, "timeout": "1m", "idle_timeout": "2m",
+		"check_timeout": "3m", "max_retries": 4, "quality_threshold": 5}
+	maps.Copy(loop, given)
+	text, err := json.Marshal(map[string]any{"loop": loop}) // which is YAML, too
+	if err := errors.Join(err, os.WriteFile(filepath.Join(p.settings, "config.yaml"), text, 0o600)); err != nil {
+		p.Fatal(err)
 	}
 }
 
-// with gives commands the store, over the socket.
-func (p *program) with(execute bool) func(*cobra.Command, func(loopcmd.Store) error) error {
-	return func(_ *cobra.Command, do func(loopcmd.Store) error) error {
-		s := loopcmd.Store{Client: p.client}
-		if execute {
-			s.Session, s.Run = p.session.ID(), p.run
-		}
-		return do(s)
-	}
-}
+// terminal makes all streams terminals.
+func terminal(any) (int, bool) { return 100, true }
 
-// run executes loops until done returns.
-func (p *program) run(ctx context.Context, _ perdure.TreeID, done func(context.Context) error) error {
+// SessionID returns the session in which loops run.
+func (p *program) SessionID() string { return p.session.ID() }
+
+// Own and Check are for [env.Executor]: all loops run here.
+func (p *program) Own(...perdure.TreeID) {}
+
+// Check accepts all loops.
+func (p *program) Check(context.Context, *perdure.Tree) error { return nil }
+
+// Work executes loops until ctx ends.
+func (p *program) Work(ctx context.Context) error {
 	w, err := worker.New(worker.Config{Store: p.store, Session: p.session,
 		Handlers: map[string]worker.Handler{perdure.KindLoop: p.engine}, DrainTimeout: -1})
 	if err != nil {
 		return err
 	}
-	working, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- w.Run(working) }()
-	err = done(ctx)
-	stop()
-	return errors.Join(err, <-ended)
+	return w.Run(ctx)
 }
 
 // Launch is for the server.
@@ -228,7 +214,7 @@ func (p *program) write(name, text string) {
 // do gives a command.
 func (p *program) do(args ...string) error {
 	p.Helper()
-	cmd := loopcmd.Command(p.Config)
+	cmd := loopcmd.Command(env.New(p.Process))
 	cmd.SetArgs(args)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	return cmd.ExecuteContext(p.Context())
@@ -242,13 +228,11 @@ func (p *program) ok(args ...string) {
 	}
 }
 
-// ends gives a command that has to end so.
-func (p *program) ends(as loopcmd.Ending, args ...string) {
+// ends runs a command that has to end with this exit status.
+func (p *program) ends(status int, args ...string) {
 	p.Helper()
-	err := p.do(args...)
-	var end *ending
-	if !errors.As(err, &end) || end.as != as {
-		p.Fatalf("%v: %v, want an end as %d\n%s", args, err, as, p.errs.take())
+	if err := p.do(args...); env.StatusOf(err) != status {
+		p.Fatalf("%v: %v, exit status %d, want %d\n%s", args, err, env.StatusOf(err), status, p.errs.take())
 	}
 }
 

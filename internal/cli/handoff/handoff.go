@@ -1,16 +1,12 @@
-// Package handoff has the commands of handoff. They are part of the command
-// line, which gives them what they need of the world in [Config]. The file
-// builder-state.json is read and written by the process that was called; the
-// ledger behind it through the API's client, like everything in the store.
+// Package handoff implements the command handoff. It reads and writes the file
+// builder-state.json itself, and the ledger behind it through the API's client.
 package handoff
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -20,48 +16,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
-	"github.com/perdure/perdure/internal/text/nearest"
 )
-
-// Config is the program around the commands. All fields are required.
-type Config struct {
-	Stdin    io.Reader
-	Out, Err io.Writer
-	// PrintJSON writes a value to Out as one line.
-	PrintJSON func(v any) error
-	// Safe makes text of others harmless for Out; Bold and Dim style it.
-	Safe, Bold, Dim func(text string) string
-	// Getenv looks up an environment variable.
-	Getenv func(name string) string
-	// Cwd is the working directory, absolute.
-	Cwd string
-	// GroupID is where the commands stand in the help.
-	GroupID string
-	// Arguments makes a check of the number of arguments that says what was
-	// expected; most -1 is any number.
-	Arguments func(least, most int, what string) cobra.PositionalArgs
-	// Incomplete is the error of a command that did what it was asked and found
-	// that somebody should look; Failed that of one that found a failure.
-	Incomplete, Failed func(msg, hint string) error
-	// Connect gives do the store. To write it makes the store, in the folder root
-	// when there is none above it.
-	Connect func(cmd *cobra.Command, root string, write bool, do func(s Store) error) error
-}
-
-// Store is where ledgers are, and what is set there.
-type Store struct {
-	*client.Client
-	// Dir is the store's folder. Shared tells that the store is not in it, so that
-	// other folders, perhaps of other projects, use it too.
-	Dir        string
-	Shared     bool
-	Thresholds ledger.Thresholds
-}
 
 // Environment variables of the commands.
 const (
@@ -74,7 +33,7 @@ const (
 	tokenVariable = "PERDURE_HANDOFF_TOKEN" //nolint:gosec // the name, not a token
 )
 
-type commands struct{ Config }
+type commands struct{ *env.Env }
 
 // work are the flags that say whose work it is.
 type work struct {
@@ -83,8 +42,8 @@ type work struct {
 }
 
 // Command makes the command with its subcommands.
-func Command(cfg Config) *cobra.Command {
-	c := &commands{cfg}
+func Command(e *env.Env) *cobra.Command {
+	c := &commands{e}
 	var w work
 	var batch string
 	cmd := &cobra.Command{
@@ -98,8 +57,8 @@ func Command(cfg Config) *cobra.Command {
 			"\"created\": [\"parse.go\"]}; the names are those of the commands.",
 		Example: "perdure handoff start \"Dark mode\" --pending \"Add the toggle\" --pending \"Write tests\"\n" +
 			" perdure handoff step \"Added the toggle\" --created src/toggle.tsx\n perdure handoff resume --agent go-tester",
-		GroupID: c.GroupID,
-		Args:    known,
+		GroupID: env.GroupState,
+		Args:    env.KnownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if batch == "" {
 				return cmd.Help()
@@ -113,25 +72,6 @@ func Command(cfg Config) *cobra.Command {
 	cmd.AddCommand(c.newShowCommand(), c.newLogCommand(), c.newStaleCommand(), c.newResumeCommand(),
 		c.newVerifyCommand(), c.newSkillCommand())
 	return cmd
-}
-
-// known refuses a word that is no command.
-func known(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	var names []string
-	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() {
-			names = append(names, sub.Name())
-		}
-	}
-	hint := "perdure handoff --help lists them"
-	if near, ok := nearest.Word(args[0], names); ok {
-		hint = fmt.Sprintf("did you mean %q?", "perdure handoff "+near)
-	}
-	return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("%q is not a command of handoff", args[0]),
-		Hint: hint}
 }
 
 func (c *commands) workFlags(cmd *cobra.Command, w *work) {
@@ -175,12 +115,21 @@ func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write b
 	// a garbage of few megabytes twice.
 	const lazy = 400
 	defer debug.SetGCPercent(debug.SetGCPercent(lazy))
+	l, err := c.Load(cmd)
+	if err == nil && !l.Exists && write {
+		l, err = c.LoadFrom(cmd, loc.Root) // a new store is made where the file is
+	}
+	if err != nil {
+		return err
+	}
+	why := env.Read
+	if write {
+		why = env.Write
+	}
 	reached := false
-	err = c.Connect(cmd, loc.Root, write, func(s Store) error {
-		reached, cfg.Ledgers, cfg.Thresholds, cfg.Snapshots = true, s.Client, s.Thresholds, filepath.Join(s.Dir, "handoffs")
-		if cfg.Folder = filepath.Dir(s.Dir); s.Shared {
-			cfg.Folder = "" // a file of the same name elsewhere is another one
-		}
+	err = c.With(cmd.Context(), l, why, func(b *env.Backend) error {
+		reached, cfg.Ledgers, cfg.Thresholds = true, b.Client, env.Thresholds(l)
+		cfg.Snapshots, cfg.Folder = env.HandoffDir(l), env.HandoffFolder(l)
 		return translated(do(cmd.Context(), ledger.New(cfg)))
 	})
 	if write || reached || !errors.Is(err, perdure.ErrNotFound) {
@@ -239,20 +188,13 @@ func (c *commands) locate(w *work) (handoff.Location, error) {
 	if w.file == "" {
 		return handoff.Find(c.Cwd)
 	}
-	file := c.abs(w.file)
+	file := c.Path(w.file)
 	if _, err := os.Stat(file); err != nil {
 		return handoff.Location{File: file, Root: handoff.RootOf(file)}, &handoff.Error{Kind: handoff.ErrNotFound,
 			Op: "find file", File: w.file, Err: errors.Unwrap(err),
 			Hint: "make it with: perdure handoff start --file " + w.file}
 	}
 	return handoff.Location{File: file, Root: handoff.RootOf(file)}, nil
-}
-
-func (c *commands) abs(path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(c.Cwd, path)
 }
 
 // translated gives errors of the file the codes by which the program exits.
@@ -280,22 +222,11 @@ func translated(err error) error {
 	return &perdure.Error{Code: code, Msg: err.Error(), Hint: own.Hint}
 }
 
-// printf writes to Out, which remembers what goes wrong.
-func (c *commands) printf(format string, args ...any) { _, _ = fmt.Fprintf(c.Out, format, args...) }
-
-// note tells people something beside the result.
-func (c *commands) note(format string, args ...any) {
-	_, _ = fmt.Fprintf(c.Err, "perdure: "+format+"\n", args...)
-}
-
 func (c *commands) notes(list []string) {
 	for _, text := range list {
-		c.note("%s", c.Safe(text))
+		c.Note("%s", c.Err.Safe(text))
 	}
 }
-
-// one puts text on one line.
-func (c *commands) one(text string) string { return human.OneLine(text) }
 
 func ago(t time.Time) string { return human.Stamp(t) }
 

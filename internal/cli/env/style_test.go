@@ -1,7 +1,6 @@
-package cli
+package env
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,20 +8,13 @@ import (
 	"testing"
 )
 
-// screen is a stream as a terminal of the given width shows it, without
-// colours.
-func screen(width int) (*stream, *bytes.Buffer) {
-	var b bytes.Buffer
-	return &stream{w: &b, width: width, terminal: true}, &b
-}
-
 func TestSafeOnlyOnTerminals(t *testing.T) {
 	t.Parallel()
 	const text = "a\x1b[31mb"
-	if got := (&stream{}).safe(text); got != text {
+	if got := (&Stream{}).Safe(text); got != text {
 		t.Errorf("a file gets %q, want the bytes as they are", got)
 	}
-	if got := (&stream{terminal: true}).safe(text); got == text {
+	if got := (&Stream{Terminal: true}).Safe(text); got == text {
 		t.Error("a terminal gets the escape sequence")
 	}
 }
@@ -45,13 +37,12 @@ func TestColorOnlyWhereWanted(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			env := Env{Terminal: test.terminal, Environ: test.env}.withDefaults()
-			s := env.stream(&bytes.Buffer{})
-			if colored := s.bold("x") != "x"; colored != test.want {
+			s := New(Process{Terminal: test.terminal, Environ: test.env}).Out
+			if colored := s.Bold("x") != "x"; colored != test.want {
 				t.Errorf("coloured: %v, want %v", colored, test.want)
 			}
-			if s.width > maxWidth {
-				t.Errorf("width %d, at most %d", s.width, maxWidth)
+			if s.Width > MaxWidth {
+				t.Errorf("width %d, at most %d", s.Width, MaxWidth)
 			}
 		})
 	}
@@ -63,16 +54,16 @@ func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
 
 func TestStreamErrors(t *testing.T) {
 	t.Parallel()
-	s := &stream{w: brokenWriter{fmt.Errorf("write: %w", syscall.EPIPE)}}
+	s := &Stream{w: brokenWriter{fmt.Errorf("write: %w", syscall.EPIPE)}}
 	fmt.Fprintln(s, "text")
-	if !s.gone() || s.failed() != nil {
-		t.Errorf("a closed pipe: gone %v, failed %v; want true, nil", s.gone(), s.failed())
+	if !s.closed() || s.Failed() != nil {
+		t.Errorf("a closed pipe: gone %v, failed %v; want true, nil", s.closed(), s.Failed())
 	}
 	full := errors.New("no space left")
-	s = &stream{w: brokenWriter{full}}
+	s = &Stream{w: brokenWriter{full}}
 	fmt.Fprintln(s, "text")
-	if s.gone() || !errors.Is(s.failed(), full) {
-		t.Errorf("a full disk: gone %v, failed %v; want false, the error", s.gone(), s.failed())
+	if s.closed() || !errors.Is(s.Failed(), full) {
+		t.Errorf("a full disk: gone %v, failed %v; want false, the error", s.closed(), s.Failed())
 	}
 }
 
@@ -81,8 +72,8 @@ func FuzzOneLine(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if line := oneLine(text, 20); strings.ContainsAny(line, "\n\t") || cells(line) > 20 {
-			t.Fatalf("oneLine(%q) = %q is not one line of 20 cells", text, line)
+		if line := OneLine(text, 20); strings.ContainsAny(line, "\n\t") || Width(line) > 20 {
+			t.Fatalf("OneLine(%q) = %q is not one line of 20 cells", text, line)
 		}
 	})
 }

@@ -1,6 +1,6 @@
-// Package gate answers the gates at which loops and runs wait for a person: the
-// command, what it shares with `perdure loop answer`, and the prompt of those who
-// follow one. Gates are reached through the API's client.
+// Package gate implements the command answer, and what `perdure loop answer` and
+// the commands that follow a run or a loop share with it: showing a gate and
+// asking for its answer.
 package gate
 
 import (
@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -19,30 +18,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
 )
-
-// Config is the program around the commands. All fields are required.
-type Config struct {
-	Stdin    io.Reader
-	Out, Err io.Writer
-	// PrintJSON writes a value to Out as one line.
-	PrintJSON func(v any) error
-	// Safe makes text of others harmless for Out, Bold styles it; Paint is for a
-	// line of a diff.
-	Safe, Bold, Paint func(text string) string
-	// Cwd is the working directory, absolute.
-	Cwd string
-	// User tells who answers gates; empty when nobody knows.
-	User func() string
-	// GroupID is where the command stands in the help.
-	GroupID string
-	// Arguments makes a check of the number of arguments that says what was expected.
-	Arguments func(least, most int, what string) cobra.PositionalArgs
-	// Read gives do a store that is there.
-	Read func(cmd *cobra.Command, do func(*client.Client) error) error
-}
 
 // Target is whose gate is meant.
 type Target struct {
@@ -75,7 +53,7 @@ func (f *Flags) Register(fl *pflag.FlagSet) {
 }
 
 // Command makes `perdure answer`.
-func Command(cfg Config) *cobra.Command {
+func Command(e *env.Env) *cobra.Command {
 	var f Flags
 	cmd := &cobra.Command{
 		Use:   "answer [TREE] [ANSWER]",
@@ -88,15 +66,15 @@ func Command(cfg Config) *cobra.Command {
 			"are open.",
 		Example: "perdure answer\n perdure answer tree-1a2b3c4d retry\n" +
 			" perdure answer tree-1a2b3c4d manual --task task-0007 --file answer.txt",
-		GroupID: cfg.GroupID,
-		Args:    cfg.Arguments(0, 2, "a tree and an answer"),
+		GroupID: env.GroupRun,
+		Args:    env.Arguments(0, 2, "a tree and an answer"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cfg.Read(cmd, func(s *client.Client) error {
-				id, answer, err := cfg.which(cmd.Context(), s, args)
+			return e.Do(cmd, env.Read, func(b *env.Backend) error {
+				id, answer, err := which(cmd.Context(), e, b, args)
 				if err != nil || id == "" {
 					return err
 				}
-				return cfg.Answer(cmd.Context(), s, Run(id), answer, &f)
+				return Answer(cmd.Context(), e, b, Run(id), answer, &f)
 			})
 		},
 	}
@@ -110,7 +88,7 @@ func Command(cfg Config) *cobra.Command {
 
 // which finds the tree that is meant: the one that is named, else the only one that
 // waits. Of several it shows all, and names none.
-func (c *Config) which(ctx context.Context, s *client.Client, args []string) (id perdure.TreeID, answer string,
+func which(ctx context.Context, e *env.Env, b *env.Backend, args []string) (id perdure.TreeID, answer string,
 	err error) {
 	if len(args) > 0 {
 		if id, err = perdure.ParseTreeID(args[0]); err == nil || len(args) == 2 {
@@ -118,7 +96,7 @@ func (c *Config) which(ctx context.Context, s *client.Client, args []string) (id
 		}
 		answer = args[0]
 	}
-	open, err := s.OpenGates(ctx)
+	open, err := b.OpenGates(ctx)
 	switch {
 	case err != nil:
 		return "", "", err
@@ -132,9 +110,7 @@ func (c *Config) which(ctx context.Context, s *client.Client, args []string) (id
 			Hint: "`perdure answer` shows them"}
 	}
 	for i := range open {
-		if _, err := fmt.Fprintf(c.Out, "%s  %s\n", open[i].Tree, c.Safe(line(&open[i]))); err != nil {
-			return "", "", err
-		}
+		e.Printf("%s  %s\n", open[i].Tree, e.Out.Safe(line(&open[i])))
 	}
 	return "", "", nil
 }
@@ -162,8 +138,8 @@ func Find(gates []perdure.Gate, number int) (*perdure.Gate, bool) {
 }
 
 // Answer answers the gate of a target, or shows it where there is no answer.
-func (c *Config) Answer(ctx context.Context, s *client.Client, t *Target, answer string, f *Flags) error {
-	gates, err := s.Gates(ctx, t.Tree)
+func Answer(ctx context.Context, e *env.Env, b *env.Backend, t *Target, answer string, f *Flags) error {
+	gates, err := b.Gates(ctx, t.Tree)
 	if err != nil {
 		return err
 	}
@@ -172,25 +148,25 @@ func (c *Config) Answer(ctx context.Context, s *client.Client, t *Target, answer
 		return &perdure.Error{Code: perdure.CodeNotFound, Op: "answer gate", Msg: t.Name + ": no gate is open"}
 	}
 	if answer == "" {
-		return c.show(g, t, f.asJSON)
+		return show(e, g, t, f.asJSON)
 	}
-	d := perdure.GateDecision{Answer: answer, By: c.User(), Reason: f.reason, Text: f.text}
+	d := perdure.GateDecision{Answer: answer, By: env.User(), Reason: f.reason, Text: f.text}
 	if f.task != "" {
 		if d.Task, err = perdure.ParseTaskID(f.task); err != nil {
 			return err
 		}
 	}
 	if f.file != "" {
-		if d.Text, err = c.read(f.file); err != nil {
+		if d.Text, err = read(e, f.file); err != nil {
 			return err
 		}
 	}
-	answered, err := s.AnswerGate(ctx, t.Tree, g.Number, d)
+	answered, err := b.AnswerGate(ctx, t.Tree, g.Number, d)
 	if err != nil {
 		return err
 	}
 	if f.asJSON {
-		return c.PrintJSON(&answered)
+		return e.PrintJSON(&answered)
 	}
 	what := fmt.Sprintf("gate %d of %s is answered: %s", g.Number, t.Name, answer)
 	if answered.AnsweredAt == nil {
@@ -200,18 +176,15 @@ func (c *Config) Answer(ctx context.Context, s *client.Client, t *Target, answer
 	if answer != perdure.AnswerAbandon {
 		what += "; where nobody runs it, `" + t.Resume + "` goes on"
 	}
-	_, err = fmt.Fprintf(c.Err, "perdure: %s\n", what)
-	return err
+	e.Note("%s", what)
+	return nil
 }
 
 // read returns what a person wrote.
-func (c *Config) read(name string) (string, error) {
-	from := c.Stdin
+func read(e *env.Env, name string) (string, error) {
+	from := e.Stdin
 	if name != "-" {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(c.Cwd, name)
-		}
-		f, err := os.Open(name)
+		f, err := os.Open(e.Path(name))
 		if err != nil {
 			return "", &perdure.Error{Code: perdure.CodeInvalid, Op: "read answer", Err: err}
 		}
@@ -225,19 +198,17 @@ func (c *Config) read(name string) (string, error) {
 	return strings.ToValidUTF8(string(raw), "\uFFFD"), nil
 }
 
-func (c *Config) show(g *perdure.Gate, t *Target, asJSON bool) error {
+func show(e *env.Env, g *perdure.Gate, t *Target, asJSON bool) error {
 	if asJSON {
-		return c.PrintJSON(g)
+		return e.PrintJSON(g)
 	}
-	text, err := c.Text(g, t)
-	if err == nil {
-		_, err = io.WriteString(c.Out, text)
-	}
+	text, err := Text(e.Out, g, t)
+	e.Printf("%s", text)
 	return err
 }
 
 // Text is what a gate asks, and how it is answered.
-func (c *Config) Text(g *perdure.Gate, t *Target) (string, error) {
+func Text(s *env.Stream, g *perdure.Gate, t *Target) (string, error) {
 	q, err := g.ParseQuestion()
 	if err != nil {
 		return "", err
@@ -247,9 +218,9 @@ func (c *Config) Text(g *perdure.Gate, t *Target) (string, error) {
 	if g.Waiting > 0 {
 		title += " (" + human.Count(int64(g.Waiting), "task") + " waiting)"
 	}
-	b.WriteString("\n" + c.Bold(c.Safe(title)) + "\n")
+	b.WriteString("\n" + s.Bold(s.Safe(title)) + "\n")
 	if text := strings.TrimSpace(q.Text); text != "" {
-		b.WriteString("\n" + c.Safe(text) + "\n")
+		b.WriteString("\n" + s.Safe(text) + "\n")
 	}
 	if len(g.Tasks) > 1 {
 		b.WriteString("\n")
@@ -260,12 +231,12 @@ func (c *Config) Text(g *perdure.Gate, t *Target) (string, error) {
 	if q.Diff != "" {
 		b.WriteString("\n")
 		for line := range strings.Lines(q.Diff) {
-			b.WriteString(c.Paint(c.Safe(strings.TrimRight(line, "\r\n"))) + "\n")
+			b.WriteString(s.Diff(s.Safe(strings.TrimRight(line, "\r\n"))) + "\n")
 		}
 	}
 	b.WriteString("\n")
 	for _, o := range q.Options {
-		b.WriteString("  " + t.Command(o.Answer) + "\n      " + c.Safe(o.Effect) + "\n")
+		b.WriteString("  " + t.Command(o.Answer) + "\n      " + s.Safe(o.Effect) + "\n")
 	}
 	return b.String() + "\n", nil
 }
@@ -273,8 +244,8 @@ func (c *Config) Text(g *perdure.Gate, t *Target) (string, error) {
 // Prompt asks the person at a terminal for the answer to each gate that comes in,
 // until ctx ends. What is typed is "ANSWER" or "ANSWER reason", for a run "manual
 // RESULT" or "manual TASK RESULT"; other words are asked for again.
-func (c *Config) Prompt(ctx context.Context, s *client.Client, open <-chan perdure.Gate) {
-	lines := bufio.NewScanner(c.Stdin)
+func Prompt(ctx context.Context, e *env.Env, b *env.Backend, open <-chan perdure.Gate) {
+	lines := bufio.NewScanner(e.Stdin)
 	for {
 		var g perdure.Gate
 		select {
@@ -282,13 +253,13 @@ func (c *Config) Prompt(ctx context.Context, s *client.Client, open <-chan perdu
 			return
 		case g = <-open:
 		}
-		c.tell("answer: ")
+		fmt.Fprint(e.Err, "answer: ")
 		for lines.Scan() {
 			answer, rest, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
 			if answer == "" {
 				continue
 			}
-			d := perdure.GateDecision{Answer: answer, By: c.User(), Reason: strings.TrimSpace(rest)}
+			d := perdure.GateDecision{Answer: answer, By: env.User(), Reason: strings.TrimSpace(rest)}
 			if g.Run && answer == perdure.AnswerManual {
 				d.Text, d.Reason = d.Reason, ""
 				word, text, _ := strings.Cut(d.Text, " ")
@@ -296,14 +267,11 @@ func (c *Config) Prompt(ctx context.Context, s *client.Client, open <-chan perdu
 					d.Task, d.Text = id, strings.TrimSpace(text)
 				}
 			}
-			_, err := s.AnswerGate(ctx, g.Tree, g.Number, d)
+			_, err := b.AnswerGate(ctx, g.Tree, g.Number, d)
 			if err == nil || errors.Is(err, perdure.ErrConflict) || ctx.Err() != nil {
 				break
 			}
-			c.tell("%s\nanswer: ", cmp.Or(perdure.HintOf(err), err.Error()))
+			fmt.Fprintf(e.Err, "%s\nanswer: ", cmp.Or(perdure.HintOf(err), err.Error()))
 		}
 	}
 }
-
-// tell prints for whoever watches; that nobody can read it stops nothing.
-func (c *Config) tell(format string, args ...any) { _, _ = fmt.Fprintf(c.Err, format, args...) }

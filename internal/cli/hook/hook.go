@@ -1,6 +1,5 @@
-// Package hook has the command hook, which coding agents run around their tool
-// calls. It is part of the command line, which gives it what it needs of the world in
-// [Config].
+// Package hook implements the command hook, which coding agents run around their
+// tool calls.
 package hook
 
 import (
@@ -18,26 +17,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/internal/toolguard/vendorhook"
 )
-
-// Config is the program around the command. All fields are required.
-type Config struct {
-	Stdin io.Reader
-	Out   io.Writer
-	// Getenv looks up an environment variable.
-	Getenv func(name string) string
-	// GroupID is where the command stands in the help.
-	GroupID string
-	// Arguments makes a check of the number of arguments that says what was
-	// expected.
-	Arguments func(least, most int, what string) cobra.PositionalArgs
-	// Load reads the settings of the project around a folder.
-	Load func(cmd *cobra.Command, dir string) (*config.Loaded, error)
-}
 
 // How long is waited: for a loop, which asks handlers and takes snapshots, and
 // otherwise. Agents are told to wait longer than that, because they take a hook that
@@ -47,11 +31,11 @@ const (
 	patienceAlone = 10 * time.Second
 )
 
-type commands struct{ Config }
+type commands struct{ *env.Env }
 
 // Command makes the command.
-func Command(cfg Config) *cobra.Command {
-	c := &commands{cfg}
+func Command(e *env.Env) *cobra.Command {
+	c := &commands{e}
 	var socket string
 	cmd := &cobra.Command{
 		Use:   "hook AGENT",
@@ -70,8 +54,8 @@ func Command(cfg Config) *cobra.Command {
 			"settings " +
 			"should say: perdure hook claude-code || { echo refused >&2; exit 2; }",
 		Example:   "perdure hook claude-code < event.json",
-		GroupID:   c.GroupID,
-		Args:      c.Arguments(1, 1, "the name of an agent: claude-code or codex"),
+		GroupID:   env.GroupManage,
+		Args:      env.Arguments(1, 1, "the name of an agent: claude-code or codex"),
 		ValidArgs: dialects(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(dialects(), args[0]) {
@@ -106,7 +90,7 @@ func (c *commands) hook(cmd *cobra.Command, socket string) error {
 	select {
 	case err := <-done:
 		if err == nil {
-			_, err = io.WriteString(c.Out, said.String())
+			_, err = io.WriteString(c.Stdout, said.String())
 		}
 		return c.fault(err)
 	case <-ctx.Done(): // standard input may never end
@@ -170,7 +154,7 @@ func (c *commands) answer(ctx context.Context, cmd *cobra.Command, socket string
 
 // judge judges a call of an agent that works for no loop.
 func (c *commands) judge(cmd *cobra.Command, e *vendorhook.Event) (vendorhook.Answer, error) {
-	l, err := c.Load(cmd, e.Dir)
+	l, err := c.LoadFrom(cmd, e.Dir)
 	if err != nil || !l.Loop.Enabled {
 		return vendorhook.Answer{Verdict: vendorhook.Pass}, err
 	}

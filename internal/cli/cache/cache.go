@@ -1,17 +1,12 @@
-// Package cache has the commands on the answers that a project keeps: cache
-// list, stats and evict. They are part of the command line, which gives them what
-// they need of the world in [Config].
+// Package cache implements the command cache: it lists and removes cached answers.
 package cache
 
 import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
@@ -22,49 +17,27 @@ import (
 	"github.com/perdure/perdure/model/cache"
 )
 
-// Config is the program around the commands. All fields are required.
-type Config struct {
-	Out io.Writer
-	// PrintJSON writes a value to Out as one line.
-	PrintJSON func(v any) error
-	// Note tells people something beside the result.
-	Note func(format string, args ...any)
-	// Safe makes text of others harmless for Out.
-	Safe func(text string) string
-	// GroupID is where the command stands in the help.
-	GroupID string
-	// Arguments makes a check of the number of arguments that says what was
-	// expected.
-	Arguments func(least, most int, what string) cobra.PositionalArgs
-	// Dir returns the folder of the answers.
-	Dir func(cmd *cobra.Command) (string, error)
-}
-
-type commands struct{ Config }
+type commands struct{ *env.Env }
 
 // Command makes the command with its subcommands.
-func Command(cfg Config) *cobra.Command {
-	c := &commands{cfg}
-	cmd := &cobra.Command{
+func Command(e *env.Env) *cobra.Command {
+	c := &commands{e}
+	return env.Group(&cobra.Command{
 		Use:   "cache",
 		Short: "List or remove answers kept for the same request",
 		Long: "List or remove the answers that runs with --cache keep and give again: to the same request of the same " +
 			"model at the same endpoint. An answer from the cache is a call that takes no tokens and costs nothing.",
-		GroupID: c.GroupID,
-		Args:    c.Arguments(0, 0, "one of list, stats and evict"),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(c.newListCommand(), c.newStatsCommand(), c.newEvictCommand())
-	return cmd
+		GroupID: env.GroupManage,
+	}, c.newListCommand(), c.newStatsCommand(), c.newEvictCommand())
 }
 
 // withCache opens the answers of the project.
 func (c *commands) withCache(cmd *cobra.Command, do func(ctx context.Context, kept *cache.Cache) error) error {
-	dir, err := c.Dir(cmd)
+	l, err := c.Load(cmd)
 	if err != nil {
 		return err
 	}
-	kept, err := cache.New(cache.Config{Dir: dir})
+	kept, err := cache.New(cache.Config{Dir: env.CacheDir(l)})
 	if err != nil {
 		return err
 	}
@@ -80,7 +53,7 @@ func (c *commands) newListCommand() *cobra.Command {
 		Long: "List the answers, those used last first: key, size, when last used, tokens and cost that a use saves, " +
 			"model. With --json one object a line.",
 		Example: "perdure cache list --limit 20\n perdure cache list --json | jq -s 'map(.bytes) | add'",
-		Args:    c.Arguments(0, 0, "no arguments"),
+		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
 				return env.UsageError("0 lists all", "--limit is %d", limit)
@@ -116,13 +89,13 @@ func (c *commands) listCache(entries []cache.Entry, asJSON bool) error {
 			continue
 		}
 		if e.Damaged {
-			c.printf("%s  %s  damaged\n", e.Key[:shownKey], padLeft(human.Size(e.Bytes), 8))
+			c.Printf("%s  %s  damaged\n", e.Key[:shownKey], env.PadLeft(human.Size(e.Bytes), 8))
 			continue
 		}
 		saves := fmt.Sprintf("%s in, %s out, %s", human.Compact(e.InputTokens), human.Compact(e.OutputTokens),
 			human.Cost(usageOf(e)))
-		c.printf("%s  %s  %s  %s  %s\n", e.Key[:shownKey], padLeft(human.Size(e.Bytes), 8),
-			pad(human.Ago(now, e.UsedAt), 14), pad(saves, 32), oneLine(e.Model, 40))
+		c.Printf("%s  %s  %s  %s  %s\n", e.Key[:shownKey], env.PadLeft(human.Size(e.Bytes), 8),
+			env.Pad(human.Ago(now, e.UsedAt), 14), env.Pad(saves, 32), env.OneLine(e.Model, 40))
 	}
 	return nil
 }
@@ -143,24 +116,24 @@ func (c *commands) newStatsCommand() *cobra.Command {
 		Short: "Count the answers and what they took when they were given",
 		Long: "Count the answers, their size, and the tokens and dollars they took when they were given: what is saved " +
 			"when each is used once.",
-		Args: c.Arguments(0, 0, "no arguments"),
+		Args: env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withCache(cmd, func(ctx context.Context, kept *cache.Cache) error {
 				s, err := kept.Stats(ctx)
 				if err != nil || asJSON {
 					return errorOr(err, func() error { return c.PrintJSON(s) })
 				}
-				c.printf("%s, %s, in %s\n", human.Count(int64(s.Entries), "answer"), human.Size(s.Bytes), c.Safe(s.Dir))
+				c.Printf("%s, %s, in %s\n", human.Count(int64(s.Entries), "answer"), human.Size(s.Bytes), c.Out.Safe(s.Dir))
 				if s.Entries == 0 {
 					return nil
 				}
 				now := time.Now()
-				c.printf("took %s tokens in, %s out, %s; last used %s, longest unused since %s\n", human.Compact(s.InputTokens),
+				c.Printf("took %s tokens in, %s out, %s; last used %s, longest unused since %s\n", human.Compact(s.InputTokens),
 					human.Compact(s.OutputTokens), human.Dollars(s.CostUSD), human.Ago(now, *s.NewestUse),
 					human.Ago(now, *s.OldestUse))
 				for _, m := range s.Models {
-					c.printf("  %s  %s  %s\n", padLeft(fmt.Sprint(m.Entries), 7), padLeft(human.Size(m.Bytes), 8),
-						oneLine(m.Model, 60))
+					c.Printf("  %s  %s  %s\n", env.PadLeft(fmt.Sprint(m.Entries), 7), env.PadLeft(human.Size(m.Bytes), 8),
+						env.OneLine(m.Model, 60))
 				}
 				if s.Damaged > 0 {
 					c.Note("%s damaged; `perdure cache evict` removes them", human.Count(int64(s.Damaged), "answer"))
@@ -196,7 +169,7 @@ func (c *commands) newEvictCommand() *cobra.Command {
 			"answers go with any of them.",
 		Example: "perdure cache evict --unused 30d\n perdure cache evict --keep 100MB --dry-run\n" +
 			" perdure cache evict 3f9ac01b22d4",
-		Args:              c.Arguments(0, 1, "at most one key"),
+		Args:              env.Arguments(0, 1, "at most one key"),
 		ValidArgsFunction: c.completeCache(func(e *cache.Entry) (string, string) { return e.Key[:shownKey], e.Model }),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			sel, err := f.selection(args)
@@ -267,7 +240,7 @@ func (c *commands) evict(ctx context.Context, kept *cache.Cache, sel cache.Selec
 	if r.DryRun {
 		verb = "would remove"
 	}
-	c.printf("%s %s, %s\n", verb, human.Count(int64(r.Entries), "answer"), human.Size(r.Bytes))
+	c.Printf("%s %s, %s\n", verb, human.Count(int64(r.Entries), "answer"), human.Size(r.Bytes))
 	return nil
 }
 
@@ -295,20 +268,4 @@ func (c *commands) completeCache(of func(e *cache.Entry) (word, about string)) c
 		}
 		return found, cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-// printf writes to Out, which remembers what goes wrong.
-func (c *commands) printf(format string, args ...any) { _, _ = fmt.Fprintf(c.Out, format, args...) }
-
-func oneLine(text string, width int) string {
-	return ansi.Truncate(human.OneLine(text), max(width, 1), "…")
-}
-
-func pad(text string, width int) string {
-	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
-}
-
-// padLeft is pad with the spaces in front, for numbers.
-func padLeft(text string, width int) string {
-	return strings.Repeat(" ", max(0, width-ansi.StringWidth(text))) + text
 }

@@ -1,56 +1,21 @@
-// Package check has the command that looks for signs of regressions between
-// any two versions of the files, without a loop: before a commit, or in CI. It is
-// part of the command line, which gives it what it needs of the world in [Config].
-// What it looks for is package detect's business, what git says package
-// revision's.
+// Package check implements the command check: it finds regressions between two
+// versions of the files without a loop, before a commit or in CI. Package gitdiff
+// reads the versions, package detect compares them.
 package check
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
-	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// Config is the program around the commands. All fields are required.
-type Config struct {
-	Out io.Writer
-	// PrintJSON writes a value to Out as one line.
-	PrintJSON func(v any) error
-	// Note tells people something beside the result.
-	Note func(format string, args ...any)
-	// Safe makes text of others harmless for Out; Bold and Dim style it.
-	Safe, Bold, Dim func(text string) string
-	// Cwd is the working directory, absolute; Environ the environment.
-	Cwd     string
-	Environ []string
-	Getenv  func(name string) string
-	// Version is that of the program.
-	Version string
-	// GroupID is where the command stands in the help.
-	GroupID string
-	// Arguments makes a check of the number of arguments that says what was
-	// expected.
-	Arguments func(least, most int, what string) cobra.PositionalArgs
-	// Load reads the settings.
-	Load func(cmd *cobra.Command) (*config.Loaded, error)
-	// Read gives do the store of the settings; there has to be one.
-	Read func(ctx context.Context, l *config.Loaded, do func(c *client.Client) error) error
-	// Found is the error of a command that said what it found, and whose exit
-	// status tells that somebody should look.
-	Found func() error
-}
-
-type commands struct{ Config }
+type commands struct{ *env.Env }
 
 // options are the flags.
 type options struct {
@@ -59,8 +24,8 @@ type options struct {
 }
 
 // Command makes the command with its subcommand.
-func Command(cfg Config) *cobra.Command {
-	c := &commands{cfg}
+func Command(e *env.Env) *cobra.Command {
+	c := &commands{e}
 	var o options
 	cmd := &cobra.Command{
 		Use:   "check [PATH...]",
@@ -84,7 +49,7 @@ func Command(cfg Config) *cobra.Command {
 			"check-report), --sarif the same as SARIF 2.1.0.",
 		Example: "perdure check\n perdure check --staged\n perdure check --base origin/main --sarif >perdure.sarif\n" +
 			" perdure check patterns",
-		GroupID: c.GroupID,
+		GroupID: env.GroupInspect,
 		Args:    cobra.ArbitraryArgs,
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.check(cmd, &o, args) },
 	}
@@ -134,7 +99,7 @@ func (c *commands) check(cmd *cobra.Command, o *options, paths []string) error {
 	case o.json:
 		err = c.PrintJSON(out)
 	case o.sarif:
-		err = c.PrintJSON(sarif(out, c.Version))
+		err = c.PrintJSON(sarif(out, env.ThisBuild().Version))
 	default:
 		c.text(out)
 	}
@@ -142,7 +107,7 @@ func (c *commands) check(cmd *cobra.Command, o *options, paths []string) error {
 		return err
 	}
 	if out.Verdict == detect.Block {
-		return c.Found()
+		return &env.Exit{Status: env.StatusIncomplete}
 	}
 	return nil
 }

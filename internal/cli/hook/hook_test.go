@@ -11,11 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/cli/hook"
-	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/toolguard/vendorhook"
 )
 
@@ -25,7 +23,6 @@ type call struct {
 	out   io.Writer
 	args  []string
 	env   map[string]string
-	load  func(cmd *cobra.Command, dir string) (*config.Loaded, error)
 }
 
 func (c call) run(ctx context.Context) (string, error) {
@@ -33,17 +30,14 @@ func (c call) run(ctx context.Context) (string, error) {
 	if c.out == nil {
 		c.out = &b
 	}
-	if c.load == nil {
-		c.load = func(_ *cobra.Command, dir string) (*config.Loaded, error) {
-			return config.Load(config.Sources{Dir: dir})
-		}
-	}
 	if c.args == nil {
 		c.args = []string{"claude-code"}
 	}
-	cmd := hook.Command(hook.Config{Stdin: c.stdin, Out: c.out, Getenv: func(name string) string { return c.env[name] },
-		Arguments: func(least, most int, _ string) cobra.PositionalArgs { return cobra.RangeArgs(least, most) },
-		Load:      c.load})
+	p := env.Process{Stdin: c.stdin, Stdout: c.out}
+	for name, value := range c.env {
+		p.Environ = append(p.Environ, name+"="+value)
+	}
+	cmd := hook.Command(env.New(p))
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(c.args)
 	err := cmd.ExecuteContext(ctx)
@@ -131,10 +125,7 @@ func TestFailsClosed(t *testing.T) {
 		"a broken project": {call: call{stdin: event(t, "PreToolUse", bad, "Bash", bash("ls"))}},
 		"no such folder":   {call: call{stdin: event(t, "PreToolUse", filepath.Join(dir, "gone"), "Bash", bash("ls"))}},
 		"no such agent":    {call: call{stdin: event(t, "PreToolUse", dir, "Bash", bash("ls")), args: []string{"other"}}},
-		"a crash": {call: call{stdin: event(t, "PreToolUse", dir, "Bash", bash("ls")),
-			load: func(*cobra.Command, string) (*config.Loaded, error) {
-				panic("no idea")
-			}}},
+		"a crash":          {call: call{stdin: crashing{}}},
 		"no loop by flag": {call: call{stdin: event(t, "PreToolUse", dir, "Bash", bash("ls")),
 			args: []string{"codex", "--socket", filepath.Join(dir, "gone")}}},
 		"no loop by variable": {call: call{stdin: event(t, "PreToolUse", dir, "Read", map[string]any{"file_path": "x"}),
@@ -165,6 +156,10 @@ func TestFailsClosed(t *testing.T) {
 		t.Errorf("the hint does not say what is wanted: %q", hint)
 	}
 }
+
+type crashing struct{}
+
+func (crashing) Read([]byte) (int, error) { panic("crash") }
 
 type endless struct{}
 

@@ -1,0 +1,146 @@
+package env
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/text/nearest"
+)
+
+// The groups of commands in the help.
+const (
+	GroupRun     = "run"
+	GroupInspect = "inspect"
+	GroupState   = "state"
+	GroupManage  = "manage"
+)
+
+// UsageError returns an error for bad input on the command line.
+func UsageError(hint, format string, args ...any) error {
+	return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// Arguments checks the number of arguments. Most -1 is any number; what says
+// which arguments the command takes.
+func Arguments(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= least && (most < 0 || len(args) <= most) {
+			return nil
+		}
+		hint := fmt.Sprintf("%s --help shows the usage", cmd.CommandPath())
+		if len(args) > most && most > 0 {
+			hint = "quote an argument of several words; " + hint
+		}
+		return UsageError(hint, "%s takes %s, got %d", cmd.Name(), what, len(args))
+	}
+}
+
+// KnownCommand refuses arguments of a command that only holds others, and
+// suggests the one that is spelled most like it.
+func KnownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	hint := cmd.CommandPath() + " --help lists the commands"
+	if near, ok := nearest.Word(args[0], names); ok {
+		hint = fmt.Sprintf("did you mean %q?", cmd.CommandPath()+" "+near)
+	}
+	name := strings.TrimPrefix(cmd.CommandPath()+" "+args[0], "perdure ")
+	return UsageError(hint, "unknown command %q", name)
+}
+
+// Group returns a command that only holds others.
+func Group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
+	cmd.Args = KnownCommand
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
+// JSONFlag adds --json to a command.
+func JSONFlag(cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "json", false, "print JSON")
+}
+
+// SettingFlags adds flags for settings. [Env.Load] checks their values.
+func SettingFlags(cmd *cobra.Command, keys ...string) {
+	for _, key := range config.Keys() {
+		if slices.Contains(keys, key.Name) {
+			SettingFlag(cmd, key)
+		}
+	}
+}
+
+// SettingFlag adds the flag of a setting.
+func SettingFlag(cmd *cobra.Command, key config.Key) {
+	flag := cmd.Flags().VarPF(&settingValue{text: key.Default}, key.Flag, "", key.Help)
+	if key.Truth {
+		flag.NoOptDefVal = "true"
+	}
+}
+
+// settingValue is the text of a setting's flag.
+type settingValue struct{ text string }
+
+func (v *settingValue) String() string { return v.text }
+
+// Set takes any text.
+func (v *settingValue) Set(text string) error {
+	v.text = text
+	return nil
+}
+
+// Type is shown behind the flag in the help.
+func (v *settingValue) Type() string { return "value" }
+
+// Complete offers values of a flag to the shell.
+func Complete[T ~string](cmd *cobra.Command, flag string, values ...T) {
+	offered := make([]cobra.Completion, len(values))
+	for i, v := range values {
+		offered[i] = string(v)
+	}
+	CompleteWith(cmd, flag, cobra.FixedCompletions(offered, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// CompleteWith offers the values that complete returns for a flag to the shell.
+func CompleteWith(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, complete) // fails only for an unknown flag
+}
+
+// completedTrees is the number of trees that a shell is offered.
+const completedTrees = 20
+
+// CompleteTrees offers the newest trees to the shell, as the first argument.
+func (e *Env) CompleteTrees(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []cobra.Completion
+	err := e.Do(cmd, Read, func(b *Backend) error {
+		page, err := b.Trees(cmd.Context(), client.TreeQuery{Limit: completedTrees})
+		for _, t := range page.Trees {
+			about := string(t.State) + " " + human.Ago(time.Now(), t.CreatedAt)
+			found = append(found, cobra.CompletionWithDesc(string(t.ID), about))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,221 @@
+package env
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/api/inproc"
+	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/daemon"
+)
+
+// Purpose is what a command needs a store for.
+type Purpose int
+
+const (
+	// Read requires a store.
+	Read Purpose = iota
+	// Write creates the store if there is none.
+	Write
+	// Execute creates the store if there is none. Without a daemon, the command
+	// executes trees itself.
+	Execute
+	// Detach requires a daemon.
+	Detach
+)
+
+// Backend is a connection to a store: to the daemon, or to the same handler in
+// this process.
+type Backend struct {
+	*client.Client
+	// Config are the settings that the backend was opened with.
+	Config *config.Loaded
+	// Local executes trees in this process; nil if a daemon does.
+	Local Executor
+	close func() error
+}
+
+// Executor executes trees in this process.
+type Executor interface {
+	// SessionID returns the ID of the executor's session, or "".
+	SessionID() string
+	// Check returns an error if a tree cannot be executed here.
+	Check(ctx context.Context, tree *perdure.Tree) error
+	// Own makes trees the executor's.
+	Own(trees ...perdure.TreeID)
+	// Work executes the executor's trees until ctx ends, then waits for running
+	// tasks.
+	Work(ctx context.Context) error
+}
+
+// Opener opens a backend.
+type Opener func(ctx context.Context, l *config.Loaded, why Purpose) (*Backend, error)
+
+// Do loads the settings, opens a backend for do and closes it.
+func (e *Env) Do(cmd *cobra.Command, why Purpose, do func(*Backend) error) error {
+	l, err := e.Load(cmd)
+	if err != nil {
+		return err
+	}
+	return e.With(cmd.Context(), l, why, do)
+}
+
+// With opens a backend for do and closes it.
+func (e *Env) With(ctx context.Context, l *config.Loaded, why Purpose, do func(*Backend) error) error {
+	open := e.Open
+	if e.Opener != nil {
+		open = e.Opener
+	}
+	b, err := open(ctx, l, why)
+	if err != nil {
+		return err
+	}
+	err = do(b)
+	if closeErr := b.Close(); err == nil && closeErr != nil {
+		return closeErr
+	}
+	return err
+}
+
+// Open returns a backend: the daemon if one listens, else one in this process.
+func (e *Env) Open(ctx context.Context, l *config.Loaded, why Purpose) (*Backend, error) {
+	c, err := Dial(ctx, SocketPath(l))
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
+		return &Backend{Client: c, Config: l, close: func() error {
+			c.Close()
+			return nil
+		}}, nil
+	}
+	switch {
+	case why == Detach:
+		return nil, UsageError("start one with `perdure serve`, or omit --detach",
+			"--detach needs a daemon: none listens on %q", SocketPath(l))
+	case why == Read && !HasStore(l):
+		return nil, NoStore(l)
+	}
+	return e.openLocal(ctx, l, why)
+}
+
+// Dial returns a client of the daemon that listens on the socket, or nil if none
+// does.
+func Dial(ctx context.Context, socket string) (*client.Client, error) {
+	if _, err := os.Stat(socket); err != nil {
+		return nil, nil //nolint:nilerr // no socket, no daemon
+	}
+	c, err := client.New(client.Config{Socket: socket})
+	if err != nil {
+		return nil, err
+	}
+	err = c.Ping(ctx)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		c.Close()
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (e *Env) openLocal(ctx context.Context, l *config.Loaded, why Purpose) (*Backend, error) {
+	cfg := e.DaemonConfig(l)
+	if why == Execute {
+		cfg.Session = "run"
+	}
+	if l.Store != "" {
+		cfg.Dir = "" // the database holds everything
+	}
+	d, err := daemon.Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	transport := &inproc.Transport{Handler: d.Handler()}
+	c, err := client.New(client.Config{Transport: transport})
+	if err != nil {
+		return nil, errors.Join(err, d.Close(ctx))
+	}
+	return &Backend{Client: c, Local: d, Config: l, close: func() error {
+		transport.Close()
+		return d.Close(ctx)
+	}}, nil
+}
+
+// Close ends the connection.
+func (b *Backend) Close() error {
+	if b.close == nil {
+		return nil
+	}
+	return b.close()
+}
+
+// Session returns the ID of the session that executes trees in this process, or
+// "" if a daemon does.
+func (b *Backend) Session() string {
+	if b.Local == nil {
+		return ""
+	}
+	return b.Local.SessionID()
+}
+
+// Own makes a tree this process's own, unless a daemon executes it.
+func (b *Backend) Own(id perdure.TreeID) {
+	if b.Local != nil {
+		b.Local.Own(id)
+	}
+}
+
+// Follow calls follow while this process executes its own trees, or only calls
+// it if a daemon does. The context of follow ends when the execution fails,
+// whose error takes precedence.
+func (b *Backend) Follow(ctx context.Context, follow func(context.Context) error) error {
+	if b.Local == nil {
+		return follow(ctx)
+	}
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	following, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := make(chan error, 1)
+	go func() {
+		err := b.Local.Work(work)
+		cancel(err)
+		ended <- err
+	}()
+	err := follow(following)
+	stop()
+	if workErr := <-ended; workErr != nil {
+		return workErr
+	}
+	return err
+}
+
+// WithStore opens the store itself for do, also while a daemon runs. To write,
+// it creates the store if there is none.
+func (e *Env) WithStore(ctx context.Context, l *config.Loaded, write bool, do func(*perdure.Store) error) error {
+	if !write && !HasStore(l) {
+		return NoStore(l)
+	}
+	cfg := perdure.Config{Dir: l.Dir, DSN: l.Store}
+	if l.Store != "" {
+		cfg.Dir = ""
+	}
+	store, err := perdure.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	err = do(store)
+	if closeErr := store.Close(); err == nil && closeErr != nil {
+		return closeErr
+	}
+	return err
+}

@@ -1,0 +1,100 @@
+package env
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/daemon"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/model/price"
+)
+
+// DaemonConfig returns the configuration of a daemon, in this process or as a
+// server.
+func (e *Env) DaemonConfig(l *config.Loaded) daemon.Config {
+	return daemon.Config{
+		Dir: l.Dir, DSN: l.Store, LoopDir: LoopDir(l), LoopHooks: l.Loop.Hooks, HookDir: e.Root(l),
+		Reminders: e.settingPath(l, l.Loop.Reminders),
+		Handoff:   handoffConfig(l),
+		Notify: daemon.NotifyConfig{Command: l.Loop.NotifyCommand, Webhook: l.Loop.NotifyWebhook,
+			Desktop: l.Loop.NotifyDesktop, Getenv: e.Getenv},
+		Agents:      daemon.AgentConfig{Permission: l.Loop.Permission, Model: l.Loop.Model},
+		Concurrency: l.Concurrency, DrainTimeout: l.DrainTimeout,
+		Models: daemon.ModelConfig{
+			Root: e.Root(l), Getenv: e.Getenv,
+			CallTimeout: l.CallTimeout, CallRetries: l.CallRetries,
+			Prices: e.prices(l), CacheDir: CacheDir(l),
+		},
+		Retention: perdure.RetentionPolicy{
+			Completed: l.RetentionCompleted, Failed: l.RetentionFailed, IncludeFailed: l.RetentionRemoveFailed,
+			Checkpoints: l.RetentionCheckpoints, Handoffs: l.RetentionHandoffs,
+		},
+		Version: ThisBuild().Version,
+		Logger:  slog.New(&unreported{e.Logger(l, slog.LevelError).Handler()}),
+	}
+}
+
+func handoffConfig(l *config.Loaded) loop.HandoffConfig {
+	c := loop.HandoffConfig{Folder: HandoffFolder(l), Snapshots: HandoffDir(l), Window: int64(l.Loop.ContextWindow),
+		Thresholds: Thresholds(l)}
+	if program, err := os.Executable(); err == nil {
+		c.Program = program
+	}
+	return c
+}
+
+func (e *Env) prices(l *config.Loaded) price.Config {
+	if l.Prices == "" {
+		return price.Config{File: filepath.Join(l.Dir, "prices.yaml"), Optional: true}
+	}
+	return price.Config{File: e.settingPath(l, l.Prices)}
+}
+
+// Logger returns a logger to standard error, of the level that the user set, or
+// else of the level standard.
+func (e *Env) Logger(l *config.Loaded, standard slog.Level) *slog.Logger {
+	level := standard
+	for _, s := range l.Effective() {
+		if s.Key == "log_level" && s.Origin != config.OriginDefault {
+			if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {
+				level = standard // Load refuses other levels
+			}
+		}
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	if l.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(e.Err, opts))
+	}
+	return slog.New(slog.NewTextHandler(e.Err, opts))
+}
+
+// unreported drops records of what the command reports itself: an unavailable
+// store, and requests that an interrupt ended.
+type unreported struct{ slog.Handler }
+
+func (h *unreported) Handle(ctx context.Context, r slog.Record) error {
+	reported := false
+	r.Attrs(func(attr slog.Attr) bool {
+		err, _ := attr.Value.Any().(error)
+		reported = attr.Key == "code" && attr.Value.String() == string(perdure.CodeUnavailable) ||
+			errors.Is(err, context.Canceled)
+		return !reported
+	})
+	if reported {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h *unreported) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &unreported{h.Handler.WithAttrs(attrs)}
+}
+
+func (h *unreported) WithGroup(name string) slog.Handler {
+	return &unreported{h.Handler.WithGroup(name)}
+}

@@ -1,0 +1,89 @@
+package env
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/human"
+)
+
+// The exit statuses. Programs rely on them.
+const (
+	StatusDone        = 0
+	StatusFailed      = 1
+	StatusUsage       = 2
+	StatusIncomplete  = 3
+	StatusNotFound    = 4
+	StatusConflict    = 5
+	StatusGate        = 6
+	StatusUnavailable = 7
+	StatusInterrupted = 130
+)
+
+// ErrInterrupted is the cause of a context that the first interrupt ended.
+var ErrInterrupted = errors.New("interrupted")
+
+// Exit is an error with an exit status of its own. With an empty message it
+// prints nothing.
+type Exit struct {
+	Status    int
+	Msg, Hint string
+}
+
+func (e *Exit) Error() string { return e.Msg }
+
+// StatusOf returns the exit status of a command that returned err.
+func StatusOf(err error) int {
+	if err == nil {
+		return StatusDone
+	}
+	var exit *Exit
+	if errors.As(err, &exit) {
+		return exit.Status
+	}
+	if errors.Is(err, ErrInterrupted) || errors.Is(err, context.Canceled) {
+		return StatusInterrupted
+	}
+	switch perdure.CodeOf(err) {
+	case perdure.CodeInvalid:
+		return StatusUsage
+	case perdure.CodeBudgetExceeded:
+		return StatusIncomplete
+	case perdure.CodeNotFound:
+		return StatusNotFound
+	case perdure.CodeConflict, perdure.CodeLeaseLost:
+		return StatusConflict
+	case perdure.CodeUnavailable:
+		return StatusUnavailable
+	case perdure.CodeCanceled:
+		return StatusInterrupted
+	case perdure.CodeDamaged, perdure.CodeInternal:
+		return StatusFailed
+	}
+	return StatusFailed
+}
+
+// PrintError writes err and its hint to standard error.
+func (e *Env) PrintError(err error) {
+	msg, hint := err.Error(), perdure.HintOf(err)
+	var exit *Exit
+	if errors.As(err, &exit) {
+		msg, hint = exit.Msg, exit.Hint
+	}
+	if msg == "" {
+		return
+	}
+	fmt.Fprintf(e.Err, "perdure: error: %s\n", paragraph(msg))
+	if hint != "" {
+		fmt.Fprintf(e.Err, "perdure: hint: %s\n", paragraph(hint))
+	}
+}
+
+// paragraph indents the further lines of a message and makes its control
+// characters visible.
+func paragraph(text string) string {
+	return strings.ReplaceAll(human.Visible(strings.TrimSpace(text)), "\n", "\n  ")
+}

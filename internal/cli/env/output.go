@@ -1,0 +1,61 @@
+package env
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
+	"github.com/perdure/perdure/internal/text/human"
+)
+
+// WriteOutput writes content to the file name, which appears only when it is
+// complete. Without a name, or with "-", it writes to standard output.
+func (e *Env) WriteOutput(name string, content func(io.Writer) error) error {
+	if name == "" || name == "-" {
+		w := bufio.NewWriterSize(failing{e.Out}, 64<<10)
+		err := content(w)
+		if err == nil {
+			err = w.Flush()
+		}
+		if e.Out.closed() {
+			return nil
+		}
+		return err
+	}
+	var written counter
+	err := atomicfile.Write(e.Path(name), 0o644, func(file io.Writer) error {
+		w := bufio.NewWriterSize(io.MultiWriter(file, &written), 64<<10)
+		if err := content(w); err != nil {
+			return err
+		}
+		return w.Flush()
+	})
+	if err != nil {
+		var own *perdure.Error
+		if errors.As(err, &own) {
+			return own
+		}
+		return fmt.Errorf("write %q: %w", name, err)
+	}
+	e.Note("wrote %s, %s", name, human.Size(int64(written)))
+	return nil
+}
+
+// counter counts the bytes written to it.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}
+
+// failing is a stream whose Write returns the stream's error.
+type failing struct{ s *Stream }
+
+func (f failing) Write(p []byte) (int, error) {
+	n, _ := f.s.Write(p) // the stream keeps its error
+	return n, f.s.err
+}

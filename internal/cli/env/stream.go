@@ -1,0 +1,65 @@
+package env
+
+import (
+	"errors"
+	"io"
+	"syscall"
+)
+
+const (
+	defaultWidth = 80
+	// MaxWidth bounds the width of lines, so that they stay readable on wide
+	// terminals.
+	MaxWidth = 120
+)
+
+// Stream is standard output or standard error. It keeps the first error of a
+// write, so that commands print without checking each line.
+type Stream struct {
+	w io.Writer
+	// Width is the number of cells of a line.
+	Width int
+	// Terminal reports whether the stream is a terminal, Color whether it shows
+	// colors.
+	Terminal, Color bool
+	err             error
+}
+
+func (e *Env) stream(w io.Writer) *Stream {
+	width, terminal := e.Terminal(w)
+	if !terminal {
+		width = defaultWidth
+	}
+	return &Stream{
+		w: w, Width: min(width, MaxWidth), Terminal: terminal,
+		Color: terminal && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb",
+	}
+}
+
+// Write writes p. After an error it discards p and reports success.
+func (s *Stream) Write(p []byte) (int, error) {
+	if s.err != nil {
+		return len(p), nil //nolint:nilerr // Failed reports it, once
+	}
+	if _, err := s.w.Write(p); err != nil {
+		s.err = err
+	}
+	return len(p), nil
+}
+
+// Stopped reports whether a write failed, so that further output is lost.
+func (s *Stream) Stopped() bool { return s.err != nil }
+
+// Failed returns the first error of a write. A closed pipe is not an error: the
+// reader wants no more.
+func (s *Stream) Failed() error {
+	if s.closed() {
+		return nil
+	}
+	return s.err
+}
+
+// closed reports whether the reader closed the pipe.
+func (s *Stream) closed() bool {
+	return errors.Is(s.err, syscall.EPIPE) || errors.Is(s.err, io.ErrClosedPipe)
+}

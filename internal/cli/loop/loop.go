@@ -1,0 +1,91 @@
+// Package loop implements the command loop.
+package loop
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/record"
+)
+
+type commands struct{ *env.Env }
+
+// Command makes the command with its subcommands.
+func Command(e *env.Env) *cobra.Command {
+	c := &commands{e}
+	return env.Group(&cobra.Command{
+		Use:   "loop",
+		Short: "Repeat a coding agent until a check passes",
+		Long: "Run a coding agent again and again on a folder until a command of yours succeeds. Each iteration starts " +
+			"the agent " +
+			"afresh and tells it what fails, by name. What an iteration breaks is noticed by the tests' own names; deleted or " +
+			"skipped tests go to a person. In the end the best iteration is in the folder.",
+		Example: "perdure loop run \"Make the tests pass\" --until \"go test ./...\" --agent claude\n perdure loop status\n" +
+			" perdure loop answer approve",
+		GroupID: env.GroupRun,
+	}, c.newRunCommand(), c.newResumeCommand(), c.newPauseCommand(), c.newAbortCommand(), c.newAnswerCommand(),
+		c.newStatusCommand(), c.newListCommand(), c.newReportCommand(), c.newRisksCommand(), c.newFalseAlarmCommand(),
+		c.newImportCommand())
+}
+
+// digits end the ID of a loop; its tree's are the same.
+var digits = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:[a-z0-9][a-z0-9-]*-)?([0-9a-f]{8})$`)
+})
+
+// Find returns a loop by its ID or its tree's. Without either it is the one loop
+// that has not ended, or else the latest.
+func Find(ctx context.Context, s *client.Client, args []string) (record.Loop, error) {
+	if len(args) == 1 {
+		match := digits().FindStringSubmatch(args[0])
+		if match == nil {
+			return record.Loop{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "find loop",
+				Msg:  fmt.Sprintf("%q is no loop", args[0]),
+				Hint: "`perdure loop list` shows them"}
+		}
+		return s.Loop(ctx, perdure.TreeID("tree-"+match[1]))
+	}
+	const most = 100
+	list, err := s.Loops(ctx, most)
+	if err != nil {
+		return record.Loop{}, err
+	}
+	var open []record.Loop
+	for _, l := range list {
+		if !l.Status.Ended() {
+			open = append(open, l)
+		}
+	}
+	switch {
+	case len(open) == 1:
+		return open[0], nil
+	case len(open) > 1:
+		return record.Loop{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "find loop",
+			Msg:  fmt.Sprintf("%d loops have not ended; say which one is meant", len(open)),
+			Hint: "`perdure loop list` shows them"}
+	case len(list) == 0:
+		return record.Loop{}, &perdure.Error{Code: perdure.CodeNotFound, Op: "find loop", Msg: "there is no loop",
+			Hint: "`perdure loop run` begins one"}
+	}
+	return list[0], nil
+}
+
+// name is what people call a loop.
+func name(ctx context.Context, b *env.Backend, id perdure.TreeID) string {
+	tree, err := b.Tree(ctx, id)
+	if err != nil {
+		return string(id)
+	}
+	return loop.ID(&tree)
+}
+
+// loopArgument allows one argument, a loop.
+var loopArgument = env.Arguments(0, 1, "at most one loop")

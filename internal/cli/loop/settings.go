@@ -1,0 +1,100 @@
+package loop
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/internal/cli/env"
+	settings "github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/detect/rules"
+	"github.com/perdure/perdure/internal/notify"
+	"github.com/perdure/perdure/internal/toolguard/risk"
+	"github.com/perdure/perdure/loop/config"
+	"github.com/perdure/perdure/loop/hook"
+)
+
+// execute opens a backend that executes loops. Stopping does not wait for the
+// agent's turn, which takes long.
+func (c *commands) execute(cmd *cobra.Command, why env.Purpose, do func(*env.Backend) error) error {
+	l, err := c.Load(cmd)
+	if err != nil {
+		return err
+	}
+	l.DrainTimeout = -1
+	return c.With(cmd.Context(), l, why, do)
+}
+
+// settings returns the settings of loops for a type of task; "" is the default
+// type.
+func (c *commands) settings(cmd *cobra.Command, kind string) (config.Config, error) {
+	l, err := c.Load(cmd)
+	if err != nil {
+		return config.Config{}, err
+	}
+	chain, err := l.Loop.Chain(kind)
+	set := settingsOf(&l.Loop)
+	if len(chain) > 0 {
+		set.Agent, set.Fallback = chain[0], chain[1:]
+	}
+	if err == nil {
+		err = l.Loop.Rules.To(&set.Rules)
+	}
+	if err != nil {
+		return set, err
+	}
+	waivers, err := rules.Own(c.Getenv, c.Root(l))
+	for _, w := range waivers {
+		set.Waivers = append(set.Waivers, config.Waiver(w))
+	}
+	return set, err
+}
+
+// settingsOf returns the settings of the section loop as a configuration.
+func settingsOf(l *settings.Loop) config.Config {
+	return config.Config{Agent: l.Agent, MaxIterations: l.MaxIterations, Timeout: l.Timeout,
+		IdleTimeout: l.IdleTimeout, CheckTimeout: l.CheckTimeout, GateTimeout: l.GateTimeout,
+		Plain: !l.Enabled, MaxRetries: l.MaxRetries, RetryCritical: !l.AutoEscalateCritical, KeepLast: !l.BestOutput,
+		Detection: config.Detection(l.Detection), RiskAnswers: riskAnswers(l.Risks),
+		SnapshotRisky: config.SnapshotRisky(l.SnapshotRisky),
+		Reinforcement: hook.Level(l.Reinforcement), StandardFrom: orNever(l.StandardFrom),
+		AggressiveFrom: orNever(l.AggressiveFrom), PlateauPercent: l.PlateauPercent,
+		QualityThreshold: l.QualityThreshold, Measures: l.Measures(), RequireVerification: l.RequireVerification,
+		Sealed: config.Sealing(l.Sealed), SealedSetup: l.SealedSetup, DetectionBudget: l.DetectionBudget,
+		OverheadPercent: l.OverheadPercent}
+}
+
+func riskAnswers(set map[risk.Pattern]risk.Answer) map[string]config.RiskAnswer {
+	if len(set) == 0 {
+		return nil
+	}
+	to := make(map[string]config.RiskAnswer, len(set))
+	for pattern, answer := range set {
+		to[string(pattern)] = config.RiskAnswer(answer)
+	}
+	return to
+}
+
+// orNever returns the iteration n of a setting, in which 0 means never.
+func orNever(n int) int {
+	if n == 0 {
+		return -1
+	}
+	return n
+}
+
+// bell returns a function that rings the terminal's bell, if the settings ask for
+// desktop notifications and the system has none.
+func (c *commands) bell(l *settings.Loaded) func() {
+	if !l.Loop.NotifyDesktop {
+		return func() {}
+	}
+	_, err := notify.NewDesktop(c.Getenv)
+	switch {
+	case err == nil:
+		return func() {}
+	case !c.Err.Terminal:
+		c.Note("%s; no desktop notifications", err)
+		return func() {}
+	}
+	c.Note("%s; the terminal's bell rings instead", err)
+	return func() { _, _ = c.Err.Write([]byte{'\a'}) }
+}

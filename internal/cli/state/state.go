@@ -1,0 +1,48 @@
+// Package state implements the commands on variables and checkpoints: var,
+// checkpoint and repl.
+package state
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/cli/env"
+)
+
+// Commands makes the commands.
+func Commands(e *env.Env) []*cobra.Command {
+	c := &commands{e}
+	return []*cobra.Command{c.newVarCommand(), c.newCheckpointCommand(), c.newReplCommand()}
+}
+
+type commands struct{ *env.Env }
+
+// target is what a command acts on: a state of a store.
+type target struct {
+	*client.Client
+	ref perdure.StateRef
+	dir string
+}
+
+// on connects and does something with the state that the flags name.
+func (c *commands) on(cmd *cobra.Command, s *scopeFlags, write bool,
+	do func(ctx context.Context, t *target) error) error {
+	ref, err := c.ref(s)
+	if err != nil {
+		return err
+	}
+	why := env.Read
+	if write {
+		why = env.Write
+	}
+	return c.Do(cmd, why, func(b *env.Backend) error {
+		t := &target{Client: b.Client, ref: ref, dir: b.Config.Dir}
+		if err := s.climb(cmd.Context(), t); err != nil {
+			return err
+		}
+		return do(cmd.Context(), t)
+	})
+}
