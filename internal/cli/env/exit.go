@@ -33,6 +33,7 @@ type Exit struct {
 	Msg, Hint string
 }
 
+// Error returns the message.
 func (e *Exit) Error() string { return e.Msg }
 
 // StatusOf returns the exit status of a command that returned err.

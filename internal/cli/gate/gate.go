@@ -40,6 +40,9 @@ func Run(id perdure.TreeID) *Target {
 
 // Flags say what is answered.
 type Flags struct {
+	// Answer is the answer; "" shows the gate.
+	Answer string
+
 	gate                     int
 	task, text, file, reason string
 	asJSON                   bool
@@ -71,10 +74,11 @@ func Command(e *env.Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.Do(cmd, env.Read, func(b *env.Backend) error {
 				id, answer, err := which(cmd.Context(), e, b, args)
+				f.Answer = answer
 				if err != nil || id == "" {
 					return err
 				}
-				return Answer(cmd.Context(), e, b, Run(id), answer, &f)
+				return Answer(cmd.Context(), e, b, Run(id), &f)
 			})
 		},
 	}
@@ -138,7 +142,7 @@ func Find(gates []perdure.Gate, number int) (*perdure.Gate, bool) {
 }
 
 // Answer answers the gate of a target, or shows it where there is no answer.
-func Answer(ctx context.Context, e *env.Env, b *env.Backend, t *Target, answer string, f *Flags) error {
+func Answer(ctx context.Context, e *env.Env, b *env.Backend, t *Target, f *Flags) error {
 	gates, err := b.Gates(ctx, t.Tree)
 	if err != nil {
 		return err
@@ -147,10 +151,10 @@ func Answer(ctx context.Context, e *env.Env, b *env.Backend, t *Target, answer s
 	if !ok {
 		return &perdure.Error{Code: perdure.CodeNotFound, Op: "answer gate", Msg: t.Name + ": no gate is open"}
 	}
-	if answer == "" {
+	if f.Answer == "" {
 		return show(e, g, t, f.asJSON)
 	}
-	d := perdure.GateDecision{Answer: answer, By: env.User(), Reason: f.reason, Text: f.text}
+	d := perdure.GateDecision{Answer: f.Answer, By: env.User(), Reason: f.reason, Text: f.text}
 	if f.task != "" {
 		if d.Task, err = perdure.ParseTaskID(f.task); err != nil {
 			return err
@@ -168,12 +172,12 @@ func Answer(ctx context.Context, e *env.Env, b *env.Backend, t *Target, answer s
 	if f.asJSON {
 		return e.PrintJSON(&answered)
 	}
-	what := fmt.Sprintf("gate %d of %s is answered: %s", g.Number, t.Name, answer)
+	what := fmt.Sprintf("gate %d of %s is answered: %s", g.Number, t.Name, f.Answer)
 	if answered.AnsweredAt == nil {
 		what = fmt.Sprintf("gate %d of %s is answered for one task: %s; it stays open for the others", g.Number, t.Name,
-			answer)
+			f.Answer)
 	}
-	if answer != perdure.AnswerAbandon {
+	if f.Answer != perdure.AnswerAbandon {
 		what += "; where nobody runs it, `" + t.Resume + "` goes on"
 	}
 	e.Note("%s", what)

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,11 +33,8 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				answer := ""
-				if len(args) > 0 {
-					answer = args[0]
-				}
-				return gate.Answer(ctx, c.Env, b, target(ctx, b, l.Tree), answer, &f)
+				f.Answer = strings.Join(args, "")
+				return gate.Answer(ctx, c.Env, b, target(ctx, b, l.Tree), &f)
 			})
 		},
 	}
