@@ -88,4 +88,4 @@ func name(ctx context.Context, b *env.Backend, id perdure.TreeID) string {
 }
 
 // loopArgument allows one argument, a loop.
-var loopArgument = env.Arguments(0, 1, "at most one loop")
+func loopArgument() cobra.PositionalArgs { return env.Arguments(0, 1, "at most one loop") }

@@ -149,7 +149,7 @@ func (c *commands) newResumeCommand() *cobra.Command {
 			"completion " +
 			"command, the scorer and the folder stay: another one is another loop.",
 		Example: "perdure loop resume\n perdure loop resume make-the-tests-pass-1a2b3c4d --max-iterations 20 --agent codex",
-		Args:    loopArgument,
+		Args:    loopArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			req, err := c.resumeRequest(cmd, &t)
@@ -267,7 +267,7 @@ func (c *commands) newPauseCommand() *cobra.Command {
 			"asks for " +
 			"that. Whoever runs the loop then ends.",
 		Example: "perdure loop pause\n perdure loop pause --now",
-		Args:    loopArgument,
+		Args:    loopArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wish := record.Pause
 			if now {
@@ -303,7 +303,7 @@ func (c *commands) newAbortCommand() *cobra.Command {
 		Long: "End a loop before it is done. The agent is stopped. The files stay as they are, or come back as they " +
 			"were before the loop with --revert.",
 		Example: "perdure loop abort\n perdure loop abort --revert",
-		Args:    loopArgument,
+		Args:    loopArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wish := record.Abort
 			if revert {

@@ -93,7 +93,7 @@ func (c *commands) newStatusCommand() *cobra.Command {
 		Example: "perdure loop status\n perdure loop status make-the-tests-pass-1a2b3c4d --regressions\n" +
 			" perdure loop status --json --full > loop.json\n " +
 			"perdure loop status --all",
-		Args: loopArgument,
+		Args: loopArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			return c.Do(cmd, env.Read, func(b *env.Backend) error {
@@ -210,7 +210,7 @@ func (c *commands) newReportCommand() *cobra.Command {
 			"loads " +
 			"nothing. With --json the figures as one object.",
 		Example: "perdure loop report -o report.html\n perdure loop report | less",
-		Args:    loopArgument,
+		Args:    loopArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			if format == "" {
