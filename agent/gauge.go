@@ -68,7 +68,7 @@ func (g *Gauge) Used() (float64, Source) {
 	return min(float64(tokens)/float64(g.window), 1), SourceEstimated
 }
 
-// Crosses tells whether a threshold was passed since it was asked last: the
+// Crosses reports whether a threshold was passed since it was asked last: the
 // highest of those that were. Use that falls again arms them anew.
 func (g *Gauge) Crosses(thresholds ...float64) (threshold float64, ok bool) {
 	used, _ := g.Used()

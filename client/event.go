@@ -108,7 +108,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// permanent tells whether trying again is of no use.
+// permanent reports whether trying again is of no use.
 func permanent(err error) bool {
 	code := perdure.CodeOf(err)
 	return errors.Is(err, errUnreadable) || code != perdure.CodeUnavailable && code != perdure.CodeInternal

@@ -24,7 +24,7 @@ type Version struct {
 	Database string `json:"database"`
 }
 
-// Ping tells whether a server answers, within Config.PingTimeout. An error says
+// Ping reports whether a server answers, within Config.PingTimeout. An error says
 // whether there is no server, a dead one, or one that hangs.
 func (c *Client) Ping(ctx context.Context) error {
 	errSilent := errors.New("no answer in time")

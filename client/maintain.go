@@ -39,7 +39,7 @@ func (c *Client) Collect(ctx context.Context, req CollectRequest) (perdure.Prune
 	return report, err
 }
 
-// CheckReport tells whether the store is sound.
+// CheckReport reports whether the store is sound.
 type CheckReport struct {
 	OK       bool              `json:"ok"`
 	Problems []perdure.Problem `json:"problems"`

@@ -190,7 +190,7 @@ func pids(t *testing.T, p *place) []int {
 	return all
 }
 
-// gone tells whether a process has ended, reaped or not.
+// gone reports whether a process has ended, reaped or not.
 func gone(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -15,7 +15,7 @@ const importedLoop = `{"version":"2.0.0","loop_id":"ralph-fix-tests-a1b2c3d4","s
 
 const loopImport = `perdure loop import state.json --until "sh check.sh" --agent "exec:sh agent.sh"`
 
-// cameIn tells whether the loop is there: whole, or not at all.
+// cameIn reports whether the loop is there: whole, or not at all.
 func (w *workplace) cameIn() bool {
 	t := w.t
 	t.Helper()

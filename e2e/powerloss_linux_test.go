@@ -207,7 +207,7 @@ func survives(t *testing.T, d *disk, rng *rand.Rand) []string {
 	return lost
 }
 
-// holds tells whether a fact is still one.
+// holds reports whether a fact is still one.
 func holds(ctx context.Context, s *perdure.Store, fact []string) error {
 	switch kind := fact[0]; kind {
 	case "end", "open":

@@ -79,7 +79,7 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// fails tells whether the first attempt of a leaf fails.
+// fails reports whether the first attempt of a leaf fails.
 func fails(prompt string) bool { return answerOf(prompt, 0)[0] < '4' }
 
 // shapeHandler runs such trees. What it "sends" it writes to a ledger beside

@@ -55,7 +55,7 @@ func (r *run) warn(format string, args ...any) {
 	r.state.Run.Warnings = append(r.state.Run.Warnings, w.Message)
 }
 
-// hasRepository tells whether the workspace is the top of a repository now.
+// hasRepository reports whether the workspace is the top of a repository now.
 func (r *run) hasRepository() bool {
 	_, err := os.Lstat(filepath.Join(r.files.Root(), ".git"))
 	return err == nil

@@ -131,7 +131,7 @@ func (r *run) reassign(ctx context.Context, f *agent.Error) {
 	r.note(EventReassigned, map[string]any{"iteration": s.Number, "from": from, "agent": r.agentName(), "why": why})
 }
 
-// exhausted tells whether a chain of several agents has none left that did not
+// exhausted reports whether a chain of several agents has none left that did not
 // fail.
 func (r *run) exhausted() bool {
 	if len(r.cfg.Fallback) == 0 {

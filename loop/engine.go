@@ -143,7 +143,7 @@ func (e *Engine) spec(cfg *config.Config, raw json.RawMessage, owner *perdure.Se
 		Root:      perdure.TaskSpec{Prompt: cfg.Task, Agent: cfg.Agent}}
 }
 
-// available tells whether the agents are there.
+// available reports whether the agents are there.
 func (e *Engine) available(cfg *config.Config) error {
 	for _, name := range cfg.Agents() {
 		if _, err := e.cfg.Agents.Agent(name); err != nil {
@@ -169,7 +169,7 @@ func (e *Engine) place(cfg *config.Config) (string, error) {
 	return e.cfg.Store.Placement().Host + ":" + w.Root(), nil
 }
 
-// CheckWorkspace tells whether loops can work in a folder, as Launch does: before a
+// CheckWorkspace reports whether loops can work in a folder, as Launch does: before a
 // store is made there, in a home folder for one.
 func CheckWorkspace(dir string) error { return refusal(workspace.Check(dir)) }
 
@@ -182,7 +182,7 @@ func refusal(err error) error {
 	return err
 }
 
-// Check tells whether a loop can be run here: its agents are there.
+// Check reports whether a loop can be run here: its agents are there.
 func (e *Engine) Check(ctx context.Context, tree *perdure.Tree) error {
 	row, err := e.records.Loop(ctx, tree.ID)
 	if err != nil && !errors.Is(err, perdure.ErrNotFound) { // it may not have begun

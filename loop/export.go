@@ -69,7 +69,7 @@ func ReadOutcome(it *record.Iteration) (Outcome, error) {
 	return o, nil
 }
 
-// Eligible tells whether a loop may leave an iteration in the workspace: it is
+// Eligible reports whether a loop may leave an iteration in the workspace: it is
 // over, was not taken back, and has no regression that nobody accepted.
 func (o *Outcome) Eligible(it *record.Iteration) bool {
 	return it.Number > 0 && (it.Status == record.IterationKept || it.Status == record.IterationFailed) &&
@@ -77,7 +77,7 @@ func (o *Outcome) Eligible(it *record.Iteration) bool {
 		o.Quality != nil && o.After != "" && (len(o.Regressions) == 0 || o.Accepted)
 }
 
-// Prefers tells whether a loop rather leaves an iteration in the workspace than
+// Prefers reports whether a loop rather leaves an iteration in the workspace than
 // an earlier one, both of them eligible; than may be nil. Of equals the earlier
 // stays.
 func Prefers(c *config.Config, o, than *Outcome) bool {

@@ -187,7 +187,7 @@ working:
 	return b.row()
 }
 
-// busy tells whether somebody can go on with the loop now.
+// busy reports whether somebody can go on with the loop now.
 func (b *bench) busy(ctx context.Context) bool {
 	b.Helper()
 	tasks, err := b.store.Tasks(ctx,

@@ -166,12 +166,12 @@ func (r *run) inspect(ctx context.Context, baseline *testreport.Report) (*checke
 	return plain, nil
 }
 
-// broken tells whether a run has no results, or not those of all suites.
+// broken reports whether a run has no results, or not those of all suites.
 func (c *checked) broken() bool {
 	return c.report == nil || !c.report.Complete || len(c.report.Broken) > 0
 }
 
-// better tells whether a run came to more than another one.
+// better reports whether a run came to more than another one.
 func (c *checked) better(other *checked) bool {
 	switch {
 	case c.Exit == 0 && other.Exit != 0:

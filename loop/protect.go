@@ -106,7 +106,7 @@ func (r *run) content(ctx context.Context, id workspace.ID, f *workspace.File) (
 	return text, nil
 }
 
-// inCommand tells whether the completion command names a file.
+// inCommand reports whether the completion command names a file.
 func (r *run) inCommand(name string) bool {
 	words := strings.FieldsFunc(r.cfg.Until, func(c rune) bool { return strings.ContainsRune(" \t\n;|&()<>\"'`$=", c) })
 	return slices.ContainsFunc(words, func(w string) bool { return path.Clean(w) == name })

@@ -103,7 +103,7 @@ func diagnosisOf(out *Outcome) (Diagnosis, int, string) {
 	return TaskComplexity, minConfidence, strings.Join(kinds, ", ")
 }
 
-// mustAsk tells whether a person has to decide. Without one to ask, the first
+// mustAsk reports whether a person has to decide. Without one to ask, the first
 // deleted tests of a loop are restored instead.
 func (r *run) mustAsk(out *Outcome, v *Recovery) bool {
 	deleted := false

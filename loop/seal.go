@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// seals tells whether candidates are sealed.
+// seals reports whether candidates are sealed.
 func (r *run) seals() bool { return !r.cfg.Plain && r.cfg.Sealed != config.SealOff }
 
 // keepBeside notes which ignored files there are now: they take part in clean

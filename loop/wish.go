@@ -87,7 +87,7 @@ func (r *run) rests(ctx context.Context, root bool) (bool, error) {
 	return false, r.save(ctx)
 }
 
-// heard fulfils a wish before the next iteration. It tells whether there was one
+// heard fulfils a wish before the next iteration. It reports whether there was one
 // that decides what comes next.
 func (r *run) heard(ctx context.Context) (next string, decided bool, err error) {
 	now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
@@ -111,7 +111,7 @@ func (r *run) heard(ctx context.Context) (next string, decided bool, err error) 
 	return "", false, nil
 }
 
-// ending tells whether somebody wants the loop to end.
+// ending reports whether somebody wants the loop to end.
 func (r *run) ending(ctx context.Context) (bool, error) {
 	now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
 	return now.Wish == record.Abort || now.Wish == record.Revert, err

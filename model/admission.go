@@ -100,7 +100,7 @@ func (a *admission) enter(ctx context.Context, patience time.Duration) (ticket, 
 	}
 }
 
-// tooLong tells whether the present pause lasts longer than somebody waits. The
+// tooLong reports whether the present pause lasts longer than somebody waits. The
 // caller holds mu.
 func (a *admission) tooLong(patience time.Duration) bool {
 	return patience > 0 && time.Until(a.until) > patience

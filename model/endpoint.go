@@ -149,7 +149,7 @@ func (e *Endpoint) Refused(resp *http.Response, said Fault) *Error {
 	}
 }
 
-// RefusesTemperature tells whether an error is a refusal of the temperature of a
+// RefusesTemperature reports whether an error is a refusal of the temperature of a
 // request, which many newer models do not take.
 func RefusesTemperature(err error) bool {
 	var e *Error

@@ -320,7 +320,7 @@ func (g *Guarded) tellRetry(r Retry) {
 	}
 }
 
-// givesWay tells whether the pause that a refusal brought is too long to wait
+// givesWay reports whether the pause that a refusal brought is too long to wait
 // for.
 func (g *Guarded) givesWay(r Retry) bool {
 	return r.Err.Kind == KindRateLimit && g.cfg.MaxPause > 0 && r.Wait > g.cfg.MaxPause

@@ -110,7 +110,7 @@ func (a *attempt) allBefore(ctx context.Context) ([]child, error) {
 	return slices.Concat(levels...), nil
 }
 
-// ordered tells whether the parts of the tree run one after another, each with
+// ordered reports whether the parts of the tree run one after another, each with
 // the results before it.
 func (c *Config) ordered() bool {
 	return c.Planner != PlannerModel && (c.Strategy == perdure.Sequential || c.Strategy == StrategyConditional)

@@ -297,7 +297,7 @@ func (a *attempt) merger(merge string) *merger {
 		level: !n.Whole && n.Step == nil, files: len(n.Files) > 0}
 }
 
-// hopeless tells whether there is nothing to merge, or must not be because of
+// hopeless reports whether there is nothing to merge, or must not be because of
 // what is lost. When the budget is spent, what there is counts under either
 // policy.
 func (a *attempt) hopeless(lost []child, parts []part) bool {
@@ -310,7 +310,7 @@ func (a *attempt) hopeless(lost []child, parts []part) bool {
 	return !slices.ContainsFunc(lost, func(c child) bool { return c.Error != nil && c.Error.Kind == KindBudget })
 }
 
-// mayRepair tells whether a person retried this task and the lost parts have
+// mayRepair reports whether a person retried this task and the lost parts have
 // not been created again for that.
 func (a *attempt) mayRepair(lost []child) bool {
 	attempt := a.l.Task.Attempts

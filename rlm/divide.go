@@ -20,7 +20,7 @@ const leastPart = 250
 // estimated) and parts.
 const EventDivided perdure.EventKind = "task.divided"
 
-// tooLong tells whether a request was longer than its model reads.
+// tooLong reports whether a request was longer than its model reads.
 func tooLong(err error) bool {
 	var f *attemptError
 	return errors.As(err, &f) && f.kind == KindTooLong
@@ -54,7 +54,7 @@ func lostOf(family []child) []child {
 	return slices.DeleteFunc(slices.Clone(family), func(c child) bool { return c.State == perdure.Completed })
 }
 
-// divided tells whether the children are parts of a text that was too long for
+// divided reports whether the children are parts of a text that was too long for
 // this task's model.
 func (a *attempt) divided(family []child) bool {
 	return len(family) > 0 && family[0].node.Divided > a.node.Divided
@@ -79,7 +79,7 @@ func (a *attempt) divisionOf(m *asked, req *model.Request) *division {
 // half of what is asked about it would hardly be shorter.
 func (d *division) least() int64 { return max(leastPart, d.frame/2) }
 
-// possible tells whether the text can be divided.
+// possible reports whether the text can be divided.
 func (d *division) possible(n *node) bool {
 	return !d.m.ranked && (n.leaf() || n.Plans) && d.text >= 2*d.least()
 }

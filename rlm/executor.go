@@ -104,7 +104,7 @@ func New(cfg ExecutorConfig) (*Executor, error) {
 // returned.
 func (e *Executor) Close() error { return e.runs.Close() }
 
-// Check tells whether a tree can be executed here: its configuration is known
+// Check reports whether a tree can be executed here: its configuration is known
 // and its models are found, keys and programs included.
 func (e *Executor) Check(tree *perdure.Tree) error {
 	cfg, err := ParseConfig(tree.Config)

@@ -113,7 +113,7 @@ func (a *attempt) gated(ctx context.Context, w *writing) (string, Data, error) {
 	return g.fallBack(ctx)
 }
 
-// gateStands tells whether answers of a model are judged here.
+// gateStands reports whether answers of a model are judged here.
 func (a *attempt) gateStands(by *asked) bool {
 	cfg := &a.run.cfg
 	return cfg.MinScore != nil && !by.ranked && (cfg.GateAt == GateAtAll || a.l.Task.Parent == 0)

@@ -37,7 +37,7 @@ type judge struct {
 	rule    *score.Rule
 }
 
-// judges tells whether the run has answers scored.
+// judges reports whether the run has answers scored.
 func (c *Config) judges() bool { return c.Merge == MergeBest || c.MinScore != nil }
 
 // judgeName is the judge that was asked for, or else the root's model.

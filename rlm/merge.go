@@ -72,7 +72,7 @@ func (d *Data) encode() (json.RawMessage, error) {
 	return raw, nil
 }
 
-// partial tells whether something is missing.
+// partial reports whether something is missing.
 func (d *Data) partial() bool { return len(d.Missing) > 0 || d.MoreMissing > 0 || d.Incomplete }
 
 func dataOf(t *perdure.Task) (Data, error) {

@@ -52,7 +52,7 @@ func (a *attempt) reduce(ctx context.Context, m *merger, parts []part) (string, 
 	return text, data, nil
 }
 
-// outOfBudget tells whether an error is that the tree may not spend more.
+// outOfBudget reports whether an error is that the tree may not spend more.
 func outOfBudget(err error) bool {
 	var f *attemptError
 	return errors.As(err, &f) && f.kind == KindBudget

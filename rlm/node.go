@@ -118,7 +118,7 @@ func nodeOf(t *perdure.Task) (*node, error) {
 	return m.Node, nil
 }
 
-// leaf tells whether the task is answered by one call.
+// leaf reports whether the task is answered by one call.
 func (n *node) leaf() bool {
 	return len(n.Chunks) == 0 && len(n.Files) == 0 && n.Samples == 0 && !n.Plans && n.Reduce == nil
 }

@@ -51,7 +51,7 @@ func tops(family []child) []child {
 	return out
 }
 
-// mapReduces tells whether the results of this task's children are merged in a
+// mapReduces reports whether the results of this task's children are merged in a
 // reduction tree.
 func (a *attempt) mapReduces(family []child) bool {
 	if a.node.Reduce != nil {

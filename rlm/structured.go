@@ -159,7 +159,7 @@ func (a *attempt) formRequest(text string) *model.Request {
 			"Answer from what was found alone."}
 }
 
-// formable tells whether a text fits the request that forms a structured result
+// formable reports whether a text fits the request that forms a structured result
 // of it.
 func (a *attempt) formable(text string) bool {
 	req := a.formRequest(text)

@@ -74,7 +74,7 @@ func (w *Worker) gaveUp() error {
 	return w.fault
 }
 
-// storeRefused tells whether an attempt came to nothing because the store
+// storeRefused reports whether an attempt came to nothing because the store
 // cannot be written, or is damaged, and not because of the task.
 func storeRefused(err error) bool {
 	var whole interface{ Failure() perdure.Failure }

@@ -89,7 +89,7 @@ func failureOf(err error) perdure.Failure {
 	return f
 }
 
-// mayImprove tells whether an operation the store refused may succeed later.
+// mayImprove reports whether an operation the store refused may succeed later.
 func mayImprove(code perdure.Code) bool {
 	switch code {
 	case perdure.CodeUnavailable, perdure.CodeInternal, perdure.CodeCanceled:

@@ -52,7 +52,7 @@ func Frames(r io.Reader, limit int) (data [][]byte, cut []bool, sizes []int64) {
 	}
 }
 
-// Droppable tells whether a frame with this head can be left out.
+// Droppable reports whether a frame with this head can be left out.
 func Droppable(head []byte) bool { return droppable(head) }
 
 // Story takes updates one after another, as lines of JSON. It returns the

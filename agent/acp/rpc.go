@@ -39,7 +39,7 @@ type message struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// present tells whether a field was given and is not null.
+// present reports whether a field was given and is not null.
 func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // rpcError is an error in a response.
@@ -308,7 +308,7 @@ func (c *conn) replied(m *message, raw json.RawMessage, h handler) {
 	done(r)
 }
 
-// wasReplaced tells whether the agent sent bytes that are no UTF-8.
+// wasReplaced reports whether the agent sent bytes that are no UTF-8.
 func (c *conn) wasReplaced() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

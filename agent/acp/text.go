@@ -104,7 +104,7 @@ func (c content) text() string {
 	return clean(strings.Join(texts, "\n"))
 }
 
-// shows tells whether the content says what the output is: an empty one does,
+// shows reports whether the content says what the output is: an empty one does,
 // one that only points to a terminal does not.
 func (c content) shows() bool {
 	return c != nil && (len(c) == 0 || slices.ContainsFunc(c, func(b block) bool { return b.Type != "terminal" }))

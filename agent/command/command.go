@@ -226,7 +226,7 @@ func New(cfg Config) (*Agent, error) {
 // Sight tells how the agent's tool calls are seen; see [Presets].
 func (a *Agent) Sight() agent.Sight { return a.vendor.about.Sight }
 
-// Hooked tells whether the agent runs [agent.Turn].Hook.
+// Hooked reports whether the agent runs [agent.Turn].Hook.
 func (a *Agent) Hooked() bool { return a.vendor.hooks != nil }
 
 // name is how errors call the program; arguments may hold secrets.

@@ -188,7 +188,7 @@ func decode(line []byte, v any) bool {
 	return err == nil || errors.As(err, &mismatch)
 }
 
-// object tells whether a line looks like an event and not like text.
+// object reports whether a line looks like an event and not like text.
 func object(line []byte) bool {
 	line = bytes.TrimSpace(line)
 	return len(line) > 1 && line[0] == '{' && line[len(line)-1] == '}'

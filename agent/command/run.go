@@ -210,7 +210,7 @@ func (r *run) finish(ctx, child context.Context, ended error) (*agent.Result, er
 	return result, why
 }
 
-// untouched tells whether nothing at all came from the program.
+// untouched reports whether nothing at all came from the program.
 func (r *run) untouched() bool { return len(r.errs.kept) == 0 && r.rec.messages == 0 && r.rec.id == "" }
 
 // why returns what went wrong, nil for a turn that was done.

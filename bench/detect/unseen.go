@@ -90,7 +90,7 @@ func hear(s unseen.Scenario, findings []detect.Finding) heard {
 	return h
 }
 
-// isFile tells whether a file is the one with the cheat, perhaps under the new name
+// isFile reports whether a file is the one with the cheat, perhaps under the new name
 // that the cheat gave it.
 func isFile(s unseen.Scenario, file string) bool {
 	_, stays := s.After[s.File]

@@ -183,7 +183,7 @@ func (m *Measures) Validate() []error {
 // camel is where a word begins inside of a name, as in loginForm.
 var camel = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([a-z0-9])([A-Z])`) })
 
-// Sensitive tells whether a file is in SensitivePaths. Case does not count.
+// Sensitive reports whether a file is in SensitivePaths. Case does not count.
 func (m *Measures) Sensitive(name string) bool {
 	words := make(map[string]bool)
 	for _, w := range strings.FieldsFunc(camel().ReplaceAllString(name, "$1 $2"),

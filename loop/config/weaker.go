@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/toolguard/risk"
 )
 
-// weaker tells whether a field of next lets something pass that old would have
+// weaker reports whether a field of next lets something pass that old would have
 // found, refused or asked about. An agent can write the file that settings come
 // from, so such a change needs a person's word.
 func weaker(field string, old, next *Config) bool {
@@ -54,7 +54,7 @@ func weaker(field string, old, next *Config) bool {
 	return false
 }
 
-// lower tells whether a stands before b in an order.
+// lower reports whether a stands before b in an order.
 func lower[T comparable](a, b T, order ...T) bool {
 	return rank(a, order) < rank(b, order)
 }
@@ -75,7 +75,7 @@ func answerTo(r *risk.Rule, c *Config) RiskAnswer {
 	return RiskAnswer(r.Answer)
 }
 
-// replaced tells whether something is not measured any more, or by a command that
+// replaced reports whether something is not measured any more, or by a command that
 // nobody asked for before.
 func replaced(old, next string) bool {
 	return next != old && next != "" && next != Auto

@@ -49,7 +49,7 @@ func (r *Runner) invoke(ctx context.Context, h *post, m Message) (Reply, *FaultE
 		Err: ctx.Err()}
 }
 
-// hangs tells whether a call that was given up has not returned yet.
+// hangs reports whether a call that was given up has not returned yet.
 func (r *Runner) hangs(h *post) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +64,7 @@ func (r *Runner) hangs(h *post) bool {
 	return false
 }
 
-// wait waits until calls that were given up have returned, and tells whether
+// wait waits until calls that were given up have returned, and reports whether
 // they have before ctx ended.
 func (r *Runner) wait(ctx context.Context, h *post) bool {
 	r.mu.Lock()

@@ -137,7 +137,7 @@ func (l *Log) follow() error {
 	return l.open()
 }
 
-// current tells whether the open file is the one at the path, and looks up its
+// current reports whether the open file is the one at the path, and looks up its
 // size.
 func (l *Log) current() (bool, error) {
 	there, err := os.Stat(l.cfg.Path)

@@ -92,7 +92,7 @@ func (m Message) withDefaults(now time.Time) Message {
 	return m
 }
 
-// destroys tells whether the call a message is about may destroy something:
+// destroys reports whether the call a message is about may destroy something:
 // unless the loop says that it does not.
 func (m Message) destroys() bool {
 	destructive, said := m.Metadata.Inputs["destructive"].(bool)

@@ -267,7 +267,7 @@ func rowOf(name Name) (Row, bool) {
 	return Row{}, false
 }
 
-// known tells whether there is a hook of this name.
+// known reports whether there is a hook of this name.
 func (n Name) known() bool {
 	_, ok := rowOf(n)
 	return ok

@@ -191,7 +191,7 @@ func New(cfg Config) (*Runner, error) {
 	return r, nil
 }
 
-// Has tells whether a hook has handlers: without, its inputs need not be made.
+// Has reports whether a hook has handlers: without, its inputs need not be made.
 func (r *Runner) Has(name Name) bool {
 	at := r.hooks[name]
 	return at != nil && len(at.handlers) > 0

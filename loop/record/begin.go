@@ -92,7 +92,7 @@ func alone(ctx context.Context, tx *perdure.WriteTx, l *Loop) error {
 	}, sqlOpenPlaces)
 }
 
-// holds tells whether a place is another one or a folder above it.
+// holds reports whether a place is another one or a folder above it.
 func holds(place, other string) bool {
 	rest, ok := strings.CutPrefix(other, strings.TrimRight(place, `/\`))
 	return ok && (rest == "" || rest[0] == '/' || rest[0] == '\\')

@@ -110,7 +110,7 @@ func shorten(it *Iteration) (s short, data string) {
 	return s, string(raw)
 }
 
-// eligible tells whether a loop may leave an iteration in the workspace: it is
+// eligible reports whether a loop may leave an iteration in the workspace: it is
 // over, was not taken back, and has no regression that nobody accepted.
 func (s *short) eligible(it *Iteration) bool {
 	return it.Number > 0 && (it.Status == IterationKept || it.Status == IterationFailed) && it.EndedAt != nil && it.Quality != nil &&

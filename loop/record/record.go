@@ -32,7 +32,7 @@ const (
 	Aborted    Status = "aborted"
 )
 
-// Ended tells whether nothing follows any more.
+// Ended reports whether nothing follows any more.
 func (s Status) Ended() bool { return s == Completed || s == Failed || s == Aborted }
 
 // Wish is what somebody asks of a loop that may be running elsewhere.

@@ -210,7 +210,7 @@ func (c *Cache) Evict(ctx context.Context, sel Selection) (Evicted, error) {
 	return out, c.sweep(now)
 }
 
-// selects tells whether an entry goes. kept is the size of those used later
+// selects reports whether an entry goes. kept is the size of those used later
 // that stay.
 func (s *Selection) selects(e *Entry, now time.Time, kept int64) bool {
 	named := s.All || s.Key != "" || s.Model != "" || s.Unused > 0 || s.KeepBytes != nil

@@ -41,7 +41,7 @@ func TestShippedQuestions(t *testing.T) {
 	requireFound(t, "testdata/questions.json", 32)
 }
 
-// The ranking was never tuned on these questions: they tell whether it was
+// The ranking was never tuned on these questions: they report whether it was
 // tuned too closely on the others.
 func TestHeldOutQuestions(t *testing.T) {
 	t.Parallel()

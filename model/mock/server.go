@@ -164,7 +164,7 @@ func retryAfter(w http.ResponseWriter, d time.Duration) {
 // sender writes one answer. After an error it writes nothing more.
 type sender struct {
 	w     http.ResponseWriter
-	gone  func() error // tells whether the client left
+	gone  func() error // reports whether the client left
 	flush func() error
 	reply *reply
 	model string

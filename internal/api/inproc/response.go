@@ -198,7 +198,7 @@ func (r *response) finish(err error) {
 	r.signal()
 }
 
-// begun tells whether the header was sent or the handler ended.
+// begun reports whether the header was sent or the handler ended.
 func (r *response) begun() bool {
 	select {
 	case <-r.ready:

@@ -29,7 +29,7 @@ func listen(t *testing.T, path string) *server.Listener {
 	return l
 }
 
-// answers tells whether somebody takes connections.
+// answers reports whether somebody takes connections.
 func answers(path string) bool {
 	conn, err := net.Dial("unix", path)
 	if err != nil {

@@ -146,7 +146,7 @@ func (s *server) guard(h handler) http.Handler {
 	})
 }
 
-// aborts tells whether a handler panicked with v to cut its connection.
+// aborts reports whether a handler panicked with v to cut its connection.
 func aborts(v any) bool {
 	err, ok := v.(error)
 	return ok && errors.Is(err, http.ErrAbortHandler)

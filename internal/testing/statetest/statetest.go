@@ -54,7 +54,7 @@ type Op struct {
 	Do func(ctx context.Context, s *perdure.Store) string
 	// Want makes it in the model and returns what has to come of it.
 	Want func() string
-	// Made, when set, tells whether the store has seen an operation that
+	// Made, when set, reports whether the store has seen an operation that
 	// changes no value.
 	Made func(ctx context.Context, s *perdure.Store) (bool, error)
 }

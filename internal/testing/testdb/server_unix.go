@@ -218,7 +218,7 @@ func makeFolderIn(parent string, who *syscall.Credential) (string, error) {
 	return dir, nil
 }
 
-// reachable tells whether every user may pass through all folders of dir.
+// reachable reports whether every user may pass through all folders of dir.
 func reachable(dir string) error {
 	for d := dir; ; d = filepath.Dir(d) {
 		info, err := os.Stat(d)

@@ -46,7 +46,7 @@ type manifest struct {
 	// State is that of the tree when the export began. Of a tree that has not
 	// ended, each line is as it was when it was written.
 	State perdure.State `json:"state"`
-	// WithContext tells whether the text of files is there.
+	// WithContext reports whether the text of files is there.
 	WithContext bool `json:"with_context"`
 }
 

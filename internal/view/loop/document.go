@@ -319,7 +319,7 @@ func choice(o *loop.Outcome, reason string) *Choice {
 	return &Choice{Iteration: o.Iteration, Quality: o.Quality, Snapshot: string(o.After), Reason: reason}
 }
 
-// recovering tells whether something is being done about a regression now.
+// recovering reports whether something is being done about a regression now.
 func (s *Summary) recovering() bool {
 	g := s.gates.waiting()
 	return s.standing.Recovery != nil || g != nil && g.Kind == perdure.GateRecovery

@@ -216,7 +216,7 @@ func joined(was, is json.RawMessage) json.RawMessage {
 	return is
 }
 
-// empty tells whether a value says nothing.
+// empty reports whether a value says nothing.
 func empty(raw json.RawMessage) bool {
 	return len(raw) == 0 || slices.Contains([]string{"null", "[]", "{}"}, string(bytes.TrimSpace(raw)))
 }

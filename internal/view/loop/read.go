@@ -43,7 +43,7 @@ func Read(ctx context.Context, store *perdure.Store, tree *perdure.Tree) (Input,
 	return in, err
 }
 
-// lost tells whether the loop should be running and nobody has it.
+// lost reports whether the loop should be running and nobody has it.
 func (in *Input) lost() bool {
 	standing, err := loop.ReadStanding(in.Loop.State)
 	runs := in.Loop.Status == record.Running || in.Loop.Status == record.Completing

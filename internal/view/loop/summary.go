@@ -293,7 +293,7 @@ func (s *Summary) recoveries(o *loop.Outcome, events []Event) {
 	}
 }
 
-// Whole tells whether what all iterations came to was given. Only then the best one
+// Whole reports whether what all iterations came to was given. Only then the best one
 // is known, and how many regressions there are.
 func (s *Summary) Whole() bool {
 	return s.in.History != nil || !s.gap && max(s.number(), s.elsewhere()) >= s.in.Loop.Iteration-1

@@ -167,6 +167,6 @@ func runs(siblings []*task) [][]*task {
 	return out
 }
 
-// alike tells whether siblings may be folded into one row: nothing differs in
+// alike reports whether siblings may be folded into one row: nothing differs in
 // them, and nothing failed.
 func alike(a, b *task) bool { return a.state == b.state && a.even && b.even }

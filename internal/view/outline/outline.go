@@ -31,7 +31,7 @@ type Query struct {
 	Limit int
 }
 
-// Matches tells whether the query selects from the whole tree.
+// Matches reports whether the query selects from the whole tree.
 func (q *Query) Matches() bool { return q.All || len(q.States) > 0 || q.Text != "" }
 
 // Outline returns the rows that q selects.

@@ -147,7 +147,7 @@ func (r *reader) rows(ctx context.Context, q string, args ...any) ([]Row, error)
 	return rows, nil
 }
 
-// lost tells whether a task's session is dead. Each session is asked for once.
+// lost reports whether a task's session is dead. Each session is asked for once.
 func (r *reader) lost(ctx context.Context, session int64) (bool, error) {
 	if session == 0 {
 		return false, nil

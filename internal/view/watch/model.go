@@ -110,7 +110,7 @@ func (m *model) wait(took time.Duration) tea.Cmd {
 	return m.later(pause, timeUp{m.round})
 }
 
-// quiet tells whether nothing changes by itself.
+// quiet reports whether nothing changes by itself.
 func (m *model) quiet() bool { return m.status != nil && m.status.Running == 0 }
 
 // Update takes in a message.

@@ -74,7 +74,7 @@ func unseen(texts []string, cut func(string) []string) []string {
 	return out
 }
 
-// plainLines tells whether each text is a list of different lines: then a line
+// plainLines reports whether each text is a list of different lines: then a line
 // can be left out without breaking what is around it.
 func plainLines(texts []string) bool {
 	for _, t := range texts {

@@ -24,7 +24,7 @@ func (x *explainer) tell(place, msg string, args ...any) {
 	x.out = append(x.out, dedupe.Shorten(orWhole(place)+": "+fmt.Sprintf(msg, args...), MaxProblemBytes))
 }
 
-// holds tells whether no fault is seen.
+// holds reports whether no fault is seen.
 func (x *explainer) holds(schema, value any) bool { return len(x.faults(schema, value)) == 0 }
 
 func (x *explainer) faults(schema, value any) []string {
