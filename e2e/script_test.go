@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/perdure/perdure/internal/testing/schematest"
 	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/model/mock"
 )
@@ -242,17 +242,11 @@ func validate(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	schema, err := exec.Command(program, "schema", args[0]).Output()
 	ts.Check(err)
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(schema)))
-	ts.Check(err)
-	c := jsonschema.NewCompiler()
-	ts.Check(c.AddResource("schema.json", doc))
-	compiled, err := c.Compile("schema.json")
+	compiled, err := schematest.Compile(schema)
 	ts.Check(err)
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	for _, line := range lines {
-		instance, err := jsonschema.UnmarshalJSON(strings.NewReader(line))
-		ts.Check(err)
-		if err := compiled.Validate(instance); err != nil {
+		if err := compiled.ValidateJSON([]byte(line)); err != nil {
 			ts.Fatalf("%s is not of schema %s: %v", line, args[0], err)
 		}
 	}

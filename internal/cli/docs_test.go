@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -11,13 +10,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/internal/cli/env"
 	schemacmd "github.com/perdure/perdure/internal/cli/schema"
 	"github.com/perdure/perdure/internal/config"
 	schemas "github.com/perdure/perdure/internal/schema"
+	"github.com/perdure/perdure/internal/testing/schematest"
 )
 
 var update = flag.Bool("update", false, "write docs/cli.md instead of comparing it")
@@ -144,16 +143,7 @@ func TestSchemas(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := jsonschema.NewCompiler()
-			c.AssertFormat()
-			if err := c.AddResource("schema.json", doc); err != nil {
-				t.Fatal(err)
-			}
-			schema, err := c.Compile("schema.json")
+			schema, err := schematest.Compile(text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,11 +157,7 @@ func TestSchemas(t *testing.T) {
 				t.Error("no examples")
 			}
 			for i, example := range with.Examples {
-				instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(example))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := schema.Validate(instance); err != nil {
+				if err := schema.ValidateJSON(example); err != nil {
 					t.Errorf("example %d: %v", i, err)
 				}
 			}

@@ -1,39 +1,20 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	schemas "github.com/perdure/perdure/internal/schema"
+	"github.com/perdure/perdure/internal/testing/schematest"
 )
 
 // schemaDoc reads a published schema, as data and compiled.
-func schemaDoc(t *testing.T, name string) (map[string]any, *jsonschema.Schema) {
+func schemaDoc(t *testing.T, name string) (map[string]any, *schematest.Schema) {
 	t.Helper()
-	text, err := schemas.FS.ReadFile(name + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	c.AssertFormat()
-	if err := c.AddResource(name, doc); err != nil {
-		t.Fatal(err)
-	}
-	schema, err := c.Compile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return doc.(map[string]any), schema
+	s := schematest.Published(t, name)
+	return s.Doc, s
 }
 
 // merge puts the members of patch in the place of those of doc; null removes.
@@ -138,11 +119,7 @@ func TestLoopSchemasRefuse(t *testing.T) {
 			doc, schema := schemaDoc(t, name)
 			example := doc["examples"].([]any)[0]
 			for _, change := range changes {
-				patch, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(change)))
-				if err != nil {
-					t.Fatalf("%s: %v", change, err)
-				}
-				if schema.Validate(merge(example, patch)) == nil {
+				if schema.Validate(merge(example, jsonOf(t, change))) == nil {
 					t.Errorf("valid although %s", change)
 				}
 			}
@@ -168,11 +145,7 @@ func TestHookSchemasRefuse(t *testing.T) {
 		fmt.Sprintf(line, `,"state_changes":[]`): false, fmt.Sprintf(line, `,"iteration":1.5`): false,
 		fmt.Sprintf(line, `,"agents_invoked":"x"`): false, `{"hook_name":"pre_iteration"}`: false, `[]`: false, `null`: false,
 	} {
-		instance, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(text)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := schema.Validate(instance); (err == nil) != valid {
+		if err := schema.ValidateJSON([]byte(text)); (err == nil) != valid {
 			t.Errorf("%s: valid %v, want %v: %v", text, err == nil, valid, err)
 		}
 	}
@@ -185,8 +158,7 @@ func TestPersistenceExtension(t *testing.T) {
 	extension, alone := schemaDoc(t, "persistence-extension")
 	plain := maps.Clone(state["examples"].([]any)[0].(map[string]any))
 	for name, want := range extension["properties"].(map[string]any) {
-		if diff := cmp.Diff(want, state["properties"].(map[string]any)[name],
-			cmp.Comparer(func(a, b json.Number) bool { return a == b })); diff != "" {
+		if diff := cmp.Diff(want, state["properties"].(map[string]any)[name]); diff != "" {
 			t.Errorf("%s (-extension +state):\n%s", name, diff)
 		}
 		delete(plain, name)

@@ -13,10 +13,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/txtar"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/loops"
+	"github.com/perdure/perdure/internal/testing/schematest"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
@@ -48,7 +48,7 @@ func FuzzParse(f *testing.F) {
 }
 
 // wrapped is a document as the published schema of its kind has it.
-func wrapped(v *validators, kind string, doc []byte) (*jsonschema.Schema, string) {
+func wrapped(v *validators, kind string, doc []byte) (*schematest.Schema, string) {
 	switch kind {
 	case "iteration":
 		return v.extension, `{"iteration_history":[` + string(doc) + `]}`

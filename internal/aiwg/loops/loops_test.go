@@ -16,11 +16,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/perdure/perdure"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
-	schemas "github.com/perdure/perdure/internal/schema"
+	"github.com/perdure/perdure/internal/testing/schematest"
 	"github.com/perdure/perdure/internal/testing/statetest"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
@@ -136,33 +135,19 @@ func same(t testing.TB, what string, want, got map[string]string) {
 	}
 }
 
-// schema compiles a published schema, strictly.
-func schema(t testing.TB, name string) *jsonschema.Schema {
-	t.Helper()
-	c := jsonschema.NewCompiler()
-	c.AssertFormat()
-	text := must[[]byte](t)(schemas.FS.ReadFile(name + ".json"))
-	if err := c.AddResource(name, must[any](t)(jsonschema.UnmarshalJSON(bytes.NewReader(text)))); err != nil {
-		t.Fatal(err)
-	}
-	return must[*jsonschema.Schema](t)(c.Compile(name))
-}
-
 // validators hold files of loops against their schemas.
-type validators struct{ state, extension, checkpoint, analytics, hooks *jsonschema.Schema }
+type validators struct{ state, extension, checkpoint, analytics, hooks *schematest.Schema }
 
 func allSchemas(t testing.TB) *validators {
-	return &validators{schema(t, "loop-state"), schema(t, "persistence-extension"), schema(t, "loop-checkpoint"),
-		schema(t, "iteration-analytics"), schema(t, "persistence-hooks")}
+	t.Helper()
+	schema := func(name string) *schematest.Schema { return schematest.Published(t, name) }
+	return &validators{schema("loop-state"), schema("persistence-extension"), schema("loop-checkpoint"),
+		schema("iteration-analytics"), schema("persistence-hooks")}
 }
 
-func (v *validators) check(t testing.TB, s *jsonschema.Schema, name, text string) {
+func (v *validators) check(t testing.TB, s *schematest.Schema, name, text string) {
 	t.Helper()
-	instance, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	if err == nil {
-		err = s.Validate(instance)
-	}
-	if err != nil {
+	if err := s.ValidateJSON([]byte(text)); err != nil {
 		t.Errorf("%s is not valid: %v\n%.1000s", name, err, text)
 	}
 }

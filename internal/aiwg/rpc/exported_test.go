@@ -1,7 +1,6 @@
 package rpc_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -10,36 +9,12 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/rpc"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
-	schemas "github.com/perdure/perdure/internal/schema"
+	"github.com/perdure/perdure/internal/testing/schematest"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
-
-// tasksFile is the published schema of daemon/tasks.json.
-func tasksFile(t testing.TB) *jsonschema.Schema {
-	t.Helper()
-	text, err := schemas.FS.ReadFile("tasks-file.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("tasks-file", doc); err != nil {
-		t.Fatal(err)
-	}
-	schema, err := c.Compile("tasks-file")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return schema
-}
 
 // exported is daemon/tasks.json of an export.
 func exported(t testing.TB, s *perdure.Store, trees ...perdure.TreeID) []byte {
@@ -53,15 +28,6 @@ func exported(t testing.TB, s *perdure.Store, trees ...perdure.TreeID) []byte {
 		t.Fatal(err)
 	}
 	return raw
-}
-
-func valid(t testing.TB, schema *jsonschema.Schema, raw []byte) error {
-	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return schema.Validate(doc)
 }
 
 // oddMetadata are what clients give although the layout has another meaning for
@@ -94,10 +60,10 @@ func oddMetadata() []string {
 func TestExportIsValid(t *testing.T) {
 	t.Parallel()
 	b := serve(t, rpc.Config{})
-	c, schema := b.dial(), tasksFile(t)
+	c, schema := b.dial(), schematest.Published(t, "tasks-file")
 	for _, meta := range oddMetadata() {
 		made := c.call("task.submit", obj{"prompt": "p", "metadata": json.RawMessage(meta)})
-		if err := valid(t, schema, exported(t, b.store, perdure.TreeID(made.TreeID))); err != nil {
+		if err := schema.ValidateJSON(exported(t, b.store, perdure.TreeID(made.TreeID))); err != nil {
 			t.Errorf("%s: %v", meta, err)
 		}
 	}
@@ -107,7 +73,7 @@ func FuzzExport(f *testing.F) {
 	for _, meta := range oddMetadata() {
 		f.Add(meta)
 	}
-	schema := tasksFile(f)
+	schema := schematest.Published(f, "tasks-file")
 	store, err := perdure.Open(context.Background(), perdure.Config{Dir: f.TempDir()})
 	if err != nil {
 		f.Fatal(err)
@@ -136,7 +102,7 @@ func FuzzExport(f *testing.F) {
 			}
 			t.Skip()
 		}
-		if err := valid(t, schema, exported(t, store, a.Result.TreeID)); err != nil {
+		if err := schema.ValidateJSON(exported(t, store, a.Result.TreeID)); err != nil {
 			t.Errorf("%s: %v", meta, err)
 		}
 	})

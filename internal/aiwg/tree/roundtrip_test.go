@@ -1,7 +1,6 @@
 package tree_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -13,11 +12,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/perdure/perdure"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
-	"github.com/perdure/perdure/internal/schema"
+	"github.com/perdure/perdure/internal/testing/schematest"
 	"github.com/perdure/perdure/internal/testing/statetest"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
@@ -248,20 +246,11 @@ func TestImportedHistoryWorks(t *testing.T) {
 // validAll holds every JSON file of a layout against its published schema.
 func validAll(t testing.TB, dir string) {
 	t.Helper()
-	compile := func(name string) *jsonschema.Schema {
-		c := jsonschema.NewCompiler()
-		c.AssertFormat()
-		raw := must[[]byte](t)(schema.FS.ReadFile(name + ".json"))
-		doc := must[any](t)(jsonschema.UnmarshalJSON(bytes.NewReader(raw)))
-		if err := c.AddResource(name, doc); err != nil {
-			t.Fatal(err)
-		}
-		return must[*jsonschema.Schema](t)(c.Compile(name))
-	}
+	compile := func(name string) *schematest.Schema { return schematest.Published(t, name) }
 	tasks, tree, state := compile("tasks-file"), compile("rlm-task-tree"), compile("rlm-state")
 	loop := compile("loop-state") // aiwgloop's tests hold the rest of loops against schemas
 	for name, text := range content(t, dir) {
-		var schema *jsonschema.Schema
+		var schema *schematest.Schema
 		base := filepath.Base(name)
 		switch {
 		case strings.HasPrefix(name, "ralph/") && base == "state.json":
@@ -288,8 +277,7 @@ func validAll(t testing.TB, dir string) {
 		default:
 			continue
 		}
-		instance := must[any](t)(jsonschema.UnmarshalJSON(strings.NewReader(text)))
-		if err := schema.Validate(instance); err != nil {
+		if err := schema.ValidateJSON([]byte(text)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

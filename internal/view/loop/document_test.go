@@ -6,10 +6,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/perdure/perdure"
-	schemas "github.com/perdure/perdure/internal/schema"
+	"github.com/perdure/perdure/internal/testing/schematest"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
@@ -19,28 +18,7 @@ import (
 // valid fails the test unless v is a document of a published schema.
 func valid(t testing.TB, name string, v any) {
 	t.Helper()
-	text, err := schemas.FS.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	c.AssertFormat()
-	if err := c.AddResource(name, doc); err != nil {
-		t.Fatal(err)
-	}
-	schema, err := c.Compile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw(t, v)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := schema.Validate(instance); err != nil {
+	if err := schematest.Published(t, name).ValidateJSON(raw(t, v)); err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
 }
@@ -51,9 +29,9 @@ func TestDocumentsAreValid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := loopview.Document(in)
-			valid(t, "loop-state.json", d)
-			valid(t, "persistence-extension.json", d)
-			valid(t, "iteration-analytics.json", loopview.New(in).Analytics())
+			valid(t, "loop-state", d)
+			valid(t, "persistence-extension", d)
+			valid(t, "iteration-analytics", loopview.New(in).Analytics())
 		})
 	}
 }

@@ -185,7 +185,7 @@ func TestNothingThere(t *testing.T) {
 			}
 		}
 		if in.Tree.ID != "" {
-			valid(t, "loop-state.json", loop.Document(in))
+			valid(t, "loop-state", loop.Document(in))
 		}
 	}
 }

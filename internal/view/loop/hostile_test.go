@@ -181,8 +181,8 @@ func TestHostileDocuments(t *testing.T) {
 	for _, text := range hostile() {
 		c := scene{t, "x" + text}
 		for _, in := range []loop.Input{c.done(), c.asking()} {
-			valid(t, "loop-state.json", loop.Document(in))
-			valid(t, "iteration-analytics.json", loop.New(in).Analytics())
+			valid(t, "loop-state", loop.Document(in))
+			valid(t, "iteration-analytics", loop.New(in).Analytics())
 		}
 	}
 }

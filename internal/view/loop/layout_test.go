@@ -108,10 +108,10 @@ func checkLayout(t testing.TB, files map[string]string) {
 		place, schema := inside[3], ""
 		switch {
 		case place == "state.json":
-			schema = "loop-state.json"
-			valid(t, "persistence-extension.json", json.RawMessage(text))
+			schema = "loop-state"
+			valid(t, "persistence-extension", json.RawMessage(text))
 		case place == "analytics/analytics.json":
-			schema = "iteration-analytics.json"
+			schema = "iteration-analytics"
 		case strings.HasPrefix(place, "checkpoints/"):
 			z, err := gzip.NewReader(strings.NewReader(text))
 			if err != nil {
@@ -121,7 +121,7 @@ func checkLayout(t testing.TB, files map[string]string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			schema, text = "loop-checkpoint.json", string(unpacked)
+			schema, text = "loop-checkpoint", string(unpacked)
 		default:
 			continue
 		}

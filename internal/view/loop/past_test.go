@@ -80,8 +80,8 @@ func TestStateRoundTrip(t *testing.T) {
 	tree := saved(t, s, &in, t.TempDir())
 	first := stateOf(t, s, &tree)
 	again := takenIn(t, raw(t, first))
-	valid(t, "loop-state.json", again)
-	valid(t, "persistence-extension.json", again)
+	valid(t, "loop-state", again)
+	valid(t, "persistence-extension", again)
 	was, is := members(t, first), members(t, again)
 	from, _ := is["imported_from"].(map[string]any)
 	if from["loop_id"] != was["loop_id"] || from["iteration"] != 7.0 || from["file"] != "state.json" {
@@ -158,7 +158,7 @@ func TestStateGoesOn(t *testing.T) {
 	state["past"] = map[string]any{"document": "x", "loop_id": "ralph-x-a1b2c3d4", "iteration": 6, "at": when(0)}
 	in.Loop.State = raw(t, state)
 	d := loopview.Document(in)
-	valid(t, "loop-state.json", d)
+	valid(t, "loop-state", d)
 	m := members(t, d)
 	history := m["iteration_history"].([]any)
 	if len(history) != 4 || history[0].(map[string]any)["notes"] != "the best" ||
