@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // Exported counts what was written.
@@ -135,11 +136,11 @@ func (x *exporter) own(ctx context.Context, l *Own) error {
 	x.out.Loops++
 	n, err := l.Write(ctx, func(place string, text []byte) error {
 		if !slices.Contains(reports(), place) {
-			v, fault := parse(text)
-			if fault != nil {
-				return fmt.Errorf("%s: is no JSON: %s", place, fault.what)
+			v, err := jsontree.Parse(text, jsontree.Options{File: place})
+			if err != nil {
+				return err
 			}
-			text = v.raw()
+			text = v.Append(nil)
 		}
 		content, err := x.render(place, text, l.ID, l.ID)
 		if err == nil && strings.HasSuffix(place, packed) {
@@ -192,20 +193,20 @@ func (x *exporter) loop(ctx context.Context, t *perdure.Tree, given map[string]b
 // aborted is the state of a loop that somebody cancelled here, unless it had
 // ended before.
 func aborted(text []byte) ([]byte, error) {
-	v, fault := parse(text)
-	if fault != nil {
-		return nil, fmt.Errorf("the store holds what is no JSON: %s", fault.what)
+	v, err := jsontree.Parse(text, jsontree.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("read the state in the store: %w", err)
 	}
-	status := v.get("status")
-	switch status.says() {
+	status := v.Get("status")
+	switch status.Text() {
 	case "completed", "failed", "aborted":
 		return text, nil
 	}
 	if status == nil {
 		return text, nil
 	}
-	*status = value{kind: '"', text: "aborted"}
-	return v.raw(), nil
+	*status = *jsontree.NewString("aborted")
+	return v.Append(nil), nil
 }
 
 func (x *exporter) iteration(it *perdure.Task, meta *iterMeta, id, name string) error {
@@ -243,11 +244,11 @@ func (x *exporter) render(place string, text []byte, id, name string) ([]byte, e
 		return text, nil
 	}
 	if id != name {
-		v, fault := parse(text)
-		if fault != nil {
-			return nil, fmt.Errorf("the store holds what is no JSON: %s", fault.what)
+		v, err := jsontree.Parse(text, jsontree.Options{})
+		if err != nil {
+			return nil, fmt.Errorf("read the document in the store: %w", err)
 		}
-		text = x.renamed(place, v, id, name).raw()
+		text = x.renamed(place, v, id, name).Append(nil)
 	}
 	var out bytes.Buffer
 	if place == hookFile {
@@ -267,9 +268,9 @@ func (x *exporter) render(place string, text []byte, id, name string) ([]byte, e
 	return out.Bytes(), nil
 }
 
-func (x *exporter) renamed(place string, v *value, id, name string) *value {
-	fit := func(s *shape, v *value) *value {
-		f := &fitter{shape: s, given: id, loop: name, note: func(string, *value, string, ...any) {}}
+func (x *exporter) renamed(place string, v *jsontree.Value, id, name string) *jsontree.Value {
+	fit := func(s *shape, v *jsontree.Value) *jsontree.Value {
+		f := &fitter{shape: s, given: id, loop: name, note: func(string, *jsontree.Value, string, ...any) {}}
 		if out := f.document(v); out != nil {
 			return out
 		}
@@ -277,8 +278,8 @@ func (x *exporter) renamed(place string, v *value, id, name string) *value {
 	}
 	switch {
 	case place == hookFile:
-		for i, line := range v.vals {
-			v.vals[i] = fit(x.shapes.forLine(line), line)
+		for i, line := range v.Items {
+			v.Items[i] = fit(x.shapes.forLine(line), line)
 		}
 		return v
 	case place == stateFile:

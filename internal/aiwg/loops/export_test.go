@@ -1,6 +1,10 @@
 package loops
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/perdure/perdure/internal/text/jsontree"
+)
 
 // FitterForTest brings texts into the form of a schema: state, iteration,
 // checkpoint, analytics or a line of the log. It returns nil for what is none of
@@ -14,9 +18,9 @@ func FitterForTest() (func(kind string, text []byte) (out []byte, notes []string
 }
 
 func fitForTest(s *shapes, kind string, text []byte) (out []byte, notes []string) {
-	v, fault := parse(text)
-	if fault != nil {
-		notes = append(notes, fmt.Sprintf("%d: %s", fault.off, fault.what))
+	v, err := jsontree.Parse(text, jsontree.Options{Partial: true})
+	if err != nil {
+		notes = append(notes, err.Error())
 	}
 	if v == nil {
 		return nil, notes
@@ -24,32 +28,18 @@ func fitForTest(s *shapes, kind string, text []byte) (out []byte, notes []string
 	shape := map[string]*shape{"state": s.state, "iteration": s.iteration, "checkpoint": s.checkpoint,
 		"analytics": s.analytics, "line": s.forLine(v)}[kind]
 	x := &fitter{shape: shape, given: "given-0a0b0c0d", loop: "given-0a0b0c0d",
-		note: func(kind string, at *value, format string, args ...any) {
-			notes = append(notes, fmt.Sprintf("%s %d: ", kind, at.off)+fmt.Sprintf(format, args...))
+		note: func(kind string, at *jsontree.Value, format string, args ...any) {
+			notes = append(notes, fmt.Sprintf("%s %d: ", kind, at.Start)+fmt.Sprintf(format, args...))
 		}}
 	if kind != "line" {
-		x.fallback = map[string]*value{"version": textValue("2.0.0"), "loop_id": textValue(x.loop),
-			"status": textValue("paused"), "iteration": numberValue(0),
-			"checkpoint_id": textValue("x"), "iterations": {kind: '['}}
+		x.fallback = map[string]*jsontree.Value{"version": jsontree.NewString("2.0.0"), "loop_id": jsontree.NewString(x.loop),
+			"status": jsontree.NewString("paused"), "iteration": jsontree.NewNumber(0),
+			"checkpoint_id": jsontree.NewString("x"), "iterations": {Kind: jsontree.Array}}
 	}
 	if v = x.document(v); v == nil {
 		return nil, notes
 	}
-	return v.raw(), notes
-}
-
-// ParseForTest parses a text and returns what of it is whole, in its shortest
-// form, and where it stops being JSON, -1 when it does not.
-func ParseForTest(text []byte) (whole []byte, off int) {
-	v, fault := parse(text)
-	off = -1
-	if fault != nil {
-		off = fault.off
-	}
-	if v == nil {
-		return nil, off
-	}
-	return v.raw(), off
+	return v.Append(nil), notes
 }
 
 // UnpackForTest and PackForTest are those of checkpoints.
@@ -67,7 +57,7 @@ func SettingsForTest(text []byte) (section []byte, found []Setting, problem stri
 	}
 	found, fault := readSettings(text[from:to])
 	if fault != nil {
-		problem = fault.what
+		problem = fault.Msg
 	}
 	return text[from:to], found, problem
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // asGiven ends the names under which is kept what does not fit.
@@ -21,20 +23,20 @@ const asGiven = "_as_given"
 type fitter struct {
 	shape *shape
 	// note tells of what is otherwise then.
-	note func(kind string, at *value, format string, args ...any)
+	note func(kind string, at *jsontree.Value, format string, args ...any)
 	// given is what the loop is called where the document comes from, and loop
 	// what it is called here.
 	given, loop string
 	// fallback gives members that the document has to have and does not.
-	fallback map[string]*value
+	fallback map[string]*jsontree.Value
 }
 
 // document fits a whole document; nil when it cannot be one, and then nothing
 // else is noted.
-func (x *fitter) document(v *value) *value {
+func (x *fitter) document(v *jsontree.Value) *jsontree.Value {
 	var held []func()
 	note := x.note
-	x.note = func(kind string, at *value, format string, args ...any) {
+	x.note = func(kind string, at *jsontree.Value, format string, args ...any) {
 		held = append(held, func() { note(kind, at, format, args...) })
 	}
 	defer func() { x.note = note }()
@@ -51,55 +53,55 @@ func (x *fitter) document(v *value) *value {
 
 // fit returns the value in the form of the schema, what of its parts had no
 // place in it, and why it does not fit, or "".
-func (x *fitter) fit(s *schema, v *value, at string) (out, aside *value, why string) {
+func (x *fitter) fit(s *schema, v *jsontree.Value, at string) (out, aside *jsontree.Value, why string) {
 	s, name := x.shape.resolve(s)
 	switch {
-	case name == "loop_id" && v.kind == '"' && v.text == x.given:
-		return &value{kind: '"', off: v.off, text: x.loop}, nil, ""
+	case name == "loop_id" && v.Kind == jsontree.String && v.Scalar() == x.given:
+		return stringAt(v, x.loop), nil, ""
 	case name == "loop_id":
 		return nil, nil, "is not the loop that this is about"
-	case name == "path" && v.kind == '"' && x.given != x.loop:
-		v = &value{kind: '"', off: v.off, text: strings.Replace(v.text, Folder+x.given+"/", Folder+x.loop+"/", 1)}
+	case name == "path" && v.Kind == jsontree.String && x.given != x.loop:
+		v = stringAt(v, strings.Replace(v.Scalar(), Folder+x.given+"/", Folder+x.loop+"/", 1))
 	}
 	if s.Enum != nil || s.Const != "" {
 		return x.word(s, v, at)
 	}
-	if is := v.is(); !s.allows(is) {
+	if is := typeOf(v); !s.allows(is) {
 		if v = x.convert(s, v, at); v == nil {
 			return nil, nil, fmt.Sprintf("is %s, and has to be %s", is, strings.Join(s.Type, " or "))
 		}
 	}
-	switch v.kind {
-	case '{':
+	switch v.Kind {
+	case jsontree.Object:
 		out, why = x.object(s, v, at)
 		return out, nil, why
-	case '[':
+	case jsontree.Array:
 		out, aside = x.items(s, v, at)
 		return out, aside, ""
-	case '"':
+	case jsontree.String:
 		out, why = x.textual(s, v, at)
 		return out, nil, why
-	case '0':
-		return v, nil, outside(s, v.text)
+	case jsontree.Number:
+		return v, nil, outside(s, v.Scalar())
 	}
 	return v, nil, ""
 }
 
-// is names the type of a value.
-func (v *value) is() string {
-	switch v.kind {
-	case '{':
+// typeOf returns the name that JSON Schema has for the type of a value.
+func typeOf(v *jsontree.Value) string {
+	switch v.Kind {
+	case jsontree.Object:
 		return "object"
-	case '[':
+	case jsontree.Array:
 		return "array"
-	case '"':
+	case jsontree.String:
 		return "string"
-	case 't':
+	case jsontree.Bool:
 		return "boolean"
-	case 'n':
+	case jsontree.Null:
 		return "null"
 	}
-	if r, ok := rational(v.text); ok && r.IsInt() {
+	if r, ok := rational(v.Scalar()); ok && r.IsInt() {
 		return "integer"
 	}
 	return "number"
@@ -149,76 +151,86 @@ func synonyms() map[string]string {
 }
 
 // word fits one of the words of a schema; they may be written otherwise.
-func (x *fitter) word(s *schema, v *value, at string) (out, aside *value, why string) {
+func (x *fitter) word(s *schema, v *jsontree.Value, at string) (out, aside *jsontree.Value, why string) {
 	words := s.Enum
 	if s.Const != "" {
 		words = []*string{&s.Const}
 	}
-	is := func(w *string) bool { return w == nil && v.kind == 'n' || w != nil && v.kind == '"' && *w == v.text }
+	is := func(w *string) bool {
+		return w == nil && v.Kind == jsontree.Null || w != nil && v.Kind == jsontree.String && *w == v.Scalar()
+	}
 	if slices.ContainsFunc(words, is) {
 		return v, nil, ""
 	}
-	if v.kind == '"' {
-		plain := strings.ToLower(strings.TrimSpace(v.text))
+	if v.Kind == jsontree.String {
+		plain := strings.ToLower(strings.TrimSpace(v.Scalar()))
 		for _, try := range []string{plain, synonyms()[plain]} {
 			i := slices.IndexFunc(words, func(w *string) bool { return w != nil && strings.ToLower(*w) == try })
 			if i >= 0 {
-				x.note(Corrected, v, "%s: %s became %s", at, shown(v.text), *words[i])
-				return &value{kind: '"', off: v.off, text: *words[i]}, nil, ""
+				x.note(Corrected, v, "%s: %s became %s", at, shown(v.Scalar()), *words[i])
+				return stringAt(v, *words[i]), nil, ""
 			}
 		}
 	}
-	if v.kind != '"' {
-		return nil, nil, "is " + v.is() + ", and has to be one of its words"
+	if v.Kind != jsontree.String {
+		return nil, nil, "is " + typeOf(v) + ", and has to be one of its words"
 	}
-	return nil, nil, "is " + shown(v.text) + ", none of the words that can stand there"
+	return nil, nil, "is " + shown(v.Scalar()) + ", none of the words that can stand there"
 }
 
 // convert makes a value one of a type that the schema allows, where that loses
 // nothing; nil when it would.
-func (x *fitter) convert(s *schema, v *value, at string) *value {
-	out := &value{off: v.off}
-	text := strings.TrimSpace(v.text)
+func (x *fitter) convert(s *schema, v *jsontree.Value, at string) *jsontree.Value {
+	text := strings.TrimSpace(v.Scalar())
+	var out *jsontree.Value
 	switch {
-	case v.kind == '"' && (s.allows("integer") || s.allows("number")):
-		n, fault := parse([]byte(text))
-		if fault != nil || n.kind != '0' || !s.allows(n.is()) {
+	case v.Kind == jsontree.String && (s.allows("integer") || s.allows("number")):
+		n, err := jsontree.Parse([]byte(text), jsontree.Options{})
+		if err != nil || n.Kind != jsontree.Number || !s.allows(typeOf(n)) {
 			return nil
 		}
-		out.kind, out.text = '0', text
+		out = n
 		x.note(Corrected, v, "%s is text; it was read as a number", at)
-	case v.kind == '"' && s.allows("boolean") && (text == "true" || text == "false"):
-		out.kind, out.text = 't', text
+	case v.Kind == jsontree.String && s.allows("boolean") && (text == "true" || text == "false"):
+		out = jsontree.NewScalar(jsontree.Bool, text)
 		x.note(Corrected, v, "%s is text; it was read as %s", at, text)
-	case v.kind == '0' && s.allows("string") && s.Format == "date-time":
-		ms, err := strconv.ParseFloat(v.text, 64)
+	case v.Kind == jsontree.Number && s.allows("string") && s.Format == "date-time":
+		ms, err := strconv.ParseFloat(v.Scalar(), 64)
 		if err != nil || ms < 1 || ms > 253402300799999 {
 			return nil
 		}
-		out.kind, out.text = '"', time.UnixMilli(int64(ms)).UTC().Format(time.RFC3339Nano)
+		out = jsontree.NewString(time.UnixMilli(int64(ms)).UTC().Format(time.RFC3339Nano))
 		x.note(Corrected, v, "%s is a number; it was read as milliseconds since 1970", at)
-	case (v.kind == '0' || v.kind == 't') && s.allows("string"):
-		out.kind, out.text = '"', v.text
+	case (v.Kind == jsontree.Number || v.Kind == jsontree.Bool) && s.allows("string"):
+		out = jsontree.NewString(v.Scalar())
 		x.note(Corrected, v, "%s is not text; what stands there became text", at)
-	case v.kind != 'n' && s.Items != nil && s.allows("array"):
-		out.kind, out.vals = '[', []*value{v}
+	case v.Kind != jsontree.Null && s.Items != nil && s.allows("array"):
+		out = &jsontree.Value{Kind: jsontree.Array, Items: []*jsontree.Value{v}}
 		x.note(Corrected, v, "%s is no list; it was read as one of one value", at)
 	default:
 		return nil
 	}
+	out.Start = v.Start
 	return out
 }
 
-func (x *fitter) textual(s *schema, v *value, at string) (*value, string) {
+// stringAt returns a string in the place of another value.
+func stringAt(v *jsontree.Value, text string) *jsontree.Value {
+	s := jsontree.NewString(text)
+	s.Start = v.Start
+	return s
+}
+
+func (x *fitter) textual(s *schema, v *jsontree.Value, at string) (*jsontree.Value, string) {
 	v = x.clean(v, at)
-	n := utf8.RuneCountInString(v.text)
+	n := utf8.RuneCountInString(v.Scalar())
 	switch {
 	case s.MinLength > n:
 		return nil, "is empty"
 	case s.MaxLength > 0 && s.MaxLength < n:
 		return nil, fmt.Sprintf("has %d characters, the limit is %d", n, s.MaxLength)
-	case s.pattern != nil && !s.pattern.MatchString(v.text):
-		return nil, "is " + shown(v.text) + ", which is not of the form that it has to have"
+	case s.pattern != nil && !s.pattern.MatchString(v.Scalar()):
+		return nil, "is " + shown(v.Scalar()) + ", which is not of the form that it has to have"
 	case s.Format == "date-time":
 		return x.instant(v, at)
 	}
@@ -232,42 +244,42 @@ var strictTime = sync.OnceValue(func() *regexp.Regexp {
 		`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})$`)
 })
 
-func (x *fitter) instant(v *value, at string) (*value, string) {
-	if new(time.Time).UnmarshalText([]byte(v.text)) == nil && strictTime().MatchString(v.text) {
+func (x *fitter) instant(v *jsontree.Value, at string) (*jsontree.Value, string) {
+	if new(time.Time).UnmarshalText([]byte(v.Scalar())) == nil && strictTime().MatchString(v.Scalar()) {
 		return v, ""
 	}
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", time.DateTime, time.DateOnly} {
-		when, err := time.Parse(layout, strings.TrimSpace(v.text))
+		when, err := time.Parse(layout, strings.TrimSpace(v.Scalar()))
 		if err != nil || when.UTC().Year() < 1 || when.UTC().Year() > 9999 {
 			continue
 		}
 		became := when.UTC().Format(time.RFC3339Nano)
-		x.note(Corrected, v, "%s: the time %s was read as %s", at, shown(v.text), became)
-		return &value{kind: '"', off: v.off, text: became}, ""
+		x.note(Corrected, v, "%s: the time %s was read as %s", at, shown(v.Scalar()), became)
+		return stringAt(v, became), ""
 	}
-	return nil, "is " + shown(v.text) + ", which is no time as 2026-02-09T10:00:00Z"
+	return nil, "is " + shown(v.Scalar()) + ", which is no time as 2026-02-09T10:00:00Z"
 }
 
 // clean replaces what databases cannot hold, in texts and in what is inside of
 // a value; of several members of one name the last stays.
-func (x *fitter) clean(v *value, at string) *value {
-	switch v.kind {
-	case '"':
-		if !strings.Contains(v.text, "\x00") {
+func (x *fitter) clean(v *jsontree.Value, at string) *jsontree.Value {
+	switch v.Kind {
+	case jsontree.String:
+		if !strings.Contains(v.Scalar(), "\x00") {
 			return v
 		}
 		x.note(Corrected, v, "%s: characters 0 became U+FFFD", at)
-		return &value{kind: '"', off: v.off, text: strings.ReplaceAll(v.text, "\x00", "\uFFFD")}
-	case '[':
-		out := &value{kind: '[', off: v.off}
-		for i, item := range v.vals {
-			out.vals = append(out.vals, x.clean(item, at+"["+strconv.Itoa(i)+"]"))
+		return stringAt(v, strings.ReplaceAll(v.Scalar(), "\x00", "\uFFFD"))
+	case jsontree.Array:
+		out := &jsontree.Value{Kind: jsontree.Array, Start: v.Start}
+		for i, item := range v.Items {
+			out.Items = append(out.Items, x.clean(item, at+"["+strconv.Itoa(i)+"]"))
 		}
 		return out
-	case '{':
-		out := &value{kind: '{', off: v.off}
+	case jsontree.Object:
+		out := &jsontree.Value{Kind: jsontree.Object, Start: v.Start}
 		for i, key := range x.members(v, at) {
-			out.add(key, x.clean(v.vals[i], join(at, key)))
+			out.Add(key, x.clean(v.Members[i].Value, join(at, key)))
 		}
 		return out
 	}
@@ -275,12 +287,12 @@ func (x *fitter) clean(v *value, at string) *value {
 }
 
 // members goes along an object, of several with one name to the last.
-func (x *fitter) members(v *value, at string) iter.Seq2[int, string] {
-	keys, where := make([]string, len(v.keys)), make(map[string]int, len(v.keys))
-	for i, key := range v.keys {
-		keys[i] = strings.ReplaceAll(key, "\x00", "\uFFFD")
+func (x *fitter) members(v *jsontree.Value, at string) iter.Seq2[int, string] {
+	keys, where := make([]string, len(v.Members)), make(map[string]int, len(v.Members))
+	for i, m := range v.Members {
+		keys[i] = strings.ReplaceAll(m.Name, "\x00", "\uFFFD")
 		if _, twice := where[keys[i]]; twice {
-			x.note(Corrected, v.vals[i], "%s stands twice; the last one counts", join(at, keys[i]))
+			x.note(Corrected, m.Value, "%s stands twice; the last one counts", join(at, keys[i]))
 		}
 		where[keys[i]] = i
 	}
@@ -304,23 +316,23 @@ func join(at, key string) string {
 }
 
 // items fits a list. Those that do not fit are in the second.
-func (x *fitter) items(s *schema, v *value, at string) (out, aside *value) {
-	out = &value{kind: '[', off: v.off}
-	for i, item := range v.vals {
+func (x *fitter) items(s *schema, v *jsontree.Value, at string) (out, aside *jsontree.Value) {
+	out = &jsontree.Value{Kind: jsontree.Array, Start: v.Start}
+	for i, item := range v.Items {
 		here := at + "[" + strconv.Itoa(i) + "]"
 		if s.Items == nil {
-			out.vals = append(out.vals, x.clean(item, here))
+			out.Items = append(out.Items, x.clean(item, here))
 			continue
 		}
 		fitted, rest, why := x.fit(s.Items, item, here)
 		if why == "" && rest == nil {
-			out.vals = append(out.vals, fitted)
+			out.Items = append(out.Items, fitted)
 			continue
 		}
 		if aside == nil {
-			aside = &value{kind: '['}
+			aside = &jsontree.Value{Kind: jsontree.Array}
 		}
-		aside.vals = append(aside.vals, x.clean(item, here))
+		aside.Items = append(aside.Items, x.clean(item, here))
 		x.note(Corrected, item, "%s %s; it is kept beside the list", here, why)
 	}
 	return out, aside
@@ -328,17 +340,17 @@ func (x *fitter) items(s *schema, v *value, at string) (out, aside *value) {
 
 // object fits an object: members that do not fit go beside, those that nobody
 // knows are kept.
-func (x *fitter) object(s *schema, v *value, at string) (*value, string) {
-	out := &value{kind: '{', off: v.off}
+func (x *fitter) object(s *schema, v *jsontree.Value, at string) (*jsontree.Value, string) {
+	out := &jsontree.Value{Kind: jsontree.Object, Start: v.Start}
 	for i, key := range x.members(v, at) {
-		member := v.vals[i]
+		member := v.Members[i].Value
 		sub := s.Properties[key]
 		if sub == nil {
 			sub = s.Others
 		}
 		here := join(at, key)
 		if sub == nil {
-			out.add(key, x.clean(member, here))
+			out.Add(key, x.clean(member, here))
 			continue
 		}
 		fitted, aside, why := x.fit(sub, member, here)
@@ -347,8 +359,8 @@ func (x *fitter) object(s *schema, v *value, at string) (*value, string) {
 		}
 		switch {
 		case why == "":
-			out.add(key, fitted)
-		case member.kind == 'n':
+			out.Add(key, fitted)
+		case member.Kind == jsontree.Null:
 			x.note(Corrected, member, "%s is null, which says nothing there; it was left out", here)
 		case s.Others != nil:
 			return nil, "holds " + key + ", which " + why
@@ -357,46 +369,46 @@ func (x *fitter) object(s *schema, v *value, at string) (*value, string) {
 			x.note(Corrected, member, "%s %s; it is kept as %s", here, why, free(v, out, key))
 		}
 		if aside != nil {
-			out.add(free(v, out, key), aside)
+			out.Add(free(v, out, key), aside)
 		}
 	}
 	return out, x.complete(s, out, at)
 }
 
 // name fits the name of a member; it must not become one that is there.
-func (x *fitter) name(s *schema, v *value, i int, at string) (string, string) {
-	name, _, why := x.fit(s, &value{kind: '"', text: v.keys[i], off: v.vals[i].off}, at)
+func (x *fitter) name(s *schema, v *jsontree.Value, i int, at string) (string, string) {
+	name, _, why := x.fit(s, stringAt(v.Members[i].Value, v.Members[i].Name), at)
 	switch {
 	case why != "":
-		return v.keys[i], why
-	case name.text != v.keys[i] && v.get(name.text) != nil:
-		return v.keys[i], "stands there twice"
+		return v.Members[i].Name, why
+	case name.Scalar() != v.Members[i].Name && v.Get(name.Scalar()) != nil:
+		return v.Members[i].Name, "stands there twice"
 	}
-	return name.text, ""
+	return name.Scalar(), ""
 }
 
 // free is a name for what does not fit that nothing else has.
-func free(v, out *value, key string) string {
-	for key += asGiven; v.get(key) != nil || out.get(key) != nil; {
+func free(v, out *jsontree.Value, key string) string {
+	for key += asGiven; v.Get(key) != nil || out.Get(key) != nil; {
 		key += "_"
 	}
 	return key
 }
 
 // complete adds the members that have to be there, and tells what is missing.
-func (x *fitter) complete(s *schema, out *value, at string) string {
+func (x *fitter) complete(s *schema, out *jsontree.Value, at string) string {
 	for _, key := range s.Required {
-		if out.get(key) != nil {
+		if out.Get(key) != nil {
 			continue
 		}
 		member := x.fallback[key]
 		if at != "" || member == nil {
 			return "has no " + key
 		}
-		x.note(Corrected, out, "there is no %s; it became %s", key, member.raw())
-		out.add(key, member)
+		x.note(Corrected, out, "there is no %s; it became %s", key, member.Append(nil))
+		out.Add(key, member)
 	}
-	if len(out.keys) < s.Least {
+	if len(out.Members) < s.Least {
 		return "is empty"
 	}
 	return ""

@@ -2,7 +2,6 @@ package loops_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -19,33 +18,6 @@ import (
 	"github.com/perdure/perdure/internal/testing/schematest"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
-
-// FuzzParse: what is JSON is read whole, nothing else is, and what was read is
-// JSON that is read the same.
-func FuzzParse(f *testing.F) {
-	for _, text := range []string{`{"a":[1,-2.5e3,true,false,null,"x\u0041\n<"],"a":{}}`, `[`, `{"a":`, `{"a":1,}`,
-		`[1 2]`, `"\x"`, "\"\x01\"", `01`, `1`, `nul`, `{}x`, ``, `{1:2}`, `[,1]`, `"\ud800"`} {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if !utf8.Valid(text) || bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) > 900 {
-			t.Skip()
-		}
-		whole, off := loops.ParseForTest(text)
-		if valid := json.Valid(text); valid != (off < 0) {
-			t.Errorf("%q: JSON %v, read up to %d", text, valid, off)
-		}
-		if off > len(text) || off < 0 && whole == nil {
-			t.Errorf("%q: %q, up to %d", text, whole, off)
-		}
-		if whole == nil {
-			return
-		}
-		if again, off := loops.ParseForTest(whole); off >= 0 || !bytes.Equal(again, whole) {
-			t.Errorf("%q became %q, which becomes %q at %d", text, whole, again, off)
-		}
-	})
-}
 
 // wrapped is a document as the published schema of its kind has it.
 func wrapped(v *validators, kind string, doc []byte) (*schematest.Schema, string) {

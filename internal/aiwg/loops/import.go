@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // Counts tells what came in. What was there already is counted apart.
@@ -109,13 +110,13 @@ func (l *loop) key() string {
 }
 
 // says is a text of the loop's state.
-func (l *loop) says(key string) string { return l.docs[stateFile].get(key).says() }
+func (l *loop) says(key string) string { return l.docs[stateFile].Get(key).Text() }
 
-func (d *document) get(key string) *value {
+func (d *document) Get(key string) *jsontree.Value {
 	if d == nil {
 		return nil
 	}
-	return d.value.get(key)
+	return d.value.Get(key)
 }
 
 func (m *importer) write(ctx context.Context, l *loop) error {
@@ -169,7 +170,7 @@ func (m *importer) own(ctx context.Context, l *loop) (bool, error) {
 	}
 	state := l.docs[stateFile]
 	if err != nil || tree.Kind == perdure.KindRecord || l.says("tree_id") != string(tree.ID) ||
-		!instant(state.get("started_at")).Equal(tree.CreatedAt) {
+		!instant(state.Get("started_at")).Equal(tree.CreatedAt) {
 		return false, err
 	}
 	m.counts.PresentLoops++
@@ -217,19 +218,19 @@ func (m *importer) root(ctx context.Context, l *loop, key string) (perdure.TreeR
 		}
 	}
 	task := perdure.Task{Prompt: l.prompt(), State: l.state(), CreatedAt: l.createdAt(), Metadata: mustJSON(meta)}
-	task.StartedAt = instant(l.docs[stateFile].get("started_at"))
+	task.StartedAt = instant(l.docs[stateFile].Get("started_at"))
 	if task.State.Terminal() {
 		task.CompletedAt = later(task.CreatedAt,
-			instant(l.docs[stateFile].get("completed_at"), l.docs[stateFile].get("last_updated"),
-				l.docs[analyticsFile].get("end_time")))
+			instant(l.docs[stateFile].Get("completed_at"), l.docs[stateFile].Get("last_updated"),
+				l.docs[analyticsFile].Get("end_time")))
 	}
 	switch task.State {
 	case perdure.Completed:
 		task.Result = l.summary()
 	case perdure.Failed:
 		state := l.docs[stateFile]
-		why := cmp.Or(state.get("error_context").get("error_message").says(),
-			state.get("last_error").get("error_message").says(), state.get("last_error").get("error").says())
+		why := cmp.Or(state.Get("error_context").Get("error_message").Text(),
+			state.Get("last_error").Get("error_message").Text(), state.Get("last_error").Get("error").Text())
 		task.Error = &perdure.TaskError{Kind: "loop_failed", Message: cut(why, perdure.MaxErrorBytes)}
 		task.Output = l.summary()
 	default:
@@ -244,14 +245,14 @@ func (d *document) stored() (text []byte, inline bool) {
 	if d.value == nil {
 		return d.bytes, false
 	}
-	if text = d.value.raw(); len(text) <= maxInline {
+	if text = d.value.Append(nil); len(text) <= maxInline {
 		return text, true
 	}
 	return text, false
 }
 
 func (l *loop) prompt() string {
-	text := cmp.Or(l.says("task"), l.docs[analyticsFile].get("task_description").says(), "the loop "+l.id)
+	text := cmp.Or(l.says("task"), l.docs[analyticsFile].Get("task_description").Text(), "the loop "+l.id)
 	return cut(text, perdure.MaxPromptBytes)
 }
 
@@ -266,8 +267,8 @@ func cut(text string, most int) string {
 // createdAt is when the loop began, as far as that is known.
 func (l *loop) createdAt() time.Time {
 	state := l.docs[stateFile]
-	at := instant(state.get("started_at"), l.docs[analyticsFile].get("start_time"),
-		state.get("baseline_metrics").get("captured_at"), state.get("last_updated"))
+	at := instant(state.Get("started_at"), l.docs[analyticsFile].Get("start_time"),
+		state.Get("baseline_metrics").Get("captured_at"), state.Get("last_updated"))
 	for _, it := range l.iters {
 		if at.IsZero() {
 			at = it.at()
@@ -288,8 +289,8 @@ func later(a, b time.Time) time.Time {
 
 func (it *iteration) at() time.Time {
 	check := it.files[checkpointDoc]
-	return instant(it.record.get("timestamp"), it.files[iterationDoc].get("timestamp"), it.line.get("timestamp"),
-		check.get("created_at"), check.get("timestamp"))
+	return instant(it.record.Get("timestamp"), it.files[iterationDoc].Get("timestamp"), it.line.Get("timestamp"),
+		check.Get("created_at"), check.Get("timestamp"))
 }
 
 // iteration is one as a task. It came to an end, or nothing would be there of it.
@@ -299,17 +300,17 @@ func (m *importer) iteration(l *loop, it *iteration) perdure.TaskRecord {
 	created := l.createdAt()
 	meta := iterMeta{Number: it.number, Mark: mark{Kind: kindIteration, Key: it.key()}}
 	if it.record != nil {
-		if raw := it.record.raw(); len(raw) <= maxInline {
+		if raw := it.record.Append(nil); len(raw) <= maxInline {
 			meta.Record = raw
 		}
 	}
 	t := perdure.Task{Prompt: fmt.Sprintf("iteration %d", it.number), State: perdure.Completed,
 		CreatedAt: later(created, it.at()), Metadata: mustJSON(meta), Result: l.verdict(it)}
 	t.CompletedAt = t.CreatedAt
-	if usd, err := strconv.ParseFloat(it.line.get("token_cost_usd").written(), 64); err == nil && usd > 0 && usd < 1e9 {
+	if usd, err := strconv.ParseFloat(it.line.Get("token_cost_usd").Scalar(), 64); err == nil && usd > 0 && usd < 1e9 {
 		t.Usage.CostUSD = usd
 	}
-	if ms, err := strconv.ParseFloat(it.line.get("execution_time_ms").written(), 64); err == nil && ms > 0 && ms < 1e12 {
+	if ms, err := strconv.ParseFloat(it.line.Get("execution_time_ms").Scalar(), 64); err == nil && ms > 0 && ms < 1e12 {
 		t.Active = time.Duration(ms*1000) * time.Microsecond
 	}
 	t.Data = m.data(it)
@@ -329,7 +330,7 @@ func (m *importer) data(it *iteration) json.RawMessage {
 	size := 64
 	for _, name := range sortedKeys(it.files) {
 		d := it.files[name]
-		raw := d.value.raw()
+		raw := d.value.Append(nil)
 		if size += len(raw); size > perdure.MaxResultBytes {
 			d.file.note(NotRead, -1, "is, with the other file of the iteration, longer than %d bytes; it was not taken",
 				perdure.MaxResultBytes)
@@ -341,13 +342,6 @@ func (m *importer) data(it *iteration) json.RawMessage {
 		return nil
 	}
 	return mustJSON(docs)
-}
-
-func (v *value) written() string {
-	if v == nil {
-		return ""
-	}
-	return v.text
 }
 
 // mustJSON encodes what cannot fail to be encoded.

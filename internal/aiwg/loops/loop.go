@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // packed ends the names of checkpoints.
@@ -23,7 +24,7 @@ const packed = ".json.gz"
 // document is a file of a loop as it came in: a value, or the bytes of a report.
 type document struct {
 	file  *file
-	value *value
+	value *jsontree.Value
 	bytes []byte
 }
 
@@ -43,8 +44,8 @@ type loop struct {
 type iteration struct {
 	number int
 	copy   int // 0, or the how manieth record of the number it is
-	record *value
-	line   *value // of the analytics
+	record *jsontree.Value
+	line   *jsontree.Value // of the analytics
 	files  map[string]*document
 }
 
@@ -112,15 +113,17 @@ func (m *importer) read(l *loop) bool {
 			"loops have; it became %s, and is kept beside",
 			shown(l.folder), l.id)})
 	}
-	id := textValue(l.id)
+	id := jsontree.NewString(l.id)
 	byNumber := m.readIterations(l)
-	newest := numberValue(0)
+	newest := jsontree.NewNumber(0)
 	if n := len(byNumber); n > 0 {
-		newest = numberValue(slices.Max(numbersOf(byNumber)))
+		newest = jsontree.NewNumber(slices.Max(numbersOf(byNumber)))
 	}
-	m.readDoc(l, stateFile, m.shapes.state, map[string]*value{"version": textValue("2.0.0"), "loop_id": id,
-		"status": textValue("paused"), "iteration": newest})
-	m.readDoc(l, analyticsFile, m.shapes.analytics, map[string]*value{"loop_id": id, "iterations": {kind: '['}})
+	m.readDoc(l, stateFile, m.shapes.state, map[string]*jsontree.Value{"version": jsontree.NewString("2.0.0"),
+		"loop_id": id,
+		"status":  jsontree.NewString("paused"), "iteration": newest})
+	m.readDoc(l, analyticsFile, m.shapes.analytics,
+		map[string]*jsontree.Value{"loop_id": id, "iterations": {Kind: jsontree.Array}})
 	if name, ok := l.files[hookFile]; ok {
 		if d := m.lines(l, name); d != nil {
 			l.docs[hookFile] = d
@@ -145,7 +148,7 @@ func (m *importer) read(l *loop) bool {
 	return true
 }
 
-func (m *importer) readDoc(l *loop, place string, s *shape, fallback map[string]*value) {
+func (m *importer) readDoc(l *loop, place string, s *shape, fallback map[string]*jsontree.Value) {
 	name, ok := l.files[place]
 	if !ok {
 		return
@@ -199,13 +202,14 @@ func fileOf(number int) string { return fmt.Sprintf("iteration-%03d", number) }
 
 func (m *importer) iterationFile(l *loop, place string, s *shape, number int) *document {
 	d := m.document(l, l.files[place], s,
-		map[string]*value{"iteration": numberValue(number), "checkpoint_id": textValue(fileOf(number))})
+		map[string]*jsontree.Value{"iteration": jsontree.NewNumber(number),
+			"checkpoint_id": jsontree.NewString(fileOf(number))})
 	if d == nil {
 		return nil
 	}
-	if n, ok := d.value.get("iteration").number(); !ok || n != number {
-		d.file.note(Corrected, d.value.get("iteration").off,
-			"says iteration %s and is called %s; the name counts, and what it says is kept", d.value.get("iteration").text,
+	if n, ok := iterationNumber(d.value.Get("iteration")); !ok || n != number {
+		d.file.note(Corrected, d.value.Get("iteration").Start,
+			"says iteration %s and is called %s; the name counts, and what it says is kept", d.value.Get("iteration").Scalar(),
 			path.Base(place))
 	}
 	return d
@@ -214,12 +218,12 @@ func (m *importer) iterationFile(l *loop, place string, s *shape, number int) *d
 // maxNumber is the highest number of an iteration that gets a task.
 const maxNumber = 9999999
 
-// number reads a whole number.
-func (v *value) number() (int, bool) {
-	if v == nil || v.kind != '0' {
+// iterationNumber reads the number of an iteration.
+func iterationNumber(v *jsontree.Value) (int, bool) {
+	if !v.Is(jsontree.Number) {
 		return 0, false
 	}
-	f, err := strconv.ParseFloat(v.text, 64)
+	f, err := strconv.ParseFloat(v.Scalar(), 64)
 	return int(f), err == nil && f >= 0 && f <= maxNumber && f == math.Trunc(f)
 }
 
@@ -240,13 +244,13 @@ func (m *importer) gather(l *loop, byNumber map[int]*iteration) {
 		}
 		return byNumber[n]
 	}
-	records := make(map[int][]*value)
-	m.eachNumber(l, stateFile, "iteration_history", "iteration", func(n int, record *value) bool {
+	records := make(map[int][]*jsontree.Value)
+	m.eachNumber(l, stateFile, "iteration_history", "iteration", func(n int, record *jsontree.Value) bool {
 		take(n)
 		records[n] = append(records[n], record)
 		return len(records[n]) > 1
 	})
-	m.eachNumber(l, analyticsFile, "iterations", "iteration_number", func(n int, line *value) bool {
+	m.eachNumber(l, analyticsFile, "iterations", "iteration_number", func(n int, line *jsontree.Value) bool {
 		twice := take(n).line != nil
 		byNumber[n].line = line
 		return twice
@@ -265,19 +269,19 @@ func (m *importer) gather(l *loop, byNumber map[int]*iteration) {
 
 // eachNumber goes along a list of iterations; do tells whether the number was
 // there before.
-func (m *importer) eachNumber(l *loop, place, list, key string, do func(n int, v *value) bool) {
+func (m *importer) eachNumber(l *loop, place, list, key string, do func(n int, v *jsontree.Value) bool) {
 	d := l.docs[place]
 	if d == nil {
 		return
 	}
-	for _, v := range d.value.get(list).list() {
-		n, ok := v.get(key).number()
+	for _, v := range d.value.Get(list).List() {
+		n, ok := iterationNumber(v.Get(key))
 		switch {
 		case !ok:
-			d.file.note(Corrected, v.off, "iteration %s is beyond all sense; what is said of it stays in the file only",
-				shown(v.get(key).text))
+			d.file.note(Corrected, v.Start, "iteration %s is beyond all sense; what is said of it stays in the file only",
+				shown(v.Get(key).Scalar()))
 		case do(n, v):
-			d.file.note(Corrected, v.off, "iteration %d is there more than once; all are kept", n)
+			d.file.note(Corrected, v.Start, "iteration %d is there more than once; all are kept", n)
 		}
 	}
 }
@@ -290,7 +294,7 @@ func (m *importer) gaps(l *loop) {
 		have = l.iters[n-1].number
 	}
 	if d != nil {
-		now, ok := d.value.get("iteration").number()
+		now, ok := iterationNumber(d.value.Get("iteration"))
 		if ok && now > have && !l.state().Terminal() {
 			l.under, now = now, now-1
 		}
@@ -319,28 +323,28 @@ func span(from, to int) string {
 // references tells of files of the loop that a document names and that are not
 // there.
 func (m *importer) references(l *loop) {
-	check := func(d *document, v *value, what string) {
-		ref := v.says()
+	check := func(d *document, v *jsontree.Value, what string) {
+		ref := v.Text()
 		_, place, inside := strings.Cut(ref, Folder+l.id+"/")
 		if !inside || l.files[place] != "" {
 			return
 		}
-		d.file.note(Missing, v.off, "%s is %s, which is not there", what, shown(ref))
+		d.file.note(Missing, v.Start, "%s is %s, which is not there", what, shown(ref))
 	}
 	if d := l.docs[stateFile]; d != nil {
 		for _, key := range []string{"last_checkpoint", "pre_iteration_snapshot", "completion_report_path"} {
-			check(d, d.value.get(key), key)
+			check(d, d.value.Get(key), key)
 		}
 		for _, key := range []string{"best_iteration", "selected_iteration"} {
-			check(d, d.value.get(key).get("snapshot_path"), key)
+			check(d, d.value.Get(key).Get("snapshot_path"), key)
 		}
-		for _, record := range d.value.get("iteration_history").list() {
-			check(d, record.get("snapshot_path"), "the snapshot of iteration "+record.get("iteration").text)
+		for _, record := range d.value.Get("iteration_history").List() {
+			check(d, record.Get("snapshot_path"), "the snapshot of iteration "+record.Get("iteration").Scalar())
 		}
 	}
 	if d := l.docs[analyticsFile]; d != nil {
-		for _, line := range d.value.get("iterations").list() {
-			check(d, line.get("output_snapshot_path"), "the snapshot of iteration "+line.get("iteration_number").text)
+		for _, line := range d.value.Get("iterations").List() {
+			check(d, line.Get("output_snapshot_path"), "the snapshot of iteration "+line.Get("iteration_number").Scalar())
 		}
 	}
 }
@@ -351,7 +355,7 @@ func (l *loop) state() perdure.State {
 	if d == nil {
 		return perdure.Queued
 	}
-	switch d.value.get("status").says() {
+	switch d.value.Get("status").Text() {
 	case "completed":
 		return perdure.Completed
 	case "failed":
@@ -362,10 +366,10 @@ func (l *loop) state() perdure.State {
 	return perdure.Queued
 }
 
-// instant is the first of the texts that is a time the store can keep.
-func instant(texts ...*value) time.Time {
-	for _, v := range texts {
-		at, err := time.Parse(time.RFC3339Nano, v.says())
+// instant is the first of the values that is a time the store can keep.
+func instant(values ...*jsontree.Value) time.Time {
+	for _, v := range values {
+		at, err := time.Parse(time.RFC3339Nano, v.Text())
 		at = at.UTC().Truncate(time.Microsecond)
 		if err == nil && at.Year() >= 1970 && at.UnixMicro() > 0 && at.Year() <= 9999 {
 			return at

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	schemas "github.com/perdure/perdure/internal/schema"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // schema is a JSON Schema as far as those of loops use it. TestSubset holds them
@@ -127,8 +128,8 @@ func loadShapes() (*shapes, error) {
 }
 
 // forLine is what a line of a log is, by what it says.
-func (s *shapes) forLine(v *value) *shape {
-	switch v.get("role").says() {
+func (s *shapes) forLine(v *jsontree.Value) *shape {
+	switch v.Get("role").Text() {
 	case "user":
 		return s.request
 	case "assistant":

@@ -19,6 +19,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 	"github.com/perdure/perdure/internal/text/yamltext"
 )
 
@@ -99,11 +100,10 @@ func (m *importer) settings(ctx context.Context, name string) error {
 	if rest := bytes.TrimSpace(slices.Concat(f.text[:from], f.text[to:])); len(rest) > 0 {
 		f.note(Left, -1, "only the section %s was taken", section)
 	}
-	line, _ := f.place(from)
+	line, _ := f.lines.Position(from)
 	found, problem := readSettings(text)
 	if problem != nil {
-		f.note(NotRead, f.lines[min(line-1+problem.off-1, len(f.lines)-1)], "%s; the section %s was kept as text",
-			problem.what, section)
+		f.note(NotRead, f.lines.Start(line-1+problem.Line), "%s; the section %s was kept as text", problem.Msg, section)
 	}
 	for i := range found {
 		found[i].File, found[i].Line = f.name, found[i].Line+line-1
@@ -138,15 +138,15 @@ func (m *importer) keepSettings(ctx context.Context, text []byte, found []Settin
 	return err
 }
 
-// readSettings lists what is set in a section; the fault's place is a line of it.
-func readSettings(text []byte) (found []Setting, problem *fault) {
+// readSettings lists what is set in a section; the error has a line of it.
+func readSettings(text []byte) (found []Setting, problem *jsontree.Error) {
 	defer func() {
 		if v := recover(); v != nil { // the library panics on some texts
-			found, problem = nil, &fault{1, fmt.Sprintf("the YAML cannot be understood (%v)", v)}
+			found, problem = nil, &jsontree.Error{Line: 1, Msg: fmt.Sprintf("the YAML cannot be understood (%v)", v)}
 		}
 	}()
 	if yamltext.TooDeep(text) {
-		return nil, &fault{1, "the YAML is nested too deeply"}
+		return nil, &jsontree.Error{Line: 1, Msg: "the YAML is nested too deeply"}
 	}
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
@@ -163,16 +163,16 @@ func readSettings(text []byte) (found []Setting, problem *fault) {
 	return found, nil
 }
 
-func yamlFault(err error) *fault {
+func yamlFault(err error) *jsontree.Error {
 	var placed interface {
 		GetMessage() string
 		GetToken() *token.Token
 	}
 	if errors.As(err, &placed) && placed.GetToken() != nil {
-		return &fault{placed.GetToken().Position.Line, "is no YAML: " + placed.GetMessage()}
+		return &jsontree.Error{Line: placed.GetToken().Position.Line, Msg: "is no YAML: " + placed.GetMessage()}
 	}
 	first, _, _ := strings.Cut(err.Error(), "\n")
-	return &fault{1, "is no YAML: " + first}
+	return &jsontree.Error{Line: 1, Msg: "is no YAML: " + first}
 }
 
 // pairs are the members of a mapping.

@@ -9,9 +9,9 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // maxDocument bounds a document, packed ones when they are unpacked.
@@ -35,43 +35,28 @@ type Source struct {
 
 // file is one that was read.
 type file struct {
-	src  *Source
-	name string
-	text []byte
-	// lines are the offsets behind the line ends, found when first needed.
-	lines []int
+	src   *Source
+	name  string
+	text  []byte
+	lines *jsontree.Lines // of text
 }
 
 // note tells of something at an offset, -1 for the whole file.
 func (f *file) note(kind string, off int, format string, args ...any) {
 	n := Note{Kind: kind, File: f.name, Message: fmt.Sprintf(format, args...)}
 	if off >= 0 && off <= len(f.text) {
-		n.Line, n.Column = f.place(off)
+		n.Line, n.Column = f.lines.Position(off)
 	}
 	f.src.Note(n)
 }
 
-// place returns the line and the column, in bytes, of an offset.
-func (f *file) place(off int) (line, column int) {
-	if f.lines == nil {
-		f.lines = []int{0}
-		for i, c := range f.text {
-			if c == '\n' {
-				f.lines = append(f.lines, i+1)
-			}
-		}
-	}
-	i, found := slices.BinarySearch(f.lines, off)
-	if !found {
-		i--
-	}
-	return i + 1, off - f.lines[i] + 1
-}
+// set replaces the text.
+func (f *file) set(text []byte) { f.text, f.lines = text, jsontree.NewLines(text) }
 
 // open reads a file; nil when it cannot be read, which is noted.
 func (s *Source) open(name string) *file {
 	text, err := s.Read(name)
-	f := &file{src: s, name: name, text: text}
+	f := &file{src: s, name: name}
 	if err == nil && len(text) > maxDocument {
 		err = fmt.Errorf("it has %d bytes, the limit is %d", len(text), maxDocument)
 	}
@@ -80,29 +65,21 @@ func (s *Source) open(name string) *file {
 		if errors.As(err, &in) {
 			err = in.Err
 		}
-		f.text = nil
 		f.note(NotRead, -1, "cannot be read: %v", err)
 		return nil
 	}
+	f.set(text)
 	return f
 }
 
-// asText makes the bytes of a file text that can be kept.
+// asText removes a byte order mark and replaces bytes that are not UTF-8.
 func (f *file) asText() {
-	f.text = bytes.TrimPrefix(f.text, []byte("\xef\xbb\xbf"))
-	if utf8.Valid(f.text) {
-		return
+	f.set(bytes.TrimPrefix(f.text, []byte("\xef\xbb\xbf")))
+	text, at := jsontree.ToValidUTF8(f.text)
+	if at >= 0 {
+		f.note(Corrected, at, "bytes that are not UTF-8 became U+FFFD")
+		f.set(text)
 	}
-	at := 0
-	for at < len(f.text) {
-		c, size := utf8.DecodeRune(f.text[at:])
-		if c == utf8.RuneError && size == 1 {
-			break
-		}
-		at += size
-	}
-	f.note(Corrected, at, "bytes that are not UTF-8 became U+FFFD")
-	f.text, f.lines = bytes.ToValidUTF8(f.text, []byte("\uFFFD")), nil
 }
 
 // unpack replaces a packed text by what is in it, as far as it is whole.
@@ -112,7 +89,7 @@ func (f *file) unpack() bool {
 		return true
 	}
 	text, err := unpack(f.text)
-	f.text = text
+	f.set(text)
 	if err == nil {
 		return true
 	}
@@ -161,19 +138,20 @@ type importer struct {
 }
 
 // document reads a file as one of a schema; nil when there is nothing of it.
-func (m *importer) document(l *loop, name string, s *shape, fallback map[string]*value) *document {
+func (m *importer) document(l *loop, name string, s *shape, fallback map[string]*jsontree.Value) *document {
 	f := m.open(name)
 	if f == nil || strings.HasSuffix(name, packed) && !f.unpack() {
 		return nil
 	}
 	f.asText()
-	v, fault := parse(f.text)
-	if fault != nil {
+	v, err := jsontree.Parse(f.text, jsontree.Options{Partial: true})
+	var bad *jsontree.Error
+	if errors.As(err, &bad) {
 		kept := "what is whole before is taken"
 		if v == nil {
 			kept = "nothing is taken"
 		}
-		f.note(NotRead, fault.off, "is not whole: %s; %s", fault.what, kept)
+		f.note(NotRead, bad.Offset, "is not whole: %s; %s", bad.Msg, kept)
 	}
 	if v == nil {
 		return nil
@@ -188,9 +166,10 @@ func (m *importer) document(l *loop, name string, s *shape, fallback map[string]
 
 // fitter brings what stands in a file of a loop into the form of a schema.
 func (m *importer) fitter(l *loop, f *file, s *shape) *fitter {
-	return &fitter{shape: s, given: l.folder, loop: l.id, note: func(kind string, at *value, format string, args ...any) {
-		f.note(kind, at.off, format, args...)
-	}}
+	return &fitter{shape: s, given: l.folder, loop: l.id,
+		note: func(kind string, at *jsontree.Value, format string, args ...any) {
+			f.note(kind, at.Start, format, args...)
+		}}
 }
 
 // lines reads a log, each line for itself.
@@ -200,14 +179,14 @@ func (m *importer) lines(l *loop, name string) *document {
 		return nil
 	}
 	f.asText()
-	d := &document{file: f, value: &value{kind: '['}}
+	d := &document{file: f, value: &jsontree.Value{Kind: jsontree.Array}}
 	for at := 0; at < len(f.text); {
 		end := len(f.text)
 		if i := bytes.IndexByte(f.text[at:], '\n'); i >= 0 {
 			end = at + i
 		}
 		if line := m.line(l, f, at, end); line != nil {
-			d.value.vals = append(d.value.vals, line)
+			d.value.Items = append(d.value.Items, line)
 		}
 		at = end + 1
 	}
@@ -215,25 +194,23 @@ func (m *importer) lines(l *loop, name string) *document {
 }
 
 // line reads one line of a log; nil for an empty one and for what is noted.
-func (m *importer) line(l *loop, f *file, at, end int) *value {
-	text := bytes.TrimLeft(f.text[at:end], " \t\r")
-	at = end - len(text)
-	if len(text) == 0 {
+func (m *importer) line(l *loop, f *file, at, end int) *jsontree.Value {
+	if len(bytes.TrimLeft(f.text[at:end], " \t\r")) == 0 {
 		return nil
 	}
-	v, fault := parse(text)
-	if fault != nil {
-		f.note(NotRead, at+fault.off, "the line is not whole: %s; it was not taken", fault.what)
+	v, err := jsontree.Parse(f.text[:end], jsontree.Options{From: at})
+	var bad *jsontree.Error
+	if errors.As(err, &bad) {
+		f.note(NotRead, bad.Offset, "the line is not whole: %s; it was not taken", bad.Msg)
 		return nil
 	}
 	s := m.shapes.forLine(v)
 	x := m.fitter(l, f, s)
-	x.note = func(kind string, v *value, format string, args ...any) { f.note(kind, at+v.off, format, args...) }
 	for old, name := range map[string]string{"hook": "hook_name", "time": "timestamp"} {
-		i := slices.Index(v.keys, old)
-		if s == m.shapes.line && i >= 0 && v.get(name) == nil {
-			x.note(Corrected, v.vals[i], "%s is called %s here", old, name)
-			v.keys[i] = name
+		i := slices.IndexFunc(v.Members, func(m jsontree.Member) bool { return m.Name == old })
+		if s == m.shapes.line && i >= 0 && v.Get(name) == nil {
+			x.note(Corrected, v.Members[i].Value, "%s is called %s here", old, name)
+			v.Members[i].Name = name
 		}
 	}
 	return x.document(v)

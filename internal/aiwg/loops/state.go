@@ -3,12 +3,13 @@ package loops
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // maxFaults bounds how many faults an error names.
@@ -21,8 +22,8 @@ const maxFaults = 10
 // What else does not fit is kept beside, as an import does it, and noted.
 func ReadState(name string, text []byte) (json.RawMessage, []Note, error) {
 	var notes []Note
-	f := &file{src: &Source{Note: func(n Note) { notes = append(notes, n) }}, name: name,
-		text: bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))}
+	f := &file{src: &Source{Note: func(n Note) { notes = append(notes, n) }}, name: name}
+	f.set(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
 	v, err := f.state()
 	if err != nil {
 		return nil, nil, err
@@ -31,64 +32,64 @@ func ReadState(name string, text []byte) (json.RawMessage, []Note, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	x := &fitter{shape: s.state, given: v.get("loop_id").says()}
+	x := &fitter{shape: s.state, given: v.Get("loop_id").Text()}
 	x.loop = x.given
 	if len(x.loop) > maxIDBytes || !idPattern().MatchString(x.loop) {
 		x.loop = idFor(x.given, x.given)
 	}
-	x.note = func(string, *value, string, ...any) {}
+	x.note = func(string, *jsontree.Value, string, ...any) {}
 	if faults := x.demands(v); len(faults) > 0 {
-		return nil, nil, f.refuse(faults)
+		return nil, nil, f.refuse(faults...)
 	}
-	x.note = func(kind string, at *value, format string, args ...any) { f.note(kind, at.off, format, args...) }
+	x.note = func(kind string, at *jsontree.Value, format string, args ...any) {
+		f.note(kind, at.Start, format, args...)
+	}
 	out, _, why := x.fit(s.state.root, v, "")
 	if why != "" {
-		return nil, nil, f.refuse([]fault{{v.off, "it " + why}})
+		return nil, nil, f.refuse(&jsontree.Error{Offset: v.Start, Msg: "it " + why})
 	}
 	if x.loop != x.given {
-		f.note(Corrected, v.get("loop_id").off, "loop_id: %s is not of the form that IDs of loops have; it became %s",
+		f.note(Corrected, v.Get("loop_id").Start, "loop_id: %s is not of the form that IDs of loops have; it became %s",
 			shown(x.given), x.loop)
 	}
-	return out.raw(), notes, nil
+	return out.Append(nil), notes, nil
 }
 
 // state parses the text, all of it.
-func (f *file) state() (*value, error) {
-	for at := 0; at < len(f.text); {
-		c, size := utf8.DecodeRune(f.text[at:])
-		if c == utf8.RuneError && size == 1 {
-			return nil, f.refuse([]fault{{at, "is not UTF-8"}})
-		}
-		at += size
+func (f *file) state() (*jsontree.Value, error) {
+	if at := jsontree.InvalidUTF8(f.text); at >= 0 {
+		return nil, f.refuse(&jsontree.Error{Offset: at, Msg: "is not UTF-8"})
 	}
 	if len(f.text) > maxDocument {
-		return nil, f.refuse([]fault{{0, fmt.Sprintf("it has %d bytes, the limit is %d", len(f.text), maxDocument)}})
+		return nil, f.refuse(&jsontree.Error{Msg: fmt.Sprintf("it has %d bytes, the limit is %d", len(f.text), maxDocument)})
 	}
 	if len(bytes.TrimSpace(f.text)) == 0 {
-		return nil, f.refuse([]fault{{0, "it is empty"}})
+		return nil, f.refuse(&jsontree.Error{Msg: "it is empty"})
 	}
-	var v *value
-	var problem *fault
+	var v *jsontree.Value
+	var problem *jsontree.Error
 	if begins := bytes.TrimSpace(f.text)[0]; begins == '{' || begins == '[' {
-		v, problem = parse(f.text)
+		var err error
+		v, err = jsontree.Parse(f.text, jsontree.Options{})
+		errors.As(err, &problem)
 	} else {
 		v, problem = parseYAML(f)
 	}
 	if problem != nil {
-		return nil, f.refuse([]fault{*problem})
+		return nil, f.refuse(problem)
 	}
-	if v.kind != '{' {
-		return nil, f.refuse([]fault{{v.off, "it is " + v.is() + ", and has to be an object"}})
+	if v.Kind != jsontree.Object {
+		return nil, f.refuse(&jsontree.Error{Offset: v.Start, Msg: "it is " + typeOf(v) + ", and has to be an object"})
 	}
 	return v, nil
 }
 
 // refuse is an error that names faults with their places.
-func (f *file) refuse(faults []fault) error {
+func (f *file) refuse(faults ...*jsontree.Error) error {
 	var parts []string
 	for _, p := range faults[:min(len(faults), maxFaults)] {
-		line, column := f.place(min(p.off, len(f.text)))
-		parts = append(parts, fmt.Sprintf("%s:%d:%d: %s", f.name, line, column, p.what))
+		p.File = f.name
+		parts = append(parts, p.In(f.text, p.Offset).Error())
 	}
 	if more := len(faults) - maxFaults; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
@@ -98,46 +99,49 @@ func (f *file) refuse(faults []fault) error {
 }
 
 // demands tells what is wrong with the members that a loop acts on.
-func (x *fitter) demands(v *value) []fault {
-	var faults []fault
-	wrong := func(sub *schema, member *value, at string) {
+func (x *fitter) demands(v *jsontree.Value) []*jsontree.Error {
+	var faults []*jsontree.Error
+	wrong := func(sub *schema, member *jsontree.Value, at string) {
 		if _, _, why := x.fit(sub, member, at); why != "" {
-			faults = append(faults, fault{member.off, at + " " + why})
+			faults = append(faults, &jsontree.Error{Offset: member.Start, Msg: at + " " + why})
 		}
 	}
-	if version := v.get("version"); version != nil && version.kind == '"' && !strings.HasPrefix(version.text, "2.") {
-		return []fault{{version.off, "version is " + shown(version.text) + "; versions 2.x are read"}}
+	if version := v.Get("version"); version != nil && version.Kind == jsontree.String &&
+		!strings.HasPrefix(version.Scalar(), "2.") {
+		return []*jsontree.Error{{Offset: version.Start, Msg: "version is " + shown(version.Scalar()) +
+			"; versions 2.x are read"}}
 	}
 	all := x.shape.root.Properties
 	for _, key := range []string{"version", "loop_id", "status", "iteration", "task", "completion_criteria"} {
-		switch member := v.get(key); {
+		switch member := v.Get(key); {
 		case member == nil:
 			if key != "completion_criteria" {
-				faults = append(faults, fault{v.off, "there is no " + key})
+				faults = append(faults, &jsontree.Error{Offset: v.Start, Msg: "there is no " + key})
 			}
-		case key == "loop_id" && member.kind == '"':
+		case key == "loop_id" && member.Kind == jsontree.String:
 		default:
 			wrong(all[key], member, key)
 		}
 	}
-	if c := v.get("configuration"); c != nil && c.kind == '{' {
-		for i, key := range c.keys {
-			if sub := all["configuration"].Properties[key]; sub != nil {
-				wrong(sub, c.vals[i], join("configuration", key))
+	if c := v.Get("configuration"); c != nil && c.Kind == jsontree.Object {
+		for _, m := range c.Members {
+			if sub := all["configuration"].Properties[m.Name]; sub != nil {
+				wrong(sub, m.Value, join("configuration", m.Name))
 			}
 		}
 	} else if c != nil {
 		wrong(all["configuration"], c, "configuration")
 	}
-	history := v.get("iteration_history")
-	if history != nil && history.kind != '[' && history.kind != 'n' {
-		faults = append(faults, fault{history.off, "iteration_history is " + history.is() + ", and has to be array"})
+	history := v.Get("iteration_history")
+	if history != nil && history.Kind != jsontree.Array && history.Kind != jsontree.Null {
+		faults = append(faults, &jsontree.Error{Offset: history.Start, Msg: "iteration_history is " + typeOf(history) +
+			", and has to be array"})
 	}
-	for i, record := range history.list() {
+	for i, record := range history.List() {
 		at := "iteration_history[" + strconv.Itoa(i) + "]"
-		switch n := record.get("iteration"); {
+		switch n := record.Get("iteration"); {
 		case n == nil:
-			faults = append(faults, fault{record.off, at + " has no iteration"})
+			faults = append(faults, &jsontree.Error{Offset: record.Start, Msg: at + " has no iteration"})
 		default:
 			wrong(x.shape.defs["count"], n, at+".iteration")
 		}

@@ -64,7 +64,7 @@ func TestReadStateRefuses(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"nothing", " \n", "x:1:1: it is empty"},
 		{"a list", "[1]", "x:1:1: it is array, and has to be an object"},
-		{"cut", base + `,"progr`, "x:1:92: "},
+		{"cut", base + `,"progr`, "x:1:86: "},
 		{"text behind", base + "}\n}", "x:2:1: "},
 		{"not UTF-8", base[:40] + "\xff", "x:1:41: is not UTF-8"},
 		{"another version", `{"version":"1.3.0"}`, `x:1:12: version is "1.3.0"; versions 2.x are read`},
@@ -93,7 +93,7 @@ func TestReadStateRefuses(t *testing.T) {
 			"x:4:9: status is"},
 		{"yaml: no number", "version: \"2.0.0\"\nloop_id: x-a1b2c3d4\nstatus: paused\niteration: .inf\ntask: t\n",
 			"x:4:12: is no value that such a document can hold"},
-		{"yaml: deep", strings.Repeat("[", 5000), "x:1:1002: values are nested deeper"},
+		{"yaml: deep", strings.Repeat("[", 5000), "x:1:1001: nested deeper"},
 		{"yaml: many lists", "a: " + strings.Repeat("- ", 5000), "nested too deeply"},
 	}
 	for _, tt := range tests {

@@ -310,11 +310,11 @@ func TestBadFiles(t *testing.T) {
 		kind, says string
 		loops      int
 	}{
-		"empty":   {state, "", aiwgtree.NotRead, "the text ends in the midst; nothing is taken", 0},
+		"empty":   {state, "", aiwgtree.NotRead, "nothing is taken", 0},
 		"half":    {state, good[:30], aiwgtree.NotRead, "what is whole before is taken", 1},
 		"no json": {state, "status: running", aiwgtree.NotRead, "nothing is taken", 0},
 		"text":    {state, `"x"`, aiwgtree.NotRead, "has to be object", 0},
-		"two":     {state, good + good, aiwgtree.NotRead, "there is text behind the end", 1},
+		"two":     {state, good + good, aiwgtree.NotRead, "after the end", 1},
 		"bytes": {state, strings.Replace(good, "running", "run\xffning", 1), aiwgtree.Corrected,
 			"not UTF-8", 1},
 		"deep": {state, `{"x":` + deep, aiwgtree.NotRead, "nested deeper than 1000", 1},

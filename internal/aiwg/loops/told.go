@@ -4,22 +4,24 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // verdict says in a line what an iteration came to.
 func (l *loop) verdict(it *iteration) string {
 	var parts []string
-	var record []*value
-	for _, v := range []*value{it.record, it.files[iterationDoc].whole()} {
+	var record []*jsontree.Value
+	for _, v := range []*jsontree.Value{it.record, it.files[iterationDoc].whole()} {
 		if v != nil {
 			record = append(record, v)
 		}
 	}
-	quality := it.line.get("quality_score").written()
-	verified := it.line.get("verification_status").says()
+	quality := it.line.Get("quality_score").Scalar()
+	verified := it.line.Get("verification_status").Text()
 	for i := len(record) - 1; i >= 0; i-- {
-		quality = cmp.Or(record[i].get("quality_score").number64(), quality)
-		verified = cmp.Or(record[i].get("test_results").get("verification_status").says(), verified)
+		quality = cmp.Or(numeral(record[i].Get("quality_score")), quality)
+		verified = cmp.Or(record[i].Get("test_results").Get("verification_status").Text(), verified)
 	}
 	if quality != "" && quality != "null" {
 		parts = append(parts, "quality "+cut(quality, 20))
@@ -27,13 +29,13 @@ func (l *loop) verdict(it *iteration) string {
 	if verified != "" {
 		parts = append(parts, "verification "+verified)
 	}
-	if n, ok := l.docs[stateFile].get("best_iteration").get("iteration").number(); ok && n == it.number {
+	if n, ok := iterationNumber(l.docs[stateFile].Get("best_iteration").Get("iteration")); ok && n == it.number {
 		parts = append(parts, "the best")
 	}
-	for _, e := range l.docs[stateFile].get("regression_events").list() {
-		if n, ok := e.get("iteration").number(); ok && n == it.number {
-			what := fmt.Sprintf("regression %s (%s)", e.get("regression_type").says(), e.get("severity").says())
-			if d := e.get("human_decision").says(); d != "" {
+	for _, e := range l.docs[stateFile].Get("regression_events").List() {
+		if n, ok := iterationNumber(e.Get("iteration")); ok && n == it.number {
+			what := fmt.Sprintf("regression %s (%s)", e.Get("regression_type").Text(), e.Get("severity").Text())
+			if d := e.Get("human_decision").Text(); d != "" {
 				what += ", answered " + d
 			}
 			parts = append(parts, what)
@@ -42,14 +44,15 @@ func (l *loop) verdict(it *iteration) string {
 	return cut(strings.Join(parts, "; "), 4096)
 }
 
-func (v *value) number64() string {
-	if v == nil || v.kind != '0' {
+// numeral returns a number as it is written, "" for any other value.
+func numeral(v *jsontree.Value) string {
+	if !v.Is(jsontree.Number) {
 		return ""
 	}
-	return v.text
+	return v.Scalar()
 }
 
-func (d *document) whole() *value {
+func (d *document) whole() *jsontree.Value {
 	if d == nil {
 		return nil
 	}
@@ -68,30 +71,30 @@ func (l *loop) summary() string {
 			fmt.Fprintf(&out, "%s: %s\n", what, cut(text, 1000))
 		}
 	}
-	line("status", state.get("status").says()+", iteration "+state.get("iteration").written())
-	line("until", state.get("completion_criteria").says())
-	line("baseline", numbersIn(state.get("baseline_metrics")))
-	if best := state.get("best_iteration"); best.get("iteration") != nil {
-		line("best iteration", best.get("iteration").written()+", quality "+best.get("quality_score").written())
+	line("status", state.Get("status").Text()+", iteration "+state.Get("iteration").Scalar())
+	line("until", state.Get("completion_criteria").Text())
+	line("baseline", numbersIn(state.Get("baseline_metrics")))
+	if best := state.Get("best_iteration"); best.Get("iteration") != nil {
+		line("best iteration", best.Get("iteration").Scalar()+", quality "+best.Get("quality_score").Scalar())
 	}
 	var events []string
-	for _, e := range state.get("regression_events").list() {
-		events = append(events, fmt.Sprintf("%s (%s) in iteration %s", e.get("regression_type").says(),
-			e.get("severity").says(), e.get("iteration").written()))
+	for _, e := range state.Get("regression_events").List() {
+		events = append(events, fmt.Sprintf("%s (%s) in iteration %s", e.Get("regression_type").Text(),
+			e.Get("severity").Text(), e.Get("iteration").Scalar()))
 	}
 	line("regressions", strings.Join(events, ", "))
-	line("reinforcement", state.get("reinforcement_level").says())
-	line("recovery attempts", state.get("recovery_attempts").number64())
+	line("reinforcement", state.Get("reinforcement_level").Text())
+	line("recovery attempts", numeral(state.Get("recovery_attempts")))
 	return out.String()
 }
 
 // numbersIn lists the numbers among the members of an object.
-func numbersIn(v *value) string {
+func numbersIn(v *jsontree.Value) string {
 	var parts []string
-	if v != nil && v.kind == '{' {
-		for i, key := range v.keys {
-			if n := v.vals[i].number64(); n != "" {
-				parts = append(parts, key+" "+n)
+	if v != nil {
+		for _, m := range v.Members {
+			if n := numeral(m.Value); n != "" {
+				parts = append(parts, m.Name+" "+n)
 			}
 		}
 	}
