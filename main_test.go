@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
 // The test binary is also the other processes that tests need: a variable of
@@ -20,6 +21,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	testenv.Set()
 	role := os.Getenv(roleVariable)
 	if role == "" {
 		os.Exit(m.Run())

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/testing/rounds"
+	"github.com/perdure/perdure/internal/testing/effort"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
@@ -30,7 +30,7 @@ func TestModel(t *testing.T) {
 	for database, most := range map[string]int{"sqlite": 2000, "postgres": 1000} {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
-			ops := envNumber(t, "PERDURE_MODEL_OPS", rounds.Of(most, 20_000))
+			ops := envNumber(t, "PERDURE_MODEL_OPS", effort.Of(most, 20_000))
 			for done, i := 0, 0; done < ops; i++ {
 				src := &randomSource{rand: rand.New(rand.NewPCG(uint64(seed), uint64(i))), left: min(250, ops-done)}
 				done += src.left

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/testing/rounds"
+	"github.com/perdure/perdure/internal/testing/effort"
 	"github.com/perdure/perdure/internal/testing/statetest"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
@@ -15,7 +15,7 @@ import (
 // PERDURE_STATE_OPS sets how many, PERDURE_STATE_SEED repeats a run.
 func TestStateModel(t *testing.T) {
 	t.Parallel()
-	ops := envNumber(t, "PERDURE_STATE_OPS", rounds.Of(1000, 20_000))
+	ops := envNumber(t, "PERDURE_STATE_OPS", effort.Of(1000, 20_000))
 	seed := envNumber(t, "PERDURE_STATE_SEED", int(rand.Uint32()))
 	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
 		t.Logf("PERDURE_STATE_SEED=%d", seed)

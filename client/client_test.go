@@ -20,9 +20,13 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/api/inproc"
+	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testenv.Set()
+	goleak.VerifyTestMain(m)
+}
 
 // fake is a client of a handler in process.
 func fake(t *testing.T, cfg client.Config, h http.HandlerFunc) *client.Client {

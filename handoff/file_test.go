@@ -16,12 +16,14 @@ import (
 
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
 const childFile = "PERDURE_TEST_HANDOFF_FILE"
 
 // TestMain lets this binary play another process that writes.
 func TestMain(m *testing.M) {
+	testenv.Set()
 	failpoint.Enable()
 	if path := os.Getenv(childFile); path != "" {
 		for i := 0; ; i++ {

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/testing/testdb"
+	"github.com/perdure/perdure/internal/testing/testenv"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -24,6 +25,7 @@ import (
 
 func TestMain(m *testing.M) {
 	guard.Enter()
+	testenv.Set()
 	os.Exit(m.Run())
 }
 

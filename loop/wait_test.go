@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/testing/effort"
 	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
@@ -488,7 +489,7 @@ func TestStoreRemoved(t *testing.T) {
 // and neither is a wish.
 func TestAnswerAtOnce(t *testing.T) {
 	t.Parallel()
-	for i := range 10 {
+	for i := range effort.Of(4, 40) {
 		b := newBench(t, func(w *turn) error { return w.remove("tests/a") })
 		b.launch()
 		answered := make(chan error, 1)

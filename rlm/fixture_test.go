@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/corpus/pack"
+	"github.com/perdure/perdure/internal/testing/testenv"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/model/mock"
@@ -22,7 +23,10 @@ import (
 	"github.com/perdure/perdure/worker"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testenv.Set()
+	goleak.VerifyTestMain(m)
+}
 
 // models resolves names from a map; "builtin:extract" is always there.
 type models map[string]model.Model

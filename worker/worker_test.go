@@ -12,10 +12,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/testing/testenv"
 	"github.com/perdure/perdure/worker"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testenv.Set()
+	goleak.VerifyTestMain(m)
+}
 
 type handlerFunc func(ctx context.Context, l *perdure.Lease) error
 

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
 // playVar makes the test binary, started again, an agent that does what its
@@ -26,6 +27,7 @@ const playVar = "COMMAND_TEST_PLAY"
 
 func TestMain(m *testing.M) {
 	guard.Enter()
+	testenv.Set()
 	switch todo := os.Getenv(playVar); todo {
 	case "":
 		goleak.VerifyTestMain(m)

@@ -17,10 +17,12 @@ import (
 	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/testing/testdb"
+	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
 func TestMain(m *testing.M) {
 	guard.Enter()
+	testenv.Set()
 	goleak.VerifyTestMain(m)
 }
 

@@ -15,10 +15,12 @@ import (
 
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
 func TestMain(m *testing.M) {
 	guard.Enter()
+	testenv.Set()
 	goleak.VerifyTestMain(m)
 }
 

@@ -19,10 +19,12 @@ import (
 	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
 func TestMain(m *testing.M) {
 	guard.Enter()
+	testenv.Set()
 	goleak.VerifyTestMain(m)
 }
 

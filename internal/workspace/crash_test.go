@@ -18,11 +18,13 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/testing/testenv"
 	"github.com/perdure/perdure/internal/workspace"
 )
 
 // TestMain lets this binary play the process that is killed.
 func TestMain(m *testing.M) {
+	testenv.Set()
 	failpoint.Enable()
 	work := os.Getenv("PERDURE_TEST_WORK")
 	if work == "" {

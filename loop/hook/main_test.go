@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/testing/testenv"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -23,6 +24,7 @@ const logVar = "HOOK_TEST_LOG"
 
 func TestMain(m *testing.M) {
 	guard.Enter()
+	testenv.Set()
 	failpoint.Enable()
 	if path := os.Getenv(logVar); path != "" {
 		fmt.Fprintln(os.Stderr, "appending:", appendForEver(path))

@@ -13,10 +13,14 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/testing/testdb"
+	"github.com/perdure/perdure/internal/testing/testenv"
 	"github.com/perdure/perdure/loop/record"
 )
 
-func TestMain(m *testing.M) { os.Exit(m.Run()) }
+func TestMain(m *testing.M) {
+	testenv.Set()
+	os.Exit(m.Run())
+}
 
 // bench is a loop whose root is leased.
 type bench struct {

@@ -20,9 +20,13 @@ import (
 	"github.com/perdure/perdure/internal/aiwg/rpc"
 	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/testing/testdb"
+	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testenv.Set()
+	goleak.VerifyTestMain(m)
+}
 
 // patience bounds every wait; it is never what a test measures.
 const patience = time.Minute

@@ -20,9 +20,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/perdure/perdure/internal/api/inproc"
+	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testenv.Set()
+	goleak.VerifyTestMain(m)
+}
 
 // serve returns a client of the handler that waits for its handlers when the
 // test ends.

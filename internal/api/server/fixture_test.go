@@ -27,12 +27,14 @@ import (
 	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/testing/testdb"
+	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) {
 	guard.Enter()
+	testenv.Set()
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/perdure/perdure/internal/testing/testdb.startServer"))
 }
 

@@ -25,6 +25,7 @@ import (
 	settings "github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/testing/testdb"
+	"github.com/perdure/perdure/internal/testing/testenv"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -33,6 +34,7 @@ import (
 
 func TestMain(m *testing.M) {
 	guard.Enter()
+	testenv.Set()
 	goleak.VerifyTestMain(m)
 }
 

@@ -17,9 +17,13 @@ import (
 	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/testing/testdb"
+	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testenv.Set()
+	goleak.VerifyTestMain(m)
+}
 
 var mine = perdure.StateRef{Scope: perdure.ScopeSession, Session: "me"}
 

@@ -22,11 +22,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/internal/storage/blob"
+	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
 // TestMain lets this binary also play the child processes of the crash, power
 // and full disk tests.
 func TestMain(m *testing.M) {
+	testenv.Set()
 	if role := os.Getenv("PERDURE_TEST_CHILD"); role != "" {
 		if err := playChild(role, os.Getenv("PERDURE_TEST_DIR")); err != nil {
 			panic(err)

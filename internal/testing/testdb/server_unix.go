@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
 // guard is the shell program between the test process and the server. Its
@@ -183,7 +185,7 @@ func serverUser() (*syscall.Credential, error) {
 // database takes twenty times the processor time.
 func makeFolder(who *syscall.Credential) (string, error) {
 	var problems []error
-	for _, parent := range []string{memoryFolder(), os.TempDir(), "/tmp"} {
+	for _, parent := range []string{testenv.MemoryDir(), os.TempDir(), "/tmp"} {
 		if parent == "" {
 			continue
 		}

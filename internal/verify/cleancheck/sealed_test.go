@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/testing/testenv"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
@@ -22,6 +23,7 @@ import (
 
 func TestMain(m *testing.M) {
 	guard.Enter()
+	testenv.Set()
 	os.Exit(m.Run())
 }
 

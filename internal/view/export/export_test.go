@@ -17,10 +17,12 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/internal/testing/testdb"
+	"github.com/perdure/perdure/internal/testing/testenv"
 	"github.com/perdure/perdure/internal/view/export"
 )
 
 func TestMain(m *testing.M) {
+	testenv.Set()
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/perdure/perdure/internal/testing/testdb.startServer"))
 }
 

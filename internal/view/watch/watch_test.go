@@ -17,9 +17,13 @@ import (
 	"github.com/perdure/perdure/internal/api/inproc"
 	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/testing/testdb"
+	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testenv.Set()
+	goleak.VerifyTestMain(m)
+}
 
 // terminal drives a model as the program would, without one: commands run at
 // once, and time passes when the test says so.
