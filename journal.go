@@ -360,6 +360,14 @@ func timePtr(us *int64) *time.Time {
 	return &t
 }
 
+func microsOf(t *time.Time) *int64 {
+	if t == nil {
+		return nil
+	}
+	us := t.UnixMicro()
+	return &us
+}
+
 func boolInt(v bool) int {
 	if v {
 		return 1

@@ -44,7 +44,7 @@ var large = regexp.MustCompile(`SCAN (task|task_hot|task_end|task_output|call|ev
 func TestQueryPlans(t *testing.T) {
 	t.Parallel()
 	db := migratedSQLite(t)
-	queries := queriesOf(t, ".", "internal/storage/gc", "loop/record")
+	queries := queriesOf(t, ".", "internal/storage/gc", "loop/record", "handoff/ledger")
 	for _, name := range sortedNames(queries) {
 		text, err := planOf(t.Context(), db, queries[name])
 		if err != nil {

@@ -25,7 +25,7 @@ var queryExceptions = map[string]string{}
 // that one of them does not know is found without running the statement.
 func TestQueries(t *testing.T) {
 	t.Parallel()
-	queries := queriesOf(t, ".", "internal/storage/dbblob", "internal/storage/invariant", "internal/view/outline", "internal/storage/gc", "loop/record")
+	queries := queriesOf(t, ".", "internal/storage/dbblob", "internal/storage/invariant", "internal/view/outline", "internal/storage/gc", "loop/record", "handoff/ledger")
 	if len(queries) < 10 {
 		t.Fatalf("found %d statements; the search is broken", len(queries))
 	}

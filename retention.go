@@ -21,8 +21,8 @@ type RetentionPolicy struct {
 	IncludeFailed bool
 	// Checkpoints is how many of a state are kept. Defaults to 10.
 	Checkpoints int
-	// Handoffs is how long a ledger of handoff is kept after its end. Defaults to
-	// 30 days.
+	// Handoffs is how long a handoff ledger is kept after its end. Defaults to 30
+	// days.
 	Handoffs time.Duration
 }
 
@@ -128,7 +128,7 @@ func (s *Store) Prune(ctx context.Context, req PruneRequest) (PruneReport, error
 	if err := s.sweepStates(ctx, &report, now, p.Checkpoints); err != nil {
 		return report, err
 	}
-	if err := s.sweepHandoffs(ctx, &report, now-p.Handoffs.Microseconds()); err != nil {
+	if err := s.sweepLedgers(ctx, &report, now-p.Handoffs.Microseconds()); err != nil {
 		return report, err
 	}
 	if !req.DryRun {
@@ -321,4 +321,23 @@ func (s *Store) sweepChunks(ctx context.Context, report *PruneReport) error {
 		}
 		return nil
 	}))
+}
+
+// sweepLedgers removes the handoff ledgers that ended before an instant.
+func (s *Store) sweepLedgers(ctx context.Context, report *PruneReport, before int64) error {
+	ended, err := gc.EndedLedgers(ctx, s.db, before, pruneChunk)
+	if err != nil {
+		return wrap("sweep ledgers", err)
+	}
+	for _, l := range ended {
+		report.Handoffs++
+		if report.Bytes += l.Bytes; report.DryRun {
+			continue
+		}
+		err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error { return gc.DropLedger(ctx, b.tx, l.ID) }))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -52,6 +52,13 @@ func (tx *WriteTx) TreeKey(ctx context.Context, id TreeID) (int64, error) {
 	return treeKey(ctx, tx, id)
 }
 
+// NextID returns a number for a row of a package that keeps its own: it is larger
+// than all before it in the store, and may also number other kinds of rows.
+func (tx *WriteTx) NextID() int64 {
+	tx.b.cache.seq.mutation++
+	return tx.b.cache.seq.mutation
+}
+
 // CheckLease fails with CodeLeaseLost when the lease was lost.
 func (tx *WriteTx) CheckLease(ctx context.Context, l *Lease) error { return tx.b.held(ctx, l, "write") }
 

@@ -133,7 +133,7 @@ func (b *bench) fillLedgers(dir string) error {
 	}
 	defer s.Close()
 	for i := range handoffTasks {
-		r := ledger.New(ledger.Config{Ledgers: s, Location: handoff.Location{File: file, Root: dir}, Folder: dir,
+		r := ledger.New(ledger.Config{Ledgers: ledger.NewStore(s), Location: handoff.Location{File: file, Root: dir}, Folder: dir,
 			Place: handoff.Adhoc(fmt.Sprint(i)), Agent: "bench"})
 		const batch = 100
 		for first := 0; first < handoffEntries; first += batch {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/handoff/ledger"
 )
 
 // living and dead name what retention keeps and what it removes in
@@ -52,11 +53,11 @@ func fillStates(t *testing.T, s *perdure.Store) {
 		}
 	}
 	for _, task := range []string{"prd:done", "prd:open"} {
-		entries := make([]perdure.HandoffEntry, 20)
+		entries := make([]ledger.Entry, 20)
 		for i := range entries {
-			entries[i] = perdure.HandoffEntry{Kind: "step", Data: json.RawMessage(`{"step":"x"}`)}
+			entries[i] = ledger.Entry{Kind: "step", Data: json.RawMessage(`{"step":"x"}`)}
 		}
-		_, err := s.WriteHandoff(ctx, perdure.HandoffWrite{HandoffRef: perdure.HandoffRef{Place: "builder-state.json", Task: task},
+		_, err := ledger.NewStore(s).WriteHandoff(ctx, ledger.Write{Ref: ledger.Ref{Place: "builder-state.json", Task: task},
 			Entries: entries, End: task == "prd:done"})
 		if err != nil {
 			t.Fatal(err)
@@ -86,12 +87,12 @@ func checkLiving(t *testing.T, s *perdure.Store) {
 			t.Errorf("notes of %s: %d bytes, %v", tree.ID, len(v.Value), err)
 		}
 	}
-	handoffs, err := s.Handoffs(ctx, perdure.HandoffFilter{})
+	handoffs, err := ledger.NewStore(s).Handoffs(ctx, ledger.Filter{})
 	if err != nil || len(handoffs) == 0 || handoffs[0].Task != "prd:open" {
 		t.Fatalf("handoffs %v, %v", handoffs, err)
 	}
 	for _, h := range handoffs {
-		if entries, err := s.HandoffEntries(ctx, h.ID, 0, 0); err != nil || len(entries) != 20 {
+		if entries, err := ledger.NewStore(s).HandoffEntries(ctx, h.ID, 0, 0); err != nil || len(entries) != 20 {
 			t.Errorf("%s has %d entries, %v", h.Task, len(entries), err)
 		}
 	}
@@ -140,7 +141,7 @@ func checkGone(t *testing.T, s *perdure.Store) {
 	t.Helper()
 	ctx := t.Context()
 	trees, errTrees := s.Trees(ctx, perdure.TreeFilter{})
-	handoffs, errHandoffs := s.Handoffs(ctx, perdure.HandoffFilter{})
+	handoffs, errHandoffs := ledger.NewStore(s).Handoffs(ctx, ledger.Filter{})
 	list, errChecks := s.Checkpoints(ctx, perdure.StateRef{Scope: perdure.ScopeSession, Session: livingSession})
 	info, errState := s.State(ctx, perdure.StateRef{Scope: perdure.ScopeSession, Session: livingSession})
 	for _, err := range []error{errTrees, errHandoffs, errChecks, errState} {

@@ -73,7 +73,7 @@ func TestHandoffKilledAtFailpoints(t *testing.T) {
 			list.sh(c.before)
 			list.sh(c.kill, "PERDURE_FAILPOINT_LIST="+passed)
 			points := strings.Fields(list.read("failpoints"))
-			for _, want := range []string{"tx.before_commit", "tx.after_commit", "relay.before_ledger", "relay.after_ledger", "relay.after_file",
+			for _, want := range []string{"tx.before_commit", "tx.after_commit", "ledger.before_write", "ledger.after_write", "ledger.after_file",
 				"handoff.before_write", "handoff.before_rename", "handoff.after_rename"} {
 				if !slices.Contains(points, want) && c.done != nil {
 					t.Errorf("%s does not pass %s", name, want)
@@ -123,11 +123,11 @@ func (w *workplace) killed(c handoffChange, point string, n int) {
 	}
 	counts := c.done(before)
 	switch point {
-	case "relay.after_ledger", "handoff.before_write", "handoff.before_rename", "handoff.after_rename", "relay.after_file":
+	case "ledger.after_write", "handoff.before_write", "handoff.before_rename", "handoff.after_rename", "ledger.after_file":
 		if !counts {
 			t.Error("what is in the ledger does not count")
 		}
-	case "relay.before_ledger":
+	case "ledger.before_write":
 		if counts {
 			t.Error("what was never recorded counts")
 		}
@@ -217,7 +217,7 @@ func recordSteps(ctx context.Context, s *perdure.Store) error {
 	if err != nil {
 		return err
 	}
-	r := ledger.New(ledger.Config{Ledgers: s, Location: handoff.Location{File: parts[0], Root: filepath.Dir(parts[0])},
+	r := ledger.New(ledger.Config{Ledgers: ledger.NewStore(s), Location: handoff.Location{File: parts[0], Root: filepath.Dir(parts[0])},
 		Folder: filepath.Dir(parts[0]), Agent: parts[1], Snapshots: filepath.Join(filepath.Dir(parts[0]), "snapshots")})
 	for i := range n {
 		if _, err := r.Apply(ctx, ledger.Op{Kind: ledger.OpStep, Text: fmt.Sprintf("%s %d", parts[1], i)}); err != nil {
@@ -247,7 +247,7 @@ func TestHandoffTwoWriters(t *testing.T) {
 		for _, out := range outs {
 			says(t, out, "recorded")
 		}
-		r := ledger.New(ledger.Config{Ledgers: testdb.Open(t, cfg), Location: handoff.Location{File: file, Root: dir}, Folder: dir,
+		r := ledger.New(ledger.Config{Ledgers: ledger.NewStore(testdb.Open(t, cfg)), Location: handoff.Location{File: file, Root: dir}, Folder: dir,
 			Snapshots: filepath.Join(dir, "snapshots")})
 		v, err := r.Look(t.Context())
 		if err != nil {

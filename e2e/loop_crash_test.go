@@ -108,7 +108,7 @@ func TestLoopKilledInEachStep(t *testing.T) {
 	list.sh(loopRun, "PERDURE_FAILPOINT_LIST="+passed)
 	list.loopEnds()
 	points := passages(t, passed)
-	wanted := []string{"sealed.copied", "sealed.checked", "relay.after_ledger", "relay.after_file", "workspace.restore.before_verify", "workspace.pack.before_rename"}
+	wanted := []string{"sealed.copied", "sealed.checked", "ledger.after_write", "ledger.after_file", "workspace.restore.before_verify", "workspace.pack.before_rename"}
 	for _, step := range []string{"begin", "baseline", "next", "prepare", "act", "measure", "judge", "decide", "diagnose", "adapt", "complete", "seal", "select", "finish"} {
 		wanted = append(wanted, "loop."+step, "loop."+step+".done")
 	}
@@ -140,7 +140,7 @@ func killedAt(point string, times int) []int {
 	switch name, _, _ := strings.Cut(point, "."); {
 	case name == "loop":
 		return slices.Compact([]int{1, times})
-	case name == "relay", name == "sealed", strings.HasPrefix(point, "workspace.restore."), strings.HasPrefix(point, "workspace.sweep."):
+	case name == "ledger", name == "sealed", strings.HasPrefix(point, "workspace.restore."), strings.HasPrefix(point, "workspace.sweep."):
 		return []int{(times + 1) / 2}
 	}
 	return nil

@@ -47,9 +47,9 @@ func (r *run) handoffFile() string {
 	return filepath.Join(r.e.dir(&r.l.Tree), handoff.FileName)
 }
 
-func (r *run) relay() *ledger.Relay {
+func (r *run) recorder() *ledger.Recorder {
 	c := &r.e.cfg.Handoff
-	return ledger.New(ledger.Config{Ledgers: r.e.cfg.Store,
+	return ledger.New(ledger.Config{Ledgers: ledger.NewStore(r.e.cfg.Store),
 		Location: handoff.Location{File: r.handoffFile(), Root: r.files.Root()},
 		Place:    handoff.Place("adhoc:" + handoffTask(r.state.Run.Number)), Folder: c.Folder, Snapshots: c.Snapshots,
 		Thresholds: c.Thresholds, Agent: clip(r.agentName(), maxAgentName)})
@@ -69,7 +69,7 @@ func (r *run) handoffEnv() []string {
 // beginHandoff makes the record of the iteration, unless it is there: then a
 // process died after it was made.
 func (r *run) beginHandoff(ctx context.Context) {
-	if view, err := r.relay().Look(ctx); err == nil && view.Open() {
+	if view, err := r.recorder().Look(ctx); err == nil && view.Open() {
 		return
 	}
 	r.handed("the record is begun", r.startHandoff(ctx))
@@ -89,7 +89,7 @@ func (r *run) startHandoff(ctx context.Context, more ...ledger.Op) error {
 		return err
 	}
 	start := ledger.Op{Kind: ledger.OpStart, Title: clip(title, maxTitle), Phase: handoff.PhaseImplementation}
-	_, err = r.relay().Apply(ctx, append([]ledger.Op{start}, more...)...)
+	_, err = r.recorder().Apply(ctx, append([]ledger.Op{start}, more...)...)
 	return err
 }
 
@@ -115,7 +115,7 @@ func (r *run) hand(ctx context.Context, why string, op ledger.Op) {
 		return
 	}
 	created, modified := touched(changes)
-	_, err = r.relay().Apply(ctx, ledger.Op{Kind: ledger.OpSave, Reason: handoff.ReasonPeriodic, Created: created,
+	_, err = r.recorder().Apply(ctx, ledger.Op{Kind: ledger.OpSave, Reason: handoff.ReasonPeriodic, Created: created,
 		Modified: modified}, op)
 	if err != nil {
 		r.handed(why, err)
@@ -166,7 +166,7 @@ func (r *run) handTurn(ctx context.Context, f *agent.Error) {
 // reopenHandoff is for files that went back to what they were when a turn began:
 // the record begins anew with what is still so.
 func (r *run) reopenHandoff(ctx context.Context) error {
-	view, err := r.relay().Look(ctx)
+	view, err := r.recorder().Look(ctx)
 	if err != nil || !view.Open() {
 		return r.startHandoff(ctx)
 	}
@@ -186,7 +186,7 @@ func (r *run) reopenHandoff(ctx context.Context) error {
 	}
 	const most = 100 // of what an agent can be told again
 	ops = ops[max(0, len(ops)-most):]
-	if _, err := r.relay().Apply(ctx, ledger.Op{Kind: ledger.OpDone, Text: "the process died; the files went back, and " +
+	if _, err := r.recorder().Apply(ctx, ledger.Op{Kind: ledger.OpDone, Text: "the process died; the files went back, and " +
 		"the work begins again"}); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (r *run) reopenHandoff(ctx context.Context) error {
 // endHandoff records what the iteration came to, and ends its record. It returns
 // what the next iteration is told of it: nil when the agent recorded nothing.
 func (r *run) endHandoff(ctx context.Context, out *Outcome, changes []workspace.Change) *handoff.Checkpoint {
-	view, err := r.relay().Look(ctx)
+	view, err := r.recorder().Look(ctx)
 	if err != nil || !view.Open() {
 		r.handed("the iteration ended", err)
 		return nil
@@ -214,7 +214,7 @@ func (r *run) endHandoff(ctx context.Context, out *Outcome, changes []workspace.
 		status = handoff.StatusPassed
 	}
 	said := firstOf(out.AgentText, out.AgentError, "nothing was said")
-	_, err = r.relay().Apply(ctx,
+	_, err = r.recorder().Apply(ctx,
 		ledger.Op{Kind: ledger.OpStep, Text: fmt.Sprintf("Iteration %d: %s", out.Iteration, clip(said, maxPartial)),
 			Created: created, Modified: modified},
 		ledger.Op{Kind: ledger.OpVerify, Text: "completion check", Status: status, RanBy: handoff.RanByEngine},
@@ -226,7 +226,7 @@ func (r *run) endHandoff(ctx context.Context, out *Outcome, changes []workspace.
 // resumption is what a session is told that continues the iteration of another;
 // nothing when there is nothing to continue.
 func (r *run) resumption(ctx context.Context) string {
-	out, err := r.relay().Resume(ctx, ledger.ResumeConfig{})
+	out, err := r.recorder().Resume(ctx, ledger.ResumeConfig{})
 	if err != nil {
 		r.handed("the work is resumed", err)
 		return ""

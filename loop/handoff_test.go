@@ -21,13 +21,13 @@ import (
 )
 
 // recorder is the handoff as an agent finds it, by what its environment says.
-func (w *turn) recorder(store *perdure.Store) *ledger.Relay {
+func (w *turn) recorder(store *perdure.Store) *ledger.Recorder {
 	env := make(map[string]string)
 	for _, v := range w.env {
 		name, value, _ := strings.Cut(v, "=")
 		env[name] = value
 	}
-	return ledger.New(ledger.Config{Ledgers: store, Agent: env["PERDURE_AGENT"],
+	return ledger.New(ledger.Config{Ledgers: ledger.NewStore(store), Agent: env["PERDURE_AGENT"],
 		Place:    handoff.Place(env["PERDURE_HANDOFF_TASK"]),
 		Location: handoff.Location{File: env["PERDURE_HANDOFF_FILE"], Root: env["PERDURE_HANDOFF_ROOT"]}})
 }
@@ -39,17 +39,17 @@ func (b *bench) record(w *turn, ops ...ledger.Op) {
 }
 
 // entries are all that was recorded of an iteration, by kinds.
-func (b *bench) entries(iteration string) []perdure.HandoffEntry {
+func (b *bench) entries(iteration string) []ledger.Entry {
 	b.Helper()
 	file := filepath.Join(b.loops, loop.ID(&b.tree), handoff.FileName)
-	h, err := b.store.Handoff(b.Context(), perdure.HandoffRef{Place: filepath.ToSlash(file), Task: "adhoc:" + iteration})
+	h, err := ledger.NewStore(b.store).Handoff(b.Context(), ledger.Ref{Place: filepath.ToSlash(file), Task: "adhoc:" + iteration})
 	b.ok(err)
-	list, err := b.store.HandoffEntries(b.Context(), h.ID, 0, 0)
+	list, err := ledger.NewStore(b.store).HandoffEntries(b.Context(), h.ID, 0, 0)
 	b.ok(err)
 	return list
 }
 
-func kindsOf(entries []perdure.HandoffEntry) string {
+func kindsOf(entries []ledger.Entry) string {
 	var kinds []string
 	for _, e := range entries {
 		kinds = append(kinds, e.Kind)

@@ -22,7 +22,7 @@ func begin(steps ...string) ledger.Op {
 // the file.
 func (b *bench) died(t *testing.T, ops ...ledger.Op) {
 	t.Helper()
-	dying := b.relay("a")
+	dying := b.recorder("a")
 	dying.Ledgers = &broken{Ledgers: b.store, after: true}
 	if _, err := dying.Apply(t.Context(), ops...); !errors.Is(err, errDied) {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestResumeBringsTheFileUpToDate(t *testing.T) {
 			if !v.Behind || done(&v.Ledger) != "one,two" {
 				t.Fatalf("behind %v, %q", v.Behind, done(&v.Ledger))
 			}
-			next := b.relay("b")
+			next := b.recorder("b")
 			out, err := next.Resume(t.Context(), ledger.ResumeConfig{Claim: true})
 			if err != nil || !strings.Contains(out.Prompt, "- two") || !strings.Contains(b.text(t), `"two"`) {
 				t.Errorf("%v\n%s", err, b.text(t))
@@ -94,7 +94,7 @@ type saver struct {
 	save func()
 }
 
-func (s *saver) WriteHandoff(ctx context.Context, w perdure.HandoffWrite) (perdure.Handoff, error) {
+func (s *saver) WriteHandoff(ctx context.Context, w ledger.Write) (ledger.Handoff, error) {
 	h, err := s.Ledgers.WriteHandoff(ctx, w)
 	s.save()
 	return h, err
@@ -141,11 +141,11 @@ func TestClaims(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.apply(t, begin("x"))
-	claim := func(r *ledger.Relay, takeOver bool) error {
+	claim := func(r *ledger.Recorder, takeOver bool) error {
 		_, err := r.Resume(t.Context(), ledger.ResumeConfig{Claim: true, TakeOver: takeOver, TTL: time.Hour})
 		return err
 	}
-	first, other := b.relay("first"), b.relay("other")
+	first, other := b.recorder("first"), b.recorder("other")
 	if err := claim(first, false); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestClaims(t *testing.T) {
 		!strings.Contains(perdure.HintOf(err), "--take-over") {
 		t.Errorf("a second one: %v", err)
 	}
-	nobody := b.relay("")
+	nobody := b.recorder("")
 	if _, err := nobody.Apply(t.Context(), step("x")); !errors.Is(err, perdure.ErrConflict) ||
 		!strings.Contains(perdure.HintOf(err), "token") {
 		t.Errorf("without a token: %v, %s", err, perdure.HintOf(err))
@@ -163,7 +163,7 @@ func TestClaims(t *testing.T) {
 	if err != nil || u.Ledger.Metadata.CreatedBy != "first" {
 		t.Errorf("with the token of first: %v, by %q", err, u.Ledger.Metadata.CreatedBy)
 	}
-	again := b.relay("first") // a new session of the same agent
+	again := b.recorder("first") // a new session of the same agent
 	again.Token = first.Token
 	if err := claim(again, false); err != nil || again.Token == first.Token {
 		t.Errorf("again: %v", err)
@@ -258,7 +258,7 @@ func TestStartOfUnfinishedWork(t *testing.T) {
 	b := newBench(t)
 	results := make(chan error, 2)
 	for _, name := range []string{"a", "b"} {
-		r := b.relay(name)
+		r := b.recorder(name)
 		go func() {
 			_, err := r.Apply(t.Context(), begin(name))
 			results <- err

@@ -39,7 +39,7 @@ func handOver(ctx context.Context) error {
 		return err
 	}
 
-	cfg := ledger.Config{Ledgers: store, Location: handoff.Location{File: file, Root: dir}, Folder: dir,
+	cfg := ledger.Config{Ledgers: ledger.NewStore(store), Location: handoff.Location{File: file, Root: dir}, Folder: dir,
 		Agent: "react-dev"}
 	first := ledger.New(cfg)
 	_, err = first.Apply(ctx,

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/handoff"
 )
 
-// readOps are ops with what the files hold that they touched.
+// readOps are ops with the content of the files that they touched.
 type readOps struct {
 	ops  []Op
 	left []string // touched files that are no sources
@@ -19,12 +19,12 @@ type readOps struct {
 	err   error
 }
 
-// nothing are no ops.
+// nothing returns no ops.
 func nothing() *readOps { return &readOps{} }
 
-// readFiles reads the files that ops touched, while its caller reads the ledger:
-// asking git takes as long. What it returns waits for that, and has to be called.
-func (r *Relay) readFiles(ctx context.Context, ops []Op) (wait func() *readOps) {
+// readFiles begins to read the files that ops touched; git takes as long as reading
+// the ledger does meanwhile. The caller must call wait, which returns the result.
+func (r *Recorder) readFiles(ctx context.Context, ops []Op) (wait func() *readOps) {
 	done := make(chan *readOps, 1)
 	go func() {
 		read := &readOps{ops: slices.Clone(ops)}
@@ -38,9 +38,9 @@ func (r *Relay) readFiles(ctx context.Context, ops []Op) (wait func() *readOps) 
 	return sync.OnceValue(func() *readOps { return <-done })
 }
 
-// readTouched notes what the files hold now that an op touched, and leaves out
-// those that are no sources.
-func (r *Relay) readTouched(ctx context.Context, read *readOps, op *Op) error {
+// readTouched records the content of the files that an op touched, without those
+// that are no sources.
+func (r *Recorder) readTouched(ctx context.Context, read *readOps, op *Op) error {
 	if len(op.Created)+len(op.Modified) == 0 {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (r *Relay) readTouched(ctx context.Context, read *readOps, op *Op) error {
 }
 
 // relative makes paths relative to the root of the work.
-func (r *Relay) relative(paths []string) ([]string, error) {
+func (r *Recorder) relative(paths []string) ([]string, error) {
 	var list []string
 	for _, path := range paths {
 		clean := filepath.Clean(filepath.FromSlash(path))

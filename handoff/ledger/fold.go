@@ -33,7 +33,7 @@ func (t Thresholds) WithDefaults() Thresholds {
 	return t
 }
 
-// What agents are told about their context.
+// Messages to agents about their context.
 const (
 	WarnMessage = "Context limit approaching, creating checkpoint"
 	StopMessage = "Context limit reached. Resume with new session."
@@ -43,9 +43,9 @@ const (
 type folder struct {
 	handoff.Ledger
 	at     Thresholds
-	marked map[string]int // where the file of a path stands in Files
-	notes  []string       // of the last op, for who gave it
-	absent bool           // the last op takes out what is not there
+	marked map[string]int // the index in Files of a path
+	notes  []string       // about the last op, for its caller
+	absent bool           // the last op removes an entry that does not exist
 }
 
 func newFolder(task string, at Thresholds) *folder {
@@ -55,7 +55,7 @@ func newFolder(task string, at Thresholds) *folder {
 	return f
 }
 
-// begin goes on with what entries before were folded to.
+// begin continues from the result of earlier entries.
 func (f *folder) begin(l handoff.Ledger) {
 	f.Ledger = l
 	for i := range l.Files {
@@ -64,7 +64,7 @@ func (f *folder) begin(l handoff.Ledger) {
 }
 
 // Fold makes the ledger that the entries of a store describe.
-func Fold(task string, entries []perdure.HandoffEntry) (handoff.Ledger, error) {
+func Fold(task string, entries []Entry) (handoff.Ledger, error) {
 	f := newFolder(task, Thresholds{})
 	for i := range entries {
 		if err := f.entry(&entries[i]); err != nil {
@@ -74,7 +74,7 @@ func Fold(task string, entries []perdure.HandoffEntry) (handoff.Ledger, error) {
 	return f.Ledger, nil
 }
 
-func (f *folder) entry(e *perdure.HandoffEntry) error {
+func (f *folder) entry(e *Entry) error {
 	var op Op
 	if err := json.Unmarshal(e.Data, &op); err != nil {
 		return &perdure.Error{Code: perdure.CodeDamaged, Op: "read ledger",
@@ -87,7 +87,7 @@ func (f *folder) entry(e *perdure.HandoffEntry) error {
 	return f.apply(&op, agent)
 }
 
-// apply does one op, by an agent ("" for nobody in particular).
+// apply applies one op of an agent ("" for none in particular).
 func (f *folder) apply(op *Op, agent string) error {
 	f.notes, f.absent = nil, false
 	now := op.At
@@ -132,7 +132,7 @@ func (f *folder) apply(op *Op, agent string) error {
 	return nil
 }
 
-// event does the ops that say why there is a checkpoint.
+// event applies the ops that say why a checkpoint is made.
 func (f *folder) event(op *Op) {
 	switch op.Kind {
 	case OpContext:
@@ -161,7 +161,7 @@ func (f *folder) event(op *Op) {
 	}
 }
 
-// worker notes who works now, and who did before.
+// worker records the agent that works now, and the one before.
 func (f *folder) worker(agent string) {
 	if agent == "" || agent == f.Metadata.CreatedBy {
 		return
@@ -206,7 +206,7 @@ func (f *folder) step(op *Op, now time.Time) {
 	}
 }
 
-// finish takes the finished step out of the pending ones: the one that is named,
+// finish removes the finished step from the pending ones: the one that is named,
 // else the current one, else the one with the same text.
 func (f *folder) finish(op *Op) {
 	switch {
@@ -217,7 +217,7 @@ func (f *folder) finish(op *Op) {
 	case slices.Contains(f.PendingSteps, op.Text):
 		f.PendingSteps = remove(f.PendingSteps, slices.Index(f.PendingSteps, op.Text))
 	case len(f.PendingSteps) > 0:
-		f.note("none of the %d pending steps is called that, so none is taken out; `perdure handoff pending --remove N` "+
+		f.note("none of the %d pending steps is called that, so none is removed; `perdure handoff pending --remove N` "+
 			"does", len(f.PendingSteps))
 	}
 }
@@ -245,7 +245,7 @@ func (f *folder) forbid(op *Op) {
 	f.NotAllowed = with(f.NotAllowed, op.Text)
 }
 
-// partial notes how far the current step is, and makes one when there is none.
+// partial records how far the current step is, and adds one when there is none.
 func (f *folder) partial(text string, now time.Time) {
 	current := handoff.CurrentStep{Description: "(not named)", StartedAt: now}
 	switch {
@@ -282,8 +282,8 @@ func (f *folder) verify(op *Op, now time.Time) {
 	f.Verification.Results = append(f.Verification.Results, result)
 }
 
-// context notes a context that fills up. That it did is in the op, by the
-// thresholds of then; what to tell of it is by those of now.
+// context records a context that fills up. The op holds whether it does, by the
+// thresholds of that time; the message follows those of now.
 func (f *folder) context(op *Op) {
 	if op.Reason != "" {
 		f.Metadata.Reason = op.Reason
@@ -308,7 +308,7 @@ func (f *folder) record(files []handoff.FileEntry) {
 	}
 }
 
-// adopt takes over what somebody else wrote into the file.
+// adopt applies what another program wrote into the file.
 func (f *folder) adopt(op *Op) error {
 	var base *handoff.Checkpoint
 	var theirs handoff.Checkpoint
@@ -345,7 +345,7 @@ func with(list []string, text string) []string {
 
 func remove(list []string, i int) []string { return slices.Delete(slices.Clone(list), i, i+1) }
 
-// without takes out the entry that name is: its number from 1, its text, or the
+// without removes the entry that name is: its number from 1, its text, or the
 // only one that begins so.
 func (f *folder) without(list []string, name, what string) []string {
 	if i := slices.Index(list, name); i >= 0 {
@@ -359,7 +359,7 @@ func (f *folder) without(list []string, name, what string) []string {
 		if strings.HasPrefix(entry, name) && found < 0 {
 			found = i
 		} else if strings.HasPrefix(entry, name) {
-			f.note("several begin with %q: no %s is taken out", name, what)
+			f.note("several begin with %q: no %s is removed", name, what)
 			f.absent = true
 			return list
 		}

@@ -6,31 +6,31 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// None are the ledgers of who has no store, as in a fresh clone: there is none of
-// any work, and what the file shows is all that is known.
+// None is used where there is no store, as in a fresh clone: it has no ledger, and
+// the file is all that is known about the work.
 type None struct{}
 
 var errNone = &perdure.Error{Code: perdure.CodeNotFound, Op: "read handoff", Msg: "there is no store"}
 
 // Handoff fails with CodeNotFound.
-func (None) Handoff(context.Context, perdure.HandoffRef) (perdure.Handoff, error) {
-	return perdure.Handoff{}, errNone
+func (None) Handoff(context.Context, Ref) (Handoff, error) {
+	return Handoff{}, errNone
 }
 
 // HandoffEntries fails with CodeNotFound.
-func (None) HandoffEntries(context.Context, perdure.HandoffID, int64, int) ([]perdure.HandoffEntry, error) {
+func (None) HandoffEntries(context.Context, ID, int64, int) ([]Entry, error) {
 	return nil, errNone
 }
 
 // WriteHandoff fails with CodeNotFound.
-func (None) WriteHandoff(context.Context, perdure.HandoffWrite) (perdure.Handoff, error) {
-	return perdure.Handoff{}, errNone
+func (None) WriteHandoff(context.Context, Write) (Handoff, error) {
+	return Handoff{}, errNone
 }
 
 // ClaimHandoff fails with CodeNotFound.
-func (None) ClaimHandoff(context.Context, perdure.HandoffClaimSpec) (perdure.HandoffClaim, error) {
-	return perdure.HandoffClaim{}, errNone
+func (None) ClaimHandoff(context.Context, ClaimSpec) (Claim, error) {
+	return Claim{}, errNone
 }
 
 // ReleaseHandoff fails with CodeNotFound.
-func (None) ReleaseHandoff(context.Context, perdure.HandoffRef, string) error { return errNone }
+func (None) ReleaseHandoff(context.Context, Ref, string) error { return errNone }

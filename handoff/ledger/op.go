@@ -1,11 +1,14 @@
-// Package ledger joins the two sides of handoff: the ledger in the store, to
-// which everything that is recorded of a piece of work is added for good, and
-// builder-state.json, which shows as much of it as fits for the next agent.
+// Package ledger keeps handoff ledgers: what agents recorded about their work on a
+// task, so that another agent can continue it. A ledger is append-only rows in the
+// store ([Store]); builder-state.json shows as much of it as fits.
 //
-// A change is an [Op]; a ledger is what its ops make of nothing ([Fold]).
-// [Relay.Apply] records ops, [Relay.Resume] gives what the next agent needs, and
-// [Relay.Verify] runs the verification contract. The commands of perdure handoff
-// do the same.
+// A change is an [Op], and a ledger is the result of its ops in order ([Fold]).
+// [Recorder.Apply] records ops in the ledger and in the file, [Recorder.Resume]
+// returns what the next agent needs, and [Recorder.Verify] runs the verification
+// contract. The commands of perdure handoff do the same.
+//
+// Reading order: row.go (the rows), store.go (their SQL), op.go, fold.go,
+// recorder.go.
 //
 // The package is experimental: it may change until version 1.0.
 package ledger
@@ -25,7 +28,7 @@ import (
 	"github.com/perdure/perdure/handoff"
 )
 
-// The kinds of ops. Each but opAdopt and opFiles is a command too.
+// The kinds of ops. Each but opAdopt is a command too.
 const (
 	OpStart     = "start"
 	OpStep      = "step"
@@ -46,10 +49,10 @@ const (
 	OpReassign  = "reassign"
 	OpDone      = "done"
 
-	opAdopt = "adopt" // what somebody else wrote into the file
+	opAdopt = "adopt" // what another program wrote into the file
 )
 
-// Op is one change of a piece of work. Which fields count depends on the kind;
+// Op is one change of the work on a task. Which fields count depends on the kind;
 // see [Op.Check]. Its JSON form is a line of a batch, and what a ledger keeps.
 type Op struct {
 	Kind string `json:"op,omitempty"`
@@ -58,15 +61,15 @@ type Op struct {
 
 	// Of a step: paths (a save may have them, too: of what is touched and no step
 	// yet), the entry of the pending steps that it was (a number from 1, or the
-	// text), and whether it has to be run again by who resumes. Current is the step
-	// that is begun next.
+	// text), and whether the agent that resumes has to run it again. Current is the
+	// step that is begun next.
 	Created  []string `json:"created,omitempty"`
 	Modified []string `json:"modified,omitempty"`
 	Pending  string   `json:"pending,omitempty"`
 	RunAgain bool     `json:"run_again,omitempty"`
 	Current  string   `json:"current,omitempty"`
 
-	// Because is why: of a decision, or of what was tried; Outcome what came of it.
+	// Because is the reason of a decision or an attempt; Outcome its result.
 	Because string `json:"because,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
 	// Partial says how far the current step is.
@@ -103,7 +106,7 @@ type Op struct {
 	// Files are the touched files as they were when it was recorded.
 	Files []handoff.FileEntry `json:"files,omitempty"`
 	// Base and Theirs are checkpoints: the one that was written, and what
-	// somebody made of it.
+	// another program made of it.
 	Base   json.RawMessage `json:"base,omitempty"`
 	Theirs json.RawMessage `json:"theirs,omitempty"`
 }
@@ -111,7 +114,7 @@ type Op struct {
 // Limits of ops.
 const (
 	// MaxOpBytes bounds a line of a batch.
-	MaxOpBytes = perdure.MaxHandoffEntryBytes / 2
+	MaxOpBytes = MaxEntryBytes / 2
 	// MaxOpText bounds each text of an op, in bytes.
 	MaxOpText = 100_000
 	// MaxOpList bounds each list of an op.
@@ -144,7 +147,7 @@ func kinds() map[string]needs {
 	}
 }
 
-func (o *Op) texts() map[string]string {
+func (o *Op) values() map[string]string {
 	return map[string]string{"text": o.Text, "pending": o.Pending, "current": o.Current, "because": o.Because,
 		"outcome": o.Outcome,
 		"partial": o.Partial, "contract": o.Contract, "source": o.Source, "to": o.To, "title": o.Title,
@@ -155,7 +158,7 @@ func (o *Op) texts() map[string]string {
 // given names the fields that are not empty.
 func (o *Op) given() []string {
 	var names []string
-	for name, text := range o.texts() {
+	for name, text := range o.values() {
 		if text != "" {
 			names = append(names, name)
 		}
@@ -178,7 +181,7 @@ func invalid(hint, format string, args ...any) error {
 	return &perdure.Error{Code: perdure.CodeInvalid, Op: "record work", Msg: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// Check tells what is wrong with an op that somebody gave (CodeInvalid).
+// Check reports what is wrong with an op (CodeInvalid).
 func (o *Op) Check() error {
 	need, known := kinds()[o.Kind]
 	if !known {
@@ -191,7 +194,7 @@ func (o *Op) Check() error {
 	}
 	given, written := o.given(), "`perdure handoff "+o.Kind+" --help` shows how it is written"
 	for _, name := range need.must {
-		if text, is := o.texts()[name]; !slices.Contains(given, name) || is && strings.TrimSpace(text) == "" {
+		if text, is := o.values()[name]; !slices.Contains(given, name) || is && strings.TrimSpace(text) == "" {
 			return invalid(written, "%s needs %q", o.Kind, name)
 		}
 	}
@@ -204,7 +207,7 @@ func (o *Op) Check() error {
 }
 
 func (o *Op) checkValues() error {
-	for name, text := range o.texts() {
+	for name, text := range o.values() {
 		if len(text) > MaxOpText {
 			return invalid("", "%q has %d bytes, the limit is %d", name, len(text), MaxOpText)
 		}
@@ -235,7 +238,7 @@ func storable(name, text string) error {
 	return nil
 }
 
-// checkWords looks at the values that are one of a few.
+// checkWords checks the values that are one of a few.
 func (o *Op) checkWords() error {
 	for _, v := range []struct {
 		name, value string
@@ -289,9 +292,9 @@ func ReadOps(r io.Reader) ([]Op, error) {
 			return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: fmt.Sprintf("read line %d", n), Err: err,
 				Hint: `a line is an object, as in {"op": "step", "text": "Created the parser", "created": ["parse.go"]}`}
 		}
-		if ops = append(ops, op); len(ops) > perdure.MaxHandoffBatch/2 {
+		if ops = append(ops, op); len(ops) > MaxBatch/2 {
 			return nil, invalid("give the rest with another call", "the batch has more than %d operations",
-				perdure.MaxHandoffBatch/2)
+				MaxBatch/2)
 		}
 	}
 	if err := lines.Err(); err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/perdure/perdure/handoff"
 )
 
-// ResumeConfig says how work is taken up.
+// ResumeConfig says how work is resumed.
 type ResumeConfig struct {
-	// Claim takes the work for this relay's agent, for TTL, from another one too
-	// with TakeOver.
+	// Claim claims the work for this recorder's agent for TTL; with TakeOver also
+	// when another agent has a claim.
 	Claim    bool
 	TTL      time.Duration
 	TakeOver bool
@@ -23,8 +23,8 @@ type ResumeConfig struct {
 	Strict bool
 	// Template replaces that of the prompt; empty: [handoff.DefaultTemplate].
 	Template string
-	// ContractFile is where the contract is, when it is not where it is looked
-	// for.
+	// ContractFile is the file with the contract, when it is in none of the usual
+	// places.
 	ContractFile string
 }
 
@@ -35,14 +35,14 @@ type Resumption struct {
 	Contract *handoff.Contract
 	// Prompt is Markdown.
 	Prompt string
-	// Claim is nil when none was asked for.
-	Claim *perdure.HandoffClaim
+	// Claim is nil when none was requested.
+	Claim *Claim
 }
 
-// Resume looks at the work, judges the files, and writes the prompt with which
-// an agent continues. It fails with CodeNotFound when there is nothing to
+// Resume reads the work, compares the files with it, and returns the prompt with
+// which an agent continues. It fails with CodeNotFound when there is nothing to
 // continue.
-func (r *Relay) Resume(ctx context.Context, cfg ResumeConfig) (*Resumption, error) {
+func (r *Recorder) Resume(ctx context.Context, cfg ResumeConfig) (*Resumption, error) {
 	view, err := r.Look(ctx)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (r *Relay) Resume(ctx context.Context, cfg ResumeConfig) (*Resumption, erro
 	return out, nil
 }
 
-// strict is the refusal to resume work whose files are not all fresh.
+// strict returns the error for work whose files are not all fresh.
 func strict(v *handoff.Verdict) error {
 	const most = 10
 	var names []string
@@ -100,16 +100,16 @@ func strict(v *handoff.Verdict) error {
 			strings.Join(names, ", "), Hint: "without --strict the prompt tells to read them again"}
 }
 
-// claim claims the work. What so far only the file knows is recorded first, and
-// a file that is behind is brought up to date after it.
-func (r *Relay) claim(ctx context.Context, out *Resumption, cfg ResumeConfig) (perdure.HandoffClaim, error) {
+// claim claims the work. It records first what only the file has, and updates a
+// file that is behind afterwards.
+func (r *Recorder) claim(ctx context.Context, out *Resumption, cfg ResumeConfig) (Claim, error) {
 	if err := r.giveBack(ctx, out.Task.ID); err != nil {
-		return perdure.HandoffClaim{}, err
+		return Claim{}, err
 	}
 	if !out.open() {
 		u, err := r.Apply(ctx)
 		if err != nil {
-			return perdure.HandoffClaim{}, err
+			return Claim{}, err
 		}
 		out.Handoff = u.Handoff
 	}
@@ -120,9 +120,9 @@ func (r *Relay) claim(ctx context.Context, out *Resumption, cfg ResumeConfig) (p
 	return claim, err
 }
 
-// giveBack ends the claim that the relay's own token is for, so that an agent
-// can go on with a new session; a token of a claim before the last is forgotten.
-func (r *Relay) giveBack(ctx context.Context, task string) error {
+// giveBack ends the claim of the recorder's own token, so that an agent can continue
+// in a new session; a token of an earlier claim is dropped.
+func (r *Recorder) giveBack(ctx context.Context, task string) error {
 	if r.Token == "" {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (r *Relay) giveBack(ctx context.Context, task string) error {
 	return err
 }
 
-// Nothing is the error of an operation that needs work that is open.
+// Nothing returns the error of an operation that needs open work.
 func (v *View) Nothing(op string) error {
 	e := &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: "there is no checkpoint of \"" + v.Task.ID + "\"",
 		Hint: "`perdure handoff start` begins one"}
@@ -144,9 +144,9 @@ func (v *View) Nothing(op string) error {
 	return e
 }
 
-// Staleness judges whether the files are still as the work left them: by the
-// ledger, or by what the file alone tells.
-func (r *Relay) Staleness(ctx context.Context, v *View) (handoff.Verdict, error) {
+// Staleness reports which files are still as the work left them, by the ledger or,
+// without one, by the checkpoint in the file.
+func (r *Recorder) Staleness(ctx context.Context, v *View) (handoff.Verdict, error) {
 	switch {
 	case v.open():
 		return v.Ledger.Staleness(ctx, r.Location.Root)
@@ -157,7 +157,7 @@ func (r *Relay) Staleness(ctx context.Context, v *View) (handoff.Verdict, error)
 }
 
 // contract finds the verification contract of the work.
-func (r *Relay) contract(v *View, file string) (*handoff.Contract, error) {
+func (r *Recorder) contract(v *View, file string) (*handoff.Contract, error) {
 	ref := v.Ledger.Verification.ContractRef
 	if ref == "" {
 		return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: "find contract",

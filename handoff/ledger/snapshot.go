@@ -13,7 +13,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
 )
 
@@ -36,24 +35,24 @@ type kept struct {
 	Ledger       handoff.Ledger
 }
 
-func (k *kept) of(e *perdure.HandoffEntry) bool {
+func (k *kept) of(e *Entry) bool {
 	return k.Version == e.Number && k.Source == e.Source && k.Kind == e.Kind && k.Time == e.Time.UnixMicro()
 }
 
-func (r *Relay) snapshotFile(id perdure.HandoffID) string {
+func (r *Recorder) snapshotFile(id ID) string {
 	return filepath.Join(r.Snapshots, id.String()+".fold")
 }
 
 // fold makes the ledger of its entries, beginning with a snapshot if there is one.
-func (r *Relay) fold(ctx context.Context, v *View, from *kept) error {
+func (r *Recorder) fold(ctx context.Context, v *View, from *kept) error {
 	v.folder = r.newFolder(v)
 	after, read := int64(0), 0
 	if from != nil {
 		after = from.Version - 1 // its last entry is read to see that it is the same
 		v.folder.begin(from.Ledger)
 	}
-	var last perdure.HandoffEntry
-	err := r.each(ctx, v, after, func(e *perdure.HandoffEntry) error {
+	var last Entry
+	err := r.each(ctx, v, after, func(e *Entry) error {
 		last = *e
 		if read++; from == nil || read > 1 {
 			return v.folder.entry(e)
@@ -77,7 +76,7 @@ var errOther = errors.New("a snapshot of other entries")
 
 // restore returns the snapshot of the ledger; nil when there is none that can be
 // used.
-func (r *Relay) restore(v *View) *kept {
+func (r *Recorder) restore(v *View) *kept {
 	if r.Snapshots == "" || v.Handoff.Version < snapshotEvery {
 		return nil
 	}
@@ -94,7 +93,7 @@ func (r *Relay) restore(v *View) *kept {
 }
 
 // keep makes a snapshot of what the entries up to the last one folded to.
-func (r *Relay) keep(v *View, last *perdure.HandoffEntry) {
+func (r *Recorder) keep(v *View, last *Entry) {
 	if r.Snapshots == "" {
 		return
 	}
@@ -117,10 +116,10 @@ func (r *Relay) keep(v *View, last *perdure.HandoffEntry) {
 	}
 }
 
-// fingerprint tells apart what the same entries would fold to in other
-// surroundings or by another program. A change of what an op does to a ledger
+// fingerprint differs where the same entries would fold to another ledger: for
+// another task or by another program. A change of what an op does to a ledger
 // raises the number in it.
-func (r *Relay) fingerprint(v *View) []byte {
+func (r *Recorder) fingerprint(v *View) []byte {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "1 %q %q %q\n", v.Task.ID, r.Place, v.Task.Description)
 	describe(h, reflect.TypeFor[kept]())
@@ -167,7 +166,7 @@ func unpack(raw, mark []byte, k *kept) bool {
 
 var errNoForm = errors.New("a type without a form in snapshots")
 
-// encode appends a value: numbers as varints, a length before texts, lists and
+// encode appends a value: numbers as varints, a length before strings, lists and
 // maps, 0 for nil and one more than the length otherwise.
 func encode(b []byte, v reflect.Value) ([]byte, error) {
 	var err error
@@ -349,7 +348,7 @@ func (d *decoder) slice(v reflect.Value) {
 		v.SetBytes(slices.Clone(d.bytes(n)))
 		return
 	}
-	const more = 4 // what comes now is not to move it all
+	const more = 4 // so that the next values do not move them all
 	v.Set(reflect.MakeSlice(v.Type(), n, n+more))
 	for i := range n {
 		d.value(v.Index(i))

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/handoff/ledger"
 )
@@ -23,8 +22,8 @@ type counting struct {
 	read int
 }
 
-func (c *counting) HandoffEntries(ctx context.Context, id perdure.HandoffID, after int64, limit int) (
-	[]perdure.HandoffEntry, error) {
+func (c *counting) HandoffEntries(ctx context.Context, id ledger.ID, after int64, limit int) (
+	[]ledger.Entry, error) {
 	entries, err := c.Ledgers.HandoffEntries(ctx, id, after, limit)
 	c.read += len(entries)
 	return entries, err

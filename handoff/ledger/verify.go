@@ -16,8 +16,8 @@ import (
 
 // VerifyConfig says how a contract is checked.
 type VerifyConfig struct {
-	// ContractFile is where the contract is, when it is not where it is looked
-	// for.
+	// ContractFile is the file with the contract, when it is in none of the usual
+	// places.
 	ContractFile string
 	// Deferred runs the criteria that are to be checked later too.
 	Deferred bool
@@ -31,10 +31,10 @@ type VerifyConfig struct {
 	Dir string
 }
 
-// Verification is what became of a contract.
+// Verification is the result of a contract.
 type Verification struct {
 	Contract *handoff.Contract
-	// Results are those of the criteria that were run, or that nobody can run.
+	// Results are those of the criteria that were run or cannot be run.
 	Results []handoff.Result
 	// Open are the criteria without a command: an agent or a person has to see
 	// to them.
@@ -42,7 +42,7 @@ type Verification struct {
 	*Update
 }
 
-// Passed tells whether every criterion that was run passed and none is open.
+// Passed reports whether every criterion that was run passed and none is open.
 func (v *Verification) Passed() bool {
 	for _, r := range v.Results {
 		if r.Status != handoff.StatusPassed {
@@ -55,7 +55,7 @@ func (v *Verification) Passed() bool {
 // Verify runs the criteria of the work's contract that have commands, and
 // records their results as run by the engine. A contract that cannot be found is
 // an error, never passed.
-func (r *Relay) Verify(ctx context.Context, cfg VerifyConfig) (*Verification, error) {
+func (r *Recorder) Verify(ctx context.Context, cfg VerifyConfig) (*Verification, error) {
 	view, err := r.Look(ctx)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (r *Relay) Verify(ctx context.Context, cfg VerifyConfig) (*Verification, er
 	return out, err
 }
 
-// activity names a criterion, also when it has no name.
+// activity returns a name of a criterion, also for one without a name.
 func activity(c handoff.Criterion, i int) string {
 	for _, name := range []string{c.Activity, c.Description, c.Pattern} {
 		if strings.TrimSpace(name) != "" {

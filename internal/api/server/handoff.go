@@ -5,12 +5,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/handoff/ledger"
 )
 
 // work reads which ledger a request is about.
-func (q *query) work() perdure.HandoffRef {
-	return perdure.HandoffRef{Place: q.text("place"), Task: q.text("task")}
+func (q *query) work() ledger.Ref {
+	return ledger.Ref{Place: q.text("place"), Task: q.text("task")}
 }
 
 // handoff tells the ledger of a reference: the open one, else the last.
@@ -20,18 +20,18 @@ func (s *server) handoff(w http.ResponseWriter, r *http.Request) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	h, err := s.store.Handoff(r.Context(), ref)
+	h, err := s.ledgers.Handoff(r.Context(), ref)
 	if err != nil {
 		return err
 	}
 	return s.reply(w, http.StatusOK, h)
 }
 
-func (q *query) handoffID(text string) perdure.HandoffID {
+func (q *query) handoffID(text string) ledger.ID {
 	if text == "" {
 		return 0
 	}
-	var id perdure.HandoffID
+	var id ledger.ID
 	q.keep(id.UnmarshalText([]byte(text)))
 	return id
 }
@@ -39,18 +39,18 @@ func (q *query) handoffID(text string) perdure.HandoffID {
 // handoffs lists ledgers, the newest first.
 func (s *server) handoffs(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r)
-	filter := perdure.HandoffFilter{Before: q.handoffID(q.text("before")), Limit: q.limit(defaultPage)}
+	filter := ledger.Filter{Before: q.handoffID(q.text("before")), Limit: q.limit(defaultPage)}
 	if err := q.done(); err != nil {
 		return err
 	}
-	list, err := s.store.Handoffs(r.Context(), filter)
+	list, err := s.ledgers.Handoffs(r.Context(), filter)
 	if err != nil {
 		return err
 	}
 	page := struct {
-		Handoffs []perdure.Handoff `json:"handoffs"`
+		Handoffs []ledger.Handoff `json:"handoffs"`
 		// Next is where the list goes on; not there at its end.
-		Next perdure.HandoffID `json:"next,omitempty"`
+		Next ledger.ID `json:"next,omitempty"`
 	}{Handoffs: list}
 	if len(list) == filter.Limit {
 		page.Next = list[len(list)-1].ID
@@ -66,12 +66,12 @@ func (s *server) handoffEntries(w http.ResponseWriter, r *http.Request) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	list, err := s.store.HandoffEntries(r.Context(), id, after, limit)
+	list, err := s.ledgers.HandoffEntries(r.Context(), id, after, limit)
 	if err != nil {
 		return err
 	}
 	return s.reply(w, http.StatusOK, struct {
-		Entries []perdure.HandoffEntry `json:"entries"`
+		Entries []ledger.Entry `json:"entries"`
 	}{list})
 }
 
@@ -79,11 +79,11 @@ func (s *server) writeHandoff(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err
 	}
-	var body perdure.HandoffWrite
+	var body ledger.Write
 	if err := s.decode(w, r, &body); err != nil {
 		return err
 	}
-	h, err := s.store.WriteHandoff(r.Context(), body)
+	h, err := s.ledgers.WriteHandoff(r.Context(), body)
 	if err != nil {
 		return err
 	}
@@ -95,18 +95,18 @@ func (s *server) claimHandoff(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body struct {
-		perdure.HandoffClaimSpec
+		ledger.ClaimSpec
 		TTLSeconds float64 `json:"ttl_seconds"`
 	}
 	if err := s.decode(w, r, &body); err != nil {
 		return err
 	}
-	if limit := perdure.MaxHandoffTTL.Seconds(); body.TTLSeconds < 0 || body.TTLSeconds > limit {
+	if limit := ledger.MaxTTL.Seconds(); body.TTLSeconds < 0 || body.TTLSeconds > limit {
 		return invalid("claim handoff", fmt.Sprintf("field \"ttl_seconds\" is %g, seconds up to %.0f are needed",
 			body.TTLSeconds, limit), "")
 	}
 	body.TTL = time.Duration(body.TTLSeconds * float64(time.Second))
-	claim, err := s.store.ClaimHandoff(r.Context(), body.HandoffClaimSpec)
+	claim, err := s.ledgers.ClaimHandoff(r.Context(), body.ClaimSpec)
 	if err != nil {
 		return err
 	}
@@ -118,16 +118,16 @@ func (s *server) releaseHandoff(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body struct {
-		perdure.HandoffRef
+		ledger.Ref
 		Token string `json:"token"`
 	}
 	if err := s.decode(w, r, &body); err != nil {
 		return err
 	}
-	if err := s.store.ReleaseHandoff(r.Context(), body.HandoffRef, body.Token); err != nil {
+	if err := s.ledgers.ReleaseHandoff(r.Context(), body.Ref, body.Token); err != nil {
 		return err
 	}
 	return s.reply(w, http.StatusOK, struct {
-		Released perdure.HandoffRef `json:"released"`
-	}{body.HandoffRef})
+		Released ledger.Ref `json:"released"`
+	}{body.Ref})
 }

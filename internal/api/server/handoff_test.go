@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/handoff/ledger"
 )
 
 // What the client is told of ledgers is what the store has.
@@ -13,21 +14,21 @@ func TestHandoffs(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, f *fixture) {
 		ctx, c := t.Context(), f.client
-		ref := perdure.HandoffRef{Place: "docs/builder-state.json", Task: "adhoc:ä 1"}
+		ref := ledger.Ref{Place: "docs/builder-state.json", Task: "adhoc:ä 1"}
 		_, err := c.Handoff(ctx, ref)
 		wantCode(t, err, perdure.CodeNotFound, "adhoc:ä 1")
-		entries := []perdure.HandoffEntry{{Kind: "step", Data: json.RawMessage(`{"step":"a<b"}`), Source: "a"},
+		entries := []ledger.Entry{{Kind: "step", Data: json.RawMessage(`{"step":"a<b"}`), Source: "a"},
 			{Kind: "next", Data: json.RawMessage(`{}`)}}
 		made, err := c.WriteHandoff(ctx,
-			perdure.HandoffWrite{HandoffRef: ref, Entries: entries, Projected: json.RawMessage(`{"n":9007199254740993}`)})
+			ledger.Write{Ref: ref, Entries: entries, Projected: json.RawMessage(`{"n":9007199254740993}`)})
 		must(t, err)
-		want, err := f.store.Handoff(ctx, ref)
+		want, err := ledger.NewStore(f.store).Handoff(ctx, ref)
 		must(t, err)
 		got, err := c.Handoff(ctx, ref)
 		must(t, err)
 		equalJSON(t, "ledger", got, want)
 		equalJSON(t, "answer to a write", made, want)
-		wantEntries, err := f.store.HandoffEntries(ctx, made.ID, 1, 0)
+		wantEntries, err := ledger.NewStore(f.store).HandoffEntries(ctx, made.ID, 1, 0)
 		must(t, err)
 		gotEntries, err := c.HandoffEntries(ctx, made.ID, 1, 0)
 		if err != nil || len(gotEntries) != 1 {
@@ -35,26 +36,26 @@ func TestHandoffs(t *testing.T) {
 		}
 		equalJSON(t, "entries", gotEntries, wantEntries)
 
-		claim, err := c.ClaimHandoff(ctx, perdure.HandoffClaimSpec{HandoffRef: ref, Agent: "b", TTL: 90 * time.Second})
+		claim, err := c.ClaimHandoff(ctx, ledger.ClaimSpec{Ref: ref, Agent: "b", TTL: 90 * time.Second})
 		must(t, err)
 		if d := claim.ExpiresAt.Sub(made.UpdatedAt); claim.Token == "" || d < 90*time.Second || d > time.Hour {
 			t.Errorf("%+v", claim)
 		}
-		_, err = c.WriteHandoff(ctx, perdure.HandoffWrite{HandoffRef: ref, IfVersion: 2, Token: "other", Entries: entries})
+		_, err = c.WriteHandoff(ctx, ledger.Write{Ref: ref, IfVersion: 2, Token: "other", Entries: entries})
 		wantCode(t, err, perdure.CodeLeaseLost, "token")
-		_, err = c.ClaimHandoff(ctx, perdure.HandoffClaimSpec{HandoffRef: ref})
+		_, err = c.ClaimHandoff(ctx, ledger.ClaimSpec{Ref: ref})
 		wantCode(t, err, perdure.CodeConflict, "claimed")
 		must(t, c.ReleaseHandoff(ctx, ref, claim.Token))
-		_, err = c.WriteHandoff(ctx, perdure.HandoffWrite{HandoffRef: ref, IfVersion: 2, End: true})
+		_, err = c.WriteHandoff(ctx, ledger.Write{Ref: ref, IfVersion: 2, End: true})
 		must(t, err)
 
-		next, err := c.WriteHandoff(ctx, perdure.HandoffWrite{HandoffRef: ref})
+		next, err := c.WriteHandoff(ctx, ledger.Write{Ref: ref})
 		must(t, err)
-		page, err := c.Handoffs(ctx, perdure.HandoffFilter{Limit: 1})
+		page, err := c.Handoffs(ctx, ledger.Filter{Limit: 1})
 		if err != nil || len(page.Handoffs) != 1 || page.Next != next.ID {
 			t.Errorf("%+v, %v", page, err)
 		}
-		page, err = c.Handoffs(ctx, perdure.HandoffFilter{Before: page.Next})
+		page, err = c.Handoffs(ctx, ledger.Filter{Before: page.Next})
 		if err != nil || len(page.Handoffs) != 1 || page.Handoffs[0].ID != made.ID || page.Next != 0 ||
 			page.Handoffs[0].EndedAt == nil {
 			t.Errorf("%+v, %v", page, err)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -119,6 +120,7 @@ type server struct {
 	cfg     Config
 	store   *perdure.Store
 	records *record.Records
+	ledgers *ledger.Store
 	limits  Limits
 	log     *slog.Logger
 }
@@ -130,7 +132,8 @@ func New(cfg Config) http.Handler {
 		panic("server: Config.Store is missing")
 	}
 	cfg = cfg.withDefaults()
-	s := &server{cfg: cfg, store: cfg.Store, records: record.New(cfg.Store), limits: cfg.Limits, log: cfg.Logger}
+	s := &server{cfg: cfg, store: cfg.Store, records: record.New(cfg.Store),
+		ledgers: ledger.NewStore(cfg.Store), limits: cfg.Limits, log: cfg.Logger}
 	return s.routes()
 }
 

@@ -89,9 +89,9 @@ func (c *commands) workFlags(cmd *cobra.Command, w *work) {
 	}
 }
 
-// on opens the relay of the work that the flags name.
+// on opens the recorder of the work that the flags name.
 func (c *commands) on(cmd *cobra.Command, w *work, write bool,
-	do func(ctx context.Context, r *ledger.Relay) error) error {
+	do func(ctx context.Context, r *ledger.Recorder) error) error {
 	loc, err := c.locate(w)
 	if err != nil {
 		return translated(err)
@@ -101,7 +101,7 @@ func (c *commands) on(cmd *cobra.Command, w *work, write bool,
 
 // at is on for who knows where the file is.
 func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write bool,
-	do func(ctx context.Context, r *ledger.Relay) error) error {
+	do func(ctx context.Context, r *ledger.Recorder) error) error {
 	place, err := c.placeOf(w)
 	if err != nil {
 		return err

@@ -191,7 +191,7 @@ func (c *commands) record(cmd *cobra.Command, w *work, ops ...ledger.Op) error {
 		c.anchor(ops[i].Created)
 		c.anchor(ops[i].Modified)
 	}
-	return c.on(cmd, w, true, func(ctx context.Context, r *ledger.Relay) error {
+	return c.on(cmd, w, true, func(ctx context.Context, r *ledger.Recorder) error {
 		u, err := r.Apply(ctx, ops...)
 		if err != nil {
 			return err
@@ -211,7 +211,7 @@ func (c *commands) anchor(paths []string) {
 }
 
 // release gives the claim back when the work is somebody else's now.
-func (c *commands) release(ctx context.Context, r *ledger.Relay, u *ledger.Update, ops []ledger.Op) error {
+func (c *commands) release(ctx context.Context, r *ledger.Recorder, u *ledger.Update, ops []ledger.Op) error {
 	for _, op := range ops {
 		if (op.Kind == ledger.OpFail || op.Kind == ledger.OpReassign) && r.Token != "" {
 			return r.Release(ctx, u.Task.ID)
@@ -222,7 +222,7 @@ func (c *commands) release(ctx context.Context, r *ledger.Relay, u *ledger.Updat
 
 // recorded is what is printed as JSON.
 type recorded struct {
-	HandoffID  perdure.HandoffID   `json:"handoff_id"`
+	HandoffID  ledger.ID           `json:"handoff_id"`
 	Task       string              `json:"task"`
 	File       string              `json:"file"`
 	Version    int64               `json:"version"`
@@ -232,7 +232,7 @@ type recorded struct {
 	Notes      []string            `json:"notes"`
 }
 
-func (c *commands) told(w *work, r *ledger.Relay, u *ledger.Update) error {
+func (c *commands) told(w *work, r *ledger.Recorder, u *ledger.Update) error {
 	notes := u.Notes
 	for _, path := range u.Left {
 		notes = append(notes, path+" is ignored or build output, and is not listed")

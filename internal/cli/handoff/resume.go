@@ -38,12 +38,12 @@ func (c *commands) newResumeCommand() *cobra.Command {
 			if cfg.ContractFile != "" {
 				cfg.ContractFile = c.Path(cfg.ContractFile)
 			}
-			if cfg.TTL <= 0 || cfg.TTL > perdure.MaxHandoffTTL {
+			if cfg.TTL <= 0 || cfg.TTL > ledger.MaxTTL {
 				return &perdure.Error{Code: perdure.CodeInvalid,
-					Msg:  fmt.Sprintf("--ttl %s is not more than nothing and at most %s", cfg.TTL, perdure.MaxHandoffTTL),
+					Msg:  fmt.Sprintf("--ttl %s is not more than nothing and at most %s", cfg.TTL, ledger.MaxTTL),
 					Hint: "for example --ttl 30m"}
 			}
-			return c.on(cmd, &w, cfg.Claim, func(ctx context.Context, r *ledger.Relay) error {
+			return c.on(cmd, &w, cfg.Claim, func(ctx context.Context, r *ledger.Recorder) error {
 				out, err := r.Resume(ctx, cfg)
 				if err != nil {
 					return err
@@ -56,7 +56,7 @@ func (c *commands) newResumeCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&noClaim, "no-claim", false, "only look")
 	f.BoolVar(&cfg.TakeOver, "take-over", false, "take the work from the agent that has a claim")
-	f.DurationVar(&cfg.TTL, "ttl", perdure.HandoffTTL, "how long the claim lasts without a command under it")
+	f.DurationVar(&cfg.TTL, "ttl", ledger.DefaultTTL, "how long the claim lasts without a command under it")
 	f.BoolVar(&cfg.Strict, "strict", false, "refuse when files changed since the checkpoint, or cannot be judged")
 	f.StringVar(&template, "template", "", "a text/template in `FILE` instead of the built-in prompt")
 	f.StringVar(&cfg.ContractFile, "contract-file", "", "the JSON `FILE` that has the verification contract")
@@ -66,8 +66,8 @@ func (c *commands) newResumeCommand() *cobra.Command {
 
 // resumed is what is printed as JSON.
 type resumed struct {
-	Task      string            `json:"task"`
-	HandoffID perdure.HandoffID `json:"handoff_id,omitempty"`
+	Task      string    `json:"task"`
+	HandoffID ledger.ID `json:"handoff_id,omitempty"`
 	handoff.Verdict
 	Prompt    string     `json:"prompt"`
 	Token     string     `json:"token,omitempty"`
@@ -75,7 +75,7 @@ type resumed struct {
 	Notes     []string   `json:"notes"`
 }
 
-func (c *commands) prompt(w *work, r *ledger.Relay, out *ledger.Resumption) error {
+func (c *commands) prompt(w *work, r *ledger.Recorder, out *ledger.Resumption) error {
 	prompt := strings.TrimRight(out.Prompt, "\n") + "\n" + recording(w, r, out.Claim)
 	if w.asJSON {
 		v := resumed{Task: out.Task.ID, HandoffID: out.Handoff.ID, Verdict: out.Verdict, Prompt: prompt,
@@ -97,7 +97,7 @@ func (c *commands) prompt(w *work, r *ledger.Relay, out *ledger.Resumption) erro
 }
 
 // recording tells the agent how to go on with the record.
-func recording(w *work, r *ledger.Relay, claim *perdure.HandoffClaim) string {
+func recording(w *work, r *ledger.Recorder, claim *ledger.Claim) string {
 	var b strings.Builder
 	flags := ""
 	if r.Place != handoff.PRD {

@@ -27,7 +27,7 @@ func (c *commands) newShowCommand() *cobra.Command {
 		Example: "perdure handoff show",
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.on(cmd, &w, false, func(ctx context.Context, r *ledger.Relay) error {
+			return c.on(cmd, &w, false, func(ctx context.Context, r *ledger.Recorder) error {
 				v, err := r.Look(ctx)
 				if err != nil {
 					return err
@@ -175,7 +175,7 @@ func (c *commands) newLogCommand() *cobra.Command {
 		Example: "perdure handoff log --json",
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.on(cmd, &w, false, func(ctx context.Context, r *ledger.Relay) error {
+			return c.on(cmd, &w, false, func(ctx context.Context, r *ledger.Recorder) error {
 				v, err := r.Look(ctx)
 				if err != nil {
 					return err
@@ -191,7 +191,7 @@ func (c *commands) newLogCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *commands) log(ctx context.Context, r *ledger.Relay, h perdure.Handoff, asJSON bool) error {
+func (c *commands) log(ctx context.Context, r *ledger.Recorder, h ledger.Handoff, asJSON bool) error {
 	for after := int64(0); after < h.Version; {
 		entries, err := r.Ledgers.HandoffEntries(ctx, h.ID, after, 0)
 		if err != nil {
@@ -217,7 +217,7 @@ func (c *commands) log(ctx context.Context, r *ledger.Relay, h perdure.Handoff, 
 }
 
 // summary says an entry in one line.
-func summary(e *perdure.HandoffEntry) string {
+func summary(e *ledger.Entry) string {
 	var op ledger.Op
 	if json.Unmarshal(e.Data, &op) != nil {
 		return string(e.Data)
@@ -266,7 +266,7 @@ func (c *commands) newStaleCommand() *cobra.Command {
 		Example: "perdure handoff stale --check",
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.on(cmd, &w, false, func(ctx context.Context, r *ledger.Relay) error {
+			return c.on(cmd, &w, false, func(ctx context.Context, r *ledger.Recorder) error {
 				v, err := r.Look(ctx)
 				if err != nil {
 					return err

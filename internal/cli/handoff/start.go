@@ -55,7 +55,7 @@ func (c *commands) start(cmd *cobra.Command, w *work, op ledger.Op, again bool) 
 	if err != nil {
 		return translated(err)
 	}
-	return c.at(cmd, w, loc, true, func(ctx context.Context, r *ledger.Relay) error {
+	return c.at(cmd, w, loc, true, func(ctx context.Context, r *ledger.Recorder) error {
 		if again {
 			view, err := r.Look(ctx)
 			if err == nil && view.Open() {
@@ -108,7 +108,7 @@ func (c *commands) newReassignCommand() *cobra.Command {
 			if err := op.Check(); err != nil {
 				return err
 			}
-			return c.on(cmd, &w, true, func(ctx context.Context, r *ledger.Relay) error {
+			return c.on(cmd, &w, true, func(ctx context.Context, r *ledger.Recorder) error {
 				return c.reassign(ctx, r, &w, op, template)
 			})
 		},
@@ -121,7 +121,7 @@ func (c *commands) newReassignCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *commands) reassign(ctx context.Context, r *ledger.Relay, w *work, op ledger.Op, template string) error {
+func (c *commands) reassign(ctx context.Context, r *ledger.Recorder, w *work, op ledger.Op, template string) error {
 	text, err := c.template(template)
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func (c *commands) newVerifyCommand() *cobra.Command {
 			if cfg.ContractFile != "" {
 				cfg.ContractFile = c.Path(cfg.ContractFile)
 			}
-			return c.on(cmd, &w, true, func(ctx context.Context, r *ledger.Relay) error { return c.verify(ctx, &w, r, cfg, op) })
+			return c.on(cmd, &w, true, func(ctx context.Context, r *ledger.Recorder) error { return c.verify(ctx, &w, r, cfg, op) })
 		},
 	}
 	f := cmd.Flags()
@@ -65,7 +65,7 @@ type verified struct {
 	Open     []handoff.Criterion `json:"open"`
 }
 
-func (c *commands) verify(ctx context.Context, w *work, r *ledger.Relay, cfg ledger.VerifyConfig,
+func (c *commands) verify(ctx context.Context, w *work, r *ledger.Recorder, cfg ledger.VerifyConfig,
 	name ledger.Op) error {
 	if name.Contract != "" {
 		if _, err := r.Apply(ctx, name); err != nil {

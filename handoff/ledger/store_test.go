@@ -1,4 +1,4 @@
-package perdure_test
+package ledger_test
 
 import (
 	"encoding/json"
@@ -12,22 +12,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
-func workRef() perdure.HandoffRef {
-	return perdure.HandoffRef{Place: "builder-state.json", Task: "prd:US-003"}
+func workRef() ledger.Ref {
+	return ledger.Ref{Place: "builder-state.json", Task: "prd:US-003"}
 }
 
-func steps(from, n int) []perdure.HandoffEntry {
-	list := make([]perdure.HandoffEntry, n)
+func steps(from, n int) []ledger.Entry {
+	list := make([]ledger.Entry, n)
 	for i := range list {
-		list[i] = perdure.HandoffEntry{Kind: "step", Data: json.RawMessage(fmt.Sprintf(`{"step":%d}`, from+i)), Source: "agent-a"}
+		list[i] = ledger.Entry{Kind: "step", Data: json.RawMessage(fmt.Sprintf(`{"step":%d}`, from+i)), Source: "agent-a"}
 	}
 	return list
 }
 
-func writeHandoff(t *testing.T, s *perdure.Store, w perdure.HandoffWrite) perdure.Handoff {
+func writeHandoff(t *testing.T, s *ledger.Store, w ledger.Write) ledger.Handoff {
 	t.Helper()
 	h, err := s.WriteHandoff(t.Context(), w)
 	if err != nil {
@@ -40,13 +41,14 @@ func writeHandoff(t *testing.T, s *perdure.Store, w perdure.HandoffWrite) perdur
 // one begins and the old one stays to be read.
 func TestHandoffLedger(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+	testdb.Each(t, func(t *testing.T, store *perdure.Store) {
+		s := ledger.NewStore(store)
 		ref := workRef()
 		if _, err := s.Handoff(t.Context(), ref); !errors.Is(err, perdure.ErrNotFound) {
 			t.Errorf("before: %v", err)
 		}
-		h := writeHandoff(t, s, perdure.HandoffWrite{HandoffRef: ref, Entries: steps(1, 2), Projected: json.RawMessage(`{"a":1}`)})
-		h = writeHandoff(t, s, perdure.HandoffWrite{HandoffRef: ref, IfVersion: h.Version, Entries: steps(3, 1),
+		h := writeHandoff(t, s, ledger.Write{Ref: ref, Entries: steps(1, 2), Projected: json.RawMessage(`{"a":1}`)})
+		h = writeHandoff(t, s, ledger.Write{Ref: ref, IfVersion: h.Version, Entries: steps(3, 1),
 			Projected: json.RawMessage(`{"a":2}`), Previous: json.RawMessage(`{"a":1}`)})
 		got, err := s.Handoff(t.Context(), ref)
 		if diff := cmp.Diff(h, got); diff != "" || err != nil || h.Version != 3 {
@@ -56,23 +58,23 @@ func TestHandoffLedger(t *testing.T) {
 		if err != nil || len(entries) != 2 || string(entries[1].Data) != `{"step":3}` || entries[0].Number != 2 || entries[0].Source != "agent-a" {
 			t.Errorf("%+v, %v", entries, err)
 		}
-		ended := writeHandoff(t, s, perdure.HandoffWrite{HandoffRef: ref, IfVersion: 3, End: true, Projected: json.RawMessage("null")})
+		ended := writeHandoff(t, s, ledger.Write{Ref: ref, IfVersion: 3, End: true, Projected: json.RawMessage("null")})
 		if ended.EndedAt == nil || ended.ID != h.ID {
 			t.Errorf("%+v", ended)
 		}
-		next := writeHandoff(t, s, perdure.HandoffWrite{HandoffRef: ref, Entries: steps(1, 1)})
+		next := writeHandoff(t, s, ledger.Write{Ref: ref, Entries: steps(1, 1)})
 		if next.ID == h.ID || next.Version != 1 || len(next.Projected) > 0 {
 			t.Errorf("%+v", next)
 		}
-		list, err := s.Handoffs(t.Context(), perdure.HandoffFilter{})
+		list, err := s.Handoffs(t.Context(), ledger.Filter{})
 		if err != nil || len(list) != 2 || list[0].ID != next.ID {
 			t.Errorf("%+v, %v", list, err)
 		}
-		if list, err = s.Handoffs(t.Context(), perdure.HandoffFilter{Before: next.ID}); err != nil || len(list) != 1 || list[0].ID != h.ID {
+		if list, err = s.Handoffs(t.Context(), ledger.Filter{Before: next.ID}); err != nil || len(list) != 1 || list[0].ID != h.ID {
 			t.Errorf("%+v, %v", list, err)
 		}
 		kinds := ""
-		page, err := s.Events(t.Context(), perdure.EventFilter{})
+		page, err := store.Events(t.Context(), perdure.EventFilter{})
 		for _, e := range page {
 			kinds += string(e.Kind) + " "
 		}
@@ -86,9 +88,10 @@ func TestHandoffLedger(t *testing.T) {
 // loses another's.
 func TestHandoffWritersDoNotLoseEntries(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+	testdb.Each(t, func(t *testing.T, store *perdure.Store) {
+		s := ledger.NewStore(store)
 		ref := workRef()
-		writeHandoff(t, s, perdure.HandoffWrite{HandoffRef: ref})
+		writeHandoff(t, s, ledger.Write{Ref: ref})
 		const writers, each = 4, 25
 		var wg sync.WaitGroup
 		for range writers {
@@ -96,7 +99,7 @@ func TestHandoffWritersDoNotLoseEntries(t *testing.T) {
 				for done := 0; done < each; {
 					h, err := s.Handoff(t.Context(), ref)
 					if err == nil {
-						_, err = s.WriteHandoff(t.Context(), perdure.HandoffWrite{HandoffRef: ref, IfVersion: h.Version, Entries: steps(done, 1)})
+						_, err = s.WriteHandoff(t.Context(), ledger.Write{Ref: ref, IfVersion: h.Version, Entries: steps(done, 1)})
 					}
 					switch {
 					case err == nil:
@@ -131,30 +134,31 @@ func TestHandoffWritersDoNotLoseEntries(t *testing.T) {
 // A claim keeps two successors from continuing the same work.
 func TestHandoffClaim(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+	testdb.Each(t, func(t *testing.T, store *perdure.Store) {
+		s := ledger.NewStore(store)
 		ref := workRef()
-		if _, err := s.ClaimHandoff(t.Context(), perdure.HandoffClaimSpec{HandoffRef: ref}); !errors.Is(err, perdure.ErrNotFound) {
+		if _, err := s.ClaimHandoff(t.Context(), ledger.ClaimSpec{Ref: ref}); !errors.Is(err, perdure.ErrNotFound) {
 			t.Errorf("claim of nothing: %v", err)
 		}
-		writeHandoff(t, s, perdure.HandoffWrite{HandoffRef: ref, Entries: steps(1, 1)})
-		b, err := s.ClaimHandoff(t.Context(), perdure.HandoffClaimSpec{HandoffRef: ref, Agent: "b"})
+		writeHandoff(t, s, ledger.Write{Ref: ref, Entries: steps(1, 1)})
+		b, err := s.ClaimHandoff(t.Context(), ledger.ClaimSpec{Ref: ref, Agent: "b"})
 		if err != nil || b.Fence != 1 || b.Agent != "b" {
 			t.Fatalf("%+v, %v", b, err)
 		}
 		write := func(token string, version int64) error {
-			_, err := s.WriteHandoff(t.Context(), perdure.HandoffWrite{HandoffRef: ref, IfVersion: version, Token: token, Entries: steps(2, 1)})
+			_, err := s.WriteHandoff(t.Context(), ledger.Write{Ref: ref, IfVersion: version, Token: token, Entries: steps(2, 1)})
 			return err
 		}
 		if err := write("", 1); !errors.Is(err, perdure.ErrConflict) || perdure.HintOf(err) == "" || !strings.Contains(err.Error(), `"b"`) {
 			t.Errorf("write of who was before: %v", err)
 		}
-		if _, err := s.ClaimHandoff(t.Context(), perdure.HandoffClaimSpec{HandoffRef: ref, Agent: "c"}); !errors.Is(err, perdure.ErrConflict) {
+		if _, err := s.ClaimHandoff(t.Context(), ledger.ClaimSpec{Ref: ref, Agent: "c"}); !errors.Is(err, perdure.ErrConflict) {
 			t.Errorf("second claim: %v", err)
 		}
 		if err := write(b.Token, 1); err != nil {
 			t.Errorf("write under the claim: %v", err)
 		}
-		c, err := s.ClaimHandoff(t.Context(), perdure.HandoffClaimSpec{HandoffRef: ref, Agent: "c", TakeOver: true})
+		c, err := s.ClaimHandoff(t.Context(), ledger.ClaimSpec{Ref: ref, Agent: "c", TakeOver: true})
 		if err != nil || c.Fence != 2 || c.Token == b.Token {
 			t.Errorf("%+v, %v", c, err)
 		}
@@ -177,19 +181,20 @@ func TestHandoffClaim(t *testing.T) {
 // before.
 func TestHandoffClaimExpires(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+	testdb.Each(t, func(t *testing.T, store *perdure.Store) {
+		s := ledger.NewStore(store)
 		ref := workRef()
-		writeHandoff(t, s, perdure.HandoffWrite{HandoffRef: ref})
-		b, err := s.ClaimHandoff(t.Context(), perdure.HandoffClaimSpec{HandoffRef: ref, TTL: time.Microsecond})
+		writeHandoff(t, s, ledger.Write{Ref: ref})
+		b, err := s.ClaimHandoff(t.Context(), ledger.ClaimSpec{Ref: ref, TTL: time.Microsecond})
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := writeHandoff(t, s, perdure.HandoffWrite{HandoffRef: ref, Token: b.Token, Entries: steps(1, 1)})
-		c, err := s.ClaimHandoff(t.Context(), perdure.HandoffClaimSpec{HandoffRef: ref, Agent: "c"})
+		h := writeHandoff(t, s, ledger.Write{Ref: ref, Token: b.Token, Entries: steps(1, 1)})
+		c, err := s.ClaimHandoff(t.Context(), ledger.ClaimSpec{Ref: ref, Agent: "c"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.WriteHandoff(t.Context(), perdure.HandoffWrite{HandoffRef: ref, IfVersion: h.Version, Token: b.Token})
+		_, err = s.WriteHandoff(t.Context(), ledger.Write{Ref: ref, IfVersion: h.Version, Token: b.Token})
 		if !errors.Is(err, perdure.ErrLeaseLost) {
 			t.Errorf("%v after %+v", err, c)
 		}
@@ -198,22 +203,23 @@ func TestHandoffClaimExpires(t *testing.T) {
 
 func TestHandoffRefusals(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
-		good := perdure.HandoffWrite{HandoffRef: workRef(), Entries: steps(1, 1)}
-		for name, spoil := range map[string]func(w *perdure.HandoffWrite){
-			"no place":  func(w *perdure.HandoffWrite) { w.Place = "" },
-			"no task":   func(w *perdure.HandoffWrite) { w.Task = "" },
-			"a NUL":     func(w *perdure.HandoffWrite) { w.Task = "a\x00" },
-			"no kind":   func(w *perdure.HandoffWrite) { w.Entries[0].Kind = "" },
-			"no object": func(w *perdure.HandoffWrite) { w.Entries[0].Data = json.RawMessage(`[1]`) },
-			"long data": func(w *perdure.HandoffWrite) {
-				w.Entries[0].Data = json.RawMessage(`{"a":"` + strings.Repeat("x", perdure.MaxHandoffEntryBytes) + `"}`)
+	testdb.Each(t, func(t *testing.T, store *perdure.Store) {
+		s := ledger.NewStore(store)
+		good := ledger.Write{Ref: workRef(), Entries: steps(1, 1)}
+		for name, spoil := range map[string]func(w *ledger.Write){
+			"no place":  func(w *ledger.Write) { w.Place = "" },
+			"no task":   func(w *ledger.Write) { w.Task = "" },
+			"a NUL":     func(w *ledger.Write) { w.Task = "a\x00" },
+			"no kind":   func(w *ledger.Write) { w.Entries[0].Kind = "" },
+			"no object": func(w *ledger.Write) { w.Entries[0].Data = json.RawMessage(`[1]`) },
+			"long data": func(w *ledger.Write) {
+				w.Entries[0].Data = json.RawMessage(`{"a":"` + strings.Repeat("x", ledger.MaxEntryBytes) + `"}`)
 			},
-			"broken file":      func(w *perdure.HandoffWrite) { w.Projected = json.RawMessage(`{`) },
-			"too many":         func(w *perdure.HandoffWrite) { w.Entries = steps(1, perdure.MaxHandoffBatch+1) },
-			"a version":        func(w *perdure.HandoffWrite) { w.IfVersion = 7 },
-			"a token of old":   func(w *perdure.HandoffWrite) { w.Token = "none" },
-			"a source of more": func(w *perdure.HandoffWrite) { w.Entries[0].Source = strings.Repeat("x", 5000) },
+			"broken file":      func(w *ledger.Write) { w.Projected = json.RawMessage(`{`) },
+			"too many":         func(w *ledger.Write) { w.Entries = steps(1, ledger.MaxBatch+1) },
+			"a version":        func(w *ledger.Write) { w.IfVersion = 7 },
+			"a token of old":   func(w *ledger.Write) { w.Token = "none" },
+			"a source of more": func(w *ledger.Write) { w.Entries[0].Source = strings.Repeat("x", 5000) },
 		} {
 			w := good
 			w.Entries = steps(1, 1)
@@ -223,7 +229,7 @@ func TestHandoffRefusals(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if list, err := s.Handoffs(t.Context(), perdure.HandoffFilter{}); err != nil || len(list) != 0 {
+		if list, err := s.Handoffs(t.Context(), ledger.Filter{}); err != nil || len(list) != 0 {
 			t.Errorf("%+v, %v", list, err)
 		}
 	})
@@ -232,13 +238,14 @@ func TestHandoffRefusals(t *testing.T) {
 // Retention removes ledgers some time after their end, and no others.
 func TestHandoffRetention(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
-		ended, open := workRef(), perdure.HandoffRef{Place: "builder-state.json", Task: "adhoc:a1"}
-		h := writeHandoff(t, s, perdure.HandoffWrite{HandoffRef: ended, Entries: steps(1, 3), End: true})
-		writeHandoff(t, s, perdure.HandoffWrite{HandoffRef: open, Entries: steps(1, 3)})
+	testdb.Each(t, func(t *testing.T, store *perdure.Store) {
+		s := ledger.NewStore(store)
+		ended, open := workRef(), ledger.Ref{Place: "builder-state.json", Task: "adhoc:a1"}
+		h := writeHandoff(t, s, ledger.Write{Ref: ended, Entries: steps(1, 3), End: true})
+		writeHandoff(t, s, ledger.Write{Ref: open, Entries: steps(1, 3)})
 		prune := func(keep time.Duration, dry bool) perdure.PruneReport {
 			t.Helper()
-			report, err := s.Prune(t.Context(), perdure.PruneRequest{Policy: perdure.RetentionPolicy{Handoffs: keep}, DryRun: dry})
+			report, err := store.Prune(t.Context(), perdure.PruneRequest{Policy: perdure.RetentionPolicy{Handoffs: keep}, DryRun: dry})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -255,7 +262,7 @@ func TestHandoffRetention(t *testing.T) {
 		if entries, err := s.HandoffEntries(t.Context(), h.ID, 0, 0); err != nil || len(entries) != 0 {
 			t.Errorf("%+v, %v", entries, err)
 		}
-		if list, err := s.Handoffs(t.Context(), perdure.HandoffFilter{}); err != nil || len(list) != 1 || list[0].Task != open.Task {
+		if list, err := s.Handoffs(t.Context(), ledger.Filter{}); err != nil || len(list) != 1 || list[0].Task != open.Task {
 			t.Errorf("%+v, %v", list, err)
 		}
 	})

@@ -33,23 +33,23 @@ const fileText = `{
 }
 `
 
-// bench is a store, a file and a relay over them.
+// bench is a store, a file and a recorder of them.
 type bench struct {
-	*ledger.Relay
-	store *perdure.Store
+	*ledger.Recorder
+	store *ledger.Store
 	dir   string
 }
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
 	dir := t.TempDir()
-	b := &bench{dir: dir, store: testdb.Open(t, perdure.Config{Dir: filepath.Join(dir, ".perdure")})}
+	b := &bench{dir: dir, store: ledger.NewStore(testdb.Open(t, perdure.Config{Dir: filepath.Join(dir, ".perdure")}))}
 	b.write(t, handoff.FileName, fileText)
-	b.Relay = b.relay("a")
+	b.Recorder = b.recorder("a")
 	return b
 }
 
-func (b *bench) relay(agent string) *ledger.Relay {
+func (b *bench) recorder(agent string) *ledger.Recorder {
 	return ledger.New(ledger.Config{Ledgers: b.store, Folder: b.dir, Agent: agent,
 		Location: handoff.Location{File: filepath.Join(b.dir, handoff.FileName), Root: b.dir}})
 }
@@ -345,9 +345,9 @@ type broken struct {
 
 var errDied = errors.New("died")
 
-func (d *broken) WriteHandoff(ctx context.Context, w perdure.HandoffWrite) (perdure.Handoff, error) {
+func (d *broken) WriteHandoff(ctx context.Context, w ledger.Write) (ledger.Handoff, error) {
 	if d.before {
-		return perdure.Handoff{}, errDied
+		return ledger.Handoff{}, errDied
 	}
 	h, err := d.Ledgers.WriteHandoff(ctx, w)
 	if d.after {
@@ -363,7 +363,7 @@ func TestDeathBetweenLedgerAndFile(t *testing.T) {
 	b := newBench(t)
 	b.apply(t, step("one"))
 	before := b.text(t)
-	dying := b.relay("a")
+	dying := b.recorder("a")
 	dying.Ledgers = &broken{Ledgers: b.store, before: true}
 	if _, err := dying.Apply(t.Context(), step("lost")); !errors.Is(err, errDied) || b.text(t) != before {
 		t.Errorf("%v", err)
@@ -398,7 +398,7 @@ func TestTasksDoNotLeak(t *testing.T) {
 	if done(&u.Ledger) != "of 004" || strings.Contains(b.text(t), "003 decided") || len(u.Notes) == 0 {
 		t.Errorf("%q %q\n%s", done(&u.Ledger), u.Notes, b.text(t))
 	}
-	adhoc := b.relay("a")
+	adhoc := b.recorder("a")
 	adhoc.Place = handoff.Adhoc("a1")
 	if _, err := adhoc.Apply(t.Context(), step("of a1")); err != nil {
 		t.Fatal(err)
@@ -490,7 +490,7 @@ func FuzzReadOps(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var entries []perdure.HandoffEntry
+		var entries []ledger.Entry
 		for i, op := range ops {
 			if err := op.Check(); err != nil {
 				t.Fatalf("read but refused: %v", err)
@@ -499,7 +499,7 @@ func FuzzReadOps(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			entries = append(entries, perdure.HandoffEntry{Number: int64(i) + 1, Kind: op.Kind, Data: raw, Source: "a"})
+			entries = append(entries, ledger.Entry{Number: int64(i) + 1, Kind: op.Kind, Data: raw, Source: "a"})
 		}
 		l, err := ledger.Fold("t", entries)
 		if err != nil {

@@ -16,76 +16,67 @@ import (
 	"github.com/perdure/perdure/internal/process/failpoint"
 )
 
-// Ledgers is where ledgers are kept: a [perdure.Store] or a client of its API.
-type Ledgers interface {
-	Handoff(ctx context.Context, ref perdure.HandoffRef) (perdure.Handoff, error)
-	HandoffEntries(ctx context.Context, id perdure.HandoffID, after int64, limit int) ([]perdure.HandoffEntry, error)
-	WriteHandoff(ctx context.Context, w perdure.HandoffWrite) (perdure.Handoff, error)
-	ClaimHandoff(ctx context.Context, spec perdure.HandoffClaimSpec) (perdure.HandoffClaim, error)
-	ReleaseHandoff(ctx context.Context, ref perdure.HandoffRef, token string) error
-}
-
-// Config says whose work it is and where it is shown.
+// Config says which work is recorded and which file shows it.
 type Config struct {
 	// Ledgers and Location are required.
 	Ledgers  Ledgers
 	Location handoff.Location
-	// Place is where in the file the checkpoint stands. Defaults to handoff.PRD.
+	// Place is the part of the file with the checkpoint. Defaults to handoff.PRD.
 	Place handoff.Place
-	// Folder is what the places of ledgers are relative to: that which the store
-	// is in. Empty: they are absolute.
+	// Folder is the folder of the store, to which the places of ledgers are
+	// relative. Empty: they are absolute.
 	Folder string
-	// Agent is who works, Token that of its claim; both may be empty.
+	// Agent is the agent that works, Token that of its claim; both may be empty.
 	Agent, Token string
 	Thresholds   Thresholds
-	// Snapshots is a folder for what long ledgers fold to, to spare reading all
-	// of their entries; it is made when there is none. Empty: nothing is kept.
+	// Snapshots is a folder for the folded state of long ledgers, which saves
+	// reading all entries; it is created. Empty: none is kept.
 	Snapshots string
 }
 
-// Relay records work on one task. It is for one goroutine; others, also in other
-// processes, may record work on the same task at the same time: they wait for
-// each other at the file.
-type Relay struct {
+// Recorder records work on one task. Use it from one goroutine. Other recorders,
+// also in other processes, may record work on the same task at the same time: they
+// wait for each other's lock of the file.
+type Recorder struct {
 	Config
 }
 
-// New returns a relay. It looks at nothing yet.
-func New(cfg Config) *Relay {
+// New returns a recorder. It reads nothing yet.
+func New(cfg Config) *Recorder {
 	if cfg.Place == "" {
 		cfg.Place = handoff.PRD
 	}
-	return &Relay{cfg}
+	return &Recorder{cfg}
 }
 
-// View is what is known of the work on a task.
+// View is the state of the work on a task.
 type View struct {
 	Task handoff.Task
 	// Handoff is the ledger's row; its ID is 0 when nothing was recorded yet.
-	Handoff perdure.Handoff
+	Handoff Handoff
 	Ledger  handoff.Ledger
 	// Shown is the checkpoint in the file; nil when there is none.
 	Shown *handoff.Checkpoint
 	// Document is the file.
 	Document *handoff.Document
-	// Notes are for who looks: what somebody else changed in the file.
+	// Notes say what other programs changed in the file.
 	Notes []string
-	// Behind tells that the file does not show what the ledger has: who recorded
-	// it last died before it wrote the file, or an older file came back. The
-	// next write brings it up to date.
+	// Behind is set when the file does not show the ledger: the last process died
+	// before it wrote the file, or an older version of the file came back. The next
+	// write updates it.
 	Behind bool
 
 	folder *folder
-	adopt  *Op  // of what is in the file and not in the ledger
+	adopt  *Op  // for what is in the file and not in the ledger
 	ended  bool // the file still shows work that is done
 }
 
-// Open tells whether work on the task was recorded and is not done.
+// Open reports whether work on the task was recorded and is not done.
 func (v *View) Open() bool { return v.open() || v.Shown != nil }
 
-// Look reads the file and the ledger. What somebody else wrote into the file
-// counts, but is not recorded.
-func (r *Relay) Look(ctx context.Context) (*View, error) {
+// Look reads the file and the ledger. What other programs wrote into the file counts,
+// but is not recorded.
+func (r *Recorder) Look(ctx context.Context) (*View, error) {
 	doc, err := handoff.Load(r.Location.File)
 	if err != nil {
 		return nil, err
@@ -93,7 +84,7 @@ func (r *Relay) Look(ctx context.Context) (*View, error) {
 	return r.view(ctx, doc)
 }
 
-func (r *Relay) view(ctx context.Context, doc *handoff.Document) (*View, error) {
+func (r *Recorder) view(ctx context.Context, doc *handoff.Document) (*View, error) {
 	v := &View{Document: doc}
 	var err error
 	if v.Task, err = doc.Task(r.Place); err != nil {
@@ -103,7 +94,7 @@ func (r *Relay) view(ctx context.Context, doc *handoff.Document) (*View, error) 
 		return nil, err
 	}
 	if v.Shown != nil && !isOf(v.Shown.TaskID, v.Task.ID) {
-		v.Shown = nil // of the task before; see [Relay.rescue]
+		v.Shown = nil // of another task; see rescue
 	}
 	v.Handoff, err = r.Ledgers.Handoff(ctx, r.ref(v.Task.ID))
 	if err != nil && !errors.Is(err, perdure.ErrNotFound) {
@@ -121,17 +112,17 @@ func (r *Relay) view(ctx context.Context, doc *handoff.Document) (*View, error) 
 	return v, nil
 }
 
-// isOf tells whether a checkpoint that names its task so, cut short when it is
-// long, is of a task. One that names none is of the task at whose place it stands.
+// isOf reports whether a checkpoint that names its task so is of a task. Long names
+// are shortened; a checkpoint without a name is of the task at its place.
 func isOf(named, task string) bool {
 	beginning, cut := strings.CutSuffix(named, "…")
 	return named == "" || named == task || cut && strings.HasPrefix(task, beginning)
 }
 
-// open tells whether there is a ledger that has not ended.
+// open reports whether there is a ledger that has not ended.
 func (v *View) open() bool { return v.Handoff.ID != 0 && v.Handoff.EndedAt == nil }
 
-func (r *Relay) newFolder(v *View) *folder {
+func (r *Recorder) newFolder(v *View) *folder {
 	f := newFolder(v.Task.ID, r.Thresholds)
 	f.Ref = "perdure handoff log --task " + string(r.Place)
 	f.Description = v.Task.Description
@@ -139,7 +130,7 @@ func (r *Relay) newFolder(v *View) *folder {
 }
 
 // each reads the entries of the ledger behind a number.
-func (r *Relay) each(ctx context.Context, v *View, after int64, do func(*perdure.HandoffEntry) error) error {
+func (r *Recorder) each(ctx context.Context, v *View, after int64, do func(*Entry) error) error {
 	for after < v.Handoff.Version {
 		entries, err := r.Ledgers.HandoffEntries(ctx, v.Handoff.ID, after, 0)
 		if err != nil {
@@ -158,8 +149,8 @@ func (r *Relay) each(ctx context.Context, v *View, after int64, do func(*perdure
 	return nil
 }
 
-// compare finds out whether somebody else changed the checkpoint in the file.
-func (r *Relay) compare(ctx context.Context, v *View) error {
+// compare finds out whether another program changed the checkpoint in the file.
+func (r *Recorder) compare(ctx context.Context, v *View) error {
 	if v.Shown == nil {
 		if v.Behind = v.open() && len(v.Handoff.Projected) > 0; v.Behind {
 			v.Notes = append(v.Notes, "the checkpoint is not in the file any more; the ledger still has it all")
@@ -197,7 +188,7 @@ func (r *Relay) compare(ctx context.Context, v *View) error {
 	return nil
 }
 
-// taken says what a file brought that no ledger knows of.
+// taken describes a checkpoint of the file that is in no ledger.
 func (v *View) taken() string {
 	w := &v.folder.Work
 	by := ""
@@ -209,10 +200,10 @@ func (v *View) taken() string {
 		len(w.CompletedSteps), len(w.PendingSteps), len(w.Decisions), by)
 }
 
-// older tells whether a checkpoint is one that the ledger made before, which came
-// back with an older version of the file. It also returns those that the ledger
-// made at the time that the checkpoint says: one of them may have been edited.
-func (r *Relay) older(ctx context.Context, v *View, shown []byte) (found bool, then []json.RawMessage, err error) {
+// older reports whether a checkpoint is an earlier one of the ledger, which came back
+// with an older version of the file. It also returns the checkpoints that the ledger
+// had at the time in the checkpoint: one of them may have been edited.
+func (r *Recorder) older(ctx context.Context, v *View, shown []byte) (found bool, then []json.RawMessage, err error) {
 	f := r.newFolder(v)
 	when := v.Shown.Metadata.LastUpdatedAt.Unix()
 	look := func() error { // between two writes, when there was a checkpoint
@@ -225,7 +216,7 @@ func (r *Relay) older(ctx context.Context, v *View, shown []byte) (found bool, t
 		then = append(then, raw)
 		return err
 	}
-	err = r.each(ctx, v, 0, func(e *perdure.HandoffEntry) error {
+	err = r.each(ctx, v, 0, func(e *Entry) error {
 		var op struct{ At time.Time }
 		if json.Unmarshal(e.Data, &op) == nil && !op.At.Equal(f.Metadata.LastUpdatedAt) {
 			if err := look(); err != nil {
@@ -240,10 +231,10 @@ func (r *Relay) older(ctx context.Context, v *View, shown []byte) (found bool, t
 	return found, then, err
 }
 
-// base is the checkpoint that somebody's edit began with: the last one, or the
-// one before when the process died before it wrote the file, or one of its time
-// when it is an older one, whichever makes it the smallest edit. When there is
-// none, nothing counts as taken out.
+// base returns the checkpoint from which the file was edited: the last one, or the
+// one before it when the process died before it wrote the file, or one of the same
+// time when it is older, whichever makes the smallest edit. Without one, nothing
+// counts as removed.
 func (v *View) base(then []json.RawMessage) json.RawMessage {
 	var found json.RawMessage
 	fewest := 0
@@ -260,7 +251,7 @@ func (v *View) base(then []json.RawMessage) json.RawMessage {
 	return found
 }
 
-// same compares checkpoints, whatever the database made of their JSON.
+// same reports whether checkpoints are equal, however their JSON is written.
 func same(compact []byte, stored json.RawMessage) bool {
 	if len(stored) == 0 {
 		return false
@@ -273,12 +264,12 @@ func same(compact []byte, stored json.RawMessage) bool {
 	return err == nil && string(again) == string(compact)
 }
 
-// ref names the ledger of a task of the file.
-func (r *Relay) ref(task string) perdure.HandoffRef {
-	return perdure.HandoffRef{Place: r.place(), Task: task}
+// ref returns the reference of the ledger of a task of the file.
+func (r *Recorder) ref(task string) Ref {
+	return Ref{Place: r.place(), Task: task}
 }
 
-func (r *Relay) place() string {
+func (r *Recorder) place() string {
 	path, err := filepath.Abs(r.Location.File)
 	if err != nil {
 		path = r.Location.File
@@ -296,19 +287,19 @@ func (r *Relay) place() string {
 	return filepath.ToSlash(path)
 }
 
-// Update is what was recorded.
+// Update is the result of recording.
 type Update struct {
 	View
 	// Checkpoint is what the file shows now; nil when the work is done.
 	Checkpoint *handoff.Checkpoint
-	// Left are files of the ops that are no sources, and so are not listed.
+	// Left are files of the ops that are no sources and so are not recorded.
 	Left []string
 }
 
 // Apply records ops, all or none of them: in the ledger first, then in the file.
 // No ops bring the file up to date. When the file cannot be written after the
 // ledger was, the error says so, and the next Apply brings it up to date.
-func (r *Relay) Apply(ctx context.Context, ops ...Op) (*Update, error) {
+func (r *Recorder) Apply(ctx context.Context, ops ...Op) (*Update, error) {
 	for i := range ops {
 		if err := ops[i].Check(); err != nil {
 			return nil, err
@@ -318,7 +309,7 @@ func (r *Relay) Apply(ctx context.Context, ops ...Op) (*Update, error) {
 }
 
 // locked records ops that were checked.
-func (r *Relay) locked(ctx context.Context, ops []Op) (*Update, error) {
+func (r *Recorder) locked(ctx context.Context, ops []Op) (*Update, error) {
 	reading := r.readFiles(ctx, ops)
 	defer reading()
 	u, written, err := r.once(ctx, ops, reading)
@@ -337,7 +328,7 @@ func (r *Relay) locked(ctx context.Context, ops []Op) (*Update, error) {
 		Hint: "do not record it again; the next command brings the file up to date"}
 }
 
-// codeOf tells what kind of error it is to those who do not know the file's.
+// codeOf returns the code of an error, also of an error of the file.
 func codeOf(err error) perdure.Code {
 	if errors.Is(err, handoff.ErrConflict) || errors.Is(err, handoff.ErrReadOnly) {
 		return perdure.CodeConflict
@@ -345,9 +336,9 @@ func codeOf(err error) perdure.Code {
 	return perdure.CodeOf(err)
 }
 
-// once records ops under the lock of the file. It tells whether they are in the
-// ledger.
-func (r *Relay) once(ctx context.Context, ops []Op, reading func() *readOps) (u *Update, written bool, err error) {
+// once records ops under the lock of the file. written reports whether they are in
+// the ledger.
+func (r *Recorder) once(ctx context.Context, ops []Op, reading func() *readOps) (u *Update, written bool, err error) {
 	file, err := handoff.Lock(ctx, r.Location.File)
 	if err != nil {
 		return nil, false, err
@@ -356,7 +347,7 @@ func (r *Relay) once(ctx context.Context, ops []Op, reading func() *readOps) (u 
 	return u, written, errors.Join(err, file.Close())
 }
 
-func (r *Relay) apply(ctx context.Context, file *handoff.File, ops []Op, reading func() *readOps) (u *Update,
+func (r *Recorder) apply(ctx context.Context, file *handoff.File, ops []Op, reading func() *readOps) (u *Update,
 	written bool, err error) {
 	view, err := r.view(ctx, file.Document())
 	if err != nil {
@@ -376,21 +367,21 @@ func (r *Relay) apply(ctx context.Context, file *handoff.File, ops []Op, reading
 	if err != nil {
 		return nil, false, err
 	}
-	failpoint.Hit("relay.before_ledger")
+	failpoint.Hit("ledger.before_write")
 	if u.Handoff, err = r.Ledgers.WriteHandoff(ctx, *write); err != nil {
 		return nil, false, r.refused(err, &view.Handoff)
 	}
-	failpoint.Hit("relay.after_ledger")
+	failpoint.Hit("ledger.after_write")
 	if write.End && r.Snapshots != "" {
 		_ = os.Remove(r.snapshotFile(u.Handoff.ID)) // most ledgers are too short for one
 	}
 	err = r.show(file, u)
-	failpoint.Hit("relay.after_file")
+	failpoint.Hit("ledger.after_file")
 	return u, true, err
 }
 
 // show writes the checkpoint into the file.
-func (r *Relay) show(file *handoff.File, u *Update) error {
+func (r *Recorder) show(file *handoff.File, u *Update) error {
 	next, err := file.Document().With(r.Place, u.Checkpoint, u.Handoff.UpdatedAt)
 	if err != nil {
 		return err
@@ -398,8 +389,8 @@ func (r *Relay) show(file *handoff.File, u *Update) error {
 	return file.Write(next, nil)
 }
 
-// refused says what can be done when somebody else has a claim.
-func (r *Relay) refused(err error, h *perdure.Handoff) error {
+// refused adds a hint when another agent has a claim.
+func (r *Recorder) refused(err error, h *Handoff) error {
 	if !errors.Is(err, perdure.ErrConflict) || r.Token != "" || h.ExpiresAt == nil {
 		return err
 	}
@@ -408,8 +399,8 @@ func (r *Relay) refused(err error, h *perdure.Handoff) error {
 			"if its agent is gone, `perdure handoff resume --take-over` takes the work over"}
 }
 
-// begin refuses to go on with work that is done, but for a start, and to start
-// work that is not done.
+// begin refuses to continue work that is done, except for a start, and to start work
+// that is not done.
 func (u *Update) begin(ops []Op) error {
 	start := slices.ContainsFunc(ops, func(op Op) bool { return op.Kind == OpStart })
 	switch {
@@ -426,13 +417,13 @@ func (u *Update) begin(ops []Op) error {
 		Hint: "`perdure handoff start` begins it again"}
 }
 
-// prepare folds the ops and makes the write that records them.
-func (r *Relay) prepare(u *Update, read *readOps) (*perdure.HandoffWrite, error) {
+// prepare folds the ops and returns the write that records them.
+func (r *Recorder) prepare(u *Update, read *readOps) (*Write, error) {
 	if read.err != nil {
 		return nil, read.err
 	}
 	u.Left, u.Notes = append(u.Left, read.left...), append(u.Notes, read.notes...)
-	w := &perdure.HandoffWrite{HandoffRef: r.ref(u.Task.ID), Token: r.Token, Previous: json.RawMessage("null")}
+	w := &Write{Ref: r.ref(u.Task.ID), Token: r.Token, Previous: json.RawMessage("null")}
 	if u.Handoff.EndedAt == nil {
 		w.IfVersion = u.Handoff.Version
 	}
@@ -445,7 +436,7 @@ func (r *Relay) prepare(u *Update, read *readOps) (*perdure.HandoffWrite, error)
 	}
 	now, agent := time.Now().UTC().Truncate(time.Microsecond), r.Agent
 	if agent == "" && r.Token != "" {
-		agent = u.Handoff.Agent // only who claimed last can write with a token
+		agent = u.Handoff.Agent // only the agent of the last claim can write with a token
 	}
 	for _, op := range read.ops {
 		if op.At = now; op.Kind == OpContext && op.Used >= min(u.folder.at.Warn, u.folder.at.Stop) {
@@ -459,7 +450,7 @@ func (r *Relay) prepare(u *Update, read *readOps) (*perdure.HandoffWrite, error)
 		if err := u.folder.apply(&op, agent); err != nil {
 			return nil, err
 		}
-		if u.folder.absent && op.Kind != OpStep { // a step that was done is not to be lost for that
+		if u.folder.absent && op.Kind != OpStep { // a finished step must not be lost for that
 			return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: "record work", Msg: strings.Join(u.folder.notes, "; "),
 				Hint: "`perdure handoff show` numbers them"}
 		}
@@ -470,8 +461,8 @@ func (r *Relay) prepare(u *Update, read *readOps) (*perdure.HandoffWrite, error)
 	return w, u.project(w)
 }
 
-// project makes what the file is going to show.
-func (u *Update) project(w *perdure.HandoffWrite) (err error) {
+// project makes the checkpoint that the file will show.
+func (u *Update) project(w *Write) (err error) {
 	if u.Shown != nil {
 		if w.Previous, err = u.Shown.Compact(); err != nil {
 			return err
@@ -487,19 +478,19 @@ func (u *Update) project(w *perdure.HandoffWrite) (err error) {
 	return err
 }
 
-func entryOf(op *Op, source string) (perdure.HandoffEntry, error) {
+func entryOf(op *Op, source string) (Entry, error) {
 	o := *op
-	o.Kind = "" // it stands in the entry
+	o.Kind = "" // the entry has it
 	data, err := json.Marshal(&o)
-	if len(data) > perdure.MaxHandoffEntryBytes {
-		err = invalid("", "the operation has %d bytes, the limit is %d", len(data), perdure.MaxHandoffEntryBytes)
+	if len(data) > MaxEntryBytes {
+		err = invalid("", "the operation has %d bytes, the limit is %d", len(data), MaxEntryBytes)
 	}
-	return perdure.HandoffEntry{Kind: op.Kind, Data: data, Source: source}, err
+	return Entry{Kind: op.Kind, Data: data, Source: source}, err
 }
 
-// rescue adopts a checkpoint of another task that stands where this one's is to
-// be: what somebody else wrote into it must not be lost.
-func (r *Relay) rescue(ctx context.Context, u *Update) error {
+// rescue adopts a checkpoint of another task at the place of this one's: what other
+// programs wrote into it must not be lost.
+func (r *Recorder) rescue(ctx context.Context, u *Update) error {
 	other, err := u.Document.Checkpoint(r.Place)
 	if err != nil || other == nil || u.Shown != nil {
 		return err
@@ -514,7 +505,7 @@ func (r *Relay) rescue(ctx context.Context, u *Update) error {
 		return err
 	}
 	op := &Op{Kind: opAdopt, Theirs: shown, At: other.Metadata.LastUpdatedAt}
-	w := perdure.HandoffWrite{HandoffRef: ref, Projected: shown}
+	w := Write{Ref: ref, Projected: shown}
 	if h.EndedAt == nil {
 		w.IfVersion = h.Version
 		op.Base = h.Projected
@@ -523,17 +514,16 @@ func (r *Relay) rescue(ctx context.Context, u *Update) error {
 	if err != nil {
 		return err
 	}
-	w.Entries = []perdure.HandoffEntry{entry}
+	w.Entries = []Entry{entry}
 	u.Notes = append(u.Notes, "the file showed \""+other.TaskID+"\"; that is kept in its ledger")
 	_, err = r.Ledgers.WriteHandoff(ctx, w)
 	return err
 }
 
-// Claim gives the work to this relay's agent, whose later ops then count as
-// under the claim.
-func (r *Relay) Claim(ctx context.Context, task string, ttl time.Duration, takeOver bool) (perdure.HandoffClaim,
+// Claim claims the work for this recorder's agent; its later ops are under the claim.
+func (r *Recorder) Claim(ctx context.Context, task string, ttl time.Duration, takeOver bool) (Claim,
 	error) {
-	claim, err := r.Ledgers.ClaimHandoff(ctx, perdure.HandoffClaimSpec{HandoffRef: r.ref(task), Agent: r.Agent, TTL: ttl,
+	claim, err := r.Ledgers.ClaimHandoff(ctx, ClaimSpec{Ref: r.ref(task), Agent: r.Agent, TTL: ttl,
 		TakeOver: takeOver})
 	if errors.Is(err, perdure.ErrConflict) {
 		err = &perdure.Error{Code: perdure.CodeConflict, Msg: err.Error(),
@@ -545,7 +535,7 @@ func (r *Relay) Claim(ctx context.Context, task string, ttl time.Duration, takeO
 	return claim, err
 }
 
-// Release gives the claim back.
-func (r *Relay) Release(ctx context.Context, task string) error {
+// Release ends the claim.
+func (r *Recorder) Release(ctx context.Context, task string) error {
 	return r.Ledgers.ReleaseHandoff(ctx, r.ref(task), r.Token)
 }
