@@ -13,8 +13,9 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/check/testreport"
+	"github.com/perdure/perdure/internal/loop/regression"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/workspace"
-	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -104,16 +105,16 @@ func (b *bench) fillHistory(dir string, n int) error {
 	began := time.Now().Add(-time.Duration(n) * time.Minute)
 	for i := range n + 1 {
 		started, ended, quality := began.Add(time.Duration(i)*time.Minute), began.Add(time.Duration(i+1)*time.Minute), 20+i*37%70
-		o := loop.Outcome{Iteration: i, Timestamp: ended, Quality: &quality, After: workspace.ID(fmt.Sprintf("%040x", i)), Changed: 20, AgentText: strings.Repeat(sentence, 5),
-			Check: loop.Check{Command: "go test ./...", Exit: 1, Output: strings.Repeat(sentence+"\n", 20), Counts: testreport.Counts{Tests: 150, Executed: 150, Passed: 130, Failed: 20}}}
+		o := state.Outcome{Iteration: i, Timestamp: ended, Quality: &quality, After: workspace.ID(fmt.Sprintf("%040x", i)), Changed: 20, AgentText: strings.Repeat(sentence, 5),
+			Check: state.Check{Command: "go test ./...", Exit: 1, Output: strings.Repeat(sentence+"\n", 20), Counts: testreport.Counts{Tests: 150, Executed: 150, Passed: 130, Failed: 20}}}
 		for f := range 20 {
 			o.Artifacts = append(o.Artifacts, fmt.Sprintf("internal/parser/file%d.go", f))
 			o.Check.Failing = append(o.Check.Failing, fmt.Sprintf("example.com/parser/TestPart%d", f))
 			o.Check.Messages = append(o.Check.Messages, sentence)
 		}
 		if i%100 == 99 {
-			o.Regressions = []loop.Regression{{Type: "test_failure", Severity: "high", Text: sentence, Tests: o.Check.Failing[:3]}}
-			o.Recoveries = []loop.Recovery{{Iteration: i, Attempt: 1, Diagnosis: loop.TaskComplexity, Confidence: 70, Why: sentence, Outcome: "retried"}}
+			o.Regressions = []regression.Regression{{Type: "test_failure", Severity: "high", Text: sentence, Tests: o.Check.Failing[:3]}}
+			o.Recoveries = []state.Recovery{{Iteration: i, Attempt: 1, Diagnosis: state.TaskComplexity, Confidence: 70, Why: sentence, Outcome: "retried"}}
 		}
 		raw, err := json.Marshal(&o)
 		if err != nil {

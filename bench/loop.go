@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -163,7 +164,7 @@ func addedTo(ctx context.Context, records *record.Records, id perdure.TreeID, n 
 	}
 	var added []time.Duration
 	for i := 1; i < len(list); i++ {
-		var o loop.Outcome
+		var o state.Outcome
 		if err := json.Unmarshal(list[i].Data, &o); err != nil {
 			return nil, err
 		}

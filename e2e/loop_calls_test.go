@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/internal/loop/state"
 )
 
 // TestLoopKilledWhileAHookAsks: killed between writing a call down and answering it, a
@@ -47,7 +47,7 @@ func TestLoopKilledWhileAHookAsks(t *testing.T) {
 		t.Errorf("tests/b holds %q", w.read("tests/b"))
 	}
 	_, _, list := w.completedLoop(1)
-	var out loop.Outcome
+	var out state.Outcome
 	if err := json.Unmarshal(list[0].Data, &out); err != nil {
 		t.Fatal(err)
 	}

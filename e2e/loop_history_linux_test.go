@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/internal/loop/regression"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop/config"
 	looprecord "github.com/perdure/perdure/loop/record"
 )
@@ -72,15 +73,15 @@ func (w *workplace) history(n int) {
 	began := time.Now().Add(-time.Duration(n) * time.Minute)
 	for i := range n + 1 {
 		started, ended, quality := began.Add(time.Duration(i)*time.Minute), began.Add(time.Duration(i+1)*time.Minute), 20+i*37%70
-		o := loop.Outcome{Iteration: i, Timestamp: ended, Quality: &quality, Changed: 20, AgentText: strings.Repeat(text, 5),
-			Check: loop.Check{Command: "go test ./...", Exit: 1, Output: strings.Repeat(text+"\n", 20)}}
+		o := state.Outcome{Iteration: i, Timestamp: ended, Quality: &quality, Changed: 20, AgentText: strings.Repeat(text, 5),
+			Check: state.Check{Command: "go test ./...", Exit: 1, Output: strings.Repeat(text+"\n", 20)}}
 		for f := range 20 {
 			o.Artifacts = append(o.Artifacts, fmt.Sprintf("internal/parser/file%d.go", f))
 			o.Check.Failing = append(o.Check.Failing, fmt.Sprintf("example.com/parser/TestPart%d", f))
 			o.Check.Messages = append(o.Check.Messages, text)
 		}
 		if i%100 == 99 {
-			o.Regressions = []loop.Regression{{Type: "test_failure", Severity: "high", Text: text, Tests: o.Check.Failing[:3]}}
+			o.Regressions = []regression.Regression{{Type: "test_failure", Severity: "high", Text: text, Tests: o.Check.Failing[:3]}}
 		}
 		l.Iterations = append(l.Iterations, looprecord.Iteration{Number: i, Status: looprecord.IterationKept, Quality: &quality, Data: raw(&o), StartedAt: started, EndedAt: &ended})
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -16,7 +17,7 @@ type Adoption struct {
 	// Past tells where it is from; its Document has to be among the Blobs.
 	Past  record.Past
 	Blobs []perdure.BlobRef
-	// Iterations are those of then, made with [Outcome.Row].
+	// Iterations are those of then, made with [state.Outcome.Row].
 	Iterations []record.Iteration
 }
 
@@ -31,7 +32,7 @@ func (e *Engine) Adopt(ctx context.Context, a Adoption) (perdure.Tree, error) {
 	if err != nil {
 		return perdure.Tree{}, err
 	}
-	state, err := json.Marshal(&state{Past: &a.Past, Reason: "it was imported; resuming it takes the files as they are " +
+	doc, err := json.Marshal(&state.State{Past: &a.Past, Reason: "it was imported; resuming it takes the files as they are " +
 		"then for the beginning"})
 	if err != nil {
 		return perdure.Tree{}, err
@@ -41,17 +42,11 @@ func (e *Engine) Adopt(ctx context.Context, a Adoption) (perdure.Tree, error) {
 		return perdure.Tree{}, err
 	}
 	first := record.Beginning{Loop: record.Loop{Place: place, Status: record.Paused, Step: stepBegin,
-		Iteration: a.Past.Iteration, State: state},
+		Iteration: a.Past.Iteration, State: doc},
 		Iterations: a.Iterations, Blobs: a.Blobs,
 		Events: []record.Event{{Kind: record.EventImported, Data: map[string]any{"loop_id": a.Past.LoopID,
 			"from": a.Past.From, "iteration": a.Past.Iteration, "iterations": len(a.Iterations)}}}}
 	tree, err := e.cfg.Store.CreateTree(ctx, e.spec(&a.Config, raw, nil, first.InTx))
 	failpoint.Hit("loop.adopted")
 	return tree, err
-}
-
-// Row is the outcome as it is kept: without some of its lists when they are too
-// long.
-func (o *Outcome) Row(status record.IterationStatus) (*record.Iteration, error) {
-	return o.row(status, 0)
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loop/regression"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -22,11 +24,11 @@ func (b *bench) adopt() error {
 	a.Past.Document, a.Blobs = ref.Hash, []perdure.BlobRef{ref}
 	for n, status := range map[int]record.IterationStatus{2: record.IterationKept, 7: record.IterationReverted} {
 		quality := 99
-		o := loop.Outcome{Iteration: n, Imported: true, Quality: &quality, Check: loop.Check{Passed: n == 2, Exit: -1}}
+		o := state.Outcome{Iteration: n, Imported: true, Quality: &quality, Check: state.Check{Passed: n == 2, Exit: -1}}
 		if n == 7 {
-			o.Regressions = []loop.Regression{{Type: "test_deletion", Severity: "critical", Text: "two tests are gone"}}
+			o.Regressions = []regression.Regression{{Type: "test_deletion", Severity: "critical", Text: "two tests are gone"}}
 		}
-		it, err := o.Row(status)
+		it, err := o.Row(status, 0)
 		b.ok(err)
 		ended := time.Now()
 		it.EndedAt = &ended
@@ -61,7 +63,7 @@ func TestAdopt(t *testing.T) {
 		}
 	}
 	// The best of then has no files here: the best of here is left.
-	standing, err := loop.ReadStanding(b.row().State)
+	standing, err := state.Read(b.row().State)
 	b.ok(err)
 	if standing.Selected != 10 || standing.Past.LoopID != "ralph-fix-tests-a1b2c3d4" || standing.Past.Iteration != 8 {
 		t.Errorf("%+v", standing)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/metric"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -61,11 +62,11 @@ func baseline(ctx context.Context, r *run) (string, error) {
 		return stepBaseline, nil
 	}
 	r.state.Results = check.Results
-	out := &Outcome{Timestamp: began, Before: r.state.Baseline, After: r.state.Baseline, Check: check.Check,
+	out := &state.Outcome{Timestamp: began, Before: r.state.Baseline, After: r.state.Baseline, Check: check.Check,
 		Metrics: metrics, Warnings: r.state.Run.Warnings}
-	out.rate(check.report, nil, nil)
+	rate(out, check.report, nil, nil)
 	ended := time.Now().UTC()
-	it, err := out.row(record.IterationKept, r.l.Task.ID)
+	it, err := out.Row(record.IterationKept, r.l.Task.ID)
 	if err != nil {
 		return "", err
 	}
@@ -101,7 +102,7 @@ func next(ctx context.Context, r *run) (string, error) {
 	}
 	r.loop.Iteration++
 	r.firstAgent()
-	r.state.Run = turnState{Number: r.loop.Iteration}
+	r.state.Run = state.Turn{Number: r.loop.Iteration}
 	return stepPrepare, nil
 }
 
@@ -171,8 +172,8 @@ func prepare(ctx context.Context, r *run) (string, error) {
 	}
 	r.state.Rejected = false
 	r.beginHandoff(ctx)
-	first := &Outcome{Iteration: t.Number, Timestamp: began.UTC(), Before: id, Agent: r.agentName()}
-	it, err := first.row(record.IterationRunning, r.l.Task.ID)
+	first := &state.Outcome{Iteration: t.Number, Timestamp: began.UTC(), Before: id, Agent: r.agentName()}
+	it, err := first.Row(record.IterationRunning, r.l.Task.ID)
 	if err != nil {
 		return "", err
 	}

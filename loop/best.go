@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
@@ -30,19 +31,19 @@ func complete(ctx context.Context, r *run) (string, error) {
 
 // best is the iteration that the loop should leave; nil when there is none. One
 // that was taken back, or has a regression that nobody accepted, is no candidate.
-func (r *run) best(ctx context.Context) (*Outcome, error) {
+func (r *run) best(ctx context.Context) (*state.Outcome, error) {
 	list, err := r.e.records.Candidates(ctx, r.l.Tree.ID, r.cfg.QualityThreshold)
 	if err != nil {
 		return nil, err
 	}
-	var found *Outcome
+	var found *state.Outcome
 	for i := range list {
-		o, err := readOutcome(&list[i])
+		o, err := state.ReadOutcome(&list[i])
 		if err != nil {
 			return nil, err
 		}
 		o.Iteration, o.Quality = list[i].Number, list[i].Quality
-		if o.Eligible(&list[i]) && Prefers(&r.cfg, &o, found) {
+		if o.Eligible(&list[i]) && state.Prefers(&r.cfg, &o, found) {
 			found = &o
 		}
 	}

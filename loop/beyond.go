@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -63,12 +64,12 @@ func (r *run) hasRepository() bool {
 
 // repositoryGone is a regression when the repository went since the last look: no
 // snapshot has it, so a person is told at once, and only once.
-func (r *run) repositoryGone() []Regression {
+func (r *run) repositoryGone() []regression.Regression {
 	if r.cfg.Plain || !r.state.Repository || r.hasRepository() {
 		return nil
 	}
 	r.state.Repository = false
-	return []Regression{{Type: string(hook.ProtectedChange), Severity: string(hook.Critical), Files: []string{".git"},
+	return []regression.Regression{{Type: string(hook.ProtectedChange), Severity: string(hook.Critical), Files: []string{".git"},
 		Text: ".git is gone, and with it the history of the repository; snapshots do not have it: fetch it from a clone"}}
 }
 
@@ -84,11 +85,11 @@ func (r *run) settings() string {
 // settingsChanged is a regression when the agent did not leave the settings as it found
 // them: no snapshot has them, and the next loop reads them. What a person changes
 // after its turn, while nothing runs, is no business of the agent's.
-func (r *run) settingsChanged() []Regression {
+func (r *run) settingsChanged() []regression.Regression {
 	if t := &r.state.Run; r.cfg.Plain || t.Settings == "" || t.Left == "" || t.Left == t.Settings {
 		return nil
 	}
-	return []Regression{{Type: string(hook.ProtectedChange), Severity: string(hook.Critical),
+	return []regression.Regression{{Type: string(hook.ProtectedChange), Severity: string(hook.Critical),
 		Files: []string{".perdure/config.yaml"},
 		Text: "the settings of perdure changed while the agent worked, and the next loop would read them: look at " +
 			".perdure/config.yaml, which snapshots do not have"}}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
@@ -16,7 +17,7 @@ import (
 const unnoticed = time.Second
 
 // overruns warns of what took longer than the configuration allows.
-func (r *run) overruns(out *Outcome, detection time.Duration) {
+func (r *run) overruns(out *state.Outcome, detection time.Duration) {
 	for _, w := range overruns(&r.cfg, &out.Times, detection) {
 		out.Warnings = append(out.Warnings, w.Message)
 		w.Iteration = out.Iteration
@@ -26,7 +27,7 @@ func (r *run) overruns(out *Outcome, detection time.Duration) {
 
 // overruns are the budgets that an iteration exceeds. detection is the part of
 // its time that went into looking for regressions.
-func overruns(c *config.Config, t *Times, detection time.Duration) []hook.Warning {
+func overruns(c *config.Config, t *state.Times, detection time.Duration) []hook.Warning {
 	var all []hook.Warning
 	if c.DetectionBudget > 0 && detection > c.DetectionBudget {
 		all = append(all, hook.Warning{Kind: hook.WarnLatency,

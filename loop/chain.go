@@ -1,23 +1,15 @@
 package loop
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/handoff/ledger"
-
-	"context"
+	"github.com/perdure/perdure/internal/loop/state"
 )
-
-// agentMark is what is known of an agent of the chain.
-type agentMark struct {
-	// Failed: it did not get its work done in this loop.
-	Failed bool `json:"failed,omitempty"`
-	// Until is when its limit ends.
-	Until time.Time `json:"until,omitzero"`
-}
 
 // move is what follows a turn that failed.
 type move string
@@ -78,11 +70,11 @@ func (r *run) follows(f *agent.Error) move {
 }
 
 // agentMark is what is known of the agent at a place of the chain.
-func (r *run) agentMark(place int) agentMark { return r.state.Marks[r.cfg.AgentAt(place)] }
+func (r *run) agentMark(place int) state.AgentMark { return r.state.Marks[r.cfg.AgentAt(place)] }
 
-func (r *run) markAgent(place int, m agentMark) {
+func (r *run) markAgent(place int, m state.AgentMark) {
 	if r.state.Marks == nil {
-		r.state.Marks = make(map[string]agentMark)
+		r.state.Marks = make(map[string]state.AgentMark)
 	}
 	r.state.Marks[r.cfg.AgentAt(place)] = m
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/metric"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/workspace"
 )
 
@@ -27,7 +28,7 @@ const (
 
 // checked is what one run of the completion command came to.
 type checked struct {
-	Check
+	state.Check
 	command project.Command
 	at      *metric.Runner // where it ran
 	// report is nil where the exit status is all the evidence.
@@ -113,14 +114,14 @@ func (r *run) checkEnv(env []string) []string {
 const VarCheck = "PERDURE_CHECK"
 
 // compareWork is checkWork beside the baseline, as the user wrote the command.
-func (r *run) compareWork(ctx context.Context) (Check, error) {
+func (r *run) compareWork(ctx context.Context) (state.Check, error) {
 	baseline, err := r.baselineResults(ctx)
 	if err != nil {
-		return Check{}, err
+		return state.Check{}, err
 	}
 	c, err := r.checkWork(ctx, baseline, false)
 	if err != nil {
-		return Check{}, err
+		return state.Check{}, err
 	}
 	return c.Check, nil
 }
@@ -170,7 +171,7 @@ func (r *run) runAgain(ctx context.Context, c *checked, baseline *testreport.Rep
 
 // measured runs a command and reads its results.
 func (r *run) measured(ctx context.Context, at *metric.Runner, command *project.Command) (*checked, error) {
-	c := &checked{Check: Check{Command: r.cfg.Until}, command: *command, at: at, lacks: command.NoCoverage}
+	c := &checked{Check: state.Check{Command: r.cfg.Until}, command: *command, at: at, lacks: command.NoCoverage}
 	if err := command.Clear(at.Root); err != nil {
 		return c, fail("check", "old results cannot be removed: %s", err)
 	}
@@ -207,7 +208,7 @@ func (r *run) readable(report *testreport.Report, err error) *testreport.Report 
 }
 
 // keepResults puts the whole results aside; the record has their beginning.
-func (r *run) keepResults(ctx context.Context, c *Check, report *testreport.Report) error {
+func (r *run) keepResults(ctx context.Context, c *state.Check, report *testreport.Report) error {
 	raw, err := json.Marshal(report)
 	if err != nil {
 		return err

@@ -11,13 +11,14 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/loop/reinforce"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
 
 // outcome reads the record of the iteration that was judged last.
-func (r *run) outcome(ctx context.Context, number int) (*Outcome, error) {
+func (r *run) outcome(ctx context.Context, number int) (*state.Outcome, error) {
 	list, err := r.e.records.Iterations(ctx, r.l.Tree.ID, number, 1)
 	if err != nil {
 		return nil, err
@@ -25,13 +26,13 @@ func (r *run) outcome(ctx context.Context, number int) (*Outcome, error) {
 	if len(list) == 0 || list[0].Number != number {
 		return nil, fail("damaged", "iteration %d has no record", number)
 	}
-	o, err := readOutcome(&list[0])
+	o, err := state.ReadOutcome(&list[0])
 	return &o, err
 }
 
 // broughtBack is the iteration whose files were brought back for this one; nil when
 // the files are as the last one left them.
-func (r *run) broughtBack(ctx context.Context) (*Outcome, error) {
+func (r *run) broughtBack(ctx context.Context) (*state.Outcome, error) {
 	if r.state.FilesOf == 0 {
 		return nil, nil
 	}
@@ -79,7 +80,7 @@ func decide(ctx context.Context, r *run) (string, error) {
 
 // clarify asks a person what the agent asks that changed nothing. Where there is
 // nobody, the agent is told to decide.
-func (r *run) clarify(out *Outcome) (string, error) {
+func (r *run) clarify(out *state.Outcome) (string, error) {
 	if r.cfg.Unattended {
 		r.state.Answer = "Nobody can answer questions now. Decide by what the task says, record the decision, and go on."
 		return stepNext, nil
@@ -93,7 +94,7 @@ func (r *run) clarify(out *Outcome) (string, error) {
 
 // honestGate asks a person whether an agent is right that says that the tests are
 // wrong, or that the task cannot be done.
-func (r *run) honestGate(out *Outcome, evidence string) (string, error) {
+func (r *run) honestGate(out *state.Outcome, evidence string) (string, error) {
 	return r.openGate(perdure.GateHonestExit,
 		perdure.GateQuestion{Title: "the agent says that it cannot be done: " + lastLine(evidence),
 			Text: evidence + "\n\n" + r.describe(out), Options: []perdure.GateOption{
@@ -104,7 +105,7 @@ func (r *run) honestGate(out *Outcome, evidence string) (string, error) {
 }
 
 // chainGate asks a person when no agent is left.
-func (r *run) chainGate(out *Outcome) (string, error) {
+func (r *run) chainGate(out *state.Outcome) (string, error) {
 	return r.openGate(perdure.GateReassignment,
 		perdure.GateQuestion{Title: "no agent is left that can go on: " + lastLine(out.AgentError),
 			Text: r.chain() + "\n\n" + r.describe(out), Options: []perdure.GateOption{
@@ -117,7 +118,7 @@ func (r *run) chainGate(out *Outcome) (string, error) {
 }
 
 // regressed tells the handlers and starts the recovery.
-func (r *run) regressed(ctx context.Context, out *Outcome) (string, error) {
+func (r *run) regressed(ctx context.Context, out *state.Outcome) (string, error) {
 	first := regression.Worst(out.Regressions)
 	r.note(EventRegression, map[string]any{"iteration": out.Iteration, "type": first.Type, "severity": first.Severity,
 		"text": first.Text})
@@ -140,8 +141,8 @@ var varying = sync.OnceValue(func() *regexp.Regexp {
 func normalised(text string) string { return clip(varying().ReplaceAllString(text, "#"), 500) }
 
 // mark is how an iteration failed.
-func mark(out *Outcome) failureMark {
-	m := failureMark{Files: strings.Join(out.Artifacts, "\n")}
+func mark(out *state.Outcome) state.FailureMark {
+	m := state.FailureMark{Files: strings.Join(out.Artifacts, "\n")}
 	switch {
 	case out.AgentError != "":
 		m.Error = normalised(out.AgentError)
@@ -157,7 +158,7 @@ func mark(out *Outcome) failureMark {
 // stuck says why the loop gets nowhere, by the name of the pattern and in words;
 // empty when it gets on. Finishing several tasks in a row leaves other failures
 // each time and is not stuck.
-func (r *run) stuck(out *Outcome) (pattern, why string) {
+func (r *run) stuck(out *state.Outcome) (pattern, why string) {
 	r.state.AgentErrors++
 	if out.AgentError == "" {
 		r.state.AgentErrors = 0
@@ -193,7 +194,7 @@ func (r *run) stuck(out *Outcome) (pattern, why string) {
 }
 
 // stuckGate asks a person; there is no retry before that.
-func (r *run) stuckGate(ctx context.Context, out *Outcome, pattern, why string) (string, error) {
+func (r *run) stuckGate(ctx context.Context, out *state.Outcome, pattern, why string) (string, error) {
 	if _, err := r.ask(ctx, hook.StuckLoopDetected, why,
 		map[string]any{"pattern": pattern, "iteration": r.state.Run.Number,
 			"error_count": len(r.state.Errors), "recovery_attempts": r.state.Recoveries}); err != nil {
@@ -208,7 +209,7 @@ func (r *run) stuckGate(ctx context.Context, out *Outcome, pattern, why string) 
 }
 
 // describe tells people how an iteration ended.
-func (r *run) describe(out *Outcome) string {
+func (r *run) describe(out *state.Outcome) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Iteration %d: the check %q ", out.Iteration, out.Check.Command)
 	switch {

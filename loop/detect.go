@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/loop/regression"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/config"
@@ -19,7 +20,7 @@ const (
 )
 
 // ruledBy reads what counts as a regression.
-func (r *run) ruledBy(ctx context.Context, out *Outcome, trusted workspace.ID) (*regression.Ruled, error) {
+func (r *run) ruledBy(ctx context.Context, out *state.Outcome, trusted workspace.ID) (*regression.Ruled, error) {
 	if r.cfg.Plain {
 		return &regression.Ruled{}, nil
 	}
@@ -32,20 +33,13 @@ func (r *run) ruledBy(ctx context.Context, out *Outcome, trusted workspace.ID) (
 	return by, refusal(err)
 }
 
-// Marks are the findings that a regression (its ID) or the beginning of a
-// fingerprint stands for, to be marked as false alarms; empty stands for all
-// regressions.
-func (o *Outcome) Marks(finding string) []record.FalseAlarm {
-	return (&regression.Found{Iteration: o.Iteration, Regressions: o.Regressions, Findings: o.Findings}).Marks(finding)
-}
-
 // warned names what only warns of the latest iteration that is kept.
 func warned(last []record.Iteration) string {
 	at := slices.IndexFunc(last, func(it record.Iteration) bool { return it.Status != record.IterationReverted })
 	if at < 0 {
 		return ""
 	}
-	o, _ := readOutcome(&last[at]) // one that cannot be read says nothing
+	o, _ := state.ReadOutcome(&last[at]) // one that cannot be read says nothing
 	return regression.Warned(o.Findings)
 }
 
@@ -60,7 +54,7 @@ type look struct {
 }
 
 // look looks at a snapshot. What there is to be warned of goes to out.
-func (r *run) look(ctx context.Context, out *Outcome, id workspace.ID) (*look, error) {
+func (r *run) look(ctx context.Context, out *state.Outcome, id workspace.ID) (*look, error) {
 	var l look
 	var err error
 	if l.since, err = r.sinceTrusted(ctx, id); err != nil {
@@ -76,7 +70,7 @@ func (r *run) look(ctx context.Context, out *Outcome, id workspace.ID) (*look, e
 // detected looks for signs of regressions in the files that changed since the
 // trusted snapshot: nil where nobody looks, or where there is too much to look at,
 // which is told as a warning.
-func (r *run) detected(ctx context.Context, out *Outcome, since *evidence.Between, by *regression.Ruled) (
+func (r *run) detected(ctx context.Context, out *state.Outcome, since *evidence.Between, by *regression.Ruled) (
 	*detect.Report, error) {
 	if r.cfg.Plain || r.cfg.Detection == config.DetectionOff {
 		return nil, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -153,7 +154,7 @@ func (r *run) answered(ctx context.Context, g *perdure.Gate) (string, error) {
 	if err := r.trustMetrics(ctx, out.Metrics, out.After); err != nil {
 		return "", err
 	}
-	if err := r.amend(ctx, record.IterationKept, func(o *Outcome) { o.Accepted = true }); err != nil {
+	if err := r.amend(ctx, record.IterationKept, func(o *state.Outcome) { o.Accepted = true }); err != nil {
 		return "", err
 	}
 	if out.Check.Passed {

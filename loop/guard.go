@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/reinforce"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/loop/turnguard"
 	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/toolguard/risk"
@@ -46,7 +47,7 @@ func (r *run) guard(ctx context.Context, journal *policy.Journal, asks, hooked b
 		Room:   reinforce.MaxSession - reinforce.Tokens(r.state.Run.Reminder), Handlers: r.ask, Log: r.log.Append,
 		Snapshot: r.riskySnapshot, Logger: r.e.cfg.Logger}
 	if !r.cfg.Plain {
-		by, err := r.ruledBy(ctx, &Outcome{}, r.trusted()) // what is wrong with them is told with the iteration
+		by, err := r.ruledBy(ctx, &state.Outcome{}, r.trusted()) // what is wrong with them is told with the iteration
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +104,7 @@ func (r *run) takeCalls() error {
 }
 
 // riskGate asks a person about the calls that were refused until then.
-func (r *run) riskGate(out *Outcome) (string, error) {
+func (r *run) riskGate(out *state.Outcome) (string, error) {
 	wanted := r.state.Run.Wanted
 	return r.openGate(perdure.GateDestructive, perdure.GateQuestion{
 		Title: fmt.Sprintf("the agent wants to do what is not allowed: %s", clip(wanted[0], 200)),

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/handoff/ledger"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -195,7 +196,7 @@ func (r *run) reopenHandoff(ctx context.Context) error {
 
 // endHandoff records what the iteration came to, and ends its record. It returns
 // what the next iteration is told of it: nil when the agent recorded nothing.
-func (r *run) endHandoff(ctx context.Context, out *Outcome, changes []workspace.Change) *handoff.Checkpoint {
+func (r *run) endHandoff(ctx context.Context, out *state.Outcome, changes []workspace.Change) *handoff.Checkpoint {
 	view, err := r.recorder().Look(ctx)
 	if err != nil || !view.Open() {
 		r.handed("the iteration ended", err)
@@ -236,7 +237,7 @@ func (r *run) resumption(ctx context.Context) string {
 
 // tellHandoffs tells what agents of earlier iterations recorded that still holds:
 // decisions and failed approaches also of those that were taken back.
-func tellHandoffs(b *strings.Builder, outcomes []Outcome, reverted func(i int) bool) {
+func tellHandoffs(b *strings.Builder, outcomes []state.Outcome, reverted func(i int) bool) {
 	var decided, tried, pending []string
 	for i := range outcomes {
 		c := outcomes[i].Handoff

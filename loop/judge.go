@@ -2,7 +2,6 @@ package loop
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -11,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/regression"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
@@ -41,7 +40,7 @@ func measure(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	if ending { // nobody waits for the check
-		t.Check = &Check{Command: r.cfg.Until, Exit: -1, Skipped: true}
+		t.Check = &state.Check{Command: r.cfg.Until, Exit: -1, Skipped: true}
 		return stepJudge, nil
 	}
 	watched, stop := r.watchedFor(ctx, record.Abort, record.Revert)
@@ -54,7 +53,7 @@ func measure(ctx context.Context, r *run) (string, error) {
 	stop()
 	var wish *wishError
 	if errors.As(cause, &wish) {
-		t.Check = &Check{Command: r.cfg.Until, Exit: -1, Skipped: true}
+		t.Check = &state.Check{Command: r.cfg.Until, Exit: -1, Skipped: true}
 		return stepJudge, nil
 	}
 	if err != nil {
@@ -80,7 +79,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", refusal(err)
 	}
-	out := &Outcome{Iteration: t.Number, Before: t.Before, After: t.After, Check: *t.Check, Metrics: t.Metrics,
+	out := &state.Outcome{Iteration: t.Number, Before: t.Before, After: t.After, Check: *t.Check, Metrics: t.Metrics,
 		Agent: r.agentName(), AgentText: t.Text,
 		AgentError: t.Failure, Changed: len(changes), Artifacts: names(changes, maxArtifacts), Warnings: t.Warnings}
 	var diff *testreport.Diff
@@ -101,7 +100,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 		by.Waive(&d, found)
 		diff, out.Diff, out.Regressions = &d, shortened(&d), facts(&d)
 	} else if baseline != nil && !t.Check.Skipped {
-		out.Regressions = []Regression{{Type: string(hook.RunIncomplete), Severity: string(hook.High),
+		out.Regressions = []regression.Regression{{Type: string(hook.RunIncomplete), Severity: string(hook.High),
 			Text: "the tests of the baseline did not run, or their results cannot be read"}}
 	}
 	changed, err := r.protected(ctx, since, by)
@@ -120,7 +119,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err := r.usage(ctx, out); err != nil {
 		return "", err
 	}
-	out.rate(report, diff, r.ratedMetrics(out.Metrics))
+	rate(out, report, diff, r.ratedMetrics(out.Metrics))
 	scored := time.Now()
 	if err := r.score(ctx, out); err != nil {
 		return "", err
@@ -132,7 +131,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	out.Regressions = by.Settle(out.Regressions) // handlers may have reported more
 	out.Level, out.Risky, out.Calls = t.Level, t.Risky, t.Calls
 	out.Sight, out.Denied, out.Handoff = t.Sight, t.Denied, r.endHandoff(ctx, out, changes)
-	out.Times = Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS,
+	out.Times = state.Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS,
 		Engine: time.Since(began).Milliseconds() - t.HooksMS, Sealed: out.Times.Sealed}
 	if t.Metrics != nil {
 		out.Times.Metrics = t.Metrics.TookMS
@@ -148,10 +147,10 @@ func judge(ctx context.Context, r *run) (string, error) {
 }
 
 // keep leaves the record of an iteration.
-func (r *run) keep(out *Outcome, status record.IterationStatus) error {
+func (r *run) keep(out *state.Outcome, status record.IterationStatus) error {
 	now := time.Now().UTC()
 	out.Timestamp = now
-	it, err := out.row(status, r.l.Task.ID)
+	it, err := out.Row(status, r.l.Task.ID)
 	if err != nil {
 		return err
 	}
@@ -160,29 +159,6 @@ func (r *run) keep(out *Outcome, status record.IterationStatus) error {
 	r.note(EventMeasured, map[string]any{"iteration": out.Iteration, "passed": out.Check.Passed, "quality": out.Quality,
 		"regressions": len(out.Regressions), "failing": len(out.Check.Failing)})
 	return nil
-}
-
-// row is the outcome as it is kept.
-func (o *Outcome) row(status record.IterationStatus, task perdure.TaskID) (*record.Iteration, error) {
-	raw, err := json.Marshal(o)
-	if err != nil {
-		return nil, err
-	}
-	if len(raw) > record.MaxIterationBytes { // lists of long names
-		small := *o
-		small.Artifacts, small.Diff = nil, nil
-		if raw, err = json.Marshal(&small); err != nil {
-			return nil, err
-		}
-	}
-	return &record.Iteration{Number: o.Iteration, Task: task, Status: status, Quality: o.Quality, Data: raw}, nil
-}
-
-// readOutcome reads what [Outcome.row] wrote.
-func readOutcome(it *record.Iteration) (Outcome, error) {
-	var o Outcome
-	err := json.Unmarshal(it.Data, &o)
-	return o, err
 }
 
 func names(changes []workspace.Change, most int) []string {
@@ -210,13 +186,13 @@ func shortened(d *testreport.Diff) *testreport.Diff {
 }
 
 // facts are what results of tests alone prove.
-func facts(d *testreport.Diff) []Regression {
-	var all []Regression
+func facts(d *testreport.Diff) []regression.Regression {
+	var all []regression.Regression
 	add := func(kind hook.RegressionType, severity hook.Severity, what string, changes []testreport.Change) {
 		if len(changes) == 0 {
 			return
 		}
-		g := Regression{Type: string(kind), Severity: string(severity)}
+		g := regression.Regression{Type: string(kind), Severity: string(severity)}
 		for _, c := range changes {
 			if len(g.Tests) < maxFailing {
 				g.Tests = append(g.Tests, c.ID)
@@ -239,14 +215,14 @@ func facts(d *testreport.Diff) []Regression {
 		add(hook.RunIncomplete, hook.High, why, d.Unrun)
 	}
 	if d.Incomplete != "" && d.Verdict == testreport.Regressed && len(all) == 0 {
-		all = append(all, Regression{Type: string(hook.RunIncomplete), Severity: string(hook.High),
+		all = append(all, regression.Regression{Type: string(hook.RunIncomplete), Severity: string(hook.High),
 			Text: "the run ended without the runner's end record: " + d.Incomplete})
 	}
 	return all
 }
 
 // score asks the configured scorer, whose word stands over the facts.
-func (r *run) score(ctx context.Context, out *Outcome) error {
+func (r *run) score(ctx context.Context, out *state.Outcome) error {
 	if r.cfg.Scorer == "" {
 		return nil
 	}
@@ -272,7 +248,7 @@ func (r *run) score(ctx context.Context, out *Outcome) error {
 }
 
 // usage sums up what the agent's turns took.
-func (r *run) usage(ctx context.Context, out *Outcome) error {
+func (r *run) usage(ctx context.Context, out *state.Outcome) error {
 	calls, err := r.e.cfg.Store.Calls(ctx, r.l.Task.ID)
 	if err != nil {
 		return err
@@ -291,7 +267,7 @@ func (r *run) usage(ctx context.Context, out *Outcome) error {
 }
 
 // told asks the handlers of post_iteration, which may report regressions too.
-func (r *run) told(ctx context.Context, out *Outcome) error {
+func (r *run) told(ctx context.Context, out *state.Outcome) error {
 	began := time.Now()
 	inputs := map[string]any{"iteration_number": out.Iteration, "test_results": out.Check, "quality_score": out.Quality,
 		"quality_breakdown": out.Parts,
@@ -307,7 +283,7 @@ func (r *run) told(ctx context.Context, out *Outcome) error {
 		answer.Regressions = nil
 	}
 	for _, g := range answer.Regressions {
-		out.Regressions = append(out.Regressions, Regression{Type: string(g.Type), Severity: string(g.Severity),
+		out.Regressions = append(out.Regressions, regression.Regression{Type: string(g.Type), Severity: string(g.Severity),
 			Text: g.Handler + ": " + g.Content})
 	}
 	r.state.Run.HooksMS += time.Since(began).Milliseconds()

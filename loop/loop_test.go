@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/internal/testing/testenv"
@@ -215,11 +216,11 @@ func (b *bench) row() record.Loop {
 }
 
 // outcomes are the records of the iterations, the baseline's first.
-func (b *bench) outcomes() []loop.Outcome {
+func (b *bench) outcomes() []state.Outcome {
 	b.Helper()
 	list, err := b.records.Iterations(b.Context(), b.tree.ID, 0, 1000)
 	b.ok(err)
-	out := make([]loop.Outcome, len(list))
+	out := make([]state.Outcome, len(list))
 	for i := range list {
 		b.ok(json.Unmarshal(list[i].Data, &out[i]))
 		if out[i].Iteration != list[i].Number || list[i].Number != i {

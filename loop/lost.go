@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -65,7 +66,7 @@ func (r *run) rescue(ctx context.Context) (string, error) {
 		Loop       record.Loop        `json:"loop"`
 		Iterations []record.Iteration `json:"iterations"`
 		Gates      []perdure.Gate     `json:"gates"`
-		State      *state             `json:"state"`
+		State      *state.State       `json:"state"`
 		Missing    string             `json:"missing,omitempty"`
 	}{r.l.Tree, r.loop, list, gates, &r.state, missing})
 	if closeErr := f.Close(); err == nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/config"
@@ -61,7 +62,7 @@ type run struct {
 	l     *perdure.Lease
 	cfg   config.Config
 	loop  record.Loop
-	state state
+	state state.State
 	files *workspace.Workspace
 	fault error // why there are no files
 	hooks *hook.Runner

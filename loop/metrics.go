@@ -9,6 +9,8 @@ import (
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/metric"
+	"github.com/perdure/perdure/internal/loop/regression"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
@@ -85,15 +87,15 @@ func (r *run) trustMetrics(ctx context.Context, taken *metric.Metrics, at worksp
 }
 
 // compareCoverage lists regressions of the coverage.
-func (r *run) compareCoverage(ctx context.Context, out *Outcome, report *testreport.Report) ([]Regression, error) {
+func (r *run) compareCoverage(ctx context.Context, out *state.Outcome, report *testreport.Report) ([]regression.Regression, error) {
 	m, err := r.meter()
 	if err != nil {
 		return nil, err
 	}
 	found, err := m.Compare(ctx, out.Metrics, out.After, r.unknown(out, report))
-	var all []Regression
+	var all []regression.Regression
 	for _, g := range found {
-		all = append(all, Regression{Type: string(hook.CoverageRegression), Severity: string(g.Severity), Text: g.Text,
+		all = append(all, regression.Regression{Type: string(hook.CoverageRegression), Severity: string(g.Severity), Text: g.Text,
 			Files: g.Files})
 	}
 	return all, refusal(err)
@@ -103,7 +105,7 @@ func (r *run) compareCoverage(ctx context.Context, out *Outcome, report *testrep
 // that may have covered them: where the tests are Go's, which cover their own
 // package, those of its package; with other runners all. That the test fails is a
 // regression of its own, or none.
-func (r *run) unknown(out *Outcome, report *testreport.Report) metric.Unknown {
+func (r *run) unknown(out *state.Outcome, report *testreport.Report) metric.Unknown {
 	if report == nil {
 		return metric.Unknown{All: !out.Check.Passed}
 	}
@@ -197,7 +199,7 @@ func (r *run) suspects(ctx context.Context, c *checked) ([]string, error) {
 	if err != nil || len(last) == 0 {
 		return nil, err
 	}
-	before, err := readOutcome(&last[0])
+	before, err := state.ReadOutcome(&last[0])
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +220,7 @@ func lostCoverage(last []record.Iteration) string {
 		if last[i].Status == record.IterationReverted {
 			continue
 		}
-		out, err := readOutcome(&last[i])
+		out, err := state.ReadOutcome(&last[i])
 		if err != nil || out.Metrics == nil || out.Metrics.Loss == nil || len(out.Metrics.Loss.Files) == 0 {
 			return ""
 		}

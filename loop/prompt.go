@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/loop/reinforce"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -83,7 +84,7 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 // checkNow is the check of the files as they are: of those that were brought back,
 // else of the latest iteration that was not taken back. When that one was elsewhere
 // nobody knows it: then the baseline's counts.
-func (r *run) checkNow(ctx context.Context, last []record.Iteration) (*Check, error) {
+func (r *run) checkNow(ctx context.Context, last []record.Iteration) (*state.Check, error) {
 	o, err := r.broughtBack(ctx)
 	if err != nil {
 		return nil, err
@@ -92,7 +93,7 @@ func (r *run) checkNow(ctx context.Context, last []record.Iteration) (*Check, er
 		return &o.Check, nil
 	}
 	now := slices.IndexFunc(last, func(it record.Iteration) bool { return it.Status != record.IterationReverted })
-	newest, _ := readOutcome(&last[max(now, 0)]) // one that cannot be read says nothing
+	newest, _ := state.ReadOutcome(&last[max(now, 0)]) // one that cannot be read says nothing
 	if !newest.Imported {
 		return &newest.Check, nil
 	}
@@ -105,10 +106,10 @@ func (r *run) checkNow(ctx context.Context, last []record.Iteration) (*Check, er
 
 // tellIterations tells of the latest iterations, the latest first, and what the
 // check of the files as they are says.
-func tellIterations(b *strings.Builder, last []record.Iteration, c *Check) {
-	outcomes := make([]Outcome, len(last))
+func tellIterations(b *strings.Builder, last []record.Iteration, c *state.Check) {
+	outcomes := make([]state.Outcome, len(last))
 	for i := range last {
-		outcomes[i], _ = readOutcome(&last[i]) // one that cannot be read says nothing
+		outcomes[i], _ = state.ReadOutcome(&last[i]) // one that cannot be read says nothing
 	}
 	if !c.Passed {
 		b.WriteString("\n# What fails now\n\n")
@@ -132,7 +133,7 @@ func tellIterations(b *strings.Builder, last []record.Iteration, c *Check) {
 		}
 	}
 	tellHandoffs(b, outcomes, func(i int) bool { return last[i].Status == record.IterationReverted })
-	if !slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.Iteration > 0 }) {
+	if !slices.ContainsFunc(outcomes, func(o state.Outcome) bool { return o.Iteration > 0 }) {
 		return
 	}
 	b.WriteString("\n# What was done before\n\n")
@@ -156,7 +157,7 @@ func tellIterations(b *strings.Builder, last []record.Iteration, c *Check) {
 }
 
 // madeWorse tells of an iteration's regressions in one line; empty without any.
-func madeWorse(o *Outcome) string {
+func madeWorse(o *state.Outcome) string {
 	texts := make([]string, len(o.Regressions))
 	for i := range o.Regressions {
 		texts[i] = o.Regressions[i].Text

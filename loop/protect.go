@@ -18,8 +18,8 @@ import (
 // hangs on: configuration of CI, runners, linters and coverage, and what the
 // completion command names. They stay a regression until they are taken back or
 // somebody approves them.
-func (r *run) protected(ctx context.Context, since *evidence.Between, by *regression.Ruled) ([]Regression, error) {
-	g := Regression{Type: string(hook.ProtectedChange), Severity: string(hook.High)}
+func (r *run) protected(ctx context.Context, since *evidence.Between, by *regression.Ruled) ([]regression.Regression, error) {
+	g := regression.Regression{Type: string(hook.ProtectedChange), Severity: string(hook.High)}
 	var texts []string
 	for _, c := range since.Changes {
 		why, err := r.protectedChange(ctx, &c, since.From, since.To)
@@ -38,7 +38,7 @@ func (r *run) protected(ctx context.Context, since *evidence.Between, by *regres
 		return nil, nil
 	}
 	g.Text = "what the check hangs on was changed: " + strings.Join(texts, ", ")
-	return []Regression{g}, nil
+	return []regression.Regression{g}, nil
 }
 
 // sinceTrusted is what changed since the trusted snapshot; nothing where nobody

@@ -5,6 +5,7 @@ import (
 
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/metric"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop/config"
 )
 
@@ -39,7 +40,7 @@ const (
 //     worse than in the baseline, but for 5 percent.
 //
 // The comparisons with the baseline are nil where there are none.
-func (o *Outcome) rate(now *testreport.Report, d *testreport.Diff, m *metricDiff) {
+func rate(o *state.Outcome, now *testreport.Report, d *testreport.Diff, m *metricDiff) {
 	all := 0
 	if o.Check.Passed {
 		all = 100

@@ -6,54 +6,22 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/loop/reinforce"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
 
-// Diagnosis is why an iteration made something worse.
-type Diagnosis string
-
-// The diagnoses.
+// Confidence of a diagnosis, in percent.
 const (
-	CognitiveLoad   Diagnosis = "cognitive_load"
-	TaskComplexity  Diagnosis = "task_complexity"
-	Ambiguity       Diagnosis = "specification_ambiguity"
-	RewardHacking   Diagnosis = "reward_hacking"
-	GenuineFix      Diagnosis = "genuine_fix"
-	minConfidence             = 50 // percent; below it a person is asked
-	confidenceFacts           = 90
+	minConfidence   = 50 // below it a person is asked
+	confidenceFacts = 90
 )
-
-// Recovery is what was done about a regression.
-type Recovery struct {
-	Iteration int       `json:"iteration"`
-	Attempt   int       `json:"attempt"`
-	Diagnosis Diagnosis `json:"diagnosis"`
-	// Confidence is in percent.
-	Confidence int            `json:"confidence"`
-	Why        string         `json:"why"`
-	Steps      []RecoveryStep `json:"steps"`
-	// Outcome is retried, reverted or escalated.
-	Outcome string `json:"outcome,omitempty"`
-}
-
-// RecoveryStep is one of pause, diagnose, adapt, retry and escalate.
-type RecoveryStep struct {
-	Step       string    `json:"step"`
-	ExecutedAt time.Time `json:"executed_at"`
-	Text       string    `json:"text,omitempty"`
-}
-
-func (v *Recovery) did(step, text string) {
-	v.Steps = append(v.Steps, RecoveryStep{Step: step, ExecutedAt: time.Now().UTC(), Text: text})
-}
 
 // diagnose finds out why something got worse, from facts. The agent has stopped
 // and a snapshot is taken when it begins: that is the pause.
@@ -63,10 +31,10 @@ func diagnose(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	r.state.Recoveries++
-	v := &Recovery{Iteration: out.Iteration, Attempt: r.state.Recoveries}
-	v.did("pause", "snapshot "+string(out.After))
+	v := &state.Recovery{Iteration: out.Iteration, Attempt: r.state.Recoveries}
+	v.Did("pause", "snapshot "+string(out.After))
 	v.Diagnosis, v.Confidence, v.Why = diagnosisOf(out)
-	v.did("diagnose", v.Why)
+	v.Did("diagnose", v.Why)
 	r.state.Recovery = v
 	r.note(EventRecovery, map[string]any{"iteration": out.Iteration, "attempt": v.Attempt, "diagnosis": v.Diagnosis,
 		"confidence": v.Confidence, "why": v.Why})
@@ -76,36 +44,36 @@ func diagnose(ctx context.Context, r *run) (string, error) {
 	return stepAdapt, nil
 }
 
-func diagnosisOf(out *Outcome) (Diagnosis, int, string) {
+func diagnosisOf(out *state.Outcome) (state.Diagnosis, int, string) {
 	var kinds []string
 	if evidence := reinforce.Honest(out.AgentText); evidence != "" {
-		return GenuineFix, 60, "the agent says: " + evidence
+		return state.GenuineFix, 60, "the agent says: " + evidence
 	}
 	for _, g := range out.Regressions {
 		kinds = append(kinds, g.Type)
 		switch hook.RegressionType(g.Type) {
 		case hook.TestDeletion, hook.TestSkipping, hook.ValidationBypass, hook.AssertionWeakening:
-			return RewardHacking, confidenceFacts, g.Text
+			return state.RewardHacking, confidenceFacts, g.Text
 		case hook.RunIncomplete:
-			return TaskComplexity, 60, g.Text
+			return state.TaskComplexity, 60, g.Text
 		case hook.TestFailure, hook.CoverageRegression, hook.ErrorSuppression, hook.FeatureRemoval, hook.ProtectedChange:
 		}
 	}
 	if reinforce.Asks(out.AgentText) {
-		return Ambiguity, 70, "the agent asks: " + lastLine(out.AgentText)
+		return state.Ambiguity, 70, "the agent asks: " + lastLine(out.AgentText)
 	}
 	if strings.Contains(out.AgentError, "context_overflow") {
-		return CognitiveLoad, 80, "the agent's context was full"
+		return state.CognitiveLoad, 80, "the agent's context was full"
 	}
 	if len(kinds) == 1 && kinds[0] == string(hook.TestFailure) {
-		return TaskComplexity, 70, out.Regressions[0].Text
+		return state.TaskComplexity, 70, out.Regressions[0].Text
 	}
-	return TaskComplexity, minConfidence, strings.Join(kinds, ", ")
+	return state.TaskComplexity, minConfidence, strings.Join(kinds, ", ")
 }
 
 // mustAsk reports whether a person has to decide. Without one to ask, the first
 // deleted tests of a loop are restored instead.
-func (r *run) mustAsk(out *Outcome, v *Recovery) bool {
+func (r *run) mustAsk(out *state.Outcome, v *state.Recovery) bool {
 	deleted := false
 	for _, g := range out.Regressions {
 		deleted = deleted || g.Type == string(hook.TestDeletion)
@@ -118,8 +86,8 @@ func (r *run) mustAsk(out *Outcome, v *Recovery) bool {
 	twice := v.Attempt > 1 && again == r.state.LastRegression
 	r.state.LastRegression = again
 	critical := !r.cfg.RetryCritical && regression.Worst(out.Regressions).Severity == string(hook.Critical)
-	unclear := v.Diagnosis == GenuineFix || v.Diagnosis == Ambiguity && !r.cfg.Unattended || v.Confidence < minConfidence
-	return deleted || v.Diagnosis == RewardHacking || unclear || critical ||
+	unclear := v.Diagnosis == state.GenuineFix || v.Diagnosis == state.Ambiguity && !r.cfg.Unattended || v.Confidence < minConfidence
+	return deleted || v.Diagnosis == state.RewardHacking || unclear || critical ||
 		r.state.Run.Blocked || v.Attempt > max(r.cfg.MaxRetries, 0) || twice
 }
 
@@ -132,9 +100,9 @@ func adapt(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	v := r.state.Recovery
-	deleted := slices.ContainsFunc(out.Regressions, func(g Regression) bool { return g.Type == string(hook.TestDeletion) })
-	if v.Attempt == 1 && v.Diagnosis != RewardHacking {
-		v.did("adapt", "what got worse is named")
+	deleted := slices.ContainsFunc(out.Regressions, func(g regression.Regression) bool { return g.Type == string(hook.TestDeletion) })
+	if v.Attempt == 1 && v.Diagnosis != state.RewardHacking {
+		v.Did("adapt", "what got worse is named")
 		return stepNext, r.retried(ctx, v, "What the last iteration made worse has to be made good first:\n"+
 			regressionLines(out)+advice(v.Diagnosis))
 	}
@@ -142,7 +110,7 @@ func adapt(ctx context.Context, r *run) (string, error) {
 		if files, err := r.lostTests(ctx, out); err != nil || len(files) > 0 {
 			return stepNext, errors.Join(err, r.restoreTests(ctx, out, v, files))
 		}
-		v.did("adapt", "the iteration is taken back")
+		v.Did("adapt", "the iteration is taken back")
 		return stepNext, r.revert(ctx, out, v)
 	}
 	best, err := r.best(ctx)
@@ -154,10 +122,10 @@ func adapt(ctx context.Context, r *run) (string, error) {
 	}
 	if place, ok := r.nextAgent(); ok && v.Attempt <= 4 {
 		r.state.Agent = place
-		v.did("adapt", "the iteration is taken back, and "+r.agentName()+" goes on")
+		v.Did("adapt", "the iteration is taken back, and "+r.agentName()+" goes on")
 		return stepNext, r.revert(ctx, out, v)
 	}
-	v.did("adapt", "the iteration is taken back, and the task is split")
+	v.Did("adapt", "the iteration is taken back, and the task is split")
 	err = r.revert(ctx, out, v)
 	r.state.Reverted += "\nSplit the task: write down its parts, do the first small one only, and see that the command " +
 		"gets no worse."
@@ -165,28 +133,28 @@ func adapt(ctx context.Context, r *run) (string, error) {
 }
 
 // advice is what helps against a diagnosis.
-func advice(d Diagnosis) string {
+func advice(d state.Diagnosis) string {
 	switch d {
-	case CognitiveLoad:
+	case state.CognitiveLoad:
 		return "\nThere was too much to keep in mind: do one small part of the task, and leave the rest for later."
-	case TaskComplexity:
+	case state.TaskComplexity:
 		return "\nLook for a simpler way to do it."
-	case Ambiguity, RewardHacking, GenuineFix:
+	case state.Ambiguity, state.RewardHacking, state.GenuineFix:
 	}
 	return ""
 }
 
 // retried leaves the files as they are and tells the agent what to do about them.
-func (r *run) retried(ctx context.Context, v *Recovery, text string) error {
+func (r *run) retried(ctx context.Context, v *state.Recovery, text string) error {
 	v.Outcome = "retried"
-	v.did("retry", "")
+	v.Did("retry", "")
 	r.state.Reverted = text
 	return r.recovered(ctx, v, record.IterationKept)
 }
 
 // lostTests are the files in which the tests were that the iteration deleted or
 // switched off, as far as they are known and changed.
-func (r *run) lostTests(ctx context.Context, out *Outcome) ([]string, error) {
+func (r *run) lostTests(ctx context.Context, out *state.Outcome) ([]string, error) {
 	changes, err := r.files.Diff(ctx, r.trusted(), out.After)
 	if err != nil {
 		return nil, refusal(err)
@@ -199,7 +167,7 @@ func (r *run) lostTests(ctx context.Context, out *Outcome) ([]string, error) {
 			files = append(files, name)
 		}
 	}
-	hit := slices.ContainsFunc(out.Regressions, func(g Regression) bool {
+	hit := slices.ContainsFunc(out.Regressions, func(g regression.Regression) bool {
 		return g.Type == string(hook.TestDeletion) || g.Type == string(hook.TestSkipping)
 	})
 	if !hit {
@@ -210,11 +178,11 @@ func (r *run) lostTests(ctx context.Context, out *Outcome) ([]string, error) {
 
 // restoreTests brings back the tests as the baseline has them and leaves the rest
 // of the work.
-func (r *run) restoreTests(ctx context.Context, out *Outcome, v *Recovery, files []string) error {
+func (r *run) restoreTests(ctx context.Context, out *state.Outcome, v *state.Recovery, files []string) error {
 	if len(files) == 0 {
 		return nil
 	}
-	v.did("adapt", "the tests are restored: "+strings.Join(files[:min(len(files), 20)], ", "))
+	v.Did("adapt", "the tests are restored: "+strings.Join(files[:min(len(files), 20)], ", "))
 	if _, err := r.files.RestoreFiles(ctx, r.trusted(), files); err != nil {
 		return refusal(err)
 	}
@@ -224,8 +192,8 @@ func (r *run) restoreTests(ctx context.Context, out *Outcome, v *Recovery, files
 }
 
 // bringBack restores the best iteration.
-func (r *run) bringBack(ctx context.Context, out, best *Outcome, v *Recovery) error {
-	v.did("adapt", fmt.Sprintf("the files of iteration %d are brought back", best.Iteration))
+func (r *run) bringBack(ctx context.Context, out, best *state.Outcome, v *state.Recovery) error {
+	v.Did("adapt", fmt.Sprintf("the files of iteration %d are brought back", best.Iteration))
 	if _, err := r.files.Restore(ctx, best.After); err != nil {
 		return refusal(err)
 	}
@@ -233,11 +201,11 @@ func (r *run) bringBack(ctx context.Context, out, best *Outcome, v *Recovery) er
 	r.state.Reverted = fmt.Sprintf("The workspace is that of iteration %d again, because the last one made things "+
 		"worse:\n%s", best.Iteration, regressionLines(out))
 	v.Outcome = "reverted"
-	v.did("retry", "")
+	v.Did("retry", "")
 	return r.recovered(ctx, v, record.IterationReverted)
 }
 
-func regressionLines(out *Outcome) string {
+func regressionLines(out *state.Outcome) string {
 	var b strings.Builder
 	for _, g := range out.Regressions {
 		fmt.Fprintf(&b, "- %s\n", g.Text)
@@ -249,7 +217,7 @@ func regressionLines(out *Outcome) string {
 }
 
 // revert brings back the files of before an iteration.
-func (r *run) revert(ctx context.Context, out *Outcome, v *Recovery) error {
+func (r *run) revert(ctx context.Context, out *state.Outcome, v *state.Recovery) error {
 	if _, err := r.files.Restore(ctx, out.Before); err != nil {
 		return refusal(err)
 	}
@@ -260,14 +228,14 @@ func (r *run) revert(ctx context.Context, out *Outcome, v *Recovery) error {
 		return r.recovered(ctx, nil, record.IterationReverted)
 	}
 	v.Outcome = "reverted"
-	v.did("retry", "")
+	v.Did("retry", "")
 	return r.recovered(ctx, v, record.IterationReverted)
 }
 
 // recovered writes what became of an iteration into its record.
-func (r *run) recovered(ctx context.Context, v *Recovery, status record.IterationStatus) error {
+func (r *run) recovered(ctx context.Context, v *state.Recovery, status record.IterationStatus) error {
 	r.state.Recovery = nil
-	return r.amend(ctx, status, func(out *Outcome) {
+	return r.amend(ctx, status, func(out *state.Outcome) {
 		if v != nil {
 			out.Recoveries = append(out.Recoveries, *v)
 		}
@@ -275,7 +243,7 @@ func (r *run) recovered(ctx context.Context, v *Recovery, status record.Iteratio
 }
 
 // amend changes the record of the last iteration.
-func (r *run) amend(ctx context.Context, status record.IterationStatus, change func(*Outcome)) error {
+func (r *run) amend(ctx context.Context, status record.IterationStatus, change func(*state.Outcome)) error {
 	list, err := r.e.records.Iterations(ctx, r.l.Tree.ID, r.state.Run.Number, 1)
 	if err != nil {
 		return err
@@ -283,12 +251,12 @@ func (r *run) amend(ctx context.Context, status record.IterationStatus, change f
 	if len(list) == 0 {
 		return fail("damaged", "iteration %d has no record", r.state.Run.Number)
 	}
-	out, err := readOutcome(&list[0])
+	out, err := state.ReadOutcome(&list[0])
 	if err != nil {
 		return err
 	}
 	change(&out)
-	it, err := out.row(status, list[0].Task)
+	it, err := out.Row(status, list[0].Task)
 	if err != nil {
 		return err
 	}
@@ -304,13 +272,13 @@ func escalate(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	v := r.state.Recovery
-	v.did("escalate", "")
+	v.Did("escalate", "")
 	v.Outcome = "escalated"
 	if err := r.recovered(ctx, v, record.IterationKept); err != nil {
 		return "", err
 	}
 	kind := perdure.GateRecovery
-	if v.Diagnosis == Ambiguity {
+	if v.Diagnosis == state.Ambiguity {
 		kind = perdure.GateClarification
 	}
 	return r.openGate(kind, perdure.GateQuestion{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/loop/reinforce"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -22,15 +23,6 @@ const (
 	// maxLevels is how many changes of the level are kept.
 	maxLevels = 100
 )
-
-// LevelChange is a change of the level of reinforcement.
-type LevelChange struct {
-	At        time.Time  `json:"timestamp"`
-	Iteration int        `json:"iteration"`
-	From      hook.Level `json:"from_level,omitempty"`
-	To        hook.Level `json:"to_level"`
-	Reason    string     `json:"reason"`
-}
 
 // remind chooses how firmly the agent is reminded of the rules in this iteration,
 // and writes the reminder.
@@ -63,14 +55,14 @@ func (r *run) remind(ctx context.Context, asked hook.Level) error {
 }
 
 // past are the outcomes of the last iterations, the latest first.
-func (r *run) past(ctx context.Context, most int) ([]Outcome, error) {
+func (r *run) past(ctx context.Context, most int) ([]state.Outcome, error) {
 	list, err := r.e.records.LastIterations(ctx, r.l.Tree.ID, r.state.Run.Number, most)
 	if err != nil {
 		return nil, err
 	}
-	var past []Outcome
+	var past []state.Outcome
 	for i := range list {
-		if o, err := readOutcome(&list[i]); err == nil { // one that cannot be read says nothing
+		if o, err := state.ReadOutcome(&list[i]); err == nil { // one that cannot be read says nothing
 			past = append(past, o)
 		}
 	}
@@ -78,7 +70,7 @@ func (r *run) past(ctx context.Context, most int) ([]Outcome, error) {
 }
 
 // levelFacts are what the level goes by.
-func (r *run) levelFacts(last []Outcome) reinforce.Facts {
+func (r *run) levelFacts(last []state.Outcome) reinforce.Facts {
 	f := reinforce.Facts{Iteration: r.state.Run.Number, Rejected: r.state.Rejected}
 	for i := range last {
 		o := &last[i]
@@ -110,7 +102,7 @@ func (r *run) setLevel(ctx context.Context, level hook.Level, reason string, qua
 		return nil
 	}
 	s.Levels = append(s.Levels[max(0, len(s.Levels)-maxLevels+1):],
-		LevelChange{At: time.Now().UTC(), Iteration: s.Run.Number, From: from, To: level, Reason: reason})
+		state.LevelChange{At: time.Now().UTC(), Iteration: s.Run.Number, From: from, To: level, Reason: reason})
 	r.note(EventLevel, map[string]any{"iteration": s.Run.Number, "from": from, "to": level, "reason": reason})
 	if from == "" || !reinforce.Raises(from, level) {
 		return nil
@@ -131,7 +123,7 @@ var placeInText = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // about is what the reminder is about: what the last iteration left.
-func (r *run) about(ctx context.Context, last []Outcome) reinforce.About {
+func (r *run) about(ctx context.Context, last []state.Outcome) reinforce.About {
 	a := reinforce.About{Iteration: r.state.Run.Number}
 	if len(last) == 0 {
 		return a
@@ -159,7 +151,7 @@ func (r *run) about(ctx context.Context, last []Outcome) reinforce.About {
 }
 
 // errorOf is the last error of an iteration, and its kind.
-func errorOf(o *Outcome) (text, kind string) {
+func errorOf(o *state.Outcome) (text, kind string) {
 	if o.AgentError != "" {
 		kind, text, ok := strings.Cut(o.AgentError, ": ")
 		if !ok {

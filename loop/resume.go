@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop/config"
@@ -119,9 +120,9 @@ func (e *Engine) reopen(ctx context.Context, tree *perdure.Tree, row *record.Loo
 
 // begunAgain writes the row of a loop that failed as one that runs.
 func (e *Engine) begunAgain(ctx context.Context, row *record.Loop, c record.Reconfiguration) error {
-	var s state
-	if err := json.Unmarshal(row.State, &s); err != nil {
-		return fmt.Errorf("read state of loop: %w", err)
+	s, err := state.Read(row.State)
+	if err != nil {
+		return err
 	}
 	if s.Selected > 0 && s.Selected != s.Run.Number {
 		s.FilesOf = s.Selected

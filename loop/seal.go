@@ -9,6 +9,8 @@ import (
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/metric"
+	"github.com/perdure/perdure/internal/loop/regression"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/config"
@@ -56,7 +58,7 @@ func seal(ctx context.Context, r *run) (string, error) {
 		}
 		out.Regressions = append(out.Regressions, r.unsealed(out, v)...)
 		if v != nil {
-			if err := r.amend(ctx, record.IterationKept, func(o *Outcome) { *o = *out }); err != nil {
+			if err := r.amend(ctx, record.IterationKept, func(o *state.Outcome) { *o = *out }); err != nil {
 				return "", err
 			}
 		}
@@ -71,7 +73,7 @@ func seal(ctx context.Context, r *run) (string, error) {
 }
 
 // sealedWords say for people how far a completed loop is sealed.
-func sealedWords(out *Outcome) string {
+func sealedWords(out *state.Outcome) string {
 	switch v := out.Sealed; {
 	case v == nil:
 	case v.State == cleancheck.Passed:
@@ -106,7 +108,7 @@ func (r *run) sealTurn(ctx context.Context, look *look) (*cleancheck.Verdict, er
 
 // sealBest seals the iteration that is left instead of the last one, unless it was
 // sealed; why says what is wrong with it.
-func (r *run) sealBest(ctx context.Context, best *Outcome, check *Check) (why string, err error) {
+func (r *run) sealBest(ctx context.Context, best *state.Outcome, check *state.Check) (why string, err error) {
 	v := best.Sealed
 	if v == nil {
 		if v, err = r.sealed(ctx, best.After, check, false, nil); err != nil || v == nil {
@@ -123,7 +125,7 @@ func (r *run) sealBest(ctx context.Context, best *Outcome, check *Check) (why st
 // is sealed, or where that was tried and is known to be impossible. With whole the
 // tests of the baseline have to run. look is what was seen of the snapshot; nil when
 // nobody looked.
-func (r *run) sealed(ctx context.Context, id workspace.ID, check *Check, whole bool, look *look) (*cleancheck.Verdict,
+func (r *run) sealed(ctx context.Context, id workspace.ID, check *state.Check, whole bool, look *look) (*cleancheck.Verdict,
 	error) {
 	known := r.state.Unsealable != "" && r.state.Unprepared == r.cfg.SealedSetup
 	if !r.seals() || known || id == "" || r.state.Beside == "" || check.Skipped {
@@ -146,7 +148,7 @@ func (r *run) sealed(ctx context.Context, id workspace.ID, check *Check, whole b
 		return nil, err
 	}
 	if look == nil {
-		unheard := &Outcome{} // what there is to be warned of was told when the iteration was judged
+		unheard := &state.Outcome{} // what there is to be warned of was told when the iteration was judged
 		if look, err = r.look(ctx, unheard, id); err != nil {
 			return nil, err
 		}
@@ -202,7 +204,7 @@ func (r *run) setUpCopy(ctx context.Context, at *cleancheck.Place) (problem stri
 }
 
 // unsealed notes what came of sealing, and returns it as a regression if it is one.
-func (r *run) unsealed(out *Outcome, v *cleancheck.Verdict) []Regression {
+func (r *run) unsealed(out *state.Outcome, v *cleancheck.Verdict) []regression.Regression {
 	if v == nil {
 		return nil
 	}
@@ -212,5 +214,5 @@ func (r *run) unsealed(out *Outcome, v *cleancheck.Verdict) []Regression {
 	if v.State != cleancheck.Failed {
 		return nil
 	}
-	return []Regression{{Type: string(v.Type), Severity: string(hook.High), Text: v.Why, Tests: v.Tests, Files: v.Files}}
+	return []regression.Regression{{Type: string(v.Type), Severity: string(hook.High), Text: v.Why, Tests: v.Tests, Files: v.Files}}
 }

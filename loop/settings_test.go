@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
@@ -47,7 +48,7 @@ func TestPlain(t *testing.T) {
 	if gates, err := b.store.Gates(t.Context(), b.tree.ID); err != nil || len(gates) > 0 {
 		t.Errorf("gates: %+v, %v", gates, err)
 	}
-	if s, err := loop.ReadStanding(l.State); err != nil || s.Selected != 6 ||
+	if s, err := state.Read(l.State); err != nil || s.Selected != 6 ||
 		!strings.Contains(s.SelectedReason, "the watching is off") {
 		t.Errorf("standing %+v, %v", s, err)
 	}
@@ -85,11 +86,11 @@ func TestRequireVerification(t *testing.T) {
 func TestRequireVerificationPrefers(t *testing.T) {
 	t.Parallel()
 	high, low := 90, 50
-	passed, failed := &loop.Outcome{Quality: &low, Check: loop.Check{Passed: true}}, &loop.Outcome{Quality: &high}
+	passed, failed := &state.Outcome{Quality: &low, Check: state.Check{Passed: true}}, &state.Outcome{Quality: &high}
 	for _, selection := range []config.Selection{config.HighestQuality, config.HighestQualityVerified,
 		config.MostRecentAboveThreshold} {
 		c := &config.Config{Selection: selection, QualityThreshold: 70, RequireVerification: true}
-		if !loop.Prefers(c, passed, failed) || loop.Prefers(c, failed, passed) {
+		if !state.Prefers(c, passed, failed) || state.Prefers(c, failed, passed) {
 			t.Errorf("%s: what is not verified stands over what is", selection)
 		}
 	}

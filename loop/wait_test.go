@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/testing/effort"
 	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/loop"
@@ -300,7 +301,7 @@ func TestBrokenTestIsNamed(t *testing.T) {
 	if l.Status != record.Completed || l.Iteration != 2 || b.statuses() != "kept kept" {
 		t.Errorf("%s; iterations %s", show(l), b.statuses())
 	}
-	if r := b.outcomes()[1].Recoveries; len(r) != 1 || r[0].Outcome != "retried" || r[0].Diagnosis != loop.TaskComplexity {
+	if r := b.outcomes()[1].Recoveries; len(r) != 1 || r[0].Outcome != "retried" || r[0].Diagnosis != state.TaskComplexity {
 		t.Errorf("recovery %+v", r)
 	}
 }

@@ -233,7 +233,7 @@ func (p *pastLoop) rows(until string) ([]record.Iteration, error) {
 	outcomes, status := p.outcomes(until)
 	list := make([]record.Iteration, 0, len(outcomes))
 	for _, o := range outcomes {
-		it, err := o.Row(status[o.Iteration])
+		it, err := o.Row(status[o.Iteration], 0)
 		if err != nil {
 			return nil, err
 		}

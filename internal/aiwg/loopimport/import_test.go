@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/aiwg/loopimport"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
@@ -124,9 +125,9 @@ func TestImportedRecords(t *testing.T) {
 	b.ok(err)
 	list, err := b.records.Iterations(t.Context(), in.Tree.ID, 0, 10)
 	b.ok(err)
-	all := make([]loop.Outcome, len(list))
+	all := make([]state.Outcome, len(list))
 	for i := range list {
-		if all[i], err = loop.ReadOutcome(&list[i]); err != nil {
+		if all[i], err = state.ReadOutcome(&list[i]); err != nil {
 			t.Fatal(err)
 		}
 		if o := &all[i]; !o.Imported || o.After != "" || o.Before != "" || o.Eligible(&list[i]) || list[i].EndedAt == nil ||
@@ -151,7 +152,7 @@ func TestImportedRecords(t *testing.T) {
 		g.Tests[0] != "login: email" || g.Files[0] != "test/a.ts" {
 		t.Errorf("iteration 7: %+v", seven)
 	}
-	if v.Diagnosis != loop.RewardHacking || v.Confidence != 95 || v.Why != "deleted" || len(v.Steps) != 2 ||
+	if v.Diagnosis != state.RewardHacking || v.Confidence != 95 || v.Why != "deleted" || len(v.Steps) != 2 ||
 		v.Steps[0].Step != "pause" || v.Outcome != "escalated" {
 		t.Errorf("recovery %+v", v)
 	}
@@ -253,7 +254,7 @@ func FuzzImport(f *testing.F) {
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		rows, err := loopimport.RowsForTest(doc)
 		for i := range rows {
-			o, readErr := loop.ReadOutcome(&rows[i])
+			o, readErr := state.ReadOutcome(&rows[i])
 			if readErr != nil || !o.Imported || o.After != "" || rows[i].Number <= 0 || i > 0 &&
 				rows[i].Number <= rows[i-1].Number || len(rows[i].Data) > record.MaxIterationBytes {
 				t.Fatalf("row %d: %+v, %v", i, rows[i], readErr)

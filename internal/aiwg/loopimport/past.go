@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/check/testreport"
-	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/internal/loop/regression"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -229,13 +230,13 @@ func (p *pastLoop) numbers() (known []int, highest int) {
 
 // outcomes are the records of the iterations, with what became of each. Of two
 // records of one number the last counts.
-func (p *pastLoop) outcomes(until string) ([]*loop.Outcome, map[int]record.IterationStatus) {
+func (p *pastLoop) outcomes(until string) ([]*state.Outcome, map[int]record.IterationStatus) {
 	known, _ := p.numbers()
-	list, byNumber := make([]*loop.Outcome, 0, len(known)), make(map[int]*loop.Outcome, len(known))
+	list, byNumber := make([]*state.Outcome, 0, len(known)), make(map[int]*state.Outcome, len(known))
 	status := make(map[int]record.IterationStatus, len(known))
 	for _, n := range known {
-		o := &loop.Outcome{Iteration: n, Imported: true,
-			Check: loop.Check{Command: until, Exit: -1, Weak: true, Skipped: true}}
+		o := &state.Outcome{Iteration: n, Imported: true,
+			Check: state.Check{Command: until, Exit: -1, Weak: true, Skipped: true}}
 		list, byNumber[n], status[n] = append(list, o), o, record.IterationKept
 	}
 	for i := range p.History {
@@ -277,7 +278,7 @@ func (e *pastError) text() string {
 }
 
 // into has a record of the history in an outcome.
-func (h *pastIteration) into(o *loop.Outcome) {
+func (h *pastIteration) into(o *state.Outcome) {
 	o.Timestamp, o.Quality, o.Delta = h.Timestamp.UTC(), percentOf(h.Quality), percentOf(h.Delta)
 	o.Parts = make(map[string]int, len(h.Parts))
 	for name, part := range h.Parts {
@@ -317,14 +318,14 @@ func (h *pastIteration) became() record.IterationStatus {
 }
 
 // regressions has the events in the outcomes. What was rejected was taken back.
-func (p *pastLoop) regressions(byNumber map[int]*loop.Outcome, status map[int]record.IterationStatus) {
+func (p *pastLoop) regressions(byNumber map[int]*state.Outcome, status map[int]record.IterationStatus) {
 	for i := range p.Events {
 		e := &p.Events[i]
 		o := byNumber[int(e.Iteration)]
 		if o == nil || len(o.Regressions) >= maxListed {
 			continue
 		}
-		g := loop.Regression{Type: e.Type, Severity: e.Severity, Text: e.Type}
+		g := regression.Regression{Type: e.Type, Severity: e.Severity, Text: e.Type}
 		if d := e.Details; d != nil {
 			g.Text = clip(firstOf(said(d.Text), changeOf(d), e.Type), maxText)
 			g.Tests, g.Files = named(d.Diff)
@@ -385,7 +386,7 @@ func named(diff json.RawMessage) (tests, files []string) {
 }
 
 // recoveries has what was done about regressions in the outcomes.
-func (p *pastLoop) recoveries(byNumber map[int]*loop.Outcome) {
+func (p *pastLoop) recoveries(byNumber map[int]*state.Outcome) {
 	of := make(map[string]whole, len(p.Events))
 	for i := range p.Events {
 		of[p.Events[i].ID] = p.Events[i].Iteration
@@ -402,8 +403,8 @@ func (p *pastLoop) recoveries(byNumber map[int]*loop.Outcome) {
 	}
 }
 
-func (v *pastRecovery) recovery(iteration int) loop.Recovery {
-	out := loop.Recovery{Iteration: iteration, Attempt: int(v.Attempt), Outcome: clip(v.Outcome, maxText)}
+func (v *pastRecovery) recovery(iteration int) state.Recovery {
+	out := state.Recovery{Iteration: iteration, Attempt: int(v.Attempt), Outcome: clip(v.Outcome, maxText)}
 	for _, name := range []string{"PAUSE", "DIAGNOSE", "ADAPT", "RETRY", "ESCALATE"} {
 		s, done := v.Steps[name]
 		if !done {
@@ -411,13 +412,13 @@ func (v *pastRecovery) recovery(iteration int) loop.Recovery {
 		}
 		text := firstOf(said(s.Text), said(s.Strategy), said(s.Message), said(s.Cause))
 		if name == "DIAGNOSE" {
-			out.Diagnosis, out.Why = loop.Diagnosis(clip(said(s.Diagnosis), maxText)), clip(
+			out.Diagnosis, out.Why = state.Diagnosis(clip(said(s.Diagnosis), maxText)), clip(
 				firstOf(said(s.Cause), said(s.Text)), maxText)
 			if c, err := strconv.ParseFloat(string(s.Confidence), 64); err == nil && c >= 0 && c <= 1 {
 				out.Confidence = int(math.Round(100 * c))
 			}
 		}
-		out.Steps = append(out.Steps, loop.RecoveryStep{Step: strings.ToLower(name), ExecutedAt: s.ExecutedAt.UTC(),
+		out.Steps = append(out.Steps, state.RecoveryStep{Step: strings.ToLower(name), ExecutedAt: s.ExecutedAt.UTC(),
 			Text: clip(text, maxText)})
 	}
 	return out

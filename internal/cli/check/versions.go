@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/detect/gitdiff"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop"
@@ -145,7 +146,7 @@ func described(at string) string {
 // snapshotOf finds a loop's snapshot by what a person calls it.
 func snapshotOf(ctx context.Context, store *client.Client, row *record.Loop, at string) (workspace.ID, error) {
 	const op = "find snapshot"
-	standing, err := loop.ReadStanding(row.State)
+	standing, err := state.Read(row.State)
 	if err != nil {
 		return "", err
 	}

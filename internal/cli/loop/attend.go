@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/cli/gate"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/human"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/loop"
@@ -109,7 +110,7 @@ func told(ctx context.Context, b *env.Backend, id perdure.TreeID) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	standing, err := loop.ReadStanding(l.State)
+	standing, err := state.Read(l.State)
 	return standing.Gate > 0, err
 }
 

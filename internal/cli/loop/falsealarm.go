@@ -12,8 +12,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/human"
-	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -105,7 +105,7 @@ func marksOf(ctx context.Context, b *env.Backend, id perdure.TreeID, finding str
 			return nil, err
 		}
 		for i := range list {
-			o, err := loop.ReadOutcome(&list[i])
+			o, err := state.ReadOutcome(&list[i])
 			if err != nil {
 				continue // one that cannot be read has nothing to mark
 			}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/loop/state"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/internal/view/report"
-	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -54,9 +54,9 @@ func (c *commands) look(ctx context.Context, b *env.Backend, l record.Loop, view
 // moment later: between two steps nobody does.
 func (c *commands) crashed(ctx context.Context, b *env.Backend, in *loopview.Input) bool {
 	l := &in.Loop
-	standing, err := loop.ReadStanding(l.State)
+	standing, err := state.Read(l.State)
 	asked := slices.ContainsFunc(in.Gates, func(g perdure.Gate) bool { return g.AnsweredAt == nil })
-	if err != nil || l.Status != record.Running && l.Status != record.Completing || asked || standing.Waits > 0 ||
+	if err != nil || l.Status != record.Running && l.Status != record.Completing || asked || standing.Run.Waits > 0 ||
 		in.Tree.State.Terminal() {
 		return false
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -76,7 +76,7 @@ func (x *exporter) iterations(ctx context.Context, records *record.Records, id p
 				Iteration *record.Iteration `json:"iteration"`
 			}{"iteration", &list[i]})
 			from = list[i].Number + 1
-			o, err := loop.ReadOutcome(&list[i])
+			o, err := state.ReadOutcome(&list[i])
 			if hash := o.Check.Results; err == nil && hash != "" && !written[hash] {
 				written[hash] = true
 				if err := x.blob(ctx, hash); err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/internal/view/export"
-	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -43,7 +43,7 @@ func looped(t *testing.T, s *perdure.Store, iterations int) perdure.TreeID {
 	for n := range iterations + 1 {
 		ref, err := s.PutBlob(ctx, strings.NewReader(fmt.Sprintf("results %d <&>", max(n, 1))))
 		ok(err)
-		data, err := json.Marshal(&loop.Outcome{Iteration: n, Check: loop.Check{Results: ref.Hash}})
+		data, err := json.Marshal(&state.Outcome{Iteration: n, Check: state.Check{Results: ref.Hash}})
 		ok(err)
 		l.Iteration = n
 		change := record.Change{Loop: &l, Iteration: &record.Iteration{Number: n, Task: leases[0].Task.ID,

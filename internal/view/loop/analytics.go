@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/loop/metric"
-	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/internal/loop/state"
 )
 
 // Analytics is what the iterations of a loop came to: a document of
@@ -34,7 +34,7 @@ type Analytics struct {
 	Attempts     int             `json:"recovery_attempts"`
 	LayerTotals  *LayerMeasures  `json:"persistence_metrics,omitempty"`
 	Baseline     *metric.Metrics `json:"baseline_metrics,omitempty"`
-	Times        loop.Times      `json:"times"`
+	Times        state.Times     `json:"times"`
 	OverheadPart *float64        `json:"overhead_percentage"`
 }
 
@@ -50,7 +50,7 @@ type AnalyzedIteration struct {
 	Verification *string         `json:"verification_status"`
 	Regressed    *bool           `json:"regression_detected"`
 	Metrics      *metric.Metrics `json:"metrics_snapshot,omitempty"`
-	Times        *loop.Times     `json:"times,omitempty"`
+	Times        *state.Times    `json:"times,omitempty"`
 	Overhead     *float64        `json:"overhead_percentage,omitempty"`
 }
 

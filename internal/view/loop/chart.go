@@ -7,8 +7,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/human"
-	"github.com/perdure/perdure/loop"
 )
 
 // The drawings' measures in units of their view boxes.
@@ -38,7 +38,7 @@ type column struct {
 	priced    bool
 	input     int64
 	output    int64
-	times     loop.Times
+	times     state.Times
 	timed     int // how many were measured
 }
 
@@ -406,17 +406,17 @@ func (s *Summary) charts() []*chart {
 	}), "Tokens by iteration", "Each column is the sum of its iterations.")
 	add(stacked(list, "Cost", 90, dollars, []part{{"cost", "cost", func(c *column) float64 { return c.cost }}}),
 		"Cost by iteration", "Each column is the sum of its iterations.")
-	mean := func(of func(t *loop.Times) int64) func(c *column) float64 {
+	mean := func(of func(t *state.Times) int64) func(c *column) float64 {
 		return func(c *column) float64 { return float64(of(&c.times)) / 1000 / float64(max(c.timed, 1)) }
 	}
 	add(stacked(list, "Time", 110, human.Seconds, []part{
-		{"agent", "agent", mean(func(t *loop.Times) int64 { return t.Agent })},
-		{"check", "check", mean(func(t *loop.Times) int64 { return t.Check })},
-		{"metrics", "metrics", mean(func(t *loop.Times) int64 { return t.Metrics })},
-		{"sealed", "clean copies", mean(func(t *loop.Times) int64 { return t.Sealed })},
-		{"snapshot", "snapshots", mean(func(t *loop.Times) int64 { return t.Snapshot })},
-		{"hooks", "hooks", mean(func(t *loop.Times) int64 { return t.Hooks })},
-		{"engine", "engine", mean(func(t *loop.Times) int64 { return t.Engine })},
+		{"agent", "agent", mean(func(t *state.Times) int64 { return t.Agent })},
+		{"check", "check", mean(func(t *state.Times) int64 { return t.Check })},
+		{"metrics", "metrics", mean(func(t *state.Times) int64 { return t.Metrics })},
+		{"sealed", "clean copies", mean(func(t *state.Times) int64 { return t.Sealed })},
+		{"snapshot", "snapshots", mean(func(t *state.Times) int64 { return t.Snapshot })},
+		{"hooks", "hooks", mean(func(t *state.Times) int64 { return t.Hooks })},
+		{"engine", "engine", mean(func(t *state.Times) int64 { return t.Engine })},
 	}), "What each iteration took", "Each column is the mean of its iterations.")
 	add(overheadChart(list), "What perdure adds to the time of agent and check, by iteration",
 		"Each column is that of all its iterations together.")
@@ -427,7 +427,7 @@ func (s *Summary) charts() []*chart {
 const overheadBudget = 10
 
 func overheadChart(list []column) *chart {
-	share := func(of func(t *loop.Times) int64) func(c *column) float64 {
+	share := func(of func(t *state.Times) int64) func(c *column) float64 {
 		return func(c *column) float64 {
 			work := c.times.Agent + c.times.Check + c.times.Metrics
 			if work <= 0 {
@@ -438,9 +438,9 @@ func overheadChart(list []column) *chart {
 	}
 	c := stacked(list, "Overhead, in percent of the time of agent and check", 60,
 		func(v float64) string { return fmt.Sprintf("%.3g %%", v) }, []part{
-			{"snapshot", "snapshots", share(func(t *loop.Times) int64 { return t.Snapshot })},
-			{"hooks", "hooks", share(func(t *loop.Times) int64 { return t.Hooks })},
-			{"engine", "engine", share(func(t *loop.Times) int64 { return t.Engine })},
+			{"snapshot", "snapshots", share(func(t *state.Times) int64 { return t.Snapshot })},
+			{"hooks", "hooks", share(func(t *state.Times) int64 { return t.Hooks })},
+			{"engine", "engine", share(func(t *state.Times) int64 { return t.Engine })},
 		})
 	if c == nil {
 		return nil

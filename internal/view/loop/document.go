@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/toolguard/risk"
-	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -47,7 +47,7 @@ func NewDraft(in Input) *Draft {
 		Iteration: in.Loop.Iteration,
 		Reason:    s.standing.Reason, StartedAt: instant(in.Tree.CreatedAt), LastUpdated: instant(in.Loop.UpdatedAt),
 		CompletedAt: s.ended(),
-		History:     []Iteration{}, Errors: []AgentError{}, Before: string(s.standing.Before),
+		History:     []Iteration{}, Errors: []AgentError{}, Before: string(s.standing.Run.Before),
 		Detecting: !in.Loop.Status.Ended() && !s.cfg.Plain,
 	}
 	if in.Loop.Status.Ended() {
@@ -142,7 +142,7 @@ func fieldsOf(c *config.Config) (fields map[string]json.RawMessage) {
 }
 
 // record adds an iteration.
-func (d *State) record(s *Summary, it *record.Iteration, o *loop.Outcome, known bool) {
+func (d *State) record(s *Summary, it *record.Iteration, o *state.Outcome, known bool) {
 	at := instant(o.Timestamp)
 	if known {
 		d.check(it.Number, at, &o.Check)
@@ -187,7 +187,7 @@ func (d *State) record(s *Summary, it *record.Iteration, o *loop.Outcome, known 
 	d.Errors, d.LastError = append(d.Errors, e), &e
 }
 
-func agentError(it *record.Iteration, o *loop.Outcome) AgentError {
+func agentError(it *record.Iteration, o *state.Outcome) AgentError {
 	at := instant(o.Timestamp)
 	e := AgentError{Iteration: it.Number, Timestamp: at, Message: cut(o.AgentError, maxStateError)}
 	if kind, _, ok := strings.Cut(o.AgentError, ":"); ok && kind != "" &&
@@ -209,7 +209,7 @@ func action(iteration int, c *policy.Risky) Action {
 }
 
 // check adds a run of the completion command.
-func (d *State) check(number int, at *time.Time, c *loop.Check) {
+func (d *State) check(number int, at *time.Time, c *state.Check) {
 	if d.Progress == nil {
 		d.Progress = &Checks{}
 	}
@@ -228,7 +228,7 @@ func tail(text string, bytes int) string {
 	return "…" + strings.ToValidUTF8(text[len(text)-bytes:], "")
 }
 
-func metrics(at *time.Time, o *loop.Outcome) *Metrics {
+func metrics(at *time.Time, o *state.Outcome) *Metrics {
 	m := Metrics{at, metricsOf(o)}
 	if m.CapturedAt == nil && m.Tests == nil && o.Metrics == nil {
 		return nil
@@ -236,7 +236,7 @@ func metrics(at *time.Time, o *loop.Outcome) *Metrics {
 	return &m
 }
 
-func results(c *loop.Check) *TestResults {
+func results(c *state.Check) *TestResults {
 	r := &TestResults{Verification: "failed"}
 	if c.Passed {
 		r.Verification = "passed"
@@ -315,7 +315,7 @@ func (d *State) single(s *Summary) {
 	}
 }
 
-func choice(o *loop.Outcome, reason string) *Choice {
+func choice(o *state.Outcome, reason string) *Choice {
 	return &Choice{Iteration: o.Iteration, Quality: o.Quality, Snapshot: string(o.After), Reason: reason}
 }
 
@@ -325,7 +325,7 @@ func (s *Summary) recovering() bool {
 	return s.standing.Recovery != nil || g != nil && g.Kind == perdure.GateRecovery
 }
 
-func recoveryOf(v *loop.Recovery, event string) Recovery {
+func recoveryOf(v *state.Recovery, event string) Recovery {
 	out := Recovery{Event: event, Iteration: v.Iteration, Attempt: v.Attempt, Outcome: v.Outcome,
 		Steps: make(map[string]Step, len(v.Steps))}
 	for i, done := range v.Steps {

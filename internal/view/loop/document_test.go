@@ -8,9 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loop/regression"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/testing/schematest"
 	loopview "github.com/perdure/perdure/internal/view/loop"
-	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -140,9 +141,9 @@ func TestStatusAndWhatIsNotKnown(t *testing.T) {
 func TestBest(t *testing.T) {
 	t.Parallel()
 	c := scene{t, "Fix the tests"}
-	pass := func(o *loop.Outcome) { o.Check.Passed, o.Check.Exit = true, 0 }
-	regress := func(o *loop.Outcome) {
-		o.Regressions = []loop.Regression{{Type: "test_failure", Severity: "high", Text: "worse"}}
+	pass := func(o *state.Outcome) { o.Check.Passed, o.Check.Exit = true, 0 }
+	regress := func(o *state.Outcome) {
+		o.Regressions = []regression.Regression{{Type: "test_failure", Severity: "high", Text: "worse"}}
 	}
 	for name, test := range map[string]struct {
 		list      []record.Iteration
@@ -214,7 +215,7 @@ func TestCourse(t *testing.T) {
 func TestDocumentIsBounded(t *testing.T) {
 	t.Parallel()
 	c := scene{t, "Fix the tests"}
-	huge := c.iteration(1, 50, func(o *loop.Outcome) {
+	huge := c.iteration(1, 50, func(o *state.Outcome) {
 		o.Check.Output = string(bytes.Repeat([]byte("ü"), 4000))
 		o.AgentError = string(bytes.Repeat([]byte("e"), 4000))
 		o.AgentText = string(bytes.Repeat([]byte("t"), 4000))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/regression"
-	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -52,7 +52,7 @@ type EventDetails struct {
 }
 
 // eventsOf are the regressions of an iteration.
-func (s *Summary) eventsOf(o *loop.Outcome) []Event {
+func (s *Summary) eventsOf(o *state.Outcome) []Event {
 	if len(o.Regressions) == 0 {
 		return nil
 	}
@@ -110,7 +110,7 @@ func worst(events []Event) string {
 		func(a, b Event) int { return slices.Index(order, a.Severity) - slices.Index(order, b.Severity) }).Severity
 }
 
-func details(o *loop.Outcome, r *loop.Regression) *EventDetails {
+func details(o *state.Outcome, r *regression.Regression) *EventDetails {
 	d := &EventDetails{Text: cut(r.Text, maxText)}
 	key := "tests"
 	count := func(before, now int) { d.Baseline, d.Current = &before, &now }

@@ -10,10 +10,11 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/metric"
+	"github.com/perdure/perdure/internal/loop/regression"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/internal/workspace"
-	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -54,21 +55,21 @@ func (c scene) metrics(coverage float64, typeErrors int) *metric.Metrics {
 }
 
 // iteration is one with a quality; change may change its record.
-func (c scene) iteration(number, quality int, change func(o *loop.Outcome)) record.Iteration {
+func (c scene) iteration(number, quality int, change func(o *state.Outcome)) record.Iteration {
 	c.Helper()
 	started, ended := when(2*number), when(2*number+1)
 	cost := 0.01 * float64(number%20)
-	o := loop.Outcome{
+	o := state.Outcome{
 		Iteration: number, Timestamp: ended, Quality: &quality,
 		Parts:  map[string]int{"validation": quality, "completeness": 50, "correctness": 100},
 		Before: workspace.ID(fmt.Sprintf("before-%d", number)), After: workspace.ID(fmt.Sprintf("after-%d", number)),
 		Artifacts: []string{c.Text + ".go"}, Changed: 1,
-		Check: loop.Check{Command: c.Text, Exit: 1, Output: "output of " + c.Text,
+		Check: state.Check{Command: c.Text, Exit: 1, Output: "output of " + c.Text,
 			Counts:  counts(135+number%15, 15-number%15, number%3),
 			Failing: []string{"pkg/" + c.Text, "pkg/TestB"}, TookMS: 9000},
 		Agent: c.Text, AgentText: "I am done: " + c.Text, InputTokens: 1000 * int64(number%20+1),
 		OutputTokens: 100 * int64(number%7), CostUSD: &cost,
-		Times: loop.Times{Agent: 40_000 + 1000*int64(number%9), Check: 9000, Metrics: 1500, Snapshot: 400, Hooks: 30,
+		Times: state.Times{Agent: 40_000 + 1000*int64(number%9), Check: 9000, Metrics: 1500, Snapshot: 400, Hooks: 30,
 			Engine: 20},
 	}
 	o.Metrics = c.metrics(84.2+float64(number%3), 12-min(number, 12))
@@ -91,17 +92,17 @@ func (c scene) iteration(number, quality int, change func(o *loop.Outcome)) reco
 // deletion is an iteration that deleted two tests, which was answered with reject.
 func (c scene) deletion(number, quality int) record.Iteration {
 	c.Helper()
-	it := c.iteration(number, quality, func(o *loop.Outcome) {
+	it := c.iteration(number, quality, func(o *state.Outcome) {
 		o.Check.Counts = counts(140, 8, 0)
 		o.Diff = &testreport.Diff{Before: counts(138, 12, 0), Now: counts(140, 8, 0)}
-		o.Regressions = []loop.Regression{
+		o.Regressions = []regression.Regression{
 			{Type: "test_deletion", Severity: "critical", Text: "2 tests of the baseline: gone, " + c.Text,
 				Tests: []string{"auth/login: " + c.Text, "auth/login: weak passwords"}, Files: []string{c.Text}},
 			{Type: "test_failure", Severity: "high", Text: "1 test of the baseline: failing now", Tests: []string{c.Text},
 				Fingerprints: []string{"00000000000000f1"}},
 		}
-		o.Recoveries = []loop.Recovery{{Iteration: number, Attempt: 1, Diagnosis: loop.RewardHacking, Confidence: 90,
-			Why: c.Text, Outcome: "escalated", Steps: []loop.RecoveryStep{
+		o.Recoveries = []state.Recovery{{Iteration: number, Attempt: 1, Diagnosis: state.RewardHacking, Confidence: 90,
+			Why: c.Text, Outcome: "escalated", Steps: []state.RecoveryStep{
 				{Step: "pause", ExecutedAt: when(15), Text: "snapshot after-7"},
 				{Step: "diagnose", ExecutedAt: when(15), Text: c.Text}, {Step: "escalate", ExecutedAt: when(15)},
 			}}}
@@ -118,16 +119,16 @@ func (c scene) input() loopview.Input {
 	ended := when(1)
 	told := strings.ReplaceAll(c.Text, "\x00", "") // a configuration with NUL is refused
 	base := 40
-	baseline := loop.Outcome{Timestamp: when(1), Quality: &base, Before: "base", After: "base",
-		Check: loop.Check{Command: c.Text, Exit: 1, Counts: counts(138, 12, 0), TookMS: 8000}, Metrics: c.metrics(85, 12)}
+	baseline := state.Outcome{Timestamp: when(1), Quality: &base, Before: "base", After: "base",
+		Check: state.Check{Command: c.Text, Exit: 1, Counts: counts(138, 12, 0), TookMS: 8000}, Metrics: c.metrics(85, 12)}
 	question := perdure.GateQuestion{Title: "iteration 7 made things worse: " + c.Text,
 		Text: "The check fails.\n- " + c.Text + "\nDiagnosis: reward_hacking", Diff: "deleted  " + c.Text,
 		Options: []perdure.GateOption{{Answer: "approve", Effect: "accepted: " + c.Text},
 			{Answer: "reject", Effect: "the files come back"}, {Answer: "abort", Effect: "the loop ends"}}}
-	failed := c.iteration(6, 77, func(o *loop.Outcome) { o.AgentError = "crashed: " + c.Text })
+	failed := c.iteration(6, 77, func(o *state.Outcome) { o.AgentError = "crashed: " + c.Text })
 	failed.Status = record.IterationFailed
 	running := record.Iteration{Number: 8, Task: 1, Status: record.IterationRunning,
-		Data:      raw(c, &loop.Outcome{Iteration: 8, Timestamp: when(19), Before: "before-8", Agent: c.Text}),
+		Data:      raw(c, &state.Outcome{Iteration: 8, Timestamp: when(19), Before: "before-8", Agent: c.Text}),
 		StartedAt: when(19)}
 	in := loopview.Input{
 		Tree: perdure.Tree{ID: "tree-a1b2c3d4", Name: "fix-tests", Kind: perdure.KindLoop, Root: 1, State: perdure.Running,
@@ -176,7 +177,7 @@ func (c scene) done() loopview.Input {
 	c.Helper()
 	in := c.input()
 	end := when(30)
-	in.Iterations[8] = c.iteration(8, 97, func(o *loop.Outcome) {
+	in.Iterations[8] = c.iteration(8, 97, func(o *state.Outcome) {
 		o.Check.Passed, o.Check.Exit, o.Check.Failing, o.Check.Counts = true, 0, nil, counts(150, 0, 0)
 	})
 	in.Tree.State, in.Tree.CompletedAt = perdure.Completed, &end

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/testing/testdb"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/loop"
@@ -210,7 +211,7 @@ func TestLayoutPaths(t *testing.T) {
 		}
 	}
 	var it struct {
-		Record loop.Outcome `json:"record"`
+		Record state.Outcome `json:"record"`
 	}
 	if err := json.Unmarshal([]byte(files[place+"iterations/iteration-007.json"]), &it); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -173,7 +173,7 @@ func (l *loader) history(ctx context.Context, view View) error {
 	}
 	in.History = &h
 	single := []int{h.LastWarning, h.LastError, h.LastSealed}
-	if standing, err := loop.ReadStanding(in.Loop.State); err == nil && view == ViewDocument {
+	if standing, err := state.Read(in.Loop.State); err == nil && view == ViewDocument {
 		single = append(single, standing.Selected)
 	}
 	if view != ViewDocument && view != ViewPersistence {

@@ -12,11 +12,12 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/loop/regression"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
 	loopview "github.com/perdure/perdure/internal/view/loop"
-	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -30,14 +31,14 @@ func (c scene) varied(n int) loopview.Input {
 		if i == 0 || i%100 == 0 {
 			continue
 		}
-		*it = c.iteration(i, 20+(i*37)%70, func(o *loop.Outcome) {
+		*it = c.iteration(i, 20+(i*37)%70, func(o *state.Outcome) {
 			switch {
 			case i%41 == 0:
 				o.Check.Passed = true
 			case i%23 == 0:
 				o.Quality = nil
 			case i%4 == 0:
-				o.Regressions, o.Accepted = []loop.Regression{
+				o.Regressions, o.Accepted = []regression.Regression{
 					{Type: "assertion_weakening", Severity: "odd", Text: c.Text}}, i%2 == 0
 			case i%37 == 0 && i < n-60:
 				o.AgentError = "crashed: " + c.Text

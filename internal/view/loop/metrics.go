@@ -10,8 +10,8 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/perdure/perdure/internal/loop/metric"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/human"
-	"github.com/perdure/perdure/loop"
 	loopconfig "github.com/perdure/perdure/loop/config"
 )
 
@@ -252,7 +252,7 @@ func (s *Summary) coverageChart(list []column) *chart {
 }
 
 // metricsOf are the measures of an iteration as the document has them.
-func metricsOf(o *loop.Outcome) metric.Metrics {
+func metricsOf(o *state.Outcome) metric.Metrics {
 	var m metric.Metrics
 	if o.Metrics != nil {
 		m = *kept(o.Metrics)

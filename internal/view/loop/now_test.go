@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loop/state"
 	loopview "github.com/perdure/perdure/internal/view/loop"
-	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -34,11 +34,11 @@ func TestNow(t *testing.T) {
 		"stand-in": {step: "act", state: map[string]any{"agent": 1, "run": map[string]any{"working": true}},
 			want: []string{"claude works", "claude, which stands in for codex"}},
 		"measure": {step: "measure", want: []string{": runs the check"}},
-		"check": {step: "judge", state: run(map[string]any{"check": loop.Check{Exit: 2, Weak: true}}),
+		"check": {step: "judge", state: run(map[string]any{"check": state.Check{Exit: 2, Weak: true}}),
 			want: []string{"fails with exit status 2 (iteration 8", "no results of tests"}},
-		"incomplete": {step: "decide", state: run(map[string]any{"check": loop.Check{Incomplete: "no end"}}),
+		"incomplete": {step: "decide", state: run(map[string]any{"check": state.Check{Incomplete: "no end"}}),
 			want: []string{"did not run to its end", "no end"}},
-		"timed out": {step: "decide", state: run(map[string]any{"check": loop.Check{TimedOut: true, Exit: -1}}),
+		"timed out": {step: "decide", state: run(map[string]any{"check": state.Check{TimedOut: true, Exit: -1}}),
 			want: []string{"did not end in time"}},
 		"recovery": {step: "adapt", want: []string{"recovers from a regression (adapt)"}},
 		"complete": {status: record.Completing, step: "complete", want: []string{"● completing", "once more"}},
@@ -115,7 +115,7 @@ func TestWarningsAndNoWatching(t *testing.T) {
 	in.Tree.Config = raw(t, &config.Config{Task: "Fix the tests", Until: "go test ./...", Workspace: "/project",
 		Agent: "codex", Plain: true})
 	for i := range in.Iterations {
-		o, err := loop.ReadOutcome(&in.Iterations[i])
+		o, err := state.ReadOutcome(&in.Iterations[i])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -45,9 +45,9 @@ func Read(ctx context.Context, store *perdure.Store, tree *perdure.Tree) (Input,
 
 // lost reports whether the loop should be running and nobody has it.
 func (in *Input) lost() bool {
-	standing, err := loop.ReadStanding(in.Loop.State)
+	standing, err := state.Read(in.Loop.State)
 	runs := in.Loop.Status == record.Running || in.Loop.Status == record.Completing
 	gates := readGates(in.Gates)
-	return err == nil && runs && in.Progress.Running == 0 && gates.waiting() == nil && standing.Waits == 0 &&
+	return err == nil && runs && in.Progress.Running == 0 && gates.waiting() == nil && standing.Run.Waits == 0 &&
 		!in.Tree.State.Terminal()
 }

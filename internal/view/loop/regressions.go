@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/human"
-	"github.com/perdure/perdure/loop"
 )
 
 // Bounds of the list of regressions.
@@ -54,7 +54,7 @@ func (s *Summary) Regressions(w io.Writer, style Style) error {
 const maxNoted = 20
 
 // warns are the findings of an iteration that warn and that nobody marked.
-func (s *Summary) warns(o *loop.Outcome) []detect.Finding {
+func (s *Summary) warns(o *state.Outcome) []detect.Finding {
 	return slices.DeleteFunc(slices.Clone(o.Findings),
 		func(f detect.Finding) bool { return f.Action != detect.Warn || s.marked[f.Fingerprint()] })
 }

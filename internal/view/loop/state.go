@@ -6,7 +6,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/metric"
-	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -162,7 +162,7 @@ type Iteration struct {
 	Input      int64        `json:"input_tokens,omitempty"`
 	Output     int64        `json:"output_tokens,omitempty"`
 	CostUSD    *float64     `json:"cost_usd,omitempty"`
-	Times      *loop.Times  `json:"times,omitempty"`
+	Times      *state.Times `json:"times,omitempty"`
 }
 
 // Choice is the iteration that was chosen, or would be now.

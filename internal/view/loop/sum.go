@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -34,7 +34,7 @@ func (s *Summary) known() {
 	}
 	for i := range h.Candidates {
 		it := &h.Candidates[i]
-		if o, known := outcomeOf(it); known && o.Eligible(it) && loop.Prefers(&s.cfg, &o, s.best) {
+		if o, known := outcomeOf(it); known && o.Eligible(it) && state.Prefers(&s.cfg, &o, s.best) {
 			s.best = &o
 		}
 	}
@@ -47,7 +47,7 @@ func (s *Summary) known() {
 }
 
 // count adds an iteration to the sums.
-func (s *Summary) count(p *point, o *loop.Outcome, events []Event) {
+func (s *Summary) count(p *point, o *state.Outcome, events []Event) {
 	h := &s.sum
 	h.Iterations++
 	switch p.status {

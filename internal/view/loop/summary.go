@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/loop/metric"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -73,12 +74,12 @@ type point struct {
 	judged  bool // it is over and its record can be read
 	quality int  // unmeasured when there is none
 	delta   int  // to the measured iteration before; unmeasured without one
-	check   loop.Check
+	check   state.Check
 	metrics *metric.Metrics // without what is long; nil when none were taken
 	cost    float64         // NaN when it is not known
 	input   int64
 	output  int64
-	times   loop.Times
+	times   state.Times
 	facts   int // how many regressions
 	worst   string
 	agent   string
@@ -99,14 +100,14 @@ func (p *point) reverted() bool { return p.status == record.IterationReverted }
 type Summary struct {
 	in       Input
 	cfg      config.Config
-	standing loop.Standing
+	standing *state.State
 	points   []point
 	baseline *point
 	// gap tells that there are iterations that were not given.
 	gap      bool
 	events   []Event
-	best     *loop.Outcome
-	last     *loop.Outcome // of the last one that is over
+	best     *state.Outcome
+	last     *state.Outcome // of the last one that is over
 	recovery []recovered
 	sum      record.History // but for what it tells of single iterations
 	warnings []string       // the last maxWarnings
@@ -120,7 +121,7 @@ type Summary struct {
 
 // recovered is what was done about an iteration's regressions.
 type recovered struct {
-	loop.Recovery
+	state.Recovery
 	Event string
 }
 
@@ -133,14 +134,15 @@ func New(in Input) *Summary {
 }
 
 func newSummary(in Input) *Summary {
-	s := &Summary{in: in, gates: readGates(in.Gates), accepted: make(map[int]bool), marked: make(map[string]bool)}
+	s := &Summary{in: in, standing: &state.State{}, gates: readGates(in.Gates), accepted: make(map[int]bool),
+		marked: make(map[string]bool)}
 	for i := range in.FalseAlarms {
 		s.marked[in.FalseAlarms[i].Fingerprint] = true
 	}
 	if cfg, err := config.Of(&in.Tree, &in.Loop); err == nil {
 		s.cfg = cfg
 	}
-	if standing, err := loop.ReadStanding(in.Loop.State); err == nil {
+	if standing, err := state.Read(in.Loop.State); err == nil {
 		s.standing = standing
 		for _, l := range standing.Levels {
 			s.in.Levels = append(s.in.Levels, LevelChange{Timestamp: l.At, Iteration: l.Iteration, From: string(l.From),
@@ -164,16 +166,16 @@ func (s *Summary) Add(list []record.Iteration) {
 
 // outcomeOf reads the record of an iteration; what cannot be read is as if it
 // were not there.
-func outcomeOf(it *record.Iteration) (o loop.Outcome, known bool) {
-	o, err := loop.ReadOutcome(it)
+func outcomeOf(it *record.Iteration) (o state.Outcome, known bool) {
+	o, err := state.ReadOutcome(it)
 	if err != nil {
-		o = loop.Outcome{}
+		o = state.Outcome{}
 	}
 	o.Iteration, o.Quality = it.Number, it.Quality
 	return o, err == nil && it.EndedAt != nil
 }
 
-func (s *Summary) add(it *record.Iteration, o *loop.Outcome, known bool) {
+func (s *Summary) add(it *record.Iteration, o *state.Outcome, known bool) {
 	p := point{number: it.Number, status: it.Status, judged: known, quality: unmeasured, delta: unmeasured,
 		cost: math.NaN(), agent: cut(o.Agent, maxName), sight: o.Sight, denied: o.Denied, risky: len(o.Risky)}
 	if it.Quality != nil {
@@ -213,13 +215,13 @@ func (s *Summary) add(it *record.Iteration, o *loop.Outcome, known bool) {
 		return
 	}
 	s.last, s.noted = o, s.warns(o)
-	if s.in.History == nil && o.Eligible(it) && loop.Prefers(&s.cfg, o, s.best) {
+	if s.in.History == nil && o.Eligible(it) && state.Prefers(&s.cfg, o, s.best) {
 		s.best = o
 	}
 }
 
 // warn keeps the warnings of an iteration.
-func (s *Summary) warn(o *loop.Outcome) {
+func (s *Summary) warn(o *state.Outcome) {
 	for _, w := range o.Warnings {
 		s.warnings = append(s.warnings, fmt.Sprintf("iteration %d: %s", o.Iteration, oneLine(w, maxText)))
 		s.warnings = s.warnings[max(0, len(s.warnings)-maxWarnings):]
@@ -227,7 +229,7 @@ func (s *Summary) warn(o *loop.Outcome) {
 }
 
 // seal keeps what a clean copy of an iteration came to.
-func (s *Summary) seal(o *loop.Outcome) {
+func (s *Summary) seal(o *state.Outcome) {
 	if o.Sealed != nil {
 		s.sealed = fmt.Sprintf("iteration %d: %s", o.Iteration, oneLine(sealedText(o.Sealed), maxText))
 	}
@@ -279,7 +281,7 @@ func (s *Summary) delta(p *point) int {
 	return p.quality - before.quality
 }
 
-func (s *Summary) recoveries(o *loop.Outcome, events []Event) {
+func (s *Summary) recoveries(o *state.Outcome, events []Event) {
 	event := ""
 	if len(events) > 0 {
 		event = events[0].ID
@@ -327,7 +329,7 @@ func (s *Summary) judged() *point {
 }
 
 // times sums up what the iterations took.
-func (s *Summary) times() (t loop.Times) {
+func (s *Summary) times() (t state.Times) {
 	for i := range s.points {
 		p := &s.points[i].times
 		t = added(t, *p)
@@ -336,15 +338,15 @@ func (s *Summary) times() (t loop.Times) {
 }
 
 // added sums up what two iterations took.
-func added(t, u loop.Times) loop.Times {
-	return loop.Times{Agent: t.Agent + u.Agent, Check: t.Check + u.Check, Metrics: t.Metrics + u.Metrics,
+func added(t, u state.Times) state.Times {
+	return state.Times{Agent: t.Agent + u.Agent, Check: t.Check + u.Check, Metrics: t.Metrics + u.Metrics,
 		Sealed: t.Sealed + u.Sealed, Snapshot: t.Snapshot + u.Snapshot,
 		Hooks: t.Hooks + u.Hooks, Engine: t.Engine + u.Engine}
 }
 
 // overhead is what perdure adds to the time of agent and check, in percent; false
 // when that took no time.
-func overhead(t loop.Times) (float64, bool) {
+func overhead(t state.Times) (float64, bool) {
 	return overheadOf(t.Snapshot+t.Hooks+t.Engine, t.Agent+t.Check+t.Metrics)
 }
 

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/human"
-	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -164,14 +164,14 @@ func (s *Summary) now(c *screen) {
 		agent += fmt.Sprintf(", which stands in for %s", oneLine(s.cfg.AgentAt(0), maxName))
 	}
 	c.field("Agent", agent)
-	if s.standing.Failure != "" && !s.in.Loop.Status.Ended() {
-		c.field("Failure", oneLine(s.standing.Failure, maxText))
+	if s.standing.Run.Failure != "" && !s.in.Loop.Status.Ended() {
+		c.field("Failure", oneLine(s.standing.Run.Failure, maxText))
 	}
 }
 
 // lastCheck tells of the check that ran last.
 func (s *Summary) lastCheck(c *screen) {
-	check, number := s.standing.Check, s.in.Loop.Iteration
+	check, number := s.standing.Run.Check, s.in.Loop.Iteration
 	if check == nil && s.last != nil {
 		check, number = &s.last.Check, s.last.Iteration
 	}
@@ -539,7 +539,7 @@ func (s *Summary) columnMarks(k *record.Column) string {
 func milliseconds(ms int64) string { return human.Seconds(float64(ms) / 1000) }
 
 // timesText lists what an iteration took.
-func timesText(t loop.Times) string {
+func timesText(t state.Times) string {
 	metrics := ""
 	if t.Metrics > 0 {
 		metrics = ", metrics " + milliseconds(t.Metrics)

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
-	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -113,9 +113,9 @@ func (s *Summary) doing() string {
 		return fmt.Sprintf("takes the snapshot before iteration %d", n)
 	case "act":
 		switch {
-		case s.standing.Waits > 0 && !s.standing.Working:
+		case s.standing.Run.Waits > 0 && !s.standing.Run.Working:
 			return "waits for the end of a rate limit of " + agent
-		case s.standing.Working:
+		case s.standing.Run.Working:
 			return agent + " works"
 		}
 		return agent + " begins its turn"
@@ -158,7 +158,7 @@ func (s *Summary) asked() string {
 }
 
 // outcome says how a check ended.
-func outcome(c *loop.Check) string {
+func outcome(c *state.Check) string {
 	switch {
 	case c.Passed:
 		return "passes"
@@ -173,7 +173,7 @@ func outcome(c *loop.Check) string {
 }
 
 // shortOutcome says how a check ended, for a table.
-func shortOutcome(c *loop.Check) string {
+func shortOutcome(c *state.Check) string {
 	switch {
 	case c.Passed:
 		return "passes"
@@ -186,7 +186,7 @@ func shortOutcome(c *loop.Check) string {
 }
 
 // tests counts what a check ran.
-func tests(c *loop.Check) string {
+func tests(c *state.Check) string {
 	if c.Weak {
 		return "no results of tests, the exit status is all that is known"
 	}

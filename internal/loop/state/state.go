@@ -1,24 +1,23 @@
-package loop
+// Package state is the documents of a loop: the State in its row and the Outcome in
+// the row of each iteration. The engine writes them; views read them.
+package state
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/perdure/perdure/agent"
-	"github.com/perdure/perdure/handoff"
-	"github.com/perdure/perdure/internal/check/testreport"
-	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/loop/metric"
-	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/toolguard/policy"
-	"github.com/perdure/perdure/internal/verify/cleancheck"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
 
-// state is the engine's document: what the next step needs to know. What is of
+// State is the engine's document: what the next step needs to know. What is of
 // the past stands in the rows of the iterations.
-type state struct {
+type State struct {
 	// Baseline is the snapshot of the beginning, Results the blob with its test
 	// results; empty when there are none.
 	Baseline workspace.ID `json:"baseline,omitempty"`
@@ -41,7 +40,7 @@ type state struct {
 	// Past is of a loop that began elsewhere.
 	Past *record.Past `json:"past,omitempty"`
 	// Run is the iteration at work, or the last one.
-	Run turnState `json:"run"`
+	Run Turn `json:"run"`
 	// Reverted tells that the last iteration was taken back, and why.
 	Reverted string `json:"reverted,omitempty"`
 	// FilesOf is the iteration whose files were brought back for the next one; 0
@@ -51,11 +50,11 @@ type state struct {
 	Recoveries int `json:"recoveries,omitempty"`
 	// Recovery is the one under way, LastRegression how the one before looked.
 	Recovery       *Recovery   `json:"recovery,omitempty"`
-	LastRegression failureMark `json:"last_regression,omitzero"`
+	LastRegression FailureMark `json:"last_regression,omitzero"`
 	// Restored counts deleted tests that were restored instead of asking.
 	Restored int `json:"restored,omitempty"`
 	// Errors are the last failures of iterations, for noticing a loop that is stuck.
-	Errors []failureMark `json:"errors,omitempty"`
+	Errors []FailureMark `json:"errors,omitempty"`
 	// Levels are the changes of the level of reinforcement, the latest last.
 	// Rejected tells that a person rejected the last iteration.
 	Levels   []LevelChange `json:"levels,omitempty"`
@@ -76,7 +75,7 @@ type state struct {
 	// decided, and Marks what is known of them by their names.
 	Agent  int                  `json:"agent,omitempty"`
 	Agents []string             `json:"agents,omitempty"`
-	Marks  map[string]agentMark `json:"agent_marks,omitempty"`
+	Marks  map[string]AgentMark `json:"agent_marks,omitempty"`
 	// Warned is the highest share of a budget that was told of, in percent.
 	Warned int `json:"warned,omitempty"`
 	// Verdict, when set, is how the loop is to end, and Reason why.
@@ -91,8 +90,8 @@ type state struct {
 	WayBack []workspace.ID `json:"way_back,omitempty"`
 }
 
-// turnState is how far an iteration is.
-type turnState struct {
+// Turn is how far an iteration is.
+type Turn struct {
 	Number int `json:"number,omitempty"`
 	// Spawns counts the tasks that were made for it.
 	Spawns int `json:"spawns,omitempty"`
@@ -155,113 +154,34 @@ type turnState struct {
 	Metrics *metric.Metrics `json:"metrics,omitempty"`
 }
 
-// failureMark is how an iteration failed, without what differs each time.
-type failureMark struct {
+// FailureMark is how an iteration failed, without what differs each time.
+type FailureMark struct {
 	Error string `json:"error"`
 	Files string `json:"files"`
 }
 
-// Outcome is the record of an iteration: the data of its row.
-type Outcome struct {
-	Iteration int       `json:"iteration"`
-	Timestamp time.Time `json:"timestamp"`
-	// Quality and its parts, in percent; nil and empty where nothing was measured.
-	Quality *int           `json:"quality_score"`
-	Parts   map[string]int `json:"quality_breakdown,omitempty"`
-	Delta   *int           `json:"quality_delta,omitempty"`
-	// Scorer names who gave the quality when it was not made from facts.
-	Scorer string `json:"scorer,omitempty"`
-	// Before and After are the snapshots around the agent's work.
-	Before workspace.ID `json:"snapshot_before,omitempty"`
-	After  workspace.ID `json:"snapshot_path,omitempty"`
-	// Artifacts are the files that changed, at most maxArtifacts; Changed is how
-	// many there are.
-	Artifacts []string `json:"artifacts,omitempty"`
-	Changed   int      `json:"files_changed"`
-	Check     Check    `json:"test_results"`
-	// Metrics are measures besides the tests; nil where none were taken.
-	Metrics *metric.Metrics `json:"metrics,omitempty"`
-	// Sealed is what came of a clean copy; nil where none was made.
-	Sealed *cleancheck.Verdict `json:"sealed,omitempty"`
-	// Diff compares with the baseline; shortened lists.
-	Diff *testreport.Diff `json:"baseline_diff,omitempty"`
-	// Regressions are facts against the iteration.
-	Regressions []Regression `json:"regressions,omitempty"`
-	// Imported tells that the iteration was elsewhere: of its files nothing is
-	// known here.
-	Imported bool `json:"imported,omitempty"`
-	// Accepted tells that a person approved them.
-	Accepted   bool       `json:"accepted,omitempty"`
-	Recoveries []Recovery `json:"recovery_history,omitempty"`
-	// AgentText is what the agent said last, AgentError how its turn failed.
-	Agent      string `json:"agent,omitempty"`
-	AgentText  string `json:"agent_text,omitempty"`
-	AgentError string `json:"agent_error,omitempty"`
-	// Findings are signs of regressions in the files that changed since the
-	// baseline, at most maxFindings.
-	Findings []detect.Finding `json:"findings,omitempty"`
-	// Risky are its calls of tools that could do harm, at most maxRisky.
-	Risky []policy.Risky `json:"risky_actions,omitempty"`
-	// Calls are the last of its calls that could change something, at most maxRisky;
-	// the journal has all.
-	Calls []policy.Risky `json:"tool_call_history,omitempty"`
-	// Level is how firmly it was reminded of the rules.
-	Level hook.Level `json:"reinforcement_level,omitempty"`
-	// Handoff is what the agent recorded of its work; nil when it recorded nothing.
-	Handoff *handoff.Checkpoint `json:"handoff,omitempty"`
-	// Sight is how its calls of tools were seen, Denied how many were refused.
-	Sight  agent.Sight `json:"sight,omitempty"`
-	Denied int         `json:"denied,omitempty"`
-	// Tokens and CostUSD are what the agent's turns took, as far as it tells.
-	InputTokens  int64    `json:"input_tokens,omitempty"`
-	OutputTokens int64    `json:"output_tokens,omitempty"`
-	CostUSD      *float64 `json:"cost_usd,omitempty"`
-	// Times say what the iteration took, in milliseconds.
-	Times Times `json:"times"`
-	// Warnings say what took longer than it may, and what snapshots do not have.
-	Warnings []string `json:"warnings,omitempty"`
+// AgentMark is what is known of an agent of the chain.
+type AgentMark struct {
+	// Failed: it did not get its work done in this loop.
+	Failed bool `json:"failed,omitempty"`
+	// Until is when its limit ends.
+	Until time.Time `json:"until,omitzero"`
 }
 
-// Times are what parts of an iteration took, in milliseconds.
-type Times struct {
-	Agent    int64 `json:"agent_ms"`
-	Check    int64 `json:"check_ms"`
-	Snapshot int64 `json:"snapshot_ms"`
-	Hooks    int64 `json:"hooks_ms"`
-	// Metrics is what the commands took that measure more than tests.
-	Metrics int64 `json:"metrics_ms,omitempty"`
-	// Sealed is what clean copies took, with the commands in them.
-	Sealed int64 `json:"sealed_ms,omitempty"`
-	// Engine is everything else that the engine added.
-	Engine int64 `json:"engine_ms"`
+// LevelChange is a change of the level of reinforcement.
+type LevelChange struct {
+	At        time.Time  `json:"timestamp"`
+	Iteration int        `json:"iteration"`
+	From      hook.Level `json:"from_level,omitempty"`
+	To        hook.Level `json:"to_level"`
+	Reason    string     `json:"reason"`
 }
 
-// Check is what one run of the completion command came to.
-type Check struct {
-	Command string `json:"command"`
-	Exit    int    `json:"exit"`
-	Passed  bool   `json:"passed"`
-	// Weak tells that no results of tests could be read: the exit status is all
-	// that is known.
-	Weak bool `json:"weak_evidence,omitempty"`
-	// Skipped tells that the command was not run, because the loop was to end.
-	Skipped bool `json:"skipped,omitempty"`
-	// TimedOut tells that the command was stopped.
-	TimedOut bool `json:"timed_out,omitempty"`
-	// Output is the end of what it printed, at most maxOutput bytes.
-	Output string `json:"output,omitempty"`
-	// Results is the blob of the test results.
-	Results string            `json:"results,omitempty"`
-	Counts  testreport.Counts `json:"counts"`
-	// Failing are the names of tests that fail, at most maxFailing, and Messages
-	// what they say. Broken are suites that could not run.
-	Failing  []string `json:"failing,omitempty"`
-	Messages []string `json:"messages,omitempty"`
-	Broken   []string `json:"broken,omitempty"`
-	// Incomplete is why the runner's end record is missing.
-	Incomplete string `json:"incomplete,omitempty"`
-	TookMS     int64  `json:"took_ms"`
+// Read reads the state in a loop's row.
+func Read(raw json.RawMessage) (*State, error) {
+	var s State
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, fmt.Errorf("read state of loop: %w", err)
+	}
+	return &s, nil
 }
-
-// Regression is a fact that something got worse.
-type Regression = regression.Regression
